@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Captures of this kernel's events into vs_event records, by BPF programs and per-CPU ring
+ * buffers that are drained on the caller's timer (no wake-up per event). One interface for the
+ * guest's capture (everything on this kernel) and the host's (the threads of some VMs).
+ *
+ * Nothing is pinned: closing the last descriptor, even by kill -9, detaches every program.
+ */
+#ifndef BPF_CAPTURE_H
+#define BPF_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/event.h"
+
+struct capture;
+
+enum capture_kind {
+	CAPTURE_GUEST = 1, /* all scheduler, irq, softirq and vector events of this kernel */
+	CAPTURE_HOST = 2,  /* scheduler and signal events of the threads added to it */
+};
+
+struct capture_options {
+	enum capture_kind kind;
+	size_t ring_bytes;         /* all CPUs together; 0: 4 MiB guest, 8 MiB host */
+	uint64_t wait_threshold_ns; /* host: waits longer than this bring stacks; 0: 20 ms */
+	bool stacks;               /* host: capture stacks */
+};
+
+/* Raw material of a user stack, as it was when the thread left the CPU or woke another. */
+struct capture_user_stack {
+	/* x86-64 in DWARF's register order: rax rdx rcx rbx rsi rdi rbp rsp r8..r15, rip. */
+	uint64_t regs[17];
+	size_t copied_bytes;    /* from sp upwards, at most 16 KiB */
+	const uint8_t *copied;
+};
+
+struct capture_stack {
+	uint64_t time;    /* CLOCK_MONOTONIC ns of the switch-out or wake-up it belongs to */
+	uint64_t wait_ns; /* how long the wait lasted (waker: had lasted) */
+	pid_t tid, tgid;  /* whose stack */
+	pid_t explains;   /* waiter: itself; waker: the task woken */
+	uint16_t cpu;
+	enum vs_stack_role role;
+	char comm[16];
+	size_t n_kernel;
+	const uint64_t *kernel; /* addresses, leaf first */
+	bool has_user;
+	struct capture_user_stack user;
+};
+
+struct capture_sink {
+	/* A run of records of one CPU, in time order and in seq order but for losses; times are
+	 * CLOCK_MONOTONIC ns. Borrowed for the call. */
+	void (*events)(void *context, uint16_t cpu, const struct vs_event *events, size_t n);
+	void (*stack)(void *context, const struct capture_stack *stack); /* may be NULL */
+	void *context;
+};
+
+struct capture_cpu_stats {
+	uint64_t emitted, dropped; /* running totals: attempted by the probes, lost in the kernel */
+};
+
+/* Loads and attaches. `why` (may be NULL) receives one line that says what failed and what to do.
+ * 0 or -errno. */
+int capture_open(const struct capture_options *options, struct capture **out, char *why,
+		 size_t why_bytes);
+void capture_close(struct capture *c);
+/* Hands everything committed so far to the sink, CPU by CPU. Returns events delivered or -errno. */
+long capture_drain(struct capture *c, const struct capture_sink *sink);
+size_t capture_n_cpus(const struct capture *c);
+int capture_cpu_stats(const struct capture *c, size_t cpu, struct capture_cpu_stats *out);
+
+/* Host capture: which threads to follow. `vm` is the caller's number of the VM. */
+int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
+int capture_remove_thread(struct capture *c, pid_t tid);
+
+/* Run time and count of our programs if kernel.bpf_stats_enabled, for benches and doctor. */
+int capture_cost(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Echo sync: bounds on the map from a guest's stream clock to host TSC, from round trips alone.
+ *
+ * Each round trip (h0 sent, g1 received, g2 sent back, h3 arrived) proves G(h0) <= g1 and
+ * g2 <= G(h3) for the true map G, and nothing else: asymmetry is real, so nothing is averaged and
+ * no midpoint is believed. Within an epoch G is a line whose slope lies within `slope_ppm` of
+ * nominal; the set of lines that satisfy all constraints gives, at any guest time, an interval that
+ * holds the truth. A constraint that leaves no line starts a new epoch (the guest's clock was
+ * stopped, stepped, or the VM migrated).
+ */
+#ifndef CLOCK_ECHO_H
+#define CLOCK_ECHO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clock/types.h"
+
+struct echo_options {
+	uint64_t host_hz;   /* TSC rate */
+	uint64_t stream_hz; /* nominal rate of the guest's stream clock */
+	double slope_ppm;   /* how far the true ratio may be from nominal; 0: the default, 200 */
+};
+
+struct echo_observation {
+	struct host_tsc sent;
+	uint64_t guest_received, guest_sent; /* ticks of the guest's stream clock */
+	struct host_tsc received;
+};
+
+struct echo_sync;
+
+struct echo_sync *echo_sync_new(const struct echo_options *options); /* NULL on ENOMEM */
+void echo_sync_free(struct echo_sync *s);
+/* Observations must come in order of `received`. 0, 1 if it began a new epoch, -EINVAL if the
+ * observation contradicts itself (ignored), -ENOMEM. */
+int echo_sync_add(struct echo_sync *s, const struct echo_observation *o);
+/* A one-sided fact: the guest stamped `guest` no earlier (later: no later) than host time `host`.
+ * From causality between matched events, or from the arrival of any message. */
+int echo_sync_not_before(struct echo_sync *s, uint64_t guest, struct host_tsc host);
+int echo_sync_not_after(struct echo_sync *s, uint64_t guest, struct host_tsc host);
+
+/* Host TSC at guest time: the midpoint of the feasible interval and half its width. Uses the epoch
+ * that `guest` falls into. false before the first observation. */
+bool echo_sync_to_host(const struct echo_sync *s, uint64_t guest, struct host_tsc *host,
+		       uint64_t *err_ticks);
+bool echo_sync_to_guest(const struct echo_sync *s, struct host_tsc host, uint64_t *guest,
+			uint64_t *err_ticks);
+
+struct echo_sync_summary {
+	size_t epochs;
+	uint64_t observations, contradictions;
+	uint64_t best_round_trip_ticks; /* host TSC, without the time spent in the guest */
+	uint64_t err_ticks;             /* half-width at the newest observation */
+	double ratio_min, ratio_max;    /* guest ticks per host tick, current epoch */
+};
+void echo_sync_summarise(const struct echo_sync *s, struct echo_sync_summary *out);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Bracketed samples of this machine's clocks, and the conversion of capture stamps
+ * (CLOCK_MONOTONIC, which NTP slews) to TSC ticks by interpolation between the samples taken
+ * before and after a drain. Used alike by agent and collector.
+ */
+#ifndef CLOCK_SAMPLE_H
+#define CLOCK_SAMPLE_H
+
+#include <stdint.h>
+
+struct clock_sample {
+	uint64_t tsc;       /* midpoint of the tightest bracket of a few attempts */
+	uint64_t tsc_width; /* ticks between the two TSC reads of that bracket */
+	uint64_t monotonic_ns;
+	uint64_t raw_ns;
+	uint64_t realtime_ns;
+};
+
+/* Reads all clocks between two TSC reads, a few times, and keeps the tightest. 0 or -errno. */
+int clock_sample_take(struct clock_sample *out);
+
+/* rdtsc, ordered after earlier loads. */
+uint64_t clock_tsc_read(void);
+
+/* Ticks per second of this machine's TSC: from CPUID leaf 0x15/0x40000010 where given, else
+ * measured against CLOCK_MONOTONIC_RAW (takes 20 ms). 0 or -errno. */
+int clock_tsc_hz(uint64_t *hz);
+
+/* Maps CLOCK_MONOTONIC stamps to TSC within the span of the samples pushed so far. */
+struct capture_clock {
+	struct clock_sample before, after;
+	uint64_t n_samples;
+};
+void capture_clock_init(struct capture_clock *c);
+/* A newer sample: the span becomes [last after, sample]. */
+void capture_clock_push(struct capture_clock *c, const struct clock_sample *sample);
+/*
+ * The TSC at capture stamp `monotonic_ns`. Stamps outside the span are extrapolated at its rate
+ * and their error grows with the distance. *err_ticks bounds the error: half the wider bracket,
+ * 1 ns of rounding, and for the change of rate within the span (the kernel slews by at most
+ * 500 ppm + tick adjustment) the deviation that the span's own length admits.
+ */
+uint64_t capture_clock_to_tsc(const struct capture_clock *c, uint64_t monotonic_ns,
+			      uint64_t *err_ticks);
+
+#endif

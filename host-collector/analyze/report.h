@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the analyses found, as data: the views draw it, the JSON schema (docs/report-json.md,
+ * vcpuscope.report/1) mirrors it field by field. All strings are as the guest or host chose them;
+ * views escape.
+ */
+#ifndef ANALYZE_REPORT_H
+#define ANALYZE_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clock/types.h"
+#include "host-collector/model/model.h"
+
+/* X(NAME, "name"): the whole set of the design; a rule exists where analyze/verdict.c has a row. */
+#define VERDICTS(X)                                                                                \
+	X(UNDETERMINED, "undetermined")                                                            \
+	X(VCPU_NOT_SCHEDULED, "vcpu_not_scheduled")                                                \
+	X(LOCK_HOLDER_PREEMPTED, "lock_holder_preempted")                                          \
+	X(IPI_TARGET_PREEMPTED, "ipi_target_preempted")                                            \
+	X(CGROUP_THROTTLED, "cgroup_throttled")                                                    \
+	X(VMM_LOCK, "vmm_lock")                                                                    \
+	X(STORAGE_BACKEND, "storage_backend")                                                      \
+	X(MMU_CONTENTION, "mmu_contention")                                                        \
+	X(DEMAND_PAGING, "demand_paging")                                                          \
+	X(MIGRATION, "migration")                                                                  \
+	X(VM_PAUSED, "vm_paused")                                                                  \
+	X(CLOCK_JUMP, "clock_jump")                                                                \
+	X(SPLIT_LOCK, "split_lock")                                                                \
+	X(INTERRUPT_LOST, "interrupt_lost")                                                        \
+	X(TIMER_LATE, "timer_late")                                                                \
+	X(DEVICE_NO_COMPLETION, "device_no_completion")                                            \
+	X(HOST_MEMORY, "host_memory")                                                              \
+	X(HOST_LOCKUP, "host_lockup")                                                              \
+	X(NESTED_UNOBSERVABLE, "nested_unobservable")                                              \
+	X(GUEST_IRQ_STORM, "guest_irq_storm")                                                      \
+	X(GUEST_SPIN, "guest_spin")
+
+enum verdict {
+#define X(NAME, ...) VERDICT_##NAME,
+	VERDICTS(X)
+#undef X
+	VERDICT_COUNT
+};
+
+enum confidence { CONFIDENCE_UNDETERMINED, CONFIDENCE_LIKELY, CONFIDENCE_DECIDED };
+
+const char *verdict_name(enum verdict v);
+const char *confidence_name(enum confidence c);
+
+struct report_frame { /* one stack frame, leaf first in an array */
+	const char *symbol;
+	const char *module;
+	uint64_t offset;
+	bool kernel;
+};
+
+enum { REPORT_TEXT_MAX = 256, REPORT_CULPRITS_MAX = 8, REPORT_EVIDENCE_MAX = 16 };
+
+/* Who is to blame, on which side: a host task, a guest task, an interrupt. */
+struct report_culprit {
+	bool host;
+	int32_t pid;
+	char comm[16];
+	char role[32]; /* "held the pCPU", "sent SIGSTOP", "spun", ... */
+	int64_t share_ns;
+};
+
+struct report_evidence {
+	struct host_ns t;
+	int64_t duration_ns;
+	char text[REPORT_TEXT_MAX];
+	uint32_t waiter_stack, waker_stack; /* ids into report.stacks, 0 none */
+};
+
+struct incident {
+	uint32_t vm;
+	uint16_t guest_cpu;
+	uint32_t vcpu;
+	bool healthy; /* listed by --all only: long, but nothing was denied */
+	enum guest_cpu_state kind; /* TASK, HARDIRQ, SOFTIRQ or IDLE */
+	int32_t task_pid;
+	char task_comm[16];
+	uint32_t number; /* of the interrupt or softirq */
+	bool vector;
+	struct host_ns begin, end;
+	uint64_t err_ns; /* clock error of the edges that the guest stamped */
+	bool ongoing;
+	bool dmesg_known;
+	uint64_t begin_dmesg_ns, end_dmesg_ns;
+	enum verdict verdict, runner_up; /* runner_up UNDETERMINED: none */
+	enum confidence confidence;
+	char because[REPORT_TEXT_MAX]; /* the verdict in one plain sentence */
+	char denied[REPORT_TEXT_MAX];  /* what was denied to whom, for how long */
+	int64_t breakdown_ns[VCPU_STATE_COUNT]; /* sums to end - begin exactly */
+	size_t n_culprits;
+	struct report_culprit culprits[REPORT_CULPRITS_MAX];
+	size_t n_evidence;
+	struct report_evidence evidence[REPORT_EVIDENCE_MAX];
+	uint32_t missing; /* bit per enum missing_data */
+};
+
+/* X(NAME, "name", "what would be known with it, and how to get it") */
+#define MISSING_DATA(X)                                                                            \
+	X(KVM_EVENTS, "kvm_events", "time in KVM and QEMU counts as guest")                        \
+	X(GUEST_EVENTS, "guest_events", "no agent stream: which guest task, and was it denied")    \
+	X(HOST_EVENTS, "host_events", "no host capture: what the vCPU thread did")                 \
+	X(LOST_EVENTS, "lost_events", "events inside the window were lost")                        \
+	X(CLOCK_MAP, "clock_map", "guest and host times could not be joined")                      \
+	X(STACKS, "stacks", "where the thread slept")
+
+enum missing_data {
+#define X(NAME, ...) MISSING_##NAME,
+	MISSING_DATA(X)
+#undef X
+	MISSING_COUNT
+};
+const char *missing_data_name(enum missing_data m);
+
+struct report_clock {
+	uint32_t vm;
+	const char *vm_name;
+	char method[16]; /* "echo", "tsc", "pvclock", "none" */
+	uint64_t error_ns;
+	uint64_t causality_violations;
+	uint32_t epochs;
+};
+
+struct report_loss {
+	uint32_t source; /* 0: the host's capture */
+	const char *name;
+	uint64_t emitted, delivered, dropped_kernel, dropped_user, lost_frames, damaged_bytes, late;
+};
+
+struct report_stack {
+	uint32_t id;
+	int32_t pid;
+	size_t n_frames;
+	struct report_frame *frames;
+};
+
+struct report {
+	bool simulated;
+	bool cut; /* the recording ends in the middle */
+	struct host_ns begin, end;
+	int64_t threshold_ns;
+	size_t n_clocks;
+	struct report_clock *clocks;
+	size_t n_losses;
+	struct report_loss *losses;
+	size_t n_incidents;
+	struct incident *incidents;
+	size_t n_stacks;
+	struct report_stack *stacks;
+};
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The model replays the timeline into states: for every vCPU exactly one state at every instant,
+ * for every guest CPU what it was doing by its own kernel's account. It knows no clocks beyond
+ * host_ns, no files and no verdicts; analyses subscribe to its spans.
+ *
+ * Invariant: the spans of one vCPU (of one guest CPU) abut; their lengths sum to the time from its
+ * first to its last instant exactly.
+ */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clock/types.h"
+#include "host-collector/timeline/timeline.h"
+#include "proto/message.h"
+
+/* X(NAME, "name", meaning) The order is the order of columns in every report. */
+#define VCPU_STATES(X)                                                                             \
+	X(GUEST, "guest", "on a pCPU in guest mode (without KVM events: on a pCPU)")               \
+	X(KVM, "kvm", "on a pCPU, the host kernel handles an exit")                                \
+	X(VMM, "vmm", "on a pCPU, QEMU handles an exit")                                           \
+	X(RUNNABLE, "runnable", "wants a pCPU that another task holds (run delay, steal)")         \
+	X(HALTED, "halted", "the guest has nothing to run or waits for an event (HLT)")            \
+	X(BLOCKED, "blocked", "the thread sleeps in the host while the guest wants to run")        \
+	X(THROTTLED, "throttled", "out of cgroup CPU quota")                                       \
+	X(STOPPED, "stopped", "stopped by a signal, a debugger, the freezer or a VM pause")        \
+	X(UNKNOWN, "unknown", "events lost or not captured")
+
+enum vcpu_state {
+#define X(NAME, ...) VCPU_##NAME,
+	VCPU_STATES(X)
+#undef X
+	VCPU_STATE_COUNT
+};
+
+/* What a guest CPU does by its own kernel's account; the innermost wins. */
+#define GUEST_CPU_STATES(X)                                                                        \
+	X(IDLE, "idle")                                                                            \
+	X(TASK, "task")                                                                            \
+	X(HARDIRQ, "hardirq")                                                                      \
+	X(SOFTIRQ, "softirq")                                                                      \
+	X(UNKNOWN, "unknown")
+
+enum guest_cpu_state {
+#define X(NAME, ...) GUEST_CPU_##NAME,
+	GUEST_CPU_STATES(X)
+#undef X
+	GUEST_CPU_STATE_COUNT
+};
+
+const char *vcpu_state_name(enum vcpu_state s);
+const char *guest_cpu_state_name(enum guest_cpu_state s);
+
+/* Why a span is what it is; which fields mean something depends on the state. */
+struct vcpu_span {
+	uint32_t vm;
+	uint32_t vcpu;
+	int32_t tid;
+	enum vcpu_state state;
+	struct host_ns begin, end;
+	uint16_t pcpu;        /* where it ran or waits */
+	uint32_t task_state;  /* off CPU: enum vs_task_state bits when it left */
+	int32_t holder_pid;   /* runnable: who held the pCPU longest meanwhile; else 0 */
+	int64_t holder_ns;    /* and for how long */
+	int32_t waker_pid;    /* who ended a sleep, 0 unknown */
+	uint32_t waiter_stack, waker_stack; /* stack ids, 0 none */
+	int32_t signal_pid;   /* stopped: the sender of the stopping signal, 0 unknown */
+	uint32_t signal_number;
+};
+
+struct guest_span {
+	uint32_t vm;
+	uint16_t cpu;
+	enum guest_cpu_state state;
+	struct host_ns begin, end;
+	int32_t pid;     /* the current task, also under interrupts */
+	uint32_t number; /* softirq number, irq number or enum vs_vector */
+	bool vector;     /* hardirq: number is an enum vs_vector */
+};
+
+/* Instants that analyses need beside the spans. */
+struct guest_instant {
+	uint32_t vm;
+	uint16_t cpu; /* the guest CPU concerned (wake-up: the target CPU) */
+	struct host_ns t;
+	enum vs_event_type type; /* SCHED_SWITCH, SCHED_WAKEUP, SCHED_WAKEUP_NEW, SCHED_MIGRATE,
+				  * VECTOR_ENTRY, LOST */
+	struct vs_event event;
+};
+
+struct model_observer {
+	void (*vcpu_span)(void *context, const struct vcpu_span *span);
+	void (*guest_span)(void *context, const struct guest_span *span);
+	void (*guest_instant)(void *context, const struct guest_instant *instant);
+	void *context;
+};
+
+struct model;
+
+struct model *model_new(void);
+void model_free(struct model *m);
+/* Observers are called in the order of addition, spans in order of their end. Copied. */
+int model_observe(struct model *m, const struct model_observer *observer);
+/* The VM's threads, and again whenever they change. */
+int model_vm(struct model *m, const struct message_vm_info *info);
+/* Guest CPU -> APIC id, from the agent's hello: joins guest CPUs to vCPUs. */
+int model_guest_cpus(struct model *m, uint32_t vm, const struct message_cpu *cpus, size_t n);
+/* Events in time order. 0, -ENOMEM. */
+int model_push(struct model *m, const struct timeline_event *event);
+/* Nothing older than `now` follows: long open spans become visible to model_current. */
+void model_advance(struct model *m, struct host_ns now);
+/* Closes all open spans at the time of the last event. */
+void model_finish(struct model *m);
+
+/* The vCPU that runs guest CPU `cpu`: by APIC id if both sides know it, else by rank. -ENOENT. */
+int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm, uint16_t cpu, uint32_t *vcpu);
+/* The open span of a vCPU (its end is the time of the last event). -ENOENT. */
+int model_vcpu_current(const struct model *m, uint32_t vm, uint32_t vcpu, struct vcpu_span *out);
+/* comm of a host task (source VS_SOURCE_HOST) or of a VM's guest task; "" if unknown. Valid until
+ * the next push. */
+const char *model_task_name(const struct model *m, uint32_t source, int32_t pid);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The timeline: decoded batches of host and guests in, one stream of events in host time out.
+ * A k-way merge over per-(source, CPU) runs. An event is released once every live source has
+ * promised (by watermark or heartbeat) that nothing older follows. Memory is bounded: a source
+ * that stays silent for `silence_limit_ns` of the host's time, or a full buffer, releases the rest
+ * without it, and what it brings later than that is counted as late, not merged.
+ */
+#ifndef TIMELINE_TIMELINE_H
+#define TIMELINE_TIMELINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clock/types.h"
+#include "proto/event.h"
+
+struct timeline_event {
+	struct host_ns t;
+	uint32_t err_ns;      /* saturates */
+	uint32_t source;      /* VS_SOURCE_HOST or a VM */
+	struct vs_event event; /* event.time: still in the stream's own clock */
+};
+
+struct timeline;
+
+struct timeline_options {
+	size_t memory_bytes;         /* for waiting events; 0: 32 MiB */
+	int64_t silence_limit_ns;    /* 0: 30 s; INT64_MAX offline */
+};
+
+/* Called in time order; borrowed for the call. */
+typedef void (*timeline_emit)(void *context, const struct timeline_event *event);
+
+struct timeline *timeline_new(const struct timeline_options *options, timeline_emit emit,
+			      void *context);
+void timeline_free(struct timeline *t);
+int timeline_add_source(struct timeline *t, uint32_t source);
+void timeline_remove_source(struct timeline *t, uint32_t source); /* no longer waited for */
+/* Events of one CPU, already mapped to host time, nearly in order. 0, -ENOMEM, -ENOENT. */
+int timeline_push(struct timeline *t, uint32_t source, uint16_t cpu,
+		  const struct timeline_event *events, size_t n);
+/* Nothing older than `t` follows from this source. */
+void timeline_promise(struct timeline *t, uint32_t source, struct host_ns until);
+/* Releases what can be released. now: the host's time, for the silence limit. */
+void timeline_run(struct timeline *t, struct host_ns now);
+/* Releases everything: the end of a recording. */
+void timeline_finish(struct timeline *t);
+
+struct timeline_stats {
+	uint64_t merged, late, forced; /* forced: released without waiting for a silent source */
+	size_t waiting_events;
+	struct host_ns released_until;
+};
+void timeline_stats_get(const struct timeline *t, struct timeline_stats *out);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Batches: the events of one CPU as columns of deltas (wire.proto, Batch). One codec for guest and
+ * host, live and recorded. Encoding allocates nothing per event; decoding writes into storage that
+ * the decoder keeps between calls.
+ */
+#ifndef PROTO_CODEC_H
+#define PROTO_CODEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/buffer.h"
+#include "proto/event.h"
+
+enum { VS_BATCH_EVENTS_MAX = 8192 };
+
+struct batch {
+	uint16_t cpu;
+	uint64_t time_err;  /* bound on every stamp, ticks of the stream clock */
+	uint64_t watermark; /* no event older than this follows on this CPU */
+	uint64_t emitted, dropped_kernel, dropped_user; /* running totals of this CPU */
+	size_t n_events;
+	struct vs_event *events; /* borrowed: caller's on encode, the decoder's on decode */
+};
+
+struct batch_encoder;
+struct batch_decoder;
+
+/* NULL on ENOMEM. The scratch storage is bounded by VS_BATCH_EVENTS_MAX. */
+struct batch_encoder *batch_encoder_new(void);
+void batch_encoder_free(struct batch_encoder *e);
+/* Appends the Batch message to `out`. Events must all be of b->cpu and in time order (equal times
+ * allowed). 0, -EINVAL (too many events, other cpu, unknown type), -ENOMEM. */
+int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buffer *out);
+
+struct batch_decoder *batch_decoder_new(void);
+void batch_decoder_free(struct batch_decoder *d);
+/* Decodes and validates a Batch payload; out->events is valid until the next call. Events of
+ * unknown type are kept (a newer peer). 0, -EBADMSG, -E2BIG, -ENOMEM. */
+int batch_decode(struct batch_decoder *d, const uint8_t *payload, size_t len, struct batch *out);
+
+#endif

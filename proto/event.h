@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The event record: one fixed-size struct for everything that either kernel did, written by the
+ * BPF programs, carried by batches, read by the model. Its fields mean what the table below says.
+ *
+ * Included by BPF programs too: nothing but fixed-width types here. The numbers are part of the
+ * wire format: append, never renumber.
+ */
+#ifndef PROTO_EVENT_H
+#define PROTO_EVENT_H
+
+#ifdef __bpf__
+#include <linux/types.h>
+typedef __u64 vs_u64;
+typedef __u32 vs_u32;
+typedef __u16 vs_u16;
+typedef __s32 vs_s32;
+#else
+#include <stdint.h>
+typedef uint64_t vs_u64;
+typedef uint32_t vs_u32;
+typedef uint16_t vs_u16;
+typedef int32_t vs_s32;
+#endif
+
+/*
+ * `time` is CLOCK_MONOTONIC nanoseconds as it leaves the kernel, and ticks of the stream's clock
+ * (enum stream_clock in message.h) once a capturer has converted it. `seq` counts what the probes
+ * of this CPU attempted to emit, including what was dropped, so a gap is a loss.
+ */
+struct vs_event {
+	vs_u64 time;
+	vs_u32 seq;
+	vs_u16 cpu;
+	vs_u16 type; /* enum vs_event_type */
+	vs_s32 pid;
+	vs_s32 pid2;
+	vs_u64 arg0;
+	vs_u64 arg1;
+};
+
+/*
+ * X(number, NAME, "name", pid, pid2, arg0, arg1). "pid" is always a kernel thread id (tid);
+ * "current" is the task on the CPU when the event fired. An empty string: the field is zero.
+ */
+#define VS_EVENT_TYPES(X)                                                                          \
+	X(1, LOST, "lost", "", "", "number of events lost", "time of the next good event, 0 unknown")\
+	X(2, SCHED_SWITCH, "sched_switch", "task switched out", "task switched in",                \
+	  "state of the task switched out (enum vs_task_state), 0 if it could still run",          \
+	  "prio out | prio in << 32")                                                              \
+	X(3, SCHED_WAKEUP, "sched_wakeup", "task woken", "current", "CPU it will run on", "prio")   \
+	X(4, SCHED_WAKEUP_NEW, "sched_wakeup_new", "task woken", "current", "CPU it will run on",  \
+	  "prio")                                                                                  \
+	X(5, SCHED_MIGRATE, "sched_migrate_task", "task", "current", "CPU it leaves", "CPU it joins")\
+	X(6, TASK_NAME, "task_name", "task", "its process (tgid)", "comm, bytes 0..7",             \
+	  "comm, bytes 8..15")                                                                     \
+	X(7, TASK_EXIT, "task_exit", "task", "its process (tgid)", "", "")                         \
+	X(8, IRQ_ENTRY, "irq_handler_entry", "current", "", "irq number", "")                      \
+	X(9, IRQ_EXIT, "irq_handler_exit", "current", "", "irq number", "handler's return value")  \
+	X(10, SOFTIRQ_ENTRY, "softirq_entry", "current", "", "softirq number", "")                 \
+	X(11, SOFTIRQ_EXIT, "softirq_exit", "current", "", "softirq number", "")                   \
+	X(12, VECTOR_ENTRY, "irq_vector_entry", "current", "", "enum vs_vector", "vector number")  \
+	X(13, VECTOR_EXIT, "irq_vector_exit", "current", "", "enum vs_vector", "vector number")    \
+	X(14, SIGNAL, "signal_generate", "task signalled", "current (the sender)", "signal number",\
+	  "process signalled (tgid)")                                                              \
+	X(15, STACK, "stack", "task whose stack it is", "task it explains", "stack id",            \
+	  "enum vs_stack_role | duration of the wait in ns << 8")                                  \
+	X(32, KVM_ENTRY, "kvm_entry", "vCPU thread", "", "", "guest rip")                          \
+	X(33, KVM_EXIT, "kvm_exit", "vCPU thread", "", "reason | isa << 32", "guest rip")          \
+	X(34, KVM_USERSPACE_EXIT, "kvm_userspace_exit", "vCPU thread", "", "KVM_EXIT_* reason",    \
+	  "errno")
+
+enum vs_event_type {
+	VS_EVENT_NONE = 0,
+#define X(number, NAME, ...) VS_EVENT_##NAME = number,
+	VS_EVENT_TYPES(X)
+#undef X
+	VS_EVENT_TYPE_LIMIT = 64 /* one past the highest type a reader must hold a slot for */
+};
+
+/* Why a task left its CPU: the kernel's own bits (include/linux/sched.h, stable since 4.14). */
+enum vs_task_state {
+	VS_TASK_RUNNING = 0,
+	VS_TASK_INTERRUPTIBLE = 0x1,
+	VS_TASK_UNINTERRUPTIBLE = 0x2,
+	VS_TASK_STOPPED = 0x4,
+	VS_TASK_TRACED = 0x8,
+	VS_TASK_EXIT = 0x30, /* dead | zombie */
+	VS_TASK_PARKED = 0x40,
+	VS_TASK_DEAD = 0x80,
+	VS_TASK_FROZEN = 0x8000,
+};
+
+/* The interrupt vectors that have a tracepoint pair and that a guest's scheduling depends on. */
+enum vs_vector {
+	VS_VECTOR_LOCAL_TIMER = 1,
+	VS_VECTOR_RESCHEDULE = 2,
+	VS_VECTOR_CALL_FUNCTION = 3,
+	VS_VECTOR_CALL_FUNCTION_SINGLE = 4,
+};
+
+enum vs_stack_role {
+	VS_STACK_WAITER = 1, /* where `pid` left the CPU, at the time of the event */
+	VS_STACK_WAKER = 2,  /* where `pid` was when it woke `pid2` */
+};
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Typed, bounded forms of everything in wire.proto except Batch (codec.h). Packing writes a frame
+ * payload; unpacking validates (sizes, enums, UTF-8 made printable) and copies into the caller's
+ * struct, so no code behind this header ever sees a length or a pointer that a peer chose.
+ *
+ * All *_pack functions append to `out` and return 0 or -ENOMEM. All *_unpack functions return 0,
+ * -EBADMSG (not this message), -E2BIG (a bound of this header exceeded) or -ENOMEM; on error the
+ * struct is unspecified but needs no cleaning up. None keeps a reference to `payload`.
+ */
+#ifndef PROTO_MESSAGE_H
+#define PROTO_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/buffer.h"
+
+enum {
+	VS_PROTOCOL_MIN = 1,
+	VS_PROTOCOL_MAX = 1,
+	VS_CPUS_MAX = 1024,
+	VS_THREADS_MAX = 2048,
+	VS_STACK_FRAMES_MAX = 128,
+	VS_TEXT_MAX = 128,     /* names, versions, symbols; with the final NUL */
+	VS_LOG_TEXT_MAX = 512, /* a kernel log line; longer ones are cut */
+	VS_LOG_LINES_MAX = 64,
+	VS_CHECKPOINTS_MAX = 65536,
+};
+
+enum stream_role { STREAM_ROLE_HOST = 1, STREAM_ROLE_GUEST = 2 };
+
+/* The clock that stamps a stream. */
+enum stream_clock {
+	STREAM_CLOCK_HOST_TSC = 1,
+	STREAM_CLOCK_GUEST_TSC = 2,
+	STREAM_CLOCK_KVMCLOCK_NS = 3,
+};
+
+enum note_kind {
+	NOTE_CHANNEL_UP = 1,
+	NOTE_CHANNEL_DOWN = 2,
+	NOTE_VM_GONE = 3,
+	NOTE_PROTOCOL = 4,  /* a bad frame, an unknown version; text says what */
+	NOTE_THREADS = 5,   /* vCPU threads changed */
+	NOTE_SIMULATED = 6, /* this recording was made by the simulator */
+};
+
+struct message_clock_sample {
+	uint64_t tsc;
+	uint64_t tsc_width;
+	uint64_t monotonic_ns;
+	uint64_t raw_ns;
+	uint64_t realtime_ns;
+};
+
+/* Where the guest's printk clock stood: dmesg_ns at stream time `time`, +-`err` ticks of it. */
+struct message_dmesg_point {
+	bool known;
+	uint64_t time;
+	uint64_t ns;
+	uint64_t err;
+};
+
+struct message_cpu {
+	uint32_t cpu;
+	uint32_t apic_id;
+};
+
+struct message_hello {
+	uint32_t protocol_min, protocol_max;
+	enum stream_role role;
+	enum stream_clock clock;
+	uint64_t clock_hz;
+	char program_version[VS_TEXT_MAX];
+	char kernel_release[VS_TEXT_MAX];
+	char boot_id[VS_TEXT_MAX];
+	struct message_dmesg_point dmesg;
+	uint32_t tick_hz;
+	size_t n_cpus;
+	struct message_cpu cpus[VS_CPUS_MAX];
+};
+
+struct message_heartbeat {
+	uint64_t time;
+	uint64_t cpu_time_ns;
+	uint64_t rss_bytes;
+	uint64_t emitted, delivered, dropped_kernel, dropped_user;
+	struct message_clock_sample sample;
+	struct message_dmesg_point dmesg;
+};
+
+struct message_echo_request {
+	uint32_t id;
+};
+
+struct message_echo_reply {
+	uint32_t id;
+	uint64_t received, sent;
+};
+
+struct message_log_line {
+	uint64_t dmesg_us;
+	uint32_t level;
+	char text[VS_LOG_TEXT_MAX];
+};
+
+struct message_kernel_log {
+	size_t n_lines;
+	struct message_log_line lines[VS_LOG_LINES_MAX];
+};
+
+struct message_vm_thread {
+	int32_t tid;
+	char comm[16];
+	bool is_vcpu;
+	uint32_t vcpu;
+	bool apic_id_known;
+	uint32_t apic_id;
+};
+
+struct message_vm_info {
+	uint32_t vm;
+	char name[VS_TEXT_MAX];
+	int32_t qemu_pid;
+	char accelerator[8];
+	size_t n_threads;
+	struct message_vm_thread threads[VS_THREADS_MAX];
+};
+
+struct message_echo_observation {
+	uint32_t vm;
+	uint64_t host_sent, guest_received, guest_sent, host_received;
+};
+
+struct message_stack_frame {
+	char symbol[VS_TEXT_MAX];
+	char module[VS_TEXT_MAX];
+	uint64_t offset;
+	bool kernel;
+};
+
+struct message_stack {
+	uint32_t id;
+	int32_t pid;
+	size_t n_frames;
+	struct message_stack_frame frames[VS_STACK_FRAMES_MAX]; /* leaf first */
+};
+
+struct message_note {
+	uint32_t vm;
+	enum note_kind kind;
+	uint64_t host_tsc;
+	char text[VS_TEXT_MAX];
+};
+
+struct message_recording_end {
+	uint64_t entries;
+	uint64_t host_dropped;
+	size_t n_checkpoints;
+	uint64_t *checkpoints; /* unpack allocates; free() it. pack borrows. */
+};
+
+int message_hello_pack(const struct message_hello *m, struct byte_buffer *out);
+int message_hello_unpack(const uint8_t *payload, size_t len, struct message_hello *m);
+int message_heartbeat_pack(const struct message_heartbeat *m, struct byte_buffer *out);
+int message_heartbeat_unpack(const uint8_t *payload, size_t len, struct message_heartbeat *m);
+int message_echo_request_pack(const struct message_echo_request *m, struct byte_buffer *out);
+int message_echo_request_unpack(const uint8_t *payload, size_t len,
+				struct message_echo_request *m);
+int message_echo_reply_pack(const struct message_echo_reply *m, struct byte_buffer *out);
+int message_echo_reply_unpack(const uint8_t *payload, size_t len, struct message_echo_reply *m);
+int message_clock_sample_pack(const struct message_clock_sample *m, struct byte_buffer *out);
+int message_clock_sample_unpack(const uint8_t *payload, size_t len,
+				struct message_clock_sample *m);
+int message_kernel_log_pack(const struct message_kernel_log *m, struct byte_buffer *out);
+int message_kernel_log_unpack(const uint8_t *payload, size_t len, struct message_kernel_log *m);
+int message_vm_info_pack(const struct message_vm_info *m, struct byte_buffer *out);
+int message_vm_info_unpack(const uint8_t *payload, size_t len, struct message_vm_info *m);
+int message_echo_observation_pack(const struct message_echo_observation *m,
+				  struct byte_buffer *out);
+int message_echo_observation_unpack(const uint8_t *payload, size_t len,
+				    struct message_echo_observation *m);
+int message_stack_pack(const struct message_stack *m, struct byte_buffer *out);
+int message_stack_unpack(const uint8_t *payload, size_t len, struct message_stack *m);
+int message_note_pack(const struct message_note *m, struct byte_buffer *out);
+int message_note_unpack(const uint8_t *payload, size_t len, struct message_note *m);
+int message_recording_end_pack(const struct message_recording_end *m, struct byte_buffer *out);
+int message_recording_end_unpack(const uint8_t *payload, size_t len,
+				 struct message_recording_end *m);
+
+#endif
