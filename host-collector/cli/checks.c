@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/cli/checks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define TRACEFS "/sys/kernel/tracing"
+
+static void __attribute__((format(printf, 2, 3)))
+answer_yes(struct check_result *result, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(result->detail, sizeof(result->detail), format, args);
+	va_end(args);
+	result->answer = CHECK_YES;
+	result->remedy[0] = 0;
+}
+
+static void __attribute__((format(printf, 3, 4)))
+answer_no(struct check_result *result, const char *remedy, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(result->detail, sizeof(result->detail), format, args);
+	va_end(args);
+	result->answer = CHECK_NO;
+	snprintf(result->remedy, sizeof(result->remedy), "%s", remedy);
+}
+
+/* The first line of a small file, without its newline. 0 or -errno. */
+static int line_read(const char *path, char *line, size_t bytes)
+{
+	FILE *f = fopen(path, "re");
+	int err = 0;
+
+	if (!f)
+		return -errno;
+	if (!fgets(line, (int)bytes, f))
+		err = ferror(f) ? -EIO : -ENODATA;
+	else
+		line[strcspn(line, "\n")] = 0;
+	fclose(f);
+	return err;
+}
+
+static uint64_t capabilities_effective(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	unsigned long long caps = 0;
+	char line[256];
+
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+			break;
+	}
+	fclose(f);
+	return caps;
+}
+
+static void probe_kernel(struct check_result *result)
+{
+	struct utsname name;
+
+	if (uname(&name))
+		answer_no(result, "", "uname: %s", strerror(errno));
+	else
+		answer_yes(result, "Linux %s %s", name.release, name.machine);
+}
+
+static void probe_rights(struct check_result *result)
+{
+	static const struct {
+		int bit;
+		const char *name;
+	} wanted[] = {{38, "CAP_PERFMON"}, {39, "CAP_BPF"}, {19, "CAP_SYS_PTRACE"}};
+	uint64_t caps = capabilities_effective();
+	bool admin = caps & 1ull << 21;
+	char missing[128] = "";
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		/* CAP_SYS_ADMIN implies the first two, not the right to look into others. */
+		if (caps & 1ull << wanted[i].bit || (admin && wanted[i].bit != 19))
+			continue;
+		snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing), " %s",
+			 wanted[i].name);
+	}
+	if (*missing)
+		answer_no(result,
+			  "run as root (sudo vcpuscope ...), or give the binary these "
+			  "capabilities with setcap",
+			  "missing:%s", missing);
+	else
+		answer_yes(result, "user %u may trace", geteuid());
+}
+
+static void probe_btf(struct check_result *result)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		answer_no(result, "boot a kernel built with CONFIG_DEBUG_INFO_BTF (Debian's are)",
+			  "/sys/kernel/btf/vmlinux: %s", strerror(errno));
+	else
+		answer_yes(result, "/sys/kernel/btf/vmlinux");
+}
+
+static int tracepoint_id(const char *name, int *id)
+{
+	char path[256], line[32];
+	int err;
+
+	snprintf(path, sizeof(path), TRACEFS "/events/%s/id", name);
+	err = line_read(path, line, sizeof(line));
+	if (!err)
+		*id = atoi(line);
+	return err;
+}
+
+static void probe_tracefs(struct check_result *result)
+{
+	int id, err = tracepoint_id("sched/sched_switch", &id);
+
+	if (err == -ENOENT)
+		answer_no(result, "mount -t tracefs tracefs " TRACEFS,
+			  TRACEFS "/events: not there");
+	else if (err)
+		answer_no(result, "run as root", TRACEFS "/events: %s", strerror(-err));
+	else
+		answer_yes(result, TRACEFS ", sched_switch is event %d", id);
+}
+
+static void probe_perf(struct check_result *result)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
+				       .size = sizeof(attr),
+				       .sample_period = 1,
+				       .disabled = 1};
+	char paranoid[16] = "?";
+	int id, fd;
+
+	line_read("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof(paranoid));
+	if (tracepoint_id("sched/sched_switch", &id)) {
+		answer_no(result, "see tracefs", "needs tracefs");
+		return;
+	}
+	attr.config = (uint64_t)id;
+	fd = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0) {
+		answer_no(result, "run as root, or sysctl kernel.perf_event_paranoid=-1",
+			  "perf_event_open: %s, perf_event_paranoid is %s", strerror(errno),
+			  paranoid);
+		return;
+	}
+	close(fd);
+	answer_yes(result, "opens, perf_event_paranoid is %s", paranoid);
+}
+
+static void probe_kvm(struct check_result *result)
+{
+	int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0) {
+		answer_no(result,
+			  errno == ENOENT ? "load kvm_intel or kvm_amd; in a VM, enable nesting"
+					  : "run as root or join group kvm",
+			  "/dev/kvm: %s", strerror(errno));
+		return;
+	}
+	close(fd);
+	answer_yes(result, "/dev/kvm opens");
+}
+
+static void probe_kvm_events(struct check_result *result)
+{
+	int id, err = tracepoint_id("kvm/kvm_exit", &id);
+
+	if (err)
+		answer_no(result, "load kvm_intel or kvm_amd, and see tracefs", "kvm:kvm_exit: %s",
+			  strerror(-err));
+	else
+		answer_yes(result, "kvm:kvm_exit is event %d", id);
+}
+
+static void probe_kvm_debugfs(struct check_result *result)
+{
+	if (access("/sys/kernel/debug/kvm", R_OK | X_OK))
+		answer_no(result, "mount -t debugfs debugfs /sys/kernel/debug, and load kvm",
+			  "/sys/kernel/debug/kvm: %s", strerror(errno));
+	else
+		answer_yes(result, "/sys/kernel/debug/kvm");
+}
+
+static void probe_libvirt(struct check_result *result)
+{
+	static const char *const sockets[] = {"/run/libvirt/libvirt-sock",
+					      "/run/libvirt/virtqemud-sock"};
+
+	for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++) {
+		if (!access(sockets[i], F_OK)) {
+			answer_yes(result, "%s", sockets[i]);
+			return;
+		}
+	}
+	answer_no(result, "optional: without it, name VMs by --pid or --qmp",
+		  "no daemon is running");
+}
+
+static void probe_vsock(struct check_result *result)
+{
+	if (access("/dev/vhost-vsock", F_OK))
+		answer_no(result,
+			  "optional: use a virtio-serial channel, or "
+			  "modprobe vhost_vsock",
+			  "/dev/vhost-vsock: %s", strerror(errno));
+	else
+		answer_yes(result, "/dev/vhost-vsock");
+}
+
+const struct check check_table[] = {
+	{"kernel", "what runs here", false, probe_kernel},
+	{"rights", "trace every thread, read QEMU's memory map", true, probe_rights},
+	{"btf", "BPF programs fit this kernel's structures", true, probe_btf},
+	{"tracefs", "names and formats of tracepoints", false, probe_tracefs},
+	{"perf", "tracepoints without BPF", false, probe_perf},
+	{"kvm", "hardware virtualisation on this machine", false, probe_kvm},
+	{"kvm events", "time in guest, KVM and QEMU told apart", false, probe_kvm_events},
+	{"kvm debugfs", "which thread is which vCPU, TSC offsets", false, probe_kvm_debugfs},
+	{"libvirt", "VMs by name", false, probe_libvirt},
+	{"vsock", "agent over vsock", false, probe_vsock},
+};
+const size_t check_table_len = sizeof(check_table) / sizeof(check_table[0]);

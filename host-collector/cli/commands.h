@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The sub-commands, one file each; main.c lists them in the order of its help. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "host-collector/cli/options.h"
+
+extern const struct command command_doctor;
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope: finds the sub-command in the table and hands over. */
+#include <stdio.h>
+#include <string.h>
+
+#include "host-collector/cli/commands.h"
+
+static const struct command *const commands[] = {
+	&command_doctor,
+};
+enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static void help_print(FILE *to)
+{
+	fprintf(to, "vcpuscope " VCPUSCOPE_VERSION ": why did this guest stall?\n\n"
+		    "usage: vcpuscope COMMAND [options]\n\n");
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+	fprintf(to,
+		"\n"
+		"`vcpuscope COMMAND --help` shows its options and examples.\n"
+		"`vcpuscope --version` prints the version.\n\n"
+		"exit codes: 0 done; 1 something went wrong; 2 wrong usage; 3 not permitted, or this\n"
+		"machine cannot do it (`vcpuscope doctor` says what is missing).\n");
+}
+
+static bool wants_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			return true;
+	}
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(name, "--version")) {
+		puts("vcpuscope " VCPUSCOPE_VERSION);
+		return COMMAND_OK;
+	}
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+		help_print(stdout);
+		return COMMAND_OK;
+	}
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		if (strcmp(name, commands[i]->name))
+			continue;
+		if (wants_help(argc - 1, argv + 1)) {
+			options_print_help(commands[i], stdout);
+			return COMMAND_OK;
+		}
+		return commands[i]->run(commands[i], argc - 1, argv + 1);
+	}
+	if (*name)
+		fprintf(stderr, "vcpuscope: %s: no such command; see `vcpuscope --help`\n", name);
+	else
+		help_print(stderr);
+	return COMMAND_USAGE;
+}
