@@ -99,9 +99,17 @@ enum vs_vector {
 	VS_VECTOR_CALL_FUNCTION_SINGLE = 4,
 };
 
+/*
+ * A STACK event explains one wait of task `pid2`. It is known only when the wait is over, so its
+ * time lies inside the wait, just before its end; the wait began `duration` before that (+-1 ms).
+ * No CPU emits it: it travels in batches of VS_CPU_COLLECTOR, which have seq numbers of their own.
+ */
 enum vs_stack_role {
-	VS_STACK_WAITER = 1, /* where `pid` left the CPU, at the time of the event */
+	VS_STACK_WAITER = 1, /* where `pid` (= pid2) left the CPU when the wait began */
 	VS_STACK_WAKER = 2,  /* where `pid` was when it woke `pid2` */
 };
+
+/* The "CPU" of events that the collector itself adds to the host's stream. */
+enum { VS_CPU_COLLECTOR = 1023 };
 
 #endif
