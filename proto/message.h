@@ -45,6 +45,8 @@ enum note_kind {
 	NOTE_PROTOCOL = 4,  /* a bad frame, an unknown version; text says what */
 	NOTE_THREADS = 5,   /* vCPU threads changed */
 	NOTE_SIMULATED = 6, /* this recording was made by the simulator */
+	NOTE_VM_PAUSED = 7, /* QEMU says that it stopped the VM (QMP STOP) */
+	NOTE_VM_RESUMED = 8,
 };
 
 struct message_clock_sample {
