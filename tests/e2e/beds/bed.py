@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The two test beds. Both boot Debian's cloud kernel with an initramfs of this machine's files.
+
+Bed A: an emulated guest on this machine; the collector runs here, on this kernel.
+Bed B: an emulated "host" (L1) with AMD SVM, so that it runs real KVM; inside it QEMU, the collector
+and a KVM guest (L2) with the agent. Needs nothing from this machine but QEMU.
+"""
+import os
+
+import image
+import kernel
+import machine
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+REPOSITORY = os.path.normpath(f"{HERE}/../../..")
+
+GUEST_MODULES = ("virtio_pci", "virtio_console")
+HOST_MODULES = GUEST_MODULES + ("kvm_amd",)
+FIRMWARE = ("seabios/bios-256k.bin", "qemu/kvmvapic.bin", "qemu/linuxboot_dma.bin")
+
+BedError = (image.ImageError, kernel.KernelError, machine.MachineError)
+
+
+class Builder:
+    """Makes kernels, the test module and images under one build tree."""
+
+    def __init__(self, build=None, series="6.1", say=lambda text: None):
+        self.build = os.path.abspath(build or os.environ.get("VCPUSCOPE_BUILD", f"{REPOSITORY}/build"))
+        self.work = f"{self.build}/beds"
+        self._say = say
+        say(f"kernel {series} from Debian")
+        self.kernel = kernel.kernel_get(f"{self.work}/cache", series)
+
+    def helper(self, name):
+        return f"{self.build}/tests/e2e/beds/{name}"
+
+    def _base(self, modules):
+        made = image.Image()
+        made.add_file("/usr/bin/busybox")
+        made.add_file(f"{HERE}/init", "/init")
+        for name in ("bed-control", "provoke"):
+            made.add_file(self.helper(name), f"/usr/bin/{name}")
+        made.add_modules(self.kernel.modules(modules))
+        return made
+
+    def guest(self, files=()):
+        """Image of a guest: the base, the test module, the agent if built, `files` [(from, to)]."""
+        self._say("guest image")
+        made = self._base(GUEST_MODULES)
+        made.add_file(self.kernel.build_module(f"{HERE}/stall", self.work), "/root/stall.ko")
+        agent = f"{self.build}/guest-agent/vcpuscope-agent"
+        if os.path.exists(agent):
+            made.add_program(agent, "/usr/bin/vcpuscope-agent")
+        for source, target in files:
+            made.add_file(source, target)
+        return made.write(f"{self.work}/cache")
+
+    def host(self, files=()):
+        """Image of bed B's L1: QEMU with firmware, a guest in /guest, the collector if built."""
+        guest = self.guest()
+        self._say("host image")
+        made = self._base(HOST_MODULES)
+        made.add_program("/usr/bin/qemu-system-x86_64")
+        for name in FIRMWARE:
+            made.add_file(f"/usr/share/{name}", f"/usr/share/seabios/{os.path.basename(name)}"
+                          if name.startswith("seabios") else None)
+        made.add_file(self.kernel.vmlinuz, "/guest/vmlinuz")
+        made.add_file(guest, "/guest/initramfs")
+        made.add_file(f"{HERE}/guest-start", "/usr/bin/guest-start")
+        collector = f"{self.build}/host-collector/vcpuscope"
+        if os.path.exists(collector):
+            made.add_program(collector, "/usr/bin/vcpuscope")
+        for source, target in files:
+            made.add_file(source, target)
+        return made.write(f"{self.work}/cache")
+
+
+def boot_a(builder, *, cpus=1, files=(), qemu_args=(), cmdline=""):
+    """A guest on this machine: a Machine whose agent_socket is the collector's channel."""
+    guest = builder.guest(files)
+    return machine.Machine(builder.kernel.vmlinuz, guest, name="bed-a", cpus=cpus,
+                           cpu="max,vendor=GenuineIntel", cmdline=cmdline, qemu_args=qemu_args)
+
+
+def boot_b(builder, *, cpus=2, files=(), qemu_args=(), cmdline=""):
+    """A host with KVM on this machine. `guest-start` inside boots its guest."""
+    host = builder.host(files)
+    return machine.Machine(builder.kernel.vmlinuz, host, name="bed-b", cpus=cpus, memory_mib=2048,
+                           cmdline=f"tsc=reliable {cmdline}", qemu_args=qemu_args)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One emulated machine: a QEMU process, its sockets, and commands run inside it.
+
+A Machine is a context manager; leaving it, an exception, SIGTERM or even SIGKILL of this process
+ends QEMU (parent death signal) and removes its run folder (the last case: at the next start).
+"""
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+RUN_PREFIX = "vcpuscope-bed."
+PR_SET_PDEATHSIG = 1
+AGENT_PORT = "org.vcpuscope.agent.0"
+CONTROL_PORT = "org.vcpuscope.control.0"
+
+
+class MachineError(Exception):
+    pass
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.setsid()  # a Ctrl-C at the terminal is ours to handle
+
+
+def _remove_stale_runs():
+    for name in os.listdir(tempfile.gettempdir()):
+        owner = re.match(re.escape(RUN_PREFIX) + r"(\d+)\.", name)
+        if owner and not os.path.exists(f"/proc/{owner[1]}"):
+            shutil.rmtree(f"{tempfile.gettempdir()}/{name}", ignore_errors=True)
+
+
+class Machine:
+    """Boots `kernel` with `initramfs`; ready for run() when the constructor returns."""
+
+    def __init__(self, vmlinuz, initramfs, *, name="bed", cpus=1, memory_mib=512, cpu="max",
+                 cmdline="", qemu_args=(), boot_timeout_s=120):
+        self._process = None
+        self._control = None
+        self._qmp = None
+        self._request = 0
+        _remove_stale_runs()
+        self.folder = tempfile.mkdtemp(prefix=f"{RUN_PREFIX}{os.getpid()}.")
+        self.agent_socket = f"{self.folder}/agent"
+        self.qmp_socket = f"{self.folder}/qmp"
+        self.serial_path = f"{self.folder}/serial"
+        try:
+            started = time.monotonic()
+            self._start(vmlinuz, initramfs, name, cpus, memory_mib, cpu, cmdline, qemu_args)
+            self._connect(started + boot_timeout_s)
+            self.boot_s = time.monotonic() - started
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, vmlinuz, initramfs, name, cpus, memory_mib, cpu, cmdline, qemu_args):
+        def port(chardev, port_name):
+            return ["-chardev", f"socket,id={chardev},path={self.folder}/{chardev},server=on,wait=off",
+                    "-device", f"virtserialport,chardev={chardev},name={port_name}"]
+
+        self._errors = open(f"{self.folder}/qemu.log", "w+b")
+        self._process = subprocess.Popen(
+            ["qemu-system-x86_64", "-name", f"{name},debug-threads=on", "-nodefaults",
+             "-no-user-config", "-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", cpu,
+             "-smp", str(cpus), "-m", str(memory_mib), "-display", "none", "-no-reboot",
+             "-serial", f"file:{self.serial_path}",
+             "-chardev", f"socket,id=qmp,path={self.qmp_socket},server=on,wait=off",
+             "-chardev", f"socket,id=qmp-caller,path={self.folder}/qmp-bed,server=on,wait=off",
+             "-mon", "chardev=qmp,mode=control", "-mon", "chardev=qmp-caller,mode=control",
+             "-kernel", vmlinuz, "-initrd", initramfs,
+             "-append", f"console=ttyS0 quiet panic=-1 {cmdline}", "-device", "virtio-serial",
+             *port("agent", AGENT_PORT), *port("control", CONTROL_PORT), *qemu_args],
+            stdin=subprocess.DEVNULL, stdout=self._errors, stderr=subprocess.STDOUT,
+            preexec_fn=_die_with_parent)
+        self.pid = self._process.pid
+
+    def _connect(self, deadline):
+        self._control = self._connect_socket(f"{self.folder}/control", deadline)
+        self._qmp = self._connect_socket(f"{self.folder}/qmp-bed", deadline).makefile("rw")
+        self._qmp.readline()
+        self.qmp("qmp_capabilities")
+        try:
+            self.run("true", timeout_s=deadline - time.monotonic())
+        except MachineError as error:
+            raise MachineError(f"{error}; the machine did not boot, its console ends: "
+                               f"{self.serial()[-800:]}") from None
+
+    def _connect_socket(self, path, deadline):
+        while True:
+            if self._process.poll() is not None:
+                self._errors.seek(0)
+                raise MachineError(f"QEMU ended with {self._process.returncode}: "
+                                   f"{self._errors.read().decode(errors='replace').strip()}")
+            try:
+                connection = socket.socket(socket.AF_UNIX)
+                connection.connect(path)
+                return connection
+            except (FileNotFoundError, ConnectionRefusedError):
+                connection.close()
+                if time.monotonic() > deadline:
+                    raise MachineError(f"QEMU did not open {path}") from None
+                time.sleep(0.01)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    def close(self):
+        """Ends the machine at once and removes its folder. Harmless when repeated."""
+        for handle in (self._control, self._qmp):
+            if handle:
+                handle.close()
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._errors.close()
+            self._process = None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _receive(self, deadline, n=None):
+        """A line, or n bytes, from the control port."""
+        data = bytearray()
+        while (len(data) < n) if n is not None else not data.endswith(b"\n"):
+            self._control.settimeout(max(deadline - time.monotonic(), 0.001))
+            try:
+                more = self._control.recv(n - len(data) if n is not None else 1)
+            except socket.timeout:
+                raise MachineError("no answer from the machine in time") from None
+            except ConnectionError:
+                more = b""
+            if not more:
+                raise MachineError(f"the machine is gone; its console ends: {self.serial()[-800:]}")
+            data += more
+        return bytes(data)
+
+    def run_bytes(self, command, *, stdin=b"", timeout_s=60, live=None):
+        """Runs `command` with sh: (exit status, output). `live(bytes)` gets output as it comes
+        instead. The protocol is described in bed-control.c."""
+        deadline = time.monotonic() + timeout_s
+        self._request += 1
+        text = command.encode()
+        self._control.settimeout(timeout_s)
+        self._control.sendall(b"run %d %d %d\n" % (self._request, len(text), len(stdin)) + text + stdin)
+        output = []
+        while True:
+            word, request, number = self._receive(deadline).split()
+            mine = int(request) == self._request
+            if word == b"exit":
+                if mine:
+                    return int(number), b"".join(output)
+                continue
+            chunk = self._receive(deadline, int(number))
+            if mine:
+                (live or output.append)(chunk)
+
+    def run(self, command, *, timeout_s=60, check=True):
+        """The output of `command` as text; MachineError if it fails."""
+        status, output = self.run_bytes(command, timeout_s=timeout_s)
+        text = output.decode(errors="replace")
+        if check and status:
+            raise MachineError(f"'{command}' ended with {status}: {text.strip()[-800:]}")
+        return text
+
+    def put(self, path, content, mode=0o644):
+        """Writes a file inside."""
+        status, output = self.run_bytes(f"cat >'{path}' && chmod {mode:o} '{path}'", stdin=content)
+        if status:
+            raise MachineError(f"cannot write {path}: {output.decode(errors='replace').strip()}")
+
+    def get(self, path):
+        """The content of a file inside."""
+        status, output = self.run_bytes(f"cat '{path}'", timeout_s=300)
+        if status:
+            raise MachineError(f"cannot read {path}: {output.decode(errors='replace').strip()}")
+        return output
+
+    def get_folder(self, path, target):
+        """Copies a folder's content out."""
+        os.makedirs(target, exist_ok=True)
+        status, archive = self.run_bytes(f"tar -C '{path}' -cf - .", timeout_s=300)
+        if status:
+            raise MachineError(f"cannot read folder {path}")
+        subprocess.run(["tar", "-C", target, "--no-same-owner", "-xf", "-"], input=archive, check=True)
+
+    def qmp(self, command, **arguments):
+        request = {"execute": command, "arguments": arguments} if arguments else {"execute": command}
+        self._qmp.write(json.dumps(request) + "\n")
+        self._qmp.flush()
+        while True:
+            reply = json.loads(self._qmp.readline() or '{"error": "QEMU closed the socket"}')
+            if "return" in reply:
+                return reply["return"]
+            if "error" in reply:
+                raise MachineError(f"QMP {command}: {reply['error']}")
+
+    def vcpu_threads(self):
+        """{vCPU index: thread id on this machine}"""
+        return {c["cpu-index"]: c["thread-id"] for c in self.qmp("query-cpus-fast")}
+
+    def serial(self):
+        try:
+            with open(self.serial_path, errors="replace") as f:
+                return f.read()
+        except FileNotFoundError:
+            return ""

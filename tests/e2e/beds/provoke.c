@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Provokes one real stall, or one healthy load, and prints what it measured around its own calls
+ * as one JSON line: the truth that a report is checked against. Static, so that it runs in any
+ * machine of a bed. Each action names its task, because reports name the culprit.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+enum { HOG_PRIORITY = 50 };
+
+struct instant {
+	uint64_t raw_ns; /* CLOCK_MONOTONIC_RAW */
+	uint64_t tsc;
+};
+
+static struct instant instant_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
+	return (struct instant){.raw_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec,
+				.tsc = __rdtsc()};
+}
+
+static void sleep_ns(uint64_t ns)
+{
+	struct timespec left = {.tv_sec = (time_t)(ns / 1000000000),
+				.tv_nsec = (long)(ns % 1000000000)};
+
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+}
+
+static void burn_ms(long ms)
+{
+	uint64_t end = instant_now().raw_ns + (uint64_t)ms * 1000000;
+
+	while (instant_now().raw_ns < end)
+		;
+}
+
+static int cpu_pin(long cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((int)cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
+}
+
+struct interval {
+	struct instant begin, end;
+};
+
+static int act_sigstop(char **argument, struct interval *t)
+{
+	pid_t pid = atoi(argument[0]);
+
+	t->begin = instant_now();
+	if (kill(pid, SIGSTOP))
+		return -errno;
+	sleep_ns((uint64_t)atol(argument[1]) * 1000000);
+	if (kill(pid, SIGCONT))
+		return -errno;
+	t->end = instant_now();
+	return 0;
+}
+
+static int act_hog(char **argument, struct interval *t)
+{
+	struct sched_param param = {.sched_priority = HOG_PRIORITY};
+	int err = cpu_pin(atol(argument[0]));
+
+	if (err)
+		return err;
+	if (mlockall(MCL_CURRENT) || sched_setscheduler(0, SCHED_FIFO, &param))
+		return -errno;
+	t->begin = instant_now();
+	burn_ms(atol(argument[1]));
+	t->end = instant_now();
+	return 0;
+}
+
+static int act_stall(char **argument, struct interval *t)
+{
+	char line[64];
+	int len = snprintf(line, sizeof(line), "%s %s 0", argument[0], argument[1]);
+	int fd, err = cpu_pin(0);
+
+	if (err)
+		return err;
+	fd = open("/proc/stall", O_WRONLY);
+	if (fd < 0)
+		return -errno;
+	t->begin = instant_now();
+	if (write(fd, line, (size_t)len) != len)
+		err = -errno;
+	t->end = instant_now();
+	close(fd);
+	return err;
+}
+
+static int act_compute(char **argument, struct interval *t)
+{
+	int err = cpu_pin(0);
+
+	t->begin = instant_now();
+	burn_ms(atol(argument[0]));
+	t->end = instant_now();
+	return err;
+}
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stopped = 1;
+}
+
+static int act_ticker(char **argument, struct interval *t)
+{
+	uint64_t period_ns = (uint64_t)atol(argument[0]) * 1000;
+	int err = cpu_pin(0);
+
+	signal(SIGTERM, on_signal);
+	signal(SIGINT, on_signal);
+	t->begin = instant_now();
+	while (!stopped)
+		sleep_ns(period_ns);
+	t->end = instant_now();
+	return err;
+}
+
+static int act_ptrace_stop(char **argument, struct interval *t)
+{
+	pid_t tid = atoi(argument[0]);
+
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
+		return -errno;
+	t->begin = instant_now();
+	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) || waitpid(tid, NULL, __WALL) != tid)
+		return -errno;
+	sleep_ns((uint64_t)atol(argument[1]) * 1000000);
+	if (ptrace(PTRACE_DETACH, tid, NULL, NULL))
+		return -errno;
+	t->end = instant_now();
+	return 0;
+}
+
+static const struct action {
+	const char *name;
+	int n_arguments;
+	const char *comm;
+	int (*act)(char **argument, struct interval *t);
+	const char *help;
+} actions[] = {
+	{"sigstop", 2, "vm-stopper", act_sigstop, "PID MS: SIGSTOP, wait, SIGCONT"},
+	{"hog", 2, "cpu-hog", act_hog, "CPU MS: SCHED_FIFO busy loop on a CPU"},
+	{"stall", 2, "guest-spinner", act_stall,
+	 "MODE MS: through /proc/stall; preempt, irqsoff, softirq or hardirq"},
+	{"compute", 1, "compute", act_compute, "MS: burns CPU 0"},
+	{"ticker", 1, "ticker", act_ticker, "PERIOD_US: wakes up on CPU 0 until SIGTERM"},
+	{"ptrace-stop", 2, "thread-stopper", act_ptrace_stop, "TID MS: stops one thread"},
+};
+
+enum { N_ACTIONS = sizeof(actions) / sizeof(actions[0]) };
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < N_ACTIONS; i++) {
+		const struct action *a = &actions[i];
+		struct interval t = {0};
+		int err;
+
+		if (strcmp(argv[1], a->name) || argc != 2 + a->n_arguments)
+			continue;
+		prctl(PR_SET_NAME, a->comm);
+		err = a->act(argv + 2, &t);
+		if (err) {
+			fprintf(stderr, "provoke %s: %s\n", a->name, strerror(-err));
+			return 1;
+		}
+		printf("{\"action\":\"%s\",\"argument\":\"%s\",\"pid\":%d,\"comm\":\"%s\","
+		       "\"begin_raw_ns\":%lu,\"end_raw_ns\":%lu,\"begin_tsc\":%lu,\"end_tsc\":%lu,"
+		       "\"duration_ns\":%lu}\n",
+		       a->name, argv[2], getpid(), a->comm, t.begin.raw_ns, t.end.raw_ns,
+		       t.begin.tsc, t.end.tsc, t.end.raw_ns - t.begin.raw_ns);
+		return 0;
+	}
+	fprintf(stderr, "usage: provoke ACTION ...\n");
+	for (size_t i = 0; i < N_ACTIONS; i++)
+		fprintf(stderr, "  %s %s\n", actions[i].name, actions[i].help);
+	return 2;
+}

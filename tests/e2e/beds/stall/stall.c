@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Stalls a CPU on request, for tests.
+ *
+ *   echo "MODE MS [CPU]" > /proc/stall    MODE: preempt | irqsoff | softirq | hardirq
+ *   cat /proc/stall                       the last stall: "MODE BEGIN_NS END_NS BEGIN_TSC END_TSC",
+ *                                         BEGIN_NS and END_NS on CLOCK_MONOTONIC
+ *
+ * CPU matters to hardirq only; the others stall the writer's. Nothing is printed: a console write
+ * would reset the very watchdogs that a stall is meant to wake.
+ */
+#include <linux/completion.h>
+#include <linux/interrupt.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/proc_fs.h>
+#include <linux/seq_file.h>
+#include <linux/smp.h>
+#include <linux/uaccess.h>
+
+enum { STALL_MS_MAX = 60000 };
+
+struct stall {
+	const char *mode;
+	unsigned int ms, cpu;
+	u64 begin_ns, end_ns, begin_tsc, end_tsc;
+};
+
+static DEFINE_MUTEX(stall_lock);
+static struct stall last = {.mode = "none"};
+static DECLARE_COMPLETION(tasklet_done);
+
+static noinline void stall_spin(struct stall *s)
+{
+	s->begin_ns = ktime_get_ns();
+	s->begin_tsc = rdtsc();
+	/* The fast accessor: it needs no seqlock retry while a tick we hold up is due. */
+	while (ktime_get_mono_fast_ns() < s->begin_ns + s->ms * 1000000ull)
+		cpu_relax();
+	s->end_tsc = rdtsc();
+	s->end_ns = ktime_get_ns();
+}
+
+static void stall_preempt(struct stall *s)
+{
+	preempt_disable();
+	stall_spin(s);
+	preempt_enable();
+}
+
+static void stall_irqsoff(struct stall *s)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	stall_spin(s);
+	local_irq_restore(flags);
+}
+
+static void stall_tasklet(struct tasklet_struct *t)
+{
+	stall_spin(&last);
+	complete(&tasklet_done);
+}
+static DECLARE_TASKLET(tasklet, stall_tasklet);
+
+static void stall_softirq(struct stall *s)
+{
+	reinit_completion(&tasklet_done);
+	tasklet_schedule(&tasklet);
+	wait_for_completion(&tasklet_done);
+}
+
+static void stall_ipi(void *s)
+{
+	stall_spin(s);
+}
+
+static void stall_hardirq(struct stall *s)
+{
+	smp_call_function_single(s->cpu, stall_ipi, s, 1);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct stall *s);
+} modes[] = {
+	{"preempt", stall_preempt},
+	{"irqsoff", stall_irqsoff},
+	{"softirq", stall_softirq},
+	{"hardirq", stall_hardirq},
+};
+
+static ssize_t stall_write(struct file *file, const char __user *user, size_t len, loff_t *offset)
+{
+	unsigned int ms, cpu = 0, i;
+	char line[64] = {0}, mode[16];
+
+	if (len >= sizeof(line) || copy_from_user(line, user, len))
+		return -EFAULT;
+	if (sscanf(line, "%15s %u %u", mode, &ms, &cpu) < 2 || ms > STALL_MS_MAX)
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		if (strcmp(mode, modes[i].name))
+			continue;
+		mutex_lock(&stall_lock);
+		last = (struct stall){.mode = modes[i].name, .ms = ms, .cpu = cpu};
+		modes[i].run(&last);
+		mutex_unlock(&stall_lock);
+		return len;
+	}
+	return -EINVAL;
+}
+
+static int stall_show(struct seq_file *m, void *unused)
+{
+	mutex_lock(&stall_lock);
+	seq_printf(m, "%s %llu %llu %llu %llu\n", last.mode, last.begin_ns, last.end_ns,
+		   last.begin_tsc, last.end_tsc);
+	mutex_unlock(&stall_lock);
+	return 0;
+}
+
+static int stall_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, stall_show, NULL);
+}
+
+static const struct proc_ops stall_ops = {
+	.proc_open = stall_open,
+	.proc_read = seq_read,
+	.proc_lseek = seq_lseek,
+	.proc_release = single_release,
+	.proc_write = stall_write,
+};
+
+static int __init stall_init(void)
+{
+	return proc_create("stall", 0600, NULL, &stall_ops) ? 0 : -ENOMEM;
+}
+
+static void __exit stall_exit(void)
+{
+	tasklet_kill(&tasklet);
+	remove_proc_entry("stall", NULL);
+}
+
+module_init(stall_init);
+module_exit(stall_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Stalls a CPU on request, for tests");
