@@ -14,6 +14,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "host-collector/vm/threads.h"
+#include "host-collector/vm/vm.h"
+
 #define TRACEFS "/sys/kernel/tracing"
 
 static void __attribute__((format(printf, 2, 3)))
@@ -227,6 +230,39 @@ static void probe_vsock(struct check_result *result)
 			  "/dev/vhost-vsock: %s", strerror(errno));
 	else
 		answer_yes(result, "/dev/vhost-vsock");
+}
+
+static void probe_vms(struct check_result *result)
+{
+	enum { SHOWN = 16 };
+	pid_t pids[SHOWN];
+	size_t n = threads_find_qemu("/proc", pids, SHOWN), unnamed = 0;
+	char text[sizeof(result->detail)] = "";
+
+	for (size_t i = 0; i < n; i++) {
+		struct vm_options options = {.number = 1, .pid = pids[i]};
+		size_t len = strlen(text);
+		struct vm *vm = NULL;
+		char why[256];
+
+		if (vm_open(&options, &vm, why, sizeof(why))) {
+			unnamed++;
+			snprintf(text + len, sizeof(text) - len, "%spid %d: vCPU threads not named",
+				 i ? "; " : "", pids[i]);
+			continue;
+		}
+		snprintf(text + len, sizeof(text) - len, "%spid %d: %.40s, %s, %zu vCPU%s",
+			 i ? "; " : "", pids[i], vm_info(vm)->name, vm_info(vm)->accelerator,
+			 vm_n_vcpus(vm), vm_n_vcpus(vm) == 1 ? "" : "s");
+		vm_close(vm);
+	}
+	if (!n)
+		answer_no(result, "start one; record needs it running", "no QEMU process");
+	else if (unnamed)
+		answer_no(result, "use --qmp PATH, or start QEMU with -name X,debug-threads=on",
+			  "%s", text);
+	else
+		answer_yes(result, "%s", text);
 }
 
 const struct check check_table[] = {

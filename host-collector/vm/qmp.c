@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/vm/qmp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/* query-cpus-fast of 1,024 CPUs is about 250 KiB; a line beyond this is no QMP. */
+enum { LINE_MAX_BYTES = 4 * 1024 * 1024, EVENTS_KEPT = 64, EVENT_NAME_MAX = 48 };
+
+struct qmp {
+	int fd;
+	int limit_ms;
+	char *line; /* bytes read, not yet a whole line */
+	size_t len, capacity;
+	uint64_t next_id;
+	size_t n_events; /* seen while waiting for an answer */
+	char events[EVENTS_KEPT][EVENT_NAME_MAX];
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ll + t.tv_nsec / 1000000;
+}
+
+/* Reads what is there without waiting. 0, -EAGAIN, -EPIPE, -E2BIG, -ENOMEM. */
+static int bytes_read(struct qmp *q)
+{
+	ssize_t n;
+
+	if (q->capacity - q->len < 4096) {
+		size_t capacity = q->capacity ? q->capacity * 2 : 16384;
+		char *line;
+
+		if (capacity > LINE_MAX_BYTES)
+			return -E2BIG;
+		line = realloc(q->line, capacity);
+		if (!line)
+			return -ENOMEM;
+		q->line = line;
+		q->capacity = capacity;
+	}
+	n = recv(q->fd, q->line + q->len, q->capacity - q->len, MSG_DONTWAIT);
+	if (n > 0)
+		q->len += (size_t)n;
+	else if (!n)
+		return -EPIPE;
+	else if (errno != EINTR)
+		return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+	return 0;
+}
+
+/* The next whole line as an object: 1; 0 if there is none yet; -EBADMSG. */
+static int message_take(struct qmp *q, struct json_object **message)
+{
+	char *end = memchr(q->line, '\n', q->len);
+	size_t used;
+
+	if (!q->len || !end)
+		return 0;
+	*end = 0;
+	*message = json_tokener_parse(q->line);
+	used = (size_t)(end - q->line) + 1;
+	memmove(q->line, q->line + used, q->len - used);
+	q->len -= used;
+	if (!json_object_is_type(*message, json_type_object)) {
+		json_object_put(*message);
+		return -EBADMSG;
+	}
+	return 1;
+}
+
+static int message_wait(struct qmp *q, int64_t deadline_ms, struct json_object **message)
+{
+	for (;;) {
+		struct pollfd p = {.fd = q->fd, .events = POLLIN};
+		int64_t left = deadline_ms - now_ms();
+		int err = message_take(q, message);
+
+		if (err)
+			return err < 0 ? err : 0;
+		if (left <= 0)
+			return -ETIMEDOUT;
+		if (poll(&p, 1, (int)left) < 0 && errno != EINTR)
+			return -errno;
+		err = bytes_read(q);
+		if (err && err != -EAGAIN)
+			return err;
+	}
+}
+
+static const char *event_name(struct json_object *message)
+{
+	struct json_object *name;
+
+	return json_object_object_get_ex(message, "event", &name) ? json_object_get_string(name)
+								  : NULL;
+}
+
+static void event_keep(struct qmp *q, const char *name)
+{
+	if (q->n_events < EVENTS_KEPT)
+		snprintf(q->events[q->n_events++], EVENT_NAME_MAX, "%s", name);
+}
+
+static int line_send(struct qmp *q, struct json_object *request, int64_t deadline_ms)
+{
+	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
+	size_t len = strlen(text), sent = 0;
+
+	while (sent <= len) { /* one past: the newline */
+		struct pollfd p = {.fd = q->fd, .events = POLLOUT};
+		const char *from = sent < len ? text + sent : "\n";
+		ssize_t n =
+			send(q->fd, from, sent < len ? len - sent : 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n > 0) {
+			sent += (size_t)n;
+			continue;
+		}
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (now_ms() >= deadline_ms)
+			return -ETIMEDOUT;
+		poll(&p, 1, (int)(deadline_ms - now_ms()));
+	}
+	return 0;
+}
+
+int qmp_execute(struct qmp *q, const char *command, struct json_object *arguments,
+		struct json_object **result)
+{
+	int64_t deadline = now_ms() + q->limit_ms;
+	struct json_object *request = json_object_new_object();
+	uint64_t id = q->next_id++;
+	int err;
+
+	json_object_object_add(request, "execute", json_object_new_string(command));
+	if (arguments)
+		json_object_object_add(request, "arguments", arguments);
+	json_object_object_add(request, "id", json_object_new_uint64(id));
+	err = line_send(q, request, deadline);
+	json_object_put(request);
+	while (!err) {
+		struct json_object *message = NULL, *field;
+
+		err = message_wait(q, deadline, &message);
+		if (err)
+			break;
+		if (event_name(message)) {
+			event_keep(q, event_name(message));
+			json_object_put(message);
+			continue;
+		}
+		/* An answer to a question that timed out before is not ours. */
+		if (!json_object_object_get_ex(message, "id", &field) ||
+		    json_object_get_uint64(field) != id) {
+			json_object_put(message);
+			continue;
+		}
+		if (json_object_object_get_ex(message, "return", &field)) {
+			*result = json_object_get(field);
+			json_object_put(message);
+			return 0;
+		}
+		err = json_object_object_get_ex(message, "error", &field) ? -EREMOTEIO : -EBADMSG;
+		json_object_put(message);
+	}
+	return err;
+}
+
+int qmp_open_fd(int fd, int limit_ms, struct qmp **out, char *why, size_t why_bytes)
+{
+	struct json_object *message = NULL, *field;
+	struct qmp *q = calloc(1, sizeof(*q));
+	int err = -ENOMEM;
+
+	if (!q) {
+		close(fd);
+		snprintf(why, why_bytes, "QMP: out of memory");
+		return err;
+	}
+	q->fd = fd;
+	q->limit_ms = limit_ms;
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	err = message_wait(q, now_ms() + limit_ms, &message);
+	if (err == -ETIMEDOUT) {
+		snprintf(why, why_bytes,
+			 "no greeting within %d ms: another client holds this monitor (a QMP "
+			 "socket serves one), or QEMU is stopped",
+			 limit_ms);
+		goto fail;
+	}
+	if (err) {
+		snprintf(why, why_bytes, "no greeting: %s",
+			 err == -EPIPE ? "connection closed" : strerror(-err));
+		goto fail;
+	}
+	if (!json_object_object_get_ex(message, "QMP", &field)) {
+		err = -EBADMSG;
+		snprintf(why, why_bytes, "what answers is no QMP monitor");
+		goto fail;
+	}
+	json_object_put(message);
+	message = NULL;
+	err = qmp_execute(q, "qmp_capabilities", NULL, &message);
+	if (err) {
+		snprintf(why, why_bytes, "qmp_capabilities: %s", strerror(-err));
+		goto fail;
+	}
+	json_object_put(message);
+	*out = q;
+	return 0;
+fail:
+	json_object_put(message);
+	qmp_close(q);
+	return err;
+}
+
+int qmp_open(const char *path, int limit_ms, struct qmp **out, char *why, size_t why_bytes)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char reason[192] = "";
+	int err, fd;
+
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		snprintf(why, why_bytes, "%s: path longer than %zu bytes", path,
+			 sizeof(address.sun_path) - 1);
+		return -ENAMETOOLONG;
+	}
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address))) {
+		err = -errno;
+		snprintf(why, why_bytes, "%s: %s", path, strerror(-err));
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	err = qmp_open_fd(fd, limit_ms, out, reason, sizeof(reason));
+	if (err)
+		snprintf(why, why_bytes, "%s: %s", path, reason);
+	return err;
+}
+
+void qmp_close(struct qmp *q)
+{
+	if (!q)
+		return;
+	close(q->fd);
+	free(q->line);
+	free(q);
+}
+
+int qmp_fd(const struct qmp *q)
+{
+	return q->fd;
+}
+
+int qmp_events(struct qmp *q, void (*event)(void *context, const char *name), void *context)
+{
+	struct json_object *message = NULL;
+	int err, got;
+
+	for (size_t i = 0; i < q->n_events; i++)
+		event(context, q->events[i]);
+	q->n_events = 0;
+	do {
+		err = bytes_read(q);
+		while ((got = message_take(q, &message))) {
+			if (got < 0)
+				continue; /* not JSON: nothing to learn from this line */
+			if (event_name(message))
+				event(context, event_name(message));
+			json_object_put(message);
+		}
+	} while (!err);
+	return err == -EAGAIN ? 0 : -EPIPE;
+}

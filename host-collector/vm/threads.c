@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/vm/threads.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* QEMU's thread names (accel/kvm/kvm-accel-ops.c, accel/tcg/tcg-accel-ops-*.c). Without
+ * multi-threaded TCG one thread runs all CPUs; it counts as vCPU 0. */
+static const struct {
+	const char *format; /* with %u: the index; %n: where the name must end */
+	const char *accelerator;
+	bool numbered;
+} vcpu_names[] = {
+	{"CPU %u/KVM%n", "kvm", true},
+	{"CPU %u/TCG%n", "tcg", true},
+	{"ALL CPUs/TCG%n", "tcg", false},
+};
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+bool thread_name_is_vcpu(const char *comm, uint32_t *vcpu, const char **accelerator)
+{
+	for (size_t i = 0; i < sizeof(vcpu_names) / sizeof(vcpu_names[0]); i++) {
+		unsigned int index = 0;
+		int end = 0;
+
+		if (vcpu_names[i].numbered)
+			sscanf(comm, vcpu_names[i].format, &index, &end);
+		else
+			sscanf(comm, vcpu_names[i].format, &end);
+		if (!end || comm[end] || index >= VS_CPUS_MAX)
+			continue;
+		*vcpu = index;
+		*accelerator = vcpu_names[i].accelerator;
+		return true;
+	}
+	return false;
+}
+#pragma GCC diagnostic pop
+
+/* Up to bytes - 1 bytes of a file, NUL-terminated. Bytes read or -errno. */
+static ssize_t file_read(const char *path, char *out, size_t bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (len < bytes - 1) {
+		n = read(fd, out + len, bytes - 1 - len);
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	n = n < 0 ? -errno : (ssize_t)len;
+	out[len] = 0;
+	close(fd);
+	return n;
+}
+
+static int tid_of(const char *name)
+{
+	char *end;
+	long tid = strtol(name, &end, 10);
+
+	return *end || tid <= 0 || tid > INT32_MAX ? 0 : (int)tid;
+}
+
+static void comm_read(const char *path, char comm[16])
+{
+	char line[64];
+
+	comm[0] = 0;
+	if (file_read(path, line, sizeof(line)) <= 0)
+		return;
+	line[strcspn(line, "\n")] = 0;
+	snprintf(comm, 16, "%.15s", line);
+}
+
+void threads_comm(const char *proc, pid_t pid, char comm[16])
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%d/comm", proc, pid);
+	comm_read(path, comm);
+}
+
+static int thread_compare(const void *a, const void *b)
+{
+	const struct message_vm_thread *x = a, *y = b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+int threads_scan(const char *proc, pid_t pid, struct message_vm_info *info)
+{
+	char path[512];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/%d/task", proc, pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+	info->qemu_pid = pid;
+	info->n_threads = 0;
+	info->accelerator[0] = 0;
+	while ((entry = readdir(dir)) && info->n_threads < VS_THREADS_MAX) {
+		struct message_vm_thread *thread = &info->threads[info->n_threads];
+		const char *accelerator;
+		int tid = tid_of(entry->d_name);
+
+		if (!tid)
+			continue;
+		memset(thread, 0, sizeof(*thread));
+		thread->tid = tid;
+		snprintf(path, sizeof(path), "%s/%d/task/%d/comm", proc, pid, tid);
+		comm_read(path, thread->comm);
+		if (thread_name_is_vcpu(thread->comm, &thread->vcpu, &accelerator)) {
+			thread->is_vcpu = true;
+			snprintf(info->accelerator, sizeof(info->accelerator), "%s", accelerator);
+		}
+		info->n_threads++;
+	}
+	closedir(dir);
+	/* A zombie keeps its directory but has no thread that can run. */
+	if (!info->n_threads)
+		return -ESRCH;
+	qsort(info->threads, info->n_threads, sizeof(info->threads[0]), thread_compare);
+	return 0;
+}
+
+/* "guest=web,debug-threads=on" or "web,process=x": QEMU's -name takes the name with or without. */
+static void name_take(const char *value, char *name, size_t bytes)
+{
+	size_t len;
+
+	if (!strncmp(value, "guest=", 6))
+		value += 6;
+	len = strcspn(value, ",");
+	snprintf(name, bytes, "%.*s", (int)len, value);
+}
+
+void threads_vm_name(const char *proc, pid_t pid, struct message_vm_info *info)
+{
+	enum { CMDLINE_MAX = 64 * 1024 };
+	char path[512], *line = malloc(CMDLINE_MAX);
+	ssize_t len = -1;
+
+	snprintf(info->name, sizeof(info->name), "qemu-%d", pid);
+	if (!line)
+		return;
+	snprintf(path, sizeof(path), "%s/%d/cmdline", proc, pid);
+	len = file_read(path, line, CMDLINE_MAX);
+	for (ssize_t at = 0; at < len; at += (ssize_t)strlen(line + at) + 1) {
+		const char *word = line + at;
+		const char *value = word + strlen(word) + 1;
+
+		if (strcmp(word, "-name") && strcmp(word, "--name"))
+			continue;
+		if (value < line + len && *value)
+			name_take(value, info->name, sizeof(info->name));
+		break;
+	}
+	free(line);
+}
+
+static struct message_vm_thread *thread_of(struct message_vm_info *info, int tid)
+{
+	for (size_t i = 0; i < info->n_threads; i++) {
+		if (info->threads[i].tid == tid)
+			return &info->threads[i];
+	}
+	return NULL;
+}
+
+/* One VM's folder: vcpuN/pid files. */
+static size_t debugfs_vm(const char *folder, struct message_vm_info *info)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(folder);
+	size_t known = 0;
+
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir))) {
+		struct message_vm_thread *thread;
+		char path[1024], text[32];
+		unsigned int id;
+		int end = 0;
+
+		if (sscanf(entry->d_name, "vcpu%u%n", &id, &end) != 1 || entry->d_name[end])
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/pid", folder, entry->d_name);
+		if (file_read(path, text, sizeof(text)) <= 0)
+			continue;
+		text[strcspn(text, "\n")] = 0;
+		thread = thread_of(info, tid_of(text));
+		if (!thread)
+			continue;
+		/* Without a name the index is unknown; the APIC id is the index unless the
+		 * topology has holes, and the join goes by APIC id anyway. */
+		if (!thread->is_vcpu)
+			thread->vcpu = id;
+		thread->is_vcpu = true;
+		thread->apic_id = id;
+		thread->apic_id_known = true;
+		known++;
+	}
+	closedir(dir);
+	return known;
+}
+
+size_t threads_apply_debugfs(const char *debugfs, struct message_vm_info *info)
+{
+	char path[512], prefix[32];
+	struct dirent *entry;
+	size_t known = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/kvm", debugfs);
+	dir = opendir(path);
+	if (!dir)
+		return 0;
+	snprintf(prefix, sizeof(prefix), "%d-", info->qemu_pid);
+	while ((entry = readdir(dir))) {
+		if (strncmp(entry->d_name, prefix, strlen(prefix)))
+			continue;
+		snprintf(path, sizeof(path), "%s/kvm/%.200s", debugfs, entry->d_name);
+		known += debugfs_vm(path, info);
+	}
+	closedir(dir);
+	if (known)
+		snprintf(info->accelerator, sizeof(info->accelerator), "kvm");
+	return known;
+}
+
+pid_t threads_tgid(const char *proc, pid_t tid)
+{
+	char path[512], status[4096];
+	const char *line;
+
+	snprintf(path, sizeof(path), "%s/%d/status", proc, tid);
+	if (file_read(path, status, sizeof(status)) <= 0)
+		return 0;
+	line = strstr(status, "\nTgid:");
+	return line ? (pid_t)strtol(line + 6, NULL, 10) : 0;
+}
+
+static int pid_compare(const void *a, const void *b)
+{
+	const pid_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+size_t threads_find_qemu(const char *proc, pid_t *pids, size_t max)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(proc);
+	size_t n = 0;
+
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir)) && n < max) {
+		char comm[16];
+		int pid = tid_of(entry->d_name);
+
+		if (!pid)
+			continue;
+		threads_comm(proc, pid, comm);
+		if (!strncmp(comm, "qemu-system", 11) || !strncmp(comm, "qemu-kvm", 8) ||
+		    !strcmp(comm, "kvm"))
+			pids[n++] = pid;
+	}
+	closedir(dir);
+	qsort(pids, n, sizeof(*pids), pid_compare);
+	return n;
+}

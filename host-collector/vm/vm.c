@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/vm/vm.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/vm/qmp.h"
+#include "host-collector/vm/threads.h"
+
+enum { QMP_LIMIT_MS = 3000 };
+
+struct vm {
+	struct vm_options options;
+	struct message_vm_info info, scratch;
+	struct qmp *qmp;
+	size_t n_named; /* vCPUs that QMP named at the start; their rows in `named` */
+	struct message_vm_thread *named;
+	bool paused;
+};
+
+const struct message_vm_info *vm_info(const struct vm *vm)
+{
+	return &vm->info;
+}
+
+static size_t vcpus_count(const struct message_vm_info *info)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < info->n_threads; i++)
+		n += info->threads[i].is_vcpu;
+	return n;
+}
+
+size_t vm_n_vcpus(const struct vm *vm)
+{
+	return vcpus_count(&vm->info);
+}
+
+static struct message_vm_thread *thread_of(struct message_vm_info *info, int32_t tid)
+{
+	for (size_t i = 0; i < info->n_threads; i++) {
+		if (info->threads[i].tid == tid)
+			return &info->threads[i];
+	}
+	return NULL;
+}
+
+static int64_t field_int(struct json_object *object, const char *name, int64_t otherwise)
+{
+	struct json_object *field;
+
+	return json_object_object_get_ex(object, name, &field) ? json_object_get_int64(field)
+							       : otherwise;
+}
+
+static bool field_true(struct json_object *object, const char *name)
+{
+	struct json_object *field;
+
+	return json_object_object_get_ex(object, name, &field) && json_object_get_boolean(field);
+}
+
+static bool apic_id_ask(struct qmp *qmp, struct json_object *cpu, uint32_t *apic_id)
+{
+	struct json_object *path, *arguments, *result = NULL;
+	int64_t value = -1;
+
+	if (!json_object_object_get_ex(cpu, "qom-path", &path))
+		return false;
+	arguments = json_object_new_object();
+	json_object_object_add(arguments, "path", json_object_get(path));
+	json_object_object_add(arguments, "property", json_object_new_string("apic-id"));
+	if (qmp_execute(qmp, "qom-get", arguments, &result))
+		return false;
+	if (json_object_is_type(result, json_type_int))
+		value = json_object_get_int64(result);
+	json_object_put(result);
+	if (value < 0 || value > UINT32_MAX)
+		return false;
+	*apic_id = (uint32_t)value;
+	return true;
+}
+
+/* Fills vm->named from query-cpus-fast. */
+static int vcpus_ask(struct vm *vm, char *why, size_t why_bytes)
+{
+	struct json_object *cpus = NULL;
+	int err = qmp_execute(vm->qmp, "query-cpus-fast", NULL, &cpus);
+	size_t n;
+
+	if (err) {
+		snprintf(why, why_bytes, "%s: query-cpus-fast: %s", vm->options.qmp_path,
+			 strerror(-err));
+		return err;
+	}
+	n = json_object_is_type(cpus, json_type_array) ? json_object_array_length(cpus) : 0;
+	if (!n || n > VS_CPUS_MAX) {
+		snprintf(why, why_bytes, "%s: query-cpus-fast names %zu CPUs, want 1 to %d",
+			 vm->options.qmp_path, n, VS_CPUS_MAX);
+		err = -EBADMSG;
+		goto out;
+	}
+	free(vm->named);
+	vm->named = calloc(n, sizeof(*vm->named));
+	vm->n_named = 0;
+	if (!vm->named) {
+		err = -ENOMEM;
+		goto out;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *cpu = json_object_array_get_idx(cpus, i);
+		struct message_vm_thread *row = &vm->named[vm->n_named];
+		int64_t tid = field_int(cpu, "thread-id", 0);
+
+		if (tid <= 0 || tid > INT32_MAX)
+			continue;
+		row->tid = (int32_t)tid;
+		row->is_vcpu = true;
+		row->vcpu = (uint32_t)field_int(cpu, "cpu-index", (int64_t)i);
+		row->apic_id_known = apic_id_ask(vm->qmp, cpu, &row->apic_id);
+		vm->n_named++;
+	}
+out:
+	json_object_put(cpus);
+	return err;
+}
+
+static void name_ask(struct vm *vm)
+{
+	struct json_object *result = NULL, *name;
+
+	if (!qmp_execute(vm->qmp, "query-name", NULL, &result) &&
+	    json_object_object_get_ex(result, "name", &name))
+		snprintf(vm->info.name, sizeof(vm->info.name), "%s", json_object_get_string(name));
+	json_object_put(result);
+}
+
+static void state_ask(struct vm *vm)
+{
+	struct json_object *result = NULL;
+
+	if (!qmp_execute(vm->qmp, "query-status", NULL, &result))
+		vm->paused = !field_true(result, "running");
+	json_object_put(result);
+}
+
+static void accelerator_ask(struct vm *vm)
+{
+	struct json_object *result = NULL;
+
+	if (!qmp_execute(vm->qmp, "query-kvm", NULL, &result))
+		snprintf(vm->info.accelerator, sizeof(vm->info.accelerator), "%s",
+			 field_true(result, "enabled") ? "kvm" : "tcg");
+	json_object_put(result);
+}
+
+/* What QMP and debugfs know beyond the thread names, put on a fresh scan. */
+static void info_complete(struct vm *vm, struct message_vm_info *info)
+{
+	for (size_t i = 0; i < vm->n_named; i++) {
+		struct message_vm_thread *thread = thread_of(info, vm->named[i].tid);
+
+		/* With one thread for all CPUs the first row wins. */
+		if (!thread || (thread->is_vcpu && thread->apic_id_known))
+			continue;
+		thread->is_vcpu = true;
+		thread->vcpu = vm->named[i].vcpu;
+		thread->apic_id = vm->named[i].apic_id;
+		thread->apic_id_known = vm->named[i].apic_id_known;
+	}
+	threads_apply_debugfs(vm->options.debugfs, info);
+}
+
+/* The process that owns the first thread QMP names; checks a pid that the caller gave. */
+static int pid_by_qmp(struct vm *vm, pid_t *pid, char *why, size_t why_bytes)
+{
+	pid_t owner = vm->n_named ? threads_tgid(vm->options.proc, vm->named[0].tid) : 0;
+
+	if (!owner) {
+		snprintf(why, why_bytes,
+			 "%s: QEMU's vCPU thread %d is no thread here: it runs on another machine "
+			 "or in another PID namespace; run vcpuscope there",
+			 vm->options.qmp_path, vm->n_named ? vm->named[0].tid : 0);
+		return -ESRCH;
+	}
+	if (*pid && *pid != owner) {
+		snprintf(why, why_bytes, "%s belongs to process %d, not to --pid %d",
+			 vm->options.qmp_path, owner, *pid);
+		return -EINVAL;
+	}
+	*pid = owner;
+	return 0;
+}
+
+static int vcpus_missing(struct vm *vm, char *why, size_t why_bytes)
+{
+	char comm[16];
+
+	threads_comm(vm->options.proc, vm->info.qemu_pid, comm);
+	if (strncmp(comm, "qemu", 4) && strcmp(comm, "kvm")) {
+		snprintf(why, why_bytes, "process %d is %s, no QEMU; `vcpuscope doctor` lists VMs",
+			 vm->info.qemu_pid, *comm ? comm : "unnamed");
+		return -ENOEXEC;
+	}
+	snprintf(why, why_bytes,
+		 "QEMU %d has no thread named as a vCPU: give its monitor with --qmp PATH, or "
+		 "start it with -name %s,debug-threads=on",
+		 vm->info.qemu_pid, vm->info.name);
+	return -ENODATA;
+}
+
+int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t why_bytes)
+{
+	struct vm *vm = calloc(1, sizeof(*vm));
+	pid_t pid = options->pid;
+	int err = -ENOMEM;
+
+	if (!vm) {
+		snprintf(why, why_bytes, "out of memory");
+		return err;
+	}
+	vm->options = *options;
+	vm->options.proc = options->proc ? options->proc : "/proc";
+	vm->options.debugfs = options->debugfs ? options->debugfs : "/sys/kernel/debug";
+	if (options->qmp_path) {
+		err = qmp_open(options->qmp_path, QMP_LIMIT_MS, &vm->qmp, why, why_bytes);
+		if (err)
+			goto fail;
+		err = vcpus_ask(vm, why, why_bytes);
+		if (err)
+			goto fail;
+		err = pid_by_qmp(vm, &pid, why, why_bytes);
+		if (err)
+			goto fail;
+	}
+	err = threads_scan(vm->options.proc, pid, &vm->info);
+	if (err) {
+		snprintf(why, why_bytes,
+			 err == -ESRCH ? "no process %d; `vcpuscope doctor` lists VMs"
+				       : "process %d: its threads cannot be listed; run as root",
+			 pid);
+		goto fail;
+	}
+	vm->info.vm = options->number;
+	threads_vm_name(vm->options.proc, pid, &vm->info);
+	info_complete(vm, &vm->info);
+	if (!vm_n_vcpus(vm)) {
+		err = vcpus_missing(vm, why, why_bytes);
+		goto fail;
+	}
+	if (vm->qmp) {
+		name_ask(vm);
+		accelerator_ask(vm);
+		state_ask(vm);
+	}
+	*out = vm;
+	return 0;
+fail:
+	vm_close(vm);
+	return err;
+}
+
+void vm_close(struct vm *vm)
+{
+	if (!vm)
+		return;
+	qmp_close(vm->qmp);
+	free(vm->named);
+	free(vm);
+}
+
+static bool threads_equal(const struct message_vm_info *a, const struct message_vm_info *b)
+{
+	if (a->n_threads != b->n_threads)
+		return false;
+	for (size_t i = 0; i < a->n_threads; i++) {
+		const struct message_vm_thread *x = &a->threads[i], *y = &b->threads[i];
+
+		if (x->tid != y->tid || x->is_vcpu != y->is_vcpu || x->vcpu != y->vcpu ||
+		    x->apic_id_known != y->apic_id_known || x->apic_id != y->apic_id ||
+		    strcmp(x->comm, y->comm))
+			return false;
+	}
+	return true;
+}
+
+int vm_rescan(struct vm *vm)
+{
+	struct message_vm_info *now = &vm->scratch;
+	int err = threads_scan(vm->options.proc, vm->info.qemu_pid, now);
+
+	if (err)
+		return err;
+	info_complete(vm, now);
+	/* A QEMU that died but was not reaped keeps its first thread for ever. */
+	if (!vcpus_count(now))
+		return -ESRCH;
+	if (threads_equal(now, &vm->info))
+		return 0;
+	vm->info.n_threads = now->n_threads;
+	memcpy(vm->info.threads, now->threads, now->n_threads * sizeof(now->threads[0]));
+	return 1;
+}
+
+int vm_qmp_fd(const struct vm *vm)
+{
+	return vm->qmp ? qmp_fd(vm->qmp) : -1;
+}
+
+bool vm_paused(const struct vm *vm)
+{
+	return vm->paused;
+}
+
+/* What QEMU announces that a reader of a stall needs to know. */
+static const struct {
+	const char *event;
+	enum note_kind kind;
+	bool changes_pause, paused;
+	const char *text;
+} qmp_notes[] = {
+	{"STOP", NOTE_VM_PAUSED, true, true, "QEMU stopped the VM (QMP STOP)"},
+	{"RESUME", NOTE_VM_RESUMED, true, false, "QEMU resumed the VM (QMP RESUME)"},
+	{"SHUTDOWN", NOTE_VM_GONE, false, false, "QEMU shuts the VM down (QMP SHUTDOWN)"},
+};
+
+struct event_context {
+	struct vm *vm;
+	void (*note)(void *context, enum note_kind kind, const char *text);
+	void *context;
+};
+
+static void event_seen(void *context, const char *name)
+{
+	struct event_context *e = context;
+
+	for (size_t i = 0; i < sizeof(qmp_notes) / sizeof(qmp_notes[0]); i++) {
+		if (strcmp(name, qmp_notes[i].event))
+			continue;
+		if (qmp_notes[i].changes_pause)
+			e->vm->paused = qmp_notes[i].paused;
+		e->note(e->context, qmp_notes[i].kind, qmp_notes[i].text);
+	}
+}
+
+int vm_qmp_events(struct vm *vm, void (*note)(void *context, enum note_kind kind, const char *text),
+		  void *context)
+{
+	struct event_context e = {vm, note, context};
+	int err = vm->qmp ? qmp_events(vm->qmp, event_seen, &e) : -EPIPE;
+
+	if (err) {
+		qmp_close(vm->qmp);
+		vm->qmp = NULL;
+	}
+	return err;
+}

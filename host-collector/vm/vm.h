@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One VM: which QEMU process it is, which of its threads are vCPUs, and what QEMU says about it
+ * while we look. Found by pid (thread names, KVM's debugfs) or by QMP socket.
+ */
+#ifndef VM_VM_H
+#define VM_VM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/message.h"
+
+struct vm;
+
+struct vm_options {
+	uint32_t number;      /* the `vm` of VmInfo: 1 and up */
+	pid_t pid;            /* 0: by QMP */
+	const char *qmp_path; /* NULL: by pid; both: QMP, and the pid must agree */
+	const char *proc;     /* NULL: /proc */
+	const char *debugfs;  /* NULL: /sys/kernel/debug */
+};
+
+/*
+ * Finds the VM. On error `why` receives one line that says what to do: -ESRCH (no such process),
+ * -ENOEXEC (no QEMU), -ENODATA (its vCPU threads cannot be told apart), -ETIMEDOUT (QMP busy),
+ * other -errno.
+ */
+int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t why_bytes);
+void vm_close(struct vm *vm);
+/* Valid until the next vm_rescan() or vm_close(). */
+const struct message_vm_info *vm_info(const struct vm *vm);
+size_t vm_n_vcpus(const struct vm *vm);
+/* Looks at the threads again. 1 if they changed, 0 if not, -ESRCH if QEMU is gone. */
+int vm_rescan(struct vm *vm);
+
+/* The QMP descriptor to poll for reading, or -1. */
+int vm_qmp_fd(const struct vm *vm);
+/* Call when it is readable: hands over what QEMU says about the whole VM. 0, or -EPIPE when the
+ * monitor is gone (the VM itself may live on); the descriptor is closed then. */
+int vm_qmp_events(struct vm *vm, void (*note)(void *context, enum note_kind kind, const char *text),
+		  void *context);
+/* As of the last event: does QEMU say that the VM is paused? */
+bool vm_paused(const struct vm *vm);
+
+#endif
