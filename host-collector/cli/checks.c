@@ -274,6 +274,7 @@ const struct check check_table[] = {
 	{"kvm", "hardware virtualisation on this machine", false, probe_kvm},
 	{"kvm events", "time in guest, KVM and QEMU told apart", false, probe_kvm_events},
 	{"kvm debugfs", "which thread is which vCPU, TSC offsets", false, probe_kvm_debugfs},
+	{"vms", "something to look at", false, probe_vms},
 	{"libvirt", "VMs by name", false, probe_libvirt},
 	{"vsock", "agent over vsock", false, probe_vsock},
 };
