@@ -31,13 +31,15 @@ struct batch_decoder;
 struct batch_encoder *batch_encoder_new(void);
 void batch_encoder_free(struct batch_encoder *e);
 /* Appends the Batch message to `out`. Events must all be of b->cpu and in time order (equal times
- * allowed). 0, -EINVAL (too many events, other cpu, unknown type), -ENOMEM. */
+ * allowed). 0, -E2BIG (more than VS_BATCH_EVENTS_MAX), -EINVAL (another cpu, a time before its
+ * predecessor's, a type that event.h does not have; nothing is appended), -ENOMEM. */
 int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buffer *out);
 
 struct batch_decoder *batch_decoder_new(void);
 void batch_decoder_free(struct batch_decoder *d);
-/* Decodes and validates a Batch payload; out->events is valid until the next call. Events of
- * unknown type are kept (a newer peer). 0, -EBADMSG, -E2BIG, -ENOMEM. */
+/* Decodes and validates a Batch payload; out->events is valid until the next call. What comes out
+ * is in time order, of one CPU below VS_CPUS_MAX, with types in 1..VS_EVENT_TYPE_LIMIT-1; those
+ * that event.h does not have are kept (a newer peer). 0, -EBADMSG, -E2BIG. */
 int batch_decode(struct batch_decoder *d, const uint8_t *payload, size_t len, struct batch *out);
 
 #endif

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Typed, bounded forms of everything in wire.proto except Batch (codec.h). Packing writes a frame
- * payload; unpacking validates (sizes, enums, UTF-8 made printable) and copies into the caller's
- * struct, so no code behind this header ever sees a length or a pointer that a peer chose.
+ * payload; unpacking validates (counts, CPU numbers, enums) and copies into the caller's struct, so
+ * no code behind this header ever sees a length or a pointer that a peer chose.
  *
- * All *_pack functions append to `out` and return 0 or -ENOMEM. All *_unpack functions return 0,
- * -EBADMSG (not this message), -E2BIG (a bound of this header exceeded) or -ENOMEM; on error the
+ * Texts come out NUL-terminated, as valid UTF-8 (other bytes become U+FFFD), cut between characters
+ * at their field's size. They may hold control characters: whoever shows them escapes them.
+ *
+ * All *_pack functions append to `out` and return 0, -E2BIG (a count above its array) or -ENOMEM;
+ * texts must be NUL-terminated. All *_unpack functions return 0, -EBADMSG (not this message, or a
+ * value that has no meaning), -E2BIG (a bound of this header exceeded) or -ENOMEM; on error the
  * struct is unspecified but needs no cleaning up. None keeps a reference to `payload`.
  */
 #ifndef PROTO_MESSAGE_H
@@ -169,13 +173,11 @@ int message_hello_unpack(const uint8_t *payload, size_t len, struct message_hell
 int message_heartbeat_pack(const struct message_heartbeat *m, struct byte_buffer *out);
 int message_heartbeat_unpack(const uint8_t *payload, size_t len, struct message_heartbeat *m);
 int message_echo_request_pack(const struct message_echo_request *m, struct byte_buffer *out);
-int message_echo_request_unpack(const uint8_t *payload, size_t len,
-				struct message_echo_request *m);
+int message_echo_request_unpack(const uint8_t *payload, size_t len, struct message_echo_request *m);
 int message_echo_reply_pack(const struct message_echo_reply *m, struct byte_buffer *out);
 int message_echo_reply_unpack(const uint8_t *payload, size_t len, struct message_echo_reply *m);
 int message_clock_sample_pack(const struct message_clock_sample *m, struct byte_buffer *out);
-int message_clock_sample_unpack(const uint8_t *payload, size_t len,
-				struct message_clock_sample *m);
+int message_clock_sample_unpack(const uint8_t *payload, size_t len, struct message_clock_sample *m);
 int message_kernel_log_pack(const struct message_kernel_log *m, struct byte_buffer *out);
 int message_kernel_log_unpack(const uint8_t *payload, size_t len, struct message_kernel_log *m);
 int message_vm_info_pack(const struct message_vm_info *m, struct byte_buffer *out);

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Events to columns. Two passes: the first checks and counts by type, so that every type's columns
+ * get their place in arrays of fixed size; the second fills them. protobuf-c then packs from the
+ * arrays. Nothing is allocated but room in `out`.
+ */
+#include "proto/codec.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "proto/codec_predict.h"
+#include "wire.pb-c.h"
+
+static const uint8_t known_types[VS_EVENT_TYPE_LIMIT] = {
+#define X(number, ...) [number] = 1,
+	VS_EVENT_TYPES(X)
+#undef X
+};
+
+/* Which fields hold the current task, and which 64-bit values are near their predecessor's. */
+static const uint8_t predict_by_type[VS_EVENT_TYPE_LIMIT] = {
+	[VS_EVENT_SCHED_SWITCH] = PREDICT_PID_CURRENT | PREDICT_ARG1_PREVIOUS,
+	[VS_EVENT_SCHED_WAKEUP] = PREDICT_PID2_CURRENT,
+	[VS_EVENT_SCHED_WAKEUP_NEW] = PREDICT_PID2_CURRENT,
+	[VS_EVENT_SCHED_MIGRATE] = PREDICT_PID2_CURRENT,
+	[VS_EVENT_TASK_EXIT] = PREDICT_PID_CURRENT,
+	[VS_EVENT_IRQ_ENTRY] = PREDICT_PID_CURRENT,
+	[VS_EVENT_IRQ_EXIT] = PREDICT_PID_CURRENT,
+	[VS_EVENT_SOFTIRQ_ENTRY] = PREDICT_PID_CURRENT,
+	[VS_EVENT_SOFTIRQ_EXIT] = PREDICT_PID_CURRENT,
+	[VS_EVENT_VECTOR_ENTRY] = PREDICT_PID_CURRENT,
+	[VS_EVENT_VECTOR_EXIT] = PREDICT_PID_CURRENT,
+	[VS_EVENT_SIGNAL] = PREDICT_PID2_CURRENT,
+	[VS_EVENT_KVM_ENTRY] = PREDICT_PID_CURRENT | PREDICT_ARG1_PREVIOUS,
+	[VS_EVENT_KVM_EXIT] = PREDICT_PID_CURRENT | PREDICT_ARG1_PREVIOUS,
+	[VS_EVENT_KVM_USERSPACE_EXIT] = PREDICT_PID_CURRENT,
+};
+
+struct batch_encoder {
+	uint32_t type[VS_BATCH_EVENTS_MAX];
+	uint8_t time_low[VS_BATCH_EVENTS_MAX];
+	uint64_t time_high[VS_BATCH_EVENTS_MAX];
+	uint32_t seq_jump_index[VS_BATCH_EVENTS_MAX];
+	int32_t seq_jump[VS_BATCH_EVENTS_MAX];
+	/* Shared by all types, each with a part of its own. */
+	int32_t pid[VS_BATCH_EVENTS_MAX];
+	int32_t pid2[VS_BATCH_EVENTS_MAX];
+	uint64_t arg0[VS_BATCH_EVENTS_MAX];
+	uint64_t arg1[VS_BATCH_EVENTS_MAX];
+
+	struct encoder_column {
+		size_t first, n;
+		/* The columns' bits or-ed together: 0 if a column need not be sent. */
+		uint32_t any_pid, any_pid2;
+		uint64_t any_arg0, any_arg1;
+	} columns[VS_EVENT_TYPE_LIMIT];
+	struct predictor predictor;
+	Vcpuscope__Wire__Column messages[VS_EVENT_TYPE_LIMIT];
+	Vcpuscope__Wire__Column *message_list[VS_EVENT_TYPE_LIMIT];
+};
+
+struct batch_encoder *batch_encoder_new(void)
+{
+	return calloc(1, sizeof(struct batch_encoder));
+}
+
+void batch_encoder_free(struct batch_encoder *e)
+{
+	free(e);
+}
+
+/* Checks the events and lays out the columns. */
+static int encoder_layout(struct batch_encoder *e, const struct batch *b)
+{
+	uint64_t time = 0;
+	size_t first = 0;
+
+	for (size_t type = 0; type < VS_EVENT_TYPE_LIMIT; type++)
+		e->columns[type] = (struct encoder_column){0};
+	for (size_t i = 0; i < b->n_events; i++) {
+		const struct vs_event *event = &b->events[i];
+
+		if (event->cpu != b->cpu || event->time < time ||
+		    event->type >= VS_EVENT_TYPE_LIMIT || !known_types[event->type])
+			return -EINVAL;
+		time = event->time;
+		e->columns[event->type].n++;
+	}
+	for (size_t type = 0; type < VS_EVENT_TYPE_LIMIT; type++) {
+		e->columns[type].first = first;
+		first += e->columns[type].n;
+		e->columns[type].n = 0;
+	}
+	return 0;
+}
+
+static void encoder_put(struct batch_encoder *e, const struct vs_event *event)
+{
+	uint32_t predict = predict_by_type[event->type];
+	struct encoder_column *c = &e->columns[event->type];
+	struct predictor *p = &e->predictor;
+	size_t at = c->first + c->n++;
+
+	e->pid[at] = wrapping_sub32(event->pid, predict_pid(p, event, predict));
+	predictor_learn_pid(p, event, predict);
+	e->pid2[at] = wrapping_sub32(event->pid2, predict_pid2(p, event, predict));
+	e->arg0[at] = predict & PREDICT_ARG0_PREVIOUS
+			      ? zigzag64(event->arg0 - p->previous[event->type].arg0)
+			      : event->arg0;
+	e->arg1[at] = predict & PREDICT_ARG1_PREVIOUS
+			      ? zigzag64(event->arg1 - p->previous[event->type].arg1)
+			      : event->arg1;
+	predictor_learn(p, event, predict);
+	c->any_pid |= (uint32_t)e->pid[at];
+	c->any_pid2 |= (uint32_t)e->pid2[at];
+	c->any_arg0 |= e->arg0[at];
+	c->any_arg1 |= e->arg1[at];
+}
+
+static size_t encoder_messages(struct batch_encoder *e)
+{
+	size_t n = 0;
+
+	for (uint32_t type = 0; type < VS_EVENT_TYPE_LIMIT; type++) {
+		const struct encoder_column *c = &e->columns[type];
+		Vcpuscope__Wire__Column *m = &e->messages[n];
+
+		if (!c->n || (!predict_by_type[type] && !c->any_pid && !c->any_pid2 &&
+			      !c->any_arg0 && !c->any_arg1))
+			continue;
+		vcpuscope__wire__column__init(m);
+		m->type = type;
+		m->predict = predict_by_type[type];
+		m->n_pid = c->any_pid ? c->n : 0;
+		m->pid = e->pid + c->first;
+		m->n_pid2 = c->any_pid2 ? c->n : 0;
+		m->pid2 = e->pid2 + c->first;
+		m->n_arg0 = c->any_arg0 ? c->n : 0;
+		m->arg0 = e->arg0 + c->first;
+		m->n_arg1 = c->any_arg1 ? c->n : 0;
+		m->arg1 = e->arg1 + c->first;
+		e->message_list[n++] = m;
+	}
+	return n;
+}
+
+int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buffer *out)
+{
+	Vcpuscope__Wire__Batch m = VCPUSCOPE__WIRE__BATCH__INIT;
+	uint64_t time;
+	uint32_t seq;
+	int err;
+
+	if (b->n_events > VS_BATCH_EVENTS_MAX)
+		return -E2BIG;
+	err = encoder_layout(e, b);
+	if (err)
+		return err;
+	m.cpu = b->cpu;
+	m.time_err = b->time_err;
+	m.watermark = b->watermark;
+	m.emitted = b->emitted;
+	m.dropped_kernel = b->dropped_kernel;
+	m.dropped_user = b->dropped_user;
+	m.base_time = time = b->n_events ? b->events[0].time : 0;
+	m.base_seq = seq = b->n_events ? b->events[0].seq : 0;
+	e->predictor = (struct predictor){0};
+	for (size_t i = 0; i < b->n_events; i++) {
+		const struct vs_event *event = &b->events[i];
+		uint64_t delta = event->time - time;
+
+		e->type[i] = event->type;
+		e->time_low[i] = (uint8_t)delta;
+		e->time_high[i] = delta >> 8;
+		time = event->time;
+		if (event->seq != seq) {
+			e->seq_jump_index[m.n_seq_jump] = (uint32_t)i;
+			e->seq_jump[m.n_seq_jump++] = (int32_t)(event->seq - seq);
+		}
+		seq = event->seq + 1;
+		encoder_put(e, event);
+	}
+	m.n_type = m.n_time_high = m.time_low.len = b->n_events;
+	m.type = e->type;
+	m.time_low.data = e->time_low;
+	m.time_high = e->time_high;
+	m.n_seq_jump_index = m.n_seq_jump;
+	m.seq_jump_index = e->seq_jump_index;
+	m.seq_jump = e->seq_jump;
+	m.n_columns = encoder_messages(e);
+	m.columns = e->message_list;
+	err = byte_buffer_reserve(out, protobuf_c_message_get_packed_size(&m.base));
+	if (err)
+		return err;
+	out->len += protobuf_c_message_pack(&m.base, out->data + out->len);
+	return 0;
+}
