@@ -75,11 +75,15 @@ class Builder:
         return made.write(f"{self.work}/cache")
 
 
-def boot_a(builder, *, cpus=1, files=(), qemu_args=(), cmdline=""):
+def boot_a(builder, *, cpus=1, accelerator="tcg", files=(), qemu_args=(), cmdline="",
+           boot_timeout_s=120):
     """A guest on this machine: a Machine whose agent_socket is the collector's channel."""
     guest = builder.guest(files)
+    emulated = accelerator == "tcg"
     return machine.Machine(builder.kernel.vmlinuz, guest, name="bed-a", cpus=cpus,
-                           cpu="max,vendor=GenuineIntel", cmdline=cmdline, qemu_args=qemu_args)
+                           accelerator="tcg,thread=multi" if emulated else accelerator,
+                           cpu="max,vendor=GenuineIntel" if emulated else "host", cmdline=cmdline,
+                           qemu_args=qemu_args, boot_timeout_s=boot_timeout_s)
 
 
 def boot_b(builder, *, cpus=2, files=(), qemu_args=(), cmdline=""):

@@ -41,7 +41,7 @@ class Machine:
     """Boots `kernel` with `initramfs`; ready for run() when the constructor returns."""
 
     def __init__(self, vmlinuz, initramfs, *, name="bed", cpus=1, memory_mib=512, cpu="max",
-                 cmdline="", qemu_args=(), boot_timeout_s=120):
+                 accelerator="tcg,thread=multi", cmdline="", qemu_args=(), boot_timeout_s=120):
         self._process = None
         self._control = None
         self._qmp = None
@@ -53,14 +53,15 @@ class Machine:
         self.serial_path = f"{self.folder}/serial"
         try:
             started = time.monotonic()
-            self._start(vmlinuz, initramfs, name, cpus, memory_mib, cpu, cmdline, qemu_args)
+            self._start(vmlinuz, initramfs, name, cpus, memory_mib, cpu, accelerator, cmdline, qemu_args)
             self._connect(started + boot_timeout_s)
             self.boot_s = time.monotonic() - started
         except BaseException:
             self.close()
             raise
 
-    def _start(self, vmlinuz, initramfs, name, cpus, memory_mib, cpu, cmdline, qemu_args):
+    def _start(self, vmlinuz, initramfs, name, cpus, memory_mib, cpu, accelerator, cmdline,
+               qemu_args):
         def port(chardev, port_name):
             return ["-chardev", f"socket,id={chardev},path={self.folder}/{chardev},server=on,wait=off",
                     "-device", f"virtserialport,chardev={chardev},name={port_name}"]
@@ -68,7 +69,7 @@ class Machine:
         self._errors = open(f"{self.folder}/qemu.log", "w+b")
         self._process = subprocess.Popen(
             ["qemu-system-x86_64", "-name", f"{name},debug-threads=on", "-nodefaults",
-             "-no-user-config", "-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", cpu,
+             "-no-user-config", "-machine", "pc", "-accel", accelerator, "-cpu", cpu,
              "-smp", str(cpus), "-m", str(memory_mib), "-display", "none", "-no-reboot",
              "-serial", f"file:{self.serial_path}",
              "-chardev", f"socket,id=qmp,path={self.qmp_socket},server=on,wait=off",

@@ -95,22 +95,28 @@ static int act_hog(char **argument, struct interval *t)
 	return 0;
 }
 
+/*
+ * The interval is the module's own: once it enables preemption again, whoever waited runs first, so
+ * the time around our write would be longer than the stall.
+ */
 static int act_stall(char **argument, struct interval *t)
 {
 	char line[64];
 	int len = snprintf(line, sizeof(line), "%s %s 0", argument[0], argument[1]);
-	int fd, err = cpu_pin(0);
+	int err = cpu_pin(0);
+	FILE *f;
 
 	if (err)
 		return err;
-	fd = open("/proc/stall", O_WRONLY);
-	if (fd < 0)
+	f = fopen("/proc/stall", "r+");
+	if (!f)
 		return -errno;
-	t->begin = instant_now();
-	if (write(fd, line, (size_t)len) != len)
+	if (write(fileno(f), line, (size_t)len) != len)
 		err = -errno;
-	t->end = instant_now();
-	close(fd);
+	else if (fscanf(f, "%*s %lu %lu %lu %lu", &t->begin.raw_ns, &t->end.raw_ns, &t->begin.tsc,
+			&t->end.tsc) != 4)
+		err = -EBADMSG;
+	fclose(f);
 	return err;
 }
 

@@ -4,7 +4,7 @@
  *
  *   echo "MODE MS [CPU]" > /proc/stall    MODE: preempt | irqsoff | softirq | hardirq
  *   cat /proc/stall                       the last stall: "MODE BEGIN_NS END_NS BEGIN_TSC END_TSC",
- *                                         BEGIN_NS and END_NS on CLOCK_MONOTONIC
+ *                                         BEGIN_NS and END_NS on CLOCK_MONOTONIC_RAW
  *
  * CPU matters to hardirq only; the others stall the writer's. Nothing is printed: a console write
  * would reset the very watchdogs that a stall is meant to wake.
@@ -33,13 +33,13 @@ static DECLARE_COMPLETION(tasklet_done);
 
 static noinline void stall_spin(struct stall *s)
 {
-	s->begin_ns = ktime_get_ns();
+	s->begin_ns = ktime_get_raw_ns();
 	s->begin_tsc = rdtsc();
 	/* The fast accessor: it needs no seqlock retry while a tick we hold up is due. */
-	while (ktime_get_mono_fast_ns() < s->begin_ns + s->ms * 1000000ull)
+	while (ktime_get_raw_fast_ns() < s->begin_ns + s->ms * 1000000ull)
 		cpu_relax();
 	s->end_tsc = rdtsc();
-	s->end_ns = ktime_get_ns();
+	s->end_ns = ktime_get_raw_ns();
 }
 
 static void stall_preempt(struct stall *s)

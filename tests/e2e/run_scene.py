@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Plays the quickstart's scene on a bed and checks the report against the truth.
+
+Leaves run.vcs, report.txt, report.json and truth.json in the output folder. Exit status: 0 all as
+provoked, 1 something differs or failed, 77 this bed cannot run here (says why).
+"""
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f"{HERE}/beds"]
+import bed  # noqa: E402
+import check_quickstart  # noqa: E402
+import scene  # noqa: E402
+
+SKIP = 77
+KVM_PROBE_S = 20
+
+
+class Skip(Exception):
+    pass
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("bed", choices=("a", "b", "kvm"),
+                   help="a: emulated guest, this kernel; b: nested; kvm: this machine's own KVM")
+    p.add_argument("--kernel", default="6.1", choices=("6.1", "6.12"))
+    p.add_argument("--build", help="build tree (default: ./build)")
+    p.add_argument("--out", default="out", help="folder for the results")
+    p.add_argument("--runs", type=int, default=1, help="play it so often, each on a fresh boot")
+    p.add_argument("--keep", action="store_true", help="keep the machines' and programs' logs")
+    p.add_argument("--quiet", action="store_true", help="do not print the report")
+    p.add_argument("--started", type=float, default=time.time(), help=argparse.SUPPRESS)
+    return p.parse_args()
+
+
+@contextlib.contextmanager
+def own_signals():
+    """SIGTERM and SIGHUP unwind like Ctrl-C, so that every machine is closed."""
+    def stop(number, _):
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+    yield
+
+
+@contextlib.contextmanager
+def nested(builder, folder, say):
+    """Bed B: yields (scene, machine)."""
+    with bed.boot_b(builder) as host:
+        say(f"host with KVM is up after {host.boot_s:.1f} s")
+        pid = int(host.run("guest-start", timeout_s=120))
+        say("its guest is up")
+        yield scene.Scene(host, scene.NestedGuest(host), pid, "/run/guest/agent", "/root/out", say), host
+
+
+def boot_direct(builder, accelerator):
+    if accelerator == "tcg":
+        return bed.boot_a(builder)
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        raise Skip("no access to /dev/kvm here: run it without --on-host")
+    try:
+        return bed.boot_a(builder, accelerator=accelerator, boot_timeout_s=KVM_PROBE_S)
+    except bed.machine.MachineError as error:
+        reason = str(error).splitlines()[0][:160]
+        raise Skip(f"a probe guest does not boot under this machine's KVM in {KVM_PROBE_S} s "
+                   f"({reason}): run it without --on-host") from None
+
+
+@contextlib.contextmanager
+def direct(builder, folder, say, accelerator):
+    """A guest on this machine: yields (scene, machine)."""
+    if os.geteuid():
+        raise Skip("BPF on this machine's kernel needs root: run it as root, or use bed b")
+    with boot_direct(builder, accelerator) as guest:
+        say(f"guest is up after {guest.boot_s:.1f} s")
+        host = scene.ThisMachine([f"{builder.build}/host-collector", f"{builder.build}/tests/e2e/beds"])
+        yield scene.Scene(host, guest, guest.pid, guest.agent_socket, f"{folder}/host", say), guest
+
+
+def play(args, builder, folder, say):
+    """One run: what differs, [] if nothing."""
+    os.makedirs(folder, exist_ok=True)
+
+    def save(name, content):
+        with open(f"{folder}/{name}", "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
+
+    places = (nested(builder, folder, say) if args.bed == "b" else
+              direct(builder, folder, say, "kvm" if args.bed == "kvm" else "tcg"))
+    with places as (played, machine):
+        keep = True
+        try:
+            played.prepare()
+            played.record_start()
+            say("recording")
+            played.play()
+            played.record_stop()
+            save("run.vcs", played.host.get(f"{played.folder}/run.vcs"))
+            save("truth.json", json.dumps(played.truth, indent=1) + "\n")
+            say("reading the recording")
+            text, report = played.report()
+            save("report.txt", text)
+            save("report.json", json.dumps(report, indent=1) + "\n")
+            wrong = check_quickstart.check(report, played.truth)
+            keep = bool(wrong) or args.keep
+        finally:
+            if keep:
+                for name, content in played.logs().items():
+                    save(name, content)
+                save("console.log", machine.serial())
+    if not args.quiet:
+        print(text)
+    return wrong
+
+
+def main():
+    args = arguments()
+
+    def say(text):
+        print(f"[{time.time() - args.started:5.1f} s] {text}", flush=True)
+
+    try:
+        with own_signals():
+            builder = bed.Builder(args.build, args.kernel, say)
+            failed = 0
+            for number in range(1, args.runs + 1):
+                folder = args.out if args.runs == 1 else f"{args.out}/run-{number}"
+                if args.runs > 1:
+                    say(f"run {number} of {args.runs}")
+                wrong = play(args, builder, os.path.abspath(folder), say)
+                for line in wrong:
+                    print(f"differs: {line}")
+                failed += bool(wrong)
+                say(f"{'OK: three stalls, three right verdicts' if not wrong else 'NOT as provoked'}; "
+                    f"results in {folder}")
+            if args.runs > 1:
+                say(f"{args.runs - failed} of {args.runs} runs right")
+            return 1 if failed else 0
+    except Skip as reason:
+        print(f"skipped: {reason}")
+        return SKIP
+    except (*bed.BedError, scene.SceneError, ValueError, KeyError) as error:
+        print(f"run_scene: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The quickstart's scene, the same on every bed: a guest with a load, a recorder on its host, then a
+healthy computation and three real stalls, each measured by the program that provoked it.
+
+A Place is where commands run: this machine, bed B's host, or a guest. A scene needs a host Place, a
+guest Place and the guest's QEMU.
+"""
+import json
+import os
+import shlex
+import subprocess
+import time
+
+# Which verdict is right, which vCPU state must have lasted as long as the provoker measured, and
+# who must be named: on which side, with the name that provoke gives its task.
+STALLS = (
+    {"action": "sigstop", "verdict": "vm_paused", "state": "stopped", "side": "host",
+     "title": "SIGSTOP to the VM's process for 400 ms"},
+    {"action": "hog", "verdict": "vcpu_not_scheduled", "state": "runnable", "side": "host",
+     "title": "a real-time task on the vCPU's pCPU for 500 ms"},
+    {"action": "stall", "verdict": "guest_spin", "state": "guest", "side": "guest",
+     "title": "a guest module that spins with preemption off for 600 ms"},
+)
+HOST_CPU, VCPU_CPU = 0, 1  # where the host's programs go, and the vCPU
+COMPUTE_MS = 2000
+PAUSE_S = 1.2  # between stalls
+RECORD_START_S = 3  # until programs are attached and the clocks have met
+RECORD_MAX_S = 120
+
+
+class SceneError(Exception):
+    pass
+
+
+class ThisMachine:
+    """Commands run here; `programs` is a list of folders put before PATH."""
+
+    def __init__(self, programs):
+        self._environment = dict(os.environ, PATH=":".join([*programs, os.environ["PATH"]]))
+
+    def run(self, command, timeout_s=60):
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=timeout_s,
+                              env=self._environment, stdin=subprocess.DEVNULL)
+        if done.returncode:
+            raise SceneError(f"'{command}' ended with {done.returncode}: "
+                             f"{(done.stderr + done.stdout).strip()[-800:]}")
+        return done.stdout
+
+    def get(self, path):
+        with open(path, "rb") as f:
+            return f.read()
+
+
+class NestedGuest:
+    """The guest inside bed B's host, reached through it."""
+
+    def __init__(self, host):
+        self._host = host
+
+    def run(self, command, timeout_s=60):
+        return self._host.run(f"bed-control call /run/guest/control {shlex.quote(command)}",
+                              timeout_s=timeout_s)
+
+    def get(self, path):
+        return self.run(f"cat {shlex.quote(path)}").encode()
+
+
+class Scene:
+    """`folder` is a folder on the host for the recording; `say` prints progress."""
+
+    def __init__(self, host, guest, qemu_pid, channel, folder, say):
+        self.host, self.guest = host, guest
+        self.qemu_pid, self.channel, self.folder, self._say = qemu_pid, channel, folder, say
+        self.truth = {"stalls": []}
+
+    def prepare(self):
+        """Threads in their places, the agent and the test module in the guest."""
+        self.host.run(
+            f"for t in /proc/{self.qemu_pid}/task/*; do case $(cat $t/comm) in "
+            f"'CPU 0/'*) mask={1 << VCPU_CPU:x} ;; *) mask={1 << HOST_CPU:x} ;; esac; "
+            "taskset -p $mask ${t##*/}; done")
+        self.guest.run("insmod /root/stall.ko")
+        self.guest.run("vcpuscope-agent >/root/agent.log 2>&1 </dev/null & echo $! >/run/agent.pid")
+
+    def record_start(self):
+        self.host.run(
+            f"mkdir -p {self.folder} && cd {self.folder} && rm -f record.* run.vcs && "
+            f"{{ taskset {1 << HOST_CPU:x} vcpuscope record --pid {self.qemu_pid} "
+            f"--channel {self.channel} -o run.vcs --for {RECORD_MAX_S}s >record.log 2>&1 & "
+            "echo $! >record.pid; wait $!; echo $? >record.status; } >/dev/null 2>&1 </dev/null & "
+            f"sleep {RECORD_START_S}; cd {self.folder}; "
+            "[ ! -e record.status ] || { tail -n 20 record.log; exit 1; }")
+
+    def record_stop(self):
+        """Ends the recording as Ctrl-C would and waits until it is closed."""
+        self.host.run(
+            f"cd {self.folder} && kill -INT $(cat record.pid); i=0; "
+            "while [ ! -e record.status ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done; "
+            "[ \"$(cat record.status)\" = 0 ] || { tail -n 20 record.log; exit 1; }", timeout_s=90)
+
+    def play(self):
+        """The healthy load, then the stalls; fills in the truth."""
+        self._say(f"the guest computes for {COMPUTE_MS // 1000} s: no incident may come of it")
+        self.guest.run(f"provoke compute {COMPUTE_MS}")
+        self.guest.run("provoke ticker 5000 >/dev/null 2>&1 </dev/null & echo $! >/run/ticker.pid; "
+                       "provoke compute 600000 >/dev/null 2>&1 </dev/null & echo $! >/run/compute.pid")
+        commands = {
+            "sigstop": (self.host, f"taskset {1 << HOST_CPU:x} provoke sigstop {self.qemu_pid} 400"),
+            "hog": (self.host, f"provoke hog {VCPU_CPU} 500"),
+            "stall": (self.guest, "provoke stall preempt 600"),
+        }
+        for stall in STALLS:
+            time.sleep(PAUSE_S)
+            self._say(f"stall: {stall['title']}")
+            place, command = commands[stall["action"]]
+            measured = json.loads(place.run(command))
+            self.truth["stalls"].append({**stall, **measured, "on_host_clock": place is self.host})
+        time.sleep(PAUSE_S)
+        self.guest.run("kill $(cat /run/ticker.pid) $(cat /run/compute.pid)")
+
+    def report(self, threshold="100ms"):
+        """(text, parsed JSON) of the recording."""
+        command = f"cd {self.folder} && vcpuscope report run.vcs --than {threshold}"
+        return self.host.run(command), json.loads(self.host.run(f"{command} --format json"))
+
+    def logs(self):
+        """{file name: content} of what the programs said; a log that cannot be read says why."""
+        wanted = {"record.log": (self.host, f"{self.folder}/record.log"),
+                  "agent.log": (self.guest, "/root/agent.log")}
+        found = {}
+        for name, (place, path) in wanted.items():
+            try:
+                found[name] = place.get(path)
+            except Exception as error:  # a log must not hide the failure it would explain
+                found[name] = f"{error}\n".encode()
+        return found

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The checker accepts a right report and finds every single thing made wrong in it."""
+import copy
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from check_quickstart import check  # noqa: E402
+
+STATES = ("guest", "kvm", "vmm", "runnable", "halted", "blocked", "throttled", "stopped", "unknown")
+
+
+def incident(verdict, state, begin, share, rest, side, comm, task):
+    breakdown = dict.fromkeys(STATES, 0)
+    breakdown[state] = share
+    breakdown["kvm"] += rest
+    return {"verdict": verdict, "confidence": "decided", "begin_ns": begin,
+            "end_ns": begin + share + rest, "duration_ns": share + rest, "because": "",
+            "task": {"pid": 7, "comm": task}, "breakdown_ns": breakdown,
+            "culprits": [{"side": side, "pid": 1, "comm": comm, "role": "", "share_ns": share}]}
+
+
+def stall(action, verdict, state, begin, duration, side, comm):
+    return {"action": action, "verdict": verdict, "state": state, "side": side, "comm": comm,
+            "begin_raw_ns": begin, "end_raw_ns": begin + duration, "duration_ns": duration,
+            "on_host_clock": side == "host"}
+
+
+MS = 1_000_000
+TRUTH = {"stalls": [
+    stall("sigstop", "vm_paused", "stopped", 1000 * MS, 400 * MS, "host", "vm-stopper"),
+    stall("hog", "vcpu_not_scheduled", "runnable", 3000 * MS, 500 * MS, "host", "cpu-hog"),
+    stall("stall", "guest_spin", "guest", 0, 600 * MS, "guest", "guest-spinner")]}
+LOSS = {"emitted": 9, "delivered": 9, "dropped_kernel": 0, "dropped_user": 0, "lost_frames": 0,
+        "damaged_bytes": 0, "late": 0}
+REPORT = {
+    "schema": "vcpuscope.report/1", "complete": True, "loss": {"host": LOSS, "guest": dict(LOSS)},
+    "clock": [{"vm": "guest", "method": "echo", "error_ns": 100_000, "causality_violations": 0}],
+    "incidents": [
+        incident("vm_paused", "stopped", 1000 * MS, 401 * MS, 2 * MS, "host", "vm-stopper", "compute"),
+        incident("vcpu_not_scheduled", "runnable", 2999 * MS, 502 * MS, 0, "host", "cpu-hog", "compute"),
+        incident("guest_spin", "guest", 5000 * MS, 603 * MS, 1, "guest", "guest-spinner",
+                 "guest-spinner")]}
+
+
+def first(report):
+    return report["incidents"][0]
+
+
+def lengthen(report):
+    first(report)["end_ns"] += 30 * MS
+    first(report)["duration_ns"] += 30 * MS
+    first(report)["breakdown_ns"]["stopped"] += 30 * MS
+
+
+WRONGS = {
+    "another schema": lambda r: r.update(schema="vcpuscope.report/2"),
+    "a recording that was cut": lambda r: r.update(complete=False),
+    "no clock": lambda r: r["clock"][0].update(method="none"),
+    "a causality violation": lambda r: r["clock"][0].update(causality_violations=1),
+    "a guest loss": lambda r: r["loss"]["guest"].update(dropped_kernel=1),
+    "a late event": lambda r: r["loss"]["host"].update(late=1),
+    "a missing incident": lambda r: r["incidents"].pop(),
+    "one incident more": lambda r: r["incidents"].append(r["incidents"][2]),
+    "the wrong verdict": lambda r: first(r).update(verdict="guest_spin"),
+    "no verdict": lambda r: first(r).pop("verdict"),
+    "no confidence": lambda r: first(r).update(confidence="undetermined"),
+    "a breakdown that does not sum": lambda r: first(r)["breakdown_ns"].update(halted=1),
+    "a duration that is not end minus begin": lambda r: first(r).update(end_ns=0),
+    "a share that is too long": lengthen,
+    "another culprit": lambda r: first(r)["culprits"][0].update(comm="bash"),
+    "a culprit on the wrong side": lambda r: first(r)["culprits"][0].update(side="guest"),
+    "another guest task": lambda r: r["incidents"][2]["task"].update(comm="compute"),
+    "another time": lambda r: first(r).update(begin_ns=1200 * MS, end_ns=1603 * MS),
+}
+
+
+class Check(unittest.TestCase):
+    def test_accepts_what_is_right(self):
+        self.assertEqual(check(REPORT, TRUTH), [])
+
+    def test_finds_what_is_wrong(self):
+        for name, spoil in WRONGS.items():
+            with self.subTest(name):
+                report = copy.deepcopy(REPORT)
+                spoil(report)
+                self.assertTrue(check(report, TRUTH))
+
+
+if __name__ == "__main__":
+    unittest.main()
