@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "guest-agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf/batcher.h"
+#include "clock/sample.h"
+#include "guest-agent/cpus.h"
+#include "guest-agent/dmesg_clock.h"
+#include "guest-agent/kernel_log.h"
+#include "guest-agent/self_stats.h"
+#include "guest-agent/send_queue.h"
+#include "guest-agent/session.h"
+#include "proto/message.h"
+
+enum {
+	CONTROL_BYTES = 128 * 1024,
+	PUMP_BYTES = 256 * 1024, /* written before the loop may look at what arrived */
+	DMESG_POINT_MS = 1000,
+	STOP_GRACE_MS = 300,
+	PORT_WAIT_MS = 10000,
+};
+
+/* The frame on its way out; the only one that may be half written. */
+struct wire {
+	struct byte_buffer frame;
+	size_t written;
+	uint64_t session; /* session_number() when it was stamped, 0: not yet */
+	bool queued;      /* came from the queue: worth keeping for the next connection */
+	struct send_item item;
+};
+
+struct agent {
+	struct agent_options options;
+	uv_timer_t timer;
+	struct frame_writer *writer;
+	struct batcher *batcher;
+	struct send_queue *queue;
+	struct session *session;
+	struct channel *channel;
+	struct kernel_log *kernel_log;
+	struct dmesg_clock *dmesg_clock;
+
+	struct wire wire;
+	struct byte_buffer batches, payload, frame;
+	struct message_hello hello;
+	struct message_kernel_log log_lines;
+	struct message_dmesg_point dmesg;
+	uint64_t heartbeat_ms, dmesg_ms, start_ms, stop_ms;
+	struct self_stats self_at_start;
+	bool stopping, stopped, was_up, said_unreachable, said_drain;
+	int result;
+};
+
+__attribute__((format(printf, 2, 3))) static void agent_say(struct agent *a, const char *format,
+							    ...)
+{
+	char line[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	a->options.say(a->options.context, line);
+}
+
+static void on_session_say(void *context, const char *line)
+{
+	struct agent *a = context;
+
+	a->options.say(a->options.context, line);
+}
+
+static void on_queue_dropped(void *context, const struct send_item *item)
+{
+	struct agent *a = context;
+
+	if (item->class == SEND_BULK)
+		batcher_drop(a->batcher, item->cpu, item->events);
+}
+
+/* Keeps the last good point: an old one is still true, within the clocks' drift. */
+static void dmesg_refresh(struct agent *a, uint64_t now_ms)
+{
+	struct message_dmesg_point point;
+
+	if (!a->dmesg_clock || (a->dmesg.known && now_ms - a->dmesg_ms < DMESG_POINT_MS))
+		return;
+	a->dmesg_ms = now_ms;
+	dmesg_clock_sample(a->dmesg_clock, &point);
+	if (point.known)
+		a->dmesg = point;
+}
+
+static int hello_write(struct agent *a, uint64_t now_ms)
+{
+	long n = cpus_read(a->hello.cpus, VS_CPUS_MAX);
+
+	a->hello.n_cpus = n > 0 ? (size_t)n : 0;
+	dmesg_refresh(a, now_ms);
+	a->hello.dmesg = a->dmesg;
+	return session_hello(a->session, &a->hello, now_ms, &a->wire.frame);
+}
+
+/* Puts the next frame on the wire: greeting, then echoes, then the queue. 1, 0 nothing, -errno. */
+static int wire_fill(struct agent *a)
+{
+	uint64_t now_ms = uv_now(a->timer.loop);
+	int err;
+
+	a->wire.frame.len = 0;
+	a->wire.written = 0;
+	a->wire.session = 0;
+	a->wire.queued = false;
+	if (session_hello_due(a->session, now_ms)) {
+		err = hello_write(a, now_ms);
+		return err ? err : 1;
+	}
+	if (session_echo_due(a->session)) {
+		err = session_echo(a->session, clock_tsc_read(), &a->wire.frame);
+		return err ? err : 1;
+	}
+	if (session_state(a->session) != SESSION_OPEN)
+		return 0;
+	a->wire.queued = true;
+	return send_queue_pop(a->queue, &a->wire.item, &a->wire.frame);
+}
+
+static void agent_pump(struct agent *a)
+{
+	struct wire *w = &a->wire;
+	size_t budget = PUMP_BYTES;
+
+	while (channel_is_up(a->channel)) {
+		size_t n;
+
+		if (w->written == w->frame.len && wire_fill(a) <= 0)
+			return;
+		if (!w->written && w->session != session_number(a->session)) {
+			session_stamp(a->session, w->frame.data, w->frame.len);
+			w->session = session_number(a->session);
+		}
+		n = channel_write(a->channel, w->frame.data + w->written,
+				  w->frame.len - w->written);
+		w->written += n;
+		if (!n)
+			return;
+		if (n >= budget) {
+			channel_yield(a->channel);
+			return;
+		}
+		budget -= n;
+	}
+}
+
+static void on_channel_up(void *context)
+{
+	struct agent *a = context;
+
+	a->was_up = true;
+	session_begin(a->session);
+	agent_pump(a);
+}
+
+static void on_channel_down(void *context)
+{
+	struct agent *a = context;
+	struct wire *w = &a->wire;
+
+	session_end(a->session);
+	if (w->written == w->frame.len || (w->queued && !w->written))
+		return;
+	/* Half a frame is gone with the connection. */
+	if (w->queued)
+		on_queue_dropped(a, &w->item);
+	w->frame.len = w->written = 0;
+}
+
+static void on_channel_received(void *context, const uint8_t *data, size_t len)
+{
+	struct agent *a = context;
+
+	session_receive(a->session, data, len, clock_tsc_read());
+	agent_pump(a);
+}
+
+static void on_channel_writable(void *context)
+{
+	agent_pump(context);
+}
+
+static void capture_queue(struct agent *a)
+{
+	const struct batcher_frame *frames;
+	size_t n_frames;
+	long n;
+
+	a->batches.len = 0;
+	n = batcher_drain(a->batcher, &a->batches, NULL);
+	if (n < 0 && !a->said_drain) {
+		a->said_drain = true;
+		agent_say(a, "reading the kernel's rings failed: %s; lost events are counted",
+			  strerror((int)-n));
+	}
+	frames = batcher_frames(a->batcher, &n_frames);
+	for (size_t i = 0; i < n_frames; i++) {
+		const struct send_item item = {
+			.class = SEND_BULK,
+			.cpu = frames[i].cpu,
+			.events = frames[i].events,
+		};
+
+		send_queue_push(a->queue, &item, a->batches.data + frames[i].offset, frames[i].len);
+	}
+}
+
+static void control_queue(struct agent *a, enum frame_kind kind)
+{
+	a->frame.len = 0;
+	if (frame_write(a->writer, kind, a->payload.data, a->payload.len, &a->frame) == 0)
+		send_queue_push(a->queue, &(struct send_item){.class = SEND_CONTROL}, a->frame.data,
+				a->frame.len);
+}
+
+static void heartbeat_queue(struct agent *a)
+{
+	const struct clock_sample *sample = batcher_sample(a->batcher);
+	struct batcher_totals totals;
+	struct self_stats self = {0};
+	struct message_heartbeat heartbeat;
+
+	batcher_totals_get(a->batcher, &totals);
+	self_stats_read(&self);
+	heartbeat = (struct message_heartbeat){
+		.time = batcher_promise(a->batcher),
+		.cpu_time_ns = self.cpu_time_ns,
+		.rss_bytes = self.rss_bytes,
+		.emitted = totals.emitted,
+		.delivered = totals.delivered,
+		.dropped_kernel = totals.dropped_kernel,
+		.dropped_user = totals.dropped_user,
+		.sample =
+			{
+				.tsc = sample->tsc,
+				.tsc_width = sample->tsc_width,
+				.monotonic_ns = sample->monotonic_ns,
+				.raw_ns = sample->raw_ns,
+				.realtime_ns = sample->realtime_ns,
+			},
+		.dmesg = a->dmesg,
+	};
+	a->payload.len = 0;
+	if (message_heartbeat_pack(&heartbeat, &a->payload) == 0)
+		control_queue(a, FRAME_HEARTBEAT);
+}
+
+static void kernel_log_queue(struct agent *a, uint64_t now_ms)
+{
+	if (!a->kernel_log || kernel_log_read(a->kernel_log, now_ms, &a->log_lines) <= 0)
+		return;
+	a->payload.len = 0;
+	if (message_kernel_log_pack(&a->log_lines, &a->payload) == 0)
+		control_queue(a, FRAME_KERNEL_LOG);
+}
+
+/* Says once that nobody can be reached, and gives up on a port that was never there. */
+static void channel_check(struct agent *a, uint64_t now_ms)
+{
+	int err = a->was_up ? 0 : channel_error(a->channel);
+
+	if (!err)
+		return;
+	if (!a->said_unreachable) {
+		a->said_unreachable = true;
+		if (err == -ENODEV)
+			agent_say(a, "%s is not there yet: waiting %d s for it",
+				  a->options.address.text, PORT_WAIT_MS / 1000);
+		else
+			agent_say(a, "cannot reach %s: %s; keeps trying", a->options.address.text,
+				  strerror(-err));
+	}
+	if (err == -ENODEV && now_ms - a->start_ms >= PORT_WAIT_MS) {
+		a->result = -ENODEV;
+		agent_stop(a);
+	}
+}
+
+static bool agent_has_waiting(const struct agent *a)
+{
+	struct send_queue_stats stats;
+
+	send_queue_stats_get(a->queue, &stats);
+	return stats.waiting_bytes > 0 || a->wire.written < a->wire.frame.len;
+}
+
+static void summary_say(struct agent *a, uint64_t now_ms)
+{
+	struct batcher_totals totals;
+	struct session_stats session;
+	struct self_stats self;
+	double seconds = (double)(now_ms - a->start_ms) / 1e3;
+
+	if (self_stats_read(&self) < 0)
+		return;
+	batcher_totals_get(a->batcher, &totals);
+	session_stats_get(a->session, &session);
+	agent_say(a,
+		  "%" PRIu64 " events in %.1f s, lost %" PRIu64 " in the kernel and %" PRIu64
+		  " here; %" PRIu64 " sessions, %" PRIu64 " echoes; CPU %.2f %%, RSS %.1f MiB",
+		  totals.emitted, seconds, totals.dropped_kernel, totals.dropped_user,
+		  session.sessions, session.echoes,
+		  seconds > 0 ? (double)(self.cpu_time_ns - a->self_at_start.cpu_time_ns) /
+					seconds / 1e7
+			      : 0.0,
+		  (double)self.rss_bytes / (1 << 20));
+}
+
+static void agent_end(struct agent *a, uint64_t now_ms)
+{
+	if (a->stopped)
+		return;
+	a->stopped = true;
+	summary_say(a, now_ms);
+	channel_close(a->channel);
+	a->channel = NULL;
+	uv_close((uv_handle_t *)&a->timer, NULL);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct agent *a = timer->data;
+	uint64_t now_ms = uv_now(timer->loop);
+
+	if (!a->stopping) {
+		capture_queue(a);
+		if (now_ms - a->heartbeat_ms >= AGENT_HEARTBEAT_MS) {
+			a->heartbeat_ms = now_ms;
+			dmesg_refresh(a, now_ms);
+			kernel_log_queue(a, now_ms);
+			/* Old heartbeats tell a late host nothing. */
+			if (session_state(a->session) == SESSION_OPEN)
+				heartbeat_queue(a);
+			channel_check(a, now_ms);
+		}
+	}
+	agent_pump(a);
+	if (a->stopping && (now_ms >= a->stop_ms || !agent_has_waiting(a) ||
+			    session_state(a->session) != SESSION_OPEN))
+		agent_end(a, now_ms);
+}
+
+void agent_stop(struct agent *a)
+{
+	if (a->stopping)
+		return;
+	capture_queue(a);
+	kernel_log_queue(a, uv_now(a->timer.loop));
+	heartbeat_queue(a);
+	a->stopping = true;
+	a->stop_ms = uv_now(a->timer.loop) + STOP_GRACE_MS;
+}
+
+int agent_result(const struct agent *a)
+{
+	return a->result;
+}
+
+static void file_line(const char *path, char *out, size_t out_bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, out, out_bytes - 1);
+
+	if (fd >= 0)
+		close(fd);
+	out[n > 0 ? n : 0] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+}
+
+/* The coarse clock moves once per tick. */
+static uint32_t tick_hz(void)
+{
+	struct timespec resolution;
+
+	if (clock_getres(CLOCK_MONOTONIC_COARSE, &resolution) < 0 || resolution.tv_sec ||
+	    resolution.tv_nsec < 100000)
+		return 0;
+	return (uint32_t)((1000000000 + resolution.tv_nsec / 2) / resolution.tv_nsec);
+}
+
+static int hello_init(struct message_hello *hello)
+{
+	struct utsname name;
+	int err;
+
+	*hello = (struct message_hello){
+		.protocol_min = VS_PROTOCOL_MIN,
+		.protocol_max = VS_PROTOCOL_MAX,
+		.role = STREAM_ROLE_GUEST,
+		.clock = STREAM_CLOCK_GUEST_TSC,
+		.program_version = VCPUSCOPE_VERSION,
+		.tick_hz = tick_hz(),
+	};
+	err = clock_tsc_hz(&hello->clock_hz);
+	if (err < 0)
+		return err;
+	if (uname(&name) < 0)
+		return -errno;
+	snprintf(hello->kernel_release, sizeof(hello->kernel_release), "%s", name.release);
+	file_line("/proc/sys/kernel/random/boot_id", hello->boot_id, sizeof(hello->boot_id));
+	return 0;
+}
+
+static int agent_build(struct agent *a, struct capture *capture)
+{
+	struct session_options session = {.say = on_session_say, .context = a};
+	int err;
+
+	err = hello_init(&a->hello);
+	if (err)
+		return err;
+	if (getrandom(&session.seed, sizeof(session.seed), 0) != sizeof(session.seed))
+		return -EIO;
+	a->writer = frame_writer_new(0);
+	if (!a->writer)
+		return -ENOMEM;
+	session.writer = a->writer;
+	a->session = session_new(&session);
+	a->batcher = batcher_new(capture, a->writer);
+	a->queue = send_queue_new(a->options.backlog_bytes, CONTROL_BYTES, on_queue_dropped, a);
+	if (!a->session || !a->batcher || !a->queue)
+		return -ENOMEM;
+
+	if (a->options.kernel_log) {
+		err = kernel_log_open(&a->kernel_log);
+		if (err)
+			agent_say(a, "not forwarding the kernel's log: /dev/kmsg: %s",
+				  strerror(-err));
+	}
+	err = dmesg_clock_open(&a->dmesg_clock);
+	if (err)
+		agent_say(a, "times will not be given as dmesg time: perf_event_open: %s",
+			  strerror(-err));
+	return self_stats_read(&a->self_at_start);
+}
+
+int agent_start(uv_loop_t *loop, struct capture *capture, const struct agent_options *options,
+		struct agent **out)
+{
+	struct channel_events events = {
+		.up = on_channel_up,
+		.down = on_channel_down,
+		.received = on_channel_received,
+		.writable = on_channel_writable,
+	};
+	struct agent *a = calloc(1, sizeof(*a));
+	int err;
+
+	if (!a)
+		return -ENOMEM;
+	a->options = *options;
+	err = agent_build(a, capture);
+	if (err)
+		goto fail;
+	events.context = a;
+	err = channel_open(loop, &options->address, &events, &a->channel);
+	if (err)
+		goto fail;
+	uv_timer_init(loop, &a->timer);
+	a->timer.data = a;
+	a->start_ms = uv_now(loop);
+	err = uv_timer_start(&a->timer, on_tick, 0, options->interval_ms);
+	if (err)
+		goto fail;
+	*out = a;
+	return 0;
+fail:
+	channel_close(a->channel);
+	agent_free(a);
+	return err;
+}
+
+void agent_free(struct agent *a)
+{
+	if (!a)
+		return;
+	batcher_free(a->batcher);
+	send_queue_free(a->queue);
+	session_free(a->session);
+	frame_writer_free(a->writer);
+	kernel_log_close(a->kernel_log);
+	dmesg_clock_close(a->dmesg_clock);
+	byte_buffer_fini(&a->wire.frame);
+	byte_buffer_fini(&a->batches);
+	byte_buffer_fini(&a->payload);
+	byte_buffer_fini(&a->frame);
+	free(a);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The agent: capture -> batches -> send queue -> channel, on one libuv loop.
+ *
+ * Every `interval_ms` the kernel's rings are drained into the queue; heartbeats and kernel log
+ * lines join it in order. Whatever makes the channel writable, or brings an echo request, empties
+ * the queue as far as the kernel takes it.
+ */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "bpf/capture.h"
+#include "guest-agent/channel.h"
+
+enum { AGENT_HEARTBEAT_MS = 100 };
+
+struct agent_options {
+	struct channel_address address;
+	uint64_t interval_ms;
+	size_t backlog_bytes;
+	bool kernel_log;
+	/* One line for people, without a newline. */
+	void (*say)(void *context, const char *line);
+	void *context;
+};
+
+struct agent;
+
+/* Starts on `loop`. `capture` is borrowed. 0 or -errno. */
+int agent_start(uv_loop_t *loop, struct capture *capture, const struct agent_options *options,
+		struct agent **out);
+/* Drains once more, gives the host a moment to take what waits, then ends the loop's work. */
+void agent_stop(struct agent *a);
+/* Why the loop's work ended: 0 as asked, -ENODEV the port never appeared, other -errno. */
+int agent_result(const struct agent *a);
+/* After the loop has run dry. */
+void agent_free(struct agent *a);
+
+#endif

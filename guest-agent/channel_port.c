@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A virtio-serial port, found by name through sysfs: there is no udev in an initramfs, so no
+ * /dev/virtio-ports either. The device stays open while hosts come and go.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "guest-agent/channel.h"
+
+#define PORTS_FOLDER "/sys/class/virtio-ports"
+
+static int port_parse(const char *rest, struct channel_address *address, char *why,
+		      size_t why_bytes)
+{
+	if (!*rest || strlen(rest) >= sizeof(address->name)) {
+		snprintf(why, why_bytes,
+			 "port: needs the name given to the VM's virtserialport, or its /dev path");
+		return -EINVAL;
+	}
+	strcpy(address->name, rest);
+	return 0;
+}
+
+/* The first line of a small file: true if it equals `name`. */
+static bool file_says(const char *path, const char *name)
+{
+	char text[256];
+	ssize_t n;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n < 0)
+		return false;
+	text[n] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return strcmp(text, name) == 0;
+}
+
+/* -ENODEV: no such port (yet). */
+static int port_find(const char *name, char *device, size_t device_bytes)
+{
+	struct dirent *entry;
+	int err = -ENODEV;
+	DIR *folder;
+
+	if (name[0] == '/') {
+		snprintf(device, device_bytes, "%s", name);
+		return 0;
+	}
+	folder = opendir(PORTS_FOLDER);
+	if (!folder)
+		return -ENODEV;
+	while (err && (entry = readdir(folder))) {
+		char path[sizeof(PORTS_FOLDER) + sizeof(entry->d_name) + sizeof("//name")];
+
+		snprintf(path, sizeof(path), PORTS_FOLDER "/%s/name", entry->d_name);
+		if (entry->d_name[0] == '.' || !file_says(path, name))
+			continue;
+		snprintf(device, device_bytes, "/dev/%s", entry->d_name);
+		err = 0;
+	}
+	closedir(folder);
+	return err;
+}
+
+static int port_dial(const struct channel_address *address)
+{
+	char device[512];
+	int fd, err;
+
+	err = port_find(address->name, device, sizeof(device));
+	if (err)
+		return err;
+	fd = open(device, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
+static int port_probe(int fd)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+
+	if (poll(&poll_fd, 1, 0) < 0)
+		return -errno;
+	if (poll_fd.revents & (POLLERR | POLLNVAL))
+		return -ENODEV; /* unplugged */
+	return !(poll_fd.revents & POLLHUP);
+}
+
+const struct channel_carrier channel_carrier_port = {
+	.prefix = "port:",
+	.parse = port_parse,
+	.dial = port_dial,
+	.probe = port_probe,
+	.keep_fd = true,
+	.retry_min_ms = 100,
+	.retry_max_ms = 100,
+};

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* vcpuscope-agent: arguments, signals, exit codes. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+#include "bpf/capture.h"
+#include "guest-agent/agent.h"
+#include "guest-agent/options.h"
+
+enum exit_code {
+	EXIT_AS_ASKED = 0,
+	EXIT_INTERNAL = 1,
+	EXIT_WRONG_USAGE = 2,
+	EXIT_NO_CHANNEL = 3,
+	EXIT_NO_CAPTURE = 4,
+};
+
+struct program {
+	uv_loop_t loop;
+	uv_signal_t signals[2];
+	uv_timer_t run_for;
+	struct agent *agent;
+};
+
+static void say(void *context, const char *line)
+{
+	(void)context;
+	fprintf(stderr, "vcpuscope-agent: %s\n", line);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+	struct program *p = handle->data;
+
+	(void)number;
+	agent_stop(p->agent);
+}
+
+static void on_run_for(uv_timer_t *handle)
+{
+	struct program *p = handle->data;
+
+	agent_stop(p->agent);
+}
+
+/* Handles that must not keep the loop alive by themselves are unreferenced: the loop ends when the
+ * agent's are closed. */
+static void program_watch(struct program *p, unsigned int run_for_s)
+{
+	static const int numbers[] = {SIGINT, SIGTERM};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		uv_signal_init(&p->loop, &p->signals[i]);
+		p->signals[i].data = p;
+		uv_signal_start(&p->signals[i], on_signal, numbers[i]);
+		uv_unref((uv_handle_t *)&p->signals[i]);
+	}
+	uv_timer_init(&p->loop, &p->run_for);
+	p->run_for.data = p;
+	uv_unref((uv_handle_t *)&p->run_for);
+	if (run_for_s)
+		uv_timer_start(&p->run_for, on_run_for, (uint64_t)run_for_s * 1000, 0);
+}
+
+static void handle_close(uv_handle_t *handle, void *context)
+{
+	(void)context;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+static enum exit_code program_run(struct capture *capture, const struct options *options,
+				  const struct agent_options *agent_options)
+{
+	struct program p = {0};
+	enum exit_code code = EXIT_AS_ASKED;
+	int err;
+
+	err = uv_loop_init(&p.loop);
+	if (!err)
+		err = agent_start(&p.loop, capture, agent_options, &p.agent);
+	if (err) {
+		fprintf(stderr, "vcpuscope-agent: cannot start: %s\n", strerror(-err));
+		return EXIT_INTERNAL;
+	}
+	program_watch(&p, options->run_for_s);
+	uv_run(&p.loop, UV_RUN_DEFAULT);
+	uv_walk(&p.loop, handle_close, NULL);
+	uv_run(&p.loop, UV_RUN_DEFAULT);
+
+	err = agent_result(p.agent);
+	if (err == -ENODEV) {
+		fprintf(stderr,
+			"vcpuscope-agent: no virtio-serial port '%s' in /sys/class/virtio-ports: add a "
+			"virtserialport of that name to the VM, or load virtio_console\n",
+			agent_options->address.name);
+		code = EXIT_NO_CHANNEL;
+	} else if (err) {
+		code = EXIT_INTERNAL;
+	}
+	agent_free(p.agent);
+	uv_loop_close(&p.loop);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	struct capture_options capture_options = {.kind = CAPTURE_GUEST};
+	struct agent_options agent_options = {.say = say};
+	struct capture *capture = NULL;
+	struct options options;
+	enum exit_code code;
+	char why[512] = "";
+	int err;
+
+	err = options_parse(argc, argv, &options, why, sizeof(why));
+	if (!err && options.help) {
+		options_help(stdout);
+		return EXIT_AS_ASKED;
+	}
+	if (!err && options.version) {
+		printf("vcpuscope-agent %s\n", VCPUSCOPE_VERSION);
+		return EXIT_AS_ASKED;
+	}
+	if (!err)
+		err = channel_address_parse(options.connect, &agent_options.address, why,
+					    sizeof(why));
+	if (err) {
+		fprintf(stderr, "vcpuscope-agent: %s\n", why);
+		return EXIT_WRONG_USAGE;
+	}
+	/* A host that goes away is an error of write(), not a reason to die. */
+	signal(SIGPIPE, SIG_IGN);
+
+	capture_options.ring_bytes = (size_t)options.ring_mib << 20;
+	err = capture_open(&capture_options, &capture, why, sizeof(why));
+	if (err) {
+		fprintf(stderr, "vcpuscope-agent: %s\n", why[0] ? why : strerror(-err));
+		return EXIT_NO_CAPTURE;
+	}
+	agent_options.interval_ms = options.interval_ms;
+	agent_options.backlog_bytes = (size_t)options.backlog_mib << 20;
+	agent_options.kernel_log = !options.no_kernel_log;
+	code = program_run(capture, &options, &agent_options);
+	capture_close(capture);
+	return code;
+}

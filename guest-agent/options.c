@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "guest-agent/options.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum option_type { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER };
+
+static const struct option_row {
+	const char *name, *value;
+	enum option_type type;
+	size_t offset;
+	unsigned int min, max;
+	const char *help;
+} rows[] = {
+	{"connect", "ADDRESS", OPTION_TEXT, offsetof(struct options, connect), 0, 0,
+	 "the host: port:NAME (a virtio-serial port), unix:PATH or\n"
+	 "                    tcp:ADDRESS:PORT (numeric) [port:" AGENT_PORT_NAME "]"},
+	{"interval", "MS", OPTION_NUMBER, offsetof(struct options, interval_ms), 1, 100,
+	 "time between two drains of the kernel's rings [20]"},
+	{"backlog", "MIB", OPTION_NUMBER, offsetof(struct options, backlog_mib), 1, 1024,
+	 "memory for events that wait for the host; the oldest go first [4]"},
+	{"ring", "MIB", OPTION_NUMBER, offsetof(struct options, ring_mib), 1, 1024,
+	 "size of the kernel's rings, all CPUs together [4]"},
+	{"run-for", "SECONDS", OPTION_NUMBER, offsetof(struct options, run_for_s), 1, 86400,
+	 "end after this time"},
+	{"no-kernel-log", NULL, OPTION_FLAG, offsetof(struct options, no_kernel_log), 0, 0,
+	 "do not forward lines of /dev/kmsg"},
+	{"help", NULL, OPTION_FLAG, offsetof(struct options, help), 0, 0, "this text"},
+	{"version", NULL, OPTION_FLAG, offsetof(struct options, version), 0, 0, "the version"},
+};
+
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+static const char help_head[] =
+	"Usage: vcpuscope-agent [--connect ADDRESS] [options]\n"
+	"Watches this guest's scheduler and interrupts and sends what it sees to vcpuscope on the "
+	"host.\n"
+	"\n";
+
+static const char help_tail[] =
+	"\n"
+	"Examples:\n"
+	"  vcpuscope-agent                              over the port " AGENT_PORT_NAME "\n"
+	"  vcpuscope-agent --connect tcp:10.0.2.2:7431  over TCP\n"
+	"  vcpuscope-agent --connect unix:/run/v.sock --run-for 10\n"
+	"\n"
+	"Needs root and a kernel with BPF and BTF (Debian 12 has both). The host may come later and\n"
+	"go away at any time. SIGINT or SIGTERM ends it.\n"
+	"\n"
+	"Exit codes: 0 ended as asked, 1 internal failure, 2 wrong usage, 3 no channel to the host,\n"
+	"4 this kernel cannot be traced.\n";
+
+void options_help(FILE *to)
+{
+	fputs(help_head, to);
+	for (size_t i = 0; i < N_ROWS; i++) {
+		char left[64];
+
+		snprintf(left, sizeof(left), "--%s %s", rows[i].name,
+			 rows[i].value ? rows[i].value : "");
+		fprintf(to, "  %-17s %s\n", left, rows[i].help);
+	}
+	fputs(help_tail, to);
+}
+
+static const struct option_row *row_find(const char *name, size_t len)
+{
+	for (size_t i = 0; i < N_ROWS; i++)
+		if (strlen(rows[i].name) == len && strncmp(rows[i].name, name, len) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+static int row_apply(const struct option_row *row, const char *value, struct options *out,
+		     char *why, size_t why_bytes)
+{
+	void *field = (char *)out + row->offset;
+	unsigned long number;
+	char *end;
+
+	switch (row->type) {
+	case OPTION_FLAG:
+		*(bool *)field = true;
+		return 0;
+	case OPTION_TEXT:
+		*(const char **)field = value;
+		return 0;
+	case OPTION_NUMBER:
+		break;
+	}
+	errno = 0;
+	number = strtoul(value, &end, 10);
+	if (errno || end == value || *end || number < row->min || number > row->max) {
+		snprintf(why, why_bytes, "--%s %s: give a whole number from %u to %u", row->name,
+			 value, row->min, row->max);
+		return -EINVAL;
+	}
+	*(unsigned int *)field = (unsigned int)number;
+	return 0;
+}
+
+int options_parse(int argc, char **argv, struct options *out, char *why, size_t why_bytes)
+{
+	*out = (struct options){
+		.connect = "port:" AGENT_PORT_NAME,
+		.interval_ms = 20,
+		.backlog_mib = 4,
+		.ring_mib = 4,
+	};
+	for (int i = 1; i < argc; i++) {
+		const char *name = argv[i], *value = NULL;
+		const struct option_row *row = NULL;
+		size_t len;
+		int err;
+
+		if (strncmp(name, "--", 2) == 0) {
+			name += 2;
+			len = strcspn(name, "=");
+			row = row_find(name, len);
+			if (name[len] == '=')
+				value = name + len + 1;
+		}
+		if (!row) {
+			snprintf(why, why_bytes, "unknown argument '%s': see --help", argv[i]);
+			return -EINVAL;
+		}
+		if (row->type == OPTION_FLAG && value) {
+			snprintf(why, why_bytes, "--%s takes no value", row->name);
+			return -EINVAL;
+		}
+		if (row->type != OPTION_FLAG && !value) {
+			if (i + 1 == argc) {
+				snprintf(why, why_bytes, "--%s needs a value: %s", row->name,
+					 row->value);
+				return -EINVAL;
+			}
+			value = argv[++i];
+		}
+		err = row_apply(row, value, out, why, why_bytes);
+		if (err)
+			return err;
+	}
+	return 0;
+}
