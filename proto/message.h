@@ -52,6 +52,7 @@ enum note_kind {
 	NOTE_VM_PAUSED = 7, /* QEMU says that it stopped the VM (QMP STOP) */
 	NOTE_VM_RESUMED = 8,
 };
+enum { NOTE_KIND_LAST = NOTE_VM_RESUMED }; /* a note of a later kind is not unpacked */
 
 struct message_clock_sample {
 	uint64_t tsc;

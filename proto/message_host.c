@@ -179,7 +179,7 @@ int message_note_unpack(const uint8_t *payload, size_t len, struct message_note 
 	WIRE(Note) * w;
 	int err = wire_unpack(&a, &vcpuscope__wire__note__descriptor, payload, len, &w);
 
-	if (!err && (w->kind < NOTE_CHANNEL_UP || w->kind > NOTE_SIMULATED))
+	if (!err && (w->kind < NOTE_CHANNEL_UP || w->kind > NOTE_KIND_LAST))
 		err = -EBADMSG;
 	if (err)
 		goto out;
