@@ -25,16 +25,16 @@ enum capture_kind {
 
 struct capture_options {
 	enum capture_kind kind;
-	size_t ring_bytes;         /* all CPUs together; 0: 4 MiB guest, 8 MiB host */
+	size_t ring_bytes;          /* all CPUs together; 0: 4 MiB guest, 8 MiB host */
 	uint64_t wait_threshold_ns; /* host: waits longer than this bring stacks; 0: 20 ms */
-	bool stacks;               /* host: capture stacks */
+	bool stacks;                /* host: capture stacks */
 };
 
 /* Raw material of a user stack, as it was when the thread left the CPU or woke another. */
 struct capture_user_stack {
 	/* x86-64 in DWARF's register order: rax rdx rcx rbx rsi rdi rbp rsp r8..r15, rip. */
 	uint64_t regs[17];
-	size_t copied_bytes;    /* from sp upwards, at most 16 KiB */
+	size_t copied_bytes; /* from sp upwards, at most 16 KiB */
 	const uint8_t *copied;
 };
 
@@ -73,6 +73,10 @@ void capture_close(struct capture *c);
 long capture_drain(struct capture *c, const struct capture_sink *sink);
 size_t capture_n_cpus(const struct capture *c);
 int capture_cpu_stats(const struct capture *c, size_t cpu, struct capture_cpu_stats *out);
+
+/* Names of tracepoints that are missing in this kernel or could not be attached, "" if none. Valid
+ * as long as the capture. */
+const char *capture_left_out(const struct capture *c);
 
 /* Host capture: which threads to follow. `vm` is the caller's number of the VM. */
 int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Guest capture against the running kernel. Needs root and BPF; skips otherwise. Other programs
+ * run meanwhile, so tests look only at threads of their own.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "bpf/capture.h"
+
+struct log {
+	struct vs_event *events;
+	size_t n, capacity;
+	/* What the sink checks while events arrive. */
+	uint64_t latest[VS_CPU_COLLECTOR];
+	uint32_t next_seq[VS_CPU_COLLECTOR];
+	uint64_t gaps[VS_CPU_COLLECTOR];
+	size_t time_inversions, wrong_cpu;
+};
+
+static void log_events(void *context, uint16_t cpu, const struct vs_event *events, size_t n)
+{
+	struct log *log = context;
+
+	if (log->n + n > log->capacity) {
+		log->capacity = (log->n + n) * 2;
+		log->events = realloc(log->events, log->capacity * sizeof(*events));
+		assert_non_null(log->events);
+	}
+	memcpy(log->events + log->n, events, n * sizeof(*events));
+	log->n += n;
+	for (size_t i = 0; i < n; i++) {
+		log->time_inversions += events[i].time < log->latest[cpu];
+		log->latest[cpu] = events[i].time;
+		log->wrong_cpu += events[i].cpu != cpu;
+		log->gaps[cpu] += events[i].seq - log->next_seq[cpu];
+		log->next_seq[cpu] = events[i].seq + 1;
+	}
+}
+
+static struct log *log_new(void)
+{
+	struct log *log = calloc(1, sizeof(*log));
+
+	assert_non_null(log);
+	return log;
+}
+
+static void log_free(struct log *log)
+{
+	free(log->events);
+	free(log);
+}
+
+static struct capture *open_capture(size_t ring_bytes)
+{
+	const struct capture_options options = {.kind = CAPTURE_GUEST, .ring_bytes = ring_bytes};
+	char why[256];
+	struct capture *c;
+
+	if (capture_open(&options, &c, why, sizeof(why)))
+		fail_msg("capture_open: %s", why);
+	return c;
+}
+
+static void drain(struct capture *c, struct log *log)
+{
+	const struct capture_sink sink = {.events = log_events, .context = log};
+
+	assert_true(capture_drain(c, &sink) >= 0);
+}
+
+static void sleep_ms(long ms)
+{
+	const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+
+	nanosleep(&t, NULL);
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+/* Any two CPUs we may run on; both the same on a machine with one. */
+static void two_cpus(int cpus[2])
+{
+	cpu_set_t set;
+	int n = 0;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++) {
+		if (CPU_ISSET(cpu, &set))
+			cpus[n++] = cpu;
+	}
+	if (n == 1)
+		cpus[1] = cpus[0];
+}
+
+static const struct vs_event *find(const struct log *log, enum vs_event_type type, int pid)
+{
+	for (size_t i = 0; i < log->n; i++) {
+		if (log->events[i].type == type && log->events[i].pid == pid)
+			return &log->events[i];
+	}
+	return NULL;
+}
+
+static bool find_name(const struct log *log, int pid, int tgid, const char *comm)
+{
+	char padded[16] = "";
+
+	strncpy(padded, comm, sizeof(padded) - 1);
+	for (size_t i = 0; i < log->n; i++) {
+		const struct vs_event *e = &log->events[i];
+
+		if (e->type == VS_EVENT_TASK_NAME && e->pid == pid && e->pid2 == tgid &&
+		    !memcmp(&e->arg0, padded, 8) && !memcmp(&e->arg1, padded + 8, 8))
+			return true;
+	}
+	return false;
+}
+
+static void ping_pong(int from[2], int to[2], int rounds, bool first)
+{
+	char byte = 0;
+
+	for (int i = 0; i < rounds; i++) {
+		if (first && write(to[1], &byte, 1) != 1)
+			_exit(1);
+		if (read(from[0], &byte, 1) != 1)
+			_exit(1);
+		if (!first && write(to[1], &byte, 1) != 1)
+			_exit(1);
+	}
+}
+
+static void every_event_type_is_seen(void **state)
+{
+	static const enum vs_event_type expected[] = {
+		VS_EVENT_SCHED_SWITCH,  VS_EVENT_SCHED_WAKEUP, VS_EVENT_SCHED_WAKEUP_NEW,
+		VS_EVENT_SCHED_MIGRATE, VS_EVENT_TASK_NAME,    VS_EVENT_TASK_EXIT,
+		VS_EVENT_SOFTIRQ_ENTRY, VS_EVENT_SOFTIRQ_EXIT, VS_EVENT_VECTOR_ENTRY,
+		VS_EVENT_VECTOR_EXIT,   VS_EVENT_IRQ_ENTRY,    VS_EVENT_IRQ_EXIT,
+	};
+	bool seen[VS_EVENT_TYPE_LIMIT] = {0};
+	struct capture *c = open_capture(0);
+	struct log *log = log_new();
+	int cpus[2], fd;
+	pid_t child;
+
+	(void)state;
+	two_cpus(cpus);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_NAME, "vs-name-test-16+");
+		for (int i = 0; i < 20; i++) {
+			pin(cpus[i & 1]);
+			sleep_ms(2);
+		}
+		/* A block device's or a terminal's interrupt. */
+		fd = open("vs-irq-test", O_CREAT | O_WRONLY | O_EXCL, 0600);
+		if (fd >= 0) {
+			if (write(fd, "x", 1) == 1)
+				fsync(fd);
+			close(fd);
+			unlink("vs-irq-test");
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	sleep_ms(200);
+	drain(c, log);
+	for (size_t i = 0; i < log->n; i++)
+		seen[log->events[i].type] = true;
+	for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
+		if (!seen[expected[i]])
+			fail_msg("no event of type %d", expected[i]);
+	}
+	assert_string_equal(capture_left_out(c), "");
+	assert_true(find_name(log, child, child, "vs-name-test-16"));
+	assert_non_null(find(log, VS_EVENT_SCHED_WAKEUP_NEW, child));
+	assert_non_null(find(log, VS_EVENT_TASK_EXIT, child));
+	if (cpus[0] != cpus[1])
+		assert_non_null(find(log, VS_EVENT_SCHED_MIGRATE, child));
+	log_free(log);
+	capture_close(c);
+}
+
+static void tasks_that_exist_already_are_named(void **state)
+{
+	struct capture *c;
+	struct log *log = log_new();
+	char comm[17] = "";
+
+	(void)state;
+	prctl(PR_GET_NAME, comm);
+	c = open_capture(1); /* the smallest ring: names must not overrun it */
+	drain(c, log);
+	assert_true(find_name(log, getpid(), getpid(), comm));
+	assert_true(find_name(log, 2, 2, "kthreadd"));
+	log_free(log);
+	capture_close(c);
+}
+
+static void vectors_pair_up(void **state)
+{
+	struct capture *c = open_capture(0);
+	struct log *log = log_new();
+	uint64_t open[VS_CPU_COLLECTOR] = {0};
+	size_t pairs = 0;
+
+	(void)state;
+	/* The programs were attached one by one: only what follows is complete. */
+	drain(c, log);
+	log->n = 0;
+	sleep_ms(100);
+	drain(c, log);
+	for (size_t i = 0; i < log->n; i++) {
+		const struct vs_event *e = &log->events[i];
+
+		if (e->type == VS_EVENT_VECTOR_ENTRY) {
+			assert_int_equal(open[e->cpu], 0);
+			assert_in_range(e->arg0, VS_VECTOR_LOCAL_TIMER,
+					VS_VECTOR_CALL_FUNCTION_SINGLE);
+			open[e->cpu] = e->arg0;
+		} else if (e->type == VS_EVENT_VECTOR_EXIT) {
+			/* It may have entered before we looked. */
+			if (open[e->cpu]) {
+				assert_int_equal(open[e->cpu], e->arg0);
+				pairs++;
+			}
+			open[e->cpu] = 0;
+		}
+	}
+	assert_true(pairs > 0);
+	log_free(log);
+	capture_close(c);
+}
+
+/* Two tasks pinned to one CPU hand a byte back and forth: the kernel must alternate them. */
+static void ping_pong_gives_the_exact_switch_sequence(void **state)
+{
+	enum { ROUNDS = 500 };
+	struct capture *c = open_capture(0);
+	struct log *log = log_new();
+	int to[2], back[2], cpus[2];
+	pid_t pids[2], on = 0;
+	size_t turns = 0, sleeps = 0;
+
+	(void)state;
+	two_cpus(cpus);
+	assert_int_equal(pipe(to), 0);
+	assert_int_equal(pipe(back), 0);
+	for (int i = 0; i < 2; i++) {
+		pids[i] = fork();
+		if (!pids[i]) {
+			pin(cpus[0]);
+			if (i)
+				ping_pong(to, back, ROUNDS, false);
+			else
+				ping_pong(back, to, ROUNDS, true);
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+	drain(c, log);
+	/* Each comes in only where it is out, and goes out only where it is in. */
+	for (size_t i = 0; i < log->n; i++) {
+		const struct vs_event *e = &log->events[i];
+
+		if (e->type != VS_EVENT_SCHED_SWITCH || e->cpu != cpus[0])
+			continue;
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(on == pids[k], e->pid == pids[k]);
+		on = e->pid2;
+		turns += e->pid2 == pids[1];
+		sleeps += e->pid == pids[1] && e->arg0 == VS_TASK_INTERRUPTIBLE;
+	}
+	/* No round without a turn of the second, which sleeps for the next byte at least once. */
+	assert_true(turns >= ROUNDS);
+	assert_true(sleeps > 0);
+	assert_int_equal(log->time_inversions, 0);
+	assert_int_equal(log->wrong_cpu, 0);
+	for (int i = 0; i < 2; i++) {
+		close(to[i]);
+		close(back[i]);
+	}
+	log_free(log);
+	capture_close(c);
+}
+
+static void gaps_in_seq_are_the_drops(void **state)
+{
+	struct capture *c = open_capture(1);
+	struct log *log = log_new();
+	uint64_t dropped = 0;
+
+	(void)state;
+	drain(c, log);
+	for (int round = 0; round < 5; round++) {
+		for (int i = 0; i < 200; i++)
+			usleep(50);
+		drain(c, log);
+	}
+	/* A good event after the last loss, so that every loss shows as a gap. */
+	for (size_t cpu = 0; cpu < capture_n_cpus(c); cpu++) {
+		struct capture_cpu_stats stats;
+
+		assert_int_equal(capture_cpu_stats(c, cpu, &stats), 0);
+		dropped += stats.dropped;
+		assert_true(stats.dropped >= log->gaps[cpu]);
+		/* What follows the last event delivered: still in the ring, or lost since. */
+		assert_true(stats.emitted - log->next_seq[cpu] >= stats.dropped - log->gaps[cpu]);
+		assert_true(stats.emitted - log->next_seq[cpu] <=
+			    stats.dropped - log->gaps[cpu] + 64);
+	}
+	assert_true(dropped > 0);
+	assert_int_equal(log->time_inversions, 0);
+	log_free(log);
+	capture_close(c);
+}
+
+/* The ids of the BPF programs that a process holds. */
+static size_t programs_of(pid_t pid, uint32_t *ids, size_t max)
+{
+	char path[300], line[128];
+	struct dirent *entry;
+	size_t n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo", pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/fdinfo/%s", pid, entry->d_name);
+		f = fopen(path, "r");
+		while (f && fgets(line, sizeof(line), f)) {
+			if (n < max && sscanf(line, "prog_id: %u", &ids[n]) == 1)
+				n++;
+		}
+		if (f)
+			fclose(f);
+	}
+	closedir(dir);
+	return n;
+}
+
+static size_t programs_alive(const uint32_t *ids, size_t n)
+{
+	size_t alive = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const int fd = bpf_prog_get_fd_by_id(ids[i]);
+
+		if (fd >= 0) {
+			alive++;
+			close(fd);
+		}
+	}
+	return alive;
+}
+
+static void nothing_stays_in_the_kernel(void **state)
+{
+	uint32_t ids[128];
+	struct capture *c = open_capture(0);
+	int ready[2];
+	pid_t child;
+	size_t n;
+	char byte;
+
+	(void)state;
+	n = programs_of(getpid(), ids, 128);
+	assert_true(n > 0);
+	assert_int_equal(programs_alive(ids, n), n);
+	capture_close(c);
+	for (int i = 0; i < 100 && programs_alive(ids, n); i++)
+		sleep_ms(20);
+	assert_int_equal(programs_alive(ids, n), 0);
+
+	assert_int_equal(pipe(ready), 0);
+	child = fork();
+	if (!child) {
+		c = open_capture(0);
+		if (write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	n = programs_of(child, ids, 128);
+	assert_true(n > 0);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	for (int i = 0; i < 100 && programs_alive(ids, n); i++)
+		sleep_ms(20);
+	assert_int_equal(programs_alive(ids, n), 0);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+static void without_rights_the_reason_is_said(void **state)
+{
+	int status;
+	pid_t child;
+
+	(void)state;
+	child = fork();
+	if (!child) {
+		const struct capture_options options = {.kind = CAPTURE_GUEST};
+		struct capture *c;
+		char why[256];
+
+		if (setresuid(65534, 65534, 65534))
+			_exit(2);
+		if (capture_open(&options, &c, why, sizeof(why)) != -EPERM)
+			_exit(3);
+		_exit(strstr(why, "run as root") ? 0 : 4);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_event_type_is_seen),
+		cmocka_unit_test(tasks_that_exist_already_are_named),
+		cmocka_unit_test(vectors_pair_up),
+		cmocka_unit_test(ping_pong_gives_the_exact_switch_sequence),
+		cmocka_unit_test(gaps_in_seq_are_the_drops),
+		cmocka_unit_test(nothing_stays_in_the_kernel),
+		cmocka_unit_test(without_rights_the_reason_is_said),
+	};
+	const struct capture_options options = {.kind = CAPTURE_GUEST};
+	struct capture *c;
+	char why[256];
+
+	if (capture_open(&options, &c, why, sizeof(why))) {
+		printf("skip: %s\n", why);
+		return 77;
+	}
+	capture_close(c);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
