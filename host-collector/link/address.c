@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/link/address.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int unix_parse(const char *path, struct link_address *out, char *why, size_t why_bytes)
+{
+	struct sockaddr_un *address = (struct sockaddr_un *)&out->sockaddr;
+
+	if (!*path || strlen(path) >= sizeof(address->sun_path)) {
+		snprintf(why, why_bytes, "%s: want the path of a Unix socket, at most %zu bytes",
+			 out->text, sizeof(address->sun_path) - 1);
+		return -EINVAL;
+	}
+	address->sun_family = AF_UNIX;
+	memcpy(address->sun_path, path, strlen(path) + 1);
+	out->sockaddr_len = sizeof(*address);
+	return 0;
+}
+
+static int tcp_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+	const char *colon = strrchr(text, ':');
+	char host[256];
+	int err;
+
+	if (!colon || colon == text || !colon[1]) {
+		snprintf(why, why_bytes, "%s: want tcp:HOST:PORT", out->text);
+		return -EINVAL;
+	}
+	snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
+	if (out->listens)
+		hints.ai_flags = AI_PASSIVE;
+	err = getaddrinfo(strcmp(host, "*") ? host : NULL, colon + 1, &hints, &found);
+	if (err) {
+		snprintf(why, why_bytes, "%s: %s", out->text, gai_strerror(err));
+		return -EINVAL;
+	}
+	memcpy(&out->sockaddr, found->ai_addr, found->ai_addrlen);
+	out->sockaddr_len = found->ai_addrlen;
+	out->tcp = true;
+	freeaddrinfo(found);
+	return 0;
+}
+
+int link_address_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
+{
+	static const struct {
+		const char *prefix;
+		bool listens;
+		int (*parse)(const char *, struct link_address *, char *, size_t);
+	} forms[] = {
+		{"listen:unix:", true, unix_parse},
+		{"listen:tcp:", true, tcp_parse},
+		{"unix:", false, unix_parse},
+		{"tcp:", false, tcp_parse},
+		{"", false, unix_parse},
+	};
+	size_t i = 0;
+
+	memset(out, 0, sizeof(*out));
+	snprintf(out->text, sizeof(out->text), "%s", text);
+	while (strncmp(text, forms[i].prefix, strlen(forms[i].prefix)))
+		i++;
+	out->listens = forms[i].listens;
+	return forms[i].parse(text + strlen(forms[i].prefix), out, why, why_bytes);
+}
+
+static void nodelay_set(const struct link_address *address, int fd)
+{
+	int on = 1;
+
+	if (address->tcp)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+/* A Unix socket file that a dead collector left behind refuses connections: only then remove it. */
+static void stale_remove(const struct link_address *address)
+{
+	const struct sockaddr_un *path = (const struct sockaddr_un *)&address->sockaddr;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	if (connect(fd, (const struct sockaddr *)path, address->sockaddr_len) &&
+	    errno == ECONNREFUSED)
+		unlink(path->sun_path);
+	close(fd);
+}
+
+int link_address_open(const struct link_address *address)
+{
+	const struct sockaddr *sockaddr = (const struct sockaddr *)&address->sockaddr;
+	int on = 1, err;
+	int fd;
+
+	if (address->listens && !address->tcp)
+		stale_remove(address);
+	fd = socket(sockaddr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	nodelay_set(address, fd);
+	if (address->listens) {
+		if (address->tcp)
+			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+		err = bind(fd, sockaddr, address->sockaddr_len) || listen(fd, 1) ? -errno : 0;
+	} else {
+		err = connect(fd, sockaddr, address->sockaddr_len) ? -errno : 0;
+	}
+	if (err && err != -EINPROGRESS) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+int link_address_connected(int fd)
+{
+	int err = 0;
+	socklen_t len = sizeof(err);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len))
+		return -errno;
+	return -err;
+}
+
+int link_address_accept(const struct link_address *address, int listener)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	nodelay_set(address, fd);
+	return fd;
+}
+
+void link_address_unlink(const struct link_address *address)
+{
+	const struct sockaddr_un *path = (const struct sockaddr_un *)&address->sockaddr;
+
+	if (address->listens && !address->tcp)
+		unlink(path->sun_path);
+}
+
+/* Socket states as /proc/net/unix prints them (SS_CONNECTING, SS_CONNECTED): a connection that
+ * nobody accepted yet bears the listener's path and the first, an accepted one the second. */
+enum { STATE_WAITING = 2, STATE_ACCEPTED = 3 };
+
+enum link_backlog link_address_backlog(const struct link_address *address,
+				       const char *proc_net_unix)
+{
+	const struct sockaddr_un *ours = (const struct sockaddr_un *)&address->sockaddr;
+	size_t waiting = 0, accepted = 0;
+	char line[512];
+	FILE *f;
+
+	if (address->tcp || address->listens)
+		return LINK_BACKLOG_UNKNOWN;
+	f = fopen(proc_net_unix ? proc_net_unix : "/proc/net/unix", "re");
+	if (!f)
+		return LINK_BACKLOG_UNKNOWN;
+	/* Num RefCount Protocol Flags Type St Inode Path */
+	while (fgets(line, sizeof(line), f)) {
+		unsigned int state;
+		int path = 0;
+
+		line[strcspn(line, "\n")] = 0;
+		if (sscanf(line, "%*s %*x %*x %*x %*x %x %*u %n", &state, &path) != 1 || !path ||
+		    strcmp(line + path, ours->sun_path))
+			continue;
+		waiting += state == STATE_WAITING;
+		accepted += state == STATE_ACCEPTED;
+	}
+	fclose(f);
+	if (waiting)
+		return accepted ? LINK_BACKLOG_BUSY : LINK_BACKLOG_STUCK;
+	return accepted ? LINK_BACKLOG_SERVED : LINK_BACKLOG_UNKNOWN;
+}

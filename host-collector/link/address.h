@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where a guest's agent is reached: QEMU's Unix socket of a virtio-serial port (we connect), or,
+ * for agents that dial themselves (tests, TCP), a socket that we listen on.
+ *
+ *   PATH, unix:PATH              connect to a Unix socket
+ *   tcp:HOST:PORT                connect by TCP
+ *   listen:unix:PATH             listen on a Unix socket
+ *   listen:tcp:HOST:PORT         listen on TCP; HOST * is every address
+ */
+#ifndef LINK_ADDRESS_H
+#define LINK_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+struct link_address {
+	char text[256]; /* as the user wrote it, for messages */
+	bool listens;
+	bool tcp;
+	struct sockaddr_storage sockaddr;
+	socklen_t sockaddr_len;
+};
+
+/* 0, or -EINVAL with one line in `why`. Resolves a host name, which may take a moment. */
+int link_address_parse(const char *text, struct link_address *out, char *why, size_t why_bytes);
+
+/* A non-blocking, close-on-exec socket: connected or about to be (link_address_connected tells),
+ * or listening (a stale Unix socket that nobody serves is replaced). Descriptor or -errno. */
+int link_address_open(const struct link_address *address);
+/* After it became writable: 0 or the -errno with which the connection failed. */
+int link_address_connected(int fd);
+/* A client of a listening socket: non-blocking, TCP_NODELAY. Descriptor or -errno. */
+int link_address_accept(const struct link_address *address, int listener);
+
+/* Removes the socket file of a listening Unix address. */
+void link_address_unlink(const struct link_address *address);
+
+enum link_backlog {
+	LINK_BACKLOG_UNKNOWN, /* no Unix socket, or /proc/net/unix does not tell */
+	LINK_BACKLOG_SERVED,  /* the peer has accepted everybody */
+	LINK_BACKLOG_BUSY,    /* a connection waits unaccepted while another is served */
+	LINK_BACKLOG_STUCK,   /* connections wait and none is served */
+};
+/* Why a Unix socket that accepted our connect() says nothing. QEMU serves one client per port and
+ * leaves the others in the kernel's backlog without telling them. proc_net_unix: NULL for
+ * /proc/net/unix. */
+enum link_backlog link_address_backlog(const struct link_address *address,
+				       const char *proc_net_unix);
+
+#endif
