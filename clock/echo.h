@@ -4,10 +4,13 @@
  *
  * Each round trip (h0 sent, g1 received, g2 sent back, h3 arrived) proves G(h0) <= g1 and
  * g2 <= G(h3) for the true map G, and nothing else: asymmetry is real, so nothing is averaged and
- * no midpoint is believed. Within an epoch G is a line whose slope lies within `slope_ppm` of
- * nominal; the set of lines that satisfy all constraints gives, at any guest time, an interval that
- * holds the truth. A constraint that leaves no line starts a new epoch (the guest's clock was
- * stopped, stepped, or the VM migrated).
+ * no midpoint is believed. Within an epoch the rate of G lies within `slope_ppm` of nominal and
+ * changes by at most `wander_ppm_per_s`; the maps that satisfy all constraints give, at any guest
+ * time, an interval that holds the truth. A constraint that leaves no map starts a new epoch (the
+ * guest's clock was stopped or stepped, or the VM migrated).
+ *
+ * What round trips cannot show: a step smaller than the interval at that time. A caller that knows
+ * of one (QMP STOP, RESUME) says so with echo_sync_break().
  */
 #ifndef CLOCK_ECHO_H
 #define CLOCK_ECHO_H
@@ -21,7 +24,10 @@
 struct echo_options {
 	uint64_t host_hz;   /* TSC rate */
 	uint64_t stream_hz; /* nominal rate of the guest's stream clock */
-	double slope_ppm;   /* how far the true ratio may be from nominal; 0: the default, 200 */
+	/* How far the true ratio may be from nominal; 0: the default, 200. A nominal ratio within
+	 * 2000 ppm of 1 admits 1 too, because guests measure their own rate badly at first. */
+	double slope_ppm;
+	double wander_ppm_per_s; /* how fast the ratio may change; 0: the default, 0.01 */
 };
 
 struct echo_observation {
@@ -38,12 +44,18 @@ void echo_sync_free(struct echo_sync *s);
  * observation contradicts itself (ignored), -ENOMEM. */
 int echo_sync_add(struct echo_sync *s, const struct echo_observation *o);
 /* A one-sided fact: the guest stamped `guest` no earlier (later: no later) than host time `host`.
- * From causality between matched events, or from the arrival of any message. */
+ * From causality between matched events, or from the arrival of any message. 0; -EINVAL if it
+ * contradicts the present epoch (counted, ignored: the next observation shows whether an epoch
+ * began); -ENOENT before the first observation. */
 int echo_sync_not_before(struct echo_sync *s, uint64_t guest, struct host_tsc host);
 int echo_sync_not_after(struct echo_sync *s, uint64_t guest, struct host_tsc host);
+/* The clock may have been stepped since the last observation: the next one begins a new epoch. */
+void echo_sync_break(struct echo_sync *s);
 
 /* Host TSC at guest time: the midpoint of the feasible interval and half its width. Uses the epoch
- * that `guest` falls into. false before the first observation. */
+ * that `guest` falls into; between two epochs the interval covers both. After a clock was set back,
+ * times that occurred twice are taken for the later pass. Beyond the newest observation no step is
+ * assumed. false before the first observation, or in an epoch long forgotten (1024 are kept). */
 bool echo_sync_to_host(const struct echo_sync *s, uint64_t guest, struct host_tsc *host,
 		       uint64_t *err_ticks);
 bool echo_sync_to_guest(const struct echo_sync *s, struct host_tsc host, uint64_t *guest,
@@ -53,7 +65,8 @@ struct echo_sync_summary {
 	size_t epochs;
 	uint64_t observations, contradictions;
 	uint64_t best_round_trip_ticks; /* host TSC, without the time spent in the guest */
-	uint64_t err_ticks;             /* half-width at the newest observation */
+	uint64_t newest_guest;          /* guest time of the newest observation */
+	uint64_t err_ticks;             /* half-width there */
 	double ratio_min, ratio_max;    /* guest ticks per host tick, current epoch */
 };
 void echo_sync_summarise(const struct echo_sync *s, struct echo_sync_summary *out);

@@ -15,7 +15,8 @@ struct raw_clock;
 /* hz: nominal TSC rate. NULL on ENOMEM. */
 struct raw_clock *raw_clock_new(uint64_t hz);
 void raw_clock_free(struct raw_clock *c);
-/* 0 or -ENOMEM; samples must come in time order. */
+/* 0, -EINVAL if the sample contradicts itself (ignored), -ENOMEM; samples must come in time order.
+ */
 int raw_clock_push(struct raw_clock *c, const struct clock_sample *sample);
 /* err_ticks: the error the tick count already carries. Valid after the first push. */
 struct host_time raw_clock_from_tsc(const struct raw_clock *c, struct host_tsc tsc,

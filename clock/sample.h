@@ -7,6 +7,7 @@
 #ifndef CLOCK_SAMPLE_H
 #define CLOCK_SAMPLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct clock_sample {
@@ -15,6 +16,15 @@ struct clock_sample {
 	uint64_t monotonic_ns;
 	uint64_t raw_ns;
 	uint64_t realtime_ns;
+	/*
+	 * What the kernel does to CLOCK_MONOTONIC's rate, from adjtimex(2); all zero where unknown.
+	 * rate_ppb is the declared rate against CLOCK_MONOTONIC_RAW; steady: and nothing else is
+	 * being slewed out on top of it. slew_ppb bounds what may be in effect altogether, either
+	 * way.
+	 */
+	bool steady;
+	int32_t rate_ppb;
+	uint32_t slew_ppb;
 };
 
 /* Reads all clocks between two TSC reads, a few times, and keeps the tightest. 0 or -errno. */
@@ -36,10 +46,13 @@ void capture_clock_init(struct capture_clock *c);
 /* A newer sample: the span becomes [last after, sample]. */
 void capture_clock_push(struct capture_clock *c, const struct clock_sample *sample);
 /*
- * The TSC at capture stamp `monotonic_ns`. Stamps outside the span are extrapolated at its rate
- * and their error grows with the distance. *err_ticks bounds the error: half the wider bracket,
- * 1 ns of rounding, and for the change of rate within the span (the kernel slews by at most
- * 500 ppm + tick adjustment) the deviation that the span's own length admits.
+ * The TSC at capture stamp `monotonic_ns`. Within the span *err_ticks bounds the error: half the
+ * wider bracket, the rounding, and the deviation from the chord that a change of rate within the
+ * span admits. The rate is taken to stay within 500 ppm of CLOCK_MONOTONIC_RAW, or within what
+ * either sample says is being slewed if that is more; where both samples declare the same steady
+ * rate, a deviation is bounded by what is missing between that rate and the chord instead (one
+ * excursion of the rate within a span; docs/clocks.md). Outside the span the error grows with the
+ * distance. Before the second sample there is no rate: *err_ticks is UINT64_MAX.
  */
 uint64_t capture_clock_to_tsc(const struct capture_clock *c, uint64_t monotonic_ns,
 			      uint64_t *err_ticks);

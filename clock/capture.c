@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * CLOCK_MONOTONIC stamps to TSC: a straight line between two samples, and a bound on how far the
+ * truth may bend away from it. Both ends are known, so if the rate lies within c +- s throughout,
+ * the truth at distance u from one end of a span L deviates by at most 2*s*u*(L-u)/L, whatever the
+ * chord's own slope: it can gain at most (rate_max - chord)*u on the way in and must lose it at
+ * (chord - rate_min) on the way out.
+ */
+#include "clock/sample.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* MAXFREQ of include/linux/timex.h: what an NTP daemon may set at any moment. */
+#define FREQUENCY_MAX_PPB 500000.0
+/* The kernel steers by single units of a multiplier of 22 bits or more (timekeeping.c). */
+#define STEERING_PPB 500.0
+/* Clocks that the vDSO cannot read tick coarsely; acpi_pm, the coarsest, every 279.4 ns. */
+#define SLOW_BRACKET_NS 1000.0
+#define SLOW_GRANULE_NS 280.0
+
+void capture_clock_init(struct capture_clock *c)
+{
+	memset(c, 0, sizeof(*c));
+}
+
+void capture_clock_push(struct capture_clock *c, const struct clock_sample *sample)
+{
+	/* Clocks that went back or stood still (suspend) leave nothing to interpolate from. */
+	if (c->n_samples &&
+	    (sample->tsc <= c->after.tsc || sample->monotonic_ns <= c->after.monotonic_ns))
+		c->n_samples = 0;
+	c->before = c->n_samples ? c->after : *sample;
+	c->after = *sample;
+	c->n_samples++;
+}
+
+static double slew_limit_ppb(const struct capture_clock *c, double chord_ppb)
+{
+	double limit = FREQUENCY_MAX_PPB;
+
+	limit = fmax(limit, c->before.slew_ppb);
+	limit = fmax(limit, c->after.slew_ppb);
+	/* More than anybody admits to, and still a fact. */
+	if (fabs(chord_ppb) > limit)
+		limit = fabs(chord_ppb) + FREQUENCY_MAX_PPB;
+	return limit + STEERING_PPB;
+}
+
+/* How far the truth may be from the chord, in ns. */
+static double bend_ns(const struct capture_clock *c, double span, double from_before,
+		      double ns_per_tick)
+{
+	double raw_span = (double)(int64_t)(c->after.raw_ns - c->before.raw_ns);
+	double chord_ppb = raw_span > 0 ? (span / raw_span - 1) * 1e9 : 0;
+	double slew = 2 * slew_limit_ppb(c, chord_ppb) / 1e9;
+	double to_nearer = fmin(from_before, span - from_before);
+	double bend;
+
+	if (to_nearer < 0)
+		return slew * -to_nearer;
+	bend = slew * from_before * (span - from_before) / span;
+	if (raw_span > 0 && c->before.steady && c->after.steady &&
+	    c->before.rate_ppb == c->after.rate_ppb) {
+		/* Both clocks were read somewhere in the brackets, and rounded down. */
+		double unsure =
+			(double)(c->before.tsc_width + c->after.tsc_width) * ns_per_tick + 2;
+		double missing = fabs(span - raw_span * (1 + c->before.rate_ppb / 1e9));
+
+		bend = fmin(bend, missing + unsure + to_nearer * STEERING_PPB / 1e9);
+	}
+	return bend;
+}
+
+uint64_t capture_clock_to_tsc(const struct capture_clock *c, uint64_t monotonic_ns,
+			      uint64_t *err_ticks)
+{
+	int64_t from_before = (int64_t)(monotonic_ns - c->before.monotonic_ns);
+	uint64_t span = c->after.monotonic_ns - c->before.monotonic_ns;
+	uint64_t ticks = c->after.tsc - c->before.tsc;
+	uint64_t width =
+		c->before.tsc_width > c->after.tsc_width ? c->before.tsc_width : c->after.tsc_width;
+	double ns_per_tick, error_ns, outside;
+	int64_t delta;
+
+	if (c->n_samples < 2) {
+		*err_ticks = UINT64_MAX;
+		return c->after.tsc;
+	}
+	ns_per_tick = (double)span / (double)ticks;
+	if ((uint64_t)from_before <= span && span < (1u << 31) && ticks < (1ull << 33))
+		delta = (int64_t)((uint64_t)from_before * ticks / span);
+	else
+		delta = (int64_t)((__int128)from_before * (int64_t)ticks / (int64_t)span);
+	error_ns = 1 + bend_ns(c, (double)span, (double)from_before, ns_per_tick);
+	if ((double)width * ns_per_tick > SLOW_BRACKET_NS)
+		error_ns += SLOW_GRANULE_NS;
+	/* The chord turns about one end by what the other end's bracket allows. */
+	outside = fmax(0, fmax(-(double)from_before, (double)from_before - (double)span));
+	*err_ticks = (width + 1) / 2 + 2 +
+		     (uint64_t)(error_ns / ns_per_tick + (double)width * outside / (double)span);
+	return c->before.tsc + (uint64_t)delta;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The map H from guest ticks to host TSC is what callers want, so the band (band.h) is kept over
+ * guest time: a round trip says H(g1) >= h0 and H(g2) <= h3.
+ */
+#include "clock/echo.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock/band.h"
+
+#define SLOPE_DEFAULT_PPM 200.0
+/*
+ * Crystals of servers move by some hundredths of a ppm per minute with temperature; a clock that
+ * is derived from the host's TSC does not move at all.
+ */
+#define WANDER_DEFAULT_PPM_PER_S 0.01
+/*
+ * A guest that measures its TSC's rate in its first seconds can be 850 ppm off. Where the nominal
+ * ratio is that near to 1, "the guest's TSC is the host's" is held possible too.
+ */
+#define SAME_RATE_PPM 2000.0
+
+struct echo_sync {
+	struct band *band;
+	double host_per_guest;
+	uint64_t observations, contradictions;
+	uint64_t best_round_trip;
+};
+
+struct echo_sync *echo_sync_new(const struct echo_options *options)
+{
+	struct echo_sync *s = calloc(1, sizeof(*s));
+	double ratio = (double)options->host_hz / (double)options->stream_hz;
+	double ppm = options->slope_ppm > 0 ? options->slope_ppm : SLOPE_DEFAULT_PPM;
+	double wander = options->wander_ppm_per_s > 0 ? options->wander_ppm_per_s
+						      : WANDER_DEFAULT_PPM_PER_S;
+	bool same = fabs(ratio - 1) <= SAME_RATE_PPM / 1e6;
+	const struct band_options band = {
+		.slope_min = (same ? fmin(ratio, 1) : ratio) * (1 - ppm / 1e6),
+		.slope_max = (same ? fmax(ratio, 1) : ratio) * (1 + ppm / 1e6),
+		.wander = ratio * wander / 1e6 / (double)options->stream_hz,
+		.spacing = options->stream_hz,
+	};
+
+	if (!s)
+		return NULL;
+	s->host_per_guest = ratio;
+	s->best_round_trip = UINT64_MAX;
+	s->band = band_new(&band);
+	if (!s->band) {
+		free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void echo_sync_free(struct echo_sync *s)
+{
+	if (!s)
+		return;
+	band_free(s->band);
+	free(s);
+}
+
+int echo_sync_add(struct echo_sync *s, const struct echo_observation *o)
+{
+	const struct band_fact lower = {o->guest_received, o->sent.ticks};
+	const struct band_fact upper = {o->guest_sent, o->received.ticks};
+	uint64_t in_guest = o->guest_sent - o->guest_received;
+	double round_trip;
+	int r = -EINVAL;
+
+	s->observations++;
+	if (o->guest_sent >= o->guest_received && o->received.ticks >= o->sent.ticks)
+		r = band_observe(s->band, lower, upper);
+	if (r == -EINVAL)
+		s->contradictions++;
+	if (r < 0)
+		return r;
+	round_trip =
+		(double)(o->received.ticks - o->sent.ticks) - (double)in_guest * s->host_per_guest;
+	if (round_trip < 0)
+		round_trip = 0;
+	if (round_trip < (double)s->best_round_trip)
+		s->best_round_trip = (uint64_t)round_trip;
+	return r;
+}
+
+static int fact_result(struct echo_sync *s, int r)
+{
+	if (r == -EINVAL)
+		s->contradictions++;
+	return r;
+}
+
+int echo_sync_not_before(struct echo_sync *s, uint64_t guest, struct host_tsc host)
+{
+	return fact_result(s, band_lower(s->band, (struct band_fact){guest, host.ticks}));
+}
+
+int echo_sync_not_after(struct echo_sync *s, uint64_t guest, struct host_tsc host)
+{
+	return fact_result(s, band_upper(s->band, (struct band_fact){guest, host.ticks}));
+}
+
+void echo_sync_break(struct echo_sync *s)
+{
+	band_break(s->band);
+}
+
+bool echo_sync_to_host(const struct echo_sync *s, uint64_t guest, struct host_tsc *host,
+		       uint64_t *err_ticks)
+{
+	return band_y(s->band, guest, &host->ticks, err_ticks);
+}
+
+bool echo_sync_to_guest(const struct echo_sync *s, struct host_tsc host, uint64_t *guest,
+			uint64_t *err_ticks)
+{
+	return band_x(s->band, host.ticks, guest, err_ticks);
+}
+
+void echo_sync_summarise(const struct echo_sync *s, struct echo_sync_summary *out)
+{
+	struct band_summary band;
+
+	memset(out, 0, sizeof(*out));
+	band_summarise(s->band, &band);
+	out->epochs = band.epochs;
+	out->observations = s->observations;
+	out->contradictions = s->contradictions;
+	if (!band.epochs)
+		return;
+	out->best_round_trip_ticks = s->best_round_trip;
+	out->newest_guest = band.newest_x;
+	out->err_ticks = band.err;
+	out->ratio_min = 1 / band.slope_max;
+	out->ratio_max = 1 / band.slope_min;
+}
