@@ -15,8 +15,11 @@
 #include <stdint.h>
 
 #include "clock/types.h"
+#include "host-collector/model/stacks.h"
+#include "host-collector/model/wait_class.h"
 #include "host-collector/timeline/timeline.h"
 #include "proto/message.h"
+#include "proto/recording.h"
 
 /* X(NAME, "name", meaning) The order is the order of columns in every report. */
 #define VCPU_STATES(X)                                                                             \
@@ -34,7 +37,7 @@ enum vcpu_state {
 #define X(NAME, ...) VCPU_##NAME,
 	VCPU_STATES(X)
 #undef X
-	VCPU_STATE_COUNT
+		VCPU_STATE_COUNT
 };
 
 /* What a guest CPU does by its own kernel's account; the innermost wins. */
@@ -49,7 +52,7 @@ enum guest_cpu_state {
 #define X(NAME, ...) GUEST_CPU_##NAME,
 	GUEST_CPU_STATES(X)
 #undef X
-	GUEST_CPU_STATE_COUNT
+		GUEST_CPU_STATE_COUNT
 };
 
 const char *vcpu_state_name(enum vcpu_state s);
@@ -62,13 +65,15 @@ struct vcpu_span {
 	int32_t tid;
 	enum vcpu_state state;
 	struct host_ns begin, end;
-	uint16_t pcpu;        /* where it ran or waits */
-	uint32_t task_state;  /* off CPU: enum vs_task_state bits when it left */
-	int32_t holder_pid;   /* runnable: who held the pCPU longest meanwhile; else 0 */
-	int64_t holder_ns;    /* and for how long */
-	int32_t waker_pid;    /* who ended a sleep, 0 unknown */
+	uint16_t pcpu;              /* where it ran or waits */
+	uint32_t task_state;        /* off CPU: enum vs_task_state bits when it left */
+	int32_t holder_pid;         /* runnable: who held the pCPU longest meanwhile; else 0 */
+	int64_t holder_ns;          /* and for how long */
+	int64_t pcpu_idle_ns;       /* runnable: how long its pCPU idled all the same (a quota) */
+	enum wait_class wait_class; /* off CPU: from the waiter's stack; WAIT_NONE without one */
+	int32_t waker_pid;          /* who ended a sleep, 0 unknown */
 	uint32_t waiter_stack, waker_stack; /* stack ids, 0 none */
-	int32_t signal_pid;   /* stopped: the sender of the stopping signal, 0 unknown */
+	int32_t signal_pid; /* stopped: the sender of the stopping signal, 0 unknown */
 	uint32_t signal_number;
 };
 
@@ -87,17 +92,43 @@ struct guest_instant {
 	uint32_t vm;
 	uint16_t cpu; /* the guest CPU concerned (wake-up: the target CPU) */
 	struct host_ns t;
-	enum vs_event_type type; /* SCHED_SWITCH, SCHED_WAKEUP, SCHED_WAKEUP_NEW, SCHED_MIGRATE,
-				  * VECTOR_ENTRY, LOST */
+	uint32_t err_ns;         /* of t */
+	enum vs_event_type type; /* any that a guest's capture emits, LOST included */
 	struct vs_event event;
 };
 
+/* One interrupt or softirq from entry to exit, others nested inside it included. */
+struct guest_interrupt {
+	uint32_t vm;
+	uint16_t cpu;
+	enum guest_cpu_state kind; /* HARDIRQ or SOFTIRQ */
+	uint32_t number;           /* as in guest_span */
+	bool vector;
+	struct host_ns begin, end;
+	int32_t pid; /* the task it interrupted */
+	bool whole;  /* its exit was seen; else a later event proves it over, or the data ends */
+};
+
+/*
+ * Any callback may be NULL. Spans of one vCPU (of one guest CPU) come in order. A vCPU's span comes
+ * when it has ended, and up to MODEL_HOLD_NS later if a stack may still explain it. An instant
+ * comes before the model applies it: what it ends is still open.
+ */
 struct model_observer {
 	void (*vcpu_span)(void *context, const struct vcpu_span *span);
 	void (*guest_span)(void *context, const struct guest_span *span);
 	void (*guest_instant)(void *context, const struct guest_instant *instant);
+	void (*guest_interrupt)(void *context, const struct guest_interrupt *interrupt);
+	void (*advance)(void *context, struct host_ns now); /* model_advance, model_finish (last) */
 	void *context;
 };
+
+/* A wait of at least MODEL_STACK_WAIT_NS is kept back this long for its STACK events, which the
+ * capture can only send once the wait is over. */
+#define MODEL_HOLD_NS       200000000ll
+#define MODEL_STACK_WAIT_NS 10000000ll
+
+enum { MODEL_VMS_MAX = 256 };
 
 struct model;
 
@@ -105,11 +136,17 @@ struct model *model_new(void);
 void model_free(struct model *m);
 /* Observers are called in the order of addition, spans in order of their end. Copied. */
 int model_observe(struct model *m, const struct model_observer *observer);
-/* The VM's threads, and again whenever they change. */
+/* The VM's threads, and again whenever they change. 0, -E2BIG (too many VMs), -ENOMEM. */
 int model_vm(struct model *m, const struct message_vm_info *info);
 /* Guest CPU -> APIC id, from the agent's hello: joins guest CPUs to vCPUs. */
 int model_guest_cpus(struct model *m, uint32_t vm, const struct message_cpu *cpus, size_t n);
-/* Events in time order. 0, -ENOMEM. */
+/* What the VMM says of itself (QMP STOP, RESUME), in time order with the events. -ENOENT. */
+int model_vm_paused(struct model *m, uint32_t vm, struct host_ns t, bool paused);
+/* A stack that STACK events will name or have named within MODEL_HOLD_NS. Copied. 0, -EINVAL,
+ * -ENOMEM. */
+int model_stack(struct model *m, const struct message_stack *stack);
+/* Events in time order; one that steps back counts as simultaneous with its predecessor.
+ * 0, -ENOMEM, -EINVAL (a CPU number beyond VS_CPUS_MAX, a VM never announced by model_vm). */
 int model_push(struct model *m, const struct timeline_event *event);
 /* Nothing older than `now` follows: long open spans become visible to model_current. */
 void model_advance(struct model *m, struct host_ns now);
@@ -120,6 +157,25 @@ void model_finish(struct model *m);
 int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm, uint16_t cpu, uint32_t *vcpu);
 /* The open span of a vCPU (its end is the time of the last event). -ENOENT. */
 int model_vcpu_current(const struct model *m, uint32_t vm, uint32_t vcpu, struct vcpu_span *out);
+/* The guest CPU that a vCPU runs: the inverse of model_vcpu_of_guest_cpu. -ENOENT. */
+int model_guest_cpu_of_vcpu(const struct model *m, uint32_t vm, uint32_t vcpu, uint16_t *cpu);
+/* The open span of a guest CPU. -ENOENT. */
+int model_guest_current(const struct model *m, uint32_t vm, uint16_t cpu, struct guest_span *out);
+/* The time of the last event or advance. */
+struct host_ns model_now(const struct model *m);
+/* Fills `vcpus` with the indices of a VM's vCPUs in ascending order; returns how many there are. */
+size_t model_vcpus(const struct model *m, uint32_t vm, uint32_t *vcpus, size_t max);
+/* Fills `vms` with the numbers of the VMs; returns how many there are. */
+size_t model_vms(const struct model *m, uint32_t *vms, size_t max);
+/* "" if unknown. */
+const char *model_vm_name(const struct model *m, uint32_t vm);
+/* What kinds of data this VM has brought so far. */
+struct model_data {
+	bool host_events, guest_events, kvm_events, stacks;
+};
+struct model_data model_data_of(const struct model *m, uint32_t vm);
+/* NULL if unknown. Valid until the next model_stack. */
+const struct stack *model_stack_of(const struct model *m, uint32_t id);
 /* comm of a host task (source VS_SOURCE_HOST) or of a VM's guest task; "" if unknown. Valid until
  * the next push. */
 const char *model_task_name(const struct model *m, uint32_t source, int32_t pid);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/model/guest_cpu.h"
+
+#include <string.h>
+
+void guest_cpu_init(struct guest_cpu *c, uint32_t vm, uint16_t cpu, struct host_ns t)
+{
+	memset(c, 0, sizeof(*c));
+	c->vm = vm;
+	c->cpu = cpu;
+	c->last = t;
+	c->open = (struct guest_span){
+		.vm = vm, .cpu = cpu, .state = GUEST_CPU_UNKNOWN, .begin = t, .end = t};
+	c->changes[0].t = t;
+	c->n_changes = 1;
+}
+
+static struct guest_span state_now(const struct guest_cpu *c, struct host_ns t)
+{
+	struct guest_span s = {.vm = c->vm, .cpu = c->cpu, .begin = t, .end = t, .pid = c->pid};
+
+	if (c->depth) {
+		const struct guest_context *top = &c->stack[c->depth - 1];
+
+		s.state = top->state;
+		s.number = top->number;
+		s.vector = top->vector;
+	} else if (!c->task_known) {
+		s.state = GUEST_CPU_UNKNOWN;
+	} else {
+		s.state = c->pid == 0 ? GUEST_CPU_IDLE : GUEST_CPU_TASK;
+	}
+	return s;
+}
+
+static void account_set(struct guest_cpu *c, struct host_ns t)
+{
+	enum guest_account is = !c->task_known ? GUEST_ACCOUNT_UNKNOWN
+				: c->pid == 0  ? GUEST_ACCOUNT_IDLE
+					       : GUEST_ACCOUNT_BUSY;
+
+	if (c->changes[(c->n_changes - 1) % GUEST_CPU_HISTORY].is == is)
+		return;
+	c->changes[c->n_changes++ % GUEST_CPU_HISTORY] = (struct guest_change){.t = t, .is = is};
+	if (c->n_changes == 2 * GUEST_CPU_HISTORY)
+		c->n_changes = GUEST_CPU_HISTORY; /* same slots, and the counter never wraps */
+}
+
+enum guest_account guest_cpu_account(const struct guest_cpu *c, struct host_ns t)
+{
+	unsigned n = c->n_changes < GUEST_CPU_HISTORY ? c->n_changes : GUEST_CPU_HISTORY;
+
+	for (unsigned i = 1; i <= n; i++) {
+		const struct guest_change *change =
+			&c->changes[(c->n_changes - i) % GUEST_CPU_HISTORY];
+
+		if (change->t.ns <= t.ns)
+			return change->is;
+	}
+	return GUEST_ACCOUNT_UNKNOWN;
+}
+
+/* The state may have changed at `t`: a new span begins if it did. */
+static void update(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink)
+{
+	struct guest_span next = state_now(c, t);
+
+	account_set(c, t);
+	if (next.state == c->open.state && next.pid == c->open.pid &&
+	    next.number == c->open.number && next.vector == c->open.vector)
+		return;
+	c->open.end = t;
+	if (c->open.end.ns > c->open.begin.ns)
+		sink->span(sink->context, &c->open);
+	c->open = next;
+}
+
+static void pop(struct guest_cpu *c, struct host_ns t, bool whole,
+		const struct guest_cpu_sink *sink)
+{
+	const struct guest_context *top = &c->stack[--c->depth];
+	struct guest_interrupt interrupt = {
+		.vm = c->vm,
+		.cpu = c->cpu,
+		.kind = top->state,
+		.number = top->number,
+		.vector = top->vector,
+		.begin = top->begin,
+		.end = t,
+		.pid = c->pid,
+		.whole = whole,
+	};
+
+	sink->interrupt(sink->context, &interrupt);
+}
+
+static void enter(struct guest_cpu *c, struct host_ns t, const struct guest_context *context,
+		  const struct guest_cpu_sink *sink)
+{
+	/* Deeper than any kernel nests: exits were missed. The oldest is the least likely alive. */
+	if (c->depth == GUEST_CPU_DEPTH) {
+		while (c->depth)
+			pop(c, t, false, sink);
+	}
+	c->stack[c->depth] = *context;
+	c->stack[c->depth++].begin = t;
+}
+
+static void leave(struct guest_cpu *c, struct host_ns t, const struct guest_context *context,
+		  const struct guest_cpu_sink *sink)
+{
+	unsigned at = c->depth;
+
+	while (at && (c->stack[at - 1].state != context->state ||
+		      c->stack[at - 1].number != context->number ||
+		      c->stack[at - 1].vector != context->vector))
+		at--;
+	if (!at)
+		return; /* its entry was before the recording or lost */
+	while (c->depth > at)
+		pop(c, t, false, sink);
+	pop(c, t, true, sink);
+}
+
+/* One row per event type: what it says about contexts, and which field names the current task. */
+struct guest_rule {
+	enum { RULE_NOTHING, RULE_ENTER, RULE_LEAVE, RULE_SWITCH } action;
+	enum guest_cpu_state state;
+	bool vector;
+	enum { CURRENT_NONE, CURRENT_PID, CURRENT_PID2 } current;
+};
+
+static const struct guest_rule rules[VS_EVENT_TYPE_LIMIT] = {
+	[VS_EVENT_SCHED_SWITCH] = {RULE_SWITCH, GUEST_CPU_TASK, false, CURRENT_PID2},
+	[VS_EVENT_SCHED_WAKEUP] = {RULE_NOTHING, GUEST_CPU_TASK, false, CURRENT_PID2},
+	[VS_EVENT_SCHED_WAKEUP_NEW] = {RULE_NOTHING, GUEST_CPU_TASK, false, CURRENT_PID2},
+	[VS_EVENT_SCHED_MIGRATE] = {RULE_NOTHING, GUEST_CPU_TASK, false, CURRENT_PID2},
+	[VS_EVENT_IRQ_ENTRY] = {RULE_ENTER, GUEST_CPU_HARDIRQ, false, CURRENT_PID},
+	[VS_EVENT_IRQ_EXIT] = {RULE_LEAVE, GUEST_CPU_HARDIRQ, false, CURRENT_PID},
+	[VS_EVENT_SOFTIRQ_ENTRY] = {RULE_ENTER, GUEST_CPU_SOFTIRQ, false, CURRENT_PID},
+	[VS_EVENT_SOFTIRQ_EXIT] = {RULE_LEAVE, GUEST_CPU_SOFTIRQ, false, CURRENT_PID},
+	[VS_EVENT_VECTOR_ENTRY] = {RULE_ENTER, GUEST_CPU_HARDIRQ, true, CURRENT_PID},
+	[VS_EVENT_VECTOR_EXIT] = {RULE_LEAVE, GUEST_CPU_HARDIRQ, true, CURRENT_PID},
+};
+
+/* Anything may have happened since the last good event, not only since the report of the loss. */
+static void lost(struct guest_cpu *c, const struct guest_cpu_sink *sink)
+{
+	struct host_ns from = c->last.ns > c->open.begin.ns ? c->last : c->open.begin;
+
+	while (c->depth)
+		pop(c, from, false, sink);
+	c->task_known = false;
+	c->pid = 0;
+	update(c, from, sink);
+}
+
+void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,
+		     const struct guest_cpu_sink *sink)
+{
+	const struct guest_rule *rule;
+	struct guest_context context = {.number = (uint32_t)e->arg0};
+
+	if (e->type == VS_EVENT_LOST) {
+		lost(c, sink);
+		return;
+	}
+	if (e->type >= VS_EVENT_TYPE_LIMIT)
+		return;
+	rule = &rules[e->type];
+	context.state = rule->state;
+	context.vector = rule->vector;
+	if (rule->action == RULE_SWITCH) {
+		while (c->depth)
+			pop(c, t, false, sink);
+	}
+	if (rule->current != CURRENT_NONE) {
+		c->pid = rule->current == CURRENT_PID ? e->pid : e->pid2;
+		c->task_known = true;
+	}
+	if (rule->action == RULE_ENTER)
+		enter(c, t, &context, sink);
+	else if (rule->action == RULE_LEAVE)
+		leave(c, t, &context, sink);
+	update(c, t, sink);
+	c->last = t;
+}
+
+void guest_cpu_finish(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink)
+{
+	struct guest_span last = c->open;
+
+	while (c->depth)
+		pop(c, t, false, sink);
+	last.end = t;
+	if (last.end.ns > last.begin.ns)
+		sink->span(sink->context, &last);
+	c->open = state_now(c, t);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What one guest CPU does by its own kernel's account: the current task, and above it a stack of
+ * interrupt contexts of which the innermost is the state. Every event names the current task, so a
+ * missed switch heals at the next event; an exit that was missed is healed by the exit of an outer
+ * context or by a switch, which no interrupt context can survive.
+ */
+#ifndef MODEL_GUEST_CPU_H
+#define MODEL_GUEST_CPU_H
+
+#include "host-collector/model/model.h"
+
+enum { GUEST_CPU_DEPTH = 16, GUEST_CPU_HISTORY = 16 };
+
+struct guest_context { /* one interrupt or softirq that has begun */
+	enum guest_cpu_state state;
+	uint32_t number;
+	bool vector;
+	struct host_ns begin;
+};
+
+struct guest_cpu {
+	uint32_t vm;
+	uint16_t cpu;
+	bool task_known;
+	int32_t pid; /* the current task; 0 the idle task */
+	struct guest_span open;
+	struct host_ns last; /* the newest event */
+	unsigned depth;
+	struct guest_context stack[GUEST_CPU_DEPTH];
+	/* Recent changes between busy, idle and unknown, for questions about the recent past. */
+	unsigned n_changes;
+	struct guest_change {
+		struct host_ns t;
+		enum guest_account {
+			GUEST_ACCOUNT_UNKNOWN,
+			GUEST_ACCOUNT_IDLE,
+			GUEST_ACCOUNT_BUSY
+		} is;
+	} changes[GUEST_CPU_HISTORY];
+};
+
+/* Where spans and interrupts go. */
+struct guest_cpu_sink {
+	void (*span)(void *context, const struct guest_span *span);
+	void (*interrupt)(void *context, const struct guest_interrupt *interrupt);
+	void *context;
+};
+
+void guest_cpu_init(struct guest_cpu *c, uint32_t vm, uint16_t cpu, struct host_ns t);
+/* Any event that fired on this CPU, in time order. */
+void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,
+		     const struct guest_cpu_sink *sink);
+/* Closes what is open. */
+void guest_cpu_finish(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink);
+/* Idle or busy at `t`, as far as the recent past is remembered. */
+enum guest_account guest_cpu_account(const struct guest_cpu *c, struct host_ns t);
+
+#endif

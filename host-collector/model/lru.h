@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A bounded index: 64-bit keys to slots 0..capacity-1 of the caller's own arrays. When it is full,
+ * the least recently touched key gives up its slot, so a peer that invents keys costs no memory.
+ * The hash is seeded per index: a peer cannot choose keys that collide.
+ */
+#ifndef MODEL_LRU_H
+#define MODEL_LRU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LRU_NONE UINT32_MAX
+
+struct lru_entry {
+	uint64_t key;
+	uint32_t newer, older;
+	bool used;
+};
+
+struct lru {
+	uint32_t capacity, count, mask;
+	uint32_t newest, oldest, free;
+	uint64_t seed;
+	uint32_t *buckets; /* slot + 1, 0 empty; linear probing */
+	struct lru_entry *entries;
+};
+
+/* Room for `capacity` keys, all of it allocated now. 0 or -ENOMEM. */
+int lru_init(struct lru *l, uint32_t capacity);
+void lru_fini(struct lru *l);
+/* The slot of `key`, or LRU_NONE. */
+uint32_t lru_find(const struct lru *l, uint64_t key);
+/* The slot of `key`, made the most recent. *fresh: the slot was given to this key just now, and
+ * what the caller keeps there belongs to nobody or to an evicted key. */
+uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh);
+/* This slot is the next to be evicted. */
+void lru_age(struct lru *l, uint32_t slot);
+void lru_remove(struct lru *l, uint32_t slot);
+
+static inline bool lru_used(const struct lru *l, uint32_t slot)
+{
+	return l->entries[slot].used;
+}
+
+static inline uint64_t lru_key(const struct lru *l, uint32_t slot)
+{
+	return l->entries[slot].key;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/model/names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int names_init(struct names *n)
+{
+	int err = lru_init(&n->index, NAMES_MAX);
+
+	n->tasks = err ? NULL : calloc(NAMES_MAX, sizeof(*n->tasks));
+	if (!n->tasks) {
+		names_fini(n);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void names_fini(struct names *n)
+{
+	lru_fini(&n->index);
+	free(n->tasks);
+	n->tasks = NULL;
+}
+
+void names_set(struct names *n, int32_t pid, int32_t tgid, const char *comm)
+{
+	bool fresh;
+	struct task_name *task = &n->tasks[lru_put(&n->index, (uint32_t)pid, &fresh)];
+
+	memset(task, 0, sizeof(*task));
+	memcpy(task->comm, comm, strnlen(comm, sizeof(task->comm) - 1));
+	task->tgid = tgid;
+}
+
+void names_event(struct names *n, const struct vs_event *e)
+{
+	if (e->type == VS_EVENT_TASK_NAME) {
+		char comm[17] = "";
+
+		memcpy(comm, &e->arg0, 8);
+		memcpy(comm + 8, &e->arg1, 8);
+		names_set(n, e->pid, e->pid2, comm);
+	} else if (e->type == VS_EVENT_TASK_EXIT) {
+		uint32_t slot = lru_find(&n->index, (uint32_t)e->pid);
+
+		if (slot != LRU_NONE)
+			lru_age(&n->index, slot);
+	}
+}
+
+const char *names_get(const struct names *n, int32_t pid)
+{
+	uint32_t slot = lru_find(&n->index, (uint32_t)pid);
+
+	return slot == LRU_NONE ? "" : n->tasks[slot].comm;
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/model/vcpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a wait's class says about the vCPU's state. The classes that are not listed (a bare futex:
+ * Debian's QEMU idles and locks in the same one) leave the decision to the other evidence. */
+static const struct {
+	bool decides;
+	enum vcpu_state state;
+} class_states[WAIT_CLASS_COUNT] = {
+	[WAIT_HALT] = {true, VCPU_HALTED},        [WAIT_PAUSE] = {true, VCPU_STOPPED},
+	[WAIT_FREEZER] = {true, VCPU_STOPPED},    [WAIT_VMM_LOCK] = {true, VCPU_BLOCKED},
+	[WAIT_BLOCK_IO] = {true, VCPU_BLOCKED},   [WAIT_USERFAULT] = {true, VCPU_BLOCKED},
+	[WAIT_PAGE_FAULT] = {true, VCPU_BLOCKED}, [WAIT_MMU_LOCK] = {true, VCPU_BLOCKED},
+	[WAIT_RECLAIM] = {true, VCPU_BLOCKED},
+};
+
+void vcpu_init(struct vcpu *v, uint32_t vm, uint32_t vcpu, int32_t tid, struct host_ns t)
+{
+	memset(v, 0, sizeof(*v));
+	v->vm = vm;
+	v->vcpu = vcpu;
+	v->tid = tid;
+	v->open = (struct vcpu_span){
+		.vm = vm, .vcpu = vcpu, .tid = tid, .state = VCPU_UNKNOWN, .begin = t, .end = t};
+}
+
+void vcpu_fini(struct vcpu *v)
+{
+	free(v->held);
+	v->held = NULL;
+}
+
+static bool off_cpu(const struct vcpu *v)
+{
+	return v->state == THREAD_READY || v->state == THREAD_SLEEPING ||
+	       v->state == THREAD_STOPPED;
+}
+
+static enum vcpu_state running_state(const struct vcpu *v)
+{
+	static const enum vcpu_state states[] = {
+		[MODE_UNSEEN] = VCPU_UNKNOWN,
+		[MODE_GUEST] = VCPU_GUEST,
+		[MODE_KVM] = VCPU_KVM,
+		[MODE_VMM] = VCPU_VMM,
+	};
+
+	return v->kvm_seen ? states[v->mode] : VCPU_GUEST;
+}
+
+/* A sleep, without a stack: the last exit, the kind of sleep, then the guest's own account. */
+static enum vcpu_state sleep_state(const struct vcpu *v, const struct vcpu_span *span,
+				   const struct vcpu_sink *sink)
+{
+	struct host_ns middle = {span->begin.ns + (span->end.ns - span->begin.ns) / 2};
+
+	if (sink->paused(sink->context, v, middle))
+		return VCPU_STOPPED;
+	if ((span->task_state & VS_TASK_UNINTERRUPTIBLE) &&
+	    !(span->task_state & VS_TASK_INTERRUPTIBLE))
+		return VCPU_BLOCKED; /* HLT sleeps interruptibly */
+	if (v->open_hlt)
+		return VCPU_HALTED;
+	if (v->kvm_seen && v->mode == MODE_KVM)
+		return VCPU_BLOCKED; /* inside another exit */
+	/* The guest runs nothing while its vCPU sleeps, so the middle stands for the whole, and
+	 * keeps away from the edges, where the clocks' error could mislead. */
+	return sink->account(sink->context, v, middle) == GUEST_ACCOUNT_BUSY ? VCPU_BLOCKED
+									     : VCPU_HALTED;
+}
+
+static void explain(struct vcpu_span *span, enum vcpu_state otherwise, enum wait_class class)
+{
+	bool sleeping = otherwise != VCPU_STOPPED && otherwise != VCPU_RUNNABLE;
+
+	span->wait_class = class;
+	span->state =
+		sleeping && class_states[class].decides ? class_states[class].state : otherwise;
+}
+
+/* What the open span was, seen from its end. */
+static struct vcpu_span closed(const struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
+{
+	struct vcpu_span span = v->open;
+
+	span.end = t;
+	if (off_cpu(v) && span.state != VCPU_UNKNOWN) {
+		if (v->state == THREAD_SLEEPING)
+			span.state = sleep_state(v, &span, sink);
+		span.waiter_stack = v->waiter_stack;
+		span.waker_stack = v->waker_stack;
+		if (span.waiter_stack)
+			explain(&span, span.state,
+				sink->wait_class(sink->context, v, span.waiter_stack));
+	}
+	for (unsigned i = 0; i < v->n_holders; i++) {
+		const struct vcpu_holder *h = &v->holders[i];
+
+		if (h->pid == 0) {
+			span.pcpu_idle_ns += h->ns;
+		} else if (h->ns > span.holder_ns) {
+			span.holder_pid = h->pid;
+			span.holder_ns = h->ns;
+		}
+	}
+	return span;
+}
+
+struct vcpu_span vcpu_current(const struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
+{
+	return closed(v, t, sink);
+}
+
+static struct vcpu_held *held_at(const struct vcpu *v, uint32_t i)
+{
+	return &v->held[(v->held_first + i) % v->held_capacity];
+}
+
+void vcpu_release(struct vcpu *v, struct host_ns now, bool all, const struct vcpu_sink *sink)
+{
+	while (v->held_count) {
+		const struct vcpu_held *h = held_at(v, 0);
+		bool waiting = off_cpu(v) && h->episode == v->episode;
+
+		if (!all && !h->settled && (waiting || now.ns - h->span.end.ns < MODEL_HOLD_NS))
+			break;
+		v->held_first = (v->held_first + 1) % v->held_capacity;
+		v->held_count--;
+		sink->span(sink->context, &h->span);
+	}
+}
+
+static bool held_grow(struct vcpu *v)
+{
+	uint32_t capacity = v->held_capacity ? 2 * v->held_capacity : 16;
+	struct vcpu_held *bigger;
+
+	if (capacity > VCPU_HELD_MAX)
+		return false;
+	bigger = malloc(capacity * sizeof(*bigger));
+	if (!bigger)
+		return false;
+	for (uint32_t i = 0; i < v->held_count; i++)
+		bigger[i] = *held_at(v, i);
+	free(v->held);
+	v->held = bigger;
+	v->held_capacity = capacity;
+	v->held_first = 0;
+	return true;
+}
+
+static void held_push(struct vcpu *v, const struct vcpu_span *span, bool settled,
+		      const struct vcpu_sink *sink)
+{
+	if (settled && !v->held_count) {
+		sink->span(sink->context, span);
+		return;
+	}
+	if (v->held_count == v->held_capacity && !held_grow(v)) {
+		/* Full: a span without its stack is better than none. */
+		vcpu_release(v, span->end, true, sink);
+		sink->span(sink->context, span);
+		return;
+	}
+	*held_at(v, v->held_count++) = (struct vcpu_held){
+		.span = *span,
+		.episode = settled ? 0 : v->episode,
+		.settled = settled,
+	};
+}
+
+/* Ends the open span at `t` and queues it. What follows must be set by begin(). */
+static void close_open(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
+{
+	if (t.ns > v->open.begin.ns) {
+		struct vcpu_span span = closed(v, t, sink);
+
+		held_push(v, &span, !off_cpu(v) || span.state == VCPU_UNKNOWN, sink);
+	}
+}
+
+static void begin(struct vcpu *v, struct host_ns t, enum thread_state thread, enum vcpu_state state,
+		  uint16_t pcpu)
+{
+	v->state = thread;
+	v->open = (struct vcpu_span){
+		.vm = v->vm,
+		.vcpu = v->vcpu,
+		.tid = v->tid,
+		.state = state,
+		.begin = t,
+		.end = t,
+		.pcpu = pcpu,
+	};
+	v->segment_begin = t;
+	v->n_holders = 0;
+}
+
+/* The episode is over; what was too short to bring a stack needs no waiting for one. */
+static void episode_end(struct vcpu *v, struct host_ns t)
+{
+	bool settled = t.ns - v->episode_begin.ns < MODEL_STACK_WAIT_NS;
+
+	for (uint32_t i = v->held_count; settled && i-- > 0;) {
+		struct vcpu_held *h = held_at(v, i);
+
+		if (h->episode != v->episode)
+			break;
+		h->settled = true;
+	}
+}
+
+static void episode_begin(struct vcpu *v, struct host_ns t)
+{
+	v->episode++;
+	v->episode_begin = t;
+	v->waiter_stack = v->waker_stack = 0;
+}
+
+/* An unsure thread had been `thread` since the gap ended. */
+static void prove(struct vcpu *v, struct host_ns t, enum thread_state thread, uint16_t pcpu,
+		  const struct vcpu_sink *sink)
+{
+	if (v->state != THREAD_UNSURE || !v->sure || v->sure_since.ns >= t.ns)
+		return;
+	close_open(v, v->sure_since, sink);
+	episode_begin(v, v->sure_since);
+	begin(v, v->sure_since, thread, thread == THREAD_READY ? VCPU_RUNNABLE : running_state(v),
+	      pcpu);
+}
+
+void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struct vcpu_sink *sink)
+{
+	prove(v, t, THREAD_READY, pcpu, sink);
+	if (v->state == THREAD_RUNNING)
+		v->open.state = VCPU_UNKNOWN; /* it left the CPU and nobody saw it */
+	close_open(v, t, sink);
+	if (off_cpu(v))
+		episode_end(v, t);
+	begin(v, t, THREAD_RUNNING, running_state(v), pcpu);
+	vcpu_release(v, t, false, sink);
+}
+
+void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t state,
+		     const struct vcpu_signal *signal, const struct vcpu_sink *sink)
+{
+	prove(v, t, THREAD_RUNNING, pcpu, sink);
+	if (v->state != THREAD_RUNNING)
+		v->open.state = VCPU_UNKNOWN; /* it came onto the CPU and nobody saw it */
+	close_open(v, t, sink);
+	episode_begin(v, t);
+	v->open_hlt = v->mode == MODE_KVM && v->hlt;
+	if (state & (VS_TASK_STOPPED | VS_TASK_TRACED | VS_TASK_FROZEN)) {
+		begin(v, t, THREAD_STOPPED, VCPU_STOPPED, pcpu);
+		if (signal && signal->number && !(state & VS_TASK_FROZEN)) {
+			v->open.signal_pid = signal->sender;
+			v->open.signal_number = signal->number;
+		}
+	} else if (state & (VS_TASK_EXIT | VS_TASK_DEAD)) {
+		begin(v, t, THREAD_UNSEEN, VCPU_UNKNOWN, pcpu);
+	} else if (state == VS_TASK_RUNNING) {
+		begin(v, t, THREAD_READY, VCPU_RUNNABLE, pcpu);
+	} else {
+		begin(v, t, THREAD_SLEEPING, VCPU_BLOCKED, pcpu);
+	}
+	v->open.task_state = state;
+}
+
+void vcpu_woken(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t waker,
+		const struct vcpu_sink *sink)
+{
+	/* A wake-up of a thread that is not asleep only spares it the next sleep. */
+	if (v->state == THREAD_RUNNING || v->state == THREAD_READY)
+		return;
+	v->open.waker_pid = waker;
+	close_open(v, t, sink);
+	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE)
+		episode_begin(v, t);
+	begin(v, t, THREAD_READY, VCPU_RUNNABLE, pcpu);
+}
+
+void vcpu_migrated(struct vcpu *v, uint16_t pcpu)
+{
+	v->open.pcpu = pcpu;
+}
+
+void vcpu_exited(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
+{
+	close_open(v, t, sink);
+	begin(v, t, THREAD_UNSEEN, VCPU_UNKNOWN, v->open.pcpu);
+}
+
+void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mode, bool hlt,
+	      const struct vcpu_sink *sink)
+{
+	v->kvm_seen = true;
+	prove(v, t, THREAD_RUNNING, pcpu, sink);
+	if (off_cpu(v))
+		v->open.state = VCPU_UNKNOWN; /* it came onto the CPU and nobody saw it */
+	v->hlt = mode == MODE_KVM && hlt;
+	if (v->state == THREAD_RUNNING && v->mode == mode && v->open.state == running_state(v))
+		return;
+	close_open(v, t, sink);
+	v->mode = mode;
+	begin(v, t, THREAD_RUNNING, running_state(v), pcpu);
+}
+
+void vcpu_held_by(struct vcpu *v, struct host_ns since, struct host_ns t, int32_t pid)
+{
+	int64_t from = since.ns > v->segment_begin.ns ? since.ns : v->segment_begin.ns;
+	struct vcpu_holder *least = v->holders;
+
+	v->segment_begin = t;
+	if (t.ns <= from)
+		return;
+	for (unsigned i = 0; i < v->n_holders; i++) {
+		if (v->holders[i].pid == pid) {
+			v->holders[i].ns += t.ns - from;
+			return;
+		}
+		if (v->holders[i].ns < least->ns)
+			least = &v->holders[i];
+	}
+	if (v->n_holders < VCPU_HOLDERS)
+		least = &v->holders[v->n_holders++];
+	*least = (struct vcpu_holder){.pid = pid, .ns = t.ns - from};
+}
+
+/* Does a wait of `length` fit what the capture says it measured, up to its own rounding? */
+static bool length_fits(int64_t length, int64_t wait_ns)
+{
+	int64_t slack = 1000000 + wait_ns / 16;
+
+	return wait_ns == 0 || (length >= wait_ns - slack && length <= wait_ns + slack);
+}
+
+/* Adds a stack to the held spans of one episode, which end before `last`. */
+static void episode_explain(struct vcpu *v, uint32_t last, uint32_t stack, enum vs_stack_role role,
+			    const struct vcpu_sink *sink)
+{
+	uint32_t episode = last ? held_at(v, last - 1)->episode : 0;
+
+	for (; last > 0 && held_at(v, last - 1)->episode == episode; last--) {
+		struct vcpu_held *h = held_at(v, last - 1);
+
+		if (h->settled)
+			break;
+		if (role == VS_STACK_WAKER) {
+			h->span.waker_stack = stack;
+		} else {
+			h->span.waiter_stack = stack;
+			explain(&h->span, h->span.state, sink->wait_class(sink->context, v, stack));
+		}
+		h->settled = h->span.waiter_stack && h->span.waker_stack;
+	}
+}
+
+/* The end of the newest held episode that is as long as the wait: a count of entries, 0 if none. */
+static uint32_t episode_find(const struct vcpu *v, int64_t wait_ns)
+{
+	uint32_t last = v->held_count;
+
+	while (last > 0) {
+		uint32_t first = last - 1;
+		const struct vcpu_held *end = held_at(v, last - 1);
+		int64_t ns;
+
+		while (first > 0 && held_at(v, first - 1)->episode == end->episode)
+			first--;
+		ns = end->span.end.ns - held_at(v, first)->span.begin.ns;
+		if (!end->settled && length_fits(ns, wait_ns))
+			return last;
+		last = first;
+	}
+	return 0;
+}
+
+void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_role role,
+		int64_t wait_ns, const struct vcpu_sink *sink)
+{
+	if (off_cpu(v) && length_fits(t.ns - v->episode_begin.ns, wait_ns)) {
+		*(role == VS_STACK_WAKER ? &v->waker_stack : &v->waiter_stack) = stack;
+		if (v->held_count && held_at(v, v->held_count - 1)->episode == v->episode)
+			episode_explain(v, v->held_count, stack, role, sink);
+		return;
+	}
+	episode_explain(v, episode_find(v, wait_ns), stack, role, sink);
+	vcpu_release(v, t, false, sink);
+}
+
+void vcpu_unsure(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink)
+{
+	uint16_t pcpu = v->open.pcpu;
+
+	v->sure = false;
+	v->mode = MODE_UNSEEN;
+	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE)
+		return;
+	if (from.ns < v->open.begin.ns)
+		from = v->open.begin;
+	close_open(v, from, sink);
+	if (off_cpu(v))
+		episode_end(v, from);
+	begin(v, from, THREAD_UNSURE, VCPU_UNKNOWN, pcpu);
+}
+
+void vcpu_sure(struct vcpu *v, struct host_ns t)
+{
+	if (v->state == THREAD_UNSURE && !v->sure) {
+		v->sure = true;
+		v->sure_since = t;
+	}
+}
+
+void vcpu_finish(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
+{
+	close_open(v, t, sink);
+	begin(v, t, v->state, v->open.state, v->open.pcpu);
+	vcpu_release(v, t, true, sink);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One vCPU thread: events about it in, exclusive states out. What a wait was is known when it is
+ * over, and sometimes later still (its stack), so a span is built when it ends, queued, and leaves
+ * the queue in order once nothing can change it any more.
+ *
+ * Loss: while events of some pCPU are missing, every thread that they could have moved is unsure.
+ * After the gap the next event about it proves what it had been since the gap's end: a thread
+ * switched out was running, one switched in was waiting for the CPU.
+ */
+#ifndef MODEL_VCPU_H
+#define MODEL_VCPU_H
+
+#include "host-collector/model/guest_cpu.h"
+#include "host-collector/model/model.h"
+
+enum { VCPU_HOLDERS = 8, VCPU_HELD_MAX = 1024 };
+
+enum thread_state {
+	THREAD_UNSEEN, /* no event yet, or it ended */
+	THREAD_UNSURE, /* events lost */
+	THREAD_RUNNING,
+	THREAD_READY,
+	THREAD_SLEEPING,
+	THREAD_STOPPED,
+};
+
+struct vcpu_signal { /* the latest stopping signal of a VM that no SIGCONT revoked */
+	int32_t sender;
+	uint32_t number;
+	struct host_ns t;
+};
+
+struct vcpu_held {
+	struct vcpu_span span;
+	uint32_t episode; /* 0: none, it was no wait */
+	bool settled;     /* nothing more can change it */
+};
+
+struct vcpu;
+
+/* What the machine asks and tells. */
+struct vcpu_sink {
+	void (*span)(void *context, const struct vcpu_span *span);
+	/* Idle or busy by the guest's account at that time. */
+	enum guest_account (*account)(void *context, const struct vcpu *v, struct host_ns t);
+	/* Was the VM paused by its VMM at that time? */
+	bool (*paused)(void *context, const struct vcpu *v, struct host_ns t);
+	enum wait_class (*wait_class)(void *context, const struct vcpu *v, uint32_t stack);
+	void *context;
+};
+
+struct vcpu {
+	uint32_t vm, vcpu;
+	int32_t tid;
+	bool kvm_seen; /* the VM has KVM events */
+	enum thread_state state;
+	enum vcpu_mode { MODE_UNSEEN, MODE_GUEST, MODE_KVM, MODE_VMM } mode;
+	bool hlt;  /* the last KVM exit was HLT */
+	bool sure; /* UNSURE: the gap is over, since... */
+	struct host_ns sure_since;
+	struct vcpu_span open; /* state: as far as known now */
+	bool open_hlt;         /* the wait began in a HLT exit */
+	/* An episode is the time off the CPU, from switch-out to switch-in. */
+	uint32_t episode;
+	struct host_ns episode_begin;
+	uint32_t waiter_stack, waker_stack; /* of the current episode, if they come early */
+	/* Who ran on the pCPU while this thread waited for it, since segment_begin. */
+	struct host_ns segment_begin;
+	unsigned n_holders;
+	struct vcpu_holder {
+		int32_t pid;
+		int64_t ns;
+	} holders[VCPU_HOLDERS];
+	struct vcpu *next_waiter, **waiter_link; /* among the waiters of a pCPU */
+	struct vcpu_held *held;                  /* a ring */
+	uint32_t held_first, held_count, held_capacity;
+};
+
+void vcpu_init(struct vcpu *v, uint32_t vm, uint32_t vcpu, int32_t tid, struct host_ns t);
+void vcpu_fini(struct vcpu *v);
+
+void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struct vcpu_sink *sink);
+/* state: enum vs_task_state bits, 0 preempted. signal: may be NULL. */
+void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t state,
+		     const struct vcpu_signal *signal, const struct vcpu_sink *sink);
+void vcpu_woken(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t waker,
+		const struct vcpu_sink *sink);
+void vcpu_migrated(struct vcpu *v, uint16_t pcpu);
+void vcpu_exited(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink);
+void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mode, bool hlt,
+	      const struct vcpu_sink *sink);
+/* `pid` held the pCPU from `since` (or from when the thread began to wait) until `t`. */
+void vcpu_held_by(struct vcpu *v, struct host_ns since, struct host_ns t, int32_t pid);
+void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_role role,
+		int64_t wait_ns, const struct vcpu_sink *sink);
+/* Events that could have concerned this thread are missing since `from`. */
+void vcpu_unsure(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink);
+/* No more events are missing, from `t` on. */
+void vcpu_sure(struct vcpu *v, struct host_ns t);
+/* Releases held spans that have waited long enough, all of them if `all`. */
+void vcpu_release(struct vcpu *v, struct host_ns now, bool all, const struct vcpu_sink *sink);
+/* Closes the open span; release follows. */
+void vcpu_finish(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink);
+/* The open span as known now, ending at `t`. */
+struct vcpu_span vcpu_current(const struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink);
+
+#endif

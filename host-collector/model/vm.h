@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* One VM inside the model: its vCPU threads, its guest CPUs, and which runs which. */
+#ifndef MODEL_VM_H
+#define MODEL_VM_H
+
+#include "host-collector/model/guest_cpu.h"
+#include "host-collector/model/names.h"
+#include "host-collector/model/vcpu.h"
+
+struct vm;
+
+struct vm_vcpu {
+	struct vcpu v; /* first: a struct vcpu * of ours is a struct vm_vcpu * */
+	struct vm *vm;
+	bool apic_id_known;
+	uint32_t apic_id;
+	int guest_cpu; /* -1: none */
+};
+
+struct vm {
+	uint32_t id;
+	char name[VS_TEXT_MAX];
+	int32_t tgid;
+	bool kvm; /* runs under KVM, by VmInfo */
+	struct model_data data;
+	struct vcpu_signal signal;
+	bool paused;                           /* by its VMM, since... */
+	struct host_ns pause_begin, pause_end; /* the latest pause */
+	struct names names;
+	size_t n_vcpus;
+	struct vm_vcpu **vcpus; /* by ascending index */
+	size_t n_hello;
+	struct message_cpu *hello; /* by ascending CPU */
+	struct guest_cpu *cpus[VS_CPUS_MAX];
+	int vcpu_of_cpu[VS_CPUS_MAX]; /* positions in vcpus, -1: none */
+};
+
+struct vm *vm_new(const struct message_vm_info *info); /* without vCPUs; NULL on ENOMEM */
+void vm_free(struct vm *vm);
+/* 0 or -ENOMEM. */
+int vm_guest_cpus(struct vm *vm, const struct message_cpu *cpus, size_t n);
+/* Works out which vCPU runs which guest CPU. */
+void vm_join(struct vm *vm);
+struct vm_vcpu *vm_vcpu_find(const struct vm *vm, uint32_t vcpu);
+/* Takes over `added`; keeps the order by index. 0 or -ENOMEM. */
+int vm_vcpu_add(struct vm *vm, struct vm_vcpu *added);
+void vm_vcpu_remove(struct vm *vm, size_t position);
+
+#endif
