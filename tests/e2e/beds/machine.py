@@ -30,7 +30,8 @@ def _die_with_parent():
     os.setsid()  # a Ctrl-C at the terminal is ours to handle
 
 
-def _remove_stale_runs():
+def remove_stale_runs():
+    """Removes the run folders of processes that were killed."""
     for name in os.listdir(tempfile.gettempdir()):
         owner = re.match(re.escape(RUN_PREFIX) + r"(\d+)\.", name)
         if owner and not os.path.exists(f"/proc/{owner[1]}"):
@@ -46,7 +47,8 @@ class Machine:
         self._control = None
         self._qmp = None
         self._request = 0
-        _remove_stale_runs()
+        self._received = bytearray()
+        remove_stale_runs()
         self.folder = tempfile.mkdtemp(prefix=f"{RUN_PREFIX}{os.getpid()}.")
         self.agent_socket = f"{self.folder}/agent"
         self.qmp_socket = f"{self.folder}/qmp"
@@ -84,7 +86,8 @@ class Machine:
 
     def _connect(self, deadline):
         self._control = self._connect_socket(f"{self.folder}/control", deadline)
-        self._qmp = self._connect_socket(f"{self.folder}/qmp-bed", deadline).makefile("rw")
+        with self._connect_socket(f"{self.folder}/qmp-bed", deadline) as qmp:
+            self._qmp = qmp.makefile("rw")  # keeps the connection until it is closed itself
         self._qmp.readline()
         self.qmp("qmp_capabilities")
         try:
@@ -128,20 +131,24 @@ class Machine:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _receive(self, deadline, n=None):
-        """A line, or n bytes, from the control port."""
-        data = bytearray()
-        while (len(data) < n) if n is not None else not data.endswith(b"\n"):
+        """A line, or n bytes, from the control port. What a timeout interrupts stays buffered."""
+        def complete():
+            return b"\n" in self._received if n is None else len(self._received) >= n
+
+        while not complete():
             self._control.settimeout(max(deadline - time.monotonic(), 0.001))
             try:
-                more = self._control.recv(n - len(data) if n is not None else 1)
+                more = self._control.recv(65536)
             except socket.timeout:
                 raise MachineError("no answer from the machine in time") from None
             except ConnectionError:
                 more = b""
             if not more:
                 raise MachineError(f"the machine is gone; its console ends: {self.serial()[-800:]}")
-            data += more
-        return bytes(data)
+            self._received += more
+        data = bytes(self._received[:self._received.index(b"\n") + 1 if n is None else n])
+        del self._received[:len(data)]
+        return data
 
     def run_bytes(self, command, *, stdin=b"", timeout_s=60, live=None):
         """Runs `command` with sh: (exit status, output). `live(bytes)` gets output as it comes

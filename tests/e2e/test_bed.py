@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The beds' own promises: commands and bytes pass unchanged, and nothing is left running."""
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, f"{HERE}/beds")
+import bed  # noqa: E402
+
+
+def qemu_children(pid):
+    """Process ids of the QEMUs that process `pid` started."""
+    done = subprocess.run(["pgrep", "-P", str(pid), "qemu-system"], capture_output=True, text=True)
+    return [int(line) for line in done.stdout.split()]
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(condition, timeout_s):
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class Commands(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.guest = bed.boot_a(bed.Builder(), cpus=2)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.guest.close()
+
+    def test_exit_status_and_output(self):
+        self.assertEqual(self.guest.run_bytes("echo out; echo err >&2; exit 7"), (7, b"out\nerr\n"))
+        self.assertEqual(self.guest.run_bytes("kill -9 $$"), (137, b""))
+        with self.assertRaisesRegex(bed.machine.MachineError, "ended with 3: why"):
+            self.guest.run("echo why; exit 3")
+
+    def test_bytes_pass_unchanged(self):
+        content = os.urandom(3 << 20)
+        self.guest.put("/tmp/content", content)
+        self.assertEqual(self.guest.get("/tmp/content"), content)
+
+    def test_a_background_program_does_not_hold_the_reply(self):
+        started = time.monotonic()
+        self.guest.run("sleep 30 &")
+        self.assertLess(time.monotonic() - started, 10)
+
+    def test_late_output_of_a_command_that_timed_out_is_skipped(self):
+        with self.assertRaises(bed.machine.MachineError):
+            self.guest.run("sleep 1; echo late", timeout_s=0.2)
+        self.assertEqual(self.guest.run("echo mine"), "mine\n")
+
+    def test_machine_as_asked(self):
+        self.assertEqual(self.guest.run("nproc"), "2\n")
+        self.assertEqual(sorted(self.guest.vcpu_threads()), [0, 1])
+        self.assertIn(bed.machine.AGENT_PORT, self.guest.run("ls /dev/virtio-ports"))
+
+    def test_stall_module_measures_itself(self):
+        self.guest.run("insmod /root/stall.ko")
+        for mode in ("preempt", "irqsoff", "softirq", "hardirq"):
+            with self.subTest(mode):
+                self.guest.run(f"provoke stall {mode} 30")
+                said, begin, end, *_ = self.guest.run("cat /proc/stall").split()
+                self.assertEqual(said, mode)
+                self.assertGreaterEqual(int(end) - int(begin), 30_000_000)
+
+
+class Leftovers(unittest.TestCase):
+    def start(self):
+        """(process of `bed`, its QEMU, its run folder), with a guest that runs a command."""
+        process = subprocess.Popen([f"{HERE}/beds/bed", "a", "--run", "echo up; sleep 300"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.stdout.close)
+        self.assertEqual(process.stdout.readline(), b"up\n")
+        qemu, = qemu_children(process.pid)
+        with open(f"/proc/{qemu}/cmdline") as f:
+            folder = f.read().split("file:")[1].split("/serial")[0]
+        self.assertTrue(os.path.isdir(folder))
+        return process, qemu, folder
+
+    def test_interrupted_it_ends_qemu_and_removes_its_folder(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number):
+                process, qemu, folder = self.start()
+                process.send_signal(number)
+                self.assertEqual(process.wait(10), 128 + number)
+                self.assertFalse(alive(qemu))
+                self.assertFalse(os.path.exists(folder))
+
+    def test_killed_it_takes_qemu_along(self):
+        process, qemu, folder = self.start()
+        process.kill()
+        process.wait(10)
+        self.assertTrue(wait_until(lambda: not alive(qemu), 5))
+        bed.machine.remove_stale_runs()
+        self.assertFalse(os.path.exists(folder))
+
+
+if __name__ == "__main__":
+    unittest.main()
