@@ -470,8 +470,8 @@ void timeline_run(struct timeline *t, struct host_ns now)
 	int64_t promised = promise_oldest(t);
 	int64_t limit = promised;
 
-	/* now - limit, without running below INT64_MIN */
-	if (now.ns > INT64_MIN + t->silence_limit_ns && now.ns - t->silence_limit_ns > limit)
+	if (t->silence_limit_ns < INT64_MAX && now.ns > INT64_MIN + t->silence_limit_ns &&
+	    now.ns - t->silence_limit_ns > limit)
 		limit = now.ns - t->silence_limit_ns;
 	if (limit == INT64_MAX)
 		limit = now.ns; /* nobody to wait for: not beyond the present */

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/timeline/clock_book.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock/echo.h"
+#include "clock/raw.h"
+#include "proto/recording.h"
+
+enum {
+	EARLY_MAX = 256,  /* facts kept until the rate is known; the newest win */
+	DMESG_MAX = 1024, /* points; when full, every second one goes */
+	SPANS_PER_SECOND = 8,
+};
+static const uint64_t ns_per_s = 1000000000;
+
+struct early_echoes {
+	struct echo_observation at[EARLY_MAX];
+	uint64_t n; /* ever */
+};
+
+/* Where a source without an echo map stands: its message left no later than it arrived. */
+struct arrival_line {
+	bool known;
+	uint64_t first_stream, last_stream;
+	uint64_t first_tsc, last_tsc;
+	double offset; /* host ticks at stream time first_stream, at most */
+};
+
+struct guest {
+	uint32_t source;
+	bool hello;
+	enum stream_clock clock;
+	uint64_t hz;
+	struct echo_sync *echo; /* once hz and the host's rate are known */
+	struct early_echoes *early;
+	struct arrival_line arrival;
+	bool by_arrival; /* settled without an echo */
+	struct message_dmesg_point *dmesg;
+	size_t n_dmesg;
+	uint64_t observations;
+};
+
+struct clock_book {
+	uint64_t host_hz;
+	struct raw_clock *raw;
+	uint64_t n_samples; /* in raw */
+	struct message_clock_sample first_sample, last_sample;
+	struct clock_sample *early; /* until host_hz is known */
+	size_t n_early;
+	struct guest *guests;
+	size_t n_guests;
+};
+
+struct clock_book *clock_book_new(void)
+{
+	return calloc(1, sizeof(struct clock_book));
+}
+
+void clock_book_free(struct clock_book *b)
+{
+	if (!b)
+		return;
+	for (size_t i = 0; i < b->n_guests; i++) {
+		echo_sync_free(b->guests[i].echo);
+		free(b->guests[i].early);
+		free(b->guests[i].dmesg);
+	}
+	raw_clock_free(b->raw);
+	free(b->early);
+	free(b->guests);
+	free(b);
+}
+
+static struct guest *guest_find(const struct clock_book *b, uint32_t source)
+{
+	for (size_t i = 0; i < b->n_guests; i++) {
+		if (b->guests[i].source == source)
+			return &b->guests[i];
+	}
+	return NULL;
+}
+
+static struct guest *guest_get(struct clock_book *b, uint32_t source)
+{
+	struct guest *g = guest_find(b, source), *grown;
+
+	if (g)
+		return g;
+	grown = realloc(b->guests, (b->n_guests + 1) * sizeof(*grown));
+	if (!grown)
+		return NULL;
+	b->guests = grown;
+	g = &grown[b->n_guests++];
+	*g = (struct guest){.source = source};
+	return g;
+}
+
+/* Begins the guest's echo map when both rates are known, with what arrived before. */
+static int guest_start_echo(struct clock_book *b, struct guest *g)
+{
+	struct echo_options options = {.host_hz = b->host_hz, .stream_hz = g->hz};
+	uint64_t first;
+
+	if (g->echo || !g->hz || !b->host_hz)
+		return 0;
+	g->echo = echo_sync_new(&options);
+	if (!g->echo)
+		return -ENOMEM;
+	if (!g->early)
+		return 0;
+	first = g->early->n > EARLY_MAX ? g->early->n - EARLY_MAX : 0;
+	for (uint64_t i = first; i < g->early->n; i++) {
+		int err = echo_sync_add(g->echo, &g->early->at[i % EARLY_MAX]);
+
+		if (err == -ENOMEM)
+			return err;
+		g->observations += err >= 0;
+	}
+	free(g->early);
+	g->early = NULL;
+	return 0;
+}
+
+/* A sample that contradicts itself says nothing. */
+static int host_push(struct clock_book *b, const struct clock_sample *sample)
+{
+	int err = raw_clock_push(b->raw, sample);
+
+	b->n_samples += !err;
+	return err == -ENOMEM ? err : 0;
+}
+
+static int host_start(struct clock_book *b, uint64_t hz)
+{
+	int err = 0;
+
+	b->host_hz = hz;
+	b->raw = raw_clock_new(hz);
+	if (!b->raw)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->n_early && !err; i++)
+		err = host_push(b, &b->early[i]);
+	free(b->early);
+	b->early = NULL;
+	b->n_early = 0;
+	for (size_t i = 0; i < b->n_guests && !err; i++)
+		err = guest_start_echo(b, &b->guests[i]);
+	return err;
+}
+
+int clock_book_hello(struct clock_book *b, uint32_t source, const struct message_hello *hello)
+{
+	struct guest *g;
+	int err;
+
+	if (source == VS_SOURCE_HOST)
+		return b->raw || !hello->clock_hz ? 0 : host_start(b, hello->clock_hz);
+	g = guest_get(b, source);
+	if (!g)
+		return -ENOMEM;
+	/* Another clock or rate (another kernel booted): earlier echoes say nothing about it. */
+	if (g->hello && (g->clock != hello->clock || g->hz != hello->clock_hz)) {
+		echo_sync_free(g->echo);
+		g->echo = NULL;
+		g->n_dmesg = 0;
+	}
+	g->hello = true;
+	g->clock = hello->clock;
+	g->hz = hello->clock_hz;
+	err = guest_start_echo(b, g);
+	return err ? err : clock_book_dmesg(b, source, &hello->dmesg);
+}
+
+int clock_book_host_sample(struct clock_book *b, const struct message_clock_sample *m)
+{
+	const struct clock_sample sample = {
+		.tsc = m->tsc,
+		.tsc_width = m->tsc_width,
+		.monotonic_ns = m->monotonic_ns,
+		.raw_ns = m->raw_ns,
+		.realtime_ns = m->realtime_ns,
+	};
+	bool first = !b->first_sample.tsc;
+	int err = 0;
+
+	/* Clocks that run backwards are no clocks; an empty sample is none. */
+	if (!m->tsc ||
+	    (!first && (m->tsc <= b->last_sample.tsc || m->raw_ns <= b->last_sample.raw_ns)))
+		return 0;
+	if (b->raw) {
+		err = host_push(b, &sample);
+	} else if (b->n_early < EARLY_MAX) {
+		if (!b->early)
+			b->early = malloc(EARLY_MAX * sizeof(*b->early));
+		if (!b->early)
+			return -ENOMEM;
+		b->early[b->n_early++] = sample;
+	}
+	if (first)
+		b->first_sample = *m;
+	b->last_sample = *m;
+	return err;
+}
+
+int clock_book_echo(struct clock_book *b, const struct message_echo_observation *m)
+{
+	const struct echo_observation o = {
+		.sent = {m->host_sent},
+		.guest_received = m->guest_received,
+		.guest_sent = m->guest_sent,
+		.received = {m->host_received},
+	};
+	struct guest *g = guest_get(b, m->vm);
+	int err;
+
+	if (!g)
+		return -ENOMEM;
+	if (!g->echo) {
+		if (!g->early)
+			g->early = calloc(1, sizeof(*g->early));
+		if (!g->early)
+			return -ENOMEM;
+		g->early->at[g->early->n++ % EARLY_MAX] = o;
+		return 0;
+	}
+	err = echo_sync_add(g->echo, &o);
+	if (err == -ENOMEM)
+		return err;
+	g->observations += err >= 0;
+	return 0;
+}
+
+void clock_book_break(struct clock_book *b, uint32_t source)
+{
+	struct guest *g = guest_find(b, source);
+
+	if (g && g->echo)
+		echo_sync_break(g->echo);
+}
+
+int clock_book_dmesg(struct clock_book *b, uint32_t source, const struct message_dmesg_point *point)
+{
+	struct guest *g = point->known ? guest_get(b, source) : NULL;
+
+	if (!point->known)
+		return 0;
+	if (!g)
+		return -ENOMEM;
+	if (!g->dmesg) {
+		g->dmesg = malloc(DMESG_MAX * sizeof(*g->dmesg));
+		if (!g->dmesg)
+			return -ENOMEM;
+	}
+	if (g->n_dmesg == DMESG_MAX) {
+		for (size_t i = 0; i < DMESG_MAX / 2; i++)
+			g->dmesg[i] = g->dmesg[2 * i];
+		g->n_dmesg = DMESG_MAX / 2;
+	}
+	g->dmesg[g->n_dmesg++] = *point;
+	return 0;
+}
+
+/* Host ticks per tick of the guest's stream clock, nominal. */
+static double guest_ratio(const struct clock_book *b, const struct guest *g)
+{
+	return g->hz && b->host_hz ? (double)b->host_hz / (double)g->hz : 1;
+}
+
+int clock_book_arrival(struct clock_book *b, uint32_t source, uint64_t stream_time,
+		       uint64_t arrival_tsc)
+{
+	struct guest *g = guest_get(b, source);
+	struct arrival_line *a;
+	double offset;
+
+	if (!g)
+		return -ENOMEM;
+	if (g->echo && g->observations) {
+		int err = echo_sync_not_after(g->echo, stream_time, (struct host_tsc){arrival_tsc});
+
+		if (err == -ENOMEM)
+			return err;
+	}
+	a = &g->arrival;
+	if (!a->known) {
+		*a = (struct arrival_line){.known = true,
+					   .first_stream = stream_time,
+					   .first_tsc = arrival_tsc,
+					   .offset = (double)arrival_tsc};
+	}
+	a->last_stream = stream_time;
+	a->last_tsc = arrival_tsc;
+	/* The earliest arrival, for its stamp, is the one that waited least on its way. */
+	offset = (double)arrival_tsc -
+		 (double)(int64_t)(stream_time - a->first_stream) * guest_ratio(b, g);
+	if (offset < a->offset)
+		a->offset = offset;
+	return 0;
+}
+
+/* A rate from two readings, 0 if they are too close together to tell. */
+static uint64_t rate_estimate(uint64_t ticks, uint64_t ns)
+{
+	return ns < ns_per_s / 10 ? 0 : (uint64_t)((double)ticks * 1e9 / (double)ns);
+}
+
+static uint64_t guest_rate_estimate(const struct clock_book *b, const struct guest *g)
+{
+	const struct echo_observation *first, *last;
+	uint64_t host_ticks;
+
+	if (!g->early || g->early->n < 2)
+		return 0;
+	last = &g->early->at[(g->early->n - 1) % EARLY_MAX];
+	first = &g->early->at[(g->early->n > EARLY_MAX ? g->early->n : 0) % EARLY_MAX];
+	host_ticks = last->received.ticks - first->received.ticks;
+	/* A second: what a round trip blurs is then below the slope that the map allows. */
+	if (!b->host_hz || host_ticks < b->host_hz)
+		return 0;
+	return (uint64_t)((double)(last->guest_sent - first->guest_sent) * (double)b->host_hz /
+			  (double)host_ticks);
+}
+
+/* No sample of the host's clock at all: its first known TSC value becomes one hour, so that what
+ * was before has a time too. */
+static int host_anchor(struct clock_book *b)
+{
+	struct clock_sample zero = {.raw_ns = 3600 * ns_per_s};
+
+	for (size_t i = 0; i < b->n_guests; i++) {
+		const struct guest *g = &b->guests[i];
+
+		if (g->arrival.known && (!zero.tsc || g->arrival.first_tsc < zero.tsc))
+			zero.tsc = g->arrival.first_tsc;
+	}
+	return zero.tsc ? host_push(b, &zero) : 0;
+}
+
+int clock_book_settle(struct clock_book *b)
+{
+	int err = 0;
+
+	if (!b->raw) {
+		uint64_t hz = rate_estimate(b->last_sample.tsc - b->first_sample.tsc,
+					    b->last_sample.raw_ns - b->first_sample.raw_ns);
+
+		/* Last resort: a guest's TSC usually runs at the host's rate. */
+		for (size_t i = 0; i < b->n_guests && !hz; i++) {
+			if (b->guests[i].clock == STREAM_CLOCK_GUEST_TSC)
+				hz = b->guests[i].hz;
+		}
+		if (hz)
+			err = host_start(b, hz);
+	}
+	if (b->raw && !b->n_samples && !err)
+		err = host_anchor(b);
+	for (size_t i = 0; i < b->n_guests && !err; i++) {
+		struct guest *g = &b->guests[i];
+
+		if (!g->hz)
+			g->hz = guest_rate_estimate(b, g);
+		err = guest_start_echo(b, g);
+		g->by_arrival = g->arrival.known && b->raw;
+	}
+	return err;
+}
+
+/* Host TSC at the guest's stream time. */
+static bool guest_to_tsc(const struct clock_book *b, const struct guest *g, uint64_t stream_time,
+			 struct host_tsc *tsc, uint64_t *err_ticks)
+{
+	const struct arrival_line *a = &g->arrival;
+	double at;
+
+	if (g->echo && g->observations && echo_sync_to_host(g->echo, stream_time, tsc, err_ticks))
+		return true;
+	if (!g->by_arrival)
+		return false;
+	at = a->offset + (double)(int64_t)(stream_time - a->first_stream) * guest_ratio(b, g);
+	if (!(at >= 0 && at < 0x1p63))
+		return false;
+	tsc->ticks = (uint64_t)at;
+	*err_ticks = b->host_hz * 10; /* saturates the event's err_ns: not bounded at all */
+	return true;
+}
+
+bool clock_book_knows(const struct clock_book *b, uint32_t source)
+{
+	const struct guest *g;
+
+	if (!b->raw || !b->n_samples)
+		return false;
+	if (source == VS_SOURCE_HOST)
+		return true;
+	g = guest_find(b, source);
+	return g && ((g->echo && g->observations) || g->by_arrival);
+}
+
+static bool guest_to_ns(const struct clock_book *b, const struct guest *g, uint64_t stream_time,
+			uint64_t stamp_err, struct host_time *out)
+{
+	struct host_tsc tsc = {stream_time};
+	uint64_t err = 0;
+
+	if (g) {
+		if (!guest_to_tsc(b, g, stream_time, &tsc, &err))
+			return false;
+		stamp_err = (uint64_t)ceil((double)stamp_err * guest_ratio(b, g));
+	}
+	*out = raw_clock_from_tsc(b->raw, tsc,
+				  err + stamp_err < err ? UINT64_MAX : err + stamp_err);
+	return true;
+}
+
+bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint64_t stream_time,
+		      uint64_t stamp_err, struct host_time *out)
+{
+	return clock_book_knows(b, source) &&
+	       guest_to_ns(b, source == VS_SOURCE_HOST ? NULL : guest_find(b, source), stream_time,
+			   stamp_err, out);
+}
+
+bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns *out)
+{
+	if (!b->raw || !b->n_samples)
+		return false;
+	*out = raw_clock_from_tsc(b->raw, (struct host_tsc){tsc}, 0).t;
+	return true;
+}
+
+static uint32_t err_saturate(uint64_t err_ns)
+{
+	return err_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)err_ns;
+}
+
+bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs_event *events,
+		    size_t n, uint64_t stamp_err, struct timeline_event *out)
+{
+	const struct guest *g = source == VS_SOURCE_HOST ? NULL : guest_find(b, source);
+	uint64_t hz = g ? g->hz : b->host_hz;
+	double nominal = hz ? 1e9 / (double)hz : 1; /* ns per tick */
+	uint64_t span = hz / SPANS_PER_SECOND;
+
+	if (!clock_book_knows(b, source))
+		return false;
+	for (size_t i = 0; i < n;) {
+		uint64_t from = events[i].time;
+		size_t end = i + 1;
+		struct host_time first, last;
+		double ticks, slope, off;
+		uint64_t err;
+
+		if (!guest_to_ns(b, g, from, stamp_err, &first))
+			return false;
+		/* The first that is not in [from, from + span) ends the span, older ones too. */
+		while (end < n && events[end].time - from < span)
+			end++;
+		out[i].t = first.t;
+		out[i].err_ns = err_saturate(first.err_ns);
+		if (end == i + 1) {
+			i = end;
+			continue;
+		}
+		if (!guest_to_ns(b, g, events[end - 1].time, stamp_err, &last))
+			return false;
+		ticks = (double)(events[end - 1].time - from);
+		err = first.err_ns > last.err_ns ? first.err_ns : last.err_ns;
+		off = fabs((double)(last.t.ns - first.t.ns) - ticks * nominal);
+		if (off > ticks * nominal * 1e-3 + (double)first.err_ns + (double)last.err_ns + 2) {
+			/* Not a line: another epoch begins in here. One by one. */
+			end = i + 1;
+			i = end;
+			continue;
+		}
+		slope = ticks > 0 ? (double)(last.t.ns - first.t.ns) / ticks : nominal;
+		for (size_t k = i + 1; k < end; k++) {
+			out[k].t.ns = first.t.ns +
+				      (int64_t)((double)(events[k].time - from) * slope + 0.5);
+			out[k].err_ns = err_saturate(err + 1);
+		}
+		i = end;
+	}
+	return true;
+}
+
+bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct host_ns t,
+			 uint64_t *dmesg_ns)
+{
+	const struct guest *g = guest_find(b, source);
+	const struct message_dmesg_point *nearest = NULL;
+	uint64_t stream, err, distance = UINT64_MAX;
+	double at;
+
+	if (!g || !g->n_dmesg || !g->hz || !g->echo || !b->raw || !b->n_samples ||
+	    !echo_sync_to_guest(g->echo, raw_clock_to_tsc(b->raw, t), &stream, &err))
+		return false;
+	for (size_t i = 0; i < g->n_dmesg; i++) {
+		const struct message_dmesg_point *p = &g->dmesg[i];
+		uint64_t d = p->time > stream ? p->time - stream : stream - p->time;
+
+		if (d < distance) {
+			distance = d;
+			nearest = p;
+		}
+	}
+	at = (double)nearest->ns + (double)(int64_t)(stream - nearest->time) * 1e9 / (double)g->hz;
+	if (!(at >= 0 && at < 0x1p63))
+		return false;
+	*dmesg_ns = (uint64_t)at;
+	return true;
+}
+
+void clock_book_summarise(const struct clock_book *b, uint32_t source,
+			  struct clock_book_summary *out)
+{
+	const struct guest *g = guest_find(b, source);
+	struct echo_sync_summary echo;
+
+	*out = (struct clock_book_summary){.method = "none", .err_ns = UINT64_MAX};
+	if (!g || !g->echo || !g->observations)
+		return;
+	echo_sync_summarise(g->echo, &echo);
+	out->method = "echo";
+	out->epochs = echo.epochs;
+	out->observations = echo.observations;
+	out->err_ns = b->host_hz ? (uint64_t)ceil((double)echo.err_ticks * 1e9 / (double)b->host_hz)
+				 : UINT64_MAX;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The clocks of one recording or live session: what is known about the host's TSC and about each
+ * guest's stream clock, and the conversion of stream times to the timeline's nanoseconds.
+ *
+ *   host stream:  TSC -> raw_clock -> host_ns
+ *   guest stream: stream clock -> echo_sync -> host TSC -> raw_clock -> host_ns
+ *
+ * Every conversion carries the sum of the errors on its way: the stamp's own, the echo map's, the
+ * raw clock's. Facts may arrive before the hello that names the clock's rate; they are kept until
+ * then (a bounded number). A guest that never answered an echo is placed by the arrival of its
+ * messages, with an unbounded error: method "none".
+ */
+#ifndef TIMELINE_CLOCK_BOOK_H
+#define TIMELINE_CLOCK_BOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clock/types.h"
+#include "host-collector/timeline/timeline.h"
+#include "proto/message.h"
+
+struct clock_book;
+
+struct clock_book *clock_book_new(void); /* NULL on ENOMEM */
+void clock_book_free(struct clock_book *b);
+
+/* Facts, in order of arrival. 0 or -ENOMEM; facts that contradict themselves are ignored. */
+int clock_book_hello(struct clock_book *b, uint32_t source, const struct message_hello *hello);
+int clock_book_host_sample(struct clock_book *b, const struct message_clock_sample *sample);
+int clock_book_echo(struct clock_book *b, const struct message_echo_observation *o);
+int clock_book_dmesg(struct clock_book *b, uint32_t source,
+		     const struct message_dmesg_point *point);
+/* The source's clock may have been stopped or stepped now. */
+void clock_book_break(struct clock_book *b, uint32_t source);
+/* A message that the source stamped `stream_time` had arrived at `arrival_tsc`. */
+int clock_book_arrival(struct clock_book *b, uint32_t source, uint64_t stream_time,
+		       uint64_t arrival_tsc);
+/* No more facts for now: rates that no hello gave are estimated from the facts themselves, and
+ * sources without an echo are placed by arrival. 0 or -ENOMEM. */
+int clock_book_settle(struct clock_book *b);
+
+/* Can times of this source be converted? */
+bool clock_book_knows(const struct clock_book *b, uint32_t source);
+/* false if not. stamp_err: what the stamp already carries, in ticks of the stream clock. */
+bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint64_t stream_time,
+		      uint64_t stamp_err, struct host_time *out);
+/* host_ns of a host TSC value, such as an arrival. */
+bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns *out);
+/*
+ * Fills t and err_ns of out[0..n) for the events of one batch; the rest of out[] is left alone.
+ * Maps the ends of spans of at most 1/8 s and interpolates between them: the true map is a line
+ * there, so the ends' bound holds between them. Where the ends say that it is not, every event is
+ * mapped by itself. false if the source's times cannot be converted.
+ */
+bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs_event *events,
+		    size_t n, uint64_t stamp_err, struct timeline_event *out);
+
+/* The guest's printk time at host time `t`. */
+bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct host_ns t,
+			 uint64_t *dmesg_ns);
+
+struct clock_book_summary {
+	const char *method; /* "echo" or "none" */
+	uint64_t epochs;
+	uint64_t err_ns; /* at the newest observation; UINT64_MAX if unbounded */
+	uint64_t observations;
+};
+void clock_book_summarise(const struct clock_book *b, uint32_t source,
+			  struct clock_book_summary *out);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/timeline/continuity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRAGGLERS_MAX = 4096 }; /* how far behind a record may come that was counted as lost */
+
+void continuity_fini(struct continuity *c)
+{
+	free(c->cpus);
+	c->cpus = NULL;
+	c->n_cpus = 0;
+}
+
+struct continuity_cpu *continuity_cpu(struct continuity *c, uint16_t cpu)
+{
+	if (cpu >= c->n_cpus) {
+		struct continuity_cpu *grown = realloc(c->cpus, (cpu + 1u) * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		memset(grown + c->n_cpus, 0, (cpu + 1u - c->n_cpus) * sizeof(*grown));
+		for (size_t i = c->n_cpus; i <= cpu; i++)
+			grown[i].floor_ns = INT64_MIN;
+		c->cpus = grown;
+		c->n_cpus = cpu + 1u;
+	}
+	return &c->cpus[cpu];
+}
+
+/* The sender's totals, as far as they grew while we listened: what it did before is not ours. */
+static void totals_add(struct continuity *c, struct continuity_cpu *cpu, const struct batch *b,
+		       uint64_t covered, uint64_t marked_lost)
+{
+	uint64_t emitted = covered, kernel = marked_lost, user = 0;
+
+	if (cpu->started && b->emitted >= cpu->emitted &&
+	    b->dropped_kernel >= cpu->dropped_kernel && b->dropped_user >= cpu->dropped_user) {
+		emitted = b->emitted - cpu->emitted;
+		kernel = b->dropped_kernel - cpu->dropped_kernel;
+		user = b->dropped_user - cpu->dropped_user;
+	}
+	c->emitted += emitted;
+	c->dropped_kernel += kernel;
+	c->dropped_user += user;
+	cpu->emitted = b->emitted;
+	cpu->dropped_kernel = b->dropped_kernel;
+	cpu->dropped_user = b->dropped_user;
+}
+
+enum continuity_verdict continuity_check(struct continuity *c, struct continuity_cpu *cpu,
+					 const struct batch *b, uint64_t session_id,
+					 uint64_t *missing)
+{
+	uint32_t base = cpu->started ? cpu->next_seq : b->n_events ? b->events[0].seq : 0;
+	/* relative to base: the sequence numbers at and after it that this batch accounts for, the
+	 * highest of them plus one, and how far back the batch reaches */
+	int64_t covered = 0, top = 0, back = 0;
+	uint64_t marked_lost = 0, events = 0;
+	enum continuity_verdict verdict = CONTINUITY_WHOLE;
+
+	*missing = 0;
+	for (size_t i = 0; i < b->n_events; i++) {
+		const struct vs_event *e = &b->events[i];
+		int64_t at = (int32_t)(e->seq - base), n = 1;
+
+		if (e->type == VS_EVENT_LOST) {
+			/* a marker that claims more than 2^31 is a lie */
+			n = e->arg0 <= INT32_MAX ? (int64_t)e->arg0 : 0;
+			marked_lost += (uint64_t)n;
+		} else {
+			events++;
+		}
+		if (at < back)
+			back = at;
+		if (at < 0)
+			continue;
+		covered += n;
+		if (at + n > top)
+			top = at + n;
+	}
+	if (!b->n_events)
+		return CONTINUITY_WHOLE;
+	if (cpu->started && !top && back < 0) {
+		if (cpu->session_id != session_id && back < -STRAGGLERS_MAX) {
+			/* The sender began anew, and what was between is not known. */
+			cpu->next_seq = b->events[0].seq;
+			cpu->started = false;
+			(void)continuity_check(c, cpu, b, session_id, missing);
+			*missing = 0;
+			return CONTINUITY_GAP;
+		}
+		if (back < -STRAGGLERS_MAX || cpu->session_id != session_id)
+			return CONTINUITY_REPEATS;
+	} else if (cpu->started && top > covered) {
+		*missing = (uint64_t)(top - covered);
+		verdict = CONTINUITY_GAP;
+	}
+	totals_add(c, cpu, b, events + marked_lost, marked_lost);
+	c->delivered += events;
+	cpu->next_seq = base + (uint32_t)top;
+	cpu->started = true;
+	cpu->session_id = session_id;
+	return verdict;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What pipeline.c (order, holding, queries) and messages.c (what frames say) share. */
+#ifndef TIMELINE_INTERNAL_H
+#define TIMELINE_INTERNAL_H
+
+#include "host-collector/timeline/clock_book.h"
+#include "host-collector/timeline/continuity.h"
+#include "host-collector/timeline/pipeline.h"
+#include "proto/buffer.h"
+#include "proto/codec.h"
+#include "proto/recording.h"
+
+enum {
+	SLICE_EVENTS = 512,
+	HOLD_MS = 500,
+	HOST_ONLY_KIND = FRAME_VM_INFO, /* kinds from here on are the collector's own */
+	KIND_LIMIT = FRAME_RECORDING_END + 1,
+};
+
+struct stream {
+	uint32_t id;
+	char name[VS_TEXT_MAX];
+	bool hello, channel_down;
+	bool announced; /* the model knows this VM */
+	bool merging;   /* the timelines wait for this source */
+	struct frame_order order, learn_order;
+	uint64_t learned, replayed_entries; /* entries in the recording, and replayed so far */
+	uint64_t session_id;                /* of the frame in hand */
+	struct continuity continuity;
+	struct byte_buffer held; /* see pipeline.c */
+	uint64_t held_since_tsc;
+	uint64_t frames, heard_tsc, lost_frames, missing, replayed, nonsense;
+	uint64_t error_ns, violations;
+	struct message_log_line *log; /* ring of PIPELINE_LOG_LINES */
+	uint64_t n_log;               /* ever */
+};
+
+struct pipeline {
+	struct pipeline_options options;
+	struct clock_book *clocks;
+	struct frame_unpacker *unpacker;
+	struct batch_decoder *decoder;
+	struct timeline *timeline, *early;
+	struct stream **streams;
+	size_t n_streams;
+	bool simulated;
+	uint64_t hold_ticks;
+	uint64_t first_tsc, last_tsc;
+	bool any_event;
+	struct host_ns first_event, last_event;
+	struct host_ns advanced;
+	int error; /* of a callback: -ENOMEM */
+	struct timeline_event slice[SLICE_EVENTS];
+	struct {
+		struct message_hello hello;
+		struct message_heartbeat heartbeat;
+		struct message_clock_sample sample;
+		struct message_echo_observation echo;
+		struct message_kernel_log log;
+		struct message_vm_info vm;
+		struct message_stack stack;
+		struct message_note note;
+	} in; /* what was unpacked last; large, so not on the stack */
+};
+
+/* 0 and *out (NULL if there are too many sources), or -ENOMEM. */
+int stream_get(struct pipeline *p, uint32_t source, struct stream **out);
+struct stream *stream_find(const struct pipeline *p, uint32_t source);
+/* From now on the timelines wait for this source. 0 or -ENOMEM. */
+int stream_join(struct pipeline *p, struct stream *s);
+void stream_leave(struct pipeline *p, struct stream *s);
+
+/* Takes what a frame of `kind` says. 0, -ENOMEM, or another -errno: it makes no sense. */
+int message_take(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t arrival_tsc,
+		 const uint8_t *payload, size_t len);
+/* The same for its clock facts alone. */
+int message_learn(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t arrival_tsc,
+		  const uint8_t *payload, size_t len);
+bool message_has_clock_facts(uint8_t kind);
+
+#endif

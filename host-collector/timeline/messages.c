@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What each kind of frame says and where it goes: one row per kind in `kinds`. What only the host
+ * side may say (from HOST_ONLY_KIND on) is taken from source 0 alone, whoever else may claim it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/timeline/internal.h"
+
+/* What a guest's kernel can report; the rest of enum vs_event_type is the host's to say. */
+static const uint64_t guest_types =
+	1ull << VS_EVENT_LOST | 1ull << VS_EVENT_SCHED_SWITCH | 1ull << VS_EVENT_SCHED_WAKEUP |
+	1ull << VS_EVENT_SCHED_WAKEUP_NEW | 1ull << VS_EVENT_SCHED_MIGRATE |
+	1ull << VS_EVENT_TASK_NAME | 1ull << VS_EVENT_TASK_EXIT | 1ull << VS_EVENT_IRQ_ENTRY |
+	1ull << VS_EVENT_IRQ_EXIT | 1ull << VS_EVENT_SOFTIRQ_ENTRY | 1ull << VS_EVENT_SOFTIRQ_EXIT |
+	1ull << VS_EVENT_VECTOR_ENTRY | 1ull << VS_EVENT_VECTOR_EXIT | 1ull << VS_EVENT_SIGNAL;
+
+static const int64_t arrival_unseen_ns = 5000000000;
+
+static bool is_host(const struct stream *s)
+{
+	return s->id == VS_SOURCE_HOST;
+}
+
+static int models_vm(struct pipeline *p, const struct message_vm_info *info)
+{
+	int err = model_vm(p->options.model, info);
+
+	if (!err && p->options.early)
+		err = model_vm(p->options.early, info);
+	return err;
+}
+
+/* A guest whose VM nobody described (the host's half is missing) gets a name all the same. */
+static int stream_announce(struct pipeline *p, struct stream *s)
+{
+	struct message_vm_info *info = &p->in.vm;
+	int err;
+
+	if (s->announced || is_host(s))
+		return 0;
+	memset(info, 0, sizeof(*info));
+	info->vm = s->id;
+	memcpy(info->name, s->name, sizeof(info->name));
+	err = models_vm(p, info);
+	s->announced = !err;
+	return err;
+}
+
+static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_hello *m = &p->in.hello;
+	int err = 0;
+
+	(void)arrival_tsc;
+	s->hello = true;
+	s->channel_down = false;
+	/* From now on it is waited for: its first events may be old when its clock is known. */
+	if (p->options.live)
+		err = stream_join(p, s);
+	if (is_host(s)) {
+		p->hold_ticks = m->clock_hz / 1000 * HOLD_MS;
+		return err;
+	}
+	if (!err)
+		err = stream_announce(p, s);
+	if (!err)
+		err = model_guest_cpus(p->options.model, s->id, m->cpus, m->n_cpus);
+	if (!err && p->options.early)
+		err = model_guest_cpus(p->options.early, s->id, m->cpus, m->n_cpus);
+	return err;
+}
+
+static int learn_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)arrival_tsc;
+	return clock_book_hello(p->clocks, s->id, &p->in.hello);
+}
+
+static int unpack_hello(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	int err = message_hello_unpack(payload, len, &p->in.hello);
+
+	if (!err && p->in.hello.role != (is_host(s) ? STREAM_ROLE_HOST : STREAM_ROLE_GUEST))
+		err = -EBADMSG;
+	return err;
+}
+
+/* What a guest says cannot be younger than its arrival: a lie must not push the merge ahead. */
+static int64_t latest(const struct pipeline *p, const struct stream *s, uint64_t arrival_tsc)
+{
+	/* An arrival of 0: nobody saw when, but it was no long time after the frame before. */
+	uint64_t tsc = arrival_tsc ? arrival_tsc : p->last_tsc;
+	struct host_ns arrival;
+
+	if (is_host(s) || !clock_book_host_ns(p->clocks, tsc, &arrival))
+		return INT64_MAX;
+	return arrival_tsc ? arrival.ns : arrival.ns + arrival_unseen_ns;
+}
+
+static void promise(struct pipeline *p, struct stream *s, uint64_t stream_time,
+		    uint64_t arrival_tsc)
+{
+	int64_t limit = latest(p, s, arrival_tsc);
+	struct host_time until;
+
+	if (!clock_book_to_ns(p->clocks, s->id, stream_time, 0, &until))
+		return;
+	if (until.t.ns > limit)
+		until.t.ns = limit;
+	timeline_promise(p->timeline, s->id, until.t);
+	if (p->early && is_host(s))
+		timeline_promise(p->early, s->id, until.t);
+}
+
+/* Was this stamped before it arrived, even at the edge of its error? If not, its map is wrong. */
+static void audit(struct pipeline *p, struct stream *s, uint64_t stream_time, uint64_t arrival_tsc)
+{
+	struct host_time sent;
+	struct host_ns arrival;
+
+	if (!arrival_tsc || is_host(s) ||
+	    !clock_book_to_ns(p->clocks, s->id, stream_time, 0, &sent) ||
+	    !clock_book_host_ns(p->clocks, arrival_tsc, &arrival))
+		return;
+	if (sent.t.ns > arrival.ns && (uint64_t)sent.t.ns - (uint64_t)arrival.ns > sent.err_ns)
+		s->violations++;
+}
+
+static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_heartbeat *m = &p->in.heartbeat;
+	int err = clock_book_knows(p->clocks, s->id) ? stream_join(p, s) : 0;
+
+	audit(p, s, m->time, arrival_tsc);
+	promise(p, s, m->time, arrival_tsc);
+	return err;
+}
+
+static int learn_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_heartbeat *m = &p->in.heartbeat;
+	int err;
+
+	if (is_host(s))
+		return clock_book_host_sample(p->clocks, &m->sample);
+	err = arrival_tsc ? clock_book_arrival(p->clocks, s->id, m->time, arrival_tsc) : 0;
+	return err ? err : clock_book_dmesg(p->clocks, s->id, &m->dmesg);
+}
+
+static int unpack_heartbeat(struct pipeline *p, struct stream *s, const uint8_t *payload,
+			    size_t len)
+{
+	(void)s;
+	return message_heartbeat_unpack(payload, len, &p->in.heartbeat);
+}
+
+static int learn_sample(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)arrival_tsc;
+	return is_host(s) ? clock_book_host_sample(p->clocks, &p->in.sample) : 0;
+}
+
+static int unpack_sample(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	(void)s;
+	return message_clock_sample_unpack(payload, len, &p->in.sample);
+}
+
+static int on_echo(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_echo_observation *m = &p->in.echo;
+	struct stream *guest;
+	int err = stream_get(p, m->vm, &guest);
+
+	(void)s;
+	(void)arrival_tsc;
+	if (err || !guest)
+		return err;
+	audit(p, guest, m->guest_sent, m->host_received);
+	return 0;
+}
+
+static int learn_echo(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)s;
+	(void)arrival_tsc;
+	return clock_book_echo(p->clocks, &p->in.echo);
+}
+
+static int unpack_echo(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	int err = message_echo_observation_unpack(payload, len, &p->in.echo);
+
+	(void)s;
+	return !err && p->in.echo.vm == VS_SOURCE_HOST ? -EBADMSG : err;
+}
+
+static void event_move(struct timeline_event *e, int64_t to)
+{
+	uint64_t by =
+		to > e->t.ns ? (uint64_t)to - (uint64_t)e->t.ns : (uint64_t)e->t.ns - (uint64_t)to;
+
+	e->t.ns = to;
+	e->err_ns = by > UINT32_MAX - e->err_ns ? UINT32_MAX : e->err_ns + (uint32_t)by;
+}
+
+/* No event is younger than its arrival, and a map that tightened since the CPU's last batch must
+ * not turn back the time of its events. */
+static void events_confine(struct continuity_cpu *cpu, struct timeline_event *events, size_t n,
+			   int64_t limit)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct timeline_event *e = &events[i];
+
+		if (e->t.ns > limit)
+			event_move(e, limit);
+		if (e->event.time < cpu->floor_stream)
+			continue; /* truly older: a nested interrupt's record */
+		if (e->t.ns < cpu->floor_ns)
+			event_move(e, cpu->floor_ns);
+		cpu->floor_stream = e->event.time;
+		cpu->floor_ns = e->t.ns;
+	}
+}
+
+static int events_push(struct pipeline *p, struct stream *s, uint16_t cpu,
+		       const struct timeline_event *events, size_t n)
+{
+	int err = timeline_push(p->timeline, s->id, cpu, events, n);
+
+	if (!err && p->early && is_host(s))
+		err = timeline_push(p->early, s->id, cpu, events, n);
+	return err;
+}
+
+/* `n` events at most SLICE_EVENTS: mapped, checked, pushed. */
+static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cpu *cpu,
+		      const struct vs_event *events, size_t n, const struct batch *b,
+		      uint64_t arrival_tsc)
+{
+	int64_t limit = latest(p, s, arrival_tsc);
+	uint64_t types = 0;
+	size_t kept = n;
+
+	if (!clock_book_map(p->clocks, s->id, events, n, b->time_err, p->slice))
+		return -EBADMSG;
+	for (size_t i = 0; i < n; i++) {
+		struct timeline_event *e = &p->slice[i];
+
+		e->source = s->id;
+		e->event = events[i];
+		types |= 1ull << (events[i].type % VS_EVENT_TYPE_LIMIT);
+		if (e->err_ns > s->error_ns)
+			s->error_ns = e->err_ns;
+	}
+	if (!is_host(s) && (types & ~guest_types)) {
+		kept = 0;
+		for (size_t i = 0; i < n; i++) {
+			if (guest_types & 1ull << (events[i].type % VS_EVENT_TYPE_LIMIT))
+				p->slice[kept++] = p->slice[i];
+		}
+		s->nonsense += n - kept;
+	}
+	events_confine(cpu, p->slice, kept, limit);
+	return events_push(p, s, b->cpu, p->slice, kept);
+}
+
+/* Events of this CPU are missing before `next`: the model must not guess what they were. */
+static int gap_push(struct pipeline *p, struct stream *s, struct continuity_cpu *cpu,
+		    const struct vs_event *next, uint64_t missing, uint64_t time_err)
+{
+	struct timeline_event lost = {
+		.source = s->id,
+		.event = {.time = cpu->floor_stream ? cpu->floor_stream : next->time,
+			  .seq = next->seq,
+			  .cpu = next->cpu,
+			  .type = VS_EVENT_LOST,
+			  .arg0 = missing,
+			  .arg1 = next->time},
+	};
+
+	if (!clock_book_map(p->clocks, s->id, &lost.event, 1, time_err, &lost))
+		return -EBADMSG;
+	if (cpu->floor_stream)
+		lost.t.ns = cpu->floor_ns;
+	return events_push(p, s, next->cpu, &lost, 1);
+}
+
+static int on_batch(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
+		    const uint8_t *payload, size_t len)
+{
+	struct continuity_cpu *cpu;
+	enum continuity_verdict verdict;
+	struct batch b;
+	uint64_t missing;
+	int err = batch_decode(p->decoder, payload, len, &b);
+
+	if (err || !b.n_events)
+		return err;
+	if (!clock_book_knows(p->clocks, s->id)) {
+		/* No way to place them; counted, so that the report can say so. */
+		s->missing += b.n_events;
+		return 0;
+	}
+	err = stream_join(p, s);
+	if (!err)
+		err = stream_announce(p, s);
+	if (err)
+		return err;
+	cpu = continuity_cpu(&s->continuity, b.cpu);
+	if (!cpu)
+		return -ENOMEM;
+	verdict = continuity_check(&s->continuity, cpu, &b, s->session_id, &missing);
+	if (verdict == CONTINUITY_REPEATS) {
+		s->replayed++;
+		return 0;
+	}
+	if (verdict == CONTINUITY_GAP) {
+		s->missing += missing;
+		err = gap_push(p, s, cpu, &b.events[0], missing, b.time_err);
+	}
+	for (size_t at = 0; at < b.n_events && !err; at += SLICE_EVENTS) {
+		size_t n = b.n_events - at < SLICE_EVENTS ? b.n_events - at : SLICE_EVENTS;
+
+		err = slice_take(p, s, cpu, b.events + at, n, &b, arrival_tsc);
+	}
+	audit(p, s, b.events[b.n_events - 1].time, arrival_tsc);
+	return err;
+}
+
+static int on_log(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_kernel_log *m = &p->in.log;
+
+	(void)arrival_tsc;
+	if (!s->log) {
+		s->log = malloc(PIPELINE_LOG_LINES * sizeof(*s->log));
+		if (!s->log)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < m->n_lines; i++)
+		s->log[s->n_log++ % PIPELINE_LOG_LINES] = m->lines[i];
+	return 0;
+}
+
+static int unpack_log(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	(void)s;
+	return message_kernel_log_unpack(payload, len, &p->in.log);
+}
+
+static int on_vm_info(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_vm_info *m = &p->in.vm;
+	struct stream *guest;
+	int err = stream_get(p, m->vm, &guest);
+
+	(void)s;
+	(void)arrival_tsc;
+	if (err || !guest)
+		return err;
+	if (m->name[0])
+		memcpy(guest->name, m->name, sizeof(guest->name));
+	err = models_vm(p, m);
+	guest->announced |= !err;
+	return err;
+}
+
+static int unpack_vm_info(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	int err = message_vm_info_unpack(payload, len, &p->in.vm);
+
+	(void)s;
+	return !err && p->in.vm.vm == VS_SOURCE_HOST ? -EBADMSG : err;
+}
+
+static int on_stack(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	int err = model_stack(p->options.model, &p->in.stack);
+
+	(void)s;
+	(void)arrival_tsc;
+	if (!err && p->options.early)
+		err = model_stack(p->options.early, &p->in.stack);
+	return err;
+}
+
+static int unpack_stack(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	(void)s;
+	return message_stack_unpack(payload, len, &p->in.stack);
+}
+
+static int on_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_note *m = &p->in.note;
+	struct stream *guest = m->vm == VS_SOURCE_HOST ? NULL : stream_find(p, m->vm);
+
+	(void)s;
+	(void)arrival_tsc;
+	if (m->kind == NOTE_SIMULATED)
+		p->simulated = true;
+	if (guest && (m->kind == NOTE_CHANNEL_DOWN || m->kind == NOTE_VM_GONE)) {
+		guest->channel_down = true;
+		/* Offline its later events are known to come: wait for them. */
+		if (p->options.live)
+			stream_leave(p, guest);
+	}
+	if (guest && m->kind == NOTE_CHANNEL_UP)
+		guest->channel_down = false;
+	if (p->options.note)
+		p->options.note(p->options.context, m);
+	return 0;
+}
+
+/* The guest's clock stands still while it is paused: what was known of it ends here. */
+static int learn_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_note *m = &p->in.note;
+
+	(void)s;
+	(void)arrival_tsc;
+	if (m->kind == NOTE_VM_PAUSED || m->kind == NOTE_VM_RESUMED)
+		clock_book_break(p->clocks, m->vm);
+	return 0;
+}
+
+static int unpack_note(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	(void)s;
+	return message_note_unpack(payload, len, &p->in.note);
+}
+
+static const struct kind {
+	int (*unpack)(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len);
+	int (*learn)(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
+	int (*take)(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
+} kinds[KIND_LIMIT] = {
+	[FRAME_HELLO] = {unpack_hello, learn_hello, on_hello},
+	[FRAME_HEARTBEAT] = {unpack_heartbeat, learn_heartbeat, on_heartbeat},
+	[FRAME_CLOCK_SAMPLE] = {unpack_sample, learn_sample, NULL},
+	[FRAME_KERNEL_LOG] = {unpack_log, NULL, on_log},
+	[FRAME_VM_INFO] = {unpack_vm_info, NULL, on_vm_info},
+	[FRAME_ECHO_OBSERVATION] = {unpack_echo, learn_echo, on_echo},
+	[FRAME_STACK] = {unpack_stack, NULL, on_stack},
+	[FRAME_NOTE] = {unpack_note, learn_note, on_note},
+};
+
+bool message_has_clock_facts(uint8_t kind)
+{
+	return kind < KIND_LIMIT && kinds[kind].learn;
+}
+
+int message_take(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t arrival_tsc,
+		 const uint8_t *payload, size_t len)
+{
+	const struct kind *k = kind < KIND_LIMIT ? &kinds[kind] : NULL;
+	int err;
+
+	if (kind == FRAME_BATCH)
+		return on_batch(p, s, arrival_tsc, payload, len);
+	if (!k || !k->unpack)
+		return 0; /* echo frames and the recording's end say nothing to us; nor do kinds of
+			   * a newer peer */
+	if (!k->take && !(k->learn && p->options.live))
+		return 0;
+	err = k->unpack(p, s, payload, len);
+	if (!err && k->learn && p->options.live)
+		err = k->learn(p, s, arrival_tsc);
+	if (!err && k->take)
+		err = k->take(p, s, arrival_tsc);
+	return err;
+}
+
+int message_learn(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t arrival_tsc,
+		  const uint8_t *payload, size_t len)
+{
+	int err = kinds[kind].unpack(p, s, payload, len);
+
+	return err ? err : kinds[kind].learn(p, s, arrival_tsc);
+}

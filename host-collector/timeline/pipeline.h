@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Frames in, model input out: the one path of `report` and `watch`. Unpacks and orders frames,
+ * decodes what is inside, keeps what it says about each source, maps event times to the host's
+ * and hands the merged events to the model. Whatever a frame says is checked; what makes no sense
+ * is counted and dropped.
+ *
+ * Offline, a recording is read twice: pipeline_learn() takes the clocks out of every frame, then,
+ * after pipeline_learned(), pipeline_frame() replays with all of that known, so that early events
+ * get the map that late round trips proved. Live, the clocks grow with the frames: a guest's events
+ * wait (bounded) for the next echo, which pins them down; a map that tightens never makes one CPU's
+ * time run back (see timeline.h).
+ */
+#ifndef TIMELINE_PIPELINE_H
+#define TIMELINE_PIPELINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host-collector/model/model.h"
+#include "host-collector/timeline/timeline.h"
+#include "proto/frame.h"
+#include "proto/message.h"
+
+struct pipeline;
+
+struct pipeline_options {
+	bool live;
+	struct model *model; /* gets everything, in time order; borrowed */
+	/* Live: another model that gets the host's events as they come, whatever the guests do: it
+	 * sees a stall while it lasts. NULL: none. Borrowed. */
+	struct model *early;
+	size_t memory_bytes; /* for waiting events; 0: 32 MiB live, 256 MiB offline */
+	/* Every note of the collector, as it comes; may be NULL. */
+	void (*note)(void *context, const struct message_note *note);
+	void *context;
+};
+
+struct pipeline *pipeline_new(const struct pipeline_options *options); /* NULL on ENOMEM */
+void pipeline_free(struct pipeline *p);
+
+/* All return 0 or -ENOMEM. Frames are CRC-checked (a recording's or a frame reader's). */
+int pipeline_learn(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
+		   const struct frame_view *frame);
+int pipeline_learned(struct pipeline *p);
+int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
+		   const struct frame_view *frame);
+/* Live: the present is `now_tsc`. Releases what need not wait any longer. */
+int pipeline_tick(struct pipeline *p, uint64_t now_tsc);
+/* The end: everything goes to the model, whose spans are closed. */
+int pipeline_finish(struct pipeline *p);
+
+struct pipeline_source {
+	uint32_t source; /* VS_SOURCE_HOST or a VM */
+	const char *name;
+	bool hello;         /* said what it is */
+	bool channel_down;  /* by the collector's last note */
+	uint64_t frames;    /* good ones */
+	uint64_t heard_tsc; /* arrival of the newest frame of its own, 0 never */
+	uint64_t emitted, delivered, dropped_kernel, dropped_user;
+	uint64_t lost_frames;     /* by frame_seq */
+	uint64_t missing;         /* events that never came, by their sequence numbers */
+	uint64_t late;            /* came after their time had been merged */
+	uint64_t replayed;        /* frames and batches seen before */
+	uint64_t nonsense;        /* frames and events that make no sense; dropped */
+	const char *clock_method; /* "host", "echo" or "none" */
+	uint64_t clock_error_ns;  /* the largest of any of its events; UINT64_MAX unbounded */
+	uint64_t causality_violations;
+	uint32_t clock_epochs;
+};
+/* Sources in the order of their first frame. -ENOENT past the last. */
+int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_source *out);
+
+/* From the first to the last instant that anything is known of. false if nothing is. */
+bool pipeline_span(const struct pipeline *p, struct host_ns *begin, struct host_ns *end);
+bool pipeline_is_simulated(const struct pipeline *p);
+/* Conversions for views; false if not known. */
+bool pipeline_host_ns(const struct pipeline *p, uint64_t tsc, struct host_ns *out);
+bool pipeline_dmesg_ns(const struct pipeline *p, uint32_t vm, struct host_ns t, uint64_t *dmesg_ns);
+/* The guest's newest kernel log lines, oldest first; at most PIPELINE_LOG_LINES. Borrowed. */
+enum { PIPELINE_LOG_LINES = 256 };
+const struct message_log_line *pipeline_log_line(const struct pipeline *p, uint32_t vm,
+						 size_t index);
+
+void pipeline_timeline_stats(const struct pipeline *p, struct timeline_stats *out);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Makes recordings (or feeds frames) from a script of events: a host and one guest with a clock of
+ * its own, drained, framed and timed as the real capturers do it. Times are nanoseconds from the
+ * scene's start, by the host's clock. What it makes is labelled simulated.
+ *
+ *	synth_at(s, 120 * MS);                 // frames that are due before that go out
+ *	synth_guest_event(s, 0, &event);       // at 120 ms, on guest CPU 0
+ */
+#ifndef TESTS_SYNTH_H
+#define TESTS_SYNTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/event.h"
+#include "proto/frame.h"
+#include "proto/message.h"
+
+struct synth_options {
+	const char *path; /* of the recording to write, or NULL */
+	/* Each frame as it would be recorded; NULL: none. */
+	void (*entry)(void *context, uint32_t source, uint64_t arrival_tsc,
+		      const struct frame_view *frame);
+	void *context;
+	uint64_t host_hz, guest_hz;     /* 0: 2.5 GHz; the host's */
+	int64_t guest_tsc_offset;       /* guest TSC at the scene's start */
+	uint32_t host_cpus, guest_cpus; /* 0: 2, 2 */
+	uint64_t drain_ns;              /* how often the capturers drain; 0: 50 ms */
+	bool no_host, no_guest;         /* leave that half out */
+	bool no_echo;                   /* the guest never answers an echo */
+};
+
+enum {
+	SYNTH_VM = 1,
+	SYNTH_QEMU_PID = 1000, /* its vCPU n is thread 1001 + n */
+};
+static const uint64_t synth_host_tsc0 = 7000000000000;
+static const int64_t synth_raw_ns0 = 2000000000000;
+
+struct synth;
+
+struct synth *synth_new(const struct synth_options *options);
+/* Moves on to `t_ns`: drains, heartbeats and echoes that fall due on the way happen. */
+void synth_at(struct synth *s, int64_t t_ns);
+/* An event now; e->time, seq and cpu are filled in. */
+void synth_host_event(struct synth *s, uint16_t cpu, struct vs_event e);
+void synth_guest_event(struct synth *s, uint16_t cpu, struct vs_event e);
+/* The probes of this guest CPU lose `n` events now, unmarked. */
+void synth_guest_lose(struct synth *s, uint16_t cpu, uint32_t n);
+/* The guest does nothing (no drains, no echoes) until told otherwise. */
+void synth_guest_silent(struct synth *s, bool silent);
+/* Frames of the guest made from now on are lost on their way (by their number a gap). */
+void synth_channel_loses(struct synth *s, bool loses);
+/* A frame of the host's or the guest's own making, with a valid CRC whatever the payload. */
+void synth_frame(struct synth *s, uint32_t source, enum frame_kind kind, const uint8_t *payload,
+		 size_t len);
+/* A last drain, and the end of the recording; frees. */
+void synth_free(struct synth *s);
+
+/* host_ns on the timeline of a scene time. */
+int64_t synth_host_ns(int64_t t_ns);
+
+struct vs_event synth_switch(int32_t out, uint32_t state, int32_t in);
+struct vs_event synth_wakeup(int32_t pid, int32_t by, uint32_t target_cpu);
+struct vs_event synth_name(int32_t pid, int32_t tgid, const char *comm);
+
+#endif
