@@ -147,7 +147,7 @@ static void agent_pump(struct agent *a)
 		if (w->written == w->frame.len && wire_fill(a) <= 0)
 			return;
 		if (!w->written && w->session != session_number(a->session)) {
-			session_stamp(a->session, w->frame.data, w->frame.len);
+			session_stamp(a->session, w->frame.data);
 			w->session = session_number(a->session);
 		}
 		n = channel_write(a->channel, w->frame.data + w->written,

@@ -8,7 +8,7 @@
 
 #include "bpf/capture.h"
 #include "guest-agent/agent.h"
-#include "guest-agent/options.h"
+#include "guest-agent/arguments.h"
 
 enum exit_code {
 	EXIT_AS_ASKED = 0,
@@ -72,7 +72,7 @@ static void handle_close(uv_handle_t *handle, void *context)
 		uv_close(handle, NULL);
 }
 
-static enum exit_code program_run(struct capture *capture, const struct options *options,
+static enum exit_code program_run(struct capture *capture, const struct arguments *arguments,
 				  const struct agent_options *agent_options)
 {
 	struct program p = {0};
@@ -86,7 +86,7 @@ static enum exit_code program_run(struct capture *capture, const struct options 
 		fprintf(stderr, "vcpuscope-agent: cannot start: %s\n", strerror(-err));
 		return EXIT_INTERNAL;
 	}
-	program_watch(&p, options->run_for_s);
+	program_watch(&p, arguments->run_for_s);
 	uv_run(&p.loop, UV_RUN_DEFAULT);
 	uv_walk(&p.loop, handle_close, NULL);
 	uv_run(&p.loop, UV_RUN_DEFAULT);
@@ -111,22 +111,22 @@ int main(int argc, char **argv)
 	struct capture_options capture_options = {.kind = CAPTURE_GUEST};
 	struct agent_options agent_options = {.say = say};
 	struct capture *capture = NULL;
-	struct options options;
+	struct arguments arguments;
 	enum exit_code code;
 	char why[512] = "";
 	int err;
 
-	err = options_parse(argc, argv, &options, why, sizeof(why));
-	if (!err && options.help) {
-		options_help(stdout);
+	err = arguments_parse(argc, argv, &arguments, why, sizeof(why));
+	if (!err && arguments.help) {
+		arguments_help(stdout);
 		return EXIT_AS_ASKED;
 	}
-	if (!err && options.version) {
+	if (!err && arguments.version) {
 		printf("vcpuscope-agent %s\n", VCPUSCOPE_VERSION);
 		return EXIT_AS_ASKED;
 	}
 	if (!err)
-		err = channel_address_parse(options.connect, &agent_options.address, why,
+		err = channel_address_parse(arguments.connect, &agent_options.address, why,
 					    sizeof(why));
 	if (err) {
 		fprintf(stderr, "vcpuscope-agent: %s\n", why);
@@ -135,16 +135,16 @@ int main(int argc, char **argv)
 	/* A host that goes away is an error of write(), not a reason to die. */
 	signal(SIGPIPE, SIG_IGN);
 
-	capture_options.ring_bytes = (size_t)options.ring_mib << 20;
+	capture_options.ring_bytes = (size_t)arguments.ring_mib << 20;
 	err = capture_open(&capture_options, &capture, why, sizeof(why));
 	if (err) {
 		fprintf(stderr, "vcpuscope-agent: %s\n", why[0] ? why : strerror(-err));
 		return EXIT_NO_CAPTURE;
 	}
-	agent_options.interval_ms = options.interval_ms;
-	agent_options.backlog_bytes = (size_t)options.backlog_mib << 20;
-	agent_options.kernel_log = !options.no_kernel_log;
-	code = program_run(capture, &options, &agent_options);
+	agent_options.interval_ms = arguments.interval_ms;
+	agent_options.backlog_bytes = (size_t)arguments.backlog_mib << 20;
+	agent_options.kernel_log = !arguments.no_kernel_log;
+	code = program_run(capture, &arguments, &agent_options);
 	capture_close(capture);
 	return code;
 }

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OFFSET_SESSION_ID = 16, OFFSET_FRAME_SEQ = 24, OFFSET_CRC = 28 };
-
 struct echo_pending {
 	uint32_t id;
 	uint64_t received;
@@ -287,21 +285,9 @@ int session_echo(struct session *s, uint64_t now, struct byte_buffer *out)
 	return err;
 }
 
-static void put_le(uint8_t *at, uint64_t value, size_t n)
+void session_stamp(struct session *s, uint8_t *frame)
 {
-	for (size_t i = 0; i < n; i++)
-		at[i] = (uint8_t)(value >> (8 * i));
-}
-
-void session_stamp(struct session *s, uint8_t *frame, size_t len)
-{
-	uint32_t crc;
-
-	put_le(frame + OFFSET_SESSION_ID, s->id, 8);
-	put_le(frame + OFFSET_FRAME_SEQ, s->frame_seq++, 4);
-	crc = frame_crc32c(0, frame, OFFSET_CRC);
-	crc = frame_crc32c(crc, frame + VS_FRAME_HEADER_BYTES, len - VS_FRAME_HEADER_BYTES);
-	put_le(frame + OFFSET_CRC, crc, 4);
+	frame_restamp(frame, s->id, s->frame_seq++);
 }
 
 void session_stats_get(const struct session *s, struct session_stats *out)

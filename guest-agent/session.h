@@ -71,7 +71,7 @@ int session_echo(struct session *s, uint64_t now, struct byte_buffer *out);
 /* Gives a whole frame this session's id and the next number; call once per frame, in the order of
  * writing. A frame that was stamped but not written by then needs it again: session_number()
  * differs from when it was stamped. */
-void session_stamp(struct session *s, uint8_t *frame, size_t len);
+void session_stamp(struct session *s, uint8_t *frame);
 /* Counts the sessions begun; 0: none yet. */
 uint64_t session_number(const struct session *s);
 

@@ -111,6 +111,13 @@ int frame_write(struct frame_writer *w, enum frame_kind kind, const uint8_t *pay
 	return 0;
 }
 
+void frame_restamp(uint8_t *frame, uint64_t session_id, uint32_t frame_seq)
+{
+	bytes_put64(frame + 16, session_id);
+	bytes_put32(frame + 24, frame_seq);
+	bytes_put32(frame + 32, frame_crc32c(0, frame, 32));
+}
+
 int frame_header_parse(const uint8_t *bytes, size_t len, struct frame_header *header)
 {
 	if (memcmp(bytes, frame_magic, len < sizeof(frame_magic) ? len : sizeof(frame_magic)))

@@ -76,6 +76,8 @@ void frame_writer_free(struct frame_writer *w);
  * nothing is appended and no frame_seq is used up. */
 int frame_write(struct frame_writer *w, enum frame_kind kind, const uint8_t *payload, size_t len,
 		struct byte_buffer *out);
+/* Gives a whole frame, made earlier by frame_write, the place in a session that it leaves with. */
+void frame_restamp(uint8_t *frame, uint64_t session_id, uint32_t frame_seq);
 
 /* Takes the header apart; checks magic, version, sizes and the header's CRC, not the payload's. 0,
  * -EAGAIN (fewer than VS_FRAME_HEADER_BYTES), -EBADMSG (no magic), -EPROTONOSUPPORT (another

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The command line of vcpuscope-agent: one table row per option, from which --help is printed. */
-#ifndef AGENT_OPTIONS_H
-#define AGENT_OPTIONS_H
+#ifndef AGENT_ARGUMENTS_H
+#define AGENT_ARGUMENTS_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
 #define AGENT_PORT_NAME "org.vcpuscope.agent.0"
 
-struct options {
+struct arguments {
 	const char *connect; /* borrowed from argv */
 	unsigned int interval_ms;
 	unsigned int backlog_mib;
@@ -19,7 +19,7 @@ struct options {
 };
 
 /* Fills `out` with defaults and what argv says. 0 or -EINVAL with one line in `why`. */
-int options_parse(int argc, char **argv, struct options *out, char *why, size_t why_bytes);
-void options_help(FILE *to);
+int arguments_parse(int argc, char **argv, struct arguments *out, char *why, size_t why_bytes);
+void arguments_help(FILE *to);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "guest-agent/options.h"
+#include "guest-agent/arguments.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -15,21 +15,21 @@ static const struct option_row {
 	unsigned int min, max;
 	const char *help;
 } rows[] = {
-	{"connect", "ADDRESS", OPTION_TEXT, offsetof(struct options, connect), 0, 0,
+	{"connect", "ADDRESS", OPTION_TEXT, offsetof(struct arguments, connect), 0, 0,
 	 "the host: port:NAME (a virtio-serial port), unix:PATH or\n"
 	 "                    tcp:ADDRESS:PORT (numeric) [port:" AGENT_PORT_NAME "]"},
-	{"interval", "MS", OPTION_NUMBER, offsetof(struct options, interval_ms), 1, 100,
+	{"interval", "MS", OPTION_NUMBER, offsetof(struct arguments, interval_ms), 1, 100,
 	 "time between two drains of the kernel's rings [20]"},
-	{"backlog", "MIB", OPTION_NUMBER, offsetof(struct options, backlog_mib), 1, 1024,
+	{"backlog", "MIB", OPTION_NUMBER, offsetof(struct arguments, backlog_mib), 1, 1024,
 	 "memory for events that wait for the host; the oldest go first [4]"},
-	{"ring", "MIB", OPTION_NUMBER, offsetof(struct options, ring_mib), 1, 1024,
+	{"ring", "MIB", OPTION_NUMBER, offsetof(struct arguments, ring_mib), 1, 1024,
 	 "size of the kernel's rings, all CPUs together [4]"},
-	{"run-for", "SECONDS", OPTION_NUMBER, offsetof(struct options, run_for_s), 1, 86400,
+	{"run-for", "SECONDS", OPTION_NUMBER, offsetof(struct arguments, run_for_s), 1, 86400,
 	 "end after this time"},
-	{"no-kernel-log", NULL, OPTION_FLAG, offsetof(struct options, no_kernel_log), 0, 0,
+	{"no-kernel-log", NULL, OPTION_FLAG, offsetof(struct arguments, no_kernel_log), 0, 0,
 	 "do not forward lines of /dev/kmsg"},
-	{"help", NULL, OPTION_FLAG, offsetof(struct options, help), 0, 0, "this text"},
-	{"version", NULL, OPTION_FLAG, offsetof(struct options, version), 0, 0, "the version"},
+	{"help", NULL, OPTION_FLAG, offsetof(struct arguments, help), 0, 0, "this text"},
+	{"version", NULL, OPTION_FLAG, offsetof(struct arguments, version), 0, 0, "the version"},
 };
 
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -53,7 +53,7 @@ static const char help_tail[] =
 	"Exit codes: 0 ended as asked, 1 internal failure, 2 wrong usage, 3 no channel to the host,\n"
 	"4 this kernel cannot be traced.\n";
 
-void options_help(FILE *to)
+void arguments_help(FILE *to)
 {
 	fputs(help_head, to);
 	for (size_t i = 0; i < N_ROWS; i++) {
@@ -74,7 +74,7 @@ static const struct option_row *row_find(const char *name, size_t len)
 	return NULL;
 }
 
-static int row_apply(const struct option_row *row, const char *value, struct options *out,
+static int row_apply(const struct option_row *row, const char *value, struct arguments *out,
 		     char *why, size_t why_bytes)
 {
 	void *field = (char *)out + row->offset;
@@ -102,9 +102,9 @@ static int row_apply(const struct option_row *row, const char *value, struct opt
 	return 0;
 }
 
-int options_parse(int argc, char **argv, struct options *out, char *why, size_t why_bytes)
+int arguments_parse(int argc, char **argv, struct arguments *out, char *why, size_t why_bytes)
 {
-	*out = (struct options){
+	*out = (struct arguments){
 		.connect = "port:" AGENT_PORT_NAME,
 		.interval_ms = 20,
 		.backlog_mib = 4,
