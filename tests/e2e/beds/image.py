@@ -2,11 +2,15 @@
 """An initramfs from files of this machine: collected by path, written as a cpio archive, cached by
 content, so that an unchanged image is built once. No root: device nodes are only bytes in cpio.
 """
+import contextlib
+import glob
 import hashlib
 import os
 import re
 import stat
 import subprocess
+
+CACHED_ARCHIVES = 8  # a bed's two, of both kernels, and the ones before the last change
 
 
 class ImageError(Exception):
@@ -73,11 +77,17 @@ class Image:
             digest.update(content)
         os.makedirs(cache, exist_ok=True)
         target = f"{cache}/initramfs-{digest.hexdigest()[:16]}.cpio"
-        if not os.path.exists(target):
+        if os.path.exists(target):
+            os.utime(target)
+        else:
             partial = f"{target}.{os.getpid()}"
             with open(partial, "wb") as f:
                 self._write_cpio(f)
             os.rename(partial, target)
+        archives = sorted(glob.glob(f"{cache}/initramfs-*"), key=os.path.getmtime)
+        for old in archives[:-CACHED_ARCHIVES]:
+            with contextlib.suppress(FileNotFoundError):  # another bed was faster
+                os.unlink(old)
         return target
 
     def _write_cpio(self, f):
