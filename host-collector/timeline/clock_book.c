@@ -432,6 +432,14 @@ bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns
 	return true;
 }
 
+bool clock_book_wall_offset(const struct clock_book *b, struct host_ns t, int64_t *offset_ns)
+{
+	if (!b->raw || !b->first_sample.tsc)
+		return false;
+	*offset_ns = (int64_t)(raw_clock_realtime_ns(b->raw, t) - (uint64_t)t.ns);
+	return true;
+}
+
 static uint32_t err_saturate(uint64_t err_ns)
 {
 	return err_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)err_ns;

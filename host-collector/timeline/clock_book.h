@@ -49,6 +49,8 @@ bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint64_t stre
 		      uint64_t stamp_err, struct host_time *out);
 /* host_ns of a host TSC value, such as an arrival. */
 bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns *out);
+/* CLOCK_REALTIME less host_ns, at `t`. false if no sample of the host's clocks was seen. */
+bool clock_book_wall_offset(const struct clock_book *b, struct host_ns t, int64_t *offset_ns);
 /*
  * Fills t and err_ns of out[0..n) for the events of one batch; the rest of out[] is left alone.
  * Maps the ends of spans of at most 1/8 s and interpolates between them: the true map is a line

@@ -439,6 +439,11 @@ bool pipeline_host_ns(const struct pipeline *p, uint64_t tsc, struct host_ns *ou
 	return clock_book_host_ns(p->clocks, tsc, out);
 }
 
+bool pipeline_wall_offset(const struct pipeline *p, struct host_ns t, int64_t *offset_ns)
+{
+	return clock_book_wall_offset(p->clocks, t, offset_ns);
+}
+
 bool pipeline_dmesg_ns(const struct pipeline *p, uint32_t vm, struct host_ns t, uint64_t *dmesg_ns)
 {
 	return clock_book_dmesg_ns(p->clocks, vm, t, dmesg_ns);

@@ -77,6 +77,8 @@ bool pipeline_span(const struct pipeline *p, struct host_ns *begin, struct host_
 bool pipeline_is_simulated(const struct pipeline *p);
 /* Conversions for views; false if not known. */
 bool pipeline_host_ns(const struct pipeline *p, uint64_t tsc, struct host_ns *out);
+/* CLOCK_REALTIME less the timeline's clock, at `t`. */
+bool pipeline_wall_offset(const struct pipeline *p, struct host_ns t, int64_t *offset_ns);
 bool pipeline_dmesg_ns(const struct pipeline *p, uint32_t vm, struct host_ns t, uint64_t *dmesg_ns);
 /* The guest's newest kernel log lines, oldest first; at most PIPELINE_LOG_LINES. Borrowed. */
 enum { PIPELINE_LOG_LINES = 256 };
