@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Every unpack function on any payload (the first byte chooses which): counts are bounded, texts
+ * end, and what was unpacked can be packed and unpacked again to the same.
+ */
+#include "fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/message.h"
+
+/* Zeroed before: unpacking leaves padding and unused array members alone. */
+#define TARGET(name, check)                                                                        \
+	static void fuzz_##name(const uint8_t *data, size_t len)                                   \
+	{                                                                                          \
+		struct message_##name *m = calloc(1, sizeof(*m)), *again = calloc(1, sizeof(*m));  \
+		struct byte_buffer packed = {0};                                                   \
+                                                                                                   \
+		FUZZ_CHECK(m &&again);                                                             \
+		if (!message_##name##_unpack(data, len, m)) {                                      \
+			FUZZ_CHECK(check);                                                         \
+			FUZZ_CHECK(!message_##name##_pack(m, &packed));                            \
+			FUZZ_CHECK(!message_##name##_unpack(packed.data, packed.len, again));      \
+			FUZZ_CHECK(same_##name(m, again));                                         \
+		}                                                                                  \
+		release_##name(m);                                                                 \
+		release_##name(again);                                                             \
+		byte_buffer_fini(&packed);                                                         \
+		free(m);                                                                           \
+		free(again);                                                                       \
+	}
+/* For structs without pointers; text_copy leaves rests of fields as calloc made them. */
+#define PLAIN(name, check)                                                                         \
+	static int same_##name(const struct message_##name *a, const struct message_##name *b)     \
+	{                                                                                          \
+		return !memcmp(a, b, sizeof(*a));                                                  \
+	}                                                                                          \
+	static void release_##name(struct message_##name *m)                                       \
+	{                                                                                          \
+		(void)m;                                                                           \
+	}                                                                                          \
+	TARGET(name, check)
+
+PLAIN(hello, m->n_cpus <= VS_CPUS_MAX && strlen(m->boot_id) < VS_TEXT_MAX)
+PLAIN(heartbeat, 1)
+PLAIN(echo_request, 1)
+PLAIN(echo_reply, 1)
+PLAIN(clock_sample, 1)
+PLAIN(kernel_log, m->n_lines <= VS_LOG_LINES_MAX)
+PLAIN(vm_info, m->n_threads <= VS_THREADS_MAX && strlen(m->accelerator) < sizeof(m->accelerator))
+PLAIN(echo_observation, 1)
+PLAIN(stack, m->n_frames <= VS_STACK_FRAMES_MAX)
+PLAIN(note, m->kind >= NOTE_CHANNEL_UP && m->kind <= (int)NOTE_KIND_LAST)
+
+static int same_recording_end(const struct message_recording_end *a,
+			      const struct message_recording_end *b)
+{
+	return a->entries == b->entries && a->n_checkpoints == b->n_checkpoints &&
+	       (!a->n_checkpoints || !memcmp(a->checkpoints, b->checkpoints,
+					     a->n_checkpoints * sizeof(*a->checkpoints)));
+}
+static void release_recording_end(struct message_recording_end *m)
+{
+	free(m->checkpoints);
+}
+TARGET(recording_end, m->n_checkpoints <= VS_CHECKPOINTS_MAX)
+
+static void (*const targets[])(const uint8_t *data, size_t len) = {
+	fuzz_hello,        fuzz_heartbeat,  fuzz_echo_request,  fuzz_echo_reply,
+	fuzz_clock_sample, fuzz_kernel_log, fuzz_vm_info,       fuzz_echo_observation,
+	fuzz_stack,        fuzz_note,       fuzz_recording_end,
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	if (len)
+		targets[data[0] % (sizeof(targets) / sizeof(*targets))](data + 1, len - 1);
+	return 0;
+}
