@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * User stacks from the registers and the piece of stack that a probe copied, by .eh_frame:
+ * Debian's QEMU and libc keep no frame pointers. Works on the copy alone, whatever the thread has
+ * done since; the ELF files come from the process's mappings, so it must still live.
+ *
+ * Cost: the first stack of a process reads its ELF files (tens of ms), later ones 10-100 us.
+ */
+#ifndef RECORD_UNWIND_H
+#define RECORD_UNWIND_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "bpf/capture.h"
+#include "proto/message.h"
+
+struct unwinder;
+
+struct unwinder *unwinder_new(void); /* NULL on ENOMEM */
+void unwinder_free(struct unwinder *u);
+/*
+ * Fills at most `max` frames, leaf first. An address in no known function keeps module (or
+ * "[anon]", code made at run time) and offset; there the walk ends. Returns the number of frames
+ * or -ESRCH (the process is gone), -errno.
+ */
+long unwinder_run(struct unwinder *u, pid_t tgid, const struct capture_user_stack *stack,
+		  struct message_stack_frame *frames, size_t max);
+
+#endif
