@@ -25,6 +25,14 @@ struct host_ns {
 struct monotonic_ns {
 	uint64_t ns;
 };
+/* Nanoseconds of perf's clock (sched_clock) of whichever kernel stamped the event. */
+struct perf_ns {
+	uint64_t ns;
+};
+/* Nanoseconds since 1970 of whichever kernel says so. */
+struct realtime_ns {
+	uint64_t ns;
+};
 
 struct host_time {
 	struct host_ns t;

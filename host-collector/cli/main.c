@@ -6,6 +6,7 @@
 #include "host-collector/cli/commands.h"
 
 static const struct command *const commands[] = {
+	&command_clock,
 	&command_doctor,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The arithmetic of `vcpuscope clock eval`: all clocks of one instant under given parameters. */
+#ifndef CLOCK_EVAL_H
+#define CLOCK_EVAL_H
+
+#include <stddef.h>
+
+#include "clock/map.h"
+
+enum clock_eval_from {
+	CLOCK_EVAL_HOST_TSC = 1,
+	CLOCK_EVAL_GUEST_TSC,
+	CLOCK_EVAL_KVMCLOCK,
+};
+
+/* Of all host TSC values at which the given clock reads the given value, which one to take. */
+enum clock_eval_inverse { CLOCK_EVAL_FIRST = 0, CLOCK_EVAL_LAST };
+
+struct clock_eval_request {
+	struct clock_params params;
+	enum clock_eval_from from;
+	enum clock_eval_inverse inverse;
+	uint64_t value;
+};
+
+struct clock_eval_result {
+	struct host_tsc host;
+	struct guest_tsc guest;
+	bool has_kvmclock;
+	struct kvmclock_ns kvmclock;
+	/* Host ticks at which the given clock reads the given value, less one: 0 is exact. */
+	uint64_t span_ticks;
+	/* No instant reads the given value (the clock steps over it): the next instant that reads
+	 * more was taken. */
+	bool stepped_over;
+};
+
+/* 0; -EINVAL: parameters out of range, or kvmclock asked without pvclock; -ERANGE: beyond 2^64. */
+int clock_eval(const struct clock_eval_request *request, struct clock_eval_result *out);
+
+/*
+ * Text forms, decimal or 0x hexadecimal. 0 or -EINVAL.
+ * offset: -2^63 .. 2^64-1; scaling: RATIO/FRAC; pvclock: tsc_timestamp=N,system_time=N,mul=N,
+ * shift=N[,flags=N] in any order.
+ */
+int clock_eval_parse_u64(const char *text, uint64_t *out);
+int clock_eval_parse_offset(const char *text, uint64_t *out);
+int clock_eval_parse_scaling(const char *text, struct tsc_scaling *out);
+int clock_eval_parse_pvclock(const char *text, struct pvclock *out);
+
+#endif
