@@ -28,6 +28,8 @@ static const struct option_row {
 	 "end after this time"},
 	{"no-kernel-log", NULL, OPTION_FLAG, offsetof(struct arguments, no_kernel_log), 0, 0,
 	 "do not forward lines of /dev/kmsg"},
+	{"no-realtime", NULL, OPTION_FLAG, offsetof(struct arguments, no_realtime), 0, 0,
+	 "run at normal priority, not SCHED_RR 1; a busy guest may lose events"},
 	{"help", NULL, OPTION_FLAG, offsetof(struct arguments, help), 0, 0, "this text"},
 	{"version", NULL, OPTION_FLAG, offsetof(struct arguments, version), 0, 0, "the version"},
 };

@@ -14,7 +14,7 @@ struct arguments {
 	unsigned int backlog_mib;
 	unsigned int ring_mib;
 	unsigned int run_for_s; /* 0: until told to stop */
-	bool no_kernel_log;
+	bool no_kernel_log, no_realtime;
 	bool help, version;
 };
 
