@@ -13,7 +13,7 @@ int byte_buffer_reserve(struct byte_buffer *b, size_t more)
 	size_t capacity;
 	uint8_t *data;
 
-	if (more <= b->capacity - b->len)
+	if (b->data && more <= b->capacity - b->len)
 		return 0;
 	if (more > SIZE_MAX / 2 - b->len)
 		return -ENOMEM;

@@ -12,7 +12,8 @@ struct byte_buffer {
 	size_t capacity;
 };
 
-/* Room for `more` bytes past len, so that data + len may be written. 0 or -ENOMEM. */
+/* Room for `more` bytes past len, so that data + len may be written; data is never NULL afterwards,
+ * not even for 0 more. 0 or -ENOMEM. */
 int byte_buffer_reserve(struct byte_buffer *b, size_t more);
 /* Appends `len` bytes. 0 or -ENOMEM (nothing appended). */
 int byte_buffer_append(struct byte_buffer *b, const void *data, size_t len);

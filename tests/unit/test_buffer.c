@@ -68,6 +68,10 @@ static void test_empty_buffer_takes_nothing(void **state)
 	assert_int_equal(b.len, 0);
 	byte_buffer_fini(&b);
 	byte_buffer_fini(&b);
+	/* Room for nothing is still a place to write nothing to. */
+	assert_int_equal(byte_buffer_reserve(&b, 0), 0);
+	assert_non_null(b.data);
+	byte_buffer_fini(&b);
 }
 
 int main(void)
