@@ -345,6 +345,71 @@ static void test_a_newer_peers_events_are_kept(void **state)
 	assert_int_equal(out.events[2].pid, 42);
 }
 
+/* wire.proto's words on `predict`, in numbers, without our encoder. */
+static void test_predictions_mean_what_wire_proto_says(void **state)
+{
+	static const struct {
+		uint32_t predict;
+		int32_t pid[3], pid2[3];
+		uint64_t arg0[3], arg1[3];
+	} cases[] = {
+		/* Sent: pid 10, 1, -4; pid2 5, 0, -1; arg0 and arg1 6, 1, 4. */
+		{0, {10, 11, 7}, {5, 5, 4}, {6, 1, 4}, {6, 1, 4}},
+		{1, {10, 11, 7}, {5, 5, 4}, {6, 1, 4}, {6, 1, 4}},
+		{2, {10, 11, 7}, {5, 5, 4}, {6, 1, 4}, {6, 1, 4}},
+		{3, {10, 16, 12}, {15, 16, 11}, {6, 1, 4}, {6, 1, 4}},
+		{4, {10, 11, 7}, {5, 5, 4}, {3, 2, 4}, {6, 1, 4}},
+		{8, {10, 11, 7}, {5, 5, 4}, {6, 1, 4}, {3, 2, 4}},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		int32_t pid2[3] = {5, 0, -1};
+		uint64_t arg1[3] = {6, 1, 4};
+		struct wire_case c;
+		struct batch out;
+
+		wire_case_init(&c);
+		c.column.predict = cases[i].predict;
+		c.pid[0] = 10, c.pid[1] = 1, c.pid[2] = -4;
+		memcpy(c.arg0, arg1, sizeof(arg1));
+		c.column.pid2 = pid2;
+		c.column.arg1 = arg1;
+		c.column.n_pid2 = c.column.n_arg0 = c.column.n_arg1 = 3;
+		assert_int_equal(wire_case_decode(f, &c, &out), 0);
+		for (size_t e = 0; e < 3; e++) {
+			assert_int_equal(out.events[e].pid, cases[i].pid[e]);
+			assert_int_equal(out.events[e].pid2, cases[i].pid2[e]);
+			assert_int_equal(out.events[e].arg0, cases[i].arg0[e]);
+			assert_int_equal(out.events[e].arg1, cases[i].arg1[e]);
+		}
+	}
+}
+
+static void test_naming_the_current_task_costs_nothing(void **state)
+{
+	static const uint16_t types[] = {VS_EVENT_SOFTIRQ_ENTRY, VS_EVENT_SOFTIRQ_EXIT,
+					 VS_EVENT_VECTOR_ENTRY, VS_EVENT_IRQ_ENTRY};
+	struct fixture *f = *state;
+	size_t len[2];
+
+	for (int far = 0; far < 2; far++) {
+		struct batch b = {.events = f->events, .n_events = 4000};
+		int32_t task = far ? INT32_MAX : 0;
+
+		for (size_t i = 0; i < b.n_events; i++)
+			f->events[i] = (struct vs_event){.time = i,
+							 .seq = (uint32_t)i,
+							 .type = types[i % 4],
+							 .pid = i ? task : 0};
+		f->events[0].type = VS_EVENT_SCHED_SWITCH;
+		f->events[0].pid2 = task;
+		assert_round_trip(f, &b);
+		len[far] = f->out.len;
+	}
+	assert_true(len[1] <= len[0] + 10);
+}
+
 #define BAD(name, expected, change)                                                                \
 	static int name(struct wire_case *c)                                                       \
 	{                                                                                          \
@@ -483,6 +548,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_event_h_forbids_is_not_encoded, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_a_newer_peers_events_are_kept, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_predictions_mean_what_wire_proto_says, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_naming_the_current_task_costs_nothing, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_contradictory_batches_are_rejected, setup,
 						teardown),

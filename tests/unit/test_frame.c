@@ -456,6 +456,20 @@ static void test_order_sees_losses_and_replays(void **state)
 	assert_int_equal(frame_order_check(&o, &h), 1);
 }
 
+static void test_a_restamped_frame_is_good(void **state)
+{
+	struct frame_view frame;
+	struct stream s;
+
+	(void)state;
+	stream_fill(&s, 3);
+	frame_restamp(s.bytes.data + s.end[1], 77, 1000);
+	assert_int_equal(frame_parse(s.bytes.data + s.end[1], s.end[2] - s.end[1], &frame), 0);
+	assert_true(frame.header.session_id == 77);
+	assert_int_equal(frame.header.frame_seq, 1000);
+	stream_fini(&s);
+}
+
 static void test_a_failed_write_uses_no_number(void **state)
 {
 	uint8_t *noise = malloc(VS_FRAME_RAW_MAX);
@@ -496,6 +510,7 @@ int main(void)
 		cmocka_unit_test(test_overlapping_claims_do_not_multiply_the_work),
 		cmocka_unit_test(test_memory_stays_bounded_on_an_endless_stream),
 		cmocka_unit_test(test_order_sees_losses_and_replays),
+		cmocka_unit_test(test_a_restamped_frame_is_good),
 		cmocka_unit_test(test_a_failed_write_uses_no_number),
 	};
 
