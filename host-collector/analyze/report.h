@@ -42,20 +42,17 @@ enum verdict {
 #define X(NAME, ...) VERDICT_##NAME,
 	VERDICTS(X)
 #undef X
-	VERDICT_COUNT
+		VERDICT_COUNT
 };
 
 enum confidence { CONFIDENCE_UNDETERMINED, CONFIDENCE_LIKELY, CONFIDENCE_DECIDED };
 
 const char *verdict_name(enum verdict v);
 const char *confidence_name(enum confidence c);
-
-struct report_frame { /* one stack frame, leaf first in an array */
-	const char *symbol;
-	const char *module;
-	uint64_t offset;
-	bool kernel;
-};
+/* "local_timer", "TIMER", "irq 24": an interrupt's name as /proc/interrupts or /proc/softirqs has
+ * it, into the caller's buffer. */
+void interrupt_name(enum guest_cpu_state kind, bool vector, uint32_t number, char *out,
+		    size_t out_bytes);
 
 enum { REPORT_TEXT_MAX = 256, REPORT_CULPRITS_MAX = 8, REPORT_EVIDENCE_MAX = 16 };
 
@@ -79,8 +76,8 @@ struct incident {
 	uint32_t vm;
 	uint16_t guest_cpu;
 	uint32_t vcpu;
-	bool healthy; /* listed by --all only: long, but nothing was denied */
-	enum guest_cpu_state kind; /* TASK, HARDIRQ, SOFTIRQ or IDLE */
+	bool healthy;              /* listed by --all only: long, but nothing was denied */
+	enum guest_cpu_state kind; /* UNKNOWN: the guest's own account is missing */
 	int32_t task_pid;
 	char task_comm[16];
 	uint32_t number; /* of the interrupt or softirq */
@@ -92,8 +89,8 @@ struct incident {
 	uint64_t begin_dmesg_ns, end_dmesg_ns;
 	enum verdict verdict, runner_up; /* runner_up UNDETERMINED: none */
 	enum confidence confidence;
-	char because[REPORT_TEXT_MAX]; /* the verdict in one plain sentence */
-	char denied[REPORT_TEXT_MAX];  /* what was denied to whom, for how long */
+	char because[REPORT_TEXT_MAX];          /* the verdict in one plain sentence */
+	char denied[REPORT_TEXT_MAX];           /* what was denied to whom, for how long */
 	int64_t breakdown_ns[VCPU_STATE_COUNT]; /* sums to end - begin exactly */
 	size_t n_culprits;
 	struct report_culprit culprits[REPORT_CULPRITS_MAX];
@@ -115,9 +112,10 @@ enum missing_data {
 #define X(NAME, ...) MISSING_##NAME,
 	MISSING_DATA(X)
 #undef X
-	MISSING_COUNT
+		MISSING_COUNT
 };
 const char *missing_data_name(enum missing_data m);
+const char *missing_data_meaning(enum missing_data m);
 
 struct report_clock {
 	uint32_t vm;
@@ -134,26 +132,29 @@ struct report_loss {
 	uint64_t emitted, delivered, dropped_kernel, dropped_user, lost_frames, damaged_bytes, late;
 };
 
-struct report_stack {
-	uint32_t id;
-	int32_t pid;
-	size_t n_frames;
-	struct report_frame *frames;
-};
-
 struct report {
 	bool simulated;
 	bool cut; /* the recording ends in the middle */
 	struct host_ns begin, end;
+	bool wall_known;
+	int64_t wall_offset_ns; /* CLOCK_REALTIME minus the timeline's clock */
 	int64_t threshold_ns;
 	size_t n_clocks;
-	struct report_clock *clocks;
+	struct report_clock *clocks; /* one per VM */
 	size_t n_losses;
 	struct report_loss *losses;
 	size_t n_incidents;
-	struct incident *incidents;
+	struct incident *incidents; /* in order of begin */
+	uint64_t dropped_incidents; /* beyond what a report holds */
 	size_t n_stacks;
-	struct report_stack *stacks;
+	struct stack **stacks; /* those that evidence names */
 };
+
+void report_free(struct report *r);
+
+/* NULL if the report does not hold it. */
+const struct stack *report_stack_find(const struct report *r, uint32_t id);
+/* Its VM's name, "" if unknown. */
+const char *report_vm_name(const struct report *r, uint32_t vm);
 
 #endif

@@ -143,6 +143,14 @@ static const struct guest_rule rules[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_VECTOR_EXIT] = {RULE_LEAVE, GUEST_CPU_HARDIRQ, true, CURRENT_PID},
 };
 
+bool guest_event_current(const struct vs_event *e, int32_t *pid)
+{
+	if (e->type >= VS_EVENT_TYPE_LIMIT || rules[e->type].current == CURRENT_NONE)
+		return false;
+	*pid = rules[e->type].current == CURRENT_PID ? e->pid : e->pid2;
+	return true;
+}
+
 /* Anything may have happened since the last good event, not only since the report of the loss. */
 static void lost(struct guest_cpu *c, const struct guest_cpu_sink *sink)
 {
@@ -174,10 +182,8 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 		while (c->depth)
 			pop(c, t, false, sink);
 	}
-	if (rule->current != CURRENT_NONE) {
-		c->pid = rule->current == CURRENT_PID ? e->pid : e->pid2;
+	if (guest_event_current(e, &c->pid))
 		c->task_known = true;
-	}
 	if (rule->action == RULE_ENTER)
 		enter(c, t, &context, sink);
 	else if (rule->action == RULE_LEAVE)

@@ -51,6 +51,8 @@ void guest_cpu_init(struct guest_cpu *c, uint32_t vm, uint16_t cpu, struct host_
 /* Any event that fired on this CPU, in time order. */
 void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,
 		     const struct guest_cpu_sink *sink);
+/* The task that this event says was (from now on: is) current on the CPU where it fired. */
+bool guest_event_current(const struct vs_event *e, int32_t *pid);
 /* Closes what is open. */
 void guest_cpu_finish(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink);
 /* Idle or busy at `t`, as far as the recent past is remembered. */

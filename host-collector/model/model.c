@@ -25,7 +25,7 @@ struct pcpu {
 
 struct model {
 	bool started;
-	struct host_ns now;
+	struct host_ns begin, now;
 	size_t n_observers;
 	struct model_observer *observers;
 	size_t n_vms;
@@ -592,7 +592,7 @@ static void release(struct model *m)
 static void start(struct model *m, struct host_ns t)
 {
 	m->started = true;
-	m->now = t;
+	m->begin = m->now = t;
 	m->next_release = t;
 	for (size_t i = 0; i < VS_CPUS_MAX; i++)
 		m->pcpus[i].last = t;
@@ -686,6 +686,18 @@ int model_vcpu_current(const struct model *m, uint32_t vm_id, uint32_t vcpu, str
 	return 0;
 }
 
+int model_vcpu_delivered(const struct model *m, uint32_t vm_id, uint32_t vcpu,
+			 struct host_ns *until)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+	const struct vm_vcpu *vv = vm ? vm_vcpu_find(vm, vcpu) : NULL;
+
+	if (!vv)
+		return -ENOENT;
+	*until = vcpu_delivered(&vv->v);
+	return 0;
+}
+
 int model_guest_current(const struct model *m, uint32_t vm_id, uint16_t cpu, struct guest_span *out)
 {
 	const struct vm *vm = vm_find(m, vm_id);
@@ -695,6 +707,11 @@ int model_guest_current(const struct model *m, uint32_t vm_id, uint16_t cpu, str
 	*out = vm->cpus[cpu]->open;
 	out->end = m->now;
 	return 0;
+}
+
+struct host_ns model_begin(const struct model *m)
+{
+	return m->begin;
 }
 
 struct host_ns model_now(const struct model *m)

@@ -157,11 +157,14 @@ void model_finish(struct model *m);
 int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm, uint16_t cpu, uint32_t *vcpu);
 /* The open span of a vCPU (its end is the time of the last event). -ENOENT. */
 int model_vcpu_current(const struct model *m, uint32_t vm, uint32_t vcpu, struct vcpu_span *out);
+/* Spans of this vCPU that ended before *until have all been told to the observers. -ENOENT. */
+int model_vcpu_delivered(const struct model *m, uint32_t vm, uint32_t vcpu, struct host_ns *until);
 /* The guest CPU that a vCPU runs: the inverse of model_vcpu_of_guest_cpu. -ENOENT. */
 int model_guest_cpu_of_vcpu(const struct model *m, uint32_t vm, uint32_t vcpu, uint16_t *cpu);
 /* The open span of a guest CPU. -ENOENT. */
 int model_guest_current(const struct model *m, uint32_t vm, uint16_t cpu, struct guest_span *out);
-/* The time of the last event or advance. */
+/* The time of the first event, and of the last event or advance. */
+struct host_ns model_begin(const struct model *m);
 struct host_ns model_now(const struct model *m);
 /* Fills `vcpus` with the indices of a VM's vCPUs in ascending order; returns how many there are. */
 size_t model_vcpus(const struct model *m, uint32_t vm, uint32_t *vcpus, size_t max);

@@ -119,6 +119,11 @@ static struct vcpu_held *held_at(const struct vcpu *v, uint32_t i)
 	return &v->held[(v->held_first + i) % v->held_capacity];
 }
 
+struct host_ns vcpu_delivered(const struct vcpu *v)
+{
+	return v->held_count ? held_at(v, 0)->span.begin : v->open.begin;
+}
+
 void vcpu_release(struct vcpu *v, struct host_ns now, bool all, const struct vcpu_sink *sink)
 {
 	while (v->held_count) {

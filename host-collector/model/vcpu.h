@@ -102,6 +102,8 @@ void vcpu_sure(struct vcpu *v, struct host_ns t);
 void vcpu_release(struct vcpu *v, struct host_ns now, bool all, const struct vcpu_sink *sink);
 /* Closes the open span; release follows. */
 void vcpu_finish(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink);
+/* Every span that ended before this time has been told. */
+struct host_ns vcpu_delivered(const struct vcpu *v);
 /* The open span as known now, ending at `t`. */
 struct vcpu_span vcpu_current(const struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink);
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Builds a report from a model that is being fed: offline the whole recording's, live one report
+ * per incident, through the same code.
+ */
+#ifndef ANALYZE_BUILDER_H
+#define ANALYZE_BUILDER_H
+
+#include "host-collector/analyze/report.h"
+
+enum { REPORT_INCIDENTS_MAX = 4096, REPORT_STACKS_MAX = 2048 };
+
+struct report_options {
+	int64_t than_ns;
+	bool all; /* healthy stretches too */
+	/* The guest's dmesg time at `t`; NULL or false: unknown. */
+	bool (*dmesg)(void *context, uint32_t vm, struct host_ns t, uint64_t *ns);
+	/* Live: called for each incident as soon as it is known, with a report that holds it alone;
+	 * borrowed for the call. Incidents are then not kept for report_builder_finish. */
+	void (*incident)(void *context, const struct report *report);
+	void *context;
+};
+
+struct report_builder;
+
+/* Subscribes to the model, which must not be fed after the builder is freed. NULL on ENOMEM. */
+struct report_builder *report_builder_new(struct model *m, const struct report_options *options);
+void report_builder_free(struct report_builder *b);
+
+/* What the pipeline knows and the model does not; each replaces what was set before for the same VM
+ * or source. Names are copied. 0 or -ENOMEM. */
+int report_builder_clock(struct report_builder *b, const struct report_clock *clock);
+int report_builder_loss(struct report_builder *b, const struct report_loss *loss);
+void report_builder_origin(struct report_builder *b, bool simulated, bool cut);
+/* wall_offset_ns: CLOCK_REALTIME minus the timeline's clock. */
+void report_builder_wall(struct report_builder *b, int64_t wall_offset_ns);
+
+/* The stretches that go on now and have been denied something for the threshold: by the host's own
+ * state, so a silent guest is seen. Fills at most `max`; returns how many. */
+size_t report_builder_ongoing(struct report_builder *b, struct incident *out, size_t max);
+
+/* After model_finish: the report, the caller's to free with report_free. NULL on ENOMEM. */
+struct report *report_builder_finish(struct report_builder *b);
+
+#endif

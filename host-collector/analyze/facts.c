@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/facts.h"
+
+#include <stddef.h>
+#include <string.h>
+
+bool vcpu_state_denies(enum vcpu_state s)
+{
+	static const bool denies[VCPU_STATE_COUNT] = {
+		[VCPU_KVM] = true,     [VCPU_VMM] = true,       [VCPU_RUNNABLE] = true,
+		[VCPU_BLOCKED] = true, [VCPU_THROTTLED] = true, [VCPU_STOPPED] = true,
+	};
+
+	return denies[s];
+}
+
+void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t)
+{
+	/* A stretch begins at every switch of the guest: the details' counts do, not their bytes.
+	 */
+	memset(f, 0, offsetof(struct stall_facts, spans));
+	f->vm = vm;
+	f->cpu = cpu;
+	f->begin = t;
+	f->end.ns = INT64_MAX;
+	f->last_tick = t;
+}
+
+static void holder_add(struct stall_facts *f, int32_t pid, int64_t ns)
+{
+	struct facts_holder *least = f->holders;
+
+	if (ns <= 0)
+		return;
+	for (unsigned i = 0; i < f->n_holders; i++) {
+		if (f->holders[i].pid == pid) {
+			f->holders[i].ns += ns;
+			return;
+		}
+		if (f->holders[i].ns < least->ns)
+			least = &f->holders[i];
+	}
+	if (f->n_holders < FACTS_HOLDERS)
+		least = &f->holders[f->n_holders++];
+	else if (least->ns >= ns)
+		return;
+	*least = (struct facts_holder){.pid = pid, .ns = ns};
+}
+
+static int64_t length(const struct vcpu_span *span)
+{
+	return span->end.ns - span->begin.ns;
+}
+
+/* Keeps the longest spans, longest first. */
+static void span_keep(struct stall_facts *f, const struct vcpu_span *span)
+{
+	unsigned at = f->n_spans;
+
+	if (at == FACTS_SPANS && length(&f->spans[at - 1]) >= length(span))
+		return;
+	if (at < FACTS_SPANS)
+		f->n_spans++;
+	else
+		at--;
+	for (; at > 0 && length(&f->spans[at - 1]) < length(span); at--)
+		f->spans[at] = f->spans[at - 1];
+	f->spans[at] = *span;
+}
+
+void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
+{
+	struct vcpu_span part = *span;
+	int64_t ns;
+
+	if (part.begin.ns < f->begin.ns)
+		part.begin = f->begin;
+	if (part.end.ns > f->end.ns)
+		part.end = f->end;
+	ns = length(&part);
+	if (ns <= 0)
+		return;
+	f->vcpu = part.vcpu;
+	f->vcpu_known = true;
+	f->state_ns[part.state] += ns;
+	if (!vcpu_state_denies(part.state)) {
+		f->chain_ns = 0;
+		if (part.state == VCPU_UNKNOWN)
+			span_keep(f, &part);
+		return;
+	}
+	f->chain_ns = f->chain_end.ns == part.begin.ns ? f->chain_ns + ns : ns;
+	f->chain_end = part.end;
+	if (f->chain_ns > f->longest_chain_ns)
+		f->longest_chain_ns = f->chain_ns;
+	if (part.state == VCPU_BLOCKED)
+		f->class_ns[part.wait_class] += ns;
+	if (part.state == VCPU_RUNNABLE) {
+		/* A clipped span keeps at most its own length of what its whole self had. */
+		f->pcpu_idle_ns += part.pcpu_idle_ns < ns ? part.pcpu_idle_ns : ns;
+		holder_add(f, part.holder_pid, part.holder_ns < ns ? part.holder_ns : ns);
+	}
+	span_keep(f, &part);
+}
+
+void facts_guest_span(struct stall_facts *f, const struct guest_span *span)
+{
+	int64_t begin = span->begin.ns > f->begin.ns ? span->begin.ns : f->begin.ns;
+	int64_t end = span->end.ns < f->end.ns ? span->end.ns : f->end.ns;
+	struct facts_interrupt *least = f->interrupts;
+
+	if (end <= begin || (span->state != GUEST_CPU_HARDIRQ && span->state != GUEST_CPU_SOFTIRQ))
+		return;
+	f->irq_ns += end - begin;
+	f->n_irqs++;
+	for (unsigned i = 0; i < f->n_interrupts; i++) {
+		struct facts_interrupt *x = &f->interrupts[i];
+
+		if (x->kind == span->state && x->number == span->number &&
+		    x->vector == span->vector) {
+			x->ns += end - begin;
+			x->count++;
+			return;
+		}
+		if (x->ns < least->ns)
+			least = x;
+	}
+	if (f->n_interrupts < FACTS_INTERRUPTS)
+		least = &f->interrupts[f->n_interrupts++];
+	*least = (struct facts_interrupt){.kind = span->state,
+					  .number = span->number,
+					  .vector = span->vector,
+					  .ns = end - begin,
+					  .count = 1};
+}
+
+void facts_tick(struct stall_facts *f, struct host_ns t, int64_t interval_ns)
+{
+	int64_t gap = t.ns - f->last_tick.ns;
+
+	if (gap > f->tick_gap_ns)
+		f->tick_gap_ns = gap;
+	if (gap >= interval_ns / 2)
+		f->ticks++;
+	f->last_tick = t;
+}
+
+void facts_end(struct stall_facts *f, struct host_ns t)
+{
+	f->end = t;
+	if (t.ns - f->last_tick.ns > f->tick_gap_ns)
+		f->tick_gap_ns = t.ns - f->last_tick.ns;
+}
+
+void facts_close(struct stall_facts *f)
+{
+	int64_t covered = 0;
+
+	for (int s = 0; s < VCPU_STATE_COUNT; s++)
+		covered += f->state_ns[s];
+	f->state_ns[VCPU_UNKNOWN] += facts_duration(f) - covered;
+}
+
+int64_t facts_denied_by_host(const struct stall_facts *f)
+{
+	int64_t ns = 0;
+
+	for (int s = 0; s < VCPU_STATE_COUNT; s++)
+		ns += vcpu_state_denies((enum vcpu_state)s) ? f->state_ns[s] : 0;
+	return ns;
+}
+
+int64_t facts_ran(const struct stall_facts *f)
+{
+	int64_t by_ticks = f->ticks * f->tick_interval_ns - f->state_ns[VCPU_GUEST];
+	int64_t unknown = f->state_ns[VCPU_UNKNOWN];
+
+	if (by_ticks < 0)
+		by_ticks = 0;
+	return f->state_ns[VCPU_GUEST] + (by_ticks < unknown ? by_ticks : unknown);
+}
+
+static bool is_interrupt(const struct stall_facts *f)
+{
+	return f->kind == GUEST_CPU_HARDIRQ || f->kind == GUEST_CPU_SOFTIRQ;
+}
+
+static bool ticks_stopped(const struct stall_facts *f)
+{
+	return f->kind != GUEST_CPU_IDLE && f->tick_interval_ns && f->tick_gap_ns >= f->than_ns &&
+	       f->tick_gap_ns >= 8 * f->tick_interval_ns;
+}
+
+bool facts_deny(const struct stall_facts *f)
+{
+	int64_t host = facts_denied_by_host(f);
+
+	return f->waiter_ns >= f->than_ns || ticks_stopped(f) || is_interrupt(f) ||
+	       f->longest_chain_ns >= f->than_ns ||
+	       /* Many short waits: the time of a stall, and enough of the stretch to be felt. */
+	       (host >= f->than_ns && host >= facts_duration(f) / 4);
+}
+
+int64_t facts_denied_by_guest(const struct stall_facts *f)
+{
+	int64_t denied = f->waiter_ns, elsewhere = facts_duration(f) - facts_ran(f);
+
+	if (ticks_stopped(f) && f->tick_gap_ns > denied)
+		denied = f->tick_gap_ns;
+	if (is_interrupt(f))
+		denied = facts_duration(f);
+	return denied > elsewhere ? denied - elsewhere : 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is known of one stretch of a guest CPU: how its vCPU spent the time, what was denied to
+ * whom, what the guest's interrupts did meanwhile. The stall detector collects it, the verdict
+ * rules read it. Plain numbers of fixed size: a stretch costs the same however long it lasts.
+ */
+#ifndef ANALYZE_FACTS_H
+#define ANALYZE_FACTS_H
+
+#include "host-collector/model/model.h"
+
+enum { FACTS_SPANS = 8, FACTS_HOLDERS = 8, FACTS_INTERRUPTS = 8 };
+
+struct facts_interrupt {
+	enum guest_cpu_state kind;
+	uint32_t number;
+	bool vector;
+	int64_t ns;
+	uint32_t count;
+};
+
+struct facts_holder {
+	int32_t pid;
+	int64_t ns;
+};
+
+struct stall_facts {
+	uint32_t vm, vcpu;
+	uint16_t cpu;
+	bool vcpu_known;
+	enum guest_cpu_state kind; /* TASK, IDLE, HARDIRQ, SOFTIRQ; UNKNOWN without guest data */
+	int32_t pid;               /* the guest's current task */
+	uint32_t number;           /* of the interrupt */
+	bool vector;
+	struct host_ns begin, end; /* end INT64_MAX while it lasts */
+	uint64_t err_ns;
+	bool ongoing, denied;
+	int64_t than_ns;
+
+	/* The vCPU. */
+	int64_t state_ns[VCPU_STATE_COUNT]; /* complete once closed: sums to end - begin */
+	int64_t class_ns[WAIT_CLASS_COUNT]; /* of what was blocked */
+	int64_t pcpu_idle_ns;               /* of what was runnable: its pCPU idled */
+	int64_t chain_ns, longest_chain_ns; /* out of guest mode without a break */
+	struct host_ns chain_end;
+
+	/* The guest. */
+	int32_t waiter_pid;       /* who waited longest for this CPU */
+	int64_t waiter_ns;        /* and for how long within the stretch; 0 nobody */
+	unsigned n_waiters;       /* how many waited for the threshold */
+	int64_t tick_interval_ns; /* what is normal here; 0 unknown */
+	unsigned ticks;           /* spaced like ticks; bursts after a gap count once */
+	struct host_ns last_tick;
+	int64_t tick_gap_ns;
+	int64_t irq_ns; /* in interrupts and softirqs */
+	unsigned n_irqs;
+
+	struct model_data data;
+
+	/* The details, as many as counted. */
+	unsigned n_spans, n_holders, n_interrupts;
+	struct vcpu_span spans[FACTS_SPANS]; /* the longest that kept it from the guest, clipped */
+	struct facts_holder holders[FACTS_HOLDERS]; /* of its pCPU while it was runnable */
+	struct facts_interrupt interrupts[FACTS_INTERRUPTS];
+};
+
+/* Is the vCPU kept from the guest in this state, against the guest's will? */
+bool vcpu_state_denies(enum vcpu_state s);
+
+void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t);
+/* Adds the part of the vCPU's span that lies within the stretch. Spans in order. */
+void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span);
+void facts_guest_span(struct stall_facts *f, const struct guest_span *span);
+void facts_tick(struct stall_facts *f, struct host_ns t, int64_t interval_ns);
+/* The stretch is over at `t` for the guest's side; vCPU spans may still be added. */
+void facts_end(struct stall_facts *f, struct host_ns t);
+/* No more vCPU spans: what they left uncovered is unknown. */
+void facts_close(struct stall_facts *f);
+
+static inline int64_t facts_duration(const struct stall_facts *f)
+{
+	return f->end.ns - f->begin.ns;
+}
+
+/* Time out of guest mode against the guest's will, as far as known. */
+int64_t facts_denied_by_host(const struct stall_facts *f);
+/* Time in which the guest certainly or, by its own ticks, evidently ran. */
+int64_t facts_ran(const struct stall_facts *f);
+/* Was something denied for the threshold? See docs/verdicts.md. */
+bool facts_deny(const struct stall_facts *f);
+/* Of what was denied, how much while the guest itself ran: its own doing. */
+int64_t facts_denied_by_guest(const struct stall_facts *f);
+
+#endif

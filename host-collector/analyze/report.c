@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const verdict_names[] = {
+#define X(NAME, name) [VERDICT_##NAME] = name,
+	VERDICTS(X)
+#undef X
+};
+
+static const char *const confidence_names[] = {
+	[CONFIDENCE_UNDETERMINED] = "undetermined",
+	[CONFIDENCE_LIKELY] = "likely",
+	[CONFIDENCE_DECIDED] = "decided",
+};
+
+static const char *const missing_names[][2] = {
+#define X(NAME, name, meaning) [MISSING_##NAME] = {name, meaning},
+	MISSING_DATA(X)
+#undef X
+};
+
+const char *verdict_name(enum verdict v)
+{
+	return verdict_names[v];
+}
+
+const char *confidence_name(enum confidence c)
+{
+	return confidence_names[c];
+}
+
+const char *missing_data_name(enum missing_data m)
+{
+	return missing_names[m][0];
+}
+
+const char *missing_data_meaning(enum missing_data m)
+{
+	return missing_names[m][1];
+}
+
+void interrupt_name(enum guest_cpu_state kind, bool vector, uint32_t number, char *out,
+		    size_t out_bytes)
+{
+	static const char *const softirqs[] = {"HI",       "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
+					       "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
+	static const char *const vectors[] = {
+		[VS_VECTOR_LOCAL_TIMER] = "local_timer",
+		[VS_VECTOR_RESCHEDULE] = "reschedule",
+		[VS_VECTOR_CALL_FUNCTION] = "call_function",
+		[VS_VECTOR_CALL_FUNCTION_SINGLE] = "call_function_single",
+	};
+	const char *name = NULL;
+
+	if (kind == GUEST_CPU_SOFTIRQ && number < sizeof(softirqs) / sizeof(*softirqs))
+		name = softirqs[number];
+	else if (vector && number < sizeof(vectors) / sizeof(*vectors))
+		name = vectors[number];
+	if (name)
+		snprintf(out, out_bytes, "%s", name);
+	else
+		snprintf(out, out_bytes, "%u", number);
+}
+
+const struct stack *report_stack_find(const struct report *r, uint32_t id)
+{
+	for (size_t i = 0; id && i < r->n_stacks; i++) {
+		if (r->stacks[i]->id == id)
+			return r->stacks[i];
+	}
+	return NULL;
+}
+
+const char *report_vm_name(const struct report *r, uint32_t vm)
+{
+	for (size_t i = 0; i < r->n_clocks; i++) {
+		if (r->clocks[i].vm == vm)
+			return r->clocks[i].vm_name;
+	}
+	return "";
+}
+
+void report_free(struct report *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->n_clocks; i++)
+		free((char *)r->clocks[i].vm_name);
+	for (size_t i = 0; i < r->n_losses; i++)
+		free((char *)r->losses[i].name);
+	for (size_t i = 0; i < r->n_stacks; i++)
+		free(r->stacks[i]);
+	free(r->clocks);
+	free(r->losses);
+	free(r->incidents);
+	free(r->stacks);
+	free(r);
+}

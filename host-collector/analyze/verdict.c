@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/verdict.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "host-collector/analyze/describe.h"
+
+/* ---- culprits ---- */
+
+static void culprit_add(struct incident *out, const struct model *m, uint32_t source, int32_t pid,
+			const char *role, int64_t ns)
+{
+	struct report_culprit c = {.host = source == VS_SOURCE_HOST, .pid = pid, .share_ns = ns};
+	size_t at;
+
+	for (size_t i = 0; i < out->n_culprits; i++) {
+		struct report_culprit *same = &out->culprits[i];
+
+		if (same->host == c.host && same->pid == pid && strcmp(same->role, role) == 0) {
+			c.share_ns += same->share_ns;
+			memmove(same, same + 1, (--out->n_culprits - i) * sizeof(*same));
+			break;
+		}
+	}
+	describe(c.comm, sizeof(c.comm), "%s", model_task_name(m, source, pid));
+	describe(c.role, sizeof(c.role), "%s", role);
+	if (out->n_culprits == REPORT_CULPRITS_MAX) {
+		if (out->culprits[REPORT_CULPRITS_MAX - 1].share_ns >= c.share_ns)
+			return;
+		out->n_culprits--;
+	}
+	for (at = out->n_culprits++; at > 0 && out->culprits[at - 1].share_ns < c.share_ns; at--)
+		out->culprits[at] = out->culprits[at - 1];
+	out->culprits[at] = c;
+}
+
+static int64_t span_ns(const struct vcpu_span *s)
+{
+	return s->end.ns - s->begin.ns;
+}
+
+static void senders(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		const struct vcpu_span *s = &f->spans[i];
+
+		if (s->state == VCPU_STOPPED && s->signal_pid)
+			culprit_add(out, m, VS_SOURCE_HOST, s->signal_pid, "sent the stop signal",
+				    span_ns(s));
+	}
+}
+
+static void holders(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	for (unsigned i = 0; i < f->n_holders; i++)
+		culprit_add(out, m, VS_SOURCE_HOST, f->holders[i].pid, "held the pCPU",
+			    f->holders[i].ns);
+}
+
+static void wakers_of(const struct stall_facts *f, const struct model *m, enum wait_class class,
+		      const char *role, struct incident *out)
+{
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		const struct vcpu_span *s = &f->spans[i];
+
+		if (s->state == VCPU_BLOCKED && s->wait_class == class && s->waker_pid)
+			culprit_add(out, m, VS_SOURCE_HOST, s->waker_pid, role, span_ns(s));
+	}
+}
+
+static void lock_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	/* Who wakes a waiter of a lock has just released it. */
+	wakers_of(f, m, WAIT_VMM_LOCK, "held QEMU's big lock", out);
+}
+
+static void page_providers(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	wakers_of(f, m, WAIT_USERFAULT, "provided the page", out);
+}
+
+static void guest_task(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	culprit_add(out, m, f->vm, f->pid,
+		    f->kind == GUEST_CPU_TASK ? "kept the CPU" : "was interrupted",
+		    facts_denied_by_guest(f));
+}
+
+/* ---- what each cause accounts for ---- */
+
+static int64_t stopped_ns(const struct stall_facts *f)
+{
+	return f->state_ns[VCPU_STOPPED];
+}
+
+static int64_t not_scheduled_ns(const struct stall_facts *f)
+{
+	return f->state_ns[VCPU_RUNNABLE] - f->pcpu_idle_ns;
+}
+
+static int64_t quota_ns(const struct stall_facts *f)
+{
+	return f->state_ns[VCPU_THROTTLED] + f->pcpu_idle_ns;
+}
+
+static int64_t vmm_lock_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_VMM_LOCK];
+}
+
+static int64_t block_io_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_BLOCK_IO];
+}
+
+static int64_t paging_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_USERFAULT] + f->class_ns[WAIT_PAGE_FAULT];
+}
+
+static int64_t mmu_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_MMU_LOCK];
+}
+
+static int64_t reclaim_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_RECLAIM];
+}
+
+/* A storm is many interrupts, each of them short: it takes 2,000 a second to starve a CPU with
+ * handlers of ordinary length, and well over half of its time to starve the tasks. */
+enum { STORM_PER_SECOND = 2000, STORM_SHARE_PERCENT = 60 };
+
+static int64_t storm_ns(const struct stall_facts *f)
+{
+	int64_t ns = facts_duration(f);
+
+	if (f->kind != GUEST_CPU_TASK || f->irq_ns * 100 < ns * STORM_SHARE_PERCENT ||
+	    f->n_irqs < (double)ns / 1e9 * STORM_PER_SECOND)
+		return 0;
+	return facts_denied_by_guest(f) < f->irq_ns ? facts_denied_by_guest(f) : f->irq_ns;
+}
+
+static int64_t spin_ns(const struct stall_facts *f)
+{
+	return facts_denied_by_guest(f) - storm_ns(f);
+}
+
+/* ---- what speaks against a cause ---- */
+
+/* The guest's own ticks fill time in which, by the host's account, the guest did not run. */
+static bool guest_was_alive(const struct stall_facts *f)
+{
+	int64_t out = facts_denied_by_host(f);
+
+	return f->tick_interval_ns &&
+	       f->ticks * f->tick_interval_ns >
+		       facts_duration(f) - out + out / 4 + 2 * f->tick_interval_ns;
+}
+
+/* Nobody seen on the pCPU while the thread waited for it. */
+static bool holder_unseen(const struct stall_facts *f)
+{
+	int64_t seen = 0;
+
+	for (unsigned i = 0; i < f->n_holders; i++)
+		seen += f->holders[i].ns;
+	return seen < not_scheduled_ns(f) / 2 || guest_was_alive(f);
+}
+
+/* Only what the quota left idle was seen, not the throttling itself. */
+static bool quota_unseen(const struct stall_facts *f)
+{
+	return f->state_ns[VCPU_THROTTLED] < f->pcpu_idle_ns || guest_was_alive(f);
+}
+
+/* Neither KVM's events nor the guest's own ticks show that guest code ran. */
+static bool guest_unproven(const struct stall_facts *f)
+{
+	return !f->data.kvm_events &&
+	       !(f->tick_interval_ns && f->ticks * f->tick_interval_ns > facts_duration(f) / 2);
+}
+
+/* ---- sentences ---- */
+
+static const struct vcpu_span *longest(const struct stall_facts *f, enum vcpu_state state)
+{
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		if (f->spans[i].state == state)
+			return &f->spans[i];
+	}
+	return NULL;
+}
+
+static void because_stopped(const struct stall_facts *f, const struct model *m, int64_t ns,
+			    char *out, size_t n)
+{
+	const struct vcpu_span *s = longest(f, VCPU_STOPPED);
+
+	if (s && s->signal_pid)
+		describe(out, n, "the vCPU thread was stopped for %s by a signal from %s",
+			 duration_text(ns).text, task_text(m, VS_SOURCE_HOST, s->signal_pid).text);
+	else if (s && (s->wait_class == WAIT_FREEZER || (s->task_state & VS_TASK_FROZEN)))
+		describe(out, n, "the vCPU thread was frozen with its cgroup for %s",
+			 duration_text(ns).text);
+	else if (s && (s->task_state & (VS_TASK_STOPPED | VS_TASK_TRACED)))
+		describe(out, n, "the vCPU thread was stopped for %s, by whom was not seen",
+			 duration_text(ns).text);
+	else
+		describe(out, n, "the VM was paused by its VMM for %s", duration_text(ns).text);
+}
+
+static void because_not_scheduled(const struct stall_facts *f, const struct model *m, int64_t ns,
+				  char *out, size_t n)
+{
+	const struct facts_holder *most = NULL;
+
+	for (unsigned i = 0; i < f->n_holders; i++) {
+		if (!most || f->holders[i].ns > most->ns)
+			most = &f->holders[i];
+	}
+	if (most)
+		describe(out, n, "the vCPU was ready to run but waited %s for a pCPU, held by %s",
+			 duration_text(ns).text, task_text(m, VS_SOURCE_HOST, most->pid).text);
+	else
+		describe(out, n, "the vCPU was ready to run but waited %s for a pCPU",
+			 duration_text(ns).text);
+}
+
+static void because_quota(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			  size_t n)
+{
+	(void)m;
+	describe(
+		out, n,
+		f->state_ns[VCPU_THROTTLED] >= f->pcpu_idle_ns
+			? "the VM's cgroup was out of CPU quota for %s"
+			: "the vCPU was ready to run for %s but did not, although its pCPU was idle: "
+			  "a CPU quota does that",
+		duration_text(ns).text);
+}
+
+static void because_lock(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			 size_t n)
+{
+	struct incident who = {0};
+
+	lock_holders(f, m, &who);
+	if (who.n_culprits)
+		describe(out, n, "the vCPU thread waited %s for QEMU's big lock, released by %s",
+			 duration_text(ns).text,
+			 task_text(m, VS_SOURCE_HOST, who.culprits[0].pid).text);
+	else
+		describe(out, n, "the vCPU thread waited %s for QEMU's big lock",
+			 duration_text(ns).text);
+}
+
+static void because_block_io(const struct stall_facts *f, const struct model *m, int64_t ns,
+			     char *out, size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(out, n, "the vCPU thread waited %s for a block device in the host",
+		 duration_text(ns).text);
+}
+
+static void because_paging(const struct stall_facts *f, const struct model *m, int64_t ns,
+			   char *out, size_t n)
+{
+	(void)m;
+	describe(out, n, "the vCPU thread waited %s for %s", duration_text(ns).text,
+		 wait_class_object(f->class_ns[WAIT_USERFAULT] >= f->class_ns[WAIT_PAGE_FAULT]
+					   ? WAIT_USERFAULT
+					   : WAIT_PAGE_FAULT));
+}
+
+static void because_mmu(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(out, n, "the vCPU thread waited %s for a lock of the VM's memory map",
+		 duration_text(ns).text);
+}
+
+static void because_reclaim(const struct stall_facts *f, const struct model *m, int64_t ns,
+			    char *out, size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(out, n, "the vCPU thread had to free host memory for %s", duration_text(ns).text);
+}
+
+static void because_storm(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			  size_t n)
+{
+	(void)m;
+	describe(out, n, "%u interrupts in the guest took %s of %s", f->n_irqs,
+		 duration_text(ns).text, duration_text(facts_duration(f)).text);
+}
+
+static void because_spin(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			 size_t n)
+{
+	char name[32];
+
+	if (f->kind == GUEST_CPU_TASK) {
+		describe(out, n, "%s kept the guest's CPU for %s while its vCPU ran",
+			 task_text(m, f->vm, f->pid).text, duration_text(ns).text);
+		return;
+	}
+	interrupt_name(f->kind, f->vector, f->number, name, sizeof(name));
+	describe(out, n, "the guest stayed in %s %s for %s while its vCPU ran",
+		 f->kind == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name,
+		 duration_text(ns).text);
+}
+
+/* ---- the table ---- */
+
+#define NEEDS(NAME) (1u << MISSING_##NAME)
+
+const struct verdict_rule verdict_rules[] = {
+	{VERDICT_VM_PAUSED, "the vCPU thread is stopped: a signal, a debugger, the freezer, QMP",
+	 "the guest's timer ticks went on meanwhile", NEEDS(HOST_EVENTS), stopped_ns,
+	 guest_was_alive, because_stopped, senders},
+	{VERDICT_VCPU_NOT_SCHEDULED,
+	 "the vCPU thread is ready to run and another task runs instead",
+	 "no other task was seen on the pCPU; the guest's ticks went on", NEEDS(HOST_EVENTS),
+	 not_scheduled_ns, holder_unseen, because_not_scheduled, holders},
+	{VERDICT_CGROUP_THROTTLED, "the vCPU thread is ready to run, not run, and its pCPU idles",
+	 "the throttling itself was not seen", NEEDS(HOST_EVENTS), quota_ns, quota_unseen,
+	 because_quota, NULL},
+	{VERDICT_VMM_LOCK, "the vCPU thread sleeps where QEMU takes its big lock",
+	 "the guest's ticks went on", NEEDS(HOST_EVENTS), vmm_lock_ns, guest_was_alive,
+	 because_lock, lock_holders},
+	{VERDICT_STORAGE_BACKEND, "the vCPU thread sleeps in block I/O",
+	 "the guest's ticks went on", NEEDS(HOST_EVENTS), block_io_ns, guest_was_alive,
+	 because_block_io, NULL},
+	{VERDICT_DEMAND_PAGING, "the vCPU thread sleeps in a page fault or userfault",
+	 "the guest's ticks went on", NEEDS(HOST_EVENTS), paging_ns, guest_was_alive,
+	 because_paging, page_providers},
+	{VERDICT_MMU_CONTENTION, "the vCPU thread sleeps on a lock of the memory map",
+	 "the guest's ticks went on", NEEDS(HOST_EVENTS), mmu_ns, guest_was_alive, because_mmu,
+	 NULL},
+	{VERDICT_HOST_MEMORY, "the vCPU thread sleeps in reclaim or compaction",
+	 "the guest's ticks went on", NEEDS(HOST_EVENTS), reclaim_ns, guest_was_alive,
+	 because_reclaim, NULL},
+	{VERDICT_GUEST_IRQ_STORM, "short interrupts take most of the stretch, thousands a second",
+	 "neither KVM's events nor ticks show that the guest ran",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), storm_ns, guest_unproven, because_storm,
+	 guest_task},
+	{VERDICT_GUEST_SPIN, "something was denied while the vCPU ran the guest",
+	 "neither KVM's events nor ticks show that the guest ran",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), spin_ns, guest_unproven, because_spin,
+	 guest_task},
+};
+
+const size_t verdict_rules_count = sizeof(verdict_rules) / sizeof(*verdict_rules);
+
+/* ---- the judge ---- */
+
+/* Shares of the denied time, in percent: what decides, what makes likely, what is worth a mention
+ * as runner-up. docs/verdicts.md gives the reasons. */
+enum { DECIDES = 80, LIKELY = 50, MENTIONED = 10 };
+
+static uint32_t missing_of(const struct stall_facts *f)
+{
+	uint32_t missing = 0;
+
+	if (!f->data.kvm_events)
+		missing |= NEEDS(KVM_EVENTS);
+	if (!f->data.guest_events)
+		missing |= NEEDS(GUEST_EVENTS);
+	if (!f->data.host_events)
+		missing |= NEEDS(HOST_EVENTS);
+	else if (f->state_ns[VCPU_UNKNOWN] > 0)
+		missing |= NEEDS(LOST_EVENTS);
+	if (f->class_ns[WAIT_NONE] >= f->than_ns / 4)
+		missing |= NEEDS(STACKS);
+	/* The edges are known no better than the thing itself. */
+	if (f->data.guest_events && f->err_ns > (uint64_t)f->than_ns / 2)
+		missing |= NEEDS(CLOCK_MAP);
+	return missing;
+}
+
+/* Everything denied, whoever is to blame, what nobody can tell included. */
+static int64_t denied_ns(const struct stall_facts *f)
+{
+	int64_t evidently_ran = facts_ran(f) - f->state_ns[VCPU_GUEST];
+
+	return facts_denied_by_host(f) + facts_denied_by_guest(f) + f->state_ns[VCPU_UNKNOWN] -
+	       evidently_ran;
+}
+
+static void judge(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	const struct verdict_rule *best = NULL, *second = NULL;
+	int64_t best_ns = 0, second_ns = 0, all = denied_ns(f);
+
+	for (size_t i = 0; i < verdict_rules_count; i++) {
+		int64_t ns = verdict_rules[i].accounts_for(f);
+
+		if (ns <= 0 || ns * 100 < all * MENTIONED)
+			continue;
+		if (verdict_rules[i].culprits)
+			verdict_rules[i].culprits(f, m, out);
+		if (ns > best_ns) {
+			second = best;
+			second_ns = best_ns;
+			best = &verdict_rules[i];
+			best_ns = ns;
+		} else if (ns > second_ns) {
+			second = &verdict_rules[i];
+			second_ns = ns;
+		}
+	}
+	out->verdict = VERDICT_UNDETERMINED;
+	out->confidence = CONFIDENCE_UNDETERMINED;
+	if (!best) {
+		describe(out->because, sizeof(out->because),
+			 "what was seen explains none of the %s that were denied",
+			 duration_text(all).text);
+		return;
+	}
+	if (best_ns * 100 < all * LIKELY) {
+		out->runner_up = best->verdict;
+		describe(out->because, sizeof(out->because),
+			 "no cause explains half of the %s that were denied; %s explains %s",
+			 duration_text(all).text, verdict_name(best->verdict),
+			 duration_text(best_ns).text);
+		return;
+	}
+	out->verdict = best->verdict;
+	out->runner_up = second ? second->verdict : VERDICT_UNDETERMINED;
+	out->confidence = best_ns * 100 >= all * DECIDES && !(best->needs & out->missing) &&
+					  !(out->missing & NEEDS(CLOCK_MAP)) &&
+					  !(best->contradicted && best->contradicted(f))
+				  ? CONFIDENCE_DECIDED
+				  : CONFIDENCE_LIKELY;
+	best->because(f, m, best_ns, out->because, sizeof(out->because));
+}
+
+void verdict_judge(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->vm = f->vm;
+	out->guest_cpu = f->cpu;
+	out->vcpu = f->vcpu_known ? f->vcpu : f->cpu;
+	out->healthy = !f->denied;
+	out->kind = f->kind;
+	out->task_pid = f->pid;
+	describe(out->task_comm, sizeof(out->task_comm), "%s",
+		 f->kind == GUEST_CPU_IDLE ? "idle" : model_task_name(m, f->vm, f->pid));
+	out->number = f->number;
+	out->vector = f->vector;
+	out->begin = f->begin;
+	out->end = f->end;
+	out->err_ns = f->err_ns;
+	out->ongoing = f->ongoing;
+	memcpy(out->breakdown_ns, f->state_ns, sizeof(out->breakdown_ns));
+	out->missing = missing_of(f);
+	describe_denied(f, m, out->denied, sizeof(out->denied));
+	describe_evidence(f, m, out);
+	if (!out->healthy)
+		judge(f, m, out);
+}

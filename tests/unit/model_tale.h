@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Longer stories for the analyses: a list of events that helpers add to in any order and that is
+ * sorted by time before it is told. The scene: one vCPU on pCPU 0, guest tasks 42 and 50, timer
+ * ticks every 4 ms while the guest runs.
+ */
+#ifndef TESTS_MODEL_TALE_H
+#define TESTS_MODEL_TALE_H
+
+#include <stdlib.h>
+
+#include "host-collector/analyze/builder.h"
+#include "tests/unit/model_script.h"
+
+enum { TALE_MAX = 65536, TICK_US = 4000 };
+
+struct tale {
+	size_t n;
+	struct timeline_event events[TALE_MAX];
+};
+
+static inline void tale_add(struct tale *t, struct timeline_event event)
+{
+	assert_true(t->n < TALE_MAX);
+	event.event.seq = (uint32_t)t->n; /* keeps the order of equal times */
+	t->events[t->n++] = event;
+}
+
+#define ADD(t, ...) tale_add(t, (struct timeline_event)__VA_ARGS__)
+
+static inline void tale_ticks(struct tale *t, int64_t from_us, int64_t to_us, int32_t pid)
+{
+	for (int64_t at = from_us; at < to_us; at += TICK_US) {
+		ADD(t, IRQ(at, 0, VECTOR_ENTRY, pid, VS_VECTOR_LOCAL_TIMER));
+		ADD(t, IRQ(at + 5, 0, VECTOR_EXIT, pid, VS_VECTOR_LOCAL_TIMER));
+	}
+}
+
+/* The first 200 ms of every tale: task 42 computes, its ticks show their rate; 50 takes over. */
+static inline void tale_begin(struct tale *t)
+{
+	t->n = 0;
+	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
+	ADD(t, NAME(HOST, 1, 900, 900, script_comm("bash")));
+	ADD(t, NAME(HOST, 1, 500, 500, script_comm("hog")));
+	ADD(t, NAME(HOST, 1, 77, QEMU, script_comm("qemu-io")));
+	ADD(t, SWITCH(VM, 1, 0, 0, 42, 0));
+	ADD(t, NAME(VM, 1, 42, 42, script_comm("worker")));
+	ADD(t, NAME(VM, 1, 50, 50, script_comm("victim")));
+	ADD(t, NAME(VM, 1, 60, 60, script_comm("waiter")));
+	tale_ticks(t, 2000, 200000, 42);
+	ADD(t, SWITCH(VM, 200000, 0, 42, 50, 1));
+}
+
+/* Host: the vCPU thread is off its CPU; it comes back by a wake-up unless it was preempted. */
+static inline void tale_away(struct tale *t, int64_t from_us, int64_t to_us, uint32_t state,
+			     int32_t instead)
+{
+	ADD(t, SWITCH(HOST, from_us, 0, TID0, instead, state));
+	if (state != VS_TASK_RUNNING)
+		ADD(t, WAKEUP(HOST, to_us, 1, TID0, 77, 0));
+	ADD(t, SWITCH(HOST, to_us, 0, instead, TID0, instead ? VS_TASK_RUNNING : 0));
+}
+
+static inline int tale_order(const void *a, const void *b)
+{
+	const struct timeline_event *x = a, *y = b;
+
+	if (x->t.ns != y->t.ns)
+		return x->t.ns < y->t.ns ? -1 : 1;
+	return x->event.seq < y->event.seq ? -1 : 1;
+}
+
+static inline void tale_tell(struct tale *t, struct model *m)
+{
+	qsort(t->events, t->n, sizeof(*t->events), tale_order);
+	script_run(m, t->events, t->n);
+}
+
+#endif

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* From events to verdicts: every rule by a story that only it explains, and stories that are no
+ * stall at all. */
+#include "tests/unit/model_tale.h"
+
+#include "host-collector/analyze/verdict.h"
+
+enum { STACK_LOCK = 1, STACK_DISK, STACK_USERFAULT, STACK_MMAP, STACK_RECLAIM };
+
+static struct tale tale;
+
+struct expected {
+	const char *name;
+	void (*tell)(struct tale *t);
+	enum verdict verdict;
+	enum confidence confidence;
+	enum guest_cpu_state kind;
+	int64_t duration_us;
+	enum vcpu_state state; /* which takes... */
+	int64_t state_us;
+	int32_t culprit; /* 0: none */
+	bool culprit_in_host;
+	uint32_t missing;
+	enum verdict runner_up;
+};
+
+static void paused(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	ADD(t, SIGNAL(299900, QEMU, 900, 19));
+	tale_away(t, 300000, 700000, 0x104, 0);
+	tale_ticks(t, 700100, 710000, 50);
+	ADD(t, SWITCH(VM, 710000, 0, 50, 42, 1));
+}
+
+static void not_scheduled(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 250000, 50);
+	tale_away(t, 250000, 750000, VS_TASK_RUNNING, 500);
+	ADD(t, SWITCH(VM, 760000, 0, 50, 42, 1));
+}
+
+static void woken_but_not_scheduled(struct tale *t)
+{
+	tale_begin(t);
+	ADD(t, SWITCH(VM, 201000, 0, 50, 0, 1)); /* the guest idles */
+	ADD(t, SWITCH(HOST, 202000, 0, TID0, 500, 1));
+	ADD(t, WAKEUP(HOST, 220000, 1, TID0, 77, 0));
+	ADD(t, SWITCH(HOST, 720000, 0, 500, TID0, 0));
+	ADD(t, SWITCH(VM, 720100, 0, 0, 50, 0));
+	ADD(t, SWITCH(VM, 721000, 0, 50, 42, 1));
+}
+
+static void quota(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 250000, 50);
+	tale_away(t, 250000, 750000, VS_TASK_RUNNING, 0);
+	ADD(t, SWITCH(VM, 760000, 0, 50, 42, 1));
+}
+
+static void sleep_with_stack(struct tale *t, uint32_t stack, uint32_t state)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	tale_away(t, 300000, 600000, state, 0);
+	ADD(t, STACK(599999, WAITER, TID0, TID0, stack, 300000));
+	ADD(t, SWITCH(VM, 610000, 0, 50, 42, 1));
+}
+
+static void big_lock(struct tale *t)
+{
+	sleep_with_stack(t, STACK_LOCK, VS_TASK_INTERRUPTIBLE);
+}
+
+static void disk(struct tale *t)
+{
+	sleep_with_stack(t, STACK_DISK, VS_TASK_UNINTERRUPTIBLE);
+}
+
+static void userfault(struct tale *t)
+{
+	sleep_with_stack(t, STACK_USERFAULT, VS_TASK_INTERRUPTIBLE);
+}
+
+static void mmap_lock(struct tale *t)
+{
+	sleep_with_stack(t, STACK_MMAP, VS_TASK_UNINTERRUPTIBLE);
+}
+
+static void reclaim(struct tale *t)
+{
+	sleep_with_stack(t, STACK_RECLAIM, VS_TASK_UNINTERRUPTIBLE);
+}
+
+static void no_stack(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	tale_away(t, 300000, 600000, VS_TASK_UNINTERRUPTIBLE, 0);
+	ADD(t, SWITCH(VM, 610000, 0, 50, 42, 1));
+}
+
+static void spin_with_ticks(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 800000, 50);
+	ADD(t, WAKEUP(VM, 210000, 0, 60, 50, 0));
+	ADD(t, SWITCH(VM, 800000, 0, 50, 60, 0));
+}
+
+static void spin_without_ticks(struct tale *t)
+{
+	tale_begin(t);
+	ADD(t, SWITCH(VM, 800000, 0, 50, 42, 0));
+}
+
+static void long_softirq(struct tale *t)
+{
+	tale_begin(t);
+	ADD(t, IRQ(210000, 0, SOFTIRQ_ENTRY, 50, 6));
+	tale_ticks(t, 212000, 800000, 50);
+	ADD(t, IRQ(810000, 0, SOFTIRQ_EXIT, 50, 6));
+	ADD(t, SWITCH(VM, 811000, 0, 50, 42, 1));
+}
+
+static void storm(struct tale *t)
+{
+	tale_begin(t);
+	ADD(t, WAKEUP(VM, 210000, 0, 60, 50, 0));
+	for (int64_t at = 210000; at < 800000; at += 250) {
+		ADD(t, IRQ(at, 0, IRQ_ENTRY, 50, 24));
+		ADD(t, IRQ(at + 200, 0, IRQ_EXIT, 50, 24));
+	}
+	for (int64_t at = 213000 + 210; at < 800000; at += TICK_US) {
+		ADD(t, IRQ(at, 0, VECTOR_ENTRY, 50, VS_VECTOR_LOCAL_TIMER));
+		ADD(t, IRQ(at + 5, 0, VECTOR_EXIT, 50, VS_VECTOR_LOCAL_TIMER));
+	}
+	ADD(t, SWITCH(VM, 800000, 0, 50, 60, 0));
+}
+
+static void idle_and_paused(struct tale *t)
+{
+	tale_begin(t);
+	ADD(t, SWITCH(VM, 201000, 0, 50, 0, 1));
+	ADD(t, SIGNAL(299900, QEMU, 900, 19));
+	tale_away(t, 202000, 300000, VS_TASK_INTERRUPTIBLE, 0);
+	tale_away(t, 300010, 700000, 0x104, 0);
+	ADD(t, SWITCH(VM, 720000, 0, 0, 50, 0));
+	ADD(t, SWITCH(VM, 721000, 0, 50, 42, 1));
+}
+
+static void silent_and_paused(struct tale *t)
+{
+	t->n = 0;
+	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
+	ADD(t, SIGNAL(299900, QEMU, 900, 19));
+	tale_away(t, 300000, 700000, 0x104, 0);
+	ADD(t, SWITCH(HOST, 800000, 0, TID0, 0, 1));
+}
+
+static void two_causes(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	ADD(t, SIGNAL(299900, QEMU, 900, 19));
+	tale_away(t, 300000, 600000, 0x104, 0);
+	tale_away(t, 601000, 801000, VS_TASK_RUNNING, 500);
+	ADD(t, SWITCH(VM, 810000, 0, 50, 42, 1));
+}
+
+static void many_small_causes(struct tale *t)
+{
+	static const uint32_t stacks[] = {STACK_LOCK, STACK_DISK, STACK_MMAP};
+
+	tale_begin(t);
+	for (int i = 0; i < 3; i++) {
+		int64_t from = 210000 + i * 110000;
+
+		tale_away(t, from, from + 100000, VS_TASK_UNINTERRUPTIBLE, 0);
+		ADD(t, STACK(from + 99999, WAITER, TID0, TID0, stacks[i], 100000));
+		tale_ticks(t, from + 100001, from + 109000, 50);
+	}
+	ADD(t, SWITCH(VM, 600000, 0, 50, 42, 1));
+}
+
+static void unheld(struct tale *t)
+{
+	/* Its events on pCPU 0 are lost all along the stretch. */
+	tale_begin(t);
+	ADD(t, WAKEUP(VM, 210000, 0, 60, 50, 0));
+	ADD(t, LOST(HOST, 200500, 0));
+	ADD(t, SWITCH(HOST, 790000, 0, 5, TID0, 0));
+	ADD(t, SWITCH(VM, 800000, 0, 50, 60, 0));
+}
+
+#define WITHOUT(NAME) (1u << MISSING_##NAME)
+
+static const struct expected stalls[] = {
+	{"VM stopped by a signal", paused, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED, GUEST_CPU_TASK,
+	 510000, VCPU_STOPPED, 400000, 900, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"pCPU taken", not_scheduled, VERDICT_VCPU_NOT_SCHEDULED, CONFIDENCE_DECIDED,
+	 GUEST_CPU_TASK, 560000, VCPU_RUNNABLE, 500000, 500, true, WITHOUT(KVM_EVENTS),
+	 VERDICT_UNDETERMINED},
+	{"idle vCPU woken, pCPU taken", woken_but_not_scheduled, VERDICT_VCPU_NOT_SCHEDULED,
+	 CONFIDENCE_DECIDED, GUEST_CPU_IDLE, 500000, VCPU_RUNNABLE, 500000, 500, true,
+	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"runnable on an idle pCPU", quota, VERDICT_CGROUP_THROTTLED, CONFIDENCE_LIKELY,
+	 GUEST_CPU_TASK, 560000, VCPU_RUNNABLE, 500000, 0, true, WITHOUT(KVM_EVENTS),
+	 VERDICT_UNDETERMINED},
+	{"QEMU's big lock", big_lock, VERDICT_VMM_LOCK, CONFIDENCE_DECIDED, GUEST_CPU_TASK, 410000,
+	 VCPU_BLOCKED, 300000, 77, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"block I/O", disk, VERDICT_STORAGE_BACKEND, CONFIDENCE_DECIDED, GUEST_CPU_TASK, 410000,
+	 VCPU_BLOCKED, 300000, 0, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"userfault", userfault, VERDICT_DEMAND_PAGING, CONFIDENCE_DECIDED, GUEST_CPU_TASK, 410000,
+	 VCPU_BLOCKED, 300000, 77, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"mmap lock", mmap_lock, VERDICT_MMU_CONTENTION, CONFIDENCE_DECIDED, GUEST_CPU_TASK, 410000,
+	 VCPU_BLOCKED, 300000, 0, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"reclaim", reclaim, VERDICT_HOST_MEMORY, CONFIDENCE_DECIDED, GUEST_CPU_TASK, 410000,
+	 VCPU_BLOCKED, 300000, 0, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"a host wait without a stack", no_stack, VERDICT_UNDETERMINED, CONFIDENCE_UNDETERMINED,
+	 GUEST_CPU_TASK, 410000, VCPU_BLOCKED, 300000, 0, true,
+	 WITHOUT(KVM_EVENTS) | WITHOUT(STACKS), VERDICT_UNDETERMINED},
+	{"guest spins, ticks go on, a task waits", spin_with_ticks, VERDICT_GUEST_SPIN,
+	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 600000, VCPU_GUEST, 600000, 50, false,
+	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"guest spins with interrupts off", spin_without_ticks, VERDICT_GUEST_SPIN,
+	 CONFIDENCE_LIKELY, GUEST_CPU_TASK, 600000, VCPU_GUEST, 600000, 50, false,
+	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"one long softirq", long_softirq, VERDICT_GUEST_SPIN, CONFIDENCE_DECIDED,
+	 GUEST_CPU_SOFTIRQ, 600000, VCPU_GUEST, 600000, 50, false, WITHOUT(KVM_EVENTS),
+	 VERDICT_UNDETERMINED},
+	{"interrupt storm", storm, VERDICT_GUEST_IRQ_STORM, CONFIDENCE_DECIDED, GUEST_CPU_TASK,
+	 600000, VCPU_GUEST, 600000, 50, false, WITHOUT(KVM_EVENTS), VERDICT_GUEST_SPIN},
+	{"an idle CPU's vCPU stopped", idle_and_paused, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED,
+	 GUEST_CPU_IDLE, 399990, VCPU_STOPPED, 399990, 900, true, WITHOUT(KVM_EVENTS),
+	 VERDICT_UNDETERMINED},
+	{"stopped, and no agent", silent_and_paused, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED,
+	 GUEST_CPU_UNKNOWN, 400000, VCPU_STOPPED, 400000, 900, true,
+	 WITHOUT(KVM_EVENTS) | WITHOUT(GUEST_EVENTS), VERDICT_UNDETERMINED},
+	{"two causes", two_causes, VERDICT_VM_PAUSED, CONFIDENCE_LIKELY, GUEST_CPU_TASK, 610000,
+	 VCPU_STOPPED, 300000, 900, true, WITHOUT(KVM_EVENTS), VERDICT_VCPU_NOT_SCHEDULED},
+	{"three causes, none of them half of it", many_small_causes, VERDICT_UNDETERMINED,
+	 CONFIDENCE_UNDETERMINED, GUEST_CPU_TASK, 400000, VCPU_BLOCKED, 300000, 77, true,
+	 WITHOUT(KVM_EVENTS), VERDICT_VMM_LOCK},
+	{"the host's events are lost", unheld, VERDICT_UNDETERMINED, CONFIDENCE_UNDETERMINED,
+	 GUEST_CPU_TASK, 600000, VCPU_UNKNOWN, 590000, 0, true,
+	 WITHOUT(KVM_EVENTS) | WITHOUT(LOST_EVENTS), VERDICT_UNDETERMINED},
+};
+
+static void stacks(struct model *m)
+{
+	static const struct {
+		uint32_t id;
+		const char *symbols[3];
+	} table[] = {
+		{STACK_LOCK, {"futex_wait", "__lll_lock_wait", "qemu_mutex_lock_iothread_impl"}},
+		{STACK_DISK, {"io_schedule", "folio_wait_bit_common", "vfs_read"}},
+		{STACK_USERFAULT, {"schedule", "handle_userfault", "do_user_addr_fault"}},
+		{STACK_MMAP, {"schedule", "rwsem_down_read_slowpath", "do_user_addr_fault"}},
+		{STACK_RECLAIM, {"io_schedule", "shrink_lruvec", "try_to_free_pages"}},
+	};
+
+	for (size_t i = 0; i < COUNT(table); i++)
+		script_stack(m, table[i].id, TID0, table[i].symbols, 3);
+}
+
+static struct report *judge(void (*tell)(struct tale *t), bool all)
+{
+	struct report_options options = {.than_ns = 100000000, .all = all};
+	struct model *m = model_new();
+	struct report_builder *b = report_builder_new(m, &options);
+	struct report *r;
+
+	script_vm(m, 1, "tcg");
+	stacks(m);
+	tell(&tale);
+	tale_tell(&tale, m);
+	model_finish(m);
+	r = report_builder_finish(b);
+	assert_non_null(r);
+	report_builder_free(b);
+	model_free(m);
+	return r;
+}
+
+static void check_sum(const struct incident *i)
+{
+	int64_t sum = 0;
+
+	for (int s = 0; s < VCPU_STATE_COUNT; s++) {
+		assert_true(i->breakdown_ns[s] >= 0);
+		sum += i->breakdown_ns[s];
+	}
+	assert_int_equal(sum, i->end.ns - i->begin.ns);
+}
+
+static void every_cause_gets_its_verdict(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < COUNT(stalls); k++) {
+		const struct expected *e = &stalls[k];
+		struct report *r = judge(e->tell, false);
+		const struct incident *i = r->incidents;
+
+		print_message("  %s: %s, %s, %s; denied: %s\n", e->name,
+			      r->n_incidents ? verdict_name(i->verdict) : "no incident",
+			      r->n_incidents ? confidence_name(i->confidence) : "",
+			      r->n_incidents ? i->because : "", r->n_incidents ? i->denied : "");
+		assert_int_equal(r->n_incidents, 1);
+		check_sum(i);
+		assert_int_equal(i->verdict, e->verdict);
+		assert_int_equal(i->confidence, e->confidence);
+		assert_int_equal(i->kind, e->kind);
+		assert_int_equal(i->end.ns - i->begin.ns, e->duration_us * 1000);
+		assert_int_equal(i->breakdown_ns[e->state], e->state_us * 1000);
+		assert_int_equal(i->missing, e->missing);
+		assert_int_equal(i->runner_up, e->runner_up);
+		assert_false(i->ongoing);
+		if (e->culprit) {
+			assert_true(i->n_culprits >= 1);
+			assert_int_equal(i->culprits[0].pid, e->culprit);
+			assert_int_equal(i->culprits[0].host, e->culprit_in_host);
+		} else {
+			assert_int_equal(i->n_culprits, 0);
+		}
+		report_free(r);
+	}
+}
+
+static void every_rule_has_a_story(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < verdict_rules_count; i++) {
+		size_t stories = 0;
+
+		for (size_t k = 0; k < COUNT(stalls); k++)
+			stories += stalls[k].verdict == verdict_rules[i].verdict;
+		if (!stories)
+			fail_msg("no story for %s", verdict_name(verdict_rules[i].verdict));
+	}
+}
+
+/* ---- no stalls ---- */
+
+static void computes(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 2200000, 50);
+	ADD(t, WAKEUP(VM, 2199000, 0, 60, 50, 0));
+	ADD(t, SWITCH(VM, 2200000, 0, 50, 60, 0));
+}
+
+static void computes_under_steal(struct tale *t)
+{
+	computes(t);
+	for (int64_t at = 205000; at < 2190000; at += 100000)
+		tale_away(t, at, at + 7000, VS_TASK_RUNNING, 500);
+}
+
+static void computes_under_exits(struct tale *t)
+{
+	computes(t);
+	for (int64_t at = 205000; at < 2190000; at += 1000) {
+		ADD(t, KVM(at, 0, EXIT, TID0, 1 | 1ull << 32));
+		ADD(t, KVM(at + 40, 0, ENTRY, TID0, 0));
+	}
+}
+
+static void idles(struct tale *t)
+{
+	tale_begin(t);
+	ADD(t, SWITCH(VM, 201000, 0, 50, 0, 1));
+	tale_away(t, 202000, 2200000, VS_TASK_INTERRUPTIBLE, 0);
+	ADD(t, SWITCH(VM, 2200100, 0, 0, 42, 0));
+}
+
+static void idles_without_agent(struct tale *t)
+{
+	t->n = 0;
+	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
+	tale_away(t, 202000, 2200000, VS_TASK_INTERRUPTIBLE, 0);
+	ADD(t, SWITCH(HOST, 2300000, 0, TID0, 0, 1));
+}
+
+static void computes_without_agent(struct tale *t)
+{
+	t->n = 0;
+	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
+	ADD(t, SWITCH(HOST, 2300000, 0, TID0, 0, 1));
+}
+
+static void computes_without_host(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 2200000, 50);
+	ADD(t, SWITCH(VM, 2200000, 0, 50, 60, 0));
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->events[i].source == HOST)
+			t->events[i--] = t->events[--t->n];
+	}
+}
+
+static void switches_all_the_time(struct tale *t)
+{
+	tale_begin(t);
+	for (int64_t at = 210000; at < 2000000; at += 20000) {
+		ADD(t, SWITCH(VM, at, 0, 50, 42, 0));
+		ADD(t, SWITCH(VM, at + 10000, 0, 42, 50, 0));
+	}
+	tale_away(t, 500000, 580000, VS_TASK_RUNNING, 500); /* shorter than asked for */
+}
+
+static void loses_guest_events(struct tale *t)
+{
+	/* 500 ms without an event, because they were lost: no stretch is proven. */
+	tale_begin(t);
+	tale_ticks(t, 204000, 250000, 50);
+	ADD(t, WAKEUP(VM, 240000, 0, 60, 50, 0));
+	ADD(t, LOST(VM, 750000, 0));
+	ADD(t, SWITCH(VM, 750000, 0, 50, 60, 0));
+	ADD(t, SWITCH(VM, 760000, 0, 60, 42, 1));
+}
+
+static const struct {
+	const char *name;
+	void (*tell)(struct tale *t);
+	size_t healthy; /* stretches listed by --all */
+} decoys[] = {
+	{"computes for 2 s, nothing waits", computes, 2},
+	{"computes for 2 s, the host takes 7 % in short pieces", computes_under_steal, 2},
+	{"computes for 2 s with many exits", computes_under_exits, 2},
+	{"idles for 2 s", idles, 1},
+	{"idles for 2 s, no agent", idles_without_agent, 0},
+	{"computes for 2 s, no agent", computes_without_agent, 0},
+	{"computes for 2 s, no host capture", computes_without_host, 2},
+	{"switches, and a preemption below the threshold", switches_all_the_time, 1},
+	{"loses its events for 500 ms", loses_guest_events, 1},
+};
+
+static void what_is_no_stall_raises_no_incident(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < COUNT(decoys); k++) {
+		struct report *r = judge(decoys[k].tell, false);
+
+		print_message("  %s\n", decoys[k].name);
+		if (r->n_incidents)
+			fail_msg("%s: %s", decoys[k].name, r->incidents[0].because);
+		report_free(r);
+		r = judge(decoys[k].tell, true);
+		assert_int_equal(r->n_incidents, decoys[k].healthy);
+		for (size_t i = 0; i < r->n_incidents; i++) {
+			assert_true(r->incidents[i].healthy);
+			check_sum(&r->incidents[i]);
+		}
+		report_free(r);
+	}
+}
+
+static void an_open_stall_is_seen_before_it_ends(void **state)
+{
+	static const struct timeline_event stop[] = {SIGNAL(299900, QEMU, 900, 19),
+						     SWITCH(HOST, 300000, 0, TID0, 0, 0x104)};
+	struct report_options options = {.than_ns = 100000000};
+	struct model *m = model_new();
+	struct report_builder *b = report_builder_new(m, &options);
+	struct incident ongoing[4];
+
+	(void)state;
+	script_vm(m, 1, "tcg");
+	tale_begin(&tale);
+	tale_tell(&tale, m);
+	assert_int_equal(report_builder_ongoing(b, ongoing, 4), 0);
+	script_run(m, stop, COUNT(stop));
+	model_advance(m, (struct host_ns){390000000});
+	assert_int_equal(report_builder_ongoing(b, ongoing, 4), 0);
+	model_advance(m, (struct host_ns){410000000});
+	assert_int_equal(report_builder_ongoing(b, ongoing, 4), 1);
+	assert_int_equal(ongoing[0].verdict, VERDICT_VM_PAUSED);
+	assert_true(ongoing[0].ongoing);
+	assert_int_equal(ongoing[0].end.ns - ongoing[0].begin.ns, 110000000);
+	check_sum(&ongoing[0]);
+	report_builder_free(b);
+	model_free(m);
+}
+
+struct live {
+	size_t told;
+	struct host_ns at;
+	enum verdict verdict;
+	size_t n_stacks;
+	struct model *m;
+};
+
+static void live_incident(void *context, const struct report *r)
+{
+	struct live *live = context;
+
+	live->told++;
+	live->at = model_now(live->m);
+	live->verdict = r->incidents[0].verdict;
+	live->n_stacks = r->n_stacks;
+}
+
+static void live_incidents_come_within_a_second(void **state)
+{
+	struct live live = {0};
+	struct report_options options = {
+		.than_ns = 100000000, .incident = live_incident, .context = &live};
+	struct model *m = model_new();
+	struct report_builder *b = report_builder_new(m, &options);
+
+	(void)state;
+	live.m = m;
+	script_vm(m, 1, "tcg");
+	stacks(m);
+	big_lock(&tale);
+	tale_tell(&tale, m);
+	for (int64_t ms = 620; ms < 2000 && !live.told; ms += 20)
+		model_advance(m, (struct host_ns){ms * 1000000});
+	assert_int_equal(live.told, 1);
+	assert_true(live.at.ns < 1610000000);
+	assert_int_equal(live.verdict, VERDICT_VMM_LOCK);
+	assert_int_equal(live.n_stacks, 1);
+	report_builder_free(b);
+	model_free(m);
+}
+
+static void a_stop_that_outlasts_the_recording_is_ongoing(void **state)
+{
+	struct report_options options = {.than_ns = 100000000};
+	struct model *m = model_new();
+	struct report_builder *b = report_builder_new(m, &options);
+	struct report *r;
+
+	(void)state;
+	script_vm(m, 1, "tcg");
+	tale_begin(&tale);
+	ADD(&tale, SIGNAL(299900, QEMU, 900, 19));
+	ADD(&tale, SWITCH(HOST, 300000, 0, TID0, 0, 0x104));
+	ADD(&tale, SWITCH(HOST, 900000, 1, 5, 6, 0));
+	tale_tell(&tale, m);
+	model_finish(m);
+	r = report_builder_finish(b);
+	assert_int_equal(r->n_incidents, 1);
+	assert_true(r->incidents[0].ongoing);
+	assert_int_equal(r->incidents[0].verdict, VERDICT_VM_PAUSED);
+	check_sum(&r->incidents[0]);
+	report_free(r);
+	report_builder_free(b);
+	model_free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_cause_gets_its_verdict),
+		cmocka_unit_test(every_rule_has_a_story),
+		cmocka_unit_test(what_is_no_stall_raises_no_incident),
+		cmocka_unit_test(an_open_stall_is_seen_before_it_ends),
+		cmocka_unit_test(live_incidents_come_within_a_second),
+		cmocka_unit_test(a_stop_that_outlasts_the_recording_is_ongoing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
