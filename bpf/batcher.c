@@ -481,6 +481,23 @@ long batcher_drain(struct batcher *b, struct byte_buffer *out,
 	return b->error ? b->error : b->n_delivered;
 }
 
+uint64_t batcher_pending(const struct batcher *b)
+{
+	uint64_t most = 0;
+
+	for (size_t cpu = 0; cpu < b->source.n_cpus; cpu++) {
+		struct capture_cpu_stats now;
+		int32_t pending;
+
+		if (b->source.cpu_stats(b->source.context, cpu, &now) < 0)
+			continue;
+		pending = (int32_t)((uint32_t)now.emitted - b->cpus[cpu].next_seq);
+		if (pending > 0 && (uint64_t)pending > most)
+			most = (uint64_t)pending;
+	}
+	return most;
+}
+
 const struct batcher_frame *batcher_frames(const struct batcher *b, size_t *n)
 {
 	*n = b->n_frames;

@@ -64,6 +64,8 @@ void batcher_free(struct batcher *b);
  */
 long batcher_drain(struct batcher *b, struct byte_buffer *out,
 		   const struct batcher_stack_sink *stacks);
+/* Events that wait in the kernel now, of the CPU that has most: is a drain worth it? Cheap. */
+uint64_t batcher_pending(const struct batcher *b);
 /* The frames that the last drain appended, in order; valid until the next drain. */
 const struct batcher_frame *batcher_frames(const struct batcher *b, size_t *n);
 /* `events` of this CPU, delivered before, were thrown away by the caller (a full queue). */

@@ -342,8 +342,11 @@ static void on_tick(uv_timer_t *timer)
 	uint64_t now_ms = uv_now(timer->loop);
 
 	if (!a->stopping) {
-		capture_queue(a);
-		if (now_ms - a->heartbeat_ms >= AGENT_HEARTBEAT_MS) {
+		bool beat = now_ms - a->heartbeat_ms >= AGENT_HEARTBEAT_MS;
+
+		if (beat || batcher_pending(a->batcher) >= a->options.drain_events)
+			capture_queue(a);
+		if (beat) {
 			a->heartbeat_ms = now_ms;
 			dmesg_refresh(a, now_ms);
 			kernel_log_queue(a, now_ms);

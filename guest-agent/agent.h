@@ -2,9 +2,10 @@
 /*
  * The agent: capture -> batches -> send queue -> channel, on one libuv loop.
  *
- * Every `interval_ms` the kernel's rings are drained into the queue; heartbeats and kernel log
- * lines join it in order. Whatever makes the channel writable, or brings an echo request, empties
- * the queue as far as the kernel takes it.
+ * Every `interval_ms` a look at the kernel's rings decides whether to drain them into the queue: at
+ * once if many events wait, with the next heartbeat otherwise, because few large batches cost less
+ * than many small ones. Heartbeats and kernel log lines join the queue in order. Whatever makes the
+ * channel writable, or brings an echo request, empties the queue as far as the kernel takes it.
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
@@ -23,6 +24,7 @@ struct agent_options {
 	struct channel_address address;
 	uint64_t interval_ms;
 	size_t backlog_bytes;
+	uint64_t drain_events; /* waiting on one CPU: drain now */
 	bool kernel_log;
 	/* One line for people, without a newline. */
 	void (*say)(void *context, const char *line);

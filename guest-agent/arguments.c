@@ -19,7 +19,7 @@ static const struct option_row {
 	 "the host: port:NAME (a virtio-serial port), unix:PATH or\n"
 	 "                    tcp:ADDRESS:PORT (numeric) [port:" AGENT_PORT_NAME "]"},
 	{"interval", "MS", OPTION_NUMBER, offsetof(struct arguments, interval_ms), 1, 100,
-	 "time between two drains of the kernel's rings [20]"},
+	 "time between two looks at the kernel's rings [20]"},
 	{"backlog", "MIB", OPTION_NUMBER, offsetof(struct arguments, backlog_mib), 1, 1024,
 	 "memory for events that wait for the host; the oldest go first [4]"},
 	{"ring", "MIB", OPTION_NUMBER, offsetof(struct arguments, ring_mib), 1, 1024,

@@ -20,6 +20,14 @@ enum exit_code {
 	EXIT_NO_CAPTURE = 4,
 };
 
+/* Waiting events of one CPU that are worth a drain: an eighth of its ring, at most 256. */
+static uint64_t drain_events(size_t ring_bytes, size_t n_cpus)
+{
+	const size_t eighth = ring_bytes / sizeof(struct vs_event) / (n_cpus ? n_cpus : 1) / 8;
+
+	return eighth < 256 ? eighth : 256;
+}
+
 struct program {
 	uv_loop_t loop;
 	uv_signal_t signals[2];
@@ -158,6 +166,8 @@ int main(int argc, char **argv)
 	}
 	if (!arguments.no_realtime)
 		priority_raise();
+	agent_options.drain_events =
+		drain_events(capture_options.ring_bytes, capture_n_cpus(capture));
 	agent_options.interval_ms = arguments.interval_ms;
 	agent_options.backlog_bytes = (size_t)arguments.backlog_mib << 20;
 	agent_options.kernel_log = !arguments.no_kernel_log;

@@ -252,7 +252,9 @@ static void stamps_are_tsc_in_time_order(void **state)
 
 	first = tsc_at(f->now_ns);
 	emit(f, 1, 100);
+	assert_int_equal(batcher_pending(f->batcher), 100);
 	assert_int_equal(drain(f), 100);
+	assert_int_equal(batcher_pending(f->batcher), 0);
 	assert_int_equal(f->n_frames, 1);
 	for (size_t i = 0; i < 100; i++) {
 		uint64_t truth = first + tsc_at(100 * (i + 1)), got = f->events[i].time;

@@ -233,6 +233,19 @@ static void host_greet(struct agent_host *h)
 	payload_send(h, FRAME_HELLO, &payload);
 }
 
+int agent_host_connect(struct agent_host *h, const char *path)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
+	h->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (h->fd < 0 || connect(h->fd, (struct sockaddr *)&un, sizeof(un)) < 0 ||
+	    fcntl(h->fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	host_greet(h);
+	return 0;
+}
+
 int agent_host_send_echo(struct agent_host *h)
 {
 	struct message_echo_request request = {.id = ++h->echo_id};
@@ -277,7 +290,7 @@ bool agent_host_serve(struct agent_host *h, unsigned int ms)
 	for (uint64_t now = now_ms(); now < until; now = now_ms()) {
 		struct pollfd fd = {.events = POLLIN};
 
-		fd.fd = h->fd >= 0 ? h->fd : h->listener;
+		fd.fd = h->fd >= 0 ? h->fd : h->listener; /* -1: only time passes */
 		if (poll(&fd, 1, (int)(until - now)) <= 0)
 			continue;
 		if (h->fd < 0) {

@@ -60,6 +60,8 @@ void agent_host_fini(struct agent_host *h);
 int agent_host_listen(struct agent_host *h);
 /* Stops listening; the connection stays. */
 void agent_host_unlisten(struct agent_host *h);
+/* For a VM's channel, where we are the client: connects and greets. */
+int agent_host_connect(struct agent_host *h, const char *path);
 /* Starts the agent on our socket with up to two more arguments (NULL: none); its stderr goes to
  * log_path. */
 int agent_host_spawn(struct agent_host *h, const char *program, const char *argument,

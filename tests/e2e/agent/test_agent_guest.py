@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The agent in a real guest, on its virtio-serial port: found by name, heard, left and met again."""
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, f"{HERE}/../beds")
+import bed  # noqa: E402
+
+AGENT_LOG = "/tmp/agent.log"
+
+
+class Agent(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.builder = bed.Builder()
+        cls.guest = bed.boot_a(cls.builder, cpus=2)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.guest.close()
+
+    def probe(self, seconds):
+        probe = f"{self.builder.build}/tests/e2e/agent/agent_probe"
+        done = subprocess.run([probe, self.guest.agent_socket, str(seconds)], capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr + self.guest.run(f"cat {AGENT_LOG}"))
+        return {name: int(value) for name, value in map(str.split, done.stdout.splitlines())}
+
+    def cpu_ticks(self):
+        stat = self.guest.run("cat /proc/$(pidof vcpuscope-agent)/stat").rsplit(")", 1)[1].split()
+        return int(stat[11]) + int(stat[12])
+
+    def test_1_waits_quietly_then_serves_a_host_twice(self):
+        self.guest.run(f"vcpuscope-agent >{AGENT_LOG} 2>&1 &")
+        time.sleep(2.5)  # it loads its programs
+        before = self.cpu_ticks()
+        time.sleep(3)
+        ticks = self.cpu_ticks() - before
+        # Emulated on a busy machine, so generous; turning in a circle takes 300.
+        self.assertLess(ticks, 60, "a port without a host must not be polled in a circle")
+
+        seen = self.probe(4)
+        self.assertEqual(seen["cpus"], 2)
+        self.assertGreater(seen["clock_hz"], 100_000_000)
+        self.assertEqual(seen["dmesg_known"], 1)
+        self.assertEqual(seen["new_session"], 1)
+        self.assertGreater(seen["first_received"], 100)
+        self.assertGreater(seen["received"], seen["first_received"])
+        self.assertEqual(seen["balanced"], 1)
+        self.assertEqual(seen["late"], 0)
+        self.assertEqual(seen["heartbeat_violations"], 0)
+        self.assertEqual(seen["dropped_user"], 0)
+        self.assertGreater(seen["heartbeats"], 40)
+        self.assertGreater(seen["echoes"], 40)
+        self.assertLess(seen["rss_kib"], 24 << 10)
+        print("agent in a guest:", seen)
+
+    def test_2_ends_cleanly_and_says_what_it_did(self):
+        self.guest.run("kill $(pidof vcpuscope-agent); sleep 1; ! pidof vcpuscope-agent")
+        self.assertRegex(self.guest.run(f"cat {AGENT_LOG}"), r"\d+ events in .* lost 0 in the kernel")
+
+    def test_3_a_missing_port_is_one_line_and_exit_code_3(self):
+        status, out = self.guest.run_bytes("vcpuscope-agent --connect port:no.such.port 2>&1")
+        self.assertEqual(status, 3)
+        last = out.decode().strip().splitlines()[-1]
+        self.assertIn("no virtio-serial port 'no.such.port'", last)
+
+
+if __name__ == "__main__":
+    unittest.main()
