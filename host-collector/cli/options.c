@@ -249,7 +249,13 @@ void options_print_help(const struct command *command, FILE *to)
 
 		snprintf(left, sizeof(left), "%s%s%s%s", spec->type == OPTION_OPERAND ? "" : "--",
 			 spec->name, spec->value ? " " : "", spec->value ? spec->value : "");
-		fprintf(to, "  %-24s %s\n", left, spec->help);
+		fprintf(to, "  %-24s ", left);
+		for (const char *c = spec->help; *c; c++) {
+			fputc(*c, to);
+			if (*c == '\n')
+				fprintf(to, "%27s", "");
+		}
+		fputc('\n', to);
 	}
 	if (command->examples)
 		fprintf(to, "\nexamples:\n%s", command->examples);

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/record/collector.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clock/echo.h"
+#include "clock/sample.h"
+#include "host-collector/vm/vm.h"
+#include "proto/recording.h"
+
+enum {
+	VM_NUMBER = 1,
+	DRAIN_MS = 20,
+	HEARTBEAT_MS = 100,
+	RESCAN_MS = 1000,
+};
+
+struct collector {
+	uv_loop_t *loop;
+	struct collector_sink sink;
+	struct vm *vm;
+	struct host_stream *host;
+	struct guest_link *link; /* NULL: none, or stopped */
+	struct guest_link_stats last_link;
+	bool has_channel;
+	struct link_address address;
+	struct echo_sync *echo; /* for the status line; NULL before the agent's HELLO */
+	struct message_heartbeat guest;
+	uv_timer_t timer;
+	uv_poll_t *qmp_poll, *exit_poll; /* freed when libuv has closed them */
+	int pidfd;
+	uint64_t heartbeat_ms, rescan_ms;
+	bool timer_open, stopped, ended, said_drain;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+say(const struct collector *c, const char *format, ...)
+{
+	char line[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	c->sink.say(c->sink.context, line);
+}
+
+/* Puts a note into the host's stream. */
+static void note_write(struct collector *c, enum note_kind kind, const char *text)
+{
+	struct message_note note = {.vm = VM_NUMBER, .kind = kind};
+
+	note.host_tsc = clock_tsc_read();
+	snprintf(note.text, sizeof(note.text), "%s", text);
+	host_stream_note(c->host, &note);
+}
+
+static void end(struct collector *c, const char *why)
+{
+	if (c->ended || c->stopped)
+		return;
+	c->ended = true;
+	note_write(c, NOTE_VM_GONE, why);
+	c->sink.ended(c->sink.context, why);
+}
+
+/* ---- the guest's side ---- */
+
+static void link_frame(void *context, const struct frame_view *frame, uint64_t arrival_tsc)
+{
+	struct collector *c = context;
+
+	c->sink.frame(c->sink.context, VM_NUMBER, arrival_tsc, frame->bytes, frame->len);
+}
+
+static void link_observation(void *context, const struct message_echo_observation *observation)
+{
+	struct collector *c = context;
+	struct message_echo_observation mine = *observation;
+	struct echo_observation echo = {
+		.sent = {mine.host_sent},
+		.guest_received = mine.guest_received,
+		.guest_sent = mine.guest_sent,
+		.received = {mine.host_received},
+	};
+
+	mine.vm = VM_NUMBER;
+	host_stream_observation(c->host, &mine);
+	if (c->echo)
+		echo_sync_add(c->echo, &echo);
+}
+
+static void link_hello(void *context, const struct message_hello *hello)
+{
+	struct collector *c = context;
+	struct echo_options options = {.host_hz = host_stream_hello(c->host)->clock_hz,
+				       .stream_hz = hello->clock_hz};
+
+	echo_sync_free(c->echo);
+	c->echo = echo_sync_new(&options);
+}
+
+static void link_heartbeat(void *context, const struct message_heartbeat *heartbeat)
+{
+	struct collector *c = context;
+
+	c->guest = *heartbeat;
+}
+
+static void link_note(void *context, enum note_kind kind, const char *text)
+{
+	struct collector *c = context;
+
+	note_write(c, kind, text);
+	say(c, "%s", text);
+}
+
+/* ---- the VM's side ---- */
+
+static void poll_freed(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+static void poll_close(uv_poll_t **poll)
+{
+	if (*poll)
+		uv_close((uv_handle_t *)*poll, poll_freed);
+	*poll = NULL;
+}
+
+static uv_poll_t *poll_open(struct collector *c, int fd, uv_poll_cb callback)
+{
+	uv_poll_t *poll = calloc(1, sizeof(*poll));
+
+	if (!poll)
+		return NULL;
+	if (uv_poll_init(c->loop, poll, fd)) {
+		free(poll);
+		return NULL;
+	}
+	poll->data = c;
+	uv_poll_start(poll, UV_READABLE, callback);
+	return poll;
+}
+
+static void vm_note(void *context, enum note_kind kind, const char *text)
+{
+	struct collector *c = context;
+
+	note_write(c, kind, text);
+	say(c, "%s", text);
+}
+
+static void on_qmp(uv_poll_t *poll, int status, int events)
+{
+	struct collector *c = poll->data;
+
+	(void)status, (void)events;
+	/* libuv must let go of the descriptor before it is closed: close the handle first. */
+	uv_poll_stop(poll);
+	if (!vm_qmp_events(c->vm, vm_note, c)) {
+		uv_poll_start(poll, UV_READABLE, on_qmp);
+		return;
+	}
+	poll_close(&c->qmp_poll);
+	say(c, "QEMU closed its monitor; pauses can no longer be named");
+}
+
+static void on_exit_seen(uv_poll_t *poll, int status, int events)
+{
+	struct collector *c = poll->data;
+	char why[96];
+
+	(void)status, (void)events;
+	poll_close(&c->exit_poll);
+	snprintf(why, sizeof(why), "QEMU %d has exited", vm_info(c->vm)->qemu_pid);
+	end(c, why);
+}
+
+static void rescan(struct collector *c)
+{
+	int changed = vm_rescan(c->vm);
+	char why[96];
+
+	if (changed < 0) {
+		snprintf(why, sizeof(why), "QEMU %d has exited", vm_info(c->vm)->qemu_pid);
+		end(c, why);
+	} else if (changed) {
+		snprintf(why, sizeof(why), "%zu threads, %zu of them vCPUs",
+			 vm_info(c->vm)->n_threads, vm_n_vcpus(c->vm));
+		note_write(c, NOTE_THREADS, why);
+		host_stream_follow(c->host, vm_info(c->vm));
+	}
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct collector *c = timer->data;
+	uint64_t now_ms = uv_now(c->loop);
+	int err = host_stream_drain(c->host, now_ms);
+
+	if (err && !c->said_drain)
+		say(c, "reading the host's events: %s; they are counted as lost", strerror(-err));
+	c->said_drain |= err != 0;
+	if (now_ms - c->heartbeat_ms >= HEARTBEAT_MS) {
+		c->heartbeat_ms = now_ms;
+		host_stream_heartbeat(c->host);
+	}
+	if (now_ms - c->rescan_ms >= RESCAN_MS) {
+		c->rescan_ms = now_ms;
+		rescan(c);
+	}
+}
+
+static void host_frame(void *context, uint64_t tsc, const uint8_t *frame, size_t len)
+{
+	struct collector *c = context;
+
+	c->sink.frame(c->sink.context, VS_SOURCE_HOST, tsc, frame, len);
+}
+
+static int host_open(struct collector *c, const struct collector_options *options, char *why,
+		     size_t why_bytes)
+{
+	const struct host_stream_options host = {
+		.wait_threshold_ns = options->wait_threshold_ns, .frame = host_frame, .context = c};
+	int err = host_stream_open(&host, &c->host, why, why_bytes);
+
+	if (err)
+		return err;
+	err = host_stream_follow(c->host, vm_info(c->vm));
+	if (err)
+		snprintf(why, why_bytes, "threads of QEMU %d cannot be followed: %s",
+			 vm_info(c->vm)->qemu_pid, strerror(-err));
+	return err;
+}
+
+static int guest_open(struct collector *c, char *why, size_t why_bytes)
+{
+	const struct link_events events = {.frame = link_frame,
+					   .observation = link_observation,
+					   .hello = link_hello,
+					   .heartbeat = link_heartbeat,
+					   .note = link_note,
+					   .context = c};
+	int err = guest_link_open(c->loop, &c->address, host_stream_hello(c->host), &events,
+				  &c->link);
+
+	c->has_channel = true;
+	if (err)
+		snprintf(why, why_bytes, "channel %s: %s", c->address.text, strerror(-err));
+	return err;
+}
+
+int collector_open(uv_loop_t *loop, const struct collector_options *options,
+		   const struct collector_sink *sink, struct collector **out, char *why,
+		   size_t why_bytes)
+{
+	const struct vm_options vm = {
+		.number = VM_NUMBER, .pid = options->pid, .qmp_path = options->qmp_path};
+	struct collector *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c) {
+		snprintf(why, why_bytes, "out of memory");
+		return -ENOMEM;
+	}
+	c->loop = loop;
+	c->sink = *sink;
+	c->pidfd = -1;
+	err = options->channel ? link_address_parse(options->channel, &c->address, why, why_bytes)
+			       : 0;
+	if (!err)
+		err = vm_open(&vm, &c->vm, why, why_bytes);
+	if (!err)
+		err = host_open(c, options, why, why_bytes);
+	if (!err && options->channel)
+		err = guest_open(c, why, why_bytes);
+	if (err)
+		goto fail;
+	uv_timer_init(loop, &c->timer);
+	c->timer.data = c;
+	c->timer_open = true;
+	uv_timer_start(&c->timer, on_timer, DRAIN_MS, DRAIN_MS);
+	if (vm_qmp_fd(c->vm) >= 0)
+		c->qmp_poll = poll_open(c, vm_qmp_fd(c->vm), on_qmp);
+	if (vm_paused(c->vm))
+		vm_note(c, NOTE_VM_PAUSED, "the VM is paused already (QMP query-status)");
+	/* Rescans notice an exit too, a second later (kernels before 5.3). */
+	c->pidfd = (int)syscall(SYS_pidfd_open, vm_info(c->vm)->qemu_pid, 0);
+	if (c->pidfd >= 0)
+		c->exit_poll = poll_open(c, c->pidfd, on_exit_seen);
+	*out = c;
+	return 0;
+fail:
+	collector_close(c);
+	return err;
+}
+
+void collector_stop(struct collector *c)
+{
+	if (c->stopped)
+		return;
+	if (c->host) {
+		host_stream_drain(c->host, uv_now(c->loop));
+		host_stream_heartbeat(c->host);
+	}
+	c->stopped = true;
+	if (c->link) {
+		guest_link_stats_get(c->link, &c->last_link);
+		guest_link_close(c->link);
+		c->link = NULL;
+	}
+	if (c->timer_open)
+		uv_timer_stop(&c->timer);
+	poll_close(&c->qmp_poll);
+	poll_close(&c->exit_poll);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+void collector_close(struct collector *c)
+{
+	if (!c)
+		return;
+	collector_stop(c);
+	host_stream_close(c->host);
+	vm_close(c->vm);
+	echo_sync_free(c->echo);
+	if (c->pidfd >= 0)
+		close(c->pidfd);
+	if (c->timer_open)
+		uv_close((uv_handle_t *)&c->timer, timer_closed);
+	else
+		free(c);
+}
+
+void collector_status_get(const struct collector *c, struct collector_status *out)
+{
+	struct echo_sync_summary summary = {0};
+
+	memset(out, 0, sizeof(*out));
+	out->vm = vm_info(c->vm);
+	out->n_vcpus = vm_n_vcpus(c->vm);
+	out->paused = vm_paused(c->vm);
+	host_stream_stats_get(c->host, &out->host);
+	out->has_channel = c->has_channel;
+	out->link = c->last_link;
+	if (c->link)
+		guest_link_stats_get(c->link, &out->link);
+	out->guest_emitted = c->guest.emitted;
+	out->guest_delivered = c->guest.delivered;
+	out->guest_dropped_kernel = c->guest.dropped_kernel;
+	out->guest_dropped_user = c->guest.dropped_user;
+	if (c->echo)
+		echo_sync_summarise(c->echo, &summary);
+	out->clock_known = summary.observations && summary.err_ticks != UINT64_MAX;
+	if (out->clock_known)
+		out->clock_error_ns = (uint64_t)((double)summary.err_ticks * 1e9 /
+						 (double)host_stream_hello(c->host)->clock_hz);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The live core of `record` and `watch`: follows one VM on the host, talks to its agent, and hands
+ * every frame of both, in order of arrival, to one sink. Runs on the caller's loop; wakes every
+ * 20 ms.
+ *
+ * What it survives: no agent, an agent that comes and goes, threads that come and go, a monitor
+ * that closes. What ends it: QEMU's exit, of which it tells the caller once.
+ */
+#ifndef RECORD_COLLECTOR_H
+#define RECORD_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "host-collector/link/link.h"
+#include "host-collector/record/host_stream.h"
+
+struct collector_options {
+	pid_t pid;                  /* 0: by QMP */
+	const char *qmp_path;       /* NULL: by pid */
+	const char *channel;        /* link/address.h; NULL: the host only */
+	uint64_t wait_threshold_ns; /* waits longer than this bring stacks; 0: 20 ms */
+};
+
+struct collector_sink {
+	/* A whole, CRC-checked frame of the host (VS_SOURCE_HOST) or of VM `source`. Borrowed. */
+	void (*frame)(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
+		      size_t len);
+	/* A line that a person at a terminal should see: comings, goings, trouble. */
+	void (*say)(void *context, const char *line);
+	/* The VM is gone; called once. collector_stop() is the caller's to call. */
+	void (*ended)(void *context, const char *why);
+	void *context;
+};
+
+struct collector;
+
+/* Strings in options are borrowed until collector_open returns. The first frames may reach the
+ * sink before that. On error `why` receives one line: -EINVAL (the channel's address), what
+ * vm_open and host_stream_open say, -errno. */
+int collector_open(uv_loop_t *loop, const struct collector_options *options,
+		   const struct collector_sink *sink, struct collector **out, char *why,
+		   size_t why_bytes);
+/* A last drain, then nothing reaches the sink any more; statistics stay. Idempotent. */
+void collector_stop(struct collector *c);
+/* Stops if need be. The loop must run once more before it is closed. */
+void collector_close(struct collector *c);
+
+struct collector_status {
+	const struct message_vm_info *vm; /* borrowed until the next turn of the loop */
+	size_t n_vcpus;
+	bool paused; /* by QMP's word */
+	struct host_stream_stats host;
+	bool has_channel;
+	struct guest_link_stats link;
+	/* By the agent's own word: totals of its last heartbeat. */
+	uint64_t guest_emitted, guest_delivered, guest_dropped_kernel, guest_dropped_user;
+	bool clock_known;        /* enough round trips to map guest times */
+	uint64_t clock_error_ns; /* then: the bound, now */
+};
+void collector_status_get(const struct collector *c, struct collector_status *out);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/record/host_stream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+
+#include "bpf/capture.h"
+#include "clock/sample.h"
+#include "host-collector/record/self_cost.h"
+
+struct host_stream {
+	struct host_stream_options options;
+	struct message_hello hello;
+	struct capture *capture;
+	struct frame_writer *writer;
+	struct batcher *batcher;
+	struct stack_writer *stacks;
+	struct byte_buffer payload, frames;
+	uint64_t promised; /* by the last heartbeat */
+	uint64_t now_ms;
+	bool kernel_names;
+	size_t n_followed;
+	int32_t followed[VS_THREADS_MAX]; /* ascending */
+};
+
+/* Hands over the frames that lie in h->frames. */
+static void frames_deliver(struct host_stream *h)
+{
+	uint64_t tsc = clock_tsc_read();
+	size_t at = 0;
+
+	while (at < h->frames.len) {
+		struct frame_header header;
+		size_t len;
+
+		if (frame_header_parse(h->frames.data + at, h->frames.len - at, &header))
+			break;
+		len = VS_FRAME_HEADER_BYTES + header.payload_bytes;
+		h->options.frame(h->options.context, tsc, h->frames.data + at, len);
+		at += len;
+	}
+	h->frames.len = 0;
+}
+
+/* Frames the message that was packed into h->payload; err: what packing said. */
+static int payload_deliver(struct host_stream *h, enum frame_kind kind, int err)
+{
+	if (!err)
+		err = frame_write(h->writer, kind, h->payload.data, h->payload.len, &h->frames);
+	h->payload.len = 0;
+	frames_deliver(h);
+	return err;
+}
+
+static void sample_take(struct message_clock_sample *out)
+{
+	struct clock_sample s = {0};
+
+	if (clock_sample_take(&s))
+		return;
+	*out = (struct message_clock_sample){.tsc = s.tsc,
+					     .tsc_width = s.tsc_width,
+					     .monotonic_ns = s.monotonic_ns,
+					     .raw_ns = s.raw_ns,
+					     .realtime_ns = s.realtime_ns};
+}
+
+static int hello_fill(struct message_hello *hello)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	struct utsname name = {0};
+
+	uname(&name);
+	hello->protocol_min = VS_PROTOCOL_MIN;
+	hello->protocol_max = VS_PROTOCOL_MAX;
+	hello->role = STREAM_ROLE_HOST;
+	hello->clock = STREAM_CLOCK_HOST_TSC;
+	snprintf(hello->program_version, sizeof(hello->program_version), VCPUSCOPE_VERSION);
+	snprintf(hello->kernel_release, sizeof(hello->kernel_release), "%s", name.release);
+	if (f) {
+		if (fgets(hello->boot_id, sizeof(hello->boot_id), f))
+			hello->boot_id[strcspn(hello->boot_id, "\n")] = 0;
+		fclose(f);
+	}
+	return clock_tsc_hz(&hello->clock_hz);
+}
+
+static int stream_begin(struct host_stream *h)
+{
+	struct message_clock_sample sample = {0};
+	int err = payload_deliver(h, FRAME_HELLO, message_hello_pack(&h->hello, &h->payload));
+
+	if (err)
+		return err;
+	sample_take(&sample);
+	return payload_deliver(h, FRAME_CLOCK_SAMPLE,
+			       message_clock_sample_pack(&sample, &h->payload));
+}
+
+int host_stream_open(const struct host_stream_options *options, struct host_stream **out, char *why,
+		     size_t why_bytes)
+{
+	const struct capture_options capture = {.kind = CAPTURE_HOST,
+						.wait_threshold_ns = options->wait_threshold_ns,
+						.stacks = true};
+	struct host_stream *h = calloc(1, sizeof(*h));
+	uint64_t session_id;
+	int err = -ENOMEM;
+
+	snprintf(why, why_bytes, "out of memory");
+	if (!h)
+		return err;
+	h->options = *options;
+	err = hello_fill(&h->hello);
+	if (err) {
+		snprintf(why, why_bytes, "this machine's TSC cannot be read: %s", strerror(-err));
+		goto fail;
+	}
+	if (!options->source) {
+		err = capture_open(&capture, &h->capture, why, why_bytes);
+		if (err)
+			goto fail;
+	}
+	err = -ENOMEM;
+	if (getrandom(&session_id, sizeof(session_id), 0) != sizeof(session_id))
+		goto fail;
+	h->writer = frame_writer_new(session_id);
+	h->stacks = stack_writer_new(h->hello.clock_hz, &h->kernel_names);
+	if (!h->writer || !h->stacks)
+		goto fail;
+	h->batcher = options->source ? batcher_new_from(options->source, h->writer)
+				     : batcher_new(h->capture, h->writer);
+	if (!h->batcher)
+		goto fail;
+	err = stream_begin(h);
+	if (err)
+		goto fail;
+	*out = h;
+	return 0;
+fail:
+	host_stream_close(h);
+	return err;
+}
+
+void host_stream_close(struct host_stream *h)
+{
+	if (!h)
+		return;
+	batcher_free(h->batcher);
+	stack_writer_free(h->stacks);
+	frame_writer_free(h->writer);
+	if (h->capture)
+		capture_close(h->capture);
+	byte_buffer_fini(&h->payload);
+	byte_buffer_fini(&h->frames);
+	free(h);
+}
+
+const struct message_hello *host_stream_hello(const struct host_stream *h)
+{
+	return &h->hello;
+}
+
+static bool info_has(const struct message_vm_info *info, int32_t tid)
+{
+	for (size_t i = 0; i < info->n_threads; i++) {
+		if (info->threads[i].tid == tid)
+			return true;
+	}
+	return false;
+}
+
+int host_stream_follow(struct host_stream *h, const struct message_vm_info *info)
+{
+	int first = 0, err;
+
+	for (size_t i = 0; i < h->n_followed && h->capture; i++) {
+		/* One that ended is gone from the map already: no error. */
+		if (!info_has(info, h->followed[i]))
+			capture_remove_thread(h->capture, h->followed[i]);
+	}
+	h->n_followed = 0;
+	for (size_t i = 0; i < info->n_threads; i++) {
+		const struct message_vm_thread *t = &info->threads[i];
+
+		/* Again for those known: a thread may have become a vCPU. */
+		err = h->capture ? capture_add_thread(h->capture, t->tid, info->qemu_pid, info->vm,
+						      t->is_vcpu)
+				 : 0;
+		if (err && err != -ESRCH && !first)
+			first = err;
+		h->followed[h->n_followed++] = t->tid;
+	}
+	err = payload_deliver(h, FRAME_VM_INFO, message_vm_info_pack(info, &h->payload));
+	return first ? first : err;
+}
+
+static void on_stack(void *context, const struct capture_stack *stack, uint64_t err_ticks)
+{
+	struct host_stream *h = context;
+
+	stack_writer_offer(h->stacks, stack, err_ticks, h->now_ms);
+}
+
+int host_stream_drain(struct host_stream *h, uint64_t now_ms)
+{
+	const struct batcher_stack_sink sink = {on_stack, h};
+	long n;
+	int err;
+
+	h->now_ms = now_ms;
+	n = batcher_drain(h->batcher, &h->frames, &sink);
+	err = stack_writer_flush(h->stacks, h->writer, h->promised, batcher_promise(h->batcher),
+				 &h->frames);
+	frames_deliver(h);
+	return n < 0 ? (int)n : err;
+}
+
+int host_stream_heartbeat(struct host_stream *h)
+{
+	struct message_heartbeat beat = {.time = batcher_promise(h->batcher)};
+	struct batcher_totals totals;
+	struct self_cost cost;
+
+	batcher_totals_get(h->batcher, &totals);
+	self_cost_read(&cost);
+	beat.cpu_time_ns = cost.cpu_time_ns;
+	beat.rss_bytes = cost.rss_bytes;
+	beat.emitted = totals.emitted;
+	beat.delivered = totals.delivered;
+	beat.dropped_kernel = totals.dropped_kernel;
+	beat.dropped_user = totals.dropped_user;
+	sample_take(&beat.sample);
+	h->promised = beat.time;
+	return payload_deliver(h, FRAME_HEARTBEAT, message_heartbeat_pack(&beat, &h->payload));
+}
+
+int host_stream_note(struct host_stream *h, const struct message_note *note)
+{
+	return payload_deliver(h, FRAME_NOTE, message_note_pack(note, &h->payload));
+}
+
+int host_stream_observation(struct host_stream *h, const struct message_echo_observation *o)
+{
+	return payload_deliver(h, FRAME_ECHO_OBSERVATION,
+			       message_echo_observation_pack(o, &h->payload));
+}
+
+void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats *out)
+{
+	batcher_totals_get(h->batcher, &out->events);
+	stack_writer_stats_get(h->stacks, &out->stacks);
+	out->kernel_names = h->kernel_names;
+}

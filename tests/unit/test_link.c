@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The link on real sockets: it finds an agent that is there, waits for one that is not, comes back
+ * after a break, explains a port that is held by another, and survives whatever bytes it gets. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "host-collector/link/link.h"
+
+struct rig {
+	uv_loop_t loop;
+	uv_timer_t limit;
+	struct guest_link *link;
+	char folder[64], path[96];
+	int listener, peer; /* the agent's end */
+	struct frame_writer *agent;
+	struct frame_reader heard; /* by the agent */
+	struct byte_buffer wire, payload;
+	size_t frames, hellos, observations, notes;
+	struct message_echo_observation last;
+	char note[VS_TEXT_MAX];
+};
+
+static void on_frame(void *context, const struct frame_view *frame, uint64_t arrival_tsc)
+{
+	(void)frame;
+	assert_true(arrival_tsc > 0);
+	((struct rig *)context)->frames++;
+}
+
+static void on_observation(void *context, const struct message_echo_observation *o)
+{
+	struct rig *r = context;
+
+	r->observations++;
+	r->last = *o;
+}
+
+static void on_hello(void *context, const struct message_hello *hello)
+{
+	(void)hello;
+	((struct rig *)context)->hellos++;
+}
+
+static void on_heartbeat(void *context, const struct message_heartbeat *h)
+{
+	(void)context, (void)h;
+}
+
+static void on_note(void *context, enum note_kind kind, const char *text)
+{
+	struct rig *r = context;
+
+	(void)kind;
+	r->notes++;
+	snprintf(r->note, sizeof(r->note), "%s", text);
+}
+
+static int rig_setup(void **state)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+
+	uv_loop_init(&r->loop);
+	uv_timer_init(&r->loop, &r->limit);
+	snprintf(r->folder, sizeof(r->folder), "/tmp/test_link.XXXXXX");
+	if (!mkdtemp(r->folder))
+		return -1;
+	snprintf(r->path, sizeof(r->path), "%s/port", r->folder);
+	r->listener = r->peer = -1;
+	r->agent = frame_writer_new(0x1111);
+	frame_reader_init(&r->heard);
+	*state = r;
+	return 0;
+}
+
+static int rig_teardown(void **state)
+{
+	struct rig *r = *state;
+
+	guest_link_close(r->link);
+	uv_close((uv_handle_t *)&r->limit, NULL);
+	uv_run(&r->loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&r->loop), 0); /* nothing was left open */
+	if (r->listener >= 0)
+		close(r->listener);
+	if (r->peer >= 0)
+		close(r->peer);
+	unlink(r->path);
+	rmdir(r->folder);
+	frame_writer_free(r->agent);
+	frame_reader_fini(&r->heard);
+	byte_buffer_fini(&r->wire);
+	byte_buffer_fini(&r->payload);
+	free(r);
+	return 0;
+}
+
+static void nothing(uv_timer_t *timer)
+{
+	(void)timer;
+}
+
+static void run_ms(struct rig *r, uint64_t ms)
+{
+	uint64_t end;
+
+	uv_update_time(&r->loop);
+	end = uv_now(&r->loop) + ms;
+	while (uv_now(&r->loop) < end) {
+		uv_timer_start(&r->limit, nothing, end - uv_now(&r->loop), 0);
+		uv_run(&r->loop, UV_RUN_ONCE);
+	}
+	uv_timer_stop(&r->limit);
+}
+
+static void link_to(struct rig *r, const char *prefix)
+{
+	static struct message_hello ours = {.protocol_min = 1,
+					    .protocol_max = 1,
+					    .role = STREAM_ROLE_HOST,
+					    .clock = STREAM_CLOCK_HOST_TSC,
+					    .clock_hz = 1000000000};
+	const struct link_events events = {on_frame,     on_observation, on_hello,
+					   on_heartbeat, on_note,        r};
+	struct link_address address;
+	char text[128], why[256];
+
+	snprintf(text, sizeof(text), "%s%s", prefix, r->path);
+	assert_int_equal(link_address_parse(text, &address, why, sizeof(why)), 0);
+	assert_int_equal(guest_link_open(&r->loop, &address, &ours, &events, &r->link), 0);
+}
+
+static enum link_state state_of(struct rig *r)
+{
+	struct guest_link_stats stats;
+
+	guest_link_stats_get(r->link, &stats);
+	return stats.state;
+}
+
+/* ---- the agent's end ---- */
+
+static struct sockaddr_un port_address(struct rig *r)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	memcpy(address.sun_path, r->path, strlen(r->path) + 1);
+	return address;
+}
+
+static void port_listen(struct rig *r)
+{
+	struct sockaddr_un address = port_address(r);
+
+	unlink(r->path);
+	r->listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(r->listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(r->listener, 4), 0);
+}
+
+static void port_accept(struct rig *r)
+{
+	r->peer = accept4(r->listener, NULL, NULL, SOCK_NONBLOCK);
+	assert_true(r->peer >= 0);
+}
+
+static void agent_say(struct rig *r, enum frame_kind kind)
+{
+	r->wire.len = 0;
+	assert_int_equal(frame_write(r->agent, kind, r->payload.data, r->payload.len, &r->wire), 0);
+	r->payload.len = 0;
+	assert_int_equal(write(r->peer, r->wire.data, r->wire.len), (ssize_t)r->wire.len);
+}
+
+static void agent_hello(struct rig *r)
+{
+	static struct message_hello hello = {.protocol_min = 1,
+					     .protocol_max = 1,
+					     .role = STREAM_ROLE_GUEST,
+					     .clock = STREAM_CLOCK_GUEST_TSC,
+					     .clock_hz = 2000000000,
+					     .program_version = "9.9",
+					     .kernel_release = "6.1"};
+
+	message_hello_pack(&hello, &r->payload);
+	agent_say(r, FRAME_HELLO);
+}
+
+/* Frames of `kind` that the agent has heard since the last call. Answers echo requests. */
+static size_t agent_heard(struct rig *r, enum frame_kind kind, bool answer)
+{
+	struct frame_unpacker *unpacker = frame_unpacker_new();
+	struct frame_view frame;
+	uint8_t bytes[4096];
+	size_t n = 0;
+	ssize_t got;
+
+	while ((got = read(r->peer, bytes, sizeof(bytes))) > 0)
+		frame_reader_push(&r->heard, bytes, (size_t)got);
+	while (frame_reader_next(&r->heard, &frame)) {
+		struct message_echo_request request;
+		const uint8_t *payload;
+		size_t len;
+
+		n += frame.header.kind == kind;
+		if (!answer || frame.header.kind != FRAME_ECHO_REQUEST)
+			continue;
+		assert_int_equal(frame_unpack(unpacker, &frame, &payload, &len), 0);
+		assert_int_equal(message_echo_request_unpack(payload, len, &request), 0);
+		message_echo_reply_pack(&(struct message_echo_reply){request.id, 10, 20},
+					&r->payload);
+		agent_say(r, FRAME_ECHO_REPLY);
+	}
+	frame_unpacker_free(unpacker);
+	return n;
+}
+
+/* ---- properties ---- */
+
+static void test_waits_for_a_port_then_talks(void **state)
+{
+	struct rig *r = *state;
+
+	link_to(r, "");
+	run_ms(r, 150);
+	assert_int_equal(state_of(r), LINK_DOWN);
+	assert_int_equal(r->notes, 1); /* said once, not at each attempt */
+	run_ms(r, 300);
+	assert_int_equal(r->notes, 1);
+	port_listen(r);
+	run_ms(r, 900);
+	assert_int_equal(state_of(r), LINK_SILENT);
+	port_accept(r);
+	assert_true(agent_heard(r, FRAME_HELLO, false) >= 1);
+	agent_hello(r);
+	run_ms(r, 120);
+	assert_int_equal(state_of(r), LINK_TALKING);
+	assert_int_equal(r->hellos, 1);
+	assert_non_null(strstr(r->note, "agent 9.9 on guest kernel 6.1"));
+	assert_true(agent_heard(r, FRAME_ECHO_REQUEST, true) >= 1);
+	run_ms(r, 20);
+	assert_true(r->observations >= 1);
+	assert_true(r->last.host_sent && r->last.host_received > r->last.host_sent);
+	assert_int_equal(r->last.guest_received, 10);
+}
+
+static void test_comes_back_after_a_break(void **state)
+{
+	struct rig *r = *state;
+
+	port_listen(r);
+	link_to(r, "unix:");
+	run_ms(r, 50);
+	port_accept(r);
+	agent_hello(r);
+	run_ms(r, 50);
+	assert_int_equal(state_of(r), LINK_TALKING);
+	close(r->peer);
+	run_ms(r, 30);
+	assert_non_null(strstr(r->note, "is down: "));
+	run_ms(r, 400);
+	port_accept(r);
+	frame_reader_fini(&r->heard);
+	frame_reader_init(&r->heard);
+	assert_true(agent_heard(r, FRAME_HELLO, false) >= 1);
+	frame_writer_free(r->agent);
+	r->agent = frame_writer_new(0x2222);
+	agent_hello(r);
+	run_ms(r, 50);
+	assert_int_equal(state_of(r), LINK_TALKING);
+	assert_int_equal(r->hellos, 2);
+}
+
+static void test_listens_for_agents_that_dial(void **state)
+{
+	struct rig *r = *state;
+	struct sockaddr_un address = port_address(r);
+
+	for (int round = 0; round < 2; round++) {
+		if (!round)
+			link_to(r, "listen:unix:");
+		run_ms(r, 20);
+		r->peer = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		assert_int_equal(connect(r->peer, (struct sockaddr *)&address, sizeof(address)), 0);
+		agent_hello(r);
+		run_ms(r, 60);
+		assert_int_equal(state_of(r), LINK_TALKING);
+		assert_int_equal(r->hellos, round + 1);
+		if (round)
+			break;
+		close(r->peer);
+		run_ms(r, 30);
+		assert_int_equal(state_of(r), LINK_DOWN);
+		frame_writer_free(r->agent);
+		r->agent = frame_writer_new(0x2222);
+	}
+}
+
+static void test_busy_port_is_explained(void **state)
+{
+	struct rig *r = *state;
+	struct sockaddr_un address = port_address(r);
+	int other = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	port_listen(r);
+	assert_int_equal(connect(other, (struct sockaddr *)&address, sizeof(address)), 0);
+	port_accept(r); /* the other client; ours waits in the backlog, as with QEMU */
+	link_to(r, "");
+	run_ms(r, 3300);
+	assert_int_equal(state_of(r), LINK_SILENT);
+	assert_int_equal(r->notes, 1);
+	assert_non_null(strstr(r->note, "another client holds it"));
+	close(other);
+}
+
+static void test_silent_port_is_explained(void **state)
+{
+	struct rig *r = *state;
+
+	port_listen(r);
+	link_to(r, "");
+	run_ms(r, 100);
+	port_accept(r);
+	run_ms(r, 3300);
+	assert_int_equal(r->notes, 1);
+	assert_non_null(strstr(r->note, "no agent runs in the guest"));
+}
+
+static void test_flood_of_garbage_is_survived(void **state)
+{
+	struct rig *r = *state;
+	struct guest_link_stats stats;
+	uint8_t garbage[65536];
+
+	srand(5);
+	for (size_t i = 0; i < sizeof(garbage); i++)
+		garbage[i] = (uint8_t)rand();
+	port_listen(r);
+	link_to(r, "");
+	run_ms(r, 50);
+	port_accept(r);
+	for (int i = 0; i < 40; i++) {
+		(void)!write(r->peer, garbage, sizeof(garbage));
+		run_ms(r, 5);
+	}
+	fcntl(r->peer, F_SETFL, 0);
+	agent_hello(r); /* still understood */
+	run_ms(r, 100);
+	guest_link_stats_get(r->link, &stats);
+	assert_int_equal(stats.state, LINK_TALKING);
+	assert_true(stats.session.skipped_bytes > 1000000);
+	assert_int_equal(r->hellos, 1);
+}
+
+static void test_addresses(void **state)
+{
+	static const struct {
+		const char *text;
+		int err;
+		bool listens, tcp;
+		const char *says;
+	} cases[] = {
+		{"/run/x.sock", 0, false, false, ""},
+		{"unix:x.sock", 0, false, false, ""},
+		{"listen:unix:/run/x", 0, true, false, ""},
+		{"tcp:127.0.0.1:9000", 0, false, true, ""},
+		{"listen:tcp:*:9000", 0, true, true, ""},
+		{"tcp:127.0.0.1", -EINVAL, false, false, "want tcp:HOST:PORT"},
+		{"tcp::9000", -EINVAL, false, false, "want tcp:HOST:PORT"},
+		{"tcp:127.0.0.1:none", -EINVAL, false, false, "tcp:127.0.0.1:none"},
+		{"", -EINVAL, false, false, "path of a Unix socket"},
+		{"unix:", -EINVAL, false, false, "path of a Unix socket"},
+	};
+	struct link_address address;
+	char long_path[200], why[300];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		why[0] = 0;
+		assert_int_equal(link_address_parse(cases[i].text, &address, why, sizeof(why)),
+				 cases[i].err);
+		if (!strstr(why, cases[i].says))
+			fail_msg("`%s` says `%s`", cases[i].text, why);
+		if (cases[i].err)
+			continue;
+		assert_int_equal(address.listens, cases[i].listens);
+		assert_int_equal(address.tcp, cases[i].tcp);
+	}
+	memset(long_path, 'x', sizeof(long_path) - 1);
+	long_path[sizeof(long_path) - 1] = 0;
+	assert_int_equal(link_address_parse(long_path, &address, why, sizeof(why)), -EINVAL);
+}
+
+#define RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RIG(test_waits_for_a_port_then_talks),  RIG(test_comes_back_after_a_break),
+		RIG(test_listens_for_agents_that_dial), RIG(test_busy_port_is_explained),
+		RIG(test_silent_port_is_explained),     RIG(test_flood_of_garbage_is_survived),
+		cmocka_unit_test(test_addresses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Raw stack records become named stacks, each told once, and events that lie inside the waits they
+ * explain; a flood of them is bounded. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "host-collector/record/kallsyms.h"
+#include "host-collector/record/stack_writer.h"
+#include "proto/codec.h"
+#include "proto/message.h"
+
+enum { HZ = 2000000000 };
+#define MS (HZ / 1000ull)
+
+struct rig {
+	struct stack_writer *writer;
+	struct frame_writer *frames;
+	struct frame_reader reader;
+	struct frame_unpacker *unpacker;
+	struct batch_decoder *decoder;
+	struct byte_buffer out;
+	/* what came out of the last flush */
+	size_t n_stacks, n_events, n_batches;
+	struct message_stack stack; /* the last */
+	struct vs_event events[256];
+	uint64_t watermark;
+};
+
+static int rig_setup(void **state)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+	bool names;
+
+	r->writer = stack_writer_new(HZ, &names);
+	r->frames = frame_writer_new(1);
+	r->unpacker = frame_unpacker_new();
+	r->decoder = batch_decoder_new();
+	frame_reader_init(&r->reader);
+	*state = r;
+	return 0;
+}
+
+static int rig_teardown(void **state)
+{
+	struct rig *r = *state;
+
+	stack_writer_free(r->writer);
+	frame_writer_free(r->frames);
+	frame_unpacker_free(r->unpacker);
+	batch_decoder_free(r->decoder);
+	frame_reader_fini(&r->reader);
+	byte_buffer_fini(&r->out);
+	free(r);
+	return 0;
+}
+
+static void offer(struct rig *r, int32_t tid, enum vs_stack_role role, uint64_t address,
+		  uint64_t time, uint64_t wait_ns, uint64_t now_ms)
+{
+	const uint64_t kernel[] = {address};
+	const struct capture_stack stack = {.time = time,
+					    .wait_ns = wait_ns,
+					    .tid = tid,
+					    .tgid = tid,
+					    .explains = 500,
+					    .cpu = 3,
+					    .role = role,
+					    .n_kernel = 1,
+					    .kernel = kernel};
+
+	stack_writer_offer(r->writer, &stack, 10, now_ms);
+}
+
+static void flush(struct rig *r, uint64_t promised, uint64_t promise)
+{
+	struct frame_view frame;
+	const uint8_t *payload;
+	struct batch batch;
+	size_t len;
+
+	r->out.len = 0;
+	r->n_stacks = r->n_events = r->n_batches = 0;
+	assert_int_equal(stack_writer_flush(r->writer, r->frames, promised, promise, &r->out), 0);
+	if (r->out.len)
+		frame_reader_push(&r->reader, r->out.data, r->out.len);
+	while (frame_reader_next(&r->reader, &frame)) {
+		assert_int_equal(frame_unpack(r->unpacker, &frame, &payload, &len), 0);
+		if (frame.header.kind == FRAME_STACK) {
+			assert_int_equal(r->n_batches, 0); /* told before it is referred to */
+			assert_int_equal(message_stack_unpack(payload, len, &r->stack), 0);
+			r->n_stacks++;
+			continue;
+		}
+		assert_int_equal(frame.header.kind, FRAME_BATCH);
+		assert_int_equal(batch_decode(r->decoder, payload, len, &batch), 0);
+		assert_int_equal(batch.cpu, VS_CPU_COLLECTOR);
+		memcpy(r->events + r->n_events, batch.events,
+		       batch.n_events * sizeof(batch.events[0]));
+		r->n_events += batch.n_events;
+		r->watermark = batch.watermark;
+		r->n_batches++;
+	}
+}
+
+static void test_events_lie_inside_their_waits(void **state)
+{
+	struct rig *r = *state;
+	const uint64_t begin = 1000000 * MS;
+
+	/* a waiter is stamped with the wait's begin, a waker with its end */
+	offer(r, 500, VS_STACK_WAITER, 1000, begin, 300000000, 0);
+	offer(r, 600, VS_STACK_WAKER, 2000, begin + 295 * MS, 295000000, 0);
+	flush(r, begin + 280 * MS, begin + 301 * MS);
+	assert_int_equal(r->n_stacks, 2);
+	assert_int_equal(r->n_events, 2);
+	assert_int_equal(r->watermark, begin + 301 * MS);
+	for (size_t i = 0; i < 2; i++) {
+		const struct vs_event *e = &r->events[i];
+		uint64_t end = begin + (e->pid == 600 ? 295 : 300) * MS;
+
+		assert_int_equal(e->type, VS_EVENT_STACK);
+		assert_int_equal(e->pid2, 500);
+		assert_int_equal(e->seq, i);
+		assert_in_range(e->time, end - MS, end - 1);
+		assert_int_equal(e->arg1 & 0xff, e->pid == 600 ? VS_STACK_WAKER : VS_STACK_WAITER);
+		assert_int_equal(e->arg1 >> 8, e->pid == 600 ? 295000000 : 300000000);
+	}
+	assert_int_equal(r->events[0].pid, 600);
+}
+
+static void test_nothing_is_stamped_before_a_promise(void **state)
+{
+	struct rig *r = *state;
+	const uint64_t begin = 1000000 * MS, promised = begin + 300 * MS;
+
+	offer(r, 500, VS_STACK_WAITER, 1000, begin, 300000000, 0);
+	offer(r, 600, VS_STACK_WAKER, 2000, 5, 300000000, 0);
+	flush(r, promised, promised + MS);
+	assert_int_equal(r->events[0].time, promised);
+	assert_int_equal(r->events[1].time, promised);
+}
+
+static void test_equal_stacks_are_told_once(void **state)
+{
+	struct rig *r = *state;
+	uint32_t id;
+
+	offer(r, 500, VS_STACK_WAITER, 1000, 5000 * MS, 1000000, 0);
+	flush(r, 0, 1);
+	assert_int_equal(r->n_stacks, 1);
+	id = r->stack.id;
+	assert_true(id > 0);
+	assert_int_equal(r->events[0].arg0, id);
+	for (int i = 0; i < 3; i++)
+		offer(r, 500, VS_STACK_WAITER, 1000, 6000 * MS, 1000000, 0);
+	offer(r, 501, VS_STACK_WAITER, 1000, 7000 * MS, 1000000, 0); /* another thread's */
+	offer(r, 500, VS_STACK_WAITER, 1001, 8000 * MS, 1000000, 0); /* another place */
+	flush(r, 0, 1);
+	assert_int_equal(r->n_stacks, 2);
+	assert_int_equal(r->n_events, 5);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(r->events[i].arg0, id);
+	assert_int_not_equal(r->events[3].arg0, id);
+	assert_int_not_equal(r->events[4].arg0, id);
+	assert_int_not_equal(r->events[4].arg0, r->events[3].arg0);
+	assert_int_equal(r->events[4].seq, 5);
+	flush(r, 0, 1); /* nothing left */
+	assert_int_equal(r->out.len, 0);
+}
+
+static void test_a_flood_is_bounded(void **state)
+{
+	struct rig *r = *state;
+	struct stack_writer_stats stats;
+	size_t named = 0;
+
+	for (uint64_t ms = 0; ms < 2000; ms += 20) {
+		for (int i = 0; i < 100; i++)
+			offer(r, 500 + i, VS_STACK_WAITER, 1000, (5000 + ms) * MS, 1000000, ms);
+		flush(r, 0, 1);
+		named += r->n_events;
+	}
+	assert_in_range(named, 350, 200 * 2 + 64);
+	stack_writer_stats_get(r->writer, &stats);
+	assert_int_equal(stats.seen, 10000);
+	assert_int_equal(stats.named, named);
+	assert_int_equal(stats.skipped, 10000 - named);
+}
+
+static void test_stack_without_addresses_is_no_event(void **state)
+{
+	struct rig *r = *state;
+	const struct capture_stack gone = {.tid = 1 << 29, .tgid = 1 << 29, .has_user = true};
+	struct stack_writer_stats stats;
+
+	stack_writer_offer(r->writer, &gone, 0, 0);
+	flush(r, 0, 1);
+	assert_int_equal(r->out.len, 0);
+	stack_writer_stats_get(r->writer, &stats);
+	assert_int_equal(stats.empty, 1);
+}
+
+static void test_kernel_addresses_are_named(void **state)
+{
+	struct rig *r = *state;
+	struct kallsyms *k = NULL;
+	uint64_t schedule = 0;
+	char line[256];
+	FILE *f;
+
+	if (kallsyms_load(NULL, &k)) {
+		print_message("SKIP: kernel addresses are hidden from us (not root)\n");
+		skip();
+	}
+	kallsyms_free(k);
+	f = fopen("/proc/kallsyms", "re");
+	while (!schedule && fgets(line, sizeof(line), f)) {
+		unsigned long long address;
+
+		if (strstr(line, " T schedule\n") && sscanf(line, "%llx", &address) == 1)
+			schedule = address;
+	}
+	fclose(f);
+	assert_true(schedule);
+	offer(r, 500, VS_STACK_WAITER, schedule + 5, 5000 * MS, 1000000, 0);
+	flush(r, 0, 1);
+	assert_int_equal(r->stack.n_frames, 1);
+	assert_string_equal(r->stack.frames[0].symbol, "schedule");
+	assert_string_equal(r->stack.frames[0].module, "kernel");
+	assert_int_equal(r->stack.frames[0].offset, 5);
+	assert_true(r->stack.frames[0].kernel);
+}
+
+#define RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RIG(test_events_lie_inside_their_waits),
+		RIG(test_nothing_is_stamped_before_a_promise),
+		RIG(test_equal_stacks_are_told_once),
+		RIG(test_a_flood_is_bounded),
+		RIG(test_stack_without_addresses_is_no_event),
+		RIG(test_kernel_addresses_are_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
