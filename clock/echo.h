@@ -53,9 +53,10 @@ int echo_sync_not_after(struct echo_sync *s, uint64_t guest, struct host_tsc hos
 void echo_sync_break(struct echo_sync *s);
 
 /* Host TSC at guest time: the midpoint of the feasible interval and half its width. Uses the epoch
- * that `guest` falls into; between two epochs the interval covers both. After a clock was set back,
- * times that occurred twice are taken for the later pass. Beyond the newest observation no step is
- * assumed. false before the first observation, or in an epoch long forgotten (1024 are kept). */
+ * that `guest` falls into; between two epochs the interval covers both. Of a clock that was set
+ * back, times that occurred twice are taken for the newest pass whose observations enclose them.
+ * Beyond the newest observation no step is assumed. false before the first observation, or in an
+ * epoch long forgotten (1024 are kept). */
 bool echo_sync_to_host(const struct echo_sync *s, uint64_t guest, struct host_tsc *host,
 		       uint64_t *err_ticks);
 bool echo_sync_to_guest(const struct echo_sync *s, struct host_tsc host, uint64_t *guest,

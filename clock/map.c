@@ -218,10 +218,16 @@ bool clock_params_from_kvmclock(const struct clock_params *p, struct kvmclock_ns
 {
 	struct guest_tsc guest, after;
 	struct host_tsc end;
-	uint64_t span, unused;
+	uint64_t span, last, unused;
 
-	if (!p->has_pvclock || !pvclock_to_tsc(&p->pvclock, t, &guest, &span) ||
-	    !tsc_scaling_to_host(&p->scaling, guest, first, err_ticks))
+	if (!p->has_pvclock || !pvclock_to_tsc(&p->pvclock, t, &guest, &span))
+		return false;
+	/* No instant lies before the host's tick 0. */
+	last = guest.ticks + span - p->scaling.offset;
+	if (span > last)
+		span = last;
+	guest.ticks = last - span + p->scaling.offset;
+	if (!tsc_scaling_to_host(&p->scaling, guest, first, err_ticks))
 		return false;
 	if (!p->scaling.frac_bits) {
 		*err_ticks = span;
@@ -229,7 +235,9 @@ bool clock_params_from_kvmclock(const struct clock_params *p, struct kvmclock_ns
 	}
 	/* Up to the host tick before the one that reads more. */
 	after.ticks = guest.ticks + span + 1;
-	if (tsc_scaling_to_host(&p->scaling, after, &end, &unused) && end.ticks > first->ticks)
+	if (!tsc_scaling_to_host(&p->scaling, after, &end, &unused))
+		*err_ticks = UINT64_MAX - first->ticks;
+	else if (end.ticks > first->ticks)
 		*err_ticks = end.ticks - first->ticks - 1;
 	return true;
 }
