@@ -44,7 +44,8 @@ struct vs_event {
  * "current" is the task on the CPU when the event fired. An empty string: the field is zero.
  */
 #define VS_EVENT_TYPES(X)                                                                          \
-	X(1, LOST, "lost", "", "", "number of events lost", "time of the next good event, 0 unknown")\
+	X(1, LOST, "lost", "", "", "number of events lost, 0 unknown",                             \
+	  "time of the next good event, 0 unknown")                                                \
 	X(2, SCHED_SWITCH, "sched_switch", "task switched out", "task switched in",                \
 	  "state of the task switched out (enum vs_task_state), 0 if it could still run",          \
 	  "prio out | prio in << 32")                                                              \

@@ -604,10 +604,31 @@ static bool chain_ongoing(const struct stall_detector *d, const struct track *k,
 	return facts_duration(f) >= d->options.than_ns;
 }
 
-size_t stall_ongoing(const struct stall_detector *d, struct stall_facts *out, size_t max)
+/* A vCPU that was never off its pCPU before has told nothing yet, but its stall counts too. */
+static void tracks_complete(struct stall_detector *d)
+{
+	uint32_t vms[MODEL_VMS_MAX];
+	size_t n_vms = model_vms(d->model, vms, MODEL_VMS_MAX);
+
+	for (size_t i = 0; i < n_vms; i++) {
+		struct stall_vm *v = vm_get(d, vms[i]);
+		uint32_t vcpus[VS_CPUS_MAX];
+		size_t n = v ? model_vcpus(d->model, vms[i], vcpus, VS_CPUS_MAX) : 0;
+
+		for (size_t k = 0; k < n; k++) {
+			uint16_t cpu;
+
+			if (!model_guest_cpu_of_vcpu(d->model, vms[i], vcpus[k], &cpu))
+				track_get(v, cpu);
+		}
+	}
+}
+
+size_t stall_ongoing(struct stall_detector *d, struct stall_facts *out, size_t max)
 {
 	size_t n = 0;
 
+	tracks_complete(d);
 	for (size_t i = 0; i < d->n_vms; i++) {
 		for (size_t c = 0; c < VS_CPUS_MAX && n < max; c++) {
 			const struct track *k = d->vms[i]->tracks[c];

@@ -32,7 +32,7 @@ void stall_free(struct stall_detector *d);
 void stall_finish(struct stall_detector *d);
 /* The stretches open now in which something has been denied for the threshold already, at most
  * `max`; returns how many. By the host's own state, so a silent guest hides nothing. */
-size_t stall_ongoing(const struct stall_detector *d, struct stall_facts *out, size_t max);
+size_t stall_ongoing(struct stall_detector *d, struct stall_facts *out, size_t max);
 /* Stretches that could not be kept until they were complete, for lack of memory. */
 uint64_t stall_dropped(const struct stall_detector *d);
 

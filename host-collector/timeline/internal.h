@@ -21,8 +21,9 @@ struct stream {
 	uint32_t id;
 	char name[VS_TEXT_MAX];
 	bool hello, channel_down;
-	bool announced; /* the model knows this VM */
-	bool merging;   /* the timelines wait for this source */
+	bool announced;      /* the model knows this VM */
+	bool merging;        /* the timelines wait for this source */
+	int64_t promised_ns; /* everything before is here; INT64_MIN: no promise yet */
 	struct frame_order order, learn_order;
 	uint64_t learned, replayed_entries; /* entries in the recording, and replayed so far */
 	uint64_t session_id;                /* of the frame in hand */

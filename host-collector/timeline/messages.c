@@ -110,6 +110,8 @@ static void promise(struct pipeline *p, struct stream *s, uint64_t stream_time,
 		return;
 	if (until.t.ns > limit)
 		until.t.ns = limit;
+	if (until.t.ns > s->promised_ns)
+		s->promised_ns = until.t.ns;
 	timeline_promise(p->timeline, s->id, until.t);
 	if (p->early && is_host(s))
 		timeline_promise(p->early, s->id, until.t);

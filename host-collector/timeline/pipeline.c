@@ -127,6 +127,7 @@ int stream_get(struct pipeline *p, uint32_t source, struct stream **out)
 	if (!s)
 		return -ENOMEM;
 	s->id = source;
+	s->promised_ns = INT64_MIN;
 	if (source == VS_SOURCE_HOST)
 		snprintf(s->name, sizeof(s->name), "host");
 	else
@@ -367,18 +368,53 @@ int pipeline_tick(struct pipeline *p, uint64_t now_tsc)
 	return err ? err : present(p, now_tsc);
 }
 
+/* What a guest did after its last word is not known, though the host's half goes on. */
+static int stream_end(struct pipeline *p, const struct stream *s)
+{
+	const struct continuity *c = &s->continuity;
+	int err = 0;
+
+	for (size_t cpu = 0; cpu < c->n_cpus && !err; cpu++) {
+		struct timeline_event lost = {
+			.t = {s->promised_ns},
+			.source = s->id,
+			.event = {.cpu = (vs_u16)cpu, .type = VS_EVENT_LOST},
+		};
+
+		if (!c->cpus[cpu].started)
+			continue;
+		if (lost.t.ns < c->cpus[cpu].floor_ns)
+			lost.t.ns = c->cpus[cpu].floor_ns;
+		err = timeline_push(p->timeline, s->id, (uint16_t)cpu, &lost, 1);
+	}
+	return err;
+}
+
 int pipeline_finish(struct pipeline *p)
 {
+	const struct stream *host = stream_find(p, VS_SOURCE_HOST);
 	int err = p->options.live ? clock_book_settle(p->clocks) : 0;
 
 	for (size_t i = 0; i < p->n_streams && !err; i++)
 		err = held_release(p, p->streams[i]);
-	timeline_finish(p->timeline);
-	model_finish(p->options.model);
-	if (p->early) {
-		timeline_finish(p->early);
-		model_finish(p->options.early);
+	for (size_t i = 0; i < p->n_streams && !err; i++) {
+		if (p->streams[i]->id != VS_SOURCE_HOST)
+			err = stream_end(p, p->streams[i]);
 	}
+	timeline_finish(p->timeline);
+	if (p->early)
+		timeline_finish(p->early);
+	/* What the host was seen doing last, it did until its own last word. */
+	if (host && host->promised_ns != INT64_MIN) {
+		const struct host_ns end = {host->promised_ns};
+
+		model_advance(p->options.model, end);
+		if (p->early)
+			model_advance(p->options.early, end);
+	}
+	model_finish(p->options.model);
+	if (p->early)
+		model_finish(p->options.early);
 	return err ? err : p->error;
 }
 

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/cli/account.h"
+
+#include <stdio.h>
+
+#include "proto/recording.h"
+
+static int clock_give(const struct pipeline_source *s, struct report_builder *b)
+{
+	struct report_clock clock = {
+		.vm = s->source,
+		.vm_name = s->name,
+		.error_ns = s->clock_error_ns,
+		.causality_violations = s->causality_violations,
+		.epochs = s->clock_epochs,
+	};
+
+	snprintf(clock.method, sizeof(clock.method), "%s", s->clock_method);
+	return report_builder_clock(b, &clock);
+}
+
+static int loss_give(const struct pipeline_source *s, uint64_t damaged_bytes,
+		     struct report_builder *b)
+{
+	const struct report_loss loss = {
+		.source = s->source,
+		.name = s->name,
+		.emitted = s->emitted,
+		.delivered = s->delivered,
+		.dropped_kernel = s->dropped_kernel,
+		.dropped_user = s->dropped_user,
+		.lost_frames = s->lost_frames,
+		.damaged_bytes = damaged_bytes,
+		.late = s->late,
+	};
+
+	return report_builder_loss(b, &loss);
+}
+
+int account_give(const struct pipeline *p, uint64_t damaged_bytes, struct report_builder *b)
+{
+	struct host_ns begin, end;
+	struct pipeline_source s;
+	int64_t wall_offset_ns;
+	int err = 0;
+
+	for (size_t i = 0; !err && !pipeline_source_get(p, i, &s); i++) {
+		bool host = s.source == VS_SOURCE_HOST;
+
+		/* Whose frames lay in the damage cannot be told; the recording is the host's. */
+		err = loss_give(&s, host ? damaged_bytes : 0, b);
+		if (!err && !host)
+			err = clock_give(&s, b);
+	}
+	if (pipeline_span(p, &begin, &end) && pipeline_wall_offset(p, begin, &wall_offset_ns))
+		report_builder_wall(b, wall_offset_ns);
+	return err;
+}
+
+bool account_dmesg(void *context, uint32_t vm, struct host_ns t, uint64_t *ns)
+{
+	struct pipeline *const *p = context;
+
+	return *p && pipeline_dmesg_ns(*p, vm, t, ns);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Tells a report builder what a pipeline knows of its sources: clocks, losses, wall time. */
+#ifndef CLI_ACCOUNT_H
+#define CLI_ACCOUNT_H
+
+#include "host-collector/analyze/builder.h"
+#include "host-collector/timeline/pipeline.h"
+
+/* damaged_bytes: passed over before frames were found. 0 or -ENOMEM. */
+int account_give(const struct pipeline *p, uint64_t damaged_bytes, struct report_builder *b);
+/* report_options.dmesg; context: a struct pipeline *const *, so that it may be made later. */
+bool account_dmesg(void *context, uint32_t vm, struct host_ns t, uint64_t *ns);
+
+#endif

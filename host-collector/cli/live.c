@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/cli/live.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/analyze/builder.h"
+#include "host-collector/analyze/describe.h"
+#include "host-collector/cli/account.h"
+#include "proto/recording.h"
+
+enum { ONGOING_MAX = 64, AGENTS_MAX = MODEL_VMS_MAX };
+static const int64_t silent_after_ns = 500000000; /* five heartbeats */
+
+/* A stall that a line was printed for. */
+struct said {
+	uint32_t vm;
+	uint16_t cpu;
+	bool still; /* seen again in this tick */
+};
+
+struct agent {
+	uint32_t vm;
+	bool silent;
+	uint64_t heard_tsc; /* when it fell silent: the last frame before */
+};
+
+struct live {
+	struct live_options options;
+	struct model *model, *early;
+	struct report_builder *builder, *early_builder;
+	struct pipeline *pipeline;
+	uint64_t incidents;
+	size_t n_said, n_agents;
+	struct said said[ONGOING_MAX];
+	struct agent agents[AGENTS_MAX];
+	struct incident ongoing[ONGOING_MAX];
+};
+
+static void on_incident(void *context, const struct report *report)
+{
+	struct live *l = context;
+
+	l->incidents++;
+	l->options.incident(l->options.context, report);
+}
+
+/* Over for the early model, told by the merged one. */
+static void on_early_incident(void *context, const struct report *report)
+{
+	(void)context;
+	(void)report;
+}
+
+static bool on_dmesg(void *context, uint32_t vm, struct host_ns t, uint64_t *ns)
+{
+	struct live *l = context;
+
+	return account_dmesg(&l->pipeline, vm, t, ns);
+}
+
+struct live *live_new(const struct live_options *options)
+{
+	struct report_options report = {
+		.than_ns = options->than_ns, .dmesg = on_dmesg, .incident = on_incident};
+	struct pipeline_options pipeline = {.live = true};
+	struct live *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->options = *options;
+	report.context = l;
+	l->model = model_new();
+	l->early = model_new();
+	if (!l->model || !l->early)
+		goto fail;
+	l->builder = report_builder_new(l->model, &report);
+	report.incident = on_early_incident;
+	l->early_builder = report_builder_new(l->early, &report);
+	pipeline.model = l->model;
+	pipeline.early = l->early;
+	l->pipeline = pipeline_new(&pipeline);
+	if (!l->builder || !l->early_builder || !l->pipeline)
+		goto fail;
+	return l;
+fail:
+	live_free(l);
+	return NULL;
+}
+
+void live_free(struct live *l)
+{
+	if (!l)
+		return;
+	pipeline_free(l->pipeline);
+	model_free(l->model);
+	model_free(l->early);
+	report_builder_free(l->builder);
+	report_builder_free(l->early_builder);
+	free(l);
+}
+
+static void __attribute__((format(printf, 2, 3))) say(struct live *l, const char *format, ...)
+{
+	char line[640];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	l->options.line(l->options.context, line);
+}
+
+static struct said *said_find(struct live *l, uint32_t vm, uint16_t cpu)
+{
+	for (size_t i = 0; i < l->n_said; i++) {
+		if (l->said[i].vm == vm && l->said[i].cpu == cpu)
+			return &l->said[i];
+	}
+	return NULL;
+}
+
+/* One line for each stall when it is first seen to go on. */
+static void ongoing_say(struct live *l, struct report_builder *b, const struct model *m)
+{
+	size_t n = report_builder_ongoing(b, l->ongoing, ONGOING_MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct incident *at = &l->ongoing[i];
+		struct said *said = said_find(l, at->vm, at->guest_cpu);
+
+		if (said) {
+			said->still = true;
+			continue;
+		}
+		if (l->n_said == ONGOING_MAX)
+			return;
+		l->said[l->n_said++] = (struct said){at->vm, at->guest_cpu, true};
+		say(l, "ongoing: %s CPU %u for %s so far: %s: %s", model_vm_name(m, at->vm),
+		    at->guest_cpu, duration_text(at->end.ns - at->begin.ns).text,
+		    verdict_name(at->verdict), at->because);
+	}
+}
+
+static void said_forget(struct live *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->n_said; i++) {
+		if (!l->said[i].still)
+			continue;
+		l->said[kept] = l->said[i];
+		l->said[kept++].still = false;
+	}
+	l->n_said = kept;
+}
+
+static struct agent *agent_get(struct live *l, uint32_t vm)
+{
+	for (size_t i = 0; i < l->n_agents; i++) {
+		if (l->agents[i].vm == vm)
+			return &l->agents[i];
+	}
+	if (l->n_agents == AGENTS_MAX)
+		return NULL;
+	l->agents[l->n_agents] = (struct agent){.vm = vm};
+	return &l->agents[l->n_agents++];
+}
+
+/* "; vCPU 0 guest for 1.2 s, vCPU 1 runnable for 400 ms": what the host knows meanwhile. */
+static void vcpus_describe(const struct live *l, uint32_t vm, struct host_ns now, char *out,
+			   size_t out_bytes)
+{
+	uint32_t vcpus[4];
+	size_t n = model_vcpus(l->early, vm, vcpus, 4), len = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < n && i < 4 && len < out_bytes; i++) {
+		struct vcpu_span span;
+
+		if (model_vcpu_current(l->early, vm, vcpus[i], &span))
+			continue;
+		len += (size_t)snprintf(out + len, out_bytes - len, "%s vCPU %u %s for %s",
+					len ? "," : ";", vcpus[i], vcpu_state_name(span.state),
+					duration_text(now.ns - span.begin.ns).text);
+	}
+}
+
+static void agent_check(struct live *l, const struct pipeline_source *s, struct host_ns now)
+{
+	struct agent *a = agent_get(l, s->source);
+	struct host_ns heard, fell;
+	char vcpus[256];
+
+	if (!a || !s->hello || !pipeline_host_ns(l->pipeline, s->heard_tsc, &heard))
+		return;
+	if (!a->silent && now.ns - heard.ns > silent_after_ns) {
+		a->silent = true;
+		a->heard_tsc = s->heard_tsc;
+		vcpus_describe(l, s->source, now, vcpus, sizeof(vcpus));
+		say(l, "%s: its agent has been silent for %s%s", s->name,
+		    duration_text(now.ns - heard.ns).text, vcpus);
+	} else if (a->silent && s->heard_tsc != a->heard_tsc &&
+		   pipeline_host_ns(l->pipeline, a->heard_tsc, &fell)) {
+		a->silent = false;
+		say(l, "%s: its agent is back after %s", s->name,
+		    duration_text(heard.ns - fell.ns).text);
+	}
+}
+
+int live_frame(struct live *l, uint32_t source, uint64_t arrival_tsc,
+	       const struct frame_view *frame)
+{
+	return pipeline_frame(l->pipeline, source, arrival_tsc, frame);
+}
+
+int live_tick(struct live *l, uint64_t now_tsc)
+{
+	struct pipeline_source s;
+	struct host_ns now;
+	int err = pipeline_tick(l->pipeline, now_tsc);
+
+	if (!err)
+		err = account_give(l->pipeline, 0, l->builder);
+	if (err || !pipeline_host_ns(l->pipeline, now_tsc, &now))
+		return err;
+	ongoing_say(l, l->early_builder, l->early);
+	ongoing_say(l, l->builder, l->model);
+	said_forget(l);
+	for (size_t i = 0; !pipeline_source_get(l->pipeline, i, &s); i++) {
+		if (s.source != VS_SOURCE_HOST)
+			agent_check(l, &s, now);
+	}
+	return 0;
+}
+
+int live_finish(struct live *l)
+{
+	int err = pipeline_finish(l->pipeline);
+
+	if (!err)
+		err = account_give(l->pipeline, 0, l->builder);
+	/* Hands out what is still open; there is nothing else in it. */
+	report_free(report_builder_finish(l->builder));
+	return err;
+}
+
+void live_summarise(const struct live *l, struct live_summary *out)
+{
+	struct timeline_stats stats;
+	struct pipeline_source s;
+
+	pipeline_timeline_stats(l->pipeline, &stats);
+	*out = (struct live_summary){
+		.incidents = l->incidents, .events = stats.merged, .late = stats.late};
+	for (size_t i = 0; !pipeline_source_get(l->pipeline, i, &s); i++)
+		out->lost += s.emitted > s.delivered ? s.emitted - s.delivered : 0;
+}

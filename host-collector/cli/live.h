@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Incidents as they happen: frames in, lines and incidents out; no I/O and no clock of its own.
+ *
+ * Two models run. The merged one waits for the guest and gives the same verdicts as `report` when
+ * a stall is over. The early one sees the host's events at once: from it come the lines on stalls
+ * that still go on, so a guest that fell silent hides nothing; that it is silent is said too.
+ */
+#ifndef CLI_LIVE_H
+#define CLI_LIVE_H
+
+#include "host-collector/analyze/report.h"
+#include "host-collector/timeline/pipeline.h"
+
+struct live;
+
+struct live_options {
+	int64_t than_ns;
+	/* A finished incident, alone in its report. Borrowed. */
+	void (*incident)(void *context, const struct report *report);
+	/* Something that is going on now. */
+	void (*line)(void *context, const char *line);
+	void *context;
+};
+
+struct live *live_new(const struct live_options *options); /* NULL on ENOMEM */
+void live_free(struct live *l);
+/* All return 0 or -ENOMEM. */
+int live_frame(struct live *l, uint32_t source, uint64_t arrival_tsc,
+	       const struct frame_view *frame);
+/* Time passes: call it every 100 ms or so. */
+int live_tick(struct live *l, uint64_t now_tsc);
+/* The end: what still goes on becomes incidents marked ongoing. */
+int live_finish(struct live *l);
+
+struct live_summary {
+	uint64_t incidents;
+	uint64_t events; /* merged */
+	uint64_t lost;   /* events that never arrived, from any source */
+	uint64_t late;   /* events that arrived after their time had been merged */
+};
+void live_summarise(const struct live *l, struct live_summary *out);
+
+#endif
