@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The tree is json-c's, which keeps members in the order of insertion; strings are written by
+ * string_write, because json-c passes invalid UTF-8 and C1 controls through.
+ */
+#include "host-collector/view/json.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <json-c/json.h>
+#include <json-c/printbuf.h>
+
+#include "host-collector/view/escape.h"
+
+typedef struct json_object json;
+
+static int string_write(json *object, struct printbuf *out, int level, int flags)
+{
+	const char *text = json_object_get_string(object);
+	int err = printbuf_memappend(out, "\"", 1);
+
+	(void)level;
+	(void)flags;
+	while (*text && err >= 0) {
+		struct character c = character_at(text);
+
+		if (!c.valid)
+			err = printbuf_memappend(out, "\xef\xbf\xbd", 3); /* U+FFFD */
+		else if (c.code == '"' || c.code == '\\')
+			err = sprintbuf(out, "\\%c", (int)c.code);
+		else if (c.code > 0xffff && character_is_unsafe(c.code))
+			err = sprintbuf(out, "\\u%04x\\u%04x", 0xd7c0 + (c.code >> 10),
+					0xdc00 + (c.code & 0x3ff));
+		else if (character_is_unsafe(c.code))
+			err = sprintbuf(out, "\\u%04x", c.code);
+		else
+			err = printbuf_memappend(out, text, (int)c.bytes);
+		text += c.bytes;
+	}
+	return err < 0 ? err : printbuf_memappend(out, "\"", 1);
+}
+
+static void add(json *object, const char *key, json *value)
+{
+	json_object_object_add_ex(object, key, value,
+				  JSON_C_OBJECT_ADD_KEY_IS_NEW | JSON_C_OBJECT_ADD_CONSTANT_KEY);
+}
+
+static void add_text(json *object, const char *key, const char *text)
+{
+	json *value = json_object_new_string(text);
+
+	if (value)
+		json_object_set_serializer(value, string_write, NULL, NULL);
+	add(object, key, value);
+}
+
+static void add_int(json *object, const char *key, int64_t value)
+{
+	add(object, key, json_object_new_int64(value));
+}
+
+static void add_uint(json *object, const char *key, uint64_t value)
+{
+	add(object, key, json_object_new_uint64(value));
+}
+
+static void add_bool(json *object, const char *key, bool value)
+{
+	add(object, key, json_object_new_boolean(value));
+}
+
+/* Seconds with six decimals, as dmesg prints them. */
+static void add_dmesg(json *object, const char *key, uint64_t ns)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu.%06llu", (unsigned long long)(ns / 1000000000),
+		 (unsigned long long)(ns / 1000 % 1000000));
+	add(object, key, json_object_new_double_s((double)ns / 1e9, text));
+}
+
+static json *stack_json(const struct stack *stack)
+{
+	json *array = json_object_new_array_ext((int)stack->n_frames);
+
+	for (size_t i = 0; i < stack->n_frames; i++) {
+		const struct stack_frame *from = &stack->frames[i];
+		json *frame = json_object_new_object();
+
+		add_text(frame, "symbol", from->symbol);
+		add_text(frame, "module", from->module);
+		add_uint(frame, "offset", from->offset);
+		add_bool(frame, "kernel", from->kernel);
+		json_object_array_add(array, frame);
+	}
+	return array;
+}
+
+static json *culprits_json(const struct incident *i)
+{
+	json *array = json_object_new_array_ext((int)i->n_culprits);
+
+	for (size_t k = 0; k < i->n_culprits; k++) {
+		const struct report_culprit *from = &i->culprits[k];
+		json *culprit = json_object_new_object();
+
+		add_text(culprit, "side", from->host ? "host" : "guest");
+		add_int(culprit, "pid", from->pid);
+		add_text(culprit, "comm", from->comm);
+		add_text(culprit, "role", from->role);
+		add_int(culprit, "share_ns", from->share_ns);
+		json_object_array_add(array, culprit);
+	}
+	return array;
+}
+
+static json *evidence_json(const struct report *r, const struct incident *i)
+{
+	json *array = json_object_new_array_ext((int)i->n_evidence);
+
+	for (size_t k = 0; k < i->n_evidence; k++) {
+		const struct report_evidence *from = &i->evidence[k];
+		const struct stack *waiter = report_stack_find(r, from->waiter_stack);
+		const struct stack *waker = report_stack_find(r, from->waker_stack);
+		json *evidence = json_object_new_object();
+
+		add_int(evidence, "t_ns", from->t.ns);
+		add_int(evidence, "duration_ns", from->duration_ns);
+		add_text(evidence, "text", from->text);
+		if (waiter)
+			add(evidence, "waiter_stack", stack_json(waiter));
+		if (waker)
+			add(evidence, "waker_stack", stack_json(waker));
+		json_object_array_add(array, evidence);
+	}
+	return array;
+}
+
+static json *interrupt_json(const struct incident *i)
+{
+	json *interrupt = json_object_new_object();
+	const char *kind = i->kind == GUEST_CPU_SOFTIRQ ? "softirq" : i->vector ? "vector" : "irq";
+	char name[32];
+
+	interrupt_name(i->kind, i->vector, i->number, name, sizeof(name));
+	add_text(interrupt, "kind", kind);
+	add_uint(interrupt, "number", i->number);
+	add_text(interrupt, "name", name);
+	return interrupt;
+}
+
+static json *incident_json(const struct report *r, const struct incident *i)
+{
+	json *incident = json_object_new_object(), *part;
+
+	add_text(incident, "vm", report_vm_name(r, i->vm));
+	add_uint(incident, "guest_cpu", i->guest_cpu);
+	add_uint(incident, "vcpu", i->vcpu);
+	add_text(incident, "kind", guest_cpu_state_name(i->kind));
+	part = json_object_new_object();
+	add_int(part, "pid", i->task_pid);
+	add_text(part, "comm", i->task_comm);
+	add(incident, "task", part);
+	if (i->kind == GUEST_CPU_HARDIRQ || i->kind == GUEST_CPU_SOFTIRQ)
+		add(incident, "interrupt", interrupt_json(i));
+	add_int(incident, "begin_ns", i->begin.ns);
+	add_int(incident, "end_ns", i->end.ns);
+	add_int(incident, "duration_ns", i->end.ns - i->begin.ns);
+	add_uint(incident, "error_ns", i->err_ns);
+	if (i->dmesg_known) {
+		add_dmesg(incident, "dmesg_begin_s", i->begin_dmesg_ns);
+		add_dmesg(incident, "dmesg_end_s", i->end_dmesg_ns);
+	}
+	add_bool(incident, "ongoing", i->ongoing);
+	add_bool(incident, "healthy", i->healthy);
+	if (!i->healthy) {
+		add_text(incident, "verdict", verdict_name(i->verdict));
+		if (i->runner_up != VERDICT_UNDETERMINED)
+			add_text(incident, "runner_up", verdict_name(i->runner_up));
+		add_text(incident, "confidence", confidence_name(i->confidence));
+		add_text(incident, "because", i->because);
+	}
+	add_text(incident, "denied", i->denied);
+	part = json_object_new_object();
+	for (int s = 0; s < VCPU_STATE_COUNT; s++)
+		add_int(part, vcpu_state_name((enum vcpu_state)s), i->breakdown_ns[s]);
+	add(incident, "breakdown_ns", part);
+	add(incident, "culprits", culprits_json(i));
+	add(incident, "evidence", evidence_json(r, i));
+	part = json_object_new_array();
+	for (int m = 0; m < MISSING_COUNT; m++) {
+		if (i->missing & 1u << m)
+			json_object_array_add(part, json_object_new_string(missing_data_name(
+							    (enum missing_data)m)));
+	}
+	add(incident, "missing", part);
+	return incident;
+}
+
+static json *clock_json(const struct report_clock *c)
+{
+	json *clock = json_object_new_object();
+
+	add_text(clock, "vm", c->vm_name);
+	add_text(clock, "method", c->method);
+	add_uint(clock, "error_ns", c->error_ns);
+	add_uint(clock, "causality_violations", c->causality_violations);
+	add_uint(clock, "epochs", c->epochs);
+	return clock;
+}
+
+static json *loss_json(const struct report_loss *l)
+{
+	json *loss = json_object_new_object();
+
+	add_uint(loss, "emitted", l->emitted);
+	add_uint(loss, "delivered", l->delivered);
+	add_uint(loss, "dropped_kernel", l->dropped_kernel);
+	add_uint(loss, "dropped_user", l->dropped_user);
+	add_uint(loss, "lost_frames", l->lost_frames);
+	add_uint(loss, "damaged_bytes", l->damaged_bytes);
+	add_uint(loss, "late", l->late);
+	return loss;
+}
+
+/* One member per source. A VM whose name is taken (or is "host") goes by its number. */
+static json *losses_json(const struct report *r)
+{
+	json *losses = json_object_new_object();
+
+	for (size_t i = 0; i < r->n_losses; i++) {
+		const struct report_loss *l = &r->losses[i];
+		struct escaped name = escape(l->source == VS_SOURCE_HOST ? "host" : l->name);
+
+		if (l->source != VS_SOURCE_HOST &&
+		    (!*name.text || strcmp(name.text, "host") == 0 ||
+		     json_object_object_get_ex(losses, name.text, NULL)))
+			snprintf(name.text, sizeof(name.text), "vm %u", l->source);
+		json_object_object_add(losses, name.text, loss_json(l));
+	}
+	return losses;
+}
+
+static json *report_json(const struct report *r)
+{
+	json *root = json_object_new_object(), *array;
+
+	if (!root)
+		return NULL;
+	add_text(root, "schema", "vcpuscope.report/1");
+	add_bool(root, "simulated", r->simulated);
+	add_bool(root, "complete", !r->cut);
+	add_int(root, "begin_ns", r->begin.ns);
+	add_int(root, "end_ns", r->end.ns);
+	if (r->wall_known)
+		add_int(root, "begin_realtime_ns", r->begin.ns + r->wall_offset_ns);
+	add_int(root, "threshold_ns", r->threshold_ns);
+	array = json_object_new_array_ext((int)r->n_clocks);
+	for (size_t i = 0; i < r->n_clocks; i++)
+		json_object_array_add(array, clock_json(&r->clocks[i]));
+	add(root, "clock", array);
+	add(root, "loss", losses_json(r));
+	array = json_object_new_array_ext((int)r->n_incidents);
+	for (size_t i = 0; i < r->n_incidents; i++)
+		json_object_array_add(array, incident_json(r, &r->incidents[i]));
+	add(root, "incidents", array);
+	add_uint(root, "dropped_incidents", r->dropped_incidents);
+	return root;
+}
+
+int json_report_write(const struct report *r, bool pretty, FILE *out)
+{
+	int flags = JSON_C_TO_STRING_NOSLASHESCAPE |
+		    (pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED : 0);
+	json *root = report_json(r);
+	const char *text = root ? json_object_to_json_string_ext(root, flags) : NULL;
+	int err = 0;
+
+	if (!text)
+		err = -ENOMEM;
+	else if (fputs(text, out) < 0 || fputc('\n', out) < 0)
+		err = -EIO;
+	json_object_put(root);
+	return err;
+}

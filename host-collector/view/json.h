@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A report as JSON, schema vcpuscope.report/1 (docs/report-json.md). */
+#ifndef VIEW_JSON_H
+#define VIEW_JSON_H
+
+#include <stdio.h>
+
+#include "host-collector/analyze/report.h"
+
+/* One object and a newline; `pretty`: indented, else on one line. 0, -ENOMEM, -EIO. */
+int json_report_write(const struct report *r, bool pretty, FILE *out);
+
+#endif

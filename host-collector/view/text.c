@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/view/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host-collector/analyze/describe.h"
+#include "host-collector/view/escape.h"
+
+enum { BAR_WIDTH = 50, STACK_SHOWN = 10 };
+
+enum colour { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
+
+struct page {
+	const struct report *report;
+	const struct text_options *options;
+	FILE *out;
+};
+
+static const char *on(const struct page *p, enum colour c)
+{
+	static const char *const codes[] = {
+		[PLAIN] = "\033[0m",  [BOLD] = "\033[1m",     [DIM] = "\033[2m",
+		[RED] = "\033[1;31m", [GREEN] = "\033[1;32m", [YELLOW] = "\033[1;33m"};
+
+	return p->options->colour ? codes[c] : "";
+}
+
+struct text_options text_options_for(FILE *out)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	struct text_options o = {.colour = isatty(fileno(out)) && !(no && *no) && term &&
+					   strcmp(term, "dumb") != 0};
+
+	return o;
+}
+
+static int64_t duration(const struct incident *i)
+{
+	return i->end.ns - i->begin.ns;
+}
+
+/* ---- times ---- */
+
+struct time_text {
+	char text[64];
+};
+
+/* Host wall time if known, else seconds since the recording began. */
+static struct time_text when(const struct report *r, struct host_ns t, bool with_date)
+{
+	struct time_text text;
+	int64_t ns = t.ns + r->wall_offset_ns;
+	time_t seconds = (time_t)(ns / 1000000000);
+	char date[32];
+	struct tm tm;
+
+	if (!r->wall_known || !localtime_r(&seconds, &tm)) {
+		snprintf(text.text, sizeof(text.text), "+%.6f s",
+			 (double)(t.ns - r->begin.ns) / 1e9);
+		return text;
+	}
+	strftime(date, sizeof(date), with_date ? "%F %T" : "%T", &tm);
+	snprintf(text.text, sizeof(text.text), "%s.%06" PRId64, date, ns / 1000 % 1000000);
+	return text;
+}
+
+/* "[  123.456789]", as the guest's dmesg has it. */
+static struct time_text dmesg(uint64_t ns)
+{
+	struct time_text text;
+
+	snprintf(text.text, sizeof(text.text), "[%5" PRIu64 ".%06" PRIu64 "]", ns / 1000000000,
+		 ns / 1000 % 1000000);
+	return text;
+}
+
+/* "+-120 us". */
+static struct time_text error_text(uint64_t err_ns)
+{
+	struct time_text text;
+
+	if (err_ns >= UINT32_MAX) /* where the error of an event saturates */
+		snprintf(text.text, sizeof(text.text), "error unbounded");
+	else
+		snprintf(text.text, sizeof(text.text), "+-%s", duration_text((int64_t)err_ns).text);
+	return text;
+}
+
+/* ---- one incident ---- */
+
+struct what_text {
+	char text[128];
+};
+
+/* What the guest CPU was doing: "task victim (50)", "softirq TIMER in victim (50)", "idle". */
+static struct what_text what(const struct incident *i)
+{
+	struct escaped comm = escape(i->task_comm);
+	struct what_text w;
+	char name[32];
+
+	if (i->kind == GUEST_CPU_IDLE) {
+		snprintf(w.text, sizeof(w.text), "idle");
+	} else if (i->kind == GUEST_CPU_UNKNOWN) {
+		snprintf(w.text, sizeof(w.text), "guest side unknown");
+	} else if (i->kind == GUEST_CPU_TASK) {
+		snprintf(w.text, sizeof(w.text), "task %.64s (%d)", comm.text, i->task_pid);
+	} else {
+		interrupt_name(i->kind, i->vector, i->number, name, sizeof(name));
+		snprintf(w.text, sizeof(w.text), "%s %s in %.48s (%d)",
+			 i->kind == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name, comm.text,
+			 i->task_pid);
+	}
+	return w;
+}
+
+static const char *verdict_colour(const struct page *p, const struct incident *i)
+{
+	return on(p, i->healthy ? GREEN : i->confidence == CONFIDENCE_DECIDED ? RED : YELLOW);
+}
+
+static void bar_write(const struct page *p, const struct incident *i)
+{
+	static const char letters[VCPU_STATE_COUNT] = {
+		[VCPU_GUEST] = '#',     [VCPU_KVM] = 'k',     [VCPU_VMM] = 'v',
+		[VCPU_RUNNABLE] = 'R',  [VCPU_HALTED] = '.',  [VCPU_BLOCKED] = 'B',
+		[VCPU_THROTTLED] = 'T', [VCPU_STOPPED] = 'S', [VCPU_UNKNOWN] = '?',
+	};
+	double all = duration(i) > 0 ? (double)duration(i) : 1, sum = 0;
+	int drawn = 0;
+
+	fprintf(p->out, "   vCPU     |");
+	for (int s = 0; s < VCPU_STATE_COUNT; s++) {
+		sum += (double)i->breakdown_ns[s];
+		for (; drawn < (int)(sum / all * BAR_WIDTH + 0.5); drawn++)
+			fputc(letters[s], p->out);
+	}
+	fprintf(p->out, "|\n");
+	for (int s = 0; s < VCPU_STATE_COUNT; s++) {
+		if (i->breakdown_ns[s])
+			fprintf(p->out, "              %c %-9s %9s  %5.1f %%\n", letters[s],
+				vcpu_state_name((enum vcpu_state)s),
+				duration_text(i->breakdown_ns[s]).text,
+				(double)i->breakdown_ns[s] * 100 / all);
+	}
+}
+
+static void stack_write(const struct page *p, const char *whose, uint32_t id)
+{
+	const struct stack *stack = report_stack_find(p->report, id);
+
+	if (!stack)
+		return;
+	fprintf(p->out, "%s              %s ", on(p, DIM), whose);
+	for (size_t i = 0; i < stack->n_frames && i < STACK_SHOWN; i++) {
+		const struct stack_frame *f = &stack->frames[i];
+
+		if (*f->symbol)
+			fprintf(p->out, "%s%s", i ? " < " : "", escape(f->symbol).text);
+		else
+			fprintf(p->out, "%s%s+0x%" PRIx64, i ? " < " : "",
+				*f->module ? escape(f->module).text : "?", f->offset);
+	}
+	fprintf(p->out, "%s%s\n", stack->n_frames > STACK_SHOWN ? " < ..." : "", on(p, PLAIN));
+}
+
+static void evidence_write(const struct page *p, const struct incident *i)
+{
+	for (size_t k = 0; k < i->n_evidence; k++) {
+		const struct report_evidence *e = &i->evidence[k];
+
+		fprintf(p->out, "   %-8s %s  %8s  %s\n", k ? "" : "seen",
+			when(p->report, e->t, false).text, duration_text(e->duration_ns).text,
+			escape(e->text).text);
+		stack_write(p, "slept in", e->waiter_stack);
+		stack_write(p, "woken from", e->waker_stack);
+	}
+}
+
+static void culprits_write(const struct page *p, const struct incident *i)
+{
+	for (size_t k = 0; k < i->n_culprits; k++) {
+		const struct report_culprit *c = &i->culprits[k];
+
+		fprintf(p->out, "   %-8s %s (%d) in the %s: %s, %s\n", k ? "" : "who",
+			*c->comm ? escape(c->comm).text : "task", c->pid,
+			c->host ? "host" : "guest", escape(c->role).text,
+			duration_text(c->share_ns).text);
+	}
+}
+
+static void missing_write(const struct page *p, const struct incident *i)
+{
+	bool first = true;
+
+	for (int m = 0; m < MISSING_COUNT; m++) {
+		if (!(i->missing & 1u << m))
+			continue;
+		fprintf(p->out, "   %-8s %s: %s\n", first ? "missing" : "",
+			missing_data_name((enum missing_data)m),
+			missing_data_meaning((enum missing_data)m));
+		first = false;
+	}
+}
+
+static const char *clock_method(const struct report *r, uint32_t vm)
+{
+	for (size_t i = 0; i < r->n_clocks; i++) {
+		if (r->clocks[i].vm == vm)
+			return r->clocks[i].method;
+	}
+	return "none";
+}
+
+static void headline_write(const struct page *p, const struct incident *i)
+{
+	fprintf(p->out, "%s%s%s", verdict_colour(p, i),
+		i->healthy ? "healthy" : verdict_name(i->verdict), on(p, PLAIN));
+	if (!i->healthy && i->confidence != CONFIDENCE_UNDETERMINED)
+		fprintf(p->out, " (%s)", confidence_name(i->confidence));
+	fprintf(p->out, "  %s%s%s%s  VM %s, guest CPU %u, %s\n", on(p, BOLD),
+		duration_text(duration(i)).text, i->ongoing ? " so far" : "", on(p, PLAIN),
+		escape(report_vm_name(p->report, i->vm)).text, i->guest_cpu, what(i).text);
+}
+
+static void incident_write(const struct page *p, const struct incident *i)
+{
+	const struct report *r = p->report;
+
+	headline_write(p, i);
+	fprintf(p->out, "   when     %s", when(r, i->begin, true).text);
+	if (i->dmesg_known)
+		fprintf(p->out, "  guest dmesg %s .. %s", dmesg(i->begin_dmesg_ns).text,
+			dmesg(i->end_dmesg_ns).text);
+	fprintf(p->out, "  clock %s, %s\n", clock_method(r, i->vm), error_text(i->err_ns).text);
+	if (!i->healthy) {
+		fprintf(p->out, "   why      %s\n", escape(i->because).text);
+		if (i->runner_up != VERDICT_UNDETERMINED)
+			fprintf(p->out, "            next best: %s\n", verdict_name(i->runner_up));
+	}
+	fprintf(p->out, "   denied   %s\n", escape(i->denied).text);
+	bar_write(p, i);
+	culprits_write(p, i);
+	evidence_write(p, i);
+	missing_write(p, i);
+}
+
+/* ---- groups ---- */
+
+static bool same_cause(const struct incident *a, const struct incident *b)
+{
+	return a->vm == b->vm && !a->healthy && !b->healthy && a->verdict == b->verdict &&
+	       a->guest_cpu != b->guest_cpu &&
+	       (!a->n_culprits || !b->n_culprits || a->culprits[0].pid == b->culprits[0].pid);
+}
+
+/* The block of each incident: blocks[i] is the index of the block's first incident. Incidents are
+ * in order of their begin, so a block's window grows at its end only. */
+static size_t *blocks_of(const struct report *r)
+{
+	size_t *blocks = calloc(r->n_incidents ? r->n_incidents : 1, sizeof(*blocks));
+
+	for (size_t i = 0; blocks && i < r->n_incidents; i++) {
+		blocks[i] = i;
+		for (size_t k = i; k-- > 0;) {
+			const struct incident *a = &r->incidents[k], *b = &r->incidents[i];
+
+			if (same_cause(a, b) && b->begin.ns < a->end.ns) {
+				blocks[i] = blocks[k];
+				break;
+			}
+		}
+	}
+	return blocks;
+}
+
+static void block_write(const struct page *p, const size_t *blocks, size_t first)
+{
+	const struct report *r = p->report;
+	size_t longest = first, others = 0;
+
+	for (size_t i = first; i < r->n_incidents; i++) {
+		if (blocks[i] == first &&
+		    duration(&r->incidents[i]) > duration(&r->incidents[longest]))
+			longest = i;
+	}
+	incident_write(p, &r->incidents[longest]);
+	for (size_t i = first; i < r->n_incidents; i++) {
+		const struct incident *x = &r->incidents[i];
+
+		if (blocks[i] != first || i == longest)
+			continue;
+		fprintf(p->out, "   %-8s guest CPU %u, %s, %s from %s\n", others++ ? "" : "also",
+			x->guest_cpu, what(x).text, duration_text(duration(x)).text,
+			when(r, x->begin, false).text);
+	}
+}
+
+static void incidents_write(const struct page *p)
+{
+	size_t *blocks = blocks_of(p->report);
+
+	for (size_t i = 0; i < p->report->n_incidents; i++) {
+		if (!blocks)
+			incident_write(p, &p->report->incidents[i]); /* no memory to group them */
+		else if (blocks[i] == i)
+			block_write(p, blocks, i);
+		else
+			continue;
+		fputc('\n', p->out);
+	}
+	free(blocks);
+}
+
+void text_incidents_write(const struct report *r, const struct text_options *o, FILE *out)
+{
+	struct page p = {r, o, out};
+
+	incidents_write(&p);
+}
+
+void text_ongoing_write(const struct incident *i, const char *vm_name, const struct text_options *o,
+			FILE *out)
+{
+	struct page p = {NULL, o, out};
+
+	fprintf(out, "%songoing%s  %s so far  VM %s, guest CPU %u, %s: %s%s%s\n", on(&p, YELLOW),
+		on(&p, PLAIN), duration_text(duration(i)).text, escape(vm_name).text, i->guest_cpu,
+		what(i).text, i->verdict == VERDICT_UNDETERMINED ? "" : verdict_name(i->verdict),
+		i->verdict == VERDICT_UNDETERMINED ? "" : ", ", escape(i->because).text);
+}
+
+/* ---- head and foot ---- */
+
+static void head_write(const struct page *p)
+{
+	const struct report *r = p->report;
+	const struct incident *worst = NULL;
+	size_t n = 0, healthy = 0;
+
+	for (size_t i = 0; i < r->n_incidents; i++) {
+		const struct incident *x = &r->incidents[i];
+
+		healthy += x->healthy;
+		n += !x->healthy;
+		if (!x->healthy && (!worst || duration(x) > duration(worst)))
+			worst = x;
+	}
+	if (r->simulated)
+		fprintf(p->out,
+			"SIMULATED: this recording was made by the simulator, not by a machine.\n");
+	if (worst)
+		fprintf(p->out,
+			"%s%zu stall%s in %s%s, the longest %s on guest CPU %u of VM %s: %s\n",
+			on(p, BOLD), n, n == 1 ? "" : "s",
+			duration_text(r->end.ns - r->begin.ns).text, on(p, PLAIN),
+			duration_text(duration(worst)).text, worst->guest_cpu,
+			escape(report_vm_name(r, worst->vm)).text, escape(worst->because).text);
+	else
+		fprintf(p->out, "%sNo stall%s of %s or more in %s.\n", on(p, BOLD), on(p, PLAIN),
+			duration_text(r->threshold_ns).text,
+			duration_text(r->end.ns - r->begin.ns).text);
+	if (healthy)
+		fprintf(p->out, "%zu long stretch%s in which nothing was denied to anybody.\n",
+			healthy, healthy == 1 ? "" : "es");
+	if (r->cut)
+		fprintf(p->out, "The recording was cut: this is what is whole of it.\n");
+	fputc('\n', p->out);
+}
+
+static void clock_write(const struct page *p, const struct report_clock *c)
+{
+	fprintf(p->out, "VM %-8s guest times by %s", escape(c->vm_name).text,
+		escape(c->method).text);
+	if (strcmp(c->method, "none") != 0)
+		fprintf(p->out, ", %s, %" PRIu64 " causality violation%s, %u epoch%s",
+			error_text(c->error_ns).text, c->causality_violations,
+			c->causality_violations == 1 ? "" : "s", c->epochs,
+			c->epochs == 1 ? "" : "s");
+	fputc('\n', p->out);
+}
+
+static void loss_write(const struct page *p, const struct report_loss *l)
+{
+	uint64_t dropped = l->dropped_kernel + l->dropped_user;
+
+	fprintf(p->out, "%-11s %" PRIu64 " events, %" PRIu64 " dropped",
+		l->source == VS_SOURCE_HOST ? "host" : escape(l->name).text, l->delivered, dropped);
+	if (l->lost_frames)
+		fprintf(p->out, ", %" PRIu64 " frame%s lost", l->lost_frames,
+			l->lost_frames == 1 ? "" : "s");
+	if (l->damaged_bytes)
+		fprintf(p->out, ", %" PRIu64 " bytes damaged", l->damaged_bytes);
+	if (l->late)
+		fprintf(p->out, ", %" PRIu64 " too late", l->late);
+	fputc('\n', p->out);
+}
+
+void text_report_write(const struct report *r, const struct text_options *o, FILE *out)
+{
+	struct page p = {r, o, out};
+
+	head_write(&p);
+	incidents_write(&p);
+	for (size_t i = 0; i < r->n_clocks; i++)
+		clock_write(&p, &r->clocks[i]);
+	for (size_t i = 0; i < r->n_losses; i++)
+		loss_write(&p, &r->losses[i]);
+	if (r->dropped_incidents)
+		fprintf(out, "%" PRIu64 " more stalls than a report holds.\n",
+			r->dropped_incidents);
+}

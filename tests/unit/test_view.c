@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What people and programs read: the JSON byte for byte, the text's claims, hostile names. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include <json-c/json.h>
+
+#include "host-collector/view/escape.h"
+#include "host-collector/view/json.h"
+#include "host-collector/view/text.h"
+
+/* ---- a report that uses every field ---- */
+
+static struct stack *waiter_stack(void)
+{
+	struct stack *s = calloc(1, sizeof(*s) + 2 * sizeof(s->frames[0]));
+
+	s->id = 7;
+	s->pid = 110;
+	s->n_frames = 2;
+	s->frames[0] = (struct stack_frame){"futex_wait", "", 0x12, true};
+	s->frames[1] = (struct stack_frame){"", "/usr/bin/qemu-system-x86_64", 0x5d21, false};
+	return s;
+}
+
+static struct incident paused(uint16_t cpu, int64_t begin_ms)
+{
+	struct incident i = {
+		.vm = 1,
+		.guest_cpu = cpu,
+		.vcpu = cpu,
+		.kind = GUEST_CPU_TASK,
+		.task_pid = 50,
+		.task_comm = "victim",
+		.begin = {begin_ms * 1000000},
+		.end = {(begin_ms + 500) * 1000000},
+		.err_ns = 120000,
+		.dmesg_known = true,
+		.begin_dmesg_ns = 123456789012,
+		.end_dmesg_ns = 123956789012,
+		.verdict = VERDICT_VM_PAUSED,
+		.runner_up = VERDICT_VCPU_NOT_SCHEDULED,
+		.confidence = CONFIDENCE_DECIDED,
+		.because = "the vCPU thread was stopped for 400 ms by a signal from bash (900)",
+		.denied = "the CPU itself: its vCPU was kept from the guest for 400 ms",
+		.breakdown_ns = {[VCPU_GUEST] = 90000000,
+				 [VCPU_RUNNABLE] = 10000000,
+				 [VCPU_STOPPED] = 400000000},
+		.n_culprits = 1,
+		.culprits = {{true, 900, "bash", "sent the stop signal", 400000000}},
+		.n_evidence = 1,
+		.evidence = {{.t = {(begin_ms + 50) * 1000000},
+			      .duration_ns = 400000000,
+			      .text = "stopped by SIGSTOP from bash (900)",
+			      .waiter_stack = 7}},
+		.missing = 1u << MISSING_KVM_EVENTS,
+	};
+
+	return i;
+}
+
+static struct report *report_new(void)
+{
+	struct report *r = calloc(1, sizeof(*r));
+
+	r->begin.ns = 1000000000;
+	r->end.ns = 11000000000;
+	r->wall_known = true;
+	r->wall_offset_ns = 1700000000000000000;
+	r->threshold_ns = 100000000;
+	r->n_clocks = 1;
+	r->clocks = calloc(1, sizeof(*r->clocks));
+	r->clocks[0] = (struct report_clock){1, strdup("web1"), "echo", 98000, 0, 1};
+	r->n_losses = 2;
+	r->losses = calloc(2, sizeof(*r->losses));
+	r->losses[0] = (struct report_loss){0, strdup(""), 1000, 1000, 0, 0, 0, 0, 0};
+	r->losses[1] = (struct report_loss){1, strdup("web1"), 5000, 4990, 7, 3, 1, 64, 2};
+	r->n_incidents = 3;
+	r->incidents = calloc(3, sizeof(*r->incidents));
+	r->incidents[0] = paused(0, 2000);
+	r->incidents[1] = paused(1, 2010);
+	r->incidents[2] = (struct incident){.vm = 1,
+					    .guest_cpu = 1,
+					    .vcpu = 1,
+					    .healthy = true,
+					    .kind = GUEST_CPU_SOFTIRQ,
+					    .task_pid = 60,
+					    .task_comm = "calm",
+					    .number = 1,
+					    .begin = {4000000000},
+					    .end = {4200000000},
+					    .ongoing = true,
+					    .denied = "nothing",
+					    .breakdown_ns = {[VCPU_GUEST] = 200000000}};
+	r->n_stacks = 1;
+	r->stacks = calloc(1, sizeof(struct stack *));
+	r->stacks[0] = waiter_stack();
+	return r;
+}
+
+static char *json_of(const struct report *r)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_int_equal(json_report_write(r, true, out), 0);
+	fclose(out);
+	return text;
+}
+
+static char *text_of(const struct report *r, bool colour)
+{
+	struct text_options o = {.colour = colour};
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	text_report_write(r, &o, out);
+	fclose(out);
+	return text;
+}
+
+/* ---- JSON ---- */
+
+static void the_json_is_the_golden_file(void **state)
+{
+	struct report *r = report_new();
+	char *is = json_of(r), *golden = calloc(1, 65536);
+	FILE *file = fopen(TEST_GOLDEN_DIR "/report-1.json", "r");
+
+	(void)state;
+	assert_non_null(file);
+	assert_true(fread(golden, 1, 65535, file) > 0);
+	fclose(file);
+	if (strcmp(is, golden) != 0)
+		fail_msg("not tests/golden/report-1.json; `test_view --write FILE` shows what is");
+	free(golden);
+	free(is);
+	report_free(r);
+}
+
+static const char hostile[] = "a\x1b]0;x\x07\n\"\\\x9b\xc2\x9b\xe2\x80\xae\xff\xf3\xa0\x80\x81";
+
+static void hostile_names_leave_the_json_valid(void **state)
+{
+	struct report *r = report_new();
+	struct json_object *root, *incidents, *task, *comm;
+	char *text;
+
+	(void)state;
+	memcpy(r->incidents[0].task_comm, hostile, 15);
+	r->incidents[0].task_comm[15] = 0;
+	snprintf(r->incidents[0].because, sizeof(r->incidents[0].because), "%s", hostile);
+	free((char *)r->clocks[0].vm_name);
+	r->clocks[0].vm_name = strdup(hostile);
+	free((char *)r->losses[1].name);
+	r->losses[1].name = strdup("host");
+	text = json_of(r);
+	for (const char *at = text; *at; at++)
+		assert_true((uint8_t)*at >= 0x20 || *at == '\n');
+	for (const char *at = text; *at;) {
+		struct character c = character_at(at);
+
+		assert_true(c.valid);
+		assert_true(*at == '\n' || !character_is_unsafe(c.code));
+		at += c.bytes;
+	}
+	root = json_tokener_parse(text);
+	assert_non_null(root);
+	assert_true(json_object_object_get_ex(root, "incidents", &incidents));
+	json_object_object_get_ex(json_object_array_get_idx(incidents, 0), "task", &task);
+	json_object_object_get_ex(task, "comm", &comm);
+	assert_memory_equal(json_object_get_string(comm), "a\x1b]0;x\x07\n\"\\\xef\xbf\xbd\xc2\x9b",
+			    15);
+	json_object_object_get_ex(root, "loss", &task);
+	assert_true(json_object_object_get_ex(task, "host", NULL));
+	assert_true(json_object_object_get_ex(task, "vm 1", NULL));
+	json_object_put(root);
+	free(text);
+	report_free(r);
+}
+
+/* ---- text ---- */
+
+static void expect(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in:\n%s", part, text);
+}
+
+static void the_text_says_what_happened_first(void **state)
+{
+	struct report *r = report_new();
+	char *text = text_of(r, false);
+
+	(void)state;
+	expect(text, "2 stalls in 10.0 s, the longest 500 ms on guest CPU 0 of VM web1: the vCPU "
+		     "thread was stopped for 400 ms by a signal from bash (900)\n");
+	assert_ptr_equal(strstr(text, "2 stalls"), text);
+	expect(text, "vm_paused (decided)  500 ms  VM web1, guest CPU 0, task victim (50)\n");
+	expect(text, "2023-11-14 22:13:22.000000");
+	expect(text, "guest dmesg [  123.456789] .. [  123.956789]");
+	expect(text, "clock echo, +-120 us");
+	expect(text, "S stopped      400 ms   80.0 %");
+	expect(text, "|#########RSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS|");
+	expect(text, "bash (900) in the host: sent the stop signal, 400 ms");
+	expect(text, "slept in futex_wait < /usr/bin/qemu-system-x86_64+0x5d21");
+	expect(text, "kvm_events: time in KVM and QEMU counts as guest");
+	expect(text, "next best: vcpu_not_scheduled");
+	expect(text, "also     guest CPU 1, task victim (50), 500 ms");
+	expect(text, "healthy  200 ms so far  VM web1, guest CPU 1, softirq TIMER in calm (60)");
+	expect(text,
+	       "web1        4990 events, 10 dropped, 1 frame lost, 64 bytes damaged, 2 too late");
+	assert_null(strchr(text, '\033'));
+	free(text);
+	text = text_of(r, true);
+	assert_non_null(strchr(text, '\033'));
+	free(text);
+	report_free(r);
+}
+
+static void nothing_found_is_said(void **state)
+{
+	struct report *r = report_new();
+	char *text;
+
+	(void)state;
+	r->n_incidents = 0;
+	r->cut = true;
+	r->simulated = true;
+	text = text_of(r, false);
+	expect(text, "No stall of 100 ms or more in 10.0 s.\n");
+	expect(text, "SIMULATED");
+	expect(text, "The recording was cut");
+	expect(text, "guest times by echo");
+	free(text);
+	report_free(r);
+}
+
+static void hostile_names_cannot_steer_a_terminal(void **state)
+{
+	struct report *r = report_new();
+	struct text_options o = {0};
+	char *text, *line = NULL;
+	size_t len;
+	FILE *out = open_memstream(&line, &len);
+
+	(void)state;
+	memcpy(r->incidents[0].task_comm, hostile, 15);
+	memcpy(r->incidents[0].culprits[0].comm, hostile, 15);
+	snprintf(r->incidents[0].because, sizeof(r->incidents[0].because), "%s", hostile);
+	snprintf(r->incidents[0].denied, sizeof(r->incidents[0].denied), "%s", hostile);
+	snprintf(r->incidents[0].evidence[0].text, REPORT_TEXT_MAX, "%s", hostile);
+	r->stacks[0]->frames[0].symbol = hostile;
+	r->stacks[0]->frames[1].module = hostile;
+	free((char *)r->clocks[0].vm_name);
+	r->clocks[0].vm_name = strdup(hostile);
+	free((char *)r->losses[1].name);
+	r->losses[1].name = strdup(hostile);
+	text = text_of(r, false);
+	text_ongoing_write(&r->incidents[0], hostile, &o, out);
+	fclose(out);
+	for (int pass = 0; pass < 2; pass++) {
+		for (const char *at = pass ? line : text; *at;) {
+			struct character c = character_at(at);
+
+			if (!c.valid || (*at != '\n' && character_is_unsafe(c.code)))
+				fail_msg("unsafe byte %02x in: %s", (uint8_t)*at, at);
+			at += c.bytes;
+		}
+	}
+	assert_ptr_equal(strchr(line, '\n'), line + len - 1); /* one line it is */
+	free(line);
+	free(text);
+	report_free(r);
+}
+
+static void escapes(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{"plain", "plain"},
+		{"gr\xc3\xbc\xc3\x9f\xe4\xbd\xa0\xf0\x9f\x98\x80",
+		 "gr\xc3\xbc\xc3\x9f\xe4\xbd\xa0\xf0\x9f\x98\x80"},
+		{"\x1b[31m", "\\x1b[31m"},
+		{"a\nb\r\t\x7f", "a\\nb\\x0d\\x09\\x7f"},
+		{"\\x1b", "\\\\x1b"},
+		{"\xc2\x9b", "\\u{9b}"},
+		{"\xe2\x80\xae", "\\u{202e}"},
+		{"\xef\xbb\xbf", "\\u{feff}"},
+		{"\xff\xfe", "\\xff\\xfe"},
+		{"\xc0\xaf", "\\xc0\\xaf"},                   /* overlong */
+		{"\xed\xa0\x80", "\\xed\\xa0\\x80"},          /* a surrogate */
+		{"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, /* above U+10FFFF */
+		{"\xe2\x82", "\\xe2\\x82"},                   /* ends in the middle */
+	};
+	static char longest[4 * ESCAPED_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_string_equal(escape(cases[i].in).text, cases[i].out);
+	memset(longest, 0x1b, sizeof(longest) - 1);
+	assert_int_equal(strlen(escape(longest).text), ESCAPED_MAX / 4 * 4 - 4);
+}
+
+/* Writes the report that the golden file holds, for a human to compare. */
+static int golden_write(const char *path)
+{
+	struct report *r = report_new();
+	FILE *out = fopen(path, "w");
+	int err = out ? json_report_write(r, true, out) : -1;
+
+	if (out && fclose(out))
+		err = -1;
+	report_free(r);
+	return err ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_json_is_the_golden_file),
+		cmocka_unit_test(hostile_names_leave_the_json_valid),
+		cmocka_unit_test(the_text_says_what_happened_first),
+		cmocka_unit_test(nothing_found_is_said),
+		cmocka_unit_test(hostile_names_cannot_steer_a_terminal),
+		cmocka_unit_test(escapes),
+	};
+
+	if (argc == 3 && strcmp(argv[1], "--write") == 0)
+		return golden_write(argv[2]);
+	setenv("TZ", "UTC", 1);
+	tzset();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
