@@ -478,16 +478,13 @@ int agent_start(uv_loop_t *loop, struct capture *capture, const struct agent_opt
 	err = channel_open(loop, &options->address, &events, &a->channel);
 	if (err)
 		goto fail;
-	uv_timer_init(loop, &a->timer);
 	a->timer.data = a;
 	a->start_ms = uv_now(loop);
-	err = uv_timer_start(&a->timer, on_tick, 0, options->interval_ms);
-	if (err)
-		goto fail;
+	uv_timer_init(loop, &a->timer); /* neither can fail */
+	uv_timer_start(&a->timer, on_tick, 0, options->interval_ms);
 	*out = a;
 	return 0;
 fail:
-	channel_close(a->channel);
 	agent_free(a);
 	return err;
 }

@@ -125,10 +125,11 @@ static int channel_rise(struct channel *c)
 	return 0;
 }
 
-static void channel_fall(struct channel *c)
+/* peer_only: the device is still there, only nobody at its other end. */
+static void channel_fall(struct channel *c, bool peer_only)
 {
 	c->up = c->broken = c->want_write = false;
-	if (c->address.carrier->keep_fd)
+	if (peer_only && c->address.carrier->keep_fd)
 		poll_drop(c);
 	else
 		fd_drop(c);
@@ -142,7 +143,7 @@ static void on_timer(uv_timer_t *timer)
 	int err;
 
 	if (c->broken && c->up) {
-		channel_fall(c);
+		channel_fall(c, c->error != -ENODEV);
 		return;
 	}
 	if (c->fd < 0) {
@@ -173,7 +174,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	struct channel *c = poll->data;
 
 	if (status < 0) {
-		channel_fall(c);
+		channel_fall(c, true);
 		return;
 	}
 	for (int i = 0; (events & UV_READABLE) && i < READS_PER_WAKEUP; i++) {
@@ -182,7 +183,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			break;
 		if (n <= 0) {
-			channel_fall(c);
+			channel_fall(c, n == 0 || errno != ENODEV);
 			return;
 		}
 		c->events.received(c->events.context, c->bytes, (size_t)n);

@@ -103,17 +103,18 @@ static enum exit_code program_run(struct capture *capture, const struct argument
 	int err;
 
 	err = uv_loop_init(&p.loop);
-	if (!err)
-		err = agent_start(&p.loop, capture, agent_options, &p.agent);
 	if (err) {
 		fprintf(stderr, "vcpuscope-agent: cannot start: %s\n", strerror(-err));
 		return EXIT_INTERNAL;
 	}
+	err = agent_start(&p.loop, capture, agent_options, &p.agent);
+	if (err) {
+		fprintf(stderr, "vcpuscope-agent: cannot start: %s\n", strerror(-err));
+		code = EXIT_INTERNAL;
+		goto out;
+	}
 	program_watch(&p, arguments->run_for_s);
 	uv_run(&p.loop, UV_RUN_DEFAULT);
-	uv_walk(&p.loop, handle_close, NULL);
-	uv_run(&p.loop, UV_RUN_DEFAULT);
-
 	err = agent_result(p.agent);
 	if (err == -ENODEV) {
 		fprintf(stderr,
@@ -124,6 +125,9 @@ static enum exit_code program_run(struct capture *capture, const struct argument
 	} else if (err) {
 		code = EXIT_INTERNAL;
 	}
+out:
+	uv_walk(&p.loop, handle_close, NULL);
+	uv_run(&p.loop, UV_RUN_DEFAULT);
 	agent_free(p.agent);
 	uv_loop_close(&p.loop);
 	return code;
@@ -164,6 +168,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "vcpuscope-agent: %s\n", why[0] ? why : strerror(-err));
 		return EXIT_NO_CAPTURE;
 	}
+	if (capture_left_out(capture)[0])
+		fprintf(stderr, "vcpuscope-agent: this kernel lacks %s: going on without\n",
+			capture_left_out(capture));
 	if (!arguments.no_realtime)
 		priority_raise();
 	agent_options.drain_events =

@@ -17,7 +17,7 @@
 #include "clock/sample.h"
 #include "tests/e2e/agent/agent_host.h"
 
-static const uint64_t RSS_LIMIT = 24 << 20;
+enum { RSS_LIMIT = 24 << 20 };
 
 static int setup(void **state)
 {
@@ -39,7 +39,7 @@ static void agent_spawn(struct agent_host *h, const char *argument, const char *
 	assert_int_equal(agent_host_spawn(h, AGENT_PROGRAM, argument, argument2), 0);
 }
 
-/* Serves until the newest heartbeat is younger than `ms` from now. */
+/* Serves until the agent's next heartbeat. */
 static void wait_open(struct agent_host *h)
 {
 	uint64_t heartbeats = h->heartbeats;
@@ -85,7 +85,8 @@ static void a_session_brings_everything_and_ends_cleanly(void **state)
 	assert_int_equal(pingpong_start(&load, 0, 200), 0);
 	agent_spawn(h, NULL, NULL);
 	wait_open(h);
-	assert_int_equal(h->hellos, 2); /* at the connection, and in answer to ours */
+	/* At the connection, in answer to ours, and on a slow day once more in between. */
+	assert_in_range(h->hellos, 2, 4);
 	assert_int_equal(h->hello.role, STREAM_ROLE_GUEST);
 	assert_int_equal(h->hello.clock, STREAM_CLOCK_GUEST_TSC);
 	assert_true(h->hello.clock_hz > hz / 100 * 99 && h->hello.clock_hz < hz / 100 * 101);
@@ -95,9 +96,10 @@ static void a_session_brings_everything_and_ends_cleanly(void **state)
 	assert_true(h->hello.dmesg.known);
 
 	/* Our TSC is the agent's: every round trip must nest. */
-	for (int i = 0; i < 20; i++) {
+	for (uint64_t i = 0; i < 20; i++) {
 		assert_int_equal(agent_host_send_echo(h), 0);
-		agent_host_serve(h, 20);
+		for (int wait = 0; wait < 200 && h->echoes == i; wait++)
+			agent_host_serve(h, 5);
 	}
 	assert_int_equal(h->echoes, 20);
 	assert_int_equal(h->echo_disorder, 0);
@@ -112,7 +114,7 @@ static void a_session_brings_everything_and_ends_cleanly(void **state)
 	fclose(kmsg);
 	h->heartbeats = 0;
 	agent_host_serve(h, 1000);
-	assert_in_range(h->heartbeats, 6, 11);
+	assert_in_range(h->heartbeats, 5, 12);
 	assert_true(h->log_seen);
 	assert_true(h->heartbeat.dmesg.known);
 	dmesg_at_local =
@@ -155,7 +157,9 @@ static void without_a_host_it_is_quiet_and_drops_the_oldest_by_exact_count(void 
 	wait_open(h);
 	agent_host_serve(h, 500);
 	assert_true(h->heartbeat.dropped_user > 0);
+#ifndef __SANITIZE_ADDRESS__
 	assert_true(agent_host_agent_rss_peak(h) <= RSS_LIMIT);
+#endif
 	exit_is_clean(agent_host_stop_agent(h));
 	sums = agent_host_sums(h);
 	books_balance(h);
@@ -218,7 +222,7 @@ static void garbage_from_the_host_is_survived(void **state)
 		assert_int_equal(agent_host_send_bytes(h, garbage, sizeof(garbage)), 0);
 		agent_host_serve(h, 50);
 		agent_host_send_echo(h);
-		agent_host_serve(h, 50);
+		agent_host_serve(h, 300);
 	}
 	assert_int_equal(h->echoes, 3);
 	exit_is_clean(agent_host_stop_agent(h));
