@@ -24,6 +24,7 @@ STALLS = (
 HOST_CPU, VCPU_CPU = 0, 1  # where the host's programs go, and the vCPU
 COMPUTE_MS = 2000
 PAUSE_S = 1.2  # between stalls
+INTERFERENCE_MS = 20  # a gap that can move a share by its tolerance
 RECORD_START_S = 3  # until programs are attached and the clocks have met
 RECORD_MAX_S = 120
 
@@ -66,12 +67,14 @@ class NestedGuest:
 
 
 class Scene:
-    """`folder` is a folder on the host for the recording; `say` prints progress."""
+    """`folder` is a folder on the host for the recording; `say` prints progress. An `emulated` host
+    can be held up by the machine underneath, which nothing inside can tell from a guest that spins:
+    there a meter notes every such gap into truth["interference"]."""
 
-    def __init__(self, host, guest, qemu_pid, channel, folder, say):
-        self.host, self.guest = host, guest
+    def __init__(self, host, guest, qemu_pid, channel, folder, say, emulated=False):
+        self.host, self.guest, self._emulated = host, guest, emulated
         self.qemu_pid, self.channel, self.folder, self._say = qemu_pid, channel, folder, say
-        self.truth = {"stalls": []}
+        self.truth = {"stalls": [], "interference": []}
 
     def prepare(self):
         """Threads in their places, the agent and the test module in the guest."""
@@ -98,8 +101,22 @@ class Scene:
             "while [ ! -e record.status ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done; "
             "[ \"$(cat record.status)\" = 0 ] || { tail -n 20 record.log; exit 1; }", timeout_s=90)
 
+    def _meters_start(self):
+        for cpu in (HOST_CPU, VCPU_CPU):
+            self.host.run(f"gap-meter {cpu} {INTERFERENCE_MS} >/run/gaps.{cpu} 2>&1 </dev/null & "
+                          f"echo $! >/run/gaps.pid.{cpu}")
+
+    def _meters_read(self):
+        for cpu in (HOST_CPU, VCPU_CPU):
+            for line in self.host.run(f"kill $(cat /run/gaps.pid.{cpu}); cat /run/gaps.{cpu}").splitlines():
+                begin, duration = map(int, line.split())
+                self.truth["interference"].append({"cpu": cpu, "begin_raw_ns": begin,
+                                                   "duration_ns": duration})
+
     def play(self):
         """The healthy load, then the stalls; fills in the truth."""
+        if self._emulated:
+            self._meters_start()
         self._say(f"the guest computes for {COMPUTE_MS // 1000} s: no incident may come of it")
         self.guest.run(f"provoke compute {COMPUTE_MS}")
         self.guest.run("provoke ticker 5000 >/dev/null 2>&1 </dev/null & echo $! >/run/ticker.pid; "
@@ -116,6 +133,8 @@ class Scene:
             measured = json.loads(place.run(command))
             self.truth["stalls"].append({**stall, **measured, "on_host_clock": place is self.host})
         time.sleep(PAUSE_S)
+        if self._emulated:
+            self._meters_read()
         self.guest.run("kill $(cat /run/ticker.pid) $(cat /run/compute.pid)")
 
     def report(self, threshold="100ms"):

@@ -38,7 +38,7 @@ class Builder:
         made = image.Image()
         made.add_file("/usr/bin/busybox")
         made.add_file(f"{HERE}/init", "/init")
-        for name in ("bed-control", "provoke"):
+        for name in ("bed-control", "provoke", "gap-meter"):
             made.add_file(self.helper(name), f"/usr/bin/{name}")
         made.add_modules(self.kernel.modules(modules))
         return made
