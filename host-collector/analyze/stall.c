@@ -309,9 +309,15 @@ static void guest_enter(struct stall_detector *d, struct stall_vm *v, struct tra
 static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct track *k,
 		       const struct guest_instant *i)
 {
-	/* Nobody knows whether the stretch went on: it counts up to its last event. */
-	if (k->proven_valid)
+	const struct host_ns never = {INT64_MIN};
+
+	/* Nobody knows whether the stretch went on: it counts up to where the gap began. */
+	if (k->task_known && loss_since(&i->event, i->t, never).ns == i->t.ns) {
+		k->stretch.ongoing = i->event.arg0 == 0;
+		stretch_end(d, v, k, &k->stretch, i->t);
+	} else if (k->proven_valid) {
 		stretch_end(d, v, k, &k->proven, k->proven.end);
+	}
 	k->proven_valid = false;
 	k->task_known = false;
 	k->last_tick_busy = false;

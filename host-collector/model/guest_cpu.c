@@ -151,11 +151,18 @@ bool guest_event_current(const struct vs_event *e, int32_t *pid)
 	return true;
 }
 
-/* Anything may have happened since the last good event, not only since the report of the loss. */
-static void lost(struct guest_cpu *c, const struct guest_cpu_sink *sink)
+struct host_ns loss_since(const struct vs_event *e, struct host_ns t, struct host_ns last)
 {
-	struct host_ns from = c->last.ns > c->open.begin.ns ? c->last : c->open.begin;
+	return e->arg0 == 0 || e->time < e->arg1 || last.ns > t.ns ? t : last;
+}
 
+static void lost(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,
+		 const struct guest_cpu_sink *sink)
+{
+	struct host_ns from = loss_since(e, t, c->last);
+
+	if (from.ns < c->open.begin.ns)
+		from = c->open.begin;
 	while (c->depth)
 		pop(c, from, false, sink);
 	c->task_known = false;
@@ -170,7 +177,7 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 	struct guest_context context = {.number = (uint32_t)e->arg0};
 
 	if (e->type == VS_EVENT_LOST) {
-		lost(c, sink);
+		lost(c, t, e, sink);
 		return;
 	}
 	if (e->type >= VS_EVENT_TYPE_LIMIT)

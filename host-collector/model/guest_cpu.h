@@ -51,6 +51,12 @@ void guest_cpu_init(struct guest_cpu *c, uint32_t vm, uint16_t cpu, struct host_
 /* Any event that fired on this CPU, in time order. */
 void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,
 		     const struct guest_cpu_sink *sink);
+/*
+ * From when a LOST event that came at `t` makes its CPU unknown, `last` being its last good event.
+ * A LOST that lies before the next good event (its arg1) says when the gap began; so does one that
+ * counts nothing lost, from where on nothing is known. Any other only reports: all since `last`.
+ */
+struct host_ns loss_since(const struct vs_event *e, struct host_ns t, struct host_ns last);
 /* The task that this event says was (from now on: is) current on the CPU where it fired. */
 bool guest_event_current(const struct vs_event *e, int32_t *pid);
 /* Closes what is open. */

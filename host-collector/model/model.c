@@ -203,7 +203,7 @@ static void waiter_update(struct model *m, struct vcpu *v)
 static void pcpu_account(struct pcpu *p, struct host_ns t, int32_t pid)
 {
 	for (struct vcpu *v = p->waiters; v; v = v->next_waiter)
-		vcpu_held_by(v, v->segment_begin, t, pid);
+		vcpu_held_by(v, t, pid);
 }
 
 /* ---- VMs ---- */
@@ -354,7 +354,8 @@ static bool exposed(const struct model *m, const struct vcpu *v)
 	return v->state != THREAD_RUNNING || m->pcpus[v->open.pcpu].lossy;
 }
 
-static void loss_begin(struct model *m, uint16_t cpu)
+/* Nothing that happened on `cpu` after `from` is known until its next event. */
+static void loss_begin(struct model *m, uint16_t cpu, struct host_ns from)
 {
 	struct pcpu *p = &m->pcpus[cpu];
 	struct vcpu_sink sink = vcpu_sink_of(m);
@@ -366,7 +367,7 @@ static void loss_begin(struct model *m, uint16_t cpu)
 	m->n_lossy++;
 	EACH_VCPU(m, v, {
 		if (exposed(m, v)) {
-			vcpu_unsure(v, p->last, &sink);
+			vcpu_unsure(v, from, &sink);
 			waiter_update(m, v);
 		}
 	});
@@ -430,7 +431,7 @@ static void host_migrate(struct model *m, struct host_ns t, const struct vs_even
 		return;
 	p = &m->pcpus[v->open.pcpu];
 	if (v->state == THREAD_READY && p->current_known)
-		vcpu_held_by(v, v->segment_begin, t, p->current);
+		vcpu_held_by(v, t, p->current);
 	v->segment_begin = t;
 	vcpu_migrated(v, (uint16_t)e->arg1);
 	waiter_update(m, v);
@@ -532,7 +533,7 @@ static void host_event(struct model *m, struct host_ns t, const struct vs_event 
 
 	if (e->type == VS_EVENT_LOST) {
 		if (e->cpu != VS_CPU_COLLECTOR) /* which only brings stacks */
-			loss_begin(m, e->cpu);
+			loss_begin(m, e->cpu, loss_since(e, t, p->last));
 		return;
 	}
 	if (p->lossy)

@@ -145,7 +145,8 @@ int model_vm_paused(struct model *m, uint32_t vm, struct host_ns t, bool paused)
 /* A stack that STACK events will name or have named within MODEL_HOLD_NS. Copied. 0, -EINVAL,
  * -ENOMEM. */
 int model_stack(struct model *m, const struct message_stack *stack);
-/* Events in time order; one that steps back counts as simultaneous with its predecessor.
+/* Events in time order; one that steps back counts as simultaneous with its predecessor. A LOST
+ * event makes unknown what its CPU could have shown from the gap's begin (loss_since) to its next.
  * 0, -ENOMEM, -EINVAL (a CPU number beyond VS_CPUS_MAX, a VM never announced by model_vm). */
 int model_push(struct model *m, const struct timeline_event *event);
 /* Nothing older than `now` follows: long open spans become visible to model_current. */

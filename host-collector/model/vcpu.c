@@ -313,17 +313,17 @@ void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mo
 	begin(v, t, THREAD_RUNNING, running_state(v), pcpu);
 }
 
-void vcpu_held_by(struct vcpu *v, struct host_ns since, struct host_ns t, int32_t pid)
+void vcpu_held_by(struct vcpu *v, struct host_ns t, int32_t pid)
 {
-	int64_t from = since.ns > v->segment_begin.ns ? since.ns : v->segment_begin.ns;
+	int64_t ns = t.ns - v->segment_begin.ns;
 	struct vcpu_holder *least = v->holders;
 
-	v->segment_begin = t;
-	if (t.ns <= from)
+	if (ns <= 0)
 		return;
+	v->segment_begin = t;
 	for (unsigned i = 0; i < v->n_holders; i++) {
 		if (v->holders[i].pid == pid) {
-			v->holders[i].ns += t.ns - from;
+			v->holders[i].ns += ns;
 			return;
 		}
 		if (v->holders[i].ns < least->ns)
@@ -331,7 +331,7 @@ void vcpu_held_by(struct vcpu *v, struct host_ns since, struct host_ns t, int32_
 	}
 	if (v->n_holders < VCPU_HOLDERS)
 		least = &v->holders[v->n_holders++];
-	*least = (struct vcpu_holder){.pid = pid, .ns = t.ns - from};
+	*least = (struct vcpu_holder){.pid = pid, .ns = ns};
 }
 
 /* Does a wait of `length` fit what the capture says it measured, up to its own rounding? */

@@ -90,8 +90,8 @@ void vcpu_migrated(struct vcpu *v, uint16_t pcpu);
 void vcpu_exited(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink);
 void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mode, bool hlt,
 	      const struct vcpu_sink *sink);
-/* `pid` held the pCPU from `since` (or from when the thread began to wait) until `t`. */
-void vcpu_held_by(struct vcpu *v, struct host_ns since, struct host_ns t, int32_t pid);
+/* `pid` held the pCPU until `t`, since the last such account or since the thread began to wait. */
+void vcpu_held_by(struct vcpu *v, struct host_ns t, int32_t pid);
 void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_role role,
 		int64_t wait_ns, const struct vcpu_sink *sink);
 /* Events that could have concerned this thread are missing since `from`. */
