@@ -15,10 +15,13 @@
 #include "bpf/capture_internal.h"
 #include "guest_btf.skel.h"
 #include "guest_raw.skel.h"
+#include "host_btf.skel.h"
+#include "host_raw.skel.h"
 
 enum {
 	GUEST_RING_BYTES = 4 << 20,
 	HOST_RING_BYTES = 8 << 20,
+	WAIT_THRESHOLD_NS = 20000000,
 	/* An array element may not exceed 4 MiB on 6.1. */
 	RING_SLOTS_MAX = 65536,
 };
@@ -111,6 +114,7 @@ static int objects_prepare(void *context, struct bpf_object *object)
 	struct bpf_map *rings = bpf_object__find_map_by_name(object, "rings");
 	uint64_t *mask = loader_variable(object, ".rodata", "ring_mask", sizeof(*mask));
 	uint64_t *limit = loader_variable(object, ".rodata", "ring_limit", sizeof(*limit));
+	int error;
 
 	if (!rings || !mask || !limit)
 		return -EINVAL;
@@ -120,7 +124,10 @@ static int objects_prepare(void *context, struct bpf_object *object)
 		c->ring_template_fd = ring_map_create(c);
 	if (c->ring_template_fd < 0)
 		return c->ring_template_fd;
-	return bpf_map__set_inner_map_fd(rings, c->ring_template_fd);
+	error = bpf_map__set_inner_map_fd(rings, c->ring_template_fd);
+	if (!error && c->host)
+		error = capture_host_prepare(c->host, object);
+	return error;
 }
 
 /* After load, before the first program runs. */
@@ -130,6 +137,7 @@ static int objects_loaded(void *context, struct bpf_object *object)
 	const long ringless = loader_variable_offset(object, ".bss", "ringless",
 						     VS_CPUS_MAX * sizeof(*c->ringless));
 	struct bpf_map *globals = loader_section(object, ".bss");
+	int error;
 
 	if (ringless < 0 || !globals)
 		return -EINVAL;
@@ -142,7 +150,10 @@ static int objects_loaded(void *context, struct bpf_object *object)
 	}
 	c->ringless = (uint32_t *)((char *)c->globals + ringless);
 	c->rings_fd = bpf_object__find_map_fd_by_name(object, "rings");
-	return cpus_add_rings(c);
+	error = cpus_add_rings(c);
+	if (!error && c->host)
+		error = capture_host_loaded(c->host, object, c->globals);
+	return error;
 }
 
 /* Slots per CPU: a power of two, so that the probes can mask. */
@@ -213,8 +224,13 @@ static int tasks_open(struct capture *c, char *why, size_t why_bytes)
 int capture_open(const struct capture_options *options, struct capture **out, char *why,
 		 size_t why_bytes)
 {
+	static const struct loader_build guest[2] = {{"guest", guest_btf__elf_bytes},
+						     {"guest_raw", guest_raw__elf_bytes}};
+	static const struct loader_build host[2] = {{"host", host_btf__elf_bytes},
+						    {"host_raw", host_raw__elf_bytes}};
+	const bool is_host = options->kind == CAPTURE_HOST;
 	struct loader_request request = {
-		.builds = {{"guest", guest_btf__elf_bytes}, {"guest_raw", guest_raw__elf_bytes}},
+		.builds = is_host ? host : guest,
 		.prepare = objects_prepare,
 		.loaded = objects_loaded,
 	};
@@ -226,34 +242,36 @@ int capture_open(const struct capture_options *options, struct capture **out, ch
 		why = unused;
 		why_bytes = sizeof(unused);
 	}
-	why[0] = '\0';
 	*out = NULL;
-	if (options->kind != CAPTURE_GUEST) {
-		snprintf(why, why_bytes, "capture kind %d is not supported", options->kind);
-		return -ENOTSUP;
-	}
+	snprintf(why, why_bytes, "out of memory");
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
+	request.context = c;
 	c->options = *options;
 	c->ring_template_fd = -1;
 	c->tasks_fd = -1;
 	if (!c->options.ring_bytes)
-		c->options.ring_bytes =
-			options->kind == CAPTURE_HOST ? HOST_RING_BYTES : GUEST_RING_BYTES;
+		c->options.ring_bytes = is_host ? HOST_RING_BYTES : GUEST_RING_BYTES;
+	if (!c->options.wait_threshold_ns)
+		c->options.wait_threshold_ns = WAIT_THRESHOLD_NS;
+	if (is_host) {
+		error = -ENOMEM;
+		c->host = capture_host_new(&c->options);
+		if (!c->host)
+			goto out;
+	}
 	error = capture_init(c, why, why_bytes);
-	if (error)
-		goto out;
-	request.context = c;
-	error = loader_load(&request, &c->programs, why, why_bytes);
-	if (error)
-		goto out;
-	error = tasks_open(c, why, why_bytes);
+	if (!error)
+		error = loader_load(&request, &c->programs, why, why_bytes);
+	if (!error)
+		error = tasks_open(c, why, why_bytes);
 out:
 	if (error) {
 		capture_close(c);
 		return error;
 	}
+	why[0] = '\0';
 	*out = c;
 	return 0;
 }
@@ -266,6 +284,7 @@ void capture_close(struct capture *c)
 		close(c->tasks_fd);
 	bpf_link__destroy(c->tasks_link);
 	loader_unload(&c->programs);
+	capture_host_free(c->host);
 	for (size_t i = 0; c->cpus && i < c->n_cpus; i++) {
 		if (c->cpus[i].map_fd < 0)
 			continue;
@@ -329,7 +348,7 @@ static int rings_for_new_cpus(struct capture *c)
 
 long capture_drain(struct capture *c, const struct capture_sink *sink)
 {
-	const int error = rings_for_new_cpus(c);
+	int error = rings_for_new_cpus(c);
 	long total;
 
 	if (error)
@@ -339,7 +358,26 @@ long capture_drain(struct capture *c, const struct capture_sink *sink)
 		tasks_step(c);
 		total += rings_drain(c, sink);
 	}
-	return total;
+	if (c->host)
+		error = capture_host_drain(c->host, sink);
+	return error ? error : total;
+}
+
+int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu)
+{
+	return c->host ? capture_host_add(c->host, tid, tgid, vm, is_vcpu) : -ENOTSUP;
+}
+
+int capture_remove_thread(struct capture *c, pid_t tid)
+{
+	return c->host ? capture_host_remove(c->host, tid) : -ENOTSUP;
+}
+
+void capture_host_stats_get(const struct capture *c, struct capture_host_stats *out)
+{
+	*out = (struct capture_host_stats){0};
+	if (c->host)
+		capture_host_stats(c->host, out);
 }
 
 size_t capture_n_cpus(const struct capture *c)

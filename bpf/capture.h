@@ -78,9 +78,24 @@ int capture_cpu_stats(const struct capture *c, size_t cpu, struct capture_cpu_st
  * as long as the capture. */
 const char *capture_left_out(const struct capture *c);
 
-/* Host capture: which threads to follow. `vm` is the caller's number of the VM. */
+/*
+ * Host capture: which threads to follow. `vm` is the caller's number of the VM. Threads that a
+ * followed process creates later are followed by themselves; adding one says that it is a vCPU.
+ * 0, -ESRCH: no such thread, -ENOSPC: too many, -ENOTSUP: not a host capture.
+ */
 int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
+/* After the last thread that was added of a process, its other threads go, too. 0, -ENOENT: not
+ * followed (it may have ended). */
 int capture_remove_thread(struct capture *c, pid_t tid);
+
+struct capture_host_stats {
+	size_t threads;              /* followed now, with those that a followed process created */
+	long threads_waiting;        /* of these, runnable and waiting for a CPU */
+	uint64_t threads_unfollowed; /* new threads that could not be followed: too many */
+	uint64_t stacks_dropped;
+};
+/* Zeros for a guest capture. */
+void capture_host_stats_get(const struct capture *c, struct capture_host_stats *out);
 
 /* Run time and count of our programs if kernel.bpf_stats_enabled, for benches and doctor. */
 int capture_cost(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count);

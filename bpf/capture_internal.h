@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What capture.c (rings, life cycle) and capture_host.c (followed threads, stacks) share. */
+/* What a capture consists of: for capture.c, and for tests that look inside. */
 #ifndef BPF_CAPTURE_INTERNAL_H
 #define BPF_CAPTURE_INTERNAL_H
 
 #include "bpf/capture.h"
+#include "bpf/capture_host.h"
 #include "bpf/loader.h"
 #include "bpf/ring_reader.h"
 
@@ -29,6 +30,7 @@ struct capture {
 	/* Iterator over the tasks that existed before us; -1: all named. */
 	int tasks_fd;
 	struct bpf_link *tasks_link;
+	struct capture_host *host; /* NULL for a guest capture */
 };
 
 #endif

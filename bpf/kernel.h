@@ -24,6 +24,14 @@ struct thread_info {
 
 struct mm_struct;
 
+struct atomic_int {
+	int counter;
+};
+
+struct signal_struct {
+	struct atomic_int live; /* threads that have not begun to exit */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -32,6 +40,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct mm_struct *mm;
+	struct signal_struct *signal;
 	char comm[16];
 };
 

@@ -29,7 +29,7 @@ struct loader_build {
 };
 
 struct loader_request {
-	struct loader_build builds[2]; /* BTF-typed, raw */
+	const struct loader_build *builds; /* two: BTF-typed, raw */
 	/* Sets variables and map sizes of an opened object, before each attempt to load it. */
 	int (*prepare)(void *context, struct bpf_object *object);
 	/* Uses the loaded object's maps before any program runs. */

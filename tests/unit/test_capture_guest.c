@@ -3,72 +3,9 @@
  * Guest capture against the running kernel. Needs root and BPF; skips otherwise. Other programs
  * run meanwhile, so tests look only at threads of their own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/capture_log.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-#include <bpf/bpf.h>
-
-#include "bpf/capture.h"
-
-struct log {
-	struct vs_event *events;
-	size_t n, capacity;
-	/* What the sink checks while events arrive. */
-	uint64_t latest[VS_CPU_COLLECTOR];
-	uint32_t next_seq[VS_CPU_COLLECTOR];
-	uint64_t gaps[VS_CPU_COLLECTOR];
-	size_t time_inversions, wrong_cpu;
-};
-
-static void log_events(void *context, uint16_t cpu, const struct vs_event *events, size_t n)
-{
-	struct log *log = context;
-
-	if (log->n + n > log->capacity) {
-		log->capacity = (log->n + n) * 2;
-		log->events = realloc(log->events, log->capacity * sizeof(*events));
-		assert_non_null(log->events);
-	}
-	memcpy(log->events + log->n, events, n * sizeof(*events));
-	log->n += n;
-	for (size_t i = 0; i < n; i++) {
-		log->time_inversions += events[i].time < log->latest[cpu];
-		log->latest[cpu] = events[i].time;
-		log->wrong_cpu += events[i].cpu != cpu;
-		log->gaps[cpu] += events[i].seq - log->next_seq[cpu];
-		log->next_seq[cpu] = events[i].seq + 1;
-	}
-}
-
-static struct log *log_new(void)
-{
-	struct log *log = calloc(1, sizeof(*log));
-
-	assert_non_null(log);
-	return log;
-}
-
-static void log_free(struct log *log)
-{
-	free(log->events);
-	free(log);
-}
+enum { RING_BYTES = 16 << 20 };
 
 static struct capture *open_capture(size_t ring_bytes)
 {
@@ -81,66 +18,9 @@ static struct capture *open_capture(size_t ring_bytes)
 	return c;
 }
 
-static void drain(struct capture *c, struct log *log)
+static struct capture *open_default(void)
 {
-	const struct capture_sink sink = {.events = log_events, .context = log};
-
-	assert_true(capture_drain(c, &sink) >= 0);
-}
-
-static void sleep_ms(long ms)
-{
-	const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-
-	nanosleep(&t, NULL);
-}
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
-}
-
-/* Any two CPUs we may run on; both the same on a machine with one. */
-static void two_cpus(int cpus[2])
-{
-	cpu_set_t set;
-	int n = 0;
-
-	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
-	for (int cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++) {
-		if (CPU_ISSET(cpu, &set))
-			cpus[n++] = cpu;
-	}
-	if (n == 1)
-		cpus[1] = cpus[0];
-}
-
-static const struct vs_event *find(const struct log *log, enum vs_event_type type, int pid)
-{
-	for (size_t i = 0; i < log->n; i++) {
-		if (log->events[i].type == type && log->events[i].pid == pid)
-			return &log->events[i];
-	}
-	return NULL;
-}
-
-static bool find_name(const struct log *log, int pid, int tgid, const char *comm)
-{
-	char padded[16] = "";
-
-	strncpy(padded, comm, sizeof(padded) - 1);
-	for (size_t i = 0; i < log->n; i++) {
-		const struct vs_event *e = &log->events[i];
-
-		if (e->type == VS_EVENT_TASK_NAME && e->pid == pid && e->pid2 == tgid &&
-		    !memcmp(&e->arg0, padded, 8) && !memcmp(&e->arg1, padded + 8, 8))
-			return true;
-	}
-	return false;
+	return open_capture(RING_BYTES);
 }
 
 static void ping_pong(int from[2], int to[2], int rounds, bool first)
@@ -166,7 +46,7 @@ static void every_event_type_is_seen(void **state)
 		VS_EVENT_VECTOR_EXIT,   VS_EVENT_IRQ_ENTRY,    VS_EVENT_IRQ_EXIT,
 	};
 	bool seen[VS_EVENT_TYPE_LIMIT] = {0};
-	struct capture *c = open_capture(0);
+	struct capture *c = open_default();
 	struct log *log = log_new();
 	int cpus[2], fd;
 	pid_t child;
@@ -190,9 +70,8 @@ static void every_event_type_is_seen(void **state)
 		}
 		_exit(0);
 	}
-	assert_int_equal(waitpid(child, NULL, 0), child);
-	sleep_ms(200);
-	drain(c, log);
+	drain_until_exit(c, log, child);
+	drain_for(c, log, 200);
 	for (size_t i = 0; i < log->n; i++)
 		seen[log->events[i].type] = true;
 	for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
@@ -227,7 +106,7 @@ static void tasks_that_exist_already_are_named(void **state)
 
 static void vectors_pair_up(void **state)
 {
-	struct capture *c = open_capture(0);
+	struct capture *c = open_default();
 	struct log *log = log_new();
 	uint64_t open[VS_CPU_COLLECTOR] = {0};
 	size_t pairs = 0;
@@ -236,8 +115,7 @@ static void vectors_pair_up(void **state)
 	/* The programs were attached one by one: only what follows is complete. */
 	drain(c, log);
 	log->n = 0;
-	sleep_ms(100);
-	drain(c, log);
+	drain_for(c, log, 100);
 	for (size_t i = 0; i < log->n; i++) {
 		const struct vs_event *e = &log->events[i];
 
@@ -264,7 +142,7 @@ static void vectors_pair_up(void **state)
 static void ping_pong_gives_the_exact_switch_sequence(void **state)
 {
 	enum { ROUNDS = 500 };
-	struct capture *c = open_capture(0);
+	struct capture *c = open_default();
 	struct log *log = log_new();
 	int to[2], back[2], cpus[2];
 	pid_t pids[2], on = 0;
@@ -286,8 +164,7 @@ static void ping_pong_gives_the_exact_switch_sequence(void **state)
 		}
 	}
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
-	drain(c, log);
+		drain_until_exit(c, log, pids[i]);
 	/* Each comes in only where it is out, and goes out only where it is in. */
 	for (size_t i = 0; i < log->n; i++) {
 		const struct vs_event *e = &log->events[i];
@@ -344,84 +221,10 @@ static void gaps_in_seq_are_the_drops(void **state)
 	capture_close(c);
 }
 
-/* The ids of the BPF programs that a process holds. */
-static size_t programs_of(pid_t pid, uint32_t *ids, size_t max)
-{
-	char path[300], line[128];
-	struct dirent *entry;
-	size_t n = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fdinfo", pid);
-	dir = opendir(path);
-	assert_non_null(dir);
-	while ((entry = readdir(dir))) {
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/%d/fdinfo/%s", pid, entry->d_name);
-		f = fopen(path, "r");
-		while (f && fgets(line, sizeof(line), f)) {
-			if (n < max && sscanf(line, "prog_id: %u", &ids[n]) == 1)
-				n++;
-		}
-		if (f)
-			fclose(f);
-	}
-	closedir(dir);
-	return n;
-}
-
-static size_t programs_alive(const uint32_t *ids, size_t n)
-{
-	size_t alive = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const int fd = bpf_prog_get_fd_by_id(ids[i]);
-
-		if (fd >= 0) {
-			alive++;
-			close(fd);
-		}
-	}
-	return alive;
-}
-
 static void nothing_stays_in_the_kernel(void **state)
 {
-	uint32_t ids[128];
-	struct capture *c = open_capture(0);
-	int ready[2];
-	pid_t child;
-	size_t n;
-	char byte;
-
 	(void)state;
-	n = programs_of(getpid(), ids, 128);
-	assert_true(n > 0);
-	assert_int_equal(programs_alive(ids, n), n);
-	capture_close(c);
-	for (int i = 0; i < 100 && programs_alive(ids, n); i++)
-		sleep_ms(20);
-	assert_int_equal(programs_alive(ids, n), 0);
-
-	assert_int_equal(pipe(ready), 0);
-	child = fork();
-	if (!child) {
-		c = open_capture(0);
-		if (write(ready[1], "", 1) != 1)
-			_exit(1);
-		pause();
-	}
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	n = programs_of(child, ids, 128);
-	assert_true(n > 0);
-	kill(child, SIGKILL);
-	assert_int_equal(waitpid(child, NULL, 0), child);
-	for (int i = 0; i < 100 && programs_alive(ids, n); i++)
-		sleep_ms(20);
-	assert_int_equal(programs_alive(ids, n), 0);
-	close(ready[0]);
-	close(ready[1]);
+	check_nothing_stays(open_default);
 }
 
 static void without_rights_the_reason_is_said(void **state)

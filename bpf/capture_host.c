@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Followed threads: userspace's half of follow.h. A thread that is removed leaves the kernel's hash
+ * at once; its slot is cleaned up at the next drain, after a wait for the programs that may still
+ * hold it, so that the waiter counts stay exact.
+ */
+#include "bpf/capture_host.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "bpf/kallsyms.h"
+#include "bpf/loader.h"
+#include "bpf/ring.h"
+
+struct capture_host {
+	struct capture_options options;
+	int slots_fd, free_fd, processes_fd, buffers_fd;
+	int template_fd; /* of a stack buffer */
+	struct vs_followed *followed;
+	size_t followed_bytes;
+	/* In the programs' globals. */
+	uint32_t *buckets;
+	int32_t *waiting;
+	const uint64_t *unfollowed, *stacks_dropped;
+	struct ring_buffer *stacks;
+	struct kallsyms_range plumbing[KALLSYMS_PLUMBING_MAX];
+	size_t n_plumbing;
+	int *buffer_fds; /* by slot, 0: it has no stack buffer */
+	struct vs_stack *empty_stack;
+	uint32_t *removed; /* slots to clean up at the next drain */
+	size_t n_removed;
+	const struct capture_sink *sink; /* during a drain */
+};
+
+struct capture_host *capture_host_new(const struct capture_options *options)
+{
+	struct capture_host *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->options = *options;
+	h->template_fd = -1;
+	h->buffer_fds = calloc(VS_FOLLOWED_MAX, sizeof(*h->buffer_fds));
+	h->empty_stack = calloc(1, sizeof(*h->empty_stack));
+	h->removed = calloc(VS_FOLLOWED_MAX, sizeof(*h->removed));
+	if (!h->buffer_fds || !h->empty_stack || !h->removed) {
+		capture_host_free(h);
+		return NULL;
+	}
+	return h;
+}
+
+void capture_host_free(struct capture_host *h)
+{
+	if (!h)
+		return;
+	ring_buffer__free(h->stacks);
+	for (size_t slot = 0; h->buffer_fds && slot < VS_FOLLOWED_MAX; slot++) {
+		if (h->buffer_fds[slot] > 0)
+			close(h->buffer_fds[slot]);
+	}
+	if (h->followed)
+		munmap(h->followed, h->followed_bytes);
+	if (h->template_fd >= 0)
+		close(h->template_fd);
+	free(h->removed);
+	free(h->empty_stack);
+	free(h->buffer_fds);
+	free(h);
+}
+
+static int stack_buffer_create(void)
+{
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "vs_stack", sizeof(__u32),
+			      sizeof(struct vs_stack), 1, NULL);
+}
+
+int capture_host_prepare(struct capture_host *h, struct bpf_object *object)
+{
+	uint64_t *threshold =
+		loader_variable(object, ".rodata", "wait_threshold_ns", sizeof(*threshold));
+	bool *with_stacks = loader_variable(object, ".rodata", "with_stacks", sizeof(*with_stacks));
+	struct bpf_map *buffers = bpf_object__find_map_by_name(object, "stack_buffers");
+	struct bpf_map *stacks = bpf_object__find_map_by_name(object, "stacks");
+
+	if (!threshold || !with_stacks || !buffers || !stacks)
+		return -EINVAL;
+	*threshold = h->options.wait_threshold_ns;
+	*with_stacks = h->options.stacks;
+	if (!h->options.stacks)
+		bpf_map__set_max_entries(stacks, (__u32)sysconf(_SC_PAGESIZE));
+	if (h->template_fd < 0)
+		h->template_fd = stack_buffer_create();
+	if (h->template_fd < 0)
+		return h->template_fd;
+	return bpf_map__set_inner_map_fd(buffers, h->template_fd);
+}
+
+static void *global(struct bpf_object *object, void *globals, const char *name, size_t bytes)
+{
+	const long offset = loader_variable_offset(object, ".bss", name, bytes);
+
+	return offset < 0 ? NULL : (char *)globals + offset;
+}
+
+static bool is_plumbing(const struct capture_host *h, uint64_t address)
+{
+	for (size_t i = 0; i < h->n_plumbing; i++) {
+		if (address >= h->plumbing[i].begin && address < h->plumbing[i].end)
+			return true;
+	}
+	return false;
+}
+
+/* The innermost frames are our program and how the tracepoint called it: skip to what follows the
+ * last frame of these among the first few. */
+static size_t plumbing_frames(const struct capture_host *h, const struct vs_stack *s)
+{
+	enum { LOOK_AT = 8 };
+	size_t skip = 0;
+
+	for (size_t i = 0; i < s->n_kernel && i < LOOK_AT; i++) {
+		if (is_plumbing(h, s->kernel[i]))
+			skip = i + 1;
+	}
+	return skip;
+}
+
+static int stack_arrived(void *context, void *data, size_t bytes)
+{
+	struct capture_host *h = context;
+	const struct vs_stack *s = data;
+	struct capture_stack out;
+	size_t skip;
+
+	if (bytes < offsetof(struct vs_stack, user) || !h->sink->stack)
+		return 0;
+	skip = plumbing_frames(h, s);
+	out = (struct capture_stack){
+		.time = s->time,
+		.wait_ns = s->wait_ns,
+		.tid = s->tid,
+		.tgid = s->tgid,
+		.explains = s->explains,
+		.cpu = s->cpu,
+		.role = s->role,
+		.n_kernel = s->n_kernel - skip,
+		.kernel = s->kernel + skip,
+		.has_user = s->has_user,
+		.user.copied_bytes = s->user_bytes,
+		.user.copied = s->user,
+	};
+	memcpy(out.comm, s->comm, sizeof(out.comm));
+	memcpy(out.user.regs, s->regs, sizeof(out.user.regs));
+	h->sink->stack(h->sink->context, &out);
+	return 0;
+}
+
+int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void *globals)
+{
+	const int followed_fd = bpf_object__find_map_fd_by_name(object, "followed");
+	int error = 0;
+
+	h->slots_fd = bpf_object__find_map_fd_by_name(object, "slots");
+	h->free_fd = bpf_object__find_map_fd_by_name(object, "free_slots");
+	h->processes_fd = bpf_object__find_map_fd_by_name(object, "processes");
+	h->buffers_fd = bpf_object__find_map_fd_by_name(object, "stack_buffers");
+	h->buckets = global(object, globals, "buckets", VS_BUCKETS * sizeof(*h->buckets));
+	h->waiting = global(object, globals, "waiting", VS_CPUS_MAX * sizeof(*h->waiting));
+	h->unfollowed = global(object, globals, "unfollowed", sizeof(*h->unfollowed));
+	h->stacks_dropped = global(object, globals, "stacks_dropped", sizeof(*h->stacks_dropped));
+	if (!h->buckets || !h->waiting || !h->unfollowed || !h->stacks_dropped)
+		return -EINVAL;
+	h->followed_bytes = VS_FOLLOWED_MAX * sizeof(*h->followed);
+	h->followed =
+		mmap(NULL, h->followed_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, followed_fd, 0);
+	if (h->followed == MAP_FAILED) {
+		h->followed = NULL;
+		return -errno;
+	}
+	for (__u32 slot = 1; slot < VS_FOLLOWED_MAX && !error; slot++)
+		error = bpf_map_update_elem(h->free_fd, NULL, &slot, BPF_ANY);
+	if (error || !h->options.stacks)
+		return error;
+	h->n_plumbing = kallsyms_plumbing(h->plumbing);
+	h->stacks = ring_buffer__new(bpf_object__find_map_fd_by_name(object, "stacks"),
+				     stack_arrived, h, NULL);
+	return h->stacks ? 0 : -errno;
+}
+
+/* Returns when no program runs any more that began before the call: the kernel's answer to an
+ * update of a map of maps. Slot 0 is nobody's. */
+static int programs_wait(struct capture_host *h)
+{
+	const __u32 nobody = 0;
+
+	return bpf_map_update_elem(h->buffers_fd, &nobody, &h->template_fd, BPF_ANY);
+}
+
+static void slot_clean(struct capture_host *h, __u32 slot)
+{
+	struct vs_followed *f = &h->followed[slot];
+	const int32_t cpu = __atomic_exchange_n(&f->waiting_cpu, -1, __ATOMIC_RELAXED);
+
+	if (cpu >= 0)
+		__atomic_fetch_sub(&h->waiting[cpu & (VS_CPUS_MAX - 1)], 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->tid, 0, __ATOMIC_RELAXED);
+	bpf_map_update_elem(h->free_fd, NULL, &slot, BPF_ANY);
+}
+
+int capture_host_drain(struct capture_host *h, const struct capture_sink *sink)
+{
+	int error = 0;
+
+	if (h->n_removed) {
+		error = programs_wait(h);
+		if (error)
+			return error;
+		for (size_t i = 0; i < h->n_removed; i++)
+			slot_clean(h, h->removed[i]);
+		h->n_removed = 0;
+	}
+	if (h->stacks) {
+		h->sink = sink;
+		error = ring_buffer__consume(h->stacks);
+		h->sink = NULL;
+	}
+	return error < 0 ? error : 0;
+}
+
+/* A slot keeps its buffer: taking one out of the map costs a wait for programs, and slots are
+ * reused last in, first out, so buffers stay as few as there ever were slots in use. */
+static int buffer_ready(struct capture_host *h, __u32 slot)
+{
+	const struct vs_stack *empty = h->empty_stack;
+	const __u32 zero = 0;
+	int fd = h->buffer_fds[slot], error;
+
+	if (fd > 0)
+		return bpf_map_update_elem(fd, &zero, empty, BPF_ANY);
+	fd = stack_buffer_create();
+	if (fd < 0)
+		return fd;
+	error = bpf_map_update_elem(h->buffers_fd, &slot, &fd, BPF_ANY);
+	if (error) {
+		close(fd);
+		return error;
+	}
+	h->buffer_fds[slot] = fd;
+	return 0;
+}
+
+static uint32_t *bucket_of(const struct capture_host *h, pid_t tid)
+{
+	return &h->buckets[tid & (VS_BUCKETS - 1)];
+}
+
+static bool thread_exists(pid_t tid, pid_t tgid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", tgid, tid);
+	return !access(path, F_OK);
+}
+
+/* A slot for a thread that is not followed yet; -EEXIST: it is, in *slot. */
+static int slot_take(struct capture_host *h, pid_t tid, pid_t tgid, uint32_t vm, __u32 *slot)
+{
+	struct vs_followed *f;
+	int error;
+
+	if (!bpf_map_lookup_elem(h->slots_fd, &tid, slot))
+		return -EEXIST;
+	if (bpf_map_lookup_and_delete_elem(h->free_fd, NULL, slot))
+		return -ENOSPC;
+	f = &h->followed[*slot];
+	*f = (struct vs_followed){
+		.tid = tid, .tgid = tgid, .vm = vm, .waiting_cpu = -1, .waker = -1};
+	__atomic_fetch_add(bucket_of(h, tid), 1, __ATOMIC_RELAXED);
+	error = bpf_map_update_elem(h->slots_fd, &tid, slot, BPF_NOEXIST);
+	if (!error)
+		return 0;
+	/* The kernel may have followed it meanwhile. */
+	__atomic_fetch_sub(bucket_of(h, tid), 1, __ATOMIC_RELAXED);
+	slot_clean(h, *slot);
+	if (error == -EEXIST && bpf_map_lookup_elem(h->slots_fd, &tid, slot))
+		error = -EAGAIN;
+	return error;
+}
+
+/* -ENOENT: not followed (any more). */
+static int thread_remove(struct capture_host *h, pid_t tid)
+{
+	__u32 slot;
+	int error = bpf_map_lookup_elem(h->slots_fd, &tid, &slot);
+
+	if (!error)
+		error = bpf_map_delete_elem(h->slots_fd, &tid);
+	if (error)
+		return error;
+	__atomic_fetch_sub(bucket_of(h, tid), 1, __ATOMIC_RELAXED);
+	h->removed[h->n_removed++] = slot;
+	return 0;
+}
+
+/* Whether userspace still follows a thread of this process. Ones that await clean-up are not
+ * followed any more. */
+static bool process_has_threads(const struct capture_host *h, pid_t tgid)
+{
+	for (__u32 slot = 1; slot < VS_FOLLOWED_MAX; slot++) {
+		const struct vs_followed *f = &h->followed[slot];
+		__u32 current;
+
+		if (f->tid && f->tgid == tgid && !(f->flags & VS_FOLLOWED_BY_KERNEL) &&
+		    !bpf_map_lookup_elem(h->slots_fd, &f->tid, &current) && current == slot)
+			return true;
+	}
+	return false;
+}
+
+/* Once userspace follows no thread of a process any more, go its new threads and signals, too. */
+static void process_release(struct capture_host *h, pid_t tgid)
+{
+	if (process_has_threads(h, tgid))
+		return;
+	bpf_map_delete_elem(h->processes_fd, &tgid);
+	programs_wait(h); /* one of them may be adding a thread */
+	for (__u32 slot = 1; slot < VS_FOLLOWED_MAX; slot++) {
+		const pid_t tid = h->followed[slot].tid;
+
+		if (tid && h->followed[slot].tgid == tgid)
+			thread_remove(h, tid);
+	}
+}
+
+int capture_host_add(struct capture_host *h, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu)
+{
+	__u32 slot;
+	int error;
+
+	if (tid <= 0 || tgid <= 0)
+		return -EINVAL;
+	/* The process first: threads that it creates from now on are followed by the kernel. */
+	error = bpf_map_update_elem(h->processes_fd, &tgid, &vm, BPF_ANY);
+	if (error)
+		return error;
+	error = slot_take(h, tid, tgid, vm, &slot);
+	if (error && error != -EEXIST) {
+		process_release(h, tgid);
+		return error;
+	}
+	h->followed[slot].vm = vm;
+	if (is_vcpu && h->options.stacks && !(h->followed[slot].flags & VS_FOLLOWED_VCPU))
+		error = buffer_ready(h, slot);
+	else
+		error = 0;
+	if (error)
+		goto out;
+	__atomic_store_n(&h->followed[slot].flags, is_vcpu ? VS_FOLLOWED_VCPU : 0,
+			 __ATOMIC_RELEASE);
+	/* It may have ended just before we followed it: nobody would ever remove it. */
+	if (thread_exists(tid, tgid))
+		return 0;
+	error = -ESRCH;
+out:
+	thread_remove(h, tid);
+	process_release(h, tgid);
+	return error;
+}
+
+int capture_host_remove(struct capture_host *h, pid_t tid)
+{
+	pid_t tgid = 0;
+	__u32 slot;
+	int error;
+
+	if (!bpf_map_lookup_elem(h->slots_fd, &tid, &slot))
+		tgid = h->followed[slot].tgid;
+	error = thread_remove(h, tid);
+	if (tgid)
+		process_release(h, tgid);
+	return error;
+}
+
+long capture_host_waiting(const struct capture_host *h, size_t cpu)
+{
+	return __atomic_load_n(&h->waiting[cpu], __ATOMIC_RELAXED);
+}
+
+void capture_host_stats(const struct capture_host *h, struct capture_host_stats *out)
+{
+	*out = (struct capture_host_stats){
+		.threads_unfollowed = __atomic_load_n(h->unfollowed, __ATOMIC_RELAXED),
+		.stacks_dropped = __atomic_load_n(h->stacks_dropped, __ATOMIC_RELAXED),
+	};
+	for (size_t slot = 1; slot < VS_FOLLOWED_MAX; slot++)
+		out->threads += h->followed[slot].tid != 0;
+	for (size_t cpu = 0; cpu < VS_CPUS_MAX; cpu++)
+		out->threads_waiting += h->waiting[cpu];
+	out->threads -= h->n_removed;
+}

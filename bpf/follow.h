@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the host's programs and userspace share about the threads that are followed. Included by
+ * BPF programs and by userspace.
+ *
+ * A followed thread has a slot in a memory-mapped array; a hash finds the slot by tid. Both sides
+ * change slots only by atomic operations on single fields. Whoever succeeds in deleting the hash
+ * entry owns the slot from then on and puts it back onto the stack of free ones: the kernel at the
+ * thread's last switch, userspace when the thread is removed (after programs that may still hold
+ * the slot have finished).
+ */
+#ifndef BPF_FOLLOW_H
+#define BPF_FOLLOW_H
+
+#include "proto/event.h"
+
+enum {
+	VS_FOLLOWED_MAX = 16384, /* slots; 0 is never used */
+	VS_BUCKETS = 4096,
+	VS_STACK_FRAMES_MAX = 64,
+	VS_STACK_REGS = 17,
+	VS_STACK_USER_BYTES = 16384,
+};
+
+enum vs_followed_flags {
+	VS_FOLLOWED_VCPU = 1,
+	/* A thread that a followed process created meanwhile; goes with the process. */
+	VS_FOLLOWED_BY_KERNEL = 2,
+};
+
+struct vs_followed {
+	vs_s32 tid; /* 0: free */
+	vs_s32 tgid;
+	vs_u32 vm;
+	vs_u32 flags;
+	vs_s32 waiting_cpu; /* where it waits, runnable, for the CPU; -1: it does not */
+	vs_u32 off_state;   /* why it left its CPU last, enum vs_task_state; 0: preempted */
+	vs_u64 off_time;    /* CLOCK_MONOTONIC ns of that; 0: not seen yet */
+	vs_s32 waker;       /* who is waking it, -1: nobody */
+	vs_u32 reserved[7];
+};
+
+/* A stack, as kept per vCPU thread at switch-out and as sent to userspace. */
+struct vs_stack {
+	vs_u64 time;
+	vs_u64 wait_ns;
+	vs_s32 tid, tgid;
+	vs_s32 explains;
+	vs_u16 cpu;
+	vs_u16 role; /* enum vs_stack_role; 0: nothing kept */
+	char comm[16];
+	vs_u64 regs[VS_STACK_REGS]; /* DWARF order */
+	vs_u64 kernel[VS_STACK_FRAMES_MAX];
+	vs_u32 n_kernel;
+	vs_u32 has_user;
+	vs_u32 user_bytes;
+	vs_u32 copies;   /* how often it was filled */
+	vs_u64 user_end; /* where the mapping of this thread's stack was found to end; 0 unknown */
+	unsigned char user[VS_STACK_USER_BYTES];
+};
+
+struct vs_announced {
+	vs_u64 comm[2];
+	vs_s32 tgid;
+	vs_u32 reserved;
+};
+
+#endif

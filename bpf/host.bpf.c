@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Host capture: attached once, whatever the number of VMs. An event is emitted if it concerns a
+ * followed thread, or if a followed thread waits, runnable, for the CPU it happens on: that shows
+ * who holds the CPU. Every task named in an event is announced by TASK_NAME before its first one.
+ *
+ * Cost for a switch that concerns nobody: two loads from a table of counters and one from the
+ * CPU's waiter count.
+ */
+#include "bpf/emit.h"
+#include "bpf/follow.h"
+#include "bpf/stack.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, VS_FOLLOWED_MAX);
+	__type(key, __s32);
+	__type(value, __u32);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, VS_FOLLOWED_MAX);
+	__type(key, __u32);
+	__type(value, struct vs_followed);
+} followed SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, VS_FOLLOWED_MAX);
+	__uint(key_size, 0);
+	__uint(value_size, sizeof(__u32));
+} free_slots SEC(".maps");
+
+/* Processes of followed threads: tgid -> VM. Their signals and new threads are of interest. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __s32);
+	__type(value, __u32);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __s32);
+	__type(value, struct vs_announced);
+} announced SEC(".maps");
+
+/* Slot -> a one-element array with the struct vs_stack of that vCPU thread. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, VS_FOLLOWED_MAX);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} stack_buffers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 21);
+} stacks SEC(".maps");
+
+const volatile __u64 wait_threshold_ns;
+const volatile bool with_stacks;
+
+/* Followed threads by tid modulo VS_BUCKETS: most tasks are dismissed without a hash lookup. */
+__u32 buckets[VS_BUCKETS];
+/* Followed threads that wait, runnable, for each CPU. */
+__s32 waiting[VS_CPUS_MAX];
+/* New threads of followed processes that found no free slot; stacks that found no room. */
+__u64 unfollowed, stacks_dropped;
+
+static __always_inline struct vs_followed *followed_of(__s32 tid, __u32 *slot_out)
+{
+	__u32 *slot;
+
+	if (!*(volatile __u32 *)&buckets[tid & (VS_BUCKETS - 1)])
+		return NULL;
+	slot = bpf_map_lookup_elem(&slots, &tid);
+	if (!slot)
+		return NULL;
+	*slot_out = *slot;
+	return bpf_map_lookup_elem(&followed, slot);
+}
+
+/* Moves a thread between the waiter counts; cpu -1: it waits no longer. The exchange pairs every
+ * increment with one decrement, whoever comes first. */
+static __always_inline void wait_on(struct vs_followed *f, __s32 cpu)
+{
+	const __s32 before = __sync_lock_test_and_set(&f->waiting_cpu, cpu);
+
+	if (cpu >= 0)
+		__sync_fetch_and_add(&waiting[cpu & (VS_CPUS_MAX - 1)], 1);
+	if (before >= 0)
+		__sync_fetch_and_add(&waiting[before & (VS_CPUS_MAX - 1)], -1);
+}
+
+static __always_inline void announce_as(__s32 tid, __s32 tgid, const char *comm)
+{
+	struct vs_announced name = {.tgid = tgid}, *known;
+
+	if (!tid) /* every CPU's idle task */
+		return;
+	bpf_probe_read_kernel_str(name.comm, sizeof(name.comm), comm);
+	known = bpf_map_lookup_elem(&announced, &tid);
+	if (known && known->comm[0] == name.comm[0] && known->comm[1] == name.comm[1] &&
+	    known->tgid == tgid)
+		return;
+	bpf_map_update_elem(&announced, &tid, &name, BPF_ANY);
+	emit(VS_EVENT_TASK_NAME, tid, tgid, name.comm[0], name.comm[1]);
+}
+
+static __always_inline void announce(struct task_struct *p)
+{
+	announce_as(VS_READ(p, pid), VS_READ(p, tgid), p->comm);
+}
+
+static __always_inline void announce_current(void)
+{
+	announce(vs_current_task());
+}
+
+static __always_inline struct vs_stack *stack_buffer(__u32 slot)
+{
+	void *array = bpf_map_lookup_elem(&stack_buffers, &slot);
+	__u32 zero = 0;
+
+	return array ? bpf_map_lookup_elem(array, &zero) : NULL;
+}
+
+/* The thread in `slot` sleeps from now on: keep where. It is still the current task. */
+static __always_inline void stack_keep(void *ctx, __u32 slot, __u64 now, __s32 tid, __s32 tgid)
+{
+	struct vs_stack *s = stack_buffer(slot);
+
+	if (!s)
+		return;
+	stack_fill(ctx, s, true);
+	s->time = now;
+	s->tid = tid;
+	s->tgid = tgid;
+	s->explains = tid;
+	s->cpu = (__u16)bpf_get_smp_processor_id();
+	s->role = VS_STACK_WAITER;
+}
+
+/* `p`, in `slot`, runs again after a sleep of wait_ns. */
+static __always_inline void stack_send_kept(__u32 slot, struct task_struct *p, __u64 wait_ns)
+{
+	struct vs_stack *s = stack_buffer(slot);
+	__u64 bytes;
+
+	if (!s || s->role != VS_STACK_WAITER)
+		return;
+	s->wait_ns = wait_ns;
+	bpf_probe_read_kernel_str(s->comm, sizeof(s->comm), p->comm);
+	bytes = s->user_bytes;
+	if (bytes > VS_STACK_USER_BYTES)
+		bytes = VS_STACK_USER_BYTES;
+	bytes += __builtin_offsetof(struct vs_stack, user);
+	if (bpf_ringbuf_output(&stacks, s, bytes, BPF_RB_NO_WAKEUP))
+		__sync_fetch_and_add(&stacks_dropped, 1);
+	s->role = 0;
+}
+
+/* The current task wakes `woken`, which has slept for wait_ns. */
+static __always_inline void stack_send_waker(void *ctx, __s32 woken, __u64 now, __u64 wait_ns)
+{
+	struct task_struct *current = vs_current_task();
+	struct vs_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
+
+	if (!s) {
+		__sync_fetch_and_add(&stacks_dropped, 1);
+		return;
+	}
+	stack_fill(ctx, s, false);
+	s->time = now;
+	s->wait_ns = wait_ns;
+	s->tid = VS_READ(current, pid);
+	s->tgid = VS_READ(current, tgid);
+	s->explains = woken;
+	s->cpu = (__u16)bpf_get_smp_processor_id();
+	s->role = VS_STACK_WAKER;
+	bpf_probe_read_kernel_str(s->comm, sizeof(s->comm), current->comm);
+	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
+}
+
+/* A followed thread is gone for good, or its slot was never used. */
+static __always_inline void slot_free(struct vs_followed *f, __u32 slot)
+{
+	f->tid = 0;
+	bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+}
+
+static __always_inline void unfollow(struct vs_followed *f, __s32 tid, __u32 slot)
+{
+	if (bpf_map_delete_elem(&slots, &tid))
+		return; /* userspace was faster */
+	__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)], -1);
+	wait_on(f, -1);
+	slot_free(f, slot);
+}
+
+VS_TRACEPOINT(sched_switch)
+int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	const __s32 out = VS_READ(prev, pid), in = VS_READ(next, pid);
+	const __u32 cpu = bpf_get_smp_processor_id();
+	__u32 out_slot = 0, in_slot = 0, state;
+	bool concerns;
+	struct vs_followed *f_out = followed_of(out, &out_slot);
+	struct vs_followed *f_in = followed_of(in, &in_slot);
+	__u64 now;
+
+	concerns = f_out;
+	/* Or else the compiler tests both pointers at once by OR, which the verifier forbids. */
+	asm volatile("" : "+r"(concerns));
+	if (!concerns && !f_in && !*(volatile __s32 *)&waiting[cpu & (VS_CPUS_MAX - 1)])
+		return 0;
+	state = switch_state(ctx, preempted, prev);
+	announce(prev);
+	announce(next);
+	emit(VS_EVENT_SCHED_SWITCH, out, in, state,
+	     (__u32)VS_READ(prev, prio) | (__u64)(__u32)VS_READ(next, prio) << 32);
+	now = bpf_ktime_get_ns();
+	if (f_out) {
+		f_out->off_time = now;
+		f_out->off_state = state;
+		if (state == 0)
+			wait_on(f_out, (__s32)cpu);
+		else if (state & VS_TASK_DEAD)
+			unfollow(f_out, out, out_slot);
+		else if (with_stacks && f_out->flags & VS_FOLLOWED_VCPU)
+			stack_keep(ctx, out_slot, now, out, f_out->tgid);
+	}
+	if (f_in) {
+		const __u64 wait_ns = now - f_in->off_time;
+
+		wait_on(f_in, -1);
+		if (with_stacks && f_in->flags & VS_FOLLOWED_VCPU && f_in->off_time &&
+		    f_in->off_state && wait_ns >= wait_threshold_ns)
+			stack_send_kept(in_slot, next, wait_ns);
+	}
+	return 0;
+}
+
+/* In the waker's context, unlike sched_wakeup, which an idle CPU may see to by itself. */
+VS_TRACEPOINT(sched_waking)
+int BPF_PROG(vs_h_waking, struct task_struct *p)
+{
+	const __s32 tid = VS_READ(p, pid);
+	__u32 slot = 0;
+	struct vs_followed *f = followed_of(tid, &slot);
+	__u64 now, wait_ns;
+
+	if (!f)
+		return 0;
+	f->waker = current_tid();
+	announce_current();
+	now = bpf_ktime_get_ns();
+	wait_ns = now - f->off_time;
+	if (with_stacks && f->flags & VS_FOLLOWED_VCPU && f->off_time && f->off_state &&
+	    f->waiting_cpu < 0 && wait_ns >= wait_threshold_ns)
+		stack_send_waker(ctx, tid, now, wait_ns);
+	return 0;
+}
+
+static __always_inline void woken(struct task_struct *p, __u16 type)
+{
+	const __s32 tid = VS_READ(p, pid);
+	const __u32 cpu = task_cpu(p);
+	__u32 slot = 0;
+	struct vs_followed *f = followed_of(tid, &slot);
+	__s32 waker;
+
+	if (!f)
+		return;
+	waker = f->waker;
+	f->waker = -1;
+	announce(p);
+	if (waker < 0) {
+		announce_current();
+		waker = current_tid();
+	}
+	emit(type, tid, waker, cpu, (__u32)VS_READ(p, prio));
+	/* Woken before it had left its CPU, or for the second time: nothing changes. */
+	if (!VS_READ(p, on_cpu) && f->waiting_cpu < 0)
+		wait_on(f, (__s32)cpu);
+}
+
+VS_TRACEPOINT(sched_wakeup)
+int BPF_PROG(vs_h_wakeup, struct task_struct *p)
+{
+	woken(p, VS_EVENT_SCHED_WAKEUP);
+	return 0;
+}
+
+VS_TRACEPOINT(sched_wakeup_new)
+int BPF_PROG(vs_h_wakeup_new, struct task_struct *p)
+{
+	woken(p, VS_EVENT_SCHED_WAKEUP_NEW);
+	return 0;
+}
+
+VS_TRACEPOINT(sched_migrate_task)
+int BPF_PROG(vs_h_migrate, struct task_struct *p, int dest_cpu)
+{
+	const __s32 tid = VS_READ(p, pid);
+	__u32 slot = 0;
+	struct vs_followed *f = followed_of(tid, &slot);
+
+	if (!f)
+		return 0;
+	announce(p);
+	announce_current();
+	emit(VS_EVENT_SCHED_MIGRATE, tid, current_tid(), task_cpu(p), (__u32)dest_cpu);
+	if (f->waiting_cpu >= 0)
+		wait_on(f, dest_cpu);
+	return 0;
+}
+
+VS_TRACEPOINT(signal_generate)
+int BPF_PROG(vs_h_signal, int number, void *info, struct task_struct *p)
+{
+	const __s32 tgid = VS_READ(p, tgid);
+
+	if (!bpf_map_lookup_elem(&processes, &tgid))
+		return 0;
+	announce(p);
+	announce_current();
+	emit(VS_EVENT_SIGNAL, VS_READ(p, pid), current_tid(), (__u32)number, (__u32)tgid);
+	return 0;
+}
+
+/* A new thread of a followed process is followed, too. */
+VS_TRACEPOINT(task_newtask)
+int BPF_PROG(vs_h_newtask, struct task_struct *p)
+{
+	const __s32 tid = VS_READ(p, pid), tgid = VS_READ(p, tgid);
+	__u32 *vm = bpf_map_lookup_elem(&processes, &tgid);
+	struct vs_followed *f;
+	__u32 slot;
+
+	if (!vm)
+		return 0;
+	if (bpf_map_pop_elem(&free_slots, &slot)) {
+		__sync_fetch_and_add(&unfollowed, 1);
+		return 0;
+	}
+	f = bpf_map_lookup_elem(&followed, &slot);
+	if (!f)
+		return 0;
+	f->tgid = tgid;
+	f->vm = *vm;
+	f->flags = VS_FOLLOWED_BY_KERNEL;
+	f->waiting_cpu = -1;
+	f->off_state = 0;
+	f->off_time = 0;
+	f->waker = -1;
+	f->tid = tid;
+	__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)], 1);
+	if (bpf_map_update_elem(&slots, &tid, &slot, BPF_NOEXIST)) {
+		__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)], -1);
+		__sync_fetch_and_add(&unfollowed, 1);
+		slot_free(f, slot);
+		return 0;
+	}
+	announce(p);
+	return 0;
+}
+
+VS_TRACEPOINT(task_rename)
+int BPF_PROG(vs_h_rename, struct task_struct *p, const char *comm)
+{
+	const __s32 tid = VS_READ(p, pid);
+	__u32 slot = 0;
+
+	if (followed_of(tid, &slot))
+		announce_as(tid, VS_READ(p, tgid), comm);
+	return 0;
+}
+
+/* The thread itself stays followed until its last switch. */
+VS_TRACEPOINT(sched_process_exit)
+int BPF_PROG(vs_h_exit, struct task_struct *p)
+{
+	const __s32 tid = VS_READ(p, pid), tgid = VS_READ(p, tgid);
+	__u32 slot = 0;
+
+	if (followed_of(tid, &slot)) {
+		announce(p);
+		emit(VS_EVENT_TASK_EXIT, tid, tgid, 0, 0);
+	}
+	/* The last thread: its process id may be given to another process. */
+	if (bpf_map_lookup_elem(&processes, &tgid) && !VS_READ(p, signal)->live.counter)
+		bpf_map_delete_elem(&processes, &tgid);
+	return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Finds the kernel functions through which a tracepoint reaches a BPF program. */
+#ifndef BPF_KALLSYMS_H
+#define BPF_KALLSYMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { KALLSYMS_PLUMBING_MAX = 64 };
+
+struct kallsyms_range {
+	uint64_t begin, end;
+};
+
+/* Reads /proc/kallsyms once (about 50 ms). Returns how many ranges were found; 0 if addresses are
+ * hidden from us. */
+size_t kallsyms_plumbing(struct kallsyms_range out[KALLSYMS_PLUMBING_MAX]);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the tests of both captures share: a log of all events, and questions to it. */
+#ifndef TESTS_UNIT_CAPTURE_LOG_H
+#define TESTS_UNIT_CAPTURE_LOG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "bpf/capture.h"
+
+/* A stack with copies of what it pointed to. */
+struct logged_stack {
+	struct capture_stack s;
+	uint64_t kernel[128];
+	uint8_t user[16384];
+};
+
+enum { LOGGED_STACKS_MAX = 64 };
+
+struct log {
+	struct vs_event *events;
+	size_t n, capacity;
+	struct logged_stack *stacks; /* the first LOGGED_STACKS_MAX */
+	size_t n_stacks;
+	/* What the sink checks while events arrive. */
+	uint64_t latest[VS_CPU_COLLECTOR];
+	uint32_t next_seq[VS_CPU_COLLECTOR];
+	uint64_t gaps[VS_CPU_COLLECTOR];
+	size_t time_inversions, wrong_cpu;
+};
+
+static inline void log_events(void *context, uint16_t cpu, const struct vs_event *events, size_t n)
+{
+	struct log *log = context;
+
+	if (log->n + n > log->capacity) {
+		log->capacity = (log->n + n) * 2;
+		log->events = realloc(log->events, log->capacity * sizeof(*events));
+		assert_non_null(log->events);
+	}
+	memcpy(log->events + log->n, events, n * sizeof(*events));
+	log->n += n;
+	for (size_t i = 0; i < n; i++) {
+		log->time_inversions += events[i].time < log->latest[cpu];
+		log->latest[cpu] = events[i].time;
+		log->wrong_cpu += events[i].cpu != cpu;
+		log->gaps[cpu] += events[i].seq - log->next_seq[cpu];
+		log->next_seq[cpu] = events[i].seq + 1;
+	}
+}
+
+static inline void log_stack(void *context, const struct capture_stack *s)
+{
+	struct log *log = context;
+	struct logged_stack *to = &log->stacks[log->n_stacks];
+
+	if (log->n_stacks == LOGGED_STACKS_MAX)
+		return;
+	assert_true(s->n_kernel <= sizeof(to->kernel) / sizeof(*to->kernel));
+	assert_true(s->user.copied_bytes <= sizeof(to->user));
+	to->s = *s;
+	memcpy(to->kernel, s->kernel, s->n_kernel * sizeof(*s->kernel));
+	memcpy(to->user, s->user.copied, s->user.copied_bytes);
+	log->n_stacks++;
+}
+
+static inline struct log *log_new(void)
+{
+	struct log *log = calloc(1, sizeof(*log));
+
+	assert_non_null(log);
+	log->stacks = calloc(LOGGED_STACKS_MAX, sizeof(*log->stacks));
+	assert_non_null(log->stacks);
+	return log;
+}
+
+static inline void log_free(struct log *log)
+{
+	free(log->events);
+	free(log->stacks);
+	free(log);
+}
+
+static inline void drain(struct capture *c, struct log *log)
+{
+	const struct capture_sink sink = {.events = log_events, .stack = log_stack, .context = log};
+
+	assert_true(capture_drain(c, &sink) >= 0);
+}
+
+static inline void sleep_ms(long ms)
+{
+	const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+
+	nanosleep(&t, NULL);
+}
+
+/* Others may fill the rings meanwhile, so they are never left alone for long. */
+static inline void drain_for(struct capture *c, struct log *log, long ms)
+{
+	for (long slept = 0; slept < ms; slept += 10) {
+		sleep_ms(10);
+		drain(c, log);
+	}
+}
+
+/* Waits for a child, draining. */
+static inline void drain_until_exit(struct capture *c, struct log *log, pid_t child)
+{
+	pid_t ended;
+
+	while (!(ended = waitpid(child, NULL, WNOHANG)))
+		drain_for(c, log, 10);
+	assert_int_equal(ended, child);
+	drain(c, log);
+}
+
+static inline void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+/* Any two CPUs we may run on; both the same on a machine with one. */
+static inline void two_cpus(int cpus[2])
+{
+	cpu_set_t set;
+	int n = 0;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++) {
+		if (CPU_ISSET(cpu, &set))
+			cpus[n++] = cpu;
+	}
+	if (n == 1)
+		cpus[1] = cpus[0];
+}
+
+static inline const struct vs_event *find(const struct log *log, enum vs_event_type type, int pid)
+{
+	for (size_t i = 0; i < log->n; i++) {
+		if (log->events[i].type == type && log->events[i].pid == pid)
+			return &log->events[i];
+	}
+	return NULL;
+}
+
+static inline bool find_name(const struct log *log, int pid, int tgid, const char *comm)
+{
+	char padded[16] = "";
+
+	for (size_t i = 0; i < sizeof(padded) - 1 && comm[i]; i++)
+		padded[i] = comm[i];
+	for (size_t i = 0; i < log->n; i++) {
+		const struct vs_event *e = &log->events[i];
+
+		if (e->type == VS_EVENT_TASK_NAME && e->pid == pid && e->pid2 == tgid &&
+		    !memcmp(&e->arg0, padded, 8) && !memcmp(&e->arg1, padded + 8, 8))
+			return true;
+	}
+	return false;
+}
+
+/* The ids of the BPF programs that a process holds. */
+static inline size_t programs_of(pid_t pid, uint32_t *ids, size_t max)
+{
+	char path[300], line[128];
+	struct dirent *entry;
+	size_t n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo", pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/fdinfo/%s", pid, entry->d_name);
+		f = fopen(path, "r");
+		while (f && fgets(line, sizeof(line), f)) {
+			if (n < max && sscanf(line, "prog_id: %u", &ids[n]) == 1)
+				n++;
+		}
+		if (f)
+			fclose(f);
+	}
+	closedir(dir);
+	return n;
+}
+
+static inline size_t programs_alive(const uint32_t *ids, size_t n)
+{
+	size_t alive = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const int fd = bpf_prog_get_fd_by_id(ids[i]);
+
+		if (fd >= 0) {
+			alive++;
+			close(fd);
+		}
+	}
+	return alive;
+}
+
+/* Neither closing a capture nor killing its process leaves a program in the kernel. */
+static inline void check_nothing_stays(struct capture *(*open_one)(void))
+{
+	uint32_t ids[128];
+	struct capture *c = open_one();
+	int ready[2];
+	pid_t child;
+	size_t n;
+	char byte;
+
+	n = programs_of(getpid(), ids, 128);
+	assert_true(n > 0);
+	assert_int_equal(programs_alive(ids, n), n);
+	capture_close(c);
+	for (int i = 0; i < 100 && programs_alive(ids, n); i++)
+		sleep_ms(20);
+	assert_int_equal(programs_alive(ids, n), 0);
+
+	assert_int_equal(pipe(ready), 0);
+	child = fork();
+	if (!child) {
+		c = open_one();
+		if (write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	n = programs_of(child, ids, 128);
+	assert_true(n > 0);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	for (int i = 0; i < 100 && programs_alive(ids, n); i++)
+		sleep_ms(20);
+	assert_int_equal(programs_alive(ids, n), 0);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+#endif

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Host capture against the running kernel, with processes of our own in the place of VMs. Needs
+ * root and BPF; skips otherwise.
+ */
+#include "tests/unit/capture_log.h"
+
+#include <sys/syscall.h>
+
+#include "bpf/capture_internal.h"
+
+enum { THRESHOLD_MS = 20, VM = 7 };
+
+static struct capture *open_host(void)
+{
+	const struct capture_options options = {
+		.kind = CAPTURE_HOST,
+		.stacks = true,
+		.wait_threshold_ns = THRESHOLD_MS * 1000000,
+	};
+	char why[256];
+	struct capture *c;
+
+	if (capture_open(&options, &c, why, sizeof(why)))
+		fail_msg("capture_open: %s", why);
+	return c;
+}
+
+static void follow(struct capture *c, pid_t pid)
+{
+	assert_int_equal(capture_add_thread(c, pid, pid, VM, true), 0);
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* A child that computes on `cpu` until it is killed. */
+static pid_t start_hog(int cpu, const char *name)
+{
+	const pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_NAME, name);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pin(cpu);
+	for (volatile unsigned long i = 0;; i++)
+		;
+}
+
+static pid_t start_sleeper(int cpu, long ms)
+{
+	const pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pin(cpu);
+	for (;;)
+		sleep_ms(ms);
+}
+
+/* Nobody is followed or waits any more. */
+static void assert_empty(struct capture *c, struct log *log)
+{
+	struct capture_host_stats stats;
+
+	drain(c, log);
+	capture_host_stats_get(c, &stats);
+	assert_int_equal(stats.threads, 0);
+	assert_int_equal(stats.threads_waiting, 0);
+	assert_int_equal(stats.threads_unfollowed, 0);
+	for (size_t cpu = 0; cpu < capture_n_cpus(c); cpu++)
+		assert_int_equal(capture_host_waiting(c->host, cpu), 0);
+}
+
+static bool concerns(const struct vs_event *e, pid_t pid)
+{
+	return e->pid == pid || (e->type == VS_EVENT_SCHED_SWITCH && e->pid2 == pid);
+}
+
+/* Switches that do not concern `pid` appear only while it waits for that very CPU. */
+static size_t check_holders_only(const struct log *log, pid_t pid)
+{
+	size_t others = 0;
+
+	for (size_t i = 0; i < log->n; i++) {
+		const struct vs_event *e = &log->events[i];
+		bool waits = false;
+
+		if (e->type != VS_EVENT_SCHED_SWITCH || concerns(e, pid))
+			continue;
+		/* The latest event about it on this CPU before: it went out runnable, or was woken.
+		 */
+		for (size_t k = 0; k < log->n && log->events[k].time <= e->time; k++) {
+			const struct vs_event *before = &log->events[k];
+
+			if (before->cpu != e->cpu && before->type == VS_EVENT_SCHED_SWITCH)
+				continue;
+			if (before->type == VS_EVENT_SCHED_SWITCH && before->pid == pid)
+				waits = before->arg0 == 0;
+			else if (before->type == VS_EVENT_SCHED_SWITCH && before->pid2 == pid)
+				waits = false;
+			else if (before->type == VS_EVENT_SCHED_WAKEUP && before->pid == pid)
+				waits = before->arg0 == e->cpu;
+		}
+		assert_true(waits);
+		others++;
+	}
+	return others;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct vs_event *x = a, *y = b;
+
+	return (x->time > y->time) - (x->time < y->time);
+}
+
+static void only_followed_threads_and_cpu_holders_appear(void **state)
+{
+	struct capture *c = open_host();
+	struct log *log = log_new();
+	int cpus[2];
+	pid_t sleeper, stranger;
+
+	(void)state;
+	two_cpus(cpus);
+	sleeper = start_sleeper(cpus[0], 2);
+	stranger = start_sleeper(cpus[1], 1);
+	sleep_ms(20);
+	follow(c, sleeper);
+	sleep_ms(300);
+	end(stranger);
+	drain(c, log);
+	qsort(log->events, log->n, sizeof(*log->events), by_time);
+	assert_non_null(find(log, VS_EVENT_SCHED_SWITCH, sleeper));
+	assert_non_null(find(log, VS_EVENT_SCHED_WAKEUP, sleeper));
+	check_holders_only(log, sleeper);
+	for (size_t i = 0; i < log->n; i++) {
+		if (log->events[i].type == VS_EVENT_SCHED_WAKEUP)
+			assert_int_equal(log->events[i].pid, sleeper);
+		assert_true(log->events[i].type != VS_EVENT_SIGNAL);
+	}
+	assert_int_equal(log->time_inversions, 0);
+	end(sleeper);
+	assert_empty(c, log);
+	log_free(log);
+	capture_close(c);
+}
+
+/* How often `from` had to leave the CPU, runnable, to one of two others. */
+static size_t count_switches(const struct log *log, pid_t from, const pid_t to[2])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < log->n; i++) {
+		const struct vs_event *e = &log->events[i];
+
+		n += e->type == VS_EVENT_SCHED_SWITCH && e->pid == from && !e->arg0 &&
+		     (e->pid2 == to[0] || e->pid2 == to[1]);
+	}
+	return n;
+}
+
+static void a_waiting_thread_shows_who_holds_the_cpu(void **state)
+{
+	struct capture *c = open_host();
+	struct log *log = log_new();
+	pid_t followed, hogs[2];
+	size_t handed_over = 0, relieved = 0;
+	int cpus[2];
+
+	(void)state;
+	two_cpus(cpus);
+	followed = start_hog(cpus[0], "followed");
+	hogs[0] = start_hog(cpus[0], "hog-a");
+	hogs[1] = start_hog(cpus[0], "hog-b");
+	sleep_ms(20);
+	follow(c, followed);
+	/* As long as it takes on a busy machine. */
+	for (int i = 0; i < 50 && !(handed_over && relieved); i++) {
+		sleep_ms(200);
+		drain(c, log);
+		qsort(log->events, log->n, sizeof(*log->events), by_time);
+		handed_over = count_switches(log, followed, hogs);
+		/* The hogs relieve each other while it waits. */
+		relieved = check_holders_only(log, followed);
+	}
+	assert_true(handed_over > 0);
+	assert_true(relieved > 0);
+	assert_true(find_name(log, hogs[0], hogs[0], "hog-a"));
+	assert_true(find_name(log, hogs[1], hogs[1], "hog-b"));
+	assert_true(find_name(log, followed, followed, "followed"));
+	end(followed);
+	end(hogs[0]);
+	end(hogs[1]);
+	assert_empty(c, log);
+	log_free(log);
+	capture_close(c);
+}
+
+static void a_stop_is_seen_with_its_sender(void **state)
+{
+	struct capture *c = open_host();
+	struct log *log = log_new();
+	const struct vs_event *sent;
+	bool stopped = false;
+	int cpus[2];
+	pid_t child;
+
+	(void)state;
+	two_cpus(cpus);
+	child = start_sleeper(cpus[0], 1);
+	sleep_ms(20);
+	follow(c, child);
+	kill(child, SIGSTOP);
+	sleep_ms(50);
+	kill(child, SIGCONT);
+	sleep_ms(10);
+	drain(c, log);
+	sent = find(log, VS_EVENT_SIGNAL, child);
+	assert_non_null(sent);
+	assert_int_equal(sent->pid2, getpid());
+	assert_int_equal(sent->arg0, SIGSTOP);
+	assert_int_equal(sent->arg1, child);
+	for (size_t i = 0; i < log->n; i++) {
+		stopped |= log->events[i].type == VS_EVENT_SCHED_SWITCH &&
+			   log->events[i].pid == child && log->events[i].arg0 == VS_TASK_STOPPED;
+	}
+	assert_true(stopped);
+	end(child);
+	assert_empty(c, log);
+	log_free(log);
+	capture_close(c);
+}
+
+static void *named_thread(void *unused)
+{
+	(void)unused;
+	prctl(PR_SET_NAME, "late-thread");
+	sleep_ms(20);
+	return (void *)syscall(SYS_gettid);
+}
+
+static void new_threads_of_a_followed_process_are_followed(void **state)
+{
+	struct capture *c = open_host();
+	struct log *log = log_new();
+	int go[2], told[2], tid = 0;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe(go), 0);
+	assert_int_equal(pipe(told), 0);
+	child = fork();
+	if (!child) {
+		pthread_t thread;
+		void *result;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (read(go[0], &tid, 1) != 1)
+			_exit(1);
+		pthread_create(&thread, NULL, named_thread, NULL);
+		pthread_join(thread, &result);
+		tid = (int)(intptr_t)result;
+		if (write(told[1], &tid, sizeof(tid)) != sizeof(tid))
+			_exit(1);
+		for (;;)
+			sleep_ms(10);
+	}
+	follow(c, child);
+	assert_int_equal(write(go[1], "", 1), 1);
+	assert_int_equal(read(told[0], &tid, sizeof(tid)), sizeof(tid));
+	drain(c, log);
+	assert_true(find_name(log, tid, child, "late-thread"));
+	assert_non_null(find(log, VS_EVENT_SCHED_WAKEUP_NEW, tid));
+	assert_non_null(find(log, VS_EVENT_SCHED_SWITCH, tid));
+	assert_non_null(find(log, VS_EVENT_TASK_EXIT, tid));
+	end(child);
+	assert_empty(c, log);
+	for (int i = 0; i < 2; i++) {
+		close(go[i]);
+		close(told[i]);
+	}
+	log_free(log);
+	capture_close(c);
+}
+
+static void removal_leaves_no_waiter_behind(void **state)
+{
+	struct capture *c = open_host();
+	struct log *log = log_new();
+	struct capture_host_stats stats;
+	pid_t pids[3];
+	long most = 0;
+	int cpus[2];
+
+	(void)state;
+	two_cpus(cpus);
+	for (int i = 0; i < 3; i++)
+		pids[i] = start_hog(cpus[0], "hog");
+	for (int round = 0; round < 30; round++) {
+		for (int i = 0; i < 3; i++)
+			follow(c, pids[i]);
+		sleep_ms(5 + round % 7);
+		capture_host_stats_get(c, &stats);
+		most = stats.threads_waiting > most ? stats.threads_waiting : most;
+		assert_int_equal(stats.threads, 3);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(capture_remove_thread(c, pids[i]), 0);
+		assert_int_equal(capture_remove_thread(c, pids[0]), -ENOENT);
+		if (round % 3 == 0)
+			assert_empty(c, log);
+	}
+	assert_true(most >= 1);
+	assert_empty(c, log);
+	/* What was recorded until their slots were cleaned up; then nothing any more. */
+	drain(c, log);
+	log->n = 0;
+	sleep_ms(50);
+	drain(c, log);
+	assert_int_equal(log->n, 0);
+	for (int i = 0; i < 3; i++)
+		end(pids[i]);
+	assert_int_equal(capture_add_thread(c, pids[0], pids[0], VM, true), -ESRCH);
+	assert_empty(c, log);
+	log_free(log);
+	capture_close(c);
+}
+
+static const char magic[] = "a needle in the user stack";
+
+/* Address range of a kernel function; false if the kernel hides it. */
+static bool kernel_function(const char *wanted, uint64_t *begin, uint64_t *end_address)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	unsigned long long address;
+	char line[512], name[256], type;
+	bool found = false;
+
+	*end_address = 0;
+	while (f && !*end_address && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%llx %c %255s", &address, &type, name) != 3 || !address)
+			continue;
+		if (found && address > *begin)
+			*end_address = address;
+		if (!strcmp(name, wanted)) {
+			*begin = address;
+			found = true;
+		}
+	}
+	if (f)
+		fclose(f);
+	return *end_address;
+}
+
+static bool stack_holds(const struct logged_stack *stack, const char *function)
+{
+	uint64_t begin, end_address;
+
+	if (!kernel_function(function, &begin, &end_address)) {
+		print_message("%s is not in /proc/kallsyms: not checked\n", function);
+		return true;
+	}
+	for (size_t i = 0; i < stack->s.n_kernel; i++) {
+		if (stack->kernel[i] >= begin && stack->kernel[i] < end_address)
+			return true;
+	}
+	return false;
+}
+
+static bool holds_magic(const struct logged_stack *stack)
+{
+	return memmem(stack->user, stack->s.user.copied_bytes, magic, sizeof(magic));
+}
+
+static const struct logged_stack *find_stack(const struct log *log, enum vs_stack_role role,
+					     pid_t tid, pid_t explains)
+{
+	for (size_t i = 0; i < log->n_stacks; i++) {
+		const struct capture_stack *s = &log->stacks[i].s;
+
+		if (s->role == role && s->tid == tid && s->explains == explains)
+			return &log->stacks[i];
+	}
+	return NULL;
+}
+
+/* A child sleeps in read() until we write, longer than the threshold; both keep a needle on their
+ * user stacks. */
+static void long_waits_bring_the_stacks_of_waiter_and_waker(void **state)
+{
+	enum { WAIT_MS = 3 * THRESHOLD_MS };
+	volatile char needle[sizeof(magic)];
+	struct capture *c = open_host();
+	struct log *log = log_new();
+	const struct logged_stack *waiter, *waker;
+	int to[2], back[2];
+	pid_t child;
+	char byte;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(magic); i++)
+		needle[i] = magic[i];
+	assert_int_equal(pipe(to), 0);
+	assert_int_equal(pipe(back), 0);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;) {
+			if (read(to[0], &byte, 1) != 1 || needle[0] != magic[0])
+				_exit(1);
+			if (write(back[1], &byte, 1) != 1)
+				_exit(1);
+		}
+	}
+	sleep_ms(20);
+	follow(c, child);
+	/* Once without waiting, so that it goes to sleep while it is followed. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(write(to[1], "", 1), 1);
+		assert_int_equal(read(back[0], &byte, 1), 1);
+		sleep_ms(i ? 0 : WAIT_MS);
+	}
+	sleep_ms(5);
+	drain(c, log);
+	waiter = find_stack(log, VS_STACK_WAITER, child, child);
+	waker = find_stack(log, VS_STACK_WAKER, getpid(), child);
+	assert_non_null(waiter);
+	assert_non_null(waker);
+	assert_in_range(waiter->s.wait_ns, (WAIT_MS - 1) * 1000000ul, 1000 * 1000000ul);
+	assert_in_range(waker->s.wait_ns, (WAIT_MS - 1) * 1000000ul, waiter->s.wait_ns);
+	assert_in_range(waiter->s.time + waiter->s.wait_ns, waker->s.time,
+			waker->s.time + 1000 * 1000000ul);
+	assert_true(stack_holds(waiter, "vfs_read"));
+	assert_true(stack_holds(waker, "vfs_write"));
+	/* The program and the tracepoint are cut off, the scheduler is not. */
+	assert_true(stack_holds(waiter, "__schedule"));
+	assert_false(stack_holds(waiter, "bpf_trace_run4"));
+	assert_false(stack_holds(waker, "bpf_trace_run1"));
+	assert_true(waiter->s.has_user && waker->s.has_user);
+	assert_true(holds_magic(waiter));
+	assert_true(holds_magic(waker));
+	/* Our own stack, our own address space: the child is a copy of us. */
+	assert_in_range(waiter->s.user.regs[7], (uintptr_t)needle - 65536, (uintptr_t)needle);
+	assert_int_equal(waiter->s.tgid, child);
+	assert_int_equal(waker->s.tgid, getpid());
+	for (size_t i = 0; i < log->n_stacks; i++)
+		assert_true(log->stacks[i].s.wait_ns >= THRESHOLD_MS * 1000000ul);
+	end(child);
+	assert_empty(c, log);
+	for (int i = 0; i < 2; i++) {
+		close(to[i]);
+		close(back[i]);
+	}
+	log_free(log);
+	capture_close(c);
+}
+
+static void nothing_stays_in_the_kernel(void **state)
+{
+	(void)state;
+	check_nothing_stays(open_host);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_followed_threads_and_cpu_holders_appear),
+		cmocka_unit_test(a_waiting_thread_shows_who_holds_the_cpu),
+		cmocka_unit_test(a_stop_is_seen_with_its_sender),
+		cmocka_unit_test(new_threads_of_a_followed_process_are_followed),
+		cmocka_unit_test(removal_leaves_no_waiter_behind),
+		cmocka_unit_test(long_waits_bring_the_stacks_of_waiter_and_waker),
+		cmocka_unit_test(nothing_stays_in_the_kernel),
+	};
+	const struct capture_options options = {.kind = CAPTURE_HOST};
+	struct capture *c;
+	char why[256];
+
+	if (capture_open(&options, &c, why, sizeof(why))) {
+		printf("skip: %s\n", why);
+		return 77;
+	}
+	capture_close(c);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
