@@ -7,6 +7,7 @@
 
 extern const struct command command_clock;
 extern const struct command command_record;
+extern const struct command command_report;
 extern const struct command command_doctor;
 
 #endif

@@ -15,7 +15,7 @@
 enum { ONGOING_MAX = 64, AGENTS_MAX = MODEL_VMS_MAX };
 static const int64_t silent_after_ns = 500000000; /* five heartbeats */
 
-/* A stall that a line was printed for. */
+/* A stall that was told. */
 struct said {
 	uint32_t vm;
 	uint16_t cpu;
@@ -123,8 +123,8 @@ static struct said *said_find(struct live *l, uint32_t vm, uint16_t cpu)
 	return NULL;
 }
 
-/* One line for each stall when it is first seen to go on. */
-static void ongoing_say(struct live *l, struct report_builder *b, const struct model *m)
+/* Each stall is told when it is first seen to go on. */
+static void ongoing_tell(struct live *l, struct report_builder *b, const struct model *m)
 {
 	size_t n = report_builder_ongoing(b, l->ongoing, ONGOING_MAX);
 
@@ -139,9 +139,7 @@ static void ongoing_say(struct live *l, struct report_builder *b, const struct m
 		if (l->n_said == ONGOING_MAX)
 			return;
 		l->said[l->n_said++] = (struct said){at->vm, at->guest_cpu, true};
-		say(l, "ongoing: %s CPU %u for %s so far: %s: %s", model_vm_name(m, at->vm),
-		    at->guest_cpu, duration_text(at->end.ns - at->begin.ns).text,
-		    verdict_name(at->verdict), at->because);
+		l->options.ongoing(l->options.context, at, model_vm_name(m, at->vm));
 	}
 }
 
@@ -227,8 +225,8 @@ int live_tick(struct live *l, uint64_t now_tsc)
 		err = account_give(l->pipeline, 0, l->builder);
 	if (err || !pipeline_host_ns(l->pipeline, now_tsc, &now))
 		return err;
-	ongoing_say(l, l->early_builder, l->early);
-	ongoing_say(l, l->builder, l->model);
+	ongoing_tell(l, l->early_builder, l->early);
+	ongoing_tell(l, l->builder, l->model);
 	said_forget(l);
 	for (size_t i = 0; !pipeline_source_get(l->pipeline, i, &s); i++) {
 		if (s.source != VS_SOURCE_HOST)

@@ -18,7 +18,9 @@ struct live_options {
 	int64_t than_ns;
 	/* A finished incident, alone in its report. Borrowed. */
 	void (*incident)(void *context, const struct report *report);
-	/* Something that is going on now. */
+	/* A stall that has lasted for than_ns and goes on: once for each. */
+	void (*ongoing)(void *context, const struct incident *incident, const char *vm_name);
+	/* An agent that fell silent or came back. Not escaped. */
 	void (*line)(void *context, const char *line);
 	void *context;
 };

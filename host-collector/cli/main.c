@@ -7,6 +7,7 @@
 
 static const struct command *const commands[] = {
 	&command_clock,
+	&command_report,
 	&command_doctor,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -31,7 +31,6 @@ struct stage {
 	struct said said[64];
 	struct incident incidents[16];
 	int64_t told_ns[16];
-	bool deaf; /* frames go nowhere */
 };
 
 static void on_line(void *context, const char *line)
@@ -41,6 +40,16 @@ static void on_line(void *context, const char *line)
 	assert_true(s->n_said < 64);
 	s->said[s->n_said].at_ns = s->now_ns;
 	snprintf(s->said[s->n_said++].line, sizeof(s->said[0].line), "%s", line);
+}
+
+static void on_ongoing(void *context, const struct incident *incident, const char *vm_name)
+{
+	char line[640];
+
+	snprintf(line, sizeof(line), "ongoing: %s CPU %u %s", vm_name, incident->guest_cpu,
+		 verdict_name(incident->verdict));
+	assert_true(incident->ongoing);
+	on_line(context, line);
 }
 
 static void on_incident(void *context, const struct report *report)
@@ -68,8 +77,11 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc,
 static int setup(void **state)
 {
 	struct stage *s = calloc(1, sizeof(*s));
-	const struct live_options options = {
-		.than_ns = 100 * MS, .incident = on_incident, .line = on_line, .context = s};
+	const struct live_options options = {.than_ns = 100 * MS,
+					     .incident = on_incident,
+					     .ongoing = on_ongoing,
+					     .line = on_line,
+					     .context = s};
 	const struct synth_options scene = {
 		.entry = on_frame, .context = s, .guest_cpus = 1, .guest_tsc_offset = 424242};
 

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope report: a recording in, its stalls and their causes out. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/analyze/builder.h"
+#include "host-collector/cli/account.h"
+#include "host-collector/cli/commands.h"
+#include "host-collector/cli/replay.h"
+#include "host-collector/view/json.h"
+#include "host-collector/view/text.h"
+
+struct report_arguments {
+	const char *recording, *format, *output;
+	uint64_t than_ns;
+	bool all;
+};
+
+static const struct option_spec report_option_table[] = {
+	{"RUN.vcs", OPTION_OPERAND, offsetof(struct report_arguments, recording), NULL,
+	 "a recording made by `vcpuscope record`", true},
+	{"than", OPTION_DURATION, offsetof(struct report_arguments, than_ns), "100ms",
+	 "report stalls of at least this length", false},
+	{"format", OPTION_CHOICE, offsetof(struct report_arguments, format), "text|json",
+	 "for people, or for programs (docs/report-json.md)", false},
+	{"all", OPTION_FLAG, offsetof(struct report_arguments, all), NULL,
+	 "long stretches in which nothing was denied, too", false},
+	{"output", OPTION_STRING, offsetof(struct report_arguments, output), "FILE",
+	 "write there instead of to standard output (-o)", false},
+};
+
+static void __attribute__((format(printf, 2, 3))) say(const char *path, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "vcpuscope report: %s: ", path);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/* What the recording lacks, beyond what each incident says. */
+static void gaps_say(const char *path, const struct pipeline *p, const struct recording_info *info)
+{
+	struct pipeline_source s;
+	bool host = false, guest = false;
+
+	for (size_t i = 0; !pipeline_source_get(p, i, &s); i++) {
+		if (s.source == VS_SOURCE_HOST)
+			host |= s.delivered > 0;
+		else
+			guest |= s.delivered > 0;
+		if (s.nonsense)
+			say(path, "%llu frames or events of %s made no sense; ignored",
+			    (unsigned long long)s.nonsense, s.name);
+	}
+	if (!info->closed)
+		say(path, "was not closed: %s; what is whole is reported",
+		    info->cut ? "it ends inside a frame" : "its end is missing");
+	if (info->damaged_bytes)
+		say(path, "%llu bytes are damaged; skipped",
+		    (unsigned long long)info->damaged_bytes);
+	if (!host)
+		say(path, "no host events in it: what the vCPUs' threads did is not known");
+	if (!guest)
+		say(path, "no guest events in it: which guest task ran, and what was denied to "
+			  "whom, is not known");
+}
+
+static int output_write(const struct report_arguments *a, const struct report *report)
+{
+	FILE *to = a->output ? fopen(a->output, "w") : stdout;
+	struct text_options text;
+	int err = 0;
+
+	if (!to) {
+		say(a->output, "cannot write: %s", strerror(errno));
+		return COMMAND_TROUBLE;
+	}
+	text = text_options_for(to);
+	if (!strcmp(a->format, "json"))
+		err = json_report_write(report, true, to);
+	else
+		text_report_write(report, &text, to);
+	if (!err && (fflush(to) || ferror(to)))
+		err = errno ? -errno : -EIO;
+	if (to != stdout && fclose(to) && !err)
+		err = -errno;
+	if (err)
+		say(a->output ? a->output : "standard output", "cannot write: %s", strerror(-err));
+	return err ? COMMAND_TROUBLE : COMMAND_OK;
+}
+
+static int report_run(const struct command *self, int argc, char **argv)
+{
+	struct report_arguments a = {.format = "text", .than_ns = 100000000};
+	struct pipeline_options pipeline_options = {0};
+	struct pipeline *pipeline = NULL;
+	struct report_options options = {.dmesg = account_dmesg, .context = &pipeline};
+	struct report_builder *builder = NULL;
+	struct report *report = NULL;
+	struct recording_info info;
+	struct model *model = NULL;
+	int result = COMMAND_TROUBLE;
+	char why[512] = "out of memory";
+
+	if (options_parse_or_say(self, argc, argv, &a))
+		return COMMAND_USAGE;
+	options.than_ns = (int64_t)a.than_ns;
+	options.all = a.all;
+	model = model_new();
+	if (model)
+		builder = report_builder_new(model, &options);
+	pipeline_options.model = model;
+	if (builder)
+		pipeline = pipeline_new(&pipeline_options);
+	if (!pipeline || replay_run(pipeline, a.recording, &info, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope report: %s\n", why);
+		goto out;
+	}
+	report_builder_origin(
+		builder, info.flags & VS_RECORDING_SIMULATED || pipeline_is_simulated(pipeline),
+		!info.closed);
+	if (!account_give(pipeline, info.damaged_bytes, builder))
+		report = report_builder_finish(builder);
+	if (!report) {
+		say(a.recording, "out of memory");
+		goto out;
+	}
+	result = output_write(&a, report);
+	if (result == COMMAND_OK)
+		gaps_say(a.recording, pipeline, &info);
+out:
+	report_free(report);
+	pipeline_free(pipeline);
+	model_free(model);
+	report_builder_free(builder);
+	return result;
+}
+
+const struct command command_report = {
+	.name = "report",
+	.summary = "find the stalls in a recording and say why they happened",
+	.options = report_option_table,
+	.n_options = sizeof(report_option_table) / sizeof(report_option_table[0]),
+	.examples = "  vcpuscope report run.vcs\n"
+		    "  vcpuscope report run.vcs --than 20ms --all\n"
+		    "  vcpuscope report run.vcs --format json -o report.json\n",
+	.run = report_run,
+};
