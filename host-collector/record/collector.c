@@ -31,7 +31,8 @@ struct collector {
 	bool has_channel;
 	struct link_address address;
 	struct echo_sync *echo; /* for the status line; NULL before the agent's HELLO */
-	struct message_heartbeat guest;
+	struct message_heartbeat guest; /* the last; emitted 0: none yet */
+	uint64_t guest_emitted, guest_dropped;
 	uv_timer_t timer;
 	uv_poll_t *qmp_poll, *exit_poll; /* freed when libuv has closed them */
 	int pidfd;
@@ -109,7 +110,14 @@ static void link_hello(void *context, const struct message_hello *hello)
 static void link_heartbeat(void *context, const struct message_heartbeat *heartbeat)
 {
 	struct collector *c = context;
+	const struct message_heartbeat *before = &c->guest;
 
+	/* What it counted before we came is not ours; an agent that restarted begins at 0. */
+	if (before->emitted && heartbeat->emitted >= before->emitted) {
+		c->guest_emitted += heartbeat->emitted - before->emitted;
+		c->guest_dropped += heartbeat->dropped_kernel - before->dropped_kernel +
+				    heartbeat->dropped_user - before->dropped_user;
+	}
 	c->guest = *heartbeat;
 }
 
@@ -285,6 +293,7 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		err = guest_open(c, why, why_bytes);
 	if (err)
 		goto fail;
+	uv_update_time(loop); /* attaching took a while */
 	uv_timer_init(loop, &c->timer);
 	c->timer.data = c;
 	c->timer_open = true;
@@ -358,10 +367,8 @@ void collector_status_get(const struct collector *c, struct collector_status *ou
 	out->link = c->last_link;
 	if (c->link)
 		guest_link_stats_get(c->link, &out->link);
-	out->guest_emitted = c->guest.emitted;
-	out->guest_delivered = c->guest.delivered;
-	out->guest_dropped_kernel = c->guest.dropped_kernel;
-	out->guest_dropped_user = c->guest.dropped_user;
+	out->guest_emitted = c->guest_emitted;
+	out->guest_dropped = c->guest_dropped;
 	if (c->echo)
 		echo_sync_summarise(c->echo, &summary);
 	out->clock_known = summary.observations && summary.err_ticks != UINT64_MAX;

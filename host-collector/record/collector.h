@@ -57,8 +57,8 @@ struct collector_status {
 	struct host_stream_stats host;
 	bool has_channel;
 	struct guest_link_stats link;
-	/* By the agent's own word: totals of its last heartbeat. */
-	uint64_t guest_emitted, guest_delivered, guest_dropped_kernel, guest_dropped_user;
+	/* By the agent's own word, since we first heard it. */
+	uint64_t guest_emitted, guest_dropped;
 	bool clock_known;        /* enough round trips to map guest times */
 	uint64_t clock_error_ns; /* then: the bound, now */
 };

@@ -220,7 +220,9 @@ static void frame_name(const struct walk *w, struct message_stack_frame *frame, 
 	memset(frame, 0, sizeof(*frame));
 	frame->offset = pc;
 	if (!module) {
+		/* Where run-time code lies says nothing; without it, equal stacks are equal. */
 		snprintf(frame->module, sizeof(frame->module), "[anon]");
+		frame->offset = 0;
 		return;
 	}
 	symbol = module_symbol(module, inside, &offset);
@@ -230,7 +232,9 @@ static void frame_name(const struct walk *w, struct message_stack_frame *frame, 
 		path = "[vdso]";
 	snprintf(frame->module, sizeof(frame->module), "%s", slash ? slash + 1 : path ? path : "");
 	if (symbol) {
-		snprintf(frame->symbol, sizeof(frame->symbol), "%s", symbol);
+		/* without the version: pthread_cond_wait@@GLIBC_2.3.2 */
+		snprintf(frame->symbol, sizeof(frame->symbol), "%.*s", (int)strcspn(symbol, "@"),
+			 symbol);
 		frame->offset = offset + (pc - inside);
 	} else {
 		frame->offset = pc - begin;

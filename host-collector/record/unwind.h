@@ -20,9 +20,9 @@ struct unwinder;
 struct unwinder *unwinder_new(void); /* NULL on ENOMEM */
 void unwinder_free(struct unwinder *u);
 /*
- * Fills at most `max` frames, leaf first. An address in no known function keeps module (or
- * "[anon]", code made at run time) and offset; there the walk ends. Returns the number of frames
- * or -ESRCH (the process is gone), -errno.
+ * Fills at most `max` frames, leaf first. An address in no known function keeps its module and
+ * the offset in it. At code that lies in no file (made at run time: module "[anon]", offset 0) the
+ * walk ends. Returns the number of frames or -ESRCH (the process is gone), -errno.
  */
 long unwinder_run(struct unwinder *u, pid_t tgid, const struct capture_user_stack *stack,
 		  struct message_stack_frame *frames, size_t max);

@@ -188,6 +188,8 @@ static void test_chain_is_named(void **state)
 	/* the leaf is libc's poll, named though libc is stripped */
 	assert_non_null(strstr(r->frames[0].module, "libc"));
 	assert_true(r->frames[0].offset < 0x1000);
+	for (long i = 0; i < n; i++)
+		assert_null(strchr(r->frames[i].symbol, '@')); /* no symbol versions */
 	/* the second time nothing is opened, and the answer is the same */
 	assert_int_equal(unwinder_run(r->unwinder, r->victim.pid, &r->victim.stack, r->frames,
 				      VS_STACK_FRAMES_MAX),
@@ -241,7 +243,7 @@ static void test_code_outside_files_ends_the_walk(void **state)
 			 1);
 	assert_string_equal(r->frames[0].module, "[anon]");
 	assert_string_equal(r->frames[0].symbol, "");
-	assert_int_equal(r->frames[0].offset, 0x1234000);
+	assert_int_equal(r->frames[0].offset, 0);
 }
 
 static void test_dead_process_is_said(void **state)

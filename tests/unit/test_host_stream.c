@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The host's stream, with a stand-in for the kernel: it introduces itself first, its frames are in
+ * the order of their numbers, promises hold, and stacks come after the drain that brought them. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "clock/sample.h"
+#include "host-collector/record/host_stream.h"
+#include "proto/codec.h"
+
+enum { KINDS_MAX = 64 };
+
+struct rig {
+	struct host_stream *stream;
+	struct frame_order order;
+	struct frame_unpacker *unpacker;
+	struct batch_decoder *decoder;
+	uint8_t kinds[KINDS_MAX];
+	size_t n_kinds;
+	size_t events, stack_events;
+	uint64_t newest, oldest, heartbeat_time;
+	struct message_hello hello;
+	struct message_vm_info vm;
+	struct message_heartbeat heartbeat;
+	/* the stand-in's */
+	uint32_t seq;
+	bool with_stack;
+};
+
+static void on_frame(void *context, uint64_t tsc, const uint8_t *bytes, size_t len)
+{
+	struct rig *r = context;
+	const uint8_t *payload;
+	struct frame_view frame;
+	struct batch batch;
+	size_t size;
+
+	assert_true(tsc > 0);
+	assert_int_equal(frame_parse(bytes, len, &frame), 0);
+	assert_int_equal(frame.len, len);
+	assert_int_equal(frame_order_check(&r->order, &frame.header), 0);
+	assert_true(r->n_kinds < KINDS_MAX);
+	r->kinds[r->n_kinds++] = frame.header.kind;
+	assert_int_equal(frame_unpack(r->unpacker, &frame, &payload, &size), 0);
+	switch (frame.header.kind) {
+	case FRAME_HELLO:
+		assert_int_equal(message_hello_unpack(payload, size, &r->hello), 0);
+		break;
+	case FRAME_VM_INFO:
+		assert_int_equal(message_vm_info_unpack(payload, size, &r->vm), 0);
+		break;
+	case FRAME_HEARTBEAT:
+		assert_int_equal(message_heartbeat_unpack(payload, size, &r->heartbeat), 0);
+		r->heartbeat_time = r->heartbeat.time;
+		break;
+	case FRAME_BATCH:
+		assert_int_equal(batch_decode(r->decoder, payload, size, &batch), 0);
+		for (size_t i = 0; i < batch.n_events; i++)
+			assert_true(batch.events[i].time >= r->heartbeat_time);
+		if (batch.cpu == VS_CPU_COLLECTOR)
+			r->stack_events += batch.n_events;
+		else
+			r->events += batch.n_events;
+		break;
+	default:
+		break;
+	}
+}
+
+/* One switch on CPU 0 per drain, stamped now; a stack of a wait that just ended. */
+static long source_drain(void *context, const struct capture_sink *sink)
+{
+	const uint64_t kernel[] = {0x1234};
+	struct clock_sample now = {0};
+	struct rig *r = context;
+	struct vs_event e = {.cpu = 0, .type = VS_EVENT_SCHED_SWITCH, .pid = 1, .pid2 = 2};
+	struct capture_stack stack = {.wait_ns = 50000000,
+				      .tid = 7,
+				      .tgid = 7,
+				      .explains = 7,
+				      .role = VS_STACK_WAITER,
+				      .n_kernel = 1,
+				      .kernel = kernel};
+
+	clock_sample_take(&now);
+	e.time = now.monotonic_ns;
+	e.seq = r->seq++;
+	sink->events(sink->context, 0, &e, 1);
+	stack.time = now.monotonic_ns - stack.wait_ns;
+	if (r->with_stack && sink->stack)
+		sink->stack(sink->context, &stack);
+	return 1;
+}
+
+static int source_stats(void *context, size_t cpu, struct capture_cpu_stats *out)
+{
+	struct rig *r = context;
+
+	out->emitted = cpu ? 0 : r->seq;
+	out->dropped = 0;
+	return 0;
+}
+
+static int source_sample(void *context, struct clock_sample *out)
+{
+	(void)context;
+	return clock_sample_take(out);
+}
+
+static int rig_setup(void **state)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+	const struct batcher_source source = {.drain = source_drain,
+					      .cpu_stats = source_stats,
+					      .sample = source_sample,
+					      .n_cpus = 2,
+					      .context = r};
+	const struct host_stream_options options = {
+		.frame = on_frame, .context = r, .source = &source};
+	char why[256];
+
+	r->unpacker = frame_unpacker_new();
+	r->decoder = batch_decoder_new();
+	*state = r;
+	return host_stream_open(&options, &r->stream, why, sizeof(why));
+}
+
+static int rig_teardown(void **state)
+{
+	struct rig *r = *state;
+
+	host_stream_close(r->stream);
+	frame_unpacker_free(r->unpacker);
+	batch_decoder_free(r->decoder);
+	free(r);
+	return 0;
+}
+
+static void kinds_are(const struct rig *r, const uint8_t *kinds, size_t n)
+{
+	assert_int_equal(r->n_kinds, n);
+	assert_memory_equal(r->kinds, kinds, n);
+}
+
+static void test_it_introduces_itself(void **state)
+{
+	static const uint8_t begin[] = {FRAME_HELLO, FRAME_CLOCK_SAMPLE};
+	struct rig *r = *state;
+
+	kinds_are(r, begin, sizeof(begin));
+	assert_int_equal(r->hello.role, STREAM_ROLE_HOST);
+	assert_int_equal(r->hello.clock, STREAM_CLOCK_HOST_TSC);
+	assert_in_range(r->hello.clock_hz, 100000000, 10000000000);
+	assert_int_equal(strlen(r->hello.boot_id), 36);
+	assert_string_equal(r->hello.program_version, VCPUSCOPE_VERSION);
+}
+
+static void test_promises_hold_and_totals_balance(void **state)
+{
+	struct rig *r = *state;
+
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(host_stream_drain(r->stream, (uint64_t)i * 20) >= 0, true);
+		assert_int_equal(host_stream_heartbeat(r->stream), 0);
+	}
+	assert_int_equal(r->events, 10);
+	assert_true(r->heartbeat_time > 0);
+	assert_int_equal(r->heartbeat.emitted, 10);
+	assert_int_equal(r->heartbeat.delivered + r->heartbeat.dropped_kernel +
+				 r->heartbeat.dropped_user,
+			 10);
+	assert_true(r->heartbeat.sample.tsc > 0);
+	assert_true(r->heartbeat.rss_bytes > 0);
+}
+
+static void test_stacks_follow_their_drain(void **state)
+{
+	static const uint8_t want[] = {FRAME_HELLO, FRAME_CLOCK_SAMPLE, FRAME_HEARTBEAT,
+				       FRAME_BATCH, FRAME_STACK,        FRAME_BATCH,
+				       FRAME_BATCH, FRAME_BATCH};
+	struct rig *r = *state;
+
+	r->with_stack = true;
+	host_stream_heartbeat(r->stream);
+	host_stream_drain(r->stream, 0);
+	host_stream_drain(r->stream, 20); /* the same stack: known */
+	kinds_are(r, want, sizeof(want));
+	assert_int_equal(r->stack_events, 2);
+}
+
+static void test_what_is_added_arrives(void **state)
+{
+	static const uint8_t want[] = {FRAME_HELLO, FRAME_CLOCK_SAMPLE, FRAME_VM_INFO, FRAME_NOTE,
+				       FRAME_ECHO_OBSERVATION};
+	static struct message_vm_info info = {.vm = 1,
+					      .name = "db",
+					      .qemu_pid = 12,
+					      .n_threads = 1,
+					      .threads = {{.tid = 12, .is_vcpu = true}}};
+	const struct message_note note = {.vm = 1, .kind = NOTE_THREADS, .text = "x"};
+	const struct message_echo_observation o = {1, 2, 3, 4, 5};
+	struct rig *r = *state;
+
+	assert_int_equal(host_stream_follow(r->stream, &info), 0);
+	assert_int_equal(host_stream_note(r->stream, &note), 0);
+	assert_int_equal(host_stream_observation(r->stream, &o), 0);
+	kinds_are(r, want, sizeof(want));
+	assert_string_equal(r->vm.name, "db");
+	assert_true(r->vm.threads[0].is_vcpu);
+}
+
+#define RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RIG(test_it_introduces_itself),
+		RIG(test_promises_hold_and_totals_balance),
+		RIG(test_stacks_follow_their_drain),
+		RIG(test_what_is_added_arrives),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
