@@ -12,8 +12,11 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "bpf/capture.h"
+#include "host-collector/record/kallsyms.h"
 #include "host-collector/vm/threads.h"
 #include "host-collector/vm/vm.h"
 
@@ -132,6 +135,58 @@ static int tracepoint_id(const char *name, int *id)
 	return err;
 }
 
+/* What stands in the way when a path of the kernel's cannot be read. */
+static const char *remedy_for(int err, const char *if_absent)
+{
+	return err == -EACCES || err == -EPERM ? "run as root" : if_absent;
+}
+
+static void capture_try(struct check_result *result, enum capture_kind kind)
+{
+	const struct capture_options options = {.kind = kind, .stacks = kind == CAPTURE_HOST};
+	struct capture *capture = NULL;
+	struct timespec begin, end;
+	char why[400] = "";
+	int err;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	err = capture_open(&options, &capture, why, sizeof(why));
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	if (err) {
+		answer_no(result, "", "%s", why);
+		return;
+	}
+	answer_yes(result, "loads and attaches in %ld ms%s%s",
+		   (long)((end.tv_sec - begin.tv_sec) * 1000 +
+			  (end.tv_nsec - begin.tv_nsec) / 1000000),
+		   *capture_left_out(capture) ? ", without " : "", capture_left_out(capture));
+	capture_close(capture);
+}
+
+static void probe_host_capture(struct check_result *result)
+{
+	capture_try(result, CAPTURE_HOST);
+}
+
+static void probe_guest_capture(struct check_result *result)
+{
+	capture_try(result, CAPTURE_GUEST);
+}
+
+static void probe_kallsyms(struct check_result *result)
+{
+	struct kallsyms *k = NULL;
+	int err = kallsyms_load(NULL, &k);
+
+	if (err)
+		answer_no(result, "run as root, or sysctl kernel.kptr_restrict=0",
+			  "/proc/kallsyms: %s",
+			  err == -EACCES ? "addresses are hidden" : strerror(-err));
+	else
+		answer_yes(result, "%zu code symbols", kallsyms_count(k));
+	kallsyms_free(k);
+}
+
 static void probe_tracefs(struct check_result *result)
 {
 	int id, err = tracepoint_id("sched/sched_switch", &id);
@@ -191,8 +246,8 @@ static void probe_kvm_events(struct check_result *result)
 	int id, err = tracepoint_id("kvm/kvm_exit", &id);
 
 	if (err)
-		answer_no(result, "load kvm_intel or kvm_amd, and see tracefs", "kvm:kvm_exit: %s",
-			  strerror(-err));
+		answer_no(result, remedy_for(err, "load kvm_intel or kvm_amd, and see tracefs"),
+			  "kvm:kvm_exit: %s", strerror(-err));
 	else
 		answer_yes(result, "kvm:kvm_exit is event %d", id);
 }
@@ -200,7 +255,9 @@ static void probe_kvm_events(struct check_result *result)
 static void probe_kvm_debugfs(struct check_result *result)
 {
 	if (access("/sys/kernel/debug/kvm", R_OK | X_OK))
-		answer_no(result, "mount -t debugfs debugfs /sys/kernel/debug, and load kvm",
+		answer_no(result,
+			  remedy_for(-errno,
+				     "mount -t debugfs debugfs /sys/kernel/debug, and load kvm"),
 			  "/sys/kernel/debug/kvm: %s", strerror(errno));
 	else
 		answer_yes(result, "/sys/kernel/debug/kvm");
@@ -217,17 +274,13 @@ static void probe_libvirt(struct check_result *result)
 			return;
 		}
 	}
-	answer_no(result, "optional: without it, name VMs by --pid or --qmp",
-		  "no daemon is running");
+	answer_no(result, "", "no daemon is running");
 }
 
 static void probe_vsock(struct check_result *result)
 {
 	if (access("/dev/vhost-vsock", F_OK))
-		answer_no(result,
-			  "optional: use a virtio-serial channel, or "
-			  "modprobe vhost_vsock",
-			  "/dev/vhost-vsock: %s", strerror(errno));
+		answer_no(result, "", "/dev/vhost-vsock: %s", strerror(errno));
 	else
 		answer_yes(result, "/dev/vhost-vsock");
 }
@@ -267,15 +320,20 @@ static void probe_vms(struct check_result *result)
 
 const struct check check_table[] = {
 	{"kernel", "what runs here", false, probe_kernel},
-	{"rights", "trace every thread, read QEMU's memory map", true, probe_rights},
-	{"btf", "BPF programs fit this kernel's structures", true, probe_btf},
+	{"rights", "trace every thread, read QEMU's memory map", false, probe_rights},
+	{"btf", "BPF programs fit this kernel's structures", false, probe_btf},
+	{"host capture", "what this kernel does to a VM's threads", true, probe_host_capture},
+	{"guest capture", "vcpuscope-agent on this machine, if it is a guest", false,
+	 probe_guest_capture},
+	{"kallsyms", "names of kernel functions in stacks", false, probe_kallsyms},
 	{"tracefs", "names and formats of tracepoints", false, probe_tracefs},
 	{"perf", "tracepoints without BPF", false, probe_perf},
 	{"kvm", "hardware virtualisation on this machine", false, probe_kvm},
 	{"kvm events", "time in guest, KVM and QEMU told apart", false, probe_kvm_events},
 	{"kvm debugfs", "which thread is which vCPU, TSC offsets", false, probe_kvm_debugfs},
 	{"vms", "something to look at", false, probe_vms},
-	{"libvirt", "VMs by name", false, probe_libvirt},
-	{"vsock", "agent over vsock", false, probe_vsock},
+	{"libvirt", "nothing yet: VMs are found by process or monitor", false, probe_libvirt},
+	{"vsock", "nothing yet: the agent talks over virtio-serial, unix or tcp", false,
+	 probe_vsock},
 };
 const size_t check_table_len = sizeof(check_table) / sizeof(check_table[0]);

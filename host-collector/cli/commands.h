@@ -5,9 +5,9 @@
 
 #include "host-collector/cli/options.h"
 
-extern const struct command command_clock;
 extern const struct command command_record;
 extern const struct command command_report;
+extern const struct command command_clock;
 extern const struct command command_doctor;
 
 #endif

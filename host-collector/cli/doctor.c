@@ -24,11 +24,11 @@ static const char *answer_word(const struct check *check, const struct check_res
 
 static void text_print(const struct check *check, const struct check_result *result)
 {
-	printf("%-12s %-4s %s\n", check->name, answer_word(check, result), result->detail);
+	printf("%-13s %-4s %s\n", check->name, answer_word(check, result), result->detail);
 	if (result->answer == CHECK_NO) {
-		printf("%17s gives: %s\n", "", check->purpose);
+		printf("%18s gives: %s\n", "", check->purpose);
 		if (*result->remedy)
-			printf("%17s to do: %s\n", "", result->remedy);
+			printf("%18s to do: %s\n", "", result->remedy);
 	}
 }
 

@@ -6,8 +6,9 @@
 #include "host-collector/cli/commands.h"
 
 static const struct command *const commands[] = {
-	&command_clock,
+	&command_record,
 	&command_report,
+	&command_clock,
 	&command_doctor,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

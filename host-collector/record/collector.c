@@ -30,7 +30,7 @@ struct collector {
 	struct guest_link_stats last_link;
 	bool has_channel;
 	struct link_address address;
-	struct echo_sync *echo; /* for the status line; NULL before the agent's HELLO */
+	struct echo_sync *echo;         /* for the status line; NULL before the agent's HELLO */
 	struct message_heartbeat guest; /* the last; emitted 0: none yet */
 	uint64_t guest_emitted, guest_dropped;
 	uv_timer_t timer;

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope record: writes what both kernels do into a recording, until told to stop. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "host-collector/cli/commands.h"
+#include "host-collector/record/collector.h"
+#include "proto/recording.h"
+
+enum {
+	STATUS_TTY_MS = 500,
+	STATUS_PLAIN_MS = 5000,
+	FLUSH_MS = 1000,
+};
+
+struct record_options {
+	uint64_t pid;
+	const char *qmp, *channel, *output;
+	uint64_t duration_ns;
+	uint64_t stacks_over_ns;
+	bool no_guest;
+};
+
+#define ROW(field) offsetof(struct record_options, field)
+static const struct option_spec record_option_table[] = {
+	{"pid", OPTION_NUMBER, ROW(pid), "N", "the VM's QEMU process", false},
+	{"qmp", OPTION_STRING, ROW(qmp), "PATH", "the VM's QMP socket, instead of --pid", false},
+	{"channel", OPTION_STRING, ROW(channel), "ADDRESS",
+	 "where the agent is: PATH of the virtio-serial port's socket,\n"
+	 "tcp:HOST:PORT, or listen:unix:PATH, listen:tcp:HOST:PORT",
+	 false},
+	{"no-guest", OPTION_FLAG, ROW(no_guest), NULL, "record the host's side only", false},
+	{"output", OPTION_STRING, ROW(output), "FILE", "the recording (also -o FILE)", true},
+	{"for", OPTION_DURATION, ROW(duration_ns), "TIME",
+	 "stop after this time (10s, 5m); else Ctrl-C", false},
+	{"stacks-over", OPTION_DURATION, ROW(stacks_over_ns), "TIME",
+	 "stacks of waits longer than this (20ms)", false},
+};
+
+struct record {
+	struct record_options options;
+	uv_loop_t loop;
+	uv_timer_t status_timer, end_timer;
+	uv_signal_t interrupt, terminate;
+	struct collector *collector;
+	struct recording_writer *writer;
+	int write_error;
+	bool tty, line_open; /* a status line stands on the terminal */
+	bool stopping;
+	uint64_t begin_ms, status_ms, flush_ms;
+	uint64_t host_events, guest_events; /* at the last status */
+	int exit_code;
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void line_clear(struct record *r)
+{
+	if (r->line_open)
+		fprintf(stderr, "\r\033[K");
+	r->line_open = false;
+}
+
+static void on_say(void *context, const char *line)
+{
+	struct record *r = context;
+
+	line_clear(r);
+	fprintf(stderr, "%s\n", line);
+}
+
+static void stop(struct record *r)
+{
+	if (r->stopping)
+		return;
+	r->stopping = true;
+	uv_stop(&r->loop);
+}
+
+/* The file is created with the first frame: a start that fails leaves an older recording alone. */
+static int writer_open(struct record *r)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return recording_writer_open(r->options.output, 0,
+				     (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec,
+				     &r->writer);
+}
+
+static void write_failed(struct record *r, int err)
+{
+	if (r->write_error || !err)
+		return;
+	r->write_error = err;
+	line_clear(r);
+	if (!r->writer)
+		fprintf(stderr, "vcpuscope record: %s: %s\n", r->options.output, strerror(-err));
+	else
+		fprintf(stderr,
+			"vcpuscope record: %s: %s; what was written until now is readable; free "
+			"some space, or record elsewhere\n",
+			r->options.output, strerror(-err));
+	r->exit_code = COMMAND_TROUBLE;
+	stop(r);
+}
+
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
+		     size_t len)
+{
+	struct record *r = context;
+	int err = 0;
+
+	if (r->write_error)
+		return;
+	if (!r->writer)
+		err = writer_open(r);
+	if (!err)
+		err = recording_writer_append(r->writer, source, arrival_tsc, frame, len);
+	write_failed(r, err);
+}
+
+static void on_ended(void *context, const char *why)
+{
+	struct record *r = context;
+
+	line_clear(r);
+	fprintf(stderr, "%s: the recording ends\n", why);
+	stop(r);
+}
+
+/* ---- the live line ---- */
+
+static const char *guest_text(const struct collector_status *s)
+{
+	static const char *const states[] = {
+		[LINK_DOWN] = "channel down",
+		[LINK_SILENT] = "no agent yet",
+		[LINK_TALKING] = "agent ok",
+		[LINK_REFUSED] = "agent of another version",
+	};
+
+	return s->has_channel ? states[s->link.state] : "host only";
+}
+
+static uint64_t lost_events(const struct collector_status *s)
+{
+	return s->host.events.dropped_kernel + s->host.events.dropped_user + s->guest_dropped;
+}
+
+static void clock_text(const struct collector_status *s, char *text, size_t bytes)
+{
+	if (!s->has_channel)
+		snprintf(text, bytes, "-");
+	else if (!s->clock_known)
+		snprintf(text, bytes, "?");
+	else
+		snprintf(text, bytes, "+-%.0f us", (double)s->clock_error_ns / 1000);
+}
+
+static void status_print(struct record *r)
+{
+	struct collector_status s;
+	uint64_t now = now_ms(), elapsed = now - r->status_ms, host, guest;
+	char clock[32];
+
+	collector_status_get(r->collector, &s);
+	host = s.host.events.emitted;
+	guest = s.guest_emitted;
+	clock_text(&s, clock, sizeof(clock));
+	if (!elapsed)
+		elapsed = 1;
+	line_clear(r);
+	fprintf(stderr,
+		"%6.1f s  host %" PRIu64 " ev/s  guest %" PRIu64 " ev/s  lost %" PRIu64
+		"  clock %s  %s%s  %.1f MB%s",
+		(double)(now - r->begin_ms) / 1000, (host - r->host_events) * 1000 / elapsed,
+		(guest - r->guest_events) * 1000 / elapsed, lost_events(&s), clock, guest_text(&s),
+		s.paused ? ", VM paused" : "",
+		r->writer ? (double)recording_writer_bytes(r->writer) / 1e6 : 0.0,
+		r->tty ? "" : "\n");
+	r->line_open = r->tty;
+	fflush(stderr);
+	r->status_ms = now;
+	r->host_events = host;
+	r->guest_events = guest;
+}
+
+static void on_status_timer(uv_timer_t *timer)
+{
+	struct record *r = timer->data;
+	uint64_t now = now_ms();
+
+	if (r->writer && !r->write_error && now - r->flush_ms >= FLUSH_MS) {
+		r->flush_ms = now;
+		write_failed(r, recording_writer_flush(r->writer));
+	}
+	if (!r->stopping && now - r->status_ms >= (r->tty ? STATUS_TTY_MS : STATUS_PLAIN_MS))
+		status_print(r);
+}
+
+static void on_end_timer(uv_timer_t *timer)
+{
+	stop(timer->data);
+}
+
+static void on_signal(uv_signal_t *signal, int number)
+{
+	(void)number;
+	/* A second Ctrl-C ends us the hard way. */
+	uv_signal_stop(signal);
+	stop(signal->data);
+}
+
+/* What was recorded, in a line or two. */
+static void summary_print(struct record *r)
+{
+	const char *path = r->options.output;
+	struct collector_status s;
+
+	collector_status_get(r->collector, &s);
+	fprintf(stderr, "%s: %.1f s of %s (%zu vCPU%s), %" PRIu64 " host events", path,
+		(double)(now_ms() - r->begin_ms) / 1000, s.vm->name, s.n_vcpus,
+		s.n_vcpus == 1 ? "" : "s", s.host.events.emitted);
+	if (s.has_channel)
+		fprintf(stderr, ", %" PRIu64 " guest frames", s.link.session.frames);
+	fprintf(stderr, ", lost %" PRIu64 "\n", lost_events(&s));
+	if (s.has_channel && !s.link.session.frames)
+		fprintf(stderr, "nothing was heard from the guest: the recording holds the host's "
+				"side only\n");
+	if (!s.host.kernel_names)
+		fprintf(stderr, "kernel addresses are hidden (kernel.kptr_restrict): stacks lack "
+				"kernel names\n");
+	fprintf(stderr, "next: vcpuscope report %s\n", path);
+}
+
+static int options_check(const struct record_options *o)
+{
+	const char *why = NULL;
+
+	if (!o->pid && !o->qmp)
+		why = "which VM? give --pid N or --qmp PATH (`vcpuscope doctor` lists VMs)";
+	else if (o->pid > INT32_MAX)
+		why = "--pid: no such process number";
+	else if (!o->channel && !o->no_guest)
+		why = "where is the agent? give --channel PATH, or --no-guest for the host's side "
+		      "only";
+	else if (o->channel && o->no_guest)
+		why = "--channel and --no-guest exclude each other";
+	if (!why)
+		return 0;
+	fprintf(stderr, "vcpuscope record: %s; see `vcpuscope record --help`\n", why);
+	return COMMAND_USAGE;
+}
+
+static int exit_code_of(int err)
+{
+	return err == -EPERM || err == -EACCES || err == -EOPNOTSUPP || err == -ENOSYS
+		       ? COMMAND_UNSUPPORTED
+		       : COMMAND_TROUBLE;
+}
+
+static void on_walk(uv_handle_t *handle, void *context)
+{
+	(void)context;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+static void signal_start(struct record *r, uv_signal_t *signal, int number)
+{
+	uv_signal_init(&r->loop, signal);
+	signal->data = r;
+	uv_signal_start(signal, on_signal, number);
+}
+
+static void timer_start(struct record *r, uv_timer_t *timer, uv_timer_cb callback, uint64_t first,
+			uint64_t repeat)
+{
+	uv_timer_init(&r->loop, timer);
+	timer->data = r;
+	uv_timer_start(timer, callback, first, repeat);
+}
+
+/* Runs until stopped. 0 or the error with which nothing began; `why` says it. */
+static int record_loop(struct record *r, char *why, size_t why_bytes)
+{
+	const struct record_options *o = &r->options;
+	const struct collector_options options = {.pid = (pid_t)o->pid,
+						  .qmp_path = o->qmp,
+						  .channel = o->channel,
+						  .wait_threshold_ns = o->stacks_over_ns};
+	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
+	int err = collector_open(&r->loop, &options, &sink, &r->collector, why, why_bytes);
+
+	if (err)
+		return err;
+	/* Attaching took a while, which the loop's idea of now has not noticed. */
+	uv_update_time(&r->loop);
+	signal_start(r, &r->interrupt, SIGINT);
+	signal_start(r, &r->terminate, SIGTERM);
+	r->begin_ms = r->status_ms = r->flush_ms = now_ms();
+	timer_start(r, &r->status_timer, on_status_timer, 100, 100);
+	if (o->duration_ns)
+		timer_start(r, &r->end_timer, on_end_timer, (o->duration_ns + 999999) / 1000000, 0);
+	if (!r->stopping)
+		uv_run(&r->loop, UV_RUN_DEFAULT);
+	collector_stop(r->collector);
+	return 0;
+}
+
+static int record_run(const struct command *self, int argc, char **argv)
+{
+	struct record *r = calloc(1, sizeof(*r));
+	char why[512] = "";
+	int err;
+
+	if (!r)
+		return COMMAND_TROUBLE;
+	if (options_parse_or_say(self, argc, argv, &r->options) || options_check(&r->options)) {
+		free(r);
+		return COMMAND_USAGE;
+	}
+	/* A full disk or a file size limit is an error of write(), not our death. */
+	signal(SIGXFSZ, SIG_IGN);
+	r->tty = isatty(STDERR_FILENO);
+	uv_loop_init(&r->loop);
+	err = record_loop(r, why, sizeof(why));
+	if (err) {
+		fprintf(stderr, "vcpuscope record: %s\n", why);
+		r->exit_code = exit_code_of(err);
+	}
+	if (r->writer) {
+		struct collector_status s = {0};
+
+		line_clear(r);
+		if (r->collector)
+			collector_status_get(r->collector, &s);
+		write_failed(r,
+			     recording_writer_close(r->writer, s.host.events.dropped_kernel +
+								       s.host.events.dropped_user));
+		if (r->collector)
+			summary_print(r);
+	}
+	collector_close(r->collector);
+	uv_walk(&r->loop, on_walk, NULL);
+	uv_run(&r->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&r->loop);
+	err = r->exit_code;
+	free(r);
+	return err;
+}
+
+const struct command command_record = {
+	.name = "record",
+	.summary = "record a VM, host and guest side, into a file",
+	.usage = "(--pid N | --qmp PATH) (--channel ADDRESS | --no-guest) -o FILE [options]",
+	.options = record_option_table,
+	.n_options = sizeof(record_option_table) / sizeof(record_option_table[0]),
+	.examples =
+		"  vcpuscope record --pid $(pidof qemu-system-x86_64) --channel /run/vm1.sock \\\n"
+		"                   -o run.vcs --for 30s\n"
+		"  vcpuscope record --qmp /run/vm1.qmp --no-guest -o run.vcs   # Ctrl-C ends it\n",
+	.run = record_run,
+};
