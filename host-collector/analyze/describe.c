@@ -189,6 +189,8 @@ void describe_evidence(const struct stall_facts *f, const struct model *m, struc
 	for (unsigned i = 0; i < f->n_spans; i++) {
 		const struct vcpu_span *s = &f->spans[i];
 
+		if (s->end.ns - s->begin.ns < facts_duration(f) / 100)
+			break; /* the longest come first; what follows explains nothing */
 		e = evidence_add(out, s->begin, s->end.ns - s->begin.ns);
 		if (!e || !state_texts[s->state])
 			continue;

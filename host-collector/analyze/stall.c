@@ -49,6 +49,7 @@ struct track {
 struct stall_vm {
 	uint32_t vm;
 	struct host_ns guest_last; /* the newest event of the guest */
+	int64_t tick_interval_ns;  /* of the CPU that showed it last, for those that have not; 0 */
 	struct waiters waiters;
 	struct track *tracks[VS_CPUS_MAX];
 };
@@ -195,7 +196,8 @@ static void stretch_seal(const struct stall_detector *d, const struct stall_vm *
 	facts_end(f, t);
 	f->than_ns = d->options.than_ns;
 	f->err_ns = k->err_ns;
-	f->tick_interval_ns = k->ticks_seen >= TICKS_WANTED ? k->tick_interval_ns : 0;
+	f->tick_interval_ns =
+		k->ticks_seen >= TICKS_WANTED ? k->tick_interval_ns : v->tick_interval_ns;
 	waiters_count(v, f);
 }
 
@@ -245,6 +247,8 @@ static void guest_switch(struct stall_detector *d, struct stall_vm *v, struct tr
 	waiters_remove(&v->waiters, i->event.pid2);
 	if (i->event.pid != 0 && i->event.arg0 == VS_TASK_RUNNING)
 		waiters_add(&v->waiters, i->event.pid, i->cpu, i->t);
+	else
+		waiters_remove(&v->waiters, i->event.pid);
 	stretch_begin(k, i->t, i->event.pid2);
 }
 
@@ -273,7 +277,7 @@ static void guest_exit(struct stall_detector *d, struct stall_vm *v, struct trac
 	waiters_remove(&v->waiters, i->event.pid);
 }
 
-static void tick(struct track *k, struct host_ns t)
+static void tick(struct stall_vm *v, struct track *k, struct host_ns t)
 {
 	bool busy = k->task_known && k->stretch.pid != 0;
 	int64_t interval = t.ns - k->last_tick.ns;
@@ -296,9 +300,8 @@ static void guest_enter(struct stall_detector *d, struct stall_vm *v, struct tra
 			const struct guest_instant *i)
 {
 	(void)d;
-	(void)v;
 	if (i->type == VS_EVENT_VECTOR_ENTRY && i->event.arg0 == VS_VECTOR_LOCAL_TIMER)
-		tick(k, i->t);
+		tick(v, k, i->t);
 	if (k->in_interrupt)
 		return;
 	facts_begin(&k->interrupt, k->vm, k->cpu, i->t);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Two properties of the model, over random histories:
- *   - whatever comes in (garbage, losses, any order), spans abut and sum to the time covered;
+ * Properties of the model over random histories:
+ *   - whatever comes in (garbage, losses, any order), spans abut and sum to the time covered, and
+ *     the breakdown of every stretch that is reported sums to its duration;
  *   - what the model claims to know is true: a small scheduler moves threads between pCPUs, a share
  *     of its events is lost, and every span that is not unknown must agree with the scheduler's own
  *     account at each of its instants.
@@ -10,7 +11,7 @@
 
 #include <stdlib.h>
 
-#include "proto/message.h"
+#include "host-collector/analyze/builder.h"
 
 enum { PCPUS = 3, THREADS = 4, GUEST_CPUS = 2, STEPS = 3000, RUNS = 200 };
 
@@ -121,6 +122,71 @@ static void garbage_never_breaks_the_sums(void **state)
 		}
 		model_free(m);
 	}
+}
+
+/* Live reports of all stretches. */
+static void incident_check(void *context, const struct report *r)
+{
+	const struct incident *i = &r->incidents[0];
+	size_t *told = context;
+	int64_t sum = 0;
+
+	for (int s = 0; s < VCPU_STATE_COUNT; s++) {
+		assert_true(i->breakdown_ns[s] >= 0);
+		sum += i->breakdown_ns[s];
+	}
+	assert_int_equal(sum, i->end.ns - i->begin.ns);
+	assert_true(i->end.ns - i->begin.ns >= 1000000);
+	for (size_t k = 0; k < i->n_culprits; k++)
+		assert_true(i->culprits[k].share_ns >= 0);
+	++*told;
+}
+
+static void ongoing_check(struct report_builder *b, int64_t now)
+{
+	struct incident ongoing[8];
+	size_t n = report_builder_ongoing(b, ongoing, 8);
+
+	for (size_t i = 0; i < n; i++) {
+		struct report one = {.n_incidents = 1, .incidents = &ongoing[i]};
+		size_t told = 0;
+
+		incident_check(&told, &one);
+		assert_int_equal(ongoing[i].end.ns, now);
+	}
+}
+
+static void every_breakdown_sums_to_its_duration(void **state)
+{
+	size_t told = 0;
+	struct report_options options = {
+		.than_ns = 1000000, .all = true, .incident = incident_check, .context = &told};
+
+	(void)state;
+	for (uint64_t run = 0; run < RUNS; run++) {
+		struct model *m = model_new();
+		struct report_builder *b = report_builder_new(m, &options);
+		int64_t t = 1000;
+
+		script_vm(m, THREADS, "kvm");
+		random_state = run + 7;
+		for (int i = 0; i < STEPS; i++) {
+			struct timeline_event e = garbage(t);
+
+			(void)model_push(m, &e);
+			t += random_below(20) ? random_below(50000) : random_below(10000000);
+			if (random_below(50) == 0) {
+				model_advance(m, (struct host_ns){t});
+				ongoing_check(b, t);
+			}
+		}
+		model_finish(m);
+		report_free(report_builder_finish(b));
+		report_builder_free(b);
+		model_free(m);
+	}
+	print_message("  %zu stretches\n", told);
+	assert_true(told > 1000);
 }
 
 /* ---- what is claimed is true ---- */
@@ -313,6 +379,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(garbage_never_breaks_the_sums),
+		cmocka_unit_test(every_breakdown_sums_to_its_duration),
 		cmocka_unit_test(what_is_claimed_is_true),
 	};
 

@@ -69,7 +69,7 @@ static inline void script_vm(struct model *m, size_t n, const char *accelerator)
 		thread->tid = TID0 + (int)i;
 		thread->is_vcpu = true;
 		thread->vcpu = (uint32_t)i;
-		snprintf(thread->comm, sizeof(thread->comm), "CPU %zu/KVM", i);
+		snprintf(thread->comm, sizeof(thread->comm), "CPU %u/KVM", (unsigned)i % 100);
 	}
 	assert_int_equal(model_vm(m, &info), 0);
 }

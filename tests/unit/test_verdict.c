@@ -440,6 +440,34 @@ static const struct {
 	{"loses its events for 500 ms", loses_guest_events, 1},
 };
 
+/* A CPU that never ticked while it was watched is judged by the rate of its neighbour. */
+static void missing_ticks_are_seen_on_a_cpu_that_had_none(void **state)
+{
+	struct report_options options = {.than_ns = 100000000};
+	struct model *m = model_new();
+	struct report_builder *b = report_builder_new(m, &options);
+	struct report *r;
+
+	(void)state;
+	script_vm(m, 2, "tcg");
+	tale_begin(&tale);
+	ADD(&tale, SWITCH(HOST, 0, 1, 0, TID1, 0));
+	ADD(&tale, SWITCH(VM, 1, 1, 7, 0, 1));
+	ADD(&tale, SWITCH(VM, 200000, 1, 0, 60, 0));
+	tale_ticks(&tale, 204000, 800000, 50);
+	ADD(&tale, SWITCH(VM, 800000, 1, 60, 0, 1));
+	ADD(&tale, SWITCH(VM, 810000, 0, 50, 42, 1));
+	tale_tell(&tale, m);
+	model_finish(m);
+	r = report_builder_finish(b);
+	assert_int_equal(r->n_incidents, 1);
+	assert_int_equal(r->incidents[0].guest_cpu, 1);
+	assert_int_equal(r->incidents[0].verdict, VERDICT_GUEST_SPIN);
+	report_free(r);
+	report_builder_free(b);
+	model_free(m);
+}
+
 static void what_is_no_stall_raises_no_incident(void **state)
 {
 	(void)state;
@@ -559,6 +587,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_cause_gets_its_verdict),
 		cmocka_unit_test(every_rule_has_a_story),
+		cmocka_unit_test(missing_ticks_are_seen_on_a_cpu_that_had_none),
 		cmocka_unit_test(what_is_no_stall_raises_no_incident),
 		cmocka_unit_test(an_open_stall_is_seen_before_it_ends),
 		cmocka_unit_test(live_incidents_come_within_a_second),
