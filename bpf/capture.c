@@ -230,7 +230,8 @@ int capture_open(const struct capture_options *options, struct capture **out, ch
 						    {"host_raw", host_raw__elf_bytes}};
 	const bool is_host = options->kind == CAPTURE_HOST;
 	struct loader_request request = {
-		.builds = is_host ? host : guest,
+		.builds = (is_host ? host : guest) + options->raw_tracepoints,
+		.n_builds = 2 - options->raw_tracepoints,
 		.prepare = objects_prepare,
 		.loaded = objects_loaded,
 	};
@@ -408,22 +409,41 @@ const char *capture_left_out(const struct capture *c)
 	return c->programs.left_out;
 }
 
+static int program_info(const struct bpf_program *program, struct bpf_prog_info *info)
+{
+	__u32 bytes = sizeof(*info);
+	const int fd = bpf_program__fd(program);
+
+	*info = (struct bpf_prog_info){0};
+	/* No descriptor: it was left out. */
+	return fd < 0 ? 0 : bpf_obj_get_info_by_fd(fd, info, &bytes);
+}
+
+uint64_t capture_missed(const struct capture *c)
+{
+	struct bpf_program *program;
+	struct bpf_prog_info info;
+	uint64_t missed = 0;
+
+	bpf_object__for_each_program(program, c->programs.object)
+	{
+		if (!program_info(program, &info))
+			missed += info.recursion_misses;
+	}
+	return missed;
+}
+
 int capture_cost(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count)
 {
 	struct bpf_program *program;
+	struct bpf_prog_info info;
 
 	*run_time_ns = 0;
 	*run_count = 0;
 	bpf_object__for_each_program(program, c->programs.object)
 	{
-		struct bpf_prog_info info = {0};
-		__u32 bytes = sizeof(info);
-		const int fd = bpf_program__fd(program);
-		int error;
+		const int error = program_info(program, &info);
 
-		if (fd < 0)
-			continue;
-		error = bpf_obj_get_info_by_fd(fd, &info, &bytes);
 		if (error)
 			return error;
 		*run_time_ns += info.run_time_ns;

@@ -28,6 +28,8 @@ struct capture_options {
 	size_t ring_bytes;          /* all CPUs together; 0: 4 MiB guest, 8 MiB host */
 	uint64_t wait_threshold_ns; /* host: waits longer than this bring stacks; 0: 20 ms */
 	bool stacks;                /* host: capture stacks */
+	bool raw_tracepoints;       /* use the dearer programs for kernels that refuse the others,
+				     * which capture_open() otherwise tries second */
 };
 
 /* Raw material of a user stack, as it was when the thread left the CPU or woke another. */
@@ -61,7 +63,9 @@ struct capture_sink {
 };
 
 struct capture_cpu_stats {
-	uint64_t emitted, dropped; /* running totals: attempted by the probes, lost in the kernel */
+	/* Running totals: attempted by the probes, lost in the kernel. What is emitted but neither
+	 * dropped nor delivered yet is in the ring, or just being written. */
+	uint64_t emitted, dropped;
 };
 
 /* Loads and attaches. `why` (may be NULL) receives one line that says what failed and what to do.
@@ -96,6 +100,10 @@ struct capture_host_stats {
 };
 /* Zeros for a guest capture. */
 void capture_host_stats_get(const struct capture *c, struct capture_host_stats *out);
+
+/* Events that the kernel did not hand to a program because the same one was running already on that
+ * CPU: lost, and in no CPU's counters. */
+uint64_t capture_missed(const struct capture *c);
 
 /* Run time and count of our programs if kernel.bpf_stats_enabled, for benches and doctor. */
 int capture_cost(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count);

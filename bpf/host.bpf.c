@@ -395,7 +395,7 @@ int BPF_PROG(vs_h_exit, struct task_struct *p)
 		emit(VS_EVENT_TASK_EXIT, tid, tgid, 0, 0);
 	}
 	/* The last thread: its process id may be given to another process. */
-	if (bpf_map_lookup_elem(&processes, &tgid) && !VS_READ(p, signal)->live.counter)
+	if (bpf_map_lookup_elem(&processes, &tgid) && !VS_READ_VIA(p, signal, live.counter))
 		bpf_map_delete_elem(&processes, &tgid);
 	return 0;
 }

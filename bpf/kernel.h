@@ -76,13 +76,15 @@ struct bpf_iter_meta {
  * bpf_probe_read_kernel, for kernels whose verifier refuses the first.
  */
 #ifdef VS_RAW_TRACEPOINTS
-#define VS_TRACEPOINT(name) SEC("raw_tp/" #name)
-#define VS_READ(p, field)   BPF_CORE_READ(p, field)
-#define vs_current_task()   ((struct task_struct *)bpf_get_current_task())
+#define VS_TRACEPOINT(name)        SEC("raw_tp/" #name)
+#define VS_READ(p, field)          BPF_CORE_READ(p, field)
+#define VS_READ_VIA(p, via, field) BPF_CORE_READ(p, via, field)
+#define vs_current_task()          ((struct task_struct *)bpf_get_current_task())
 #else
-#define VS_TRACEPOINT(name) SEC("tp_btf/" #name)
-#define VS_READ(p, field)   ((p)->field)
-#define vs_current_task()   bpf_get_current_task_btf()
+#define VS_TRACEPOINT(name)        SEC("tp_btf/" #name)
+#define VS_READ(p, field)          ((p)->field)
+#define VS_READ_VIA(p, via, field) ((p)->via->field)
+#define vs_current_task()          bpf_get_current_task_btf()
 #endif
 
 /* Set by the loader from this kernel's BTF: sched_switch hands over the state since 5.18. */

@@ -302,7 +302,7 @@ int loader_load(const struct loader_request *request, struct loader_object *out,
 				strerror(errno));
 		goto out;
 	}
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < request->n_builds; i++) {
 		out->object = object_open(request, &request->builds[i]);
 		if (!out->object) {
 			error = explain(why, why_bytes, -errno, "cannot set up BPF maps: %s",

@@ -29,7 +29,8 @@ struct loader_build {
 };
 
 struct loader_request {
-	const struct loader_build *builds; /* two: BTF-typed, raw */
+	const struct loader_build *builds; /* tried one after the other */
+	size_t n_builds;
 	/* Sets variables and map sizes of an opened object, before each attempt to load it. */
 	int (*prepare)(void *context, struct bpf_object *object);
 	/* Uses the loaded object's maps before any program runs. */

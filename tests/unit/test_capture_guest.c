@@ -7,9 +7,14 @@
 
 enum { RING_BYTES = 16 << 20 };
 
+/* Both builds of the programs go through all tests. */
+static bool raw_tracepoints;
+
 static struct capture *open_capture(size_t ring_bytes)
 {
-	const struct capture_options options = {.kind = CAPTURE_GUEST, .ring_bytes = ring_bytes};
+	const struct capture_options options = {.kind = CAPTURE_GUEST,
+						.ring_bytes = ring_bytes,
+						.raw_tracepoints = raw_tracepoints};
 	char why[256];
 	struct capture *c;
 
@@ -263,11 +268,16 @@ int main(void)
 	const struct capture_options options = {.kind = CAPTURE_GUEST};
 	struct capture *c;
 	char why[256];
+	int failed = 0;
 
 	if (capture_open(&options, &c, why, sizeof(why))) {
 		printf("skip: %s\n", why);
 		return 77;
 	}
 	capture_close(c);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	for (int raw = 0; raw < 2; raw++) {
+		raw_tracepoints = raw;
+		failed += cmocka_run_group_tests_name(raw ? "raw" : "typed", tests, NULL, NULL);
+	}
+	return failed;
 }
