@@ -288,6 +288,8 @@ static void tick(struct stall_vm *v, struct track *k, struct host_ns t)
 			k->ticks_seen++;
 		k->tick_interval_ns +=
 			k->ticks_seen == 1 ? interval : (interval - k->tick_interval_ns) / 16;
+		if (k->ticks_seen == TICKS_WANTED)
+			v->tick_interval_ns = k->tick_interval_ns;
 	}
 	k->last_tick = t;
 	k->last_tick_busy = busy;
