@@ -170,10 +170,10 @@ static void knots_tighten(const struct band *b, struct knot *left, struct knot *
 	double rise_max = b->options.slope_max * w - base;
 	struct knot l = *left, r = *right;
 
-	l.hi = fmin(l.hi, r.hi - rise_min + 1);
-	l.lo = fmax(l.lo, r.lo - rise_max - 1);
-	r.hi = fmin(r.hi, left->hi + rise_max + 1);
-	r.lo = fmax(r.lo, left->lo + rise_min - 1);
+	l.hi = smaller(l.hi, r.hi - rise_min + 1);
+	l.lo = larger(l.lo, r.lo - rise_max - 1);
+	r.hi = smaller(r.hi, left->hi + rise_max + 1);
+	r.lo = larger(r.lo, left->lo + rise_min - 1);
 	if (l.lo <= l.hi && r.lo <= r.hi) {
 		*left = l;
 		*right = r;

@@ -25,15 +25,15 @@ static struct range range_beyond(const struct band *b, const struct knot *k, con
 static void range_finish(const struct range *r, uint64_t *value, uint64_t *err)
 {
 	const double far = 4e18; /* below 2^62: beyond it nothing is known */
-	double middle = fmin(fmax(r->lo + (r->hi - r->lo) / 2, -far), far);
-	int64_t delta = (int64_t)floor(middle);
+	double middle = smaller(larger(r->lo + (r->hi - r->lo) / 2, -far), far);
+	int64_t delta = (int64_t)middle;
 	double distance;
 
 	if (delta < 0 && (uint64_t)-delta > r->base)
 		delta = -(int64_t)r->base;
 	else if (delta > 0 && r->base + (uint64_t)delta < r->base)
 		delta = (int64_t)(UINT64_MAX - r->base);
-	distance = ceil(fmax(r->hi - (double)delta, (double)delta - r->lo)) + 1;
+	distance = larger(r->hi - (double)delta, (double)delta - r->lo) + 2; /* rounded up, and 1 */
 	*value = r->base + (uint64_t)delta;
 	*err = distance < far ? (uint64_t)distance : UINT64_MAX;
 }
@@ -48,8 +48,8 @@ static struct range range_of_gap(const struct band *b, size_t e, uint64_t x)
 	struct range a = range_beyond(b, from, &b->epochs[e].after, x);
 	struct range z = range_beyond(b, to, &b->epochs[e + 1].before, x);
 	double shift = difference(to->y, from->y);
-	struct range r = {from->y, fmax(fmin(a.lo, z.lo + shift), from->lo),
-			  fmin(fmax(a.hi, z.hi + shift), to->hi + shift)};
+	struct range r = {from->y, larger(smaller(a.lo, z.lo + shift), from->lo),
+			  smaller(larger(a.hi, z.hi + shift), to->hi + shift)};
 
 	if (r.hi < r.lo)
 		r.hi = r.lo = (r.hi + r.lo) / 2;
@@ -59,15 +59,19 @@ static struct range range_of_gap(const struct band *b, size_t e, uint64_t x)
 /* The last knot of [first, end) at or before x; the first knot must be. */
 static size_t knot_before(const struct band *b, size_t first, size_t end, uint64_t x)
 {
-	while (end - first > 1) {
-		size_t middle = first + (end - first) / 2;
+	const struct knot *at = &b->knots[first];
+	size_t n = end - first;
 
-		if (b->knots[middle].x <= x)
-			first = middle;
-		else
-			end = middle;
+	/* Live conversion asks for the last stretch; else no branch could be predicted. */
+	if (n > 2 && b->knots[end - 2].x <= x)
+		return b->knots[end - 1].x <= x ? end - 1 : end - 2;
+	while (n > 1) {
+		size_t half = n / 2;
+
+		at = at[half].x <= x ? at + half : at;
+		n -= half;
 	}
-	return first;
+	return (size_t)(at - b->knots);
 }
 
 struct range band_range_now(const struct band *b, uint64_t x, size_t *knot)
@@ -187,9 +191,9 @@ static struct place edge_x(const struct band *b, size_t e, uint64_t y, bool uppe
 	v = fabs(v);
 	limit = v / b->options.slope_min;
 	if (upper_edge == (direction > 0))
-		d = fmax(0, v - bend(b, limit)) / s->max;
+		d = larger(0, v - bend(b, limit)) / s->max;
 	else
-		d = fmin(limit, (v + bend(b, limit)) / s->min);
+		d = smaller(limit, (v + bend(b, limit)) / s->min);
 	return (struct place){k->x, direction * d};
 }
 
@@ -230,8 +234,8 @@ bool band_x(const struct band *b, uint64_t y, uint64_t *x, uint64_t *err)
 		struct range next = range_x(b, e, y);
 		double shift = difference(next.base, r.base);
 
-		r.lo = fmin(r.lo, next.lo + shift);
-		r.hi = fmax(r.hi, next.hi + shift);
+		r.lo = smaller(r.lo, next.lo + shift);
+		r.hi = larger(r.hi, next.hi + shift);
 	}
 	range_finish(&r, x, err);
 	return true;

@@ -7,6 +7,7 @@
 
 #include "clock/band.h"
 #include "clock/feasible.h"
+#include "clock/minmax.h"
 
 enum {
 	FACTS_MAX = FEASIBLE_POINTS_MAX,
@@ -63,15 +64,15 @@ static inline double difference(uint64_t a, uint64_t b)
 static inline double bend(const struct band *b, double d)
 {
 	d = fabs(d);
-	return fmin(b->options.wander * d * d / 2,
-		    (b->options.slope_max - b->options.slope_min) * d);
+	return smaller(b->options.wander * d * d / 2,
+		       (b->options.slope_max - b->options.slope_min) * d);
 }
 
 /* How far it may bend away from a chord of width w. */
 static inline double chord_bend(const struct band *b, double w)
 {
-	return fmin(b->options.wander * w * w / 8,
-		    (b->options.slope_max - b->options.slope_min) * w / 4);
+	return smaller(b->options.wander * w * w / 8,
+		       (b->options.slope_max - b->options.slope_min) * w / 4);
 }
 
 static inline size_t epoch_end(const struct band *b, size_t e)

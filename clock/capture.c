@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock/minmax.h"
+
 /* MAXFREQ of include/linux/timex.h: what an NTP daemon may set at any moment. */
 #define FREQUENCY_MAX_PPB 500000.0
 /* The kernel steers by single units of a multiplier of 22 bits or more (timekeeping.c). */
@@ -40,8 +42,8 @@ static double slew_limit_ppb(const struct capture_clock *c, double chord_ppb)
 {
 	double limit = FREQUENCY_MAX_PPB;
 
-	limit = fmax(limit, c->before.slew_ppb);
-	limit = fmax(limit, c->after.slew_ppb);
+	limit = larger(limit, c->before.slew_ppb);
+	limit = larger(limit, c->after.slew_ppb);
 	/* More than anybody admits to, and still a fact. */
 	if (fabs(chord_ppb) > limit)
 		limit = fabs(chord_ppb) + FREQUENCY_MAX_PPB;
@@ -55,7 +57,7 @@ static double bend_ns(const struct capture_clock *c, double span, double from_be
 	double raw_span = (double)(int64_t)(c->after.raw_ns - c->before.raw_ns);
 	double chord_ppb = raw_span > 0 ? (span / raw_span - 1) * 1e9 : 0;
 	double slew = 2 * slew_limit_ppb(c, chord_ppb) / 1e9;
-	double to_nearer = fmin(from_before, span - from_before);
+	double to_nearer = smaller(from_before, span - from_before);
 	double bend;
 
 	if (to_nearer < 0)
@@ -68,7 +70,7 @@ static double bend_ns(const struct capture_clock *c, double span, double from_be
 			(double)(c->before.tsc_width + c->after.tsc_width) * ns_per_tick + 2;
 		double missing = fabs(span - raw_span * (1 + c->before.rate_ppb / 1e9));
 
-		bend = fmin(bend, missing + unsure + to_nearer * STEERING_PPB / 1e9);
+		bend = smaller(bend, missing + unsure + to_nearer * STEERING_PPB / 1e9);
 	}
 	return bend;
 }
@@ -97,7 +99,7 @@ uint64_t capture_clock_to_tsc(const struct capture_clock *c, uint64_t monotonic_
 	if ((double)width * ns_per_tick > SLOW_BRACKET_NS)
 		error_ns += SLOW_GRANULE_NS;
 	/* The chord turns about one end by what the other end's bracket allows. */
-	outside = fmax(0, fmax(-(double)from_before, (double)from_before - (double)span));
+	outside = larger(0, larger(-(double)from_before, (double)from_before - (double)span));
 	*err_ticks = (width + 1) / 2 + 2 +
 		     (uint64_t)(error_ns / ns_per_tick + (double)width * outside / (double)span);
 	return c->before.tsc + (uint64_t)delta;

@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#include "clock/minmax.h"
+
 enum { PASSES_MAX = 48 };
 
 /* A tangent of a concave function at some slope. */
@@ -66,7 +68,7 @@ static double concave_max(struct tangent (*at)(const struct feasible_points *, d
 			  const struct feasible_points *p, double a, double b)
 {
 	struct tangent ta = at(p, a), tb = at(p, b);
-	double best = fmax(ta.value, tb.value);
+	double best = larger(ta.value, tb.value);
 
 	if (ta.gradient <= 0)
 		return ta.value;
@@ -77,11 +79,11 @@ static double concave_max(struct tangent (*at)(const struct feasible_points *, d
 			   (ta.gradient - tb.gradient);
 		struct tangent t;
 
-		s = fmin(fmax(s, a), b);
+		s = smaller(larger(s, a), b);
 		best = ta.value + ta.gradient * (s - a);
 		t = at(p, s);
 		if (t.value >= best || t.gradient == 0)
-			return fmax(t.value, best);
+			return larger(t.value, best);
 		if (t.gradient > 0) {
 			if (s <= a)
 				return best;

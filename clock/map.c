@@ -147,22 +147,23 @@ const struct clock_params *clock_map_epoch(const struct clock_map *m, size_t i,
 	return &m->params[i];
 }
 
-/* The last epoch that begins at or before `value`, or the first. */
+/*
+ * The last epoch that begins at or before `value`, or the first. Events come in no order that a
+ * branch predictor could learn, so the search has no branches but its loop's.
+ */
 static inline size_t epoch_search(const struct edge *edges, size_t n, uint64_t value)
 {
-	size_t first = 0;
+	const struct edge *at = edges;
 
 	if (value >= edges[n - 1].begin)
 		return n - 1;
-	while (n - first > 1) {
-		size_t middle = first + (n - first) / 2;
+	while (n > 1) {
+		size_t half = n / 2;
 
-		if (edges[middle].begin <= value)
-			first = middle;
-		else
-			n = middle;
+		at = at[half].begin <= value ? at + half : at;
+		n -= half;
 	}
-	return first;
+	return (size_t)(at - edges);
 }
 
 /* The same where the clock was set back somewhere: the newest that passed the value. */

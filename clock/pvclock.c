@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "clock/pvclock.h"
 
+#include "clock/divide.h"
+
 typedef unsigned __int128 u128;
 typedef __int128 s128;
 
@@ -44,9 +46,21 @@ static s128 first_delta(const struct pvclock *p, s128 ns)
 bool pvclock_to_tsc(const struct pvclock *p, struct kvmclock_ns t, struct guest_tsc *first,
 		    uint64_t *span)
 {
-	s128 ns = (int64_t)(t.ns - p->system_time);
-	s128 from = first_delta(p, ns), end = first_delta(p, ns + 1);
+	uint64_t since = t.ns - p->system_time;
+	s128 ns = (int64_t)since, from, end;
 
+	/* What nearly always is: KVM normalises mul to 2^31 and more, and shift to -1, 0 or 1. */
+	if (since >> 32 < p->mul && since < 1ull << 62 && p->shift <= 0 && p->shift >= -1) {
+		uint64_t delta = divide_range(since >> 32, since << 32, p->mul, 1ull << 32, span);
+
+		if (delta >> 62 == 0 && p->mul >= 1u << 31) {
+			first->ticks = p->tsc_timestamp + (delta << -p->shift);
+			*span = (*span + 1) * (1u << -p->shift) - 1;
+			return true;
+		}
+	}
+	from = first_delta(p, ns);
+	end = first_delta(p, ns + 1);
 	if (from < INT64_MIN || end > INT64_MAX)
 		return false;
 	first->ticks = p->tsc_timestamp + (uint64_t)from;

@@ -6,7 +6,6 @@
 #include "clock/raw.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "clock/band.h"
@@ -84,10 +83,10 @@ struct host_time raw_clock_from_tsc(const struct raw_clock *c, struct host_tsc t
 				    uint64_t err_ticks)
 {
 	uint64_t ns = 0, err = UINT64_MAX;
-	double carried = ceil((double)err_ticks * c->ns_per_tick);
+	double carried = (double)err_ticks * c->ns_per_tick;
 
 	if (band_y(c->band, tsc.ticks, &ns, &err) && err < UINT64_MAX / 4 && carried < 4e18)
-		err += (uint64_t)carried;
+		err += (uint64_t)carried + (err_ticks != 0);
 	else
 		err = UINT64_MAX;
 	return (struct host_time){{(int64_t)ns}, err};

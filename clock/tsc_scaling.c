@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "clock/tsc_scaling.h"
 
+#include "clock/divide.h"
+
 typedef unsigned __int128 u128;
 
 bool tsc_scaling_valid(const struct tsc_scaling *s)
@@ -17,36 +19,24 @@ struct guest_tsc tsc_scaling_to_guest(const struct tsc_scaling *s, struct host_t
 	return (struct guest_tsc){scaled + s->offset};
 }
 
-/* The first host tick whose scaled value is `scaled` or more. */
-static u128 first_host(const struct tsc_scaling *s, u128 scaled)
-{
-	u128 product = scaled << s->frac_bits;
-
-	/* One division of 128 by 64 bits where the quotient fits, which it nearly always does. */
-	return product / s->ratio + (product % s->ratio != 0);
-}
-
 bool tsc_scaling_to_host(const struct tsc_scaling *s, struct guest_tsc guest,
 			 struct host_tsc *first, uint64_t *span)
 {
 	uint64_t scaled = guest.ticks - s->offset;
-	u128 from, end;
+	u128 product;
 
 	*span = 0;
 	if (!s->frac_bits) {
 		first->ticks = scaled;
 		return true;
 	}
-	from = first_host(s, scaled);
-	if (from > UINT64_MAX)
+	product = (u128)scaled << s->frac_bits;
+	if (product >> 64 >= s->ratio)
 		return false;
-	first->ticks = (uint64_t)from;
-	if (s->ratio >> s->frac_bits)
-		return true; /* not slower: no two host ticks read the same */
-	end = first_host(s, (u128)scaled + 1);
-	if (end > UINT64_MAX)
-		end = (u128)UINT64_MAX + 1;
-	if (end > from)
-		*span = (uint64_t)(end - from - 1);
-	return true;
+	first->ticks = divide_range((uint64_t)(product >> 64), (uint64_t)product, s->ratio,
+				    1ull << s->frac_bits, span);
+	if (*span > UINT64_MAX - first->ticks)
+		*span = UINT64_MAX - first->ticks;
+	/* The quotient was 2^64 - 1 and has been rounded up. */
+	return first->ticks || !scaled;
 }
