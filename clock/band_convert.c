@@ -180,9 +180,9 @@ static struct place edge_x(const struct band *b, size_t e, uint64_t y, bool uppe
 			const struct knot *z = &b->knots[right];
 			double vz = difference(z->y, y) + (upper_edge ? z->hi : z->lo);
 			double w = difference(z->x, k->x);
+			double bent = v + outward * chord_bend(b, w);
 
-			v += outward * chord_bend(b, w);
-			return (struct place){k->x, -v / (vz - v) * w};
+			return (struct place){k->x, -bent / (vz - v) * w};
 		}
 		s = &epoch->after;
 		direction = 1;

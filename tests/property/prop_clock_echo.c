@@ -209,14 +209,19 @@ static void pieces_draw(struct world *w, int64_t begin, int64_t end, long double
 {
 	uint64_t guest = (next(w) >> 4) | 1ull << 50;
 	int64_t at = begin, step = (end - begin) / (PIECES_MAX - 2 - 2 * JUMPS_MAX) + 1;
+	double drift = wander_ppm, turn_chance = uniform(w, 0, 0.5);
 	int jump = 0;
 
 	w->n_pieces = 0;
 	while (at < end) {
 		int64_t until = at + step, resume;
-		long double u, bend = rate * uniform(w, -1, 1) * wander_ppm * 1e-6 / w->hz;
+		long double u, bend;
 		bool jumps = jump < w->n_jumps && w->jumps[jump].at < until;
 
+		/* Drifting one way for long is the worst; so is turning round now and then. */
+		if (uniform(w, 0, 1) < turn_chance)
+			drift = uniform(w, 0, 1) < 0.5 ? -wander_ppm : wander_ppm;
+		bend = rate * drift * 1e-6 / w->hz;
 		if (jumps)
 			until = w->jumps[jump].at;
 		w->pieces[w->n_pieces++] = (struct piece){at, guest, rate, bend, jump};
@@ -317,6 +322,9 @@ static bool history_run(uint64_t number, struct score *score)
 	w.origin = next(&w) >> (1 + next(&w) % 12) | 1ull << 50;
 	w.up_min = log_uniform(&w, 5e-6, 2e-3) * w.hz;
 	w.down_min = log_uniform(&w, 5e-6, 2e-3) * w.hz;
+	/* Some channels are so quick that single ticks decide. */
+	if (next(&w) % 8 == 0)
+		w.up_min = w.down_min = log_uniform(&w, 1e-10, 1e-6) * w.hz;
 	w.jitter = log_uniform(&w, 0.02, 2);
 	w.tail_chance = next(&w) % 2 ? uniform(&w, 0, 0.3) : 0;
 	w.tail = log_uniform(&w, 1e-4, 0.02) * w.hz;
