@@ -243,6 +243,8 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 		if (with_stacks && f_in->flags & VS_FOLLOWED_VCPU && f_in->off_time &&
 		    f_in->off_state && wait_ns >= wait_threshold_ns)
 			stack_send_kept(in_slot, next, wait_ns);
+		/* It runs: a waking that finds it so, on its way to sleep, ends no wait. */
+		f_in->off_state = 0;
 	}
 	return 0;
 }
