@@ -316,8 +316,10 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct trac
 {
 	const struct host_ns never = {INT64_MIN};
 
-	/* Nobody knows whether the stretch went on: it counts up to where the gap began. */
-	if (k->task_known && loss_since(&i->event, i->t, never).ns == i->t.ns) {
+	/* Nobody knows whether the stretch went on: it counts up to where the gap began, if that is
+	 * known well enough, else up to its last event. */
+	if (k->task_known && loss_since(&i->event, i->t, never).ns == i->t.ns &&
+	    i->err_ns < (uint64_t)d->options.than_ns / 2) {
 		k->stretch.ongoing = i->event.arg0 == 0;
 		stretch_end(d, v, k, &k->stretch, i->t);
 	} else if (k->proven_valid) {
@@ -354,7 +356,8 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 
 	if (!k || !here)
 		return;
-	here->err_ns = i->err_ns;
+	if (i->type != VS_EVENT_LOST)
+		here->err_ns = i->err_ns;
 	if (i->type < VS_EVENT_TYPE_LIMIT && guest_handlers[i->type])
 		guest_handlers[i->type](d, v, k, i);
 	if (i->type == VS_EVENT_LOST)

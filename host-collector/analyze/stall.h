@@ -23,8 +23,8 @@ typedef void (*stall_found)(void *context, const struct stall_facts *facts);
 
 struct stall_detector;
 
-/* Subscribes to the model, which must outlive its last event by nothing: free the detector after
- * the model. NULL on ENOMEM. */
+/* Subscribes to the model, which must not be fed any more once the detector is freed. NULL on
+ * ENOMEM. */
 struct stall_detector *stall_new(struct model *m, const struct stall_options *options,
 				 stall_found found, void *context);
 void stall_free(struct stall_detector *d);

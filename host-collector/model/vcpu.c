@@ -183,7 +183,10 @@ static void close_open(struct vcpu *v, struct host_ns t, const struct vcpu_sink 
 	if (t.ns > v->open.begin.ns) {
 		struct vcpu_span span = closed(v, t, sink);
 
-		held_push(v, &span, !off_cpu(v) || span.state == VCPU_UNKNOWN, sink);
+		bool settled = !off_cpu(v) || span.state == VCPU_UNKNOWN ||
+			       (span.waiter_stack && span.waker_stack);
+
+		held_push(v, &span, settled, sink);
 	}
 }
 
@@ -353,9 +356,11 @@ static void episode_explain(struct vcpu *v, uint32_t last, uint32_t stack, enum 
 
 		if (h->settled)
 			break;
+		/* The first that fits is the wait's own; a later one that fits too is stale. */
 		if (role == VS_STACK_WAKER) {
-			h->span.waker_stack = stack;
-		} else {
+			if (!h->span.waker_stack)
+				h->span.waker_stack = stack;
+		} else if (!h->span.waiter_stack) {
 			h->span.waiter_stack = stack;
 			explain(&h->span, h->span.state, sink->wait_class(sink->context, v, stack));
 		}
@@ -387,7 +392,10 @@ void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_
 		int64_t wait_ns, const struct vcpu_sink *sink)
 {
 	if (off_cpu(v) && length_fits(t.ns - v->episode_begin.ns, wait_ns)) {
-		*(role == VS_STACK_WAKER ? &v->waker_stack : &v->waiter_stack) = stack;
+		uint32_t *of_episode = role == VS_STACK_WAKER ? &v->waker_stack : &v->waiter_stack;
+
+		if (!*of_episode)
+			*of_episode = stack;
 		if (v->held_count && held_at(v, v->held_count - 1)->episode == v->episode)
 			episode_explain(v, v->held_count, stack, role, sink);
 		return;

@@ -149,23 +149,43 @@ static void bar_write(const struct page *p, const struct incident *i)
 	}
 }
 
+/* Frames that every wait or every system call has: they push the telling ones off the line. */
+static bool frame_is_common(const struct stack_frame *f)
+{
+	static const char *const common[] = {
+		"__schedule",     "schedule",      "schedule_timeout",
+		"try_to_wake_up", "do_syscall_64", "entry_SYSCALL_64_after_hwframe",
+	};
+
+	for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++) {
+		if (strcmp(f->symbol, common[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void stack_write(const struct page *p, const char *whose, uint32_t id)
 {
 	const struct stack *stack = report_stack_find(p->report, id);
+	size_t shown = 0, i = 0;
 
 	if (!stack)
 		return;
 	fprintf(p->out, "%s              %s ", on(p, DIM), whose);
-	for (size_t i = 0; i < stack->n_frames && i < STACK_SHOWN; i++) {
+	for (; i < stack->n_frames && shown < STACK_SHOWN; i++) {
 		const struct stack_frame *f = &stack->frames[i];
+		const char *between = shown ? " < " : "";
 
+		if (frame_is_common(f))
+			continue;
 		if (*f->symbol)
-			fprintf(p->out, "%s%s", i ? " < " : "", escape(f->symbol).text);
+			fprintf(p->out, "%s%s", between, escape(f->symbol).text);
 		else
-			fprintf(p->out, "%s%s+0x%" PRIx64, i ? " < " : "",
+			fprintf(p->out, "%s%s+0x%" PRIx64, between,
 				*f->module ? escape(f->module).text : "?", f->offset);
+		shown++;
 	}
-	fprintf(p->out, "%s%s\n", stack->n_frames > STACK_SHOWN ? " < ..." : "", on(p, PLAIN));
+	fprintf(p->out, "%s%s\n", i < stack->n_frames ? " < ..." : "", on(p, PLAIN));
 }
 
 static void evidence_write(const struct page *p, const struct incident *i)

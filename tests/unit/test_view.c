@@ -19,13 +19,14 @@
 
 static struct stack *waiter_stack(void)
 {
-	struct stack *s = calloc(1, sizeof(*s) + 2 * sizeof(s->frames[0]));
+	struct stack *s = calloc(1, sizeof(*s) + 3 * sizeof(s->frames[0]));
 
 	s->id = 7;
 	s->pid = 110;
-	s->n_frames = 2;
-	s->frames[0] = (struct stack_frame){"futex_wait", "", 0x12, true};
-	s->frames[1] = (struct stack_frame){"", "/usr/bin/qemu-system-x86_64", 0x5d21, false};
+	s->n_frames = 3;
+	s->frames[0] = (struct stack_frame){"schedule", "", 0x2a, true};
+	s->frames[1] = (struct stack_frame){"futex_wait", "", 0x12, true};
+	s->frames[2] = (struct stack_frame){"", "/usr/bin/qemu-system-x86_64", 0x5d21, false};
 	return s;
 }
 
@@ -258,8 +259,8 @@ static void hostile_names_cannot_steer_a_terminal(void **state)
 	snprintf(r->incidents[0].because, sizeof(r->incidents[0].because), "%s", hostile);
 	snprintf(r->incidents[0].denied, sizeof(r->incidents[0].denied), "%s", hostile);
 	snprintf(r->incidents[0].evidence[0].text, REPORT_TEXT_MAX, "%s", hostile);
-	r->stacks[0]->frames[0].symbol = hostile;
-	r->stacks[0]->frames[1].module = hostile;
+	r->stacks[0]->frames[1].symbol = hostile;
+	r->stacks[0]->frames[2].module = hostile;
 	free((char *)r->clocks[0].vm_name);
 	r->clocks[0].vm_name = strdup(hostile);
 	free((char *)r->losses[1].name);
