@@ -23,7 +23,9 @@ struct stream {
 	bool hello, channel_down;
 	bool announced;      /* the model knows this VM */
 	bool merging;        /* the timelines wait for this source */
+	bool joined;         /* and have before */
 	int64_t promised_ns; /* everything before is here; INT64_MIN: no promise yet */
+	int64_t since_ns;    /* live: what happened before was merged before anybody knew of it */
 	struct frame_order order, learn_order;
 	uint64_t learned, replayed_entries; /* entries in the recording, and replayed so far */
 	uint64_t session_id;                /* of the frame in hand */

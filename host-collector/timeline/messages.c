@@ -228,6 +228,18 @@ static void events_confine(struct continuity_cpu *cpu, struct timeline_event *ev
 	}
 }
 
+/* Drops what an agent had kept from before it was known, except names. Returns how many stay. */
+static size_t events_since(struct timeline_event *events, size_t n, int64_t since_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (events[i].t.ns >= since_ns || events[i].event.type == VS_EVENT_TASK_NAME)
+			events[kept++] = events[i];
+	}
+	return kept;
+}
+
 static int events_push(struct pipeline *p, struct stream *s, uint16_t cpu,
 		       const struct timeline_event *events, size_t n)
 {
@@ -267,6 +279,8 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 		s->nonsense += n - kept;
 	}
 	events_confine(cpu, p->slice, kept, limit);
+	if (kept && p->slice[0].t.ns < s->since_ns)
+		kept = events_since(p->slice, kept, s->since_ns);
 	return events_push(p, s, b->cpu, p->slice, kept);
 }
 

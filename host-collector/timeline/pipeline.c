@@ -128,6 +128,7 @@ int stream_get(struct pipeline *p, uint32_t source, struct stream **out)
 		return -ENOMEM;
 	s->id = source;
 	s->promised_ns = INT64_MIN;
+	s->since_ns = INT64_MIN;
 	if (source == VS_SOURCE_HOST)
 		snprintf(s->name, sizeof(s->name), "host");
 	else
@@ -139,10 +140,16 @@ int stream_get(struct pipeline *p, uint32_t source, struct stream **out)
 
 int stream_join(struct pipeline *p, struct stream *s)
 {
+	struct timeline_stats stats;
 	int err;
 
 	if (s->merging)
 		return 0;
+	if (p->options.live && !s->joined) {
+		timeline_stats_get(p->timeline, &stats);
+		s->since_ns = stats.released_until.ns;
+	}
+	s->joined = true;
 	err = timeline_add_source(p->timeline, s->id);
 	if (!err && p->early && s->id == VS_SOURCE_HOST)
 		err = timeline_add_source(p->early, s->id);

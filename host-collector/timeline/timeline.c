@@ -392,6 +392,12 @@ static int run_insert(struct timeline *t, struct run *r, struct timeline_event e
 	return 0;
 }
 
+/* A loss and a name hold from then on: told late, they are still true. */
+static bool type_outlives_its_time(vs_u16 type)
+{
+	return type == VS_EVENT_LOST || type == VS_EVENT_TASK_NAME;
+}
+
 /* Not older than what is out: as it is, moved by no more than its error, or not at all (false). */
 static bool event_admit(struct timeline *t, struct timeline_event *e)
 {
@@ -399,7 +405,7 @@ static bool event_admit(struct timeline *t, struct timeline_event *e)
 
 	if (e->t.ns >= t->released)
 		return true;
-	if (behind > e->err_ns && e->event.type != VS_EVENT_LOST)
+	if (behind > e->err_ns && !type_outlives_its_time(e->event.type))
 		return false;
 	e->t.ns = t->released;
 	e->err_ns = behind > UINT32_MAX - e->err_ns ? UINT32_MAX : e->err_ns + (uint32_t)behind;

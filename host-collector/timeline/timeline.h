@@ -9,7 +9,8 @@
  * The output never goes back in time. An event older than what is already out, but by no more
  * than its own error, is put at the edge (its error grows by the shift): that is what a clock map
  * that tightens while it is in use does, and the order of such events was never known. An older
- * one is late: dropped, counted, and shown as a LOST event before the next of its CPU.
+ * one is late: dropped, counted, and shown as a LOST event before the next of its CPU; but LOST and
+ * TASK_NAME, which hold from then on, are put at the edge however old.
  */
 #ifndef TIMELINE_TIMELINE_H
 #define TIMELINE_TIMELINE_H

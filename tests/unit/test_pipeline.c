@@ -248,6 +248,39 @@ static void live_and_offline_tell_the_same_story(void **state)
 	play_end(&p);
 }
 
+static void live_what_an_agent_kept_from_before_is_no_loss(void **state)
+{
+	const uint64_t known_tsc = synth_host_tsc0 + 2500000ull * 600; /* 600 ms */
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 77777});
+
+	(void)state;
+	synth_guest_event(s, 0, synth_name(TASK, TASK, "victim"));
+	scene_switches(s, 3 * MS, 1000 * MS);
+	synth_free(s);
+	play_start(&p, true);
+	/* First the host alone; at 600 ms the agent is heard, with all that it has. */
+	for (int guest = 0; guest < 2; guest++) {
+		for (size_t i = 0; i < p.tape.n; i++) {
+			const struct entry *e = &p.tape.entries[i];
+
+			if (e->arrival_tsc < known_tsc && (e->source == SYNTH_VM) == guest)
+				play_entry(&p, e);
+		}
+	}
+	for (size_t i = 0; i < p.tape.n; i++) {
+		if (p.tape.entries[i].arrival_tsc >= known_tsc)
+			play_entry(&p, &p.tape.entries[i]);
+	}
+	assert_int_equal(pipeline_finish(p.pipeline), 0);
+	assert_int_equal(source_of(&p, SYNTH_VM).late, 0);
+	assert_int_equal(source_of(&p, SYNTH_VM).missing, 0);
+	assert_string_equal(model_task_name(p.model, SYNTH_VM, TASK), "victim");
+	/* one every 7 ms from about 550 ms on, and the name */
+	assert_in_range(p.seen->n_instants, 55, 70);
+	play_end(&p);
+}
+
 /* The host's half of a stall: a hog takes the vCPU's pCPU from 300 to 800 ms. */
 static void scene_hog(struct synth *s)
 {
@@ -618,6 +651,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(guest_times_land_on_the_hosts_whatever_its_clock_reads),
 		cmocka_unit_test(live_and_offline_tell_the_same_story),
+		cmocka_unit_test(live_what_an_agent_kept_from_before_is_no_loss),
 		cmocka_unit_test(a_scripted_stall_comes_out_to_the_nanosecond),
 		cmocka_unit_test(live_a_silent_guest_does_not_hold_the_hosts_half),
 		cmocka_unit_test(lost_events_become_a_gap),

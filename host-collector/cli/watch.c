@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope watch: one VM's stalls as they happen. The collector's frames go straight to live.c. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+#include "clock/sample.h"
+#include "host-collector/analyze/describe.h"
+#include "host-collector/cli/commands.h"
+#include "host-collector/cli/live.h"
+#include "host-collector/record/collector.h"
+#include "host-collector/view/escape.h"
+#include "host-collector/view/json.h"
+#include "host-collector/view/text.h"
+
+enum { TICK_MS = 100 };
+
+struct watch_arguments {
+	uint64_t pid, than_ns, for_ns;
+	const char *qmp, *channel, *format;
+};
+
+struct watch {
+	struct watch_arguments arguments;
+	struct text_options text;
+	uv_loop_t loop;
+	uv_timer_t tick;
+	uv_signal_t interrupt, terminate;
+	struct collector *collector;
+	struct live *live;
+	uint64_t start_ns;
+	bool ending, gone;
+	int error;
+};
+
+static const struct option_spec watch_option_table[] = {
+	{"pid", OPTION_NUMBER, offsetof(struct watch_arguments, pid), "N", "the VM's QEMU process",
+	 false},
+	{"qmp", OPTION_STRING, offsetof(struct watch_arguments, qmp), "PATH",
+	 "the VM's QMP socket, instead of --pid", false},
+	{"channel", OPTION_STRING, offsetof(struct watch_arguments, channel), "PATH",
+	 "the socket of the agent's port; without it the host's half alone is seen", false},
+	{"than", OPTION_DURATION, offsetof(struct watch_arguments, than_ns), "100ms",
+	 "tell stalls of at least this length", false},
+	{"for", OPTION_DURATION, offsetof(struct watch_arguments, for_ns), "10s",
+	 "end after this time; otherwise with Ctrl-C or the VM", false},
+	{"format", OPTION_CHOICE, offsetof(struct watch_arguments, format), "text|json",
+	 "for people, or one report object per line (docs/report-json.md)", false},
+};
+
+static bool wants_json(const struct watch *w)
+{
+	return !strcmp(w->arguments.format, "json");
+}
+
+static void watch_end(struct watch *w)
+{
+	w->ending = true;
+	uv_stop(&w->loop);
+}
+
+static void trouble(struct watch *w, int err)
+{
+	if (err && !w->error) {
+		w->error = err;
+		watch_end(w);
+	}
+}
+
+/* Standard output is gone: nobody reads on, so it ends. */
+static void output_flush(struct watch *w)
+{
+	if (fflush(stdout) || ferror(stdout))
+		trouble(w, -EPIPE);
+}
+
+/* ---- what happens ---- */
+
+static void on_incident(void *context, const struct report *report)
+{
+	struct watch *w = context;
+
+	if (wants_json(w))
+		json_report_write(report, false, stdout);
+	else
+		text_incidents_write(report, &w->text, stdout);
+	output_flush(w);
+}
+
+static void on_ongoing(void *context, const struct incident *incident, const char *vm_name)
+{
+	struct watch *w = context;
+
+	/* A reader of JSON waits for the whole incident; a person is told at once. */
+	text_ongoing_write(incident, vm_name, &w->text, wants_json(w) ? stderr : stdout);
+	output_flush(w);
+}
+
+static void on_line(void *context, const char *line)
+{
+	struct watch *w = context;
+
+	fprintf(wants_json(w) ? stderr : stdout, "%s\n", escape(line).text);
+	output_flush(w);
+}
+
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
+		     size_t len)
+{
+	struct watch *w = context;
+	struct frame_view view;
+
+	if (!frame_parse(frame, len, &view))
+		trouble(w, live_frame(w->live, source, arrival_tsc, &view));
+}
+
+static void on_say(void *context, const char *line)
+{
+	(void)context;
+	fprintf(stderr, "vcpuscope watch: %s\n", escape(line).text);
+}
+
+static void on_ended(void *context, const char *why)
+{
+	struct watch *w = context;
+
+	fprintf(stderr, "vcpuscope watch: %s\n", escape(why).text);
+	w->gone = true;
+	watch_end(w);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct watch *w = timer->data;
+
+	trouble(w, live_tick(w->live, clock_tsc_read()));
+	if (w->arguments.for_ns && uv_hrtime() - w->start_ns >= w->arguments.for_ns)
+		watch_end(w);
+}
+
+static void on_signal(uv_signal_t *signal, int number)
+{
+	(void)number;
+	watch_end(signal->data);
+}
+
+/* ---- beginning and end ---- */
+
+static int handles_open(struct watch *w)
+{
+	struct {
+		uv_signal_t *handle;
+		int number;
+	} signals[] = {{&w->interrupt, SIGINT}, {&w->terminate, SIGTERM}};
+	int err = uv_timer_init(&w->loop, &w->tick);
+
+	w->tick.data = w;
+	if (!err)
+		err = uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
+	for (size_t i = 0; i < 2 && !err; i++) {
+		err = uv_signal_init(&w->loop, signals[i].handle);
+		signals[i].handle->data = w;
+		if (!err)
+			err = uv_signal_start(signals[i].handle, on_signal, signals[i].number);
+	}
+	return err;
+}
+
+static void handle_close(uv_handle_t *handle, void *context)
+{
+	(void)context;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+static void summary_say(const struct watch *w)
+{
+	struct live_summary s;
+
+	live_summarise(w->live, &s);
+	fprintf(stderr,
+		"vcpuscope watch: %s: %" PRIu64 " incidents, %" PRIu64 " events, %" PRIu64
+		" lost, %" PRIu64 " late\n",
+		duration_text((int64_t)(uv_hrtime() - w->start_ns)).text, s.incidents, s.events,
+		s.lost, s.late);
+}
+
+static bool arguments_check(const struct watch_arguments *a)
+{
+	const char *wrong = NULL;
+
+	if (!a->pid == !a->qmp)
+		wrong = "give either --pid or --qmp";
+	else if (a->pid > INT32_MAX)
+		wrong = "--pid: no such process number";
+	if (wrong)
+		fprintf(stderr, "vcpuscope watch: %s; see `vcpuscope watch --help`\n", wrong);
+	return !wrong;
+}
+
+static int watch_run(const struct command *self, int argc, char **argv)
+{
+	struct watch w = {.arguments = {.than_ns = 100000000, .format = "text"}};
+	struct live_options live = {
+		.incident = on_incident, .ongoing = on_ongoing, .line = on_line, .context = &w};
+	const struct collector_sink sink = {
+		.frame = on_frame, .say = on_say, .ended = on_ended, .context = &w};
+	struct collector_options collector = {0};
+	char why[512] = "out of memory";
+	int err, result = COMMAND_TROUBLE;
+
+	if (options_parse_or_say(self, argc, argv, &w.arguments) || !arguments_check(&w.arguments))
+		return COMMAND_USAGE;
+	w.text = text_options_for(stdout);
+	live.than_ns = (int64_t)w.arguments.than_ns;
+	collector.pid = (pid_t)w.arguments.pid;
+	collector.qmp_path = w.arguments.qmp;
+	collector.channel = w.arguments.channel;
+	signal(SIGPIPE, SIG_IGN);
+	err = uv_loop_init(&w.loop);
+	if (err) {
+		fprintf(stderr, "vcpuscope watch: %s\n", strerror(-err));
+		return COMMAND_TROUBLE;
+	}
+	w.start_ns = uv_hrtime();
+	w.live = live_new(&live);
+	err = w.live ? handles_open(&w) : -ENOMEM;
+	if (!err)
+		err = collector_open(&w.loop, &collector, &sink, &w.collector, why, sizeof(why));
+	if (err) {
+		fprintf(stderr, "vcpuscope watch: %s\n", why);
+		if (err == -EPERM || err == -EACCES || err == -EOPNOTSUPP)
+			result = COMMAND_UNSUPPORTED;
+		goto out;
+	}
+	while (!w.ending)
+		uv_run(&w.loop, UV_RUN_DEFAULT);
+	collector_stop(w.collector);
+	if (!w.error)
+		w.error = live_finish(w.live);
+	summary_say(&w);
+	if (w.error && w.error != -EPIPE)
+		fprintf(stderr, "vcpuscope watch: %s\n", strerror(-w.error));
+	result = w.error ? COMMAND_TROUBLE : COMMAND_OK;
+out:
+	collector_close(w.collector);
+	uv_walk(&w.loop, handle_close, NULL);
+	uv_run(&w.loop, UV_RUN_DEFAULT);
+	uv_loop_close(&w.loop);
+	live_free(w.live);
+	return result;
+}
+
+const struct command command_watch = {
+	.name = "watch",
+	.summary = "tell a VM's stalls, and why, as they happen",
+	.usage = "(--pid N | --qmp PATH) [--channel PATH] [options]",
+	.options = watch_option_table,
+	.n_options = sizeof(watch_option_table) / sizeof(watch_option_table[0]),
+	.examples = "  sudo vcpuscope watch --pid $(pgrep -f 'qemu.*web1') --channel "
+		    "/run/vcpuscope/web1.sock\n"
+		    "  sudo vcpuscope watch --qmp /run/web1.qmp --channel /run/vcpuscope/web1.sock "
+		    "--than 20ms\n",
+	.run = watch_run,
+};
