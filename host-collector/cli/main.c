@@ -8,8 +8,8 @@
 static const struct command *const commands[] = {
 	&command_record,
 	&command_report,
-	&command_clock,
 	&command_watch,
+	&command_clock,
 	&command_doctor,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
