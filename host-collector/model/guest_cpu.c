@@ -49,13 +49,21 @@ static void account_set(struct guest_cpu *c, struct host_ns t)
 enum guest_account guest_cpu_account(const struct guest_cpu *c, struct host_ns t)
 {
 	unsigned n = c->n_changes < GUEST_CPU_HISTORY ? c->n_changes : GUEST_CPU_HISTORY;
+	enum guest_account is = GUEST_ACCOUNT_UNKNOWN;
+	bool found = false;
 
 	for (unsigned i = 1; i <= n; i++) {
 		const struct guest_change *change =
 			&c->changes[(c->n_changes - i) % GUEST_CPU_HISTORY];
 
-		if (change->t.ns <= t.ns)
-			return change->is;
+		if (change->t.ns > t.ns + c->err_ns)
+			continue;
+		if (found && change->is != is)
+			return GUEST_ACCOUNT_UNKNOWN;
+		is = change->is;
+		found = true;
+		if (change->t.ns <= t.ns - c->err_ns)
+			return is;
 	}
 	return GUEST_ACCOUNT_UNKNOWN;
 }

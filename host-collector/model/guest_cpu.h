@@ -25,7 +25,8 @@ struct guest_cpu {
 	bool task_known;
 	int32_t pid; /* the current task; 0 the idle task */
 	struct guest_span open;
-	struct host_ns last; /* the newest event */
+	struct host_ns last; /* the newest event... */
+	uint32_t err_ns;     /* and the bound on its time's error */
 	unsigned depth;
 	struct guest_context stack[GUEST_CPU_DEPTH];
 	/* Recent changes between busy, idle and unknown, for questions about the recent past. */
@@ -61,7 +62,8 @@ struct host_ns loss_since(const struct vs_event *e, struct host_ns t, struct hos
 bool guest_event_current(const struct vs_event *e, int32_t *pid);
 /* Closes what is open. */
 void guest_cpu_finish(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink);
-/* Idle or busy at `t`, as far as the recent past is remembered. */
+/* Idle or busy at `t`, if the recent past remembers it and it was the same all around `t` for as
+ * long as the clocks may be wrong. */
 enum guest_account guest_cpu_account(const struct guest_cpu *c, struct host_ns t);
 
 #endif

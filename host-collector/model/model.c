@@ -576,6 +576,8 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 		instant.cpu = (uint16_t)target;
 	}
 	TELL(m, guest_instant, &instant);
+	if (e->type != VS_EVENT_LOST)
+		vm->cpus[e->cpu]->err_ns = event->err_ns;
 	guest_cpu_event(vm->cpus[e->cpu], m->now, e, &sink);
 	return 0;
 }

@@ -74,11 +74,15 @@ static enum vcpu_state sleep_state(const struct vcpu *v, const struct vcpu_span 
 
 static void explain(struct vcpu_span *span, enum vcpu_state otherwise, enum wait_class class)
 {
-	bool sleeping = otherwise != VCPU_STOPPED && otherwise != VCPU_RUNNABLE;
-
 	span->wait_class = class;
-	span->state =
-		sleeping && class_states[class].decides ? class_states[class].state : otherwise;
+	span->state = otherwise;
+	if (otherwise == VCPU_STOPPED || otherwise == VCPU_RUNNABLE)
+		return;
+	if (class_states[class].decides)
+		span->state = class_states[class].state;
+	else if (class == WAIT_IDLE_LOOP && otherwise == VCPU_BLOCKED)
+		span->state =
+			VCPU_STOPPED; /* a vCPU whose guest runs a task idles only if paused */
 }
 
 /* What the open span was, seen from its end. */

@@ -63,8 +63,9 @@ static const struct wait_pattern patterns[] = {
 	/* With KVM's own interrupt controller HLT stays in the kernel: the loop means a stop. */
 	{WAIT_PAUSE, "qemu_wait_io_event", NULL, KVM_ONLY, "QMP stop, savevm, end of migration"},
 	{WAIT_PAUSE, "qemu_*wait_io_event", NULL, KVM_ONLY, "the same, other versions"},
-	{WAIT_HALT, "qemu_wait_io_event", NULL, ANY, "TCG: HLT waits in QEMU's idle loop"},
-	{WAIT_HALT, "qemu_*wait_io_event", NULL, ANY, "TCG: round-robin and other versions"},
+	{WAIT_IDLE_LOOP, "qemu_wait_io_event", NULL, ANY,
+	 "TCG: HLT waits here, and so does a pause"},
+	{WAIT_IDLE_LOOP, "qemu_*wait_io_event", NULL, ANY, "TCG: round-robin and other versions"},
 
 	{WAIT_RECLAIM, "try_to_free_pages", NULL, ANY, "direct reclaim"},
 	{WAIT_RECLAIM, "try_to_free_mem_cgroup_pages", NULL, ANY, "the cgroup's memory limit"},

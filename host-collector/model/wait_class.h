@@ -15,6 +15,7 @@
 #define WAIT_CLASSES(X)                                                                            \
 	X(NONE, "none", "nothing known")                                                           \
 	X(HALT, "halt", "an interrupt for the idle vCPU")                                          \
+	X(IDLE_LOOP, "idle_loop", "QEMU to have work for the vCPU")                                \
 	X(PAUSE, "pause", "the VM to be resumed")                                                  \
 	X(FREEZER, "freezer", "the cgroup to be thawed")                                           \
 	X(VMM_LOCK, "vmm_lock", "QEMU's big lock")                                                 \

@@ -135,6 +135,13 @@ static const struct story stories[] = {
 		STACK(60000, WAITER, TID0, TID0, STACK_IDLE_LOOP, 50000),
 		SWITCH(HOST, 60000, 0, 0, TID0, 0)),
 	 EXPECT({0, 10000, VCPU_GUEST}, {10000, 60000, VCPU_HALTED})},
+	{.name = "QEMU's idle loop under TCG while the guest ran a task: a pause",
+	 .accelerator = "tcg",
+	 EVENTS(START, SWITCH(VM, 5, 0, 0, 42, 0), SWITCH(HOST, 10000, 0, TID0, 0, 1),
+		WAKEUP(HOST, 60000, 1, TID0, 1, 0),
+		STACK(60000, WAITER, TID0, TID0, STACK_IDLE_LOOP, 50000),
+		SWITCH(HOST, 60000, 0, 0, TID0, 0)),
+	 EXPECT({0, 10000, VCPU_GUEST}, {10000, 60000, VCPU_STOPPED})},
 	{.name = "QEMU's idle loop: a pause under KVM",
 	 .accelerator = "kvm",
 	 EVENTS(START, SWITCH(HOST, 10000, 0, TID0, 0, 1), WAKEUP(HOST, 60000, 1, TID0, 1, 0),
@@ -280,6 +287,34 @@ static void a_pause_by_the_vmm_is_a_stop(void **state)
 	spans_expect_vcpu(s, 0, expected, COUNT(expected));
 	model_free(m);
 	free(s);
+}
+
+/* A guest's account is not believed closer to a change than the clocks are wrong. */
+static void an_uncertain_account_does_not_decide(void **state)
+{
+	struct timeline_event idles = SWITCH(VM, 9990, 0, 42, 0, 1);
+	static const struct timeline_event before[] = {START, SWITCH(VM, 5, 0, 0, 42, 0)};
+	static const struct timeline_event after[] = {
+		SWITCH(HOST, 10000, 0, TID0, 0, 1), WAKEUP(HOST, 10100, 1, TID0, 1, 0),
+		SWITCH(HOST, 10100, 0, 0, TID0, 0), SWITCH(HOST, 50000, 0, TID0, 0, 1)};
+
+	(void)state;
+	for (uint32_t err_us = 0; err_us <= 200; err_us += 200) {
+		struct spans *s = malloc(sizeof(*s));
+		struct model *m = model_new();
+
+		script_vm(m, 1, "");
+		spans_observe(m, s);
+		script_run(m, before, COUNT(before));
+		idles.event.pid2 = err_us ? 0 : 43; /* certain: busy; uncertain: idle or busy */
+		idles.err_ns = err_us * 1000;
+		script_run(m, &idles, 1);
+		script_run(m, after, COUNT(after));
+		model_finish(m);
+		assert_int_equal(s->vcpu[1].state, err_us ? VCPU_HALTED : VCPU_BLOCKED);
+		model_free(m);
+		free(s);
+	}
 }
 
 static void guest_story(const struct timeline_event *events, size_t n,
@@ -462,6 +497,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vcpu_stories_give_their_spans),
 		cmocka_unit_test(a_pause_by_the_vmm_is_a_stop),
+		cmocka_unit_test(an_uncertain_account_does_not_decide),
 		cmocka_unit_test(the_innermost_context_wins),
 		cmocka_unit_test(missing_exits_heal),
 		cmocka_unit_test(guest_loss_is_unknown_until_the_next_good_event),

@@ -18,7 +18,7 @@ static const struct {
 } cases[] = {
 	{WAIT_HALT, true, {"__schedule", "schedule", "kvm_vcpu_block", "kvm_vcpu_halt"}},
 	{WAIT_HALT, true, {"schedule", "vcpu_block.isra.0", "kvm_arch_vcpu_ioctl_run"}},
-	{WAIT_HALT,
+	{WAIT_IDLE_LOOP,
 	 false,
 	 {"futex_wait_queue", "futex_wait", "", "pthread_cond_wait", "qemu_cond_wait_impl",
 	  "qemu_wait_io_event", ""}},
