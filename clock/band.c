@@ -58,6 +58,8 @@ static bool knot_solve(const struct band *b, uint64_t x, uint64_t y, struct knot
 	struct feasible_set set;
 	struct feasible_lines lines;
 
+	if (!b->upper.n || !b->lower.n)
+		return false;
 	set.slope_min = b->options.slope_min;
 	set.slope_max = b->options.slope_max;
 	points_set(b, &set.above, &b->upper, x, y, 1);

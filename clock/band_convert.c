@@ -33,7 +33,9 @@ static void range_finish(const struct range *r, uint64_t *value, uint64_t *err)
 		delta = -(int64_t)r->base;
 	else if (delta > 0 && r->base + (uint64_t)delta < r->base)
 		delta = (int64_t)(UINT64_MAX - r->base);
-	distance = larger(r->hi - (double)delta, (double)delta - r->lo) + 2; /* rounded up, and 1 */
+	/* Edges that a hostile clock made cross still hold everything between them. */
+	distance = larger(fabs(r->hi - (double)delta), fabs((double)delta - r->lo));
+	distance += 2; /* rounded up, and 1 */
 	*value = r->base + (uint64_t)delta;
 	*err = distance < far ? (uint64_t)distance : UINT64_MAX;
 }

@@ -83,7 +83,7 @@ uint64_t capture_clock_to_tsc(const struct capture_clock *c, uint64_t monotonic_
 	uint64_t ticks = c->after.tsc - c->before.tsc;
 	uint64_t width =
 		c->before.tsc_width > c->after.tsc_width ? c->before.tsc_width : c->after.tsc_width;
-	double ns_per_tick, error_ns, outside;
+	double ns_per_tick, error_ns, error_ticks, outside;
 	int64_t delta;
 
 	if (c->n_samples < 2) {
@@ -100,7 +100,7 @@ uint64_t capture_clock_to_tsc(const struct capture_clock *c, uint64_t monotonic_
 		error_ns += SLOW_GRANULE_NS;
 	/* The chord turns about one end by what the other end's bracket allows. */
 	outside = larger(0, larger(-(double)from_before, (double)from_before - (double)span));
-	*err_ticks = (width + 1) / 2 + 2 +
-		     (uint64_t)(error_ns / ns_per_tick + (double)width * outside / (double)span);
+	error_ticks = error_ns / ns_per_tick + (double)width * outside / (double)span;
+	*err_ticks = (width + 1) / 2 + 2 + (uint64_t)smaller(error_ticks, 1e18);
 	return c->before.tsc + (uint64_t)delta;
 }

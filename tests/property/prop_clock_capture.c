@@ -63,7 +63,8 @@ static uint64_t monotonic_at(const struct world *w, double t)
 {
 	const struct change *c = change_at(w, t);
 
-	return w->monotonic0 + (uint64_t)floor(c->monotonic + (t - c->at) * (1 + c->ppb / 1e9));
+	return w->monotonic0 +
+	       (uint64_t)(int64_t)floor(c->monotonic + (t - c->at) * (1 + c->ppb / 1e9));
 }
 
 static double tsc_at(const struct world *w, double t)

@@ -293,6 +293,47 @@ static void slow_drift_is_no_epoch_and_memory_stays_bounded(void **state)
 	echo_sync_free(s);
 }
 
+/* Stamps come from a guest: any may be anything. */
+static void hostile_stamps_neither_crash_nor_grow(void **state)
+{
+	const struct echo_options options = {.host_hz = hz, .stream_hz = hz};
+	struct world w = {1ull << 40, 1ull << 30, 1, 11};
+	struct echo_sync *s = echo_sync_new(&options);
+	struct echo_sync_summary summary;
+	uint64_t began = 0;
+
+	(void)state;
+	for (uint64_t n = 0; n < 20000; n++) {
+		struct echo_observation o = round_trip(&w, w.host0 + n * hz / 10);
+		uint64_t anything = w.random * w.random, guest, err;
+		struct host_tsc host;
+		int r;
+
+		if (n % 3) {
+			o.guest_received = anything >> n % 60;
+			o.guest_sent = o.guest_received + (n % 5 ? 100 : anything);
+		}
+		r = echo_sync_add(s, &o);
+		assert_true(r == 0 || r == 1 || r == -EINVAL);
+		began += r == 1;
+		echo_sync_not_before(s, anything << n % 40, (struct host_tsc){anything});
+		echo_sync_not_after(s, anything >> n % 50, o.received);
+		echo_sync_to_host(s, anything, &host, &err);
+		echo_sync_to_guest(s, (struct host_tsc){anything}, &guest, &err);
+	}
+	echo_sync_summarise(s, &summary);
+	assert_int_equal(summary.epochs, began + 1);
+	assert_true(began > 2000); /* more than are kept */
+	/* And an honest guest is measured again. */
+	for (uint64_t n = 20000; n < 20010; n++) {
+		struct echo_observation o = round_trip(&w, w.host0 + n * hz / 10);
+
+		assert_true(echo_sync_add(s, &o) >= 0);
+	}
+	assert_inside(s, &w, w.host0 + 20009 * (hz / 10));
+	echo_sync_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +342,7 @@ int main(void)
 		cmocka_unit_test(a_reply_that_cannot_be_is_ignored_and_counted),
 		cmocka_unit_test(causality_tightens_and_contradiction_is_refused),
 		cmocka_unit_test(an_announced_step_is_an_epoch),
+		cmocka_unit_test(hostile_stamps_neither_crash_nor_grow),
 		cmocka_unit_test(slow_drift_is_no_epoch_and_memory_stays_bounded),
 	};
 
