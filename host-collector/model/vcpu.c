@@ -256,6 +256,14 @@ void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struc
 	vcpu_release(v, t, false, sink);
 }
 
+/* A debugger's SIGSTOP takes effect at once, and no SIGCONT need follow it; one sent to the process
+ * may be long past when a thread that slept uninterruptibly comes to obey it. */
+static bool signal_explains(const struct vcpu_signal *signal, struct host_ns t, uint32_t state)
+{
+	return signal->number && ((state & VS_TASK_STOPPED) ||
+				  ((state & VS_TASK_TRACED) && t.ns - signal->t.ns < 1000000000));
+}
+
 void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t state,
 		     const struct vcpu_signal *signal, const struct vcpu_sink *sink)
 {
@@ -267,7 +275,7 @@ void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t s
 	v->open_hlt = v->mode == MODE_KVM && v->hlt;
 	if (state & (VS_TASK_STOPPED | VS_TASK_TRACED | VS_TASK_FROZEN)) {
 		begin(v, t, THREAD_STOPPED, VCPU_STOPPED, pcpu);
-		if (signal && signal->number && !(state & VS_TASK_FROZEN)) {
+		if (signal && signal_explains(signal, t, state)) {
 			v->open.signal_pid = signal->sender;
 			v->open.signal_number = signal->number;
 		}

@@ -14,6 +14,7 @@ struct story {
 	/* The span to look into, and what it must say; zeros are not checked. */
 	size_t look;
 	struct vcpu_span detail;
+	bool no_signal;
 };
 
 #define EVENTS(...)                                                                                \
@@ -91,6 +92,12 @@ static const struct story stories[] = {
 	 EXPECT({0, 10, VCPU_GUEST}, {10, 410, VCPU_STOPPED}, {410, 420, VCPU_RUNNABLE}),
 	 .look = 1,
 	 .detail = {.signal_pid = 900, .signal_number = 19}},
+	{.name = "a signal of long ago did not make a debugger stop the thread",
+	 EVENTS(START, SIGNAL(5, QEMU, 900, 19), SWITCH(HOST, 2000000, 0, TID0, 0, 8),
+		WAKEUP(HOST, 2000400, 1, TID0, 901, 0), SWITCH(HOST, 2000400, 0, 0, TID0, 0)),
+	 EXPECT({0, 2000000, VCPU_GUEST}, {2000000, 2000400, VCPU_STOPPED}),
+	 .look = 1,
+	 .no_signal = true},
 	{.name = "a signal while preempted stops the thread only when it next runs",
 	 EVENTS(START, SWITCH(HOST, 10, 0, TID0, 500, 0), SIGNAL(20, QEMU, 900, 19),
 		SWITCH(HOST, 60, 0, 500, TID0, 0), SWITCH(HOST, 61, 0, TID0, 500, 0x104),
@@ -234,6 +241,8 @@ static void check_detail(const struct story *story, const struct spans *s)
 		assert_int_equal(is->waker_pid, want->waker_pid);
 	if (want->signal_pid)
 		assert_int_equal(is->signal_pid, want->signal_pid);
+	if (story->no_signal)
+		assert_int_equal(is->signal_number, 0);
 	if (want->signal_number)
 		assert_int_equal(is->signal_number, want->signal_number);
 	if (want->wait_class)

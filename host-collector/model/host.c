@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Host events: which vCPU thread they move, who held the pCPU it waited for, and what a loss leaves
+ * unknown.
+ */
+#include <signal.h>
+
+#include "host-collector/model/internal.h"
+
+struct vcpu *vcpu_of_thread(const struct model *m, int32_t tid)
+{
+	uint32_t slot = lru_find(&m->threads, (uint32_t)tid);
+
+	return slot == LRU_NONE ? NULL : &m->by_thread[slot]->v;
+}
+
+void waiter_unlink(struct vcpu *v)
+{
+	if (!v->waiter_link)
+		return;
+	*v->waiter_link = v->next_waiter;
+	if (v->next_waiter)
+		v->next_waiter->waiter_link = v->waiter_link;
+	v->waiter_link = NULL;
+}
+
+static void waiter_update(struct model *m, struct vcpu *v)
+{
+	struct pcpu *p = &m->pcpus[v->open.pcpu];
+
+	waiter_unlink(v);
+	if (v->state != THREAD_READY)
+		return;
+	v->next_waiter = p->waiters;
+	v->waiter_link = &p->waiters;
+	if (p->waiters)
+		p->waiters->waiter_link = &v->next_waiter;
+	p->waiters = v;
+}
+
+/* `pid` has run here since the last switch seen; it is what the waiters waited for. */
+static void pcpu_account(struct pcpu *p, struct host_ns t, int32_t pid)
+{
+	for (struct vcpu *v = p->waiters; v; v = v->next_waiter)
+		vcpu_held_by(v, t, pid);
+}
+
+/* Could an event that is missing have moved this thread? A running thread moves only by a switch
+ * on its own pCPU; any other may have been woken, or pulled over and run, anywhere. */
+static bool exposed(const struct model *m, const struct vcpu *v)
+{
+	if (m->n_lossy == 0)
+		return false;
+	return v->state != THREAD_RUNNING || m->pcpus[v->open.pcpu].lossy;
+}
+
+/* Nothing that happened on `cpu` after `from` is known until its next event. */
+static void loss_begin(struct model *m, uint16_t cpu, struct host_ns from)
+{
+	struct pcpu *p = &m->pcpus[cpu];
+	struct vcpu_sink sink = vcpu_sink_of(m);
+
+	if (p->lossy)
+		return;
+	p->lossy = true;
+	p->current_known = false;
+	m->n_lossy++;
+	EACH_VCPU(m, v, {
+		if (exposed(m, v)) {
+			vcpu_unsure(v, from, &sink);
+			waiter_update(m, v);
+		}
+	});
+}
+
+static void loss_end(struct model *m, uint16_t cpu, struct host_ns t)
+{
+	m->pcpus[cpu].lossy = false;
+	if (--m->n_lossy == 0)
+		EACH_VCPU(m, v, vcpu_sure(v, t));
+}
+
+/* After a transition of `v` at `t`: who waits where, and whether we may believe it. */
+static void vcpu_moved(struct model *m, struct vcpu *v, struct host_ns t)
+{
+	struct vcpu_sink sink = vcpu_sink_of(m);
+
+	if (v->state != THREAD_RUNNING && exposed(m, v))
+		vcpu_unsure(v, t, &sink);
+	waiter_update(m, v);
+}
+
+static void host_switch(struct model *m, struct host_ns t, const struct vs_event *e)
+{
+	struct pcpu *p = &m->pcpus[e->cpu];
+	struct vcpu *out = vcpu_of_thread(m, e->pid), *in = vcpu_of_thread(m, e->pid2);
+	struct vcpu_sink sink = vcpu_sink_of(m);
+
+	pcpu_account(p, t, e->pid);
+	p->current = e->pid2;
+	p->current_known = true;
+	if (out) {
+		const struct vcpu_signal *signal = &((struct vm_vcpu *)out)->vm->signal;
+
+		vcpu_switch_out(out, t, e->cpu, (uint32_t)e->arg0, signal, &sink);
+		vcpu_moved(m, out, t);
+	}
+	if (in) {
+		vcpu_switch_in(in, t, e->cpu, &sink);
+		vcpu_moved(m, in, t);
+	}
+}
+
+static void host_wakeup(struct model *m, struct host_ns t, const struct vs_event *e)
+{
+	struct vcpu *v = vcpu_of_thread(m, e->pid);
+	struct vcpu_sink sink = vcpu_sink_of(m);
+
+	if (!v || e->arg0 >= VS_CPUS_MAX)
+		return;
+	vcpu_woken(v, t, (uint16_t)e->arg0, e->pid2, &sink);
+	vcpu_moved(m, v, t);
+}
+
+static void host_migrate(struct model *m, struct host_ns t, const struct vs_event *e)
+{
+	struct vcpu *v = vcpu_of_thread(m, e->pid);
+	struct pcpu *p;
+
+	if (!v || e->arg1 >= VS_CPUS_MAX || v->state == THREAD_RUNNING)
+		return;
+	p = &m->pcpus[v->open.pcpu];
+	if (v->state == THREAD_READY && p->current_known)
+		vcpu_held_by(v, t, p->current);
+	v->segment_begin = t;
+	vcpu_migrated(v, (uint16_t)e->arg1);
+	waiter_update(m, v);
+}
+
+static void host_exit(struct model *m, struct host_ns t, const struct vs_event *e)
+{
+	struct vcpu *v = vcpu_of_thread(m, e->pid);
+	struct vcpu_sink sink = vcpu_sink_of(m);
+
+	names_event(&m->names, e);
+	if (!v)
+		return;
+	vcpu_exited(v, t, &sink);
+	waiter_update(m, v);
+}
+
+static void host_name(struct model *m, struct host_ns t, const struct vs_event *e)
+{
+	(void)t;
+	names_event(&m->names, e);
+}
+
+static void host_signal(struct model *m, struct host_ns t, const struct vs_event *e)
+{
+	bool stops = e->arg0 == SIGSTOP || e->arg0 == SIGTSTP || e->arg0 == SIGTTIN ||
+		     e->arg0 == SIGTTOU;
+	struct vcpu *target = vcpu_of_thread(m, e->pid);
+
+	if (!stops && e->arg0 != SIGCONT)
+		return;
+	for (size_t i = 0; i < m->n_vms; i++) {
+		struct vm *vm = m->vms[i];
+
+		if ((uint64_t)(uint32_t)vm->tgid != e->arg1 &&
+		    (!target || ((struct vm_vcpu *)target)->vm != vm))
+			continue;
+		vm->signal = (struct vcpu_signal){
+			.sender = e->pid2, .number = stops ? (uint32_t)e->arg0 : 0, .t = t};
+	}
+}
+
+static void host_stack(struct model *m, struct host_ns t, const struct vs_event *e)
+{
+	struct vcpu *v = vcpu_of_thread(m, e->pid2);
+	struct vcpu_sink sink = vcpu_sink_of(m);
+
+	if (!v)
+		return;
+	((struct vm_vcpu *)v)->vm->data.stacks = true;
+	vcpu_stack(v, t, (uint32_t)e->arg0, (enum vs_stack_role)(e->arg1 & 0xff),
+		   (int64_t)(e->arg1 >> 8), &sink);
+}
+
+/* The exit reasons that mean HLT, by isa (the kernel's KVM_ISA_VMX, KVM_ISA_SVM). */
+static bool exit_is_hlt(const struct vs_event *e)
+{
+	static const uint32_t hlt[] = {[1] = 12, [2] = 0x78};
+	uint64_t isa = e->arg0 >> 32;
+
+	return e->type == VS_EVENT_KVM_EXIT && isa < 3 && isa > 0 && (uint32_t)e->arg0 == hlt[isa];
+}
+
+static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e)
+{
+	static const enum vcpu_mode modes[VS_EVENT_TYPE_LIMIT] = {
+		[VS_EVENT_KVM_ENTRY] = MODE_GUEST,
+		[VS_EVENT_KVM_EXIT] = MODE_KVM,
+		[VS_EVENT_KVM_USERSPACE_EXIT] = MODE_VMM,
+	};
+	struct vcpu *v = vcpu_of_thread(m, e->pid);
+	struct vcpu_sink sink = vcpu_sink_of(m);
+	struct vm *vm;
+
+	if (!v)
+		return;
+	vm = ((struct vm_vcpu *)v)->vm;
+	for (size_t i = 0; !vm->data.kvm_events && i < vm->n_vcpus; i++)
+		vm->vcpus[i]->v.kvm_seen = true;
+	vm->data.kvm_events = true;
+	vcpu_kvm(v, t, e->cpu, modes[e->type], exit_is_hlt(e), &sink);
+	waiter_update(m, v);
+}
+
+typedef void (*host_handler)(struct model *m, struct host_ns t, const struct vs_event *e);
+
+static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
+	[VS_EVENT_SCHED_SWITCH] = host_switch,     [VS_EVENT_SCHED_WAKEUP] = host_wakeup,
+	[VS_EVENT_SCHED_WAKEUP_NEW] = host_wakeup, [VS_EVENT_SCHED_MIGRATE] = host_migrate,
+	[VS_EVENT_TASK_NAME] = host_name,          [VS_EVENT_TASK_EXIT] = host_exit,
+	[VS_EVENT_SIGNAL] = host_signal,           [VS_EVENT_STACK] = host_stack,
+	[VS_EVENT_KVM_ENTRY] = host_kvm,           [VS_EVENT_KVM_EXIT] = host_kvm,
+	[VS_EVENT_KVM_USERSPACE_EXIT] = host_kvm,
+};
+
+void host_event(struct model *m, struct host_ns t, const struct vs_event *e)
+{
+	struct pcpu *p = &m->pcpus[e->cpu];
+
+	if (e->type == VS_EVENT_LOST) {
+		if (e->cpu != VS_CPU_COLLECTOR) /* which only brings stacks */
+			loss_begin(m, e->cpu, loss_since(e, t, p->last));
+		return;
+	}
+	if (p->lossy)
+		loss_end(m, e->cpu, t);
+	if (e->type < VS_EVENT_TYPE_LIMIT && host_handlers[e->type])
+		host_handlers[e->type](m, t, e);
+	p->last = t;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The model's own state, shared by model.c (routing, VMs, time), host.c (host events) and query.c.
+ */
+#ifndef MODEL_INTERNAL_H
+#define MODEL_INTERNAL_H
+
+#include "host-collector/model/vm.h"
+
+enum { THREADS_INDEXED = 16384 };
+
+struct pcpu {
+	bool lossy; /* events are missing since the last one */
+	bool current_known;
+	int32_t current;     /* by the last switch seen here */
+	struct host_ns last; /* the newest event that fired here */
+	struct vcpu *waiters;
+};
+
+struct model {
+	bool started;
+	struct host_ns begin, now;
+	size_t n_observers;
+	struct model_observer *observers;
+	size_t n_vms;
+	struct vm *vms[MODEL_VMS_MAX];
+	struct lru threads; /* tid of a vCPU thread -> by_thread */
+	struct vm_vcpu **by_thread;
+	struct names names; /* the host's */
+	struct stacks stacks;
+	unsigned n_lossy;
+	struct host_ns next_release; /* no held span is due before */
+	struct pcpu pcpus[VS_CPUS_MAX];
+};
+
+/* Calls `statement` for every vCPU `v` of every VM. */
+#define EACH_VCPU(m, v, statement)                                                                 \
+	do {                                                                                       \
+		for (size_t i_ = 0; i_ < (m)->n_vms; i_++) {                                       \
+			for (size_t k_ = 0; k_ < (m)->vms[i_]->n_vcpus; k_++) {                    \
+				struct vcpu *v = &(m)->vms[i_]->vcpus[k_]->v;                      \
+				statement;                                                         \
+			}                                                                          \
+		}                                                                                  \
+	} while (0)
+
+struct vm *vm_find(const struct model *m, uint32_t id); /* NULL if unknown */
+struct vcpu_sink vcpu_sink_of(const struct model *m);
+/* The vCPU that this thread runs, or NULL. */
+struct vcpu *vcpu_of_thread(const struct model *m, int32_t tid);
+/* It no longer waits for its pCPU. */
+void waiter_unlink(struct vcpu *v);
+void host_event(struct model *m, struct host_ns t, const struct vs_event *e);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Questions to the model, and the names of its states. */
+#include <errno.h>
+
+#include "host-collector/model/internal.h"
+
+static const char *const vcpu_state_names[] = {
+#define X(NAME, name, ...) [VCPU_##NAME] = name,
+	VCPU_STATES(X)
+#undef X
+};
+
+static const char *const guest_cpu_state_names[] = {
+#define X(NAME, name) [GUEST_CPU_##NAME] = name,
+	GUEST_CPU_STATES(X)
+#undef X
+};
+
+const char *vcpu_state_name(enum vcpu_state s)
+{
+	return vcpu_state_names[s];
+}
+
+const char *guest_cpu_state_name(enum guest_cpu_state s)
+{
+	return guest_cpu_state_names[s];
+}
+
+int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm_id, uint16_t cpu, uint32_t *vcpu)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+
+	if (!vm || cpu >= VS_CPUS_MAX || vm->vcpu_of_cpu[cpu] < 0)
+		return -ENOENT;
+	*vcpu = vm->vcpus[vm->vcpu_of_cpu[cpu]]->v.vcpu;
+	return 0;
+}
+
+int model_guest_cpu_of_vcpu(const struct model *m, uint32_t vm_id, uint32_t vcpu, uint16_t *cpu)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+	const struct vm_vcpu *vv = vm ? vm_vcpu_find(vm, vcpu) : NULL;
+
+	if (!vv || vv->guest_cpu < 0)
+		return -ENOENT;
+	*cpu = (uint16_t)vv->guest_cpu;
+	return 0;
+}
+
+int model_vcpu_current(const struct model *m, uint32_t vm_id, uint32_t vcpu, struct vcpu_span *out)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+	const struct vm_vcpu *vv = vm ? vm_vcpu_find(vm, vcpu) : NULL;
+	struct vcpu_sink sink = vcpu_sink_of(m);
+
+	if (!vv)
+		return -ENOENT;
+	*out = vcpu_current(&vv->v, m->now, &sink);
+	return 0;
+}
+
+int model_vcpu_delivered(const struct model *m, uint32_t vm_id, uint32_t vcpu,
+			 struct host_ns *until)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+	const struct vm_vcpu *vv = vm ? vm_vcpu_find(vm, vcpu) : NULL;
+
+	if (!vv)
+		return -ENOENT;
+	*until = vcpu_delivered(&vv->v);
+	return 0;
+}
+
+int model_guest_current(const struct model *m, uint32_t vm_id, uint16_t cpu, struct guest_span *out)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+
+	if (!vm || cpu >= VS_CPUS_MAX || !vm->cpus[cpu])
+		return -ENOENT;
+	*out = vm->cpus[cpu]->open;
+	out->end = m->now;
+	return 0;
+}
+
+struct host_ns model_begin(const struct model *m)
+{
+	return m->begin;
+}
+
+struct host_ns model_now(const struct model *m)
+{
+	return m->now;
+}
+
+size_t model_vcpus(const struct model *m, uint32_t vm_id, uint32_t *vcpus, size_t max)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+
+	for (size_t i = 0; vm && i < vm->n_vcpus && i < max; i++)
+		vcpus[i] = vm->vcpus[i]->v.vcpu;
+	return vm ? vm->n_vcpus : 0;
+}
+
+size_t model_vms(const struct model *m, uint32_t *vms, size_t max)
+{
+	for (size_t i = 0; i < m->n_vms && i < max; i++)
+		vms[i] = m->vms[i]->id;
+	return m->n_vms;
+}
+
+const char *model_vm_name(const struct model *m, uint32_t vm_id)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+
+	return vm ? vm->name : "";
+}
+
+struct model_data model_data_of(const struct model *m, uint32_t vm_id)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+
+	return vm ? vm->data : (struct model_data){false};
+}
+
+const struct stack *model_stack_of(const struct model *m, uint32_t id)
+{
+	return stacks_get(&m->stacks, id);
+}
+
+const char *model_task_name(const struct model *m, uint32_t source, int32_t pid)
+{
+	const struct vm *vm = source == VS_SOURCE_HOST ? NULL : vm_find(m, source);
+
+	if (source == VS_SOURCE_HOST)
+		return names_get(&m->names, pid);
+	return vm ? names_get(&vm->names, pid) : "";
+}
