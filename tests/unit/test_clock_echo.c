@@ -6,10 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "clock/echo.h"
+#include "clock/sample.h"
 
 /* Time is the host's TSC at 2 GHz; the guest's clock is a line of it within each epoch. */
 static const uint64_t hz = 2000000000u;
@@ -293,6 +297,58 @@ static void slow_drift_is_no_epoch_and_memory_stays_bounded(void **state)
 	echo_sync_free(s);
 }
 
+/* Another process on this machine: real scheduling, and the truth is known (one TSC). */
+static void real_round_trips_hold_the_truth(void **state)
+{
+	enum { TRIPS = 300, AHEAD = 123456789 };
+	struct echo_sync_summary summary;
+	struct echo_options options = {0};
+	uint64_t stamps[2], now, err;
+	struct host_tsc host;
+	struct echo_sync *s;
+	int fds[2];
+	pid_t child;
+	char byte = 0;
+
+	(void)state;
+	assert_int_equal(clock_tsc_hz(&options.host_hz), 0);
+	options.stream_hz = options.host_hz;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		close(fds[0]);
+		while (read(fds[1], &byte, 1) == 1) {
+			stamps[0] = clock_tsc_read() + AHEAD;
+			stamps[1] = clock_tsc_read() + AHEAD;
+			if (write(fds[1], stamps, sizeof(stamps)) != sizeof(stamps))
+				break;
+		}
+		_exit(0);
+	}
+	close(fds[1]);
+	s = echo_sync_new(&options);
+	for (int i = 0; i < TRIPS; i++) {
+		struct echo_observation o = {.sent = {clock_tsc_read()}};
+
+		assert_int_equal(write(fds[0], &byte, 1), 1);
+		assert_int_equal(recv(fds[0], stamps, sizeof(stamps), MSG_WAITALL), sizeof(stamps));
+		o.received.ticks = clock_tsc_read();
+		o.guest_received = stamps[0];
+		o.guest_sent = stamps[1];
+		assert_int_equal(echo_sync_add(s, &o), 0);
+		now = clock_tsc_read();
+		assert_true(echo_sync_to_host(s, now + AHEAD, &host, &err));
+		assert_true((uint64_t)llabs((int64_t)(host.ticks - now)) <= err);
+	}
+	close(fds[0]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	echo_sync_summarise(s, &summary);
+	assert_int_equal(summary.epochs, 1);
+	assert_true(summary.err_ticks <= summary.best_round_trip_ticks);
+	echo_sync_free(s);
+}
+
 /* Stamps come from a guest: any may be anything. */
 static void hostile_stamps_neither_crash_nor_grow(void **state)
 {
@@ -342,6 +398,7 @@ int main(void)
 		cmocka_unit_test(a_reply_that_cannot_be_is_ignored_and_counted),
 		cmocka_unit_test(causality_tightens_and_contradiction_is_refused),
 		cmocka_unit_test(an_announced_step_is_an_epoch),
+		cmocka_unit_test(real_round_trips_hold_the_truth),
 		cmocka_unit_test(hostile_stamps_neither_crash_nor_grow),
 		cmocka_unit_test(slow_drift_is_no_epoch_and_memory_stays_bounded),
 	};
