@@ -24,6 +24,7 @@ struct stream {
 	bool announced;      /* the model knows this VM */
 	bool merging;        /* the timelines wait for this source */
 	bool joined;         /* and have before */
+	bool ended;          /* its last word has been marked */
 	int64_t promised_ns; /* everything before is here; INT64_MIN: no promise yet */
 	int64_t since_ns;    /* live: what happened before was merged before anybody knew of it */
 	struct frame_order order, learn_order;

@@ -335,6 +335,31 @@ static int frame_take_or_hold(struct pipeline *p, struct stream *s, uint64_t arr
 	return guest && guest != s ? held_release(p, guest) : 0;
 }
 
+/* What a guest did after its last word is not known, though the host's half goes on. */
+static int stream_end(struct pipeline *p, struct stream *s)
+{
+	const struct continuity *c = &s->continuity;
+	int err = 0;
+
+	if (s->id == VS_SOURCE_HOST || s->ended)
+		return 0;
+	s->ended = true;
+	for (size_t cpu = 0; cpu < c->n_cpus && !err; cpu++) {
+		struct timeline_event lost = {
+			.t = {s->promised_ns},
+			.source = s->id,
+			.event = {.cpu = (vs_u16)cpu, .type = VS_EVENT_LOST},
+		};
+
+		if (!c->cpus[cpu].started)
+			continue;
+		if (lost.t.ns < c->cpus[cpu].floor_ns)
+			lost.t.ns = c->cpus[cpu].floor_ns;
+		err = timeline_push(p->timeline, s->id, (uint16_t)cpu, &lost, 1);
+	}
+	return err;
+}
+
 int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		   const struct frame_view *frame)
 {
@@ -352,8 +377,10 @@ int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		s->nonsense++;
 	else if (order_admit(s, &s->order, &frame->header))
 		err = frame_take_or_hold(p, s, arrival_tsc, frame);
-	if (!p->options.live && s->replayed_entries == s->learned)
+	if (!err && !p->options.live && s->replayed_entries == s->learned) {
+		err = stream_end(p, s);
 		stream_leave(p, s); /* nothing more comes from it */
+	}
 	return err ? err : present(p, arrival_tsc);
 }
 
@@ -375,28 +402,6 @@ int pipeline_tick(struct pipeline *p, uint64_t now_tsc)
 	return err ? err : present(p, now_tsc);
 }
 
-/* What a guest did after its last word is not known, though the host's half goes on. */
-static int stream_end(struct pipeline *p, const struct stream *s)
-{
-	const struct continuity *c = &s->continuity;
-	int err = 0;
-
-	for (size_t cpu = 0; cpu < c->n_cpus && !err; cpu++) {
-		struct timeline_event lost = {
-			.t = {s->promised_ns},
-			.source = s->id,
-			.event = {.cpu = (vs_u16)cpu, .type = VS_EVENT_LOST},
-		};
-
-		if (!c->cpus[cpu].started)
-			continue;
-		if (lost.t.ns < c->cpus[cpu].floor_ns)
-			lost.t.ns = c->cpus[cpu].floor_ns;
-		err = timeline_push(p->timeline, s->id, (uint16_t)cpu, &lost, 1);
-	}
-	return err;
-}
-
 int pipeline_finish(struct pipeline *p)
 {
 	const struct stream *host = stream_find(p, VS_SOURCE_HOST);
@@ -404,10 +409,8 @@ int pipeline_finish(struct pipeline *p)
 
 	for (size_t i = 0; i < p->n_streams && !err; i++)
 		err = held_release(p, p->streams[i]);
-	for (size_t i = 0; i < p->n_streams && !err; i++) {
-		if (p->streams[i]->id != VS_SOURCE_HOST)
-			err = stream_end(p, p->streams[i]);
-	}
+	for (size_t i = 0; i < p->n_streams && !err; i++)
+		err = stream_end(p, p->streams[i]);
 	timeline_finish(p->timeline);
 	if (p->early)
 		timeline_finish(p->early);

@@ -60,14 +60,17 @@ struct seen {
 	struct vcpu_span spans[20000];
 	size_t n_spans;
 	unsigned notes;
+	int64_t last_word_ns;
 };
 
 static void see_instant(void *context, const struct guest_instant *i)
 {
 	struct seen *seen = context;
 
-	if (i->type == VS_EVENT_LOST && !i->event.arg0)
+	if (i->type == VS_EVENT_LOST && !i->event.arg0) {
+		seen->last_word_ns = i->t.ns;
 		return; /* the end of what the guest said */
+	}
 	assert_true(seen->n_instants < 20000);
 	if (seen->n_instants)
 		assert_true(seen->instants[seen->n_instants - 1].t.ns <= i->t.ns);
@@ -412,6 +415,22 @@ static void frames_lost_on_the_way_are_counted_and_leave_gaps(void **state)
 	play_end(&p);
 }
 
+static void a_guests_account_ends_with_its_last_word(void **state)
+{
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+
+	(void)state;
+	scene_switches(s, 3 * MS, 500 * MS);
+	synth_at(s, 540 * MS);
+	synth_guest_silent(s, true);
+	synth_at(s, 3000 * MS);
+	synth_free(s);
+	play_offline(&p);
+	assert_in_range(p.seen->last_word_ns, synth_host_ns(499 * MS), synth_host_ns(501 * MS));
+	play_end(&p);
+}
+
 static void replayed_frames_change_nothing(void **state)
 {
 	struct play once, twice;
@@ -656,6 +675,7 @@ int main(void)
 		cmocka_unit_test(live_a_silent_guest_does_not_hold_the_hosts_half),
 		cmocka_unit_test(lost_events_become_a_gap),
 		cmocka_unit_test(frames_lost_on_the_way_are_counted_and_leave_gaps),
+		cmocka_unit_test(a_guests_account_ends_with_its_last_word),
 		cmocka_unit_test(replayed_frames_change_nothing),
 		cmocka_unit_test(what_only_the_host_may_say_is_not_taken_from_a_guest),
 		cmocka_unit_test(payloads_of_noise_are_counted_and_cost_nothing_else),

@@ -318,6 +318,19 @@ static void without_the_host_the_guests_half_is_told_and_the_rest_is_missing(voi
 				"decided");
 }
 
+static void what_the_guest_did_after_its_last_word_is_not_guessed(void **state)
+{
+	struct fixture *f = *state;
+
+	scene_new(f, (struct synth_options){0});
+	busy(f->synth, 2 * MS, 1000 * MS);
+	/* The agent ends; the guest and its vCPU go on, and the host sees the latter. */
+	synth_at(f->synth, 1040 * MS);
+	synth_guest_silent(f->synth, true);
+	synth_at(f->synth, 3000 * MS);
+	assert_int_equal(json_object_array_length(incidents(f, NULL)), 0);
+}
+
 static void a_cut_recording_says_so(void **state)
 {
 	struct fixture *f = *state;
@@ -359,6 +372,7 @@ int main(void)
 		CASE(a_guest_that_computes_is_healthy),
 		CASE(without_the_guest_the_hosts_half_is_told_and_the_rest_is_missing),
 		CASE(without_the_host_the_guests_half_is_told_and_the_rest_is_missing),
+		CASE(what_the_guest_did_after_its_last_word_is_not_guessed),
 		CASE(a_cut_recording_says_so),
 		CASE(trouble_is_an_exit_code),
 	};
