@@ -178,6 +178,8 @@ int host_stream_follow(struct host_stream *h, const struct message_vm_info *info
 {
 	int first = 0, err;
 
+	if (!h->n_followed)
+		stack_writer_expect(h->stacks, info->qemu_pid);
 	for (size_t i = 0; i < h->n_followed && h->capture; i++) {
 		/* One that ended is gone from the map already: no error. */
 		if (!info_has(info, h->followed[i]))

@@ -89,6 +89,12 @@ void stack_writer_stats_get(const struct stack_writer *s, struct stack_writer_st
 	*out = s->stats;
 }
 
+void stack_writer_expect(struct stack_writer *s, pid_t tgid)
+{
+	/* Should it fail, the first stack tries again. */
+	unwinder_prepare(s->unwinder, tgid);
+}
+
 static bool token_take(struct stack_writer *s, uint64_t now_ms)
 {
 	if (now_ms > s->refilled_ms)

@@ -32,6 +32,8 @@ struct stack_writer_stats {
  * ENOMEM. */
 struct stack_writer *stack_writer_new(uint64_t host_hz, bool *kernel_names);
 void stack_writer_free(struct stack_writer *s);
+/* Stacks of this process will come: reads its symbols now. */
+void stack_writer_expect(struct stack_writer *s, pid_t tgid);
 /* A record of a drain under way; time is TSC ticks, +-err_ticks. Copies. */
 void stack_writer_offer(struct stack_writer *s, const struct capture_stack *stack,
 			uint64_t err_ticks, uint64_t now_ms);

@@ -198,6 +198,28 @@ static int process_get(struct unwinder *u, pid_t pid, struct process **out)
 	return 0;
 }
 
+static int module_prepare(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr begin,
+			  void *context)
+{
+	Dwarf_Addr bias;
+	uint64_t offset;
+
+	(void)userdata, (void)name, (void)context;
+	module_symbol(module, begin, &offset);
+	dwfl_module_eh_cfi(module, &bias);
+	return DWARF_CB_OK;
+}
+
+int unwinder_prepare(struct unwinder *u, pid_t tgid)
+{
+	struct process *process;
+	int err = process_get(u, tgid, &process);
+
+	if (!err)
+		dwfl_getmodules(process->dwfl, module_prepare, NULL, 0);
+	return err;
+}
+
 /* ---- walking ---- */
 
 struct walk {

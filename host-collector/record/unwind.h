@@ -4,7 +4,7 @@
  * Debian's QEMU and libc keep no frame pointers. Works on the copy alone, whatever the thread has
  * done since; the ELF files come from the process's mappings, so it must still live.
  *
- * Cost: the first stack of a process reads its ELF files (tens of ms), later ones 10-100 us.
+ * Cost: the first stack of a process reads its ELF files (5 ms for QEMU), later ones 15-120 us.
  */
 #ifndef RECORD_UNWIND_H
 #define RECORD_UNWIND_H
@@ -19,6 +19,9 @@ struct unwinder;
 
 struct unwinder *unwinder_new(void); /* NULL on ENOMEM */
 void unwinder_free(struct unwinder *u);
+/* Reads a process's ELF files now, so that its first stack, in the middle of a stall, does not have
+ * to. 0, -ESRCH, -errno. */
+int unwinder_prepare(struct unwinder *u, pid_t tgid);
 /*
  * Fills at most `max` frames, leaf first. An address in no known function keeps its module and
  * the offset in it. At code that lies in no file (made at run time: module "[anon]", offset 0) the

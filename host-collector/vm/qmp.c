@@ -65,10 +65,10 @@ static int bytes_read(struct qmp *q)
 /* The next whole line as an object: 1; 0 if there is none yet; -EBADMSG. */
 static int message_take(struct qmp *q, struct json_object **message)
 {
-	char *end = memchr(q->line, '\n', q->len);
+	char *end = q->len ? memchr(q->line, '\n', q->len) : NULL;
 	size_t used;
 
-	if (!q->len || !end)
+	if (!end)
 		return 0;
 	*end = 0;
 	*message = json_tokener_parse(q->line);
