@@ -146,7 +146,9 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	int err;
 
 	if (status < 0) {
-		connection_drop(l, uv_strerror(status));
+		/* libuv says EBADF for whatever is wrong; the socket knows better. */
+		err = link_address_connected(l->fd);
+		connection_drop(l, err ? strerror(-err) : "closed by the other end");
 		return;
 	}
 	if (l->connecting) {
