@@ -45,6 +45,7 @@ enum frame_kind {
 	FRAME_STACK = 18,
 	FRAME_NOTE = 19,
 	FRAME_RECORDING_END = 20,
+	FRAME_VM_CLOCK = 21,
 };
 
 struct frame_header {

@@ -162,6 +162,57 @@ struct message_note {
 	char text[VS_TEXT_MAX];
 };
 
+enum vm_clock_source {
+	VM_CLOCK_PVCLOCK_UPDATE = 1,   /* tracepoint kvm_pvclock_update */
+	VM_CLOCK_WRITE_TSC_OFFSET = 2, /* tracepoint kvm_write_tsc_offset: what KVM asks for */
+	VM_CLOCK_MASTER_CLOCK = 3,     /* tracepoint kvm_update_master_clock or kvm_track_tsc */
+	VM_CLOCK_VCPU = 4,             /* struct kvm_vcpu, by a BPF iterator */
+	VM_CLOCK_DEBUGFS = 5,          /* kvm/PID-FD/vcpuN/tsc-* */
+	VM_CLOCK_GUEST_PAGE = 6,       /* the page that the guest reads, from outside */
+};
+enum { VM_CLOCK_SOURCE_LAST = VM_CLOCK_GUEST_PAGE }; /* one of a later source is not unpacked */
+
+/* guest TSC = ((host TSC * ratio) >> frac_bits) + offset, mod 2^64; see clock/tsc_scaling.h. */
+struct message_vm_clock_tsc {
+	bool known;
+	bool scaling_known; /* else only the offset is */
+	uint32_t frac_bits; /* 0: not scaled, ratio says nothing */
+	uint64_t offset;    /* a negative one as its two's complement */
+	uint64_t ratio;
+};
+
+/* See clock/pvclock.h; mul is not 0, shift within -31..31. */
+struct message_vm_clock_pvclock {
+	bool known;
+	int8_t shift;
+	uint8_t flags;
+	uint32_t mul;
+	uint32_t version;
+	uint64_t tsc_timestamp;
+	uint64_t system_time;
+};
+
+struct message_vm_clock_master {
+	bool known;
+	bool used; /* one line for all vCPUs */
+	bool offsets_matched;
+};
+
+/*
+ * What one source shows of a vCPU's clock parameters. They came into force at a host TSC within
+ * [from_min, from_max]; from_min is 0 if nothing bounds it, as for a collector that attached late.
+ * A master part is the VM's: vcpu is 0 then and means nothing.
+ */
+struct message_vm_clock {
+	uint32_t vm;
+	uint32_t vcpu; /* KVM's vcpu_id, mostly the APIC id; not QEMU's index */
+	enum vm_clock_source source;
+	uint64_t from_min, from_max;
+	struct message_vm_clock_tsc tsc;
+	struct message_vm_clock_pvclock pvclock;
+	struct message_vm_clock_master master;
+};
+
 struct message_recording_end {
 	uint64_t entries;
 	uint64_t host_dropped;
@@ -191,6 +242,8 @@ int message_stack_pack(const struct message_stack *m, struct byte_buffer *out);
 int message_stack_unpack(const uint8_t *payload, size_t len, struct message_stack *m);
 int message_note_pack(const struct message_note *m, struct byte_buffer *out);
 int message_note_unpack(const uint8_t *payload, size_t len, struct message_note *m);
+int message_vm_clock_pack(const struct message_vm_clock *m, struct byte_buffer *out);
+int message_vm_clock_unpack(const uint8_t *payload, size_t len, struct message_vm_clock *m);
 int message_recording_end_pack(const struct message_recording_end *m, struct byte_buffer *out);
 int message_recording_end_unpack(const uint8_t *payload, size_t len,
 				 struct message_recording_end *m);

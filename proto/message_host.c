@@ -192,6 +192,93 @@ out:
 	return err;
 }
 
+int message_vm_clock_pack(const struct message_vm_clock *m, struct byte_buffer *out)
+{
+	WIRE(VmClock) w = VCPUSCOPE__WIRE__VM_CLOCK__INIT;
+	WIRE(VmClockTsc) tsc = VCPUSCOPE__WIRE__VM_CLOCK_TSC__INIT;
+	WIRE(VmClockPvclock) pvclock = VCPUSCOPE__WIRE__VM_CLOCK_PVCLOCK__INIT;
+	WIRE(VmClockMaster) master = VCPUSCOPE__WIRE__VM_CLOCK_MASTER__INIT;
+
+	w.vm = m->vm;
+	w.vcpu = m->vcpu;
+	w.source = m->source;
+	w.from_min = m->from_min;
+	w.from_max = m->from_max;
+	tsc.offset = m->tsc.offset;
+	tsc.ratio = m->tsc.ratio;
+	tsc.frac_bits = m->tsc.frac_bits;
+	tsc.scaling_known = m->tsc.scaling_known;
+	pvclock.tsc_timestamp = m->pvclock.tsc_timestamp;
+	pvclock.system_time = m->pvclock.system_time;
+	pvclock.mul = m->pvclock.mul;
+	pvclock.shift = m->pvclock.shift;
+	pvclock.flags = m->pvclock.flags;
+	pvclock.version = m->pvclock.version;
+	master.used = m->master.used;
+	master.offsets_matched = m->master.offsets_matched;
+	w.tsc = m->tsc.known ? &tsc : NULL;
+	w.pvclock = m->pvclock.known ? &pvclock : NULL;
+	w.master = m->master.known ? &master : NULL;
+	return wire_pack(&w.base, out);
+}
+
+/* Whoever converts by these parameters relies on what is checked here. */
+static bool vm_clock_valid(const WIRE(VmClock) * w)
+{
+	if (w->source < VM_CLOCK_PVCLOCK_UPDATE || w->source > VM_CLOCK_SOURCE_LAST)
+		return false;
+	if (w->from_min > w->from_max || w->vcpu > INT32_MAX)
+		return false;
+	if (w->tsc && (w->tsc->frac_bits > 63 || (w->tsc->frac_bits && !w->tsc->ratio)))
+		return false;
+	if (w->pvclock && (!w->pvclock->mul || w->pvclock->shift < -31 || w->pvclock->shift > 31 ||
+			   w->pvclock->flags > UINT8_MAX))
+		return false;
+	return w->tsc || w->pvclock || w->master;
+}
+
+int message_vm_clock_unpack(const uint8_t *payload, size_t len, struct message_vm_clock *m)
+{
+	struct arena a;
+	WIRE(VmClock) * w;
+	int err = wire_unpack(&a, &vcpuscope__wire__vm_clock__descriptor, payload, len, &w);
+
+	if (!err && !vm_clock_valid(w))
+		err = -EBADMSG;
+	if (err)
+		goto out;
+	memset(m, 0, sizeof(*m));
+	m->vm = w->vm;
+	m->vcpu = w->vcpu;
+	m->source = w->source;
+	m->from_min = w->from_min;
+	m->from_max = w->from_max;
+	if (w->tsc) {
+		m->tsc.known = true;
+		m->tsc.scaling_known = w->tsc->scaling_known;
+		m->tsc.frac_bits = w->tsc->frac_bits;
+		m->tsc.offset = w->tsc->offset;
+		m->tsc.ratio = w->tsc->ratio;
+	}
+	if (w->pvclock) {
+		m->pvclock.known = true;
+		m->pvclock.shift = (int8_t)w->pvclock->shift;
+		m->pvclock.flags = (uint8_t)w->pvclock->flags;
+		m->pvclock.mul = w->pvclock->mul;
+		m->pvclock.version = w->pvclock->version;
+		m->pvclock.tsc_timestamp = w->pvclock->tsc_timestamp;
+		m->pvclock.system_time = w->pvclock->system_time;
+	}
+	if (w->master) {
+		m->master.known = true;
+		m->master.used = w->master->used;
+		m->master.offsets_matched = w->master->offsets_matched;
+	}
+out:
+	arena_fini(&a);
+	return err;
+}
+
 int message_recording_end_pack(const struct message_recording_end *m, struct byte_buffer *out)
 {
 	WIRE(RecordingEnd) w = VCPUSCOPE__WIRE__RECORDING_END__INIT;

@@ -53,6 +53,10 @@ PLAIN(echo_observation, 1)
 PLAIN(stack, m->n_frames <= VS_STACK_FRAMES_MAX)
 PLAIN(note, m->kind >= NOTE_CHANNEL_UP && m->kind <= (int)NOTE_KIND_LAST)
 
+PLAIN(vm_clock, m->source >= VM_CLOCK_PVCLOCK_UPDATE && m->source <= (int)VM_CLOCK_SOURCE_LAST &&
+			m->from_min <= m->from_max && m->tsc.frac_bits < 64 &&
+			(!m->pvclock.known || m->pvclock.mul))
+
 static int same_recording_end(const struct message_recording_end *a,
 			      const struct message_recording_end *b)
 {
@@ -69,7 +73,7 @@ TARGET(recording_end, m->n_checkpoints <= VS_CHECKPOINTS_MAX)
 static void (*const targets[])(const uint8_t *data, size_t len) = {
 	fuzz_hello,        fuzz_heartbeat,  fuzz_echo_request,  fuzz_echo_reply,
 	fuzz_clock_sample, fuzz_kernel_log, fuzz_vm_info,       fuzz_echo_observation,
-	fuzz_stack,        fuzz_note,       fuzz_recording_end,
+	fuzz_stack,        fuzz_note,       fuzz_recording_end, fuzz_vm_clock,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -141,6 +141,30 @@ static void sample_note(struct message_note *m)
 	strcpy(m->text, "agent 0.1.0");
 }
 
+static void sample_vm_clock(struct message_vm_clock *m)
+{
+	m->vm = 1;
+	m->vcpu = 64;
+	m->source = VM_CLOCK_VCPU;
+	m->from_min = 9000000000000;
+	m->from_max = 9000000000700;
+	m->tsc.known = true;
+	m->tsc.scaling_known = true;
+	m->tsc.frac_bits = 48;
+	m->tsc.offset = (uint64_t)-8999999990000;
+	m->tsc.ratio = 234562480592213;
+	m->pvclock.known = true;
+	m->pvclock.shift = -1;
+	m->pvclock.flags = 1;
+	m->pvclock.mul = 3308909142;
+	m->pvclock.version = 6;
+	m->pvclock.tsc_timestamp = 123456789;
+	m->pvclock.system_time = 987654321;
+	m->master.known = true;
+	m->master.used = true;
+	m->master.offsets_matched = true;
+}
+
 static uint64_t sample_checkpoints[] = {32, 4194400, 8388800};
 
 static void sample_recording_end(struct message_recording_end *m)
@@ -254,6 +278,7 @@ MESSAGE(vm_info)
 MESSAGE(echo_observation)
 MESSAGE(stack)
 MESSAGE(note)
+MESSAGE(vm_clock)
 #undef MESSAGE
 
 static void pack_recording_end(struct byte_buffer *out)
@@ -294,6 +319,7 @@ static const struct {
 	{FRAME_ECHO_OBSERVATION, "echo_observation", pack_echo_observation, check_echo_observation},
 	{FRAME_STACK, "stack", pack_stack, check_stack},
 	{FRAME_NOTE, "note", pack_note, check_note},
+	{FRAME_VM_CLOCK, "vm_clock", pack_vm_clock, check_vm_clock},
 	{FRAME_RECORDING_END, "recording_end", pack_recording_end, check_recording_end},
 };
 enum { N_KINDS = sizeof(kinds) / sizeof(*kinds) };

@@ -395,9 +395,9 @@ static void test_foreign_protocol_is_refused_as_a_whole(void **state)
 
 static void test_host_kinds_are_not_a_guests_to_send(void **state)
 {
-	static const enum frame_kind kinds[] = {FRAME_VM_INFO,       FRAME_ECHO_OBSERVATION,
-						FRAME_STACK,         FRAME_NOTE,
-						FRAME_RECORDING_END, FRAME_ECHO_REQUEST};
+	static const enum frame_kind kinds[] = {
+		FRAME_VM_INFO,       FRAME_ECHO_OBSERVATION, FRAME_STACK,       FRAME_NOTE,
+		FRAME_RECORDING_END, FRAME_VM_CLOCK,         FRAME_ECHO_REQUEST};
 	struct rig *r = *state;
 
 	agent_hello(r, 1, STREAM_ROLE_GUEST);

@@ -174,6 +174,96 @@ static void test_every_kind_of_note_round_trips(void **state)
 	}
 }
 
+static struct message_vm_clock new_vm_clock(void)
+{
+	struct message_vm_clock m;
+
+	memset(&m, 0, sizeof(m));
+	m.vm = 1;
+	m.vcpu = INT32_MAX;
+	m.source = VM_CLOCK_PVCLOCK_UPDATE;
+	m.from_max = UINT64_MAX;
+	m.pvclock.known = true;
+	m.pvclock.mul = 1;
+	m.pvclock.shift = -31;
+	return m;
+}
+
+static void test_vm_clock_round_trips_from_every_source_in_every_combination(void **state)
+{
+	(void)state;
+	for (int source = VM_CLOCK_PVCLOCK_UPDATE; source <= (int)VM_CLOCK_SOURCE_LAST; source++)
+		for (int parts = 1; parts < 8; parts++) {
+			struct message_vm_clock m = new_vm_clock();
+
+			memset(&m.pvclock, 0, sizeof(m.pvclock));
+			m.source = (enum vm_clock_source)source;
+			m.from_min = m.from_max;
+			if (parts & 1)
+				m.pvclock = (struct message_vm_clock_pvclock){
+					true, 31, UINT8_MAX, UINT32_MAX, 3, UINT64_MAX, 1};
+			if (parts & 2)
+				m.tsc = (struct message_vm_clock_tsc){true, parts & 4, 63,
+								      (uint64_t)-1, UINT64_MAX};
+			if (parts & 4) {
+				m.master.known = true;
+				m.master.used = parts & 1;
+				m.master.offsets_matched = parts & 2;
+			}
+			ASSERT_ROUND_TRIP(vm_clock, &m);
+		}
+}
+
+static int vm_clock_repacked(const struct message_vm_clock *in)
+{
+	struct byte_buffer packed = {0};
+	struct message_vm_clock out;
+	int err;
+
+	assert_int_equal(message_vm_clock_pack(in, &packed), 0);
+	err = message_vm_clock_unpack(packed.data, packed.len, &out);
+	byte_buffer_fini(&packed);
+	return err;
+}
+
+static void test_clock_parameters_nobody_can_convert_by_are_refused(void **state)
+{
+	struct message_vm_clock m = new_vm_clock();
+
+	(void)state;
+	assert_int_equal(vm_clock_repacked(&m), 0);
+	m.pvclock.mul = 0;
+	assert_int_equal(vm_clock_repacked(&m), -EBADMSG);
+	m = new_vm_clock();
+	m.pvclock.shift = 32;
+	assert_int_equal(vm_clock_repacked(&m), -EBADMSG);
+	m.pvclock.shift = -32;
+	assert_int_equal(vm_clock_repacked(&m), -EBADMSG);
+	m = new_vm_clock();
+	m.pvclock.known = false;
+	assert_int_equal(vm_clock_repacked(&m), -EBADMSG);
+	m.tsc.known = true;
+	assert_int_equal(vm_clock_repacked(&m), 0);
+	m.tsc.frac_bits = 48;
+	assert_int_equal(vm_clock_repacked(&m), -EBADMSG);
+	m.tsc.ratio = 1;
+	assert_int_equal(vm_clock_repacked(&m), 0);
+	m.tsc.frac_bits = 64;
+	assert_int_equal(vm_clock_repacked(&m), -EBADMSG);
+	m = new_vm_clock();
+	m.source = 0;
+	assert_int_equal(vm_clock_repacked(&m), -EBADMSG);
+	m.source = (enum vm_clock_source)(VM_CLOCK_SOURCE_LAST + 1);
+	assert_int_equal(vm_clock_repacked(&m), -EBADMSG);
+	m = new_vm_clock();
+	m.vcpu = UINT32_MAX;
+	assert_int_equal(vm_clock_repacked(&m), -EBADMSG);
+	m = new_vm_clock();
+	m.from_min = 8;
+	m.from_max = 7;
+	assert_int_equal(vm_clock_repacked(&m), -EBADMSG);
+}
+
 static void test_recording_end_round_trip(void **state)
 {
 	struct message_recording_end in = {.entries = 9, .host_dropped = 8}, out;
@@ -489,6 +579,8 @@ int main(void)
 		cmocka_unit_test(test_vm_info_round_trip),
 		cmocka_unit_test(test_stack_round_trip),
 		cmocka_unit_test(test_every_kind_of_note_round_trips),
+		cmocka_unit_test(test_vm_clock_round_trips_from_every_source_in_every_combination),
+		cmocka_unit_test(test_clock_parameters_nobody_can_convert_by_are_refused),
 		cmocka_unit_test(test_recording_end_round_trip),
 		cmocka_unit_test(test_texts_become_bounded_utf8),
 		cmocka_unit_test(test_counts_above_their_bound_are_refused),
