@@ -141,10 +141,11 @@ static bool complete(const struct stall_detector *d, const struct stall_facts *f
 
 	if (model_vcpu_delivered(d->model, f->vm, vcpu, &told) || told.ns >= f->end.ns)
 		return true;
-	if (model_now(d->model).ns - f->end.ns > PENDING_LIMIT_NS)
-		return true;
+	/* Spans that the model holds back come before long, however far its time has jumped. */
 	if (model_vcpu_current(d->model, f->vm, vcpu, &open) || told.ns != open.begin.ns)
 		return false;
+	if (model_now(d->model).ns - f->end.ns > PENDING_LIMIT_NS)
+		return true;
 	return open.state == VCPU_GUEST || open.state == VCPU_KVM || open.state == VCPU_VMM ||
 	       (open.state == VCPU_UNKNOWN && !model_data_of(d->model, f->vm).host_events);
 }

@@ -222,6 +222,38 @@ static void a_stopped_vm_names_the_sender(void **state)
 	assert_true(names_culprit(i, "killer"));
 }
 
+/* A stretch whose last waits are still kept back for their stacks when nothing happens for long. */
+static void a_silence_right_after_a_stall_leaves_no_hole_in_it(void **state)
+{
+	struct fixture *f = *state;
+	struct json_object *list, *breakdown;
+
+	scene_new(f, (struct synth_options){0});
+	busy(f->synth, 2 * MS, 1000 * MS);
+	for (int64_t t = 1000; t < 1200; t += 20) {
+		synth_at(f->synth, t * MS);
+		synth_host_event(f->synth, 0, synth_switch(VCPU0, VS_TASK_RUNNING, HOG));
+		synth_at(f->synth, (t + 15) * MS);
+		synth_host_event(f->synth, 0, synth_switch(HOG, 0, VCPU0));
+	}
+	synth_at(f->synth, 1201 * MS);
+	synth_guest_event(f->synth, 0, synth_switch(OTHER, 0, TASK));
+	synth_at(f->synth, 1202 * MS);
+	synth_host_event(f->synth, 0, synth_switch(VCPU0, VS_TASK_STOPPED, 0));
+	synth_guest_silent(f->synth, true);
+	synth_at(f->synth, 3000 * MS);
+	synth_host_event(f->synth, 0, synth_switch(0, 0, VCPU0));
+	synth_guest_silent(f->synth, false);
+	busy(f->synth, 3001 * MS, 4000 * MS);
+	list = incidents(f, NULL);
+	assert_int_equal(json_object_array_length(list), 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(json_object_object_get_ex(json_object_array_get_idx(list, i),
+						      "breakdown_ns", &breakdown));
+		assert_int_equal(number_of(breakdown, "unknown"), 0);
+	}
+}
+
 /* From 1000 to 1600 ms the guest's task keeps its CPU, ticks go on. */
 static void scene_spin(struct fixture *f, bool somebody_waits)
 {
@@ -368,6 +400,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(a_stolen_pcpu_names_the_thief),
 		CASE(a_stopped_vm_names_the_sender),
+		CASE(a_silence_right_after_a_stall_leaves_no_hole_in_it),
 		CASE(a_guest_that_spins_is_named_with_its_task),
 		CASE(a_guest_that_computes_is_healthy),
 		CASE(without_the_guest_the_hosts_half_is_told_and_the_rest_is_missing),
