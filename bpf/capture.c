@@ -208,14 +208,9 @@ static int tasks_open(struct capture *c, char *why, size_t why_bytes)
 	if (!program)
 		return 0;
 	c->tasks_link = bpf_program__attach_iter(program, NULL);
-	if (c->tasks_link) {
-		c->tasks_fd = bpf_iter_create(bpf_link__fd(c->tasks_link));
-		if (c->tasks_fd >= 0)
-			return 0;
-		error = c->tasks_fd;
-	} else {
-		error = -errno;
-	}
+	error = c->tasks_link ? capture_name_tasks(c) : -errno;
+	if (!error)
+		return 0;
 	snprintf(why, why_bytes, "cannot list the existing tasks (BPF task iterator): %s",
 		 strerror(-error));
 	return error;
@@ -332,6 +327,21 @@ static void tasks_step(struct capture *c)
 		return;
 	close(c->tasks_fd);
 	c->tasks_fd = -1;
+}
+
+int capture_name_tasks(struct capture *c)
+{
+	int fd;
+
+	if (!c->tasks_link)
+		return -ENOTSUP;
+	fd = bpf_iter_create(bpf_link__fd(c->tasks_link));
+	if (fd < 0)
+		return fd;
+	if (c->tasks_fd >= 0)
+		close(c->tasks_fd);
+	c->tasks_fd = fd;
+	return 0;
 }
 
 /* A CPU came online: its events were counted as lost so far. */

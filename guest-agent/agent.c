@@ -43,6 +43,8 @@ struct wire {
 struct agent {
 	struct agent_options options;
 	uv_timer_t timer;
+	struct capture *capture;
+	uint64_t named_session, named_ms; /* the session that knows the tasks' names, since when */
 	struct frame_writer *writer;
 	struct batcher *batcher;
 	struct send_queue *queue;
@@ -224,6 +226,18 @@ static void capture_queue(struct agent *a)
 	}
 }
 
+/* A host that joins late never saw these tasks being named. Not more often than it may greet us. */
+static void tasks_name(struct agent *a, uint64_t now_ms)
+{
+	if (session_state(a->session) != SESSION_OPEN ||
+	    a->named_session == session_number(a->session) ||
+	    (a->named_ms && now_ms - a->named_ms < SESSION_HELLO_MS))
+		return;
+	a->named_session = session_number(a->session);
+	a->named_ms = now_ms;
+	capture_name_tasks(a->capture);
+}
+
 static void control_queue(struct agent *a, enum frame_kind kind)
 {
 	a->frame.len = 0;
@@ -344,6 +358,7 @@ static void on_tick(uv_timer_t *timer)
 	if (!a->stopping) {
 		bool beat = now_ms - a->heartbeat_ms >= AGENT_HEARTBEAT_MS;
 
+		tasks_name(a, now_ms);
 		if (beat || batcher_pending(a->batcher) >= a->options.drain_events)
 			capture_queue(a);
 		if (beat) {
@@ -438,6 +453,7 @@ static int agent_build(struct agent *a, struct capture *capture)
 		return -ENOMEM;
 	session.writer = a->writer;
 	a->session = session_new(&session);
+	a->capture = capture;
 	a->batcher = batcher_new(capture, a->writer);
 	a->queue = send_queue_new(a->options.backlog_bytes, CONTROL_BYTES, on_queue_dropped, a);
 	if (!a->session || !a->batcher || !a->queue)

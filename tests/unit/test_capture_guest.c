@@ -105,6 +105,13 @@ static void tasks_that_exist_already_are_named(void **state)
 	drain(c, log);
 	assert_true(find_name(log, getpid(), getpid(), comm));
 	assert_true(find_name(log, 2, 2, "kthreadd"));
+	log->n = 0;
+	drain(c, log);
+	assert_false(find_name(log, 2, 2, "kthreadd"));
+	assert_int_equal(capture_name_tasks(c), 0); /* for a reader that came late */
+	drain(c, log);
+	assert_true(find_name(log, getpid(), getpid(), comm));
+	assert_true(find_name(log, 2, 2, "kthreadd"));
 	log_free(log);
 	capture_close(c);
 }

@@ -108,6 +108,8 @@ static void batch_book(struct agent_host *h, const struct batch *batch)
 
 		if (event->time < cpu->watermark)
 			cpu->late++;
+		if (event->type == VS_EVENT_TASK_NAME && event->pid == 1)
+			h->init_named++;
 		if (ahead > 0)
 			cpu->gaps += (uint64_t)ahead;
 		else if (ahead < 0)
