@@ -213,6 +213,26 @@ size_t report_builder_ongoing(struct report_builder *b, struct incident *out, si
 	return n;
 }
 
+/*
+ * An agent hands over what it kept from before the recording. That is context, not the recording's
+ * subject, once the host's capture has begun; without any it is all there is.
+ */
+static void before_host_remove(struct report_builder *b)
+{
+	struct report *r = b->report;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->n_incidents; i++) {
+		const struct incident *incident = &r->incidents[i];
+
+		if (incident->missing & 1u << MISSING_HOST_EVENTS &&
+		    model_data_of(b->model, incident->vm).host_events)
+			continue;
+		r->incidents[kept++] = *incident;
+	}
+	r->n_incidents = kept;
+}
+
 static int by_begin(const void *a, const void *b)
 {
 	const struct incident *x = a, *y = b;
@@ -254,6 +274,8 @@ struct report *report_builder_finish(struct report_builder *b)
 	r->dropped_incidents += stall_dropped(b->stalls);
 	if (name_vms(b) || b->err)
 		return NULL;
+	if (!b->options.all)
+		before_host_remove(b);
 	if (r->n_incidents)
 		qsort(r->incidents, r->n_incidents, sizeof(*r->incidents), by_begin);
 	b->report = NULL;

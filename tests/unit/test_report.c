@@ -350,6 +350,25 @@ static void without_the_host_the_guests_half_is_told_and_the_rest_is_missing(voi
 				"decided");
 }
 
+static void what_happened_before_the_recording_began_is_told_only_if_asked_for(void **state)
+{
+	struct fixture *f = *state;
+	struct synth_options options = {
+		.path = f->recording, .guest_cpus = 1, .guest_tsc_offset = 987654321};
+
+	f->synth = synth_new(&options);
+	busy(f->synth, 2 * MS, 200 * MS);
+	/* The agent's backlog holds a stall; the host is captured only later. */
+	synth_guest_silent(f->synth, true);
+	synth_at(f->synth, 700 * MS);
+	synth_guest_silent(f->synth, false);
+	busy(f->synth, 701 * MS, 1000 * MS);
+	synth_host_event(f->synth, 0, synth_switch(0, 0, VCPU0));
+	busy(f->synth, 1001 * MS, 2000 * MS);
+	assert_int_equal(json_object_array_length(incidents(f, NULL)), 0);
+	assert_int_equal(json_object_array_length(incidents(f, "--all")), 1);
+}
+
 static void what_the_guest_did_after_its_last_word_is_not_guessed(void **state)
 {
 	struct fixture *f = *state;
@@ -405,6 +424,7 @@ int main(void)
 		CASE(a_guest_that_computes_is_healthy),
 		CASE(without_the_guest_the_hosts_half_is_told_and_the_rest_is_missing),
 		CASE(without_the_host_the_guests_half_is_told_and_the_rest_is_missing),
+		CASE(what_happened_before_the_recording_began_is_told_only_if_asked_for),
 		CASE(what_the_guest_did_after_its_last_word_is_not_guessed),
 		CASE(a_cut_recording_says_so),
 		CASE(trouble_is_an_exit_code),
