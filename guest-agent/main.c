@@ -113,6 +113,9 @@ static enum exit_code program_run(struct capture *capture, const struct argument
 		code = EXIT_INTERNAL;
 		goto out;
 	}
+	/* Only now: what a start reads and allocates is no reason to hold the guest's tasks up. */
+	if (!arguments->no_realtime)
+		priority_raise();
 	program_watch(&p, arguments->run_for_s);
 	uv_run(&p.loop, UV_RUN_DEFAULT);
 	err = agent_result(p.agent);
@@ -171,8 +174,6 @@ int main(int argc, char **argv)
 	if (capture_left_out(capture)[0])
 		fprintf(stderr, "vcpuscope-agent: this kernel lacks %s: going on without\n",
 			capture_left_out(capture));
-	if (!arguments.no_realtime)
-		priority_raise();
 	agent_options.drain_events =
 		drain_events(capture_options.ring_bytes, capture_n_cpus(capture));
 	agent_options.interval_ms = arguments.interval_ms;
