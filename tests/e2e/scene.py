@@ -25,7 +25,8 @@ HOST_CPU, VCPU_CPU = 0, 1  # where the host's programs go, and the vCPU
 COMPUTE_MS = 2000
 PAUSE_S = 1.2  # between stalls
 INTERFERENCE_MS = 20  # a gap that can move a share by its tolerance
-RECORD_START_S = 3  # until programs are attached and the clocks have met
+RECORD_START_MAX_S = 60
+SETTLE_S = 2
 RECORD_MAX_S = 120
 
 
@@ -86,13 +87,17 @@ class Scene:
         self.guest.run("vcpuscope-agent >/root/agent.log 2>&1 </dev/null & echo $! >/run/agent.pid")
 
     def record_start(self):
+        """Starts the recorder and waits until its file appears, which it does once programs are
+        attached, and a little more for the clocks to meet."""
         self.host.run(
-            f"mkdir -p {self.folder} && cd {self.folder} && rm -f record.* run.vcs && "
+            f"mkdir -p {self.folder}; cd {self.folder} || exit; rm -f record.* run.vcs; "
             f"{{ taskset {1 << HOST_CPU:x} vcpuscope record --pid {self.qemu_pid} "
             f"--channel {self.channel} -o run.vcs --for {RECORD_MAX_S}s >record.log 2>&1 & "
             "echo $! >record.pid; wait $!; echo $? >record.status; } >/dev/null 2>&1 </dev/null & "
-            f"sleep {RECORD_START_S}; cd {self.folder}; "
-            "[ ! -e record.status ] || { tail -n 20 record.log; exit 1; }")
+            "i=0; while [ ! -s run.vcs ] && [ ! -e record.status ] && "
+            f"[ $i -lt {RECORD_START_MAX_S * 5} ]; do sleep 0.2; i=$((i + 1)); done; "
+            f"sleep {SETTLE_S}; [ -s run.vcs ] && [ ! -e record.status ] || "
+            "{ tail -n 20 record.log; exit 1; }", timeout_s=RECORD_START_MAX_S + 60)
 
     def record_stop(self):
         """Ends the recording as Ctrl-C would and waits until it is closed."""
