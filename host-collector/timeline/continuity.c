@@ -49,11 +49,21 @@ static void totals_add(struct continuity *c, struct continuity_cpu *cpu, const s
 	cpu->dropped_user = b->dropped_user;
 }
 
+/* A sender that began anew counts from the start again, and what it tells is news; one that only
+ * connected again repeats, if anything, what is known already. */
+static bool began_anew(const struct continuity_cpu *cpu, const struct batch *b, uint64_t session_id)
+{
+	return cpu->started && cpu->session_id != session_id && b->n_events &&
+	       (int32_t)(b->events[0].seq - cpu->next_seq) < 0 &&
+	       b->events[0].time > cpu->floor_stream;
+}
+
 enum continuity_verdict continuity_check(struct continuity *c, struct continuity_cpu *cpu,
 					 const struct batch *b, uint64_t session_id,
 					 uint64_t *missing)
 {
-	uint32_t base = cpu->started ? cpu->next_seq : b->n_events ? b->events[0].seq : 0;
+	bool anew = began_anew(cpu, b, session_id);
+	uint32_t base = cpu->started && !anew ? cpu->next_seq : b->n_events ? b->events[0].seq : 0;
 	/* relative to base: the sequence numbers at and after it that this batch accounts for, the
 	 * highest of them plus one, and how far back the batch reaches */
 	int64_t covered = 0, top = 0, back = 0;
@@ -61,6 +71,8 @@ enum continuity_verdict continuity_check(struct continuity *c, struct continuity
 	enum continuity_verdict verdict = CONTINUITY_WHOLE;
 
 	*missing = 0;
+	if (anew)
+		cpu->started = false;
 	for (size_t i = 0; i < b->n_events; i++) {
 		const struct vs_event *e = &b->events[i];
 		int64_t at = (int32_t)(e->seq - base), n = 1;
@@ -83,14 +95,6 @@ enum continuity_verdict continuity_check(struct continuity *c, struct continuity
 	if (!b->n_events)
 		return CONTINUITY_WHOLE;
 	if (cpu->started && !top && back < 0) {
-		if (cpu->session_id != session_id && back < -STRAGGLERS_MAX) {
-			/* The sender began anew, and what was between is not known. */
-			cpu->next_seq = b->events[0].seq;
-			cpu->started = false;
-			(void)continuity_check(c, cpu, b, session_id, missing);
-			*missing = 0;
-			return CONTINUITY_GAP;
-		}
 		if (back < -STRAGGLERS_MAX || cpu->session_id != session_id)
 			return CONTINUITY_REPEATS;
 	} else if (cpu->started && top > covered) {
@@ -102,5 +106,5 @@ enum continuity_verdict continuity_check(struct continuity *c, struct continuity
 	cpu->next_seq = base + (uint32_t)top;
 	cpu->started = true;
 	cpu->session_id = session_id;
-	return verdict;
+	return anew ? CONTINUITY_GAP : verdict; /* what was between the two is not known */
 }
