@@ -241,6 +241,12 @@ static void summary_print(struct record *r)
 	if (s.has_channel && !s.link.session.frames)
 		fprintf(stderr, "nothing was heard from the guest: the recording holds the host's "
 				"side only\n");
+	if (s.link.session.damaged || s.link.session.skipped_bytes || s.link.session.replayed)
+		fprintf(stderr,
+			"the channel brought %" PRIu64 " damaged and %" PRIu64
+			" replayed frames; %" PRIu64 " bytes were skipped\n",
+			s.link.session.damaged, s.link.session.replayed,
+			s.link.session.skipped_bytes);
 	if (!s.host.kernel_names)
 		fprintf(stderr, "kernel addresses are hidden (kernel.kptr_restrict): stacks lack "
 				"kernel names\n");

@@ -25,9 +25,17 @@ class MachineError(Exception):
     pass
 
 
-def _die_with_parent():
+def _before_qemu():
+    """In QEMU's process before it is QEMU."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()  # a Ctrl-C at the terminal is ours to handle
+    if os.geteuid() == 0:  # ahead of what else runs here: what a bed measures is time
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+        try:
+            with open("/proc/self/autogroup", "w") as f:
+                f.write("-20")
+        except OSError:
+            pass  # a kernel without autogroups goes by the nice value alone
 
 
 def remove_stale_runs():
@@ -81,7 +89,7 @@ class Machine:
              "-append", f"console=ttyS0 quiet panic=-1 {cmdline}", "-device", "virtio-serial",
              *port("agent", AGENT_PORT), *port("control", CONTROL_PORT), *qemu_args],
             stdin=subprocess.DEVNULL, stdout=self._errors, stderr=subprocess.STDOUT,
-            preexec_fn=_die_with_parent)
+            preexec_fn=_before_qemu)
         self.pid = self._process.pid
 
     def _connect(self, deadline):
