@@ -201,6 +201,10 @@ struct message_vm_clock_master {
 /*
  * What one source shows of a vCPU's clock parameters. They came into force at a host TSC within
  * [from_min, from_max]; from_min is 0 if nothing bounds it, as for a collector that attached late.
+ * Sources of one recording are not in the order of their from_max: sort before use. An offset by
+ * VM_CLOCK_WRITE_TSC_OFFSET is a request; VM_CLOCK_VCPU and VM_CLOCK_DEBUGFS show what became of
+ * it, with the same from_min and from_max if it was granted.
+ * The collector writes one part per message, because each came into force at its own time.
  * A master part is the VM's: vcpu is 0 then and means nothing.
  */
 struct message_vm_clock {

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Changes, by KVM's tracepoints. A stamp in CLOCK_MONOTONIC becomes host TSC by interpolation
+ * between a clock sample of the drain before and one taken after the last event was read out, so
+ * every event lies between the two.
+ */
+#include "bpf/kvm_clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "bpf/kvm_clock_internal.h"
+#include "clock/pvclock.h"
+#include "clock/sample.h"
+#include "kvm_clock_prog.skel.h"
+
+enum {
+	LINKS = 4,
+	/* More than the ring holds. */
+	CHANGES_MAX = 64 * 1024 / sizeof(struct vs_kvm_clock_event),
+};
+
+struct kvm_clock {
+	struct kvm_clock_prog *programs;
+	struct bpf_link *links[LINKS];
+	struct ring_buffer *ring;
+	struct capture_clock clock;
+	bool has_iterator;
+	char left_out[160];
+	size_t n_changes, n_said, said_room;
+	struct vs_kvm_clock_event changes[CHANGES_MAX];
+	struct kvm_clock_said *said;
+};
+
+static void left_out_add(struct kvm_clock *k, const char *name)
+{
+	size_t used = strlen(k->left_out);
+
+	snprintf(k->left_out + used, sizeof(k->left_out) - used, "%s%s", used ? ", " : "", name);
+}
+
+const char *kvm_clock_left_out(const struct kvm_clock *k)
+{
+	return k->left_out;
+}
+
+uint64_t kvm_clock_dropped(const struct kvm_clock *k)
+{
+	return __atomic_load_n(&k->programs->bss->dropped, __ATOMIC_RELAXED);
+}
+
+struct bpf_program *kvm_clock_iterator(struct kvm_clock *k)
+{
+	return k->has_iterator ? k->programs->progs.vcpu_files : NULL;
+}
+
+static int change_arrived(void *context, void *data, size_t bytes)
+{
+	struct kvm_clock *k = context;
+
+	if (bytes >= sizeof(*k->changes) && k->n_changes < CHANGES_MAX)
+		k->changes[k->n_changes++] = *(struct vs_kvm_clock_event *)data;
+	return 0;
+}
+
+/* With the iterator if this kernel takes it, else without. */
+static int programs_load(struct kvm_clock *k)
+{
+	int error = 0;
+
+	for (int with_iterator = 1; with_iterator >= 0; with_iterator--) {
+		k->programs = kvm_clock_prog__open();
+		if (!k->programs)
+			return -errno;
+		bpf_program__set_autoload(k->programs->progs.vcpu_files, with_iterator);
+		error = kvm_clock_prog__load(k->programs);
+		if (!error) {
+			k->has_iterator = with_iterator;
+			break;
+		}
+		kvm_clock_prog__destroy(k->programs);
+		k->programs = NULL;
+	}
+	if (!k->has_iterator)
+		left_out_add(k, "struct kvm_vcpu");
+	return error;
+}
+
+static size_t programs_attach(struct kvm_clock *k)
+{
+	struct bpf_program *const programs[LINKS] = {
+		k->programs->progs.pvclock_update,
+		k->programs->progs.write_tsc_offset,
+		k->programs->progs.update_master_clock,
+		k->programs->progs.track_tsc,
+	};
+	size_t n = 0;
+
+	for (size_t i = 0; i < LINKS; i++) {
+		k->links[i] = bpf_program__attach(programs[i]);
+		n += k->links[i] != NULL;
+		if (!k->links[i])
+			left_out_add(k, strchr(bpf_program__section_name(programs[i]), '/') + 1);
+	}
+	return n;
+}
+
+int kvm_clock_open(struct kvm_clock **out, char *why, size_t why_bytes)
+{
+	const libbpf_print_fn_t print = libbpf_set_print(NULL);
+	struct kvm_clock *k = calloc(1, sizeof(*k));
+	struct clock_sample sample;
+	int error = -ENOMEM;
+
+	if (!k) {
+		snprintf(why, why_bytes, "out of memory");
+		goto out;
+	}
+	error = programs_load(k);
+	if (error == -EPERM) {
+		snprintf(why, why_bytes,
+			 "BPF is not permitted: run as root (CAP_BPF and CAP_PERFMON)");
+		goto out;
+	}
+	if (error) {
+		snprintf(why, why_bytes, "cannot load the BPF programs for KVM's clocks: %s",
+			 strerror(-error));
+		goto out;
+	}
+	if (!programs_attach(k)) {
+		error = -EOPNOTSUPP;
+		snprintf(why, why_bytes,
+			 "no KVM tracepoints in this kernel: is the kvm module loaded?");
+		goto out;
+	}
+	k->ring = ring_buffer__new(bpf_map__fd(k->programs->maps.changes), change_arrived, k, NULL);
+	error = k->ring ? clock_sample_take(&sample) : -errno;
+	if (error) {
+		snprintf(why, why_bytes, "cannot read KVM's clock changes: %s", strerror(-error));
+		goto out;
+	}
+	capture_clock_init(&k->clock);
+	capture_clock_push(&k->clock, &sample);
+	*out = k;
+out:
+	if (error)
+		kvm_clock_close(k);
+	libbpf_set_print(print);
+	return error;
+}
+
+void kvm_clock_close(struct kvm_clock *k)
+{
+	if (!k)
+		return;
+	ring_buffer__free(k->ring);
+	for (size_t i = 0; i < LINKS; i++)
+		bpf_link__destroy(k->links[i]);
+	kvm_clock_prog__destroy(k->programs);
+	free(k->said);
+	free(k);
+}
+
+int kvm_clock_follow(struct kvm_clock *k, pid_t pid, uint32_t vm)
+{
+	return bpf_map_update_elem(bpf_map__fd(k->programs->maps.followed), &pid, &vm, BPF_ANY);
+}
+
+void kvm_clock_unfollow(struct kvm_clock *k, pid_t pid)
+{
+	size_t kept = 0;
+	uint32_t vm;
+
+	if (kvm_clock_vm(k, pid, &vm))
+		return;
+	bpf_map_delete_elem(bpf_map__fd(k->programs->maps.followed), &pid);
+	for (size_t i = 0; i < k->n_said; i++)
+		if (k->said[i].value.vm != vm)
+			k->said[kept++] = k->said[i];
+	k->n_said = kept;
+}
+
+int kvm_clock_vm(struct kvm_clock *k, pid_t pid, uint32_t *vm)
+{
+	return bpf_map_lookup_elem(bpf_map__fd(k->programs->maps.followed), &pid, vm);
+}
+
+bool kvm_clock_pvclock(const struct vs_pvclock_page *page, struct message_vm_clock_pvclock *out)
+{
+	const struct pvclock p = {
+		.tsc_timestamp = page->tsc_timestamp,
+		.system_time = page->system_time,
+		.mul = page->tsc_to_system_mul,
+		.shift = page->tsc_shift,
+	};
+
+	if (!pvclock_valid(&p))
+		return false;
+	*out = (struct message_vm_clock_pvclock){
+		.known = true,
+		.shift = p.shift,
+		.flags = page->flags,
+		.mul = p.mul,
+		.version = page->version,
+		.tsc_timestamp = p.tsc_timestamp,
+		.system_time = p.system_time,
+	};
+	return true;
+}
+
+/* ---- what was said before ---- */
+
+struct kvm_clock_said *kvm_clock_said_find(struct kvm_clock *k, const struct message_vm_clock *key)
+{
+	for (size_t i = 0; i < k->n_said; i++) {
+		const struct message_vm_clock *v = &k->said[i].value;
+
+		if (v->vm == key->vm && v->vcpu == key->vcpu && v->source == key->source &&
+		    v->tsc.known == key->tsc.known && v->pvclock.known == key->pvclock.known &&
+		    v->master.known == key->master.known)
+			return &k->said[i];
+	}
+	return NULL;
+}
+
+/* Versions count writes, and all flags but the master clock's are events, not values. */
+static bool same_values(const struct message_vm_clock *a, const struct message_vm_clock *b)
+{
+	const struct message_vm_clock_pvclock *p = &a->pvclock, *q = &b->pvclock;
+
+	return a->tsc.scaling_known == b->tsc.scaling_known &&
+	       a->tsc.frac_bits == b->tsc.frac_bits && a->tsc.offset == b->tsc.offset &&
+	       a->tsc.ratio == b->tsc.ratio && p->shift == q->shift && p->mul == q->mul &&
+	       p->tsc_timestamp == q->tsc_timestamp && p->system_time == q->system_time &&
+	       !((p->flags ^ q->flags) & PVCLOCK_TSC_STABLE) && a->master.used == b->master.used &&
+	       a->master.offsets_matched == b->master.offsets_matched;
+}
+
+static struct kvm_clock_said *said_add(struct kvm_clock *k)
+{
+	size_t room = k->said_room ? 2 * k->said_room : 64;
+	struct kvm_clock_said *larger;
+
+	if (k->n_said == k->said_room) {
+		if (room > KVM_CLOCK_VALUES_MAX)
+			return NULL;
+		larger = realloc(k->said, room * sizeof(*larger));
+		if (!larger)
+			return NULL;
+		k->said = larger;
+		k->said_room = room;
+	}
+	return &k->said[k->n_said++];
+}
+
+int kvm_clock_say(struct kvm_clock *k, const struct message_vm_clock *value, uint64_t read_tsc,
+		  const struct kvm_clock_sink *sink)
+{
+	struct kvm_clock_said *said = kvm_clock_said_find(k, value);
+
+	if (said && same_values(&said->value, value)) {
+		said->read_tsc = read_tsc;
+		return 0;
+	}
+	if (!said)
+		said = said_add(k);
+	if (!said)
+		return -ENOMEM;
+	*said = (struct kvm_clock_said){*value, read_tsc};
+	sink->value(sink->context, value);
+	return 1;
+}
+
+/* ---- changes ---- */
+
+static int change_say(struct kvm_clock *k, const struct vs_kvm_clock_event *e,
+		      const struct kvm_clock_sink *sink)
+{
+	struct message_vm_clock m = {.vcpu = e->vcpu};
+	uint64_t err, tsc;
+
+	if (kvm_clock_vm(k, e->tgid, &m.vm))
+		return 0; /* followed no longer */
+	tsc = capture_clock_to_tsc(&k->clock, e->time, &err);
+	m.from_min = err < tsc ? tsc - err : 0;
+	m.from_max = err < UINT64_MAX - tsc ? tsc + err : UINT64_MAX;
+	switch (e->type) {
+	case VS_KVM_CLOCK_PVCLOCK:
+		m.source = VM_CLOCK_PVCLOCK_UPDATE;
+		if (!kvm_clock_pvclock(&e->pvclock, &m.pvclock))
+			return 0;
+		break;
+	case VS_KVM_CLOCK_OFFSET:
+		m.source = VM_CLOCK_WRITE_TSC_OFFSET;
+		m.tsc.known = true;
+		m.tsc.offset = e->value;
+		break;
+	default:
+		m.source = VM_CLOCK_MASTER_CLOCK;
+		m.master.known = true;
+		m.master.used = e->value & 1;
+		m.master.offsets_matched = e->value & 2;
+		break;
+	}
+	return kvm_clock_say(k, &m, 0, sink);
+}
+
+long kvm_clock_drain(struct kvm_clock *k, const struct kvm_clock_sink *sink)
+{
+	struct clock_sample sample;
+	long handed_out = 0;
+	int error;
+
+	k->n_changes = 0;
+	error = ring_buffer__consume(k->ring);
+	if (error < 0)
+		return error;
+	error = clock_sample_take(&sample);
+	if (error)
+		return error;
+	capture_clock_push(&k->clock, &sample);
+	for (size_t i = 0; i < k->n_changes; i++) {
+		error = change_say(k, &k->changes[i], sink);
+		if (error < 0)
+			return error;
+		handed_out += error;
+	}
+	return handed_out;
+}
