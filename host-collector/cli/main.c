@@ -10,6 +10,7 @@ static const struct command *const commands[] = {
 	&command_report,
 	&command_watch,
 	&command_clock,
+	&command_simulate,
 	&command_doctor,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope simulate: a scenario in, a recording and the truth about it out. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/cli/commands.h"
+#include "host-collector/simulate/simulate.h"
+
+struct simulate_arguments {
+	const char *scenario, *loss, *output;
+	uint64_t seed;
+	bool list;
+};
+
+static const struct option_spec simulate_option_table[] = {
+	{"SCENARIO", OPTION_OPERAND, offsetof(struct simulate_arguments, scenario), NULL,
+	 "what is to happen; see --list", false},
+	{"seed", OPTION_NUMBER, offsetof(struct simulate_arguments, seed), "N",
+	 "the same seed gives the same run (default 1)", false},
+	{"loss", OPTION_STRING, offsetof(struct simulate_arguments, loss), "P",
+	 "share of the events that get lost, 0 to 1 (default 0)", false},
+	{"output", OPTION_STRING, offsetof(struct simulate_arguments, output), "RUN.vcs",
+	 "the recording (-o); the truth goes to RUN.vcs.truth.json", false},
+	{"list", OPTION_FLAG, offsetof(struct simulate_arguments, list), NULL,
+	 "name the scenarios and exit", false},
+};
+
+static int list_print(void)
+{
+	for (size_t i = 0; i < scenarios_count; i++)
+		printf("%-30s %-8s %s\n", scenarios[i].name, scenario_kind_name(scenarios[i].kind),
+		       scenarios[i].about);
+	return fflush(stdout) ? COMMAND_TROUBLE : COMMAND_OK;
+}
+
+static int usage_say(const char *what, const char *next)
+{
+	fprintf(stderr, "vcpuscope simulate: %s; %s\n", what, next);
+	return COMMAND_USAGE;
+}
+
+static bool loss_parse(const char *text, double *loss)
+{
+	char *end;
+
+	if (!text)
+		return true;
+	*loss = strtod(text, &end);
+	return end != text && !*end && *loss >= 0 && *loss <= 1;
+}
+
+static int simulate_command_run(const struct command *self, int argc, char **argv)
+{
+	struct simulate_arguments a = {.seed = 1};
+	struct simulate_options o = {0};
+	char *truth, why[512];
+	size_t len;
+	int err;
+
+	if (options_parse_or_say(self, argc, argv, &a))
+		return COMMAND_USAGE;
+	if (a.list)
+		return list_print();
+	if (!a.scenario)
+		return usage_say("no scenario given", "--list names them");
+	if (!a.output)
+		return usage_say("no recording given", "say where it goes with -o RUN.vcs");
+	o.scenario = scenario_find(a.scenario);
+	if (!o.scenario)
+		return usage_say("no such scenario", "--list names them");
+	if (!loss_parse(a.loss, &o.loss))
+		return usage_say("--loss is no share", "give a number from 0 to 1, such as 0.01");
+	len = strlen(a.output) + sizeof(".truth.json");
+	truth = malloc(len);
+	if (!truth) {
+		fprintf(stderr, "vcpuscope simulate: out of memory\n");
+		return COMMAND_TROUBLE;
+	}
+	snprintf(truth, len, "%s.truth.json", a.output);
+	o.seed = a.seed;
+	o.recording = a.output;
+	o.truth = truth;
+	err = simulate_run(&o, why, sizeof(why));
+	if (err)
+		fprintf(stderr, "vcpuscope simulate: %s\n", why);
+	free(truth);
+	return err ? COMMAND_TROUBLE : COMMAND_OK;
+}
+
+const struct command command_simulate = {
+	.name = "simulate",
+	.summary = "make a recording of a stall whose cause is known",
+	.usage = "SCENARIO [--seed N] [--loss P] -o RUN.vcs | --list",
+	.options = simulate_option_table,
+	.n_options = sizeof(simulate_option_table) / sizeof(simulate_option_table[0]),
+	.examples = "  vcpuscope simulate --list\n"
+		    "  vcpuscope simulate vmm_lock --seed 7 --loss 0.01 -o run.vcs\n"
+		    "  vcpuscope report run.vcs\n",
+	.run = simulate_command_run,
+};

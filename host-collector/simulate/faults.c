@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "host-collector/simulate/faults.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const int64_t retry_ns = 50000;
+enum { CROWD_SLICE_NS = 3500000, CROWD_MAX = 200, UNTIL_WOKEN = -1 };
+
+struct fault;
+
+struct fault_row {
+	/* false: not now, try again */
+	bool (*begin)(struct fault *f);
+	void (*end)(struct fault *f);
+	struct sim_step step; /* of those that put the vCPU thread to sleep */
+	enum sim_step_kind inside;
+	bool whole_vm;
+};
+
+static const struct fault_row rows[FAULT_KIND_COUNT];
+
+struct fault {
+	struct world *world;
+	const struct fault_row *row;
+	int64_t ns;
+};
+
+static struct sim_vcpu *target(const struct fault *f)
+{
+	return &f->world->vcpus[f->world->target];
+}
+
+static void fault_ends(void *object, uint64_t argument)
+{
+	struct fault *f = object;
+
+	(void)argument;
+	if (f->row->end)
+		f->row->end(f);
+	free(f);
+}
+
+static void fault_begins(void *object, uint64_t argument)
+{
+	struct fault *f = object;
+	struct engine *e = &f->world->engine;
+
+	(void)argument;
+	if (f->row->begin(f))
+		engine_at(e, e->now + f->ns, fault_ends, f, 0);
+	else
+		engine_at(e, e->now + retry_ns, fault_begins, f, 0);
+}
+
+void fault_plan(struct world *w, enum fault_kind kind, int64_t t, int64_t ns)
+{
+	struct fault *f = calloc(1, sizeof(*f));
+
+	if (!f) {
+		w->engine.error = -ENOMEM;
+		return;
+	}
+	*f = (struct fault){.world = w, .row = &rows[kind], .ns = ns};
+	engine_at(&w->engine, t, fault_begins, f, 0);
+}
+
+static bool busy(const struct sim_vcpu *v)
+{
+	return vcpu_sim_in_guest(v) && v->guest->current && !v->guest->n_frames;
+}
+
+/* ---- stops ---- */
+
+static void each_victim(struct fault *f, void (*visit)(struct fault *f, struct sim_vcpu *v))
+{
+	for (uint32_t i = 0; i < WORLD_VCPUS; i++) {
+		if (f->row->whole_vm || i == f->world->target)
+			visit(f, &f->world->vcpus[i]);
+	}
+}
+
+static void victim_stop(struct fault *f, struct sim_vcpu *v)
+{
+	struct sim_step step = f->row->step;
+
+	step.waker = f->world->killer;
+	vcpu_sim_stop(v, &step, f->world->killer);
+}
+
+static void victim_continue(struct fault *f, struct sim_vcpu *v)
+{
+	vcpu_sim_continue(v, f->world->killer);
+}
+
+static bool stop_begin(struct fault *f)
+{
+	if (f->row->whole_vm)
+		f->world->channel_blocked_until = f->world->engine.now + f->ns;
+	each_victim(f, victim_stop);
+	return true;
+}
+
+static void stop_end(struct fault *f)
+{
+	each_victim(f, victim_continue);
+}
+
+static bool sigstop_begin(struct fault *f)
+{
+	host_wake(f->world->killer, NULL);
+	host_signal(f->world->qemu, f->world->killer, SIGSTOP);
+	return stop_begin(f);
+}
+
+static void sigstop_end(struct fault *f)
+{
+	host_wake(f->world->killer, NULL);
+	host_signal(f->world->qemu, f->world->killer, SIGCONT);
+	stop_end(f);
+}
+
+static bool qmp_begin(struct fault *f)
+{
+	host_wake(f->world->qemu, NULL);
+	each_victim(f, victim_stop);
+	world_note(f->world, NOTE_VM_PAUSED, "QMP STOP");
+	return true;
+}
+
+static void qmp_end(struct fault *f)
+{
+	host_wake(f->world->qemu, NULL);
+	world_note(f->world, NOTE_VM_RESUMED, "QMP RESUME");
+	for (uint32_t i = 0; i < WORLD_VCPUS; i++)
+		vcpu_sim_continue(&f->world->vcpus[i], f->world->qemu);
+}
+
+/* ---- the pCPU is taken ---- */
+
+/* Elsewhere there is no place for it either, as with pinning. */
+static void confine(struct host_thread *t)
+{
+	t->pinned = true;
+}
+
+static bool hog_begin(struct fault *f)
+{
+	struct host_thread *hog = f->world->hog, *t = target(f)->thread;
+
+	confine(t);
+	hog->cpu = t->cpu;
+	hog->pinned = true;
+	hog->urgency = HOST_REALTIME;
+	host_thread_works(hog, f->ns, f->ns, 0, 0);
+	host_wake(hog, NULL);
+	return true;
+}
+
+static bool crowd_begin(struct fault *f)
+{
+	struct host_thread *t = target(f)->thread;
+	int64_t n = f->ns / CROWD_SLICE_NS;
+
+	confine(t);
+	for (int64_t i = 0; i < n && i < CROWD_MAX; i++) {
+		struct host_thread *x = host_thread_new(t->host, 6000 + (int32_t)i,
+							6000 + (int32_t)i, "make", t->cpu);
+
+		if (!x)
+			break;
+		x->pinned = true;
+		host_thread_works(x, CROWD_SLICE_NS - 700000, CROWD_SLICE_NS - 500000, 0, 0);
+		host_wake(x, NULL);
+	}
+	return true;
+}
+
+static bool share_begin(struct fault *f)
+{
+	struct host_thread *hog = f->world->hog, *t = target(f)->thread;
+
+	confine(t);
+	hog->cpu = t->cpu;
+	hog->pinned = true;
+	host_thread_works(hog, 1500000, 3500000, 18000000, 40000000);
+	return true;
+}
+
+static bool quota_begin(struct fault *f)
+{
+	for (uint32_t i = 0; i < WORLD_VCPUS; i++) {
+		host_throttle(f->world->vcpus[i].thread, true);
+		vcpu_sim_tell(&f->world->vcpus[i]);
+	}
+	return true;
+}
+
+static void quota_end(struct fault *f)
+{
+	for (uint32_t i = 0; i < WORLD_VCPUS; i++) {
+		host_throttle(f->world->vcpus[i].thread, false);
+		vcpu_sim_tell(&f->world->vcpus[i]);
+	}
+}
+
+/* ---- the vCPU thread sleeps inside an exit ---- */
+
+static bool sleep_begin(struct fault *f)
+{
+	struct sim_vcpu *v = target(f);
+	const struct sim_step before = {.kind = f->row->inside,
+					.ns = engine_between(v->engine, 2000, 9000)};
+	struct sim_step steps[3] = {before, f->row->step, before};
+
+	steps[1].ns = f->ns;
+	if (busy(v)) {
+		vcpu_sim_exit(v, EXIT_MMIO, steps, 3);
+		return true;
+	}
+	if (v->n_steps + 3 > VCPU_STEPS_MAX || vcpu_sim_in_guest(v) ||
+	    (v->n_steps && v->steps[0].halts) || !v->guest->current)
+		return false;
+	for (size_t i = 0; i < 3; i++)
+		v->steps[v->n_steps++] = steps[i];
+	return true;
+}
+
+/* Reclaim sleeps again and again, with work in between. */
+static bool reclaim_begin(struct fault *f)
+{
+	struct sim_vcpu *v = target(f);
+	struct sim_step steps[12];
+	size_t n = 0;
+
+	if (!busy(v))
+		return false;
+	for (; n < 12; n += 2) {
+		steps[n] = (struct sim_step){.kind = STEP_KVM,
+					     .ns = engine_between(v->engine, 200000, 1500000)};
+		steps[n + 1] = f->row->step;
+		steps[n + 1].ns = f->ns / 6;
+	}
+	vcpu_sim_exit(v, EXIT_MMIO, steps, n);
+	return true;
+}
+
+static bool lock_begin(struct fault *f)
+{
+	struct fault_row row = *f->row;
+	struct fault with = *f;
+
+	row.step.waker = f->world->qemu;
+	with.row = &row;
+	if (!sleep_begin(&with))
+		return false;
+	f->world->channel_blocked_until = f->world->engine.now + f->ns;
+	return true;
+}
+
+static bool userfault_begin(struct fault *f)
+{
+	struct fault_row row = *f->row;
+	struct fault with = *f;
+
+	row.step.waker = f->world->killer; /* whoever provides the page */
+	with.row = &row;
+	return sleep_begin(&with);
+}
+
+/* ---- the guest does it to itself ---- */
+
+static bool section_push(struct fault *f, struct guest_frame frame)
+{
+	struct sim_vcpu *v = target(f);
+
+	if (!busy(v))
+		return false;
+	frame.left = f->ns;
+	frame.cause = SIM_CAUSE_SPIN;
+	guest_sim_push(v->guest, &frame);
+	return true;
+}
+
+static bool irqs_off_begin(struct fault *f)
+{
+	return section_push(f, (struct guest_frame){.kind = FRAME_OF_SECTION,
+						    .irqs_off = true,
+						    .preempt_off = true});
+}
+
+static bool preempt_off_begin(struct fault *f)
+{
+	/* It denies something only while somebody waits. */
+	if (!target(f)->guest->n_ready)
+		return false;
+	return section_push(f, (struct guest_frame){.kind = FRAME_OF_SECTION, .preempt_off = true});
+}
+
+static bool softirq_begin(struct fault *f)
+{
+	return section_push(f, (struct guest_frame){.kind = FRAME_OF_SOFTIRQ, .number = 3});
+}
+
+static bool hardirq_begin(struct fault *f)
+{
+	return section_push(
+		f, (struct guest_frame){.kind = FRAME_OF_IRQ, .number = 11, .irqs_off = true});
+}
+
+static bool storm_begin(struct fault *f)
+{
+	const struct guest_storm storm = {.until = f->world->engine.now + f->ns,
+					  .handler_ns = {60000, 160000},
+					  .gap_ns = {200, 1500}};
+
+	if (!busy(target(f)) || !target(f)->guest->n_ready)
+		return false;
+	guest_sim_storm(target(f)->guest, &storm);
+	return true;
+}
+
+static bool light_begin(struct fault *f)
+{
+	const struct guest_storm light = {.until = f->world->engine.now + f->ns,
+					  .handler_ns = {8000, 25000},
+					  .gap_ns = {60000, 200000}};
+
+	guest_sim_storm(target(f)->guest, &light);
+	return true;
+}
+
+/* ---- */
+
+#define STOPS(TASK_STATE, STACK)                                                                   \
+	{                                                                                          \
+		.kind = STEP_SLEEP, .ns = UNTIL_WOKEN, .state = SIM_STATE_STOPPED,                 \
+		.cause = SIM_CAUSE_PAUSED, .task_state = TASK_STATE, .stack = &(STACK),            \
+		.waking_stack = &sim_stack_cont, .stops = true                                     \
+	}
+#define SLEEPS(CAUSE, TASK_STATE, STACK, WAKING)                                                   \
+	{                                                                                          \
+		.kind = STEP_SLEEP, .state = SIM_STATE_BLOCKED, .cause = SIM_CAUSE_##CAUSE,        \
+		.task_state = TASK_STATE, .stack = &(STACK), .waking_stack = &(WAKING)             \
+	}
+
+static const struct fault_row rows[FAULT_KIND_COUNT] = {
+	[FAULT_SIGSTOP] = {.begin = sigstop_begin,
+			   .end = sigstop_end,
+			   .step = STOPS(VS_TASK_STOPPED, sim_stack_signal_stop),
+			   .whole_vm = true},
+	[FAULT_PTRACE] = {.begin = stop_begin,
+			  .end = stop_end,
+			  .step = STOPS(VS_TASK_TRACED, sim_stack_ptrace_stop)},
+	[FAULT_FREEZER] = {.begin = stop_begin,
+			   .end = stop_end,
+			   .step = STOPS(VS_TASK_INTERRUPTIBLE, sim_stack_freezer),
+			   .whole_vm = true},
+	[FAULT_QMP_STOP] = {.begin = qmp_begin,
+			    .end = qmp_end,
+			    .step = STOPS(VS_TASK_INTERRUPTIBLE, sim_stack_qemu_idle),
+			    .whole_vm = true},
+	[FAULT_REALTIME_HOG] = {.begin = hog_begin},
+	[FAULT_CROWD] = {.begin = crowd_begin},
+	[FAULT_SHARE_PCPU] = {.begin = share_begin},
+	[FAULT_QUOTA] = {.begin = quota_begin, .end = quota_end},
+	[FAULT_BIG_LOCK] = {.begin = lock_begin,
+			    .inside = STEP_VMM,
+			    .step = SLEEPS(VMM_LOCK, VS_TASK_INTERRUPTIBLE, sim_stack_big_lock,
+					   sim_stack_unlock)},
+	[FAULT_PFLASH] = {.begin = sleep_begin,
+			  .inside = STEP_VMM,
+			  .step = SLEEPS(STORAGE, VS_TASK_UNINTERRUPTIBLE, sim_stack_pflash_write,
+					 sim_stack_interrupt)},
+	[FAULT_BLOCK_SYNC] = {.begin = sleep_begin,
+			      .inside = STEP_VMM,
+			      .step = SLEEPS(STORAGE, VS_TASK_INTERRUPTIBLE, sim_stack_block_sync,
+					     sim_stack_interrupt)},
+	[FAULT_SWAP_IN] = {.begin = sleep_begin,
+			   .step = SLEEPS(PAGING, VS_TASK_UNINTERRUPTIBLE, sim_stack_swap_in,
+					  sim_stack_interrupt)},
+	[FAULT_USERFAULT] = {.begin = userfault_begin,
+			     .step = SLEEPS(PAGING, VS_TASK_INTERRUPTIBLE, sim_stack_userfault,
+					    sim_stack_uffd_copy)},
+	[FAULT_MMAP_LOCK] = {.begin = sleep_begin,
+			     .step = SLEEPS(MMU, VS_TASK_UNINTERRUPTIBLE, sim_stack_mmap_lock,
+					    sim_stack_unlock)},
+	[FAULT_RECLAIM] = {.begin = reclaim_begin,
+			   .step = SLEEPS(MEMORY, VS_TASK_UNINTERRUPTIBLE, sim_stack_reclaim,
+					  sim_stack_interrupt)},
+	[FAULT_MEMCG] = {.begin = reclaim_begin,
+			 .step = SLEEPS(MEMORY, VS_TASK_UNINTERRUPTIBLE, sim_stack_memcg,
+					sim_stack_interrupt)},
+	[FAULT_IRQS_OFF] = {.begin = irqs_off_begin},
+	[FAULT_PREEMPT_OFF] = {.begin = preempt_off_begin},
+	[FAULT_LONG_SOFTIRQ] = {.begin = softirq_begin},
+	[FAULT_LONG_HARDIRQ] = {.begin = hardirq_begin},
+	[FAULT_IRQ_STORM] = {.begin = storm_begin},
+	[FAULT_LIGHT_IRQS] = {.begin = light_begin},
+};

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What can go wrong: one row per fault in the table of faults.c. */
+#ifndef SIMULATE_FAULTS_H
+#define SIMULATE_FAULTS_H
+
+#include "host-collector/simulate/world.h"
+
+enum fault_kind {
+	FAULT_NONE,
+	FAULT_SIGSTOP,
+	FAULT_PTRACE,
+	FAULT_FREEZER,
+	FAULT_QMP_STOP,
+	FAULT_REALTIME_HOG,
+	FAULT_CROWD,
+	FAULT_QUOTA,
+	FAULT_BIG_LOCK,
+	FAULT_PFLASH,
+	FAULT_BLOCK_SYNC,
+	FAULT_SWAP_IN,
+	FAULT_USERFAULT,
+	FAULT_MMAP_LOCK,
+	FAULT_RECLAIM,
+	FAULT_MEMCG,
+	FAULT_IRQS_OFF,
+	FAULT_PREEMPT_OFF,
+	FAULT_LONG_SOFTIRQ,
+	FAULT_LONG_HARDIRQ,
+	FAULT_IRQ_STORM,
+	FAULT_LIGHT_IRQS,
+	FAULT_SHARE_PCPU,
+	FAULT_KIND_COUNT
+};
+
+/* At time t, as soon as the target vCPU is where the fault can strike, for about `ns`. */
+void fault_plan(struct world *w, enum fault_kind kind, int64_t t, int64_t ns);
+
+#endif

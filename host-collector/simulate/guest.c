@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "host-collector/simulate/guest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "host-collector/simulate/vcpu.h"
+
+enum {
+	TICK_NS = 4000000,
+	SLICE_NS = 3000000,
+	TIMER_VECTOR = 236,
+	RESCHEDULE_VECTOR = 253,
+	VIRTIO_IRQ = 26,
+	STORM_IRQ = 11,
+};
+
+static void proceed(struct guest_cpu_sim *g);
+
+static int32_t current_pid(const struct guest_cpu_sim *g)
+{
+	return g->current ? g->current->pid : 0;
+}
+
+static void emit(struct guest_cpu_sim *g, struct vs_event e)
+{
+	sim_capture_event(g->capture, g->cpu, e);
+}
+
+static void announce(struct guest_cpu_sim *g, struct guest_task *t)
+{
+	struct vs_event e = {.type = VS_EVENT_TASK_NAME};
+
+	if (!t || t->announced)
+		return;
+	t->announced = true;
+	e.pid = e.pid2 = t->pid;
+	memcpy(&e.arg0, t->comm, 8);
+	memcpy(&e.arg1, t->comm + 8, 8);
+	emit(g, e);
+}
+
+/* Entry and exit events by kind of frame. */
+static const uint16_t frame_events[][2] = {
+	[FRAME_OF_IRQ] = {VS_EVENT_IRQ_ENTRY, VS_EVENT_IRQ_EXIT},
+	[FRAME_OF_SOFTIRQ] = {VS_EVENT_SOFTIRQ_ENTRY, VS_EVENT_SOFTIRQ_EXIT},
+	[FRAME_OF_VECTOR] = {VS_EVENT_VECTOR_ENTRY, VS_EVENT_VECTOR_EXIT},
+	[FRAME_OF_SECTION] = {VS_EVENT_NONE, VS_EVENT_NONE},
+};
+
+static void frame_emit(struct guest_cpu_sim *g, const struct guest_frame *f, bool exit)
+{
+	struct vs_event e = {
+		.type = frame_events[f->kind][exit], .pid = current_pid(g), .arg0 = f->number};
+
+	if (f->kind == FRAME_OF_VECTOR)
+		e.arg1 = f->number == VS_VECTOR_LOCAL_TIMER ? TIMER_VECTOR : RESCHEDULE_VECTOR;
+	if (f->kind == FRAME_OF_IRQ && exit)
+		e.arg1 = 1;
+	if (e.type)
+		emit(g, e);
+}
+
+static void frame_add(struct guest_cpu_sim *g, const struct guest_frame *f)
+{
+	if (g->n_frames == GUEST_FRAMES_MAX)
+		return;
+	g->frames[g->n_frames] = *f;
+	g->frames[g->n_frames++].begun = g->engine->now;
+	frame_emit(g, f, false);
+}
+
+enum sim_cause guest_sim_cause(const struct guest_cpu_sim *g, int32_t *culprit)
+{
+	*culprit = current_pid(g);
+	for (size_t i = 0; i < g->n_frames; i++) {
+		if (g->frames[i].cause)
+			return g->frames[i].cause;
+	}
+	*culprit = 0;
+	return SIM_CAUSE_NONE;
+}
+
+/* ---- scheduling ---- */
+
+static struct guest_task *ready_take(struct guest_cpu_sim *g)
+{
+	struct guest_task *t;
+	size_t at = 0;
+
+	if (!g->n_ready)
+		return NULL;
+	for (size_t i = 0; i < g->n_ready; i++) {
+		if (g->ready[i]->eager && !g->ready[at]->eager)
+			at = i;
+	}
+	t = g->ready[at];
+	memmove(&g->ready[at], &g->ready[at + 1], (--g->n_ready - at) * sizeof(g->ready[0]));
+	return t;
+}
+
+static void ready_add(struct guest_task *t)
+{
+	t->state = TASK_READY;
+	t->cpu->ready[t->cpu->n_ready++] = t;
+}
+
+/* state: of the current task, VS_TASK_RUNNING if it could go on. */
+static void schedule(struct guest_cpu_sim *g, uint32_t state)
+{
+	struct guest_task *prev = g->current, *next;
+
+	g->need_resched = false;
+	if (prev && state == VS_TASK_RUNNING)
+		ready_add(prev);
+	else if (prev)
+		prev->state = TASK_SLEEPING;
+	next = ready_take(g);
+	if (next == prev) {
+		if (prev) {
+			prev->state = TASK_CURRENT;
+			prev->slice_used = 0;
+		}
+		return;
+	}
+	announce(g, prev);
+	announce(g, next);
+	emit(g, (struct vs_event){.type = VS_EVENT_SCHED_SWITCH,
+				  .pid = current_pid(g),
+				  .pid2 = next ? next->pid : 0,
+				  .arg0 = state,
+				  .arg1 = 120 | 120ull << 32});
+	g->current = next;
+	if (next) {
+		next->state = TASK_CURRENT;
+		next->slice_used = 0;
+		if (next->left <= 0)
+			next->left = next->run_ns[1] ? engine_between(g->engine, next->run_ns[0],
+								      next->run_ns[1])
+						     : INT64_MAX / 2;
+	}
+	truth_switch(g->truth, g->cpu, next ? next->pid : 0, next ? next->comm : "");
+}
+
+/* By whatever runs on `by`. */
+static void wake(struct guest_task *t, struct guest_cpu_sim *by)
+{
+	struct guest_cpu_sim *g = t->cpu;
+
+	t->due = false;
+	if (t->state != TASK_SLEEPING)
+		return;
+	announce(by, t);
+	emit(by, (struct vs_event){.type = VS_EVENT_SCHED_WAKEUP,
+				   .pid = t->pid,
+				   .pid2 = current_pid(by),
+				   .arg0 = g->cpu,
+				   .arg1 = 120});
+	ready_add(t);
+	if (g->current && !(t->eager && !g->current->eager))
+		return;
+	g->need_resched = true;
+	if (by != g)
+		guest_sim_interrupt(g, GUEST_RESCHEDULE);
+}
+
+static void task_timer(void *object, uint64_t generation)
+{
+	struct guest_task *t = object;
+
+	if (t->generation == generation && t->state == TASK_SLEEPING)
+		guest_task_due(t, GUEST_TIMER);
+}
+
+static void task_done(struct guest_cpu_sim *g)
+{
+	struct guest_task *t = g->current;
+	const struct sim_step vmm = {.kind = STEP_VMM,
+				     .ns = engine_between(g->engine, 3000, 25000)};
+
+	t->left = 0;
+	if (t->done)
+		t->done(t->context);
+	if (t->wakes)
+		wake(t->wakes, g);
+	t->generation++;
+	if (t->sleep_ns[1])
+		engine_at(g->engine,
+			  g->engine->now +
+				  engine_between(g->engine, t->sleep_ns[0], t->sleep_ns[1]),
+			  task_timer, t, t->generation);
+	schedule(g, VS_TASK_INTERRUPTIBLE);
+	if (g->in_guest && engine_chance(g->engine, t->device_share))
+		vcpu_sim_exit(g->vcpu, EXIT_MMIO, &vmm, 1);
+}
+
+/* ---- interrupts ---- */
+
+static bool interrupts_off(const struct guest_cpu_sim *g)
+{
+	for (size_t i = 0; i < g->n_frames; i++) {
+		if (g->frames[i].irqs_off)
+			return true;
+	}
+	return false;
+}
+
+static bool preemption_off(const struct guest_cpu_sim *g)
+{
+	for (size_t i = 0; i < g->n_frames; i++) {
+		if (g->frames[i].kind != FRAME_OF_SECTION || g->frames[i].preempt_off)
+			return true;
+	}
+	return false;
+}
+
+static void storm_again(void *object, uint64_t argument)
+{
+	struct guest_cpu_sim *g = object;
+
+	(void)argument;
+	if (g->engine->now < g->storm.until)
+		guest_sim_interrupt(g, GUEST_STORM);
+}
+
+static bool interrupt_deliver(struct guest_cpu_sim *g)
+{
+	struct engine *e = g->engine;
+	struct guest_frame f = {.irqs_off = true};
+
+	if (!g->pending || interrupts_off(g) || g->n_frames >= GUEST_FRAMES_MAX - 1)
+		return false;
+	if (g->pending & GUEST_TIMER) {
+		f.kind = FRAME_OF_VECTOR;
+		f.number = VS_VECTOR_LOCAL_TIMER;
+		f.left = engine_between(e, 1500, 7000);
+		f.pending = GUEST_TIMER;
+	} else if (g->pending & GUEST_RESCHEDULE) {
+		f.kind = FRAME_OF_VECTOR;
+		f.number = VS_VECTOR_RESCHEDULE;
+		f.left = engine_between(e, 300, 900);
+		f.pending = GUEST_RESCHEDULE;
+	} else if (g->pending & GUEST_DEVICE) {
+		f.kind = FRAME_OF_IRQ;
+		f.number = VIRTIO_IRQ;
+		f.left = engine_between(e, 1000, 5000);
+		f.pending = GUEST_DEVICE;
+	} else {
+		f.kind = FRAME_OF_IRQ;
+		f.number = STORM_IRQ;
+		f.left = engine_between(e, g->storm.handler_ns[0], g->storm.handler_ns[1]);
+		f.pending = GUEST_STORM;
+		f.cause = SIM_CAUSE_STORM;
+	}
+	g->pending &= ~(unsigned)f.pending;
+	frame_add(g, &f);
+	return true;
+}
+
+static void frame_done(struct guest_cpu_sim *g)
+{
+	struct guest_frame f = g->frames[--g->n_frames];
+	struct engine *e = g->engine;
+
+	if (f.pending) {
+		for (size_t i = 0; i < g->n_tasks; i++) {
+			if (g->tasks[i].due)
+				wake(&g->tasks[i], g);
+		}
+	}
+	frame_emit(g, &f, true);
+	if (f.kind == FRAME_OF_IRQ)
+		truth_interrupt(g->truth, g->cpu, f.begun, "hardirq", f.number);
+	if (f.kind == FRAME_OF_SOFTIRQ)
+		truth_interrupt(g->truth, g->cpu, f.begun, "softirq", f.number);
+	if (f.pending == GUEST_TIMER) {
+		if (g->current && g->n_ready && g->current->slice_used >= SLICE_NS)
+			g->need_resched = true;
+		if (!interrupts_off(g) && engine_chance(e, 0.3)) {
+			const struct guest_frame soft = {.kind = FRAME_OF_SOFTIRQ,
+							 .number = engine_chance(e, 0.5) ? 1 : 9,
+							 .left = engine_between(e, 1000, 20000)};
+
+			frame_add(g, &soft);
+		}
+	}
+	if (f.pending == GUEST_STORM)
+		engine_at(e, e->now + engine_between(e, g->storm.gap_ns[0], g->storm.gap_ns[1]),
+			  storm_again, g, 0);
+}
+
+/* ---- time ---- */
+
+static void settle(struct guest_cpu_sim *g)
+{
+	int64_t ran = g->engine->now - g->since;
+
+	g->generation++;
+	g->since = g->engine->now;
+	if (g->n_frames) {
+		struct guest_frame *top = &g->frames[g->n_frames - 1];
+
+		top->left -= ran;
+		if (top->kind == FRAME_OF_SECTION && g->current)
+			g->current->slice_used += ran;
+	} else if (g->current) {
+		g->current->left -= ran;
+		g->current->slice_used += ran;
+	}
+}
+
+static void step(void *object, uint64_t generation)
+{
+	struct guest_cpu_sim *g = object;
+
+	if (!g->in_guest || g->generation != generation)
+		return;
+	settle(g);
+	if (g->n_frames)
+		frame_done(g);
+	else if (g->current && g->current->left <= 0)
+		task_done(g);
+	proceed(g);
+}
+
+static void proceed(struct guest_cpu_sim *g)
+{
+	int64_t left;
+
+	if (!g->in_guest)
+		return;
+	while (interrupt_deliver(g))
+		;
+	while (g->need_resched && !preemption_off(g))
+		schedule(g, VS_TASK_RUNNING);
+	vcpu_sim_tell(g->vcpu);
+	if (!g->n_frames && !g->current) {
+		vcpu_sim_halt(g->vcpu);
+		return;
+	}
+	left = g->n_frames ? g->frames[g->n_frames - 1].left : g->current->left;
+	engine_at(g->engine, g->engine->now + (left > 0 ? left : 0), step, g, g->generation);
+}
+
+void guest_sim_enter(struct guest_cpu_sim *g)
+{
+	g->in_guest = true;
+	g->since = g->engine->now;
+	g->generation++;
+	proceed(g);
+}
+
+void guest_sim_leave(struct guest_cpu_sim *g)
+{
+	settle(g);
+	g->in_guest = false;
+}
+
+void guest_sim_interrupt(struct guest_cpu_sim *g, enum guest_vector vector)
+{
+	bool news = !(g->pending & (unsigned)vector);
+
+	g->pending |= (unsigned)vector;
+	if (news)
+		vcpu_sim_kick(g->vcpu, NULL);
+}
+
+void guest_task_due(struct guest_task *t, enum guest_vector vector)
+{
+	t->due = true;
+	guest_sim_interrupt(t->cpu, vector);
+}
+
+void guest_sim_push(struct guest_cpu_sim *g, const struct guest_frame *frame)
+{
+	settle(g);
+	frame_add(g, frame);
+	proceed(g);
+}
+
+void guest_sim_storm(struct guest_cpu_sim *g, const struct guest_storm *storm)
+{
+	g->storm = *storm;
+	guest_sim_interrupt(g, GUEST_STORM);
+}
+
+/* Ticks stop while the CPU idles. */
+static void tick(void *object, uint64_t argument)
+{
+	struct guest_cpu_sim *g = object;
+
+	(void)argument;
+	engine_at(g->engine, g->engine->now + TICK_NS, tick, g, 0);
+	if (g->current)
+		guest_sim_interrupt(g, GUEST_TIMER);
+}
+
+void guest_sim_init(struct guest_cpu_sim *g, struct engine *e, struct sim_capture *c,
+		    struct truth *t, struct sim_vcpu *v, uint16_t cpu)
+{
+	memset(g, 0, sizeof(*g));
+	g->engine = e;
+	g->capture = c;
+	g->truth = t;
+	g->vcpu = v;
+	g->cpu = cpu;
+	truth_switch(t, cpu, 0, "");
+	engine_at(e, engine_between(e, 0, TICK_NS), tick, g, 0);
+}
+
+struct guest_task *guest_task_new(struct guest_cpu_sim *g, int32_t pid, const char *comm,
+				  int64_t run_low, int64_t run_high, int64_t sleep_low,
+				  int64_t sleep_high)
+{
+	struct guest_task *t;
+
+	if (g->n_tasks == GUEST_TASKS_MAX)
+		return NULL;
+	t = &g->tasks[g->n_tasks++];
+	*t = (struct guest_task){.cpu = g,
+				 .pid = pid,
+				 .run_ns = {run_low, run_high},
+				 .sleep_ns = {sleep_low, sleep_high},
+				 .device_share = 0.05};
+	snprintf(t->comm, sizeof(t->comm), "%s", comm);
+	if (sleep_high)
+		engine_at(g->engine,
+			  g->engine->now + engine_between(g->engine, 1000000, sleep_high + 1000000),
+			  task_timer, t, 0);
+	return t;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The host: pCPUs with run queues, threads that run, sleep, wake and preempt each other, and what a
+ * capture that follows the VM's threads sees of it: their switches and wake-ups, and whoever runs
+ * on a CPU that one of them waits for.
+ */
+#ifndef SIMULATE_HOST_H
+#define SIMULATE_HOST_H
+
+#include "host-collector/simulate/capture.h"
+#include "host-collector/simulate/stacks.h"
+
+enum { HOST_THREADS_MAX = 256 };
+
+enum host_urgency { HOST_FAIR, HOST_EAGER, HOST_REALTIME };
+enum host_thread_state { HOST_SLEEPING, HOST_READY, HOST_RUNNING };
+
+struct host_thread;
+
+struct host_thread_ops {
+	void (*leaves)(struct host_thread *t); /* about to be switched out, still current */
+	void (*runs)(struct host_thread *t);   /* has been switched in */
+};
+
+struct host_thread {
+	struct host *host;
+	int32_t tid, tgid;
+	char comm[16];
+	uint16_t cpu;
+	bool pinned, followed, is_vcpu, announced;
+	bool throttled; /* ready, but its group has no quota left */
+	enum host_urgency urgency;
+	enum host_thread_state state;
+	struct host_thread *next; /* in the run queue */
+	const struct host_thread_ops *ops;
+	void *owner;
+
+	uint32_t off_state; /* why and since when it is off its CPU */
+	int64_t off_time;
+	const struct sim_stack *off_stack, *waking_stack; /* where it sleeps; from where it wakes */
+
+	/* Ordinary threads work for a while and sleep for a while; a sleep of 0: until woken. */
+	int64_t run_ns[2], sleep_ns[2], left, since;
+	uint64_t generation;
+};
+
+struct pcpu {
+	struct host *host;
+	uint16_t cpu;
+	struct host_thread *current, *queue;
+	uint64_t switches;
+	int64_t current_since;
+	bool slice_planned;
+	unsigned followed_waiting;
+};
+
+struct host {
+	struct engine *engine;
+	struct sim_capture *capture;
+	struct sim_stacks *stacks;
+	uint16_t n_cpus;
+	struct pcpu pcpus[SIM_CPUS_MAX];
+	size_t n_threads;
+	struct host_thread threads[HOST_THREADS_MAX];
+};
+
+void host_init(struct host *h, struct engine *e, struct sim_capture *c, struct sim_stacks *s,
+	       uint16_t n_cpus);
+/* A sleeping thread; NULL if there are too many. */
+struct host_thread *host_thread_new(struct host *h, int32_t tid, int32_t tgid, const char *comm,
+				    uint16_t cpu);
+/* It works run_ns, then sleeps sleep_ns, each drawn anew from [0], [1]. */
+void host_thread_works(struct host_thread *t, int64_t run_low, int64_t run_high, int64_t sleep_low,
+		       int64_t sleep_high);
+/* waker NULL: an interrupt on the CPU that the thread last ran on. */
+void host_wake(struct host_thread *t, struct host_thread *waker);
+/* The thread, which runs, goes to sleep. */
+void host_sleep(struct host_thread *t, uint32_t state, const struct sim_stack *stack);
+/* The group of the thread has used up its quota, or got a new one. */
+void host_throttle(struct host_thread *t, bool throttled);
+void host_signal(struct host_thread *target, struct host_thread *sender, uint32_t number);
+/* An event on the thread's CPU. */
+void sim_host_event(struct host_thread *t, struct vs_event e);
+
+#endif

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "host-collector/simulate/scenario.h"
+
+#include <string.h>
+
+static const int64_t ms = 1000000;
+enum { WARM_UP_MS = 700, AFTERWARDS_MS = 700 };
+
+#define SINGLE(NAME, ABOUT, LOAD, FAULT, LOW, HIGH)                                                \
+	{                                                                                          \
+		NAME, ABOUT, SCENARIO_SINGLE, LOAD_##LOAD,                                         \
+		{                                                                                  \
+			{                                                                          \
+				FAULT_##FAULT, LOW, HIGH, 0, 0                                     \
+			}                                                                          \
+		}                                                                                  \
+	}
+#define MIXTURE(NAME, ABOUT, FIRST, SECOND)                                                        \
+	{                                                                                          \
+		NAME, ABOUT, SCENARIO_MIXTURE, LOAD_ANY,                                           \
+		{                                                                                  \
+			{FAULT_##FIRST, 200, 600, 0, 0},                                           \
+			{                                                                          \
+				FAULT_##SECOND, 200, 600, 0, 0                                     \
+			}                                                                          \
+		}                                                                                  \
+	}
+
+const struct scenario scenarios[] = {
+	SINGLE("vm_paused.signal", "SIGSTOP to QEMU, SIGCONT later", ANY, SIGSTOP, 250, 1500),
+	SINGLE("vm_paused.ptrace", "a debugger stops one vCPU thread", ANY, PTRACE, 250, 1500),
+	SINGLE("vm_paused.freezer", "the VM's cgroup is frozen", ANY, FREEZER, 250, 1500),
+	SINGLE("vm_paused.qmp", "QMP stop, cont later", ANY, QMP_STOP, 250, 1500),
+	SINGLE("vcpu_not_scheduled.realtime", "a real-time task takes the pCPU", ANY, REALTIME_HOG,
+	       250, 1500),
+	SINGLE("vcpu_not_scheduled.crowd", "a crowd of fair tasks on the pCPU", ANY, CROWD, 250,
+	       650),
+	SINGLE("cgroup_throttled", "the VM's cgroup has no quota left", ANY, QUOTA, 250, 950),
+	SINGLE("vmm_lock", "QEMU's main thread keeps the big lock", ANY, BIG_LOCK, 250, 1500),
+	SINGLE("storage_backend.pflash", "a device model writes synchronously to a slow disk", ANY,
+	       PFLASH, 250, 1500),
+	SINGLE("storage_backend.block_layer", "QEMU's block layer waits for a request", ANY,
+	       BLOCK_SYNC, 250, 1500),
+	SINGLE("demand_paging.swap", "guest memory comes back from swap", ANY, SWAP_IN, 250, 1500),
+	SINGLE("demand_paging.userfault", "postcopy brings a page late", ANY, USERFAULT, 250, 1500),
+	SINGLE("mmu_contention", "mmap_lock is held by somebody else", ANY, MMAP_LOCK, 250, 1500),
+	SINGLE("host_memory.reclaim", "direct reclaim for a guest page", ANY, RECLAIM, 300, 1500),
+	SINGLE("host_memory.cgroup", "the VM's memory limit", ANY, MEMCG, 300, 1500),
+	SINGLE("guest_spin.irqs_off", "a task spins with interrupts off", ANY, IRQS_OFF, 250, 1500),
+	SINGLE("guest_spin.preempt_off", "a task spins with preemption off while another waits",
+	       SHARED, PREEMPT_OFF, 250, 1500),
+	SINGLE("guest_spin.softirq", "one softirq does not end", ANY, LONG_SOFTIRQ, 250, 1500),
+	SINGLE("guest_spin.hardirq", "one interrupt handler does not end", ANY, LONG_HARDIRQ, 250,
+	       1500),
+	SINGLE("guest_irq_storm", "a device interrupts without a pause", PAIR, IRQ_STORM, 800,
+	       1500),
+
+	MIXTURE("mixture.storage_then_steal", "slow disk, then a real-time task on the pCPU",
+		PFLASH, REALTIME_HOG),
+	MIXTURE("mixture.paging_then_quota", "swap-in, then no quota", SWAP_IN, QUOTA),
+	MIXTURE("mixture.steal_then_lock", "a real-time task, then QEMU's big lock", REALTIME_HOG,
+		BIG_LOCK),
+	MIXTURE("mixture.storage_then_pause", "slow disk, and the VM is stopped meanwhile", PFLASH,
+		SIGSTOP),
+	MIXTURE("mixture.spin_and_steal", "a spin with interrupts off that is preempted", IRQS_OFF,
+		REALTIME_HOG),
+	MIXTURE("mixture.userfault_then_mmu", "postcopy, then the memory map's lock", USERFAULT,
+		MMAP_LOCK),
+
+	{"decoy.idle", "a guest with nothing to do", SCENARIO_DECOY, LOAD_IDLE, {{0}}},
+	{"decoy.compute",
+	 "one task computes for seconds, alone",
+	 SCENARIO_DECOY,
+	 LOAD_ALONE,
+	 {{0}}},
+	{"decoy.busy", "tasks share a guest CPU", SCENARIO_DECOY, LOAD_SHARED, {{0}}},
+	{"decoy.server",
+	 "short work, many wake-ups, many halts",
+	 SCENARIO_DECOY,
+	 LOAD_SERVER,
+	 {{0}}},
+	{"decoy.steal",
+	 "steal without a stall: many preemptions, each short",
+	 SCENARIO_DECOY,
+	 LOAD_ALONE,
+	 {{FAULT_SHARE_PCPU, 1, 2, 0, 0}}},
+	{"decoy.short_pauses",
+	 "the VM is stopped again and again, each time below the threshold",
+	 SCENARIO_DECOY,
+	 LOAD_ANY,
+	 {{FAULT_SIGSTOP, 20, 60, 3, 400}}},
+	{"decoy.short_io",
+	 "a device model writes synchronously to a disk that is fast enough",
+	 SCENARIO_DECOY,
+	 LOAD_ANY,
+	 {{FAULT_PFLASH, 2, 8, 12, 90}}},
+	{"decoy.irqs",
+	 "many interrupts that the guest copes with",
+	 SCENARIO_DECOY,
+	 LOAD_SHARED,
+	 {{FAULT_LIGHT_IRQS, 400, 600, 0, 0}}},
+	{"decoy.short_sections",
+	 "preemption is off again and again, each time below the threshold",
+	 SCENARIO_DECOY,
+	 LOAD_SHARED,
+	 {{FAULT_PREEMPT_OFF, 15, 60, 3, 300}}},
+};
+
+const size_t scenarios_count = sizeof(scenarios) / sizeof(scenarios[0]);
+
+const char *scenario_kind_name(enum scenario_kind kind)
+{
+	static const char *const names[] = {
+		[SCENARIO_SINGLE] = "single",
+		[SCENARIO_MIXTURE] = "mixture",
+		[SCENARIO_DECOY] = "decoy",
+	};
+
+	return names[kind];
+}
+
+const struct scenario *scenario_find(const char *name)
+{
+	for (size_t i = 0; i < scenarios_count; i++) {
+		if (strcmp(scenarios[i].name, name) == 0)
+			return &scenarios[i];
+	}
+	return NULL;
+}
+
+int64_t scenario_plan(const struct scenario *s, struct world *w)
+{
+	struct engine *e = &w->engine;
+	int64_t t = engine_between(e, WARM_UP_MS * ms, (WARM_UP_MS + 200) * ms), end = t;
+
+	for (size_t i = 0; i < SCENARIO_FAULTS_MAX && s->faults[i].kind; i++) {
+		const struct scenario_fault *f = &s->faults[i];
+		/* It is there before the one before it is over: the guest gets no turn between. */
+		int64_t early = i ? 1 * ms : 0;
+
+		for (unsigned n = 0; n <= f->again; n++) {
+			int64_t ns = engine_between(e, f->low_ms * ms, f->high_ms * ms);
+
+			fault_plan(w, f->kind, t - early, ns + early);
+			end = t + ns;
+			t = n < f->again ? t + f->every_ms * ms : end;
+		}
+	}
+	return end + AFTERWARDS_MS * ms;
+}

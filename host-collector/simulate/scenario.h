@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The scenarios that can be simulated: one row each in scenario.c adds one. */
+#ifndef SIMULATE_SCENARIO_H
+#define SIMULATE_SCENARIO_H
+
+#include "host-collector/simulate/faults.h"
+
+enum { SCENARIO_FAULTS_MAX = 4 };
+enum scenario_kind { SCENARIO_SINGLE, SCENARIO_MIXTURE, SCENARIO_DECOY };
+
+struct scenario_fault {
+	enum fault_kind kind;
+	uint16_t low_ms, high_ms; /* how long */
+	uint16_t again, every_ms; /* so many times more, so far apart */
+};
+
+struct scenario {
+	const char *name, *about;
+	enum scenario_kind kind;
+	enum world_load load;
+	/* Each begins when the one before it ends. */
+	struct scenario_fault faults[SCENARIO_FAULTS_MAX];
+};
+
+extern const struct scenario scenarios[];
+extern const size_t scenarios_count;
+
+/* NULL if there is none of that name. */
+const struct scenario *scenario_find(const char *name);
+const char *scenario_kind_name(enum scenario_kind kind);
+/* Plans the faults of `s`; returns when the run is to end. */
+int64_t scenario_plan(const struct scenario *s, struct world *w);
+
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "host-collector/simulate/simulate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int truth_save(const struct simulate_options *o, const struct world *w)
+{
+	const struct truth_header header = {
+		.scenario = o->scenario->name,
+		.about = o->scenario->about,
+		.vm_name = "simulated",
+		.seed = o->seed,
+		.raw0 = w->host_clock.raw0,
+		.loss = o->loss,
+		.kvm_events = w->kvm_events,
+	};
+	FILE *to = fopen(o->truth, "w");
+	int err;
+
+	if (!to)
+		return -errno;
+	err = truth_write(&w->truth, &header, to);
+	if (fclose(to) && !err)
+		err = -errno;
+	return err;
+}
+
+int simulate_run(const struct simulate_options *o, char *why, size_t why_bytes)
+{
+	const struct world_options options = {
+		.path = o->recording, .seed = o->seed, .loss = o->loss, .load = o->scenario->load};
+	struct world *w = calloc(1, sizeof(*w));
+	const char *what = o->recording;
+	int err;
+
+	if (!w) {
+		snprintf(why, why_bytes, "out of memory");
+		return -ENOMEM;
+	}
+	err = world_init(w, &options);
+	if (!err)
+		err = world_run(w, scenario_plan(o->scenario, w));
+	if (!err)
+		err = world_close(w);
+	if (!err) {
+		what = o->truth;
+		err = truth_save(o, w);
+	}
+	if (err)
+		snprintf(why, why_bytes, "cannot write %s: %s", what, strerror(-err));
+	world_fini(w);
+	free(w);
+	return err;
+}

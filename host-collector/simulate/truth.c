@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "host-collector/simulate/truth.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The report's default threshold, and the share that makes an incident of many pieces. */
+static const int64_t threshold_ns = 100000000;
+enum { PIECES_SHARE = 4 };
+
+static const char *const state_names[] = {
+#define X(NAME, name) name,
+	SIM_STATES(X)
+#undef X
+};
+static const char *const cause_names[] = {
+#define X(NAME, name) name,
+	SIM_CAUSES(X)
+#undef X
+};
+
+void truth_init(struct truth *t, struct engine *e, uint32_t n_cpus)
+{
+	memset(t, 0, sizeof(*t));
+	t->engine = e;
+	t->n_cpus = n_cpus;
+}
+
+void truth_fini(struct truth *t)
+{
+	for (size_t i = 0; i < TRUTH_CPUS_MAX; i++) {
+		free(t->cpus[i].phases);
+		free(t->cpus[i].stretches);
+		free(t->cpus[i].interrupts);
+	}
+}
+
+/* Room for one more; false on ENOMEM. */
+static bool grow(struct truth *t, void **rows, size_t n, size_t *capacity, size_t size)
+{
+	size_t bigger = *capacity ? 2 * *capacity : 64;
+	void *grown;
+
+	if (n < *capacity)
+		return true;
+	grown = realloc(*rows, bigger * size);
+	if (!grown) {
+		t->engine->error = -ENOMEM;
+		return false;
+	}
+	*rows = grown;
+	*capacity = bigger;
+	return true;
+}
+
+void truth_phase(struct truth *t, uint32_t cpu, enum sim_state state, enum sim_cause cause,
+		 int32_t culprit)
+{
+	struct truth_cpu *c = &t->cpus[cpu];
+	struct truth_phase *last = c->n_phases ? &c->phases[c->n_phases - 1] : NULL;
+
+	if (last && last->state == state && last->cause == cause && last->culprit == culprit)
+		return;
+	if (grow(t, (void **)&c->phases, c->n_phases, &c->phases_capacity, sizeof(*c->phases)))
+		c->phases[c->n_phases++] =
+			(struct truth_phase){t->engine->now, state, cause, culprit};
+}
+
+void truth_switch(struct truth *t, uint32_t cpu, int32_t pid, const char *comm)
+{
+	struct truth_cpu *c = &t->cpus[cpu];
+
+	if (grow(t, (void **)&c->stretches, c->n_stretches, &c->stretches_capacity,
+		 sizeof(*c->stretches)))
+		c->stretches[c->n_stretches++] = (struct truth_stretch){t->engine->now, pid, comm};
+}
+
+void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *kind,
+		     uint32_t number)
+{
+	struct truth_cpu *c = &t->cpus[cpu];
+
+	if (t->engine->now - begin < threshold_ns)
+		return;
+	if (grow(t, (void **)&c->interrupts, c->n_interrupts, &c->interrupts_capacity,
+		 sizeof(*c->interrupts)))
+		c->interrupts[c->n_interrupts++] =
+			(struct truth_interrupt){begin, t->engine->now, kind, number};
+}
+
+/* ---- incidents ---- */
+
+struct summary {
+	int64_t begin, end;
+	int64_t states[SIM_STATE_COUNT], causes[SIM_CAUSE_COUNT];
+	int64_t denied, longest; /* in all; without a break */
+	int32_t culprit;
+	int64_t culprit_ns;
+};
+
+static bool keeps_out(const struct truth_phase *p)
+{
+	return p->cause != SIM_CAUSE_NONE || p->state == SIM_STATE_KVM || p->state == SIM_STATE_VMM;
+}
+
+static void summarise(const struct truth_cpu *c, int64_t now, int64_t begin, int64_t end,
+		      struct summary *s)
+{
+	int64_t chain = 0;
+
+	memset(s, 0, sizeof(*s));
+	s->begin = begin;
+	s->end = end;
+	for (size_t i = 0; i < c->n_phases; i++) {
+		const struct truth_phase *p = &c->phases[i];
+		int64_t from = p->t > begin ? p->t : begin;
+		int64_t to = i + 1 < c->n_phases ? c->phases[i + 1].t : now;
+
+		to = to < end ? to : end;
+		if (to <= from)
+			continue;
+		s->states[p->state] += to - from;
+		chain = keeps_out(p) ? chain + to - from : 0;
+		if (chain > s->longest)
+			s->longest = chain;
+		if (p->cause == SIM_CAUSE_NONE)
+			continue;
+		s->causes[p->cause] += to - from;
+		s->denied += to - from;
+		if (p->culprit && to - from > s->culprit_ns) {
+			s->culprit = p->culprit;
+			s->culprit_ns = to - from;
+		}
+	}
+}
+
+static bool is_incident(const struct summary *s)
+{
+	return s->longest >= threshold_ns ||
+	       (s->denied >= threshold_ns && s->denied * PIECES_SHARE >= s->end - s->begin);
+}
+
+static enum sim_cause largest(const struct summary *s, enum sim_cause but)
+{
+	enum sim_cause best = SIM_CAUSE_NONE;
+
+	for (int i = SIM_CAUSE_NONE + 1; i < SIM_CAUSE_COUNT; i++) {
+		if (i != (int)but && s->causes[i] > s->causes[best])
+			best = (enum sim_cause)i;
+	}
+	return best;
+}
+
+struct writer {
+	const struct truth *truth;
+	const struct truth_header *header;
+	FILE *to;
+	bool any;
+};
+
+static void names_write(FILE *to, const char *field, const char *const *names, const int64_t *ns,
+			int from, int n, bool zeros)
+{
+	bool any = false;
+
+	fprintf(to, ", \"%s\": {", field);
+	for (int i = from; i < n; i++) {
+		if (!ns[i] && !zeros)
+			continue;
+		fprintf(to, "%s\"%s\": %" PRId64, any ? ", " : "", names[i], ns[i]);
+		any = true;
+	}
+	fprintf(to, "}");
+}
+
+static void incident_write(struct writer *w, uint32_t cpu, const char *kind,
+			   const struct truth_stretch *task, const struct summary *s)
+{
+	const struct truth_header *h = w->header;
+	enum sim_cause first = largest(s, SIM_CAUSE_NONE), second = largest(s, first);
+
+	fprintf(w->to,
+		"%s\n  {\"vm\": \"%s\", \"guest_cpu\": %u, \"vcpu\": %u, \"kind\": \"%s\", "
+		"\"task\": {\"pid\": %d, \"comm\": \"%s\"}, \"begin_ns\": %" PRIu64
+		", \"end_ns\": %" PRIu64 ", \"duration_ns\": %" PRId64 ", \"verdict\": \"%s\"",
+		w->any ? "," : "", h->vm_name, cpu, cpu, kind, task->pid, task->comm,
+		h->raw0 + (uint64_t)s->begin, h->raw0 + (uint64_t)s->end, s->end - s->begin,
+		cause_names[first]);
+	if (second != SIM_CAUSE_NONE)
+		fprintf(w->to, ", \"runner_up\": \"%s\"", cause_names[second]);
+	names_write(w->to, "causes_ns", cause_names, s->causes, 1, SIM_CAUSE_COUNT, false);
+	names_write(w->to, "breakdown_ns", state_names, s->states, 0, SIM_STATE_COUNT, true);
+	if (s->culprit)
+		fprintf(w->to, ", \"culprits\": [{\"side\": \"%s\", \"pid\": %d}]",
+			first == SIM_CAUSE_SPIN || first == SIM_CAUSE_STORM ? "guest" : "host",
+			s->culprit);
+	fprintf(w->to, "}");
+	w->any = true;
+}
+
+/* A task's stretch, less the long interrupts in it, which are incidents of their own. */
+static void task_write(struct writer *w, uint32_t cpu, const struct truth_stretch *task,
+		       int64_t end)
+{
+	const struct truth_cpu *c = &w->truth->cpus[cpu];
+	int64_t begin = task->t, now = w->truth->engine->now;
+	struct summary s;
+
+	for (size_t i = 0; i < c->n_interrupts; i++) {
+		const struct truth_interrupt *x = &c->interrupts[i];
+
+		if (x->begin < begin || x->end > end)
+			continue;
+		summarise(c, now, x->begin, x->end, &s);
+		incident_write(w, cpu, x->kind, task, &s);
+		begin = x->end;
+	}
+	summarise(c, now, begin, end, &s);
+	if (end - begin >= threshold_ns && is_incident(&s))
+		incident_write(w, cpu, "task", task, &s);
+}
+
+/* What the host did to a CPU that had nothing to run: each unbroken piece by itself. */
+static void idle_write(struct writer *w, uint32_t cpu, const struct truth_stretch *task,
+		       int64_t end)
+{
+	const struct truth_cpu *c = &w->truth->cpus[cpu];
+	int64_t now = w->truth->engine->now, begin = INT64_MAX;
+	struct summary s;
+
+	for (size_t i = 0; i <= c->n_phases; i++) {
+		bool last = i == c->n_phases;
+		int64_t t = last ? now : c->phases[i].t;
+
+		if (!last && keeps_out(&c->phases[i])) {
+			begin = begin < t ? begin : t;
+			continue;
+		}
+		if (begin >= task->t && begin < end && t - begin >= threshold_ns) {
+			summarise(c, now, begin, t, &s);
+			incident_write(w, cpu, "idle", task, &s);
+		}
+		begin = INT64_MAX;
+	}
+}
+
+int truth_write(const struct truth *t, const struct truth_header *h, FILE *to)
+{
+	struct writer w = {.truth = t, .header = h, .to = to};
+
+	fprintf(to,
+		"{\"schema\": \"vcpuscope.truth/1\", \"simulated\": true, \"scenario\": \"%s\",\n"
+		" \"about\": \"%s\", \"seed\": %" PRIu64 ", \"loss\": %g, \"kvm_events\": %s,\n"
+		" \"threshold_ns\": %" PRId64 ", \"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64
+		",\n \"incidents\": [",
+		h->scenario, h->about, h->seed, h->loss, h->kvm_events ? "true" : "false",
+		threshold_ns, h->raw0, h->raw0 + (uint64_t)t->engine->now);
+	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++) {
+		const struct truth_cpu *c = &t->cpus[cpu];
+
+		for (size_t i = 0; i < c->n_stretches; i++) {
+			int64_t end =
+				i + 1 < c->n_stretches ? c->stretches[i + 1].t : t->engine->now;
+
+			if (c->stretches[i].pid)
+				task_write(&w, cpu, &c->stretches[i], end);
+			else
+				idle_write(&w, cpu, &c->stretches[i], end);
+		}
+	}
+	fprintf(to, "\n ]\n}\n");
+	return ferror(to) ? -EIO : 0;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What really happened, as the simulation itself moved its vCPUs and guest CPUs: every state with
+ * the cause that put the vCPU there, without clocks, losses or rules in between. From it come the
+ * incidents that a perfect report would show, in the report's own fields.
+ */
+#ifndef SIMULATE_TRUTH_H
+#define SIMULATE_TRUTH_H
+
+#include <stdio.h>
+
+#include "host-collector/simulate/engine.h"
+
+/* X(NAME, "name in the report") */
+#define SIM_STATES(X)                                                                              \
+	X(UNKNOWN, "unknown")                                                                      \
+	X(GUEST, "guest")                                                                          \
+	X(KVM, "kvm")                                                                              \
+	X(VMM, "vmm")                                                                              \
+	X(RUNNABLE, "runnable")                                                                    \
+	X(HALTED, "halted")                                                                        \
+	X(BLOCKED, "blocked")                                                                      \
+	X(THROTTLED, "throttled")                                                                  \
+	X(STOPPED, "stopped")
+
+#define SIM_CAUSES(X)                                                                              \
+	X(NONE, "none")                                                                            \
+	X(PAUSED, "vm_paused")                                                                     \
+	X(NOT_SCHEDULED, "vcpu_not_scheduled")                                                     \
+	X(QUOTA, "cgroup_throttled")                                                               \
+	X(VMM_LOCK, "vmm_lock")                                                                    \
+	X(STORAGE, "storage_backend")                                                              \
+	X(PAGING, "demand_paging")                                                                 \
+	X(MMU, "mmu_contention")                                                                   \
+	X(MEMORY, "host_memory")                                                                   \
+	X(SPIN, "guest_spin")                                                                      \
+	X(STORM, "guest_irq_storm")
+
+enum sim_state {
+#define X(NAME, ...) SIM_STATE_##NAME,
+	SIM_STATES(X)
+#undef X
+		SIM_STATE_COUNT
+};
+
+enum sim_cause {
+#define X(NAME, ...) SIM_CAUSE_##NAME,
+	SIM_CAUSES(X)
+#undef X
+		SIM_CAUSE_COUNT
+};
+
+enum { TRUTH_CPUS_MAX = 16 };
+
+struct truth_phase {
+	int64_t t;
+	enum sim_state state;
+	enum sim_cause cause;
+	int32_t culprit; /* host thread, or guest task for the guest's own causes; 0 */
+};
+
+struct truth_stretch {
+	int64_t t;
+	int32_t pid;
+	const char *comm;
+};
+
+struct truth_interrupt {
+	int64_t begin, end;
+	const char *kind;
+	uint32_t number;
+};
+
+struct truth_cpu {
+	struct truth_phase *phases;
+	size_t n_phases, phases_capacity;
+	struct truth_stretch *stretches;
+	size_t n_stretches, stretches_capacity;
+	struct truth_interrupt *interrupts; /* the long ones */
+	size_t n_interrupts, interrupts_capacity;
+};
+
+struct truth {
+	struct engine *engine;
+	uint32_t n_cpus;
+	struct truth_cpu cpus[TRUTH_CPUS_MAX]; /* guest CPU n is vCPU n */
+};
+
+struct truth_header {
+	const char *scenario, *about, *vm_name;
+	uint64_t seed, raw0;
+	double loss;
+	bool kvm_events;
+};
+
+void truth_init(struct truth *t, struct engine *e, uint32_t n_cpus);
+void truth_fini(struct truth *t);
+void truth_phase(struct truth *t, uint32_t cpu, enum sim_state state, enum sim_cause cause,
+		 int32_t culprit);
+void truth_switch(struct truth *t, uint32_t cpu, int32_t pid, const char *comm);
+void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *kind,
+		     uint32_t number);
+/* The incidents as JSON. 0 or -errno. */
+int truth_write(const struct truth *t, const struct truth_header *header, FILE *to);
+
+#endif
