@@ -45,7 +45,7 @@ struct agent_host {
 	uint64_t echoes, echo_round_trip_min, echo_round_trip_max, echo_disorder;
 	uint64_t heartbeat_violations; /* batches older than an earlier heartbeat's promise */
 	uint64_t promise;
-	uint64_t init_named; /* how often task 1 was named: once per full listing */
+	uint64_t kthreadd_named; /* how often task 2 was named: once per full listing */
 	uint64_t agent_session;
 	struct message_hello hello;
 	struct message_heartbeat heartbeat;

@@ -185,7 +185,7 @@ static void a_host_that_goes_and_comes_back_gets_a_new_session(void **state)
 	agent_host_serve(h, 300);
 	first_session = h->agent_session;
 	before = agent_host_sums(h).received;
-	named = h->init_named;
+	named = h->kthreadd_named;
 	assert_true(named > 0);
 
 	agent_host_hang_up(h);
@@ -196,7 +196,7 @@ static void a_host_that_goes_and_comes_back_gets_a_new_session(void **state)
 	agent_host_serve(h, 500);
 	pingpong_stop(load);
 	assert_true(h->agent_session != first_session);
-	assert_true(h->init_named > named); /* the new host may be another one */
+	assert_true(h->kthreadd_named > named); /* the new host may be another one */
 	assert_true(agent_host_sums(h).received > before);
 	exit_is_clean(agent_host_stop_agent(h));
 	sums = agent_host_sums(h);
