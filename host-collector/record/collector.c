@@ -11,6 +11,7 @@
 
 #include "clock/echo.h"
 #include "clock/sample.h"
+#include "host-collector/record/vm_clocks.h"
 #include "host-collector/vm/vm.h"
 #include "proto/recording.h"
 
@@ -26,7 +27,8 @@ struct collector {
 	struct collector_sink sink;
 	struct vm *vm;
 	struct host_stream *host;
-	struct guest_link *link; /* NULL: none, or stopped */
+	struct vm_clocks *clocks; /* NULL: not KVM, or not to be had */
+	struct guest_link *link;  /* NULL: none, or stopped */
 	struct guest_link_stats last_link;
 	bool has_channel;
 	struct link_address address;
@@ -37,7 +39,7 @@ struct collector {
 	uv_poll_t *qmp_poll, *exit_poll; /* freed when libuv has closed them */
 	int pidfd;
 	uint64_t heartbeat_ms, rescan_ms;
-	bool timer_open, stopped, ended, said_drain;
+	bool timer_open, stopped, ended, said_drain, said_clocks;
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -208,6 +210,16 @@ static void rescan(struct collector *c)
 	}
 }
 
+static void clocks_drain(struct collector *c, uint64_t now_ms)
+{
+	int err = c->clocks ? vm_clocks_drain(c->clocks, now_ms) : 0;
+
+	if (err && !c->said_clocks)
+		say(c, "reading KVM's clock parameters: %s; changes may be missing",
+		    strerror(-err));
+	c->said_clocks |= err != 0;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
 	struct collector *c = timer->data;
@@ -217,6 +229,7 @@ static void on_timer(uv_timer_t *timer)
 	if (err && !c->said_drain)
 		say(c, "reading the host's events: %s; they are counted as lost", strerror(-err));
 	c->said_drain |= err != 0;
+	clocks_drain(c, now_ms);
 	if (now_ms - c->heartbeat_ms >= HEARTBEAT_MS) {
 		c->heartbeat_ms = now_ms;
 		host_stream_heartbeat(c->host);
@@ -248,6 +261,19 @@ static int host_open(struct collector *c, const struct collector_options *option
 		snprintf(why, why_bytes, "threads of QEMU %d cannot be followed: %s",
 			 vm_info(c->vm)->qemu_pid, strerror(-err));
 	return err;
+}
+
+/* A VM without them is recorded all the same: echo round trips map its clock, less exactly. */
+static void clocks_open(struct collector *c)
+{
+	const struct message_vm_info *info = vm_info(c->vm);
+	char why[256] = "";
+
+	if (strcmp(info->accelerator, "kvm") != 0)
+		return;
+	vm_clocks_open(c->host, info->qemu_pid, VM_NUMBER, &c->clocks, why, sizeof(why));
+	if (why[0])
+		say(c, "%s", why);
 }
 
 static int guest_open(struct collector *c, char *why, size_t why_bytes)
@@ -289,6 +315,8 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		err = vm_open(&vm, &c->vm, why, why_bytes);
 	if (!err)
 		err = host_open(c, options, why, why_bytes);
+	if (!err)
+		clocks_open(c);
 	if (!err && options->channel)
 		err = guest_open(c, why, why_bytes);
 	if (err)
@@ -319,6 +347,7 @@ void collector_stop(struct collector *c)
 		return;
 	if (c->host) {
 		host_stream_drain(c->host, uv_now(c->loop));
+		clocks_drain(c, uv_now(c->loop));
 		host_stream_heartbeat(c->host);
 	}
 	c->stopped = true;
@@ -343,6 +372,7 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	collector_stop(c);
+	vm_clocks_close(c->clocks);
 	host_stream_close(c->host);
 	vm_close(c->vm);
 	echo_sync_free(c->echo);

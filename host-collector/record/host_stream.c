@@ -252,6 +252,11 @@ int host_stream_observation(struct host_stream *h, const struct message_echo_obs
 			       message_echo_observation_pack(o, &h->payload));
 }
 
+int host_stream_vm_clock(struct host_stream *h, const struct message_vm_clock *m)
+{
+	return payload_deliver(h, FRAME_VM_CLOCK, message_vm_clock_pack(m, &h->payload));
+}
+
 void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats *out)
 {
 	batcher_totals_get(h->batcher, &out->events);

@@ -197,8 +197,8 @@ static void test_stacks_follow_their_drain(void **state)
 
 static void test_what_is_added_arrives(void **state)
 {
-	static const uint8_t want[] = {FRAME_HELLO, FRAME_CLOCK_SAMPLE, FRAME_VM_INFO, FRAME_NOTE,
-				       FRAME_ECHO_OBSERVATION};
+	static const uint8_t want[] = {FRAME_HELLO, FRAME_CLOCK_SAMPLE,     FRAME_VM_INFO,
+				       FRAME_NOTE,  FRAME_ECHO_OBSERVATION, FRAME_VM_CLOCK};
 	static struct message_vm_info info = {.vm = 1,
 					      .name = "db",
 					      .qemu_pid = 12,
@@ -206,11 +206,14 @@ static void test_what_is_added_arrives(void **state)
 					      .threads = {{.tid = 12, .is_vcpu = true}}};
 	const struct message_note note = {.vm = 1, .kind = NOTE_THREADS, .text = "x"};
 	const struct message_echo_observation o = {1, 2, 3, 4, 5};
+	const struct message_vm_clock clock = {
+		.vm = 1, .source = VM_CLOCK_DEBUGFS, .tsc = {.known = true, .offset = 5}};
 	struct rig *r = *state;
 
 	assert_int_equal(host_stream_follow(r->stream, &info), 0);
 	assert_int_equal(host_stream_note(r->stream, &note), 0);
 	assert_int_equal(host_stream_observation(r->stream, &o), 0);
+	assert_int_equal(host_stream_vm_clock(r->stream, &clock), 0);
 	kinds_are(r, want, sizeof(want));
 	assert_string_equal(r->vm.name, "db");
 	assert_true(r->vm.threads[0].is_vcpu);

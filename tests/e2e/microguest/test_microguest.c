@@ -27,6 +27,8 @@
 #include "bpf/kvm_clock.h"
 #include "clock/map.h"
 #include "clock/sample.h"
+#include "host-collector/record/collector.h"
+#include "proto/frame.h"
 #include "vmm.h"
 
 enum {
@@ -44,7 +46,7 @@ enum part { TSC, LINE, MASTER, PARTS };
 struct watch {
 	struct kvm_clock *sources;
 	pid_t pid;
-	bool passive; /* lines come from the guest's page, else from tracepoints */
+	enum vm_clock_source line_source; /* which source's pvclock parameters make the maps */
 	struct clock_map *maps[VMM_VCPUS];
 	struct clock_params params[VMM_VCPUS];
 	bool offset_known[VMM_VCPUS];
@@ -58,7 +60,7 @@ static bool feeds_map(const struct watch *w, const struct message_vm_clock *m)
 {
 	if (m->source == VM_CLOCK_VCPU)
 		return m->tsc.known; /* the offset in force */
-	return m->source == (w->passive ? VM_CLOCK_GUEST_PAGE : VM_CLOCK_PVCLOCK_UPDATE);
+	return m->source == w->line_source;
 }
 
 static void on_value(void *context, const struct message_vm_clock *m)
@@ -120,7 +122,7 @@ static void watch_start(struct watch *w, bool passive, pid_t pid)
 	char why[256] = "";
 
 	memset(w, 0, sizeof(*w));
-	w->passive = passive;
+	w->line_source = passive ? VM_CLOCK_GUEST_PAGE : VM_CLOCK_PVCLOCK_UPDATE;
 	w->pid = pid;
 	if (kvm_clock_open(&w->sources, why, sizeof(why)))
 		fail_msg("%s", why);
@@ -497,6 +499,109 @@ static void test_others_vms_are_not_ours(void **state)
 	watch_stop(&w);
 }
 
+/* ---- through the collector ---- */
+
+struct recorded {
+	struct watch watch;
+	struct frame_unpacker *unpacker;
+	uv_timer_t patience;
+	size_t frames;
+};
+
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *bytes,
+		     size_t len)
+{
+	struct recorded *r = context;
+	struct message_vm_clock m;
+	struct frame_view frame;
+	const uint8_t *payload;
+	size_t payload_len;
+
+	(void)source, (void)arrival_tsc;
+	assert_int_equal(frame_parse(bytes, len, &frame), 0);
+	if (frame.header.kind != FRAME_VM_CLOCK)
+		return;
+	assert_int_equal(frame_unpack(r->unpacker, &frame, &payload, &payload_len), 0);
+	assert_int_equal(message_vm_clock_unpack(payload, payload_len, &m), 0);
+	m.vm = VM_NUMBER; /* the collector's own number is another */
+	r->frames++;
+	on_value(&r->watch, &m);
+}
+
+static void on_line(void *context, const char *line)
+{
+	(void)context;
+	printf("collector: %s\n", line);
+}
+
+static void on_end(void *context, const char *why)
+{
+	(void)context;
+	fail_msg("%s", why);
+}
+
+static void on_patience(uv_timer_t *timer)
+{
+	uv_stop(timer->loop);
+}
+
+static void loop_for(uv_loop_t *loop, struct recorded *r, uint64_t ms)
+{
+	uv_timer_start(&r->patience, on_patience, ms, 0);
+	uv_run(loop, UV_RUN_DEFAULT);
+}
+
+/* A collector that attaches to a running VM records what explains every later reading. */
+static void test_recorded_parameters_explain_what_the_guest_read(void **state)
+{
+	static struct recorded r;
+	struct vmm *v = *state;
+	const struct collector_options options = {.pid = v->pid};
+	const struct collector_sink sink = {on_frame, on_line, on_end, &r};
+	struct vmm_pair pairs[3][VMM_VCPUS];
+	struct collector *c;
+	uv_loop_t loop;
+	char why[256] = "";
+
+	assert_int_equal(vmm_create(v), 0);
+	assert_int_equal(uv_loop_init(&loop), 0);
+	uv_timer_init(&loop, &r.patience);
+	assert_non_null(r.unpacker = frame_unpacker_new());
+	for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++)
+		assert_non_null(r.watch.maps[vcpu] = clock_map_new());
+	r.watch.line_source = VM_CLOCK_GUEST_PAGE;
+	if (collector_open(&loop, &options, &sink, &c, why, sizeof(why)))
+		fail_msg("%s", why);
+	maps_update(&r.watch);
+	r.watch.line_source = VM_CLOCK_PVCLOCK_UPDATE;
+	for (size_t i = 0; i < 3; i++) {
+		if (i)
+			assert_int_equal(i == 1 ? clock_forward(v) : offset_of_one(v), 0);
+		for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++)
+			assert_int_equal(vmm_read_clock(v, vcpu, &pairs[i][vcpu]), 0);
+		loop_for(&loop, &r, 150);
+		maps_update(&r.watch);
+	}
+	for (size_t i = 0; i < 3; i++)
+		for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++)
+			assert_int_equal(residual(&r.watch, vcpu, &pairs[i][vcpu]), 0);
+	printf("collector: %zu VM_CLOCK frames, residual 0 ns\n", r.frames);
+	for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++)
+		for (int source = VM_CLOCK_PVCLOCK_UPDATE; source <= (int)VM_CLOCK_SOURCE_LAST;
+		     source++)
+			if (source != VM_CLOCK_MASTER_CLOCK)
+				assert_true(r.watch.n_values[vcpu][source][TSC] +
+					    r.watch.n_values[vcpu][source][LINE] +
+					    (vcpu == 0 && source == VM_CLOCK_WRITE_TSC_OFFSET));
+	collector_close(c);
+	uv_close((uv_handle_t *)&r.patience, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	frame_unpacker_free(r.unpacker);
+	for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++)
+		clock_map_free(r.watch.maps[vcpu]);
+}
+
 static int vmm_setup(void **state)
 {
 	struct vmm *v = malloc(sizeof(*v));
@@ -519,6 +624,9 @@ int main(void)
 						vmm_teardown),
 		cmocka_unit_test_setup_teardown(test_others_vms_are_not_ours, vmm_setup,
 						vmm_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_recorded_parameters_explain_what_the_guest_read, vmm_setup,
+			vmm_teardown),
 		cmocka_unit_test(test_what_is_no_vm_is_said_to_be_none),
 	};
 

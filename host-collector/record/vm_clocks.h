@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One VM's clock parameters, from KVM into the host's stream: what there is at the start, then
+ * every change (bpf/kvm_clock.h). Passive throughout; about 100 us every ten seconds when nothing
+ * changes.
+ */
+#ifndef RECORD_VM_CLOCKS_H
+#define RECORD_VM_CLOCKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "host-collector/record/host_stream.h"
+
+struct vm_clocks;
+
+/* Follows process `pid` as VM `vm` and writes its parameters to `host`, which must outlive this. 0,
+ * or with one line in `why` what kvm_clock_open and kvm_clock_snapshot say. On success `why` is
+ * empty or says which sources this kernel lacks. */
+int vm_clocks_open(struct host_stream *host, pid_t pid, uint32_t vm, struct vm_clocks **out,
+		   char *why, size_t why_bytes);
+void vm_clocks_close(struct vm_clocks *c);
+/* Writes what changed; call it every few ten ms. now_ms: any steady clock. 0 or -errno. */
+int vm_clocks_drain(struct vm_clocks *c, uint64_t now_ms);
+
+#endif
