@@ -4,8 +4,10 @@
 
   check_quickstart.py REPORT.json TRUTH.json
 
-TRUTH is {"stalls": [...]}, in the order they were provoked; each has the verdict that is right, the
-vCPU state that must have lasted as long as the provoker measured, and who must be named.
+TRUTH is {"stalls": [...], "interference": [...]}. Stalls are in the order they were provoked; each
+has the verdict that is right, the vCPU state that must have lasted as long as the provoker measured,
+and who must be named. Interference is when the machine underneath an emulated host did not run the
+vCPU's pCPU at all: an incident that mostly lies in such gaps is real, unprovoked and no mistake.
 Prints what differs, one line each; exit status 1 if anything does.
 """
 import json
@@ -53,12 +55,25 @@ def check_incident(incident, stall, error_ns):
     return wrong
 
 
+def is_interference(incident, gaps):
+    """Was the machine underneath absent for most of the incident?"""
+    absent = sum(max(0, min(incident["end_ns"], gap["begin_raw_ns"] + gap["duration_ns"])
+                     - max(incident["begin_ns"], gap["begin_raw_ns"])) for gap in gaps)
+    return absent > incident["duration_ns"] / 2
+
+
+def interference(report, truth):
+    """The incidents that the machine underneath caused."""
+    return [i for i in report["incidents"] if is_interference(i, truth["interference"])]
+
+
 def check(report, truth):
     """What differs between a report and the truth: [] if nothing."""
     wrong = []
     if report.get("schema") != "vcpuscope.report/1":
         return [f"schema is {report.get('schema')}"]
-    stalls, incidents = truth["stalls"], report["incidents"]
+    stalls = truth["stalls"]
+    incidents = [i for i in report["incidents"] if not is_interference(i, truth["interference"])]
     clock = report["clock"][0] if report["clock"] else {"method": "none", "error_ns": 0}
     if clock["method"] == "none":
         wrong.append("no clock map between guest and host")

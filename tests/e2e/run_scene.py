@@ -38,7 +38,6 @@ def arguments():
     p.add_argument("--out", default="out", help="folder for the results")
     p.add_argument("--runs", type=int, default=1, help="play it so often, each on a fresh boot")
     p.add_argument("--keep", action="store_true", help="keep the machines' and programs' logs")
-    p.add_argument("--quiet", action="store_true", help="do not print the report")
     p.add_argument("--started", type=float, default=time.time(), help=argparse.SUPPRESS)
     return p.parse_args()
 
@@ -90,7 +89,7 @@ def direct(builder, folder, say, accelerator):
 
 
 def play(args, builder, folder, say):
-    """One run: (what differs, [] if nothing; the truth)."""
+    """One run: (the report as text, what differs, [] if nothing, the truth)."""
     os.makedirs(folder, exist_ok=True)
 
     def save(name, content):
@@ -114,21 +113,22 @@ def play(args, builder, folder, say):
             save("report.txt", text)
             save("report.json", json.dumps(report, indent=1) + "\n")
             wrong = check_quickstart.check(report, played.truth)
+            for incident in check_quickstart.interference(report, played.truth):
+                say(f"the incident of {incident['duration_ns'] / 1e6:.0f} ms at {incident['begin_ns']} "
+                    "was this machine, which did not run the emulated host meanwhile")
             keep = bool(wrong) or args.keep
         finally:
             if keep:
                 for name, content in played.logs().items():
                     save(name, content)
                 save("console.log", machine.serial())
-    if not args.quiet:
-        print(text)
-    return wrong, played.truth
+    return text, wrong, played.truth
 
 
 def play_until_valid(args, builder, folder, say):
     """Plays until a run is right or was not disturbed by the machine underneath."""
     for _ in range(DISTURBED_MAX):
-        wrong, truth = play(args, builder, folder, say)
+        text, wrong, truth = play(args, builder, folder, say)
         gaps = truth["interference"]
         if not wrong or not gaps:
             break
@@ -137,6 +137,8 @@ def play_until_valid(args, builder, folder, say):
             say(f"differs: {line}")
         say(f"this machine held the emulated host up {len(gaps)} times, longest {longest:.0f} ms: "
             "the run says nothing about vcpuscope; playing it again")
+    if args.runs == 1:
+        print(f"\n{text}")
     return wrong
 
 

@@ -106,22 +106,19 @@ class Scene:
             "while [ ! -e record.status ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done; "
             "[ \"$(cat record.status)\" = 0 ] || { tail -n 20 record.log; exit 1; }", timeout_s=90)
 
-    def _meters_start(self):
-        for cpu in (HOST_CPU, VCPU_CPU):
-            self.host.run(f"gap-meter {cpu} {INTERFERENCE_MS} >/run/gaps.{cpu} 2>&1 </dev/null & "
-                          f"echo $! >/run/gaps.pid.{cpu}")
+    def _meter_start(self):
+        self.host.run(f"gap-meter {VCPU_CPU} {INTERFERENCE_MS} >/run/gaps 2>&1 </dev/null & "
+                      "echo $! >/run/gaps.pid")
 
-    def _meters_read(self):
-        for cpu in (HOST_CPU, VCPU_CPU):
-            for line in self.host.run(f"kill $(cat /run/gaps.pid.{cpu}); cat /run/gaps.{cpu}").splitlines():
-                begin, duration = map(int, line.split())
-                self.truth["interference"].append({"cpu": cpu, "begin_raw_ns": begin,
-                                                   "duration_ns": duration})
+    def _meter_read(self):
+        for line in self.host.run("kill $(cat /run/gaps.pid); cat /run/gaps").splitlines():
+            begin, duration = map(int, line.split())
+            self.truth["interference"].append({"begin_raw_ns": begin, "duration_ns": duration})
 
     def play(self):
         """The healthy load, then the stalls; fills in the truth."""
         if self._emulated:
-            self._meters_start()
+            self._meter_start()
         self._say(f"the guest computes for {COMPUTE_MS // 1000} s: no incident may come of it")
         self.guest.run(f"provoke compute {COMPUTE_MS}")
         self.guest.run("provoke ticker 5000 >/dev/null 2>&1 </dev/null & echo $! >/run/ticker.pid; "
@@ -139,7 +136,7 @@ class Scene:
             self.truth["stalls"].append({**stall, **measured, "on_host_clock": place is self.host})
         time.sleep(PAUSE_S)
         if self._emulated:
-            self._meters_read()
+            self._meter_read()
         self.guest.run("kill $(cat /run/ticker.pid) $(cat /run/compute.pid)")
 
     def report(self, threshold="100ms"):

@@ -8,7 +8,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from check_quickstart import check  # noqa: E402
+from check_quickstart import check, interference  # noqa: E402
 
 STATES = ("guest", "kvm", "vmm", "runnable", "halted", "blocked", "throttled", "stopped", "unknown")
 
@@ -30,7 +30,7 @@ def stall(action, verdict, state, begin, duration, side, comm):
 
 
 MS = 1_000_000
-TRUTH = {"stalls": [
+TRUTH = {"interference": [], "stalls": [
     stall("sigstop", "vm_paused", "stopped", 1000 * MS, 400 * MS, "host", "vm-stopper"),
     stall("hog", "vcpu_not_scheduled", "runnable", 3000 * MS, 500 * MS, "host", "cpu-hog"),
     stall("stall", "guest_spin", "guest", 0, 600 * MS, "guest", "guest-spinner")]}
@@ -81,6 +81,17 @@ WRONGS = {
 class Check(unittest.TestCase):
     def test_accepts_what_is_right(self):
         self.assertEqual(check(REPORT, TRUTH), [])
+
+    def test_an_incident_inside_a_gap_of_the_machine_is_no_mistake(self):
+        report, truth = copy.deepcopy(REPORT), copy.deepcopy(TRUTH)
+        report["incidents"].insert(2, incident("guest_spin", "guest", 4000 * MS, 120 * MS, 0, "guest",
+                                               "compute", "compute"))
+        gap = {"cpu": 1, "begin_raw_ns": 3990 * MS, "duration_ns": 60 * MS}
+        truth["interference"] = [gap]
+        self.assertTrue(check(report, truth))
+        gap["duration_ns"] = 90 * MS
+        self.assertEqual(check(report, truth), [])
+        self.assertEqual(len(interference(report, truth)), 1)
 
     def test_finds_what_is_wrong(self):
         for name, spoil in WRONGS.items():
