@@ -124,6 +124,7 @@ struct report_clock {
 	uint64_t error_ns;
 	uint64_t causality_violations;
 	uint32_t epochs;
+	uint64_t disagreements; /* round trips that refute the hypervisor's parameters */
 };
 
 struct report_loss {

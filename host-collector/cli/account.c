@@ -12,6 +12,7 @@ static int clock_give(const struct pipeline_source *s, struct report_builder *b)
 		.vm_name = s->name,
 		.error_ns = s->clock_error_ns,
 		.causality_violations = s->causality_violations,
+		.disagreements = s->clock_disagreements,
 		.epochs = s->clock_epochs,
 	};
 

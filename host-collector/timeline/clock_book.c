@@ -35,7 +35,8 @@ struct guest {
 	bool hello;
 	enum stream_clock clock;
 	uint64_t hz;
-	struct echo_sync *echo; /* once hz and the host's rate are known */
+	struct vm_clock *hypervisor; /* NULL: it said nothing */
+	struct echo_sync *echo;      /* once hz and the host's rate are known */
 	struct early_echoes *early;
 	struct arrival_line arrival;
 	bool by_arrival; /* settled without an echo */
@@ -65,6 +66,7 @@ void clock_book_free(struct clock_book *b)
 	if (!b)
 		return;
 	for (size_t i = 0; i < b->n_guests; i++) {
+		vm_clock_free(b->guests[i].hypervisor);
 		echo_sync_free(b->guests[i].echo);
 		free(b->guests[i].early);
 		free(b->guests[i].dmesg);
@@ -219,6 +221,8 @@ int clock_book_echo(struct clock_book *b, const struct message_echo_observation 
 
 	if (!g)
 		return -ENOMEM;
+	if (g->hypervisor)
+		vm_clock_observe(g->hypervisor, &o);
 	if (!g->echo) {
 		if (!g->early)
 			g->early = calloc(1, sizeof(*g->early));
@@ -232,6 +236,15 @@ int clock_book_echo(struct clock_book *b, const struct message_echo_observation 
 		return err;
 	g->observations += err >= 0;
 	return 0;
+}
+
+int clock_book_vm_clock(struct clock_book *b, const struct message_vm_clock *m)
+{
+	struct guest *g = guest_get(b, m->vm);
+
+	if (g && !g->hypervisor)
+		g->hypervisor = vm_clock_new();
+	return g && g->hypervisor ? vm_clock_learn(g->hypervisor, m) : -ENOMEM;
 }
 
 void clock_book_break(struct clock_book *b, uint32_t source)
@@ -369,13 +382,26 @@ int clock_book_settle(struct clock_book *b)
 	return err;
 }
 
+/* The hypervisor's parameters speak of the guest's TSC. */
+static bool exact_is_known(const struct guest *g)
+{
+	return g->hypervisor && g->clock == STREAM_CLOCK_GUEST_TSC;
+}
+
 /* Host TSC at the guest's stream time. */
 static bool guest_to_tsc(const struct clock_book *b, const struct guest *g, uint64_t stream_time,
 			 struct host_tsc *tsc, uint64_t *err_ticks)
 {
 	const struct arrival_line *a = &g->arrival;
+	uint64_t span;
 	double at;
 
+	if (exact_is_known(g) &&
+	    vm_clock_to_host(g->hypervisor, (struct guest_tsc){stream_time}, tsc, &span)) {
+		tsc->ticks += span / 2;
+		*err_ticks = span - span / 2;
+		return true;
+	}
 	if (g->echo && g->observations && echo_sync_to_host(g->echo, stream_time, tsc, err_ticks))
 		return true;
 	if (!g->by_arrival)
@@ -455,6 +481,9 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs
 
 	if (!clock_book_knows(b, source))
 		return false;
+	/* An exact map may leap anywhere between its epochs, and by little. */
+	if (g && g->hypervisor && vm_clock_epochs(g->hypervisor) > 1)
+		span = 0;
 	for (size_t i = 0; i < n;) {
 		uint64_t from = events[i].time;
 		size_t end = i + 1;
@@ -495,16 +524,29 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs
 	return true;
 }
 
+/* The guest's stream time at host TSC `t`. */
+static bool guest_from_tsc(const struct guest *g, struct host_tsc t, uint64_t *stream_time)
+{
+	struct guest_tsc exact;
+	uint64_t err;
+
+	if (exact_is_known(g) && vm_clock_to_guest(g->hypervisor, t, &exact)) {
+		*stream_time = exact.ticks;
+		return true;
+	}
+	return g->echo && echo_sync_to_guest(g->echo, t, stream_time, &err);
+}
+
 bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct host_ns t,
 			 uint64_t *dmesg_ns)
 {
 	const struct guest *g = guest_find(b, source);
 	const struct message_dmesg_point *nearest = NULL;
-	uint64_t stream, err, distance = UINT64_MAX;
+	uint64_t stream, distance = UINT64_MAX;
 	double at;
 
-	if (!g || !g->n_dmesg || !g->hz || !g->echo || !b->raw || !b->n_samples ||
-	    !echo_sync_to_guest(g->echo, raw_clock_to_tsc(b->raw, t), &stream, &err))
+	if (!g || !g->n_dmesg || !g->hz || !b->raw || !b->n_samples ||
+	    !guest_from_tsc(g, raw_clock_to_tsc(b->raw, t), &stream))
 		return false;
 	for (size_t i = 0; i < g->n_dmesg; i++) {
 		const struct message_dmesg_point *p = &g->dmesg[i];
@@ -522,6 +564,25 @@ bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct hos
 	return true;
 }
 
+static uint64_t host_ticks_to_ns(const struct clock_book *b, uint64_t ticks)
+{
+	return b->host_hz ? (uint64_t)ceil((double)ticks * 1e9 / (double)b->host_hz) : UINT64_MAX;
+}
+
+/* The hypervisor's parameters, where proven, are exact: what remains is a tick of scaling. */
+static void exact_summarise(const struct guest *g, struct clock_book_summary *out)
+{
+	struct vm_clock_summary exact;
+
+	vm_clock_summarise(g->hypervisor, &exact);
+	out->disagreements = exact.contradicted;
+	if (!exact.proven)
+		return;
+	out->method = exact.kvmclock ? "pvclock" : "tsc";
+	out->epochs = exact.epochs;
+	out->err_ns = 1;
+}
+
 void clock_book_summarise(const struct clock_book *b, uint32_t source,
 			  struct clock_book_summary *out)
 {
@@ -529,12 +590,23 @@ void clock_book_summarise(const struct clock_book *b, uint32_t source,
 	struct echo_sync_summary echo;
 
 	*out = (struct clock_book_summary){.method = "none", .err_ns = UINT64_MAX};
-	if (!g || !g->echo || !g->observations)
+	if (!g)
 		return;
-	echo_sync_summarise(g->echo, &echo);
-	out->method = "echo";
-	out->epochs = echo.epochs;
-	out->observations = echo.observations;
-	out->err_ns = b->host_hz ? (uint64_t)ceil((double)echo.err_ticks * 1e9 / (double)b->host_hz)
-				 : UINT64_MAX;
+	if (g->echo && g->observations) {
+		echo_sync_summarise(g->echo, &echo);
+		out->method = "echo";
+		out->epochs = echo.epochs;
+		out->observations = echo.observations;
+		out->err_ns = host_ticks_to_ns(b, echo.err_ticks);
+		out->best_round_trip_ns = host_ticks_to_ns(b, echo.best_round_trip_ticks);
+	}
+	if (exact_is_known(g))
+		exact_summarise(g, out);
+}
+
+const struct vm_clock *clock_book_vm(const struct clock_book *b, uint32_t source)
+{
+	const struct guest *g = guest_find(b, source);
+
+	return g ? g->hypervisor : NULL;
 }

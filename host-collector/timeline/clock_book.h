@@ -4,7 +4,9 @@
  * guest's stream clock, and the conversion of stream times to the timeline's nanoseconds.
  *
  *   host stream:  TSC -> raw_clock -> host_ns
- *   guest stream: stream clock -> echo_sync -> host TSC -> raw_clock -> host_ns
+ *   guest stream: stream clock -> vm_clock or echo_sync -> host TSC -> raw_clock -> host_ns
+ *
+ * vm_clock (the hypervisor's own parameters, exact) where round trips confirm it, else echo_sync.
  *
  * Every conversion carries the sum of the errors on its way: the stamp's own, the echo map's, the
  * raw clock's. Facts may arrive before the hello that names the clock's rate; they are kept until
@@ -20,6 +22,7 @@
 
 #include "clock/types.h"
 #include "host-collector/timeline/timeline.h"
+#include "host-collector/timeline/vm_clock.h"
 #include "proto/message.h"
 
 struct clock_book;
@@ -31,6 +34,7 @@ void clock_book_free(struct clock_book *b);
 int clock_book_hello(struct clock_book *b, uint32_t source, const struct message_hello *hello);
 int clock_book_host_sample(struct clock_book *b, const struct message_clock_sample *sample);
 int clock_book_echo(struct clock_book *b, const struct message_echo_observation *o);
+int clock_book_vm_clock(struct clock_book *b, const struct message_vm_clock *m);
 int clock_book_dmesg(struct clock_book *b, uint32_t source,
 		     const struct message_dmesg_point *point);
 /* The source's clock may have been stopped or stepped now. */
@@ -65,12 +69,16 @@ bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct hos
 			 uint64_t *dmesg_ns);
 
 struct clock_book_summary {
-	const char *method; /* "echo" or "none" */
+	const char *method; /* "pvclock", "tsc", "echo" or "none" */
 	uint64_t epochs;
 	uint64_t err_ns; /* at the newest observation; UINT64_MAX if unbounded */
 	uint64_t observations;
+	uint64_t best_round_trip_ns;
+	uint64_t disagreements; /* round trips that contradict the hypervisor's parameters */
 };
 void clock_book_summarise(const struct clock_book *b, uint32_t source,
 			  struct clock_book_summary *out);
+/* Borrowed; NULL if the hypervisor said nothing of this VM. */
+const struct vm_clock *clock_book_vm(const struct clock_book *b, uint32_t source);
 
 #endif

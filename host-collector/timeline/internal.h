@@ -5,6 +5,7 @@
 
 #include "host-collector/timeline/clock_book.h"
 #include "host-collector/timeline/continuity.h"
+#include "host-collector/timeline/pauses.h"
 #include "host-collector/timeline/pipeline.h"
 #include "proto/buffer.h"
 #include "proto/codec.h"
@@ -14,7 +15,7 @@ enum {
 	SLICE_EVENTS = 512,
 	HOLD_MS = 500,
 	HOST_ONLY_KIND = FRAME_VM_INFO, /* kinds from here on are the collector's own */
-	KIND_LIMIT = FRAME_RECORDING_END + 1,
+	KIND_LIMIT = FRAME_VM_CLOCK + 1,
 };
 
 struct stream {
@@ -45,6 +46,7 @@ struct pipeline {
 	struct frame_unpacker *unpacker;
 	struct batch_decoder *decoder;
 	struct timeline *timeline, *early;
+	struct pauses pauses, early_pauses;
 	struct stream **streams;
 	size_t n_streams;
 	bool simulated;
@@ -64,6 +66,7 @@ struct pipeline {
 		struct message_vm_info vm;
 		struct message_stack stack;
 		struct message_note note;
+		struct message_vm_clock vm_clock;
 	} in; /* what was unpacked last; large, so not on the stack */
 };
 

@@ -410,6 +410,17 @@ static int unpack_stack(struct pipeline *p, struct stream *s, const uint8_t *pay
 	return message_stack_unpack(payload, len, &p->in.stack);
 }
 
+static void pause_take(struct pipeline *p, const struct message_note *m)
+{
+	struct pause pause = {.vm = m->vm, .paused = m->kind == NOTE_VM_PAUSED};
+
+	if (!clock_book_host_ns(p->clocks, m->host_tsc, &pause.t))
+		return;
+	pauses_add(&p->pauses, p->options.model, &pause);
+	if (p->options.early)
+		pauses_add(&p->early_pauses, p->options.early, &pause);
+}
+
 static int on_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_note *m = &p->in.note;
@@ -417,6 +428,8 @@ static int on_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 
 	(void)s;
 	(void)arrival_tsc;
+	if (m->kind == NOTE_VM_PAUSED || m->kind == NOTE_VM_RESUMED)
+		pause_take(p, m);
 	if (m->kind == NOTE_SIMULATED)
 		p->simulated = true;
 	if (guest && (m->kind == NOTE_CHANNEL_DOWN || m->kind == NOTE_VM_GONE)) {
@@ -450,6 +463,21 @@ static int unpack_note(struct pipeline *p, struct stream *s, const uint8_t *payl
 	return message_note_unpack(payload, len, &p->in.note);
 }
 
+static int learn_vm_clock(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)s;
+	(void)arrival_tsc;
+	return clock_book_vm_clock(p->clocks, &p->in.vm_clock);
+}
+
+static int unpack_vm_clock(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	int err = message_vm_clock_unpack(payload, len, &p->in.vm_clock);
+
+	(void)s;
+	return !err && p->in.vm_clock.vm == VS_SOURCE_HOST ? -EBADMSG : err;
+}
+
 static const struct kind {
 	int (*unpack)(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len);
 	int (*learn)(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
@@ -463,6 +491,7 @@ static const struct kind {
 	[FRAME_ECHO_OBSERVATION] = {unpack_echo, learn_echo, on_echo},
 	[FRAME_STACK] = {unpack_stack, NULL, on_stack},
 	[FRAME_NOTE] = {unpack_note, learn_note, on_note},
+	[FRAME_VM_CLOCK] = {unpack_vm_clock, learn_vm_clock, NULL},
 };
 
 bool message_has_clock_facts(uint8_t kind)

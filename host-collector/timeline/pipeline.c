@@ -45,6 +45,7 @@ static void emit_merged(void *context, const struct timeline_event *e)
 		p->first_event = e->t;
 	}
 	p->last_event = e->t;
+	pauses_deliver(&p->pauses, p->options.model, e->t);
 	push(p, p->options.model, e);
 }
 
@@ -52,6 +53,7 @@ static void emit_early(void *context, const struct timeline_event *e)
 {
 	struct pipeline *p = context;
 
+	pauses_deliver(&p->early_pauses, p->options.early, e->t);
 	push(p, p->options.early, e);
 }
 
@@ -247,13 +249,16 @@ static void models_advance(struct pipeline *p)
 	    (p->advanced.ns != INT64_MIN && stats.released_until.ns - p->advanced.ns < advance_ns))
 		goto early;
 	p->advanced = stats.released_until;
+	pauses_deliver(&p->pauses, p->options.model, p->advanced);
 	model_advance(p->options.model, p->advanced);
 early:
 	if (!p->early)
 		return;
 	timeline_stats_get(p->early, &stats);
-	if (stats.released_until.ns != INT64_MIN)
-		model_advance(p->options.early, stats.released_until);
+	if (stats.released_until.ns == INT64_MIN)
+		return;
+	pauses_deliver(&p->early_pauses, p->options.early, stats.released_until);
+	model_advance(p->options.early, stats.released_until);
 }
 
 static int present(struct pipeline *p, uint64_t now_tsc)
@@ -405,6 +410,7 @@ int pipeline_tick(struct pipeline *p, uint64_t now_tsc)
 int pipeline_finish(struct pipeline *p)
 {
 	const struct stream *host = stream_find(p, VS_SOURCE_HOST);
+	const struct host_ns never = {INT64_MAX};
 	int err = p->options.live ? clock_book_settle(p->clocks) : 0;
 
 	for (size_t i = 0; i < p->n_streams && !err; i++)
@@ -414,6 +420,9 @@ int pipeline_finish(struct pipeline *p)
 	timeline_finish(p->timeline);
 	if (p->early)
 		timeline_finish(p->early);
+	pauses_deliver(&p->pauses, p->options.model, never);
+	if (p->early)
+		pauses_deliver(&p->early_pauses, p->options.early, never);
 	/* What the host was seen doing last, it did until its own last word. */
 	if (host && host->promised_ns != INT64_MIN) {
 		const struct host_ns end = {host->promised_ns};
@@ -457,6 +466,7 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.clock_error_ns = s->error_ns == UINT32_MAX ? UINT64_MAX : s->error_ns,
 		.causality_violations = s->violations,
 		.clock_epochs = (uint32_t)clock.epochs,
+		.clock_disagreements = clock.disagreements,
 	};
 	return 0;
 }

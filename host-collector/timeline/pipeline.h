@@ -64,10 +64,12 @@ struct pipeline_source {
 	uint64_t late;            /* came after their time had been merged */
 	uint64_t replayed;        /* frames and batches seen before */
 	uint64_t nonsense;        /* frames and events that make no sense; dropped */
-	const char *clock_method; /* "host", "echo" or "none" */
+	const char *clock_method; /* "host", "pvclock", "tsc", "echo" or "none" */
 	uint64_t clock_error_ns;  /* the largest of any of its events; UINT64_MAX unbounded */
 	uint64_t causality_violations;
 	uint32_t clock_epochs;
+	/* Round trips that contradict the hypervisor's parameters, which are not used then. */
+	uint64_t clock_disagreements;
 };
 /* Sources in the order of their first frame. -ENOENT past the last. */
 int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_source *out);

@@ -208,6 +208,8 @@ static json *clock_json(const struct report_clock *c)
 	add_uint(clock, "error_ns", c->error_ns);
 	add_uint(clock, "causality_violations", c->causality_violations);
 	add_uint(clock, "epochs", c->epochs);
+	if (c->disagreements)
+		add_uint(clock, "disagreements", c->disagreements);
 	return clock;
 }
 

@@ -401,6 +401,11 @@ static void clock_write(const struct page *p, const struct report_clock *c)
 			error_text(c->error_ns).text, c->causality_violations,
 			c->causality_violations == 1 ? "" : "s", c->epochs,
 			c->epochs == 1 ? "" : "s");
+	if (c->disagreements)
+		fprintf(p->out,
+			"; the hypervisor's TSC offset is contradicted by %" PRIu64
+			" round trip%s and not used",
+			c->disagreements, c->disagreements == 1 ? "" : "s");
 	fputc('\n', p->out);
 }
 

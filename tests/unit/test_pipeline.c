@@ -284,6 +284,116 @@ static void live_what_an_agent_kept_from_before_is_no_loss(void **state)
 	play_end(&p);
 }
 
+static const struct vcpu_span *span_find(const struct seen *seen, enum vcpu_state state)
+{
+	for (size_t i = 0; i < seen->n_spans; i++) {
+		if (seen->spans[i].state == state && seen->spans[i].tid == VCPU0)
+			return &seen->spans[i];
+	}
+	return NULL;
+}
+
+/* What the VM's hypervisor is made to say about its TSC, off by `lie` ticks. */
+static void scene_vm_clock(struct synth *s, uint64_t host_hz, struct synth_options o, int64_t lie)
+{
+	struct message_vm_clock m = {
+		.vm = SYNTH_VM,
+		.source = VM_CLOCK_VCPU,
+		.from_max = synth_host_tsc0,
+		.tsc = {.known = true, .scaling_known = true},
+	};
+	struct byte_buffer payload = {0};
+	uint64_t scaled = synth_host_tsc0;
+
+	if (o.guest_hz && o.guest_hz != host_hz) {
+		m.tsc.frac_bits = 32;
+		m.tsc.ratio = (uint64_t)(((unsigned __int128)o.guest_hz << 32) / host_hz);
+		scaled = (uint64_t)((unsigned __int128)scaled * m.tsc.ratio >> 32);
+	}
+	m.tsc.offset = (uint64_t)o.guest_tsc_offset - scaled + (uint64_t)lie;
+	assert_int_equal(message_vm_clock_pack(&m, &payload), 0);
+	synth_frame(s, VS_SOURCE_HOST, FRAME_VM_CLOCK, payload.data, payload.len);
+	byte_buffer_fini(&payload);
+}
+
+static void the_hypervisors_word_is_exact_if_round_trips_bear_it_out(void **state)
+{
+	static const struct {
+		struct synth_options clock;
+		int64_t lie;
+		const char *method;
+		uint32_t err_limit;
+	} cases[] = {
+		{{.guest_tsc_offset = 900000000000}, 0, "tsc", 200},
+		/* 2.5 to 1 GHz: one guest tick is a ns, the ratio is cut off at 2^-32 */
+		{{.guest_tsc_offset = 900000000000, .guest_hz = 1000000000}, 0, "tsc", 200},
+		{{.guest_tsc_offset = 900000000000}, 1000000, "echo", 400000},
+		{{.guest_tsc_offset = 900000000000}, -1000000, "echo", 400000},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		for (int live = 0; live <= 1; live++) {
+			struct pipeline_source vm;
+			struct play p;
+			struct synth *s = scene_new(&p, cases[i].clock);
+
+			scene_vm_clock(s, 2500000000, cases[i].clock, cases[i].lie);
+			scene_switches(s, 3 * MS, 1000 * MS);
+			synth_free(s);
+			if (live) {
+				play_start(&p, true);
+				for (size_t k = 0; k < p.tape.n; k++)
+					play_entry(&p, &p.tape.entries[k]);
+				assert_int_equal(pipeline_finish(p.pipeline), 0);
+			} else {
+				play_offline(&p);
+			}
+			assert_switches(p.seen, 3 * MS, 1000 * MS,
+					live ? 1000000 : cases[i].err_limit);
+			vm = source_of(&p, SYNTH_VM);
+			assert_string_equal(vm.clock_method, cases[i].method);
+			assert_int_equal(vm.causality_violations, 0);
+			assert_int_equal(vm.clock_disagreements != 0, cases[i].lie != 0);
+			play_end(&p);
+		}
+	}
+}
+
+/* QEMU says that the VM was paused while its thread was off the CPU. */
+static void a_pause_that_qemu_tells_of_reaches_the_model(void **state)
+{
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+
+	(void)state;
+	synth_at(s, 1 * MS);
+	synth_host_event(s, 0, synth_switch(0, 0, VCPU0));
+	synth_at(s, 300 * MS);
+	synth_host_event(s, 0, synth_switch(VCPU0, 1, 0));
+	for (int resumed = 0; resumed <= 1; resumed++) {
+		struct message_note note = {
+			.vm = SYNTH_VM,
+			.kind = resumed ? NOTE_VM_RESUMED : NOTE_VM_PAUSED,
+			.host_tsc = synth_host_tsc0 + 2500000ull * (resumed ? 800 : 301),
+		};
+		struct byte_buffer payload = {0};
+
+		synth_at(s, resumed ? 800 * MS : 301 * MS);
+		assert_int_equal(message_note_pack(&note, &payload), 0);
+		synth_frame(s, VS_SOURCE_HOST, FRAME_NOTE, payload.data, payload.len);
+		byte_buffer_fini(&payload);
+	}
+	synth_at(s, 801 * MS);
+	synth_host_event(s, 0, synth_wakeup(VCPU0, 1, 0));
+	synth_host_event(s, 0, synth_switch(0, 0, VCPU0));
+	synth_at(s, 1000 * MS);
+	synth_free(s);
+	play_offline(&p);
+	assert_non_null(span_find(p.seen, VCPU_STOPPED));
+	play_end(&p);
+}
+
 /* The host's half of a stall: a hog takes the vCPU's pCPU from 300 to 800 ms. */
 static void scene_hog(struct synth *s)
 {
@@ -298,15 +408,6 @@ static void scene_hog(struct synth *s)
 	synth_at(s, 1200 * MS);
 	synth_host_event(s, 0, synth_switch(VCPU0, 1, 0));
 	synth_at(s, 1300 * MS);
-}
-
-static const struct vcpu_span *span_find(const struct seen *seen, enum vcpu_state state)
-{
-	for (size_t i = 0; i < seen->n_spans; i++) {
-		if (seen->spans[i].state == state && seen->spans[i].tid == VCPU0)
-			return &seen->spans[i];
-	}
-	return NULL;
 }
 
 static void a_scripted_stall_comes_out_to_the_nanosecond(void **state)
@@ -669,6 +770,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(guest_times_land_on_the_hosts_whatever_its_clock_reads),
+		cmocka_unit_test(the_hypervisors_word_is_exact_if_round_trips_bear_it_out),
+		cmocka_unit_test(a_pause_that_qemu_tells_of_reaches_the_model),
 		cmocka_unit_test(live_and_offline_tell_the_same_story),
 		cmocka_unit_test(live_what_an_agent_kept_from_before_is_no_loss),
 		cmocka_unit_test(a_scripted_stall_comes_out_to_the_nanosecond),

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A hypervisor's clock parameters are used where round trips bear them out, and nowhere else.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host-collector/timeline/vm_clock.h"
+
+#define T0     7000000000000ull
+#define SECOND 2500000000ull
+#define OFFSET (-6999000000000ll)
+
+static void learn(struct vm_clock *c, enum vm_clock_source source, uint32_t vcpu, int64_t offset,
+		  uint64_t from_min, uint64_t from_max)
+{
+	const struct message_vm_clock m = {
+		.vm = 1,
+		.vcpu = vcpu,
+		.source = source,
+		.from_min = from_min,
+		.from_max = from_max,
+		.tsc = {.known = true,
+			.scaling_known = source != VM_CLOCK_WRITE_TSC_OFFSET,
+			.offset = (uint64_t)offset},
+	};
+
+	assert_int_equal(vm_clock_learn(c, &m), 0);
+}
+
+/* A round trip of 100 us at `at`, the guest in the middle of it, by the true offset. */
+static void observe(struct vm_clock *c, uint64_t at, int64_t offset)
+{
+	const struct echo_observation o = {
+		.sent = {at},
+		.guest_received = at + 120000 + (uint64_t)offset,
+		.guest_sent = at + 130000 + (uint64_t)offset,
+		.received = {at + 250000},
+	};
+
+	vm_clock_observe(c, &o);
+}
+
+static bool converts(const struct vm_clock *c, uint64_t host, int64_t offset)
+{
+	struct host_tsc first;
+	struct guest_tsc guest;
+	uint64_t span;
+
+	if (!vm_clock_to_host(c, (struct guest_tsc){host + (uint64_t)offset}, &first, &span))
+		return false;
+	assert_int_equal(first.ticks, host);
+	assert_int_equal(span, 0);
+	assert_true(vm_clock_to_guest(c, first, &guest));
+	assert_int_equal(guest.ticks, host + (uint64_t)offset);
+	return true;
+}
+
+static struct vm_clock_summary summary_of(const struct vm_clock *c)
+{
+	struct vm_clock_summary s;
+
+	vm_clock_summarise(c, &s);
+	return s;
+}
+
+static void exact_once_a_round_trip_confirms(void **state)
+{
+	struct vm_clock *c = vm_clock_new();
+
+	(void)state;
+	learn(c, VM_CLOCK_VCPU, 0, OFFSET, 0, T0);
+	learn(c, VM_CLOCK_DEBUGFS, 0, OFFSET, 0, T0 + 10);
+	learn(c, VM_CLOCK_VCPU, 1, OFFSET, 0, T0 + 20);
+	assert_false(converts(c, T0 + SECOND, OFFSET));
+	observe(c, T0 + SECOND, OFFSET);
+	assert_true(converts(c, T0 + SECOND, OFFSET));
+	assert_true(converts(c, T0 + 500 * SECOND, OFFSET));
+	assert_true(converts(c, T0 - SECOND, OFFSET));
+	assert_true(summary_of(c).proven);
+	assert_int_equal(summary_of(c).epochs, 1);
+	vm_clock_free(c);
+}
+
+static void a_lie_is_caught_and_dropped_for_good(void **state)
+{
+	struct vm_clock *c = vm_clock_new();
+
+	(void)state;
+	/* Out by just more than the delay to or from the guest. */
+	for (int side = -1; side <= 1; side += 2) {
+		struct vm_clock *lied = vm_clock_new();
+
+		learn(lied, VM_CLOCK_VCPU, 0, OFFSET + side * 125000, 0, T0);
+		observe(lied, T0 + SECOND, OFFSET);
+		assert_int_equal(summary_of(lied).contradicted, 1);
+		assert_false(converts(lied, T0 + SECOND, OFFSET + side * 125000));
+		vm_clock_free(lied);
+	}
+	learn(c, VM_CLOCK_VCPU, 0, OFFSET, 0, T0);
+	observe(c, T0 + SECOND, OFFSET);
+	observe(c, T0 + 2 * SECOND, OFFSET + 1000000);
+	observe(c, T0 + 3 * SECOND, OFFSET);
+	assert_false(converts(c, T0 + SECOND, OFFSET));
+	assert_false(summary_of(c).proven);
+	vm_clock_free(c);
+}
+
+static void a_change_begins_an_epoch_and_excuses_what_was_seen_before_the_news(void **state)
+{
+	const int64_t later = OFFSET + 40000000;
+	struct vm_clock *c = vm_clock_new();
+	struct host_tsc host;
+	uint64_t span, change = T0 + 10 * SECOND;
+	struct vm_clock_epoch e;
+
+	(void)state;
+	for (uint32_t vcpu = 0; vcpu < 2; vcpu++)
+		learn(c, VM_CLOCK_VCPU, vcpu, OFFSET, 0, T0 + vcpu);
+	observe(c, T0 + SECOND, OFFSET);
+	/* The guest steps; its echo is seen before the collector looks. */
+	observe(c, change + SECOND / 10, later);
+	assert_int_equal(summary_of(c).contradicted, 1);
+	for (uint32_t vcpu = 0; vcpu < 2; vcpu++)
+		learn(c, VM_CLOCK_WRITE_TSC_OFFSET, vcpu, later, change + vcpu, change + 1000);
+	assert_false(summary_of(c).proven); /* asked for, not seen in force */
+	for (uint32_t vcpu = 0; vcpu < 2; vcpu++)
+		learn(c, VM_CLOCK_VCPU, vcpu, later, change + vcpu, change + 1000);
+	observe(c, change + SECOND, later);
+	assert_int_equal(summary_of(c).contradicted, 0);
+	assert_int_equal(summary_of(c).epochs, 2);
+	assert_true(vm_clock_epoch_get(c, 1, &e));
+	assert_int_equal(e.from_min, change + 1);
+	assert_int_equal(e.from_max, change + 1000);
+	assert_true(converts(c, change - SECOND, OFFSET));
+	assert_true(converts(c, change + 2000, later));
+	/* In the leap: no instant at all. Around the change: which epoch is not known. */
+	assert_false(vm_clock_to_host(c, (struct guest_tsc){change + 5000 + (uint64_t)OFFSET},
+				      &host, &span));
+	assert_false(converts(c, change + 500, later));
+	vm_clock_free(c);
+}
+
+static void a_clock_set_back_is_not_guessed(void **state)
+{
+	const int64_t back = OFFSET - (int64_t)SECOND;
+	struct vm_clock *c = vm_clock_new();
+	struct host_tsc host;
+	uint64_t span, change = T0 + 10 * SECOND;
+
+	(void)state;
+	learn(c, VM_CLOCK_DEBUGFS, 0, OFFSET, 0, T0);
+	observe(c, T0 + SECOND, OFFSET);
+	learn(c, VM_CLOCK_DEBUGFS, 0, back, change, change + 10);
+	observe(c, change + SECOND, back);
+	assert_false(vm_clock_to_host(c, (struct guest_tsc){change + SECOND / 2 + (uint64_t)back},
+				      &host, &span));
+	assert_true(converts(c, change - 2 * SECOND, OFFSET));
+	assert_true(converts(c, change + 2 * SECOND, back));
+	vm_clock_free(c);
+}
+
+static void vcpus_or_sources_that_disagree_prove_nothing(void **state)
+{
+	struct vm_clock *c = vm_clock_new();
+
+	(void)state;
+	learn(c, VM_CLOCK_VCPU, 0, OFFSET, 0, T0);
+	learn(c, VM_CLOCK_VCPU, 1, OFFSET + 5, 0, T0);
+	observe(c, T0 + SECOND, OFFSET);
+	assert_false(converts(c, T0 + SECOND, OFFSET));
+	vm_clock_free(c);
+
+	c = vm_clock_new();
+	learn(c, VM_CLOCK_VCPU, 0, OFFSET, 0, T0);
+	learn(c, VM_CLOCK_DEBUGFS, 0, OFFSET + 5, 0, T0 + 1);
+	observe(c, T0 + SECOND, OFFSET);
+	assert_false(converts(c, T0 + SECOND, OFFSET));
+	assert_int_equal(summary_of(c).vcpus_unsettled, 1);
+	vm_clock_free(c);
+}
+
+static void a_scaled_guest_converts_to_the_tick(void **state)
+{
+	const struct tsc_scaling scaling = {.ratio = 234562480592213,
+					    .frac_bits = TSC_FRAC_BITS_VMX,
+					    .offset = (uint64_t)OFFSET};
+	const struct message_vm_clock m = {
+		.source = VM_CLOCK_DEBUGFS,
+		.from_max = T0,
+		.tsc = {true, true, scaling.frac_bits, scaling.offset, scaling.ratio},
+	};
+	const struct host_tsc at = {T0 + SECOND};
+	const struct guest_tsc g = tsc_scaling_to_guest(&scaling, at);
+	const struct echo_observation o = {{at.ticks - 100}, g.ticks, g.ticks, {at.ticks + 100}};
+	struct vm_clock *c = vm_clock_new();
+	struct host_tsc first;
+	uint64_t span;
+
+	(void)state;
+	assert_int_equal(vm_clock_learn(c, &m), 0);
+	vm_clock_observe(c, &o);
+	assert_true(vm_clock_to_host(c, g, &first, &span));
+	assert_true(first.ticks <= at.ticks && at.ticks <= first.ticks + span);
+	assert_true(span <= 1);
+	vm_clock_free(c);
+}
+
+static void line(struct vm_clock *c, enum vm_clock_source source, uint64_t system_time,
+		 uint64_t from_min, uint64_t from_max)
+{
+	const struct message_vm_clock m = {
+		.source = source,
+		.from_min = from_min,
+		.from_max = from_max,
+		.pvclock = {true, -1, 3, 3435973837u, 8, T0 + (uint64_t)OFFSET, system_time},
+	};
+
+	assert_int_equal(vm_clock_learn(c, &m), 0);
+}
+
+static void kvmclock_needs_the_guests_own_page_to_agree(void **state)
+{
+	struct vm_clock *c = vm_clock_new();
+	struct pvclock page = {T0 + (uint64_t)OFFSET, 1000, 3435973837u, -1, 1};
+	const struct guest_tsc guest = {page.tsc_timestamp + SECOND};
+	struct vm_clock_line shown;
+	struct kvmclock_ns ns;
+
+	(void)state;
+	learn(c, VM_CLOCK_VCPU, 0, OFFSET, 0, T0);
+	observe(c, T0 + SECOND, OFFSET);
+	vm_clock_guest_page(c, &page); /* before the host's word */
+	assert_false(summary_of(c).kvmclock);
+	line(c, VM_CLOCK_VCPU, 1000, 0, T0);
+	line(c, VM_CLOCK_GUEST_PAGE, 1000, 0, T0 + 5);
+	assert_true(summary_of(c).kvmclock);
+	assert_int_equal(summary_of(c).lines, 1);
+	assert_true(vm_clock_line_get(c, 0, &shown));
+	assert_true(shown.guest_agrees);
+	assert_true(vm_clock_kvmclock(c, 0, (struct host_tsc){T0 + SECOND}, guest, &ns));
+	assert_int_equal(ns.ns, 1000 + 1000000000);
+	/* A new line: each to its own time, and none at the seam. */
+	line(c, VM_CLOCK_PVCLOCK_UPDATE, 5000, T0 + 2 * SECOND, T0 + 3 * SECOND);
+	assert_true(vm_clock_kvmclock(c, 0, (struct host_tsc){T0 + SECOND}, guest, &ns));
+	assert_int_equal(ns.ns, 1000 + 1000000000);
+	assert_false(vm_clock_kvmclock(c, 0, (struct host_tsc){T0 + 2 * SECOND + 1}, guest, &ns));
+	assert_true(vm_clock_kvmclock(c, 0, (struct host_tsc){T0 + 3 * SECOND}, guest, &ns));
+	assert_int_equal(ns.ns, 5000 + 1000000000);
+	assert_false(vm_clock_kvmclock(c, 1, (struct host_tsc){T0}, guest, &ns));
+	/* One bit of the guest's page differs. */
+	page.mul ^= 1;
+	vm_clock_guest_page(c, &page);
+	assert_int_equal(summary_of(c).pages_differ, 1);
+	assert_false(summary_of(c).kvmclock);
+	assert_true(summary_of(c).proven);
+	vm_clock_free(c);
+}
+
+static void memory_stays_bounded(void **state)
+{
+	struct vm_clock *c = vm_clock_new();
+
+	(void)state;
+	for (uint64_t i = 0; i < 5000; i++) {
+		struct pvclock page = {i, 0, 1, 0, 0};
+
+		learn(c, VM_CLOCK_VCPU, 0, (int64_t)i, T0 + i * 10, T0 + i * 10 + 1);
+		line(c, VM_CLOCK_VCPU, i, T0 + i * 10, T0 + i * 10 + 1);
+		vm_clock_guest_page(c, &page);
+	}
+	observe(c, T0 + SECOND, 4999);
+	assert_true(converts(c, T0 + SECOND, 4999));
+	assert_true(summary_of(c).epochs <= 64);
+	assert_true(summary_of(c).lines <= 1024);
+	vm_clock_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exact_once_a_round_trip_confirms),
+		cmocka_unit_test(a_lie_is_caught_and_dropped_for_good),
+		cmocka_unit_test(
+			a_change_begins_an_epoch_and_excuses_what_was_seen_before_the_news),
+		cmocka_unit_test(a_clock_set_back_is_not_guessed),
+		cmocka_unit_test(vcpus_or_sources_that_disagree_prove_nothing),
+		cmocka_unit_test(a_scaled_guest_converts_to_the_tick),
+		cmocka_unit_test(kvmclock_needs_the_guests_own_page_to_agree),
+		cmocka_unit_test(memory_stays_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
