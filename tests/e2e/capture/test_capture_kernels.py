@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tests of both captures, run inside guests with the kernels that Debian 12 offers: programs
+that one kernel's verifier accepts, another's may refuse."""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, f"{HERE}/../beds")
+import bed  # noqa: E402
+
+TESTS = ("test_capture_guest", "test_capture_host")
+
+
+def with_libraries(program):
+    """[(from, to)] of a program and the shared libraries it needs."""
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    libraries = set(re.findall(r"(/\S+) \(0x", listed))
+    return [(program, f"/usr/bin/{os.path.basename(program)}")] + [(p, p) for p in libraries]
+
+
+class Kernels(unittest.TestCase):
+    def run_in(self, series):
+        builder = bed.Builder(series=series)
+        files = dict(pair for name in TESTS
+                     for pair in with_libraries(f"{builder.build}/tests/{name}"))
+        with bed.boot_a(builder, cpus=2, files=files.items()) as guest:
+            for name in TESTS:
+                with self.subTest(f"{name} on {guest.run('uname -r').strip()}"):
+                    status, output = guest.run_bytes(f"cd /tmp && {name}", timeout_s=240)
+                    self.assertEqual(status, 0, output.decode(errors="replace"))
+
+    def test_6_1(self):
+        self.run_in("6.1")
+
+    def test_6_12(self):
+        self.run_in("6.12")
+
+
+if __name__ == "__main__":
+    unittest.main()
