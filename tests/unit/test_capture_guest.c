@@ -293,7 +293,8 @@ static void without_rights_the_reason_is_said(void **state)
 	assert_int_equal(status, 0);
 }
 
-int main(void)
+/* [typed|raw [PATTERN]]: only one build, only the tests of that name. */
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_event_type_is_seen),
@@ -315,8 +316,13 @@ int main(void)
 	}
 	capture_close(c);
 	for (int raw = 0; raw < 2; raw++) {
+		const char *build = raw ? "raw" : "typed";
+
+		if (argc > 1 && strcmp(argv[1], build))
+			continue;
+		cmocka_set_test_filter(argc > 2 ? argv[2] : NULL);
 		raw_tracepoints = raw;
-		failed += cmocka_run_group_tests_name(raw ? "raw" : "typed", tests, NULL, NULL);
+		failed += cmocka_run_group_tests_name(build, tests, NULL, NULL);
 	}
 	return failed;
 }

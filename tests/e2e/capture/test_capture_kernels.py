@@ -13,7 +13,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, f"{HERE}/../beds")
 import bed  # noqa: E402
 
-TESTS = ("test_capture_guest", "test_capture_host")
+# Everything with the build that these kernels should take, a little with the fallback.
+TESTS = (
+    "test_capture_guest typed",
+    "test_capture_host typed",
+    "test_capture_guest raw 'every_event*'",
+    "test_capture_host raw 'long_waits*'",
+)
+PROGRAMS = sorted({test.split()[0] for test in TESTS})
 
 
 def with_libraries(program):
@@ -23,16 +30,37 @@ def with_libraries(program):
     return [(program, f"/usr/bin/{os.path.basename(program)}")] + [(p, p) for p in libraries]
 
 
+def ended_by_emulator(guest):
+    """QEMU 7.2 rarely runs a stale translation of code that the kernel has just patched: when a
+    tracepoint is switched on or off, which these tests do some hundred times, the guest then meets
+    a breakpoint that is not there any more."""
+    return "Oops: int3" in guest.serial() or "int3: 0000 [#1]" in guest.serial()
+
+
 class Kernels(unittest.TestCase):
+    emulator_faults = 0
+
     def run_in(self, series):
         builder = bed.Builder(series=series)
-        files = dict(pair for name in TESTS
+        files = dict(pair for name in PROGRAMS
                      for pair in with_libraries(f"{builder.build}/tests/{name}"))
-        with bed.boot_a(builder, cpus=2, files=files.items()) as guest:
-            for name in TESTS:
-                with self.subTest(f"{name} on {guest.run('uname -r').strip()}"):
-                    status, output = guest.run_bytes(f"cd /tmp && {name}", timeout_s=240)
-                    self.assertEqual(status, 0, output.decode(errors="replace"))
+        left = list(TESTS)
+        while left:
+            with bed.boot_a(builder, cpus=2, files=files.items()) as guest:
+                left = self.run_on(guest, left)
+
+    def run_on(self, guest, tests):
+        """Returns the tests that the emulator kept from ending."""
+        for i, test in enumerate(tests):
+            try:
+                status, output = guest.run_bytes(f"cd /tmp && {test}", timeout_s=240)
+            except bed.machine.MachineError:
+                self.emulator_faults += 1
+                if self.emulator_faults > 3 or not ended_by_emulator(guest):
+                    raise
+                return tests[i:]
+            self.assertEqual(status, 0, f"{test}: {output.decode(errors='replace')}")
+        return []
 
     def test_6_1(self):
         self.run_in("6.1")
