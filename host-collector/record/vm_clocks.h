@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * One VM's clock parameters, from KVM into the host's stream: what there is at the start, then
- * every change (bpf/kvm_clock.h). Passive throughout; about 100 us every ten seconds when nothing
- * changes.
+ * every change (bpf/kvm_clock.h). Passive throughout. When nothing changes: about 13 us a drain, and 50 us
+ * every ten seconds.
  */
 #ifndef RECORD_VM_CLOCKS_H
 #define RECORD_VM_CLOCKS_H

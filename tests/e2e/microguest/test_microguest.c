@@ -327,19 +327,31 @@ static void check_epochs(const struct phase *phase, const struct watch *w, const
 	for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++) {
 		check_change(phase, w, then, vcpu, VM_CLOCK_PVCLOCK_UPDATE, LINE, phase->line,
 			     began, ended);
-		if (before->of[vcpu] != after->of[vcpu])
-			check_change(phase, w, then, vcpu, VM_CLOCK_VCPU, TSC, true, began, ended);
+		if (before->of[vcpu] == after->of[vcpu])
+			continue;
+		check_change(phase, w, then, vcpu, VM_CLOCK_VCPU, TSC, true, began, ended);
+		/* Dated by the tracepoint, not by when it was looked at. */
+		assert_int_equal(w->last[vcpu][VM_CLOCK_VCPU][TSC].from_min,
+				 w->last[vcpu][VM_CLOCK_WRITE_TSC_OFFSET][TSC].from_min);
+		assert_int_equal(w->last[vcpu][VM_CLOCK_VCPU][TSC].from_max,
+				 w->last[vcpu][VM_CLOCK_WRITE_TSC_OFFSET][TSC].from_max);
 	}
 }
 
+/* How often a written offset did, and did not, take effect. */
+struct tally {
+	size_t applied, refused;
+};
+
 /* All sources agree, now that nothing moves, with each other and with KVM's own word. */
-static void check_agreement(struct vmm *v, const struct watch *w, size_t *refused)
+static void check_agreement(struct vmm *v, const struct watch *w, struct tally *tally)
 {
 	for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++) {
 		const struct message_vm_clock(*last)[PARTS] = w->last[vcpu];
 		struct message_vm_clock_pvclock traced =
 							last[VM_CLOCK_PVCLOCK_UPDATE][LINE].pvclock,
 						page = last[VM_CLOCK_GUEST_PAGE][LINE].pvclock;
+		struct message_vm_clock_pvclock kept;
 		uint64_t offset = 0;
 		bool master;
 
@@ -347,7 +359,7 @@ static void check_agreement(struct vmm *v, const struct watch *w, size_t *refuse
 		assert_int_equal(last[VM_CLOCK_VCPU][TSC].tsc.offset, offset);
 		assert_int_equal(last[VM_CLOCK_DEBUGFS][TSC].tsc.offset, offset);
 		if (last[VM_CLOCK_WRITE_TSC_OFFSET][TSC].tsc.offset != offset)
-			(*refused)++;
+			tally->refused++;
 		assert_true(last[VM_CLOCK_VCPU][TSC].tsc.scaling_known);
 		assert_true(last[VM_CLOCK_DEBUGFS][TSC].tsc.scaling_known);
 		assert_int_equal(last[VM_CLOCK_VCPU][TSC].tsc.frac_bits,
@@ -355,11 +367,15 @@ static void check_agreement(struct vmm *v, const struct watch *w, size_t *refuse
 		assert_int_equal(last[VM_CLOCK_VCPU][TSC].tsc.ratio,
 				 last[VM_CLOCK_DEBUGFS][TSC].tsc.ratio);
 		/* Kept when the values were new: repetitions change versions and flags. */
-		traced.version = page.version = 0;
+		kept = last[VM_CLOCK_VCPU][LINE].pvclock;
+		traced.version = page.version = kept.version = 0;
 		traced.flags &= PVCLOCK_TSC_STABLE;
 		page.flags &= PVCLOCK_TSC_STABLE;
 		assert_true(page.known);
 		assert_memory_equal(&page, &traced, sizeof(page));
+		kept.flags &= PVCLOCK_TSC_STABLE;
+		if (kept.known) /* kernels that keep what they published */
+			assert_memory_equal(&page, &kept, sizeof(page));
 		assert_int_equal(vmm_master_clock(v, &master), 0);
 		assert_int_equal(w->last[0][VM_CLOCK_VCPU][MASTER].master.used, master);
 		assert_int_equal(page.flags & PVCLOCK_TSC_STABLE ? 1 : 0, master);
@@ -411,7 +427,7 @@ static void unpin(struct vmm *v)
 }
 
 static void run_phase(struct vmm *v, struct watch *early, const struct phase *phase,
-		      size_t *refused)
+		      struct tally *tally)
 {
 	struct watch late, before = *early;
 	struct offsets were = offsets_in_force(v), are;
@@ -431,7 +447,8 @@ static void run_phase(struct vmm *v, struct watch *early, const struct phase *ph
 	assert_int_equal(master, phase->master);
 	check_summary(phase, "watched", &s);
 	snapshot(early);
-	check_agreement(v, early, refused);
+	check_agreement(v, early, tally);
+	tally->applied += memcmp(&were, &are, sizeof(are)) != 0;
 
 	settle(v, early);
 	watch_start(&late, true, v->pid);
@@ -450,7 +467,7 @@ static void test_predicted_is_what_the_guest_reads(void **state)
 {
 	struct vmm *v = *state;
 	struct watch early;
-	size_t refused = 0;
+	struct tally tally = {0};
 
 	watch_start(&early, false, v->pid);
 	assert_int_equal(vmm_create(v), 0);
@@ -459,8 +476,9 @@ static void test_predicted_is_what_the_guest_reads(void **state)
 	/* The second vCPU's arrival moves the first one's parameters, at its next entry. */
 	settle(v, &early);
 	for (size_t i = 0; i < N_PHASES; i++)
-		run_phase(v, &early, &phases[i], &refused);
-	if (refused)
+		run_phase(v, &early, &phases[i], &tally);
+	assert_false(tally.applied && tally.refused);
+	if (tally.refused)
 		printf("this KVM takes TSC offsets and does not apply them: no offset epochs "
 		       "here, and every source but kvm_write_tsc_offset said so\n");
 	assert_true(early.last[0][VM_CLOCK_MASTER_CLOCK][MASTER].master.known);
@@ -480,6 +498,21 @@ static void test_what_is_no_vm_is_said_to_be_none(void **state)
 	why[0] = '\0';
 	assert_int_equal(kvm_clock_snapshot(w.sources, 1, &sink, why, sizeof(why)), -ENOENT);
 	assert_true(why[0]);
+	watch_stop(&w);
+}
+
+static void test_two_vms_of_a_process_are_refused(void **state)
+{
+	struct vmm *v = *state;
+	struct watch w;
+	const struct kvm_clock_sink sink = {on_value, &w};
+	char why[256] = "";
+
+	watch_start(&w, true, v->pid);
+	assert_int_equal(vmm_create(v), 0);
+	assert_int_equal(vmm_create(v), 0);
+	assert_int_equal(kvm_clock_snapshot(w.sources, v->pid, &sink, why, sizeof(why)), -ENOTUNIQ);
+	assert_non_null(strstr(why, "several VMs"));
 	watch_stop(&w);
 }
 
@@ -621,6 +654,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_predicted_is_what_the_guest_reads, vmm_setup,
+						vmm_teardown),
+		cmocka_unit_test_setup_teardown(test_two_vms_of_a_process_are_refused, vmm_setup,
 						vmm_teardown),
 		cmocka_unit_test_setup_teardown(test_others_vms_are_not_ours, vmm_setup,
 						vmm_teardown),
