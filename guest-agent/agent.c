@@ -18,6 +18,7 @@
 #include "guest-agent/cpus.h"
 #include "guest-agent/dmesg_clock.h"
 #include "guest-agent/kernel_log.h"
+#include "guest-agent/pvclock_page.h"
 #include "guest-agent/self_stats.h"
 #include "guest-agent/send_queue.h"
 #include "guest-agent/session.h"
@@ -56,6 +57,7 @@ struct agent {
 	struct wire wire;
 	struct byte_buffer batches, payload, frame;
 	struct message_hello hello;
+	struct pvclock_page pvclock_page;
 	struct message_kernel_log log_lines;
 	struct message_dmesg_point dmesg;
 	uint64_t heartbeat_ms, dmesg_ms, start_ms, stop_ms;
@@ -273,6 +275,7 @@ static void heartbeat_queue(struct agent *a)
 			},
 		.dmesg = a->dmesg,
 	};
+	pvclock_page_read(&a->pvclock_page, &heartbeat.pvclock);
 	a->payload.len = 0;
 	if (message_heartbeat_pack(&heartbeat, &a->payload) == 0)
 		control_queue(a, FRAME_HEARTBEAT);
@@ -446,6 +449,7 @@ static int agent_build(struct agent *a, struct capture *capture)
 	err = hello_init(&a->hello);
 	if (err)
 		return err;
+	pvclock_page_init(&a->pvclock_page, a->hello.clock_hz);
 	if (getrandom(&session.seed, sizeof(session.seed), 0) != sizeof(session.seed))
 		return -EIO;
 	a->writer = frame_writer_new(0);

@@ -6,6 +6,7 @@
 #include "proto/message.h"
 
 #include <errno.h>
+#include <string.h>
 #include <stdlib.h>
 
 #include "proto/message_wire.h"
@@ -169,10 +170,38 @@ int message_clock_sample_unpack(const uint8_t *payload, size_t len, struct messa
 	return err;
 }
 
+void wire_pvclock_fill(WIRE(VmClockPvclock) * w, const struct message_vm_clock_pvclock *m)
+{
+	w->tsc_timestamp = m->tsc_timestamp;
+	w->system_time = m->system_time;
+	w->mul = m->mul;
+	w->shift = m->shift;
+	w->flags = m->flags;
+	w->version = m->version;
+}
+
+bool wire_pvclock_read(const WIRE(VmClockPvclock) * w, struct message_vm_clock_pvclock *m)
+{
+	/* Whoever converts by these parameters relies on what is checked here. */
+	if (!w->mul || w->shift < -31 || w->shift > 31 || w->flags > UINT8_MAX)
+		return false;
+	*m = (struct message_vm_clock_pvclock){
+		.known = true,
+		.shift = (int8_t)w->shift,
+		.flags = (uint8_t)w->flags,
+		.mul = w->mul,
+		.version = w->version,
+		.tsc_timestamp = w->tsc_timestamp,
+		.system_time = w->system_time,
+	};
+	return true;
+}
+
 int message_heartbeat_pack(const struct message_heartbeat *m, struct byte_buffer *out)
 {
 	WIRE(Heartbeat) w = VCPUSCOPE__WIRE__HEARTBEAT__INIT;
 	WIRE(ClockSample) sample = VCPUSCOPE__WIRE__CLOCK_SAMPLE__INIT;
+	WIRE(VmClockPvclock) pvclock = VCPUSCOPE__WIRE__VM_CLOCK_PVCLOCK__INIT;
 
 	clock_sample_to_wire(&m->sample, &sample);
 	w.time = m->time;
@@ -187,6 +216,8 @@ int message_heartbeat_pack(const struct message_heartbeat *m, struct byte_buffer
 	w.dmesg_time = m->dmesg.time;
 	w.dmesg_ns = m->dmesg.ns;
 	w.dmesg_err = m->dmesg.err;
+	wire_pvclock_fill(&pvclock, &m->pvclock);
+	w.pvclock = m->pvclock.known ? &pvclock : NULL;
 	return wire_pack(&w.base, out);
 }
 
@@ -197,6 +228,9 @@ int message_heartbeat_unpack(const uint8_t *payload, size_t len, struct message_
 	WIRE(Heartbeat) * w;
 	int err = wire_unpack(&a, &vcpuscope__wire__heartbeat__descriptor, payload, len, &w);
 
+	memset(&m->pvclock, 0, sizeof(m->pvclock));
+	if (!err && w->pvclock && !wire_pvclock_read(w->pvclock, &m->pvclock))
+		err = -EBADMSG;
 	if (err)
 		goto out;
 	m->time = w->time;

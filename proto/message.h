@@ -70,6 +70,17 @@ struct message_dmesg_point {
 	uint64_t err;
 };
 
+/* See clock/pvclock.h; mul is not 0, shift within -31..31. */
+struct message_vm_clock_pvclock {
+	bool known;
+	int8_t shift;
+	uint8_t flags;
+	uint32_t mul;
+	uint32_t version;
+	uint64_t tsc_timestamp;
+	uint64_t system_time;
+};
+
 struct message_cpu {
 	uint32_t cpu;
 	uint32_t apic_id;
@@ -96,6 +107,7 @@ struct message_heartbeat {
 	uint64_t emitted, delivered, dropped_kernel, dropped_user;
 	struct message_clock_sample sample;
 	struct message_dmesg_point dmesg;
+	struct message_vm_clock_pvclock pvclock; /* the guest's own page; not known: it has none */
 };
 
 struct message_echo_request {
@@ -179,17 +191,6 @@ struct message_vm_clock_tsc {
 	uint32_t frac_bits; /* 0: not scaled, ratio says nothing */
 	uint64_t offset;    /* a negative one as its two's complement */
 	uint64_t ratio;
-};
-
-/* See clock/pvclock.h; mul is not 0, shift within -31..31. */
-struct message_vm_clock_pvclock {
-	bool known;
-	int8_t shift;
-	uint8_t flags;
-	uint32_t mul;
-	uint32_t version;
-	uint64_t tsc_timestamp;
-	uint64_t system_time;
 };
 
 struct message_vm_clock_master {

@@ -208,12 +208,7 @@ int message_vm_clock_pack(const struct message_vm_clock *m, struct byte_buffer *
 	tsc.ratio = m->tsc.ratio;
 	tsc.frac_bits = m->tsc.frac_bits;
 	tsc.scaling_known = m->tsc.scaling_known;
-	pvclock.tsc_timestamp = m->pvclock.tsc_timestamp;
-	pvclock.system_time = m->pvclock.system_time;
-	pvclock.mul = m->pvclock.mul;
-	pvclock.shift = m->pvclock.shift;
-	pvclock.flags = m->pvclock.flags;
-	pvclock.version = m->pvclock.version;
+	wire_pvclock_fill(&pvclock, &m->pvclock);
 	master.used = m->master.used;
 	master.offsets_matched = m->master.offsets_matched;
 	w.tsc = m->tsc.known ? &tsc : NULL;
@@ -225,14 +220,15 @@ int message_vm_clock_pack(const struct message_vm_clock *m, struct byte_buffer *
 /* Whoever converts by these parameters relies on what is checked here. */
 static bool vm_clock_valid(const WIRE(VmClock) * w)
 {
+	struct message_vm_clock_pvclock unused;
+
 	if (w->source < VM_CLOCK_PVCLOCK_UPDATE || w->source > VM_CLOCK_SOURCE_LAST)
 		return false;
 	if (w->from_min > w->from_max || w->vcpu > INT32_MAX)
 		return false;
 	if (w->tsc && (w->tsc->frac_bits > 63 || (w->tsc->frac_bits && !w->tsc->ratio)))
 		return false;
-	if (w->pvclock && (!w->pvclock->mul || w->pvclock->shift < -31 || w->pvclock->shift > 31 ||
-			   w->pvclock->flags > UINT8_MAX))
+	if (w->pvclock && !wire_pvclock_read(w->pvclock, &unused))
 		return false;
 	return w->tsc || w->pvclock || w->master;
 }
@@ -260,15 +256,8 @@ int message_vm_clock_unpack(const uint8_t *payload, size_t len, struct message_v
 		m->tsc.offset = w->tsc->offset;
 		m->tsc.ratio = w->tsc->ratio;
 	}
-	if (w->pvclock) {
-		m->pvclock.known = true;
-		m->pvclock.shift = (int8_t)w->pvclock->shift;
-		m->pvclock.flags = (uint8_t)w->pvclock->flags;
-		m->pvclock.mul = w->pvclock->mul;
-		m->pvclock.version = w->pvclock->version;
-		m->pvclock.tsc_timestamp = w->pvclock->tsc_timestamp;
-		m->pvclock.system_time = w->pvclock->system_time;
-	}
+	if (w->pvclock)
+		wire_pvclock_read(w->pvclock, &m->pvclock);
 	if (w->master) {
 		m->master.known = true;
 		m->master.used = w->master->used;

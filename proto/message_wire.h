@@ -14,6 +14,9 @@
  * returns, arena_fini(a) afterwards. */
 int wire_unpack(struct arena *a, const ProtobufCMessageDescriptor *type, const uint8_t *payload,
 		size_t len, void *message);
+/* The parts of a pvclock line and back; false if they mean nothing. */
+void wire_pvclock_fill(WIRE(VmClockPvclock) * w, const struct message_vm_clock_pvclock *m);
+bool wire_pvclock_read(const WIRE(VmClockPvclock) * w, struct message_vm_clock_pvclock *m);
 /* Appends the packed message. 0 or -ENOMEM. */
 int wire_pack(const ProtobufCMessage *message, struct byte_buffer *out);
 

@@ -238,13 +238,33 @@ int clock_book_echo(struct clock_book *b, const struct message_echo_observation 
 	return 0;
 }
 
-int clock_book_vm_clock(struct clock_book *b, const struct message_vm_clock *m)
+/* NULL if out of memory. */
+static struct vm_clock *hypervisor_get(struct clock_book *b, uint32_t source)
 {
-	struct guest *g = guest_get(b, m->vm);
+	struct guest *g = guest_get(b, source);
 
 	if (g && !g->hypervisor)
 		g->hypervisor = vm_clock_new();
-	return g && g->hypervisor ? vm_clock_learn(g->hypervisor, m) : -ENOMEM;
+	return g ? g->hypervisor : NULL;
+}
+
+int clock_book_vm_clock(struct clock_book *b, const struct message_vm_clock *m)
+{
+	struct vm_clock *c = hypervisor_get(b, m->vm);
+
+	return c ? vm_clock_learn(c, m) : -ENOMEM;
+}
+
+int clock_book_guest_page(struct clock_book *b, uint32_t source,
+			  const struct message_vm_clock_pvclock *m)
+{
+	const struct pvclock page = {m->tsc_timestamp, m->system_time, m->mul, m->shift, m->flags};
+	struct vm_clock *c = hypervisor_get(b, source);
+
+	if (!c)
+		return -ENOMEM;
+	vm_clock_guest_page(c, &page);
+	return 0;
 }
 
 void clock_book_break(struct clock_book *b, uint32_t source)

@@ -35,6 +35,9 @@ int clock_book_hello(struct clock_book *b, uint32_t source, const struct message
 int clock_book_host_sample(struct clock_book *b, const struct message_clock_sample *sample);
 int clock_book_echo(struct clock_book *b, const struct message_echo_observation *o);
 int clock_book_vm_clock(struct clock_book *b, const struct message_vm_clock *m);
+/* What the guest's own pvclock page held. */
+int clock_book_guest_page(struct clock_book *b, uint32_t source,
+			  const struct message_vm_clock_pvclock *m);
 int clock_book_dmesg(struct clock_book *b, uint32_t source,
 		     const struct message_dmesg_point *point);
 /* The source's clock may have been stopped or stepped now. */

@@ -149,6 +149,8 @@ static int learn_heartbeat(struct pipeline *p, struct stream *s, uint64_t arriva
 	if (is_host(s))
 		return clock_book_host_sample(p->clocks, &m->sample);
 	err = arrival_tsc ? clock_book_arrival(p->clocks, s->id, m->time, arrival_tsc) : 0;
+	if (!err && m->pvclock.known)
+		err = clock_book_guest_page(p->clocks, s->id, &m->pvclock);
 	return err ? err : clock_book_dmesg(p->clocks, s->id, &m->dmesg);
 }
 

@@ -85,6 +85,9 @@ static void test_small_messages_round_trip(void **state)
 	heartbeat.dmesg.ns = 9;
 	heartbeat.dmesg.err = 10;
 	ASSERT_ROUND_TRIP(heartbeat, &heartbeat);
+	heartbeat.pvclock = (struct message_vm_clock_pvclock){
+		true, -31, UINT8_MAX, UINT32_MAX, 12, UINT64_MAX, 14};
+	ASSERT_ROUND_TRIP(heartbeat, &heartbeat);
 	memset(&reply, 0, sizeof(reply));
 	reply.id = 1;
 	reply.received = UINT64_MAX;
