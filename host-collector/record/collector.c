@@ -217,7 +217,10 @@ static void clocks_drain(struct collector *c, uint64_t now_ms)
 	if (err && !c->said_clocks)
 		say(c, "reading KVM's clock parameters: %s; changes may be missing",
 		    strerror(-err));
-	c->said_clocks |= err != 0;
+	else if (c->clocks && vm_clocks_left_out(c->clocks) && !c->said_clocks)
+		say(c, "KVM changes this VM's clock more than 500 times a second: not every change "
+		       "is recorded");
+	c->said_clocks |= err != 0 || (c->clocks && vm_clocks_left_out(c->clocks));
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -13,6 +13,8 @@ enum {
 	LOOK_AGAIN_MS = 100,
 	LOOK_REGULARLY_MS = 10000,
 	LOOK_WITHOUT_TRACEPOINTS_MS = 1000,
+	/* Written at once, and for every ms that passes half of one more. */
+	CHANGES_BURST = 1000,
 };
 
 struct vm_clocks {
@@ -21,15 +23,37 @@ struct vm_clocks {
 	pid_t pid;
 	bool look; /* something changed whose outcome only a snapshot shows */
 	uint64_t looked_ms, period_ms;
-	uint64_t dropped;
+	uint64_t dropped, left_out;
+	uint64_t refilled_ms;
+	double allowance;
 	int error; /* of the sink, during a drain */
 };
+
+static bool is_change(enum vm_clock_source source)
+{
+	return source == VM_CLOCK_PVCLOCK_UPDATE || source == VM_CLOCK_WRITE_TSC_OFFSET ||
+	       source == VM_CLOCK_MASTER_CLOCK;
+}
+
+static bool allowed(struct vm_clocks *c)
+{
+	if (c->allowance >= 1) {
+		c->allowance--;
+		return true;
+	}
+	c->left_out++;
+	c->look = true;
+	return false;
+}
 
 static void on_value(void *context, const struct message_vm_clock *value)
 {
 	struct vm_clocks *c = context;
-	int error = host_stream_vm_clock(c->host, value);
+	int error = 0;
 
+	/* A snapshot is small and rare; how many changes there are, the guest decides. */
+	if (!is_change(value->source) || allowed(c))
+		error = host_stream_vm_clock(c->host, value);
 	if (!c->error)
 		c->error = error;
 	/* An offset is only asked for, and who changes the rules changes what follows from them. */
@@ -57,6 +81,7 @@ int vm_clocks_open(struct host_stream *host, pid_t pid, uint32_t vm, struct vm_c
 		return -ENOMEM;
 	c->host = host;
 	c->pid = pid;
+	c->allowance = CHANGES_BURST;
 	error = kvm_clock_open(&c->sources, why, why_bytes);
 	if (error)
 		goto fail;
@@ -89,6 +114,11 @@ void vm_clocks_close(struct vm_clocks *c)
 	free(c);
 }
 
+uint64_t vm_clocks_left_out(const struct vm_clocks *c)
+{
+	return c->left_out;
+}
+
 int vm_clocks_drain(struct vm_clocks *c, uint64_t now_ms)
 {
 	const struct kvm_clock_sink sink = {on_value, c};
@@ -96,10 +126,15 @@ int vm_clocks_drain(struct vm_clocks *c, uint64_t now_ms)
 	long n;
 
 	c->error = 0;
+	c->allowance += (double)(now_ms - c->refilled_ms) / 2;
+	if (c->allowance > CHANGES_BURST)
+		c->allowance = CHANGES_BURST;
+	c->refilled_ms = now_ms;
 	n = kvm_clock_drain(c->sources, &sink);
 	if (n < 0)
 		return (int)n;
 	c->look |= dropped != c->dropped;
+	c->left_out += dropped - c->dropped;
 	c->dropped = dropped;
 	if (now_ms - c->looked_ms >= (c->look ? LOOK_AGAIN_MS : c->period_ms)) {
 		char why[160];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * One VM's clock parameters, from KVM into the host's stream: what there is at the start, then
- * every change (bpf/kvm_clock.h). Passive throughout. When nothing changes: about 13 us a drain, and 50 us
- * every ten seconds.
+ * every change (bpf/kvm_clock.h). Passive throughout. When nothing changes: about 13 us a drain,
+ * and 50 us every ten seconds.
  */
 #ifndef RECORD_VM_CLOCKS_H
 #define RECORD_VM_CLOCKS_H
@@ -20,6 +20,8 @@ struct vm_clocks;
  * empty or says which sources this kernel lacks. */
 int vm_clocks_open(struct host_stream *host, pid_t pid, uint32_t vm, struct vm_clocks **out,
 		   char *why, size_t why_bytes);
+/* Changes beyond 500 a second are counted here, not written; the snapshots that follow are. */
+uint64_t vm_clocks_left_out(const struct vm_clocks *c);
 void vm_clocks_close(struct vm_clocks *c);
 /* Writes what changed; call it every few ten ms. now_ms: any steady clock. 0 or -errno. */
 int vm_clocks_drain(struct vm_clocks *c, uint64_t now_ms);

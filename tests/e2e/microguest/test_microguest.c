@@ -501,6 +501,29 @@ static void test_what_is_no_vm_is_said_to_be_none(void **state)
 	watch_stop(&w);
 }
 
+/* More changes than the ring holds: the loss is counted, and a snapshot makes up for it. */
+static void test_after_losses_a_snapshot_knows(void **state)
+{
+	enum { CHANGES = 1500 };
+	struct watch w;
+	const struct kvm_clock_sink sink = {on_value, &w};
+	struct vmm *v = *state;
+	struct vmm_pair pair;
+
+	watch_start(&w, true, v->pid);
+	assert_int_equal(vmm_create(v), 0);
+	for (size_t i = 0; i < CHANGES; i++) {
+		assert_int_equal(vmm_set_clock(v, MILLION), 0);
+		assert_int_equal(vmm_read_clock(v, 0, &pair), 0);
+	}
+	assert_true(kvm_clock_drain(w.sources, &sink) > 0);
+	assert_true(kvm_clock_dropped(w.sources) > 0);
+	printf("%d changes at once: %" PRIu64 " lost\n", CHANGES, kvm_clock_dropped(w.sources));
+	snapshot(&w);
+	assert_int_equal(residual(&w, 0, &pair), 0);
+	watch_stop(&w);
+}
+
 static void test_two_vms_of_a_process_are_refused(void **state)
 {
 	struct vmm *v = *state;
@@ -654,6 +677,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_predicted_is_what_the_guest_reads, vmm_setup,
+						vmm_teardown),
+		cmocka_unit_test_setup_teardown(test_after_losses_a_snapshot_knows, vmm_setup,
 						vmm_teardown),
 		cmocka_unit_test_setup_teardown(test_two_vms_of_a_process_are_refused, vmm_setup,
 						vmm_teardown),
