@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope clock eval: what every clock of a VM reads at one instant, for scripts and tests. */
+/*
+ * vcpuscope clock RUN.vcs: the clocks of a recording, see clock_show.c. vcpuscope clock eval: what
+ * every clock of a VM reads at one instant, for scripts and tests.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "clock/eval.h"
+#include "host-collector/cli/clock_show.h"
 #include "host-collector/cli/commands.h"
 
 struct clock_options {
-	const char *action;
+	const char *what, *format;
 	const char *tsc_offset, *scaling, *pvclock;
 	const char *host_tsc, *guest_tsc, *kvmclock;
 	const char *inverse;
@@ -16,7 +20,9 @@ struct clock_options {
 
 #define FIELD(name) offsetof(struct clock_options, name)
 static const struct option_spec clock_option_table[] = {
-	{"eval", OPTION_OPERAND, FIELD(action), NULL, "", true},
+	{"RUN.vcs|eval", OPTION_OPERAND, FIELD(what), NULL,
+	 "a recording whose clocks to show, or the word eval", true},
+	{"format", OPTION_CHOICE, FIELD(format), "text|json", "of a recording's clocks", false},
 	{"tsc-offset", OPTION_STRING, FIELD(tsc_offset), "N",
 	 "added to the (scaled) host TSC, may be negative; default 0 (debugfs tsc-offset)", false},
 	{"scaling", OPTION_STRING, FIELD(scaling), "RATIO/FRAC",
@@ -79,15 +85,15 @@ static const char *request_read(const struct clock_options *o, struct clock_eval
 
 static int clock_run(const struct command *self, int argc, char **argv)
 {
-	struct clock_options options = {0};
+	struct clock_options options = {.format = "text"};
 	struct clock_eval_request request = {0};
 	struct clock_eval_result result;
 	const char *wrong;
 
 	if (options_parse_or_say(self, argc, argv, &options))
 		return COMMAND_USAGE;
-	if (strcmp(options.action, "eval"))
-		return refuse("the only thing to do is `vcpuscope clock eval`");
+	if (strcmp(options.what, "eval"))
+		return clock_show(options.what, !strcmp(options.format, "json"));
 	wrong = request_read(&options, &request);
 	if (wrong)
 		return refuse(wrong);
@@ -110,12 +116,15 @@ static int clock_run(const struct command *self, int argc, char **argv)
 
 const struct command command_clock = {
 	.name = "clock",
-	.summary = "what each clock of a VM reads at one instant (clock eval)",
-	.usage = "eval [--tsc-offset N] [--scaling RATIO/FRAC] [--pvclock FIELDS] "
-		 "(--host-tsc N | --guest-tsc N | --kvmclock N)",
+	.summary = "the clocks of a recording; or what each reads at one instant (clock eval)",
+	.usage =
+		"RUN.vcs [--format text|json]\n"
+		"       vcpuscope clock eval [--tsc-offset N] [--scaling RATIO/FRAC] [--pvclock FIELDS] "
+		"(--host-tsc N | --guest-tsc N | --kvmclock N)",
 	.options = clock_option_table,
 	.n_options = sizeof(clock_option_table) / sizeof(clock_option_table[0]),
 	.examples =
+		"  vcpuscope clock run.vcs\n"
 		"  vcpuscope clock eval --tsc-offset -81502304 --host-tsc 7305511870021\n"
 		"  vcpuscope clock eval --scaling 234562480592213/48 --tsc-offset 0 --guest-tsc 5000000\n"
 		"\n"

@@ -603,6 +603,22 @@ static void exact_summarise(const struct guest *g, struct clock_book_summary *ou
 	out->err_ns = 1;
 }
 
+/* How far the exact map is from the middle of echo's interval, at stream time `at`. */
+static void exact_compare(const struct clock_book *b, const struct guest *g, uint64_t at,
+			  struct clock_book_summary *out)
+{
+	struct host_tsc exact, middle;
+	uint64_t span, err;
+
+	if (!b->host_hz ||
+	    !vm_clock_to_host(g->hypervisor, (struct guest_tsc){at}, &exact, &span) ||
+	    !echo_sync_to_host(g->echo, at, &middle, &err))
+		return;
+	out->compared = true;
+	out->exact_from_echo_ns =
+		(int64_t)((double)(int64_t)(exact.ticks - middle.ticks) * 1e9 / (double)b->host_hz);
+}
+
 void clock_book_summarise(const struct clock_book *b, uint32_t source,
 			  struct clock_book_summary *out)
 {
@@ -617,11 +633,15 @@ void clock_book_summarise(const struct clock_book *b, uint32_t source,
 		out->method = "echo";
 		out->epochs = echo.epochs;
 		out->observations = echo.observations;
-		out->err_ns = host_ticks_to_ns(b, echo.err_ticks);
+		out->echo_epochs = echo.epochs;
+		out->err_ns = out->echo_err_ns = host_ticks_to_ns(b, echo.err_ticks);
 		out->best_round_trip_ns = host_ticks_to_ns(b, echo.best_round_trip_ticks);
 	}
-	if (exact_is_known(g))
-		exact_summarise(g, out);
+	if (!exact_is_known(g))
+		return;
+	exact_summarise(g, out);
+	if (out->observations)
+		exact_compare(b, g, echo.newest_guest, out);
 }
 
 const struct vm_clock *clock_book_vm(const struct clock_book *b, uint32_t source)

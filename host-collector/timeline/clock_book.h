@@ -77,7 +77,10 @@ struct clock_book_summary {
 	uint64_t err_ns; /* at the newest observation; UINT64_MAX if unbounded */
 	uint64_t observations;
 	uint64_t best_round_trip_ns;
-	uint64_t disagreements; /* round trips that contradict the hypervisor's parameters */
+	uint64_t echo_epochs, echo_err_ns; /* of echo sync, whatever the method */
+	bool compared;              /* at the newest observation, the exact map with echo's */
+	int64_t exact_from_echo_ns; /* from the middle of echo's interval */
+	uint64_t disagreements;     /* round trips that contradict the hypervisor's parameters */
 };
 void clock_book_summarise(const struct clock_book *b, uint32_t source,
 			  struct clock_book_summary *out);

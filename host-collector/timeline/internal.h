@@ -35,7 +35,7 @@ struct stream {
 	struct byte_buffer held; /* see pipeline.c */
 	uint64_t held_since_tsc;
 	uint64_t frames, heard_tsc, lost_frames, missing, replayed, nonsense;
-	uint64_t error_ns, violations;
+	uint64_t error_ns, pairs, violations;
 	struct message_log_line *log; /* ring of PIPELINE_LOG_LINES */
 	uint64_t n_log;               /* ever */
 };

@@ -117,18 +117,37 @@ static void promise(struct pipeline *p, struct stream *s, uint64_t stream_time,
 		timeline_promise(p->early, s->id, until.t);
 }
 
-/* Was this stamped before it arrived, even at the edge of its error? If not, its map is wrong. */
+/* `earlier` cannot be later than `later` by more than `err_ns`. If it is, the map is wrong. */
+static void audit_order(struct stream *s, struct host_ns earlier, struct host_ns later,
+			uint64_t err_ns)
+{
+	s->pairs++;
+	if (earlier.ns > later.ns && (uint64_t)earlier.ns - (uint64_t)later.ns > err_ns)
+		s->violations++;
+}
+
+/* A guest's stamp and the host TSC when it had arrived. */
 static void audit(struct pipeline *p, struct stream *s, uint64_t stream_time, uint64_t arrival_tsc)
 {
 	struct host_time sent;
 	struct host_ns arrival;
 
-	if (!arrival_tsc || is_host(s) ||
-	    !clock_book_to_ns(p->clocks, s->id, stream_time, 0, &sent) ||
-	    !clock_book_host_ns(p->clocks, arrival_tsc, &arrival))
-		return;
-	if (sent.t.ns > arrival.ns && (uint64_t)sent.t.ns - (uint64_t)arrival.ns > sent.err_ns)
-		s->violations++;
+	if (arrival_tsc && !is_host(s) &&
+	    clock_book_to_ns(p->clocks, s->id, stream_time, 0, &sent) &&
+	    clock_book_host_ns(p->clocks, arrival_tsc, &arrival))
+		audit_order(s, sent.t, arrival, sent.err_ns);
+}
+
+/* The host TSC when something was sent, and the guest's stamp when it had it. */
+static void audit_reached(struct pipeline *p, struct stream *s, uint64_t sent_tsc,
+			  uint64_t stream_time)
+{
+	struct host_time received;
+	struct host_ns sent;
+
+	if (clock_book_to_ns(p->clocks, s->id, stream_time, 0, &received) &&
+	    clock_book_host_ns(p->clocks, sent_tsc, &sent))
+		audit_order(s, sent, received.t, received.err_ns);
 }
 
 static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
@@ -183,6 +202,7 @@ static int on_echo(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	(void)arrival_tsc;
 	if (err || !guest)
 		return err;
+	audit_reached(p, guest, m->host_sent, m->guest_received);
 	audit(p, guest, m->guest_sent, m->host_received);
 	return 0;
 }

@@ -464,6 +464,7 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.nonsense = s->nonsense,
 		.clock_method = s->id == VS_SOURCE_HOST ? "host" : clock.method,
 		.clock_error_ns = s->error_ns == UINT32_MAX ? UINT64_MAX : s->error_ns,
+		.causality_pairs = s->pairs,
 		.causality_violations = s->violations,
 		.clock_epochs = (uint32_t)clock.epochs,
 		.clock_disagreements = clock.disagreements,
@@ -488,6 +489,11 @@ bool pipeline_span(const struct pipeline *p, struct host_ns *begin, struct host_
 bool pipeline_is_simulated(const struct pipeline *p)
 {
 	return p->simulated;
+}
+
+const struct clock_book *pipeline_clocks(const struct pipeline *p)
+{
+	return p->clocks;
 }
 
 bool pipeline_host_ns(const struct pipeline *p, uint64_t tsc, struct host_ns *out)

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "host-collector/model/model.h"
+#include "host-collector/timeline/clock_book.h"
 #include "host-collector/timeline/timeline.h"
 #include "proto/frame.h"
 #include "proto/message.h"
@@ -66,7 +67,9 @@ struct pipeline_source {
 	uint64_t nonsense;        /* frames and events that make no sense; dropped */
 	const char *clock_method; /* "host", "pvclock", "tsc", "echo" or "none" */
 	uint64_t clock_error_ns;  /* the largest of any of its events; UINT64_MAX unbounded */
-	uint64_t causality_violations;
+	/* Pairs of instants in a necessary order, such as sent and received; those the wrong way
+	 * round even at the edge of their errors. */
+	uint64_t causality_pairs, causality_violations;
 	uint32_t clock_epochs;
 	/* Round trips that contradict the hypervisor's parameters, which are not used then. */
 	uint64_t clock_disagreements;
@@ -77,6 +80,8 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 /* From the first to the last instant that anything is known of. false if nothing is. */
 bool pipeline_span(const struct pipeline *p, struct host_ns *begin, struct host_ns *end);
 bool pipeline_is_simulated(const struct pipeline *p);
+/* Everything known about the clocks; borrowed. */
+const struct clock_book *pipeline_clocks(const struct pipeline *p);
 /* Conversions for views; false if not known. */
 bool pipeline_host_ns(const struct pipeline *p, uint64_t tsc, struct host_ns *out);
 /* CLOCK_REALTIME less the timeline's clock, at `t`. */

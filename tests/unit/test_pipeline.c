@@ -334,6 +334,7 @@ static void the_hypervisors_word_is_exact_if_round_trips_bear_it_out(void **stat
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		for (int live = 0; live <= 1; live++) {
+			struct clock_book_summary clock;
 			struct pipeline_source vm;
 			struct play p;
 			struct synth *s = scene_new(&p, cases[i].clock);
@@ -355,6 +356,10 @@ static void the_hypervisors_word_is_exact_if_round_trips_bear_it_out(void **stat
 			assert_string_equal(vm.clock_method, cases[i].method);
 			assert_int_equal(vm.causality_violations, 0);
 			assert_int_equal(vm.clock_disagreements != 0, cases[i].lie != 0);
+			assert_true(vm.causality_pairs > 20);
+			clock_book_summarise(pipeline_clocks(p.pipeline), SYNTH_VM, &clock);
+			assert_int_equal(clock.compared, !cases[i].lie);
+			assert_true((uint64_t)llabs(clock.exact_from_echo_ns) <= clock.echo_err_ns);
 			play_end(&p);
 		}
 	}

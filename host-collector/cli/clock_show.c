@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/cli/clock_show.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <json.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host-collector/cli/options.h"
+#include "host-collector/cli/replay.h"
+#include "host-collector/view/escape.h"
+
+/* One VM's clocks, gathered for either form. */
+struct vm_account {
+	struct pipeline_source source;
+	struct clock_book_summary book;
+	const struct vm_clock *hypervisor; /* NULL: it said nothing */
+	struct vm_clock_summary exact;
+};
+
+static const char *const source_names[VM_CLOCK_SOURCE_LAST + 1] = {
+	[VM_CLOCK_PVCLOCK_UPDATE] = "kvm_pvclock_update",
+	[VM_CLOCK_WRITE_TSC_OFFSET] = "kvm_write_tsc_offset",
+	[VM_CLOCK_MASTER_CLOCK] = "kvm_update_master_clock",
+	[VM_CLOCK_VCPU] = "kvm_vcpu",
+	[VM_CLOCK_DEBUGFS] = "debugfs",
+	[VM_CLOCK_GUEST_PAGE] = "guest_page",
+};
+
+static struct vm_account account_of(const struct pipeline *p, const struct pipeline_source *s)
+{
+	struct vm_account a = {.source = *s};
+
+	clock_book_summarise(pipeline_clocks(p), s->source, &a.book);
+	a.hypervisor = clock_book_vm(pipeline_clocks(p), s->source);
+	if (a.hypervisor)
+		vm_clock_summarise(a.hypervisor, &a.exact);
+	return a;
+}
+
+static const char *epoch_verdict(const struct vm_clock_epoch *e)
+{
+	if (!e->known)
+		return "unsettled";
+	if (e->contradicted)
+		return "refuted";
+	return e->agreed ? "proven" : "unconfirmed";
+}
+
+/* ---- text ---- */
+
+static void echo_text(const struct vm_account *a)
+{
+	const struct clock_book_summary *b = &a->book;
+
+	if (!b->observations) {
+		printf("  echo        no round trip\n");
+		return;
+	}
+	printf("  echo        %" PRIu64 " round trips, the best %" PRIu64 " ns, %" PRIu64
+	       " epoch%s, +-%" PRIu64 " ns at the newest",
+	       b->observations, b->best_round_trip_ns, b->echo_epochs,
+	       b->echo_epochs == 1 ? "" : "s", b->echo_err_ns);
+	if (b->compared)
+		printf("; the exact map lies %" PRId64 " ns from its middle",
+		       b->exact_from_echo_ns);
+	putchar('\n');
+}
+
+static void epochs_text(const struct vm_account *a)
+{
+	const struct vm_clock_summary *x = &a->exact;
+	struct vm_clock_epoch e;
+
+	if (!a->hypervisor || !x->epochs) {
+		printf("  hypervisor  showed no TSC offset\n");
+		return;
+	}
+	printf("  hypervisor  %zu epoch%s, %zu vCPU%s, %" PRIu64 " round trips agree, %" PRIu64
+	       " contradict",
+	       x->epochs, x->epochs == 1 ? "" : "s", x->vcpus, x->vcpus == 1 ? "" : "s", x->agreed,
+	       x->contradicted);
+	if (x->vcpus_unsettled)
+		printf(", sources disagree about %zu", x->vcpus_unsettled);
+	putchar('\n');
+	for (size_t i = 0; vm_clock_epoch_get(a->hypervisor, i, &e); i++) {
+		printf("    from host TSC %" PRIu64 "..%" PRIu64 ": ", e.from_min, e.from_max);
+		if (e.known)
+			printf("offset %" PRId64 ", ", (int64_t)e.tsc.offset);
+		if (e.known && e.tsc.frac_bits)
+			printf("scaling %" PRIu64 "/%" PRIu32 ", ", e.tsc.ratio, e.tsc.frac_bits);
+		printf("%s\n", epoch_verdict(&e));
+	}
+}
+
+static void kvmclock_text(const struct vm_account *a)
+{
+	const struct vm_clock_summary *x = &a->exact;
+	struct vm_clock_line line;
+
+	printf("  kvmclock    ");
+	if (!a->hypervisor || (!x->pages && !x->lines)) {
+		printf("neither guest nor hypervisor showed one\n");
+		return;
+	}
+	if (!x->pages)
+		printf("the guest showed no page of its own; ");
+	else
+		printf("%zu of %zu values of the guest's own page are the hypervisor's, bit for bit; ",
+		       x->pages - x->pages_differ, x->pages);
+	printf("%zu line%s\n", x->lines, x->lines == 1 ? "" : "s");
+	for (size_t i = 0; vm_clock_line_get(a->hypervisor, i, &line); i++) {
+		const struct pvclock *p = &line.pvclock;
+
+		printf("    vCPU %" PRIu32 " from host TSC %" PRIu64 "..%" PRIu64
+		       ": tsc_timestamp=%" PRIu64 ",system_time=%" PRIu64 ",mul=%" PRIu32
+		       ",shift=%d,flags=%d",
+		       line.vcpu, line.from_min, line.from_max, p->tsc_timestamp, p->system_time,
+		       p->mul, p->shift, p->flags);
+		for (int s = 0; s <= VM_CLOCK_SOURCE_LAST; s++) {
+			if (line.sources & 1u << s)
+				printf(" %s", source_names[s]);
+		}
+		printf("%s\n", line.guest_agrees ? " guest" : "");
+	}
+}
+
+static void vm_text(const struct vm_account *a)
+{
+	const struct pipeline_source *s = &a->source;
+
+	printf("VM %s: guest times by %s", escape(s->name).text, s->clock_method);
+	if (s->clock_error_ns == UINT64_MAX || !strcmp(s->clock_method, "none"))
+		printf(", unbounded");
+	else
+		printf(", +-%" PRIu64 " ns at worst", s->clock_error_ns);
+	printf("; %" PRIu64 " of %" PRIu64 " causal pairs violated\n", s->causality_violations,
+	       s->causality_pairs);
+	echo_text(a);
+	epochs_text(a);
+	kvmclock_text(a);
+}
+
+/* ---- JSON ---- */
+
+static void add(json_object *to, const char *name, json_object *value)
+{
+	json_object_object_add(to, name, value);
+}
+
+static void add_uint(json_object *to, const char *name, uint64_t value)
+{
+	add(to, name, json_object_new_uint64(value));
+}
+
+/* A bound that is none is null. */
+static void add_bound(json_object *to, const char *name, uint64_t value)
+{
+	add(to, name, value == UINT64_MAX ? NULL : json_object_new_uint64(value));
+}
+
+static json_object *echo_json(const struct clock_book_summary *b)
+{
+	json_object *echo = json_object_new_object();
+
+	add_uint(echo, "round_trips", b->observations);
+	add_uint(echo, "epochs", b->echo_epochs);
+	add_uint(echo, "best_round_trip_ns", b->best_round_trip_ns);
+	add_bound(echo, "error_ns", b->echo_err_ns);
+	if (b->compared)
+		add(echo, "exact_from_middle_ns", json_object_new_int64(b->exact_from_echo_ns));
+	return echo;
+}
+
+static json_object *epochs_json(const struct vm_account *a)
+{
+	json_object *all = json_object_new_array();
+	struct vm_clock_epoch e;
+
+	for (size_t i = 0; a->hypervisor && vm_clock_epoch_get(a->hypervisor, i, &e); i++) {
+		json_object *epoch = json_object_new_object();
+
+		add_uint(epoch, "from_min", e.from_min);
+		add_uint(epoch, "from_max", e.from_max);
+		add(epoch, "verdict", json_object_new_string(epoch_verdict(&e)));
+		if (e.known) {
+			add(epoch, "tsc_offset", json_object_new_int64((int64_t)e.tsc.offset));
+			add_uint(epoch, "ratio", e.tsc.frac_bits ? e.tsc.ratio : 1);
+			add_uint(epoch, "frac_bits", e.tsc.frac_bits);
+		}
+		add_uint(epoch, "agreed", e.agreed);
+		add_uint(epoch, "contradicted", e.contradicted);
+		json_object_array_add(all, epoch);
+	}
+	return all;
+}
+
+static json_object *lines_json(const struct vm_account *a)
+{
+	json_object *all = json_object_new_array();
+	struct vm_clock_line line;
+
+	for (size_t i = 0; a->hypervisor && vm_clock_line_get(a->hypervisor, i, &line); i++) {
+		json_object *one = json_object_new_object(), *sources = json_object_new_array();
+
+		add_uint(one, "vcpu", line.vcpu);
+		add_uint(one, "from_min", line.from_min);
+		add_uint(one, "from_max", line.from_max);
+		add_uint(one, "tsc_timestamp", line.pvclock.tsc_timestamp);
+		add_uint(one, "system_time", line.pvclock.system_time);
+		add_uint(one, "mul", line.pvclock.mul);
+		add(one, "shift", json_object_new_int(line.pvclock.shift));
+		add_uint(one, "flags", line.pvclock.flags);
+		for (int s = 0; s <= VM_CLOCK_SOURCE_LAST; s++) {
+			if (line.sources & 1u << s)
+				json_object_array_add(sources,
+						      json_object_new_string(source_names[s]));
+		}
+		add(one, "sources", sources);
+		add(one, "guest_agrees", json_object_new_boolean(line.guest_agrees));
+		json_object_array_add(all, one);
+	}
+	return all;
+}
+
+static json_object *vm_json(const struct vm_account *a)
+{
+	json_object *vm = json_object_new_object();
+	const struct pipeline_source *s = &a->source;
+
+	add(vm, "vm", json_object_new_string(s->name));
+	add(vm, "method", json_object_new_string(s->clock_method));
+	add_bound(vm, "error_ns", strcmp(s->clock_method, "none") ? s->clock_error_ns : UINT64_MAX);
+	add_uint(vm, "causality_pairs", s->causality_pairs);
+	add_uint(vm, "causality_violations", s->causality_violations);
+	add(vm, "echo", echo_json(&a->book));
+	add(vm, "tsc_epochs", epochs_json(a));
+	add_uint(vm, "vcpus", a->exact.vcpus);
+	add_uint(vm, "vcpus_unsettled", a->exact.vcpus_unsettled);
+	add(vm, "kvmclock_lines", lines_json(a));
+	add_uint(vm, "guest_page_values", a->exact.pages);
+	add_uint(vm, "guest_page_values_differ", a->exact.pages_differ);
+	return vm;
+}
+
+/* ---- both ---- */
+
+static int accounts_write(const struct pipeline *p, bool as_json)
+{
+	json_object *root = as_json ? json_object_new_object() : NULL;
+	json_object *vms = as_json ? json_object_new_array() : NULL;
+	struct pipeline_source s;
+
+	for (size_t i = 0; !pipeline_source_get(p, i, &s); i++) {
+		struct vm_account a;
+
+		if (s.source == VS_SOURCE_HOST)
+			continue;
+		a = account_of(p, &s);
+		if (as_json)
+			json_object_array_add(vms, vm_json(&a));
+		else
+			vm_text(&a);
+	}
+	if (as_json) {
+		add(root, "vms", vms);
+		puts(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY));
+		json_object_put(root);
+	}
+	return fflush(stdout) ? COMMAND_TROUBLE : COMMAND_OK;
+}
+
+int clock_show(const char *recording, bool as_json)
+{
+	struct pipeline_options options = {.model = model_new()};
+	struct pipeline *p = options.model ? pipeline_new(&options) : NULL;
+	struct recording_info info;
+	char why[512] = "out of memory";
+	int result = COMMAND_TROUBLE;
+
+	if (p && !replay_run(p, recording, &info, why, sizeof(why)))
+		result = accounts_write(p, as_json);
+	else
+		fprintf(stderr, "vcpuscope clock: %s\n", why);
+	pipeline_free(p);
+	model_free(options.model);
+	return result;
+}
