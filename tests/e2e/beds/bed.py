@@ -55,9 +55,9 @@ class Builder:
             made.add_file(source, target)
         return made.write(f"{self.work}/cache")
 
-    def host(self, files=()):
+    def host(self, files=(), guest_files=()):
         """Image of bed B's L1: QEMU with firmware, a guest in /guest, the collector if built."""
-        guest = self.guest()
+        guest = self.guest(guest_files)
         self._say("host image")
         made = self._base(HOST_MODULES)
         made.add_program("/usr/bin/qemu-system-x86_64")
@@ -86,8 +86,8 @@ def boot_a(builder, *, cpus=1, accelerator="tcg", files=(), qemu_args=(), cmdlin
                            qemu_args=qemu_args, boot_timeout_s=boot_timeout_s)
 
 
-def boot_b(builder, *, cpus=2, files=(), qemu_args=(), cmdline=""):
+def boot_b(builder, *, cpus=2, files=(), guest_files=(), qemu_args=(), cmdline=""):
     """A host with KVM on this machine. `guest-start` inside boots its guest."""
-    host = builder.host(files)
+    host = builder.host(files, guest_files)
     return machine.Machine(builder.kernel.vmlinuz, host, name="bed-b", cpus=cpus, memory_mib=2048,
                            cmdline=f"tsc=reliable {cmdline}", qemu_args=qemu_args)

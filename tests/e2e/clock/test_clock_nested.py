@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The clocks of a real KVM guest, bed B, stopped and continued by its VMM in the middle.
+
+The hypervisor's TSC offset is confirmed by every round trip; kvmclock computed from it and the
+vCPU's pvclock parameters differs from the guest's own clock by one constant, within the guest's own
+TSC reads around each of 1,000 samples; the parameters are the guest's own, bit for bit; echo's
+interval holds the exact map; nothing is received before it was sent. The arithmetic here is written
+apart from the product's.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(HERE), f"{os.path.dirname(HERE)}/beds"]
+import bed  # noqa: E402
+import scene  # noqa: E402
+
+SAMPLES, PERIOD_MS = 1000, 10
+PAUSE_S = 0.7
+UNSURE_MAX = SAMPLES // 10  # samples while KVM may have been changing its parameters
+
+# A monitor that a shell can write to.
+MONITOR = "/run/monitor"
+GUEST_START = (f"busybox mkfifo {MONITOR}.in {MONITOR}.out && guest-start 1 "
+               f"-chardev pipe,id=monitor,path={MONITOR} -mon chardev=monitor,mode=readline")
+
+
+def kvmclock(line, guest_tsc):
+    delta = guest_tsc - line["tsc_timestamp"]
+    delta = delta << line["shift"] if line["shift"] >= 0 else delta >> -line["shift"]
+    return line["system_time"] + (delta * line["mul"] >> 32)
+
+
+def line_in_force(lines, begin, end):
+    """Of host TSC begin..end; None if it may have changed then."""
+    if any(line["from_min"] <= end and begin < line["from_max"] for line in lines
+           if line["from_min"]):
+        return None
+    past = [line for line in lines if line["from_max"] <= begin]
+    return max(past, key=lambda line: line["from_max"]) if past else min(
+        lines, key=lambda line: line["from_max"])
+
+
+def record(series, say):
+    """(the clocks as JSON, the probe's samples)."""
+    builder = bed.Builder(series=series, say=say)
+    probe = f"{builder.build}/tests/e2e/clock/clock-probe"
+    with bed.boot_b(builder, guest_files=[(probe, "/usr/bin/clock-probe")]) as host:
+        pid = int(host.run(GUEST_START, timeout_s=120))
+        played = scene.Scene(host, scene.NestedGuest(host), pid, "/run/guest/agent", "/root/out",
+                             say, emulated=True)
+        played.prepare()
+        played.record_start()
+        say(f"{SAMPLES} samples of the guest's clock, the VM stopped for {PAUSE_S} s meanwhile")
+        played.guest.run(f"clock-probe {SAMPLES} {PERIOD_MS} >/root/samples 2>&1 </dev/null & "
+                         "echo $! >/run/probe.pid")
+        host.run(f"sleep {SAMPLES * PERIOD_MS / 3000:.1f}; echo stop >{MONITOR}.in; sleep {PAUSE_S}; "
+                 f"echo cont >{MONITOR}.in", timeout_s=60)
+        played.guest.run("while kill -0 $(cat /run/probe.pid) 2>/dev/null; do sleep 0.5; done",
+                         timeout_s=120)
+        samples = played.guest.get("/root/samples").decode()
+        played.record_stop()
+        recording = host.get("/root/out/run.vcs")
+        log = host.get("/root/out/record.log").decode()
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/run.vcs"
+        with open(path, "wb") as f:
+            f.write(recording)
+        shown = [subprocess.run([f"{builder.build}/host-collector/vcpuscope", "clock", path, "--format",
+                                 form], capture_output=True, text=True, check=True).stdout
+                 for form in ("text", "json")]
+    say(f"the recorder said:\n{log}\nthe clocks:\n{shown[0]}")
+    return json.loads(shown[1]), [tuple(map(int, line.split())) for line in samples.splitlines()]
+
+
+def check(clocks, samples):
+    """What is wrong, and the figures."""
+    wrong, vm = [], clocks["vms"][0]
+    epochs, lines = vm["tsc_epochs"], [line for line in vm["kvmclock_lines"] if line["vcpu"] == 0]
+
+    def expect(right, what):
+        if not right:
+            wrong.append(what)
+
+    expect(vm["method"] == "pvclock", f"the method is {vm['method']}, not pvclock")
+    expect(len(epochs) == 1 and epochs[0]["verdict"] == "proven",
+           f"not one proven TSC epoch: {epochs}")
+    expect(epochs and epochs[0]["agreed"] >= 20 and not epochs[0]["contradicted"],
+           "fewer than 20 round trips confirm the offset, or some contradict it")
+    expect(vm["guest_page_values"] >= 2 and not vm["guest_page_values_differ"],
+           f"of {vm['guest_page_values']} values of the guest's own page (one more after cont), "
+           f"{vm['guest_page_values_differ']} are not the hypervisor's")
+    expect(vm["causality_pairs"] >= 100 and not vm["causality_violations"],
+           f"{vm['causality_violations']} of {vm['causality_pairs']} causal pairs are violated")
+    echo = vm["echo"]
+    expect(abs(echo.get("exact_from_middle_ns", 1e18)) <= echo["error_ns"],
+           f"echo's interval does not hold the exact map: {echo}")
+    expect(len(samples) == SAMPLES, f"{len(samples)} samples, not {SAMPLES}")
+    if wrong and not (epochs and lines):
+        return wrong, {}
+    offset, low, high, unsure, widths = epochs[0]["tsc_offset"], [], [], 0, []
+    for before, monotonic, after in samples:
+        line = line_in_force(lines, before - offset, after - offset)
+        if not line:
+            unsure += 1
+            continue
+        low.append(monotonic - kvmclock(line, after))
+        high.append(monotonic - kvmclock(line, before))
+        widths.append(high[-1] - low[-1])
+    expect(unsure <= UNSURE_MAX, f"{unsure} samples lie where the parameters may have changed")
+    expect(low and max(low) <= min(high),
+           f"no constant between kvmclock and the guest's clock fits: {max(low, default=0)} > "
+           f"{min(high, default=0)} ns")
+    return wrong, {"samples": len(low), "unsure": unsure, "constant_ns": [max(low), min(high)],
+                   "bracket_ns_median": sorted(widths)[len(widths) // 2],
+                   "error_ns": vm["error_ns"], "echo": echo, "round_trips": epochs[0]["agreed"]}
+
+
+def main():
+    failed = False
+    for series in sys.argv[1:] or ("6.1", "6.12"):
+        def say(text, series=series):
+            print(f"[{series}] {text}", flush=True)
+
+        try:
+            wrong, figures = check(*record(series, say))
+        except (*bed.BedError, scene.SceneError) as error:
+            wrong, figures = [str(error)], {}
+        say(json.dumps(figures))
+        for line in wrong:
+            say(f"wrong: {line}")
+        failed |= bool(wrong)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
