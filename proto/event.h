@@ -41,7 +41,8 @@ struct vs_event {
 
 /*
  * X(number, NAME, "name", pid, pid2, arg0, arg1). "pid" is always a kernel thread id (tid);
- * "current" is the task on the CPU when the event fired. An empty string: the field is zero.
+ * "current" is the task on the CPU when the event fired; for a wake-up in the host's stream it is
+ * the task that asked for it, even if another CPU carried it out. An empty string: the field is zero.
  */
 #define VS_EVENT_TYPES(X)                                                                          \
 	X(1, LOST, "lost", "", "", "number of events lost, 0 unknown",                             \
