@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vcpuscope clock RUN.vcs: the clocks of a recording, see clock_show.c. vcpuscope clock eval: what
+ * vcpuscope clock RUN.vcs: the clocks of a recording, see clock_show.c. vcpuscope clock --pid N:
+ * those of a running VM, see clock_live.c. vcpuscope clock eval: what
  * every clock of a VM reads at one instant, for scripts and tests.
  */
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "clock/eval.h"
+#include "host-collector/cli/clock_live.h"
 #include "host-collector/cli/clock_show.h"
 #include "host-collector/cli/commands.h"
 
@@ -16,12 +18,15 @@ struct clock_options {
 	const char *tsc_offset, *scaling, *pvclock;
 	const char *host_tsc, *guest_tsc, *kvmclock;
 	const char *inverse;
+	uint64_t pid;
 };
 
 #define FIELD(name) offsetof(struct clock_options, name)
 static const struct option_spec clock_option_table[] = {
 	{"RUN.vcs|eval", OPTION_OPERAND, FIELD(what), NULL,
-	 "a recording whose clocks to show, or the word eval", true},
+	 "a recording whose clocks to show, or the word eval", false},
+	{"pid", OPTION_NUMBER, FIELD(pid), "N",
+	 "instead: the VM of process N, as KVM on this host has it now", false},
 	{"format", OPTION_CHOICE, FIELD(format), "text|json", "of a recording's clocks", false},
 	{"tsc-offset", OPTION_STRING, FIELD(tsc_offset), "N",
 	 "added to the (scaled) host TSC, may be negative; default 0 (debugfs tsc-offset)", false},
@@ -41,7 +46,7 @@ static const struct option_spec clock_option_table[] = {
 
 static int refuse(const char *what)
 {
-	fprintf(stderr, "vcpuscope: clock eval: %s\n", what);
+	fprintf(stderr, "vcpuscope: clock: %s\n", what);
 	return COMMAND_USAGE;
 }
 
@@ -92,6 +97,10 @@ static int clock_run(const struct command *self, int argc, char **argv)
 
 	if (options_parse_or_say(self, argc, argv, &options))
 		return COMMAND_USAGE;
+	if (!options.what && options.pid && options.pid <= INT32_MAX)
+		return clock_live_show((pid_t)options.pid, stdout);
+	if (!options.what)
+		return refuse("say which clocks: a recording, --pid N, or eval");
 	if (strcmp(options.what, "eval"))
 		return clock_show(options.what, !strcmp(options.format, "json"));
 	wrong = request_read(&options, &request);
@@ -119,12 +128,14 @@ const struct command command_clock = {
 	.summary = "the clocks of a recording; or what each reads at one instant (clock eval)",
 	.usage =
 		"RUN.vcs [--format text|json]\n"
+		"       vcpuscope clock --pid N\n"
 		"       vcpuscope clock eval [--tsc-offset N] [--scaling RATIO/FRAC] [--pvclock FIELDS] "
 		"(--host-tsc N | --guest-tsc N | --kvmclock N)",
 	.options = clock_option_table,
 	.n_options = sizeof(clock_option_table) / sizeof(clock_option_table[0]),
 	.examples =
 		"  vcpuscope clock run.vcs\n"
+		"  vcpuscope clock --pid 4711\n"
 		"  vcpuscope clock eval --tsc-offset -81502304 --host-tsc 7305511870021\n"
 		"  vcpuscope clock eval --scaling 234562480592213/48 --tsc-offset 0 --guest-tsc 5000000\n"
 		"\n"

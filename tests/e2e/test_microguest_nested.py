@@ -25,7 +25,11 @@ def run(series):
     program = f"{builder.build}/{TEST}"
     files = [(program, "/usr/bin/test_microguest")] + [(path, path) for path in libraries(program)]
     with bed.boot_b(builder, files=files) as host:
-        status, output = host.run_bytes("test_microguest 2>&1", timeout_s=240)
+        try:
+            status, output = host.run_bytes("test_microguest 2>&1", timeout_s=240)
+        except bed.machine.MachineError:
+            print(f"console of the host with Linux {series}:\n{host.serial()[-8000:]}", flush=True)
+            raise
     print(f"KVM of Linux {series}, nested:\n{output.decode(errors='replace')}", flush=True)
     return status
 

@@ -555,6 +555,45 @@ static void test_others_vms_are_not_ours(void **state)
 	watch_stop(&w);
 }
 
+/* `vcpuscope clock --pid`: its "now" lies between two readings of the guest's own. */
+static void test_the_command_says_what_the_guest_reads(void **state)
+{
+	struct vmm *v = *state;
+	struct vmm_pair before[VMM_VCPUS], after[VMM_VCPUS];
+	const char *program = access(VCPUSCOPE, X_OK) ? "vcpuscope" : VCPUSCOPE;
+	char command[512], line[512];
+	size_t n_now = 0;
+	bool agree = false;
+	FILE *output;
+
+	assert_int_equal(vmm_create(v), 0);
+	assert_int_equal(offset_of_one(v), 0);
+	for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++)
+		assert_int_equal(vmm_read_clock(v, vcpu, &before[vcpu]), 0);
+	snprintf(command, sizeof(command), "%s clock --pid %d", program, v->pid);
+	assert_non_null(output = popen(command, "r"));
+	while (fgets(line, sizeof(line), output)) {
+		uint64_t host, guest, ns;
+		uint32_t vcpu;
+
+		printf("  %s", line);
+		agree |= !strncmp(line, "sources agree", 13);
+		if (sscanf(line,
+			   "vcpu %u now host_tsc %" SCNu64 " guest_tsc %" SCNu64
+			   " kvmclock_ns %" SCNu64,
+			   &vcpu, &host, &guest, &ns) != 4)
+			continue;
+		assert_int_equal(vcpu, n_now++);
+		assert_int_equal(vmm_read_clock(v, vcpu, &after[vcpu]), 0);
+		assert_in_range(host, before[vcpu].host_after, after[vcpu].host_before);
+		assert_in_range(guest, before[vcpu].guest_tsc, after[vcpu].guest_tsc);
+		assert_in_range(ns, before[vcpu].kvmclock_ns, after[vcpu].kvmclock_ns);
+	}
+	assert_int_equal(pclose(output), 0);
+	assert_int_equal(n_now, VMM_VCPUS);
+	assert_true(agree);
+}
+
 /* ---- through the collector ---- */
 
 struct recorded {
@@ -687,6 +726,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_recorded_parameters_explain_what_the_guest_read, vmm_setup,
 			vmm_teardown),
+		cmocka_unit_test_setup_teardown(test_the_command_says_what_the_guest_reads,
+						vmm_setup, vmm_teardown),
 		cmocka_unit_test(test_what_is_no_vm_is_said_to_be_none),
 	};
 
