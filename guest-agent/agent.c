@@ -62,7 +62,7 @@ struct agent {
 	struct message_dmesg_point dmesg;
 	uint64_t heartbeat_ms, dmesg_ms, start_ms, stop_ms;
 	struct self_stats self_at_start;
-	bool stopping, stopped, was_up, said_unreachable, said_drain;
+	bool stopping, stopped, was_up, urgent, said_unreachable, said_drain;
 	int result;
 };
 
@@ -167,11 +167,21 @@ static void agent_pump(struct agent *a)
 	}
 }
 
+static void urgent_set(struct agent *a, bool urgent)
+{
+	if (a->urgent == urgent)
+		return;
+	a->urgent = urgent;
+	if (a->options.urgent)
+		a->options.urgent(a->options.context, urgent);
+}
+
 static void on_channel_up(void *context)
 {
 	struct agent *a = context;
 
 	a->was_up = true;
+	urgent_set(a, false);
 	session_begin(a->session);
 	agent_pump(a);
 }
@@ -182,6 +192,7 @@ static void on_channel_down(void *context)
 	struct wire *w = &a->wire;
 
 	session_end(a->session);
+	urgent_set(a, true);
 	if (w->written == w->frame.len || (w->queued && !w->written))
 		return;
 	/* Half a frame is gone with the connection. */
@@ -375,6 +386,9 @@ static void on_tick(uv_timer_t *timer)
 		}
 	}
 	agent_pump(a);
+	if (session_state(a->session) == SESSION_OPEN &&
+	    a->named_session == session_number(a->session) && !agent_has_waiting(a))
+		urgent_set(a, true);
 	if (a->stopping && (now_ms >= a->stop_ms || !agent_has_waiting(a) ||
 			    session_state(a->session) != SESSION_OPEN))
 		agent_end(a, now_ms);
@@ -502,6 +516,8 @@ int agent_start(uv_loop_t *loop, struct capture *capture, const struct agent_opt
 	a->start_ms = uv_now(loop);
 	uv_timer_init(loop, &a->timer); /* neither can fail */
 	uv_timer_start(&a->timer, on_tick, 0, options->interval_ms);
+	/* Only now: what a start reads and allocates is no reason to hold the guest's tasks up. */
+	urgent_set(a, true);
 	*out = a;
 	return 0;
 fail:

@@ -28,6 +28,9 @@ struct agent_options {
 	bool kernel_log;
 	/* One line for people, without a newline. */
 	void (*say)(void *context, const char *line);
+	/* May be NULL. False while a host that has just come is told all that waited for it, which
+	 * is long work and not urgent; true otherwise. Called on change, first from agent_start. */
+	void (*urgent)(void *context, bool urgent);
 	void *context;
 };
 

@@ -44,14 +44,22 @@ static void say(void *context, const char *line)
 /* Rings must be emptied when the guest is busiest, and an echo answered at once is a tighter clock.
  * The lowest real-time priority does it: without, a guest with more tasks than CPUs lets us wait
  * for 80 ms, and the rings overflow. Where it is not allowed, the best nice value must do. */
-static void priority_raise(void)
+static void on_urgent(void *context, bool urgent)
 {
 	const struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
+	const struct sched_param none = {0};
+	static bool said;
 
+	if (!urgent) {
+		sched_setscheduler(0, SCHED_OTHER, &none);
+		return;
+	}
 	if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) < 0 &&
-	    setpriority(PRIO_PROCESS, 0, -20) < 0)
-		say(NULL, "running at normal priority: a busy guest may overflow its rings "
-			  "(losses are counted)");
+	    setpriority(PRIO_PROCESS, 0, -20) < 0 && !said) {
+		said = true;
+		say(context, "running at normal priority: a busy guest may overflow its rings "
+			     "(losses are counted)");
+	}
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -113,9 +121,6 @@ static enum exit_code program_run(struct capture *capture, const struct argument
 		code = EXIT_INTERNAL;
 		goto out;
 	}
-	/* Only now: what a start reads and allocates is no reason to hold the guest's tasks up. */
-	if (!arguments->no_realtime)
-		priority_raise();
 	program_watch(&p, arguments->run_for_s);
 	uv_run(&p.loop, UV_RUN_DEFAULT);
 	err = agent_result(p.agent);
@@ -174,6 +179,8 @@ int main(int argc, char **argv)
 	if (capture_left_out(capture)[0])
 		fprintf(stderr, "vcpuscope-agent: this kernel lacks %s: going on without\n",
 			capture_left_out(capture));
+	if (!arguments.no_realtime)
+		agent_options.urgent = on_urgent;
 	agent_options.drain_events =
 		drain_events(capture_options.ring_bytes, capture_n_cpus(capture));
 	agent_options.interval_ms = arguments.interval_ms;
