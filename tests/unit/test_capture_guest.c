@@ -219,11 +219,13 @@ static void ping_pong_gives_the_exact_switch_sequence(void **state)
 			assert_int_equal(on == pids[k], e->pid == pids[k]);
 		on = e->pid2;
 		turns += e->pid2 == pids[1];
-		sleeps += e->pid == pids[1] && e->arg0 == VS_TASK_INTERRUPTIBLE;
+		sleeps += (e->pid == pids[0] || e->pid == pids[1]) &&
+			  e->arg0 == VS_TASK_INTERRUPTIBLE;
 	}
-	/* No round without a turn of the second, which sleeps for the next byte at least once. */
-	assert_true(turns >= ROUNDS);
-	assert_true(sleeps > 0);
+	/* No round without a turn of the second (its first may be the one it was born with), and none
+	 * in which neither sleeps for the other's byte. */
+	assert_true(turns >= ROUNDS - 1);
+	assert_true(sleeps >= ROUNDS - 1);
 	assert_int_equal(log->time_inversions, 0);
 	assert_int_equal(log->wrong_cpu, 0);
 	for (int i = 0; i < 2; i++) {
