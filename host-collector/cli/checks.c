@@ -3,24 +3,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "bpf/capture.h"
+#include "bpf/perf_probe.h"
 #include "host-collector/record/kallsyms.h"
 #include "host-collector/vm/threads.h"
 #include "host-collector/vm/vm.h"
 
 #define TRACEFS "/sys/kernel/tracing"
+
+enum { PERF_WINDOW_MS = 50 };
 
 static void __attribute__((format(printf, 2, 3)))
 answer_yes(struct check_result *result, const char *format, ...)
@@ -202,28 +204,19 @@ static void probe_tracefs(struct check_result *result)
 
 static void probe_perf(struct check_result *result)
 {
-	struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT,
-				       .size = sizeof(attr),
-				       .sample_period = 1,
-				       .disabled = 1};
-	char paranoid[16] = "?";
-	int id, fd;
+	struct perf_probe_result seen;
+	char why[192] = "";
 
-	line_read("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof(paranoid));
-	if (tracepoint_id("sched/sched_switch", &id)) {
-		answer_no(result, "see tracefs", "needs tracefs");
-		return;
-	}
-	attr.config = (uint64_t)id;
-	fd = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0) {
-		answer_no(result, "run as root, or sysctl kernel.perf_event_paranoid=-1",
-			  "perf_event_open: %s, perf_event_paranoid is %s", strerror(errno),
-			  paranoid);
-		return;
-	}
-	close(fd);
-	answer_yes(result, "opens, perf_event_paranoid is %s", paranoid);
+	if (perf_probe_tracepoint("sched", "sched_switch", PERF_WINDOW_MS, &seen, why, sizeof(why)))
+		answer_no(result, "run as root; sysctl kernel.perf_event_paranoid tells who may",
+			  "%s", why);
+	else if (seen.strange)
+		answer_no(result, "report this: the kernel's format is not what it says",
+			  "%" PRIu64 " of %" PRIu64 " sched_switch records are strange",
+			  seen.strange, seen.events);
+	else
+		answer_yes(result, "%" PRIu64 " sched_switch in %d ms", seen.events,
+			   PERF_WINDOW_MS);
 }
 
 static void probe_kvm(struct check_result *result)
