@@ -97,6 +97,7 @@ void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 		f->class_ns[part.wait_class] += ns;
 	if (part.state == VCPU_RUNNABLE) {
 		/* A clipped span keeps at most its own length of what its whole self had. */
+		f->pcpu_busy_ns += part.pcpu_busy_ns < ns ? part.pcpu_busy_ns : ns;
 		f->pcpu_idle_ns += part.pcpu_idle_ns < ns ? part.pcpu_idle_ns : ns;
 		holder_add(f, part.holder_pid, part.holder_ns < ns ? part.holder_ns : ns);
 	}

@@ -39,7 +39,9 @@ struct track {
 	uint64_t err_ns;
 	struct stall_facts stretch, interrupt, chain;
 	struct stall_facts proven; /* a long stretch as of its newest event, if a loss cuts it */
-	bool chain_open, proven_valid;
+	struct stall_facts
+		doubted; /* the stretch as of a gap of one event, if the next event is no */
+	bool chain_open, proven_valid, doubt, doubt_proven;
 	struct recent recent[RECENT_MAX];
 	unsigned n_recent;
 	struct stall_facts *pending; /* PENDING_MAX of them once one is needed */
@@ -227,6 +229,7 @@ static void stretch_begin(struct track *k, struct host_ns t, int32_t pid)
 	k->stretch.pid = pid;
 	k->task_known = true;
 	k->proven_valid = false;
+	k->doubt = false;
 }
 
 /* Remembers a stretch that is long already, as of this event. */
@@ -312,11 +315,57 @@ static void guest_enter(struct stall_detector *d, struct stall_vm *v, struct tra
 	k->in_interrupt = true;
 }
 
+static void track_forget(struct stall_vm *v, struct track *k, struct host_ns t)
+{
+	k->doubt = false;
+	k->proven_valid = false;
+	k->task_known = false;
+	k->last_tick_busy = false;
+	waiters_forget(&v->waiters, k->cpu, t);
+}
+
+/* The missing event was a switch, or more are missing: the stretch counts up to the gap. */
+static void doubt_fails(struct stall_detector *d, struct stall_vm *v, struct track *k,
+			struct host_ns t)
+{
+	if (k->doubt_proven) {
+		k->doubted.ongoing = false;
+		stretch_end(d, v, k, &k->doubted, k->doubted.end);
+	} else if (k->proven_valid) {
+		stretch_end(d, v, k, &k->proven, k->proven.end);
+	}
+	track_forget(v, k, t);
+}
+
+/* The first event after a gap of one: if the same task is current, it was all along. */
+static void doubt_end(struct stall_detector *d, struct stall_vm *v, struct track *k,
+		      const struct guest_instant *i)
+{
+	int32_t pid;
+
+	if (guest_event_was_current(&i->event, &pid) && pid == k->stretch.pid)
+		k->doubt = false;
+	else
+		doubt_fails(d, v, k, i->t);
+}
+
 static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct track *k,
 		       const struct guest_instant *i)
 {
 	const struct host_ns never = {INT64_MIN};
 
+	if (k->doubt) {
+		doubt_fails(d, v, k, i->t);
+		return;
+	}
+	if (k->task_known && loss_is_single(&i->event)) {
+		k->doubted = k->stretch;
+		facts_end(&k->doubted, i->t);
+		k->doubt = true;
+		k->doubt_proven = loss_since(&i->event, i->t, never).ns == i->t.ns &&
+				  i->err_ns < (uint64_t)d->options.than_ns / 2;
+		return;
+	}
 	/* Nobody knows whether the stretch went on: it counts up to where the gap began, if that is
 	 * known well enough, else up to its last event. */
 	if (k->task_known && loss_since(&i->event, i->t, never).ns == i->t.ns &&
@@ -326,10 +375,7 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct trac
 	} else if (k->proven_valid) {
 		stretch_end(d, v, k, &k->proven, k->proven.end);
 	}
-	k->proven_valid = false;
-	k->task_known = false;
-	k->last_tick_busy = false;
-	waiters_forget(&v->waiters, i->cpu, i->t);
+	track_forget(v, k, i->t);
 }
 
 typedef void (*guest_handler)(struct stall_detector *d, struct stall_vm *v, struct track *k,
@@ -359,6 +405,8 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 		return;
 	if (i->type != VS_EVENT_LOST)
 		here->err_ns = i->err_ns;
+	if (i->type != VS_EVENT_LOST && here->doubt)
+		doubt_end(d, v, here, i);
 	if (i->type < VS_EVENT_TYPE_LIMIT && guest_handlers[i->type])
 		guest_handlers[i->type](d, v, k, i);
 	if (i->type == VS_EVENT_LOST)
@@ -477,6 +525,8 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 	for (unsigned i = 0; i < k->n_pending; i++)
 		facts_vcpu_span(&k->pending[i], span);
 	facts_vcpu_span(&k->stretch, span);
+	if (k->doubt)
+		facts_vcpu_span(&k->doubted, span);
 	if (k->proven_valid)
 		facts_vcpu_span(&k->proven, span);
 	if (k->in_interrupt)

@@ -96,7 +96,7 @@ static int64_t stopped_ns(const struct stall_facts *f)
 
 static int64_t not_scheduled_ns(const struct stall_facts *f)
 {
-	return f->state_ns[VCPU_RUNNABLE] - f->pcpu_idle_ns;
+	return f->pcpu_busy_ns;
 }
 
 static int64_t quota_ns(const struct stall_facts *f)

@@ -99,6 +99,8 @@ static void pop(struct guest_cpu *c, struct host_ns t, bool whole,
 		.whole = whole,
 	};
 
+	if (c->doubted_depth > c->depth)
+		c->doubted_depth = c->depth;
 	sink->interrupt(sink->context, &interrupt);
 }
 
@@ -164,18 +166,80 @@ struct host_ns loss_since(const struct vs_event *e, struct host_ns t, struct hos
 	return e->arg0 == 0 || e->time < e->arg1 || last.ns > t.ns ? t : last;
 }
 
-static void lost(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,
-		 const struct guest_cpu_sink *sink)
+bool guest_event_was_current(const struct vs_event *e, int32_t *pid)
 {
-	struct host_ns from = loss_since(e, t, c->last);
+	if (e->type != VS_EVENT_SCHED_SWITCH)
+		return guest_event_current(e, pid);
+	*pid = e->pid;
+	return true;
+}
 
+bool loss_is_single(const struct vs_event *e)
+{
+	return e->arg0 == 1;
+}
+
+static void forget(struct guest_cpu *c, struct host_ns from, const struct guest_cpu_sink *sink)
+{
 	if (from.ns < c->open.begin.ns)
 		from = c->open.begin;
+	c->doubted = false;
+	c->doubted_depth = 0;
 	while (c->depth)
 		pop(c, from, false, sink);
 	c->task_known = false;
 	c->pid = 0;
 	update(c, from, sink);
+}
+
+/* The first event after a gap: was the same task current all along? */
+static void doubt_end(struct guest_cpu *c, const struct vs_event *e,
+		      const struct guest_cpu_sink *sink)
+{
+	int32_t pid;
+
+	if (!c->doubted)
+		return;
+	if (!guest_event_was_current(e, &pid) || pid != c->pid)
+		forget(c, c->last, sink);
+	c->doubted = false;
+}
+
+/* When the innermost context, which something proves over, was surely still going on: of one from
+ * before a gap the exit may be what is missing. */
+static struct host_ns proven_until(const struct guest_cpu *c, struct host_ns t)
+{
+	return c->depth <= c->doubted_depth ? c->doubted_at : t;
+}
+
+/* Hard interrupts do not nest in each other, nor softirqs: the entry of another proves one from
+ * before a gap over. */
+static void doubted_pop(struct guest_cpu *c, struct host_ns t, enum guest_cpu_state entering,
+			const struct guest_cpu_sink *sink)
+{
+	unsigned at = c->doubted_depth < c->depth ? c->doubted_depth : c->depth;
+
+	while (at && c->stack[at - 1].state != entering)
+		at--;
+	if (!at)
+		return;
+	while (c->depth >= at)
+		pop(c, proven_until(c, t), false, sink);
+	c->doubted_depth = at - 1;
+}
+
+static void lost(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,
+		 const struct guest_cpu_sink *sink)
+{
+	struct host_ns from = loss_since(e, t, c->last);
+
+	if (loss_is_single(e) && c->task_known && !c->doubted) {
+		c->doubted = true;
+		c->doubted_depth = c->depth;
+		c->doubted_at = c->last;
+		return;
+	}
+	forget(c, c->doubted ? c->last : from, sink);
 }
 
 void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,
@@ -191,14 +255,18 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 	if (e->type >= VS_EVENT_TYPE_LIMIT)
 		return;
 	rule = &rules[e->type];
+	doubt_end(c, e, sink);
 	context.state = rule->state;
 	context.vector = rule->vector;
 	if (rule->action == RULE_SWITCH) {
 		while (c->depth)
-			pop(c, t, false, sink);
+			pop(c, proven_until(c, t), false, sink);
+		c->doubted_depth = 0;
 	}
 	if (guest_event_current(e, &c->pid))
 		c->task_known = true;
+	if (rule->action == RULE_ENTER && c->doubted_depth)
+		doubted_pop(c, t, rule->state, sink);
 	if (rule->action == RULE_ENTER)
 		enter(c, t, &context, sink);
 	else if (rule->action == RULE_LEAVE)
@@ -209,7 +277,11 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 
 void guest_cpu_finish(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink)
 {
-	struct guest_span last = c->open;
+	struct guest_span last;
+
+	if (c->doubted)
+		forget(c, c->last, sink);
+	last = c->open;
 
 	while (c->depth)
 		pop(c, t, false, sink);

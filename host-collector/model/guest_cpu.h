@@ -27,7 +27,11 @@ struct guest_cpu {
 	struct guest_span open;
 	struct host_ns last; /* the newest event... */
 	uint32_t err_ns;     /* and the bound on its time's error */
+	bool doubted; /* one event is missing since `last`; the next may show that it was no switch
+		       */
 	unsigned depth;
+	unsigned doubted_depth;    /* so many of the contexts began before a loss */
+	struct host_ns doubted_at; /* the last event before it */
 	struct guest_context stack[GUEST_CPU_DEPTH];
 	/* Recent changes between busy, idle and unknown, for questions about the recent past. */
 	unsigned n_changes;
@@ -60,6 +64,11 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 struct host_ns loss_since(const struct vs_event *e, struct host_ns t, struct host_ns last);
 /* The task that this event says was (from now on: is) current on the CPU where it fired. */
 bool guest_event_current(const struct vs_event *e, int32_t *pid);
+/* The task that was current when this event fired, if it says so. */
+bool guest_event_was_current(const struct vs_event *e, int32_t *pid);
+/* Does a LOST event leave room for one missing event only? That cannot have been a switch away from
+ * a task and the switch back to it. */
+bool loss_is_single(const struct vs_event *e);
 /* Closes what is open. */
 void guest_cpu_finish(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink);
 /* Idle or busy at `t`, if the recent past remembers it and it was the same all around `t` for as

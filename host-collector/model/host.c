@@ -7,6 +7,8 @@
 
 #include "host-collector/model/internal.h"
 
+enum { LOST_MANY = 1 << 20 }; /* as many as can matter; also: nobody knows how many */
+
 struct vcpu *vcpu_of_thread(const struct model *m, int32_t tid)
 {
 	uint32_t slot = lru_find(&m->threads, (uint32_t)tid);
@@ -38,11 +40,18 @@ static void waiter_update(struct model *m, struct vcpu *v)
 	p->waiters = v;
 }
 
-/* `pid` has run here since the last switch seen; it is what the waiters waited for. */
+/* `pid` has run here since the last switch seen; it is what the waiters waited for. If switches may
+ * be missing nobody knows who it was, but one alone cannot have led away and back. */
 static void pcpu_account(struct pcpu *p, struct host_ns t, int32_t pid)
 {
-	for (struct vcpu *v = p->waiters; v; v = v->next_waiter)
-		vcpu_held_by(v, t, pid);
+	bool known = p->lost_gap == 0 || (p->lost_gap == 1 && p->current == pid);
+
+	for (struct vcpu *v = p->waiters; v; v = v->next_waiter) {
+		if (known)
+			vcpu_held_by(v, t, pid);
+		else
+			v->segment_begin = t;
+	}
 }
 
 /* Could an event that is missing have moved this thread? A running thread moves only by a switch
@@ -51,31 +60,55 @@ static bool exposed(const struct model *m, const struct vcpu *v)
 {
 	if (m->n_lossy == 0)
 		return false;
-	return v->state != THREAD_RUNNING || m->pcpus[v->open.pcpu].lossy;
+	return v->state != THREAD_RUNNING || v->doubted || m->pcpus[v->open.pcpu].lossy;
 }
 
 /* Nothing that happened on `cpu` after `from` is known until its next event. */
-static void loss_begin(struct model *m, uint16_t cpu, struct host_ns from)
+static void loss_begin(struct model *m, uint16_t cpu, struct host_ns from, uint64_t lost)
 {
 	struct pcpu *p = &m->pcpus[cpu];
 	struct vcpu_sink sink = vcpu_sink_of(m);
 
-	if (p->lossy)
-		return;
+	if (!lost || lost > LOST_MANY)
+		lost = LOST_MANY;
+	if (!p->lossy && m->n_lossy++ < VCPU_DOUBTS)
+		m->lossy[m->n_lossy - 1] = cpu;
 	p->lossy = true;
 	p->current_known = false;
-	m->n_lossy++;
+	p->lost += lost;
+	p->lost_gap += lost;
+	p->turn_open = true;
 	EACH_VCPU(m, v, {
 		if (exposed(m, v)) {
-			vcpu_unsure(v, from, &sink);
+			vcpu_unsure(v, from, cpu, lost, &sink);
 			waiter_update(m, v);
 		}
 	});
 }
 
+/* After more than the list holds it is rebuilt: rare, and never on a quiet path. */
+static void lossy_list_remove(struct model *m, uint16_t cpu)
+{
+	unsigned n = 0;
+
+	if (m->n_lossy > VCPU_DOUBTS) {
+		for (unsigned i = 0; i < VS_CPUS_MAX && n < VCPU_DOUBTS; i++) {
+			if (m->pcpus[i].lossy)
+				m->lossy[n++] = (uint16_t)i;
+		}
+		return;
+	}
+	for (unsigned i = 0; i < m->n_lossy; i++) {
+		if (m->lossy[i] != cpu)
+			m->lossy[n++] = m->lossy[i];
+	}
+}
+
 static void loss_end(struct model *m, uint16_t cpu, struct host_ns t)
 {
 	m->pcpus[cpu].lossy = false;
+	m->pcpus[cpu].lost = 0;
+	lossy_list_remove(m, cpu);
 	if (--m->n_lossy == 0)
 		EACH_VCPU(m, v, vcpu_sure(v, t));
 }
@@ -85,8 +118,12 @@ static void vcpu_moved(struct model *m, struct vcpu *v, struct host_ns t)
 {
 	struct vcpu_sink sink = vcpu_sink_of(m);
 
-	if (v->state != THREAD_RUNNING && exposed(m, v))
-		vcpu_unsure(v, t, &sink);
+	if (v->state != THREAD_RUNNING && exposed(m, v)) {
+		if (m->n_lossy > VCPU_DOUBTS)
+			vcpu_unsure(v, t, VS_CPUS_MAX, LOST_MANY, &sink);
+		for (unsigned i = 0; i < m->n_lossy && i < VCPU_DOUBTS; i++)
+			vcpu_unsure(v, t, m->lossy[i], m->pcpus[m->lossy[i]].lost, &sink);
+	}
 	waiter_update(m, v);
 }
 
@@ -95,10 +132,13 @@ static void host_switch(struct model *m, struct host_ns t, const struct vs_event
 	struct pcpu *p = &m->pcpus[e->cpu];
 	struct vcpu *out = vcpu_of_thread(m, e->pid), *in = vcpu_of_thread(m, e->pid2);
 	struct vcpu_sink sink = vcpu_sink_of(m);
+	struct host_ns switched = p->switched;
 
 	pcpu_account(p, t, e->pid);
+	p->lost_gap = 0;
 	p->current = e->pid2;
 	p->current_known = true;
+	p->switched = t;
 	if (out) {
 		const struct vcpu_signal *signal = &((struct vm_vcpu *)out)->vm->signal;
 
@@ -106,7 +146,7 @@ static void host_switch(struct model *m, struct host_ns t, const struct vs_event
 		vcpu_moved(m, out, t);
 	}
 	if (in) {
-		vcpu_switch_in(in, t, e->cpu, &sink);
+		vcpu_switch_in(in, t, e->cpu, e->pid, switched, &sink);
 		vcpu_moved(m, in, t);
 	}
 }
@@ -227,17 +267,35 @@ static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_KVM_USERSPACE_EXIT] = host_kvm,
 };
 
+static bool names_current(const struct vs_event *e)
+{
+	return e->type == VS_EVENT_SCHED_SWITCH || e->type == VS_EVENT_KVM_ENTRY ||
+	       e->type == VS_EVENT_KVM_EXIT || e->type == VS_EVENT_KVM_USERSPACE_EXIT;
+}
+
+/* Somebody else is seen on the CPU: whatever unseen turn a thread may have had there is over. */
+static void turn_close(struct model *m, const struct vs_event *e)
+{
+	m->pcpus[e->cpu].turn_open = false;
+	EACH_VCPU(m, v, {
+		if (v->tid != e->pid && v->tid != e->pid2)
+			vcpu_turn_over(v, e->cpu);
+	});
+}
+
 void host_event(struct model *m, struct host_ns t, const struct vs_event *e)
 {
 	struct pcpu *p = &m->pcpus[e->cpu];
 
 	if (e->type == VS_EVENT_LOST) {
 		if (e->cpu != VS_CPU_COLLECTOR) /* which only brings stacks */
-			loss_begin(m, e->cpu, loss_since(e, t, p->last));
+			loss_begin(m, e->cpu, loss_since(e, t, p->last), e->arg0);
 		return;
 	}
 	if (p->lossy)
 		loss_end(m, e->cpu, t);
+	if (p->turn_open && names_current(e))
+		turn_close(m, e);
 	if (e->type < VS_EVENT_TYPE_LIMIT && host_handlers[e->type])
 		host_handlers[e->type](m, t, e);
 	p->last = t;

@@ -9,10 +9,14 @@
 enum { THREADS_INDEXED = 16384 };
 
 struct pcpu {
-	bool lossy; /* events are missing since the last one */
+	bool lossy;        /* events are missing since the last one */
+	uint64_t lost;     /* how many, while it is lossy */
+	uint64_t lost_gap; /* how many since its last switch */
+	bool turn_open;    /* events are missing since it was seen who runs here */
 	bool current_known;
-	int32_t current;     /* by the last switch seen here */
-	struct host_ns last; /* the newest event that fired here */
+	int32_t current;         /* by the last switch seen here */
+	struct host_ns last;     /* the newest event that fired here */
+	struct host_ns switched; /* the newest switch */
 	struct vcpu *waiters;
 };
 
@@ -28,6 +32,7 @@ struct model {
 	struct names names; /* the host's */
 	struct stacks stacks;
 	unsigned n_lossy;
+	uint16_t lossy[VCPU_DOUBTS]; /* which, if they are not more */
 	struct host_ns next_release; /* no held span is due before */
 	struct pcpu pcpus[VS_CPUS_MAX];
 };

@@ -69,6 +69,7 @@ struct vcpu_span {
 	uint32_t task_state;        /* off CPU: enum vs_task_state bits when it left */
 	int32_t holder_pid;         /* runnable: who held the pCPU longest meanwhile; else 0 */
 	int64_t holder_ns;          /* and for how long */
+	int64_t pcpu_busy_ns;       /* runnable: how long tasks were seen on its pCPU */
 	int64_t pcpu_idle_ns;       /* runnable: how long its pCPU idled all the same (a quota) */
 	enum wait_class wait_class; /* off CPU: from the waiter's stack; WAIT_NONE without one */
 	int32_t waker_pid;          /* who ended a sleep, 0 unknown */

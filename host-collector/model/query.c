@@ -52,10 +52,26 @@ int model_vcpu_current(const struct model *m, uint32_t vm_id, uint32_t vcpu, str
 	const struct vm *vm = vm_find(m, vm_id);
 	const struct vm_vcpu *vv = vm ? vm_vcpu_find(vm, vcpu) : NULL;
 	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct pcpu *p;
 
 	if (!vv)
 		return -ENOENT;
 	*out = vcpu_current(&vv->v, m->now, &sink);
+	p = &m->pcpus[vv->v.open.pcpu];
+	if (out->state == VCPU_RUNNABLE && p->current_known &&
+	    p->switched.ns >= vv->v.open.begin.ns) {
+		/* Who holds the pCPU now has not been switched out yet. */
+		int64_t ns = m->now.ns - vv->v.segment_begin.ns;
+
+		if (p->current)
+			out->pcpu_busy_ns += ns;
+		else
+			out->pcpu_idle_ns += ns;
+		if (p->current && ns > out->holder_ns) {
+			out->holder_pid = p->current;
+			out->holder_ns = ns;
+		}
+	}
 	return 0;
 }
 

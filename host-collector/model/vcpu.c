@@ -100,6 +100,7 @@ static struct vcpu_span closed(const struct vcpu *v, struct host_ns t, const str
 			explain(&span, span.state,
 				sink->wait_class(sink->context, v, span.waiter_stack));
 	}
+	span.pcpu_busy_ns = v->busy_ns;
 	for (unsigned i = 0; i < v->n_holders; i++) {
 		const struct vcpu_holder *h = &v->holders[i];
 
@@ -115,7 +116,13 @@ static struct vcpu_span closed(const struct vcpu *v, struct host_ns t, const str
 
 struct vcpu_span vcpu_current(const struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
-	return closed(v, t, sink);
+	struct vcpu_span span = closed(v, t, sink);
+
+	if (v->doubted) {
+		span.begin = v->doubt_from;
+		span.state = VCPU_UNKNOWN;
+	}
+	return span;
 }
 
 static struct vcpu_held *held_at(const struct vcpu *v, uint32_t i)
@@ -190,6 +197,9 @@ static void close_open(struct vcpu *v, struct host_ns t, const struct vcpu_sink 
 		bool settled = !off_cpu(v) || span.state == VCPU_UNKNOWN ||
 			       (span.waiter_stack && span.waker_stack);
 
+		/* Whoever is told of it now must not find it open as well. */
+		v->open.begin = t;
+		v->open.state = VCPU_UNKNOWN;
 		held_push(v, &span, settled, sink);
 	}
 }
@@ -209,6 +219,7 @@ static void begin(struct vcpu *v, struct host_ns t, enum thread_state thread, en
 	};
 	v->segment_begin = t;
 	v->n_holders = 0;
+	v->busy_ns = 0;
 }
 
 /* The episode is over; what was too short to bring a stack needs no waiting for one. */
@@ -244,9 +255,70 @@ static void prove(struct vcpu *v, struct host_ns t, enum thread_state thread, ui
 	      pcpu);
 }
 
-void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struct vcpu_sink *sink)
+static void unsure(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink)
 {
+	uint16_t pcpu = v->open.pcpu;
+
+	v->sure = false;
+	v->mode = MODE_UNSEEN;
+	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE)
+		return;
+	if (from.ns < v->open.begin.ns)
+		from = v->open.begin;
+	close_open(v, from, sink);
+	if (off_cpu(v))
+		episode_end(v, from);
+	begin(v, from, THREAD_UNSURE, VCPU_UNKNOWN, pcpu);
+}
+
+/* Can the missing events have led the thread away from its state and back? A turn on a CPU begins
+ * and ends with a switch there, which one lost event cannot both be; a sleeper must be woken, too.
+ */
+static bool round_trip_possible(const struct vcpu *v)
+{
+	uint64_t most = v->n_doubts > VCPU_DOUBTS ? UINT64_MAX : 0;
+
+	for (unsigned i = 0; i < v->n_doubts && i < VCPU_DOUBTS; i++) {
+		if (v->doubts[i].lost > most)
+			most = v->doubts[i].lost;
+	}
+	if (v->state == THREAD_RUNNING)
+		return v->doubt_lost >= 2;
+	return most >= 2 && (v->state == THREAD_READY || v->doubt_lost >= 3);
+}
+
+/* The thread's next event shows in which state it was just before. */
+static void doubt_end(struct vcpu *v, bool as_before, const struct vcpu_sink *sink)
+{
+	if (!v->doubted)
+		return;
+	v->doubted = false;
+	if (as_before && !round_trip_possible(v))
+		return;
+	unsure(v, v->doubt_from, sink);
+	if (v->doubt_over)
+		vcpu_sure(v, v->doubt_until);
+}
+
+void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t from,
+		    struct host_ns since, const struct vcpu_sink *sink)
+{
+	bool was_unsure;
+
+	/* An idle CPU runs at once whom it is given: what is missing is the wake-up just before. */
+	if (v->doubted && from == 0 && !round_trip_possible(v) &&
+	    (v->state == THREAD_SLEEPING || v->state == THREAD_STOPPED)) {
+		v->doubted = false;
+		vcpu_woken(v, t, pcpu, 0, sink);
+	}
+	doubt_end(v, v->state == THREAD_READY, sink);
+	was_unsure = v->state == THREAD_UNSURE;
 	prove(v, t, THREAD_READY, pcpu, sink);
+	if (was_unsure && v->state == THREAD_READY) {
+		if (v->segment_begin.ns < since.ns)
+			v->segment_begin = since;
+		vcpu_held_by(v, t, from);
+	}
 	if (v->state == THREAD_RUNNING)
 		v->open.state = VCPU_UNKNOWN; /* it left the CPU and nobody saw it */
 	close_open(v, t, sink);
@@ -267,6 +339,8 @@ static bool signal_explains(const struct vcpu_signal *signal, struct host_ns t, 
 void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t state,
 		     const struct vcpu_signal *signal, const struct vcpu_sink *sink)
 {
+	/* It leaves the guest before it leaves the CPU. */
+	doubt_end(v, v->state == THREAD_RUNNING && v->mode != MODE_GUEST, sink);
 	prove(v, t, THREAD_RUNNING, pcpu, sink);
 	if (v->state != THREAD_RUNNING)
 		v->open.state = VCPU_UNKNOWN; /* it came onto the CPU and nobody saw it */
@@ -292,6 +366,7 @@ void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t s
 void vcpu_woken(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t waker,
 		const struct vcpu_sink *sink)
 {
+	doubt_end(v, v->state == THREAD_SLEEPING || v->state == THREAD_STOPPED, sink);
 	/* A wake-up of a thread that is not asleep only spares it the next sleep. */
 	if (v->state == THREAD_RUNNING || v->state == THREAD_READY)
 		return;
@@ -309,14 +384,23 @@ void vcpu_migrated(struct vcpu *v, uint16_t pcpu)
 
 void vcpu_exited(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
+	doubt_end(v, v->state == THREAD_RUNNING, sink);
 	close_open(v, t, sink);
 	begin(v, t, THREAD_UNSEEN, VCPU_UNKNOWN, v->open.pcpu);
+}
+
+/* An exit leaves the guest; KVM hands over to QEMU; either enters the guest again. */
+static bool mode_leads_to(enum vcpu_mode from, enum vcpu_mode to)
+{
+	return to == MODE_GUEST ? from == MODE_KVM || from == MODE_VMM
+				: from == (to == MODE_KVM ? MODE_GUEST : MODE_KVM);
 }
 
 void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mode, bool hlt,
 	      const struct vcpu_sink *sink)
 {
 	v->kvm_seen = true;
+	doubt_end(v, v->state == THREAD_RUNNING && mode_leads_to(v->mode, mode), sink);
 	prove(v, t, THREAD_RUNNING, pcpu, sink);
 	if (off_cpu(v))
 		v->open.state = VCPU_UNKNOWN; /* it came onto the CPU and nobody saw it */
@@ -336,6 +420,7 @@ void vcpu_held_by(struct vcpu *v, struct host_ns t, int32_t pid)
 	if (ns <= 0)
 		return;
 	v->segment_begin = t;
+	v->busy_ns += pid ? ns : 0;
 	for (unsigned i = 0; i < v->n_holders; i++) {
 		if (v->holders[i].pid == pid) {
 			v->holders[i].ns += ns;
@@ -400,12 +485,28 @@ static uint32_t episode_find(const struct vcpu *v, int64_t wait_ns)
 	return 0;
 }
 
+/* The capture measured one wait, from when this one began until now: nothing moved the thread. */
+static void stack_proves(struct vcpu *v, struct host_ns t, int64_t wait_ns)
+{
+	int64_t differ = t.ns - v->episode_begin.ns - wait_ns;
+
+	if (!v->doubted || v->state == THREAD_READY || wait_ns == 0 || differ > 100000 ||
+	    -differ > 100000 + wait_ns / 500)
+		return;
+	if (v->doubt_over)
+		v->doubted = false;
+	v->doubt_from = t;
+	v->doubt_lost = 0;
+	v->n_doubts = 0;
+}
+
 void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_role role,
 		int64_t wait_ns, const struct vcpu_sink *sink)
 {
 	if (off_cpu(v) && length_fits(t.ns - v->episode_begin.ns, wait_ns)) {
 		uint32_t *of_episode = role == VS_STACK_WAKER ? &v->waker_stack : &v->waiter_stack;
 
+		stack_proves(v, t, wait_ns);
 		if (!*of_episode)
 			*of_episode = stack;
 		if (v->held_count && held_at(v, v->held_count - 1)->episode == v->episode)
@@ -416,24 +517,56 @@ void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_
 	vcpu_release(v, t, false, sink);
 }
 
-void vcpu_unsure(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink)
+static void doubt_add(struct vcpu *v, uint16_t pcpu, uint64_t lost)
 {
-	uint16_t pcpu = v->open.pcpu;
+	unsigned i = 0;
 
-	v->sure = false;
-	v->mode = MODE_UNSEEN;
-	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE)
+	v->doubt_lost += lost;
+	while (i < v->n_doubts && i < VCPU_DOUBTS && v->doubts[i].pcpu != pcpu)
+		i++;
+	if (i == v->n_doubts && i < VCPU_DOUBTS)
+		v->doubts[v->n_doubts++] = (struct vcpu_doubt){.pcpu = pcpu};
+	if (i < VCPU_DOUBTS)
+		v->doubts[i].lost += lost;
+	else
+		v->n_doubts = VCPU_DOUBTS + 1;
+}
+
+void vcpu_unsure(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64_t lost,
+		 const struct vcpu_sink *sink)
+{
+	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE) {
+		unsure(v, from, sink);
 		return;
-	if (from.ns < v->open.begin.ns)
-		from = v->open.begin;
-	close_open(v, from, sink);
-	if (off_cpu(v))
-		episode_end(v, from);
-	begin(v, from, THREAD_UNSURE, VCPU_UNKNOWN, pcpu);
+	}
+	if (!v->doubted) {
+		v->doubted = true;
+		v->doubt_lost = 0;
+		v->n_doubts = 0;
+		v->doubt_from = from.ns < v->open.begin.ns ? v->open.begin : from;
+	}
+	v->doubt_over = false;
+	doubt_add(v, pcpu, lost);
+}
+
+void vcpu_turn_over(struct vcpu *v, uint16_t pcpu)
+{
+	for (unsigned i = 0; v->doubted && i < v->n_doubts && i < VCPU_DOUBTS; i++) {
+		/* Two or more may have been a whole turn: that stays possible. */
+		if (v->doubts[i].pcpu == pcpu && v->doubts[i].lost < 2 &&
+		    v->n_doubts <= VCPU_DOUBTS) {
+			v->doubts[i] = v->doubts[--v->n_doubts];
+			return;
+		}
+	}
 }
 
 void vcpu_sure(struct vcpu *v, struct host_ns t)
 {
+	if (v->doubted) {
+		v->doubt_over = true;
+		v->doubt_until = t;
+	}
 	if (v->state == THREAD_UNSURE && !v->sure) {
 		v->sure = true;
 		v->sure_since = t;
@@ -442,7 +575,11 @@ void vcpu_sure(struct vcpu *v, struct host_ns t)
 
 void vcpu_finish(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
+	enum vcpu_state state;
+
+	doubt_end(v, false, sink);
+	state = v->open.state;
 	close_open(v, t, sink);
-	begin(v, t, v->state, v->open.state, v->open.pcpu);
+	begin(v, t, v->state, state, v->open.pcpu);
 	vcpu_release(v, t, true, sink);
 }

@@ -14,7 +14,7 @@
 #include "host-collector/model/guest_cpu.h"
 #include "host-collector/model/model.h"
 
-enum { VCPU_HOLDERS = 8, VCPU_HELD_MAX = 1024 };
+enum { VCPU_HOLDERS = 8, VCPU_DOUBTS = 8, VCPU_HELD_MAX = 1024 };
 
 enum thread_state {
 	THREAD_UNSEEN, /* no event yet, or it ended */
@@ -59,6 +59,15 @@ struct vcpu {
 	bool hlt;  /* the last KVM exit was HLT */
 	bool sure; /* UNSURE: the gap is over, since... */
 	struct host_ns sure_since;
+	/* Few events are missing, and its next may show that none of them moved it. */
+	bool doubted, doubt_over;
+	struct host_ns doubt_from, doubt_until;
+	uint64_t doubt_lost; /* how many are missing, in all... */
+	unsigned n_doubts;
+	struct vcpu_doubt { /* ... and on each pCPU; beyond the last: on too many */
+		uint16_t pcpu;
+		uint64_t lost;
+	} doubts[VCPU_DOUBTS];
 	struct vcpu_span open; /* state: as far as known now */
 	bool open_hlt;         /* the wait began in a HLT exit */
 	/* An episode is the time off the CPU, from switch-out to switch-in. */
@@ -67,6 +76,7 @@ struct vcpu {
 	uint32_t waiter_stack, waker_stack; /* of the current episode, if they come early */
 	/* Who ran on the pCPU while this thread waited for it, since segment_begin. */
 	struct host_ns segment_begin;
+	int64_t busy_ns; /* of all of them */
 	unsigned n_holders;
 	struct vcpu_holder {
 		int32_t pid;
@@ -80,7 +90,9 @@ struct vcpu {
 void vcpu_init(struct vcpu *v, uint32_t vm, uint32_t vcpu, int32_t tid, struct host_ns t);
 void vcpu_fini(struct vcpu *v);
 
-void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struct vcpu_sink *sink);
+/* `from` has been seen on the pCPU since `since`. */
+void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t from,
+		    struct host_ns since, const struct vcpu_sink *sink);
 /* state: enum vs_task_state bits, 0 preempted. signal: may be NULL. */
 void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t state,
 		     const struct vcpu_signal *signal, const struct vcpu_sink *sink);
@@ -94,8 +106,11 @@ void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mo
 void vcpu_held_by(struct vcpu *v, struct host_ns t, int32_t pid);
 void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_role role,
 		int64_t wait_ns, const struct vcpu_sink *sink);
-/* Events that could have concerned this thread are missing since `from`. */
-void vcpu_unsure(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink);
+/* `lost` events of `pcpu` that could have concerned this thread are missing since `from`. */
+void vcpu_unsure(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64_t lost,
+		 const struct vcpu_sink *sink);
+/* What is missing on `pcpu` so far can no longer be part of one turn with what may follow. */
+void vcpu_turn_over(struct vcpu *v, uint16_t pcpu);
 /* No more events are missing, from `t` on. */
 void vcpu_sure(struct vcpu *v, struct host_ns t);
 /* Releases held spans that have waited long enough, all of them if `all`. */

@@ -253,15 +253,14 @@ static void world_emit(struct world *w, int64_t t, struct timeline_event e)
 
 	e.t.ns = t;
 	if (random_below(1000) < w->lost_in_1000) {
-		if (!w->dropping[cpu]) {
-			struct timeline_event lost = LOST(HOST, 0, 0);
+		struct timeline_event lost = LOST(HOST, 0, 0);
 
-			lost.t.ns = w->model ? model_now(w->model).ns : t;
-			lost.event.cpu = (uint16_t)cpu;
-			lost.event.time = 1;
-			lost.event.arg1 = 2;
-			assert_int_equal(model_push(w->model, &lost), 0);
-		}
+		lost.t.ns = w->model ? model_now(w->model).ns : t;
+		lost.event.cpu = (uint16_t)cpu;
+		lost.event.time = 1;
+		lost.event.arg0 = 1;
+		lost.event.arg1 = 2;
+		assert_int_equal(model_push(w->model, &lost), 0);
 		w->dropping[cpu] = true;
 		return;
 	}

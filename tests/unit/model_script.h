@@ -35,7 +35,7 @@ enum { HOST = VS_SOURCE_HOST, VM = 1, QEMU = 100, TID0 = 110, TID1 = 111 };
 	EVENT(SOURCE, T_US, CPU, SCHED_WAKEUP, PID, WAKER, TARGET, 120)
 #define MIGRATE(SOURCE, T_US, CPU, PID, FROM, TO)                                                  \
 	EVENT(SOURCE, T_US, CPU, SCHED_MIGRATE, PID, 0, FROM, TO)
-#define LOST(SOURCE, T_US, CPU) EVENT(SOURCE, T_US, CPU, LOST, 0, 0, 1, 0)
+#define LOST(SOURCE, T_US, CPU) EVENT(SOURCE, T_US, CPU, LOST, 0, 0, 100, 0)
 #define SIGNAL(T_US, TARGET, SENDER, NUMBER)                                                       \
 	EVENT(HOST, T_US, 0, SIGNAL, TARGET, SENDER, NUMBER, QEMU)
 #define STACK(T_US, ROLE, PID, EXPLAINS, ID, WAIT_US)                                              \
