@@ -128,7 +128,8 @@ def play(args, builder, folder, say):
 def play_until_valid(args, builder, folder, say):
     """Plays until a run is right or was not disturbed by the machine underneath."""
     for _ in range(DISTURBED_MAX):
-        text, wrong, truth = play(args, builder, folder, say)
+        text, wrong, truth = bed.machine.retry_emulator(
+            lambda: play(args, builder, folder, say), say)
         gaps = truth["interference"]
         if not wrong or not gaps:
             break

@@ -115,6 +115,12 @@ class Scene:
             begin, duration = map(int, line.split())
             self.truth["interference"].append({"begin_raw_ns": begin, "duration_ns": duration})
 
+    def _run_delay_ns(self):
+        """How long the host's own scheduler says that the vCPU thread has waited for a pCPU."""
+        return int(self.host.run(
+            f"for t in /proc/{self.qemu_pid}/task/*; do case $(cat $t/comm) in "
+            "'CPU 0/'*) cut -d' ' -f2 $t/schedstat ;; esac; done"))
+
     def play(self):
         """The healthy load, then the stalls; fills in the truth."""
         if self._emulated:
@@ -132,8 +138,11 @@ class Scene:
             time.sleep(PAUSE_S)
             self._say(f"stall: {stall['title']}")
             place, command = commands[stall["action"]]
+            waited_ns = self._run_delay_ns()
             measured = json.loads(place.run(command))
-            self.truth["stalls"].append({**stall, **measured, "on_host_clock": place is self.host})
+            waited_ns = self._run_delay_ns() - waited_ns
+            self.truth["stalls"].append({**stall, **measured, "on_host_clock": place is self.host,
+                                         "run_delay_ns": waited_ns})
         time.sleep(PAUSE_S)
         if self._emulated:
             self._meter_read()

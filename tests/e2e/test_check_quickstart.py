@@ -26,7 +26,7 @@ def incident(verdict, state, begin, share, rest, side, comm, task):
 def stall(action, verdict, state, begin, duration, side, comm):
     return {"action": action, "verdict": verdict, "state": state, "side": side, "comm": comm,
             "begin_raw_ns": begin, "end_raw_ns": begin + duration, "duration_ns": duration,
-            "on_host_clock": side == "host"}
+            "on_host_clock": side == "host", "run_delay_ns": 0}
 
 
 MS = 1_000_000
@@ -92,6 +92,14 @@ class Check(unittest.TestCase):
         gap["duration_ns"] = 90 * MS
         self.assertEqual(check(report, truth), [])
         self.assertEqual(len(interference(report, truth)), 1)
+
+    def test_a_guest_that_spins_has_less_of_what_its_vcpu_waited(self):
+        report, truth = copy.deepcopy(REPORT), copy.deepcopy(TRUTH)
+        report["incidents"][2] = incident("guest_spin", "guest", 5000 * MS, 540 * MS, 60 * MS, "guest",
+                                          "guest-spinner", "guest-spinner")
+        self.assertTrue(check(report, truth))
+        truth["stalls"][2]["run_delay_ns"] = 55 * MS
+        self.assertEqual(check(report, truth), [])
 
     def test_finds_what_is_wrong(self):
         for name, spoil in WRONGS.items():

@@ -35,7 +35,8 @@ def run(series):
 
 
 def main():
-    failed = [series for series in sys.argv[1:] or ("6.1", "6.12") if run(series)]
+    failed = [series for series in sys.argv[1:] or ("6.1", "6.12")
+              if bed.machine.retry_emulator(lambda: run(series))]
     if failed:
         print(f"failed inside the host with Linux {', '.join(failed)}")
     return bool(failed)

@@ -25,6 +25,23 @@ class MachineError(Exception):
     pass
 
 
+class EmulatorFault(MachineError):
+    """QEMU 7.2's TCG with several vCPU threads rarely runs a stale translation of code that the
+    kernel inside has just patched (a tracepoint switched on or off): the machine's kernel then meets
+    a breakpoint that is not there any more. Says nothing about what ran inside."""
+
+
+def retry_emulator(attempt, say=print, tries=3):
+    """attempt()'s result; tried again when the emulator broke the machine under it."""
+    for left in reversed(range(tries)):
+        try:
+            return attempt()
+        except EmulatorFault as fault:
+            if not left:
+                raise
+            say(f"{fault}; trying again")
+
+
 def _before_qemu():
     """In QEMU's process before it is QEMU."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -138,6 +155,12 @@ class Machine:
             self._process = None
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _failure(self, text):
+        if "int3: 0000" in self.serial():
+            return EmulatorFault("the emulator ran a stale translation of code that the machine's "
+                                 "kernel had just patched, and that kernel died")
+        return MachineError(text)
+
     def _receive(self, deadline, n=None):
         """A line, or n bytes, from the control port. What a timeout interrupts stays buffered."""
         def complete():
@@ -148,11 +171,11 @@ class Machine:
             try:
                 more = self._control.recv(65536)
             except socket.timeout:
-                raise MachineError("no answer from the machine in time") from None
+                raise self._failure("no answer from the machine in time") from None
             except ConnectionError:
                 more = b""
             if not more:
-                raise MachineError(f"the machine is gone; its console ends: {self.serial()[-800:]}")
+                raise self._failure(f"the machine is gone; its console ends: {self.serial()[-800:]}")
             self._received += more
         data = bytes(self._received[:self._received.index(b"\n") + 1 if n is None else n])
         del self._received[:len(data)]

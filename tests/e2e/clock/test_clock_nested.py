@@ -128,7 +128,7 @@ def main():
             print(f"[{series}] {text}", flush=True)
 
         try:
-            wrong, figures = check(*record(series, say))
+            wrong, figures = check(*bed.machine.retry_emulator(lambda: record(series, say), say))
         except (*bed.BedError, scene.SceneError) as error:
             wrong, figures = [str(error)], {}
         say(json.dumps(figures))
