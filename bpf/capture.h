@@ -75,8 +75,8 @@ int capture_open(const struct capture_options *options, struct capture **out, ch
 void capture_close(struct capture *c);
 /* Hands everything committed so far to the sink, CPU by CPU. Returns events delivered or -errno. */
 long capture_drain(struct capture *c, const struct capture_sink *sink);
-/* Guest capture: the next drain brings a TASK_NAME of every task that exists, as the first one does;
- * for a reader that joins late. 0, -ENOTSUP (host capture) or -errno. */
+/* Guest capture: the next drain brings a TASK_NAME of every task that exists, as the first one
+ * does; for a reader that joins late. 0, -ENOTSUP (host capture) or -errno. */
 int capture_name_tasks(struct capture *c);
 size_t capture_n_cpus(const struct capture *c);
 int capture_cpu_stats(const struct capture *c, size_t cpu, struct capture_cpu_stats *out);

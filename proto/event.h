@@ -42,7 +42,8 @@ struct vs_event {
 /*
  * X(number, NAME, "name", pid, pid2, arg0, arg1). "pid" is always a kernel thread id (tid);
  * "current" is the task on the CPU when the event fired; for a wake-up in the host's stream it is
- * the task that asked for it, even if another CPU carried it out. An empty string: the field is zero.
+ * the task that asked for it, even if another CPU carried it out. An empty string: the field is
+ * zero.
  */
 #define VS_EVENT_TYPES(X)                                                                          \
 	X(1, LOST, "lost", "", "", "number of events lost, 0 unknown",                             \
@@ -50,10 +51,11 @@ struct vs_event {
 	X(2, SCHED_SWITCH, "sched_switch", "task switched out", "task switched in",                \
 	  "state of the task switched out (enum vs_task_state), 0 if it could still run",          \
 	  "prio out | prio in << 32")                                                              \
-	X(3, SCHED_WAKEUP, "sched_wakeup", "task woken", "current", "CPU it will run on", "prio")   \
+	X(3, SCHED_WAKEUP, "sched_wakeup", "task woken", "current", "CPU it will run on", "prio")  \
 	X(4, SCHED_WAKEUP_NEW, "sched_wakeup_new", "task woken", "current", "CPU it will run on",  \
 	  "prio")                                                                                  \
-	X(5, SCHED_MIGRATE, "sched_migrate_task", "task", "current", "CPU it leaves", "CPU it joins")\
+	X(5, SCHED_MIGRATE, "sched_migrate_task", "task", "current", "CPU it leaves",              \
+	  "CPU it joins")                                                                          \
 	X(6, TASK_NAME, "task_name", "task", "its process (tgid)", "comm, bytes 0..7",             \
 	  "comm, bytes 8..15")                                                                     \
 	X(7, TASK_EXIT, "task_exit", "task", "its process (tgid)", "", "")                         \
@@ -63,8 +65,8 @@ struct vs_event {
 	X(11, SOFTIRQ_EXIT, "softirq_exit", "current", "", "softirq number", "")                   \
 	X(12, VECTOR_ENTRY, "irq_vector_entry", "current", "", "enum vs_vector", "vector number")  \
 	X(13, VECTOR_EXIT, "irq_vector_exit", "current", "", "enum vs_vector", "vector number")    \
-	X(14, SIGNAL, "signal_generate", "task signalled", "current (the sender)", "signal number",\
-	  "process signalled (tgid)")                                                              \
+	X(14, SIGNAL, "signal_generate", "task signalled", "current (the sender)",                 \
+	  "signal number", "process signalled (tgid)")                                             \
 	X(15, STACK, "stack", "task whose stack it is", "task it explains", "stack id",            \
 	  "enum vs_stack_role | duration of the wait in ns << 8")                                  \
 	X(32, KVM_ENTRY, "kvm_entry", "vCPU thread", "", "", "guest rip")                          \
@@ -77,7 +79,8 @@ enum vs_event_type {
 #define X(number, NAME, ...) VS_EVENT_##NAME = number,
 	VS_EVENT_TYPES(X)
 #undef X
-	VS_EVENT_TYPE_LIMIT = 64 /* one past the highest type a reader must hold a slot for */
+		VS_EVENT_TYPE_LIMIT =
+			64 /* one past the highest type a reader must hold a slot for */
 };
 
 /* Why a task left its CPU: the kernel's own bits (include/linux/sched.h, stable since 4.14). */

@@ -222,8 +222,8 @@ static void ping_pong_gives_the_exact_switch_sequence(void **state)
 		sleeps += (e->pid == pids[0] || e->pid == pids[1]) &&
 			  e->arg0 == VS_TASK_INTERRUPTIBLE;
 	}
-	/* No round without a turn of the second (its first may be the one it was born with), and none
-	 * in which neither sleeps for the other's byte. */
+	/* No round without a turn of the second (its first may be the one it was born with), and
+	 * none in which neither sleeps for the other's byte. */
 	assert_true(turns >= ROUNDS - 1);
 	assert_true(sleeps >= ROUNDS - 1);
 	assert_int_equal(log->time_inversions, 0);
