@@ -58,7 +58,7 @@ def nested(builder, folder, say):
     """Bed B: yields (scene, machine)."""
     with bed.boot_b(builder) as host:
         say(f"host with KVM is up after {host.boot_s:.1f} s")
-        pid = int(host.run("guest-start", timeout_s=120))
+        pid = bed.guest_start(host, say)
         say("its guest is up")
         yield scene.Scene(host, scene.NestedGuest(host), pid, "/run/guest/agent", "/root/out", say,
                           emulated=True), host

@@ -91,3 +91,11 @@ def boot_b(builder, *, cpus=2, files=(), guest_files=(), qemu_args=(), cmdline="
     host = builder.host(files, guest_files)
     return machine.Machine(builder.kernel.vmlinuz, host, name="bed-b", cpus=cpus, memory_mib=2048,
                            cmdline=f"tsc=reliable {cmdline}", qemu_args=qemu_args)
+
+
+def guest_start(host, say, command="guest-start"):
+    """Boots the guest inside bed B's `host` and returns its QEMU's pid there."""
+    *trouble, pid = host.run(command, timeout_s=180).splitlines()
+    for line in trouble:
+        say(line)
+    return int(pid)

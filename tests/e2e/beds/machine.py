@@ -17,6 +17,7 @@ import time
 
 RUN_PREFIX = "vcpuscope-bed."
 PR_SET_PDEATHSIG = 1
+QMP_MAX_S = 30
 AGENT_PORT = "org.vcpuscope.agent.0"
 CONTROL_PORT = "org.vcpuscope.control.0"
 
@@ -112,6 +113,7 @@ class Machine:
     def _connect(self, deadline):
         self._control = self._connect_socket(f"{self.folder}/control", deadline)
         with self._connect_socket(f"{self.folder}/qmp-bed", deadline) as qmp:
+            qmp.settimeout(QMP_MAX_S)
             self._qmp = qmp.makefile("rw")  # keeps the connection until it is closed itself
         self._qmp.readline()
         self.qmp("qmp_capabilities")
@@ -161,6 +163,16 @@ class Machine:
                                  "kernel had just patched, and that kernel died")
         return MachineError(text)
 
+    def _where(self):
+        """Where the vCPUs are, for the report of a machine that does not answer."""
+        try:
+            registers = self.qmp("human-monitor-command", **{"command-line": "info registers -a"})
+        except (OSError, ValueError, MachineError) as error:
+            return f"QEMU does not answer either: {error}"
+        return "its vCPUs are at " + ", ".join(
+            f"{rip} {'halted' if halted == '1' else 'running'}"
+            for rip, halted in re.findall(r"RIP=(\w+) .*HLT=(\d)", registers))
+
     def _receive(self, deadline, n=None):
         """A line, or n bytes, from the control port. What a timeout interrupts stays buffered."""
         def complete():
@@ -171,7 +183,8 @@ class Machine:
             try:
                 more = self._control.recv(65536)
             except socket.timeout:
-                raise self._failure("no answer from the machine in time") from None
+                raise self._failure(f"no answer from the machine in time; {self._where()}; its console "
+                                    f"ends: {self.serial()[-800:]}") from None
             except ConnectionError:
                 more = b""
             if not more:
@@ -191,7 +204,11 @@ class Machine:
         self._control.sendall(b"run %d %d %d\n" % (self._request, len(text), len(stdin)) + text + stdin)
         output = []
         while True:
-            word, request, number = self._receive(deadline).split()
+            try:
+                word, request, number = self._receive(deadline).split()
+            except MachineError as error:
+                said = b"".join(output).decode(errors="replace")[-800:]
+                raise type(error)(f"'{command}': {error}; it had said: {said}") from None
             mine = int(request) == self._request
             if word == b"exit":
                 if mine:

@@ -51,7 +51,7 @@ def record(series, say):
     builder = bed.Builder(series=series, say=say)
     probe = f"{builder.build}/tests/e2e/clock/clock-probe"
     with bed.boot_b(builder, guest_files=[(probe, "/usr/bin/clock-probe")]) as host:
-        pid = int(host.run(GUEST_START, timeout_s=120))
+        pid = bed.guest_start(host, say, GUEST_START)
         played = scene.Scene(host, scene.NestedGuest(host), pid, "/run/guest/agent", "/root/out",
                              say, emulated=True)
         played.prepare()
