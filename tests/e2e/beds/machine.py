@@ -6,8 +6,10 @@ ends QEMU (parent death signal) and removes its run folder (the last case: at th
 """
 import ctypes
 import json
+import math
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -18,6 +20,8 @@ import time
 RUN_PREFIX = "vcpuscope-bed."
 PR_SET_PDEATHSIG = 1
 QMP_MAX_S = 30
+ANSWER_MAX_S = 20  # after a command's time limit, its end must have been told
+TIMED_OUT = (124, 143)  # exit statuses of timeout(1), GNU's and busybox's
 AGENT_PORT = "org.vcpuscope.agent.0"
 CONTROL_PORT = "org.vcpuscope.control.0"
 
@@ -27,9 +31,10 @@ class MachineError(Exception):
 
 
 class EmulatorFault(MachineError):
-    """QEMU 7.2's TCG with several vCPU threads rarely runs a stale translation of code that the
-    kernel inside has just patched (a tracepoint switched on or off): the machine's kernel then meets
-    a breakpoint that is not there any more. Says nothing about what ran inside."""
+    """The emulator broke the machine, which says nothing about what ran inside. QEMU 7.2's TCG with
+    several vCPU threads rarely runs a stale translation of code that the kernel inside has just
+    patched (a tracepoint switched on or off): that kernel then meets a breakpoint that is not there
+    any more; or the whole machine stands still, so that not even the end of a time limit is told."""
 
 
 def retry_emulator(attempt, say=print, tries=3):
@@ -120,8 +125,7 @@ class Machine:
         try:
             self.run("true", timeout_s=deadline - time.monotonic())
         except MachineError as error:
-            raise MachineError(f"{error}; the machine did not boot, its console ends: "
-                               f"{self.serial()[-800:]}") from None
+            raise type(error)(f"the machine did not boot: {error}") from None
 
     def _connect_socket(self, path, deadline):
         while True:
@@ -173,6 +177,11 @@ class Machine:
             f"{rip} {'halted' if halted == '1' else 'running'}"
             for rip, halted in re.findall(r"RIP=(\w+) .*HLT=(\d)", registers))
 
+    def _unfinished(self, command, how, output, kind):
+        said = b"".join(output).decode(errors="replace")[-800:]
+        return kind(f"'{command}' {how}; {self._where()}; it had said: {said}; "
+                    f"the console ends: {self.serial()[-800:]}")
+
     def _receive(self, deadline, n=None):
         """A line, or n bytes, from the control port. What a timeout interrupts stays buffered."""
         def complete():
@@ -182,9 +191,6 @@ class Machine:
             self._control.settimeout(max(deadline - time.monotonic(), 0.001))
             try:
                 more = self._control.recv(65536)
-            except socket.timeout:
-                raise self._failure(f"no answer from the machine in time; {self._where()}; its console "
-                                    f"ends: {self.serial()[-800:]}") from None
             except ConnectionError:
                 more = b""
             if not more:
@@ -196,27 +202,35 @@ class Machine:
 
     def run_bytes(self, command, *, stdin=b"", timeout_s=60, live=None):
         """Runs `command` with sh: (exit status, output). `live(bytes)` gets output as it comes
-        instead. The protocol is described in bed-control.c."""
-        deadline = time.monotonic() + timeout_s
+        instead. The limit is kept inside: the machine itself tells that it is over. The protocol is
+        described in bed-control.c."""
+        limit_s = max(1, math.ceil(timeout_s))
+        begin = time.monotonic()
         self._request += 1
-        text = command.encode()
+        text = f"timeout {limit_s} sh -c {shlex.quote(command)}".encode()
         self._control.settimeout(timeout_s)
         self._control.sendall(b"run %d %d %d\n" % (self._request, len(text), len(stdin)) + text + stdin)
         output = []
+        try:
+            status = self._reply(begin + limit_s + ANSWER_MAX_S, live or output.append)
+        except TimeoutError:
+            raise self._unfinished(command, "has no answer: the machine stands still", output,
+                                   EmulatorFault) from None
+        if status in TIMED_OUT and time.monotonic() - begin >= limit_s:
+            raise self._unfinished(command, f"did not end in {limit_s} s", output, MachineError)
+        return status, b"".join(output)
+
+    def _reply(self, deadline, take):
+        """The exit status of the last request; `take(bytes)` gets its output."""
         while True:
-            try:
-                word, request, number = self._receive(deadline).split()
-            except MachineError as error:
-                said = b"".join(output).decode(errors="replace")[-800:]
-                raise type(error)(f"'{command}': {error}; it had said: {said}") from None
+            word, request, number = self._receive(deadline).split()
             mine = int(request) == self._request
-            if word == b"exit":
+            if word != b"exit":
+                chunk = self._receive(deadline, int(number))
                 if mine:
-                    return int(number), b"".join(output)
-                continue
-            chunk = self._receive(deadline, int(number))
-            if mine:
-                (live or output.append)(chunk)
+                    take(chunk)
+            elif mine:
+                return int(number)
 
     def run(self, command, *, timeout_s=60, check=True):
         """The output of `command` as text; MachineError if it fails."""
