@@ -46,8 +46,9 @@ class Kernels(unittest.TestCase):
         """Returns the tests that the emulator kept from ending."""
         for i, test in enumerate(tests):
             try:
-                status, output = guest.run_bytes(f"cd /tmp && {test}", timeout_s=240)
-            except bed.machine.EmulatorFault:
+                status, output = guest.run_bytes(f"cd /tmp && {test}", timeout_s=120)
+            except bed.machine.EmulatorFault as fault:
+                print(f"{fault}\ntrying again", flush=True)
                 self.emulator_faults += 1
                 if self.emulator_faults > 3:
                     raise
