@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/analyze/histogram.h"
+#include "clock/histogram.h"
 
 enum { SAMPLES = 20000 };
 

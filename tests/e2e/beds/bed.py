@@ -75,13 +75,13 @@ class Builder:
         return made.write(f"{self.work}/cache")
 
 
-def boot_a(builder, *, cpus=1, accelerator="tcg", files=(), qemu_args=(), cmdline="",
+def boot_a(builder, *, cpus=1, accelerator="tcg,thread=multi", files=(), qemu_args=(), cmdline="",
            boot_timeout_s=120):
     """A guest on this machine: a Machine whose agent_socket is the collector's channel."""
     guest = builder.guest(files)
-    emulated = accelerator == "tcg"
+    emulated = accelerator.startswith("tcg")
     return machine.Machine(builder.kernel.vmlinuz, guest, name="bed-a", cpus=cpus,
-                           accelerator="tcg,thread=multi" if emulated else accelerator,
+                           accelerator=accelerator,
                            cpu="max,vendor=GenuineIntel" if emulated else "host", cmdline=cmdline,
                            qemu_args=qemu_args, boot_timeout_s=boot_timeout_s)
 

@@ -34,7 +34,9 @@ class EmulatorFault(MachineError):
     """The emulator broke the machine, which says nothing about what ran inside. QEMU 7.2's TCG with
     several vCPU threads rarely runs a stale translation of code that the kernel inside has just
     patched (a tracepoint switched on or off): that kernel then meets a breakpoint that is not there
-    any more; or the whole machine stands still, so that not even the end of a time limit is told."""
+    any more and dies, or meets it again and again (exc_int3) while the CPU that patched waits for it,
+    and the whole machine stands still, so that not even the end of a time limit is told. With
+    thread=single it does not happen, but then the CPUs do not run at the same time."""
 
 
 def retry_emulator(attempt, say=print, tries=3):
