@@ -28,7 +28,7 @@ struct echo_sync {
 	struct band *band;
 	double host_per_guest;
 	uint64_t observations, contradictions;
-	uint64_t best_round_trip;
+	uint64_t best_round_trip, epoch_best_round_trip;
 };
 
 struct echo_sync *echo_sync_new(const struct echo_options *options)
@@ -49,7 +49,7 @@ struct echo_sync *echo_sync_new(const struct echo_options *options)
 	if (!s)
 		return NULL;
 	s->host_per_guest = ratio;
-	s->best_round_trip = UINT64_MAX;
+	s->best_round_trip = s->epoch_best_round_trip = UINT64_MAX;
 	s->band = band_new(&band);
 	if (!s->band) {
 		free(s);
@@ -87,6 +87,8 @@ int echo_sync_add(struct echo_sync *s, const struct echo_observation *o)
 		round_trip = 0;
 	if (round_trip < (double)s->best_round_trip)
 		s->best_round_trip = (uint64_t)round_trip;
+	if (r == 1 || round_trip < (double)s->epoch_best_round_trip)
+		s->epoch_best_round_trip = (uint64_t)round_trip;
 	return r;
 }
 
@@ -136,6 +138,7 @@ void echo_sync_summarise(const struct echo_sync *s, struct echo_sync_summary *ou
 	if (!band.epochs)
 		return;
 	out->best_round_trip_ticks = s->best_round_trip;
+	out->epoch_best_round_trip_ticks = s->epoch_best_round_trip;
 	out->newest_guest = band.newest_x;
 	out->err_ticks = band.err;
 	out->ratio_min = 1 / band.slope_max;

@@ -65,10 +65,11 @@ bool echo_sync_to_guest(const struct echo_sync *s, struct host_tsc host, uint64_
 struct echo_sync_summary {
 	size_t epochs;
 	uint64_t observations, contradictions;
-	uint64_t best_round_trip_ticks; /* host TSC, without the time spent in the guest */
-	uint64_t newest_guest;          /* guest time of the newest observation */
-	uint64_t err_ticks;             /* half-width there */
-	double ratio_min, ratio_max;    /* guest ticks per host tick, current epoch */
+	/* In host TSC, without the time spent in the guest: of all, of the current epoch. */
+	uint64_t best_round_trip_ticks, epoch_best_round_trip_ticks;
+	uint64_t newest_guest;       /* guest time of the newest observation */
+	uint64_t err_ticks;          /* half-width there */
+	double ratio_min, ratio_max; /* guest ticks per host tick, current epoch */
 };
 void echo_sync_summarise(const struct echo_sync *s, struct echo_sync_summary *out);
 

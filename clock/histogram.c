@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "host-collector/analyze/histogram.h"
+#include "clock/histogram.h"
 
 #include <errno.h>
 #include <math.h>

@@ -5,8 +5,8 @@
  * HISTOGRAM_STEPS) = 0.8 % of the value. Memory comes per power of two, as values appear. Merging
  * adds counts: it is associative and loses nothing.
  */
-#ifndef ANALYZE_HISTOGRAM_H
-#define ANALYZE_HISTOGRAM_H
+#ifndef CLOCK_HISTOGRAM_H
+#define CLOCK_HISTOGRAM_H
 
 #include <stdint.h>
 

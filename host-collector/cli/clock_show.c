@@ -59,9 +59,11 @@ static void echo_text(const struct vm_account *a)
 		return;
 	}
 	printf("  echo        %" PRIu64 " round trips, the best %" PRIu64 " ns, %" PRIu64
-	       " epoch%s, +-%" PRIu64 " ns at the newest",
+	       " epoch%s; in the newest the best took %" PRIu64
+	       " ns and the end is known +-%" PRIu64 " ns; %.9f to %.9f guest ticks per host tick",
 	       b->observations, b->best_round_trip_ns, b->echo_epochs,
-	       b->echo_epochs == 1 ? "" : "s", b->echo_err_ns);
+	       b->echo_epochs == 1 ? "" : "s", b->epoch_best_round_trip_ns, b->echo_err_ns,
+	       b->ratio_min, b->ratio_max);
 	if (b->compared)
 		printf("; the exact map lies %" PRId64 " ns from its middle",
 		       b->exact_from_echo_ns);
@@ -134,7 +136,8 @@ static void vm_text(const struct vm_account *a)
 	if (s->clock_error_ns == UINT64_MAX || !strcmp(s->clock_method, "none"))
 		printf(", unbounded");
 	else
-		printf(", +-%" PRIu64 " ns at worst", s->clock_error_ns);
+		printf(", +-%" PRIu64 " ns for half of them, +-%" PRIu64 " ns at worst",
+		       s->clock_error_median_ns, s->clock_error_ns);
 	printf("; %" PRIu64 " of %" PRIu64 " causal pairs violated\n", s->causality_violations,
 	       s->causality_pairs);
 	echo_text(a);
@@ -168,6 +171,9 @@ static json_object *echo_json(const struct clock_book_summary *b)
 	add_uint(echo, "epochs", b->echo_epochs);
 	add_uint(echo, "best_round_trip_ns", b->best_round_trip_ns);
 	add_bound(echo, "error_ns", b->echo_err_ns);
+	add_uint(echo, "epoch_best_round_trip_ns", b->epoch_best_round_trip_ns);
+	add(echo, "ratio_min", json_object_new_double(b->ratio_min));
+	add(echo, "ratio_max", json_object_new_double(b->ratio_max));
 	if (b->compared)
 		add(echo, "exact_from_middle_ns", json_object_new_int64(b->exact_from_echo_ns));
 	return echo;
@@ -232,6 +238,8 @@ static json_object *vm_json(const struct vm_account *a)
 	add(vm, "vm", json_object_new_string(s->name));
 	add(vm, "method", json_object_new_string(s->clock_method));
 	add_bound(vm, "error_ns", strcmp(s->clock_method, "none") ? s->clock_error_ns : UINT64_MAX);
+	add_bound(vm, "error_median_ns",
+		  strcmp(s->clock_method, "none") ? s->clock_error_median_ns : UINT64_MAX);
 	add_uint(vm, "causality_pairs", s->causality_pairs);
 	add_uint(vm, "causality_violations", s->causality_violations);
 	add(vm, "echo", echo_json(&a->book));

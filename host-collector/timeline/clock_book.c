@@ -636,6 +636,10 @@ void clock_book_summarise(const struct clock_book *b, uint32_t source,
 		out->echo_epochs = echo.epochs;
 		out->err_ns = out->echo_err_ns = host_ticks_to_ns(b, echo.err_ticks);
 		out->best_round_trip_ns = host_ticks_to_ns(b, echo.best_round_trip_ticks);
+		out->epoch_best_round_trip_ns =
+			host_ticks_to_ns(b, echo.epoch_best_round_trip_ticks);
+		out->ratio_min = echo.ratio_min;
+		out->ratio_max = echo.ratio_max;
 	}
 	if (!exact_is_known(g))
 		return;

@@ -76,11 +76,13 @@ struct clock_book_summary {
 	uint64_t epochs;
 	uint64_t err_ns; /* at the newest observation; UINT64_MAX if unbounded */
 	uint64_t observations;
-	uint64_t best_round_trip_ns;
-	uint64_t echo_epochs, echo_err_ns; /* of echo sync, whatever the method */
-	bool compared;              /* at the newest observation, the exact map with echo's */
-	int64_t exact_from_echo_ns; /* from the middle of echo's interval */
-	uint64_t disagreements;     /* round trips that contradict the hypervisor's parameters */
+	/* Of echo sync, whatever the method: of all epochs, then of the current one. */
+	uint64_t echo_epochs, best_round_trip_ns;
+	uint64_t echo_err_ns, epoch_best_round_trip_ns;
+	double ratio_min, ratio_max; /* ticks of the guest's stream clock per host TSC tick */
+	bool compared;               /* at the newest observation, the exact map with echo's */
+	int64_t exact_from_echo_ns;  /* from the middle of echo's interval */
+	uint64_t disagreements;      /* round trips that contradict the hypervisor's parameters */
 };
 void clock_book_summarise(const struct clock_book *b, uint32_t source,
 			  struct clock_book_summary *out);

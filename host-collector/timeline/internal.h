@@ -3,6 +3,7 @@
 #ifndef TIMELINE_INTERNAL_H
 #define TIMELINE_INTERNAL_H
 
+#include "clock/histogram.h"
 #include "host-collector/timeline/clock_book.h"
 #include "host-collector/timeline/continuity.h"
 #include "host-collector/timeline/pauses.h"
@@ -35,7 +36,8 @@ struct stream {
 	struct byte_buffer held; /* see pipeline.c */
 	uint64_t held_since_tsc;
 	uint64_t frames, heard_tsc, lost_frames, missing, replayed, nonsense;
-	uint64_t error_ns, pairs, violations;
+	uint64_t pairs, violations;
+	struct histogram errors;      /* of its events' times */
 	struct message_log_line *log; /* ring of PIPELINE_LOG_LINES */
 	uint64_t n_log;               /* ever */
 };

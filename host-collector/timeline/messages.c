@@ -289,8 +289,8 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 		e->source = s->id;
 		e->event = events[i];
 		types |= 1ull << (events[i].type % VS_EVENT_TYPE_LIMIT);
-		if (e->err_ns > s->error_ns)
-			s->error_ns = e->err_ns;
+		if (histogram_add(&s->errors, e->err_ns))
+			return -ENOMEM;
 	}
 	if (!is_host(s) && (types & ~guest_types)) {
 		kept = 0;

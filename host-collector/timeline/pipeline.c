@@ -92,6 +92,7 @@ void pipeline_free(struct pipeline *p)
 	for (size_t i = 0; i < p->n_streams; i++) {
 		continuity_fini(&p->streams[i]->continuity);
 		byte_buffer_fini(&p->streams[i]->held);
+		histogram_fini(&p->streams[i]->errors);
 		free(p->streams[i]->log);
 		free(p->streams[i]);
 	}
@@ -437,6 +438,12 @@ int pipeline_finish(struct pipeline *p)
 	return err ? err : p->error;
 }
 
+/* An event's error saturates where it is unbounded. */
+static uint64_t error_bound(uint64_t ns)
+{
+	return ns == UINT32_MAX ? UINT64_MAX : ns;
+}
+
 int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_source *out)
 {
 	struct clock_book_summary clock;
@@ -463,7 +470,8 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.replayed = s->replayed,
 		.nonsense = s->nonsense,
 		.clock_method = s->id == VS_SOURCE_HOST ? "host" : clock.method,
-		.clock_error_ns = s->error_ns == UINT32_MAX ? UINT64_MAX : s->error_ns,
+		.clock_error_ns = error_bound(s->errors.max_ns),
+		.clock_error_median_ns = error_bound(histogram_quantile(&s->errors, 0.5)),
 		.causality_pairs = s->pairs,
 		.causality_violations = s->violations,
 		.clock_epochs = (uint32_t)clock.epochs,

@@ -66,7 +66,9 @@ struct pipeline_source {
 	uint64_t replayed;        /* frames and batches seen before */
 	uint64_t nonsense;        /* frames and events that make no sense; dropped */
 	const char *clock_method; /* "host", "pvclock", "tsc", "echo" or "none" */
-	uint64_t clock_error_ns;  /* the largest of any of its events; UINT64_MAX unbounded */
+	/* The largest of any of its events, and what half of them stay below; UINT64_MAX unbounded.
+	 */
+	uint64_t clock_error_ns, clock_error_median_ns;
 	/* Pairs of instants in a necessary order, such as sent and received; those the wrong way
 	 * round even at the edge of their errors. */
 	uint64_t causality_pairs, causality_violations;
