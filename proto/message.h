@@ -51,8 +51,9 @@ enum note_kind {
 	NOTE_SIMULATED = 6, /* this recording was made by the simulator */
 	NOTE_VM_PAUSED = 7, /* QEMU says that it stopped the VM (QMP STOP) */
 	NOTE_VM_RESUMED = 8,
+	NOTE_IMPORTED = 9, /* made from what another tracer recorded; text says from what */
 };
-enum { NOTE_KIND_LAST = NOTE_VM_RESUMED }; /* a note of a later kind is not unpacked */
+enum { NOTE_KIND_LAST = NOTE_IMPORTED }; /* a note of a later kind is not unpacked */
 
 struct message_clock_sample {
 	uint64_t tsc;

@@ -23,7 +23,10 @@
 #include "proto/frame.h"
 
 enum { VS_SOURCE_HOST = 0 }; /* sources 1.. are VMs, the `vm` of their VmInfo */
-enum { VS_RECORDING_SIMULATED = 1 };
+enum {
+	VS_RECORDING_SIMULATED = 1,
+	VS_RECORDING_IMPORTED = 2, /* made from another tracer's recording */
+};
 
 struct recording_writer;
 

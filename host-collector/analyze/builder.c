@@ -190,8 +190,9 @@ int report_builder_loss(struct report_builder *b, const struct report_loss *loss
 	return 0;
 }
 
-void report_builder_origin(struct report_builder *b, bool simulated, bool cut)
+void report_builder_origin(struct report_builder *b, bool simulated, bool imported, bool cut)
 {
+	b->report->imported = imported;
 	b->report->simulated = simulated;
 	b->report->cut = cut;
 }

@@ -31,7 +31,7 @@ void report_builder_free(struct report_builder *b);
  * or source. Names are copied. 0 or -ENOMEM. */
 int report_builder_clock(struct report_builder *b, const struct report_clock *clock);
 int report_builder_loss(struct report_builder *b, const struct report_loss *loss);
-void report_builder_origin(struct report_builder *b, bool simulated, bool cut);
+void report_builder_origin(struct report_builder *b, bool simulated, bool imported, bool cut);
 /* wall_offset_ns: CLOCK_REALTIME minus the timeline's clock. */
 void report_builder_wall(struct report_builder *b, int64_t wall_offset_ns);
 

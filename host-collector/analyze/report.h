@@ -135,6 +135,7 @@ struct report_loss {
 
 struct report {
 	bool simulated;
+	bool imported; /* from another tracer's recording */
 	bool cut; /* the recording ends in the middle */
 	struct host_ns begin, end;
 	bool wall_known;

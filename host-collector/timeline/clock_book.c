@@ -54,6 +54,7 @@ struct clock_book {
 	size_t n_early;
 	struct guest *guests;
 	size_t n_guests;
+	bool imported;
 };
 
 struct clock_book *clock_book_new(void)
@@ -267,6 +268,11 @@ int clock_book_guest_page(struct clock_book *b, uint32_t source,
 	return 0;
 }
 
+void clock_book_imported(struct clock_book *b)
+{
+	b->imported = true;
+}
+
 void clock_book_break(struct clock_book *b, uint32_t source)
 {
 	struct guest *g = guest_find(b, source);
@@ -408,6 +414,11 @@ static bool exact_is_known(const struct guest *g)
 	return g->hypervisor && g->clock == STREAM_CLOCK_GUEST_TSC;
 }
 
+static bool is_stated(const struct clock_book *b, const struct guest *g)
+{
+	return b->imported && g->hello && g->clock == STREAM_CLOCK_HOST_TSC;
+}
+
 /* Host TSC at the guest's stream time. */
 static bool guest_to_tsc(const struct clock_book *b, const struct guest *g, uint64_t stream_time,
 			 struct host_tsc *tsc, uint64_t *err_ticks)
@@ -416,6 +427,11 @@ static bool guest_to_tsc(const struct clock_book *b, const struct guest *g, uint
 	uint64_t span;
 	double at;
 
+	if (is_stated(b, g)) {
+		tsc->ticks = stream_time;
+		*err_ticks = 0;
+		return true;
+	}
 	if (exact_is_known(g) &&
 	    vm_clock_to_host(g->hypervisor, (struct guest_tsc){stream_time}, tsc, &span)) {
 		tsc->ticks += span / 2;
@@ -443,7 +459,7 @@ bool clock_book_knows(const struct clock_book *b, uint32_t source)
 	if (source == VS_SOURCE_HOST)
 		return true;
 	g = guest_find(b, source);
-	return g && ((g->echo && g->observations) || g->by_arrival);
+	return g && (is_stated(b, g) || (g->echo && g->observations) || g->by_arrival);
 }
 
 static bool guest_to_ns(const struct clock_book *b, const struct guest *g, uint64_t stream_time,
@@ -480,7 +496,7 @@ bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns
 
 bool clock_book_wall_offset(const struct clock_book *b, struct host_ns t, int64_t *offset_ns)
 {
-	if (!b->raw || !b->first_sample.tsc)
+	if (!b->raw || !b->first_sample.tsc || !b->first_sample.realtime_ns)
 		return false;
 	*offset_ns = (int64_t)(raw_clock_realtime_ns(b->raw, t) - (uint64_t)t.ns);
 	return true;
@@ -628,6 +644,11 @@ void clock_book_summarise(const struct clock_book *b, uint32_t source,
 	*out = (struct clock_book_summary){.method = "none", .err_ns = UINT64_MAX};
 	if (!g)
 		return;
+	if (is_stated(b, g)) {
+		out->method = "stated";
+		out->epochs = 1;
+		return;
+	}
 	if (g->echo && g->observations) {
 		echo_sync_summarise(g->echo, &echo);
 		out->method = "echo";

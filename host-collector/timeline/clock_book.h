@@ -40,6 +40,10 @@ int clock_book_guest_page(struct clock_book *b, uint32_t source,
 			  const struct message_vm_clock_pvclock *m);
 int clock_book_dmesg(struct clock_book *b, uint32_t source,
 		     const struct message_dmesg_point *point);
+/* The recording was imported: guests whose hello says STREAM_CLOCK_HOST_TSC are stamped in the
+ * host's ticks already, by whoever imported them; method "stated". Without it, and live, no guest
+ * is believed to know the host's clock. */
+void clock_book_imported(struct clock_book *b);
 /* The source's clock may have been stopped or stepped now. */
 void clock_book_break(struct clock_book *b, uint32_t source);
 /* A message that the source stamped `stream_time` had arrived at `arrival_tsc`. */
@@ -56,7 +60,8 @@ bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint64_t stre
 		      uint64_t stamp_err, struct host_time *out);
 /* host_ns of a host TSC value, such as an arrival. */
 bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns *out);
-/* CLOCK_REALTIME less host_ns, at `t`. false if no sample of the host's clocks was seen. */
+/* CLOCK_REALTIME less host_ns, at `t`. false if no sample of the host's clocks was seen, or
+ * none that knew the wall clock. */
 bool clock_book_wall_offset(const struct clock_book *b, struct host_ns t, int64_t *offset_ns);
 /*
  * Fills t and err_ns of out[0..n) for the events of one batch; the rest of out[] is left alone.
@@ -72,7 +77,7 @@ bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct hos
 			 uint64_t *dmesg_ns);
 
 struct clock_book_summary {
-	const char *method; /* "pvclock", "tsc", "echo" or "none" */
+	const char *method; /* "pvclock", "tsc", "echo", "stated" or "none" */
 	uint64_t epochs;
 	uint64_t err_ns; /* at the newest observation; UINT64_MAX if unbounded */
 	uint64_t observations;

@@ -51,7 +51,7 @@ struct pipeline {
 	struct pauses pauses, early_pauses;
 	struct stream **streams;
 	size_t n_streams;
-	bool simulated;
+	bool simulated, imported;
 	uint64_t hold_ticks;
 	uint64_t first_tsc, last_tsc;
 	bool any_event;

@@ -454,6 +454,8 @@ static int on_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 		pause_take(p, m);
 	if (m->kind == NOTE_SIMULATED)
 		p->simulated = true;
+	if (m->kind == NOTE_IMPORTED)
+		p->imported = true;
 	if (guest && (m->kind == NOTE_CHANNEL_DOWN || m->kind == NOTE_VM_GONE)) {
 		guest->channel_down = true;
 		/* Offline its later events are known to come: wait for them. */
@@ -476,6 +478,8 @@ static int learn_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	(void)arrival_tsc;
 	if (m->kind == NOTE_VM_PAUSED || m->kind == NOTE_VM_RESUMED)
 		clock_book_break(p->clocks, m->vm);
+	if (m->kind == NOTE_IMPORTED && !p->options.live)
+		clock_book_imported(p->clocks);
 	return 0;
 }
 

@@ -499,6 +499,11 @@ bool pipeline_is_simulated(const struct pipeline *p)
 	return p->simulated;
 }
 
+bool pipeline_is_imported(const struct pipeline *p)
+{
+	return p->imported;
+}
+
 const struct clock_book *pipeline_clocks(const struct pipeline *p)
 {
 	return p->clocks;

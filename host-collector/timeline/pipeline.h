@@ -65,7 +65,7 @@ struct pipeline_source {
 	uint64_t late;            /* came after their time had been merged */
 	uint64_t replayed;        /* frames and batches seen before */
 	uint64_t nonsense;        /* frames and events that make no sense; dropped */
-	const char *clock_method; /* "host", "pvclock", "tsc", "echo" or "none" */
+	const char *clock_method; /* "host", "pvclock", "tsc", "echo", "stated" or "none" */
 	/* The largest of any of its events, and what half of them stay below; UINT64_MAX unbounded.
 	 */
 	uint64_t clock_error_ns, clock_error_median_ns;
@@ -82,6 +82,7 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 /* From the first to the last instant that anything is known of. false if nothing is. */
 bool pipeline_span(const struct pipeline *p, struct host_ns *begin, struct host_ns *end);
 bool pipeline_is_simulated(const struct pipeline *p);
+bool pipeline_is_imported(const struct pipeline *p);
 /* Everything known about the clocks; borrowed. */
 const struct clock_book *pipeline_clocks(const struct pipeline *p);
 /* Conversions for views; false if not known. */

@@ -253,6 +253,7 @@ static json *report_json(const struct report *r)
 		return NULL;
 	add_text(root, "schema", "vcpuscope.report/1");
 	add_bool(root, "simulated", r->simulated);
+	add_bool(root, "imported", r->imported);
 	add_bool(root, "complete", !r->cut);
 	add_int(root, "begin_ns", r->begin.ns);
 	add_int(root, "end_ns", r->end.ns);

@@ -373,6 +373,9 @@ static void head_write(const struct page *p)
 	if (r->simulated)
 		fprintf(p->out,
 			"SIMULATED: this recording was made by the simulator, not by a machine.\n");
+	if (r->imported)
+		fprintf(p->out, "IMPORTED: from another tracer's recording, which may not hold all "
+				"that vcpuscope would have captured.\n");
 	if (worst)
 		fprintf(p->out,
 			"%s%zu stall%s in %s%s, the longest %s on guest CPU %u of VM %s: %s\n",

@@ -236,9 +236,11 @@ static void nothing_found_is_said(void **state)
 	r->n_incidents = 0;
 	r->cut = true;
 	r->simulated = true;
+	r->imported = true;
 	text = text_of(r, false);
 	expect(text, "No stall of 100 ms or more in 10.0 s.\n");
 	expect(text, "SIMULATED");
+	expect(text, "IMPORTED");
 	expect(text, "The recording was cut");
 	expect(text, "guest times by echo");
 	free(text);
