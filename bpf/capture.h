@@ -14,13 +14,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "bpf/tracepoint_source.h"
 #include "proto/event.h"
 
 struct capture;
 
 enum capture_kind {
 	CAPTURE_GUEST = 1, /* all scheduler, irq, softirq and vector events of this kernel */
-	CAPTURE_HOST = 2,  /* scheduler and signal events of the threads added to it */
+	CAPTURE_HOST = 2,  /* events of the scheduler, signals and KVM of the threads added
+			    * to it */
 };
 
 struct capture_options {
@@ -28,8 +30,10 @@ struct capture_options {
 	size_t ring_bytes;          /* all CPUs together; 0: 4 MiB guest, 8 MiB host */
 	uint64_t wait_threshold_ns; /* host: waits longer than this bring stacks; 0: 20 ms */
 	bool stacks;                /* host: capture stacks */
-	bool raw_tracepoints;       /* use the dearer programs for kernels that refuse the others,
-				     * which capture_open() otherwise tries second */
+	/* host: capture KVM's events, too, once its tracepoints exist; NULL: do not */
+	tracepoint_reader tracepoints;
+	bool raw_tracepoints; /* use the dearer programs for kernels that refuse the others,
+			       * which capture_open() otherwise tries second */
 };
 
 /* Raw material of a user stack, as it was when the thread left the CPU or woke another. */
@@ -96,6 +100,7 @@ int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bo
 int capture_remove_thread(struct capture *c, pid_t tid);
 
 struct capture_host_stats {
+	size_t tracepoints;          /* of KVM, captured now; 0: none exists here, or not yet */
 	size_t threads;              /* followed now, with those that a followed process created */
 	long threads_waiting;        /* of these, runnable and waiting for a CPU */
 	uint64_t threads_unfollowed; /* new threads that could not be followed: too many */

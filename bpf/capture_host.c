@@ -36,6 +36,9 @@ struct capture_host {
 	uint32_t *removed; /* slots to clean up at the next drain */
 	size_t n_removed;
 	const struct capture_sink *sink; /* during a drain */
+	struct bpf_program *tracepoint_program;
+	struct vs_tracepoint *tracepoints; /* in the programs' globals */
+	struct bpf_link *tracepoint_links[VS_TRACEPOINTS_MAX];
 };
 
 struct capture_host *capture_host_new(const struct capture_options *options)
@@ -60,6 +63,8 @@ void capture_host_free(struct capture_host *h)
 {
 	if (!h)
 		return;
+	for (size_t i = 0; i < VS_TRACEPOINTS_MAX; i++)
+		bpf_link__destroy(h->tracepoint_links[i]);
 	ring_buffer__free(h->stacks);
 	for (size_t slot = 0; h->buffer_fds && slot < VS_FOLLOWED_MAX; slot++) {
 		if (h->buffer_fds[slot] > 0)
@@ -175,7 +180,11 @@ int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void 
 	h->waiting = global(object, globals, "waiting", VS_CPUS_MAX * sizeof(*h->waiting));
 	h->unfollowed = global(object, globals, "unfollowed", sizeof(*h->unfollowed));
 	h->stacks_dropped = global(object, globals, "stacks_dropped", sizeof(*h->stacks_dropped));
-	if (!h->buckets || !h->waiting || !h->unfollowed || !h->stacks_dropped)
+	h->tracepoints = global(object, globals, "tracepoints",
+				VS_TRACEPOINTS_MAX * sizeof(*h->tracepoints));
+	h->tracepoint_program = bpf_object__find_program_by_name(object, "vs_h_tracepoint");
+	if (!h->buckets || !h->waiting || !h->unfollowed || !h->stacks_dropped || !h->tracepoints ||
+	    !h->tracepoint_program)
 		return -EINVAL;
 	h->followed_bytes = VS_FOLLOWED_MAX * sizeof(*h->followed);
 	h->followed =
@@ -254,6 +263,27 @@ static int buffer_ready(struct capture_host *h, __u32 slot)
 	}
 	h->buffer_fds[slot] = fd;
 	return 0;
+}
+
+/* Attaches to the tracepoints that exist by now: the modules they belong to may be loaded later
+ * than we are. What cannot be attached is not observed; the capture's users see that from the
+ * events. */
+static void tracepoints_attach(struct capture_host *h)
+{
+	const libbpf_print_fn_t print = libbpf_set_print(NULL);
+	size_t n;
+	const struct tracepoint_source *sources = tracepoint_sources(&n);
+
+	for (size_t i = 0; i < n && h->options.tracepoints; i++) {
+		LIBBPF_OPTS(bpf_tracepoint_opts, options, .bpf_cookie = i);
+
+		if (h->tracepoint_links[i] ||
+		    tracepoint_resolve(&sources[i], h->options.tracepoints, &h->tracepoints[i]))
+			continue;
+		h->tracepoint_links[i] = bpf_program__attach_tracepoint_opts(
+			h->tracepoint_program, sources[i].system, sources[i].name, &options);
+	}
+	libbpf_set_print(print);
 }
 
 static uint32_t *bucket_of(const struct capture_host *h, pid_t tid)
@@ -346,6 +376,8 @@ int capture_host_add(struct capture_host *h, pid_t tid, pid_t tgid, uint32_t vm,
 
 	if (tid <= 0 || tgid <= 0)
 		return -EINVAL;
+	if (is_vcpu)
+		tracepoints_attach(h);
 	/* The process first: threads that it creates from now on are followed by the kernel. */
 	error = bpf_map_update_elem(h->processes_fd, &tgid, &vm, BPF_ANY);
 	if (error)
@@ -404,4 +436,6 @@ void capture_host_stats(const struct capture_host *h, struct capture_host_stats 
 	for (size_t cpu = 0; cpu < VS_CPUS_MAX; cpu++)
 		out->threads_waiting += h->waiting[cpu];
 	out->threads -= h->n_removed;
+	for (size_t i = 0; i < VS_TRACEPOINTS_MAX; i++)
+		out->tracepoints += h->tracepoint_links[i] != NULL;
 }

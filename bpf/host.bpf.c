@@ -2,7 +2,8 @@
 /*
  * Host capture: attached once, whatever the number of VMs. An event is emitted if it concerns a
  * followed thread, or if a followed thread waits, runnable, for the CPU it happens on: that shows
- * who holds the CPU. Every task named in an event is announced by TASK_NAME before its first one.
+ * who holds the CPU. Every task named in an event of the scheduler is announced by TASK_NAME before
+ * its first one.
  *
  * Cost for a switch that concerns nobody: two loads from a table of counters and one from the
  * CPU's waiter count.
@@ -10,6 +11,7 @@
 #include "bpf/emit.h"
 #include "bpf/follow.h"
 #include "bpf/stack.h"
+#include "bpf/tracepoint.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -72,6 +74,7 @@ __u32 buckets[VS_BUCKETS];
 __s32 waiting[VS_CPUS_MAX];
 /* New threads of followed processes that found no free slot; stacks that found no room. */
 __u64 unfollowed, stacks_dropped;
+struct vs_tracepoint tracepoints[VS_TRACEPOINTS_MAX];
 
 static __always_inline struct vs_followed *followed_of(__s32 tid, __u32 *slot_out)
 {
@@ -399,5 +402,42 @@ int BPF_PROG(vs_h_exit, struct task_struct *p)
 	/* The last thread: its process id may be given to another process. */
 	if (bpf_map_lookup_elem(&processes, &tgid) && !VS_READ_VIA(p, signal, live.counter))
 		bpf_map_delete_elem(&processes, &tgid);
+	return 0;
+}
+
+static __always_inline __u64 field_read(const void *ctx, const struct vs_tracepoint_field *f)
+{
+	__u64 bytes = f->bytes, value = 0, unused;
+
+	/* Or else the compiler checks another register than it passes on. */
+	asm volatile("" : "+r"(bytes));
+	if (!bytes || bytes > sizeof(value))
+		return 0;
+	unused = 64 - 8 * bytes;
+	bpf_probe_read_kernel(&value, bytes, ctx + f->offset);
+	if (f->is_signed)
+		value = (__u64)((__s64)(value << unused) >> unused);
+	return value << f->shift;
+}
+
+static __always_inline __u64 fields_read(const void *ctx, const struct vs_tracepoint_field *f)
+{
+	return field_read(ctx, &f[0]) | field_read(ctx, &f[1]);
+}
+
+/* Attached to each tracepoint of a table in userspace, whose index is the cookie. */
+SEC("tp")
+int vs_h_tracepoint(void *ctx)
+{
+	const struct vs_tracepoint *t;
+	const __s32 tid = current_tid();
+	__u32 slot = 0;
+
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_attach_cookie))
+		return 0; /* before 5.15: then it cannot be attached with a cookie either */
+	t = &tracepoints[bpf_get_attach_cookie(ctx) & (VS_TRACEPOINTS_MAX - 1)];
+	if (!followed_of(tid, &slot) && !t->by_anyone)
+		return 0;
+	emit((__u16)t->type, tid, 0, fields_read(ctx, t->arg0), fields_read(ctx, t->arg1));
 	return 0;
 }

@@ -18,7 +18,9 @@
 #include <time.h>
 #include <traceevent/event-parse.h>
 
-enum { FORMAT_BYTES_MAX = 16384, RING_PAGES = 64, STEP_MS = 10 };
+#include "bpf/tracepoint_format.h"
+
+enum { RING_PAGES = 64, STEP_MS = 10 };
 
 /* What PERF_SAMPLE_RAW puts behind a record's header. */
 struct raw_sample {
@@ -57,53 +59,27 @@ static int say_nothing(enum libperf_print_level level, const char *format, va_li
 	return 0;
 }
 
-/* The tracepoint's format file, from wherever tracefs is mounted; NULL with errno. */
-static FILE *format_open(const char *system, const char *name)
-{
-	static const char *const roots[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-	char path[256];
-	FILE *f = NULL;
-
-	for (size_t i = 0; i < 2 && !f; i++) {
-		snprintf(path, sizeof(path), "%s/events/%s/%s/format", roots[i], system, name);
-		f = fopen(path, "re");
-	}
-	return f;
-}
-
 static int probe_read_format(struct probe *p, const char *system, const char *name, char *why,
 			     size_t why_bytes)
 {
-	FILE *f = format_open(system, name);
-	char *format;
-	size_t bytes;
-	int error = 0;
+	int error;
 
-	if (!f && errno == EACCES)
-		return explain(why, why_bytes, -EACCES,
+	p->tep = tep_alloc();
+	error = p->tep ? tracepoint_format_parse(p->tep, system, name, &p->event) : -ENOMEM;
+	if (error == -EACCES)
+		return explain(why, why_bytes, error,
 			       "tracefs may not be read: run as root (CAP_SYS_ADMIN)");
-	if (!f)
-		return explain(why, why_bytes, -ENOENT,
+	if (error == -ENOENT)
+		return explain(why, why_bytes, error,
 			       "no tracepoint %s:%s under /sys/kernel/tracing: is tracefs mounted? "
 			       "mount -t tracefs nodev /sys/kernel/tracing",
 			       system, name);
-	format = malloc(FORMAT_BYTES_MAX);
-	p->tep = tep_alloc();
-	if (!format || !p->tep) {
-		error = explain(why, why_bytes, -ENOMEM, "out of memory");
-		goto out;
-	}
-	bytes = fread(format, 1, FORMAT_BYTES_MAX, f);
-	/* A print format that libtraceevent cannot follow is an error, too, but gives the fields.
-	 */
-	tep_parse_format(p->tep, &p->event, format, bytes, system);
-	if (!p->event)
-		error = explain(why, why_bytes, -EPROTO, "the format of %s:%s is not understood",
-				system, name);
-out:
-	free(format);
-	fclose(f);
-	return error;
+	if (error == -ENOMEM)
+		return explain(why, why_bytes, error, "out of memory");
+	if (error)
+		return explain(why, why_bytes, error, "the format of %s:%s is not understood",
+			       system, name);
+	return 0;
 }
 
 static int probe_open(struct probe *p, char *why, size_t why_bytes)

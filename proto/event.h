@@ -72,7 +72,7 @@ struct vs_event {
 	X(32, KVM_ENTRY, "kvm_entry", "vCPU thread", "", "", "guest rip")                          \
 	X(33, KVM_EXIT, "kvm_exit", "vCPU thread", "", "reason | isa << 32", "guest rip")          \
 	X(34, KVM_USERSPACE_EXIT, "kvm_userspace_exit", "vCPU thread", "", "KVM_EXIT_* reason",    \
-	  "errno")
+	  "errno, negative as the kernel has it, 0 none")
 
 enum vs_event_type {
 	VS_EVENT_NONE = 0,

@@ -249,6 +249,9 @@ static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e
 	if (!v)
 		return;
 	vm = ((struct vm_vcpu *)v)->vm;
+	/* Some builds of KVM report this one only: without entries it tells nothing. */
+	if (e->type == VS_EVENT_KVM_USERSPACE_EXIT && !vm->data.kvm_events)
+		return;
 	for (size_t i = 0; !vm->data.kvm_events && i < vm->n_vcpus; i++)
 		vm->vcpus[i]->v.kvm_seen = true;
 	vm->data.kvm_events = true;

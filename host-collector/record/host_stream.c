@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 
 #include "bpf/capture.h"
+#include "bpf/tracepoint_format.h"
 #include "clock/sample.h"
 #include "host-collector/record/self_cost.h"
 
@@ -106,7 +107,8 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 {
 	const struct capture_options capture = {.kind = CAPTURE_HOST,
 						.wait_threshold_ns = options->wait_threshold_ns,
-						.stacks = true};
+						.stacks = true,
+						.tracepoints = tracepoint_format_read};
 	struct host_stream *h = calloc(1, sizeof(*h));
 	uint64_t session_id;
 	int err = -ENOMEM;

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * KVM's tracepoints through the host capture. Needs root, BPF and /dev/kvm; skips otherwise what
+ * does. The guest is one instruction in real mode, so that exits can be counted exactly.
+ */
+#include "tests/unit/capture_log.h"
+
+#include <linux/kvm.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "bpf/capture_internal.h"
+#include "bpf/tracepoint_format.h"
+
+enum { VM = 3, EXITS = 100, GUEST_BYTES = 4096 };
+
+static int reader_error;
+
+static int reader_fake(const char *system, const char *name, struct tracepoint_field *fields,
+		       size_t n)
+{
+	assert_string_equal(system, "kvm");
+	assert_non_null(name);
+	for (size_t i = 0; i < n; i++) {
+		fields[i].offset = (unsigned int)(8 * i);
+		fields[i].bytes = fields[i].name ? 8 : 0;
+	}
+	return reader_error;
+}
+
+static int reader_too_wide(const char *system, const char *name, struct tracepoint_field *fields,
+			   size_t n)
+{
+	const int error = reader_fake(system, name, fields, n);
+
+	fields[0].bytes = 16;
+	return error;
+}
+
+/* Nothing exists until the reader is told so: a module that is loaded later. */
+static int reader_late(const char *system, const char *name, struct tracepoint_field *fields,
+		       size_t n)
+{
+	return reader_error ? reader_error : tracepoint_format_read(system, name, fields, n);
+}
+
+static void test_resolve(void **state)
+{
+	size_t n;
+	const struct tracepoint_source *sources = tracepoint_sources(&n);
+	struct vs_tracepoint out;
+
+	(void)state;
+	reader_error = 0;
+	assert_true(n >= 3);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(tracepoint_resolve(&sources[i], reader_fake, &out), 0);
+		assert_int_equal(out.type, sources[i].as.type);
+		for (size_t part = 0; part < VS_TRACEPOINT_PARTS; part++) {
+			assert_int_equal(out.arg0[part].bytes, sources[i].arg0[part] ? 8 : 0);
+			assert_int_equal(out.arg0[part].shift, sources[i].as.arg0[part].shift);
+			assert_int_equal(out.arg1[part].offset, 16 + 8 * part);
+		}
+		assert_int_equal(tracepoint_resolve(&sources[i], reader_too_wide, &out), -EPROTO);
+	}
+	reader_error = -ENOENT;
+	assert_int_equal(tracepoint_resolve(&sources[0], reader_fake, &out), -ENOENT);
+}
+
+struct guest {
+	int kvm, vm, vcpu;
+	struct kvm_run *run;
+	size_t run_bytes;
+	unsigned char *memory;
+};
+
+/* out %al, $0x10 for ever */
+static const unsigned char code[] = {0xe6, 0x10, 0xeb, 0xfc};
+
+static bool guest_open(struct guest *g)
+{
+	struct kvm_userspace_memory_region region = {.memory_size = GUEST_BYTES};
+	struct kvm_sregs sregs;
+	struct kvm_regs regs = {.rflags = 2};
+
+	g->kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+	if (g->kvm < 0)
+		return false;
+	g->vm = ioctl(g->kvm, KVM_CREATE_VM, 0);
+	g->memory =
+		mmap(NULL, GUEST_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(g->vm >= 0 && g->memory != MAP_FAILED);
+	memcpy(g->memory, code, sizeof(code));
+	region.userspace_addr = (uintptr_t)g->memory;
+	assert_int_equal(ioctl(g->vm, KVM_SET_USER_MEMORY_REGION, &region), 0);
+	g->vcpu = ioctl(g->vm, KVM_CREATE_VCPU, 0);
+	g->run_bytes = (size_t)ioctl(g->kvm, KVM_GET_VCPU_MMAP_SIZE, 0);
+	g->run = mmap(NULL, g->run_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, g->vcpu, 0);
+	assert_true(g->vcpu >= 0 && g->run != MAP_FAILED);
+	assert_int_equal(ioctl(g->vcpu, KVM_GET_SREGS, &sregs), 0);
+	sregs.cs.base = 0;
+	sregs.cs.selector = 0;
+	assert_int_equal(ioctl(g->vcpu, KVM_SET_SREGS, &sregs), 0);
+	assert_int_equal(ioctl(g->vcpu, KVM_SET_REGS, &regs), 0);
+	return true;
+}
+
+static void guest_close(struct guest *g)
+{
+	munmap(g->run, g->run_bytes);
+	munmap(g->memory, GUEST_BYTES);
+	close(g->vcpu);
+	close(g->vm);
+	close(g->kvm);
+}
+
+static void guest_exit(struct guest *g)
+{
+	assert_int_equal(ioctl(g->vcpu, KVM_RUN, 0), 0);
+	assert_int_equal(g->run->exit_reason, KVM_EXIT_IO);
+}
+
+static struct capture *open_with(tracepoint_reader reader)
+{
+	const struct capture_options options = {.kind = CAPTURE_HOST, .tracepoints = reader};
+	struct capture *c;
+	char why[256];
+
+	if (capture_open(&options, &c, why, sizeof(why)))
+		fail_msg("capture_open: %s", why);
+	return c;
+}
+
+static size_t tracepoints(const struct capture *c)
+{
+	struct capture_host_stats stats;
+
+	capture_host_stats_get(c, &stats);
+	return stats.tracepoints;
+}
+
+static size_t count(const struct log *log, uint16_t type, pid_t tid, uint64_t arg0)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < log->n; i++) {
+		const struct vs_event *e = &log->events[i];
+
+		found += e->type == type && e->pid == tid && e->arg0 == arg0 && e->arg1 == 0;
+	}
+	return found;
+}
+
+/* A module that comes later is attached to with the next VM; only followed threads are seen. */
+static void test_exits(void **state)
+{
+	struct capture *c;
+	struct guest guest = {0};
+	struct log log = {0};
+	size_t n;
+	const pid_t self = getpid();
+
+	(void)state;
+	if (geteuid() || !guest_open(&guest)) {
+		print_message("needs root and /dev/kvm\n");
+		skip();
+	}
+	(void)tracepoint_sources(&n);
+	reader_error = -ENOENT;
+	c = open_with(reader_late);
+	assert_int_equal(capture_add_thread(c, self, self, VM, true), 0);
+	assert_int_equal(tracepoints(c), 0);
+	guest_exit(&guest);
+	assert_int_equal(capture_remove_thread(c, self), 0);
+
+	reader_error = 0;
+	assert_int_equal(capture_add_thread(c, self, self, VM, true), 0);
+	assert_int_equal(tracepoints(c), n);
+	for (int i = 0; i < EXITS; i++)
+		guest_exit(&guest);
+	assert_int_equal(capture_remove_thread(c, self), 0);
+	guest_exit(&guest);
+	drain(c, &log);
+	assert_int_equal(count(&log, VS_EVENT_KVM_USERSPACE_EXIT, self, KVM_EXIT_IO), EXITS);
+	capture_close(c);
+	guest_close(&guest);
+	free(log.events);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_resolve),
+		cmocka_unit_test(test_exits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
