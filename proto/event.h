@@ -72,7 +72,40 @@ struct vs_event {
 	X(32, KVM_ENTRY, "kvm_entry", "vCPU thread", "", "", "guest rip")                          \
 	X(33, KVM_EXIT, "kvm_exit", "vCPU thread", "", "reason | isa << 32", "guest rip")          \
 	X(34, KVM_USERSPACE_EXIT, "kvm_userspace_exit", "vCPU thread", "", "KVM_EXIT_* reason",    \
-	  "errno, negative as the kernel has it, 0 none")
+	  "errno, negative as the kernel has it, 0 none")                                          \
+	X(35, KVM_PAGE_FAULT, "kvm_page_fault", "vCPU thread", "", "guest physical address",       \
+	  "error code")                                                                            \
+	X(36, KVM_MMIO, "kvm_mmio", "vCPU thread", "", "guest physical address",                   \
+	  "0 read not answered yet, 1 read, 2 write | bytes << 32")                                \
+	X(37, KVM_PIO, "kvm_pio", "vCPU thread", "", "port | bytes << 32",                         \
+	  "0 read, 1 write | repetitions << 32")                                                   \
+	X(38, KVM_MSR, "kvm_msr", "vCPU thread", "", "MSR | 1 << 32 if written", "its value")      \
+	X(39, KVM_HYPERCALL, "kvm_hypercall", "vCPU thread", "", "number", "first argument")       \
+	X(40, KVM_HALT_POLL, "kvm_halt_poll_ns", "vCPU thread", "", "new limit, ns",               \
+	  "old limit, ns")                                                                         \
+	X(41, KVM_WAKEUP, "kvm_vcpu_wakeup", "vCPU thread", "", "ns since it halted",              \
+	  "1 if it slept, 0 if polling sufficed | 1 << 32 if an event ended it")                   \
+	X(42, KVM_PLE_WINDOW, "kvm_ple_window", "vCPU thread", "", "new window", "old window")     \
+	/* 43 to 51: an interrupt's way. These come from whatever task or interrupted task raises  \
+	 * one, of any VM of this machine: the kernel does not say of which. */                    \
+	X(43, KVM_MSI, "kvm_msi_set_irq", "current", "", "MSI address", "MSI data (0..7 vector)")  \
+	X(44, KVM_SET_IRQ, "kvm_set_irq", "current", "", "gsi | level << 32", "source id")         \
+	X(45, KVM_IPI, "kvm_apic_ipi", "current (the sender's vCPU thread)", "",                   \
+	  "ICR low (0..7 vector)", "destination")                                                  \
+	X(46, KVM_ACCEPT_IRQ, "kvm_apic_accept_irq", "current", "", "vector | APIC id << 32",      \
+	  "delivery mode << 8 | trigger mode << 32")                                               \
+	X(47, KVM_APICV_ACCEPT_IRQ, "kvm_apicv_accept_irq", "current", "",                         \
+	  "vector | APIC id << 32", "delivery mode << 8 | trigger mode << 32")                     \
+	X(48, KVM_INJECT, "kvm_inj_virq", "vCPU thread", "", "vector",                             \
+	  "1 if by an instruction | 1 << 32 if injected anew")                                     \
+	X(49, KVM_EOI, "kvm_eoi", "current", "", "APIC id", "vector, -1 unknown")                  \
+	X(50, KVM_PV_EOI, "kvm_pv_eoi", "current", "", "APIC id", "vector")                        \
+	X(51, KVM_ACK_IRQ, "kvm_ack_irq", "current", "", "irqchip (0, 1 PIC, 2 IOAPIC)", "pin")    \
+	X(52, KVM_UNMAP, "kvm_unmap_hva_range", "current", "",                                     \
+	  "first address in the VMM's memory", "address behind the last")                          \
+	X(53, BLOCK_ISSUE, "block_rq_issue", "current", "", "sector", "device | bytes << 32")      \
+	X(54, BLOCK_COMPLETE, "block_rq_complete", "current", "task that issued it", "sector",     \
+	  "device | sectors << 32")
 
 enum vs_event_type {
 	VS_EVENT_NONE = 0,
