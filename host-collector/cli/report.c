@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope report: a recording in, its stalls and their causes out. */
+/* vcpuscope report: a recording in; its stalls and their causes out, or a table of figures. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,22 +11,27 @@
 #include "host-collector/cli/account.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/replay.h"
+#include "host-collector/cli/report_tables.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
 
 struct report_arguments {
-	const char *recording, *format, *output;
-	uint64_t than_ns;
+	const char *recording, *table, *format, *output;
+	uint64_t than_ns, top;
 	bool all;
 };
 
 static const struct option_spec report_option_table[] = {
 	{"RUN.vcs", OPTION_OPERAND, offsetof(struct report_arguments, recording), NULL,
 	 "a recording made by `vcpuscope record`", true},
+	{"TABLE", OPTION_OPERAND, offsetof(struct report_arguments, table), NULL,
+	 "figures instead of stalls: vcpu, pcpu, culprits, tasks or irq", false},
 	{"than", OPTION_DURATION, offsetof(struct report_arguments, than_ns), "100ms",
 	 "report stalls of at least this length", false},
-	{"format", OPTION_CHOICE, offsetof(struct report_arguments, format), "text|json",
-	 "for people, or for programs (docs/report-json.md)", false},
+	{"format", OPTION_CHOICE, offsetof(struct report_arguments, format), "text|json|csv",
+	 "for people, or for programs (docs/report-json.md); csv of a TABLE only", false},
+	{"top", OPTION_NUMBER, offsetof(struct report_arguments, top), "N",
+	 "of a TABLE: the first N rows (default 20, 0 all)", false},
 	{"all", OPTION_FLAG, offsetof(struct report_arguments, all), NULL,
 	 "long stretches in which nothing was denied, too", false},
 	{"output", OPTION_STRING, offsetof(struct report_arguments, output), "FILE",
@@ -72,21 +77,35 @@ static void gaps_say(const char *path, const struct pipeline *p, const struct re
 			  "whom, is not known");
 }
 
-static int output_write(const struct report_arguments *a, const struct report *report)
+/* What the recording was asked for: a report, or a table. */
+struct result {
+	struct report *report;
+	struct report_table *table;
+	const struct model *model;
+};
+
+static int result_write(const struct report_arguments *a, const struct result *result, FILE *to)
+{
+	struct text_options text = text_options_for(to);
+
+	if (result->table)
+		return report_table_write(result->table, result->model, a->format, a->top, to);
+	if (!strcmp(a->format, "json"))
+		return json_report_write(result->report, true, to);
+	text_report_write(result->report, &text, to);
+	return 0;
+}
+
+static int output_write(const struct report_arguments *a, const struct result *result)
 {
 	FILE *to = a->output ? fopen(a->output, "w") : stdout;
-	struct text_options text;
-	int err = 0;
+	int err;
 
 	if (!to) {
 		say(a->output, "cannot write: %s", strerror(errno));
 		return COMMAND_TROUBLE;
 	}
-	text = text_options_for(to);
-	if (!strcmp(a->format, "json"))
-		err = json_report_write(report, true, to);
-	else
-		text_report_write(report, &text, to);
+	err = result_write(a, result, to);
 	if (!err && (fflush(to) || ferror(to)))
 		err = errno ? -errno : -EIO;
 	if (to != stdout && fclose(to) && !err)
@@ -96,28 +115,46 @@ static int output_write(const struct report_arguments *a, const struct report *r
 	return err ? COMMAND_TROUBLE : COMMAND_OK;
 }
 
+/* NULL, or what is wrong. */
+static const char *arguments_wrong(const struct report_arguments *a)
+{
+	if (a->table && !report_table_known(a->table))
+		return "no such table; there are vcpu, pcpu, culprits, tasks and irq";
+	if (!a->table && !strcmp(a->format, "csv"))
+		return "--format csv needs a TABLE: a stall does not fit into one line";
+	return NULL;
+}
+
 static int report_run(const struct command *self, int argc, char **argv)
 {
-	struct report_arguments a = {.format = "text", .than_ns = 100000000};
+	struct report_arguments a = {.format = "text", .than_ns = 100000000, .top = 20};
 	struct pipeline_options pipeline_options = {0};
 	struct pipeline *pipeline = NULL;
 	struct report_options options = {.dmesg = account_dmesg, .context = &pipeline};
 	struct report_builder *builder = NULL;
-	struct report *report = NULL;
 	struct recording_info info;
+	struct result found = {0};
 	struct model *model = NULL;
 	int result = COMMAND_TROUBLE;
 	char why[512] = "out of memory";
+	const char *wrong;
 
 	if (options_parse_or_say(self, argc, argv, &a))
 		return COMMAND_USAGE;
+	wrong = arguments_wrong(&a);
+	if (wrong) {
+		say(a.table ? a.table : a.recording, "%s", wrong);
+		return COMMAND_USAGE;
+	}
 	options.than_ns = (int64_t)a.than_ns;
 	options.all = a.all;
 	model = model_new();
 	if (model)
 		builder = report_builder_new(model, &options);
-	pipeline_options.model = model;
-	if (builder)
+	if (builder && a.table)
+		found.table = report_table_new(model, a.table);
+	found.model = pipeline_options.model = model;
+	if (builder && (found.table || !a.table))
 		pipeline = pipeline_new(&pipeline_options);
 	if (!pipeline || replay_run(pipeline, a.recording, &info, why, sizeof(why))) {
 		fprintf(stderr, "vcpuscope report: %s\n", why);
@@ -127,18 +164,19 @@ static int report_run(const struct command *self, int argc, char **argv)
 		builder, info.flags & VS_RECORDING_SIMULATED || pipeline_is_simulated(pipeline),
 		info.flags & VS_RECORDING_IMPORTED || pipeline_is_imported(pipeline), !info.closed);
 	if (!account_give(pipeline, info.damaged_bytes, builder))
-		report = report_builder_finish(builder);
-	if (!report) {
+		found.report = report_builder_finish(builder);
+	if (!found.report) {
 		say(a.recording, "out of memory");
 		goto out;
 	}
-	result = output_write(&a, report);
+	result = output_write(&a, &found);
 	if (result == COMMAND_OK)
 		gaps_say(a.recording, pipeline, &info);
 out:
-	report_free(report);
+	report_free(found.report);
 	pipeline_free(pipeline);
 	model_free(model);
+	report_table_free(found.table);
 	report_builder_free(builder);
 	return result;
 }
@@ -150,6 +188,8 @@ const struct command command_report = {
 	.n_options = sizeof(report_option_table) / sizeof(report_option_table[0]),
 	.examples = "  vcpuscope report run.vcs\n"
 		    "  vcpuscope report run.vcs --than 20ms --all\n"
-		    "  vcpuscope report run.vcs --format json -o report.json\n",
+		    "  vcpuscope report run.vcs --format json -o report.json\n"
+		    "  vcpuscope report run.vcs tasks --top 10\n"
+		    "  vcpuscope report run.vcs vcpu --format csv\n",
 	.run = report_run,
 };

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The bill to guest tasks: for each task of a guest, how long it believed that it ran (its guest
+ * CPU's own account, the interrupts that it carried included), and what its vCPU did in that time:
+ * how long it really ran, and where the rest went.
+ *
+ * Joins two streams of spans per guest CPU, the guest's and its vCPU's, both in order. Guest time
+ * that no vCPU span covers is `unknown`. believed_ns is the sum of state_ns exactly.
+ */
+#ifndef ANALYZE_BILL_H
+#define ANALYZE_BILL_H
+
+#include "host-collector/model/model.h"
+
+struct bill_task {
+	uint32_t vm;
+	int32_t pid;
+	uint64_t stays;                     /* times that it was switched to */
+	int64_t state_ns[VCPU_STATE_COUNT]; /* of its vCPU while the guest ran the task */
+	int64_t longest_kept_ns;            /* within one stay, kept from the guest at a stretch */
+};
+
+struct bill;
+
+/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
+struct bill *bill_new(struct model *m);
+void bill_free(struct bill *b);
+/* After model_finish: what is still unjoined is charged. 0, or -ENOMEM: something is missing. */
+int bill_finish(struct bill *b);
+/* Item number `index`, NULL past the last. Borrowed. Of more than 8192 tasks the least recently
+ * seen are forgotten. */
+const struct bill_task *bill_task(const struct bill *b, size_t index);
+int64_t bill_believed_ns(const struct bill_task *t);
+/* Really ran: in the guest, or in an exit on its behalf. */
+int64_t bill_ran_ns(const struct bill_task *t);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Run delay, the bill to guest tasks and interrupts: told in stories whose figures are known. */
+#include <stdlib.h>
+
+#include "host-collector/analyze/bill.h"
+#include "host-collector/analyze/interrupts.h"
+#include "host-collector/analyze/run_delay.h"
+#include "tests/unit/model_script.h"
+
+enum { HOG = 500, WAKER = 900, FIRST = 42, SECOND = 50 };
+
+/* In microseconds: the vCPU runs, is preempted 10000..30000 by HOG, runs, sleeps 40000..50000,
+ * waits 3000 behind HOG, runs on another pCPU. The guest runs FIRST until 35000, then SECOND. */
+static const struct timeline_event story[] = {
+	SWITCH(HOST, 0, 0, 0, TID0, 0),
+	SWITCH(HOST, 1, 1, 0, HOG, 0),
+	SWITCH(VM, 2, 0, 0, FIRST, 0),
+	IRQ(5000, 0, VECTOR_ENTRY, FIRST, VS_VECTOR_LOCAL_TIMER),
+	IRQ(5007, 0, VECTOR_EXIT, FIRST, VS_VECTOR_LOCAL_TIMER),
+	IRQ(9000, 0, SOFTIRQ_ENTRY, FIRST, 1),
+	SWITCH(HOST, 10000, 0, TID0, HOG, 0),
+	SWITCH(HOST, 30000, 0, HOG, TID0, 0),
+	IRQ(31000, 0, SOFTIRQ_EXIT, FIRST, 1),
+	SWITCH(VM, 35000, 0, FIRST, SECOND, 1),
+	SWITCH(HOST, 40000, 0, TID0, 0, 1),
+	WAKEUP(HOST, 50000, 0, TID0, WAKER, 1),
+	SWITCH(HOST, 53000, 1, HOG, TID0, 0),
+	SWITCH(VM, 60000, 0, SECOND, 0, 1),
+	SWITCH(HOST, 70000, 1, TID0, 0, 0x2),
+};
+
+struct figures {
+	struct model *model;
+	struct run_delay *delay;
+	struct bill *bill;
+	struct interrupts *interrupts;
+};
+
+static struct figures figures_of(const struct timeline_event *events, size_t n)
+{
+	struct figures f = {.model = model_new()};
+
+	assert_non_null(f.model);
+	f.delay = run_delay_new(f.model);
+	f.bill = bill_new(f.model);
+	f.interrupts = interrupts_new(f.model);
+	assert_true(f.delay && f.bill && f.interrupts);
+	script_vm(f.model, 1, "kvm");
+	script_run(f.model, events, n);
+	model_finish(f.model);
+	assert_int_equal(bill_finish(f.bill), 0);
+	assert_int_equal(run_delay_error(f.delay), 0);
+	assert_int_equal(interrupts_error(f.interrupts), 0);
+	return f;
+}
+
+static void figures_free(struct figures *f)
+{
+	model_free(f->model);
+	run_delay_free(f->delay);
+	bill_free(f->bill);
+	interrupts_free(f->interrupts);
+}
+
+static const struct bill_task *task_find(const struct figures *f, int32_t pid)
+{
+	const struct bill_task *t;
+
+	for (size_t i = 0; (t = bill_task(f->bill, i)); i++) {
+		if (t->pid == pid)
+			return t;
+	}
+	return NULL;
+}
+
+static void waits_are_told_by_what_made_them(void **unused)
+{
+	struct figures f = figures_of(story, COUNT(story));
+	const struct run_delay_vcpu *v = run_delay_vcpu(f.delay, 0);
+
+	(void)unused;
+	assert_non_null(v);
+	assert_null(run_delay_vcpu(f.delay, 1));
+	assert_int_equal(v->waits[RUN_DELAY_PREEMPTED].count, 1);
+	assert_int_equal(v->waits[RUN_DELAY_PREEMPTED].sum_ns, 20000000);
+	assert_int_equal(v->waits[RUN_DELAY_WOKEN].count, 1);
+	assert_int_equal(v->waits[RUN_DELAY_WOKEN].sum_ns, 3000000);
+	assert_int_equal(v->state_ns[VCPU_RUNNABLE], 23000000);
+	assert_int_equal(v->state_ns[VCPU_BLOCKED], 10000000);
+	assert_int_equal(v->state_ns[VCPU_GUEST], 37000000);
+	assert_int_equal(v->migrations, 1);
+	figures_free(&f);
+}
+
+static void who_ran_instead_and_where(void **unused)
+{
+	struct figures f = figures_of(story, COUNT(story));
+	const struct run_delay_holder *h = run_delay_holder(f.delay, 0);
+	const struct run_delay_pcpu *p = run_delay_pcpu(f.delay, 1);
+
+	(void)unused;
+	assert_non_null(h);
+	assert_int_equal(h->pid, HOG);
+	assert_int_equal(h->held_ns, 23000000);
+	assert_int_equal(h->waits, 2);
+	assert_null(run_delay_holder(f.delay, 1));
+	assert_non_null(p);
+	assert_int_equal(p->pcpu, 1);
+	assert_int_equal(p->wait_ns, 3000000);
+	assert_int_equal(p->run_ns, 17000000);
+	figures_free(&f);
+}
+
+static void tasks_are_billed_what_their_vcpu_did(void **unused)
+{
+	struct figures f = figures_of(story, COUNT(story));
+	const struct bill_task *first = task_find(&f, FIRST), *second = task_find(&f, SECOND);
+
+	(void)unused;
+	assert_true(first && second);
+	assert_int_equal(bill_believed_ns(first), 34998000);
+	assert_int_equal(bill_ran_ns(first), 14998000);
+	assert_int_equal(first->state_ns[VCPU_RUNNABLE], 20000000);
+	assert_int_equal(first->longest_kept_ns, 20000000);
+	assert_int_equal(first->stays, 1);
+	assert_int_equal(bill_believed_ns(second), 25000000);
+	assert_int_equal(bill_ran_ns(second), 12000000);
+	assert_int_equal(second->state_ns[VCPU_BLOCKED], 10000000);
+	assert_int_equal(second->state_ns[VCPU_RUNNABLE], 3000000);
+	assert_int_equal(second->longest_kept_ns, 13000000);
+	figures_free(&f);
+}
+
+static void without_the_host_a_task_is_billed_unknown(void **unused)
+{
+	struct timeline_event guest_only[COUNT(story)];
+	struct figures f;
+	const struct bill_task *first;
+	size_t n = 0;
+
+	(void)unused;
+	for (size_t i = 0; i < COUNT(story); i++) {
+		if (story[i].source == VM)
+			guest_only[n++] = story[i];
+	}
+	f = figures_of(guest_only, n);
+	first = task_find(&f, FIRST);
+	assert_non_null(first);
+	assert_int_equal(first->state_ns[VCPU_UNKNOWN], 34998000);
+	assert_int_equal(bill_ran_ns(first), 0);
+	figures_free(&f);
+}
+
+static void interrupts_last_from_entry_to_exit(void **unused)
+{
+	struct figures f = figures_of(story, COUNT(story));
+	const struct interrupt_source *s;
+	bool vector = false, softirq = false;
+
+	(void)unused;
+	for (size_t i = 0; (s = interrupts_source(f.interrupts, i)); i++) {
+		assert_int_equal(s->durations.count, 1);
+		assert_int_equal(s->torn, 0);
+		if (s->vector) {
+			vector = true;
+			assert_int_equal(s->durations.max_ns, 7000);
+		} else {
+			softirq = true;
+			assert_int_equal(s->kind, GUEST_CPU_SOFTIRQ);
+			assert_int_equal(s->durations.max_ns, 22000000);
+		}
+	}
+	assert_true(vector && softirq);
+	figures_free(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(waits_are_told_by_what_made_them),
+		cmocka_unit_test(who_ran_instead_and_where),
+		cmocka_unit_test(tasks_are_billed_what_their_vcpu_did),
+		cmocka_unit_test(without_the_host_a_task_is_billed_unknown),
+		cmocka_unit_test(interrupts_last_from_entry_to_exit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
