@@ -412,3 +412,23 @@ void band_summarise(const struct band *b, struct band_summary *out)
 	out->slope_max = e->after.max;
 	band_y(b, out->newest_x, &y, &out->err);
 }
+
+bool band_epoch_get(const struct band *b, size_t i, struct band_epoch *out)
+{
+	const struct knot *first, *last;
+	const struct epoch *e = &b->epochs[i];
+
+	if (i >= b->n_epochs)
+		return false;
+	first = &b->knots[b->epochs[i].first];
+	last = &b->knots[epoch_end(b, i) - 1];
+	*out = (struct band_epoch){
+		.first_x = first->x,
+		.last_x = last->x,
+		.first_y = first->y + (uint64_t)(int64_t)((first->lo + first->hi) / 2),
+		.last_y = last->y + (uint64_t)(int64_t)((last->lo + last->hi) / 2),
+		.slope_min = smaller(e->before.min, e->after.min),
+		.slope_max = larger(e->before.max, e->after.max),
+	};
+	return true;
+}

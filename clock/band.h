@@ -58,6 +58,15 @@ struct band_summary {
 	uint64_t err;      /* half the width there */
 	double slope_min, slope_max;
 };
+/* One epoch that is still known: the span of x that its knots cover. */
+struct band_epoch {
+	uint64_t first_x, last_x;
+	uint64_t first_y, last_y;    /* the middle of the band there */
+	double slope_min, slope_max; /* at its ends */
+};
+/* The i-th that is kept, oldest first; false beyond the last. */
+bool band_epoch_get(const struct band *b, size_t i, struct band_epoch *out);
+
 /* Zero before the first observation. */
 void band_summarise(const struct band *b, struct band_summary *out);
 

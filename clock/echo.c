@@ -28,7 +28,7 @@ struct echo_sync {
 	struct band *band;
 	double host_per_guest;
 	uint64_t observations, contradictions;
-	uint64_t best_round_trip, epoch_best_round_trip;
+	uint64_t best_round_trip, best_guest, epoch_best_round_trip;
 };
 
 struct echo_sync *echo_sync_new(const struct echo_options *options)
@@ -85,8 +85,10 @@ int echo_sync_add(struct echo_sync *s, const struct echo_observation *o)
 		(double)(o->received.ticks - o->sent.ticks) - (double)in_guest * s->host_per_guest;
 	if (round_trip < 0)
 		round_trip = 0;
-	if (round_trip < (double)s->best_round_trip)
+	if (round_trip < (double)s->best_round_trip) {
 		s->best_round_trip = (uint64_t)round_trip;
+		s->best_guest = o->guest_sent;
+	}
 	if (r == 1 || round_trip < (double)s->epoch_best_round_trip)
 		s->epoch_best_round_trip = (uint64_t)round_trip;
 	return r;
@@ -139,8 +141,26 @@ void echo_sync_summarise(const struct echo_sync *s, struct echo_sync_summary *ou
 		return;
 	out->best_round_trip_ticks = s->best_round_trip;
 	out->epoch_best_round_trip_ticks = s->epoch_best_round_trip;
+	out->best_guest = s->best_guest;
 	out->newest_guest = band.newest_x;
 	out->err_ticks = band.err;
 	out->ratio_min = 1 / band.slope_max;
 	out->ratio_max = 1 / band.slope_min;
+}
+
+bool echo_sync_epoch_get(const struct echo_sync *s, size_t i, struct echo_epoch *out)
+{
+	struct band_epoch e;
+
+	if (!band_epoch_get(s->band, i, &e))
+		return false;
+	*out = (struct echo_epoch){
+		.first_guest = e.first_x,
+		.last_guest = e.last_x,
+		.first_host = {e.first_y},
+		.last_host = {e.last_y},
+		.ratio_min = 1 / e.slope_max,
+		.ratio_max = 1 / e.slope_min,
+	};
+	return true;
 }

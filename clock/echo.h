@@ -67,10 +67,20 @@ struct echo_sync_summary {
 	uint64_t observations, contradictions;
 	/* In host TSC, without the time spent in the guest: of all, of the current epoch. */
 	uint64_t best_round_trip_ticks, epoch_best_round_trip_ticks;
+	uint64_t best_guest;         /* guest time of the best of all */
 	uint64_t newest_guest;       /* guest time of the newest observation */
 	uint64_t err_ticks;          /* half-width there */
 	double ratio_min, ratio_max; /* guest ticks per host tick, current epoch */
 };
 void echo_sync_summarise(const struct echo_sync *s, struct echo_sync_summary *out);
+
+/* What one epoch covers, by both clocks (the host's: middle of the interval). */
+struct echo_epoch {
+	uint64_t first_guest, last_guest;
+	struct host_tsc first_host, last_host;
+	double ratio_min, ratio_max; /* guest ticks per host tick */
+};
+/* The i-th epoch that is kept, oldest first; false beyond the last. */
+bool echo_sync_epoch_get(const struct echo_sync *s, size_t i, struct echo_epoch *out);
 
 #endif

@@ -14,7 +14,7 @@
 #include "host-collector/cli/commands.h"
 
 struct clock_options {
-	const char *what, *format;
+	const char *what, *format, *convert;
 	const char *tsc_offset, *scaling, *pvclock;
 	const char *host_tsc, *guest_tsc, *kvmclock;
 	const char *inverse;
@@ -28,6 +28,9 @@ static const struct option_spec clock_option_table[] = {
 	{"pid", OPTION_NUMBER, FIELD(pid), "N",
 	 "instead: the VM of process N, as KVM on this host has it now", false},
 	{"format", OPTION_CHOICE, FIELD(format), "text|json", "of a recording's clocks", false},
+	{"convert", OPTION_STRING, FIELD(convert), "FILE",
+	 "instead: what every clock read at the guest TSCs in FILE, one a line (- for stdin)",
+	 false},
 	{"tsc-offset", OPTION_STRING, FIELD(tsc_offset), "N",
 	 "added to the (scaled) host TSC, may be negative; default 0 (debugfs tsc-offset)", false},
 	{"scaling", OPTION_STRING, FIELD(scaling), "RATIO/FRAC",
@@ -102,7 +105,7 @@ static int clock_run(const struct command *self, int argc, char **argv)
 	if (!options.what)
 		return refuse("say which clocks: a recording, --pid N, or eval");
 	if (strcmp(options.what, "eval"))
-		return clock_show(options.what, !strcmp(options.format, "json"));
+		return clock_show(options.what, options.convert, !strcmp(options.format, "json"));
 	wrong = request_read(&options, &request);
 	if (wrong)
 		return refuse(wrong);
@@ -127,7 +130,7 @@ const struct command command_clock = {
 	.name = "clock",
 	.summary = "the clocks of a recording; or what each reads at one instant (clock eval)",
 	.usage =
-		"RUN.vcs [--format text|json]\n"
+		"RUN.vcs [--format text|json | --convert FILE]\n"
 		"       vcpuscope clock --pid N\n"
 		"       vcpuscope clock eval [--tsc-offset N] [--scaling RATIO/FRAC] [--pvclock FIELDS] "
 		"(--host-tsc N | --guest-tsc N | --kvmclock N)",

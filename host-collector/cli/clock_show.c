@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "clock/eval.h"
 #include "host-collector/cli/options.h"
 #include "host-collector/cli/replay.h"
 #include "host-collector/view/escape.h"
@@ -163,7 +164,27 @@ static void add_bound(json_object *to, const char *name, uint64_t value)
 	add(to, name, value == UINT64_MAX ? NULL : json_object_new_uint64(value));
 }
 
-static json_object *echo_json(const struct clock_book_summary *b)
+static json_object *echo_epochs_json(const struct clock_book *book, uint32_t source)
+{
+	json_object *all = json_object_new_array();
+	struct echo_epoch e;
+
+	for (size_t i = 0; clock_book_echo_epoch(book, source, i, &e); i++) {
+		json_object *epoch = json_object_new_object();
+
+		add_uint(epoch, "guest_from", e.first_guest);
+		add_uint(epoch, "guest_to", e.last_guest);
+		add_uint(epoch, "host_from", e.first_host.ticks);
+		add_uint(epoch, "host_to", e.last_host.ticks);
+		add(epoch, "ratio_min", json_object_new_double(e.ratio_min));
+		add(epoch, "ratio_max", json_object_new_double(e.ratio_max));
+		json_object_array_add(all, epoch);
+	}
+	return all;
+}
+
+static json_object *echo_json(const struct clock_book *book, uint32_t source,
+			      const struct clock_book_summary *b)
 {
 	json_object *echo = json_object_new_object();
 
@@ -174,6 +195,8 @@ static json_object *echo_json(const struct clock_book_summary *b)
 	add_uint(echo, "epoch_best_round_trip_ns", b->epoch_best_round_trip_ns);
 	add(echo, "ratio_min", json_object_new_double(b->ratio_min));
 	add(echo, "ratio_max", json_object_new_double(b->ratio_max));
+	add_uint(echo, "best_guest_tsc", b->best_guest);
+	add(echo, "epoch_list", echo_epochs_json(book, source));
 	if (b->compared)
 		add(echo, "exact_from_middle_ns", json_object_new_int64(b->exact_from_echo_ns));
 	return echo;
@@ -230,7 +253,7 @@ static json_object *lines_json(const struct vm_account *a)
 	return all;
 }
 
-static json_object *vm_json(const struct vm_account *a)
+static json_object *vm_json(const struct pipeline *p, const struct vm_account *a)
 {
 	json_object *vm = json_object_new_object();
 	const struct pipeline_source *s = &a->source;
@@ -242,7 +265,7 @@ static json_object *vm_json(const struct vm_account *a)
 		  strcmp(s->clock_method, "none") ? s->clock_error_median_ns : UINT64_MAX);
 	add_uint(vm, "causality_pairs", s->causality_pairs);
 	add_uint(vm, "causality_violations", s->causality_violations);
-	add(vm, "echo", echo_json(&a->book));
+	add(vm, "echo", echo_json(pipeline_clocks(p), s->source, &a->book));
 	add(vm, "tsc_epochs", epochs_json(a));
 	add_uint(vm, "vcpus", a->exact.vcpus);
 	add_uint(vm, "vcpus_unsettled", a->exact.vcpus_unsettled);
@@ -267,7 +290,7 @@ static int accounts_write(const struct pipeline *p, bool as_json)
 			continue;
 		a = account_of(p, &s);
 		if (as_json)
-			json_object_array_add(vms, vm_json(&a));
+			json_object_array_add(vms, vm_json(p, &a));
 		else
 			vm_text(&a);
 	}
@@ -279,7 +302,67 @@ static int accounts_write(const struct pipeline *p, bool as_json)
 	return fflush(stdout) ? COMMAND_TROUBLE : COMMAND_OK;
 }
 
-int clock_show(const char *recording, bool as_json)
+/* One line per guest TSC of `in`; "-" where something is not known. */
+static int times_convert(const struct pipeline *p, uint32_t source, FILE *in)
+{
+	const struct clock_book *book = pipeline_clocks(p);
+	char line[64];
+
+	puts("guest_tsc host_tsc err_ticks host_raw_ns err_ns dmesg_ns dmesg_err_ns");
+	while (fgets(line, sizeof(line), in)) {
+		uint64_t guest, err, dmesg_ns, dmesg_err;
+		struct host_tsc tsc;
+		struct host_time t;
+
+		line[strcspn(line, "\n")] = 0;
+		if (clock_eval_parse_u64(line, &guest)) {
+			fprintf(stderr,
+				"vcpuscope clock: '%s' is no guest TSC: one number a line\n",
+				escape(line).text);
+			return COMMAND_USAGE;
+		}
+		printf("%" PRIu64, guest);
+		if (clock_book_to_tsc(book, source, guest, &tsc, &err))
+			printf(" %" PRIu64 " %" PRIu64, tsc.ticks, err);
+		else
+			fputs(" - -", stdout);
+		if (clock_book_to_ns(book, source, guest, 0, &t))
+			printf(" %" PRId64 " %" PRIu64, t.t.ns, t.err_ns);
+		else
+			fputs(" - -", stdout);
+		if (clock_book_dmesg_at(book, source, guest, &dmesg_ns, &dmesg_err))
+			printf(" %" PRIu64 " %" PRIu64 "\n", dmesg_ns, dmesg_err);
+		else
+			puts(" - -");
+	}
+	return fflush(stdout) ? COMMAND_TROUBLE : COMMAND_OK;
+}
+
+static int first_vm_convert(const struct pipeline *p, const char *path)
+{
+	FILE *in = strcmp(path, "-") ? fopen(path, "re") : stdin;
+	struct pipeline_source s;
+	size_t i = 0;
+	int result;
+
+	if (!in) {
+		fprintf(stderr, "vcpuscope clock: %s: %s\n", path, strerror(errno));
+		return COMMAND_USAGE;
+	}
+	while (!pipeline_source_get(p, i, &s) && s.source == VS_SOURCE_HOST)
+		i++;
+	if (pipeline_source_get(p, i, &s)) {
+		fprintf(stderr, "vcpuscope clock: the recording holds no guest\n");
+		result = COMMAND_TROUBLE;
+	} else {
+		result = times_convert(p, s.source, in);
+	}
+	if (in != stdin)
+		fclose(in);
+	return result;
+}
+
+int clock_show(const char *recording, const char *convert, bool as_json)
 {
 	struct pipeline_options options = {.model = model_new()};
 	struct pipeline *p = options.model ? pipeline_new(&options) : NULL;
@@ -288,7 +371,7 @@ int clock_show(const char *recording, bool as_json)
 	int result = COMMAND_TROUBLE;
 
 	if (p && !replay_run(p, recording, &info, why, sizeof(why)))
-		result = accounts_write(p, as_json);
+		result = convert ? first_vm_convert(p, convert) : accounts_write(p, as_json);
 	else
 		fprintf(stderr, "vcpuscope clock: %s\n", why);
 	pipeline_free(p);

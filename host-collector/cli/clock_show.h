@@ -5,7 +5,9 @@
 
 #include <stdbool.h>
 
-/* Reads the recording, writes to standard output. Returns enum command_exit; says what is wrong. */
-int clock_show(const char *recording, bool as_json);
+/* Reads the recording, writes to standard output. `convert`: instead of the account, what every
+ * clock read at each guest TSC in this file ("-": standard input), of the recording's first VM;
+ * NULL: the account. Returns enum command_exit; says what is wrong. */
+int clock_show(const char *recording, const char *convert, bool as_json);
 
 #endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock/echo.h"
 #include "clock/raw.h"
 #include "proto/recording.h"
 
@@ -573,31 +572,112 @@ static bool guest_from_tsc(const struct guest *g, struct host_tsc t, uint64_t *s
 	return g->echo && echo_sync_to_guest(g->echo, t, stream_time, &err);
 }
 
+/* ns of the printk clock per tick of the stream clock, +- err. */
+struct dmesg_rate {
+	double rate, err;
+};
+
+static int dmesg_rate_compare(const void *a, const void *b)
+{
+	double x = ((const struct dmesg_rate *)a)->rate, y = ((const struct dmesg_rate *)b)->rate;
+
+	return (x > y) - (x < y);
+}
+
+/* The median of the chords between neighbouring points: steps, being few, do not reach it. */
+static struct dmesg_rate dmesg_rate(const struct guest *g)
+{
+	static const double guest_rate_err = 2000e-6; /* a guest's own idea of its TSC */
+	struct dmesg_rate chords[DMESG_MAX];
+	size_t n = 0;
+
+	for (size_t i = 1; i < g->n_dmesg; i++) {
+		const struct message_dmesg_point *p = &g->dmesg[i - 1], *q = &g->dmesg[i];
+		double ticks = (double)(int64_t)(q->time - p->time);
+
+		if (ticks <= 0 || q->ns <= p->ns)
+			continue;
+		chords[n].rate = (double)(q->ns - p->ns) / ticks;
+		chords[n].err = (double)(p->err + q->err) / ticks * chords[n].rate;
+		n++;
+	}
+	if (!n)
+		return (struct dmesg_rate){1e9 / (double)g->hz,
+					   1e9 / (double)g->hz * guest_rate_err};
+	qsort(chords, n, sizeof(chords[0]), dmesg_rate_compare);
+	return chords[n / 2];
+}
+
+struct dmesg_range {
+	bool known;
+	double lo, hi;
+};
+
+/* Widens the range by what point `p`, if any, says of stream time `at`. */
+static void dmesg_range_add(struct dmesg_range *range, const struct message_dmesg_point *p,
+			    uint64_t at, const struct dmesg_rate *rate)
+{
+	double distance, middle, err;
+
+	if (!p)
+		return;
+	distance = (double)(int64_t)(at - p->time);
+	middle = (double)p->ns + distance * rate->rate;
+	err = fabs(distance) * rate->err + (double)p->err * rate->rate + 1;
+	range->lo = range->known ? fmin(range->lo, middle - err) : middle - err;
+	range->hi = range->known ? fmax(range->hi, middle + err) : middle + err;
+	range->known = true;
+}
+
+static bool dmesg_at(const struct guest *g, uint64_t at, uint64_t *dmesg_ns, uint64_t *err_ns)
+{
+	const struct message_dmesg_point *before = NULL, *after = NULL;
+	struct dmesg_range range = {0};
+	struct dmesg_rate rate;
+
+	if (!g || !g->n_dmesg || !g->hz)
+		return false;
+	for (size_t i = 0; i < g->n_dmesg; i++) {
+		const struct message_dmesg_point *p = &g->dmesg[i];
+
+		if (p->time <= at && (!before || p->time >= before->time))
+			before = p;
+		if (p->time > at && (!after || p->time < after->time))
+			after = p;
+	}
+	rate = dmesg_rate(g);
+	dmesg_range_add(&range, before, at, &rate);
+	dmesg_range_add(&range, after, at, &rate);
+	if (!(range.lo >= 0 && range.hi < 0x1p62))
+		return false;
+	*dmesg_ns = (uint64_t)((range.lo + range.hi) / 2);
+	*err_ns = (uint64_t)ceil((range.hi - range.lo) / 2) + 1;
+	return true;
+}
+
+bool clock_book_dmesg_at(const struct clock_book *b, uint32_t source, uint64_t stream_time,
+			 uint64_t *dmesg_ns, uint64_t *err_ns)
+{
+	return dmesg_at(guest_find(b, source), stream_time, dmesg_ns, err_ns);
+}
+
+bool clock_book_to_tsc(const struct clock_book *b, uint32_t source, uint64_t stream_time,
+		       struct host_tsc *tsc, uint64_t *err_ticks)
+{
+	const struct guest *g = guest_find(b, source);
+
+	return g && guest_to_tsc(b, g, stream_time, tsc, err_ticks);
+}
+
 bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct host_ns t,
 			 uint64_t *dmesg_ns)
 {
 	const struct guest *g = guest_find(b, source);
-	const struct message_dmesg_point *nearest = NULL;
-	uint64_t stream, distance = UINT64_MAX;
-	double at;
+	uint64_t stream, err_ns;
 
-	if (!g || !g->n_dmesg || !g->hz || !b->raw || !b->n_samples ||
-	    !guest_from_tsc(g, raw_clock_to_tsc(b->raw, t), &stream))
-		return false;
-	for (size_t i = 0; i < g->n_dmesg; i++) {
-		const struct message_dmesg_point *p = &g->dmesg[i];
-		uint64_t d = p->time > stream ? p->time - stream : stream - p->time;
-
-		if (d < distance) {
-			distance = d;
-			nearest = p;
-		}
-	}
-	at = (double)nearest->ns + (double)(int64_t)(stream - nearest->time) * 1e9 / (double)g->hz;
-	if (!(at >= 0 && at < 0x1p63))
-		return false;
-	*dmesg_ns = (uint64_t)at;
-	return true;
+	return g && g->n_dmesg && b->raw && b->n_samples &&
+	       guest_from_tsc(g, raw_clock_to_tsc(b->raw, t), &stream) &&
+	       dmesg_at(g, stream, dmesg_ns, &err_ns);
 }
 
 static uint64_t host_ticks_to_ns(const struct clock_book *b, uint64_t ticks)
@@ -656,6 +736,9 @@ void clock_book_summarise(const struct clock_book *b, uint32_t source,
 		out->observations = echo.observations;
 		out->echo_epochs = echo.epochs;
 		out->err_ns = out->echo_err_ns = host_ticks_to_ns(b, echo.err_ticks);
+		out->ratio_min = echo.ratio_min;
+		out->ratio_max = echo.ratio_max;
+		out->best_guest = echo.best_guest;
 		out->best_round_trip_ns = host_ticks_to_ns(b, echo.best_round_trip_ticks);
 		out->epoch_best_round_trip_ns =
 			host_ticks_to_ns(b, echo.epoch_best_round_trip_ticks);
@@ -667,6 +750,14 @@ void clock_book_summarise(const struct clock_book *b, uint32_t source,
 	exact_summarise(g, out);
 	if (out->observations)
 		exact_compare(b, g, echo.newest_guest, out);
+}
+
+bool clock_book_echo_epoch(const struct clock_book *b, uint32_t source, size_t i,
+			   struct echo_epoch *out)
+{
+	const struct guest *g = guest_find(b, source);
+
+	return g && g->echo && echo_sync_epoch_get(g->echo, i, out);
 }
 
 const struct vm_clock *clock_book_vm(const struct clock_book *b, uint32_t source)

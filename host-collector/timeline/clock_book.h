@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "clock/echo.h"
 #include "clock/types.h"
 #include "host-collector/timeline/timeline.h"
 #include "host-collector/timeline/vm_clock.h"
@@ -76,6 +77,17 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs
 bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct host_ns t,
 			 uint64_t *dmesg_ns);
 
+/* Host TSC at the guest's stream time, and the bound. false if not known. */
+bool clock_book_to_tsc(const struct clock_book *b, uint32_t source, uint64_t stream_time,
+		       struct host_tsc *tsc, uint64_t *err_ticks);
+/*
+ * The guest's printk clock at its stream time, and the bound. That clock follows the stream clock
+ * at a constant rate, but may have been stepped once between the two points around it; a step
+ * beyond the newest point is not known.
+ */
+bool clock_book_dmesg_at(const struct clock_book *b, uint32_t source, uint64_t stream_time,
+			 uint64_t *dmesg_ns, uint64_t *err_ns);
+
 struct clock_book_summary {
 	const char *method; /* "pvclock", "tsc", "echo", "stated" or "none" */
 	uint64_t epochs;
@@ -84,6 +96,7 @@ struct clock_book_summary {
 	/* Of echo sync, whatever the method: of all epochs, then of the current one. */
 	uint64_t echo_epochs, best_round_trip_ns;
 	uint64_t echo_err_ns, epoch_best_round_trip_ns;
+	uint64_t best_guest;         /* stream time of the best round trip of all */
 	double ratio_min, ratio_max; /* ticks of the guest's stream clock per host TSC tick */
 	bool compared;               /* at the newest observation, the exact map with echo's */
 	int64_t exact_from_echo_ns;  /* from the middle of echo's interval */
@@ -91,6 +104,9 @@ struct clock_book_summary {
 };
 void clock_book_summarise(const struct clock_book *b, uint32_t source,
 			  struct clock_book_summary *out);
+/* The i-th epoch of echo's map that is kept; false beyond the last. */
+bool clock_book_echo_epoch(const struct clock_book *b, uint32_t source, size_t i,
+			   struct echo_epoch *out);
 /* Borrowed; NULL if the hypervisor said nothing of this VM. */
 const struct vm_clock *clock_book_vm(const struct clock_book *b, uint32_t source);
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The two test beds. Both boot Debian's cloud kernel with an initramfs of this machine's files.
+"""The test beds. Both boot Debian's cloud kernel with an initramfs of this machine's files.
 
 Bed A: an emulated guest on this machine; the collector runs here, on this kernel.
+Bed D: bed A with instructions for a clock, so that the guest's TSC runs at 1 GHz, unsteadily.
 Bed B: an emulated "host" (L1) with AMD SVM, so that it runs real KVM; inside it QEMU, the collector
 and a KVM guest (L2) with the agent. Needs nothing from this machine but QEMU.
 """
@@ -84,6 +85,13 @@ def boot_a(builder, *, cpus=1, accelerator="tcg,thread=multi", files=(), qemu_ar
                            accelerator=accelerator,
                            cpu="max,vendor=GenuineIntel" if emulated else "host", cmdline=cmdline,
                            qemu_args=qemu_args, boot_timeout_s=boot_timeout_s)
+
+
+def boot_d(builder, *, files=(), boot_timeout_s=240):
+    """A guest on this machine whose clock counts its own instructions, held near real time."""
+    return machine.Machine(builder.kernel.vmlinuz, builder.guest(files), name="bed-d",
+                           accelerator="tcg,thread=single", cpu="max,vendor=GenuineIntel",
+                           qemu_args=("-icount", "shift=auto"), boot_timeout_s=boot_timeout_s)
 
 
 def boot_b(builder, *, cpus=2, files=(), guest_files=(), qemu_args=(), cmdline=""):
