@@ -85,7 +85,8 @@ def direct(builder, folder, say, accelerator):
     with boot_direct(builder, accelerator) as guest:
         say(f"guest is up after {guest.boot_s:.1f} s")
         host = scene.ThisMachine([f"{builder.build}/host-collector", f"{builder.build}/tests/e2e/beds"])
-        yield scene.Scene(host, guest, guest.pid, guest.agent_socket, f"{folder}/host", say), guest
+        yield scene.Scene(host, guest, guest.pid, guest.agent_socket, f"{folder}/host", say,
+                          emulated=accelerator == "tcg"), guest
 
 
 def play(args, builder, folder, say):
@@ -115,7 +116,7 @@ def play(args, builder, folder, say):
             wrong = check_quickstart.check(report, played.truth)
             for incident in check_quickstart.interference(report, played.truth):
                 say(f"the incident of {incident['duration_ns'] / 1e6:.0f} ms at {incident['begin_ns']} "
-                    "was this machine, which did not run the emulated host meanwhile")
+                    "was this machine, which did not run the emulated one meanwhile")
             keep = bool(wrong) or args.keep
         finally:
             if keep:
@@ -136,7 +137,7 @@ def play_until_valid(args, builder, folder, say):
         longest = max(gap["duration_ns"] for gap in gaps) / 1e6
         for line in wrong:
             say(f"differs: {line}")
-        say(f"this machine held the emulated host up {len(gaps)} times, longest {longest:.0f} ms: "
+        say(f"this machine held the emulated one up {len(gaps)} times, longest {longest:.0f} ms: "
             "the run says nothing about vcpuscope; playing it again")
     if args.runs == 1:
         print(f"\n{text}")

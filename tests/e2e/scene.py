@@ -23,6 +23,7 @@ STALLS = (
 )
 HOST_CPU, VCPU_CPU = 0, 1  # where the host's programs go, and the vCPU
 COMPUTE_MS = 2000
+METERED_CPUS = (HOST_CPU, VCPU_CPU)  # QEMU's main thread, which makes an emulated guest's ticks, too
 PAUSE_S = 1.2  # between stalls
 INTERFERENCE_MS = 20  # a gap that can move a share by its tolerance
 RECORD_START_MAX_S = 60
@@ -68,9 +69,9 @@ class NestedGuest:
 
 
 class Scene:
-    """`folder` is a folder on the host for the recording; `say` prints progress. An `emulated` host
+    """`folder` is a folder on the host for the recording; `say` prints progress. An `emulated` machine
     can be held up by the machine underneath, which nothing inside can tell from a guest that spins:
-    there a meter notes every such gap into truth["interference"]."""
+    there meters note every such gap into truth["interference"]."""
 
     def __init__(self, host, guest, qemu_pid, channel, folder, say, emulated=False):
         self.host, self.guest, self._emulated = host, guest, emulated
@@ -107,11 +108,13 @@ class Scene:
             "[ \"$(cat record.status)\" = 0 ] || { tail -n 20 record.log; exit 1; }", timeout_s=90)
 
     def _meter_start(self):
-        self.host.run(f"gap-meter {VCPU_CPU} {INTERFERENCE_MS} >/run/gaps 2>&1 </dev/null & "
-                      "echo $! >/run/gaps.pid")
+        for cpu in METERED_CPUS:
+            self.host.run(f"cd {self.folder} && gap-meter {cpu} {INTERFERENCE_MS} >gaps.{cpu} 2>&1 "
+                          f"</dev/null & echo $! >{self.folder}/gaps.{cpu}.pid")
 
     def _meter_read(self):
-        for line in self.host.run("kill $(cat /run/gaps.pid); cat /run/gaps").splitlines():
+        for line in self.host.run(f"cd {self.folder} && kill $(cat gaps.*.pid); "
+                                  "cat gaps.?").splitlines():
             begin, duration = map(int, line.split())
             self.truth["interference"].append({"begin_raw_ns": begin, "duration_ns": duration})
 
