@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "clock/band.h"
+#include "clock/order.h"
 
 #define SLOPE_DEFAULT_PPM 200.0
 /*
@@ -26,7 +27,9 @@
 
 struct echo_sync {
 	struct band *band;
+	struct order *order; /* for a clock that proves unsteady */
 	double host_per_guest;
+	bool announced; /* the break before the next observation */
 	uint64_t observations, contradictions;
 	uint64_t best_round_trip, best_guest, epoch_best_round_trip;
 };
@@ -51,8 +54,9 @@ struct echo_sync *echo_sync_new(const struct echo_options *options)
 	s->host_per_guest = ratio;
 	s->best_round_trip = s->epoch_best_round_trip = UINT64_MAX;
 	s->band = band_new(&band);
-	if (!s->band) {
-		free(s);
+	s->order = order_new();
+	if (!s->band || !s->order) {
+		echo_sync_free(s);
 		return NULL;
 	}
 	return s;
@@ -63,6 +67,7 @@ void echo_sync_free(struct echo_sync *s)
 	if (!s)
 		return;
 	band_free(s->band);
+	order_free(s->order);
 	free(s);
 }
 
@@ -81,6 +86,11 @@ int echo_sync_add(struct echo_sync *s, const struct echo_observation *o)
 		s->contradictions++;
 	if (r < 0)
 		return r;
+	/* An epoch that the caller announced says nothing against the clock. */
+	if (order_observe(s->order, o->guest_received, o->sent.ticks, o->guest_sent,
+			  o->received.ticks, r == 0 || s->announced))
+		return -ENOMEM;
+	s->announced = false;
 	round_trip =
 		(double)(o->received.ticks - o->sent.ticks) - (double)in_guest * s->host_per_guest;
 	if (round_trip < 0)
@@ -108,17 +118,21 @@ int echo_sync_not_before(struct echo_sync *s, uint64_t guest, struct host_tsc ho
 
 int echo_sync_not_after(struct echo_sync *s, uint64_t guest, struct host_tsc host)
 {
+	order_not_after(s->order, guest, host.ticks);
 	return fact_result(s, band_upper(s->band, (struct band_fact){guest, host.ticks}));
 }
 
 void echo_sync_break(struct echo_sync *s)
 {
+	s->announced = true;
 	band_break(s->band);
 }
 
 bool echo_sync_to_host(const struct echo_sync *s, uint64_t guest, struct host_tsc *host,
 		       uint64_t *err_ticks)
 {
+	if (order_unsteady(s->order, guest))
+		return order_y(s->order, guest, &host->ticks, err_ticks);
 	return band_y(s->band, guest, &host->ticks, err_ticks);
 }
 
@@ -131,6 +145,8 @@ bool echo_sync_to_guest(const struct echo_sync *s, struct host_tsc host, uint64_
 void echo_sync_summarise(const struct echo_sync *s, struct echo_sync_summary *out)
 {
 	struct band_summary band;
+	double slope_min, slope_max;
+	struct host_tsc newest;
 
 	memset(out, 0, sizeof(*out));
 	band_summarise(s->band, &band);
@@ -146,6 +162,14 @@ void echo_sync_summarise(const struct echo_sync *s, struct echo_sync_summary *ou
 	out->err_ticks = band.err;
 	out->ratio_min = 1 / band.slope_max;
 	out->ratio_max = 1 / band.slope_min;
+	out->unsteady = order_ever_unsteady(s->order);
+	if (!out->unsteady)
+		return;
+	if (order_slope(s->order, &slope_min, &slope_max)) {
+		out->ratio_min = 1 / slope_max;
+		out->ratio_max = 1 / slope_min;
+	}
+	echo_sync_to_host(s, out->newest_guest, &newest, &out->err_ticks);
 }
 
 bool echo_sync_epoch_get(const struct echo_sync *s, size_t i, struct echo_epoch *out)
@@ -163,4 +187,9 @@ bool echo_sync_epoch_get(const struct echo_sync *s, size_t i, struct echo_epoch 
 		.ratio_max = 1 / e.slope_min,
 	};
 	return true;
+}
+
+bool echo_sync_unsteady(const struct echo_sync *s)
+{
+	return order_ever_unsteady(s->order);
 }

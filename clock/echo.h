@@ -9,6 +9,9 @@
  * time, an interval that holds the truth. A constraint that leaves no map starts a new epoch (the
  * guest's clock was stopped or stepped, or the VM migrated).
  *
+ * Where round trips show that the clock is not steady at all (most of them contradict every steady
+ * map through those before), only their order is believed (order.h).
+ *
  * What round trips cannot show: a step smaller than the interval at that time. A caller that knows
  * of one (QMP STOP, RESUME) says so with echo_sync_break().
  */
@@ -67,12 +70,17 @@ struct echo_sync_summary {
 	uint64_t observations, contradictions;
 	/* In host TSC, without the time spent in the guest: of all, of the current epoch. */
 	uint64_t best_round_trip_ticks, epoch_best_round_trip_ticks;
-	uint64_t best_guest;         /* guest time of the best of all */
-	uint64_t newest_guest;       /* guest time of the newest observation */
-	uint64_t err_ticks;          /* half-width there */
-	double ratio_min, ratio_max; /* guest ticks per host tick, current epoch */
+	uint64_t best_guest;   /* guest time of the best of all */
+	uint64_t newest_guest; /* guest time of the newest observation */
+	uint64_t err_ticks;    /* half-width there */
+	double ratio_min,
+		ratio_max; /* guest ticks per host tick, current epoch; unsteady: mean of all */
+	bool unsteady;
 };
 void echo_sync_summarise(const struct echo_sync *s, struct echo_sync_summary *out);
+
+/* Was the clock unsteady anywhere? Then the map is no line between two conversions either. */
+bool echo_sync_unsteady(const struct echo_sync *s);
 
 /* What one epoch covers, by both clocks (the host's: middle of the interval). */
 struct echo_epoch {

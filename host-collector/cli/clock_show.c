@@ -65,6 +65,8 @@ static void echo_text(const struct vm_account *a)
 	       b->observations, b->best_round_trip_ns, b->echo_epochs,
 	       b->echo_epochs == 1 ? "" : "s", b->epoch_best_round_trip_ns, b->echo_err_ns,
 	       b->ratio_min, b->ratio_max);
+	if (b->unsteady)
+		printf(" on average: the guest's clock is unsteady");
 	if (b->compared)
 		printf("; the exact map lies %" PRId64 " ns from its middle",
 		       b->exact_from_echo_ns);
@@ -195,6 +197,7 @@ static json_object *echo_json(const struct clock_book *book, uint32_t source,
 	add_uint(echo, "epoch_best_round_trip_ns", b->epoch_best_round_trip_ns);
 	add(echo, "ratio_min", json_object_new_double(b->ratio_min));
 	add(echo, "ratio_max", json_object_new_double(b->ratio_max));
+	add(echo, "unsteady", json_object_new_boolean(b->unsteady));
 	add_uint(echo, "best_guest_tsc", b->best_guest);
 	add(echo, "epoch_list", echo_epochs_json(book, source));
 	if (b->compared)

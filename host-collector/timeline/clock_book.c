@@ -519,6 +519,8 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs
 	/* An exact map may leap anywhere between its epochs, and by little. */
 	if (g && g->hypervisor && vm_clock_epochs(g->hypervisor) > 1)
 		span = 0;
+	if (g && !exact_is_known(g) && g->echo && echo_sync_unsteady(g->echo))
+		span = 0;
 	for (size_t i = 0; i < n;) {
 		uint64_t from = events[i].time;
 		size_t end = i + 1;
@@ -736,6 +738,7 @@ void clock_book_summarise(const struct clock_book *b, uint32_t source,
 		out->observations = echo.observations;
 		out->echo_epochs = echo.epochs;
 		out->err_ns = out->echo_err_ns = host_ticks_to_ns(b, echo.err_ticks);
+		out->unsteady = echo.unsteady;
 		out->ratio_min = echo.ratio_min;
 		out->ratio_max = echo.ratio_max;
 		out->best_guest = echo.best_guest;

@@ -98,9 +98,10 @@ struct clock_book_summary {
 	uint64_t echo_err_ns, epoch_best_round_trip_ns;
 	uint64_t best_guest;         /* stream time of the best round trip of all */
 	double ratio_min, ratio_max; /* ticks of the guest's stream clock per host TSC tick */
-	bool compared;               /* at the newest observation, the exact map with echo's */
-	int64_t exact_from_echo_ns;  /* from the middle of echo's interval */
-	uint64_t disagreements;      /* round trips that contradict the hypervisor's parameters */
+	bool unsteady; /* echo found no steady rate: only the order of round trips counts */
+	bool compared; /* at the newest observation, the exact map with echo's */
+	int64_t exact_from_echo_ns; /* from the middle of echo's interval */
+	uint64_t disagreements;     /* round trips that contradict the hypervisor's parameters */
 };
 void clock_book_summarise(const struct clock_book *b, uint32_t source,
 			  struct clock_book_summary *out);
