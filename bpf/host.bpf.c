@@ -52,6 +52,14 @@ struct {
 	__type(value, struct vs_announced);
 } announced SEC(".maps");
 
+/* Block requests under way -> who issued them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct vs_request);
+	__type(value, __s32);
+} requests SEC(".maps");
+
 /* Slot -> a one-element array with the struct vs_stack of that vCPU thread. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
@@ -431,13 +439,34 @@ int vs_h_tracepoint(void *ctx)
 {
 	const struct vs_tracepoint *t;
 	const __s32 tid = current_tid();
+	struct vs_request request = {};
+	__u64 arg0, arg1;
+	__s32 other = 0;
 	__u32 slot = 0;
+	bool own;
 
 	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_attach_cookie))
 		return 0; /* before 5.15: then it cannot be attached with a cookie either */
 	t = &tracepoints[bpf_get_attach_cookie(ctx) & (VS_TRACEPOINTS_MAX - 1)];
-	if (!followed_of(tid, &slot) && !t->by_anyone)
+	own = followed_of(tid, &slot);
+	if (!own && (t->scope == VS_SCOPE_FOLLOWED || t->scope == VS_SCOPE_BEGIN))
 		return 0;
-	emit((__u16)t->type, tid, 0, fields_read(ctx, t->arg0), fields_read(ctx, t->arg1));
+	arg0 = fields_read(ctx, t->arg0);
+	arg1 = fields_read(ctx, t->arg1);
+	if (t->scope == VS_SCOPE_BEGIN || t->scope == VS_SCOPE_END) {
+		request.first = arg0;
+		request.second = (__u32)arg1;
+	}
+	if (t->scope == VS_SCOPE_BEGIN)
+		bpf_map_update_elem(&requests, &request, &tid, BPF_ANY);
+	if (t->scope == VS_SCOPE_END) {
+		const __s32 *beginner = bpf_map_lookup_elem(&requests, &request);
+
+		if (!beginner)
+			return 0;
+		other = *beginner;
+		bpf_map_delete_elem(&requests, &request);
+	}
+	emit((__u16)t->type, tid, other, arg0, arg1);
 	return 0;
 }

@@ -22,11 +22,25 @@ struct vs_tracepoint_field {
 	vs_u16 is_signed;
 };
 
+/* Whose hits of a tracepoint become events. */
+enum vs_tracepoint_scope {
+	VS_SCOPE_FOLLOWED = 0, /* the followed threads' own */
+	VS_SCOPE_ANYONE = 1,   /* all: what concerns a VM is not done by its threads alone */
+	VS_SCOPE_BEGIN = 2,    /* the followed threads' own, and they begin a request */
+	VS_SCOPE_END = 3,      /* those that end a request that a followed thread began */
+};
+
 struct vs_tracepoint {
-	vs_u32 type;      /* enum vs_event_type; 0: unused */
-	vs_u32 by_anyone; /* also if the current task is none of a VM's threads */
+	vs_u32 type;  /* enum vs_event_type; 0: unused */
+	vs_u32 scope; /* enum vs_tracepoint_scope */
 	struct vs_tracepoint_field arg0[VS_TRACEPOINT_PARTS];
 	struct vs_tracepoint_field arg1[VS_TRACEPOINT_PARTS];
+};
+
+/* What tells one request from another until it ends: the first argument (the sector) and the lower
+ * half of the second (the device). */
+struct vs_request {
+	vs_u64 first, second;
 };
 
 #endif
