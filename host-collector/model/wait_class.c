@@ -98,6 +98,14 @@ static const struct wait_pattern patterns[] = {
 	{WAIT_MMU_LOCK, "kvm_mmu_notifier_*", NULL, ANY, "an MMU notifier"},
 	{WAIT_MMU_LOCK, "kvm_page_fault_*", "kvm_mmu_page_fault", ANY, "KVM's MMU"},
 
+	/* What sleeps in get_signal itself, once a core dump and an exit are set apart, is a stop.
+	 */
+	{WAIT_OTHER, "do_coredump", NULL, ANY, "the VM's process dumps core"},
+	{WAIT_OTHER, "vfs_coredump", NULL, ANY, "the same, since 6.16"},
+	{WAIT_OTHER, "do_exit", NULL, ANY, "the thread ends"},
+	{WAIT_FREEZER, "get_signal", NULL, ANY,
+	 "do_freezer_trap, inlined; stops by a signal or a debugger do not sleep as S"},
+
 	{WAIT_POLL, "do_sys_poll", NULL, ANY, "poll"},
 	{WAIT_POLL, "do_epoll_wait", NULL, ANY, "epoll"},
 	{WAIT_POLL, "do_select", NULL, ANY, "select"},

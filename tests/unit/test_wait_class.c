@@ -45,6 +45,8 @@ static const struct {
 	{WAIT_BLOCK_IO, true, {"io_schedule_timeout", "blkdev_read_iter", "vfs_read"}},
 	{WAIT_MMU_LOCK, true, {"schedule", "rwsem_down_write_slowpath", "down_write", "vm_mmap"}},
 	{WAIT_FREEZER, true, {"schedule", "do_freezer_trap", "get_signal"}},
+	{WAIT_FREEZER, true, {"__schedule", "schedule", "get_signal", "arch_do_signal_or_restart"}},
+	{WAIT_OTHER, true, {"schedule", "pipe_write", "do_coredump", "get_signal"}},
 	{WAIT_FREEZER, false, {"__refrigerator", "futex_wait", "qemu_wait_io_event"}},
 	{WAIT_POLL, true, {"schedule_hrtimeout_range", "do_sys_poll", "__x64_sys_ppoll"}},
 	{WAIT_FUTEX, true, {"schedule", "futex_wait_queue", "futex_wait", "do_futex"}},

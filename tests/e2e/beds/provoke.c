@@ -12,15 +12,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/io.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
-enum { HOG_PRIORITY = 50 };
+enum { HOG_PRIORITY = 50, PORT_UNUSED = 0x80 };
 
 struct instant {
 	uint64_t raw_ns; /* CLOCK_MONOTONIC_RAW */
@@ -168,6 +172,143 @@ static int act_ptrace_stop(char **argument, struct interval *t)
 	return 0;
 }
 
+static int file_write(const char *folder, const char *name, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	f = fopen(path, "w");
+	if (!f)
+		return -errno;
+	fputs(text, f);
+	return fclose(f) ? -errno : 0;
+}
+
+static int act_freeze(char **argument, struct interval *t)
+{
+	int err;
+
+	t->begin = instant_now();
+	err = file_write(argument[0], "cgroup.freeze", "1");
+	if (err)
+		return err;
+	sleep_ns((uint64_t)atol(argument[1]) * 1000000);
+	err = file_write(argument[0], "cgroup.freeze", "0");
+	t->end = instant_now();
+	return err;
+}
+
+/* A command to QEMU; waits for its answer if `answered`, events before it are skipped. */
+static int qmp_say(FILE *qmp, const char *command, int answered)
+{
+	char line[4096];
+
+	if (fprintf(qmp, "%s\n", command) < 0 || fflush(qmp))
+		return -errno;
+	while (answered) {
+		if (!fgets(line, sizeof(line), qmp))
+			return -EPIPE;
+		if (!strncmp(line, "{\"error\"", 8))
+			return -EBADMSG;
+		if (!strncmp(line, "{\"return\"", 9))
+			break;
+	}
+	return 0;
+}
+
+/* A session with the QEMU at this socket, past its greeting. */
+static int qmp_open(const char *path, FILE **qmp)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	int err;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return -errno;
+	*qmp = fdopen(fd, "r+");
+	if (!*qmp)
+		return -errno;
+	setvbuf(*qmp, NULL, _IONBF, 0);
+	err = qmp_say(*qmp, "{\"execute\":\"qmp_capabilities\"}", 1);
+	return err;
+}
+
+static int act_pause(char **argument, struct interval *t)
+{
+	FILE *qmp;
+	int err = qmp_open(argument[0], &qmp);
+
+	if (err)
+		return err;
+	t->begin = instant_now();
+	err = qmp_say(qmp, "{\"execute\":\"stop\"}", 1);
+	sleep_ns((uint64_t)atol(argument[1]) * 1000000);
+	if (!err)
+		err = qmp_say(qmp, "{\"execute\":\"cont\"}", 1);
+	t->end = instant_now();
+	fclose(qmp);
+	return err;
+}
+
+/* QEMU opens the FIFO with its big lock held, and waits there until somebody reads it. */
+static int act_biglock(char **argument, struct interval *t)
+{
+	char fifo[64], command[256], drained[4096];
+	FILE *qmp;
+	int fd, err;
+
+	snprintf(fifo, sizeof(fifo), "/tmp/provoke.%d", getpid());
+	snprintf(command, sizeof(command),
+		 "{\"execute\":\"pmemsave\",\"arguments\":{\"val\":0,\"size\":4096,"
+		 "\"filename\":\"%s\"}}",
+		 fifo);
+	if (mkfifo(fifo, 0600))
+		return -errno;
+	err = qmp_open(argument[0], &qmp);
+	if (err)
+		goto out;
+	t->begin = instant_now();
+	err = qmp_say(qmp, command, 0);
+	sleep_ns((uint64_t)atol(argument[1]) * 1000000);
+	t->end = instant_now();
+	fd = open(fifo, O_RDONLY);
+	if (fd < 0)
+		err = -errno;
+	while (fd >= 0 && read(fd, drained, sizeof(drained)) > 0)
+		;
+	close(fd);
+	fclose(qmp);
+out:
+	unlink(fifo);
+	return err;
+}
+
+static int act_inport(char **argument, struct interval *t)
+{
+	uint64_t period_ns = (uint64_t)atol(argument[0]) * 1000;
+	int err = cpu_pin(0);
+
+	if (!err && ioperm(PORT_UNUSED, 1, 1))
+		err = -errno;
+	signal(SIGTERM, on_signal);
+	t->begin = instant_now();
+	while (!err && !stopped) {
+		inb(PORT_UNUSED);
+		sleep_ns(period_ns);
+	}
+	t->end = instant_now();
+	return err;
+}
+
+static int act_now(char **argument, struct interval *t)
+{
+	(void)argument;
+	t->begin = t->end = instant_now();
+	return 0;
+}
+
 static const struct action {
 	const char *name;
 	int n_arguments;
@@ -182,6 +323,11 @@ static const struct action {
 	{"compute", 1, "compute", act_compute, "MS: burns CPU 0"},
 	{"ticker", 1, "ticker", act_ticker, "PERIOD_US: wakes up on CPU 0 until SIGTERM"},
 	{"ptrace-stop", 2, "thread-stopper", act_ptrace_stop, "TID MS: stops one thread"},
+	{"freeze", 2, "freezer", act_freeze, "CGROUP MS: freezes a cgroup (v2)"},
+	{"pause", 2, "vm-pauser", act_pause, "SOCKET MS: QMP stop, wait, cont"},
+	{"biglock", 2, "lock-keeper", act_biglock, "SOCKET MS: keeps QEMU's big lock taken"},
+	{"inport", 1, "port-reader", act_inport, "PERIOD_US: reads an I/O port until SIGTERM"},
+	{"now", 0, "now", act_now, ": nothing, only tells the time"},
 };
 
 enum { N_ACTIONS = sizeof(actions) / sizeof(actions[0]) };
@@ -204,8 +350,8 @@ int main(int argc, char **argv)
 		printf("{\"action\":\"%s\",\"argument\":\"%s\",\"pid\":%d,\"comm\":\"%s\","
 		       "\"begin_raw_ns\":%lu,\"end_raw_ns\":%lu,\"begin_tsc\":%lu,\"end_tsc\":%lu,"
 		       "\"duration_ns\":%lu}\n",
-		       a->name, argv[2], getpid(), a->comm, t.begin.raw_ns, t.end.raw_ns,
-		       t.begin.tsc, t.end.tsc, t.end.raw_ns - t.begin.raw_ns);
+		       a->name, a->n_arguments ? argv[2] : "", getpid(), a->comm, t.begin.raw_ns,
+		       t.end.raw_ns, t.begin.tsc, t.end.tsc, t.end.raw_ns - t.begin.raw_ns);
 		return 0;
 	}
 	fprintf(stderr, "usage: provoke ACTION ...\n");

@@ -2,7 +2,7 @@
 /*
  * Stalls a CPU on request, for tests.
  *
- *   echo "MODE MS [CPU]" > /proc/stall    MODE: preempt | irqsoff | softirq | hardirq
+ *   echo "MODE MS [CPU]" > /proc/stall    MODE: preempt | irqsoff | softirq | hardirq | storm
  *   cat /proc/stall                       the last stall: "MODE BEGIN_NS END_NS BEGIN_TSC END_TSC",
  *                                         BEGIN_NS and END_NS on CLOCK_MONOTONIC_RAW
  *
@@ -10,6 +10,8 @@
  * would reset the very watchdogs that a stall is meant to wake.
  */
 #include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
@@ -19,7 +21,7 @@
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 
-enum { STALL_MS_MAX = 60000 };
+enum { STALL_MS_MAX = 60000, STORM_PERIOD_US = 250, STORM_BUSY_US = 200 };
 
 struct stall {
 	const char *mode;
@@ -82,14 +84,34 @@ static void stall_hardirq(struct stall *s)
 	smp_call_function_single(s->cpu, stall_ipi, s, 1);
 }
 
+static enum hrtimer_restart storm_fire(struct hrtimer *t)
+{
+	udelay(STORM_BUSY_US);
+	hrtimer_forward_now(t, ns_to_ktime(STORM_PERIOD_US * 1000));
+	return HRTIMER_RESTART;
+}
+
+/* A short piece of work that must not be preempted, made long by timer interrupts. */
+static void stall_storm(struct stall *s)
+{
+	struct hrtimer timer;
+
+	hrtimer_init_on_stack(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	timer.function = storm_fire;
+	preempt_disable();
+	hrtimer_start(&timer, ns_to_ktime(STORM_PERIOD_US * 1000), HRTIMER_MODE_REL_PINNED_HARD);
+	stall_spin(s);
+	hrtimer_cancel(&timer);
+	preempt_enable();
+	destroy_hrtimer_on_stack(&timer);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct stall *s);
 } modes[] = {
-	{"preempt", stall_preempt},
-	{"irqsoff", stall_irqsoff},
-	{"softirq", stall_softirq},
-	{"hardirq", stall_hardirq},
+	{"preempt", stall_preempt}, {"irqsoff", stall_irqsoff}, {"softirq", stall_softirq},
+	{"hardirq", stall_hardirq}, {"storm", stall_storm},
 };
 
 static ssize_t stall_write(struct file *file, const char __user *user, size_t len, loff_t *offset)

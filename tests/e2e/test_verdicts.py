@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Provokes stalls of known cause on real kernels and checks what the report says about each.
+
+One boot plays all provocations of a bed one after another into one recording. A case is right if the
+incident that lies over it has the verdict, the time in the state that the provoker measured around its
+own calls, and the culprit. Exit status: 0 all right, 1 something differs, 77 cannot run here.
+"""
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f"{HERE}/beds"]
+import bed  # noqa: E402
+import run_scene  # noqa: E402
+import scene  # noqa: E402
+
+PAUSE_S = 0.8  # between provocations
+TOLERANCE = 0.1
+SLACK_MS = 15  # what signalling, a tick and a wake-up add at the edges on a loaded machine
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """`command` is run where `side` says ("host", "guest"); it may use {pid}, {tid}, {qmp}, {frozen}.
+    `states` share the time that the provoker measured; `culprit` is (side, comm) or None: nobody
+    can be named. `at_least` is all that is known of the share where the provoker's own waits
+    are part of what it measured. `dmesg` must be in the guest's log afterwards."""
+    name: str
+    side: str
+    command: str
+    verdict: str
+    states: tuple
+    culprit: tuple = None
+    at_least: float = 1 - TOLERANCE
+    at_most: float = 1 + TOLERANCE
+    dmesg: str = None
+    beds: str = "ab"
+
+
+CASES = (
+    Case("SIGSTOP to the VM", "host", "provoke sigstop {pid} 400",
+         "vm_paused", ("stopped",), ("host", "vm-stopper")),
+    Case("a debugger stops the vCPU thread", "host", "provoke ptrace-stop {tid} 400",
+         "vm_paused", ("stopped",)),
+    Case("the freezer stops the vCPU thread", "host", "provoke freeze {frozen} 400",
+         "vm_paused", ("stopped",)),
+    Case("QMP stop and cont", "host", "provoke pause {qmp} 400",
+         "vm_paused", ("stopped",)),
+    Case("a real-time task on the vCPU's pCPU", "host", f"provoke hog {scene.VCPU_CPU} 500",
+         "vcpu_not_scheduled", ("runnable",), ("host", "cpu-hog")),
+    Case("QEMU's big lock is kept", "host", "provoke biglock {qmp} 500",
+         "vmm_lock", ("blocked",), ("host", "qemu-system-x86")),
+    Case("guest: preemption off", "guest", "provoke stall preempt 500",
+         "guest_spin", ("guest",), ("guest", "guest-spinner")),
+    Case("guest: interrupts off", "guest", "provoke stall irqsoff 400",
+         "guest_spin", ("guest",), ("guest", "guest-spinner")),
+    Case("guest: one long softirq", "guest", "provoke stall softirq 400",
+         "guest_spin", ("guest",)),
+    Case("guest: one long interrupt", "guest", "provoke stall hardirq 400",
+         "guest_spin", ("guest",)),
+    Case("guest: a storm of timer interrupts", "guest", "provoke stall storm 500",
+         "guest_irq_storm", ("guest",)),
+    Case("guest: preemption off until the watchdog speaks", "guest", "provoke stall preempt 4500",
+         "guest_spin", ("guest",), ("guest", "guest-spinner"), dmesg="soft lockup"),
+    Case("SIGSTOP for 4 s: the guest's watchdog blames who ran", "host", "provoke sigstop {pid} 4000",
+         "vm_paused", ("stopped",), ("host", "vm-stopper"), dmesg="soft lockup", beds="a"),
+)
+
+
+def overlap_ns(incident, window):
+    return min(incident["end_ns"], window[1]) - max(incident["begin_ns"], window[0])
+
+
+def incident_of(report, window):
+    """The incident that covers most of the window, None if none does."""
+    best = max(report["incidents"], key=lambda i: overlap_ns(i, window), default=None)
+    return best if best and overlap_ns(best, window) > 0 else None
+
+
+def check(case, measured, report):
+    """What differs: a list of lines."""
+    incident = incident_of(report, measured["window"])
+    if not incident:
+        return ["no incident"]
+    wrong = []
+    if incident.get("verdict") != case.verdict:
+        wrong.append(f"verdict is {incident.get('verdict')}, not {case.verdict}: {incident['because']}")
+    if incident["confidence"] == "undetermined":
+        wrong.append(f"undetermined, missing {incident['missing']}")
+    if sum(incident["breakdown_ns"].values()) != incident["duration_ns"]:
+        wrong.append("the breakdown does not sum to the duration")
+    share = sum(incident["breakdown_ns"][state] for state in case.states)
+    # A guest that spins has not what its vCPU waited for a pCPU meanwhile; the host counts it.
+    waited = incident["breakdown_ns"]["runnable"] if case.side == "guest" else 0
+    low = case.at_least * measured["duration_ns"] - waited - SLACK_MS * 1e6
+    high = case.at_most * measured["duration_ns"] + SLACK_MS * 1e6
+    if not low <= share <= high:
+        wrong.append(f"{'+'.join(case.states)} is {share / 1e6:.1f} ms, provoker measured "
+                     f"{measured['duration_ns'] / 1e6:.1f} ms; {incident['breakdown_ns']}")
+    if case.culprit and not any((c["side"], c["comm"]) == case.culprit for c in incident["culprits"]):
+        wrong.append(f"culprit {case.culprit[1]} is not named, but {incident['culprits']}")
+    if case.dmesg and case.dmesg not in measured["dmesg"]:
+        wrong.append(f"the guest's kernel did not say '{case.dmesg}'")
+    return wrong
+
+
+class Stage:
+    """A booted bed with a recorder running: plays cases."""
+
+    def __init__(self, played, qmp, bed_name):
+        self.host, self.guest, self.played, self.bed = played.host, played.guest, played, bed_name
+        tid = self.host.run(f"for t in /proc/{played.qemu_pid}/task/*; do case $(cat $t/comm) in "
+                            "'CPU 0/'*) echo ${t##*/} ;; esac; done").strip()
+        self._cgroup = f"/sys/fs/cgroup/unified/vcpuscope-test.{os.getpid()}"
+        self._words = {"pid": played.qemu_pid, "tid": tid, "qmp": qmp, "frozen": f"{self._cgroup}/vcpu"}
+
+    def prepare(self):
+        """A cgroup (v2) that holds the vCPU thread alone; a watchdog that speaks after 2 s; load."""
+        cgroup, pid, tid = self._cgroup, self._words["pid"], self._words["tid"]
+        self.host.run("[ -e /sys/fs/cgroup/unified/cgroup.procs ] || { mkdir -p /sys/fs/cgroup/unified && "
+                      "mount -t cgroup2 none /sys/fs/cgroup/unified; }; "
+                      f"mkdir {cgroup} && echo {pid} >{cgroup}/cgroup.procs && mkdir {cgroup}/vcpu && "
+                      f"echo threaded >{cgroup}/vcpu/cgroup.type && echo {tid} >{cgroup}/vcpu/cgroup.threads")
+        self.guest.run("echo 1 >/proc/sys/kernel/watchdog_thresh; "
+                       "provoke ticker 5000 >/dev/null 2>&1 </dev/null & "
+                       "provoke inport 2000 >/dev/null 2>&1 </dev/null & "
+                       "provoke compute 600000 >/dev/null 2>&1 </dev/null & true")
+
+    def cleanup(self):
+        """Back to the root: a cgroup with members cannot be removed."""
+        cgroup = self._cgroup
+        self.host.run(f"echo 0 >{cgroup}/vcpu/cgroup.freeze; "
+                      f"echo {self._words['pid']} >/sys/fs/cgroup/unified/cgroup.procs; "
+                      f"rmdir {cgroup}/vcpu {cgroup}")
+
+    def _now_ns(self):
+        return json.loads(self.host.run("provoke now"))["begin_raw_ns"]
+
+    def play(self, case):
+        """What the provoker measured, the host's window around it, and the guest's new log lines."""
+        place = self.host if case.side == "host" else self.guest
+        prefix = f"taskset {1 << scene.HOST_CPU:x} " if case.side == "host" else ""
+        if case.dmesg:
+            self.guest.run("dmesg -c >/dev/null")
+        begin_ns = self._now_ns()
+        measured = json.loads(place.run(prefix + case.command.format(**self._words)))
+        measured["window"] = ((measured["begin_raw_ns"], measured["end_raw_ns"])
+                              if case.side == "host" else (begin_ns, self._now_ns()))
+        if case.dmesg:
+            time.sleep(PAUSE_S)
+            measured["dmesg"] = self.guest.run("dmesg -c")
+        time.sleep(PAUSE_S)
+        return measured
+
+
+def play(builder, bed_name, out, say, only):
+    """One boot, all cases: (right, wrong) counts."""
+    cases = [c for c in CASES if bed_name in c.beds and (not only or only in c.name)]
+    with tempfile.TemporaryDirectory(prefix="vcpuscope-verdicts.") as folder:
+        places = (run_scene.nested(builder, folder, say) if bed_name == "b" else
+                  run_scene.direct(builder, folder, say, "tcg"))
+        with places as (played, machine):
+            qmp = "/run/guest/qmp" if bed_name == "b" else machine.qmp_socket
+            stage = Stage(played, qmp, bed_name)
+            played.prepare()
+            stage.prepare()
+            try:
+                played.record_start()
+                truth = []
+                for case in cases:
+                    say(case.name)
+                    truth.append(stage.play(case))
+                played.record_stop()
+            finally:
+                stage.cleanup()
+            _, report = played.report()
+            os.makedirs(out, exist_ok=True)
+            for name, content in (("run.vcs", played.host.get(f"{played.folder}/run.vcs")),
+                                  ("report.json", json.dumps(report, indent=1).encode()),
+                                  ("truth.json", json.dumps(truth, indent=1).encode())):
+                with open(f"{out}/{name}", "wb") as f:
+                    f.write(content)
+    failed = 0
+    for case, measured in zip(cases, truth):
+        wrong = check(case, measured, report)
+        failed += bool(wrong)
+        say(f"{'WRONG' if wrong else 'right'}: {case.name}" + "".join(f"\n    {w}" for w in wrong))
+    return len(cases) - failed, failed
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("bed", choices=("a", "b"))
+    p.add_argument("--kernel", default="6.1", choices=("6.1", "6.12"))
+    p.add_argument("--rounds", type=int, help="default: 1, 10 with VCPUSCOPE_TEST_FULL=1")
+    p.add_argument("--only", help="only the cases whose name contains this")
+    p.add_argument("--out", default="out", help="folder for the recording, the report and the truth")
+    args = p.parse_args()
+    if args.bed == "a" and os.geteuid():
+        print("skipped: BPF on this machine's kernel needs root")
+        return run_scene.SKIP
+    started = time.time()
+
+    def say(text):
+        print(f"[{time.time() - started:5.1f} s] {text}", flush=True)
+
+    rounds = args.rounds or (10 if os.environ.get("VCPUSCOPE_TEST_FULL") == "1" else 1)
+    builder = bed.Builder(None, args.kernel, say)
+    right = failed = 0
+    with run_scene.own_signals():
+        for number in range(1, rounds + 1):
+            out = args.out if rounds == 1 else f"{args.out}/round-{number}"
+            good, bad = bed.machine.retry_emulator(
+                lambda: play(builder, args.bed, os.path.abspath(out), say, args.only), say)
+            right, failed = right + good, failed + bad
+    say(f"{right} of {right + failed} provocations explained rightly in {rounds} rounds")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
