@@ -68,6 +68,7 @@ static int cpu_pin(long cpu)
 
 struct interval {
 	struct instant begin, end;
+	uint64_t lasted_ns; /* 0: all of it */
 };
 
 static int act_sigstop(char **argument, struct interval *t)
@@ -199,6 +200,55 @@ static int act_freeze(char **argument, struct interval *t)
 	return err;
 }
 
+/* How long a cgroup's tasks have been throttled, by its own account. */
+static uint64_t throttled_ns(const char *cgroup)
+{
+	static const struct {
+		const char *format;
+		uint64_t unit_ns;
+	} lines[] = {{"throttled_usec %lu", 1000}, {"throttled_time %lu", 1}};
+	char path[256], line[128];
+	uint64_t ns = 0, n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/cpu.stat", cgroup);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+			if (sscanf(line, lines[i].format, &n) == 1)
+				ns = n * lines[i].unit_ns;
+		}
+	}
+	if (f)
+		fclose(f);
+	return ns;
+}
+
+/* 50 ms of the second are allowed, so one busy thread is throttled until the quota is lifted. */
+static int act_quota(char **argument, struct interval *t)
+{
+	const char *cgroup = argument[0];
+	char v1_file[256];
+	int v1, err;
+
+	snprintf(v1_file, sizeof(v1_file), "%s/cpu.cfs_quota_us", cgroup);
+	v1 = access(v1_file, F_OK) == 0;
+	t->lasted_ns = throttled_ns(cgroup);
+	t->begin = instant_now();
+	err = v1 ? file_write(cgroup, "cpu.cfs_period_us", "1000000") : 0;
+	if (!err)
+		err = v1 ? file_write(cgroup, "cpu.cfs_quota_us", "50000")
+			 : file_write(cgroup, "cpu.max", "50000 1000000");
+	if (err)
+		return err;
+	sleep_ns((uint64_t)atol(argument[1]) * 1000000);
+	err = v1 ? file_write(cgroup, "cpu.cfs_quota_us", "-1")
+		 : file_write(cgroup, "cpu.max", "max");
+	t->end = instant_now();
+	t->lasted_ns = throttled_ns(cgroup) - t->lasted_ns;
+	return err;
+}
+
 /* A command to QEMU; waits for its answer if `answered`, events before it are skipped. */
 static int qmp_say(FILE *qmp, const char *command, int answered)
 {
@@ -287,17 +337,14 @@ out:
 
 static int act_inport(char **argument, struct interval *t)
 {
-	uint64_t period_ns = (uint64_t)atol(argument[0]) * 1000;
+	uint64_t end_ns = instant_now().raw_ns + (uint64_t)atol(argument[0]) * 1000000;
 	int err = cpu_pin(0);
 
 	if (!err && ioperm(PORT_UNUSED, 1, 1))
 		err = -errno;
-	signal(SIGTERM, on_signal);
 	t->begin = instant_now();
-	while (!err && !stopped) {
+	while (!err && instant_now().raw_ns < end_ns)
 		inb(PORT_UNUSED);
-		sleep_ns(period_ns);
-	}
 	t->end = instant_now();
 	return err;
 }
@@ -324,9 +371,10 @@ static const struct action {
 	{"ticker", 1, "ticker", act_ticker, "PERIOD_US: wakes up on CPU 0 until SIGTERM"},
 	{"ptrace-stop", 2, "thread-stopper", act_ptrace_stop, "TID MS: stops one thread"},
 	{"freeze", 2, "freezer", act_freeze, "CGROUP MS: freezes a cgroup (v2)"},
+	{"quota", 2, "quota-setter", act_quota, "CGROUP MS: gives it 5 % of a CPU"},
 	{"pause", 2, "vm-pauser", act_pause, "SOCKET MS: QMP stop, wait, cont"},
 	{"biglock", 2, "lock-keeper", act_biglock, "SOCKET MS: keeps QEMU's big lock taken"},
-	{"inport", 1, "port-reader", act_inport, "PERIOD_US: reads an I/O port until SIGTERM"},
+	{"inport", 1, "port-reader", act_inport, "MS: reads an I/O port all the time"},
 	{"now", 0, "now", act_now, ": nothing, only tells the time"},
 };
 
@@ -351,7 +399,8 @@ int main(int argc, char **argv)
 		       "\"begin_raw_ns\":%lu,\"end_raw_ns\":%lu,\"begin_tsc\":%lu,\"end_tsc\":%lu,"
 		       "\"duration_ns\":%lu}\n",
 		       a->name, a->n_arguments ? argv[2] : "", getpid(), a->comm, t.begin.raw_ns,
-		       t.end.raw_ns, t.begin.tsc, t.end.tsc, t.end.raw_ns - t.begin.raw_ns);
+		       t.end.raw_ns, t.begin.tsc, t.end.tsc,
+		       t.lasted_ns ? t.lasted_ns : t.end.raw_ns - t.begin.raw_ns);
 		return 0;
 	}
 	fprintf(stderr, "usage: provoke ACTION ...\n");
