@@ -10,6 +10,7 @@ extern const struct command command_report;
 extern const struct command command_watch;
 extern const struct command command_clock;
 extern const struct command command_simulate;
+extern const struct command command_import;
 extern const struct command command_doctor;
 
 #endif

@@ -6,8 +6,8 @@
 #include "host-collector/cli/commands.h"
 
 static const struct command *const commands[] = {
-	&command_record, &command_report,   &command_watch,
-	&command_clock,  &command_simulate, &command_doctor,
+	&command_record,   &command_report, &command_watch,  &command_clock,
+	&command_simulate, &command_import, &command_doctor,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

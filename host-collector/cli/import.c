@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope import: what another tracer recorded in, a recording out, and an account of what was
+ * and what was not understood. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/cli/commands.h"
+#include "host-collector/import/gather.h"
+#include "host-collector/import/vcpus.h"
+#include "host-collector/import/writer.h"
+#include "host-collector/view/escape.h"
+
+struct import_arguments {
+	const char *host, *guest, *vm, *vcpu, *clock, *offset, *output;
+	uint64_t tsc_hz, guest_tsc_hz, error_ns;
+};
+
+static const struct option_spec import_option_table[] = {
+	{"host", OPTION_STRING, offsetof(struct import_arguments, host), "FILE",
+	 "text of `trace-cmd report`, trace_pipe or `perf script`; - is standard input", true},
+	{"output", OPTION_STRING, offsetof(struct import_arguments, output), "RUN.vcs",
+	 "the recording (-o)", true},
+	{"vcpu", OPTION_STRING, offsetof(struct import_arguments, vcpu), "TID=INDEX,...",
+	 "these threads are the vCPUs (default: by thread name `CPU N/KVM` and KVM's events)",
+	 false},
+	{"vm", OPTION_STRING, offsetof(struct import_arguments, vm), "NAME",
+	 "what the first VM is called (default vm1)", false},
+	{"guest", OPTION_STRING, offsetof(struct import_arguments, guest), "FILE",
+	 "the same kind of text, recorded in the first VM", false},
+	{"guest-offset-ns", OPTION_STRING, offsetof(struct import_arguments, offset), "N",
+	 "host's clock less guest's clock, may be negative; goes with --guest", false},
+	{"guest-error-ns", OPTION_NUMBER, offsetof(struct import_arguments, error_ns), "N",
+	 "how wrong that offset may be; every report shows it", false},
+	{"clock", OPTION_STRING, offsetof(struct import_arguments, clock), "NAME",
+	 "the trace clock of the host's stamps (local, mono, x86-tsc), to be shown", false},
+	{"tsc-hz", OPTION_NUMBER, offsetof(struct import_arguments, tsc_hz), "N",
+	 "ticks per second of stamps without a decimal point (clock x86-tsc)", false},
+	{"guest-tsc-hz", OPTION_NUMBER, offsetof(struct import_arguments, guest_tsc_hz), "N",
+	 "the same for the guest's", false},
+};
+
+static int trouble_say(const char *what, const char *next)
+{
+	fprintf(stderr, "vcpuscope import: %s; %s\n", escape(what).text, next);
+	return COMMAND_TROUBLE;
+}
+
+static int usage_say(const char *what, const char *next)
+{
+	trouble_say(what, next);
+	return COMMAND_USAGE;
+}
+
+static bool offset_parse(const char *text, int64_t *ns)
+{
+	char *end;
+
+	if (!text)
+		return true;
+	errno = 0;
+	*ns = strtoll(text, &end, 10);
+	return end != text && !*end && !errno;
+}
+
+static int arguments_check(const struct import_arguments *a, int64_t *offset_ns)
+{
+	if (!offset_parse(a->offset, offset_ns))
+		return usage_say("--guest-offset-ns is no number of nanoseconds",
+				 "give host time less guest time, such as -1500000");
+	if (a->guest && (!a->offset || !a->error_ns))
+		return usage_say("the guest's clock is not the host's",
+				 "say how far with --guest-offset-ns N and how sure with "
+				 "--guest-error-ns N, or leave --guest out");
+	if (!a->guest && (a->offset || a->error_ns))
+		return usage_say("an offset without a guest", "name the guest's text with --guest");
+	return COMMAND_OK;
+}
+
+/* 0, or what the command ends with. */
+static int file_gather(const char *path, struct gather *g)
+{
+	static const unsigned char trace_dat[] = {0x17, 0x08, 0x44};
+	FILE *in = strcmp(path, "-") ? fopen(path, "rb") : stdin;
+	int first, err;
+
+	if (!in) {
+		fprintf(stderr, "vcpuscope import: %s: cannot open: %s\n", path, strerror(errno));
+		return COMMAND_TROUBLE;
+	}
+	first = getc(in);
+	if (first != EOF)
+		ungetc(first, in);
+	if (first == trace_dat[0]) {
+		fclose(in);
+		return trouble_say(path, "is no text; `trace-cmd report -t FILE` makes text of a "
+					 "trace.dat");
+	}
+	err = gather_text(g, in);
+	if (in != stdin)
+		fclose(in);
+	if (!err)
+		err = gather_finish(g);
+	if (err) {
+		fprintf(stderr, "vcpuscope import: %s: cannot read: %s\n", path, strerror(-err));
+		return COMMAND_TROUBLE;
+	}
+	return COMMAND_OK;
+}
+
+static void count_print(uint64_t n, const char *what)
+{
+	if (n)
+		printf("  %" PRIu64 " %s\n", n, what);
+}
+
+static int by_count(const void *a, const void *b)
+{
+	const struct gather_name *x = a, *y = b;
+
+	return (x->n < y->n) - (x->n > y->n);
+}
+
+static void unused_print(struct gather *g)
+{
+	const struct gather_name *other = &g->names[GATHER_NAMES_MAX];
+
+	qsort(g->names, g->n_names, sizeof(g->names[0]), by_count);
+	if (g->unused)
+		printf("  %" PRIu64 " events that vcpuscope has no use for:\n", g->unused);
+	for (size_t i = 0; i < g->n_names; i++)
+		printf("    %-32s %" PRIu64 "\n", escape(g->names[i].name).text, g->names[i].n);
+	if (other->n)
+		printf("    %-32s %" PRIu64 "\n", "of other names", other->n);
+}
+
+static void account_print(const char *side, struct gather *g)
+{
+	printf("%s: %" PRIu64 " events of %" PRIu64 " lines, stamps of %" PRIu64 " ns\n", side,
+	       g->taken, g->lines, g->unit);
+	count_print(g->nothing, "lines are headings, comments or stacks");
+	unused_print(g);
+	if (g->lost_marks)
+		printf("  %" PRIu64 " marks of lost events: %" PRIu64 " lost\n", g->lost_marks,
+		       g->lost);
+	count_print(g->reasons_unknown, "kvm_exit with a reason of no table");
+	count_print(g->invented, "KVM events without a thread: one is invented for each vCPU");
+	count_print(g->backwards, "events older than the one before on their CPU: put in order");
+	count_print(g->steps_back, "of these by more than a second: are these two recordings?");
+	if (g->silences)
+		printf("  %" PRIu64 " silences of over a minute, %.1f s in all: taken as not "
+		       "recorded\n",
+		       g->silences, (double)g->silent_ns / 1e9);
+	count_print(g->malformed, "lines not understood, the first of them:");
+	for (size_t i = 0; i < g->malformed && i < GATHER_EXAMPLES; i++)
+		printf("    %s\n", escape(g->examples[i]).text);
+	count_print(g->placeless, "of these name no CPU, or neither a thread nor a vCPU");
+	count_print(g->tickless, "of these have stamps in ticks: say how long with --tsc-hz N");
+}
+
+static void vcpus_print(const struct vcpus *v)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		const struct message_vm_info *vm = &v->vms[i];
+
+		printf("VM %s:", escape(vm->name).text);
+		for (size_t k = 0; k < vm->n_threads; k++)
+			printf("%s vCPU %u is thread %d (%s)", k ? "," : "", vm->threads[k].vcpu,
+			       vm->threads[k].tid, escape(vm->threads[k].comm).text);
+		printf("\n");
+	}
+	if (!v->n)
+		printf("no vCPU threads: none is called `CPU N/KVM` and none had KVM events; name "
+		       "them with --vcpu TID=INDEX\n");
+	count_print(v->left_out, "vCPU threads are more than a recording holds: left out");
+}
+
+static int recording_write(const struct import_arguments *a, struct gather *host,
+			   struct gather *guest)
+{
+	char origin[VS_TEXT_MAX];
+	struct import_plan plan = {
+		.path = a->output,
+		.origin = origin,
+		.host = host,
+		.guest = a->guest ? guest : NULL,
+		.guest_err_ns = a->error_ns,
+	};
+	struct vcpus vcpus;
+	int err = vcpus_find(&vcpus, host, a->vcpu, a->vm), result = COMMAND_OK;
+
+	if (err == -EINVAL) {
+		result = usage_say("--vcpu is no list of threads",
+				   "write TID=INDEX,TID=INDEX, each index once, such as "
+				   "4711=0,4712=1");
+		goto out;
+	}
+	snprintf(origin, sizeof(origin), "text%s%.100s", a->clock ? ", clock " : "",
+		 a->clock ? a->clock : "");
+	plan.vcpus = &vcpus;
+	if (!err)
+		err = import_write(&plan);
+	if (err) {
+		fprintf(stderr, "vcpuscope import: cannot write %s: %s\n", a->output,
+			strerror(-err));
+		result = COMMAND_TROUBLE;
+		goto out;
+	}
+	vcpus_print(&vcpus);
+	printf("%s written; see `vcpuscope report %s`\n", a->output, a->output);
+out:
+	vcpus_fini(&vcpus);
+	return result;
+}
+
+static int import_run(const struct command *self, int argc, char **argv)
+{
+	struct import_arguments a = {0};
+	struct gather_options host_options = {0}, guest_options = {.guest = true};
+	struct gather *gathers;
+	int result;
+
+	if (options_parse_or_say(self, argc, argv, &a))
+		return COMMAND_USAGE;
+	result = arguments_check(&a, &guest_options.offset_ns);
+	if (result)
+		return result;
+	gathers = calloc(2, sizeof(*gathers));
+	if (!gathers)
+		return trouble_say("out of memory", "48 bytes per event are needed");
+	host_options.tick_hz = a.tsc_hz;
+	guest_options.tick_hz = a.guest_tsc_hz;
+	if (gather_init(&gathers[0], &host_options) || gather_init(&gathers[1], &guest_options))
+		result = trouble_say("out of memory", "48 bytes per event are needed");
+	if (!result)
+		result = file_gather(a.host, &gathers[0]);
+	if (!result && a.guest)
+		result = file_gather(a.guest, &gathers[1]);
+	if (!result) {
+		account_print("host", &gathers[0]);
+		if (a.guest)
+			account_print("guest", &gathers[1]);
+		result = gathers[0].taken + gathers[1].taken
+				 ? recording_write(&a, &gathers[0], &gathers[1])
+				 : trouble_say("no event was understood: nothing written",
+					       "is this text of trace-cmd report, trace_pipe or "
+					       "perf script?");
+	}
+	gather_fini(&gathers[0]);
+	gather_fini(&gathers[1]);
+	free(gathers);
+	return result;
+}
+
+const struct command command_import = {
+	.name = "import",
+	.summary = "make a recording of what trace-cmd, ftrace or perf recorded",
+	.usage = "--host FILE [--guest FILE --guest-offset-ns N --guest-error-ns N] -o RUN.vcs",
+	.options = import_option_table,
+	.n_options = sizeof(import_option_table) / sizeof(import_option_table[0]),
+	.examples = "  trace-cmd record -e kvm -e sched sleep 10\n"
+		    "  trace-cmd report -t > host.txt\n"
+		    "  vcpuscope import --host host.txt -o run.vcs\n"
+		    "  perf script --ns | vcpuscope import --host - --vcpu 4711=0 -o run.vcs\n"
+		    "  vcpuscope import --host host.txt --guest guest.txt --vm web1 \\\n"
+		    "    --guest-offset-ns 81234567890 --guest-error-ns 50000 -o run.vcs\n"
+		    "  vcpuscope report run.vcs\n",
+	.run = import_run,
+};

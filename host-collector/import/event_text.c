@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "host-collector/import/event_text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/import/reason.h"
+
+void event_text_comm(struct import_task *task, const char *comm, size_t len)
+{
+	memset(task->comm, 0, sizeof(task->comm));
+	if (len == 5 && !memcmp(comm, "<...>", 5))
+		return;
+	if (len >= sizeof(task->comm))
+		len = sizeof(task->comm) - 1;
+	memcpy(task->comm, comm, len);
+}
+
+bool event_text_state(const char *text, size_t len, uint64_t *state)
+{
+	static const struct {
+		char letter;
+		uint32_t bits;
+	} letters[] = {
+		{'R', VS_TASK_RUNNING},
+		{'S', VS_TASK_INTERRUPTIBLE},
+		{'D', VS_TASK_UNINTERRUPTIBLE},
+		{'I', VS_TASK_UNINTERRUPTIBLE}, /* idle kernel thread: uninterruptible, no load */
+		{'T', VS_TASK_STOPPED},
+		{'t', VS_TASK_TRACED},
+		{'X', 0x10},
+		{'x', 0x10},
+		{'Z', 0x20},
+		{'P', VS_TASK_PARKED},
+	};
+	bool known = false;
+
+	*state = 0;
+	for (size_t i = 0; i < len; i++) {
+		for (size_t k = 0; k < sizeof(letters) / sizeof(letters[0]); k++) {
+			if (letters[k].letter != text[i])
+				continue;
+			*state |= letters[k].bits;
+			known = true;
+		}
+	}
+	return known;
+}
+
+/* A decimal number that fits an int32_t; *end is behind it. */
+static bool number_parse(const char *text, int64_t *out, const char **end)
+{
+	char *stop;
+	long long value;
+
+	if (!isdigit((unsigned char)*text) && !(*text == '-' && isdigit((unsigned char)text[1])))
+		return false;
+	errno = 0;
+	value = strtoll(text, &stop, 10);
+	if (errno || value > INT32_MAX || value < INT32_MIN)
+		return false;
+	*out = value;
+	*end = stop;
+	return true;
+}
+
+/* The number behind `key`, which begins the text or follows a space. */
+static bool key_number(const char *text, const char *key, int64_t *out)
+{
+	const char *end;
+
+	for (const char *at = strstr(text, key); at; at = strstr(at + 1, key)) {
+		if (at == text || at[-1] == ' ')
+			return number_parse(at + strlen(key), out, &end);
+	}
+	return false;
+}
+
+static uint64_t key_hex(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	return at ? strtoull(at + strlen(key), NULL, 16) : 0;
+}
+
+static const char *last_of(const char *text, const char *what)
+{
+	const char *last = NULL;
+
+	for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+		last = at;
+	return last;
+}
+
+static bool task_set(struct import_task *task, const char *comm, size_t len, int64_t tid)
+{
+	if (tid < 0)
+		return false;
+	task->known = true;
+	task->tid = (int32_t)tid;
+	event_text_comm(task, comm, len);
+	return true;
+}
+
+/* "comm=x pid=1 prio=2": comm may hold spaces. */
+static bool task_by_keys(const char *text, struct import_task *task, int64_t *prio)
+{
+	static const char comm_key[] = "comm=", pid_key[] = " pid=";
+	const char *comm = strstr(text, comm_key), *pid = comm ? strstr(comm, pid_key) : NULL, *end;
+	int64_t tid;
+
+	if (!pid || !number_parse(pid + strlen(pid_key), &tid, &end))
+		return false;
+	if (!key_number(end, "prio=", prio))
+		*prio = 0;
+	comm += strlen(comm_key);
+	return task_set(task, comm, (size_t)(pid - comm), tid);
+}
+
+/* "comm:1 [120]" in text[0..len), as plugins print it; *rest is behind the bracket. */
+static bool task_by_plugin(const char *text, size_t len, struct import_task *task, int64_t *prio,
+			   const char **rest)
+{
+	const char *open = NULL, *colon = NULL, *end;
+	int64_t tid;
+
+	for (size_t i = 0; i + 1 < len; i++) {
+		if (text[i] == ' ' && text[i + 1] == '[')
+			open = text + i;
+	}
+	for (const char *at = text; open && at < open; at++) {
+		if (*at == ':')
+			colon = at;
+	}
+	if (!colon || !number_parse(colon + 1, &tid, &end) || end != open ||
+	    !number_parse(open + 2, prio, &end) || *end != ']')
+		return false;
+	*rest = end + 1;
+	return task_set(task, text, (size_t)(colon - text), tid);
+}
+
+static enum import_use verdict(bool understood)
+{
+	return understood ? IMPORT_USED : IMPORT_MALFORMED;
+}
+
+static bool switch_by_keys(struct import_record *r, const char *text, int64_t prio[2],
+			   uint64_t *state)
+{
+	static const char out_comm[] = "prev_comm=", out_pid[] = " prev_pid=",
+			  out_state[] = " prev_state=", in_comm[] = " ==> next_comm=",
+			  in_pid[] = " next_pid=";
+	const char *arrow = strstr(text, in_comm), *pid[2], *at, *end, *comm;
+	int64_t tid[2];
+
+	if (strncmp(text, out_comm, strlen(out_comm)) || !arrow)
+		return false;
+	pid[0] = strstr(text, out_pid);
+	at = strstr(text, out_state);
+	pid[1] = last_of(arrow, in_pid);
+	if (!pid[0] || !at || !pid[1] || pid[0] > arrow || at > arrow ||
+	    !number_parse(pid[0] + strlen(out_pid), &tid[0], &end) ||
+	    !number_parse(pid[1] + strlen(in_pid), &tid[1], &end) ||
+	    !key_number(text, "prev_prio=", &prio[0]) || !key_number(arrow, "next_prio=", &prio[1]))
+		return false;
+	at += strlen(out_state);
+	comm = text + strlen(out_comm);
+	arrow += strlen(in_comm);
+	return event_text_state(at, strcspn(at, " "), state) && pid[1] >= arrow &&
+	       task_set(&r->named[0], comm, (size_t)(pid[0] - comm), tid[0]) &&
+	       task_set(&r->named[1], arrow, (size_t)(pid[1] - arrow), tid[1]);
+}
+
+static bool switch_by_plugin(struct import_record *r, const char *text, int64_t prio[2],
+			     uint64_t *state)
+{
+	static const char arrow[] = " ==> ";
+	const char *middle = last_of(text, arrow), *rest;
+
+	if (!middle ||
+	    !task_by_plugin(text, (size_t)(middle - text), &r->named[0], &prio[0], &rest))
+		return false;
+	rest += strspn(rest, " ");
+	if (rest >= middle || !event_text_state(rest, (size_t)(middle - rest), state))
+		return false;
+	middle += strlen(arrow);
+	return task_by_plugin(middle, strlen(middle), &r->named[1], &prio[1], &rest);
+}
+
+static enum import_use on_switch(struct import_record *r, const char *text)
+{
+	int64_t prio[2] = {0, 0};
+	uint64_t state = 0;
+
+	if (!switch_by_keys(r, text, prio, &state) && !switch_by_plugin(r, text, prio, &state))
+		return IMPORT_MALFORMED;
+	r->e.pid = r->named[0].tid;
+	r->e.pid2 = r->named[1].tid;
+	r->e.arg0 = state;
+	r->e.arg1 = (uint32_t)prio[0] | (uint64_t)(uint32_t)prio[1] << 32;
+	return IMPORT_USED;
+}
+
+static enum import_use on_wakeup(struct import_record *r, const char *text)
+{
+	int64_t prio = 0, cpu = 0;
+	const char *rest = text;
+	bool plugin = !task_by_keys(text, &r->named[0], &prio);
+
+	if (plugin && !task_by_plugin(text, strlen(text), &r->named[0], &prio, &rest))
+		return IMPORT_MALFORMED;
+	r->e.pid = r->named[0].tid;
+	r->e.pid2 = r->task.tid;
+	r->e.arg1 = (uint64_t)prio;
+	if (!key_number(rest, plugin ? "CPU:" : "target_cpu=", &cpu))
+		return IMPORT_MALFORMED;
+	r->e.arg0 = (uint64_t)cpu;
+	return verdict(cpu >= 0);
+}
+
+static enum import_use on_migrate(struct import_record *r, const char *text)
+{
+	int64_t prio, from = 0, to = 0;
+
+	if (!task_by_keys(text, &r->named[0], &prio) || !key_number(text, "orig_cpu=", &from) ||
+	    !key_number(text, "dest_cpu=", &to))
+		return IMPORT_MALFORMED;
+	r->e.pid = r->named[0].tid;
+	r->e.pid2 = r->task.tid;
+	r->e.arg0 = (uint64_t)from;
+	r->e.arg1 = (uint64_t)to;
+	return verdict(from >= 0 && to >= 0);
+}
+
+static enum import_use on_task_exit(struct import_record *r, const char *text)
+{
+	int64_t prio;
+
+	if (!task_by_keys(text, &r->named[0], &prio))
+		return IMPORT_MALFORMED;
+	r->e.pid = r->named[0].tid;
+	return IMPORT_USED;
+}
+
+static enum import_use on_irq(struct import_record *r, const char *text)
+{
+	int64_t irq = 0;
+	bool known = key_number(text, "irq=", &irq) && irq >= 0;
+
+	r->e.pid = r->task.tid;
+	r->e.arg0 = (uint64_t)irq;
+	r->e.arg1 = r->e.type == VS_EVENT_IRQ_EXIT && strstr(text, "ret=handled");
+	return verdict(known);
+}
+
+static enum import_use on_softirq(struct import_record *r, const char *text)
+{
+	int64_t number = 0;
+	bool known = key_number(text, "vec=", &number) && number >= 0;
+
+	r->e.pid = r->task.tid;
+	r->e.arg0 = (uint64_t)number;
+	return verdict(known);
+}
+
+/* arg0, which vector it is, comes from the table. */
+static enum import_use on_vector(struct import_record *r, const char *text)
+{
+	int64_t number = 0;
+	bool known = key_number(text, "vector=", &number) && number >= 0;
+
+	r->e.pid = r->task.tid;
+	r->e.arg1 = (uint64_t)number;
+	return verdict(known);
+}
+
+static enum import_use on_signal(struct import_record *r, const char *text)
+{
+	int64_t prio, sig = 0;
+
+	if (!key_number(text, "sig=", &sig) || sig < 0 || !task_by_keys(text, &r->named[0], &prio))
+		return IMPORT_MALFORMED;
+	r->e.pid = r->named[0].tid;
+	r->e.pid2 = r->task.tid;
+	r->e.arg0 = (uint64_t)sig;
+	/* The text does not say whose thread it is; a signal to a process names its first. */
+	r->e.arg1 = (uint64_t)r->e.pid;
+	return IMPORT_USED;
+}
+
+static void vcpu_take(struct import_record *r, const char *text)
+{
+	int64_t vcpu;
+
+	if (!key_number(text, "vcpu ", &vcpu) || vcpu < 0)
+		return;
+	r->vcpu_known = true;
+	r->vcpu = (uint32_t)vcpu;
+}
+
+static enum import_use on_entry(struct import_record *r, const char *text)
+{
+	vcpu_take(r, text);
+	r->e.pid = r->task.tid;
+	r->e.arg1 = key_hex(text, "rip 0x");
+	return verdict(r->vcpu_known);
+}
+
+/* The reason may hold a space ("PF excp"), and flags may follow it ("... FAILED_VMENTRY"). */
+static enum import_use on_kvm_exit(struct import_record *r, const char *text)
+{
+	static const char key[] = "reason ";
+	const char *reason = strstr(text, key), *end;
+
+	if (!reason)
+		return IMPORT_MALFORMED;
+	reason += strlen(key);
+	end = strstr(reason, " rip ");
+	if (!end)
+		end = reason + strcspn(reason, " ");
+	if (end == reason)
+		return IMPORT_MALFORMED;
+	vcpu_take(r, text);
+	r->e.pid = r->task.tid;
+	r->e.arg1 = key_hex(text, "rip 0x");
+	r->reason_unknown = !import_reason_parse(reason, (size_t)(end - reason), &r->e.arg0) &&
+			    !import_reason_parse(reason, strcspn(reason, " "), &r->e.arg0);
+	return IMPORT_USED;
+}
+
+static enum import_use on_userspace_exit(struct import_record *r, const char *text)
+{
+	const char *open = last_of(text, "("), *end;
+	bool failed = strstr(text, "reason restart") || strstr(text, "reason error");
+	int64_t number;
+
+	if (!open || !number_parse(open + 1, &number, &end) || *end != ')')
+		return IMPORT_MALFORMED;
+	r->e.pid = r->task.tid;
+	/* Where it failed, KVM prints the error's number in the reason's place. */
+	if (failed)
+		r->e.arg1 = (uint64_t)(number > 0 ? -number : number);
+	else
+		r->e.arg0 = (uint64_t)number;
+	return IMPORT_USED;
+}
+
+static const struct row {
+	const char *name;
+	uint16_t type;
+	enum vs_vector vector;
+	enum import_use (*parse)(struct import_record *r, const char *text);
+} rows[] = {
+	{"sched_switch", VS_EVENT_SCHED_SWITCH, 0, on_switch},
+	{"sched_wakeup", VS_EVENT_SCHED_WAKEUP, 0, on_wakeup},
+	{"sched_waking", VS_EVENT_SCHED_WAKEUP, 0, on_wakeup},
+	{"sched_wakeup_new", VS_EVENT_SCHED_WAKEUP_NEW, 0, on_wakeup},
+	{"sched_migrate_task", VS_EVENT_SCHED_MIGRATE, 0, on_migrate},
+	{"sched_process_exit", VS_EVENT_TASK_EXIT, 0, on_task_exit},
+	{"irq_handler_entry", VS_EVENT_IRQ_ENTRY, 0, on_irq},
+	{"irq_handler_exit", VS_EVENT_IRQ_EXIT, 0, on_irq},
+	{"softirq_entry", VS_EVENT_SOFTIRQ_ENTRY, 0, on_softirq},
+	{"softirq_exit", VS_EVENT_SOFTIRQ_EXIT, 0, on_softirq},
+	{"local_timer_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_LOCAL_TIMER, on_vector},
+	{"local_timer_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_LOCAL_TIMER, on_vector},
+	{"reschedule_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_RESCHEDULE, on_vector},
+	{"reschedule_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_RESCHEDULE, on_vector},
+	{"call_function_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_CALL_FUNCTION, on_vector},
+	{"call_function_task_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_CALL_FUNCTION, on_vector},
+	{"call_function_single_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_CALL_FUNCTION_SINGLE,
+	 on_vector},
+	{"call_function_single_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_CALL_FUNCTION_SINGLE,
+	 on_vector},
+	{"signal_generate", VS_EVENT_SIGNAL, 0, on_signal},
+	{"kvm_entry", VS_EVENT_KVM_ENTRY, 0, on_entry},
+	{"kvm_exit", VS_EVENT_KVM_EXIT, 0, on_kvm_exit},
+	{"kvm_userspace_exit", VS_EVENT_KVM_USERSPACE_EXIT, 0, on_userspace_exit},
+};
+
+enum import_use event_text_parse(struct import_record *r, const char *text)
+{
+	memset(&r->e, 0, sizeof(r->e));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (strcmp(rows[i].name, r->event))
+			continue;
+		r->e.type = rows[i].type;
+		r->e.arg0 = rows[i].vector;
+		return rows[i].parse(r, text);
+	}
+	return IMPORT_UNUSED;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What stands behind the event's name in ftrace text: the kernel's own print formats of all
+ * generations and those of trace-cmd's and perf's plugins. One row per event.
+ */
+#ifndef IMPORT_EVENT_TEXT_H
+#define IMPORT_EVENT_TEXT_H
+
+#include <stddef.h>
+
+#include "host-collector/import/record.h"
+
+enum import_use {
+	IMPORT_USED,
+	IMPORT_UNUSED,    /* no event that vcpuscope knows */
+	IMPORT_MALFORMED, /* one that it knows, but not this text */
+};
+
+/* Fills in e, named, vcpu and reason_unknown of `r`, whose event and task are there, from the NUL-
+ * terminated text behind "event: ". */
+enum import_use event_text_parse(struct import_record *r, const char *text);
+/* A thread's name from `len` bytes: cut to what the kernel holds; "<...>" is none. */
+void event_text_comm(struct import_task *task, const char *comm, size_t len);
+/* "S", "R+", "D|K": enum vs_task_state. false: no letter of it is known. */
+bool event_text_state(const char *text, size_t len, uint64_t *state);
+
+#endif

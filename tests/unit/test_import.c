@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Text of other tracers becomes the events that it tells; what it does not tell is counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "host-collector/cli/replay.h"
+#include "host-collector/import/gather.h"
+#include "host-collector/import/line.h"
+#include "host-collector/import/reason.h"
+#include "host-collector/import/vcpus.h"
+#include "host-collector/import/writer.h"
+
+#define VMX(reason) ((uint64_t)(reason) | (uint64_t)IMPORT_ISA_VMX << 32)
+#define SVM(reason) ((uint64_t)(reason) | (uint64_t)IMPORT_ISA_SVM << 32)
+
+static void every_form_of_a_line_says_the_same(void **state)
+{
+	static const struct {
+		const char *line;
+		enum line_kind kind;
+		uint64_t time;
+		int cpu; /* -1: not said */
+		int32_t tid, tgid;
+		uint16_t type;
+		uint64_t arg0, arg1;
+	} cases[] = {
+		{"a-1 [003] d..1. 5.000001: kvm_entry: vcpu 7", LINE_EVENT, 5000001000, 3, 1, 0,
+		 VS_EVENT_KVM_ENTRY, 0, 0},
+		{"a-b-17 (  9) [003] d..1. 5.5: kvm:kvm_entry: vcpu 7, rip 0xfff0\r\n", LINE_EVENT,
+		 5500000000, 3, 17, 9, VS_EVENT_KVM_ENTRY, 0, 0xfff0},
+		{"a-17 (-----) [1000] 5.123456789: kvm_exit: reason HLT rip 0x2 info 0 0",
+		 LINE_EVENT, 5123456789, 1000, 17, 0, VS_EVENT_KVM_EXIT, VMX(12), 2},
+		{"a b  8/17 [000] 5.123456789123: kvm:kvm_exit: vcpu 1 reason hlt rip 0x2 info1 0x0",
+		 LINE_EVENT, 5123456789, 0, 17, 8, VS_EVENT_KVM_EXIT, SVM(0x78), 2},
+		{" 1.000000: kvm_exit: vcpu 0 reason PF excp rip 0x9 info1 0x0", LINE_EVENT,
+		 1000000000, -1, 0, 0, VS_EVENT_KVM_EXIT, SVM(0x4e), 9},
+		{"a-1 [0] 1.0: kvm_exit: reason EXIT_NPF rip 0x9 info 0 0 vcpu 3", LINE_EVENT,
+		 1000000000, 0, 1, 0, VS_EVENT_KVM_EXIT, SVM(0x400), 9},
+		{"a-1 [0] 1.0: kvm_exit: reason NEVER_HEARD rip 0x9 info 0 0", LINE_EVENT,
+		 1000000000, 0, 1, 0, VS_EVENT_KVM_EXIT, VMX(0xffff), 9},
+		{"a-1 [0] 1.0: kvm_userspace_exit: reason KVM_EXIT_MMIO (6)", LINE_EVENT,
+		 1000000000, 0, 1, 0, VS_EVENT_KVM_USERSPACE_EXIT, 6, 0},
+		{"a-1 [0] 1.0: kvm_userspace_exit: reason restart (4)", LINE_EVENT, 1000000000, 0,
+		 1, 0, VS_EVENT_KVM_USERSPACE_EXIT, 0, (uint64_t)-4},
+		{"<idle>-0 [001] 1.0: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 "
+		 "prev_state=R ==> next_comm=x y next_pid=5 next_prio=98",
+		 LINE_EVENT, 1000000000, 1, 0, 0, VS_EVENT_SCHED_SWITCH, 0, 120 | 98ull << 32},
+		{"x y-5 [001] 1.0: sched_switch: x y:5 [98] D|K ==> swapper/1:0 [120]", LINE_EVENT,
+		 1000000000, 1, 5, 0, VS_EVENT_SCHED_SWITCH, VS_TASK_UNINTERRUPTIBLE,
+		 98 | 120ull << 32},
+		{"x-5 [001] 1.0: sched_wakeup: y:6 [120] success=1 CPU:003", LINE_EVENT, 1000000000,
+		 1, 5, 0, VS_EVENT_SCHED_WAKEUP, 3, 120},
+		{"x-5 [001] 1.0: sched_migrate_task: comm=y pid=6 prio=120 orig_cpu=1 dest_cpu=2",
+		 LINE_EVENT, 1000000000, 1, 5, 0, VS_EVENT_SCHED_MIGRATE, 1, 2},
+		{"x-5 [001] d.h. 1.0: local_timer_entry: vector=236", LINE_EVENT, 1000000000, 1, 5,
+		 0, VS_EVENT_VECTOR_ENTRY, VS_VECTOR_LOCAL_TIMER, 236},
+		{"x-5 [001] d... 1.0: signal_generate: sig=19 errno=0 code=0 comm=y pid=6 grp=1 res=0",
+		 LINE_EVENT, 1000000000, 1, 5, 0, VS_EVENT_SIGNAL, 19, 6},
+		{"x-5 [001] 123456789: kvm_entry: vcpu 0", LINE_EVENT, 123456789, 1, 5, 0,
+		 VS_EVENT_KVM_ENTRY, 0, 0},
+		{"x-5 [001] 1.0: kvm_pio: pio_read at 0xe9", LINE_UNUSED, 1000000000, 1, 5, 0, 0, 0,
+		 0},
+		{"CPU:7 [LOST 123 EVENTS]", LINE_LOST, 0, 7, 0, 0, 0, 123, 0},
+		{"CPU:7 [EVENTS DROPPED]", LINE_LOST, 0, 7, 0, 0, 0, 0, 0},
+		{"# comment", LINE_NOTHING, 0, -1, 0, 0, 0, 0, 0},
+		{"CPU 2 is empty", LINE_NOTHING, 0, -1, 0, 0, 0, 0, 0},
+		{"", LINE_NOTHING, 0, -1, 0, 0, 0, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct import_record r;
+		char *line = strdup(cases[i].line);
+
+		assert_non_null(line);
+		if (line_parse(line, &r) != cases[i].kind)
+			fail_msg("kind of: %s", cases[i].line);
+		free(line);
+		if (cases[i].kind == LINE_NOTHING)
+			continue;
+		if (r.time != cases[i].time || r.e.type != cases[i].type ||
+		    r.e.arg0 != cases[i].arg0 || r.e.arg1 != cases[i].arg1)
+			fail_msg("time, type or arguments of: %s", cases[i].line);
+		assert_int_equal(r.cpu_known ? r.cpu : -1, cases[i].cpu);
+		assert_int_equal(r.task.tid, cases[i].tid);
+		assert_int_equal(r.task.tgid, cases[i].tgid);
+	}
+}
+
+static void what_is_no_line_is_called_so(void **state)
+{
+	static const char *const lines[] = {
+		"torn",
+		"CPU 0/KVM-4711 [003] d..1. 5.0",
+		"CPU 0/KVM-4711 [003] d..1. 5.0: kvm_entry: no vcpu here",
+		"x-5 [1023] 1.0: kvm_entry: vcpu 0", /* the collector's own number */
+		"x-5 [99999] 1.0: kvm_entry: vcpu 0",
+		"x-5 [001] 99999999999999999999.0: kvm_entry: vcpu 0",
+		"x-5 [001] 1.: kvm_entry: vcpu 0",
+		"x-99999999999 [001] 1.0: kvm_entry: vcpu 0",
+		"x-5 [001] 1.0: sched_switch: prev_comm=a prev_pid=1",
+		"x-5 [001] 1.0: sched_switch: ==> next_comm=a next_pid=1 next_prio=1",
+		"x-5 [001] 1.0: sched_switch: prev_comm=a prev_pid=-3 prev_prio=1 prev_state=S ==> "
+		"next_comm=b next_pid=1 next_prio=1",
+		"x-5 [001] 1.0: kvm_userspace_exit: reason KVM_EXIT_IO",
+		"x-5 [001] 1.0: kvm_exit: rip 0x0",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct import_record r;
+		char *line = strdup(lines[i]);
+
+		assert_non_null(line);
+		if (line_parse(line, &r) != LINE_MALFORMED)
+			fail_msg("taken: %s", lines[i]);
+		free(line);
+	}
+}
+
+static struct gather *gathered_text(const char *text, size_t len,
+				    const struct gather_options *options)
+{
+	struct gather *g = calloc(1, sizeof(*g));
+	FILE *in = fmemopen((void *)text, len, "r");
+
+	assert_non_null(g);
+	assert_non_null(in);
+	assert_int_equal(gather_init(g, options), 0);
+	assert_int_equal(gather_text(g, in), 0);
+	assert_int_equal(gather_finish(g), 0);
+	fclose(in);
+	return g;
+}
+
+static struct gather *gathered(const char *name)
+{
+	const struct gather_options options = {0};
+	char path[512];
+	struct gather *g = calloc(1, sizeof(*g));
+	FILE *in;
+
+	snprintf(path, sizeof(path), "%s/import/%s", TEST_GOLDEN_DIR, name);
+	in = fopen(path, "r");
+	assert_non_null(in);
+	assert_non_null(g);
+	assert_int_equal(gather_init(g, &options), 0);
+	assert_int_equal(gather_text(g, in), 0);
+	assert_int_equal(gather_finish(g), 0);
+	fclose(in);
+	return g;
+}
+
+static void gathered_free(struct gather *g)
+{
+	gather_fini(g);
+	free(g);
+}
+
+static const struct vs_event *nth(const struct gather *g, uint16_t type, unsigned n)
+{
+	for (size_t i = 0; i < g->n_events; i++) {
+		if (g->events[i].e.type == type && !n--)
+			return &g->events[i].e;
+	}
+	return NULL;
+}
+
+static void ftrace_text_is_accounted_for_line_by_line(void **state)
+{
+	struct gather *g = gathered("ftrace_vmx_old.txt");
+	const struct vs_event *e;
+
+	(void)state;
+	assert_int_equal(g->lines, 20);
+	assert_int_equal(g->nothing, 6);
+	assert_int_equal(g->taken, 11);
+	assert_int_equal(g->unused, 1);
+	assert_string_equal(g->names[0].name, "kvm_fpu");
+	assert_int_equal(g->malformed, 1);
+	assert_string_equal(g->examples[0], "this line is torn");
+	assert_int_equal(g->lines,
+			 g->nothing + g->taken + g->unused + g->malformed + g->lost_marks);
+	assert_int_equal(g->reasons_unknown, 1);
+	assert_int_equal(g->unit, 1000);
+	e = nth(g, VS_EVENT_LOST, 0);
+	assert_non_null(e);
+	assert_int_equal(e->arg0, 12);
+	assert_int_equal(e->time, 1000000210000);
+	assert_int_equal(e->arg1, 1000300210000);
+	e = nth(g, VS_EVENT_SCHED_WAKEUP, 0);
+	assert_non_null(e);
+	assert_int_equal(e->time, 1000300212000); /* the sched_waking is no wake-up of its own */
+	assert_null(nth(g, VS_EVENT_SCHED_WAKEUP, 1));
+	gathered_free(g);
+}
+
+static void names_with_brackets_and_both_kinds_of_reasons_are_understood(void **state)
+{
+	struct gather *g = gathered("trace_cmd_svm.txt");
+	const struct gather_thread *hog = gather_thread_find(g, 4242);
+
+	(void)state;
+	assert_int_equal(g->malformed, 0);
+	assert_int_equal(g->taken, 6);
+	assert_int_equal(g->unit, 1);
+	assert_non_null(hog);
+	assert_string_equal(hog->comm, "my hog [1]");
+	assert_int_equal(nth(g, VS_EVENT_KVM_EXIT, 0)->arg0, SVM(0x400));
+	assert_int_equal(nth(g, VS_EVENT_KVM_EXIT, 1)->arg0, SVM(0x78));
+	gathered_free(g);
+}
+
+static void perf_text_gives_processes_and_skips_call_chains(void **state)
+{
+	struct gather *g = gathered("perf_script.txt");
+
+	(void)state;
+	assert_int_equal(g->malformed, 0);
+	assert_int_equal(g->taken, 4);
+	assert_int_equal(g->nothing, 2);
+	assert_int_equal(gather_thread_find(g, 4711)->tgid, 4700);
+	assert_null(gather_thread_find(g, 1));
+	gathered_free(g);
+}
+
+static void vcpus_come_from_names_then_from_kvm_and_two_of_one_index_are_two_vms(void **state)
+{
+	static const char text[] = "CPU 1/KVM-11 [0] 1.0: kvm_entry: vcpu 9\n"
+				   "fc_vcpu-12 [1] 1.0: kvm_entry: vcpu 0\n"
+				   "other-13 [2] 1.0: kvm_entry: vcpu 0\n"
+				   "x-14 [3] 1.0: softirq_entry: vec=1 [action=TIMER]\n";
+	const struct gather_options options = {0};
+	struct gather *g = gathered_text(text, strlen(text), &options);
+	struct vcpus v;
+
+	(void)state;
+	assert_int_equal(vcpus_find(&v, g, NULL, "web1"), 0);
+	assert_int_equal(v.n, 2);
+	assert_string_equal(v.vms[0].name, "web1");
+	assert_string_equal(v.vms[1].name, "vm2");
+	assert_int_equal(v.vms[0].n_threads, 2);
+	assert_int_equal(v.vms[0].threads[0].tid, 11);
+	assert_int_equal(v.vms[0].threads[0].vcpu, 1);
+	assert_int_equal(v.vms[0].threads[1].tid, 12);
+	assert_int_equal(v.vms[1].threads[0].tid, 13);
+	vcpus_fini(&v);
+
+	assert_int_equal(vcpus_find(&v, g, "14=0,11=1", NULL), 0);
+	assert_int_equal(v.n, 1);
+	assert_int_equal(v.vms[0].n_threads, 2);
+	assert_int_equal(v.vms[0].threads[0].tid, 14);
+	assert_string_equal(v.vms[0].threads[0].comm, "x");
+	vcpus_fini(&v);
+	for (size_t i = 0; i < 6; i++) {
+		static const char *const wrong[] = {"", "x=1", "1", "1=", "1=0,", "1=0,2=0"};
+
+		assert_int_equal(vcpus_find(&v, g, wrong[i], NULL), -22);
+		vcpus_fini(&v);
+	}
+	gathered_free(g);
+}
+
+static void odd_input_is_counted_and_harmless(void **state)
+{
+	const struct gather_options options = {0};
+	static const char odd[] = "\n\0\0\xff\n1 [LOST\nx-5 [0] 77: kvm_entry: vcpu 0\n";
+	const size_t len = 3 * LINE_BYTES_MAX;
+	char *text = malloc(len);
+	struct gather *g;
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, 'x', len); /* one line longer than any */
+	text[len - 1] = '\n';
+	memcpy(text + 2 * LINE_BYTES_MAX, odd, sizeof(odd) - 1);
+	g = gathered_text(text, len, &options);
+	assert_int_equal(g->taken, 0);
+	assert_int_equal(g->tickless, 1);
+	assert_int_equal(g->lines, g->nothing + g->malformed);
+	assert_true(g->malformed >= 4);
+	gathered_free(g);
+	free(text);
+}
+
+static void times_that_run_back_are_put_in_order_and_silence_is_unknown(void **state)
+{
+	static const char text[] = "x-5 [0] 10.0: kvm_entry: vcpu 0\n"
+				   "x-5 [0] 9.5: kvm_exit: reason HLT rip 0x0 info 0 0\n"
+				   "x-5 [0] 2.0: kvm_entry: vcpu 0\n"
+				   "x-5 [0] 500.0: kvm_exit: reason HLT rip 0x0 info 0 0\n";
+	const struct gather_options options = {0};
+	struct gather *g = gathered_text(text, strlen(text), &options);
+	const struct vs_event *lost = nth(g, VS_EVENT_LOST, 0);
+
+	(void)state;
+	assert_int_equal(g->backwards, 2);
+	assert_int_equal(g->steps_back, 1);
+	for (size_t i = 1; i < g->n_events; i++)
+		assert_true(g->events[i].e.time >= g->events[i - 1].e.time);
+	assert_int_equal(g->silences, 1);
+	assert_non_null(lost);
+	assert_int_equal(lost->time, 10000000000);
+	assert_int_equal(lost->arg1, 500000000000);
+	gathered_free(g);
+}
+
+static void ticks_become_nanoseconds(void **state)
+{
+	static const char text[] = "x-5 [0] 5000000001: kvm_entry: vcpu 0\n";
+	const struct gather_options options = {.tick_hz = 2500000000, .offset_ns = -500};
+	struct gather *g = gathered_text(text, strlen(text), &options);
+
+	(void)state;
+	assert_int_equal(g->taken, 1);
+	assert_int_equal(nth(g, VS_EVENT_KVM_ENTRY, 0)->time, 2000000000 - 500);
+	gathered_free(g);
+}
+
+struct seen {
+	uint64_t state_ns[VCPU_STATE_COUNT];
+	uint64_t guest_spans;
+};
+
+static void on_vcpu(void *context, const struct vcpu_span *span)
+{
+	struct seen *s = context;
+
+	s->state_ns[span->state] += (uint64_t)(span->end.ns - span->begin.ns);
+}
+
+static void on_guest(void *context, const struct guest_span *span)
+{
+	struct seen *s = context;
+
+	s->guest_spans += span->pid == 77;
+}
+
+/* Writes, replays and removes a recording. */
+static struct seen replayed(const struct gather *host, const struct gather *guest,
+			    uint64_t guest_err_ns, struct pipeline_source *source)
+{
+	char path[] = "/tmp/test_import.XXXXXX", why[256];
+	struct seen seen = {0};
+	const struct model_observer observer = {
+		.vcpu_span = on_vcpu, .guest_span = on_guest, .context = &seen};
+	struct model *m = model_new();
+	struct pipeline *p = pipeline_new(&(struct pipeline_options){.model = m});
+	struct recording_info info;
+	struct import_plan plan = {.path = path,
+				   .origin = "text",
+				   .host = host,
+				   .guest = guest,
+				   .guest_err_ns = guest_err_ns};
+	struct vcpus v;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(vcpus_find(&v, host, NULL, NULL), 0);
+	plan.vcpus = &v;
+	assert_int_equal(import_write(&plan), 0);
+	assert_int_equal(model_observe(m, &observer), 0);
+	assert_int_equal(replay_run(p, path, &info, why, sizeof(why)), 0);
+	assert_int_equal(info.flags, VS_RECORDING_IMPORTED);
+	assert_true(info.closed);
+	assert_true(pipeline_is_imported(p));
+	for (size_t i = 0; !pipeline_source_get(p, i, source); i++) {
+		assert_int_equal(source->nonsense, 0);
+		assert_int_equal(source->missing, 0);
+		if (source->source == (guest ? 1u : 0u))
+			break;
+	}
+	vcpus_fini(&v);
+	pipeline_free(p);
+	model_free(m);
+	unlink(path);
+	return seen;
+}
+
+static void a_recording_of_it_has_the_states_that_the_text_tells(void **state)
+{
+	struct gather *g = gathered("trace_cmd_svm.txt");
+	struct pipeline_source host;
+	struct seen seen = replayed(g, NULL, 0, &host);
+
+	(void)state;
+	/* 2000.000000100 .. 1100 in the guest; .. 3100 in KVM; 400 ms ready; 100 ns in KVM. */
+	assert_in_range(seen.state_ns[VCPU_RUNNABLE], 400000000 - 10, 400000000 + 10);
+	assert_in_range(seen.state_ns[VCPU_GUEST], 1000, 1000 + 400000200);
+	assert_int_equal(host.delivered, g->n_events);
+	gathered_free(g);
+}
+
+static void a_guest_is_placed_by_its_stated_offset_and_its_error_is_kept(void **state)
+{
+	static const char text[] = "a-77 [0] 1500.1: sched_switch: a:77 [120] R ==> b:78 [120]\n"
+				   "b-78 [0] 1500.2: sched_switch: b:78 [120] R ==> a:77 [120]\n"
+				   "a-77 [0] 1500.3: sched_switch: a:77 [120] R ==> b:78 [120]\n"
+				   "a-77 [0] 1500.3: kvm_entry: vcpu 0\n";
+	const struct gather_options options = {.guest = true, .offset_ns = 500000000000};
+	struct gather *host = gathered("trace_cmd_svm.txt");
+	struct gather *guest = gathered_text(text, strlen(text), &options);
+	struct pipeline_source source;
+	struct seen seen;
+
+	(void)state;
+	assert_int_equal(guest->taken, 3);
+	assert_int_equal(guest->unused, 1); /* KVM's events are the host's to tell */
+	seen = replayed(host, guest, 50000, &source);
+	assert_string_equal(source.clock_method, "stated");
+	/* What was stated, plus a unit of the stamps (0.1 s here), plus what a clock's rate may be
+	 * off: 0.2 %. */
+	assert_in_range(source.clock_error_ns, 100050000, 100050000 + 100050000 / 500 + 100);
+	assert_true(seen.guest_spans > 0);
+	gathered_free(host);
+	gathered_free(guest);
+}
+
+static void reasons_have_names_both_ways(void **state)
+{
+	uint64_t arg0;
+
+	(void)state;
+	assert_true(import_reason_parse("EPT_VIOLATION", 13, &arg0));
+	assert_string_equal(import_reason_name(arg0), "EPT_VIOLATION");
+	assert_true(import_reason_parse("EXIT_INTR", 9, &arg0));
+	assert_string_equal(import_reason_name(arg0), "interrupt");
+	assert_false(import_reason_parse("UNKNOWN (65)", 12, &arg0));
+	assert_null(import_reason_name(arg0));
+	assert_null(import_reason_name(UINT64_MAX));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_form_of_a_line_says_the_same),
+		cmocka_unit_test(what_is_no_line_is_called_so),
+		cmocka_unit_test(ftrace_text_is_accounted_for_line_by_line),
+		cmocka_unit_test(names_with_brackets_and_both_kinds_of_reasons_are_understood),
+		cmocka_unit_test(perf_text_gives_processes_and_skips_call_chains),
+		cmocka_unit_test(
+			vcpus_come_from_names_then_from_kvm_and_two_of_one_index_are_two_vms),
+		cmocka_unit_test(odd_input_is_counted_and_harmless),
+		cmocka_unit_test(times_that_run_back_are_put_in_order_and_silence_is_unknown),
+		cmocka_unit_test(ticks_become_nanoseconds),
+		cmocka_unit_test(a_recording_of_it_has_the_states_that_the_text_tells),
+		cmocka_unit_test(a_guest_is_placed_by_its_stated_offset_and_its_error_is_kept),
+		cmocka_unit_test(reasons_have_names_both_ways),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
