@@ -11,10 +11,25 @@ guest that spins for 600 ms of which its vCPU waited 50 ms for a pCPU has 550 ms
 vCPU's pCPU at all: an incident that mostly lies in such gaps is real, unprovoked and no mistake.
 Prints what differs, one line each; exit status 1 if anything does.
 """
+import dataclasses
 import json
 import sys
 
 SHARE_TOLERANCE = 0.05
+EXCUSING_SHARE = 0.25  # of a stretch: from there on denied time alone makes an incident (docs/verdicts.md)
+METER_PERIOD_NS = 10_000_000  # how much longer than measured a gap may have been
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """One thing that is wrong. The machine underneath can only have caused it if it held the host up
+    for at least `needed_ns` inside `window`; no window: it cannot have."""
+    text: str
+    window: tuple = None
+    needed_ns: int = 0
+
+    def __str__(self):
+        return self.text
 
 
 def named(incident, side, comm):
@@ -22,18 +37,21 @@ def named(incident, side, comm):
 
 
 def check_incident(incident, stall, error_ns):
-    """What is wrong with one incident, as a list of lines."""
+    """What is wrong with one incident, as a list of Differences."""
     wrong = []
     what = f"{stall['action']} ({stall['duration_ns'] / 1e6:.1f} ms)"
+    window = (incident["begin_ns"], incident["end_ns"])
+    much = int(EXCUSING_SHARE * stall["duration_ns"])
 
-    def expect(condition, text):
+    def expect(condition, text, needed_ns=None):
         if not condition:
-            wrong.append(f"{what}: {text}")
+            wrong.append(Difference(f"{what}: {text}", window if needed_ns is not None else None,
+                                    needed_ns or 0))
 
     breakdown = incident["breakdown_ns"]
     expect(incident.get("verdict") == stall["verdict"],
-           f"verdict is {incident.get('verdict')}, not {stall['verdict']}: {incident.get('because')}")
-    expect(incident["confidence"] != "undetermined", "confidence is undetermined")
+           f"verdict is {incident.get('verdict')}, not {stall['verdict']}: {incident.get('because')}", much)
+    expect(incident["confidence"] != "undetermined", "confidence is undetermined", much)
     expect(sum(breakdown.values()) == incident["duration_ns"],
            f"breakdown sums to {sum(breakdown.values())} ns, duration is {incident['duration_ns']} ns")
     expect(incident["end_ns"] - incident["begin_ns"] == incident["duration_ns"],
@@ -41,27 +59,60 @@ def check_incident(incident, stall, error_ns):
     share = breakdown[stall["state"]]
     allowed = SHARE_TOLERANCE * stall["duration_ns"] + error_ns
     taken = stall["run_delay_ns"] if stall["state"] == "guest" else 0
-    expect(stall["duration_ns"] - taken - allowed <= share <= stall["duration_ns"] + allowed,
+    low, high = stall["duration_ns"] - taken - allowed, stall["duration_ns"] + allowed
+    expect(low <= share <= high,
            f"{stall['state']} share is {share / 1e6:.1f} ms, provoker measured "
            f"{stall['duration_ns'] / 1e6:.1f} ms, allowed is +-{allowed / 1e6:.1f} ms"
-           + (f", less {taken / 1e6:.1f} ms of run delay" if taken else ""))
+           + (f", less {taken / 1e6:.1f} ms of run delay" if taken else ""), max(low - share, share - high))
     if stall["on_host_clock"]:
         overlap = (min(incident["end_ns"], stall["end_raw_ns"])
                    - max(incident["begin_ns"], stall["begin_raw_ns"]))
-        expect(overlap >= (1 - SHARE_TOLERANCE) * stall["duration_ns"] - error_ns,
-               f"the incident covers only {overlap / 1e6:.1f} ms of it")
+        least = (1 - SHARE_TOLERANCE) * stall["duration_ns"] - error_ns
+        expect(overlap >= least, f"the incident covers only {overlap / 1e6:.1f} ms of it", least - overlap)
     expect(named(incident, stall["side"], stall["comm"]),
-           f"no {stall['side']} culprit {stall['comm']}, but {incident['culprits']}")
+           f"no {stall['side']} culprit {stall['comm']}, but {incident['culprits']}", much)
     if stall["side"] == "guest":
         expect(incident["task"]["comm"] == stall["comm"],
-               f"task is {incident['task']['comm']}, not {stall['comm']}")
+               f"task is {incident['task']['comm']}, not {stall['comm']}", much)
     return wrong
+
+
+def gaps_within_ns(window, gaps):
+    """For how long the machine underneath was absent inside the window."""
+    return sum(max(0, min(window[1], gap["begin_raw_ns"] + gap["duration_ns"])
+                   - max(window[0], gap["begin_raw_ns"])) for gap in gaps)
+
+
+def is_excused(difference, gaps):
+    """Can the machine underneath have caused it? Only gaps that lie where it differs count."""
+    if not difference.window:
+        return False
+    absent = gaps_within_ns(difference.window, gaps)
+    return absent > 0 and absent + METER_PERIOD_NS >= difference.needed_ns
+
+
+def pairs(incidents, stalls):
+    """([(incident, stall)], the incidents left over, the stalls left over): by time where the stall is
+    on the host's clock, by who is named in a guest, then what is left in order."""
+    left, matched = list(incidents), {}
+    for number, stall in enumerate(stalls):
+        for incident in left:
+            if (incident["begin_ns"] < stall["end_raw_ns"] and stall["begin_raw_ns"] < incident["end_ns"]
+                    if stall["on_host_clock"] else named(incident, stall["side"], stall["comm"])):
+                matched[number] = incident
+                left.remove(incident)
+                break
+    if len(incidents) == len(stalls):
+        for number in range(len(stalls)):
+            if number not in matched:
+                matched[number] = left.pop(0)
+    return ([(matched[n], stalls[n]) for n in sorted(matched)], left,
+            [stall for number, stall in enumerate(stalls) if number not in matched])
 
 
 def is_interference(incident, gaps):
     """Was the machine underneath absent for most of the incident?"""
-    absent = sum(max(0, min(incident["end_ns"], gap["begin_raw_ns"] + gap["duration_ns"])
-                     - max(incident["begin_ns"], gap["begin_raw_ns"])) for gap in gaps)
+    absent = gaps_within_ns((incident["begin_ns"], incident["end_ns"]), gaps)
     return absent > incident["duration_ns"] / 2
 
 
@@ -71,27 +122,35 @@ def interference(report, truth):
 
 
 def check(report, truth):
-    """What differs between a report and the truth: [] if nothing."""
+    """What differs between a report and the truth, as a list of Differences: [] if nothing."""
     wrong = []
+
+    def differs(text, *where):
+        wrong.append(Difference(text, *where))
+
     if report.get("schema") != "vcpuscope.report/1":
-        return [f"schema is {report.get('schema')}"]
+        return [Difference(f"schema is {report.get('schema')}")]
     stalls = truth["stalls"]
     incidents = [i for i in report["incidents"] if not is_interference(i, truth["interference"])]
     clock = report["clock"][0] if report["clock"] else {"method": "none", "error_ns": 0}
     if clock["method"] == "none":
-        wrong.append("no clock map between guest and host")
+        differs("no clock map between guest and host")
     if clock.get("causality_violations"):
-        wrong.append(f"{clock['causality_violations']} events happened before their cause")
+        differs(f"{clock['causality_violations']} events happened before their cause")
     if not report["complete"]:
-        wrong.append("the recording was not closed cleanly")
+        differs("the recording was not closed cleanly")
     for source, loss in report["loss"].items():
         lost = sum(loss[k] for k in ("dropped_kernel", "dropped_user", "lost_frames", "late"))
         if lost:
-            wrong.append(f"{source} lost {lost} events or frames: {loss}")
-    if len(incidents) != len(stalls):
-        wrong.append(f"{len(incidents)} incidents, {len(stalls)} stalls were provoked: " + "; ".join(
-            f"{i.get('verdict')} {i['duration_ns'] / 1e6:.0f} ms at {i['begin_ns']}" for i in incidents))
-    for incident, stall in zip(incidents, stalls):
+            differs(f"{source} lost {lost} events or frames: {loss}")
+    matched, extra, missing = pairs(incidents, stalls)
+    for incident in extra:
+        differs(f"nobody provoked {incident.get('verdict')}, {incident['duration_ns'] / 1e6:.0f} ms at "
+                f"{incident['begin_ns']}: {incident.get('because')}",
+                (incident["begin_ns"], incident["end_ns"]), int(EXCUSING_SHARE * incident["duration_ns"]))
+    for stall in missing:
+        differs(f"no incident for {stall['action']} ({stall['duration_ns'] / 1e6:.1f} ms)")
+    for incident, stall in matched:
         wrong += check_incident(incident, stall, clock["error_ns"])
     return wrong
 

@@ -8,7 +8,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from check_quickstart import check, interference  # noqa: E402
+from check_quickstart import check, interference, is_excused  # noqa: E402
 
 STATES = ("guest", "kvm", "vmm", "runnable", "halted", "blocked", "throttled", "stopped", "unknown")
 
@@ -92,6 +92,46 @@ class Check(unittest.TestCase):
         gap["duration_ns"] = 90 * MS
         self.assertEqual(check(report, truth), [])
         self.assertEqual(len(interference(report, truth)), 1)
+
+    def excused(self, report, *gaps):
+        gaps = [{"begin_raw_ns": begin * MS, "duration_ns": duration * MS} for begin, duration in gaps]
+        wrong = check(report, {**TRUTH, "interference": gaps})
+        self.assertTrue(wrong)
+        return all(is_excused(difference, gaps) for difference in wrong)
+
+    def test_only_a_gap_where_it_differs_and_long_enough_excuses(self):
+        report = copy.deepcopy(REPORT)
+        lengthen(report)  # 1000..1431 ms, 31 - 20 ms too long
+        self.assertFalse(self.excused(report))
+        self.assertFalse(self.excused(report, (3100, 90)))
+        self.assertTrue(self.excused(report, (1100, 20)))
+        first(report)["breakdown_ns"]["stopped"] += 60 * MS
+        first(report)["end_ns"] += 60 * MS
+        first(report)["duration_ns"] += 60 * MS
+        self.assertFalse(self.excused(report, (1100, 20)))
+        self.assertTrue(self.excused(report, (1100, 20), (1200, 50)))
+
+    def test_a_wrong_verdict_needs_a_machine_that_was_away_for_long(self):
+        report = copy.deepcopy(REPORT)
+        first(report).update(verdict="guest_spin")
+        self.assertFalse(self.excused(report, (1100, 30)))
+        self.assertTrue(self.excused(report, (1100, 100)))
+
+    def test_an_unprovoked_incident_is_excused_by_gaps_in_itself_alone(self):
+        report = copy.deepcopy(REPORT)
+        report["incidents"].insert(2, incident("guest_spin", "guest", 4000 * MS, 200 * MS, 0, "guest",
+                                               "compute", "compute"))
+        self.assertFalse(self.excused(report, (1100, 90)))
+        self.assertFalse(self.excused(report, (4050, 20)))
+        self.assertTrue(self.excused(report, (4050, 60)))
+
+    def test_what_no_gap_excuses(self):
+        for name in ("a missing incident", "a guest loss", "no clock", "a causality violation",
+                     "a recording that was cut", "a breakdown that does not sum"):
+            with self.subTest(name):
+                report = copy.deepcopy(REPORT)
+                WRONGS[name](report)
+                self.assertFalse(self.excused(report, (990, 190), (2990, 190), (5000, 190)))
 
     def test_a_guest_that_spins_has_less_of_what_its_vcpu_waited(self):
         report, truth = copy.deepcopy(REPORT), copy.deepcopy(TRUTH)
