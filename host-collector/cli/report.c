@@ -25,7 +25,7 @@ static const struct option_spec report_option_table[] = {
 	{"RUN.vcs", OPTION_OPERAND, offsetof(struct report_arguments, recording), NULL,
 	 "a recording made by `vcpuscope record`", true},
 	{"TABLE", OPTION_OPERAND, offsetof(struct report_arguments, table), NULL,
-	 "figures instead of stalls: vcpu, pcpu, culprits, tasks or irq", false},
+	 "figures instead of stalls: vcpu, pcpu, culprits, tasks, irq or exits", false},
 	{"than", OPTION_DURATION, offsetof(struct report_arguments, than_ns), "100ms",
 	 "report stalls of at least this length", false},
 	{"format", OPTION_CHOICE, offsetof(struct report_arguments, format), "text|json|csv",
@@ -119,7 +119,7 @@ static int output_write(const struct report_arguments *a, const struct result *r
 static const char *arguments_wrong(const struct report_arguments *a)
 {
 	if (a->table && !report_table_known(a->table))
-		return "no such table; there are vcpu, pcpu, culprits, tasks and irq";
+		return "no such table; there are vcpu, pcpu, culprits, tasks, irq and exits";
 	if (!a->table && !strcmp(a->format, "csv"))
 		return "--format csv needs a TABLE: a stall does not fit into one line";
 	return NULL;

@@ -7,6 +7,7 @@
 
 #include "host-collector/analyze/bill.h"
 #include "host-collector/analyze/describe.h"
+#include "host-collector/analyze/exits.h"
 #include "host-collector/analyze/interrupts.h"
 #include "host-collector/analyze/run_delay.h"
 #include "host-collector/view/table.h"
@@ -18,6 +19,7 @@ struct report_table {
 	struct run_delay *delay;
 	struct bill *bill;
 	struct interrupts *interrupts;
+	struct exits *exits;
 };
 
 static double percent(int64_t part, int64_t whole)
@@ -224,6 +226,34 @@ static void irq_fill(struct report_table *r, const struct model *m, struct table
 	}
 }
 
+/* ---- exits ---- */
+
+static const struct table_column exit_columns[] = {
+	{"vm", "VM", TABLE_TEXT},        {"reason", "reason", TABLE_TEXT},
+	{"count", "exits", TABLE_COUNT}, {"kernel", "in KVM", TABLE_NS},
+	{"vmm", "in VMM", TABLE_NS},     {"scheduled_out", "scheduled out", TABLE_NS},
+	{"slept", "slept", TABLE_NS},    QUANTILE_COLUMNS,
+	{"torn", "torn", TABLE_COUNT},
+};
+
+static void exit_fill(struct report_table *r, const struct model *m, struct table *t)
+{
+	const struct exit_reason *e;
+
+	for (size_t i = 0; (e = exits_reason(r->exits, i)); i++) {
+		table_row(t);
+		table_text(t, model_vm_name(m, e->vm));
+		table_text(t, exit_name(e->isa, e->reason).text);
+		table_count(t, e->handling.count);
+		table_ns(t, e->kernel_ns);
+		table_ns(t, e->vmm_ns);
+		table_ns(t, e->scheduled_out_ns);
+		table_ns(t, e->slept_ns);
+		quantiles(t, &e->handling);
+		table_count(t, e->torn);
+	}
+}
+
 /* ---- all ---- */
 
 static const struct table_kind {
@@ -238,6 +268,7 @@ static const struct table_kind {
 	{"culprits", culprit_columns, COUNT(culprit_columns), 2, culprit_fill},
 	{"tasks", task_columns, COUNT(task_columns), 4, task_fill},
 	{"irq", irq_columns, COUNT(irq_columns), 5, irq_fill},
+	{"exits", exit_columns, COUNT(exit_columns), 2, exit_fill},
 };
 
 static const struct table_kind *kind_find(const char *name)
@@ -264,7 +295,8 @@ struct report_table *report_table_new(struct model *m, const char *name)
 	t->delay = run_delay_new(m);
 	t->bill = bill_new(m);
 	t->interrupts = interrupts_new(m);
-	if (!t->kind || !t->delay || !t->bill || !t->interrupts) {
+	t->exits = exits_new(m);
+	if (!t->kind || !t->delay || !t->bill || !t->interrupts || !t->exits) {
 		report_table_free(t);
 		return NULL;
 	}
@@ -278,6 +310,7 @@ void report_table_free(struct report_table *t)
 	run_delay_free(t->delay);
 	bill_free(t->bill);
 	interrupts_free(t->interrupts);
+	exits_free(t->exits);
 	free(t);
 }
 
@@ -292,6 +325,8 @@ int report_table_write(struct report_table *r, const struct model *m, const char
 		err = run_delay_error(r->delay);
 	if (!err)
 		err = interrupts_error(r->interrupts);
+	if (!err)
+		err = exits_error(r->exits);
 	if (!err) {
 		k->fill(r, m, t);
 		table_sort(t, k->sort_by, (size_t)top);

@@ -226,15 +226,6 @@ static void host_stack(struct model *m, struct host_ns t, const struct vs_event 
 		   (int64_t)(e->arg1 >> 8), &sink);
 }
 
-/* The exit reasons that mean HLT, by isa (the kernel's KVM_ISA_VMX, KVM_ISA_SVM). */
-static bool exit_is_hlt(const struct vs_event *e)
-{
-	static const uint32_t hlt[] = {[1] = 12, [2] = 0x78};
-	uint64_t isa = e->arg0 >> 32;
-
-	return e->type == VS_EVENT_KVM_EXIT && isa < 3 && isa > 0 && (uint32_t)e->arg0 == hlt[isa];
-}
-
 static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e)
 {
 	static const enum vcpu_mode modes[VS_EVENT_TYPE_LIMIT] = {
@@ -242,6 +233,8 @@ static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e
 		[VS_EVENT_KVM_EXIT] = MODE_KVM,
 		[VS_EVENT_KVM_USERSPACE_EXIT] = MODE_VMM,
 	};
+	const struct vcpu_exit exit = {.reason = (uint32_t)e->arg0,
+				       .isa = (uint32_t)(e->arg0 >> 32)};
 	struct vcpu *v = vcpu_of_thread(m, e->pid);
 	struct vcpu_sink sink = vcpu_sink_of(m);
 	struct vm *vm;
@@ -255,7 +248,7 @@ static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e
 	for (size_t i = 0; !vm->data.kvm_events && i < vm->n_vcpus; i++)
 		vm->vcpus[i]->v.kvm_seen = true;
 	vm->data.kvm_events = true;
-	vcpu_kvm(v, t, e->cpu, modes[e->type], exit_is_hlt(e), &sink);
+	vcpu_kvm(v, t, e->cpu, modes[e->type], &exit, &sink);
 	waiter_update(m, v);
 }
 

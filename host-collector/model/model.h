@@ -58,6 +58,13 @@ enum guest_cpu_state {
 const char *vcpu_state_name(enum vcpu_state s);
 const char *guest_cpu_state_name(enum guest_cpu_state s);
 
+/* The VM-exit that a vCPU is in, from kvm_exit to kvm_entry. */
+struct vcpu_exit {
+	uint64_t serial; /* counts this vCPU's exits; 0: in none, or not known in which */
+	uint32_t reason; /* by isa: basic exit reason of VMX, exit code of SVM */
+	uint32_t isa;    /* KVM_ISA_VMX (1) or KVM_ISA_SVM (2) */
+};
+
 /* Why a span is what it is; which fields mean something depends on the state. */
 struct vcpu_span {
 	uint32_t vm;
@@ -74,6 +81,7 @@ struct vcpu_span {
 	enum wait_class wait_class; /* off CPU: from the waiter's stack; WAIT_NONE without one */
 	int32_t waker_pid;          /* who ended a sleep, 0 unknown */
 	uint32_t waiter_stack, waker_stack; /* stack ids, 0 none */
+	struct vcpu_exit exit;
 	int32_t signal_pid; /* stopped: the sender of the stopping signal, 0 unknown */
 	uint32_t signal_number;
 };

@@ -216,6 +216,7 @@ static void begin(struct vcpu *v, struct host_ns t, enum thread_state thread, en
 		.begin = t,
 		.end = t,
 		.pcpu = pcpu,
+		.exit = v->exit,
 	};
 	v->segment_begin = t;
 	v->n_holders = 0;
@@ -261,6 +262,7 @@ static void unsure(struct vcpu *v, struct host_ns from, const struct vcpu_sink *
 
 	v->sure = false;
 	v->mode = MODE_UNSEEN;
+	v->exit = (struct vcpu_exit){0};
 	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE)
 		return;
 	if (from.ns < v->open.begin.ns)
@@ -396,19 +398,31 @@ static bool mode_leads_to(enum vcpu_mode from, enum vcpu_mode to)
 				: from == (to == MODE_KVM ? MODE_GUEST : MODE_KVM);
 }
 
-void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mode, bool hlt,
-	      const struct vcpu_sink *sink)
+/* The exit reasons that mean HLT, by isa. */
+static bool exit_is_hlt(const struct vcpu_exit *exit)
+{
+	static const uint32_t hlt[] = {[1] = 12, [2] = 0x78};
+
+	return exit->isa > 0 && exit->isa < 3 && exit->reason == hlt[exit->isa];
+}
+
+void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mode,
+	      const struct vcpu_exit *exit, const struct vcpu_sink *sink)
 {
 	v->kvm_seen = true;
 	doubt_end(v, v->state == THREAD_RUNNING && mode_leads_to(v->mode, mode), sink);
 	prove(v, t, THREAD_RUNNING, pcpu, sink);
 	if (off_cpu(v))
 		v->open.state = VCPU_UNKNOWN; /* it came onto the CPU and nobody saw it */
-	v->hlt = mode == MODE_KVM && hlt;
+	v->hlt = mode == MODE_KVM && exit_is_hlt(exit);
 	if (v->state == THREAD_RUNNING && v->mode == mode && v->open.state == running_state(v))
 		return;
 	close_open(v, t, sink);
 	v->mode = mode;
+	if (mode == MODE_GUEST)
+		v->exit = (struct vcpu_exit){0};
+	else if (mode == MODE_KVM)
+		v->exit = (struct vcpu_exit){++v->n_exits, exit->reason, exit->isa};
 	begin(v, t, THREAD_RUNNING, running_state(v), pcpu);
 }
 

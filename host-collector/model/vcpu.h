@@ -56,7 +56,9 @@ struct vcpu {
 	bool kvm_seen; /* the VM has KVM events */
 	enum thread_state state;
 	enum vcpu_mode { MODE_UNSEEN, MODE_GUEST, MODE_KVM, MODE_VMM } mode;
-	bool hlt;  /* the last KVM exit was HLT */
+	bool hlt; /* the last KVM exit was HLT */
+	struct vcpu_exit exit;
+	uint64_t n_exits;
 	bool sure; /* UNSURE: the gap is over, since... */
 	struct host_ns sure_since;
 	/* Few events are missing, and its next may show that none of them moved it. */
@@ -100,8 +102,9 @@ void vcpu_woken(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t waker,
 		const struct vcpu_sink *sink);
 void vcpu_migrated(struct vcpu *v, uint16_t pcpu);
 void vcpu_exited(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink);
-void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mode, bool hlt,
-	      const struct vcpu_sink *sink);
+/* exit: with MODE_KVM, its reason and isa. */
+void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mode,
+	      const struct vcpu_exit *exit, const struct vcpu_sink *sink);
 /* `pid` held the pCPU until `t`, since the last such account or since the thread began to wait. */
 void vcpu_held_by(struct vcpu *v, struct host_ns t, int32_t pid);
 void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_role role,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "host-collector/analyze/bill.h"
+#include "host-collector/analyze/exits.h"
 #include "host-collector/analyze/interrupts.h"
 #include "host-collector/analyze/run_delay.h"
 #include "tests/unit/model_script.h"
@@ -174,6 +175,70 @@ static void interrupts_last_from_entry_to_exit(void **unused)
 	figures_free(&f);
 }
 
+#define VMX(reason) ((reason) | 1ull << 32)
+
+static const struct exit_reason *reason_find(const struct exits *x, uint32_t reason)
+{
+	const struct exit_reason *r;
+
+	for (size_t i = 0; (r = exits_reason(x, i)); i++) {
+		if (r->reason == reason)
+			return r;
+	}
+	return NULL;
+}
+
+static void exits_keep_their_costs_apart(void **unused)
+{
+	static const struct timeline_event events[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		KVM(500, 0, ENTRY, TID0, 0),
+		KVM(1000, 0, EXIT, TID0, VMX(12)), /* HLT: 100 us, asleep, 9 us */
+		SWITCH(HOST, 1100, 0, TID0, 0, 1),
+		WAKEUP(HOST, 5000, 0, TID0, WAKER, 0),
+		SWITCH(HOST, 5001, 0, 0, TID0, 0),
+		KVM(5010, 0, ENTRY, TID0, 0),
+		KVM(6000, 0, EXIT, TID0, VMX(30)), /* I/O: preempted in QEMU */
+		KVM(6010, 0, USERSPACE_EXIT, TID0, 2),
+		SWITCH(HOST, 6050, 0, TID0, HOG, 0),
+		SWITCH(HOST, 8050, 0, HOG, TID0, 0),
+		KVM(8100, 0, ENTRY, TID0, 0),
+		KVM(9000, 0, EXIT, TID0, VMX(30)), /* its end is lost */
+		KVM(9050, 0, USERSPACE_EXIT, TID0, 2),
+		LOST(HOST, 9100, 0),
+		KVM(9200, 0, ENTRY, TID0, 0),
+	};
+	const struct exit_reason *hlt, *io;
+	struct model *m = model_new();
+	struct exits *x = exits_new(m);
+
+	(void)unused;
+	assert_non_null(x);
+	script_vm(m, 1, "kvm");
+	script_run(m, events, COUNT(events));
+	model_finish(m);
+	assert_int_equal(exits_error(x), 0);
+	hlt = reason_find(x, 12);
+	io = reason_find(x, 30);
+	assert_true(hlt && io);
+	assert_int_equal(hlt->handling.count, 1);
+	assert_int_equal(hlt->kernel_ns, 109000);
+	assert_int_equal(hlt->slept_ns, 3900000);
+	assert_int_equal(hlt->scheduled_out_ns, 1000);
+	assert_int_equal(hlt->vmm_ns, 0);
+	assert_int_equal(hlt->torn, 0);
+	assert_int_equal(io->handling.count, 1);
+	assert_int_equal(io->kernel_ns, 10000);
+	assert_int_equal(io->vmm_ns, 90000);
+	assert_int_equal(io->scheduled_out_ns, 2000000);
+	assert_int_equal(io->torn, 1);
+	assert_string_equal(exit_name(1, 12).text, "HLT");
+	assert_string_equal(exit_name(2, 0x400).text, "npf");
+	assert_string_equal(exit_name(2, 0x7777).text, "0x7777");
+	model_free(m);
+	exits_free(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +247,7 @@ int main(void)
 		cmocka_unit_test(tasks_are_billed_what_their_vcpu_did),
 		cmocka_unit_test(without_the_host_a_task_is_billed_unknown),
 		cmocka_unit_test(interrupts_last_from_entry_to_exit),
+		cmocka_unit_test(exits_keep_their_costs_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * VM-exits by reason: how often, how long from kvm_exit to kvm_entry, and where that time went,
+ * kept apart: in the kernel, in the VMM, off the CPU against its will, asleep. A halt's sleep is no
+ * cost of the exit, and a preempted vCPU's wait is none either.
+ */
+#ifndef ANALYZE_EXITS_H
+#define ANALYZE_EXITS_H
+
+#include "clock/histogram.h"
+#include "host-collector/model/model.h"
+
+struct exit_reason {
+	uint32_t vm, reason, isa;
+	struct histogram handling; /* kernel and VMM alone, per exit */
+	int64_t kernel_ns, vmm_ns; /* on a pCPU */
+	int64_t scheduled_out_ns;  /* runnable, throttled, stopped */
+	int64_t slept_ns;          /* halted, blocked */
+	uint64_t torn;             /* whose end was not seen: in none of the above */
+};
+
+struct exits;
+
+/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
+struct exits *exits_new(struct model *m);
+void exits_free(struct exits *x);
+/* 0, or -ENOMEM: something could not be counted. */
+int exits_error(const struct exits *x);
+/* Item number `index`, NULL past the last. Borrowed. */
+const struct exit_reason *exits_reason(const struct exits *x, size_t index);
+
+/* "HLT", "EPT_VIOLATION", "npf", as the field writes them; "0x7b" if unknown. */
+struct exit_name {
+	char text[32];
+};
+struct exit_name exit_name(uint32_t isa, uint32_t reason);
+
+#endif
