@@ -30,7 +30,8 @@ struct capture_options {
 	size_t ring_bytes;          /* all CPUs together; 0: 4 MiB guest, 8 MiB host */
 	uint64_t wait_threshold_ns; /* host: waits longer than this bring stacks; 0: 20 ms */
 	bool stacks;                /* host: capture stacks */
-	/* host: capture KVM's events, too, once its tracepoints exist; NULL: do not */
+	/* host: capture KVM, block requests and major faults, too, from the first vCPU on, as far
+	 * as their tracepoints exist by then; NULL: do not */
 	tracepoint_reader tracepoints;
 	bool raw_tracepoints; /* use the dearer programs for kernels that refuse the others,
 			       * which capture_open() otherwise tries second */

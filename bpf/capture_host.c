@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
+#include "bpf/fault_probe.h"
 #include "bpf/kallsyms.h"
 #include "bpf/loader.h"
 #include "bpf/ring.h"
@@ -36,9 +37,10 @@ struct capture_host {
 	uint32_t *removed; /* slots to clean up at the next drain */
 	size_t n_removed;
 	const struct capture_sink *sink; /* during a drain */
-	struct bpf_program *tracepoint_program;
+	struct bpf_program *tracepoint_program, *fault_program;
 	struct vs_tracepoint *tracepoints; /* in the programs' globals */
 	struct bpf_link *tracepoint_links[VS_TRACEPOINTS_MAX];
+	struct fault_probe faults;
 };
 
 struct capture_host *capture_host_new(const struct capture_options *options)
@@ -65,6 +67,7 @@ void capture_host_free(struct capture_host *h)
 		return;
 	for (size_t i = 0; i < VS_TRACEPOINTS_MAX; i++)
 		bpf_link__destroy(h->tracepoint_links[i]);
+	fault_probe_detach(&h->faults);
 	ring_buffer__free(h->stacks);
 	for (size_t slot = 0; h->buffer_fds && slot < VS_FOLLOWED_MAX; slot++) {
 		if (h->buffer_fds[slot] > 0)
@@ -183,8 +186,9 @@ int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void 
 	h->tracepoints = global(object, globals, "tracepoints",
 				VS_TRACEPOINTS_MAX * sizeof(*h->tracepoints));
 	h->tracepoint_program = bpf_object__find_program_by_name(object, "vs_h_tracepoint");
+	h->fault_program = bpf_object__find_program_by_name(object, "vs_h_major_fault");
 	if (!h->buckets || !h->waiting || !h->unfollowed || !h->stacks_dropped || !h->tracepoints ||
-	    !h->tracepoint_program)
+	    !h->tracepoint_program || !h->fault_program)
 		return -EINVAL;
 	h->followed_bytes = VS_FOLLOWED_MAX * sizeof(*h->followed);
 	h->followed =
@@ -271,6 +275,7 @@ static int buffer_ready(struct capture_host *h, __u32 slot)
 static void tracepoints_attach(struct capture_host *h)
 {
 	const libbpf_print_fn_t print = libbpf_set_print(NULL);
+	const int n_cpus = libbpf_num_possible_cpus();
 	size_t n;
 	const struct tracepoint_source *sources = tracepoint_sources(&n);
 
@@ -283,6 +288,8 @@ static void tracepoints_attach(struct capture_host *h)
 		h->tracepoint_links[i] = bpf_program__attach_tracepoint_opts(
 			h->tracepoint_program, sources[i].system, sources[i].name, &options);
 	}
+	if (h->options.tracepoints && n_cpus > 0)
+		fault_probe_attach(&h->faults, h->fault_program, (size_t)n_cpus);
 	libbpf_set_print(print);
 }
 

@@ -470,3 +470,24 @@ int vs_h_tracepoint(void *ctx)
 	emit((__u16)t->type, tid, other, arg0, arg1);
 	return 0;
 }
+
+/* The kernel's struct bpf_perf_event_data on x86-64; its registers in the kernel's order. */
+struct fault_context {
+	__u64 regs[21];
+	__u64 sample_period;
+	__u64 address;
+};
+
+enum { FAULT_REGS_IP = 16 };
+
+/* Attached to every CPU's count of page faults that had to wait for a device. */
+SEC("perf_event")
+int vs_h_major_fault(struct fault_context *ctx)
+{
+	const __s32 tid = current_tid();
+	__u32 slot = 0;
+
+	if (followed_of(tid, &slot))
+		emit(VS_EVENT_MAJOR_FAULT, tid, 0, ctx->address, ctx->regs[FAULT_REGS_IP]);
+	return 0;
+}

@@ -105,7 +105,9 @@ struct vs_event {
 	  "first address in the VMM's memory", "address behind the last")                          \
 	X(53, BLOCK_ISSUE, "block_rq_issue", "current", "", "sector", "device | bytes << 32")      \
 	X(54, BLOCK_COMPLETE, "block_rq_complete", "current", "task that issued it", "sector",     \
-	  "device | sectors << 32")
+	  "device | sectors << 32")                                                                \
+	X(55, MAJOR_FAULT, "major_fault", "current", "", "address that was not in memory",         \
+	  "address of the instruction")
 
 enum vs_event_type {
 	VS_EVENT_NONE = 0,

@@ -8,6 +8,7 @@
 #include <linux/kvm.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "bpf/capture_internal.h"
@@ -242,12 +243,61 @@ static void test_block(void **state)
 	close(fd);
 }
 
+/* A mapped page whose file's pages were dropped from memory comes from the disk again. */
+static void test_major_fault(void **state)
+{
+	char path[] = "test_capture_tracepoint.XXXXXX";
+	const int fd = mkstemp(path);
+	const char contents[BLOCK_BYTES] = {1};
+	struct capture *c;
+	struct log log = {0};
+	const pid_t self = getpid();
+	struct rusage before, after;
+	volatile const char *page;
+	size_t faults = 0;
+
+	(void)state;
+	assert_true(fd >= 0);
+	unlink(path);
+	assert_int_equal(write(fd, contents, sizeof(contents)), sizeof(contents));
+	assert_int_equal(fsync(fd), 0);
+	page = mmap(NULL, sizeof(contents), PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(page, MAP_FAILED);
+	if (geteuid()) {
+		print_message("needs root\n");
+		skip();
+	}
+	c = open_with(tracepoint_format_read);
+	assert_int_equal(capture_add_thread(c, self, self, VM, true), 0);
+	assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+	getrusage(RUSAGE_THREAD, &before);
+	assert_int_equal(page[0], 1);
+	getrusage(RUSAGE_THREAD, &after);
+	drain(c, &log);
+	for (size_t i = 0; i < log.n; i++) {
+		const struct vs_event *e = &log.events[i];
+
+		faults += e->type == VS_EVENT_MAJOR_FAULT && e->pid == self &&
+			  e->arg0 == (uintptr_t)page;
+	}
+	capture_close(c);
+	munmap((void *)(uintptr_t)page, sizeof(contents));
+	free(log.events);
+	close(fd);
+	if (after.ru_majflt == before.ru_majflt) {
+		print_message("this file system keeps files in memory: no major fault\n");
+		skip();
+	}
+	assert_int_equal(faults, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_resolve),
 		cmocka_unit_test(test_exits),
 		cmocka_unit_test(test_block),
+		cmocka_unit_test(test_major_fault),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
