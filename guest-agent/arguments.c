@@ -16,8 +16,9 @@ static const struct option_row {
 	const char *help;
 } rows[] = {
 	{"connect", "ADDRESS", OPTION_TEXT, offsetof(struct arguments, connect), 0, 0,
-	 "the host: port:NAME (a virtio-serial port), unix:PATH or\n"
-	 "                    tcp:ADDRESS:PORT (numeric) [port:" AGENT_PORT_NAME "]"},
+	 "the host: port:NAME (a virtio-serial port), vsock:CID:PORT (CID 2 is\n"
+	 "                    the host), unix:PATH or tcp:ADDRESS:PORT (numeric)\n"
+	 "                    [port:" AGENT_PORT_NAME "]"},
 	{"interval", "MS", OPTION_NUMBER, offsetof(struct arguments, interval_ms), 1, 100,
 	 "time between two looks at the kernel's rings [20]"},
 	{"backlog", "MIB", OPTION_NUMBER, offsetof(struct arguments, backlog_mib), 1, 1024,
@@ -46,6 +47,7 @@ static const char help_tail[] =
 	"\n"
 	"Examples:\n"
 	"  vcpuscope-agent                              over the port " AGENT_PORT_NAME "\n"
+	"  vcpuscope-agent --connect vsock:2:7431       over vsock\n"
 	"  vcpuscope-agent --connect tcp:10.0.2.2:7431  over TCP\n"
 	"  vcpuscope-agent --connect unix:/run/v.sock --run-for 10\n"
 	"\n"

@@ -34,6 +34,7 @@ static const struct channel_carrier *const carriers[] = {
 	&channel_carrier_port,
 	&channel_carrier_unix,
 	&channel_carrier_tcp,
+	&channel_carrier_vsock,
 };
 
 int channel_address_parse(const char *spec, struct channel_address *out, char *why,
@@ -53,7 +54,8 @@ int channel_address_parse(const char *spec, struct channel_address *out, char *w
 		out->carrier = carriers[i];
 		return carriers[i]->parse(spec + n, out, why, why_bytes);
 	}
-	snprintf(why, why_bytes, "'%s' is no address: use port:NAME, unix:PATH or tcp:ADDRESS:PORT",
+	snprintf(why, why_bytes,
+		 "'%s' is no address: use port:NAME, vsock:CID:PORT, unix:PATH or tcp:ADDRESS:PORT",
 		 spec);
 	return -EINVAL;
 }

@@ -42,6 +42,7 @@ struct channel_carrier {
 extern const struct channel_carrier channel_carrier_port;
 extern const struct channel_carrier channel_carrier_unix;
 extern const struct channel_carrier channel_carrier_tcp;
+extern const struct channel_carrier channel_carrier_vsock;
 
 struct channel_events {
 	void (*up)(void *context);
@@ -51,7 +52,8 @@ struct channel_events {
 	void *context;
 };
 
-/* "unix:PATH", "tcp:ADDRESS:PORT" (numeric), "port:NAME". 0 or -EINVAL with a line in `why`. */
+/* "unix:PATH", "tcp:ADDRESS:PORT" (numeric), "vsock:CID:PORT", "port:NAME". 0 or -EINVAL with a
+ * line in `why`. */
 int channel_address_parse(const char *spec, struct channel_address *out, char *why,
 			  size_t why_bytes);
 

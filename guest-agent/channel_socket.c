@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sockets: unix for tests and nested machines, TCP where a VM has no spare port. TCP addresses are
- * numeric: the agent is linked statically, where glibc's resolver does not work.
+ * Sockets: vsock where a VM has that device, unix for tests and nested machines, TCP where a VM has
+ * no spare port. TCP addresses are numeric: the agent is linked statically, where glibc's resolver
+ * does not work.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,6 +14,8 @@
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include <linux/vm_sockets.h>
 
 #include "guest-agent/channel.h"
 
@@ -74,6 +77,40 @@ refuse:
 	return -EINVAL;
 }
 
+/* A number below 2^32 - 1 that ends with `end`; what follows, or NULL. */
+static const char *number_parse(const char *text, char end, unsigned int *out)
+{
+	char *stop;
+	unsigned long long number;
+
+	if (*text < '0' || *text > '9')
+		return NULL;
+	number = strtoull(text, &stop, 10);
+	if (*stop != end || number >= VMADDR_PORT_ANY)
+		return NULL;
+	*out = (unsigned int)number;
+	return stop + (end != '\0');
+}
+
+/* CID:PORT; CID 2 is the host (VMADDR_CID_HOST). */
+static int vsock_parse(const char *rest, struct channel_address *address, char *why,
+		       size_t why_bytes)
+{
+	struct sockaddr_vm *vm = (struct sockaddr_vm *)&address->sockaddr;
+	unsigned int cid, port = 0;
+
+	rest = number_parse(rest, ':', &cid);
+	if (!rest || !number_parse(rest, '\0', &port) || !port) {
+		snprintf(why, why_bytes, "vsock: needs CID:PORT, like vsock:2:7431 (2: the host)");
+		return -EINVAL;
+	}
+	vm->svm_family = AF_VSOCK;
+	vm->svm_cid = cid;
+	vm->svm_port = port;
+	address->sockaddr_len = sizeof(*vm);
+	return 0;
+}
+
 static int socket_dial(const struct channel_address *address)
 {
 	int fd = socket(address->sockaddr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -81,7 +118,7 @@ static int socket_dial(const struct channel_address *address)
 
 	if (fd < 0)
 		return -errno;
-	if (address->sockaddr.ss_family != AF_UNIX)
+	if (address->carrier == &channel_carrier_tcp)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (connect(fd, (const struct sockaddr *)&address->sockaddr, address->sockaddr_len) < 0 &&
 	    errno != EINPROGRESS) {
@@ -125,4 +162,13 @@ const struct channel_carrier channel_carrier_tcp = {
 	.probe = socket_probe,
 	.retry_min_ms = 50,
 	.retry_max_ms = 2000,
+};
+
+const struct channel_carrier channel_carrier_vsock = {
+	.prefix = "vsock:",
+	.parse = vsock_parse,
+	.dial = socket_dial,
+	.probe = socket_probe,
+	.retry_min_ms = 50,
+	.retry_max_ms = 1000,
 };

@@ -34,7 +34,7 @@ static const struct option_spec record_option_table[] = {
 	{"qmp", OPTION_STRING, ROW(qmp), "PATH", "the VM's QMP socket, instead of --pid", false},
 	{"channel", OPTION_STRING, ROW(channel), "ADDRESS",
 	 "where the agent is: PATH of the virtio-serial port's socket,\n"
-	 "tcp:HOST:PORT, or listen:unix:PATH, listen:tcp:HOST:PORT",
+	 "tcp:HOST:PORT, or vsock:[CID:]PORT, listen:unix:PATH, listen:tcp:HOST:PORT to wait for it",
 	 false},
 	{"no-guest", OPTION_FLAG, ROW(no_guest), NULL, "record the host's side only", false},
 	{"output", OPTION_STRING, ROW(output), "FILE", "the recording (also -o FILE)", true},
@@ -167,6 +167,8 @@ static void clock_text(const struct collector_status *s, char *text, size_t byte
 		snprintf(text, bytes, "-");
 	else if (!s->clock_known)
 		snprintf(text, bytes, "?");
+	else if (s->clock_exact)
+		snprintf(text, bytes, "exact");
 	else
 		snprintf(text, bytes, "+-%.0f us", (double)s->clock_error_ns / 1000);
 }

@@ -5,10 +5,14 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include <linux/vm_sockets.h>
 
 static int unix_parse(const char *path, struct link_address *out, char *why, size_t why_bytes)
 {
@@ -23,6 +27,15 @@ static int unix_parse(const char *path, struct link_address *out, char *why, siz
 	memcpy(address->sun_path, path, strlen(path) + 1);
 	out->sockaddr_len = sizeof(*address);
 	return 0;
+}
+
+/* `len` digits, below 2^32 - 1. 0 or -EINVAL. */
+static int number_parse(const char *text, size_t len, uint64_t *out)
+{
+	if (!len || len > 10 || strspn(text, "0123456789") < len)
+		return -EINVAL;
+	*out = strtoull(text, NULL, 10);
+	return *out < UINT32_MAX ? 0 : -EINVAL;
 }
 
 static int tcp_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
@@ -51,6 +64,30 @@ static int tcp_parse(const char *text, struct link_address *out, char *why, size
 	return 0;
 }
 
+/* PORT: any guest; CID:PORT: that one. */
+static int vsock_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
+{
+	struct sockaddr_vm *address = (struct sockaddr_vm *)&out->sockaddr;
+	const char *colon = strchr(text, ':');
+	uint64_t cid = VMADDR_CID_ANY, port;
+
+	if ((colon &&
+	     (number_parse(text, (size_t)(colon - text), &cid) || cid <= VMADDR_CID_HOST)) ||
+	    number_parse(colon ? colon + 1 : text, strlen(colon ? colon + 1 : text), &port) ||
+	    !port) {
+		snprintf(why, why_bytes,
+			 "%s: want vsock:PORT, or vsock:CID:PORT for one guest (CID from 3)",
+			 out->text);
+		return -EINVAL;
+	}
+	address->svm_family = AF_VSOCK;
+	address->svm_cid = VMADDR_CID_ANY;
+	address->svm_port = (uint32_t)port;
+	out->peer_cid = (uint32_t)cid;
+	out->sockaddr_len = sizeof(*address);
+	return 0;
+}
+
 int link_address_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
 {
 	static const struct {
@@ -62,6 +99,8 @@ int link_address_parse(const char *text, struct link_address *out, char *why, si
 		{"listen:tcp:", true, tcp_parse},
 		{"unix:", false, unix_parse},
 		{"tcp:", false, tcp_parse},
+		{"listen:vsock:", true, vsock_parse},
+		{"vsock:", true, vsock_parse},
 		{"", false, unix_parse},
 	};
 	size_t i = 0;
@@ -102,7 +141,7 @@ int link_address_open(const struct link_address *address)
 	int on = 1, err;
 	int fd;
 
-	if (address->listens && !address->tcp)
+	if (address->listens && sockaddr->sa_family == AF_UNIX)
 		stale_remove(address);
 	fd = socket(sockaddr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -134,10 +173,17 @@ int link_address_connected(int fd)
 
 int link_address_accept(const struct link_address *address, int listener)
 {
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct sockaddr_storage peer = {0};
+	socklen_t len = sizeof(peer);
+	int fd = accept4(listener, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
 		return -errno;
+	if (peer.ss_family == AF_VSOCK && address->peer_cid != VMADDR_CID_ANY &&
+	    ((struct sockaddr_vm *)&peer)->svm_cid != address->peer_cid) {
+		close(fd);
+		return -EACCES;
+	}
 	nodelay_set(address, fd);
 	return fd;
 }
@@ -146,7 +192,7 @@ void link_address_unlink(const struct link_address *address)
 {
 	const struct sockaddr_un *path = (const struct sockaddr_un *)&address->sockaddr;
 
-	if (address->listens && !address->tcp)
+	if (address->listens && path->sun_family == AF_UNIX)
 		unlink(path->sun_path);
 }
 

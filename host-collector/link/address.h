@@ -7,18 +7,21 @@
  *   tcp:HOST:PORT                connect by TCP
  *   listen:unix:PATH             listen on a Unix socket
  *   listen:tcp:HOST:PORT         listen on TCP; HOST * is every address
+ *   vsock:PORT, vsock:CID:PORT   listen on vsock, for any guest or for that one only
  */
 #ifndef LINK_ADDRESS_H
 #define LINK_ADDRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 struct link_address {
 	char text[256]; /* as the user wrote it, for messages */
 	bool listens;
 	bool tcp;
+	uint32_t peer_cid; /* vsock: who may connect; VMADDR_CID_ANY: anybody */
 	struct sockaddr_storage sockaddr;
 	socklen_t sockaddr_len;
 };
@@ -31,7 +34,8 @@ int link_address_parse(const char *text, struct link_address *out, char *why, si
 int link_address_open(const struct link_address *address);
 /* After it became writable: 0 or the -errno with which the connection failed. */
 int link_address_connected(int fd);
-/* A client of a listening socket: non-blocking, TCP_NODELAY. Descriptor or -errno. */
+/* A client of a listening socket: non-blocking, TCP_NODELAY. Descriptor or -errno (-EACCES: another
+ * guest than the one that is waited for). */
 int link_address_accept(const struct link_address *address, int listener);
 
 /* Removes the socket file of a listening Unix address. */

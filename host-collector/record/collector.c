@@ -32,6 +32,7 @@ struct collector {
 	struct guest_link_stats last_link;
 	bool has_channel;
 	struct link_address address;
+	bool guest_tsc;                 /* is what the agent stamps with */
 	struct echo_sync *echo;         /* for the status line; NULL before the agent's HELLO */
 	struct message_heartbeat guest; /* the last; emitted 0: none yet */
 	uint64_t guest_emitted, guest_dropped;
@@ -97,6 +98,8 @@ static void link_observation(void *context, const struct message_echo_observatio
 	host_stream_observation(c->host, &mine);
 	if (c->echo)
 		echo_sync_add(c->echo, &echo);
+	if (c->clocks && c->guest_tsc)
+		vm_clocks_observe(c->clocks, &echo);
 }
 
 static void link_hello(void *context, const struct message_hello *hello)
@@ -105,6 +108,7 @@ static void link_hello(void *context, const struct message_hello *hello)
 	struct echo_options options = {.host_hz = host_stream_hello(c->host)->clock_hz,
 				       .stream_hz = hello->clock_hz};
 
+	c->guest_tsc = hello->clock == STREAM_CLOCK_GUEST_TSC;
 	echo_sync_free(c->echo);
 	c->echo = echo_sync_new(&options);
 }
@@ -405,7 +409,11 @@ void collector_status_get(const struct collector *c, struct collector_status *ou
 	if (c->echo)
 		echo_sync_summarise(c->echo, &summary);
 	out->clock_known = summary.observations && summary.err_ticks != UINT64_MAX;
-	if (out->clock_known)
+	out->clock_exact =
+		out->clock_known && c->clocks && c->guest_tsc && vm_clocks_exact(c->clocks);
+	if (out->clock_exact)
+		out->clock_error_ns = 1;
+	else if (out->clock_known)
 		out->clock_error_ns = (uint64_t)((double)summary.err_ticks * 1e9 /
 						 (double)host_stream_hello(c->host)->clock_hz);
 }

@@ -60,6 +60,7 @@ struct collector_status {
 	/* By the agent's own word, since we first heard it. */
 	uint64_t guest_emitted, guest_dropped;
 	bool clock_known;        /* enough round trips to map guest times */
+	bool clock_exact;        /* by the hypervisor's own parameters */
 	uint64_t clock_error_ns; /* then: the bound, now */
 };
 void collector_status_get(const struct collector *c, struct collector_status *out);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "bpf/kvm_clock.h"
+#include "host-collector/timeline/vm_clock.h"
 
 enum {
 	/* A guest whose TSC KVM must correct at every entry changes thousands of times a second. */
@@ -20,6 +21,7 @@ enum {
 struct vm_clocks {
 	struct kvm_clock *sources;
 	struct host_stream *host;
+	struct vm_clock *known; /* what was written: for the live line */
 	pid_t pid;
 	bool look; /* something changed whose outcome only a snapshot shows */
 	uint64_t looked_ms, period_ms;
@@ -52,8 +54,11 @@ static void on_value(void *context, const struct message_vm_clock *value)
 	int error = 0;
 
 	/* A snapshot is small and rare; how many changes there are, the guest decides. */
-	if (!is_change(value->source) || allowed(c))
+	if (!is_change(value->source) || allowed(c)) {
 		error = host_stream_vm_clock(c->host, value);
+		if (!error)
+			error = vm_clock_learn(c->known, value);
+	}
 	if (!c->error)
 		c->error = error;
 	/* An offset is only asked for, and who changes the rules changes what follows from them. */
@@ -82,6 +87,11 @@ int vm_clocks_open(struct host_stream *host, pid_t pid, uint32_t vm, struct vm_c
 	c->host = host;
 	c->pid = pid;
 	c->allowance = CHANGES_BURST;
+	c->known = vm_clock_new();
+	if (!c->known) {
+		error = -ENOMEM;
+		goto fail;
+	}
 	error = kvm_clock_open(&c->sources, why, why_bytes);
 	if (error)
 		goto fail;
@@ -111,7 +121,21 @@ void vm_clocks_close(struct vm_clocks *c)
 	if (!c)
 		return;
 	kvm_clock_close(c->sources);
+	vm_clock_free(c->known);
 	free(c);
+}
+
+void vm_clocks_observe(struct vm_clocks *c, const struct echo_observation *o)
+{
+	vm_clock_observe(c->known, o);
+}
+
+bool vm_clocks_exact(const struct vm_clocks *c)
+{
+	struct vm_clock_summary summary;
+
+	vm_clock_summarise(c->known, &summary);
+	return summary.proven;
 }
 
 uint64_t vm_clocks_left_out(const struct vm_clocks *c)

@@ -7,10 +7,12 @@
 #ifndef RECORD_VM_CLOCKS_H
 #define RECORD_VM_CLOCKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "clock/echo.h"
 #include "host-collector/record/host_stream.h"
 
 struct vm_clocks;
@@ -22,6 +24,10 @@ int vm_clocks_open(struct host_stream *host, pid_t pid, uint32_t vm, struct vm_c
 		   char *why, size_t why_bytes);
 /* Changes beyond 500 a second are counted here, not written; the snapshots that follow are. */
 uint64_t vm_clocks_left_out(const struct vm_clocks *c);
+/* A round trip over the guest's channel, its stream being guest TSC. */
+void vm_clocks_observe(struct vm_clocks *c, const struct echo_observation *o);
+/* Do the parameters in force convert guest times, exactly, as timeline/vm_clock.h proves it? */
+bool vm_clocks_exact(const struct vm_clocks *c);
 void vm_clocks_close(struct vm_clocks *c);
 /* Writes what changed; call it every few ten ms. now_ms: any steady clock. 0 or -errno. */
 int vm_clocks_drain(struct vm_clocks *c, uint64_t now_ms);

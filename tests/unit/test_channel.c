@@ -31,7 +31,13 @@ static const struct {
 	{"tcp:10.0.2.2:0", -EINVAL, 0},
 	{"tcp:10.0.2.2:65536", -EINVAL, 0},
 	{"tcp:10.0.2.2:7431x", -EINVAL, 0},
-	{"vsock:2:1", -EINVAL, 0},
+	{"vsock:2:7431", 0, AF_VSOCK},
+	{"vsock:2", -EINVAL, 0},
+	{"vsock:2:0", -EINVAL, 0},
+	{"vsock:2:-1", -EINVAL, 0},
+	{"vsock:2:7431x", -EINVAL, 0},
+	{"vsock:99999999999:7431", -EINVAL, 0},
+	{"pigeon:2:1", -EINVAL, 0},
 	{"", -EINVAL, 0},
 };
 

@@ -377,6 +377,12 @@ static void test_addresses(void **state)
 		{"tcp:127.0.0.1", -EINVAL, false, false, "want tcp:HOST:PORT"},
 		{"tcp::9000", -EINVAL, false, false, "want tcp:HOST:PORT"},
 		{"tcp:127.0.0.1:none", -EINVAL, false, false, "tcp:127.0.0.1:none"},
+		{"vsock:7431", 0, true, false, ""},
+		{"listen:vsock:3:7431", 0, true, false, ""},
+		{"vsock:2:7431", -EINVAL, false, false, "want vsock:PORT"},
+		{"vsock:3:", -EINVAL, false, false, "want vsock:PORT"},
+		{"vsock:0", -EINVAL, false, false, "want vsock:PORT"},
+		{"vsock:99999999999", -EINVAL, false, false, "want vsock:PORT"},
 		{"", -EINVAL, false, false, "path of a Unix socket"},
 		{"unix:", -EINVAL, false, false, "path of a Unix socket"},
 	};

@@ -15,8 +15,8 @@ import machine
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = os.path.normpath(f"{HERE}/../../..")
 
-GUEST_MODULES = ("virtio_pci", "virtio_console")
-HOST_MODULES = GUEST_MODULES + ("kvm_amd",)
+GUEST_MODULES = ("virtio_pci", "virtio_console", "vmw_vsock_virtio_transport")
+HOST_MODULES = ("virtio_pci", "virtio_console", "kvm_amd", "vhost_vsock")
 FIRMWARE = ("seabios/bios-256k.bin", "qemu/kvmvapic.bin", "qemu/linuxboot_dma.bin")
 
 BedError = (image.ImageError, kernel.KernelError, machine.MachineError)

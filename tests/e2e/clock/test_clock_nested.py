@@ -5,14 +5,17 @@
 The hypervisor's TSC offset is confirmed by every round trip; kvmclock computed from it and the
 vCPU's pvclock parameters differs from the guest's own clock by one constant, within the guest's own
 TSC reads around each of 1,000 samples; the parameters are the guest's own, bit for bit; echo's
-interval holds the exact map; nothing is received before it was sent. The arithmetic here is written
-apart from the product's.
+interval holds the exact map; nothing is received before it was sent. Then, with the clocks of host and
+guest slewed against each other, lines of the guest's log fall into the interval that is predicted for
+them; and echo's interval holds the exact map on fresh channels. The arithmetic here is written apart
+from the product's.
 """
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -22,12 +25,20 @@ import scene  # noqa: E402
 
 SAMPLES, PERIOD_MS = 1000, 10
 PAUSE_S = 0.7
+FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
+LOG_LINES, LOG_PERIOD_MS = (1000 if FULL else 100), 20
+SLEWS_PPM = ((500, -500), (-500, 500))  # host's and guest's CLOCK_MONOTONIC, one after the other
+FRESH_CHANNELS, FRESH_S = (100 if FULL else 2), 3
 UNSURE_MAX = SAMPLES // 10  # samples while KVM may have been changing its parameters
 
 # A monitor that a shell can write to.
 MONITOR = "/run/monitor"
 GUEST_START = (f"busybox mkfifo {MONITOR}.in {MONITOR}.out && guest-start 1 "
-               f"-chardev pipe,id=monitor,path={MONITOR} -mon chardev=monitor,mode=readline")
+               f"-chardev pipe,id=monitor,path={MONITOR} -mon chardev=monitor,mode=readline "
+               "-device vhost-vsock-pci,guest-cid=3")
+# (the agent's address, the collector's)
+CHANNELS = {"virtio-serial": ("port:org.vcpuscope.agent.0", "/run/guest/agent"),
+            "vsock": ("vsock:2:7431", "vsock:3:7431")}
 
 
 def kvmclock(line, guest_tsc):
@@ -46,11 +57,49 @@ def line_in_force(lines, begin, end):
         lines, key=lambda line: line["from_max"])
 
 
+def slewed_log(played, say):
+    """[(TSC before, stamp in us, TSC after)] of log lines while both clocks are slewed."""
+    marks = []
+    played.guest.run("echo on >/proc/sys/kernel/printk_devkmsg")
+    for host_ppm, guest_ppm in SLEWS_PPM:
+        say(f"adjtimex: host {host_ppm:+} ppm, guest {guest_ppm:+} ppm; {LOG_LINES // len(SLEWS_PPM)} "
+            "lines into the guest's log")
+        for place, ppm in ((played.host, host_ppm), (played.guest, guest_ppm)):
+            said = place.run(f"busybox adjtimex -f {ppm * 65536} && busybox adjtimex")
+            if str(ppm * 65536) not in said:
+                raise scene.SceneError(f"adjtimex took no {ppm} ppm: {said}")
+        said = played.guest.run(f"kmsg-probe slewed.{host_ppm}. {LOG_LINES // len(SLEWS_PPM)} "
+                                f"{LOG_PERIOD_MS}", timeout_s=120)
+        marks += [tuple(map(int, line.split())) for line in said.splitlines()]
+    for place in (played.host, played.guest):
+        place.run("busybox adjtimex -f 0")
+    return marks
+
+
+def fresh_channels(played, name, say):
+    """Echo's account of so many connections, each a recording of its own."""
+    agent, collector = CHANNELS[name]
+    say(f"{FRESH_CHANNELS} fresh channels on {name}")
+    played.guest.run("kill $(cat /run/agent.pid); while kill -0 $(cat /run/agent.pid) 2>/dev/null; do "
+                     f"sleep 0.1; done; vcpuscope-agent --connect {agent} >/root/agent.log 2>&1 "
+                     "</dev/null & echo $! >/run/agent.pid")
+    echoes = []
+    for _ in range(FRESH_CHANNELS):
+        played.host.run(f"vcpuscope record --pid {played.qemu_pid} --channel {collector} "
+                        f"-o /root/fresh.vcs --for {FRESH_S}s >/root/fresh.log 2>&1 || "
+                        "{ cat /root/fresh.log; exit 1; }", timeout_s=90)
+        vm = json.loads(played.host.run("vcpuscope clock /root/fresh.vcs --format json"))["vms"][0]
+        echoes.append({**vm["echo"], "violations": vm["causality_violations"]})
+    return echoes
+
+
 def record(series, say):
-    """(the clocks as JSON, the probe's samples)."""
+    """(the clocks as JSON, the probe's samples, the log's lines with what was predicted of them,
+    echo's accounts of fresh channels)."""
     builder = bed.Builder(series=series, say=say)
-    probe = f"{builder.build}/tests/e2e/clock/clock-probe"
-    with bed.boot_b(builder, guest_files=[(probe, "/usr/bin/clock-probe")]) as host:
+    helpers = [(f"{builder.build}/tests/e2e/clock/{name}", f"/usr/bin/{name}")
+               for name in ("clock-probe", "kmsg-probe")]
+    with bed.boot_b(builder, guest_files=helpers) as host:
         pid = bed.guest_start(host, say, GUEST_START)
         played = scene.Scene(host, scene.NestedGuest(host), pid, "/run/guest/agent", "/root/out",
                              say, emulated=True)
@@ -64,7 +113,10 @@ def record(series, say):
         played.guest.run("while kill -0 $(cat /run/probe.pid) 2>/dev/null; do sleep 0.5; done",
                          timeout_s=120)
         samples = played.guest.get("/root/samples").decode()
+        marks = slewed_log(played, say)
+        time.sleep(2.5)  # the log's clock is sampled every second
         played.record_stop()
+        fresh = {name: fresh_channels(played, name, say) for name in CHANNELS}
         recording = host.get("/root/out/run.vcs")
         log = host.get("/root/out/record.log").decode()
     with tempfile.TemporaryDirectory() as folder:
@@ -74,11 +126,47 @@ def record(series, say):
         shown = [subprocess.run([f"{builder.build}/host-collector/vcpuscope", "clock", path, "--format",
                                  form], capture_output=True, text=True, check=True).stdout
                  for form in ("text", "json")]
+        predicted = dict(
+            (int(fields[0]), (int(fields[5]), int(fields[6]))) for fields in map(
+                str.split, subprocess.run(
+                    [f"{builder.build}/host-collector/vcpuscope", "clock", path, "--convert", "-"],
+                    input="".join(f"{m[0]}\n{m[2]}\n" for m in marks), capture_output=True,
+                    text=True, check=True).stdout.splitlines()[1:]))
+    log_lines = [(stamp, predicted[before], predicted[after]) for before, stamp, after in marks]
     say(f"the recorder said:\n{log}\nthe clocks:\n{shown[0]}")
-    return json.loads(shown[1]), [tuple(map(int, line.split())) for line in samples.splitlines()]
+    return (json.loads(shown[1]), [tuple(map(int, line.split())) for line in samples.splitlines()],
+            log_lines, fresh)
 
 
-def check(clocks, samples):
+def check_log(lines, expect):
+    outside, widths = [], []
+    for stamp_us, (begin_ns, begin_err), (end_ns, end_err) in lines:
+        low, high = begin_ns - begin_err, end_ns + end_err
+        widths.append(high - low)
+        if not low // 1000 <= stamp_us <= high // 1000:
+            outside.append((stamp_us, low / 1000, high / 1000))
+    expect(len(lines) == LOG_LINES, f"{len(lines)} lines of the log were found, not {LOG_LINES}")
+    expect(not outside, f"{len(outside)} of {len(lines)} lines were stamped outside what was "
+           f"predicted: {outside[:3]}")
+    return {"log_lines": len(lines), "log_interval_ns_median": sorted(widths or [0])[len(widths) // 2]}
+
+
+def check_fresh(fresh, expect):
+    figures = {}
+    for name, echoes in fresh.items():
+        missed = [e for e in echoes if abs(e.get("exact_from_middle_ns", 1e18)) > e.get("error_ns", 0)]
+        expect(len(echoes) == FRESH_CHANNELS and not missed,
+               f"on {len(missed)} of {len(echoes)} fresh channels on {name} echo's interval misses "
+               f"the exact map: {missed[:2]}")
+        expect(not any(e["violations"] for e in echoes), f"{name}: causal pairs are violated")
+        figures[name] = {
+            "channels": len(echoes), "missed": len(missed),
+            "error_ns_median": sorted(e.get("error_ns") or 0 for e in echoes)[len(echoes) // 2],
+            "off_ns_max": max(abs(e.get("exact_from_middle_ns", 0)) for e in echoes)}
+    return {"fresh": figures}
+
+
+def check(clocks, samples, log_lines, fresh):
     """What is wrong, and the figures."""
     wrong, vm = [], clocks["vms"][0]
     epochs, lines = vm["tsc_epochs"], [line for line in vm["kvmclock_lines"] if line["vcpu"] == 0]
@@ -100,9 +188,10 @@ def check(clocks, samples):
     echo = vm["echo"]
     expect(abs(echo.get("exact_from_middle_ns", 1e18)) <= echo["error_ns"],
            f"echo's interval does not hold the exact map: {echo}")
+    more = {**check_log(log_lines, expect), **check_fresh(fresh, expect)}
     expect(len(samples) == SAMPLES, f"{len(samples)} samples, not {SAMPLES}")
     if wrong and not (epochs and lines):
-        return wrong, {}
+        return wrong, more
     offset, low, high, unsure, widths = epochs[0]["tsc_offset"], [], [], 0, []
     for before, monotonic, after in samples:
         line = line_in_force(lines, before - offset, after - offset)
@@ -118,7 +207,7 @@ def check(clocks, samples):
            f"{min(high, default=0)} ns")
     return wrong, {"samples": len(low), "unsure": unsure, "constant_ns": [max(low), min(high)],
                    "bracket_ns_median": sorted(widths)[len(widths) // 2],
-                   "error_ns": vm["error_ns"], "echo": echo, "round_trips": epochs[0]["agreed"]}
+                   "error_ns": vm["error_ns"], "echo": echo, "round_trips": epochs[0]["agreed"], **more}
 
 
 def main():
