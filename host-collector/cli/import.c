@@ -10,6 +10,7 @@
 
 #include "host-collector/cli/commands.h"
 #include "host-collector/import/gather.h"
+#include "host-collector/import/trace_dat.h"
 #include "host-collector/import/vcpus.h"
 #include "host-collector/import/writer.h"
 #include "host-collector/view/escape.h"
@@ -21,7 +22,8 @@ struct import_arguments {
 
 static const struct option_spec import_option_table[] = {
 	{"host", OPTION_STRING, offsetof(struct import_arguments, host), "FILE",
-	 "text of `trace-cmd report`, trace_pipe or `perf script`; - is standard input", true},
+	 "a trace.dat, or text of `trace-cmd report`, trace_pipe or `perf script`; - is standard input",
+	 true},
 	{"output", OPTION_STRING, offsetof(struct import_arguments, output), "RUN.vcs",
 	 "the recording (-o)", true},
 	{"vcpu", OPTION_STRING, offsetof(struct import_arguments, vcpu), "TID=INDEX,...",
@@ -30,7 +32,7 @@ static const struct option_spec import_option_table[] = {
 	{"vm", OPTION_STRING, offsetof(struct import_arguments, vm), "NAME",
 	 "what the first VM is called (default vm1)", false},
 	{"guest", OPTION_STRING, offsetof(struct import_arguments, guest), "FILE",
-	 "the same kind of text, recorded in the first VM", false},
+	 "the same, recorded in the first VM", false},
 	{"guest-offset-ns", OPTION_STRING, offsetof(struct import_arguments, offset), "N",
 	 "host's clock less guest's clock, may be negative; goes with --guest", false},
 	{"guest-error-ns", OPTION_NUMBER, offsetof(struct import_arguments, error_ns), "N",
@@ -38,7 +40,8 @@ static const struct option_spec import_option_table[] = {
 	{"clock", OPTION_STRING, offsetof(struct import_arguments, clock), "NAME",
 	 "the trace clock of the host's stamps (local, mono, x86-tsc), to be shown", false},
 	{"tsc-hz", OPTION_NUMBER, offsetof(struct import_arguments, tsc_hz), "N",
-	 "ticks per second of stamps without a decimal point (clock x86-tsc)", false},
+	 "ticks per second, if stamps are ticks: text without a decimal point, clock x86-tsc",
+	 false},
 	{"guest-tsc-hz", OPTION_NUMBER, offsetof(struct import_arguments, guest_tsc_hz), "N",
 	 "the same for the guest's", false},
 };
@@ -83,24 +86,21 @@ static int arguments_check(const struct import_arguments *a, int64_t *offset_ns)
 /* 0, or what the command ends with. */
 static int file_gather(const char *path, struct gather *g)
 {
-	static const unsigned char trace_dat[] = {0x17, 0x08, 0x44};
-	FILE *in = strcmp(path, "-") ? fopen(path, "rb") : stdin;
-	int first, err;
+	char why[256] = "";
+	FILE *in = NULL;
+	int err;
 
-	if (!in) {
-		fprintf(stderr, "vcpuscope import: %s: cannot open: %s\n", path, strerror(errno));
-		return COMMAND_TROUBLE;
+	if (trace_dat_is(path)) {
+		err = trace_dat_gather(g, path, why, sizeof(why));
+		if (err == -EBADMSG) {
+			fprintf(stderr, "vcpuscope import: %s: %s\n", path, why);
+			err = 0;
+		}
+	} else {
+		in = strcmp(path, "-") ? fopen(path, "rb") : stdin;
+		err = in ? gather_text(g, in) : -errno;
 	}
-	first = getc(in);
-	if (first != EOF)
-		ungetc(first, in);
-	if (first == trace_dat[0]) {
-		fclose(in);
-		return trouble_say(path, "is no text; `trace-cmd report -t FILE` makes text of a "
-					 "trace.dat");
-	}
-	err = gather_text(g, in);
-	if (in != stdin)
+	if (in && in != stdin)
 		fclose(in);
 	if (!err)
 		err = gather_finish(g);
@@ -139,8 +139,8 @@ static void unused_print(struct gather *g)
 
 static void account_print(const char *side, struct gather *g)
 {
-	printf("%s: %" PRIu64 " events of %" PRIu64 " lines, stamps of %" PRIu64 " ns\n", side,
-	       g->taken, g->lines, g->unit);
+	printf("%s: %" PRIu64 " events of %" PRIu64 " lines or records, stamps of %" PRIu64 " ns\n",
+	       side, g->taken, g->lines, g->unit);
 	count_print(g->nothing, "lines are headings, comments or stacks");
 	unused_print(g);
 	if (g->lost_marks)
@@ -154,7 +154,7 @@ static void account_print(const char *side, struct gather *g)
 		printf("  %" PRIu64 " silences of over a minute, %.1f s in all: taken as not "
 		       "recorded\n",
 		       g->silences, (double)g->silent_ns / 1e9);
-	count_print(g->malformed, "lines not understood, the first of them:");
+	count_print(g->malformed, "lines or records not understood, the first of them:");
 	for (size_t i = 0; i < g->malformed && i < GATHER_EXAMPLES; i++)
 		printf("    %s\n", escape(g->examples[i]).text);
 	count_print(g->placeless, "of these name no CPU, or neither a thread nor a vCPU");
@@ -261,11 +261,10 @@ const struct command command_import = {
 	.usage = "--host FILE [--guest FILE --guest-offset-ns N --guest-error-ns N] -o RUN.vcs",
 	.options = import_option_table,
 	.n_options = sizeof(import_option_table) / sizeof(import_option_table[0]),
-	.examples = "  trace-cmd record -e kvm -e sched sleep 10\n"
-		    "  trace-cmd report -t > host.txt\n"
-		    "  vcpuscope import --host host.txt -o run.vcs\n"
+	.examples = "  trace-cmd record -C mono -e kvm -e sched sleep 10\n"
+		    "  vcpuscope import --host trace.dat -o run.vcs\n"
 		    "  perf script --ns | vcpuscope import --host - --vcpu 4711=0 -o run.vcs\n"
-		    "  vcpuscope import --host host.txt --guest guest.txt --vm web1 \\\n"
+		    "  vcpuscope import --host host.dat --guest guest.dat --vm web1 \\\n"
 		    "    --guest-offset-ns 81234567890 --guest-error-ns 50000 -o run.vcs\n"
 		    "  vcpuscope report run.vcs\n",
 	.run = import_run,

@@ -141,6 +141,19 @@ static void tgid_cut(const char *text, size_t *len, int32_t *tgid)
 	}
 }
 
+/* "buffer:   comm": trace-cmd begins lines so if a file has several buffers. No comm is that long.
+ * Returns how much it takes. */
+static size_t buffer_name(const char *text, size_t len, const char **comm)
+{
+	size_t word = strcspn(text, " "), skip;
+
+	if (len < IMPORT_COMM_BYTES || word >= len || !word || text[word - 1] != ':')
+		return 0;
+	skip = word + strspn(text + word, " ");
+	*comm = text + skip;
+	return skip;
+}
+
 /* "comm-1", "comm-1 (1)", "comm 1" or "comm 1/1" in text[0..len). */
 static bool task_parse(const char *text, size_t len, struct import_task *task)
 {
@@ -167,6 +180,7 @@ static bool task_parse(const char *text, size_t len, struct import_task *task)
 		text++;
 		len--;
 	}
+	len -= buffer_name(text, len, &text);
 	if (!len)
 		return false;
 	task->known = true;

@@ -68,6 +68,10 @@ static void every_form_of_a_line_says_the_same(void **state)
 		 VS_EVENT_KVM_ENTRY, 0, 0},
 		{"x-5 [001] 1.0: kvm_pio: pio_read at 0xe9", LINE_UNUSED, 1000000000, 1, 5, 0, 0, 0,
 		 0},
+		{"mine:       kworker/0:1-18 [000] 1.0: sched_switch: kworker/0:1:18 [120] W ==> y:5 "
+		 "[98]",
+		 LINE_EVENT, 1000000000, 0, 18, 0, VS_EVENT_SCHED_SWITCH, VS_TASK_UNINTERRUPTIBLE,
+		 120 | 98ull << 32},
 		{"CPU:7 [LOST 123 EVENTS]", LINE_LOST, 0, 7, 0, 0, 0, 123, 0},
 		{"CPU:7 [EVENTS DROPPED]", LINE_LOST, 0, 7, 0, 0, 0, 0, 0},
 		{"# comment", LINE_NOTHING, 0, -1, 0, 0, 0, 0, 0},
@@ -400,6 +404,59 @@ static void a_recording_of_it_has_the_states_that_the_text_tells(void **state)
 	gathered_free(g);
 }
 
+/* What `perf kvm stat` adds up: from an exit to the entry that follows it, and the other way round.
+ */
+static void times_in_guest_kvm_and_vmm_add_up_to_those_between_the_lines(void **state)
+{
+	static const char *const reasons[] = {"HLT", "EPT_VIOLATION", "IO_INSTRUCTION",
+					      "MSR_WRITE"};
+	enum { TURNS = 3000, LINE = 160 };
+	const struct gather_options options = {0};
+	uint64_t us = 77000000, guest_us = 0, kvm_us = 0, vmm_us = 0, random = 1;
+	char *text = malloc((size_t)TURNS * 3 * LINE);
+	struct pipeline_source host;
+	struct gather *g;
+	struct seen seen;
+	size_t len = 0;
+
+	(void)state;
+	assert_non_null(text);
+#define DRAW(n) ((random = random * 6364136223846793005 + 1442695040888963407) >> 33) % (n)
+#define PUT(...)                                                                                   \
+	(len +=                                                                                    \
+	 (size_t)sprintf(text + len, " CPU 0/KVM-9 [002] d..1. %llu.%06llu: ",                     \
+			 (unsigned long long)us / 1000000, (unsigned long long)us % 1000000),      \
+	 len += (size_t)sprintf(text + len, __VA_ARGS__))
+	for (unsigned i = 0; i < TURNS; i++) {
+		const uint64_t in_guest = 1 + DRAW(900), in_kvm = 1 + DRAW(50);
+		const uint64_t in_vmm = i % 3 ? 0 : 1 + DRAW(300);
+
+		PUT("kvm_entry: vcpu 0\n");
+		us += in_guest;
+		guest_us += in_guest;
+		PUT("kvm_exit: reason %s rip 0x1 info 0 0\n", reasons[i % 4]);
+		us += in_kvm;
+		kvm_us += in_kvm;
+		if (in_vmm)
+			PUT("kvm_userspace_exit: reason KVM_EXIT_IO (2)\n");
+		us += in_vmm;
+		vmm_us += in_vmm;
+	}
+	PUT("kvm_entry: vcpu 0\n");
+#undef PUT
+#undef DRAW
+	g = gathered_text(text, len, &options);
+	assert_int_equal(g->malformed, 0);
+	assert_int_equal(g->taken, TURNS * 2 + TURNS / 3 + 1);
+	seen = replayed(g, NULL, 0, &host);
+	/* A nanosecond behind the last event, and rounding of the clock's map for each slice. */
+	assert_in_range(seen.state_ns[VCPU_GUEST], guest_us * 1000 - 1000, guest_us * 1000 + 1000);
+	assert_in_range(seen.state_ns[VCPU_KVM], kvm_us * 1000 - 1000, kvm_us * 1000 + 1000);
+	assert_in_range(seen.state_ns[VCPU_VMM], vmm_us * 1000 - 1000, vmm_us * 1000 + 1000);
+	gathered_free(g);
+	free(text);
+}
+
 static void a_guest_is_placed_by_its_stated_offset_and_its_error_is_kept(void **state)
 {
 	static const char text[] = "a-77 [0] 1500.1: sched_switch: a:77 [120] R ==> b:78 [120]\n"
@@ -453,6 +510,7 @@ int main(void)
 		cmocka_unit_test(times_that_run_back_are_put_in_order_and_silence_is_unknown),
 		cmocka_unit_test(ticks_become_nanoseconds),
 		cmocka_unit_test(a_recording_of_it_has_the_states_that_the_text_tells),
+		cmocka_unit_test(times_in_guest_kvm_and_vmm_add_up_to_those_between_the_lines),
 		cmocka_unit_test(a_guest_is_placed_by_its_stated_offset_and_its_error_is_kept),
 		cmocka_unit_test(reasons_have_names_both_ways),
 	};

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "host-collector/import/trace_dat.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <trace-cmd.h>
+#include <unistd.h>
+
+#include "host-collector/import/event_text.h"
+#include "host-collector/import/line.h"
+#include "host-collector/import/reason.h"
+
+/* What the reading process tells: one record, or that it came to the end. */
+struct parcel {
+	enum line_kind kind;
+	bool end;
+	struct import_record r;
+};
+
+/* ---- in the reading process ---- */
+
+struct reader {
+	FILE *out;
+	bool ticks;
+};
+
+struct source {
+	struct tep_event *event;
+	struct tep_record *record;
+};
+
+static bool number(const struct source *s, const char *field, uint64_t *out)
+{
+	unsigned long long value;
+
+	if (tep_get_field_val(NULL, s->event, field, s->record, &value, 0))
+		return false;
+	*out = value;
+	return true;
+}
+
+static bool task(const struct source *s, const char *pid_field, const char *comm_field,
+		 struct import_task *out)
+{
+	uint64_t pid;
+	const char *comm;
+	int len = 0;
+
+	if (!number(s, pid_field, &pid) || pid > INT32_MAX)
+		return false;
+	comm = tep_get_field_raw(NULL, s->event, comm_field, s->record, &len, 0);
+	out->known = true;
+	out->tid = (int32_t)pid;
+	if (comm && len > 0)
+		event_text_comm(out, comm, strnlen(comm, (size_t)len));
+	return true;
+}
+
+/* The kernel's numbers of 4.14 and later; a bit above them says that it was preempted. */
+static uint64_t state_of(uint64_t prev_state)
+{
+	enum { KNOWN_BITS = 0x7f, IDLE_BIT = 0x80 };
+
+	if (prev_state & IDLE_BIT)
+		return VS_TASK_UNINTERRUPTIBLE;
+	return prev_state & KNOWN_BITS;
+}
+
+static bool on_switch(const struct source *s, struct import_record *r)
+{
+	uint64_t state, out, in;
+
+	if (!task(s, "prev_pid", "prev_comm", &r->named[0]) ||
+	    !task(s, "next_pid", "next_comm", &r->named[1]) || !number(s, "prev_state", &state) ||
+	    !number(s, "prev_prio", &out) || !number(s, "next_prio", &in))
+		return false;
+	r->e.pid = r->named[0].tid;
+	r->e.pid2 = r->named[1].tid;
+	r->e.arg0 = state_of(state);
+	r->e.arg1 = (uint32_t)out | in << 32;
+	return true;
+}
+
+static bool on_wakeup(const struct source *s, struct import_record *r)
+{
+	if (!task(s, "pid", "comm", &r->named[0]) || !number(s, "target_cpu", &r->e.arg0) ||
+	    !number(s, "prio", &r->e.arg1))
+		return false;
+	r->e.pid = r->named[0].tid;
+	r->e.pid2 = r->task.tid;
+	return true;
+}
+
+static bool on_migrate(const struct source *s, struct import_record *r)
+{
+	if (!task(s, "pid", "comm", &r->named[0]) || !number(s, "orig_cpu", &r->e.arg0) ||
+	    !number(s, "dest_cpu", &r->e.arg1))
+		return false;
+	r->e.pid = r->named[0].tid;
+	r->e.pid2 = r->task.tid;
+	return true;
+}
+
+static bool on_task_exit(const struct source *s, struct import_record *r)
+{
+	if (!task(s, "pid", "comm", &r->named[0]))
+		return false;
+	r->e.pid = r->named[0].tid;
+	return true;
+}
+
+static bool on_irq(const struct source *s, struct import_record *r)
+{
+	r->e.pid = r->task.tid;
+	if (r->e.type == VS_EVENT_IRQ_EXIT && !number(s, "ret", &r->e.arg1))
+		return false;
+	return number(s, "irq", &r->e.arg0);
+}
+
+static bool on_softirq(const struct source *s, struct import_record *r)
+{
+	r->e.pid = r->task.tid;
+	return number(s, "vec", &r->e.arg0);
+}
+
+static bool on_vector(const struct source *s, struct import_record *r)
+{
+	r->e.pid = r->task.tid;
+	return number(s, "vector", &r->e.arg1);
+}
+
+static bool on_signal(const struct source *s, struct import_record *r)
+{
+	if (!task(s, "pid", "comm", &r->named[0]) || !number(s, "sig", &r->e.arg0))
+		return false;
+	r->e.pid = r->named[0].tid;
+	r->e.pid2 = r->task.tid;
+	r->e.arg1 = (uint64_t)r->e.pid;
+	return true;
+}
+
+static void vcpu_take(const struct source *s, struct import_record *r)
+{
+	uint64_t vcpu;
+
+	if (!number(s, "vcpu_id", &vcpu) || vcpu > UINT32_MAX)
+		return;
+	r->vcpu_known = true;
+	r->vcpu = (uint32_t)vcpu;
+}
+
+static bool on_entry(const struct source *s, struct import_record *r)
+{
+	vcpu_take(s, r);
+	r->e.pid = r->task.tid;
+	number(s, "rip", &r->e.arg1); /* kernels before 5.8 have none */
+	return r->vcpu_known;
+}
+
+static bool on_kvm_exit(const struct source *s, struct import_record *r)
+{
+	uint64_t isa = IMPORT_ISA_VMX;
+
+	vcpu_take(s, r);
+	r->e.pid = r->task.tid;
+	number(s, "isa", &isa);
+	number(s, "guest_rip", &r->e.arg1);
+	if (!number(s, "exit_reason", &r->e.arg0))
+		return false;
+	/* VMX: the upper half holds flags. */
+	r->e.arg0 = (isa == IMPORT_ISA_VMX ? r->e.arg0 & 0xffff : (uint32_t)r->e.arg0) | isa << 32;
+	r->reason_unknown = !import_reason_name(r->e.arg0);
+	return true;
+}
+
+static bool on_userspace_exit(const struct source *s, struct import_record *r)
+{
+	uint64_t number_or_zero = 0;
+
+	r->e.pid = r->task.tid;
+	if (!number(s, "reason", &r->e.arg0) || !number(s, "errno", &number_or_zero))
+		return false;
+	r->e.arg1 = (uint64_t)(int64_t)(int32_t)number_or_zero;
+	return true;
+}
+
+static const struct row {
+	const char *name;
+	uint16_t type;
+	enum vs_vector vector;
+	bool (*take)(const struct source *s, struct import_record *r);
+} rows[] = {
+	{"sched_switch", VS_EVENT_SCHED_SWITCH, 0, on_switch},
+	{"sched_wakeup", VS_EVENT_SCHED_WAKEUP, 0, on_wakeup},
+	{"sched_waking", VS_EVENT_SCHED_WAKEUP, 0, on_wakeup},
+	{"sched_wakeup_new", VS_EVENT_SCHED_WAKEUP_NEW, 0, on_wakeup},
+	{"sched_migrate_task", VS_EVENT_SCHED_MIGRATE, 0, on_migrate},
+	{"sched_process_exit", VS_EVENT_TASK_EXIT, 0, on_task_exit},
+	{"irq_handler_entry", VS_EVENT_IRQ_ENTRY, 0, on_irq},
+	{"irq_handler_exit", VS_EVENT_IRQ_EXIT, 0, on_irq},
+	{"softirq_entry", VS_EVENT_SOFTIRQ_ENTRY, 0, on_softirq},
+	{"softirq_exit", VS_EVENT_SOFTIRQ_EXIT, 0, on_softirq},
+	{"local_timer_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_LOCAL_TIMER, on_vector},
+	{"local_timer_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_LOCAL_TIMER, on_vector},
+	{"reschedule_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_RESCHEDULE, on_vector},
+	{"reschedule_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_RESCHEDULE, on_vector},
+	{"call_function_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_CALL_FUNCTION, on_vector},
+	{"call_function_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_CALL_FUNCTION, on_vector},
+	{"call_function_single_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_CALL_FUNCTION_SINGLE,
+	 on_vector},
+	{"call_function_single_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_CALL_FUNCTION_SINGLE,
+	 on_vector},
+	{"signal_generate", VS_EVENT_SIGNAL, 0, on_signal},
+	{"kvm_entry", VS_EVENT_KVM_ENTRY, 0, on_entry},
+	{"kvm_exit", VS_EVENT_KVM_EXIT, 0, on_kvm_exit},
+	{"kvm_userspace_exit", VS_EVENT_KVM_USERSPACE_EXIT, 0, on_userspace_exit},
+};
+
+static enum line_kind record_take(struct tep_handle *tep, const struct source *s,
+				  struct import_record *r)
+{
+	const int pid = tep_data_pid(tep, s->record);
+	const char *comm = pid >= 0 ? tep_data_comm_from_pid(tep, pid) : NULL;
+
+	if (!s->event) {
+		strcpy(r->event, "without a format");
+		return LINE_UNUSED;
+	}
+	snprintf(r->event, sizeof(r->event), "%s", s->event->name);
+	r->task.known = pid >= 0;
+	r->task.tid = pid;
+	if (comm)
+		event_text_comm(&r->task, comm, strlen(comm));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (strcmp(rows[i].name, s->event->name))
+			continue;
+		r->e.type = rows[i].type;
+		r->e.arg0 = rows[i].vector;
+		return rows[i].take(s, r) ? LINE_EVENT : LINE_MALFORMED;
+	}
+	return LINE_UNUSED;
+}
+
+static int on_record(struct tracecmd_input *handle, struct tep_record *record, int cpu,
+		     void *context)
+{
+	struct tep_handle *tep = tracecmd_get_tep(handle);
+	const struct source s = {tep_find_event_by_record(tep, record), record};
+	struct reader *reader = context;
+	struct parcel p = {0};
+
+	(void)cpu; /* counted through all buffers; the record knows its own */
+	p.r.cpu_known = record->cpu >= 0 && record->cpu < GATHER_CPUS;
+	p.r.cpu = (uint16_t)record->cpu;
+	if (record->missed_events && p.r.cpu_known) {
+		p.kind = LINE_LOST;
+		p.r.e.arg0 = record->missed_events > 0 ? (uint64_t)record->missed_events : 0;
+		if (fwrite(&p, sizeof(p), 1, reader->out) != 1)
+			return -1;
+		p.r.e.arg0 = 0;
+	}
+	p.r.time = record->ts;
+	p.r.ticks = reader->ticks;
+	p.r.unit = 1;
+	p.kind = record_take(tep, &s, &p.r);
+	return fwrite(&p, sizeof(p), 1, reader->out) == 1 ? 0 : -1;
+}
+
+/* All buffers in one order of time. */
+static int file_read(const char *path, struct reader *reader)
+{
+	struct tracecmd_input *handle = tracecmd_open(path, TRACECMD_FL_LOAD_NO_PLUGINS);
+	struct tracecmd_input **all;
+	const struct parcel end = {.end = true};
+	int n_buffers, n = 0, err;
+
+	if (!handle)
+		return -1;
+	n_buffers = tracecmd_buffer_instances(handle);
+	all = calloc((size_t)n_buffers + 1, sizeof(struct tracecmd_input *));
+	if (!all)
+		return -1;
+	all[n++] = handle;
+	for (int i = 0; i < n_buffers; i++) {
+		all[n] = tracecmd_buffer_instance_handle(handle, i);
+		n += all[n] != NULL;
+	}
+	err = tracecmd_iterate_events_multi(all, n, on_record, reader);
+	/* What remains is freed with the process. */
+	if (!err && fwrite(&end, sizeof(end), 1, reader->out) != 1)
+		err = -1;
+	return err;
+}
+
+static void child_run(const char *path, int fd, bool ticks)
+{
+	struct reader reader = {.out = fdopen(fd, "w"), .ticks = ticks};
+	const int null = open("/dev/null", O_RDWR);
+	int err;
+
+	/* The library talks of what it finds; the parent does that. */
+	if (null >= 0) {
+		dup2(null, 1);
+		dup2(null, 2);
+	}
+	if (!reader.out)
+		_exit(2);
+	tracecmd_set_loglevel(TEP_LOG_NONE);
+	err = file_read(path, &reader);
+	_exit(fclose(reader.out) || err ? 1 : 0);
+}
+
+/* ---- in the importer ---- */
+
+bool trace_dat_is(const char *path)
+{
+	static const char magic[] = "\027\010\104tracing";
+	char begin[sizeof(magic) - 1];
+	FILE *f = fopen(path, "rb");
+	bool is;
+
+	if (!f)
+		return false;
+	is = fread(begin, sizeof(begin), 1, f) == 1 && !memcmp(begin, magic, sizeof(begin));
+	fclose(f);
+	return is;
+}
+
+static void texts_end(struct import_record *r)
+{
+	r->event[sizeof(r->event) - 1] = 0;
+	r->task.comm[sizeof(r->task.comm) - 1] = 0;
+	for (size_t i = 0; i < 2; i++)
+		r->named[i].comm[sizeof(r->named[i].comm) - 1] = 0;
+}
+
+static int parcel_take(struct gather *g, struct parcel *p)
+{
+	char source[GATHER_EXAMPLE_BYTES];
+	const bool placed = p->r.cpu_known && p->r.cpu < GATHER_CPUS;
+
+	texts_end(&p->r);
+	if (p->kind == LINE_LOST)
+		return placed ? gather_lost(g, p->r.cpu, p->r.e.arg0) : 0;
+	g->lines++;
+	if (p->kind == LINE_UNUSED) {
+		gather_unused(g, p->r.event);
+		return 0;
+	}
+	snprintf(source, sizeof(source), "%s on CPU %u at %llu", p->r.event, p->r.cpu,
+		 (unsigned long long)p->r.time);
+	if (p->kind == LINE_EVENT && placed)
+		return gather_record(g, &p->r, source);
+	gather_malformed(g, source);
+	return 0;
+}
+
+int trace_dat_gather(struct gather *g, const char *path, char *why, size_t why_bytes)
+{
+	struct parcel p = {0};
+	int pipes[2], status, err = 0;
+	FILE *in;
+	pid_t pid;
+
+	fflush(NULL);
+	if (pipe2(pipes, O_CLOEXEC))
+		return -errno;
+	pid = fork();
+	if (pid < 0) {
+		err = -errno;
+		close(pipes[0]);
+		close(pipes[1]);
+		return err;
+	}
+	if (pid == 0) {
+		close(pipes[0]);
+		child_run(path, pipes[1], g->options.tick_hz);
+	}
+	close(pipes[1]);
+	in = fdopen(pipes[0], "r");
+	if (!in) {
+		close(pipes[0]);
+		err = -ENOMEM;
+	}
+	while (!err && fread(&p, sizeof(p), 1, in) == 1 && !p.end)
+		err = parcel_take(g, &p);
+	if (in)
+		fclose(in);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (err || (p.end && WIFEXITED(status) && !WEXITSTATUS(status)))
+		return err;
+	if (WIFSIGNALED(status))
+		snprintf(why, why_bytes,
+			 "is damaged: libtracecmd died of signal %d; %llu events before that are "
+			 "kept",
+			 WTERMSIG(status), (unsigned long long)g->lines);
+	else
+		snprintf(why, why_bytes,
+			 "is damaged: libtracecmd could not read it to its end; %llu events are "
+			 "kept",
+			 (unsigned long long)g->lines);
+	return -EBADMSG;
+}
