@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""A pair of trace.dat of this machine, recorded by trace-cmd, imported as files and as text: the same
+events come out, as many as trace-cmd reports, and a vCPU's times are those that this test adds up from
+trace-cmd's text by itself. A file cut in the middle is said to be damaged and harms nothing."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("VCPUSCOPE_BUILD", os.path.join(HERE, "../../../build"))
+VCPUSCOPE = os.path.join(BUILD, "host-collector/vcpuscope")
+INSTANCES = "/sys/kernel/tracing/instances"
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(77)
+
+
+def run(*command, expect=0):
+    r = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120)
+    assert r.returncode == expect, f"{command}: {r.returncode}\n{r.stdout}{r.stderr}"
+    return r.stdout + r.stderr
+
+
+def record(folder):
+    prefix = f"vsimport{os.getpid()}"
+    instances = [f"{INSTANCES}/{prefix}-{side}" for side in ("host", "guest")]
+    try:
+        for i in instances:
+            os.mkdir(i)
+        r = subprocess.run(["unshare", "-m", f"{HERE}/record.sh", folder, prefix, sys.executable,
+                            f"{HERE}/load.py", f"{folder}/vcpu"],
+                           capture_output=True, text=True, timeout=120)
+    except (OSError, subprocess.SubprocessError) as e:
+        skip(f"no buffer of our own to trace into: {e}")
+    finally:
+        for i in instances:  # trace-cmd removes its own, mostly
+            if os.path.isdir(i):
+                os.rmdir(i)
+    for side in ("host", "guest"):
+        path = f"{folder}/{side}.dat"
+        if not os.path.exists(path) or os.path.getsize(path) < 20000:
+            skip(f"trace-cmd cannot record here: {(r.stderr or r.stdout).strip()[:300]}")
+        with open(f"{folder}/{side}.txt", "w") as out:
+            subprocess.run(["trace-cmd", "report", "-t", path], stdout=out,
+                           stderr=subprocess.DEVNULL, check=True, timeout=120)
+    with open(f"{folder}/vcpu") as f:
+        return int(f.read())
+
+
+LINE = re.compile(r"\[(\d{3})\]\s+(\d+)\.(\d{9}): (\w+):\s+(.*)$")
+SWITCH = re.compile(r":(\d+) \[-?\d+\] (\S+) ==> .*:(\d+) \[-?\d+\]$")
+WAKEUP = re.compile(r":(\d+) \[-?\d+\]")
+
+
+def lines_of(path):
+    """(time, event, rest) of every event that trace-cmd prints."""
+    with open(path, errors="replace") as f:
+        for line in f:
+            m = LINE.search(line)
+            if m:
+                yield int(m[2]) * 10**9 + int(m[3]), m[4], m[5]
+
+
+def account(path, tid):
+    """ns that the thread ran, waited for a CPU, slept and was stopped, from its first switch on. Where
+    it leaves a CPU onto which no switch led (trace-cmd misses one now and then), the time is "unseen"."""
+    total = {"ran": 0, "ready": 0, "asleep": 0, "stopped": 0, "unseen": 0}
+    state = since = None
+
+    def to(new, now):
+        nonlocal state, since
+        if state:
+            total[state] += now - since
+        state, since = new, now
+
+    for now, event, rest in sorted(lines_of(path), key=lambda x: x[0]):
+        if event == "sched_switch":
+            m = SWITCH.search(rest)
+            if int(m[3]) == tid:
+                to("ran", now)
+            elif int(m[1]) == tid:
+                letter = m[2][0]
+                if state and state != "ran":
+                    state = "unseen"
+                if letter in "XZ":
+                    to(None, now)
+                else:
+                    to("ready" if letter == "R" else "stopped" if letter == "T" else "asleep", now)
+        elif event == "sched_wakeup" and state in ("asleep", "stopped"):
+            if int(WAKEUP.search(rest)[1]) == tid:
+                to("ready", now)
+    return total
+
+
+def taken(text, side):
+    return int(re.search(rf"^{side}: (\d+) events", text, re.M)[1])
+
+
+def row_of(recording):
+    out = recording + ".json"
+    run(VCPUSCOPE, "report", recording, "vcpu", "--format", "json", "--output", out)
+    with open(out) as f:
+        return json.load(f)["rows"]
+
+
+def near(what, ours, theirs):
+    print(f"  {what}: {ours / 1e6:.6f} ms, by trace-cmd's text {theirs / 1e6:.6f} ms")
+    assert abs(ours - theirs) <= 20000 + theirs // 10**4, what
+
+
+def check_pair(folder, tid):
+    pair = {}
+    for form in ("dat", "txt"):
+        out = f"{folder}/{form}.vcs"
+        said = run(VCPUSCOPE, "import", "--host", f"{folder}/host.{form}", "--guest",
+                   f"{folder}/guest.{form}", "--guest-offset-ns", "0", "--guest-error-ns", "1000",
+                   "--vcpu", f"{tid}=0", "--vm", "pair", "-o", out)
+        for side in ("host", "guest"):
+            printed = sum(1 for _ in lines_of(f"{folder}/{side}.txt"))
+            assert taken(said, side) == printed, f"{side}.{form}: {said} of {printed} printed"
+            print(f"  {side}.{form}: {printed} events, all taken")
+        assert "not understood" not in said, said
+        pair[form] = out
+    rows = {form: row_of(path) for form, path in pair.items()}
+    assert rows["dat"] == rows["txt"], rows
+    theirs = account(f"{folder}/host.txt", tid)
+    row = rows["dat"][0]
+    near("ran", row["ran_ns"], theirs["ran"])
+    near("waited for a CPU", row["run_delay_ns"], theirs["ready"])
+    near("asleep", row["halted_ns"] + row["blocked_ns"], theirs["asleep"])
+    near("stopped", row["stopped_ns"], theirs["stopped"])
+    assert theirs["stopped"] > 10**8, "the load was never stopped: this test shows nothing"
+    return pair["dat"]
+
+
+def check_report(recording):
+    run(VCPUSCOPE, "report", recording, "--format", "json", "-o", recording + ".json")
+    with open(recording + ".json") as f:
+        report = json.load(f)
+    assert report["imported"] and not report["simulated"]
+    assert report["clock"][0]["method"] == "stated", report["clock"]
+    assert 1000 <= report["clock"][0]["error_ns"] <= 1100, report["clock"]
+    text = run(VCPUSCOPE, "report", recording)
+    assert text.startswith("IMPORTED"), text
+    verdicts = {i["verdict"] for i in report["incidents"]}
+    print(f"  verdicts: {sorted(verdicts)}")
+    assert "vm_paused" in verdicts, text
+
+
+def check_damage(folder):
+    with open(f"{folder}/host.dat", "rb") as f:
+        whole = f.read()
+    for share in (0.02, 0.5, 0.9, 0.999):
+        cut = f"{folder}/cut.dat"
+        with open(cut, "wb") as f:
+            f.write(whole[:int(len(whole) * share)])
+        r = subprocess.run([VCPUSCOPE, "import", "--host", cut, "-o", f"{folder}/cut.vcs"],
+                           capture_output=True, text=True, timeout=120)
+        assert r.returncode in (0, 1), r
+        assert "is damaged" in r.stderr, (share, r)
+        assert r.returncode or os.path.exists(f"{folder}/cut.vcs")
+        print(f"  cut to {share:.1%}: {r.stderr.splitlines()[0].split(': ', 2)[2]}")
+
+
+def check_errors(folder):
+    dat = f"{folder}/host.dat"
+    for arguments, words in (
+            (["--host", dat, "--guest", dat, "-o", "x.vcs"], "--guest-offset-ns"),
+            (["--host", dat, "--vcpu", "x", "-o", "x.vcs"], "TID=INDEX"),
+            (["--host", dat], "--output")):
+        said = run(VCPUSCOPE, "import", *arguments, expect=2)
+        assert words in said, said
+    assert "cannot read" in run(VCPUSCOPE, "import", "--host", f"{folder}/none", "-o",
+                                f"{folder}/x.vcs", expect=1)
+
+
+def main():
+    if os.geteuid():
+        skip("trace-cmd needs root")
+    if not shutil.which("trace-cmd"):
+        skip("no trace-cmd; apt-get install trace-cmd")
+    with tempfile.TemporaryDirectory(prefix="test_import_") as folder:
+        tid = record(folder)
+        check_report(check_pair(folder, tid))
+        check_damage(folder)
+        check_errors(folder)
+    print("ok")
+
+
+main()
