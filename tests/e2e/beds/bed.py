@@ -23,32 +23,37 @@ BedError = (image.ImageError, kernel.KernelError, machine.MachineError)
 
 
 class Builder:
-    """Makes kernels, the test module and images under one build tree."""
+    """Makes kernels, the test module and images under one build tree. `guest_series`: the kernel of
+    bed B's guest, if not its host's."""
 
-    def __init__(self, build=None, series="6.1", say=lambda text: None):
+    def __init__(self, build=None, series="6.1", say=lambda text: None, guest_series=None):
         self.build = os.path.abspath(build or os.environ.get("VCPUSCOPE_BUILD", f"{REPOSITORY}/build"))
         self.work = f"{self.build}/beds"
         self._say = say
         say(f"kernel {series} from Debian")
         self.kernel = kernel.kernel_get(f"{self.work}/cache", series)
+        self.guest_kernel = self.kernel
+        if guest_series and guest_series != series:
+            say(f"kernel {guest_series} for the guest")
+            self.guest_kernel = kernel.kernel_get(f"{self.work}/cache", guest_series)
 
     def helper(self, name):
         return f"{self.build}/tests/e2e/beds/{name}"
 
-    def _base(self, modules):
+    def _base(self, of, modules):
         made = image.Image()
         made.add_file("/usr/bin/busybox")
         made.add_file(f"{HERE}/init", "/init")
         for name in ("bed-control", "provoke", "gap-meter"):
             made.add_file(self.helper(name), f"/usr/bin/{name}")
-        made.add_modules(self.kernel.modules(modules))
+        made.add_modules(of.modules(modules))
         return made
 
     def guest(self, files=()):
         """Image of a guest: the base, the test module, the agent if built, `files` [(from, to)]."""
         self._say("guest image")
-        made = self._base(GUEST_MODULES)
-        made.add_file(self.kernel.build_module(f"{HERE}/stall", self.work), "/root/stall.ko")
+        made = self._base(self.guest_kernel, GUEST_MODULES)
+        made.add_file(self.guest_kernel.build_module(f"{HERE}/stall", self.work), "/root/stall.ko")
         agent = f"{self.build}/guest-agent/vcpuscope-agent"
         if os.path.exists(agent):
             made.add_program(agent, "/usr/bin/vcpuscope-agent")
@@ -60,12 +65,12 @@ class Builder:
         """Image of bed B's L1: QEMU with firmware, a guest in /guest, the collector if built."""
         guest = self.guest(guest_files)
         self._say("host image")
-        made = self._base(HOST_MODULES)
+        made = self._base(self.kernel, HOST_MODULES)
         made.add_program("/usr/bin/qemu-system-x86_64")
         for name in FIRMWARE:
             made.add_file(f"/usr/share/{name}", f"/usr/share/seabios/{os.path.basename(name)}"
                           if name.startswith("seabios") else None)
-        made.add_file(self.kernel.vmlinuz, "/guest/vmlinuz")
+        made.add_file(self.guest_kernel.vmlinuz, "/guest/vmlinuz")
         made.add_file(guest, "/guest/initramfs")
         made.add_file(f"{HERE}/guest-start", "/usr/bin/guest-start")
         collector = f"{self.build}/host-collector/vcpuscope"
