@@ -107,12 +107,18 @@ class Scene:
             "while [ ! -e record.status ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done; "
             "[ \"$(cat record.status)\" = 0 ] || { tail -n 20 record.log; exit 1; }", timeout_s=90)
 
-    def _meter_start(self):
+    def meter_start(self):
+        """On an emulated host: notes from now on when the machine underneath did not run it."""
+        if not self._emulated:
+            return
         for cpu in METERED_CPUS:
             self.host.run(f"cd {self.folder} && gap-meter {cpu} {INTERFERENCE_MS} >gaps.{cpu} 2>&1 "
                           f"</dev/null & echo $! >{self.folder}/gaps.{cpu}.pid")
 
-    def _meter_read(self):
+    def meter_read(self):
+        """Ends it and fills in truth["interference"]."""
+        if not self._emulated:
+            return
         for line in self.host.run(f"cd {self.folder} && kill $(cat gaps.*.pid); "
                                   "cat gaps.?").splitlines():
             begin, duration = map(int, line.split())
@@ -126,8 +132,7 @@ class Scene:
 
     def play(self):
         """The healthy load, then the stalls; fills in the truth."""
-        if self._emulated:
-            self._meter_start()
+        self.meter_start()
         self._say(f"the guest computes for {COMPUTE_MS // 1000} s: no incident may come of it")
         self.guest.run(f"provoke compute {COMPUTE_MS}")
         self.guest.run("provoke ticker 5000 >/dev/null 2>&1 </dev/null & echo $! >/run/ticker.pid; "
@@ -147,8 +152,7 @@ class Scene:
             self.truth["stalls"].append({**stall, **measured, "on_host_clock": place is self.host,
                                          "run_delay_ns": waited_ns})
         time.sleep(PAUSE_S)
-        if self._emulated:
-            self._meter_read()
+        self.meter_read()
         self.guest.run("kill $(cat /run/ticker.pid) $(cat /run/compute.pid)")
 
     def report(self, threshold="100ms"):

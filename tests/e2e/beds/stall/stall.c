@@ -21,7 +21,7 @@
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 
-enum { STALL_MS_MAX = 60000, STORM_PERIOD_US = 250, STORM_BUSY_US = 200 };
+enum { STALL_MS_MAX = 60000, STORM_PERIOD_US = 400, STORM_BUSY_US = 280 };
 
 struct stall {
 	const char *mode;
