@@ -100,6 +100,18 @@ int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bo
  * followed (it may have ended). */
 int capture_remove_thread(struct capture *c, pid_t tid);
 
+/* How much of what KVM and the block layer do for a VM becomes events; the others do not depend on
+ * it. */
+enum capture_level {
+	CAPTURE_DETAIL = 0,  /* all of it */
+	CAPTURE_SUMMARY = 1, /* KVM's entries, exits and returns to the VMM: its vCPUs' states */
+};
+
+/* Switches a VM's level, at any time, also before its threads are added. Until the first call all
+ * VMs are at CAPTURE_DETAIL. What tasks of no VM do comes as long as a VM that was set is at
+ * CAPTURE_DETAIL. 0, -EINVAL (vm >= 4096), -ENOTSUP: not a host capture. */
+int capture_level_set(struct capture *c, uint32_t vm, enum capture_level level);
+
 struct capture_host_stats {
 	size_t tracepoints;          /* of KVM, captured now; 0: none exists here, or not yet */
 	size_t threads;              /* followed now, with those that a followed process created */

@@ -39,6 +39,9 @@ struct capture_host {
 	const struct capture_sink *sink; /* during a drain */
 	struct bpf_program *tracepoint_program, *fault_program;
 	struct vs_tracepoint *tracepoints; /* in the programs' globals */
+	uint8_t *summary;                  /* there too, by VM */
+	uint32_t *detail_anywhere;
+	bool level_set[VS_VMS_MAX]; /* by VM: it has been told its level */
 	struct bpf_link *tracepoint_links[VS_TRACEPOINTS_MAX];
 	struct fault_probe faults;
 };
@@ -185,6 +188,12 @@ int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void 
 	h->stacks_dropped = global(object, globals, "stacks_dropped", sizeof(*h->stacks_dropped));
 	h->tracepoints = global(object, globals, "tracepoints",
 				VS_TRACEPOINTS_MAX * sizeof(*h->tracepoints));
+	h->summary = global(object, globals, "summary", VS_VMS_MAX * sizeof(*h->summary));
+	h->detail_anywhere =
+		global(object, globals, "detail_anywhere", sizeof(*h->detail_anywhere));
+	if (!h->summary || !h->detail_anywhere)
+		return -EINVAL;
+	*h->detail_anywhere = 1;
 	h->tracepoint_program = bpf_object__find_program_by_name(object, "vs_h_tracepoint");
 	h->fault_program = bpf_object__find_program_by_name(object, "vs_h_major_fault");
 	if (!h->buckets || !h->waiting || !h->unfollowed || !h->stacks_dropped || !h->tracepoints ||
@@ -425,6 +434,20 @@ int capture_host_remove(struct capture_host *h, pid_t tid)
 	if (tgid)
 		process_release(h, tgid);
 	return error;
+}
+
+int capture_host_level(struct capture_host *h, uint32_t vm, enum capture_level level)
+{
+	bool detail = false;
+
+	if (vm >= VS_VMS_MAX)
+		return -EINVAL;
+	h->level_set[vm] = true;
+	__atomic_store_n(&h->summary[vm], level == CAPTURE_SUMMARY, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < VS_VMS_MAX && !detail; i++)
+		detail = h->level_set[i] && !h->summary[i];
+	__atomic_store_n(h->detail_anywhere, detail, __ATOMIC_RELAXED);
+	return 0;
 }
 
 long capture_host_waiting(const struct capture_host *h, size_t cpu)

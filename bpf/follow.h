@@ -16,6 +16,7 @@
 
 enum {
 	VS_FOLLOWED_MAX = 16384, /* slots; 0 is never used */
+	VS_VMS_MAX = 4096,       /* VMs that have a level of their own; a power of two */
 	VS_BUCKETS = 4096,
 	VS_STACK_FRAMES_MAX = 64,
 	VS_STACK_REGS = 17,

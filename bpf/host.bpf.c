@@ -83,6 +83,9 @@ __s32 waiting[VS_CPUS_MAX];
 /* New threads of followed processes that found no free slot; stacks that found no room. */
 __u64 unfollowed, stacks_dropped;
 struct vs_tracepoint tracepoints[VS_TRACEPOINTS_MAX];
+/* By VM: 1 if its level is summary. Whether the hits of other tasks are wanted by any VM. */
+__u8 summary[VS_VMS_MAX];
+__u32 detail_anywhere;
 
 static __always_inline struct vs_followed *followed_of(__s32 tid, __u32 *slot_out)
 {
@@ -438,18 +441,21 @@ SEC("tp")
 int vs_h_tracepoint(void *ctx)
 {
 	const struct vs_tracepoint *t;
+	const struct vs_followed *f;
 	const __s32 tid = current_tid();
 	struct vs_request request = {};
 	__u64 arg0, arg1;
 	__s32 other = 0;
 	__u32 slot = 0;
-	bool own;
 
 	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_attach_cookie))
 		return 0; /* before 5.15: then it cannot be attached with a cookie either */
 	t = &tracepoints[bpf_get_attach_cookie(ctx) & (VS_TRACEPOINTS_MAX - 1)];
-	own = followed_of(tid, &slot);
-	if (!own && (t->scope == VS_SCOPE_FOLLOWED || t->scope == VS_SCOPE_BEGIN))
+	f = followed_of(tid, &slot);
+	if (!f && (t->scope == VS_SCOPE_FOLLOWED || t->scope == VS_SCOPE_BEGIN))
+		return 0;
+	if (!t->always &&
+	    !(f ? !summary[f->vm & (VS_VMS_MAX - 1)] : *(volatile __u32 *)&detail_anywhere))
 		return 0;
 	arg0 = fields_read(ctx, t->arg0);
 	arg1 = fields_read(ctx, t->arg1);

@@ -31,8 +31,9 @@ enum vs_tracepoint_scope {
 };
 
 struct vs_tracepoint {
-	vs_u32 type;  /* enum vs_event_type; 0: unused */
-	vs_u32 scope; /* enum vs_tracepoint_scope */
+	vs_u32 type;   /* enum vs_event_type; 0: unused */
+	vs_u16 scope;  /* enum vs_tracepoint_scope */
+	vs_u16 always; /* whatever the VM's level: the states of vCPUs come from it */
 	struct vs_tracepoint_field arg0[VS_TRACEPOINT_PARTS];
 	struct vs_tracepoint_field arg1[VS_TRACEPOINT_PARTS];
 };

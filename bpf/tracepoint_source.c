@@ -19,10 +19,10 @@
  * that was renamed. The same goes for tracepoints. */
 /* clang-format off */
 static const struct tracepoint_source sources[] = {
-	{"kvm", "kvm_entry", AS(KVM_ENTRY), .arg1 = {"rip"}},
-	{"kvm", "kvm_exit", AS(KVM_EXIT, .arg0 = HIGH),
+	{"kvm", "kvm_entry", AS(KVM_ENTRY, .always = 1), .arg1 = {"rip"}},
+	{"kvm", "kvm_exit", AS(KVM_EXIT, .always = 1, .arg0 = HIGH),
 	 .arg0 = {"exit_reason", "isa"}, .arg1 = {"guest_rip"}},
-	{"kvm", "kvm_userspace_exit", AS(KVM_USERSPACE_EXIT),
+	{"kvm", "kvm_userspace_exit", AS(KVM_USERSPACE_EXIT, .always = 1),
 	 .arg0 = {"reason"}, .arg1 = {"errno"}},
 	{"kvm", "kvm_page_fault", AS(KVM_PAGE_FAULT),
 	 .arg0 = {"fault_address"}, .arg1 = {"error_code"}},

@@ -25,6 +25,7 @@ struct record_options {
 	const char *qmp, *channel, *output;
 	uint64_t duration_ns;
 	uint64_t stacks_over_ns;
+	const char *level;
 	bool no_guest;
 };
 
@@ -42,10 +43,15 @@ static const struct option_spec record_option_table[] = {
 	 "stop after this time (10s, 5m); else Ctrl-C", false},
 	{"stacks-over", OPTION_DURATION, ROW(stacks_over_ns), "TIME",
 	 "stacks of waits longer than this (20ms)", false},
+	{"level", OPTION_STRING, ROW(level), "LEVEL",
+	 "of KVM's and the block layer's events: detail, all of them (default),\n"
+	 "or summary, those that the vCPUs' states need",
+	 false},
 };
 
 struct record {
 	struct record_options options;
+	enum capture_level level;
 	uv_loop_t loop;
 	uv_timer_t status_timer, end_timer;
 	uv_signal_t interrupt, terminate;
@@ -255,7 +261,22 @@ static void summary_print(struct record *r)
 	fprintf(stderr, "next: vcpuscope report %s\n", path);
 }
 
-static int options_check(const struct record_options *o)
+/* NULL: the default. False: no such level. */
+static bool level_parse(const char *name, enum capture_level *out)
+{
+	static const char *const names[] = {
+		[CAPTURE_DETAIL] = "detail", [CAPTURE_SUMMARY] = "summary"};
+
+	*out = CAPTURE_DETAIL;
+	for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++) {
+		*out = (enum capture_level)i;
+		if (!strcmp(name, names[i]))
+			return true;
+	}
+	return !name;
+}
+
+static int options_check(const struct record_options *o, enum capture_level *level)
 {
 	const char *why = NULL;
 
@@ -268,6 +289,8 @@ static int options_check(const struct record_options *o)
 		      "only";
 	else if (o->channel && o->no_guest)
 		why = "--channel and --no-guest exclude each other";
+	else if (!level_parse(o->level, level))
+		why = "--level: there is detail and there is summary";
 	if (!why)
 		return 0;
 	fprintf(stderr, "vcpuscope record: %s; see `vcpuscope record --help`\n", why);
@@ -310,7 +333,8 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 	const struct collector_options options = {.pid = (pid_t)o->pid,
 						  .qmp_path = o->qmp,
 						  .channel = o->channel,
-						  .wait_threshold_ns = o->stacks_over_ns};
+						  .wait_threshold_ns = o->stacks_over_ns,
+						  .level = r->level};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
 	int err = collector_open(&r->loop, &options, &sink, &r->collector, why, why_bytes);
 
@@ -338,7 +362,8 @@ static int record_run(const struct command *self, int argc, char **argv)
 
 	if (!r)
 		return COMMAND_TROUBLE;
-	if (options_parse_or_say(self, argc, argv, &r->options) || options_check(&r->options)) {
+	if (options_parse_or_say(self, argc, argv, &r->options) ||
+	    options_check(&r->options, &r->level)) {
 		free(r);
 		return COMMAND_USAGE;
 	}

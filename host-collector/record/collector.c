@@ -257,8 +257,10 @@ static void host_frame(void *context, uint64_t tsc, const uint8_t *frame, size_t
 static int host_open(struct collector *c, const struct collector_options *options, char *why,
 		     size_t why_bytes)
 {
-	const struct host_stream_options host = {
-		.wait_threshold_ns = options->wait_threshold_ns, .frame = host_frame, .context = c};
+	const struct host_stream_options host = {.wait_threshold_ns = options->wait_threshold_ns,
+						 .level = options->level,
+						 .frame = host_frame,
+						 .context = c};
 	int err = host_stream_open(&host, &c->host, why, why_bytes);
 
 	if (err)

@@ -24,6 +24,7 @@ struct collector_options {
 	const char *qmp_path;       /* NULL: by pid */
 	const char *channel;        /* link/address.h; NULL: the host only */
 	uint64_t wait_threshold_ns; /* waits longer than this bring stacks; 0: 20 ms */
+	enum capture_level level;
 };
 
 struct collector_sink {

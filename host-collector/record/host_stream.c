@@ -180,6 +180,11 @@ int host_stream_follow(struct host_stream *h, const struct message_vm_info *info
 {
 	int first = 0, err;
 
+	if (h->capture) {
+		err = capture_level_set(h->capture, info->vm, h->options.level);
+		if (err)
+			return err;
+	}
 	if (!h->n_followed)
 		stack_writer_expect(h->stacks, info->qemu_pid);
 	for (size_t i = 0; i < h->n_followed && h->capture; i++) {

@@ -183,6 +183,19 @@ static void test_exits(void **state)
 	assert_int_equal(count(&log, VS_EVENT_KVM_USERSPACE_EXIT, self, KVM_EXIT_IO, 0), EXITS);
 	assert_int_equal(count(&log, VS_EVENT_KVM_PIO, self, PORT | 1ULL << 32, 1 | 1ULL << 32),
 			 EXITS);
+
+	/* The level is switched while the VM runs, and is that VM's own. */
+	assert_int_equal(capture_add_thread(c, self, self, VM, true), 0);
+	assert_int_equal(capture_level_set(c, VM, CAPTURE_SUMMARY), 0);
+	guest_exit(&guest);
+	assert_int_equal(capture_level_set(c, VM, CAPTURE_DETAIL), 0);
+	assert_int_equal(capture_level_set(c, VM + 1, CAPTURE_SUMMARY), 0);
+	guest_exit(&guest);
+	assert_int_equal(capture_level_set(c, VS_VMS_MAX, CAPTURE_SUMMARY), -EINVAL);
+	drain(c, &log);
+	assert_int_equal(count(&log, VS_EVENT_KVM_USERSPACE_EXIT, self, KVM_EXIT_IO, 0), EXITS + 2);
+	assert_int_equal(count(&log, VS_EVENT_KVM_PIO, self, PORT | 1ULL << 32, 1 | 1ULL << 32),
+			 EXITS + 1);
 	capture_close(c);
 	guest_close(&guest);
 	free(log.events);
