@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """KVM's entries and exits in a recording against ftrace's recording of the same run (bed B).
 
-Between two marks that both tracers see (a harmless signal to the VM), every vCPU thread has the same
-entries and exits in the same order, each exit with the same reason, at the same time up to the
-recording's stated error and the time that one tracer takes before the other gets its turn. Reasons
-are compared by the names that the kernel itself gives them.
+Between two marks that both tracers see (the signal that continues the VM, which was stopped just
+before, so that nothing of it happens near a mark), every vCPU thread has the same entries and exits
+in the same order, each exit with the same reason, at the same time up to the recording's stated error
+and the time that one tracer takes before the other gets its turn. Reasons are compared by the names
+that the kernel itself gives them.
 """
 import collections
 import os
@@ -22,7 +23,7 @@ import bed  # noqa: E402
 
 SIGNAL, ENTRY, EXIT, USERSPACE_EXIT = 14, 32, 33, 34  # enum vs_event_type
 NAMES = {"kvm_entry": ENTRY, "kvm_exit": EXIT, "kvm_userspace_exit": USERSPACE_EXIT}
-MARK = 18  # SIGCONT to a process that runs
+MARK = 18  # SIGCONT
 SERIES = ("6.1", "6.12") if os.environ.get("VCPUSCOPE_FULL") else ("6.1",)
 TRACE = "/sys/kernel/tracing/instances/truth"
 # Between the two tracers' turns at one hit. Both are programs of an emulated machine, which this
@@ -40,8 +41,12 @@ recorder=$!
 i=0
 while [ ! -s /root/run.vcs ] && [ $i -lt 100 ]; do usleep 100000; i=$((i + 1)); done
 sleep 2
+kill -STOP {pid}
+usleep 100000
 kill -CONT {pid}
 bed-control call /run/guest/control 'provoke compute 300; echo end >/dev/ttyS0; ls -lR /sys/devices/system'
+kill -STOP {pid}
+usleep 100000
 kill -CONT {pid}
 usleep 200000
 kill -INT $recorder
