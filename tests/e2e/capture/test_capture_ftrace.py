@@ -28,7 +28,7 @@ SERIES = ("6.1", "6.12") if os.environ.get("VCPUSCOPE_FULL") else ("6.1",)
 TRACE = "/sys/kernel/tracing/instances/truth"
 # Between the two tracers' turns at one hit. Both are programs of an emulated machine, which this
 # one may stop at any time: most turns are bounded tightly, all of them loosely.
-TURN_US, TURN_MOST, STOP_US = 100, 0.95, 200000
+TURN_US, TURN_MOST, STOP_US = 250, 0.9, 200000
 LINE = re.compile(r"-(\d+)\s+\[(\d+)\]\s\S+\s+(\d+): (\w+): (.*)")
 
 RUN = """
