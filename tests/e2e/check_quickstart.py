@@ -17,7 +17,7 @@ import sys
 
 SHARE_TOLERANCE = 0.05
 EXCUSING_SHARE = 0.25  # of a stretch: from there on denied time alone makes an incident (docs/verdicts.md)
-METER_PERIOD_NS = 10_000_000  # how much longer than measured a gap may have been
+METER_PERIOD_NS = 20_000_000  # how much longer than measured a gap may have been
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { PERIOD_NS = 10 * 1000 * 1000, PRIORITY = 90 };
+enum { PERIOD_NS = 20 * 1000 * 1000, PRIORITY = 90 };
 
 static uint64_t raw_ns(void)
 {
