@@ -185,15 +185,14 @@ bool wire_pvclock_read(const WIRE(VmClockPvclock) * w, struct message_vm_clock_p
 	/* Whoever converts by these parameters relies on what is checked here. */
 	if (!w->mul || w->shift < -31 || w->shift > 31 || w->flags > UINT8_MAX)
 		return false;
-	*m = (struct message_vm_clock_pvclock){
-		.known = true,
-		.shift = (int8_t)w->shift,
-		.flags = (uint8_t)w->flags,
-		.mul = w->mul,
-		.version = w->version,
-		.tsc_timestamp = w->tsc_timestamp,
-		.system_time = w->system_time,
-	};
+	/* Field by field: an assigned literal would bring whatever it has between the fields. */
+	m->known = true;
+	m->shift = (int8_t)w->shift;
+	m->flags = (uint8_t)w->flags;
+	m->mul = w->mul;
+	m->version = w->version;
+	m->tsc_timestamp = w->tsc_timestamp;
+	m->system_time = w->system_time;
 	return true;
 }
 
