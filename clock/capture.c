@@ -21,10 +21,38 @@
 /* Clocks that the vDSO cannot read tick coarsely; acpi_pm, the coarsest, every 279.4 ns. */
 #define SLOW_BRACKET_NS 1000.0
 #define SLOW_GRANULE_NS 280.0
+/* How far a span's rate of the TSC may be from the last one's without a jump: beyond what a VMM's
+ * corrections of kvmclock amount to. */
+#define RATE_TOLERANCE 2000e-6
 
 void capture_clock_init(struct capture_clock *c)
 {
 	memset(c, 0, sizeof(*c));
+}
+
+/*
+ * TSC against CLOCK_MONOTONIC_RAW is constant while the guest runs. A span whose rate differs holds
+ * a jump; two such spans in a row with one rate are a new rate (a migration).
+ */
+static void rate_learn(struct capture_clock *c)
+{
+	double ticks = (double)(c->after.tsc - c->before.tsc);
+	double raw_ns = (double)(int64_t)(c->after.raw_ns - c->before.raw_ns);
+	double unsure = (double)(c->before.tsc_width + c->after.tsc_width);
+	double rate = ticks / raw_ns;
+	double tolerance = RATE_TOLERANCE + unsure / ticks;
+
+	c->jump_ticks = 0;
+	if (raw_ns <= 0)
+		return;
+	if (c->ticks_per_raw_ns > 0 && fabs(rate / c->ticks_per_raw_ns - 1) > tolerance &&
+	    !(c->jumped_rate > 0 && fabs(rate / c->jumped_rate - 1) <= tolerance)) {
+		c->jump_ticks = fabs(ticks - raw_ns * c->ticks_per_raw_ns);
+		c->jumped_rate = rate;
+		return;
+	}
+	c->ticks_per_raw_ns = rate;
+	c->jumped_rate = 0;
 }
 
 void capture_clock_push(struct capture_clock *c, const struct clock_sample *sample)
@@ -35,7 +63,8 @@ void capture_clock_push(struct capture_clock *c, const struct clock_sample *samp
 		c->n_samples = 0;
 	c->before = c->n_samples ? c->after : *sample;
 	c->after = *sample;
-	c->n_samples++;
+	if (c->n_samples++)
+		rate_learn(c);
 }
 
 static double slew_limit_ppb(const struct capture_clock *c, double chord_ppb)
@@ -101,6 +130,11 @@ uint64_t capture_clock_to_tsc(const struct capture_clock *c, uint64_t monotonic_
 	/* The chord turns about one end by what the other end's bracket allows. */
 	outside = larger(0, larger(-(double)from_before, (double)from_before - (double)span));
 	error_ticks = error_ns / ns_per_tick + (double)width * outside / (double)span;
+	if (c->jump_ticks > 0) /* before or after the event */
+		error_ticks += c->jump_ticks *
+			       larger(fabs((double)from_before),
+				      fabs((double)span - (double)from_before)) /
+			       (double)span;
 	*err_ticks = (width + 1) / 2 + 2 + (uint64_t)smaller(error_ticks, 1e18);
 	return c->before.tsc + (uint64_t)delta;
 }

@@ -41,6 +41,9 @@ int clock_tsc_hz(uint64_t *hz);
 struct capture_clock {
 	struct clock_sample before, after;
 	uint64_t n_samples;
+	double ticks_per_raw_ns; /* of the newest span without a jump; 0 before the first */
+	double jumped_rate;      /* of the newest span, if it has one; else 0 */
+	double jump_ticks;       /* how far the TSC ran on while the clocks stood still in it */
 };
 void capture_clock_init(struct capture_clock *c);
 /* A newer sample: the span becomes [last after, sample]. */
@@ -51,8 +54,10 @@ void capture_clock_push(struct capture_clock *c, const struct clock_sample *samp
  * span admits. The rate is taken to stay within 500 ppm of CLOCK_MONOTONIC_RAW, or within what
  * either sample says is being slewed if that is more; where both samples declare the same steady
  * rate, a deviation is bounded by what is missing between that rate and the chord instead (one
- * excursion of the rate within a span; docs/clocks.md). Outside the span the error grows with the
- * distance. Before the second sample there is no rate: *err_ticks is UINT64_MAX.
+ * excursion of the rate within a span; docs/clocks.md). A VMM that pauses the guest stops its
+ * clocks but not its TSC: in a span that holds such a jump the bound holds the jump. Outside the
+ * span the error grows with the distance. Before the second sample there is no rate: *err_ticks is
+ * UINT64_MAX.
  */
 uint64_t capture_clock_to_tsc(const struct capture_clock *c, uint64_t monotonic_ns,
 			      uint64_t *err_ticks);

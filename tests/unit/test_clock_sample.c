@@ -185,6 +185,69 @@ static void a_clock_set_back_starts_the_span_anew(void **state)
 	assert_true(err == UINT64_MAX);
 }
 
+/* A sample `true_ns` after the first, of clocks that stood still for `paused_ns` of that while the
+ * TSC (2 GHz) ran on. */
+static struct clock_sample paused_sample(uint64_t true_ns, uint64_t paused_ns, uint64_t tsc_hz)
+{
+	const uint64_t origin = 1ull << 50;
+
+	return (struct clock_sample){.tsc = origin + true_ns * (tsc_hz / 1000000) / 1000,
+				     .tsc_width = 200,
+				     .monotonic_ns = 1000 + true_ns - paused_ns,
+				     .raw_ns = 5000 + true_ns - paused_ns,
+				     .steady = true};
+}
+
+/* Nothing says on which side of the pause the event was: the bound must hold both. */
+static void a_pause_of_the_clocks_is_inside_the_bound(void **state)
+{
+	const uint64_t ms = 1000000, pause = 447 * ms;
+	struct capture_clock c;
+	struct clock_sample s;
+	uint64_t err, tsc, at, before, after;
+
+	(void)state;
+	capture_clock_init(&c);
+	for (uint64_t t = 0; t <= 100 * ms; t += 20 * ms) {
+		s = paused_sample(t, 0, 2000000000);
+		capture_clock_push(&c, &s);
+	}
+	capture_clock_to_tsc(&c, s.monotonic_ns - 10 * ms, &err);
+	assert_true(err < 10000);
+	s = paused_sample(120 * ms + pause, pause, 2000000000);
+	capture_clock_push(&c, &s);
+	for (uint64_t into = 0; into <= 20 * ms; into += ms) {
+		at = 1000 + 100 * ms + into;
+		before = paused_sample(100 * ms + into, 0, 2000000000).tsc;
+		after = paused_sample(100 * ms + into + pause, pause, 2000000000).tsc;
+		tsc = capture_clock_to_tsc(&c, at, &err);
+		assert_true(tsc <= before + err && tsc + err >= before);
+		assert_true(tsc <= after + err && tsc + err >= after);
+	}
+	s = paused_sample(140 * ms + pause, pause, 2000000000);
+	capture_clock_push(&c, &s);
+	capture_clock_to_tsc(&c, s.monotonic_ns - 10 * ms, &err);
+	assert_true(err < 10000);
+}
+
+/* After a migration the TSC keeps another rate: no jump for ever. */
+static void a_new_rate_is_believed_once_it_stays(void **state)
+{
+	const uint64_t ms = 1000000;
+	struct capture_clock c;
+	struct clock_sample s;
+	uint64_t err;
+
+	(void)state;
+	capture_clock_init(&c);
+	for (uint64_t t = 20 * ms; t <= 100 * ms; t += 20 * ms) {
+		s = paused_sample(t, 0, t < 60 * ms ? 2000000000 : 2500000000);
+		capture_clock_push(&c, &s);
+	}
+	capture_clock_to_tsc(&c, s.monotonic_ns - 10 * ms, &err);
+	assert_true(err < 10000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +257,8 @@ int main(void)
 		cmocka_unit_test(without_two_samples_nothing_is_claimed),
 		cmocka_unit_test(a_changing_rate_stays_within_the_bound),
 		cmocka_unit_test(a_clock_set_back_starts_the_span_anew),
+		cmocka_unit_test(a_pause_of_the_clocks_is_inside_the_bound),
+		cmocka_unit_test(a_new_rate_is_believed_once_it_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ import bed  # noqa: E402
 SIGNAL, ENTRY, EXIT, USERSPACE_EXIT = 14, 32, 33, 34  # enum vs_event_type
 NAMES = {"kvm_entry": ENTRY, "kvm_exit": EXIT, "kvm_userspace_exit": USERSPACE_EXIT}
 MARK = 18  # SIGCONT
-SERIES = ("6.1", "6.12") if os.environ.get("VCPUSCOPE_FULL") else ("6.1",)
+SERIES = ("6.1", "6.12") if os.environ.get("VCPUSCOPE_TEST_FULL") == "1" else ("6.1",)
 TRACE = "/sys/kernel/tracing/instances/truth"
 # Between the two tracers' turns at one hit. Both are programs of an emulated machine, which this
 # one may stop at any time: most turns are bounded tightly, all of them loosely.
