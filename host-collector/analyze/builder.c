@@ -7,6 +7,7 @@
 
 #include "host-collector/analyze/stall.h"
 #include "host-collector/analyze/verdict.h"
+#include "host-collector/analyze/watchdog.h"
 
 enum { ONGOING_MAX = 64 };
 
@@ -74,6 +75,8 @@ static void tell_live(struct report_builder *b, struct incident *incident)
 
 	one.n_incidents = 1;
 	one.incidents = incident;
+	one.n_watchdogs = 0;
+	one.watchdogs = NULL;
 	one.n_stacks = 0;
 	one.stacks = NULL;
 	one.begin = model_begin(b->model);
@@ -190,6 +193,23 @@ int report_builder_loss(struct report_builder *b, const struct report_loss *loss
 	return 0;
 }
 
+int report_builder_log(struct report_builder *b, uint32_t vm, uint64_t dmesg_us, const char *text)
+{
+	struct report *r = b->report;
+	struct report_watchdog line, *all;
+
+	if (!watchdog_parse(text, &line))
+		return 0;
+	all = reallocarray(r->watchdogs, r->n_watchdogs + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	line.vm = vm;
+	line.dmesg_us = dmesg_us;
+	r->watchdogs = all;
+	r->watchdogs[r->n_watchdogs++] = line;
+	return 0;
+}
+
 void report_builder_origin(struct report_builder *b, bool simulated, bool imported, bool cut)
 {
 	b->report->imported = imported;
@@ -279,6 +299,7 @@ struct report *report_builder_finish(struct report_builder *b)
 		before_host_remove(b);
 	if (r->n_incidents)
 		qsort(r->incidents, r->n_incidents, sizeof(*r->incidents), by_begin);
+	watchdog_join(r);
 	b->report = NULL;
 	return r;
 }

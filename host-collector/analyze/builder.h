@@ -32,6 +32,8 @@ void report_builder_free(struct report_builder *b);
 int report_builder_clock(struct report_builder *b, const struct report_clock *clock);
 int report_builder_loss(struct report_builder *b, const struct report_loss *loss);
 void report_builder_origin(struct report_builder *b, bool simulated, bool imported, bool cut);
+/* A line of a VM's kernel log; what is no soft lockup is ignored. 0 or -ENOMEM. */
+int report_builder_log(struct report_builder *b, uint32_t vm, uint64_t dmesg_us, const char *text);
 /* wall_offset_ns: CLOCK_REALTIME minus the timeline's clock. */
 void report_builder_wall(struct report_builder *b, int64_t wall_offset_ns);
 

@@ -96,6 +96,7 @@ void report_free(struct report *r)
 	free(r->clocks);
 	free(r->losses);
 	free(r->incidents);
+	free(r->watchdogs);
 	free(r->stacks);
 	free(r);
 }

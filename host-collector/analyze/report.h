@@ -133,10 +133,29 @@ struct report_loss {
 	uint64_t emitted, delivered, dropped_kernel, dropped_user, lost_frames, damaged_bytes, late;
 };
 
+/* Does the guest's watchdog blame whom the verdict blames? */
+enum watchdog_opinion {
+	WATCHDOG_UNPROVEN, /* nothing is decided */
+	WATCHDOG_RIGHT,
+	WATCHDOG_WRONG, /* the task that it names is innocent */
+};
+
+/* One soft lockup line of a guest's log; see watchdog.h. */
+struct report_watchdog {
+	uint32_t vm;
+	uint16_t cpu;
+	uint32_t stuck_s; /* as the guest says */
+	int32_t pid;      /* whom it blames */
+	char comm[16];
+	uint64_t dmesg_us; /* of the line */
+	int incident;      /* index of the incident that it is about, -1 none */
+	enum watchdog_opinion opinion;
+};
+
 struct report {
 	bool simulated;
 	bool imported; /* from another tracer's recording */
-	bool cut; /* the recording ends in the middle */
+	bool cut;      /* the recording ends in the middle */
 	struct host_ns begin, end;
 	bool wall_known;
 	int64_t wall_offset_ns; /* CLOCK_REALTIME minus the timeline's clock */
@@ -148,6 +167,8 @@ struct report {
 	size_t n_incidents;
 	struct incident *incidents; /* in order of begin */
 	uint64_t dropped_incidents; /* beyond what a report holds */
+	size_t n_watchdogs;
+	struct report_watchdog *watchdogs;
 	size_t n_stacks;
 	struct stack **stacks; /* those that evidence names */
 };

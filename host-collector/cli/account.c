@@ -38,6 +38,16 @@ static int loss_give(const struct pipeline_source *s, uint64_t damaged_bytes,
 	return report_builder_loss(b, &loss);
 }
 
+static int log_give(const struct pipeline *p, uint32_t vm, struct report_builder *b)
+{
+	const struct message_log_line *line;
+	int err = 0;
+
+	for (size_t i = 0; !err && (line = pipeline_log_line(p, vm, i)); i++)
+		err = report_builder_log(b, vm, line->dmesg_us, line->text);
+	return err;
+}
+
 int account_give(const struct pipeline *p, uint64_t damaged_bytes, struct report_builder *b)
 {
 	struct host_ns begin, end;
@@ -52,6 +62,8 @@ int account_give(const struct pipeline *p, uint64_t damaged_bytes, struct report
 		err = loss_give(&s, host ? damaged_bytes : 0, b);
 		if (!err && !host)
 			err = clock_give(&s, b);
+		if (!err && !host)
+			err = log_give(p, s.source, b);
 	}
 	if (pipeline_span(p, &begin, &end) && pipeline_wall_offset(p, begin, &wall_offset_ns))
 		report_builder_wall(b, wall_offset_ns);

@@ -212,6 +212,25 @@ static json *losses_json(const struct report *r)
 	return losses;
 }
 
+static json *watchdog_json(const struct report *r, const struct report_watchdog *w)
+{
+	static const char *const opinions[] = {[WATCHDOG_UNPROVEN] = "unproven",
+					       [WATCHDOG_RIGHT] = "right",
+					       [WATCHDOG_WRONG] = "wrong"};
+	json *line = json_object_new_object(), *task = json_object_new_object();
+
+	add_text(line, "vm", report_vm_name(r, w->vm));
+	add_uint(line, "guest_cpu", w->cpu);
+	add_uint(line, "stuck_s", w->stuck_s);
+	add_int(task, "pid", w->pid);
+	add_text(task, "comm", w->comm);
+	add(line, "blames", task);
+	add_dmesg(line, "dmesg", w->dmesg_us * 1000);
+	add(line, "incident", w->incident < 0 ? NULL : json_object_new_int(w->incident));
+	add_text(line, "opinion", opinions[w->opinion]);
+	return line;
+}
+
 static json *report_json(const struct report *r)
 {
 	json *root = json_object_new_object(), *array;
@@ -237,6 +256,10 @@ static json *report_json(const struct report *r)
 		json_object_array_add(array, incident_json(r, &r->incidents[i]));
 	add(root, "incidents", array);
 	add_uint(root, "dropped_incidents", r->dropped_incidents);
+	array = json_object_new_array_ext((int)r->n_watchdogs);
+	for (size_t i = 0; i < r->n_watchdogs; i++)
+		json_object_array_add(array, watchdog_json(r, &r->watchdogs[i]));
+	add(root, "guest_watchdog", array);
 	return root;
 }
 

@@ -227,6 +227,35 @@ static void missing_write(const struct page *p, const struct incident *i)
 	}
 }
 
+static void watchdog_write(const struct page *p, const struct report_watchdog *w, const char *head)
+{
+	static const char *const opinions[] = {
+		[WATCHDOG_UNPROVEN] = "whether it is to blame is not proven",
+		[WATCHDOG_RIGHT] = "it is to blame",
+		[WATCHDOG_WRONG] = "which is innocent",
+	};
+
+	fprintf(p->out, "%sguest's log %s: CPU#%u stuck for %us, blames %s (%d)", head,
+		dmesg(w->dmesg_us * 1000).text, w->cpu, w->stuck_s,
+		*w->comm ? escape(w->comm).text : "task", w->pid);
+	if (w->incident >= 0)
+		fprintf(p->out, ", %s\n", opinions[w->opinion]);
+	else
+		fprintf(p->out, " of VM %s; no stall in this recording explains it\n",
+			escape(report_vm_name(p->report, w->vm)).text);
+}
+
+/* What the guest's own watchdog said of this incident. */
+static void watchdogs_write(const struct page *p, const struct incident *i)
+{
+	const struct report *r = p->report;
+
+	for (size_t k = 0; k < r->n_watchdogs; k++) {
+		if (r->watchdogs[k].incident >= 0 && &r->incidents[r->watchdogs[k].incident] == i)
+			watchdog_write(p, &r->watchdogs[k], "   watchdog ");
+	}
+}
+
 static const char *clock_method(const struct report *r, uint32_t vm)
 {
 	for (size_t i = 0; i < r->n_clocks; i++) {
@@ -266,6 +295,7 @@ static void incident_write(const struct page *p, const struct incident *i)
 	bar_write(p, i);
 	culprits_write(p, i);
 	evidence_write(p, i);
+	watchdogs_write(p, i);
 	missing_write(p, i);
 }
 
@@ -434,6 +464,10 @@ void text_report_write(const struct report *r, const struct text_options *o, FIL
 
 	head_write(&p);
 	incidents_write(&p);
+	for (size_t i = 0; i < r->n_watchdogs; i++) {
+		if (r->watchdogs[i].incident < 0)
+			watchdog_write(&p, &r->watchdogs[i], "");
+	}
 	for (size_t i = 0; i < r->n_clocks; i++)
 		clock_write(&p, &r->clocks[i]);
 	for (size_t i = 0; i < r->n_losses; i++)

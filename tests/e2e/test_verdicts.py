@@ -118,7 +118,7 @@ def check(case, measured, report):
     if case.culprit and not any((c["side"], c["comm"]) == case.culprit for c in incident["culprits"]):
         wrong.append(f"culprit {case.culprit[1]} is not named, but {incident['culprits']}")
     if case.lockup:
-        wrong += check_lockup(case, measured["dmesg"], incident)
+        wrong += check_lockup(case, measured["dmesg"], incident, report)
     return wrong
 
 
@@ -134,14 +134,18 @@ def unprovoked(truth, gaps, report):
             and all(overlap_ns(i, measured["window"]) <= 0 for measured in truth)]
 
 
-def check_lockup(case, dmesg, incident):
-    """Whom the guest's watchdog blamed, against whom the report does."""
+def check_lockup(case, dmesg, incident, report):
+    """What the report says of whom the guest's watchdog blamed."""
     blamed = re.search(r"BUG: soft lockup - CPU#\d+ stuck for \d+s! \[(.+):\d+\]", dmesg)
     if not blamed:
         return ["the guest's watchdog said nothing"]
-    named = any((c["side"], c["comm"]) == ("guest", blamed[1]) for c in incident["culprits"])
-    if named != (case.side == "guest"):
-        return [f"the guest's watchdog blames {blamed[1]}, the report {incident['culprits']}"]
+    opinions = [line["opinion"] for line in report["guest_watchdog"]
+                if line["incident"] == report["incidents"].index(incident)
+                and line["blames"]["comm"] == blamed[1]]
+    right = "right" if case.side == "guest" else "wrong"
+    if not opinions or any(opinion != right for opinion in opinions):
+        return [f"the guest's watchdog blames {blamed[1]}, which is {right}; the report says "
+                f"{report['guest_watchdog']}"]
     return []
 
 
