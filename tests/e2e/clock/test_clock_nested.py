@@ -28,7 +28,7 @@ PAUSE_S = 0.7
 FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
 LOG_LINES, LOG_PERIOD_MS = (1000 if FULL else 100), 20
 SLEWS_PPM = ((500, -500), (-500, 500))  # host's and guest's CLOCK_MONOTONIC, one after the other
-FRESH_CHANNELS, FRESH_S = (100 if FULL else 1), 3
+FRESH_CHANNELS, FRESH_S = (100 if FULL else 1), 6  # an agent dials again within 1 s
 UNSURE_MAX = SAMPLES // 10  # samples while KVM may have been changing its parameters
 
 # Kernels of host/guest. Mixed ones by default, so that each side runs each.
