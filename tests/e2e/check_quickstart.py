@@ -16,6 +16,7 @@ import json
 import sys
 
 SHARE_TOLERANCE = 0.05
+DELAY_TOLERANCE = 0.01
 EXCUSING_SHARE = 0.25  # of a stretch: from there on denied time alone makes an incident (docs/verdicts.md)
 METER_PERIOD_NS = 20_000_000  # how much longer than measured a gap may have been
 
@@ -119,6 +120,24 @@ def is_interference(incident, gaps):
 def interference(report, truth):
     """The incidents that the machine underneath caused."""
     return [i for i in report["incidents"] if is_interference(i, truth["interference"])]
+
+
+def check_run_delay(vcpus, tasks, truth):
+    """What differs between the figures and the host scheduler's own account of the vCPU thread's run
+    delay, which was read inside and around the recording."""
+    inside, around = truth["run_delay_ns"]
+    found = max(row["run_delay_ns"] for row in vcpus)
+    wrong = []
+    if not inside * (1 - DELAY_TOLERANCE) <= found <= around * (1 + DELAY_TOLERANCE):
+        wrong.append(Difference(f"run delay is {found / 1e6:.1f} ms; /proc says {inside / 1e6:.1f} inside "
+                                f"the recording, {around / 1e6:.1f} around it"))
+    billed = sum(row["run_delay_ns"] for row in tasks)
+    if billed > found:
+        wrong.append(Difference(f"tasks are billed {billed / 1e6:.1f} ms of run delay, more than there was"))
+    worst = max(tasks, key=lambda row: row["run_delay_ns"])
+    if worst["comm"] != "compute":
+        wrong.append(Difference(f"{worst['comm']} is billed most run delay, not compute"))
+    return wrong
 
 
 def check(report, truth):

@@ -90,6 +90,7 @@ class Scene:
     def record_start(self):
         """Starts the recorder and waits until its file appears, which it does once programs are
         attached, and a little more for the clocks to meet."""
+        self._delay_around_ns = self._run_delay_ns()
         self.host.run(
             f"mkdir -p {self.folder}; cd {self.folder} || exit; rm -f record.* run.vcs; "
             f"{{ taskset {1 << HOST_CPU:x} vcpuscope record --pid {self.qemu_pid} "
@@ -99,13 +100,16 @@ class Scene:
             f"[ $i -lt {RECORD_START_MAX_S * 5} ]; do sleep 0.2; i=$((i + 1)); done; "
             f"sleep {SETTLE_S}; [ -s run.vcs ] && [ ! -e record.status ] || "
             "{ tail -n 20 record.log; exit 1; }", timeout_s=RECORD_START_MAX_S + 60)
+        self._delay_inside_ns = self._run_delay_ns()
 
     def record_stop(self):
         """Ends the recording as Ctrl-C would and waits until it is closed."""
+        inside_ns = self._run_delay_ns() - self._delay_inside_ns
         self.host.run(
             f"cd {self.folder} && kill -INT $(cat record.pid); i=0; "
             "while [ ! -e record.status ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done; "
             "[ \"$(cat record.status)\" = 0 ] || { tail -n 20 record.log; exit 1; }", timeout_s=90)
+        self.truth["run_delay_ns"] = [inside_ns, self._run_delay_ns() - self._delay_around_ns]
 
     def meter_start(self):
         """On an emulated host: notes from now on when the machine underneath did not run it."""
@@ -159,6 +163,11 @@ class Scene:
         """(text, parsed JSON) of the recording."""
         command = f"cd {self.folder} && vcpuscope report run.vcs --than {threshold}"
         return self.host.run(command), json.loads(self.host.run(f"{command} --format json"))
+
+    def table(self, name):
+        """The rows of a table of figures."""
+        return json.loads(self.host.run(
+            f"cd {self.folder} && vcpuscope report run.vcs {name} --top 0 --format json"))["rows"]
 
     def logs(self):
         """{file name: content} of what the programs said; a log that cannot be read says why."""

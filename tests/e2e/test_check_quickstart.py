@@ -8,7 +8,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from check_quickstart import check, interference, is_excused  # noqa: E402
+from check_quickstart import check, check_run_delay, interference, is_excused  # noqa: E402
 
 STATES = ("guest", "kvm", "vmm", "runnable", "halted", "blocked", "throttled", "stopped", "unknown")
 
@@ -81,6 +81,16 @@ WRONGS = {
 class Check(unittest.TestCase):
     def test_accepts_what_is_right(self):
         self.assertEqual(check(REPORT, TRUTH), [])
+
+    def test_run_delay_is_the_schedulers_own(self):
+        vcpus = [{"run_delay_ns": 700 * MS}]
+        tasks = [{"comm": "compute", "run_delay_ns": 600 * MS}, {"comm": "sh", "run_delay_ns": 5 * MS}]
+        good = {"run_delay_ns": [695 * MS, 710 * MS]}
+        self.assertEqual(check_run_delay(vcpus, tasks, good), [])
+        self.assertTrue(check_run_delay(vcpus, tasks, {"run_delay_ns": [720 * MS, 730 * MS]}))
+        self.assertTrue(check_run_delay(vcpus, tasks, {"run_delay_ns": [600 * MS, 650 * MS]}))
+        self.assertTrue(check_run_delay(vcpus, [*tasks, {"comm": "x", "run_delay_ns": 99 * MS}], good))
+        self.assertTrue(check_run_delay(vcpus, tasks[1:], good))
 
     def test_an_incident_inside_a_gap_of_the_machine_is_no_mistake(self):
         report, truth = copy.deepcopy(REPORT), copy.deepcopy(TRUTH)
