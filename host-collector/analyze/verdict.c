@@ -398,6 +398,7 @@ static void judge(const struct stall_facts *f, const struct model *m, struct inc
 {
 	const struct verdict_rule *best = NULL, *second = NULL;
 	int64_t best_ns = 0, second_ns = 0, all = denied_ns(f);
+	bool shared; /* two causes, neither half of it, leave nothing open together */
 
 	for (size_t i = 0; i < verdict_rules_count; i++) {
 		int64_t ns = verdict_rules[i].accounts_for(f);
@@ -424,7 +425,8 @@ static void judge(const struct stall_facts *f, const struct model *m, struct inc
 			 duration_text(all).text);
 		return;
 	}
-	if (best_ns * 100 < all * LIKELY) {
+	shared = second && (best_ns + second_ns) * 100 >= all * DECIDES;
+	if (best_ns * 100 < all * LIKELY && !shared) {
 		out->runner_up = best->verdict;
 		describe(out->because, sizeof(out->because),
 			 "no cause explains half of the %s that were denied; %s explains %s",

@@ -113,7 +113,20 @@ static void enter(struct guest_cpu *c, struct host_ns t, const struct guest_cont
 			pop(c, t, false, sink);
 	}
 	c->stack[c->depth] = *context;
+	c->stack[c->depth].seen = c->seen;
 	c->stack[c->depth++].begin = t;
+}
+
+/*
+ * Does this exit perhaps end another of the same kind? Then this one's own exit and the other's
+ * entry are both missing; of l events missing among n that is as likely as (l / n)^2, which is not
+ * worth a thought below 1 in 1000.
+ */
+static bool may_be_another(const struct guest_cpu *c, const struct guest_context *context)
+{
+	uint64_t lost = context->lost, all = lost + c->seen - context->seen;
+
+	return lost >= 2 && lost * lost * 1000 > all * all;
 }
 
 static void leave(struct guest_cpu *c, struct host_ns t, const struct guest_context *context,
@@ -129,7 +142,10 @@ static void leave(struct guest_cpu *c, struct host_ns t, const struct guest_cont
 		return; /* its entry was before the recording or lost */
 	while (c->depth > at)
 		pop(c, t, false, sink);
-	pop(c, t, true, sink);
+	if (may_be_another(c, &c->stack[at - 1]))
+		pop(c, c->stack[at - 1].sure_until, false, sink);
+	else
+		pop(c, t, true, sink);
 }
 
 /* One row per event type: what it says about contexts, and which field names the current task. */
@@ -209,7 +225,7 @@ static void doubt_end(struct guest_cpu *c, const struct vs_event *e,
  * before a gap the exit may be what is missing. */
 static struct host_ns proven_until(const struct guest_cpu *c, struct host_ns t)
 {
-	return c->depth <= c->doubted_depth ? c->doubted_at : t;
+	return c->depth <= c->doubted_depth ? c->stack[c->depth - 1].sure_until : t;
 }
 
 /* Hard interrupts do not nest in each other, nor softirqs: the entry of another proves one from
@@ -236,7 +252,10 @@ static void lost(struct guest_cpu *c, struct host_ns t, const struct vs_event *e
 	if (loss_is_single(e) && c->task_known && !c->doubted) {
 		c->doubted = true;
 		c->doubted_depth = c->depth;
-		c->doubted_at = c->last;
+		for (unsigned i = 0; i < c->depth; i++) {
+			if (!c->stack[i].lost++)
+				c->stack[i].sure_until = c->last;
+		}
 		return;
 	}
 	forget(c, c->doubted ? c->last : from, sink);
@@ -255,6 +274,7 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 	if (e->type >= VS_EVENT_TYPE_LIMIT)
 		return;
 	rule = &rules[e->type];
+	c->seen++;
 	doubt_end(c, e, sink);
 	context.state = rule->state;
 	context.vector = rule->vector;

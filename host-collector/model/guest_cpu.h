@@ -17,6 +17,9 @@ struct guest_context { /* one interrupt or softirq that has begun */
 	uint32_t number;
 	bool vector;
 	struct host_ns begin;
+	uint64_t seen;             /* of the CPU's events when it began */
+	uint64_t lost;             /* events missing since */
+	struct host_ns sure_until; /* the last event before the first of them */
 };
 
 struct guest_cpu {
@@ -30,8 +33,8 @@ struct guest_cpu {
 	bool doubted; /* one event is missing since `last`; the next may show that it was no switch
 		       */
 	unsigned depth;
-	unsigned doubted_depth;    /* so many of the contexts began before a loss */
-	struct host_ns doubted_at; /* the last event before it */
+	unsigned doubted_depth; /* so many of the contexts began before a loss */
+	uint64_t seen;          /* events so far */
 	struct guest_context stack[GUEST_CPU_DEPTH];
 	/* Recent changes between busy, idle and unknown, for questions about the recent past. */
 	unsigned n_changes;

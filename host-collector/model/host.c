@@ -224,6 +224,7 @@ static void host_stack(struct model *m, struct host_ns t, const struct vs_event 
 	((struct vm_vcpu *)v)->vm->data.stacks = true;
 	vcpu_stack(v, t, (uint32_t)e->arg0, (enum vs_stack_role)(e->arg1 & 0xff),
 		   (int64_t)(e->arg1 >> 8), &sink);
+	waiter_update(m, v);
 }
 
 static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e)

@@ -514,9 +514,41 @@ static void stack_proves(struct vcpu *v, struct host_ns t, int64_t wait_ns)
 	v->n_doubts = 0;
 }
 
+/*
+ * Where a thread slept, and for how long, of one whose switch-out is missing: its stack shows a
+ * wait that began inside the gap. A stack that decides nothing may be that of a preempted thread.
+ */
+static void stack_reveals(struct vcpu *v, struct host_ns t, uint32_t stack, int64_t wait_ns,
+			  const struct vcpu_sink *sink)
+{
+	struct host_ns start = {t.ns - wait_ns};
+
+	if (wait_ns <= 0 ||
+	    (v->state != THREAD_UNSURE && !(v->state == THREAD_RUNNING && v->doubted)) ||
+	    !class_states[sink->wait_class(sink->context, v, stack)].decides)
+		return;
+	if (v->doubted) {
+		if (!length_fits(t.ns - v->doubt_from.ns, wait_ns) && start.ns < v->doubt_from.ns)
+			return; /* it slept before the gap, and was seen to */
+		if (start.ns < v->doubt_from.ns)
+			start = v->doubt_from;
+		v->doubted = false;
+		if (v->doubt_lost > 1)
+			unsure(v, v->doubt_from, sink);
+	}
+	if (start.ns < v->open.begin.ns)
+		start = v->open.begin;
+	close_open(v, start, sink);
+	episode_begin(v, start);
+	begin(v, start, THREAD_SLEEPING, VCPU_BLOCKED, v->open.pcpu);
+	v->open_hlt = false;
+}
+
 void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_role role,
 		int64_t wait_ns, const struct vcpu_sink *sink)
 {
+	if (role == VS_STACK_WAITER)
+		stack_reveals(v, t, stack, wait_ns, sink);
 	if (off_cpu(v) && length_fits(t.ns - v->episode_begin.ns, wait_ns)) {
 		uint32_t *of_episode = role == VS_STACK_WAKER ? &v->waker_stack : &v->waiter_stack;
 
