@@ -171,6 +171,18 @@ static void two_causes(struct tale *t)
 	ADD(t, SWITCH(VM, 810000, 0, 50, 42, 1));
 }
 
+static void two_causes_and_a_little(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	ADD(t, SIGNAL(299900, QEMU, 900, 19));
+	tale_away(t, 300000, 500000, 0x104, 0);
+	tale_away(t, 501000, 681000, VS_TASK_RUNNING, 500);
+	tale_away(t, 682000, 722000, VS_TASK_UNINTERRUPTIBLE, 0);
+	ADD(t, STACK(721999, WAITER, TID0, TID0, STACK_DISK, 40000));
+	ADD(t, SWITCH(VM, 730000, 0, 50, 42, 1));
+}
+
 static void many_small_causes(struct tale *t)
 {
 	static const uint32_t stacks[] = {STACK_LOCK, STACK_DISK, STACK_MMAP};
@@ -242,6 +254,9 @@ static const struct expected stalls[] = {
 	 WITHOUT(KVM_EVENTS) | WITHOUT(GUEST_EVENTS), VERDICT_UNDETERMINED},
 	{"two causes", two_causes, VERDICT_VM_PAUSED, CONFIDENCE_LIKELY, GUEST_CPU_TASK, 610000,
 	 VCPU_STOPPED, 300000, 900, true, WITHOUT(KVM_EVENTS), VERDICT_VCPU_NOT_SCHEDULED},
+	{"two causes, neither half of it, nearly all together", two_causes_and_a_little,
+	 VERDICT_VM_PAUSED, CONFIDENCE_LIKELY, GUEST_CPU_TASK, 530000, VCPU_STOPPED, 200000, 900,
+	 true, WITHOUT(KVM_EVENTS), VERDICT_VCPU_NOT_SCHEDULED},
 	{"three causes, none of them half of it", many_small_causes, VERDICT_UNDETERMINED,
 	 CONFIDENCE_UNDETERMINED, GUEST_CPU_TASK, 400000, VCPU_BLOCKED, 300000, 77, true,
 	 WITHOUT(KVM_EVENTS), VERDICT_VMM_LOCK},
