@@ -74,6 +74,9 @@ void describe_denied(const struct stall_facts *f, const struct model *m, char *o
 			 duration_text(host).text);
 	} else if (interrupted(f)) {
 		describe(out, out_bytes, "everything else on this CPU");
+	} else if (f->tick_gap_ns < f->than_ns) {
+		describe(out, out_bytes, "the CPU to %s: interrupts took %s of it",
+			 task_text(m, f->vm, f->pid).text, duration_text(f->irq_ns).text);
 	} else {
 		describe(out, out_bytes, "timer ticks: none for %s, normally one every %s",
 			 duration_text(f->tick_gap_ns).text,

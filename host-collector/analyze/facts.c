@@ -192,12 +192,29 @@ static bool ticks_stopped(const struct stall_facts *f)
 	       f->tick_gap_ns >= 8 * f->tick_interval_ns;
 }
 
+/* It takes 2,000 a second to starve a CPU with handlers of ordinary length. */
+enum { STORM_PER_SECOND = 2000, STORM_STARVES_PERCENT = 90 };
+
+bool facts_storm(const struct stall_facts *f, int percent)
+{
+	int64_t ns = facts_duration(f);
+
+	return f->kind == GUEST_CPU_TASK && f->irq_ns * 100 >= ns * percent &&
+	       f->n_irqs >= (double)ns / 1e9 * STORM_PER_SECOND;
+}
+
+/* The storm leaves the stretch's own task next to nothing. */
+static bool storm_starves(const struct stall_facts *f)
+{
+	return f->irq_ns >= f->than_ns && facts_storm(f, STORM_STARVES_PERCENT);
+}
+
 bool facts_deny(const struct stall_facts *f)
 {
 	int64_t host = facts_denied_by_host(f);
 
 	return f->waiter_ns >= f->than_ns || ticks_stopped(f) || is_interrupt(f) ||
-	       f->longest_chain_ns >= f->than_ns ||
+	       storm_starves(f) || f->longest_chain_ns >= f->than_ns ||
 	       /* Many short waits: the time of a stall, and enough of the stretch to be felt. */
 	       (host >= f->than_ns && host >= facts_duration(f) / 4);
 }
@@ -210,5 +227,7 @@ int64_t facts_denied_by_guest(const struct stall_facts *f)
 		denied = f->tick_gap_ns;
 	if (is_interrupt(f))
 		denied = facts_duration(f);
+	else if (storm_starves(f) && f->irq_ns > denied)
+		denied = f->irq_ns;
 	return denied > elsewhere ? denied - elsewhere : 0;
 }

@@ -129,16 +129,12 @@ static int64_t reclaim_ns(const struct stall_facts *f)
 	return f->class_ns[WAIT_RECLAIM];
 }
 
-/* A storm is many interrupts, each of them short: it takes 2,000 a second to starve a CPU with
- * handlers of ordinary length, and well over half of its time to starve the tasks. */
-enum { STORM_PER_SECOND = 2000, STORM_SHARE_PERCENT = 60 };
+/* It takes well over half of a CPU's time to make tasks wait for it. */
+enum { STORM_SHARE_PERCENT = 60 };
 
 static int64_t storm_ns(const struct stall_facts *f)
 {
-	int64_t ns = facts_duration(f);
-
-	if (f->kind != GUEST_CPU_TASK || f->irq_ns * 100 < ns * STORM_SHARE_PERCENT ||
-	    f->n_irqs < (double)ns / 1e9 * STORM_PER_SECOND)
+	if (!facts_storm(f, STORM_SHARE_PERCENT))
 		return 0;
 	return facts_denied_by_guest(f) < f->irq_ns ? facts_denied_by_guest(f) : f->irq_ns;
 }
