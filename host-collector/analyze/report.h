@@ -122,7 +122,7 @@ struct report_clock {
 	const char *vm_name;
 	char method[16]; /* "echo", "tsc", "pvclock", "none" */
 	uint64_t error_ns;
-	uint64_t causality_violations;
+	uint64_t causality_pairs, causality_violations;
 	uint32_t epochs;
 	uint64_t disagreements; /* round trips that refute the hypervisor's parameters */
 };

@@ -5,13 +5,16 @@
 
 #include "proto/recording.h"
 
-static int clock_give(const struct pipeline_source *s, struct report_builder *b)
+static int clock_give(const struct pipeline_source *s, const struct model *m,
+		      struct report_builder *b)
 {
+	struct presence_count presence = model_presence(m, s->source);
 	struct report_clock clock = {
 		.vm = s->source,
 		.vm_name = s->name,
 		.error_ns = s->clock_error_ns,
-		.causality_violations = s->causality_violations,
+		.causality_pairs = s->causality_pairs + presence.pairs,
+		.causality_violations = s->causality_violations + presence.violations,
 		.disagreements = s->clock_disagreements,
 		.epochs = s->clock_epochs,
 	};
@@ -48,7 +51,8 @@ static int log_give(const struct pipeline *p, uint32_t vm, struct report_builder
 	return err;
 }
 
-int account_give(const struct pipeline *p, uint64_t damaged_bytes, struct report_builder *b)
+int account_give(const struct pipeline *p, const struct model *m, uint64_t damaged_bytes,
+		 struct report_builder *b)
 {
 	struct host_ns begin, end;
 	struct pipeline_source s;
@@ -61,7 +65,7 @@ int account_give(const struct pipeline *p, uint64_t damaged_bytes, struct report
 		/* Whose frames lay in the damage cannot be told; the recording is the host's. */
 		err = loss_give(&s, host ? damaged_bytes : 0, b);
 		if (!err && !host)
-			err = clock_give(&s, b);
+			err = clock_give(&s, m, b);
 		if (!err && !host)
 			err = log_give(p, s.source, b);
 	}

@@ -7,7 +7,8 @@
 #include "host-collector/timeline/pipeline.h"
 
 /* damaged_bytes: passed over before frames were found. 0 or -ENOMEM. */
-int account_give(const struct pipeline *p, uint64_t damaged_bytes, struct report_builder *b);
+int account_give(const struct pipeline *p, const struct model *m, uint64_t damaged_bytes,
+		 struct report_builder *b);
 /* report_options.dmesg; context: a struct pipeline *const *, so that it may be made later. */
 bool account_dmesg(void *context, uint32_t vm, struct host_ns t, uint64_t *ns);
 

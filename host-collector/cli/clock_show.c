@@ -18,6 +18,7 @@ struct vm_account {
 	struct clock_book_summary book;
 	const struct vm_clock *hypervisor; /* NULL: it said nothing */
 	struct vm_clock_summary exact;
+	struct presence_count presence;
 };
 
 static const char *const source_names[VM_CLOCK_SOURCE_LAST + 1] = {
@@ -29,9 +30,10 @@ static const char *const source_names[VM_CLOCK_SOURCE_LAST + 1] = {
 	[VM_CLOCK_GUEST_PAGE] = "guest_page",
 };
 
-static struct vm_account account_of(const struct pipeline *p, const struct pipeline_source *s)
+static struct vm_account account_of(const struct pipeline *p, const struct model *m,
+				    const struct pipeline_source *s)
 {
-	struct vm_account a = {.source = *s};
+	struct vm_account a = {.source = *s, .presence = model_presence(m, s->source)};
 
 	clock_book_summarise(pipeline_clocks(p), s->source, &a.book);
 	a.hypervisor = clock_book_vm(pipeline_clocks(p), s->source);
@@ -141,8 +143,14 @@ static void vm_text(const struct vm_account *a)
 	else
 		printf(", +-%" PRIu64 " ns for half of them, +-%" PRIu64 " ns at worst",
 		       s->clock_error_median_ns, s->clock_error_ns);
-	printf("; %" PRIu64 " of %" PRIu64 " causal pairs violated\n", s->causality_violations,
-	       s->causality_pairs);
+	printf("; %" PRIu64 " of %" PRIu64 " causal pairs violated\n",
+	       s->causality_violations + a->presence.violations,
+	       s->causality_pairs + a->presence.pairs);
+	if (a->presence.violations)
+		printf("  presence    %" PRIu64 " of %" PRIu64
+		       " guest events lie where their vCPU was "
+		       "not in the guest, by %" PRId64 " ns at worst\n",
+		       a->presence.violations, a->presence.pairs, a->presence.worst_ns);
 	echo_text(a);
 	epochs_text(a);
 	kvmclock_text(a);
@@ -266,8 +274,11 @@ static json_object *vm_json(const struct pipeline *p, const struct vm_account *a
 	add_bound(vm, "error_ns", strcmp(s->clock_method, "none") ? s->clock_error_ns : UINT64_MAX);
 	add_bound(vm, "error_median_ns",
 		  strcmp(s->clock_method, "none") ? s->clock_error_median_ns : UINT64_MAX);
-	add_uint(vm, "causality_pairs", s->causality_pairs);
-	add_uint(vm, "causality_violations", s->causality_violations);
+	add_uint(vm, "causality_pairs", s->causality_pairs + a->presence.pairs);
+	add_uint(vm, "causality_violations", s->causality_violations + a->presence.violations);
+	add_uint(vm, "presence_pairs", a->presence.pairs);
+	add_uint(vm, "presence_violations", a->presence.violations);
+	add_uint(vm, "presence_worst_ns", (uint64_t)a->presence.worst_ns);
 	add(vm, "echo", echo_json(pipeline_clocks(p), s->source, &a->book));
 	add(vm, "tsc_epochs", epochs_json(a));
 	add_uint(vm, "vcpus", a->exact.vcpus);
@@ -280,7 +291,7 @@ static json_object *vm_json(const struct pipeline *p, const struct vm_account *a
 
 /* ---- both ---- */
 
-static int accounts_write(const struct pipeline *p, bool as_json)
+static int accounts_write(const struct pipeline *p, const struct model *m, bool as_json)
 {
 	json_object *root = as_json ? json_object_new_object() : NULL;
 	json_object *vms = as_json ? json_object_new_array() : NULL;
@@ -291,7 +302,7 @@ static int accounts_write(const struct pipeline *p, bool as_json)
 
 		if (s.source == VS_SOURCE_HOST)
 			continue;
-		a = account_of(p, &s);
+		a = account_of(p, m, &s);
 		if (as_json)
 			json_object_array_add(vms, vm_json(p, &a));
 		else
@@ -374,7 +385,8 @@ int clock_show(const char *recording, const char *convert, bool as_json)
 	int result = COMMAND_TROUBLE;
 
 	if (p && !replay_run(p, recording, &info, why, sizeof(why)))
-		result = convert ? first_vm_convert(p, convert) : accounts_write(p, as_json);
+		result = convert ? first_vm_convert(p, convert)
+				 : accounts_write(p, options.model, as_json);
 	else
 		fprintf(stderr, "vcpuscope clock: %s\n", why);
 	pipeline_free(p);

@@ -222,7 +222,7 @@ int live_tick(struct live *l, uint64_t now_tsc)
 	int err = pipeline_tick(l->pipeline, now_tsc);
 
 	if (!err)
-		err = account_give(l->pipeline, 0, l->builder);
+		err = account_give(l->pipeline, l->model, 0, l->builder);
 	if (err || !pipeline_host_ns(l->pipeline, now_tsc, &now))
 		return err;
 	ongoing_tell(l, l->early_builder, l->early);
@@ -240,7 +240,7 @@ int live_finish(struct live *l)
 	int err = pipeline_finish(l->pipeline);
 
 	if (!err)
-		err = account_give(l->pipeline, 0, l->builder);
+		err = account_give(l->pipeline, l->model, 0, l->builder);
 	/* Hands out what is still open; there is nothing else in it. */
 	report_free(report_builder_finish(l->builder));
 	return err;

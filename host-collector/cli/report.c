@@ -163,7 +163,7 @@ static int report_run(const struct command *self, int argc, char **argv)
 	report_builder_origin(
 		builder, info.flags & VS_RECORDING_SIMULATED || pipeline_is_simulated(pipeline),
 		info.flags & VS_RECORDING_IMPORTED || pipeline_is_imported(pipeline), !info.closed);
-	if (!account_give(pipeline, info.damaged_bytes, builder))
+	if (!account_give(pipeline, model, info.damaged_bytes, builder))
 		found.report = report_builder_finish(builder);
 	if (!found.report) {
 		say(a.recording, "out of memory");

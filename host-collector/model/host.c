@@ -280,6 +280,46 @@ static void turn_close(struct model *m, const struct vs_event *e)
 	});
 }
 
+static struct vm_vcpu *vcpu_by_thread(const struct model *m, int32_t tid)
+{
+	return (struct vm_vcpu *)vcpu_of_thread(m, tid);
+}
+
+void host_presence(struct model *m, const struct timeline_event *event)
+{
+	const struct vs_event *e = &event->event;
+	struct vm_vcpu *vv;
+
+	switch (e->type) {
+	case VS_EVENT_LOST:
+		if (e->cpu != VS_CPU_COLLECTOR)
+			EACH_VCPU(m, v, presence_lost(&((struct vm_vcpu *)v)->presence));
+		break;
+	case VS_EVENT_SCHED_SWITCH:
+		vv = vcpu_by_thread(m, e->pid);
+		if (vv && !vv->vm->data.kvm_events)
+			presence_left(&vv->presence, event->t, event->err_ns);
+		vv = vcpu_by_thread(m, e->pid2);
+		if (vv && !vv->vm->data.kvm_events)
+			presence_back(&vv->presence, event->t, event->err_ns, &vv->vm->presence);
+		break;
+	case VS_EVENT_KVM_EXIT:
+		vv = vcpu_by_thread(m, e->pid);
+		if (vv)
+			presence_left(&vv->presence, event->t, event->err_ns);
+		break;
+	case VS_EVENT_KVM_ENTRY:
+		vv = vcpu_by_thread(m, e->pid);
+		if (vv && vv->vm->data.kvm_events)
+			presence_back(&vv->presence, event->t, event->err_ns, &vv->vm->presence);
+		else if (vv) /* the first of them: until now the thread's switches spoke */
+			presence_lost(&vv->presence);
+		break;
+	default:
+		break;
+	}
+}
+
 void host_event(struct model *m, struct host_ns t, const struct vs_event *e)
 {
 	struct pcpu *p = &m->pcpus[e->cpu];

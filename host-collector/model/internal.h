@@ -54,6 +54,8 @@ struct vcpu_sink vcpu_sink_of(const struct model *m);
 struct vcpu *vcpu_of_thread(const struct model *m, int32_t tid);
 /* It no longer waits for its pCPU. */
 void waiter_unlink(struct vcpu *v);
+/* Whether this event shows a vCPU enter or leave the guest. */
+void host_presence(struct model *m, const struct timeline_event *event);
 void host_event(struct model *m, struct host_ns t, const struct vs_event *e);
 
 #endif

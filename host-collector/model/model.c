@@ -246,6 +246,13 @@ int model_stack(struct model *m, const struct message_stack *stack)
 
 /* ---- guest events ---- */
 
+/* Recorded by the guest's kernel itself, on that CPU, as it happened. */
+static bool happened_in_guest(const struct vs_event *e)
+{
+	return e->type >= VS_EVENT_SCHED_SWITCH && e->type <= VS_EVENT_VECTOR_EXIT &&
+	       e->type != VS_EVENT_TASK_NAME;
+}
+
 static int guest_event(struct model *m, struct vm *vm, const struct timeline_event *event)
 {
 	const struct vs_event *e = &event->event;
@@ -266,6 +273,12 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 		guest_cpu_init(vm->cpus[e->cpu], vm->id, e->cpu, m->now);
 	}
 	vm->data.guest_events = true;
+	if (vm->vcpu_of_cpu[e->cpu] >= 0 && happened_in_guest(e)) {
+		struct vm_vcpu *vv = vm->vcpus[vm->vcpu_of_cpu[e->cpu]];
+
+		if (vv->join_certain)
+			presence_event(&vv->presence, event->t, event->err_ns, &vm->presence);
+	}
 	if (e->type == VS_EVENT_TASK_NAME || e->type == VS_EVENT_TASK_EXIT)
 		names_event(&vm->names, e);
 	if (e->type == VS_EVENT_SCHED_WAKEUP || e->type == VS_EVENT_SCHED_WAKEUP_NEW ||
@@ -324,6 +337,7 @@ int model_push(struct model *m, const struct timeline_event *event)
 		return guest_event(m, vm, event);
 	for (size_t i = 0; i < m->n_vms; i++)
 		m->vms[i]->data.host_events = true;
+	host_presence(m, event);
 	host_event(m, m->now, &event->event);
 	return 0;
 }

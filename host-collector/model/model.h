@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "clock/types.h"
+#include "host-collector/model/presence.h"
 #include "host-collector/model/stacks.h"
 #include "host-collector/model/wait_class.h"
 #include "host-collector/timeline/timeline.h"
@@ -186,6 +187,8 @@ const char *model_vm_name(const struct model *m, uint32_t vm);
 struct model_data {
 	bool host_events, guest_events, kvm_events, stacks;
 };
+/* Guest events held against when their vCPU was in the guest (presence.h). All 0 if unknown. */
+struct presence_count model_presence(const struct model *m, uint32_t vm);
 struct model_data model_data_of(const struct model *m, uint32_t vm);
 /* NULL if unknown. Valid until the next model_stack. */
 const struct stack *model_stack_of(const struct model *m, uint32_t id);

@@ -131,6 +131,13 @@ const char *model_vm_name(const struct model *m, uint32_t vm_id)
 	return vm ? vm->name : "";
 }
 
+struct presence_count model_presence(const struct model *m, uint32_t vm_id)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+
+	return vm ? vm->presence : (struct presence_count){0};
+}
+
 struct model_data model_data_of(const struct model *m, uint32_t vm_id)
 {
 	const struct vm *vm = vm_find(m, vm_id);

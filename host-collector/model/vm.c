@@ -86,6 +86,9 @@ void vm_join(struct vm *vm)
 		vm->vcpus[i]->guest_cpu = -1;
 	for (size_t i = 0; i < vm->n_hello; i++)
 		join(vm, vm->hello[i].cpu, vcpu_by_apic_id(vm, vm->hello[i].apic_id));
+	for (size_t i = 0; i < vm->n_vcpus; i++)
+		vm->vcpus[i]->join_certain =
+			vm->vcpus[i]->guest_cpu >= 0 || (vm->n_vcpus == 1 && vm->n_hello == 1);
 	for (size_t i = 0; i < vm->n_hello; i++)
 		join(vm, vm->hello[i].cpu, (int)i);
 	for (size_t i = 0; vm->n_hello == 0 && i < vm->n_vcpus && i < VS_CPUS_MAX; i++)

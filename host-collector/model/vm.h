@@ -5,6 +5,7 @@
 
 #include "host-collector/model/guest_cpu.h"
 #include "host-collector/model/names.h"
+#include "host-collector/model/presence.h"
 #include "host-collector/model/vcpu.h"
 
 struct vm;
@@ -14,7 +15,9 @@ struct vm_vcpu {
 	struct vm *vm;
 	bool apic_id_known;
 	uint32_t apic_id;
-	int guest_cpu; /* -1: none */
+	int guest_cpu;     /* -1: none */
+	bool join_certain; /* by APIC id, or there is only one */
+	struct presence presence;
 };
 
 struct vm {
@@ -23,6 +26,7 @@ struct vm {
 	int32_t tgid;
 	bool kvm; /* runs under KVM, by VmInfo */
 	struct model_data data;
+	struct presence_count presence;
 	struct vcpu_signal signal;
 	bool paused;                           /* by its VMM, since... */
 	struct host_ns pause_begin, pause_end; /* the latest pause */

@@ -173,6 +173,7 @@ static json *clock_json(const struct report_clock *c)
 	add_text(clock, "vm", c->vm_name);
 	add_text(clock, "method", c->method);
 	add_uint(clock, "error_ns", c->error_ns);
+	add_uint(clock, "causality_pairs", c->causality_pairs);
 	add_uint(clock, "causality_violations", c->causality_violations);
 	add_uint(clock, "epochs", c->epochs);
 	if (c->disagreements)

@@ -10,6 +10,7 @@ guest slewed against each other, lines of the guest's log fall into the interval
 them; and echo's interval holds the exact map on fresh channels. The arithmetic here is written apart
 from the product's.
 """
+import contextlib
 import json
 import os
 import subprocess
@@ -28,7 +29,10 @@ PAUSE_S = 0.7
 FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
 LOG_LINES, LOG_PERIOD_MS = (1000 if FULL else 100), 20
 SLEWS_PPM = ((500, -500), (-500, 500))  # host's and guest's CLOCK_MONOTONIC, one after the other
-FRESH_CHANNELS, FRESH_S = (100 if FULL else 1), 6  # an agent dials again within 1 s
+# (how many, each so long: an agent dials again within 1 s). A machine that attaches probes a hundred times
+# is likely to meet QEMU's fault with patched code, so that few are opened in one boot.
+FRESH_CHANNELS, FRESH_A_BOOT, FRESH_S = (100 if FULL else 1), 10, 4
+ATTEMPTS = 4
 UNSURE_MAX = SAMPLES // 10  # samples while KVM may have been changing its parameters
 
 # Kernels of host/guest. Mixed ones by default, so that each side runs each.
@@ -79,15 +83,15 @@ def slewed_log(played, say):
     return marks
 
 
-def fresh_channels(played, name, say):
+def fresh_channels(played, name, n, say):
     """Echo's account of so many connections, each a recording of its own."""
     agent, collector = CHANNELS[name]
-    say(f"{FRESH_CHANNELS} fresh channels on {name}")
+    say(f"{n} fresh channels on {name}")
     played.guest.run("kill $(cat /run/agent.pid); while kill -0 $(cat /run/agent.pid) 2>/dev/null; do "
                      f"sleep 0.1; done; vcpuscope-agent --connect {agent} >/root/agent.log 2>&1 "
                      "</dev/null & echo $! >/run/agent.pid")
     echoes = []
-    for _ in range(FRESH_CHANNELS):
+    for _ in range(n):
         played.host.run(f"vcpuscope record --pid {played.qemu_pid} --channel {collector} "
                         f"-o /root/fresh.vcs --for {FRESH_S}s >/root/fresh.log 2>&1 || "
                         "{ cat /root/fresh.log; exit 1; }", timeout_s=90)
@@ -96,9 +100,9 @@ def fresh_channels(played, name, say):
     return echoes
 
 
-def record(pair, say):
-    """(the clocks as JSON, the probe's samples, the log's lines with what was predicted of them,
-    echo's accounts of fresh channels)."""
+@contextlib.contextmanager
+def scene_b(pair, say):
+    """Bed B with these kernels, its guest up."""
     host_series, guest_series = pair.split("/")
     builder = bed.Builder(series=host_series, guest_series=guest_series, say=say)
     helpers = [(f"{builder.build}/tests/e2e/clock/{name}", f"/usr/bin/{name}")
@@ -108,6 +112,32 @@ def record(pair, say):
         played = scene.Scene(host, scene.NestedGuest(host), pid, "/run/guest/agent", "/root/out",
                              say, emulated=True)
         played.prepare()
+        yield builder, played
+
+
+def more_channels(pair, name, n, say):
+    """In a boot of its own."""
+    with scene_b(pair, say) as (_, played):
+        return fresh_channels(played, name, n, say)
+
+
+def attempt(say, what, *arguments):
+    """A machine that stands still says nothing about clocks: again, aloud."""
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            return what(*arguments, say)
+        except bed.machine.MachineError as error:
+            if not left:
+                raise
+            say(f"{error}; trying again")
+    return None
+
+
+def record(pair, say):
+    """(the clocks as JSON, the probe's samples, the log's lines with what was predicted of them,
+    echo's accounts of fresh channels)."""
+    with scene_b(pair, say) as (builder, played):
+        host = played.host
         played.record_start()
         say(f"{SAMPLES} samples of the guest's clock, the VM stopped for {PAUSE_S} s meanwhile")
         played.guest.run(f"clock-probe {SAMPLES} {PERIOD_MS} >/root/samples 2>&1 </dev/null & "
@@ -120,7 +150,8 @@ def record(pair, say):
         marks = slewed_log(played, say)
         time.sleep(2.5)  # the log's clock is sampled every second
         played.record_stop()
-        fresh = {name: fresh_channels(played, name, say) for name in CHANNELS}
+        fresh = {name: fresh_channels(played, name, min(FRESH_CHANNELS, FRESH_A_BOOT), say)
+                 for name in CHANNELS}
         recording = host.get("/root/out/run.vcs")
         log = host.get("/root/out/record.log").decode()
     with tempfile.TemporaryDirectory() as folder:
@@ -187,6 +218,8 @@ def check(clocks, samples, log_lines, fresh):
     expect(vm["guest_page_values"] >= 2 and not vm["guest_page_values_differ"],
            f"of {vm['guest_page_values']} values of the guest's own page (one more after cont), "
            f"{vm['guest_page_values_differ']} are not the hypervisor's")
+    expect(vm["presence_pairs"] >= 1000, f"only {vm['presence_pairs']} guest events were held against "
+           "when their vCPU was in the guest")
     expect(vm["causality_pairs"] >= 100 and not vm["causality_violations"],
            f"{vm['causality_violations']} of {vm['causality_pairs']} causal pairs are violated")
     echo = vm["echo"]
@@ -220,16 +253,13 @@ def main():
         def say(text, pair=pair):
             print(f"[{pair}] {text}", flush=True)
 
-        def attempt(pair=pair, say=say):
-            """A nested guest that answers too late says nothing about clocks: once more, aloud."""
-            try:
-                return record(pair, say)
-            except bed.machine.MachineError as error:
-                say(f"{error}; trying again")
-                return record(pair, say)
-
         try:
-            wrong, figures = check(*bed.machine.retry_emulator(attempt, say))
+            clocks, samples, log_lines, fresh = attempt(say, record, pair)
+            for name, echoes in fresh.items():
+                while len(echoes) < FRESH_CHANNELS:
+                    n = min(FRESH_A_BOOT, FRESH_CHANNELS - len(echoes))
+                    echoes += attempt(say, more_channels, pair, name, n)
+            wrong, figures = check(clocks, samples, log_lines, fresh)
         except (*bed.BedError, scene.SceneError) as error:
             wrong, figures = [str(error)], {}
         say(json.dumps(figures))
