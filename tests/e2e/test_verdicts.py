@@ -224,7 +224,10 @@ def play(builder, bed_name, out, say, only):
     extra = unprovoked(truth, played.truth["interference"], report)
     for i in extra:
         say(f"WRONG: nobody provoked {i.get('verdict')}, {i['duration_ns'] / 1e6:.0f} ms: {i['because']}")
-    return len(cases) - failed, failed + len(extra)
+    acausal = report["clock"][0]["causality_violations"]
+    if acausal or not report["clock"][0]["causality_pairs"]:
+        say(f"WRONG: {acausal} of {report['clock'][0]['causality_pairs']} events lie before their cause")
+    return len(cases) - failed, failed + len(extra) + bool(acausal)
 
 
 def main():
