@@ -22,12 +22,14 @@
 #include "guest-agent/self_stats.h"
 #include "guest-agent/send_queue.h"
 #include "guest-agent/session.h"
+#include "guest-agent/steal.h"
 #include "proto/message.h"
 
 enum {
 	CONTROL_BYTES = 128 * 1024,
 	PUMP_BYTES = 256 * 1024, /* written before the loop may look at what arrived */
 	DMESG_POINT_MS = 1000,
+	STEAL_MS = 1000,
 	STOP_GRACE_MS = 300,
 	PORT_WAIT_MS = 10000,
 };
@@ -59,8 +61,10 @@ struct agent {
 	struct message_hello hello;
 	struct pvclock_page pvclock_page;
 	struct message_kernel_log log_lines;
+	struct message_heartbeat heartbeat;
 	struct message_dmesg_point dmesg;
-	uint64_t heartbeat_ms, dmesg_ms, start_ms, stop_ms;
+	uint64_t heartbeat_ms, dmesg_ms, steal_ms, start_ms, stop_ms;
+	bool steal_clock;
 	struct self_stats self_at_start;
 	bool stopping, stopped, was_up, urgent, said_unreachable, said_drain;
 	int result;
@@ -259,16 +263,16 @@ static void control_queue(struct agent *a, enum frame_kind kind)
 				a->frame.len);
 }
 
-static void heartbeat_queue(struct agent *a)
+static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 {
 	const struct clock_sample *sample = batcher_sample(a->batcher);
 	struct batcher_totals totals;
 	struct self_stats self = {0};
-	struct message_heartbeat heartbeat;
+	struct message_heartbeat *heartbeat = &a->heartbeat;
 
 	batcher_totals_get(a->batcher, &totals);
 	self_stats_read(&self);
-	heartbeat = (struct message_heartbeat){
+	*heartbeat = (struct message_heartbeat){
 		.time = batcher_promise(a->batcher),
 		.cpu_time_ns = self.cpu_time_ns,
 		.rss_bytes = self.rss_bytes,
@@ -286,9 +290,13 @@ static void heartbeat_queue(struct agent *a)
 			},
 		.dmesg = a->dmesg,
 	};
-	pvclock_page_read(&a->pvclock_page, &heartbeat.pvclock);
+	pvclock_page_read(&a->pvclock_page, &heartbeat->pvclock);
+	if (!a->steal_ms || now_ms - a->steal_ms >= STEAL_MS) {
+		a->steal_ms = now_ms;
+		steal_read(a->steal_clock, &heartbeat->steal);
+	}
 	a->payload.len = 0;
-	if (message_heartbeat_pack(&heartbeat, &a->payload) == 0)
+	if (message_heartbeat_pack(heartbeat, &a->payload) == 0)
 		control_queue(a, FRAME_HEARTBEAT);
 }
 
@@ -381,7 +389,7 @@ static void on_tick(uv_timer_t *timer)
 			kernel_log_queue(a, now_ms);
 			/* Old heartbeats tell a late host nothing. */
 			if (session_state(a->session) == SESSION_OPEN)
-				heartbeat_queue(a);
+				heartbeat_queue(a, now_ms);
 			channel_check(a, now_ms);
 		}
 	}
@@ -400,7 +408,8 @@ void agent_stop(struct agent *a)
 		return;
 	capture_queue(a);
 	kernel_log_queue(a, uv_now(a->timer.loop));
-	heartbeat_queue(a);
+	a->steal_ms = 0; /* the last word on it */
+	heartbeat_queue(a, uv_now(a->timer.loop));
 	a->stopping = true;
 	a->stop_ms = uv_now(a->timer.loop) + STOP_GRACE_MS;
 }
@@ -464,6 +473,7 @@ static int agent_build(struct agent *a, struct capture *capture)
 	if (err)
 		return err;
 	pvclock_page_init(&a->pvclock_page, a->hello.clock_hz);
+	a->steal_clock = steal_clock_present();
 	if (getrandom(&session.seed, sizeof(session.seed), 0) != sizeof(session.seed))
 		return -EIO;
 	a->writer = frame_writer_new(0);

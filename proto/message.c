@@ -196,12 +196,42 @@ bool wire_pvclock_read(const WIRE(VmClockPvclock) * w, struct message_vm_clock_p
 	return true;
 }
 
+static void steal_from_wire(const WIRE(Steal) * w, struct message_steal *m)
+{
+	m->known = true;
+	m->clock = w->clock;
+	m->time = w->time;
+	m->err = w->err;
+	m->unit_ns = w->unit_ns;
+	m->n_cpus = w->n_cpus;
+	for (size_t i = 0; i < w->n_cpus; i++) {
+		m->cpus[i].cpu = w->cpus[i]->cpu;
+		m->cpus[i].steal_ns = w->cpus[i]->steal_ns;
+	}
+}
+
+/* 0 or -E2BIG. */
+static int steal_check(const WIRE(Steal) * w)
+{
+	if (w->n_cpus > VS_CPUS_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < w->n_cpus; i++) {
+		if (w->cpus[i]->cpu >= VS_CPUS_MAX)
+			return -E2BIG;
+	}
+	return 0;
+}
+
 int message_heartbeat_pack(const struct message_heartbeat *m, struct byte_buffer *out)
 {
 	WIRE(Heartbeat) w = VCPUSCOPE__WIRE__HEARTBEAT__INIT;
 	WIRE(ClockSample) sample = VCPUSCOPE__WIRE__CLOCK_SAMPLE__INIT;
 	WIRE(VmClockPvclock) pvclock = VCPUSCOPE__WIRE__VM_CLOCK_PVCLOCK__INIT;
+	WIRE(Steal) steal = VCPUSCOPE__WIRE__STEAL__INIT;
+	WIRE(CpuSteal) cpus[VS_CPUS_MAX], *list[VS_CPUS_MAX];
 
+	if (m->steal.n_cpus > VS_CPUS_MAX)
+		return -E2BIG;
 	clock_sample_to_wire(&m->sample, &sample);
 	w.time = m->time;
 	w.cpu_time_ns = m->cpu_time_ns;
@@ -217,6 +247,19 @@ int message_heartbeat_pack(const struct message_heartbeat *m, struct byte_buffer
 	w.dmesg_err = m->dmesg.err;
 	wire_pvclock_fill(&pvclock, &m->pvclock);
 	w.pvclock = m->pvclock.known ? &pvclock : NULL;
+	for (size_t i = 0; i < m->steal.n_cpus; i++) {
+		vcpuscope__wire__cpu_steal__init(&cpus[i]);
+		cpus[i].cpu = m->steal.cpus[i].cpu;
+		cpus[i].steal_ns = m->steal.cpus[i].steal_ns;
+		list[i] = &cpus[i];
+	}
+	steal.clock = m->steal.clock;
+	steal.time = m->steal.time;
+	steal.err = m->steal.err;
+	steal.unit_ns = m->steal.unit_ns;
+	steal.n_cpus = m->steal.n_cpus;
+	steal.cpus = list;
+	w.steal = m->steal.known ? &steal : NULL;
 	return wire_pack(&w.base, out);
 }
 
@@ -228,6 +271,9 @@ int message_heartbeat_unpack(const uint8_t *payload, size_t len, struct message_
 	int err = wire_unpack(&a, &vcpuscope__wire__heartbeat__descriptor, payload, len, &w);
 
 	memset(&m->pvclock, 0, sizeof(m->pvclock));
+	memset(&m->steal, 0, sizeof(m->steal));
+	if (!err && w->steal)
+		err = steal_check(w->steal);
 	if (!err && w->pvclock && !wire_pvclock_read(w->pvclock, &m->pvclock))
 		err = -EBADMSG;
 	if (err)
@@ -244,6 +290,8 @@ int message_heartbeat_unpack(const uint8_t *payload, size_t len, struct message_
 	m->dmesg.time = w->dmesg_time;
 	m->dmesg.ns = w->dmesg_ns;
 	m->dmesg.err = w->dmesg_err;
+	if (w->steal)
+		steal_from_wire(w->steal, &m->steal);
 out:
 	arena_fini(&a);
 	return err;

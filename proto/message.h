@@ -101,6 +101,20 @@ struct message_hello {
 	struct message_cpu cpus[VS_CPUS_MAX];
 };
 
+struct message_cpu_steal {
+	uint32_t cpu;
+	uint64_t steal_ns;
+};
+
+/* What a guest's kernel accounts as stolen from each CPU since its boot, in whole units. */
+struct message_steal {
+	bool known;
+	bool clock;                  /* its hypervisor tells it; else zeros mean nothing */
+	uint64_t time, err, unit_ns; /* stream time of the reading, +-err */
+	size_t n_cpus;
+	struct message_cpu_steal cpus[VS_CPUS_MAX];
+};
+
 struct message_heartbeat {
 	uint64_t time;
 	uint64_t cpu_time_ns;
@@ -109,6 +123,7 @@ struct message_heartbeat {
 	struct message_clock_sample sample;
 	struct message_dmesg_point dmesg;
 	struct message_vm_clock_pvclock pvclock; /* the guest's own page; not known: it has none */
+	struct message_steal steal;              /* not known: not read this time */
 };
 
 struct message_echo_request {

@@ -239,6 +239,16 @@ int model_vm_paused(struct model *m, uint32_t vm_id, struct host_ns t, bool paus
 	return 0;
 }
 
+int model_guest_steal(struct model *m, const struct guest_steal *steal)
+{
+	if (steal->cpu >= VS_CPUS_MAX)
+		return -EINVAL;
+	if (!vm_find(m, steal->vm))
+		return -ENOENT;
+	TELL(m, guest_steal, steal);
+	return 0;
+}
+
 int model_stack(struct model *m, const struct message_stack *stack)
 {
 	return stacks_put(&m->stacks, stack);
@@ -316,6 +326,28 @@ static void start(struct model *m, struct host_ns t)
 	EACH_VCPU(m, v, v->open.begin = v->open.end = t);
 }
 
+static void vcpu_instant_tell(struct model *m, const struct timeline_event *event)
+{
+	const struct vs_event *e = &event->event;
+	const struct vcpu *v;
+	struct vcpu_instant instant;
+
+	if (e->type < VS_EVENT_KVM_ENTRY || e->type > VS_EVENT_KVM_UNMAP)
+		return;
+	v = vcpu_of_thread(m, e->pid);
+	if (!v)
+		return;
+	instant = (struct vcpu_instant){
+		.vm = v->vm,
+		.vcpu = v->vcpu,
+		.t = m->now,
+		.err_ns = event->err_ns,
+		.type = (enum vs_event_type)e->type,
+		.event = *e,
+	};
+	TELL(m, vcpu_instant, &instant);
+}
+
 int model_push(struct model *m, const struct timeline_event *event)
 {
 	struct vm *vm = NULL;
@@ -338,6 +370,7 @@ int model_push(struct model *m, const struct timeline_event *event)
 	for (size_t i = 0; i < m->n_vms; i++)
 		m->vms[i]->data.host_events = true;
 	host_presence(m, event);
+	vcpu_instant_tell(m, event);
 	host_event(m, m->now, &event->event);
 	return 0;
 }

@@ -107,6 +107,25 @@ struct guest_instant {
 	struct vs_event event;
 };
 
+/* Any event of a vCPU's own thread that KVM's tracepoints show (VS_EVENT_KVM_*), as it comes. */
+struct vcpu_instant {
+	uint32_t vm, vcpu;
+	struct host_ns t;
+	uint32_t err_ns; /* of t */
+	enum vs_event_type type;
+	struct vs_event event;
+};
+
+/* What a guest's kernel says that it was denied of this CPU since its boot. */
+struct guest_steal {
+	uint32_t vm;
+	uint16_t cpu;
+	struct host_ns t; /* of the reading... */
+	uint64_t err_ns;  /* and the bound on its error */
+	uint64_t steal_ns, unit_ns;
+	bool clock; /* its hypervisor tells it; else a zero means nothing */
+};
+
 /* One interrupt or softirq from entry to exit, others nested inside it included. */
 struct guest_interrupt {
 	uint32_t vm;
@@ -129,6 +148,9 @@ struct model_observer {
 	void (*guest_span)(void *context, const struct guest_span *span);
 	void (*guest_instant)(void *context, const struct guest_instant *instant);
 	void (*guest_interrupt)(void *context, const struct guest_interrupt *interrupt);
+	void (*vcpu_instant)(void *context, const struct vcpu_instant *instant);
+	/* Of one CPU in order, but ahead of the events before `t`. */
+	void (*guest_steal)(void *context, const struct guest_steal *steal);
 	void (*advance)(void *context, struct host_ns now); /* model_advance, model_finish (last) */
 	void *context;
 };
@@ -152,6 +174,8 @@ int model_vm(struct model *m, const struct message_vm_info *info);
 int model_guest_cpus(struct model *m, uint32_t vm, const struct message_cpu *cpus, size_t n);
 /* What the VMM says of itself (QMP STOP, RESUME), in time order with the events. -ENOENT. */
 int model_vm_paused(struct model *m, uint32_t vm, struct host_ns t, bool paused);
+/* What the guest's agent says of a CPU. -ENOENT, -EINVAL (a CPU number beyond VS_CPUS_MAX). */
+int model_guest_steal(struct model *m, const struct guest_steal *steal);
 /* A stack that STACK events will name or have named within MODEL_HOLD_NS. Copied. 0, -EINVAL,
  * -ENOMEM. */
 int model_stack(struct model *m, const struct message_stack *stack);

@@ -150,6 +150,34 @@ static void audit_reached(struct pipeline *p, struct stream *s, uint64_t sent_ts
 		audit_order(s, sent, received.t, received.err_ns);
 }
 
+/* What its kernel accounts as steal, placed on the timeline; where that cannot be, left out. */
+static int steal_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_steal *m = &p->in.heartbeat.steal;
+	int64_t limit = latest(p, s, arrival_tsc);
+	struct host_time read;
+	int err = 0;
+
+	if (!m->known || is_host(s) ||
+	    !clock_book_to_ns(p->clocks, s->id, m->time, m->err, &read) || read.t.ns > limit)
+		return 0;
+	err = stream_announce(p, s);
+	for (size_t i = 0; i < m->n_cpus && !err; i++) {
+		const struct guest_steal steal = {
+			.vm = s->id,
+			.cpu = (uint16_t)m->cpus[i].cpu,
+			.t = read.t,
+			.err_ns = read.err_ns,
+			.steal_ns = m->cpus[i].steal_ns,
+			.unit_ns = m->unit_ns,
+			.clock = m->clock,
+		};
+
+		err = model_guest_steal(p->options.model, &steal);
+	}
+	return err;
+}
+
 static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_heartbeat *m = &p->in.heartbeat;
@@ -157,7 +185,7 @@ static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_t
 
 	audit(p, s, m->time, arrival_tsc);
 	promise(p, s, m->time, arrival_tsc);
-	return err;
+	return err ? err : steal_take(p, s, arrival_tsc);
 }
 
 static int learn_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)

@@ -88,6 +88,18 @@ static void test_small_messages_round_trip(void **state)
 	heartbeat.pvclock = (struct message_vm_clock_pvclock){
 		true, -31, UINT8_MAX, UINT32_MAX, 12, UINT64_MAX, 14};
 	ASSERT_ROUND_TRIP(heartbeat, &heartbeat);
+	heartbeat.steal.known = true;
+	ASSERT_ROUND_TRIP(heartbeat, &heartbeat);
+	heartbeat.steal.clock = true;
+	heartbeat.steal.time = UINT64_MAX;
+	heartbeat.steal.err = 16;
+	heartbeat.steal.unit_ns = 10000000;
+	heartbeat.steal.n_cpus = VS_CPUS_MAX;
+	for (uint32_t i = 0; i < VS_CPUS_MAX; i++) {
+		heartbeat.steal.cpus[i].cpu = i;
+		heartbeat.steal.cpus[i].steal_ns = UINT64_MAX - i;
+	}
+	ASSERT_ROUND_TRIP(heartbeat, &heartbeat);
 	memset(&reply, 0, sizeof(reply));
 	reply.id = 1;
 	reply.received = UINT64_MAX;
@@ -524,6 +536,25 @@ static void test_values_without_meaning_are_refused(void **state)
 	free(vm);
 }
 
+static void test_steal_of_impossible_cpus_is_refused(void **state)
+{
+	struct message_heartbeat *m = calloc(1, sizeof(*m)), *out = calloc(1, sizeof(*out));
+	struct byte_buffer packed = {0};
+
+	(void)state;
+	assert_true(m && out);
+	m->steal.known = true;
+	m->steal.n_cpus = 1;
+	m->steal.cpus[0].cpu = VS_CPUS_MAX;
+	assert_int_equal(message_heartbeat_pack(m, &packed), 0);
+	assert_int_equal(message_heartbeat_unpack(packed.data, packed.len, out), -E2BIG);
+	m->steal.n_cpus = VS_CPUS_MAX + 1;
+	assert_int_equal(message_heartbeat_pack(m, &packed), -E2BIG);
+	byte_buffer_fini(&packed);
+	free(m);
+	free(out);
+}
+
 static void test_texts_of_peers_are_cut_and_repaired(void **state)
 {
 	Vcpuscope__Wire__Note w = VCPUSCOPE__WIRE__NOTE__INIT;
@@ -589,6 +620,7 @@ int main(void)
 		cmocka_unit_test(test_counts_above_their_bound_are_refused),
 		cmocka_unit_test(test_memory_amplification_is_refused),
 		cmocka_unit_test(test_values_without_meaning_are_refused),
+		cmocka_unit_test(test_steal_of_impossible_cpus_is_refused),
 		cmocka_unit_test(test_texts_of_peers_are_cut_and_repaired),
 		cmocka_unit_test(test_unknown_fields_are_skipped_and_garbage_refused),
 	};

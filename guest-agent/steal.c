@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "guest-agent/steal.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock/sample.h"
+
+enum {
+	STEAL_FIELD = 7, /* after user nice system idle iowait irq softirq */
+	/* The CPUs' lines come first; what follows is of no use here. */
+	STAT_BYTES = 256 * 1024,
+	CPUID_HYPERVISOR = 0x40000000,
+	KVM_FEATURE_STEAL_TIME = 5,
+};
+
+/* "cpu3 1 2 3 ...": which CPU, and where its figures begin. */
+static const char *cpu_line(const char *line, unsigned long *cpu)
+{
+	char *end;
+
+	if (strncmp(line, "cpu", 3) || line[3] < '0' || line[3] > '9')
+		return NULL;
+	*cpu = strtoul(line + 3, &end, 10);
+	return *end == ' ' && *cpu < VS_CPUS_MAX ? end : NULL;
+}
+
+static bool field_read(const char *at, int index, uint64_t *value)
+{
+	char *end;
+
+	for (int i = 0; i <= index; i++, at = end) {
+		if (*at != ' ')
+			return false;
+		errno = 0;
+		*value = strtoull(at, &end, 10);
+		if (end == at || errno)
+			return false;
+	}
+	return true;
+}
+
+void steal_parse(const char *stat, uint64_t unit_ns, struct message_steal *m)
+{
+	m->n_cpus = 0;
+	for (const char *line = stat; line && !strncmp(line, "cpu", 3);) {
+		const char *next = strchr(line, '\n'), *fields;
+		unsigned long cpu;
+		uint64_t units;
+
+		/* A line without its end was cut. */
+		fields = next ? cpu_line(line, &cpu) : NULL;
+		if (fields && field_read(fields, STEAL_FIELD, &units) && m->n_cpus < VS_CPUS_MAX)
+			m->cpus[m->n_cpus++] = (struct message_cpu_steal){
+				.cpu = (uint32_t)cpu, .steal_ns = units * unit_ns};
+		line = next ? next + 1 : NULL;
+	}
+}
+
+bool steal_clock_present(void)
+{
+	unsigned a, b, c, d;
+
+	__cpuid(1, a, b, c, d);
+	if (!(c >> 31))
+		return false;
+	__cpuid(CPUID_HYPERVISOR, a, b, c, d);
+	if (b != 0x4b4d564b || c != 0x564b4d56 || d != 0x4d) /* "KVMKVMKVM" */
+		return false;
+	__cpuid(CPUID_HYPERVISOR + 1, a, b, c, d);
+	return a >> KVM_FEATURE_STEAL_TIME & 1;
+}
+
+/* The text's length; 0 if there is none. */
+static size_t stat_read(char *text)
+{
+	int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n = 1;
+
+	while (fd >= 0 && n > 0 && len < STAT_BYTES - 1) {
+		n = read(fd, text + len, STAT_BYTES - 1 - len);
+		len += n > 0 ? (size_t)n : 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	text[len] = '\0';
+	return len;
+}
+
+void steal_read(bool clock, struct message_steal *m)
+{
+	char *text = malloc(STAT_BYTES);
+	long hz = sysconf(_SC_CLK_TCK);
+	uint64_t before, after;
+
+	memset(m, 0, sizeof(*m));
+	if (!text || hz <= 0)
+		goto out;
+	before = clock_tsc_read();
+	if (!stat_read(text))
+		goto out;
+	after = clock_tsc_read();
+	m->known = true;
+	m->clock = clock;
+	m->time = before + (after - before) / 2;
+	m->err = (after - before + 1) / 2;
+	m->unit_ns = 1000000000 / (uint64_t)hz;
+	steal_parse(text, m->unit_ns, m);
+out:
+	free(text);
+}
