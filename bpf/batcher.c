@@ -42,8 +42,8 @@ struct batcher {
 	struct byte_buffer payload;
 	struct cpu_state *cpus;
 
-	struct clock_sample anchor, before, end; /* previous drain's, this drain's, newest */
-	struct capture_clock clock;              /* over [anchor, end] */
+	struct clock_sample before; /* this drain's */
+	struct capture_clock clock; /* from the previous drain's sample to the newest */
 
 	struct vs_event *stage; /* one CPU's, CLOCK_MONOTONIC */
 	size_t n_staged;
@@ -108,7 +108,8 @@ struct batcher *batcher_new_from(const struct batcher_source *source, struct fra
 		batcher_free(b);
 		return NULL;
 	}
-	b->anchor = b->end = b->before;
+	capture_clock_init(&b->clock);
+	capture_clock_push(&b->clock, &b->before);
 	return b;
 }
 
@@ -131,16 +132,13 @@ static void clock_reach(struct batcher *b, uint64_t monotonic_ns)
 	struct clock_sample sample;
 	int err;
 
-	if (b->clock.n_samples == 2 && monotonic_ns <= b->end.monotonic_ns)
+	if (monotonic_ns <= b->clock.after.monotonic_ns)
 		return;
 	err = b->source.sample(b->source.context, &sample);
 	if (err < 0)
 		b->error = err;
 	else
-		b->end = sample;
-	capture_clock_init(&b->clock);
-	capture_clock_push(&b->clock, &b->anchor);
-	capture_clock_push(&b->clock, &b->end);
+		capture_clock_extend(&b->clock, &sample);
 }
 
 /* Records arrive almost ordered: insertion sort is one comparison for each. */
@@ -457,9 +455,8 @@ long batcher_drain(struct batcher *b, struct byte_buffer *out,
 	err = b->source.sample(b->source.context, &sample);
 	if (err < 0)
 		return err;
-	b->anchor = b->before;
-	b->before = b->end = sample;
-	b->clock.n_samples = 0;
+	b->before = sample;
+	capture_clock_push(&b->clock, &sample);
 	for (size_t cpu = 0; cpu < b->source.n_cpus; cpu++) {
 		err = b->source.cpu_stats(b->source.context, cpu, &b->cpus[cpu].before);
 		if (err < 0)

@@ -9,6 +9,7 @@
 #include "clock/sample.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,24 +31,42 @@ void capture_clock_init(struct capture_clock *c)
 	memset(c, 0, sizeof(*c));
 }
 
+/* The span's ticks per ns of CLOCK_MONOTONIC_RAW, and how far that may be off, relatively. */
+static double rate_of(const struct capture_clock *c, double *tolerance)
+{
+	double ticks = (double)(c->after.tsc - c->before.tsc);
+	double raw_ns = (double)(int64_t)(c->after.raw_ns - c->before.raw_ns);
+
+	*tolerance = RATE_TOLERANCE + (double)(c->before.tsc_width + c->after.tsc_width) / ticks;
+	return raw_ns > 0 ? ticks / raw_ns : 0;
+}
+
 /*
  * TSC against CLOCK_MONOTONIC_RAW is constant while the guest runs. A span whose rate differs holds
  * a jump; two such spans in a row with one rate are a new rate (a migration).
  */
-static void rate_learn(struct capture_clock *c)
+static void jump_find(struct capture_clock *c)
 {
-	double ticks = (double)(c->after.tsc - c->before.tsc);
-	double raw_ns = (double)(int64_t)(c->after.raw_ns - c->before.raw_ns);
-	double unsure = (double)(c->before.tsc_width + c->after.tsc_width);
-	double rate = ticks / raw_ns;
-	double tolerance = RATE_TOLERANCE + unsure / ticks;
+	double tolerance, rate = rate_of(c, &tolerance);
 
 	c->jump_ticks = 0;
-	if (raw_ns <= 0)
+	if (rate <= 0 || c->ticks_per_raw_ns <= 0 ||
+	    fabs(rate / c->ticks_per_raw_ns - 1) <= tolerance ||
+	    (c->jumped_rate > 0 && fabs(rate / c->jumped_rate - 1) <= tolerance))
 		return;
-	if (c->ticks_per_raw_ns > 0 && fabs(rate / c->ticks_per_raw_ns - 1) > tolerance &&
-	    !(c->jumped_rate > 0 && fabs(rate / c->jumped_rate - 1) <= tolerance)) {
-		c->jump_ticks = fabs(ticks - raw_ns * c->ticks_per_raw_ns);
+	c->jump_ticks =
+		fabs((double)(c->after.tsc - c->before.tsc) -
+		     (double)(int64_t)(c->after.raw_ns - c->before.raw_ns) * c->ticks_per_raw_ns);
+}
+
+/* The span is over: what it says of the rate. */
+static void rate_learn(struct capture_clock *c)
+{
+	double tolerance, rate = rate_of(c, &tolerance);
+
+	if (rate <= 0)
+		return;
+	if (c->jump_ticks > 0) {
 		c->jumped_rate = rate;
 		return;
 	}
@@ -55,16 +74,30 @@ static void rate_learn(struct capture_clock *c)
 	c->jumped_rate = 0;
 }
 
+/* Clocks that went back or stood still (suspend) leave nothing to interpolate from. */
+static bool is_later(const struct clock_sample *sample, const struct clock_sample *than)
+{
+	return sample->tsc > than->tsc && sample->monotonic_ns > than->monotonic_ns;
+}
+
 void capture_clock_push(struct capture_clock *c, const struct clock_sample *sample)
 {
-	/* Clocks that went back or stood still (suspend) leave nothing to interpolate from. */
-	if (c->n_samples &&
-	    (sample->tsc <= c->after.tsc || sample->monotonic_ns <= c->after.monotonic_ns))
+	if (c->n_samples >= 2)
+		rate_learn(c);
+	if (c->n_samples && !is_later(sample, &c->after))
 		c->n_samples = 0;
 	c->before = c->n_samples ? c->after : *sample;
 	c->after = *sample;
 	if (c->n_samples++)
-		rate_learn(c);
+		jump_find(c);
+}
+
+void capture_clock_extend(struct capture_clock *c, const struct clock_sample *sample)
+{
+	if (c->n_samples < 2 || !is_later(sample, &c->before))
+		return;
+	c->after = *sample;
+	jump_find(c);
 }
 
 static double slew_limit_ppb(const struct capture_clock *c, double chord_ppb)

@@ -41,13 +41,15 @@ int clock_tsc_hz(uint64_t *hz);
 struct capture_clock {
 	struct clock_sample before, after;
 	uint64_t n_samples;
-	double ticks_per_raw_ns; /* of the newest span without a jump; 0 before the first */
-	double jumped_rate;      /* of the newest span, if it has one; else 0 */
-	double jump_ticks;       /* how far the TSC ran on while the clocks stood still in it */
+	double ticks_per_raw_ns; /* of the newest past span without a jump; 0 before the first */
+	double jumped_rate;      /* of the newest past span, if it has one; else 0 */
+	double jump_ticks;       /* how far the TSC ran on while the clocks stood still in this */
 };
 void capture_clock_init(struct capture_clock *c);
 /* A newer sample: the span becomes [last after, sample]. */
 void capture_clock_push(struct capture_clock *c, const struct clock_sample *sample);
+/* The span reaches up to this newer sample: its end is replaced. */
+void capture_clock_extend(struct capture_clock *c, const struct clock_sample *sample);
 /*
  * The TSC at capture stamp `monotonic_ns`. Within the span *err_ticks bounds the error: half the
  * wider bracket, the rounding, and the deviation from the chord that a change of rate within the

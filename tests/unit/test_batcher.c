@@ -35,6 +35,7 @@ struct seen_cpu {
 
 struct fixture {
 	uint64_t now_ns;
+	uint64_t paused_ns; /* the VMM stopped the guest for so long: its clocks, not its TSC */
 	size_t ring_limit;
 	struct fake_cpu *cpus;
 	struct seen_cpu seen[N_CPUS];
@@ -63,7 +64,7 @@ static int fake_sample(void *context, struct clock_sample *out)
 	memset(out, 0, sizeof(*out));
 	out->tsc = tsc_at(f->now_ns);
 	out->tsc_width = 30;
-	out->monotonic_ns = out->raw_ns = out->realtime_ns = f->now_ns;
+	out->monotonic_ns = out->raw_ns = out->realtime_ns = f->now_ns - f->paused_ns;
 	f->now_ns += 100;
 	return 0;
 }
@@ -166,7 +167,7 @@ static struct slot *claim(struct fixture *f, size_t cpu)
 static void commit(struct fixture *f, struct slot *slot)
 {
 	f->now_ns += 50;
-	slot->event.time = f->now_ns;
+	slot->event.time = f->now_ns - f->paused_ns;
 	slot->committed = true;
 }
 
@@ -262,6 +263,41 @@ static void stamps_are_tsc_in_time_order(void **state)
 		assert_true((got > truth ? got - truth : truth - got) <= f->seen[1].last.time_err);
 	}
 	assert_true(f->seen[1].last.time_err < tsc_at(1000));
+}
+
+static void a_pause_by_the_vmm_is_inside_the_bound(void **state)
+{
+	const uint64_t ms = 1000000;
+	struct fixture *f = *state;
+	uint64_t truth[2], last;
+
+	for (int i = 0; i < 5; i++) {
+		emit(f, 1, 1);
+		f->now_ns += 20 * ms;
+		assert_int_equal(drain(f), 1);
+		assert_true(f->seen[1].last.time_err < tsc_at(100000));
+	}
+	f->now_ns += 5 * ms;
+	emit(f, 1, 1);
+	truth[0] = tsc_at(f->now_ns);
+	f->now_ns += 700 * ms;
+	f->paused_ns += 700 * ms;
+	emit(f, 1, 1);
+	truth[1] = tsc_at(f->now_ns);
+	f->now_ns += 15 * ms;
+	assert_int_equal(drain(f), 2);
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t got = f->events[i].time;
+
+		assert_true((got > truth[i] ? got - truth[i] : truth[i] - got) <=
+			    f->seen[1].last.time_err);
+	}
+	f->now_ns += 20 * ms;
+	last = tsc_at(f->now_ns);
+	emit(f, 1, 1);
+	assert_int_equal(drain(f), 1);
+	assert_true(f->seen[1].last.time_err < tsc_at(100000));
+	assert_true(f->events[0].time + tsc_at(100000) > last);
 }
 
 static void a_hole_in_seq_is_a_lost_marker_between_its_neighbours(void **state)
@@ -482,6 +518,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(stamps_are_tsc_in_time_order),
+		TEST(a_pause_by_the_vmm_is_inside_the_bound),
 		TEST(a_hole_in_seq_is_a_lost_marker_between_its_neighbours),
 		TEST(a_loss_at_the_end_is_told_before_the_next_event_comes),
 		TEST(a_slot_being_written_holds_the_watermark_and_is_not_lost),
