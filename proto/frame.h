@@ -46,6 +46,7 @@ enum frame_kind {
 	FRAME_NOTE = 19,
 	FRAME_RECORDING_END = 20,
 	FRAME_VM_CLOCK = 21,
+	FRAME_CPU_QUOTA = 22,
 };
 
 struct frame_header {

@@ -51,9 +51,12 @@ enum note_kind {
 	NOTE_SIMULATED = 6, /* this recording was made by the simulator */
 	NOTE_VM_PAUSED = 7, /* QEMU says that it stopped the VM (QMP STOP) */
 	NOTE_VM_RESUMED = 8,
-	NOTE_IMPORTED = 9, /* made from what another tracer recorded; text says from what */
+	NOTE_IMPORTED = 9,        /* made from what another tracer recorded; text says from what */
+	NOTE_MIGRATION = 10,      /* QEMU says that it migrates the VM (QMP MIGRATION) */
+	NOTE_MIGRATION_OVER = 11, /* it no longer does: completed, failed, cancelled */
+	NOTE_VM_EVENT = 12,       /* something else that QEMU said of the VM; text says what */
 };
-enum { NOTE_KIND_LAST = NOTE_IMPORTED }; /* a note of a later kind is not unpacked */
+enum { NOTE_KIND_LAST = NOTE_VM_EVENT }; /* a note of a later kind is not unpacked */
 
 struct message_clock_sample {
 	uint64_t tsc;
@@ -234,6 +237,22 @@ struct message_vm_clock {
 	struct message_vm_clock_master master;
 };
 
+/*
+ * What a CPU quota did to some of a VM's vCPUs between two readings of their cgroup's cpu.stat, at
+ * host TSC `from` and `until`. The kernel counts a throttling when it ends, so that throttled_ns
+ * may exceed the time between. Written while the cgroup has a quota, also if nothing was throttled.
+ */
+struct message_cpu_quota {
+	uint32_t vm;
+	size_t n_vcpus;
+	uint32_t vcpus[VS_CPUS_MAX]; /* whose threads are in the cgroup or below it */
+	uint64_t from, until;
+	uint64_t throttled_ns; /* by how much the counters advanced: over all CPUs of the host, */
+	uint64_t periods;      /* and periods in which something was throttled */
+	uint64_t quota_us, period_us;
+	char cgroup[VS_TEXT_MAX]; /* its path below the mount, cut in front if it is long */
+};
+
 struct message_recording_end {
 	uint64_t entries;
 	uint64_t host_dropped;
@@ -265,6 +284,8 @@ int message_note_pack(const struct message_note *m, struct byte_buffer *out);
 int message_note_unpack(const uint8_t *payload, size_t len, struct message_note *m);
 int message_vm_clock_pack(const struct message_vm_clock *m, struct byte_buffer *out);
 int message_vm_clock_unpack(const uint8_t *payload, size_t len, struct message_vm_clock *m);
+int message_cpu_quota_pack(const struct message_cpu_quota *m, struct byte_buffer *out);
+int message_cpu_quota_unpack(const uint8_t *payload, size_t len, struct message_cpu_quota *m);
 int message_recording_end_pack(const struct message_recording_end *m, struct byte_buffer *out);
 int message_recording_end_unpack(const uint8_t *payload, size_t len,
 				 struct message_recording_end *m);

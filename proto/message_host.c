@@ -268,6 +268,53 @@ out:
 	return err;
 }
 
+int message_cpu_quota_pack(const struct message_cpu_quota *m, struct byte_buffer *out)
+{
+	WIRE(CpuQuota) w = VCPUSCOPE__WIRE__CPU_QUOTA__INIT;
+
+	if (m->n_vcpus > VS_CPUS_MAX)
+		return -E2BIG;
+	w.vm = m->vm;
+	w.n_vcpu = m->n_vcpus;
+	w.vcpu = (uint32_t *)m->vcpus;
+	w.from = m->from;
+	w.until = m->until;
+	w.throttled_ns = m->throttled_ns;
+	w.periods = m->periods;
+	w.quota_us = m->quota_us;
+	w.period_us = m->period_us;
+	w.cgroup = (char *)m->cgroup;
+	return wire_pack(&w.base, out);
+}
+
+int message_cpu_quota_unpack(const uint8_t *payload, size_t len, struct message_cpu_quota *m)
+{
+	struct arena a;
+	WIRE(CpuQuota) * w;
+	int err = wire_unpack(&a, &vcpuscope__wire__cpu_quota__descriptor, payload, len, &w);
+
+	if (!err && w->n_vcpu > VS_CPUS_MAX)
+		err = -E2BIG;
+	if (!err && w->from > w->until)
+		err = -EBADMSG;
+	if (err)
+		goto out;
+	m->vm = w->vm;
+	m->n_vcpus = w->n_vcpu;
+	for (size_t i = 0; i < w->n_vcpu; i++)
+		m->vcpus[i] = w->vcpu[i];
+	m->from = w->from;
+	m->until = w->until;
+	m->throttled_ns = w->throttled_ns;
+	m->periods = w->periods;
+	m->quota_us = w->quota_us;
+	m->period_us = w->period_us;
+	text_copy(m->cgroup, sizeof(m->cgroup), w->cgroup);
+out:
+	arena_fini(&a);
+	return err;
+}
+
 int message_recording_end_pack(const struct message_recording_end *m, struct byte_buffer *out)
 {
 	WIRE(RecordingEnd) w = VCPUSCOPE__WIRE__RECORDING_END__INIT;

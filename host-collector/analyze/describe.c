@@ -106,6 +106,8 @@ static void stopped(const struct vcpu_span *s, const struct model *m, char *out,
 		describe(out, n, "stopped by a debugger");
 	else if (s->task_state & VS_TASK_STOPPED)
 		describe(out, n, "stopped by a signal sent before the recording");
+	else if (s->migrates)
+		describe(out, n, "paused by its VMM to complete its migration");
 	else
 		describe(out, n, "paused by its VMM");
 }

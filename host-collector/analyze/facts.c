@@ -95,6 +95,8 @@ void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 		f->longest_chain_ns = f->chain_ns;
 	if (part.state == VCPU_BLOCKED)
 		f->class_ns[part.wait_class] += ns;
+	if (part.state == VCPU_STOPPED && part.migrates)
+		f->migration_ns += ns;
 	if (part.state == VCPU_RUNNABLE) {
 		/* A clipped span keeps at most its own length of what its whole self had. */
 		f->pcpu_busy_ns += part.pcpu_busy_ns < ns ? part.pcpu_busy_ns : ns;

@@ -40,6 +40,7 @@ struct stall_facts {
 	/* The vCPU. */
 	int64_t state_ns[VCPU_STATE_COUNT]; /* complete once closed: sums to end - begin */
 	int64_t class_ns[WAIT_CLASS_COUNT]; /* of what was blocked */
+	int64_t migration_ns;               /* of what was stopped */
 	int64_t pcpu_busy_ns;               /* of what was runnable: others were seen on its pCPU */
 	int64_t pcpu_idle_ns;               /* of what was runnable: its pCPU idled */
 	int64_t chain_ns, longest_chain_ns; /* out of guest mode without a break */

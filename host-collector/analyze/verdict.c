@@ -91,7 +91,12 @@ static void guest_task(const struct stall_facts *f, const struct model *m, struc
 
 static int64_t stopped_ns(const struct stall_facts *f)
 {
-	return f->state_ns[VCPU_STOPPED];
+	return f->state_ns[VCPU_STOPPED] - f->migration_ns;
+}
+
+static int64_t migration_ns(const struct stall_facts *f)
+{
+	return f->migration_ns;
 }
 
 static int64_t not_scheduled_ns(const struct stall_facts *f)
@@ -181,10 +186,11 @@ static bool guest_unproven(const struct stall_facts *f)
 
 /* ---- sentences ---- */
 
-static const struct vcpu_span *longest(const struct stall_facts *f, enum vcpu_state state)
+/* The longest stop that no migration made. */
+static const struct vcpu_span *longest_stop(const struct stall_facts *f)
 {
 	for (unsigned i = 0; i < f->n_spans; i++) {
-		if (f->spans[i].state == state)
+		if (f->spans[i].state == VCPU_STOPPED && !f->spans[i].migrates)
 			return &f->spans[i];
 	}
 	return NULL;
@@ -193,7 +199,7 @@ static const struct vcpu_span *longest(const struct stall_facts *f, enum vcpu_st
 static void because_stopped(const struct stall_facts *f, const struct model *m, int64_t ns,
 			    char *out, size_t n)
 {
-	const struct vcpu_span *s = longest(f, VCPU_STOPPED);
+	const struct vcpu_span *s = longest_stop(f);
 
 	if (s && s->signal_pid)
 		describe(out, n, "the vCPU thread was stopped for %s by a signal from %s",
@@ -206,6 +212,15 @@ static void because_stopped(const struct stall_facts *f, const struct model *m, 
 			 duration_text(ns).text);
 	else
 		describe(out, n, "the VM was paused by its VMM for %s", duration_text(ns).text);
+}
+
+static void because_migration(const struct stall_facts *f, const struct model *m, int64_t ns,
+			      char *out, size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(out, n, "QEMU paused the VM for %s to complete its migration",
+		 duration_text(ns).text);
 }
 
 static void because_not_scheduled(const struct stall_facts *f, const struct model *m, int64_t ns,
@@ -321,6 +336,9 @@ const struct verdict_rule verdict_rules[] = {
 	{VERDICT_VM_PAUSED, "the vCPU thread is stopped: a signal, a debugger, the freezer, QMP",
 	 "the guest's timer ticks went on meanwhile", NEEDS(HOST_EVENTS), stopped_ns,
 	 guest_was_alive, because_stopped, senders},
+	{VERDICT_MIGRATION, "QEMU paused the VM while it migrated it",
+	 "the guest's timer ticks went on meanwhile", NEEDS(HOST_EVENTS), migration_ns,
+	 guest_was_alive, because_migration, NULL},
 	{VERDICT_VCPU_NOT_SCHEDULED,
 	 "the vCPU thread is ready to run and another task runs instead",
 	 "no other task was seen on the pCPU; the guest's ticks went on", NEEDS(HOST_EVENTS),

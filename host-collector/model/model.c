@@ -95,11 +95,12 @@ static enum guest_account account_of(void *context, const struct vcpu *v, struct
 	return c ? guest_cpu_account(c, t) : GUEST_ACCOUNT_UNKNOWN;
 }
 
-static bool paused_at(void *context, const struct vcpu *v, struct host_ns t)
+static bool paused_at(void *context, const struct vcpu *v, struct host_ns t, bool *migrates)
 {
 	const struct vm *vm = ((const struct vm_vcpu *)v)->vm;
 
 	(void)context;
+	*migrates = vm->pause_migrates;
 	return t.ns >= vm->pause_begin.ns && (vm->paused || t.ns < vm->pause_end.ns);
 }
 
@@ -231,11 +232,23 @@ int model_vm_paused(struct model *m, uint32_t vm_id, struct host_ns t, bool paus
 
 	if (!vm)
 		return -ENOENT;
-	if (paused && !vm->paused)
+	if (paused && !vm->paused) {
 		vm->pause_begin = t;
-	else if (!paused && vm->paused)
+		vm->pause_migrates = vm->migrates;
+	} else if (!paused && vm->paused) {
 		vm->pause_end = t;
+	}
 	vm->paused = paused;
+	return 0;
+}
+
+int model_vm_migrates(struct model *m, uint32_t vm_id, bool migrates)
+{
+	struct vm *vm = vm_find(m, vm_id);
+
+	if (!vm)
+		return -ENOENT;
+	vm->migrates = migrates;
 	return 0;
 }
 

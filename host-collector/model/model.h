@@ -83,6 +83,7 @@ struct vcpu_span {
 	int32_t waker_pid;          /* who ended a sleep, 0 unknown */
 	uint32_t waiter_stack, waker_stack; /* stack ids, 0 none */
 	struct vcpu_exit exit;
+	bool migrates;      /* stopped, by its VMM: to complete a migration */
 	int32_t signal_pid; /* stopped: the sender of the stopping signal, 0 unknown */
 	uint32_t signal_number;
 };
@@ -176,6 +177,9 @@ int model_guest_cpus(struct model *m, uint32_t vm, const struct message_cpu *cpu
 int model_vm_paused(struct model *m, uint32_t vm, struct host_ns t, bool paused);
 /* What the guest's agent says of a CPU. -ENOENT, -EINVAL (a CPU number beyond VS_CPUS_MAX). */
 int model_guest_steal(struct model *m, const struct guest_steal *steal);
+/* It migrates the VM, or no longer does (QMP MIGRATION): what it pauses meanwhile, it pauses to
+ * complete that. In time order with the events. -ENOENT. */
+int model_vm_migrates(struct model *m, uint32_t vm, bool migrates);
 /* A stack that STACK events will name or have named within MODEL_HOLD_NS. Copied. 0, -EINVAL,
  * -ENOMEM. */
 int model_stack(struct model *m, const struct message_stack *stack);

@@ -53,12 +53,8 @@ static enum vcpu_state running_state(const struct vcpu *v)
 
 /* A sleep, without a stack: the last exit, the kind of sleep, then the guest's own account. */
 static enum vcpu_state sleep_state(const struct vcpu *v, const struct vcpu_span *span,
-				   const struct vcpu_sink *sink)
+				   struct host_ns middle, const struct vcpu_sink *sink)
 {
-	struct host_ns middle = {span->begin.ns + (span->end.ns - span->begin.ns) / 2};
-
-	if (sink->paused(sink->context, v, middle))
-		return VCPU_STOPPED;
 	if ((span->task_state & VS_TASK_UNINTERRUPTIBLE) &&
 	    !(span->task_state & VS_TASK_INTERRUPTIBLE))
 		return VCPU_BLOCKED; /* HLT sleeps interruptibly */
@@ -92,8 +88,12 @@ static struct vcpu_span closed(const struct vcpu *v, struct host_ns t, const str
 
 	span.end = t;
 	if (off_cpu(v) && span.state != VCPU_UNKNOWN) {
+		struct host_ns middle = {span.begin.ns + (t.ns - span.begin.ns) / 2};
+		bool migrates, paused = sink->paused(sink->context, v, middle, &migrates);
+
+		span.migrates = paused && migrates;
 		if (v->state == THREAD_SLEEPING)
-			span.state = sleep_state(v, &span, sink);
+			span.state = paused ? VCPU_STOPPED : sleep_state(v, &span, middle, sink);
 		span.waiter_stack = v->waiter_stack;
 		span.waker_stack = v->waker_stack;
 		if (span.waiter_stack)

@@ -30,6 +30,7 @@ struct vm {
 	struct vcpu_signal signal;
 	bool paused;                           /* by its VMM, since... */
 	struct host_ns pause_begin, pause_end; /* the latest pause */
+	bool migrates, pause_migrates;         /* now; when that pause began */
 	struct names names;
 	size_t n_vcpus;
 	struct vm_vcpu **vcpus; /* by ascending index */

@@ -337,6 +337,8 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	uv_timer_start(&c->timer, on_timer, DRAIN_MS, DRAIN_MS);
 	if (vm_qmp_fd(c->vm) >= 0)
 		c->qmp_poll = poll_open(c, vm_qmp_fd(c->vm), on_qmp);
+	if (vm_migrates(c->vm))
+		vm_note(c, NOTE_MIGRATION, "QEMU migrates the VM already (QMP query-migrate)");
 	if (vm_paused(c->vm))
 		vm_note(c, NOTE_VM_PAUSED, "the VM is paused already (QMP query-status)");
 	/* Rescans notice an exit too, a second later (kernels before 5.3). */

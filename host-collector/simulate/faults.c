@@ -138,6 +138,19 @@ static void qmp_end(struct fault *f)
 		vcpu_sim_continue(&f->world->vcpus[i], f->world->qemu);
 }
 
+/* Its pages have gone before; now the rest. A migration to a file is over before the VM goes on. */
+static bool migration_begin(struct fault *f)
+{
+	world_note(f->world, NOTE_MIGRATION, "QMP MIGRATION: active");
+	return qmp_begin(f);
+}
+
+static void migration_end(struct fault *f)
+{
+	world_note(f->world, NOTE_MIGRATION_OVER, "QMP MIGRATION: completed");
+	qmp_end(f);
+}
+
 /* ---- the pCPU is taken ---- */
 
 /* Elsewhere there is no place for it either, as with pinning. */
@@ -334,10 +347,10 @@ static bool light_begin(struct fault *f)
 
 /* ---- */
 
-#define STOPS(TASK_STATE, STACK)                                                                   \
+#define STOPS(CAUSE, TASK_STATE, STACK)                                                            \
 	{                                                                                          \
 		.kind = STEP_SLEEP, .ns = UNTIL_WOKEN, .state = SIM_STATE_STOPPED,                 \
-		.cause = SIM_CAUSE_PAUSED, .task_state = TASK_STATE, .stack = &(STACK),            \
+		.cause = SIM_CAUSE_##CAUSE, .task_state = TASK_STATE, .stack = &(STACK),           \
 		.waking_stack = &sim_stack_cont, .stops = true                                     \
 	}
 #define SLEEPS(CAUSE, TASK_STATE, STACK, WAKING)                                                   \
@@ -349,19 +362,23 @@ static bool light_begin(struct fault *f)
 static const struct fault_row rows[FAULT_KIND_COUNT] = {
 	[FAULT_SIGSTOP] = {.begin = sigstop_begin,
 			   .end = sigstop_end,
-			   .step = STOPS(VS_TASK_STOPPED, sim_stack_signal_stop),
+			   .step = STOPS(PAUSED, VS_TASK_STOPPED, sim_stack_signal_stop),
 			   .whole_vm = true},
 	[FAULT_PTRACE] = {.begin = stop_begin,
 			  .end = stop_end,
-			  .step = STOPS(VS_TASK_TRACED, sim_stack_ptrace_stop)},
+			  .step = STOPS(PAUSED, VS_TASK_TRACED, sim_stack_ptrace_stop)},
 	[FAULT_FREEZER] = {.begin = stop_begin,
 			   .end = stop_end,
-			   .step = STOPS(VS_TASK_INTERRUPTIBLE, sim_stack_freezer),
+			   .step = STOPS(PAUSED, VS_TASK_INTERRUPTIBLE, sim_stack_freezer),
 			   .whole_vm = true},
 	[FAULT_QMP_STOP] = {.begin = qmp_begin,
 			    .end = qmp_end,
-			    .step = STOPS(VS_TASK_INTERRUPTIBLE, sim_stack_qemu_idle),
+			    .step = STOPS(PAUSED, VS_TASK_INTERRUPTIBLE, sim_stack_qemu_idle),
 			    .whole_vm = true},
+	[FAULT_MIGRATION] = {.begin = migration_begin,
+			     .end = migration_end,
+			     .step = STOPS(MIGRATION, VS_TASK_INTERRUPTIBLE, sim_stack_qemu_idle),
+			     .whole_vm = true},
 	[FAULT_REALTIME_HOG] = {.begin = hog_begin},
 	[FAULT_CROWD] = {.begin = crowd_begin},
 	[FAULT_SHARE_PCPU] = {.begin = share_begin},

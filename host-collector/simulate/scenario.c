@@ -31,6 +31,7 @@ const struct scenario scenarios[] = {
 	SINGLE("vm_paused.ptrace", "a debugger stops one vCPU thread", ANY, PTRACE, 250, 1500),
 	SINGLE("vm_paused.freezer", "the VM's cgroup is frozen", ANY, FREEZER, 250, 1500),
 	SINGLE("vm_paused.qmp", "QMP stop, cont later", ANY, QMP_STOP, 250, 1500),
+	SINGLE("migration", "the downtime at the end of a migration", ANY, MIGRATION, 250, 1500),
 	SINGLE("vcpu_not_scheduled.realtime", "a real-time task takes the pCPU", ANY, REALTIME_HOG,
 	       250, 1500),
 	SINGLE("vcpu_not_scheduled.crowd", "a crowd of fair tasks on the pCPU", ANY, CROWD, 250,

@@ -26,6 +26,7 @@
 #define SIM_CAUSES(X)                                                                              \
 	X(NONE, "none")                                                                            \
 	X(PAUSED, "vm_paused")                                                                     \
+	X(MIGRATION, "migration")                                                                  \
 	X(NOT_SCHEDULED, "vcpu_not_scheduled")                                                     \
 	X(QUOTA, "cgroup_throttled")                                                               \
 	X(VMM_LOCK, "vmm_lock")                                                                    \

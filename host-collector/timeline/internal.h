@@ -16,7 +16,7 @@ enum {
 	SLICE_EVENTS = 512,
 	HOLD_MS = 500,
 	HOST_ONLY_KIND = FRAME_VM_INFO, /* kinds from here on are the collector's own */
-	KIND_LIMIT = FRAME_VM_CLOCK + 1,
+	KIND_LIMIT = FRAME_CPU_QUOTA + 1,
 };
 
 struct stream {

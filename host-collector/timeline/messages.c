@@ -462,7 +462,7 @@ static int unpack_stack(struct pipeline *p, struct stream *s, const uint8_t *pay
 
 static void pause_take(struct pipeline *p, const struct message_note *m)
 {
-	struct pause pause = {.vm = m->vm, .paused = m->kind == NOTE_VM_PAUSED};
+	struct pause pause = {.vm = m->vm, .kind = m->kind};
 
 	if (!clock_book_host_ns(p->clocks, m->host_tsc, &pause.t))
 		return;
@@ -478,7 +478,8 @@ static int on_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 
 	(void)s;
 	(void)arrival_tsc;
-	if (m->kind == NOTE_VM_PAUSED || m->kind == NOTE_VM_RESUMED)
+	if (m->kind == NOTE_VM_PAUSED || m->kind == NOTE_VM_RESUMED || m->kind == NOTE_MIGRATION ||
+	    m->kind == NOTE_MIGRATION_OVER)
 		pause_take(p, m);
 	if (m->kind == NOTE_SIMULATED)
 		p->simulated = true;

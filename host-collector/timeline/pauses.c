@@ -3,11 +3,19 @@
 
 #include <string.h>
 
+/* A VM that the model does not know has no vCPU to explain. */
+static void pause_deliver(struct model *m, const struct pause *p)
+{
+	if (p->kind == NOTE_MIGRATION || p->kind == NOTE_MIGRATION_OVER)
+		model_vm_migrates(m, p->vm, p->kind == NOTE_MIGRATION);
+	else
+		model_vm_paused(m, p->vm, p->t, p->kind == NOTE_VM_PAUSED);
+}
+
 static void pauses_deliver_first(struct pauses *p, struct model *m, size_t n)
 {
-	/* A VM that the model does not know has no vCPU to explain. */
 	for (size_t i = 0; i < n; i++)
-		model_vm_paused(m, p->waiting[i].vm, p->waiting[i].t, p->waiting[i].paused);
+		pause_deliver(m, &p->waiting[i]);
 	p->n -= n;
 	memmove(p->waiting, p->waiting + n, p->n * sizeof(*p->waiting));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What QEMU said of its VMs' pauses, on its way to a model: notes arrive when they were sent,
- * events when they have been merged, and the model wants both in time order.
+ * What QEMU said of its VMs' pauses and migrations, on its way to a model: notes arrive when they
+ * were sent, events when they have been merged, and the model wants both in time order.
  */
 #ifndef TIMELINE_PAUSES_H
 #define TIMELINE_PAUSES_H
@@ -18,7 +18,7 @@ enum { PAUSES_MAX = 64 };
 struct pause {
 	uint32_t vm;
 	struct host_ns t;
-	bool paused;
+	enum note_kind kind; /* VM_PAUSED, VM_RESUMED, MIGRATION, MIGRATION_OVER */
 };
 
 struct pauses {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* query-cpus-fast of 1,024 CPUs is about 250 KiB; a line beyond this is no QMP. */
-enum { LINE_MAX_BYTES = 4 * 1024 * 1024, EVENTS_KEPT = 64, EVENT_NAME_MAX = 48 };
+enum { LINE_MAX_BYTES = 4 * 1024 * 1024, EVENTS_KEPT = 64 };
 
 struct qmp {
 	int fd;
@@ -24,7 +24,7 @@ struct qmp {
 	size_t len, capacity;
 	uint64_t next_id;
 	size_t n_events; /* seen while waiting for an answer */
-	char events[EVENTS_KEPT][EVENT_NAME_MAX];
+	struct json_object *events[EVENTS_KEPT];
 };
 
 static int64_t now_ms(void)
@@ -109,10 +109,18 @@ static const char *event_name(struct json_object *message)
 								  : NULL;
 }
 
-static void event_keep(struct qmp *q, const char *name)
+static void event_keep(struct qmp *q, struct json_object *message)
 {
 	if (q->n_events < EVENTS_KEPT)
-		snprintf(q->events[q->n_events++], EVENT_NAME_MAX, "%s", name);
+		q->events[q->n_events++] = json_object_get(message);
+}
+
+static void event_tell(struct json_object *message, qmp_event event, void *context)
+{
+	struct json_object *data = NULL;
+
+	json_object_object_get_ex(message, "data", &data);
+	event(context, event_name(message), data);
 }
 
 static int line_send(struct qmp *q, struct json_object *request, int64_t deadline_ms)
@@ -160,7 +168,7 @@ int qmp_execute(struct qmp *q, const char *command, struct json_object *argument
 		if (err)
 			break;
 		if (event_name(message)) {
-			event_keep(q, event_name(message));
+			event_keep(q, message);
 			json_object_put(message);
 			continue;
 		}
@@ -260,6 +268,8 @@ void qmp_close(struct qmp *q)
 	if (!q)
 		return;
 	close(q->fd);
+	for (size_t i = 0; i < q->n_events; i++)
+		json_object_put(q->events[i]);
 	free(q->line);
 	free(q);
 }
@@ -269,13 +279,15 @@ int qmp_fd(const struct qmp *q)
 	return q->fd;
 }
 
-int qmp_events(struct qmp *q, void (*event)(void *context, const char *name), void *context)
+int qmp_events(struct qmp *q, qmp_event event, void *context)
 {
 	struct json_object *message = NULL;
 	int err, got;
 
-	for (size_t i = 0; i < q->n_events; i++)
-		event(context, q->events[i]);
+	for (size_t i = 0; i < q->n_events; i++) {
+		event_tell(q->events[i], event, context);
+		json_object_put(q->events[i]);
+	}
 	q->n_events = 0;
 	do {
 		err = bytes_read(q);
@@ -283,7 +295,7 @@ int qmp_events(struct qmp *q, void (*event)(void *context, const char *name), vo
 			if (got < 0)
 				continue; /* not JSON: nothing to learn from this line */
 			if (event_name(message))
-				event(context, event_name(message));
+				event_tell(message, event, context);
 			json_object_put(message);
 		}
 	} while (!err);

@@ -18,7 +18,7 @@ struct vm {
 	struct qmp *qmp;
 	size_t n_named; /* vCPUs that QMP named at the start; their rows in `named` */
 	struct message_vm_thread *named;
-	bool paused;
+	bool paused, migrates; /* when it was opened; paused is kept up by events */
 };
 
 const struct message_vm_info *vm_info(const struct vm *vm)
@@ -62,6 +62,29 @@ static bool field_true(struct json_object *object, const char *name)
 	struct json_object *field;
 
 	return json_object_object_get_ex(object, name, &field) && json_object_get_boolean(field);
+}
+
+/* The states of a migration in which QEMU is not at it; in every other it may pause the VM for it.
+ */
+static bool migration_runs(const char *status)
+{
+	static const char *const over[] = {"none", "completed", "failed", "cancelled"};
+
+	for (size_t i = 0; i < sizeof(over) / sizeof(over[0]); i++) {
+		if (strcmp(status, over[i]) == 0)
+			return false;
+	}
+	return true;
+}
+
+static const char *field_text(struct json_object *object, const char *name)
+{
+	struct json_object *field;
+	const char *text = NULL;
+
+	if (object && json_object_object_get_ex(object, name, &field))
+		text = json_object_get_string(field);
+	return text ? text : "";
 }
 
 static bool apic_id_ask(struct qmp *qmp, struct json_object *cpu, uint32_t *apic_id)
@@ -143,8 +166,31 @@ static void state_ask(struct vm *vm)
 {
 	struct json_object *result = NULL;
 
-	if (!qmp_execute(vm->qmp, "query-status", NULL, &result))
+	if (!qmp_execute(vm->qmp, "query-status", NULL, &result)) {
 		vm->paused = !field_true(result, "running");
+		/* It waits for a migration to bring the VM. */
+		vm->migrates = strcmp(field_text(result, "status"), "inmigrate") == 0;
+	}
+	json_object_put(result);
+}
+
+/* QEMU announces migrations only once it is asked to, which changes nothing else. */
+static void migration_ask(struct vm *vm)
+{
+	struct json_object *capability = json_object_new_object(), *list = json_object_new_array(),
+			   *arguments = json_object_new_object(), *result = NULL;
+
+	json_object_object_add(capability, "capability", json_object_new_string("events"));
+	json_object_object_add(capability, "state", json_object_new_boolean(true));
+	json_object_array_add(list, capability);
+	json_object_object_add(arguments, "capabilities", list);
+	/* It says no while a migration runs: then whoever started it decided. */
+	qmp_execute(vm->qmp, "migrate-set-capabilities", arguments, &result);
+	json_object_put(result);
+	result = NULL;
+	if (!qmp_execute(vm->qmp, "query-migrate", NULL, &result))
+		vm->migrates |= *field_text(result, "status") &&
+				migration_runs(field_text(result, "status"));
 	json_object_put(result);
 }
 
@@ -256,6 +302,7 @@ int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t
 		name_ask(vm);
 		accelerator_ask(vm);
 		state_ask(vm);
+		migration_ask(vm);
 	}
 	*out = vm;
 	return 0;
@@ -316,16 +363,67 @@ bool vm_paused(const struct vm *vm)
 	return vm->paused;
 }
 
-/* What QEMU announces that a reader of a stall needs to know. */
-static const struct {
+bool vm_migrates(const struct vm *vm)
+{
+	return vm->migrates;
+}
+
+static enum note_kind on_stop(struct vm *vm, struct json_object *data)
+{
+	(void)data;
+	vm->paused = true;
+	return NOTE_VM_PAUSED;
+}
+
+static enum note_kind on_resume(struct vm *vm, struct json_object *data)
+{
+	(void)data;
+	vm->paused = false;
+	return NOTE_VM_RESUMED;
+}
+
+static enum note_kind on_shutdown(struct vm *vm, struct json_object *data)
+{
+	(void)vm;
+	(void)data;
+	return NOTE_VM_GONE;
+}
+
+static enum note_kind on_migration(struct vm *vm, struct json_object *data)
+{
+	(void)vm;
+	return migration_runs(field_text(data, "status")) ? NOTE_MIGRATION : NOTE_MIGRATION_OVER;
+}
+
+static enum note_kind on_other(struct vm *vm, struct json_object *data)
+{
+	(void)vm;
+	(void)data;
+	return NOTE_VM_EVENT;
+}
+
+/* What QEMU announces that a reader of a stall needs to know. `detail` names the member of the
+ * event's data that says more. */
+static const struct qmp_note {
 	const char *event;
-	enum note_kind kind;
-	bool changes_pause, paused;
-	const char *text;
+	enum note_kind (*take)(struct vm *vm, struct json_object *data);
+	const char *text, *detail;
 } qmp_notes[] = {
-	{"STOP", NOTE_VM_PAUSED, true, true, "QEMU stopped the VM (QMP STOP)"},
-	{"RESUME", NOTE_VM_RESUMED, true, false, "QEMU resumed the VM (QMP RESUME)"},
-	{"SHUTDOWN", NOTE_VM_GONE, false, false, "QEMU shuts the VM down (QMP SHUTDOWN)"},
+	{"STOP", on_stop, "QEMU stopped the VM", NULL},
+	{"RESUME", on_resume, "QEMU resumed the VM", NULL},
+	{"SHUTDOWN", on_shutdown, "QEMU shuts the VM down", "reason"},
+	{"MIGRATION", on_migration, "QEMU migrates the VM", "status"},
+	{"RESET", on_other, "QEMU reset the VM", "reason"},
+	{"POWERDOWN", on_other, "QEMU asked the guest to power down", NULL},
+	{"SUSPEND", on_other, "the guest suspended itself", NULL},
+	{"WAKEUP", on_other, "the guest woke from its suspension", NULL},
+	{"WATCHDOG", on_other, "the VM's watchdog device fired", "action"},
+	{"GUEST_PANICKED", on_other, "the guest's kernel panicked", "action"},
+	{"BLOCK_IO_ERROR", on_other, "QEMU's block layer met an I/O error", "reason"},
+	{"BLOCK_JOB_READY", on_other, "a block job is ready to complete", "device"},
+	{"BLOCK_JOB_COMPLETED", on_other, "a block job completed", "device"},
+	{"BLOCK_JOB_CANCELLED", on_other, "a block job was cancelled", "device"},
+	{"BLOCK_JOB_ERROR", on_other, "a block job met an error", "device"},
 };
 
 struct event_context {
@@ -334,16 +432,20 @@ struct event_context {
 	void *context;
 };
 
-static void event_seen(void *context, const char *name)
+static void event_seen(void *context, const char *name, struct json_object *data)
 {
 	struct event_context *e = context;
 
 	for (size_t i = 0; i < sizeof(qmp_notes) / sizeof(qmp_notes[0]); i++) {
-		if (strcmp(name, qmp_notes[i].event))
+		const struct qmp_note *row = &qmp_notes[i];
+		const char *detail = row->detail ? field_text(data, row->detail) : "";
+		char text[VS_TEXT_MAX];
+
+		if (strcmp(name, row->event))
 			continue;
-		if (qmp_notes[i].changes_pause)
-			e->vm->paused = qmp_notes[i].paused;
-		e->note(e->context, qmp_notes[i].kind, qmp_notes[i].text);
+		snprintf(text, sizeof(text), "%s (QMP %s%s%s)", row->text, row->event,
+			 *detail ? ": " : "", detail);
+		e->note(e->context, row->take(e->vm, data), text);
 	}
 }
 

@@ -44,5 +44,7 @@ int vm_qmp_events(struct vm *vm, void (*note)(void *context, enum note_kind kind
 		  void *context);
 /* As of the last event: does QEMU say that the VM is paused? */
 bool vm_paused(const struct vm *vm);
+/* Was a migration under way when the VM was opened? */
+bool vm_migrates(const struct vm *vm);
 
 #endif

@@ -57,6 +57,8 @@ PLAIN(vm_clock, m->source >= VM_CLOCK_PVCLOCK_UPDATE && m->source <= (int)VM_CLO
 			m->from_min <= m->from_max && m->tsc.frac_bits < 64 &&
 			(!m->pvclock.known || m->pvclock.mul))
 
+PLAIN(cpu_quota, m->n_vcpus <= VS_CPUS_MAX && m->from <= m->until)
+
 static int same_recording_end(const struct message_recording_end *a,
 			      const struct message_recording_end *b)
 {
@@ -74,6 +76,7 @@ static void (*const targets[])(const uint8_t *data, size_t len) = {
 	fuzz_hello,        fuzz_heartbeat,  fuzz_echo_request,  fuzz_echo_reply,
 	fuzz_clock_sample, fuzz_kernel_log, fuzz_vm_info,       fuzz_echo_observation,
 	fuzz_stack,        fuzz_note,       fuzz_recording_end, fuzz_vm_clock,
+	fuzz_cpu_quota,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -10,13 +10,21 @@
 #include <stdlib.h>
 
 #include "host-collector/analyze/builder.h"
+#include "host-collector/timeline/pauses.h"
 #include "tests/unit/model_script.h"
 
 enum { TALE_MAX = 65536, TICK_US = 4000 };
 
+enum { TALE_VMM_MAX = 16 };
+
 struct tale {
 	size_t n;
 	struct timeline_event events[TALE_MAX];
+	size_t n_vmm;
+	struct tale_vmm { /* what QEMU says, in order */
+		int64_t t_us;
+		enum note_kind kind;
+	} vmm[TALE_VMM_MAX];
 };
 
 static inline void tale_add(struct tale *t, struct timeline_event event)
@@ -24,6 +32,12 @@ static inline void tale_add(struct tale *t, struct timeline_event event)
 	assert_true(t->n < TALE_MAX);
 	event.event.seq = (uint32_t)t->n; /* keeps the order of equal times */
 	t->events[t->n++] = event;
+}
+
+static inline void tale_vmm(struct tale *t, int64_t t_us, enum note_kind kind)
+{
+	assert_true(t->n_vmm < TALE_VMM_MAX);
+	t->vmm[t->n_vmm++] = (struct tale_vmm){t_us, kind};
 }
 
 #define ADD(t, ...) tale_add(t, (struct timeline_event)__VA_ARGS__)
@@ -39,7 +53,7 @@ static inline void tale_ticks(struct tale *t, int64_t from_us, int64_t to_us, in
 /* The first 200 ms of every tale: task 42 computes, its ticks show their rate; 50 takes over. */
 static inline void tale_begin(struct tale *t)
 {
-	t->n = 0;
+	t->n = t->n_vmm = 0;
 	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
 	ADD(t, NAME(HOST, 1, 900, 900, script_comm("bash")));
 	ADD(t, NAME(HOST, 1, 500, 500, script_comm("hog")));
@@ -73,8 +87,16 @@ static inline int tale_order(const void *a, const void *b)
 
 static inline void tale_tell(struct tale *t, struct model *m)
 {
+	struct pauses pauses = {0};
+
 	qsort(t->events, t->n, sizeof(*t->events), tale_order);
-	script_run(m, t->events, t->n);
+	for (size_t i = 0; i < t->n_vmm; i++)
+		pauses_add(&pauses, m,
+			   &(struct pause){VM, {t->vmm[i].t_us * 1000}, t->vmm[i].kind});
+	for (size_t i = 0; i < t->n; i++) {
+		pauses_deliver(&pauses, m, t->events[i].t);
+		script_run(m, &t->events[i], 1);
+	}
 }
 
 #endif

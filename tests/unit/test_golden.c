@@ -165,6 +165,21 @@ static void sample_vm_clock(struct message_vm_clock *m)
 	m->master.offsets_matched = true;
 }
 
+static void sample_cpu_quota(struct message_cpu_quota *m)
+{
+	m->vm = 1;
+	m->n_vcpus = 2;
+	m->vcpus[0] = 0;
+	m->vcpus[1] = 73;
+	m->from = 9000000000000;
+	m->until = 9000250000000;
+	m->throttled_ns = 80123456;
+	m->periods = 1;
+	m->quota_us = 20000;
+	m->period_us = 100000;
+	strcpy(m->cgroup, "/machine.slice/machine-qemu.scope/libvirt/vcpu0");
+}
+
 static uint64_t sample_checkpoints[] = {32, 4194400, 8388800};
 
 static void sample_recording_end(struct message_recording_end *m)
@@ -279,6 +294,7 @@ MESSAGE(echo_observation)
 MESSAGE(stack)
 MESSAGE(note)
 MESSAGE(vm_clock)
+MESSAGE(cpu_quota)
 #undef MESSAGE
 
 static void pack_recording_end(struct byte_buffer *out)
@@ -320,6 +336,7 @@ static const struct {
 	{FRAME_STACK, "stack", pack_stack, check_stack},
 	{FRAME_NOTE, "note", pack_note, check_note},
 	{FRAME_VM_CLOCK, "vm_clock", pack_vm_clock, check_vm_clock},
+	{FRAME_CPU_QUOTA, "cpu_quota", pack_cpu_quota, check_cpu_quota},
 	{FRAME_RECORDING_END, "recording_end", pack_recording_end, check_recording_end},
 };
 enum { N_KINDS = sizeof(kinds) / sizeof(*kinds) };

@@ -189,6 +189,33 @@ static void test_every_kind_of_note_round_trips(void **state)
 	}
 }
 
+static void test_cpu_quota_round_trip(void **state)
+{
+	struct message_cpu_quota *m = calloc(1, sizeof(*m));
+	struct byte_buffer packed = {0};
+
+	(void)state;
+	m->vm = 2;
+	m->from = 7;
+	m->until = 7;
+	ASSERT_ROUND_TRIP(cpu_quota, m);
+	m->n_vcpus = VS_CPUS_MAX;
+	for (uint32_t i = 0; i < VS_CPUS_MAX; i++)
+		m->vcpus[i] = i * 3;
+	m->until = UINT64_MAX;
+	m->throttled_ns = m->periods = m->quota_us = m->period_us = UINT64_MAX;
+	strcpy(m->cgroup, "/machine.slice");
+	ASSERT_ROUND_TRIP(cpu_quota, m);
+	m->from = m->until;
+	m->until--;
+	assert_int_equal(message_cpu_quota_pack(m, &packed), 0);
+	assert_int_equal(message_cpu_quota_unpack(packed.data, packed.len, m), -EBADMSG);
+	m->n_vcpus = VS_CPUS_MAX + 1;
+	assert_int_equal(message_cpu_quota_pack(m, &packed), -E2BIG);
+	byte_buffer_fini(&packed);
+	free(m);
+}
+
 static struct message_vm_clock new_vm_clock(void)
 {
 	struct message_vm_clock m;
@@ -613,6 +640,7 @@ int main(void)
 		cmocka_unit_test(test_vm_info_round_trip),
 		cmocka_unit_test(test_stack_round_trip),
 		cmocka_unit_test(test_every_kind_of_note_round_trips),
+		cmocka_unit_test(test_cpu_quota_round_trip),
 		cmocka_unit_test(test_vm_clock_round_trips_from_every_source_in_every_combination),
 		cmocka_unit_test(test_clock_parameters_nobody_can_convert_by_are_refused),
 		cmocka_unit_test(test_recording_end_round_trip),

@@ -34,6 +34,35 @@ static void paused(struct tale *t)
 	ADD(t, SWITCH(VM, 710000, 0, 50, 42, 1));
 }
 
+/* QEMU's pause and migration, from which the model learns of them at these times. */
+static void migrated(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	tale_vmm(t, 250000, NOTE_MIGRATION);
+	tale_vmm(t, 300000, NOTE_VM_PAUSED);
+	tale_away(t, 300100, 700000, VS_TASK_INTERRUPTIBLE, 0);
+	tale_vmm(t, 699000, NOTE_MIGRATION_OVER);
+	tale_vmm(t, 699900, NOTE_VM_RESUMED);
+	tale_ticks(t, 700100, 710000, 50);
+	ADD(t, SWITCH(VM, 710000, 0, 50, 42, 1));
+}
+
+/* A migration that came only after the pause, and one that was over before, explain nothing. */
+static void paused_beside_a_migration(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	tale_vmm(t, 210000, NOTE_MIGRATION);
+	tale_vmm(t, 220000, NOTE_MIGRATION_OVER);
+	tale_vmm(t, 300000, NOTE_VM_PAUSED);
+	tale_vmm(t, 310000, NOTE_MIGRATION);
+	tale_away(t, 300100, 700000, VS_TASK_INTERRUPTIBLE, 0);
+	tale_vmm(t, 699900, NOTE_VM_RESUMED);
+	tale_ticks(t, 700100, 710000, 50);
+	ADD(t, SWITCH(VM, 710000, 0, 50, 42, 1));
+}
+
 static void not_scheduled(struct tale *t)
 {
 	tale_begin(t);
@@ -154,7 +183,7 @@ static void idle_and_paused(struct tale *t)
 
 static void silent_and_paused(struct tale *t)
 {
-	t->n = 0;
+	t->n = t->n_vmm = 0;
 	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
 	ADD(t, SIGNAL(299900, QEMU, 900, 19));
 	tale_away(t, 300000, 700000, 0x104, 0);
@@ -213,6 +242,11 @@ static void unheld(struct tale *t)
 static const struct expected stalls[] = {
 	{"VM stopped by a signal", paused, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED, GUEST_CPU_TASK,
 	 510000, VCPU_STOPPED, 400000, 900, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"downtime of a migration", migrated, VERDICT_MIGRATION, CONFIDENCE_DECIDED, GUEST_CPU_TASK,
+	 510000, VCPU_STOPPED, 399900, 0, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"paused, and a migration before and after", paused_beside_a_migration, VERDICT_VM_PAUSED,
+	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 510000, VCPU_STOPPED, 399900, 0, true,
+	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
 	{"pCPU taken", not_scheduled, VERDICT_VCPU_NOT_SCHEDULED, CONFIDENCE_DECIDED,
 	 GUEST_CPU_TASK, 560000, VCPU_RUNNABLE, 500000, 500, true, WITHOUT(KVM_EVENTS),
 	 VERDICT_UNDETERMINED},
@@ -394,7 +428,7 @@ static void idles(struct tale *t)
 
 static void idles_without_agent(struct tale *t)
 {
-	t->n = 0;
+	t->n = t->n_vmm = 0;
 	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
 	tale_away(t, 202000, 2200000, VS_TASK_INTERRUPTIBLE, 0);
 	ADD(t, SWITCH(HOST, 2300000, 0, TID0, 0, 1));
@@ -402,7 +436,7 @@ static void idles_without_agent(struct tale *t)
 
 static void computes_without_agent(struct tale *t)
 {
-	t->n = 0;
+	t->n = t->n_vmm = 0;
 	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
 	ADD(t, SWITCH(HOST, 2300000, 0, TID0, 0, 1));
 }

@@ -314,6 +314,7 @@ static void test_qemu_processes_are_listed(void **state)
 #define NEGOTIATE "<\"execute\":\"qmp_capabilities\"", "=\"return\": {}"
 
 struct seen {
+	char reset[VS_TEXT_MAX];
 	char text[256];
 };
 
@@ -322,7 +323,8 @@ static void note_seen(void *context, enum note_kind kind, const char *text)
 	struct seen *seen = context;
 	size_t len = strlen(seen->text);
 
-	(void)text;
+	if (kind == NOTE_VM_EVENT && !*seen->reset)
+		snprintf(seen->reset, sizeof(seen->reset), "%s", text);
 	snprintf(seen->text + len, sizeof(seen->text) - len, "%d ", kind);
 }
 
@@ -346,14 +348,23 @@ static void test_qmp_names_vcpus(void **state)
 		"=\"return\": {\"enabled\": false, \"present\": true}",
 		"<query-status",
 		"=\"return\": {\"running\": false, \"status\": \"paused\"}",
-		">{\"event\": \"RESUME\"}",
+		"<\"capability\":\"events\"",
+		">{\"event\": \"MIGRATION\", \"data\": {\"status\": \"setup\"}}",
+		"=\"return\": {}",
+		"<query-migrate",
+		"=\"return\": {\"status\": \"active\"}",
+		">{\"event\": \"MIGRATION\", \"data\": {\"status\": \"completed\"}}",
+		">{\"event\": \"RESET\", \"data\": {\"guest\": true, \"reason\": \"guest-reset\"}}",
+		">{\"event\": \"SHUTDOWN\", \"data\": 7}",
 		">not json",
 		">{\"event\": \"BLOCK_JOB_READY\"}",
+		">{\"event\": \"NIC_RX_FILTER_CHANGED\"}",
+		">{\"event\": \"RESUME\"}",
 		NULL,
 	};
 	struct tree *t = *state;
 	struct script script = {.lines = lines};
-	struct seen seen = {""};
+	struct seen seen = {.text = ""};
 	const struct message_vm_info *info;
 	struct vm *vm = NULL;
 	pthread_t thread;
@@ -376,8 +387,11 @@ static void test_qmp_names_vcpus(void **state)
 		usleep(5000);
 	}
 	assert_false(vm_paused(vm));
-	assert_string_equal(seen.text, "7 8 "); /* the STOP that came between was kept */
-	assert_int_equal(vm_rescan(vm), 0);     /* QMP's knowledge survives a scan */
+	/* What came between answers was kept. */
+	assert_string_equal(seen.text, "7 10 11 12 3 12 8 ");
+	assert_string_equal(seen.reset, "QEMU reset the VM (QMP RESET: guest-reset)");
+	assert_true(vm_migrates(vm));
+	assert_int_equal(vm_rescan(vm), 0); /* QMP's knowledge survives a scan */
 	vm_close(vm);
 	script_end(&script, thread);
 }
