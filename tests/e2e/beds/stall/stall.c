@@ -2,7 +2,8 @@
 /*
  * Stalls a CPU on request, for tests.
  *
- *   echo "MODE MS [CPU]" > /proc/stall    MODE: preempt | irqsoff | softirq | hardirq | storm
+ *   echo "MODE MS [CPU]" > /proc/stall    MODE: preempt | irqsoff | softirq | hardirq |
+ *                                             irqstorm | softirqstorm
  *   cat /proc/stall                       the last stall: "MODE BEGIN_NS END_NS BEGIN_TSC END_TSC",
  *                                         BEGIN_NS and END_NS on CLOCK_MONOTONIC_RAW
  *
@@ -11,8 +12,9 @@
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
-#include <linux/hrtimer.h>
 #include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/irq_work.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -21,7 +23,8 @@
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 
-enum { STALL_MS_MAX = 60000, STORM_PERIOD_US = 400, STORM_BUSY_US = 280 };
+/* One of a storm's interrupts, and what it leaves the task between two: 2,500 a second and more. */
+enum { STALL_MS_MAX = 60000, STORM_BUSY_US = 280, STORM_PAUSE_US = 20 };
 
 struct stall {
 	const char *mode;
@@ -84,34 +87,96 @@ static void stall_hardirq(struct stall *s)
 	smp_call_function_single(s->cpu, stall_ipi, s, 1);
 }
 
-static enum hrtimer_restart storm_fire(struct hrtimer *t)
+/*
+ * A device of our own: its interrupts come through the interrupt of irq_work, which needs no timer,
+ * so that a guest whose timers are as coarse as its ticks has its storm, too.
+ */
+static int storm_irq;
+
+static void storm_raise(struct irq_work *work)
+{
+	generic_handle_irq(storm_irq);
+}
+static DEFINE_IRQ_WORK(storm_work, storm_raise);
+
+static irqreturn_t storm_handle(int irq, void *unused)
 {
 	udelay(STORM_BUSY_US);
-	hrtimer_forward_now(t, ns_to_ktime(STORM_PERIOD_US * 1000));
-	return HRTIMER_RESTART;
+	return IRQ_HANDLED;
 }
 
-/* A short piece of work that must not be preempted, made long by timer interrupts. */
-static void stall_storm(struct stall *s)
+static void storm_tasklet(struct tasklet_struct *t)
 {
-	struct hrtimer timer;
+	udelay(STORM_BUSY_US);
+}
+static DECLARE_TASKLET(storm_soft, storm_tasklet);
 
-	hrtimer_init_on_stack(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	timer.function = storm_fire;
+static void storm_interrupt(void)
+{
+	irq_work_queue(&storm_work);
+}
+
+static void storm_softirq(void)
+{
+	local_bh_disable();
+	tasklet_schedule(&storm_soft);
+	local_bh_enable();
+}
+
+/* A piece of work that must not be preempted, made long by what comes in between. */
+static noinline void stall_storm(struct stall *s, void (*strike)(void))
+{
 	preempt_disable();
-	hrtimer_start(&timer, ns_to_ktime(STORM_PERIOD_US * 1000), HRTIMER_MODE_REL_PINNED_HARD);
-	stall_spin(s);
-	hrtimer_cancel(&timer);
+	s->begin_ns = ktime_get_raw_ns();
+	s->begin_tsc = rdtsc();
+	while (ktime_get_raw_fast_ns() < s->begin_ns + s->ms * 1000000ull) {
+		strike();
+		udelay(STORM_PAUSE_US);
+	}
+	s->end_tsc = rdtsc();
+	s->end_ns = ktime_get_raw_ns();
 	preempt_enable();
-	destroy_hrtimer_on_stack(&timer);
+}
+
+static void stall_irqstorm(struct stall *s)
+{
+	stall_storm(s, storm_interrupt);
+}
+
+static void stall_softirqstorm(struct stall *s)
+{
+	stall_storm(s, storm_softirq);
+}
+
+static int storm_device_add(void)
+{
+	int err;
+
+	storm_irq = irq_alloc_desc(NUMA_NO_NODE);
+	if (storm_irq < 0)
+		return storm_irq;
+	irq_set_chip_and_handler(storm_irq, &dummy_irq_chip, handle_simple_irq);
+	irq_modify_status(storm_irq, IRQ_NOREQUEST, 0);
+	err = request_irq(storm_irq, storm_handle, 0, "stall", &storm_irq);
+	if (err)
+		irq_free_desc(storm_irq);
+	return err;
+}
+
+static void storm_device_remove(void)
+{
+	irq_work_sync(&storm_work);
+	free_irq(storm_irq, &storm_irq);
+	irq_free_desc(storm_irq);
 }
 
 static const struct {
 	const char *name;
 	void (*run)(struct stall *s);
 } modes[] = {
-	{"preempt", stall_preempt}, {"irqsoff", stall_irqsoff}, {"softirq", stall_softirq},
-	{"hardirq", stall_hardirq}, {"storm", stall_storm},
+	{"preempt", stall_preempt},   {"irqsoff", stall_irqsoff},
+	{"softirq", stall_softirq},   {"hardirq", stall_hardirq},
+	{"irqstorm", stall_irqstorm}, {"softirqstorm", stall_softirqstorm},
 };
 
 static ssize_t stall_write(struct file *file, const char __user *user, size_t len, loff_t *offset)
@@ -159,13 +224,23 @@ static const struct proc_ops stall_ops = {
 
 static int __init stall_init(void)
 {
-	return proc_create("stall", 0600, NULL, &stall_ops) ? 0 : -ENOMEM;
+	int err = storm_device_add();
+
+	if (err)
+		return err;
+	if (!proc_create("stall", 0600, NULL, &stall_ops)) {
+		storm_device_remove();
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 static void __exit stall_exit(void)
 {
-	tasklet_kill(&tasklet);
 	remove_proc_entry("stall", NULL);
+	tasklet_kill(&tasklet);
+	tasklet_kill(&storm_soft);
+	storm_device_remove();
 }
 
 module_init(stall_init);
