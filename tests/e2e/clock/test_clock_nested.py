@@ -101,13 +101,13 @@ def fresh_channels(played, name, n, say):
 
 
 @contextlib.contextmanager
-def scene_b(pair, say):
+def scene_b(pair, say, accelerator="tcg,thread=multi"):
     """Bed B with these kernels, its guest up."""
     host_series, guest_series = pair.split("/")
     builder = bed.Builder(series=host_series, guest_series=guest_series, say=say)
     helpers = [(f"{builder.build}/tests/e2e/clock/{name}", f"/usr/bin/{name}")
                for name in ("clock-probe", "kmsg-probe")]
-    with bed.boot_b(builder, guest_files=helpers) as host:
+    with bed.boot_b(builder, accelerator=accelerator, guest_files=helpers) as host:
         pid = bed.guest_start(host, say, GUEST_START)
         played = scene.Scene(host, scene.NestedGuest(host), pid, "/run/guest/agent", "/root/out",
                              say, emulated=True)
@@ -116,8 +116,8 @@ def scene_b(pair, say):
 
 
 def more_channels(pair, name, n, say):
-    """In a boot of its own."""
-    with scene_b(pair, say) as (_, played):
+    """In a boot of its own: every recording attaches probes, and detaches them."""
+    with scene_b(pair, say, "tcg,thread=single") as (_, played):
         return fresh_channels(played, name, n, say)
 
 
