@@ -384,6 +384,11 @@ int capture_remove_thread(struct capture *c, pid_t tid)
 	return c->host ? capture_host_remove(c->host, tid) : -ENOTSUP;
 }
 
+int capture_exits(struct capture *c, capture_exit_taker take, void *context)
+{
+	return c->host ? capture_host_exits(c->host, take, context) : -ENOTSUP;
+}
+
 int capture_level_set(struct capture *c, uint32_t vm, enum capture_level level)
 {
 	return c->host ? capture_host_level(c->host, vm, level) : -ENOTSUP;

@@ -16,6 +16,7 @@
 
 #include "bpf/tracepoint_source.h"
 #include "proto/event.h"
+#include "proto/exit_bucket.h"
 
 struct capture;
 
@@ -29,6 +30,8 @@ struct capture_options {
 	enum capture_kind kind;
 	size_t ring_bytes;          /* all CPUs together; 0: 4 MiB guest, 8 MiB host */
 	uint64_t wait_threshold_ns; /* host: waits longer than this bring stacks; 0: 20 ms */
+	uint64_t exit_threshold_ns; /* host, summary level: shorter VM-exits become no events; 0: 1
+				       ms */
 	bool stacks;                /* host: capture stacks */
 	/* host: capture KVM, block requests and major faults, too, from the first vCPU on, as far
 	 * as their tracepoints exist by then; NULL: do not */
@@ -103,8 +106,10 @@ int capture_remove_thread(struct capture *c, pid_t tid);
 /* How much of what KVM and the block layer do for a VM becomes events; the others do not depend on
  * it. */
 enum capture_level {
-	CAPTURE_DETAIL = 0,  /* all of it */
-	CAPTURE_SUMMARY = 1, /* KVM's entries, exits and returns to the VMM: its vCPUs' states */
+	CAPTURE_DETAIL = 0, /* all of it */
+	/* VM-exits in which the vCPU leaves its pCPU, or that take exit_threshold_ns; the kernel
+	 * counts them all, by reason (capture_exits()) */
+	CAPTURE_SUMMARY = 1,
 };
 
 /* Switches a VM's level, at any time, also before its threads are added. Until the first call all
@@ -112,12 +117,30 @@ enum capture_level {
  * CAPTURE_DETAIL. 0, -EINVAL (vm >= 4096), -ENOTSUP: not a host capture. */
 int capture_level_set(struct capture *c, uint32_t vm, enum capture_level level);
 
+/* One vCPU thread's exits for one reason, as totals since the capture began. */
+struct capture_exit {
+	uint32_t vm;
+	pid_t tid;
+	uint32_t isa, reason;
+	uint64_t count;
+	uint64_t kernel_ns, vmm_ns; /* on a pCPU */
+	uint64_t scheduled_out_ns;  /* ready to run */
+	uint64_t slept_ns;
+	uint64_t max_ns;         /* of one exit's time on a pCPU */
+	const uint64_t *buckets; /* of it: VS_EXIT_BUCKETS (proto/exit_bucket.h) */
+};
+typedef void (*capture_exit_taker)(void *context, const struct capture_exit *exit);
+/* Tells what was counted of VMs at CAPTURE_SUMMARY; of a thread that is not followed any more for
+ * the last time. 0, -ENOTSUP: not a host capture, or -errno. */
+int capture_exits(struct capture *c, capture_exit_taker take, void *context);
+
 struct capture_host_stats {
 	size_t tracepoints;          /* of KVM, captured now; 0: none exists here, or not yet */
 	size_t threads;              /* followed now, with those that a followed process created */
 	long threads_waiting;        /* of these, runnable and waiting for a CPU */
 	uint64_t threads_unfollowed; /* new threads that could not be followed: too many */
 	uint64_t stacks_dropped;
+	uint64_t exits_uncounted; /* at summary level: there were too many vCPUs and reasons */
 };
 /* Zeros for a guest capture. */
 void capture_host_stats_get(const struct capture *c, struct capture_host_stats *out);

@@ -19,16 +19,18 @@
 #include "bpf/loader.h"
 #include "bpf/ring.h"
 
+enum { EXIT_THRESHOLD_NS = 1000000 };
+
 struct capture_host {
 	struct capture_options options;
-	int slots_fd, free_fd, processes_fd, buffers_fd;
+	int slots_fd, free_fd, processes_fd, buffers_fd, cells_fd;
 	int template_fd; /* of a stack buffer */
 	struct vs_followed *followed;
 	size_t followed_bytes;
 	/* In the programs' globals. */
 	uint32_t *buckets;
 	int32_t *waiting;
-	const uint64_t *unfollowed, *stacks_dropped;
+	const uint64_t *unfollowed, *stacks_dropped, *exits_uncounted;
 	struct ring_buffer *stacks;
 	struct kallsyms_range plumbing[KALLSYMS_PLUMBING_MAX];
 	size_t n_plumbing;
@@ -96,13 +98,17 @@ int capture_host_prepare(struct capture_host *h, struct bpf_object *object)
 {
 	uint64_t *threshold =
 		loader_variable(object, ".rodata", "wait_threshold_ns", sizeof(*threshold));
+	uint64_t *exit_threshold =
+		loader_variable(object, ".rodata", "exit_threshold_ns", sizeof(*exit_threshold));
 	bool *with_stacks = loader_variable(object, ".rodata", "with_stacks", sizeof(*with_stacks));
 	struct bpf_map *buffers = bpf_object__find_map_by_name(object, "stack_buffers");
 	struct bpf_map *stacks = bpf_object__find_map_by_name(object, "stacks");
 
-	if (!threshold || !with_stacks || !buffers || !stacks)
+	if (!threshold || !exit_threshold || !with_stacks || !buffers || !stacks)
 		return -EINVAL;
 	*threshold = h->options.wait_threshold_ns;
+	*exit_threshold =
+		h->options.exit_threshold_ns ? h->options.exit_threshold_ns : EXIT_THRESHOLD_NS;
 	*with_stacks = h->options.stacks;
 	if (!h->options.stacks)
 		bpf_map__set_max_entries(stacks, (__u32)sysconf(_SC_PAGESIZE));
@@ -181,6 +187,11 @@ int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void 
 	h->slots_fd = bpf_object__find_map_fd_by_name(object, "slots");
 	h->free_fd = bpf_object__find_map_fd_by_name(object, "free_slots");
 	h->processes_fd = bpf_object__find_map_fd_by_name(object, "processes");
+	h->cells_fd = bpf_object__find_map_fd_by_name(object, "exit_cells");
+	h->exits_uncounted =
+		global(object, globals, "exits_uncounted", sizeof(*h->exits_uncounted));
+	if (!h->exits_uncounted)
+		return -EINVAL;
 	h->buffers_fd = bpf_object__find_map_fd_by_name(object, "stack_buffers");
 	h->buckets = global(object, globals, "buckets", VS_BUCKETS * sizeof(*h->buckets));
 	h->waiting = global(object, globals, "waiting", VS_CPUS_MAX * sizeof(*h->waiting));
@@ -450,6 +461,46 @@ int capture_host_level(struct capture_host *h, uint32_t vm, enum capture_level l
 	return 0;
 }
 
+static void cell_tell(const struct vs_exit_key *key, const struct vs_exit_cell *from,
+		      capture_exit_taker take, void *context)
+{
+	const struct capture_exit exit = {
+		.vm = from->vm,
+		.tid = key->tid,
+		.isa = (uint32_t)(key->reason >> 32),
+		.reason = (uint32_t)key->reason,
+		.count = from->count,
+		.kernel_ns = from->kernel_ns,
+		.vmm_ns = from->vmm_ns,
+		.scheduled_out_ns = from->scheduled_out_ns,
+		.slept_ns = from->slept_ns,
+		.max_ns = from->max_ns,
+		.buckets = (const uint64_t *)from->buckets,
+	};
+
+	take(context, &exit);
+}
+
+int capture_host_exits(struct capture_host *h, capture_exit_taker take, void *context)
+{
+	struct vs_exit_key key, next;
+	struct vs_exit_cell cell;
+	bool any = !bpf_map_get_next_key(h->cells_fd, NULL, &key);
+
+	while (any) {
+		__u32 slot;
+
+		any = !bpf_map_get_next_key(h->cells_fd, &key, &next);
+		if (!bpf_map_lookup_elem(h->cells_fd, &key, &cell)) {
+			cell_tell(&key, &cell, take, context);
+			if (bpf_map_lookup_elem(h->slots_fd, &key.tid, &slot))
+				bpf_map_delete_elem(h->cells_fd, &key);
+		}
+		key = next;
+	}
+	return 0;
+}
+
 long capture_host_waiting(const struct capture_host *h, size_t cpu)
 {
 	return __atomic_load_n(&h->waiting[cpu], __ATOMIC_RELAXED);
@@ -460,6 +511,7 @@ void capture_host_stats(const struct capture_host *h, struct capture_host_stats 
 	*out = (struct capture_host_stats){
 		.threads_unfollowed = __atomic_load_n(h->unfollowed, __ATOMIC_RELAXED),
 		.stacks_dropped = __atomic_load_n(h->stacks_dropped, __ATOMIC_RELAXED),
+		.exits_uncounted = __atomic_load_n(h->exits_uncounted, __ATOMIC_RELAXED),
 	};
 	for (size_t slot = 1; slot < VS_FOLLOWED_MAX; slot++)
 		out->threads += h->followed[slot].tid != 0;

@@ -20,6 +20,7 @@ int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void 
  * have arrived go to the sink. 0 or -errno. */
 int capture_host_drain(struct capture_host *h, const struct capture_sink *sink);
 int capture_host_add(struct capture_host *h, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
+int capture_host_exits(struct capture_host *h, capture_exit_taker take, void *context);
 int capture_host_level(struct capture_host *h, uint32_t vm, enum capture_level level);
 int capture_host_remove(struct capture_host *h, pid_t tid);
 /* The waiter count of one CPU, for tests: it must not leak. */

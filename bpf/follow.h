@@ -13,11 +13,13 @@
 #define BPF_FOLLOW_H
 
 #include "proto/event.h"
+#include "proto/exit_bucket.h"
 
 enum {
 	VS_FOLLOWED_MAX = 16384, /* slots; 0 is never used */
 	VS_VMS_MAX = 4096,       /* VMs that have a level of their own; a power of two */
 	VS_BUCKETS = 4096,
+	VS_EXIT_CELLS_MAX_KERNEL = 16384, /* vCPU threads times reasons */
 	VS_STACK_FRAMES_MAX = 64,
 	VS_STACK_REGS = 17,
 	VS_STACK_USER_BYTES = 16384,
@@ -38,7 +40,9 @@ struct vs_followed {
 	vs_u32 off_state;   /* why it left its CPU last, enum vs_task_state; 0: preempted */
 	vs_u64 off_time;    /* CLOCK_MONOTONIC ns of that; 0: not seen yet */
 	vs_s32 waker;       /* who is waking it, -1: nobody */
-	vs_u32 reserved[7];
+	vs_u32 unused;
+	vs_u64 woken_time; /* CLOCK_MONOTONIC ns; of the latest sleep, if it is over */
+	vs_u32 reserved[4];
 };
 
 /* A stack, as kept per vCPU thread at switch-out and as sent to userspace. */
@@ -58,6 +62,38 @@ struct vs_stack {
 	vs_u32 copies;   /* how often it was filled */
 	vs_u64 user_end; /* where the mapping of this thread's stack was found to end; 0 unknown */
 	unsigned char user[VS_STACK_USER_BYTES];
+};
+
+/*
+ * At summary level: the VM-exit that a vCPU thread is in. It becomes events once the thread leaves
+ * its pCPU in it, or once it is over and took as long as the threshold; else it is only counted.
+ */
+struct vs_exit {
+	vs_u64 begin;  /* CLOCK_MONOTONIC ns; 0: in none that was seen to begin */
+	vs_u64 reason; /* reason | isa << 32 */
+	vs_u64 rip;
+	vs_u64 vmm_begin; /* it went on to the VMM; 0: it did not */
+	vs_u64 vmm_reason, vmm_errno;
+	vs_u64 vmm_off; /* of the next two, what lay before vmm_begin */
+	vs_u64 scheduled_out, slept;
+	vs_u32 told; /* it has become events */
+	vs_u32 reserved;
+};
+
+struct vs_exit_key {
+	vs_u64 reason; /* reason | isa << 32 */
+	vs_s32 tid;
+	vs_u32 reserved;
+};
+
+/* Only its own vCPU thread writes to a cell. */
+struct vs_exit_cell {
+	vs_u64 count;
+	vs_u64 kernel_ns, vmm_ns, scheduled_out_ns, slept_ns;
+	vs_u64 max_ns;
+	vs_u32 vm;
+	vs_u32 reserved;
+	vs_u64 buckets[VS_EXIT_BUCKETS];
 };
 
 struct vs_announced {

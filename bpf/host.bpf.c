@@ -73,7 +73,34 @@ struct {
 	__uint(max_entries, 1 << 21);
 } stacks SEC(".maps");
 
+/* By slot: the exit that a vCPU at summary level is in. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, VS_FOLLOWED_MAX);
+	__type(key, __u32);
+	__type(value, struct vs_exit);
+} exits SEC(".maps");
+
+/* And what its exits came to. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, VS_EXIT_CELLS_MAX_KERNEL);
+	__type(key, struct vs_exit_key);
+	__type(value, struct vs_exit_cell);
+} exit_cells SEC(".maps");
+
+/* What a new cell begins as: too large for a program's stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct vs_exit_cell);
+} empty_cell SEC(".maps");
+
 const volatile __u64 wait_threshold_ns;
+/* At summary level, exits that took less become no events. */
+const volatile __u64 exit_threshold_ns;
 const volatile bool with_stacks;
 
 /* Followed threads by tid modulo VS_BUCKETS: most tasks are dismissed without a hash lookup. */
@@ -86,6 +113,8 @@ struct vs_tracepoint tracepoints[VS_TRACEPOINTS_MAX];
 /* By VM: 1 if its level is summary. Whether the hits of other tasks are wanted by any VM. */
 __u8 summary[VS_VMS_MAX];
 __u32 detail_anywhere;
+/* Exits that no cell was left for. */
+__u64 exits_uncounted;
 
 static __always_inline struct vs_followed *followed_of(__s32 tid, __u32 *slot_out)
 {
@@ -202,6 +231,104 @@ static __always_inline void stack_send_waker(void *ctx, __s32 woken, __u64 now, 
 	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
 }
 
+/* ---- VM-exits at summary level ---- */
+
+static __always_inline __s32 microseconds_since(__u64 then, __u64 now)
+{
+	return (__s32)((now - then) / 1000);
+}
+
+/* The exit that `tid` is in becomes events, if it has not. */
+static __always_inline void exit_tell(struct vs_exit *x, __s32 tid, __u64 now)
+{
+	if (!x->begin || x->told)
+		return;
+	x->told = 1;
+	emit(VS_EVENT_KVM_EXIT, tid, microseconds_since(x->begin, now), x->reason, x->rip);
+	if (x->vmm_begin)
+		emit(VS_EVENT_KVM_USERSPACE_EXIT, tid, microseconds_since(x->vmm_begin, now),
+		     x->vmm_reason, x->vmm_errno);
+}
+
+/* A vCPU thread gets its pCPU back in an exit: what it waited is no cost of the exit. */
+static __always_inline void exit_resumed(struct vs_exit *x, const struct vs_followed *f, __u64 now)
+{
+	__u64 woken = f->off_state ? f->woken_time : f->off_time;
+
+	if (!x->begin)
+		return;
+	if (woken < f->off_time || woken > now)
+		woken = now; /* nobody saw the wake-up */
+	x->slept += woken - f->off_time;
+	x->scheduled_out += now - woken;
+}
+
+static __always_inline void exit_count(struct vs_exit *x, __s32 tid, __u32 vm, __u64 now)
+{
+	const struct vs_exit_key key = {.reason = x->reason, .tid = tid};
+	struct vs_exit_cell *cell = bpf_map_lookup_elem(&exit_cells, &key);
+	__u64 off = x->scheduled_out + x->slept, vmm = 0, handling;
+
+	if (!cell) {
+		const __u32 zero = 0;
+		struct vs_exit_cell *empty = bpf_map_lookup_elem(&empty_cell, &zero);
+
+		if (empty)
+			bpf_map_update_elem(&exit_cells, &key, empty, BPF_NOEXIST);
+		cell = bpf_map_lookup_elem(&exit_cells, &key);
+		if (!cell) {
+			__sync_fetch_and_add(&exits_uncounted, 1);
+			return;
+		}
+	}
+	handling = now - x->begin - off;
+	if (x->vmm_begin)
+		vmm = now - x->vmm_begin - (off - x->vmm_off);
+	cell->vm = vm;
+	cell->kernel_ns += handling - vmm;
+	cell->vmm_ns += vmm;
+	cell->scheduled_out_ns += x->scheduled_out;
+	cell->slept_ns += x->slept;
+	if (handling > cell->max_ns)
+		cell->max_ns = handling;
+	cell->buckets[exit_bucket_of(handling) & (VS_EXIT_BUCKETS - 1)]++;
+	cell->count++;
+}
+
+/* An entry, exit or return to the VMM of a vCPU whose VM is at summary level. */
+static __always_inline void exit_summarise(__u32 type, struct vs_followed *f, __u32 slot, __s32 tid,
+					   __u64 arg0, __u64 arg1)
+{
+	const __u64 now = bpf_ktime_get_ns();
+	struct vs_exit *x = bpf_map_lookup_elem(&exits, &slot);
+
+	if (!x)
+		return;
+	if (type == VS_EVENT_KVM_EXIT) {
+		*x = (struct vs_exit){.begin = now, .reason = arg0, .rip = arg1};
+	} else if (type == VS_EVENT_KVM_USERSPACE_EXIT) {
+		x->vmm_begin = now;
+		x->vmm_reason = arg0;
+		x->vmm_errno = arg1;
+		x->vmm_off = x->scheduled_out + x->slept;
+		if (!x->begin || x->told)
+			emit((__u16)type, tid, 0, arg0, arg1);
+	} else {
+		if (x->begin)
+			exit_count(x, tid, f->vm, now);
+		if (x->begin && now - x->begin >= exit_threshold_ns)
+			exit_tell(x, tid, now);
+		if (!x->begin || x->told)
+			emit((__u16)type, tid, 0, arg0, arg1);
+		x->begin = 0;
+	}
+}
+
+static __always_inline bool is_summary(const struct vs_followed *f)
+{
+	return summary[f->vm & (VS_VMS_MAX - 1)];
+}
+
 /* A followed thread is gone for good, or its slot was never used. */
 static __always_inline void slot_free(struct vs_followed *f, __u32 slot)
 {
@@ -235,6 +362,12 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 	if (!concerns && !f_in && !*(volatile __s32 *)&waiting[cpu & (VS_CPUS_MAX - 1)])
 		return 0;
 	state = switch_state(ctx, preempted, prev);
+	if (f_out && f_out->flags & VS_FOLLOWED_VCPU && is_summary(f_out)) {
+		struct vs_exit *x = bpf_map_lookup_elem(&exits, &out_slot);
+
+		if (x)
+			exit_tell(x, out, bpf_ktime_get_ns());
+	}
 	announce(prev);
 	announce(next);
 	emit(VS_EVENT_SCHED_SWITCH, out, in, state,
@@ -254,6 +387,12 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 		const __u64 wait_ns = now - f_in->off_time;
 
 		wait_on(f_in, -1);
+		if (f_in->flags & VS_FOLLOWED_VCPU && is_summary(f_in)) {
+			struct vs_exit *x = bpf_map_lookup_elem(&exits, &in_slot);
+
+			if (x)
+				exit_resumed(x, f_in, now);
+		}
 		if (with_stacks && f_in->flags & VS_FOLLOWED_VCPU && f_in->off_time &&
 		    f_in->off_state && wait_ns >= wait_threshold_ns)
 			stack_send_kept(in_slot, next, wait_ns);
@@ -296,6 +435,7 @@ static __always_inline void woken(struct task_struct *p, __u16 type)
 		return;
 	waker = f->waker;
 	f->waker = -1;
+	f->woken_time = bpf_ktime_get_ns();
 	announce(p);
 	if (waker < 0) {
 		announce_current();
@@ -441,7 +581,7 @@ SEC("tp")
 int vs_h_tracepoint(void *ctx)
 {
 	const struct vs_tracepoint *t;
-	const struct vs_followed *f;
+	struct vs_followed *f;
 	const __s32 tid = current_tid();
 	struct vs_request request = {};
 	__u64 arg0, arg1;
@@ -459,6 +599,10 @@ int vs_h_tracepoint(void *ctx)
 		return 0;
 	arg0 = fields_read(ctx, t->arg0);
 	arg1 = fields_read(ctx, t->arg1);
+	if (t->always && f && is_summary(f)) {
+		exit_summarise(t->type, f, slot, tid, arg0, arg1);
+		return 0;
+	}
 	if (t->scope == VS_SCOPE_BEGIN || t->scope == VS_SCOPE_END) {
 		request.first = arg0;
 		request.second = (__u32)arg1;

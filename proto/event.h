@@ -70,8 +70,10 @@ struct vs_event {
 	X(15, STACK, "stack", "task whose stack it is", "task it explains", "stack id",            \
 	  "enum vs_stack_role | duration of the wait in ns << 8")                                  \
 	X(32, KVM_ENTRY, "kvm_entry", "vCPU thread", "", "", "guest rip")                          \
-	X(33, KVM_EXIT, "kvm_exit", "vCPU thread", "", "reason | isa << 32", "guest rip")          \
-	X(34, KVM_USERSPACE_EXIT, "kvm_userspace_exit", "vCPU thread", "", "KVM_EXIT_* reason",    \
+	X(33, KVM_EXIT, "kvm_exit", "vCPU thread", "microseconds since, 0 now",                    \
+	  "reason | isa << 32", "guest rip")                                                       \
+	X(34, KVM_USERSPACE_EXIT, "kvm_userspace_exit", "vCPU thread",                             \
+	  "microseconds since, 0 now", "KVM_EXIT_* reason",                                        \
 	  "errno, negative as the kernel has it, 0 none")                                          \
 	X(35, KVM_PAGE_FAULT, "kvm_page_fault", "vCPU thread", "", "guest physical address",       \
 	  "error code")                                                                            \

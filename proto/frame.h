@@ -47,6 +47,7 @@ enum frame_kind {
 	FRAME_RECORDING_END = 20,
 	FRAME_VM_CLOCK = 21,
 	FRAME_CPU_QUOTA = 22,
+	FRAME_EXIT_SUMMARY = 23,
 };
 
 struct frame_header {

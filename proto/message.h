@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "proto/buffer.h"
+#include "proto/exit_bucket.h"
 
 enum {
 	VS_PROTOCOL_MIN = 1,
@@ -31,6 +32,7 @@ enum {
 	VS_LOG_TEXT_MAX = 512, /* a kernel log line; longer ones are cut */
 	VS_LOG_LINES_MAX = 64,
 	VS_CHECKPOINTS_MAX = 65536,
+	VS_EXIT_CELLS_MAX = 4096,
 };
 
 enum stream_role { STREAM_ROLE_HOST = 1, STREAM_ROLE_GUEST = 2 };
@@ -253,6 +255,25 @@ struct message_cpu_quota {
 	char cgroup[VS_TEXT_MAX]; /* its path below the mount, cut in front if it is long */
 };
 
+/* VM-exits of one vCPU for one reason, counted in the kernel: totals since the capture began. */
+struct message_exit_cell {
+	uint32_t vcpu; /* index */
+	uint32_t isa, reason;
+	uint64_t count;
+	uint64_t kernel_ns, vmm_ns; /* on a pCPU */
+	uint64_t scheduled_out_ns;  /* ready to run */
+	uint64_t slept_ns;
+	uint64_t max_ns; /* of one exit's time on a pCPU */
+	uint64_t buckets[VS_EXIT_BUCKETS];
+};
+
+struct message_exit_summary {
+	uint32_t vm;
+	uint64_t host_tsc;
+	size_t n_cells;
+	struct message_exit_cell *cells; /* unpack allocates; free() it. pack borrows. */
+};
+
 struct message_recording_end {
 	uint64_t entries;
 	uint64_t host_dropped;
@@ -286,6 +307,8 @@ int message_vm_clock_pack(const struct message_vm_clock *m, struct byte_buffer *
 int message_vm_clock_unpack(const uint8_t *payload, size_t len, struct message_vm_clock *m);
 int message_cpu_quota_pack(const struct message_cpu_quota *m, struct byte_buffer *out);
 int message_cpu_quota_unpack(const uint8_t *payload, size_t len, struct message_cpu_quota *m);
+int message_exit_summary_pack(const struct message_exit_summary *m, struct byte_buffer *out);
+int message_exit_summary_unpack(const uint8_t *payload, size_t len, struct message_exit_summary *m);
 int message_recording_end_pack(const struct message_recording_end *m, struct byte_buffer *out);
 int message_recording_end_unpack(const uint8_t *payload, size_t len,
 				 struct message_recording_end *m);

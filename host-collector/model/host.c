@@ -249,6 +249,12 @@ static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e
 	for (size_t i = 0; !vm->data.kvm_events && i < vm->n_vcpus; i++)
 		vm->vcpus[i]->v.kvm_seen = true;
 	vm->data.kvm_events = true;
+	/* One that was told late: until then nothing was, so the vCPU was in the guest. */
+	if (e->type != VS_EVENT_KVM_ENTRY && e->pid2 > 0) {
+		t.ns -= 1000ll * e->pid2;
+		if (t.ns < v->open.begin.ns)
+			t = v->open.begin;
+	}
 	vcpu_kvm(v, t, e->cpu, modes[e->type], &exit, &sink);
 	waiter_update(m, v);
 }

@@ -152,6 +152,90 @@ static size_t count(const struct log *log, uint16_t type, pid_t tid, uint64_t ar
 	return found;
 }
 
+/* Some builds of KVM never hit theirs: then nothing says how long an exit took. */
+static bool entries_exist(struct guest *g)
+{
+	struct capture *c;
+	struct log log = {0};
+	bool found = false;
+
+	reader_error = 0;
+	c = open_with(reader_late);
+	assert_int_equal(capture_add_thread(c, getpid(), getpid(), VM, true), 0);
+	guest_exit(g);
+	drain(c, &log);
+	for (size_t i = 0; i < log.n; i++)
+		found |= log.events[i].type == VS_EVENT_KVM_ENTRY;
+	capture_close(c);
+	free(log.events);
+	return found;
+}
+
+struct counted {
+	pid_t tid;
+	struct capture_exit io;
+	uint64_t in_buckets;
+};
+
+static void counted_take(void *context, const struct capture_exit *exit)
+{
+	struct counted *counted = context;
+	const bool io = exit->reason == (exit->isa == 1 ? 30 : 0x7b);
+
+	if (exit->tid != counted->tid || !io)
+		return;
+	counted->io = *exit;
+	counted->in_buckets = 0;
+	for (size_t i = 0; i < VS_EXIT_BUCKETS; i++)
+		counted->in_buckets += exit->buckets[i];
+}
+
+/* At summary level the kernel counts what becomes no events. */
+static void test_summary(void **state)
+{
+	struct guest guest = {0};
+	const pid_t self = getpid();
+	struct counted counted = {.tid = self};
+	struct log log = {0};
+	struct capture *c;
+	size_t told;
+
+	(void)state;
+	if (geteuid() || !guest_open(&guest) || !entries_exist(&guest)) {
+		print_message("needs root and a KVM that tells of its entries\n");
+		skip();
+	}
+	reader_error = 0;
+	c = open_with(reader_late);
+	assert_int_equal(capture_level_set(c, VM, CAPTURE_SUMMARY), 0);
+	assert_int_equal(capture_add_thread(c, self, self, VM, true), 0);
+	for (int i = 0; i < EXITS; i++)
+		guest_exit(&guest);
+	usleep(20000); /* the VMM sleeps: this exit becomes events, and the sleep is no cost of it
+			*/
+	guest_exit(&guest);
+	drain(c, &log);
+	told = count(&log, VS_EVENT_KVM_USERSPACE_EXIT, self, KVM_EXIT_IO, 0);
+	assert_in_range(told, 1, EXITS / 2); /* a busy machine preempts, and that is told */
+	assert_int_equal(count(&log, VS_EVENT_KVM_PIO, self, PORT | 1ULL << 32, 1 | 1ULL << 32), 0);
+	assert_int_equal(capture_exits(c, counted_take, &counted), 0);
+	assert_int_equal(counted.io.vm, VM);
+	assert_int_equal(counted.io.count, EXITS); /* the last one is not over */
+	assert_int_equal(counted.in_buckets, EXITS);
+	assert_true(counted.io.kernel_ns > 0 && counted.io.vmm_ns > 0);
+	assert_true(counted.io.slept_ns >= 15000000); /* it was armed before it slept */
+	assert_true(counted.io.max_ns <= counted.io.kernel_ns + counted.io.vmm_ns);
+	/* A thread that is not followed any more is told once more, and forgotten. */
+	assert_int_equal(capture_remove_thread(c, self), 0);
+	assert_int_equal(capture_exits(c, counted_take, &counted), 0);
+	counted.io.count = 0;
+	assert_int_equal(capture_exits(c, counted_take, &counted), 0);
+	assert_int_equal(counted.io.count, 0);
+	capture_close(c);
+	guest_close(&guest);
+	free(log.events);
+}
+
 /* A module that comes later is attached to with the next VM; only followed threads are seen. */
 static void test_exits(void **state)
 {
@@ -193,7 +277,8 @@ static void test_exits(void **state)
 	guest_exit(&guest);
 	assert_int_equal(capture_level_set(c, VS_VMS_MAX, CAPTURE_SUMMARY), -EINVAL);
 	drain(c, &log);
-	assert_int_equal(count(&log, VS_EVENT_KVM_USERSPACE_EXIT, self, KVM_EXIT_IO, 0), EXITS + 2);
+	assert_in_range(count(&log, VS_EVENT_KVM_USERSPACE_EXIT, self, KVM_EXIT_IO, 0), EXITS + 1,
+			EXITS + 2); /* without entries all of them are told */
 	assert_int_equal(count(&log, VS_EVENT_KVM_PIO, self, PORT | 1ULL << 32, 1 | 1ULL << 32),
 			 EXITS + 1);
 	capture_close(c);
@@ -307,9 +392,8 @@ static void test_major_fault(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_resolve),
-		cmocka_unit_test(test_exits),
-		cmocka_unit_test(test_block),
+		cmocka_unit_test(test_resolve),     cmocka_unit_test(test_exits),
+		cmocka_unit_test(test_summary),     cmocka_unit_test(test_block),
 		cmocka_unit_test(test_major_fault),
 	};
 

@@ -180,6 +180,22 @@ static void sample_cpu_quota(struct message_cpu_quota *m)
 	strcpy(m->cgroup, "/machine.slice/machine-qemu.scope/libvirt/vcpu0");
 }
 
+static void sample_exit_cell(struct message_exit_cell *cell)
+{
+	*cell = (struct message_exit_cell){
+		.vcpu = 3,
+		.isa = 1,
+		.reason = 48,
+		.count = 1200,
+		.kernel_ns = 2400000,
+		.vmm_ns = 500,
+		.scheduled_out_ns = 7,
+		.slept_ns = 11,
+		.max_ns = 90000,
+		.buckets = {[40] = 1100, [44] = 99, [VS_EXIT_BUCKETS - 1] = 1},
+	};
+}
+
 static uint64_t sample_checkpoints[] = {32, 4194400, 8388800};
 
 static void sample_recording_end(struct message_recording_end *m)
@@ -297,6 +313,30 @@ MESSAGE(vm_clock)
 MESSAGE(cpu_quota)
 #undef MESSAGE
 
+static void pack_exit_summary(struct byte_buffer *out)
+{
+	struct message_exit_cell cell;
+	struct message_exit_summary m = {
+		.vm = 1, .host_tsc = 9000000000000, .n_cells = 1, .cells = &cell};
+
+	sample_exit_cell(&cell);
+	assert_int_equal(message_exit_summary_pack(&m, out), 0);
+}
+
+static void check_exit_summary(const uint8_t *payload, size_t len)
+{
+	struct message_exit_summary m;
+	struct message_exit_cell cell;
+
+	sample_exit_cell(&cell);
+	assert_int_equal(message_exit_summary_unpack(payload, len, &m), 0);
+	assert_int_equal(m.vm, 1);
+	assert_int_equal(m.host_tsc, 9000000000000);
+	assert_int_equal(m.n_cells, 1);
+	assert_memory_equal(m.cells, &cell, sizeof(cell));
+	free(m.cells);
+}
+
 static void pack_recording_end(struct byte_buffer *out)
 {
 	struct message_recording_end m = {0};
@@ -337,6 +377,7 @@ static const struct {
 	{FRAME_NOTE, "note", pack_note, check_note},
 	{FRAME_VM_CLOCK, "vm_clock", pack_vm_clock, check_vm_clock},
 	{FRAME_CPU_QUOTA, "cpu_quota", pack_cpu_quota, check_cpu_quota},
+	{FRAME_EXIT_SUMMARY, "exit_summary", pack_exit_summary, check_exit_summary},
 	{FRAME_RECORDING_END, "recording_end", pack_recording_end, check_recording_end},
 };
 enum { N_KINDS = sizeof(kinds) / sizeof(*kinds) };
