@@ -26,6 +26,8 @@ struct queue {
 };
 
 struct lane {
+	uint32_t vm;
+	uint16_t cpu;
 	struct queue guest, vcpu;
 	struct host_ns covered; /* by vCPU spans told so far */
 	int32_t pid;            /* of the last stay */
@@ -39,6 +41,7 @@ struct bill_vm {
 
 struct bill {
 	struct model *model;
+	struct figures_options options;
 	struct lru index;
 	struct bill_task *tasks;
 	size_t n_vms;
@@ -84,13 +87,15 @@ static int queue_push(struct queue *q, struct piece p)
 	return 0;
 }
 
-static struct bill_task *task_get(struct bill *b, uint32_t vm, int32_t pid)
+static struct bill_task *task_get(struct bill *b, uint32_t vm, uint16_t cpu, int32_t pid)
 {
+	uint16_t kept = b->options.per_vcpu ? cpu : 0;
 	bool fresh;
-	uint32_t slot = lru_put(&b->index, (uint64_t)vm << 32 | (uint32_t)pid, &fresh);
+	uint32_t slot = lru_put(&b->index,
+				(uint64_t)vm << 42 | (uint64_t)kept << 32 | (uint32_t)pid, &fresh);
 
 	if (fresh)
-		b->tasks[slot] = (struct bill_task){.vm = vm, .pid = pid};
+		b->tasks[slot] = (struct bill_task){.vm = vm, .cpu = kept, .pid = pid};
 	return &b->tasks[slot];
 }
 
@@ -109,15 +114,17 @@ static struct lane *lane_get(struct bill *b, uint32_t vm, uint16_t cpu)
 		v->vm = vm;
 		b->vms[b->n_vms++] = v;
 	}
-	if (!v->lanes[cpu])
+	if (!v->lanes[cpu]) {
 		v->lanes[cpu] = calloc(1, sizeof(struct lane));
+		if (v->lanes[cpu])
+			*v->lanes[cpu] = (struct lane){.vm = vm, .cpu = cpu};
+	}
 	return v->lanes[cpu];
 }
 
-static void charge(struct bill *b, uint32_t vm, struct lane *l, int32_t pid, enum vcpu_state state,
-		   int64_t ns)
+static void charge(struct bill *b, struct lane *l, int32_t pid, enum vcpu_state state, int64_t ns)
 {
-	struct bill_task *t = task_get(b, vm, pid);
+	struct bill_task *t = task_get(b, l->vm, l->cpu, pid);
 	bool kept = state != VCPU_GUEST && state != VCPU_UNKNOWN;
 
 	t->state_ns[state] += ns;
@@ -132,7 +139,7 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* Joins what both sides know; with `final`, charges the guest's rest as unknown. */
-static void lane_join(struct bill *b, uint32_t vm, struct lane *l, bool final)
+static void lane_join(struct bill *b, struct lane *l, bool final)
 {
 	struct piece *g, *v;
 
@@ -150,12 +157,12 @@ static void lane_join(struct bill *b, uint32_t vm, struct lane *l, bool final)
 		if (!v || v->begin.ns > g->begin.ns) {
 			int64_t until = v ? least(v->begin.ns, g->end.ns) : g->end.ns;
 
-			charge(b, vm, l, g->what, VCPU_UNKNOWN, until - g->begin.ns);
+			charge(b, l, g->what, VCPU_UNKNOWN, until - g->begin.ns);
 			g->begin.ns = until;
 		} else {
 			int64_t until = least(v->end.ns, g->end.ns);
 
-			charge(b, vm, l, g->what, (enum vcpu_state)v->what, until - g->begin.ns);
+			charge(b, l, g->what, (enum vcpu_state)v->what, until - g->begin.ns);
 			g->begin.ns = until;
 		}
 		if (g->begin.ns >= g->end.ns)
@@ -163,12 +170,12 @@ static void lane_join(struct bill *b, uint32_t vm, struct lane *l, bool final)
 	}
 }
 
-static void lane_push(struct bill *b, uint32_t vm, struct lane *l, struct queue *q, struct piece p)
+static void lane_push(struct bill *b, struct lane *l, struct queue *q, struct piece p)
 {
 	int err = queue_push(q, p);
 
 	if (err == -ENOSPC && q == &l->guest) {
-		lane_join(b, vm, l, true);
+		lane_join(b, l, true);
 		err = queue_push(q, p);
 	} else if (err == -ENOSPC) { /* the guest says nothing: nobody to charge */
 		queue_pop(q);
@@ -176,7 +183,7 @@ static void lane_push(struct bill *b, uint32_t vm, struct lane *l, struct queue 
 	}
 	if (err)
 		b->error = err;
-	lane_join(b, vm, l, false);
+	lane_join(b, l, false);
 }
 
 static void vcpu_span_take(void *context, const struct vcpu_span *span)
@@ -194,7 +201,7 @@ static void vcpu_span_take(void *context, const struct vcpu_span *span)
 	}
 	if (span->end.ns > l->covered.ns)
 		l->covered = span->end;
-	lane_push(b, span->vm, l, &l->vcpu, (struct piece){span->begin, span->end, span->state});
+	lane_push(b, l, &l->vcpu, (struct piece){span->begin, span->end, span->state});
 }
 
 static void guest_span_take(void *context, const struct guest_span *span)
@@ -210,7 +217,7 @@ static void guest_span_take(void *context, const struct guest_span *span)
 		b->error = -ENOMEM;
 		return;
 	}
-	lane_push(b, span->vm, l, &l->guest, (struct piece){span->begin, span->end, span->pid});
+	lane_push(b, l, &l->guest, (struct piece){span->begin, span->end, span->pid});
 }
 
 static void guest_instant_take(void *context, const struct guest_instant *instant)
@@ -218,10 +225,10 @@ static void guest_instant_take(void *context, const struct guest_instant *instan
 	struct bill *b = context;
 
 	if (instant->type == VS_EVENT_SCHED_SWITCH && instant->event.pid2 > 0)
-		task_get(b, instant->vm, instant->event.pid2)->stays++;
+		task_get(b, instant->vm, instant->cpu, instant->event.pid2)->stays++;
 }
 
-struct bill *bill_new(struct model *m)
+struct bill *bill_new(struct model *m, const struct figures_options *options)
 {
 	struct bill *b = calloc(1, sizeof(*b));
 	struct model_observer observer = {.vcpu_span = vcpu_span_take,
@@ -232,6 +239,8 @@ struct bill *bill_new(struct model *m)
 	if (!b)
 		return NULL;
 	b->model = m;
+	if (options)
+		b->options = *options;
 	b->tasks = calloc(TASKS_MAX, sizeof(*b->tasks));
 	if (!b->tasks || lru_init(&b->index, TASKS_MAX) || model_observe(m, &observer)) {
 		bill_free(b);
@@ -261,14 +270,27 @@ void bill_free(struct bill *b)
 	free(b);
 }
 
+void bill_clear(struct bill *b)
+{
+	for (uint32_t slot = 0; slot < TASKS_MAX; slot++) {
+		if (lru_used(&b->index, slot))
+			lru_remove(&b->index, slot);
+	}
+}
+
 int bill_finish(struct bill *b)
 {
 	for (size_t i = 0; i < b->n_vms; i++) {
 		for (unsigned cpu = 0; cpu < VS_CPUS_MAX; cpu++) {
 			if (b->vms[i]->lanes[cpu])
-				lane_join(b, b->vms[i]->vm, b->vms[i]->lanes[cpu], true);
+				lane_join(b, b->vms[i]->lanes[cpu], true);
 		}
 	}
+	return b->error;
+}
+
+int bill_error(const struct bill *b)
+{
 	return b->error;
 }
 

@@ -10,10 +10,12 @@
 #ifndef ANALYZE_BILL_H
 #define ANALYZE_BILL_H
 
+#include "host-collector/analyze/figures.h"
 #include "host-collector/model/model.h"
 
 struct bill_task {
 	uint32_t vm;
+	uint16_t cpu; /* only if per_vcpu */
 	int32_t pid;
 	uint64_t stays;                     /* times that it was switched to */
 	int64_t state_ns[VCPU_STATE_COUNT]; /* of its vCPU while the guest ran the task */
@@ -23,10 +25,14 @@ struct bill_task {
 struct bill;
 
 /* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
-struct bill *bill_new(struct model *m);
+struct bill *bill_new(struct model *m, const struct figures_options *options);
+/* Forgets all figures, but not what is still unjoined. */
+void bill_clear(struct bill *b);
 void bill_free(struct bill *b);
 /* After model_finish: what is still unjoined is charged. 0, or -ENOMEM: something is missing. */
 int bill_finish(struct bill *b);
+/* 0, or -ENOMEM: something could not be counted. */
+int bill_error(const struct bill *b);
 /* Item number `index`, NULL past the last. Borrowed. Of more than 8192 tasks the least recently
  * seen are forgotten. */
 const struct bill_task *bill_task(const struct bill *b, size_t index);

@@ -7,7 +7,7 @@
 
 #include "host-collector/model/lru.h"
 
-enum { REASONS_MAX = 2048, VCPUS_MAX = 4096 };
+enum { REASONS_MAX = 16384, VCPUS_MAX = 4096 };
 
 /* The exit that a vCPU is in. */
 struct exit_open {
@@ -16,8 +16,10 @@ struct exit_open {
 };
 
 struct exits {
-	struct lru reason_index, vcpu_index;
+	struct figures_options options;
+	struct lru reason_index, total_index, vcpu_index;
 	struct exit_reason *reasons;
+	int64_t *totals; /* ns */
 	struct exit_open *open;
 	int error;
 };
@@ -28,9 +30,12 @@ static void reason_clear(struct exit_reason *r)
 	memset(r, 0, sizeof(*r));
 }
 
-static struct exit_reason *reason_get(struct exits *x, uint32_t vm, const struct vcpu_exit *exit)
+static struct exit_reason *reason_get(struct exits *x, uint32_t vm, uint32_t vcpu,
+				      const struct vcpu_exit *exit)
 {
-	uint64_t key = (uint64_t)vm << 34 | (uint64_t)(exit->isa & 3) << 32 | exit->reason;
+	uint32_t kept = x->options.per_vcpu ? vcpu : 0;
+	uint64_t key = (uint64_t)vm << 46 | (uint64_t)kept << 36 | (uint64_t)(exit->isa & 3) << 32 |
+		       exit->reason;
 	struct exit_reason *r;
 	bool fresh;
 
@@ -38,18 +43,36 @@ static struct exit_reason *reason_get(struct exits *x, uint32_t vm, const struct
 	if (fresh) {
 		reason_clear(r);
 		r->vm = vm;
+		r->vcpu = kept;
 		r->reason = exit->reason;
 		r->isa = exit->isa;
 	}
 	return r;
 }
 
-static void exit_end(struct exits *x, uint32_t vm, const struct exit_open *o, bool whole)
+static void total_add(struct exits *x, const struct vcpu_span *span, int64_t ns)
 {
-	struct exit_reason *r = reason_get(x, vm, &o->exit);
-	const int64_t *ns = o->state_ns;
+	uint32_t vcpu = x->options.per_vcpu ? span->vcpu : 0;
+	bool fresh;
+	uint32_t slot = lru_put(&x->total_index, (uint64_t)span->vm << 32 | vcpu, &fresh);
 
-	if (!whole || ns[VCPU_UNKNOWN]) {
+	x->totals[slot] = fresh ? ns : x->totals[slot] + ns;
+}
+
+static void exit_end(struct exits *x, const struct vcpu_span *next, const struct exit_open *o,
+		     bool whole)
+{
+	const int64_t *ns = o->state_ns;
+	int64_t handling_ns = ns[VCPU_KVM] + ns[VCPU_VMM];
+	struct exit_reason *r;
+
+	whole = whole && !ns[VCPU_UNKNOWN];
+	if (whole)
+		total_add(x, next, handling_ns);
+	if (whole && handling_ns < x->options.than_ns)
+		return;
+	r = reason_get(x, next->vm, next->vcpu, &o->exit);
+	if (!whole) {
 		r->torn++;
 		return;
 	}
@@ -57,7 +80,7 @@ static void exit_end(struct exits *x, uint32_t vm, const struct exit_open *o, bo
 	r->vmm_ns += ns[VCPU_VMM];
 	r->scheduled_out_ns += ns[VCPU_RUNNABLE] + ns[VCPU_THROTTLED] + ns[VCPU_STOPPED];
 	r->slept_ns += ns[VCPU_HALTED] + ns[VCPU_BLOCKED];
-	if (histogram_add(&r->handling, (uint64_t)(ns[VCPU_KVM] + ns[VCPU_VMM])))
+	if (histogram_add(&r->handling, (uint64_t)handling_ns))
 		x->error = -ENOMEM;
 }
 
@@ -71,24 +94,28 @@ static void span_take(void *context, const struct vcpu_span *span)
 	if (fresh)
 		memset(o, 0, sizeof(*o));
 	if (o->exit.serial && o->exit.serial != span->exit.serial)
-		exit_end(x, span->vm, o, span->state == VCPU_GUEST);
+		exit_end(x, span, o, span->state == VCPU_GUEST);
 	if (o->exit.serial != span->exit.serial)
 		*o = (struct exit_open){.exit = span->exit};
 	if (span->exit.serial)
 		o->state_ns[span->state] += span->end.ns - span->begin.ns;
 }
 
-struct exits *exits_new(struct model *m)
+struct exits *exits_new(struct model *m, const struct figures_options *options)
 {
 	struct exits *x = calloc(1, sizeof(*x));
 	struct model_observer observer = {.vcpu_span = span_take, .context = x};
 
 	if (!x)
 		return NULL;
+	if (options)
+		x->options = *options;
 	x->reasons = calloc(REASONS_MAX, sizeof(*x->reasons));
+	x->totals = calloc(VCPUS_MAX, sizeof(*x->totals));
 	x->open = calloc(VCPUS_MAX, sizeof(*x->open));
-	if (!x->reasons || !x->open || lru_init(&x->reason_index, REASONS_MAX) ||
-	    lru_init(&x->vcpu_index, VCPUS_MAX) || model_observe(m, &observer)) {
+	if (!x->reasons || !x->totals || !x->open || lru_init(&x->reason_index, REASONS_MAX) ||
+	    lru_init(&x->total_index, VCPUS_MAX) || lru_init(&x->vcpu_index, VCPUS_MAX) ||
+	    model_observe(m, &observer)) {
 		exits_free(x);
 		return NULL;
 	}
@@ -102,10 +129,24 @@ void exits_free(struct exits *x)
 	for (unsigned i = 0; x->reasons && i < REASONS_MAX; i++)
 		reason_clear(&x->reasons[i]);
 	lru_fini(&x->reason_index);
+	lru_fini(&x->total_index);
 	lru_fini(&x->vcpu_index);
 	free(x->reasons);
+	free(x->totals);
 	free(x->open);
 	free(x);
+}
+
+void exits_clear(struct exits *x)
+{
+	for (uint32_t slot = 0; slot < REASONS_MAX; slot++) {
+		if (lru_used(&x->reason_index, slot))
+			lru_remove(&x->reason_index, slot);
+	}
+	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
+		if (lru_used(&x->total_index, slot))
+			lru_remove(&x->total_index, slot);
+	}
 }
 
 int exits_error(const struct exits *x)
@@ -120,4 +161,11 @@ const struct exit_reason *exits_reason(const struct exits *x, size_t index)
 			return &x->reasons[slot];
 	}
 	return NULL;
+}
+
+int64_t exits_handling_ns(const struct exits *x, uint32_t vm, uint32_t vcpu)
+{
+	uint32_t slot = lru_find(&x->total_index, (uint64_t)vm << 32 | vcpu);
+
+	return slot == LRU_NONE ? 0 : x->totals[slot];
 }

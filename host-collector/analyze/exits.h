@@ -8,10 +8,12 @@
 #define ANALYZE_EXITS_H
 
 #include "clock/histogram.h"
+#include "host-collector/analyze/figures.h"
 #include "host-collector/model/model.h"
 
 struct exit_reason {
 	uint32_t vm, reason, isa;
+	uint32_t vcpu;             /* only if per_vcpu */
 	struct histogram handling; /* kernel and VMM alone, per exit */
 	int64_t kernel_ns, vmm_ns; /* on a pCPU */
 	int64_t scheduled_out_ns;  /* runnable, throttled, stopped */
@@ -21,13 +23,19 @@ struct exit_reason {
 
 struct exits;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
-struct exits *exits_new(struct model *m);
+/* Subscribes to the model, which must not be fed any more once this is freed. With than_ns, exits
+ * whose handling took less are in exits_handling_ns only. NULL on ENOMEM. */
+struct exits *exits_new(struct model *m, const struct figures_options *options);
+/* Forgets all figures, but not the exits that go on. */
+void exits_clear(struct exits *x);
 void exits_free(struct exits *x);
 /* 0, or -ENOMEM: something could not be counted. */
 int exits_error(const struct exits *x);
-/* Item number `index`, NULL past the last. Borrowed. */
+/* Item number `index`, NULL past the last. Borrowed. Of more than 16384 the least recently seen are
+ * forgotten. */
 const struct exit_reason *exits_reason(const struct exits *x, size_t index);
+/* Kernel and VMM alone of all exits of a VM; of one vCPU's if per_vcpu (else vcpu is 0). */
+int64_t exits_handling_ns(const struct exits *x, uint32_t vm, uint32_t vcpu);
 
 /* "HLT", "EPT_VIOLATION", "npf", as the field writes them; "0x7b" if unknown. */
 struct exit_name {

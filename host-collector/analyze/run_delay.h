@@ -11,6 +11,7 @@
 #define ANALYZE_RUN_DELAY_H
 
 #include "clock/histogram.h"
+#include "host-collector/analyze/figures.h"
 #include "host-collector/model/model.h"
 
 enum run_delay_cause {
@@ -24,6 +25,7 @@ struct run_delay_vcpu {
 	int64_t state_ns[VCPU_STATE_COUNT];
 	struct histogram waits[RUN_DELAY_CAUSES];
 	uint64_t migrations; /* to another pCPU, between two times that it ran */
+	bool seen;           /* anything of the above since the last run_delay_clear */
 
 	/* The wait that goes on. */
 	int64_t wait_ns;
@@ -34,11 +36,13 @@ struct run_delay_vcpu {
 
 struct run_delay_pcpu {
 	uint16_t pcpu;
+	uint32_t vm, vcpu;       /* only if per_vcpu */
 	int64_t run_ns, wait_ns; /* of all vCPUs */
 };
 
-struct run_delay_holder { /* a host task that held a pCPU which a vCPU wanted */
-	uint32_t vm;
+struct run_delay_holder {  /* a host task that held a pCPU which a vCPU wanted */
+	uint32_t vm, vcpu; /* vcpu: only if per_vcpu */
+	uint16_t pcpu;     /* only if per_pcpu */
 	int32_t pid;
 	int64_t held_ns;
 	uint64_t waits; /* spans of waiting in which it was the longest holder */
@@ -46,13 +50,16 @@ struct run_delay_holder { /* a host task that held a pCPU which a vCPU wanted */
 
 struct run_delay;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
-struct run_delay *run_delay_new(struct model *m);
+/* Subscribes to the model, which must not be fed any more once this is freed. With than_ns, shorter
+ * waits are in the states only. NULL on ENOMEM. */
+struct run_delay *run_delay_new(struct model *m, const struct figures_options *options);
+/* Forgets all figures, but not what goes on. */
+void run_delay_clear(struct run_delay *r);
 void run_delay_free(struct run_delay *r);
 /* 0, or -ENOMEM: something could not be counted. */
 int run_delay_error(const struct run_delay *r);
-/* The results so far: item number `index`, NULL past the last. Borrowed. Of more than 4096 vCPUs or
- * holders the least recently seen are forgotten. */
+/* The results so far: item number `index`, NULL past the last. Borrowed. Of more than 4096 vCPUs,
+ * pCPUs or holders the least recently seen are forgotten. */
 const struct run_delay_vcpu *run_delay_vcpu(const struct run_delay *r, size_t index);
 const struct run_delay_pcpu *run_delay_pcpu(const struct run_delay *r, size_t index);
 const struct run_delay_holder *run_delay_holder(const struct run_delay *r, size_t index);

@@ -15,22 +15,28 @@
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
 
+#define STALL_DEFAULT_NS 100000000
+
 struct report_arguments {
-	const char *recording, *table, *format, *output;
-	uint64_t than_ns, top;
+	const char *recording, *output;
+	struct report_table_request table; /* .table NULL: stalls */
 	bool all;
 };
 
 static const struct option_spec report_option_table[] = {
 	{"RUN.vcs", OPTION_OPERAND, offsetof(struct report_arguments, recording), NULL,
 	 "a recording made by `vcpuscope record`", true},
-	{"TABLE", OPTION_OPERAND, offsetof(struct report_arguments, table), NULL,
-	 "figures instead of stalls: vcpu, pcpu, culprits, tasks, irq or exits", false},
-	{"than", OPTION_DURATION, offsetof(struct report_arguments, than_ns), "100ms",
-	 "report stalls of at least this length", false},
-	{"format", OPTION_CHOICE, offsetof(struct report_arguments, format), "text|json|csv",
+	{"TABLE", OPTION_OPERAND, offsetof(struct report_arguments, table.table), NULL,
+	 "figures instead of stalls: vcpu, pcpu, culprits, steal, tasks, irq or exits", false},
+	{"than", OPTION_DURATION, offsetof(struct report_arguments, table.than_ns), "100ms",
+	 "report stalls of at least this length (default 100ms); of a TABLE: only what took as "
+	 "long (default all)",
+	 false},
+	{"per", OPTION_CHOICE, offsetof(struct report_arguments, table.per), REPORT_TABLE_PER,
+	 "of a TABLE: split its rows", false},
+	{"format", OPTION_CHOICE, offsetof(struct report_arguments, table.format), "text|json|csv",
 	 "for people, or for programs (docs/report-json.md); csv of a TABLE only", false},
-	{"top", OPTION_NUMBER, offsetof(struct report_arguments, top), "N",
+	{"top", OPTION_NUMBER, offsetof(struct report_arguments, table.top), "N",
 	 "of a TABLE: the first N rows (default 20, 0 all)", false},
 	{"all", OPTION_FLAG, offsetof(struct report_arguments, all), NULL,
 	 "long stretches in which nothing was denied, too", false},
@@ -81,7 +87,6 @@ static void gaps_say(const char *path, const struct pipeline *p, const struct re
 struct result {
 	struct report *report;
 	struct report_table *table;
-	const struct model *model;
 };
 
 static int result_write(const struct report_arguments *a, const struct result *result, FILE *to)
@@ -89,8 +94,8 @@ static int result_write(const struct report_arguments *a, const struct result *r
 	struct text_options text = text_options_for(to);
 
 	if (result->table)
-		return report_table_write(result->table, result->model, a->format, a->top, to);
-	if (!strcmp(a->format, "json"))
+		return report_table_write(result->table, to);
+	if (!strcmp(a->table.format, "json"))
 		return json_report_write(result->report, true, to);
 	text_report_write(result->report, &text, to);
 	return 0;
@@ -115,19 +120,25 @@ static int output_write(const struct report_arguments *a, const struct result *r
 	return err ? COMMAND_TROUBLE : COMMAND_OK;
 }
 
-/* NULL, or what is wrong. */
-static const char *arguments_wrong(const struct report_arguments *a)
+/* Says what is wrong. */
+static bool arguments_check(const struct report_arguments *a)
 {
-	if (a->table && !report_table_known(a->table))
-		return "no such table; there are vcpu, pcpu, culprits, tasks, irq and exits";
-	if (!a->table && !strcmp(a->format, "csv"))
-		return "--format csv needs a TABLE: a stall does not fit into one line";
-	return NULL;
+	char why[320];
+
+	if (!a->table.table && !strcmp(a->table.format, "csv"))
+		say(a->recording, "--format csv needs a TABLE: a stall does not fit into one line");
+	else if (!a->table.table && a->table.per)
+		say(a->recording, "--per needs a TABLE: stalls are told one by one");
+	else if (a->table.table && report_table_check(&a->table, why, sizeof(why)))
+		say(a->table.table, "%s", why);
+	else
+		return true;
+	return false;
 }
 
 static int report_run(const struct command *self, int argc, char **argv)
 {
-	struct report_arguments a = {.format = "text", .than_ns = 100000000, .top = 20};
+	struct report_arguments a = {.table = {.format = "text", .top = 20}};
 	struct pipeline_options pipeline_options = {0};
 	struct pipeline *pipeline = NULL;
 	struct report_options options = {.dmesg = account_dmesg, .context = &pipeline};
@@ -137,24 +148,18 @@ static int report_run(const struct command *self, int argc, char **argv)
 	struct model *model = NULL;
 	int result = COMMAND_TROUBLE;
 	char why[512] = "out of memory";
-	const char *wrong;
 
-	if (options_parse_or_say(self, argc, argv, &a))
+	if (options_parse_or_say(self, argc, argv, &a) || !arguments_check(&a))
 		return COMMAND_USAGE;
-	wrong = arguments_wrong(&a);
-	if (wrong) {
-		say(a.table ? a.table : a.recording, "%s", wrong);
-		return COMMAND_USAGE;
-	}
-	options.than_ns = (int64_t)a.than_ns;
+	options.than_ns = a.table.than_ns ? (int64_t)a.table.than_ns : STALL_DEFAULT_NS;
 	options.all = a.all;
 	model = model_new();
 	if (model)
 		builder = report_builder_new(model, &options);
-	if (builder && a.table)
-		found.table = report_table_new(model, a.table);
-	found.model = pipeline_options.model = model;
-	if (builder && (found.table || !a.table))
+	if (builder && a.table.table)
+		found.table = report_table_new(model, &a.table);
+	pipeline_options.model = model;
+	if (builder && (found.table || !a.table.table))
 		pipeline = pipeline_new(&pipeline_options);
 	if (!pipeline || replay_run(pipeline, a.recording, &info, why, sizeof(why))) {
 		fprintf(stderr, "vcpuscope report: %s\n", why);
@@ -169,6 +174,8 @@ static int report_run(const struct command *self, int argc, char **argv)
 		say(a.recording, "out of memory");
 		goto out;
 	}
+	if (found.table)
+		report_table_finish(found.table);
 	result = output_write(&a, &found);
 	if (result == COMMAND_OK)
 		gaps_say(a.recording, pipeline, &info);
@@ -190,6 +197,7 @@ const struct command command_report = {
 		    "  vcpuscope report run.vcs --than 20ms --all\n"
 		    "  vcpuscope report run.vcs --format json -o report.json\n"
 		    "  vcpuscope report run.vcs tasks --top 10\n"
-		    "  vcpuscope report run.vcs vcpu --format csv\n",
+		    "  vcpuscope report run.vcs vcpu --format csv\n"
+		    "  vcpuscope report run.vcs exits --per vcpu --than 100us\n",
 	.run = report_run,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope report RUN.vcs TABLE: figures of a whole recording instead of its incidents. */
+/* Tables of figures, of a recording as a whole (`report RUN.vcs TABLE`) or of an interval (`watch
+ * TABLE`): figures.h has their kinds. */
 #ifndef CLI_REPORT_TABLES_H
 #define CLI_REPORT_TABLES_H
 
@@ -8,16 +9,31 @@
 
 #include "host-collector/timeline/pipeline.h"
 
-/* Is there a table of this name? */
-int report_table_known(const char *name);
+/* What --per takes. */
+#define REPORT_TABLE_PER "vcpu|pcpu|vector|task"
+
+struct report_table_request {
+	const char *table;
+	const char *per;    /* one word of REPORT_TABLE_PER, or NULL */
+	uint64_t than_ns;   /* 0: not asked for */
+	uint64_t top;       /* rows; 0 all */
+	const char *format; /* "text", "json" or "csv" */
+};
+
+/* Can this be shown? 0, or -EINVAL and one line in `why` that says what is possible. */
+int report_table_check(const struct report_table_request *request, char *why, size_t why_bytes);
 
 struct report_table;
 
-/* Subscribes to the model before the recording is played through it. NULL on ENOMEM. */
-struct report_table *report_table_new(struct model *m, const char *name);
+/* Subscribes to the model before events are played through it. `request` (checked) is borrowed.
+ * NULL on ENOMEM. */
+struct report_table *report_table_new(struct model *m, const struct report_table_request *request);
 void report_table_free(struct report_table *t);
-/* After the recording: at most `top` rows (0: all), format "text", "json" or "csv". 0 or -errno. */
-int report_table_write(struct report_table *t, const struct model *m, const char *format,
-		       uint64_t top, FILE *out);
+/* After model_finish. */
+void report_table_finish(struct report_table *t);
+/* What happened since it began, or since report_table_clear, up to model_now. 0 or -errno. */
+int report_table_write(struct report_table *t, FILE *out);
+/* What follows counts from here on. */
+void report_table_clear(struct report_table *t);
 
 #endif

@@ -19,6 +19,7 @@ struct cell {
 	double percent;
 	int64_t number;
 	char *text;
+	bool none;
 };
 
 struct table {
@@ -112,6 +113,12 @@ void table_percent(struct table *t, double percent)
 	cell_put(t, TABLE_PERCENT, (struct cell){.percent = percent});
 }
 
+void table_none(struct table *t)
+{
+	cell_put(t, t->filled < t->n_columns ? t->columns[t->filled].type : TABLE_TEXT,
+		 (struct cell){.none = true});
+}
+
 static int row_compare(const void *a, const void *b, void *context)
 {
 	const struct table *t = context;
@@ -138,6 +145,10 @@ static void cell_draw(const struct table *t, size_t row, size_t column, char *te
 {
 	const struct cell *c = &t->cells[row * t->n_columns + column];
 
+	if (c->none) {
+		snprintf(text, CELL_BYTES, "n/a");
+		return;
+	}
 	switch (t->columns[column].type) {
 	case TABLE_TEXT:
 		snprintf(text, CELL_BYTES, "%.100s", escape(c->text ? c->text : "").text);
@@ -227,7 +238,9 @@ int table_write_csv(const struct table *t, FILE *out)
 		const struct cell *cell = &t->cells[i];
 		size_t c = i % t->n_columns;
 
-		if (t->columns[c].type == TABLE_TEXT)
+		if (cell->none)
+			; /* an empty field */
+		else if (t->columns[c].type == TABLE_TEXT)
 			csv_text(cell->text ? cell->text : "", out);
 		else if (t->columns[c].type == TABLE_PERCENT)
 			fprintf(out, "%.3f", cell->percent);
@@ -242,6 +255,8 @@ int table_write_csv(const struct table *t, FILE *out)
 
 static struct json_object *cell_json(const struct cell *cell, enum table_type type)
 {
+	if (cell->none)
+		return NULL;
 	if (type == TABLE_TEXT)
 		return json_string_new(cell->text ? cell->text : "");
 	if (type == TABLE_PERCENT)

@@ -34,6 +34,8 @@ void table_text(struct table *t, const char *text); /* copied; escaped when show
 void table_count(struct table *t, uint64_t n);
 void table_ns(struct table *t, int64_t ns);
 void table_percent(struct table *t, double percent);
+/* Not observed: "n/a" in text, null in JSON, nothing in CSV. */
+void table_none(struct table *t);
 /* Descending by the number in column `by`, then cut to `top` rows (0: all). */
 void table_sort(struct table *t, size_t by, size_t top);
 

@@ -42,16 +42,16 @@ static struct figures figures_of(const struct timeline_event *events, size_t n)
 	struct figures f = {.model = model_new()};
 
 	assert_non_null(f.model);
-	f.delay = run_delay_new(f.model);
-	f.bill = bill_new(f.model);
-	f.interrupts = interrupts_new(f.model);
+	f.delay = run_delay_new(f.model, NULL);
+	f.bill = bill_new(f.model, NULL);
+	f.interrupts = interrupts_new(f.model, NULL);
 	assert_true(f.delay && f.bill && f.interrupts);
 	script_vm(f.model, 1, "kvm");
 	script_run(f.model, events, n);
 	model_finish(f.model);
 	assert_int_equal(bill_finish(f.bill), 0);
 	assert_int_equal(run_delay_error(f.delay), 0);
-	assert_int_equal(interrupts_error(f.interrupts), 0);
+	assert_int_equal(interrupts_finish(f.interrupts), 0);
 	return f;
 }
 
@@ -175,6 +175,127 @@ static void interrupts_last_from_entry_to_exit(void **unused)
 	figures_free(&f);
 }
 
+static struct run_delay *delay_of(const struct figures_options *options)
+{
+	struct model *m = model_new();
+	struct run_delay *r = run_delay_new(m, options);
+
+	assert_non_null(r);
+	script_vm(m, 1, "kvm");
+	script_run(m, story, COUNT(story));
+	model_finish(m);
+	model_free(m);
+	return r;
+}
+
+static void shorter_waits_do_not_count(void **unused)
+{
+	struct run_delay *r = delay_of(&(struct figures_options){.than_ns = 3000001});
+	const struct run_delay_vcpu *v = run_delay_vcpu(r, 0);
+
+	(void)unused;
+	assert_int_equal(v->waits[RUN_DELAY_PREEMPTED].count, 1);
+	assert_int_equal(v->waits[RUN_DELAY_WOKEN].count, 0);
+	assert_int_equal(v->state_ns[VCPU_RUNNABLE], 23000000);
+	assert_int_equal(run_delay_holder(r, 0)->held_ns, 20000000);
+	run_delay_free(r);
+}
+
+static void holders_split_by_pcpu_and_pcpus_by_vcpu(void **unused)
+{
+	struct run_delay *r =
+		delay_of(&(struct figures_options){.per_vcpu = true, .per_pcpu = true});
+	int64_t held[2] = {0};
+	const struct run_delay_holder *h;
+	const struct run_delay_pcpu *p;
+
+	(void)unused;
+	for (size_t i = 0; (h = run_delay_holder(r, i)); i++) {
+		assert_true(h->pcpu < 2);
+		held[h->pcpu] += h->held_ns;
+	}
+	assert_int_equal(held[0], 20000000);
+	assert_int_equal(held[1], 3000000);
+	for (size_t i = 0; (p = run_delay_pcpu(r, i)); i++) {
+		assert_int_equal(p->vm, VM);
+		assert_int_equal(p->vcpu, 0);
+	}
+	run_delay_free(r);
+}
+
+/* Figures of intervals: what lay before the cut is gone, what goes on over it is not. */
+static void clearing_forgets_figures_but_not_what_goes_on(void **unused)
+{
+	struct model *m = model_new();
+	struct run_delay *r = run_delay_new(m, NULL);
+	struct bill *b = bill_new(m, NULL);
+	struct interrupts *x = interrupts_new(m, NULL);
+	const struct run_delay_vcpu *v;
+	const struct bill_task *task;
+
+	(void)unused;
+	script_vm(m, 1, "kvm");
+	script_run(m, story, 7); /* up to the preemption */
+	run_delay_clear(r);
+	bill_clear(b);
+	interrupts_clear(x);
+	assert_null(run_delay_pcpu(r, 0));
+	assert_null(bill_task(b, 0));
+	assert_null(interrupts_source(x, 0));
+	script_run(m, story + 7, COUNT(story) - 7);
+	model_finish(m);
+	assert_int_equal(bill_finish(b), 0);
+	v = run_delay_vcpu(r, 0);
+	assert_non_null(v);
+	assert_int_equal(v->waits[RUN_DELAY_PREEMPTED].count, 1);
+	assert_int_equal(v->state_ns[VCPU_GUEST], 27000000);
+	task = bill_task(b, 0);
+	assert_non_null(task);
+	assert_int_equal(interrupts_source(x, 0)->durations.max_ns, 22000000);
+	model_free(m);
+	run_delay_free(r);
+	bill_free(b);
+	interrupts_free(x);
+}
+
+/* 100 interrupts of 700 us within 100 ms on CPU 0, one on CPU 1. */
+static void storms_are_dense_and_of_one_cpu(void **unused)
+{
+	struct model *m = model_new();
+	struct interrupts *x = interrupts_new(m, NULL);
+	const struct interrupt_source *s;
+
+	(void)unused;
+	script_vm(m, 2, "kvm");
+	for (int i = 0; i < 250; i++) {
+		const struct timeline_event pair[] = {
+			IRQ(1000000 + 400 * i, 0, IRQ_ENTRY, FIRST, 24),
+			IRQ(1000000 + 400 * i + 300, 0, IRQ_EXIT, FIRST, 24),
+		};
+
+		script_run(m, pair, 2);
+	}
+	for (int i = 0; i < 2; i++) {
+		const struct timeline_event pair[] = {
+			IRQ(1200000 + 50000 * i, 1, IRQ_ENTRY, SECOND, 24),
+			IRQ(1240000 + 50000 * i, 1, IRQ_EXIT, SECOND, 24),
+		};
+
+		script_run(m, pair, 2);
+	}
+	model_finish(m);
+	assert_int_equal(interrupts_finish(x), 0);
+	s = interrupts_source(x, 0);
+	assert_non_null(s);
+	assert_null(interrupts_source(x, 1));
+	assert_int_equal(s->durations.count, 252);
+	assert_int_equal(s->peak_count, 250);
+	assert_int_equal(s->peak_ns, 80000000); /* on CPU 1: dense it is not */
+	assert_int_equal(s->storm_ns, INTERRUPTS_WINDOW_NS);
+	model_free(m);
+	interrupts_free(x);
+}
+
 #define VMX(reason) ((reason) | 1ull << 32)
 
 static const struct exit_reason *reason_find(const struct exits *x, uint32_t reason)
@@ -191,26 +312,20 @@ static const struct exit_reason *reason_find(const struct exits *x, uint32_t rea
 static void exits_keep_their_costs_apart(void **unused)
 {
 	static const struct timeline_event events[] = {
-		SWITCH(HOST, 0, 0, 0, TID0, 0),
-		KVM(500, 0, ENTRY, TID0, 0),
+		SWITCH(HOST, 0, 0, 0, TID0, 0),        KVM(500, 0, ENTRY, TID0, 0),
 		KVM(1000, 0, EXIT, TID0, VMX(12)), /* HLT: 100 us, asleep, 9 us */
-		SWITCH(HOST, 1100, 0, TID0, 0, 1),
-		WAKEUP(HOST, 5000, 0, TID0, WAKER, 0),
-		SWITCH(HOST, 5001, 0, 0, TID0, 0),
-		KVM(5010, 0, ENTRY, TID0, 0),
+		SWITCH(HOST, 1100, 0, TID0, 0, 1),     WAKEUP(HOST, 5000, 0, TID0, WAKER, 0),
+		SWITCH(HOST, 5001, 0, 0, TID0, 0),     KVM(5010, 0, ENTRY, TID0, 0),
 		KVM(6000, 0, EXIT, TID0, VMX(30)), /* I/O: preempted in QEMU */
-		KVM(6010, 0, USERSPACE_EXIT, TID0, 2),
-		SWITCH(HOST, 6050, 0, TID0, HOG, 0),
-		SWITCH(HOST, 8050, 0, HOG, TID0, 0),
-		KVM(8100, 0, ENTRY, TID0, 0),
+		KVM(6010, 0, USERSPACE_EXIT, TID0, 2), SWITCH(HOST, 6050, 0, TID0, HOG, 0),
+		SWITCH(HOST, 8050, 0, HOG, TID0, 0),   KVM(8100, 0, ENTRY, TID0, 0),
 		KVM(9000, 0, EXIT, TID0, VMX(30)), /* its end is lost */
-		KVM(9050, 0, USERSPACE_EXIT, TID0, 2),
-		LOST(HOST, 9100, 0),
+		KVM(9050, 0, USERSPACE_EXIT, TID0, 2), LOST(HOST, 9100, 0),
 		KVM(9200, 0, ENTRY, TID0, 0),
 	};
 	const struct exit_reason *hlt, *io;
 	struct model *m = model_new();
-	struct exits *x = exits_new(m);
+	struct exits *x = exits_new(m, NULL);
 
 	(void)unused;
 	assert_non_null(x);
@@ -232,6 +347,7 @@ static void exits_keep_their_costs_apart(void **unused)
 	assert_int_equal(io->vmm_ns, 90000);
 	assert_int_equal(io->scheduled_out_ns, 2000000);
 	assert_int_equal(io->torn, 1);
+	assert_int_equal(exits_handling_ns(x, VM, 0), 209000);
 	assert_string_equal(exit_name(1, 12).text, "HLT");
 	assert_string_equal(exit_name(2, 0x400).text, "npf");
 	assert_string_equal(exit_name(2, 0x7777).text, "0x7777");
@@ -247,6 +363,10 @@ int main(void)
 		cmocka_unit_test(tasks_are_billed_what_their_vcpu_did),
 		cmocka_unit_test(without_the_host_a_task_is_billed_unknown),
 		cmocka_unit_test(interrupts_last_from_entry_to_exit),
+		cmocka_unit_test(shorter_waits_do_not_count),
+		cmocka_unit_test(holders_split_by_pcpu_and_pcpus_by_vcpu),
+		cmocka_unit_test(clearing_forgets_figures_but_not_what_goes_on),
+		cmocka_unit_test(storms_are_dense_and_of_one_cpu),
 		cmocka_unit_test(exits_keep_their_costs_apart),
 	};
 

@@ -100,6 +100,28 @@ static void json_parses(void **unused)
 	table_free(t);
 }
 
+static void what_was_not_observed_is_not_zero(void **unused)
+{
+	struct table *t = table_new("test", columns, 4);
+	char *text;
+
+	(void)unused;
+	table_row(t);
+	for (int i = 0; i < 4; i++)
+		table_none(t);
+	text = drawn(t, table_write_csv);
+	assert_non_null(strstr(text, "\r\n,,,\r\n"));
+	free(text);
+	text = drawn(t, table_write_text);
+	assert_non_null(strstr(text, "n/a"));
+	assert_null(strstr(text, "0"));
+	free(text);
+	text = drawn(t, table_write_json);
+	assert_non_null(strstr(text, "\"wait_ns\":null"));
+	free(text);
+	table_free(t);
+}
+
 static void a_cell_of_the_wrong_type_is_told(void **unused)
 {
 	struct table *t = table_new("test", columns, 4);
@@ -116,6 +138,7 @@ int main(void)
 		cmocka_unit_test(text_is_aligned_and_sorted),
 		cmocka_unit_test(csv_quotes_and_defuses),
 		cmocka_unit_test(json_parses),
+		cmocka_unit_test(what_was_not_observed_is_not_zero),
 		cmocka_unit_test(a_cell_of_the_wrong_type_is_told),
 	};
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Tables of VM-exits: exits. */
+#include "host-collector/analyze/exits.h"
+#include "host-collector/cli/figures.h"
+
+/* ---- exits ---- */
+
+static void *exit_open(struct model *m, const struct figures_options *options)
+{
+	return exits_new(m, options);
+}
+
+static void exit_close(void *analysis)
+{
+	exits_free(analysis);
+}
+
+static void exit_clear(void *analysis)
+{
+	exits_clear(analysis);
+}
+
+static const struct figures_column exit_columns[] = {
+	{0, {"vm", "VM", TABLE_TEXT}},
+	{FIGURES_PER_VCPU, {"vcpu", "vCPU", TABLE_COUNT}},
+	{0, {"reason", "reason", TABLE_TEXT}},
+	{0, {"count", "exits", TABLE_COUNT}},
+	{0, {"total", "handled for", TABLE_NS}},
+	{0, {"share", "of all", TABLE_PERCENT}},
+	{0, {"kernel", "in KVM", TABLE_NS}},
+	{0, {"vmm", "in VMM", TABLE_NS}},
+	{0, {"scheduled_out", "scheduled out", TABLE_NS}},
+	{0, {"slept", "slept", TABLE_NS}},
+	{0, {"min", "min", TABLE_NS}},
+	{0, {"avg", "avg", TABLE_NS}},
+	FIGURES_QUANTILES,
+	{0, {"torn", "torn", TABLE_COUNT}},
+};
+
+static void exit_row(void *analysis, const struct exit_reason *e, const struct figures_view *view,
+		     struct table *t)
+{
+	const struct histogram *h = &e->handling;
+	int64_t total = e->kernel_ns + e->vmm_ns;
+
+	table_row(t);
+	table_text(t, model_vm_name(view->model, e->vm));
+	if (view->per == FIGURES_PER_VCPU)
+		table_count(t, e->vcpu);
+	table_text(t, exit_name(e->isa, e->reason).text);
+	table_count(t, h->count);
+	table_ns(t, total);
+	table_percent(t, figures_percent(total, exits_handling_ns(analysis, e->vm, e->vcpu)));
+	table_ns(t, e->kernel_ns);
+	table_ns(t, e->vmm_ns);
+	table_ns(t, e->scheduled_out_ns);
+	table_ns(t, e->slept_ns);
+	table_ns(t, figures_clip(h->min_ns));
+	table_ns(t, h->count ? total / figures_clip(h->count) : 0);
+	figures_quantiles(t, h);
+	table_count(t, e->torn);
+}
+
+static int exit_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct exit_reason *e;
+
+	for (size_t i = 0; (e = exits_reason(analysis, i)); i++)
+		exit_row(analysis, e, view, t);
+	return exits_error(analysis);
+}
+
+const struct figures_kind figures_exits[] = {
+	{"exits", FIGURES_COLUMNS(exit_columns), "total", FIGURES_PER_VCPU, 0, true, exit_open,
+	 exit_close, exit_clear, NULL, exit_fill},
+	{.name = NULL},
+};

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What `report TABLE` can be asked for, and that every table can be drawn, split and cut. */
+#include <stdlib.h>
+
+#include "host-collector/cli/report_tables.h"
+#include "tests/unit/model_script.h"
+
+static const char *const tables[] = {"vcpu", "pcpu", "culprits", "steal", "tasks", "irq", "exits"};
+
+static void assert_refused(const struct report_table_request *request, const char *says)
+{
+	char why[320];
+
+	assert_int_not_equal(report_table_check(request, why, sizeof(why)), 0);
+	if (!strstr(why, says))
+		fail_msg("'%s' does not say '%s'", why, says);
+}
+
+static void what_is_not_possible_is_told_with_what_is(void **unused)
+{
+	(void)unused;
+	assert_refused(&(struct report_table_request){.table = "nope"}, "there are vcpu, pcpu, ");
+	assert_refused(&(struct report_table_request){.table = "irq", .per = "pcpu"},
+		       "--per takes vcpu and vector");
+	assert_refused(&(struct report_table_request){.table = "steal", .per = "task"},
+		       "--per takes vcpu here");
+	assert_refused(&(struct report_table_request){.table = "pcpu", .than_ns = 1}, "exits");
+}
+
+static char *drawn(const struct report_table_request *request)
+{
+	static const struct timeline_event events[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		SWITCH(VM, 1, 0, 0, 42, 0),
+		KVM(2, 0, ENTRY, TID0, 0),
+		IRQ(10, 0, IRQ_ENTRY, 42, 24),
+		IRQ(20, 0, IRQ_EXIT, 42, 24),
+		KVM(100, 0, EXIT, TID0, 30 | 1ull << 32),
+		SWITCH(HOST, 1000, 0, TID0, 500, 0),
+		SWITCH(HOST, 2000, 0, 500, TID0, 0),
+		KVM(2100, 0, ENTRY, TID0, 0),
+		IRQ(3000, 0, SOFTIRQ_ENTRY, 42, 1),
+		IRQ(3100, 0, SOFTIRQ_EXIT, 42, 1),
+		SWITCH(VM, 4000, 0, 42, 0, 1),
+		KVM(5000, 0, EXIT, TID0, 12 | 1ull << 32),
+	};
+	struct guest_steal steal = {.vm = VM, .clock = true};
+	struct model *m = model_new();
+	struct report_table *t;
+	char why[320], *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	if (report_table_check(request, why, sizeof(why)))
+		fail_msg("%s: %s", request->table, why);
+	t = report_table_new(m, request);
+	assert_true(m && t && out);
+	script_vm(m, 1, "kvm");
+	script_run(m, events, 2);
+	for (steal.t.ns = 5000; steal.t.ns < 5000000; steal.t.ns += 1000000)
+		assert_int_equal(model_guest_steal(m, &steal), 0);
+	script_run(m, events + 2, COUNT(events) - 2);
+	model_finish(m);
+	report_table_finish(t);
+	assert_int_equal(report_table_write(t, out), 0);
+	model_free(m);
+	report_table_free(t);
+	fclose(out);
+	return text;
+}
+
+static size_t lines(const char *text)
+{
+	size_t n = 0;
+
+	for (; (text = strchr(text, '\n')); text++)
+		n++;
+	return n;
+}
+
+static void every_table_draws_in_every_format_however_split(void **unused)
+{
+	static const char *const formats[] = {"text", "json", "csv"};
+	static const char *const pers[] = {NULL, "vcpu", "pcpu", "vector", "task"};
+	char why[320];
+
+	(void)unused;
+	for (size_t i = 0; i < COUNT(tables) * COUNT(formats) * COUNT(pers); i++) {
+		const struct report_table_request request = {
+			.table = tables[i % COUNT(tables)],
+			.format = formats[i / COUNT(tables) % COUNT(formats)],
+			.per = pers[i / COUNT(tables) / COUNT(formats)]};
+		char *text;
+
+		if (report_table_check(&request, why, sizeof(why)))
+			continue;
+		text = drawn(&request);
+		if (strcmp(request.format, "json") && lines(text) < 2)
+			fail_msg("%s as %s has no row: %s", request.table, request.format, text);
+		free(text);
+	}
+}
+
+static void a_split_brings_its_column(void **unused)
+{
+	struct report_table_request request = {.table = "exits", .format = "csv"};
+	char *text = drawn(&request);
+
+	(void)unused;
+	assert_null(strstr(text, "vcpu"));
+	free(text);
+	request.per = "vcpu";
+	text = drawn(&request);
+	assert_memory_equal(text, "vm,vcpu,reason,", 15);
+	free(text);
+}
+
+static void shorter_ones_are_left_out(void **unused)
+{
+	struct report_table_request request = {.table = "irq", .format = "csv", .than_ns = 50000};
+	char *text = drawn(&request);
+
+	(void)unused;
+	assert_non_null(strstr(text, "softirq"));
+	assert_int_equal(lines(text), 2);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_not_possible_is_told_with_what_is),
+		cmocka_unit_test(every_table_draws_in_every_format_however_split),
+		cmocka_unit_test(a_split_brings_its_column),
+		cmocka_unit_test(shorter_ones_are_left_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
