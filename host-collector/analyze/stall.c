@@ -41,7 +41,8 @@ struct track {
 	struct stall_facts proven; /* a long stretch as of its newest event, if a loss cuts it */
 	struct stall_facts
 		doubted; /* the stretch as of a gap of one event, if the next event is no */
-	bool chain_open, proven_valid, doubt, doubt_proven;
+	struct stall_facts before; /* a long stretch as of the interrupt's begin, if that is long */
+	bool chain_open, proven_valid, doubt, doubt_proven, before_valid;
 	struct recent recent[RECENT_MAX];
 	unsigned n_recent;
 	struct stall_facts *pending; /* PENDING_MAX of them once one is needed */
@@ -305,7 +306,6 @@ static void tick(struct stall_vm *v, struct track *k, struct host_ns t)
 static void guest_enter(struct stall_detector *d, struct stall_vm *v, struct track *k,
 			const struct guest_instant *i)
 {
-	(void)d;
 	if (i->type == VS_EVENT_VECTOR_ENTRY && i->event.arg0 == VS_VECTOR_LOCAL_TIMER)
 		tick(v, k, i->t);
 	if (k->in_interrupt)
@@ -313,6 +313,11 @@ static void guest_enter(struct stall_detector *d, struct stall_vm *v, struct tra
 	facts_begin(&k->interrupt, k->vm, k->cpu, i->t);
 	k->interrupt.pid = i->event.pid;
 	k->in_interrupt = true;
+	k->before_valid = k->task_known && i->t.ns - k->stretch.begin.ns >= d->options.than_ns;
+	if (k->before_valid) {
+		k->before = k->stretch;
+		facts_end(&k->before, i->t);
+	}
 }
 
 static void track_forget(struct stall_vm *v, struct track *k, struct host_ns t)
@@ -451,8 +456,10 @@ static void on_guest_interrupt(void *context, const struct guest_interrupt *i)
 	f->ongoing = !i->whole;
 	if (i->end.ns - i->begin.ns < d->options.than_ns)
 		return;
+	/* The stretch around it ends where the interrupt began, and starts anew where it ended. */
+	if (k->task_known && k->before_valid)
+		stretch_end(d, v, k, &k->before, i->begin);
 	stretch_end(d, v, k, f, i->end);
-	/* The stretch around it starts anew: its time up to here is told. */
 	if (k->task_known)
 		stretch_begin(k, i->end, k->stretch.pid);
 }
@@ -531,6 +538,8 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 		facts_vcpu_span(&k->proven, span);
 	if (k->in_interrupt)
 		facts_vcpu_span(&k->interrupt, span);
+	if (k->in_interrupt && k->before_valid)
+		facts_vcpu_span(&k->before, span);
 	pending_check(d, k, false);
 
 	if (!vcpu_state_denies(span->state)) {

@@ -379,6 +379,37 @@ static void every_cause_gets_its_verdict(void **state)
 	}
 }
 
+static void paused_before_a_long_interrupt(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	ADD(t, SIGNAL(299900, QEMU, 900, 19));
+	tale_away(t, 300000, 700000, 0x104, 0);
+	ADD(t, IRQ(700100, 0, VECTOR_ENTRY, 50, VS_VECTOR_LOCAL_TIMER));
+	tale_away(t, 701000, 901000, VS_TASK_RUNNING, 500);
+	ADD(t, IRQ(901100, 0, VECTOR_EXIT, 50, VS_VECTOR_LOCAL_TIMER));
+	ADD(t, SWITCH(VM, 910000, 0, 50, 42, 1));
+}
+
+/* What lay in the stretch before its interrupt is not lost with it. */
+static void a_pause_before_a_long_interrupt_is_told(void **state)
+{
+	struct report *r = judge(paused_before_a_long_interrupt, false);
+
+	(void)state;
+	assert_int_equal(r->n_incidents, 2);
+	assert_int_equal(r->incidents[0].verdict, VERDICT_VM_PAUSED);
+	assert_int_equal(r->incidents[0].begin.ns, 200000000);
+	assert_int_equal(r->incidents[0].end.ns, 700100000);
+	assert_int_equal(r->incidents[0].breakdown_ns[VCPU_STOPPED], 400000000);
+	assert_int_equal(r->incidents[1].verdict, VERDICT_VCPU_NOT_SCHEDULED);
+	assert_int_equal(r->incidents[1].begin.ns, 700100000);
+	assert_int_equal(r->incidents[1].breakdown_ns[VCPU_RUNNABLE], 200000000);
+	for (size_t i = 0; i < r->n_incidents; i++)
+		check_sum(&r->incidents[i]);
+	report_free(r);
+}
+
 static void every_rule_has_a_story(void **state)
 {
 	(void)state;
@@ -635,6 +666,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_cause_gets_its_verdict),
+		cmocka_unit_test(a_pause_before_a_long_interrupt_is_told),
 		cmocka_unit_test(every_rule_has_a_story),
 		cmocka_unit_test(missing_ticks_are_seen_on_a_cpu_that_had_none),
 		cmocka_unit_test(what_is_no_stall_raises_no_incident),
