@@ -13,7 +13,7 @@
 
 #include "clock/histogram.h"
 
-enum { SAMPLES = 20000 };
+enum { SAMPLES = 20000, SEEDS = 5, SHARDS = 16 };
 
 static double uniform(uint64_t *state)
 {
@@ -28,47 +28,90 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Pareto with an infinite mean, an exponential, and a constant with rare giants. */
+/* Pareto with an infinite mean and one with a finite one, a log-normal over nine powers of ten, an
+ * exponential, two humps a million apart, and a constant with rare giants. */
+enum { SHAPES = 6 };
+
 static uint64_t draw(unsigned shape, uint64_t *state)
 {
-	double u = uniform(state);
+	double u = uniform(state), v;
 
 	switch (shape) {
 	case 0:
 		return (uint64_t)(100 * pow(u, -1 / 0.9));
 	case 1:
+		return (uint64_t)(2000 * pow(u, -1 / 1.5));
+	case 2:
+		v = uniform(state);
+		return (uint64_t)exp(10 + 2.5 * sqrt(-2 * log(u)) * cos(2 * M_PI * v));
+	case 3:
 		return (uint64_t)(-50000 * log(u));
+	case 4:
+		v = uniform(state);
+		return (uint64_t)((v < 0.97 ? 300 : 3e8) * (1 + u));
 	default:
 		return u < 0.999 ? 1000 : (uint64_t)(1e12 * u);
 	}
 }
 
+/* The value of the nearest rank: what a quantile means here. */
+static uint64_t exact_quantile(const uint64_t *sorted, size_t n, double share)
+{
+	double rank = ceil(share * (double)n);
+
+	return sorted[rank >= 1 ? (size_t)rank - 1 : 0];
+}
+
 static void quantiles_are_within_a_percent(void **unused)
 {
-	static const double shares[] = {0, 0.01, 0.5, 0.95, 0.99, 0.999, 1};
+	static const double shares[] = {0,   0.001, 0.01, 0.1,   0.25,   0.5, 0.75,
+					0.9, 0.95,  0.99, 0.999, 0.9999, 1};
 	static uint64_t samples[SAMPLES];
-	uint64_t state = 1;
 
 	(void)unused;
-	for (unsigned shape = 0; shape < 3; shape++) {
+	for (unsigned run = 0; run < SHAPES * SEEDS; run++) {
+		uint64_t state = run / SHAPES + 1;
 		struct histogram h = {0};
 
 		for (unsigned i = 0; i < SAMPLES; i++) {
-			samples[i] = draw(shape, &state);
+			samples[i] = draw(run % SHAPES, &state);
 			assert_int_equal(histogram_add(&h, samples[i]), 0);
 		}
 		qsort(samples, SAMPLES, sizeof(samples[0]), ascending);
 		for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
-			double rank = ceil(shares[i] * SAMPLES);
-			double exact = (double)samples[rank >= 1 ? (size_t)rank - 1 : 0];
+			double exact = (double)exact_quantile(samples, SAMPLES, shares[i]);
 			double told = (double)histogram_quantile(&h, shares[i]);
 
-			assert_true(fabs(told - exact) <= 0.01 * exact);
+			if (fabs(told - exact) > 0.01 * exact)
+				fail_msg("shape %u, seed %u: p%g is %.0f, told %.0f", run % SHAPES,
+					 run / SHAPES + 1, 100 * shares[i], exact, told);
 		}
 		assert_int_equal(h.count, SAMPLES);
 		assert_int_equal(h.min_ns, samples[0]);
 		assert_int_equal(h.max_ns, samples[SAMPLES - 1]);
 		histogram_fini(&h);
+	}
+}
+
+/* Every bucket from its first to its last value; neighbours far away, so that the smallest and the
+ * largest value, which are known exactly, do not help. */
+static void every_bucket_is_within_a_percent(void **unused)
+{
+	(void)unused;
+	for (unsigned bit = 2; bit < 62; bit++) {
+		for (unsigned step = 0; step < 4 * HISTOGRAM_STEPS; step++) {
+			uint64_t value = (1ull << bit) + (uint64_t)((double)(1ull << bit) * step /
+								    (4 * HISTOGRAM_STEPS));
+			struct histogram h = {0};
+			double told;
+
+			assert_int_equal(histogram_add(&h, value / 2), 0);
+			assert_int_equal(histogram_add(&h, value), 0);
+			assert_int_equal(histogram_add(&h, value * 2), 0);
+			told = (double)histogram_quantile(&h, 0.5);
+			assert_true(fabs(told - (double)value) <= 0.01 * (double)value);
+			histogram_fini(&h);
+		}
 	}
 }
 
@@ -93,7 +136,7 @@ static void merging_is_associative(void **unused)
 
 	(void)unused;
 	for (unsigned i = 0; i < SAMPLES; i++) {
-		uint64_t ns = draw(i % 3, &state);
+		uint64_t ns = draw(i % SHAPES, &state);
 
 		assert_int_equal(histogram_add(&all, ns), 0);
 		assert_int_equal(histogram_add(&part[i % 3], ns), 0);
@@ -112,6 +155,59 @@ static void merging_is_associative(void **unused)
 	histogram_fini(&left);
 	histogram_fini(&right);
 	histogram_fini(&tail);
+}
+
+/* Shards merged two by two, whichever two, until one is left: the same as all in one. */
+static void any_tree_of_merges_gives_the_same(void **unused)
+{
+	(void)unused;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct histogram all = {0}, shard[SHARDS] = {{0}};
+		uint64_t state = seed;
+
+		for (unsigned i = 0; i < SAMPLES; i++) {
+			uint64_t ns = draw(i % SHAPES, &state);
+
+			assert_int_equal(histogram_add(&all, ns), 0);
+			assert_int_equal(
+				histogram_add(&shard[(unsigned)(uniform(&state) * SHARDS)], ns), 0);
+		}
+		for (unsigned left = SHARDS; left > 1; left--) {
+			unsigned to = (unsigned)(uniform(&state) * left);
+			unsigned from = (to + 1 + (unsigned)(uniform(&state) * (left - 1))) % left;
+
+			assert_int_equal(histogram_merge(&shard[to], &shard[from]), 0);
+			histogram_fini(&shard[from]);
+			/* The last one moves into the gap; it may be the one that grew. */
+			if (from != left - 1)
+				shard[from] = shard[left - 1];
+			memset(&shard[left - 1], 0, sizeof(shard[0]));
+		}
+		equal(&all, &shard[0]);
+		for (double share = 0; share <= 1; share += 0.01)
+			assert_int_equal(histogram_quantile(&all, share),
+					 histogram_quantile(&shard[0], share));
+		histogram_fini(&all);
+		histogram_fini(&shard[0]);
+	}
+}
+
+static void merging_nothing_changes_nothing(void **unused)
+{
+	struct histogram h = {0}, empty = {0}, before = {0};
+
+	(void)unused;
+	for (uint64_t ns = 5; ns < 100000; ns = 3 * ns + 1) {
+		assert_int_equal(histogram_add(&h, ns), 0);
+		assert_int_equal(histogram_add(&before, ns), 0);
+	}
+	assert_int_equal(histogram_merge(&h, &empty), 0);
+	equal(&before, &h);
+	assert_int_equal(histogram_merge(&empty, &h), 0);
+	equal(&before, &empty);
+	histogram_fini(&h);
+	histogram_fini(&empty);
+	histogram_fini(&before);
 }
 
 static void the_extremes_have_buckets(void **unused)
@@ -139,7 +235,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quantiles_are_within_a_percent),
+		cmocka_unit_test(every_bucket_is_within_a_percent),
 		cmocka_unit_test(merging_is_associative),
+		cmocka_unit_test(any_tree_of_merges_gives_the_same),
+		cmocka_unit_test(merging_nothing_changes_nothing),
 		cmocka_unit_test(the_extremes_have_buckets),
 	};
 
