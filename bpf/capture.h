@@ -107,8 +107,8 @@ int capture_remove_thread(struct capture *c, pid_t tid);
  * it. */
 enum capture_level {
 	CAPTURE_DETAIL = 0, /* all of it */
-	/* VM-exits in which the vCPU leaves its pCPU, or that take exit_threshold_ns; the kernel
-	 * counts them all, by reason (capture_exits()) */
+	/* Of KVM, VM-exits in which the vCPU leaves its pCPU, or that take exit_threshold_ns; the
+	 * kernel counts the others by reason (capture_exits()). */
 	CAPTURE_SUMMARY = 1,
 };
 
@@ -117,17 +117,16 @@ enum capture_level {
  * CAPTURE_DETAIL. 0, -EINVAL (vm >= 4096), -ENOTSUP: not a host capture. */
 int capture_level_set(struct capture *c, uint32_t vm, enum capture_level level);
 
-/* One vCPU thread's exits for one reason, as totals since the capture began. */
+/* One vCPU thread's exits for one reason that became no events, as totals since the capture began.
+ */
 struct capture_exit {
 	uint32_t vm;
 	pid_t tid;
 	uint32_t isa, reason;
 	uint64_t count;
-	uint64_t kernel_ns, vmm_ns; /* on a pCPU */
-	uint64_t scheduled_out_ns;  /* ready to run */
-	uint64_t slept_ns;
-	uint64_t max_ns;         /* of one exit's time on a pCPU */
-	const uint64_t *buckets; /* of it: VS_EXIT_BUCKETS (proto/exit_bucket.h) */
+	uint64_t kernel_ns, vmm_ns;
+	uint64_t max_ns;         /* of one exit, both together */
+	const uint64_t *buckets; /* VS_EXIT_BUCKETS (proto/exit_bucket.h) */
 };
 typedef void (*capture_exit_taker)(void *context, const struct capture_exit *exit);
 /* Tells what was counted of VMs at CAPTURE_SUMMARY; of a thread that is not followed any more for

@@ -472,8 +472,6 @@ static void cell_tell(const struct vs_exit_key *key, const struct vs_exit_cell *
 		.count = from->count,
 		.kernel_ns = from->kernel_ns,
 		.vmm_ns = from->vmm_ns,
-		.scheduled_out_ns = from->scheduled_out_ns,
-		.slept_ns = from->slept_ns,
 		.max_ns = from->max_ns,
 		.buckets = (const uint64_t *)from->buckets,
 	};

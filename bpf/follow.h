@@ -40,9 +40,7 @@ struct vs_followed {
 	vs_u32 off_state;   /* why it left its CPU last, enum vs_task_state; 0: preempted */
 	vs_u64 off_time;    /* CLOCK_MONOTONIC ns of that; 0: not seen yet */
 	vs_s32 waker;       /* who is waking it, -1: nobody */
-	vs_u32 unused;
-	vs_u64 woken_time; /* CLOCK_MONOTONIC ns; of the latest sleep, if it is over */
-	vs_u32 reserved[4];
+	vs_u32 reserved[7];
 };
 
 /* A stack, as kept per vCPU thread at switch-out and as sent to userspace. */
@@ -66,7 +64,7 @@ struct vs_stack {
 
 /*
  * At summary level: the VM-exit that a vCPU thread is in. It becomes events once the thread leaves
- * its pCPU in it, or once it is over and took as long as the threshold; else it is only counted.
+ * its pCPU in it, or once it is over and took as long as the threshold; else it is counted.
  */
 struct vs_exit {
 	vs_u64 begin;  /* CLOCK_MONOTONIC ns; 0: in none that was seen to begin */
@@ -74,8 +72,6 @@ struct vs_exit {
 	vs_u64 rip;
 	vs_u64 vmm_begin; /* it went on to the VMM; 0: it did not */
 	vs_u64 vmm_reason, vmm_errno;
-	vs_u64 vmm_off; /* of the next two, what lay before vmm_begin */
-	vs_u64 scheduled_out, slept;
 	vs_u32 told; /* it has become events */
 	vs_u32 reserved;
 };
@@ -89,7 +85,7 @@ struct vs_exit_key {
 /* Only its own vCPU thread writes to a cell. */
 struct vs_exit_cell {
 	vs_u64 count;
-	vs_u64 kernel_ns, vmm_ns, scheduled_out_ns, slept_ns;
+	vs_u64 kernel_ns, vmm_ns;
 	vs_u64 max_ns;
 	vs_u32 vm;
 	vs_u32 reserved;

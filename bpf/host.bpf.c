@@ -81,7 +81,7 @@ struct {
 	__type(value, struct vs_exit);
 } exits SEC(".maps");
 
-/* And what its exits came to. */
+/* And what those that became no events came to. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -113,7 +113,7 @@ struct vs_tracepoint tracepoints[VS_TRACEPOINTS_MAX];
 /* By VM: 1 if its level is summary. Whether the hits of other tasks are wanted by any VM. */
 __u8 summary[VS_VMS_MAX];
 __u32 detail_anywhere;
-/* Exits that no cell was left for. */
+/* Exits that became no events, and that no cell was left for. */
 __u64 exits_uncounted;
 
 static __always_inline struct vs_followed *followed_of(__s32 tid, __u32 *slot_out)
@@ -250,24 +250,12 @@ static __always_inline void exit_tell(struct vs_exit *x, __s32 tid, __u64 now)
 		     x->vmm_reason, x->vmm_errno);
 }
 
-/* A vCPU thread gets its pCPU back in an exit: what it waited is no cost of the exit. */
-static __always_inline void exit_resumed(struct vs_exit *x, const struct vs_followed *f, __u64 now)
-{
-	__u64 woken = f->off_state ? f->woken_time : f->off_time;
-
-	if (!x->begin)
-		return;
-	if (woken < f->off_time || woken > now)
-		woken = now; /* nobody saw the wake-up */
-	x->slept += woken - f->off_time;
-	x->scheduled_out += now - woken;
-}
-
 static __always_inline void exit_count(struct vs_exit *x, __s32 tid, __u32 vm, __u64 now)
 {
 	const struct vs_exit_key key = {.reason = x->reason, .tid = tid};
 	struct vs_exit_cell *cell = bpf_map_lookup_elem(&exit_cells, &key);
-	__u64 off = x->scheduled_out + x->slept, vmm = 0, handling;
+	const __u64 handling = now - x->begin;
+	const __u64 vmm = x->vmm_begin ? now - x->vmm_begin : 0;
 
 	if (!cell) {
 		const __u32 zero = 0;
@@ -281,14 +269,9 @@ static __always_inline void exit_count(struct vs_exit *x, __s32 tid, __u32 vm, _
 			return;
 		}
 	}
-	handling = now - x->begin - off;
-	if (x->vmm_begin)
-		vmm = now - x->vmm_begin - (off - x->vmm_off);
 	cell->vm = vm;
 	cell->kernel_ns += handling - vmm;
 	cell->vmm_ns += vmm;
-	cell->scheduled_out_ns += x->scheduled_out;
-	cell->slept_ns += x->slept;
 	if (handling > cell->max_ns)
 		cell->max_ns = handling;
 	cell->buckets[exit_bucket_of(handling) & (VS_EXIT_BUCKETS - 1)]++;
@@ -310,16 +293,15 @@ static __always_inline void exit_summarise(__u32 type, struct vs_followed *f, __
 		x->vmm_begin = now;
 		x->vmm_reason = arg0;
 		x->vmm_errno = arg1;
-		x->vmm_off = x->scheduled_out + x->slept;
 		if (!x->begin || x->told)
 			emit((__u16)type, tid, 0, arg0, arg1);
 	} else {
-		if (x->begin)
-			exit_count(x, tid, f->vm, now);
 		if (x->begin && now - x->begin >= exit_threshold_ns)
 			exit_tell(x, tid, now);
 		if (!x->begin || x->told)
 			emit((__u16)type, tid, 0, arg0, arg1);
+		else
+			exit_count(x, tid, f->vm, now);
 		x->begin = 0;
 	}
 }
@@ -387,12 +369,6 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 		const __u64 wait_ns = now - f_in->off_time;
 
 		wait_on(f_in, -1);
-		if (f_in->flags & VS_FOLLOWED_VCPU && is_summary(f_in)) {
-			struct vs_exit *x = bpf_map_lookup_elem(&exits, &in_slot);
-
-			if (x)
-				exit_resumed(x, f_in, now);
-		}
 		if (with_stacks && f_in->flags & VS_FOLLOWED_VCPU && f_in->off_time &&
 		    f_in->off_state && wait_ns >= wait_threshold_ns)
 			stack_send_kept(in_slot, next, wait_ns);
@@ -435,7 +411,6 @@ static __always_inline void woken(struct task_struct *p, __u16 type)
 		return;
 	waker = f->waker;
 	f->waker = -1;
-	f->woken_time = bpf_ktime_get_ns();
 	announce(p);
 	if (waker < 0) {
 		announce_current();

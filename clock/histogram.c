@@ -44,16 +44,25 @@ static void totals_add(struct histogram *h, uint64_t count, uint64_t sum, uint64
 		h->sum_ns = UINT64_MAX;
 }
 
-int histogram_add(struct histogram *h, uint64_t ns)
+int histogram_add_many(struct histogram *h, uint64_t ns, uint64_t count)
 {
 	unsigned range = range_of(ns);
-	uint64_t *steps = range_get(h, range);
+	uint64_t *steps = range_get(h, range), sum;
 
 	if (!steps)
 		return -ENOMEM;
-	steps[step_of(ns, range)]++;
-	totals_add(h, 1, ns, ns, ns);
+	if (!count)
+		return 0;
+	steps[step_of(ns, range)] += count;
+	if (__builtin_mul_overflow(ns, count, &sum))
+		sum = UINT64_MAX;
+	totals_add(h, count, sum, ns, ns);
 	return 0;
+}
+
+int histogram_add(struct histogram *h, uint64_t ns)
+{
+	return histogram_add_many(h, ns, 1);
 }
 
 int histogram_merge(struct histogram *to, const struct histogram *from)

@@ -26,6 +26,8 @@ struct histogram {
 
 /* 0 or -ENOMEM, then nothing was added. */
 int histogram_add(struct histogram *h, uint64_t ns);
+/* `count` values of about `ns` each. 0 or -ENOMEM, then nothing was added. */
+int histogram_add_many(struct histogram *h, uint64_t ns, uint64_t count);
 /* Adds `from` to `to`. 0 or -ENOMEM, then `to` is as before. */
 int histogram_merge(struct histogram *to, const struct histogram *from);
 /* The value that `share` (0..1) of all values do not exceed (the nearest rank), within 0.8 % and

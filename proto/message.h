@@ -255,15 +255,14 @@ struct message_cpu_quota {
 	char cgroup[VS_TEXT_MAX]; /* its path below the mount, cut in front if it is long */
 };
 
-/* VM-exits of one vCPU for one reason, counted in the kernel: totals since the capture began. */
+/* VM-exits of one vCPU for one reason that became no events but were counted in the kernel, for the
+ * vCPU did not leave its pCPU in them: totals since the capture began. */
 struct message_exit_cell {
 	uint32_t vcpu; /* index */
 	uint32_t isa, reason;
 	uint64_t count;
-	uint64_t kernel_ns, vmm_ns; /* on a pCPU */
-	uint64_t scheduled_out_ns;  /* ready to run */
-	uint64_t slept_ns;
-	uint64_t max_ns; /* of one exit's time on a pCPU */
+	uint64_t kernel_ns, vmm_ns;
+	uint64_t max_ns; /* of one exit, both together */
 	uint64_t buckets[VS_EXIT_BUCKETS];
 };
 

@@ -20,8 +20,6 @@ static void cell_fill(struct packed_cell *p, const struct message_exit_cell *cel
 	p->wire.count = cell->count;
 	p->wire.kernel_ns = cell->kernel_ns;
 	p->wire.vmm_ns = cell->vmm_ns;
-	p->wire.scheduled_out_ns = cell->scheduled_out_ns;
-	p->wire.slept_ns = cell->slept_ns;
 	p->wire.max_ns = cell->max_ns;
 	p->wire.bucket = p->pairs;
 	for (uint32_t i = 0; i < VS_EXIT_BUCKETS; i++) {
@@ -70,8 +68,6 @@ static int cell_read(const WIRE(ExitCell) * w, struct message_exit_cell *cell)
 	cell->count = w->count;
 	cell->kernel_ns = w->kernel_ns;
 	cell->vmm_ns = w->vmm_ns;
-	cell->scheduled_out_ns = w->scheduled_out_ns;
-	cell->slept_ns = w->slept_ns;
 	cell->max_ns = w->max_ns;
 	for (size_t i = 0; i < w->n_bucket; i += 2) {
 		if (w->bucket[i] >= VS_EXIT_BUCKETS)

@@ -11,6 +11,7 @@
 #include "bpf/capture.h"
 #include "bpf/tracepoint_format.h"
 #include "clock/sample.h"
+#include "host-collector/record/exit_counts.h"
 #include "host-collector/record/self_cost.h"
 
 struct host_stream {
@@ -24,8 +25,11 @@ struct host_stream {
 	uint64_t promised; /* by the last heartbeat */
 	uint64_t now_ms;
 	bool kernel_names;
+	struct exit_counts *exits;
+	uint32_t vm;
 	size_t n_followed;
 	int32_t followed[VS_THREADS_MAX]; /* ascending */
+	int32_t vcpus[VS_THREADS_MAX];    /* their indices, -1: no vCPU */
 };
 
 /* Hands over the frames that lie in h->frames. */
@@ -132,7 +136,8 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 		goto fail;
 	h->writer = frame_writer_new(session_id);
 	h->stacks = stack_writer_new(h->hello.clock_hz, &h->kernel_names);
-	if (!h->writer || !h->stacks)
+	h->exits = exit_counts_new();
+	if (!h->writer || !h->stacks || !h->exits)
 		goto fail;
 	h->batcher = options->source ? batcher_new_from(options->source, h->writer)
 				     : batcher_new(h->capture, h->writer);
@@ -154,6 +159,7 @@ void host_stream_close(struct host_stream *h)
 		return;
 	batcher_free(h->batcher);
 	stack_writer_free(h->stacks);
+	exit_counts_free(h->exits);
 	frame_writer_free(h->writer);
 	if (h->capture)
 		capture_close(h->capture);
@@ -193,6 +199,7 @@ int host_stream_follow(struct host_stream *h, const struct message_vm_info *info
 			capture_remove_thread(h->capture, h->followed[i]);
 	}
 	h->n_followed = 0;
+	h->vm = info->vm;
 	for (size_t i = 0; i < info->n_threads; i++) {
 		const struct message_vm_thread *t = &info->threads[i];
 
@@ -202,6 +209,7 @@ int host_stream_follow(struct host_stream *h, const struct message_vm_info *info
 				 : 0;
 		if (err && err != -ESRCH && !first)
 			first = err;
+		h->vcpus[h->n_followed] = t->is_vcpu ? (int32_t)t->vcpu : -1;
 		h->followed[h->n_followed++] = t->tid;
 	}
 	err = payload_deliver(h, FRAME_VM_INFO, message_vm_info_pack(info, &h->payload));
@@ -229,12 +237,37 @@ int host_stream_drain(struct host_stream *h, uint64_t now_ms)
 	return n < 0 ? (int)n : err;
 }
 
+static void on_exit_count(void *context, const struct capture_exit *exit)
+{
+	struct host_stream *h = context;
+
+	for (size_t i = 0; i < h->n_followed; i++) {
+		if (h->followed[i] == exit->tid && h->vcpus[i] >= 0)
+			exit_counts_add(h->exits, (uint32_t)h->vcpus[i], exit);
+	}
+}
+
+/* What the kernel counted instead of telling. */
+static int exits_deliver(struct host_stream *h)
+{
+	struct message_exit_summary m = {.vm = h->vm, .host_tsc = clock_tsc_read()};
+	int err = h->capture ? capture_exits(h->capture, on_exit_count, h) : 0;
+
+	m.cells = (struct message_exit_cell *)exit_counts_take(h->exits, &m.n_cells);
+	if (err || !m.n_cells)
+		return err;
+	return payload_deliver(h, FRAME_EXIT_SUMMARY, message_exit_summary_pack(&m, &h->payload));
+}
+
 int host_stream_heartbeat(struct host_stream *h)
 {
 	struct message_heartbeat beat = {.time = batcher_promise(h->batcher)};
 	struct batcher_totals totals;
 	struct self_cost cost;
+	int err = exits_deliver(h);
 
+	if (err)
+		return err;
 	batcher_totals_get(h->batcher, &totals);
 	self_cost_read(&cost);
 	beat.cpu_time_ns = cost.cpu_time_ns;

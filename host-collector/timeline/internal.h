@@ -16,7 +16,7 @@ enum {
 	SLICE_EVENTS = 512,
 	HOLD_MS = 500,
 	HOST_ONLY_KIND = FRAME_VM_INFO, /* kinds from here on are the collector's own */
-	KIND_LIMIT = FRAME_CPU_QUOTA + 1,
+	KIND_LIMIT = FRAME_EXIT_SUMMARY + 1,
 };
 
 struct stream {
@@ -69,6 +69,7 @@ struct pipeline {
 		struct message_stack stack;
 		struct message_note note;
 		struct message_vm_clock vm_clock;
+		struct message_exit_summary exits; /* its cells: until it was taken */
 	} in; /* what was unpacked last; large, so not on the stack */
 };
 

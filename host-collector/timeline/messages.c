@@ -533,6 +533,24 @@ static int unpack_vm_clock(struct pipeline *p, struct stream *s, const uint8_t *
 	return !err && p->in.vm_clock.vm == VS_SOURCE_HOST ? -EBADMSG : err;
 }
 
+static int on_exit_summary(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)s;
+	(void)arrival_tsc;
+	if (p->options.exit_summary)
+		p->options.exit_summary(p->options.context, &p->in.exits);
+	free(p->in.exits.cells);
+	p->in.exits.cells = NULL;
+	return 0;
+}
+
+static int unpack_exit_summary(struct pipeline *p, struct stream *s, const uint8_t *payload,
+			       size_t len)
+{
+	(void)s;
+	return message_exit_summary_unpack(payload, len, &p->in.exits);
+}
+
 static const struct kind {
 	int (*unpack)(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len);
 	int (*learn)(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
@@ -546,6 +564,7 @@ static const struct kind {
 	[FRAME_ECHO_OBSERVATION] = {unpack_echo, learn_echo, on_echo},
 	[FRAME_STACK] = {unpack_stack, NULL, on_stack},
 	[FRAME_NOTE] = {unpack_note, learn_note, on_note},
+	[FRAME_EXIT_SUMMARY] = {unpack_exit_summary, NULL, on_exit_summary},
 	[FRAME_VM_CLOCK] = {unpack_vm_clock, learn_vm_clock, NULL},
 };
 

@@ -211,8 +211,7 @@ static void test_summary(void **state)
 	assert_int_equal(capture_add_thread(c, self, self, VM, true), 0);
 	for (int i = 0; i < EXITS; i++)
 		guest_exit(&guest);
-	usleep(20000); /* the VMM sleeps: this exit becomes events, and the sleep is no cost of it
-			*/
+	usleep(20000); /* the VMM sleeps: this exit becomes events */
 	guest_exit(&guest);
 	drain(c, &log);
 	told = count(&log, VS_EVENT_KVM_USERSPACE_EXIT, self, KVM_EXIT_IO, 0);
@@ -220,10 +219,9 @@ static void test_summary(void **state)
 	assert_int_equal(count(&log, VS_EVENT_KVM_PIO, self, PORT | 1ULL << 32, 1 | 1ULL << 32), 0);
 	assert_int_equal(capture_exits(c, counted_take, &counted), 0);
 	assert_int_equal(counted.io.vm, VM);
-	assert_int_equal(counted.io.count, EXITS); /* the last one is not over */
-	assert_int_equal(counted.in_buckets, EXITS);
+	assert_int_equal(counted.io.count + told, EXITS); /* the last one is not over */
+	assert_int_equal(counted.in_buckets, counted.io.count);
 	assert_true(counted.io.kernel_ns > 0 && counted.io.vmm_ns > 0);
-	assert_true(counted.io.slept_ns >= 15000000); /* it was armed before it slept */
 	assert_true(counted.io.max_ns <= counted.io.kernel_ns + counted.io.vmm_ns);
 	/* A thread that is not followed any more is told once more, and forgotten. */
 	assert_int_equal(capture_remove_thread(c, self), 0);

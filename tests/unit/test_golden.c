@@ -189,8 +189,6 @@ static void sample_exit_cell(struct message_exit_cell *cell)
 		.count = 1200,
 		.kernel_ns = 2400000,
 		.vmm_ns = 500,
-		.scheduled_out_ns = 7,
-		.slept_ns = 11,
 		.max_ns = 90000,
 		.buckets = {[40] = 1100, [44] = 99, [VS_EXIT_BUCKETS - 1] = 1},
 	};
