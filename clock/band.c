@@ -245,8 +245,12 @@ static int epoch_begin(struct band *b, struct band_fact lower, struct band_fact 
 		return r;
 	/* Thinning may have moved the knots, and this one with them. */
 	epoch.first = b->n_knots - 1;
+	epoch.paused = b->n_breaks == BREAKS_MAX && b->breaks[0] <= b->breaks[1];
+	epoch.stopped_y = b->breaks[0];
+	epoch.resumed_y = b->breaks[1];
 	b->epochs[b->n_epochs++] = epoch;
 	b->broken = false;
+	b->n_breaks = 0;
 	return b->n_epochs + b->epochs_forgotten > 1;
 }
 
@@ -395,6 +399,16 @@ int band_upper(struct band *b, struct band_fact fact)
 void band_break(struct band *b)
 {
 	b->broken = b->n_epochs > 0;
+	b->n_breaks = BREAKS_MAX + 1;
+}
+
+void band_break_at(struct band *b, uint64_t y)
+{
+	b->broken = b->n_epochs > 0;
+	if (b->n_breaks < BREAKS_MAX)
+		b->breaks[b->n_breaks] = y;
+	if (b->n_breaks <= BREAKS_MAX)
+		b->n_breaks++;
 }
 
 void band_summarise(const struct band *b, struct band_summary *out)

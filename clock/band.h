@@ -47,6 +47,9 @@ int band_lower(struct band *b, struct band_fact fact);
 int band_upper(struct band *b, struct band_fact fact);
 /* The next observation begins a new epoch, whether or not it would fit. */
 void band_break(struct band *b);
+/* The same, where the clock of x stopped at `y` at the latest, or went on at `y` at the earliest.
+ * One stop and one going on between two observations tell on which side of the pause any x lies. */
+void band_break_at(struct band *b, uint64_t y);
 
 /* y at x, and x at y; false before the first observation or in a forgotten epoch. */
 bool band_y(const struct band *b, uint64_t x, uint64_t *y, uint64_t *err);

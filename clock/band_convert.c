@@ -21,11 +21,11 @@ static struct range range_beyond(const struct band *b, const struct knot *k, con
 			      k->hi + (d < 0 ? s->min : s->max) * d + extra};
 }
 
-/* The middle as an integer, and the distance to the farther edge. */
-static void range_finish(const struct range *r, uint64_t *value, uint64_t *err)
+/* `at` as an integer, and the distance to the farther edge. */
+static void range_finish_at(const struct range *r, double at, uint64_t *value, uint64_t *err)
 {
 	const double far = 4e18; /* below 2^62: beyond it nothing is known */
-	double middle = smaller(larger(r->lo + (r->hi - r->lo) / 2, -far), far);
+	double middle = smaller(larger(at, -far), far);
 	int64_t delta = (int64_t)middle;
 	double distance;
 
@@ -38,6 +38,16 @@ static void range_finish(const struct range *r, uint64_t *value, uint64_t *err)
 	distance += 2; /* rounded up, and 1 */
 	*value = r->base + (uint64_t)delta;
 	*err = distance < far ? (uint64_t)distance : UINT64_MAX;
+}
+
+static double range_middle(const struct range *r)
+{
+	return r->lo + (r->hi - r->lo) / 2;
+}
+
+static void range_finish(const struct range *r, uint64_t *value, uint64_t *err)
+{
+	range_finish_at(r, range_middle(r), value, err);
 }
 
 /*
@@ -56,6 +66,41 @@ static struct range range_of_gap(const struct band *b, size_t e, uint64_t x)
 	if (r.hi < r.lo)
 		r.hi = r.lo = (r.hi + r.lo) / 2;
 	return r;
+}
+
+/*
+ * The same where the clock of x stood still once in between: one map holds until it stopped, the
+ * other from when it went on. Whoever says when (QEMU) does so a little after the one and before
+ * the other: so near to the pause both may hold, and *at is the side that the sharper of them
+ * speaks for.
+ */
+static struct range range_of_pause(const struct band *b, size_t e, uint64_t x, double *at)
+{
+	const struct knot *from = &b->knots[epoch_end(b, e) - 1], *to = from + 1;
+	const struct epoch *next = &b->epochs[e + 1];
+	struct range before = range_beyond(b, from, &b->epochs[e].after, x);
+	struct range after = range_beyond(b, to, &next->before, x);
+	double shift = difference(to->y, from->y);
+	double stopped = difference(next->stopped_y, from->y);
+	double resumed = difference(next->resumed_y, from->y);
+	double slack = (double)b->options.spacing * b->options.slope_max / PAUSE_SLACK;
+	bool is_before, is_after, earlier;
+
+	after = (struct range){from->y, after.lo + shift, after.hi + shift};
+	if (before.lo > stopped && after.hi < resumed) {
+		before = range_of_gap(b, e, x); /* neither: it was not that pause alone */
+		*at = range_middle(&before);
+		return before;
+	}
+	is_before = before.hi <= stopped - slack || after.hi < resumed;
+	is_after = after.lo >= resumed + slack || before.lo > stopped;
+	earlier = before.hi - before.lo <= after.hi - after.lo ? range_middle(&before) <= stopped
+							       : range_middle(&after) < resumed;
+	before.hi = smaller(before.hi, larger(stopped, before.lo));
+	after.lo = larger(after.lo, smaller(resumed, after.hi));
+	*at = range_middle(is_before || (earlier && !is_after) ? &before : &after);
+	return (struct range){from->y, is_after && !is_before ? after.lo : before.lo,
+			      is_before ? before.hi : after.hi};
 }
 
 /* The last knot of [first, end) at or before x; the first knot must be. */
@@ -139,6 +184,13 @@ bool band_y(const struct band *b, uint64_t x, uint64_t *y, uint64_t *err)
 	} else {
 		r = range_beyond(b, last, &b->epochs[e].after, x);
 		other = e + (x > last->x && end < b->n_knots && b->knots[end].x > x);
+	}
+	if (other != e && b->epochs[e < other ? other : e].paused) {
+		double at;
+
+		r = range_of_pause(b, e < other ? e : other, x, &at);
+		range_finish_at(&r, at, y, err);
+		return true;
 	}
 	if (other != e)
 		r = range_of_gap(b, e < other ? e : other, x);

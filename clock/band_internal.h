@@ -15,6 +15,8 @@ enum {
 	KNOTS_MAX = 8192,
 	EPOCHS_MAX = 1024,
 	IMPROVE_KNOTS = 64,
+	BREAKS_MAX = 2,
+	PAUSE_SLACK = 200, /* of the spacing: what a pause's edges may be told late or early */
 };
 
 struct facts {
@@ -35,13 +37,17 @@ struct slopes {
 struct epoch {
 	size_t first; /* its first knot; the next epoch's first, or n_knots, ends it */
 	struct slopes before, after; /* at its first and last knot */
+	bool paused; /* the clock of x stood still once since the epoch before, between... */
+	uint64_t stopped_y, resumed_y;
 };
 
 struct band {
 	struct band_options options;
 	double rounding; /* stamps are rounded down: what one tick of x is worth, and one of y */
 	bool broken;
-	struct facts lower, upper; /* of the present epoch */
+	unsigned n_breaks; /* since the newest observation; beyond BREAKS_MAX: too many to tell */
+	uint64_t breaks[BREAKS_MAX]; /* y */
+	struct facts lower, upper;   /* of the present epoch */
 	size_t n_knots, knots_allocated;
 	struct knot *knots;
 	size_t n_epochs;

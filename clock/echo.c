@@ -128,6 +128,12 @@ void echo_sync_break(struct echo_sync *s)
 	band_break(s->band);
 }
 
+void echo_sync_break_at(struct echo_sync *s, struct host_tsc host)
+{
+	s->announced = true;
+	band_break_at(s->band, host.ticks);
+}
+
 bool echo_sync_to_host(const struct echo_sync *s, uint64_t guest, struct host_tsc *host,
 		       uint64_t *err_ticks)
 {

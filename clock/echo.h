@@ -54,6 +54,9 @@ int echo_sync_not_before(struct echo_sync *s, uint64_t guest, struct host_tsc ho
 int echo_sync_not_after(struct echo_sync *s, uint64_t guest, struct host_tsc host);
 /* The clock may have been stepped since the last observation: the next one begins a new epoch. */
 void echo_sync_break(struct echo_sync *s);
+/* The same, where it is known when: it stood still from `host` at the latest (QMP STOP), or went on
+ * at `host` at the earliest (RESUME). */
+void echo_sync_break_at(struct echo_sync *s, struct host_tsc host);
 
 /* Host TSC at guest time: the midpoint of the feasible interval and half its width. Uses the epoch
  * that `guest` falls into; between two epochs the interval covers both. Of a clock that was set

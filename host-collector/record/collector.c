@@ -22,6 +22,9 @@ enum {
 	RESCAN_MS = 1000,
 };
 
+/* Nothing that QEMU says is read later than this: the loop never sleeps so long. */
+static const uint64_t note_late_ns = 5000000000;
+
 struct collector {
 	uv_loop_t *loop;
 	struct collector_sink sink;
@@ -55,14 +58,33 @@ say(const struct collector *c, const char *format, ...)
 	c->sink.say(c->sink.context, line);
 }
 
-/* Puts a note into the host's stream. */
-static void note_write(struct collector *c, enum note_kind kind, const char *text)
+/* The host's TSC when CLOCK_REALTIME was `realtime_ns`, not long ago; of any other time: now. */
+static uint64_t tsc_at(const struct collector *c, uint64_t realtime_ns)
 {
-	struct message_note note = {.vm = VM_NUMBER, .kind = kind};
+	struct clock_sample now = {0};
+	uint64_t ago_ns;
 
-	note.host_tsc = clock_tsc_read();
+	if (clock_sample_take(&now))
+		return clock_tsc_read();
+	ago_ns = now.realtime_ns - realtime_ns;
+	if (realtime_ns > now.realtime_ns || ago_ns > note_late_ns)
+		return now.tsc;
+	return now.tsc -
+	       (uint64_t)((double)ago_ns / 1e9 * (double)host_stream_hello(c->host)->clock_hz);
+}
+
+/* Puts a note into the host's stream. */
+static void note_write_at(struct collector *c, enum note_kind kind, uint64_t tsc, const char *text)
+{
+	struct message_note note = {.vm = VM_NUMBER, .kind = kind, .host_tsc = tsc};
+
 	snprintf(note.text, sizeof(note.text), "%s", text);
 	host_stream_note(c->host, &note);
+}
+
+static void note_write(struct collector *c, enum note_kind kind, const char *text)
+{
+	note_write_at(c, kind, clock_tsc_read(), text);
 }
 
 static void end(struct collector *c, const char *why)
@@ -164,11 +186,11 @@ static uv_poll_t *poll_open(struct collector *c, int fd, uv_poll_cb callback)
 	return poll;
 }
 
-static void vm_note(void *context, enum note_kind kind, const char *text)
+static void on_vm_note(void *context, enum note_kind kind, uint64_t realtime_ns, const char *text)
 {
 	struct collector *c = context;
 
-	note_write(c, kind, text);
+	note_write_at(c, kind, tsc_at(c, realtime_ns), text);
 	say(c, "%s", text);
 }
 
@@ -179,7 +201,7 @@ static void on_qmp(uv_poll_t *poll, int status, int events)
 	(void)status, (void)events;
 	/* libuv must let go of the descriptor before it is closed: close the handle first. */
 	uv_poll_stop(poll);
-	if (!vm_qmp_events(c->vm, vm_note, c)) {
+	if (!vm_qmp_events(c->vm, on_vm_note, c)) {
 		uv_poll_start(poll, UV_READABLE, on_qmp);
 		return;
 	}
@@ -338,9 +360,10 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	if (vm_qmp_fd(c->vm) >= 0)
 		c->qmp_poll = poll_open(c, vm_qmp_fd(c->vm), on_qmp);
 	if (vm_migrates(c->vm))
-		vm_note(c, NOTE_MIGRATION, "QEMU migrates the VM already (QMP query-migrate)");
+		on_vm_note(c, NOTE_MIGRATION, 0,
+			   "QEMU migrates the VM already (QMP query-migrate)");
 	if (vm_paused(c->vm))
-		vm_note(c, NOTE_VM_PAUSED, "the VM is paused already (QMP query-status)");
+		on_vm_note(c, NOTE_VM_PAUSED, 0, "the VM is paused already (QMP query-status)");
 	/* Rescans notice an exit too, a second later (kernels before 5.3). */
 	c->pidfd = (int)syscall(SYS_pidfd_open, vm_info(c->vm)->qemu_pid, 0);
 	if (c->pidfd >= 0)

@@ -272,12 +272,12 @@ void clock_book_imported(struct clock_book *b)
 	b->imported = true;
 }
 
-void clock_book_break(struct clock_book *b, uint32_t source)
+void clock_book_break(struct clock_book *b, uint32_t source, struct host_tsc at)
 {
 	struct guest *g = guest_find(b, source);
 
 	if (g && g->echo)
-		echo_sync_break(g->echo);
+		echo_sync_break_at(g->echo, at);
 }
 
 int clock_book_dmesg(struct clock_book *b, uint32_t source, const struct message_dmesg_point *point)

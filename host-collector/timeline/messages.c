@@ -506,7 +506,7 @@ static int learn_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	(void)s;
 	(void)arrival_tsc;
 	if (m->kind == NOTE_VM_PAUSED || m->kind == NOTE_VM_RESUMED)
-		clock_book_break(p->clocks, m->vm);
+		clock_book_break(p->clocks, m->vm, (struct host_tsc){m->host_tsc});
 	if (m->kind == NOTE_IMPORTED && !p->options.live)
 		clock_book_imported(p->clocks);
 	return 0;

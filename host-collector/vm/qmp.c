@@ -117,10 +117,16 @@ static void event_keep(struct qmp *q, struct json_object *message)
 
 static void event_tell(struct json_object *message, qmp_event event, void *context)
 {
-	struct json_object *data = NULL;
+	struct json_object *data = NULL, *stamp, *seconds, *microseconds;
+	uint64_t realtime_ns = 0;
 
 	json_object_object_get_ex(message, "data", &data);
-	event(context, event_name(message), data);
+	if (json_object_object_get_ex(message, "timestamp", &stamp) &&
+	    json_object_object_get_ex(stamp, "seconds", &seconds) &&
+	    json_object_object_get_ex(stamp, "microseconds", &microseconds))
+		realtime_ns = json_object_get_uint64(seconds) * 1000000000 +
+			      json_object_get_uint64(microseconds) * 1000;
+	event(context, event_name(message), realtime_ns, data);
 }
 
 static int line_send(struct qmp *q, struct json_object *request, int64_t deadline_ms)

@@ -26,8 +26,10 @@ int qmp_execute(struct qmp *q, const char *command, struct json_object *argument
 		struct json_object **result);
 
 int qmp_fd(const struct qmp *q);
-/* An event's name ("STOP") and its data, NULL if it has none; borrowed. */
-typedef void (*qmp_event)(void *context, const char *name, struct json_object *data);
+/* An event's name ("STOP"), when QEMU sent it (CLOCK_REALTIME, 0 unknown), and its data, NULL if it
+ * has none; borrowed. */
+typedef void (*qmp_event)(void *context, const char *name, uint64_t realtime_ns,
+			  struct json_object *data);
 /* Reads what is there and calls `event` for each event. 0, or -EPIPE once QEMU has closed the
  * connection. Never blocks. */
 int qmp_events(struct qmp *q, qmp_event event, void *context);

@@ -428,11 +428,12 @@ static const struct qmp_note {
 
 struct event_context {
 	struct vm *vm;
-	void (*note)(void *context, enum note_kind kind, const char *text);
+	vm_note note;
 	void *context;
 };
 
-static void event_seen(void *context, const char *name, struct json_object *data)
+static void event_seen(void *context, const char *name, uint64_t realtime_ns,
+		       struct json_object *data)
 {
 	struct event_context *e = context;
 
@@ -445,12 +446,11 @@ static void event_seen(void *context, const char *name, struct json_object *data
 			continue;
 		snprintf(text, sizeof(text), "%s (QMP %s%s%s)", row->text, row->event,
 			 *detail ? ": " : "", detail);
-		e->note(e->context, row->take(e->vm, data), text);
+		e->note(e->context, row->take(e->vm, data), realtime_ns, text);
 	}
 }
 
-int vm_qmp_events(struct vm *vm, void (*note)(void *context, enum note_kind kind, const char *text),
-		  void *context)
+int vm_qmp_events(struct vm *vm, vm_note note, void *context)
 {
 	struct event_context e = {vm, note, context};
 	int err = vm->qmp ? qmp_events(vm->qmp, event_seen, &e) : -EPIPE;

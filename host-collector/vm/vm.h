@@ -38,10 +38,11 @@ int vm_rescan(struct vm *vm);
 
 /* The QMP descriptor to poll for reading, or -1. */
 int vm_qmp_fd(const struct vm *vm);
+/* realtime_ns: when QEMU said so, 0 unknown. */
+typedef void (*vm_note)(void *context, enum note_kind kind, uint64_t realtime_ns, const char *text);
 /* Call when it is readable: hands over what QEMU says about the whole VM. 0, or -EPIPE when the
  * monitor is gone (the VM itself may live on); the descriptor is closed then. */
-int vm_qmp_events(struct vm *vm, void (*note)(void *context, enum note_kind kind, const char *text),
-		  void *context);
+int vm_qmp_events(struct vm *vm, vm_note note, void *context);
 /* As of the last event: does QEMU say that the VM is paused? */
 bool vm_paused(const struct vm *vm);
 /* Was a migration under way when the VM was opened? */

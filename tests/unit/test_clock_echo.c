@@ -271,6 +271,43 @@ static void an_announced_step_is_an_epoch(void **state)
 	echo_sync_free(s);
 }
 
+/* QEMU's word when it stopped and resumed the VM tells on which side of the pause a stamp lies. */
+static void a_pause_that_is_known_divides_the_stamps_around_it(void **state)
+{
+	const struct echo_options options = {.host_hz = hz, .stream_hz = hz};
+	struct world w = {1ull << 40, 1ull << 30, 1, 7};
+	struct echo_sync *s = echo_sync_new(&options);
+	const uint64_t ms = hz / 1000, stop = w.host0 + 5050 * ms, resume = stop + 400 * ms;
+	struct world later = w;
+	struct echo_observation o;
+
+	(void)state;
+	later.guest0 -= 400 * ms;
+	for (uint64_t n = 0; n <= 50; n++) {
+		o = round_trip(&w, w.host0 + n * 100 * ms);
+		assert_int_equal(echo_sync_add(s, &o), 0);
+	}
+	echo_sync_break_at(s, (struct host_tsc){stop + ms});
+	echo_sync_break_at(s, (struct host_tsc){resume - ms});
+	/* The first answer to a question from before the pause: loose by all of it. */
+	o = (struct echo_observation){{stop - 2 * ms},
+				      guest_at(&later, resume + 2 * ms),
+				      guest_at(&later, resume + 2 * ms) + 9000,
+				      {resume + 3 * ms}};
+	assert_int_equal(echo_sync_add(s, &o), 1);
+	for (uint64_t n = 1; n < 20; n++) {
+		o = round_trip(&later, resume + n * 100 * ms);
+		assert_int_equal(echo_sync_add(s, &o), 0);
+	}
+	for (uint64_t at = stop - 40 * ms; at < stop; at += ms / 3)
+		assert_inside(s, &w, at);
+	for (uint64_t at = resume + ms; at < resume + 90 * ms; at += ms / 3)
+		assert_inside(s, &later, at);
+	assert_true(err_at(s, &w, stop - 10 * ms) < ms);
+	assert_true(err_at(s, &later, resume + 10 * ms) < ms);
+	echo_sync_free(s);
+}
+
 /* Two crystals that wander by 3 ppm over an hour are one epoch, and their history is thinned. */
 static void slow_drift_is_no_epoch_and_memory_stays_bounded(void **state)
 {
@@ -398,6 +435,7 @@ int main(void)
 		cmocka_unit_test(a_reply_that_cannot_be_is_ignored_and_counted),
 		cmocka_unit_test(causality_tightens_and_contradiction_is_refused),
 		cmocka_unit_test(an_announced_step_is_an_epoch),
+		cmocka_unit_test(a_pause_that_is_known_divides_the_stamps_around_it),
 		cmocka_unit_test(real_round_trips_hold_the_truth),
 		cmocka_unit_test(hostile_stamps_neither_crash_nor_grow),
 		cmocka_unit_test(slow_drift_is_no_epoch_and_memory_stays_bounded),

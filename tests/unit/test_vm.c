@@ -318,13 +318,15 @@ struct seen {
 	char text[256];
 };
 
-static void note_seen(void *context, enum note_kind kind, const char *text)
+static void note_seen(void *context, enum note_kind kind, uint64_t realtime_ns, const char *text)
 {
 	struct seen *seen = context;
 	size_t len = strlen(seen->text);
 
 	if (kind == NOTE_VM_EVENT && !*seen->reset)
 		snprintf(seen->reset, sizeof(seen->reset), "%s", text);
+	if (kind == NOTE_VM_RESUMED)
+		assert_int_equal(realtime_ns, 1700000000000123000);
 	snprintf(seen->text + len, sizeof(seen->text) - len, "%d ", kind);
 }
 
@@ -359,7 +361,8 @@ static void test_qmp_names_vcpus(void **state)
 		">not json",
 		">{\"event\": \"BLOCK_JOB_READY\"}",
 		">{\"event\": \"NIC_RX_FILTER_CHANGED\"}",
-		">{\"event\": \"RESUME\"}",
+		">{\"event\": \"RESUME\", "
+		"\"timestamp\": {\"seconds\": 1700000000, \"microseconds\": 123}}",
 		NULL,
 	};
 	struct tree *t = *state;

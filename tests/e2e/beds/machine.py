@@ -85,6 +85,7 @@ class Machine:
         self.folder = tempfile.mkdtemp(prefix=f"{RUN_PREFIX}{os.getpid()}.")
         self.agent_socket = f"{self.folder}/agent"
         self.qmp_socket = f"{self.folder}/qmp"
+        self.recorder_qmp_socket = f"{self.folder}/qmp-recorder"
         self.serial_path = f"{self.folder}/serial"
         try:
             started = time.monotonic()
@@ -110,6 +111,7 @@ class Machine:
              "-chardev", f"socket,id=qmp,path={self.qmp_socket},server=on,wait=off",
              "-chardev", f"socket,id=qmp-caller,path={self.folder}/qmp-bed,server=on,wait=off",
              "-mon", "chardev=qmp,mode=control", "-mon", "chardev=qmp-caller,mode=control",
+             "-qmp", f"unix:{self.recorder_qmp_socket},server=on,wait=off",
              "-kernel", vmlinuz, "-initrd", initramfs,
              "-append", f"console=ttyS0 quiet panic=-1 {cmdline}", "-device", "virtio-serial",
              *port("agent", AGENT_PORT), *port("control", CONTROL_PORT), *qemu_args],

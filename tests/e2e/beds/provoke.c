@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -301,6 +302,86 @@ static int act_pause(char **argument, struct interval *t)
 	return err;
 }
 
+/* A socket for QEMU to send the VM to. */
+static int migration_listen(const char *path, int *listener)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	*listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (*listener < 0 || bind(*listener, (struct sockaddr *)&address, sizeof(address)) ||
+	    listen(*listener, 1))
+		return -errno;
+	return 0;
+}
+
+/* Takes what QEMU sends until it says that it has stopped the VM. */
+static int migration_until_stop(FILE *qmp, int stream)
+{
+	static char taken[1 << 16], line[4096];
+	struct pollfd p[] = {{.fd = fileno(qmp), .events = POLLIN},
+			     {.fd = stream, .events = POLLIN}};
+
+	while (poll(p, 2, 20000) > 0) {
+		if (p[0].revents) {
+			if (!fgets(line, sizeof(line), qmp))
+				return -EPIPE;
+			if (strstr(line, "\"STOP\""))
+				return 0;
+		} else if (read(stream, taken, sizeof(taken)) <= 0) {
+			return -EPIPE;
+		}
+	}
+	return -ETIMEDOUT;
+}
+
+/*
+ * A migration whose receiver takes nothing for a while once the VM is stopped for the last of its
+ * memory; then the VM goes on here. Such a downtime is what QEMU is allowed here.
+ */
+static int act_migrate(char **argument, struct interval *t)
+{
+	static char taken[1 << 16];
+	char path[64], command[256];
+	int listener = -1, stream = -1, err;
+	FILE *qmp = NULL;
+
+	snprintf(path, sizeof(path), "/tmp/provoke.%d", getpid());
+	snprintf(command, sizeof(command),
+		 "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"unix:%s\"}}", path);
+	err = migration_listen(path, &listener);
+	if (!err)
+		err = qmp_open(argument[0], &qmp);
+	if (!err)
+		err = qmp_say(qmp,
+			      "{\"execute\":\"migrate-set-parameters\",\"arguments\":"
+			      "{\"downtime-limit\":20000,\"max-bandwidth\":100000000000}}",
+			      1);
+	if (!err)
+		err = qmp_say(qmp, command, 1);
+	if (!err) {
+		stream = accept(listener, NULL, NULL);
+		err = stream < 0 ? -errno : migration_until_stop(qmp, stream);
+	}
+	t->begin = instant_now();
+	if (!err)
+		sleep_ns((uint64_t)atol(argument[1]) * 1000000);
+	while (!err && read(stream, taken, sizeof(taken)) > 0)
+		;
+	/* It refuses until it has tidied up after the migration. */
+	for (int i = 0; !err && i < 500 && qmp_say(qmp, "{\"execute\":\"cont\"}", 1); i++)
+		sleep_ns(2000000);
+	t->end = instant_now();
+	if (qmp)
+		fclose(qmp);
+	if (stream >= 0)
+		close(stream);
+	if (listener >= 0)
+		close(listener);
+	unlink(path);
+	return err;
+}
+
 /* QEMU opens the FIFO with its big lock held, and waits there until somebody reads it. */
 static int act_biglock(char **argument, struct interval *t)
 {
@@ -383,6 +464,7 @@ static const struct action {
 	{"freeze", 2, "freezer", act_freeze, "CGROUP MS: freezes a cgroup (v2)"},
 	{"quota", 2, "quota-setter", act_quota, "CGROUP MS: gives it 5 % of a CPU"},
 	{"pause", 2, "vm-pauser", act_pause, "SOCKET MS: QMP stop, wait, cont"},
+	{"migrate", 2, "vm-mover", act_migrate, "SOCKET MS: a migration with so long a downtime"},
 	{"biglock", 2, "lock-keeper", act_biglock, "SOCKET MS: keeps QEMU's big lock taken"},
 	{"device-read", 1, "device-reader", act_device_read,
 	 "MS: reads a PCI register all the time"},
