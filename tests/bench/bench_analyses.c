@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Events per second of CPU time through the model and all analyses at once, on a busy VM's events
+ * as the timeline hands them out (busy_scene.h), and what share of it each analysis has. Then the
+ * same by the whole way of `report`: frames in, everything found.
+ *
+ * Exit code 1 if all analyses at once take fewer than 3 M events/s.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "host-collector/analyze/bill.h"
+#include "host-collector/analyze/builder.h"
+#include "host-collector/analyze/exits.h"
+#include "host-collector/analyze/interrupts.h"
+#include "host-collector/analyze/run_delay.h"
+#include "host-collector/analyze/steal.h"
+#include "host-collector/model/model.h"
+#include "host-collector/timeline/pipeline.h"
+#include "proto/recording.h"
+#include "tests/bench/busy_scene.h"
+
+enum { EVENTS = 1000000, ROUNDS = 5, SLICE = 4096, STALL_NS = 100000000 };
+
+#define LIMIT_PER_S 3e6
+
+static void *stalls_open(struct model *m)
+{
+	const struct report_options options = {.than_ns = STALL_NS};
+
+	return report_builder_new(m, &options);
+}
+
+static void stalls_close(void *x)
+{
+	report_free(report_builder_finish(x));
+	report_builder_free(x);
+}
+
+/* X(name, as in `report TABLE`: open(model), close) Every item as fine as a report can ask for. */
+static const struct figures_options finest = {.per_vcpu = true, .per_pcpu = true};
+
+#define FIGURES(name)                                                                              \
+	static void *name##_open(struct model *m)                                                  \
+	{                                                                                          \
+		return name##_new(m, &finest);                                                     \
+	}                                                                                          \
+	static void name##_close(void *x)                                                          \
+	{                                                                                          \
+		name##_free(x);                                                                    \
+	}
+
+FIGURES(run_delay)
+FIGURES(bill)
+FIGURES(interrupts)
+FIGURES(exits)
+
+static void *steals_open(struct model *m)
+{
+	return steal_new(m);
+}
+
+static void steals_close(void *x)
+{
+	steal_free(x);
+}
+
+static const struct analysis {
+	const char *name;
+	void *(*open)(struct model *m);
+	void (*close)(void *x);
+} analyses[] = {
+	{"stalls and verdicts", stalls_open, stalls_close},
+	{"run delay", run_delay_open, run_delay_close},
+	{"bill to guest tasks", bill_open, bill_close},
+	{"guest's interrupts", interrupts_open, interrupts_close},
+	{"VM-exits", exits_open, exits_close},
+	{"steal", steals_open, steals_close},
+};
+enum { ANALYSES = sizeof(analyses) / sizeof(analyses[0]) };
+
+/* A set of analyses: a bit each. */
+enum { NONE = 0, ALL = (1 << ANALYSES) - 1 };
+
+static double cpu_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void must(bool holds)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "bench_analyses: out of memory, or its own scene makes no sense\n");
+	exit(1);
+}
+
+static void open_all(struct model *m, unsigned set, void *opened[ANALYSES])
+{
+	for (unsigned i = 0; i < ANALYSES; i++) {
+		opened[i] = set >> i & 1 ? analyses[i].open(m) : NULL;
+		must(opened[i] || !(set >> i & 1));
+	}
+}
+
+static void close_all(void *opened[ANALYSES])
+{
+	for (unsigned i = 0; i < ANALYSES; i++) {
+		if (opened[i])
+			analyses[i].close(opened[i]);
+	}
+}
+
+/* ---- the model and its analyses alone ---- */
+
+static void vm_announce(struct model *m)
+{
+	static struct message_vm_info info = {.vm = SYNTH_VM, .name = "busy", .accelerator = "kvm"};
+	struct message_cpu cpus[BUSY_VCPUS];
+
+	info.qemu_pid = SYNTH_QEMU_PID;
+	info.n_threads = BUSY_VCPUS;
+	for (uint32_t i = 0; i < BUSY_VCPUS; i++) {
+		cpus[i] = (struct message_cpu){.cpu = i, .apic_id = i};
+		info.threads[i] =
+			(struct message_vm_thread){.tid = (int32_t)(SYNTH_QEMU_PID + 1 + i),
+						   .is_vcpu = true,
+						   .vcpu = i,
+						   .apic_id_known = true,
+						   .apic_id = i};
+	}
+	must(!model_vm(m, &info));
+	must(!model_guest_cpus(m, SYNTH_VM, cpus, BUSY_VCPUS));
+}
+
+static double model_s(const struct timeline_event *events, size_t n, unsigned set)
+{
+	struct model *m = model_new();
+	void *opened[ANALYSES];
+	double began, took;
+
+	must(m);
+	vm_announce(m);
+	open_all(m, set, opened);
+	began = cpu_s();
+	for (size_t i = 0; i < n; i++) {
+		must(!model_push(m, &events[i]));
+		if (i % SLICE == SLICE - 1)
+			model_advance(m, events[i].t);
+	}
+	model_finish(m);
+	took = cpu_s() - began;
+	close_all(opened);
+	model_free(m);
+	return took;
+}
+
+static double best_model_s(const struct timeline_event *events, size_t n, unsigned set)
+{
+	double best = 0;
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		double s = model_s(events, n, set);
+
+		if (!round || s < best)
+			best = s;
+	}
+	return best;
+}
+
+/* ---- the whole way ---- */
+
+struct frames {
+	struct byte_buffer bytes;
+	size_t n;
+	struct entry {
+		uint32_t source;
+		uint64_t arrival;
+		size_t at, len;
+	} * entries;
+};
+
+static void frame_keep(void *context, uint32_t source, uint64_t arrival,
+		       const struct frame_view *frame)
+{
+	struct frames *f = context;
+
+	if (!(f->n & (f->n + 1)) || !f->entries) {
+		f->entries = realloc(f->entries, 2 * (f->n + 1) * sizeof(*f->entries));
+		must(f->entries);
+	}
+	f->entries[f->n++] = (struct entry){source, arrival, f->bytes.len, frame->len};
+	must(!byte_buffer_append(&f->bytes, frame->bytes, frame->len));
+}
+
+static void frames_make(struct frames *f, const struct timeline_event *events, size_t n)
+{
+	const struct synth_options options = {
+		.entry = frame_keep, .context = f, .guest_tsc_offset = 123456789};
+	struct synth *s = synth_new(&options);
+
+	must(s);
+	for (size_t i = 0; i < n; i++) {
+		const struct timeline_event *e = &events[i];
+
+		synth_at(s, e->t.ns);
+		if (e->source == VS_SOURCE_HOST)
+			synth_host_event(s, e->event.cpu, e->event);
+		else
+			synth_guest_event(s, e->event.cpu, e->event);
+	}
+	synth_free(s);
+}
+
+static void frames_play(const struct frames *f, struct pipeline *p,
+			int (*sink)(struct pipeline *, uint32_t, uint64_t,
+				    const struct frame_view *))
+{
+	for (size_t i = 0; i < f->n; i++) {
+		const struct entry *e = &f->entries[i];
+		struct frame_view view;
+
+		must(!frame_parse(f->bytes.data + e->at, e->len, &view));
+		must(!sink(p, e->source, e->arrival, &view));
+	}
+}
+
+static double report_s(const struct frames *f, unsigned set)
+{
+	struct model *m = model_new();
+	const struct pipeline_options options = {.model = m};
+	struct pipeline *p = pipeline_new(&options);
+	void *opened[ANALYSES];
+	double began, took;
+
+	must(m && p);
+	open_all(m, set, opened);
+	began = cpu_s();
+	frames_play(f, p, pipeline_learn);
+	must(!pipeline_learned(p));
+	frames_play(f, p, pipeline_frame);
+	must(!pipeline_finish(p));
+	took = cpu_s() - began;
+	close_all(opened);
+	pipeline_free(p);
+	model_free(m);
+	return took;
+}
+
+static double best_report_s(const struct frames *f, unsigned set)
+{
+	double best = 0;
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		double s = report_s(f, set);
+
+		if (!round || s < best)
+			best = s;
+	}
+	return best;
+}
+
+int main(int argc, char **argv)
+{
+	size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : EVENTS, n_host = 0;
+	struct timeline_event *events = n ? busy_scene_new(n) : NULL;
+	struct frames frames = {0};
+	double all, alone, sum, whole;
+
+	must(events);
+	for (size_t i = 0; i < n; i++)
+		n_host += events[i].source == VS_SOURCE_HOST;
+	all = best_model_s(events, n, ALL);
+	alone = sum = best_model_s(events, n, NONE);
+	printf("all analyses at once: %.2f M events/s per core (at least %.0f), %.0f ns each; "
+	       "%zu events, %.0f %% the host's\n",
+	       (double)n / all / 1e6, LIMIT_PER_S / 1e6, all / (double)n * 1e9, n,
+	       100.0 * (double)n_host / (double)n);
+	printf("  %5.1f %%  %4.0f ns  model, for all of them\n", 100 * alone / all,
+	       alone / (double)n * 1e9);
+	for (unsigned i = 0; i < ANALYSES; i++) {
+		double own = best_model_s(events, n, 1u << i) - alone;
+
+		sum += own;
+		printf("  %5.1f %%  %4.0f ns  %s\n", 100 * own / all, own / (double)n * 1e9,
+		       analyses[i].name);
+	}
+	printf("  %5.1f %%  %4.0f ns  what they cost more together than one by one\n",
+	       100 * (all - sum) / all, (all - sum) / (double)n * 1e9);
+	frames_make(&frames, events, n);
+	whole = best_report_s(&frames, ALL);
+	printf("from frames, as report does: %.2f M events/s per core, %.0f %% of it before the "
+	       "model\n",
+	       (double)n / whole / 1e6, 100 * (whole - all) / whole);
+	byte_buffer_fini(&frames.bytes);
+	free(frames.entries);
+	free(events);
+	return (double)n / all < LIMIT_PER_S;
+}
