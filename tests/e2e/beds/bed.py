@@ -99,14 +99,11 @@ def boot_d(builder, *, files=(), boot_timeout_s=240):
                            qemu_args=("-icount", "shift=auto"), boot_timeout_s=boot_timeout_s)
 
 
-def boot_b(builder, *, cpus=2, accelerator="tcg,thread=multi", files=(), guest_files=(),
-           qemu_args=(), cmdline=""):
-    """A host with KVM on this machine. `guest-start` inside boots its guest. Who attaches probes often
-    takes thread=single: several of QEMU's threads may run a stale translation of code that the kernel
-    has just patched."""
+def boot_b(builder, *, cpus=2, files=(), guest_files=(), qemu_args=(), cmdline=""):
+    """A host with KVM on this machine. `guest-start` inside boots its guest."""
     host = builder.host(files, guest_files)
     return machine.Machine(builder.kernel.vmlinuz, host, name="bed-b", cpus=cpus, memory_mib=2048,
-                           accelerator=accelerator, cmdline=f"tsc=reliable {cmdline}", qemu_args=qemu_args)
+                           cmdline=f"tsc=reliable {cmdline}", qemu_args=qemu_args)
 
 
 def guest_start(host, say, command="guest-start"):
