@@ -44,8 +44,9 @@ static const struct option_spec record_option_table[] = {
 	{"stacks-over", OPTION_DURATION, ROW(stacks_over_ns), "TIME",
 	 "stacks of waits longer than this (20ms)", false},
 	{"level", OPTION_STRING, ROW(level), "LEVEL",
-	 "of KVM's and the block layer's events: detail, all of them (default),\n"
-	 "or summary, those that the vCPUs' states need",
+	 "of KVM's and the block layer's events: detail, all of them (default), or\n"
+	 "summary, VM-exits of 1 ms or in which the vCPU leaves its pCPU, the others\n"
+	 "counted by reason; SIGUSR1 switches to detail, SIGUSR2 to summary",
 	 false},
 };
 
@@ -54,7 +55,7 @@ struct record {
 	enum capture_level level;
 	uv_loop_t loop;
 	uv_timer_t status_timer, end_timer;
-	uv_signal_t interrupt, terminate;
+	uv_signal_t interrupt, terminate, to_detail, to_summary;
 	struct collector *collector;
 	struct recording_writer *writer;
 	int write_error;
@@ -148,6 +149,9 @@ static void on_ended(void *context, const char *why)
 	stop(r);
 }
 
+static const char *const level_names[] = {
+	[CAPTURE_DETAIL] = "detail", [CAPTURE_SUMMARY] = "summary"};
+
 /* ---- the live line ---- */
 
 static const char *guest_text(const struct collector_status *s)
@@ -233,6 +237,19 @@ static void on_signal(uv_signal_t *signal, int number)
 	stop(signal->data);
 }
 
+static void on_level_signal(uv_signal_t *signal, int number)
+{
+	const enum capture_level level = number == SIGUSR1 ? CAPTURE_DETAIL : CAPTURE_SUMMARY;
+	struct record *r = signal->data;
+	int err = collector_level(r->collector, level);
+
+	line_clear(r);
+	if (err)
+		fprintf(stderr, "vcpuscope record: cannot switch the level: %s\n", strerror(-err));
+	else
+		fprintf(stderr, "level is %s from here on\n", level_names[level]);
+}
+
 /* What was recorded, in a line or two. */
 static void summary_print(struct record *r)
 {
@@ -264,13 +281,10 @@ static void summary_print(struct record *r)
 /* NULL: the default. False: no such level. */
 static bool level_parse(const char *name, enum capture_level *out)
 {
-	static const char *const names[] = {
-		[CAPTURE_DETAIL] = "detail", [CAPTURE_SUMMARY] = "summary"};
-
 	*out = CAPTURE_DETAIL;
-	for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; name && i < sizeof(level_names) / sizeof(level_names[0]); i++) {
 		*out = (enum capture_level)i;
-		if (!strcmp(name, names[i]))
+		if (!strcmp(name, level_names[i]))
 			return true;
 	}
 	return !name;
@@ -311,11 +325,11 @@ static void on_walk(uv_handle_t *handle, void *context)
 		uv_close(handle, NULL);
 }
 
-static void signal_start(struct record *r, uv_signal_t *signal, int number)
+static void signal_start(struct record *r, uv_signal_t *signal, int number, uv_signal_cb callback)
 {
 	uv_signal_init(&r->loop, signal);
 	signal->data = r;
-	uv_signal_start(signal, on_signal, number);
+	uv_signal_start(signal, callback, number);
 }
 
 static void timer_start(struct record *r, uv_timer_t *timer, uv_timer_cb callback, uint64_t first,
@@ -342,8 +356,10 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 		return err;
 	/* Attaching took a while, which the loop's idea of now has not noticed. */
 	uv_update_time(&r->loop);
-	signal_start(r, &r->interrupt, SIGINT);
-	signal_start(r, &r->terminate, SIGTERM);
+	signal_start(r, &r->interrupt, SIGINT, on_signal);
+	signal_start(r, &r->terminate, SIGTERM, on_signal);
+	signal_start(r, &r->to_detail, SIGUSR1, on_level_signal);
+	signal_start(r, &r->to_summary, SIGUSR2, on_level_signal);
 	r->begin_ms = r->status_ms = r->flush_ms = now_ms();
 	timer_start(r, &r->status_timer, on_status_timer, 100, 100);
 	if (o->duration_ns)

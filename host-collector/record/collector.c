@@ -375,6 +375,11 @@ fail:
 	return err;
 }
 
+int collector_level(struct collector *c, enum capture_level level)
+{
+	return host_stream_level(c->host, level);
+}
+
 void collector_stop(struct collector *c)
 {
 	if (c->stopped)

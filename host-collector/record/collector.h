@@ -48,6 +48,8 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		   size_t why_bytes);
 /* A last drain, then nothing reaches the sink any more; statistics stay. Idempotent. */
 void collector_stop(struct collector *c);
+/* Switches what is captured of KVM and the block layer. 0 or -errno. */
+int collector_level(struct collector *c, enum capture_level level);
 /* Stops if need be. The loop must run once more before it is closed. */
 void collector_close(struct collector *c);
 

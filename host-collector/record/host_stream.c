@@ -216,6 +216,12 @@ int host_stream_follow(struct host_stream *h, const struct message_vm_info *info
 	return first ? first : err;
 }
 
+int host_stream_level(struct host_stream *h, enum capture_level level)
+{
+	h->options.level = level;
+	return h->capture && h->n_followed ? capture_level_set(h->capture, h->vm, level) : 0;
+}
+
 static void on_stack(void *context, const struct capture_stack *stack, uint64_t err_ticks)
 {
 	struct host_stream *h = context;

@@ -38,6 +38,8 @@ const struct message_hello *host_stream_hello(const struct host_stream *h);
 /* Follows exactly the threads of `info` (of this VM) from now on and writes VM_INFO. 0 or the
  * first -errno; the other threads are followed nevertheless. */
 int host_stream_follow(struct host_stream *h, const struct message_vm_info *info);
+/* Switches the level of every VM that is followed, now or later. 0 or -errno. */
+int host_stream_level(struct host_stream *h, enum capture_level level);
 /* Writes what happened since the last call. now_ms: any steady clock. 0 or -errno. */
 int host_stream_drain(struct host_stream *h, uint64_t now_ms);
 /* Promises that nothing older than the last drain follows, with the totals and a clock sample. */
