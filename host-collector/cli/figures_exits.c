@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tables of VM-exits: exits. */
+/* Tables of VM-exits: exits, faults. */
+#include <inttypes.h>
+
 #include "host-collector/analyze/exits.h"
+#include "host-collector/analyze/page_faults.h"
 #include "host-collector/cli/figures.h"
 
 /* ---- exits ---- */
@@ -70,8 +73,78 @@ static int exit_fill(void *analysis, const struct figures_view *view, struct tab
 	return exits_error(analysis);
 }
 
+/* ---- faults ---- */
+
+static void *fault_open(struct model *m, const struct figures_options *options)
+{
+	return page_faults_new(m, options);
+}
+
+static void fault_close(void *analysis)
+{
+	page_faults_free(analysis);
+}
+
+static void fault_clear(void *analysis)
+{
+	page_faults_clear(analysis);
+}
+
+static const struct figures_column fault_columns[] = {
+	{0, {"vm", "VM", TABLE_TEXT}},
+	{FIGURES_PER_VCPU, {"vcpu", "vCPU", TABLE_COUNT}},
+	{0, {"range", "2 MiB at", TABLE_TEXT}},
+	{0, {"faults", "faults", TABLE_COUNT}},
+	{0, {"writes", "writes", TABLE_COUNT}},
+	{0, {"fetches", "fetches", TABLE_COUNT}},
+	{0, {"mmio", "of devices", TABLE_COUNT}},
+	{0, {"retries", "retries", TABLE_COUNT}},
+	{0, {"storms", "storms", TABLE_COUNT}},
+	{0, {"longest_row", "most in a row", TABLE_COUNT}},
+	{0, {"longest_page", "on page", TABLE_TEXT}},
+	{0, {"longest", "longest row", TABLE_NS}},
+};
+
+static void address(struct table *t, uint64_t gpa)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, gpa);
+	table_text(t, text);
+}
+
+static int fault_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct page_faults_range *r;
+
+	for (size_t i = 0; (r = page_faults_range(analysis, i)); i++) {
+		if (r->longest_ns < view->than_ns)
+			continue;
+		table_row(t);
+		table_text(t, model_vm_name(view->model, r->vm));
+		if (view->per == FIGURES_PER_VCPU)
+			table_count(t, r->vcpu);
+		address(t, r->gpa);
+		table_count(t, r->faults);
+		table_count(t, r->writes);
+		table_count(t, r->fetches);
+		table_count(t, r->mmio);
+		table_count(t, r->retries);
+		table_count(t, r->storms);
+		table_count(t, r->longest_row);
+		if (r->longest_row)
+			address(t, r->longest_gfn << 12);
+		else
+			table_none(t);
+		table_ns(t, r->longest_ns);
+	}
+	return 0;
+}
+
 const struct figures_kind figures_exits[] = {
 	{"exits", FIGURES_COLUMNS(exit_columns), "total", FIGURES_PER_VCPU, 0, true, exit_open,
 	 exit_close, exit_clear, NULL, exit_fill},
+	{"faults", FIGURES_COLUMNS(fault_columns), "faults", FIGURES_PER_VCPU, 0, true, fault_open,
+	 fault_close, fault_clear, NULL, fault_fill},
 	{.name = NULL},
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tables of what guests did and were denied: tasks, irq. */
+/* Tables of what guests did and were denied: tasks, irq, ticks. */
 #include "host-collector/analyze/bill.h"
 #include "host-collector/analyze/describe.h"
 #include "host-collector/analyze/interrupts.h"
+#include "host-collector/analyze/ticks.h"
 #include "host-collector/cli/figures.h"
 
 /* ---- tasks ---- */
@@ -153,10 +154,72 @@ static int irq_fill(void *analysis, const struct figures_view *view, struct tabl
 	return err;
 }
 
+/* ---- ticks ---- */
+
+static void *tick_open(struct model *m, const struct figures_options *options)
+{
+	return ticks_new(m, options);
+}
+
+static void tick_close(void *analysis)
+{
+	ticks_free(analysis);
+}
+
+static void tick_clear(void *analysis)
+{
+	ticks_clear(analysis);
+}
+
+static void tick_finish(void *analysis)
+{
+	ticks_finish(analysis);
+}
+
+static const struct figures_column tick_columns[] = {
+	{0, {"vm", "VM", TABLE_TEXT}},
+	{0, {"guest_cpu", "guest CPU", TABLE_COUNT}},
+	{0, {"ticks", "ticks", TABLE_COUNT}},
+	{0, {"interval", "interval", TABLE_NS}},
+	{0, {"late", "late", TABLE_COUNT}},
+	{0, {"late_total", "late by", TABLE_NS}},
+	{0, {"kept", "by the host", TABLE_NS}},
+	{0, {"off", "while it ran", TABLE_COUNT}},
+	{0, {"off_total", "in all", TABLE_NS}},
+	FIGURES_QUANTILES,
+	{0, {"unknown", "unknown", TABLE_COUNT}},
+};
+
+static int tick_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct ticks_cpu *c;
+
+	for (size_t i = 0; (c = ticks_cpu(analysis, i)); i++) {
+		table_row(t);
+		table_text(t, model_vm_name(view->model, c->vm));
+		table_count(t, c->cpu);
+		table_count(t, c->ticks);
+		if (c->interval_ns)
+			table_ns(t, c->interval_ns);
+		else
+			table_none(t);
+		table_count(t, c->late.count);
+		table_ns(t, figures_clip(c->late.sum_ns));
+		table_ns(t, c->kept_ns);
+		table_count(t, c->off.count);
+		table_ns(t, figures_clip(c->off.sum_ns));
+		figures_quantiles(t, &c->off);
+		table_count(t, c->unknown);
+	}
+	return ticks_error(analysis);
+}
+
 const struct figures_kind figures_guest[] = {
 	{"tasks", FIGURES_COLUMNS(task_columns), "kept", FIGURES_PER_TASK | FIGURES_PER_VCPU,
 	 FIGURES_PER_TASK, true, task_open, task_close, task_clear, task_finish, task_fill},
 	{"irq", FIGURES_COLUMNS(irq_columns), "total", FIGURES_PER_VECTOR | FIGURES_PER_VCPU,
 	 FIGURES_PER_VECTOR, true, irq_open, irq_close, irq_clear, NULL, irq_fill},
+	{"ticks", FIGURES_COLUMNS(tick_columns), "off_total", FIGURES_PER_VCPU, FIGURES_PER_VCPU,
+	 true, tick_open, tick_close, tick_clear, tick_finish, tick_fill},
 	{.name = NULL},
 };

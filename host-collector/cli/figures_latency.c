@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tables of what vCPUs waited for: vcpu, pcpu, culprits, steal. */
+/* Tables of what vCPUs waited for: vcpu, pcpu, culprits, steal, halts. */
 #include <stdlib.h>
 
+#include "host-collector/analyze/halts.h"
 #include "host-collector/analyze/run_delay.h"
 #include "host-collector/analyze/steal.h"
 #include "host-collector/cli/figures.h"
@@ -200,6 +201,72 @@ static int steal_fill(void *analysis, const struct figures_view *view, struct ta
 	return 0;
 }
 
+/* ---- halts ---- */
+
+static void *halt_open(struct model *m, const struct figures_options *options)
+{
+	return halts_new(m, options);
+}
+
+static void halt_close(void *analysis)
+{
+	halts_free(analysis);
+}
+
+static void halt_clear(void *analysis)
+{
+	halts_clear(analysis);
+}
+
+static const struct figures_column halt_columns[] = {
+	{0, {"vm", "VM", TABLE_TEXT}},
+	{0, {"vcpu", "vCPU", TABLE_COUNT}},
+	{0, {"halts", "halts", TABLE_COUNT}},
+	{0, {"total", "halted for", TABLE_NS}},
+	{0, {"polled", "polled enough", TABLE_COUNT}},
+	{0, {"polled_share", "of halts", TABLE_PERCENT}},
+	{0, {"poll", "polled for", TABLE_NS}},
+	{0, {"poll_in_vain", "in vain, at most", TABLE_NS}},
+	{0, {"poll_limit", "limit now", TABLE_NS}},
+	{0, {"slept", "slept", TABLE_COUNT}},
+	FIGURES_QUANTILES,
+	{0, {"migrations", "migrations", TABLE_COUNT}},
+};
+
+static void halt_row(const struct halts_vcpu *v, const struct figures_view *view, struct table *t)
+{
+	bool vain_known = v->limit_known || !v->slept;
+
+	table_row(t);
+	table_text(t, model_vm_name(view->model, v->vm));
+	table_count(t, v->vcpu);
+	table_count(t, v->lengths.count);
+	table_ns(t, v->polled_ns + v->slept_ns);
+	table_count(t, v->polled);
+	table_percent(t, figures_percent((int64_t)v->polled, (int64_t)v->lengths.count));
+	table_ns(t, v->polled_ns);
+	if (vain_known)
+		table_ns(t, v->in_vain_ns);
+	else
+		table_none(t);
+	if (v->limit_known)
+		table_ns(t, v->limit_ns);
+	else
+		table_none(t);
+	table_count(t, v->slept);
+	figures_quantiles(t, &v->lengths);
+	table_count(t, v->migrations);
+}
+
+static int halt_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct halts_vcpu *v;
+
+	for (size_t i = 0; (v = halts_vcpu(analysis, i)); i++)
+		halt_row(v, view, t);
+	return halts_error(analysis);
+}
+
 const struct figures_kind figures_latency[] = {
 	{"vcpu", FIGURES_COLUMNS(vcpu_columns), "run_delay", FIGURES_PER_VCPU, FIGURES_PER_VCPU,
 	 true, delay_open, delay_close, delay_clear, NULL, vcpu_fill},
@@ -210,5 +277,7 @@ const struct figures_kind figures_latency[] = {
 	 delay_close, delay_clear, NULL, culprit_fill},
 	{"steal", FIGURES_COLUMNS(steal_columns), "measured", FIGURES_PER_VCPU, FIGURES_PER_VCPU,
 	 true, steal_open, steal_close, steal_reset, NULL, steal_fill},
+	{"halts", FIGURES_COLUMNS(halt_columns), "total", FIGURES_PER_VCPU, FIGURES_PER_VCPU, true,
+	 halt_open, halt_close, halt_clear, NULL, halt_fill},
 	{.name = NULL},
 };

@@ -27,7 +27,9 @@ static const struct option_spec report_option_table[] = {
 	{"RUN.vcs", OPTION_OPERAND, offsetof(struct report_arguments, recording), NULL,
 	 "a recording made by `vcpuscope record`", true},
 	{"TABLE", OPTION_OPERAND, offsetof(struct report_arguments, table.table), NULL,
-	 "figures instead of stalls: vcpu, pcpu, culprits, steal, tasks, irq or exits", false},
+	 "figures instead of stalls: vcpu, pcpu, culprits, steal, halts, tasks, irq, ticks, "
+	 "exits or faults",
+	 false},
 	{"than", OPTION_DURATION, offsetof(struct report_arguments, table.than_ns), "100ms",
 	 "report stalls of at least this length (default 100ms); of a TABLE: only what took as "
 	 "long (default all)",

@@ -226,6 +226,16 @@ int model_guest_cpus(struct model *m, uint32_t vm_id, const struct message_cpu *
 	return vm ? vm_guest_cpus(vm, cpus, n) : -ENOENT;
 }
 
+int model_guest_tick(struct model *m, uint32_t vm_id, uint32_t hz)
+{
+	struct vm *vm = vm_find(m, vm_id);
+
+	if (!vm)
+		return -ENOENT;
+	vm->tick_hz = hz;
+	return 0;
+}
+
 int model_vm_paused(struct model *m, uint32_t vm_id, struct host_ns t, bool paused)
 {
 	struct vm *vm = vm_find(m, vm_id);

@@ -173,6 +173,8 @@ int model_observe(struct model *m, const struct model_observer *observer);
 int model_vm(struct model *m, const struct message_vm_info *info);
 /* Guest CPU -> APIC id, from the agent's hello: joins guest CPUs to vCPUs. */
 int model_guest_cpus(struct model *m, uint32_t vm, const struct message_cpu *cpus, size_t n);
+/* The rate of its kernel's tick (CONFIG_HZ), 0 unknown. -ENOENT. */
+int model_guest_tick(struct model *m, uint32_t vm, uint32_t hz);
 /* What the VMM says of itself (QMP STOP, RESUME), in time order with the events. -ENOENT. */
 int model_vm_paused(struct model *m, uint32_t vm, struct host_ns t, bool paused);
 /* What the guest's agent says of a CPU. -ENOENT, -EINVAL (a CPU number beyond VS_CPUS_MAX). */
@@ -211,6 +213,8 @@ size_t model_vcpus(const struct model *m, uint32_t vm, uint32_t *vcpus, size_t m
 size_t model_vms(const struct model *m, uint32_t *vms, size_t max);
 /* "" if unknown. */
 const char *model_vm_name(const struct model *m, uint32_t vm);
+/* The interval of the guest's ticks while a CPU of its is busy; 0 unknown. */
+int64_t model_tick_interval_ns(const struct model *m, uint32_t vm);
 /* What kinds of data this VM has brought so far. */
 struct model_data {
 	bool host_events, guest_events, kvm_events, stacks;

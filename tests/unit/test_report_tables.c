@@ -5,7 +5,8 @@
 #include "host-collector/cli/report_tables.h"
 #include "tests/unit/model_script.h"
 
-static const char *const tables[] = {"vcpu", "pcpu", "culprits", "steal", "tasks", "irq", "exits"};
+static const char *const tables[] = {"vcpu",  "pcpu", "culprits", "steal", "halts",
+				     "tasks", "irq",  "ticks",    "exits", "faults"};
 
 static void assert_refused(const struct report_table_request *request, const char *says)
 {
@@ -36,9 +37,13 @@ static char *drawn(const struct report_table_request *request)
 		IRQ(10, 0, IRQ_ENTRY, 42, 24),
 		IRQ(20, 0, IRQ_EXIT, 42, 24),
 		KVM(100, 0, EXIT, TID0, 30 | 1ull << 32),
+		KVM(101, 0, PAGE_FAULT, TID0, 0x1000),
+		KVM(102, 0, WAKEUP, TID0, 5000),
+		IRQ(500, 0, VECTOR_ENTRY, 42, VS_VECTOR_LOCAL_TIMER),
 		SWITCH(HOST, 1000, 0, TID0, 500, 0),
 		SWITCH(HOST, 2000, 0, 500, TID0, 0),
 		KVM(2100, 0, ENTRY, TID0, 0),
+		IRQ(2500, 0, VECTOR_ENTRY, 42, VS_VECTOR_LOCAL_TIMER),
 		IRQ(3000, 0, SOFTIRQ_ENTRY, 42, 1),
 		IRQ(3100, 0, SOFTIRQ_EXIT, 42, 1),
 		SWITCH(VM, 4000, 0, 42, 0, 1),
