@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The micro-guest's test inside bed B's host: another KVM (kvm_amd, a module), other kernels than
-this machine's, TSC offsets that take effect."""
+"""The micro-guests' tests inside bed B's host: another KVM (kvm_amd, a module), other kernels than
+this machine's, TSC offsets that take effect, interrupts that are injected by hardware (emulated)."""
 import subprocess
 import sys
 import os
@@ -11,7 +11,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, f"{HERE}/beds")
 import bed  # noqa: E402
 
-TEST = "tests/e2e/microguest/test_microguest"
+FOLDER = "tests/e2e/microguest"
+TESTS = ("test_microguest", "test_interrupts")
 
 
 def libraries(program):
@@ -22,16 +23,23 @@ def libraries(program):
 
 def run(series):
     builder = bed.Builder(series=series)
-    program = f"{builder.build}/{TEST}"
-    files = [(program, "/usr/bin/test_microguest")] + [(path, path) for path in libraries(program)]
+    programs = {test: f"{builder.build}/{FOLDER}/{test}" for test in TESTS}
+    files = [(path, f"/usr/bin/{test}") for test, path in programs.items()]
+    files += {(path, path) for program in programs.values() for path in libraries(program)}
+    failed = []
     with bed.boot_b(builder, files=files) as host:
-        try:
-            status, output = host.run_bytes("test_microguest 2>&1", timeout_s=240)
-        except bed.machine.MachineError:
-            print(f"console of the host with Linux {series}:\n{host.serial()[-8000:]}", flush=True)
-            raise
-    print(f"KVM of Linux {series}, nested:\n{output.decode(errors='replace')}", flush=True)
-    return status
+        for test in TESTS:
+            try:
+                status, output = host.run_bytes(f"{test} 2>&1", timeout_s=240)
+            except bed.machine.MachineError:
+                print(f"console of the host with Linux {series}:\n{host.serial()[-8000:]}",
+                      flush=True)
+                raise
+            print(f"{test}, KVM of Linux {series}, nested:\n{output.decode(errors='replace')}",
+                  flush=True)
+            if status:
+                failed.append(test)
+    return failed
 
 
 def main():
