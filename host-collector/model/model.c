@@ -349,16 +349,20 @@ static void start(struct model *m, struct host_ns t)
 	EACH_VCPU(m, v, v->open.begin = v->open.end = t);
 }
 
-static void vcpu_instant_tell(struct model *m, const struct timeline_event *event)
+static void host_instant_tell(struct model *m, const struct timeline_event *event)
 {
 	const struct vs_event *e = &event->event;
-	const struct vcpu *v;
+	const struct vcpu *v = vcpu_of_thread(m, e->pid);
+	struct host_instant any = {.t = m->now, .err_ns = event->err_ns, .event = *e};
 	struct vcpu_instant instant;
 
-	if (e->type < VS_EVENT_KVM_ENTRY || e->type > VS_EVENT_KVM_UNMAP)
-		return;
-	v = vcpu_of_thread(m, e->pid);
-	if (!v)
+	if (v) {
+		any.of_vcpu = true;
+		any.vm = v->vm;
+		any.vcpu = v->vcpu;
+	}
+	TELL(m, host_instant, &any);
+	if (!v || e->type < VS_EVENT_KVM_ENTRY || e->type > VS_EVENT_KVM_UNMAP)
 		return;
 	instant = (struct vcpu_instant){
 		.vm = v->vm,
@@ -393,7 +397,7 @@ int model_push(struct model *m, const struct timeline_event *event)
 	for (size_t i = 0; i < m->n_vms; i++)
 		m->vms[i]->data.host_events = true;
 	host_presence(m, event);
-	vcpu_instant_tell(m, event);
+	host_instant_tell(m, event);
 	host_event(m, m->now, &event->event);
 	return 0;
 }

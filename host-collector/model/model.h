@@ -117,6 +117,15 @@ struct vcpu_instant {
 	struct vs_event event;
 };
 
+/* Any event of the host's stream, as it comes, LOST included. */
+struct host_instant {
+	struct host_ns t;
+	uint32_t err_ns; /* of t */
+	struct vs_event event;
+	bool of_vcpu; /* event.pid is a vCPU's thread: of this one */
+	uint32_t vm, vcpu;
+};
+
 /* What a guest's kernel says that it was denied of this CPU since its boot. */
 struct guest_steal {
 	uint32_t vm;
@@ -150,6 +159,7 @@ struct model_observer {
 	void (*guest_instant)(void *context, const struct guest_instant *instant);
 	void (*guest_interrupt)(void *context, const struct guest_interrupt *interrupt);
 	void (*vcpu_instant)(void *context, const struct vcpu_instant *instant);
+	void (*host_instant)(void *context, const struct host_instant *instant);
 	/* Of one CPU in order, but ahead of the events before `t`. */
 	void (*guest_steal)(void *context, const struct guest_steal *steal);
 	void (*advance)(void *context, struct host_ns now); /* model_advance, model_finish (last) */
@@ -200,6 +210,10 @@ int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm, uint16_t cpu, ui
 int model_vcpu_current(const struct model *m, uint32_t vm, uint32_t vcpu, struct vcpu_span *out);
 /* Spans of this vCPU that ended before *until have all been told to the observers. -ENOENT. */
 int model_vcpu_delivered(const struct model *m, uint32_t vm, uint32_t vcpu, struct host_ns *until);
+/* The vCPU that this host thread runs. -ENOENT. */
+int model_vcpu_of_thread(const struct model *m, int32_t tid, uint32_t *vm, uint32_t *vcpu);
+/* The vCPU of this APIC id: as the VMM told, else as it is by default. -ENOENT. */
+int model_vcpu_of_apic_id(const struct model *m, uint32_t vm, uint32_t apic_id, uint32_t *vcpu);
 /* The guest CPU that a vCPU runs: the inverse of model_vcpu_of_guest_cpu. -ENOENT. */
 int model_guest_cpu_of_vcpu(const struct model *m, uint32_t vm, uint32_t vcpu, uint16_t *cpu);
 /* The open span of a guest CPU. -ENOENT. */

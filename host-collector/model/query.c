@@ -36,6 +36,32 @@ int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm_id, uint16_t cpu,
 	return 0;
 }
 
+int model_vcpu_of_thread(const struct model *m, int32_t tid, uint32_t *vm, uint32_t *vcpu)
+{
+	const struct vcpu *v = vcpu_of_thread(m, tid);
+
+	if (!v)
+		return -ENOENT;
+	*vm = v->vm;
+	*vcpu = v->vcpu;
+	return 0;
+}
+
+int model_vcpu_of_apic_id(const struct model *m, uint32_t vm_id, uint32_t apic_id, uint32_t *vcpu)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+
+	for (size_t i = 0; vm && i < vm->n_vcpus; i++) {
+		const struct vm_vcpu *vv = vm->vcpus[i];
+
+		if ((vv->apic_id_known ? vv->apic_id : vv->v.vcpu) == apic_id) {
+			*vcpu = vv->v.vcpu;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
 int model_guest_cpu_of_vcpu(const struct model *m, uint32_t vm_id, uint32_t vcpu, uint16_t *cpu)
 {
 	const struct vm *vm = vm_find(m, vm_id);
