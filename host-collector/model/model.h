@@ -212,6 +212,8 @@ int model_vcpu_current(const struct model *m, uint32_t vm, uint32_t vcpu, struct
 int model_vcpu_delivered(const struct model *m, uint32_t vm, uint32_t vcpu, struct host_ns *until);
 /* The vCPU that this host thread runs. -ENOENT. */
 int model_vcpu_of_thread(const struct model *m, int32_t tid, uint32_t *vm, uint32_t *vcpu);
+/* The VM that this host thread works for: one of its VMM's, or its vhost worker. -ENOENT. */
+int model_vm_of_thread(const struct model *m, int32_t tid, uint32_t *vm);
 /* The vCPU of this APIC id: as the VMM told, else as it is by default. -ENOENT. */
 int model_vcpu_of_apic_id(const struct model *m, uint32_t vm, uint32_t apic_id, uint32_t *vcpu);
 /* The guest CPU that a vCPU runs: the inverse of model_vcpu_of_guest_cpu. -ENOENT. */

@@ -56,3 +56,10 @@ const char *names_get(const struct names *n, int32_t pid)
 
 	return slot == LRU_NONE ? "" : n->tasks[slot].comm;
 }
+
+int32_t names_tgid(const struct names *n, int32_t pid)
+{
+	uint32_t slot = lru_find(&n->index, (uint32_t)pid);
+
+	return slot == LRU_NONE ? 0 : n->tasks[slot].tgid;
+}

@@ -27,5 +27,7 @@ void names_event(struct names *n, const struct vs_event *e);
 void names_set(struct names *n, int32_t pid, int32_t tgid, const char *comm);
 /* "" if unknown. Borrowed until the next change. */
 const char *names_get(const struct names *n, int32_t pid);
+/* Its process; 0 unknown. */
+int32_t names_tgid(const struct names *n, int32_t pid);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Questions to the model, and the names of its states. */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "host-collector/model/internal.h"
 
@@ -45,6 +47,23 @@ int model_vcpu_of_thread(const struct model *m, int32_t tid, uint32_t *vm, uint3
 	*vm = v->vm;
 	*vcpu = v->vcpu;
 	return 0;
+}
+
+int model_vm_of_thread(const struct model *m, int32_t tid, uint32_t *vm)
+{
+	static const char vhost[] = "vhost-"; /* and the VMM's process */
+	const char *name = names_get(&m->names, tid);
+	int32_t tgid = names_tgid(&m->names, tid);
+
+	if (!strncmp(name, vhost, sizeof(vhost) - 1))
+		tgid = (int32_t)strtol(name + sizeof(vhost) - 1, NULL, 10);
+	for (size_t i = 0; tgid > 0 && i < m->n_vms; i++) {
+		if (m->vms[i]->tgid == tgid) {
+			*vm = m->vms[i]->id;
+			return 0;
+		}
+	}
+	return -ENOENT;
 }
 
 int model_vcpu_of_apic_id(const struct model *m, uint32_t vm_id, uint32_t apic_id, uint32_t *vcpu)

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The open chains of one vCPU: what analyze/chain.h joins, event by event. Whoever feeds it has
+ * found out which vCPU an event is about; nothing here looks anything up.
+ */
+#ifndef ANALYZE_CHAIN_VCPU_H
+#define ANALYZE_CHAIN_VCPU_H
+
+#include "host-collector/analyze/chain.h"
+
+enum {
+	CHAIN_VECTORS = 256,
+	CHAIN_OPEN_MAX = 32,
+	CHAIN_IRQS = 32,
+	CHAIN_ALONE = 4,
+	CHAIN_SYSTEM_VECTOR = 0xec, /* Linux: from here on no device's */
+};
+
+/* Where the vCPU thread is, as far as interrupts care. */
+enum chain_where {
+	CHAIN_IN_GUEST,
+	CHAIN_IN_EXIT, /* KVM or VMM */
+	CHAIN_WAITING, /* for a pCPU, or stopped */
+	CHAIN_SLEEPING,
+	CHAIN_NOWHERE, /* not known */
+	CHAIN_WHERE_COUNT
+};
+
+enum chain_end { CHAIN_END_HANDLED, CHAIN_END_HALF, CHAIN_END_TORN };
+
+struct chain_sink {
+	void (*closed)(void *context, const struct chain *c, enum chain_end end);
+	void (*late)(void *context, const struct chain *c);
+	/* Found lost; then, if it ever is, handled. */
+	void (*lost)(void *context, const struct chain *c, bool halted, uint32_t progress);
+	void (*found)(void *context, const struct chain *c);
+	void *context;
+};
+
+struct chain_open {
+	struct chain c;
+	bool used;
+	bool kicked; /* the vCPU was not in the guest when it began, or has left it since */
+	bool inject_missing, handler_missing; /* may be, for events were lost */
+	bool masked; /* the vCPU slept with it pending, and the guest was not idle (a spinlock's
+			HLT) */
+	bool progress_known;
+	uint64_t progress;                     /* the vCPU's when time enough had passed */
+	int64_t counted_ns[CHAIN_WHERE_COUNT]; /* so much of the vCPU's clocks is in place_ns */
+	struct host_ns last;
+};
+
+/* A handler whose interrupt has not been seen (yet). */
+struct chain_alone {
+	bool used, vector, exited;
+	uint32_t number;
+	struct host_ns t, exit;
+	uint32_t err_ns;
+};
+
+struct chain_vcpu {
+	uint32_t vm, vcpu;
+	uint16_t pcpu;
+	enum chain_where where;
+	struct host_ns since;
+	int64_t clock_ns[CHAIN_WHERE_COUNT]; /* time spent in each until `since` */
+	bool woken_known;                    /* it was woken, and has not entered the guest since */
+	bool woken_spent;                    /* by an interrupt that an accept has shown */
+	struct host_ns woken, scheduled;
+	int64_t woken_clock_ns[CHAIN_WHERE_COUNT];
+	bool injects; /* this KVM shows injections */
+	bool agent;   /* the guest's events come */
+	uint64_t progress;
+	uint64_t guest_seen, guest_gap;       /* events; how many there were at the last gap */
+	uint64_t handled[CHAIN_VECTORS / 64]; /* vectors that have had a handler */
+	uint8_t accepted[CHAIN_VECTORS], served[CHAIN_VECTORS]; /* 1 + index into open, 0 none */
+	unsigned n_accepted;
+	struct chain_open open[CHAIN_OPEN_MAX];
+	struct chain_open *entering; /* injected, the entry is to come */
+	struct chain_open *handling; /* its handler runs */
+	struct chain_open *leaving;  /* its handler has ended, softirqs may follow */
+	struct chain_open *softirq;  /* whose softirq runs */
+	struct chain_open *newest;   /* handled */
+	struct chain_irq {
+		bool used;
+		uint32_t irq;
+		uint8_t vector, trust;
+	} irqs[CHAIN_IRQS];
+	struct chain_alone alone[CHAIN_ALONE];
+	unsigned n_alone;
+	uint64_t handlers_alone;
+	int64_t limit_ns;
+	struct chain_sink sink;
+};
+
+struct chain_accept {
+	uint8_t vector;
+	bool level, certain;
+	bool posted;       /* kvm_apicv_accept_irq, which follows the accept */
+	bool own;          /* in the vCPU's own thread */
+	bool source_known; /* source, source_at: seen; else what can be told without */
+	enum chain_source source;
+	struct host_ns source_at;
+	uint32_t gsi;
+	int32_t raiser;
+	uint32_t err_ns;
+};
+
+/* A point in time of an event, and its bound. */
+struct chain_when {
+	struct host_ns t;
+	uint32_t err_ns;
+};
+
+void chain_vcpu_init(struct chain_vcpu *v, uint32_t vm, uint32_t vcpu, int64_t limit_ns,
+		     const struct chain_sink *sink);
+/* Host side. */
+void chain_vcpu_moved(struct chain_vcpu *v, struct host_ns t, enum chain_where where);
+void chain_vcpu_woken(struct chain_vcpu *v, struct host_ns t);
+void chain_vcpu_scheduled(struct chain_vcpu *v, struct host_ns t, uint16_t pcpu);
+void chain_vcpu_accept(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a);
+void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector, bool again);
+void chain_vcpu_entry(struct chain_vcpu *v, struct host_ns t);
+/* vector -1: not known */
+void chain_vcpu_eoi(struct chain_vcpu *v, struct host_ns t, int vector);
+/* Events of pCPU `cpu` are missing since `from`. */
+void chain_vcpu_host_gap(struct chain_vcpu *v, struct host_ns from, uint16_t cpu);
+/* Guest side. `vector`: number is a vector, else an irq. */
+void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, uint32_t number);
+void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector, uint32_t number);
+void chain_vcpu_softirq(struct chain_vcpu *v, struct chain_when w, uint32_t number);
+void chain_vcpu_softirq_exit(struct chain_vcpu *v, struct host_ns t, uint32_t number);
+void chain_vcpu_switch(struct chain_vcpu *v, struct chain_when w);
+void chain_vcpu_guest_gap(struct chain_vcpu *v, uint64_t lost);
+/* It halted from..to, as is known once it is over. */
+void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns to);
+/* Now and then: what is lost, what is over. `idle`: by the guest's account, or nobody tells. */
+void chain_vcpu_sweep(struct chain_vcpu *v, struct host_ns now, bool idle);
+void chain_vcpu_finish(struct chain_vcpu *v);
+
+#endif
