@@ -54,6 +54,9 @@ struct figures_kind {
 /* Ended by one without a name. */
 extern const struct figures_kind figures_latency[], figures_guest[], figures_exits[];
 
+/* The kind number `index` of all, NULL past the last. */
+const struct figures_kind *figures_kind_at(size_t index);
+
 #define FIGURES_COLUMNS(array) (array), sizeof(array) / sizeof((array)[0])
 
 /* p50 to max of a histogram. */

@@ -53,8 +53,7 @@ void figures_quantiles(struct table *t, const struct histogram *h)
 		table_ns(t, figures_clip(histogram_quantile(h, shares[i])));
 }
 
-/* The kind number `index` of all, NULL past the last. */
-static const struct figures_kind *kind_at(size_t index)
+const struct figures_kind *figures_kind_at(size_t index)
 {
 	for (size_t g = 0; g < COUNT(groups); g++) {
 		for (const struct figures_kind *k = groups[g]; k->name; k++) {
@@ -69,7 +68,7 @@ static const struct figures_kind *kind_find(const char *name)
 {
 	const struct figures_kind *k;
 
-	for (size_t i = 0; (k = kind_at(i)); i++) {
+	for (size_t i = 0; (k = figures_kind_at(i)); i++) {
 		if (!strcmp(k->name, name))
 			return k;
 	}
@@ -126,7 +125,7 @@ static void than_explain(char *why, size_t why_bytes)
 	struct listing possible = {.text = ""};
 	const struct figures_kind *k;
 
-	for (size_t i = 0; (k = kind_at(i)); i++) {
+	for (size_t i = 0; (k = figures_kind_at(i)); i++) {
 		if (k->than)
 			listing_add(&possible, k->name);
 	}
@@ -140,7 +139,7 @@ static void tables_explain(char *why, size_t why_bytes)
 	struct listing possible = {.text = ""};
 	const struct figures_kind *k;
 
-	for (size_t i = 0; (k = kind_at(i)); i++)
+	for (size_t i = 0; (k = figures_kind_at(i)); i++)
 		listing_add(&possible, k->name);
 	listing_end(&possible);
 	snprintf(why, why_bytes, "no such table; there are %s", possible.text);

@@ -11,86 +11,16 @@
 #include <string.h>
 #include <time.h>
 
-#include "host-collector/analyze/bill.h"
 #include "host-collector/analyze/builder.h"
-#include "host-collector/analyze/exits.h"
-#include "host-collector/analyze/interrupts.h"
-#include "host-collector/analyze/run_delay.h"
-#include "host-collector/analyze/steal.h"
+#include "host-collector/cli/figures.h"
 #include "host-collector/model/model.h"
 #include "host-collector/timeline/pipeline.h"
 #include "proto/recording.h"
 #include "tests/bench/busy_scene.h"
 
-enum { EVENTS = 1000000, ROUNDS = 5, SLICE = 4096, STALL_NS = 100000000 };
+enum { EVENTS = 1000000, ROUNDS = 5, SLICE = 4096, STALL_NS = 100000000, ANALYSES_MAX = 31 };
 
 #define LIMIT_PER_S 3e6
-
-static void *stalls_open(struct model *m)
-{
-	const struct report_options options = {.than_ns = STALL_NS};
-
-	return report_builder_new(m, &options);
-}
-
-static void stalls_close(void *x)
-{
-	report_free(report_builder_finish(x));
-	report_builder_free(x);
-}
-
-/* X(name, as in `report TABLE`: open(model), close) Every item as fine as a report can ask for. */
-static const struct figures_options finest = {.per_vcpu = true, .per_pcpu = true};
-
-#define FIGURES(name)                                                                              \
-	static void *name##_open(struct model *m)                                                  \
-	{                                                                                          \
-		return name##_new(m, &finest);                                                     \
-	}                                                                                          \
-	static void name##_close(void *x)                                                          \
-	{                                                                                          \
-		name##_free(x);                                                                    \
-	}
-
-FIGURES(run_delay)
-FIGURES(bill)
-FIGURES(interrupts)
-FIGURES(exits)
-
-static void *steals_open(struct model *m)
-{
-	return steal_new(m);
-}
-
-static void steals_close(void *x)
-{
-	steal_free(x);
-}
-
-static const struct analysis {
-	const char *name;
-	void *(*open)(struct model *m);
-	void (*close)(void *x);
-} analyses[] = {
-	{"stalls and verdicts", stalls_open, stalls_close},
-	{"run delay", run_delay_open, run_delay_close},
-	{"bill to guest tasks", bill_open, bill_close},
-	{"guest's interrupts", interrupts_open, interrupts_close},
-	{"VM-exits", exits_open, exits_close},
-	{"steal", steals_open, steals_close},
-};
-enum { ANALYSES = sizeof(analyses) / sizeof(analyses[0]) };
-
-/* A set of analyses: a bit each. */
-enum { NONE = 0, ALL = (1 << ANALYSES) - 1 };
-
-static double cpu_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static void must(bool holds)
 {
@@ -100,19 +30,82 @@ static void must(bool holds)
 	exit(1);
 }
 
-static void open_all(struct model *m, unsigned set, void *opened[ANALYSES])
+static void *stalls_open(struct model *m, const struct figures_options *unused)
 {
-	for (unsigned i = 0; i < ANALYSES; i++) {
-		opened[i] = set >> i & 1 ? analyses[i].open(m) : NULL;
-		must(opened[i] || !(set >> i & 1));
+	const struct report_options options = {.than_ns = STALL_NS};
+
+	(void)unused;
+	return report_builder_new(m, &options);
+}
+
+static void stalls_close(void *x)
+{
+	report_free(report_builder_finish(x));
+	report_builder_free(x);
+}
+
+static const struct figures_kind stalls = {
+	.name = "stalls and verdicts", .open = stalls_open, .close = stalls_close};
+
+/* Stalls, and what is behind each of the tables of `report TABLE`, once. */
+struct analyses {
+	unsigned n;
+	const struct figures_kind *kinds[ANALYSES_MAX];
+	void *opened[ANALYSES_MAX];
+};
+
+/* A set of analyses: a bit each. */
+enum { NONE = 0, ALL = (1u << ANALYSES_MAX) - 1 };
+
+static void analyses_list(struct analyses *a)
+{
+	const struct figures_kind *k;
+
+	a->kinds[a->n++] = &stalls;
+	for (size_t i = 0; (k = figures_kind_at(i)); i++) {
+		unsigned known = 0;
+
+		while (known < a->n && a->kinds[known]->open != k->open)
+			known++;
+		if (known < a->n)
+			continue;
+		must(a->n < ANALYSES_MAX);
+		a->kinds[a->n++] = k;
 	}
 }
 
-static void close_all(void *opened[ANALYSES])
+static double cpu_s(void)
 {
-	for (unsigned i = 0; i < ANALYSES; i++) {
-		if (opened[i])
-			analyses[i].close(opened[i]);
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Every item as fine as a report can ask for. */
+static void open_all(struct analyses *a, struct model *m, unsigned set)
+{
+	static const struct figures_options finest = {.per_vcpu = true, .per_pcpu = true};
+
+	for (unsigned i = 0; i < a->n; i++) {
+		a->opened[i] = set >> i & 1 ? a->kinds[i]->open(m, &finest) : NULL;
+		must(a->opened[i] || !(set >> i & 1));
+	}
+}
+
+static void finish_all(struct analyses *a)
+{
+	for (unsigned i = 0; i < a->n; i++) {
+		if (a->opened[i] && a->kinds[i]->finish)
+			a->kinds[i]->finish(a->opened[i]);
+	}
+}
+
+static void close_all(struct analyses *a)
+{
+	for (unsigned i = 0; i < a->n; i++) {
+		if (a->opened[i])
+			a->kinds[i]->close(a->opened[i]);
 	}
 }
 
@@ -138,15 +131,15 @@ static void vm_announce(struct model *m)
 	must(!model_guest_cpus(m, SYNTH_VM, cpus, BUSY_VCPUS));
 }
 
-static double model_s(const struct timeline_event *events, size_t n, unsigned set)
+static double model_s(struct analyses *a, const struct timeline_event *events, size_t n,
+		      unsigned set)
 {
 	struct model *m = model_new();
-	void *opened[ANALYSES];
 	double began, took;
 
 	must(m);
 	vm_announce(m);
-	open_all(m, set, opened);
+	open_all(a, m, set);
 	began = cpu_s();
 	for (size_t i = 0; i < n; i++) {
 		must(!model_push(m, &events[i]));
@@ -154,18 +147,20 @@ static double model_s(const struct timeline_event *events, size_t n, unsigned se
 			model_advance(m, events[i].t);
 	}
 	model_finish(m);
+	finish_all(a);
 	took = cpu_s() - began;
-	close_all(opened);
+	close_all(a);
 	model_free(m);
 	return took;
 }
 
-static double best_model_s(const struct timeline_event *events, size_t n, unsigned set)
+static double best_model_s(struct analyses *a, const struct timeline_event *events, size_t n,
+			   unsigned set)
 {
 	double best = 0;
 
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		double s = model_s(events, n, set);
+		double s = model_s(a, events, n, set);
 
 		if (!round || s < best)
 			best = s;
@@ -230,34 +225,34 @@ static void frames_play(const struct frames *f, struct pipeline *p,
 	}
 }
 
-static double report_s(const struct frames *f, unsigned set)
+static double report_s(struct analyses *a, const struct frames *f, unsigned set)
 {
 	struct model *m = model_new();
 	const struct pipeline_options options = {.model = m};
 	struct pipeline *p = pipeline_new(&options);
-	void *opened[ANALYSES];
 	double began, took;
 
 	must(m && p);
-	open_all(m, set, opened);
+	open_all(a, m, set);
 	began = cpu_s();
 	frames_play(f, p, pipeline_learn);
 	must(!pipeline_learned(p));
 	frames_play(f, p, pipeline_frame);
 	must(!pipeline_finish(p));
+	finish_all(a);
 	took = cpu_s() - began;
-	close_all(opened);
+	close_all(a);
 	pipeline_free(p);
 	model_free(m);
 	return took;
 }
 
-static double best_report_s(const struct frames *f, unsigned set)
+static double best_report_s(struct analyses *a, const struct frames *f, unsigned set)
 {
 	double best = 0;
 
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		double s = report_s(f, set);
+		double s = report_s(a, f, set);
 
 		if (!round || s < best)
 			best = s;
@@ -270,30 +265,32 @@ int main(int argc, char **argv)
 	size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : EVENTS, n_host = 0;
 	struct timeline_event *events = n ? busy_scene_new(n) : NULL;
 	struct frames frames = {0};
+	struct analyses a = {0};
 	double all, alone, sum, whole;
 
 	must(events);
+	analyses_list(&a);
 	for (size_t i = 0; i < n; i++)
 		n_host += events[i].source == VS_SOURCE_HOST;
-	all = best_model_s(events, n, ALL);
-	alone = sum = best_model_s(events, n, NONE);
+	all = best_model_s(&a, events, n, ALL);
+	alone = sum = best_model_s(&a, events, n, NONE);
 	printf("all analyses at once: %.2f M events/s per core (at least %.0f), %.0f ns each; "
 	       "%zu events, %.0f %% the host's\n",
 	       (double)n / all / 1e6, LIMIT_PER_S / 1e6, all / (double)n * 1e9, n,
 	       100.0 * (double)n_host / (double)n);
 	printf("  %5.1f %%  %4.0f ns  model, for all of them\n", 100 * alone / all,
 	       alone / (double)n * 1e9);
-	for (unsigned i = 0; i < ANALYSES; i++) {
-		double own = best_model_s(events, n, 1u << i) - alone;
+	for (unsigned i = 0; i < a.n; i++) {
+		double own = best_model_s(&a, events, n, 1u << i) - alone;
 
 		sum += own;
 		printf("  %5.1f %%  %4.0f ns  %s\n", 100 * own / all, own / (double)n * 1e9,
-		       analyses[i].name);
+		       a.kinds[i]->name);
 	}
 	printf("  %5.1f %%  %4.0f ns  what they cost more together than one by one\n",
 	       100 * (all - sum) / all, (all - sum) / (double)n * 1e9);
 	frames_make(&frames, events, n);
-	whole = best_report_s(&frames, ALL);
+	whole = best_report_s(&a, &frames, ALL);
 	printf("from frames, as report does: %.2f M events/s per core, %.0f %% of it before the "
 	       "model\n",
 	       (double)n / whole / 1e6, 100 * (whole - all) / whole);
