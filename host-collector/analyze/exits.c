@@ -7,7 +7,7 @@
 
 #include "host-collector/model/lru.h"
 
-enum { REASONS_MAX = 16384, VCPUS_MAX = 4096 };
+enum { REASONS_MAX = 16384, VCPUS_MAX = 4096, COUNTED_MAX = 4096 };
 
 /* The exit that a vCPU is in. */
 struct exit_open {
@@ -17,7 +17,8 @@ struct exit_open {
 
 struct exits {
 	struct figures_options options;
-	struct lru reason_index, total_index, vcpu_index;
+	struct lru reason_index, total_index, vcpu_index, counted_index;
+	struct message_exit_cell *counted; /* the totals that came last; NULL: none came */
 	struct exit_reason *reasons;
 	int64_t *totals; /* ns */
 	struct exit_open *open;
@@ -50,11 +51,11 @@ static struct exit_reason *reason_get(struct exits *x, uint32_t vm, uint32_t vcp
 	return r;
 }
 
-static void total_add(struct exits *x, const struct vcpu_span *span, int64_t ns)
+static void total_add(struct exits *x, uint32_t vm, uint32_t vcpu, int64_t ns)
 {
-	uint32_t vcpu = x->options.per_vcpu ? span->vcpu : 0;
+	uint32_t kept = x->options.per_vcpu ? vcpu : 0;
 	bool fresh;
-	uint32_t slot = lru_put(&x->total_index, (uint64_t)span->vm << 32 | vcpu, &fresh);
+	uint32_t slot = lru_put(&x->total_index, (uint64_t)vm << 32 | kept, &fresh);
 
 	x->totals[slot] = fresh ? ns : x->totals[slot] + ns;
 }
@@ -68,7 +69,7 @@ static void exit_end(struct exits *x, const struct vcpu_span *next, const struct
 
 	whole = whole && !ns[VCPU_UNKNOWN];
 	if (whole)
-		total_add(x, next, handling_ns);
+		total_add(x, next->vm, next->vcpu, handling_ns);
 	if (whole && handling_ns < x->options.than_ns)
 		return;
 	r = reason_get(x, next->vm, next->vcpu, &o->exit);
@@ -101,10 +102,78 @@ static void span_take(void *context, const struct vcpu_span *span)
 		o->state_ns[span->state] += span->end.ns - span->begin.ns;
 }
 
+/* `now` less `last`: what was counted meanwhile. */
+static void delta_count(struct exits *x, uint32_t vm, const struct message_exit_cell *now,
+			const struct message_exit_cell *last)
+{
+	const struct vcpu_exit exit = {.isa = now->isa, .reason = now->reason};
+	int64_t kernel_ns = (int64_t)(now->kernel_ns - last->kernel_ns);
+	int64_t vmm_ns = (int64_t)(now->vmm_ns - last->vmm_ns);
+	struct exit_reason *r = NULL;
+	double all = 0, long_enough = 0;
+
+	total_add(x, vm, now->vcpu, kernel_ns + vmm_ns);
+	for (uint32_t i = 0; i < VS_EXIT_BUCKETS; i++) {
+		uint64_t count = now->buckets[i] - last->buckets[i];
+		uint64_t middle = exit_bucket_middle_ns(i);
+
+		all += (double)count * (double)middle;
+		if (!count || (int64_t)middle < x->options.than_ns)
+			continue;
+		long_enough += (double)count * (double)middle;
+		if (!r)
+			r = reason_get(x, vm, now->vcpu, &exit);
+		if (histogram_add_many(&r->handling, middle, count))
+			x->error = -ENOMEM;
+	}
+	if (!r)
+		return;
+	/* The parts are not known by length: of --than they get their share. */
+	if (x->options.than_ns > 0 && all > 0) {
+		kernel_ns = (int64_t)((double)kernel_ns * long_enough / all);
+		vmm_ns = (int64_t)((double)vmm_ns * long_enough / all);
+	}
+	r->kernel_ns += kernel_ns;
+	r->vmm_ns += vmm_ns;
+	if (now->max_ns > r->handling.max_ns)
+		r->handling.max_ns = now->max_ns;
+}
+
+static bool counted_ready(struct exits *x)
+{
+	if (!x->counted && !lru_init(&x->counted_index, COUNTED_MAX))
+		x->counted = calloc(COUNTED_MAX, sizeof(*x->counted));
+	return x->counted;
+}
+
+static void counted_take(void *context, const struct message_exit_summary *m)
+{
+	struct exits *x = context;
+
+	if (!counted_ready(x)) {
+		x->error = -ENOMEM;
+		return;
+	}
+	for (size_t i = 0; i < m->n_cells; i++) {
+		const struct message_exit_cell *now = &m->cells[i];
+		uint64_t key = (uint64_t)m->vm << 46 | (uint64_t)now->vcpu << 34 |
+			       (uint64_t)(now->isa & 3) << 32 | now->reason;
+		struct message_exit_cell *last;
+		bool fresh;
+
+		last = &x->counted[lru_put(&x->counted_index, key, &fresh)];
+		if (fresh || now->count < last->count)
+			memset(last, 0, sizeof(*last));
+		delta_count(x, m->vm, now, last);
+		*last = *now;
+	}
+}
+
 struct exits *exits_new(struct model *m, const struct figures_options *options)
 {
 	struct exits *x = calloc(1, sizeof(*x));
-	struct model_observer observer = {.vcpu_span = span_take, .context = x};
+	struct model_observer observer = {
+		.vcpu_span = span_take, .exits_counted = counted_take, .context = x};
 
 	if (!x)
 		return NULL;
@@ -131,6 +200,8 @@ void exits_free(struct exits *x)
 	lru_fini(&x->reason_index);
 	lru_fini(&x->total_index);
 	lru_fini(&x->vcpu_index);
+	lru_fini(&x->counted_index);
+	free(x->counted);
 	free(x->reasons);
 	free(x->totals);
 	free(x->open);

@@ -58,7 +58,8 @@ static void __attribute__((format(printf, 2, 3))) say(const char *path, const ch
 }
 
 /* What the recording lacks, beyond what each incident says. */
-static void gaps_say(const char *path, const struct pipeline *p, const struct recording_info *info)
+static void gaps_say(const char *path, const struct pipeline *p, const struct model *m,
+		     const struct recording_info *info)
 {
 	struct pipeline_source s;
 	bool host = false, guest = false;
@@ -68,6 +69,11 @@ static void gaps_say(const char *path, const struct pipeline *p, const struct re
 			host |= s.delivered > 0;
 		else
 			guest |= s.delivered > 0;
+		if (s.source != VS_SOURCE_HOST && model_data_of(m, s.source).exits_counted)
+			say(path,
+			    "%s was captured at summary level: VM-exits that were only counted "
+			    "pass as time in the guest, table exits has them",
+			    s.name);
 		if (s.nonsense)
 			say(path, "%llu frames or events of %s made no sense; ignored",
 			    (unsigned long long)s.nonsense, s.name);
@@ -180,7 +186,7 @@ static int report_run(const struct command *self, int argc, char **argv)
 		report_table_finish(found.table);
 	result = output_write(&a, &found);
 	if (result == COMMAND_OK)
-		gaps_say(a.recording, pipeline, &info);
+		gaps_say(a.recording, pipeline, model, &info);
 out:
 	report_free(found.report);
 	pipeline_free(pipeline);

@@ -272,6 +272,15 @@ int model_guest_steal(struct model *m, const struct guest_steal *steal)
 	return 0;
 }
 
+void model_exits_counted(struct model *m, const struct message_exit_summary *counted)
+{
+	struct vm *vm = vm_find(m, counted->vm);
+
+	if (vm)
+		vm->data.exits_counted = true;
+	TELL(m, exits_counted, counted);
+}
+
 int model_stack(struct model *m, const struct message_stack *stack)
 {
 	return stacks_put(&m->stacks, stack);

@@ -162,6 +162,8 @@ struct model_observer {
 	void (*host_instant)(void *context, const struct host_instant *instant);
 	/* Of one CPU in order, but ahead of the events before `t`. */
 	void (*guest_steal)(void *context, const struct guest_steal *steal);
+	/* VM-exits that the capture counted instead of telling: totals since it began. Borrowed. */
+	void (*exits_counted)(void *context, const struct message_exit_summary *m);
 	void (*advance)(void *context, struct host_ns now); /* model_advance, model_finish (last) */
 	void *context;
 };
@@ -192,6 +194,8 @@ int model_guest_steal(struct model *m, const struct guest_steal *steal);
 /* It migrates the VM, or no longer does (QMP MIGRATION): what it pauses meanwhile, it pauses to
  * complete that. In time order with the events. -ENOENT. */
 int model_vm_migrates(struct model *m, uint32_t vm, bool migrates);
+/* Passes on what the capture counted. */
+void model_exits_counted(struct model *m, const struct message_exit_summary *counted);
 /* A stack that STACK events will name or have named within MODEL_HOLD_NS. Copied. 0, -EINVAL,
  * -ENOMEM. */
 int model_stack(struct model *m, const struct message_stack *stack);
@@ -234,6 +238,7 @@ int64_t model_tick_interval_ns(const struct model *m, uint32_t vm);
 /* What kinds of data this VM has brought so far. */
 struct model_data {
 	bool host_events, guest_events, kvm_events, stacks;
+	bool exits_counted; /* some VM-exits were counted instead of told */
 };
 /* Guest events held against when their vCPU was in the guest (presence.h). All 0 if unknown. */
 struct presence_count model_presence(const struct model *m, uint32_t vm);

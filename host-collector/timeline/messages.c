@@ -539,8 +539,7 @@ static int on_exit_summary(struct pipeline *p, struct stream *s, uint64_t arriva
 {
 	(void)s;
 	(void)arrival_tsc;
-	if (p->options.exit_summary)
-		p->options.exit_summary(p->options.context, &p->in.exits);
+	model_exits_counted(p->options.model, &p->in.exits);
 	free(p->in.exits.cells);
 	p->in.exits.cells = NULL;
 	return 0;

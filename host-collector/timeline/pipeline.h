@@ -33,8 +33,6 @@ struct pipeline_options {
 	 * sees a stall while it lasts. NULL: none. Borrowed. */
 	struct model *early;
 	size_t memory_bytes; /* for waiting events; 0: 32 MiB live, 256 MiB offline */
-	/* VM-exits that the kernel counted: totals, as they come; borrowed. May be NULL. */
-	void (*exit_summary)(void *context, const struct message_exit_summary *m);
 	/* Every note of the collector, as it comes; may be NULL. */
 	void (*note)(void *context, const struct message_note *note);
 	void *context;

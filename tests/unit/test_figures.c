@@ -309,6 +309,57 @@ static const struct exit_reason *reason_find(const struct exits *x, uint32_t rea
 	return NULL;
 }
 
+/* Totals, as the kernel has them since the capture began; a second capture begins anew. */
+static void counted_exits_are_the_difference_of_totals(void **unused)
+{
+	struct message_exit_cell cells[] = {
+		{.vcpu = 0,
+		 .isa = 1,
+		 .reason = 48,
+		 .count = 10,
+		 .kernel_ns = 9000,
+		 .vmm_ns = 1000,
+		 .max_ns = 1500},
+		{.vcpu = 1, .isa = 1, .reason = 48, .count = 1, .kernel_ns = 800, .max_ns = 800},
+	};
+	struct message_exit_summary m1 = {.vm = VM, .n_cells = 2, .cells = cells};
+	struct model *m = model_new();
+	struct exits *x = exits_new(m, NULL);
+	const struct exit_reason *r;
+
+	(void)unused;
+	script_vm(m, 2, "kvm");
+	cells[0].buckets[exit_bucket_of(1000)] = 10;
+	cells[1].buckets[exit_bucket_of(800)] = 1;
+	model_exits_counted(m, &m1);
+	model_exits_counted(m, &m1); /* nothing new */
+	r = reason_find(x, 48);
+	assert_int_equal(r->handling.count, 11);
+	assert_int_equal(r->kernel_ns, 9800);
+	assert_int_equal(r->vmm_ns, 1000);
+	assert_int_equal(r->handling.max_ns, 1500);
+	cells[0].count = 12;
+	cells[0].kernel_ns = 11000;
+	cells[0].buckets[exit_bucket_of(1000)] = 12;
+	m1.n_cells = 1;
+	model_exits_counted(m, &m1);
+	assert_int_equal(r->handling.count, 13);
+	assert_int_equal(r->kernel_ns, 11800);
+	cells[0].count = 1;
+	cells[0].kernel_ns = 1000;
+	cells[0].vmm_ns = 0;
+	cells[0].buckets[exit_bucket_of(1000)] = 1;
+	model_exits_counted(m, &m1);
+	assert_int_equal(r->handling.count, 14);
+	assert_int_equal(r->kernel_ns, 12800);
+	assert_int_equal(exits_handling_ns(x, VM, 0), 13800);
+	assert_in_range(histogram_quantile(&r->handling, 0.5), 875, 1125);
+	assert_int_equal(exits_error(x), 0);
+	assert_true(model_data_of(m, VM).exits_counted);
+	model_free(m);
+	exits_free(x);
+}
+
 static void exits_keep_their_costs_apart(void **unused)
 {
 	static const struct timeline_event events[] = {
@@ -368,6 +419,7 @@ int main(void)
 		cmocka_unit_test(clearing_forgets_figures_but_not_what_goes_on),
 		cmocka_unit_test(storms_are_dense_and_of_one_cpu),
 		cmocka_unit_test(exits_keep_their_costs_apart),
+		cmocka_unit_test(counted_exits_are_the_difference_of_totals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
