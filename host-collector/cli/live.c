@@ -91,6 +91,11 @@ fail:
 	return NULL;
 }
 
+struct model *live_model(struct live *l)
+{
+	return l->model;
+}
+
 void live_free(struct live *l)
 {
 	if (!l)

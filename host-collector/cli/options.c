@@ -170,9 +170,11 @@ int options_parse(const struct command *command, int argc, char **argv, void *ou
 			only_operands = true;
 			continue;
 		}
-		/* The one short option people type without thinking. */
+		/* The short options that people type without thinking. */
 		if (!strcmp(arg, "-o"))
 			arg = "--output";
+		else if (!strcmp(arg, "-i"))
+			arg = "--interval";
 		equals = strchr(arg, '=');
 		len = equals ? (size_t)(equals - arg) : strlen(arg);
 		row = arg[1] == '-' ? option_find(command, arg + 2, len - 2) : command->n_options;

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "host-collector/analyze/describe.h"
 #include "host-collector/cli/figures.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -210,32 +212,75 @@ void report_table_finish(struct report_table *t)
 		t->kind->finish(t->analysis);
 }
 
-int report_table_write(struct report_table *r, FILE *out)
+/* The table now, sorted and cut; NULL and *err on failure. */
+static struct table *table_fill(struct report_table *r, int *err)
 {
-	const char *format = r->request->format;
 	struct host_ns since = r->cleared ? r->since : model_begin(r->model);
+	struct host_ns now = model_now(r->model);
 	const struct figures_view view = {
 		.model = r->model,
 		.per = r->per,
 		.than_ns = figures_clip(r->request->than_ns),
-		.span_ns = model_now(r->model).ns - since.ns,
+		.span_ns = now.ns - since.ns,
 	};
 	struct table *t = table_new(r->kind->name, r->columns, r->n_columns);
-	int err = t ? r->kind->fill(r->analysis, &view, t) : -ENOMEM;
 
-	if (!err) {
-		table_sort(t, r->sort_by, (size_t)r->request->top);
+	*err = t ? r->kind->fill(r->analysis, &view, t) : -ENOMEM;
+	if (*err) {
+		table_free(t);
+		return NULL;
+	}
+	table_span(t, since.ns, now.ns);
+	table_sort(t, r->sort_by, (size_t)r->request->top);
+	return t;
+}
+
+int report_table_write(struct report_table *r, FILE *out)
+{
+	const char *format = r->request->format;
+	int err;
+	struct table *t = table_fill(r, &err);
+
+	if (t)
 		err = !strcmp(format, "json")  ? table_write_json(t, out)
 		      : !strcmp(format, "csv") ? table_write_csv(t, out)
 					       : table_write_text(t, out);
-	}
 	table_free(t);
 	return err;
 }
 
-void report_table_clear(struct report_table *t)
+/* "12:34:56 tasks, over 1000 ms". */
+static void heading_write(const struct report_table *r, bool terminal, FILE *out)
 {
-	t->kind->clear(t->analysis);
-	t->cleared = true;
-	t->since = model_now(t->model);
+	struct host_ns since = r->cleared ? r->since : model_begin(r->model);
+	time_t now = time(NULL);
+	struct tm local;
+	char clock[16] = "";
+
+	if (localtime_r(&now, &local))
+		strftime(clock, sizeof(clock), "%H:%M:%S ", &local);
+	fprintf(out, "%s%s%s, over %s\n", terminal ? "\x1b[H\x1b[2J" : "", clock, r->kind->name,
+		duration_text(model_now(r->model).ns - since.ns).text);
+}
+
+int report_table_interval(struct report_table *r, bool terminal, FILE *out)
+{
+	bool json = !strcmp(r->request->format, "json");
+	int err;
+	struct table *t = table_fill(r, &err);
+
+	if (t && json) {
+		err = table_write_json_line(t, out);
+	} else if (t) {
+		heading_write(r, terminal, out);
+		err = table_write_text(t, out);
+		if (!err && !terminal)
+			fputc('\n', out);
+	}
+	table_free(t);
+	r->kind->clear(r->analysis);
+	/* Before the first event there is no time to count from. */
+	r->cleared = model_now(r->model).ns != 0;
+	r->since = model_now(r->model);
+	return !err && (fflush(out) || ferror(out)) ? -EPIPE : err;
 }

@@ -31,9 +31,10 @@ struct report_table *report_table_new(struct model *m, const struct report_table
 void report_table_free(struct report_table *t);
 /* After model_finish. */
 void report_table_finish(struct report_table *t);
-/* What happened since it began, or since report_table_clear, up to model_now. 0 or -errno. */
+/* What happened since it began, or since the last interval, up to model_now. 0 or -errno. */
 int report_table_write(struct report_table *t, FILE *out);
-/* What follows counts from here on. */
-void report_table_clear(struct report_table *t);
+/* One interval of many: the same under a heading, JSON on one line; then all counts from here on.
+ * `terminal`: on a cleared screen. 0 or -errno. */
+int report_table_interval(struct report_table *t, bool terminal, FILE *out);
 
 #endif

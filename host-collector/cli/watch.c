@@ -1,27 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope watch: one VM's stalls as they happen. The collector's frames go straight to live.c. */
+/* vcpuscope watch: one VM's stalls as they happen, or a table of figures again and again. The
+ * collector's frames go straight to live.c. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "clock/sample.h"
 #include "host-collector/analyze/describe.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/live.h"
+#include "host-collector/cli/report_tables.h"
 #include "host-collector/record/collector.h"
 #include "host-collector/view/escape.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
 
 enum { TICK_MS = 100 };
+#define STALL_DEFAULT_NS    100000000
+#define INTERVAL_DEFAULT_NS 1000000000
+#define INTERVAL_LEAST_NS   100000000 /* TICK_MS */
 
 struct watch_arguments {
-	uint64_t pid, than_ns, for_ns;
-	const char *qmp, *channel, *format;
+	uint64_t pid, for_ns, interval_ns;
+	const char *qmp, *channel;
+	struct report_table_request table; /* .table NULL: stalls */
 };
 
 struct watch {
@@ -32,8 +39,9 @@ struct watch {
 	uv_signal_t interrupt, terminate;
 	struct collector *collector;
 	struct live *live;
-	uint64_t start_ns;
-	bool ending, gone;
+	struct report_table *table; /* NULL: stalls */
+	uint64_t start_ns, shown_ns;
+	bool ending, gone, terminal;
 	int error;
 };
 
@@ -44,17 +52,28 @@ static const struct option_spec watch_option_table[] = {
 	 "the VM's QMP socket, instead of --pid", false},
 	{"channel", OPTION_STRING, offsetof(struct watch_arguments, channel), "PATH",
 	 "the socket of the agent's port; without it the host's half alone is seen", false},
-	{"than", OPTION_DURATION, offsetof(struct watch_arguments, than_ns), "100ms",
-	 "tell stalls of at least this length", false},
+	{"TABLE", OPTION_OPERAND, offsetof(struct watch_arguments, table.table), NULL,
+	 "figures of each interval instead of stalls: those of `vcpuscope report RUN.vcs TABLE`",
+	 false},
+	{"interval", OPTION_DURATION, offsetof(struct watch_arguments, interval_ns), "1s",
+	 "show the TABLE (default vcpu) so often (-i)", false},
+	{"than", OPTION_DURATION, offsetof(struct watch_arguments, table.than_ns), "100ms",
+	 "tell stalls of at least this length (default 100ms); of a TABLE: only what took as long "
+	 "(default all)",
+	 false},
+	{"per", OPTION_CHOICE, offsetof(struct watch_arguments, table.per), REPORT_TABLE_PER,
+	 "of a TABLE: split its rows", false},
+	{"top", OPTION_NUMBER, offsetof(struct watch_arguments, table.top), "N",
+	 "of a TABLE: the first N rows (default 20, 0 all)", false},
 	{"for", OPTION_DURATION, offsetof(struct watch_arguments, for_ns), "10s",
 	 "end after this time; otherwise with Ctrl-C or the VM", false},
-	{"format", OPTION_CHOICE, offsetof(struct watch_arguments, format), "text|json",
-	 "for people, or one report object per line (docs/report-json.md)", false},
+	{"format", OPTION_CHOICE, offsetof(struct watch_arguments, table.format), "text|json",
+	 "for people, or one report or table object per line (docs/report-json.md)", false},
 };
 
 static bool wants_json(const struct watch *w)
 {
-	return !strcmp(w->arguments.format, "json");
+	return !strcmp(w->arguments.table.format, "json");
 }
 
 static void watch_end(struct watch *w)
@@ -84,6 +103,8 @@ static void on_incident(void *context, const struct report *report)
 {
 	struct watch *w = context;
 
+	if (w->table)
+		return;
 	if (wants_json(w))
 		json_report_write(report, false, stdout);
 	else
@@ -95,6 +116,8 @@ static void on_ongoing(void *context, const struct incident *incident, const cha
 {
 	struct watch *w = context;
 
+	if (w->table)
+		return;
 	/* A reader of JSON waits for the whole incident; a person is told at once. */
 	text_ongoing_write(incident, vm_name, &w->text, wants_json(w) ? stderr : stdout);
 	output_flush(w);
@@ -104,7 +127,7 @@ static void on_line(void *context, const char *line)
 {
 	struct watch *w = context;
 
-	fprintf(wants_json(w) ? stderr : stdout, "%s\n", escape(line).text);
+	fprintf(wants_json(w) || w->table ? stderr : stdout, "%s\n", escape(line).text);
 	output_flush(w);
 }
 
@@ -133,11 +156,20 @@ static void on_ended(void *context, const char *why)
 	watch_end(w);
 }
 
+static void table_show(struct watch *w)
+{
+	w->shown_ns = uv_hrtime();
+	trouble(w, report_table_interval(w->table, w->terminal, stdout));
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct watch *w = timer->data;
 
 	trouble(w, live_tick(w->live, clock_tsc_read()));
+	/* Half a tick early is nearer than half a tick late. */
+	if (w->table && uv_hrtime() - w->shown_ns + TICK_MS * 500000ull >= w->arguments.interval_ns)
+		table_show(w);
 	if (w->arguments.for_ns && uv_hrtime() - w->start_ns >= w->arguments.for_ns)
 		watch_end(w);
 }
@@ -189,22 +221,58 @@ static void summary_say(const struct watch *w)
 		s.lost, s.late);
 }
 
-static bool arguments_check(const struct watch_arguments *a)
+/* Completes the arguments, or says what is wrong. */
+static bool arguments_check(struct watch_arguments *a)
 {
+	char why[320];
 	const char *wrong = NULL;
 
+	if (a->interval_ns && !a->table.table)
+		a->table.table = "vcpu";
+	if (a->table.table && !a->interval_ns)
+		a->interval_ns = INTERVAL_DEFAULT_NS;
 	if (!a->pid == !a->qmp)
 		wrong = "give either --pid or --qmp";
 	else if (a->pid > INT32_MAX)
 		wrong = "--pid: no such process number";
-	if (wrong)
+	else if (a->interval_ns && a->interval_ns < INTERVAL_LEAST_NS)
+		wrong = "--interval: the least is 100ms";
+	else if (a->table.per && !a->table.table)
+		wrong = "--per needs a TABLE: stalls are told one by one";
+	if (wrong) {
 		fprintf(stderr, "vcpuscope watch: %s; see `vcpuscope watch --help`\n", wrong);
-	return !wrong;
+		return false;
+	}
+	if (a->table.table && report_table_check(&a->table, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope watch: %s: %s\n", a->table.table, why);
+		return false;
+	}
+	return true;
+}
+
+/* What listens to the VM's model. 0 or -ENOMEM. */
+static int live_open(struct watch *w, const struct live_options *options)
+{
+	w->live = live_new(options);
+	if (w->live && w->arguments.table.table)
+		w->table = report_table_new(live_model(w->live), &w->arguments.table);
+	return w->live && (w->table || !w->arguments.table.table) ? 0 : -ENOMEM;
+}
+
+/* The end: what still goes on. 0 or -errno. */
+static int live_close(struct watch *w)
+{
+	int err = live_finish(w->live);
+
+	if (err || !w->table)
+		return err;
+	report_table_finish(w->table);
+	return report_table_interval(w->table, false, stdout);
 }
 
 static int watch_run(const struct command *self, int argc, char **argv)
 {
-	struct watch w = {.arguments = {.than_ns = 100000000, .format = "text"}};
+	struct watch w = {.arguments = {.table = {.format = "text", .top = 20}}};
 	struct live_options live = {
 		.incident = on_incident, .ongoing = on_ongoing, .line = on_line, .context = &w};
 	const struct collector_sink sink = {
@@ -216,7 +284,9 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	if (options_parse_or_say(self, argc, argv, &w.arguments) || !arguments_check(&w.arguments))
 		return COMMAND_USAGE;
 	w.text = text_options_for(stdout);
-	live.than_ns = (int64_t)w.arguments.than_ns;
+	w.terminal = isatty(STDOUT_FILENO);
+	live.than_ns =
+		w.arguments.table.than_ns ? (int64_t)w.arguments.table.than_ns : STALL_DEFAULT_NS;
 	collector.pid = (pid_t)w.arguments.pid;
 	collector.qmp_path = w.arguments.qmp;
 	collector.channel = w.arguments.channel;
@@ -226,9 +296,10 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		fprintf(stderr, "vcpuscope watch: %s\n", strerror(-err));
 		return COMMAND_TROUBLE;
 	}
-	w.start_ns = uv_hrtime();
-	w.live = live_new(&live);
-	err = w.live ? handles_open(&w) : -ENOMEM;
+	w.start_ns = w.shown_ns = uv_hrtime();
+	err = live_open(&w, &live);
+	if (!err)
+		err = handles_open(&w);
 	if (!err)
 		err = collector_open(&w.loop, &collector, &sink, &w.collector, why, sizeof(why));
 	if (err) {
@@ -241,7 +312,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		uv_run(&w.loop, UV_RUN_DEFAULT);
 	collector_stop(w.collector);
 	if (!w.error)
-		w.error = live_finish(w.live);
+		w.error = live_close(&w);
 	summary_say(&w);
 	if (w.error && w.error != -EPIPE)
 		fprintf(stderr, "vcpuscope watch: %s\n", strerror(-w.error));
@@ -252,18 +323,21 @@ out:
 	uv_run(&w.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&w.loop);
 	live_free(w.live);
+	report_table_free(w.table);
 	return result;
 }
 
 const struct command command_watch = {
 	.name = "watch",
 	.summary = "tell a VM's stalls, and why, as they happen",
-	.usage = "(--pid N | --qmp PATH) [--channel PATH] [options]",
+	.usage = "(--pid N | --qmp PATH) [--channel PATH] [options] [TABLE]",
 	.options = watch_option_table,
 	.n_options = sizeof(watch_option_table) / sizeof(watch_option_table[0]),
-	.examples = "  sudo vcpuscope watch --pid $(pgrep -f 'qemu.*web1') --channel "
-		    "/run/vcpuscope/web1.sock\n"
-		    "  sudo vcpuscope watch --qmp /run/web1.qmp --channel /run/vcpuscope/web1.sock "
-		    "--than 20ms\n",
+	.examples =
+		"  sudo vcpuscope watch --pid $(pgrep -f 'qemu.*web1') --channel "
+		"/run/vcpuscope/web1.sock\n"
+		"  sudo vcpuscope watch --qmp /run/web1.qmp --channel /run/vcpuscope/web1.sock "
+		"--than 20ms\n"
+		"  sudo vcpuscope watch --pid 4711 --channel /run/vcpuscope/web1.sock -i 1s tasks\n",
 	.run = watch_run,
 };

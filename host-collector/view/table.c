@@ -28,6 +28,8 @@ struct table {
 	size_t n_columns, n_rows, capacity, filled; /* filled: cells of the last row */
 	struct cell *cells;
 	size_t sort_by;
+	int64_t begin_ns, end_ns; /* if spanned */
+	bool spanned;
 	int error;
 };
 
@@ -117,6 +119,13 @@ void table_none(struct table *t)
 {
 	cell_put(t, t->filled < t->n_columns ? t->columns[t->filled].type : TABLE_TEXT,
 		 (struct cell){.none = true});
+}
+
+void table_span(struct table *t, int64_t begin_ns, int64_t end_ns)
+{
+	t->spanned = true;
+	t->begin_ns = begin_ns;
+	t->end_ns = end_ns;
 }
 
 static int row_compare(const void *a, const void *b, void *context)
@@ -264,7 +273,7 @@ static struct json_object *cell_json(const struct cell *cell, enum table_type ty
 	return json_object_new_int64(cell->number);
 }
 
-int table_write_json(const struct table *t, FILE *out)
+static int json_write(const struct table *t, int flags, FILE *out)
 {
 	struct json_object *root = json_object_new_object(), *rows = json_object_new_array();
 	char key[64];
@@ -283,8 +292,22 @@ int table_write_json(const struct table *t, FILE *out)
 	}
 	json_object_object_add(root, "schema", json_object_new_string("vcpuscope.table/1"));
 	json_object_object_add(root, "table", json_object_new_string(t->name));
+	if (t->spanned) {
+		json_object_object_add(root, "begin_ns", json_object_new_int64(t->begin_ns));
+		json_object_object_add(root, "end_ns", json_object_new_int64(t->end_ns));
+	}
 	json_object_object_add(root, "rows", rows);
-	fprintf(out, "%s\n", json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY));
+	fprintf(out, "%s\n", json_object_to_json_string_ext(root, flags));
 	json_object_put(root);
 	return written(t, out);
+}
+
+int table_write_json(const struct table *t, FILE *out)
+{
+	return json_write(t, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE, out);
+}
+
+int table_write_json_line(const struct table *t, FILE *out)
+{
+	return json_write(t, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, out);
 }

@@ -39,10 +39,15 @@ void table_none(struct table *t);
 /* Descending by the number in column `by`, then cut to `top` rows (0: all). */
 void table_sort(struct table *t, size_t by, size_t top);
 
+/* The time that the figures cover, on the timeline: in JSON "begin_ns" and "end_ns". */
+void table_span(struct table *t, int64_t begin_ns, int64_t end_ns);
+
 /* Each 0, -ENOMEM (also if a row could not be kept) or -EIO. JSON: one object, schema
  * vcpuscope.table/1 (docs/report-json.md). */
 int table_write_text(const struct table *t, FILE *out);
 int table_write_csv(const struct table *t, FILE *out);
 int table_write_json(const struct table *t, FILE *out);
+/* The same object on one line. */
+int table_write_json_line(const struct table *t, FILE *out);
 
 #endif

@@ -13,7 +13,7 @@
 struct values {
 	bool flag;
 	const char *string, *format, *operand, *operand2;
-	uint64_t number, duration;
+	uint64_t number, duration, interval;
 };
 
 #define ROW(name, type, field, value, required)                                                    \
@@ -28,9 +28,10 @@ static const struct option_spec rows[] = {
 	ROW("format", OPTION_CHOICE, format, "text|json", false),
 	ROW("pid", OPTION_NUMBER, number, "N", false),
 	ROW("for", OPTION_DURATION, duration, "TIME", false),
+	ROW("interval", OPTION_DURATION, interval, "1s", false),
 };
 static const struct command command = {
-	.name = "try", .summary = "a test", .options = rows, .n_options = 7};
+	.name = "try", .summary = "a test", .options = rows, .n_options = 8};
 
 static int parse(const struct command *c, const char *line, struct values *v, char *why, size_t n)
 {
@@ -50,14 +51,15 @@ static void test_values_arrive(void **state)
 	char why[128];
 
 	(void)state;
-	assert_int_equal(parse(&command, "a.vcs --flag -o out --format=json --for 1.5s b -- ", &v,
-			       why, sizeof(why)),
+	assert_int_equal(parse(&command, "a.vcs --flag -o out -i 2s --format=json --for 1.5s b -- ",
+			       &v, why, sizeof(why)),
 			 0);
 	assert_true(v.flag);
 	assert_string_equal(v.string, "out");
 	assert_string_equal(v.format, "json");
 	assert_string_equal(v.operand, "a.vcs");
 	assert_string_equal(v.operand2, "b");
+	assert_int_equal(v.interval, 2000000000);
 	assert_int_equal(v.number, 7); /* not given: the default stays */
 	assert_int_equal(v.duration, 1500000000);
 	assert_int_equal(parse(&command, "-- --flag", &v, why, sizeof(why)), 0);

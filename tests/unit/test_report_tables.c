@@ -133,6 +133,64 @@ static void shorter_ones_are_left_out(void **unused)
 	free(text);
 }
 
+/* Two intervals of one vCPU that waits 1 ms in each, then one in which nothing happens. */
+static char *intervals_drawn(const char *format, bool terminal)
+{
+	const struct report_table_request request = {.table = "culprits", .format = format};
+	struct model *m = model_new();
+	struct report_table *t = report_table_new(m, &request);
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_true(m && t && out);
+	script_vm(m, 1, "kvm");
+	for (int i = 0; i < 2; i++) {
+		const struct timeline_event events[] = {
+			SWITCH(HOST, 10000 * i, 0, 0, TID0, 0),
+			SWITCH(HOST, 10000 * i + 1000, 0, TID0, 500 + i, 0),
+			SWITCH(HOST, 10000 * i + 2000, 0, 500 + i, TID0, 0),
+			SWITCH(HOST, 10000 * i + 5000, 0, TID0, 0, 1),
+		};
+
+		script_run(m, events, COUNT(events));
+		assert_int_equal(report_table_interval(t, terminal, out), 0);
+	}
+	assert_int_equal(report_table_interval(t, terminal, out), 0);
+	model_free(m);
+	report_table_free(t);
+	fclose(out);
+	return text;
+}
+
+static void an_interval_holds_what_happened_in_it(void **unused)
+{
+	char *text = intervals_drawn("json", false), *second = strchr(text, '\n') + 1;
+
+	(void)unused;
+	assert_int_equal(lines(text), 3);
+	assert_non_null(strstr(text, "\"begin_ns\":0,\"end_ns\":5000000,"));
+	assert_memory_equal(second, "{\"schema\":\"vcpuscope.table/1\"", 29);
+	assert_non_null(strstr(second, "\"begin_ns\":5000000,\"end_ns\":15000000,"));
+	assert_null(strstr(second, "\"pid\":500"));
+	assert_non_null(strstr(second, "\"pid\":501,\"held_ns\":1000000,\"waits\":1"));
+	assert_non_null(strstr(second, "\"rows\":[]"));
+	free(text);
+}
+
+static void only_a_terminal_is_cleared(void **unused)
+{
+	char *text = intervals_drawn("text", false);
+
+	(void)unused;
+	assert_null(strchr(text, '\x1b'));
+	assert_non_null(strstr(text, "culprits, over 5.0 ms\n"));
+	free(text);
+	text = intervals_drawn("text", true);
+	assert_memory_equal(text, "\x1b[H\x1b[2J", 7);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -140,6 +198,8 @@ int main(void)
 		cmocka_unit_test(every_table_draws_in_every_format_however_split),
 		cmocka_unit_test(a_split_brings_its_column),
 		cmocka_unit_test(shorter_ones_are_left_out),
+		cmocka_unit_test(an_interval_holds_what_happened_in_it),
+		cmocka_unit_test(only_a_terminal_is_cleared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
