@@ -54,11 +54,12 @@ def own_signals():
 
 
 @contextlib.contextmanager
-def nested(builder, folder, say):
-    """Bed B: yields (scene, machine)."""
+def nested(builder, folder, say, before="true", guest_arguments=""):
+    """Bed B: yields (scene, machine). `before` runs in the host before its guest is there."""
     with bed.boot_b(builder) as host:
         say(f"host with KVM is up after {host.boot_s:.1f} s")
-        pid = bed.guest_start(host, say)
+        host.run(before)
+        pid = bed.guest_start(host, say, f"guest-start 1 {guest_arguments}")
         say("its guest is up")
         yield scene.Scene(host, scene.NestedGuest(host), pid, "/run/guest/agent", "/root/out", say,
                           emulated=True), host

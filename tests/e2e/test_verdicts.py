@@ -24,6 +24,11 @@ import check_quickstart  # noqa: E402
 import run_scene  # noqa: E402
 import scene  # noqa: E402
 
+# The nested guest's firmware is on a disk that takes so long for a write.
+DISK_DELAY_MS = 400
+SLOW_DISK = ("cat /usr/share/seabios/bios-256k.bin >/dev/ram0 && dmsetup create slow --noudevrules --noudevsync "
+             f"--table '0 512 delay /dev/ram0 0 0 /dev/ram0 0 {DISK_DELAY_MS}'")
+ON_SLOW_DISK = "-drive if=pflash,format=raw,cache=none,file=/dev/dm-0"
 PAUSE_S = 0.8  # between provocations
 TOLERANCE = 0.1
 SLACK_MS = 15  # what signalling, a tick and a wake-up add at the edges on a loaded machine
@@ -34,7 +39,7 @@ class Case:
     """`command` is run where `side` says ("host", "guest"); it may use {pid}, {tid}, {qmp}, {frozen}.
     `states` share the time that the provoker measured; `culprit` is (side, comm) or None: nobody
     can be named. `at_least` is all that is known of the share where the provoker's own waits
-    are part of what it measured. `load` keeps the guest busy meanwhile. With `lockup` the guest's own
+    are part of what it measured. `load` keeps the guest busy meanwhile; `beds` are those that can play it. With `lockup` the guest's own
     watchdog must have spoken, and blamed the culprit if the guest is guilty, else somebody whom the
     report does not name."""
     name: str
@@ -47,6 +52,7 @@ class Case:
     at_most: float = 1 + TOLERANCE
     load: str = "provoke compute 600000"
     lockup: bool = False
+    beds: str = "ab"
 
 
 CASES = (
@@ -68,6 +74,8 @@ CASES = (
     Case("QEMU's big lock is kept", "host", "provoke biglock {qmp} 500",
          "vmm_lock", ("blocked",), ("host", "qemu-system-x86"),
          load="provoke device-read 600000"),
+    Case("a device writes to a slow disk", "guest", "provoke stall flash 0",
+         "storage_backend", ("blocked",), beds="b"),
     Case("guest: preemption off", "guest", "provoke stall preempt 500",
          "guest_spin", ("guest",), ("guest", "guest-spinner")),
     Case("guest: interrupts off", "guest", "provoke stall irqsoff 400",
@@ -191,9 +199,9 @@ class Stage:
 
 def play(builder, bed_name, out, say, only):
     """One boot, all cases: how many were explained rightly, and wrongly or out of nothing."""
-    cases = [c for c in CASES if not only or only in c.name]
+    cases = [c for c in CASES if bed_name in c.beds and (not only or only in c.name)]
     with tempfile.TemporaryDirectory(prefix="vcpuscope-verdicts.") as folder:
-        places = (run_scene.nested(builder, folder, say) if bed_name == "b" else
+        places = (run_scene.nested(builder, folder, say, SLOW_DISK, ON_SLOW_DISK) if bed_name == "b" else
                   run_scene.direct(builder, folder, say, "tcg"))
         with places as (played, machine):
             qmp = "/run/guest/qmp" if bed_name == "b" else machine.qmp_socket

@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = os.path.normpath(f"{HERE}/../../..")
 
 GUEST_MODULES = ("virtio_pci", "virtio_console", "vmw_vsock_virtio_transport")
-HOST_MODULES = ("virtio_pci", "virtio_console", "kvm_amd", "vhost_vsock")
+HOST_MODULES = ("virtio_pci", "virtio_console", "kvm_amd", "vhost_vsock", "brd", "dm_delay")
 FIRMWARE = ("seabios/bios-256k.bin", "qemu/kvmvapic.bin", "qemu/linuxboot_dma.bin")
 
 BedError = (image.ImageError, kernel.KernelError, machine.MachineError)
@@ -66,7 +66,8 @@ class Builder:
         guest = self.guest(guest_files)
         self._say("host image")
         made = self._base(self.kernel, HOST_MODULES)
-        made.add_program("/usr/bin/qemu-system-x86_64")
+        for program in ("/usr/bin/qemu-system-x86_64", "/usr/sbin/dmsetup"):
+            made.add_program(program)
         for name in FIRMWARE:
             made.add_file(f"/usr/share/{name}", f"/usr/share/seabios/{os.path.basename(name)}"
                           if name.startswith("seabios") else None)

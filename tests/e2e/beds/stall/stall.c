@@ -3,7 +3,7 @@
  * Stalls a CPU on request, for tests.
  *
  *   echo "MODE MS [CPU]" > /proc/stall    MODE: preempt | irqsoff | softirq | hardirq |
- *                                             irqstorm | softirqstorm
+ *                                             irqstorm | softirqstorm | flash
  *   cat /proc/stall                       the last stall: "MODE BEGIN_NS END_NS BEGIN_TSC END_TSC",
  *                                         BEGIN_NS and END_NS on CLOCK_MONOTONIC_RAW
  *
@@ -13,6 +13,7 @@
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/interrupt.h>
+#include <linux/io.h>
 #include <linux/irq.h>
 #include <linux/irq_work.h>
 #include <linux/ktime.h>
@@ -25,6 +26,10 @@
 
 /* One of a storm's interrupts, and what it leaves the task between two: 2,500 a second and more. */
 enum { STALL_MS_MAX = 60000, STORM_BUSY_US = 280, STORM_PAUSE_US = 20 };
+
+/* The firmware ends at 4 GiB; Intel's commands (CFI) to its flash. */
+enum { FLASH_BYTES = 256 * 1024, FLASH_PROGRAM = 0x40, FLASH_READ = 0xff };
+#define FLASH_ADDRESS (0x100000000ull - FLASH_BYTES)
 
 struct stall {
 	const char *mode;
@@ -170,6 +175,28 @@ static void storm_device_remove(void)
 	irq_free_desc(storm_irq);
 }
 
+/*
+ * Programs a byte of the firmware's flash with what it holds already. QEMU writes it to its disk
+ * before the instruction ends, so this lasts as long as that disk takes, whatever was asked for.
+ */
+static void stall_flash(struct stall *s)
+{
+	void __iomem *flash = ioremap(FLASH_ADDRESS, FLASH_BYTES);
+	u8 held;
+
+	if (!flash)
+		return;
+	held = readb(flash);
+	s->begin_ns = ktime_get_raw_ns();
+	s->begin_tsc = rdtsc();
+	writeb(FLASH_PROGRAM, flash);
+	writeb(held, flash);
+	s->end_tsc = rdtsc();
+	s->end_ns = ktime_get_raw_ns();
+	writeb(FLASH_READ, flash);
+	iounmap(flash);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct stall *s);
@@ -177,6 +204,7 @@ static const struct {
 	{"preempt", stall_preempt},   {"irqsoff", stall_irqsoff},
 	{"softirq", stall_softirq},   {"hardirq", stall_hardirq},
 	{"irqstorm", stall_irqstorm}, {"softirqstorm", stall_softirqstorm},
+	{"flash", stall_flash},
 };
 
 static ssize_t stall_write(struct file *file, const char __user *user, size_t len, loff_t *offset)
