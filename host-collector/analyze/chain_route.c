@@ -13,6 +13,7 @@ enum {
 	HYPERCALL_SEND_IPI = 10,
 	DELIVERY_FIXED = 0,
 	DELIVERY_LOWEST = 1,
+	IRQCHIP_IOAPIC = 2, /* whose pin is a GSI's number */
 };
 
 #define SOURCE_AGE_NS 1000000ll /* an accept follows its source at once, or not at all */
@@ -22,6 +23,7 @@ struct raised {
 	int32_t pid;
 	struct host_ns t;
 	int vector; /* -1: not told */
+	bool level; /* only a level-triggered interrupt is its */
 	uint32_t gsi;
 };
 
@@ -70,17 +72,17 @@ static struct chain_vcpu *vcpu_of_instant(struct chain_route *r, const struct ho
 
 /* ---- what raised it ---- */
 
-static void raise(struct chain_route *r, const struct host_instant *i, enum chain_source source,
-		  int vector, uint32_t gsi)
+static void raise(struct chain_route *r, const struct host_instant *i, struct raised s)
 {
 	struct pcpu_sources *p = &r->pcpus[i->event.cpu];
 
-	p->raised[p->n++ % SOURCES] = (struct raised){
-		.source = source, .pid = i->event.pid, .t = i->t, .vector = vector, .gsi = gsi};
+	s.pid = i->event.pid;
+	s.t = i->t;
+	p->raised[p->n++ % SOURCES] = s;
 }
 
 static const struct raised *raised_find(const struct chain_route *r, const struct host_instant *i,
-					uint8_t vector)
+					const struct chain_accept *a)
 {
 	const struct pcpu_sources *p = &r->pcpus[i->event.cpu];
 
@@ -88,7 +90,8 @@ static const struct raised *raised_find(const struct chain_route *r, const struc
 		const struct raised *s = &p->raised[(p->n - k) % SOURCES];
 
 		if (s->source != CHAIN_SOURCE_UNKNOWN && s->pid == i->event.pid &&
-		    (s->vector < 0 || s->vector == vector) && i->t.ns - s->t.ns <= SOURCE_AGE_NS)
+		    (s->vector < 0 || s->vector == a->vector) && (!s->level || a->level) &&
+		    i->t.ns - s->t.ns <= SOURCE_AGE_NS)
 			return s;
 	}
 	return NULL;
@@ -96,24 +99,40 @@ static const struct raised *raised_find(const struct chain_route *r, const struc
 
 static void on_msi(struct chain_route *r, const struct host_instant *i)
 {
-	raise(r, i, CHAIN_SOURCE_MSI, (int)(i->event.arg1 & 0xff), 0);
+	raise(r, i,
+	      (struct raised){.source = CHAIN_SOURCE_MSI, .vector = (int)(i->event.arg1 & 0xff)});
 }
 
 static void on_set_irq(struct chain_route *r, const struct host_instant *i)
 {
 	if (i->event.arg0 >> 32)
-		raise(r, i, CHAIN_SOURCE_GSI, -1, (uint32_t)i->event.arg0);
+		raise(r, i,
+		      (struct raised){.source = CHAIN_SOURCE_GSI,
+				      .vector = -1,
+				      .gsi = (uint32_t)i->event.arg0});
+}
+
+/* The IOAPIC takes a level-triggered interrupt's end: if its line is still up it comes again. */
+static void on_ack(struct chain_route *r, const struct host_instant *i)
+{
+	if (i->event.arg0 == IRQCHIP_IOAPIC)
+		raise(r, i,
+		      (struct raised){.source = CHAIN_SOURCE_GSI,
+				      .vector = -1,
+				      .level = true,
+				      .gsi = (uint32_t)i->event.arg1});
 }
 
 static void on_ipi(struct chain_route *r, const struct host_instant *i)
 {
-	raise(r, i, CHAIN_SOURCE_IPI, (int)(i->event.arg0 & 0xff), 0);
+	raise(r, i,
+	      (struct raised){.source = CHAIN_SOURCE_IPI, .vector = (int)(i->event.arg0 & 0xff)});
 }
 
 static void on_hypercall(struct chain_route *r, const struct host_instant *i)
 {
 	if (i->event.arg0 == HYPERCALL_SEND_IPI)
-		raise(r, i, CHAIN_SOURCE_IPI, -1, 0);
+		raise(r, i, (struct raised){.source = CHAIN_SOURCE_IPI, .vector = -1});
 }
 
 /* ---- whose it is ---- */
@@ -170,13 +189,13 @@ static void accepted(struct chain_route *r, const struct host_instant *i, bool p
 	if (!v)
 		return;
 	a.certain = target.certain;
-	source = raised_find(r, i, a.vector);
+	source = raised_find(r, i, &a);
 	if (source) {
 		a.source_known = true;
 		a.source = source->source;
 		a.source_at = source->t;
 		a.gsi = source->gsi;
-	} else if (i->of_vcpu && i->vm == target.vm && i->vcpu == target.vcpu &&
+	} else if (i->of_vcpu && i->vm == target.vm && i->vcpu == target.vcpu && !a.level &&
 		   !r->pcpus[e->cpu].lossy) {
 		a.source = CHAIN_SOURCE_TIMER; /* nothing else is accepted out of the blue */
 	}
@@ -310,19 +329,13 @@ static void span_take(void *context, const struct vcpu_span *span)
 typedef void (*host_step)(struct chain_route *r, const struct host_instant *i);
 
 static const host_step host_steps[VS_EVENT_TYPE_LIMIT] = {
-	[VS_EVENT_LOST] = on_host_lost,
-	[VS_EVENT_SCHED_SWITCH] = on_switch,
-	[VS_EVENT_SCHED_WAKEUP] = on_wakeup,
-	[VS_EVENT_KVM_ENTRY] = on_entry,
-	[VS_EVENT_KVM_EXIT] = on_exit_event,
-	[VS_EVENT_KVM_HYPERCALL] = on_hypercall,
-	[VS_EVENT_KVM_MSI] = on_msi,
-	[VS_EVENT_KVM_SET_IRQ] = on_set_irq,
-	[VS_EVENT_KVM_IPI] = on_ipi,
-	[VS_EVENT_KVM_ACCEPT_IRQ] = on_accept,
-	[VS_EVENT_KVM_APICV_ACCEPT_IRQ] = on_posted,
-	[VS_EVENT_KVM_INJECT] = on_inject,
-	[VS_EVENT_KVM_EOI] = on_eoi,
+	[VS_EVENT_LOST] = on_host_lost,        [VS_EVENT_SCHED_SWITCH] = on_switch,
+	[VS_EVENT_SCHED_WAKEUP] = on_wakeup,   [VS_EVENT_KVM_ENTRY] = on_entry,
+	[VS_EVENT_KVM_EXIT] = on_exit_event,   [VS_EVENT_KVM_HYPERCALL] = on_hypercall,
+	[VS_EVENT_KVM_MSI] = on_msi,           [VS_EVENT_KVM_SET_IRQ] = on_set_irq,
+	[VS_EVENT_KVM_IPI] = on_ipi,           [VS_EVENT_KVM_ACK_IRQ] = on_ack,
+	[VS_EVENT_KVM_ACCEPT_IRQ] = on_accept, [VS_EVENT_KVM_APICV_ACCEPT_IRQ] = on_posted,
+	[VS_EVENT_KVM_INJECT] = on_inject,     [VS_EVENT_KVM_EOI] = on_eoi,
 	[VS_EVENT_KVM_PV_EOI] = on_eoi,
 };
 

@@ -553,7 +553,7 @@ void chain_vcpu_eoi(struct chain_vcpu *v, struct host_ns t, int vector)
 
 	if (vector >= 0 && vector < CHAIN_VECTORS) {
 		o = slot_of(v, v->served[vector]);
-		if (!o && v->accepted[vector] && !v->injects) {
+		if ((!o || chain_saw(&o->c, CHAIN_EOI)) && v->accepted[vector] && !v->injects) {
 			/* A KVM whose guest takes interrupts without it tells of the taking so. */
 			o = slot_of(v, v->accepted[vector]);
 			accepted_clear(v, (uint8_t)vector);
