@@ -17,7 +17,7 @@
 #include "irq_machine.h"
 
 enum {
-	WAIT_US = 3000000, /* for a handler */
+	WAIT_US = 10000000, /* for a handler */
 	STEP_US = 40,
 	SETTLE_US = 2000,
 	BURST_MAX = 5,
