@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures against the host scheduler's own account (bed A): a guest task that always runs, and a hog
+that takes the vCPU's pCPU from it again and again. What the task is billed must be what /proc/PID/schedstat says that
+the vCPU thread waited, and the hog must be named. Then the same table live.
+
+Leaves run.vcs and figures.json in the output folder. Exit status: 0 right, 1 not, 77 cannot run here.
+"""
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f"{HERE}/beds"]
+import bed  # noqa: E402
+import run_scene  # noqa: E402
+import scene  # noqa: E402
+
+HOGS, HOG_MS = 8, 300
+TOLERANCE = 0.01
+TABLES = ("vcpu", "pcpu", "culprits", "steal", "tasks", "irq", "ticks")
+WATCH_S = 4
+
+
+def vcpu_tid(played):
+    return played.host.run(f"for t in /proc/{played.qemu_pid}/task/*; do case $(cat $t/comm) in "
+                           "'CPU 0/'*) echo ${t##*/} ;; esac; done").strip()
+
+
+def play(played, say):
+    """Records the scene. The vCPU thread runs in real time, so that on a busy machine, too, it waits for
+    nobody but the hog, which outranks it; and the guest idles until the recording runs, so that what the
+    thread waited inside the recording and around it differ little."""
+    tid = vcpu_tid(played)
+    played.prepare()
+    played.host.run(f"chrt -f -p 1 {tid}")
+    played.record_start()
+    say(f"a hog takes the vCPU's pCPU {HOGS} times for {HOG_MS} ms")
+    played.guest.run("provoke compute 600000 >/dev/null 2>&1 </dev/null & echo $! >/run/compute.pid")
+    time.sleep(0.5)
+    for _ in range(HOGS):
+        played.host.run(f"provoke hog {scene.VCPU_CPU} {HOG_MS}")
+        time.sleep(0.1)
+    played.guest.run("kill $(cat /run/compute.pid)")
+    time.sleep(0.5)
+    played.record_stop()
+    played.host.run(f"chrt -o -p 0 {tid}")
+    return {name: played.table(name) for name in TABLES}
+
+
+def check(figures, truth):
+    """What differs: a list of lines."""
+    inside, around = truth["run_delay_ns"]
+    wrong = []
+
+    def expect_delay(found, whose):
+        if not inside * (1 - TOLERANCE) <= found <= around * (1 + TOLERANCE):
+            wrong.append(f"{whose} is {found / 1e6:.1f} ms; /proc says {inside / 1e6:.1f} inside the "
+                         f"recording, {around / 1e6:.1f} around it")
+
+    delay = figures["vcpu"][0]["run_delay_ns"]
+    billed = sum(row["run_delay_ns"] for row in figures["tasks"])
+    expect_delay(delay, "the vCPU's run delay")
+    expect_delay(billed, "what all tasks are billed")
+    expect_delay(sum(row["run_delay_ns"] for row in figures["pcpu"]), "the pCPUs' sum")
+    if inside < HOGS * HOG_MS * 1e6 / 2:
+        wrong.append(f"the vCPU waited only {inside / 1e6:.1f} ms: the hog did not share its pCPU")
+    payer = figures["tasks"][0]
+    if payer["comm"] != "compute" or payer["run_delay_ns"] < 0.8 * billed:
+        wrong.append(f"{payer['comm']} pays {payer['run_delay_ns'] / 1e6:.1f} ms, not compute nearly all")
+    held = sum(row["held_ns"] for row in figures["culprits"] if row["comm"] == "cpu-hog")
+    if held < 0.8 * inside:
+        wrong.append(f"the hog held the pCPU for {held / 1e6:.1f} ms only: {figures['culprits']}")
+    steal = figures["steal"]
+    if len(steal) != 1 or steal[0]["accounted_ns"] is not None or steal[0]["readings"] < 3:
+        wrong.append(f"steal of a guest without a steal clock: {steal}")
+    elif not inside * 0.8 <= steal[0]["measured_ns"] <= around * (1 + TOLERANCE):
+        wrong.append(f"steal measured is {steal[0]['measured_ns'] / 1e6:.1f} ms")
+    timer = [row for row in figures["irq"] if row["name"] == "local_timer"]
+    if not timer or not timer[0]["rate"]:
+        wrong.append(f"no timer interrupts: {figures['irq']}")
+    if not figures["ticks"] or figures["ticks"][0]["interval_ns"] != 4000000:
+        wrong.append(f"ticks of 250 Hz: {figures['ticks']}")
+    return wrong
+
+
+def check_watch(builder, played):
+    """The bill live, one line a second, until Ctrl-C: what differs."""
+    played.guest.run("provoke compute 600000 >/dev/null 2>&1 </dev/null &")
+    process = subprocess.Popen(
+        [f"{builder.build}/host-collector/vcpuscope", "watch", "--pid", str(played.qemu_pid),
+         "--channel", played.channel, "--format", "json", "-i", "1s", "tasks"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        lines = [json.loads(process.stdout.readline()) for _ in range(WATCH_S)]
+        process.send_signal(signal.SIGINT)
+        rest, said = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+    lines += [json.loads(line) for line in rest.splitlines()]
+    wrong = []
+    lines = [line for line in lines if line["end_ns"]]  # the clocks may meet after the first
+    if process.returncode or "incidents" not in said:
+        wrong.append(f"watch ended with {process.returncode}: {said}")
+    for before, after in zip(lines, lines[1:]):
+        if after["begin_ns"] != before["end_ns"]:
+            wrong.append(f"an interval ends at {before['end_ns']}, the next begins at {after['begin_ns']}")
+    spans = [line["end_ns"] - line["begin_ns"] for line in lines]
+    if not any(0.5e9 < span < 2e9 for span in spans):
+        wrong.append(f"no interval is about a second: {spans}")
+    computed = sum(row["believed_ns"] for line in lines for row in line["rows"]
+                   if row["comm"] == "compute")
+    if not 0.3 * sum(spans) < computed <= sum(spans) * 1.01:
+        wrong.append(f"compute believed it ran {computed / 1e6:.0f} ms of {sum(spans) / 1e6:.0f}")
+    return wrong
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--out", default="out", help="folder for the results")
+    args = p.parse_args()
+    if os.geteuid():
+        print("skipped: BPF on this machine's kernel needs root")
+        return run_scene.SKIP
+    started = time.time()
+
+    def say(text):
+        print(f"[{time.time() - started:5.1f} s] {text}", flush=True)
+
+    def once():
+        with (tempfile.TemporaryDirectory(prefix="vcpuscope-figures.") as folder,
+              run_scene.direct(builder, folder, say, "tcg") as (played, _)):
+            figures = play(played, say)
+            os.makedirs(args.out, exist_ok=True)
+            with open(f"{args.out}/run.vcs", "wb") as f:
+                f.write(played.host.get(f"{played.folder}/run.vcs"))
+            with open(f"{args.out}/figures.json", "w") as f:
+                json.dump({"truth": played.truth, **figures}, f, indent=1)
+            inside, around = played.truth["run_delay_ns"]
+            say(f"/proc: {inside / 1e6:.1f} ms inside, {around / 1e6:.1f} around; the vCPU's run delay "
+                f"{figures['vcpu'][0]['run_delay_ns'] / 1e6:.1f}, billed "
+                f"{sum(row['run_delay_ns'] for row in figures['tasks']) / 1e6:.1f}, "
+                f"worst culprit {figures['culprits'][0]['comm']}")
+            wrong = check(figures, played.truth)
+            say("live")
+            return wrong + check_watch(builder, played)
+
+    builder = bed.Builder(None, "6.1", say)
+    with run_scene.own_signals():
+        wrong = bed.machine.retry_emulator(once, say)
+    for line in wrong:
+        say(f"WRONG: {line}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
