@@ -111,7 +111,8 @@ static void group_clear(struct chain_group *g)
 static struct chain_group *group_get(struct chains *x, const struct chain *c)
 {
 	/* A VM has a 32-bit number, a vCPU less than 2^20 others. */
-	uint64_t key = (uint64_t)c->vm << 32 | (uint64_t)(c->vcpu & 0xfffff) << 12 |
+	uint32_t vcpu = x->options.merge_vcpus ? 0 : c->vcpu;
+	uint64_t key = (uint64_t)c->vm << 32 | (uint64_t)(vcpu & 0xfffff) << 12 |
 		       (uint64_t)c->source << 8 | c->vector;
 	struct chain_group *g;
 	bool fresh;
@@ -120,7 +121,7 @@ static struct chain_group *group_get(struct chains *x, const struct chain *c)
 	if (fresh) {
 		group_clear(g);
 		g->vm = c->vm;
-		g->vcpu = c->vcpu;
+		g->vcpu = vcpu;
 		g->vector = c->vector;
 		g->source = c->source;
 		g->irq = -1;
@@ -307,6 +308,18 @@ void chains_free(struct chains *x)
 	lru_fini(&x->index);
 	free(x->groups);
 	free(x);
+}
+
+void chains_clear(struct chains *x)
+{
+	for (uint32_t slot = 0; slot < GROUPS_MAX; slot++) {
+		group_clear(&x->groups[slot]);
+		if (lru_used(&x->index, slot))
+			lru_remove(&x->index, slot);
+	}
+	x->n_worst = 0;
+	x->n_troubles = 0;
+	memset(x->troubles, 0, sizeof(x->troubles));
 }
 
 void chains_finish(struct chains *x)

@@ -166,6 +166,7 @@ enum { CHAIN_WORST_MAX = 32, CHAIN_TROUBLES_MAX = 256 };
 
 struct chain_options {
 	int64_t limit_ns; /* of late and lost; 0: 10 ms */
+	bool merge_vcpus; /* one group for all vCPUs of a VM; its vcpu is 0 */
 	/* Each chain as it is closed (about 1 s after its last point), torn ones not. May be NULL.
 	 */
 	void (*closed)(void *context, const struct chain *c);
@@ -179,6 +180,8 @@ struct chains *chains_new(struct model *m, const struct chain_options *options);
 void chains_free(struct chains *x);
 /* After the last event: closes the chains that are open; those not handled are counted nowhere. */
 void chains_finish(struct chains *x);
+/* Forgets groups, worst and troubles; open chains stay open. */
+void chains_clear(struct chains *x);
 /* 0, or -ENOMEM: something could not be counted. */
 int chains_error(const struct chains *x);
 /* Item number `index`, NULL past the last. Borrowed. */

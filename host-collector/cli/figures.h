@@ -52,7 +52,8 @@ struct figures_kind {
 };
 
 /* Ended by one without a name. */
-extern const struct figures_kind figures_latency[], figures_guest[], figures_exits[];
+extern const struct figures_kind figures_latency[], figures_guest[], figures_exits[],
+	figures_chains[];
 
 /* The kind number `index` of all, NULL past the last. */
 const struct figures_kind *figures_kind_at(size_t index);

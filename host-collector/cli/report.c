@@ -28,7 +28,7 @@ static const struct option_spec report_option_table[] = {
 	 "a recording made by `vcpuscope record`", true},
 	{"TABLE", OPTION_OPERAND, offsetof(struct report_arguments, table.table), NULL,
 	 "figures instead of stalls: vcpu, pcpu, culprits, steal, halts, tasks, irq, ticks, "
-	 "exits or faults",
+	 "exits, faults, chains, delays or slowest",
 	 false},
 	{"than", OPTION_DURATION, offsetof(struct report_arguments, table.than_ns), "100ms",
 	 "report stalls of at least this length (default 100ms); of a TABLE: only what took as "

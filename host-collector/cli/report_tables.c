@@ -13,7 +13,8 @@
 
 enum { COLUMNS_MAX = 32 };
 
-static const struct figures_kind *const groups[] = {figures_latency, figures_guest, figures_exits};
+static const struct figures_kind *const groups[] = {figures_latency, figures_guest, figures_exits,
+						    figures_chains};
 
 static const struct {
 	const char *word;

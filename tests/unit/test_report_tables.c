@@ -5,8 +5,9 @@
 #include "host-collector/cli/report_tables.h"
 #include "tests/unit/model_script.h"
 
-static const char *const tables[] = {"vcpu",  "pcpu", "culprits", "steal", "halts",
-				     "tasks", "irq",  "ticks",    "exits", "faults"};
+static const char *const tables[] = {"vcpu",   "pcpu",   "culprits", "steal", "halts",
+				     "tasks",  "irq",    "ticks",    "exits", "faults",
+				     "chains", "delays", "slowest"};
 
 static void assert_refused(const struct report_table_request *request, const char *says)
 {
@@ -33,7 +34,9 @@ static char *drawn(const struct report_table_request *request)
 	static const struct timeline_event events[] = {
 		SWITCH(HOST, 0, 0, 0, TID0, 0),
 		SWITCH(VM, 1, 0, 0, 42, 0),
-		KVM(2, 0, ENTRY, TID0, 0),
+		KVM(2, 0, ACCEPT_IRQ, TID0, 0x22),
+		KVM(3, 0, INJECT, TID0, 0x22),
+		KVM(4, 0, ENTRY, TID0, 0),
 		IRQ(10, 0, IRQ_ENTRY, 42, 24),
 		IRQ(20, 0, IRQ_EXIT, 42, 24),
 		KVM(100, 0, EXIT, TID0, 30 | 1ull << 32),
