@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/import/event_row.h"
 #include "host-collector/import/reason.h"
 
 void event_text_comm(struct import_task *task, const char *comm, size_t len)
@@ -349,47 +350,34 @@ static enum import_use on_userspace_exit(struct import_record *r, const char *te
 	return IMPORT_USED;
 }
 
-static const struct row {
-	const char *name;
-	uint16_t type;
-	enum vs_vector vector;
-	enum import_use (*parse)(struct import_record *r, const char *text);
-} rows[] = {
-	{"sched_switch", VS_EVENT_SCHED_SWITCH, 0, on_switch},
-	{"sched_wakeup", VS_EVENT_SCHED_WAKEUP, 0, on_wakeup},
-	{"sched_waking", VS_EVENT_SCHED_WAKEUP, 0, on_wakeup},
-	{"sched_wakeup_new", VS_EVENT_SCHED_WAKEUP_NEW, 0, on_wakeup},
-	{"sched_migrate_task", VS_EVENT_SCHED_MIGRATE, 0, on_migrate},
-	{"sched_process_exit", VS_EVENT_TASK_EXIT, 0, on_task_exit},
-	{"irq_handler_entry", VS_EVENT_IRQ_ENTRY, 0, on_irq},
-	{"irq_handler_exit", VS_EVENT_IRQ_EXIT, 0, on_irq},
-	{"softirq_entry", VS_EVENT_SOFTIRQ_ENTRY, 0, on_softirq},
-	{"softirq_exit", VS_EVENT_SOFTIRQ_EXIT, 0, on_softirq},
-	{"local_timer_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_LOCAL_TIMER, on_vector},
-	{"local_timer_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_LOCAL_TIMER, on_vector},
-	{"reschedule_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_RESCHEDULE, on_vector},
-	{"reschedule_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_RESCHEDULE, on_vector},
-	{"call_function_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_CALL_FUNCTION, on_vector},
-	{"call_function_task_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_CALL_FUNCTION, on_vector},
-	{"call_function_single_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_CALL_FUNCTION_SINGLE,
-	 on_vector},
-	{"call_function_single_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_CALL_FUNCTION_SINGLE,
-	 on_vector},
-	{"signal_generate", VS_EVENT_SIGNAL, 0, on_signal},
-	{"kvm_entry", VS_EVENT_KVM_ENTRY, 0, on_entry},
-	{"kvm_exit", VS_EVENT_KVM_EXIT, 0, on_kvm_exit},
-	{"kvm_userspace_exit", VS_EVENT_KVM_USERSPACE_EXIT, 0, on_userspace_exit},
+typedef enum import_use (*text_parser)(struct import_record *r, const char *text);
+
+static const text_parser parsers[VS_EVENT_TYPE_LIMIT] = {
+	[VS_EVENT_SCHED_SWITCH] = on_switch,
+	[VS_EVENT_SCHED_WAKEUP] = on_wakeup,
+	[VS_EVENT_SCHED_WAKEUP_NEW] = on_wakeup,
+	[VS_EVENT_SCHED_MIGRATE] = on_migrate,
+	[VS_EVENT_TASK_EXIT] = on_task_exit,
+	[VS_EVENT_IRQ_ENTRY] = on_irq,
+	[VS_EVENT_IRQ_EXIT] = on_irq,
+	[VS_EVENT_SOFTIRQ_ENTRY] = on_softirq,
+	[VS_EVENT_SOFTIRQ_EXIT] = on_softirq,
+	[VS_EVENT_VECTOR_ENTRY] = on_vector,
+	[VS_EVENT_VECTOR_EXIT] = on_vector,
+	[VS_EVENT_SIGNAL] = on_signal,
+	[VS_EVENT_KVM_ENTRY] = on_entry,
+	[VS_EVENT_KVM_EXIT] = on_kvm_exit,
+	[VS_EVENT_KVM_USERSPACE_EXIT] = on_userspace_exit,
 };
 
 enum import_use event_text_parse(struct import_record *r, const char *text)
 {
+	const struct event_row *row = event_row_find(r->event);
+
 	memset(&r->e, 0, sizeof(r->e));
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (strcmp(rows[i].name, r->event))
-			continue;
-		r->e.type = rows[i].type;
-		r->e.arg0 = rows[i].vector;
-		return rows[i].parse(r, text);
-	}
-	return IMPORT_UNUSED;
+	if (!row)
+		return IMPORT_UNUSED;
+	r->e.type = row->type;
+	r->e.arg0 = row->vector;
+	return parsers[row->type](r, text);
 }

@@ -10,6 +10,7 @@
 #include <trace-cmd.h>
 #include <unistd.h>
 
+#include "host-collector/import/event_row.h"
 #include "host-collector/import/event_text.h"
 #include "host-collector/import/line.h"
 #include "host-collector/import/reason.h"
@@ -188,36 +189,24 @@ static bool on_userspace_exit(const struct source *s, struct import_record *r)
 	return true;
 }
 
-static const struct row {
-	const char *name;
-	uint16_t type;
-	enum vs_vector vector;
-	bool (*take)(const struct source *s, struct import_record *r);
-} rows[] = {
-	{"sched_switch", VS_EVENT_SCHED_SWITCH, 0, on_switch},
-	{"sched_wakeup", VS_EVENT_SCHED_WAKEUP, 0, on_wakeup},
-	{"sched_waking", VS_EVENT_SCHED_WAKEUP, 0, on_wakeup},
-	{"sched_wakeup_new", VS_EVENT_SCHED_WAKEUP_NEW, 0, on_wakeup},
-	{"sched_migrate_task", VS_EVENT_SCHED_MIGRATE, 0, on_migrate},
-	{"sched_process_exit", VS_EVENT_TASK_EXIT, 0, on_task_exit},
-	{"irq_handler_entry", VS_EVENT_IRQ_ENTRY, 0, on_irq},
-	{"irq_handler_exit", VS_EVENT_IRQ_EXIT, 0, on_irq},
-	{"softirq_entry", VS_EVENT_SOFTIRQ_ENTRY, 0, on_softirq},
-	{"softirq_exit", VS_EVENT_SOFTIRQ_EXIT, 0, on_softirq},
-	{"local_timer_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_LOCAL_TIMER, on_vector},
-	{"local_timer_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_LOCAL_TIMER, on_vector},
-	{"reschedule_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_RESCHEDULE, on_vector},
-	{"reschedule_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_RESCHEDULE, on_vector},
-	{"call_function_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_CALL_FUNCTION, on_vector},
-	{"call_function_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_CALL_FUNCTION, on_vector},
-	{"call_function_single_entry", VS_EVENT_VECTOR_ENTRY, VS_VECTOR_CALL_FUNCTION_SINGLE,
-	 on_vector},
-	{"call_function_single_exit", VS_EVENT_VECTOR_EXIT, VS_VECTOR_CALL_FUNCTION_SINGLE,
-	 on_vector},
-	{"signal_generate", VS_EVENT_SIGNAL, 0, on_signal},
-	{"kvm_entry", VS_EVENT_KVM_ENTRY, 0, on_entry},
-	{"kvm_exit", VS_EVENT_KVM_EXIT, 0, on_kvm_exit},
-	{"kvm_userspace_exit", VS_EVENT_KVM_USERSPACE_EXIT, 0, on_userspace_exit},
+typedef bool (*record_taker)(const struct source *s, struct import_record *r);
+
+static const record_taker takers[VS_EVENT_TYPE_LIMIT] = {
+	[VS_EVENT_SCHED_SWITCH] = on_switch,
+	[VS_EVENT_SCHED_WAKEUP] = on_wakeup,
+	[VS_EVENT_SCHED_WAKEUP_NEW] = on_wakeup,
+	[VS_EVENT_SCHED_MIGRATE] = on_migrate,
+	[VS_EVENT_TASK_EXIT] = on_task_exit,
+	[VS_EVENT_IRQ_ENTRY] = on_irq,
+	[VS_EVENT_IRQ_EXIT] = on_irq,
+	[VS_EVENT_SOFTIRQ_ENTRY] = on_softirq,
+	[VS_EVENT_SOFTIRQ_EXIT] = on_softirq,
+	[VS_EVENT_VECTOR_ENTRY] = on_vector,
+	[VS_EVENT_VECTOR_EXIT] = on_vector,
+	[VS_EVENT_SIGNAL] = on_signal,
+	[VS_EVENT_KVM_ENTRY] = on_entry,
+	[VS_EVENT_KVM_EXIT] = on_kvm_exit,
+	[VS_EVENT_KVM_USERSPACE_EXIT] = on_userspace_exit,
 };
 
 static enum line_kind record_take(struct tep_handle *tep, const struct source *s,
@@ -225,6 +214,7 @@ static enum line_kind record_take(struct tep_handle *tep, const struct source *s
 {
 	const int pid = tep_data_pid(tep, s->record);
 	const char *comm = pid >= 0 ? tep_data_comm_from_pid(tep, pid) : NULL;
+	const struct event_row *row;
 
 	if (!s->event) {
 		strcpy(r->event, "without a format");
@@ -235,14 +225,12 @@ static enum line_kind record_take(struct tep_handle *tep, const struct source *s
 	r->task.tid = pid;
 	if (comm)
 		event_text_comm(&r->task, comm, strlen(comm));
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (strcmp(rows[i].name, s->event->name))
-			continue;
-		r->e.type = rows[i].type;
-		r->e.arg0 = rows[i].vector;
-		return rows[i].take(s, r) ? LINE_EVENT : LINE_MALFORMED;
-	}
-	return LINE_UNUSED;
+	row = event_row_find(s->event->name);
+	if (!row)
+		return LINE_UNUSED;
+	r->e.type = row->type;
+	r->e.arg0 = row->vector;
+	return takers[row->type](s, r) ? LINE_EVENT : LINE_MALFORMED;
 }
 
 static int on_record(struct tracecmd_input *handle, struct tep_record *record, int cpu,

@@ -62,6 +62,8 @@ static void every_form_of_a_line_says_the_same(void **state)
 		 LINE_EVENT, 1000000000, 1, 5, 0, VS_EVENT_SCHED_MIGRATE, 1, 2},
 		{"x-5 [001] d.h. 1.0: local_timer_entry: vector=236", LINE_EVENT, 1000000000, 1, 5,
 		 0, VS_EVENT_VECTOR_ENTRY, VS_VECTOR_LOCAL_TIMER, 236},
+		{"x-5 [001] d.h. 1.0: call_function_exit: vector=251", LINE_EVENT, 1000000000, 1, 5,
+		 0, VS_EVENT_VECTOR_EXIT, VS_VECTOR_CALL_FUNCTION, 251},
 		{"x-5 [001] d... 1.0: signal_generate: sig=19 errno=0 code=0 comm=y pid=6 grp=1 res=0",
 		 LINE_EVENT, 1000000000, 1, 5, 0, VS_EVENT_SIGNAL, 19, 6},
 		{"x-5 [001] 123456789: kvm_entry: vcpu 0", LINE_EVENT, 123456789, 1, 5, 0,
