@@ -16,7 +16,11 @@ enum {
 	IRQCHIP_IOAPIC = 2, /* whose pin is a GSI's number */
 };
 
-#define SOURCE_AGE_NS 1000000ll /* an accept follows its source at once, or not at all */
+/* An accept follows its source at once, unless the thread is preempted in between. Only a vCPU
+ * thread accepts without a source, too (timers), but not before it has entered the guest again;
+ * where entries are not told, what has led to nothing for so long leads to nothing. */
+#define SOURCE_AGE_NS      100000000ll
+#define SOURCE_AGE_VCPU_NS 1000000ll
 
 struct raised {
 	enum chain_source source; /* UNKNOWN: empty */
@@ -41,6 +45,7 @@ struct chain_route {
 	struct pcpu_sources *pcpus;
 	struct chain_sink sink;
 	int64_t limit_ns;
+	bool enters; /* kvm_entry is told */
 	struct host_ns next_sweep;
 	uint64_t handlers_alone; /* of vCPUs that were evicted */
 };
@@ -85,16 +90,28 @@ static const struct raised *raised_find(const struct chain_route *r, const struc
 					const struct chain_accept *a)
 {
 	const struct pcpu_sources *p = &r->pcpus[i->event.cpu];
+	int64_t age_ns = i->of_vcpu && !r->enters ? SOURCE_AGE_VCPU_NS : SOURCE_AGE_NS;
 
 	for (unsigned k = 1; k <= SOURCES; k++) {
 		const struct raised *s = &p->raised[(p->n - k) % SOURCES];
 
 		if (s->source != CHAIN_SOURCE_UNKNOWN && s->pid == i->event.pid &&
 		    (s->vector < 0 || s->vector == a->vector) && (!s->level || a->level) &&
-		    i->t.ns - s->t.ns <= SOURCE_AGE_NS)
+		    i->t.ns - s->t.ns <= age_ns)
 			return s;
 	}
 	return NULL;
+}
+
+/* This thread's sources have led to all they will. */
+static void raised_over(struct chain_route *r, const struct host_instant *i)
+{
+	struct pcpu_sources *p = &r->pcpus[i->event.cpu];
+
+	for (unsigned k = 0; k < SOURCES; k++) {
+		if (p->raised[k].pid == i->event.pid)
+			p->raised[k].source = CHAIN_SOURCE_UNKNOWN;
+	}
 }
 
 static void on_msi(struct chain_route *r, const struct host_instant *i)
@@ -231,6 +248,8 @@ static void on_entry(struct chain_route *r, const struct host_instant *i)
 		return;
 	v->pcpu = i->event.cpu;
 	chain_vcpu_entry(v, i->t);
+	raised_over(r, i);
+	r->enters = true;
 	r->pcpus[i->event.cpu].lossy = false;
 }
 

@@ -22,7 +22,10 @@ enum { VHOST = 700, STRANGER = 800, DEVICE = 0x22, TICK = 0xec, RESCHEDULE = 0xf
 #define HANDLED(T, CPU, NUMBER)     EVENT(VM, T, CPU, IRQ_EXIT, 0, 0, NUMBER, 0)
 #define VECTOR(T, CPU, NUMBER)      EVENT(VM, T, CPU, VECTOR_ENTRY, 0, 0, 1, NUMBER)
 #define VECTOR_DONE(T, CPU, NUMBER) EVENT(VM, T, CPU, VECTOR_EXIT, 0, 0, 1, NUMBER)
-#define GAP(SOURCE, T, CPU, N)      EVENT(SOURCE, T, CPU, LOST, 0, 0, N, 0)
+#define LEVEL_ACCEPT(T, CPU, PID, VECTOR, APIC)                                                    \
+	EVENT(HOST, T, CPU, KVM_ACCEPT_IRQ, PID, 0, (VECTOR) | (uint64_t)(APIC) << 32, 1ull << 32)
+#define ACK(T, CPU, TID, PIN)  EVENT(HOST, T, CPU, KVM_ACK_IRQ, TID, 0, 2, PIN)
+#define GAP(SOURCE, T, CPU, N) EVENT(SOURCE, T, CPU, LOST, 0, 0, N, 0)
 
 struct told {
 	struct model *model;
@@ -455,6 +458,119 @@ static void a_handler_may_seem_to_precede_its_injection(void **unused)
 	told_free(&t);
 }
 
+/* A KVM that has no injection to tell of and ends what the guest takes: its own EOI names no
+ * vector. The line is still up then, so the IOAPIC raises it again, with nobody's doing. */
+static void a_line_that_is_still_up_comes_again(void **unused)
+{
+	static const struct timeline_event story[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		GSI(1000, 1, VHOST, 20),
+		LEVEL_ACCEPT(1002, 1, VHOST, DEVICE, 0),
+		EOI(1010, 0, TID0, DEVICE),
+		ACK(1011, 0, TID0, 20),
+		LEVEL_ACCEPT(1012, 0, TID0, DEVICE, 0),
+		VECTOR(1020, 0, DEVICE),
+		EOI(1030, 0, TID0, -1),
+		VECTOR_DONE(1040, 0, DEVICE),
+		EOI(1041, 0, TID0, DEVICE),
+		ACK(1042, 0, TID0, 20),
+		VECTOR(1050, 0, DEVICE),
+		EOI(1060, 0, TID0, -1),
+		VECTOR_DONE(1070, 0, DEVICE),
+		/* Not by what was acknowledged last: a timer is edge-triggered. */
+		ACCEPT(1100, 0, TID0, TICK, 0),
+		EOI(1101, 0, TID0, TICK),
+		VECTOR(1110, 0, TICK),
+		VECTOR_DONE(1120, 0, TICK),
+	};
+	struct told t;
+
+	(void)unused;
+	told_of(&t, story, COUNT(story));
+	assert_int_equal(t.n, 3);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(t.closed[i].source, CHAIN_SOURCE_GSI);
+		assert_int_equal(t.closed[i].gsi, 20);
+		assert_int_equal(t.closed[i].coalesced, 0);
+		assert_true(t.closed[i].level);
+		expect_stage(&t.closed[i], CHAIN_STAGE_WAIT, i ? 29 : 8);
+		expect_stage(&t.closed[i], CHAIN_STAGE_HANDLE, 20);
+		expect_stage(&t.closed[i], CHAIN_STAGE_SERVICE, i ? 19 : 20);
+	}
+	assert_int_equal(t.closed[2].source, CHAIN_SOURCE_TIMER);
+	told_free(&t);
+}
+
+/* Who raises may be preempted before the interrupt is accepted. */
+static void a_raiser_may_be_slow(void **unused)
+{
+	static const struct timeline_event story[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		ENTRY(10, 0, TID0),
+		SWITCH(HOST, 20, 1, 0, TID1, 0),
+		IPI(1000, 1, TID1, RESCHEDULE),
+		GSI(1010, 0, VHOST, 20),
+		ACCEPT(6000, 1, TID1, RESCHEDULE, 0),
+		ACCEPT(7000, 0, VHOST, DEVICE, 0),
+		EXIT(7100, 0, TID0),
+		INJECT(7110, 0, TID0, RESCHEDULE),
+		ENTRY(7120, 0, TID0),
+		VECTOR(7130, 0, RESCHEDULE),
+		VECTOR_DONE(7140, 0, RESCHEDULE),
+		EXIT(7150, 0, TID0),
+		EOI(7151, 0, TID0, RESCHEDULE),
+		INJECT(7160, 0, TID0, DEVICE),
+		ENTRY(7170, 0, TID0),
+		VECTOR(7180, 0, DEVICE),
+		VECTOR_DONE(7190, 0, DEVICE),
+	};
+	struct told t;
+
+	(void)unused;
+	told_of(&t, story, COUNT(story));
+	assert_int_equal(t.n, 2);
+	assert_int_equal(group_find(&t, RESCHEDULE)->source, CHAIN_SOURCE_IPI);
+	assert_int_equal(group_find(&t, DEVICE)->source, CHAIN_SOURCE_GSI);
+	told_free(&t);
+}
+
+/* What a vCPU sent before it entered the guest is not what makes its own timer's interrupt. */
+static void an_entry_ends_what_was_raised(void **unused)
+{
+	static const struct timeline_event story[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		ENTRY(10, 0, TID0),
+		SWITCH(HOST, 20, 1, 0, TID1, 0),
+		ENTRY(30, 1, TID1),
+		EXIT(990, 1, TID1),
+		IPI(1000, 1, TID1, TICK),
+		ACCEPT(1010, 1, TID1, TICK, 0),
+		ENTRY(1020, 1, TID1),
+		EXIT(1030, 0, TID0),
+		INJECT(1040, 0, TID0, TICK),
+		ENTRY(1050, 0, TID0),
+		VECTOR(1060, 0, TICK),
+		VECTOR_DONE(1070, 0, TICK),
+		EXIT(1100, 1, TID1),
+		ACCEPT(1110, 1, TID1, TICK, 1),
+		INJECT(1120, 1, TID1, TICK),
+		ENTRY(1130, 1, TID1),
+		VECTOR(1140, 1, TICK),
+		VECTOR_DONE(1150, 1, TICK),
+	};
+	struct told t;
+
+	(void)unused;
+	told_of(&t, story, COUNT(story));
+	assert_int_equal(t.n, 2);
+	assert_int_equal(t.closed[0].source,
+			 t.closed[0].vcpu ? CHAIN_SOURCE_TIMER : CHAIN_SOURCE_IPI);
+	assert_int_equal(t.closed[1].source,
+			 t.closed[1].vcpu ? CHAIN_SOURCE_TIMER : CHAIN_SOURCE_IPI);
+	assert_int_not_equal(t.closed[0].vcpu, t.closed[1].vcpu);
+	told_free(&t);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -468,6 +584,9 @@ int main(void)
 		cmocka_unit_test(what_may_be_otherwise_is_not_called_lost),
 		cmocka_unit_test(an_interrupt_of_a_preempted_vcpu_is_late),
 		cmocka_unit_test(a_handler_may_seem_to_precede_its_injection),
+		cmocka_unit_test(a_line_that_is_still_up_comes_again),
+		cmocka_unit_test(a_raiser_may_be_slow),
+		cmocka_unit_test(an_entry_ends_what_was_raised),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
