@@ -43,6 +43,7 @@ int64_t exits_handling_ns(const struct exits *x, uint32_t vm, uint32_t vcpu);
 /* "HLT", "EPT_VIOLATION", "npf", as the field writes them; "0x7b" if unknown. */
 struct exit_name {
 	char text[32];
+	const char *meaning; /* "idles": what the guest did; "" if there is no more to say */
 };
 struct exit_name exit_name(uint32_t isa, uint32_t reason);
 

@@ -65,13 +65,15 @@ static void limit_changed(struct halts_vcpu *v, const struct vs_event *e)
 	v->limit_ns = (uint32_t)e->arg0; /* an unsigned int in the kernel */
 }
 
-static void instant_take(void *context, const struct vcpu_instant *i)
+static void instant_take(void *context, const struct host_instant *i)
 {
 	struct halts *h = context;
 
-	if (i->type == VS_EVENT_KVM_WAKEUP)
+	if (!i->of_vcpu)
+		return;
+	if (i->event.type == VS_EVENT_KVM_WAKEUP)
 		woken(h, vcpu_get(h, i->vm, i->vcpu), &i->event);
-	else if (i->type == VS_EVENT_KVM_HALT_POLL)
+	else if (i->event.type == VS_EVENT_KVM_HALT_POLL)
 		limit_changed(vcpu_get(h, i->vm, i->vcpu), &i->event);
 }
 
@@ -91,7 +93,7 @@ struct halts *halts_new(struct model *m, const struct figures_options *options)
 {
 	struct halts *h = calloc(1, sizeof(*h));
 	struct model_observer observer = {
-		.vcpu_span = span_take, .vcpu_instant = instant_take, .context = h};
+		.vcpu_span = span_take, .host_instant = instant_take, .context = h};
 
 	if (!h)
 		return NULL;

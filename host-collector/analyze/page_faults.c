@@ -27,7 +27,7 @@ struct page_faults {
 	struct row *rows;
 };
 
-static struct page_faults_range *range_get(struct page_faults *f, const struct vcpu_instant *i)
+static struct page_faults_range *range_get(struct page_faults *f, const struct host_instant *i)
 {
 	uint64_t number = i->event.arg0 >> PAGE_FAULTS_RANGE_BITS;
 	uint32_t vcpu = f->options.per_vcpu ? i->vcpu : 0;
@@ -43,7 +43,7 @@ static struct page_faults_range *range_get(struct page_faults *f, const struct v
 	return r;
 }
 
-static struct row *row_get(struct page_faults *f, const struct vcpu_instant *i)
+static struct row *row_get(struct page_faults *f, const struct host_instant *i)
 {
 	bool fresh;
 	struct row *row = &f->rows[lru_put(&f->row_index, (uint64_t)i->vm << 32 | i->vcpu, &fresh)];
@@ -66,7 +66,7 @@ static void row_count(struct page_faults_range *r, const struct row *row)
 		r->longest_ns = ns;
 }
 
-static void fault_take(struct page_faults *f, const struct vcpu_instant *i)
+static void fault_take(struct page_faults *f, const struct host_instant *i)
 {
 	uint64_t gfn = i->event.arg0 >> PAGE_BITS, error = i->event.arg1;
 	struct page_faults_range *r = range_get(f, i);
@@ -89,7 +89,7 @@ static void fault_take(struct page_faults *f, const struct vcpu_instant *i)
 }
 
 /* The fault before was one on a device's registers, which KVM learns there and then. */
-static void mmio_take(struct page_faults *f, const struct vcpu_instant *i)
+static void mmio_take(struct page_faults *f, const struct host_instant *i)
 {
 	struct row *row = row_get(f, i);
 
@@ -99,18 +99,20 @@ static void mmio_take(struct page_faults *f, const struct vcpu_instant *i)
 	range_get(f, i)->mmio++;
 }
 
-static void instant_take(void *context, const struct vcpu_instant *i)
+static void instant_take(void *context, const struct host_instant *i)
 {
-	if (i->type == VS_EVENT_KVM_PAGE_FAULT)
+	if (!i->of_vcpu)
+		return;
+	if (i->event.type == VS_EVENT_KVM_PAGE_FAULT)
 		fault_take(context, i);
-	else if (i->type == VS_EVENT_KVM_MMIO)
+	else if (i->event.type == VS_EVENT_KVM_MMIO)
 		mmio_take(context, i);
 }
 
 struct page_faults *page_faults_new(struct model *m, const struct figures_options *options)
 {
 	struct page_faults *f = calloc(1, sizeof(*f));
-	struct model_observer observer = {.vcpu_instant = instant_take, .context = f};
+	struct model_observer observer = {.host_instant = instant_take, .context = f};
 
 	if (!f)
 		return NULL;

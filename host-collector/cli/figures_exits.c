@@ -24,19 +24,13 @@ static void exit_clear(void *analysis)
 }
 
 static const struct figures_column exit_columns[] = {
-	{0, {"vm", "VM", TABLE_TEXT}},
-	{FIGURES_PER_VCPU, {"vcpu", "vCPU", TABLE_COUNT}},
-	{0, {"reason", "reason", TABLE_TEXT}},
-	{0, {"count", "exits", TABLE_COUNT}},
-	{0, {"total", "handled for", TABLE_NS}},
-	{0, {"share", "of all", TABLE_PERCENT}},
-	{0, {"kernel", "in KVM", TABLE_NS}},
-	{0, {"vmm", "in VMM", TABLE_NS}},
-	{0, {"scheduled_out", "scheduled out", TABLE_NS}},
-	{0, {"slept", "slept", TABLE_NS}},
-	{0, {"min", "min", TABLE_NS}},
-	{0, {"avg", "avg", TABLE_NS}},
-	FIGURES_QUANTILES,
+	{0, {"vm", "VM", TABLE_TEXT}},           {FIGURES_PER_VCPU, {"vcpu", "vCPU", TABLE_COUNT}},
+	{0, {"reason", "reason", TABLE_TEXT}},   {0, {"meaning", "that is", TABLE_TEXT}},
+	{0, {"count", "exits", TABLE_COUNT}},    {0, {"total", "handled for", TABLE_NS}},
+	{0, {"share", "of all", TABLE_PERCENT}}, {0, {"kernel", "in KVM", TABLE_NS}},
+	{0, {"vmm", "in VMM", TABLE_NS}},        {0, {"scheduled_out", "scheduled out", TABLE_NS}},
+	{0, {"slept", "slept", TABLE_NS}},       {0, {"min", "min", TABLE_NS}},
+	{0, {"avg", "avg", TABLE_NS}},           FIGURES_QUANTILES,
 	{0, {"torn", "torn", TABLE_COUNT}},
 };
 
@@ -44,13 +38,15 @@ static void exit_row(void *analysis, const struct exit_reason *e, const struct f
 		     struct table *t)
 {
 	const struct histogram *h = &e->handling;
+	struct exit_name name = exit_name(e->isa, e->reason);
 	int64_t total = e->kernel_ns + e->vmm_ns;
 
 	table_row(t);
 	table_text(t, model_vm_name(view->model, e->vm));
 	if (view->per == FIGURES_PER_VCPU)
 		table_count(t, e->vcpu);
-	table_text(t, exit_name(e->isa, e->reason).text);
+	table_text(t, name.text);
+	table_text(t, name.meaning);
 	table_count(t, h->count);
 	table_ns(t, total);
 	table_percent(t, figures_percent(total, exits_handling_ns(analysis, e->vm, e->vcpu)));

@@ -362,26 +362,14 @@ static void host_instant_tell(struct model *m, const struct timeline_event *even
 {
 	const struct vs_event *e = &event->event;
 	const struct vcpu *v = vcpu_of_thread(m, e->pid);
-	struct host_instant any = {.t = m->now, .err_ns = event->err_ns, .event = *e};
-	struct vcpu_instant instant;
+	struct host_instant instant = {.t = m->now, .err_ns = event->err_ns, .event = *e};
 
 	if (v) {
-		any.of_vcpu = true;
-		any.vm = v->vm;
-		any.vcpu = v->vcpu;
+		instant.of_vcpu = true;
+		instant.vm = v->vm;
+		instant.vcpu = v->vcpu;
 	}
-	TELL(m, host_instant, &any);
-	if (!v || e->type < VS_EVENT_KVM_ENTRY || e->type > VS_EVENT_KVM_UNMAP)
-		return;
-	instant = (struct vcpu_instant){
-		.vm = v->vm,
-		.vcpu = v->vcpu,
-		.t = m->now,
-		.err_ns = event->err_ns,
-		.type = (enum vs_event_type)e->type,
-		.event = *e,
-	};
-	TELL(m, vcpu_instant, &instant);
+	TELL(m, host_instant, &instant);
 }
 
 int model_push(struct model *m, const struct timeline_event *event)

@@ -108,15 +108,6 @@ struct guest_instant {
 	struct vs_event event;
 };
 
-/* Any event of a vCPU's own thread that KVM's tracepoints show (VS_EVENT_KVM_*), as it comes. */
-struct vcpu_instant {
-	uint32_t vm, vcpu;
-	struct host_ns t;
-	uint32_t err_ns; /* of t */
-	enum vs_event_type type;
-	struct vs_event event;
-};
-
 /* Any event of the host's stream, as it comes, LOST included. */
 struct host_instant {
 	struct host_ns t;
@@ -158,7 +149,6 @@ struct model_observer {
 	void (*guest_span)(void *context, const struct guest_span *span);
 	void (*guest_instant)(void *context, const struct guest_instant *instant);
 	void (*guest_interrupt)(void *context, const struct guest_interrupt *interrupt);
-	void (*vcpu_instant)(void *context, const struct vcpu_instant *instant);
 	void (*host_instant)(void *context, const struct host_instant *instant);
 	/* Of one CPU in order, but ahead of the events before `t`. */
 	void (*guest_steal)(void *context, const struct guest_steal *steal);

@@ -72,8 +72,8 @@ def check(figures, truth):
     if inside < HOGS * HOG_MS * 1e6 / 2:
         wrong.append(f"the vCPU waited only {inside / 1e6:.1f} ms: the hog did not share its pCPU")
     payer = figures["tasks"][0]
-    if payer["comm"] != "compute" or payer["run_delay_ns"] < 0.8 * billed:
-        wrong.append(f"{payer['comm']} pays {payer['run_delay_ns'] / 1e6:.1f} ms, not compute nearly all")
+    if payer["comm"] != "compute" or payer["run_delay_ns"] < 0.5 * billed:
+        wrong.append(f"{payer['comm']} pays {payer['run_delay_ns'] / 1e6:.1f} ms, not compute most")
     held = sum(row["held_ns"] for row in figures["culprits"] if row["comm"] == "cpu-hog")
     if held < 0.8 * inside:
         wrong.append(f"the hog held the pCPU for {held / 1e6:.1f} ms only: {figures['culprits']}")
