@@ -281,6 +281,19 @@ void model_exits_counted(struct model *m, const struct message_exit_summary *cou
 	TELL(m, exits_counted, counted);
 }
 
+int model_quota(struct model *m, const struct quota_reading *reading)
+{
+	struct vm *vm = vm_find(m, reading->vm);
+	struct vm_vcpu *vv = vm ? vm_vcpu_find(vm, reading->vcpu) : NULL;
+	struct vcpu_sink sink = vcpu_sink_of(m);
+
+	if (!vv)
+		return -ENOENT;
+	vm->data.quota = true;
+	vcpu_quota(&vv->v, reading, &sink);
+	return 0;
+}
+
 int model_stack(struct model *m, const struct message_stack *stack)
 {
 	return stacks_put(&m->stacks, stack);

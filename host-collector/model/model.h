@@ -73,12 +73,13 @@ struct vcpu_span {
 	int32_t tid;
 	enum vcpu_state state;
 	struct host_ns begin, end;
-	uint16_t pcpu;              /* where it ran or waits */
-	uint32_t task_state;        /* off CPU: enum vs_task_state bits when it left */
-	int32_t holder_pid;         /* runnable: who held the pCPU longest meanwhile; else 0 */
-	int64_t holder_ns;          /* and for how long */
-	int64_t pcpu_busy_ns;       /* runnable: how long tasks were seen on its pCPU */
-	int64_t pcpu_idle_ns;       /* runnable: how long its pCPU idled all the same (a quota) */
+	uint16_t pcpu;        /* where it ran or waits */
+	uint32_t task_state;  /* off CPU: enum vs_task_state bits when it left */
+	int32_t holder_pid;   /* runnable: who held the pCPU longest meanwhile; else 0 */
+	int64_t holder_ns;    /* and for how long */
+	int64_t pcpu_busy_ns; /* runnable: how long tasks were seen on its pCPU */
+	int64_t pcpu_idle_ns; /* runnable: how long its pCPU idled all the same (a quota) */
+	int64_t throttled_ns; /* runnable, throttled: how long its quota is known to have cost */
 	enum wait_class wait_class; /* off CPU: from the waiter's stack; WAIT_NONE without one */
 	int32_t waker_pid;          /* who ended a sleep, 0 unknown */
 	uint32_t waiter_stack, waker_stack; /* stack ids, 0 none */
@@ -186,6 +187,17 @@ int model_guest_steal(struct model *m, const struct guest_steal *steal);
 int model_vm_migrates(struct model *m, uint32_t vm, bool migrates);
 /* Passes on what the capture counted. */
 void model_exits_counted(struct model *m, const struct message_exit_summary *counted);
+
+/* What a CPU quota did to a vCPU, by two readings of its cgroup's counters. */
+struct quota_reading {
+	uint32_t vm, vcpu;
+	uint32_t n_vcpus; /* that share the cgroup */
+	struct host_ns from, until;
+	int64_t throttled_ns; /* by how much the counter advanced: over all pCPUs, at its end */
+};
+/* Once no event before `until` follows. Tells which of the vCPU's waits for a pCPU were throttling:
+ * they are held back until it comes. -ENOENT. */
+int model_quota(struct model *m, const struct quota_reading *reading);
 /* A stack that STACK events will name or have named within MODEL_HOLD_NS. Copied. 0, -EINVAL,
  * -ENOMEM. */
 int model_stack(struct model *m, const struct message_stack *stack);
@@ -229,6 +241,7 @@ int64_t model_tick_interval_ns(const struct model *m, uint32_t vm);
 struct model_data {
 	bool host_events, guest_events, kvm_events, stacks;
 	bool exits_counted; /* some VM-exits were counted instead of told */
+	bool quota;         /* its cgroup's CPU quota has been read */
 };
 /* Guest events held against when their vCPU was in the guest (presence.h). All 0 if unknown. */
 struct presence_count model_presence(const struct model *m, uint32_t vm);

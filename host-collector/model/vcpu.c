@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Shorter waits for a pCPU are told at once, throttled or not. */
+#define QUOTA_WAIT_NS 1000000ll
+
 /* What a wait's class says about the vCPU's state. The classes that are not listed (a bare futex:
  * Debian's QEMU idles and locks in the same one) leave the decision to the other evidence. */
 static const struct {
@@ -81,6 +84,20 @@ static void explain(struct vcpu_span *span, enum vcpu_state otherwise, enum wait
 			VCPU_STOPPED; /* a vCPU whose guest runs a task idles only if paused */
 }
 
+static int64_t length(const struct vcpu_span *span)
+{
+	return span->end.ns - span->begin.ns;
+}
+
+/* So much more of the wait for a pCPU was throttling: the whole counts as what most of it was. */
+static void quota_charge(struct vcpu_span *span, int64_t ns)
+{
+	span->throttled_ns =
+		span->throttled_ns + ns < length(span) ? span->throttled_ns + ns : length(span);
+	if (span->throttled_ns >= length(span) / 2)
+		span->state = VCPU_THROTTLED;
+}
+
 /* What the open span was, seen from its end. */
 static struct vcpu_span closed(const struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
@@ -100,6 +117,8 @@ static struct vcpu_span closed(const struct vcpu *v, struct host_ns t, const str
 			explain(&span, span.state,
 				sink->wait_class(sink->context, v, span.waiter_stack));
 	}
+	if (v->throttled_ns && span.state == VCPU_RUNNABLE)
+		quota_charge(&span, v->throttled_ns);
 	span.pcpu_busy_ns = v->busy_ns;
 	for (unsigned i = 0; i < v->n_holders; i++) {
 		const struct vcpu_holder *h = &v->holders[i];
@@ -188,6 +207,13 @@ static void held_push(struct vcpu *v, const struct vcpu_span *span, bool settled
 	};
 }
 
+/* A reading of the quota that is still to come may show that this wait was throttling. */
+static bool quota_awaited(const struct vcpu *v, const struct vcpu_span *span)
+{
+	return v->quota_until.ns && span->state == VCPU_RUNNABLE && length(span) >= QUOTA_WAIT_NS &&
+	       span->end.ns > v->quota_until.ns && span->end.ns - v->quota_until.ns < MODEL_HOLD_NS;
+}
+
 /* Ends the open span at `t` and queues it. What follows must be set by begin(). */
 static void close_open(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
@@ -195,7 +221,7 @@ static void close_open(struct vcpu *v, struct host_ns t, const struct vcpu_sink 
 		struct vcpu_span span = closed(v, t, sink);
 
 		bool settled = !off_cpu(v) || span.state == VCPU_UNKNOWN ||
-			       (span.waiter_stack && span.waker_stack);
+			       (span.waiter_stack && span.waker_stack && !quota_awaited(v, &span));
 
 		/* Whoever is told of it now must not find it open as well. */
 		v->open.begin = t;
@@ -221,6 +247,7 @@ static void begin(struct vcpu *v, struct host_ns t, enum thread_state thread, en
 	v->segment_begin = t;
 	v->n_holders = 0;
 	v->busy_ns = 0;
+	v->throttled_ns = 0;
 }
 
 /* The episode is over; what was too short to bring a stack needs no waiting for one. */
@@ -233,7 +260,7 @@ static void episode_end(struct vcpu *v, struct host_ns t)
 
 		if (h->episode != v->episode)
 			break;
-		h->settled = true;
+		h->settled = !quota_awaited(v, &h->span);
 	}
 }
 
@@ -475,7 +502,8 @@ static void episode_explain(struct vcpu *v, uint32_t last, uint32_t stack, enum 
 			h->span.waiter_stack = stack;
 			explain(&h->span, h->span.state, sink->wait_class(sink->context, v, stack));
 		}
-		h->settled = h->span.waiter_stack && h->span.waker_stack;
+		h->settled =
+			h->span.waiter_stack && h->span.waker_stack && !quota_awaited(v, &h->span);
 	}
 }
 
@@ -561,6 +589,56 @@ void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_
 	}
 	episode_explain(v, episode_find(v, wait_ns), stack, role, sink);
 	vcpu_release(v, t, false, sink);
+}
+
+/* How much of a wait that nobody is charged for yet lies before `until`, if any of it came after
+ * `from`: the counter advances when a throttling ends. */
+static int64_t quota_chargeable(const struct vcpu_span *span, const struct quota_reading *r)
+{
+	int64_t end = span->end.ns < r->until.ns ? span->end.ns : r->until.ns;
+
+	if (span->state != VCPU_RUNNABLE || span->end.ns <= r->from.ns)
+		return 0;
+	return end - span->begin.ns - span->throttled_ns;
+}
+
+/*
+ * The counter adds up what all pCPUs were throttled, so the longest waits are charged first. One
+ * whose pCPU idled meanwhile can hardly have been anything else; where others ran on it, a fair
+ * share of the sum must suffice for all of it.
+ */
+void vcpu_quota(struct vcpu *v, const struct quota_reading *r, const struct vcpu_sink *sink)
+{
+	int64_t left = r->throttled_ns, share = left / (r->n_vcpus ? r->n_vcpus : 1);
+
+	v->quota_until = r->until;
+	while (left > 0) {
+		bool open = v->state == THREAD_READY && v->open.begin.ns < r->until.ns;
+		struct vcpu_span now = open ? closed(v, r->until, sink) : v->open;
+		struct vcpu_span *most = open ? &now : NULL;
+		int64_t ns = open ? quota_chargeable(&now, r) : 0;
+
+		for (uint32_t i = 0; i < v->held_count; i++) {
+			struct vcpu_span *span = &held_at(v, i)->span;
+			int64_t more = quota_chargeable(span, r);
+
+			if (more > ns) {
+				ns = more;
+				most = span;
+			}
+		}
+		if (ns <= 0)
+			break;
+		if (most->pcpu_idle_ns < ns / 2 && ns > share + share / 4)
+			break;
+		ns = ns < left ? ns : left;
+		left -= ns;
+		if (most == &now)
+			v->throttled_ns += ns;
+		else
+			quota_charge(most, ns);
+	}
+	vcpu_release(v, r->until, false, sink);
 }
 
 static void doubt_add(struct vcpu *v, uint16_t pcpu, uint64_t lost)

@@ -14,7 +14,7 @@
 #include "host-collector/model/guest_cpu.h"
 #include "host-collector/model/model.h"
 
-enum { VCPU_HOLDERS = 8, VCPU_DOUBTS = 8, VCPU_HELD_MAX = 1024 };
+enum { VCPU_HOLDERS = 8, VCPU_DOUBTS = 8, VCPU_HELD_MAX = 8192 };
 
 enum thread_state {
 	THREAD_UNSEEN, /* no event yet, or it ended */
@@ -84,6 +84,8 @@ struct vcpu {
 		int32_t pid;
 		int64_t ns;
 	} holders[VCPU_HOLDERS];
+	struct host_ns quota_until; /* the newest reading of its quota; 0: it has none */
+	int64_t throttled_ns;       /* known of the open wait for a pCPU */
 	struct vcpu *next_waiter, **waiter_link; /* among the waiters of a pCPU */
 	struct vcpu_held *held;                  /* a ring */
 	uint32_t held_first, held_count, held_capacity;
@@ -109,6 +111,8 @@ void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mo
 void vcpu_held_by(struct vcpu *v, struct host_ns t, int32_t pid);
 void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_role role,
 		int64_t wait_ns, const struct vcpu_sink *sink);
+/* Its quota was read. */
+void vcpu_quota(struct vcpu *v, const struct quota_reading *reading, const struct vcpu_sink *sink);
 /* `lost` events of `pcpu` that could have concerned this thread are missing since `from`. */
 void vcpu_unsure(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64_t lost,
 		 const struct vcpu_sink *sink);

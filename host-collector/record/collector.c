@@ -12,6 +12,7 @@
 #include "clock/echo.h"
 #include "clock/sample.h"
 #include "host-collector/record/vm_clocks.h"
+#include "host-collector/vm/cgroup.h"
 #include "host-collector/vm/vm.h"
 #include "proto/recording.h"
 
@@ -40,10 +41,11 @@ struct collector {
 	struct message_heartbeat guest; /* the last; emitted 0: none yet */
 	uint64_t guest_emitted, guest_dropped;
 	uv_timer_t timer;
+	struct cgroups *cgroups;         /* NULL: out of memory */
 	uv_poll_t *qmp_poll, *exit_poll; /* freed when libuv has closed them */
 	int pidfd;
 	uint64_t heartbeat_ms, rescan_ms;
-	bool timer_open, stopped, ended, said_drain, said_clocks;
+	bool timer_open, stopped, ended, said_drain, said_clocks, said_quotas;
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -249,6 +251,24 @@ static void clocks_drain(struct collector *c, uint64_t now_ms)
 	c->said_clocks |= err != 0 || (c->clocks && vm_clocks_left_out(c->clocks));
 }
 
+static void on_quota(void *context, const struct message_cpu_quota *reading)
+{
+	struct collector *c = context;
+
+	host_stream_cpu_quota(c->host, reading);
+}
+
+static void quotas_follow(struct collector *c)
+{
+	if (c->cgroups && cgroups_follow(c->cgroups, vm_info(c->vm)) && !c->said_quotas) {
+		c->said_quotas = true;
+		say(c,
+		    "QEMU %d's threads are in more cgroups than are watched: CPU quotas of the "
+		    "rest are not known",
+		    vm_info(c->vm)->qemu_pid);
+	}
+}
+
 static void on_timer(uv_timer_t *timer)
 {
 	struct collector *c = timer->data;
@@ -262,10 +282,13 @@ static void on_timer(uv_timer_t *timer)
 	if (now_ms - c->heartbeat_ms >= HEARTBEAT_MS) {
 		c->heartbeat_ms = now_ms;
 		host_stream_heartbeat(c->host);
+		if (c->cgroups)
+			cgroups_read(c->cgroups, clock_tsc_read, on_quota, c);
 	}
 	if (now_ms - c->rescan_ms >= RESCAN_MS) {
 		c->rescan_ms = now_ms;
 		rescan(c);
+		quotas_follow(c);
 	}
 }
 
@@ -352,6 +375,8 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		err = guest_open(c, why, why_bytes);
 	if (err)
 		goto fail;
+	c->cgroups = cgroups_new(NULL);
+	quotas_follow(c);
 	uv_update_time(loop); /* attaching took a while */
 	uv_timer_init(loop, &c->timer);
 	c->timer.data = c;
@@ -414,6 +439,7 @@ void collector_close(struct collector *c)
 	vm_clocks_close(c->clocks);
 	host_stream_close(c->host);
 	vm_close(c->vm);
+	cgroups_free(c->cgroups);
 	echo_sync_free(c->echo);
 	if (c->pidfd >= 0)
 		close(c->pidfd);

@@ -298,6 +298,11 @@ int host_stream_observation(struct host_stream *h, const struct message_echo_obs
 			       message_echo_observation_pack(o, &h->payload));
 }
 
+int host_stream_cpu_quota(struct host_stream *h, const struct message_cpu_quota *m)
+{
+	return payload_deliver(h, FRAME_CPU_QUOTA, message_cpu_quota_pack(m, &h->payload));
+}
+
 int host_stream_vm_clock(struct host_stream *h, const struct message_vm_clock *m)
 {
 	return payload_deliver(h, FRAME_VM_CLOCK, message_vm_clock_pack(m, &h->payload));

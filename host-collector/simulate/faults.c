@@ -204,6 +204,10 @@ static bool share_begin(struct fault *f)
 
 static bool quota_begin(struct fault *f)
 {
+	if (!f->world->quota.set)
+		f->world->quota.read = f->world->engine.now;
+	f->world->quota.set = true;
+	f->world->quota.used_up = f->world->engine.now;
 	for (uint32_t i = 0; i < WORLD_VCPUS; i++) {
 		host_throttle(f->world->vcpus[i].thread, true);
 		vcpu_sim_tell(&f->world->vcpus[i]);
@@ -211,9 +215,16 @@ static bool quota_begin(struct fault *f)
 	return true;
 }
 
+/* The kernel counts when it lets them run again, and each pCPU's queue that had something to run.
+ */
 static void quota_end(struct fault *f)
 {
 	for (uint32_t i = 0; i < WORLD_VCPUS; i++) {
+		const struct host_thread *t = f->world->vcpus[i].thread;
+
+		if (t->throttled && t->state == HOST_READY)
+			f->world->quota.throttled_ns +=
+				f->world->engine.now - f->world->quota.used_up;
 		host_throttle(f->world->vcpus[i].thread, false);
 		vcpu_sim_tell(&f->world->vcpus[i]);
 	}

@@ -183,11 +183,40 @@ static void collector_drain(void *object, uint64_t argument)
 	engine_at(&w->engine, w->engine.now + HOST_DRAIN_NS, collector_drain, w, 0);
 }
 
+/* As the collector reads the cgroup's counters. */
+static void quota_tell(struct world *w)
+{
+	struct sim_capture *c = &w->host_capture;
+	struct message_cpu_quota *m = calloc(1, sizeof(*m));
+
+	if (!m) {
+		w->engine.error = -ENOMEM;
+		return;
+	}
+	m->vm = WORLD_VM;
+	m->from = sim_clock_tsc(&w->host_clock, w->quota.read);
+	w->quota.read = w->engine.now;
+	m->until = sim_clock_tsc(&w->host_clock, w->quota.read);
+	m->n_vcpus = WORLD_VCPUS;
+	for (uint32_t i = 0; i < WORLD_VCPUS; i++)
+		m->vcpus[i] = i;
+	m->throttled_ns = (uint64_t)(w->quota.throttled_ns - w->quota.told_ns);
+	m->periods = m->throttled_ns != 0;
+	w->quota.told_ns = w->quota.throttled_ns;
+	m->quota_us = 100000;
+	m->period_us = 1000000;
+	snprintf(m->cgroup, sizeof(m->cgroup), "/simulated");
+	sim_capture_message(c, FRAME_CPU_QUOTA, message_cpu_quota_pack(m, &c->payload));
+	free(m);
+}
+
 static void collector_heartbeat(void *object, uint64_t argument)
 {
 	struct world *w = object;
 
 	(void)argument;
+	if (w->quota.set)
+		quota_tell(w);
 	sim_capture_heartbeat(&w->host_capture);
 	engine_at(&w->engine, w->engine.now + HOST_HEARTBEAT_NS, collector_heartbeat, w, 0);
 }

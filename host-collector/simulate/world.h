@@ -51,6 +51,12 @@ struct world {
 	bool echo_waits;
 	int64_t echo_sent;
 	unsigned heartbeats;
+
+	struct { /* of the VM's cgroup */
+		bool set;
+		int64_t read, used_up; /* when */
+		int64_t throttled_ns, told_ns;
+	} quota;
 };
 
 /* 0 or -errno; world_fini in any case. */

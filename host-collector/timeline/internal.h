@@ -7,6 +7,7 @@
 #include "host-collector/timeline/clock_book.h"
 #include "host-collector/timeline/continuity.h"
 #include "host-collector/timeline/pauses.h"
+#include "host-collector/timeline/quotas.h"
 #include "host-collector/timeline/pipeline.h"
 #include "proto/buffer.h"
 #include "proto/codec.h"
@@ -49,6 +50,7 @@ struct pipeline {
 	struct batch_decoder *decoder;
 	struct timeline *timeline, *early;
 	struct pauses pauses, early_pauses;
+	struct quotas quotas, early_quotas;
 	struct stream **streams;
 	size_t n_streams;
 	bool simulated, imported;
@@ -69,6 +71,7 @@ struct pipeline {
 		struct message_stack stack;
 		struct message_note note;
 		struct message_vm_clock vm_clock;
+		struct message_cpu_quota cpu_quota;
 		struct message_exit_summary exits; /* its cells: until it was taken */
 	} in; /* what was unpacked last; large, so not on the stack */
 };

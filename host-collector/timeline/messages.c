@@ -552,6 +552,36 @@ static int unpack_exit_summary(struct pipeline *p, struct stream *s, const uint8
 	return message_exit_summary_unpack(payload, len, &p->in.exits);
 }
 
+static int on_cpu_quota(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_cpu_quota *m = &p->in.cpu_quota;
+	struct quota_reading reading = {
+		.vm = m->vm,
+		.n_vcpus = (uint32_t)m->n_vcpus,
+		.throttled_ns = m->throttled_ns > INT64_MAX ? INT64_MAX : (int64_t)m->throttled_ns};
+	int err = 0;
+
+	(void)s;
+	(void)arrival_tsc;
+	if (!clock_book_host_ns(p->clocks, m->from, &reading.from) ||
+	    !clock_book_host_ns(p->clocks, m->until, &reading.until))
+		return 0;
+	for (size_t i = 0; i < m->n_vcpus && !err; i++) {
+		reading.vcpu = m->vcpus[i];
+		err = quotas_add(&p->quotas, p->options.model, &reading);
+		if (!err && p->options.early)
+			err = quotas_add(&p->early_quotas, p->options.early, &reading);
+	}
+	return err;
+}
+
+static int unpack_cpu_quota(struct pipeline *p, struct stream *s, const uint8_t *payload,
+			    size_t len)
+{
+	(void)s;
+	return message_cpu_quota_unpack(payload, len, &p->in.cpu_quota);
+}
+
 static const struct kind {
 	int (*unpack)(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len);
 	int (*learn)(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
@@ -567,6 +597,7 @@ static const struct kind {
 	[FRAME_NOTE] = {unpack_note, learn_note, on_note},
 	[FRAME_EXIT_SUMMARY] = {unpack_exit_summary, NULL, on_exit_summary},
 	[FRAME_VM_CLOCK] = {unpack_vm_clock, learn_vm_clock, NULL},
+	[FRAME_CPU_QUOTA] = {unpack_cpu_quota, NULL, on_cpu_quota},
 };
 
 bool message_has_clock_facts(uint8_t kind)

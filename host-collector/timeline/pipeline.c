@@ -36,6 +36,19 @@ static void push(struct pipeline *p, struct model *m, const struct timeline_even
 		p->error = -ENOMEM;
 }
 
+/* What is known of the VMs beside events, up to and at `t`. */
+static void facts_deliver(struct pipeline *p, struct host_ns t)
+{
+	pauses_deliver(&p->pauses, p->options.model, t);
+	quotas_deliver(&p->quotas, p->options.model, t);
+}
+
+static void early_facts_deliver(struct pipeline *p, struct host_ns t)
+{
+	pauses_deliver(&p->early_pauses, p->options.early, t);
+	quotas_deliver(&p->early_quotas, p->options.early, t);
+}
+
 static void emit_merged(void *context, const struct timeline_event *e)
 {
 	struct pipeline *p = context;
@@ -45,7 +58,7 @@ static void emit_merged(void *context, const struct timeline_event *e)
 		p->first_event = e->t;
 	}
 	p->last_event = e->t;
-	pauses_deliver(&p->pauses, p->options.model, e->t);
+	facts_deliver(p, e->t);
 	push(p, p->options.model, e);
 }
 
@@ -53,7 +66,7 @@ static void emit_early(void *context, const struct timeline_event *e)
 {
 	struct pipeline *p = context;
 
-	pauses_deliver(&p->early_pauses, p->options.early, e->t);
+	early_facts_deliver(p, e->t);
 	push(p, p->options.early, e);
 }
 
@@ -102,6 +115,8 @@ void pipeline_free(struct pipeline *p)
 	batch_decoder_free(p->decoder);
 	frame_unpacker_free(p->unpacker);
 	clock_book_free(p->clocks);
+	quotas_fini(&p->quotas);
+	quotas_fini(&p->early_quotas);
 	free(p);
 }
 
@@ -250,7 +265,7 @@ static void models_advance(struct pipeline *p)
 	    (p->advanced.ns != INT64_MIN && stats.released_until.ns - p->advanced.ns < advance_ns))
 		goto early;
 	p->advanced = stats.released_until;
-	pauses_deliver(&p->pauses, p->options.model, p->advanced);
+	facts_deliver(p, p->advanced);
 	model_advance(p->options.model, p->advanced);
 early:
 	if (!p->early)
@@ -258,7 +273,7 @@ early:
 	timeline_stats_get(p->early, &stats);
 	if (stats.released_until.ns == INT64_MIN)
 		return;
-	pauses_deliver(&p->early_pauses, p->options.early, stats.released_until);
+	early_facts_deliver(p, stats.released_until);
 	model_advance(p->options.early, stats.released_until);
 }
 
@@ -421,9 +436,9 @@ int pipeline_finish(struct pipeline *p)
 	timeline_finish(p->timeline);
 	if (p->early)
 		timeline_finish(p->early);
-	pauses_deliver(&p->pauses, p->options.model, never);
+	facts_deliver(p, never);
 	if (p->early)
-		pauses_deliver(&p->early_pauses, p->options.early, never);
+		early_facts_deliver(p, never);
 	/* What the host was seen doing last, it did until its own last word. */
 	if (host && host->promised_ns != INT64_MIN) {
 		const struct host_ns end = {host->promised_ns};

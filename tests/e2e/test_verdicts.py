@@ -53,6 +53,7 @@ class Case:
     load: str = "provoke compute 600000"
     lockup: bool = False
     beds: str = "ab"
+    confidence: str = ""  # if not "", it must be this
 
 
 CASES = (
@@ -70,7 +71,7 @@ CASES = (
          "vcpu_not_scheduled", ("runnable",), ("host", "cpu-hog")),
     # A period that ends inside lets the thread run in between: two stretches then.
     Case("the vCPU's CPU quota is used up", "host", "provoke quota {quota} 600",
-         "cgroup_throttled", ("throttled", "runnable"), at_least=0.4),
+         "cgroup_throttled", ("throttled",), at_least=0.4, confidence="decided"),
     Case("QEMU's big lock is kept", "host", "provoke biglock {qmp} 500",
          "vmm_lock", ("blocked",), ("host", "qemu-system-x86"),
          load="provoke device-read 600000"),
@@ -115,6 +116,8 @@ def check(case, measured, report):
         wrong.append(f"verdict is {incident.get('verdict')}, not {case.verdict}: {incident['because']}")
     if incident["confidence"] == "undetermined":
         wrong.append(f"undetermined, missing {incident['missing']}")
+    if case.confidence and incident["confidence"] != case.confidence:
+        wrong.append(f"it is {incident['confidence']}, not {case.confidence}")
     if sum(incident["breakdown_ns"].values()) != incident["duration_ns"]:
         wrong.append("the breakdown does not sum to the duration")
     share = sum(incident["breakdown_ns"][state] for state in case.states)

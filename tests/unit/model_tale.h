@@ -11,6 +11,7 @@
 
 #include "host-collector/analyze/builder.h"
 #include "host-collector/timeline/pauses.h"
+#include "host-collector/timeline/quotas.h"
 #include "tests/unit/model_script.h"
 
 enum { TALE_MAX = 65536, TICK_US = 4000 };
@@ -25,6 +26,7 @@ struct tale {
 		int64_t t_us;
 		enum note_kind kind;
 	} vmm[TALE_VMM_MAX];
+	struct quotas quotas; /* readings, on their way */
 };
 
 static inline void tale_add(struct tale *t, struct timeline_event event)
@@ -38,6 +40,19 @@ static inline void tale_vmm(struct tale *t, int64_t t_us, enum note_kind kind)
 {
 	assert_true(t->n_vmm < TALE_VMM_MAX);
 	t->vmm[t->n_vmm++] = (struct tale_vmm){t_us, kind};
+}
+
+/* vCPU 0's quota by the counter of its cgroup, which `n_vcpus` share. */
+static inline void tale_quota(struct tale *t, int64_t from_us, int64_t until_us, uint32_t n_vcpus,
+			      int64_t throttled_us)
+{
+	const struct quota_reading reading = {.vm = VM,
+					      .n_vcpus = n_vcpus,
+					      .from = {from_us * 1000},
+					      .until = {until_us * 1000},
+					      .throttled_ns = throttled_us * 1000};
+
+	assert_int_equal(quotas_add(&t->quotas, NULL, &reading), 0);
 }
 
 #define ADD(t, ...) tale_add(t, (struct timeline_event)__VA_ARGS__)
@@ -95,8 +110,11 @@ static inline void tale_tell(struct tale *t, struct model *m)
 			   &(struct pause){VM, {t->vmm[i].t_us * 1000}, t->vmm[i].kind});
 	for (size_t i = 0; i < t->n; i++) {
 		pauses_deliver(&pauses, m, t->events[i].t);
+		quotas_deliver(&t->quotas, m, t->events[i].t);
 		script_run(m, &t->events[i], 1);
 	}
+	quotas_deliver(&t->quotas, m, (struct host_ns){INT64_MAX});
+	quotas_fini(&t->quotas);
 }
 
 #endif

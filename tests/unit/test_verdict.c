@@ -90,6 +90,39 @@ static void quota(struct tale *t)
 	ADD(t, SWITCH(VM, 760000, 0, 50, 42, 1));
 }
 
+/* Readings every 100 ms; the last one, after the wait, shows what it cost. */
+static void quota_read(struct tale *t, uint32_t n_vcpus, int64_t throttled_us)
+{
+	for (int64_t at = 100000; at < 900000; at += 100000)
+		tale_quota(t, at - 100000, at, n_vcpus, at == 800000 ? throttled_us : 0);
+}
+
+static void quota_counted(struct tale *t)
+{
+	quota(t);
+	quota_read(t, 1, 499000);
+}
+
+/* Another task has the pCPU meanwhile: without the counter it would be blamed. */
+static void quota_counted_and_pcpu_taken(struct tale *t)
+{
+	not_scheduled(t);
+	quota_read(t, 2, 990000);
+}
+
+/* The counter tells of another vCPU's throttling, or of less than half of this wait. */
+static void quota_of_another(struct tale *t)
+{
+	not_scheduled(t);
+	quota_read(t, 4, 500000);
+}
+
+static void quota_counted_a_little(struct tale *t)
+{
+	not_scheduled(t);
+	quota_read(t, 1, 90000);
+}
+
 static void sleep_with_stack(struct tale *t, uint32_t stack, uint32_t state)
 {
 	tale_begin(t);
@@ -256,6 +289,18 @@ static const struct expected stalls[] = {
 	{"runnable on an idle pCPU", quota, VERDICT_CGROUP_THROTTLED, CONFIDENCE_LIKELY,
 	 GUEST_CPU_TASK, 560000, VCPU_RUNNABLE, 500000, 0, true, WITHOUT(KVM_EVENTS),
 	 VERDICT_UNDETERMINED},
+	{"throttled by the cgroup's counter", quota_counted, VERDICT_CGROUP_THROTTLED,
+	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 560000, VCPU_THROTTLED, 500000, 0, true,
+	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"throttled, and its pCPU taken", quota_counted_and_pcpu_taken, VERDICT_CGROUP_THROTTLED,
+	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 560000, VCPU_THROTTLED, 500000, 0, true,
+	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"pCPU taken, another vCPU throttled", quota_of_another, VERDICT_VCPU_NOT_SCHEDULED,
+	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 560000, VCPU_RUNNABLE, 500000, 500, true,
+	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"pCPU taken, throttled a little", quota_counted_a_little, VERDICT_VCPU_NOT_SCHEDULED,
+	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 560000, VCPU_RUNNABLE, 500000, 500, true,
+	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
 	{"QEMU's big lock", big_lock, VERDICT_VMM_LOCK, CONFIDENCE_DECIDED, GUEST_CPU_TASK, 410000,
 	 VCPU_BLOCKED, 300000, 77, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
 	{"block I/O", disk, VERDICT_STORAGE_BACKEND, CONFIDENCE_DECIDED, GUEST_CPU_TASK, 410000,

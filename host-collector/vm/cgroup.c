@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/vm/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	GROUPS_MAX = 512,
+	GROUPS_EAGER = 32, /* more than these are read all only once a second */
+	EAGER_EVERY = 10,
+	PATH_BYTES = 512,
+	LINE_BYTES = 1024,
+};
+
+struct group {
+	char dir[PATH_BYTES];
+	size_t name_at; /* where its path below the mount begins */
+	bool v2, seen;
+	bool known; /* it has been read */
+	uint64_t tsc, periods, throttled_ns;
+	uint64_t quota_us, period_us; /* quota_us 0: none */
+	size_t n_vcpus;
+	uint32_t *vcpus; /* VS_CPUS_MAX */
+};
+
+struct mount {
+	char dir[PATH_BYTES], root[PATH_BYTES];
+};
+
+struct cgroups {
+	char proc[PATH_BYTES];
+	struct mount v1, v2; /* dir is empty if there is none */
+	uint32_t vm;
+	unsigned turn;
+	size_t n;
+	struct group groups[GROUPS_MAX];
+	struct message_cpu_quota message;
+};
+
+/* ---- where cgroups are ---- */
+
+/* Does the comma-separated list hold exactly this word? */
+static bool list_has(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		if (strncmp(at, word, len) == 0 && strchr(",\n", at[len]))
+			return true;
+	}
+	return false;
+}
+
+/* "36 35 98:0 /root /mnt rw,noatime master:1 - cgroup name rw,cpu": see proc(5). */
+static void mount_take(struct cgroups *c, const char *line)
+{
+	const char *rest = strstr(line, " - ");
+	char root[PATH_BYTES], dir[PATH_BYTES], type[16], options[256];
+	struct mount *m = NULL;
+
+	if (!rest || sscanf(line, "%*d %*d %*s %511s %511s", root, dir) != 2 ||
+	    sscanf(rest, " - %15s %*s %255s", type, options) != 2)
+		return;
+	if (strcmp(type, "cgroup2") == 0)
+		m = &c->v2;
+	else if (strcmp(type, "cgroup") == 0 && list_has(options, "cpu"))
+		m = &c->v1;
+	if (!m || m->dir[0])
+		return;
+	memcpy(m->root, root, sizeof(m->root));
+	memcpy(m->dir, dir, sizeof(m->dir));
+}
+
+struct cgroups *cgroups_new(const char *proc)
+{
+	struct cgroups *c = calloc(1, sizeof(*c));
+	char path[PATH_BYTES + 32], line[2 * LINE_BYTES];
+	FILE *f;
+
+	if (!c)
+		return NULL;
+	snprintf(c->proc, sizeof(c->proc), "%s", proc ? proc : "/proc");
+	snprintf(path, sizeof(path), "%s/self/mountinfo", c->proc);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		mount_take(c, line);
+	if (f)
+		fclose(f);
+	return c;
+}
+
+void cgroups_free(struct cgroups *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->n; i++)
+		free(c->groups[i].vcpus);
+	free(c);
+}
+
+/* ---- which hold the VM ---- */
+
+/* dir is shorter than PATH_BYTES. */
+static struct group *group_get(struct cgroups *c, const char *dir, size_t name_at, bool v2)
+{
+	struct group *g;
+
+	for (size_t i = 0; i < c->n; i++) {
+		if (strcmp(c->groups[i].dir, dir) == 0)
+			return &c->groups[i];
+	}
+	if (c->n == GROUPS_MAX)
+		return NULL;
+	g = &c->groups[c->n];
+	*g = (struct group){.name_at = name_at, .v2 = v2};
+	g->vcpus = calloc(VS_CPUS_MAX, sizeof(*g->vcpus));
+	if (!g->vcpus)
+		return NULL;
+	memcpy(g->dir, dir, strlen(dir) + 1);
+	c->n++;
+	return g;
+}
+
+/* The thread's cgroup and all above it. `path` as /proc/PID/cgroup has it. */
+static int path_take(struct cgroups *c, const struct mount *m, const char *path, bool v2,
+		     uint32_t vcpu)
+{
+	size_t root = strlen(m->root), base = strlen(m->dir), len;
+	char dir[2 * PATH_BYTES];
+	int err = 0;
+
+	if (!m->dir[0])
+		return 0;
+	/* In a container the mount shows a part of the tree. */
+	if (root > 1 && strncmp(path, m->root, root) == 0)
+		path += root;
+	len = (size_t)snprintf(dir, sizeof(dir), "%s%s", m->dir, path);
+	if (len >= PATH_BYTES)
+		return -E2BIG;
+	while (len > base + 1) {
+		struct group *g = group_get(c, dir, base, v2);
+
+		if (!g) {
+			err = -E2BIG;
+		} else {
+			if (!g->seen)
+				g->n_vcpus = 0;
+			g->seen = true;
+			if (g->n_vcpus < VS_CPUS_MAX)
+				g->vcpus[g->n_vcpus++] = vcpu;
+		}
+		while (len > base && dir[len] != '/')
+			len--;
+		dir[len] = '\0';
+	}
+	return err;
+}
+
+/* "4:cpu,cpuacct:/path" or "0::/path". */
+static int line_take(struct cgroups *c, char *line, uint32_t vcpu)
+{
+	char *controllers = strchr(line, ':'), *path;
+
+	line[strcspn(line, "\n")] = '\0';
+	path = controllers ? strchr(controllers + 1, ':') : NULL;
+	if (!path)
+		return 0;
+	*path++ = '\0';
+	controllers++;
+	if (!*controllers && line[0] == '0')
+		return path_take(c, &c->v2, path, true, vcpu);
+	return list_has(controllers, "cpu") ? path_take(c, &c->v1, path, false, vcpu) : 0;
+}
+
+static int thread_take(struct cgroups *c, int32_t pid, const struct message_vm_thread *t)
+{
+	char path[PATH_BYTES + 64], line[LINE_BYTES];
+	int err = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%d/task/%d/cgroup", c->proc, pid, t->tid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0; /* it has just ended */
+	while (fgets(line, sizeof(line), f)) {
+		int r = line_take(c, line, t->vcpu);
+
+		err = err ? err : r;
+	}
+	fclose(f);
+	return err;
+}
+
+int cgroups_follow(struct cgroups *c, const struct message_vm_info *info)
+{
+	int err = 0;
+	size_t kept = 0;
+
+	c->vm = info->vm;
+	for (size_t i = 0; i < c->n; i++)
+		c->groups[i].seen = false;
+	for (size_t i = 0; i < info->n_threads; i++) {
+		int r = info->threads[i].is_vcpu ? thread_take(c, info->qemu_pid, &info->threads[i])
+						 : 0;
+
+		err = err ? err : r;
+	}
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->groups[i].seen)
+			c->groups[kept++] = c->groups[i];
+		else
+			free(c->groups[i].vcpus);
+	}
+	c->n = kept;
+	return err;
+}
+
+/* ---- what they count ---- */
+
+static bool file_read(const char *dir, const char *name, char *out, size_t bytes)
+{
+	char path[PATH_BYTES + 64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, out, bytes - 1);
+	close(fd);
+	out[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+static void quota_read(struct group *g)
+{
+	char text[64];
+	int64_t quota;
+
+	g->quota_us = g->period_us = 0;
+	if (g->v2) {
+		if (file_read(g->dir, "cpu.max", text, sizeof(text)) &&
+		    sscanf(text, "%" SCNu64 " %" SCNu64, &g->quota_us, &g->period_us) != 2)
+			g->quota_us = g->period_us = 0; /* "max 100000" */
+		return;
+	}
+	if (!file_read(g->dir, "cpu.cfs_quota_us", text, sizeof(text)) ||
+	    sscanf(text, "%" SCNd64, &quota) != 1 || quota <= 0)
+		return;
+	if (file_read(g->dir, "cpu.cfs_period_us", text, sizeof(text)) &&
+	    sscanf(text, "%" SCNu64, &g->period_us) == 1)
+		g->quota_us = (uint64_t)quota;
+}
+
+/* The number after a word at the beginning of a line. */
+static bool field_read(const char *text, const char *word, uint64_t *value)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = text; at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
+		if (strncmp(at, word, len) == 0 && at[len] == ' ')
+			return sscanf(at + len, " %" SCNu64, value) == 1;
+	}
+	return false;
+}
+
+static bool counters_read(const struct group *g, uint64_t *periods, uint64_t *throttled_ns)
+{
+	char text[1024];
+
+	if (!file_read(g->dir, "cpu.stat", text, sizeof(text)) ||
+	    !field_read(text, "nr_throttled", periods))
+		return false; /* the CPU controller is not switched on here */
+	if (!g->v2)
+		return field_read(text, "throttled_time", throttled_ns);
+	if (!field_read(text, "throttled_usec", throttled_ns))
+		return false;
+	*throttled_ns *= 1000;
+	return true;
+}
+
+static void group_read(struct cgroups *c, struct group *g, uint64_t (*tsc)(void),
+		       cgroup_reading reading, void *context)
+{
+	struct message_cpu_quota *m = &c->message;
+	uint64_t periods, throttled_ns, now;
+
+	if (!counters_read(g, &periods, &throttled_ns))
+		return;
+	now = tsc();
+	quota_read(g);
+	*m = (struct message_cpu_quota){.vm = c->vm,
+					.n_vcpus = g->n_vcpus,
+					.from = g->tsc,
+					.until = now,
+					.quota_us = g->quota_us,
+					.period_us = g->period_us};
+	/* A counter that went back is another cgroup's of the same name. */
+	if (g->known && periods >= g->periods && throttled_ns >= g->throttled_ns) {
+		m->periods = periods - g->periods;
+		m->throttled_ns = throttled_ns - g->throttled_ns;
+	}
+	memcpy(m->vcpus, g->vcpus, g->n_vcpus * sizeof(*g->vcpus));
+	snprintf(m->cgroup, sizeof(m->cgroup), "%s",
+		 strlen(g->dir + g->name_at) < sizeof(m->cgroup)
+			 ? g->dir + g->name_at
+			 : g->dir + strlen(g->dir) - sizeof(m->cgroup) + 1);
+	if (g->known && (g->quota_us || m->periods || m->throttled_ns))
+		reading(context, m);
+	g->known = true;
+	g->tsc = now;
+	g->periods = periods;
+	g->throttled_ns = throttled_ns;
+}
+
+void cgroups_read(struct cgroups *c, uint64_t (*tsc)(void), cgroup_reading reading, void *context)
+{
+	bool all = c->n <= GROUPS_EAGER || c->turn == 0;
+
+	c->turn = (c->turn + 1) % EAGER_EVERY;
+	for (size_t i = 0; i < c->n; i++) {
+		if (all || c->groups[i].quota_us || !c->groups[i].known)
+			group_read(c, &c->groups[i], tsc, reading, context);
+	}
+}
