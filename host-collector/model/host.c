@@ -250,7 +250,8 @@ static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e
 		vm->vcpus[i]->v.kvm_seen = true;
 	vm->data.kvm_events = true;
 	/* One that was told late: until then nothing was, so the vCPU was in the guest. */
-	if (e->type != VS_EVENT_KVM_ENTRY && e->pid2 > 0) {
+	if (e->type != VS_EVENT_KVM_ENTRY && e->pid2 > 0 && v->state == THREAD_RUNNING &&
+	    !v->doubted) {
 		t.ns -= 1000ll * e->pid2;
 		if (t.ns < v->open.begin.ns)
 			t = v->open.begin;
