@@ -27,6 +27,9 @@ enum {
 	FRAMES_MIN = 64,
 };
 
+/* MONOTONIC is slewed by at most 0.05 %, and the TSC's rate is known much better than that. */
+#define LAG_MARGIN 1.01
+
 struct cpu_state {
 	uint32_t next_seq;
 	uint64_t newest_time; /* stream time of the newest record handed out */
@@ -37,6 +40,7 @@ struct cpu_state {
 
 struct batcher {
 	struct batcher_source source;
+	uint64_t lag_ticks; /* of the source's lag, rather too many */
 	struct frame_writer *writer;
 	struct batch_encoder *encoder;
 	struct byte_buffer payload;
@@ -83,6 +87,7 @@ struct batcher *batcher_new(struct capture *c, struct frame_writer *w)
 		.cpu_stats = source_capture_cpu_stats,
 		.sample = source_capture_sample,
 		.n_cpus = capture_n_cpus(c),
+		.lag_ns = capture_lag_ns(c),
 		.context = c,
 	};
 
@@ -92,6 +97,7 @@ struct batcher *batcher_new(struct capture *c, struct frame_writer *w)
 struct batcher *batcher_new_from(const struct batcher_source *source, struct frame_writer *w)
 {
 	struct batcher *b = calloc(1, sizeof(*b));
+	uint64_t hz;
 
 	if (!b)
 		return NULL;
@@ -103,6 +109,8 @@ struct batcher *batcher_new_from(const struct batcher_source *source, struct fra
 	b->cooked = malloc(COOKED_EVENTS * sizeof(*b->cooked));
 	b->frames = malloc(FRAMES_MIN * sizeof(*b->frames));
 	b->frames_capacity = FRAMES_MIN;
+	if (source->lag_ns && !clock_tsc_hz(&hz))
+		b->lag_ticks = (uint64_t)((double)source->lag_ns * LAG_MARGIN * (double)hz / 1e9);
 	if (!b->encoder || !b->cpus || !b->stage || !b->cooked || !b->frames ||
 	    source->sample(source->context, &b->before) < 0) {
 		batcher_free(b);
@@ -369,7 +377,7 @@ static void stage_flush(struct batcher *b, bool turn_ends)
 
 		watermark = oldest < newest ? oldest : newest;
 	} else if (missing_settle(b, cpu, dropped, &n_cooked)) {
-		watermark = ticks_less(b->before.tsc, b->before.tsc_width + 1);
+		watermark = ticks_less(b->before.tsc, b->before.tsc_width + 1 + b->lag_ticks);
 	}
 	if (watermark < state->watermark)
 		watermark = state->watermark;

@@ -30,6 +30,8 @@ struct batcher_source {
 	int (*cpu_stats)(void *context, size_t cpu, struct capture_cpu_stats *out);
 	int (*sample)(void *context, struct clock_sample *out);
 	size_t n_cpus;
+	uint64_t
+		lag_ns; /* how much later than younger records one may come, see capture_lag_ns() */
 	void *context;
 };
 
@@ -72,7 +74,8 @@ const struct batcher_frame *batcher_frames(const struct batcher *b, size_t *n);
 void batcher_drop(struct batcher *b, uint16_t cpu, uint64_t events);
 
 /* No event of any CPU older than this stream time follows: the `before` sample of the last drain
- * less its error, or the last proven watermark while a record is still being written somewhere. */
+ * less its error and the source's lag, or the last proven watermark while a record is still being
+ * written somewhere. */
 uint64_t batcher_promise(const struct batcher *b);
 /* Clock sample taken before the last drain. */
 const struct clock_sample *batcher_sample(const struct batcher *b);

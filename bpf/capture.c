@@ -1,473 +1,139 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Life cycle and rings of a capture. Every online CPU has a ring of its own (see ring.h), mapped
- * here and emptied in place; a CPU that comes online later gets one at the next drain.
- */
+/* Chooses the backend of a capture, and hands the calls on to it. */
 #include "bpf/capture.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "bpf/capture_internal.h"
-#include "guest_btf.skel.h"
-#include "guest_raw.skel.h"
-#include "host_btf.skel.h"
-#include "host_raw.skel.h"
 
-enum {
-	GUEST_RING_BYTES = 4 << 20,
-	HOST_RING_BYTES = 8 << 20,
-	WAIT_THRESHOLD_NS = 20000000,
-	/* An array element may not exceed 4 MiB on 6.1. */
-	RING_SLOTS_MAX = 65536,
+static const struct way {
+	const char *name;
+	const struct capture_backend *first, *second; /* second: if the first fails */
+} ways[] = {
+	[CAPTURE_BY_ANY] = {"auto", &capture_backend_bpf, &capture_backend_perf},
+	[CAPTURE_BY_BPF] = {"bpf", &capture_backend_bpf, NULL},
+	[CAPTURE_BY_PERF] = {"perf", &capture_backend_perf, NULL},
 };
 
-static size_t size_page_align(size_t n)
+int capture_way_parse(const char *name, enum capture_way *out)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-	return (n + page - 1) / page * page;
-}
-
-/* Bit per online CPU; reads what "0-3,8" style lists say. Returns how many, or -errno. */
-static int cpus_online(bool *online, size_t n)
-{
-	FILE *f = fopen("/sys/devices/system/cpu/online", "re");
-	unsigned int first, last;
-	int count = 0;
-
-	if (!f)
-		return -errno;
-	memset(online, 0, n * sizeof(*online));
-	while (fscanf(f, "%u", &first) == 1) {
-		if (fscanf(f, "-%u", &last) != 1)
-			last = first;
-		for (unsigned int cpu = first; cpu <= last && cpu < n; cpu++) {
-			count += !online[cpu];
-			online[cpu] = true;
-		}
-		if (fgetc(f) != ',')
-			break;
-	}
-	fclose(f);
-	return count ? count : -ENODATA;
-}
-
-static int ring_map_create(const struct capture *c)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-
-	return bpf_map_create(
-		BPF_MAP_TYPE_ARRAY, "vs_ring", sizeof(__u32),
-		(__u32)(sizeof(struct vs_ring) + c->ring_slots * sizeof(struct vs_event)), 1,
-		&options);
-}
-
-static int cpu_add_ring(struct capture *c, __u32 cpu)
-{
-	struct capture_cpu *slot = &c->cpus[cpu];
-	const int fd = ring_map_create(c);
-	void *ring;
-	int error;
-
-	if (fd < 0)
-		return fd;
-	ring = mmap(NULL, c->ring_map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (ring == MAP_FAILED) {
-		error = -errno;
-		close(fd);
-		return error;
-	}
-	error = bpf_map_update_elem(c->rings_fd, &cpu, &fd, BPF_ANY);
-	if (error) {
-		munmap(ring, c->ring_map_bytes);
-		close(fd);
-		return error;
-	}
-	slot->map_fd = fd;
-	slot->ring = ring;
-	ring_reader_init(&slot->reader, ring, c->ring_slots);
-	return 0;
-}
-
-/* Rings for all CPUs that are online and have none. */
-static int cpus_add_rings(struct capture *c)
-{
-	bool online[VS_CPUS_MAX];
-	int error = cpus_online(online, c->n_cpus);
-
-	for (size_t i = 0; i < c->n_cpus && error >= 0; i++) {
-		if (online[i] && c->cpus[i].map_fd < 0)
-			error = cpu_add_ring(c, (__u32)i);
-	}
-	return error < 0 ? error : 0;
-}
-
-/* Before load: the rings' size, which the verifier must know, and a template for their map. */
-static int objects_prepare(void *context, struct bpf_object *object)
-{
-	struct capture *c = context;
-	struct bpf_map *rings = bpf_object__find_map_by_name(object, "rings");
-	uint64_t *mask = loader_variable(object, ".rodata", "ring_mask", sizeof(*mask));
-	uint64_t *limit = loader_variable(object, ".rodata", "ring_limit", sizeof(*limit));
-	int error;
-
-	if (!rings || !mask || !limit)
-		return -EINVAL;
-	*mask = c->ring_slots - 1;
-	*limit = c->ring_slots - VS_RING_SLACK;
-	if (c->ring_template_fd < 0)
-		c->ring_template_fd = ring_map_create(c);
-	if (c->ring_template_fd < 0)
-		return c->ring_template_fd;
-	error = bpf_map__set_inner_map_fd(rings, c->ring_template_fd);
-	if (!error && c->host)
-		error = capture_host_prepare(c->host, object);
-	return error;
-}
-
-/* After load, before the first program runs. */
-static int objects_loaded(void *context, struct bpf_object *object)
-{
-	struct capture *c = context;
-	const long ringless = loader_variable_offset(object, ".bss", "ringless",
-						     VS_CPUS_MAX * sizeof(*c->ringless));
-	struct bpf_map *globals = loader_section(object, ".bss");
-	int error;
-
-	if (ringless < 0 || !globals)
-		return -EINVAL;
-	c->globals_bytes = size_page_align(bpf_map__value_size(globals));
-	c->globals = mmap(NULL, c->globals_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-			  bpf_map__fd(globals), 0);
-	if (c->globals == MAP_FAILED) {
-		c->globals = NULL;
-		return -errno;
-	}
-	c->ringless = (uint32_t *)((char *)c->globals + ringless);
-	c->rings_fd = bpf_object__find_map_fd_by_name(object, "rings");
-	error = cpus_add_rings(c);
-	if (!error && c->host)
-		error = capture_host_loaded(c->host, object, c->globals);
-	return error;
-}
-
-/* Slots per CPU: a power of two, so that the probes can mask. */
-static size_t ring_slots_for(size_t bytes, size_t n_rings)
-{
-	const size_t wanted = bytes / n_rings / sizeof(struct vs_event);
-	size_t slots = VS_RING_SLOTS_MIN;
-
-	while (slots * 2 <= wanted && slots < RING_SLOTS_MAX)
-		slots *= 2;
-	return slots;
-}
-
-static int capture_init(struct capture *c, char *why, size_t why_bytes)
-{
-	const int possible = libbpf_num_possible_cpus();
-	bool online[VS_CPUS_MAX];
-	int n_online;
-
-	if (possible <= 0 || possible > VS_CPUS_MAX) {
-		snprintf(why, why_bytes, "%d possible CPUs, at most %d are supported", possible,
-			 VS_CPUS_MAX);
-		return -ENOTSUP;
-	}
-	c->n_cpus = (size_t)possible;
-	n_online = cpus_online(online, c->n_cpus);
-	if (n_online < 0) {
-		snprintf(why, why_bytes, "cannot read /sys/devices/system/cpu/online: %s",
-			 strerror(-n_online));
-		return n_online;
-	}
-	c->cpus = calloc(c->n_cpus, sizeof(*c->cpus));
-	if (!c->cpus) {
-		snprintf(why, why_bytes, "out of memory");
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < c->n_cpus; i++)
-		c->cpus[i].map_fd = -1;
-	c->ring_slots = ring_slots_for(c->options.ring_bytes, (size_t)n_online);
-	c->ring_map_bytes =
-		size_page_align(sizeof(struct vs_ring) + c->ring_slots * sizeof(struct vs_event));
-	return 0;
-}
-
-/* The names of the tasks that exist already come from an iterator, see capture_drain(). */
-static int tasks_open(struct capture *c, char *why, size_t why_bytes)
-{
-	struct bpf_program *program =
-		bpf_object__find_program_by_name(c->programs.object, "vs_tasks");
-	int error;
-
-	if (!program)
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		if (strcmp(name, ways[i].name))
+			continue;
+		*out = (enum capture_way)i;
 		return 0;
-	c->tasks_link = bpf_program__attach_iter(program, NULL);
-	error = c->tasks_link ? capture_name_tasks(c) : -errno;
-	if (!error)
-		return 0;
-	snprintf(why, why_bytes, "cannot list the existing tasks (BPF task iterator): %s",
-		 strerror(-error));
+	}
+	return -EINVAL;
+}
+
+static int backend_open(const struct capture_backend *backend,
+			const struct capture_options *options, struct capture **out, char *why,
+			size_t why_bytes)
+{
+	const int error = backend->open(options, out, why, why_bytes);
+
+	if (!error) {
+		(*out)->backend = backend;
+		why[0] = '\0';
+	}
 	return error;
 }
 
 int capture_open(const struct capture_options *options, struct capture **out, char *why,
 		 size_t why_bytes)
 {
-	static const struct loader_build guest[2] = {{"guest", guest_btf__elf_bytes},
-						     {"guest_raw", guest_raw__elf_bytes}};
-	static const struct loader_build host[2] = {{"host", host_btf__elf_bytes},
-						    {"host_raw", host_raw__elf_bytes}};
-	const bool is_host = options->kind == CAPTURE_HOST;
-	struct loader_request request = {
-		.builds = (is_host ? host : guest) + options->raw_tracepoints,
-		.n_builds = 2 - options->raw_tracepoints,
-		.prepare = objects_prepare,
-		.loaded = objects_loaded,
-	};
-	char unused[1];
-	struct capture *c;
-	int error;
+	const struct way *way = &ways[options->way];
+	char first_why[256] = "", second_why[256] = "";
+	int error = backend_open(way->first, options, out, first_why, sizeof(first_why));
 
-	if (!why || !why_bytes) {
-		why = unused;
-		why_bytes = sizeof(unused);
+	/* If neither works, the reason to tell is the better backend's. */
+	if (error && way->second &&
+	    !backend_open(way->second, options, out, second_why, sizeof(second_why))) {
+		snprintf((*out)->notice, sizeof((*out)->notice), "%s: capturing through perf",
+			 first_why);
+		error = 0;
 	}
-	*out = NULL;
-	snprintf(why, why_bytes, "out of memory");
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		return -ENOMEM;
-	request.context = c;
-	c->options = *options;
-	c->ring_template_fd = -1;
-	c->tasks_fd = -1;
-	if (!c->options.ring_bytes)
-		c->options.ring_bytes = is_host ? HOST_RING_BYTES : GUEST_RING_BYTES;
-	if (!c->options.wait_threshold_ns)
-		c->options.wait_threshold_ns = WAIT_THRESHOLD_NS;
-	if (is_host) {
-		error = -ENOMEM;
-		c->host = capture_host_new(&c->options);
-		if (!c->host)
-			goto out;
-	}
-	error = capture_init(c, why, why_bytes);
-	if (!error)
-		error = loader_load(&request, &c->programs, why, why_bytes);
-	if (!error)
-		error = tasks_open(c, why, why_bytes);
-out:
-	if (error) {
-		capture_close(c);
-		return error;
-	}
-	why[0] = '\0';
-	*out = c;
-	return 0;
+	if (why && why_bytes)
+		snprintf(why, why_bytes, "%s", error ? first_why : "");
+	if (error)
+		*out = NULL;
+	return error;
 }
 
 void capture_close(struct capture *c)
 {
-	if (!c)
-		return;
-	if (c->tasks_fd >= 0)
-		close(c->tasks_fd);
-	bpf_link__destroy(c->tasks_link);
-	loader_unload(&c->programs);
-	capture_host_free(c->host);
-	for (size_t i = 0; c->cpus && i < c->n_cpus; i++) {
-		if (c->cpus[i].map_fd < 0)
-			continue;
-		munmap(c->cpus[i].ring, c->ring_map_bytes);
-		close(c->cpus[i].map_fd);
-	}
-	if (c->globals)
-		munmap(c->globals, c->globals_bytes);
-	if (c->ring_template_fd >= 0)
-		close(c->ring_template_fd);
-	free(c->cpus);
-	free(c);
-}
-
-static long rings_drain(struct capture *c, const struct capture_sink *sink)
-{
-	long total = 0;
-
-	for (size_t i = 0; i < c->n_cpus; i++) {
-		struct ring_reader *reader = &c->cpus[i].reader;
-		struct ring_run runs[2];
-
-		if (c->cpus[i].map_fd < 0)
-			continue;
-		total += (long)ring_reader_take(reader, c->ringless[i], runs);
-		for (int k = 0; k < 2; k++) {
-			if (runs[k].n)
-				sink->events(sink->context, (uint16_t)i, runs[k].events, runs[k].n);
-		}
-		ring_reader_release(reader);
-	}
-	return total;
-}
-
-/* Names some more of the tasks that existed before us, as many as surely fit into a ring. The
- * iterator's program emits the names and writes one byte per task for us to count. */
-static void tasks_step(struct capture *c)
-{
-	char bytes[1024];
-	const size_t fits = c->ring_slots / 4;
-	const ssize_t n = read(c->tasks_fd, bytes, fits < sizeof(bytes) ? fits : sizeof(bytes));
-
-	if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
-		return;
-	close(c->tasks_fd);
-	c->tasks_fd = -1;
-}
-
-int capture_name_tasks(struct capture *c)
-{
-	int fd;
-
-	if (!c->tasks_link)
-		return -ENOTSUP;
-	fd = bpf_iter_create(bpf_link__fd(c->tasks_link));
-	if (fd < 0)
-		return fd;
-	if (c->tasks_fd >= 0)
-		close(c->tasks_fd);
-	c->tasks_fd = fd;
-	return 0;
-}
-
-/* A CPU came online: its events were counted as lost so far. */
-static int rings_for_new_cpus(struct capture *c)
-{
-	uint64_t ringless = 0;
-
-	for (size_t i = 0; i < c->n_cpus; i++)
-		ringless += c->ringless[i];
-	if (ringless == c->ringless_seen)
-		return 0;
-	c->ringless_seen = ringless;
-	return cpus_add_rings(c);
+	if (c)
+		c->backend->close(c);
 }
 
 long capture_drain(struct capture *c, const struct capture_sink *sink)
 {
-	int error = rings_for_new_cpus(c);
-	long total;
-
-	if (error)
-		return error;
-	total = rings_drain(c, sink);
-	while (c->tasks_fd >= 0) {
-		tasks_step(c);
-		total += rings_drain(c, sink);
-	}
-	if (c->host)
-		error = capture_host_drain(c->host, sink);
-	return error ? error : total;
+	return c->backend->drain(c, sink);
 }
 
-int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu)
+uint64_t capture_lag_ns(const struct capture *c)
 {
-	return c->host ? capture_host_add(c->host, tid, tgid, vm, is_vcpu) : -ENOTSUP;
+	return c->backend->lag_ns;
 }
 
-int capture_remove_thread(struct capture *c, pid_t tid)
+const char *capture_notice(const struct capture *c)
 {
-	return c->host ? capture_host_remove(c->host, tid) : -ENOTSUP;
+	return c->notice;
 }
 
-int capture_exits(struct capture *c, capture_exit_taker take, void *context)
+int capture_name_tasks(struct capture *c)
 {
-	return c->host ? capture_host_exits(c->host, take, context) : -ENOTSUP;
-}
-
-int capture_level_set(struct capture *c, uint32_t vm, enum capture_level level)
-{
-	return c->host ? capture_host_level(c->host, vm, level) : -ENOTSUP;
-}
-
-void capture_host_stats_get(const struct capture *c, struct capture_host_stats *out)
-{
-	*out = (struct capture_host_stats){0};
-	if (c->host)
-		capture_host_stats(c->host, out);
+	return c->backend->name_tasks(c);
 }
 
 size_t capture_n_cpus(const struct capture *c)
 {
-	return c->n_cpus;
+	return c->backend->n_cpus(c);
 }
 
 int capture_cpu_stats(const struct capture *c, size_t cpu, struct capture_cpu_stats *out)
 {
-	const struct vs_ring *ring;
-
-	if (cpu >= c->n_cpus)
-		return -ENOENT;
-	ring = c->cpus[cpu].ring;
-	out->dropped = c->ringless[cpu];
-	out->emitted = c->ringless[cpu];
-	if (ring) {
-		const uint64_t dropped = __atomic_load_n(&ring->dropped, __ATOMIC_RELAXED);
-
-		out->dropped += dropped;
-		out->emitted += dropped + __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
-	}
-	return 0;
+	return c->backend->cpu_stats(c, cpu, out);
 }
 
 const char *capture_left_out(const struct capture *c)
 {
-	return c->programs.left_out;
+	return c->backend->left_out(c);
 }
 
-static int program_info(const struct bpf_program *program, struct bpf_prog_info *info)
+int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu)
 {
-	__u32 bytes = sizeof(*info);
-	const int fd = bpf_program__fd(program);
+	return c->backend->add_thread(c, tid, tgid, vm, is_vcpu);
+}
 
-	*info = (struct bpf_prog_info){0};
-	/* No descriptor: it was left out. */
-	return fd < 0 ? 0 : bpf_obj_get_info_by_fd(fd, info, &bytes);
+int capture_remove_thread(struct capture *c, pid_t tid)
+{
+	return c->backend->remove_thread(c, tid);
+}
+
+int capture_exits(struct capture *c, capture_exit_taker take, void *context)
+{
+	return c->backend->exits(c, take, context);
+}
+
+int capture_level_set(struct capture *c, uint32_t vm, enum capture_level level)
+{
+	return c->backend->level_set(c, vm, level);
+}
+
+void capture_host_stats_get(const struct capture *c, struct capture_host_stats *out)
+{
+	c->backend->host_stats(c, out);
 }
 
 uint64_t capture_missed(const struct capture *c)
 {
-	struct bpf_program *program;
-	struct bpf_prog_info info;
-	uint64_t missed = 0;
-
-	bpf_object__for_each_program(program, c->programs.object)
-	{
-		if (!program_info(program, &info))
-			missed += info.recursion_misses;
-	}
-	return missed;
+	return c->backend->missed(c);
 }
 
 int capture_cost(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count)
 {
-	struct bpf_program *program;
-	struct bpf_prog_info info;
-
-	*run_time_ns = 0;
-	*run_count = 0;
-	bpf_object__for_each_program(program, c->programs.object)
-	{
-		const int error = program_info(program, &info);
-
-		if (error)
-			return error;
-		*run_time_ns += info.run_time_ns;
-		*run_count += info.run_cnt;
-	}
-	return 0;
+	return c->backend->cost(c, run_time_ns, run_count);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Captures of this kernel's events into vs_event records, by BPF programs and per-CPU ring
- * buffers that are drained on the caller's timer (no wake-up per event). One interface for the
- * guest's capture (everything on this kernel) and the host's (the threads of some VMs).
+ * Captures of this kernel's events into vs_event records, in per-CPU ring buffers that are drained
+ * on the caller's timer (no wake-up per event). One interface for the guest's capture (everything
+ * on this kernel) and the host's (the threads of some VMs), and for both ways to get at the events:
+ * BPF programs, or perf where the kernel has no BPF or no BTF.
  *
- * Nothing is pinned: closing the last descriptor, even by kill -9, detaches every program.
+ * Nothing is pinned: closing the last descriptor, even by kill -9, ends the capture.
  */
 #ifndef BPF_CAPTURE_H
 #define BPF_CAPTURE_H
@@ -26,8 +27,15 @@ enum capture_kind {
 			    * to it */
 };
 
+enum capture_way {
+	CAPTURE_BY_ANY = 0, /* BPF, or if that fails perf, which capture_notice() then says */
+	CAPTURE_BY_BPF = 1,
+	CAPTURE_BY_PERF = 2, /* the guest's only */
+};
+
 struct capture_options {
 	enum capture_kind kind;
+	enum capture_way way;
 	size_t ring_bytes;          /* all CPUs together; 0: 4 MiB guest, 8 MiB host */
 	uint64_t wait_threshold_ns; /* host: waits longer than this bring stacks; 0: 20 ms */
 	uint64_t exit_threshold_ns; /* host, summary level: shorter VM-exits become no events; 0: 1
@@ -36,7 +44,7 @@ struct capture_options {
 	/* host: capture KVM, block requests and major faults, too, from the first vCPU on, as far
 	 * as their tracepoints exist by then; NULL: do not */
 	tracepoint_reader tracepoints;
-	bool raw_tracepoints; /* use the dearer programs for kernels that refuse the others,
+	bool raw_tracepoints; /* BPF: use the dearer programs for kernels that refuse the others,
 			       * which capture_open() otherwise tries second */
 };
 
@@ -76,6 +84,9 @@ struct capture_cpu_stats {
 	uint64_t emitted, dropped;
 };
 
+/* The way's number for its name ("auto", "bpf", "perf"), or -EINVAL. */
+int capture_way_parse(const char *name, enum capture_way *out);
+
 /* Loads and attaches. `why` (may be NULL) receives one line that says what failed and what to do.
  * 0 or -errno. */
 int capture_open(const struct capture_options *options, struct capture **out, char *why,
@@ -83,6 +94,12 @@ int capture_open(const struct capture_options *options, struct capture **out, ch
 void capture_close(struct capture *c);
 /* Hands everything committed so far to the sink, CPU by CPU. Returns events delivered or -errno. */
 long capture_drain(struct capture *c, const struct capture_sink *sink);
+/* A record may be handed over this much later than younger ones of other CPUs: what was drained is
+ * complete up to then. One that comes later still counts as dropped. */
+uint64_t capture_lag_ns(const struct capture *c);
+/* One line for the user on how the events are captured, "" if there is nothing to say. Valid as
+ * long as the capture. */
+const char *capture_notice(const struct capture *c);
 /* Guest capture: the next drain brings a TASK_NAME of every task that exists, as the first one
  * does; for a reader that joins late. 0, -ENOTSUP (host capture) or -errno. */
 int capture_name_tasks(struct capture *c);
@@ -148,7 +165,8 @@ void capture_host_stats_get(const struct capture *c, struct capture_host_stats *
  * CPU: lost, and in no CPU's counters. */
 uint64_t capture_missed(const struct capture *c);
 
-/* Run time and count of our programs if kernel.bpf_stats_enabled, for benches and doctor. */
+/* Run time and count of our programs if kernel.bpf_stats_enabled, for benches and doctor. 0,
+ * -ENOTSUP (perf) or -errno. */
 int capture_cost(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count);
 
 #endif

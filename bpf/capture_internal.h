@@ -1,36 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a capture consists of: for capture.c, and for tests that look inside. */
+/* What a capture is to capture.c, which hands every call on to the backend that was opened: a
+ * struct of the backend's own that begins with a struct capture. */
 #ifndef BPF_CAPTURE_INTERNAL_H
 #define BPF_CAPTURE_INTERNAL_H
 
 #include "bpf/capture.h"
-#include "bpf/capture_host.h"
-#include "bpf/loader.h"
-#include "bpf/ring_reader.h"
-
-struct capture_cpu {
-	int map_fd; /* -1: no ring yet, the CPU was offline when we looked */
-	struct vs_ring *ring;
-	struct ring_reader reader;
-};
 
 struct capture {
-	struct capture_options options;
-	struct loader_object programs;
-	size_t ring_slots, ring_map_bytes;
-	int ring_template_fd;
-	int rings_fd;
-	size_t n_cpus;
-	struct capture_cpu *cpus; /* n_cpus */
-	/* The programs' writable globals, mapped. */
-	void *globals;
-	size_t globals_bytes;
-	uint32_t *ringless; /* in globals, VS_CPUS_MAX */
-	uint64_t ringless_seen;
-	/* Iterator over the tasks that existed before us; -1: all named. */
-	int tasks_fd;
-	struct bpf_link *tasks_link;
-	struct capture_host *host; /* NULL for a guest capture */
+	const struct capture_backend *backend;
+	char notice[400];
 };
+
+/* The functions do what those of the same name in capture.h say. */
+struct capture_backend {
+	const char *name;
+	int (*open)(const struct capture_options *options, struct capture **out, char *why,
+		    size_t why_bytes);
+	void (*close)(struct capture *c);
+	long (*drain)(struct capture *c, const struct capture_sink *sink);
+	int (*name_tasks)(struct capture *c);
+	size_t (*n_cpus)(const struct capture *c);
+	int (*cpu_stats)(const struct capture *c, size_t cpu, struct capture_cpu_stats *out);
+	const char *(*left_out)(const struct capture *c);
+	int (*add_thread)(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
+	int (*remove_thread)(struct capture *c, pid_t tid);
+	int (*exits)(struct capture *c, capture_exit_taker take, void *context);
+	int (*level_set)(struct capture *c, uint32_t vm, enum capture_level level);
+	void (*host_stats)(const struct capture *c, struct capture_host_stats *out);
+	uint64_t (*missed)(const struct capture *c);
+	int (*cost)(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count);
+	/* Followed threads that wait for this CPU, for tests: the count must not leak. */
+	long (*waiting)(const struct capture *c, size_t cpu);
+	uint64_t lag_ns;
+};
+
+extern const struct capture_backend capture_backend_bpf, capture_backend_perf;
 
 #endif

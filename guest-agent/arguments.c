@@ -25,6 +25,8 @@ static const struct option_row {
 	 "memory for events that wait for the host; the oldest go first [4]"},
 	{"ring", "MIB", OPTION_NUMBER, offsetof(struct arguments, ring_mib), 1, 1024,
 	 "size of the kernel's rings, all CPUs together [4]"},
+	{"backend", "NAME", OPTION_TEXT, offsetof(struct arguments, backend), 0, 0,
+	 "how to capture: bpf, perf, or auto: perf if BPF does not work here [auto]"},
 	{"run-for", "SECONDS", OPTION_NUMBER, offsetof(struct arguments, run_for_s), 1, 86400,
 	 "end after this time"},
 	{"no-kernel-log", NULL, OPTION_FLAG, offsetof(struct arguments, no_kernel_log), 0, 0,
@@ -51,8 +53,8 @@ static const char help_tail[] =
 	"  vcpuscope-agent --connect tcp:10.0.2.2:7431  over TCP\n"
 	"  vcpuscope-agent --connect unix:/run/v.sock --run-for 10\n"
 	"\n"
-	"Needs root and a kernel with BPF and BTF (Debian 12 has both). The host may come later and\n"
-	"go away at any time. SIGINT or SIGTERM ends it.\n"
+	"Needs root and a kernel with BPF and BTF (Debian 12 has both), or else perf and tracefs. The\n"
+	"host may come later and go away at any time. SIGINT or SIGTERM ends it.\n"
 	"\n"
 	"Exit codes: 0 ended as asked, 1 internal failure, 2 wrong usage, 3 no channel to the host,\n"
 	"4 this kernel cannot be traced.\n";
@@ -110,6 +112,7 @@ int arguments_parse(int argc, char **argv, struct arguments *out, char *why, siz
 {
 	*out = (struct arguments){
 		.connect = "port:" AGENT_PORT_NAME,
+		.backend = "auto",
 		.interval_ms = 20,
 		.backlog_mib = 4,
 		.ring_mib = 4,

@@ -10,6 +10,7 @@
 
 struct arguments {
 	const char *connect; /* borrowed from argv */
+	const char *backend; /* so is this */
 	unsigned int interval_ms;
 	unsigned int backlog_mib;
 	unsigned int ring_mib;

@@ -163,6 +163,11 @@ int main(int argc, char **argv)
 	if (!err)
 		err = channel_address_parse(arguments.connect, &agent_options.address, why,
 					    sizeof(why));
+	if (!err && capture_way_parse(arguments.backend, &capture_options.way)) {
+		snprintf(why, sizeof(why), "--backend %s: there are auto, bpf and perf",
+			 arguments.backend);
+		err = -EINVAL;
+	}
 	if (err) {
 		fprintf(stderr, "vcpuscope-agent: %s\n", why);
 		return EXIT_WRONG_USAGE;
@@ -176,6 +181,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "vcpuscope-agent: %s\n", why[0] ? why : strerror(-err));
 		return EXIT_NO_CAPTURE;
 	}
+	if (capture_notice(capture)[0])
+		fprintf(stderr, "vcpuscope-agent: %s\n", capture_notice(capture));
 	if (capture_left_out(capture)[0])
 		fprintf(stderr, "vcpuscope-agent: this kernel lacks %s: going on without\n",
 			capture_left_out(capture));

@@ -26,6 +26,37 @@
 
 #include "bpf/capture.h"
 
+/* The ways to capture, each of which must pass the same tests. */
+struct variant {
+	const char *name;
+	enum capture_way way;
+	bool raw_tracepoints;
+};
+
+static const struct variant variants[] = {
+	{"typed", CAPTURE_BY_BPF, false},
+	{"raw", CAPTURE_BY_BPF, true},
+	{"perf", CAPTURE_BY_PERF, false},
+};
+
+enum { N_VARIANTS = sizeof(variants) / sizeof(variants[0]) };
+
+/* Says why if it cannot work here. */
+static inline bool variant_works(const struct variant *v, enum capture_kind kind)
+{
+	const struct capture_options options = {
+		.kind = kind, .way = v->way, .raw_tracepoints = v->raw_tracepoints};
+	struct capture *c;
+	char why[256];
+
+	if (capture_open(&options, &c, why, sizeof(why))) {
+		printf("skip %s: %s\n", v->name, why);
+		return false;
+	}
+	capture_close(c);
+	return true;
+}
+
 /* A stack with copies of what it pointed to. */
 struct logged_stack {
 	struct capture_stack s;
@@ -99,18 +130,22 @@ static inline void log_free(struct log *log)
 	free(log);
 }
 
-static inline void drain(struct capture *c, struct log *log)
-{
-	const struct capture_sink sink = {.events = log_events, .stack = log_stack, .context = log};
-
-	assert_true(capture_drain(c, &sink) >= 0);
-}
-
 static inline void sleep_ms(long ms)
 {
 	const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
 
 	nanosleep(&t, NULL);
+}
+
+/* Everything that happened before the call. */
+static inline void drain(struct capture *c, struct log *log)
+{
+	const struct capture_sink sink = {.events = log_events, .stack = log_stack, .context = log};
+	const struct timespec lag = {.tv_nsec = (long)capture_lag_ns(c)};
+
+	if (lag.tv_nsec)
+		nanosleep(&lag, NULL);
+	assert_true(capture_drain(c, &sink) >= 0);
 }
 
 /* Others may fill the rings meanwhile, so they are never left alone for long. */
@@ -222,6 +257,40 @@ static inline size_t programs_alive(const uint32_t *ids, size_t n)
 		}
 	}
 	return alive;
+}
+
+/* How many perf events a process holds open. */
+static inline size_t perf_events_of(pid_t pid)
+{
+	char path[300], target[64];
+	struct dirent *entry;
+	size_t n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		ssize_t bytes;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/%s", pid, entry->d_name);
+		bytes = readlink(path, target, sizeof(target) - 1);
+		target[bytes < 0 ? 0 : bytes] = '\0';
+		n += !strcmp(target, "anon_inode:[perf_event]");
+	}
+	closedir(dir);
+	return n;
+}
+
+/* perf's events live as long as their descriptors, which a process cannot outlive. */
+static inline void check_no_perf_event_stays(struct capture *(*open_one)(void))
+{
+	const size_t before = perf_events_of(getpid());
+	struct capture *c = open_one();
+
+	assert_true(perf_events_of(getpid()) > before);
+	capture_close(c);
+	assert_int_equal(perf_events_of(getpid()), before);
 }
 
 /* Neither closing a capture nor killing its process leaves a program in the kernel. */

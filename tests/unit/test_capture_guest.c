@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Guest capture against the running kernel. Needs root and BPF; skips otherwise. Other programs
- * run meanwhile, so tests look only at threads of their own.
+ * Guest capture against the running kernel. Needs root, and BPF or perf; skips what does not work.
+ * Other programs run meanwhile, so tests look only at threads of their own.
  */
 #include "tests/unit/capture_log.h"
 
 enum { RING_BYTES = 16 << 20 };
 
-/* Both builds of the programs go through all tests. */
-static bool raw_tracepoints;
+/* Both builds of the programs and perf go through all tests. */
+static const struct variant *variant;
 
 static struct capture *open_capture(size_t ring_bytes)
 {
 	const struct capture_options options = {.kind = CAPTURE_GUEST,
 						.ring_bytes = ring_bytes,
-						.raw_tracepoints = raw_tracepoints};
+						.way = variant->way,
+						.raw_tracepoints = variant->raw_tracepoints};
 	char why[256];
 	struct capture *c;
 
@@ -270,7 +271,10 @@ static void gaps_in_seq_are_the_drops(void **state)
 static void nothing_stays_in_the_kernel(void **state)
 {
 	(void)state;
-	check_nothing_stays(open_default);
+	if (variant->way == CAPTURE_BY_PERF)
+		check_no_perf_event_stays(open_default);
+	else
+		check_nothing_stays(open_default);
 }
 
 static void without_rights_the_reason_is_said(void **state)
@@ -281,7 +285,7 @@ static void without_rights_the_reason_is_said(void **state)
 	(void)state;
 	child = fork();
 	if (!child) {
-		const struct capture_options options = {.kind = CAPTURE_GUEST};
+		const struct capture_options options = {.kind = CAPTURE_GUEST, .way = variant->way};
 		struct capture *c;
 		char why[256];
 
@@ -295,7 +299,7 @@ static void without_rights_the_reason_is_said(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* [typed|raw [PATTERN]]: only one build, only the tests of that name. */
+/* [typed|raw|perf [PATTERN]]: only one variant, only the tests of that name; none: those of BPF. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,24 +311,18 @@ int main(int argc, char **argv)
 		cmocka_unit_test(nothing_stays_in_the_kernel),
 		cmocka_unit_test(without_rights_the_reason_is_said),
 	};
-	const struct capture_options options = {.kind = CAPTURE_GUEST};
-	struct capture *c;
-	char why[256];
-	int failed = 0;
+	int failed = 0, ran = 0;
 
-	if (capture_open(&options, &c, why, sizeof(why))) {
-		printf("skip: %s\n", why);
-		return 77;
-	}
-	capture_close(c);
-	for (int raw = 0; raw < 2; raw++) {
-		const char *build = raw ? "raw" : "typed";
-
-		if (argc > 1 && strcmp(argv[1], build))
+	for (size_t i = 0; i < N_VARIANTS; i++) {
+		if (argc > 1 ? strcmp(argv[1], variants[i].name)
+			     : variants[i].way != CAPTURE_BY_BPF)
+			continue;
+		variant = &variants[i];
+		if (!variant_works(variant, CAPTURE_GUEST))
 			continue;
 		cmocka_set_test_filter(argc > 2 ? argv[2] : NULL);
-		raw_tracepoints = raw;
-		failed += cmocka_run_group_tests_name(build, tests, NULL, NULL);
+		failed += cmocka_run_group_tests_name(variant->name, tests, NULL, NULL);
+		ran++;
 	}
-	return failed;
+	return ran ? failed : 77;
 }

@@ -12,7 +12,7 @@
 enum { THRESHOLD_MS = 20, VM = 7 };
 
 /* Both builds of the programs go through all tests. */
-static bool raw_tracepoints;
+static const struct variant *variant;
 
 static struct capture *open_host(void)
 {
@@ -20,7 +20,8 @@ static struct capture *open_host(void)
 		.kind = CAPTURE_HOST,
 		.stacks = true,
 		.wait_threshold_ns = THRESHOLD_MS * 1000000,
-		.raw_tracepoints = raw_tracepoints,
+		.way = variant->way,
+		.raw_tracepoints = variant->raw_tracepoints,
 	};
 	char why[256];
 	struct capture *c;
@@ -85,7 +86,7 @@ static void assert_empty(struct capture *c, struct log *log)
 	assert_int_equal(stats.threads_waiting, 0);
 	assert_int_equal(stats.threads_unfollowed, 0);
 	for (size_t cpu = 0; cpu < capture_n_cpus(c); cpu++)
-		assert_int_equal(capture_host_waiting(c->host, cpu), 0);
+		assert_int_equal(c->backend->waiting(c, cpu), 0);
 }
 
 /* Replays where `pid` waits for a CPU: switches that do not concern it may appear only there, only
@@ -487,24 +488,18 @@ int main(int argc, char **argv)
 		cmocka_unit_test(long_waits_bring_the_stacks_of_waiter_and_waker),
 		cmocka_unit_test(nothing_stays_in_the_kernel),
 	};
-	const struct capture_options options = {.kind = CAPTURE_HOST};
-	struct capture *c;
-	char why[256];
-	int failed = 0;
+	int failed = 0, ran = 0;
 
-	if (capture_open(&options, &c, why, sizeof(why))) {
-		printf("skip: %s\n", why);
-		return 77;
-	}
-	capture_close(c);
-	for (int raw = 0; raw < 2; raw++) {
-		const char *build = raw ? "raw" : "typed";
-
-		if (argc > 1 && strcmp(argv[1], build))
+	for (size_t i = 0; i < N_VARIANTS; i++) {
+		if (argc > 1 ? strcmp(argv[1], variants[i].name)
+			     : variants[i].way != CAPTURE_BY_BPF)
+			continue;
+		variant = &variants[i];
+		if (!variant_works(variant, CAPTURE_HOST))
 			continue;
 		cmocka_set_test_filter(argc > 2 ? argv[2] : NULL);
-		raw_tracepoints = raw;
-		failed += cmocka_run_group_tests_name(build, tests, NULL, NULL);
+		failed += cmocka_run_group_tests_name(variant->name, tests, NULL, NULL);
+		ran++;
 	}
-	return failed;
+	return ran ? failed : 77;
 }

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "bpf/capture_internal.h"
+#include "bpf/follow.h"
 #include "bpf/tracepoint_format.h"
 
 enum { VM = 3, EXITS = 100, GUEST_BYTES = 4096, PORT = 0x10, BLOCK_BYTES = 4096 };

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Both backends at once over the same workload: they must record the same. Needs root, BPF and
+ * perf; skips otherwise.
+ */
+#include "tests/unit/capture_log.h"
+
+#include <sys/mount.h>
+
+enum {
+	RING_BYTES = 16 << 20,
+	CHILDREN = 4,
+	ROUNDS = 300,
+	RENAMES = 20,
+};
+
+static struct capture *open_guest(enum capture_way way)
+{
+	const struct capture_options options = {
+		.kind = CAPTURE_GUEST, .way = way, .ring_bytes = RING_BYTES};
+	char why[256];
+	struct capture *c;
+
+	if (capture_open(&options, &c, why, sizeof(why)))
+		fail_msg("capture_open: %s", why);
+	assert_string_equal(capture_notice(c), "");
+	return c;
+}
+
+static void *thread_sleep(void *unused)
+{
+	prctl(PR_SET_NAME, "both-thread");
+	sleep_ms(2);
+	return unused;
+}
+
+/* Sleeps of several lengths, renames, migrations, a thread, a child, an exec. */
+static void child_work(int seed)
+{
+	char name[16];
+	pthread_t thread;
+	pid_t grandchild;
+	int cpus[2];
+
+	two_cpus(cpus);
+	for (clock_t begin = clock(); clock() - begin < CLOCKS_PER_SEC / 20;)
+		; /* for the timer to interrupt */
+	for (int i = 0; i < ROUNDS; i++) {
+		usleep((useconds_t)(50 + 37 * ((i + seed) % 11)));
+		if (i % (ROUNDS / RENAMES) == 0) {
+			snprintf(name, sizeof(name), "both-%d-%d", seed, i);
+			prctl(PR_SET_NAME, name);
+			pin(cpus[i & 1]);
+		}
+	}
+	pthread_create(&thread, NULL, thread_sleep, NULL);
+	pthread_join(thread, NULL);
+	grandchild = fork();
+	if (!grandchild) {
+		sleep_ms(1);
+		_exit(0);
+	}
+	waitpid(grandchild, NULL, 0);
+	execl("/bin/true", "true", NULL);
+	_exit(1);
+}
+
+/* pid_max is at most this. */
+enum { PIDS = 1 << 22 };
+
+/* The tasks that our children were and made: named by one of ours, or created by one. */
+static bool *pids_of(const struct log *log, const pid_t *children)
+{
+	bool *ours = calloc(PIDS, sizeof(*ours));
+
+	assert_non_null(ours);
+	for (size_t i = 0; i < CHILDREN; i++)
+		ours[children[i]] = true;
+	for (size_t i = 0; i < log->n; i++) {
+		const struct vs_event *e = &log->events[i];
+
+		/* A thread names its process; a new process is woken by its parent. */
+		if ((e->type == VS_EVENT_TASK_NAME || e->type == VS_EVENT_SCHED_WAKEUP_NEW) &&
+		    e->pid > 0 && e->pid2 > 0 && ours[e->pid2])
+			ours[e->pid] = true;
+	}
+	return ours;
+}
+
+static int by_kind(const void *a, const void *b)
+{
+	const struct vs_event *x = a, *y = b;
+
+	if (x->type != y->type)
+		return x->type < y->type ? -1 : 1;
+	if (x->cpu != y->cpu)
+		return x->cpu < y->cpu ? -1 : 1;
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->time > y->time) - (x->time < y->time);
+}
+
+/* Every CPU has an idle task of its own, all of the same number. */
+static size_t task_key(const struct vs_event *e, int pid)
+{
+	return pid ? (size_t)pid : (size_t)PIDS + e->cpu;
+}
+
+enum { TASK_KEYS = PIDS + VS_CPU_COLLECTOR };
+
+/* In which task the record was made; -1: does not say. */
+static int current_of(const struct vs_event *e)
+{
+	switch (e->type) {
+	case VS_EVENT_SCHED_WAKEUP:
+	case VS_EVENT_SCHED_WAKEUP_NEW:
+	case VS_EVENT_SCHED_MIGRATE:
+		return e->pid2;
+	case VS_EVENT_TASK_NAME:
+		return -1;
+	default:
+		return e->pid;
+	}
+}
+
+static void blind_drop(struct log *log, const bool *blind)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < log->n; i++) {
+		const struct vs_event *e = &log->events[i];
+		const int current = current_of(e);
+
+		if (current < 0 || !blind[task_key(e, current)])
+			log->events[n++] = *e;
+	}
+	log->n = n;
+}
+
+/* The perf of some kernels is blind in some tasks, see capture_perf.c: it does not see all of their
+ * switches. What was recorded in those is left out of both. */
+static void blind_leave_out(struct log *bpf, struct log *perf)
+{
+	bool *blind = calloc(TASK_KEYS, sizeof(*blind));
+	int *unseen = calloc(TASK_KEYS, sizeof(*unseen));
+	struct log *logs[2] = {bpf, perf};
+	size_t n_blind = 0;
+
+	assert_true(blind && unseen);
+	for (int k = 0; k < 2; k++) {
+		for (size_t i = 0; i < logs[k]->n; i++) {
+			const struct vs_event *e = &logs[k]->events[i];
+
+			if (e->type == VS_EVENT_SCHED_SWITCH)
+				unseen[task_key(e, e->pid)] += k ? -1 : 1;
+		}
+	}
+	for (size_t key = 0; key < TASK_KEYS; key++) {
+		blind[key] = unseen[key] != 0;
+		n_blind += blind[key];
+	}
+	if (n_blind)
+		print_message("perf of this kernel is blind in %zu tasks\n", n_blind);
+	blind_drop(bpf, blind);
+	blind_drop(perf, blind);
+	free(unseen);
+	free(blind);
+}
+
+/* perf lost as much as its switches show, and nothing else. */
+static void losses_check(const struct log *perf)
+{
+	uint64_t holes[VS_CPU_COLLECTOR] = {0};
+	int running[VS_CPU_COLLECTOR];
+
+	memset(running, -1, sizeof(running));
+	for (size_t i = 0; i < perf->n; i++) {
+		const struct vs_event *e = &perf->events[i];
+
+		if (e->type != VS_EVENT_SCHED_SWITCH)
+			continue;
+		holes[e->cpu] += running[e->cpu] >= 0 && running[e->cpu] != e->pid;
+		running[e->cpu] = e->pid2;
+	}
+	for (size_t cpu = 0; cpu < VS_CPU_COLLECTOR; cpu++)
+		assert_int_equal(perf->gaps[cpu], holes[cpu]);
+}
+
+/* Keeps what concerns our tasks. Of the same name of the same task told twice in a row, one: BPF
+ * tells it at the exec, too. */
+static size_t log_reduce(struct log *log, const bool *ours)
+{
+	size_t n = 0;
+
+	qsort(log->events, log->n, sizeof(*log->events), by_kind);
+	for (size_t i = 0; i < log->n; i++) {
+		const struct vs_event *e = &log->events[i], *last = &log->events[n - 1];
+		const bool second = e->type == VS_EVENT_SCHED_SWITCH && ours[e->pid2];
+
+		if (!ours[e->pid] && !second)
+			continue;
+		if (n && e->type == VS_EVENT_TASK_NAME && last->type == e->type &&
+		    last->pid == e->pid && last->arg0 == e->arg0 && last->arg1 == e->arg1)
+			continue;
+		log->events[n++] = *e;
+	}
+	log->n = n;
+	return n;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Forgets what was before both captured, and after the last round of both. */
+static void log_cut(struct log *log, uint64_t begin, uint64_t end)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < log->n; i++) {
+		if (log->events[i].time >= begin && log->events[i].time < end)
+			log->events[n++] = log->events[i];
+	}
+	log->n = n;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void the_same_events_give_the_same_records(void **state)
+{
+	struct capture *perf = open_guest(CAPTURE_BY_PERF), *bpf = open_guest(CAPTURE_BY_BPF);
+	uint64_t begin, end;
+	struct log *logs[2] = {log_new(), log_new()};
+	size_t n, kinds[VS_EVENT_TYPE_LIMIT] = {0};
+	uint64_t *apart;
+	pid_t children[CHILDREN];
+	bool *ours;
+
+	(void)state;
+	drain(perf, logs[1]);
+	drain(bpf, logs[0]);
+	begin = now_ns();
+	for (int i = 0; i < CHILDREN; i++) {
+		children[i] = fork();
+		if (!children[i])
+			child_work(i);
+	}
+	for (int i = 0; i < CHILDREN; i++) {
+		while (!waitpid(children[i], NULL, WNOHANG)) {
+			drain_for(bpf, logs[0], 10);
+			drain(perf, logs[1]);
+		}
+	}
+	/* They leave their CPU for the last time after they were reaped. */
+	drain_for(bpf, logs[0], 100);
+	end = now_ns();
+	drain(bpf, logs[0]);
+	drain(perf, logs[1]);
+	losses_check(logs[1]);
+	for (int i = 0; i < 2; i++)
+		log_cut(logs[i], begin, end);
+	ours = pids_of(logs[0], children);
+	blind_leave_out(logs[0], logs[1]);
+	n = log_reduce(logs[0], ours);
+	assert_true(n > CHILDREN * ROUNDS / 2);
+	if (log_reduce(logs[1], ours) < n)
+		n = logs[1]->n; /* the first that differs is said */
+	apart = calloc(n, sizeof(*apart));
+	assert_non_null(apart);
+	for (size_t i = 0; i < n; i++) {
+		const struct vs_event *a = &logs[0]->events[i], *b = &logs[1]->events[i];
+
+		if (a->type != b->type || a->cpu != b->cpu || a->pid != b->pid ||
+		    a->pid2 != b->pid2 || a->arg0 != b->arg0 || a->arg1 != b->arg1)
+			fail_msg("type %d cpu %d pid %d/%d args %#lx %#lx by BPF is type %d cpu %d "
+				 "pid %d/%d args %#lx %#lx by perf",
+				 a->type, a->cpu, a->pid, a->pid2, a->arg0, a->arg1, b->type,
+				 b->cpu, b->pid, b->pid2, b->arg0, b->arg1);
+		apart[i] = a->time > b->time ? a->time - b->time : b->time - a->time;
+		kinds[a->type]++;
+	}
+	assert_int_equal(logs[0]->n, logs[1]->n);
+	assert_true(kinds[VS_EVENT_SCHED_SWITCH] && kinds[VS_EVENT_SCHED_WAKEUP] &&
+		    kinds[VS_EVENT_SCHED_WAKEUP_NEW] && kinds[VS_EVENT_TASK_NAME] &&
+		    kinds[VS_EVENT_TASK_EXIT] && kinds[VS_EVENT_VECTOR_ENTRY]);
+	qsort(apart, n, sizeof(*apart), by_number);
+	print_message("%zu records; stamps apart: median %lu ns, 99 %% %lu ns, most %lu ns\n", n,
+		      apart[n / 2], apart[n * 99 / 100], apart[n - 1]);
+	assert_true(apart[n / 2] < 20000);
+	free(apart);
+	free(ours);
+	log_free(logs[0]);
+	log_free(logs[1]);
+	capture_close(bpf);
+	capture_close(perf);
+}
+
+/* A kernel without BTF, as far as this process can see. */
+static int without_btf(void)
+{
+	const struct capture_options automatic = {.kind = CAPTURE_GUEST},
+				     bpf = {.kind = CAPTURE_GUEST, .way = CAPTURE_BY_BPF};
+	struct capture *c;
+	char why[256];
+
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL))
+		return 77;
+	if (!capture_open(&bpf, &c, why, sizeof(why)))
+		return 1;
+	if (!strstr(why, "BTF"))
+		return 2;
+	if (capture_open(&automatic, &c, why, sizeof(why)))
+		return 3;
+	if (!strstr(capture_notice(c), "BTF") || !strstr(capture_notice(c), "perf") ||
+	    strchr(capture_notice(c), '\n'))
+		return 4;
+	capture_close(c);
+	return 0;
+}
+
+static void without_btf_perf_steps_in_and_says_so(void **state)
+{
+	const pid_t child = fork();
+	int status;
+
+	(void)state;
+	if (!child)
+		_exit(without_btf());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77) {
+		print_message("no mount namespaces here\n");
+		skip();
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void ways_have_names(void **state)
+{
+	enum capture_way way;
+
+	(void)state;
+	assert_int_equal(capture_way_parse("auto", &way), 0);
+	assert_int_equal(way, CAPTURE_BY_ANY);
+	assert_int_equal(capture_way_parse("perf", &way), 0);
+	assert_int_equal(way, CAPTURE_BY_PERF);
+	assert_int_equal(capture_way_parse("bpf", &way), 0);
+	assert_int_equal(way, CAPTURE_BY_BPF);
+	assert_int_equal(capture_way_parse("ebpf", &way), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ways_have_names),
+		cmocka_unit_test(the_same_events_give_the_same_records),
+		cmocka_unit_test(without_btf_perf_steps_in_and_says_so),
+	};
+
+	for (size_t i = 0; i < N_VARIANTS; i++) {
+		if (!variant_works(&variants[i], CAPTURE_GUEST))
+			return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
