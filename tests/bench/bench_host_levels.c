@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bpf/capture_internal.h"
+#include "bpf/capture_bpf.h"
 
 enum { VMS_MANY = 50, ROUNDS = 60, CALLS = 10000, GOAL_NS = 200, SKIPPED = 77 };
 /* Rounds of one length vary by a few percent on a busy machine. */
@@ -103,7 +103,8 @@ static pid_t sleeper(void)
 
 int main(void)
 {
-	const struct capture_options options = {.kind = CAPTURE_HOST, .tracepoints = reader};
+	const struct capture_options options = {
+		.kind = CAPTURE_HOST, .way = CAPTURE_BY_BPF, .tracepoints = reader};
 	static const char *const hits[][2] = {{"sys_exit_getppid", "kvm_entry"},
 					      {"sys_enter_getppid", "kvm_exit"}};
 	struct bpf_link *links[2] = {NULL};
@@ -128,7 +129,8 @@ int main(void)
 		puts(why);
 		goto out;
 	}
-	program = bpf_object__find_program_by_name(c->programs.object, "vs_h_tracepoint");
+	program = bpf_object__find_program_by_name(((struct capture_bpf *)c)->programs.object,
+						   "vs_h_tracepoint");
 	if (capture_add_thread(c, self, self, 0, true))
 		goto out;
 	for (size_t i = 0; i < 2; i++) {

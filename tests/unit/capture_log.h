@@ -307,7 +307,7 @@ static inline void check_nothing_stays(struct capture *(*open_one)(void))
 	assert_true(n > 0);
 	assert_int_equal(programs_alive(ids, n), n);
 	capture_close(c);
-	for (int i = 0; i < 100 && programs_alive(ids, n); i++)
+	for (int i = 0; i < 1000 && programs_alive(ids, n); i++)
 		sleep_ms(20);
 	assert_int_equal(programs_alive(ids, n), 0);
 
@@ -324,7 +324,7 @@ static inline void check_nothing_stays(struct capture *(*open_one)(void))
 	assert_true(n > 0);
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	for (int i = 0; i < 100 && programs_alive(ids, n); i++)
+	for (int i = 0; i < 1000 && programs_alive(ids, n); i++)
 		sleep_ms(20);
 	assert_int_equal(programs_alive(ids, n), 0);
 	close(ready[0]);

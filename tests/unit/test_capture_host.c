@@ -223,6 +223,7 @@ static void a_stop_is_seen_with_its_sender(void **state)
 	sleep_ms(20);
 	follow(c, child);
 	kill(child, SIGSTOP);
+	assert_int_equal(waitpid(child, NULL, WUNTRACED), child);
 	drain_for(c, log, 50);
 	kill(child, SIGCONT);
 	drain_for(c, log, 10);
