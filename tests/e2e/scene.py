@@ -79,12 +79,16 @@ class Scene:
         self.qemu_pid, self.channel, self.folder, self._say = qemu_pid, channel, folder, say
         self.truth = {"stalls": [], "interference": []}
 
-    def prepare(self):
-        """Threads in their places, the agent and the test module in the guest."""
+    def place_threads(self):
+        """The vCPU on its pCPU, QEMU's other threads on the other."""
         self.host.run(
             f"for t in /proc/{self.qemu_pid}/task/*; do case $(cat $t/comm) in "
             f"'CPU 0/'*) mask={1 << VCPU_CPU:x} ;; *) mask={1 << HOST_CPU:x} ;; esac; "
             "taskset -p $mask ${t##*/}; done")
+
+    def prepare(self):
+        """Threads in their places, the agent and the test module in the guest."""
+        self.place_threads()
         self.guest.run("insmod /root/stall.ko")
         self.guest.run("vcpuscope-agent >/root/agent.log 2>&1 </dev/null & echo $! >/run/agent.pid")
 
@@ -164,7 +168,8 @@ class Scene:
     def report(self, threshold="100ms"):
         """(text, parsed JSON) of the recording."""
         command = f"cd {self.folder} && vcpuscope report run.vcs --than {threshold}"
-        return self.host.run(command), json.loads(self.host.run(f"{command} --format json"))
+        return self.host.run(command), json.loads(self.host.run(
+            f"{command} --format json 2>report.log || {{ cat report.log; exit 1; }}"))
 
     def table(self, name):
         """The rows of a table of figures."""

@@ -29,6 +29,8 @@ DISK_DELAY_MS = 400
 SLOW_DISK = ("cat /usr/share/seabios/bios-256k.bin >/dev/ram0 && dmsetup create slow --noudevrules --noudevsync "
              f"--table '0 512 delay /dev/ram0 0 0 /dev/ram0 0 {DISK_DELAY_MS}'")
 ON_SLOW_DISK = "-drive if=pflash,format=raw,cache=none,file=/dev/dm-0"
+FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
+SERIES = ("6.1", "6.12")
 PAUSE_S = 0.8  # between provocations
 TOLERANCE = 0.1
 SLACK_MS = 15  # what signalling, a tick and a wake-up add at the edges on a loaded machine
@@ -244,13 +246,28 @@ def play(builder, bed_name, out, say, only):
     return len(cases) - failed, failed + len(extra) + bool(acausal)
 
 
+def add_round_arguments(p):
+    p.add_argument("--kernel", choices=SERIES, help="default: 6.1, both with VCPUSCOPE_TEST_FULL=1")
+    p.add_argument("--rounds", type=int, help="with each; default: 1, 10 with VCPUSCOPE_TEST_FULL=1")
+    p.add_argument("--out", default="out", help="folder for the recording, the report and the truth")
+
+
+def each_round(args, say):
+    """Yields (builder, folder for the results) for every round that the arguments ask for."""
+    kernels = (args.kernel,) if args.kernel else SERIES if FULL else SERIES[:1]
+    rounds = args.rounds or (10 if FULL else 1)
+    for kernel in kernels:
+        builder = bed.Builder(None, kernel, say)
+        for number in range(1, rounds + 1):
+            several = f"/{kernel}-round-{number}" if rounds * len(kernels) > 1 else ""
+            yield builder, os.path.abspath(args.out + several)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("bed", choices=("a", "b"))
-    p.add_argument("--kernel", default="6.1", choices=("6.1", "6.12"))
-    p.add_argument("--rounds", type=int, help="default: 1, 10 with VCPUSCOPE_TEST_FULL=1")
     p.add_argument("--only", help="only the cases whose name contains this")
-    p.add_argument("--out", default="out", help="folder for the recording, the report and the truth")
+    add_round_arguments(p)
     args = p.parse_args()
     if args.bed == "a" and os.geteuid():
         print("skipped: BPF on this machine's kernel needs root")
@@ -260,16 +277,13 @@ def main():
     def say(text):
         print(f"[{time.time() - started:5.1f} s] {text}", flush=True)
 
-    rounds = args.rounds or (10 if os.environ.get("VCPUSCOPE_TEST_FULL") == "1" else 1)
-    builder = bed.Builder(None, args.kernel, say)
     right = failed = 0
     with run_scene.own_signals():
-        for number in range(1, rounds + 1):
-            out = args.out if rounds == 1 else f"{args.out}/round-{number}"
+        for builder, out in each_round(args, say):
             good, bad = bed.machine.retry_emulator(
-                lambda: play(builder, args.bed, os.path.abspath(out), say, args.only), say)
+                lambda: play(builder, args.bed, out, say, args.only), say)
             right, failed = right + good, failed + bad
-    say(f"{right} of {right + failed} provocations explained rightly in {rounds} rounds")
+    say(f"{right} of {right + failed} provocations explained rightly")
     return 1 if failed else 0
 
 

@@ -382,6 +382,90 @@ static int act_migrate(char **argument, struct interval *t)
 	return err;
 }
 
+/* Skips what QEMU says up to the event of this name. */
+static int qmp_event_wait(FILE *qmp, const char *event)
+{
+	char line[4096];
+
+	while (fgets(line, sizeof(line), qmp)) {
+		if (strstr(line, event))
+			return 0;
+	}
+	return -EPIPE;
+}
+
+/* So slow that most of the memory is still to come when the sender stops. */
+#define POSTCOPY_BYTES_PER_S "1000000"
+/* The guest has come up on the receiving side, and waits for page after page. */
+enum { POSTCOPY_SETTLE_MS = 700 };
+
+/*
+ * A postcopy migration whose sender stands still for a while: the receiver's vCPU waits for the
+ * page that it touches next. Leaves the migration under way.
+ */
+static int act_postcopy(char **argument, struct interval *t)
+{
+	static const char ram[] = "{\"execute\":\"migrate-set-capabilities\",\"arguments\":{"
+				  "\"capabilities\":[{\"capability\":\"postcopy-ram\","
+				  "\"state\":true}]}}";
+	pid_t sender_pid = atoi(argument[3]);
+	FILE *sender = NULL, *receiver = NULL;
+	char command[256];
+	int err = qmp_open(argument[0], &sender);
+
+	if (!err)
+		err = qmp_open(argument[1], &receiver);
+	if (!err)
+		err = qmp_say(sender, ram, 1);
+	if (!err)
+		err = qmp_say(receiver, ram, 1);
+	if (!err)
+		err = qmp_say(sender,
+			      "{\"execute\":\"migrate-set-parameters\",\"arguments\":{"
+			      "\"max-postcopy-bandwidth\":" POSTCOPY_BYTES_PER_S
+			      ",\"max-bandwidth\":" POSTCOPY_BYTES_PER_S "}}",
+			      1);
+	snprintf(command, sizeof(command),
+		 "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"unix:%s\"}}", argument[2]);
+	if (!err)
+		err = qmp_say(sender, command, 1);
+	sleep_ns(POSTCOPY_SETTLE_MS * 1000000ull);
+	if (!err)
+		err = qmp_say(sender, "{\"execute\":\"migrate-start-postcopy\"}", 1);
+	if (!err)
+		err = qmp_event_wait(receiver, "\"RESUME\"");
+	sleep_ns(POSTCOPY_SETTLE_MS * 1000000ull);
+	t->begin = instant_now();
+	if (!err && kill(sender_pid, SIGSTOP))
+		err = -errno;
+	sleep_ns((uint64_t)atol(argument[4]) * 1000000);
+	if (!err && kill(sender_pid, SIGCONT))
+		err = -errno;
+	t->end = instant_now();
+	if (sender)
+		fclose(sender);
+	if (receiver)
+		fclose(receiver);
+	return err;
+}
+
+/* Touches page after page of that much memory, which a migration then has to bring. */
+static int act_touch(char **argument, struct interval *t)
+{
+	size_t bytes = (size_t)atol(argument[0]) << 20;
+	volatile char *memory = malloc(bytes);
+	int err = memory ? cpu_pin(0) : -ENOMEM;
+
+	signal(SIGTERM, on_signal);
+	t->begin = instant_now();
+	while (!err && !stopped) {
+		for (size_t at = 0; at < bytes && !stopped; at += 4096)
+			memory[at]++;
+	}
+	t->end = instant_now();
+	return err;
+}
+
 /* QEMU opens the FIFO with its big lock held, and waits there until somebody reads it. */
 static int act_biglock(char **argument, struct interval *t)
 {
@@ -465,6 +549,9 @@ static const struct action {
 	{"quota", 2, "quota-setter", act_quota, "CGROUP MS: gives it 5 % of a CPU"},
 	{"pause", 2, "vm-pauser", act_pause, "SOCKET MS: QMP stop, wait, cont"},
 	{"migrate", 2, "vm-mover", act_migrate, "SOCKET MS: a migration with so long a downtime"},
+	{"postcopy", 5, "vm-mover", act_postcopy,
+	 "SOCKET RECEIVERS_SOCKET MIGRATION_SOCKET PID MS: the sender stands still so long"},
+	{"touch", 1, "page-toucher", act_touch, "MIB: touches so much memory until SIGTERM"},
 	{"biglock", 2, "lock-keeper", act_biglock, "SOCKET MS: keeps QEMU's big lock taken"},
 	{"device-read", 1, "device-reader", act_device_read,
 	 "MS: reads a PCI register all the time"},
