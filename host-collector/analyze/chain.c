@@ -200,9 +200,15 @@ static struct chain_trouble *trouble_add(struct chains *x, enum chain_trouble_ki
 	return t;
 }
 
+static void trouble_tell(const struct chains *x, const struct chain_trouble *t)
+{
+	if (x->options.trouble)
+		x->options.trouble(x->options.context, t);
+}
+
 static void on_late(void *context, const struct chain *c)
 {
-	trouble_add(context, CHAIN_LATE, c);
+	trouble_tell(context, trouble_add(context, CHAIN_LATE, c));
 }
 
 static struct chain_trouble *trouble_find(struct chains *x, const struct chain *c)
@@ -230,6 +236,7 @@ static void on_lost(void *context, const struct chain *c, bool halted, uint32_t 
 	t->open = !chain_saw(c, CHAIN_HANDLER);
 	t->halted = halted;
 	t->progress = progress;
+	trouble_tell(x, t);
 	group_get(x, c)->lost++;
 }
 

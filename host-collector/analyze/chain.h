@@ -170,6 +170,8 @@ struct chain_options {
 	/* Each chain as it is closed (about 1 s after its last point), torn ones not. May be NULL.
 	 */
 	void (*closed)(void *context, const struct chain *c);
+	/* Each trouble as it is found, a LATE one again if it turns out LOST. May be NULL. */
+	void (*trouble)(void *context, const struct chain_trouble *t);
 	void *context;
 };
 

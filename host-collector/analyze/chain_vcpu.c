@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { PROGRESS_ENOUGH = 2 };
+
 #define KEEP_NS 1000000000ll /* a chain is over when nothing has been added for so long */
 
 void chain_vcpu_init(struct chain_vcpu *v, uint32_t vm, uint32_t vcpu, int64_t limit_ns,
@@ -143,6 +145,7 @@ static struct chain_open *open_new(struct chain_vcpu *v, struct host_ns t, uint8
 		.used = true,
 		.kicked = v->where != CHAIN_IN_GUEST,
 		.last = t,
+		.progress_begun = v->progress,
 		.c = {.vm = v->vm,
 		      .vcpu = v->vcpu,
 		      .vector = vector,
@@ -387,6 +390,13 @@ void chain_vcpu_switch(struct chain_vcpu *v, struct chain_when w)
 	v->leaving = v->softirq = v->handling = NULL;
 }
 
+/* The guest has had interrupts on since this one came, so that it is handled by now, or never: what
+ * is missing from here on does not hide it. One more than lost_check wants, for the clocks. */
+static bool is_settled(const struct chain_vcpu *v, const struct chain_open *o)
+{
+	return v->progress - o->progress_begun > PROGRESS_ENOUGH;
+}
+
 void chain_vcpu_guest_gap(struct chain_vcpu *v, uint64_t lost)
 {
 	/* A handler's entry and its exit are next to each other, or something nests in it. */
@@ -398,7 +408,7 @@ void chain_vcpu_guest_gap(struct chain_vcpu *v, uint64_t lost)
 		return;
 	v->handling = NULL;
 	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++)
-		v->open[i].handler_missing = true;
+		v->open[i].handler_missing |= !is_settled(v, &v->open[i]);
 }
 
 /* ---- the host's side ---- */
@@ -578,7 +588,7 @@ void chain_vcpu_host_gap(struct chain_vcpu *v, struct host_ns from, uint16_t cpu
 	v->entering = NULL;
 	v->woken_known = false;
 	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++)
-		v->open[i].inject_missing = true;
+		v->open[i].inject_missing |= !is_settled(v, &v->open[i]);
 }
 
 /* ---- lost, over ---- */
@@ -606,7 +616,7 @@ static void lost_check(struct chain_vcpu *v, struct chain_open *o, struct host_n
 	if (v->where == CHAIN_SLEEPING && !idle)
 		o->masked = true;
 	if (o->c.lost || !o->c.certain || age_ns < v->limit_ns || may_be_handled(v, o) ||
-	    v->progress - o->progress < 2)
+	    v->progress - o->progress < PROGRESS_ENOUGH)
 		return;
 	o->c.lost = true;
 	v->sink.lost(v->sink.context, &o->c, false, (uint32_t)(v->progress - o->progress));

@@ -45,7 +45,8 @@ struct chain_open {
 	bool masked; /* the vCPU slept with it pending, and the guest was not idle (a spinlock's
 			HLT) */
 	bool progress_known;
-	uint64_t progress;                     /* the vCPU's when time enough had passed */
+	uint64_t progress_begun;               /* the vCPU's when it began... */
+	uint64_t progress;                     /* and when time enough had passed */
 	int64_t counted_ns[CHAIN_WHERE_COUNT]; /* so much of the vCPU's clocks is in place_ns */
 	struct host_ns last;
 };
