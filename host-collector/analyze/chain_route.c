@@ -14,7 +14,12 @@ enum {
 	DELIVERY_FIXED = 0,
 	DELIVERY_LOWEST = 1,
 	IRQCHIP_IOAPIC = 2, /* whose pin is a GSI's number */
+	ICR_LOGICAL = 1 << 11,
+	ICR_SHORTHAND = 3 << 18,
+	BROADCAST = 0xff,
 };
+
+#define X2APIC_BROADCAST 0xffffffffu
 
 /* An accept follows its source at once, unless the thread is preempted in between. Only a vCPU
  * thread accepts without a source, too (timers), but not before it has entered the guest again;
@@ -28,6 +33,8 @@ struct raised {
 	struct host_ns t;
 	int vector; /* -1: not told */
 	bool level; /* only a level-triggered interrupt is its */
+	bool to_known;
+	uint32_t to; /* the one APIC that it is for */
 	uint32_t gsi;
 };
 
@@ -87,7 +94,7 @@ static void raise(struct chain_route *r, const struct host_instant *i, struct ra
 }
 
 static const struct raised *raised_find(const struct chain_route *r, const struct host_instant *i,
-					const struct chain_accept *a)
+					const struct chain_accept *a, uint32_t apic_id)
 {
 	const struct pcpu_sources *p = &r->pcpus[i->event.cpu];
 	int64_t age_ns = i->of_vcpu && !r->enters ? SOURCE_AGE_VCPU_NS : SOURCE_AGE_NS;
@@ -97,7 +104,7 @@ static const struct raised *raised_find(const struct chain_route *r, const struc
 
 		if (s->source != CHAIN_SOURCE_UNKNOWN && s->pid == i->event.pid &&
 		    (s->vector < 0 || s->vector == a->vector) && (!s->level || a->level) &&
-		    i->t.ns - s->t.ns <= age_ns)
+		    (!s->to_known || s->to == apic_id) && i->t.ns - s->t.ns <= age_ns)
 			return s;
 	}
 	return NULL;
@@ -142,8 +149,15 @@ static void on_ack(struct chain_route *r, const struct host_instant *i)
 
 static void on_ipi(struct chain_route *r, const struct host_instant *i)
 {
+	uint32_t icr = (uint32_t)i->event.arg0, to = (uint32_t)i->event.arg1;
+	bool one =
+		!(icr & (ICR_LOGICAL | ICR_SHORTHAND)) && to != BROADCAST && to != X2APIC_BROADCAST;
+
 	raise(r, i,
-	      (struct raised){.source = CHAIN_SOURCE_IPI, .vector = (int)(i->event.arg0 & 0xff)});
+	      (struct raised){.source = CHAIN_SOURCE_IPI,
+			      .vector = (int)(icr & 0xff),
+			      .to_known = one,
+			      .to = to});
 }
 
 static void on_hypercall(struct chain_route *r, const struct host_instant *i)
@@ -206,7 +220,7 @@ static void accepted(struct chain_route *r, const struct host_instant *i, bool p
 	if (!v)
 		return;
 	a.certain = target.certain;
-	source = raised_find(r, i, &a);
+	source = raised_find(r, i, &a, (uint32_t)(e->arg0 >> 32));
 	if (source) {
 		a.source_known = true;
 		a.source = source->source;

@@ -7,9 +7,9 @@
 
 enum { VHOST = 700, STRANGER = 800, DEVICE = 0x22, TICK = 0xec, RESCHEDULE = 0xfd, IRQ = 25 };
 
-#define MSI(T, CPU, PID, VECTOR) EVENT(HOST, T, CPU, KVM_MSI, PID, 0, 0, VECTOR)
-#define IPI(T, CPU, PID, VECTOR) EVENT(HOST, T, CPU, KVM_IPI, PID, 0, VECTOR, 1)
-#define GSI(T, CPU, PID, PIN)    EVENT(HOST, T, CPU, KVM_SET_IRQ, PID, 0, (PIN) | 1ull << 32, 0)
+#define MSI(T, CPU, PID, VECTOR)     EVENT(HOST, T, CPU, KVM_MSI, PID, 0, 0, VECTOR)
+#define IPI(T, CPU, PID, VECTOR, TO) EVENT(HOST, T, CPU, KVM_IPI, PID, 0, VECTOR, TO)
+#define GSI(T, CPU, PID, PIN)        EVENT(HOST, T, CPU, KVM_SET_IRQ, PID, 0, (PIN) | 1ull << 32, 0)
 #define ACCEPT(T, CPU, PID, VECTOR, APIC)                                                          \
 	EVENT(HOST, T, CPU, KVM_ACCEPT_IRQ, PID, 0, (VECTOR) | (uint64_t)(APIC) << 32, 0)
 #define POSTED(T, CPU, PID, VECTOR, APIC)                                                          \
@@ -200,13 +200,13 @@ static void interrupts_off_and_coalesced_accepts(void **unused)
 		ENTRY(10, 0, TID0),
 		ENTRY(11, 1, TID1),
 		EXIT(100, 0, TID0),
-		IPI(110, 0, TID0, RESCHEDULE),
+		IPI(110, 0, TID0, RESCHEDULE, 1),
 		ACCEPT(112, 0, TID0, RESCHEDULE, 1),
 		ENTRY(120, 0, TID0),
 		EXIT(130, 1, TID1),
 		ENTRY(140, 1, TID1),
 		EXIT(200, 0, TID0),
-		IPI(210, 0, TID0, RESCHEDULE),
+		IPI(210, 0, TID0, RESCHEDULE, 1),
 		ACCEPT(212, 0, TID0, RESCHEDULE, 1),
 		ACCEPT(213, 0, TID0, RESCHEDULE, 1),
 		ENTRY(220, 0, TID0),
@@ -508,7 +508,7 @@ static void a_raiser_may_be_slow(void **unused)
 		SWITCH(HOST, 0, 0, 0, TID0, 0),
 		ENTRY(10, 0, TID0),
 		SWITCH(HOST, 20, 1, 0, TID1, 0),
-		IPI(1000, 1, TID1, RESCHEDULE),
+		IPI(1000, 1, TID1, RESCHEDULE, 0),
 		GSI(1010, 0, VHOST, 20),
 		ACCEPT(6000, 1, TID1, RESCHEDULE, 0),
 		ACCEPT(7000, 0, VHOST, DEVICE, 0),
@@ -543,7 +543,7 @@ static void an_entry_ends_what_was_raised(void **unused)
 		SWITCH(HOST, 20, 1, 0, TID1, 0),
 		ENTRY(30, 1, TID1),
 		EXIT(990, 1, TID1),
-		IPI(1000, 1, TID1, TICK),
+		IPI(1000, 1, TID1, TICK, 0),
 		ACCEPT(1010, 1, TID1, TICK, 0),
 		ENTRY(1020, 1, TID1),
 		EXIT(1030, 0, TID0),
@@ -571,6 +571,27 @@ static void an_entry_ends_what_was_raised(void **unused)
 	told_free(&t);
 }
 
+/* A KVM that tells of no entries: whom an IPI is for tells that it is not its sender's timer. */
+static void an_ipi_to_another_is_not_the_senders_timer(void **unused)
+{
+	static const struct timeline_event story[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0), SWITCH(HOST, 10, 1, 0, TID1, 0),
+		IPI(1000, 1, TID1, TICK, 0),    ACCEPT(1010, 1, TID1, TICK, 0),
+		VECTOR(1060, 0, TICK),          VECTOR_DONE(1070, 0, TICK),
+		ACCEPT(1100, 1, TID1, TICK, 1), VECTOR(1140, 1, TICK),
+		VECTOR_DONE(1150, 1, TICK),
+	};
+	struct told t;
+
+	(void)unused;
+	told_of(&t, story, COUNT(story));
+	assert_int_equal(t.n, 2);
+	for (size_t i = 0; i < t.n; i++)
+		assert_int_equal(t.closed[i].source,
+				 t.closed[i].vcpu ? CHAIN_SOURCE_TIMER : CHAIN_SOURCE_IPI);
+	told_free(&t);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -587,6 +608,7 @@ int main(void)
 		cmocka_unit_test(a_line_that_is_still_up_comes_again),
 		cmocka_unit_test(a_raiser_may_be_slow),
 		cmocka_unit_test(an_entry_ends_what_was_raised),
+		cmocka_unit_test(an_ipi_to_another_is_not_the_senders_timer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
