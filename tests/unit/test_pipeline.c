@@ -61,6 +61,8 @@ struct seen {
 	size_t n_spans;
 	unsigned notes;
 	int64_t last_word_ns;
+	unsigned steals;
+	struct guest_steal steal; /* the last */
 };
 
 static void see_instant(void *context, const struct guest_instant *i)
@@ -85,6 +87,14 @@ static void see_span(void *context, const struct vcpu_span *s)
 	seen->spans[seen->n_spans++] = *s;
 }
 
+static void see_steal(void *context, const struct guest_steal *steal)
+{
+	struct seen *seen = context;
+
+	seen->steal = *steal;
+	seen->steals++;
+}
+
 static void see_note(void *context, const struct message_note *note)
 {
 	(void)note;
@@ -101,8 +111,10 @@ struct play {
 static struct model *model_watched(struct seen *seen)
 {
 	struct model *m = model_new();
-	const struct model_observer observer = {
-		.guest_instant = see_instant, .vcpu_span = see_span, .context = seen};
+	const struct model_observer observer = {.guest_instant = see_instant,
+						.vcpu_span = see_span,
+						.guest_steal = see_steal,
+						.context = seen};
 
 	assert_non_null(m);
 	assert_int_equal(model_observe(m, &observer), 0);
@@ -593,6 +605,53 @@ static void what_only_the_host_may_say_is_not_taken_from_a_guest(void **state)
 	play_end(&p);
 }
 
+/* A heartbeat whose steal was read at the scene's time `t_ns`. */
+static void steal_send(struct synth *s, int64_t t_ns)
+{
+	struct message_heartbeat *beat = calloc(1, sizeof(*beat));
+	struct byte_buffer payload = {0};
+
+	assert_non_null(beat);
+	beat->steal.known = beat->steal.clock = true;
+	beat->time = 1000 + (uint64_t)(505 * MS) * 5 / 2;
+	beat->steal.time = 1000 + (uint64_t)t_ns * 5 / 2;
+	beat->steal.err = 2500;
+	beat->steal.unit_ns = 10 * MS;
+	beat->steal.n_cpus = 1;
+	beat->steal.cpus[0].cpu = 1;
+	beat->steal.cpus[0].steal_ns = 70 * MS;
+	assert_int_equal(message_heartbeat_pack(beat, &payload), 0);
+	synth_frame(s, SYNTH_VM, FRAME_HEARTBEAT, payload.data, payload.len);
+	byte_buffer_fini(&payload);
+	free(beat);
+}
+
+static void a_guests_steal_is_placed_unless_it_lies_ahead_of_its_arrival(void **state)
+{
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+	const struct guest_steal *steal;
+
+	(void)state;
+	scene_switches(s, 3 * MS, 500 * MS);
+	synth_at(s, 510 * MS);
+	steal_send(s, 505 * MS);
+	steal_send(s, 10000 * MS);
+	synth_at(s, 600 * MS);
+	synth_free(s);
+	play_offline(&p);
+	steal = &p.seen->steal;
+	assert_int_equal(p.seen->steals, 1);
+	assert_int_equal(steal->vm, SYNTH_VM);
+	assert_int_equal(steal->cpu, 1);
+	assert_int_equal(steal->steal_ns, 70 * MS);
+	assert_int_equal(steal->unit_ns, 10 * MS);
+	assert_true(steal->clock);
+	assert_true(steal->err_ns >= 1000);
+	assert_true(llabs(steal->t.ns - synth_host_ns(505 * MS)) <= (int64_t)steal->err_ns);
+	play_end(&p);
+}
+
 static void payloads_of_noise_are_counted_and_cost_nothing_else(void **state)
 {
 	struct play p;
@@ -786,6 +845,7 @@ int main(void)
 		cmocka_unit_test(a_guests_account_ends_with_its_last_word),
 		cmocka_unit_test(replayed_frames_change_nothing),
 		cmocka_unit_test(what_only_the_host_may_say_is_not_taken_from_a_guest),
+		cmocka_unit_test(a_guests_steal_is_placed_unless_it_lies_ahead_of_its_arrival),
 		cmocka_unit_test(payloads_of_noise_are_counted_and_cost_nothing_else),
 		cmocka_unit_test(a_guest_that_lies_about_the_time_harms_only_itself),
 		cmocka_unit_test(one_half_alone_is_still_told),
