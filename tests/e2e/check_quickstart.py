@@ -17,6 +17,10 @@ import sys
 
 SHARE_TOLERANCE = 0.05
 DELAY_TOLERANCE = 0.01
+STEAL_SLACK_UNITS = 4  # a unit and a late tick at either end
+# KVM takes the scheduler's own clock, which is read before the tracepoints' programs run: on an emulated
+# host 40 us apart (measured), for each wait.
+STEAL_SLACK_PER_WAIT_NS = 80000
 EXCUSING_SHARE = 0.25  # of a stretch: from there on denied time alone makes an incident (docs/verdicts.md)
 METER_PERIOD_NS = 20_000_000  # how much longer than measured a gap may have been
 
@@ -138,6 +142,19 @@ def check_run_delay(vcpus, tasks, truth):
     if worst["comm"] != "compute":
         wrong.append(Difference(f"{worst['comm']} is billed most run delay, not compute"))
     return wrong
+
+
+def check_steal(steal, vcpus):
+    """What differs between the guest's own account of its steal and the run delay that was measured."""
+    if len(steal) != 1 or steal[0]["accounted_ns"] is None or steal[0]["readings"] < 2:
+        return [Difference(f"the guest's account of its steal is missing: {steal}")]
+    row = steal[0]
+    allowed = (STEAL_SLACK_UNITS * row["unit_ns"]
+               + STEAL_SLACK_PER_WAIT_NS * sum(vcpu["waits"] for vcpu in vcpus))
+    if abs(row["accounted_ns"] - row["measured_ns"]) > allowed:
+        return [Difference(f"the guest accounts {row['accounted_ns'] / 1e6:.1f} ms of steal, measured are "
+                           f"{row['measured_ns'] / 1e6:.1f}")]
+    return []
 
 
 def check(report, truth):

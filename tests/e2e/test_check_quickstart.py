@@ -8,7 +8,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from check_quickstart import check, check_run_delay, interference, is_excused  # noqa: E402
+from check_quickstart import check, check_run_delay, check_steal, interference, is_excused  # noqa: E402
 
 STATES = ("guest", "kvm", "vmm", "runnable", "halted", "blocked", "throttled", "stopped", "unknown")
 
@@ -81,6 +81,16 @@ WRONGS = {
 class Check(unittest.TestCase):
     def test_accepts_what_is_right(self):
         self.assertEqual(check(REPORT, TRUTH), [])
+
+    def test_steal_is_what_was_measured(self):
+        row = {"accounted_ns": 740 * MS, "measured_ns": 692 * MS, "unit_ns": 10 * MS, "readings": 13}
+        vcpus = [{"waits": 600}, {"waits": 500}]
+        self.assertEqual(check_steal([row], vcpus), [])
+        self.assertTrue(check_steal([row], [{"waits": 10}]))
+        self.assertTrue(check_steal([], vcpus))
+        self.assertTrue(check_steal([{**row, "accounted_ns": None}], vcpus))
+        self.assertTrue(check_steal([{**row, "accounted_ns": 200 * MS}], vcpus))
+        self.assertTrue(check_steal([{**row, "readings": 1}], vcpus))
 
     def test_run_delay_is_the_schedulers_own(self):
         vcpus = [{"run_delay_ns": 700 * MS}]
