@@ -32,6 +32,7 @@ SLEWS_PPM = ((500, -500), (-500, 500))  # host's and guest's CLOCK_MONOTONIC, on
 # (how many, how many in one boot, each so long: an agent dials again within 1 s)
 FRESH_CHANNELS, FRESH_A_BOOT, FRESH_S = (100 if FULL else 1), 25, 4
 ATTEMPTS = 4
+SILENT_MAX = 3  # recordings, in one boot, before the agent of a starved machine had dialled
 UNSURE_MAX = SAMPLES // 10  # samples while KVM may have been changing its parameters
 
 # Kernels of host/guest. Mixed ones by default, so that each side runs each.
@@ -94,13 +95,17 @@ def fresh_channels(played, name, n, say):
     played.host.run("for i in 1 2; do vcpuscope record --pid {0} --no-guest -o /root/stay.$i.vcs "
                     ">/dev/null 2>&1 </dev/null & echo $! >/run/stay.$i; done; sleep 4"
                     .format(played.qemu_pid), timeout_s=60)
-    echoes = []
-    for _ in range(n):
+    echoes, silent = [], 0
+    while len(echoes) < n:
         played.host.run(f"vcpuscope record --pid {played.qemu_pid} --channel {collector} "
                         f"-o /root/fresh.vcs --for {FRESH_S}s >/root/fresh.log 2>&1 || "
                         "{ cat /root/fresh.log; exit 1; }", timeout_s=90)
         vm = json.loads(played.host.run("vcpuscope clock /root/fresh.vcs --format json"))["vms"][0]
-        echoes.append({**vm["echo"], "violations": vm["causality_violations"]})
+        if vm["echo"]["round_trips"] or silent == SILENT_MAX:
+            echoes.append({**vm["echo"], "violations": vm["causality_violations"]})
+        else:
+            silent += 1
+            say(f"the agent did not dial in {FRESH_S} s; again")
     played.host.run("kill -INT $(cat /run/stay.1 /run/stay.2); sleep 2; rm -f /root/stay.*")
     return echoes
 
