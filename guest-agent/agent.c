@@ -17,7 +17,7 @@
 #include "clock/sample.h"
 #include "guest-agent/cpus.h"
 #include "guest-agent/dmesg_clock.h"
-#include "guest-agent/kernel_log.h"
+#include "bpf/kernel_log.h"
 #include "guest-agent/pvclock_page.h"
 #include "guest-agent/self_stats.h"
 #include "guest-agent/send_queue.h"

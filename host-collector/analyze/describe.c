@@ -203,6 +203,15 @@ void describe_evidence(const struct stall_facts *f, const struct model *m, struc
 		e->waiter_stack = s->waiter_stack;
 		e->waker_stack = s->waker_stack;
 	}
+	for (size_t i = 0; model_host_log_line(m, i); i++) {
+		const struct host_log_line *line = model_host_log_line(m, i);
+
+		if (line->t.ns < f->begin.ns || line->t.ns > f->end.ns)
+			continue;
+		e = evidence_add(out, line->t, 0);
+		if (e)
+			describe(e->text, sizeof(e->text), "the host's kernel log: %s", line->text);
+	}
 	if (f->waiter_ns >= f->than_ns) {
 		e = evidence_add(out, (struct host_ns){f->end.ns - f->waiter_ns}, f->waiter_ns);
 		if (e)

@@ -164,6 +164,39 @@ void facts_close(struct stall_facts *f)
 	f->state_ns[VCPU_UNKNOWN] += facts_duration(f) - covered;
 }
 
+/* The watchdog speaks while its CPU stands still, or just after. */
+static const int64_t lockup_late_ns = 1000000000;
+
+static int64_t locked_up_ns(const struct stall_facts *f, const struct host_log_line *line)
+{
+	int64_t ns = 0;
+
+	if (line->t.ns < f->begin.ns || line->t.ns - f->end.ns > lockup_late_ns)
+		return 0;
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		const struct vcpu_span *s = &f->spans[i];
+
+		if (s->pcpu == line->cpu && (s->state == VCPU_RUNNABLE || s->state == VCPU_KVM))
+			ns += length(s);
+	}
+	return ns;
+}
+
+void facts_host_log(struct stall_facts *f, const struct model *m)
+{
+	const struct host_log_line *line;
+	bool named = false;
+
+	for (size_t i = 0; (line = model_host_log_line(m, i)); i++) {
+		if (line->kind == HOST_LOG_LOCKUP && locked_up_ns(f, line) > f->lockup_ns)
+			f->lockup_ns = locked_up_ns(f, line);
+		/* It is written once for each thread, at its first. */
+		named |= line->kind == HOST_LOG_SPLIT_LOCK && line->t.ns <= f->end.ns &&
+			 f->n_spans && f->spans[0].tid == line->pid;
+	}
+	f->split_lock_ns = f->class_ns[WAIT_SPLIT_LOCK] + (named ? f->class_ns[WAIT_NONE] : 0);
+}
+
 int64_t facts_denied_by_host(const struct stall_facts *f)
 {
 	int64_t ns = 0;

@@ -40,6 +40,8 @@ struct stall_facts {
 	/* The vCPU. */
 	int64_t state_ns[VCPU_STATE_COUNT]; /* complete once closed: sums to end - begin */
 	int64_t class_ns[WAIT_CLASS_COUNT]; /* of what was blocked */
+	int64_t lockup_ns;                  /* of its pCPU, as the host's kernel log has it */
+	int64_t split_lock_ns;              /* slept, for that, as the log or the stack has it */
 	int64_t migration_ns;               /* of what was stopped */
 	int64_t pcpu_busy_ns;               /* of what was runnable: others were seen on its pCPU */
 	int64_t pcpu_idle_ns;               /* of what was runnable: its pCPU idled */
@@ -76,6 +78,8 @@ void facts_guest_span(struct stall_facts *f, const struct guest_span *span);
 void facts_tick(struct stall_facts *f, struct host_ns t, int64_t interval_ns);
 /* The stretch is over at `t` for the guest's side; vCPU spans may still be added. */
 void facts_end(struct stall_facts *f, struct host_ns t);
+/* What the host's kernel log says of its pCPU and thread. Once no more vCPU spans follow. */
+void facts_host_log(struct stall_facts *f, const struct model *m);
 /* No more vCPU spans: what they left uncovered is unknown. */
 void facts_close(struct stall_facts *f);
 

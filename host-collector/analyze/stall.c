@@ -118,6 +118,7 @@ static void waiters_count(const struct stall_vm *v, struct stall_facts *f)
 static void tell(struct stall_detector *d, struct stall_facts *f)
 {
 	facts_close(f);
+	facts_host_log(f, d->model);
 	f->data = model_data_of(d->model, f->vm);
 	f->denied = facts_deny(f);
 	if (f->denied || d->options.all)
@@ -720,6 +721,7 @@ size_t stall_ongoing(struct stall_detector *d, struct stall_facts *out, size_t m
 					add_open_span(d, f, vcpu);
 			}
 			facts_close(f);
+			facts_host_log(f, d->model);
 			f->ongoing = true;
 			f->data = model_data_of(d->model, f->vm);
 			f->denied = facts_deny(f);

@@ -99,6 +99,16 @@ static int64_t migration_ns(const struct stall_facts *f)
 	return f->migration_ns;
 }
 
+static int64_t lockup_ns(const struct stall_facts *f)
+{
+	return f->lockup_ns;
+}
+
+static int64_t split_lock_ns(const struct stall_facts *f)
+{
+	return f->split_lock_ns;
+}
+
 static int64_t not_scheduled_ns(const struct stall_facts *f)
 {
 	return f->pcpu_busy_ns;
@@ -171,6 +181,12 @@ static bool holder_unseen(const struct stall_facts *f)
 	return seen < not_scheduled_ns(f) / 2 || guest_was_alive(f);
 }
 
+/* The thread was warned of once; no stack shows that it slept for that. */
+static bool split_lock_unseen(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_SPLIT_LOCK] < f->split_lock_ns / 2 || guest_was_alive(f);
+}
+
 /* Only what the quota left idle was seen, not the throttling itself. */
 static bool quota_unseen(const struct stall_facts *f)
 {
@@ -220,6 +236,27 @@ static void because_migration(const struct stall_facts *f, const struct model *m
 	(void)f;
 	(void)m;
 	describe(out, n, "QEMU paused the VM for %s to complete its migration",
+		 duration_text(ns).text);
+}
+
+static void because_lockup(const struct stall_facts *f, const struct model *m, int64_t ns,
+			   char *out, size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(out, n,
+		 "the vCPU's pCPU stood still in the host's kernel, says its watchdog: %s of it",
+		 duration_text(ns).text);
+}
+
+static void because_split_lock(const struct stall_facts *f, const struct model *m, int64_t ns,
+			       char *out, size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(out, n,
+		 "the guest locked memory across cache lines, and the host's kernel held its vCPU "
+		 "back for %s",
 		 duration_text(ns).text);
 }
 
@@ -339,6 +376,13 @@ const struct verdict_rule verdict_rules[] = {
 	{VERDICT_MIGRATION, "QEMU paused the VM while it migrated it",
 	 "the guest's timer ticks went on meanwhile", NEEDS(HOST_EVENTS), migration_ns,
 	 guest_was_alive, because_migration, NULL},
+	{VERDICT_HOST_LOCKUP, "the host's watchdog says that the vCPU's pCPU stands still",
+	 "the guest's ticks went on", NEEDS(HOST_EVENTS), lockup_ns, guest_was_alive,
+	 because_lockup, holders},
+	{VERDICT_SPLIT_LOCK,
+	 "the vCPU thread sleeps where the host's kernel slows down split locks",
+	 "no stack shows it", NEEDS(HOST_EVENTS), split_lock_ns, split_lock_unseen,
+	 because_split_lock, NULL},
 	{VERDICT_VCPU_NOT_SCHEDULED,
 	 "the vCPU thread is ready to run and another task runs instead",
 	 "no other task was seen on the pCPU; the guest's ticks went on", NEEDS(HOST_EVENTS),

@@ -31,6 +31,7 @@ struct model {
 	struct vm_vcpu **by_thread;
 	struct names names; /* the host's */
 	struct stacks stacks;
+	struct host_log host_log;
 	unsigned n_lossy;
 	uint16_t lossy[VCPU_DOUBTS]; /* which, if they are not more */
 	struct host_ns next_release; /* no held span is due before */

@@ -294,6 +294,11 @@ int model_quota(struct model *m, const struct quota_reading *reading)
 	return 0;
 }
 
+void model_host_log(struct model *m, struct host_ns t, const char *text)
+{
+	host_log_add(&m->host_log, t, text);
+}
+
 int model_stack(struct model *m, const struct message_stack *stack)
 {
 	return stacks_put(&m->stacks, stack);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "clock/types.h"
+#include "host-collector/model/host_log.h"
 #include "host-collector/model/presence.h"
 #include "host-collector/model/stacks.h"
 #include "host-collector/model/wait_class.h"
@@ -198,6 +199,10 @@ struct quota_reading {
 /* Once no event before `until` follows. Tells which of the vCPU's waits for a pCPU were throttling:
  * they are held back until it comes. -ENOENT. */
 int model_quota(struct model *m, const struct quota_reading *reading);
+/* A line of the host's kernel log, as soon as it is known. */
+void model_host_log(struct model *m, struct host_ns t, const char *text);
+/* The i-th newest of them, NULL beyond the last that is kept. */
+const struct host_log_line *model_host_log_line(const struct model *m, size_t i);
 /* A stack that STACK events will name or have named within MODEL_HOLD_NS. Copied. 0, -EINVAL,
  * -ENOMEM. */
 int model_stack(struct model *m, const struct message_stack *stack);

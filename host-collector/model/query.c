@@ -28,6 +28,11 @@ const char *guest_cpu_state_name(enum guest_cpu_state s)
 	return guest_cpu_state_names[s];
 }
 
+const struct host_log_line *model_host_log_line(const struct model *m, size_t i)
+{
+	return host_log_get(&m->host_log, i);
+}
+
 int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm_id, uint16_t cpu, uint32_t *vcpu)
 {
 	const struct vm *vm = vm_find(m, vm_id);

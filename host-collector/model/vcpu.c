@@ -17,7 +17,7 @@ static const struct {
 	[WAIT_FREEZER] = {true, VCPU_STOPPED},    [WAIT_VMM_LOCK] = {true, VCPU_BLOCKED},
 	[WAIT_BLOCK_IO] = {true, VCPU_BLOCKED},   [WAIT_USERFAULT] = {true, VCPU_BLOCKED},
 	[WAIT_PAGE_FAULT] = {true, VCPU_BLOCKED}, [WAIT_MMU_LOCK] = {true, VCPU_BLOCKED},
-	[WAIT_RECLAIM] = {true, VCPU_BLOCKED},
+	[WAIT_RECLAIM] = {true, VCPU_BLOCKED},    [WAIT_SPLIT_LOCK] = {true, VCPU_BLOCKED},
 };
 
 void vcpu_init(struct vcpu *v, uint32_t vm, uint32_t vcpu, int32_t tid, struct host_ns t)

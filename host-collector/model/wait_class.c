@@ -37,6 +37,11 @@ static const struct wait_pattern patterns[] = {
 	{WAIT_PAUSE, "do_signal_stop", NULL, ANY, "group stop by a signal"},
 	{WAIT_PAUSE, "ptrace_stop", NULL, ANY, "a debugger holds the thread"},
 
+	{WAIT_SPLIT_LOCK, "split_lock_warn", NULL, ANY,
+	 "the kernel slows down who locks across cache lines: 10 ms, one at a time"},
+	{WAIT_SPLIT_LOCK, "handle_guest_split_lock", NULL, ANY, "the same, inlined"},
+	{WAIT_SPLIT_LOCK, "handle_user_split_lock", NULL, ANY, "the same, inlined"},
+
 	{WAIT_USERFAULT, "handle_userfault", NULL, ANY,
 	 "userfaultfd: postcopy migration, snapshot restore"},
 	{WAIT_BLOCK_IO, "nbd_co_*", NULL, ANY, "QEMU waits for its NBD server"},

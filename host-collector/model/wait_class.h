@@ -26,7 +26,8 @@
 	X(RECLAIM, "reclaim", "free memory")                                                       \
 	X(FUTEX, "futex", "another thread")                                                        \
 	X(POLL, "poll", "a file descriptor")                                                       \
-	X(OTHER, "other", "something else")
+	X(OTHER, "other", "something else")                                                        \
+	X(SPLIT_LOCK, "split_lock", "its turn after a split lock")
 
 enum wait_class {
 #define X(NAME, ...) WAIT_##NAME,

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bpf/kernel_log.h"
 #include "clock/echo.h"
 #include "clock/sample.h"
 #include "host-collector/record/vm_clocks.h"
@@ -42,10 +43,12 @@ struct collector {
 	uint64_t guest_emitted, guest_dropped;
 	uv_timer_t timer;
 	struct cgroups *cgroups;         /* NULL: out of memory */
+	struct kernel_log *log;          /* this machine's; NULL: not to be had */
 	uv_poll_t *qmp_poll, *exit_poll; /* freed when libuv has closed them */
 	int pidfd;
 	uint64_t heartbeat_ms, rescan_ms;
 	bool timer_open, stopped, ended, said_drain, said_clocks, said_quotas;
+	struct message_kernel_log log_lines; /* large, so not on the stack */
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -251,6 +254,28 @@ static void clocks_drain(struct collector *c, uint64_t now_ms)
 	c->said_clocks |= err != 0 || (c->clocks && vm_clocks_left_out(c->clocks));
 }
 
+/*
+ * What the kernel complains of goes into the stream; the rest of its log is nobody's business. Of
+ * what it said before we came only the split locks count: it warns of each thread once.
+ */
+static void log_read(struct collector *c, bool before)
+{
+	struct message_kernel_log *m = &c->log_lines;
+	size_t kept = 0;
+
+	if (!c->log || kernel_log_read(c->log, uv_now(c->loop), m) <= 0)
+		return;
+	for (size_t i = 0; i < m->n_lines; i++) {
+		const char *text = m->lines[i].text;
+
+		if (before ? strstr(text, "split_lock trap") != NULL : kernel_log_is_stall(text))
+			m->lines[kept++] = m->lines[i];
+	}
+	m->n_lines = kept;
+	if (kept)
+		host_stream_kernel_log(c->host, m);
+}
+
 static void on_quota(void *context, const struct message_cpu_quota *reading)
 {
 	struct collector *c = context;
@@ -282,6 +307,7 @@ static void on_timer(uv_timer_t *timer)
 	if (now_ms - c->heartbeat_ms >= HEARTBEAT_MS) {
 		c->heartbeat_ms = now_ms;
 		host_stream_heartbeat(c->host);
+		log_read(c, false);
 		if (c->cgroups)
 			cgroups_read(c->cgroups, clock_tsc_read, on_quota, c);
 	}
@@ -375,6 +401,8 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		err = guest_open(c, why, why_bytes);
 	if (err)
 		goto fail;
+	if (!kernel_log_open(&c->log))
+		log_read(c, true);
 	c->cgroups = cgroups_new(NULL);
 	quotas_follow(c);
 	uv_update_time(loop); /* attaching took a while */
@@ -440,6 +468,7 @@ void collector_close(struct collector *c)
 	host_stream_close(c->host);
 	vm_close(c->vm);
 	cgroups_free(c->cgroups);
+	kernel_log_close(c->log);
 	echo_sync_free(c->echo);
 	if (c->pidfd >= 0)
 		close(c->pidfd);

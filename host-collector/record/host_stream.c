@@ -303,6 +303,11 @@ int host_stream_cpu_quota(struct host_stream *h, const struct message_cpu_quota 
 	return payload_deliver(h, FRAME_CPU_QUOTA, message_cpu_quota_pack(m, &h->payload));
 }
 
+int host_stream_kernel_log(struct host_stream *h, const struct message_kernel_log *m)
+{
+	return payload_deliver(h, FRAME_KERNEL_LOG, message_kernel_log_pack(m, &h->payload));
+}
+
 int host_stream_vm_clock(struct host_stream *h, const struct message_vm_clock *m)
 {
 	return payload_deliver(h, FRAME_VM_CLOCK, message_vm_clock_pack(m, &h->payload));

@@ -47,6 +47,7 @@ int host_stream_heartbeat(struct host_stream *h);
 int host_stream_note(struct host_stream *h, const struct message_note *note);
 int host_stream_observation(struct host_stream *h, const struct message_echo_observation *o);
 int host_stream_cpu_quota(struct host_stream *h, const struct message_cpu_quota *m);
+int host_stream_kernel_log(struct host_stream *h, const struct message_kernel_log *m);
 int host_stream_vm_clock(struct host_stream *h, const struct message_vm_clock *m);
 
 struct host_stream_stats {

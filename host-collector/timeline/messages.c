@@ -402,8 +402,15 @@ static int on_batch(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
 static int on_log(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_kernel_log *m = &p->in.log;
+	struct host_ns t;
 
-	(void)arrival_tsc;
+	if (is_host(s) && clock_book_host_ns(p->clocks, arrival_tsc, &t)) {
+		for (size_t i = 0; i < m->n_lines; i++) {
+			model_host_log(p->options.model, t, m->lines[i].text);
+			if (p->options.early)
+				model_host_log(p->options.early, t, m->lines[i].text);
+		}
+	}
 	if (!s->log) {
 		s->log = malloc(PIPELINE_LOG_LINES * sizeof(*s->log));
 		if (!s->log)

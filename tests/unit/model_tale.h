@@ -27,6 +27,8 @@ struct tale {
 		enum note_kind kind;
 	} vmm[TALE_VMM_MAX];
 	struct quotas quotas; /* readings, on their way */
+	int64_t log_us;
+	const char *log; /* NULL: none */
 };
 
 static inline void tale_add(struct tale *t, struct timeline_event event)
@@ -53,6 +55,13 @@ static inline void tale_quota(struct tale *t, int64_t from_us, int64_t until_us,
 					      .throttled_ns = throttled_us * 1000};
 
 	assert_int_equal(quotas_add(&t->quotas, NULL, &reading), 0);
+}
+
+/* A line of the host's kernel log. */
+static inline void tale_log(struct tale *t, int64_t t_us, const char *text)
+{
+	t->log_us = t_us;
+	t->log = text;
 }
 
 #define ADD(t, ...) tale_add(t, (struct timeline_event)__VA_ARGS__)
@@ -108,6 +117,9 @@ static inline void tale_tell(struct tale *t, struct model *m)
 	for (size_t i = 0; i < t->n_vmm; i++)
 		pauses_add(&pauses, m,
 			   &(struct pause){VM, {t->vmm[i].t_us * 1000}, t->vmm[i].kind});
+	if (t->log)
+		model_host_log(m, (struct host_ns){t->log_us * 1000}, t->log);
+	t->log = NULL;
 	for (size_t i = 0; i < t->n; i++) {
 		pauses_deliver(&pauses, m, t->events[i].t);
 		quotas_deliver(&t->quotas, m, t->events[i].t);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "guest-agent/kernel_log.h"
+#include "bpf/kernel_log.h"
 
 static const struct {
 	const char *record;

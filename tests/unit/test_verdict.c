@@ -5,7 +5,7 @@
 
 #include "host-collector/analyze/verdict.h"
 
-enum { STACK_LOCK = 1, STACK_DISK, STACK_USERFAULT, STACK_MMAP, STACK_RECLAIM };
+enum { STACK_LOCK = 1, STACK_DISK, STACK_USERFAULT, STACK_MMAP, STACK_RECLAIM, STACK_SPLIT_LOCK };
 
 static struct tale tale;
 
@@ -90,6 +90,24 @@ static void quota(struct tale *t)
 	ADD(t, SWITCH(VM, 760000, 0, 50, 42, 1));
 }
 
+static void lockup_of_the_pcpu(struct tale *t)
+{
+	not_scheduled(t);
+	tale_log(t, 700000, "watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [hog:500]");
+}
+
+static void lockup_of_another_pcpu(struct tale *t)
+{
+	not_scheduled(t);
+	tale_log(t, 700000, "watchdog: Watchdog detected hard LOCKUP on cpu 3");
+}
+
+static void lockup_before(struct tale *t)
+{
+	not_scheduled(t);
+	tale_log(t, 100000, "watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [hog:500]");
+}
+
 /* Readings every 100 ms; the last one, after the wait, shows what it cost. */
 static void quota_read(struct tale *t, uint32_t n_vcpus, int64_t throttled_us)
 {
@@ -155,6 +173,31 @@ static void mmap_lock(struct tale *t)
 static void reclaim(struct tale *t)
 {
 	sleep_with_stack(t, STACK_RECLAIM, VS_TASK_UNINTERRUPTIBLE);
+}
+
+static void split_lock(struct tale *t)
+{
+	sleep_with_stack(t, STACK_SPLIT_LOCK, VS_TASK_INTERRUPTIBLE);
+}
+
+/* The kernel named the thread at its first split lock, and no stack came. */
+static void split_lock_in_the_log(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	tale_log(
+		t, 150000,
+		"x86/split lock detection: #AC: CPU 0/KVM/110 took a split_lock trap at address: 0x7");
+	tale_away(t, 300000, 600000, VS_TASK_UNINTERRUPTIBLE, 0);
+	ADD(t, SWITCH(VM, 610000, 0, 50, 42, 1));
+}
+
+static void split_lock_of_another_thread(struct tale *t)
+{
+	split_lock_in_the_log(t);
+	tale_log(
+		t, 150000,
+		"x86/split lock detection: #AC: CPU 1/KVM/111 took a split_lock trap at address: 0x7");
 }
 
 static void no_stack(struct tale *t)
@@ -311,6 +354,24 @@ static const struct expected stalls[] = {
 	 VCPU_BLOCKED, 300000, 0, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
 	{"reclaim", reclaim, VERDICT_HOST_MEMORY, CONFIDENCE_DECIDED, GUEST_CPU_TASK, 410000,
 	 VCPU_BLOCKED, 300000, 0, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"the pCPU stands still, says the host", lockup_of_the_pcpu, VERDICT_HOST_LOCKUP,
+	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 560000, VCPU_RUNNABLE, 500000, 500, true,
+	 WITHOUT(KVM_EVENTS), VERDICT_VCPU_NOT_SCHEDULED},
+	{"pCPU taken, another pCPU stands still", lockup_of_another_pcpu,
+	 VERDICT_VCPU_NOT_SCHEDULED, CONFIDENCE_DECIDED, GUEST_CPU_TASK, 560000, VCPU_RUNNABLE,
+	 500000, 500, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"pCPU taken, it stood still before", lockup_before, VERDICT_VCPU_NOT_SCHEDULED,
+	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 560000, VCPU_RUNNABLE, 500000, 500, true,
+	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"slowed down for a split lock", split_lock, VERDICT_SPLIT_LOCK, CONFIDENCE_DECIDED,
+	 GUEST_CPU_TASK, 410000, VCPU_BLOCKED, 300000, 0, true, WITHOUT(KVM_EVENTS),
+	 VERDICT_UNDETERMINED},
+	{"a split lock in the log, no stack", split_lock_in_the_log, VERDICT_SPLIT_LOCK,
+	 CONFIDENCE_LIKELY, GUEST_CPU_TASK, 410000, VCPU_BLOCKED, 300000, 0, true,
+	 WITHOUT(KVM_EVENTS) | WITHOUT(STACKS), VERDICT_UNDETERMINED},
+	{"another thread's split lock in the log", split_lock_of_another_thread,
+	 VERDICT_UNDETERMINED, CONFIDENCE_UNDETERMINED, GUEST_CPU_TASK, 410000, VCPU_BLOCKED,
+	 300000, 0, true, WITHOUT(KVM_EVENTS) | WITHOUT(STACKS), VERDICT_UNDETERMINED},
 	{"a host wait without a stack", no_stack, VERDICT_UNDETERMINED, CONFIDENCE_UNDETERMINED,
 	 GUEST_CPU_TASK, 410000, VCPU_BLOCKED, 300000, 0, true,
 	 WITHOUT(KVM_EVENTS) | WITHOUT(STACKS), VERDICT_UNDETERMINED},
@@ -355,6 +416,7 @@ static void stacks(struct model *m)
 		{STACK_USERFAULT, {"schedule", "handle_userfault", "do_user_addr_fault"}},
 		{STACK_MMAP, {"schedule", "rwsem_down_read_slowpath", "do_user_addr_fault"}},
 		{STACK_RECLAIM, {"io_schedule", "shrink_lruvec", "try_to_free_pages"}},
+		{STACK_SPLIT_LOCK, {"schedule_timeout", "msleep_interruptible", "split_lock_warn"}},
 	};
 
 	for (size_t i = 0; i < COUNT(table); i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "guest-agent/kernel_log.h"
+#include "bpf/kernel_log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +63,7 @@ bool kernel_log_is_stall(const char *text)
 {
 	static const char *const signs[] = {
 		"watchdog", "soft lockup",           "hard LOCKUP", "rcu_",
-		"rcu:",     "blocked for more than", "clocksource",
+		"rcu:",     "blocked for more than", "clocksource", "split_lock",
 	};
 
 	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
@@ -145,7 +145,7 @@ static void unsaid_tell(struct kernel_log *k, struct message_kernel_log *out)
 	line->dmesg_us = k->record.line.dmesg_us;
 	line->level = 4;
 	snprintf(line->text, sizeof(line->text),
-		 "[vcpuscope-agent: %" PRIu64 " kernel log lines left out]", k->unsaid);
+		 "[vcpuscope: %" PRIu64 " kernel log lines left out]", k->unsaid);
 	k->unsaid = 0;
 }
 

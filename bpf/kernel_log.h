@@ -4,8 +4,8 @@
  * stalls are reported, because they are why somebody started us. A flood is cut at a rate, and what
  * was cut or overwritten is said in a line of its own.
  */
-#ifndef AGENT_KERNEL_LOG_H
-#define AGENT_KERNEL_LOG_H
+#ifndef BPF_KERNEL_LOG_H
+#define BPF_KERNEL_LOG_H
 
 #include <stdbool.h>
 #include <stddef.h>
