@@ -102,6 +102,15 @@ static void accepted_clear(struct chain_vcpu *v, uint8_t vector)
 	v->accepted[vector] = 0;
 }
 
+/* Its handler would be here if there had been one: the guest's account covers its time. */
+static bool is_covered(const struct chain_vcpu *v, const struct chain *c)
+{
+	enum chain_point p = chain_saw(c, CHAIN_INJECT) ? CHAIN_INJECT : CHAIN_ACCEPT;
+
+	return v->agent && v->handled[c->vector / 64] >> c->vector % 64 & 1 &&
+	       v->guest_first.ns <= c->begin.ns && v->guest_last.ns > c->at[p].ns;
+}
+
 static void open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 {
 	struct chain_open **roles[] = {&v->entering, &v->handling, &v->leaving, &v->softirq,
@@ -116,9 +125,7 @@ static void open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 		accepted_clear(v, o->c.vector);
 	if (slot_of(v, v->served[o->c.vector]) == o)
 		v->served[o->c.vector] = 0;
-	/* A vector that has handlers had one here, too, if the guest told of it. */
-	if (!handled && v->agent && v->handled[o->c.vector / 64] >> o->c.vector % 64 & 1)
-		torn = true;
+	torn |= !handled && is_covered(v, &o->c);
 	v->sink.closed(v->sink.context, &o->c,
 		       torn      ? CHAIN_END_TORN
 		       : handled ? CHAIN_END_HANDLED
@@ -139,7 +146,7 @@ static struct chain_open *open_new(struct chain_vcpu *v, struct host_ns t, uint8
 	}
 	if (!o) {
 		o = oldest;
-		open_close(v, o, !chain_saw(&o->c, CHAIN_HANDLER));
+		open_close(v, o, false);
 	}
 	*o = (struct chain_open){
 		.used = true,
@@ -254,7 +261,7 @@ static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when
 	bool injected = chain_saw(&o->c, CHAIN_INJECT) || (v->injects && !o->c.posted);
 
 	if (served && served != o)
-		open_close(v, served, !chain_saw(&served->c, CHAIN_HANDLER));
+		open_close(v, served, false);
 	if (slot_of(v, v->accepted[o->c.vector]) == o)
 		accepted_clear(v, o->c.vector);
 	v->served[o->c.vector] = index_of(v, o);
@@ -288,12 +295,20 @@ static void alone_add(struct chain_vcpu *v, struct chain_when w, bool vector, ui
 	v->handlers_alone++;
 }
 
+static void guest_note(struct chain_vcpu *v, struct host_ns t)
+{
+	if (!v->agent)
+		v->guest_first = t;
+	v->agent = true;
+	v->guest_last = t;
+	v->guest_seen++;
+}
+
 void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, uint32_t number)
 {
 	struct chain_open *o, *last = v->handling;
 
-	v->guest_seen++;
-	v->agent = true;
+	guest_note(v, w.t);
 	v->leaving = NULL;
 	/* One line that several devices share: a handler each. */
 	if (!vector && !last && v->newest && v->newest->c.irq == (int32_t)number &&
@@ -335,7 +350,7 @@ void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector
 	struct chain_alone *a;
 	const struct chain_irq *known;
 
-	v->guest_seen++;
+	guest_note(v, t);
 	if (o && (vector ? o->c.vector == (uint8_t)number : o->c.irq == (int32_t)number)) {
 		handled_exit(v, o, t);
 		return;
@@ -363,7 +378,7 @@ static void progress_count(struct chain_vcpu *v, uint32_t err_ns)
 
 void chain_vcpu_softirq(struct chain_vcpu *v, struct chain_when w, uint32_t number)
 {
-	v->guest_seen++;
+	guest_note(v, w.t);
 	progress_count(v, w.err_ns);
 	v->softirq = v->leaving;
 	v->leaving = NULL;
@@ -375,7 +390,7 @@ void chain_vcpu_softirq(struct chain_vcpu *v, struct chain_when w, uint32_t numb
 
 void chain_vcpu_softirq_exit(struct chain_vcpu *v, struct host_ns t, uint32_t number)
 {
-	v->guest_seen++;
+	guest_note(v, t);
 	v->leaving = NULL; /* an interrupt inside this softirq: what follows is not its */
 	if (v->softirq && v->softirq->c.softirq == (int32_t)number)
 		point_set(v->softirq, CHAIN_SOFTIRQ_EXIT, t);
@@ -384,8 +399,7 @@ void chain_vcpu_softirq_exit(struct chain_vcpu *v, struct host_ns t, uint32_t nu
 
 void chain_vcpu_switch(struct chain_vcpu *v, struct chain_when w)
 {
-	v->guest_seen++;
-	v->agent = true;
+	guest_note(v, w.t);
 	progress_count(v, w.err_ns);
 	v->leaving = v->softirq = v->handling = NULL;
 }
@@ -537,7 +551,7 @@ void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector
 	if (again)
 		return; /* an exit came between its injection and its delivery */
 	if (served)
-		open_close(v, served, !chain_saw(&served->c, CHAIN_HANDLER));
+		open_close(v, served, false);
 	if (!o)
 		o = open_new(v, w.t, vector, w.err_ns);
 	accepted_clear(v, vector);

@@ -70,7 +70,8 @@ struct chain_vcpu {
 	struct host_ns woken, scheduled;
 	int64_t woken_clock_ns[CHAIN_WHERE_COUNT];
 	bool injects; /* this KVM shows injections */
-	bool agent;   /* the guest's events come */
+	bool agent;   /* the guest's events come: from, until */
+	struct host_ns guest_first, guest_last;
 	uint64_t progress;
 	uint64_t guest_seen, guest_gap;       /* events; how many there were at the last gap */
 	uint64_t handled[CHAIN_VECTORS / 64]; /* vectors that have had a handler */
