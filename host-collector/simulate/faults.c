@@ -415,6 +415,10 @@ static const struct fault_row rows[FAULT_KIND_COUNT] = {
 	[FAULT_MMAP_LOCK] = {.begin = sleep_begin,
 			     .step = SLEEPS(MMU, VS_TASK_UNINTERRUPTIBLE, sim_stack_mmap_lock,
 					    sim_stack_unlock)},
+	/* The guest's other vCPUs do it, too, and the kernel lets one of them go on at a time. */
+	[FAULT_SPLIT_LOCK] = {.begin = sleep_begin,
+			      .step = SLEEPS(SPLIT_LOCK, VS_TASK_INTERRUPTIBLE,
+					     sim_stack_split_lock, sim_stack_unlock)},
 	[FAULT_RECLAIM] = {.begin = reclaim_begin,
 			   .step = SLEEPS(MEMORY, VS_TASK_UNINTERRUPTIBLE, sim_stack_reclaim,
 					  sim_stack_interrupt)},

@@ -47,6 +47,8 @@ const struct scenario scenarios[] = {
 	SINGLE("mmu_contention", "mmap_lock is held by somebody else", ANY, MMAP_LOCK, 250, 1500),
 	SINGLE("host_memory.reclaim", "direct reclaim for a guest page", ANY, RECLAIM, 300, 1500),
 	SINGLE("host_memory.cgroup", "the VM's memory limit", ANY, MEMCG, 300, 1500),
+	SINGLE("split_lock", "the host's kernel holds back who locks across cache lines", ANY,
+	       SPLIT_LOCK, 250, 1500),
 	SINGLE("guest_spin.irqs_off", "a task spins with interrupts off", ANY, IRQS_OFF, 250, 1500),
 	SINGLE("guest_spin.preempt_off", "a task spins with preemption off while another waits",
 	       SHARED, PREEMPT_OFF, 250, 1500),

@@ -62,6 +62,11 @@ const struct sim_stack sim_stack_userfault = {{"schedule", "handle_userfault", "
 const struct sim_stack sim_stack_mmap_lock = {
 	{"schedule", "rwsem_down_read_slowpath", "down_read", PIN_PAGE, FAULT_IN_GUEST},
 	{IOCTL_USER}};
+const struct sim_stack sim_stack_split_lock = {
+	{"schedule", "schedule_timeout", "__down_interruptible", "down_interruptible",
+	 "split_lock_warn", "handle_guest_split_lock", "handle_exception_nmi", "vmx_handle_exit",
+	 RUN_IOCTL},
+	{IOCTL_USER}};
 const struct sim_stack sim_stack_reclaim = {
 	{"schedule", "schedule_timeout", "reclaim_throttle", "shrink_node", "do_try_to_free_pages",
 	 "try_to_free_pages", "__alloc_pages_slowpath.constprop.0", "__alloc_pages",

@@ -18,8 +18,8 @@ struct sim_stack {
 extern const struct sim_stack sim_stack_halt, sim_stack_signal_stop, sim_stack_ptrace_stop,
 	sim_stack_freezer, sim_stack_qemu_idle, sim_stack_big_lock, sim_stack_pflash_write,
 	sim_stack_block_sync, sim_stack_swap_in, sim_stack_userfault, sim_stack_mmap_lock,
-	sim_stack_reclaim, sim_stack_memcg, sim_stack_unlock, sim_stack_interrupt,
-	sim_stack_uffd_copy, sim_stack_cont;
+	sim_stack_split_lock, sim_stack_reclaim, sim_stack_memcg, sim_stack_unlock,
+	sim_stack_interrupt, sim_stack_uffd_copy, sim_stack_cont;
 
 struct sim_stack_record {
 	int64_t t, wait_ns;

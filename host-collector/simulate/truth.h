@@ -34,6 +34,7 @@
 	X(PAGING, "demand_paging")                                                                 \
 	X(MMU, "mmu_contention")                                                                   \
 	X(MEMORY, "host_memory")                                                                   \
+	X(SPLIT_LOCK, "split_lock")                                                                \
 	X(SPIN, "guest_spin")                                                                      \
 	X(STORM, "guest_irq_storm")
 
