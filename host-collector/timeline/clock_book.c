@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clock/raw.h"
+#include "host-collector/timeline/standstill.h"
 #include "proto/recording.h"
 
 enum {
@@ -42,6 +43,7 @@ struct guest {
 	struct message_dmesg_point *dmesg;
 	size_t n_dmesg;
 	uint64_t observations;
+	struct standstills standstills;
 };
 
 struct clock_book {
@@ -272,10 +274,12 @@ void clock_book_imported(struct clock_book *b)
 	b->imported = true;
 }
 
-void clock_book_break(struct clock_book *b, uint32_t source, struct host_tsc at)
+void clock_book_break(struct clock_book *b, uint32_t source, struct host_tsc at, bool stops)
 {
 	struct guest *g = guest_find(b, source);
 
+	if (g)
+		standstills_note(&g->standstills, at, stops);
 	if (g && g->echo)
 		echo_sync_break_at(g->echo, at);
 }
@@ -472,8 +476,10 @@ static bool guest_to_ns(const struct clock_book *b, const struct guest *g, uint6
 			return false;
 		stamp_err = (uint64_t)ceil((double)stamp_err * guest_ratio(b, g));
 	}
-	*out = raw_clock_from_tsc(b->raw, tsc,
-				  err + stamp_err < err ? UINT64_MAX : err + stamp_err);
+	err = err + stamp_err < err ? UINT64_MAX : err + stamp_err;
+	if (g)
+		standstills_evade(&g->standstills, &tsc, &err);
+	*out = raw_clock_from_tsc(b->raw, tsc, err);
 	return true;
 }
 

@@ -45,8 +45,8 @@ int clock_book_dmesg(struct clock_book *b, uint32_t source,
  * host's ticks already, by whoever imported them; method "stated". Without it, and live, no guest
  * is believed to know the host's clock. */
 void clock_book_imported(struct clock_book *b);
-/* The source's clock was stopped, or went on, at host time `at`. */
-void clock_book_break(struct clock_book *b, uint32_t source, struct host_tsc at);
+/* The source's clock was stopped, or (`stops` false) went on, at host time `at`. */
+void clock_book_break(struct clock_book *b, uint32_t source, struct host_tsc at, bool stops);
 /* A message that the source stamped `stream_time` had arrived at `arrival_tsc`. */
 int clock_book_arrival(struct clock_book *b, uint32_t source, uint64_t stream_time,
 		       uint64_t arrival_tsc);

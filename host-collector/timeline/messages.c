@@ -515,7 +515,8 @@ static int learn_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	(void)s;
 	(void)arrival_tsc;
 	if (m->kind == NOTE_VM_PAUSED || m->kind == NOTE_VM_RESUMED)
-		clock_book_break(p->clocks, m->vm, (struct host_tsc){m->host_tsc});
+		clock_book_break(p->clocks, m->vm, (struct host_tsc){m->host_tsc},
+				 m->kind == NOTE_VM_PAUSED);
 	if (m->kind == NOTE_IMPORTED && !p->options.live)
 		clock_book_imported(p->clocks);
 	return 0;
