@@ -66,11 +66,7 @@ CASES = (
     Case("the freezer stops the vCPU thread", "host", "provoke freeze {frozen} 400",
          "vm_paused", ("stopped",)),
     Case("QMP stop and cont", "host", "provoke pause {qmp} 400",
-         "vm_paused", ("stopped",), beds="a"),
-    # Under KVM the agent's stamps of one drain may lie on either side of a pause; one that is put into
-    # its middle cuts it in two.
-    Case("QMP stop and cont under KVM", "host", "provoke pause {qmp} 400",
-         "vm_paused", ("stopped",), at_least=0.25, beds="b"),
+         "vm_paused", ("stopped",)),
     Case("the downtime of a migration", "host", "provoke migrate {qmp} 500",
          "migration", ("stopped",)),
     Case("a real-time task on the vCPU's pCPU", "host", f"provoke hog {scene.VCPU_CPU} 500",
