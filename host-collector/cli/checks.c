@@ -158,7 +158,8 @@ static void capture_try(struct check_result *result, enum capture_kind kind)
 		answer_no(result, "", "%s", why);
 		return;
 	}
-	answer_yes(result, "loads and attaches in %ld ms%s%s",
+	answer_yes(result, "%s%sattaches in %ld ms%s%s", capture_notice(capture),
+		   *capture_notice(capture) ? ", which " : "loads and ",
 		   (long)((end.tv_sec - begin.tv_sec) * 1000 +
 			  (end.tv_nsec - begin.tv_nsec) / 1000000),
 		   *capture_left_out(capture) ? ", without " : "", capture_left_out(capture));
