@@ -462,6 +462,9 @@ void chain_vcpu_woken(struct chain_vcpu *v, struct host_ns t)
 		    chain_saw(&o->c, CHAIN_WAKEUP))
 			continue;
 		point_set(o, CHAIN_WAKEUP, t);
+		/* It may have got a pCPU before it slept, in an exit: that was not for this
+		 * wake-up. */
+		o->c.observed &= ~(1u << CHAIN_SCHED_IN);
 		v->woken_spent = true;
 	}
 }

@@ -429,6 +429,35 @@ static void an_interrupt_of_a_preempted_vcpu_is_late(void **unused)
 	told_free(&t);
 }
 
+/* With the interrupt pending the vCPU is preempted, and then sleeps in an exit: what it waited for
+ * a pCPU after its wake-up is the second wait. */
+static void a_wakeup_comes_before_the_pcpu_that_it_got(void **unused)
+{
+	static const struct timeline_event story[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		ENTRY(10, 0, TID0),
+		EXIT(1000, 0, TID0),
+		ACCEPT(1010, 0, TID0, TICK, 0),
+		SWITCH(HOST, 1020, 0, TID0, STRANGER, 0),
+		SWITCH(HOST, 1500, 0, STRANGER, TID0, 0),
+		SWITCH(HOST, 1510, 0, TID0, 0, 1),
+		WAKEUP(HOST, 2000, 1, TID0, VHOST, 0),
+		SWITCH(HOST, 2070, 0, 0, TID0, 0),
+		INJECT(2080, 0, TID0, TICK),
+		ENTRY(2090, 0, TID0),
+		VECTOR(2100, 0, TICK),
+		VECTOR_DONE(2110, 0, TICK),
+	};
+	struct told t;
+
+	(void)unused;
+	told_of(&t, story, COUNT(story));
+	assert_int_equal(t.n, 1);
+	expect_stage(&t.closed[0], CHAIN_STAGE_SCHEDULE, 70);
+	assert_int_equal(group_find(&t, TICK)->negative, 0);
+	told_free(&t);
+}
+
 /* The clocks may be 50 us wrong: the handler may seem to come first. */
 static void a_handler_may_seem_to_precede_its_injection(void **unused)
 {
@@ -604,6 +633,7 @@ int main(void)
 		cmocka_unit_test(an_interrupt_that_nobody_delivers_is_lost),
 		cmocka_unit_test(what_may_be_otherwise_is_not_called_lost),
 		cmocka_unit_test(an_interrupt_of_a_preempted_vcpu_is_late),
+		cmocka_unit_test(a_wakeup_comes_before_the_pcpu_that_it_got),
 		cmocka_unit_test(a_handler_may_seem_to_precede_its_injection),
 		cmocka_unit_test(a_line_that_is_still_up_comes_again),
 		cmocka_unit_test(a_raiser_may_be_slow),
