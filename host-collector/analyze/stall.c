@@ -42,7 +42,8 @@ struct track {
 	struct stall_facts
 		doubted; /* the stretch as of a gap of one event, if the next event is no */
 	struct stall_facts before; /* a long stretch as of the interrupt's begin, if that is long */
-	bool chain_open, proven_valid, doubt, doubt_proven, before_valid;
+	struct stall_facts unseen; /* since such a gap: what is missing may be a softirq's entry */
+	bool chain_open, proven_valid, doubt, doubt_proven, before_valid, unseen_valid;
 	struct recent recent[RECENT_MAX];
 	unsigned n_recent;
 	struct stall_facts *pending; /* PENDING_MAX of them once one is needed */
@@ -232,6 +233,7 @@ static void stretch_begin(struct track *k, struct host_ns t, int32_t pid)
 	k->task_known = true;
 	k->proven_valid = false;
 	k->doubt = false;
+	k->unseen_valid = false;
 }
 
 /* Remembers a stretch that is long already, as of this event. */
@@ -300,6 +302,8 @@ static void tick(struct stall_vm *v, struct track *k, struct host_ns t)
 	k->last_tick = t;
 	k->last_tick_busy = busy;
 	facts_tick(&k->stretch, t, k->tick_interval_ns);
+	if (k->unseen_valid)
+		facts_tick(&k->unseen, t, k->tick_interval_ns);
 	if (k->in_interrupt)
 		facts_tick(&k->interrupt, t, k->tick_interval_ns);
 }
@@ -324,6 +328,7 @@ static void guest_enter(struct stall_detector *d, struct stall_vm *v, struct tra
 static void track_forget(struct stall_vm *v, struct track *k, struct host_ns t)
 {
 	k->doubt = false;
+	k->unseen_valid = false;
 	k->proven_valid = false;
 	k->task_known = false;
 	k->last_tick_busy = false;
@@ -349,10 +354,13 @@ static void doubt_end(struct stall_detector *d, struct stall_vm *v, struct track
 {
 	int32_t pid;
 
-	if (guest_event_was_current(&i->event, &pid) && pid == k->stretch.pid)
-		k->doubt = false;
-	else
+	if (!guest_event_was_current(&i->event, &pid) || pid != k->stretch.pid) {
 		doubt_fails(d, v, k, i->t);
+		return;
+	}
+	k->doubt = false;
+	k->unseen_valid = true;
+	facts_begin(&k->unseen, k->vm, k->cpu, i->t);
 }
 
 static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct track *k,
@@ -433,6 +441,8 @@ static void on_guest_span(void *context, const struct guest_span *span)
 	if (!k)
 		return;
 	facts_guest_span(&k->stretch, span);
+	if (k->unseen_valid)
+		facts_guest_span(&k->unseen, span);
 	if (k->in_interrupt)
 		facts_guest_span(&k->interrupt, span);
 }
@@ -444,12 +454,19 @@ static void on_guest_interrupt(void *context, const struct guest_interrupt *i)
 	struct track *k = v ? track_get(v, i->cpu) : NULL;
 	struct stall_facts *f;
 
-	if (!k || !k->in_interrupt || k->interrupt.begin.ns != i->begin.ns)
+	if (!k)
 		return;
-	k->in_interrupt = false;
+	if (k->in_interrupt && k->interrupt.begin.ns == i->begin.ns) {
+		k->in_interrupt = false;
+		f = &k->interrupt;
+	} else if (k->unseen_valid && k->unseen.begin.ns == i->begin.ns) {
+		k->unseen_valid = false;
+		f = &k->unseen;
+	} else {
+		return;
+	}
 	if (!i->whole && i->end.ns < model_now(d->model).ns)
 		return; /* cut by a loss, and what the host did since is in its facts */
-	f = &k->interrupt;
 	f->kind = i->kind;
 	f->pid = i->pid;
 	f->number = i->number;
@@ -537,6 +554,8 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 		facts_vcpu_span(&k->doubted, span);
 	if (k->proven_valid)
 		facts_vcpu_span(&k->proven, span);
+	if (k->unseen_valid)
+		facts_vcpu_span(&k->unseen, span);
 	if (k->in_interrupt)
 		facts_vcpu_span(&k->interrupt, span);
 	if (k->in_interrupt && k->before_valid)

@@ -129,6 +129,31 @@ static bool may_be_another(const struct guest_cpu *c, const struct guest_context
 	return lost >= 2 && lost * lost * 1000 > all * all;
 }
 
+/*
+ * The end of a context whose entry was not seen: before the recording, or lost. Of a softirq, if it
+ * was known that none was under way and one event is missing since, that was its entry. It has gone
+ * on since the gap's end at the latest; if one event was missing more than once, since the last.
+ */
+static void unseen_leave(struct guest_cpu *c, struct host_ns t, const struct guest_context *context,
+			 const struct guest_cpu_sink *sink)
+{
+	struct guest_interrupt interrupt = {
+		.vm = c->vm,
+		.cpu = c->cpu,
+		.kind = context->state,
+		.number = context->number,
+		.begin = c->unseen_since,
+		.end = t,
+		.pid = c->pid,
+		.whole = true,
+	};
+
+	if (context->state != GUEST_CPU_SOFTIRQ || !c->unseen_possible || c->depth)
+		return;
+	c->unseen_possible = false;
+	sink->interrupt(sink->context, &interrupt);
+}
+
 static void leave(struct guest_cpu *c, struct host_ns t, const struct guest_context *context,
 		  const struct guest_cpu_sink *sink)
 {
@@ -138,8 +163,10 @@ static void leave(struct guest_cpu *c, struct host_ns t, const struct guest_cont
 		      c->stack[at - 1].number != context->number ||
 		      c->stack[at - 1].vector != context->vector))
 		at--;
-	if (!at)
-		return; /* its entry was before the recording or lost */
+	if (!at) {
+		unseen_leave(c, t, context, sink);
+		return;
+	}
 	while (c->depth > at)
 		pop(c, t, false, sink);
 	if (may_be_another(c, &c->stack[at - 1]))
@@ -201,6 +228,7 @@ static void forget(struct guest_cpu *c, struct host_ns from, const struct guest_
 		from = c->open.begin;
 	c->doubted = false;
 	c->doubted_depth = 0;
+	c->softirqs_known = c->unseen_possible = false;
 	while (c->depth)
 		pop(c, from, false, sink);
 	c->task_known = false;
@@ -208,8 +236,26 @@ static void forget(struct guest_cpu *c, struct host_ns from, const struct guest_
 	update(c, from, sink);
 }
 
+static bool in_softirq(const struct guest_cpu *c)
+{
+	for (unsigned i = 0; i < c->depth; i++) {
+		if (c->stack[i].state == GUEST_CPU_SOFTIRQ)
+			return true;
+	}
+	return false;
+}
+
+/* What an event shows of softirqs: a task switches in none, and they do not nest. */
+static void softirqs_note(struct guest_cpu *c, const struct guest_rule *rule)
+{
+	if (rule->action != RULE_SWITCH && rule->state != GUEST_CPU_SOFTIRQ)
+		return;
+	c->softirqs_known = true;
+	c->unseen_possible = false;
+}
+
 /* The first event after a gap: was the same task current all along? */
-static void doubt_end(struct guest_cpu *c, const struct vs_event *e,
+static void doubt_end(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,
 		      const struct guest_cpu_sink *sink)
 {
 	int32_t pid;
@@ -219,6 +265,8 @@ static void doubt_end(struct guest_cpu *c, const struct vs_event *e,
 	if (!guest_event_was_current(e, &pid) || pid != c->pid)
 		forget(c, c->last, sink);
 	c->doubted = false;
+	c->unseen_possible = c->softirqs_known && !in_softirq(c);
+	c->unseen_since = t;
 }
 
 /* When the innermost context, which something proves over, was surely still going on: of one from
@@ -275,7 +323,7 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 		return;
 	rule = &rules[e->type];
 	c->seen++;
-	doubt_end(c, e, sink);
+	doubt_end(c, t, e, sink);
 	context.state = rule->state;
 	context.vector = rule->vector;
 	if (rule->action == RULE_SWITCH) {
@@ -291,6 +339,7 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 		enter(c, t, &context, sink);
 	else if (rule->action == RULE_LEAVE)
 		leave(c, t, &context, sink);
+	softirqs_note(c, rule);
 	update(c, t, sink);
 	c->last = t;
 }

@@ -3,7 +3,8 @@
  * What one guest CPU does by its own kernel's account: the current task, and above it a stack of
  * interrupt contexts of which the innermost is the state. Every event names the current task, so a
  * missed switch heals at the next event; an exit that was missed is healed by the exit of an outer
- * context or by a switch, which no interrupt context can survive.
+ * context or by a switch, which no interrupt context can survive. An exit of a softirq without an
+ * entry shows what the one event was that went missing before.
  */
 #ifndef MODEL_GUEST_CPU_H
 #define MODEL_GUEST_CPU_H
@@ -35,6 +36,10 @@ struct guest_cpu {
 	unsigned depth;
 	unsigned doubted_depth; /* so many of the contexts began before a loss */
 	uint64_t seen;          /* events so far */
+	/* No softirq can have begun unseen before `unseen_since`; one event that went missing just
+	 * before that can be the entry of one. */
+	bool softirqs_known, unseen_possible;
+	struct host_ns unseen_since;
 	struct guest_context stack[GUEST_CPU_DEPTH];
 	/* Recent changes between busy, idle and unknown, for questions about the recent past. */
 	unsigned n_changes;

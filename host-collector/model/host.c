@@ -31,7 +31,7 @@ static void waiter_update(struct model *m, struct vcpu *v)
 	struct pcpu *p = &m->pcpus[v->open.pcpu];
 
 	waiter_unlink(v);
-	if (v->state != THREAD_READY)
+	if (!vcpu_waits(v))
 		return;
 	v->next_waiter = p->waiters;
 	v->waiter_link = &p->waiters;
@@ -50,7 +50,7 @@ static void pcpu_account(struct pcpu *p, struct host_ns t, int32_t pid)
 		if (known)
 			vcpu_held_by(v, t, pid);
 		else
-			v->segment_begin = t;
+			v->queue.segment_begin = t;
 	}
 }
 
@@ -172,7 +172,7 @@ static void host_migrate(struct model *m, struct host_ns t, const struct vs_even
 	p = &m->pcpus[v->open.pcpu];
 	if (v->state == THREAD_READY && p->current_known)
 		vcpu_held_by(v, t, p->current);
-	v->segment_begin = t;
+	v->queue.segment_begin = t;
 	vcpu_migrated(v, (uint16_t)e->arg1);
 	waiter_update(m, v);
 }
@@ -222,7 +222,7 @@ static void host_stack(struct model *m, struct host_ns t, const struct vs_event 
 	if (!v)
 		return;
 	((struct vm_vcpu *)v)->vm->data.stacks = true;
-	vcpu_stack(v, t, (uint32_t)e->arg0, (enum vs_stack_role)(e->arg1 & 0xff),
+	vcpu_stack(v, t, e->pid, (uint32_t)e->arg0, (enum vs_stack_role)(e->arg1 & 0xff),
 		   (int64_t)(e->arg1 >> 8), &sink);
 	waiter_update(m, v);
 }
@@ -278,12 +278,14 @@ static bool names_current(const struct vs_event *e)
 }
 
 /* Somebody else is seen on the CPU: whatever unseen turn a thread may have had there is over. */
-static void turn_close(struct model *m, const struct vs_event *e)
+static void turn_close(struct model *m, struct host_ns t, const struct vs_event *e)
 {
+	struct vcpu_sink sink = vcpu_sink_of(m);
+
 	m->pcpus[e->cpu].turn_open = false;
 	EACH_VCPU(m, v, {
 		if (v->tid != e->pid && v->tid != e->pid2)
-			vcpu_turn_over(v, e->cpu);
+			vcpu_turn_over(v, t, e->cpu, &sink);
 	});
 }
 
@@ -339,7 +341,7 @@ void host_event(struct model *m, struct host_ns t, const struct vs_event *e)
 	if (p->lossy)
 		loss_end(m, e->cpu, t);
 	if (p->turn_open && names_current(e))
-		turn_close(m, e);
+		turn_close(m, t, e);
 	if (e->type < VS_EVENT_TYPE_LIMIT && host_handlers[e->type])
 		host_handlers[e->type](m, t, e);
 	p->last = t;

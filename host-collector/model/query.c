@@ -111,7 +111,7 @@ int model_vcpu_current(const struct model *m, uint32_t vm_id, uint32_t vcpu, str
 	if (out->state == VCPU_RUNNABLE && p->current_known &&
 	    p->switched.ns >= vv->v.open.begin.ns) {
 		/* Who holds the pCPU now has not been switched out yet. */
-		int64_t ns = m->now.ns - vv->v.segment_begin.ns;
+		int64_t ns = m->now.ns - vv->v.queue.segment_begin.ns;
 
 		if (p->current)
 			out->pcpu_busy_ns += ns;

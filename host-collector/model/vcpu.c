@@ -119,9 +119,9 @@ static struct vcpu_span closed(const struct vcpu *v, struct host_ns t, const str
 	}
 	if (v->throttled_ns && span.state == VCPU_RUNNABLE)
 		quota_charge(&span, v->throttled_ns);
-	span.pcpu_busy_ns = v->busy_ns;
-	for (unsigned i = 0; i < v->n_holders; i++) {
-		const struct vcpu_holder *h = &v->holders[i];
+	span.pcpu_busy_ns = v->queue.busy_ns;
+	for (unsigned i = 0; i < v->queue.n_holders; i++) {
+		const struct vcpu_holder *h = &v->queue.holders[i];
 
 		if (h->pid == 0) {
 			span.pcpu_idle_ns += h->ns;
@@ -230,6 +230,13 @@ static void close_open(struct vcpu *v, struct host_ns t, const struct vcpu_sink 
 	}
 }
 
+static void queue_begin(struct vcpu *v, struct host_ns t)
+{
+	v->queue.segment_begin = t;
+	v->queue.n_holders = 0;
+	v->queue.busy_ns = 0;
+}
+
 static void begin(struct vcpu *v, struct host_ns t, enum thread_state thread, enum vcpu_state state,
 		  uint16_t pcpu)
 {
@@ -244,10 +251,14 @@ static void begin(struct vcpu *v, struct host_ns t, enum thread_state thread, en
 		.pcpu = pcpu,
 		.exit = v->exit,
 	};
-	v->segment_begin = t;
-	v->n_holders = 0;
-	v->busy_ns = 0;
+	queue_begin(v, t);
 	v->throttled_ns = 0;
+}
+
+/* Off its CPU, waiting for one, as far as `state` knows. */
+static void begin_wait(struct vcpu *v, struct host_ns t, enum vcpu_state state, uint16_t pcpu)
+{
+	begin(v, t, THREAD_READY, state, pcpu);
 }
 
 /* The episode is over; what was too short to bring a stack needs no waiting for one. */
@@ -269,6 +280,7 @@ static void episode_begin(struct vcpu *v, struct host_ns t)
 	v->episode++;
 	v->episode_begin = t;
 	v->waiter_stack = v->waker_stack = 0;
+	v->unbroken = v->waking_known = v->holed = false;
 }
 
 /* An unsure thread had been `thread` since the gap ended. */
@@ -297,6 +309,7 @@ static void unsure(struct vcpu *v, struct host_ns from, const struct vcpu_sink *
 	close_open(v, from, sink);
 	if (off_cpu(v))
 		episode_end(v, from);
+	v->was_ready = v->state == THREAD_READY;
 	begin(v, from, THREAD_UNSURE, VCPU_UNKNOWN, pcpu);
 }
 
@@ -307,6 +320,8 @@ static bool round_trip_possible(const struct vcpu *v)
 {
 	uint64_t most = v->n_doubts > VCPU_DOUBTS ? UINT64_MAX : 0;
 
+	if (off_cpu(v) && v->unbroken)
+		return false;
 	for (unsigned i = 0; i < v->n_doubts && i < VCPU_DOUBTS; i++) {
 		if (v->doubts[i].lost > most)
 			most = v->doubts[i].lost;
@@ -316,36 +331,96 @@ static bool round_trip_possible(const struct vcpu *v)
 	return most >= 2 && (v->state == THREAD_READY || v->doubt_lost >= 3);
 }
 
+/* It had a turn after `from`: what was taken for one long wait since then was none. */
+static void wait_fails(struct vcpu *v, struct host_ns from)
+{
+	for (uint32_t i = v->held_count; i-- > 0;) {
+		struct vcpu_held *h = held_at(v, i);
+
+		if (h->span.end.ns <= from.ns || (h->episode && h->episode != v->episode))
+			break;
+		if (h->span.state == VCPU_RUNNABLE || h->span.state == VCPU_THROTTLED) {
+			h->span.state = VCPU_UNKNOWN;
+			h->span.throttled_ns = 0;
+		}
+	}
+}
+
 /* The thread's next event shows in which state it was just before. */
 static void doubt_end(struct vcpu *v, bool as_before, const struct vcpu_sink *sink)
 {
-	if (!v->doubted)
+	bool holed = v->holed && v->state == THREAD_READY;
+
+	v->holed = false;
+	if (holed && !as_before)
+		wait_fails(v, v->hole_from);
+	if (!v->doubted) {
+		if (holed && !as_before)
+			unsure(v, v->open.begin, sink);
 		return;
+	}
 	v->doubted = false;
 	if (as_before && !round_trip_possible(v))
 		return;
-	unsure(v, v->doubt_from, sink);
+	if (holed)
+		wait_fails(v, v->doubt_from);
+	unsure(v, holed && !as_before ? v->open.begin : v->doubt_from, sink);
 	if (v->doubt_over)
 		vcpu_sure(v, v->doubt_until);
+}
+
+/*
+ * A sleeper runs: it was woken, and the event is missing. A waker's stack tells when. Else an idle
+ * CPU runs at once whom it is given, if the gap was there just before; or it was woken inside the
+ * gap and has waited since. Returns whether it was so.
+ */
+static bool wakeup_missed(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t from,
+			  const struct vcpu_sink *sink)
+{
+	const int64_t at_once_ns = 1000000;
+	struct host_ns begin = v->doubt_from, end = v->doubt_over ? v->doubt_until : t;
+
+	if (!v->doubted || (v->state != THREAD_SLEEPING && v->state != THREAD_STOPPED) ||
+	    (round_trip_possible(v) && !v->waking_known))
+		return false;
+	if (v->waking_known) {
+		bool turn = round_trip_possible(v), here = pcpu == v->open.pcpu;
+		struct vcpu_queue queue = v->queue;
+		struct host_ns waking = v->waking.ns < v->open.begin.ns ? v->open.begin : v->waking;
+
+		v->doubted = false;
+		vcpu_woken(v, waking, pcpu, v->waking_pid, sink);
+		if (here)
+			v->queue = queue;
+		if (turn) /* after that, for all that is known */
+			unsure(v, waking, sink);
+		return true;
+	}
+	v->doubted = false;
+	if (from == 0 && t.ns - end.ns < at_once_ns) {
+		vcpu_woken(v, t, pcpu, 0, sink);
+		return true;
+	}
+	if (begin.ns < v->open.begin.ns)
+		begin = v->open.begin;
+	close_open(v, begin, sink);
+	begin_wait(v, begin, VCPU_UNKNOWN, pcpu);
+	close_open(v, end, sink);
+	begin_wait(v, end, VCPU_RUNNABLE, pcpu);
+	return true;
 }
 
 void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t from,
 		    struct host_ns since, const struct vcpu_sink *sink)
 {
-	bool was_unsure;
+	bool unseen = wakeup_missed(v, t, pcpu, from, sink);
 
-	/* An idle CPU runs at once whom it is given: what is missing is the wake-up just before. */
-	if (v->doubted && from == 0 && !round_trip_possible(v) &&
-	    (v->state == THREAD_SLEEPING || v->state == THREAD_STOPPED)) {
-		v->doubted = false;
-		vcpu_woken(v, t, pcpu, 0, sink);
-	}
 	doubt_end(v, v->state == THREAD_READY, sink);
-	was_unsure = v->state == THREAD_UNSURE;
+	unseen = unseen || v->state == THREAD_UNSURE;
 	prove(v, t, THREAD_READY, pcpu, sink);
-	if (was_unsure && v->state == THREAD_READY) {
-		if (v->segment_begin.ns < since.ns)
-			v->segment_begin = since;
+	if (unseen && v->state == THREAD_READY) { /* nobody counted who held the pCPU */
+		if (v->queue.segment_begin.ns < since.ns)
+			v->queue.segment_begin = since;
 		vcpu_held_by(v, t, from);
 	}
 	if (v->state == THREAD_RUNNING)
@@ -400,6 +475,7 @@ void vcpu_woken(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t waker,
 	if (v->state == THREAD_RUNNING || v->state == THREAD_READY)
 		return;
 	v->open.waker_pid = waker;
+	queue_begin(v, t);
 	close_open(v, t, sink);
 	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE)
 		episode_begin(v, t);
@@ -453,25 +529,30 @@ void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mo
 	begin(v, t, THREAD_RUNNING, running_state(v), pcpu);
 }
 
+bool vcpu_waits(const struct vcpu *v)
+{
+	return v->state == THREAD_READY || (off_cpu(v) && v->waking_known);
+}
+
 void vcpu_held_by(struct vcpu *v, struct host_ns t, int32_t pid)
 {
-	int64_t ns = t.ns - v->segment_begin.ns;
-	struct vcpu_holder *least = v->holders;
+	int64_t ns = t.ns - v->queue.segment_begin.ns;
+	struct vcpu_holder *least = v->queue.holders;
 
 	if (ns <= 0)
 		return;
-	v->segment_begin = t;
-	v->busy_ns += pid ? ns : 0;
-	for (unsigned i = 0; i < v->n_holders; i++) {
-		if (v->holders[i].pid == pid) {
-			v->holders[i].ns += ns;
+	v->queue.segment_begin = t;
+	v->queue.busy_ns += pid ? ns : 0;
+	for (unsigned i = 0; i < v->queue.n_holders; i++) {
+		if (v->queue.holders[i].pid == pid) {
+			v->queue.holders[i].ns += ns;
 			return;
 		}
-		if (v->holders[i].ns < least->ns)
-			least = &v->holders[i];
+		if (v->queue.holders[i].ns < least->ns)
+			least = &v->queue.holders[i];
 	}
-	if (v->n_holders < VCPU_HOLDERS)
-		least = &v->holders[v->n_holders++];
+	if (v->queue.n_holders < VCPU_HOLDERS)
+		least = &v->queue.holders[v->queue.n_holders++];
 	*least = (struct vcpu_holder){.pid = pid, .ns = ns};
 }
 
@@ -527,13 +608,26 @@ static uint32_t episode_find(const struct vcpu *v, int64_t wait_ns)
 	return 0;
 }
 
-/* The capture measured one wait, from when this one began until now: nothing moved the thread. */
-static void stack_proves(struct vcpu *v, struct host_ns t, int64_t wait_ns)
+/* The capture measured one wait, from when this one began until now: until the thread ran again, or
+ * until it was woken. Nothing moved it meanwhile. */
+static void stack_proves(struct vcpu *v, struct host_ns t, int32_t pid, enum vs_stack_role role,
+			 int64_t wait_ns)
 {
 	int64_t differ = t.ns - v->episode_begin.ns - wait_ns;
 
-	if (!v->doubted || v->state == THREAD_READY || wait_ns == 0 || differ > 100000 ||
-	    -differ > 100000 + wait_ns / 500)
+	if (wait_ns == 0 || differ > 100000 || -differ > 100000 + wait_ns / 500)
+		return;
+	if (role == VS_STACK_WAITER) {
+		v->unbroken = true;
+		return;
+	}
+	if (v->state == THREAD_READY)
+		return;
+	v->waking_known = true;
+	v->waking_pid = pid;
+	v->waking = t;
+	queue_begin(v, t);
+	if (!v->doubted)
 		return;
 	if (v->doubt_over)
 		v->doubted = false;
@@ -555,6 +649,9 @@ static void stack_reveals(struct vcpu *v, struct host_ns t, uint32_t stack, int6
 	    (v->state != THREAD_UNSURE && !(v->state == THREAD_RUNNING && v->doubted)) ||
 	    !class_states[sink->wait_class(sink->context, v, stack)].decides)
 		return;
+	/* A sleep that was over before the gap: its stack counts the wait for a CPU as well. */
+	if (v->state == THREAD_UNSURE && v->was_ready && start.ns < v->open.begin.ns)
+		return;
 	if (v->doubted) {
 		if (!length_fits(t.ns - v->doubt_from.ns, wait_ns) && start.ns < v->doubt_from.ns)
 			return; /* it slept before the gap, and was seen to */
@@ -572,15 +669,15 @@ static void stack_reveals(struct vcpu *v, struct host_ns t, uint32_t stack, int6
 	v->open_hlt = false;
 }
 
-void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_role role,
-		int64_t wait_ns, const struct vcpu_sink *sink)
+void vcpu_stack(struct vcpu *v, struct host_ns t, int32_t pid, uint32_t stack,
+		enum vs_stack_role role, int64_t wait_ns, const struct vcpu_sink *sink)
 {
 	if (role == VS_STACK_WAITER)
 		stack_reveals(v, t, stack, wait_ns, sink);
 	if (off_cpu(v) && length_fits(t.ns - v->episode_begin.ns, wait_ns)) {
 		uint32_t *of_episode = role == VS_STACK_WAKER ? &v->waker_stack : &v->waiter_stack;
 
-		stack_proves(v, t, wait_ns);
+		stack_proves(v, t, pid, role, wait_ns);
 		if (!*of_episode)
 			*of_episode = stack;
 		if (v->held_count && held_at(v, v->held_count - 1)->episode == v->episode)
@@ -641,7 +738,7 @@ void vcpu_quota(struct vcpu *v, const struct quota_reading *r, const struct vcpu
 	vcpu_release(v, r->until, false, sink);
 }
 
-static void doubt_add(struct vcpu *v, uint16_t pcpu, uint64_t lost)
+static void doubt_add(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64_t lost)
 {
 	unsigned i = 0;
 
@@ -649,7 +746,7 @@ static void doubt_add(struct vcpu *v, uint16_t pcpu, uint64_t lost)
 	while (i < v->n_doubts && i < VCPU_DOUBTS && v->doubts[i].pcpu != pcpu)
 		i++;
 	if (i == v->n_doubts && i < VCPU_DOUBTS)
-		v->doubts[v->n_doubts++] = (struct vcpu_doubt){.pcpu = pcpu};
+		v->doubts[v->n_doubts++] = (struct vcpu_doubt){.pcpu = pcpu, .from = from};
 	if (i < VCPU_DOUBTS)
 		v->doubts[i].lost += lost;
 	else
@@ -663,25 +760,73 @@ void vcpu_unsure(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64_t lo
 		unsure(v, from, sink);
 		return;
 	}
+	if (v->holed && v->state == THREAD_READY) {
+		/* It may have gone to sleep in the hole, and what is missing now be its wake-up. */
+		wait_fails(v, v->hole_from);
+		v->holed = v->doubted = false;
+		unsure(v, v->open.begin, sink);
+		return;
+	}
+	if (from.ns < v->open.begin.ns)
+		from = v->open.begin;
 	if (!v->doubted) {
 		v->doubted = true;
 		v->doubt_lost = 0;
 		v->n_doubts = 0;
-		v->doubt_from = from.ns < v->open.begin.ns ? v->open.begin : from;
+		v->doubt_from = from;
 	}
 	v->doubt_over = false;
-	doubt_add(v, pcpu, lost);
+	doubt_add(v, from, pcpu, lost);
 }
 
-void vcpu_turn_over(struct vcpu *v, uint16_t pcpu)
+/* A thread that waited before the gap may have had a turn in it: unknown, then waiting again as far
+ * as nothing speaks against it. */
+static void hole(struct vcpu *v, struct host_ns from, struct host_ns until,
+		 const struct vcpu_sink *sink)
 {
-	for (unsigned i = 0; v->doubted && i < v->n_doubts && i < VCPU_DOUBTS; i++) {
-		/* Two or more may have been a whole turn: that stays possible. */
-		if (v->doubts[i].pcpu == pcpu && v->doubts[i].lost < 2 &&
-		    v->n_doubts <= VCPU_DOUBTS) {
-			v->doubts[i] = v->doubts[--v->n_doubts];
-			return;
-		}
+	uint16_t pcpu = v->open.pcpu;
+
+	v->holed = true;
+	v->hole_from = from;
+	close_open(v, from, sink);
+	begin_wait(v, from, VCPU_UNKNOWN, pcpu);
+	close_open(v, until, sink);
+	begin_wait(v, until, VCPU_RUNNABLE, pcpu);
+}
+
+void vcpu_turn_over(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struct vcpu_sink *sink)
+{
+	struct vcpu_doubt over;
+	unsigned i = 0;
+
+	if (!v->doubted || v->n_doubts > VCPU_DOUBTS)
+		return;
+	while (i < v->n_doubts && v->doubts[i].pcpu != pcpu)
+		i++;
+	if (i == v->n_doubts)
+		return;
+	over = v->doubts[i];
+	/* Of a sleeper, two or more may have been a whole turn: that stays possible. */
+	if (over.lost >= 2 && v->state != THREAD_READY)
+		return;
+	v->doubts[i] = v->doubts[--v->n_doubts];
+	if (v->state != THREAD_READY)
+		return;
+	if (over.lost >= 2 && !v->unbroken && v->n_doubts) {
+		v->doubted = false;
+		unsure(v, v->doubt_from, sink);
+		if (v->doubt_over)
+			vcpu_sure(v, v->doubt_until);
+		return;
+	}
+	if (over.lost >= 2 && !v->unbroken)
+		hole(v, over.from, t, sink);
+	/* Only a turn moves who waits for a CPU. */
+	if (!v->n_doubts)
+		v->doubted = false;
+	for (i = 0, v->doubt_from = t; i < v->n_doubts; i++) {
+		if (v->doubts[i].from.ns < v->doubt_from.ns)
+			v->doubt_from = v->doubts[i].from;
 	}
 }
 

@@ -59,31 +59,43 @@ struct vcpu {
 	bool hlt; /* the last KVM exit was HLT */
 	struct vcpu_exit exit;
 	uint64_t n_exits;
-	bool sure; /* UNSURE: the gap is over, since... */
+	bool was_ready; /* UNSURE: until then it had waited for a CPU */
+	bool sure;      /* UNSURE: the gap is over, since... */
 	struct host_ns sure_since;
 	/* Few events are missing, and its next may show that none of them moved it. */
 	bool doubted, doubt_over;
 	struct host_ns doubt_from, doubt_until;
 	uint64_t doubt_lost; /* how many are missing, in all... */
 	unsigned n_doubts;
-	struct vcpu_doubt { /* ... and on each pCPU; beyond the last: on too many */
+	struct vcpu_doubt { /* ... and on each pCPU, since when; beyond the last: on too many */
 		uint16_t pcpu;
 		uint64_t lost;
+		struct host_ns from;
 	} doubts[VCPU_DOUBTS];
+	/* READY: it may have had a turn inside gaps that are over, the first of which began then.
+	 */
+	bool holed;
+	struct host_ns hole_from;
 	struct vcpu_span open; /* state: as far as known now */
 	bool open_hlt;         /* the wait began in a HLT exit */
 	/* An episode is the time off the CPU, from switch-out to switch-in. */
 	uint32_t episode;
 	struct host_ns episode_begin;
 	uint32_t waiter_stack, waker_stack; /* of the current episode, if they come early */
+	bool unbroken;     /* its length, as the capture measured it, leaves no room for a turn */
+	bool waking_known; /* a waker's stack says by whom and when it was woken */
+	int32_t waking_pid;
+	struct host_ns waking;
 	/* Who ran on the pCPU while this thread waited for it, since segment_begin. */
-	struct host_ns segment_begin;
-	int64_t busy_ns; /* of all of them */
-	unsigned n_holders;
-	struct vcpu_holder {
-		int32_t pid;
-		int64_t ns;
-	} holders[VCPU_HOLDERS];
+	struct vcpu_queue {
+		struct host_ns segment_begin;
+		int64_t busy_ns; /* of all of them */
+		unsigned n_holders;
+		struct vcpu_holder {
+			int32_t pid;
+			int64_t ns;
+		} holders[VCPU_HOLDERS];
+	} queue;
 	struct host_ns quota_until; /* the newest reading of its quota; 0: it has none */
 	int64_t throttled_ns;       /* known of the open wait for a pCPU */
 	struct vcpu *next_waiter, **waiter_link; /* among the waiters of a pCPU */
@@ -107,17 +119,21 @@ void vcpu_exited(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 /* exit: with MODE_KVM, its reason and isa. */
 void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mode,
 	      const struct vcpu_exit *exit, const struct vcpu_sink *sink);
+/* Does it wait for its pCPU, or will it prove to if its wake-up is missing? */
+bool vcpu_waits(const struct vcpu *v);
 /* `pid` held the pCPU until `t`, since the last such account or since the thread began to wait. */
 void vcpu_held_by(struct vcpu *v, struct host_ns t, int32_t pid);
-void vcpu_stack(struct vcpu *v, struct host_ns t, uint32_t stack, enum vs_stack_role role,
-		int64_t wait_ns, const struct vcpu_sink *sink);
+/* A STACK event: `pid` is whose stack it is. */
+void vcpu_stack(struct vcpu *v, struct host_ns t, int32_t pid, uint32_t stack,
+		enum vs_stack_role role, int64_t wait_ns, const struct vcpu_sink *sink);
 /* Its quota was read. */
 void vcpu_quota(struct vcpu *v, const struct quota_reading *reading, const struct vcpu_sink *sink);
 /* `lost` events of `pcpu` that could have concerned this thread are missing since `from`. */
 void vcpu_unsure(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64_t lost,
 		 const struct vcpu_sink *sink);
-/* What is missing on `pcpu` so far can no longer be part of one turn with what may follow. */
-void vcpu_turn_over(struct vcpu *v, uint16_t pcpu);
+/* Another task is on `pcpu`: what is missing there so far can no longer be part of one turn with
+ * what may follow. */
+void vcpu_turn_over(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struct vcpu_sink *sink);
 /* No more events are missing, from `t` on. */
 void vcpu_sure(struct vcpu *v, struct host_ns t);
 /* Releases held spans that have waited long enough, all of them if `all`. */

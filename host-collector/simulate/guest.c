@@ -214,6 +214,16 @@ static bool preemption_off(const struct guest_cpu_sim *g)
 	return false;
 }
 
+/* An interrupt that comes during a softirq leaves those that it raises to the one under way. */
+static bool in_softirq(const struct guest_cpu_sim *g)
+{
+	for (size_t i = 0; i < g->n_frames; i++) {
+		if (g->frames[i].kind == FRAME_OF_SOFTIRQ)
+			return true;
+	}
+	return false;
+}
+
 static void storm_again(void *object, uint64_t argument)
 {
 	struct guest_cpu_sim *g = object;
@@ -276,7 +286,7 @@ static void frame_done(struct guest_cpu_sim *g)
 	if (f.pending == GUEST_TIMER) {
 		if (g->current && g->n_ready && g->current->slice_used >= SLICE_NS)
 			g->need_resched = true;
-		if (!interrupts_off(g) && engine_chance(e, 0.3)) {
+		if (!interrupts_off(g) && !in_softirq(g) && engine_chance(e, 0.3)) {
 			const struct guest_frame soft = {.kind = FRAME_OF_SOFTIRQ,
 							 .number = engine_chance(e, 0.5) ? 1 : 9,
 							 .left = engine_between(e, 1000, 20000)};

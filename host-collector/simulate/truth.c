@@ -9,6 +9,8 @@
 /* The report's default threshold, and the share that makes an incident of many pieces. */
 static const int64_t threshold_ns = 100000000;
 enum { PIECES_SHARE = 4 };
+/* What is this much below the threshold nobody need report, and nobody is wrong to. */
+enum { BORDER_PERCENT = 90 };
 
 static const char *const state_names[] = {
 #define X(NAME, name) name,
@@ -136,10 +138,10 @@ static void summarise(const struct truth_cpu *c, int64_t now, int64_t begin, int
 	}
 }
 
-static bool is_incident(const struct summary *s)
+static bool is_incident(const struct summary *s, int64_t threshold)
 {
-	return s->longest >= threshold_ns ||
-	       (s->denied >= threshold_ns && s->denied * PIECES_SHARE >= s->end - s->begin);
+	return s->longest >= threshold ||
+	       (s->denied >= threshold && s->denied * PIECES_SHARE >= s->end - s->begin);
 }
 
 static enum sim_cause largest(const struct summary *s, enum sim_cause but)
@@ -157,8 +159,15 @@ struct writer {
 	const struct truth *truth;
 	const struct truth_header *header;
 	FILE *to;
-	bool any;
+	bool any, borderline; /* writes what is just below the threshold, and nothing else */
 };
+
+static bool wanted(const struct writer *w, const struct summary *s)
+{
+	bool is = is_incident(s, threshold_ns);
+
+	return w->borderline ? !is && is_incident(s, threshold_ns * BORDER_PERCENT / 100) : is;
+}
 
 static void names_write(FILE *to, const char *field, const char *const *names, const int64_t *ns,
 			int from, int n, bool zeros)
@@ -214,11 +223,12 @@ static void task_write(struct writer *w, uint32_t cpu, const struct truth_stretc
 		if (x->begin < begin || x->end > end)
 			continue;
 		summarise(c, now, x->begin, x->end, &s);
-		incident_write(w, cpu, x->kind, task, &s);
+		if (!w->borderline)
+			incident_write(w, cpu, x->kind, task, &s);
 		begin = x->end;
 	}
 	summarise(c, now, begin, end, &s);
-	if (end - begin >= threshold_ns && is_incident(&s))
+	if (wanted(w, &s))
 		incident_write(w, cpu, "task", task, &s);
 }
 
@@ -238,11 +248,32 @@ static void idle_write(struct writer *w, uint32_t cpu, const struct truth_stretc
 			begin = begin < t ? begin : t;
 			continue;
 		}
-		if (begin >= task->t && begin < end && t - begin >= threshold_ns) {
+		if (begin >= task->t && begin < end) {
 			summarise(c, now, begin, t, &s);
-			incident_write(w, cpu, "idle", task, &s);
+			if (wanted(w, &s))
+				incident_write(w, cpu, "idle", task, &s);
 		}
 		begin = INT64_MAX;
+	}
+}
+
+static void incidents_write(struct writer *w)
+{
+	const struct truth *t = w->truth;
+
+	w->any = false;
+	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++) {
+		const struct truth_cpu *c = &t->cpus[cpu];
+
+		for (size_t i = 0; i < c->n_stretches; i++) {
+			int64_t end =
+				i + 1 < c->n_stretches ? c->stretches[i + 1].t : t->engine->now;
+
+			if (c->stretches[i].pid)
+				task_write(w, cpu, &c->stretches[i], end);
+			else
+				idle_write(w, cpu, &c->stretches[i], end);
+		}
 	}
 }
 
@@ -257,19 +288,10 @@ int truth_write(const struct truth *t, const struct truth_header *h, FILE *to)
 		",\n \"incidents\": [",
 		h->scenario, h->about, h->seed, h->loss, h->kvm_events ? "true" : "false",
 		threshold_ns, h->raw0, h->raw0 + (uint64_t)t->engine->now);
-	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++) {
-		const struct truth_cpu *c = &t->cpus[cpu];
-
-		for (size_t i = 0; i < c->n_stretches; i++) {
-			int64_t end =
-				i + 1 < c->n_stretches ? c->stretches[i + 1].t : t->engine->now;
-
-			if (c->stretches[i].pid)
-				task_write(&w, cpu, &c->stretches[i], end);
-			else
-				idle_write(&w, cpu, &c->stretches[i], end);
-		}
-	}
+	incidents_write(&w);
+	fprintf(to, "\n ],\n \"borderline\": [");
+	w.borderline = true;
+	incidents_write(&w);
 	fprintf(to, "\n ]\n}\n");
 	return ferror(to) ? -EIO : 0;
 }

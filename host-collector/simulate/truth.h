@@ -102,7 +102,8 @@ void truth_phase(struct truth *t, uint32_t cpu, enum sim_state state, enum sim_c
 void truth_switch(struct truth *t, uint32_t cpu, int32_t pid, const char *comm);
 void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *kind,
 		     uint32_t number);
-/* The incidents as JSON. 0 or -errno. */
+/* The incidents as JSON, and by themselves those that miss the threshold by less than a tenth.
+ * 0 or -errno. */
 int truth_write(const struct truth *t, const struct truth_header *header, FILE *to);
 
 #endif

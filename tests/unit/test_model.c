@@ -119,6 +119,44 @@ static const struct story stories[] = {
 		STACK(800000, WAITER, TID0, TID0, STACK_FUTEX, 790000),
 		WAKEUP(HOST, 801000, 1, TID0, 77, 0), SWITCH(HOST, 802000, 0, 0, TID0, 0)),
 	 EXPECT({0, 801000, VCPU_UNKNOWN}, {801000, 802000, VCPU_RUNNABLE})},
+	{.name = "a wake-up that is missing is known from the waker's stack",
+	 EVENTS(START, SWITCH(HOST, 10000, 0, TID0, 0, 2),
+		STACK(300000, WAKER, 77, TID0, STACK_WAKER, 290000),
+		EVENT(HOST, 300001, 0, LOST, 0, 0, 1, 1), SWITCH(HOST, 310000, 0, 0, 500, 0),
+		SWITCH(HOST, 700000, 0, 500, TID0, 1)),
+	 EXPECT({0, 10000, VCPU_GUEST}, {10000, 300000, VCPU_BLOCKED},
+		{300000, 700000, VCPU_RUNNABLE}),
+	 .look = 2,
+	 .detail = {.holder_pid = 500, .holder_ns = 390000000}},
+	{.name = "a wake-up that is missing and that nothing tells of was in the gap",
+	 EVENTS(START, SWITCH(HOST, 10000, 0, TID0, 0, 2), SWITCH(HOST, 20000, 0, 0, 500, 0),
+		EVENT(HOST, 30000, 0, LOST, 0, 0, 1, 1), SWITCH(HOST, 40000, 0, 500, 501, 0),
+		SWITCH(HOST, 70000, 0, 501, TID0, 1)),
+	 EXPECT({0, 10000, VCPU_GUEST}, {10000, 30000, VCPU_BLOCKED}, {30000, 40000, VCPU_UNKNOWN},
+		{40000, 70000, VCPU_RUNNABLE}),
+	 .look = 3,
+	 .detail = {.holder_pid = 501, .holder_ns = 30000000}},
+	{.name = "single missing events with others seen between them are no turn",
+	 EVENTS(START, SWITCH(HOST, 10, 0, TID0, 500, 0), EVENT(HOST, 50, 0, LOST, 0, 0, 1, 1),
+		SWITCH(HOST, 60, 0, 500, 501, 1), EVENT(HOST, 70, 0, LOST, 0, 0, 1, 1),
+		SWITCH(HOST, 80, 0, 501, 502, 1), SWITCH(HOST, 100, 0, 502, TID0, 1)),
+	 EXPECT({0, 10, VCPU_GUEST}, {10, 100, VCPU_RUNNABLE})},
+	{.name = "two missing events may be a turn, and are a hole in the wait",
+	 EVENTS(START, SWITCH(HOST, 10, 0, TID0, 500, 0), EVENT(HOST, 50, 0, LOST, 0, 0, 2, 1),
+		SWITCH(HOST, 60, 0, 501, 502, 1), SWITCH(HOST, 100, 0, 502, TID0, 1)),
+	 EXPECT({0, 10, VCPU_GUEST}, {10, 50, VCPU_RUNNABLE}, {50, 60, VCPU_UNKNOWN},
+		{60, 100, VCPU_RUNNABLE})},
+	{.name = "and it slept since, as its wake-up shows",
+	 EVENTS(START, SWITCH(HOST, 10, 0, TID0, 500, 0), EVENT(HOST, 50, 0, LOST, 0, 0, 2, 1),
+		SWITCH(HOST, 60, 0, 501, 502, 1), WAKEUP(HOST, 90, 1, TID0, 7, 0),
+		SWITCH(HOST, 100, 0, 502, TID0, 1)),
+	 EXPECT({0, 10, VCPU_GUEST}, {10, 50, VCPU_RUNNABLE}, {50, 60, VCPU_UNKNOWN},
+		{60, 90, VCPU_UNKNOWN}, {90, 100, VCPU_RUNNABLE})},
+	{.name = "a gap elsewhere that ended earlier does not close one here",
+	 EVENTS(START, SWITCH(HOST, 10, 0, TID0, 500, 0), EVENT(HOST, 20, 0, LOST, 0, 0, 2, 0),
+		EVENT(HOST, 50, 1, LOST, 0, 0, 2, 1), SWITCH(HOST, 60, 1, 7, 8, 1),
+		SWITCH(HOST, 80, 0, 501, 502, 1), SWITCH(HOST, 100, 0, 502, TID0, 1)),
+	 EXPECT({0, 10, VCPU_GUEST}, {10, 80, VCPU_UNKNOWN}, {80, 100, VCPU_RUNNABLE})},
 	{.name = "traced and frozen are stopped",
 	 EVENTS(START, SWITCH(HOST, 10, 0, TID0, 0, 8), WAKEUP(HOST, 20, 1, TID0, 1, 0),
 		SWITCH(HOST, 20, 0, 0, TID0, 0), SWITCH(HOST, 30, 0, TID0, 0, 0x8000),
@@ -428,6 +466,58 @@ static void guest_loss_is_unknown_until_the_next_good_event(void **state)
 	free(s);
 }
 
+/* A softirq's exit without an entry: `n_long` interrupts are told as long as 30 us. */
+static void unseen_softirq(const struct timeline_event *events, size_t n, size_t n_long)
+{
+	struct model *m = model_new();
+	struct spans *s = malloc(sizeof(*s));
+	size_t found = 0;
+
+	script_vm(m, 1, "");
+	spans_observe(m, s);
+	script_run(m, events, n);
+	for (size_t i = 0; i < s->n_interrupts; i++) {
+		const struct guest_interrupt *x = &s->interrupts[i];
+
+		if (x->end.ns - x->begin.ns < 30000)
+			continue;
+		found++;
+		assert_int_equal(x->kind, GUEST_CPU_SOFTIRQ);
+		assert_int_equal(x->number, 3);
+		assert_int_equal(x->begin.ns, 30000);
+		assert_int_equal(x->end.ns, 90000);
+		assert_true(x->whole);
+	}
+	assert_int_equal(found, n_long);
+	model_free(m);
+	free(s);
+}
+
+static void a_softirq_whose_entry_is_missing_is_known_from_its_exit(void **state)
+{
+	static const struct timeline_event missing[] = {
+		SWITCH(VM, 0, 0, 0, 42, 0),      EVENT(VM, 20, 0, LOST, 0, 0, 1, 1),
+		IRQ(30, 0, VECTOR_ENTRY, 42, 1), IRQ(31, 0, VECTOR_EXIT, 42, 1),
+		IRQ(90, 0, SOFTIRQ_EXIT, 42, 3),
+	};
+	static const struct timeline_event before_the_recording[] = {
+		IRQ(0, 0, VECTOR_ENTRY, 42, 1),     IRQ(1, 0, VECTOR_EXIT, 42, 1),
+		EVENT(VM, 20, 0, LOST, 0, 0, 1, 1), IRQ(30, 0, VECTOR_ENTRY, 42, 1),
+		IRQ(31, 0, VECTOR_EXIT, 42, 1),     IRQ(90, 0, SOFTIRQ_EXIT, 42, 3),
+	};
+	static const struct timeline_event refuted[] = {
+		SWITCH(VM, 0, 0, 0, 42, 0),       EVENT(VM, 20, 0, LOST, 0, 0, 1, 1),
+		IRQ(30, 0, VECTOR_ENTRY, 42, 1),  IRQ(31, 0, VECTOR_EXIT, 42, 1),
+		IRQ(40, 0, SOFTIRQ_ENTRY, 42, 1), IRQ(50, 0, SOFTIRQ_EXIT, 42, 1),
+		IRQ(90, 0, SOFTIRQ_EXIT, 42, 3),
+	};
+
+	(void)state;
+	unseen_softirq(missing, COUNT(missing), 1);
+	unseen_softirq(before_the_recording, COUNT(before_the_recording), 0);
+	unseen_softirq(refuted, COUNT(refuted), 0);
+}
+
 static void hostile_numbers_are_refused(void **state)
 {
 	static const struct timeline_event bad[] = {
@@ -531,6 +621,7 @@ int main(void)
 		cmocka_unit_test(the_innermost_context_wins),
 		cmocka_unit_test(missing_exits_heal),
 		cmocka_unit_test(guest_loss_is_unknown_until_the_next_good_event),
+		cmocka_unit_test(a_softirq_whose_entry_is_missing_is_known_from_its_exit),
 		cmocka_unit_test(hostile_numbers_are_refused),
 		cmocka_unit_test(a_million_names_take_no_memory),
 		cmocka_unit_test(guest_cpus_join_vcpus_by_apic_id),
