@@ -53,10 +53,23 @@ static uint32_t find_bucket(const struct lru *l, uint64_t key)
 	return b;
 }
 
+/* One of the two newest, which are asked for most: two vCPUs take turns. */
+static uint32_t find_recent(const struct lru *l, uint64_t key)
+{
+	uint32_t slot = l->newest;
+
+	if (slot != LRU_NONE && l->entries[slot].key != key)
+		slot = l->entries[slot].older;
+	return slot != LRU_NONE && l->entries[slot].key == key ? slot : LRU_NONE;
+}
+
 uint32_t lru_find(const struct lru *l, uint64_t key)
 {
-	uint32_t slot = l->buckets[find_bucket(l, key)];
+	uint32_t recent = find_recent(l, key), slot;
 
+	if (recent != LRU_NONE)
+		return recent;
+	slot = l->buckets[find_bucket(l, key)];
 	return slot ? slot - 1 : LRU_NONE;
 }
 
@@ -128,13 +141,19 @@ void lru_remove(struct lru *l, uint32_t slot)
 
 uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
 {
-	uint32_t b = find_bucket(l, key), slot;
+	uint32_t slot = find_recent(l, key), b;
 
-	*fresh = !l->buckets[b];
+	*fresh = false;
+	if (slot == LRU_NONE) {
+		b = find_bucket(l, key);
+		*fresh = !l->buckets[b];
+		slot = *fresh ? LRU_NONE : l->buckets[b] - 1;
+	}
 	if (!*fresh) {
-		slot = l->buckets[b] - 1;
-		unlink_entry(l, slot);
-		link_newest(l, slot);
+		if (slot != l->newest) {
+			unlink_entry(l, slot);
+			link_newest(l, slot);
+		}
 		return slot;
 	}
 	if (l->count == l->capacity) {
