@@ -550,8 +550,9 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs
 		ticks = (double)(events[end - 1].time - from);
 		err = first.err_ns > last.err_ns ? first.err_ns : last.err_ns;
 		off = fabs((double)(last.t.ns - first.t.ns) - ticks * nominal);
-		if (off > ticks * nominal * 1e-3 + (double)first.err_ns + (double)last.err_ns + 2) {
-			/* Not a line: another epoch begins in here. One by one. */
+		if (off > ticks * nominal * 1e-3 + 2) {
+			/* Not a line, however wide its ends' bounds: another epoch begins in here, or a
+			 * pause lies here. One by one. */
 			end = i + 1;
 			i = end;
 			continue;
