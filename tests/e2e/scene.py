@@ -114,7 +114,10 @@ class Scene:
         self.host.run(
             f"cd {self.folder} && kill -INT $(cat record.pid); i=0; "
             "while [ ! -e record.status ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done; "
-            "[ \"$(cat record.status)\" = 0 ] || { tail -n 20 record.log; exit 1; }", timeout_s=90)
+            "[ \"$(cat record.status)\" = 0 ] || { tail -n 5 record.log; "
+            "echo \"its status: $(cat record.status 2>&1)\"; "
+            "for t in /proc/$(cat record.pid)/task/*; do cat $t/comm $t/stack; done; exit 1; }",
+            timeout_s=90)
         self.truth["run_delay_ns"] = [inside_ns, self._run_delay_ns() - self._delay_around_ns]
 
     def meter_start(self):
