@@ -273,8 +273,7 @@ def main():
     if args.bed == "a" and os.geteuid():
         print("skipped: BPF on this machine's kernel needs root")
         return run_scene.SKIP
-    full = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
-    if args.bed == "b" and not (full or args.rounds or args.only):
+    if args.bed == "b" and not (FULL or args.rounds or args.only):
         print("skipped: two minutes a round; tests/run --full plays it, or --rounds 1")
         return run_scene.SKIP
     started = time.time()
