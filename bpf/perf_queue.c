@@ -77,6 +77,8 @@ void perf_queue_drop_waiting(struct perf_queue *q, size_t n)
 {
 	struct event_array *a = &q->waiting;
 
+	if (!n)
+		return;
 	a->n -= n;
 	memmove(a->events, a->events + n, a->n * sizeof(*a->events));
 }
