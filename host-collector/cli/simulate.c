@@ -10,8 +10,8 @@
 #include "host-collector/simulate/simulate.h"
 
 struct simulate_arguments {
-	const char *scenario, *loss, *output;
-	uint64_t seed;
+	const char *scenario, *loss, *shift, *output;
+	uint64_t seed, for_ns;
 	bool list;
 };
 
@@ -22,10 +22,14 @@ static const struct option_spec simulate_option_table[] = {
 	 "the same seed gives the same run (default 1)", false},
 	{"loss", OPTION_STRING, offsetof(struct simulate_arguments, loss), "P",
 	 "share of the events that get lost, 0 to 1 (default 0)", false},
+	{"for", OPTION_DURATION, offsetof(struct simulate_arguments, for_ns), "10s",
+	 "how long the run lasts at least (default: as its scenario needs)", false},
+	{"shift", OPTION_STRING, offsetof(struct simulate_arguments, shift), "STAGE=N%",
+	 "make one stage N % slower; --list names the stages", false},
 	{"output", OPTION_STRING, offsetof(struct simulate_arguments, output), "RUN.vcs",
 	 "the recording (-o); the truth goes to RUN.vcs.truth.json", false},
 	{"list", OPTION_FLAG, offsetof(struct simulate_arguments, list), NULL,
-	 "name the scenarios and exit", false},
+	 "name the scenarios and stages, and exit", false},
 };
 
 static int list_print(void)
@@ -33,6 +37,10 @@ static int list_print(void)
 	for (size_t i = 0; i < scenarios_count; i++)
 		printf("%-30s %-8s %s\n", scenarios[i].name, scenario_kind_name(scenarios[i].kind),
 		       scenarios[i].about);
+	printf("\nstages for --shift:\n");
+	for (int i = 0; i < PACE_STAGE_COUNT; i++)
+		printf("%-39s %s\n", pace_stage_name((enum pace_stage)i),
+		       pace_stage_meaning((enum pace_stage)i));
 	return fflush(stdout) ? COMMAND_TROUBLE : COMMAND_OK;
 }
 
@@ -73,6 +81,10 @@ static int simulate_command_run(const struct command *self, int argc, char **arg
 		return usage_say("no such scenario", "--list names them");
 	if (!loss_parse(a.loss, &o.loss))
 		return usage_say("--loss is no share", "give a number from 0 to 1, such as 0.01");
+	if (a.shift && pace_shift(&o.pace, a.shift))
+		return usage_say("--shift names no stage and percentage",
+				 "write it as exit_kvm=10%; --list names the stages");
+	o.for_ns = (int64_t)a.for_ns;
 	len = strlen(a.output) + sizeof(".truth.json");
 	truth = malloc(len);
 	if (!truth) {
@@ -93,11 +105,12 @@ static int simulate_command_run(const struct command *self, int argc, char **arg
 const struct command command_simulate = {
 	.name = "simulate",
 	.summary = "make a recording of a stall whose cause is known",
-	.usage = "SCENARIO [--seed N] [--loss P] -o RUN.vcs | --list",
+	.usage = "SCENARIO [options] -o RUN.vcs | --list",
 	.options = simulate_option_table,
 	.n_options = sizeof(simulate_option_table) / sizeof(simulate_option_table[0]),
 	.examples = "  vcpuscope simulate --list\n"
 		    "  vcpuscope simulate vmm_lock --seed 7 --loss 0.01 -o run.vcs\n"
+		    "  vcpuscope simulate decoy.steady --for 10s --shift exit_kvm=10% -o slow.vcs\n"
 		    "  vcpuscope report run.vcs\n",
 	.run = simulate_command_run,
 };

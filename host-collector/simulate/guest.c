@@ -175,8 +175,8 @@ static void task_timer(void *object, uint64_t generation)
 static void task_done(struct guest_cpu_sim *g)
 {
 	struct guest_task *t = g->current;
-	const struct sim_step vmm = {.kind = STEP_VMM,
-				     .ns = engine_between(g->engine, 3000, 25000)};
+	const struct sim_step vmm = {
+		.kind = STEP_VMM, .ns = pace_draw(g->pace, g->engine, PACE_EXIT_VMM, 3000, 25000)};
 
 	t->left = 0;
 	if (t->done)
@@ -243,17 +243,17 @@ static bool interrupt_deliver(struct guest_cpu_sim *g)
 	if (g->pending & GUEST_TIMER) {
 		f.kind = FRAME_OF_VECTOR;
 		f.number = VS_VECTOR_LOCAL_TIMER;
-		f.left = engine_between(e, 1500, 7000);
+		f.left = pace_draw(g->pace, e, PACE_HANDLER, 1500, 7000);
 		f.pending = GUEST_TIMER;
 	} else if (g->pending & GUEST_RESCHEDULE) {
 		f.kind = FRAME_OF_VECTOR;
 		f.number = VS_VECTOR_RESCHEDULE;
-		f.left = engine_between(e, 300, 900);
+		f.left = pace_draw(g->pace, e, PACE_HANDLER, 300, 900);
 		f.pending = GUEST_RESCHEDULE;
 	} else if (g->pending & GUEST_DEVICE) {
 		f.kind = FRAME_OF_IRQ;
 		f.number = VIRTIO_IRQ;
-		f.left = engine_between(e, 1000, 5000);
+		f.left = pace_draw(g->pace, e, PACE_HANDLER, 1000, 5000);
 		f.pending = GUEST_DEVICE;
 	} else {
 		f.kind = FRAME_OF_IRQ;
@@ -287,9 +287,10 @@ static void frame_done(struct guest_cpu_sim *g)
 		if (g->current && g->n_ready && g->current->slice_used >= SLICE_NS)
 			g->need_resched = true;
 		if (!interrupts_off(g) && !in_softirq(g) && engine_chance(e, 0.3)) {
-			const struct guest_frame soft = {.kind = FRAME_OF_SOFTIRQ,
-							 .number = engine_chance(e, 0.5) ? 1 : 9,
-							 .left = engine_between(e, 1000, 20000)};
+			const struct guest_frame soft = {
+				.kind = FRAME_OF_SOFTIRQ,
+				.number = engine_chance(e, 0.5) ? 1 : 9,
+				.left = pace_draw(g->pace, e, PACE_SOFTIRQ, 1000, 20000)};
 
 			frame_add(g, &soft);
 		}
@@ -405,11 +406,12 @@ static void tick(void *object, uint64_t argument)
 		guest_sim_interrupt(g, GUEST_TIMER);
 }
 
-void guest_sim_init(struct guest_cpu_sim *g, struct engine *e, struct sim_capture *c,
-		    struct truth *t, struct sim_vcpu *v, uint16_t cpu)
+void guest_sim_init(struct guest_cpu_sim *g, struct engine *e, const struct sim_pace *pace,
+		    struct sim_capture *c, struct truth *t, struct sim_vcpu *v, uint16_t cpu)
 {
 	memset(g, 0, sizeof(*g));
 	g->engine = e;
+	g->pace = pace;
 	g->capture = c;
 	g->truth = t;
 	g->vcpu = v;

@@ -8,6 +8,7 @@
 #define SIMULATE_GUEST_H
 
 #include "host-collector/simulate/capture.h"
+#include "host-collector/simulate/pace.h"
 #include "host-collector/simulate/truth.h"
 
 enum { GUEST_TASKS_MAX = 16, GUEST_FRAMES_MAX = 8 };
@@ -52,6 +53,7 @@ struct guest_storm {
 
 struct guest_cpu_sim {
 	struct engine *engine;
+	const struct sim_pace *pace;
 	struct sim_capture *capture;
 	struct truth *truth;
 	struct sim_vcpu *vcpu;
@@ -69,8 +71,8 @@ struct guest_cpu_sim {
 	struct guest_storm storm;
 };
 
-void guest_sim_init(struct guest_cpu_sim *g, struct engine *e, struct sim_capture *c,
-		    struct truth *t, struct sim_vcpu *v, uint16_t cpu);
+void guest_sim_init(struct guest_cpu_sim *g, struct engine *e, const struct sim_pace *pace,
+		    struct sim_capture *c, struct truth *t, struct sim_vcpu *v, uint16_t cpu);
 /* A sleeping task that becomes due within sleep_high (0: when woken). NULL: too many. */
 struct guest_task *guest_task_new(struct guest_cpu_sim *g, int32_t pid, const char *comm,
 				  int64_t run_low, int64_t run_high, int64_t sleep_low,

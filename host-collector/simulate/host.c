@@ -201,7 +201,7 @@ static void work_runs(struct host_thread *t)
 	struct engine *e = t->host->engine;
 
 	if (t->left <= 0)
-		t->left = engine_between(e, t->run_ns[0], t->run_ns[1]);
+		t->left = pace_draw(t->host->pace, e, PACE_HOST_TASK, t->run_ns[0], t->run_ns[1]);
 	t->since = e->now;
 	engine_at(e, e->now + t->left, work_done, t, ++t->generation);
 }
@@ -210,11 +210,12 @@ static const struct host_thread_ops work_ops = {work_leaves, work_runs};
 
 /* ---- */
 
-void host_init(struct host *h, struct engine *e, struct sim_capture *c, struct sim_stacks *s,
-	       uint16_t n_cpus)
+void host_init(struct host *h, struct engine *e, const struct sim_pace *pace, struct sim_capture *c,
+	       struct sim_stacks *s, uint16_t n_cpus)
 {
 	memset(h, 0, sizeof(*h));
 	h->engine = e;
+	h->pace = pace;
 	h->capture = c;
 	h->stacks = s;
 	h->n_cpus = n_cpus;
@@ -294,7 +295,8 @@ void host_wake(struct host_thread *t, struct host_thread *waker)
 	p = &h->pcpus[to];
 	enqueue(t);
 	if (!p->current || t->urgency > p->current->urgency)
-		engine_at(h->engine, h->engine->now + engine_between(h->engine, 600, 4000),
+		engine_at(h->engine,
+			  h->engine->now + pace_draw(h->pace, h->engine, PACE_HOST_WAKE, 600, 4000),
 			  reschedule, p, 0);
 	else
 		slice_plan(p);

@@ -8,6 +8,7 @@
 #define SIMULATE_HOST_H
 
 #include "host-collector/simulate/capture.h"
+#include "host-collector/simulate/pace.h"
 #include "host-collector/simulate/stacks.h"
 
 enum { HOST_THREADS_MAX = 256 };
@@ -56,6 +57,7 @@ struct pcpu {
 
 struct host {
 	struct engine *engine;
+	const struct sim_pace *pace;
 	struct sim_capture *capture;
 	struct sim_stacks *stacks;
 	uint16_t n_cpus;
@@ -64,8 +66,8 @@ struct host {
 	struct host_thread threads[HOST_THREADS_MAX];
 };
 
-void host_init(struct host *h, struct engine *e, struct sim_capture *c, struct sim_stacks *s,
-	       uint16_t n_cpus);
+void host_init(struct host *h, struct engine *e, const struct sim_pace *pace, struct sim_capture *c,
+	       struct sim_stacks *s, uint16_t n_cpus);
 /* A sleeping thread; NULL if there are too many. */
 struct host_thread *host_thread_new(struct host *h, int32_t tid, int32_t tgid, const char *comm,
 				    uint16_t cpu);

@@ -30,8 +30,11 @@ static int truth_save(const struct simulate_options *o, const struct world *w)
 
 int simulate_run(const struct simulate_options *o, char *why, size_t why_bytes)
 {
-	const struct world_options options = {
-		.path = o->recording, .seed = o->seed, .loss = o->loss, .load = o->scenario->load};
+	const struct world_options options = {.path = o->recording,
+					      .seed = o->seed,
+					      .loss = o->loss,
+					      .load = o->scenario->load,
+					      .pace = o->pace};
 	struct world *w = calloc(1, sizeof(*w));
 	const char *what = o->recording;
 	int err;
@@ -41,8 +44,11 @@ int simulate_run(const struct simulate_options *o, char *why, size_t why_bytes)
 		return -ENOMEM;
 	}
 	err = world_init(w, &options);
-	if (!err)
-		err = world_run(w, scenario_plan(o->scenario, w));
+	if (!err) {
+		int64_t end = scenario_plan(o->scenario, w);
+
+		err = world_run(w, end > o->for_ns ? end : o->for_ns);
+	}
 	if (!err)
 		err = world_close(w);
 	if (!err) {

@@ -8,7 +8,9 @@
 struct simulate_options {
 	const struct scenario *scenario;
 	uint64_t seed;
-	double loss; /* of each event, 0 to 1 */
+	double loss;    /* of each event, 0 to 1 */
+	int64_t for_ns; /* how long at least; 0: as long as the scenario takes */
+	struct sim_pace pace;
 	const char *recording, *truth;
 };
 

@@ -107,6 +107,22 @@ static bool keeps_out(const struct truth_phase *p)
 	return p->cause != SIM_CAUSE_NONE || p->state == SIM_STATE_KVM || p->state == SIM_STATE_VMM;
 }
 
+/* The phase in which `t` lies, 0 if it is before all of them. */
+static size_t phase_at(const struct truth_cpu *c, int64_t t)
+{
+	size_t low = 0, high = c->n_phases;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (c->phases[middle].t <= t)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? low - 1 : 0;
+}
+
 static void summarise(const struct truth_cpu *c, int64_t now, int64_t begin, int64_t end,
 		      struct summary *s)
 {
@@ -115,7 +131,7 @@ static void summarise(const struct truth_cpu *c, int64_t now, int64_t begin, int
 	memset(s, 0, sizeof(*s));
 	s->begin = begin;
 	s->end = end;
-	for (size_t i = 0; i < c->n_phases; i++) {
+	for (size_t i = phase_at(c, begin); i < c->n_phases && c->phases[i].t < end; i++) {
 		const struct truth_phase *p = &c->phases[i];
 		int64_t from = p->t > begin ? p->t : begin;
 		int64_t to = i + 1 < c->n_phases ? c->phases[i + 1].t : now;
@@ -239,11 +255,16 @@ static void idle_write(struct writer *w, uint32_t cpu, const struct truth_stretc
 	const struct truth_cpu *c = &w->truth->cpus[cpu];
 	int64_t now = w->truth->engine->now, begin = INT64_MAX;
 	struct summary s;
+	size_t first = phase_at(c, task->t);
 
-	for (size_t i = 0; i <= c->n_phases; i++) {
+	while (first && keeps_out(&c->phases[first - 1]))
+		first--; /* to where the piece that is under way began */
+	for (size_t i = first; i <= c->n_phases; i++) {
 		bool last = i == c->n_phases;
 		int64_t t = last ? now : c->phases[i].t;
 
+		if (t >= end && begin == INT64_MAX)
+			break;
 		if (!last && keeps_out(&c->phases[i])) {
 			begin = begin < t ? begin : t;
 			continue;

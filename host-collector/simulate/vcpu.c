@@ -184,8 +184,9 @@ void vcpu_sim_init(struct sim_vcpu *v, struct host_thread *thread, struct guest_
 
 void vcpu_sim_exit(struct sim_vcpu *v, enum sim_exit reason, const struct sim_step *steps, size_t n)
 {
-	const struct sim_step handle = {.kind = STEP_KVM,
-					.ns = engine_between(v->engine, 700, 3000)};
+	const struct sim_step handle = {
+		.kind = STEP_KVM,
+		.ns = pace_draw(v->thread->host->pace, v->engine, PACE_EXIT_KVM, 700, 3000)};
 
 	guest_left(v, reason);
 	step_insert(v, v->n_steps, &handle);

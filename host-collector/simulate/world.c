@@ -16,6 +16,8 @@ enum {
 	AGENT_HEARTBEATS = 4, /* every so many drains */
 };
 static const double duplicate_share = 0.01; /* of the frames */
+/* By so much do runs of the same steady load differ in each stage. */
+static const double steady_jitter = 0.02;
 
 /* ---- the recorder ---- */
 
@@ -314,7 +316,10 @@ static void background_init(struct world *w)
 		t = host_thread_new(&w->host, 100 + cpu, 100 + cpu, comm, cpu);
 		t->pinned = true;
 		t->urgency = HOST_EAGER;
-		host_thread_works(t, 10000, 200000, 8000000, 60000000);
+		if (w->options.load == LOAD_STEADY)
+			host_thread_works(t, 10000, 100000, 500000, 3000000);
+		else
+			host_thread_works(t, 10000, 200000, 8000000, 60000000);
 	}
 	w->qemu = host_thread_new(&w->host, QEMU_PID, QEMU_PID, "qemu-system-x86", 2);
 	w->qemu->followed = true;
@@ -338,6 +343,13 @@ static void load_init(struct world *w, struct guest_cpu_sim *g)
 		guest_task_new(g, 710, "server", 800000, 6000000, 200000, 2500000);
 		guest_task_new(g, 711, "worker", 2000000, 9000000, 500000, 4000000);
 	}
+	if (load == LOAD_STEADY) {
+		struct guest_task *t =
+			guest_task_new(g, 730, "requests", 20000, 120000, 200000, 600000);
+
+		t->device_share = 0.5;
+		guest_task_new(g, 731, "batch", 100000, 2000000, 1000000, 6000000);
+	}
 	if (load == LOAD_SHARED || load == LOAD_SERVER) {
 		struct guest_task *t =
 			guest_task_new(g, 40, "kworker/u4:2", 20000, 150000, 15000000, 90000000);
@@ -360,7 +372,7 @@ static void guest_init(struct world *w)
 		snprintf(comm, sizeof(comm), "CPU %u/KVM", i % WORLD_VCPUS);
 		thread = host_thread_new(&w->host, FIRST_VCPU_TID + (int32_t)i, QEMU_PID, comm,
 					 (uint16_t)i);
-		guest_sim_init(g, &w->engine, &w->guest_capture, &w->truth, &w->vcpus[i],
+		guest_sim_init(g, &w->engine, &w->pace, &w->guest_capture, &w->truth, &w->vcpus[i],
 			       (uint16_t)i);
 		vcpu_sim_init(&w->vcpus[i], thread, g, &w->truth, w->kvm_events);
 		w->vcpus[i].index = i;
@@ -389,7 +401,10 @@ int world_init(struct world *w, const struct world_options *o)
 	w->options = *o;
 	w->parcels_end = &w->parcels;
 	engine_init(&w->engine, o->seed * 0x9e3779b97f4a7c15 + 1);
-	w->kvm_events = engine_chance(&w->engine, 0.5);
+	w->pace = o->pace;
+	if (o->load == LOAD_STEADY)
+		pace_vary(&w->pace, &w->engine, steady_jitter);
+	w->kvm_events = engine_chance(&w->engine, 0.5) || o->load == LOAD_STEADY;
 	w->target = (uint32_t)engine_between(&w->engine, 0, WORLD_VCPUS - 1);
 	clocks_draw(w);
 	err = recording_writer_open(o->path, VS_RECORDING_SIMULATED, w->host_clock.realtime0,
@@ -400,7 +415,7 @@ int world_init(struct world *w, const struct world_options *o)
 		return err;
 	truth_init(&w->truth, &w->engine, WORLD_VCPUS);
 	w->stacks.capture = &w->host_capture;
-	host_init(&w->host, &w->engine, &w->host_capture, &w->stacks, HOST_CPUS);
+	host_init(&w->host, &w->engine, &w->pace, &w->host_capture, &w->stacks, HOST_CPUS);
 	sim_capture_hello(&w->host_capture, "simulator", "simulated-host");
 	sim_capture_sample(&w->host_capture);
 	vm_info(w);

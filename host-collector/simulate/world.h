@@ -12,14 +12,24 @@
 enum { WORLD_VCPUS = 2, WORLD_VM = 1, QEMU_PID = 4100, FIRST_VCPU_TID = 4110 };
 
 /* What the tasks on the guest CPU that is watched do. A pair computes and has the CPU to itself: no
- * other task, not even the agent's, wakes there. */
-enum world_load { LOAD_ANY, LOAD_ALONE, LOAD_SHARED, LOAD_SERVER, LOAD_PAIR, LOAD_IDLE };
+ * other task, not even the agent's, wakes there. A steady load is many short requests, the same in
+ * every run but for chance: what a comparison of runs is made of. */
+enum world_load {
+	LOAD_ANY,
+	LOAD_ALONE,
+	LOAD_SHARED,
+	LOAD_SERVER,
+	LOAD_PAIR,
+	LOAD_IDLE,
+	LOAD_STEADY
+};
 
 struct world_options {
 	const char *path; /* of the recording */
 	uint64_t seed;
 	double loss;
 	enum world_load load;
+	struct sim_pace pace;
 };
 
 struct world_parcel {
@@ -31,6 +41,7 @@ struct world_parcel {
 struct world {
 	struct engine engine;
 	struct world_options options;
+	struct sim_pace pace;
 	bool kvm_events;
 	uint32_t target; /* the vCPU to which things happen */
 	struct sim_clock host_clock, guest_clock;

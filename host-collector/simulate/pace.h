@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How long the parts of a simulated run take: one row per stage that can be made slower, so that it
+ * is known which stage a comparison of two runs has to name.
+ */
+#ifndef SIMULATE_PACE_H
+#define SIMULATE_PACE_H
+
+#include "host-collector/simulate/engine.h"
+
+/* X(NAME, "name", what takes the time) */
+#define PACE_STAGES(X)                                                                             \
+	X(EXIT_KVM, "exit_kvm", "KVM's part of a VM-exit")                                         \
+	X(EXIT_VMM, "exit_vmm", "QEMU's part of a VM-exit")                                        \
+	X(HOST_WAKE, "host_wake", "from a wake-up until the host switches to the thread")          \
+	X(HOST_TASK, "host_task", "work of other tasks on a vCPU's pCPU")                          \
+	X(HANDLER, "handler", "a guest's interrupt handler")                                       \
+	X(SOFTIRQ, "softirq", "a guest's softirq")
+
+enum pace_stage {
+#define X(NAME, ...) PACE_##NAME,
+	PACE_STAGES(X)
+#undef X
+		PACE_STAGE_COUNT
+};
+
+/* All zero: everything as it is written where it is used. */
+struct sim_pace {
+	bool tails; /* times have long tails, they are not uniform */
+	double more[PACE_STAGE_COUNT], jitter[PACE_STAGE_COUNT]; /* shares by which it is longer */
+};
+
+/* Tails, and a jitter of up to +-`share` of each stage for the whole run: no two runs of the same
+ * software are alike. */
+void pace_vary(struct sim_pace *p, struct engine *e, double share);
+/* A time: uniform in [low, high], or of the same mean with an exponential tail; then what the stage
+ * takes more. */
+int64_t pace_draw(const struct sim_pace *p, struct engine *e, enum pace_stage stage, int64_t low,
+		  int64_t high);
+/* "exit_kvm=10%" makes that stage 10 % longer (or shorter, "-10%"). 0 or -EINVAL. */
+int pace_shift(struct sim_pace *p, const char *text);
+const char *pace_stage_name(enum pace_stage stage);
+const char *pace_stage_meaning(enum pace_stage stage);
+
+#endif
