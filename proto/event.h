@@ -109,7 +109,10 @@ struct vs_event {
 	X(54, BLOCK_COMPLETE, "block_rq_complete", "current", "task that issued it", "sector",     \
 	  "device | sectors << 32")                                                                \
 	X(55, MAJOR_FAULT, "major_fault", "current", "", "address that was not in memory",         \
-	  "address of the instruction")
+	  "address of the instruction")                                                            \
+	X(56, TASK_STACK, "task_stack", "current (a guest's task)", "its process (tgid)",          \
+	  "kernel stack id | user stack id << 32, 0 none",                                         \
+	  "enum vs_stack_role | period of the samples in ns << 8")
 
 enum vs_event_type {
 	VS_EVENT_NONE = 0,
@@ -142,6 +145,10 @@ enum vs_vector {
 };
 
 /*
+ * A guest's TASK_STACK is emitted by its CPU as it happens: a sample, or VS_STACK_WAITER just
+ * before the SCHED_SWITCH that begins a wait. What the ids stand for follows in frames
+ * FRAME_GUEST_STACK: with pid 0 for a kernel's stack, with the process for a user's.
+ *
  * A STACK event explains one wait of task `pid2`. It is known only when the wait is over, so its
  * time lies inside the wait, just before its end; the wait began `duration` before that (+-1 ms).
  * No CPU emits it: it travels in batches of VS_CPU_COLLECTOR, which have seq numbers of their own.
@@ -149,6 +156,9 @@ enum vs_vector {
 enum vs_stack_role {
 	VS_STACK_WAITER = 1, /* where `pid` (= pid2) left the CPU when the wait began */
 	VS_STACK_WAKER = 2,  /* where `pid` was when it woke `pid2` */
+	/* Where `pid` (= pid2) was on its CPU when a timer looked; explains no wait, and the
+	 * duration is the timer's period. */
+	VS_STACK_SAMPLE = 3,
 };
 
 /* The "CPU" of events that the collector itself adds to the host's stream. */

@@ -40,6 +40,7 @@ enum frame_kind {
 	FRAME_ECHO_REPLY = 5,
 	FRAME_CLOCK_SAMPLE = 6,
 	FRAME_KERNEL_LOG = 7,
+	FRAME_GUEST_STACK = 8, /* a Stack that a guest's TASK_STACK events name */
 	FRAME_VM_INFO = 16,
 	FRAME_ECHO_OBSERVATION = 17,
 	FRAME_STACK = 18,

@@ -229,7 +229,8 @@ static void reply_receive(struct guest_session *s, const uint8_t *payload, size_
 static bool kind_is_guests(uint8_t kind)
 {
 	static const uint8_t kinds[] = {FRAME_HELLO,      FRAME_BATCH,        FRAME_HEARTBEAT,
-					FRAME_ECHO_REPLY, FRAME_CLOCK_SAMPLE, FRAME_KERNEL_LOG};
+					FRAME_ECHO_REPLY, FRAME_CLOCK_SAMPLE, FRAME_KERNEL_LOG,
+					FRAME_GUEST_STACK};
 
 	return memchr(kinds, kind, sizeof(kinds)) != NULL;
 }

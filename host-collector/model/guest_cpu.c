@@ -194,6 +194,7 @@ static const struct guest_rule rules[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_SOFTIRQ_EXIT] = {RULE_LEAVE, GUEST_CPU_SOFTIRQ, false, CURRENT_PID},
 	[VS_EVENT_VECTOR_ENTRY] = {RULE_ENTER, GUEST_CPU_HARDIRQ, true, CURRENT_PID},
 	[VS_EVENT_VECTOR_EXIT] = {RULE_LEAVE, GUEST_CPU_HARDIRQ, true, CURRENT_PID},
+	[VS_EVENT_TASK_STACK] = {RULE_NOTHING, GUEST_CPU_TASK, false, CURRENT_PID},
 };
 
 bool guest_event_current(const struct vs_event *e, int32_t *pid)

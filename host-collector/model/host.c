@@ -219,7 +219,7 @@ static void host_stack(struct model *m, struct host_ns t, const struct vs_event 
 	struct vcpu *v = vcpu_of_thread(m, e->pid2);
 	struct vcpu_sink sink = vcpu_sink_of(m);
 
-	if (!v)
+	if (!v || (e->arg1 & 0xff) == VS_STACK_SAMPLE)
 		return;
 	((struct vm_vcpu *)v)->vm->data.stacks = true;
 	vcpu_stack(v, t, e->pid, (uint32_t)e->arg0, (enum vs_stack_role)(e->arg1 & 0xff),

@@ -301,7 +301,25 @@ void model_host_log(struct model *m, struct host_ns t, const char *text)
 
 int model_stack(struct model *m, const struct message_stack *stack)
 {
-	return stacks_put(&m->stacks, stack);
+	return stacks_put(&m->stacks, stack->id, stack);
+}
+
+int model_guest_stack(struct model *m, uint32_t vm_id, const struct message_stack *stack)
+{
+	struct vm *vm = vm_find(m, vm_id);
+
+	if (!vm)
+		return -ENOENT;
+	if (!vm->stacks) {
+		vm->stacks = calloc(1, sizeof(*vm->stacks));
+		if (!vm->stacks || stacks_init(vm->stacks)) {
+			free(vm->stacks);
+			vm->stacks = NULL;
+			return -ENOMEM;
+		}
+	}
+	vm->data.guest_stacks = true;
+	return stacks_put(vm->stacks, guest_stack_key(stack->pid, stack->id), stack);
 }
 
 /* ---- guest events ---- */

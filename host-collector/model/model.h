@@ -206,6 +206,9 @@ const struct host_log_line *model_host_log_line(const struct model *m, size_t i)
 /* A stack that STACK events will name or have named within MODEL_HOLD_NS. Copied. 0, -EINVAL,
  * -ENOMEM. */
 int model_stack(struct model *m, const struct message_stack *stack);
+/* A stack that a guest's TASK_STACK events name. Copied; what a VM may keep here is bounded, the
+ * oldest goes first. 0, -ENOENT, -EINVAL, -ENOMEM. */
+int model_guest_stack(struct model *m, uint32_t vm, const struct message_stack *stack);
 /* Events in time order; one that steps back counts as simultaneous with its predecessor. A LOST
  * event makes unknown what its CPU could have shown from the gap's begin (loss_since) to its next.
  * 0, -ENOMEM, -EINVAL (a CPU number beyond VS_CPUS_MAX, a VM never announced by model_vm). */
@@ -247,12 +250,16 @@ struct model_data {
 	bool host_events, guest_events, kvm_events, stacks;
 	bool exits_counted; /* some VM-exits were counted instead of told */
 	bool quota;         /* its cgroup's CPU quota has been read */
+	bool guest_stacks;  /* its agent sends stacks of its tasks */
 };
 /* Guest events held against when their vCPU was in the guest (presence.h). All 0 if unknown. */
 struct presence_count model_presence(const struct model *m, uint32_t vm);
 struct model_data model_data_of(const struct model *m, uint32_t vm);
 /* NULL if unknown. Valid until the next model_stack. */
 const struct stack *model_stack_of(const struct model *m, uint32_t id);
+/* The same of a guest's stack; pid 0: of its kernel. Valid until the next model_guest_stack. */
+const struct stack *model_guest_stack_of(const struct model *m, uint32_t vm, int32_t pid,
+					 uint32_t id);
 /* comm of a host task (source VS_SOURCE_HOST) or of a VM's guest task; "" if unknown. Valid until
  * the next push. */
 const char *model_task_name(const struct model *m, uint32_t source, int32_t pid);

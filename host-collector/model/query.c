@@ -207,6 +207,14 @@ const struct stack *model_stack_of(const struct model *m, uint32_t id)
 	return stacks_get(&m->stacks, id);
 }
 
+const struct stack *model_guest_stack_of(const struct model *m, uint32_t vm_id, int32_t pid,
+					 uint32_t id)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+
+	return vm && vm->stacks && id ? stacks_get(vm->stacks, guest_stack_key(pid, id)) : NULL;
+}
+
 const char *model_task_name(const struct model *m, uint32_t source, int32_t pid)
 {
 	const struct vm *vm = source == VS_SOURCE_HOST ? NULL : vm_find(m, source);

@@ -40,10 +40,23 @@ static const char *text_add(char **at, const char *text, size_t max)
 
 static struct stack *stack_alloc(size_t n_frames, size_t text_bytes)
 {
-	return malloc(sizeof(struct stack) + n_frames * sizeof(struct stack_frame) + text_bytes);
+	size_t bytes = sizeof(struct stack) + n_frames * sizeof(struct stack_frame) + text_bytes;
+	struct stack *stack = malloc(bytes);
+
+	if (stack)
+		stack->bytes = bytes;
+	return stack;
 }
 
-int stacks_put(struct stacks *s, const struct message_stack *m)
+static void item_free(struct stacks *s, uint32_t slot)
+{
+	if (s->items[slot])
+		s->bytes -= s->items[slot]->bytes;
+	free(s->items[slot]);
+	s->items[slot] = NULL;
+}
+
+int stacks_put(struct stacks *s, uint64_t key, const struct message_stack *m)
 {
 	size_t text_bytes = 0;
 	struct stack *stack;
@@ -73,15 +86,22 @@ int stacks_put(struct stacks *s, const struct message_stack *m)
 			.kernel = from->kernel,
 		};
 	}
-	slot = lru_put(&s->index, m->id, &fresh);
-	free(s->items[slot]);
+	slot = lru_put(&s->index, key, &fresh);
+	item_free(s, slot);
 	s->items[slot] = stack;
+	s->bytes += stack->bytes;
+	while (s->bytes > STACKS_BYTES_MAX && s->index.oldest != slot) {
+		uint32_t oldest = s->index.oldest;
+
+		item_free(s, oldest);
+		lru_remove(&s->index, oldest);
+	}
 	return 0;
 }
 
-const struct stack *stacks_get(const struct stacks *s, uint32_t id)
+const struct stack *stacks_get(const struct stacks *s, uint64_t key)
 {
-	uint32_t slot = id ? lru_find(&s->index, id) : LRU_NONE;
+	uint32_t slot = key ? lru_find(&s->index, key) : LRU_NONE;
 
 	return slot == LRU_NONE ? NULL : s->items[slot];
 }

@@ -30,6 +30,9 @@ void vm_free(struct vm *vm)
 	for (size_t i = 0; i < VS_CPUS_MAX; i++)
 		free(vm->cpus[i]);
 	names_fini(&vm->names);
+	if (vm->stacks)
+		stacks_fini(vm->stacks);
+	free(vm->stacks);
 	free(vm->vcpus);
 	free(vm->hello);
 	free(vm);

@@ -6,6 +6,7 @@
 #include "host-collector/model/guest_cpu.h"
 #include "host-collector/model/names.h"
 #include "host-collector/model/presence.h"
+#include "host-collector/model/stacks.h"
 #include "host-collector/model/vcpu.h"
 
 struct vm;
@@ -33,6 +34,7 @@ struct vm {
 	struct host_ns pause_begin, pause_end; /* the latest pause */
 	bool migrates, pause_migrates;         /* now; when that pause began */
 	struct names names;
+	struct stacks *stacks; /* the guest's own, by guest_stack_key(); NULL: it sent none */
 	size_t n_vcpus;
 	struct vm_vcpu **vcpus; /* by ascending index */
 	size_t n_hello;
@@ -40,6 +42,12 @@ struct vm {
 	struct guest_cpu *cpus[VS_CPUS_MAX];
 	int vcpu_of_cpu[VS_CPUS_MAX]; /* positions in vcpus, -1: none */
 };
+
+/* pid 0: of the guest's kernel. */
+static inline uint64_t guest_stack_key(int32_t pid, uint32_t id)
+{
+	return (uint64_t)(uint32_t)pid << 32 | id;
+}
 
 struct vm *vm_new(const struct message_vm_info *info); /* without vCPUs; NULL on ENOMEM */
 void vm_free(struct vm *vm);

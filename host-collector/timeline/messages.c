@@ -15,7 +15,8 @@ static const uint64_t guest_types =
 	1ull << VS_EVENT_SCHED_WAKEUP_NEW | 1ull << VS_EVENT_SCHED_MIGRATE |
 	1ull << VS_EVENT_TASK_NAME | 1ull << VS_EVENT_TASK_EXIT | 1ull << VS_EVENT_IRQ_ENTRY |
 	1ull << VS_EVENT_IRQ_EXIT | 1ull << VS_EVENT_SOFTIRQ_ENTRY | 1ull << VS_EVENT_SOFTIRQ_EXIT |
-	1ull << VS_EVENT_VECTOR_ENTRY | 1ull << VS_EVENT_VECTOR_EXIT | 1ull << VS_EVENT_SIGNAL;
+	1ull << VS_EVENT_VECTOR_ENTRY | 1ull << VS_EVENT_VECTOR_EXIT | 1ull << VS_EVENT_SIGNAL |
+	1ull << VS_EVENT_TASK_STACK;
 
 static const int64_t arrival_unseen_ns = 5000000000;
 
@@ -469,6 +470,20 @@ static int unpack_stack(struct pipeline *p, struct stream *s, const uint8_t *pay
 	return message_stack_unpack(payload, len, &p->in.stack);
 }
 
+static int on_guest_stack(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	int err = stream_announce(p, s);
+
+	(void)arrival_tsc;
+	return err ? err : model_guest_stack(p->options.model, s->id, &p->in.stack);
+}
+
+static int unpack_guest_stack(struct pipeline *p, struct stream *s, const uint8_t *payload,
+			      size_t len)
+{
+	return is_host(s) ? -EBADMSG : unpack_stack(p, s, payload, len);
+}
+
 static void pause_take(struct pipeline *p, const struct message_note *m)
 {
 	struct pause pause = {.vm = m->vm, .kind = m->kind};
@@ -599,6 +614,7 @@ static const struct kind {
 	[FRAME_HEARTBEAT] = {unpack_heartbeat, learn_heartbeat, on_heartbeat},
 	[FRAME_CLOCK_SAMPLE] = {unpack_sample, learn_sample, NULL},
 	[FRAME_KERNEL_LOG] = {unpack_log, NULL, on_log},
+	[FRAME_GUEST_STACK] = {unpack_guest_stack, NULL, on_guest_stack},
 	[FRAME_VM_INFO] = {unpack_vm_info, NULL, on_vm_info},
 	[FRAME_ECHO_OBSERVATION] = {unpack_echo, learn_echo, on_echo},
 	[FRAME_STACK] = {unpack_stack, NULL, on_stack},

@@ -372,6 +372,7 @@ static const struct {
 	{FRAME_VM_INFO, "vm_info", pack_vm_info, check_vm_info},
 	{FRAME_ECHO_OBSERVATION, "echo_observation", pack_echo_observation, check_echo_observation},
 	{FRAME_STACK, "stack", pack_stack, check_stack},
+	{FRAME_GUEST_STACK, "guest_stack", pack_stack, check_stack},
 	{FRAME_NOTE, "note", pack_note, check_note},
 	{FRAME_VM_CLOCK, "vm_clock", pack_vm_clock, check_vm_clock},
 	{FRAME_CPU_QUOTA, "cpu_quota", pack_cpu_quota, check_cpu_quota},
