@@ -65,6 +65,23 @@ static bool choice_has(const char *choices, const char *word)
 	return false;
 }
 
+static bool is_operand(const struct option_spec *spec)
+{
+	return spec->type == OPTION_OPERAND || spec->type == OPTION_OPERANDS;
+}
+
+static int list_add(const struct option_spec *spec, struct option_list *list, const char *text,
+		    char *why, size_t why_bytes)
+{
+	if (list->n == OPTION_LIST_MAX) {
+		snprintf(why, why_bytes, "%s%s: more than %d", is_operand(spec) ? "" : "--",
+			 spec->name, OPTION_LIST_MAX);
+		return -E2BIG;
+	}
+	list->items[list->n++] = text;
+	return 0;
+}
+
 static int value_store(const struct option_spec *spec, const char *text, void *out, char *why,
 		       size_t why_bytes)
 {
@@ -85,11 +102,15 @@ static int value_store(const struct option_spec *spec, const char *text, void *o
 		return 0;
 	case OPTION_STRING:
 	case OPTION_OPERAND:
+	case OPTION_LIST:
+	case OPTION_OPERANDS:
 		if (!*text) {
-			snprintf(why, why_bytes, "%s%s: is empty",
-				 spec->type == OPTION_STRING ? "--" : "", spec->name);
+			snprintf(why, why_bytes, "%s%s: is empty", is_operand(spec) ? "" : "--",
+				 spec->name);
 			return -EINVAL;
 		}
+		if (spec->type == OPTION_LIST || spec->type == OPTION_OPERANDS)
+			return list_add(spec, field, text, why, why_bytes);
 		*(const char **)field = text;
 		return 0;
 	case OPTION_NUMBER:
@@ -119,7 +140,7 @@ static size_t option_find(const struct command *command, const char *name, size_
 	for (i = 0; i < command->n_options; i++) {
 		const struct option_spec *spec = &command->options[i];
 
-		if (spec->type != OPTION_OPERAND && strlen(spec->name) == len &&
+		if (!is_operand(spec) && strlen(spec->name) == len &&
 		    !strncmp(spec->name, name, len))
 			break;
 	}
@@ -128,7 +149,7 @@ static size_t option_find(const struct command *command, const char *name, size_
 
 static size_t operand_next(const struct command *command, size_t from)
 {
-	while (from < command->n_options && command->options[from].type != OPTION_OPERAND)
+	while (from < command->n_options && !is_operand(&command->options[from]))
 		from++;
 	return from;
 }
@@ -163,7 +184,8 @@ int options_parse(const struct command *command, int argc, char **argv, void *ou
 			if (err)
 				return err;
 			given |= 1ull << operand;
-			operand = operand_next(command, operand + 1);
+			if (command->options[operand].type != OPTION_OPERANDS)
+				operand = operand_next(command, operand + 1);
 			continue;
 		}
 		if (!strcmp(arg, "--")) {
@@ -200,13 +222,19 @@ int options_parse(const struct command *command, int argc, char **argv, void *ou
 		if (err)
 			return err;
 		given |= 1ull << row;
+		while (command->options[row].type == OPTION_LIST && i + 1 < argc &&
+		       argv[i + 1][0] != '-') {
+			err = value_store(&command->options[row], argv[++i], out, why, why_bytes);
+			if (err)
+				return err;
+		}
 	}
 	for (size_t i = 0; i < command->n_options; i++) {
 		const struct option_spec *spec = &command->options[i];
 
 		if (spec->required && !(given & 1ull << i)) {
-			snprintf(why, why_bytes, "%s%s is missing",
-				 spec->type == OPTION_OPERAND ? "" : "--", spec->name);
+			snprintf(why, why_bytes, "%s%s is missing", is_operand(spec) ? "" : "--",
+				 spec->name);
 			return -EINVAL;
 		}
 	}
@@ -236,7 +264,9 @@ void options_print_help(const struct command *command, FILE *to)
 		for (size_t i = 0; i < command->n_options; i++) {
 			const struct option_spec *spec = &command->options[i];
 
-			if (spec->type == OPTION_OPERAND)
+			if (spec->type == OPTION_OPERANDS)
+				fprintf(to, spec->required ? " %s..." : " [%s...]", spec->name);
+			else if (spec->type == OPTION_OPERAND)
 				fprintf(to, spec->required ? " %s" : " [%s]", spec->name);
 			else
 				any = true;
@@ -249,8 +279,8 @@ void options_print_help(const struct command *command, FILE *to)
 		const struct option_spec *spec = &command->options[i];
 		char left[64];
 
-		snprintf(left, sizeof(left), "%s%s%s%s", spec->type == OPTION_OPERAND ? "" : "--",
-			 spec->name, spec->value ? " " : "", spec->value ? spec->value : "");
+		snprintf(left, sizeof(left), "%s%s%s%s", is_operand(spec) ? "" : "--", spec->name,
+			 spec->value ? " " : "", spec->value ? spec->value : "");
 		fprintf(to, "  %-24s ", left);
 		for (const char *c = spec->help; *c; c++) {
 			fputc(*c, to);

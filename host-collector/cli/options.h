@@ -4,7 +4,8 @@
  * parsing, checking and the help text all come from that one list.
  *
  * Long options only: `--name VALUE` or `--name=VALUE`. Durations are written with a unit (`250us`,
- * `100ms`, `10s`, `5m`) and stored as nanoseconds.
+ * `100ms`, `10s`, `5m`) and stored as nanoseconds. A list takes all arguments up to the next
+ * option.
  */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
@@ -21,6 +22,16 @@ enum option_type {
 	OPTION_NUMBER,   /* uint64_t, decimal */
 	OPTION_DURATION, /* uint64_t nanoseconds, greater than zero */
 	OPTION_OPERAND,  /* const char *, the next argument that is no option */
+	OPTION_LIST,     /* struct option_list, at least one value */
+	OPTION_OPERANDS, /* struct option_list, all arguments that no other row takes; the last row
+			    of operands */
+};
+
+enum { OPTION_LIST_MAX = 1024 };
+
+struct option_list {
+	const char *items[OPTION_LIST_MAX]; /* into argv */
+	size_t n;
 };
 
 struct option_spec {

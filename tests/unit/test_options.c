@@ -171,9 +171,40 @@ static void test_help_names_every_row(void **state)
 	free(text);
 }
 
+static void test_lists_take_what_follows(void **state)
+{
+	struct lists {
+		struct option_list base, against;
+		bool flag;
+	} v = {0};
+	static const struct option_spec list_rows[] = {
+		{"BASE", OPTION_OPERANDS, offsetof(struct lists, base), NULL, "", true},
+		{"against", OPTION_LIST, offsetof(struct lists, against), "NEW...", "", true},
+		{"flag", OPTION_FLAG, offsetof(struct lists, flag), NULL, "", false},
+	};
+	const struct command c = {.name = "try", .options = list_rows, .n_options = 3};
+	char *argv[] = {"try", "a", "b", "--against", "x", "y", "--flag", "c"};
+	char *without[] = {"try", "--against", "x"}, why[128];
+
+	(void)state;
+	assert_int_equal(options_parse(&c, 8, argv, &v, why, sizeof(why)), 0);
+	assert_int_equal(v.base.n, 3);
+	assert_string_equal(v.base.items[2], "c");
+	assert_int_equal(v.against.n, 2);
+	assert_string_equal(v.against.items[1], "y");
+	assert_true(v.flag);
+	assert_int_equal(options_parse(&c, 3, without, &v, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "BASE is missing");
+	while (v.base.n < OPTION_LIST_MAX)
+		v.base.items[v.base.n++] = "more";
+	assert_true(options_parse(&c, 8, argv, &v, why, sizeof(why)) < 0);
+	assert_string_equal(why, "BASE: more than 1024");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lists_take_what_follows),
 		cmocka_unit_test(test_values_arrive),
 		cmocka_unit_test(test_mistakes_are_named),
 		cmocka_unit_test(test_required_is_required),
