@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "clock/raw.h"
+#include "host-collector/timeline/printk_clock.h"
 #include "host-collector/timeline/standstill.h"
 #include "proto/recording.h"
 
 enum {
-	EARLY_MAX = 256,  /* facts kept until the rate is known; the newest win */
-	DMESG_MAX = 1024, /* points; when full, every second one goes */
+	EARLY_MAX = 256, /* facts kept until the rate is known; the newest win */
 	SPANS_PER_SECOND = 8,
 };
 static const uint64_t ns_per_s = 1000000000;
@@ -40,8 +40,7 @@ struct guest {
 	struct early_echoes *early;
 	struct arrival_line arrival;
 	bool by_arrival; /* settled without an echo */
-	struct message_dmesg_point *dmesg;
-	size_t n_dmesg;
+	struct printk_clock printk;
 	uint64_t observations;
 	struct standstills standstills;
 };
@@ -71,7 +70,7 @@ void clock_book_free(struct clock_book *b)
 		vm_clock_free(b->guests[i].hypervisor);
 		echo_sync_free(b->guests[i].echo);
 		free(b->guests[i].early);
-		free(b->guests[i].dmesg);
+		printk_clock_clear(&b->guests[i].printk);
 	}
 	raw_clock_free(b->raw);
 	free(b->early);
@@ -170,7 +169,7 @@ int clock_book_hello(struct clock_book *b, uint32_t source, const struct message
 	if (g->hello && (g->clock != hello->clock || g->hz != hello->clock_hz)) {
 		echo_sync_free(g->echo);
 		g->echo = NULL;
-		g->n_dmesg = 0;
+		printk_clock_clear(&g->printk);
 	}
 	g->hello = true;
 	g->clock = hello->clock;
@@ -292,18 +291,7 @@ int clock_book_dmesg(struct clock_book *b, uint32_t source, const struct message
 		return 0;
 	if (!g)
 		return -ENOMEM;
-	if (!g->dmesg) {
-		g->dmesg = malloc(DMESG_MAX * sizeof(*g->dmesg));
-		if (!g->dmesg)
-			return -ENOMEM;
-	}
-	if (g->n_dmesg == DMESG_MAX) {
-		for (size_t i = 0; i < DMESG_MAX / 2; i++)
-			g->dmesg[i] = g->dmesg[2 * i];
-		g->n_dmesg = DMESG_MAX / 2;
-	}
-	g->dmesg[g->n_dmesg++] = *point;
-	return 0;
+	return printk_clock_add(&g->printk, point);
 }
 
 /* Host ticks per tick of the guest's stream clock, nominal. */
@@ -551,8 +539,8 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs
 		err = first.err_ns > last.err_ns ? first.err_ns : last.err_ns;
 		off = fabs((double)(last.t.ns - first.t.ns) - ticks * nominal);
 		if (off > ticks * nominal * 1e-3 + 2) {
-			/* Not a line, however wide its ends' bounds: another epoch begins in here, or a
-			 * pause lies here. One by one. */
+			/* Not a line, however wide its ends' bounds: another epoch begins in here,
+			 * or a pause lies here. One by one. */
 			end = i + 1;
 			i = end;
 			continue;
@@ -581,93 +569,12 @@ static bool guest_from_tsc(const struct guest *g, struct host_tsc t, uint64_t *s
 	return g->echo && echo_sync_to_guest(g->echo, t, stream_time, &err);
 }
 
-/* ns of the printk clock per tick of the stream clock, +- err. */
-struct dmesg_rate {
-	double rate, err;
-};
-
-static int dmesg_rate_compare(const void *a, const void *b)
-{
-	double x = ((const struct dmesg_rate *)a)->rate, y = ((const struct dmesg_rate *)b)->rate;
-
-	return (x > y) - (x < y);
-}
-
-/* The median of the chords between neighbouring points: steps, being few, do not reach it. */
-static struct dmesg_rate dmesg_rate(const struct guest *g)
-{
-	static const double guest_rate_err = 2000e-6; /* a guest's own idea of its TSC */
-	struct dmesg_rate chords[DMESG_MAX];
-	size_t n = 0;
-
-	for (size_t i = 1; i < g->n_dmesg; i++) {
-		const struct message_dmesg_point *p = &g->dmesg[i - 1], *q = &g->dmesg[i];
-		double ticks = (double)(int64_t)(q->time - p->time);
-
-		if (ticks <= 0 || q->ns <= p->ns)
-			continue;
-		chords[n].rate = (double)(q->ns - p->ns) / ticks;
-		chords[n].err = (double)(p->err + q->err) / ticks * chords[n].rate;
-		n++;
-	}
-	if (!n)
-		return (struct dmesg_rate){1e9 / (double)g->hz,
-					   1e9 / (double)g->hz * guest_rate_err};
-	qsort(chords, n, sizeof(chords[0]), dmesg_rate_compare);
-	return chords[n / 2];
-}
-
-struct dmesg_range {
-	bool known;
-	double lo, hi;
-};
-
-/* Widens the range by what point `p`, if any, says of stream time `at`. */
-static void dmesg_range_add(struct dmesg_range *range, const struct message_dmesg_point *p,
-			    uint64_t at, const struct dmesg_rate *rate)
-{
-	double distance, middle, err;
-
-	if (!p)
-		return;
-	distance = (double)(int64_t)(at - p->time);
-	middle = (double)p->ns + distance * rate->rate;
-	err = fabs(distance) * rate->err + (double)p->err * rate->rate + 1;
-	range->lo = range->known ? fmin(range->lo, middle - err) : middle - err;
-	range->hi = range->known ? fmax(range->hi, middle + err) : middle + err;
-	range->known = true;
-}
-
-static bool dmesg_at(const struct guest *g, uint64_t at, uint64_t *dmesg_ns, uint64_t *err_ns)
-{
-	const struct message_dmesg_point *before = NULL, *after = NULL;
-	struct dmesg_range range = {0};
-	struct dmesg_rate rate;
-
-	if (!g || !g->n_dmesg || !g->hz)
-		return false;
-	for (size_t i = 0; i < g->n_dmesg; i++) {
-		const struct message_dmesg_point *p = &g->dmesg[i];
-
-		if (p->time <= at && (!before || p->time >= before->time))
-			before = p;
-		if (p->time > at && (!after || p->time < after->time))
-			after = p;
-	}
-	rate = dmesg_rate(g);
-	dmesg_range_add(&range, before, at, &rate);
-	dmesg_range_add(&range, after, at, &rate);
-	if (!(range.lo >= 0 && range.hi < 0x1p62))
-		return false;
-	*dmesg_ns = (uint64_t)((range.lo + range.hi) / 2);
-	*err_ns = (uint64_t)ceil((range.hi - range.lo) / 2) + 1;
-	return true;
-}
-
 bool clock_book_dmesg_at(const struct clock_book *b, uint32_t source, uint64_t stream_time,
 			 uint64_t *dmesg_ns, uint64_t *err_ns)
 {
-	return dmesg_at(guest_find(b, source), stream_time, dmesg_ns, err_ns);
+	const struct guest *g = guest_find(b, source);
+
+	return g && printk_clock_at(&g->printk, g->hz, stream_time, dmesg_ns, err_ns);
 }
 
 bool clock_book_to_tsc(const struct clock_book *b, uint32_t source, uint64_t stream_time,
@@ -684,9 +591,9 @@ bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct hos
 	const struct guest *g = guest_find(b, source);
 	uint64_t stream, err_ns;
 
-	return g && g->n_dmesg && b->raw && b->n_samples &&
+	return g && b->raw && b->n_samples &&
 	       guest_from_tsc(g, raw_clock_to_tsc(b->raw, t), &stream) &&
-	       dmesg_at(g, stream, dmesg_ns, &err_ns);
+	       printk_clock_at(&g->printk, g->hz, stream, dmesg_ns, &err_ns);
 }
 
 static uint64_t host_ticks_to_ns(const struct clock_book *b, uint64_t ticks)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The clock that a guest's kernel prints before its log lines, by points that the agent measured.
+ * It follows the guest's stream clock at a constant rate, but may have been stepped between two
+ * points.
+ */
+#ifndef TIMELINE_PRINTK_CLOCK_H
+#define TIMELINE_PRINTK_CLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/message.h"
+
+/* All zeros: nothing known. */
+struct printk_clock {
+	struct message_dmesg_point *points; /* in order of arrival, a bounded number */
+	size_t n_points;
+};
+
+void printk_clock_clear(struct printk_clock *c);
+/* Takes a known point. 0 or -ENOMEM. */
+int printk_clock_add(struct printk_clock *c, const struct message_dmesg_point *point);
+/*
+ * The printk clock at stream time `at`, and the bound: what the nearest points on both sides say.
+ * `hz`: the stream clock's nominal rate, used while fewer than two points are known. A step beyond
+ * the newest point is not known. false without a point or rate.
+ */
+bool printk_clock_at(const struct printk_clock *c, uint64_t hz, uint64_t at, uint64_t *dmesg_ns,
+		     uint64_t *err_ns);
+
+#endif
