@@ -30,13 +30,16 @@ struct figures_view {
 	unsigned per; /* enum figures_per */
 	int64_t than_ns;
 	int64_t span_ns; /* what the figures cover */
+	size_t top;      /* for a kind without sort_by, which cuts by itself; 0: all */
 };
 
 struct figures_kind {
 	const char *name;
+	const char *title; /* over its rows where several tables are shown */
 	const struct figures_column *columns;
 	size_t n_columns;
-	const char *sort_by; /* a column's name */
+	const char *sort_by; /* a column's name; NULL: it fills its rows in their order */
+	bool records;        /* as text, a block for each row: too wide for lines */
 	unsigned per;        /* what --per can be... */
 	unsigned per_is;     /* ... and what it is without; 0: a row for each VM */
 	bool than;           /* --than is possible */
@@ -57,6 +60,16 @@ extern const struct figures_kind figures_latency[], figures_guest[], figures_exi
 
 /* The kind number `index` of all, NULL past the last. */
 const struct figures_kind *figures_kind_at(size_t index);
+
+enum { FIGURES_PAGE_TABLES = 6 };
+
+/* Tables that answer one question together; the first of them has the page's name. */
+struct figures_page {
+	const char *tables[FIGURES_PAGE_TABLES];
+};
+
+/* Ended by one without a table. */
+extern const struct figures_page figures_pages[];
 
 #define FIGURES_COLUMNS(array) (array), sizeof(array) / sizeof((array)[0])
 

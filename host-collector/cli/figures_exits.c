@@ -138,9 +138,11 @@ static int fault_fill(void *analysis, const struct figures_view *view, struct ta
 }
 
 const struct figures_kind figures_exits[] = {
-	{"exits", FIGURES_COLUMNS(exit_columns), "total", FIGURES_PER_VCPU, 0, true, exit_open,
+	{"exits", "Why vCPUs left the guest, and where the time went",
+	 FIGURES_COLUMNS(exit_columns), "total", false, FIGURES_PER_VCPU, 0, true, exit_open,
 	 exit_close, exit_clear, NULL, exit_fill},
-	{"faults", FIGURES_COLUMNS(fault_columns), "faults", FIGURES_PER_VCPU, 0, true, fault_open,
+	{"faults", "Where in the guest's memory KVM handled page faults",
+	 FIGURES_COLUMNS(fault_columns), "faults", false, FIGURES_PER_VCPU, 0, true, fault_open,
 	 fault_close, fault_clear, NULL, fault_fill},
 	{.name = NULL},
 };

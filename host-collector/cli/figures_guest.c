@@ -215,11 +215,14 @@ static int tick_fill(void *analysis, const struct figures_view *view, struct tab
 }
 
 const struct figures_kind figures_guest[] = {
-	{"tasks", FIGURES_COLUMNS(task_columns), "kept", FIGURES_PER_TASK | FIGURES_PER_VCPU,
+	{"tasks", "What guest tasks believed they ran, and what they got",
+	 FIGURES_COLUMNS(task_columns), "kept", false, FIGURES_PER_TASK | FIGURES_PER_VCPU,
 	 FIGURES_PER_TASK, true, task_open, task_close, task_clear, task_finish, task_fill},
-	{"irq", FIGURES_COLUMNS(irq_columns), "total", FIGURES_PER_VECTOR | FIGURES_PER_VCPU,
-	 FIGURES_PER_VECTOR, true, irq_open, irq_close, irq_clear, NULL, irq_fill},
-	{"ticks", FIGURES_COLUMNS(tick_columns), "off_total", FIGURES_PER_VCPU, FIGURES_PER_VCPU,
-	 true, tick_open, tick_close, tick_clear, tick_finish, tick_fill},
+	{"irq", "How long interrupts and softirqs took in the guest", FIGURES_COLUMNS(irq_columns),
+	 "total", false, FIGURES_PER_VECTOR | FIGURES_PER_VCPU, FIGURES_PER_VECTOR, true, irq_open,
+	 irq_close, irq_clear, NULL, irq_fill},
+	{"ticks", "Timer ticks that came late to a busy guest CPU", FIGURES_COLUMNS(tick_columns),
+	 "off_total", false, FIGURES_PER_VCPU, FIGURES_PER_VCPU, true, tick_open, tick_close,
+	 tick_clear, tick_finish, tick_fill},
 	{.name = NULL},
 };

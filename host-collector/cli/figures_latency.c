@@ -268,16 +268,21 @@ static int halt_fill(void *analysis, const struct figures_view *view, struct tab
 }
 
 const struct figures_kind figures_latency[] = {
-	{"vcpu", FIGURES_COLUMNS(vcpu_columns), "run_delay", FIGURES_PER_VCPU, FIGURES_PER_VCPU,
-	 true, delay_open, delay_close, delay_clear, NULL, vcpu_fill},
-	{"pcpu", FIGURES_COLUMNS(pcpu_columns), "run_delay", FIGURES_PER_PCPU | FIGURES_PER_VCPU,
-	 FIGURES_PER_PCPU, false, delay_open, delay_close, delay_clear, NULL, pcpu_fill},
-	{"culprits", FIGURES_COLUMNS(culprit_columns), "held",
+	{"vcpu", "How long vCPUs ran, waited for a pCPU and slept", FIGURES_COLUMNS(vcpu_columns),
+	 "run_delay", false, FIGURES_PER_VCPU, FIGURES_PER_VCPU, true, delay_open, delay_close,
+	 delay_clear, NULL, vcpu_fill},
+	{"pcpu", "On which pCPU they ran and waited", FIGURES_COLUMNS(pcpu_columns), "run_delay",
+	 false, FIGURES_PER_PCPU | FIGURES_PER_VCPU, FIGURES_PER_PCPU, false, delay_open,
+	 delay_close, delay_clear, NULL, pcpu_fill},
+	{"culprits", "Which host tasks held a pCPU that a vCPU waited for",
+	 FIGURES_COLUMNS(culprit_columns), "held", false,
 	 FIGURES_PER_TASK | FIGURES_PER_VCPU | FIGURES_PER_PCPU, FIGURES_PER_TASK, true, delay_open,
 	 delay_close, delay_clear, NULL, culprit_fill},
-	{"steal", FIGURES_COLUMNS(steal_columns), "measured", FIGURES_PER_VCPU, FIGURES_PER_VCPU,
+	{"steal", "Steal as the guest accounts it, beside the wait that was measured",
+	 FIGURES_COLUMNS(steal_columns), "measured", false, FIGURES_PER_VCPU, FIGURES_PER_VCPU,
 	 true, steal_open, steal_close, steal_reset, NULL, steal_fill},
-	{"halts", FIGURES_COLUMNS(halt_columns), "total", FIGURES_PER_VCPU, FIGURES_PER_VCPU, true,
+	{"halts", "How long vCPUs halted, and what polling for the next event was worth",
+	 FIGURES_COLUMNS(halt_columns), "total", false, FIGURES_PER_VCPU, FIGURES_PER_VCPU, true,
 	 halt_open, halt_close, halt_clear, NULL, halt_fill},
 	{.name = NULL},
 };

@@ -27,8 +27,8 @@ static const struct option_spec report_option_table[] = {
 	{"RUN.vcs", OPTION_OPERAND, offsetof(struct report_arguments, recording), NULL,
 	 "a recording made by `vcpuscope record`", true},
 	{"TABLE", OPTION_OPERAND, offsetof(struct report_arguments, table.table), NULL,
-	 "figures instead of stalls: vcpu, pcpu, culprits, steal, halts, tasks, irq, ticks, "
-	 "exits, faults, chains, delays or slowest",
+	 "figures instead of stalls: vcpu, tasks, irq, exits or steal; each of their tables alone: "
+	 "pcpu, culprits, halts, delays, chains, slowest, overdue, ticks, faults",
 	 false},
 	{"than", OPTION_DURATION, offsetof(struct report_arguments, table.than_ns), "100ms",
 	 "report stalls of at least this length (default 100ms); of a TABLE: only what took as "
@@ -205,6 +205,7 @@ const struct command command_report = {
 		    "  vcpuscope report run.vcs --than 20ms --all\n"
 		    "  vcpuscope report run.vcs --format json -o report.json\n"
 		    "  vcpuscope report run.vcs tasks --top 10\n"
+		    "  vcpuscope report run.vcs irq --per vcpu --than 1ms\n"
 		    "  vcpuscope report run.vcs vcpu --format csv\n"
 		    "  vcpuscope report run.vcs exits --per vcpu --than 100us\n",
 	.run = report_run,

@@ -26,14 +26,31 @@ static const struct {
 	{"task", FIGURES_PER_TASK},
 };
 
-struct report_table {
+/* The first has the page's name and its rows on top; then as a reader would ask on. */
+const struct figures_page figures_pages[] = {
+	{{"vcpu", "pcpu", "culprits", "halts"}},
+	{{"tasks", "culprits"}},
+	{{"irq", "delays", "chains", "slowest", "overdue", "ticks"}},
+	{{"exits", "faults"}},
+	{{NULL}},
+};
+
+/* One table of what is shown. */
+struct part {
 	const struct figures_kind *kind;
-	const struct report_table_request *request;
-	struct model *model;
-	void *analysis;
+	struct figures_options options;
 	unsigned per;
+	void *analysis;
+	bool borrowed; /* the analysis is another part's, too, which owns it */
 	struct table_column columns[COLUMNS_MAX];
 	size_t n_columns, sort_by;
+};
+
+struct report_table {
+	const struct report_table_request *request;
+	struct model *model;
+	struct part parts[FIGURES_PAGE_TABLES];
+	size_t n_parts;
 	bool cleared;
 	struct host_ns since; /* if cleared */
 };
@@ -111,12 +128,36 @@ static void listing_end(struct listing *l)
 			 l->pending);
 }
 
-static void per_explain(const struct figures_kind *k, char *why, size_t why_bytes)
+/* What a name stands for: the kinds of a page, or one. Their number, 0: no such name. */
+static size_t kinds_find(const char *name, const struct figures_kind *kinds[FIGURES_PAGE_TABLES])
+{
+	size_t n = 0;
+
+	for (const struct figures_page *p = figures_pages; p->tables[0]; p++) {
+		if (strcmp(p->tables[0], name) != 0)
+			continue;
+		while (n < FIGURES_PAGE_TABLES && p->tables[n]) {
+			kinds[n] = kind_find(p->tables[n]);
+			n++;
+		}
+		return n;
+	}
+	kinds[0] = kind_find(name);
+	return kinds[0] ? 1 : 0;
+}
+
+/* Can this table be split and cut as is asked for? */
+static bool kind_can(const struct figures_kind *k, const struct report_table_request *request)
+{
+	return (!request->per || k->per & per_find(request->per)) && (!request->than_ns || k->than);
+}
+
+static void per_explain(unsigned per, char *why, size_t why_bytes)
 {
 	struct listing possible = {.text = ""};
 
 	for (size_t i = 0; i < COUNT(pers); i++) {
-		if (k->per & pers[i].per)
+		if (per & pers[i].per)
 			listing_add(&possible, pers[i].word);
 	}
 	listing_end(&possible);
@@ -150,136 +191,212 @@ static void tables_explain(char *why, size_t why_bytes)
 
 int report_table_check(const struct report_table_request *request, char *why, size_t why_bytes)
 {
-	const struct figures_kind *k = kind_find(request->table);
+	const struct figures_kind *kinds[FIGURES_PAGE_TABLES];
+	size_t n = kinds_find(request->table, kinds);
+	unsigned per = 0;
 
-	if (!k)
+	for (size_t i = 0; i < n; i++) {
+		if (kind_can(kinds[i], request))
+			return 0;
+		per |= kinds[i]->per;
+	}
+	if (!n)
 		tables_explain(why, why_bytes);
-	else if (request->per && !(k->per & per_find(request->per)))
-		per_explain(k, why, why_bytes);
-	else if (request->than_ns && !k->than)
-		than_explain(why, why_bytes);
+	else if (request->per && !(per & per_find(request->per)))
+		per_explain(per, why, why_bytes);
 	else
-		return 0;
+		than_explain(why, why_bytes);
 	return -EINVAL;
 }
 
-static void columns_choose(struct report_table *t)
+static void columns_choose(struct part *part)
 {
-	const struct figures_kind *k = t->kind;
+	const struct figures_kind *k = part->kind;
 
-	for (size_t i = 0; i < k->n_columns && t->n_columns < COLUMNS_MAX; i++) {
+	for (size_t i = 0; i < k->n_columns && part->n_columns < COLUMNS_MAX; i++) {
 		const struct figures_column *c = &k->columns[i];
 
-		if (c->per && !(c->per & t->per))
+		if (c->per && !(c->per & part->per))
 			continue;
-		if (!strcmp(c->column.name, k->sort_by))
-			t->sort_by = t->n_columns;
-		t->columns[t->n_columns++] = c->column;
+		if (k->sort_by && !strcmp(c->column.name, k->sort_by))
+			part->sort_by = part->n_columns;
+		part->columns[part->n_columns++] = c->column;
 	}
+}
+
+static bool options_equal(const struct figures_options *a, const struct figures_options *b)
+{
+	return a->per_vcpu == b->per_vcpu && a->per_pcpu == b->per_pcpu && a->than_ns == b->than_ns;
+}
+
+/* Tables that ask the same of the same analysis share it. NULL on ENOMEM. */
+static void *analysis_open(struct report_table *t, struct part *part)
+{
+	for (size_t i = 0; i < t->n_parts; i++) {
+		const struct part *other = &t->parts[i];
+
+		if (other->kind->open == part->kind->open &&
+		    options_equal(&other->options, &part->options)) {
+			part->borrowed = true;
+			return other->analysis;
+		}
+	}
+	return part->kind->open(t->model, &part->options);
+}
+
+static bool part_add(struct report_table *t, const struct figures_kind *kind)
+{
+	struct part *part = &t->parts[t->n_parts];
+
+	part->kind = kind;
+	part->per = t->request->per ? per_find(t->request->per) : kind->per_is;
+	part->options = (struct figures_options){
+		.per_vcpu = part->per == FIGURES_PER_VCPU,
+		.per_pcpu = part->per == FIGURES_PER_PCPU,
+		.than_ns = kind->than ? figures_clip(t->request->than_ns) : 0,
+	};
+	columns_choose(part);
+	part->analysis = analysis_open(t, part);
+	t->n_parts += part->analysis != NULL;
+	return part->analysis != NULL;
 }
 
 struct report_table *report_table_new(struct model *m, const struct report_table_request *request)
 {
+	const struct figures_kind *kinds[FIGURES_PAGE_TABLES];
+	size_t n = kinds_find(request->table, kinds);
 	struct report_table *t = calloc(1, sizeof(*t));
-	struct figures_options options = {.than_ns = figures_clip(request->than_ns)};
 
 	if (!t)
 		return NULL;
-	t->kind = kind_find(request->table);
 	t->request = request;
 	t->model = m;
-	t->per = request->per ? per_find(request->per) : t->kind->per_is;
-	options.per_vcpu = t->per == FIGURES_PER_VCPU;
-	options.per_pcpu = t->per == FIGURES_PER_PCPU;
-	columns_choose(t);
-	t->analysis = t->kind->open(m, &options);
-	if (!t->analysis) {
-		report_table_free(t);
-		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		if (kind_can(kinds[i], request) && !part_add(t, kinds[i])) {
+			report_table_free(t);
+			return NULL;
+		}
 	}
 	return t;
 }
 
 void report_table_free(struct report_table *t)
 {
-	if (t && t->analysis)
-		t->kind->close(t->analysis);
+	for (size_t i = 0; t && i < t->n_parts; i++) {
+		if (!t->parts[i].borrowed)
+			t->parts[i].kind->close(t->parts[i].analysis);
+	}
 	free(t);
 }
 
 void report_table_finish(struct report_table *t)
 {
-	if (t->kind->finish)
-		t->kind->finish(t->analysis);
+	for (size_t i = 0; i < t->n_parts; i++) {
+		const struct part *part = &t->parts[i];
+
+		if (!part->borrowed && part->kind->finish)
+			part->kind->finish(part->analysis);
+	}
+}
+
+static struct host_ns since(const struct report_table *r)
+{
+	return r->cleared ? r->since : model_begin(r->model);
 }
 
 /* The table now, sorted and cut; NULL and *err on failure. */
-static struct table *table_fill(struct report_table *r, int *err)
+static struct table *table_fill(const struct report_table *r, const struct part *part, int *err)
 {
-	struct host_ns since = r->cleared ? r->since : model_begin(r->model);
 	struct host_ns now = model_now(r->model);
 	const struct figures_view view = {
 		.model = r->model,
-		.per = r->per,
-		.than_ns = figures_clip(r->request->than_ns),
-		.span_ns = now.ns - since.ns,
+		.per = part->per,
+		.than_ns = part->options.than_ns,
+		.span_ns = now.ns - since(r).ns,
+		.top = (size_t)r->request->top,
 	};
-	struct table *t = table_new(r->kind->name, r->columns, r->n_columns);
+	struct table *t = table_new(part->kind->name, part->columns, part->n_columns);
 
-	*err = t ? r->kind->fill(r->analysis, &view, t) : -ENOMEM;
+	*err = t ? part->kind->fill(part->analysis, &view, t) : -ENOMEM;
 	if (*err) {
 		table_free(t);
 		return NULL;
 	}
-	table_span(t, since.ns, now.ns);
-	table_sort(t, r->sort_by, (size_t)r->request->top);
+	table_span(t, since(r).ns, now.ns);
+	if (part->kind->sort_by)
+		table_sort(t, part->sort_by, view.top);
+	if (part->kind->records)
+		table_records(t);
 	return t;
+}
+
+/* Under its title, if it is one of several. */
+static int text_write(const struct report_table *r, struct table *const *tables, FILE *out)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < r->n_parts && !err; i++) {
+		if (r->n_parts > 1)
+			fprintf(out, "%s%s: %s\n", i ? "\n" : "", r->parts[i].kind->name,
+				r->parts[i].kind->title);
+		if (!table_rows(tables[i]))
+			fputs("nothing of that was seen\n", out);
+		else
+			err = table_write_text(tables[i], out);
+	}
+	return err;
+}
+
+/* All its tables in the format that was asked for; JSON on one `line`. 0 or -errno. */
+static int tables_write(const struct report_table *r, bool line, FILE *out)
+{
+	const char *format = r->request->format;
+	struct table *tables[FIGURES_PAGE_TABLES] = {NULL};
+	int err = 0;
+
+	for (size_t i = 0; i < r->n_parts && !err; i++)
+		tables[i] = table_fill(r, &r->parts[i], &err);
+	if (!err)
+		err = !strcmp(format, "json")  ? tables_write_json(tables, r->n_parts, line, out)
+		      : !strcmp(format, "csv") ? tables_write_csv(tables, r->n_parts, out)
+					       : text_write(r, tables, out);
+	for (size_t i = 0; i < r->n_parts; i++)
+		table_free(tables[i]);
+	return err;
 }
 
 int report_table_write(struct report_table *r, FILE *out)
 {
-	const char *format = r->request->format;
-	int err;
-	struct table *t = table_fill(r, &err);
-
-	if (t)
-		err = !strcmp(format, "json")  ? table_write_json(t, out)
-		      : !strcmp(format, "csv") ? table_write_csv(t, out)
-					       : table_write_text(t, out);
-	table_free(t);
-	return err;
+	return tables_write(r, false, out);
 }
 
 /* "12:34:56 tasks, over 1000 ms". */
 static void heading_write(const struct report_table *r, bool terminal, FILE *out)
 {
-	struct host_ns since = r->cleared ? r->since : model_begin(r->model);
 	time_t now = time(NULL);
 	struct tm local;
 	char clock[16] = "";
 
 	if (localtime_r(&now, &local))
 		strftime(clock, sizeof(clock), "%H:%M:%S ", &local);
-	fprintf(out, "%s%s%s, over %s\n", terminal ? "\x1b[H\x1b[2J" : "", clock, r->kind->name,
-		duration_text(model_now(r->model).ns - since.ns).text);
+	fprintf(out, "%s%s%s, over %s\n", terminal ? "\x1b[H\x1b[2J" : "", clock, r->request->table,
+		duration_text(model_now(r->model).ns - since(r).ns).text);
 }
 
 int report_table_interval(struct report_table *r, bool terminal, FILE *out)
 {
 	bool json = !strcmp(r->request->format, "json");
 	int err;
-	struct table *t = table_fill(r, &err);
 
-	if (t && json) {
-		err = table_write_json_line(t, out);
-	} else if (t) {
+	if (!json)
 		heading_write(r, terminal, out);
-		err = table_write_text(t, out);
-		if (!err && !terminal)
-			fputc('\n', out);
+	err = tables_write(r, true, out);
+	if (!json && !err && !terminal)
+		fputc('\n', out);
+	for (size_t i = 0; i < r->n_parts; i++) {
+		if (!r->parts[i].borrowed)
+			r->parts[i].kind->clear(r->parts[i].analysis);
 	}
-	table_free(t);
-	r->kind->clear(r->analysis);
 	/* Before the first event there is no time to count from. */
 	r->cleared = model_now(r->model).ns != 0;
 	r->since = model_now(r->model);

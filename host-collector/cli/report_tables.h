@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tables of figures, of a recording as a whole (`report RUN.vcs TABLE`) or of an interval (`watch
- * TABLE`): figures.h has their kinds. */
+/*
+ * Tables of figures, of a recording as a whole (`report RUN.vcs TABLE`) or of an interval (`watch
+ * TABLE`): figures.h has their kinds. Some names stand for a page, several tables that answer one
+ * question; --per and --than leave those of them out that they do not fit.
+ */
 #ifndef CLI_REPORT_TABLES_H
 #define CLI_REPORT_TABLES_H
 

@@ -13,7 +13,7 @@
 #include "host-collector/view/escape.h"
 #include "host-collector/view/json_string.h"
 
-enum { CELL_BYTES = 128, COLUMNS_MAX = 32 };
+enum { CELL_BYTES = 128, COLUMNS_MAX = 32, RECORD_WIDTH = 110 };
 
 struct cell {
 	double percent;
@@ -29,7 +29,8 @@ struct table {
 	struct cell *cells;
 	size_t sort_by;
 	int64_t begin_ns, end_ns; /* if spanned */
-	bool spanned;
+	bool spanned, records;
+	size_t n_cut;
 	int error;
 };
 
@@ -110,6 +111,11 @@ void table_ns(struct table *t, int64_t ns)
 	cell_put(t, TABLE_NS, (struct cell){.number = ns});
 }
 
+void table_time(struct table *t, int64_t ns)
+{
+	cell_put(t, TABLE_TIME, (struct cell){.number = ns});
+}
+
 void table_percent(struct table *t, double percent)
 {
 	cell_put(t, TABLE_PERCENT, (struct cell){.percent = percent});
@@ -144,8 +150,25 @@ void table_sort(struct table *t, size_t by, size_t top)
 	t->sort_by = by;
 	if (t->n_rows)
 		qsort_r(t->cells, t->n_rows, t->n_columns * sizeof(*t->cells), row_compare, t);
-	while (top && t->n_rows > top)
+	while (top && t->n_rows > top) {
 		row_free(t, --t->n_rows);
+		t->n_cut++;
+	}
+}
+
+void table_cut(struct table *t, size_t n_rows)
+{
+	t->n_cut += n_rows;
+}
+
+void table_records(struct table *t)
+{
+	t->records = true;
+}
+
+size_t table_rows(const struct table *t)
+{
+	return t->n_rows;
 }
 
 /* ---- text ---- */
@@ -168,6 +191,9 @@ static void cell_draw(const struct table *t, size_t row, size_t column, char *te
 	case TABLE_NS:
 		snprintf(text, CELL_BYTES, "%s", c->number ? duration_text(c->number).text : "-");
 		break;
+	case TABLE_TIME:
+		snprintf(text, CELL_BYTES, "%.6f s", (double)c->number / 1e9);
+		break;
 	case TABLE_PERCENT:
 		snprintf(text, CELL_BYTES, "%.1f %%", c->percent);
 		break;
@@ -181,7 +207,7 @@ static int written(const struct table *t, FILE *out)
 	return fflush(out) || ferror(out) ? -EIO : 0;
 }
 
-int table_write_text(const struct table *t, FILE *out)
+static void lines_draw(const struct table *t, FILE *out)
 {
 	int widths[COLUMNS_MAX];
 	char text[CELL_BYTES];
@@ -207,6 +233,55 @@ int table_write_text(const struct table *t, FILE *out)
 				last ? "\n" : "  ");
 		}
 	}
+}
+
+/* "head value, " into the line under way, which breaks before it is too long. */
+static void record_part(int *width, const char *head, const char *text, bool last, FILE *out)
+{
+	int len = (int)(strlen(head) + strlen(text)) + 2;
+
+	if (*width + len > RECORD_WIDTH) {
+		fprintf(out, "\n   ");
+		*width = 3;
+	}
+	*width +=
+		fprintf(out, " %s%s%s%s", head, *head && *text ? " " : "", text, last ? "\n" : ",");
+}
+
+static void record_draw(const struct table *t, size_t row, FILE *out)
+{
+	const struct cell *cells = &t->cells[row * t->n_columns];
+	int width = fprintf(out, "%2zu.", row + 1);
+	char text[CELL_BYTES];
+	size_t left = t->n_columns, unseen = 0;
+
+	for (size_t c = 0; c < t->n_columns; c++)
+		unseen += cells[c].none;
+	for (size_t c = 0; c < t->n_columns; c++) {
+		if (cells[c].none)
+			continue;
+		cell_draw(t, row, c, text);
+		record_part(&width, t->columns[c].head, text, --left == 0, out);
+	}
+	for (size_t c = 0; c < t->n_columns && unseen; c++) {
+		if (!cells[c].none)
+			continue;
+		if (left == unseen) {
+			fprintf(out, "\n    not observed:");
+			width = 17;
+		}
+		record_part(&width, t->columns[c].head, "", --left == 0, out);
+	}
+}
+
+int table_write_text(const struct table *t, FILE *out)
+{
+	if (!t->records)
+		lines_draw(t, out);
+	for (size_t row = 0; t->records && row < t->n_rows; row++)
+		record_draw(t, row, out);
+	if (t->n_cut)
+		fprintf(out, "and %zu more; --top 0 shows all\n", t->n_cut);
 	return written(t, out);
 }
 
@@ -214,7 +289,9 @@ int table_write_text(const struct table *t, FILE *out)
 
 static const char *unit(enum table_type type)
 {
-	return type == TABLE_NS ? "_ns" : type == TABLE_PERCENT ? "_percent" : "";
+	return type == TABLE_NS || type == TABLE_TIME ? "_ns"
+	       : type == TABLE_PERCENT                ? "_percent"
+						      : "";
 }
 
 /* A spreadsheet would take a text that begins so for a formula. */
@@ -238,26 +315,76 @@ static void csv_text(const char *text, FILE *out)
 	fputc('"', out);
 }
 
-int table_write_csv(const struct table *t, FILE *out)
+static void csv_cell(const struct cell *cell, enum table_type type, FILE *out)
 {
-	for (size_t c = 0; c < t->n_columns; c++)
-		fprintf(out, "%s%s%s", t->columns[c].name, unit(t->columns[c].type),
-			c + 1 < t->n_columns ? "," : "\r\n");
-	for (size_t i = 0; i < t->n_rows * t->n_columns; i++) {
-		const struct cell *cell = &t->cells[i];
-		size_t c = i % t->n_columns;
+	if (cell->none)
+		; /* an empty field */
+	else if (type == TABLE_TEXT)
+		csv_text(cell->text ? cell->text : "", out);
+	else if (type == TABLE_PERCENT)
+		fprintf(out, "%.3f", cell->percent);
+	else
+		fprintf(out, "%" PRId64, cell->number);
+}
 
-		if (cell->none)
-			; /* an empty field */
-		else if (t->columns[c].type == TABLE_TEXT)
-			csv_text(cell->text ? cell->text : "", out);
-		else if (t->columns[c].type == TABLE_PERCENT)
-			fprintf(out, "%.3f", cell->percent);
-		else
-			fprintf(out, "%" PRId64, cell->number);
-		fputs(c + 1 < t->n_columns ? "," : "\r\n", out);
+/* Which column of `t` is meant by `like`; n_columns: none. */
+static size_t column_find(const struct table *t, const struct table_column *like)
+{
+	size_t c = 0;
+
+	while (c < t->n_columns &&
+	       (t->columns[c].type != like->type || strcmp(t->columns[c].name, like->name) != 0))
+		c++;
+	return c;
+}
+
+/* The columns of all tables, each once: in `all`, which holds n * COLUMNS_MAX. */
+static size_t columns_unite(struct table *const *tables, size_t n, const struct table_column **all)
+{
+	size_t n_all = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		for (size_t c = 0; c < tables[i]->n_columns; c++) {
+			const struct table_column *column = &tables[i]->columns[c];
+			bool known = false;
+
+			for (size_t k = 0; k < i && !known; k++)
+				known = column_find(tables[k], column) < tables[k]->n_columns;
+			if (!known)
+				all[n_all++] = column;
+		}
 	}
-	return written(t, out);
+	return n_all;
+}
+
+int tables_write_csv(struct table *const *tables, size_t n, FILE *out)
+{
+	const struct table_column **all = calloc(n, COLUMNS_MAX * sizeof(*all));
+	size_t n_all = all ? columns_unite(tables, n, all) : 0;
+	int err = all ? 0 : -ENOMEM;
+
+	for (size_t c = 0; c < n_all; c++)
+		fprintf(out, "%s%s%s%s", c == 0 && n > 1 ? "table," : "", all[c]->name,
+			unit(all[c]->type), c + 1 < n_all ? "," : "\r\n");
+	for (size_t i = 0; i < n && !err; i++) {
+		const struct table *t = tables[i];
+
+		for (size_t row = 0; row < t->n_rows; row++) {
+			if (n > 1)
+				fprintf(out, "%s,", t->name);
+			for (size_t c = 0; c < n_all; c++) {
+				size_t at = column_find(t, all[c]);
+
+				if (at < t->n_columns)
+					csv_cell(&t->cells[row * t->n_columns + at], all[c]->type,
+						 out);
+				fputs(c + 1 < n_all ? "," : "\r\n", out);
+			}
+		}
+		err = written(t, out);
+	}
+	free(all);
+	return err;
 }
 
 /* ---- JSON ---- */
@@ -273,9 +400,9 @@ static struct json_object *cell_json(const struct cell *cell, enum table_type ty
 	return json_object_new_int64(cell->number);
 }
 
-static int json_write(const struct table *t, int flags, FILE *out)
+static struct json_object *rows_json(const struct table *t)
 {
-	struct json_object *root = json_object_new_object(), *rows = json_object_new_array();
+	struct json_object *rows = json_object_new_array();
 	char key[64];
 
 	for (size_t row = 0; row < t->n_rows; row++) {
@@ -290,24 +417,39 @@ static int json_write(const struct table *t, int flags, FILE *out)
 		}
 		json_object_array_add(rows, object);
 	}
+	return rows;
+}
+
+int tables_write_json(struct table *const *tables, size_t n, bool line, FILE *out)
+{
+	struct json_object *root = json_object_new_object(), *others = json_object_new_array();
+	const struct table *first = tables[0];
+	int err = 0;
+
 	json_object_object_add(root, "schema", json_object_new_string("vcpuscope.table/1"));
-	json_object_object_add(root, "table", json_object_new_string(t->name));
-	if (t->spanned) {
-		json_object_object_add(root, "begin_ns", json_object_new_int64(t->begin_ns));
-		json_object_object_add(root, "end_ns", json_object_new_int64(t->end_ns));
+	json_object_object_add(root, "table", json_object_new_string(first->name));
+	if (first->spanned) {
+		json_object_object_add(root, "begin_ns", json_object_new_int64(first->begin_ns));
+		json_object_object_add(root, "end_ns", json_object_new_int64(first->end_ns));
 	}
-	json_object_object_add(root, "rows", rows);
-	fprintf(out, "%s\n", json_object_to_json_string_ext(root, flags));
+	json_object_object_add(root, "rows", rows_json(first));
+	for (size_t i = 1; i < n; i++) {
+		struct json_object *other = json_object_new_object();
+
+		json_object_object_add(other, "table", json_object_new_string(tables[i]->name));
+		json_object_object_add(other, "rows", rows_json(tables[i]));
+		json_object_array_add(others, other);
+	}
+	if (n > 1)
+		json_object_object_add(root, "tables", others);
+	else
+		json_object_put(others);
+	fprintf(out, "%s\n",
+		json_object_to_json_string_ext(
+			root, JSON_C_TO_STRING_NOSLASHESCAPE |
+				      (line ? JSON_C_TO_STRING_PLAIN : JSON_C_TO_STRING_PRETTY)));
 	json_object_put(root);
-	return written(t, out);
-}
-
-int table_write_json(const struct table *t, FILE *out)
-{
-	return json_write(t, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE, out);
-}
-
-int table_write_json_line(const struct table *t, FILE *out)
-{
-	return json_write(t, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, out);
+	for (size_t i = 0; i < n && !err; i++)
+		err = written(tables[i], out);
+	return err;
 }
