@@ -72,6 +72,10 @@ void describe_denied(const struct stall_facts *f, const struct model *m, char *o
 		describe(out, out_bytes,
 			 "the CPU itself: its vCPU was kept from the guest %s in all",
 			 duration_text(host).text);
+	} else if (!f->waits.coincidence && f->waits.lock_ns + f->waits.call_ns >= f->than_ns) {
+		describe(out, out_bytes,
+			 "to %s, what another of the guest's CPUs had, which did not run",
+			 task_text(m, f->vm, f->pid).text);
 	} else if (interrupted(f)) {
 		describe(out, out_bytes, "everything else on this CPU");
 	} else if (f->tick_gap_ns < f->than_ns) {

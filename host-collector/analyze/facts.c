@@ -68,6 +68,51 @@ static void span_keep(struct stall_facts *f, const struct vcpu_span *span)
 	f->spans[at] = *span;
 }
 
+static const int64_t halts_apart_ns = 1000000;
+
+static void halt_keep(struct stall_facts *f, const struct vcpu_span *span)
+{
+	unsigned least = 0;
+
+	if (f->n_halts && span->begin.ns - f->halts[f->n_halts - 1].end.ns < halts_apart_ns) {
+		f->halts[f->n_halts - 1].end = span->end;
+		return;
+	}
+	for (unsigned i = 1; i < f->n_halts; i++) {
+		if (f->halts[i].end.ns - f->halts[i].begin.ns <
+		    f->halts[least].end.ns - f->halts[least].begin.ns)
+			least = i;
+	}
+	if (f->n_halts == FACTS_HALTS)
+		memmove(&f->halts[least], &f->halts[least + 1],
+			(--f->n_halts - least) * sizeof(f->halts[0]));
+	f->halts[f->n_halts++] = (struct facts_halt){span->begin, span->end};
+}
+
+/* Exits by which a guest reaches a device: port I/O, and memory that is not there. */
+static bool exit_is_device(const struct vcpu_exit *x)
+{
+	static const struct {
+		uint32_t isa, reason;
+	} reasons[] = {{1, 30}, {1, 48}, {1, 49}, {2, 0x7b}, {2, 0x400}};
+
+	for (size_t i = 0; x->serial && i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		if (reasons[i].isa == x->isa && reasons[i].reason == x->reason)
+			return true;
+	}
+	return false;
+}
+
+/* Shorter, an access is a device's work; so long, its guest waits. */
+static const int64_t device_min_ns = 10000000;
+
+static bool waits_for_device(const struct vcpu_span *span)
+{
+	return (span->state == VCPU_VMM ||
+		(span->state == VCPU_BLOCKED && span->wait_class == WAIT_POLL)) &&
+	       length(span) >= device_min_ns && exit_is_device(&span->exit);
+}
+
 void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 {
 	struct vcpu_span part = *span;
@@ -87,6 +132,8 @@ void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 		f->chain_ns = 0;
 		if (part.state == VCPU_UNKNOWN)
 			span_keep(f, &part);
+		if (part.state == VCPU_HALTED)
+			halt_keep(f, &part);
 		return;
 	}
 	f->chain_ns = f->chain_end.ns == part.begin.ns ? f->chain_ns + ns : ns;
@@ -95,6 +142,8 @@ void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 		f->longest_chain_ns = f->chain_ns;
 	if (part.state == VCPU_BLOCKED)
 		f->class_ns[part.wait_class] += ns;
+	if (waits_for_device(&part))
+		f->device_ns += ns;
 	if (part.state == VCPU_STOPPED && part.migrates)
 		f->migration_ns += ns;
 	if (part.state == VCPU_RUNNABLE) {
@@ -141,8 +190,10 @@ void facts_tick(struct stall_facts *f, struct host_ns t, int64_t interval_ns)
 {
 	int64_t gap = t.ns - f->last_tick.ns;
 
-	if (gap > f->tick_gap_ns)
+	if (gap > f->tick_gap_ns) {
 		f->tick_gap_ns = gap;
+		f->tick_gap_end = t;
+	}
 	if (gap >= interval_ns / 2)
 		f->ticks++;
 	f->last_tick = t;
@@ -151,8 +202,10 @@ void facts_tick(struct stall_facts *f, struct host_ns t, int64_t interval_ns)
 void facts_end(struct stall_facts *f, struct host_ns t)
 {
 	f->end = t;
-	if (t.ns - f->last_tick.ns > f->tick_gap_ns)
+	if (t.ns - f->last_tick.ns > f->tick_gap_ns) {
 		f->tick_gap_ns = t.ns - f->last_tick.ns;
+		f->tick_gap_end = t;
+	}
 }
 
 void facts_close(struct stall_facts *f)
@@ -244,19 +297,26 @@ static bool storm_starves(const struct stall_facts *f)
 	return f->irq_ns >= f->than_ns && facts_storm(f, STORM_STARVES_PERCENT);
 }
 
+/* For a lock or an answer, and this was seen, not concluded from when it ended. */
+static int64_t waited_for_peer_ns(const struct stall_facts *f)
+{
+	return f->waits.coincidence ? 0 : f->waits.lock_ns + f->waits.call_ns;
+}
+
 bool facts_deny(const struct stall_facts *f)
 {
 	int64_t host = facts_denied_by_host(f);
 
 	return f->waiter_ns >= f->than_ns || ticks_stopped(f) || is_interrupt(f) ||
-	       storm_starves(f) || f->longest_chain_ns >= f->than_ns ||
+	       waited_for_peer_ns(f) >= f->than_ns || storm_starves(f) ||
+	       f->longest_chain_ns >= f->than_ns ||
 	       /* Many short waits: the time of a stall, and enough of the stretch to be felt. */
 	       (host >= f->than_ns && host >= facts_duration(f) / 4);
 }
 
 int64_t facts_denied_by_guest(const struct stall_facts *f)
 {
-	int64_t denied = f->waiter_ns, elsewhere = facts_duration(f) - facts_ran(f);
+	int64_t denied = f->waiter_ns, elsewhere = facts_duration(f) - facts_ran(f), waited;
 
 	if (ticks_stopped(f) && f->tick_gap_ns > denied)
 		denied = f->tick_gap_ns;
@@ -264,5 +324,8 @@ int64_t facts_denied_by_guest(const struct stall_facts *f)
 		denied = facts_duration(f);
 	else if (storm_starves(f) && f->irq_ns > denied)
 		denied = f->irq_ns;
-	return denied > elsewhere ? denied - elsewhere : 0;
+	denied = denied > elsewhere ? denied - elsewhere : 0;
+	waited = waited_for_peer_ns(f) - f->waits.lock_halted_ns;
+	/* Who halts for a lock does not run, but it is the guest's own kernel that waits. */
+	return (denied > waited ? denied : waited) + f->waits.lock_halted_ns;
 }

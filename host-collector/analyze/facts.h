@@ -9,7 +9,7 @@
 
 #include "host-collector/model/model.h"
 
-enum { FACTS_SPANS = 8, FACTS_HOLDERS = 8, FACTS_INTERRUPTS = 8 };
+enum { FACTS_SPANS = 8, FACTS_HOLDERS = 8, FACTS_INTERRUPTS = 8, FACTS_HALTS = 8 };
 
 struct facts_interrupt {
 	enum guest_cpu_state kind;
@@ -22,6 +22,33 @@ struct facts_interrupt {
 struct facts_holder {
 	int32_t pid;
 	int64_t ns;
+};
+
+/* Another vCPU of the VM, which the host kept from the guest: how, and who had its pCPU (0: nobody,
+ * or not known). */
+struct facts_peer {
+	bool known;
+	uint32_t vcpu;
+	enum vcpu_state state;
+	int32_t pid;
+};
+
+/* What the guest waited for while its vCPU ran or halted (hints.h); 0: nothing of the kind seen. */
+struct facts_waits {
+	int64_t lock_ns, lock_halted_ns; /* it spun, or halted, while lock_owner did not run */
+	int64_t call_ns;                 /* call_target owed it an answer, and did not run */
+	struct facts_peer lock_owner, call_target;
+	bool coincidence; /* these two only by when the wait ended */
+	int64_t poll_ns;  /* it read one device register again and again... */
+	uint64_t polled;  /* which: an address or a port... */
+	bool polled_port;
+	uint32_t polls;       /* and how often */
+	int64_t nested_ns;    /* it ran a guest of its own */
+	int64_t peer_kept_ns; /* the other vCPU that the host kept from the guest longest */
+};
+
+struct facts_halt {
+	struct host_ns begin, end;
 };
 
 struct stall_facts {
@@ -43,8 +70,9 @@ struct stall_facts {
 	int64_t lockup_ns;                  /* of its pCPU, as the host's kernel log has it */
 	int64_t split_lock_ns;              /* slept, for that, as the log or the stack has it */
 	int64_t migration_ns;               /* of what was stopped */
-	int64_t pcpu_busy_ns;               /* of what was runnable: others were seen on its pCPU */
-	int64_t pcpu_idle_ns;               /* of what was runnable: its pCPU idled */
+	int64_t device_ns;    /* in QEMU for one access to a device; each of these 10 ms or more */
+	int64_t pcpu_busy_ns; /* of what was runnable: others were seen on its pCPU */
+	int64_t pcpu_idle_ns; /* of what was runnable: its pCPU idled */
 	int64_t chain_ns, longest_chain_ns; /* out of guest mode without a break */
 	struct host_ns chain_end;
 
@@ -56,16 +84,19 @@ struct stall_facts {
 	unsigned ticks;           /* spaced like ticks; bursts after a gap count once */
 	struct host_ns last_tick;
 	int64_t tick_gap_ns;
+	struct host_ns tick_gap_end;
 	int64_t irq_ns; /* in interrupts and softirqs */
 	unsigned n_irqs;
 
 	struct model_data data;
 
 	/* The details, as many as counted. */
-	unsigned n_spans, n_holders, n_interrupts;
+	unsigned n_spans, n_holders, n_interrupts, n_halts;
 	struct vcpu_span spans[FACTS_SPANS]; /* the longest that kept it from the guest, clipped */
 	struct facts_holder holders[FACTS_HOLDERS]; /* of its pCPU while it was runnable */
 	struct facts_interrupt interrupts[FACTS_INTERRUPTS];
+	struct facts_halt halts[FACTS_HALTS]; /* the longest; what is less than 1 ms apart is one */
+	struct facts_waits waits;             /* by hints_fill, last of all */
 };
 
 /* Is the vCPU kept from the guest in this state, against the guest's will? */

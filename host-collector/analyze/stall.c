@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/analyze/hints.h"
 #include "host-collector/analyze/waiters.h"
 #include "host-collector/model/guest_cpu.h"
 
@@ -46,6 +47,7 @@ struct track {
 	bool chain_open, proven_valid, doubt, doubt_proven, before_valid, unseen_valid;
 	struct recent recent[RECENT_MAX];
 	unsigned n_recent;
+	struct host_ns peers_asked;  /* whether the other vCPUs are settled */
 	struct stall_facts *pending; /* PENDING_MAX of them once one is needed */
 	unsigned n_pending;
 };
@@ -55,6 +57,7 @@ struct stall_vm {
 	struct host_ns guest_last; /* the newest event of the guest */
 	int64_t tick_interval_ns;  /* of the CPU that showed it last, for those that have not; 0 */
 	struct waiters waiters;
+	struct hints *hints;
 	struct track *tracks[VS_CPUS_MAX];
 };
 
@@ -80,7 +83,9 @@ static struct stall_vm *vm_get(struct stall_detector *d, uint32_t vm)
 	if (!v)
 		return NULL;
 	v->vm = vm;
-	if (waiters_init(&v->waiters)) {
+	v->hints = hints_new();
+	if (!v->hints || waiters_init(&v->waiters)) {
+		hints_free(v->hints);
 		free(v);
 		return NULL;
 	}
@@ -116,12 +121,19 @@ static void waiters_count(const struct stall_vm *v, struct stall_facts *f)
 	f->n_waiters = w.count;
 }
 
-static void tell(struct stall_detector *d, struct stall_facts *f)
+static void facts_complete(const struct stall_detector *d, const struct stall_vm *v,
+			   struct stall_facts *f)
 {
 	facts_close(f);
 	facts_host_log(f, d->model);
 	f->data = model_data_of(d->model, f->vm);
+	hints_fill(v->hints, d->model, f);
 	f->denied = facts_deny(f);
+}
+
+static void tell(struct stall_detector *d, const struct stall_vm *v, struct stall_facts *f)
+{
+	facts_complete(d, v, f);
 	if (f->denied || d->options.all)
 		d->found(d->context, f);
 }
@@ -155,7 +167,22 @@ static bool complete(const struct stall_detector *d, const struct stall_facts *f
 	       (open.state == VCPU_UNKNOWN && !model_data_of(d->model, f->vm).host_events);
 }
 
-static void pending_check(struct stall_detector *d, struct track *k, bool all)
+/* The other vCPUs' times come late as well, but nothing waits for them for long. */
+static bool peers_settled(const struct stall_detector *d, const struct stall_vm *v, struct track *k,
+			  struct host_ns t)
+{
+	struct host_ns now = model_now(d->model);
+
+	if (now.ns - t.ns > PENDING_LIMIT_NS)
+		return true;
+	if (now.ns - k->peers_asked.ns < PROVE_EVERY_NS)
+		return false;
+	k->peers_asked = now;
+	return hints_settled(v->hints, d->model, k->vm, t);
+}
+
+static void pending_check(struct stall_detector *d, const struct stall_vm *v, struct track *k,
+			  bool all)
 {
 	uint32_t vcpu = 0;
 	bool known = !model_vcpu_of_guest_cpu(d->model, k->vm, k->cpu, &vcpu);
@@ -163,17 +190,18 @@ static void pending_check(struct stall_detector *d, struct track *k, bool all)
 	while (k->n_pending) {
 		struct stall_facts *f = k->pending;
 
-		if (known && !all && !complete(d, f, vcpu))
+		if (known && !all && (!complete(d, f, vcpu) || !peers_settled(d, v, k, f->end)))
 			return;
 		if (known)
 			add_open_span(d, f, vcpu);
-		tell(d, f);
+		tell(d, v, f);
 		k->n_pending--;
 		memmove(f, f + 1, k->n_pending * sizeof(*f));
 	}
 }
 
-static void pending_add(struct stall_detector *d, struct track *k, const struct stall_facts *f)
+static void pending_add(struct stall_detector *d, const struct stall_vm *v, struct track *k,
+			const struct stall_facts *f)
 {
 	if (!k->pending)
 		k->pending = calloc(PENDING_MAX, sizeof(*k->pending));
@@ -182,9 +210,9 @@ static void pending_add(struct stall_detector *d, struct track *k, const struct 
 		return;
 	}
 	if (k->n_pending == PENDING_MAX)
-		pending_check(d, k, true);
+		pending_check(d, v, k, true);
 	k->pending[k->n_pending++] = *f;
-	pending_check(d, k, false);
+	pending_check(d, v, k, false);
 }
 
 static void recent_add(struct track *k, const struct stall_facts *f)
@@ -207,11 +235,12 @@ static void stretch_seal(const struct stall_detector *d, const struct stall_vm *
 	waiters_count(v, f);
 }
 
-static void stretch_tell(struct stall_detector *d, struct track *k, const struct stall_facts *f)
+static void stretch_tell(struct stall_detector *d, const struct stall_vm *v, struct track *k,
+			 const struct stall_facts *f)
 {
 	recent_add(k, f);
 	if (f->kind != GUEST_CPU_IDLE) /* what the host did to an idle CPU comes as a chain */
-		pending_add(d, k, f);
+		pending_add(d, v, k, f);
 }
 
 static void stretch_end(struct stall_detector *d, const struct stall_vm *v, struct track *k,
@@ -220,7 +249,7 @@ static void stretch_end(struct stall_detector *d, const struct stall_vm *v, stru
 	if (t.ns - f->begin.ns < d->options.than_ns)
 		return;
 	stretch_seal(d, v, k, f, t);
-	stretch_tell(d, k, f);
+	stretch_tell(d, v, k, f);
 }
 
 /* ---- the guest's side ---- */
@@ -413,6 +442,7 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 	struct stall_vm *v = vm_get(d, i->vm);
 	struct track *k = v ? track_get(v, i->cpu) : NULL;
 	struct track *here = v ? track_get(v, i->event.cpu) : NULL;
+	uint32_t vcpu;
 	int32_t pid;
 
 	if (!k || !here)
@@ -425,12 +455,14 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 		guest_handlers[i->type](d, v, k, i);
 	if (i->type == VS_EVENT_LOST)
 		return;
+	if (!model_vcpu_of_guest_cpu(d->model, i->vm, i->event.cpu, &vcpu))
+		hints_guest(v->hints, vcpu, i);
 	v->guest_last = i->t;
 	if (!here->task_known && guest_event_current(&i->event, &pid))
 		stretch_begin(here, i->t, pid);
 	stretch_prove(d, here, i->t);
 	if (here->n_pending)
-		pending_check(d, here, false);
+		pending_check(d, v, here, false);
 }
 
 static void on_guest_span(void *context, const struct guest_span *span)
@@ -523,7 +555,7 @@ static bool chain_stands_alone(const struct stall_detector *d, const struct trac
 	return true;
 }
 
-static void chain_end(struct stall_detector *d, struct track *k)
+static void chain_end(struct stall_detector *d, const struct stall_vm *v, struct track *k)
 {
 	struct stall_facts *f = &k->chain;
 
@@ -532,7 +564,7 @@ static void chain_end(struct stall_detector *d, struct track *k)
 		return;
 	f->than_ns = d->options.than_ns;
 	f->err_ns = k->err_ns;
-	tell(d, f);
+	tell(d, v, f);
 }
 
 static void on_vcpu_span(void *context, const struct vcpu_span *span)
@@ -547,6 +579,7 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 	k = track_get(v, cpu);
 	if (!k)
 		return;
+	hints_vcpu(v->hints, span);
 	for (unsigned i = 0; i < k->n_pending; i++)
 		facts_vcpu_span(&k->pending[i], span);
 	facts_vcpu_span(&k->stretch, span);
@@ -560,11 +593,11 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 		facts_vcpu_span(&k->interrupt, span);
 	if (k->in_interrupt && k->before_valid)
 		facts_vcpu_span(&k->before, span);
-	pending_check(d, k, false);
+	pending_check(d, v, k, false);
 
 	if (!vcpu_state_denies(span->state)) {
 		if (k->chain_open)
-			chain_end(d, k);
+			chain_end(d, v, k);
 		return;
 	}
 	if (!k->chain_open) {
@@ -574,6 +607,15 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 	k->chain.end.ns = INT64_MAX;
 	facts_vcpu_span(&k->chain, span);
 	k->chain.end = span->end;
+}
+
+static void on_host_instant(void *context, const struct host_instant *i)
+{
+	struct stall_detector *d = context;
+	struct stall_vm *v = i->of_vcpu ? vm_get(d, i->vm) : NULL;
+
+	if (v)
+		hints_host(v->hints, d->model, i);
 }
 
 static void each_track(struct stall_detector *d,
@@ -589,8 +631,7 @@ static void each_track(struct stall_detector *d,
 
 static void advance_track(struct stall_detector *d, struct stall_vm *v, struct track *k)
 {
-	(void)v;
-	pending_check(d, k, false);
+	pending_check(d, v, k, false);
 }
 
 static void on_advance(void *context, struct host_ns now)
@@ -610,6 +651,7 @@ struct stall_detector *stall_new(struct model *m, const struct stall_options *op
 		.guest_span = on_guest_span,
 		.guest_instant = on_guest_instant,
 		.guest_interrupt = on_guest_interrupt,
+		.host_instant = on_host_instant,
 		.advance = on_advance,
 		.context = d,
 	};
@@ -637,6 +679,7 @@ void stall_free(struct stall_detector *d)
 				free(d->vms[i]->tracks[c]->pending);
 			free(d->vms[i]->tracks[c]);
 		}
+		hints_free(d->vms[i]->hints);
 		waiters_fini(&d->vms[i]->waiters);
 		free(d->vms[i]);
 	}
@@ -647,14 +690,14 @@ static void finish_track(struct stall_detector *d, struct stall_vm *v, struct tr
 {
 	if (k->chain_open) {
 		k->chain.ongoing = true;
-		chain_end(d, k);
+		chain_end(d, v, k);
 	}
 	if (k->task_known) {
 		k->stretch.ongoing = true;
 		stretch_end(d, v, k, &k->stretch, model_now(d->model));
 		k->task_known = false;
 	}
-	pending_check(d, k, true);
+	pending_check(d, v, k, true);
 }
 
 void stall_finish(struct stall_detector *d)
@@ -739,11 +782,8 @@ size_t stall_ongoing(struct stall_detector *d, struct stall_facts *out, size_t m
 				if (joined)
 					add_open_span(d, f, vcpu);
 			}
-			facts_close(f);
-			facts_host_log(f, d->model);
 			f->ongoing = true;
-			f->data = model_data_of(d->model, f->vm);
-			f->denied = facts_deny(f);
+			facts_complete(d, d->vms[i], f);
 			n += f->denied;
 		}
 	}

@@ -80,6 +80,25 @@ static void page_providers(const struct stall_facts *f, const struct model *m, s
 	wakers_of(f, m, WAIT_USERFAULT, "provided the page", out);
 }
 
+static void peer_holder(const struct facts_peer *peer, const struct model *m, int64_t ns,
+			struct incident *out)
+{
+	if (peer->pid)
+		culprit_add(out, m, VS_SOURCE_HOST, peer->pid, "held the other vCPU's pCPU", ns);
+}
+
+static void lock_owner_holder(const struct stall_facts *f, const struct model *m,
+			      struct incident *out)
+{
+	peer_holder(&f->waits.lock_owner, m, f->waits.lock_ns, out);
+}
+
+static void call_target_holder(const struct stall_facts *f, const struct model *m,
+			       struct incident *out)
+{
+	peer_holder(&f->waits.call_target, m, f->waits.call_ns, out);
+}
+
 static void guest_task(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	culprit_add(out, m, f->vm, f->pid,
@@ -154,9 +173,53 @@ static int64_t storm_ns(const struct stall_facts *f)
 	return facts_denied_by_guest(f) < f->irq_ns ? facts_denied_by_guest(f) : f->irq_ns;
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t lock_ns(const struct stall_facts *f)
+{
+	return least(f->waits.lock_ns, facts_denied_by_guest(f));
+}
+
+static int64_t call_ns(const struct stall_facts *f)
+{
+	return least(f->waits.call_ns, facts_denied_by_guest(f) - lock_ns(f));
+}
+
+/* What the guest denied itself, less what storms and other vCPUs explain. */
+static int64_t alone_ns(const struct stall_facts *f)
+{
+	int64_t ns = facts_denied_by_guest(f) - storm_ns(f) - lock_ns(f) - call_ns(f);
+
+	return ns > 0 ? ns : 0;
+}
+
+static int64_t nested_ns(const struct stall_facts *f)
+{
+	return least(f->waits.nested_ns, alone_ns(f));
+}
+
+/* While the guest reads a register again and again, most of the time goes to its exits. */
+static int64_t polled_ns(const struct stall_facts *f)
+{
+	int64_t exits = f->state_ns[VCPU_KVM] + f->state_ns[VCPU_VMM] - f->device_ns;
+
+	return least(f->waits.poll_ns, (exits > 0 ? exits : 0) + alone_ns(f) - nested_ns(f));
+}
+
+static int64_t device_ns(const struct stall_facts *f)
+{
+	return f->device_ns + polled_ns(f);
+}
+
 static int64_t spin_ns(const struct stall_facts *f)
 {
-	return facts_denied_by_guest(f) - storm_ns(f);
+	int64_t ns = alone_ns(f) - nested_ns(f);
+
+	/* Of a device that is asked all the time no part is a spin of its own. */
+	return ns - least(ns, f->waits.poll_ns);
 }
 
 /* ---- what speaks against a cause ---- */
@@ -198,6 +261,18 @@ static bool guest_unproven(const struct stall_facts *f)
 {
 	return !f->data.kvm_events &&
 	       !(f->tick_interval_ns && f->ticks * f->tick_interval_ns > facts_duration(f) / 2);
+}
+
+/* Without KVM's events a wait for another vCPU looks like a spin. */
+static bool spin_unproven(const struct stall_facts *f)
+{
+	return guest_unproven(f) || (!f->data.kvm_events && f->waits.peer_kept_ns > spin_ns(f) / 2);
+}
+
+/* Nothing but the end of the wait joins it to the other vCPU. */
+static bool peer_unproven(const struct stall_facts *f)
+{
+	return f->waits.coincidence;
 }
 
 /* ---- sentences ---- */
@@ -365,6 +440,69 @@ static void because_spin(const struct stall_facts *f, const struct model *m, int
 		 duration_text(ns).text);
 }
 
+struct peer_text {
+	char text[96];
+};
+
+static struct peer_text peer_text(const struct stall_facts *f, const struct model *m,
+				  const struct facts_peer *peer)
+{
+	struct peer_text t;
+	uint16_t cpu;
+
+	if (model_guest_cpu_of_vcpu(m, f->vm, peer->vcpu, &cpu))
+		describe(t.text, sizeof(t.text), "vCPU %u, which did not run (%s)", peer->vcpu,
+			 vcpu_state_name(peer->state));
+	else
+		describe(t.text, sizeof(t.text), "CPU %u, whose vCPU did not run (%s)", cpu,
+			 vcpu_state_name(peer->state));
+	return t;
+}
+
+static void because_lock_owner(const struct stall_facts *f, const struct model *m, int64_t ns,
+			       char *out, size_t n)
+{
+	if (f->waits.coincidence)
+		describe(out, n, "the guest waited %s until it was the turn again of %s",
+			 duration_text(ns).text, peer_text(f, m, &f->waits.lock_owner).text);
+	else
+		describe(out, n, "the guest %s for %s for what was held by %s",
+			 f->waits.lock_halted_ns > ns / 2 ? "halted with a task to run" : "spun",
+			 duration_text(ns).text, peer_text(f, m, &f->waits.lock_owner).text);
+}
+
+static void because_call(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			 size_t n)
+{
+	describe(out, n, "the guest waited %s for the answer to an interrupt that it %s to %s",
+		 duration_text(ns).text, f->waits.coincidence ? "may have sent" : "sent",
+		 peer_text(f, m, &f->waits.call_target).text);
+}
+
+static void because_device(const struct stall_facts *f, const struct model *m, int64_t ns,
+			   char *out, size_t n)
+{
+	(void)m;
+	if (f->device_ns * 2 >= ns)
+		describe(out, n, "QEMU left the guest waiting %s for its access to a device",
+			 duration_text(ns).text);
+	else
+		describe(out, n,
+			 "the guest asked a device %u times (%s 0x%llx) in %s, and its VMM did not "
+			 "complete what it waited for",
+			 f->waits.polls, f->waits.polled_port ? "port" : "address",
+			 (unsigned long long)f->waits.polled, duration_text(ns).text);
+}
+
+static void because_nested(const struct stall_facts *f, const struct model *m, int64_t ns,
+			   char *out, size_t n)
+{
+	describe(out, n,
+		 "%s ran a guest of its own for %s: what stalled in there cannot be seen from this "
+		 "host",
+		 task_text(m, f->vm, f->pid).text, duration_text(ns).text);
+}
+
 /* ---- the table ---- */
 
 #define NEEDS(NAME) (1u << MISSING_##NAME)
@@ -405,13 +543,36 @@ const struct verdict_rule verdict_rules[] = {
 	{VERDICT_HOST_MEMORY, "the vCPU thread sleeps in reclaim or compaction",
 	 "the guest's ticks went on", NEEDS(HOST_EVENTS), reclaim_ns, guest_was_alive,
 	 because_reclaim, NULL},
+	{VERDICT_LOCK_HOLDER_PREEMPTED,
+	 "the guest spins (PAUSE exits) or halts with a task to run, while another of its vCPUs is "
+	 "kept from the guest",
+	 "only the end of the wait joins it to that vCPU",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), lock_ns, peer_unproven,
+	 because_lock_owner, lock_owner_holder},
+	{VERDICT_IPI_TARGET_PREEMPTED,
+	 "the guest has called another of its CPUs by an interrupt, which its vCPU, kept from the "
+	 "guest, does not take",
+	 "only the end of the wait joins it to that vCPU",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), call_ns, peer_unproven,
+	 because_call, call_target_holder},
+	{VERDICT_DEVICE_NO_COMPLETION,
+	 "QEMU does not end an access to a device, or the guest reads one register of it again and "
+	 "again, and hardly writes",
+	 "the guest's ticks went on", NEEDS(HOST_EVENTS) | NEEDS(KVM_EVENTS), device_ns,
+	 guest_was_alive, because_device, NULL},
+	{VERDICT_NESTED_UNOBSERVABLE,
+	 "the guest entered a guest of its own and neither came back nor switched tasks",
+	 "neither KVM's events nor ticks show that the guest ran",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), nested_ns, guest_unproven,
+	 because_nested, NULL},
 	{VERDICT_GUEST_IRQ_STORM, "short interrupts take most of the stretch, thousands a second",
 	 "neither KVM's events nor ticks show that the guest ran",
 	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), storm_ns, guest_unproven, because_storm,
 	 guest_task},
 	{VERDICT_GUEST_SPIN, "something was denied while the vCPU ran the guest",
-	 "neither KVM's events nor ticks show that the guest ran",
-	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), spin_ns, guest_unproven, because_spin,
+	 "neither KVM's events nor ticks show that the guest ran; without KVM's events, another vCPU "
+	 "of the VM did not run meanwhile",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), spin_ns, spin_unproven, because_spin,
 	 guest_task},
 };
 
