@@ -21,7 +21,7 @@
 enum { REALTIME_SAMPLES = 1024 };
 
 struct wall {
-	uint64_t raw_ns, realtime_ns;
+	uint64_t raw_ns, realtime_ns, monotonic_ns;
 };
 
 struct raw_clock {
@@ -75,7 +75,8 @@ int raw_clock_push(struct raw_clock *c, const struct clock_sample *sample)
 			c->walls[i] = c->walls[i * 2];
 		c->n_walls = REALTIME_SAMPLES / 2;
 	}
-	c->walls[c->n_walls++] = (struct wall){sample->raw_ns, sample->realtime_ns};
+	c->walls[c->n_walls++] =
+		(struct wall){sample->raw_ns, sample->realtime_ns, sample->monotonic_ns};
 	return 0;
 }
 
@@ -98,6 +99,16 @@ struct host_tsc raw_clock_to_tsc(const struct raw_clock *c, struct host_ns t)
 
 	band_x(c->band, (uint64_t)t.ns, &ticks, &err);
 	return (struct host_tsc){ticks};
+}
+
+bool raw_clock_monotonic_point(const struct raw_clock *c, size_t i, struct host_ns *t,
+			       struct monotonic_ns *monotonic)
+{
+	if (i >= c->n_walls)
+		return false;
+	t->ns = (int64_t)c->walls[i].raw_ns;
+	monotonic->ns = c->walls[i].monotonic_ns;
+	return true;
 }
 
 uint64_t raw_clock_realtime_ns(const struct raw_clock *c, struct host_ns t)

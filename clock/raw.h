@@ -7,6 +7,9 @@
 #ifndef CLOCK_RAW_H
 #define CLOCK_RAW_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "clock/sample.h"
 #include "clock/types.h"
 
@@ -22,6 +25,10 @@ int raw_clock_push(struct raw_clock *c, const struct clock_sample *sample);
 struct host_time raw_clock_from_tsc(const struct raw_clock *c, struct host_tsc tsc,
 				    uint64_t err_ticks);
 struct host_tsc raw_clock_to_tsc(const struct raw_clock *c, struct host_ns t);
+/* Point number `i` of CLOCK_MONOTONIC against the timeline, in time order: between two of them it
+ * is a line to within what NTP's rate changes there. At most 1024 are kept. False past the last. */
+bool raw_clock_monotonic_point(const struct raw_clock *c, size_t i, struct host_ns *t,
+			       struct monotonic_ns *monotonic);
 /* Wall time (CLOCK_REALTIME ns) at host time t, by the nearest sample. */
 uint64_t raw_clock_realtime_ns(const struct raw_clock *c, struct host_ns t);
 

@@ -90,6 +90,25 @@ int clock_sample_take(struct clock_sample *out)
 	return 0;
 }
 
+uint64_t clock_suspended_ns(void)
+{
+	int64_t least = INT64_MAX, most = 0;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		struct timespec before, boot, after;
+
+		if (clock_gettime(CLOCK_MONOTONIC, &before) ||
+		    clock_gettime(CLOCK_BOOTTIME, &boot) || clock_gettime(CLOCK_MONOTONIC, &after))
+			return 0;
+		if ((int64_t)(timespec_ns(&boot) - timespec_ns(&before)) < least)
+			least = (int64_t)(timespec_ns(&boot) - timespec_ns(&before));
+		if ((int64_t)(timespec_ns(&boot) - timespec_ns(&after)) > most)
+			most = (int64_t)(timespec_ns(&boot) - timespec_ns(&after));
+	}
+	/* The truth lies between the two. */
+	return least < 1000 ? 0 : (uint64_t)(most + (least - most) / 2);
+}
+
 /* What the processor or the hypervisor says, 0 if nothing. */
 static uint64_t cpuid_tsc_hz(void)
 {

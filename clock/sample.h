@@ -30,6 +30,10 @@ struct clock_sample {
 /* Reads all clocks between two TSC reads, a few times, and keeps the tightest. 0 or -errno. */
 int clock_sample_take(struct clock_sample *out);
 
+/* CLOCK_BOOTTIME less CLOCK_MONOTONIC: how long this machine was suspended since its boot. 0 where
+ * that is less than the two can be told apart by reading them (1 us). */
+uint64_t clock_suspended_ns(void);
+
 /* rdtsc, ordered after earlier loads. */
 uint64_t clock_tsc_read(void);
 

@@ -102,6 +102,7 @@ struct message_hello {
 	char boot_id[VS_TEXT_MAX];
 	struct message_dmesg_point dmesg;
 	uint32_t tick_hz;
+	uint64_t suspended_ns; /* how long this machine was suspended since its boot */
 	size_t n_cpus;
 	struct message_cpu cpus[VS_CPUS_MAX];
 };

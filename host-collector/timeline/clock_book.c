@@ -495,6 +495,12 @@ bool clock_book_wall_offset(const struct clock_book *b, struct host_ns t, int64_
 	return true;
 }
 
+bool clock_book_monotonic_point(const struct clock_book *b, size_t i, struct host_ns *t,
+				struct monotonic_ns *monotonic)
+{
+	return b->raw && b->n_samples && raw_clock_monotonic_point(b->raw, i, t, monotonic);
+}
+
 static uint32_t err_saturate(uint64_t err_ns)
 {
 	return err_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)err_ns;

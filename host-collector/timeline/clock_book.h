@@ -64,6 +64,10 @@ bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns
 /* CLOCK_REALTIME less host_ns, at `t`. false if no sample of the host's clocks was seen, or
  * none that knew the wall clock. */
 bool clock_book_wall_offset(const struct clock_book *b, struct host_ns t, int64_t *offset_ns);
+/* Point number `i` of the host's CLOCK_MONOTONIC against host_ns (raw_clock_monotonic_point). False
+ * past the last. */
+bool clock_book_monotonic_point(const struct clock_book *b, size_t i, struct host_ns *t,
+				struct monotonic_ns *monotonic);
 /*
  * Fills t and err_ns of out[0..n) for the events of one batch; the rest of out[] is left alone.
  * Maps the ends of spans of at most 1/8 s and interpolates between them: the true map is a line

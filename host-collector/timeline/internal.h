@@ -23,6 +23,8 @@ enum {
 struct stream {
 	uint32_t id;
 	char name[VS_TEXT_MAX];
+	char kernel_release[VS_TEXT_MAX];
+	uint64_t suspended_ns;
 	bool hello, channel_down;
 	bool announced;      /* the model knows this VM */
 	bool merging;        /* the timelines wait for this source */

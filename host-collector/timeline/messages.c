@@ -79,6 +79,8 @@ static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 static int learn_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	(void)arrival_tsc;
+	memcpy(s->kernel_release, p->in.hello.kernel_release, sizeof(s->kernel_release));
+	s->suspended_ns = p->in.hello.suspended_ns;
 	return clock_book_hello(p->clocks, s->id, &p->in.hello);
 }
 

@@ -472,6 +472,8 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.source = s->id,
 		.name = s->name,
 		.hello = s->hello,
+		.kernel_release = s->kernel_release,
+		.suspended_ns = s->suspended_ns,
 		.channel_down = s->channel_down,
 		.frames = s->frames,
 		.heard_tsc = s->heard_tsc,

@@ -55,10 +55,12 @@ int pipeline_finish(struct pipeline *p);
 struct pipeline_source {
 	uint32_t source; /* VS_SOURCE_HOST or a VM */
 	const char *name;
-	bool hello;         /* said what it is */
-	bool channel_down;  /* by the collector's last note */
-	uint64_t frames;    /* good ones */
-	uint64_t heard_tsc; /* arrival of the newest frame of its own, 0 never */
+	bool hello;                 /* said what it is */
+	const char *kernel_release; /* as it said; "" if it did not */
+	uint64_t suspended_ns;      /* its CLOCK_BOOTTIME less CLOCK_MONOTONIC, as it said */
+	bool channel_down;          /* by the collector's last note */
+	uint64_t frames;            /* good ones */
+	uint64_t heard_tsc;         /* arrival of the newest frame of its own, 0 never */
 	uint64_t emitted, delivered, dropped_kernel, dropped_user;
 	uint64_t lost_frames;     /* by frame_seq */
 	uint64_t missing;         /* events that never came, by their sequence numbers */

@@ -146,6 +146,34 @@ static void wall_time_follows_the_nearest_sample(void **state)
 	raw_clock_free(c);
 }
 
+/* However many samples came, what is kept of them covers them, in order. */
+static void points_of_the_monotonic_clock_span_all_samples(void **state)
+{
+	struct raw_clock *c = raw_clock_new(hz);
+	struct monotonic_ns monotonic;
+	struct host_ns t, before = {0};
+	size_t n = 0;
+
+	(void)state;
+	assert_false(raw_clock_monotonic_point(c, 0, &t, &monotonic));
+	for (uint64_t i = 0; i < 5000; i++) {
+		struct clock_sample s = sample_at(tsc0 + i * hz, 80);
+
+		s.monotonic_ns = s.raw_ns + i * 20000; /* NTP makes it 20 ppm faster */
+		assert_int_equal(raw_clock_push(c, &s), 0);
+	}
+	for (; raw_clock_monotonic_point(c, n, &t, &monotonic); n++) {
+		uint64_t seconds = ((uint64_t)t.ns - raw0 + 500000000) / 1000000000;
+
+		assert_true(t.ns > before.ns);
+		assert_int_equal(monotonic.ns, (uint64_t)t.ns + seconds * 20000);
+		before = t;
+	}
+	assert_in_range(n, 500, 1024);
+	assert_in_range(before.ns, true_ns(tsc0 + 4990 * hz), true_ns(tsc0 + 5000 * hz));
+	raw_clock_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +182,7 @@ int main(void)
 		cmocka_unit_test(there_and_back_is_the_same_tick),
 		cmocka_unit_test(real_clock_is_predicted),
 		cmocka_unit_test(wall_time_follows_the_nearest_sample),
+		cmocka_unit_test(points_of_the_monotonic_clock_span_all_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
