@@ -62,6 +62,7 @@ static const uint8_t predict_by_type[VS_EVENT_TYPE_LIMIT] = {
 };
 
 struct batch_encoder {
+	bool relays; /* unknown types too */
 	uint32_t type[VS_BATCH_EVENTS_MAX];
 	uint8_t time_low[VS_BATCH_EVENTS_MAX];
 	uint64_t time_high[VS_BATCH_EVENTS_MAX];
@@ -94,6 +95,16 @@ void batch_encoder_free(struct batch_encoder *e)
 	free(e);
 }
 
+void batch_encoder_relay(struct batch_encoder *e)
+{
+	e->relays = true;
+}
+
+static bool type_is_good(const struct batch_encoder *e, uint16_t type)
+{
+	return type && type < VS_EVENT_TYPE_LIMIT && (known_types[type] || e->relays);
+}
+
 /* Checks the events and lays out the columns. */
 static int encoder_layout(struct batch_encoder *e, const struct batch *b)
 {
@@ -105,8 +116,7 @@ static int encoder_layout(struct batch_encoder *e, const struct batch *b)
 	for (size_t i = 0; i < b->n_events; i++) {
 		const struct vs_event *event = &b->events[i];
 
-		if (event->cpu != b->cpu || event->time < time ||
-		    event->type >= VS_EVENT_TYPE_LIMIT || !known_types[event->type])
+		if (event->cpu != b->cpu || event->time < time || !type_is_good(e, event->type))
 			return -EINVAL;
 		time = event->time;
 		e->columns[event->type].n++;

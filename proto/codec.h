@@ -30,6 +30,9 @@ struct batch_decoder;
 /* NULL on ENOMEM. The scratch storage is bounded by VS_BATCH_EVENTS_MAX. */
 struct batch_encoder *batch_encoder_new(void);
 void batch_encoder_free(struct batch_encoder *e);
+/* From here on types that event.h does not have are encoded too: for one who passes on what a newer
+ * peer sent. */
+void batch_encoder_relay(struct batch_encoder *e);
 /* Appends the Batch message to `out`. Events must all be of b->cpu and in time order (equal times
  * allowed). 0, -E2BIG (more than VS_BATCH_EVENTS_MAX), -EINVAL (another cpu, a time before its
  * predecessor's, a type that event.h does not have; nothing is appended), -ENOMEM. */

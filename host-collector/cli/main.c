@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host-collector/cli/commands.h"
+#include "host-collector/decode/worker.h"
 
 static const struct command *const commands[] = {
 	&command_record,   &command_report, &command_watch,  &command_clock,
@@ -38,6 +39,8 @@ int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
+	if (worker_is_meant(argc, argv))
+		return worker_main();
 	if (!strcmp(name, "--version")) {
 		puts("vcpuscope " VCPUSCOPE_VERSION);
 		return COMMAND_OK;

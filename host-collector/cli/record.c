@@ -261,17 +261,17 @@ static void summary_print(struct record *r)
 		(double)(now_ms() - r->begin_ms) / 1000, s.vm->name, s.n_vcpus,
 		s.n_vcpus == 1 ? "" : "s", s.host.events.emitted);
 	if (s.has_channel)
-		fprintf(stderr, ", %" PRIu64 " guest frames", s.link.session.frames);
+		fprintf(stderr, ", %" PRIu64 " guest frames", s.link.frames);
 	fprintf(stderr, ", lost %" PRIu64 "\n", lost_events(&s));
-	if (s.has_channel && !s.link.session.frames)
+	if (s.has_channel && !s.link.frames)
 		fprintf(stderr, "nothing was heard from the guest: the recording holds the host's "
 				"side only\n");
-	if (s.link.session.damaged || s.link.session.skipped_bytes || s.link.session.replayed)
+	if (s.link.decoder.session.damaged || s.link.decoder.session.skipped_bytes || s.link.decoder.session.replayed)
 		fprintf(stderr,
 			"the channel brought %" PRIu64 " damaged and %" PRIu64
 			" replayed frames; %" PRIu64 " bytes were skipped\n",
-			s.link.session.damaged, s.link.session.replayed,
-			s.link.session.skipped_bytes);
+			s.link.decoder.session.damaged, s.link.decoder.session.replayed,
+			s.link.decoder.session.skipped_bytes);
 	if (!s.host.kernel_names)
 		fprintf(stderr, "kernel addresses are hidden (kernel.kptr_restrict): stacks lack "
 				"kernel names\n");

@@ -6,34 +6,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock/sample.h"
+#include "host-collector/decode/framer.h"
 
 enum {
 	TICK_MS = 50,
 	RETRY_MIN_MS = 100,
 	RETRY_MAX_MS = 2000,
 	SILENCE_MS = 3000, /* an agent answers a HELLO at once; then it is worth a word */
-	READ_BYTES = 64 * 1024,
-	READS_PER_TURN = 4,
+	DEATH_RETRY_MAX_MS = 30000,
+	DEATH_RARE_MS = 10000, /* a decoder that lived so long is replaced without more delay */
 };
 
 struct guest_link {
 	uv_loop_t *loop;
 	struct link_address address;
+	struct message_hello hello; /* ours */
+	struct decoder_budget budget;
 	struct link_events events;
-	struct guest_session *session;
 	uv_timer_t timer;
 	uv_poll_t *poll; /* of fd or listener; freed when libuv has closed it */
-	int fd, listener;
-	bool connecting, redials;
-	bool talked, said_silence;
+	int fd;          /* that is about to be connected; then it is the decoder's */
+	int listener;
+	struct decoder *decoder; /* NULL: not connected */
+	struct framer *framer;
+	bool redials;
+	bool talked, hello_known, said_silence, said_refused, closed;
 	int said_dial_error;
-	unsigned int retry_ms;
-	uint64_t next_dial_ms, connected_ms, connections;
-	uint8_t buffer[READ_BYTES];
+	unsigned int retry_ms, death_retry_ms;
+	uint64_t next_dial_ms, connected_ms, connections, deaths, frames, refused_records;
+	uint64_t connection_frames;
+	struct record_stats now, before; /* this decoder's, the sum of those before */
 };
 
 static void on_poll(uv_poll_t *poll, int status, int events);
@@ -81,101 +85,190 @@ static int poll_start(struct guest_link *l, int fd, int events, uv_poll_cb callb
 	return uv_poll_start(l->poll, events, callback);
 }
 
-/* Drops the connection; a listener goes back to listening, a dialler dials again later. */
-static void connection_drop(struct guest_link *l, const char *why)
-{
-	bool was_up = l->fd >= 0 && !l->connecting;
+/* ---- what decoders count, over all of them ---- */
 
-	poll_stop(l);
-	if (l->fd >= 0)
-		close(l->fd);
-	l->fd = -1;
-	l->connecting = false;
-	if (was_up && l->talked)
-		note(l, NOTE_CHANNEL_DOWN, "channel %.60s is down: %s", l->address.text, why);
-	l->talked = false;
-	if (l->listener >= 0)
-		poll_start(l, l->listener, UV_READABLE, on_accept);
-	l->next_dial_ms = uv_now(l->loop) + l->retry_ms;
+static void stats_add(struct record_stats *sum, const struct record_stats *more)
+{
+	struct guest_session_stats *s = &sum->session;
+	const struct guest_session_stats *m = &more->session;
+
+	s->bytes += m->bytes;
+	s->frames += m->frames;
+	s->damaged += m->damaged;
+	s->skipped_bytes += m->skipped_bytes;
+	s->replayed += m->replayed;
+	s->lost += m->lost;
+	s->refused += m->refused;
+	s->echo_requests += m->echo_requests;
+	s->echo_replies += m->echo_replies;
+	s->last_frame_ms = m->last_frame_ms;
+	s->hello_known = m->hello_known;
+	s->refusing = m->refusing;
+	sum->nonsense += more->nonsense;
+	sum->cpu_ns += more->cpu_ns;
+	sum->held_ms += more->held_ms;
+	sum->blocked_ms += more->blocked_ms;
+}
+
+/* ---- connections come and go ---- */
+
+static void dial_later(struct guest_link *l, uint64_t delay_ms)
+{
+	l->next_dial_ms = uv_now(l->loop) + delay_ms;
+}
+
+static void retry_later(struct guest_link *l)
+{
+	dial_later(l, l->retry_ms);
 	if (l->retry_ms < RETRY_MAX_MS)
 		l->retry_ms *= 2;
 }
 
-static void connection_up(struct guest_link *l)
+/* No connection came about. */
+static void connection_fail(struct guest_link *l)
 {
-	int err;
-
-	l->connecting = false;
-	l->connections++;
-	l->connected_ms = uv_now(l->loop);
-	l->said_silence = false;
-	l->said_dial_error = 0;
-	err = poll_start(l, l->fd, UV_READABLE, on_poll);
-	if (!err)
-		err = guest_session_start(l->session, uv_now(l->loop));
-	if (err)
-		connection_drop(l, strerror(-err));
+	poll_stop(l);
+	if (l->fd >= 0)
+		close(l->fd);
+	l->fd = -1;
+	retry_later(l);
 }
 
-static void readable(struct guest_link *l)
+static void connection_over(struct guest_link *l)
 {
-	for (int i = 0; i < READS_PER_TURN && l->fd >= 0; i++) {
-		ssize_t n = recv(l->fd, l->buffer, sizeof(l->buffer), MSG_DONTWAIT);
-		uint64_t tsc = clock_tsc_read();
-		int err;
+	stats_add(&l->before, &l->now);
+	memset(&l->now, 0, sizeof(l->now));
+	l->decoder = NULL;
+	l->talked = l->hello_known = false;
+}
 
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			return;
-		if (n <= 0) {
-			connection_drop(l, n ? strerror(errno) : "closed by the other end");
-			return;
-		}
-		err = guest_session_receive(l->session, l->buffer, (size_t)n, tsc, uv_now(l->loop));
-		if (err) {
-			connection_drop(l, strerror(-err));
-			return;
-		}
-		if ((size_t)n < sizeof(l->buffer))
-			return;
+static void decoder_died(struct guest_link *l, const char *why)
+{
+	if (uv_now(l->loop) - l->connected_ms >= DEATH_RARE_MS)
+		l->death_retry_ms = RETRY_MIN_MS;
+	l->deaths++;
+	note(l, NOTE_CHANNEL_DOWN, "channel %.40s: its decoder is over: %.40s; the next in %.1f s",
+	     l->address.text, why, l->death_retry_ms / 1000.0);
+	dial_later(l, l->death_retry_ms);
+	l->death_retry_ms *= 2;
+	if (l->death_retry_ms > DEATH_RETRY_MAX_MS)
+		l->death_retry_ms = DEATH_RETRY_MAX_MS;
+}
+
+static void on_decoder_ended(void *context, bool died, const char *why)
+{
+	struct guest_link *l = context;
+	bool talked = l->talked;
+
+	connection_over(l);
+	if (died) {
+		decoder_died(l, why);
+		return;
+	}
+	if (talked)
+		note(l, NOTE_CHANNEL_DOWN, "channel %.60s is down: %s", l->address.text, why);
+	if (l->listener >= 0)
+		dial_later(l, 0);
+	else
+		retry_later(l);
+}
+
+/* ---- what the decoder hands over ---- */
+
+static void on_hello(struct guest_link *l, const struct message_hello *hello)
+{
+	note(l, NOTE_CHANNEL_UP, "agent %.32s on guest kernel %.48s, %zu CPUs",
+	     hello->program_version, hello->kernel_release, hello->n_cpus);
+	l->talked = l->hello_known = true;
+	l->retry_ms = RETRY_MIN_MS;
+	l->events.hello(l->events.context, hello);
+}
+
+static void on_guest_frame(struct guest_link *l, struct guest_record *r)
+{
+	struct frame_view frame;
+
+	if (framer_frame(l->framer, r, &frame)) {
+		l->refused_records++;
+		if (!l->said_refused)
+			note(l, NOTE_PROTOCOL,
+			     "a decoder handed over what no agent sends; dropped");
+		l->said_refused = true;
+		return;
+	}
+	l->frames++;
+	l->connection_frames++;
+	if (r->head.kind == RECORD_HELLO && r->head.fresh)
+		on_hello(l, &r->hello);
+	l->events.frame(l->events.context, &frame, r->head.arrival_tsc);
+	if (r->head.kind == RECORD_HEARTBEAT && !l->closed)
+		l->events.heartbeat(l->events.context, &r->heartbeat);
+}
+
+static void on_decoder_note(struct guest_link *l, const struct message_note *said)
+{
+	/* What a decoder may say; all else is ours to say. */
+	enum note_kind kind = said->kind == NOTE_CHANNEL_DOWN ? NOTE_CHANNEL_DOWN : NOTE_PROTOCOL;
+
+	note(l, kind, "%s", said->text);
+}
+
+static void on_record(void *context, struct guest_record *r)
+{
+	struct guest_link *l = context;
+
+	if (r->head.kind == RECORD_OBSERVATION)
+		l->events.observation(l->events.context, &r->observation);
+	else if (r->head.kind == RECORD_NOTE)
+		on_decoder_note(l, &r->note);
+	else if (r->head.kind == RECORD_STATS)
+		l->now = r->stats;
+	else
+		on_guest_frame(l, r);
+}
+
+/* l->fd is connected: it becomes the decoder's. */
+static void connection_up(struct guest_link *l)
+{
+	const struct decoder_events events = {on_record, on_decoder_ended, l};
+	int fd = l->fd, err;
+
+	poll_stop(l);
+	l->fd = -1;
+	l->connections++;
+	l->connected_ms = uv_now(l->loop);
+	l->connection_frames = 0;
+	l->said_silence = false;
+	l->said_dial_error = 0;
+	err = decoder_start(l->loop, fd, &l->hello, &l->budget, &events, &l->decoder);
+	if (err) {
+		l->decoder = NULL;
+		decoder_died(l, strerror(-err));
 	}
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
 	struct guest_link *l = poll->data;
-	int err;
 
-	if (status < 0) {
-		/* libuv says EBADF for whatever is wrong; the socket knows better. */
-		err = link_address_connected(l->fd);
-		connection_drop(l, err ? strerror(-err) : "closed by the other end");
-		return;
-	}
-	if (l->connecting) {
-		err = link_address_connected(l->fd);
-		if (err)
-			connection_drop(l, strerror(-err));
-		else
-			connection_up(l);
-		return;
-	}
-	if (events & UV_READABLE)
-		readable(l);
+	(void)status, (void)events;
+	/* libuv says EBADF for whatever is wrong; the socket knows better. */
+	if (link_address_connected(l->fd))
+		connection_fail(l);
+	else
+		connection_up(l);
 }
 
 static void on_accept(uv_poll_t *poll, int status, int events)
 {
 	struct guest_link *l = poll->data;
-	int fd;
 
 	(void)events;
 	if (status < 0)
 		return;
-	fd = link_address_accept(&l->address, l->listener);
-	if (fd < 0)
-		return;
-	l->fd = fd;
-	connection_up(l);
+	l->fd = link_address_accept(&l->address, l->listener);
+	if (l->fd >= 0)
+		connection_up(l);
 }
 
 static void dial(struct guest_link *l)
@@ -187,19 +280,17 @@ static void dial(struct guest_link *l)
 			note(l, NOTE_CHANNEL_DOWN, "channel %.60s: %s; trying again",
 			     l->address.text, strerror(-fd));
 		l->said_dial_error = fd;
-		connection_drop(l, "");
+		retry_later(l);
 		return;
 	}
 	l->fd = fd;
-	l->connecting = true;
 	if (poll_start(l, fd, UV_WRITABLE, on_poll))
-		connection_drop(l, "");
+		connection_fail(l);
 }
 
 /* Connected, but nobody answers: find out why, say it once per connection. */
 static void silence_check(struct guest_link *l)
 {
-	struct guest_session_stats stats;
 	static const char *const causes[] = {
 		[LINK_BACKLOG_UNKNOWN] = "no agent runs in the guest, or its port has another name",
 		[LINK_BACKLOG_SERVED] = "no agent runs in the guest, or its port has another name",
@@ -207,8 +298,8 @@ static void silence_check(struct guest_link *l)
 		[LINK_BACKLOG_STUCK] = "QEMU does not accept; is it stopped?",
 	};
 
-	guest_session_stats_get(l->session, &stats);
-	if (l->said_silence || stats.frames || uv_now(l->loop) - l->connected_ms < SILENCE_MS)
+	if (l->said_silence || l->connection_frames || l->now.session.frames ||
+	    uv_now(l->loop) - l->connected_ms < SILENCE_MS)
 		return;
 	l->said_silence = true;
 	note(l, NOTE_CHANNEL_DOWN, "channel %.40s: silent for %d s: %s", l->address.text,
@@ -219,164 +310,74 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct guest_link *l = timer->data;
 
-	if (l->fd >= 0 && !l->connecting) {
-		guest_session_tick(l->session, uv_now(l->loop));
-		if (l->fd >= 0)
+	if (l->decoder) {
+		decoder_tick(l->decoder, uv_now(l->loop));
+		if (l->decoder)
 			silence_check(l);
-	} else if (l->redials && l->fd < 0 && uv_now(l->loop) >= l->next_dial_ms) {
+		return;
+	}
+	if (l->fd >= 0 || uv_now(l->loop) < l->next_dial_ms)
+		return;
+	if (l->redials)
 		dial(l);
-	}
+	else if (!l->poll)
+		poll_start(l, l->listener, UV_READABLE, on_accept);
 }
 
-/* ---- what the session says ---- */
+/* ---- life ---- */
 
-static bool session_send(void *context, const uint8_t *bytes, size_t len, uint64_t *sent_tsc)
-{
-	struct guest_link *l = context;
-	ssize_t n;
-
-	if (l->fd < 0)
-		return false;
-	*sent_tsc = clock_tsc_read();
-	n = send(l->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-	/* A frame that went out in part would read as damage: start afresh. A broken pipe is seen
-	 * by the next read. */
-	if (n >= 0 && (size_t)n < len)
-		shutdown(l->fd, SHUT_RDWR);
-	return n == (ssize_t)len;
-}
-
-static void session_frame(void *context, const struct frame_view *frame, uint64_t arrival_tsc)
-{
-	struct guest_link *l = context;
-
-	l->events.frame(l->events.context, frame, arrival_tsc);
-}
-
-static void session_observation(void *context, const struct message_echo_observation *observation)
-{
-	struct guest_link *l = context;
-
-	l->events.observation(l->events.context, observation);
-}
-
-static void session_hello(void *context, const struct message_hello *hello)
-{
-	struct guest_link *l = context;
-
-	note(l, NOTE_CHANNEL_UP, "agent %.32s on guest kernel %.48s, %zu CPUs",
-	     hello->program_version, hello->kernel_release, hello->n_cpus);
-	l->talked = true;
-	l->retry_ms = RETRY_MIN_MS;
-	l->events.hello(l->events.context, hello);
-}
-
-static void session_heartbeat(void *context, const struct message_heartbeat *heartbeat)
-{
-	struct guest_link *l = context;
-
-	l->events.heartbeat(l->events.context, heartbeat);
-}
-
-static void session_note(void *context, enum note_kind kind, const char *text)
-{
-	struct guest_link *l = context;
-
-	l->events.note(l->events.context, kind, text);
-}
-
-static struct guest_link *link_new(uv_loop_t *loop, const struct message_hello *hello,
-				   const struct link_events *events)
-{
-	struct guest_link *l = calloc(1, sizeof(*l));
-	const struct guest_session_events session_events = {
-		.frame = session_frame,
-		.observation = session_observation,
-		.hello = session_hello,
-		.heartbeat = session_heartbeat,
-		.note = session_note,
-		.send = session_send,
-		.context = l,
-	};
-
-	if (!l)
-		return NULL;
-	l->session = guest_session_new(hello, &session_events);
-	if (!l->session) {
-		free(l);
-		return NULL;
-	}
-	l->loop = loop;
-	l->events = *events;
-	l->fd = -1;
-	l->listener = -1;
-	l->retry_ms = RETRY_MIN_MS;
-	uv_timer_init(loop, &l->timer);
-	l->timer.data = l;
-	uv_timer_start(&l->timer, on_timer, 0, TICK_MS);
-	return l;
-}
-
-int guest_link_open(uv_loop_t *loop, const struct link_address *address,
-		    const struct message_hello *hello, const struct link_events *events,
-		    struct guest_link **out)
-{
-	struct guest_link *l;
-	int listener = -1, err = 0;
-
-	if (address->listens) {
-		listener = link_address_open(address);
-		if (listener < 0)
-			return listener;
-	}
-	l = link_new(loop, hello, events);
-	if (!l) {
-		if (listener >= 0)
-			close(listener);
-		return -ENOMEM;
-	}
-	l->address = *address;
-	l->listener = listener;
-	l->redials = !address->listens;
-	if (listener >= 0)
-		err = poll_start(l, listener, UV_READABLE, on_accept);
-	if (err) {
-		guest_link_close(l);
-		return err;
-	}
-	*out = l;
-	return 0;
-}
-
-int guest_link_open_fd(uv_loop_t *loop, int fd, const struct message_hello *hello,
-		       const struct link_events *events, struct guest_link **out)
-{
-	struct guest_link *l = link_new(loop, hello, events);
-
-	if (!l) {
-		close(fd);
-		return -ENOMEM;
-	}
-	snprintf(l->address.text, sizeof(l->address.text), "(descriptor %d)", fd);
-	l->address.tcp = true; /* no path to look up */
-	l->fd = fd;
-	connection_up(l);
-	*out = l;
-	return 0;
-}
-
-static void timer_closed(uv_handle_t *handle)
+static void link_freed(uv_handle_t *handle)
 {
 	struct guest_link *l = handle->data;
 
-	guest_session_free(l->session);
+	framer_free(l->framer);
 	free(l);
+}
+
+int guest_link_open(uv_loop_t *loop, const struct link_address *address,
+		    const struct message_hello *hello, const struct decoder_budget *budget,
+		    const struct link_events *events, struct guest_link **out)
+{
+	struct guest_link *l = calloc(1, sizeof(*l));
+	int err = 0;
+
+	if (!l)
+		return -ENOMEM;
+	l->loop = loop;
+	l->address = *address;
+	l->hello = *hello;
+	if (budget)
+		l->budget = *budget;
+	decoder_budget_fill(&l->budget);
+	l->events = *events;
+	l->fd = l->listener = -1;
+	l->redials = !address->listens;
+	l->retry_ms = l->death_retry_ms = RETRY_MIN_MS;
+	l->framer = framer_new();
+	if (!l->framer)
+		err = -ENOMEM;
+	if (!err && address->listens) {
+		l->listener = link_address_open(address);
+		err = l->listener < 0 ? l->listener : 0;
+	}
+	if (err) {
+		framer_free(l->framer);
+		free(l);
+		return err;
+	}
+	uv_timer_init(loop, &l->timer);
+	l->timer.data = l;
+	uv_timer_start(&l->timer, on_timer, 0, TICK_MS);
+	*out = l;
+	return 0;
 }
 
 void guest_link_close(struct guest_link *l)
 {
-	if (!l)
+	if (!l || l->closed)
 		return;
+	l->closed = true;
+	decoder_stop(l->decoder);
 	poll_stop(l);
 	if (l->fd >= 0)
 		close(l->fd);
@@ -384,17 +385,30 @@ void guest_link_close(struct guest_link *l)
 		close(l->listener);
 		link_address_unlink(&l->address);
 	}
-	uv_close((uv_handle_t *)&l->timer, timer_closed);
+	uv_close((uv_handle_t *)&l->timer, link_freed);
 }
 
 void guest_link_stats_get(const struct guest_link *l, struct guest_link_stats *out)
 {
-	guest_session_stats_get(l->session, &out->session);
-	out->connections = l->connections;
-	if (l->fd < 0 || l->connecting)
+	*out = (struct guest_link_stats){
+		.connections = l->connections,
+		.decoder_deaths = l->deaths,
+		.decoder_pid = l->decoder ? decoder_pid(l->decoder) : 0,
+		.frames = l->frames,
+		.refused_records = l->refused_records,
+		.decoder = l->before,
+	};
+	stats_add(&out->decoder, &l->now);
+	if (!l->decoder)
 		out->state = LINK_DOWN;
-	else if (out->session.refusing)
+	else if (l->now.session.refusing)
 		out->state = LINK_REFUSED;
 	else
-		out->state = out->session.hello_known ? LINK_TALKING : LINK_SILENT;
+		out->state = l->hello_known ? LINK_TALKING : LINK_SILENT;
+}
+
+void guest_link_regreet(struct guest_link *l)
+{
+	if (l->decoder)
+		decoder_regreet(l->decoder);
 }

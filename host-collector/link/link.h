@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The link to one guest's agent: connects (or listens), comes back with a growing delay, stamps
- * what arrives and what leaves with the TSC, and runs the protocol (guest_session.h) on it.
+ * The link to one guest's agent: connects (or listens), comes back with a growing delay, and hands
+ * each connection to a decoder process of its own (decode/decoder.h), which runs the protocol on
+ * it. What comes back is packed into frames anew: no byte that a guest made gets beyond the
+ * decoder.
  *
- * Memory is bounded by one largest frame each way; whoever floods the link is read at most
- * 256 KiB per turn of the loop.
+ * A decoder that dies costs what it held and the time until the next one, which comes with a
+ * growing delay too; both are said and counted.
  */
 #ifndef LINK_LINK_H
 #define LINK_LINK_H
@@ -13,6 +15,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "host-collector/decode/decoder.h"
 #include "host-collector/link/address.h"
 #include "host-collector/link/guest_session.h"
 
@@ -36,21 +39,25 @@ struct link_events {
 
 struct guest_link;
 
-/* hello: ours. Nothing is called back before the loop runs. 0 or -errno (a listening address that
- * cannot be bound; an address to connect to may come later). */
+/* hello: ours. budget: NULL is the default. Nothing is called back before the loop runs. The
+ * program runs worker_main() when it is asked to (decode/worker.h). 0 or -errno (a listening
+ * address that cannot be bound; an address to connect to may come later). */
 int guest_link_open(uv_loop_t *loop, const struct link_address *address,
-		    const struct message_hello *hello, const struct link_events *events,
-		    struct guest_link **out);
-/* Uses a connected descriptor, which it owns, and does not dial again. For tests. */
-int guest_link_open_fd(uv_loop_t *loop, int fd, const struct message_hello *hello,
-		       const struct link_events *events, struct guest_link **out);
+		    const struct message_hello *hello, const struct decoder_budget *budget,
+		    const struct link_events *events, struct guest_link **out);
 /* Calls nothing back any more; memory is freed when the loop has run once more. */
 void guest_link_close(struct guest_link *l);
+/* The agent tells again what only the beginning of a stream tells (HELLO, the tasks' names). */
+void guest_link_regreet(struct guest_link *l);
 
 struct guest_link_stats {
 	enum link_state state;
 	uint64_t connections; /* so far */
-	struct guest_session_stats session;
+	uint64_t decoder_deaths;
+	pid_t decoder_pid;           /* 0: none runs */
+	uint64_t frames;             /* handed on */
+	uint64_t refused_records;    /* of a decoder: values that no agent sends */
+	struct record_stats decoder; /* of all decoders so far, at most 50 ms old */
 };
 void guest_link_stats_get(const struct guest_link *l, struct guest_link_stats *out);
 

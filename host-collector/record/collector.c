@@ -364,7 +364,7 @@ static int guest_open(struct collector *c, char *why, size_t why_bytes)
 					   .heartbeat = link_heartbeat,
 					   .note = link_note,
 					   .context = c};
-	int err = guest_link_open(c->loop, &c->address, host_stream_hello(c->host), &events,
+	int err = guest_link_open(c->loop, &c->address, host_stream_hello(c->host), NULL, &events,
 				  &c->link);
 
 	c->has_channel = true;

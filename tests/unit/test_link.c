@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "host-collector/decode/worker.h"
 #include "host-collector/link/link.h"
 
 struct rig {
@@ -122,6 +124,8 @@ static void run_ms(struct rig *r, uint64_t ms)
 	uv_timer_stop(&r->limit);
 }
 
+enum { PATIENCE_MS = 10000 }; /* for what takes a few ms on an idle machine */
+
 static void link_to(struct rig *r, const char *prefix)
 {
 	static struct message_hello ours = {.protocol_min = 1,
@@ -136,7 +140,7 @@ static void link_to(struct rig *r, const char *prefix)
 
 	snprintf(text, sizeof(text), "%s%s", prefix, r->path);
 	assert_int_equal(link_address_parse(text, &address, why, sizeof(why)), 0);
-	assert_int_equal(guest_link_open(&r->loop, &address, &ours, &events, &r->link), 0);
+	assert_int_equal(guest_link_open(&r->loop, &address, &ours, NULL, &events, &r->link), 0);
 }
 
 static enum link_state state_of(struct rig *r)
@@ -145,6 +149,21 @@ static enum link_state state_of(struct rig *r)
 
 	guest_link_stats_get(r->link, &stats);
 	return stats.state;
+}
+
+/* Runs until `*value` is at least `want`. */
+static void run_until(struct rig *r, const size_t *value, size_t want)
+{
+	for (int ms = 0; ms < PATIENCE_MS && *value < want; ms += 10)
+		run_ms(r, 10);
+	assert_true(*value >= want);
+}
+
+static void run_until_state(struct rig *r, enum link_state state)
+{
+	for (int ms = 0; ms < PATIENCE_MS && state_of(r) != state; ms += 10)
+		run_ms(r, 10);
+	assert_int_equal(state_of(r), state);
 }
 
 /* ---- the agent's end ---- */
@@ -224,6 +243,16 @@ static size_t agent_heard(struct rig *r, enum frame_kind kind, bool answer)
 	return n;
 }
 
+static void run_until_heard(struct rig *r, enum frame_kind kind, bool answer)
+{
+	for (int ms = 0; ms < PATIENCE_MS; ms += 10) {
+		if (agent_heard(r, kind, answer))
+			return;
+		run_ms(r, 10);
+	}
+	fail_msg("no frame of kind %d was heard", kind);
+}
+
 /* ---- properties ---- */
 
 static void test_waits_for_a_port_then_talks(void **state)
@@ -237,20 +266,31 @@ static void test_waits_for_a_port_then_talks(void **state)
 	run_ms(r, 300);
 	assert_int_equal(r->notes, 1);
 	port_listen(r);
-	run_ms(r, 900);
-	assert_int_equal(state_of(r), LINK_SILENT);
+	run_until_state(r, LINK_SILENT);
 	port_accept(r);
-	assert_true(agent_heard(r, FRAME_HELLO, false) >= 1);
+	run_until_heard(r, FRAME_HELLO, false);
 	agent_hello(r);
-	run_ms(r, 120);
-	assert_int_equal(state_of(r), LINK_TALKING);
+	run_until_state(r, LINK_TALKING);
 	assert_int_equal(r->hellos, 1);
 	assert_non_null(strstr(r->note, "agent 9.9 on guest kernel 6.1"));
-	assert_true(agent_heard(r, FRAME_ECHO_REQUEST, true) >= 1);
-	run_ms(r, 20);
-	assert_true(r->observations >= 1);
+	run_until_heard(r, FRAME_ECHO_REQUEST, true);
+	run_until(r, &r->observations, 1);
 	assert_true(r->last.host_sent && r->last.host_received > r->last.host_sent);
 	assert_int_equal(r->last.guest_received, 10);
+}
+
+/* The link has dialled again: another run of the agent answers. */
+static void agent_returns(struct rig *r)
+{
+	run_until_state(r, LINK_SILENT);
+	port_accept(r);
+	frame_reader_fini(&r->heard);
+	frame_reader_init(&r->heard);
+	run_until_heard(r, FRAME_HELLO, false);
+	frame_writer_free(r->agent);
+	r->agent = frame_writer_new(0x2222);
+	agent_hello(r);
+	run_until_state(r, LINK_TALKING);
 }
 
 static void test_comes_back_after_a_break(void **state)
@@ -259,24 +299,14 @@ static void test_comes_back_after_a_break(void **state)
 
 	port_listen(r);
 	link_to(r, "unix:");
-	run_ms(r, 50);
+	run_until_state(r, LINK_SILENT);
 	port_accept(r);
 	agent_hello(r);
-	run_ms(r, 50);
-	assert_int_equal(state_of(r), LINK_TALKING);
+	run_until_state(r, LINK_TALKING);
 	close(r->peer);
-	run_ms(r, 30);
+	run_until_state(r, LINK_DOWN);
 	assert_non_null(strstr(r->note, "is down: "));
-	run_ms(r, 400);
-	port_accept(r);
-	frame_reader_fini(&r->heard);
-	frame_reader_init(&r->heard);
-	assert_true(agent_heard(r, FRAME_HELLO, false) >= 1);
-	frame_writer_free(r->agent);
-	r->agent = frame_writer_new(0x2222);
-	agent_hello(r);
-	run_ms(r, 50);
-	assert_int_equal(state_of(r), LINK_TALKING);
+	agent_returns(r);
 	assert_int_equal(r->hellos, 2);
 }
 
@@ -292,14 +322,12 @@ static void test_listens_for_agents_that_dial(void **state)
 		r->peer = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 		assert_int_equal(connect(r->peer, (struct sockaddr *)&address, sizeof(address)), 0);
 		agent_hello(r);
-		run_ms(r, 60);
-		assert_int_equal(state_of(r), LINK_TALKING);
+		run_until_state(r, LINK_TALKING);
 		assert_int_equal(r->hellos, round + 1);
 		if (round)
 			break;
 		close(r->peer);
-		run_ms(r, 30);
-		assert_int_equal(state_of(r), LINK_DOWN);
+		run_until_state(r, LINK_DOWN);
 		frame_writer_free(r->agent);
 		r->agent = frame_writer_new(0x2222);
 	}
@@ -315,7 +343,8 @@ static void test_busy_port_is_explained(void **state)
 	assert_int_equal(connect(other, (struct sockaddr *)&address, sizeof(address)), 0);
 	port_accept(r); /* the other client; ours waits in the backlog, as with QEMU */
 	link_to(r, "");
-	run_ms(r, 3300);
+	run_until(r, &r->notes, 1);
+	run_ms(r, 200);
 	assert_int_equal(state_of(r), LINK_SILENT);
 	assert_int_equal(r->notes, 1);
 	assert_non_null(strstr(r->note, "another client holds it"));
@@ -330,7 +359,7 @@ static void test_silent_port_is_explained(void **state)
 	link_to(r, "");
 	run_ms(r, 100);
 	port_accept(r);
-	run_ms(r, 3300);
+	run_until(r, &r->notes, 1);
 	assert_int_equal(r->notes, 1);
 	assert_non_null(strstr(r->note, "no agent runs in the guest"));
 }
@@ -346,7 +375,7 @@ static void test_flood_of_garbage_is_survived(void **state)
 		garbage[i] = (uint8_t)rand();
 	port_listen(r);
 	link_to(r, "");
-	run_ms(r, 50);
+	run_until_state(r, LINK_SILENT);
 	port_accept(r);
 	for (int i = 0; i < 40; i++) {
 		(void)!write(r->peer, garbage, sizeof(garbage));
@@ -354,11 +383,81 @@ static void test_flood_of_garbage_is_survived(void **state)
 	}
 	fcntl(r->peer, F_SETFL, 0);
 	agent_hello(r); /* still understood */
+	run_until_state(r, LINK_TALKING);
 	run_ms(r, 100);
 	guest_link_stats_get(r->link, &stats);
 	assert_int_equal(stats.state, LINK_TALKING);
-	assert_true(stats.session.skipped_bytes > 1000000);
+	assert_true(stats.decoder.session.skipped_bytes > 1000000);
 	assert_int_equal(r->hellos, 1);
+}
+
+/* A decoder that is killed or stops costs its connection; the next one is said to come, and comes.
+ */
+static void test_a_dead_decoder_is_replaced(void **state)
+{
+	static const int signals[] = {SIGKILL, SIGSTOP};
+	struct rig *r = *state;
+	struct guest_link_stats stats;
+
+	port_listen(r);
+	link_to(r, "");
+	run_until_state(r, LINK_SILENT);
+	port_accept(r);
+	agent_hello(r);
+	run_until_state(r, LINK_TALKING);
+	for (size_t i = 0; i < 2; i++) {
+		guest_link_stats_get(r->link, &stats);
+		assert_true(stats.decoder_pid > 0);
+		assert_int_equal(stats.decoder_deaths, i);
+		assert_int_equal(kill(stats.decoder_pid, signals[i]), 0);
+		run_until_state(r, LINK_DOWN);
+		assert_non_null(strstr(r->note, i ? "it hung" : "killed by signal 9"));
+		close(r->peer);
+		agent_returns(r);
+		assert_int_equal(r->hellos, i + 2);
+	}
+}
+
+/* What the decoder could still do, had a guest taken it over. */
+static void test_a_decoder_holds_nothing_else(void **state)
+{
+	struct rig *r = *state;
+	struct guest_link_stats stats;
+	char path[64], line[256];
+	size_t seen = 0;
+	FILE *file;
+
+	port_listen(r);
+	link_to(r, "");
+	run_until_state(r, LINK_SILENT);
+	port_accept(r);
+	run_until_heard(r, FRAME_HELLO, false); /* it is confined before it says anything */
+	guest_link_stats_get(r->link, &stats);
+	snprintf(path, sizeof(path), "/proc/%d/status", stats.decoder_pid);
+	assert_non_null(file = fopen(path, "re"));
+	while (fgets(line, sizeof(line), file)) {
+		unsigned long long set;
+		int value;
+
+		if (sscanf(line, "CapPrm: %llx", &set) == 1 ||
+		    sscanf(line, "CapEff: %llx", &set) == 1) {
+			assert_true(set == 0);
+			seen++;
+		} else if (sscanf(line, "Uid: %d", &value) == 1) {
+			assert_int_not_equal(value, 0);
+			seen++;
+		}
+#ifndef __SANITIZE_ADDRESS__
+		else if (sscanf(line, "Seccomp: %d", &value) == 1)
+			assert_int_equal(value, 2);
+#endif
+	}
+	fclose(file);
+	assert_int_equal(seen, 3);
+	for (int fd = WORKER_N; fd < 64; fd++) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", stats.decoder_pid, fd);
+		assert_int_equal(readlink(path, line, sizeof(line)), -1);
+	}
 }
 
 static void test_addresses(void **state)
@@ -408,14 +507,17 @@ static void test_addresses(void **state)
 
 #define RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		RIG(test_waits_for_a_port_then_talks),  RIG(test_comes_back_after_a_break),
 		RIG(test_listens_for_agents_that_dial), RIG(test_busy_port_is_explained),
 		RIG(test_silent_port_is_explained),     RIG(test_flood_of_garbage_is_survived),
+		RIG(test_a_dead_decoder_is_replaced),   RIG(test_a_decoder_holds_nothing_else),
 		cmocka_unit_test(test_addresses),
 	};
 
+	if (worker_is_meant(argc, argv))
+		return worker_main();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

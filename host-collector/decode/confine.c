@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/decode/confine.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The sanitizers reserve terabytes and make calls of their own: under them the memory limit and the
+ * filter stay off, and only the rest is tested. */
+#if defined(__SANITIZE_ADDRESS__)
+#define UNDER_SANITIZER 1
+#else
+#define UNDER_SANITIZER 0
+#endif
+
+enum { NOBODY = 65534 };
+
+static int descriptors_drop(int keep)
+{
+	return syscall(SYS_close_range, keep, ~0u, 0) ? -errno : 0;
+}
+
+static int root_drop(void)
+{
+	if (geteuid())
+		return 0;
+	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
+	    setresuid(NOBODY, NOBODY, NOBODY))
+		return -errno;
+	return setuid(0) ? 0 : -EPERM; /* if it worked, it was not dropped */
+}
+
+static int capabilities_drop(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {{0}}, left[2];
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) ||
+	    syscall(SYS_capset, &header, none) || syscall(SYS_capget, &header, left))
+		return -errno;
+	for (int i = 0; i < 2; i++) {
+		if (left[i].effective || left[i].permitted || left[i].inheritable)
+			return -EPERM;
+	}
+	return 0;
+}
+
+static uint64_t memory_now(void)
+{
+	unsigned long pages = 0;
+	FILE *statm = fopen("/proc/self/statm", "re");
+
+	if (statm) {
+		if (fscanf(statm, "%lu", &pages) != 1)
+			pages = 0;
+		fclose(statm);
+	}
+	return (uint64_t)pages * 4096;
+}
+
+static int limits_set(int keep, uint64_t as_bytes)
+{
+	const struct {
+		__rlimit_resource_t what;
+		rlim_t value;
+	} limits[] = {
+		{RLIMIT_NOFILE, (rlim_t)keep},
+		{RLIMIT_NPROC, 0},
+		{RLIMIT_FSIZE, 0},
+		{RLIMIT_CORE, 0},
+		{RLIMIT_MEMLOCK, 0},
+		{RLIMIT_MSGQUEUE, 0},
+		{RLIMIT_AS, as_bytes},
+	};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		struct rlimit limit = {limits[i].value, limits[i].value};
+
+		if (limits[i].what == RLIMIT_AS && UNDER_SANITIZER)
+			continue;
+		if (setrlimit(limits[i].what, &limit))
+			return -errno;
+	}
+	return 0;
+}
+
+static int dumps_forbid(void)
+{
+	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ? -errno : 0;
+}
+
+/* After the user changed, for that would undo it. */
+static int parent_follow(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+		return -errno;
+	return getppid() == parent ? 0 : -ESRCH;
+}
+
+static int filter_load(void)
+{
+	/* What a loop over two descriptors, malloc and the clock need. */
+	static const int calls[] = {
+		SCMP_SYS(write),           SCMP_SYS(recvfrom),
+		SCMP_SYS(sendto),          SCMP_SYS(poll),
+		SCMP_SYS(clock_gettime),   SCMP_SYS(getrandom),
+		SCMP_SYS(munmap),          SCMP_SYS(brk),
+		SCMP_SYS(madvise),         SCMP_SYS(shutdown),
+		SCMP_SYS(restart_syscall), SCMP_SYS(exit_group),
+		SCMP_SYS(mremap),
+	};
+	scmp_filter_ctx filter;
+	int err = 0;
+
+	if (UNDER_SANITIZER)
+		return 0;
+	filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	if (!filter)
+		return -ENOMEM;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]) && !err; i++)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+	/* Memory of its own only, and none to execute. */
+	if (!err)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
+				       SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+				       SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
+	if (!err)
+		err = seccomp_load(filter);
+	seccomp_release(filter);
+	return err;
+}
+
+int confine(int keep, uint64_t memory_bytes, pid_t parent, const char **step)
+{
+	uint64_t as_bytes = memory_now() + memory_bytes;
+	int err;
+
+	*step = "closing the other descriptors";
+	err = descriptors_drop(keep);
+	if (!err) {
+		*step = "becoming nobody";
+		err = root_drop();
+	}
+	if (!err) {
+		*step = "dropping capabilities";
+		err = capabilities_drop();
+	}
+	if (!err) {
+		*step = "forbidding dumps";
+		err = dumps_forbid();
+	}
+	if (!err) {
+		*step = "dying with the collector";
+		err = parent_follow(parent);
+	}
+	if (!err) {
+		*step = "setting limits";
+		err = limits_set(keep, as_bytes);
+	}
+	if (!err) {
+		*step = "the system call filter (seccomp)";
+		err = filter_load();
+	}
+	return err;
+}

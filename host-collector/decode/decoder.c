@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/decode/decoder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host-collector/decode/worker.h"
+
+enum {
+	SLOTS_PER_TURN = 96, /* then the loop's other handles have their turn; a batch has 81 */
+	HANG_MS = 3000,      /* a decoder beats every 50 ms */
+	HANG_LOOKS = 20, /* and we must have looked so often: a stopped collector proves nothing */
+	CPU_WINDOW_MS = 5000,
+	CPU_EXCESS = 2, /* it holds itself to its budget; at twice that it is ended */
+	KILL_WAIT_MS = 2000,
+	DESCRIPTOR_MIN = 16, /* of what is duplicated to WORKER_*, so that no copy hits another */
+};
+
+static const struct decoder_budget budget_default = {
+	.bytes_per_s = 16 * 1024 * 1024, .memory_bytes = 32 * 1024 * 1024, .cpu_permille = 500};
+
+struct decoder {
+	uv_loop_t *loop;
+	struct decoder_events events;
+	struct decoder_budget budget;
+	struct ring *ring;
+	struct ring_reader *reader;
+	pid_t pid;
+	int pidfd, wakefd;
+	uv_poll_t wake_poll, exit_poll;
+	int open_handles;
+	bool stopped, down_seen;
+	char down_why[64];
+	uint32_t beat, looks;
+	uint64_t beat_ms, cpu_ms, cpu_ns;
+};
+
+void decoder_budget_fill(struct decoder_budget *b)
+{
+	if (!b->bytes_per_s)
+		b->bytes_per_s = budget_default.bytes_per_s;
+	if (!b->memory_bytes)
+		b->memory_bytes = budget_default.memory_bytes;
+	if (!b->cpu_permille)
+		b->cpu_permille = budget_default.cpu_permille;
+}
+
+/* ---- its end ---- */
+
+static void handle_closed(uv_handle_t *handle)
+{
+	struct decoder *d = handle->data;
+
+	if (--d->open_handles)
+		return;
+	ring_reader_free(d->reader);
+	ring_unmap(d->ring);
+	free(d);
+}
+
+/* Kills and reaps. False if it does not go: the kernel still holds it. */
+static bool process_end(struct decoder *d, int *status)
+{
+	struct pollfd exit = {.fd = d->pidfd, .events = POLLIN};
+
+	if (d->pid <= 0)
+		return false;
+	kill(d->pid, SIGKILL);
+	if (d->pidfd >= 0)
+		poll(&exit, 1, KILL_WAIT_MS);
+	if (waitpid(d->pid, status, d->pidfd >= 0 ? WNOHANG : 0) != d->pid)
+		return false;
+	d->pid = 0;
+	return true;
+}
+
+void decoder_stop(struct decoder *d)
+{
+	int status;
+
+	if (!d || d->stopped)
+		return;
+	d->stopped = true;
+	process_end(d, &status);
+	uv_close((uv_handle_t *)&d->wake_poll, handle_closed);
+	uv_close((uv_handle_t *)&d->exit_poll, handle_closed);
+	close(d->wakefd);
+	close(d->pidfd);
+}
+
+static void over(struct decoder *d, bool died, const char *why)
+{
+	const struct decoder_events events = d->events;
+	char text[96];
+
+	snprintf(text, sizeof(text), "%s", why); /* it may lie in d */
+	decoder_stop(d);
+	events.ended(events.context, died, text);
+}
+
+/* ---- what it says ---- */
+
+/* False if it is over. */
+static bool ring_drain(struct decoder *d, unsigned int slots)
+{
+	const struct guest_record *record;
+	int got;
+
+	while ((got = ring_take(d->reader, &slots, &record)) > 0 && !d->stopped) {
+		if (record->head.kind == RECORD_DOWN) {
+			d->down_seen = true;
+			snprintf(d->down_why, sizeof(d->down_why), "%s",
+				 record->down.error ? strerror(record->down.error)
+						    : "closed by the other end");
+			continue;
+		}
+		d->events.record(d->events.context, &d->reader->record);
+	}
+	if (d->stopped)
+		return false;
+	if (got < 0) {
+		over(d, true, "it wrote what is no record");
+		return false;
+	}
+	if (!slots) { /* there may be more */
+		const uint64_t one = 1;
+
+		(void)!write(d->wakefd, &one, sizeof(one));
+	}
+	return true;
+}
+
+static void on_wake(uv_poll_t *poll, int status, int events)
+{
+	struct decoder *d = poll->data;
+	uint64_t count;
+
+	(void)status, (void)events;
+	(void)!read(d->wakefd, &count, sizeof(count));
+	ring_drain(d, SLOTS_PER_TURN);
+}
+
+static void on_exit_seen(uv_poll_t *poll, int status, int events)
+{
+	struct decoder *d = poll->data;
+	char why[96];
+	int result = 0;
+
+	(void)status, (void)events;
+	/* It writes no more: what is in the ring is its last word. */
+	if (!ring_drain(d, RING_SLOTS))
+		return;
+	if (!process_end(d, &result))
+		snprintf(why, sizeof(why), "it cannot be waited for");
+	else if (WIFSIGNALED(result))
+		snprintf(why, sizeof(why), "killed by signal %d (%s)", WTERMSIG(result),
+			 WTERMSIG(result) == SIGSYS ? "a forbidden system call"
+						    : strsignal(WTERMSIG(result)));
+	else if (WEXITSTATUS(result) == WORKER_DONE && d->down_seen)
+		snprintf(why, sizeof(why), "%s", d->down_why);
+	else
+		snprintf(why, sizeof(why), "it gave up (exit code %d)", WEXITSTATUS(result));
+	over(d, !WIFEXITED(result) || WEXITSTATUS(result) != WORKER_DONE || !d->down_seen, why);
+}
+
+static uint64_t cpu_ns(const struct decoder *d)
+{
+	struct timespec t = {0};
+	clockid_t clock;
+
+	if (clock_getcpuclockid(d->pid, &clock) || clock_gettime(clock, &t))
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void decoder_tick(struct decoder *d, uint64_t now_ms)
+{
+	uint32_t beat = atomic_load_explicit(&d->ring->beat, memory_order_relaxed);
+	uint64_t used;
+
+	if (d->stopped)
+		return;
+	if (beat != d->beat) {
+		d->beat = beat;
+		d->beat_ms = now_ms;
+		d->looks = 0;
+	} else if (++d->looks >= HANG_LOOKS && now_ms - d->beat_ms >= HANG_MS) {
+		over(d, true, "it hung");
+		return;
+	}
+	if (now_ms - d->cpu_ms < CPU_WINDOW_MS)
+		return;
+	used = cpu_ns(d);
+	if (used - d->cpu_ns > (now_ms - d->cpu_ms) * d->budget.cpu_permille * 1000 * CPU_EXCESS) {
+		over(d, true, "it used more than twice its CPU budget");
+		return;
+	}
+	d->cpu_ms = now_ms;
+	d->cpu_ns = used;
+}
+
+void decoder_regreet(struct decoder *d)
+{
+	atomic_fetch_add_explicit(&d->ring->regreets, 1, memory_order_relaxed);
+}
+
+pid_t decoder_pid(const struct decoder *d)
+{
+	return d->pid;
+}
+
+/* ---- its beginning ---- */
+
+/* Moves *fd out of the way of WORKER_*. 0 or -errno. */
+static int descriptor_lift(int *fd)
+{
+	int high = fcntl(*fd, F_DUPFD_CLOEXEC, DESCRIPTOR_MIN);
+
+	if (high < 0)
+		return -errno;
+	close(*fd);
+	*fd = high;
+	return 0;
+}
+
+static int worker_spawn(int channel, int ring, int wake, pid_t *pid)
+{
+	static char name[] = WORKER_NAME;
+	char *const argv[] = {name, NULL};
+	char *const envp[] = {NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	int err;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	err = posix_spawn_file_actions_init(&files);
+	if (err)
+		return -err;
+	err = posix_spawnattr_init(&attributes);
+	if (err) {
+		posix_spawn_file_actions_destroy(&files);
+		return -err;
+	}
+	err = posix_spawnattr_setsigmask(&attributes, &none);
+	if (!err)
+		err = posix_spawnattr_setsigdefault(&attributes, &all);
+	/* A group of its own: a terminal's Ctrl-C is for the collector, which ends its decoders. */
+	if (!err)
+		err = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK |
+								    POSIX_SPAWN_SETSIGDEF |
+								    POSIX_SPAWN_SETPGROUP);
+	for (int i = 0; i < 3 && !err; i++)
+		err = posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_RDWR, 0);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&files, channel, WORKER_CHANNEL);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&files, ring, WORKER_RING);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&files, wake, WORKER_WAKE);
+	if (!err)
+		err = posix_spawn_file_actions_addclosefrom_np(&files, WORKER_N);
+	/* This very program, also after its file was replaced. */
+	if (!err)
+		err = posix_spawn(pid, "/proc/self/exe", &files, &attributes, argv, envp);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&files);
+	return -err;
+}
+
+static int handles_start(struct decoder *d)
+{
+	int err = uv_poll_init(d->loop, &d->wake_poll, d->wakefd);
+
+	if (err)
+		return err;
+	d->open_handles = 1;
+	d->wake_poll.data = d->exit_poll.data = d;
+	err = uv_poll_init(d->loop, &d->exit_poll, d->pidfd);
+	if (err)
+		return err;
+	d->open_handles = 2;
+	err = uv_poll_start(&d->wake_poll, UV_READABLE, on_wake);
+	return err ? err : uv_poll_start(&d->exit_poll, UV_READABLE, on_exit_seen);
+}
+
+static void start_undo(struct decoder *d)
+{
+	int status;
+
+	process_end(d, &status);
+	if (d->wakefd >= 0)
+		close(d->wakefd);
+	if (d->pidfd >= 0)
+		close(d->pidfd);
+	ring_reader_free(d->reader);
+	d->reader = NULL;
+	ring_unmap(d->ring);
+	d->ring = NULL;
+	if (!d->open_handles) {
+		free(d);
+		return;
+	}
+	if (d->open_handles == 2)
+		uv_close((uv_handle_t *)&d->exit_poll, handle_closed);
+	uv_close((uv_handle_t *)&d->wake_poll, handle_closed);
+}
+
+int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
+		  const struct decoder_budget *budget, const struct decoder_events *events,
+		  struct decoder **out)
+{
+	struct decoder *d = calloc(1, sizeof(*d));
+	int ringfd = -1, err = -ENOMEM;
+
+	if (!d)
+		goto out;
+	d->loop = loop;
+	d->events = *events;
+	d->pidfd = d->wakefd = -1;
+	d->budget = *budget;
+	decoder_budget_fill(&d->budget);
+	d->beat_ms = d->cpu_ms = uv_now(loop);
+	ringfd = ring_create();
+	if (ringfd < 0) {
+		err = ringfd;
+		goto out;
+	}
+	d->ring = ring_map(ringfd);
+	d->reader = d->ring ? ring_reader_new(d->ring) : NULL;
+	d->wakefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = d->wakefd < 0 ? -errno : d->reader ? 0 : -ENOMEM;
+	if (err)
+		goto out;
+	d->ring->config = (struct ring_config){.hello = *hello,
+					       .bytes_per_s = d->budget.bytes_per_s,
+					       .cpu_permille = d->budget.cpu_permille,
+					       .memory_bytes = d->budget.memory_bytes,
+					       .collector = getpid()};
+	err = descriptor_lift(&fd);
+	if (!err)
+		err = descriptor_lift(&ringfd);
+	if (!err)
+		err = descriptor_lift(&d->wakefd);
+	if (!err)
+		err = worker_spawn(fd, ringfd, d->wakefd, &d->pid);
+	if (err)
+		goto out;
+	d->pidfd = (int)syscall(SYS_pidfd_open, d->pid, 0);
+	err = d->pidfd < 0 ? -errno : handles_start(d);
+out:
+	close(fd);
+	if (ringfd >= 0)
+		close(ringfd);
+	if (err && d)
+		start_undo(d);
+	else
+		*out = d;
+	return err;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/decode/framer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct framer {
+	struct batch_encoder *encoder;
+	struct frame_writer *writer;
+	struct byte_buffer payload, frame;
+};
+
+struct framer *framer_new(void)
+{
+	struct framer *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->encoder = batch_encoder_new();
+	f->writer = frame_writer_new(0);
+	if (!f->encoder || !f->writer) {
+		framer_free(f);
+		return NULL;
+	}
+	batch_encoder_relay(f->encoder);
+	return f;
+}
+
+void framer_free(struct framer *f)
+{
+	if (!f)
+		return;
+	batch_encoder_free(f->encoder);
+	frame_writer_free(f->writer);
+	byte_buffer_fini(&f->payload);
+	byte_buffer_fini(&f->frame);
+	free(f);
+}
+
+/* Packed and unpacked again: unpacking knows which values have a meaning. */
+#define PACK(name, f, r)                                                                           \
+	(message_##name##_pack(&(r)->name, &(f)->payload) ||                                       \
+	 message_##name##_unpack((f)->payload.data, (f)->payload.len, &(r)->name))
+
+static int pack_hello(struct framer *f, struct guest_record *r)
+{
+	return PACK(hello, f, r) || r->hello.role != STREAM_ROLE_GUEST;
+}
+
+static int pack_heartbeat(struct framer *f, struct guest_record *r)
+{
+	return PACK(heartbeat, f, r);
+}
+
+static int pack_echo_reply(struct framer *f, struct guest_record *r)
+{
+	return PACK(echo_reply, f, r);
+}
+
+static int pack_clock_sample(struct framer *f, struct guest_record *r)
+{
+	return PACK(clock_sample, f, r);
+}
+
+static int pack_kernel_log(struct framer *f, struct guest_record *r)
+{
+	return PACK(kernel_log, f, r);
+}
+
+static int pack_batch(struct framer *f, struct guest_record *r)
+{
+	const struct batch batch = {
+		.cpu = (uint16_t)r->batch.cpu,
+		.time_err = r->batch.time_err,
+		.watermark = r->batch.watermark,
+		.emitted = r->batch.emitted,
+		.dropped_kernel = r->batch.dropped_kernel,
+		.dropped_user = r->batch.dropped_user,
+		.n_events = r->batch.n_events,
+		.events = r->batch.events,
+	};
+
+	return batch_encode(f->encoder, &batch, &f->payload);
+}
+
+static const struct {
+	enum frame_kind kind;
+	int (*pack)(struct framer *f, struct guest_record *r);
+} packers[] = {
+	[RECORD_HELLO] = {FRAME_HELLO, pack_hello},
+	[RECORD_BATCH] = {FRAME_BATCH, pack_batch},
+	[RECORD_HEARTBEAT] = {FRAME_HEARTBEAT, pack_heartbeat},
+	[RECORD_ECHO_REPLY] = {FRAME_ECHO_REPLY, pack_echo_reply},
+	[RECORD_CLOCK_SAMPLE] = {FRAME_CLOCK_SAMPLE, pack_clock_sample},
+	[RECORD_KERNEL_LOG] = {FRAME_KERNEL_LOG, pack_kernel_log},
+};
+
+int framer_frame(struct framer *f, struct guest_record *r, struct frame_view *out)
+{
+	int err;
+
+	if (r->head.kind >= sizeof(packers) / sizeof(packers[0]) || !packers[r->head.kind].pack)
+		return -EINVAL;
+	f->payload.len = f->frame.len = 0;
+	if (byte_buffer_reserve(&f->payload, 0)) /* an empty message is a message */
+		return -ENOMEM;
+	if (packers[r->head.kind].pack(f, r))
+		return -EINVAL;
+	err = frame_write(f->writer, packers[r->head.kind].kind, f->payload.data, f->payload.len,
+			  &f->frame);
+	if (err)
+		return err;
+	frame_restamp(f->frame.data, r->head.session_id, r->head.frame_seq);
+	return frame_parse(f->frame.data, f->frame.len, out);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/decode/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock/sample.h"
+#include "host-collector/decode/confine.h"
+#include "host-collector/decode/ring.h"
+
+enum {
+	TICK_MS = 50,
+	READ_BYTES = 16 * 1024,
+	/* A frame costs its sender these parts of what it becomes when decompressed, at least. */
+	RAW_PER_BYTE = 16,
+	BURST_MS = 1000, /* of the budget may be used at once */
+};
+
+struct worker {
+	struct ring *ring;
+	struct guest_session *session;
+	struct frame_unpacker *unpacker;
+	struct batch_decoder *decoder;
+	struct record_stats stats, told;
+	bool fresh; /* the next HELLO introduces an agent */
+	bool said_nonsense;
+	int64_t allowance; /* bytes that may still be read; negative: wait */
+	uint64_t allowance_ms, cpu_base_ns, cpu_base_ms;
+	uint64_t tick_ms;
+	uint32_t regreets;
+	struct guest_record record; /* large, so not on the stack */
+	uint8_t buffer[READ_BYTES];
+};
+
+static uint64_t clock_read_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t now_ms(void)
+{
+	return clock_read_ns(CLOCK_MONOTONIC) / 1000000;
+}
+
+static void beat(struct worker *w)
+{
+	atomic_fetch_add_explicit(&w->ring->beat, 1, memory_order_relaxed);
+}
+
+static void wake(void)
+{
+	const uint64_t one = 1;
+
+	(void)!write(WORKER_WAKE, &one, sizeof(one));
+}
+
+/* Hands the record over; waits while the collector has not made room, and nothing is read
+ * meanwhile: the guest's own queue then drops, and counts. */
+static void record_give(struct worker *w)
+{
+	uint64_t since = 0;
+
+	while (ring_put(w->ring, &w->record)) {
+		if (!since)
+			since = now_ms();
+		wake();
+		beat(w);
+		poll(NULL, 0, 2);
+	}
+	if (since)
+		w->stats.blocked_ms += now_ms() - since;
+}
+
+/* ---- what the session says ---- */
+
+static int batch_take(struct worker *w, const uint8_t *payload, size_t len)
+{
+	struct record_batch *out = &w->record.batch;
+	struct batch b;
+	int err = batch_decode(w->decoder, payload, len, &b);
+
+	if (err)
+		return err;
+	out->cpu = b.cpu;
+	out->time_err = b.time_err;
+	out->watermark = b.watermark;
+	out->emitted = b.emitted;
+	out->dropped_kernel = b.dropped_kernel;
+	out->dropped_user = b.dropped_user;
+	out->n_events = (uint32_t)b.n_events;
+	memcpy(out->events, b.events, b.n_events * sizeof(b.events[0]));
+	return 0;
+}
+
+static int hello_take(struct worker *w, const uint8_t *payload, size_t len)
+{
+	return message_hello_unpack(payload, len, &w->record.hello);
+}
+
+static int heartbeat_take(struct worker *w, const uint8_t *payload, size_t len)
+{
+	return message_heartbeat_unpack(payload, len, &w->record.heartbeat);
+}
+
+static int echo_reply_take(struct worker *w, const uint8_t *payload, size_t len)
+{
+	return message_echo_reply_unpack(payload, len, &w->record.echo_reply);
+}
+
+static int clock_sample_take_frame(struct worker *w, const uint8_t *payload, size_t len)
+{
+	return message_clock_sample_unpack(payload, len, &w->record.clock_sample);
+}
+
+static int kernel_log_take(struct worker *w, const uint8_t *payload, size_t len)
+{
+	return message_kernel_log_unpack(payload, len, &w->record.kernel_log);
+}
+
+static const struct {
+	enum frame_kind frame;
+	enum record_kind record;
+	int (*take)(struct worker *w, const uint8_t *payload, size_t len);
+} takers[] = {
+	{FRAME_HELLO, RECORD_HELLO, hello_take},
+	{FRAME_BATCH, RECORD_BATCH, batch_take},
+	{FRAME_HEARTBEAT, RECORD_HEARTBEAT, heartbeat_take},
+	{FRAME_ECHO_REPLY, RECORD_ECHO_REPLY, echo_reply_take},
+	{FRAME_CLOCK_SAMPLE, RECORD_CLOCK_SAMPLE, clock_sample_take_frame},
+	{FRAME_KERNEL_LOG, RECORD_KERNEL_LOG, kernel_log_take},
+};
+
+static void head_set(struct worker *w, enum record_kind kind)
+{
+	w->record.head = (struct record_head){.kind = (uint16_t)kind};
+}
+
+static void on_note(void *context, enum note_kind kind, const char *text)
+{
+	struct worker *w = context;
+
+	head_set(w, RECORD_NOTE);
+	w->record.note = (struct message_note){.kind = kind};
+	snprintf(w->record.note.text, sizeof(w->record.note.text), "%s", text);
+	record_give(w);
+}
+
+static void nonsense(struct worker *w)
+{
+	w->stats.nonsense++;
+	if (w->said_nonsense)
+		return;
+	w->said_nonsense = true;
+	on_note(w, NOTE_PROTOCOL, "frames whose content makes no sense; dropped, counted");
+}
+
+static void on_frame(void *context, const struct frame_view *frame, uint64_t arrival_tsc)
+{
+	struct worker *w = context;
+	const uint8_t *payload;
+	size_t len, i = 0;
+
+	while (i < sizeof(takers) / sizeof(takers[0]) && takers[i].frame != frame->header.kind)
+		i++;
+	if (i == sizeof(takers) / sizeof(takers[0]))
+		return;
+	if (frame_unpack(w->unpacker, frame, &payload, &len)) {
+		nonsense(w);
+		return;
+	}
+	w->allowance -= (int64_t)(len / RAW_PER_BYTE);
+	if (takers[i].take(w, payload, len)) {
+		nonsense(w);
+		return;
+	}
+	w->record.head = (struct record_head){
+		.kind = (uint16_t)takers[i].record,
+		.fresh = w->fresh && takers[i].record == RECORD_HELLO,
+		.frame_seq = frame->header.frame_seq,
+		.session_id = frame->header.session_id,
+		.arrival_tsc = arrival_tsc,
+	};
+	w->fresh &= takers[i].record != RECORD_HELLO;
+	record_give(w);
+}
+
+static void on_observation(void *context, const struct message_echo_observation *observation)
+{
+	struct worker *w = context;
+
+	head_set(w, RECORD_OBSERVATION);
+	w->record.observation = *observation;
+	record_give(w);
+}
+
+static void on_hello(void *context, const struct message_hello *hello)
+{
+	struct worker *w = context;
+
+	(void)hello;
+	w->fresh = true; /* its frame follows */
+}
+
+static void on_heartbeat(void *context, const struct message_heartbeat *heartbeat)
+{
+	(void)context, (void)heartbeat;
+}
+
+static bool on_send(void *context, const uint8_t *bytes, size_t len, uint64_t *sent_tsc)
+{
+	ssize_t n;
+
+	(void)context;
+	*sent_tsc = clock_tsc_read();
+	n = send(WORKER_CHANNEL, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	/* A frame that went out in part would read as damage: start afresh. A broken pipe is seen
+	 * by the next read. */
+	if (n >= 0 && (size_t)n < len)
+		shutdown(WORKER_CHANNEL, SHUT_RDWR);
+	return n == (ssize_t)len;
+}
+
+/* ---- the loop ---- */
+
+static void down(struct worker *w, int error)
+{
+	head_set(w, RECORD_DOWN);
+	w->record.down.error = error;
+	record_give(w);
+	wake();
+}
+
+static void stats_tell(struct worker *w)
+{
+	struct record_stats *s = &w->stats;
+
+	guest_session_stats_get(w->session, &s->session);
+	s->cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
+	w->told.cpu_ns = s->cpu_ns; /* that alone is no news */
+	if (!memcmp(s, &w->told, sizeof(*s)))
+		return;
+	w->told = *s;
+	head_set(w, RECORD_STATS);
+	w->record.stats = *s;
+	record_give(w);
+}
+
+static void tick(struct worker *w, uint64_t now)
+{
+	uint32_t regreets = atomic_load_explicit(&w->ring->regreets, memory_order_relaxed);
+
+	w->tick_ms = now;
+	if (regreets != w->regreets) {
+		w->regreets = regreets;
+		guest_session_start(w->session, now);
+	}
+	guest_session_tick(w->session, now);
+	stats_tell(w);
+}
+
+/* May it read now? Fills up what the guest may use, of bytes and of this process's time. */
+static bool within_budget(struct worker *w, uint64_t now)
+{
+	const struct ring_config *c = &w->ring->config;
+	uint64_t cpu_ns, used_ns;
+	int64_t most = (int64_t)(c->bytes_per_s * BURST_MS / 1000);
+
+	if (c->bytes_per_s) {
+		w->allowance += (int64_t)(c->bytes_per_s * (now - w->allowance_ms) / 1000);
+		if (now != w->allowance_ms)
+			w->allowance_ms = now;
+		if (w->allowance > most)
+			w->allowance = most;
+		if (w->allowance < 0)
+			return false;
+	}
+	if (!c->cpu_permille)
+		return true;
+	cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
+	used_ns = cpu_ns - w->cpu_base_ns;
+	if (used_ns > (now - w->cpu_base_ms + TICK_MS) * c->cpu_permille * 1000)
+		return false;
+	if (now - w->cpu_base_ms >= BURST_MS) {
+		w->cpu_base_ms = now;
+		w->cpu_base_ns = cpu_ns;
+	}
+	return true;
+}
+
+/* 0, or an exit code. */
+static int readable(struct worker *w)
+{
+	ssize_t n = recv(WORKER_CHANNEL, w->buffer, sizeof(w->buffer), MSG_DONTWAIT);
+	uint64_t tsc = clock_tsc_read();
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return -1;
+	if (n <= 0) {
+		down(w, n ? errno : 0);
+		return WORKER_DONE;
+	}
+	w->allowance -= n;
+	return guest_session_receive(w->session, w->buffer, (size_t)n, tsc, now_ms())
+		       ? WORKER_TROUBLE
+		       : -1;
+}
+
+static int run(struct worker *w)
+{
+	int result = guest_session_start(w->session, now_ms()) ? WORKER_TROUBLE : -1;
+
+	w->allowance_ms = w->cpu_base_ms = w->tick_ms = now_ms();
+	while (result < 0) {
+		uint64_t now = now_ms(), due = w->tick_ms + TICK_MS;
+		bool reads = within_budget(w, now);
+		struct pollfd channel = {.fd = reads ? WORKER_CHANNEL : -1, .events = POLLIN};
+		uint32_t head = atomic_load_explicit(&w->ring->head, memory_order_relaxed);
+
+		poll(&channel, 1, now >= due ? 0 : reads ? (int)(due - now) : 5);
+		beat(w);
+		if (!reads)
+			w->stats.held_ms += now_ms() - now;
+		if (channel.revents)
+			result = readable(w);
+		now = now_ms();
+		if (result < 0 && now >= w->tick_ms + TICK_MS)
+			tick(w, now);
+		if (atomic_load_explicit(&w->ring->head, memory_order_relaxed) != head)
+			wake();
+	}
+	return result;
+}
+
+bool worker_is_meant(int argc, char **argv)
+{
+	return argc > 0 && !strcmp(argv[0], WORKER_NAME);
+}
+
+int worker_main(void)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+	const struct guest_session_events events = {.frame = on_frame,
+						    .observation = on_observation,
+						    .hello = on_hello,
+						    .heartbeat = on_heartbeat,
+						    .note = on_note,
+						    .send = on_send,
+						    .context = w};
+	char text[VS_TEXT_MAX];
+	const char *step = "";
+	int result = WORKER_TROUBLE, err;
+
+	if (!w)
+		return WORKER_TROUBLE;
+	w->ring = ring_map(WORKER_RING);
+	if (!w->ring)
+		goto out;
+	w->unpacker = frame_unpacker_new();
+	w->decoder = batch_decoder_new();
+	w->session = guest_session_new(&w->ring->config.hello, &events);
+	if (!w->unpacker || !w->decoder || !w->session)
+		goto out;
+	err = confine(WORKER_N, w->ring->config.memory_bytes, w->ring->config.collector, &step);
+	if (err) {
+		snprintf(text, sizeof(text), "the decoder cannot be confined: %s: %s", step,
+			 strerror(-err));
+		on_note(w, NOTE_CHANNEL_DOWN, text);
+		wake();
+		result = WORKER_UNCONFINED;
+		goto out;
+	}
+	result = run(w);
+out:
+	if (w->ring) {
+		guest_session_free(w->session);
+		batch_decoder_free(w->decoder);
+		frame_unpacker_free(w->unpacker);
+		ring_unmap(w->ring);
+	}
+	free(w);
+	return result;
+}

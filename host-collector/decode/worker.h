@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The decoder process, from its first instruction to its last: it holds one guest's connection, the
+ * shared ring (ring.h) and a descriptor to wake the collector, confines itself (confine.h), and
+ * only then reads. It runs the protocol (link/guest_session.h), decodes every frame completely, and
+ * hands over what is left as records. decoder.h starts it.
+ */
+#ifndef DECODE_WORKER_H
+#define DECODE_WORKER_H
+
+#include <stdbool.h>
+
+/* argv[0] of a decoder: any program that uses decoder.h asks this first in main(). */
+#define WORKER_NAME "vcpuscope-decoder"
+bool worker_is_meant(int argc, char **argv);
+/* Never returns before the connection ended: an exit code (enum worker_exit). */
+int worker_main(void);
+
+/* The descriptors it is started with. */
+enum worker_descriptor { WORKER_CHANNEL = 3, WORKER_RING = 4, WORKER_WAKE = 5, WORKER_N = 6 };
+
+enum worker_exit {
+	WORKER_DONE = 0,       /* the connection ended, a RECORD_DOWN says why */
+	WORKER_TROUBLE = 1,    /* out of memory */
+	WORKER_UNCONFINED = 2, /* it could not give up its rights; a RECORD_NOTE says why */
+};
+
+#endif
