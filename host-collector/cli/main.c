@@ -2,6 +2,7 @@
 /* vcpuscope: finds the sub-command in the table and hands over. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host-collector/cli/commands.h"
 #include "host-collector/decode/worker.h"
@@ -40,7 +41,7 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "";
 
 	if (worker_is_meant(argc, argv))
-		return worker_main();
+		_exit(worker_main());
 	if (!strcmp(name, "--version")) {
 		puts("vcpuscope " VCPUSCOPE_VERSION);
 		return COMMAND_OK;

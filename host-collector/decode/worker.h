@@ -13,7 +13,8 @@
 /* argv[0] of a decoder: any program that uses decoder.h asks this first in main(). */
 #define WORKER_NAME "vcpuscope-decoder"
 bool worker_is_meant(int argc, char **argv);
-/* Never returns before the connection ended: an exit code (enum worker_exit). */
+/* Returns when the connection has ended: what main() gives to _exit() (enum worker_exit), for exit
+ * handlers may make calls that kill it. */
 int worker_main(void);
 
 /* The descriptors it is started with. */

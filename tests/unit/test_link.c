@@ -518,6 +518,6 @@ int main(int argc, char **argv)
 	};
 
 	if (worker_is_meant(argc, argv))
-		return worker_main();
+		_exit(worker_main());
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
