@@ -67,6 +67,11 @@ static int pack_kernel_log(struct framer *f, struct guest_record *r)
 	return PACK(kernel_log, f, r);
 }
 
+static int pack_stack(struct framer *f, struct guest_record *r)
+{
+	return PACK(stack, f, r);
+}
+
 static int pack_batch(struct framer *f, struct guest_record *r)
 {
 	const struct batch batch = {
@@ -93,6 +98,7 @@ static const struct {
 	[RECORD_ECHO_REPLY] = {FRAME_ECHO_REPLY, pack_echo_reply},
 	[RECORD_CLOCK_SAMPLE] = {FRAME_CLOCK_SAMPLE, pack_clock_sample},
 	[RECORD_KERNEL_LOG] = {FRAME_KERNEL_LOG, pack_kernel_log},
+	[RECORD_STACK] = {FRAME_GUEST_STACK, pack_stack},
 };
 
 int framer_frame(struct framer *f, struct guest_record *r, struct frame_view *out)

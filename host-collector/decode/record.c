@@ -31,6 +31,7 @@ static const struct record_shape shapes[] = {
 	[RECORD_ECHO_REPLY] = WHOLE(echo_reply),
 	[RECORD_CLOCK_SAMPLE] = WHOLE(clock_sample),
 	[RECORD_KERNEL_LOG] = ENDS_IN(kernel_log.lines),
+	[RECORD_STACK] = ENDS_IN(stack.frames),
 	[RECORD_OBSERVATION] = WHOLE(observation),
 	[RECORD_NOTE] = WHOLE(note),
 	[RECORD_STATS] = WHOLE(stats),
@@ -49,6 +50,8 @@ static size_t record_members(const struct guest_record *r)
 		return r->heartbeat.steal.n_cpus;
 	case RECORD_KERNEL_LOG:
 		return r->kernel_log.n_lines;
+	case RECORD_STACK:
+		return r->stack.n_frames;
 	default:
 		return 0;
 	}
@@ -90,6 +93,13 @@ static void record_clean(struct guest_record *r)
 	case RECORD_KERNEL_LOG:
 		for (size_t i = 0; i < r->kernel_log.n_lines; i++)
 			TEXT_END(r->kernel_log.lines[i].text);
+		break;
+	case RECORD_STACK:
+		for (size_t i = 0; i < r->stack.n_frames; i++) {
+			TEXT_END(r->stack.frames[i].symbol);
+			TEXT_END(r->stack.frames[i].module);
+			bool_clean(&r->stack.frames[i].kernel);
+		}
 		break;
 	case RECORD_NOTE:
 		TEXT_END(r->note.text);

@@ -23,6 +23,7 @@ enum record_kind {
 	RECORD_ECHO_REPLY,
 	RECORD_CLOCK_SAMPLE,
 	RECORD_KERNEL_LOG,
+	RECORD_STACK,
 	/* The decoder's own. */
 	RECORD_OBSERVATION,
 	RECORD_NOTE,
@@ -64,6 +65,7 @@ struct guest_record {
 		struct message_echo_reply echo_reply;
 		struct message_clock_sample clock_sample;
 		struct message_kernel_log kernel_log;
+		struct message_stack stack;
 		struct message_echo_observation observation;
 		struct message_note note;
 		struct record_stats stats;

@@ -126,6 +126,11 @@ static int kernel_log_take(struct worker *w, const uint8_t *payload, size_t len)
 	return message_kernel_log_unpack(payload, len, &w->record.kernel_log);
 }
 
+static int stack_take(struct worker *w, const uint8_t *payload, size_t len)
+{
+	return message_stack_unpack(payload, len, &w->record.stack);
+}
+
 static const struct {
 	enum frame_kind frame;
 	enum record_kind record;
@@ -137,6 +142,7 @@ static const struct {
 	{FRAME_ECHO_REPLY, RECORD_ECHO_REPLY, echo_reply_take},
 	{FRAME_CLOCK_SAMPLE, RECORD_CLOCK_SAMPLE, clock_sample_take_frame},
 	{FRAME_KERNEL_LOG, RECORD_KERNEL_LOG, kernel_log_take},
+	{FRAME_GUEST_STACK, RECORD_STACK, stack_take},
 };
 
 static void head_set(struct worker *w, enum record_kind kind)
