@@ -8,7 +8,7 @@
 #include "host-collector/analyze/chain_route.h"
 #include "host-collector/model/lru.h"
 
-enum { GROUPS_MAX = 4096 };
+enum { GROUPS_MAX = 4096, TICKS_KEPT = 256 };
 
 #define LIMIT_DEFAULT_NS 10000000ll
 
@@ -22,6 +22,8 @@ struct chains {
 	struct chain worst[CHAIN_WORST_MAX]; /* by falling latency */
 	uint64_t n_troubles;                 /* ever; the newest are kept */
 	struct chain_trouble troubles[CHAIN_TROUBLES_MAX];
+	uint64_t n_ticks; /* ever */
+	struct chain_tick ticks[TICKS_KEPT];
 	int error;
 };
 
@@ -228,6 +230,7 @@ static void on_lost(void *context, const struct chain *c, bool halted, uint32_t 
 {
 	struct chains *x = context;
 	struct chain_trouble *t = trouble_find(x, c);
+	bool news = !t || t->kind != CHAIN_LOST;
 
 	if (!t)
 		t = trouble_add(x, CHAIN_LOST, c);
@@ -237,7 +240,8 @@ static void on_lost(void *context, const struct chain *c, bool halted, uint32_t 
 	t->halted = halted;
 	t->progress = progress;
 	trouble_tell(x, t);
-	group_get(x, c)->lost++;
+	if (news)
+		group_get(x, c)->lost++;
 }
 
 static void on_found(void *context, const struct chain *c)
@@ -249,6 +253,31 @@ static void on_found(void *context, const struct chain *c)
 	t->chain = *c;
 	t->open = false;
 	t->until = c->at[CHAIN_HANDLER];
+	trouble_tell(context, t);
+}
+
+static void on_tick(void *context, const struct chain *c)
+{
+	struct chains *x = context;
+
+	x->ticks[x->n_ticks++ % TICKS_KEPT] =
+		(struct chain_tick){.vm = c->vm,
+				    .vcpu = c->vcpu,
+				    .accepted = c->at[CHAIN_ACCEPT],
+				    .handled = c->at[CHAIN_HANDLER],
+				    .err_ns = c->host_err_ns + c->guest_err_ns};
+}
+
+const struct chain_tick *chains_tick_at(const struct chains *x, uint32_t vm, uint32_t vcpu,
+					struct host_ns t)
+{
+	for (uint64_t i = 1; i <= TICKS_KEPT && i <= x->n_ticks; i++) {
+		const struct chain_tick *tick = &x->ticks[(x->n_ticks - i) % TICKS_KEPT];
+
+		if (tick->vm == vm && tick->vcpu == vcpu && tick->handled.ns == t.ns)
+			return tick;
+	}
+	return NULL;
 }
 
 const struct chain_trouble *chains_trouble(const struct chains *x, size_t index)
@@ -286,7 +315,7 @@ const struct chain_trouble *chains_trouble_in(const struct chains *x, uint32_t v
 struct chains *chains_new(struct model *m, const struct chain_options *options)
 {
 	struct chains *x = calloc(1, sizeof(*x));
-	struct chain_sink sink = {on_closed, on_late, on_lost, on_found, x};
+	struct chain_sink sink = {on_closed, on_late, on_tick, on_lost, on_found, x};
 
 	if (!x)
 		return NULL;

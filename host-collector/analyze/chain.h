@@ -170,9 +170,17 @@ struct chain_options {
 	/* Each chain as it is closed (about 1 s after its last point), torn ones not. May be NULL.
 	 */
 	void (*closed)(void *context, const struct chain *c);
-	/* Each trouble as it is found, a LATE one again if it turns out LOST. May be NULL. */
+	/* Each trouble as it is found; again if a LATE one turns out LOST, and once a LOST one is
+	 * handled. May be NULL. */
 	void (*trouble)(void *context, const struct chain_trouble *t);
 	void *context;
+};
+
+/* A timer interrupt whose vCPU had handled none for the limit before. */
+struct chain_tick {
+	uint32_t vm, vcpu;
+	struct host_ns accepted, handled;
+	uint32_t err_ns;
 };
 
 struct chains;
@@ -180,7 +188,8 @@ struct chains;
 /* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
 struct chains *chains_new(struct model *m, const struct chain_options *options);
 void chains_free(struct chains *x);
-/* After the last event: closes the chains that are open; those not handled are counted nowhere. */
+/* After the last event: closes the chains that are open; those not handled are counted nowhere, and
+ * of those lost the places are counted up to then. */
 void chains_finish(struct chains *x);
 /* Forgets groups, worst and troubles; open chains stay open. */
 void chains_clear(struct chains *x);
@@ -198,6 +207,10 @@ const struct chain_trouble *chains_trouble(const struct chains *x, size_t index)
 const struct chain_trouble *chains_trouble_in(const struct chains *x, uint32_t vm, uint32_t vcpu,
 					      enum chain_trouble_kind kind, bool timers,
 					      struct host_ns from, struct host_ns to);
+/* The one of a vCPU whose handler ran at `t`; NULL: none did, or its accept was not seen, or it is
+ * too long ago. Borrowed until the next event. */
+const struct chain_tick *chains_tick_at(const struct chains *x, uint32_t vm, uint32_t vcpu,
+					struct host_ns t);
 /* Handlers whose interrupt was not seen on the host: of devices that KVM does not carry, or before
  * the recording, or lost. */
 uint64_t chains_handlers_alone(const struct chains *x);

@@ -66,7 +66,7 @@ static struct chain_vcpu *vcpu_get(struct chain_route *r, uint32_t vm, uint32_t 
 		return r->vcpus[slot];
 	if (r->vcpus[slot]) {
 		r->handlers_alone += r->vcpus[slot]->handlers_alone;
-		chain_vcpu_finish(r->vcpus[slot]);
+		chain_vcpu_finish(r->vcpus[slot], model_now(r->model));
 	} else {
 		r->vcpus[slot] = malloc(sizeof(struct chain_vcpu));
 	}
@@ -503,6 +503,6 @@ void chain_route_finish(struct chain_route *r)
 {
 	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
 		if (lru_used(&r->index, slot))
-			chain_vcpu_finish(r->vcpus[slot]);
+			chain_vcpu_finish(r->vcpus[slot], model_now(r->model));
 	}
 }

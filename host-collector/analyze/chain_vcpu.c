@@ -275,6 +275,11 @@ static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when
 	places_count(v, o, w.t, injected ? CHAIN_PLACE_DELIVERY : CHAIN_PLACE_INTERRUPTS_OFF);
 	places_settle(&o->c);
 	v->handling = v->newest = o;
+	if (o->c.source == CHAIN_SOURCE_TIMER) {
+		if (w.t.ns - v->tick.ns >= v->limit_ns)
+			v->sink.tick(v->sink.context, &o->c);
+		v->tick = w.t;
+	}
 	if (o->c.lost)
 		v->sink.found(v->sink.context, &o->c);
 	else if (w.t.ns - o->c.begin.ns - w.err_ns >= v->limit_ns)
@@ -656,7 +661,7 @@ void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns
 			end = o->c.at[CHAIN_HANDLER];
 		if (end.ns - begin.ns < v->limit_ns)
 			continue;
-		o->c.lost = true;
+		o->c.lost = o->halted = true;
 		v->sink.lost(v->sink.context, &o->c, true, 0);
 	}
 }
@@ -675,11 +680,20 @@ void chain_vcpu_sweep(struct chain_vcpu *v, struct host_ns now, bool idle)
 	}
 }
 
-void chain_vcpu_finish(struct chain_vcpu *v)
+void chain_vcpu_finish(struct chain_vcpu *v, struct host_ns now)
 {
 	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
-		/* What is still pending has not had its time. */
-		if (v->open[i].used && slot_of(v, v->accepted[v->open[i].c.vector]) != &v->open[i])
-			open_close(v, &v->open[i], false);
+		struct chain_open *o = &v->open[i];
+
+		if (!o->used)
+			continue;
+		/* What is still pending has not had its time, or never gets it. */
+		if (slot_of(v, v->accepted[o->c.vector]) != o) {
+			open_close(v, o, false);
+		} else if (o->c.lost) {
+			places_count(v, o, now, CHAIN_PLACE_DELIVERY);
+			v->sink.lost(v->sink.context, &o->c, o->halted,
+				     (uint32_t)(v->progress - o->progress));
+		}
 	}
 }

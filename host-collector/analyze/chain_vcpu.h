@@ -31,7 +31,9 @@ enum chain_end { CHAIN_END_HANDLED, CHAIN_END_HALF, CHAIN_END_TORN };
 struct chain_sink {
 	void (*closed)(void *context, const struct chain *c, enum chain_end end);
 	void (*late)(void *context, const struct chain *c);
-	/* Found lost; then, if it ever is, handled. */
+	/* A timer's, after none was handled for the limit. */
+	void (*tick)(void *context, const struct chain *c);
+	/* Found lost; then, if it ever is, handled; else once more at the end. */
 	void (*lost)(void *context, const struct chain *c, bool halted, uint32_t progress);
 	void (*found)(void *context, const struct chain *c);
 	void *context;
@@ -44,6 +46,7 @@ struct chain_open {
 	bool inject_missing, handler_missing; /* may be, for events were lost */
 	bool masked; /* the vCPU slept with it pending, and the guest was not idle (a spinlock's
 			HLT) */
+	bool halted; /* LOST for this */
 	bool progress_known;
 	uint64_t progress_begun;               /* the vCPU's when it began... */
 	uint64_t progress;                     /* and when time enough had passed */
@@ -90,6 +93,7 @@ struct chain_vcpu {
 	} irqs[CHAIN_IRQS];
 	struct chain_alone alone[CHAIN_ALONE];
 	unsigned n_alone;
+	struct host_ns tick; /* the newest timer's handler */
 	uint64_t handlers_alone;
 	int64_t limit_ns;
 	struct chain_sink sink;
@@ -138,6 +142,6 @@ void chain_vcpu_guest_gap(struct chain_vcpu *v, uint64_t lost);
 void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns to);
 /* Now and then: what is lost, what is over. `idle`: by the guest's account, or nobody tells. */
 void chain_vcpu_sweep(struct chain_vcpu *v, struct host_ns now, bool idle);
-void chain_vcpu_finish(struct chain_vcpu *v);
+void chain_vcpu_finish(struct chain_vcpu *v, struct host_ns now);
 
 #endif

@@ -58,6 +58,9 @@ void describe_denied(const struct stall_facts *f, const struct model *m, char *o
 	out[0] = 0;
 	if (!f->denied) {
 		describe(out, out_bytes, "nothing");
+	} else if (f->lost.alone) {
+		describe(out, out_bytes, "its handler to an interrupt of vector 0x%02x",
+			 f->lost.vector);
 	} else if (f->waiter_ns >= f->than_ns) {
 		describe(out, out_bytes, "%s was ready to run on this CPU for %s and did not run%s",
 			 task_text(m, f->vm, f->waiter_pid).text, duration_text(f->waiter_ns).text,
@@ -206,6 +209,14 @@ void describe_evidence(const struct stall_facts *f, const struct model *m, struc
 		state_texts[s->state](s, m, e->text, sizeof(e->text));
 		e->waiter_stack = s->waiter_stack;
 		e->waker_stack = s->waker_stack;
+	}
+	if (f->lost.ns > 0) {
+		e = evidence_add(out, f->lost.begin, f->lost.ns);
+		if (e)
+			describe(e->text, sizeof(e->text),
+				 "an interrupt of vector 0x%02x (%s) was pending; its handler %s",
+				 f->lost.vector, f->lost.source,
+				 f->lost.open ? "has not run since" : "ran only then");
 	}
 	for (size_t i = 0; model_host_log_line(m, i); i++) {
 		const struct host_log_line *line = model_host_log_line(m, i);

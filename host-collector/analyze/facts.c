@@ -318,6 +318,8 @@ int64_t facts_denied_by_guest(const struct stall_facts *f)
 {
 	int64_t denied = f->waiter_ns, elsewhere = facts_duration(f) - facts_ran(f), waited;
 
+	if (f->lost.alone) /* what the host did not take, the guest did without the handler */
+		return f->state_ns[VCPU_GUEST] + f->state_ns[VCPU_HALTED];
 	if (ticks_stopped(f) && f->tick_gap_ns > denied)
 		denied = f->tick_gap_ns;
 	if (is_interrupt(f))

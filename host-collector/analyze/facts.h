@@ -51,6 +51,18 @@ struct facts_halt {
 	struct host_ns begin, end;
 };
 
+/* An interrupt that KVM accepted and whose handler did not run for the threshold (overdue.h). */
+struct facts_lost {
+	int64_t ns; /* of the stretch, it was pending; 0: none was */
+	bool alone; /* the stretch is its time, and nothing else */
+	bool open;  /* its handler has not run since, either */
+	uint8_t vector;
+	const char *source; /* "msi", ... */
+	int32_t irq;        /* -1: not known */
+	int32_t raiser;     /* host thread */
+	struct host_ns begin;
+};
+
 struct stall_facts {
 	uint32_t vm, vcpu;
 	uint16_t cpu;
@@ -97,6 +109,8 @@ struct stall_facts {
 	struct facts_interrupt interrupts[FACTS_INTERRUPTS];
 	struct facts_halt halts[FACTS_HALTS]; /* the longest; what is less than 1 ms apart is one */
 	struct facts_waits waits;             /* by hints_fill, last of all */
+	struct facts_lost lost;               /* by overdue_fill, as the next */
+	int64_t tick_late_ns; /* of the tick gap: no timer interrupt was pending, until one came */
 };
 
 /* Is the vCPU kept from the guest in this state, against the guest's will? */

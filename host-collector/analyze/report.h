@@ -72,6 +72,19 @@ struct report_evidence {
 	uint32_t waiter_stack, waker_stack; /* ids into report.stacks, 0 none */
 };
 
+/* An interrupt that KVM accepted and whose handler did not run meanwhile. */
+struct report_lost_interrupt {
+	bool known;
+	const char *source; /* "msi", "gsi", "ipi", "timer", "unknown" */
+	uint8_t vector;
+	int32_t irq; /* the guest's number, -1: not known */
+	struct host_ns begin;
+	int64_t pending_ns; /* of the incident */
+	bool handled;       /* since */
+	int32_t raiser_pid; /* host thread */
+	char raiser_comm[16];
+};
+
 struct incident {
 	uint32_t vm;
 	uint16_t guest_cpu;
@@ -97,6 +110,7 @@ struct incident {
 	size_t n_evidence;
 	struct report_evidence evidence[REPORT_EVIDENCE_MAX];
 	uint32_t missing; /* bit per enum missing_data */
+	struct report_lost_interrupt lost_interrupt;
 };
 
 /* X(NAME, "name", "what would be known with it, and how to get it") */

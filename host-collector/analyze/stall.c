@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/hints.h"
+#include "host-collector/analyze/overdue.h"
 #include "host-collector/analyze/waiters.h"
 #include "host-collector/model/guest_cpu.h"
 
@@ -66,6 +67,7 @@ struct stall_detector {
 	struct stall_options options;
 	stall_found found;
 	void *context;
+	struct overdue *overdue;
 	uint64_t dropped;
 	size_t n_vms;
 	struct stall_vm *vms[MODEL_VMS_MAX];
@@ -128,6 +130,7 @@ static void facts_complete(const struct stall_detector *d, const struct stall_vm
 	facts_host_log(f, d->model);
 	f->data = model_data_of(d->model, f->vm);
 	hints_fill(v->hints, d->model, f);
+	overdue_fill(d->overdue, f);
 	f->denied = facts_deny(f);
 }
 
@@ -618,6 +621,16 @@ static void on_host_instant(void *context, const struct host_instant *i)
 		hints_host(v->hints, d->model, i);
 }
 
+/* A lost interrupt that no stretch shows. */
+static void on_lost_interrupt(void *context, struct stall_facts *f)
+{
+	struct stall_detector *d = context;
+
+	f->data = model_data_of(d->model, f->vm);
+	f->denied = true;
+	d->found(d->context, f);
+}
+
 static void each_track(struct stall_detector *d,
 		       void (*visit)(struct stall_detector *d, struct stall_vm *v, struct track *k))
 {
@@ -662,7 +675,9 @@ struct stall_detector *stall_new(struct model *m, const struct stall_options *op
 	d->options = *options;
 	d->found = found;
 	d->context = context;
-	if (model_observe(m, &observer)) {
+	d->overdue = overdue_new(m, options->than_ns, on_lost_interrupt, d);
+	if (!d->overdue || model_observe(m, &observer)) {
+		overdue_free(d->overdue);
 		free(d);
 		return NULL;
 	}
@@ -683,6 +698,7 @@ void stall_free(struct stall_detector *d)
 		waiters_fini(&d->vms[i]->waiters);
 		free(d->vms[i]);
 	}
+	overdue_free(d->overdue);
 	free(d);
 }
 
@@ -702,6 +718,7 @@ static void finish_track(struct stall_detector *d, struct stall_vm *v, struct tr
 
 void stall_finish(struct stall_detector *d)
 {
+	overdue_finish(d->overdue);
 	each_track(d, finish_track);
 }
 

@@ -191,9 +191,20 @@ static int64_t call_ns(const struct stall_facts *f)
 /* What the guest denied itself, less what storms and other vCPUs explain. */
 static int64_t alone_ns(const struct stall_facts *f)
 {
-	int64_t ns = facts_denied_by_guest(f) - storm_ns(f) - lock_ns(f) - call_ns(f);
+	int64_t ns = facts_denied_by_guest(f) - storm_ns(f) - lock_ns(f) - call_ns(f) -
+		     f->tick_late_ns - f->lost.ns;
 
 	return ns > 0 ? ns : 0;
+}
+
+static int64_t late_tick_ns(const struct stall_facts *f)
+{
+	return least(f->tick_late_ns, facts_denied_by_guest(f));
+}
+
+static int64_t lost_ns(const struct stall_facts *f)
+{
+	return least(f->lost.ns, facts_denied_by_guest(f) - late_tick_ns(f));
 }
 
 static int64_t nested_ns(const struct stall_facts *f)
@@ -273,6 +284,12 @@ static bool spin_unproven(const struct stall_facts *f)
 static bool peer_unproven(const struct stall_facts *f)
 {
 	return f->waits.coincidence;
+}
+
+/* A guest may stop the tick of a CPU that has one task to run. */
+static bool tick_unwanted(const struct stall_facts *f)
+{
+	return f->waiter_ns < f->than_ns;
 }
 
 /* ---- sentences ---- */
@@ -503,6 +520,34 @@ static void because_nested(const struct stall_facts *f, const struct model *m, i
 		 task_text(m, f->vm, f->pid).text, duration_text(ns).text);
 }
 
+static void because_lost(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			 size_t n)
+{
+	const struct facts_lost *l = &f->lost;
+	char irq[24] = "";
+
+	if (l->irq >= 0)
+		snprintf(irq, sizeof(irq), ", irq %d", l->irq);
+	describe(out, n,
+		 "KVM accepted an interrupt for the vCPU (%s, vector 0x%02x%s, raised by %s), and "
+		 "its handler did not run for %s%s",
+		 l->source, l->vector, irq, task_text(m, VS_SOURCE_HOST, l->raiser).text,
+		 duration_text(ns).text,
+		 f->state_ns[VCPU_HALTED] > ns / 2 ? ", although the vCPU halted"
+						   : ", although the guest went on");
+}
+
+static void because_late_tick(const struct stall_facts *f, const struct model *m, int64_t ns,
+			      char *out, size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(
+		out, n,
+		"the host brought the guest's timer interrupt %s late: none was pending until then",
+		duration_text(ns).text);
+}
+
 /* ---- the table ---- */
 
 #define NEEDS(NAME) (1u << MISSING_##NAME)
@@ -565,6 +610,15 @@ const struct verdict_rule verdict_rules[] = {
 	 "neither KVM's events nor ticks show that the guest ran",
 	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), nested_ns, guest_unproven,
 	 because_nested, NULL},
+	{VERDICT_INTERRUPT_LOST,
+	 "KVM accepted an interrupt and no handler ran, though the vCPU halted or the guest went on",
+	 "", NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), lost_ns, NULL,
+	 because_lost, NULL},
+	{VERDICT_TIMER_LATE,
+	 "ticks stop though the vCPU runs the guest, and no timer interrupt is pending until one comes",
+	 "nobody waited for the CPU: the guest may have stopped its tick",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), late_tick_ns, tick_unwanted,
+	 because_late_tick, NULL},
 	{VERDICT_GUEST_IRQ_STORM, "short interrupts take most of the stretch, thousands a second",
 	 "neither KVM's events nor ticks show that the guest ran",
 	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), storm_ns, guest_unproven, because_storm,
@@ -663,6 +717,25 @@ static void judge(const struct stall_facts *f, const struct model *m, struct inc
 	best->because(f, m, best_ns, out->because, sizeof(out->because));
 }
 
+static void lost_interrupt(const struct stall_facts *f, const struct model *m,
+			   struct report_lost_interrupt *out)
+{
+	const struct facts_lost *l = &f->lost;
+
+	if (l->ns <= 0)
+		return;
+	*out = (struct report_lost_interrupt){.known = true,
+					      .source = l->source,
+					      .vector = l->vector,
+					      .irq = l->irq,
+					      .begin = l->begin,
+					      .pending_ns = l->ns,
+					      .handled = !l->open,
+					      .raiser_pid = l->raiser};
+	describe(out->raiser_comm, sizeof(out->raiser_comm), "%s",
+		 model_task_name(m, VS_SOURCE_HOST, l->raiser));
+}
+
 void verdict_judge(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -684,6 +757,7 @@ void verdict_judge(const struct stall_facts *f, const struct model *m, struct in
 	out->missing = missing_of(f);
 	describe_denied(f, m, out->denied, sizeof(out->denied));
 	describe_evidence(f, m, out);
+	lost_interrupt(f, m, &out->lost_interrupt);
 	if (!out->healthy)
 		judge(f, m, out);
 }

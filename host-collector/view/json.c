@@ -118,6 +118,22 @@ static json *interrupt_json(const struct incident *i)
 	return interrupt;
 }
 
+static json *lost_interrupt_json(const struct report_lost_interrupt *l)
+{
+	json *lost = json_object_new_object(), *raiser = json_object_new_object();
+
+	add_text(lost, "source", l->source);
+	add_uint(lost, "vector", l->vector);
+	add(lost, "irq", l->irq < 0 ? NULL : json_object_new_int(l->irq));
+	add_int(lost, "begin_ns", l->begin.ns);
+	add_int(lost, "pending_ns", l->pending_ns);
+	add_bool(lost, "handled", l->handled);
+	add_int(raiser, "pid", l->raiser_pid);
+	add_text(raiser, "comm", l->raiser_comm);
+	add(lost, "raised_by", raiser);
+	return lost;
+}
+
 static json *incident_json(const struct report *r, const struct incident *i)
 {
 	json *incident = json_object_new_object(), *part;
@@ -163,6 +179,8 @@ static json *incident_json(const struct report *r, const struct incident *i)
 							    (enum missing_data)m)));
 	}
 	add(incident, "missing", part);
+	if (i->lost_interrupt.known)
+		add(incident, "lost_interrupt", lost_interrupt_json(&i->lost_interrupt));
 	return incident;
 }
 

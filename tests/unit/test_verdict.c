@@ -517,11 +517,12 @@ static void a_pause_before_a_long_interrupt_is_told(void **state)
 	report_free(r);
 }
 
-/* Told in test_verdict_waits.c. */
+/* Told in test_verdict_waits.c and test_verdict_interrupts.c. */
 static bool has_a_story_elsewhere(enum verdict v)
 {
 	return v == VERDICT_LOCK_HOLDER_PREEMPTED || v == VERDICT_IPI_TARGET_PREEMPTED ||
-	       v == VERDICT_DEVICE_NO_COMPLETION || v == VERDICT_NESTED_UNOBSERVABLE;
+	       v == VERDICT_DEVICE_NO_COMPLETION || v == VERDICT_NESTED_UNOBSERVABLE ||
+	       v == VERDICT_INTERRUPT_LOST || v == VERDICT_TIMER_LATE;
 }
 
 static void every_rule_has_a_story(void **state)

@@ -86,19 +86,22 @@ static struct report *report_new(void)
 	r->incidents = calloc(3, sizeof(*r->incidents));
 	r->incidents[0] = paused(0, 2000);
 	r->incidents[1] = paused(1, 2010);
-	r->incidents[2] = (struct incident){.vm = 1,
-					    .guest_cpu = 1,
-					    .vcpu = 1,
-					    .healthy = true,
-					    .kind = GUEST_CPU_SOFTIRQ,
-					    .task_pid = 60,
-					    .task_comm = "calm",
-					    .number = 1,
-					    .begin = {4000000000},
-					    .end = {4200000000},
-					    .ongoing = true,
-					    .denied = "nothing",
-					    .breakdown_ns = {[VCPU_GUEST] = 200000000}};
+	r->incidents[2] = (struct incident){
+		.vm = 1,
+		.guest_cpu = 1,
+		.vcpu = 1,
+		.healthy = true,
+		.kind = GUEST_CPU_SOFTIRQ,
+		.task_pid = 60,
+		.task_comm = "calm",
+		.number = 1,
+		.begin = {4000000000},
+		.end = {4200000000},
+		.ongoing = true,
+		.denied = "nothing",
+		.breakdown_ns = {[VCPU_GUEST] = 200000000},
+		.lost_interrupt = {
+			true, "msi", 34, 24, {4050000000}, 150000000, false, 77, "qemu-io"}};
 	r->n_stacks = 1;
 	r->stacks = calloc(1, sizeof(struct stack *));
 	r->stacks[0] = waiter_stack();
