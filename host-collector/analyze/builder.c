@@ -96,6 +96,8 @@ static void found(void *context, const struct stall_facts *facts)
 
 	verdict_judge(facts, b->model, &incident);
 	dmesg_times(b, &incident);
+	if (b->options.noticed)
+		b->options.noticed(b->options.noticed_context, &incident);
 	if (b->options.incident) {
 		tell_live(b, &incident);
 		return;

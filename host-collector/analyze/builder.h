@@ -19,6 +19,10 @@ struct report_options {
 	 * borrowed for the call. Incidents are then not kept for report_builder_finish. */
 	void (*incident)(void *context, const struct report *report);
 	void *context;
+	/* Called for each incident as soon as it is known, while the model still holds its time.
+	 * May be NULL. */
+	void (*noticed)(void *noticed_context, const struct incident *incident);
+	void *noticed_context;
 };
 
 struct report_builder;

@@ -65,6 +65,49 @@ void interrupt_name(enum guest_cpu_state kind, bool vector, uint32_t number, cha
 		snprintf(out, out_bytes, "%u", number);
 }
 
+struct ranked {
+	bool healthy;
+	int64_t ns;
+	size_t index;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->healthy != y->healthy)
+		return x->healthy ? 1 : -1;
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? 1 : -1;
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+static int by_index(const void *a, const void *b)
+{
+	const size_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+size_t report_longest(const struct report *r, size_t max, size_t *indices)
+{
+	struct ranked *all = calloc(r->n_incidents ? r->n_incidents : 1, sizeof(*all));
+	size_t n = r->n_incidents < max ? r->n_incidents : max;
+
+	for (size_t i = 0; all && i < r->n_incidents; i++) {
+		const struct incident *x = &r->incidents[i];
+
+		all[i] = (struct ranked){x->healthy, x->end.ns - x->begin.ns, i};
+	}
+	if (all)
+		qsort(all, r->n_incidents, sizeof(*all), by_rank);
+	for (size_t i = 0; i < n; i++)
+		indices[i] = all ? all[i].index : i;
+	qsort(indices, n, sizeof(*indices), by_index);
+	free(all);
+	return n;
+}
+
 const struct stack *report_stack_find(const struct report *r, uint32_t id)
 {
 	for (size_t i = 0; id && i < r->n_stacks; i++) {

@@ -188,6 +188,9 @@ struct report {
 };
 
 void report_free(struct report *r);
+/* Fills `indices` with those of the `max` longest incidents, healthy ones last, in order of begin.
+ * Returns how many. */
+size_t report_longest(const struct report *r, size_t max, size_t *indices);
 
 /* NULL if the report does not hold it. */
 const struct stack *report_stack_find(const struct report *r, uint32_t id);

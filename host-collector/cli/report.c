@@ -11,6 +11,7 @@
 #include "host-collector/cli/account.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/replay.h"
+#include "host-collector/cli/report_page.h"
 #include "host-collector/cli/report_tables.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
@@ -36,8 +37,11 @@ static const struct option_spec report_option_table[] = {
 	 false},
 	{"per", OPTION_CHOICE, offsetof(struct report_arguments, table.per), REPORT_TABLE_PER,
 	 "of a TABLE: split its rows", false},
-	{"format", OPTION_CHOICE, offsetof(struct report_arguments, table.format), "text|json|csv",
-	 "for people, or for programs (docs/report-json.md); csv of a TABLE only", false},
+	{"format", OPTION_CHOICE, offsetof(struct report_arguments, table.format),
+	 "text|html|json|csv",
+	 "for people, for a browser (one file, docs/views.md), or for programs "
+	 "(docs/report-json.md); csv of a TABLE only, html not of one",
+	 false},
 	{"top", OPTION_NUMBER, offsetof(struct report_arguments, table.top), "N",
 	 "of a TABLE: the first N rows (default 20, 0 all)", false},
 	{"all", OPTION_FLAG, offsetof(struct report_arguments, all), NULL,
@@ -91,10 +95,11 @@ static void gaps_say(const char *path, const struct pipeline *p, const struct mo
 			  "whom, is not known");
 }
 
-/* What the recording was asked for: a report, or a table. */
+/* What the recording was asked for: a report, a page that shows it, or a table. */
 struct result {
 	struct report *report;
 	struct report_table *table;
+	struct report_page *page; /* beside the report */
 };
 
 static int result_write(const struct report_arguments *a, const struct result *result, FILE *to)
@@ -103,6 +108,8 @@ static int result_write(const struct report_arguments *a, const struct result *r
 
 	if (result->table)
 		return report_table_write(result->table, to);
+	if (result->page)
+		return report_page_write(result->page, a->recording, result->report, to);
 	if (!strcmp(a->table.format, "json"))
 		return json_report_write(result->report, true, to);
 	text_report_write(result->report, &text, to);
@@ -135,6 +142,11 @@ static bool arguments_check(const struct report_arguments *a)
 
 	if (!a->table.table && !strcmp(a->table.format, "csv"))
 		say(a->recording, "--format csv needs a TABLE: a stall does not fit into one line");
+	else if (a->table.table && !strcmp(a->table.format, "html"))
+		say(a->table.table,
+		    "--format html is of the report, which holds the tables, too; "
+		    "leave %s out",
+		    a->table.table);
 	else if (!a->table.table && a->table.per)
 		say(a->recording, "--per needs a TABLE: stalls are told one by one");
 	else if (a->table.table && report_table_check(&a->table, why, sizeof(why)))
@@ -156,13 +168,19 @@ static int report_run(const struct command *self, int argc, char **argv)
 	struct model *model = NULL;
 	int result = COMMAND_TROUBLE;
 	char why[512] = "out of memory";
+	bool html;
 
 	if (options_parse_or_say(self, argc, argv, &a) || !arguments_check(&a))
 		return COMMAND_USAGE;
 	options.than_ns = a.table.than_ns ? (int64_t)a.table.than_ns : STALL_DEFAULT_NS;
 	options.all = a.all;
+	html = !strcmp(a.table.format, "html");
 	model = model_new();
-	if (model)
+	if (model && html)
+		found.page = report_page_new(model);
+	options.noticed = found.page ? report_page_notice : NULL;
+	options.noticed_context = found.page;
+	if (model && (found.page || !html))
 		builder = report_builder_new(model, &options);
 	if (builder && a.table.table)
 		found.table = report_table_new(model, &a.table);
@@ -192,6 +210,7 @@ out:
 	pipeline_free(pipeline);
 	model_free(model);
 	report_table_free(found.table);
+	report_page_free(found.page);
 	report_builder_free(builder);
 	return result;
 }
@@ -203,6 +222,7 @@ const struct command command_report = {
 	.n_options = sizeof(report_option_table) / sizeof(report_option_table[0]),
 	.examples = "  vcpuscope report run.vcs\n"
 		    "  vcpuscope report run.vcs --than 20ms --all\n"
+		    "  vcpuscope report run.vcs --format html -o report.html\n"
 		    "  vcpuscope report run.vcs --format json -o report.json\n"
 		    "  vcpuscope report run.vcs tasks --top 10\n"
 		    "  vcpuscope report run.vcs irq --per vcpu --than 1ms\n"

@@ -365,6 +365,12 @@ static int tables_write(const struct report_table *r, bool line, FILE *out)
 	return err;
 }
 
+struct table *report_table_part(const struct report_table *r, size_t index, int *err)
+{
+	*err = 0;
+	return index < r->n_parts ? table_fill(r, &r->parts[index], err) : NULL;
+}
+
 int report_table_write(struct report_table *r, FILE *out)
 {
 	return tables_write(r, false, out);

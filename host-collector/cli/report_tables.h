@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "host-collector/timeline/pipeline.h"
+#include "host-collector/view/table.h"
 
 /* What --per takes. */
 #define REPORT_TABLE_PER "vcpu|pcpu|vector|task"
@@ -34,6 +35,9 @@ struct report_table *report_table_new(struct model *m, const struct report_table
 void report_table_free(struct report_table *t);
 /* After model_finish. */
 void report_table_finish(struct report_table *t);
+/* Its table number `index` as it is now, the caller's to free; NULL past the last, or with *err
+ * (-errno) on failure. */
+struct table *report_table_part(const struct report_table *t, size_t index, int *err);
 /* What happened since it began, or since the last interval, up to model_now. 0 or -errno. */
 int report_table_write(struct report_table *t, FILE *out);
 /* One interval of many: the same under a heading, JSON on one line; then all counts from here on.

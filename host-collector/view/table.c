@@ -453,3 +453,52 @@ int tables_write_json(struct table *const *tables, size_t n, bool line, FILE *ou
 		err = written(tables[i], out);
 	return err;
 }
+
+const char *table_name(const struct table *t)
+{
+	return t->name;
+}
+
+/* ---- for a page ---- */
+
+static struct json_object *columns_json(const struct table *t)
+{
+	static const char *const types[] = {[TABLE_TEXT] = "text",
+					    [TABLE_COUNT] = "count",
+					    [TABLE_NS] = "ns",
+					    [TABLE_PERCENT] = "percent",
+					    [TABLE_TIME] = "time"};
+	struct json_object *columns = json_object_new_array();
+
+	for (size_t c = 0; c < t->n_columns; c++) {
+		struct json_object *column = json_object_new_object();
+
+		json_object_object_add(column, "name", json_string_new(t->columns[c].name));
+		json_object_object_add(column, "head", json_string_new(t->columns[c].head));
+		json_object_object_add(column, "type", json_string_new(types[t->columns[c].type]));
+		json_object_array_add(columns, column);
+	}
+	return columns;
+}
+
+int table_write_page(const struct table *t, FILE *out)
+{
+	struct json_object *root = json_object_new_object(), *rows = json_object_new_array();
+
+	for (size_t row = 0; row < t->n_rows; row++) {
+		struct json_object *cells = json_object_new_array();
+
+		for (size_t c = 0; c < t->n_columns; c++)
+			json_object_array_add(cells, cell_json(&t->cells[row * t->n_columns + c],
+							       t->columns[c].type));
+		json_object_array_add(rows, cells);
+	}
+	json_object_object_add(root, "name", json_string_new(t->name));
+	json_object_object_add(root, "columns", columns_json(t));
+	json_object_object_add(root, "rows", rows);
+	fputs(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN |
+							   JSON_C_TO_STRING_NOSLASHESCAPE),
+	      out);
+	json_object_put(root);
+	return written(t, out);
+}

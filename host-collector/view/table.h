@@ -60,6 +60,9 @@ void table_span(struct table *t, int64_t begin_ns, int64_t end_ns);
 int table_write_text(const struct table *t, FILE *out);
 int tables_write_csv(struct table *const *tables, size_t n, FILE *out);
 int tables_write_json(struct table *const *tables, size_t n, bool line, FILE *out);
+/* For a page that draws it: name, columns (head and type) and rows as arrays, on one line. */
+int table_write_page(const struct table *t, FILE *out);
 size_t table_rows(const struct table *t);
+const char *table_name(const struct table *t);
 
 #endif

@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/scene.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/analyze/scene_arrows.h"
+#include "host-collector/model/lru.h"
+
+/* A row's spans are there MODEL_HOLD_NS after their end, a chain about a second after its. */
+enum { TRACKS_MAX = 256, PENDING_MAX = 64, NAMES_MAX = 4096 };
+#define ARROWS_DELAY_NS 1500000000ll
+#define MARGIN_MIN_NS   5000000ll
+
+/* A scene while it is gathered. */
+struct gathering {
+	struct scene scene;
+	bool healthy;
+	uint32_t vcpu;      /* of the incident that it is for */
+	int64_t ns;         /* the incident's length */
+	bool rows_gathered; /* its arrows may still come */
+};
+
+struct pcpu_now {
+	bool known;
+	int32_t pid;
+	struct host_ns since;
+};
+
+struct scenes {
+	struct model *model;
+	struct lru index;
+	struct track *tracks; /* TRACKS_MAX, by index */
+	struct arrows arrows;
+	struct pcpu_now pcpus[VS_CPUS_MAX];
+	size_t n;
+	struct gathering *all[SCENES_MAX];
+	size_t n_pending;
+	struct gathering *pending[PENDING_MAX]; /* in order of being found */
+	struct host_ns due;                     /* of the first of them */
+	int error;
+};
+
+#define X(NAME, name, ...) [SCENE_ROW_##NAME] = name,
+static const char *const row_names[] = {SCENE_ROW_KINDS(X)};
+#undef X
+#define X(NAME, name, meaning) [SCENE_PCPU_##NAME] = {name, meaning},
+static const char *const pcpu_names[][2] = {SCENE_PCPU_STATES(X)};
+#undef X
+#define X(NAME, name, meaning) [SCENE_ARROW_##NAME] = {name, meaning},
+static const char *const arrow_names[][2] = {SCENE_ARROW_KINDS(X)};
+#undef X
+
+const char *scene_row_name(enum scene_row_kind k)
+{
+	return row_names[k];
+}
+
+const char *scene_pcpu_state_name(enum scene_pcpu_state s)
+{
+	return pcpu_names[s][0];
+}
+
+const char *scene_pcpu_state_meaning(enum scene_pcpu_state s)
+{
+	return pcpu_names[s][1];
+}
+
+const char *scene_arrow_name(enum scene_arrow_kind k)
+{
+	return arrow_names[k][0];
+}
+
+const char *scene_arrow_meaning(enum scene_arrow_kind k)
+{
+	return arrow_names[k][1];
+}
+
+/* ---- histories ---- */
+
+static uint64_t track_key(enum scene_row_kind kind, uint32_t vm, uint32_t number)
+{
+	return (uint64_t)kind << 60 | (uint64_t)vm << 32 | number;
+}
+
+static void track_put(struct scenes *s, uint64_t key, const struct track_piece *piece)
+{
+	bool fresh;
+	uint32_t slot = lru_put(&s->index, key, &fresh);
+
+	if (fresh)
+		track_fini(&s->tracks[slot]);
+	if (track_add(&s->tracks[slot], piece))
+		s->error = -ENOMEM;
+}
+
+static struct track_piece vcpu_piece(const struct vcpu_span *span)
+{
+	return (struct track_piece){.begin = span->begin,
+				    .ns = span->end.ns - span->begin.ns,
+				    .pid = span->holder_pid,
+				    .number = span->wait_class,
+				    .where = span->pcpu,
+				    .state = (uint8_t)span->state};
+}
+
+static void vcpu_take(void *context, const struct vcpu_span *span)
+{
+	const struct track_piece piece = vcpu_piece(span);
+
+	track_put(context, track_key(SCENE_ROW_VCPU, span->vm, span->vcpu), &piece);
+}
+
+static struct track_piece guest_piece(const struct guest_span *span)
+{
+	return (struct track_piece){.begin = span->begin,
+				    .ns = span->end.ns - span->begin.ns,
+				    .pid = span->pid,
+				    .number = span->number,
+				    .where = span->vector,
+				    .state = (uint8_t)span->state};
+}
+
+static void guest_take(void *context, const struct guest_span *span)
+{
+	const struct track_piece piece = guest_piece(span);
+
+	track_put(context, track_key(SCENE_ROW_GUEST, span->vm, span->cpu), &piece);
+}
+
+static struct track_piece pcpu_piece(const struct scenes *s, uint16_t cpu, struct host_ns until)
+{
+	const struct pcpu_now *now = &s->pcpus[cpu];
+	struct track_piece piece = {
+		.begin = now->since, .ns = until.ns - now->since.ns, .pid = now->pid};
+	uint32_t vm, vcpu;
+
+	piece.state = !now->known                                             ? SCENE_PCPU_UNSEEN
+		      : !now->pid                                             ? SCENE_PCPU_IDLE
+		      : !model_vcpu_of_thread(s->model, now->pid, &vm, &vcpu) ? SCENE_PCPU_VCPU
+									      : SCENE_PCPU_TASK;
+	return piece;
+}
+
+/* A pCPU's switches are captured only while a vCPU runs or waits there. */
+static void pcpu_switch(struct scenes *s, const struct host_instant *i)
+{
+	struct pcpu_now *now = &s->pcpus[i->event.cpu];
+	struct track_piece piece;
+
+	now->known &= now->pid == i->event.pid;
+	piece = pcpu_piece(s, i->event.cpu, i->t);
+	if (now->since.ns)
+		track_put(s, track_key(SCENE_ROW_PCPU, 0, i->event.cpu), &piece);
+	*now = (struct pcpu_now){.known = true, .pid = i->event.pid2, .since = i->t};
+}
+
+/* ---- gathering a scene ---- */
+
+static void gathering_free(struct gathering *g)
+{
+	if (!g)
+		return;
+	for (size_t i = 0; i < g->scene.n_rows; i++)
+		free(g->scene.rows[i].pieces);
+	free(g->scene.names);
+	free(g);
+}
+
+struct row_filling {
+	struct scene_row *row;
+	size_t capacity;
+	bool *pcpus; /* those that it used */
+	int error;
+};
+
+static void piece_keep(void *context, const struct track_piece *piece)
+{
+	struct row_filling *f = context;
+
+	if (f->row->n == f->capacity) {
+		size_t capacity = f->capacity ? 2 * f->capacity : 64;
+		struct track_piece *pieces =
+			reallocarray(f->row->pieces, capacity, sizeof(*pieces));
+
+		if (!pieces) {
+			f->error = -ENOMEM;
+			return;
+		}
+		f->row->pieces = pieces;
+		f->capacity = capacity;
+	}
+	f->row->pieces[f->row->n++] = *piece;
+	if (f->row->kind == SCENE_ROW_VCPU && piece->where < VS_CPUS_MAX)
+		f->pcpus[piece->where] = true;
+}
+
+/* What the row does now, which is no part of its history yet. False: not known. */
+static bool piece_open(const struct scenes *s, const struct scene *scene,
+		       const struct scene_row *row, struct track_piece *piece)
+{
+	struct vcpu_span vcpu;
+	struct guest_span guest;
+
+	if (row->kind == SCENE_ROW_PCPU) {
+		*piece = pcpu_piece(s, (uint16_t)row->number, model_now(s->model));
+		return s->pcpus[row->number].known;
+	}
+	if (row->kind == SCENE_ROW_VCPU) {
+		if (model_vcpu_current(s->model, scene->vm, row->number, &vcpu))
+			return false;
+		*piece = vcpu_piece(&vcpu);
+		return true;
+	}
+	if (model_guest_current(s->model, scene->vm, (uint16_t)row->number, &guest))
+		return false;
+	*piece = guest_piece(&guest);
+	return true;
+}
+
+static void piece_open_keep(const struct scenes *s, const struct scene *scene,
+			    struct row_filling *f)
+{
+	const struct scene_row *row = f->row;
+	int64_t begin_ns = row->n ? row->pieces[row->n - 1].begin.ns + row->pieces[row->n - 1].ns
+				  : scene->begin.ns;
+	struct track_piece piece;
+	int64_t end_ns;
+
+	if (!piece_open(s, scene, row, &piece))
+		return;
+	end_ns = piece.begin.ns + piece.ns;
+	if (end_ns > scene->end.ns)
+		end_ns = scene->end.ns;
+	if (piece.begin.ns < begin_ns)
+		piece.begin.ns = begin_ns;
+	piece.ns = end_ns - piece.begin.ns;
+	if (piece.ns > 0)
+		piece_keep(f, &piece);
+}
+
+static void row_gather(struct scenes *s, struct scene *scene, enum scene_row_kind kind,
+		       uint32_t number, bool *pcpus)
+{
+	struct scene_row *row = &scene->rows[scene->n_rows++];
+	uint32_t vm = kind == SCENE_ROW_PCPU ? 0 : scene->vm;
+	uint32_t slot = lru_find(&s->index, track_key(kind, vm, number));
+	struct row_filling f = {.row = row, .pcpus = pcpus};
+	const struct track *track;
+	int64_t grain_ns;
+
+	*row = (struct scene_row){.kind = kind, .number = number};
+	if (slot != LRU_NONE) {
+		track = &s->tracks[slot];
+		track_each(track, scene->begin, scene->end, piece_keep, &f);
+		grain_ns = track_grain_ns(track, scene->begin);
+		if (grain_ns > scene->grain_ns)
+			scene->grain_ns = grain_ns;
+		scene->cut |= track->forgot && row->n && row->pieces[0].begin.ns > scene->begin.ns;
+	}
+	piece_open_keep(s, scene, &f);
+	if (f.error)
+		s->error = f.error;
+}
+
+/* The vCPUs of the scene: the incident's first. Returns how many. */
+static size_t vcpus_choose(const struct scenes *s, const struct gathering *g, uint32_t *chosen,
+			   size_t *left_out)
+{
+	uint32_t all[VS_CPUS_MAX];
+	size_t n = model_vcpus(s->model, g->scene.vm, all, VS_CPUS_MAX), kept = 0;
+
+	chosen[kept++] = g->vcpu;
+	if (n > VS_CPUS_MAX)
+		n = VS_CPUS_MAX;
+	for (size_t i = 0; i < n; i++) {
+		if (all[i] == g->vcpu)
+			continue;
+		if (kept < SCENE_VCPUS_MAX)
+			chosen[kept++] = all[i];
+		else
+			++*left_out;
+	}
+	return kept;
+}
+
+static void name_add(struct scenes *s, struct scene *scene, bool host, int32_t pid)
+{
+	struct scene_name *names;
+
+	for (size_t i = 0; i < scene->n_names; i++) {
+		if (scene->names[i].pid == pid && scene->names[i].host == host)
+			return;
+	}
+	if (!pid || scene->n_names == NAMES_MAX)
+		return;
+	if (!(scene->n_names & (scene->n_names - 1))) {
+		names = reallocarray(scene->names, scene->n_names ? 2 * scene->n_names : 1,
+				     sizeof(*names));
+		if (!names) {
+			s->error = -ENOMEM;
+			return;
+		}
+		scene->names = names;
+	}
+	names = &scene->names[scene->n_names++];
+	*names = (struct scene_name){.host = host, .pid = pid};
+	strncpy(names->comm, model_task_name(s->model, host ? VS_SOURCE_HOST : scene->vm, pid),
+		sizeof(names->comm) - 1);
+}
+
+static void rows_gather(struct scenes *s, struct gathering *g)
+{
+	struct scene *scene = &g->scene;
+	bool pcpus[VS_CPUS_MAX] = {false};
+	uint32_t vcpus[SCENE_VCPUS_MAX];
+	size_t n = vcpus_choose(s, g, vcpus, &scene->rows_left_out), n_pcpus = 0;
+	uint16_t cpu;
+
+	for (size_t i = 0; i < n; i++) {
+		row_gather(s, scene, SCENE_ROW_VCPU, vcpus[i], pcpus);
+		if (!model_guest_cpu_of_vcpu(s->model, scene->vm, vcpus[i], &cpu))
+			row_gather(s, scene, SCENE_ROW_GUEST, cpu, pcpus);
+	}
+	for (uint32_t p = 0; p < VS_CPUS_MAX; p++) {
+		if (!pcpus[p] || !s->pcpus[p].since.ns)
+			continue;
+		if (n_pcpus++ < SCENE_PCPUS_MAX)
+			row_gather(s, scene, SCENE_ROW_PCPU, p, pcpus);
+		else
+			scene->rows_left_out++;
+	}
+	g->rows_gathered = true;
+}
+
+static int row_of(const struct scene *scene, const struct arrow_end *end)
+{
+	for (size_t i = 0; i < scene->n_rows; i++) {
+		if (scene->rows[i].kind == end->kind && scene->rows[i].number == end->number)
+			return (int)i;
+	}
+	return -1;
+}
+
+static void arrows_gather(struct scenes *s, struct gathering *g)
+{
+	struct scene *scene = &g->scene;
+	const struct arrow *a;
+
+	for (uint64_t i = 0; (a = arrows_at(&s->arrows, i)); i++) {
+		struct scene_arrow arrow = {.kind = a->kind,
+					    .from = a->from.t,
+					    .to = a->to.t,
+					    .pid = a->pid,
+					    .number = a->number};
+		int from = row_of(scene, &a->from), to = row_of(scene, &a->to);
+
+		if (a->vm != scene->vm || a->from.t.ns > scene->end.ns ||
+		    a->to.t.ns < scene->begin.ns || from < 0 || to < 0)
+			continue;
+		arrow.from_row = (size_t)from;
+		arrow.to_row = (size_t)to;
+		if (scene->n_arrows == SCENE_ARROWS_MAX) {
+			scene->arrows_left_out++;
+			continue;
+		}
+		scene->arrows[scene->n_arrows++] = arrow;
+	}
+}
+
+/* ---- which incidents ---- */
+
+static bool is_better(const struct gathering *a, const struct gathering *b)
+{
+	return a->healthy != b->healthy ? b->healthy : a->ns > b->ns;
+}
+
+/* Takes over `g`, at the expense of the least of all. */
+static void scene_keep(struct scenes *s, struct gathering *g)
+{
+	size_t worst = 0;
+
+	if (s->n < SCENES_MAX) {
+		s->all[s->n++] = g;
+		return;
+	}
+	for (size_t i = 1; i < s->n; i++) {
+		if (is_better(s->all[worst], s->all[i]))
+			worst = i;
+	}
+	if (!is_better(g, s->all[worst])) {
+		gathering_free(g);
+		return;
+	}
+	gathering_free(s->all[worst]);
+	s->all[worst] = g;
+}
+
+static void pending_update(struct scenes *s, struct host_ns now)
+{
+	size_t kept = 0;
+
+	s->due.ns = INT64_MAX;
+	for (size_t i = 0; i < s->n_pending; i++) {
+		struct gathering *g = s->pending[i];
+		int64_t rows_due = g->scene.end.ns + MODEL_HOLD_NS;
+		int64_t arrows_due = g->scene.end.ns + ARROWS_DELAY_NS;
+
+		if (!g->rows_gathered && now.ns >= rows_due)
+			rows_gather(s, g);
+		if (now.ns >= arrows_due) {
+			arrows_gather(s, g);
+			scene_keep(s, g);
+			continue;
+		}
+		s->pending[kept++] = g;
+		if ((g->rows_gathered ? arrows_due : rows_due) < s->due.ns)
+			s->due.ns = g->rows_gathered ? arrows_due : rows_due;
+	}
+	s->n_pending = kept;
+}
+
+static bool shows(const struct scene *scene, const struct incident *i)
+{
+	const struct arrow_end vcpu = {.kind = SCENE_ROW_VCPU, .number = i->vcpu};
+
+	return scene->vm == i->vm && scene->begin.ns <= i->begin.ns && scene->end.ns >= i->end.ns &&
+	       row_of(scene, &vcpu) >= 0;
+}
+
+/* Will a scene that is still to be gathered show it? */
+static bool is_covered(const struct scenes *s, const struct incident *i)
+{
+	uint32_t all[VS_CPUS_MAX];
+
+	for (size_t k = 0; k < s->n_pending; k++) {
+		const struct gathering *g = s->pending[k];
+
+		if (g->healthy <= i->healthy && g->scene.vm == i->vm &&
+		    g->scene.begin.ns <= i->begin.ns && g->scene.end.ns >= i->end.ns &&
+		    model_vcpus(s->model, i->vm, all, VS_CPUS_MAX) <= SCENE_VCPUS_MAX)
+			return true;
+	}
+	return false;
+}
+
+void scenes_incident(struct scenes *s, const struct incident *i)
+{
+	int64_t ns = i->end.ns - i->begin.ns;
+	int64_t margin = ns / 8 > MARGIN_MIN_NS ? ns / 8 : MARGIN_MIN_NS;
+	struct gathering *g;
+
+	if (is_covered(s, i))
+		return;
+	if (s->n_pending == PENDING_MAX)
+		pending_update(s, (struct host_ns){INT64_MAX});
+	g = calloc(1, sizeof(*g));
+	if (!g) {
+		s->error = -ENOMEM;
+		return;
+	}
+	g->scene.vm = i->vm;
+	g->scene.begin.ns = i->begin.ns - margin;
+	g->scene.end.ns = i->end.ns + margin;
+	if (g->scene.begin.ns < model_begin(s->model).ns)
+		g->scene.begin = model_begin(s->model);
+	g->vcpu = i->vcpu;
+	g->ns = ns;
+	g->healthy = i->healthy;
+	s->pending[s->n_pending++] = g;
+	pending_update(s, model_now(s->model));
+}
+
+void scenes_chain(struct scenes *s, const struct chain *c)
+{
+	arrows_chain(&s->arrows, c, s->model);
+}
+
+/* ---- events ---- */
+
+static void guest_instant_take(void *context, const struct guest_instant *i)
+{
+	struct scenes *s = context;
+
+	arrows_guest(&s->arrows, i);
+	if (i->t.ns >= s->due.ns)
+		pending_update(s, i->t);
+}
+
+static void host_instant_take(void *context, const struct host_instant *i)
+{
+	struct scenes *s = context;
+
+	if (i->event.type == VS_EVENT_SCHED_SWITCH)
+		pcpu_switch(s, i);
+	else if (i->event.type == VS_EVENT_LOST)
+		s->pcpus[i->event.cpu].known = false;
+	arrows_host(&s->arrows, i);
+	if (i->t.ns >= s->due.ns)
+		pending_update(s, i->t);
+}
+
+struct scenes *scenes_new(struct model *m)
+{
+	struct scenes *s = calloc(1, sizeof(*s));
+	struct model_observer observer = {.vcpu_span = vcpu_take,
+					  .guest_span = guest_take,
+					  .guest_instant = guest_instant_take,
+					  .host_instant = host_instant_take,
+					  .context = s};
+
+	if (!s)
+		return NULL;
+	s->model = m;
+	s->due.ns = INT64_MAX;
+	s->tracks = calloc(TRACKS_MAX, sizeof(*s->tracks));
+	if (!s->tracks || lru_init(&s->index, TRACKS_MAX) || arrows_init(&s->arrows) ||
+	    model_observe(m, &observer)) {
+		scenes_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void scenes_free(struct scenes *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; s->tracks && i < TRACKS_MAX; i++)
+		track_fini(&s->tracks[i]);
+	for (size_t i = 0; i < s->n; i++)
+		gathering_free(s->all[i]);
+	for (size_t i = 0; i < s->n_pending; i++)
+		gathering_free(s->pending[i]);
+	arrows_fini(&s->arrows);
+	lru_fini(&s->index);
+	free(s->tracks);
+	free(s);
+}
+
+/* ---- the result ---- */
+
+static size_t scene_pieces(const struct scene *scene)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < scene->n_rows; i++)
+		n += scene->rows[i].n;
+	return n;
+}
+
+static void scene_thin(struct scene *scene, size_t pieces_max)
+{
+	int64_t grain_ns = (scene->end.ns - scene->begin.ns) >> 16;
+	size_t before = scene_pieces(scene);
+
+	for (; scene_pieces(scene) > pieces_max && grain_ns < scene->end.ns - scene->begin.ns;
+	     grain_ns = 2 * grain_ns + 1) {
+		for (size_t i = 0; i < scene->n_rows; i++)
+			scene->rows[i].n =
+				track_thin(scene->rows[i].pieces, scene->rows[i].n, grain_ns);
+		if (scene_pieces(scene) < before && grain_ns > scene->grain_ns)
+			scene->grain_ns = grain_ns;
+	}
+}
+
+static void scene_names(struct scenes *s, struct scene *scene)
+{
+	for (size_t i = 0; i < scene->n_rows; i++) {
+		const struct scene_row *row = &scene->rows[i];
+
+		for (size_t k = 0; k < row->n; k++)
+			name_add(s, scene, row->kind != SCENE_ROW_GUEST, row->pieces[k].pid);
+	}
+	for (size_t i = 0; i < scene->n_arrows; i++)
+		name_add(s, scene, scene->arrows[i].kind != SCENE_ARROW_WAKEUP,
+			 scene->arrows[i].pid);
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct gathering *x = *(struct gathering *const *)a;
+	const struct gathering *y = *(struct gathering *const *)b;
+
+	return (x->scene.begin.ns > y->scene.begin.ns) - (x->scene.begin.ns < y->scene.begin.ns);
+}
+
+int scenes_finish(struct scenes *s, size_t pieces_max)
+{
+	pending_update(s, (struct host_ns){INT64_MAX});
+	if (s->n)
+		qsort(s->all, s->n, sizeof(struct gathering *), by_begin);
+	for (size_t i = 0; i < s->n; i++) {
+		struct scene *scene = &s->all[i]->scene;
+
+		if (scene->end.ns > model_now(s->model).ns)
+			scene->end = model_now(s->model);
+		scene_thin(scene, pieces_max / s->n);
+		scene_names(s, scene);
+	}
+	return s->error;
+}
+
+const struct scene *scenes_at(const struct scenes *s, size_t index)
+{
+	return index < s->n ? &s->all[index]->scene : NULL;
+}
+
+int scenes_find(const struct scenes *s, const struct incident *i)
+{
+	for (size_t k = 0; k < s->n; k++) {
+		if (shows(&s->all[k]->scene, i))
+			return (int)k;
+	}
+	return -1;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/view/page.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/view/json.h"
+#include "host-collector/view/page_data.h"
+#include "host-collector/view/page_files.h"
+#include "host-collector/view/text.h"
+
+/* What one report with all its incidents may take of the page: stacks can be long. */
+enum { REPORT_BYTES_MAX = 800000, TEXT_BYTES_MAX = 200000 };
+
+struct buffer_text {
+	char *text;
+	size_t len;
+};
+
+/* The report with its longest incidents only; what it points to is the original's or `own`. */
+struct shown {
+	struct report report;
+	size_t indices[PAGE_INCIDENTS_MAX];
+	struct incident *incidents;
+	struct report_watchdog *watchdogs;
+};
+
+static void shown_free(struct shown *s)
+{
+	free(s->incidents);
+	free(s->watchdogs);
+}
+
+static int shown_choose(struct shown *s, const struct report *r, size_t max)
+{
+	size_t n = report_longest(r, max, s->indices);
+
+	shown_free(s);
+	s->report = *r;
+	s->incidents = calloc(n ? n : 1, sizeof(*s->incidents));
+	s->watchdogs = calloc(r->n_watchdogs ? r->n_watchdogs : 1, sizeof(*s->watchdogs));
+	if (!s->incidents || !s->watchdogs)
+		return -ENOMEM;
+	for (size_t k = 0; k < r->n_watchdogs; k++) {
+		s->watchdogs[k] = r->watchdogs[k];
+		s->watchdogs[k].incident = -1;
+	}
+	for (size_t i = 0; i < n; i++) {
+		s->incidents[i] = r->incidents[s->indices[i]];
+		for (size_t k = 0; k < r->n_watchdogs; k++) {
+			if (r->watchdogs[k].incident == (int)s->indices[i])
+				s->watchdogs[k].incident = (int)i;
+		}
+	}
+	s->report.n_incidents = n;
+	s->report.incidents = s->incidents;
+	s->report.watchdogs = s->watchdogs;
+	return 0;
+}
+
+/* The caller's to free. 0 or -ENOMEM. */
+static int report_json(const struct report *r, struct buffer_text *b)
+{
+	FILE *out = open_memstream(&b->text, &b->len);
+	int err = out ? json_report_write(r, false, out) : -ENOMEM;
+
+	if (out && fclose(out))
+		err = -ENOMEM;
+	return err;
+}
+
+/* As many incidents as fit. */
+static int shown_fit(struct shown *s, const struct report *r, struct buffer_text *json)
+{
+	int err;
+
+	for (size_t max = PAGE_INCIDENTS_MAX;; max /= 2) {
+		err = shown_choose(s, r, max);
+		if (!err)
+			err = report_json(&s->report, json);
+		if (err || json->len <= REPORT_BYTES_MAX || max <= 1)
+			return err;
+		free(json->text);
+		json->text = NULL;
+	}
+}
+
+static void tables_write(const struct page *page, FILE *out)
+{
+	fputc('[', out);
+	for (size_t i = 0; i < page->n_tables; i++) {
+		fputs(i ? "," : "", out);
+		table_write_page(page->tables[i], out);
+	}
+	fputc(']', out);
+}
+
+static void data_write(const struct page *page, const struct shown *shown,
+		       const struct buffer_text *json, FILE *out)
+{
+	const struct report *r = page->report;
+
+	fputs("{\"recording\":", out);
+	page_text_write(page->recording, out);
+	fprintf(out, ",\"incidents_left_out\":%zu,\"names\":",
+		r->n_incidents - shown->report.n_incidents);
+	page_names_write(out);
+	fputs(",\"incident_scenes\":[", out);
+	for (size_t i = 0; i < shown->report.n_incidents; i++)
+		fprintf(out, "%s%d", i ? "," : "",
+			scenes_find(page->scenes, &shown->report.incidents[i]));
+	fputs("],\"scenes\":", out);
+	page_scenes_write(page->scenes, r, out);
+	fputs(",\"latencies\":", out);
+	page_latencies_write(page->latencies, r, out);
+	fputs(",\"tables\":", out);
+	tables_write(page, out);
+	fputs(",\"report\":", out);
+	fwrite(json->text, 1, json->len, out);
+	fputs("}", out);
+}
+
+/* Into a script element: in JSON "<" stands in strings only, and nothing else could end it. */
+static void script_data_write(const struct buffer_text *data, FILE *out)
+{
+	for (size_t i = 0; i < data->len; i++) {
+		if (data->text[i] == '<')
+			fputs("\\u003c", out);
+		else
+			fputc(data->text[i], out);
+	}
+}
+
+static void element_text_write(const struct buffer_text *text, FILE *out)
+{
+	for (size_t i = 0; i < text->len; i++) {
+		char c = text->text[i];
+
+		if (c == '<' || c == '>' || c == '&')
+			fprintf(out, "&#%d;", c);
+		else
+			fputc(c, out);
+	}
+}
+
+/* For who has no scripts. */
+static int text_write(const struct report *r, FILE *out)
+{
+	const struct text_options plain = {.colour = false};
+	struct buffer_text text = {NULL, 0};
+	FILE *to = open_memstream(&text.text, &text.len);
+	bool cut;
+
+	if (!to)
+		return -ENOMEM;
+	text_report_write(r, &plain, to);
+	if (fclose(to)) {
+		free(text.text);
+		return -ENOMEM;
+	}
+	cut = text.len > TEXT_BYTES_MAX;
+	if (cut)
+		text.len = TEXT_BYTES_MAX;
+	element_text_write(&text, out);
+	if (cut)
+		fputs("\n... (the rest: vcpuscope report RUN.vcs)\n", out);
+	free(text.text);
+	return 0;
+}
+
+static int document_write(const struct buffer_text *data, const struct report *shown, FILE *out)
+{
+	int err;
+
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+	      "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
+	      "<title>vcpuscope report</title>\n<style>\n",
+	      out);
+	fputs(page_file_report_css, out);
+	fputs("</style>\n</head>\n<body>\n<div id=\"page\"></div>\n<noscript><pre>", out);
+	err = text_write(shown, out);
+	fputs("</pre></noscript>\n<script type=\"application/json\" id=\"data\">", out);
+	script_data_write(data, out);
+	fputs("</script>\n<script>\n", out);
+	fputs(page_file_draw_js, out);
+	fputs(page_file_timeline_js, out);
+	fputs(page_file_report_js, out);
+	fputs("</script>\n</body>\n</html>\n", out);
+	if (!err && (fflush(out) || ferror(out)))
+		err = -EIO;
+	return err;
+}
+
+int page_write(const struct page *page, FILE *out)
+{
+	struct buffer_text json = {NULL, 0}, data = {NULL, 0};
+	struct shown shown = {.incidents = NULL};
+	FILE *to = NULL;
+	int err = shown_fit(&shown, page->report, &json);
+
+	if (!err) {
+		to = open_memstream(&data.text, &data.len);
+		err = to ? 0 : -ENOMEM;
+	}
+	if (!err)
+		data_write(page, &shown, &json, to);
+	if (to && fclose(to))
+		err = -ENOMEM;
+	if (!err)
+		err = document_write(&data, &shown.report, out);
+	shown_free(&shown);
+	free(json.text);
+	free(data.text);
+	return err;
+}
