@@ -9,6 +9,8 @@ extern const struct command command_record;
 extern const struct command command_report;
 extern const struct command command_watch;
 extern const struct command command_clock;
+extern const struct command command_compare;
+extern const struct command command_summarize;
 extern const struct command command_simulate;
 extern const struct command command_import;
 extern const struct command command_doctor;

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope summarize: recordings in, one small file out that compare takes in their place. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host-collector/cli/commands.h"
+#include "host-collector/cli/run_load.h"
+
+struct summarize_arguments {
+	struct option_list recordings;
+	const char *output;
+};
+
+static const struct option_spec summarize_option_table[] = {
+	{"RUN.vcs", OPTION_OPERANDS, offsetof(struct summarize_arguments, recordings), NULL,
+	 "recordings made by `vcpuscope record`, or summaries files", true},
+	{"output", OPTION_STRING, offsetof(struct summarize_arguments, output), "FILE",
+	 "write there instead of to standard output (-o)", false},
+};
+
+static int summarize_run(const struct command *self, int argc, char **argv)
+{
+	static struct summarize_arguments a; /* too large for the stack */
+	struct run_set set = {0};
+	char why[512];
+	FILE *to = stdout;
+	int err;
+
+	a = (struct summarize_arguments){0};
+	if (options_parse_or_say(self, argc, argv, &a))
+		return COMMAND_USAGE;
+	err = runs_load(&set, &a.recordings, why, sizeof(why));
+	if (!err && a.output) {
+		to = fopen(a.output, "w");
+		err = to ? 0 : -errno;
+	}
+	if (!err || (a.output && !to)) {
+		if (!err)
+			err = run_set_write(&set, to);
+		if (to && (fflush(to) || (to != stdout && fclose(to))) && !err)
+			err = -errno;
+		if (err)
+			snprintf(why, sizeof(why), "%s: cannot write: %s",
+				 a.output ? a.output : "standard output", strerror(-err));
+	}
+	if (err)
+		fprintf(stderr, "vcpuscope summarize: %s\n", why);
+	run_set_fini(&set);
+	return err ? COMMAND_TROUBLE : COMMAND_OK;
+}
+
+const struct command command_summarize = {
+	.name = "summarize",
+	.summary = "make a recording's figures a small file, as a baseline for compare",
+	.options = summarize_option_table,
+	.n_options = sizeof(summarize_option_table) / sizeof(summarize_option_table[0]),
+	.examples = "  vcpuscope summarize base-*.vcs -o base.json\n",
+	.run = summarize_run,
+};
