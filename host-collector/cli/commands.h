@@ -8,6 +8,7 @@
 extern const struct command command_record;
 extern const struct command command_report;
 extern const struct command command_watch;
+extern const struct command command_flame;
 extern const struct command command_clock;
 extern const struct command command_compare;
 extern const struct command command_summarize;

@@ -8,8 +8,8 @@
 #include "host-collector/decode/worker.h"
 
 static const struct command *const commands[] = {
-	&command_record,    &command_report,   &command_watch,  &command_clock,  &command_compare,
-	&command_summarize, &command_simulate, &command_import, &command_doctor,
+	&command_record,  &command_report,    &command_watch,    &command_flame,  &command_clock,
+	&command_compare, &command_summarize, &command_simulate, &command_import, &command_doctor,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

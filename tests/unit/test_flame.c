@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Flame graphs' data: one story whose every microsecond is known, told as each kind; and simulated
+ * recordings, with losses and without, where no time of any thread may be missing or double.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "host-collector/analyze/flame.h"
+#include "host-collector/cli/replay.h"
+#include "host-collector/simulate/simulate.h"
+#include "host-collector/view/folded_text.h"
+#include "tests/unit/model_script.h"
+
+enum { HOG = 200, APP = 42, DB = 50 };
+
+#define TASK_STACK(T_US, ROLE, PID, KERNEL, USER)                                                  \
+	EVENT(VM, T_US, 0, TASK_STACK, PID, PID, (KERNEL) | (uint64_t)(USER) << 32,                \
+	      VS_STACK_##ROLE | (uint64_t)1000000 << 8)
+
+/*
+ * app runs from 1 ms on. A hog takes its pCPU from 2.0 to 2.5 ms; a page is awaited from 4.1 to
+ * 24.1 ms, until QEMU's other thread wakes it. db is woken at 25 ms and waits until app sleeps,
+ * from 26 to 27 ms, and preempts db at 28 ms.
+ */
+static const struct timeline_event story[] = {
+	NAME(HOST, 0, HOG, HOG, 0),
+	NAME(HOST, 0, QEMU, QEMU, 0),
+	SWITCH(HOST, 0, 0, 0, TID0, 0),
+	KVM(0, 0, ENTRY, TID0, 0),
+	NAME(VM, 0, APP, APP, 0),
+	NAME(VM, 0, DB, DB, 0),
+	SWITCH(VM, 1000, 0, 0, APP, 0),
+	SWITCH(HOST, 2000, 0, TID0, HOG, 0),
+	SWITCH(HOST, 2500, 0, HOG, TID0, VS_TASK_INTERRUPTIBLE),
+	TASK_STACK(3000, SAMPLE, APP, 5, 6),
+	KVM(4000, 0, EXIT, TID0, 48 | (uint64_t)1 << 32),
+	SWITCH(HOST, 4100, 0, TID0, 0, VS_TASK_UNINTERRUPTIBLE),
+	STACK(24000, WAITER, TID0, TID0, 1, 20000),
+	STACK(24000, WAKER, QEMU, TID0, 2, 20000),
+	WAKEUP(HOST, 24100, 1, TID0, QEMU, 0),
+	SWITCH(HOST, 24100, 0, 0, TID0, 0),
+	KVM(24200, 0, ENTRY, TID0, 0),
+	EVENT(VM, 24500, 0, SOFTIRQ_ENTRY, APP, 0, 1, 0),
+	EVENT(VM, 24600, 0, SOFTIRQ_EXIT, APP, 0, 1, 0),
+	WAKEUP(VM, 25000, 0, DB, APP, 0),
+	TASK_STACK(26000, WAITER, APP, 7, 6),
+	SWITCH(VM, 26000, 0, APP, DB, VS_TASK_INTERRUPTIBLE),
+	WAKEUP(VM, 27000, 0, APP, DB, 0),
+	SWITCH(VM, 28000, 0, DB, APP, 0),
+	SWITCH(VM, 30000, 0, APP, DB, VS_TASK_UNINTERRUPTIBLE),
+	SWITCH(VM, 31000, 0, DB, 0, VS_TASK_DEAD),
+	SWITCH(HOST, 32000, 0, TID0, 0, VS_TASK_STOPPED),
+	SWITCH(HOST, 32500, 0, 0, TID0, 0),
+};
+
+static void guest_stack(struct model *m, uint32_t id, int32_t pid, const char *leaf,
+			const char *root, bool kernel)
+{
+	static struct message_stack s;
+
+	memset(&s, 0, sizeof(s));
+	s.id = id;
+	s.pid = pid;
+	s.n_frames = 2;
+	snprintf(s.frames[0].symbol, VS_TEXT_MAX, "%s", leaf);
+	snprintf(s.frames[1].symbol, VS_TEXT_MAX, "%s", root);
+	s.frames[0].kernel = s.frames[1].kernel = kernel;
+	assert_int_equal(model_guest_stack(m, VM, &s), 0);
+}
+
+/* Kernel frames, then two of the process. */
+static void host_stack(struct model *m, uint32_t id, int32_t pid, const char *leaf,
+		       const char *caller)
+{
+	const char *const names[] = {leaf, caller, "ioctl", "main"};
+	static struct message_stack s;
+
+	memset(&s, 0, sizeof(s));
+	s.id = id;
+	s.pid = pid;
+	s.n_frames = COUNT(names);
+	for (size_t i = 0; i < COUNT(names); i++) {
+		snprintf(s.frames[i].symbol, VS_TEXT_MAX, "%s", names[i]);
+		s.frames[i].kernel = i < 2;
+	}
+	assert_int_equal(model_stack(m, &s), 0);
+}
+
+static char *told(const struct flame_options *o, struct flame_coverage *coverage)
+{
+	struct timeline_event events[COUNT(story)];
+	struct model *m = model_new();
+	struct flame *f;
+	char *text = NULL;
+	size_t len;
+	FILE *to;
+
+	memcpy(events, story, sizeof(story));
+	events[0].event.arg0 = script_comm("hog");
+	events[1].event.arg0 = script_comm("qemu");
+	events[4].event.arg0 = script_comm("app");
+	events[5].event.arg0 = script_comm("db");
+	script_vm(m, 1, "kvm");
+	f = flame_new(m, o);
+	assert_non_null(f);
+	host_stack(m, 1, TID0, "io_schedule", "do_swap_page");
+	host_stack(m, 2, QEMU, "try_to_wake_up", "end_swap_bio_read");
+	guest_stack(m, 5, 0, "tcp_sendmsg", "do_syscall_64", true);
+	guest_stack(m, 6, APP, "send", "main", false);
+	guest_stack(m, 7, 0, "futex_wait", "do_syscall_64", true);
+	script_run(m, events, COUNT(events));
+	model_finish(m);
+	assert_int_equal(flame_finish(f), 0);
+	if (coverage)
+		flame_coverage_get(f, coverage);
+	to = open_memstream(&text, &len);
+	assert_int_equal(folded_text_write(flame_stacks(f), to), 0);
+	fclose(to);
+	model_free(m);
+	flame_free(f);
+	return text;
+}
+
+#define OPTIONS(...) (&(const struct flame_options){.vcpu = -1, __VA_ARGS__})
+
+static void tells(const struct flame_options *o, const char *expected)
+{
+	char *text = told(o, NULL);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void a_tasks_wall_time_goes_through_the_boundary(void **unused)
+{
+	struct flame_coverage c;
+	char *text =
+		told(OPTIONS(.kind = FLAME_WALL, .subject = FLAME_OF_TASKS, .threads = true), &c);
+
+	(void)unused;
+	assert_string_equal(
+		text,
+		"app-42;[not sampled];running 2000\n"
+		"app-42;[task blocked] 2500\n"
+		"app-42;[task runnable: CPU held by db] 1000\n"
+		"app-42;[unknown: not seen yet] 1000\n"
+		"app-42;main;send;do_syscall_64_[k];futex_wait_[k];[task sleeping] 1000\n"
+		"app-42;main;send;do_syscall_64_[k];tcp_sendmsg_[k];[softirq TIMER];running 100\n"
+		"app-42;main;send;do_syscall_64_[k];tcp_sendmsg_[k];[vCPU blocked: page_fault];"
+		"main;ioctl;do_swap_page_[k];io_schedule_[k];--;try_to_wake_up_[w];"
+		"end_swap_bio_read_[w];ioctl_[w];main_[w];qemu_[w] 20000\n"
+		"app-42;main;send;do_syscall_64_[k];tcp_sendmsg_[k];"
+		"[vCPU runnable: pCPU held by hog] 500\n"
+		"app-42;main;send;do_syscall_64_[k];tcp_sendmsg_[k];running 4200\n"
+		"app-42;main;send;do_syscall_64_[k];tcp_sendmsg_[k];running;"
+		"[exit EPT_VIOLATION in KVM] 200\n"
+		"db-50;[not sampled];running 3000\n"
+		"db-50;[task preempted: CPU held by app] 2000\n"
+		"db-50;[task runnable: CPU held by app] 1000\n"
+		"db-50;[task sleeping] 25000\n");
+	free(text);
+	assert_int_equal(c.threads, 2);
+	assert_int_equal(c.wall_ns, c.counted_ns);
+	assert_int_equal(c.off, 0);
+}
+
+static void states_can_be_left_out(void **unused)
+{
+	(void)unused;
+	tells(OPTIONS(.kind = FLAME_WALL, .subject = FLAME_OF_TASKS, .task = "db",
+		      .states = 1u << FLAME_TASK_RUNNABLE | 1u << FLAME_TASK_PREEMPTED),
+	      "db;[task preempted: CPU held by app] 2000\n"
+	      "db;[task runnable: CPU held by app] 1000\n");
+}
+
+static void a_vcpus_wall_time_shows_its_guest(void **unused)
+{
+	(void)unused;
+	tells(OPTIONS(.kind = FLAME_WALL, .subject = FLAME_OF_VCPUS, .threads = true),
+	      "CPU 0/KVM-110;[guest idle];[vCPU stopped: by a signal] 500\n"
+	      "CPU 0/KVM-110;[guest idle];running 1000\n"
+	      "CPU 0/KVM-110;app;main;send;do_syscall_64_[k];tcp_sendmsg_[k];[softirq TIMER];"
+	      "running 100\n"
+	      "CPU 0/KVM-110;app;main;send;do_syscall_64_[k];tcp_sendmsg_[k];"
+	      "[vCPU blocked: page_fault];main;ioctl;do_swap_page_[k];io_schedule_[k];--;"
+	      "try_to_wake_up_[w];end_swap_bio_read_[w];ioctl_[w];main_[w];qemu_[w] 20000\n"
+	      "CPU 0/KVM-110;app;main;send;do_syscall_64_[k];tcp_sendmsg_[k];"
+	      "[vCPU runnable: pCPU held by hog] 500\n"
+	      "CPU 0/KVM-110;app;main;send;do_syscall_64_[k];tcp_sendmsg_[k];running 4200\n"
+	      "CPU 0/KVM-110;app;main;send;do_syscall_64_[k];tcp_sendmsg_[k];running;"
+	      "[exit EPT_VIOLATION in KVM] 200\n"
+	      "CPU 0/KVM-110;app;running 2000\n"
+	      "CPU 0/KVM-110;db;running 3000\n"
+	      "CPU 0/KVM-110;running 1000\n");
+}
+
+static void each_kind_has_its_order(void **unused)
+{
+	(void)unused;
+	tells(OPTIONS(.kind = FLAME_ONCPU, .subject = FLAME_OF_TASKS),
+	      "app;[not sampled] 2000\n"
+	      "app;main;send;do_syscall_64_[k];tcp_sendmsg_[k] 4400\n"
+	      "app;main;send;do_syscall_64_[k];tcp_sendmsg_[k];[softirq TIMER] 100\n"
+	      "db;[not sampled] 3000\n");
+	tells(OPTIONS(.kind = FLAME_ONCPU, .subject = FLAME_OF_VCPUS),
+	      "CPU 0/KVM;running 11300\n"
+	      "CPU 0/KVM;running;[exit EPT_VIOLATION in KVM] 200\n");
+	tells(OPTIONS(.kind = FLAME_OFFCPU, .subject = FLAME_OF_TASKS),
+	      "app;[task blocked] 2500\n"
+	      "app;[task runnable: CPU held by db] 1000\n"
+	      "app;main;send;do_syscall_64_[k];futex_wait_[k] 1000\n"
+	      "db;[task preempted: CPU held by app] 2000\n"
+	      "db;[task runnable: CPU held by app] 1000\n"
+	      "db;[task sleeping] 25000\n");
+	tells(OPTIONS(.kind = FLAME_OFFCPU, .subject = FLAME_OF_VCPUS),
+	      "CPU 0/KVM;[vCPU runnable: pCPU held by hog] 500\n"
+	      "CPU 0/KVM;[vCPU stopped: by a signal] 500\n"
+	      "CPU 0/KVM;main;ioctl;do_swap_page_[k];io_schedule_[k] 20000\n");
+	tells(OPTIONS(.kind = FLAME_WAKEUP, .subject = FLAME_OF_TASKS), "app;db 25000\n"
+									"db;app 1000\n");
+	tells(OPTIONS(.kind = FLAME_WAKEUP, .subject = FLAME_OF_VCPUS),
+	      "[an interrupt, or unknown];CPU 0/KVM 500\n"
+	      "qemu;end_swap_bio_read_[k];try_to_wake_up_[k];CPU 0/KVM 20000\n");
+	tells(OPTIONS(.kind = FLAME_OFFWAKE, .subject = FLAME_OF_TASKS),
+	      "app;[task blocked] 2500\n"
+	      "app;[task runnable: CPU held by db] 1000\n"
+	      "app;main;send;do_syscall_64_[k];futex_wait_[k];--;db 1000\n"
+	      "db;[task preempted: CPU held by app] 2000\n"
+	      "db;[task runnable: CPU held by app] 1000\n"
+	      "db;[task sleeping];--;app 25000\n");
+	tells(OPTIONS(.kind = FLAME_OFFWAKE, .subject = FLAME_OF_VCPUS),
+	      "CPU 0/KVM;[vCPU runnable: pCPU held by hog] 500\n"
+	      "CPU 0/KVM;[vCPU stopped: by a signal] 500\n"
+	      "CPU 0/KVM;main;ioctl;do_swap_page_[k];io_schedule_[k];--;try_to_wake_up_[w];"
+	      "end_swap_bio_read_[w];ioctl_[w];main_[w];qemu_[w] 20000\n");
+	tells(OPTIONS(.kind = FLAME_EXITS, .subject = FLAME_OF_VCPUS),
+	      "CPU 0/KVM;EPT_VIOLATION;[in KVM] 200\n"
+	      "CPU 0/KVM;EPT_VIOLATION;[vCPU blocked: page_fault];main;ioctl;do_swap_page_[k];"
+	      "io_schedule_[k];--;try_to_wake_up_[w];end_swap_bio_read_[w];ioctl_[w];main_[w];"
+	      "qemu_[w] 20000\n");
+}
+
+static void words_are_parsed(void **unused)
+{
+	enum flame_kind kind;
+	uint32_t states;
+	char why[256];
+
+	(void)unused;
+	assert_int_equal(flame_kind_parse("offwake", &kind), 0);
+	assert_int_equal(kind, FLAME_OFFWAKE);
+	assert_int_equal(flame_kind_parse("offwak", &kind), -EINVAL);
+	assert_int_equal(
+		flame_states_parse(FLAME_OF_TASKS, "running,blocked", &states, why, sizeof(why)),
+		0);
+	assert_int_equal(states, 1u << FLAME_TASK_RUNNING | 1u << FLAME_TASK_BLOCKED);
+	assert_int_equal(flame_states_parse(FLAME_OF_TASKS, "-sleeping", &states, why, sizeof(why)),
+			 0);
+	assert_int_equal(states, ~(1u << FLAME_TASK_SLEEPING));
+	assert_int_equal(flame_states_parse(FLAME_OF_VCPUS, "running", &states, why, sizeof(why)),
+			 0);
+	assert_int_equal(states, 1u << VCPU_GUEST | 1u << VCPU_KVM | 1u << VCPU_VMM);
+	assert_int_equal(flame_states_parse(FLAME_OF_VCPUS, "sleeping", &states, why, sizeof(why)),
+			 -EINVAL);
+	assert_non_null(strstr(why, "sleeping"));
+	assert_non_null(strstr(why, "halted"));
+}
+
+/* ---- simulated recordings ---- */
+
+static const char *scratch(void)
+{
+	static char path[] = "/tmp/test_flame.XXXXXX";
+	static bool made;
+
+	if (!made)
+		close(mkstemp(path));
+	made = true;
+	return path;
+}
+
+static void covers(const char *scenario, enum flame_subject subject)
+{
+	const struct flame_options o = {
+		.kind = FLAME_WALL, .subject = subject, .vcpu = -1, .threads = true};
+	struct pipeline_options pipeline_options = {.model = model_new()};
+	struct flame *f = flame_new(pipeline_options.model, &o);
+	struct pipeline *p = pipeline_new(&pipeline_options);
+	struct recording_info info;
+	struct flame_coverage c;
+	struct host_ns begin, end;
+	char why[512] = "";
+
+	if (replay_run(p, scratch(), &info, why, sizeof(why)))
+		fail_msg("%s", why);
+	assert_int_equal(flame_finish(f), 0);
+	flame_coverage_get(f, &c);
+	if (c.off || !c.threads || c.wall_ns != (int64_t)folded_total_ns(flame_stacks(f)))
+		fail_msg("%s: %zu of %zu threads are off, %s %.3f %%; %lld of %lld ns in stacks",
+			 scenario, c.off, c.threads, c.worst, c.worst_percent,
+			 (long long)folded_total_ns(flame_stacks(f)), (long long)c.wall_ns);
+	/* And against a clock that this analysis has no part in. */
+	assert_true(pipeline_span(p, &begin, &end));
+	for (size_t i = 0; i < folded_count(flame_stacks(f));) {
+		const char *root = folded_at(flame_stacks(f), i)->frames[0]->name;
+		uint64_t ns = 0;
+
+		for (; i < folded_count(flame_stacks(f)) &&
+		       !strcmp(folded_at(flame_stacks(f), i)->frames[0]->name, root);
+		     i++)
+			ns += folded_at(flame_stacks(f), i)->weight_ns;
+		if (llabs((int64_t)ns - (end.ns - begin.ns)) > (end.ns - begin.ns) / 200)
+			fail_msg("%s: %s: %llu ns of %lld", scenario, root, (unsigned long long)ns,
+				 (long long)(end.ns - begin.ns));
+	}
+	pipeline_free(p);
+	model_free(pipeline_options.model);
+	flame_free(f);
+}
+
+static void no_time_is_missing_or_double(void **unused)
+{
+	static const double losses[] = {0, 0.01};
+
+	(void)unused;
+	for (size_t i = 0; i < scenarios_count; i++) {
+		for (size_t k = 0; k < COUNT(losses); k++) {
+			const struct simulate_options o = {.scenario = &scenarios[i],
+							   .seed = 5,
+							   .loss = losses[k],
+							   .recording = scratch(),
+							   .truth = "/dev/null"};
+			char why[512];
+
+			assert_int_equal(simulate_run(&o, why, sizeof(why)), 0);
+			covers(scenarios[i].name, FLAME_OF_TASKS);
+			covers(scenarios[i].name, FLAME_OF_VCPUS);
+		}
+	}
+	unlink(scratch());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_tasks_wall_time_goes_through_the_boundary),
+		cmocka_unit_test(states_can_be_left_out),
+		cmocka_unit_test(a_vcpus_wall_time_shows_its_guest),
+		cmocka_unit_test(each_kind_has_its_order),
+		cmocka_unit_test(words_are_parsed),
+		cmocka_unit_test(no_time_is_missing_or_double),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
