@@ -13,9 +13,6 @@
 #include "host-collector/analyze/report.h"
 #include "host-collector/model/guest_cpu.h"
 
-/* TASK_IDLE: uninterruptible, but nobody counts it as load. */
-enum { TASK_NOLOAD = 0x400 };
-
 /* How a sleep ended. */
 struct waking {
 	bool known;
@@ -273,11 +270,11 @@ static void task_vanish(struct flame *f, struct flame_vm *vm, uint16_t cpu, stru
 
 static enum flame_task_state state_of(uint64_t bits)
 {
-	if (!(bits & ~(uint64_t)TASK_NOLOAD))
+	if (!bits)
 		return FLAME_TASK_PREEMPTED;
 	if (bits & (VS_TASK_STOPPED | VS_TASK_TRACED | VS_TASK_FROZEN))
 		return FLAME_TASK_STOPPED;
-	if (bits & VS_TASK_UNINTERRUPTIBLE && !(bits & TASK_NOLOAD))
+	if (bits & VS_TASK_UNINTERRUPTIBLE)
 		return FLAME_TASK_BLOCKED;
 	return FLAME_TASK_SLEEPING;
 }
