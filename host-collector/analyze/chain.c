@@ -8,9 +8,14 @@
 #include "host-collector/analyze/chain_route.h"
 #include "host-collector/model/lru.h"
 
-enum { GROUPS_MAX = 4096, TICKS_KEPT = 256 };
+enum { GROUPS_MAX = 4096, TICKS_KEPT = 256, WAYS_MAX = 4096 };
 
 #define LIMIT_DEFAULT_NS 10000000ll
+
+struct way {
+	uint32_t vcpu;
+	uint8_t vector;
+};
 
 struct chains {
 	struct model *model;
@@ -18,6 +23,8 @@ struct chains {
 	struct chain_route *route;
 	struct lru index;
 	struct chain_group *groups;
+	struct lru ways_index;
+	struct way *ways; /* by which each guest's irqs came last */
 	size_t n_worst;
 	struct chain worst[CHAIN_WORST_MAX]; /* by falling latency */
 	uint64_t n_troubles;                 /* ever; the newest are kept */
@@ -110,25 +117,37 @@ static void group_clear(struct chain_group *g)
 	memset(g, 0, sizeof(*g));
 }
 
-static struct chain_group *group_get(struct chains *x, const struct chain *c)
+static struct chain_group *group_of(struct chains *x, uint32_t vm, uint32_t of_vcpu,
+				    enum chain_source source, uint8_t vector)
 {
 	/* A VM has a 32-bit number, a vCPU less than 2^20 others. */
-	uint32_t vcpu = x->options.merge_vcpus ? 0 : c->vcpu;
-	uint64_t key = (uint64_t)c->vm << 32 | (uint64_t)(vcpu & 0xfffff) << 12 |
-		       (uint64_t)c->source << 8 | c->vector;
+	uint32_t vcpu = x->options.merge_vcpus ? 0 : of_vcpu;
+	uint64_t key = (uint64_t)vm << 32 | (uint64_t)(vcpu & CHAIN_NO_VCPU) << 12 |
+		       (uint64_t)source << 8 | vector;
 	struct chain_group *g;
 	bool fresh;
 
 	g = &x->groups[lru_put(&x->index, key, &fresh)];
 	if (fresh) {
 		group_clear(g);
-		g->vm = c->vm;
+		g->vm = vm;
 		g->vcpu = vcpu;
-		g->vector = c->vector;
-		g->source = c->source;
+		g->vector = vector;
+		g->source = source;
 		g->irq = -1;
 	}
 	return g;
+}
+
+static struct chain_group *group_get(struct chains *x, const struct chain *c)
+{
+	return group_of(x, c->vm, c->vcpu, c->source, c->vector);
+}
+
+static void on_ignored(void *context, uint32_t vm, uint32_t vcpu, enum chain_source source,
+		       uint8_t vector)
+{
+	group_of(context, vm, vcpu, source, vector)->ignored++;
 }
 
 static void stages_count(struct chains *x, struct chain_group *g, const struct chain *c)
@@ -164,6 +183,18 @@ static void worst_take(struct chains *x, const struct chain *c)
 	x->worst[at] = *c;
 }
 
+/* Does this irq come by another way than before? */
+static bool way_take(struct chains *x, const struct chain *c)
+{
+	bool fresh, moved;
+	struct way *w =
+		&x->ways[lru_put(&x->ways_index, (uint64_t)c->vm << 32 | (uint32_t)c->irq, &fresh)];
+
+	moved = !fresh && (w->vcpu != c->vcpu || w->vector != c->vector);
+	*w = (struct way){c->vcpu, c->vector};
+	return moved;
+}
+
 static void on_closed(void *context, const struct chain *c, enum chain_end end)
 {
 	struct chains *x = context;
@@ -181,8 +212,10 @@ static void on_closed(void *context, const struct chain *c, enum chain_end end)
 		g->handled++;
 		g->posted += c->posted;
 		g->late += !c->lost && latency_ns(c) - c->guest_err_ns >= x->options.limit_ns;
-		if (c->irq >= 0)
+		if (c->irq >= 0) {
 			g->irq = c->irq;
+			g->moved += way_take(x, c);
+		}
 		for (int p = 0; p < CHAIN_PLACE_COUNT; p++)
 			g->place_ns[p] += c->place_ns[p];
 		worst_take(x, c);
@@ -315,7 +348,7 @@ const struct chain_trouble *chains_trouble_in(const struct chains *x, uint32_t v
 struct chains *chains_new(struct model *m, const struct chain_options *options)
 {
 	struct chains *x = calloc(1, sizeof(*x));
-	struct chain_sink sink = {on_closed, on_late, on_tick, on_lost, on_found, x};
+	struct chain_sink sink = {on_closed, on_late, on_tick, on_lost, on_found, on_ignored, x};
 
 	if (!x)
 		return NULL;
@@ -324,7 +357,9 @@ struct chains *chains_new(struct model *m, const struct chain_options *options)
 	if (!x->options.limit_ns)
 		x->options.limit_ns = LIMIT_DEFAULT_NS;
 	x->groups = calloc(GROUPS_MAX, sizeof(*x->groups));
-	if (!x->groups || lru_init(&x->index, GROUPS_MAX))
+	x->ways = calloc(WAYS_MAX, sizeof(*x->ways));
+	if (!x->groups || !x->ways || lru_init(&x->index, GROUPS_MAX) ||
+	    lru_init(&x->ways_index, WAYS_MAX))
 		goto fail;
 	x->route = chain_route_new(m, x->options.limit_ns, &sink);
 	if (x->route)
@@ -342,6 +377,8 @@ void chains_free(struct chains *x)
 		group_clear(&x->groups[i]);
 	chain_route_free(x->route);
 	lru_fini(&x->index);
+	lru_fini(&x->ways_index);
+	free(x->ways);
 	free(x->groups);
 	free(x);
 }

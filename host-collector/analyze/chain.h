@@ -127,10 +127,13 @@ static inline bool chain_saw(const struct chain *c, enum chain_point p)
 /* The length of a stage, negative by at most the clocks' error. False: not observed. */
 bool chain_stage_ns(const struct chain *c, enum chain_stage s, int64_t *ns);
 
+/* The vCPU of what was raised for nobody can tell whom. */
+#define CHAIN_NO_VCPU 0xfffffu
+
 /* Chains of one vCPU, vector and source. */
 struct chain_group {
 	uint32_t vm, vcpu;
-	uint8_t vector;
+	uint8_t vector; /* 0: not told by what raised it (`ignored` only) */
 	enum chain_source source;
 	int32_t irq;         /* the newest chain's */
 	uint64_t handled;    /* joined to their handler */
@@ -138,6 +141,8 @@ struct chain_group {
 	uint64_t coalesced;  /* accepts that another's handler served */
 	uint64_t posted;     /* of handled */
 	uint64_t torn;       /* events lost: in none of the above */
+	uint64_t ignored;    /* raised, and no local APIC took it: in none of the above either */
+	uint64_t moved;      /* of handled: its irq had come by another vector or vCPU before */
 	uint64_t late, lost; /* beyond the limit; lost: see below */
 	uint64_t negative;   /* stages below zero, within the clocks' error or not */
 	uint64_t beyond;     /* of these: by more than the clocks' error */

@@ -13,7 +13,8 @@ enum {
 	HYPERCALL_SEND_IPI = 10,
 	DELIVERY_FIXED = 0,
 	DELIVERY_LOWEST = 1,
-	IRQCHIP_IOAPIC = 2, /* whose pin is a GSI's number */
+	IRQCHIP_IOAPIC = 2,    /* whose pin is a GSI's number */
+	ICR_DELIVERY = 7 << 8, /* 0: fixed */
 	ICR_LOGICAL = 1 << 11,
 	ICR_SHORTHAND = 3 << 18,
 	BROADCAST = 0xff,
@@ -36,6 +37,7 @@ struct raised {
 	bool to_known;
 	uint32_t to; /* the one APIC that it is for */
 	uint32_t gsi;
+	bool accepted; /* or nothing is to come of it */
 };
 
 struct pcpu_sources {
@@ -84,23 +86,40 @@ static struct chain_vcpu *vcpu_of_instant(struct chain_route *r, const struct ho
 
 /* ---- what raised it ---- */
 
+/* Nothing accepts it any more: if nothing did, it is told. */
+static void raised_end(struct chain_route *r, struct raised *s)
+{
+	uint32_t vm, vcpu = CHAIN_NO_VCPU;
+
+	if (s->source != CHAIN_SOURCE_UNKNOWN && !s->accepted &&
+	    !model_vm_of_thread(r->model, s->pid, &vm)) {
+		if (s->to_known && model_vcpu_of_apic_id(r->model, vm, s->to, &vcpu))
+			vcpu = CHAIN_NO_VCPU;
+		r->sink.ignored(r->sink.context, vm, vcpu, s->source,
+				s->vector < 0 ? 0 : (uint8_t)s->vector);
+	}
+	s->source = CHAIN_SOURCE_UNKNOWN;
+}
+
 static void raise(struct chain_route *r, const struct host_instant *i, struct raised s)
 {
 	struct pcpu_sources *p = &r->pcpus[i->event.cpu];
+	struct raised *slot = &p->raised[p->n++ % SOURCES];
 
-	s.pid = i->event.pid;
-	s.t = i->t;
-	p->raised[p->n++ % SOURCES] = s;
+	raised_end(r, slot);
+	*slot = s;
+	slot->pid = i->event.pid;
+	slot->t = i->t;
 }
 
-static const struct raised *raised_find(const struct chain_route *r, const struct host_instant *i,
-					const struct chain_accept *a, uint32_t apic_id)
+static struct raised *raised_find(struct chain_route *r, const struct host_instant *i,
+				  const struct chain_accept *a, uint32_t apic_id)
 {
-	const struct pcpu_sources *p = &r->pcpus[i->event.cpu];
+	struct pcpu_sources *p = &r->pcpus[i->event.cpu];
 	int64_t age_ns = i->of_vcpu && !r->enters ? SOURCE_AGE_VCPU_NS : SOURCE_AGE_NS;
 
 	for (unsigned k = 1; k <= SOURCES; k++) {
-		const struct raised *s = &p->raised[(p->n - k) % SOURCES];
+		struct raised *s = &p->raised[(p->n - k) % SOURCES];
 
 		if (s->source != CHAIN_SOURCE_UNKNOWN && s->pid == i->event.pid &&
 		    (s->vector < 0 || s->vector == a->vector) && (!s->level || a->level) &&
@@ -117,7 +136,7 @@ static void raised_over(struct chain_route *r, const struct host_instant *i)
 
 	for (unsigned k = 0; k < SOURCES; k++) {
 		if (p->raised[k].pid == i->event.pid)
-			p->raised[k].source = CHAIN_SOURCE_UNKNOWN;
+			raised_end(r, &p->raised[k]);
 	}
 }
 
@@ -144,6 +163,7 @@ static void on_ack(struct chain_route *r, const struct host_instant *i)
 		      (struct raised){.source = CHAIN_SOURCE_GSI,
 				      .vector = -1,
 				      .level = true,
+				      .accepted = true,
 				      .gsi = (uint32_t)i->event.arg1});
 }
 
@@ -157,13 +177,15 @@ static void on_ipi(struct chain_route *r, const struct host_instant *i)
 	      (struct raised){.source = CHAIN_SOURCE_IPI,
 			      .vector = (int)(icr & 0xff),
 			      .to_known = one,
-			      .to = to});
+			      .to = to,
+			      .accepted = icr & ICR_DELIVERY});
 }
 
 static void on_hypercall(struct chain_route *r, const struct host_instant *i)
 {
 	if (i->event.arg0 == HYPERCALL_SEND_IPI)
-		raise(r, i, (struct raised){.source = CHAIN_SOURCE_IPI, .vector = -1});
+		raise(r, i,
+		      (struct raised){.source = CHAIN_SOURCE_IPI, .vector = -1, .accepted = true});
 }
 
 /* ---- whose it is ---- */
@@ -209,7 +231,7 @@ static void accepted(struct chain_route *r, const struct host_instant *i, bool p
 		.raiser = e->pid,
 		.err_ns = i->err_ns,
 	};
-	const struct raised *source;
+	struct raised *source;
 	struct target target;
 	struct chain_vcpu *v;
 
@@ -222,6 +244,7 @@ static void accepted(struct chain_route *r, const struct host_instant *i, bool p
 	a.certain = target.certain;
 	source = raised_find(r, i, &a, (uint32_t)(e->arg0 >> 32));
 	if (source) {
+		source->accepted = true;
 		a.source_known = true;
 		a.source = source->source;
 		a.source_at = source->t;
@@ -501,6 +524,10 @@ uint64_t chain_route_handlers_alone(const struct chain_route *r)
 
 void chain_route_finish(struct chain_route *r)
 {
+	for (size_t cpu = 0; cpu < VS_CPUS_MAX; cpu++) {
+		for (size_t k = 0; k < SOURCES; k++)
+			raised_end(r, &r->pcpus[cpu].raised[k]);
+	}
 	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
 		if (lru_used(&r->index, slot))
 			chain_vcpu_finish(r->vcpus[slot], model_now(r->model));

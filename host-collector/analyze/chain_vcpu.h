@@ -36,6 +36,9 @@ struct chain_sink {
 	/* Found lost; then, if it ever is, handled; else once more at the end. */
 	void (*lost)(void *context, const struct chain *c, bool halted, uint32_t progress);
 	void (*found)(void *context, const struct chain *c);
+	/* Raised for a vCPU (or CHAIN_NO_VCPU), and not accepted. vector 0: not told. */
+	void (*ignored)(void *context, uint32_t vm, uint32_t vcpu, enum chain_source source,
+			uint8_t vector);
 	void *context;
 };
 

@@ -34,7 +34,10 @@ static void vector(struct table *t, uint8_t number)
 	char text[8];
 
 	snprintf(text, sizeof(text), "0x%02x", number);
-	table_text(t, text);
+	if (number)
+		table_text(t, text);
+	else
+		table_none(t);
 }
 
 static void irq(struct table *t, int32_t number)
@@ -62,7 +65,9 @@ static void group_cells(struct table *t, const struct chain_group *g,
 {
 	table_row(t);
 	table_text(t, model_vm_name(view->model, g->vm));
-	if (view->per == FIGURES_PER_VCPU)
+	if (view->per == FIGURES_PER_VCPU && g->vcpu == CHAIN_NO_VCPU)
+		table_none(t);
+	else if (view->per == FIGURES_PER_VCPU)
 		table_count(t, g->vcpu);
 	table_text(t, chain_source_name(g->source));
 	vector(t, g->vector);
@@ -171,6 +176,8 @@ static const struct figures_column delay_columns[] = {
 	{0, {"half", "no handler seen", TABLE_COUNT}},
 	{0, {"torn", "torn", TABLE_COUNT}},
 	{0, {"beyond_error", "out of order", TABLE_COUNT}},
+	{0, {"not_accepted", "not accepted", TABLE_COUNT}},
+	{0, {"moved", "moved", TABLE_COUNT}},
 };
 
 static int delay_fill(void *analysis, const struct figures_view *view, struct table *t)
@@ -194,6 +201,8 @@ static int delay_fill(void *analysis, const struct figures_view *view, struct ta
 		table_count(t, g->half);
 		table_count(t, g->torn);
 		table_count(t, g->beyond);
+		table_count(t, g->ignored);
+		table_count(t, g->moved);
 	}
 	return chains_error(analysis);
 }

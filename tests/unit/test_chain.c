@@ -621,6 +621,50 @@ static void an_ipi_to_another_is_not_the_senders_timer(void **unused)
 	told_free(&t);
 }
 
+/* The guest moves a device's interrupt to its other CPU and another vector; what was raised for a
+ * vector that no APIC took is told, too. */
+static void an_irq_moves_and_one_is_not_accepted(void **unused)
+{
+	static const struct timeline_event story[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		ENTRY(10, 0, TID0),
+		SWITCH(HOST, 11, 1, 0, TID1, 0),
+		ENTRY(12, 1, TID1),
+		MSI(2000, 2, VHOST, DEVICE),
+		ACCEPT(2010, 2, VHOST, DEVICE, 0),
+		EXIT(2020, 0, TID0),
+		INJECT(2030, 0, TID0, DEVICE),
+		ENTRY(2040, 0, TID0),
+		HANDLER(2050, 0, IRQ),
+		HANDLED(2060, 0, IRQ),
+		MSI(3000, 2, VHOST, DEVICE),
+		MSI(4000, 2, VHOST, DEVICE + 1),
+		ACCEPT(4010, 2, VHOST, DEVICE + 1, 1),
+		EXIT(4020, 1, TID1),
+		INJECT(4030, 1, TID1, DEVICE + 1),
+		ENTRY(4040, 1, TID1),
+		HANDLER(4050, 1, IRQ),
+		HANDLED(4060, 1, IRQ),
+	};
+	struct told t;
+	const struct chain_group *g;
+	uint64_t ignored = 0, moved = 0;
+
+	(void)unused;
+	told_of(&t, story, COUNT(story));
+	assert_int_equal(t.n, 2);
+	assert_int_equal(group_find(&t, DEVICE + 1)->moved, 1);
+	for (size_t i = 0; (g = chains_group(t.chains, i)); i++) {
+		ignored += g->ignored;
+		moved += g->moved;
+		if (g->ignored)
+			assert_int_equal(g->vector, DEVICE);
+	}
+	assert_int_equal(ignored, 1);
+	assert_int_equal(moved, 1);
+	told_free(&t);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -639,6 +683,7 @@ int main(void)
 		cmocka_unit_test(a_raiser_may_be_slow),
 		cmocka_unit_test(an_entry_ends_what_was_raised),
 		cmocka_unit_test(an_ipi_to_another_is_not_the_senders_timer),
+		cmocka_unit_test(an_irq_moves_and_one_is_not_accepted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
