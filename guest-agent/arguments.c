@@ -17,8 +17,8 @@ static const struct option_row {
 } rows[] = {
 	{"connect", "ADDRESS", OPTION_TEXT, offsetof(struct arguments, connect), 0, 0,
 	 "the host: port:NAME (a virtio-serial port), vsock:CID:PORT (CID 2 is\n"
-	 "                    the host), unix:PATH or tcp:ADDRESS:PORT (numeric)\n"
-	 "                    [port:" AGENT_PORT_NAME "]"},
+	 "the host), unix:PATH or tcp:ADDRESS:PORT (numeric)\n"
+	 "[port:" AGENT_PORT_NAME "]"},
 	{"interval", "MS", OPTION_NUMBER, offsetof(struct arguments, interval_ms), 1, 100,
 	 "time between two looks at the kernel's rings [20]"},
 	{"backlog", "MIB", OPTION_NUMBER, offsetof(struct arguments, backlog_mib), 1, 1024,
@@ -67,9 +67,48 @@ void arguments_help(FILE *to)
 
 		snprintf(left, sizeof(left), "--%s %s", rows[i].name,
 			 rows[i].value ? rows[i].value : "");
-		fprintf(to, "  %-17s %s\n", left, rows[i].help);
+		fprintf(to, "  %-17s ", left);
+		for (const char *c = rows[i].help; *c; c++) {
+			fputc(*c, to);
+			if (*c == '\n')
+				fprintf(to, "%20s", "");
+		}
+		fputc('\n', to);
 	}
 	fputs(help_tail, to);
+}
+
+/* Newlines as escapes: a record is a line. */
+static void field_write(const char *text, FILE *to)
+{
+	fputc('\t', to);
+	for (; *text; text++) {
+		if (*text == '\n')
+			fputs("\\n", to);
+		else
+			fputc(*text, to);
+	}
+}
+
+void arguments_dump(FILE *to)
+{
+	static const char *const types[] = {
+		[OPTION_FLAG] = "flag", [OPTION_TEXT] = "string", [OPTION_NUMBER] = "number"};
+
+	fprintf(to, "program\tvcpuscope-agent\t" VCPUSCOPE_VERSION
+		    "\twatch this guest for vcpuscope on its host\n");
+	for (size_t i = 0; i < N_ROWS; i++) {
+		fputs("option", to);
+		field_write(rows[i].name, to);
+		field_write(types[rows[i].type], to);
+		field_write(rows[i].value ? rows[i].value : "", to);
+		field_write("", to);
+		field_write(rows[i].help, to);
+		fputc('\n', to);
+	}
+	fputs("text", to);
+	field_write(help_tail, to);
+	fputc('\n', to);
 }
 
 static const struct option_row *row_find(const char *name, size_t len)

@@ -22,5 +22,7 @@ struct arguments {
 /* Fills `out` with defaults and what argv says. 0 or -EINVAL with one line in `why`. */
 int arguments_parse(int argc, char **argv, struct arguments *out, char *why, size_t why_bytes);
 void arguments_help(FILE *to);
+/* The same for deploy/pages/make-pages; the form is that of options_dump of the collector. */
+void arguments_dump(FILE *to);
 
 #endif

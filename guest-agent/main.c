@@ -151,6 +151,10 @@ int main(int argc, char **argv)
 	char why[512] = "";
 	int err;
 
+	if (argc == 2 && !strcmp(argv[1], "--dump-options")) {
+		arguments_dump(stdout);
+		return EXIT_AS_ASKED;
+	}
 	err = arguments_parse(argc, argv, &arguments, why, sizeof(why));
 	if (!err && arguments.help) {
 		arguments_help(stdout);

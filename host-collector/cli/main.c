@@ -27,6 +27,14 @@ static void help_print(FILE *to)
 		"machine cannot do it (`vcpuscope doctor` says what is missing).\n");
 }
 
+/* For deploy/pages/make-pages; hidden, because it is of use to nobody else. */
+static void options_dump_all(FILE *to)
+{
+	fprintf(to, "program\tvcpuscope\t" VCPUSCOPE_VERSION "\twhy did this guest stall?\n");
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		options_dump(commands[i], to);
+}
+
 static bool wants_help(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
@@ -44,6 +52,10 @@ int main(int argc, char **argv)
 		_exit(worker_main());
 	if (!strcmp(name, "--version")) {
 		puts("vcpuscope " VCPUSCOPE_VERSION);
+		return COMMAND_OK;
+	}
+	if (!strcmp(name, "--dump-options")) {
+		options_dump_all(stdout);
 		return COMMAND_OK;
 	}
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Manual pages format without a warning and name every option; bash completes what the help lists."""
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+failures = []
+
+
+def check(good, what):
+    if not good:
+        failures.append(what)
+        print("FAILED:", what)
+
+
+def records(program):
+    out = subprocess.run([program, "--dump-options"], check=True, capture_output=True, text=True)
+    return [line.split("\t") for line in out.stdout.splitlines()]
+
+
+def page_text(path):
+    """The page as man shows it; its warnings are failures."""
+    env = dict(os.environ, LC_ALL="C.UTF-8", MANWIDTH="1000", MAN_KEEP_FORMATTING="", MANROFFOPT="")
+    done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", path], capture_output=True,
+                          text=True, env=env, check=False)
+    check(done.returncode == 0 and not done.stderr.strip(), f"{path}: man says: {done.stderr}")
+    return done.stdout
+
+
+def check_pages(name, section, dump, folder):
+    texts = {f: page_text(os.path.join(folder, f)) for f in sorted(os.listdir(folder))}
+    here = f"{name}.{section}"
+    check(here in texts, f"there is no page {here}")
+    for kind, *fields in dump:
+        if kind == "command":
+            here = f"{name}-{fields[0]}.{section}"
+            check(here in texts, f"there is no page {here}")
+            check(fields[0] in texts[f"{name}.{section}"],
+                  f"{name}.{section} does not name {fields[0]}")
+        elif kind == "option":
+            left = fields[0] if fields[1].startswith("operand") else "--" + fields[0]
+            check(left in texts.get(here, ""), f"{here} does not name {left}")
+    check(len(texts) == 1 + sum(r[0] == "command" for r in dump), f"{folder} has {list(texts)}")
+
+
+def complete(script, program, *words):
+    """What bash offers for the last word."""
+    line = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+            '"$(complete -p "$1" | sed "s/.*-F \\([^ ]*\\) .*/\\1/")"; '
+            'printf "%s\\n" "${COMPREPLY[@]}"')
+    done = subprocess.run(["bash", "-uc", line, "bash", script, program, *words],
+                          capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"completing {words}: {done.stderr}")
+    return set(done.stdout.split())
+
+
+def check_completion(name, dump, script):
+    commands = {r[1] for r in dump if r[0] == "command"}
+    if commands:
+        check(commands <= complete(script, name, ""), f"{name}: not all commands are offered")
+        first = sorted(commands)[0]
+        check(complete(script, name, first[:-1]) == {c for c in commands
+                                                     if c.startswith(first[:-1])},
+              f"{name} {first[:-1]} does not complete")
+    before = ()
+    for kind, *fields in dump:
+        if kind == "command":
+            before = (fields[0],)
+        if kind != "option" or fields[1].startswith("operand"):
+            continue
+        check("--" + fields[0] in complete(script, name, *before, "--"),
+              f"{name} {' '.join(before)}: --{fields[0]} is not offered")
+        if fields[1] == "choice":
+            words = set(fields[2].split("|"))
+            check(complete(script, name, *before, "--" + fields[0], "") == words,
+                  f"{name} {' '.join(before)}: --{fields[0]} does not offer {words}")
+            check(complete(script, name, *before, "--" + fields[0], "=") == words,
+                  f"{name} {' '.join(before)}: --{fields[0]}= does not offer {words}")
+
+
+def check_files(script):
+    with tempfile.TemporaryDirectory(prefix="vcpuscope-pages.") as folder:
+        with open(os.path.join(folder, "my run.vcs"), "w", encoding="utf-8"):
+            pass
+        offered = complete(script, "vcpuscope", "report", folder + "/m")
+        check(any(word.startswith(folder) for word in offered), "report offers no recording")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--build", required=True)
+    a = p.parse_args()
+    if not shutil.which("man") or not shutil.which("groff"):
+        print("skipped: no man-db and groff here")
+        return 77
+    pages = os.path.join(a.build, "deploy/pages")
+    for name, section, program in (("vcpuscope", 1, "host-collector/vcpuscope"),
+                                   ("vcpuscope-agent", 8, "guest-agent/vcpuscope-agent")):
+        dump = records(os.path.join(a.build, program))
+        script = os.path.join(pages, name, "completion", name)
+        check_pages(name, section, dump, os.path.join(pages, name, "man"))
+        check_completion(name, dump, script)
+    check_files(os.path.join(pages, "vcpuscope/completion/vcpuscope"))
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
