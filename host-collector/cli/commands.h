@@ -15,5 +15,8 @@ extern const struct command command_summarize;
 extern const struct command command_simulate;
 extern const struct command command_import;
 extern const struct command command_doctor;
+extern const struct command command_daemon;
+extern const struct command command_ctl;
+extern const struct command command_config;
 
 #endif

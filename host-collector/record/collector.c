@@ -356,7 +356,8 @@ static void clocks_open(struct collector *c)
 		say(c, "%s", why);
 }
 
-static int guest_open(struct collector *c, char *why, size_t why_bytes)
+static int guest_open(struct collector *c, const struct decoder_budget *budget, char *why,
+		      size_t why_bytes)
 {
 	const struct link_events events = {.frame = link_frame,
 					   .observation = link_observation,
@@ -364,7 +365,7 @@ static int guest_open(struct collector *c, char *why, size_t why_bytes)
 					   .heartbeat = link_heartbeat,
 					   .note = link_note,
 					   .context = c};
-	int err = guest_link_open(c->loop, &c->address, host_stream_hello(c->host), NULL, &events,
+	int err = guest_link_open(c->loop, &c->address, host_stream_hello(c->host), budget, &events,
 				  &c->link);
 
 	c->has_channel = true;
@@ -398,7 +399,7 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	if (!err)
 		clocks_open(c);
 	if (!err && options->channel)
-		err = guest_open(c, why, why_bytes);
+		err = guest_open(c, options->budget, why, why_bytes);
 	if (err)
 		goto fail;
 	if (!kernel_log_open(&c->log))

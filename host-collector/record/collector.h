@@ -25,6 +25,7 @@ struct collector_options {
 	const char *channel;        /* link/address.h; NULL: the host only */
 	uint64_t wait_threshold_ns; /* waits longer than this bring stacks; 0: 20 ms */
 	enum capture_level level;
+	const struct decoder_budget *budget; /* of the guest's channel; NULL: the default */
 };
 
 struct collector_sink {

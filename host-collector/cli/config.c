@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope config check: is this what the daemon would accept? */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/cli/commands.h"
+#include "host-collector/daemon/config.h"
+
+struct config_arguments {
+	const char *what, *file;
+};
+
+static const struct option_spec config_option_table[] = {
+	{"check", OPTION_OPERAND, offsetof(struct config_arguments, what), NULL,
+	 "read the file as the daemon would, and say what is wrong with it", true},
+	{"FILE", OPTION_OPERAND, offsetof(struct config_arguments, file), NULL,
+	 "default " DAEMON_CONFIG_PATH, false},
+};
+
+static int config_run(const struct command *self, int argc, char **argv)
+{
+	struct config_arguments a = {.file = DAEMON_CONFIG_PATH};
+	struct daemon_config *config;
+	char why[512];
+	int err;
+
+	if (options_parse_or_say(self, argc, argv, &a))
+		return COMMAND_USAGE;
+	if (strcmp(a.what, "check")) {
+		fprintf(stderr, "vcpuscope config: %s: there is only `check`\n", a.what);
+		return COMMAND_USAGE;
+	}
+	config = malloc(sizeof(*config));
+	if (!config)
+		return COMMAND_TROUBLE;
+	err = daemon_config_read(a.file, config, why, sizeof(why));
+	if (err)
+		fprintf(stderr, "vcpuscope config: %s\n", why);
+	else
+		printf("%s: good: %zu VM%s, recordings in %s, at most %llu MiB of them\n", a.file,
+		       config->n_vms, config->n_vms == 1 ? "" : "s", config->directory,
+		       (unsigned long long)(config->disk_budget_bytes >> 20));
+	free(config);
+	return err ? COMMAND_TROUBLE : COMMAND_OK;
+}
+
+const struct command command_config = {
+	.name = "config",
+	.summary = "check the daemon's configuration",
+	.usage = "check [FILE]",
+	.options = config_option_table,
+	.n_options = sizeof(config_option_table) / sizeof(config_option_table[0]),
+	.examples = "  vcpuscope config check\n"
+		    "  vcpuscope config check ./vcpuscope.conf && systemctl reload vcpuscope\n",
+	.run = config_run,
+};

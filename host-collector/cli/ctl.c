@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope ctl: tells the running daemon what to do, and shows what it does. */
+#include <json.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host-collector/cli/commands.h"
+#include "host-collector/daemon/config.h"
+#include "host-collector/daemon/control.h"
+
+enum { WORDS_MAX = 16 };
+
+struct ctl_words {
+	const char *control, *format;
+	size_t n;
+	const char *words[WORDS_MAX];
+};
+
+static const char *text_of(struct json_object *o, const char *name)
+{
+	struct json_object *value = NULL;
+
+	return json_object_object_get_ex(o, name, &value) ? json_object_get_string(value) : "-";
+}
+
+static uint64_t number_of(struct json_object *o, const char *name)
+{
+	struct json_object *value = NULL;
+
+	return json_object_object_get_ex(o, name, &value) ? json_object_get_uint64(value) : 0;
+}
+
+static void list_show(struct json_object *reply)
+{
+	struct json_object *vms = NULL;
+
+	json_object_object_get_ex(reply, "vms", &vms);
+	printf("%-16s %-8s %-8s %6s %12s %10s %12s %10s  %s\n", "VM", "STATE", "CHANNEL", "VCPUS",
+	       "HOST EVENTS", "LOST", "GUEST EVENTS", "LOST", "RECORDING");
+	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
+		struct json_object *vm = json_object_array_get_idx(vms, i);
+		bool running = !strcmp(text_of(vm, "state"), "running");
+		bool recording = !strcmp(text_of(vm, "recording"), "true");
+
+		printf("%-16s %-8s %-8s %6llu %12llu %10llu %12llu %10llu  %s\n", text_of(vm, "vm"),
+		       text_of(vm, "state"), text_of(vm, "channel"),
+		       (unsigned long long)number_of(vm, "vcpus"),
+		       (unsigned long long)number_of(vm, "host_emitted"),
+		       (unsigned long long)number_of(vm, "host_dropped"),
+		       (unsigned long long)number_of(vm, "guest_emitted"),
+		       (unsigned long long)number_of(vm, "guest_dropped"),
+		       recording ? text_of(vm, "file") : "no");
+		if (!running && strcmp(text_of(vm, "why"), "-"))
+			printf("  %s\n", text_of(vm, "why"));
+		if (strcmp(text_of(vm, "recording_error"), "-"))
+			printf("  not recording now: %s\n", text_of(vm, "recording_error"));
+	}
+}
+
+static void status_show(struct json_object *reply)
+{
+	printf("vcpuscope %s, up %.1f s, %llu VMs\n", text_of(reply, "version"),
+	       (double)number_of(reply, "uptime_ms") / 1000,
+	       (unsigned long long)number_of(reply, "vms"));
+	printf("CPU %.3f s, memory %.1f MiB, %llu descriptors\n",
+	       (double)number_of(reply, "cpu_ns") / 1e9,
+	       (double)number_of(reply, "rss_bytes") / (1 << 20),
+	       (unsigned long long)number_of(reply, "descriptors"));
+	printf("loop late by %llu ms at most (ever %llu ms), decoders died %llu times\n",
+	       (unsigned long long)number_of(reply, "loop_lag_ms"),
+	       (unsigned long long)number_of(reply, "loop_lag_ever_ms"),
+	       (unsigned long long)number_of(reply, "decoder_deaths"));
+	printf("recordings in %s: %.1f MiB\n", text_of(reply, "directory"),
+	       (double)number_of(reply, "recordings_bytes") / (1 << 20));
+}
+
+static const struct verb {
+	const char *name;
+	const char *wants; /* operands, as messages show them */
+	size_t least, most;
+	void (*show)(struct json_object *reply);
+} verbs[] = {
+	{"list", "", 0, 0, list_show},
+	{"status", "", 0, 0, status_show},
+	{"attach", "VM KEY=VALUE..", 2, WORDS_MAX, NULL},
+	{"detach", "VM", 1, 1, NULL},
+	{"record", "VM start|stop", 2, 2, NULL},
+	{"level", "VM detail|summary", 2, 2, NULL},
+	{"reload", "", 0, 0, NULL},
+	{"stop", "", 0, 0, NULL},
+};
+
+/* Options may stand anywhere; the rest are words. 0 or COMMAND_USAGE. */
+static int words_take(int argc, char **argv, struct ctl_words *w)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+	} options[] = {{"--control", offsetof(struct ctl_words, control)},
+		       {"--format", offsetof(struct ctl_words, format)}};
+
+	for (int i = 1; i < argc; i++) {
+		size_t o = 0;
+
+		if (strncmp(argv[i], "--", 2)) {
+			if (w->n == WORDS_MAX) {
+				fprintf(stderr, "vcpuscope ctl: too many words\n");
+				return COMMAND_USAGE;
+			}
+			w->words[w->n++] = argv[i];
+			continue;
+		}
+		while (o < 2 && strncmp(argv[i], options[o].name, strlen(options[o].name)))
+			o++;
+		if (o < 2 && argv[i][strlen(options[o].name)] == '=')
+			*(const char **)((char *)w + options[o].offset) =
+				argv[i] + strlen(options[o].name) + 1;
+		else if (o < 2 && !argv[i][strlen(options[o].name)] && i + 1 < argc)
+			*(const char **)((char *)w + options[o].offset) = argv[++i];
+		else {
+			fprintf(stderr,
+				"vcpuscope ctl: %s: no such option, or its value is missing; see "
+				"`vcpuscope ctl --help`\n",
+				argv[i]);
+			return COMMAND_USAGE;
+		}
+	}
+	return 0;
+}
+
+/* NULL: a word is no KEY=VALUE, said. */
+static struct json_object *request_make(const struct verb *verb, const struct ctl_words *w)
+{
+	struct json_object *request = json_object_new_object();
+
+	json_object_object_add(request, "command", json_object_new_string(verb->name));
+	if (w->n > 1)
+		json_object_object_add(request, "vm", json_object_new_string(w->words[1]));
+	if (w->n == 3 && strcmp(verb->name, "attach"))
+		json_object_object_add(request, "what", json_object_new_string(w->words[2]));
+	for (size_t i = 2; i < w->n && !strcmp(verb->name, "attach"); i++) {
+		const char *equals = strchr(w->words[i], '=');
+		char key[64];
+
+		if (!equals || (size_t)(equals - w->words[i]) >= sizeof(key)) {
+			fprintf(stderr,
+				"vcpuscope ctl: %s: write KEY=VALUE, as in docs/daemon.md\n",
+				w->words[i]);
+			json_object_put(request);
+			return NULL;
+		}
+		snprintf(key, sizeof(key), "%.*s", (int)(equals - w->words[i]), w->words[i]);
+		json_object_object_add(request, key, json_object_new_string(equals + 1));
+	}
+	return request;
+}
+
+static int reply_show(const struct verb *verb, const struct ctl_words *w, struct json_object *reply)
+{
+	struct json_object *ok = NULL;
+
+	if (!json_object_object_get_ex(reply, "ok", &ok) || !json_object_get_boolean(ok)) {
+		fprintf(stderr, "vcpuscope ctl: %s\n", text_of(reply, "error"));
+		return COMMAND_TROUBLE;
+	}
+	if (!strcmp(w->format, "json"))
+		puts(json_object_to_json_string_ext(reply, JSON_C_TO_STRING_PLAIN));
+	else if (verb->show)
+		verb->show(reply);
+	return COMMAND_OK;
+}
+
+static int ctl_run(const struct command *self, int argc, char **argv)
+{
+	struct ctl_words w = {.control = DAEMON_CONTROL_PATH, .format = "text"};
+	struct json_object *request, *reply;
+	const struct verb *verb = NULL;
+	char why[512];
+	int err;
+
+	(void)self;
+	if (words_take(argc, argv, &w))
+		return COMMAND_USAGE;
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]) && w.n; i++) {
+		if (!strcmp(verbs[i].name, w.words[0]))
+			verb = &verbs[i];
+	}
+	if (!verb || w.n - 1 < verb->least || w.n - 1 > verb->most) {
+		if (verb)
+			fprintf(stderr, "usage: vcpuscope ctl %s %s\n", verb->name, verb->wants);
+		else
+			fprintf(stderr, "vcpuscope ctl: what? see `vcpuscope ctl --help`\n");
+		return COMMAND_USAGE;
+	}
+	request = request_make(verb, &w);
+	if (!request)
+		return COMMAND_USAGE;
+	err = control_ask(w.control, request, &reply, why, sizeof(why));
+	json_object_put(request);
+	if (err) {
+		fprintf(stderr, "vcpuscope ctl: %s\n", why);
+		return COMMAND_TROUBLE;
+	}
+	err = reply_show(verb, &w, reply);
+	json_object_put(reply);
+	return err;
+}
+
+static const struct option_spec ctl_option_table[] = {
+	{"control", OPTION_STRING, offsetof(struct ctl_words, control), "PATH",
+	 "the daemon's control socket (default " DAEMON_CONTROL_PATH ")", false},
+	{"format", OPTION_CHOICE, offsetof(struct ctl_words, format), "text|json",
+	 "for people, or the daemon's answer as it is", false},
+};
+
+const struct command command_ctl = {
+	.name = "ctl",
+	.summary = "tell the running daemon what to do",
+	.usage = "VERB [VM] [..] [options]\n"
+		 "  list                       the VMs, their channels, what was lost\n"
+		 "  status                     the daemon itself\n"
+		 "  attach VM KEY=VALUE..      watch a VM (keys as in the configuration)\n"
+		 "  detach VM\n"
+		 "  record VM start|stop\n"
+		 "  level VM detail|summary\n"
+		 "  reload                     read the configuration again (as SIGHUP)\n"
+		 "  stop                       end the daemon",
+	.options = ctl_option_table,
+	.n_options = sizeof(ctl_option_table) / sizeof(ctl_option_table[0]),
+	.examples =
+		"  sudo vcpuscope ctl attach web1 qmp=/run/web1.qmp channel=/run/web1.sock record=yes\n"
+		"  sudo vcpuscope ctl list\n"
+		"  sudo vcpuscope ctl record web1 stop\n"
+		"  sudo vcpuscope ctl status --format json\n",
+	.run = ctl_run,
+};

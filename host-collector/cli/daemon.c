@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope daemon: watches many VMs for months; `vcpuscope ctl` talks to it. */
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "host-collector/cli/commands.h"
+#include "host-collector/daemon/daemon.h"
+#include "host-collector/daemon/notify.h"
+#include "host-collector/view/escape.h"
+
+struct daemon_arguments {
+	const char *config, *control, *directory;
+};
+
+static const struct option_spec daemon_option_table[] = {
+	{"config", OPTION_STRING, offsetof(struct daemon_arguments, config), "FILE",
+	 "the configuration (default " DAEMON_CONFIG_PATH ", if it exists)", false},
+	{"control", OPTION_STRING, offsetof(struct daemon_arguments, control), "PATH",
+	 "the control socket, instead of the configuration's", false},
+	{"directory", OPTION_STRING, offsetof(struct daemon_arguments, directory), "PATH",
+	 "where recordings go, instead of the configuration's", false},
+};
+
+struct daemon_run {
+	struct daemon_arguments arguments;
+	struct daemon_config config;
+	struct vm_daemon *daemon;
+	uv_loop_t loop;
+	uv_signal_t interrupt, terminate, hangup;
+	uv_timer_t watchdog;
+};
+
+static void on_say(void *context, const char *line)
+{
+	(void)context;
+	fprintf(stderr, "%s\n", escape(line).text);
+}
+
+static void on_end(uv_signal_t *signal, int number)
+{
+	struct daemon_run *r = signal->data;
+
+	(void)number;
+	uv_stop(&r->loop);
+}
+
+static void on_hangup(uv_signal_t *signal, int number)
+{
+	struct daemon_run *r = signal->data;
+	char why[512] = "";
+
+	(void)number;
+	notify_send("RELOADING=1");
+	if (vm_daemon_reload(r->daemon, why, sizeof(why)))
+		fprintf(stderr, "vcpuscope daemon: not reloaded: %s\n", why);
+	else
+		fprintf(stderr, "reloaded %s\n", r->arguments.config);
+	notify_send("READY=1");
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+	(void)timer;
+	notify_send("WATCHDOG=1");
+}
+
+static void signal_start(struct daemon_run *r, uv_signal_t *handle, int number, uv_signal_cb on)
+{
+	uv_signal_init(&r->loop, handle);
+	handle->data = r;
+	uv_signal_start(handle, on, number);
+}
+
+/* Fills r->config. 0 or an exit code. */
+static int config_load(struct daemon_run *r)
+{
+	struct daemon_arguments *a = &r->arguments;
+	char why[512];
+
+	if (!a->config && !access(DAEMON_CONFIG_PATH, F_OK))
+		a->config = DAEMON_CONFIG_PATH;
+	daemon_config_default(&r->config);
+	if (a->config && daemon_config_read(a->config, &r->config, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope daemon: %s\n", why);
+		return COMMAND_USAGE;
+	}
+	if (a->control)
+		snprintf(r->config.control, sizeof(r->config.control), "%s", a->control);
+	if (a->directory)
+		snprintf(r->config.directory, sizeof(r->config.directory), "%s", a->directory);
+	return 0;
+}
+
+static void on_walk(uv_handle_t *handle, void *context)
+{
+	(void)context;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+static int daemon_loop(struct daemon_run *r)
+{
+	const struct vm_daemon_options options = {
+		.config_path = r->arguments.config, .config = &r->config, .say = on_say};
+	uint64_t watchdog_ms = notify_watchdog_ms();
+	char why[512];
+	int err = vm_daemon_open(&r->loop, &options, &r->daemon, why, sizeof(why));
+
+	if (err) {
+		fprintf(stderr, "vcpuscope daemon: %s\n", why);
+		return err == -EPERM || err == -EACCES ? COMMAND_UNSUPPORTED : COMMAND_TROUBLE;
+	}
+	signal_start(r, &r->interrupt, SIGINT, on_end);
+	signal_start(r, &r->terminate, SIGTERM, on_end);
+	signal_start(r, &r->hangup, SIGHUP, on_hangup);
+	uv_timer_init(&r->loop, &r->watchdog);
+	if (watchdog_ms)
+		uv_timer_start(&r->watchdog, on_watchdog, watchdog_ms, watchdog_ms);
+	fprintf(stderr, "listening on %s; %zu VMs configured\n", r->config.control,
+		r->config.n_vms);
+	notify_send("READY=1");
+	uv_run(&r->loop, UV_RUN_DEFAULT);
+	notify_send("STOPPING=1");
+	vm_daemon_close(r->daemon);
+	uv_close((uv_handle_t *)&r->watchdog, NULL);
+	uv_close((uv_handle_t *)&r->interrupt, NULL);
+	uv_close((uv_handle_t *)&r->terminate, NULL);
+	uv_close((uv_handle_t *)&r->hangup, NULL);
+	uv_run(&r->loop, UV_RUN_DEFAULT);
+	return COMMAND_OK;
+}
+
+static int daemon_run(const struct command *self, int argc, char **argv)
+{
+	struct daemon_run *r = calloc(1, sizeof(*r));
+	int result;
+
+	if (!r)
+		return COMMAND_TROUBLE;
+	result = options_parse_or_say(self, argc, argv, &r->arguments) ? COMMAND_USAGE
+								       : config_load(r);
+	if (result) {
+		free(r);
+		return result;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	uv_loop_init(&r->loop);
+	result = daemon_loop(r);
+	uv_walk(&r->loop, on_walk, NULL); /* a failed start leaves some */
+	uv_run(&r->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&r->loop);
+	free(r);
+	return result;
+}
+
+const struct command command_daemon = {
+	.name = "daemon",
+	.summary = "watch many VMs for months; `vcpuscope ctl` talks to it",
+	.usage = "[options]",
+	.options = daemon_option_table,
+	.n_options = sizeof(daemon_option_table) / sizeof(daemon_option_table[0]),
+	.examples =
+		"  sudo vcpuscope daemon                # as " DAEMON_CONFIG_PATH " says\n"
+		"  sudo vcpuscope daemon --config ./vcpuscope.conf --control /tmp/vcpuscope.sock\n"
+		"  sudo vcpuscope ctl attach web1 qmp=/run/web1.qmp channel=/run/web1.sock\n",
+	.run = daemon_run,
+};

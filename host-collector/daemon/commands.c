@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the control socket understands: one row, one function each. */
+#include <errno.h>
+#include <json.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host-collector/daemon/control.h"
+#include "host-collector/daemon/daemon.h"
+#include "host-collector/daemon/spool.h"
+#include "host-collector/view/json_string.h"
+
+static void add_number(struct json_object *to, const char *name, uint64_t value)
+{
+	json_object_object_add(to, name, json_object_new_uint64(value));
+}
+
+static void add_text(struct json_object *to, const char *name, const char *value)
+{
+	json_object_object_add(to, name, json_string_new(value));
+}
+
+static const char *text_of(struct json_object *request, const char *name)
+{
+	struct json_object *value = NULL;
+
+	if (!json_object_object_get_ex(request, name, &value) ||
+	    !json_object_is_type(value, json_type_string))
+		return "";
+	return json_object_get_string(value);
+}
+
+/* The VM that the request names, or NULL with `why`. */
+static struct watched_vm *vm_of(struct vm_daemon *d, struct json_object *request, char *why,
+				size_t why_bytes)
+{
+	const char *name = text_of(request, "vm");
+	struct watched_vm *vm = vm_daemon_find(d, name);
+
+	if (!vm)
+		snprintf(why, why_bytes,
+			 "VM %.60s: not attached; `vcpuscope ctl list` shows who is",
+			 *name ? name : "?");
+	return vm;
+}
+
+/* ---- list and status ---- */
+
+static const char *state_text(const struct watched_vm_status *s)
+{
+	static const char *const states[] = {[WATCHED_WAITING] = "waiting",
+					     [WATCHED_RUNNING] = "running",
+					     [WATCHED_GONE] = "gone"};
+
+	return states[s->state];
+}
+
+static const char *channel_text(const struct watched_vm_status *s)
+{
+	static const char *const states[] = {[LINK_DOWN] = "down",
+					     [LINK_SILENT] = "silent",
+					     [LINK_TALKING] = "ok",
+					     [LINK_REFUSED] = "refused"};
+
+	if (s->state != WATCHED_RUNNING || !s->collector.has_channel)
+		return "none";
+	return states[s->collector.link.state];
+}
+
+static struct json_object *channel_describe(const struct guest_link_stats *l)
+{
+	struct json_object *o = json_object_new_object();
+	const struct record_stats *r = &l->decoder;
+
+	add_number(o, "connections", l->connections);
+	add_number(o, "bytes", r->session.bytes);
+	add_number(o, "frames", l->frames);
+	add_number(o, "damaged_frames", r->session.damaged);
+	add_number(o, "skipped_bytes", r->session.skipped_bytes);
+	add_number(o, "replayed_frames", r->session.replayed);
+	add_number(o, "lost_frames", r->session.lost);
+	add_number(o, "refused_frames", r->session.refused + r->nonsense + l->refused_records);
+	add_number(o, "decoder_pid", (uint64_t)l->decoder_pid);
+	add_number(o, "decoder_deaths", l->decoder_deaths);
+	add_number(o, "decoder_cpu_ns", r->cpu_ns);
+	add_number(o, "held_ms", r->held_ms);
+	add_number(o, "blocked_ms", r->blocked_ms);
+	return o;
+}
+
+static struct json_object *vm_describe(struct vm_daemon *d, const struct watched_vm *vm)
+{
+	const struct vm_config *config = watched_vm_config(vm);
+	struct json_object *o = json_object_new_object();
+	struct watched_vm_status s;
+	struct spool_status spool;
+
+	watched_vm_status_get(vm, &s);
+	spool_status_get(vm_daemon_spool(d), vm, &spool);
+	add_text(o, "vm", config->name);
+	add_text(o, "state", state_text(&s));
+	if (s.why[0])
+		add_text(o, "why", s.why);
+	add_number(o, "runs", s.runs);
+	add_text(o, "level", config->level == CAPTURE_SUMMARY ? "summary" : "detail");
+	add_text(o, "channel", channel_text(&s));
+	json_object_object_add(o, "recording", json_object_new_boolean(spool.recording));
+	if (spool.recording) {
+		add_text(o, "file", spool.path);
+		add_number(o, "file_bytes", spool.bytes);
+		add_number(o, "files", spool.files);
+		add_number(o, "refused_frames", spool.refused_frames);
+		if (spool.error)
+			add_text(o, "recording_error", strerror(-spool.error));
+	}
+	if (s.state != WATCHED_RUNNING)
+		return o;
+	add_number(o, "qemu_pid", (uint64_t)s.collector.vm->qemu_pid);
+	add_number(o, "vcpus", s.collector.n_vcpus);
+	json_object_object_add(o, "paused", json_object_new_boolean(s.collector.paused));
+	add_number(o, "host_emitted", s.collector.host.events.emitted);
+	add_number(o, "host_dropped",
+		   s.collector.host.events.dropped_kernel + s.collector.host.events.dropped_user);
+	if (!s.collector.has_channel)
+		return o;
+	add_number(o, "guest_emitted", s.collector.guest_emitted);
+	add_number(o, "guest_dropped", s.collector.guest_dropped);
+	json_object_object_add(o, "link", channel_describe(&s.collector.link));
+	return o;
+}
+
+static int do_list(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		   char *why, size_t why_bytes)
+{
+	struct json_object *list = json_object_new_array();
+
+	(void)request, (void)why, (void)why_bytes;
+	for (size_t i = 0; i < vm_daemon_n_vms(d); i++)
+		json_object_array_add(list, vm_describe(d, vm_daemon_vm(d, i)));
+	json_object_object_add(reply, "vms", list);
+	return 0;
+}
+
+static int do_status(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		     char *why, size_t why_bytes)
+{
+	uint64_t deaths = 0;
+	struct vitals v;
+
+	(void)request, (void)why, (void)why_bytes;
+	vm_daemon_vitals(d, &v);
+	for (size_t i = 0; i < vm_daemon_n_vms(d); i++) {
+		struct watched_vm_status s;
+
+		watched_vm_status_get(vm_daemon_vm(d, i), &s);
+		deaths += s.collector.link.decoder_deaths;
+	}
+	add_text(reply, "version", VCPUSCOPE_VERSION);
+	add_number(reply, "uptime_ms", vm_daemon_uptime_ms(d));
+	add_number(reply, "vms", vm_daemon_n_vms(d));
+	add_number(reply, "cpu_ns", v.cpu_ns);
+	add_number(reply, "rss_bytes", v.rss_bytes);
+	add_number(reply, "descriptors", v.descriptors);
+	add_number(reply, "loop_lag_ms", v.lag_max_ms);
+	add_number(reply, "loop_lag_ever_ms", v.lag_ever_ms);
+	add_number(reply, "decoder_deaths", deaths);
+	add_text(reply, "directory", vm_daemon_config(d)->directory);
+	add_number(reply, "recordings_bytes", spool_bytes(vm_daemon_spool(d)));
+	return 0;
+}
+
+/* ---- changes ---- */
+
+static int do_attach(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		     char *why, size_t why_bytes)
+{
+	struct vm_config config;
+
+	(void)reply;
+	vm_config_default(&config);
+	snprintf(config.name, sizeof(config.name), "%s", text_of(request, "vm"));
+	json_object_object_foreach(request, key, value)
+	{
+		if (!strcmp(key, "command") || !strcmp(key, "vm"))
+			continue;
+		if (!json_object_is_type(value, json_type_string)) {
+			snprintf(why, why_bytes, "%.40s: write it as a string", key);
+			return -EINVAL;
+		}
+		if (vm_config_set(&config, key, json_object_get_string(value), why, why_bytes))
+			return -EINVAL;
+	}
+	return vm_daemon_attach(d, &config, why, why_bytes);
+}
+
+static int do_detach(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		     char *why, size_t why_bytes)
+{
+	(void)reply;
+	if (!vm_of(d, request, why, why_bytes))
+		return -ENOENT;
+	return vm_daemon_detach(d, text_of(request, "vm"));
+}
+
+static int do_record(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		     char *why, size_t why_bytes)
+{
+	struct watched_vm *vm = vm_of(d, request, why, why_bytes);
+	const char *what = text_of(request, "what");
+	int err;
+
+	(void)reply;
+	if (!vm)
+		return -ENOENT;
+	if (!strcmp(what, "start"))
+		err = spool_begin(vm_daemon_spool(d), vm);
+	else if (!strcmp(what, "stop"))
+		err = spool_end(vm_daemon_spool(d), vm);
+	else
+		err = -EINVAL;
+	if (err == -EINVAL)
+		snprintf(why, why_bytes, "record: what? start or stop");
+	else if (err)
+		snprintf(why, why_bytes, "VM %s: %s", watched_vm_config(vm)->name,
+			 err == -EALREADY ? "it is being recorded already"
+			 : err == -ENOENT ? "it is not being recorded"
+					  : strerror(-err));
+	return err;
+}
+
+static int do_level(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		    char *why, size_t why_bytes)
+{
+	struct watched_vm *vm = vm_of(d, request, why, why_bytes);
+	struct vm_config config = {0};
+	int err;
+
+	(void)reply;
+	if (!vm)
+		return -ENOENT;
+	if (vm_config_set(&config, "level", text_of(request, "what"), why, why_bytes))
+		return -EINVAL;
+	err = watched_vm_level(vm, config.level);
+	if (err)
+		snprintf(why, why_bytes, "VM %s: %s", watched_vm_config(vm)->name, strerror(-err));
+	return err;
+}
+
+static int do_reload(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		     char *why, size_t why_bytes)
+{
+	(void)request, (void)reply;
+	return vm_daemon_reload(d, why, why_bytes);
+}
+
+static int do_stop(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		   char *why, size_t why_bytes)
+{
+	(void)request, (void)reply, (void)why, (void)why_bytes;
+	vm_daemon_stop(d);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		   char *why, size_t why_bytes);
+} rows[] = {
+	{"list", do_list},     {"status", do_status}, {"attach", do_attach}, {"detach", do_detach},
+	{"record", do_record}, {"level", do_level},   {"reload", do_reload}, {"stop", do_stop},
+};
+
+int control_command(struct vm_daemon *daemon, struct json_object *request,
+		    struct json_object *reply, char *why, size_t why_bytes)
+{
+	const char *name = text_of(request, "command");
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (!strcmp(rows[i].name, name))
+			return rows[i].run(daemon, request, reply, why, why_bytes);
+	}
+	snprintf(why, why_bytes, "%.40s: no such command", *name ? name : "?");
+	return -ENOSYS;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/config.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "host-collector/cli/options.h"
+#include "host-collector/link/address.h"
+
+enum key_type { KEY_TEXT, KEY_NUMBER, KEY_BYTES, KEY_DURATION, KEY_FLAG, KEY_LEVEL };
+
+struct key {
+	const char *name;
+	enum key_type type;
+	size_t offset;
+};
+
+#define DAEMON(field) offsetof(struct daemon_config, field)
+static const struct key daemon_keys[] = {
+	{"control", KEY_TEXT, DAEMON(control)},
+	{"directory", KEY_TEXT, DAEMON(directory)},
+	{"disk_budget", KEY_BYTES, DAEMON(disk_budget_bytes)},
+	{"disk_reserve", KEY_BYTES, DAEMON(disk_reserve_bytes)},
+	{"file_size", KEY_BYTES, DAEMON(file_bytes)},
+	{"file_time", KEY_DURATION, DAEMON(file_ns)},
+};
+
+#define VM(field) offsetof(struct vm_config, field)
+static const struct key vm_keys[] = {
+	{"pid", KEY_NUMBER, VM(pid)},
+	{"qmp", KEY_TEXT, VM(qmp)},
+	{"channel", KEY_TEXT, VM(channel)},
+	{"record", KEY_FLAG, VM(record)},
+	{"level", KEY_LEVEL, VM(level)},
+	{"stacks_over", KEY_DURATION, VM(stacks_over_ns)},
+	{"channel_rate", KEY_BYTES, VM(bytes_per_s)},
+	{"decoder_memory", KEY_BYTES, VM(memory_bytes)},
+	{"decoder_cpu_permille", KEY_NUMBER, VM(cpu_permille)},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+void vm_config_default(struct vm_config *out)
+{
+	struct decoder_budget budget = {0};
+
+	decoder_budget_fill(&budget);
+	memset(out, 0, sizeof(*out)); /* a reload compares them, padding too */
+	out->level = CAPTURE_DETAIL;
+	out->bytes_per_s = budget.bytes_per_s;
+	out->memory_bytes = budget.memory_bytes;
+	out->cpu_permille = budget.cpu_permille;
+}
+
+void daemon_config_default(struct daemon_config *out)
+{
+	memset(out, 0, sizeof(*out));
+	snprintf(out->control, sizeof(out->control), DAEMON_CONTROL_PATH);
+	snprintf(out->directory, sizeof(out->directory), "/var/lib/vcpuscope");
+	out->disk_budget_bytes = 10ull << 30;
+	out->disk_reserve_bytes = 1ull << 30;
+	out->file_bytes = 256 << 20;
+	out->file_ns = 3600ull * 1000000000;
+}
+
+/* "256M" to bytes: a number with K, M, G or T of 1024, or nothing. */
+static int bytes_parse(const char *text, uint64_t *out)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	char *end;
+
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	if (errno || end == text || *text < '0' || *text > '9')
+		return -EINVAL;
+	if (!*end)
+		return 0;
+	unit = strchr(units, *end);
+	if (!unit || end[1])
+		return -EINVAL;
+	for (const char *u = units; u <= unit; u++) {
+		if (*out > UINT64_MAX / 1024)
+			return -EINVAL;
+		*out *= 1024;
+	}
+	return 0;
+}
+
+static int flag_parse(const char *text, bool *out)
+{
+	*out = !strcmp(text, "yes");
+	return *out || !strcmp(text, "no") ? 0 : -EINVAL;
+}
+
+static int level_parse(const char *text, enum capture_level *out)
+{
+	*out = strcmp(text, "summary") ? CAPTURE_DETAIL : CAPTURE_SUMMARY;
+	return *out == CAPTURE_SUMMARY || !strcmp(text, "detail") ? 0 : -EINVAL;
+}
+
+static int number_parse(const char *text, uint64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	return errno || *end || *text < '0' || *text > '9' ? -EINVAL : 0;
+}
+
+static int text_take(const char *text, char *out)
+{
+	if (strlen(text) >= DAEMON_PATH_MAX)
+		return -EINVAL;
+	snprintf(out, DAEMON_PATH_MAX, "%s", text);
+	return 0;
+}
+
+static int key_set(const struct key *keys, size_t n, void *to, const char *name, const char *value,
+		   char *why, size_t why_bytes)
+{
+	static const char *const wants[] = {
+		[KEY_TEXT] = "a text of at most 255 characters",
+		[KEY_NUMBER] = "a number",
+		[KEY_BYTES] = "a size such as 256M or 10G",
+		[KEY_DURATION] = "a time such as 20ms, 10s or 60m",
+		[KEY_FLAG] = "yes or no",
+		[KEY_LEVEL] = "detail or summary",
+	};
+	size_t i = 0;
+	void *field;
+	int err;
+
+	while (i < n && strcmp(keys[i].name, name))
+		i++;
+	if (i == n) {
+		snprintf(why, why_bytes, "%.40s: no such key here; see docs/daemon.md", name);
+		return -EINVAL;
+	}
+	field = (char *)to + keys[i].offset;
+	switch (keys[i].type) {
+	case KEY_TEXT:
+		err = text_take(value, field);
+		break;
+	case KEY_NUMBER:
+		err = number_parse(value, field);
+		break;
+	case KEY_BYTES:
+		err = bytes_parse(value, field);
+		break;
+	case KEY_DURATION:
+		err = duration_parse(value, field);
+		break;
+	case KEY_FLAG:
+		err = flag_parse(value, field);
+		break;
+	default:
+		err = level_parse(value, field);
+		break;
+	}
+	if (err)
+		snprintf(why, why_bytes, "%s: `%.60s` is wrong: write %s", name, value,
+			 wants[keys[i].type]);
+	return err ? -EINVAL : 0;
+}
+
+static bool name_is_good(const char *name)
+{
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789._-";
+
+	return *name && *name != '.' && strlen(name) < DAEMON_NAME_MAX &&
+	       strspn(name, good) == strlen(name);
+}
+
+int vm_config_set(struct vm_config *vm, const char *key, const char *value, char *why,
+		  size_t why_bytes)
+{
+	return key_set(vm_keys, COUNT(vm_keys), vm, key, value, why, why_bytes);
+}
+
+int vm_config_check(const struct vm_config *vm, char *why, size_t why_bytes)
+{
+	struct link_address address;
+	char text[256];
+
+	why[0] = 0;
+	if (!name_is_good(vm->name))
+		snprintf(why, why_bytes,
+			 "`%.40s` cannot be a VM's name here: use up to %d letters, digits, . _ -",
+			 vm->name, DAEMON_NAME_MAX - 1);
+	else if (!vm->pid == !vm->qmp[0])
+		snprintf(why, why_bytes, "VM %s: give either pid or qmp", vm->name);
+	else if (vm->pid > INT32_MAX)
+		snprintf(why, why_bytes, "VM %s: pid: no such process number", vm->name);
+	else if (vm->cpu_permille > 64000)
+		snprintf(why, why_bytes, "VM %s: decoder_cpu_permille: 1000 is one CPU", vm->name);
+	else if (vm->channel[0] && link_address_parse(vm->channel, &address, text, sizeof(text)))
+		snprintf(why, why_bytes, "VM %s: channel: %s", vm->name, text);
+	return why[0] ? -EINVAL : 0;
+}
+
+/* ---- the file ---- */
+
+struct reading {
+	struct daemon_config *config;
+	struct vm_config *vm; /* of the section */
+	char section[80];
+	char *why;
+	size_t why_bytes;
+};
+
+/* 1 or, with `why`, 0. */
+static int section_enter(struct reading *r, const char *section)
+{
+	struct daemon_config *c = r->config;
+
+	if (strlen(section) >= sizeof(r->section)) {
+		snprintf(r->why, r->why_bytes, "[%.40s..]: the section's name is too long",
+			 section);
+		return 0;
+	}
+	snprintf(r->section, sizeof(r->section), "%s", section);
+	r->vm = NULL;
+	if (!strcmp(section, "daemon"))
+		return 1;
+	if (strncmp(section, "vm ", 3) || !name_is_good(section + 3)) {
+		snprintf(r->why, r->why_bytes,
+			 "[%.40s]: no such section: there are [daemon] and [vm NAME], NAME of "
+			 "letters, digits, . _ -",
+			 section);
+		return 0;
+	}
+	if (c->n_vms == DAEMON_VMS_MAX) {
+		snprintf(r->why, r->why_bytes, "[%s]: more than %d VMs", section, DAEMON_VMS_MAX);
+		return 0;
+	}
+	for (size_t i = 0; i < c->n_vms; i++) {
+		if (strcmp(c->vms[i].name, section + 3))
+			continue;
+		snprintf(r->why, r->why_bytes, "[%s]: twice; give each VM one section", section);
+		return 0;
+	}
+	r->vm = &c->vms[c->n_vms++];
+	vm_config_default(r->vm);
+	snprintf(r->vm->name, sizeof(r->vm->name), "%s", section + 3);
+	return 1;
+}
+
+static int on_key(void *context, const char *section, const char *name, const char *value)
+{
+	struct reading *r = context;
+
+	if (*r->why)
+		return 0; /* the first error is the one to tell */
+	if (strcmp(r->section, section) && !section_enter(r, section))
+		return 0;
+	if (!*section) {
+		snprintf(r->why, r->why_bytes, "%.40s: begin with [daemon] or [vm NAME]", name);
+		return 0;
+	}
+	return r->vm ? !vm_config_set(r->vm, name, value, r->why, r->why_bytes)
+		     : !key_set(daemon_keys, COUNT(daemon_keys), r->config, name, value, r->why,
+				r->why_bytes);
+}
+
+static int config_check(const struct daemon_config *c, char *why, size_t why_bytes)
+{
+	const size_t socket_max = sizeof(((struct sockaddr_un *)0)->sun_path);
+
+	if (!c->control[0] || strlen(c->control) >= socket_max) {
+		snprintf(why, why_bytes, "control: a socket's path has 1 to %zu characters",
+			 socket_max - 1);
+		return -EINVAL;
+	}
+	if (c->file_bytes < 1 << 20) {
+		snprintf(why, why_bytes, "file_size: at least 1M");
+		return -EINVAL;
+	}
+	if (c->disk_budget_bytes < 2 * c->file_bytes) {
+		snprintf(why, why_bytes, "disk_budget: at least twice file_size (%llu)",
+			 (unsigned long long)c->file_bytes);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < c->n_vms; i++) {
+		int err = vm_config_check(&c->vms[i], why, why_bytes);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int daemon_config_read(const char *path, struct daemon_config *out, char *why, size_t why_bytes)
+{
+	char inner[320] = "";
+	struct reading r = {.config = out, .why = inner, .why_bytes = sizeof(inner)};
+	FILE *file = fopen(path, "re");
+	int line, err;
+
+	daemon_config_default(out);
+	if (!file) {
+		err = -errno;
+		snprintf(why, why_bytes, "%s: %s", path, strerror(-err));
+		return err;
+	}
+	line = ini_parse_file(file, on_key, &r);
+	fclose(file);
+	if (line) {
+		snprintf(why, why_bytes, "%s:%d: %s", path, line > 0 ? line : 0,
+			 *inner ? inner : "neither [section] nor KEY = VALUE");
+		return -EINVAL;
+	}
+	err = config_check(out, inner, sizeof(inner));
+	if (err)
+		snprintf(why, why_bytes, "%s: %s", path, inner);
+	return err;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The daemon's configuration: an INI file with one section [daemon] and one [vm NAME] for each VM
+ * that it attaches by itself. Every key is a row of a table (config.c) and of docs/daemon.md.
+ */
+#ifndef DAEMON_CONFIG_H
+#define DAEMON_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/capture.h"
+#include "host-collector/decode/decoder.h"
+
+enum {
+	DAEMON_VMS_MAX = 64,
+	DAEMON_NAME_MAX = 64,  /* with the final NUL */
+	DAEMON_PATH_MAX = 256, /* a control socket's must be shorter, sockaddr_un has 108 */
+};
+
+#define DAEMON_CONFIG_PATH  "/etc/vcpuscope/vcpuscope.conf"
+#define DAEMON_CONTROL_PATH "/run/vcpuscope/control.sock"
+
+struct vm_config {
+	char name[DAEMON_NAME_MAX]; /* letters, digits, . _ - only: it becomes a folder */
+	uint64_t pid;               /* 0: by QMP */
+	char qmp[DAEMON_PATH_MAX], channel[DAEMON_PATH_MAX]; /* "": none */
+	bool record;                                         /* from the beginning */
+	enum capture_level level;
+	uint64_t stacks_over_ns;
+	uint64_t bytes_per_s, memory_bytes, cpu_permille; /* struct decoder_budget */
+};
+
+struct daemon_config {
+	char control[DAEMON_PATH_MAX];
+	char directory[DAEMON_PATH_MAX]; /* of recordings: DIRECTORY/VM/VM-TIME.vcs */
+	uint64_t disk_budget_bytes;      /* of all recordings: the oldest go */
+	uint64_t disk_reserve_bytes;     /* that stay free on that disk, whoever fills it */
+	uint64_t file_bytes, file_ns; /* a recording that reaches either is followed by a new one */
+	size_t n_vms;
+	struct vm_config vms[DAEMON_VMS_MAX];
+};
+
+void daemon_config_default(struct daemon_config *out);
+void vm_config_default(struct vm_config *out);
+/* Reads and checks the file. 0, or -EINVAL or -errno of open with one line in `why`:
+ * "FILE:LINE: KEY: what is wrong; what to write". */
+int daemon_config_read(const char *path, struct daemon_config *out, char *why, size_t why_bytes);
+/* Sets one key of a VM from its text, as in the file. 0 or -EINVAL with `why`. */
+int vm_config_set(struct vm_config *vm, const char *key, const char *value, char *why,
+		  size_t why_bytes);
+/* Is there all that attaching needs? 0 or -EINVAL with `why`. */
+int vm_config_check(const struct vm_config *vm, char *why, size_t why_bytes);
+
+#endif

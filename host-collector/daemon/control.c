@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/control.h"
+
+#include <errno.h>
+#include <json.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct client {
+	uv_pipe_t pipe;
+	struct control *control;
+	size_t len;
+	char line[CONTROL_REQUEST_MAX];
+	struct client *next;
+};
+
+struct control {
+	uv_loop_t *loop;
+	uv_pipe_t listener;
+	struct vm_daemon *daemon;
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct client *clients;
+	size_t n_clients;
+};
+
+struct answer {
+	uv_write_t request;
+	char *text;
+};
+
+static void client_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+static void client_close(struct client *client)
+{
+	struct control *c = client->control;
+
+	if (uv_is_closing((uv_handle_t *)&client->pipe))
+		return;
+	for (struct client **at = &c->clients; *at; at = &(*at)->next) {
+		if (*at != client)
+			continue;
+		*at = client->next;
+		c->n_clients--;
+		break;
+	}
+	uv_close((uv_handle_t *)&client->pipe, client_closed);
+}
+
+static void answer_sent(uv_write_t *request, int status)
+{
+	struct answer *answer = (struct answer *)request;
+
+	(void)status; /* a peer that is gone is seen by the next read */
+	free(answer->text);
+	free(answer);
+}
+
+static void client_answer(struct client *client, struct json_object *reply)
+{
+	const char *text = json_object_to_json_string_ext(reply, JSON_C_TO_STRING_PLAIN);
+	struct answer *answer = calloc(1, sizeof(*answer));
+	uv_buf_t buf;
+
+	if (!text || !answer || asprintf(&answer->text, "%s\n", text) < 0) {
+		free(answer);
+		client_close(client);
+		return;
+	}
+	buf = uv_buf_init(answer->text, (unsigned int)strlen(answer->text));
+	if (uv_write(&answer->request, (uv_stream_t *)&client->pipe, &buf, 1, answer_sent))
+		answer_sent(&answer->request, 0);
+}
+
+static void line_serve(struct client *client, const char *line)
+{
+	struct json_object *request = json_tokener_parse(line);
+	struct json_object *reply = json_object_new_object();
+	char why[512] = "";
+	int err = -EINVAL;
+
+	if (json_object_is_type(request, json_type_object))
+		err = control_command(client->control->daemon, request, reply, why, sizeof(why));
+	else
+		snprintf(why, sizeof(why), "a request is one JSON object on one line");
+	json_object_object_add(reply, "ok", json_object_new_boolean(!err));
+	if (err)
+		json_object_object_add(reply, "error", json_object_new_string(why));
+	client_answer(client, reply);
+	json_object_put(reply);
+	json_object_put(request);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+	struct client *client = handle->data;
+
+	(void)suggested;
+	*buf = uv_buf_init(client->line + client->len,
+			   (unsigned int)(sizeof(client->line) - client->len));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+	struct client *client = stream->data;
+	char *end;
+
+	(void)buf;
+	if (n < 0) { /* UV_ENOBUFS too: a line that does not end */
+		client_close(client);
+		return;
+	}
+	client->len += (size_t)n;
+	while ((end = memchr(client->line, '\n', client->len)) != NULL) {
+		size_t used = (size_t)(end - client->line) + 1;
+
+		*end = 0;
+		line_serve(client, client->line);
+		if (uv_is_closing((uv_handle_t *)stream))
+			return;
+		client->len -= used;
+		memmove(client->line, client->line + used, client->len);
+	}
+}
+
+static bool peer_may(const uv_pipe_t *pipe)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+	uv_os_fd_t fd;
+
+	return !uv_fileno((const uv_handle_t *)pipe, &fd) &&
+	       !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) &&
+	       (who.uid == 0 || who.uid == geteuid());
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+	struct control *c = listener->data;
+	struct client *client;
+
+	if (status)
+		return;
+	client = calloc(1, sizeof(*client));
+	if (!client)
+		return;
+	client->control = c;
+	uv_pipe_init(c->loop, &client->pipe, 0);
+	client->pipe.data = client;
+	client->next = c->clients;
+	c->clients = client;
+	c->n_clients++;
+	if (uv_accept(listener, (uv_stream_t *)&client->pipe) ||
+	    c->n_clients > CONTROL_CLIENTS_MAX || !peer_may(&client->pipe) ||
+	    uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read))
+		client_close(client);
+}
+
+/* ---- life ---- */
+
+static int socket_connect(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, err;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+/* Removes a socket that nobody serves. 0 or -EADDRINUSE. */
+static int stale_remove(const char *path)
+{
+	struct stat st;
+	int fd;
+
+	if (lstat(path, &st) || !S_ISSOCK(st.st_mode))
+		return 0; /* if it is a file, bind says so */
+	fd = socket_connect(path);
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 || fd == -EAGAIN)
+		return -EADDRINUSE;
+	unlink(path);
+	return 0;
+}
+
+/* The folder of the default path is ours to make: /run is empty after each boot. */
+static void folder_make(const char *path)
+{
+	char folder[sizeof(((struct control *)0)->path)];
+	char *slash;
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	slash = strrchr(folder, '/');
+	if (slash && slash != folder) {
+		*slash = 0;
+		mkdir(folder, 0755);
+	}
+}
+
+static void listener_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+int control_open(uv_loop_t *loop, const char *path, struct vm_daemon *daemon, struct control **out,
+		 char *why, size_t why_bytes)
+{
+	struct control *c = calloc(1, sizeof(*c));
+	mode_t mask;
+	int err;
+
+	if (!c) {
+		snprintf(why, why_bytes, "out of memory");
+		return -ENOMEM;
+	}
+	c->loop = loop;
+	c->daemon = daemon;
+	snprintf(c->path, sizeof(c->path), "%s", path);
+	folder_make(path);
+	err = stale_remove(path);
+	if (err) {
+		snprintf(why, why_bytes,
+			 "%s: a daemon is running already; `vcpuscope ctl stop` ends it", path);
+		free(c);
+		return err;
+	}
+	uv_pipe_init(loop, &c->listener, 0);
+	c->listener.data = c;
+	mask = umask(0177);
+	err = uv_pipe_bind(&c->listener, path);
+	umask(mask);
+	if (!err)
+		err = uv_listen((uv_stream_t *)&c->listener, 16, on_connection);
+	if (err) {
+		snprintf(why, why_bytes, "%s: %s", path, strerror(-err));
+		uv_close((uv_handle_t *)&c->listener, listener_closed);
+		return err;
+	}
+	*out = c;
+	return 0;
+}
+
+void control_close(struct control *c)
+{
+	if (!c)
+		return;
+	while (c->clients)
+		client_close(c->clients);
+	unlink(c->path);
+	uv_close((uv_handle_t *)&c->listener, listener_closed);
+}
+
+/* ---- the client's side ---- */
+
+int control_ask(const char *path, struct json_object *request, struct json_object **reply,
+		char *why, size_t why_bytes)
+{
+	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
+	struct timeval patience = {.tv_sec = 30};
+	int fd = socket_connect(path), err = 0;
+	char *line = NULL;
+	size_t size = 0;
+	FILE *stream;
+
+	*reply = NULL;
+	if (fd < 0) {
+		snprintf(why, why_bytes, "%s: %s: does `vcpuscope daemon` run?", path,
+			 strerror(-fd));
+		return fd;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (dprintf(fd, "%s\n", text) < 0)
+		err = -errno;
+	stream = fdopen(fd, "r");
+	if (!stream) {
+		close(fd);
+		err = -ENOMEM;
+	}
+	if (!err && getline(&line, &size, stream) < 0)
+		err = errno == EAGAIN ? -ETIMEDOUT : -EPIPE;
+	if (!err)
+		*reply = json_tokener_parse(line);
+	if (!err && !json_object_is_type(*reply, json_type_object)) {
+		json_object_put(*reply);
+		*reply = NULL;
+		err = -EPROTO;
+	}
+	if (err)
+		snprintf(why, why_bytes, "%s: no answer: %s", path, strerror(-err));
+	free(line);
+	if (stream)
+		fclose(stream);
+	return err;
+}

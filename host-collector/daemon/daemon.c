@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/daemon/control.h"
+#include "host-collector/daemon/spool.h"
+
+enum { TICK_MS = 100 };
+
+struct vm_daemon {
+	uv_loop_t *loop;
+	struct vm_daemon_options options;
+	char *config_path; /* NULL: none */
+	struct daemon_config config;
+	struct control *control;
+	struct spool *spool;
+	uv_timer_t timer;
+	struct lag_meter lag;
+	uint64_t start_ms;
+	size_t n_vms;
+	struct watched_vm *vms[DAEMON_VMS_MAX];
+	bool from_file[DAEMON_VMS_MAX]; /* else by ctl */
+};
+
+static void say(const struct vm_daemon *d, const char *line)
+{
+	d->options.say(d->options.context, line);
+}
+
+/* "" as the VM: the daemon itself. */
+static void on_say(void *context, const char *vm, const char *line)
+{
+	struct vm_daemon *d = context;
+	char text[640];
+
+	snprintf(text, sizeof(text), "%s%s%s", vm, *vm ? ": " : "", line);
+	say(d, text);
+}
+
+/* ---- VMs ---- */
+
+static size_t index_of(const struct vm_daemon *d, const char *name)
+{
+	size_t i = 0;
+
+	while (i < d->n_vms && strcmp(watched_vm_config(d->vms[i])->name, name))
+		i++;
+	return i;
+}
+
+static int vm_add(struct vm_daemon *d, const struct vm_config *config, bool from_file)
+{
+	const struct watched_vm_events events = {.say = on_say, .context = d};
+	struct watched_vm *vm = watched_vm_new(d->loop, config, &events);
+
+	if (!vm)
+		return -ENOMEM;
+	d->from_file[d->n_vms] = from_file;
+	d->vms[d->n_vms++] = vm;
+	if (config->record)
+		spool_begin(d->spool, vm);
+	watched_vm_tick(vm, uv_now(d->loop));
+	return 0;
+}
+
+static void vm_remove(struct vm_daemon *d, size_t i)
+{
+	spool_end(d->spool, d->vms[i]);
+	watched_vm_close(d->vms[i]);
+	d->n_vms--;
+	memmove(&d->vms[i], &d->vms[i + 1], (d->n_vms - i) * sizeof(d->vms[0]));
+	memmove(&d->from_file[i], &d->from_file[i + 1], (d->n_vms - i) * sizeof(d->from_file[0]));
+}
+
+int vm_daemon_attach(struct vm_daemon *d, const struct vm_config *config, char *why,
+		     size_t why_bytes)
+{
+	int err = vm_config_check(config, why, why_bytes);
+
+	if (err)
+		return err;
+	if (index_of(d, config->name) < d->n_vms) {
+		snprintf(why, why_bytes, "VM %s: attached already", config->name);
+		return -EEXIST;
+	}
+	if (d->n_vms == DAEMON_VMS_MAX) {
+		snprintf(why, why_bytes, "%d VMs are attached already: that is the limit",
+			 DAEMON_VMS_MAX);
+		return -ENOSPC;
+	}
+	err = vm_add(d, config, false);
+	if (err)
+		snprintf(why, why_bytes, "VM %s: %s", config->name, strerror(-err));
+	return err;
+}
+
+int vm_daemon_detach(struct vm_daemon *d, const char *name)
+{
+	size_t i = index_of(d, name);
+
+	if (i == d->n_vms)
+		return -ENOENT;
+	vm_remove(d, i);
+	return 0;
+}
+
+static const struct vm_config *config_of(const struct daemon_config *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_vms; i++) {
+		if (!strcmp(c->vms[i].name, name))
+			return &c->vms[i];
+	}
+	return NULL;
+}
+
+/* Makes the VMs of the file those of `next`; one attached by ctl under such a name is left alone.
+ */
+static void vms_follow(struct vm_daemon *d, const struct daemon_config *next)
+{
+	for (size_t i = d->n_vms; i-- > 0;) {
+		const char *name = watched_vm_config(d->vms[i])->name;
+		const struct vm_config *before = config_of(&d->config, name);
+		const struct vm_config *now = config_of(next, name);
+
+		if (d->from_file[i] && (!now || !before || memcmp(before, now, sizeof(*now))))
+			vm_remove(d, i);
+	}
+	for (size_t i = 0; i < next->n_vms; i++) {
+		const struct vm_config *vm = &next->vms[i];
+
+		if (index_of(d, vm->name) < d->n_vms)
+			continue;
+		if (d->n_vms == DAEMON_VMS_MAX || vm_add(d, vm, true))
+			on_say(d, vm->name, "cannot be attached: too many VMs, or no memory");
+	}
+}
+
+int vm_daemon_reload(struct vm_daemon *d, char *why, size_t why_bytes)
+{
+	struct daemon_config *next;
+	int err;
+
+	if (!d->config_path) {
+		snprintf(why, why_bytes, "no configuration file was given");
+		return -ENOENT;
+	}
+	next = calloc(1, sizeof(*next));
+	if (!next) {
+		snprintf(why, why_bytes, "out of memory");
+		return -ENOMEM;
+	}
+	err = daemon_config_read(d->config_path, next, why, why_bytes);
+	if (!err && strcmp(next->control, d->config.control)) {
+		snprintf(why, why_bytes, "%s: control: changes with a restart only",
+			 d->config_path);
+		err = -EINVAL;
+	}
+	if (!err) {
+		vms_follow(d, next);
+		d->config = *next;
+	}
+	free(next);
+	return err;
+}
+
+/* ---- life ---- */
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct vm_daemon *d = timer->data;
+	uint64_t now_ms;
+
+	lag_meter_tick(&d->lag, uv_hrtime() / 1000000, TICK_MS);
+	now_ms = uv_now(d->loop);
+	for (size_t i = 0; i < d->n_vms; i++)
+		watched_vm_tick(d->vms[i], now_ms);
+	spool_tick(d->spool);
+}
+
+static void daemon_freed(uv_handle_t *handle)
+{
+	struct vm_daemon *d = handle->data;
+
+	free(d->config_path);
+	free(d);
+}
+
+int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, struct vm_daemon **out,
+		   char *why, size_t why_bytes)
+{
+	struct vm_daemon *d = calloc(1, sizeof(*d));
+	struct spool_options spool = {.say = on_say};
+	int err = -ENOMEM;
+
+	snprintf(why, why_bytes, "out of memory");
+	if (!d)
+		return err;
+	d->loop = loop;
+	d->options = *options;
+	d->config = *options->config;
+	d->start_ms = uv_now(loop);
+	uv_timer_init(loop, &d->timer);
+	d->timer.data = d;
+	spool.config = &d->config;
+	spool.context = d;
+	d->spool = spool_new(&spool);
+	if (options->config_path)
+		d->config_path = strdup(options->config_path);
+	if (!d->spool || (options->config_path && !d->config_path))
+		goto fail;
+	err = control_open(loop, d->config.control, d, &d->control, why, why_bytes);
+	if (err)
+		goto fail;
+	for (size_t i = 0; i < d->config.n_vms; i++) {
+		err = vm_add(d, &d->config.vms[i], true);
+		if (err)
+			goto fail;
+	}
+	uv_timer_start(&d->timer, on_timer, TICK_MS, TICK_MS);
+	*out = d;
+	return 0;
+fail:
+	vm_daemon_close(d);
+	return err;
+}
+
+void vm_daemon_close(struct vm_daemon *d)
+{
+	if (!d)
+		return;
+	while (d->n_vms)
+		vm_remove(d, d->n_vms - 1);
+	spool_free(d->spool);
+	control_close(d->control);
+	uv_close((uv_handle_t *)&d->timer, daemon_freed);
+}
+
+void vm_daemon_stop(struct vm_daemon *d)
+{
+	uv_stop(d->loop);
+}
+
+size_t vm_daemon_n_vms(const struct vm_daemon *d)
+{
+	return d->n_vms;
+}
+
+struct watched_vm *vm_daemon_vm(const struct vm_daemon *d, size_t index)
+{
+	return d->vms[index];
+}
+
+struct watched_vm *vm_daemon_find(const struct vm_daemon *d, const char *name)
+{
+	size_t i = index_of(d, name);
+
+	return i < d->n_vms ? d->vms[i] : NULL;
+}
+
+struct spool *vm_daemon_spool(const struct vm_daemon *d)
+{
+	return d->spool;
+}
+
+const struct daemon_config *vm_daemon_config(const struct vm_daemon *d)
+{
+	return &d->config;
+}
+
+void vm_daemon_vitals(const struct vm_daemon *d, struct vitals *out)
+{
+	vitals_read(&d->lag, out);
+}
+
+uint64_t vm_daemon_uptime_ms(const struct vm_daemon *d)
+{
+	return uv_now(d->loop) - d->start_ms;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The daemon: owns the VMs' channels and captures, keeps their recordings, answers its control
+ * socket (control.h). One thread, one loop; whatever runs for long belongs into a process of its
+ * own.
+ */
+#ifndef DAEMON_DAEMON_H
+#define DAEMON_DAEMON_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "host-collector/daemon/config.h"
+#include "host-collector/daemon/vitals.h"
+#include "host-collector/daemon/watched_vm.h"
+
+struct vm_daemon;
+
+struct vm_daemon_options {
+	const char *config_path;            /* read again at daemon_reload(); NULL: none */
+	const struct daemon_config *config; /* copied */
+	void (*say)(void *context, const char *line);
+	void *context;
+};
+
+/* Opens the control socket and attaches the configured VMs. 0 or -errno with one line in `why`. */
+int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, struct vm_daemon **out,
+		   char *why, size_t why_bytes);
+/* Detaches everything. The loop must run until its handles are closed. */
+void vm_daemon_close(struct vm_daemon *d);
+
+/* The loop is to end: `ctl stop`. */
+void vm_daemon_stop(struct vm_daemon *d);
+/* Reads the configuration again: new VMs are attached, those that are no longer in it detached,
+ * those with other values attached anew, the others left alone. 0, or -errno with `why` and nothing
+ * changed. */
+int vm_daemon_reload(struct vm_daemon *d, char *why, size_t why_bytes);
+/* 0, -EEXIST, -ENOSPC (DAEMON_VMS_MAX), -EINVAL, -ENOMEM with `why`. */
+int vm_daemon_attach(struct vm_daemon *d, const struct vm_config *config, char *why,
+		     size_t why_bytes);
+/* 0 or -ENOENT. */
+int vm_daemon_detach(struct vm_daemon *d, const char *name);
+
+size_t vm_daemon_n_vms(const struct vm_daemon *d);
+struct watched_vm *vm_daemon_vm(const struct vm_daemon *d, size_t index);
+struct watched_vm *vm_daemon_find(const struct vm_daemon *d, const char *name); /* or NULL */
+struct spool *vm_daemon_spool(const struct vm_daemon *d);                       /* its recordings */
+const struct daemon_config *vm_daemon_config(const struct vm_daemon *d);
+void vm_daemon_vitals(const struct vm_daemon *d, struct vitals *out);
+uint64_t vm_daemon_uptime_ms(const struct vm_daemon *d);
+
+#endif

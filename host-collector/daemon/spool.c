@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/recording.h"
+
+enum {
+	FLUSH_MS = 1000,
+	DISK_LOOK_MS = 1000,
+	TRY_AGAIN_MS = 10000,
+	PATH_BYTES = DAEMON_PATH_MAX + 2 * DAEMON_NAME_MAX + 40,
+};
+
+/* One VM that is being recorded. */
+struct spool_file {
+	struct spool *spool;
+	struct watched_vm *vm;
+	struct frame_tap tap;
+	struct recording_writer *writer; /* NULL: no frame yet, or an error */
+	char path[PATH_BYTES];
+	bool listens; /* a run has begun since it was asked for */
+	uint64_t opened_ms, files, refused_frames;
+	int error; /* nothing is written until it is tried again */
+	uint64_t error_ms;
+	struct spool_file *next;
+};
+
+struct spool {
+	struct spool_options options;
+	struct spool_file *files;
+	uint64_t flush_ms, disk_ms, bytes;
+	bool full; /* the disk's reserve is reached */
+};
+
+/* The loop's own clock stands still while it is busy. */
+static uint64_t now_ms(void)
+{
+	return uv_hrtime() / 1000000;
+}
+
+static void __attribute__((format(printf, 2, 3)))
+say(const struct spool_file *f, const char *format, ...)
+{
+	char line[PATH_BYTES + 128];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	f->spool->options.say(f->spool->options.context, watched_vm_config(f->vm)->name, line);
+}
+
+/* ---- one file ---- */
+
+static void file_close(struct spool_file *f)
+{
+	if (!f->writer)
+		return;
+	recording_writer_close(f->writer, 0);
+	f->writer = NULL;
+}
+
+static void file_fail(struct spool_file *f, int err)
+{
+	if (f->error != err)
+		say(f, "recording stops: %s: %s; tried again every %d s", f->path, strerror(-err),
+		    TRY_AGAIN_MS / 1000);
+	f->error = err;
+	f->error_ms = now_ms();
+	file_close(f);
+}
+
+static int folder_make(const char *path)
+{
+	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+}
+
+/* A name that is not taken. 0 or -errno. */
+static int file_open(struct spool_file *f)
+{
+	const char *folder = f->spool->options.config->directory;
+	const char *name = watched_vm_config(f->vm)->name;
+	struct timespec now;
+	struct tm utc;
+	char stamp[32];
+	int err;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &utc);
+	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &utc);
+	snprintf(f->path, sizeof(f->path), "%s", folder);
+	err = folder_make(f->path);
+	snprintf(f->path, sizeof(f->path), "%s/%s", folder, name);
+	if (!err)
+		err = folder_make(f->path);
+	for (int i = 0; !err && i < 100; i++) {
+		char more[8] = "";
+
+		if (i)
+			snprintf(more, sizeof(more), "-%d", i);
+		snprintf(f->path, sizeof(f->path), "%s/%s/%s-%s%s.vcs", folder, name, name, stamp,
+			 more);
+		if (access(f->path, F_OK))
+			break;
+	}
+	if (!err)
+		err = recording_writer_open(
+			f->path, 0, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
+			&f->writer);
+	f->opened_ms = now_ms();
+	f->files += !err;
+	return err;
+}
+
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
+		     size_t len)
+{
+	struct spool_file *f = context;
+	int err = 0;
+
+	if (!f->listens)
+		return;
+	if (!f->error && !f->writer)
+		err = f->spool->full ? -ENOSPC : file_open(f);
+	if (!f->error && !err)
+		err = recording_writer_append(f->writer, source, arrival_tsc, frame, len);
+	if (err)
+		file_fail(f, err);
+	f->refused_frames += f->error != 0;
+}
+
+static void on_begin(void *context)
+{
+	struct spool_file *f = context;
+
+	file_close(f);
+	f->error = 0;
+	f->listens = true;
+}
+
+static void on_end(void *context, const char *why)
+{
+	(void)why;
+	file_close(context);
+}
+
+/* ---- the disk ---- */
+
+struct oldest {
+	char path[PATH_BYTES];
+	struct timespec time;
+	uint64_t bytes;
+};
+
+static bool is_open(const struct spool *s, const char *path)
+{
+	for (const struct spool_file *f = s->files; f; f = f->next) {
+		if (f->writer && !strcmp(f->path, path))
+			return true;
+	}
+	return false;
+}
+
+static bool is_recording(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 4 && name[0] != '.' && !strcmp(name + len - 4, ".vcs");
+}
+
+static void folder_sum(const struct spool *s, const char *folder, uint64_t *sum,
+		       struct oldest *oldest)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	char path[PATH_BYTES];
+	struct stat st;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		if (!is_recording(entry->d_name) ||
+		    snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) >=
+			    (int)sizeof(path) ||
+		    lstat(path, &st) || !S_ISREG(st.st_mode))
+			continue;
+		*sum += (uint64_t)st.st_size;
+		if (is_open(s, path) ||
+		    (oldest->path[0] && (st.st_mtim.tv_sec > oldest->time.tv_sec ||
+					 (st.st_mtim.tv_sec == oldest->time.tv_sec &&
+					  st.st_mtim.tv_nsec >= oldest->time.tv_nsec))))
+			continue;
+		snprintf(oldest->path, sizeof(oldest->path), "%s", path);
+		oldest->time = st.st_mtim;
+		oldest->bytes = (uint64_t)st.st_size;
+	}
+	closedir(dir);
+}
+
+/* All recordings below the directory, and the oldest that is not being written. */
+static uint64_t directory_sum(const struct spool *s, struct oldest *oldest)
+{
+	const char *directory = s->options.config->directory;
+	DIR *dir = opendir(directory);
+	struct dirent *entry;
+	uint64_t sum = 0;
+
+	oldest->path[0] = 0;
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir))) {
+		char path[PATH_BYTES];
+
+		if (entry->d_name[0] == '.' || snprintf(path, sizeof(path), "%s/%s", directory,
+							entry->d_name) >= (int)sizeof(path))
+			continue;
+		folder_sum(s, path, &sum, oldest);
+	}
+	closedir(dir);
+	return sum;
+}
+
+static void budget_keep(struct spool *s)
+{
+	struct oldest oldest;
+
+	while ((s->bytes = directory_sum(s, &oldest)) > s->options.config->disk_budget_bytes) {
+		char line[PATH_BYTES + 64];
+
+		if (!oldest.path[0] || unlink(oldest.path))
+			return; /* only files that grow: their own limits end them */
+		snprintf(line, sizeof(line), "removed %s: the disk budget is used up", oldest.path);
+		s->options.say(s->options.context, "", line);
+	}
+}
+
+/* Is the disk so full that we had better stop? With some slack between no and yes. */
+static void reserve_check(struct spool *s)
+{
+	const struct daemon_config *c = s->options.config;
+	uint64_t reserve = c->disk_reserve_bytes, free_bytes;
+	struct statvfs fs;
+	bool full;
+
+	if (statvfs(c->directory, &fs))
+		return; /* not there yet */
+	free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	full = free_bytes < (s->full ? reserve + reserve / 20 : reserve);
+	if (full && !s->full) {
+		char line[PATH_BYTES + 128];
+
+		snprintf(line, sizeof(line),
+			 "%s: %llu MiB are free, %llu MiB are reserved: nothing is recorded until "
+			 "there is more room",
+			 c->directory, (unsigned long long)(free_bytes >> 20),
+			 (unsigned long long)(reserve >> 20));
+		s->options.say(s->options.context, "", line);
+		for (struct spool_file *f = s->files; f; f = f->next) {
+			f->error = -ENOSPC;
+			f->error_ms = now_ms();
+			file_close(f);
+		}
+	}
+	s->full = full;
+}
+
+/* ---- all of them ---- */
+
+static void file_tick(struct spool_file *f, bool flush)
+{
+	const struct daemon_config *c = f->spool->options.config;
+	uint64_t now = now_ms();
+	int err = f->writer && flush ? recording_writer_flush(f->writer) : 0;
+
+	if (err)
+		file_fail(f, err);
+	if (f->error && !f->spool->full && now - f->error_ms >= TRY_AGAIN_MS) {
+		f->error_ms = now;
+		watched_vm_restart(f->vm);
+		return;
+	}
+	if (f->writer && (recording_writer_bytes(f->writer) >= c->file_bytes ||
+			  (now - f->opened_ms) * 1000000 >= c->file_ns))
+		watched_vm_restart(f->vm);
+}
+
+void spool_tick(struct spool *s)
+{
+	uint64_t now = now_ms();
+	bool flush = now - s->flush_ms >= FLUSH_MS;
+
+	if (flush)
+		s->flush_ms = now;
+	for (struct spool_file *f = s->files; f; f = f->next)
+		file_tick(f, flush);
+	if (!s->files || now - s->disk_ms < DISK_LOOK_MS)
+		return;
+	s->disk_ms = now;
+	budget_keep(s);
+	reserve_check(s);
+}
+
+struct spool *spool_new(const struct spool_options *options)
+{
+	struct spool *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->options = *options;
+	return s;
+}
+
+void spool_free(struct spool *s)
+{
+	if (!s)
+		return;
+	while (s->files)
+		spool_end(s, s->files->vm);
+	free(s);
+}
+
+static struct spool_file *file_of(const struct spool *s, const struct watched_vm *vm)
+{
+	struct spool_file *f = s->files;
+
+	while (f && f->vm != vm)
+		f = f->next;
+	return f;
+}
+
+int spool_begin(struct spool *s, struct watched_vm *vm)
+{
+	struct spool_file *f;
+
+	if (file_of(s, vm))
+		return -EALREADY;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->spool = s;
+	f->vm = vm;
+	f->tap = (struct frame_tap){
+		.frame = on_frame, .begin = on_begin, .end = on_end, .context = f};
+	f->next = s->files;
+	s->files = f;
+	watched_vm_tap(vm, &f->tap);
+	watched_vm_restart(vm); /* a recording needs the beginning of the streams */
+	return 0;
+}
+
+int spool_end(struct spool *s, struct watched_vm *vm)
+{
+	for (struct spool_file **at = &s->files; *at; at = &(*at)->next) {
+		struct spool_file *f = *at;
+
+		if (f->vm != vm)
+			continue;
+		*at = f->next;
+		watched_vm_untap(vm, &f->tap);
+		file_close(f);
+		free(f);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+void spool_status_get(const struct spool *s, const struct watched_vm *vm, struct spool_status *out)
+{
+	const struct spool_file *f = file_of(s, vm);
+
+	*out = (struct spool_status){.path = ""};
+	if (!f)
+		return;
+	*out = (struct spool_status){
+		.recording = true,
+		.path = f->path,
+		.bytes = f->writer ? recording_writer_bytes(f->writer) : 0,
+		.files = f->files,
+		.refused_frames = f->refused_frames,
+		.error = f->error,
+	};
+}
+
+uint64_t spool_bytes(const struct spool *s)
+{
+	return s->bytes;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The daemon's recordings: DIRECTORY/VM/VM-YYYYMMDDTHHMMSSZ.vcs, one growing file for each VM that
+ * is being recorded.
+ *
+ * They never take more than their budget together (the oldest are removed first), and never the
+ * last of the disk: below its reserve nothing is written, which is said and counted, until there is
+ * room again.
+ */
+#ifndef DAEMON_SPOOL_H
+#define DAEMON_SPOOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "host-collector/daemon/config.h"
+#include "host-collector/daemon/watched_vm.h"
+
+struct spool;
+
+struct spool_options {
+	const struct daemon_config *config; /* borrowed, may change under us (reload) */
+	void (*say)(void *context, const char *vm, const char *line);
+	void *context;
+};
+struct spool *spool_new(const struct spool_options *options); /* NULL on ENOMEM */
+void spool_free(struct spool *s);
+/* Call it every 100 ms: flushes every second, looks after sizes and the disk. */
+void spool_tick(struct spool *s);
+
+/* Records the VM from its next run on: restarts it if it runs. 0, -EALREADY, -ENOMEM. */
+int spool_begin(struct spool *s, struct watched_vm *vm);
+/* Closes its file. 0 or -ENOENT (it is not being recorded). */
+int spool_end(struct spool *s, struct watched_vm *vm);
+
+struct spool_status {
+	bool recording;
+	const char *path; /* "" before the first frame; borrowed */
+	uint64_t bytes, files, refused_frames;
+	int error; /* -errno: why nothing is written now */
+};
+void spool_status_get(const struct spool *s, const struct watched_vm *vm, struct spool_status *out);
+/* Of all recordings below the folder, at the last look. */
+uint64_t spool_bytes(const struct spool *s);
+
+#endif

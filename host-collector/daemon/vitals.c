@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/vitals.h"
+
+#include <dirent.h>
+
+#include "host-collector/record/self_cost.h"
+
+enum { LAG_WINDOW_MS = 10000 };
+
+void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms)
+{
+	uint64_t late = m->due_ms && now_ms > m->due_ms ? now_ms - m->due_ms : 0;
+
+	m->due_ms = now_ms + period_ms;
+	if (now_ms - m->since_ms >= LAG_WINDOW_MS) {
+		m->since_ms = now_ms;
+		m->before_ms = m->max_ms;
+		m->max_ms = 0;
+	}
+	if (late > m->max_ms)
+		m->max_ms = late;
+	if (late > m->ever_ms)
+		m->ever_ms = late;
+}
+
+static uint64_t descriptors_count(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	uint64_t n = 0;
+
+	if (!dir)
+		return 0;
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n > 3 ? n - 3 : 0; /* ".", ".." and the folder itself */
+}
+
+void vitals_read(const struct lag_meter *m, struct vitals *out)
+{
+	struct self_cost cost;
+
+	self_cost_read(&cost);
+	*out = (struct vitals){
+		.cpu_ns = cost.cpu_time_ns,
+		.rss_bytes = cost.rss_bytes,
+		.descriptors = descriptors_count(),
+		.lag_max_ms = m->max_ms > m->before_ms ? m->max_ms : m->before_ms,
+		.lag_ever_ms = m->ever_ms,
+	};
+}

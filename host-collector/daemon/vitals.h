@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How the daemon itself fares. */
+#ifndef DAEMON_VITALS_H
+#define DAEMON_VITALS_H
+
+#include <stdint.h>
+
+struct vitals {
+	uint64_t cpu_ns, rss_bytes; /* of the daemon without its decoders */
+	uint64_t descriptors;
+	uint64_t lag_max_ms; /* the loop came so late, at worst, in the last 10 to 20 s */
+	uint64_t lag_ever_ms;
+};
+
+struct lag_meter {
+	uint64_t due_ms, since_ms;
+	uint64_t max_ms, before_ms, ever_ms;
+};
+/* Call it from a timer of `period_ms`, with a clock that does not stand still within a turn. */
+void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms);
+
+void vitals_read(const struct lag_meter *m, struct vitals *out);
+
+#endif

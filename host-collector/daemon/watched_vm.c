@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/watched_vm.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ATTACH_AGAIN_MS = 5000 };
+
+struct watched_vm {
+	uv_loop_t *loop;
+	struct vm_config config;
+	struct watched_vm_events events;
+	struct collector *collector; /* NULL: none runs */
+	struct frame_tap *taps;
+	enum watched_state state;
+	char why[256], said[256];
+	uint64_t since_ms, try_ms, runs;
+	bool ended; /* the collector said so; it is closed outside its own callback */
+};
+
+static void state_set(struct watched_vm *vm, enum watched_state state)
+{
+	vm->state = state;
+	vm->since_ms = uv_now(vm->loop);
+}
+
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
+		     size_t len)
+{
+	struct watched_vm *vm = context;
+	struct frame_tap *next;
+
+	for (struct frame_tap *tap = vm->taps; tap; tap = next) {
+		next = tap->next; /* a tap may take itself out */
+		if (tap->frame)
+			tap->frame(tap->context, source, arrival_tsc, frame, len);
+	}
+}
+
+static void on_say(void *context, const char *line)
+{
+	struct watched_vm *vm = context;
+
+	vm->events.say(vm->events.context, vm->config.name, line);
+}
+
+static void on_ended(void *context, const char *why)
+{
+	struct watched_vm *vm = context;
+
+	snprintf(vm->why, sizeof(vm->why), "%s", why);
+	vm->ended = true;
+}
+
+static void taps_begin(struct watched_vm *vm)
+{
+	struct frame_tap *next;
+
+	for (struct frame_tap *tap = vm->taps; tap; tap = next) {
+		next = tap->next;
+		if (tap->begin)
+			tap->begin(tap->context);
+	}
+}
+
+static void run_begin(struct watched_vm *vm)
+{
+	const struct collector_sink sink = {
+		.frame = on_frame, .say = on_say, .ended = on_ended, .context = vm};
+	const struct vm_config *config = &vm->config;
+	const struct decoder_budget budget = {.bytes_per_s = config->bytes_per_s,
+					      .memory_bytes = config->memory_bytes,
+					      .cpu_permille = (uint32_t)config->cpu_permille};
+	const struct collector_options options = {
+		.pid = (pid_t)config->pid,
+		.qmp_path = config->qmp[0] ? config->qmp : NULL,
+		.channel = config->channel[0] ? config->channel : NULL,
+		.wait_threshold_ns = config->stacks_over_ns,
+		.level = config->level,
+		.budget = &budget,
+	};
+	int err;
+
+	vm->ended = false;
+	vm->try_ms = uv_now(vm->loop);
+	taps_begin(vm);
+	err = collector_open(vm->loop, &options, &sink, &vm->collector, vm->why, sizeof(vm->why));
+	if (!err) {
+		vm->runs++;
+		vm->why[0] = vm->said[0] = 0;
+		state_set(vm, WATCHED_RUNNING);
+		return;
+	}
+	vm->collector = NULL;
+	if (vm->state != WATCHED_WAITING)
+		state_set(vm, WATCHED_WAITING);
+	if (strcmp(vm->said, vm->why))
+		on_say(vm, vm->why);
+	snprintf(vm->said, sizeof(vm->said), "%s", vm->why);
+}
+
+static void run_end(struct watched_vm *vm, const char *why)
+{
+	struct frame_tap *next;
+
+	if (!vm->collector)
+		return;
+	collector_stop(vm->collector); /* a last drain reaches the taps */
+	for (struct frame_tap *tap = vm->taps; tap; tap = next) {
+		next = tap->next;
+		if (tap->end)
+			tap->end(tap->context, why);
+	}
+	collector_close(vm->collector);
+	vm->collector = NULL;
+}
+
+struct watched_vm *watched_vm_new(uv_loop_t *loop, const struct vm_config *config,
+				  const struct watched_vm_events *events)
+{
+	struct watched_vm *vm = calloc(1, sizeof(*vm));
+
+	if (!vm)
+		return NULL;
+	vm->loop = loop;
+	vm->config = *config;
+	vm->events = *events;
+	state_set(vm, WATCHED_WAITING);
+	return vm;
+}
+
+void watched_vm_close(struct watched_vm *vm)
+{
+	if (!vm)
+		return;
+	run_end(vm, "detached");
+	free(vm);
+}
+
+void watched_vm_tick(struct watched_vm *vm, uint64_t now_ms)
+{
+	if (vm->ended && vm->collector) {
+		on_say(vm, vm->why);
+		run_end(vm, vm->why);
+		/* A pid is never this VM's again; a monitor's path may be. */
+		state_set(vm, vm->config.pid ? WATCHED_GONE : WATCHED_WAITING);
+		return;
+	}
+	if (vm->state == WATCHED_WAITING && (!vm->try_ms || now_ms - vm->try_ms >= ATTACH_AGAIN_MS))
+		run_begin(vm);
+}
+
+void watched_vm_restart(struct watched_vm *vm)
+{
+	if (!vm->collector || vm->ended)
+		return;
+	run_end(vm, "begins anew");
+	run_begin(vm);
+}
+
+const struct vm_config *watched_vm_config(const struct watched_vm *vm)
+{
+	return &vm->config;
+}
+
+void watched_vm_tap(struct watched_vm *vm, struct frame_tap *tap)
+{
+	tap->next = vm->taps;
+	vm->taps = tap;
+}
+
+void watched_vm_untap(struct watched_vm *vm, struct frame_tap *tap)
+{
+	for (struct frame_tap **at = &vm->taps; *at; at = &(*at)->next) {
+		if (*at != tap)
+			continue;
+		*at = tap->next;
+		return;
+	}
+}
+
+int watched_vm_level(struct watched_vm *vm, enum capture_level level)
+{
+	vm->config.level = level;
+	return vm->collector ? collector_level(vm->collector, level) : 0;
+}
+
+void watched_vm_status_get(const struct watched_vm *vm, struct watched_vm_status *out)
+{
+	*out = (struct watched_vm_status){
+		.state = vm->state, .why = vm->why, .since_ms = vm->since_ms, .runs = vm->runs};
+	if (vm->collector)
+		collector_status_get(vm->collector, &out->collector);
+}

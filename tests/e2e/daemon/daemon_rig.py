@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A daemon in a folder of its own, and processes that look like VMs to it."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = pathlib.Path(os.environ.get("VCPUSCOPE_BUILD", "build"))
+PROGRAM = BUILD / "host-collector/vcpuscope"
+FAKE_VMM = BUILD / "tests/e2e/daemon/fake-vmm"
+
+
+def skip_unless_possible():
+    if os.geteuid():
+        print("skipped: the daemon captures the host's events, which needs root")
+        sys.exit(77)
+
+
+def until(what, condition, seconds=30):
+    """Waits for condition() to be true, and returns what it returned."""
+    end = time.monotonic() + seconds
+    while True:
+        got = condition()
+        if got:
+            return got
+        if time.monotonic() > end:
+            raise AssertionError(f"after {seconds} s still not: {what}")
+        time.sleep(0.05)
+
+
+class FakeVm:
+    def __init__(self, name, vcpus=1):
+        self.process = subprocess.Popen([FAKE_VMM, name, str(vcpus)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        self.process.stdout.readline()
+        self.pid = self.process.pid
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Daemon:
+    """config: the text of [vm ..] sections; settings: lines of [daemon]."""
+
+    def __init__(self, config="", settings="", environment=None):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="vcpuscope-daemon-", dir="/tmp"))
+        self.control = self.folder / "control"
+        self.recordings = self.folder / "recordings"
+        self.log = self.folder / "log"
+        self.settings = settings
+        self.environment = environment
+        self.process = None
+        self.configure(config)
+
+    def configure(self, config):
+        (self.folder / "conf").write_text(
+            f"[daemon]\ncontrol = {self.control}\ndirectory = {self.recordings}\n"
+            f"{self.settings}\n{config}\n")
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [PROGRAM, "daemon", "--config", self.folder / "conf"], stderr=log,
+                env={**os.environ, **(self.environment or {})})
+        until("the daemon answers", lambda: self.process.poll() is not None or self.answers())
+        if self.process.poll() is not None:
+            raise AssertionError(f"the daemon ended: {self.log.read_text()}")
+        return self
+
+    def answers(self):
+        return not subprocess.run([PROGRAM, "ctl", "status", "--control", self.control],
+                                  capture_output=True).returncode
+
+    def ctl(self, *words):
+        return subprocess.run([PROGRAM, "ctl", *map(str, words), "--control", self.control],
+                              capture_output=True, text=True)
+
+    def ask(self, *words):
+        done = self.ctl(*words, "--format", "json")
+        assert not done.returncode, done.stderr
+        return json.loads(done.stdout)
+
+    def vm(self, name):
+        for vm in self.ask("list")["vms"]:
+            if vm["vm"] == name:
+                return vm
+        return None
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+        if self.process:
+            self.process.wait()
+        self.process = None
+
+    def clean(self):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def report_json(path):
+    done = subprocess.run([PROGRAM, "report", path, "--format", "json"], capture_output=True,
+                          text=True)
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The daemon's life: VMs come and go, files follow each other, the disk is not filled, a reload
+changes what changed, kill -9 leaves nothing behind, systemd hears what it wants to hear."""
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from daemon_rig import Daemon, FakeVm, PROGRAM, report_json, skip_unless_possible, until
+
+
+def programs_of(pid):
+    """The kernel's BPF programs that a process holds."""
+    n = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            n += "bpf-prog" in os.readlink(f"/proc/{pid}/fd/{fd}")
+        except OSError:
+            pass
+    return n
+
+
+def test_attach_record_detach():
+    vm = FakeVm("one", 2)
+    d = Daemon().start()
+    try:
+        assert d.ask("list")["vms"] == []
+        bad = d.ctl("attach", "one", f"pid={os.getpid()}", "colour=red")
+        assert bad.returncode == 1 and "colour: no such key" in bad.stderr, bad
+        assert d.ctl("detach", "one").returncode == 1
+        d.ask("attach", "one", f"pid={vm.pid}", f"channel={d.folder}/port")
+        assert d.ctl("attach", "one", f"pid={vm.pid}").returncode == 1
+        until("it runs", lambda: d.vm("one")["state"] == "running")
+        assert d.vm("one")["vcpus"] == 2 and not d.vm("one")["recording"]
+        d.ask("record", "one", "start")
+        until("a file grows", lambda: d.vm("one")["file_bytes"] > 2000)
+        assert d.ctl("record", "one", "start").returncode == 1
+        path = d.vm("one")["file"]
+        d.ask("record", "one", "stop")
+        assert not d.vm("one")["recording"]
+        assert report_json(path)["loss"]["host"]["delivered"], path
+        d.ask("level", "one", "summary")
+        assert d.vm("one")["level"] == "summary"
+        vm.end()
+        until("its end is seen", lambda: d.vm("one")["state"] == "gone")
+        d.ask("detach", "one")
+        assert d.ask("list")["vms"] == []
+        again = subprocess.run([PROGRAM, "daemon", "--config", d.folder / "conf"],
+                               capture_output=True, text=True)
+        assert again.returncode == 1 and "running already" in again.stderr, again
+        d.ask("stop")
+        assert d.process.wait(20) == 0
+        assert not d.control.exists()
+    finally:
+        d.clean()
+
+
+def test_files_follow_each_other_within_the_budget():
+    vm = FakeVm("one")
+    d = Daemon(f"[vm one]\npid = {vm.pid}\nrecord = yes\n",
+               "file_size = 1M\ndisk_budget = 2M\nfile_time = 1s\ndisk_reserve = 1M").start()
+    try:
+        until("a third file", lambda: d.vm("one")["files"] >= 3)
+        # Old recordings as large as the budget: they go, oldest first; other files are not ours.
+        old = d.recordings / "one" / "one-20200101T000000Z.vcs"
+        other = d.recordings / "one" / "notes.txt"
+        other.write_text("x")
+        old.write_bytes(bytes(2 << 20))
+        os.utime(old, (1, 1))
+        until("the oldest goes", lambda: not old.exists())
+        assert other.exists()
+        closed = sorted(p for p in (d.recordings / "one").glob("*.vcs"))[:2]
+        for path in closed:
+            assert report_json(path)["loss"]["host"]["delivered"], path
+    finally:
+        d.clean()
+        vm.end()
+
+
+def test_a_full_disk_is_left_alone():
+    """On a small disk of its own, filled by somebody else."""
+    vm = FakeVm("one")
+    d = Daemon(f"[vm one]\npid = {vm.pid}\nrecord = yes\n",
+               "file_size = 1M\ndisk_budget = 100M\ndisk_reserve = 8M")
+    d.recordings.mkdir()
+    mounted = not subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32M", "none",
+                                  d.recordings]).returncode
+    try:
+        if not mounted:
+            print("  not tested: this machine does not let us mount a small disk")
+            return
+        d.start()
+        until("it records", lambda: d.vm("one").get("file_bytes", 0) > 1000)
+        ballast = d.recordings / "ballast"
+        ballast.write_bytes(bytes(26 << 20))
+        until("it stops", lambda: d.vm("one").get("recording_error"))
+        path = d.vm("one")["file"]
+        size = os.stat(path).st_size
+        time.sleep(2)
+        assert os.stat(path).st_size == size
+        assert "nothing is recorded until" in d.log.read_text()
+        ballast.unlink()
+        until("it goes on", lambda: not d.vm("one").get("recording_error"))
+        until("into a new file", lambda: d.vm("one")["file"] != path and
+              d.vm("one")["file_bytes"] > 1000)
+        assert report_json(path)["loss"]["host"]["delivered"]
+    finally:
+        d.stop()
+        if mounted:
+            subprocess.run(["umount", d.recordings])
+        d.clean()
+        vm.end()
+
+
+def test_reload_changes_what_changed():
+    a, b = FakeVm("a"), FakeVm("b")
+    config = f"[vm a]\npid = {a.pid}\n"
+    d = Daemon(config + f"[vm b]\npid = {b.pid}\n").start()
+    try:
+        until("both run", lambda: all(v["state"] == "running" for v in d.ask("list")["vms"]))
+        d.configure(config + "[vm b]\npid = x\n")
+        d.process.send_signal(signal.SIGHUP)
+        until("it says no", lambda: "not reloaded: " in d.log.read_text())
+        assert d.vm("b")["state"] == "running"
+        d.configure(config)
+        d.process.send_signal(signal.SIGHUP)
+        until("b goes", lambda: d.vm("b") is None)
+        assert d.vm("a")["runs"] == 1  # it was left alone
+    finally:
+        d.clean()
+        a.end()
+        b.end()
+
+
+def test_kill_9_leaves_nothing_and_a_restart_goes_on():
+    vm = FakeVm("one")
+    d = Daemon(f"[vm one]\npid = {vm.pid}\nrecord = yes\nchannel = PORT\n")
+    port = d.folder / "port"
+    d.configure(f"[vm one]\npid = {vm.pid}\nrecord = yes\nchannel = {port}\n")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(port))
+    listener.listen(4)
+    try:
+        d.start()
+        until("it records", lambda: d.vm("one").get("file_bytes", 0) > 1000)
+        decoder = until("a decoder", lambda: d.vm("one")["link"]["decoder_pid"])
+        assert programs_of(d.process.pid) > 0
+        assert not os.path.exists("/sys/fs/bpf/vcpuscope")  # nothing is pinned
+        time.sleep(1.2)  # a flush
+        path = d.vm("one")["file"]
+        d.process.kill()
+        d.process.wait()
+        until("its decoder is gone", lambda: not os.path.exists(f"/proc/{decoder}"))
+        assert report_json(path)["loss"]["host"]["delivered"], path
+        d.start()  # over the stale socket
+        until("it records again", lambda: d.vm("one").get("file_bytes", 0) > 1000)
+        assert d.vm("one")["file"] != path
+    finally:
+        d.clean()
+        listener.close()
+        vm.end()
+
+
+def test_systemd_hears():
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        hears = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        hears.bind(folder + "/notify")
+        hears.settimeout(20)
+        d = Daemon(environment={"NOTIFY_SOCKET": folder + "/notify",
+                                "WATCHDOG_USEC": "400000"}).start()
+        try:
+            assert hears.recv(100) == b"READY=1"
+            assert hears.recv(100) == b"WATCHDOG=1"
+            d.process.terminate()
+            while hears.recv(100) != b"STOPPING=1":
+                pass
+        finally:
+            d.clean()
+            hears.close()
+
+
+def main():
+    skip_unless_possible()
+    for name, test in sorted(globals().items()):
+        if name.startswith("test_"):
+            begin = time.monotonic()
+            test()
+            print(f"{name}: passed, {time.monotonic() - begin:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

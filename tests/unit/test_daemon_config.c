@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The daemon's configuration: what is good is taken, what is wrong is said with its line. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "host-collector/daemon/config.h"
+
+static int read_text(const char *text, struct daemon_config *out, char *why, size_t why_bytes)
+{
+	char path[] = "/tmp/test_daemon_config.XXXXXX";
+	int fd = mkstemp(path), err;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	err = daemon_config_read(path, out, why, why_bytes);
+	unlink(path);
+	return err;
+}
+
+static void test_good(void **state)
+{
+	static struct daemon_config c;
+	char why[512] = "";
+
+	(void)state;
+	assert_int_equal(read_text("# a comment\n[daemon]\ncontrol = /tmp/x.sock\n"
+				   "disk_budget = 2G\nfile_size=64M\nfile_time = 10m\n"
+				   "[vm web1]\nqmp = /run/web1.qmp\nchannel = /run/web1.sock\n"
+				   "record = yes\nlevel = summary\nstacks_over = 5ms\n"
+				   "[vm db-2.x]\npid = 4711\nchannel_rate = 512K\n",
+				   &c, why, sizeof(why)),
+			 0);
+	assert_string_equal(c.control, "/tmp/x.sock");
+	assert_int_equal(c.disk_budget_bytes, 2ull << 30);
+	assert_int_equal(c.file_bytes, 64 << 20);
+	assert_int_equal(c.file_ns, 600ull * 1000000000);
+	assert_int_equal(c.n_vms, 2);
+	assert_string_equal(c.vms[0].name, "web1");
+	assert_true(c.vms[0].record);
+	assert_int_equal(c.vms[0].level, CAPTURE_SUMMARY);
+	assert_int_equal(c.vms[0].stacks_over_ns, 5000000);
+	assert_int_equal(c.vms[1].pid, 4711);
+	assert_int_equal(c.vms[1].bytes_per_s, 512 << 10);
+	assert_int_equal(c.vms[0].bytes_per_s, 16 << 20); /* the default */
+}
+
+static void test_wrong(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{"control = /x\n", ":1: control: begin with [daemon]"},
+		{"[daemon]\ncolour = red\n", ":2: colour: no such key"},
+		{"[daemon]\n\ndisk_budget = 10X\n",
+		 ":3: disk_budget: `10X` is wrong: write a size"},
+		{"[daemon]\nfile_time = 10\n", ":2: file_time: `10` is wrong: write a time"},
+		{"[daemon]\ndisk_budget = 1M\n", "disk_budget: at least twice file_size"},
+		{"[daemon]\nfile_size = 1K\n", "file_size: at least 1M"},
+		{"[vm a/b]\npid = 1\n", ":2: [vm a/b]: no such section"},
+		{"[vm ..]\npid = 1\n", "no such section"},
+		{"[virtual]\npid = 1\n", ":2: [virtual]: no such section"},
+		{"[vm a]\nrecord = yes\n", "VM a: give either pid or qmp"},
+		{"[vm a]\npid = 1\nqmp = /x\n", "VM a: give either pid or qmp"},
+		{"[vm a]\npid = one\n", ":2: pid: `one` is wrong: write a number"},
+		{"[vm a]\npid = 1\nrecord = true\n",
+		 ":3: record: `true` is wrong: write yes or no"},
+		{"[vm a]\npid = 1\nchannel = tcp:x\n", "VM a: channel: "},
+		{"[vm a]\npid = 1\n[vm b]\npid = 2\n[vm a]\nlevel = detail\n", ":6: [vm a]: twice"},
+		{"[daemon]\nnonsense\n", ":2: neither [section] nor KEY = VALUE"},
+	};
+	static struct daemon_config c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char why[512] = "";
+
+		if (read_text(cases[i].text, &c, why, sizeof(why)) != -EINVAL ||
+		    !strstr(why, cases[i].says))
+			fail_msg("`%s` says `%s`", cases[i].text, why);
+	}
+	assert_int_equal(daemon_config_read("/nowhere/at/all", &c, (char[8]){0}, 8), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_wrong),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
