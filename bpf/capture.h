@@ -30,13 +30,14 @@ enum capture_kind {
 enum capture_way {
 	CAPTURE_BY_ANY = 0, /* BPF, or if that fails perf, which capture_notice() then says */
 	CAPTURE_BY_BPF = 1,
-	CAPTURE_BY_PERF = 2, /* the guest's only */
+	CAPTURE_BY_PERF = 2, /* without CAPTURE_SUMMARY */
 };
 
 struct capture_options {
 	enum capture_kind kind;
 	enum capture_way way;
-	size_t ring_bytes;          /* all CPUs together; 0: 4 MiB guest, 8 MiB host */
+	size_t ring_bytes;          /* all CPUs together; 0: 4 MiB guest, 8 MiB host (perf: 4 MiB
+				     * each for the scheduler's and for KVM's) */
 	uint64_t wait_threshold_ns; /* host: waits longer than this bring stacks; 0: 20 ms */
 	uint64_t exit_threshold_ns; /* host, summary level: shorter VM-exits become no events; 0: 1
 				       ms */
@@ -131,7 +132,7 @@ enum capture_level {
 
 /* Switches a VM's level, at any time, also before its threads are added. Until the first call all
  * VMs are at CAPTURE_DETAIL. What tasks of no VM do comes as long as a VM that was set is at
- * CAPTURE_DETAIL. 0, -EINVAL (vm >= 4096), -ENOTSUP: not a host capture. */
+ * CAPTURE_DETAIL. 0, -EINVAL (vm >= 4096), -ENOTSUP: not a host capture, or this level by perf. */
 int capture_level_set(struct capture *c, uint32_t vm, enum capture_level level);
 
 /* One vCPU thread's exits for one reason that became no events, as totals since the capture began.

@@ -126,29 +126,6 @@ static void *global(struct bpf_object *object, void *globals, const char *name, 
 	return offset < 0 ? NULL : (char *)globals + offset;
 }
 
-static bool is_plumbing(const struct capture_host *h, uint64_t address)
-{
-	for (size_t i = 0; i < h->n_plumbing; i++) {
-		if (address >= h->plumbing[i].begin && address < h->plumbing[i].end)
-			return true;
-	}
-	return false;
-}
-
-/* The innermost frames are our program and how the tracepoint called it: skip to what follows the
- * last frame of these among the first few. */
-static size_t plumbing_frames(const struct capture_host *h, const struct vs_stack *s)
-{
-	enum { LOOK_AT = 8 };
-	size_t skip = 0;
-
-	for (size_t i = 0; i < s->n_kernel && i < LOOK_AT; i++) {
-		if (is_plumbing(h, s->kernel[i]))
-			skip = i + 1;
-	}
-	return skip;
-}
-
 static int stack_arrived(void *context, void *data, size_t bytes)
 {
 	struct capture_host *h = context;
@@ -158,7 +135,7 @@ static int stack_arrived(void *context, void *data, size_t bytes)
 
 	if (bytes < offsetof(struct vs_stack, user) || !h->sink->stack)
 		return 0;
-	skip = plumbing_frames(h, s);
+	skip = kallsyms_plumbing_frames(h->plumbing, h->n_plumbing, s->kernel, s->n_kernel);
 	out = (struct capture_stack){
 		.time = s->time,
 		.wait_ns = s->wait_ns,

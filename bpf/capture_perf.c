@@ -3,7 +3,7 @@
  * The backend of perf, for kernels without BPF or BTF: tracepoints as perf events, one ring for
  * each online CPU (perf_ring.h), their records turned into the events that the BPF programs write
  * (perf_tracepoint.h). What the programs find out in the kernel is found out here: the names of
- * tasks come from /proc and from perf's own records.
+ * tasks come from /proc and from perf's own records; a host's half is in capture_perf_host.c.
  *
  * Records wait LAG_NS before they are handed over (perf_queue.h). One that comes later yet, because
  * a hypervisor took the CPU away inside perf, counts as lost.
@@ -18,49 +18,23 @@
 #include <unistd.h>
 #include <bpf/libbpf.h>
 
-#include "bpf/capture_internal.h"
+#include "bpf/capture_perf.h"
 #include "bpf/online_cpus.h"
-#include "bpf/perf_queue.h"
-#include "bpf/perf_ring.h"
-#include "bpf/perf_tracepoint.h"
+#include "bpf/follow.h"
 #include "bpf/ring.h"
 #include "bpf/task_scan.h"
 
 enum {
-	RING_BYTES = 4 << 20,
+	GUEST_RING_BYTES = 4 << 20,
+	HOST_RING_BYTES = 4 << 20, /* as many again for KVM's */
+	WAIT_THRESHOLD_NS = 20000000,
 	RING_PAGES_MAX = 4096,
 	LAG_NS = 2000000,
 	ADVANCE_NS = 100000,     /* counters are as old as this at most */
 	ONLINE_NS = 100000000,   /* how often to look for CPUs that came or went */
 	READY_MAX = 1 << 18,     /* of one CPU: nobody drains, the rest stays in the ring */
 	NAMES_PER_ADVANCE = 256, /* rings must not fill up while names are read */
-	TRACEPOINTS_MAX = 64,
-	TRACEPOINT_IDS = 65536, /* the records have 16 bits for them */
 	RUNNING_UNKNOWN = -1,
-};
-
-struct perf_cpu_state {
-	struct perf_ring *ring; /* NULL: offline */
-	struct perf_queue queue;
-	size_t ring_records; /* the ring cannot hold more */
-	int32_t running;     /* the task switched in last, RUNNING_UNKNOWN */
-};
-
-struct capture_perf {
-	struct capture base;
-	size_t ring_pages;
-	size_t n_cpus, first_cpu; /* first_cpu: an online one, names are its */
-	struct perf_cpu_state *cpus;
-	struct tep_handle *tep;
-	struct perf_tracepoint tracepoints[TRACEPOINTS_MAX];
-	size_t n_tracepoints;
-	uint8_t by_id[TRACEPOINT_IDS]; /* index into tracepoints + 1 */
-	uint64_t cutoff;               /* everything up to here has been made ready */
-	uint64_t advanced, online_read;
-	bool names_wanted;
-	size_t names; /* read in this scan */
-	char left_out[256];
-	struct perf_cpu_state *reading; /* for on_record() */
 };
 
 static struct capture_perf *perf_of(struct capture *c)
@@ -73,7 +47,7 @@ static const struct capture_perf *perf_of_const(const struct capture *c)
 	return (const struct capture_perf *)c;
 }
 
-static uint64_t now_ns(void)
+uint64_t capture_perf_now_ns(void)
 {
 	struct timespec now;
 
@@ -101,53 +75,55 @@ static void switch_check(struct perf_cpu_state *cpu, const struct vs_event *even
 	cpu->running = event->pid2;
 }
 
+const struct perf_tracepoint *capture_perf_tracepoint_of(const struct capture_perf *c,
+							 const struct perf_record *record)
+{
+	uint16_t id;
+
+	if (record->raw_bytes < sizeof(id))
+		return NULL;
+	memcpy(&id, record->raw, sizeof(id));
+	return c->by_id[id] ? &c->tracepoints[c->by_id[id] - 1] : NULL;
+}
+
 static void on_record(void *context, const struct perf_record *record)
 {
 	struct capture_perf *c = context;
 	struct perf_queue *q = &c->reading->queue;
 	struct vs_event event = {.time = record->time, .type = VS_EVENT_TASK_NAME};
-	uint16_t id;
+	const struct perf_tracepoint *t;
 
-	if (record->lost)
+	if (record->lost) {
 		c->reading->running = RUNNING_UNKNOWN;
-	perf_queue_lose(q, record->lost);
+		perf_queue_lose(q, record->lost);
+		return;
+	}
 	if (record->comm) {
 		event.pid = record->tid;
 		event.pid2 = record->tgid;
 		name_fill(&event, record->comm);
-	} else if (record->raw_bytes >= sizeof(id)) {
-		memcpy(&id, record->raw, sizeof(id));
-		if (!c->by_id[id] ||
-		    !perf_tracepoint_decode(&c->tracepoints[c->by_id[id] - 1], record, &event)) {
+	} else if (record->switched_in) {
+		event.type = PERF_SWITCHED_IN;
+		event.pid = record->previous;
+		event.pid2 = record->tid;
+	} else {
+		t = capture_perf_tracepoint_of(c, record);
+		if (!t || !perf_tracepoint_decode(t, record, &event)) {
 			perf_queue_lose(q, 1);
 			return;
 		}
-	} else {
-		return;
 	}
 	event.cpu = (uint16_t)(c->reading - c->cpus);
-	switch_check(c->reading, &event);
-	if (event.time <= c->cutoff)
-		perf_queue_lose(q, 1);
-	else
+	if (!c->host)
+		switch_check(c->reading, &event);
+	if (event.time > c->cutoff)
 		perf_queue_push(q, &event);
+	else if (!c->host || perf_host_late(c, &event))
+		perf_queue_lose(q, 1);
 }
 
-/* Makes ready what is old enough that nothing older can follow. */
-static void advance(struct capture_perf *c)
+static void queues_make_ready(struct capture_perf *c, uint64_t cutoff)
 {
-	const uint64_t now = now_ns(), cutoff = now - LAG_NS;
-
-	for (size_t i = 0; i < c->n_cpus; i++) {
-		if (c->cpus[i].queue.ready.n >= READY_MAX)
-			return;
-	}
-	for (size_t i = 0; i < c->n_cpus; i++) {
-		c->reading = &c->cpus[i];
-		if (c->reading->ring)
-			perf_ring_read(c->reading->ring, 2 * c->reading->ring_records, on_record,
-				       c);
-	}
 	for (size_t i = 0; i < c->n_cpus; i++) {
 		struct perf_queue *q = &c->cpus[i].queue;
 		const struct vs_event *event;
@@ -159,6 +135,34 @@ static void advance(struct capture_perf *c)
 		}
 		perf_queue_drop_waiting(q, n);
 	}
+}
+
+void capture_perf_read(struct capture_perf *c)
+{
+	for (size_t i = 0; i < c->n_cpus; i++) {
+		c->reading = &c->cpus[i];
+		if (c->reading->ring)
+			perf_ring_read(c->reading->ring, 2 * c->reading->ring_records, on_record,
+				       c);
+	}
+	if (c->host)
+		perf_host_read(c);
+}
+
+/* Makes ready what is old enough that nothing older can follow. */
+static void advance(struct capture_perf *c)
+{
+	const uint64_t now = capture_perf_now_ns(), cutoff = now - LAG_NS;
+
+	for (size_t i = 0; i < c->n_cpus; i++) {
+		if (c->cpus[i].queue.ready.n >= READY_MAX)
+			return;
+	}
+	capture_perf_read(c);
+	if (c->host)
+		perf_host_replay(c, cutoff);
+	else
+		queues_make_ready(c, cutoff);
 	c->cutoff = cutoff;
 	c->advanced = now;
 }
@@ -166,22 +170,27 @@ static void advance(struct capture_perf *c)
 static int cpu_open(struct capture_perf *c, size_t cpu, char *why, size_t why_bytes)
 {
 	enum { RECORD_BYTES_MIN = 24 };
-	int ids[TRACEPOINTS_MAX];
+	struct perf_ring_event events[PERF_TRACEPOINTS_MAX] = {0};
+	const struct perf_ring_options options = {.cpu = (int)cpu,
+						  .events = events,
+						  .n_events = c->n_base,
+						  .names = true,
+						  .switches = c->options.kind == CAPTURE_HOST,
+						  .page_count = c->ring_pages};
 
-	for (size_t i = 0; i < c->n_tracepoints; i++)
-		ids[i] = c->tracepoints[i].id;
+	for (size_t i = 0; i < c->n_base; i++)
+		events[i].id = c->tracepoints[i].id;
 	c->cpus[cpu].running = RUNNING_UNKNOWN;
 	c->cpus[cpu].ring_records =
 		c->ring_pages * (size_t)sysconf(_SC_PAGESIZE) / RECORD_BYTES_MIN;
-	return perf_ring_open((int)cpu, ids, c->n_tracepoints, true, c->ring_pages,
-			      &c->cpus[cpu].ring, why, why_bytes);
+	return perf_ring_open(&options, &c->cpus[cpu].ring, why, why_bytes);
 }
 
 /* The events of a CPU that goes offline end for good. What one that comes did before we looked is
  * lost; how much, nobody counted. */
 static void cpus_follow(struct capture_perf *c)
 {
-	const uint64_t now = now_ns();
+	const uint64_t now = capture_perf_now_ns();
 	bool online[VS_CPUS_MAX];
 	char why[256];
 
@@ -194,9 +203,13 @@ static void cpus_follow(struct capture_perf *c)
 			perf_ring_read(c->reading->ring, c->reading->ring_records, on_record, c);
 			perf_ring_close(c->reading->ring);
 			c->reading->ring = NULL;
+			if (c->host)
+				perf_host_cpu_close(c, i);
 		} else if (online[i] && !c->cpus[i].ring) {
 			perf_queue_lose(&c->cpus[i].queue, 1);
 			cpu_open(c, i, why, sizeof(why)); /* it may be gone again */
+			if (c->host)
+				perf_host_cpu_open(c, i);
 		}
 	}
 }
@@ -204,7 +217,9 @@ static void cpus_follow(struct capture_perf *c)
 static int tracepoints_resolve(struct capture_perf *c, char *why, size_t why_bytes)
 {
 	size_t n, used = 0;
-	const struct perf_tracepoint_source *sources = perf_tracepoint_guest_sources(&n);
+	const struct perf_tracepoint_source *sources = c->options.kind == CAPTURE_HOST
+							       ? perf_tracepoint_host_sources(&n)
+							       : perf_tracepoint_guest_sources(&n);
 
 	c->tep = tep_alloc();
 	if (!c->tep)
@@ -213,8 +228,9 @@ static int tracepoints_resolve(struct capture_perf *c, char *why, size_t why_byt
 		struct perf_tracepoint *t = &c->tracepoints[c->n_tracepoints];
 		const int error = perf_tracepoint_resolve(c->tep, &sources[i], t);
 
-		if (!error && t->id < TRACEPOINT_IDS) {
+		if (!error && t->id < PERF_TRACEPOINT_IDS) {
 			c->by_id[t->id] = (uint8_t)++c->n_tracepoints;
+			c->n_base = c->n_tracepoints;
 			continue;
 		}
 		if (error == -ENOMEM)
@@ -249,8 +265,9 @@ static size_t ring_pages_for(size_t bytes, size_t n_rings)
 	return pages;
 }
 
-static int rings_open(struct capture_perf *c, size_t bytes, char *why, size_t why_bytes)
+static int rings_open(struct capture_perf *c, char *why, size_t why_bytes)
 {
+	const size_t bytes = c->options.ring_bytes;
 	bool online[VS_CPUS_MAX];
 	const int possible = libbpf_num_possible_cpus();
 	int error;
@@ -268,10 +285,10 @@ static int rings_open(struct capture_perf *c, size_t bytes, char *why, size_t wh
 			 strerror(-error));
 		return error;
 	}
-	c->ring_pages = ring_pages_for(bytes ? bytes : RING_BYTES, (size_t)error);
+	c->ring_pages = ring_pages_for(bytes, (size_t)error);
 	c->cpus = calloc(c->n_cpus, sizeof(*c->cpus));
 	error = c->cpus ? 0 : -ENOMEM;
-	c->cutoff = now_ns();
+	c->cutoff = capture_perf_now_ns();
 	for (size_t i = 0; i < c->n_cpus && !error; i++) {
 		if (!online[i])
 			continue;
@@ -288,6 +305,7 @@ static void capture_perf_close(struct capture *base)
 
 	if (!c)
 		return;
+	perf_host_close(c);
 	for (size_t i = 0; c->cpus && i < c->n_cpus; i++) {
 		perf_ring_close(c->cpus[i].ring);
 		perf_queue_fini(&c->cpus[i].queue);
@@ -300,25 +318,29 @@ static void capture_perf_close(struct capture *base)
 static int capture_perf_open(const struct capture_options *options, struct capture **out, char *why,
 			     size_t why_bytes)
 {
+	const bool is_host = options->kind == CAPTURE_HOST;
 	struct capture_perf *c;
 	int error;
 
-	if (options->kind != CAPTURE_GUEST) {
-		snprintf(why, why_bytes, "perf captures guests only: a host needs BPF and BTF");
-		return -ENOTSUP;
-	}
 	snprintf(why, why_bytes, "out of memory");
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
+	c->options = *options;
+	if (!options->ring_bytes)
+		c->options.ring_bytes = is_host ? HOST_RING_BYTES : GUEST_RING_BYTES;
+	if (!options->wait_threshold_ns)
+		c->options.wait_threshold_ns = WAIT_THRESHOLD_NS;
 	error = tracepoints_resolve(c, why, why_bytes);
 	if (!error)
-		error = rings_open(c, options->ring_bytes, why, why_bytes);
+		error = rings_open(c, why, why_bytes);
+	if (!error && is_host)
+		error = perf_host_open(c, why, why_bytes);
 	if (error) {
 		capture_perf_close(&c->base);
 		return error;
 	}
-	c->names_wanted = true;
+	c->names_wanted = !is_host;
 	*out = &c->base;
 	return 0;
 }
@@ -368,11 +390,15 @@ static long capture_perf_drain(struct capture *base, const struct capture_sink *
 		c->names_wanted = false;
 	}
 	total += ready_deliver(c, sink);
+	if (c->host)
+		perf_host_drain(c, sink);
 	return error ? error : total;
 }
 
 static int capture_perf_name_tasks(struct capture *base)
 {
+	if (perf_of(base)->host)
+		return -ENOTSUP;
 	perf_of(base)->names_wanted = true;
 	return 0;
 }
@@ -390,10 +416,10 @@ static int capture_perf_cpu_stats(const struct capture *base, size_t cpu,
 
 	if (cpu >= c->n_cpus)
 		return -ENOENT;
-	if (now_ns() - c->advanced > ADVANCE_NS)
+	if (capture_perf_now_ns() - c->advanced > ADVANCE_NS)
 		advance(c);
-	out->emitted = c->cpus[cpu].queue.emitted;
-	out->dropped = c->cpus[cpu].queue.dropped;
+	out->emitted = c->cpus[cpu].queue.emitted + c->cpus[cpu].lost;
+	out->dropped = c->cpus[cpu].queue.dropped + c->cpus[cpu].lost;
 	return 0;
 }
 
@@ -405,41 +431,45 @@ static const char *capture_perf_left_out(const struct capture *base)
 static int capture_perf_add_thread(struct capture *base, pid_t tid, pid_t tgid, uint32_t vm,
 				   bool is_vcpu)
 {
-	(void)base;
-	(void)tid;
-	(void)tgid;
-	(void)vm;
-	(void)is_vcpu;
-	return -ENOTSUP;
+	struct capture_perf *c = perf_of(base);
+
+	return c->host ? perf_host_add(c, tid, tgid, vm, is_vcpu) : -ENOTSUP;
 }
 
 static int capture_perf_remove_thread(struct capture *base, pid_t tid)
 {
-	(void)base;
-	(void)tid;
-	return -ENOTSUP;
+	struct capture_perf *c = perf_of(base);
+
+	return c->host ? perf_host_remove(c, tid) : -ENOTSUP;
 }
 
+/* Nothing is counted in the kernel. */
 static int capture_perf_exits(struct capture *base, capture_exit_taker take, void *context)
 {
-	(void)base;
 	(void)take;
 	(void)context;
-	return -ENOTSUP;
+	return perf_of(base)->host ? 0 : -ENOTSUP;
 }
 
 static int capture_perf_level_set(struct capture *base, uint32_t vm, enum capture_level level)
 {
-	(void)base;
-	(void)vm;
-	(void)level;
-	return -ENOTSUP;
+	if (!perf_of(base)->host)
+		return -ENOTSUP;
+	if (vm >= VS_VMS_MAX)
+		return -EINVAL;
+	return level == CAPTURE_DETAIL ? 0 : -EOPNOTSUPP;
 }
 
 static void capture_perf_host_stats(const struct capture *base, struct capture_host_stats *out)
 {
-	(void)base;
+	struct capture_perf *c = perf_of((struct capture *)(uintptr_t)base);
+
 	*out = (struct capture_host_stats){0};
+	if (!c->host)
+		return;
+	if (capture_perf_now_ns() - c->advanced > ADVANCE_NS)
+		advance(c);
+	perf_host_stats(c, out);
 }
 
 static uint64_t capture_perf_missed(const struct capture *base)
@@ -458,9 +488,9 @@ static int capture_perf_cost(const struct capture *base, uint64_t *run_time_ns, 
 
 static long capture_perf_waiting(const struct capture *base, size_t cpu)
 {
-	(void)base;
-	(void)cpu;
-	return 0;
+	const struct capture_perf *c = perf_of_const(base);
+
+	return c->host ? perf_host_waiting(c, cpu) : 0;
 }
 
 const struct capture_backend capture_backend_perf = {

@@ -551,9 +551,7 @@ static __always_inline __u64 fields_read(const void *ctx, const struct vs_tracep
 	return field_read(ctx, &f[0]) | field_read(ctx, &f[1]);
 }
 
-/* Attached to each tracepoint of a table in userspace, whose index is the cookie. */
-SEC("tp")
-int vs_h_tracepoint(void *ctx)
+static __always_inline void tracepoint_hit(void *ctx)
 {
 	const struct vs_tracepoint *t;
 	struct vs_followed *f;
@@ -564,19 +562,19 @@ int vs_h_tracepoint(void *ctx)
 	__u32 slot = 0;
 
 	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_attach_cookie))
-		return 0; /* before 5.15: then it cannot be attached with a cookie either */
+		return; /* before 5.15: then it cannot be attached with a cookie either */
 	t = &tracepoints[bpf_get_attach_cookie(ctx) & (VS_TRACEPOINTS_MAX - 1)];
 	f = followed_of(tid, &slot);
 	if (!f && (t->scope == VS_SCOPE_FOLLOWED || t->scope == VS_SCOPE_BEGIN))
-		return 0;
+		return;
 	if (!t->always &&
 	    !(f ? !summary[f->vm & (VS_VMS_MAX - 1)] : *(volatile __u32 *)&detail_anywhere))
-		return 0;
+		return;
 	arg0 = fields_read(ctx, t->arg0);
 	arg1 = fields_read(ctx, t->arg1);
 	if (t->always && f && is_summary(f)) {
 		exit_summarise(t->type, f, slot, tid, arg0, arg1);
-		return 0;
+		return;
 	}
 	if (t->scope == VS_SCOPE_BEGIN || t->scope == VS_SCOPE_END) {
 		request.first = arg0;
@@ -588,12 +586,19 @@ int vs_h_tracepoint(void *ctx)
 		const __s32 *beginner = bpf_map_lookup_elem(&requests, &request);
 
 		if (!beginner)
-			return 0;
+			return;
 		other = *beginner;
 		bpf_map_delete_elem(&requests, &request);
 	}
 	emit((__u16)t->type, tid, other, arg0, arg1);
-	return 0;
+}
+
+/* Attached to each tracepoint of a table in userspace, whose index is the cookie. */
+SEC("tp")
+int vs_h_tracepoint(void *ctx)
+{
+	tracepoint_hit(ctx);
+	return 1; /* 0 would hide the hit from perf, whoever uses it */
 }
 
 /* The kernel's struct bpf_perf_event_data on x86-64; its registers in the kernel's order. */

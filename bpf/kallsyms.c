@@ -13,6 +13,8 @@ static bool is_plumbing(const char *name)
 		"__bpf_trace_sched_wakeup_template",
 		"__traceiter_sched_switch",
 		"__traceiter_sched_waking",
+		"perf_trace_sched_switch",
+		"perf_trace_sched_wakeup_template",
 	};
 
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
@@ -49,4 +51,26 @@ size_t kallsyms_plumbing(struct kallsyms_range out[KALLSYMS_PLUMBING_MAX])
 	}
 	fclose(f);
 	return n;
+}
+
+static bool lies_in(const struct kallsyms_range *ranges, size_t n, uint64_t address)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (address >= ranges[i].begin && address < ranges[i].end)
+			return true;
+	}
+	return false;
+}
+
+size_t kallsyms_plumbing_frames(const struct kallsyms_range *ranges, size_t n_ranges,
+				const uint64_t *frames, size_t n_frames)
+{
+	enum { LOOK_AT = 8 };
+	size_t skip = 0;
+
+	for (size_t i = 0; i < n_frames && i < LOOK_AT; i++) {
+		if (lies_in(ranges, n_ranges, frames[i]))
+			skip = i + 1;
+	}
+	return skip;
 }

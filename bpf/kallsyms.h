@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Finds the kernel functions through which a tracepoint reaches a BPF program. */
+/* Finds the kernel functions through which a tracepoint reaches a BPF program or perf. */
 #ifndef BPF_KALLSYMS_H
 #define BPF_KALLSYMS_H
 
@@ -15,5 +15,9 @@ struct kallsyms_range {
 /* Reads /proc/kallsyms once (about 50 ms). Returns how many ranges were found; 0 if addresses are
  * hidden from us. */
 size_t kallsyms_plumbing(struct kallsyms_range out[KALLSYMS_PLUMBING_MAX]);
+/* How many of the innermost frames (leaf first) belong to the way to the program: those up to the
+ * last one that lies in such a range, among the first few. */
+size_t kallsyms_plumbing_frames(const struct kallsyms_range *ranges, size_t n_ranges,
+				const uint64_t *frames, size_t n_frames);
 
 #endif

@@ -13,27 +13,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 struct perf_ring {
 	struct perf_cpu_map *cpus;
 	struct perf_thread_map *threads;
-	struct perf_evlist *list; /* owns the events */
-	struct perf_mmap *map;    /* owned by list */
-};
-
-/* What sample_type below puts behind a sample's header, and at the end of other records but for
- * the raw data. */
-struct sample_id {
-	uint32_t tgid, tid;
-	uint64_t time;
-};
-
-struct sample {
-	struct perf_event_header header;
-	struct sample_id id;
-	uint32_t raw_bytes;
-	uint8_t raw[];
+	struct perf_evlist *list;    /* owns the events */
+	struct perf_mmap *map;       /* owned by list */
+	struct perf_evsel *switches; /* so is this; NULL: not reported */
+	enum perf_layout layout;
+	size_t bytes;
+	uint64_t lost;         /* events, as far as it was told */
+	uint64_t lost_records; /* what the ring's records of losses come to */
 };
 
 static int say_nothing(enum libperf_print_level level, const char *format, va_list arguments)
@@ -44,30 +35,60 @@ static int say_nothing(enum libperf_print_level level, const char *format, va_li
 	return 0;
 }
 
-static int tracepoint_add(struct perf_ring *r, int id, bool names)
-{
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_TRACEPOINT,
-		.config = (uint64_t)id,
-		.sample_period = 1,
-		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW,
-		.sample_id_all = 1,
-		.disabled = 1,
-		.use_clockid = 1,
-		.clockid = CLOCK_MONOTONIC,
-		/* Nobody polls: no wake-up, as far as the kernel lets us say so. */
-		.watermark = 1,
-		.wakeup_watermark = UINT32_MAX,
-		.comm = names,
-		.comm_exec = names,
-	};
-	struct perf_evsel *event = perf_evsel__new(&attr);
+/* libperf has it, and forgets it in its headers. */
+int perf_evsel__apply_filter(struct perf_evsel *event, const char *filter);
 
-	if (!event)
+static int event_add(struct perf_ring *r, struct perf_event_attr *attr, bool counts_losses,
+		     struct perf_evsel **out)
+{
+	perf_sample_describe(r->layout, attr);
+	attr->read_format = counts_losses ? PERF_FORMAT_LOST : 0;
+	*out = perf_evsel__new(attr);
+	if (!*out)
 		return -ENOMEM;
-	perf_evlist__add(r->list, event);
+	perf_evlist__add(r->list, *out);
 	return 0;
+}
+
+static int events_add(struct perf_ring *r, const struct perf_ring_options *o, bool counts_losses)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .config = PERF_COUNT_SW_PAGE_FAULTS_MAJ};
+	struct perf_evsel *event;
+	int error = 0;
+
+	if (o->layout == PERF_LAYOUT_FAULT)
+		return event_add(r, &attr, counts_losses, &event);
+	for (size_t i = 0; i < o->n_events && !error; i++) {
+		attr = (struct perf_event_attr){
+			.type = PERF_TYPE_TRACEPOINT,
+			.config = (uint64_t)o->events[i].id,
+			/* One event reports the names for all. */
+			.comm = o->names && i == 0,
+			.comm_exec = o->names && i == 0,
+		};
+		error = event_add(r, &attr, counts_losses, &event);
+	}
+	attr = (struct perf_event_attr){
+		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY, .context_switch = 1};
+	if (o->switches && !error)
+		error = event_add(r, &attr, counts_losses, &r->switches);
+	return error;
+}
+
+static int filters_apply(struct perf_ring *r, const struct perf_ring_options *o)
+{
+	struct perf_evsel *event;
+	size_t i = 0;
+	int error = 0;
+
+	perf_evlist__for_each_evsel(r->list, event)
+	{
+		if (i < o->n_events && o->events[i].filter && !error)
+			error = perf_evsel__apply_filter(event, o->events[i].filter);
+		i++;
+	}
+	return error ? -EINVAL : 0;
 }
 
 static int explain(char *why, size_t why_bytes, int cpu, size_t page_count, int error)
@@ -92,35 +113,34 @@ static int explain(char *why, size_t why_bytes, int cpu, size_t page_count, int 
 	return error;
 }
 
-int perf_ring_open(int cpu, const int *ids, size_t n, bool names, size_t page_count,
-		   struct perf_ring **out, char *why, size_t why_bytes)
+/* counts_losses: each event by itself, which kernels before 6.0 cannot. */
+static int ring_try(const struct perf_ring_options *o, bool counts_losses, struct perf_ring **out)
 {
 	struct perf_ring *r = calloc(1, sizeof(*r));
 	char cpu_list[16];
 	int error = -ENOMEM;
 
-	*out = NULL;
 	if (!r)
-		goto out;
-	libperf_init(say_nothing);
-	snprintf(cpu_list, sizeof(cpu_list), "%d", cpu);
+		return error;
+	r->layout = o->layout;
+	r->bytes = o->page_count * (size_t)sysconf(_SC_PAGESIZE);
+	snprintf(cpu_list, sizeof(cpu_list), "%d", o->cpu);
 	r->cpus = perf_cpu_map__new(cpu_list);
 	r->threads = perf_thread_map__new_dummy();
 	r->list = perf_evlist__new();
 	if (!r->cpus || !r->threads || !r->list)
 		goto out;
-	for (size_t i = 0; i < n; i++) {
-		/* One event reports the names for all. */
-		error = tracepoint_add(r, ids[i], names && i == 0);
-		if (error)
-			goto out;
-	}
+	error = events_add(r, o, counts_losses);
+	if (error)
+		goto out;
 	perf_evlist__set_maps(r->list, r->cpus, r->threads);
 	error = perf_evlist__open(r->list);
+	if (!error)
+		error = filters_apply(r, o);
 	if (error)
 		goto out;
 	errno = 0;
-	if (perf_evlist__mmap(r->list, (int)page_count)) {
+	if (perf_evlist__mmap(r->list, (int)o->page_count)) {
 		error = errno ? -errno : -ENOMEM;
 		goto out;
 	}
@@ -130,7 +150,20 @@ int perf_ring_open(int cpu, const int *ids, size_t n, bool names, size_t page_co
 	return 0;
 out:
 	perf_ring_close(r);
-	return explain(why, why_bytes, cpu, page_count, error);
+	return error;
+}
+
+int perf_ring_open(const struct perf_ring_options *options, struct perf_ring **out, char *why,
+		   size_t why_bytes)
+{
+	int error;
+
+	*out = NULL;
+	libperf_init(say_nothing);
+	error = ring_try(options, true, out);
+	if (error == -EINVAL)
+		error = ring_try(options, false, out);
+	return error ? explain(why, why_bytes, options->cpu, options->page_count, error) : 0;
 }
 
 void perf_ring_close(struct perf_ring *r)
@@ -153,62 +186,62 @@ void perf_ring_close(struct perf_ring *r)
 	free(r);
 }
 
-static bool sample_read(const union perf_event *event, struct perf_record *out)
+void perf_ring_switches_report(struct perf_ring *r, bool wanted)
 {
-	const struct sample *s = (const void *)event;
-	const size_t begin = offsetof(struct sample, raw);
-
-	if (s->header.size < begin || s->raw_bytes > s->header.size - begin)
-		return false;
-	out->time = s->id.time;
-	out->tid = (int32_t)s->id.tid;
-	out->tgid = (int32_t)s->id.tgid;
-	out->raw = s->raw;
-	out->raw_bytes = s->raw_bytes;
-	return true;
+	if (wanted)
+		perf_evsel__enable(r->switches);
+	else
+		perf_evsel__disable(r->switches);
 }
 
-/* A name is followed by as many zeros as make it a multiple of 8 bytes, then by the sample's id. */
-static bool name_read(const union perf_event *event, char name[16], struct perf_record *out)
+/* A loss is told by a record before the next event that finds room, which may never come, and by
+ * the events' own counts, which are dear to read: both come to the same in the end. */
+static uint64_t loss_tell(struct perf_ring *r, uint64_t lost_in_all)
 {
-	const struct perf_record_comm *c = (const void *)event;
-	const size_t begin = offsetof(struct perf_record_comm, comm);
-	struct sample_id id;
-	size_t bytes;
+	const uint64_t more = lost_in_all > r->lost ? lost_in_all - r->lost : 0;
 
-	if (c->header.size < begin + sizeof(id))
-		return false;
-	bytes = c->header.size - begin - sizeof(id);
-	memcpy(&id, (const char *)event + c->header.size - sizeof(id), sizeof(id));
-	memset(name, 0, 16);
-	memcpy(name, c->comm, strnlen(c->comm, bytes < 15 ? bytes : 15));
-	out->time = id.time;
-	out->tid = (int32_t)c->tid;
-	out->tgid = (int32_t)c->pid;
-	out->comm = name;
-	return true;
+	r->lost += more;
+	return more;
+}
+
+static uint64_t losses_count(struct perf_ring *r)
+{
+	struct perf_counts_values counts;
+	struct perf_evsel *event;
+	uint64_t lost = 0;
+
+	perf_evlist__for_each_evsel(r->list, event)
+	{
+		if (perf_evsel__attr(event)->read_format && !perf_evsel__read(event, 0, 0, &counts))
+			lost += counts.lost;
+	}
+	return loss_tell(r, lost);
 }
 
 size_t perf_ring_read(struct perf_ring *r, size_t max,
 		      void (*record)(void *context, const struct perf_record *record),
 		      void *context)
 {
+	struct perf_record out;
 	union perf_event *event;
-	size_t n = 0;
+	size_t n = 0, bytes = 0;
 
 	if (perf_mmap__read_init(r->map) < 0)
 		return 0;
 	while (n < max && (event = perf_mmap__read_event(r->map))) {
-		struct perf_record out = {0};
 		char name[16];
 		bool known = false;
 
+		bytes += event->header.size;
 		if (event->header.type == PERF_RECORD_SAMPLE) {
-			known = sample_read(event, &out);
+			known = perf_sample_read(r->layout, &event->header, &out, NULL);
 		} else if (event->header.type == PERF_RECORD_COMM) {
-			known = name_read(event, name, &out);
+			known = perf_sample_name_read(&event->header, name, &out);
+		} else if (event->header.type == PERF_RECORD_SWITCH_CPU_WIDE) {
+			known = perf_sample_switch_read(&event->header, &out);
 		} else if (event->header.type == PERF_RECORD_LOST) {
-			out.lost = event->lost.lost;
+			r->lost_records += event->lost.lost;
+			out = (struct perf_record){.lost = loss_tell(r, r->lost_records)};
 			known = true;
 		}
 		if (known)
@@ -217,5 +250,10 @@ size_t perf_ring_read(struct perf_ring *r, size_t max,
 		perf_mmap__consume(r->map);
 	}
 	/* Not perf_mmap__read_done(): it would skip what has arrived since. */
+	if (bytes >= r->bytes / 2) {
+		out = (struct perf_record){.lost = losses_count(r)};
+		if (out.lost)
+			record(context, &out);
+	}
 	return n;
 }

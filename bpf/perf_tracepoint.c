@@ -108,7 +108,30 @@ static const struct perf_tracepoint_source guest_sources[] = {
 	VECTOR("call_function", CALL_FUNCTION),
 	VECTOR("call_function_single", CALL_FUNCTION_SINGLE),
 };
+
+static const struct perf_tracepoint_source host_sources[] = {
+	{"sched", "sched_switch", VS_EVENT_SCHED_SWITCH, .pid = "prev_pid", .pid2 = "next_pid",
+	 .arg0 = {"prev_state"}, .arg1 = {"prev_prio", "next_prio"}, .finish = switch_finish},
+	{"sched", "sched_waking", PERF_WAKING, .pid = "pid", .pid2 = CURRENT},
+	{"sched", "sched_wakeup", VS_EVENT_SCHED_WAKEUP, .pid = "pid", .pid2 = CURRENT,
+	 .arg0 = {"target_cpu"}, .arg1 = {"prio"}},
+	{"sched", "sched_wakeup_new", VS_EVENT_SCHED_WAKEUP_NEW, .pid = "pid", .pid2 = CURRENT,
+	 .arg0 = {"target_cpu"}, .arg1 = {"prio"}},
+	{"sched", "sched_migrate_task", VS_EVENT_SCHED_MIGRATE, .pid = "pid", .pid2 = CURRENT,
+	 .arg0 = {"orig_cpu"}, .arg1 = {"dest_cpu"}},
+	{"signal", "signal_generate", VS_EVENT_SIGNAL, .pid = "pid", .pid2 = CURRENT,
+	 .arg0 = {"sig"}},
+	{"task", "task_newtask", PERF_NEW_TASK, .pid = "pid",
+	 .extra = {"comm", "clone_flags"}, .finish = newtask_finish},
+	{"sched", "sched_process_exit", VS_EVENT_TASK_EXIT, .pid = "pid"},
+};
 /* clang-format on */
+
+const struct perf_tracepoint_source *perf_tracepoint_host_sources(size_t *n)
+{
+	*n = sizeof(host_sources) / sizeof(host_sources[0]);
+	return host_sources;
+}
 
 const struct perf_tracepoint_source *perf_tracepoint_guest_sources(size_t *n)
 {
@@ -142,7 +165,7 @@ int perf_tracepoint_resolve(struct tep_handle *tep, const struct perf_tracepoint
 	struct tep_event *event;
 	int error = tracepoint_format_parse(tep, source->system, source->name, &event);
 
-	*out = (struct perf_tracepoint){.source = source};
+	*out = (struct perf_tracepoint){.source = source, .type = source->type};
 	if (error)
 		return error;
 	out->id = event->id;
@@ -160,6 +183,35 @@ int perf_tracepoint_resolve(struct tep_handle *tep, const struct perf_tracepoint
 	return error;
 }
 
+static void raw_bytes_cover(struct perf_tracepoint *t, const struct vs_tracepoint_field *f)
+{
+	if ((size_t)(f->offset + f->bytes) > t->raw_bytes)
+		t->raw_bytes = (size_t)(f->offset + f->bytes);
+}
+
+int perf_tracepoint_resolve_row(struct tep_handle *tep, const struct tracepoint_source *row,
+				tracepoint_reader reader, struct perf_tracepoint *out)
+{
+	struct vs_tracepoint fields;
+	struct tep_event *event;
+	int error = tracepoint_resolve(row, reader, &fields);
+
+	if (!error)
+		error = tracepoint_format_parse(tep, row->system, row->name, &event);
+	if (error)
+		return error;
+	*out = (struct perf_tracepoint){
+		.id = event->id, .type = (vs_u16)fields.type, .scope = fields.scope};
+	error = field_find(event, CURRENT, 8, out, &out->pid);
+	for (size_t i = 0; i < VS_TRACEPOINT_PARTS; i++) {
+		out->arg0[i] = fields.arg0[i];
+		out->arg1[i] = fields.arg1[i];
+		raw_bytes_cover(out, &out->arg0[i]);
+		raw_bytes_cover(out, &out->arg1[i]);
+	}
+	return error;
+}
+
 bool perf_tracepoint_decode(const struct perf_tracepoint *t, const struct perf_record *record,
 			    struct vs_event *event)
 {
@@ -167,12 +219,15 @@ bool perf_tracepoint_decode(const struct perf_tracepoint *t, const struct perf_r
 		return false;
 	*event = (struct vs_event){
 		.time = record->time,
-		.type = t->source->type,
+		.type = t->type,
 		.pid = (vs_s32)field_read(record, &t->pid),
 		.pid2 = (vs_s32)field_read(record, &t->pid2),
-		.arg0 = fields_read(record, t->arg0) + t->source->arg0_constant,
+		.arg0 = fields_read(record, t->arg0),
 		.arg1 = fields_read(record, t->arg1),
 	};
+	if (!t->source)
+		return true;
+	event->arg0 += t->source->arg0_constant;
 	if (t->source->finish)
 		t->source->finish(t, record, event);
 	return true;

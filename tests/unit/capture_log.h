@@ -192,6 +192,38 @@ static inline void two_cpus(int cpus[2])
 		cpus[1] = cpus[0];
 }
 
+enum { BUSY_MAX = 256 };
+
+/* Some kernels' perf shows nothing that interrupts a CPU's idle task: so that none idles. */
+static inline size_t cpus_keep_busy(pid_t busy[BUSY_MAX])
+{
+	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	size_t n = 0;
+
+	for (int cpu = 0; cpu < cpus && cpu < BUSY_MAX; cpu++) {
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			pin(cpu);
+			(void)!nice(19);
+			for (;;)
+				asm volatile("pause");
+		}
+		busy[n++] = child;
+	}
+	return n;
+}
+
+static inline void cpus_let_go(const pid_t *busy, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		kill(busy[i], SIGKILL);
+		waitpid(busy[i], NULL, 0);
+	}
+}
+
 static inline const struct vs_event *find(const struct log *log, enum vs_event_type type, int pid)
 {
 	for (size_t i = 0; i < log->n; i++) {

@@ -68,30 +68,6 @@ static unsigned long device_interrupts(void)
 	return sum;
 }
 
-enum { BUSY_MAX = 256 };
-
-/* Some kernels' perf shows nothing that interrupts a CPU's idle task: so that none idles. */
-static size_t cpus_keep_busy(pid_t busy[BUSY_MAX])
-{
-	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	size_t n = 0;
-
-	for (int cpu = 0; cpu < cpus && cpu < BUSY_MAX; cpu++) {
-		pid_t child = fork();
-
-		assert_true(child >= 0);
-		if (!child) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			pin(cpu);
-			(void)!nice(19);
-			for (;;)
-				asm volatile("pause");
-		}
-		busy[n++] = child;
-	}
-	return n;
-}
-
 static void every_event_type_is_seen(void **state)
 {
 	static const enum vs_event_type expected[] = {
@@ -132,10 +108,7 @@ static void every_event_type_is_seen(void **state)
 	drain_until_exit(c, log, child);
 	drain_for(c, log, 200);
 	interrupts = device_interrupts() - interrupts;
-	for (size_t i = 0; i < n_busy; i++) {
-		kill(busy[i], SIGKILL);
-		waitpid(busy[i], NULL, 0);
-	}
+	cpus_let_go(busy, n_busy);
 	drain(c, log);
 	for (size_t i = 0; i < log->n; i++)
 		seen[log->events[i].type] = true;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * KVM's tracepoints through the host capture. Needs root, BPF and /dev/kvm; skips otherwise what
- * does. The guest is one instruction in real mode, so that exits can be counted exactly.
+ * KVM's tracepoints through the host capture. Needs root, BPF or perf, and /dev/kvm; skips
+ * otherwise what does. The guest is one instruction in real mode, so that exits can be counted
+ * exactly.
  */
 #include "tests/unit/capture_log.h"
 
-#include <linux/kvm.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "bpf/follow.h"
 #include "bpf/tracepoint_format.h"
+#include "tests/unit/kvm_guest.h"
 
-enum { VM = 3, EXITS = 100, GUEST_BYTES = 4096, PORT = 0x10, BLOCK_BYTES = 4096 };
+enum { VM = 3, EXITS = 100, PORT = KVM_GUEST_PORT, BLOCK_BYTES = 4096 };
 
+static enum capture_way way = CAPTURE_BY_BPF;
 static int reader_error;
 
 static int reader_fake(const char *system, const char *name, struct tracepoint_field *fields,
@@ -68,62 +69,10 @@ static void test_resolve(void **state)
 	assert_int_equal(tracepoint_resolve(&sources[0], reader_fake, &out), -ENOENT);
 }
 
-struct guest {
-	int kvm, vm, vcpu;
-	struct kvm_run *run;
-	size_t run_bytes;
-	unsigned char *memory;
-};
-
-/* out %al, $0x10 for ever */
-static const unsigned char code[] = {0xe6, PORT, 0xeb, 0xfc};
-
-static bool guest_open(struct guest *g)
-{
-	struct kvm_userspace_memory_region region = {.memory_size = GUEST_BYTES};
-	struct kvm_sregs sregs;
-	struct kvm_regs regs = {.rflags = 2};
-
-	g->kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
-	if (g->kvm < 0)
-		return false;
-	g->vm = ioctl(g->kvm, KVM_CREATE_VM, 0);
-	g->memory =
-		mmap(NULL, GUEST_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_true(g->vm >= 0 && g->memory != MAP_FAILED);
-	memcpy(g->memory, code, sizeof(code));
-	region.userspace_addr = (uintptr_t)g->memory;
-	assert_int_equal(ioctl(g->vm, KVM_SET_USER_MEMORY_REGION, &region), 0);
-	g->vcpu = ioctl(g->vm, KVM_CREATE_VCPU, 0);
-	g->run_bytes = (size_t)ioctl(g->kvm, KVM_GET_VCPU_MMAP_SIZE, 0);
-	g->run = mmap(NULL, g->run_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, g->vcpu, 0);
-	assert_true(g->vcpu >= 0 && g->run != MAP_FAILED);
-	assert_int_equal(ioctl(g->vcpu, KVM_GET_SREGS, &sregs), 0);
-	sregs.cs.base = 0;
-	sregs.cs.selector = 0;
-	assert_int_equal(ioctl(g->vcpu, KVM_SET_SREGS, &sregs), 0);
-	assert_int_equal(ioctl(g->vcpu, KVM_SET_REGS, &regs), 0);
-	return true;
-}
-
-static void guest_close(struct guest *g)
-{
-	munmap(g->run, g->run_bytes);
-	munmap(g->memory, GUEST_BYTES);
-	close(g->vcpu);
-	close(g->vm);
-	close(g->kvm);
-}
-
-static void guest_exit(struct guest *g)
-{
-	assert_int_equal(ioctl(g->vcpu, KVM_RUN, 0), 0);
-	assert_int_equal(g->run->exit_reason, KVM_EXIT_IO);
-}
-
 static struct capture *open_with(tracepoint_reader reader)
 {
-	const struct capture_options options = {.kind = CAPTURE_HOST, .tracepoints = reader};
+	const struct capture_options options = {
+		.kind = CAPTURE_HOST, .way = way, .tracepoints = reader};
 	struct capture *c;
 	char why[256];
 
@@ -153,7 +102,7 @@ static size_t count(const struct log *log, uint16_t type, pid_t tid, uint64_t ar
 }
 
 /* Some builds of KVM never hit theirs: then nothing says how long an exit took. */
-static bool entries_exist(struct guest *g)
+static bool entries_exist(struct kvm_guest *g)
 {
 	struct capture *c;
 	struct log log = {0};
@@ -162,7 +111,7 @@ static bool entries_exist(struct guest *g)
 	reader_error = 0;
 	c = open_with(reader_late);
 	assert_int_equal(capture_add_thread(c, getpid(), getpid(), VM, true), 0);
-	guest_exit(g);
+	kvm_guest_exit(g);
 	drain(c, &log);
 	for (size_t i = 0; i < log.n; i++)
 		found |= log.events[i].type == VS_EVENT_KVM_ENTRY;
@@ -193,7 +142,7 @@ static void counted_take(void *context, const struct capture_exit *exit)
 /* At summary level the kernel counts what becomes no events. */
 static void test_summary(void **state)
 {
-	struct guest guest = {0};
+	struct kvm_guest guest = {0};
 	const pid_t self = getpid();
 	struct counted counted = {.tid = self};
 	struct log log = {0};
@@ -201,7 +150,11 @@ static void test_summary(void **state)
 	size_t told;
 
 	(void)state;
-	if (geteuid() || !guest_open(&guest) || !entries_exist(&guest)) {
+	if (way == CAPTURE_BY_PERF) {
+		print_message("perf has no summary level\n");
+		skip();
+	}
+	if (geteuid() || !kvm_guest_open(&guest) || !entries_exist(&guest)) {
 		print_message("needs root and a KVM that tells of its entries\n");
 		skip();
 	}
@@ -210,9 +163,9 @@ static void test_summary(void **state)
 	assert_int_equal(capture_level_set(c, VM, CAPTURE_SUMMARY), 0);
 	assert_int_equal(capture_add_thread(c, self, self, VM, true), 0);
 	for (int i = 0; i < EXITS; i++)
-		guest_exit(&guest);
+		kvm_guest_exit(&guest);
 	usleep(20000); /* the VMM sleeps: this exit becomes events */
-	guest_exit(&guest);
+	kvm_guest_exit(&guest);
 	drain(c, &log);
 	told = count(&log, VS_EVENT_KVM_USERSPACE_EXIT, self, KVM_EXIT_IO, 0);
 	assert_in_range(told, 1, EXITS / 2); /* a busy machine preempts, and that is told */
@@ -230,7 +183,7 @@ static void test_summary(void **state)
 	assert_int_equal(capture_exits(c, counted_take, &counted), 0);
 	assert_int_equal(counted.io.count, 0);
 	capture_close(c);
-	guest_close(&guest);
+	kvm_guest_close(&guest);
 	free(log.events);
 }
 
@@ -238,12 +191,12 @@ static void test_summary(void **state)
 static void test_exits(void **state)
 {
 	struct capture *c;
-	struct guest guest = {0};
+	struct kvm_guest guest = {0};
 	struct log log = {0};
 	const pid_t self = getpid();
 
 	(void)state;
-	if (geteuid() || !guest_open(&guest)) {
+	if (geteuid() || !kvm_guest_open(&guest)) {
 		print_message("needs root and /dev/kvm\n");
 		skip();
 	}
@@ -251,36 +204,42 @@ static void test_exits(void **state)
 	c = open_with(reader_late);
 	assert_int_equal(capture_add_thread(c, self, self, VM, true), 0);
 	assert_int_equal(tracepoints(c), 0);
-	guest_exit(&guest);
+	kvm_guest_exit(&guest);
 	assert_int_equal(capture_remove_thread(c, self), 0);
 
 	reader_error = 0;
 	assert_int_equal(capture_add_thread(c, self, self, VM, true), 0);
 	assert_true(tracepoints(c) >= 3);
 	for (int i = 0; i < EXITS; i++)
-		guest_exit(&guest);
+		kvm_guest_exit(&guest);
 	assert_int_equal(capture_remove_thread(c, self), 0);
-	guest_exit(&guest);
+	kvm_guest_exit(&guest);
 	drain(c, &log);
 	assert_int_equal(count(&log, VS_EVENT_KVM_USERSPACE_EXIT, self, KVM_EXIT_IO, 0), EXITS);
 	assert_int_equal(count(&log, VS_EVENT_KVM_PIO, self, PORT | 1ULL << 32, 1 | 1ULL << 32),
 			 EXITS);
 
-	/* The level is switched while the VM runs, and is that VM's own. */
+	/* The level is switched while the VM runs, and is that VM's own; perf has but one. */
+	if (way == CAPTURE_BY_PERF) {
+		assert_int_equal(capture_level_set(c, VM, CAPTURE_SUMMARY), -EOPNOTSUPP);
+		assert_int_equal(capture_level_set(c, VM, CAPTURE_DETAIL), 0);
+		goto out;
+	}
 	assert_int_equal(capture_add_thread(c, self, self, VM, true), 0);
 	assert_int_equal(capture_level_set(c, VM, CAPTURE_SUMMARY), 0);
-	guest_exit(&guest);
+	kvm_guest_exit(&guest);
 	assert_int_equal(capture_level_set(c, VM, CAPTURE_DETAIL), 0);
 	assert_int_equal(capture_level_set(c, VM + 1, CAPTURE_SUMMARY), 0);
-	guest_exit(&guest);
+	kvm_guest_exit(&guest);
 	assert_int_equal(capture_level_set(c, VS_VMS_MAX, CAPTURE_SUMMARY), -EINVAL);
 	drain(c, &log);
 	assert_in_range(count(&log, VS_EVENT_KVM_USERSPACE_EXIT, self, KVM_EXIT_IO, 0), EXITS + 1,
 			EXITS + 2); /* without entries all of them are told */
 	assert_int_equal(count(&log, VS_EVENT_KVM_PIO, self, PORT | 1ULL << 32, 1 | 1ULL << 32),
 			 EXITS + 1);
+out:
 	capture_close(c);
-	guest_close(&guest);
+	kvm_guest_close(&guest);
 	free(log.events);
 }
 
@@ -387,7 +346,8 @@ static void test_major_fault(void **state)
 	assert_int_equal(faults, 1);
 }
 
-int main(void)
+/* [bpf|perf]: the way to capture, default bpf. */
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_resolve),     cmocka_unit_test(test_exits),
@@ -395,5 +355,9 @@ int main(void)
 		cmocka_unit_test(test_major_fault),
 	};
 
+	if (argc > 1 && capture_way_parse(argv[1], &way)) {
+		fprintf(stderr, "%s: there are bpf and perf\n", argv[1]);
+		return 2;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
