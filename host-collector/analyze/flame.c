@@ -546,6 +546,7 @@ int flame_finish(struct flame *f)
 
 struct folded *flame_stacks(struct flame *f)
 {
+	flame_exits_charge(f);
 	return f->folded;
 }
 

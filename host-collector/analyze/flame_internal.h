@@ -154,7 +154,7 @@ void lane_finish(struct flame *f, struct lane *l, struct host_ns end);
 /* ---- flame_vcpu.c ---- */
 
 void flame_vcpu_span(struct flame *f, const struct vcpu_span *span);
-/* After everything else: what the VM-exits cost on a pCPU. */
+/* What VM-exits cost on a pCPU since it was last called. */
 void flame_exits_charge(struct flame *f);
 
 /* ---- flame.c ---- */

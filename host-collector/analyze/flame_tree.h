@@ -19,7 +19,7 @@
 #include "host-collector/analyze/folded.h"
 
 #define FLAME_TREE_ALPHA 0.01
-#define FLAME_TREE_LEAST 0.001
+#define FLAME_TREE_LEAST 0.0001
 enum { FLAME_TREE_SLICES = 20, FLAME_TREE_NODES_MAX = 1 << 19 };
 #define FLAME_NONE UINT32_MAX
 

@@ -121,4 +121,6 @@ void flame_exits_charge(struct flame *f)
 		exit_charge(f, r, VCPU_KVM, "KVM", r->kernel_ns);
 		exit_charge(f, r, VCPU_VMM, "VMM", r->vmm_ns);
 	}
+	if (f->exits)
+		exits_clear(f->exits);
 }

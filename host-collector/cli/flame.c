@@ -9,7 +9,7 @@
 #include "host-collector/analyze/describe.h"
 #include "host-collector/analyze/flame.h"
 #include "host-collector/cli/commands.h"
-#include "host-collector/cli/replay.h"
+#include "host-collector/cli/flame_draw.h"
 #include "host-collector/view/escape.h"
 #include "host-collector/view/folded_text.h"
 
@@ -17,14 +17,23 @@
 #define EVERY_VCPU UINT64_MAX
 
 struct flame_arguments {
-	const char *recording, *kind, *of, *vm, *task, *state, *output;
+	const char *recording, *other, *kind, *of, *vm, *task, *state, *output;
 	uint64_t vcpu;
-	bool merge;
+	bool merge, diff;
+	struct flame_look look;
 };
 
 static const struct option_spec flame_option_table[] = {
 	{"RUN.vcs", OPTION_OPERAND, offsetof(struct flame_arguments, recording), NULL,
-	 "a recording made by `vcpuscope record`", true},
+	 "a recording made by `vcpuscope record`, or folded text (.folded)", true},
+	{"AFTER.vcs", OPTION_OPERAND, offsetof(struct flame_arguments, other), NULL,
+	 "with --diff: what to compare the first with", false},
+	{"diff", OPTION_FLAG, offsetof(struct flame_arguments, diff), NULL,
+	 "how the second differs from the first, every frame coloured, grey where that may be "
+	 "chance",
+	 false},
+	{"normalise", OPTION_FLAG, offsetof(struct flame_arguments, look.normalise), NULL,
+	 "of --diff: compare shares of all (default: time per second of recording)", false},
 	{"kind", OPTION_CHOICE, offsetof(struct flame_arguments, kind),
 	 "oncpu|offcpu|wakeup|offwake|wall|exits",
 	 "where time on a CPU went; where threads waited; who ended that; both; all time of every "
@@ -46,8 +55,21 @@ static const struct option_spec flame_option_table[] = {
 	 false},
 	{"merge", OPTION_FLAG, offsetof(struct flame_arguments, merge), NULL,
 	 "of wall: one root for all threads of a name", false},
-	{"output", OPTION_STRING, offsetof(struct flame_arguments, output), "FILE.folded",
-	 "write there instead of to standard output (-o)", false},
+	{"title", OPTION_STRING, offsetof(struct flame_arguments, look.title), "TEXT",
+	 "of the graph", false},
+	{"colors", OPTION_CHOICE, offsetof(struct flame_arguments, look.colors),
+	 "hot|io|wakeup|chain|mem|sides", "the palette (default by kind)", false},
+	{"width", OPTION_NUMBER, offsetof(struct flame_arguments, look.width), "N",
+	 "of the graph, pixels (default 1200)", false},
+	{"minwidth", OPTION_STRING, offsetof(struct flame_arguments, look.min_width), "N",
+	 "leave out frames of less than N pixels (default 0.1)", false},
+	{"inverted", OPTION_FLAG, offsetof(struct flame_arguments, look.inverted), NULL,
+	 "roots on top (icicle)", false},
+	{"reverse", OPTION_FLAG, offsetof(struct flame_arguments, look.reverse), NULL,
+	 "merge from the leaves", false},
+	{"output", OPTION_STRING, offsetof(struct flame_arguments, output), "FILE.svg|FILE.folded",
+	 "a graph or folded text, by its name (default: folded text to standard output) (-o)",
+	 false},
 };
 
 static int trouble(const char *what, const char *why)
@@ -85,58 +107,8 @@ static int options_make(const struct flame_arguments *a, struct flame_options *o
 	return COMMAND_OK;
 }
 
-/* A recording that has been read for its stacks. */
-struct reading {
-	struct model *model;
-	struct pipeline *pipeline;
-	struct flame *flame;
-	struct recording_info info;
-	bool guest; /* it has events of one */
-};
-
-static void reading_end(struct reading *r)
-{
-	pipeline_free(r->pipeline);
-	model_free(r->model);
-	flame_free(r->flame);
-	*r = (struct reading){0};
-}
-
-static bool guest_seen(const struct reading *r)
-{
-	uint32_t vms[MODEL_VMS_MAX];
-	size_t n = model_vms(r->model, vms, MODEL_VMS_MAX);
-
-	for (size_t i = 0; i < n; i++) {
-		if (model_data_of(r->model, vms[i]).guest_events)
-			return true;
-	}
-	return false;
-}
-
-/* 0 or COMMAND_TROUBLE, having said why. */
-static int reading_make(const char *path, const struct flame_options *o, struct reading *r)
-{
-	struct pipeline_options pipeline_options = {0};
-	char why[512] = "out of memory";
-	int err;
-
-	r->model = pipeline_options.model = model_new();
-	if (r->model)
-		r->flame = flame_new(r->model, o);
-	if (r->flame)
-		r->pipeline = pipeline_new(&pipeline_options);
-	if (!r->pipeline || replay_run(r->pipeline, path, &r->info, why, sizeof(why))) {
-		fprintf(stderr, "vcpuscope flame: %s\n", why);
-		return COMMAND_TROUBLE;
-	}
-	err = flame_finish(r->flame);
-	r->guest = guest_seen(r);
-	return err ? trouble(path, strerror(-err)) : COMMAND_OK;
-}
-
 /* Are the widths what they should be? */
-static void coverage_say(const struct reading *r)
+static void coverage_say(const struct flame_reading *r)
 {
 	struct flame_coverage c;
 
@@ -163,7 +135,32 @@ static bool has_suffix(const char *text, const char *suffix)
 	return len > n && !strcmp(text + len - n, suffix);
 }
 
-static int stacks_write(const struct flame_arguments *a, struct folded *f)
+/* Says what is wrong. */
+static bool arguments_check(const struct flame_arguments *a)
+{
+	bool svg = a->output && has_suffix(a->output, ".svg");
+	char why[256];
+
+	if (a->output && !svg && !has_suffix(a->output, ".folded"))
+		trouble(a->output,
+			"what to write there? Give it a name that ends in .svg or .folded");
+	else if (a->diff && !a->other)
+		trouble("--diff", "needs two recordings: vcpuscope flame --diff A.vcs B.vcs");
+	else if (!a->diff && a->other)
+		trouble(a->other, "one recording at a time; --diff compares two");
+	else if (a->diff && !svg)
+		trouble("--diff", "is drawn as a graph; say where it goes with -o FILE.svg");
+	else if (flame_look_check(&a->look, why, sizeof(why)))
+		fprintf(stderr, "vcpuscope flame: %s\n", why);
+	else
+		return true;
+	return false;
+}
+
+/* Calls `write` for the output. */
+static int output_write(const struct flame_arguments *a,
+			int (*write)(const struct flame_arguments *a, void *what, FILE *to),
+			void *what)
 {
 	FILE *to = a->output ? fopen(a->output, "w") : stdout;
 	const char *name = a->output ? a->output : "standard output";
@@ -171,7 +168,7 @@ static int stacks_write(const struct flame_arguments *a, struct folded *f)
 
 	if (!to)
 		return trouble(name, strerror(errno));
-	err = folded_text_write(f, to);
+	err = write(a, what, to);
 	if (!err && fflush(to))
 		err = -errno;
 	if (to != stdout && fclose(to) && !err)
@@ -179,39 +176,90 @@ static int stacks_write(const struct flame_arguments *a, struct folded *f)
 	return err ? trouble(name, strerror(-err)) : COMMAND_OK;
 }
 
+struct drawing {
+	struct folded *stacks;
+	enum flame_kind kind;
+};
+
+static int stacks_write(const struct flame_arguments *a, void *what, FILE *to)
+{
+	const struct drawing *d = what;
+
+	if (a->output && has_suffix(a->output, ".svg"))
+		return flame_draw(d->stacks, d->kind, a->recording, &a->look, to);
+	return folded_text_write(d->stacks, to);
+}
+
+static int read_or_say(const char *path, const struct flame_options *o, struct flame_reading *r)
+{
+	char why[512];
+
+	if (!flame_read(path, o, NULL, r, why, sizeof(why)))
+		return COMMAND_OK;
+	fprintf(stderr, "vcpuscope flame: %s\n", why);
+	return COMMAND_TROUBLE;
+}
+
+static int stacks_run(const struct flame_arguments *a, struct flame_options *o)
+{
+	struct flame_reading r;
+	int result = read_or_say(a->recording, o, &r);
+
+	if (!result && r.flame && o->subject == FLAME_OF_TASKS && !r.guest && !a->of && !a->task &&
+	    !a->state) {
+		flame_reading_end(&r);
+		fprintf(stderr, "vcpuscope flame: %s: no guest events in it: of vCPU threads\n",
+			a->recording);
+		o->subject = FLAME_OF_VCPUS;
+		result = read_or_say(a->recording, o, &r);
+	}
+	if (!result)
+		result = output_write(a, stacks_write,
+				      &(struct drawing){flame_reading_stacks(&r), o->kind});
+	if (!result && !folded_count(flame_reading_stacks(&r)))
+		fprintf(stderr, "vcpuscope flame: %s: nothing in it to show: no stacks\n",
+			a->recording);
+	if (!result && r.flame && o->kind == FLAME_WALL)
+		coverage_say(&r);
+	flame_reading_end(&r);
+	return result;
+}
+
+struct difference {
+	const struct flame_options *options;
+	char why[512];
+};
+
+static int difference_write(const struct flame_arguments *a, void *what, FILE *to)
+{
+	struct difference *d = what;
+
+	return flame_draw_difference(a->recording, a->other, d->options, &a->look, to, d->why,
+				     sizeof(d->why));
+}
+
+static int difference_run(const struct flame_arguments *a, const struct flame_options *o)
+{
+	struct difference d = {.options = o};
+	int result = output_write(a, difference_write, &d);
+
+	if (result && *d.why)
+		fprintf(stderr, "vcpuscope flame: %s\n", d.why);
+	return result;
+}
+
 static int flame_run(const struct command *self, int argc, char **argv)
 {
 	struct flame_arguments a = {.kind = "wall", .vcpu = EVERY_VCPU};
 	struct flame_options o;
-	struct reading r = {0};
 	int result;
 
-	if (options_parse_or_say(self, argc, argv, &a))
+	if (options_parse_or_say(self, argc, argv, &a) || !arguments_check(&a))
 		return COMMAND_USAGE;
 	result = options_make(&a, &o);
-	if (!result && a.output && !has_suffix(a.output, ".folded")) {
-		trouble(a.output, "what to write there? Give it a name that ends in .folded");
-		result = COMMAND_USAGE;
-	}
 	if (result)
 		return result;
-	result = reading_make(a.recording, &o, &r);
-	if (!result && o.subject == FLAME_OF_TASKS && !r.guest && !a.of && !a.task && !a.state) {
-		reading_end(&r);
-		fprintf(stderr, "vcpuscope flame: %s: no guest events in it: of vCPU threads\n",
-			a.recording);
-		o.subject = FLAME_OF_VCPUS;
-		result = reading_make(a.recording, &o, &r);
-	}
-	if (!result)
-		result = stacks_write(&a, flame_stacks(r.flame));
-	if (!result && !folded_count(flame_stacks(r.flame)))
-		fprintf(stderr, "vcpuscope flame: %s: nothing in it to show: no stacks\n",
-			a.recording);
-	if (!result && o.kind == FLAME_WALL)
-		coverage_say(&r);
-	reading_end(&r);
-	return result;
+	return a.diff ? difference_run(&a, &o) : stacks_run(&a, &o);
 }
 
 const struct command command_flame = {
@@ -219,10 +267,12 @@ const struct command command_flame = {
 	.summary = "show where time went, through the boundary, as a flame graph",
 	.options = flame_option_table,
 	.n_options = sizeof(flame_option_table) / sizeof(flame_option_table[0]),
-	.examples = "  vcpuscope flame run.vcs -o wall.folded\n"
+	.examples = "  vcpuscope flame run.vcs -o wall.svg\n"
+		    "  vcpuscope flame run.vcs -o wall.folded\n"
 		    "  vcpuscope flame run.vcs --kind wall --task fio --state -sleeping\n"
 		    "  vcpuscope flame run.vcs --kind wall --vcpu 0 -o vcpu0.folded\n"
 		    "  vcpuscope flame run.vcs --kind offwake --state blocked -o offwake.folded\n"
-		    "  vcpuscope flame run.vcs --kind exits --vm web1 -o exits.folded\n",
+		    "  vcpuscope flame run.vcs --kind exits --vm web1 -o exits.folded\n"
+		    "  vcpuscope flame --diff before.vcs after.vcs --kind oncpu -o diff.svg\n",
 	.run = flame_run,
 };

@@ -10,7 +10,7 @@
 #include "host-collector/view/page_files.h"
 
 enum { FONT = 12, FRAME = 16, PAD = 10, FOOT = 2 * FONT + 10, WIDTH_DEFAULT = 1200 };
-static const double glyph = 0.59; /* a character's width, of the font's size */
+static const double glyph = 0.62; /* a character's width, of the font's size */
 
 struct colour {
 	unsigned red, green, blue;
@@ -87,7 +87,7 @@ static struct colour mix(const double base[3], const double range[3], const doub
 			       (unsigned)(base[2] + range[2] * v[2])};
 }
 
-enum family { RED_YELLOW, BLUE, AQUA, SKY, GREEN, MEMORY, YELLOW, ORANGE, PURPLE, GREY };
+enum family { RED_YELLOW, BLUE, AQUA, SKY, RED, GREEN, MEMORY, YELLOW, ORANGE, PURPLE, PALE, GREY };
 
 static struct colour family_colour(enum family family, const double v[3])
 {
@@ -104,6 +104,8 @@ static struct colour family_colour(enum family family, const double v[3])
 		return mix((double[]){80, 80, 205}, (double[]){60, 60, 50}, one);
 	case AQUA:
 		return mix((double[]){50, 165, 165}, (double[]){60, 55, 55}, one);
+	case RED:
+		return mix((double[]){200, 50, 50}, (double[]){55, 80, 80}, one);
 	case GREEN:
 		return mix((double[]){50, 200, 50}, (double[]){60, 55, 60}, one);
 	case MEMORY:
@@ -114,22 +116,42 @@ static struct colour family_colour(enum family family, const double v[3])
 		return mix((double[]){190, 90, 0}, (double[]){65, 65, 0}, one);
 	case PURPLE:
 		return mix((double[]){190, 80, 190}, (double[]){65, 60, 65}, one);
+	case PALE:
+		return (struct colour){226, 228, 232};
 	case GREY:
 		break;
 	}
 	return (struct colour){200, 200, 200};
 }
 
-static enum family side_family(enum folded_kind kind)
+/* What a thread did, or why it did not run. */
+static enum family annotation_family(const char *name)
 {
-	static const enum family families[] = {
-		[FOLDED_TASK] = GREY,          [FOLDED_GUEST_USER] = GREEN,
-		[FOLDED_GUEST_KERNEL] = AQUA,  [FOLDED_HOST_USER] = YELLOW,
-		[FOLDED_HOST_KERNEL] = ORANGE, [FOLDED_ANNOTATION] = PURPLE,
-		[FOLDED_SEPARATOR] = GREY,
+	static const struct {
+		const char *word;
+		enum family family;
+	} rows[] = {
+		{"running", GREEN}, {"runnable", RED},   {"preempted", RED},
+		{"throttled", RED}, {"blocked", PURPLE}, {"stopped", PURPLE},
+		{"sleeping", PALE}, {"halted", PALE},    {"idle", PALE},
 	};
 
-	return families[kind];
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		if (strstr(name, rows[i].word))
+			return rows[i].family;
+	}
+	return GREY;
+}
+
+static enum family side_family(const struct flame_node *n)
+{
+	static const enum family families[] = {
+		[FOLDED_TASK] = GREY,           [FOLDED_GUEST_USER] = YELLOW,
+		[FOLDED_GUEST_KERNEL] = ORANGE, [FOLDED_HOST_USER] = SKY,
+		[FOLDED_HOST_KERNEL] = AQUA,    [FOLDED_SEPARATOR] = GREY,
+	};
+
+	return n->kind == FOLDED_ANNOTATION ? annotation_family(n->name) : families[n->kind];
 }
 
 static struct colour plain_colour(const struct graph *g, const struct flame_node *n)
@@ -148,7 +170,7 @@ static struct colour plain_colour(const struct graph *g, const struct flame_node
 		return (struct colour){200, 200, 200};
 	name_spread(n->name, v);
 	if (palette == FLAME_PALETTE_SIDES)
-		return family_colour(side_family(n->kind), v);
+		return family_colour(side_family(n), v);
 	if (palette == FLAME_PALETTE_CHAIN && n->waker)
 		return family_colour(AQUA, v);
 	return family_colour(families[palette], v);
@@ -197,7 +219,7 @@ static void change_title_write(const struct graph *g, const struct flame_node *n
 		grouped_write(n->ns[side] / 1000, g->out);
 		fprintf(g->out, " %s %.2f%%", o->unit, percent(n->ns[side], whole(g, side)));
 	}
-	fprintf(g->out, "; %s%.2f points, ", n->ns[1] < n->ns[0] ? "" : "+",
+	fprintf(g->out, "; %+.2f points, ",
 		percent(n->ns[1], whole(g, 1)) - percent(n->ns[0], whole(g, 0)));
 	if (!n->significant)
 		fputs("not significant", g->out);
@@ -224,7 +246,7 @@ static void label_write(const struct graph *g, const struct flame_node *n, doubl
 			double width)
 {
 	const char *name = n->parent == FLAME_NONE ? "all" : n->name, *p = name;
-	long room = (long)(width / (FONT * glyph)), all = 0, kept = 0;
+	long room = (long)((width - 4) / (FONT * glyph)), all = 0, kept = 0;
 	char cut[4 * 256];
 
 	if (room < 3)
@@ -333,8 +355,10 @@ static void legend_write(const struct graph *g, double y)
 	static const struct {
 		const char *text;
 		enum family family;
-	} sides[] = {{"guest user", GREEN},   {"guest kernel", AQUA}, {"vCPU", PURPLE},
-		     {"host kernel", ORANGE}, {"host user", YELLOW},  {"task", GREY}};
+	} sides[] = {
+		{"guest user", YELLOW},         {"guest kernel", ORANGE}, {"host user", SKY},
+		{"host kernel", AQUA},          {"running", GREEN},       {"waits for a CPU", RED},
+		{"blocked or stopped", PURPLE}, {"sleeps", PALE},         {"other", GREY}};
 	static const struct {
 		const char *text;
 		struct colour c;
@@ -343,7 +367,7 @@ static void legend_write(const struct graph *g, double y)
 		       {"not significant", {210, 210, 210}}};
 	const double middle[3] = {0.5, 0.5, 0.5};
 	bool compare = g->options->compare;
-	size_t n = compare ? 3 : 6;
+	size_t n = compare ? sizeof(changes) / sizeof(*changes) : sizeof(sides) / sizeof(*sides);
 	double x = PAD;
 
 	if (!compare && g->options->palette != FLAME_PALETTE_SIDES)
@@ -369,7 +393,7 @@ static void head_write(const struct graph *g, double height)
 		"<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"no\"?>\n"
 		"<svg version=\"1.1\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
 		"xmlns=\"http://www.w3.org/2000/svg\">\n"
-		"<!-- A flame graph by vcpuscope. Folded text and flamegraph.pl draw the same. -->\n"
+		"<!-- Drawn by vcpuscope. -->\n"
 		"<style>\n%s</style>\n<defs><linearGradient id=\"background\" y1=\"0\" y2=\"1\" "
 		"x1=\"0\" x2=\"0\"><stop stop-color=\"%s\" offset=\"5%%\"/><stop "
 		"stop-color=\"%s\" offset=\"95%%\"/></linearGradient></defs>\n"

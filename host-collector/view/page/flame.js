@@ -18,7 +18,7 @@ function frame_read(g) {
 // ---- labels ----
 
 function label_fit(f, x, width) {
-	const room = Math.floor(width / (CONFIG.font * CONFIG.glyph));
+	const room = Math.floor((width - 4) / (CONFIG.font * CONFIG.glyph));
 	const letters = [...f.name];
 
 	if (room < 3) {
