@@ -312,9 +312,10 @@ static void kernel_log_queue(struct agent *a, uint64_t now_ms)
 /* Says once that nobody can be reached, and gives up on a port that was never there. */
 static void channel_check(struct agent *a, uint64_t now_ms)
 {
+	const bool told = a->options.address.carrier->tells_why;
 	int err = a->was_up ? 0 : channel_error(a->channel);
 
-	if (!err)
+	if (!err || (told && err == -ECONNREFUSED))
 		return;
 	if (!a->said_unreachable) {
 		a->said_unreachable = true;

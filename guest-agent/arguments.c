@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "guest-agent/channel.h"
+
 enum option_type { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER };
 
 static const struct option_row {
@@ -17,8 +19,12 @@ static const struct option_row {
 } rows[] = {
 	{"connect", "ADDRESS", OPTION_TEXT, offsetof(struct arguments, connect), 0, 0,
 	 "the host: port:NAME (a virtio-serial port), vsock:CID:PORT (CID 2 is\n"
-	 "the host), unix:PATH or tcp:ADDRESS:PORT (numeric)\n"
-	 "[port:" AGENT_PORT_NAME "]"},
+	 "the host), tls:ADDRESS:PORT, tcp:ADDRESS:PORT (numeric), unix:PATH, or\n"
+	 "auto: port:" AGENT_PORT_NAME ", else vsock:2:7431 [auto]"},
+	{"psk", "FILE", OPTION_TEXT, offsetof(struct arguments, psk), 0, 0,
+	 "for tls: a line IDENTITY:KEY, the key in hexadecimal digits"},
+	{"insecure-plain-tcp", NULL, OPTION_FLAG, offsetof(struct arguments, insecure_plain_tcp), 0,
+	 0, "allow tcp: to another machine, for all to read and change"},
 	{"interval", "MS", OPTION_NUMBER, offsetof(struct arguments, interval_ms), 1, 100,
 	 "time between two looks at the kernel's rings [20]"},
 	{"backlog", "MIB", OPTION_NUMBER, offsetof(struct arguments, backlog_mib), 1, 1024,
@@ -48,9 +54,9 @@ static const char help_head[] =
 static const char help_tail[] =
 	"\n"
 	"Examples:\n"
-	"  vcpuscope-agent                              over the port " AGENT_PORT_NAME "\n"
+	"  vcpuscope-agent                              over virtio-serial, or vsock\n"
 	"  vcpuscope-agent --connect vsock:2:7431       over vsock\n"
-	"  vcpuscope-agent --connect tcp:10.0.2.2:7431  over TCP\n"
+	"  vcpuscope-agent --connect tls:10.0.2.2:7431 --psk /etc/vcpuscope/psk\n"
 	"  vcpuscope-agent --connect unix:/run/v.sock --run-for 10\n"
 	"\n"
 	"Needs root and a kernel with BPF and BTF (Debian 12 has both), or else perf and tracefs. The\n"
@@ -150,7 +156,7 @@ static int row_apply(const struct option_row *row, const char *value, struct arg
 int arguments_parse(int argc, char **argv, struct arguments *out, char *why, size_t why_bytes)
 {
 	*out = (struct arguments){
-		.connect = "port:" AGENT_PORT_NAME,
+		.connect = "auto",
 		.backend = "auto",
 		.interval_ms = 20,
 		.backlog_mib = 4,

@@ -6,16 +6,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define AGENT_PORT_NAME "org.vcpuscope.agent.0"
-
 struct arguments {
 	const char *connect; /* borrowed from argv */
 	const char *backend; /* so is this */
+	const char *psk;     /* and this; NULL: none */
 	unsigned int interval_ms;
 	unsigned int backlog_mib;
 	unsigned int ring_mib;
 	unsigned int run_for_s; /* 0: until told to stop */
-	bool no_kernel_log, no_realtime;
+	bool no_kernel_log, no_realtime, insecure_plain_tcp;
 	bool help, version;
 };
 

@@ -31,10 +31,8 @@ struct channel {
 };
 
 static const struct channel_carrier *const carriers[] = {
-	&channel_carrier_port,
-	&channel_carrier_unix,
-	&channel_carrier_tcp,
-	&channel_carrier_vsock,
+	&channel_carrier_port,  &channel_carrier_unix, &channel_carrier_tcp,
+	&channel_carrier_vsock, &channel_carrier_tls,  &channel_carrier_auto,
 };
 
 int channel_address_parse(const char *spec, struct channel_address *out, char *why,
@@ -55,9 +53,15 @@ int channel_address_parse(const char *spec, struct channel_address *out, char *w
 		return carriers[i]->parse(spec + n, out, why, why_bytes);
 	}
 	snprintf(why, why_bytes,
-		 "'%s' is no address: use port:NAME, vsock:CID:PORT, unix:PATH or tcp:ADDRESS:PORT",
+		 "'%s' is no address: use auto, port:NAME, vsock:CID:PORT, tls:ADDRESS:PORT, "
+		 "unix:PATH or tcp:ADDRESS:PORT",
 		 spec);
 	return -EINVAL;
+}
+
+static const struct channel_carrier *carrier(const struct channel *c)
+{
+	return c->address.chosen ? c->address.chosen : c->address.carrier;
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -67,8 +71,8 @@ static void retry_later(struct channel *c)
 {
 	uv_timer_start(&c->timer, on_timer, c->retry_ms, 0);
 	c->retry_ms *= 2;
-	if (c->retry_ms > c->address.carrier->retry_max_ms)
-		c->retry_ms = c->address.carrier->retry_max_ms;
+	if (c->retry_ms > carrier(c)->retry_max_ms)
+		c->retry_ms = carrier(c)->retry_max_ms;
 }
 
 static void poll_watch(struct channel *c)
@@ -102,6 +106,7 @@ static void fd_drop(struct channel *c)
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;
+	c->address.chosen = NULL;
 }
 
 static int channel_rise(struct channel *c)
@@ -121,7 +126,7 @@ static int channel_rise(struct channel *c)
 	c->up = true;
 	c->broken = c->want_write = false;
 	c->error = 0;
-	c->retry_ms = c->address.carrier->retry_min_ms;
+	c->retry_ms = carrier(c)->retry_min_ms;
 	poll_watch(c);
 	c->events.up(c->events.context);
 	return 0;
@@ -131,7 +136,7 @@ static int channel_rise(struct channel *c)
 static void channel_fall(struct channel *c, bool peer_only)
 {
 	c->up = c->broken = c->want_write = false;
-	if (peer_only && c->address.carrier->keep_fd)
+	if (peer_only && carrier(c)->keep_fd)
 		poll_drop(c);
 	else
 		fd_drop(c);
@@ -149,7 +154,7 @@ static void on_timer(uv_timer_t *timer)
 		return;
 	}
 	if (c->fd < 0) {
-		c->fd = c->address.carrier->dial(&c->address);
+		c->fd = carrier(c)->dial(&c->address);
 		if (c->fd < 0) {
 			c->error = c->fd;
 			c->fd = -1;
@@ -157,7 +162,7 @@ static void on_timer(uv_timer_t *timer)
 			return;
 		}
 	}
-	err = c->address.carrier->probe(c->fd);
+	err = carrier(c)->probe(c->fd);
 	if (err > 0)
 		err = channel_rise(c);
 	else if (err == 0)
@@ -214,7 +219,7 @@ int channel_open(uv_loop_t *loop, const struct channel_address *address,
 	c->events = *events;
 	c->loop = loop;
 	c->fd = -1;
-	c->retry_ms = address->carrier->retry_min_ms;
+	c->retry_ms = carrier(c)->retry_min_ms;
 	err = uv_timer_init(loop, &c->timer);
 	if (err < 0) {
 		free(c);

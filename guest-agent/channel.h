@@ -18,12 +18,20 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#define AGENT_PORT_NAME "org.vcpuscope.agent.0"
+
 struct channel_address {
 	const struct channel_carrier *carrier;
 	char text[256]; /* as the user wrote it, for messages */
 	char name[128]; /* port: its name or device path */
 	struct sockaddr_storage sockaddr;
 	socklen_t sockaddr_len;
+	const char *psk_path; /* tls: the caller's, borrowed (proto/tls_psk.h) */
+	/* What dialling finds out: the carrier that "auto" chose; the process that carries TLS, and
+	 * the exit code of the one before. */
+	const struct channel_carrier *chosen;
+	pid_t relay;
+	int relay_said;
 };
 
 struct channel_carrier {
@@ -32,10 +40,12 @@ struct channel_carrier {
 	int (*parse)(const char *rest, struct channel_address *address, char *why,
 		     size_t why_bytes);
 	/* A non-blocking descriptor (perhaps not connected yet) or -errno. */
-	int (*dial)(const struct channel_address *address);
-	/* Is somebody at the other end? 1, 0 not yet, -errno: dial again. */
+	int (*dial)(struct channel_address *address);
+	/* Is somebody at the other end? 1, 0 not yet, -errno: dial again. NULL where dialling
+	 * chooses another carrier. */
 	int (*probe)(int fd);
-	bool keep_fd; /* the descriptor outlives the peer: on a hang-up go back to probing */
+	bool keep_fd;   /* the descriptor outlives the peer: on a hang-up go back to probing */
+	bool tells_why; /* says itself why it is refused (-ECONNREFUSED) */
 	unsigned int retry_min_ms, retry_max_ms; /* between two dials or probes; doubles */
 };
 
@@ -43,6 +53,8 @@ extern const struct channel_carrier channel_carrier_port;
 extern const struct channel_carrier channel_carrier_unix;
 extern const struct channel_carrier channel_carrier_tcp;
 extern const struct channel_carrier channel_carrier_vsock;
+extern const struct channel_carrier channel_carrier_tls;
+extern const struct channel_carrier channel_carrier_auto;
 
 struct channel_events {
 	void (*up)(void *context);
@@ -52,10 +64,16 @@ struct channel_events {
 	void *context;
 };
 
-/* "unix:PATH", "tcp:ADDRESS:PORT" (numeric), "vsock:CID:PORT", "port:NAME". 0 or -EINVAL with a
+/* "unix:PATH", "tcp:ADDRESS:PORT" and "tls:ADDRESS:PORT" (numeric), "vsock:CID:PORT", "port:NAME",
+ * or "auto": our virtio-serial port where there is one, else the host by vsock. 0 or -EINVAL with a
  * line in `why`. */
 int channel_address_parse(const char *spec, struct channel_address *out, char *why,
 			  size_t why_bytes);
+
+/* Can tls: be dialled: is its relay installed? 0 or -errno with a line in `why`. */
+int channel_tls_check(char *why, size_t why_bytes);
+/* Would the bytes cross a network readable and changeable by others: TCP that is not loopback? */
+bool channel_address_is_exposed(const struct channel_address *address);
 
 struct channel;
 

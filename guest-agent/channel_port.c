@@ -72,7 +72,7 @@ static int port_find(const char *name, char *device, size_t device_bytes)
 	return err;
 }
 
-static int port_dial(const struct channel_address *address)
+static int port_dial(struct channel_address *address)
 {
 	char device[512];
 	int fd, err;

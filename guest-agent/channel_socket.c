@@ -111,7 +111,7 @@ static int vsock_parse(const char *rest, struct channel_address *address, char *
 	return 0;
 }
 
-static int socket_dial(const struct channel_address *address)
+static int socket_dial(struct channel_address *address)
 {
 	int fd = socket(address->sockaddr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int one = 1, err;
@@ -144,6 +144,17 @@ static int socket_probe(int fd)
 	if (error)
 		return -error;
 	return poll_fd.revents & POLLHUP ? -ECONNRESET : 1;
+}
+
+bool channel_address_is_exposed(const struct channel_address *address)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&address->sockaddr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address->sockaddr;
+
+	if (address->carrier != &channel_carrier_tcp)
+		return false;
+	return in->sin_family == AF_INET ? ntohl(in->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET
+					 : !IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
 const struct channel_carrier channel_carrier_unix = {

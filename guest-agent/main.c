@@ -11,6 +11,7 @@
 #include "bpf/capture.h"
 #include "guest-agent/agent.h"
 #include "guest-agent/arguments.h"
+#include "proto/tls_psk.h"
 
 enum exit_code {
 	EXIT_AS_ASKED = 0,
@@ -126,9 +127,12 @@ static enum exit_code program_run(struct capture *capture, const struct argument
 	err = agent_result(p.agent);
 	if (err == -ENODEV) {
 		fprintf(stderr,
-			"vcpuscope-agent: no virtio-serial port '%s' in /sys/class/virtio-ports: add a "
+			"vcpuscope-agent: no virtio-serial port '%s' in /sys/class/virtio-ports%s: add a "
 			"virtserialport of that name to the VM, or load virtio_console\n",
-			agent_options->address.name);
+			agent_options->address.name,
+			agent_options->address.carrier == &channel_carrier_auto
+				? ", and no /dev/vsock"
+				: "");
 		code = EXIT_NO_CHANNEL;
 	} else if (err) {
 		code = EXIT_INTERNAL;
@@ -139,6 +143,38 @@ out:
 	agent_free(p.agent);
 	uv_loop_close(&p.loop);
 	return code;
+}
+
+/* What crosses a network is encrypted, or said to be not. */
+static int transport_check(const struct arguments *arguments, struct channel_address *address,
+			   char *why, size_t why_bytes)
+{
+	struct tls_psk psk;
+	int err = 0;
+
+	if (address->carrier == &channel_carrier_tls) {
+		if (!arguments->psk) {
+			snprintf(why, why_bytes, "%s needs a key: give --psk FILE", address->text);
+			return -EINVAL;
+		}
+		err = tls_psk_read(arguments->psk, NULL, &psk, why, why_bytes);
+		explicit_bzero(&psk, sizeof(psk));
+		if (!err)
+			err = channel_tls_check(why, why_bytes);
+		address->psk_path = arguments->psk;
+	} else if (arguments->psk) {
+		snprintf(why, why_bytes, "--psk is for tls:ADDRESS:PORT, not for %s",
+			 address->text);
+		err = -EINVAL;
+	} else if (channel_address_is_exposed(address) && !arguments->insecure_plain_tcp) {
+		snprintf(
+			why, why_bytes,
+			"%s would carry this guest's events unencrypted: use tls: with --psk, or say "
+			"--insecure-plain-tcp",
+			address->text);
+		err = -EINVAL;
+	}
+	return err;
 }
 
 int main(int argc, char **argv)
@@ -172,6 +208,8 @@ int main(int argc, char **argv)
 			 arguments.backend);
 		err = -EINVAL;
 	}
+	if (!err)
+		err = transport_check(&arguments, &agent_options.address, why, sizeof(why));
 	if (err) {
 		fprintf(stderr, "vcpuscope-agent: %s\n", why);
 		return EXIT_WRONG_USAGE;

@@ -327,7 +327,6 @@ const struct check check_table[] = {
 	{"kvm debugfs", "which thread is which vCPU, TSC offsets", false, probe_kvm_debugfs},
 	{"vms", "something to look at", false, probe_vms},
 	{"libvirt", "nothing yet: VMs are found by process or monitor", false, probe_libvirt},
-	{"vsock", "nothing yet: the agent talks over virtio-serial, unix or tcp", false,
-	 probe_vsock},
+	{"vsock", "a guest's agent where the VM has no virtio-serial port", false, probe_vsock},
 };
 const size_t check_table_len = sizeof(check_table) / sizeof(check_table[0]);

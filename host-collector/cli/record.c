@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "host-collector/cli/channel_options.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/record/collector.h"
 #include "proto/recording.h"
@@ -22,7 +23,8 @@ enum {
 
 struct record_options {
 	uint64_t pid;
-	const char *qmp, *channel, *output;
+	const char *qmp, *output;
+	struct channel_arguments channel;
 	uint64_t duration_ns;
 	uint64_t stacks_over_ns;
 	const char *level;
@@ -33,10 +35,7 @@ struct record_options {
 static const struct option_spec record_option_table[] = {
 	{"pid", OPTION_NUMBER, ROW(pid), "N", "the VM's QEMU process", false},
 	{"qmp", OPTION_STRING, ROW(qmp), "PATH", "the VM's QMP socket, instead of --pid", false},
-	{"channel", OPTION_STRING, ROW(channel), "ADDRESS",
-	 "where the agent is: PATH of the virtio-serial port's socket,\n"
-	 "tcp:HOST:PORT, or vsock:[CID:]PORT, listen:unix:PATH, listen:tcp:HOST:PORT to wait for it",
-	 false},
+	CHANNEL_OPTION_ROWS(ROW(channel)),
 	{"no-guest", OPTION_FLAG, ROW(no_guest), NULL, "record the host's side only", false},
 	{"output", OPTION_STRING, ROW(output), "FILE", "the recording (also -o FILE)", true},
 	{"for", OPTION_DURATION, ROW(duration_ns), "TIME",
@@ -266,7 +265,8 @@ static void summary_print(struct record *r)
 	if (s.has_channel && !s.link.frames)
 		fprintf(stderr, "nothing was heard from the guest: the recording holds the host's "
 				"side only\n");
-	if (s.link.decoder.session.damaged || s.link.decoder.session.skipped_bytes || s.link.decoder.session.replayed)
+	if (s.link.decoder.session.damaged || s.link.decoder.session.skipped_bytes ||
+	    s.link.decoder.session.replayed)
 		fprintf(stderr,
 			"the channel brought %" PRIu64 " damaged and %" PRIu64
 			" replayed frames; %" PRIu64 " bytes were skipped\n",
@@ -298,10 +298,10 @@ static int options_check(const struct record_options *o, enum capture_level *lev
 		why = "which VM? give --pid N or --qmp PATH (`vcpuscope doctor` lists VMs)";
 	else if (o->pid > INT32_MAX)
 		why = "--pid: no such process number";
-	else if (!o->channel && !o->no_guest)
+	else if (!o->channel.address && !o->no_guest)
 		why = "where is the agent? give --channel PATH, or --no-guest for the host's side "
 		      "only";
-	else if (o->channel && o->no_guest)
+	else if (o->channel.address && o->no_guest)
 		why = "--channel and --no-guest exclude each other";
 	else if (!level_parse(o->level, level))
 		why = "--level: there is detail and there is summary";
@@ -346,7 +346,8 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 	const struct record_options *o = &r->options;
 	const struct collector_options options = {.pid = (pid_t)o->pid,
 						  .qmp_path = o->qmp,
-						  .channel = o->channel,
+						  .channel = o->channel.address,
+						  .security = o->channel.security,
 						  .wait_threshold_ns = o->stacks_over_ns,
 						  .level = r->level};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};

@@ -12,6 +12,7 @@
 
 #include "clock/sample.h"
 #include "host-collector/analyze/describe.h"
+#include "host-collector/cli/channel_options.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/live.h"
 #include "host-collector/cli/report_tables.h"
@@ -27,7 +28,8 @@ enum { TICK_MS = 100 };
 
 struct watch_arguments {
 	uint64_t pid, for_ns, interval_ns;
-	const char *qmp, *channel;
+	const char *qmp;
+	struct channel_arguments channel;  /* none: the host's half alone is seen */
 	struct report_table_request table; /* .table NULL: stalls */
 };
 
@@ -50,8 +52,7 @@ static const struct option_spec watch_option_table[] = {
 	 false},
 	{"qmp", OPTION_STRING, offsetof(struct watch_arguments, qmp), "PATH",
 	 "the VM's QMP socket, instead of --pid", false},
-	{"channel", OPTION_STRING, offsetof(struct watch_arguments, channel), "PATH",
-	 "the socket of the agent's port; without it the host's half alone is seen", false},
+	CHANNEL_OPTION_ROWS(offsetof(struct watch_arguments, channel)),
 	{"TABLE", OPTION_OPERAND, offsetof(struct watch_arguments, table.table), NULL,
 	 "figures of each interval instead of stalls: those of `vcpuscope report RUN.vcs TABLE`",
 	 false},
@@ -289,7 +290,8 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		w.arguments.table.than_ns ? (int64_t)w.arguments.table.than_ns : STALL_DEFAULT_NS;
 	collector.pid = (pid_t)w.arguments.pid;
 	collector.qmp_path = w.arguments.qmp;
-	collector.channel = w.arguments.channel;
+	collector.channel = w.arguments.channel.address;
+	collector.security = w.arguments.channel.security;
 	signal(SIGPIPE, SIG_IGN);
 	err = uv_loop_init(&w.loop);
 	if (err) {

@@ -319,8 +319,8 @@ static void start_undo(struct decoder *d)
 }
 
 int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
-		  const struct decoder_budget *budget, const struct decoder_events *events,
-		  struct decoder **out)
+		  const struct tls_psk *psk, const struct decoder_budget *budget,
+		  const struct decoder_events *events, struct decoder **out)
 {
 	struct decoder *d = calloc(1, sizeof(*d));
 	int ringfd = -1, err = -ENOMEM;
@@ -348,7 +348,8 @@ int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 					       .bytes_per_s = d->budget.bytes_per_s,
 					       .cpu_permille = d->budget.cpu_permille,
 					       .memory_bytes = d->budget.memory_bytes,
-					       .collector = getpid()};
+					       .collector = getpid(),
+					       .psk = *psk};
 	err = descriptor_lift(&fd);
 	if (!err)
 		err = descriptor_lift(&ringfd);

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "host-collector/decode/record.h"
+#include "proto/tls_psk.h"
 
 enum {
 	RING_SLOTS = 256, /* power of two; 1 MiB: three of the largest batches */
@@ -34,6 +35,7 @@ struct ring_config {
 	uint32_t cpu_permille;      /* of one CPU; 0: no limit */
 	uint64_t memory_bytes;      /* above what it begins with */
 	pid_t collector;            /* with which it dies */
+	struct tls_psk psk;         /* no key: the channel is plain */
 };
 
 struct ring {

@@ -13,6 +13,7 @@
 #include "clock/sample.h"
 #include "host-collector/decode/confine.h"
 #include "host-collector/decode/ring.h"
+#include "proto/tls.h"
 
 enum {
 	TICK_MS = 50,
@@ -20,11 +21,13 @@ enum {
 	/* A frame costs its sender these parts of what it becomes when decompressed, at least. */
 	RAW_PER_BYTE = 16,
 	BURST_MS = 1000, /* of the budget may be used at once */
+	HANDSHAKE_MAX_MS = 5000,
 };
 
 struct worker {
 	struct ring *ring;
 	struct guest_session *session;
+	struct tls *tls; /* NULL: the channel is plain */
 	struct frame_unpacker *unpacker;
 	struct batch_decoder *decoder;
 	struct record_stats stats, told;
@@ -223,14 +226,15 @@ static void on_heartbeat(void *context, const struct message_heartbeat *heartbea
 
 static bool on_send(void *context, const uint8_t *bytes, size_t len, uint64_t *sent_tsc)
 {
+	struct worker *w = context;
 	ssize_t n;
 
-	(void)context;
 	*sent_tsc = clock_tsc_read();
-	n = send(WORKER_CHANNEL, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-	/* A frame that went out in part would read as damage: start afresh. A broken pipe is seen
-	 * by the next read. */
-	if (n >= 0 && (size_t)n < len)
+	n = w->tls ? tls_send(w->tls, bytes, len)
+		   : send(WORKER_CHANNEL, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	/* A frame that went out in part would read as damage, and what TLS has begun to send cannot
+	 * be taken back: start afresh. A broken pipe is seen by the next read. */
+	if (w->tls ? n < (ssize_t)len : n >= 0 && (size_t)n < len)
 		shutdown(WORKER_CHANNEL, SHUT_RDWR);
 	return n == (ssize_t)len;
 }
@@ -302,16 +306,28 @@ static bool within_budget(struct worker *w, uint64_t now)
 	return true;
 }
 
-/* 0, or an exit code. */
+/* Bytes, 0 at the end, or -errno. */
+static ssize_t channel_read(struct worker *w)
+{
+	ssize_t n;
+
+	if (w->tls)
+		return tls_receive(w->tls, w->buffer, sizeof(w->buffer));
+	n = recv(WORKER_CHANNEL, w->buffer, sizeof(w->buffer), MSG_DONTWAIT);
+	return n < 0 ? -errno : n;
+}
+
+/* -1: goes on; else an exit code. */
 static int readable(struct worker *w)
 {
-	ssize_t n = recv(WORKER_CHANNEL, w->buffer, sizeof(w->buffer), MSG_DONTWAIT);
+	ssize_t n =
+		channel_read(w); /* a whole record of TLS: none stays behind, unseen by poll() */
 	uint64_t tsc = clock_tsc_read();
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN || n == -EINTR)
 		return -1;
 	if (n <= 0) {
-		down(w, n ? errno : 0);
+		down(w, (int)-n);
 		return WORKER_DONE;
 	}
 	w->allowance -= n;
@@ -320,10 +336,39 @@ static int readable(struct worker *w)
 		       : -1;
 }
 
+/* Until both ends know the key nothing of ours is sent and nothing of theirs is believed. -1: done;
+ * else an exit code. */
+static int shake_hands(struct worker *w)
+{
+	const uint64_t since = now_ms();
+	char why[VS_TEXT_MAX] = "refused: no TLS handshake for 5 s";
+	int err;
+
+	while ((err = tls_handshake(w->tls, why, sizeof(why))) == -EAGAIN) {
+		struct pollfd channel = {.fd = WORKER_CHANNEL,
+					 .events = tls_wants_write(w->tls) ? POLLOUT : POLLIN};
+
+		if (now_ms() - since > HANDSHAKE_MAX_MS)
+			break;
+		poll(&channel, 1, TICK_MS);
+		beat(w);
+		/* A byte alone leaves poll() ready and the handshake unmoved. */
+		if (channel.revents && !tls_wants_write(w->tls))
+			poll(NULL, 0, 1);
+	}
+	if (!err)
+		return -1;
+	on_note(w, NOTE_CHANNEL_DOWN, why);
+	down(w, EACCES);
+	return WORKER_DONE;
+}
+
 static int run(struct worker *w)
 {
-	int result = guest_session_start(w->session, now_ms()) ? WORKER_TROUBLE : -1;
+	int result = w->tls ? shake_hands(w) : -1;
 
+	if (result < 0)
+		result = guest_session_start(w->session, now_ms()) ? WORKER_TROUBLE : -1;
 	w->allowance_ms = w->cpu_base_ms = w->tick_ms = now_ms();
 	while (result < 0) {
 		uint64_t now = now_ms(), due = w->tick_ms + TICK_MS;
@@ -375,6 +420,13 @@ int worker_main(void)
 	w->session = guest_session_new(&w->ring->config.hello, &events);
 	if (!w->unpacker || !w->decoder || !w->session)
 		goto out;
+	if (w->ring->config.psk.key_bytes &&
+	    tls_server_new(WORKER_CHANNEL, &w->ring->config.psk, &w->tls)) {
+		on_note(w, NOTE_CHANNEL_DOWN, "TLS cannot be set up (GnuTLS)");
+		wake();
+		goto out;
+	}
+	explicit_bzero(&w->ring->config.psk, sizeof(w->ring->config.psk));
 	err = confine(WORKER_N, w->ring->config.memory_bytes, w->ring->config.collector, &step);
 	if (err) {
 		snprintf(text, sizeof(text), "the decoder cannot be confined: %s: %s", step,
@@ -387,6 +439,7 @@ int worker_main(void)
 	result = run(w);
 out:
 	if (w->ring) {
+		tls_free(w->tls);
 		guest_session_free(w->session);
 		batch_decoder_free(w->decoder);
 		frame_unpacker_free(w->unpacker);

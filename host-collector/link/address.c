@@ -88,6 +88,12 @@ static int vsock_parse(const char *text, struct link_address *out, char *why, si
 	return 0;
 }
 
+static int tls_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
+{
+	out->tls = true;
+	return tcp_parse(text, out, why, why_bytes);
+}
+
 int link_address_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
 {
 	static const struct {
@@ -95,13 +101,10 @@ int link_address_parse(const char *text, struct link_address *out, char *why, si
 		bool listens;
 		int (*parse)(const char *, struct link_address *, char *, size_t);
 	} forms[] = {
-		{"listen:unix:", true, unix_parse},
-		{"listen:tcp:", true, tcp_parse},
-		{"unix:", false, unix_parse},
-		{"tcp:", false, tcp_parse},
-		{"listen:vsock:", true, vsock_parse},
-		{"vsock:", true, vsock_parse},
-		{"", false, unix_parse},
+		{"listen:unix:", true, unix_parse}, {"listen:tcp:", true, tcp_parse},
+		{"listen:tls:", true, tls_parse},   {"unix:", false, unix_parse},
+		{"tcp:", false, tcp_parse},         {"listen:vsock:", true, vsock_parse},
+		{"vsock:", true, vsock_parse},      {"", false, unix_parse},
 	};
 	size_t i = 0;
 
@@ -186,6 +189,39 @@ int link_address_accept(const struct link_address *address, int listener)
 	}
 	nodelay_set(address, fd);
 	return fd;
+}
+
+bool link_address_is_exposed(const struct link_address *address)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&address->sockaddr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address->sockaddr;
+
+	if (!address->tcp || address->tls)
+		return false;
+	return in->sin_family == AF_INET ? ntohl(in->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET
+					 : !IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
+int link_address_secure(struct link_address *address, const struct link_security *security,
+			char *why, size_t why_bytes)
+{
+	if (address->tls && security->psk_path)
+		return tls_psk_read(security->psk_path, security->psk_identity, &address->psk, why,
+				    why_bytes);
+	if (address->tls)
+		snprintf(why, why_bytes, "channel %s needs a key: give --psk FILE", address->text);
+	else if (security->psk_path)
+		snprintf(why, why_bytes, "--psk is for listen:tls:HOST:PORT, not for channel %s",
+			 address->text);
+	else if (link_address_is_exposed(address) && !security->insecure_plain_tcp)
+		snprintf(
+			why, why_bytes,
+			"channel %s is not encrypted and not this machine's own: use listen:tls: with "
+			"--psk, or say --insecure-plain-tcp",
+			address->text);
+	else
+		return 0;
+	return -EINVAL;
 }
 
 void link_address_unlink(const struct link_address *address)

@@ -7,6 +7,7 @@
  *   tcp:HOST:PORT                connect by TCP
  *   listen:unix:PATH             listen on a Unix socket
  *   listen:tcp:HOST:PORT         listen on TCP; HOST * is every address
+ *   listen:tls:HOST:PORT         the same with TLS 1.3; the secret comes apart (proto/tls_psk.h)
  *   vsock:PORT, vsock:CID:PORT   listen on vsock, for any guest or for that one only
  */
 #ifndef LINK_ADDRESS_H
@@ -17,11 +18,15 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "proto/tls_psk.h"
+
 struct link_address {
 	char text[256]; /* as the user wrote it, for messages */
 	bool listens;
 	bool tcp;
-	uint32_t peer_cid; /* vsock: who may connect; VMADDR_CID_ANY: anybody */
+	bool tls;
+	struct tls_psk psk; /* of a tls address; filled in by the caller */
+	uint32_t peer_cid;  /* vsock: who may connect; VMADDR_CID_ANY: anybody */
 	struct sockaddr_storage sockaddr;
 	socklen_t sockaddr_len;
 };
@@ -37,6 +42,20 @@ int link_address_connected(int fd);
 /* A client of a listening socket: non-blocking, TCP_NODELAY. Descriptor or -errno (-EACCES: another
  * guest than the one that is waited for). */
 int link_address_accept(const struct link_address *address, int listener);
+
+/* How an address may be used. */
+struct link_security {
+	const char *psk_path;     /* tls: where the secret is (proto/tls_psk.h); NULL: nowhere */
+	const char *psk_identity; /* NULL: the only one there */
+	bool insecure_plain_tcp;  /* TCP to other machines without TLS is meant */
+};
+/* Reads the secret of a tls address, and refuses an address that is exposed without being meant so.
+ * 0, or -errno with one line in `why`. */
+int link_address_secure(struct link_address *address, const struct link_security *security,
+			char *why, size_t why_bytes);
+/* Would the bytes cross a network readable and changeable by others: TCP without TLS that is not
+ * loopback? */
+bool link_address_is_exposed(const struct link_address *address);
 
 /* Removes the socket file of a listening Unix address. */
 void link_address_unlink(const struct link_address *address);

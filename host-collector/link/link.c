@@ -240,7 +240,8 @@ static void connection_up(struct guest_link *l)
 	l->connection_frames = 0;
 	l->said_silence = false;
 	l->said_dial_error = 0;
-	err = decoder_start(l->loop, fd, &l->hello, &l->budget, &events, &l->decoder);
+	err = decoder_start(l->loop, fd, &l->hello, &l->address.psk, &l->budget, &events,
+			    &l->decoder);
 	if (err) {
 		l->decoder = NULL;
 		decoder_died(l, strerror(-err));

@@ -392,6 +392,8 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	c->pidfd = -1;
 	err = options->channel ? link_address_parse(options->channel, &c->address, why, why_bytes)
 			       : 0;
+	if (!err && options->channel)
+		err = link_address_secure(&c->address, &options->security, why, why_bytes);
 	if (!err)
 		err = vm_open(&vm, &c->vm, why, why_bytes);
 	if (!err)

@@ -20,10 +20,11 @@
 #include "host-collector/record/host_stream.h"
 
 struct collector_options {
-	pid_t pid;                  /* 0: by QMP */
-	const char *qmp_path;       /* NULL: by pid */
-	const char *channel;        /* link/address.h; NULL: the host only */
-	uint64_t wait_threshold_ns; /* waits longer than this bring stacks; 0: 20 ms */
+	pid_t pid;                     /* 0: by QMP */
+	const char *qmp_path;          /* NULL: by pid */
+	const char *channel;           /* link/address.h; NULL: the host only */
+	struct link_security security; /* of the channel */
+	uint64_t wait_threshold_ns;    /* waits longer than this bring stacks; 0: 20 ms */
 	enum capture_level level;
 	const struct decoder_budget *budget; /* of the guest's channel; NULL: the default */
 };

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What agent and TLS relay agree on; see tls_relay.c. */
+#ifndef AGENT_TLS_RELAY_H
+#define AGENT_TLS_RELAY_H
+
+#define RELAY_NAME "vcpuscope-agent-tls" /* lies beside the agent */
+
+enum {
+	RELAY_AGENT = 3, /* the relay's descriptor of the socket between both */
+	RELAY_UP = 'U',  /* the relay's first byte: the host has accepted us */
+};
+
+#endif
