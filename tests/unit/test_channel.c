@@ -37,6 +37,10 @@ static const struct {
 	{"vsock:2:-1", -EINVAL, 0},
 	{"vsock:2:7431x", -EINVAL, 0},
 	{"vsock:99999999999:7431", -EINVAL, 0},
+	{"tls:10.0.2.2:7431", 0, AF_INET},
+	{"tls:host.example:7431", -EINVAL, 0},
+	{"auto", 0, AF_VSOCK},
+	{"auto:x", -EINVAL, 0},
 	{"pigeon:2:1", -EINVAL, 0},
 	{"", -EINVAL, 0},
 };
