@@ -222,7 +222,7 @@ static const int64_t lockup_late_ns = 1000000000;
 
 static int64_t locked_up_ns(const struct stall_facts *f, const struct host_log_line *line)
 {
-	int64_t ns = 0;
+	int64_t ns = 0, all;
 
 	if (line->t.ns < f->begin.ns || line->t.ns - f->end.ns > lockup_late_ns)
 		return 0;
@@ -232,7 +232,9 @@ static int64_t locked_up_ns(const struct stall_facts *f, const struct host_log_l
 		if (s->pcpu == line->cpu && (s->state == VCPU_RUNNABLE || s->state == VCPU_KVM))
 			ns += length(s);
 	}
-	return ns;
+	/* Only the longest pieces are kept; the rest of these states lay between them. */
+	all = f->state_ns[VCPU_RUNNABLE] + f->state_ns[VCPU_KVM];
+	return ns * 10 >= all * 9 ? all : ns;
 }
 
 void facts_host_log(struct stall_facts *f, const struct model *m)
@@ -303,15 +305,19 @@ static int64_t waited_for_peer_ns(const struct stall_facts *f)
 	return f->waits.coincidence ? 0 : f->waits.lock_ns + f->waits.call_ns;
 }
 
+/* The time of a stall, without a break or in pieces that are enough of the stretch to be felt. */
+static bool felt(const struct stall_facts *f, int64_t ns, int64_t longest_ns)
+{
+	return longest_ns >= f->than_ns || (ns >= f->than_ns && ns >= facts_duration(f) / 4);
+}
+
 bool facts_deny(const struct stall_facts *f)
 {
-	int64_t host = facts_denied_by_host(f);
-
 	return f->waiter_ns >= f->than_ns || ticks_stopped(f) || is_interrupt(f) ||
-	       waited_for_peer_ns(f) >= f->than_ns || storm_starves(f) ||
-	       f->longest_chain_ns >= f->than_ns ||
-	       /* Many short waits: the time of a stall, and enough of the stretch to be felt. */
-	       (host >= f->than_ns && host >= facts_duration(f) / 4);
+	       storm_starves(f) || felt(f, facts_denied_by_host(f), f->longest_chain_ns) ||
+	       felt(f, waited_for_peer_ns(f), f->waits.longest_ns) ||
+	       /* Its task does not sleep meanwhile, so it is what waits. */
+	       (f->kind == GUEST_CPU_TASK && f->waits.poll_ns >= f->than_ns);
 }
 
 int64_t facts_denied_by_guest(const struct stall_facts *f)

@@ -38,13 +38,15 @@ struct facts_waits {
 	int64_t lock_ns, lock_halted_ns; /* it spun, or halted, while lock_owner did not run */
 	int64_t call_ns;                 /* call_target owed it an answer, and did not run */
 	struct facts_peer lock_owner, call_target;
-	bool coincidence; /* these two only by when the wait ended */
-	int64_t poll_ns;  /* it read one device register again and again... */
-	uint64_t polled;  /* which: an address or a port... */
+	int64_t longest_ns; /* the longest piece of either */
+	bool coincidence;   /* these two only by when the wait ended */
+	bool lossy;         /* events of the host's are missing: a sign may be, too */
+	int64_t poll_ns;    /* it read one device register again and again... */
+	uint64_t polled;    /* which: an address or a port... */
 	bool polled_port;
 	uint32_t polls;       /* and how often */
 	int64_t nested_ns;    /* it ran a guest of its own */
-	int64_t peer_kept_ns; /* the other vCPU that the host kept from the guest longest */
+	int64_t peer_kept_ns; /* the other vCPU that the host kept, or may have kept, longest */
 };
 
 struct facts_halt {

@@ -11,6 +11,7 @@ enum hint_kind {
 	HINT_POLL,   /* reads of the device register `what` */
 	HINT_NESTED, /* it entered a guest of its own, and did not come back before the end */
 	HINT_KEPT,   /* the host kept it from the guest; `pid` had its pCPU, if any */
+	HINT_UNSEEN, /* nobody knows what it did */
 };
 
 struct hint {
@@ -23,7 +24,7 @@ struct hint {
 	int64_t longest_ns;
 };
 
-enum { HINTS_KEPT = 256, CALLERS = 4, REGISTERS = 4, RETURN_EVENTS = 8 };
+enum { LOSSES = 64, HINTS_KEPT = 256, CALLERS = 4, REGISTERS = 4, RETURN_EVENTS = 8 };
 
 /* Shorter pieces explain no stall, and would push out those that do. */
 static const int64_t hint_min_ns = 1000000;
@@ -51,6 +52,10 @@ struct vcpu_hints {
 };
 
 struct hints {
+	uint64_t n_lost; /* times in which events of the host's were missing, the newest kept */
+	struct loss {
+		struct host_ns first, last;
+	} lost[LOSSES];
 	struct vcpu_hints *vcpus[VS_CPUS_MAX];
 };
 
@@ -143,10 +148,10 @@ static void run_extend(struct vcpu_hints *v, struct run *r, enum hint_kind kind,
 }
 
 /* KVM doubles the time that a spin may take until its next exit, as long as the thread is not
- * scheduled: what follows within twice the time so far belongs to it. */
+ * scheduled: what follows within that time belongs to it, also if one exit was lost in between. */
 static int64_t spin_gap_ns(const struct run *r)
 {
-	return 2 * (r->last.ns - r->begin.ns) + 5000000;
+	return 5 * (r->last.ns - r->begin.ns) + 200000;
 }
 
 static void nested_end(struct vcpu_hints *v, struct host_ns t)
@@ -207,7 +212,7 @@ static bool register_is_clock(uint64_t address, bool port)
 }
 
 enum { PORT_MARK = 63, POLL_MIN = 10, POLL_READS_PERCENT = 80 };
-static const int64_t poll_gap_ns = 20000000;
+static const int64_t poll_gap_ns = 2000000;
 
 static void device_access(struct hints *h, const struct host_instant *i, uint64_t address,
 			  bool port, bool read)
@@ -308,6 +313,17 @@ static void calls_answer(struct hints *h, struct vcpu_hints *v, uint32_t vcpu, s
 	}
 }
 
+void hints_lost(struct hints *h, struct host_ns t)
+{
+	const int64_t together_ns = 50000000;
+	struct loss *newest = h->n_lost ? &h->lost[(h->n_lost - 1) % LOSSES] : NULL;
+
+	if (newest && t.ns - newest->last.ns < together_ns)
+		newest->last = t;
+	else
+		h->lost[h->n_lost++ % LOSSES] = (struct loss){t, t};
+}
+
 typedef void (*host_handler)(struct hints *h, const struct model *m, const struct host_instant *i);
 
 static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
@@ -360,6 +376,9 @@ void hints_vcpu(struct hints *h, const struct vcpu_span *span)
 		hint_keep(v, &v->kept);
 		v->kept.longest_ns = 0;
 	}
+	if (span->state == VCPU_UNKNOWN)
+		hint_keep(v, &(struct hint){
+				     .kind = HINT_UNSEEN, .begin = span->begin, .end = span->end});
 	if (!vcpu_state_denies(span->state) || ns <= 0)
 		return;
 	if (!v->kept.longest_ns)
@@ -454,6 +473,21 @@ static void collect_kept(const struct view *view, const struct model *m, const s
 					 .longest_ns = open.end.ns - open.begin.ns};
 }
 
+/* What nobody knows of this vCPU, or not yet. */
+static void collect_unseen(const struct view *view, const struct model *m,
+			   const struct vcpu_hints *v, uint32_t vcpu, struct intervals *out)
+{
+	struct vcpu_span open;
+	struct host_ns told;
+
+	collect(view, v, HINT_UNSEEN, NULL, out);
+	if (model_vcpu_delivered(m, view->f->vm, vcpu, &told) ||
+	    model_vcpu_current(m, view->f->vm, vcpu, &open))
+		return;
+	if (open.state == VCPU_UNKNOWN || told.ns != open.begin.ns)
+		intervals_add(out, told.ns, view->within.end, view->within);
+}
+
 /* When the vCPU spun or, with a task to run, halted: that is how paravirtual locks wait. */
 static void collect_waits(const struct view *view, const struct vcpu_hints *v,
 			  struct intervals *out)
@@ -465,7 +499,7 @@ static void collect_waits(const struct view *view, const struct vcpu_hints *v,
 
 		collect(view, v, HINT_SPIN, NULL, out);
 		/* Its last exit does not end it. */
-		now.end.ns += spin_gap_ns(&v->spin) / 2;
+		now.end.ns += spin_gap_ns(&v->spin);
 		if (v->spin.count > 1)
 			add_hint(out, view, &now);
 	}
@@ -545,6 +579,13 @@ static void coincidence(const struct hints *h, const struct view *view, uint32_t
 	}
 }
 
+static void longest_note(struct facts_waits *out, const struct intervals *waited)
+{
+	int64_t ns = intervals_longest(waited);
+
+	out->longest_ns = ns > out->longest_ns ? ns : out->longest_ns;
+}
+
 static void fill_peers(const struct hints *h, const struct model *m, const struct view *view,
 		       const struct intervals *own_kept, struct facts_waits *out)
 {
@@ -554,20 +595,27 @@ static void fill_peers(const struct hints *h, const struct model *m, const struc
 	collect_waits(view, h->vcpus[vcpu], &all);
 	intervals_without(&all, own_kept, &waits);
 	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
-		struct intervals kept = {0}, calls = {0}, called = {0}, rest, both;
+		struct intervals kept = {0}, calls = {0}, called = {0}, rest, both, unseen;
 		struct hint longest;
 		int64_t ns;
 
 		if (!h->vcpus[k] || k == vcpu)
 			continue;
 		collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
+		unseen = kept;
+		collect_unseen(view, m, h->vcpus[k], k, &unseen);
+		ns = intervals_length(&unseen);
+		if (ns > out->peer_kept_ns)
+			out->peer_kept_ns = ns;
 		if (!kept.n)
 			continue;
 		collect_calls(h, view, vcpu, k, &calls);
 		intervals_without(&calls, own_kept, &called);
-		ns = common_ns(&called, &kept);
+		intervals_common(&called, &kept, &both);
+		ns = intervals_length(&both);
 		if (ns > out->call_ns) {
 			out->call_ns = ns;
+			longest_note(out, &both);
 			out->call_target = peer_of(k, &longest);
 		}
 		intervals_without(&waits, &called, &rest);
@@ -575,12 +623,10 @@ static void fill_peers(const struct hints *h, const struct model *m, const struc
 		ns = intervals_length(&both);
 		if (ns > out->lock_ns) {
 			out->lock_ns = ns;
+			longest_note(out, &both);
 			out->lock_halted_ns = halted_ns(view, &both);
 			out->lock_owner = peer_of(k, &longest);
 		}
-		ns = intervals_length(&kept);
-		if (ns > out->peer_kept_ns)
-			out->peer_kept_ns = ns;
 	}
 	if (out->call_ns || out->lock_ns)
 		return;
@@ -633,6 +679,19 @@ static void fill_nested(const struct view *view, const struct vcpu_hints *v,
 	out->nested_ns = intervals_length(&left);
 }
 
+/* What a wait began with may be missing, too. */
+static const int64_t lossy_before_ns = 10000000;
+
+static bool lossy(const struct hints *h, const struct stall_facts *f)
+{
+	for (uint64_t i = 0; i < h->n_lost && i < LOSSES; i++) {
+		if (h->lost[i].last.ns >= f->begin.ns - lossy_before_ns &&
+		    h->lost[i].first.ns <= f->end.ns)
+			return true;
+	}
+	return false;
+}
+
 void hints_fill(const struct hints *h, const struct model *m, struct stall_facts *f)
 {
 	const struct view view = {f, {f->begin.ns, f->end.ns}};
@@ -640,7 +699,7 @@ void hints_fill(const struct hints *h, const struct model *m, struct stall_facts
 	struct intervals own_kept = {0};
 	struct hint longest;
 
-	*w = (struct facts_waits){0};
+	*w = (struct facts_waits){.lossy = lossy(h, f)};
 	if (!f->vcpu_known || f->vcpu >= VS_CPUS_MAX)
 		return;
 	if (h->vcpus[f->vcpu]) {

@@ -19,6 +19,8 @@ struct hints *hints_new(void); /* NULL on ENOMEM */
 void hints_free(struct hints *h);
 /* An event of the host's about one of the VM's vCPU threads. */
 void hints_host(struct hints *h, const struct model *m, const struct host_instant *i);
+/* Events of the host's are missing, whosever they were. */
+void hints_lost(struct hints *h, struct host_ns t);
 /* An event on the guest CPU that this vCPU runs. */
 void hints_guest(struct hints *h, uint32_t vcpu, const struct guest_instant *i);
 void hints_vcpu(struct hints *h, const struct vcpu_span *span);

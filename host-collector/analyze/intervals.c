@@ -73,3 +73,15 @@ int64_t intervals_length(const struct intervals *s)
 		ns += s->at[i].end - s->at[i].begin;
 	return ns;
 }
+
+int64_t intervals_longest(const struct intervals *s)
+{
+	int64_t longest = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		int64_t ns = s->at[i].end - s->at[i].begin;
+
+		longest = ns > longest ? ns : longest;
+	}
+	return longest;
+}

@@ -25,5 +25,6 @@ void intervals_common(const struct intervals *a, const struct intervals *b, stru
 /* What lies in `a` and not in `b`. `out` is neither of them. */
 void intervals_without(const struct intervals *a, const struct intervals *b, struct intervals *out);
 int64_t intervals_length(const struct intervals *s);
+int64_t intervals_longest(const struct intervals *s);
 
 #endif

@@ -617,6 +617,11 @@ static void on_host_instant(void *context, const struct host_instant *i)
 	struct stall_detector *d = context;
 	struct stall_vm *v = i->of_vcpu ? vm_get(d, i->vm) : NULL;
 
+	/* The collector's own stream brings only stacks. */
+	for (size_t k = 0; i->event.type == VS_EVENT_LOST && k < d->n_vms; k++) {
+		if (i->event.cpu != VS_CPU_COLLECTOR)
+			hints_lost(d->vms[k]->hints, i->t);
+	}
 	if (v)
 		hints_host(v->hints, d->model, i);
 }

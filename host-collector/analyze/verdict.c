@@ -274,10 +274,11 @@ static bool guest_unproven(const struct stall_facts *f)
 	       !(f->tick_interval_ns && f->ticks * f->tick_interval_ns > facts_duration(f) / 2);
 }
 
-/* Without KVM's events a wait for another vCPU looks like a spin. */
+/* Without some of KVM's events a wait for another vCPU looks like a spin. */
 static bool spin_unproven(const struct stall_facts *f)
 {
-	return guest_unproven(f) || (!f->data.kvm_events && f->waits.peer_kept_ns > spin_ns(f) / 2);
+	return guest_unproven(f) ||
+	       ((!f->data.kvm_events || f->waits.lossy) && f->waits.peer_kept_ns > spin_ns(f) / 2);
 }
 
 /* Nothing but the end of the wait joins it to the other vCPU. */
@@ -290,6 +291,12 @@ static bool peer_unproven(const struct stall_facts *f)
 static bool tick_unwanted(const struct stall_facts *f)
 {
 	return f->waiter_ns < f->than_ns;
+}
+
+/* Or the interrupt for whose answer the guest waits may be among what is missing. */
+static bool owner_unproven(const struct stall_facts *f)
+{
+	return peer_unproven(f) || f->waits.lossy;
 }
 
 /* ---- sentences ---- */
@@ -561,7 +568,7 @@ const struct verdict_rule verdict_rules[] = {
 	 guest_was_alive, because_migration, NULL},
 	{VERDICT_HOST_LOCKUP, "the host's watchdog says that the vCPU's pCPU stands still",
 	 "the guest's ticks went on", NEEDS(HOST_EVENTS), lockup_ns, guest_was_alive,
-	 because_lockup, holders},
+	 because_lockup, NULL}, /* who had the pCPU is told with the next rule but one */
 	{VERDICT_SPLIT_LOCK,
 	 "the vCPU thread sleeps where the host's kernel slows down split locks",
 	 "no stack shows it", NEEDS(HOST_EVENTS), split_lock_ns, split_lock_unseen,
@@ -591,8 +598,8 @@ const struct verdict_rule verdict_rules[] = {
 	{VERDICT_LOCK_HOLDER_PREEMPTED,
 	 "the guest spins (PAUSE exits) or halts with a task to run, while another of its vCPUs is "
 	 "kept from the guest",
-	 "only the end of the wait joins it to that vCPU",
-	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), lock_ns, peer_unproven,
+	 "only the end of the wait joins it to that vCPU; events are missing",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), lock_ns, owner_unproven,
 	 because_lock_owner, lock_owner_holder},
 	{VERDICT_IPI_TARGET_PREEMPTED,
 	 "the guest has called another of its CPUs by an interrupt, which its vCPU, kept from the "
@@ -624,7 +631,7 @@ const struct verdict_rule verdict_rules[] = {
 	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), storm_ns, guest_unproven, because_storm,
 	 guest_task},
 	{VERDICT_GUEST_SPIN, "something was denied while the vCPU ran the guest",
-	 "neither KVM's events nor ticks show that the guest ran; without KVM's events, another vCPU "
+	 "neither KVM's events nor ticks show that the guest ran; without all of KVM's events, another vCPU "
 	 "of the VM did not run meanwhile",
 	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), spin_ns, spin_unproven, because_spin,
 	 guest_task},

@@ -294,6 +294,17 @@ static struct vm_vcpu *vcpu_by_thread(const struct model *m, int32_t tid)
 	return (struct vm_vcpu *)vcpu_of_thread(m, tid);
 }
 
+/* It may come back on any pCPU, also on one whose events are missing just now. */
+static void presence_leave(const struct model *m, struct vm_vcpu *vv,
+			   const struct timeline_event *event)
+{
+	unsigned here = m->pcpus[event->event.cpu].lossy; /* until this event */
+
+	presence_left(&vv->presence, event->t, event->err_ns);
+	if (m->n_lossy > here)
+		presence_lost(&vv->presence);
+}
+
 void host_presence(struct model *m, const struct timeline_event *event)
 {
 	const struct vs_event *e = &event->event;
@@ -307,7 +318,7 @@ void host_presence(struct model *m, const struct timeline_event *event)
 	case VS_EVENT_SCHED_SWITCH:
 		vv = vcpu_by_thread(m, e->pid);
 		if (vv && !vv->vm->data.kvm_events)
-			presence_left(&vv->presence, event->t, event->err_ns);
+			presence_leave(m, vv, event);
 		vv = vcpu_by_thread(m, e->pid2);
 		if (vv && !vv->vm->data.kvm_events)
 			presence_back(&vv->presence, event->t, event->err_ns, &vv->vm->presence);
@@ -315,7 +326,7 @@ void host_presence(struct model *m, const struct timeline_event *event)
 	case VS_EVENT_KVM_EXIT:
 		vv = vcpu_by_thread(m, e->pid);
 		if (vv)
-			presence_left(&vv->presence, event->t, event->err_ns);
+			presence_leave(m, vv, event);
 		break;
 	case VS_EVENT_KVM_ENTRY:
 		vv = vcpu_by_thread(m, e->pid);

@@ -67,8 +67,10 @@ static enum vcpu_state sleep_state(const struct vcpu *v, const struct vcpu_span 
 		return VCPU_BLOCKED; /* inside another exit */
 	/* The guest runs nothing while its vCPU sleeps, so the middle stands for the whole, and
 	 * keeps away from the edges, where the clocks' error could mislead. */
-	return sink->account(sink->context, v, middle) == GUEST_ACCOUNT_BUSY ? VCPU_BLOCKED
-									     : VCPU_HALTED;
+	if (sink->account(sink->context, v, middle) != GUEST_ACCOUNT_BUSY)
+		return VCPU_HALTED;
+	/* Its exit is missing, which could have been a HLT in a paravirtual lock. */
+	return v->kvm_seen && v->mode != MODE_VMM ? VCPU_UNKNOWN : VCPU_BLOCKED;
 }
 
 static void explain(struct vcpu_span *span, enum vcpu_state otherwise, enum wait_class class)
@@ -220,7 +222,7 @@ static void close_open(struct vcpu *v, struct host_ns t, const struct vcpu_sink 
 	if (t.ns > v->open.begin.ns) {
 		struct vcpu_span span = closed(v, t, sink);
 
-		bool settled = !off_cpu(v) || span.state == VCPU_UNKNOWN ||
+		bool settled = !off_cpu(v) || v->open.state == VCPU_UNKNOWN ||
 			       (span.waiter_stack && span.waker_stack && !quota_awaited(v, &span));
 
 		/* Whoever is told of it now must not find it open as well. */
@@ -275,12 +277,14 @@ static void episode_end(struct vcpu *v, struct host_ns t)
 	}
 }
 
-static void episode_begin(struct vcpu *v, struct host_ns t)
+static void episode_begin(struct vcpu *v, struct host_ns t, bool seen)
 {
 	v->episode++;
+	v->episode_seen = seen;
 	v->episode_begin = t;
 	v->waiter_stack = v->waker_stack = 0;
-	v->unbroken = v->waking_known = v->holed = false;
+	v->unbroken = v->episode_begin;
+	v->waking_known = v->holed = false;
 }
 
 /* An unsure thread had been `thread` since the gap ended. */
@@ -290,9 +294,22 @@ static void prove(struct vcpu *v, struct host_ns t, enum thread_state thread, ui
 	if (v->state != THREAD_UNSURE || !v->sure || v->sure_since.ns >= t.ns)
 		return;
 	close_open(v, v->sure_since, sink);
-	episode_begin(v, v->sure_since);
+	episode_begin(v, v->sure_since, false);
 	begin(v, v->sure_since, thread, thread == THREAD_READY ? VCPU_RUNNABLE : running_state(v),
 	      pcpu);
+}
+
+/*
+ * Are too few events missing for another mode? QEMU's work on an exit ends with an entry to the
+ * guest, which it does not leave without an exit; KVM's also by handing over to QEMU. And a thread
+ * off its CPU must come there first and leave again.
+ */
+static bool mode_certain(const struct vcpu *v)
+{
+	uint64_t turn = off_cpu(v) ? 2 : 0;
+
+	return (v->mode == MODE_VMM && v->mode_lost < turn + 2) ||
+	       (v->mode == MODE_KVM && v->mode_lost < turn + 1);
 }
 
 static void unsure(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink)
@@ -300,8 +317,10 @@ static void unsure(struct vcpu *v, struct host_ns from, const struct vcpu_sink *
 	uint16_t pcpu = v->open.pcpu;
 
 	v->sure = false;
-	v->mode = MODE_UNSEEN;
-	v->exit = (struct vcpu_exit){0};
+	if (!mode_certain(v)) {
+		v->mode = MODE_UNSEEN;
+		v->exit = (struct vcpu_exit){0};
+	}
 	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE)
 		return;
 	if (from.ns < v->open.begin.ns)
@@ -316,11 +335,11 @@ static void unsure(struct vcpu *v, struct host_ns from, const struct vcpu_sink *
 /* Can the missing events have led the thread away from its state and back? A turn on a CPU begins
  * and ends with a switch there, which one lost event cannot both be; a sleeper must be woken, too.
  */
-static bool round_trip_possible(const struct vcpu *v)
+static bool round_trip_possible(const struct vcpu *v, struct host_ns t)
 {
 	uint64_t most = v->n_doubts > VCPU_DOUBTS ? UINT64_MAX : 0;
 
-	if (off_cpu(v) && v->unbroken)
+	if (off_cpu(v) && v->unbroken.ns >= t.ns)
 		return false;
 	for (unsigned i = 0; i < v->n_doubts && i < VCPU_DOUBTS; i++) {
 		if (v->doubts[i].lost > most)
@@ -347,7 +366,8 @@ static void wait_fails(struct vcpu *v, struct host_ns from)
 }
 
 /* The thread's next event shows in which state it was just before. */
-static void doubt_end(struct vcpu *v, bool as_before, const struct vcpu_sink *sink)
+static void doubt_end(struct vcpu *v, struct host_ns t, bool as_before,
+		      const struct vcpu_sink *sink)
 {
 	bool holed = v->holed && v->state == THREAD_READY;
 
@@ -360,8 +380,10 @@ static void doubt_end(struct vcpu *v, bool as_before, const struct vcpu_sink *si
 		return;
 	}
 	v->doubted = false;
-	if (as_before && !round_trip_possible(v))
+	if (as_before && !round_trip_possible(v, t)) {
+		v->mode_lost = 0;
 		return;
+	}
 	if (holed)
 		wait_fails(v, v->doubt_from);
 	unsure(v, holed && !as_before ? v->open.begin : v->doubt_from, sink);
@@ -381,10 +403,10 @@ static bool wakeup_missed(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32
 	struct host_ns begin = v->doubt_from, end = v->doubt_over ? v->doubt_until : t;
 
 	if (!v->doubted || (v->state != THREAD_SLEEPING && v->state != THREAD_STOPPED) ||
-	    (round_trip_possible(v) && !v->waking_known))
+	    (round_trip_possible(v, t) && !v->waking_known))
 		return false;
 	if (v->waking_known) {
-		bool turn = round_trip_possible(v), here = pcpu == v->open.pcpu;
+		bool turn = round_trip_possible(v, t), here = pcpu == v->open.pcpu;
 		struct vcpu_queue queue = v->queue;
 		struct host_ns waking = v->waking.ns < v->open.begin.ns ? v->open.begin : v->waking;
 
@@ -415,7 +437,7 @@ void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t fro
 {
 	bool unseen = wakeup_missed(v, t, pcpu, from, sink);
 
-	doubt_end(v, v->state == THREAD_READY, sink);
+	doubt_end(v, t, v->state == THREAD_READY, sink);
 	unseen = unseen || v->state == THREAD_UNSURE;
 	prove(v, t, THREAD_READY, pcpu, sink);
 	if (unseen && v->state == THREAD_READY) { /* nobody counted who held the pCPU */
@@ -444,12 +466,12 @@ void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t s
 		     const struct vcpu_signal *signal, const struct vcpu_sink *sink)
 {
 	/* It leaves the guest before it leaves the CPU. */
-	doubt_end(v, v->state == THREAD_RUNNING && v->mode != MODE_GUEST, sink);
+	doubt_end(v, t, v->state == THREAD_RUNNING && v->mode != MODE_GUEST, sink);
 	prove(v, t, THREAD_RUNNING, pcpu, sink);
 	if (v->state != THREAD_RUNNING)
 		v->open.state = VCPU_UNKNOWN; /* it came onto the CPU and nobody saw it */
 	close_open(v, t, sink);
-	episode_begin(v, t);
+	episode_begin(v, t, true);
 	v->open_hlt = v->mode == MODE_KVM && v->hlt;
 	if (state & (VS_TASK_STOPPED | VS_TASK_TRACED | VS_TASK_FROZEN)) {
 		begin(v, t, THREAD_STOPPED, VCPU_STOPPED, pcpu);
@@ -470,7 +492,7 @@ void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t s
 void vcpu_woken(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t waker,
 		const struct vcpu_sink *sink)
 {
-	doubt_end(v, v->state == THREAD_SLEEPING || v->state == THREAD_STOPPED, sink);
+	doubt_end(v, t, v->state == THREAD_SLEEPING || v->state == THREAD_STOPPED, sink);
 	/* A wake-up of a thread that is not asleep only spares it the next sleep. */
 	if (v->state == THREAD_RUNNING || v->state == THREAD_READY)
 		return;
@@ -478,7 +500,7 @@ void vcpu_woken(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t waker,
 	queue_begin(v, t);
 	close_open(v, t, sink);
 	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE)
-		episode_begin(v, t);
+		episode_begin(v, t, false);
 	begin(v, t, THREAD_READY, VCPU_RUNNABLE, pcpu);
 }
 
@@ -489,7 +511,7 @@ void vcpu_migrated(struct vcpu *v, uint16_t pcpu)
 
 void vcpu_exited(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
-	doubt_end(v, v->state == THREAD_RUNNING, sink);
+	doubt_end(v, t, v->state == THREAD_RUNNING, sink);
 	close_open(v, t, sink);
 	begin(v, t, THREAD_UNSEEN, VCPU_UNKNOWN, v->open.pcpu);
 }
@@ -513,7 +535,7 @@ void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mo
 	      const struct vcpu_exit *exit, const struct vcpu_sink *sink)
 {
 	v->kvm_seen = true;
-	doubt_end(v, v->state == THREAD_RUNNING && mode_leads_to(v->mode, mode), sink);
+	doubt_end(v, t, v->state == THREAD_RUNNING && mode_leads_to(v->mode, mode), sink);
 	prove(v, t, THREAD_RUNNING, pcpu, sink);
 	if (off_cpu(v))
 		v->open.state = VCPU_UNKNOWN; /* it came onto the CPU and nobody saw it */
@@ -521,6 +543,7 @@ void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mo
 	if (v->state == THREAD_RUNNING && v->mode == mode && v->open.state == running_state(v))
 		return;
 	close_open(v, t, sink);
+	v->mode_lost = 0;
 	v->mode = mode;
 	if (mode == MODE_GUEST)
 		v->exit = (struct vcpu_exit){0};
@@ -613,12 +636,12 @@ static uint32_t episode_find(const struct vcpu *v, int64_t wait_ns)
 static void stack_proves(struct vcpu *v, struct host_ns t, int32_t pid, enum vs_stack_role role,
 			 int64_t wait_ns)
 {
-	int64_t differ = t.ns - v->episode_begin.ns - wait_ns;
+	int64_t differ = t.ns - v->episode_begin.ns - wait_ns, slack = 100000 + wait_ns / 500;
 
-	if (wait_ns == 0 || differ > 100000 || -differ > 100000 + wait_ns / 500)
+	if (wait_ns == 0 || !v->episode_seen || differ > 100000 || -differ > slack)
 		return;
 	if (role == VS_STACK_WAITER) {
-		v->unbroken = true;
+		v->unbroken.ns = v->episode_begin.ns + wait_ns + slack;
 		return;
 	}
 	if (v->state == THREAD_READY)
@@ -664,7 +687,7 @@ static void stack_reveals(struct vcpu *v, struct host_ns t, uint32_t stack, int6
 	if (start.ns < v->open.begin.ns)
 		start = v->open.begin;
 	close_open(v, start, sink);
-	episode_begin(v, start);
+	episode_begin(v, start, true);
 	begin(v, start, THREAD_SLEEPING, VCPU_BLOCKED, v->open.pcpu);
 	v->open_hlt = false;
 }
@@ -756,6 +779,7 @@ static void doubt_add(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64
 void vcpu_unsure(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64_t lost,
 		 const struct vcpu_sink *sink)
 {
+	v->mode_lost += lost;
 	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE) {
 		unsure(v, from, sink);
 		return;
@@ -796,6 +820,7 @@ static void hole(struct vcpu *v, struct host_ns from, struct host_ns until,
 
 void vcpu_turn_over(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struct vcpu_sink *sink)
 {
+	bool unbroken = v->unbroken.ns >= t.ns;
 	struct vcpu_doubt over;
 	unsigned i = 0;
 
@@ -812,14 +837,14 @@ void vcpu_turn_over(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struc
 	v->doubts[i] = v->doubts[--v->n_doubts];
 	if (v->state != THREAD_READY)
 		return;
-	if (over.lost >= 2 && !v->unbroken && v->n_doubts) {
+	if (over.lost >= 2 && !unbroken && v->n_doubts) {
 		v->doubted = false;
 		unsure(v, v->doubt_from, sink);
 		if (v->doubt_over)
 			vcpu_sure(v, v->doubt_until);
 		return;
 	}
-	if (over.lost >= 2 && !v->unbroken)
+	if (over.lost >= 2 && !unbroken)
 		hole(v, over.from, t, sink);
 	/* Only a turn moves who waits for a CPU. */
 	if (!v->n_doubts)
@@ -846,7 +871,7 @@ void vcpu_finish(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
 	enum vcpu_state state;
 
-	doubt_end(v, false, sink);
+	doubt_end(v, t, false, sink);
 	state = v->open.state;
 	close_open(v, t, sink);
 	begin(v, t, v->state, state, v->open.pcpu);

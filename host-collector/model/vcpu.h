@@ -56,7 +56,8 @@ struct vcpu {
 	bool kvm_seen; /* the VM has KVM events */
 	enum thread_state state;
 	enum vcpu_mode { MODE_UNSEEN, MODE_GUEST, MODE_KVM, MODE_VMM } mode;
-	bool hlt; /* the last KVM exit was HLT */
+	uint64_t mode_lost; /* events missing since the mode was known for certain */
+	bool hlt;           /* the last KVM exit was HLT */
 	struct vcpu_exit exit;
 	uint64_t n_exits;
 	bool was_ready; /* UNSURE: until then it had waited for a CPU */
@@ -81,8 +82,10 @@ struct vcpu {
 	/* An episode is the time off the CPU, from switch-out to switch-in. */
 	uint32_t episode;
 	struct host_ns episode_begin;
+	bool episode_seen;                  /* to begin; else it was under way already */
 	uint32_t waiter_stack, waker_stack; /* of the current episode, if they come early */
-	bool unbroken;     /* its length, as the capture measured it, leaves no room for a turn */
+	struct host_ns
+		unbroken;  /* as the capture measured it, it lasted until then without a turn */
 	bool waking_known; /* a waker's stack says by whom and when it was woken */
 	int32_t waking_pid;
 	struct host_ns waking;

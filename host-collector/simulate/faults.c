@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "host-collector/simulate/waits.h"
+
 static const int64_t retry_ns = 50000;
 enum { CROWD_SLICE_NS = 3500000, CROWD_MAX = 200, UNTIL_WOKEN = -1 };
 
@@ -15,9 +17,10 @@ struct fault_row {
 	/* false: not now, try again */
 	bool (*begin)(struct fault *f);
 	void (*end)(struct fault *f);
-	struct sim_step step; /* of those that put the vCPU thread to sleep */
+	bool (*wait)(struct world *w, int64_t ns); /* instead of begin, see waits.h */
+	struct sim_step step;                      /* of those that put the vCPU thread to sleep */
 	enum sim_step_kind inside;
-	bool whole_vm;
+	bool whole_vm, needs_kvm;
 };
 
 static const struct fault_row rows[FAULT_KIND_COUNT];
@@ -49,7 +52,7 @@ static void fault_begins(void *object, uint64_t argument)
 	struct engine *e = &f->world->engine;
 
 	(void)argument;
-	if (f->row->begin(f))
+	if (f->row->wait ? f->row->wait(f->world, f->ns) : f->row->begin(f))
 		engine_at(e, e->now + f->ns, fault_ends, f, 0);
 	else
 		engine_at(e, e->now + retry_ns, fault_begins, f, 0);
@@ -65,6 +68,11 @@ void fault_plan(struct world *w, enum fault_kind kind, int64_t t, int64_t ns)
 	}
 	*f = (struct fault){.world = w, .row = &rows[kind], .ns = ns};
 	engine_at(&w->engine, t, fault_begins, f, 0);
+}
+
+bool fault_needs_kvm(enum fault_kind kind)
+{
+	return rows[kind].needs_kvm;
 }
 
 static bool busy(const struct sim_vcpu *v)
@@ -169,6 +177,44 @@ static bool hog_begin(struct fault *f)
 	hog->urgency = HOST_REALTIME;
 	host_thread_works(hog, f->ns, f->ns, 0, 0);
 	host_wake(hog, NULL);
+	return true;
+}
+
+/* The host's watchdog finds out when half of it is over, at the earliest. */
+static void watchdog_barks(void *object, uint64_t cpu)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text),
+		 "watchdog: BUG: soft lockup - CPU#%u stuck for 22s! [hog:5300]", (unsigned)cpu);
+	world_log(object, text);
+}
+
+static bool lockup_begin(struct fault *f)
+{
+	struct engine *e = &f->world->engine;
+	struct pcpu *p;
+
+	hog_begin(f);
+	p = &f->world->host.pcpus[f->world->hog->cpu];
+	p->locked_up = true;
+	engine_at(e, e->now + engine_between(e, f->ns / 2, f->ns * 9 / 10), watchdog_barks,
+		  f->world, p->cpu);
+	return true;
+}
+
+static void lockup_end(struct fault *f)
+{
+	f->world->host.pcpus[f->world->hog->cpu].locked_up = false;
+}
+
+static bool lockup_elsewhere_begin(struct fault *f)
+{
+	struct engine *e = &f->world->engine;
+
+	hog_begin(f);
+	engine_at(e, e->now + engine_between(e, f->ns / 2, f->ns * 9 / 10), watchdog_barks,
+		  f->world, (f->world->hog->cpu + 1u) % f->world->host.n_cpus);
 	return true;
 }
 
@@ -431,4 +477,18 @@ static const struct fault_row rows[FAULT_KIND_COUNT] = {
 	[FAULT_LONG_HARDIRQ] = {.begin = hardirq_begin},
 	[FAULT_IRQ_STORM] = {.begin = storm_begin},
 	[FAULT_LIGHT_IRQS] = {.begin = light_begin},
+	[FAULT_LOCKUP] = {.begin = lockup_begin, .end = lockup_end},
+	[FAULT_LOCKUP_ELSEWHERE] = {.begin = lockup_elsewhere_begin},
+	[FAULT_LOCK_OWNER] = {.wait = wait_for_owner, .needs_kvm = true},
+	[FAULT_LOCK_PARAVIRTUAL] = {.wait = wait_paravirtual, .needs_kvm = true},
+	[FAULT_LOCK_CONTENDED] = {.wait = wait_contended, .needs_kvm = true},
+	[FAULT_CALL] = {.wait = wait_for_call, .needs_kvm = true},
+	[FAULT_POLLING] = {.wait = wait_polling, .needs_kvm = true},
+	[FAULT_DEVICE_EXIT] = {.begin = sleep_begin,
+			       .inside = STEP_VMM,
+			       .step = {.kind = STEP_VMM, .cause = SIM_CAUSE_DEVICE},
+			       .needs_kvm = true},
+	[FAULT_NESTED] = {.wait = wait_nested, .needs_kvm = true},
+	[FAULT_NESTED_LIFE] = {.wait = nested_life, .needs_kvm = true},
+	[FAULT_SPIN_BESIDE_STEAL] = {.wait = wait_beside_steal},
 };

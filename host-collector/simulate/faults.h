@@ -31,9 +31,22 @@ enum fault_kind {
 	FAULT_IRQ_STORM,
 	FAULT_LIGHT_IRQS,
 	FAULT_SHARE_PCPU,
+	FAULT_LOCKUP,
+	FAULT_LOCKUP_ELSEWHERE,
+	FAULT_LOCK_OWNER,
+	FAULT_LOCK_PARAVIRTUAL,
+	FAULT_LOCK_CONTENDED,
+	FAULT_CALL,
+	FAULT_POLLING,
+	FAULT_DEVICE_EXIT,
+	FAULT_NESTED,
+	FAULT_NESTED_LIFE,
+	FAULT_SPIN_BESIDE_STEAL,
 	FAULT_KIND_COUNT
 };
 
+/* Without KVM's events, nothing shows this fault for what it is. */
+bool fault_needs_kvm(enum fault_kind kind);
 /* At time t, as soon as the target vCPU is where the fault can strike, for about `ns`. */
 void fault_plan(struct world *w, enum fault_kind kind, int64_t t, int64_t ns);
 

@@ -11,6 +11,7 @@ enum {
 	SLICE_NS = 3000000,
 	TIMER_VECTOR = 236,
 	RESCHEDULE_VECTOR = 253,
+	CALL_VECTOR = 251,
 	VIRTIO_IRQ = 26,
 	STORM_IRQ = 11,
 };
@@ -48,13 +49,19 @@ static const uint16_t frame_events[][2] = {
 	[FRAME_OF_SECTION] = {VS_EVENT_NONE, VS_EVENT_NONE},
 };
 
+static const uint8_t vectors[] = {
+	[VS_VECTOR_LOCAL_TIMER] = TIMER_VECTOR,
+	[VS_VECTOR_RESCHEDULE] = RESCHEDULE_VECTOR,
+	[VS_VECTOR_CALL_FUNCTION_SINGLE] = CALL_VECTOR,
+};
+
 static void frame_emit(struct guest_cpu_sim *g, const struct guest_frame *f, bool exit)
 {
 	struct vs_event e = {
 		.type = frame_events[f->kind][exit], .pid = current_pid(g), .arg0 = f->number};
 
 	if (f->kind == FRAME_OF_VECTOR)
-		e.arg1 = f->number == VS_VECTOR_LOCAL_TIMER ? TIMER_VECTOR : RESCHEDULE_VECTOR;
+		e.arg1 = vectors[f->number];
 	if (f->kind == FRAME_OF_IRQ && exit)
 		e.arg1 = 1;
 	if (e.type)
@@ -74,8 +81,11 @@ enum sim_cause guest_sim_cause(const struct guest_cpu_sim *g, int32_t *culprit)
 {
 	*culprit = current_pid(g);
 	for (size_t i = 0; i < g->n_frames; i++) {
-		if (g->frames[i].cause)
-			return g->frames[i].cause;
+		if (!g->frames[i].cause)
+			continue;
+		if (g->frames[i].cause != SIM_CAUSE_SPIN && g->frames[i].cause != SIM_CAUSE_STORM)
+			*culprit = g->frames[i].culprit;
+		return g->frames[i].cause;
 	}
 	*culprit = 0;
 	return SIM_CAUSE_NONE;
@@ -240,7 +250,14 @@ static bool interrupt_deliver(struct guest_cpu_sim *g)
 
 	if (!g->pending || interrupts_off(g) || g->n_frames >= GUEST_FRAMES_MAX - 1)
 		return false;
-	if (g->pending & GUEST_TIMER) {
+	if (g->pending & GUEST_CALL) {
+		f.kind = FRAME_OF_VECTOR;
+		f.number = VS_VECTOR_CALL_FUNCTION_SINGLE;
+		f.left = engine_between(e, 800, 4000);
+		f.pending = GUEST_CALL;
+		f.done = g->called;
+		f.context = g->called_context;
+	} else if (g->pending & GUEST_TIMER) {
 		f.kind = FRAME_OF_VECTOR;
 		f.number = VS_VECTOR_LOCAL_TIMER;
 		f.left = pace_draw(g->pace, e, PACE_HANDLER, 1500, 7000);
@@ -298,6 +315,8 @@ static void frame_done(struct guest_cpu_sim *g)
 	if (f.pending == GUEST_STORM)
 		engine_at(e, e->now + engine_between(e, g->storm.gap_ns[0], g->storm.gap_ns[1]),
 			  storm_again, g, 0);
+	if (f.done)
+		f.done(f.context);
 }
 
 /* ---- time ---- */
@@ -312,12 +331,20 @@ static void settle(struct guest_cpu_sim *g)
 		struct guest_frame *top = &g->frames[g->n_frames - 1];
 
 		top->left -= ran;
+		top->until_exit -= ran;
 		if (top->kind == FRAME_OF_SECTION && g->current)
 			g->current->slice_used += ran;
 	} else if (g->current) {
 		g->current->left -= ran;
 		g->current->slice_used += ran;
 	}
+}
+
+static bool frame_exits(const struct guest_cpu_sim *g)
+{
+	const struct guest_frame *top = g->n_frames ? &g->frames[g->n_frames - 1] : NULL;
+
+	return top && top->exits && top->left > 0 && top->until_exit <= 0;
 }
 
 static void step(void *object, uint64_t generation)
@@ -327,11 +354,18 @@ static void step(void *object, uint64_t generation)
 	if (!g->in_guest || g->generation != generation)
 		return;
 	settle(g);
-	if (g->n_frames)
+	if (frame_exits(g))
+		g->frames[g->n_frames - 1].exits(g, &g->frames[g->n_frames - 1]);
+	else if (g->n_frames)
 		frame_done(g);
 	else if (g->current && g->current->left <= 0)
 		task_done(g);
 	proceed(g);
+}
+
+static int64_t frame_next(const struct guest_frame *f)
+{
+	return f->exits && f->until_exit < f->left ? f->until_exit : f->left;
 }
 
 static void proceed(struct guest_cpu_sim *g)
@@ -349,7 +383,7 @@ static void proceed(struct guest_cpu_sim *g)
 		vcpu_sim_halt(g->vcpu);
 		return;
 	}
-	left = g->n_frames ? g->frames[g->n_frames - 1].left : g->current->left;
+	left = g->n_frames ? frame_next(&g->frames[g->n_frames - 1]) : g->current->left;
 	engine_at(g->engine, g->engine->now + (left > 0 ? left : 0), step, g, g->generation);
 }
 
@@ -387,6 +421,20 @@ void guest_sim_push(struct guest_cpu_sim *g, const struct guest_frame *frame)
 	settle(g);
 	frame_add(g, frame);
 	proceed(g);
+}
+
+void guest_sim_release(struct guest_cpu_sim *g)
+{
+	bool running = g->in_guest;
+
+	if (running)
+		settle(g);
+	for (size_t i = 0; i < g->n_frames; i++) {
+		if (g->frames[i].exits)
+			g->frames[i].left = 0;
+	}
+	if (running)
+		proceed(g);
 }
 
 void guest_sim_storm(struct guest_cpu_sim *g, const struct guest_storm *storm)

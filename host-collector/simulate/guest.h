@@ -12,7 +12,13 @@
 #include "host-collector/simulate/truth.h"
 
 enum { GUEST_TASKS_MAX = 16, GUEST_FRAMES_MAX = 8 };
-enum guest_vector { GUEST_TIMER = 1, GUEST_RESCHEDULE = 2, GUEST_DEVICE = 4, GUEST_STORM = 8 };
+enum guest_vector {
+	GUEST_TIMER = 1,
+	GUEST_RESCHEDULE = 2,
+	GUEST_DEVICE = 4,
+	GUEST_STORM = 8,
+	GUEST_CALL = 16 /* another CPU has this one run a function */
+};
 enum guest_task_state { TASK_SLEEPING, TASK_READY, TASK_CURRENT };
 
 struct sim_vcpu;
@@ -44,7 +50,13 @@ struct guest_frame {
 	int64_t left, begun;
 	bool irqs_off, preempt_off;
 	enum sim_cause cause;
+	int32_t culprit;           /* of the cause, if it is a thread of the host's */
 	enum guest_vector pending; /* what brought it */
+	/* It leaves the guest whenever it has run for until_exit, which this sets anew. */
+	void (*exits)(struct guest_cpu_sim *g, struct guest_frame *f);
+	int64_t until_exit, exit_gap;
+	void (*done)(void *context);
+	void *context;
 };
 
 struct guest_storm {
@@ -69,6 +81,8 @@ struct guest_cpu_sim {
 	size_t n_ready, n_tasks;
 	struct guest_task tasks[GUEST_TASKS_MAX];
 	struct guest_storm storm;
+	void (*called)(void *context); /* the next call has been answered */
+	void *called_context;
 };
 
 void guest_sim_init(struct guest_cpu_sim *g, struct engine *e, const struct sim_pace *pace,
@@ -85,6 +99,8 @@ void guest_task_due(struct guest_task *t, enum guest_vector vector);
 /* The current task, or an interrupt, goes on for frame->left of the guest's time. The vCPU is in
  * guest mode. */
 void guest_sim_push(struct guest_cpu_sim *g, const struct guest_frame *frame);
+/* What the section under way waits for has come. */
+void guest_sim_release(struct guest_cpu_sim *g);
 void guest_sim_storm(struct guest_cpu_sim *g, const struct guest_storm *storm);
 /* The guest's own part in what is denied, while its vCPU runs. */
 enum sim_cause guest_sim_cause(const struct guest_cpu_sim *g, int32_t *culprit);

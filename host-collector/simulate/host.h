@@ -52,6 +52,7 @@ struct pcpu {
 	uint64_t switches;
 	int64_t current_since;
 	bool slice_planned;
+	bool locked_up; /* it does not leave its kernel */
 	unsigned followed_waiting;
 };
 

@@ -55,7 +55,31 @@ const struct scenario scenarios[] = {
 	SINGLE("guest_spin.softirq", "one softirq does not end", ANY, LONG_SOFTIRQ, 250, 1500),
 	SINGLE("guest_spin.hardirq", "one interrupt handler does not end", ANY, LONG_HARDIRQ, 250,
 	       1500),
+	SINGLE("guest_spin.beside_steal",
+	       "a task spins with interrupts off, and another vCPU happens not to run", ANY,
+	       SPIN_BESIDE_STEAL, 250, 1500),
+	SINGLE("guest_spin.contended", "two CPUs with interrupts off: one has a lock, one spins",
+	       ANY, LOCK_CONTENDED, 250, 1500),
 	SINGLE("guest_irq_storm", "a device interrupts without a pause", PAIR, IRQ_STORM, 800,
+	       1500),
+
+	SINGLE("host_lockup", "a pCPU stands still in the host's kernel, says its log", ANY, LOCKUP,
+	       250, 1500),
+	SINGLE("vcpu_not_scheduled.lockup_elsewhere",
+	       "a real-time task takes the pCPU, another pCPU stands still", ANY, LOCKUP_ELSEWHERE,
+	       250, 1500),
+	SINGLE("lock_holder_preempted.spin", "a lock's owner loses its pCPU, others spin", ANY,
+	       LOCK_OWNER, 250, 1500),
+	SINGLE("lock_holder_preempted.paravirtual",
+	       "a lock's owner loses its pCPU, who waits for it halts", ANY, LOCK_PARAVIRTUAL, 250,
+	       1500),
+	SINGLE("ipi_target_preempted", "a CPU is called whose vCPU has lost its pCPU", ANY, CALL,
+	       250, 1500),
+	SINGLE("device_no_completion.polled", "a driver polls a device that stays busy", ANY,
+	       POLLING, 250, 1500),
+	SINGLE("device_no_completion.exit", "QEMU does not end an access to a device", ANY,
+	       DEVICE_EXIT, 250, 1500),
+	SINGLE("nested_unobservable", "a guest of the guest's does not come back", ANY, NESTED, 250,
 	       1500),
 
 	MIXTURE("mixture.storage_then_steal", "slow disk, then a real-time task on the pCPU",
@@ -107,6 +131,21 @@ const struct scenario scenarios[] = {
 	 SCENARIO_DECOY,
 	 LOAD_SHARED,
 	 {{FAULT_LIGHT_IRQS, 400, 600, 0, 0}}},
+	{"decoy.short_lock_waits",
+	 "a lock's owner is preempted again and again, each time below the threshold",
+	 SCENARIO_DECOY,
+	 LOAD_ANY,
+	 {{FAULT_LOCK_OWNER, 15, 60, 3, 300}}},
+	{"decoy.short_polls",
+	 "a driver polls a device, each time below the threshold",
+	 SCENARIO_DECOY,
+	 LOAD_ANY,
+	 {{FAULT_POLLING, 15, 60, 3, 300}}},
+	{"decoy.nested",
+	 "a guest that runs a guest of its own, and all is well",
+	 SCENARIO_DECOY,
+	 LOAD_ANY,
+	 {{FAULT_NESTED_LIFE, 400, 800, 0, 0}}},
 	{"decoy.short_sections",
 	 "preemption is off again and again, each time below the threshold",
 	 SCENARIO_DECOY,
@@ -134,6 +173,15 @@ const struct scenario *scenario_find(const char *name)
 			return &scenarios[i];
 	}
 	return NULL;
+}
+
+bool scenario_needs_kvm(const struct scenario *s)
+{
+	for (size_t i = 0; i < SCENARIO_FAULTS_MAX && s->faults[i].kind; i++) {
+		if (fault_needs_kvm(s->faults[i].kind))
+			return true;
+	}
+	return false;
 }
 
 int64_t scenario_plan(const struct scenario *s, struct world *w)

@@ -28,6 +28,8 @@ extern const size_t scenarios_count;
 /* NULL if there is none of that name. */
 const struct scenario *scenario_find(const char *name);
 const char *scenario_kind_name(enum scenario_kind kind);
+/* Do only KVM's events show what happens in it? */
+bool scenario_needs_kvm(const struct scenario *s);
 /* Plans the faults of `s`; returns when the run is to end. */
 int64_t scenario_plan(const struct scenario *s, struct world *w);
 

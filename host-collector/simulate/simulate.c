@@ -34,6 +34,7 @@ int simulate_run(const struct simulate_options *o, char *why, size_t why_bytes)
 					      .seed = o->seed,
 					      .loss = o->loss,
 					      .load = o->scenario->load,
+					      .kvm_events = scenario_needs_kvm(o->scenario),
 					      .pace = o->pace};
 	struct world *w = calloc(1, sizeof(*w));
 	const char *what = o->recording;

@@ -36,7 +36,12 @@
 	X(MEMORY, "host_memory")                                                                   \
 	X(SPLIT_LOCK, "split_lock")                                                                \
 	X(SPIN, "guest_spin")                                                                      \
-	X(STORM, "guest_irq_storm")
+	X(STORM, "guest_irq_storm")                                                                \
+	X(LOCK_OWNER, "lock_holder_preempted")                                                     \
+	X(CALL, "ipi_target_preempted")                                                            \
+	X(DEVICE, "device_no_completion")                                                          \
+	X(NESTED, "nested_unobservable")                                                           \
+	X(LOCKUP, "host_lockup")
 
 enum sim_state {
 #define X(NAME, ...) SIM_STATE_##NAME,

@@ -7,13 +7,18 @@ enum { ISA_VMX = 1 };
 
 static void plan_continue(struct sim_vcpu *v);
 
-static void kvm_event(struct sim_vcpu *v, uint16_t type, uint64_t arg0)
+void vcpu_sim_event(struct sim_vcpu *v, uint16_t type, uint64_t arg0, uint64_t arg1)
 {
 	if (v->kvm_events)
 		sim_host_event(v->thread, (struct vs_event){.type = type,
 							    .pid = v->thread->tid,
 							    .arg0 = arg0,
-							    .arg1 = 0xffffffff81000000});
+							    .arg1 = arg1});
+}
+
+static void kvm_event(struct sim_vcpu *v, uint16_t type, uint64_t arg0)
+{
+	vcpu_sim_event(v, type, arg0, 0xffffffff81000000);
 }
 
 bool vcpu_sim_in_guest(const struct sim_vcpu *v)
@@ -45,7 +50,9 @@ void vcpu_sim_tell(struct sim_vcpu *v)
 		if (t->throttled)
 			truth_phase(v->truth, v->index, SIM_STATE_THROTTLED, SIM_CAUSE_QUOTA, 0);
 		else
-			truth_phase(v->truth, v->index, SIM_STATE_RUNNABLE, SIM_CAUSE_NOT_SCHEDULED,
+			truth_phase(v->truth, v->index, SIM_STATE_RUNNABLE,
+				    t->host->pcpus[t->cpu].locked_up ? SIM_CAUSE_LOCKUP
+								     : SIM_CAUSE_NOT_SCHEDULED,
 				    holder ? holder->tid : 0);
 		break;
 	case HOST_SLEEPING:

@@ -27,7 +27,17 @@ struct sim_step {
 enum sim_mode { MODE_IN_KVM, MODE_IN_VMM, MODE_IN_GUEST };
 
 /* Exit reasons of VMX, as far as this guest brings them about. */
-enum sim_exit { EXIT_EXTERNAL = 1, EXIT_HLT = 12, EXIT_MMIO = 48, EXIT_TIMER = 52 };
+enum sim_exit {
+	EXIT_EXTERNAL = 1,
+	EXIT_HLT = 12,
+	EXIT_HYPERCALL = 18,
+	EXIT_RESUME = 24, /* of a guest of its own */
+	EXIT_IO = 30,
+	EXIT_PAUSE = 40,
+	EXIT_MMIO = 48,
+	EXIT_TIMER = 52,
+	EXIT_APIC_WRITE = 56
+};
 
 struct sim_vcpu {
 	uint32_t index;
@@ -49,6 +59,8 @@ void vcpu_sim_init(struct sim_vcpu *v, struct host_thread *thread, struct guest_
 /* In guest mode: leaves the guest, works off `steps`, enters again. */
 void vcpu_sim_exit(struct sim_vcpu *v, enum sim_exit reason, const struct sim_step *steps,
 		   size_t n);
+/* Of KVM's, on the vCPU's thread; nothing in a run without KVM's events. */
+void vcpu_sim_event(struct sim_vcpu *v, uint16_t type, uint64_t arg0, uint64_t arg1);
 /* The guest has nothing to run. */
 void vcpu_sim_halt(struct sim_vcpu *v);
 /* An interrupt for the guest is pending. waker NULL: the host's own timer. */

@@ -233,6 +233,21 @@ void world_note(struct world *w, enum note_kind kind, const char *text)
 	sim_capture_message(c, FRAME_NOTE, message_note_pack(&m, &c->payload));
 }
 
+void world_log(struct world *w, const char *text)
+{
+	struct sim_capture *c = &w->host_capture;
+	struct message_kernel_log *m = calloc(1, sizeof(*m));
+
+	if (!m) {
+		w->engine.error = -ENOMEM;
+		return;
+	}
+	m->n_lines = 1;
+	snprintf(m->lines[0].text, sizeof(m->lines[0].text), "%s", text);
+	sim_capture_message(c, FRAME_KERNEL_LOG, message_kernel_log_pack(m, &c->payload));
+	free(m);
+}
+
 static void vm_info(struct world *w)
 {
 	struct sim_capture *c = &w->host_capture;
@@ -404,7 +419,7 @@ int world_init(struct world *w, const struct world_options *o)
 	w->pace = o->pace;
 	if (o->load == LOAD_STEADY)
 		pace_vary(&w->pace, &w->engine, steady_jitter);
-	w->kvm_events = engine_chance(&w->engine, 0.5) || o->load == LOAD_STEADY;
+	w->kvm_events = engine_chance(&w->engine, 0.5) || o->load == LOAD_STEADY || o->kvm_events;
 	w->target = (uint32_t)engine_between(&w->engine, 0, WORLD_VCPUS - 1);
 	clocks_draw(w);
 	err = recording_writer_open(o->path, VS_RECORDING_SIMULATED, w->host_clock.realtime0,

@@ -29,6 +29,7 @@ struct world_options {
 	uint64_t seed;
 	double loss;
 	enum world_load load;
+	bool kvm_events; /* in every run, else in every other */
 	struct sim_pace pace;
 };
 
@@ -53,6 +54,7 @@ struct world {
 	struct sim_vcpu vcpus[WORLD_VCPUS];
 	struct guest_cpu_sim guests[WORLD_VCPUS];
 	struct guest_task *agent;
+	bool wait_halts; /* the section that waits for a lock (waits.h) */
 	struct recording_writer *recording;
 
 	/* The channel: what left the guest and has not arrived yet. */
@@ -77,6 +79,8 @@ int world_run(struct world *w, int64_t t);
 /* Last frames, and the end of the recording. 0 or -errno. */
 int world_close(struct world *w);
 void world_fini(struct world *w);
+/* A line of the host's kernel log. */
+void world_log(struct world *w, const char *text);
 void world_note(struct world *w, enum note_kind kind, const char *text);
 
 #endif

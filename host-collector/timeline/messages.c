@@ -305,6 +305,31 @@ static int events_push(struct pipeline *p, struct stream *s, uint16_t cpu,
 	return err;
 }
 
+/*
+ * The last word of a batch may be that events are missing, which the sender read from its kernel's
+ * counters at the batch's watermark: whatever is missing fired before that.
+ */
+static bool gap_is_bounded(const struct batch *b, const struct vs_event *e)
+{
+	return e == &b->events[b->n_events - 1] && e->type == VS_EVENT_LOST && e->arg0 &&
+	       !e->arg1 && e->time < b->watermark;
+}
+
+/* From then on its CPU's silence is believed: an event that means nothing shows where. */
+static int gap_close(struct pipeline *p, struct stream *s, const struct batch *b)
+{
+	struct timeline_event over = {
+		.source = s->id,
+		.event = {.time = b->watermark, .cpu = b->cpu, .type = VS_EVENT_NONE},
+	};
+
+	if (!is_host(s) || !gap_is_bounded(b, &b->events[b->n_events - 1]))
+		return 0;
+	if (!clock_book_map(p->clocks, s->id, &over.event, 1, b->time_err, &over))
+		return -EBADMSG;
+	return events_push(p, s, b->cpu, &over, 1);
+}
+
 /* `n` events at most SLICE_EVENTS: mapped, checked, pushed. */
 static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cpu *cpu,
 		      const struct vs_event *events, size_t n, const struct batch *b,
@@ -321,6 +346,8 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 
 		e->source = s->id;
 		e->event = events[i];
+		if (gap_is_bounded(b, &events[i]))
+			e->event.arg1 = b->watermark;
 		types |= 1ull << (events[i].type % VS_EVENT_TYPE_LIMIT);
 		if (histogram_add(&s->errors, e->err_ns))
 			return -ENOMEM;
@@ -398,6 +425,8 @@ static int on_batch(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
 
 		err = slice_take(p, s, cpu, b.events + at, n, &b, arrival_tsc);
 	}
+	if (!err)
+		err = gap_close(p, s, &b);
 	audit(p, s, b.events[b.n_events - 1].time, arrival_tsc);
 	return err;
 }
