@@ -51,8 +51,8 @@ int capture_open(const struct capture_options *options, struct capture **out, ch
 	/* If neither works, the reason to tell is the better backend's. */
 	if (error && way->second &&
 	    !backend_open(way->second, options, out, second_why, sizeof(second_why))) {
-		snprintf((*out)->notice, sizeof((*out)->notice), "%s: capturing through perf",
-			 first_why);
+		snprintf((*out)->notice, sizeof((*out)->notice), "%s: capturing through perf%s",
+			 first_why, options->sample_hz ? ", without stacks" : "");
 		error = 0;
 	}
 	if (why && why_bytes)
@@ -136,4 +136,17 @@ uint64_t capture_missed(const struct capture *c)
 int capture_cost(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count)
 {
 	return c->backend->cost(c, run_time_ns, run_count);
+}
+
+long capture_guest_stacks(struct capture *c, capture_guest_stack_taker take, void *context,
+			  size_t max)
+{
+	return c->backend->guest_stacks ? c->backend->guest_stacks(c, take, context, max)
+					: -ENOTSUP;
+}
+
+void capture_guest_stacks_forget(struct capture *c)
+{
+	if (c->backend->guest_stacks_forget)
+		c->backend->guest_stacks_forget(c);
 }

@@ -45,6 +45,9 @@ struct capture_options {
 	/* host: capture KVM, block requests and major faults, too, from the first vCPU on, as far
 	 * as their tracepoints exist by then; NULL: do not */
 	tracepoint_reader tracepoints;
+	/* guest, by BPF: look so often per second where each CPU's task is, and wherever one goes
+	 * to sleep: TASK_STACK events, and capture_guest_stacks(). 0: do not. */
+	uint32_t sample_hz;
 	bool raw_tracepoints; /* BPF: use the dearer programs for kernels that refuse the others,
 			       * which capture_open() otherwise tries second */
 };
@@ -106,6 +109,22 @@ const char *capture_notice(const struct capture *c);
 int capture_name_tasks(struct capture *c);
 size_t capture_n_cpus(const struct capture *c);
 int capture_cpu_stats(const struct capture *c, size_t cpu, struct capture_cpu_stats *out);
+
+/* A stack that TASK_STACK events name. */
+struct capture_guest_stack {
+	pid_t tgid; /* 0: of the kernel */
+	uint32_t id;
+	enum vs_stack_role role; /* how it was taken first */
+	size_t n;
+	const uint64_t *frames; /* addresses, leaf first; borrowed for the call */
+};
+typedef void (*capture_guest_stack_taker)(void *context, const struct capture_guest_stack *stack);
+/* Guest capture with sample_hz: tells stacks that were not told yet, at most `max`. Call it after a
+ * drain. How many, -ENOTSUP or -errno. */
+long capture_guest_stacks(struct capture *c, capture_guest_stack_taker take, void *context,
+			  size_t max);
+/* All are to be told again, to a reader that joins late. */
+void capture_guest_stacks_forget(struct capture *c);
 
 /* Names of tracepoints that are missing in this kernel or could not be attached, "" if none. Valid
  * as long as the capture. */

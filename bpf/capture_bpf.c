@@ -114,6 +114,8 @@ static int objects_prepare(void *context, struct bpf_object *object)
 	error = bpf_map__set_inner_map_fd(rings, c->ring_template_fd);
 	if (!error && c->host)
 		error = capture_host_prepare(c->host, object);
+	else if (!error)
+		error = guest_stacks_prepare(object, c->options.sample_hz);
 	return error;
 }
 
@@ -194,6 +196,7 @@ static void capture_bpf_close(struct capture *base)
 	if (c->tasks_fd >= 0)
 		close(c->tasks_fd);
 	bpf_link__destroy(c->tasks_link);
+	guest_stacks_close(c->guest_stacks);
 	loader_unload(&c->programs);
 	capture_host_free(c->host);
 	for (size_t i = 0; c->cpus && i < c->n_cpus; i++) {
@@ -467,6 +470,9 @@ static int capture_bpf_open(const struct capture_options *options, struct captur
 		error = loader_load(&request, &c->programs, why, why_bytes);
 	if (!error)
 		error = tasks_open(c, why, why_bytes);
+	if (!error && !is_host && c->options.sample_hz)
+		error = guest_stacks_open(c->programs.object, c->options.sample_hz,
+					  &c->guest_stacks, why, why_bytes);
 out:
 	if (error) {
 		capture_bpf_close(&c->base);
@@ -475,6 +481,22 @@ out:
 	why[0] = '\0';
 	*out = &c->base;
 	return 0;
+}
+
+static long capture_bpf_guest_stacks(struct capture *base, capture_guest_stack_taker take,
+				     void *context, size_t max)
+{
+	struct capture_bpf *c = bpf_of(base);
+
+	return c->guest_stacks ? guest_stacks_take(c->guest_stacks, take, context, max) : -ENOTSUP;
+}
+
+static void capture_bpf_guest_stacks_forget(struct capture *base)
+{
+	struct capture_bpf *c = bpf_of(base);
+
+	if (c->guest_stacks)
+		guest_stacks_forget(c->guest_stacks);
 }
 
 static long capture_bpf_waiting(const struct capture *base, size_t cpu)
@@ -493,6 +515,8 @@ const struct capture_backend capture_backend_bpf = {
 	.n_cpus = capture_bpf_n_cpus,
 	.cpu_stats = capture_bpf_cpu_stats,
 	.left_out = capture_bpf_left_out,
+	.guest_stacks = capture_bpf_guest_stacks,
+	.guest_stacks_forget = capture_bpf_guest_stacks_forget,
 	.add_thread = capture_bpf_add_thread,
 	.remove_thread = capture_bpf_remove_thread,
 	.exits = capture_bpf_exits,

@@ -5,6 +5,7 @@
 
 #include "bpf/capture_host.h"
 #include "bpf/capture_internal.h"
+#include "bpf/guest_stacks.h"
 #include "bpf/loader.h"
 #include "bpf/ring_reader.h"
 
@@ -31,7 +32,8 @@ struct capture_bpf {
 	/* Iterator over the tasks that existed before us; -1: all named. */
 	int tasks_fd;
 	struct bpf_link *tasks_link;
-	struct capture_host *host; /* NULL for a guest capture */
+	struct capture_host *host;         /* NULL for a guest capture */
+	struct guest_stacks *guest_stacks; /* NULL: none are taken */
 };
 
 #endif

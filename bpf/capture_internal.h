@@ -22,6 +22,9 @@ struct capture_backend {
 	size_t (*n_cpus)(const struct capture *c);
 	int (*cpu_stats)(const struct capture *c, size_t cpu, struct capture_cpu_stats *out);
 	const char *(*left_out)(const struct capture *c);
+	long (*guest_stacks)(struct capture *c, capture_guest_stack_taker take, void *context,
+			     size_t max); /* NULL: knows none */
+	void (*guest_stacks_forget)(struct capture *c);
 	int (*add_thread)(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
 	int (*remove_thread)(struct capture *c, pid_t tid);
 	int (*exits)(struct capture *c, capture_exit_taker take, void *context);

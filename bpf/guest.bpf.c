@@ -5,6 +5,7 @@
  * tracepoint this kernel does not have.
  */
 #include "bpf/emit.h"
+#include "bpf/sample.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -12,9 +13,19 @@ VS_TRACEPOINT(sched_switch)
 int BPF_PROG(vs_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
 	__u64 prios = (__u32)VS_READ(prev, prio) | (__u64)(__u32)VS_READ(next, prio) << 32;
+	const __u32 state = switch_state(ctx, preempted, prev);
 
-	emit(VS_EVENT_SCHED_SWITCH, VS_READ(prev, pid), VS_READ(next, pid),
-	     switch_state(ctx, preempted, prev), prios);
+	if (sample_period_ns && state && !(state & VS_TASK_DEAD))
+		stack_emit(ctx, VS_STACK_WAITER);
+	emit(VS_EVENT_SCHED_SWITCH, VS_READ(prev, pid), VS_READ(next, pid), state, prios);
+	return 0;
+}
+
+/* Attached to a timer of each CPU if stacks are wanted. */
+SEC("perf_event")
+int vs_sample(struct bpf_perf_event_data *ctx)
+{
+	stack_emit(ctx, VS_STACK_SAMPLE);
 	return 0;
 }
 

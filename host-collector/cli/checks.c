@@ -16,7 +16,7 @@
 
 #include "bpf/capture.h"
 #include "bpf/perf_probe.h"
-#include "host-collector/record/kallsyms.h"
+#include "bpf/kernel_symbols.h"
 #include "host-collector/vm/threads.h"
 #include "host-collector/vm/vm.h"
 

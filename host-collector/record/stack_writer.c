@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/record/kallsyms.h"
+#include "bpf/kernel_symbols.h"
 #include "host-collector/record/unwind.h"
 #include "proto/codec.h"
 #include "proto/message.h"

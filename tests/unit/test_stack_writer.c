@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/record/kallsyms.h"
+#include "bpf/kernel_symbols.h"
 #include "host-collector/record/stack_writer.h"
 #include "proto/codec.h"
 #include "proto/message.h"

@@ -3,8 +3,8 @@
  * Names of kernel code addresses, from /proc/kallsyms: read once (100 ms, 5 MiB for 120,000
  * symbols), then a binary search.
  */
-#ifndef RECORD_KALLSYMS_H
-#define RECORD_KALLSYMS_H
+#ifndef BPF_KERNEL_SYMBOLS_H
+#define BPF_KERNEL_SYMBOLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "host-collector/record/kallsyms.h"
+#include "bpf/kernel_symbols.h"
 
 #include <errno.h>
 #include <stdio.h>
