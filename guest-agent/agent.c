@@ -23,6 +23,7 @@
 #include "guest-agent/send_queue.h"
 #include "guest-agent/session.h"
 #include "guest-agent/steal.h"
+#include "guest-agent/symbols.h"
 #include "proto/message.h"
 
 enum {
@@ -31,6 +32,7 @@ enum {
 	DMESG_POINT_MS = 1000,
 	STEAL_MS = 1000,
 	STOP_GRACE_MS = 300,
+	STACKS_AT_ONCE = 16, /* named between two looks at the rings: a few milliseconds */
 	PORT_WAIT_MS = 10000,
 };
 
@@ -48,6 +50,7 @@ struct agent {
 	uv_timer_t timer;
 	struct capture *capture;
 	uint64_t named_session, named_ms; /* the session that knows the tasks' names, since when */
+	uint64_t stacks_session;          /* the session that was told the stacks so far */
 	struct frame_writer *writer;
 	struct batcher *batcher;
 	struct send_queue *queue;
@@ -62,6 +65,8 @@ struct agent {
 	struct pvclock_page pvclock_page;
 	struct message_kernel_log log_lines;
 	struct message_heartbeat heartbeat;
+	struct symbols *symbols; /* NULL: stacks are not captured */
+	struct message_stack stack;
 	struct message_dmesg_point dmesg;
 	uint64_t heartbeat_ms, dmesg_ms, steal_ms, start_ms, stop_ms;
 	bool steal_clock;
@@ -255,6 +260,33 @@ static void tasks_name(struct agent *a, uint64_t now_ms)
 	capture_name_tasks(a->capture);
 }
 
+/* Like events, the oldest stacks go first if the host does not take them. */
+static void on_guest_stack(void *context, const struct capture_guest_stack *stack)
+{
+	const struct send_item item = {.class = SEND_BULK};
+	struct agent *a = context;
+
+	symbols_name(a->symbols, stack, &a->stack);
+	a->payload.len = a->frame.len = 0;
+	if (message_stack_pack(&a->stack, &a->payload) == 0 &&
+	    frame_write(a->writer, FRAME_GUEST_STACK, a->payload.data, a->payload.len, &a->frame) ==
+		    0)
+		send_queue_push(a->queue, &item, a->frame.data, a->frame.len);
+}
+
+/* Behind the events that name them. A host that joins late is told those in use again. */
+static void stacks_queue(struct agent *a)
+{
+	if (!a->symbols)
+		return;
+	if (session_state(a->session) == SESSION_OPEN &&
+	    a->stacks_session != session_number(a->session)) {
+		a->stacks_session = session_number(a->session);
+		capture_guest_stacks_forget(a->capture);
+	}
+	capture_guest_stacks(a->capture, on_guest_stack, a, STACKS_AT_ONCE);
+}
+
 static void control_queue(struct agent *a, enum frame_kind kind)
 {
 	a->frame.len = 0;
@@ -384,6 +416,7 @@ static void on_tick(uv_timer_t *timer)
 		tasks_name(a, now_ms);
 		if (beat || batcher_pending(a->batcher) >= a->options.drain_events)
 			capture_queue(a);
+		stacks_queue(a);
 		if (beat) {
 			a->heartbeat_ms = now_ms;
 			dmesg_refresh(a, now_ms);
@@ -408,6 +441,7 @@ void agent_stop(struct agent *a)
 	if (a->stopping)
 		return;
 	capture_queue(a);
+	stacks_queue(a);
 	kernel_log_queue(a, uv_now(a->timer.loop));
 	a->steal_ms = 0; /* the last word on it */
 	heartbeat_queue(a, uv_now(a->timer.loop));
@@ -488,6 +522,14 @@ static int agent_build(struct agent *a, struct capture *capture)
 	if (!a->session || !a->batcher || !a->queue)
 		return -ENOMEM;
 
+	if (a->options.stacks) {
+		a->symbols = symbols_new();
+		if (!a->symbols)
+			return -ENOMEM;
+		if (!symbols_kernel(a->symbols))
+			agent_say(a, "the kernel hides its symbols (kernel.kptr_restrict): its "
+				     "stacks will have no names");
+	}
 	if (a->options.kernel_log) {
 		err = kernel_log_open(&a->kernel_log);
 		if (err)
@@ -543,6 +585,7 @@ void agent_free(struct agent *a)
 	batcher_free(a->batcher);
 	send_queue_free(a->queue);
 	session_free(a->session);
+	symbols_free(a->symbols);
 	frame_writer_free(a->writer);
 	kernel_log_close(a->kernel_log);
 	dmesg_clock_close(a->dmesg_clock);

@@ -26,6 +26,7 @@ struct agent_options {
 	size_t backlog_bytes;
 	uint64_t drain_events; /* waiting on one CPU: drain now */
 	bool kernel_log;
+	bool stacks; /* the capture takes stacks: name and send them */
 	/* One line for people, without a newline. */
 	void (*say)(void *context, const char *line);
 	/* May be NULL. False while a host that has just come is told all that waited for it, which

@@ -14,6 +14,7 @@ struct arguments {
 	unsigned int backlog_mib;
 	unsigned int ring_mib;
 	unsigned int run_for_s; /* 0: until told to stop */
+	unsigned int sample_hz; /* 0: no stacks */
 	bool no_kernel_log, no_realtime, insecure_plain_tcp;
 	bool help, version;
 };

@@ -218,6 +218,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 
 	capture_options.ring_bytes = (size_t)arguments.ring_mib << 20;
+	capture_options.sample_hz = arguments.sample_hz;
 	err = capture_open(&capture_options, &capture, why, sizeof(why));
 	if (err) {
 		fprintf(stderr, "vcpuscope-agent: %s\n", why[0] ? why : strerror(-err));
@@ -235,6 +236,7 @@ int main(int argc, char **argv)
 	agent_options.interval_ms = arguments.interval_ms;
 	agent_options.backlog_bytes = (size_t)arguments.backlog_mib << 20;
 	agent_options.kernel_log = !arguments.no_kernel_log;
+	agent_options.stacks = arguments.sample_hz > 0;
 	code = program_run(capture, &arguments, &agent_options);
 	capture_close(capture);
 	return code;

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A function written in assembly may not say how long it is: it is taken to be this long. */
+enum { UNSIZED_BYTES = 256 };
 enum { FILES_MAX = 32, FUNCTIONS_MAX = 1 << 16, NAMES_BYTES_MAX = 4 << 20, SEGMENTS_MAX = 8 };
 
 struct function {
@@ -184,7 +186,8 @@ bool symbol_file_lookup(const struct symbol_file *file, uint64_t offset, char na
 			uint64_t *distance)
 {
 	size_t low = 0, high = file->n_functions;
-	uint64_t address = 0;
+	const struct function *f;
+	uint64_t address = 0, into;
 	bool mapped = false;
 
 	for (size_t i = 0; i < file->n_segments && !mapped; i++) {
@@ -201,11 +204,13 @@ bool symbol_file_lookup(const struct symbol_file *file, uint64_t offset, char na
 		else
 			high = middle;
 	}
-	if (!mapped || !low ||
-	    (file->functions[low - 1].size &&
-	     address - file->functions[low - 1].address >= file->functions[low - 1].size))
+	if (!mapped || !low)
 		return false;
-	snprintf(name, VS_TEXT_MAX, "%s", file->names + file->functions[low - 1].name);
-	*distance = address - file->functions[low - 1].address;
+	f = &file->functions[low - 1];
+	into = address - f->address;
+	if (into >= (f->size ? f->size : UNSIZED_BYTES))
+		return false;
+	snprintf(name, VS_TEXT_MAX, "%s", file->names + f->name);
+	*distance = into;
 	return true;
 }

@@ -59,6 +59,9 @@ bool flame_wants_task(const struct flame *f, uint32_t source, int32_t pid)
 
 	if (!f->options.task)
 		return true;
+	if (!f->naming && source != VS_SOURCE_HOST && f->options.subject == FLAME_OF_TASKS &&
+	    (f->options.threads || !*model_task_name(f->model, source, pid)))
+		return true; /* its name will tell */
 	snprintf(number, sizeof(number), "%d", pid);
 	return !strcmp(f->options.task, number) ||
 	       !strcmp(f->options.task, model_task_name(f->model, source, pid));
@@ -516,6 +519,22 @@ static void lane_end(struct flame *f, struct lane *l, struct host_ns end)
 	coverage_add(f, &as_thread);
 }
 
+static int roots_name(struct flame *f)
+{
+	struct folded *named = folded_new();
+	int err;
+
+	f->naming = true;
+	err = named ? flame_frames_name(f, f->folded, named) : -ENOMEM;
+	if (err) {
+		folded_free(named);
+		return err;
+	}
+	folded_free(f->folded);
+	f->folded = named;
+	return 0;
+}
+
 int flame_finish(struct flame *f)
 {
 	struct host_ns end = model_now(f->model);
@@ -541,7 +560,7 @@ int flame_finish(struct flame *f)
 			coverage_add(f, &f->tasks[slot]);
 	}
 	flame_exits_charge(f);
-	return f->error;
+	return f->error ? f->error : roots_name(f);
 }
 
 struct folded *flame_stacks(struct flame *f)

@@ -46,6 +46,8 @@ static void code_add(struct frames *s, const struct stack_frame *f, bool guest, 
 
 	if (*f->symbol)
 		frame_push(s, kind, waker, f->symbol);
+	else if (*f->module == '[') /* [vdso] */
+		frame_push(s, kind, waker, f->module);
 	else if (*f->module)
 		frames_add(s, kind, waker, "[%s]", f->module);
 	else
@@ -105,11 +107,48 @@ static void thread_add(struct frames *s, const struct flame *f, uint32_t source,
 		frames_add(s, FOLDED_TASK, waker, "%s", name);
 }
 
+/* A guest's task at the root may be named later (flame_frames_name): a thread keeps one root
+ * whatever it is called on its way, and a name may come after what it stands for. */
 void frames_task(struct frames *s, struct flame *f, uint32_t vm, int32_t pid, bool root)
 {
-	if (root)
-		vm_add(s, f, vm);
-	thread_add(s, f, vm, pid, root, false);
+	if (!root) {
+		thread_add(s, f, vm, pid, false, false);
+		return;
+	}
+	vm_add(s, f, vm);
+	if (f->options.threads || !*model_task_name(f->model, vm, pid))
+		frames_add(s, FOLDED_TASK, true, "%u/%d", vm, pid);
+	else
+		thread_add(s, f, vm, pid, true, false);
+}
+
+/* `in` to `out`, its roots named: 0, -ENOMEM. */
+int flame_frames_name(struct flame *f, struct folded *in, struct folded *out)
+{
+	const struct folded_stack *stack;
+	int err = 0;
+
+	for (size_t i = 0; !err && (stack = folded_at(in, i)); i++) {
+		const size_t root = f->several_vms && stack->n_frames > 1;
+		struct frames *s = frames_begin(f);
+		uint32_t vm;
+		int32_t pid;
+
+		for (size_t k = 0; k < stack->n_frames; k++)
+			s->items[s->n++] = *stack->frames[k];
+		if (s->items[root].waker && s->items[root].kind == FOLDED_TASK &&
+		    sscanf(s->items[root].name, "%u/%d", &vm, &pid) == 2) {
+			const size_t n = s->n;
+
+			if (!flame_wants_task(f, vm, pid))
+				continue;
+			s->n = root;
+			thread_add(s, f, vm, pid, true, false);
+			s->n = n;
+		}
+		err = folded_add(out, s->items, s->n, stack->weight_ns);
+	}
+	return err;
 }
 
 void frames_thread(struct frames *s, struct flame *f, uint32_t vm, int32_t tid)

@@ -110,6 +110,7 @@ struct flame {
 	struct exits *exits; /* for FLAME_EXITS */
 	struct flame_coverage coverage;
 	bool several_vms, said_vms;
+	bool naming; /* the end: roots get their names */
 	struct frames scratch;
 	int error;
 };
@@ -138,6 +139,7 @@ void frames_guest_stack(struct frames *s, struct flame *f, uint32_t vm,
 void frames_vcpu(struct frames *s, struct flame *f, const struct vcpu_span *span, bool where);
 /* `--`, then the waker's stack, then the waker; nothing if there is none. */
 void frames_waker(struct frames *s, struct flame *f, const struct vcpu_span *span);
+int flame_frames_name(struct flame *f, struct folded *in, struct folded *out);
 void frames_charge(struct flame *f, const struct frames *s, int64_t ns);
 
 /* ---- flame_lane.c ---- */

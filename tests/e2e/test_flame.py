@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Flame graphs of a real guest (bed A): a task that computes while a hog takes its vCPU's pCPU. Its graph
+must show the function it computed in, with the hog beneath it, as wide as the hog measured; the guest's
+sleepers with their kernel's symbols; and every thread's widths must add up to its wall time.
+
+Leaves run.vcs and the folded files in the output folder. Exit status: 0 right, 1 not, 77 cannot run here.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f"{HERE}/beds"]
+import bed  # noqa: E402
+import run_scene  # noqa: E402
+import scene  # noqa: E402
+
+SAMPLE_HZ, HOG_MS, HOGS, COMPUTE_MS = 199, 400, 3, 3000
+# What flamegraph.pl, inferno and speedscope all read: frames without `;`, a blank, a whole number; and
+# no frame that ends in a blank and a number, which flamegraph.pl takes for a second weight.
+LINE = re.compile(r"^(?P<stack>[^;\s][^;]*(?:;[^;]+)*) (?P<us>[1-9][0-9]*)$")
+GRAPHS = {
+    "wall": ["--kind", "wall"],
+    "vcpu": ["--kind", "wall", "--vcpu", "0"],
+    "oncpu": ["--kind", "oncpu"],
+    "offcpu": ["--kind", "offcpu", "--of", "tasks"],
+    "offwake": ["--kind", "offwake"],
+    "wakeup": ["--kind", "wakeup", "--of", "tasks"],
+}
+
+
+def play(played, say):
+    played.place_threads()
+    tid = int(played.host.run(f"for t in /proc/{played.qemu_pid}/task/*; do case $(cat $t/comm) in "
+                              "'CPU 0/'*) echo ${t##*/} ;; esac; done"))
+    played.guest.run(f"vcpuscope-agent --sample-hz {SAMPLE_HZ} >/root/agent.log 2>&1 </dev/null & "
+                     "echo $! >/run/agent.pid")
+    played.host.run(f"chrt -f -p 1 {tid}")
+    try:
+        played.record_start()
+        say(f"a task computes; a hog takes its vCPU's pCPU {HOGS} times for {HOG_MS} ms")
+        played.guest.run(f"provoke compute {COMPUTE_MS} >/dev/null 2>&1 </dev/null & sleep 0.2")
+        for _ in range(HOGS):
+            played.host.run(f"provoke hog {scene.VCPU_CPU} {HOG_MS}")
+            time.sleep(0.2)
+        time.sleep(1)
+        played.record_stop()
+    finally:
+        played.host.run(f"chrt -o -p 0 {tid}")
+
+
+def drawn(vcpuscope, recording, arguments):
+    """({stack: us}, what it says, what is no folded text)."""
+    done = subprocess.run([vcpuscope, "flame", recording, *arguments], capture_output=True, text=True)
+    stacks, wrong = {}, []
+    if done.returncode:
+        return {}, done.stderr, [f"flame {arguments} ends with {done.returncode}: {done.stderr}"]
+    for line in done.stdout.splitlines():
+        match = LINE.match(line)
+        if not match or re.search(r"\s[0-9.]+$", match["stack"]) or match["stack"] in stacks:
+            wrong.append(f"flame {arguments}: no folded text: {line!r}")
+        else:
+            stacks[match["stack"]] = int(match["us"])
+    return stacks, done.stderr, wrong
+
+
+def having(stacks, *frames):
+    """The microseconds of stacks that hold all these frames, or what they begin with (`x...`)."""
+    def holds(stack, frame):
+        return any(f == frame or (frame.endswith("...") and f.startswith(frame[:-3]))
+                   for f in stack.split(";"))
+    return sum(us for stack, us in stacks.items() if all(holds(stack, frame) for frame in frames))
+
+
+def check(graphs, said, span_ms):
+    """What is not as it should be: a list of lines."""
+    wrong = []
+
+    def expect(what, us, low_ms, high_ms):
+        if not low_ms <= us / 1e3 <= high_ms:
+            wrong.append(f"{what}: {us / 1e3:.1f} ms, not {low_ms:.0f} to {high_ms:.0f}")
+
+    wall = graphs["wall"]
+    compute = {s: us for s, us in wall.items() if s.startswith("compute-")}
+    hogged = HOGS * HOG_MS
+    expect("the hog beneath compute", having(compute, "[vCPU runnable: pCPU held by cpu-hog]"),
+           hogged * 0.9, hogged * 1.2)
+    # A hog may hit while compute waits for the agent; its stack then is not the one that was hit.
+    expect("... where it computed", having(compute, "[vCPU runnable: pCPU held by cpu-hog]", "main"),
+           HOG_MS * 0.9, hogged * 1.2)
+    expect("compute, sampled where it computes", having(compute, "main", "running"),
+           COMPUTE_MS * 0.2, COMPUTE_MS)
+    expect("compute on its CPU", having(graphs["oncpu"], "compute", "main"),
+           COMPUTE_MS * 0.2, COMPUTE_MS)
+    expect("wall time of compute", sum(compute.values()), COMPUTE_MS, COMPUTE_MS * 1.1)
+    if not any("_[k]" in s and "[task sleeping]" in s for s in wall):
+        wrong.append("no sleeper shows where in its kernel it sleeps")
+    if not having(graphs["offcpu"], "schedule_[k]"):
+        wrong.append("no wait of a task ends in the kernel's scheduler")
+    expect("the vCPU's wall time", sum(graphs["vcpu"].values()), span_ms * 0.995, span_ms * 1.005)
+    for root in {s.split(";")[0] for s in wall if having({s: 1}, "vcpuscope-agent...")}:
+        expect(f"wall time of {root}", sum(us for s, us in wall.items() if s.split(";")[0] == root),
+               span_ms * 0.995, span_ms * 1.005)
+    counted = re.search(r"([0-9.]+) % counted, ([0-9.]+) % unknown", said["wall"])
+    if not counted or abs(float(counted[1]) - 100) > 0.5 or float(counted[2]) > 5:
+        wrong.append(f"wall time is not covered: {said['wall']}")
+    if "missing or double" in said["wall"] + said["vcpu"]:
+        wrong.append(said["wall"] + said["vcpu"])
+    return wrong
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--kernel", default="6.1", choices=("6.1", "6.12"))
+    p.add_argument("--out", default="out", help="folder for the results")
+    args = p.parse_args()
+    if os.geteuid():
+        print("skipped: BPF on this machine's kernel needs root")
+        return run_scene.SKIP
+    started = time.time()
+
+    def say(text):
+        print(f"[{time.time() - started:5.1f} s] {text}", flush=True)
+
+    def once():
+        with (tempfile.TemporaryDirectory(prefix="vcpuscope-flame.") as folder,
+              run_scene.direct(builder, folder, say, "tcg") as (played, _)):
+            play(played, say)
+            os.makedirs(args.out, exist_ok=True)
+            with open(f"{args.out}/run.vcs", "wb") as f:
+                f.write(played.host.get(f"{played.folder}/run.vcs"))
+            say(played.guest.run("cat /root/agent.log").strip())
+        vcpuscope = f"{builder.build}/host-collector/vcpuscope"
+        graphs, said, wrong = {}, {}, []
+        for name, arguments in GRAPHS.items():
+            graphs[name], said[name], bad = drawn(vcpuscope, f"{args.out}/run.vcs", arguments)
+            wrong += bad
+            with open(f"{args.out}/{name}.folded", "w") as f:
+                f.writelines(f"{stack} {us}\n" for stack, us in graphs[name].items())
+            if not graphs[name]:
+                wrong.append(f"{name} is empty: {said[name]}")
+        report = json.loads(subprocess.run([vcpuscope, "report", f"{args.out}/run.vcs", "--format",
+                                            "json"], capture_output=True, check=True).stdout)
+        span_ms = (report["end_ns"] - report["begin_ns"]) / 1e6
+        say(said["wall"].strip())
+        return wrong + check(graphs, said, span_ms)
+
+    builder = bed.Builder(None, args.kernel, say)
+    with run_scene.own_signals():
+        wrong = bed.machine.retry_emulator(once, say)
+    for line in wrong:
+        say(f"WRONG: {line}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
