@@ -241,14 +241,6 @@ static bool on_send(void *context, const uint8_t *bytes, size_t len, uint64_t *s
 
 /* ---- the loop ---- */
 
-static void down(struct worker *w, int error)
-{
-	head_set(w, RECORD_DOWN);
-	w->record.down.error = error;
-	record_give(w);
-	wake();
-}
-
 static void stats_tell(struct worker *w)
 {
 	struct record_stats *s = &w->stats;
@@ -262,6 +254,15 @@ static void stats_tell(struct worker *w)
 	head_set(w, RECORD_STATS);
 	w->record.stats = *s;
 	record_give(w);
+}
+
+static void down(struct worker *w, int error)
+{
+	stats_tell(w); /* what came after the last tick */
+	head_set(w, RECORD_DOWN);
+	w->record.down.error = error;
+	record_give(w);
+	wake();
 }
 
 static void tick(struct worker *w, uint64_t now)
