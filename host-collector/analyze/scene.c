@@ -12,6 +12,7 @@
 enum { TRACKS_MAX = 256, PENDING_MAX = 64, NAMES_MAX = 4096 };
 #define ARROWS_DELAY_NS 1500000000ll
 #define MARGIN_MIN_NS   5000000ll
+#define RETRY_NS        20000000ll
 
 /* A scene while it is gathered. */
 struct gathering {
@@ -397,6 +398,46 @@ static void scene_keep(struct scenes *s, struct gathering *g)
 	s->all[worst] = g;
 }
 
+/* Has all been told that the rows of this scene show? What a stack may still explain is not. */
+static bool rows_are_told(const struct scenes *s, const struct gathering *g)
+{
+	uint32_t vcpus[SCENE_VCPUS_MAX];
+	size_t left_out = 0, n = vcpus_choose(s, g, vcpus, &left_out);
+	struct vcpu_span open;
+	struct host_ns until;
+
+	for (size_t i = 0; i < n; i++) {
+		if (model_vcpu_delivered(s->model, g->scene.vm, vcpus[i], &until) ||
+		    model_vcpu_current(s->model, g->scene.vm, vcpus[i], &open))
+			continue;
+		if (until.ns < g->scene.end.ns && until.ns < open.begin.ns)
+			return false;
+	}
+	return true;
+}
+
+/* When to look again. Once it is complete, the scene is kept, and this is INT64_MAX. */
+static int64_t pending_try(struct scenes *s, struct gathering *g, struct host_ns now)
+{
+	int64_t rows_due = g->scene.end.ns + MODEL_HOLD_NS;
+	int64_t arrows_due = g->scene.end.ns + ARROWS_DELAY_NS;
+
+	if (now.ns >= arrows_due) {
+		if (!g->rows_gathered)
+			rows_gather(s, g);
+		arrows_gather(s, g);
+		scene_keep(s, g);
+		return INT64_MAX;
+	}
+	if (now.ns < rows_due)
+		return rows_due;
+	if (!g->rows_gathered && !rows_are_told(s, g))
+		return now.ns + RETRY_NS;
+	if (!g->rows_gathered)
+		rows_gather(s, g);
+	return arrows_due;
+}
+
 static void pending_update(struct scenes *s, struct host_ns now)
 {
 	size_t kept = 0;
@@ -404,19 +445,13 @@ static void pending_update(struct scenes *s, struct host_ns now)
 	s->due.ns = INT64_MAX;
 	for (size_t i = 0; i < s->n_pending; i++) {
 		struct gathering *g = s->pending[i];
-		int64_t rows_due = g->scene.end.ns + MODEL_HOLD_NS;
-		int64_t arrows_due = g->scene.end.ns + ARROWS_DELAY_NS;
+		int64_t due = pending_try(s, g, now);
 
-		if (!g->rows_gathered && now.ns >= rows_due)
-			rows_gather(s, g);
-		if (now.ns >= arrows_due) {
-			arrows_gather(s, g);
-			scene_keep(s, g);
+		if (due == INT64_MAX)
 			continue;
-		}
 		s->pending[kept++] = g;
-		if ((g->rows_gathered ? arrows_due : rows_due) < s->due.ns)
-			s->due.ns = g->rows_gathered ? arrows_due : rows_due;
+		if (due < s->due.ns)
+			s->due.ns = due;
 	}
 	s->n_pending = kept;
 }

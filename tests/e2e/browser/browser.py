@@ -111,14 +111,15 @@ class Browser:
             raise BrowserError(f"{method}: {answer['error']['message']}")
         return answer["result"]
 
-    def open(self, path, fragment="", timeout=60):
-        """Loads a file from disk and waits until it is drawn."""
+    def open(self, path, fragment="", timeout=60, draws=True):
+        """Loads a file from disk and waits until it is loaded and, if it `draws`, drawn."""
         self.loaded = False
         self.call("Page.navigate", url=pathlib.Path(path).resolve().as_uri() + fragment)
         deadline = time.monotonic() + timeout
         while not self.loaded:
             self._read(deadline)
-        self.settle()
+        if draws:
+            self.settle()
 
     def settle(self):
         """Until everything that is waiting to be drawn is."""

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Writes a recording of stalls whose culprits and victims, in the host and in the guest, bear names
+ * that try to leave the page that shows them.
+ */
+#include <stdio.h>
+
+#include "tests/unit/synth.h"
+
+#define MS 1000000ll
+enum { VCPU0 = SYNTH_QEMU_PID + 1, HOG = 4000, TASK = 70 };
+
+/* 15 bytes at most, as the kernel keeps them. */
+static const char *const names[] = {
+	"</script><b>",
+	"<img onerror=",
+	"\"'`&amp;&lt;",
+	"a\nb\tc\r\x1b[31m",
+	"\xff\xfe\xc0\x80"
+	"bad",
+	"\xe2\x80\xae"
+	"gpj.exe",
+	"]]><!-- -->",
+	"${alert(1)}",
+	"\\u003cscript>",
+	"javascript:x()",
+};
+
+/* 300 ms in which the guest's task has no pCPU, for a hog of the same name. */
+static void stall(struct synth *s, int64_t t, int32_t hog, int32_t task, const char *name)
+{
+	synth_at(s, t);
+	synth_host_event(s, 0, synth_name(hog, hog, name));
+	synth_guest_event(s, 0, synth_name(task, task, name));
+	synth_host_event(s, 0, synth_switch(0, 0, VCPU0));
+	synth_guest_event(s, 0, synth_switch(0, 0, task));
+	synth_at(s, t + 20 * MS);
+	synth_guest_event(s, 0, synth_wakeup(task + 100, task, 0));
+	synth_at(s, t + 50 * MS);
+	synth_host_event(s, 0, synth_switch(VCPU0, VS_TASK_RUNNING, hog));
+	synth_at(s, t + 350 * MS);
+	synth_host_event(s, 0, synth_switch(hog, VS_TASK_INTERRUPTIBLE, VCPU0));
+	synth_at(s, t + 360 * MS);
+	synth_guest_event(s, 0, synth_switch(task, VS_TASK_INTERRUPTIBLE, task + 100));
+	synth_at(s, t + 400 * MS);
+	synth_guest_event(s, 0, synth_switch(task + 100, VS_TASK_INTERRUPTIBLE, 0));
+	synth_host_event(s, 0, synth_switch(VCPU0, VS_TASK_INTERRUPTIBLE, 0));
+}
+
+int main(int argc, char **argv)
+{
+	struct synth_options options = {.guest_tsc_offset = 123456789, .guest_cpus = 1};
+	struct synth *s;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: hostile_scene OUT.vcs\n");
+		return 2;
+	}
+	options.path = argv[1];
+	s = synth_new(&options);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		stall(s, (500 + 600 * (int64_t)i) * MS, HOG + (int32_t)i, TASK + (int32_t)i,
+		      names[i]);
+	synth_free(s);
+	return 0;
+}

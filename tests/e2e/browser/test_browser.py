@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The HTML report and the flame graphs in a headless Chromium, from disk: they draw themselves without a
+word of complaint and without loading anything, zoom, search, hover and reset; nothing is cut off or
+overlaps at 1280 and 2560 pixels, light and dark; names that try to leave their place stay in it.
+
+Leaves the pages and screenshots of them in the output folder. Exit status: 0 right, 1 not, 77 no Chromium.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import browser as devtools  # noqa: E402
+
+CTRL = 2
+HOSTILE = ["</script><b>", "<img onerror=", "\"'`&amp;&lt;", "]]><!-- -->", "${alert(1)}",
+           "\\u003cscript>", "javascript:x()"]
+# Drawn spelled out: a newline, an escape sequence, a change of direction.
+SPELLED = ["a\\n", "\\u{1b}", "\\u{202e}"]
+
+# What is cut off or lies over something else. Tables that scroll may be wider than the page.
+LAYOUT = """(() => {
+	const wrong = [], wide = document.documentElement.clientWidth;
+	const name = e => e.tagName + "." + (e.getAttribute("class") || "") + " " +
+		(e.textContent || "").slice(0, 40);
+
+	if (document.documentElement.scrollWidth > wide)
+		wrong.push("the page is " + document.documentElement.scrollWidth + " wide");
+	for (const e of document.querySelectorAll("body *")) {
+		const b = e.getBoundingClientRect();
+		if (!b.width || !b.height || e.closest(".scroll, .tip, script, noscript"))
+			continue;
+		if (b.right > wide + 1 || b.left < -1)
+			wrong.push("out of the page: " + name(e));
+	}
+	for (const picture of document.querySelectorAll("svg")) {
+		const frame = picture.getBoundingClientRect();
+		const texts = [...picture.querySelectorAll("text")].map(e => [e, e.getBoundingClientRect()])
+			.filter(([, b]) => b.width);
+		for (const [e, b] of texts) {
+			if (b.left < frame.left - 1 || b.right > frame.right + 1 ||
+			    b.top < frame.top - 1 || b.bottom > frame.bottom + 1)
+				wrong.push("out of its picture: " + name(e));
+		}
+		for (let i = 0; i < texts.length; i++) {
+			for (let k = i + 1; k < texts.length; k++) {
+				const a = texts[i][1], b = texts[k][1];
+				const x = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+				const y = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+				if (x > 2 && y > 4)
+					wrong.push("overlap: " + name(texts[i][0]) + " / " + name(texts[k][0]));
+			}
+		}
+	}
+	return wrong.slice(0, 20);
+})()"""
+
+# Everything that is operated or read out has a name.
+NAMELESS = """[...document.querySelectorAll("button, a, input, svg[role], [role=region], summary")]
+	.filter(e => !(e.textContent.trim() || e.getAttribute("aria-label") ||
+		(e.labels && e.labels.length))).map(e => e.outerHTML.slice(0, 80))"""
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(what, condition, seen=""):
+    if not condition:
+        raise Failed(f"{what}{': ' if seen != '' else ''}{seen}")
+
+
+def quiet(page, what):
+    expect(f"{what}: the console is silent", not page.complaints, page.complaints)
+    loaded = [url for url in page.requests if not url.startswith("file:")]
+    expect(f"{what}: nothing is loaded", not loaded, loaded)
+
+
+class Files:
+    """The pages under test, made from recordings that are made here."""
+
+    def __init__(self, build, out):
+        self.program = build / "host-collector/vcpuscope"
+        self.hostile_scene = build / "tests/e2e/browser/hostile_scene"
+        self.out = out
+        out.mkdir(parents=True, exist_ok=True)
+
+    def run(self, *arguments):
+        done = subprocess.run([str(a) for a in arguments], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, timeout=120)
+        expect(f"{' '.join(map(str, arguments[:2]))} succeeds", not done.returncode, done.stderr)
+
+    def simulated(self, scenario, name, *more):
+        path = self.out / f"{name}.vcs"
+        self.run(self.program, "simulate", scenario, *more, "-o", path)
+        return path
+
+    def report(self, recording):
+        path = recording.with_suffix(".html")
+        self.run(self.program, "report", recording, "--format", "html", "-o", path)
+        return path
+
+    def flame(self, name, *arguments):
+        path = self.out / f"{name}.svg"
+        self.run(self.program, "flame", *arguments, "-o", path)
+        return path
+
+
+# ---- the report ----
+
+def text(page, selector):
+    return page.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+def looks(page, path, out, name):
+    """At both widths, in both colours."""
+    paper = set()
+    for width in (1280, 2560):
+        for dark in (False, True):
+            shade = "dark" if dark else "light"
+            page.size(width, 1000, dark)
+            page.open(path)
+            page.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+            page.settle()
+            wrong = page.run(LAYOUT)
+            page.screenshot(out / f"{name}-{width}-{shade}.png", full=True)
+            expect(f"{name} at {width}, {shade}: all in its place", not wrong, wrong)
+            paper.add(page.run("getComputedStyle(document.body).backgroundColor"))
+    expect(f"{name}: light and dark differ", len(paper) == 2, paper)
+    page.size(1280, 1000)
+
+
+def timeline_works(page, path):
+    page.open(path)
+    before = text(page, ".timeline .range")
+    x, y, width, height = page.box(".timeline-picture")
+    page.hover(x + width * 0.6, y + height - 12)
+    tip = text(page, ".tip")
+    expect("hovering tells what is there", re.search(r"(vCPU|pCPU|guest CPU) \d", tip), tip)
+    expect("the guest's rows tell the clock's error", "guest times \u00b1" in tip, tip)
+    page.drag(x + width * 0.4, y + 50, x + width * 0.6, y + 50)
+    zoomed = text(page, ".timeline .range")
+    expect("dragging zooms", zoomed != before, zoomed)
+    page.run("document.querySelector('.timeline-picture').focus()")
+    page.key("+", 187, text="+")
+    deeper = text(page, ".timeline .range")
+    expect("a key zooms", deeper != zoomed, deeper)
+    page.key("ArrowRight", 39)
+    expect("a key moves", text(page, ".timeline .range") != deeper)
+    page.key("ArrowDown", 40)
+    expect("the keyboard reads pieces out", "CPU" in text(page, ".timeline .status"))
+    page.key("0", 48, text="0")
+    expect("a key resets", text(page, ".timeline .range") == before)
+    page.run("document.querySelector('.controls button').click()")
+    expect("a button zooms", text(page, ".timeline .range") != before)
+    expect("the incident is framed", page.run("document.querySelectorAll('.timeline .window').length"))
+    page.run("""document.querySelector('.timeline-picture')
+        .dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))""")
+    expect("a double click resets", text(page, ".timeline .range") == before)
+    quiet(page, "timeline")
+
+
+def tables_sort(page, path):
+    page.open(path)
+    column = """[...document.querySelector('#table-tasks tbody').rows].map(r => r.cells[%d].textContent)"""
+    page.run("document.querySelector('#table-tasks th:nth-child(2) button').click()")
+    down = [int(v) for v in page.run(column % 1)]
+    page.run("document.querySelector('#table-tasks th:nth-child(2) button').click()")
+    up = [int(v) for v in page.run(column % 1)]
+    expect("a click sorts a table", down == sorted(down, reverse=True) and up == sorted(up), down)
+    expect("how it is sorted is told",
+           page.run("document.querySelector('#table-tasks [aria-sort]').ariaSort") == "ascending")
+
+
+def latencies_hover(page, path):
+    page.open(path)
+    x, y, width, height = page.box(".latency-picture svg")
+    page.hover(x + width - 100, y + height / 2)
+    tip = text(page, ".tip")
+    expect("hovering a histogram counts", "in all" in tip, tip)
+
+
+def prints(page, path):
+    page.open(path)
+    pdf = page.call("Page.printToPDF", printBackground=True)["data"]
+    expect("it prints", len(pdf) > 20000, len(pdf))
+
+
+def reads_without_scripts(page, path):
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    page.open(path, draws=False)
+    document = page.call("DOM.getDocument", depth=-1)["root"]
+    found = page.call("DOM.querySelector", nodeId=document["nodeId"], selector="noscript pre")
+    html = page.call("DOM.getOuterHTML", nodeId=found["nodeId"])["outerHTML"]
+    page.call("Emulation.setScriptExecutionDisabled", value=False)
+    expect("without scripts there is the text", "denied" in html and "vCPU" in html, html[:200])
+
+
+def names_stay(page, path):
+    page.open(path)
+    page.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.settle()
+    shown = page.run("document.getElementById('page').textContent")
+    for name in HOSTILE:
+        expect("a hostile name is shown as it is", name in shown, name)
+    for name in SPELLED:
+        expect("what would steer is spelled out", name in shown, name)
+    expect("no name became an element", page.run("document.querySelectorAll('b, img').length") == 0)
+    quiet(page, "hostile names")
+
+
+def report_works(page, files):
+    story = files.report(files.simulated("vcpu_not_scheduled.crowd", "story", "--seed", "3"))
+    page.open(story)
+    expect("the answer is on top", "stall" in text(page, ".answer"), text(page, ".answer"))
+    expect("every control has a name", not page.run(NAMELESS), page.run(NAMELESS))
+    looks(page, story, files.out, "report")
+    timeline_works(page, story)
+    tables_sort(page, story)
+    latencies_hover(page, story)
+    prints(page, story)
+    quiet(page, "report")
+    reads_without_scripts(page, story)
+    recording = files.out / "hostile.vcs"
+    files.run(files.hostile_scene, recording)
+    hostile = files.report(recording)
+    names_stay(page, hostile)
+    looks(page, hostile, files.out, "hostile")
+    calm = files.report(files.simulated("decoy.idle", "calm"))
+    page.open(calm)
+    expect("no stall is said to be none", "No stall" in text(page, ".answer"))
+    quiet(page, "calm report")
+
+
+# ---- flame graphs ----
+
+FOLDED = """app;main;read_all;vfs_read_[k] 400
+app;main;read_all;vfs_write_[k] 100
+app;main;compute 300
+app;idle_loop 150
+</script><svg>;"quo'te"&lt<b>;]]> 50
+"""
+
+
+def visible(page):
+    return page.run("""[...document.querySelectorAll('g.f')].filter(g => !g.classList.contains('gone')
+        && !g.classList.contains('parent')).map(g => g.querySelector('title').textContent)""")
+
+
+def frame_place(page, name):
+    return page.run(f"""(() => {{ const g = [...document.querySelectorAll('g.f')].find(g =>
+        g.querySelector('title').textContent.startsWith({json.dumps(name + " (")}));
+        const b = g.querySelector('rect').getBoundingClientRect();
+        return [b.x + b.width / 2, b.y + b.height / 2, b.width]; }})()""")
+
+
+def matched(page):
+    return text(page, "#matched").strip()
+
+
+def graph_searches(page):
+    page.key("f", 70, CTRL)
+    expect("Ctrl-F opens a search", page.run("document.querySelectorAll('.find').length") == 1)
+    page.call("Input.insertText", text="VFS_")
+    page.settle()
+    expect("case counts", matched(page) == "Matched: 0.0%", matched(page))
+    page.key("i", 73, CTRL)
+    expect("Ctrl-I ignores case", matched(page) == "Matched: 50.0%", matched(page))
+    page.key("Enter", 13)
+    expect("Enter closes the box", page.run("document.querySelectorAll('.find').length") == 0)
+    painted = page.run("document.querySelectorAll('rect[fill=\"rgb(230,0,230)\"]').length")
+    expect("what matches is painted", painted == 2, painted)
+    expect("the URL holds the search", "s=VFS_" in page.run("location.href"))
+    page.key("F3", 114)
+    page.run("document.querySelector('.find').value = ''")
+    page.call("Input.insertText", text="vfs_(")
+    page.settle()
+    expect("a wrong expression is shown as one",
+           page.run("document.querySelectorAll('.find.bad').length") == 1)
+    page.key("Escape", 27)
+    expect("Escape ends the search", matched(page) == "", matched(page))
+    # A frame and what is on it are not counted twice.
+    page.run("search('read|vfs')")
+    expect("nothing counts twice", matched(page) == "Matched: 50.0%", matched(page))
+    page.run("search('')")
+
+
+def graph_zooms(page, path, inwards):
+    page.open(path)
+    everything = len(visible(page))
+    whole = frame_place(page, "all")[2]
+    x, y, _ = frame_place(page, "read_all")
+    page.hover(x, y)
+    expect("hovering tells the weight", text(page, "#details") ==
+           "Function: read_all (500 us, 50.00%)", text(page, "#details"))
+    page.click(x, y)
+    expect("a click zooms", abs(frame_place(page, "read_all")[2] - whole) < 1)
+    names = [title.split(" (")[0] for title in visible(page)]
+    expect("only what is above is left", sorted(names) == ["read_all", "vfs_read", "vfs_write"] or
+           sorted(names) == ["read_all", "vfs_read_[k]", "vfs_write_[k]"], names)
+    state = page.run("location.href")
+    expect("the URL holds the frame", "x=" in state and "y=" in state, state)
+    page.run("search('compute')")
+    address = page.run("location.search")
+    page.open(path, address)
+    expect("the URL brings it back", abs(frame_place(page, "read_all")[2] - whole) < 1)
+    expect("and the search", text(page, "#search") == "Reset Search")
+    page.run("document.getElementById('unzoom').dispatchEvent(new MouseEvent('click'))")
+    page.run("search('')")
+    expect("reset shows all", len(visible(page)) == everything)
+    page.key(*inwards)
+    page.key(*inwards)
+    page.key("Enter", 13)
+    expect("keys zoom, too", len(visible(page)) < everything, visible(page))
+    page.key("Escape", 27)
+    expect("Escape resets", len(visible(page)) == everything)
+
+
+def graphs_work(page, files):
+    folded = files.out / "some.folded"
+    folded.write_text(FOLDED)
+    page.size(1280, 700)
+    for name, more in (("flame", []), ("icicle", ["--inverted"]), ("reversed", ["--reverse"])):
+        path = files.flame(name, folded, "--kind", "oncpu", *more)
+        page.open(path)
+        page.screenshot(files.out / f"{name}.png")
+        quiet(page, name)
+    graph_zooms(page, files.out / "flame.svg", ("ArrowUp", 38))
+    graph_searches(page)
+    quiet(page, "flame")
+    graph_zooms(page, files.out / "icicle.svg", ("ArrowDown", 40))
+    page.open(files.out / "flame.svg")
+    titles = " ".join(visible(page))
+    expect("hostile names are texts", "</script><svg>" in titles and "]]>" in titles, titles)
+    expect("they became no element", page.run("document.querySelectorAll('svg').length") == 1)
+
+
+def differences_work(page, files):
+    calm = files.simulated("decoy.steady", "calm-1", "--for", "8s", "--seed", "2")
+    same = files.simulated("decoy.steady", "calm-2", "--for", "8s", "--seed", "2")
+    slow = files.simulated("decoy.steady", "slow", "--for", "8s", "--seed", "2", "--shift",
+                           "handler=60%")
+    changed = {}
+    for name, other in (("self", same), ("diff", slow)):
+        path = files.flame(name, "--diff", calm, other, "--kind", "oncpu")
+        page.open(path)
+        page.screenshot(files.out / f"{name}.png")
+        quiet(page, name)
+        changed[name] = [t for t in visible(page) if not t.endswith("not significant)")]
+        grey = page.run("document.querySelectorAll('g.f rect[fill=\"rgb(210,210,210)\"]').length")
+        expect(f"{name}: grey is what is not significant", grey + len(changed[name]) ==
+               len(visible(page)))
+    expect("a recording does not differ from itself", not changed["self"], changed["self"])
+    expect("the injected change is found", changed["diff"], "no frame is coloured")
+    for title in changed["diff"]:
+        expect("and nothing else", title.startswith("[interrupt "), title)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", required=True, type=pathlib.Path)
+    out = parser.parse_args().out
+    build = pathlib.Path(os.environ.get("VCPUSCOPE_BUILD", HERE.parents[2] / "build"))
+    if not devtools.chromium():
+        print("e2e_browser: skipped: no chromium; apt-get install chromium")
+        return 77
+    files = Files(build, out)
+    with devtools.Browser() as page:
+        for test in (report_works, graphs_work, differences_work):
+            try:
+                test(page, files)
+            except (Failed, devtools.BrowserError) as failure:
+                page.screenshot(out / "failed.png")
+                print(f"{test.__name__}: {failure}", file=sys.stderr)
+                return 1
+            print(f"{test.__name__}: right")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
