@@ -476,6 +476,16 @@ static uint32_t tick_hz(void)
 	return (uint32_t)((1000000000 + resolution.tv_nsec / 2) / resolution.tv_nsec);
 }
 
+/* kernel/watchdog.c: a soft lockup is twice the threshold. */
+static uint32_t watchdog_s(void)
+{
+	char on[16], threshold[16];
+
+	file_line("/proc/sys/kernel/soft_watchdog", on, sizeof(on));
+	file_line("/proc/sys/kernel/watchdog_thresh", threshold, sizeof(threshold));
+	return strcmp(on, "1") == 0 ? 2 * (uint32_t)strtoul(threshold, NULL, 10) : 0;
+}
+
 static int hello_init(struct message_hello *hello)
 {
 	struct utsname name;
@@ -488,6 +498,7 @@ static int hello_init(struct message_hello *hello)
 		.clock = STREAM_CLOCK_GUEST_TSC,
 		.program_version = VCPUSCOPE_VERSION,
 		.tick_hz = tick_hz(),
+		.watchdog_s = watchdog_s(),
 	};
 	err = clock_tsc_hz(&hello->clock_hz);
 	if (err < 0)

@@ -71,6 +71,7 @@ int message_hello_pack(const struct message_hello *m, struct byte_buffer *out)
 	w.dmesg_ns = m->dmesg.ns;
 	w.dmesg_err = m->dmesg.err;
 	w.tick_hz = m->tick_hz;
+	w.watchdog_s = m->watchdog_s;
 	w.suspended_ns = m->suspended_ns;
 	w.n_cpus = m->n_cpus;
 	for (size_t i = 0; i < m->n_cpus; i++) {
@@ -123,6 +124,7 @@ int message_hello_unpack(const uint8_t *payload, size_t len, struct message_hell
 	m->dmesg.ns = w->dmesg_ns;
 	m->dmesg.err = w->dmesg_err;
 	m->tick_hz = w->tick_hz;
+	m->watchdog_s = w->watchdog_s;
 	m->suspended_ns = w->suspended_ns;
 	m->n_cpus = w->n_cpus;
 	for (size_t i = 0; i < w->n_cpus; i++) {

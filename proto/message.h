@@ -103,6 +103,7 @@ struct message_hello {
 	struct message_dmesg_point dmesg;
 	uint32_t tick_hz;
 	uint64_t suspended_ns; /* how long this machine was suspended since its boot */
+	uint32_t watchdog_s; /* its kernel calls longer stalls soft lockups; 0 not known, or off */
 	size_t n_cpus;
 	struct message_cpu cpus[VS_CPUS_MAX];
 };

@@ -276,7 +276,7 @@ static bool is_interrupt(const struct stall_facts *f)
 	return f->kind == GUEST_CPU_HARDIRQ || f->kind == GUEST_CPU_SOFTIRQ;
 }
 
-static bool ticks_stopped(const struct stall_facts *f)
+bool facts_ticks_stopped(const struct stall_facts *f)
 {
 	return f->kind != GUEST_CPU_IDLE && f->tick_interval_ns && f->tick_gap_ns >= f->than_ns &&
 	       f->tick_gap_ns >= 8 * f->tick_interval_ns;
@@ -313,7 +313,7 @@ static bool felt(const struct stall_facts *f, int64_t ns, int64_t longest_ns)
 
 bool facts_deny(const struct stall_facts *f)
 {
-	return f->waiter_ns >= f->than_ns || ticks_stopped(f) || is_interrupt(f) ||
+	return f->waiter_ns >= f->than_ns || facts_ticks_stopped(f) || is_interrupt(f) ||
 	       storm_starves(f) || felt(f, facts_denied_by_host(f), f->longest_chain_ns) ||
 	       felt(f, waited_for_peer_ns(f), f->waits.longest_ns) ||
 	       /* Its task does not sleep meanwhile, so it is what waits. */
@@ -326,7 +326,7 @@ int64_t facts_denied_by_guest(const struct stall_facts *f)
 
 	if (f->lost.alone) /* what the host did not take, the guest did without the handler */
 		return f->state_ns[VCPU_GUEST] + f->state_ns[VCPU_HALTED];
-	if (ticks_stopped(f) && f->tick_gap_ns > denied)
+	if (facts_ticks_stopped(f) && f->tick_gap_ns > denied)
 		denied = f->tick_gap_ns;
 	if (is_interrupt(f))
 		denied = facts_duration(f);

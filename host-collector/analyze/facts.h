@@ -141,6 +141,8 @@ int64_t facts_denied_by_host(const struct stall_facts *f);
 int64_t facts_ran(const struct stall_facts *f);
 /* Many short interrupts, 2,000 a second or more, took at least `percent` of a task's stretch. */
 bool facts_storm(const struct stall_facts *f, int percent);
+/* Timer ticks were due for the threshold and did not come. */
+bool facts_ticks_stopped(const struct stall_facts *f);
 /* Was something denied for the threshold? See docs/verdicts.md. */
 bool facts_deny(const struct stall_facts *f);
 /* Of what was denied, how much while the guest itself ran: its own doing. */

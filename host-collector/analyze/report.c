@@ -27,6 +27,17 @@ const char *verdict_name(enum verdict v)
 	return verdict_names[v];
 }
 
+static const char *const detector_names[] = {
+#define X(NAME, name, ...) [DETECTOR_##NAME] = name,
+	DETECTORS(X)
+#undef X
+};
+
+const char *detector_name(enum detector d)
+{
+	return detector_names[d];
+}
+
 const char *confidence_name(enum confidence c)
 {
 	return confidence_names[c];

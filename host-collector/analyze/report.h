@@ -85,6 +85,27 @@ struct report_lost_interrupt {
 	char raiser_comm[16];
 };
 
+/* X(NAME, "name", "what it looks at") */
+#define DETECTORS(X)                                                                               \
+	X(SCHEDULER, "scheduler", "tasks that wait for the CPU")                                   \
+	X(TICKS, "ticks", "the CPU's timer interrupt")                                             \
+	X(WATCHDOG, "guest_watchdog", "soft lockup lines in the guest's log")
+
+enum detector {
+#define X(NAME, ...) DETECTOR_##NAME,
+	DETECTORS(X)
+#undef X
+		DETECTOR_COUNT
+};
+const char *detector_name(enum detector d);
+
+enum detector_sight { SIGHT_BLIND, SIGHT_NO, SIGHT_YES };
+
+struct report_detector {
+	enum detector_sight sight; /* blind: it could not have seen anything */
+	char why[128];
+};
+
 struct incident {
 	uint32_t vm;
 	uint16_t guest_cpu;
@@ -110,6 +131,7 @@ struct incident {
 	size_t n_evidence;
 	struct report_evidence evidence[REPORT_EVIDENCE_MAX];
 	uint32_t missing; /* bit per enum missing_data */
+	struct report_detector detectors[DETECTOR_COUNT];
 	struct report_lost_interrupt lost_interrupt;
 };
 

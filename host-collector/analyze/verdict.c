@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/describe.h"
+#include "host-collector/analyze/detectors.h"
 
 /* ---- culprits ---- */
 
@@ -767,4 +768,5 @@ void verdict_judge(const struct stall_facts *f, const struct model *m, struct in
 	lost_interrupt(f, m, &out->lost_interrupt);
 	if (!out->healthy)
 		judge(f, m, out);
+	detectors_fill(f, m, out);
 }

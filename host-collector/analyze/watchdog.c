@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/analyze/detectors.h"
+
 bool watchdog_parse(const char *text, struct report_watchdog *out)
 {
 	const char *found = strstr(text, "BUG: soft lockup - CPU#"), *open, *colon, *end;
@@ -73,5 +75,7 @@ void watchdog_join(struct report *r)
 			w->incident = (int)n;
 			w->opinion = opinion(w, i);
 		}
+		if (w->incident >= 0)
+			detectors_watchdog(w, &r->incidents[w->incident]);
 	}
 }

@@ -236,6 +236,16 @@ int model_guest_tick(struct model *m, uint32_t vm_id, uint32_t hz)
 	return 0;
 }
 
+int model_guest_watchdog(struct model *m, uint32_t vm_id, uint32_t seconds)
+{
+	struct vm *vm = vm_find(m, vm_id);
+
+	if (!vm)
+		return -ENOENT;
+	vm->watchdog_s = seconds;
+	return 0;
+}
+
 int model_vm_paused(struct model *m, uint32_t vm_id, struct host_ns t, bool paused)
 {
 	struct vm *vm = vm_find(m, vm_id);

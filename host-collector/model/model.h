@@ -179,6 +179,8 @@ int model_vm(struct model *m, const struct message_vm_info *info);
 int model_guest_cpus(struct model *m, uint32_t vm, const struct message_cpu *cpus, size_t n);
 /* The rate of its kernel's tick (CONFIG_HZ), 0 unknown. -ENOENT. */
 int model_guest_tick(struct model *m, uint32_t vm, uint32_t hz);
+/* Its kernel calls stalls longer than this soft lockups; 0 not known, or never. -ENOENT. */
+int model_guest_watchdog(struct model *m, uint32_t vm, uint32_t seconds);
 /* What the VMM says of itself (QMP STOP, RESUME), in time order with the events. -ENOENT. */
 int model_vm_paused(struct model *m, uint32_t vm, struct host_ns t, bool paused);
 /* What the guest's agent says of a CPU. -ENOENT, -EINVAL (a CPU number beyond VS_CPUS_MAX). */
@@ -245,6 +247,8 @@ size_t model_vms(const struct model *m, uint32_t *vms, size_t max);
 const char *model_vm_name(const struct model *m, uint32_t vm);
 /* The interval of the guest's ticks while a CPU of its is busy; 0 unknown. */
 int64_t model_tick_interval_ns(const struct model *m, uint32_t vm);
+/* The guest's own threshold for soft lockups; 0 unknown, or never. */
+int64_t model_watchdog_ns(const struct model *m, uint32_t vm);
 /* What kinds of data this VM has brought so far. */
 struct model_data {
 	bool host_events, guest_events, kvm_events, stacks;

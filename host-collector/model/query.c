@@ -188,6 +188,13 @@ int64_t model_tick_interval_ns(const struct model *m, uint32_t vm_id)
 	return vm && vm->tick_hz ? 1000000000 / vm->tick_hz : 0;
 }
 
+int64_t model_watchdog_ns(const struct model *m, uint32_t vm_id)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+
+	return vm ? vm->watchdog_s * 1000000000ll : 0;
+}
+
 struct presence_count model_presence(const struct model *m, uint32_t vm_id)
 {
 	const struct vm *vm = vm_find(m, vm_id);

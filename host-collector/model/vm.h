@@ -25,8 +25,9 @@ struct vm {
 	uint32_t id;
 	char name[VS_TEXT_MAX];
 	int32_t tgid;
-	bool kvm;         /* runs under KVM, by VmInfo */
-	uint32_t tick_hz; /* of the guest's kernel, 0 unknown */
+	bool kvm;            /* runs under KVM, by VmInfo */
+	uint32_t tick_hz;    /* of the guest's kernel, 0 unknown */
+	uint32_t watchdog_s; /* the same */
 	struct model_data data;
 	struct presence_count presence;
 	struct vcpu_signal signal;

@@ -71,6 +71,8 @@ static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 		err = model_guest_cpus(p->options.model, s->id, m->cpus, m->n_cpus);
 	if (!err)
 		err = model_guest_tick(p->options.model, s->id, m->tick_hz);
+	if (!err)
+		err = model_guest_watchdog(p->options.model, s->id, m->watchdog_s);
 	if (!err && p->options.early)
 		err = model_guest_cpus(p->options.early, s->id, m->cpus, m->n_cpus);
 	return err;

@@ -105,6 +105,24 @@ static json *evidence_json(const struct report *r, const struct incident *i)
 	return array;
 }
 
+static json *detectors_json(const struct incident *i)
+{
+	json *array = json_object_new_array_ext(DETECTOR_COUNT);
+
+	for (int d = 0; d < DETECTOR_COUNT; d++) {
+		const struct report_detector *from = &i->detectors[d];
+		json *detector = json_object_new_object();
+
+		add_text(detector, "name", detector_name((enum detector)d));
+		add(detector, "saw",
+		    from->sight == SIGHT_BLIND ? NULL
+					       : json_object_new_boolean(from->sight == SIGHT_YES));
+		add_text(detector, "why", from->why);
+		json_object_array_add(array, detector);
+	}
+	return array;
+}
+
 static json *interrupt_json(const struct incident *i)
 {
 	json *interrupt = json_object_new_object();
@@ -179,6 +197,7 @@ static json *incident_json(const struct report *r, const struct incident *i)
 							    (enum missing_data)m)));
 	}
 	add(incident, "missing", part);
+	add(incident, "detectors", detectors_json(i));
 	if (i->lost_interrupt.known)
 		add(incident, "lost_interrupt", lost_interrupt_json(&i->lost_interrupt));
 	return incident;

@@ -256,6 +256,20 @@ static void watchdogs_write(const struct page *p, const struct incident *i)
 	}
 }
 
+/* Who saw it, and why the others did not. */
+static void detectors_write(const struct page *p, const struct incident *i)
+{
+	static const char *const sights[] = {
+		[SIGHT_BLIND] = "could not", [SIGHT_NO] = "did not", [SIGHT_YES] = "saw it"};
+
+	for (int d = 0; d < DETECTOR_COUNT; d++) {
+		const struct report_detector *x = &i->detectors[d];
+
+		fprintf(p->out, "   %-8s %-14s %s: %s\n", d ? "" : "detector",
+			detector_name((enum detector)d), sights[x->sight], escape(x->why).text);
+	}
+}
+
 static const char *clock_method(const struct report *r, uint32_t vm)
 {
 	for (size_t i = 0; i < r->n_clocks; i++) {
@@ -296,6 +310,8 @@ static void incident_write(const struct page *p, const struct incident *i)
 	culprits_write(p, i);
 	evidence_write(p, i);
 	watchdogs_write(p, i);
+	if (!i->healthy)
+		detectors_write(p, i);
 	missing_write(p, i);
 }
 

@@ -44,6 +44,7 @@ static struct message_hello *new_hello(void)
 	m->dmesg.ns = 17;
 	m->dmesg.err = 3;
 	m->tick_hz = 250;
+	m->watchdog_s = 20;
 	m->suspended_ns = 3600000000001;
 	return m;
 }

@@ -61,6 +61,9 @@ static struct incident paused(uint16_t cpu, int64_t begin_ms)
 			      .text = "stopped by SIGSTOP from bash (900)",
 			      .waiter_stack = 7}},
 		.missing = 1u << MISSING_KVM_EVENTS,
+		.detectors = {{SIGHT_YES, "waiter (60) waited 400 ms for this CPU"},
+			      {SIGHT_BLIND, "too few ticks were seen to know their rate"},
+			      {SIGHT_NO, "shorter than the 20 s after which it speaks by default"}},
 	};
 
 	return i;
