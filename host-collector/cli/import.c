@@ -15,6 +15,8 @@
 #include "host-collector/import/writer.h"
 #include "host-collector/view/escape.h"
 
+enum { ONE_CLOCK_ERROR_NS = 1000000 };
+
 struct import_arguments {
 	const char *host, *guest, *vm, *vcpu, *clock, *offset, *output;
 	uint64_t tsc_hz, guest_tsc_hz, error_ns;
@@ -34,9 +36,11 @@ static const struct option_spec import_option_table[] = {
 	{"guest", OPTION_STRING, offsetof(struct import_arguments, guest), "FILE",
 	 "the same, recorded in the first VM", false},
 	{"guest-offset-ns", OPTION_STRING, offsetof(struct import_arguments, offset), "N",
-	 "host's clock less guest's clock, may be negative; goes with --guest", false},
+	 "host's clock less guest's clock, may be negative (default: one clock, if the times overlap)",
+	 false},
 	{"guest-error-ns", OPTION_NUMBER, offsetof(struct import_arguments, error_ns), "N",
-	 "how wrong that offset may be; every report shows it", false},
+	 "how wrong that may be; every report shows it (default, without an offset: 1000000)",
+	 false},
 	{"clock", OPTION_STRING, offsetof(struct import_arguments, clock), "NAME",
 	 "the trace clock of the host's stamps (local, mono, x86-tsc), to be shown", false},
 	{"tsc-hz", OPTION_NUMBER, offsetof(struct import_arguments, tsc_hz), "N",
@@ -74,10 +78,9 @@ static int arguments_check(const struct import_arguments *a, int64_t *offset_ns)
 	if (!offset_parse(a->offset, offset_ns))
 		return usage_say("--guest-offset-ns is no number of nanoseconds",
 				 "give host time less guest time, such as -1500000");
-	if (a->guest && (!a->offset || !a->error_ns))
-		return usage_say("the guest's clock is not the host's",
-				 "say how far with --guest-offset-ns N and how sure with "
-				 "--guest-error-ns N, or leave --guest out");
+	if (a->offset && !a->error_ns)
+		return usage_say("an offset without its error",
+				 "say how wrong it may be with --guest-error-ns N");
 	if (!a->guest && (a->offset || a->error_ns))
 		return usage_say("an offset without a guest", "name the guest's text with --guest");
 	return COMMAND_OK;
@@ -178,6 +181,38 @@ static void vcpus_print(const struct vcpus *v)
 	count_print(v->left_out, "vCPU threads are more than a recording holds: left out");
 }
 
+static double first_s(const struct gather *g)
+{
+	return (double)g->events[0].e.time / 1e9;
+}
+
+static double last_s(const struct gather *g)
+{
+	return (double)g->events[g->n_events - 1].e.time / 1e9;
+}
+
+/* Nobody said how far apart both clocks are: they are taken as one, aloud, if that can be. */
+static int one_clock_assume(struct import_arguments *a, const struct gather *host,
+			    const struct gather *guest)
+{
+	if (!a->guest || a->offset || !host->n_events || !guest->n_events)
+		return COMMAND_OK;
+	if (first_s(host) > last_s(guest) || first_s(guest) > last_s(host)) {
+		fprintf(stderr,
+			"vcpuscope import: the guest's clock is not the host's: its stamps go from %.6f to "
+			"%.6f s, the host's from %.6f to %.6f s; say how far they are apart with "
+			"--guest-offset-ns N and how sure with --guest-error-ns N, or leave --guest out\n",
+			first_s(guest), last_s(guest), first_s(host), last_s(host));
+		return COMMAND_USAGE;
+	}
+	if (!a->error_ns)
+		a->error_ns = ONE_CLOCK_ERROR_NS;
+	printf("clocks: no --guest-offset-ns: the guest's stamps are taken as the host's, +-%" PRIu64
+	       " ns assumed\n",
+	       a->error_ns);
+	return COMMAND_OK;
+}
+
 static int recording_write(const struct import_arguments *a, struct gather *host,
 			   struct gather *guest)
 {
@@ -243,6 +278,9 @@ static int import_run(const struct command *self, int argc, char **argv)
 		account_print("host", &gathers[0]);
 		if (a.guest)
 			account_print("guest", &gathers[1]);
+		result = one_clock_assume(&a, &gathers[0], &gathers[1]);
+	}
+	if (!result) {
 		result = gathers[0].taken + gathers[1].taken
 				 ? recording_write(&a, &gathers[0], &gathers[1])
 				 : trouble_say("no event was understood: nothing written",
@@ -258,7 +296,7 @@ static int import_run(const struct command *self, int argc, char **argv)
 const struct command command_import = {
 	.name = "import",
 	.summary = "make a recording of what trace-cmd, ftrace or perf recorded",
-	.usage = "--host FILE [--guest FILE --guest-offset-ns N --guest-error-ns N] -o RUN.vcs",
+	.usage = "--host FILE [--guest FILE [--guest-offset-ns N --guest-error-ns N]] -o RUN.vcs",
 	.options = import_option_table,
 	.n_options = sizeof(import_option_table) / sizeof(import_option_table[0]),
 	.examples = "  trace-cmd record -C mono -e kvm -e sched sleep 10\n"

@@ -153,6 +153,22 @@ def check_report(recording):
     assert "vm_paused" in verdicts, text
 
 
+def check_one_clock(folder, tid):
+    """Without an offset both clocks are taken as one, aloud, unless that cannot be."""
+    out = f"{folder}/one.vcs"
+    said = run(VCPUSCOPE, "import", "--host", f"{folder}/host.dat", "--guest", f"{folder}/guest.dat",
+               "--vcpu", f"{tid}=0", "-o", out)
+    assert "taken as the host's, +-1000000 ns" in said, said
+    run(VCPUSCOPE, "report", out, "--format", "json", "-o", out + ".json")
+    with open(out + ".json") as f:
+        assert json.load(f)["clock"][0]["error_ns"] >= 1000000
+    with open(f"{folder}/early.txt", "w") as f:
+        f.write("cat-5 [000] 0.000001: sched_wakeup: cat:5 [120] CPU:000\n")
+    said = run(VCPUSCOPE, "import", "--host", f"{folder}/host.dat", "--guest", f"{folder}/early.txt",
+               "--vcpu", f"{tid}=0", "-o", out, expect=2)
+    assert "--guest-offset-ns" in said and "0.000001" in said, said
+
+
 def check_damage(folder):
     with open(f"{folder}/host.dat", "rb") as f:
         whole = f.read()
@@ -171,7 +187,8 @@ def check_damage(folder):
 def check_errors(folder):
     dat = f"{folder}/host.dat"
     for arguments, words in (
-            (["--host", dat, "--guest", dat, "-o", "x.vcs"], "--guest-offset-ns"),
+            (["--host", dat, "--guest", dat, "--guest-offset-ns", "5", "-o", "x.vcs"],
+             "--guest-error-ns"),
             (["--host", dat, "--vcpu", "x", "-o", "x.vcs"], "TID=INDEX"),
             (["--host", dat], "--output")):
         said = run(VCPUSCOPE, "import", *arguments, expect=2)
@@ -188,6 +205,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="test_import_") as folder:
         tid = record(folder)
         check_report(check_pair(folder, tid))
+        check_one_clock(folder, tid)
         check_damage(folder)
         check_errors(folder)
     print("ok")
