@@ -312,6 +312,7 @@ static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 		.delivered = totals.delivered,
 		.dropped_kernel = totals.dropped_kernel,
 		.dropped_user = totals.dropped_user,
+		.missed = capture_missed(a->capture),
 		.sample =
 			{
 				.tsc = sample->tsc,

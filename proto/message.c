@@ -244,6 +244,7 @@ int message_heartbeat_pack(const struct message_heartbeat *m, struct byte_buffer
 	w.delivered = m->delivered;
 	w.dropped_kernel = m->dropped_kernel;
 	w.dropped_user = m->dropped_user;
+	w.missed = m->missed;
 	w.sample = &sample;
 	w.dmesg_known = m->dmesg.known;
 	w.dmesg_time = m->dmesg.time;
@@ -289,6 +290,7 @@ int message_heartbeat_unpack(const uint8_t *payload, size_t len, struct message_
 	m->delivered = w->delivered;
 	m->dropped_kernel = w->dropped_kernel;
 	m->dropped_user = w->dropped_user;
+	m->missed = w->missed;
 	clock_sample_from_wire(w->sample ? w->sample : &no_sample, &m->sample);
 	m->dmesg.known = w->dmesg_known;
 	m->dmesg.time = w->dmesg_time;

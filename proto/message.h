@@ -127,6 +127,7 @@ struct message_heartbeat {
 	uint64_t cpu_time_ns;
 	uint64_t rss_bytes;
 	uint64_t emitted, delivered, dropped_kernel, dropped_user;
+	uint64_t missed; /* lost without a number: in none of the four above */
 	struct message_clock_sample sample;
 	struct message_dmesg_point dmesg;
 	struct message_vm_clock_pvclock pvclock; /* the guest's own page; not known: it has none */

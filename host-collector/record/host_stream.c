@@ -283,6 +283,7 @@ int host_stream_heartbeat(struct host_stream *h)
 	beat.delivered = totals.delivered;
 	beat.dropped_kernel = totals.dropped_kernel;
 	beat.dropped_user = totals.dropped_user;
+	beat.missed = h->capture ? capture_missed(h->capture) : 0;
 	sample_take(&beat.sample);
 	h->promised = beat.time;
 	return payload_deliver(h, FRAME_HEARTBEAT, message_heartbeat_pack(&beat, &h->payload));

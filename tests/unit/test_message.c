@@ -81,6 +81,7 @@ static void test_small_messages_round_trip(void **state)
 	heartbeat.delivered = 5;
 	heartbeat.dropped_kernel = 6;
 	heartbeat.dropped_user = UINT64_MAX;
+	heartbeat.missed = UINT64_MAX - 1;
 	heartbeat.sample = sample;
 	heartbeat.dmesg.known = true;
 	heartbeat.dmesg.time = 8;
