@@ -112,6 +112,10 @@ static __always_inline __u32 state_reported(__u32 state)
 			    VS_TASK_TRACED | VS_TASK_EXIT | VS_TASK_PARKED | VS_TASK_DEAD |
 			    VS_TASK_FROZEN;
 
+	const __u32 idle = VS_TASK_UNINTERRUPTIBLE | VS_TASK_IDLE;
+
+	if ((state & idle) == idle)
+		return (state & named) | VS_TASK_IDLE;
 	return state & named ? state & named : VS_TASK_UNINTERRUPTIBLE;
 }
 

@@ -45,7 +45,8 @@ static void switch_finish(const struct perf_tracepoint *t, const struct perf_rec
 	else if (state & RECORD_STATES)
 		event->arg0 = state & RECORD_STATES;
 	else
-		event->arg0 = state & RECORD_IDLE ? VS_TASK_UNINTERRUPTIBLE : VS_TASK_RUNNING;
+		event->arg0 = state & RECORD_IDLE ? VS_TASK_UNINTERRUPTIBLE | VS_TASK_IDLE
+						  : VS_TASK_RUNNING;
 }
 
 static void comm_copy(const uint8_t *comm, struct vs_event *event)

@@ -8,6 +8,8 @@
 #ifndef BPF_SAMPLE_H
 #define BPF_SAMPLE_H
 
+#include <asm-generic/errno-base.h>
+
 #include "bpf/emit.h"
 #include "bpf/guest_stack.h"
 
@@ -62,12 +64,14 @@ static __always_inline __u32 stack_take(void *ctx, struct vs_guest_stack *s, __s
 	s->n = (__u32)bytes / sizeof(s->frames[0]);
 	s->tgid = tgid;
 	s->id = key.id = stack_id(s);
-	if (bpf_map_update_elem(&known_stacks, &key, &one, BPF_NOEXIST))
+	/* Any other error than this one leaves open whether it was told: again, then. */
+	if (bpf_map_update_elem(&known_stacks, &key, &one, BPF_NOEXIST) == -EEXIST)
+		return s->id;
+	if (!bpf_ringbuf_output(&new_stacks, s, sizeof(*s), BPF_RB_NO_WAKEUP))
 		return s->id;
 	/* No room: the next one that is alike tries again. */
-	if (bpf_ringbuf_output(&new_stacks, s, sizeof(*s), BPF_RB_NO_WAKEUP))
-		bpf_map_delete_elem(&known_stacks, &key);
-	return s->id;
+	bpf_map_delete_elem(&known_stacks, &key);
+	return 0;
 }
 
 /* The current task's stack, in an event. */

@@ -133,6 +133,7 @@ enum vs_task_state {
 	VS_TASK_EXIT = 0x30, /* dead | zombie */
 	VS_TASK_PARKED = 0x40,
 	VS_TASK_DEAD = 0x80,
+	VS_TASK_IDLE = 0x400, /* beside UNINTERRUPTIBLE: an idle kernel thread's, no load */
 	VS_TASK_FROZEN = 0x8000,
 };
 

@@ -277,7 +277,7 @@ static enum flame_task_state state_of(uint64_t bits)
 		return FLAME_TASK_PREEMPTED;
 	if (bits & (VS_TASK_STOPPED | VS_TASK_TRACED | VS_TASK_FROZEN))
 		return FLAME_TASK_STOPPED;
-	if (bits & VS_TASK_UNINTERRUPTIBLE)
+	if (bits & VS_TASK_UNINTERRUPTIBLE && !(bits & VS_TASK_IDLE))
 		return FLAME_TASK_BLOCKED;
 	return FLAME_TASK_SLEEPING;
 }

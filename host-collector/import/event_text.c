@@ -29,7 +29,8 @@ bool event_text_state(const char *text, size_t len, uint64_t *state)
 		{'R', VS_TASK_RUNNING},
 		{'S', VS_TASK_INTERRUPTIBLE},
 		{'D', VS_TASK_UNINTERRUPTIBLE},
-		{'I', VS_TASK_UNINTERRUPTIBLE}, /* idle kernel thread: uninterruptible, no load */
+		{'I', VS_TASK_UNINTERRUPTIBLE |
+			      VS_TASK_IDLE},    /* idle kernel thread: uninterruptible, no load */
 		{'W', VS_TASK_UNINTERRUPTIBLE}, /* how trace-cmd's plugin calls the same */
 		{'T', VS_TASK_STOPPED},
 		{'t', VS_TASK_TRACED},

@@ -67,7 +67,7 @@ static uint64_t state_of(uint64_t prev_state)
 	enum { KNOWN_BITS = 0x7f, IDLE_BIT = 0x80 };
 
 	if (prev_state & IDLE_BIT)
-		return VS_TASK_UNINTERRUPTIBLE;
+		return VS_TASK_UNINTERRUPTIBLE | VS_TASK_IDLE;
 	return prev_state & KNOWN_BITS;
 }
 

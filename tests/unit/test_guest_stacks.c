@@ -18,7 +18,8 @@
 #include "bpf/kernel_symbols.h"
 #include "guest-agent/symbols.h"
 
-enum { IDS_MAX = 256, HZ = 499 };
+/* Kernel stacks of all that runs on this machine meanwhile are told, too. */
+enum { IDS_MAX = 1024, TOLD_MAX = 16384, HZ = 499 };
 
 struct seen {
 	size_t samples, sleeps;
@@ -29,8 +30,8 @@ struct seen {
 		uint32_t id;
 	} ids[IDS_MAX]; /* that events of ours named */
 	size_t n_told;
-	struct capture_guest_stack told[IDS_MAX];
-	uint64_t frames[IDS_MAX][64];
+	struct capture_guest_stack told[TOLD_MAX];
+	uint64_t frames[TOLD_MAX][64];
 };
 
 static void id_note(struct seen *s, pid_t tgid, uint32_t id)
@@ -68,7 +69,8 @@ static void on_stack(void *context, const struct capture_guest_stack *stack)
 {
 	struct seen *s = context;
 
-	if (s->n_told == IDS_MAX || (stack->tgid && stack->tgid != getpid()))
+	assert_true(s->n_told < TOLD_MAX);
+	if (stack->tgid && stack->tgid != getpid())
 		return;
 	memcpy(s->frames[s->n_told], stack->frames, stack->n * sizeof(uint64_t));
 	s->told[s->n_told] = *stack;
