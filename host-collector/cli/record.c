@@ -172,7 +172,8 @@ static const char *guest_text(const struct collector_status *s)
 
 static uint64_t lost_events(const struct collector_status *s)
 {
-	return s->host.events.dropped_kernel + s->host.events.dropped_user + s->guest_dropped;
+	return s->host.events.dropped_kernel + s->host.events.dropped_user + s->host.missed +
+	       s->guest_dropped;
 }
 
 static void clock_text(const struct collector_status *s, char *text, size_t bytes)

@@ -149,7 +149,8 @@ static void link_heartbeat(void *context, const struct message_heartbeat *heartb
 	if (before->emitted && heartbeat->emitted >= before->emitted) {
 		c->guest_emitted += heartbeat->emitted - before->emitted;
 		c->guest_dropped += heartbeat->dropped_kernel - before->dropped_kernel +
-				    heartbeat->dropped_user - before->dropped_user;
+				    heartbeat->dropped_user - before->dropped_user +
+				    heartbeat->missed - before->missed;
 	}
 	c->guest = *heartbeat;
 }

@@ -339,6 +339,7 @@ int host_stream_vm_clock(struct host_stream *h, const struct message_vm_clock *m
 void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats *out)
 {
 	batcher_totals_get(h->batcher, &out->events);
+	out->missed = h->capture ? capture_missed(h->capture) : 0;
 	stack_writer_stats_get(h->stacks, &out->stacks);
 	out->kernel_names = h->kernel_names;
 }

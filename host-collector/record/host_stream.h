@@ -58,6 +58,7 @@ int host_stream_vm_clock(struct host_stream *h, const struct message_vm_clock *m
 
 struct host_stream_stats {
 	struct batcher_totals events;
+	uint64_t missed; /* lost without a number: in none of those */
 	struct stack_writer_stats stacks;
 	bool kernel_names; /* false: kernel addresses are hidden from us */
 };
