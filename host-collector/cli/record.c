@@ -27,7 +27,7 @@ struct record_options {
 	struct channel_arguments channel;
 	uint64_t duration_ns;
 	uint64_t stacks_over_ns;
-	const char *level, *backend;
+	const char *level;
 	bool no_guest;
 };
 
@@ -47,16 +47,11 @@ static const struct option_spec record_option_table[] = {
 	 "summary, VM-exits of 1 ms or in which the vCPU leaves its pCPU, the others\n"
 	 "counted by reason; SIGUSR1 switches to detail, SIGUSR2 to summary",
 	 false},
-	{"backend", OPTION_CHOICE, ROW(backend), "auto|bpf|perf",
-	 "how to capture this host's events: auto takes BPF, and perf where that does not\n"
-	 "work (no BTF, an old kernel), which costs more and has no summary level",
-	 false},
 };
 
 struct record {
 	struct record_options options;
 	enum capture_level level;
-	enum capture_way way;
 	uv_loop_t loop;
 	uv_timer_t status_timer, end_timer;
 	uv_signal_t interrupt, terminate, to_detail, to_summary;
@@ -172,8 +167,7 @@ static const char *guest_text(const struct collector_status *s)
 
 static uint64_t lost_events(const struct collector_status *s)
 {
-	return s->host.events.dropped_kernel + s->host.events.dropped_user + s->host.missed +
-	       s->guest_dropped;
+	return s->host.events.dropped_kernel + s->host.events.dropped_user + s->guest_dropped;
 }
 
 static void clock_text(const struct collector_status *s, char *text, size_t bytes)
@@ -249,9 +243,7 @@ static void on_level_signal(uv_signal_t *signal, int number)
 	int err = collector_level(r->collector, level);
 
 	line_clear(r);
-	if (err == -EOPNOTSUPP)
-		fprintf(stderr, "vcpuscope record: the level stays detail: summary needs BPF\n");
-	else if (err)
+	if (err)
 		fprintf(stderr, "vcpuscope record: cannot switch the level: %s\n", strerror(-err));
 	else
 		fprintf(stderr, "level is %s from here on\n", level_names[level]);
@@ -264,9 +256,9 @@ static void summary_print(struct record *r)
 	struct collector_status s;
 
 	collector_status_get(r->collector, &s);
-	fprintf(stderr, "%s: %.1f s of %s (%zu vCPU%s), %" PRIu64 " host events by %s", path,
+	fprintf(stderr, "%s: %.1f s of %s (%zu vCPU%s), %" PRIu64 " host events", path,
 		(double)(now_ms() - r->begin_ms) / 1000, s.vm->name, s.n_vcpus,
-		s.n_vcpus == 1 ? "" : "s", s.host.events.emitted, s.backend);
+		s.n_vcpus == 1 ? "" : "s", s.host.events.emitted);
 	if (s.has_channel)
 		fprintf(stderr, ", %" PRIu64 " guest frames", s.link.frames);
 	fprintf(stderr, ", lost %" PRIu64 "\n", lost_events(&s));
@@ -319,15 +311,6 @@ static int options_check(const struct record_options *o, enum capture_level *lev
 	return COMMAND_USAGE;
 }
 
-static enum capture_way way_of(const char *name)
-{
-	enum capture_way way = CAPTURE_BY_ANY;
-
-	if (name)
-		capture_way_parse(name, &way);
-	return way;
-}
-
 static int exit_code_of(int err)
 {
 	return err == -EPERM || err == -EACCES || err == -EOPNOTSUPP || err == -ENOSYS
@@ -366,8 +349,7 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 						  .channel = o->channel.address,
 						  .security = o->channel.security,
 						  .wait_threshold_ns = o->stacks_over_ns,
-						  .level = r->level,
-						  .way = r->way};
+						  .level = r->level};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
 	int err = collector_open(&r->loop, &options, &sink, &r->collector, why, why_bytes);
 
@@ -402,7 +384,6 @@ static int record_run(const struct command *self, int argc, char **argv)
 		free(r);
 		return COMMAND_USAGE;
 	}
-	r->way = way_of(r->options.backend);
 	/* A full disk or a file size limit is an error of write(), not our death. */
 	signal(SIGXFSZ, SIG_IGN);
 	r->tty = isatty(STDERR_FILENO);
@@ -442,7 +423,6 @@ const struct command command_record = {
 	.examples =
 		"  vcpuscope record --pid $(pidof qemu-system-x86_64) --channel /run/vm1.sock \\\n"
 		"                   -o run.vcs --for 30s\n"
-		"  vcpuscope record --qmp /run/vm1.qmp --no-guest -o run.vcs   # Ctrl-C ends it\n"
-		"  vcpuscope record --pid 4242 --no-guest --backend perf -o run.vcs\n",
+		"  vcpuscope record --qmp /run/vm1.qmp --no-guest -o run.vcs   # Ctrl-C ends it\n",
 	.run = record_run,
 };
