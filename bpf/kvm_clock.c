@@ -14,30 +14,41 @@
 #include <bpf/bpf.h>
 
 #include "bpf/kvm_clock_internal.h"
+#include "bpf/kvm_clock_perf.h"
 #include "clock/pvclock.h"
 #include "clock/sample.h"
 #include "kvm_clock_prog.skel.h"
 
 enum {
 	LINKS = 4,
+	FOLLOWED_MAX = 1024, /* as many as the programs' map holds */
 	/* More than the ring holds. */
 	CHANGES_MAX = 64 * 1024 / sizeof(struct vs_kvm_clock_event),
 };
 
+struct followed {
+	pid_t pid;
+	uint32_t vm;
+};
+
 struct kvm_clock {
-	struct kvm_clock_prog *programs;
+	struct kvm_clock_prog *programs; /* NULL: by perf */
+	struct kvm_clock_perf *perf;     /* NULL: by the programs */
 	struct bpf_link *links[LINKS];
 	struct ring_buffer *ring;
 	struct capture_clock clock;
 	bool has_iterator;
 	char left_out[160];
+	size_t n_followed;
+	struct followed followed[FOLLOWED_MAX];
 	size_t n_changes, n_said, said_room;
 	struct vs_kvm_clock_event changes[CHANGES_MAX];
 	struct kvm_clock_said *said;
 };
 
-static void left_out_add(struct kvm_clock *k, const char *name)
+static void left_out_add(void *context, const char *name)
 {
+	struct kvm_clock *k = context;
 	size_t used = strlen(k->left_out);
 
 	snprintf(k->left_out + used, sizeof(k->left_out) - used, "%s%s", used ? ", " : "", name);
@@ -50,7 +61,8 @@ const char *kvm_clock_left_out(const struct kvm_clock *k)
 
 uint64_t kvm_clock_dropped(const struct kvm_clock *k)
 {
-	return __atomic_load_n(&k->programs->bss->dropped, __ATOMIC_RELAXED);
+	return k->perf ? kvm_clock_perf_dropped(k->perf)
+		       : __atomic_load_n(&k->programs->bss->dropped, __ATOMIC_RELAXED);
 }
 
 struct bpf_program *kvm_clock_iterator(struct kvm_clock *k)
@@ -65,6 +77,18 @@ static int change_arrived(void *context, void *data, size_t bytes)
 	if (bytes >= sizeof(*k->changes) && k->n_changes < CHANGES_MAX)
 		k->changes[k->n_changes++] = *(struct vs_kvm_clock_event *)data;
 	return 0;
+}
+
+static void change_keep(void *context, const struct vs_kvm_clock_event *change)
+{
+	change_arrived(context, (void *)(uintptr_t)change, sizeof(*change));
+}
+
+static int change_older(const void *a, const void *b)
+{
+	const struct vs_kvm_clock_event *x = a, *y = b;
+
+	return (x->time > y->time) - (x->time < y->time);
 }
 
 /* With the iterator if this kernel takes it, else without. */
@@ -109,7 +133,65 @@ static size_t programs_attach(struct kvm_clock *k)
 	return n;
 }
 
-int kvm_clock_open(struct kvm_clock **out, char *why, size_t why_bytes)
+static int programs_open(struct kvm_clock *k, char *why, size_t why_bytes)
+{
+	int error = programs_load(k);
+
+	if (error == -EPERM) {
+		snprintf(why, why_bytes,
+			 "BPF is not permitted: run as root (CAP_BPF and CAP_PERFMON)");
+		return error;
+	}
+	if (error) {
+		snprintf(why, why_bytes, "cannot load the BPF programs for KVM's clocks: %s",
+			 strerror(-error));
+		return error;
+	}
+	if (!programs_attach(k)) {
+		snprintf(why, why_bytes,
+			 "no KVM tracepoints in this kernel: is the kvm module loaded?");
+		return -EOPNOTSUPP;
+	}
+	k->ring = ring_buffer__new(bpf_map__fd(k->programs->maps.changes), change_arrived, k, NULL);
+	if (k->ring)
+		return 0;
+	error = -errno;
+	snprintf(why, why_bytes, "cannot read KVM's clock changes: %s", strerror(-error));
+	return error;
+}
+
+static void programs_close(struct kvm_clock *k)
+{
+	ring_buffer__free(k->ring);
+	for (size_t i = 0; i < LINKS; i++)
+		bpf_link__destroy(k->links[i]);
+	kvm_clock_prog__destroy(k->programs);
+	k->programs = NULL;
+	k->ring = NULL;
+	memset(k->links, 0, sizeof(k->links));
+}
+
+static int sources_open(struct kvm_clock *k, enum capture_way way, char *why, size_t why_bytes)
+{
+	const bool by_perf = way == CAPTURE_BY_PERF;
+	char second_why[160];
+	int error = by_perf ? -EOPNOTSUPP : programs_open(k, why, why_bytes);
+
+	if (!error || way == CAPTURE_BY_BPF)
+		return error;
+	programs_close(k);
+	k->has_iterator = false;
+	k->left_out[0] = '\0';
+	left_out_add(k, "struct kvm_vcpu");
+	/* If neither works, the reason to tell is that of the better one. */
+	if (by_perf)
+		return kvm_clock_perf_open(&k->perf, left_out_add, k, why, why_bytes);
+	return kvm_clock_perf_open(&k->perf, left_out_add, k, second_why, sizeof(second_why))
+		       ? error
+		       : 0;
+}
+
+int kvm_clock_open(enum capture_way way, struct kvm_clock **out, char *why, size_t why_bytes)
 {
 	const libbpf_print_fn_t print = libbpf_set_print(NULL);
 	struct kvm_clock *k = calloc(1, sizeof(*k));
@@ -120,27 +202,12 @@ int kvm_clock_open(struct kvm_clock **out, char *why, size_t why_bytes)
 		snprintf(why, why_bytes, "out of memory");
 		goto out;
 	}
-	error = programs_load(k);
-	if (error == -EPERM) {
-		snprintf(why, why_bytes,
-			 "BPF is not permitted: run as root (CAP_BPF and CAP_PERFMON)");
+	error = sources_open(k, way, why, why_bytes);
+	if (error)
 		goto out;
-	}
+	error = clock_sample_take(&sample);
 	if (error) {
-		snprintf(why, why_bytes, "cannot load the BPF programs for KVM's clocks: %s",
-			 strerror(-error));
-		goto out;
-	}
-	if (!programs_attach(k)) {
-		error = -EOPNOTSUPP;
-		snprintf(why, why_bytes,
-			 "no KVM tracepoints in this kernel: is the kvm module loaded?");
-		goto out;
-	}
-	k->ring = ring_buffer__new(bpf_map__fd(k->programs->maps.changes), change_arrived, k, NULL);
-	error = k->ring ? clock_sample_take(&sample) : -errno;
-	if (error) {
-		snprintf(why, why_bytes, "cannot read KVM's clock changes: %s", strerror(-error));
+		snprintf(why, why_bytes, "cannot read this machine's clocks: %s", strerror(-error));
 		goto out;
 	}
 	capture_clock_init(&k->clock);
@@ -157,27 +224,51 @@ void kvm_clock_close(struct kvm_clock *k)
 {
 	if (!k)
 		return;
-	ring_buffer__free(k->ring);
-	for (size_t i = 0; i < LINKS; i++)
-		bpf_link__destroy(k->links[i]);
-	kvm_clock_prog__destroy(k->programs);
+	programs_close(k);
+	kvm_clock_perf_close(k->perf);
 	free(k->said);
 	free(k);
 }
 
+static struct followed *followed_find(struct kvm_clock *k, pid_t pid)
+{
+	for (size_t i = 0; i < k->n_followed; i++) {
+		if (k->followed[i].pid == pid)
+			return &k->followed[i];
+	}
+	return NULL;
+}
+
 int kvm_clock_follow(struct kvm_clock *k, pid_t pid, uint32_t vm)
 {
-	return bpf_map_update_elem(bpf_map__fd(k->programs->maps.followed), &pid, &vm, BPF_ANY);
+	struct followed *f = followed_find(k, pid);
+	int error = 0;
+
+	if (!f && k->n_followed == FOLLOWED_MAX)
+		return -E2BIG;
+	if (k->programs)
+		error = bpf_map_update_elem(bpf_map__fd(k->programs->maps.followed), &pid, &vm,
+					    BPF_ANY);
+	if (error)
+		return error;
+	if (!f)
+		f = &k->followed[k->n_followed++];
+	*f = (struct followed){pid, vm};
+	return 0;
 }
 
 void kvm_clock_unfollow(struct kvm_clock *k, pid_t pid)
 {
+	struct followed *f = followed_find(k, pid);
 	size_t kept = 0;
 	uint32_t vm;
 
-	if (kvm_clock_vm(k, pid, &vm))
+	if (!f)
 		return;
-	bpf_map_delete_elem(bpf_map__fd(k->programs->maps.followed), &pid);
+	vm = f->vm;
+	*f = k->followed[--k->n_followed];
+	if (k->programs)
+		bpf_map_delete_elem(bpf_map__fd(k->programs->maps.followed), &pid);
 	for (size_t i = 0; i < k->n_said; i++)
 		if (k->said[i].value.vm != vm)
 			k->said[kept++] = k->said[i];
@@ -186,7 +277,11 @@ void kvm_clock_unfollow(struct kvm_clock *k, pid_t pid)
 
 int kvm_clock_vm(struct kvm_clock *k, pid_t pid, uint32_t *vm)
 {
-	return bpf_map_lookup_elem(bpf_map__fd(k->programs->maps.followed), &pid, vm);
+	const struct followed *f = followed_find(k, pid);
+
+	if (f)
+		*vm = f->vm;
+	return f ? 0 : -ENOENT;
 }
 
 bool kvm_clock_pvclock(const struct vs_pvclock_page *page, struct message_vm_clock_pvclock *out)
@@ -316,9 +411,14 @@ long kvm_clock_drain(struct kvm_clock *k, const struct kvm_clock_sink *sink)
 	int error;
 
 	k->n_changes = 0;
-	error = ring_buffer__consume(k->ring);
-	if (error < 0)
-		return error;
+	if (k->perf) {
+		kvm_clock_perf_read(k->perf, change_keep, k);
+		qsort(k->changes, k->n_changes, sizeof(*k->changes), change_older);
+	} else {
+		error = ring_buffer__consume(k->ring);
+		if (error < 0)
+			return error;
+	}
 	error = clock_sample_take(&sample);
 	if (error)
 		return error;

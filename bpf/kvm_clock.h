@@ -3,9 +3,11 @@
  * Where a VM's clock parameters come from, on its host, without its help and without disturbing it:
  *
  *  - KVM's tracepoints, the moment they change (kvm_pvclock_update, kvm_write_tsc_offset,
- *    kvm_update_master_clock, kvm_track_tsc), filtered in the kernel by process;
+ *    kvm_update_master_clock, kvm_track_tsc), by BPF, filtered in the kernel by process, or by
+ *    perf;
  *  - a snapshot for who attaches to a VM that runs already: struct kvm_vcpu through a BPF iterator,
- *    debugfs, and the page that the guest itself reads, through process_vm_readv().
+ *    debugfs, and the page that the guest itself reads, through process_vm_readv(). Without BPF
+ *    debugfs alone, for nobody else knows where that page is.
  *
  * Each source speaks for itself (message_vm_clock.source), of one part (tsc, pvclock, master) at a
  * time: comparing them is the reader's business. A value is handed out when it differs from what
@@ -24,6 +26,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "bpf/capture.h"
 #include "proto/message.h"
 
 struct kvm_clock;
@@ -34,9 +37,10 @@ struct kvm_clock_sink {
 	void *context;
 };
 
-/* Loads and attaches; follows nothing yet. 0 or -errno with one line in `why`: -EPERM (not root),
- * -EOPNOTSUPP (neither tracepoints nor iterator nor debugfs: no KVM here). */
-int kvm_clock_open(struct kvm_clock **out, char *why, size_t why_bytes);
+/* Loads and attaches; follows nothing yet. way: CAPTURE_BY_ANY takes perf where BPF fails. 0 or
+ * -errno with one line in `why`: -EPERM (not root), -EOPNOTSUPP (neither tracepoints nor iterator
+ * nor debugfs: no KVM here). */
+int kvm_clock_open(enum capture_way way, struct kvm_clock **out, char *why, size_t why_bytes);
 void kvm_clock_close(struct kvm_clock *k);
 /* Sources that this kernel does not have, "" if none; as long as `k`. */
 const char *kvm_clock_left_out(const struct kvm_clock *k);

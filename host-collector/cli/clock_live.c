@@ -168,7 +168,7 @@ int clock_live_show(pid_t pid, FILE *out)
 	size_t one, other;
 	char why[256] = "";
 	int status = COMMAND_TROUBLE, looks = 0;
-	long n = kvm_clock_open(&sources, why, sizeof(why));
+	long n = kvm_clock_open(CAPTURE_BY_ANY, &sources, why, sizeof(why));
 
 	if (!n) {
 		n = kvm_clock_follow(sources, pid, VM_NUMBER);

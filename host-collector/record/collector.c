@@ -344,14 +344,14 @@ static int host_open(struct collector *c, const struct collector_options *option
 }
 
 /* A VM without them is recorded all the same: echo round trips map its clock, less exactly. */
-static void clocks_open(struct collector *c)
+static void clocks_open(struct collector *c, enum capture_way way)
 {
 	const struct message_vm_info *info = vm_info(c->vm);
 	char why[256] = "";
 
 	if (strcmp(info->accelerator, "kvm") != 0)
 		return;
-	vm_clocks_open(c->host, info->qemu_pid, VM_NUMBER, &c->clocks, why, sizeof(why));
+	vm_clocks_open(c->host, way, info->qemu_pid, VM_NUMBER, &c->clocks, why, sizeof(why));
 	if (why[0])
 		say(c, "%s", why);
 }
@@ -399,7 +399,7 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	if (!err)
 		err = host_open(c, options, why, why_bytes);
 	if (!err)
-		clocks_open(c);
+		clocks_open(c, options->way);
 	if (!err && options->channel)
 		err = guest_open(c, options->budget, why, why_bytes);
 	if (err)

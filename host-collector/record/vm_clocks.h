@@ -20,8 +20,8 @@ struct vm_clocks;
 /* Follows process `pid` as VM `vm` and writes its parameters to `host`, which must outlive this. 0,
  * or with one line in `why` what kvm_clock_open and kvm_clock_snapshot say. On success `why` is
  * empty or says which sources this kernel lacks. */
-int vm_clocks_open(struct host_stream *host, pid_t pid, uint32_t vm, struct vm_clocks **out,
-		   char *why, size_t why_bytes);
+int vm_clocks_open(struct host_stream *host, enum capture_way way, pid_t pid, uint32_t vm,
+		   struct vm_clocks **out, char *why, size_t why_bytes);
 /* Changes beyond 500 a second are counted here, not written; the snapshots that follow are. */
 uint64_t vm_clocks_left_out(const struct vm_clocks *c);
 /* A round trip over the guest's channel, its stream being guest TSC. */

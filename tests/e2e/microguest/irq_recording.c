@@ -85,8 +85,8 @@ int irq_recording_open(const char *path, const struct irq_vmm *v, struct irq_rec
 	if (!error)
 		error = host_stream_follow(r->host, vm_info(r->vm));
 	if (!error)
-		error = vm_clocks_open(r->host, v->pid, IRQ_RECORDING_VM, &r->clocks, why,
-				       why_bytes);
+		error = vm_clocks_open(r->host, CAPTURE_BY_BPF, v->pid, IRQ_RECORDING_VM,
+				       &r->clocks, why, why_bytes);
 	if (error)
 		recording_free(r);
 	else

@@ -124,7 +124,7 @@ static void watch_start(struct watch *w, bool passive, pid_t pid)
 	memset(w, 0, sizeof(*w));
 	w->line_source = passive ? VM_CLOCK_GUEST_PAGE : VM_CLOCK_PVCLOCK_UPDATE;
 	w->pid = pid;
-	if (kvm_clock_open(&w->sources, why, sizeof(why)))
+	if (kvm_clock_open(CAPTURE_BY_BPF, &w->sources, why, sizeof(why)))
 		fail_msg("%s", why);
 	for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++)
 		assert_non_null(w->maps[vcpu] = clock_map_new());
@@ -697,6 +697,94 @@ static void test_recorded_parameters_explain_what_the_guest_read(void **state)
 		clock_map_free(r.watch.maps[vcpu]);
 }
 
+/* ---- the same through perf ---- */
+
+enum { CHANGES_MAX = 512, APART_TICKS = MILLION };
+
+struct changes {
+	size_t n;
+	struct message_vm_clock values[CHANGES_MAX];
+};
+
+static void on_change(void *context, const struct message_vm_clock *m)
+{
+	struct changes *c = context;
+
+	assert_true(c->n < CHANGES_MAX);
+	c->values[c->n++] = *m;
+}
+
+static int change_order(const void *a, const void *b)
+{
+	const struct message_vm_clock *x = a, *y = b;
+
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	if (x->vcpu != y->vcpu)
+		return x->vcpu < y->vcpu ? -1 : 1;
+	return (x->from_max > y->from_max) - (x->from_max < y->from_max);
+}
+
+static void change_compare(const struct message_vm_clock *a, const struct message_vm_clock *b)
+{
+	assert_int_equal(a->source, b->source);
+	assert_int_equal(a->vcpu, b->vcpu);
+	assert_int_equal(a->tsc.known, b->tsc.known);
+	assert_int_equal(a->tsc.offset, b->tsc.offset);
+	assert_int_equal(a->master.known, b->master.known);
+	assert_int_equal(a->master.used, b->master.used);
+	assert_int_equal(a->master.offsets_matched, b->master.offsets_matched);
+	assert_memory_equal(&a->pvclock, &b->pvclock, sizeof(a->pvclock));
+	/* Each stamps it by itself; another vCPU's or the next change is further away. */
+	assert_true(a->from_min <= b->from_max + APART_TICKS &&
+		    b->from_min <= a->from_max + APART_TICKS);
+}
+
+static void test_perf_says_the_same(void **state)
+{
+	static const enum capture_way ways[2] = {CAPTURE_BY_BPF, CAPTURE_BY_PERF};
+	static int (*const changes_made[])(struct vmm *) = {clock_forward, offset_of_one,
+							    clock_back, offsets_equal_again};
+	static struct changes seen[2], snapshots[2];
+	struct kvm_clock *sources[2];
+	struct vmm *v = *state;
+	struct vmm_pair pair;
+	char why[256] = "";
+
+	assert_int_equal(vmm_create(v), 0);
+	for (int i = 0; i < 2; i++) {
+		if (kvm_clock_open(ways[i], &sources[i], why, sizeof(why)))
+			fail_msg("%s", why);
+		assert_int_equal(kvm_clock_follow(sources[i], v->pid, VM_NUMBER), 0);
+	}
+	for (size_t i = 0; i < sizeof(changes_made) / sizeof(changes_made[0]); i++) {
+		assert_int_equal(changes_made[i](v), 0);
+		for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++)
+			assert_int_equal(vmm_read_clock(v, vcpu, &pair), 0);
+		for (int k = 0; k < 2; k++)
+			assert_true(kvm_clock_drain(sources[k], &(struct kvm_clock_sink){
+									on_change, &seen[k]}) >= 0);
+	}
+	for (int k = 0; k < 2; k++) {
+		const struct kvm_clock_sink sink = {on_change, &snapshots[k]};
+
+		assert_int_equal(kvm_clock_dropped(sources[k]), 0);
+		/* Perf's has what debugfs says. */
+		if (kvm_clock_snapshot(sources[k], v->pid, &sink, why, sizeof(why)) < 0)
+			print_message("%s: %s\n", k ? "perf" : "BPF", why);
+		assert_true(snapshots[0].n > 0);
+		kvm_clock_unfollow(sources[k], v->pid);
+		kvm_clock_close(sources[k]);
+		qsort(seen[k].values, seen[k].n, sizeof(seen[k].values[0]), change_order);
+	}
+	printf("perf: %zu changes, %zu by BPF; passive sources %zu and %zu\n", seen[1].n, seen[0].n,
+	       snapshots[1].n, snapshots[0].n);
+	assert_true(seen[0].n >= 4);
+	assert_int_equal(seen[0].n, seen[1].n);
+	for (size_t i = 0; i < seen[0].n; i++)
+		change_compare(&seen[0].values[i], &seen[1].values[i]);
+}
+
 static int vmm_setup(void **state)
 {
 	struct vmm *v = malloc(sizeof(*v));
@@ -728,6 +816,7 @@ int main(void)
 			vmm_teardown),
 		cmocka_unit_test_setup_teardown(test_the_command_says_what_the_guest_reads,
 						vmm_setup, vmm_teardown),
+		cmocka_unit_test_setup_teardown(test_perf_says_the_same, vmm_setup, vmm_teardown),
 		cmocka_unit_test(test_what_is_no_vm_is_said_to_be_none),
 	};
 
