@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/stall.h"
+#include "host-collector/analyze/state_times.h"
 #include "host-collector/analyze/verdict.h"
 #include "host-collector/analyze/watchdog.h"
 
@@ -15,6 +16,7 @@ struct report_builder {
 	struct model *model;
 	struct report_options options;
 	struct stall_detector *stalls;
+	struct state_times *times;
 	struct stall_facts *ongoing; /* ONGOING_MAX */
 	struct report *report;
 	size_t incidents_capacity;
@@ -129,7 +131,8 @@ struct report_builder *report_builder_new(struct model *m, const struct report_o
 	b->report = calloc(1, sizeof(*b->report));
 	b->ongoing = calloc(ONGOING_MAX, sizeof(*b->ongoing));
 	b->stalls = b->report && b->ongoing ? stall_new(m, &stall, found, b) : NULL;
-	if (!b->stalls) {
+	b->times = b->stalls ? state_times_new(m) : NULL;
+	if (!b->times) {
 		report_builder_free(b);
 		return NULL;
 	}
@@ -142,6 +145,7 @@ void report_builder_free(struct report_builder *b)
 	if (!b)
 		return;
 	stall_free(b->stalls);
+	state_times_free(b->times);
 	report_free(b->report);
 	free(b->ongoing);
 	free(b);
@@ -295,7 +299,7 @@ struct report *report_builder_finish(struct report_builder *b)
 	r->begin = model_begin(b->model);
 	r->end = model_now(b->model);
 	r->dropped_incidents += stall_dropped(b->stalls);
-	if (name_vms(b) || b->err)
+	if (name_vms(b) || state_times_give(b->times, r) || b->err)
 		return NULL;
 	if (!b->options.all)
 		before_host_remove(b);

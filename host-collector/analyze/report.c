@@ -151,6 +151,7 @@ void report_free(struct report *r)
 	free(r->losses);
 	free(r->incidents);
 	free(r->watchdogs);
+	free(r->vcpus);
 	free(r->stacks);
 	free(r);
 }

@@ -188,6 +188,13 @@ struct report_watchdog {
 	enum watchdog_opinion opinion;
 };
 
+/* How one vCPU spent the recording; one that is unplugged and plugged again has two of these. */
+struct report_vcpu {
+	uint32_t vm, vcpu;
+	struct host_ns begin, end;           /* its first and last instant */
+	int64_t states_ns[VCPU_STATE_COUNT]; /* sums to end - begin exactly */
+};
+
 struct report {
 	bool simulated;
 	bool imported; /* from another tracer's recording */
@@ -205,6 +212,8 @@ struct report {
 	uint64_t dropped_incidents; /* beyond what a report holds */
 	size_t n_watchdogs;
 	struct report_watchdog *watchdogs;
+	size_t n_vcpus;
+	struct report_vcpu *vcpus;
 	size_t n_stacks;
 	struct stack **stacks; /* those that evidence names */
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/builder.h"
+#include "host-collector/analyze/state_times.h"
 #include "host-collector/cli/account.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/replay.h"
@@ -198,6 +199,11 @@ static int report_run(const struct command *self, int argc, char **argv)
 		found.report = report_builder_finish(builder);
 	if (!found.report) {
 		say(a.recording, "out of memory");
+		goto out;
+	}
+	if (!report_balances(found.report, why, sizeof(why))) {
+		say(a.recording, "%s: a bug of vcpuscope's, please report it with the recording",
+		    why);
 		goto out;
 	}
 	if (found.table)

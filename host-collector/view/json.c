@@ -152,6 +152,15 @@ static json *lost_interrupt_json(const struct report_lost_interrupt *l)
 	return lost;
 }
 
+static json *states_json(const int64_t *states_ns)
+{
+	json *states = json_object_new_object();
+
+	for (int s = 0; s < VCPU_STATE_COUNT; s++)
+		add_int(states, vcpu_state_name((enum vcpu_state)s), states_ns[s]);
+	return states;
+}
+
 static json *incident_json(const struct report *r, const struct incident *i)
 {
 	json *incident = json_object_new_object(), *part;
@@ -184,10 +193,7 @@ static json *incident_json(const struct report *r, const struct incident *i)
 		add_text(incident, "because", i->because);
 	}
 	add_text(incident, "denied", i->denied);
-	part = json_object_new_object();
-	for (int s = 0; s < VCPU_STATE_COUNT; s++)
-		add_int(part, vcpu_state_name((enum vcpu_state)s), i->breakdown_ns[s]);
-	add(incident, "breakdown_ns", part);
+	add(incident, "breakdown_ns", states_json(i->breakdown_ns));
 	add(incident, "culprits", culprits_json(i));
 	add(incident, "evidence", evidence_json(r, i));
 	part = json_object_new_array();
@@ -250,6 +256,18 @@ static json *losses_json(const struct report *r)
 	return losses;
 }
 
+static json *vcpu_json(const struct report *r, const struct report_vcpu *v)
+{
+	json *vcpu = json_object_new_object();
+
+	add_text(vcpu, "vm", report_vm_name(r, v->vm));
+	add_uint(vcpu, "vcpu", v->vcpu);
+	add_int(vcpu, "begin_ns", v->begin.ns);
+	add_int(vcpu, "end_ns", v->end.ns);
+	add(vcpu, "states_ns", states_json(v->states_ns));
+	return vcpu;
+}
+
 static json *watchdog_json(const struct report *r, const struct report_watchdog *w)
 {
 	static const char *const opinions[] = {[WATCHDOG_UNPROVEN] = "unproven",
@@ -294,6 +312,10 @@ static json *report_json(const struct report *r)
 		json_object_array_add(array, incident_json(r, &r->incidents[i]));
 	add(root, "incidents", array);
 	add_uint(root, "dropped_incidents", r->dropped_incidents);
+	array = json_object_new_array_ext((int)r->n_vcpus);
+	for (size_t i = 0; i < r->n_vcpus; i++)
+		json_object_array_add(array, vcpu_json(r, &r->vcpus[i]));
+	add(root, "vcpus", array);
 	array = json_object_new_array_ext((int)r->n_watchdogs);
 	for (size_t i = 0; i < r->n_watchdogs; i++)
 		json_object_array_add(array, watchdog_json(r, &r->watchdogs[i]));

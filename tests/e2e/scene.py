@@ -11,6 +11,8 @@ import shlex
 import subprocess
 import time
 
+import state_times
+
 # Which verdict is right, which vCPU state must have lasted as long as the provoker measured, and
 # who must be named: on which side, with the name that provoke gives its task.
 STALLS = (
@@ -171,8 +173,8 @@ class Scene:
     def report(self, threshold="100ms"):
         """(text, parsed JSON) of the recording."""
         command = f"cd {self.folder} && vcpuscope report run.vcs --than {threshold}"
-        return self.host.run(command), json.loads(self.host.run(
-            f"{command} --format json 2>report.log || {{ cat report.log; exit 1; }}"))
+        return self.host.run(command), state_times.check(json.loads(self.host.run(
+            f"{command} --format json 2>report.log || {{ cat report.log; exit 1; }}")))
 
     def table(self, name):
         """The rows of a table of figures."""

@@ -7,7 +7,6 @@ sleepers with their kernel's symbols; and every thread's widths must add up to i
 Leaves run.vcs and the folded files in the output folder. Exit status: 0 right, 1 not, 77 cannot run here.
 """
 import argparse
-import json
 import os
 import re
 import subprocess
@@ -21,6 +20,7 @@ sys.path[:0] = [HERE, f"{HERE}/beds"]
 import bed  # noqa: E402
 import run_scene  # noqa: E402
 import scene  # noqa: E402
+import state_times  # noqa: E402
 
 SAMPLE_HZ, HOG_MS, HOGS, COMPUTE_MS = 199, 400, 3, 3000
 # What flamegraph.pl, inferno and speedscope all read: frames without `;`, a blank, a whole number; and
@@ -146,8 +146,7 @@ def main():
                 f.writelines(f"{stack} {us}\n" for stack, us in graphs[name].items())
             if not graphs[name]:
                 wrong.append(f"{name} is empty: {said[name]}")
-        report = json.loads(subprocess.run([vcpuscope, "report", f"{args.out}/run.vcs", "--format",
-                                            "json"], capture_output=True, check=True).stdout)
+        report = state_times.report(vcpuscope, f"{args.out}/run.vcs")
         span_ms = (report["end_ns"] - report["begin_ns"]) / 1e6
         say(said["wall"].strip())
         return wrong + check(graphs, said, span_ms)

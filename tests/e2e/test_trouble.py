@@ -18,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, f"{HERE}/beds"]
 import bed  # noqa: E402
 import relay  # noqa: E402
+import state_times  # noqa: E402
 
 STALL_MS = 300
 SETTLE_S = 2.0  # programs attached, clocks met
@@ -103,7 +104,7 @@ class Trouble(unittest.TestCase):
         done = subprocess.run([self.program, "report", f"{self.folder.name}/{name}", "--than", "100ms",
                                "--format", "json"], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
+        return state_times.check(json.loads(done.stdout))
 
     def assert_explained(self, report, stalls=1):
         spins = [i for i in report["incidents"] if i["verdict"] == "guest_spin"

@@ -8,6 +8,7 @@
  *     account at each of its instants.
  */
 #include "tests/unit/model_script.h"
+#include "tests/unit/balance.h"
 
 #include <stdlib.h>
 
@@ -129,13 +130,8 @@ static void incident_check(void *context, const struct report *r)
 {
 	const struct incident *i = &r->incidents[0];
 	size_t *told = context;
-	int64_t sum = 0;
 
-	for (int s = 0; s < VCPU_STATE_COUNT; s++) {
-		assert_true(i->breakdown_ns[s] >= 0);
-		sum += i->breakdown_ns[s];
-	}
-	assert_int_equal(sum, i->end.ns - i->begin.ns);
+	assert_balances(r);
 	assert_true(i->end.ns - i->begin.ns >= 1000000);
 	for (size_t k = 0; k < i->n_culprits; k++)
 		assert_true(i->culprits[k].share_ns >= 0);
@@ -166,6 +162,7 @@ static void every_breakdown_sums_to_its_duration(void **state)
 	for (uint64_t run = 0; run < RUNS; run++) {
 		struct model *m = model_new();
 		struct report_builder *b = report_builder_new(m, &options);
+		struct report *r;
 		int64_t t = 1000;
 
 		script_vm(m, THREADS, "kvm");
@@ -181,7 +178,11 @@ static void every_breakdown_sums_to_its_duration(void **state)
 			}
 		}
 		model_finish(m);
-		report_free(report_builder_finish(b));
+		r = report_builder_finish(b);
+		assert_non_null(r);
+		assert_int_equal(r->n_vcpus, THREADS);
+		assert_balances(r);
+		report_free(r);
 		report_builder_free(b);
 		model_free(m);
 	}

@@ -2,6 +2,8 @@
 /* Of each stall, every detector says that it saw it, or why not. */
 #include "tests/unit/model_tale.h"
 
+#include "tests/unit/balance.h"
+
 static struct tale tale;
 
 enum { BLIND = SIGHT_BLIND, NO = SIGHT_NO, YES = SIGHT_YES };
@@ -167,6 +169,7 @@ static void every_detector_says_whether_it_saw_it(void **state)
 		r = report_builder_finish(b);
 		print_message("  %s\n", stories[k].name);
 		assert_int_equal(r->n_incidents, 1);
+		assert_balances(r);
 		for (int d = 0; d < DETECTOR_COUNT; d++) {
 			const struct report_detector *x = &r->incidents[0].detectors[d];
 

@@ -4,6 +4,7 @@
 #include "tests/unit/model_tale.h"
 
 #include "host-collector/analyze/verdict.h"
+#include "tests/unit/balance.h"
 
 enum { STACK_LOCK = 1, STACK_DISK, STACK_USERFAULT, STACK_MMAP, STACK_RECLAIM, STACK_SPLIT_LOCK };
 
@@ -442,17 +443,6 @@ static struct report *judge(void (*tell)(struct tale *t), bool all)
 	return r;
 }
 
-static void check_sum(const struct incident *i)
-{
-	int64_t sum = 0;
-
-	for (int s = 0; s < VCPU_STATE_COUNT; s++) {
-		assert_true(i->breakdown_ns[s] >= 0);
-		sum += i->breakdown_ns[s];
-	}
-	assert_int_equal(sum, i->end.ns - i->begin.ns);
-}
-
 static void every_cause_gets_its_verdict(void **state)
 {
 	(void)state;
@@ -466,7 +456,7 @@ static void every_cause_gets_its_verdict(void **state)
 			      r->n_incidents ? confidence_name(i->confidence) : "",
 			      r->n_incidents ? i->because : "", r->n_incidents ? i->denied : "");
 		assert_int_equal(r->n_incidents, 1);
-		check_sum(i);
+		assert_balances(r);
 		assert_int_equal(i->verdict, e->verdict);
 		assert_int_equal(i->confidence, e->confidence);
 		assert_int_equal(i->kind, e->kind);
@@ -512,8 +502,7 @@ static void a_pause_before_a_long_interrupt_is_told(void **state)
 	assert_int_equal(r->incidents[1].verdict, VERDICT_VCPU_NOT_SCHEDULED);
 	assert_int_equal(r->incidents[1].begin.ns, 700100000);
 	assert_int_equal(r->incidents[1].breakdown_ns[VCPU_RUNNABLE], 200000000);
-	for (size_t i = 0; i < r->n_incidents; i++)
-		check_sum(&r->incidents[i]);
+	assert_balances(r);
 	report_free(r);
 }
 
@@ -677,7 +666,6 @@ static void what_is_no_stall_raises_no_incident(void **state)
 		assert_int_equal(r->n_incidents, decoys[k].healthy);
 		for (size_t i = 0; i < r->n_incidents; i++) {
 			assert_true(r->incidents[i].healthy);
-			check_sum(&r->incidents[i]);
 		}
 		report_free(r);
 	}
@@ -705,7 +693,7 @@ static void an_open_stall_is_seen_before_it_ends(void **state)
 	assert_int_equal(ongoing[0].verdict, VERDICT_VM_PAUSED);
 	assert_true(ongoing[0].ongoing);
 	assert_int_equal(ongoing[0].end.ns - ongoing[0].begin.ns, 110000000);
-	check_sum(&ongoing[0]);
+	assert_incident_balances(&ongoing[0]);
 	report_builder_free(b);
 	model_free(m);
 }
@@ -771,7 +759,7 @@ static void a_stop_that_outlasts_the_recording_is_ongoing(void **state)
 	assert_int_equal(r->n_incidents, 1);
 	assert_true(r->incidents[0].ongoing);
 	assert_int_equal(r->incidents[0].verdict, VERDICT_VM_PAUSED);
-	check_sum(&r->incidents[0]);
+	assert_balances(r);
 	report_free(r);
 	report_builder_free(b);
 	model_free(m);

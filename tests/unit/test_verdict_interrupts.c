@@ -4,6 +4,7 @@
 #include "tests/unit/model_tale.h"
 
 #include "host-collector/analyze/verdict.h"
+#include "tests/unit/balance.h"
 
 enum { VMX = 1, EXIT_EXTERNAL = 1, EXIT_HLT = 12, DEVICE = 0x22, TICK = 0xec, KICK = 0xfd };
 enum { IRQ_NUMBER = 24, QEMU_IO = 77 };
@@ -225,18 +226,12 @@ static const struct {
 	 0, false},
 };
 
-static void check(const struct incident *i, size_t story)
+static void check(struct incident *i, size_t story)
 {
-	int64_t sum = 0;
-
 	print_message("  %s: %s, %s: %s; denied: %s\n", stories[story].name,
 		      verdict_name(i->verdict), confidence_name(i->confidence), i->because,
 		      i->denied);
-	for (int s = 0; s < VCPU_STATE_COUNT; s++) {
-		assert_true(i->breakdown_ns[s] >= 0);
-		sum += i->breakdown_ns[s];
-	}
-	assert_int_equal(sum, i->end.ns - i->begin.ns);
+	assert_incident_balances(i);
 	assert_int_equal(i->verdict, stories[story].verdict);
 	assert_int_equal(i->confidence, stories[story].confidence);
 	assert_int_equal(i->kind, stories[story].kind);

@@ -4,6 +4,7 @@
 #include "tests/unit/model_tale.h"
 
 #include "host-collector/analyze/verdict.h"
+#include "tests/unit/balance.h"
 
 enum { VMX = 1, EXIT_HLT = 12, EXIT_RESUME = 24, EXIT_IO = 30, EXIT_PAUSE = 40, CALL = 0xfb };
 
@@ -247,7 +248,6 @@ static void what_a_guest_waits_for_is_told(void **state)
 		struct report_builder *b = report_builder_new(m, &options);
 		const struct incident *i;
 		struct report *r;
-		int64_t sum = 0;
 
 		script_vm(m, 2, "kvm");
 		stories[k].tell(&tale);
@@ -261,9 +261,7 @@ static void what_a_guest_waits_for_is_told(void **state)
 			      i->denied);
 		assert_int_equal(i->verdict, stories[k].verdict);
 		assert_int_equal(i->confidence, stories[k].confidence);
-		for (int s = 0; s < VCPU_STATE_COUNT; s++)
-			sum += i->breakdown_ns[s];
-		assert_int_equal(sum, i->end.ns - i->begin.ns);
+		assert_balances(r);
 		report_free(r);
 		report_builder_free(b);
 		model_free(m);

@@ -105,6 +105,14 @@ static struct report *report_new(void)
 		.breakdown_ns = {[VCPU_GUEST] = 200000000},
 		.lost_interrupt = {
 			true, "msi", 34, 24, {4050000000}, 150000000, false, 77, "qemu-io"}};
+	r->n_vcpus = 1;
+	r->vcpus = calloc(1, sizeof(*r->vcpus));
+	r->vcpus[0] = (struct report_vcpu){
+		1,
+		0,
+		{1000000000},
+		{11000000000},
+		{[VCPU_GUEST] = 9000000000, [VCPU_STOPPED] = 400000000, [VCPU_HALTED] = 600000000}};
 	r->n_stacks = 1;
 	r->stacks = calloc(1, sizeof(struct stack *));
 	r->stacks[0] = waiter_stack();

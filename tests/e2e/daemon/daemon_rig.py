@@ -9,6 +9,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import state_times
+
 BUILD = pathlib.Path(os.environ.get("VCPUSCOPE_BUILD", "build"))
 PROGRAM = BUILD / "host-collector/vcpuscope"
 FAKE_VMM = BUILD / "tests/e2e/daemon/fake-vmm"
@@ -108,4 +111,4 @@ def report_json(path):
     done = subprocess.run([PROGRAM, "report", path, "--format", "json"], capture_output=True,
                           text=True)
     assert not done.returncode, done.stderr
-    return json.loads(done.stdout)
+    return state_times.check(json.loads(done.stdout))

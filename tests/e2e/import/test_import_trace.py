@@ -11,6 +11,9 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, f"{HERE}/..")
+import state_times
+
 BUILD = os.environ.get("VCPUSCOPE_BUILD", os.path.join(HERE, "../../../build"))
 VCPUSCOPE = os.path.join(BUILD, "host-collector/vcpuscope")
 INSTANCES = "/sys/kernel/tracing/instances"
@@ -142,7 +145,7 @@ def check_pair(folder, tid):
 def check_report(recording):
     run(VCPUSCOPE, "report", recording, "--format", "json", "-o", recording + ".json")
     with open(recording + ".json") as f:
-        report = json.load(f)
+        report = state_times.check(json.load(f))
     assert report["imported"] and not report["simulated"]
     assert report["clock"][0]["method"] == "stated", report["clock"]
     assert 1000 <= report["clock"][0]["error_ns"] <= 1100, report["clock"]

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Does a report's account balance? The one check for every recording that a test makes or finds.
+
+    state_times.check(report)            the object that `report --format json` prints
+    state_times.report(program, path)    runs that on a recording, checks and returns it
+"""
+import json
+import subprocess
+
+
+class Unbalanced(AssertionError):
+    """Times that do not sum to the time that passed."""
+
+
+def check(report, hotplug=False):
+    """Raises Unbalanced unless all state times sum to wall time to the nanosecond. `hotplug`: a vCPU
+    may have been unplugged and plugged again."""
+    accounts = [(v["vm"], v["vcpu"]) for v in report["vcpus"]]
+    if len(set(accounts)) != len(accounts) and not hotplug:
+        raise Unbalanced(f"a vCPU's account has gaps: {accounts}")
+    for v in report["vcpus"]:
+        wall, total = v["end_ns"] - v["begin_ns"], sum(v["states_ns"].values())
+        if total != wall or min(v["states_ns"].values()) < 0:
+            raise Unbalanced(f"VM {v['vm']}, vCPU {v['vcpu']}: its states sum to {total} ns, "
+                             f"{wall} ns passed: {v['states_ns']}")
+        if not report["begin_ns"] <= v["begin_ns"] <= v["end_ns"] <= report["end_ns"]:
+            raise Unbalanced(f"VM {v['vm']}, vCPU {v['vcpu']}: its account reaches beyond the "
+                             "recording")
+    for i in report["incidents"]:
+        total = sum(i["breakdown_ns"].values())
+        if total != i["duration_ns"] or total != i["end_ns"] - i["begin_ns"]:
+            raise Unbalanced(f"VM {i['vm']}, guest CPU {i['guest_cpu']}: the breakdown of its stall "
+                             f"sums to {total} ns of {i['duration_ns']}")
+    return report
+
+
+def report(program, recording, *more, **run):
+    """The report of a recording, as an object. `run`: passed on to subprocess.run."""
+    done = subprocess.run([program, "report", recording, "--format", "json", *more], check=True,
+                          capture_output=True, text=True, **{"timeout": 120, **run})
+    return check(json.loads(done.stdout))

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Every report that a test makes adds up: the one check for all of them. */
+#ifndef TESTS_BALANCE_H
+#define TESTS_BALANCE_H
+
+#include "host-collector/analyze/state_times.h"
+
+static inline void assert_balances(const struct report *r)
+{
+	char why[256];
+
+	if (!report_balances(r, why, sizeof(why)))
+		fail_msg("%s", why);
+}
+
+static inline void assert_incident_balances(struct incident *i)
+{
+	assert_balances(&(struct report){
+		.begin = i->begin, .end = i->end, .n_incidents = 1, .incidents = i});
+}
+
+#endif
