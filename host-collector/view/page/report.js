@@ -302,6 +302,7 @@ function timeline(index) {
 		end: incident.end_ns - report.begin_ns, error: error_text(incident.error_ns).replace(
 			"\u00b1", ""),
 		error_ns: incident.error_ns >= 4294967295 ? scene.length : incident.error_ns,
+		guest_cpu: incident.guest_cpu,
 		title: "Timeline of VM " + incident.vm + " around the stall",
 	});
 

@@ -138,6 +138,10 @@ class Timeline {
 					el("span", {class: "swatch " + k + "-" + s}), name));
 			}
 		}
+		if (this.context.error_ns)
+			list.append(el("li", {title: "where in the host's time a guest's stamp may lie"},
+				el("span", {class: "swatch-arrow clock-error"}), "clock error \u00b1" +
+				this.context.error));
 		const kinds = new Set(this.scene.arrows.filter((_, i) => i % 7 === 0));
 
 		for (const kind of [...kinds].sort()) {
@@ -306,6 +310,7 @@ class Timeline {
 		this.draw_window(height);
 		for (const index of this.order)
 			this.draw_row(index);
+		this.draw_errors();
 		if (this.arrows)
 			this.draw_arrows();
 		this.draw_focus();
@@ -330,21 +335,35 @@ class Timeline {
 		}
 	}
 
-	// The incident, with the clocks' error at its edges.
+	clip(x) {
+		return Math.min(Math.max(x, LABEL_WIDTH), this.width - 6);
+	}
+
+	// The incident.
 	draw_window(height) {
-		const clip = (x) => Math.min(Math.max(x, LABEL_WIDTH), this.width - 6);
-		const x1 = clip(this.x_of(this.begin)), x2 = clip(this.x_of(this.end));
-		const error = this.context.error_ns;
+		const x1 = this.clip(this.x_of(this.begin)), x2 = this.clip(this.x_of(this.end));
 
 		if (x2 > x1)
 			this.picture.append(svg("rect", {class: "window", x: x1, y: AXIS_HEIGHT - 8,
 				width: x2 - x1, height: height - AXIS_HEIGHT + 8}));
-		for (const edge of [this.begin, this.end]) {
-			const e1 = clip(this.x_of(edge - error)), e2 = clip(this.x_of(edge + error));
+	}
 
-			if (e2 - e1 >= 1)
-				this.picture.append(svg("rect", {class: "clock-error", x: e1, y: AXIS_HEIGHT - 8,
-					width: e2 - e1, height: height - AXIS_HEIGHT + 8}));
+	// Error bars: where in the host's time the edges of the incident, as the guest stamped them,
+	// may lie.
+	draw_errors() {
+		const error = this.context.error_ns;
+
+		for (const index of this.order.filter((i) => this.rows[i].kind === "guest" &&
+			this.rows[i].number === this.context.guest_cpu)) {
+			const y = this.y_of(index) + ROW_HEIGHT / 2;
+
+			for (const edge of [this.begin, this.end]) {
+				const x1 = this.clip(this.x_of(edge - error)), x2 = this.clip(this.x_of(edge + error));
+
+				if (x2 - x1 >= 3)
+					this.picture.append(svg("path", {class: "clock-error", d: "M" + x1.toFixed(1) +
+						" " + (y - 6) + "v12m0-6H" + x2.toFixed(1) + "m0-6v12"}));
+			}
 		}
 	}
 
