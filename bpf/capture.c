@@ -51,9 +51,15 @@ int capture_open(const struct capture_options *options, struct capture **out, ch
 	/* If neither works, the reason to tell is the better backend's. */
 	if (error && way->second &&
 	    !backend_open(way->second, options, out, second_why, sizeof(second_why))) {
-		snprintf((*out)->notice, sizeof((*out)->notice), "%s: capturing through perf%s",
-			 first_why, options->sample_hz ? ", without stacks" : "");
+		snprintf((*out)->notice, sizeof((*out)->notice), "%s: capturing through perf",
+			 first_why);
 		error = 0;
+	}
+	if (!error && options->sample_hz && (*out)->backend == &capture_backend_perf) {
+		const size_t used = strlen((*out)->notice);
+
+		snprintf((*out)->notice + used, sizeof((*out)->notice) - used,
+			 "%sno samples of stacks through perf", used ? ", " : "");
 	}
 	if (why && why_bytes)
 		snprintf(why, why_bytes, "%s", error ? first_why : "");

@@ -45,9 +45,11 @@ struct capture_options {
 	/* host: capture KVM, block requests and major faults, too, from the first vCPU on, as far
 	 * as their tracepoints exist by then; NULL: do not */
 	tracepoint_reader tracepoints;
-	/* guest, by BPF: look so often per second where each CPU's task is, and wherever one goes
-	 * to sleep: TASK_STACK events, and capture_guest_stacks(). 0: do not. */
+	/* By BPF: look so often per second at what each CPU runs. guest: at every task, and
+	 * wherever one goes to sleep: TASK_STACK events, and capture_guest_stacks(). host: at
+	 * followed threads: stacks for the sink, with the period as wait_ns. 0: do not. */
 	uint32_t sample_hz;
+	pid_t sample_except;  /* guest: not of this process, such as the one that names them */
 	bool raw_tracepoints; /* BPF: use the dearer programs for kernels that refuse the others,
 			       * which capture_open() otherwise tries second */
 };

@@ -94,6 +94,11 @@ static int cpus_add_rings(struct capture_bpf *c)
 	return error < 0 ? error : 0;
 }
 
+static const char *sample_program(const struct capture_bpf *c)
+{
+	return c->host ? "vs_h_sample" : "vs_sample";
+}
+
 /* Before load: the rings' size, which the verifier must know, and a template for their map. */
 static int objects_prepare(void *context, struct bpf_object *object)
 {
@@ -115,7 +120,10 @@ static int objects_prepare(void *context, struct bpf_object *object)
 	if (!error && c->host)
 		error = capture_host_prepare(c->host, object);
 	else if (!error)
-		error = guest_stacks_prepare(object, c->options.sample_hz);
+		error = guest_stacks_prepare(object, c->options.sample_hz > 0,
+					     c->options.sample_except);
+	if (!error)
+		error = sample_timers_prepare(object, sample_program(c), c->options.sample_hz);
 	return error;
 }
 
@@ -196,6 +204,7 @@ static void capture_bpf_close(struct capture *base)
 	if (c->tasks_fd >= 0)
 		close(c->tasks_fd);
 	bpf_link__destroy(c->tasks_link);
+	sample_timers_detach(&c->timers);
 	guest_stacks_close(c->guest_stacks);
 	loader_unload(&c->programs);
 	capture_host_free(c->host);
@@ -429,6 +438,18 @@ static int tasks_open(struct capture_bpf *c, char *why, size_t why_bytes)
 	return error;
 }
 
+static int samples_open(struct capture_bpf *c, char *why, size_t why_bytes)
+{
+	int error = c->host ? 0 : guest_stacks_open(c->programs.object, &c->guest_stacks);
+
+	if (error) {
+		snprintf(why, why_bytes, "cannot read stacks: %s", strerror(-error));
+		return error;
+	}
+	return sample_timers_attach(&c->timers, c->programs.object, sample_program(c),
+				    c->options.sample_hz, why, why_bytes);
+}
+
 static int capture_bpf_open(const struct capture_options *options, struct capture **out, char *why,
 			    size_t why_bytes)
 {
@@ -470,9 +491,8 @@ static int capture_bpf_open(const struct capture_options *options, struct captur
 		error = loader_load(&request, &c->programs, why, why_bytes);
 	if (!error)
 		error = tasks_open(c, why, why_bytes);
-	if (!error && !is_host && c->options.sample_hz)
-		error = guest_stacks_open(c->programs.object, c->options.sample_hz,
-					  &c->guest_stacks, why, why_bytes);
+	if (!error && c->options.sample_hz)
+		error = samples_open(c, why, why_bytes);
 out:
 	if (error) {
 		capture_bpf_close(&c->base);

@@ -8,6 +8,7 @@
 #include "bpf/guest_stacks.h"
 #include "bpf/loader.h"
 #include "bpf/ring_reader.h"
+#include "bpf/sample_timers.h"
 
 struct capture_cpu {
 	int map_fd; /* -1: no ring yet, the CPU was offline when we looked */
@@ -32,7 +33,8 @@ struct capture_bpf {
 	/* Iterator over the tasks that existed before us; -1: all named. */
 	int tasks_fd;
 	struct bpf_link *tasks_link;
-	struct capture_host *host;         /* NULL for a guest capture */
+	struct capture_host *host; /* NULL for a guest capture */
+	struct sample_timers timers;
 	struct guest_stacks *guest_stacks; /* NULL: none are taken */
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Userspace's half of guest_stack.h: the timers that take samples, and the stacks that arrived. It
- * samples the CPUs that are online when it begins.
+ * Userspace's half of guest_stack.h: the stacks that arrived.
  */
 #ifndef BPF_GUEST_STACKS_H
 #define BPF_GUEST_STACKS_H
@@ -12,11 +11,11 @@
 
 struct guest_stacks;
 
-/* Before load; hz 0: leaves everything out. 0 or -errno. */
-int guest_stacks_prepare(struct bpf_object *object, uint32_t hz);
-/* After load. 0 or -errno with one line in `why`. */
-int guest_stacks_open(struct bpf_object *object, uint32_t hz, struct guest_stacks **out, char *why,
-		      size_t why_bytes);
+/* Before load; not wanted: their maps are to take no memory. except: a process that has none. 0 or
+ * -errno. */
+int guest_stacks_prepare(struct bpf_object *object, bool wanted, pid_t except);
+/* After load. 0 or -errno; *out is to be closed in any case. */
+int guest_stacks_open(struct bpf_object *object, struct guest_stacks **out);
 void guest_stacks_close(struct guest_stacks *g);
 /* As capture_guest_stacks() and capture_guest_stacks_forget(). */
 long guest_stacks_take(struct guest_stacks *g, capture_guest_stack_taker take, void *context,

@@ -102,6 +102,8 @@ const volatile __u64 wait_threshold_ns;
 /* At summary level, exits that took less become no events. */
 const volatile __u64 exit_threshold_ns;
 const volatile bool with_stacks;
+/* 0: no samples. */
+const volatile __u64 sample_period_ns;
 
 /* Followed threads by tid modulo VS_BUCKETS: most tasks are dismissed without a hash lookup. */
 __u32 buckets[VS_BUCKETS];
@@ -375,6 +377,35 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 		/* It runs: a waking that finds it so, on its way to sleep, ends no wait. */
 		f_in->off_state = 0;
 	}
+	return 0;
+}
+
+/* Attached to a timer of each CPU if samples are wanted: where a followed thread is now. */
+SEC("perf_event")
+int vs_h_sample(struct bpf_perf_event_data *ctx)
+{
+	const __u64 both = bpf_get_current_pid_tgid();
+	const __s32 tid = (__s32)both;
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct vs_stack *s;
+	__u32 slot = 0;
+
+	if (!tid || !followed_of(tid, &slot))
+		return 0;
+	s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
+	if (!s) {
+		__sync_fetch_and_add(&stacks_dropped, 1);
+		return 0;
+	}
+	stack_fill(ctx, s, false);
+	s->time = bpf_ktime_get_ns();
+	s->wait_ns = sample_period_ns;
+	s->tid = s->explains = tid;
+	s->tgid = (__s32)(both >> 32);
+	s->cpu = (__u16)bpf_get_smp_processor_id();
+	s->role = VS_STACK_SAMPLE;
+	bpf_probe_read_kernel_str(s->comm, sizeof(s->comm), current->comm);
+	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 
 /* 0: no stacks. */
 const volatile __u64 sample_period_ns;
+const volatile __s32 sample_except; /* a process, 0 none */
 
 /* Which stacks userspace has been given. */
 struct {
@@ -81,7 +82,7 @@ static __always_inline void stack_emit(void *ctx, __u32 role)
 	struct vs_guest_stack *s = bpf_map_lookup_elem(&stack_scratch, &role);
 	__u32 kernel, user;
 
-	if (!s || !(__u32)both)
+	if (!s || !(__u32)both || (__s32)(both >> 32) == sample_except)
 		return;
 	s->role = role;
 	kernel = stack_take(ctx, s, 0, 0);

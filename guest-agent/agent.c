@@ -32,7 +32,7 @@ enum {
 	DMESG_POINT_MS = 1000,
 	STEAL_MS = 1000,
 	STOP_GRACE_MS = 300,
-	STACKS_AT_ONCE = 16, /* named between two looks at the rings: a few milliseconds */
+	STACKS_NS = 1000000, /* spent on naming stacks between two looks at the rings */
 	PORT_WAIT_MS = 10000,
 };
 
@@ -277,6 +277,8 @@ static void on_guest_stack(void *context, const struct capture_guest_stack *stac
 /* Behind the events that name them. A host that joins late is told those in use again. */
 static void stacks_queue(struct agent *a)
 {
+	uint64_t begin;
+
 	if (!a->symbols)
 		return;
 	if (session_state(a->session) == SESSION_OPEN &&
@@ -284,7 +286,11 @@ static void stacks_queue(struct agent *a)
 		a->stacks_session = session_number(a->session);
 		capture_guest_stacks_forget(a->capture);
 	}
-	capture_guest_stacks(a->capture, on_guest_stack, a, STACKS_AT_ONCE);
+	/* It is not urgent, but done at our priority: a little at a time. */
+	begin = uv_hrtime();
+	while (capture_guest_stacks(a->capture, on_guest_stack, a, 1) > 0 &&
+	       uv_hrtime() - begin < STACKS_NS) {
+	}
 }
 
 static void control_queue(struct agent *a, enum frame_kind kind)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "bpf/capture.h"
@@ -219,6 +220,7 @@ int main(int argc, char **argv)
 
 	capture_options.ring_bytes = (size_t)arguments.ring_mib << 20;
 	capture_options.sample_hz = arguments.sample_hz;
+	capture_options.sample_except = getpid();
 	err = capture_open(&capture_options, &capture, why, sizeof(why));
 	if (err) {
 		fprintf(stderr, "vcpuscope-agent: %s\n", why[0] ? why : strerror(-err));

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* A function written in assembly may not say how long it is: it is taken to be this long. */
@@ -144,33 +143,29 @@ static void functions_read(struct symbol_file *f, Elf *elf)
 	f->names = smaller ? smaller : f->names;
 }
 
-struct symbol_file *symbol_file_get(struct symbol_files *files, const char *path)
+struct symbol_file *symbol_file_get(struct symbol_files *files, dev_t device, ino_t inode,
+				    const char *path)
 {
 	struct symbol_file *f = &files->items[0];
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
 	Elf *elf;
+	int fd;
 
-	if (fd < 0)
-		return NULL;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return NULL;
-	}
 	for (size_t i = 0; i < FILES_MAX; i++) {
 		struct symbol_file *known = &files->items[i];
 
-		if (known->used && known->device == st.st_dev && known->inode == st.st_ino) {
+		if (known->used && known->device == device && known->inode == inode) {
 			known->used = ++files->clock;
-			close(fd);
 			return known;
 		}
 		if (known->used < f->used)
 			f = known;
 	}
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return NULL;
 	file_clear(f);
-	f->device = st.st_dev;
-	f->inode = st.st_ino;
+	f->device = device;
+	f->inode = inode;
 	f->used = ++files->clock;
 	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	if (elf) {

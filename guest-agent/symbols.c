@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "bpf/kernel_symbols.h"
 #include "guest-agent/symbol_file.h"
@@ -13,6 +14,8 @@
 /* A process's mapping of code. */
 struct mapping {
 	uint64_t begin, end, offset;
+	dev_t device;
+	ino_t inode;
 	char path[256];
 };
 
@@ -93,15 +96,25 @@ static void kernel_stack_name(const struct symbols *s, const struct capture_gues
 static bool mapping_find(FILE *maps, uint64_t address, struct mapping *m)
 {
 	char line[512], flags[8];
+	unsigned int major, minor;
+	unsigned long inode;
 
 	rewind(maps);
 	while (fgets(line, sizeof(line), maps)) {
-		*m->path = 0;
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %255[^\n]",
-			   &m->begin, &m->end, flags, &m->offset, m->path) < 4)
+		char *rest;
+
+		/* Most lines are another mapping's: two numbers tell that. */
+		m->begin = strtoull(line, &rest, 16);
+		m->end = *rest == '-' ? strtoull(rest + 1, &rest, 16) : 0;
+		if (address < m->begin || address >= m->end)
 			continue;
-		if (address >= m->begin && address < m->end)
-			return flags[2] == 'x';
+		*m->path = 0;
+		if (sscanf(rest, "%7s %" SCNx64 " %x:%x %lu %255[^\n]", flags, &m->offset, &major,
+			   &minor, &inode, m->path) < 5)
+			return false;
+		m->device = makedev(major, minor);
+		m->inode = inode;
+		return flags[2] == 'x';
 	}
 	return false;
 }
@@ -120,7 +133,7 @@ static void user_name(struct symbols *s, pid_t pid, const struct mapping *m, uin
 	/* The very file, in whatever mount namespace, replaced or not. */
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->begin,
 		 m->end);
-	file = symbol_file_get(s->files, path);
+	file = symbol_file_get(s->files, m->device, m->inode, path);
 	if (file)
 		symbol_file_lookup(file, f->offset, f->symbol, &f->offset);
 }

@@ -456,6 +456,11 @@ static void vcpu_span_take(void *context, const struct vcpu_span *span)
 		lane_span(f, l, span);
 }
 
+static void host_instant_take(void *context, const struct host_instant *instant)
+{
+	flame_host_sample(context, instant);
+}
+
 /* ---- life ---- */
 
 struct flame *flame_new(struct model *m, const struct flame_options *options)
@@ -472,11 +477,14 @@ struct flame *flame_new(struct model *m, const struct flame_options *options)
 		observer.guest_instant = guest_instant_take;
 		observer.guest_span = guest_span_take;
 	}
+	if (options->subject == FLAME_OF_VCPUS && options->kind == FLAME_ONCPU)
+		observer.host_instant = host_instant_take;
 	f->folded = folded_new();
+	f->samples = folded_new();
 	f->tasks = calloc(FLAME_TASKS_MAX, sizeof(*f->tasks));
 	if (options->kind == FLAME_EXITS)
 		f->exits = exits_new(m, &per_vcpu);
-	if (!f->folded || !f->tasks || (options->kind == FLAME_EXITS && !f->exits) ||
+	if (!f->folded || !f->samples || !f->tasks || (options->kind == FLAME_EXITS && !f->exits) ||
 	    lru_init(&f->index, FLAME_TASKS_MAX) || model_observe(m, &observer)) {
 		flame_free(f);
 		return NULL;
@@ -497,6 +505,8 @@ void flame_free(struct flame *f)
 	}
 	lru_fini(&f->index);
 	folded_free(f->folded);
+	folded_free(f->samples);
+	folded_free(f->named);
 	exits_free(f->exits);
 	free(f->tasks);
 	free(f);
@@ -519,19 +529,25 @@ static void lane_end(struct flame *f, struct lane *l, struct host_ns end)
 	coverage_add(f, &as_thread);
 }
 
+/* The stacks so far, their roots named, in f->named; anew if anything was added. */
 static int roots_name(struct flame *f)
 {
-	struct folded *named = folded_new();
+	struct folded *from = folded_count(f->samples) ? f->samples : f->folded, *named;
 	int err;
 
+	if (f->named && f->named_total_ns == folded_total_ns(from))
+		return 0;
+	named = folded_new();
 	f->naming = true;
-	err = named ? flame_frames_name(f, f->folded, named) : -ENOMEM;
+	err = named ? flame_frames_name(f, from, named) : -ENOMEM;
+	f->naming = false;
 	if (err) {
 		folded_free(named);
 		return err;
 	}
-	folded_free(f->folded);
-	f->folded = named;
+	folded_free(f->named);
+	f->named = named;
+	f->named_total_ns = folded_total_ns(from);
 	return 0;
 }
 
@@ -565,8 +581,13 @@ int flame_finish(struct flame *f)
 
 struct folded *flame_stacks(struct flame *f)
 {
+	int err;
+
 	flame_exits_charge(f);
-	return f->folded;
+	err = roots_name(f);
+	if (err)
+		f->error = err;
+	return f->named ? f->named : f->folded;
 }
 
 void flame_coverage_get(const struct flame *f, struct flame_coverage *out)

@@ -76,7 +76,7 @@ struct flame *flame_new(struct model *m, const struct flame_options *options);
 void flame_free(struct flame *f);
 /* After model_finish. 0, or -ENOMEM: something could not be counted. */
 int flame_finish(struct flame *f);
-/* What has been counted so far. Borrowed. */
+/* What has been counted so far. Borrowed until more is counted and this is called again. */
 struct folded *flame_stacks(struct flame *f);
 
 /* Threads held against the clock: what was counted, whether shown or left out, and what should have

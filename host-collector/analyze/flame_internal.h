@@ -103,6 +103,7 @@ struct flame {
 	struct model *model;
 	struct flame_options options;
 	struct folded *folded;
+	struct folded *samples; /* for FLAME_ONCPU of vCPUs, instead of `folded` if there are any */
 	struct lru index;
 	struct flame_task *tasks;
 	size_t n_vms;
@@ -110,7 +111,9 @@ struct flame {
 	struct exits *exits; /* for FLAME_EXITS */
 	struct flame_coverage coverage;
 	bool several_vms, said_vms;
-	bool naming; /* the end: roots get their names */
+	bool naming; /* roots get their names now */
+	struct folded *named;
+	uint64_t named_total_ns; /* of what it was made from */
 	struct frames scratch;
 	int error;
 };
@@ -156,6 +159,8 @@ void lane_finish(struct flame *f, struct lane *l, struct host_ns end);
 /* ---- flame_vcpu.c ---- */
 
 void flame_vcpu_span(struct flame *f, const struct vcpu_span *span);
+/* Of any event of the host: takes what is a sample. */
+void flame_host_sample(struct flame *f, const struct host_instant *instant);
 /* What VM-exits cost on a pCPU since it was last called. */
 void flame_exits_charge(struct flame *f);
 

@@ -98,6 +98,27 @@ void flame_vcpu_span(struct flame *f, const struct vcpu_span *span)
 		frames_charge(f, s, span->end.ns - span->begin.ns);
 }
 
+/* A sample of any thread of a VM stands for the time since the one before. */
+void flame_host_sample(struct flame *f, const struct host_instant *i)
+{
+	const struct vs_event *e = &i->event;
+	const struct stack *stack = model_stack_of(f->model, (uint32_t)e->arg0);
+	uint32_t vm = i->vm;
+	struct frames *s;
+	int err;
+
+	if (e->type != VS_EVENT_STACK || (e->arg1 & 0xff) != VS_STACK_SAMPLE || !stack ||
+	    (!i->of_vcpu && model_vm_of_thread(f->model, e->pid, &vm)) ||
+	    !wants_thread(f, vm, i->of_vcpu ? i->vcpu : UINT32_MAX, e->pid))
+		return;
+	s = frames_begin(f);
+	frames_thread(s, f, vm, e->pid);
+	frames_stack(s, stack, false, false, FRAMES_ROOT_FIRST, FRAMES_ALL);
+	err = folded_add(f->samples, s->items, s->n, e->arg1 >> 8);
+	if (err)
+		f->error = err;
+}
+
 static void exit_charge(struct flame *f, const struct exit_reason *r, enum vcpu_state state,
 			const char *where, int64_t ns)
 {

@@ -26,7 +26,7 @@ struct record_options {
 	const char *qmp, *output;
 	struct channel_arguments channel;
 	uint64_t duration_ns;
-	uint64_t stacks_over_ns;
+	uint64_t stacks_over_ns, sample_hz;
 	const char *level;
 	bool no_guest;
 };
@@ -42,6 +42,8 @@ static const struct option_spec record_option_table[] = {
 	 "stop after this time (10s, 5m); else Ctrl-C", false},
 	{"stacks-over", OPTION_DURATION, ROW(stacks_over_ns), "TIME",
 	 "stacks of waits longer than this (20ms)", false},
+	{"sample-hz", OPTION_NUMBER, ROW(sample_hz), "N",
+	 "look so often per second where the VM's threads are, for flame graphs (none)", false},
 	{"level", OPTION_STRING, ROW(level), "LEVEL",
 	 "of KVM's and the block layer's events: detail, all of them (default), or\n"
 	 "summary, VM-exits of 1 ms or in which the vCPU leaves its pCPU, the others\n"
@@ -303,6 +305,8 @@ static int options_check(const struct record_options *o, enum capture_level *lev
 		      "only";
 	else if (o->channel.address && o->no_guest)
 		why = "--channel and --no-guest exclude each other";
+	else if (o->sample_hz > 10000)
+		why = "--sample-hz: at most 10000";
 	else if (!level_parse(o->level, level))
 		why = "--level: there is detail and there is summary";
 	if (!why)
@@ -349,6 +353,7 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 						  .channel = o->channel.address,
 						  .security = o->channel.security,
 						  .wait_threshold_ns = o->stacks_over_ns,
+						  .sample_hz = (uint32_t)o->sample_hz,
 						  .level = r->level};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
 	int err = collector_open(&r->loop, &options, &sink, &r->collector, why, why_bytes);

@@ -329,6 +329,7 @@ static int host_open(struct collector *c, const struct collector_options *option
 		     size_t why_bytes)
 {
 	const struct host_stream_options host = {.wait_threshold_ns = options->wait_threshold_ns,
+						 .sample_hz = options->sample_hz,
 						 .level = options->level,
 						 .frame = host_frame,
 						 .context = c};

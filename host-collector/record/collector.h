@@ -25,6 +25,7 @@ struct collector_options {
 	const char *channel;           /* link/address.h; NULL: the host only */
 	struct link_security security; /* of the channel */
 	uint64_t wait_threshold_ns;    /* waits longer than this bring stacks; 0: 20 ms */
+	uint32_t sample_hz; /* how often per second to look where its threads are; 0: never */
 	enum capture_level level;
 	const struct decoder_budget *budget; /* of the guest's channel; NULL: the default */
 };

@@ -113,6 +113,7 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 	const struct capture_options capture = {.kind = CAPTURE_HOST,
 						.wait_threshold_ns = options->wait_threshold_ns,
 						.stacks = true,
+						.sample_hz = options->sample_hz,
 						.tracepoints = tracepoint_format_read};
 	struct host_stream *h = calloc(1, sizeof(*h));
 	uint64_t session_id;

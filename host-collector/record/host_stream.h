@@ -19,7 +19,8 @@ struct host_stream;
 
 struct host_stream_options {
 	uint64_t wait_threshold_ns; /* waits longer than this bring stacks; 0: capture's default */
-	enum capture_level level;   /* of every VM that is followed */
+	uint32_t sample_hz; /* how often per second to look where their threads are; 0: never */
+	enum capture_level level; /* of every VM that is followed */
 	/* One whole frame; borrowed. An error of the sink's is the sink's to remember. */
 	void (*frame)(void *context, uint64_t tsc, const uint8_t *frame, size_t len);
 	void *context;

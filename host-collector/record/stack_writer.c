@@ -13,7 +13,9 @@
 
 enum {
 	PER_SECOND = 200,
-	BURST = 64, /* also how many may wait */
+	SAMPLES_PER_SECOND = 1000,
+	BURST = 64,
+	WAITING_MAX = 2 * BURST, /* of which samples take no more than half */
 	KERNEL_MAX = 64,
 	COPIED_MAX = 16 * 1024,
 	/* Distinct stacks remembered; when full, all are forgotten and get new ids. */
@@ -33,6 +35,11 @@ struct known {
 	uint32_t id;
 };
 
+struct bucket {
+	double tokens;
+	uint64_t refilled_ms;
+};
+
 struct stack_writer {
 	uint64_t host_hz;
 	struct kallsyms *kallsyms; /* NULL: hidden */
@@ -42,12 +49,11 @@ struct stack_writer {
 	struct message_stack message;
 	struct raw *raw;
 	size_t n_raw;
-	double tokens;
-	uint64_t refilled_ms;
+	struct bucket waits, samples;
 	struct known *known;
 	size_t n_known;
 	uint32_t last_id, seq;
-	struct vs_event events[BURST];
+	struct vs_event events[WAITING_MAX];
 	struct stack_writer_stats stats;
 };
 
@@ -58,10 +64,10 @@ struct stack_writer *stack_writer_new(uint64_t host_hz, bool *kernel_names)
 	if (!s)
 		return NULL;
 	s->host_hz = host_hz;
-	s->tokens = BURST;
+	s->waits.tokens = s->samples.tokens = BURST;
 	s->unwinder = unwinder_new();
 	s->encoder = batch_encoder_new();
-	s->raw = calloc(BURST, sizeof(*s->raw));
+	s->raw = calloc(WAITING_MAX, sizeof(*s->raw));
 	s->known = calloc(KNOWN_SLOTS, sizeof(*s->known));
 	if (!s->unwinder || !s->encoder || !s->raw || !s->known) {
 		stack_writer_free(s);
@@ -95,17 +101,25 @@ void stack_writer_expect(struct stack_writer *s, pid_t tgid)
 	unwinder_prepare(s->unwinder, tgid);
 }
 
-static bool token_take(struct stack_writer *s, uint64_t now_ms)
+static bool token_take(struct bucket *b, unsigned per_second, uint64_t now_ms)
 {
-	if (now_ms > s->refilled_ms)
-		s->tokens += (double)(now_ms - s->refilled_ms) * PER_SECOND / 1000;
-	s->refilled_ms = now_ms;
-	if (s->tokens > BURST)
-		s->tokens = BURST;
-	if (s->tokens < 1)
+	if (now_ms > b->refilled_ms)
+		b->tokens += (double)(now_ms - b->refilled_ms) * per_second / 1000;
+	b->refilled_ms = now_ms;
+	if (b->tokens > BURST)
+		b->tokens = BURST;
+	if (b->tokens < 1)
 		return false;
-	s->tokens--;
+	b->tokens--;
 	return true;
+}
+
+/* Is there room and time for one more? A wait's stack explains a stall; a sample is one of many. */
+static bool is_welcome(struct stack_writer *s, enum vs_stack_role role, uint64_t now_ms)
+{
+	if (role == VS_STACK_SAMPLE)
+		return s->n_raw < BURST && token_take(&s->samples, SAMPLES_PER_SECOND, now_ms);
+	return s->n_raw < WAITING_MAX && token_take(&s->waits, PER_SECOND, now_ms);
 }
 
 void stack_writer_offer(struct stack_writer *s, const struct capture_stack *stack,
@@ -114,7 +128,7 @@ void stack_writer_offer(struct stack_writer *s, const struct capture_stack *stac
 	struct raw *raw;
 
 	s->stats.seen++;
-	if (s->n_raw == BURST || !token_take(s, now_ms)) {
+	if (!is_welcome(s, stack->role, now_ms)) {
 		s->stats.skipped++;
 		return;
 	}

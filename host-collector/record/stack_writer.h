@@ -5,8 +5,8 @@
  *
  * Records are copied while a drain hands them over and named afterwards, so that naming does not
  * stretch the drain (and with it the error of its stamps). At most 200 stacks are named per
- * second; what comes beyond that, or beyond 64 waiting, is counted and let go: the wait itself
- * stays on the timeline, without its stack.
+ * second, and 1000 samples; what comes beyond that, or beyond 128 waiting, is counted and let go:
+ * the wait itself stays on the timeline, without its stack.
  */
 #ifndef RECORD_STACK_WRITER_H
 #define RECORD_STACK_WRITER_H

@@ -30,6 +30,7 @@ GRAPHS = {
     "wall": ["--kind", "wall"],
     "vcpu": ["--kind", "wall", "--vcpu", "0"],
     "oncpu": ["--kind", "oncpu"],
+    "hostcpu": ["--kind", "oncpu", "--of", "vcpus"],
     "offcpu": ["--kind", "offcpu", "--of", "tasks"],
     "offwake": ["--kind", "offwake"],
     "wakeup": ["--kind", "wakeup", "--of", "tasks"],
@@ -42,6 +43,7 @@ def play(played, say):
                               "'CPU 0/'*) echo ${t##*/} ;; esac; done"))
     played.guest.run(f"vcpuscope-agent --sample-hz {SAMPLE_HZ} >/root/agent.log 2>&1 </dev/null & "
                      "echo $! >/run/agent.pid")
+    played.record_arguments = f"--sample-hz {SAMPLE_HZ}"
     played.host.run(f"chrt -f -p 1 {tid}")
     try:
         played.record_start()
@@ -104,6 +106,10 @@ def check(graphs, said, span_ms):
         wrong.append("no sleeper shows where in its kernel it sleeps")
     if not having(graphs["offcpu"], "schedule_[k]"):
         wrong.append("no wait of a task ends in the kernel's scheduler")
+    ran = having(graphs["vcpu"], "running") / 1e3
+    expect("samples of the vCPU thread", having(graphs["hostcpu"], "CPU 0/TCG"), ran * 0.7, ran * 1.3)
+    if not any(s.startswith("qemu-system") and "_[k]" in s for s in graphs["hostcpu"]):
+        wrong.append("no sample shows what QEMU's main thread did")
     expect("the vCPU's wall time", sum(graphs["vcpu"].values()), span_ms * 0.995, span_ms * 1.005)
     for root in {s.split(";")[0] for s in wall if having({s: 1}, "vcpuscope-agent...")}:
         expect(f"wall time of {root}", sum(us for s, us in wall.items() if s.split(";")[0] == root),

@@ -14,7 +14,7 @@ enum { THRESHOLD_MS = 20, VM = 7 };
 /* Both builds of the programs go through all tests, and so does perf. */
 static const struct variant *variant;
 
-static struct capture *open_host(void)
+static struct capture *open_host_sampling(uint32_t sample_hz)
 {
 	const struct capture_options options = {
 		.kind = CAPTURE_HOST,
@@ -22,6 +22,7 @@ static struct capture *open_host(void)
 		.wait_threshold_ns = THRESHOLD_MS * 1000000,
 		.way = variant->way,
 		.raw_tracepoints = variant->raw_tracepoints,
+		.sample_hz = sample_hz,
 	};
 	char why[256];
 	struct capture *c;
@@ -30,6 +31,11 @@ static struct capture *open_host(void)
 		fail_msg("capture_open: %s", why);
 	assert_string_equal(capture_left_out(c), "");
 	return c;
+}
+
+static struct capture *open_host(void)
+{
+	return open_host_sampling(0);
 }
 
 static void follow(struct capture *c, pid_t pid)
@@ -473,6 +479,47 @@ static void long_waits_bring_the_stacks_of_waiter_and_waker(void **state)
 	capture_close(c);
 }
 
+static void samples_are_those_of_followed_threads(void **state)
+{
+	enum { HZ = 200 };
+	struct capture *c;
+	struct log *log = log_new();
+	pid_t hog, other;
+	size_t n = 0;
+
+	(void)state;
+	if (variant->way != CAPTURE_BY_BPF) {
+		print_message("not by perf\n");
+		log_free(log);
+		return;
+	}
+	c = open_host_sampling(HZ);
+	hog = start_hog(0, "hog");
+	other = start_hog(0, "other");
+	follow(c, hog);
+	for (int i = 0; i < 50; i++) {
+		sleep_ms(20);
+		drain(c, log);
+	}
+	end(hog);
+	end(other);
+	for (size_t i = 0; i < log->n_stacks; i++) {
+		const struct logged_stack *s = &log->stacks[i];
+
+		if (s->s.role != VS_STACK_SAMPLE)
+			continue;
+		assert_int_equal(s->s.tid, hog);
+		assert_int_equal(s->s.explains, hog);
+		assert_int_equal(s->s.wait_ns, 1000000000 / HZ);
+		assert_true(s->s.has_user);
+		n++;
+	}
+	/* It has half of a CPU, and on a busy machine less. */
+	assert_in_range(n, 5, HZ);
+	capture_close(c);
+	log_free(log);
+}
+
 static void nothing_stays_in_the_kernel(void **state)
 {
 	(void)state;
@@ -493,6 +540,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(new_threads_of_a_followed_process_are_followed),
 		cmocka_unit_test(removal_leaves_no_waiter_behind),
 		cmocka_unit_test(long_waits_bring_the_stacks_of_waiter_and_waker),
+		cmocka_unit_test(samples_are_those_of_followed_threads),
 		cmocka_unit_test(nothing_stays_in_the_kernel),
 	};
 	int failed = 0, ran = 0;

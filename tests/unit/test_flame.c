@@ -242,6 +242,42 @@ static void each_kind_has_its_order(void **unused)
 	      "qemu_[w] 20000\n");
 }
 
+/* Samples of the host's threads stand for what lies between them; the VMM's other threads have
+ * them, too. */
+static void samples_of_the_host_are_its_time_on_the_cpu(void **unused)
+{
+	const struct flame_options o = {.kind = FLAME_ONCPU, .subject = FLAME_OF_VCPUS, .vcpu = -1};
+	const struct timeline_event events[] = {
+		NAME(HOST, 0, QEMU, QEMU, script_comm("qemu")),
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		STACK(1000, SAMPLE, TID0, TID0, 1, 1000),
+		STACK(2000, SAMPLE, TID0, TID0, 1, 1000),
+		STACK(2000, SAMPLE, QEMU, QEMU, 2, 1000),
+		STACK(2500, SAMPLE, 99, 99, 2, 1000), /* nobody's */
+		SWITCH(HOST, 3000, 0, TID0, 0, 1),
+	};
+	struct model *m = model_new();
+	struct flame *f = flame_new(m, &o);
+	char *text = NULL;
+	size_t len;
+	FILE *to = open_memstream(&text, &len);
+
+	(void)unused;
+	script_vm(m, 1, "kvm");
+	host_stack(m, 1, TID0, "vmx_vcpu_run", "vcpu_run");
+	host_stack(m, 2, QEMU, "copy_to_iter", "vfs_read");
+	script_run(m, events, COUNT(events));
+	model_finish(m);
+	assert_int_equal(flame_finish(f), 0);
+	assert_int_equal(folded_text_write(flame_stacks(f), to), 0);
+	fclose(to);
+	assert_string_equal(text, "CPU 0/KVM;main;ioctl;vcpu_run_[k];vmx_vcpu_run_[k] 2000\n"
+				  "qemu;main;ioctl;vfs_read_[k];copy_to_iter_[k] 1000\n");
+	free(text);
+	model_free(m);
+	flame_free(f);
+}
+
 static void words_are_parsed(void **unused)
 {
 	enum flame_kind kind;
@@ -349,6 +385,7 @@ int main(void)
 		cmocka_unit_test(states_can_be_left_out),
 		cmocka_unit_test(a_vcpus_wall_time_shows_its_guest),
 		cmocka_unit_test(each_kind_has_its_order),
+		cmocka_unit_test(samples_of_the_host_are_its_time_on_the_cpu),
 		cmocka_unit_test(words_are_parsed),
 		cmocka_unit_test(no_time_is_missing_or_double),
 	};
