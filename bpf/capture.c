@@ -89,6 +89,16 @@ const char *capture_notice(const struct capture *c)
 	return c->notice;
 }
 
+const char *capture_backend_name(const struct capture *c)
+{
+	return c->backend->name;
+}
+
+bool capture_summarises(const struct capture *c)
+{
+	return c->backend->summarises;
+}
+
 int capture_name_tasks(struct capture *c)
 {
 	return c->backend->name_tasks(c);

@@ -109,6 +109,10 @@ const char *capture_notice(const struct capture *c);
 /* Guest capture: the next drain brings a TASK_NAME of every task that exists, as the first one
  * does; for a reader that joins late. 0, -ENOTSUP (host capture) or -errno. */
 int capture_name_tasks(struct capture *c);
+/* How the events are captured: "BPF" or "perf". */
+const char *capture_backend_name(const struct capture *c);
+/* Whether it has CAPTURE_SUMMARY. */
+bool capture_summarises(const struct capture *c);
 size_t capture_n_cpus(const struct capture *c);
 int capture_cpu_stats(const struct capture *c, size_t cpu, struct capture_cpu_stats *out);
 

@@ -527,7 +527,8 @@ static long capture_bpf_waiting(const struct capture *base, size_t cpu)
 }
 
 const struct capture_backend capture_backend_bpf = {
-	.name = "bpf",
+	.name = "BPF",
+	.summarises = true,
 	.open = capture_bpf_open,
 	.close = capture_bpf_close,
 	.drain = capture_bpf_drain,

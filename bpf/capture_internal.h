@@ -13,7 +13,8 @@ struct capture {
 
 /* The functions do what those of the same name in capture.h say. */
 struct capture_backend {
-	const char *name;
+	const char *name; /* for users */
+	bool summarises;  /* has CAPTURE_SUMMARY */
 	int (*open)(const struct capture_options *options, struct capture **out, char *why,
 		    size_t why_bytes);
 	void (*close)(struct capture *c);

@@ -14,7 +14,7 @@
 
 enum {
 	TYPES = PERF_SWITCHED_IN + 1,
-	SWITCHES_ENOUGH = 4096, /* of a CPU that does not idle, to believe that all are seen */
+	SWITCHES_ENOUGH = 4096, /* without one that is missing, to believe that all are seen */
 	PRIO_DEFAULT = 120,
 	RUNNING_UNKNOWN = -1,
 	PROCESSES_MAX = 4096,
@@ -413,16 +413,21 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 		task_forget(f->tasks, out);
 }
 
+/* Whoever is on the CPU is not the one that was switched in last. */
+static bool is_hole(const struct perf_follow *f, const struct vs_event *e)
+{
+	return f->running[e->cpu] != RUNNING_UNKNOWN && f->running[e->cpu] != e->pid;
+}
+
 static void on_switch(struct perf_follow *f, const struct vs_event *e)
 {
 	struct task *out = task_find(f->tasks, e->pid), *in = task_get(f->tasks, e->pid2);
 
-	/* perf leaves out what happens while it is busy, see capture_perf.c. */
-	if (f->running[e->cpu] != RUNNING_UNKNOWN && f->running[e->cpu] != e->pid) {
+	if (is_hole(f, e)) {
 		f->sink.missed(f->sink.context, e->cpu);
 		f->seen[e->cpu] = 0;
 	} else if (f->seen[e->cpu] < SWITCHES_ENOUGH) {
-		f->seen[e->cpu] = e->pid ? f->seen[e->cpu] + 1 : SWITCHES_ENOUGH;
+		f->seen[e->cpu]++;
 	}
 	if (out)
 		out->prio = (int32_t)(uint32_t)e->arg1;
@@ -431,19 +436,27 @@ static void on_switch(struct perf_follow *f, const struct vs_event *e)
 	switch_replay(f, e);
 }
 
-/* The tracepoint came before, unless perf does not see the idle task of this CPU. */
+static uint64_t prio_of(const struct perf_follow *f, int32_t tid)
+{
+	const struct task *task = task_find(f->tasks, tid);
+
+	return task && task->prio ? (uint32_t)task->prio : PRIO_DEFAULT;
+}
+
+/* The tracepoint came before, unless perf is blind in the task that left. Then nobody knows why it
+ * left; who it was and who came is known. */
 static void on_switched_in(struct perf_follow *f, const struct vs_event *e)
 {
-	const struct task *in = task_find(f->tasks, e->pid2);
-	const uint64_t prio = in && in->prio ? (uint32_t)in->prio : PRIO_DEFAULT;
 	struct vs_event filled = *e;
 
-	if (f->running[e->cpu] != 0 || e->pid != 0)
+	if (f->running[e->cpu] == e->pid2)
 		return;
 	f->seen[e->cpu] = 0;
+	if (is_hole(f, e) || followed_of(f, e->pid))
+		f->sink.missed(f->sink.context, e->cpu);
 	filled.type = VS_EVENT_SCHED_SWITCH;
 	filled.arg0 = VS_TASK_RUNNING;
-	filled.arg1 = PRIO_DEFAULT | prio << 32;
+	filled.arg1 = prio_of(f, e->pid) | prio_of(f, e->pid2) << 32;
 	switch_replay(f, &filled);
 }
 

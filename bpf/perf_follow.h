@@ -59,8 +59,12 @@ const struct task *perf_follow_find(const struct perf_follow *f, pid_t tid);
 bool perf_follow_will(const struct perf_follow *f, pid_t tid);
 /* Whether a record of these tasks and this CPU would concern anybody, as of the last record. */
 bool perf_follow_concerns(const struct perf_follow *f, const struct vs_event *event);
-/* Whether the switches of this CPU have been complete lately, those of its idle task too: else
- * PERF_SWITCHED_IN is needed, which fills in what an idle task hands over. */
+/*
+ * perf is blind in some tasks: it leaves out what happens while it is busy in the same task, and
+ * kernels on which some tasks count as busy for ever exist (seen on 6.18, the idle task among
+ * them). PERF_SWITCHED_IN, made by whoever comes next, fills in when such a task left its CPU.
+ * Whether the switches of this CPU have been complete for a while without it.
+ */
 bool perf_follow_sees_all(const struct perf_follow *f, size_t cpu);
 /* Followed threads, of these waiting for a CPU (SIZE_MAX: any), new threads that were too many. */
 size_t perf_follow_threads(const struct perf_follow *f);

@@ -20,6 +20,7 @@ struct way {
 struct chains {
 	struct model *model;
 	struct chain_options options;
+	void *closed_context;
 	struct chain_route *route;
 	struct lru index;
 	struct chain_group *groups;
@@ -221,7 +222,7 @@ static void on_closed(void *context, const struct chain *c, enum chain_end end)
 		worst_take(x, c);
 	}
 	if (x->options.closed)
-		x->options.closed(x->options.context, c);
+		x->options.closed(x->closed_context, c);
 }
 
 /* ---- troubles ---- */
@@ -345,6 +346,13 @@ const struct chain_trouble *chains_trouble_in(const struct chains *x, uint32_t v
 
 /* ---- the whole ---- */
 
+void chains_watch(struct chains *x, void (*closed)(void *context, const struct chain *c),
+		  void *context)
+{
+	x->options.closed = closed;
+	x->closed_context = context;
+}
+
 struct chains *chains_new(struct model *m, const struct chain_options *options)
 {
 	struct chains *x = calloc(1, sizeof(*x));
@@ -354,6 +362,7 @@ struct chains *chains_new(struct model *m, const struct chain_options *options)
 		return NULL;
 	x->model = m;
 	x->options = *options;
+	x->closed_context = options->context;
 	if (!x->options.limit_ns)
 		x->options.limit_ns = LIMIT_DEFAULT_NS;
 	x->groups = calloc(GROUPS_MAX, sizeof(*x->groups));

@@ -193,6 +193,9 @@ struct chains;
 /* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
 struct chains *chains_new(struct model *m, const struct chain_options *options);
 void chains_free(struct chains *x);
+/* As chain_options.closed, which it replaces. */
+void chains_watch(struct chains *x, void (*closed)(void *context, const struct chain *c),
+		  void *context);
 /* After the last event: closes the chains that are open; those not handled are counted nowhere, and
  * of those lost the places are counted up to then. */
 void chains_finish(struct chains *x);

@@ -11,9 +11,8 @@ enum { WAITS_MAX = 4096 };
 
 /* A vCPU's wait for a pCPU that goes on. */
 struct wait {
-	int64_t ns;
-	bool whole; /* its beginning was seen */
-	bool known; /* what came before was */
+	int64_t ns;   /* so far; 0: it does not wait */
+	bool unknown; /* what came before, so its beginning was not seen */
 };
 
 struct latency_maps {
@@ -23,6 +22,7 @@ struct latency_maps {
 	bool left_out;
 	struct lru index; /* vCPUs */
 	struct wait *waits;
+	size_t n_open; /* of them with anything in them */
 	int error;
 };
 
@@ -120,27 +120,33 @@ static void latency_add(struct latency_maps *l, uint32_t vm, enum latency_kind k
 		l->error = -ENOMEM;
 }
 
+static bool is_open(const struct wait *w)
+{
+	return w->ns || w->unknown;
+}
+
+/* Most spans neither are a wait nor end one. */
 static void vcpu_take(void *context, const struct vcpu_span *span)
 {
 	struct latency_maps *l = context;
+	bool runs = span->state == VCPU_GUEST || span->state == VCPU_KVM || span->state == VCPU_VMM;
 	bool fresh;
-	struct wait *w =
-		&l->waits[lru_put(&l->index, (uint64_t)span->vm << 32 | span->vcpu, &fresh)];
+	struct wait *w;
 
+	if (runs && !l->n_open)
+		return;
+	w = &l->waits[lru_put(&l->index, (uint64_t)span->vm << 32 | span->vcpu, &fresh)];
+	l->n_open -= is_open(w);
 	if (fresh)
 		*w = (struct wait){.ns = 0};
 	if (span->state == VCPU_RUNNABLE || span->state == VCPU_THROTTLED) {
-		w->whole = w->ns ? w->whole : w->known;
 		w->ns += span->end.ns - span->begin.ns;
 	} else {
-		bool runs = span->state == VCPU_GUEST || span->state == VCPU_KVM ||
-			    span->state == VCPU_VMM;
-
-		if (w->ns && w->whole && runs)
+		if (w->ns && !w->unknown && runs)
 			latency_add(l, span->vm, LATENCY_PCPU_WAIT, span->begin, w->ns);
-		w->ns = 0;
+		*w = (struct wait){.unknown = span->state == VCPU_UNKNOWN};
 	}
-	w->known = span->state != VCPU_UNKNOWN;
+	l->n_open += is_open(w);
 }
 
 static void interrupt_take(void *context, const struct guest_interrupt *i)

@@ -163,10 +163,24 @@ struct report_clock {
 	uint64_t disagreements; /* round trips that refute the hypervisor's parameters */
 };
 
+/* Events lost somewhere between two instants, and by whom. */
+struct report_loss_span {
+	struct host_ns begin, end;
+	uint64_t dropped_kernel, dropped_user, lost_channel;
+};
+enum { REPORT_LOSS_SPANS_MAX = 64 };
+
 struct report_loss {
 	uint32_t source; /* 0: the host's capture */
 	const char *name;
-	uint64_t emitted, delivered, dropped_kernel, dropped_user, lost_frames, damaged_bytes, late;
+	/* emitted = delivered + dropped_kernel + dropped_user + lost_channel */
+	uint64_t emitted, delivered, dropped_kernel, dropped_user, lost_channel;
+	uint64_t overdelivered; /* more than that came: the sender contradicts itself */
+	uint64_t missed;        /* by the kernel, without a number: in no other total */
+	uint64_t unplaced;      /* of those delivered: when they were is not known */
+	uint64_t lost_frames, nonsense_frames, damaged_bytes, late;
+	size_t n_spans;
+	struct report_loss_span spans[REPORT_LOSS_SPANS_MAX]; /* by begin; they sum to the losses */
 };
 
 /* Does the guest's watchdog blame whom the verdict blames? */

@@ -9,7 +9,7 @@
 #include "host-collector/model/lru.h"
 
 /* A row's spans are there MODEL_HOLD_NS after their end, a chain about a second after its. */
-enum { TRACKS_MAX = 256, PENDING_MAX = 64, NAMES_MAX = 4096 };
+enum { TRACKS_MAX = 384, KNOWN_BITS = 8, PENDING_MAX = 64, NAMES_MAX = 4096 };
 #define ARROWS_DELAY_NS 1500000000ll
 #define MARGIN_MIN_NS   5000000ll
 #define RETRY_NS        20000000ll
@@ -32,7 +32,8 @@ struct pcpu_now {
 struct scenes {
 	struct model *model;
 	struct lru index;
-	struct track *tracks; /* TRACKS_MAX, by index */
+	struct track *tracks;            /* TRACKS_MAX, by index */
+	uint32_t known[1 << KNOWN_BITS]; /* slots of the index, by a hash of the key */
 	struct arrows arrows;
 	struct pcpu_now pcpus[VS_CPUS_MAX];
 	size_t n;
@@ -85,14 +86,23 @@ static uint64_t track_key(enum scene_row_kind kind, uint32_t vm, uint32_t number
 	return (uint64_t)kind << 60 | (uint64_t)vm << 32 | number;
 }
 
+/* The row's history. A row that was just asked for is found without the index. */
+static struct track *track_get(struct scenes *s, uint64_t key)
+{
+	uint32_t *known = &s->known[(key * 0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
+	bool fresh;
+
+	if (lru_used(&s->index, *known) && lru_key(&s->index, *known) == key)
+		return &s->tracks[*known];
+	*known = lru_put(&s->index, key, &fresh);
+	if (fresh)
+		track_fini(&s->tracks[*known]);
+	return &s->tracks[*known];
+}
+
 static void track_put(struct scenes *s, uint64_t key, const struct track_piece *piece)
 {
-	bool fresh;
-	uint32_t slot = lru_put(&s->index, key, &fresh);
-
-	if (fresh)
-		track_fini(&s->tracks[slot]);
-	if (track_add(&s->tracks[slot], piece))
+	if (track_add(track_get(s, key), piece))
 		s->error = -ENOMEM;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const int64_t grains[TRACK_TIERS] = {0, 1000000, 32000000};
-static const size_t capacities[TRACK_TIERS] = {TRACK_PIECES, 4096, 4096};
+static const size_t capacities[TRACK_TIERS] = {TRACK_PIECES, 4096, 4096}; /* powers of two */
 
 /* ---- merging ---- */
 
@@ -80,7 +80,7 @@ size_t track_thin(struct track_piece *pieces, size_t n, int64_t grain_ns)
 
 static struct track_piece *tier_at(const struct track_tier *tier, size_t i)
 {
-	return &tier->pieces[(tier->first + i) % tier->capacity];
+	return &tier->pieces[(tier->first + i) & (tier->capacity - 1)];
 }
 
 /* Room for one more, by doubling up to `max`. 0 or -ENOMEM. */
@@ -112,7 +112,7 @@ static int tier_push(struct track *t, int level, const struct track_piece *piece
 		return err;
 	if (tier->n == tier->capacity) {
 		oldest = *tier_at(tier, 0);
-		tier->first = (tier->first + 1) % tier->capacity;
+		tier->first = (tier->first + 1) & (tier->capacity - 1);
 		tier->n--;
 		if (level + 1 < TRACK_TIERS)
 			err = tier_add(t, level + 1, &oldest);

@@ -26,18 +26,31 @@ static int clock_give(const struct pipeline_source *s, const struct model *m,
 static int loss_give(const struct pipeline_source *s, uint64_t damaged_bytes,
 		     struct report_builder *b)
 {
-	const struct report_loss loss = {
+	struct report_loss loss = {
 		.source = s->source,
 		.name = s->name,
 		.emitted = s->emitted,
 		.delivered = s->delivered,
 		.dropped_kernel = s->dropped_kernel,
 		.dropped_user = s->dropped_user,
+		.lost_channel = s->lost_channel,
+		.overdelivered = s->overdelivered,
+		.missed = s->missed,
+		.unplaced = s->unplaced,
 		.lost_frames = s->lost_frames,
+		.nonsense_frames = s->nonsense,
 		.damaged_bytes = damaged_bytes,
 		.late = s->late,
+		.n_spans = s->losses->n,
 	};
 
+	for (size_t i = 0; i < s->losses->n; i++) {
+		const struct loss_span *span = &s->losses->spans[i];
+
+		loss.spans[i] =
+			(struct report_loss_span){span->begin, span->end, span->counts.kernel,
+						  span->counts.user, span->counts.channel};
+	}
 	return report_builder_loss(b, &loss);
 }
 

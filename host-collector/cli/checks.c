@@ -143,9 +143,10 @@ static const char *remedy_for(int err, const char *if_absent)
 	return err == -EACCES || err == -EPERM ? "run as root" : if_absent;
 }
 
-static void capture_try(struct check_result *result, enum capture_kind kind)
+static void capture_try(struct check_result *result, enum capture_kind kind, enum capture_way way)
 {
-	const struct capture_options options = {.kind = kind, .stacks = kind == CAPTURE_HOST};
+	const struct capture_options options = {
+		.kind = kind, .way = way, .stacks = kind == CAPTURE_HOST};
 	struct capture *capture = NULL;
 	struct timespec begin, end;
 	char why[400] = "";
@@ -158,8 +159,8 @@ static void capture_try(struct check_result *result, enum capture_kind kind)
 		answer_no(result, "", "%s", why);
 		return;
 	}
-	answer_yes(result, "%s%sattaches in %ld ms%s%s", capture_notice(capture),
-		   *capture_notice(capture) ? ", which " : "loads and ",
+	answer_yes(result, "%s%s%s attaches in %ld ms%s%s", capture_notice(capture),
+		   *capture_notice(capture) ? "; " : "", capture_backend_name(capture),
 		   (long)((end.tv_sec - begin.tv_sec) * 1000 +
 			  (end.tv_nsec - begin.tv_nsec) / 1000000),
 		   *capture_left_out(capture) ? ", without " : "", capture_left_out(capture));
@@ -168,12 +169,17 @@ static void capture_try(struct check_result *result, enum capture_kind kind)
 
 static void probe_host_capture(struct check_result *result)
 {
-	capture_try(result, CAPTURE_HOST);
+	capture_try(result, CAPTURE_HOST, CAPTURE_BY_ANY);
+}
+
+static void probe_host_perf(struct check_result *result)
+{
+	capture_try(result, CAPTURE_HOST, CAPTURE_BY_PERF);
 }
 
 static void probe_guest_capture(struct check_result *result)
 {
-	capture_try(result, CAPTURE_GUEST);
+	capture_try(result, CAPTURE_GUEST, CAPTURE_BY_ANY);
 }
 
 static void probe_kallsyms(struct check_result *result)
@@ -317,6 +323,8 @@ const struct check check_table[] = {
 	{"rights", "trace every thread, read QEMU's memory map", false, probe_rights},
 	{"btf", "BPF programs fit this kernel's structures", false, probe_btf},
 	{"host capture", "what this kernel does to a VM's threads", true, probe_host_capture},
+	{"host by perf", "the same where BPF does not work: record --backend perf", false,
+	 probe_host_perf},
 	{"guest capture", "vcpuscope-agent on this machine, if it is a guest", false,
 	 probe_guest_capture},
 	{"kallsyms", "names of kernel functions in stacks", false, probe_kallsyms},

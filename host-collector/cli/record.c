@@ -27,7 +27,7 @@ struct record_options {
 	struct channel_arguments channel;
 	uint64_t duration_ns;
 	uint64_t stacks_over_ns, sample_hz;
-	const char *level;
+	const char *level, *backend;
 	bool no_guest;
 };
 
@@ -49,11 +49,16 @@ static const struct option_spec record_option_table[] = {
 	 "summary, VM-exits of 1 ms or in which the vCPU leaves its pCPU, the others\n"
 	 "counted by reason; SIGUSR1 switches to detail, SIGUSR2 to summary",
 	 false},
+	{"backend", OPTION_CHOICE, ROW(backend), "auto|bpf|perf",
+	 "how to capture this host's events: auto takes BPF, and perf where that does not\n"
+	 "work (no BTF, an old kernel), which costs more and has no summary level",
+	 false},
 };
 
 struct record {
 	struct record_options options;
 	enum capture_level level;
+	enum capture_way way;
 	uv_loop_t loop;
 	uv_timer_t status_timer, end_timer;
 	uv_signal_t interrupt, terminate, to_detail, to_summary;
@@ -169,7 +174,8 @@ static const char *guest_text(const struct collector_status *s)
 
 static uint64_t lost_events(const struct collector_status *s)
 {
-	return s->host.events.dropped_kernel + s->host.events.dropped_user + s->guest_dropped;
+	return s->host.events.dropped_kernel + s->host.events.dropped_user + s->host.missed +
+	       s->guest_dropped;
 }
 
 static void clock_text(const struct collector_status *s, char *text, size_t bytes)
@@ -245,7 +251,9 @@ static void on_level_signal(uv_signal_t *signal, int number)
 	int err = collector_level(r->collector, level);
 
 	line_clear(r);
-	if (err)
+	if (err == -EOPNOTSUPP)
+		fprintf(stderr, "vcpuscope record: the level stays detail: summary needs BPF\n");
+	else if (err)
 		fprintf(stderr, "vcpuscope record: cannot switch the level: %s\n", strerror(-err));
 	else
 		fprintf(stderr, "level is %s from here on\n", level_names[level]);
@@ -258,9 +266,9 @@ static void summary_print(struct record *r)
 	struct collector_status s;
 
 	collector_status_get(r->collector, &s);
-	fprintf(stderr, "%s: %.1f s of %s (%zu vCPU%s), %" PRIu64 " host events", path,
+	fprintf(stderr, "%s: %.1f s of %s (%zu vCPU%s), %" PRIu64 " host events by %s", path,
 		(double)(now_ms() - r->begin_ms) / 1000, s.vm->name, s.n_vcpus,
-		s.n_vcpus == 1 ? "" : "s", s.host.events.emitted);
+		s.n_vcpus == 1 ? "" : "s", s.host.events.emitted, s.backend);
 	if (s.has_channel)
 		fprintf(stderr, ", %" PRIu64 " guest frames", s.link.frames);
 	fprintf(stderr, ", lost %" PRIu64 "\n", lost_events(&s));
@@ -315,6 +323,15 @@ static int options_check(const struct record_options *o, enum capture_level *lev
 	return COMMAND_USAGE;
 }
 
+static enum capture_way way_of(const char *name)
+{
+	enum capture_way way = CAPTURE_BY_ANY;
+
+	if (name)
+		capture_way_parse(name, &way);
+	return way;
+}
+
 static int exit_code_of(int err)
 {
 	return err == -EPERM || err == -EACCES || err == -EOPNOTSUPP || err == -ENOSYS
@@ -354,7 +371,8 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 						  .security = o->channel.security,
 						  .wait_threshold_ns = o->stacks_over_ns,
 						  .sample_hz = (uint32_t)o->sample_hz,
-						  .level = r->level};
+						  .level = r->level,
+						  .way = r->way};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
 	int err = collector_open(&r->loop, &options, &sink, &r->collector, why, why_bytes);
 
@@ -389,6 +407,7 @@ static int record_run(const struct command *self, int argc, char **argv)
 		free(r);
 		return COMMAND_USAGE;
 	}
+	r->way = way_of(r->options.backend);
 	/* A full disk or a file size limit is an error of write(), not our death. */
 	signal(SIGXFSZ, SIG_IGN);
 	r->tty = isatty(STDERR_FILENO);
@@ -428,6 +447,7 @@ const struct command command_record = {
 	.examples =
 		"  vcpuscope record --pid $(pidof qemu-system-x86_64) --channel /run/vm1.sock \\\n"
 		"                   -o run.vcs --for 30s\n"
-		"  vcpuscope record --qmp /run/vm1.qmp --no-guest -o run.vcs   # Ctrl-C ends it\n",
+		"  vcpuscope record --qmp /run/vm1.qmp --no-guest -o run.vcs   # Ctrl-C ends it\n"
+		"  vcpuscope record --pid 4242 --no-guest --backend perf -o run.vcs\n",
 	.run = record_run,
 };

@@ -23,7 +23,6 @@ enum { TABLES = sizeof(requests) / sizeof(requests[0]) };
 struct report_page {
 	struct scenes *scenes;
 	struct latency_maps *latencies;
-	struct chains *chains;
 	struct report_table *tables[TABLES];
 };
 
@@ -35,22 +34,30 @@ static void chain_closed(void *context, const struct chain *c)
 	latency_maps_chain(p->latencies, c);
 }
 
+/* The interrupts' chains belong to a table; timelines and latencies are told of them. */
+static bool chains_listen(struct report_page *p)
+{
+	struct chains *chains = NULL;
+
+	for (size_t i = 0; i < TABLES && !chains; i++)
+		chains = report_table_analysis(p->tables[i], "chains");
+	if (chains)
+		chains_watch(chains, chain_closed, p);
+	return chains;
+}
+
 struct report_page *report_page_new(struct model *m)
 {
 	struct report_page *p = calloc(1, sizeof(*p));
-	const struct chain_options chains = {.closed = chain_closed, .context = p};
+	size_t n = 0;
 
 	if (!p)
 		return NULL;
 	p->scenes = scenes_new(m);
 	p->latencies = p->scenes ? latency_maps_new(m) : NULL;
-	p->chains = p->latencies ? chains_new(m, &chains) : NULL;
-	for (size_t i = 0; p->chains && i < TABLES; i++) {
-		p->tables[i] = report_table_new(m, &requests[i]);
-		if (!p->tables[i])
-			break;
-	}
-	if (!p->tables[TABLES - 1]) {
+	while (p->latencies && n < TABLES && (p->tables[n] = report_table_new(m, &requests[n])))
+		n++;
+	if (n < TABLES || !chains_listen(p)) {
 		report_page_free(p);
 		return NULL;
 	}
@@ -63,7 +70,6 @@ void report_page_free(struct report_page *p)
 		return;
 	for (size_t i = 0; i < TABLES; i++)
 		report_table_free(p->tables[i]);
-	chains_free(p->chains);
 	latency_maps_free(p->latencies);
 	scenes_free(p->scenes);
 	free(p);
@@ -88,13 +94,10 @@ static int analyses_finish(struct report_page *p)
 {
 	int err;
 
-	chains_finish(p->chains);
-	err = chains_error(p->chains);
-	if (!err)
-		err = latency_maps_error(p->latencies);
-	if (!err)
-		err = scenes_finish(p->scenes, PAGE_PIECES_MAX);
-	return err;
+	for (size_t i = 0; i < TABLES; i++)
+		report_table_finish(p->tables[i]);
+	err = latency_maps_error(p->latencies);
+	return err ? err : scenes_finish(p->scenes, PAGE_PIECES_MAX);
 }
 
 static bool page_has(const struct page *page, const char *table)
@@ -113,7 +116,6 @@ static int tables_fill(struct report_page *p, struct page *page)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < TABLES; i++) {
-		report_table_finish(p->tables[i]);
 		for (size_t k = 0; (t = report_table_part(p->tables[i], k, &err)); k++) {
 			if (page->n_tables == PAGE_TABLES_MAX || page_has(page, table_name(t)))
 				table_free(t);

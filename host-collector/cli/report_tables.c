@@ -289,6 +289,15 @@ void report_table_free(struct report_table *t)
 	free(t);
 }
 
+void *report_table_analysis(const struct report_table *t, const char *name)
+{
+	for (size_t i = 0; i < t->n_parts; i++) {
+		if (!strcmp(t->parts[i].kind->name, name))
+			return t->parts[i].analysis;
+	}
+	return NULL;
+}
+
 void report_table_finish(struct report_table *t)
 {
 	for (size_t i = 0; i < t->n_parts; i++) {

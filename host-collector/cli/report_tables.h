@@ -33,6 +33,8 @@ struct report_table;
  * NULL on ENOMEM. */
 struct report_table *report_table_new(struct model *m, const struct report_table_request *request);
 void report_table_free(struct report_table *t);
+/* The analysis behind its table of this name (figures.h), NULL if it has none. */
+void *report_table_analysis(const struct report_table *t, const char *name);
 /* After model_finish. */
 void report_table_finish(struct report_table *t);
 /* Its table number `index` as it is now, the caller's to free; NULL past the last, or with *err

@@ -21,7 +21,7 @@ static const struct option_spec simulate_option_table[] = {
 	{"seed", OPTION_NUMBER, offsetof(struct simulate_arguments, seed), "N",
 	 "the same seed gives the same run (default 1)", false},
 	{"loss", OPTION_STRING, offsetof(struct simulate_arguments, loss), "P",
-	 "share of the events that get lost, 0 to 1 (default 0)", false},
+	 "share of the events that get lost: 0 to 1, or 0% to 100% (default 0)", false},
 	{"for", OPTION_DURATION, offsetof(struct simulate_arguments, for_ns), "10s",
 	 "how long the run lasts at least (default: as its scenario needs)", false},
 	{"shift", OPTION_STRING, offsetof(struct simulate_arguments, shift), "STAGE=N%",
@@ -57,6 +57,10 @@ static bool loss_parse(const char *text, double *loss)
 	if (!text)
 		return true;
 	*loss = strtod(text, &end);
+	if (end != text && *end == '%') {
+		*loss /= 100;
+		end++;
+	}
 	return end != text && !*end && *loss >= 0 && *loss <= 1;
 }
 
@@ -80,7 +84,8 @@ static int simulate_command_run(const struct command *self, int argc, char **arg
 	if (!o.scenario)
 		return usage_say("no such scenario", "--list names them");
 	if (!loss_parse(a.loss, &o.loss))
-		return usage_say("--loss is no share", "give a number from 0 to 1, such as 0.01");
+		return usage_say("--loss is no share",
+				 "give a number from 0 to 1, such as 0.01, or 1%");
 	if (a.shift && pace_shift(&o.pace, a.shift))
 		return usage_say("--shift names no stage and percentage",
 				 "write it as exit_kvm=10%; --list names the stages");

@@ -28,7 +28,7 @@ enum { TICK_MS = 100 };
 
 struct watch_arguments {
 	uint64_t pid, for_ns, interval_ns;
-	const char *qmp;
+	const char *qmp, *backend;
 	struct channel_arguments channel;  /* none: the host's half alone is seen */
 	struct report_table_request table; /* .table NULL: stalls */
 };
@@ -68,6 +68,8 @@ static const struct option_spec watch_option_table[] = {
 	 "of a TABLE: the first N rows (default 20, 0 all)", false},
 	{"for", OPTION_DURATION, offsetof(struct watch_arguments, for_ns), "10s",
 	 "end after this time; otherwise with Ctrl-C or the VM", false},
+	{"backend", OPTION_CHOICE, offsetof(struct watch_arguments, backend), "auto|bpf|perf",
+	 "how to capture this host's events, as for record", false},
 	{"format", OPTION_CHOICE, offsetof(struct watch_arguments, table.format), "text|json",
 	 "for people, or one report or table object per line (docs/report-json.md)", false},
 };
@@ -292,6 +294,8 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	collector.qmp_path = w.arguments.qmp;
 	collector.channel = w.arguments.channel.address;
 	collector.security = w.arguments.channel.security;
+	if (w.arguments.backend)
+		capture_way_parse(w.arguments.backend, &collector.way);
 	signal(SIGPIPE, SIG_IGN);
 	err = uv_loop_init(&w.loop);
 	if (err) {

@@ -120,7 +120,8 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	json_object_object_add(o, "paused", json_object_new_boolean(s.collector.paused));
 	add_number(o, "host_emitted", s.collector.host.events.emitted);
 	add_number(o, "host_dropped",
-		   s.collector.host.events.dropped_kernel + s.collector.host.events.dropped_user);
+		   s.collector.host.events.dropped_kernel + s.collector.host.events.dropped_user +
+			   s.collector.host.missed);
 	if (!s.collector.has_channel)
 		return o;
 	add_number(o, "guest_emitted", s.collector.guest_emitted);

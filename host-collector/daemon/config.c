@@ -11,7 +11,7 @@
 #include "host-collector/cli/options.h"
 #include "host-collector/link/address.h"
 
-enum key_type { KEY_TEXT, KEY_NUMBER, KEY_BYTES, KEY_DURATION, KEY_FLAG, KEY_LEVEL };
+enum key_type { KEY_TEXT, KEY_NUMBER, KEY_BYTES, KEY_DURATION, KEY_FLAG, KEY_LEVEL, KEY_BACKEND };
 
 struct key {
 	const char *name;
@@ -36,6 +36,7 @@ static const struct key vm_keys[] = {
 	{"channel", KEY_TEXT, VM(channel)},
 	{"record", KEY_FLAG, VM(record)},
 	{"level", KEY_LEVEL, VM(level)},
+	{"backend", KEY_BACKEND, VM(way)},
 	{"stacks_over", KEY_DURATION, VM(stacks_over_ns)},
 	{"channel_rate", KEY_BYTES, VM(bytes_per_s)},
 	{"decoder_memory", KEY_BYTES, VM(memory_bytes)},
@@ -130,6 +131,7 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 		[KEY_DURATION] = "a time such as 20ms, 10s or 60m",
 		[KEY_FLAG] = "yes or no",
 		[KEY_LEVEL] = "detail or summary",
+		[KEY_BACKEND] = "auto, bpf or perf",
 	};
 	size_t i = 0;
 	void *field;
@@ -157,6 +159,9 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 		break;
 	case KEY_FLAG:
 		err = flag_parse(value, field);
+		break;
+	case KEY_BACKEND:
+		err = capture_way_parse(value, field);
 		break;
 	default:
 		err = level_parse(value, field);

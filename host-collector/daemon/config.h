@@ -28,6 +28,7 @@ struct vm_config {
 	char qmp[DAEMON_PATH_MAX], channel[DAEMON_PATH_MAX]; /* "": none */
 	bool record;                                         /* from the beginning */
 	enum capture_level level;
+	enum capture_way way;
 	uint64_t stacks_over_ns;
 	uint64_t bytes_per_s, memory_bytes, cpu_permille; /* struct decoder_budget */
 };

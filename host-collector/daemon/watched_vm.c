@@ -79,6 +79,7 @@ static void run_begin(struct watched_vm *vm)
 		.channel = config->channel[0] ? config->channel : NULL,
 		.wait_threshold_ns = config->stacks_over_ns,
 		.level = config->level,
+		.way = config->way,
 		.budget = &budget,
 	};
 	int err;

@@ -149,7 +149,8 @@ static void link_heartbeat(void *context, const struct message_heartbeat *heartb
 	if (before->emitted && heartbeat->emitted >= before->emitted) {
 		c->guest_emitted += heartbeat->emitted - before->emitted;
 		c->guest_dropped += heartbeat->dropped_kernel - before->dropped_kernel +
-				    heartbeat->dropped_user - before->dropped_user;
+				    heartbeat->dropped_user - before->dropped_user +
+				    heartbeat->missed - before->missed;
 	}
 	c->guest = *heartbeat;
 }
@@ -331,12 +332,15 @@ static int host_open(struct collector *c, const struct collector_options *option
 	const struct host_stream_options host = {.wait_threshold_ns = options->wait_threshold_ns,
 						 .sample_hz = options->sample_hz,
 						 .level = options->level,
+						 .way = options->way,
 						 .frame = host_frame,
 						 .context = c};
 	int err = host_stream_open(&host, &c->host, why, why_bytes);
 
 	if (err)
 		return err;
+	if (*host_stream_notice(c->host))
+		say(c, "%s", host_stream_notice(c->host));
 	err = host_stream_follow(c->host, vm_info(c->vm));
 	if (err)
 		snprintf(why, why_bytes, "threads of QEMU %d cannot be followed: %s",
@@ -490,6 +494,7 @@ void collector_status_get(const struct collector *c, struct collector_status *ou
 	out->vm = vm_info(c->vm);
 	out->n_vcpus = vm_n_vcpus(c->vm);
 	out->paused = vm_paused(c->vm);
+	out->backend = host_stream_backend(c->host);
 	host_stream_stats_get(c->host, &out->host);
 	out->has_channel = c->has_channel;
 	out->link = c->last_link;

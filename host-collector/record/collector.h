@@ -27,6 +27,7 @@ struct collector_options {
 	uint64_t wait_threshold_ns;    /* waits longer than this bring stacks; 0: 20 ms */
 	uint32_t sample_hz; /* how often per second to look where its threads are; 0: never */
 	enum capture_level level;
+	enum capture_way way; /* how the host's events are captured; 0: whichever works */
 	const struct decoder_budget *budget; /* of the guest's channel; NULL: the default */
 };
 
@@ -51,7 +52,8 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		   size_t why_bytes);
 /* A last drain, then nothing reaches the sink any more; statistics stay. Idempotent. */
 void collector_stop(struct collector *c);
-/* Switches what is captured of KVM and the block layer. 0 or -errno. */
+/* Switches what is captured of KVM and the block layer. 0 or -errno, -EOPNOTSUPP: this level needs
+ * BPF. */
 int collector_level(struct collector *c, enum capture_level level);
 /* Stops if need be. The loop must run once more before it is closed. */
 void collector_close(struct collector *c);
@@ -59,7 +61,8 @@ void collector_close(struct collector *c);
 struct collector_status {
 	const struct message_vm_info *vm; /* borrowed until the next turn of the loop */
 	size_t n_vcpus;
-	bool paused; /* by QMP's word */
+	bool paused;         /* by QMP's word */
+	const char *backend; /* of the host's events: "BPF", "perf"; as long as the collector */
 	struct host_stream_stats host;
 	bool has_channel;
 	struct guest_link_stats link;

@@ -111,6 +111,7 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 		     size_t why_bytes)
 {
 	const struct capture_options capture = {.kind = CAPTURE_HOST,
+						.way = options->way,
 						.wait_threshold_ns = options->wait_threshold_ns,
 						.stacks = true,
 						.sample_hz = options->sample_hz,
@@ -132,6 +133,14 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 		err = capture_open(&capture, &h->capture, why, why_bytes);
 		if (err)
 			goto fail;
+		err = -EOPNOTSUPP;
+		if (options->level == CAPTURE_SUMMARY && !capture_summarises(h->capture)) {
+			snprintf(why, why_bytes,
+				 "the summary level needs BPF%s%s: record at level detail",
+				 *capture_notice(h->capture) ? ", but " : "",
+				 capture_notice(h->capture));
+			goto fail;
+		}
 	}
 	err = -ENOMEM;
 	if (getrandom(&session_id, sizeof(session_id), 0) != sizeof(session_id))
@@ -168,6 +177,16 @@ void host_stream_close(struct host_stream *h)
 	byte_buffer_fini(&h->payload);
 	byte_buffer_fini(&h->frames);
 	free(h);
+}
+
+const char *host_stream_backend(const struct host_stream *h)
+{
+	return h->capture ? capture_backend_name(h->capture) : "";
+}
+
+const char *host_stream_notice(const struct host_stream *h)
+{
+	return h->capture ? capture_notice(h->capture) : "";
 }
 
 const struct message_hello *host_stream_hello(const struct host_stream *h)
@@ -220,6 +239,8 @@ int host_stream_follow(struct host_stream *h, const struct message_vm_info *info
 
 int host_stream_level(struct host_stream *h, enum capture_level level)
 {
+	if (h->capture && level == CAPTURE_SUMMARY && !capture_summarises(h->capture))
+		return -EOPNOTSUPP;
 	h->options.level = level;
 	return h->capture && h->n_followed ? capture_level_set(h->capture, h->vm, level) : 0;
 }
@@ -319,6 +340,7 @@ int host_stream_vm_clock(struct host_stream *h, const struct message_vm_clock *m
 void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats *out)
 {
 	batcher_totals_get(h->batcher, &out->events);
+	out->missed = h->capture ? capture_missed(h->capture) : 0;
 	stack_writer_stats_get(h->stacks, &out->stacks);
 	out->kernel_names = h->kernel_names;
 }

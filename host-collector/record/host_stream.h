@@ -21,6 +21,7 @@ struct host_stream_options {
 	uint64_t wait_threshold_ns; /* waits longer than this bring stacks; 0: capture's default */
 	uint32_t sample_hz; /* how often per second to look where their threads are; 0: never */
 	enum capture_level level; /* of every VM that is followed */
+	enum capture_way way;     /* BPF or perf; 0: whichever works */
 	/* One whole frame; borrowed. An error of the sink's is the sink's to remember. */
 	void (*frame)(void *context, uint64_t tsc, const uint8_t *frame, size_t len);
 	void *context;
@@ -33,13 +34,18 @@ struct host_stream_options {
 int host_stream_open(const struct host_stream_options *options, struct host_stream **out, char *why,
 		     size_t why_bytes);
 void host_stream_close(struct host_stream *h);
+/* How the events are captured ("BPF", "perf"), and one line on why so or what is missing, "" if
+ * there is nothing to say. Valid as long as the stream. */
+const char *host_stream_backend(const struct host_stream *h);
+const char *host_stream_notice(const struct host_stream *h);
 /* What it said of itself; also what an agent is greeted with. */
 const struct message_hello *host_stream_hello(const struct host_stream *h);
 
 /* Follows exactly the threads of `info` (of this VM) from now on and writes VM_INFO. 0 or the
  * first -errno; the other threads are followed nevertheless. */
 int host_stream_follow(struct host_stream *h, const struct message_vm_info *info);
-/* Switches the level of every VM that is followed, now or later. 0 or -errno. */
+/* Switches the level of every VM that is followed, now or later. 0 or -errno, -EOPNOTSUPP: this
+ * level needs BPF. */
 int host_stream_level(struct host_stream *h, enum capture_level level);
 /* Writes what happened since the last call. now_ms: any steady clock. 0 or -errno. */
 int host_stream_drain(struct host_stream *h, uint64_t now_ms);
@@ -53,6 +59,7 @@ int host_stream_vm_clock(struct host_stream *h, const struct message_vm_clock *m
 
 struct host_stream_stats {
 	struct batcher_totals events;
+	uint64_t missed; /* lost without a number: in none of those */
 	struct stack_writer_stats stacks;
 	bool kernel_names; /* false: kernel addresses are hidden from us */
 };

@@ -29,6 +29,11 @@ struct continuity_cpu *continuity_cpu(struct continuity *c, uint16_t cpu)
 	return &c->cpus[cpu];
 }
 
+int64_t continuity_lost(const struct continuity *c)
+{
+	return (int64_t)(c->emitted - c->delivered - c->dropped_kernel - c->dropped_user);
+}
+
 /* The sender's totals, as far as they grew while we listened: what it did before is not ours. */
 static void totals_add(struct continuity *c, struct continuity_cpu *cpu, const struct batch *b,
 		       uint64_t covered, uint64_t marked_lost)

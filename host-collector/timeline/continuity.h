@@ -36,6 +36,9 @@ enum continuity_verdict {
 	CONTINUITY_REPEATS, /* nothing new in it: drop it */
 };
 
+/* Of what was emitted, neither delivered nor dropped by the sender's word: lost on the way.
+ * Negative if the sender contradicts itself, or for a moment while stragglers come. */
+int64_t continuity_lost(const struct continuity *c);
 void continuity_fini(struct continuity *c);
 /* The state of a CPU below VS_CPUS_MAX; valid until the next call. NULL on ENOMEM. */
 struct continuity_cpu *continuity_cpu(struct continuity *c, uint16_t cpu);

@@ -6,6 +6,7 @@
 #include "clock/histogram.h"
 #include "host-collector/timeline/clock_book.h"
 #include "host-collector/timeline/continuity.h"
+#include "host-collector/timeline/losses.h"
 #include "host-collector/timeline/pauses.h"
 #include "host-collector/timeline/quotas.h"
 #include "host-collector/timeline/pipeline.h"
@@ -39,6 +40,11 @@ struct stream {
 	struct byte_buffer held; /* see pipeline.c */
 	uint64_t held_since_tsc;
 	uint64_t frames, heard_tsc, lost_frames, missing, replayed, nonsense;
+	uint64_t unplaced; /* events that came before any clock of this source was known */
+	uint64_t missed, missed_before; /* without a number; at its sender's last word */
+	bool missed_known;
+	struct losses losses;
+	int64_t owed; /* received after they had been counted as lost: not lost the next time */
 	uint64_t pairs, violations;
 	struct histogram errors;      /* of its events' times */
 	struct message_log_line *log; /* ring of PIPELINE_LOG_LINES */

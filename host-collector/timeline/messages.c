@@ -190,6 +190,13 @@ static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_t
 	const struct message_heartbeat *m = &p->in.heartbeat;
 	int err = clock_book_knows(p->clocks, s->id) ? stream_join(p, s) : 0;
 
+	/* A sender that began anew counts from 0; what it missed before we listened is not ours. */
+	if (m->missed < s->missed_before)
+		s->missed_before = 0;
+	if (s->missed_known)
+		s->missed += m->missed - s->missed_before;
+	s->missed_before = m->missed;
+	s->missed_known = true;
 	audit(p, s, m->time, arrival_tsc);
 	promise(p, s, m->time, arrival_tsc);
 	return err ? err : steal_take(p, s, arrival_tsc);
@@ -389,22 +396,56 @@ static int gap_push(struct pipeline *p, struct stream *s, struct continuity_cpu 
 	return events_push(p, s, next->cpu, &lost, 1);
 }
 
+/* No way to place its events; they are counted, so that the report can say so. */
+static int batch_unplaced(struct stream *s, const struct batch *b)
+{
+	struct continuity_cpu *cpu = continuity_cpu(&s->continuity, b->cpu);
+	uint64_t missing;
+
+	if (!cpu)
+		return -ENOMEM;
+	if (continuity_check(&s->continuity, cpu, b, s->session_id, &missing) == CONTINUITY_REPEATS)
+		s->replayed++;
+	else
+		s->unplaced += b->n_events;
+	s->missing += missing;
+	return 0;
+}
+
+/* What this batch told of losses lies between the CPU's last event before it and its own last. */
+static void loss_note(struct stream *s, const struct continuity *before, int64_t begin_ns,
+		      int64_t end_ns)
+{
+	const struct continuity *now = &s->continuity;
+	int64_t channel = continuity_lost(now) - continuity_lost(before) + s->owed;
+	struct loss_span span = {
+		.begin = {begin_ns != INT64_MIN ? begin_ns : end_ns},
+		.end = {end_ns},
+		.counts = {.kernel = now->dropped_kernel - before->dropped_kernel,
+			   .user = now->dropped_user - before->dropped_user,
+			   .channel = channel > 0 ? (uint64_t)channel : 0},
+	};
+
+	s->owed = channel < 0 ? channel : 0;
+	if (end_ns != INT64_MIN && (span.counts.kernel || span.counts.user || span.counts.channel))
+		losses_add(&s->losses, &span);
+}
+
 static int on_batch(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
 		    const uint8_t *payload, size_t len)
 {
 	struct continuity_cpu *cpu;
 	enum continuity_verdict verdict;
+	struct continuity before;
 	struct batch b;
 	uint64_t missing;
+	int64_t begin;
 	int err = batch_decode(p->decoder, payload, len, &b);
 
 	if (err || !b.n_events)
 		return err;
-	if (!clock_book_knows(p->clocks, s->id)) {
-		/* No way to place them; counted, so that the report can say so. */
-		s->missing += b.n_events;
-		return 0;
-	}
+	if (!clock_book_knows(p->clocks, s->id))
+		return batch_unplaced(s, &b);
 	err = stream_join(p, s);
 	if (!err)
 		err = stream_announce(p, s);
@@ -413,6 +454,8 @@ static int on_batch(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
 	cpu = continuity_cpu(&s->continuity, b.cpu);
 	if (!cpu)
 		return -ENOMEM;
+	before = s->continuity;
+	begin = cpu->floor_ns;
 	verdict = continuity_check(&s->continuity, cpu, &b, s->session_id, &missing);
 	if (verdict == CONTINUITY_REPEATS) {
 		s->replayed++;
@@ -429,6 +472,7 @@ static int on_batch(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
 	}
 	if (!err)
 		err = gap_close(p, s, &b);
+	loss_note(s, &before, begin, cpu->floor_ns);
 	audit(p, s, b.events[b.n_events - 1].time, arrival_tsc);
 	return err;
 }

@@ -362,8 +362,8 @@ static int stream_end(struct pipeline *p, struct stream *s)
 	const struct continuity *c = &s->continuity;
 	int err = 0;
 
-	if (s->id == VS_SOURCE_HOST || s->ended)
-		return 0;
+	if (s->id == VS_SOURCE_HOST || s->ended || !s->joined)
+		return 0; /* of one that never joined nothing was known before either */
 	s->ended = true;
 	for (size_t cpu = 0; cpu < c->n_cpus && !err; cpu++) {
 		struct timeline_event lost = {
@@ -463,10 +463,12 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 {
 	struct clock_book_summary clock;
 	const struct stream *s;
+	int64_t lost;
 
 	if (index >= p->n_streams)
 		return -ENOENT;
 	s = p->streams[index];
+	lost = continuity_lost(&s->continuity);
 	clock_book_summarise(p->clocks, s->id, &clock);
 	*out = (struct pipeline_source){
 		.source = s->id,
@@ -481,6 +483,11 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.delivered = s->continuity.delivered,
 		.dropped_kernel = s->continuity.dropped_kernel,
 		.dropped_user = s->continuity.dropped_user,
+		.lost_channel = lost > 0 ? (uint64_t)lost : 0,
+		.overdelivered = lost < 0 ? (uint64_t)-lost : 0,
+		.missed = s->missed,
+		.unplaced = s->unplaced,
+		.losses = &s->losses,
 		.lost_frames = s->lost_frames,
 		.missing = s->missing,
 		.late = timeline_late(p->timeline, s->id),

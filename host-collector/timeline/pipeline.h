@@ -20,6 +20,7 @@
 
 #include "host-collector/model/model.h"
 #include "host-collector/timeline/clock_book.h"
+#include "host-collector/timeline/losses.h"
 #include "host-collector/timeline/timeline.h"
 #include "proto/frame.h"
 #include "proto/message.h"
@@ -61,13 +62,20 @@ struct pipeline_source {
 	bool channel_down;          /* by the collector's last note */
 	uint64_t frames;            /* good ones */
 	uint64_t heard_tsc;         /* arrival of the newest frame of its own, 0 never */
-	uint64_t emitted, delivered, dropped_kernel, dropped_user;
-	uint64_t lost_frames;     /* by frame_seq */
-	uint64_t missing;         /* events that never came, by their sequence numbers */
-	uint64_t late;            /* came after their time had been merged */
-	uint64_t replayed;        /* frames and batches seen before */
-	uint64_t nonsense;        /* frames and events that make no sense; dropped */
-	const char *clock_method; /* "host", "pvclock", "tsc", "echo", "stated" or "none" */
+	/* emitted = delivered + dropped_kernel + dropped_user + lost_channel, in every case:
+	 * emitted and dropped are the sender's word, as far as its batches brought it, delivered
+	 * our count. overdelivered: how much more came than a sender that contradicts itself
+	 * admits. */
+	uint64_t emitted, delivered, dropped_kernel, dropped_user, lost_channel, overdelivered;
+	uint64_t missed;             /* by its kernel, without a number: in no other total */
+	uint64_t unplaced;           /* of those delivered: no clock was known yet */
+	const struct losses *losses; /* when; borrowed */
+	uint64_t lost_frames;        /* by frame_seq */
+	uint64_t missing;            /* events that never came, by their sequence numbers */
+	uint64_t late;               /* came after their time had been merged */
+	uint64_t replayed;           /* frames and batches seen before */
+	uint64_t nonsense;           /* frames and events that make no sense; dropped */
+	const char *clock_method;    /* "host", "pvclock", "tsc", "echo", "stated" or "none" */
 	/* The largest of any of its events, and what half of them stay below; UINT64_MAX unbounded.
 	 */
 	uint64_t clock_error_ns, clock_error_median_ns;

@@ -224,17 +224,37 @@ static json *clock_json(const struct report_clock *c)
 	return clock;
 }
 
+static json *loss_span_json(const struct report_loss_span *s)
+{
+	json *span = json_object_new_object();
+
+	add_int(span, "begin_ns", s->begin.ns);
+	add_int(span, "end_ns", s->end.ns);
+	add_uint(span, "dropped_kernel", s->dropped_kernel);
+	add_uint(span, "dropped_user", s->dropped_user);
+	add_uint(span, "lost_channel", s->lost_channel);
+	return span;
+}
+
 static json *loss_json(const struct report_loss *l)
 {
-	json *loss = json_object_new_object();
+	json *loss = json_object_new_object(), *spans = json_object_new_array();
 
+	for (size_t i = 0; i < l->n_spans; i++)
+		json_object_array_add(spans, loss_span_json(&l->spans[i]));
 	add_uint(loss, "emitted", l->emitted);
 	add_uint(loss, "delivered", l->delivered);
 	add_uint(loss, "dropped_kernel", l->dropped_kernel);
 	add_uint(loss, "dropped_user", l->dropped_user);
+	add_uint(loss, "lost_channel", l->lost_channel);
+	add_uint(loss, "overdelivered", l->overdelivered);
+	add_uint(loss, "missed", l->missed);
+	add_uint(loss, "unplaced", l->unplaced);
 	add_uint(loss, "lost_frames", l->lost_frames);
+	add_uint(loss, "nonsense_frames", l->nonsense_frames);
 	add_uint(loss, "damaged_bytes", l->damaged_bytes);
 	add_uint(loss, "late", l->late);
+	add(loss, "spans", spans);
 	return loss;
 }
 

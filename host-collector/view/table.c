@@ -495,6 +495,7 @@ int table_write_page(const struct table *t, FILE *out)
 	}
 	json_object_object_add(root, "name", json_string_new(t->name));
 	json_object_object_add(root, "columns", columns_json(t));
+	json_object_object_add(root, "rows_cut", json_object_new_uint64(t->n_cut));
 	json_object_object_add(root, "rows", rows);
 	fputs(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN |
 							   JSON_C_TO_STRING_NOSLASHESCAPE),

@@ -460,10 +460,33 @@ static void clock_write(const struct page *p, const struct report_clock *c)
 
 static void loss_write(const struct page *p, const struct report_loss *l)
 {
-	uint64_t dropped = l->dropped_kernel + l->dropped_user;
+	const struct {
+		uint64_t n;
+		const char *by;
+	} parts[] = {
+		{l->dropped_kernel, "by its kernel's full ring"},
+		{l->dropped_user,
+		 l->source == VS_SOURCE_HOST ? "by the collector" : "by its agent"},
+		{l->lost_channel, "on the way"},
+		{l->missed, "unnumbered, by a probe that was running already"},
+	};
+	uint64_t dropped = l->dropped_kernel + l->dropped_user + l->lost_channel + l->missed;
+	bool first = true;
 
 	fprintf(p->out, "%-11s %" PRIu64 " events, %" PRIu64 " dropped",
 		l->source == VS_SOURCE_HOST ? "host" : escape(l->name).text, l->delivered, dropped);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (!parts[i].n)
+			continue;
+		fprintf(p->out, "%s%" PRIu64 " %s", first ? " (" : ", ", parts[i].n, parts[i].by);
+		first = false;
+	}
+	if (!first)
+		fputc(')', p->out);
+	if (l->nonsense_frames)
+		fprintf(p->out, ", %" PRIu64 " frames and events of no sense", l->nonsense_frames);
+	if (l->unplaced)
+		fprintf(p->out, ", %" PRIu64 " whose time is not known", l->unplaced);
 	if (l->lost_frames)
 		fprintf(p->out, ", %" PRIu64 " frame%s lost", l->lost_frames,
 			l->lost_frames == 1 ? "" : "s");

@@ -79,6 +79,7 @@ class Scene:
         self.host, self.guest, self._emulated = host, guest, emulated
         self.monitor = None  # a QMP socket for the recorder
         self.record_arguments = ""
+        self.backend = "auto"  # of the recorder
         self.qemu_pid, self.channel, self.folder, self._say = qemu_pid, channel, folder, say
         self.truth = {"stalls": [], "interference": []}
 
@@ -103,7 +104,8 @@ class Scene:
             f"mkdir -p {self.folder}; cd {self.folder} || exit; rm -f record.* run.vcs; "
             f"{{ taskset {1 << HOST_CPU:x} vcpuscope record --pid {self.qemu_pid} "
             f"{f'--qmp {self.monitor} ' if self.monitor else ''}"
-            f"--channel {self.channel} {self.record_arguments} -o run.vcs --for {RECORD_MAX_S}s >record.log 2>&1 & "
+            f"--channel {self.channel} --backend {self.backend} {self.record_arguments} -o run.vcs "
+            f"--for {RECORD_MAX_S}s >record.log 2>&1 & "
             "echo $! >record.pid; wait $!; echo $? >record.status; } >/dev/null 2>&1 </dev/null & "
             "i=0; while [ ! -s run.vcs ] && [ ! -e record.status ] && "
             f"[ $i -lt {RECORD_START_MAX_S * 5} ]; do sleep 0.2; i=$((i + 1)); done; "

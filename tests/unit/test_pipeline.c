@@ -505,6 +505,13 @@ static void lost_events_become_a_gap(void **state)
 	assert_int_equal(vm.missing, 13);
 	assert_int_equal(vm.dropped_kernel, 13);
 	assert_int_equal(vm.emitted, vm.delivered + 13);
+	assert_int_equal(vm.lost_channel, 0);
+	assert_int_equal(vm.losses->n, 1);
+	assert_int_equal(vm.losses->spans[0].counts.kernel, 13);
+	assert_true(vm.losses->spans[0].begin.ns <= synth_host_ns(520 * MS));
+	assert_true(vm.losses->spans[0].end.ns >= synth_host_ns(520 * MS));
+	assert_true(vm.losses->spans[0].begin.ns > synth_host_ns(400 * MS));
+	assert_true(vm.losses->spans[0].end.ns < synth_host_ns(700 * MS));
 	play_end(&p);
 }
 
@@ -530,6 +537,85 @@ static void frames_lost_on_the_way_are_counted_and_leave_gaps(void **state)
 	assert_true(vm.lost_frames >= 4);
 	assert_true(vm.missing > 0);
 	assert_int_equal(vm.emitted, vm.delivered + vm.missing);
+	/* by sequence numbers and by the sender's totals: two counts, one result */
+	assert_int_equal(vm.lost_channel, vm.missing);
+	assert_int_equal(vm.overdelivered, 0);
+	assert_int_equal(vm.losses->n, 1);
+	assert_int_equal(vm.losses->spans[0].counts.channel, vm.missing);
+	assert_true(vm.losses->spans[0].begin.ns <= synth_host_ns(510 * MS));
+	assert_true(vm.losses->spans[0].end.ns >= synth_host_ns(550 * MS));
+	play_end(&p);
+}
+
+/* Losses of both kinds, again and again: the parts sum to the whole, and so do the spans. */
+static void every_event_is_accounted_for(void **state)
+{
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+	struct loss_counts sum = {0};
+	struct pipeline_source vm;
+	uint64_t lost_in_kernel = 0;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		int64_t begin = 3 * MS + i * 400 * MS;
+
+		synth_channel_loses(s, i % 3 == 1);
+		scene_switches(s, begin, begin + 150 * MS);
+		if (i % 3 != 1) {
+			synth_guest_lose(s, (uint16_t)(i % 2), (uint32_t)i + 1);
+			lost_in_kernel += (uint32_t)i + 1;
+		}
+		synth_channel_loses(s, false);
+		scene_switches(s, begin + 200 * MS, begin + 390 * MS);
+	}
+	synth_free(s);
+	play_offline(&p);
+	vm = source_of(&p, SYNTH_VM);
+	assert_int_equal(vm.dropped_kernel, lost_in_kernel);
+	assert_true(vm.lost_channel > 0);
+	assert_int_equal(vm.emitted,
+			 vm.delivered + vm.dropped_kernel + vm.dropped_user + vm.lost_channel);
+	for (size_t i = 0; i < vm.losses->n; i++) {
+		const struct loss_span *span = &vm.losses->spans[i];
+
+		sum.kernel += span->counts.kernel;
+		sum.user += span->counts.user;
+		sum.channel += span->counts.channel;
+		assert_true(span->end.ns >= span->begin.ns);
+		if (i)
+			assert_true(span->begin.ns > span[-1].end.ns);
+	}
+	assert_int_equal(vm.losses->n, LOSS_SPANS_MAX);
+	assert_int_equal(sum.kernel, vm.dropped_kernel);
+	assert_int_equal(sum.user, vm.dropped_user);
+	assert_int_equal(sum.channel, vm.lost_channel);
+	play_end(&p);
+}
+
+/* What a kernel lost without a number is told by heartbeats: what grew while we listened. */
+static void what_has_no_number_is_counted_too(void **state)
+{
+	static const uint64_t words[] = {40, 40, 47, 47, 2, 5}; /* then the agent began anew */
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+
+	(void)state;
+	synth_guest_silent(s, true); /* its own heartbeats would know nothing of these */
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		static struct message_heartbeat beat;
+		struct byte_buffer payload = {0};
+
+		synth_at(s, (int64_t)(i + 1) * 100 * MS);
+		beat.time = (i + 1) * 100 * MS;
+		beat.missed = words[i];
+		assert_int_equal(message_heartbeat_pack(&beat, &payload), 0);
+		synth_frame(s, SYNTH_VM, FRAME_HEARTBEAT, payload.data, payload.len);
+		byte_buffer_fini(&payload);
+	}
+	synth_free(s);
+	play_offline(&p);
+	assert_int_equal(source_of(&p, SYNTH_VM).missed, 7 + 5);
 	play_end(&p);
 }
 
@@ -842,6 +928,8 @@ int main(void)
 		cmocka_unit_test(live_a_silent_guest_does_not_hold_the_hosts_half),
 		cmocka_unit_test(lost_events_become_a_gap),
 		cmocka_unit_test(frames_lost_on_the_way_are_counted_and_leave_gaps),
+		cmocka_unit_test(every_event_is_accounted_for),
+		cmocka_unit_test(what_has_no_number_is_counted_too),
 		cmocka_unit_test(a_guests_account_ends_with_its_last_word),
 		cmocka_unit_test(replayed_frames_change_nothing),
 		cmocka_unit_test(what_only_the_host_may_say_is_not_taken_from_a_guest),

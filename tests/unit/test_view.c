@@ -83,8 +83,21 @@ static struct report *report_new(void)
 	r->clocks[0] = (struct report_clock){1, strdup("web1"), "echo", 98000, 50, 0, 1, 0};
 	r->n_losses = 2;
 	r->losses = calloc(2, sizeof(*r->losses));
-	r->losses[0] = (struct report_loss){0, strdup(""), 1000, 1000, 0, 0, 0, 0, 0};
-	r->losses[1] = (struct report_loss){1, strdup("web1"), 5000, 4990, 7, 3, 1, 64, 2};
+	r->losses[0] = (struct report_loss){
+		.source = 0, .name = strdup(""), .emitted = 1000, .delivered = 1000};
+	r->losses[1] = (struct report_loss){.source = 1,
+					    .name = strdup("web1"),
+					    .emitted = 5012,
+					    .delivered = 4990,
+					    .dropped_kernel = 7,
+					    .dropped_user = 3,
+					    .lost_channel = 12,
+					    .missed = 1,
+					    .lost_frames = 1,
+					    .damaged_bytes = 64,
+					    .late = 2,
+					    .n_spans = 1,
+					    .spans = {{{1}, {2}, 7, 3, 12}}};
 	r->n_incidents = 3;
 	r->incidents = calloc(3, sizeof(*r->incidents));
 	r->incidents[0] = paused(0, 2000);
@@ -232,7 +245,8 @@ static void the_text_says_what_happened_first(void **state)
 	expect(text, "also     guest CPU 1, task victim (50), 500 ms");
 	expect(text, "healthy  200 ms so far  VM web1, guest CPU 1, softirq TIMER in calm (60)");
 	expect(text,
-	       "web1        4990 events, 10 dropped, 1 frame lost, 64 bytes damaged, 2 too late");
+	       "web1        4990 events, 23 dropped (7 by its kernel's full ring, 3 by its agent, 12 on the way, 1 "
+	       "unnumbered, by a probe that was running already), 1 frame lost, 64 bytes damaged, 2 too late");
 	assert_null(strchr(text, '\033'));
 	free(text);
 	text = text_of(r, true);

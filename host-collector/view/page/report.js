@@ -452,7 +452,7 @@ function latency_section() {
 	if (!data.latencies.maps.length)
 		return null;
 	return section("latency", "Latencies", el("p", {class: "note"}, "Left: over the recording, " +
-		"darker where more often. Right: all together. Both scales of counts are logarithmic." +
+		"stronger where more often. Right: all together. Both scales of counts are logarithmic." +
 		(data.latencies.vms_left_out ? " More VMs than shown have latencies: the first eight " +
 			"are drawn." : "")), ...data.latencies.maps.map(latency_figure));
 }
@@ -468,33 +468,54 @@ function cell_text(value, type) {
 		? value.toFixed(1) + " %" : type === "count" ? count(value) : value;
 }
 
+// Columns in which there is something. The others are named below the table.
+function columns_in_use(table) {
+	const all = [...table.columns.keys()];
+
+	return table.rows.length ? all.filter((c) => table.rows.some((row) => row[c])) : all;
+}
+
+function table_rows(table, shown, rows) {
+	return rows.map((row) => el("tr", {}, ...shown.map((c) => el("td",
+		{class: table.columns[c].type === "text" ? "" : "number"},
+		cell_text(row[c], table.columns[c].type)))));
+}
+
+function table_heads(table, shown, body) {
+	const heads = shown.map((c) => el("th", {scope: "col",
+		class: table.columns[c].type === "text" ? "" : "number"}));
+	const sort = (th, c) => {
+		const down = th.getAttribute("aria-sort") !== "descending";
+		const order = (a, b) => a[c] === b[c] ? 0 : a[c] === null ? 1 : b[c] === null ? -1
+			: (a[c] < b[c]) === down ? 1 : -1;
+
+		heads.forEach((other) => other.removeAttribute("aria-sort"));
+		th.setAttribute("aria-sort", down ? "descending" : "ascending");
+		body.replaceChildren(...table_rows(table, shown, [...table.rows].sort(order)));
+	};
+
+	shown.forEach((c, i) => heads[i].append(el("button", {type: "button",
+		onclick: () => sort(heads[i], c)}, table.columns[c].head)));
+	return heads;
+}
+
 function table_figure(table) {
 	const [title, about] = TABLE_WORDS[table.name] || [table.name, ""];
-	const body = el("tbody");
-	const fill_body = (rows) => body.replaceChildren(...rows.map((row) => el("tr", {},
-		...row.map((value, c) => el("td", {class: table.columns[c].type === "text" ? ""
-			: "number"}, cell_text(value, table.columns[c].type))))));
-	const heads = table.columns.map((column, c) => {
-		const th = el("th", {scope: "col", class: column.type === "text" ? "" : "number"});
+	const shown = columns_in_use(table);
+	const empty = table.columns.filter((_, c) => !shown.includes(c)).map((column) => column.head);
+	const body = el("tbody", {}, ...table_rows(table, shown, table.rows));
+	const box = el("details", {class: "figures", id: "table-" + table.name,
+		open: table.rows.length > 0}, el("summary", {}, el("h3", {}, title),
+		el("span", {class: "amount"}, about)));
 
-		th.append(el("button", {type: "button", onclick: () => {
-			const down = th.getAttribute("aria-sort") !== "descending";
-			const order = (a, b) => a[c] === b[c] ? 0 : a[c] === null ? 1 : b[c] === null ? -1
-				: (a[c] < b[c]) === down ? 1 : -1;
-
-			heads.forEach((other) => other.removeAttribute("aria-sort"));
-			th.setAttribute("aria-sort", down ? "descending" : "ascending");
-			fill_body([...table.rows].sort(order));
-		}}, column.head));
-		return th;
-	});
-
-	fill_body(table.rows);
-	return el("details", {class: "figures", id: "table-" + table.name, open: table.rows.length > 0},
-		el("summary", {}, el("h3", {}, title), el("span", {class: "amount"}, about)),
-		table.rows.length ? el("div", {class: "scroll", tabindex: "0", role: "region",
-			"aria-label": title}, el("table", {}, el("thead", {}, el("tr", {}, ...heads)), body))
-			: el("p", {class: "note"}, "Nothing observed."));
+	if (!table.rows.length)
+		return fill(box, {}, [el("p", {class: "note"}, "Nothing observed.")]);
+	return fill(box, {}, [el("div", {class: "scroll", tabindex: "0", role: "region",
+		"aria-label": title}, el("table", {}, el("thead", {}, el("tr", {},
+		...table_heads(table, shown, body))), body)), empty.length
+		? el("p", {class: "note"}, "Nothing, or not observed: " + empty.join(", ") + ".") : null,
+	table.rows_cut ? el("p", {class: "note"}, plural(table.rows_cut, "more row") +
+		": vcpuscope report RUN.vcs " + table.name + " --top 0.") : null]);
 }
 
 function tables_section() {
