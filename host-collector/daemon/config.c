@@ -38,6 +38,7 @@ static const struct key vm_keys[] = {
 	{"level", KEY_LEVEL, VM(level)},
 	{"backend", KEY_BACKEND, VM(way)},
 	{"stacks_over", KEY_DURATION, VM(stacks_over_ns)},
+	{"detail_rate", KEY_NUMBER, VM(detail_rate)},
 	{"channel_rate", KEY_BYTES, VM(bytes_per_s)},
 	{"decoder_memory", KEY_BYTES, VM(memory_bytes)},
 	{"decoder_cpu_permille", KEY_NUMBER, VM(cpu_permille)},
@@ -52,6 +53,7 @@ void vm_config_default(struct vm_config *out)
 	decoder_budget_fill(&budget);
 	memset(out, 0, sizeof(*out)); /* a reload compares them, padding too */
 	out->level = CAPTURE_DETAIL;
+	out->detail_rate = 300000;
 	out->bytes_per_s = budget.bytes_per_s;
 	out->memory_bytes = budget.memory_bytes;
 	out->cpu_permille = budget.cpu_permille;

@@ -30,6 +30,7 @@ struct vm_config {
 	enum capture_level level;
 	enum capture_way way;
 	uint64_t stacks_over_ns;
+	uint64_t detail_rate; /* host events per second; beyond it detail is shed; 0: never */
 	uint64_t bytes_per_s, memory_bytes, cpu_permille; /* struct decoder_budget */
 };
 
