@@ -12,12 +12,12 @@ extern const struct command command_flame;
 extern const struct command command_clock;
 extern const struct command command_compare;
 extern const struct command command_summarize;
-extern const struct command command_export;
 extern const struct command command_simulate;
 extern const struct command command_import;
 extern const struct command command_doctor;
 extern const struct command command_daemon;
 extern const struct command command_ctl;
+extern const struct command command_snapshot;
 extern const struct command command_config;
 
 #endif

@@ -75,6 +75,11 @@ static void status_show(struct json_object *reply)
 	       (double)number_of(reply, "recordings_bytes") / (1 << 20));
 }
 
+static void snapshot_show(struct json_object *reply)
+{
+	printf("%s\n", text_of(reply, "directory"));
+}
+
 static const struct verb {
 	const char *name;
 	const char *wants; /* operands, as messages show them */
@@ -87,6 +92,7 @@ static const struct verb {
 	{"detach", "VM", 1, 1, NULL},
 	{"record", "VM start|stop", 2, 2, NULL},
 	{"level", "VM detail|summary", 2, 2, NULL},
+	{"snapshot", "VM", 1, 1, snapshot_show},
 	{"reload", "", 0, 0, NULL},
 	{"stop", "", 0, 0, NULL},
 };
@@ -207,6 +213,20 @@ static int ctl_run(const struct command *self, int argc, char **argv)
 	return err;
 }
 
+/* `vcpuscope snapshot ..` is `vcpuscope ctl snapshot ..`. */
+static int snapshot_run(const struct command *self, int argc, char **argv)
+{
+	char *words[WORDS_MAX + 2] = {argv[0], (char[]){"snapshot"}};
+
+	if (argc > WORDS_MAX) {
+		fprintf(stderr, "vcpuscope snapshot: too many words\n");
+		return COMMAND_USAGE;
+	}
+	for (int i = 1; i < argc; i++)
+		words[i + 1] = argv[i];
+	return ctl_run(self, argc + 1, words);
+}
+
 static const struct option_spec ctl_option_table[] = {
 	{"control", OPTION_STRING, offsetof(struct ctl_words, control), "PATH",
 	 "the daemon's control socket (default " DAEMON_CONTROL_PATH ")", false},
@@ -217,15 +237,18 @@ static const struct option_spec ctl_option_table[] = {
 const struct command command_ctl = {
 	.name = "ctl",
 	.summary = "tell the running daemon what to do",
-	.usage = "VERB [VM] [..] [options]\n"
-		 "  list                       the VMs, their channels, what was lost\n"
-		 "  status                     the daemon itself\n"
-		 "  attach VM KEY=VALUE..      watch a VM (keys as in the configuration)\n"
-		 "  detach VM\n"
-		 "  record VM start|stop\n"
-		 "  level VM detail|summary\n"
-		 "  reload                     read the configuration again (as SIGHUP)\n"
-		 "  stop                       end the daemon",
+	.usage =
+		"VERB [VM] [..] [options]\n"
+		"  list                       the VMs, their channels, what was lost\n"
+		"  status                     the daemon itself\n"
+		"  attach VM KEY=VALUE..      watch a VM (keys as in the configuration)\n"
+		"  detach VM\n"
+		"  record VM start|stop\n"
+		"  level VM detail|summary\n"
+		"  snapshot VM                write what the flight recorder holds: prints the folder,\n"
+		"                             which is there when its reports are made\n"
+		"  reload                     read the configuration again (as SIGHUP)\n"
+		"  stop                       end the daemon",
 	.options = ctl_option_table,
 	.n_options = sizeof(ctl_option_table) / sizeof(ctl_option_table[0]),
 	.examples =
@@ -234,4 +257,14 @@ const struct command command_ctl = {
 		"  sudo vcpuscope ctl record web1 stop\n"
 		"  sudo vcpuscope ctl status --format json\n",
 	.run = ctl_run,
+};
+
+const struct command command_snapshot = {
+	.name = "snapshot",
+	.summary = "have the daemon write what its flight recorder holds of a VM",
+	.usage = "VM [options]",
+	.options = ctl_option_table,
+	.n_options = sizeof(ctl_option_table) / sizeof(ctl_option_table[0]),
+	.examples = "  sudo vcpuscope snapshot web1   # prints the folder: recording and reports\n",
+	.run = snapshot_run,
 };

@@ -7,6 +7,7 @@
 
 #include "host-collector/daemon/control.h"
 #include "host-collector/daemon/daemon.h"
+#include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/spool.h"
 #include "host-collector/view/json_string.h"
 
@@ -88,11 +89,24 @@ static struct json_object *channel_describe(const struct guest_link_stats *l)
 	return o;
 }
 
+static struct json_object *flight_describe(const struct flight_status *f)
+{
+	struct json_object *o = json_object_new_object();
+
+	add_number(o, "bytes", f->bytes);
+	add_number(o, "early_frames", f->early);
+	add_number(o, "stalls", f->incidents);
+	add_number(o, "folders", f->folders);
+	add_number(o, "stalls_without_folder", f->suppressed);
+	return o;
+}
+
 static struct json_object *vm_describe(struct vm_daemon *d, const struct watched_vm *vm)
 {
 	const struct vm_config *config = watched_vm_config(vm);
 	struct json_object *o = json_object_new_object();
 	struct watched_vm_status s;
+	struct flight_status flight;
 	struct spool_status spool;
 
 	watched_vm_status_get(vm, &s);
@@ -102,8 +116,7 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	if (s.why[0])
 		add_text(o, "why", s.why);
 	add_number(o, "runs", s.runs);
-	add_text(o, "level", config->level == CAPTURE_SUMMARY || s.shed ? "summary" : "detail");
-	add_number(o, "sheds", s.sheds);
+	add_text(o, "level", config->level == CAPTURE_SUMMARY ? "summary" : "detail");
 	add_text(o, "channel", channel_text(&s));
 	json_object_object_add(o, "recording", json_object_new_boolean(spool.recording));
 	if (spool.recording) {
@@ -114,6 +127,9 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 		if (spool.error)
 			add_text(o, "recording_error", strerror(-spool.error));
 	}
+	flight_status_get(vm_daemon_flight(d), vm, &flight);
+	if (flight.on)
+		json_object_object_add(o, "flight", flight_describe(&flight));
 	if (s.state != WATCHED_RUNNING)
 		return o;
 	add_number(o, "qemu_pid", (uint64_t)s.collector.vm->qemu_pid);
@@ -248,6 +264,27 @@ static int do_level(struct vm_daemon *d, struct json_object *request, struct jso
 	return err;
 }
 
+static int do_snapshot(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		       char *why, size_t why_bytes)
+{
+	struct watched_vm *vm = vm_of(d, request, why, why_bytes);
+	char path[512];
+	int err;
+
+	if (!vm)
+		return -ENOENT;
+	err = flight_snapshot(vm_daemon_flight(d), vm, path, sizeof(path));
+	if (err)
+		snprintf(why, why_bytes, "VM %s: %s", watched_vm_config(vm)->name,
+			 err == -ENOENT    ? "its flight recorder is off (flight = no)"
+			 : err == -ENODATA ? "nothing is known of it yet"
+			 : err == -EBUSY   ? "other incidents are being written; try again"
+					   : strerror(-err));
+	else
+		add_text(reply, "directory", path);
+	return err;
+}
+
 static int do_reload(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
 		     char *why, size_t why_bytes)
 {
@@ -268,8 +305,9 @@ static const struct {
 	int (*run)(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
 		   char *why, size_t why_bytes);
 } rows[] = {
-	{"list", do_list},     {"status", do_status}, {"attach", do_attach}, {"detach", do_detach},
-	{"record", do_record}, {"level", do_level},   {"reload", do_reload}, {"stop", do_stop},
+	{"list", do_list},     {"status", do_status}, {"attach", do_attach},
+	{"detach", do_detach}, {"record", do_record}, {"level", do_level},
+	{"reload", do_reload}, {"stop", do_stop},     {"snapshot", do_snapshot},
 };
 
 int control_command(struct vm_daemon *daemon, struct json_object *request,

@@ -11,7 +11,16 @@
 #include "host-collector/cli/options.h"
 #include "host-collector/link/address.h"
 
-enum key_type { KEY_TEXT, KEY_NUMBER, KEY_BYTES, KEY_DURATION, KEY_FLAG, KEY_LEVEL, KEY_BACKEND };
+enum key_type {
+	KEY_TEXT,
+	KEY_NUMBER,
+	KEY_BYTES,
+	KEY_DURATION,
+	KEY_FLAG,
+	KEY_NAME,
+	KEY_LEVEL,
+	KEY_BACKEND
+};
 
 struct key {
 	const char *name;
@@ -27,6 +36,9 @@ static const struct key daemon_keys[] = {
 	{"disk_reserve", KEY_BYTES, DAEMON(disk_reserve_bytes)},
 	{"file_size", KEY_BYTES, DAEMON(file_bytes)},
 	{"file_time", KEY_DURATION, DAEMON(file_ns)},
+	{"incidents_budget", KEY_BYTES, DAEMON(incidents_budget_bytes)},
+	{"incident_gap", KEY_DURATION, DAEMON(incident_gap_ns)},
+	{"on_incident", KEY_TEXT, DAEMON(on_incident)},
 };
 
 #define VM(field) offsetof(struct vm_config, field)
@@ -38,7 +50,13 @@ static const struct key vm_keys[] = {
 	{"level", KEY_LEVEL, VM(level)},
 	{"backend", KEY_BACKEND, VM(way)},
 	{"stacks_over", KEY_DURATION, VM(stacks_over_ns)},
-	{"detail_rate", KEY_NUMBER, VM(detail_rate)},
+	{"flight", KEY_FLAG, VM(flight)},
+	{"flight_time", KEY_DURATION, VM(flight_ns)},
+	{"flight_size", KEY_BYTES, VM(flight_bytes)},
+	{"stall", KEY_DURATION, VM(stall_ns)},
+	{"psk", KEY_TEXT, VM(psk)},
+	{"psk_identity", KEY_NAME, VM(psk_identity)},
+	{"insecure_plain_tcp", KEY_FLAG, VM(insecure_plain_tcp)},
 	{"channel_rate", KEY_BYTES, VM(bytes_per_s)},
 	{"decoder_memory", KEY_BYTES, VM(memory_bytes)},
 	{"decoder_cpu_permille", KEY_NUMBER, VM(cpu_permille)},
@@ -53,7 +71,10 @@ void vm_config_default(struct vm_config *out)
 	decoder_budget_fill(&budget);
 	memset(out, 0, sizeof(*out)); /* a reload compares them, padding too */
 	out->level = CAPTURE_DETAIL;
-	out->detail_rate = 300000;
+	out->flight = true;
+	out->flight_ns = 30ull * 1000000000;
+	out->flight_bytes = 16 << 20;
+	out->stall_ns = 100ull * 1000000;
 	out->bytes_per_s = budget.bytes_per_s;
 	out->memory_bytes = budget.memory_bytes;
 	out->cpu_permille = budget.cpu_permille;
@@ -68,6 +89,8 @@ void daemon_config_default(struct daemon_config *out)
 	out->disk_reserve_bytes = 1ull << 30;
 	out->file_bytes = 256 << 20;
 	out->file_ns = 3600ull * 1000000000;
+	out->incidents_budget_bytes = 1ull << 30;
+	out->incident_gap_ns = 60ull * 1000000000;
 }
 
 /* "256M" to bytes: a number with K, M, G or T of 1024, or nothing. */
@@ -115,11 +138,11 @@ static int number_parse(const char *text, uint64_t *out)
 	return errno || *end || *text < '0' || *text > '9' ? -EINVAL : 0;
 }
 
-static int text_take(const char *text, char *out)
+static int text_take(const char *text, char *out, size_t out_bytes)
 {
-	if (strlen(text) >= DAEMON_PATH_MAX)
+	if (strlen(text) >= out_bytes)
 		return -EINVAL;
-	snprintf(out, DAEMON_PATH_MAX, "%s", text);
+	snprintf(out, out_bytes, "%s", text);
 	return 0;
 }
 
@@ -132,6 +155,7 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 		[KEY_BYTES] = "a size such as 256M or 10G",
 		[KEY_DURATION] = "a time such as 20ms, 10s or 60m",
 		[KEY_FLAG] = "yes or no",
+		[KEY_NAME] = "a text of at most 63 characters",
 		[KEY_LEVEL] = "detail or summary",
 		[KEY_BACKEND] = "auto, bpf or perf",
 	};
@@ -148,7 +172,7 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 	field = (char *)to + keys[i].offset;
 	switch (keys[i].type) {
 	case KEY_TEXT:
-		err = text_take(value, field);
+		err = text_take(value, field, DAEMON_PATH_MAX);
 		break;
 	case KEY_NUMBER:
 		err = number_parse(value, field);
@@ -158,6 +182,9 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 		break;
 	case KEY_DURATION:
 		err = duration_parse(value, field);
+		break;
+	case KEY_NAME:
+		err = text_take(value, field, DAEMON_NAME_MAX);
 		break;
 	case KEY_FLAG:
 		err = flag_parse(value, field);
@@ -206,6 +233,11 @@ int vm_config_check(const struct vm_config *vm, char *why, size_t why_bytes)
 		snprintf(why, why_bytes, "VM %s: pid: no such process number", vm->name);
 	else if (vm->cpu_permille > 64000)
 		snprintf(why, why_bytes, "VM %s: decoder_cpu_permille: 1000 is one CPU", vm->name);
+	else if (vm->flight && (vm->flight_ns < 1000000000 || vm->flight_bytes < 1 << 20))
+		snprintf(why, why_bytes,
+			 "VM %s: flight_time is at least 1s and flight_size at least 1M", vm->name);
+	else if (vm->flight && vm->stall_ns < 1000000)
+		snprintf(why, why_bytes, "VM %s: stall: at least 1ms", vm->name);
 	else if (vm->channel[0] && link_address_parse(vm->channel, &address, text, sizeof(text)))
 		snprintf(why, why_bytes, "VM %s: channel: %s", vm->name, text);
 	return why[0] ? -EINVAL : 0;

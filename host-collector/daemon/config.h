@@ -30,7 +30,11 @@ struct vm_config {
 	enum capture_level level;
 	enum capture_way way;
 	uint64_t stacks_over_ns;
-	uint64_t detail_rate; /* host events per second; beyond it detail is shed; 0: never */
+	bool flight;                      /* the last seconds are kept (flight.h) */
+	uint64_t flight_ns, flight_bytes; /* how many, and the memory they may take */
+	uint64_t stall_ns;                /* stalls from this length on get a folder */
+	char psk[DAEMON_PATH_MAX], psk_identity[DAEMON_NAME_MAX]; /* struct link_security */
+	bool insecure_plain_tcp;
 	uint64_t bytes_per_s, memory_bytes, cpu_permille; /* struct decoder_budget */
 };
 
@@ -40,6 +44,9 @@ struct daemon_config {
 	uint64_t disk_budget_bytes;      /* of all recordings: the oldest go */
 	uint64_t disk_reserve_bytes;     /* that stay free on that disk, whoever fills it */
 	uint64_t file_bytes, file_ns; /* a recording that reaches either is followed by a new one */
+	uint64_t incidents_budget_bytes;   /* of all incidents' folders: the oldest go */
+	uint64_t incident_gap_ns;          /* between two folders of one VM, at least */
+	char on_incident[DAEMON_PATH_MAX]; /* a shell command, "": none */
 	size_t n_vms;
 	struct vm_config vms[DAEMON_VMS_MAX];
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host-collector/daemon/control.h"
+#include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/spool.h"
 
 enum { TICK_MS = 100 };
@@ -18,6 +19,7 @@ struct vm_daemon {
 	struct daemon_config config;
 	struct control *control;
 	struct spool *spool;
+	struct flight *flight;
 	uv_timer_t timer;
 	struct lag_meter lag;
 	uint64_t start_ms;
@@ -60,6 +62,10 @@ static int vm_add(struct vm_daemon *d, const struct vm_config *config, bool from
 	if (!vm)
 		return -ENOMEM;
 	d->from_file[d->n_vms] = from_file;
+	if (flight_begin(d->flight, vm)) {
+		watched_vm_close(vm);
+		return -ENOMEM;
+	}
 	d->vms[d->n_vms++] = vm;
 	if (config->record)
 		spool_begin(d->spool, vm);
@@ -70,6 +76,8 @@ static int vm_add(struct vm_daemon *d, const struct vm_config *config, bool from
 static void vm_remove(struct vm_daemon *d, size_t i)
 {
 	spool_end(d->spool, d->vms[i]);
+	watched_vm_detach(d->vms[i]); /* its listeners hear the end */
+	flight_end(d->flight, d->vms[i]);
 	watched_vm_close(d->vms[i]);
 	d->n_vms--;
 	memmove(&d->vms[i], &d->vms[i + 1], (d->n_vms - i) * sizeof(d->vms[0]));
@@ -179,6 +187,7 @@ static void on_timer(uv_timer_t *timer)
 	for (size_t i = 0; i < d->n_vms; i++)
 		watched_vm_tick(d->vms[i], now_ms);
 	spool_tick(d->spool);
+	flight_tick(d->flight);
 }
 
 static void daemon_freed(uv_handle_t *handle)
@@ -194,6 +203,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 {
 	struct vm_daemon *d = calloc(1, sizeof(*d));
 	struct spool_options spool = {.say = on_say};
+	struct incident_store_options flight = {.say = on_say};
 	int err = -ENOMEM;
 
 	snprintf(why, why_bytes, "out of memory");
@@ -210,7 +220,10 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	d->spool = spool_new(&spool);
 	if (options->config_path)
 		d->config_path = strdup(options->config_path);
-	if (!d->spool || (options->config_path && !d->config_path))
+	flight.config = &d->config;
+	flight.context = d;
+	d->flight = flight_new(loop, &flight);
+	if (!d->spool || !d->flight || (options->config_path && !d->config_path))
 		goto fail;
 	err = control_open(loop, d->config.control, d, &d->control, why, why_bytes);
 	if (err)
@@ -235,6 +248,7 @@ void vm_daemon_close(struct vm_daemon *d)
 	while (d->n_vms)
 		vm_remove(d, d->n_vms - 1);
 	spool_free(d->spool);
+	flight_close(d->flight);
 	control_close(d->control);
 	uv_close((uv_handle_t *)&d->timer, daemon_freed);
 }
@@ -259,6 +273,11 @@ struct watched_vm *vm_daemon_find(const struct vm_daemon *d, const char *name)
 	size_t i = index_of(d, name);
 
 	return i < d->n_vms ? d->vms[i] : NULL;
+}
+
+struct flight *vm_daemon_flight(const struct vm_daemon *d)
+{
+	return d->flight;
 }
 
 struct spool *vm_daemon_spool(const struct vm_daemon *d)

@@ -43,7 +43,9 @@ struct watched_vm_events {
  * ENOMEM. */
 struct watched_vm *watched_vm_new(uv_loop_t *loop, const struct vm_config *config,
 				  const struct watched_vm_events *events);
-/* Detaches. The loop must run once more. */
+/* Ends its run; the listeners hear of it. */
+void watched_vm_detach(struct watched_vm *vm);
+/* Detaches if need be. The loop must run once more. */
 void watched_vm_close(struct watched_vm *vm);
 /* Call it every 100 ms: attaches again what came back. */
 void watched_vm_tick(struct watched_vm *vm, uint64_t now_ms);
@@ -61,8 +63,6 @@ struct watched_vm_status {
 	const char *why;   /* it waits or is gone; borrowed */
 	uint64_t since_ms; /* uv_now() when this state began */
 	uint64_t runs;
-	bool shed; /* summary now, for there was too much detail; sheds: so far */
-	uint64_t sheds;
 	struct collector_status collector; /* while it runs */
 };
 void watched_vm_status_get(const struct watched_vm *vm, struct watched_vm_status *out);

@@ -264,10 +264,14 @@ const struct stack *model_stack_of(const struct model *m, uint32_t id);
 /* The same of a guest's stack; pid 0: of its kernel. Valid until the next model_guest_stack. */
 const struct stack *model_guest_stack_of(const struct model *m, uint32_t vm, int32_t pid,
 					 uint32_t id);
+struct model_name {
+	int32_t pid, tgid;
+	char comm[16];
+};
+/* The names of `source`'s tasks that are known now, at most `max`, in no order. */
+size_t model_names(const struct model *m, uint32_t source, struct model_name *out, size_t max);
 /* comm of a host task (source VS_SOURCE_HOST) or of a VM's guest task; "" if unknown. Valid until
  * the next push. */
 const char *model_task_name(const struct model *m, uint32_t source, int32_t pid);
-/* The process of such a task; 0 unknown. */
-int32_t model_task_process(const struct model *m, uint32_t source, int32_t pid);
 
 #endif

@@ -222,15 +222,6 @@ const struct stack *model_guest_stack_of(const struct model *m, uint32_t vm_id, 
 	return vm && vm->stacks && id ? stacks_get(vm->stacks, guest_stack_key(pid, id)) : NULL;
 }
 
-int32_t model_task_process(const struct model *m, uint32_t source, int32_t pid)
-{
-	const struct vm *vm = source == VS_SOURCE_HOST ? NULL : vm_find(m, source);
-
-	if (source == VS_SOURCE_HOST)
-		return names_tgid(&m->names, pid);
-	return vm ? names_tgid(&vm->names, pid) : 0;
-}
-
 const char *model_task_name(const struct model *m, uint32_t source, int32_t pid)
 {
 	const struct vm *vm = source == VS_SOURCE_HOST ? NULL : vm_find(m, source);
@@ -238,4 +229,20 @@ const char *model_task_name(const struct model *m, uint32_t source, int32_t pid)
 	if (source == VS_SOURCE_HOST)
 		return names_get(&m->names, pid);
 	return vm ? names_get(&vm->names, pid) : "";
+}
+
+size_t model_names(const struct model *m, uint32_t source, struct model_name *out, size_t max)
+{
+	const struct vm *vm = source == VS_SOURCE_HOST ? NULL : vm_find(m, source);
+	const struct names *n = source == VS_SOURCE_HOST ? &m->names : vm ? &vm->names : NULL;
+	size_t found = 0;
+
+	for (uint32_t slot = 0; n && slot < n->index.capacity && found < max; slot++) {
+		if (!lru_used(&n->index, slot))
+			continue;
+		out[found].pid = (int32_t)lru_key(&n->index, slot);
+		out[found].tgid = n->tasks[slot].tgid;
+		memcpy(out[found++].comm, n->tasks[slot].comm, sizeof(out->comm));
+	}
+	return found;
 }

@@ -438,13 +438,7 @@ fail:
 
 int collector_level(struct collector *c, enum capture_level level)
 {
-	int err = host_stream_level(c->host, level);
-
-	if (!err)
-		note_write(c, NOTE_LEVEL,
-			   level == CAPTURE_SUMMARY ? "level is summary from here on"
-						    : "level is detail from here on");
-	return err;
+	return host_stream_level(c->host, level);
 }
 
 void collector_stop(struct collector *c)

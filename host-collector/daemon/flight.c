@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/flight.h"
+
+#include <errno.h>
+#include <json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "clock/sample.h"
+#include "host-collector/cli/live.h"
+#include "host-collector/daemon/flight_ring.h"
+#include "host-collector/view/json_string.h"
+
+enum { AFTERMATH_MS = 300 }; /* belongs to the recording of an incident */
+
+/* The worst stall that waits for its folder. */
+struct waiting {
+	bool is;
+	uint64_t due_ms;
+	struct incident incident;
+};
+
+struct flight_vm {
+	struct flight *flight;
+	struct watched_vm *vm;
+	struct frame_tap tap;
+	struct flight_ring *ring;
+	struct live *live; /* NULL: out of memory, until the streams begin anew */
+	struct waiting waiting;
+	uint64_t folder_ms; /* when the last one was made; 0 never */
+	uint64_t incidents, folders, suppressed, told_suppressed;
+	struct flight_vm *next;
+};
+
+struct flight {
+	struct incident_store_options options;
+	struct incident_store *store;
+	struct flight_vm *vms;
+	uint64_t host_hz;
+};
+
+static uint64_t now_ms(void)
+{
+	return uv_hrtime() / 1000000;
+}
+
+static const char *name_of(const struct flight_vm *v)
+{
+	return watched_vm_config(v->vm)->name;
+}
+
+static void say(const struct flight_vm *v, const char *line)
+{
+	v->flight->options.say(v->flight->options.context, name_of(v), line);
+}
+
+/* ---- folders ---- */
+
+static uint64_t realtime_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void add_text(struct json_object *to, const char *name, const char *value)
+{
+	json_object_object_add(to, name, json_string_new(value));
+}
+
+static void add_number(struct json_object *to, const char *name, int64_t value)
+{
+	json_object_object_add(to, name, json_object_new_int64(value));
+}
+
+static struct json_object *summary_make(const struct flight_vm *v, const struct incident *incident)
+{
+	struct json_object *o = json_object_new_object();
+	struct utsname host;
+
+	add_text(o, "schema", "vcpuscope.incident/1");
+	add_text(o, "vm", name_of(v));
+	add_text(o, "trigger", incident ? "stall" : "snapshot");
+	add_number(o, "realtime_ns", (int64_t)realtime_ns());
+	if (incident) {
+		add_text(o, "verdict", verdict_name(incident->verdict));
+		add_text(o, "confidence", confidence_name(incident->confidence));
+		add_text(o, "because", incident->because);
+		add_text(o, "denied", incident->denied);
+		add_number(o, "guest_cpu", incident->guest_cpu);
+		add_number(o, "vcpu", incident->vcpu);
+		add_number(o, "duration_ns", incident->end.ns - incident->begin.ns);
+	}
+	add_number(o, "stalls_without_folder", (int64_t)(v->suppressed - v->told_suppressed));
+	if (!uname(&host)) {
+		add_text(o, "host", host.nodename);
+		add_text(o, "host_kernel", host.release);
+	}
+	return o;
+}
+
+static int recording_write(void *context, const char *path)
+{
+	const struct flight_vm *v = context;
+
+	return flight_ring_write(v->ring, live_model(v->live), path, realtime_ns());
+}
+
+static int folder_make(struct flight_vm *v, const struct incident *incident, char *path,
+		       size_t path_bytes)
+{
+	const struct incident_request request = {
+		.vm = name_of(v),
+		.what = incident ? verdict_name(incident->verdict) : "snapshot",
+		.summary = summary_make(v, incident),
+		.write = recording_write,
+		.context = v,
+	};
+	int err = incident_store_make(v->flight->store, &request, path, path_bytes);
+
+	if (err)
+		return err;
+	v->folders++;
+	v->told_suppressed = v->suppressed;
+	return 0;
+}
+
+static void waiting_serve(struct flight_vm *v)
+{
+	const uint64_t gap_ms = v->flight->options.config->incident_gap_ns / 1000000;
+	char path[512], line[640];
+	int err;
+
+	v->waiting.is = false;
+	if (v->folder_ms && now_ms() - v->folder_ms < gap_ms) {
+		v->suppressed++;
+		return;
+	}
+	v->folder_ms = now_ms();
+	err = folder_make(v, &v->waiting.incident, path, sizeof(path));
+	if (!err)
+		return;
+	v->suppressed++;
+	snprintf(line, sizeof(line), "a stall (%s) gets no folder: %s",
+		 verdict_name(v->waiting.incident.verdict), strerror(-err));
+	say(v, line);
+}
+
+/* ---- what the VM does ---- */
+
+static int64_t length_of(const struct incident *i)
+{
+	return i->end.ns - i->begin.ns;
+}
+
+static void on_incident(void *context, const struct report *report)
+{
+	struct flight_vm *v = context;
+
+	for (size_t i = 0; i < report->n_incidents; i++) {
+		const struct incident *at = &report->incidents[i];
+
+		if (at->healthy)
+			continue;
+		v->incidents++;
+		if (!v->waiting.is) {
+			v->waiting = (struct waiting){true, now_ms() + AFTERMATH_MS, *at};
+			continue;
+		}
+		v->suppressed++; /* they share a folder */
+		if (length_of(at) > length_of(&v->waiting.incident))
+			v->waiting.incident = *at;
+	}
+}
+
+static void on_ongoing(void *context, const struct incident *incident, const char *vm_name)
+{
+	(void)context, (void)incident, (void)vm_name;
+}
+
+static void on_line(void *context, const char *line)
+{
+	say(context, line);
+}
+
+static void live_drop(struct flight_vm *v)
+{
+	live_free(v->live);
+	v->live = NULL;
+	say(v, "stalls are not watched: out of memory");
+}
+
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
+		     size_t len)
+{
+	struct flight_vm *v = context;
+	struct frame_view view;
+
+	flight_ring_push(v->ring, source, arrival_tsc, frame, len);
+	if (v->live && !frame_parse(frame, len, &view) &&
+	    live_frame(v->live, source, arrival_tsc, &view))
+		live_drop(v);
+}
+
+static void on_begin(void *context)
+{
+	struct flight_vm *v = context;
+	const struct live_options options = {.than_ns = (int64_t)watched_vm_config(v->vm)->stall_ns,
+					     .incident = on_incident,
+					     .ongoing = on_ongoing,
+					     .line = on_line,
+					     .context = v};
+
+	flight_ring_clear(v->ring);
+	live_free(v->live);
+	v->live = live_new(&options);
+	if (!v->live)
+		say(v, "stalls are not watched: out of memory");
+}
+
+static void on_end(void *context, const char *why)
+{
+	struct flight_vm *v = context;
+
+	(void)why;
+	if (v->live && live_finish(v->live))
+		live_drop(v);
+	if (v->live && v->waiting.is)
+		waiting_serve(v);
+	v->waiting.is = false;
+}
+
+/* ---- life ---- */
+
+static struct flight_vm *find(const struct flight *f, const struct watched_vm *vm)
+{
+	struct flight_vm *v = f->vms;
+
+	while (v && v->vm != vm)
+		v = v->next;
+	return v;
+}
+
+static void vm_free(struct flight_vm *v)
+{
+	live_free(v->live);
+	flight_ring_free(v->ring);
+	free(v);
+}
+
+int flight_begin(struct flight *f, struct watched_vm *vm)
+{
+	const struct vm_config *config = watched_vm_config(vm);
+	struct flight_vm *v;
+
+	if (!config->flight)
+		return 0;
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	v->flight = f;
+	v->vm = vm;
+	v->ring = flight_ring_new(config->flight_ns, config->flight_bytes, f->host_hz);
+	if (!v->ring) {
+		vm_free(v);
+		return -ENOMEM;
+	}
+	v->tap = (struct frame_tap){
+		.frame = on_frame, .begin = on_begin, .end = on_end, .context = v};
+	v->next = f->vms;
+	f->vms = v;
+	watched_vm_tap(vm, &v->tap);
+	return 0;
+}
+
+void flight_end(struct flight *f, struct watched_vm *vm)
+{
+	for (struct flight_vm **at = &f->vms; *at; at = &(*at)->next) {
+		struct flight_vm *v = *at;
+
+		if (v->vm != vm)
+			continue;
+		*at = v->next;
+		watched_vm_untap(vm, &v->tap);
+		vm_free(v);
+		return;
+	}
+}
+
+void flight_tick(struct flight *f)
+{
+	for (struct flight_vm *v = f->vms; v; v = v->next) {
+		if (v->live && live_tick(v->live, clock_tsc_read()))
+			live_drop(v);
+		if (v->live && v->waiting.is && now_ms() >= v->waiting.due_ms)
+			waiting_serve(v);
+	}
+}
+
+int flight_snapshot(struct flight *f, struct watched_vm *vm, char *path, size_t path_bytes)
+{
+	struct flight_vm *v = find(f, vm);
+	struct flight_ring_stats stats;
+
+	if (!v)
+		return -ENOENT;
+	flight_ring_stats_get(v->ring, &stats);
+	return stats.frames && v->live ? folder_make(v, NULL, path, path_bytes) : -ENODATA;
+}
+
+void flight_status_get(const struct flight *f, const struct watched_vm *vm,
+		       struct flight_status *out)
+{
+	const struct flight_vm *v = find(f, vm);
+	struct flight_ring_stats stats;
+
+	*out = (struct flight_status){0};
+	if (!v)
+		return;
+	flight_ring_stats_get(v->ring, &stats);
+	*out = (struct flight_status){.on = true,
+				      .bytes = stats.bytes,
+				      .early = stats.early,
+				      .incidents = v->incidents,
+				      .folders = v->folders,
+				      .suppressed = v->suppressed};
+}
+
+struct flight *flight_new(uv_loop_t *loop, const struct incident_store_options *options)
+{
+	struct flight *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->options = *options;
+	if (clock_tsc_hz(&f->host_hz))
+		f->host_hz = 1000000000;
+	f->store = incident_store_new(loop, options);
+	if (!f->store) {
+		free(f);
+		return NULL;
+	}
+	return f;
+}
+
+void flight_close(struct flight *f)
+{
+	if (!f)
+		return;
+	while (f->vms)
+		flight_end(f, f->vms->vm);
+	incident_store_close(f->store);
+	free(f);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The flight recorder: the last seconds of every VM in memory (flight_ring.h), its stalls watched
+ * as they happen (cli/live.h), and a folder (incident_store.h) when one is over or somebody asks.
+ *
+ * One VM has at most one folder in the configured time; what happens between is counted and told
+ * with the next one.
+ */
+#ifndef DAEMON_FLIGHT_H
+#define DAEMON_FLIGHT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host-collector/daemon/incident_store.h"
+#include "host-collector/daemon/watched_vm.h"
+
+struct flight;
+
+/* options: as the store's. NULL on ENOMEM. */
+struct flight *flight_new(uv_loop_t *loop, const struct incident_store_options *options);
+/* The loop must run once more. NULL is allowed. */
+void flight_close(struct flight *f);
+/* Listens to the VM, which does not run yet. Nothing if its configuration does not want it. 0 or
+ * -ENOMEM. */
+int flight_begin(struct flight *f, struct watched_vm *vm);
+void flight_end(struct flight *f, struct watched_vm *vm);
+/* Call it every 100 ms. */
+void flight_tick(struct flight *f);
+/* A folder now, by hand. `path`: its name to be. 0, -ENOENT (no recorder for this VM), -ENODATA (no
+ * frame yet), or what incident_store_make says. */
+int flight_snapshot(struct flight *f, struct watched_vm *vm, char *path, size_t path_bytes);
+
+struct flight_status {
+	bool on;
+	uint64_t bytes;      /* of memory for its frames */
+	uint64_t early;      /* frames that went before their time: more memory is needed */
+	uint64_t incidents;  /* stalls seen */
+	uint64_t folders;    /* made */
+	uint64_t suppressed; /* stalls without a folder of their own */
+};
+void flight_status_get(const struct flight *f, const struct watched_vm *vm,
+		       struct flight_status *out);
+
+#endif

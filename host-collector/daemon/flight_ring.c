@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/flight_ring.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/buffer.h"
+#include "proto/codec.h"
+#include "proto/recording.h"
+
+enum {
+	SOURCES_MAX = MODEL_VMS_MAX + 1,
+	KEPT_SHARE = 4, /* what is kept from before may take this part of the memory */
+	NAMES_AT_ONCE = VS_BATCH_EVENTS_MAX,
+};
+
+struct held_frame {
+	struct held_frame *next;
+	uint64_t arrival_tsc;
+	uint32_t source;
+	uint32_t len;
+	uint8_t kind;
+	uint8_t bytes[];
+};
+
+struct frame_list {
+	struct held_frame *first, *last;
+	uint64_t n, bytes;
+};
+
+struct flight_ring {
+	uint64_t age_ticks;
+	size_t max_bytes;
+	struct frame_list recent; /* in order of arrival */
+	struct frame_list kept;   /* from before, in order of arrival */
+	uint64_t early, refused;
+};
+
+struct flight_ring *flight_ring_new(uint64_t age_ns, size_t max_bytes, uint64_t host_hz)
+{
+	struct flight_ring *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->age_ticks = (uint64_t)((double)age_ns / 1e9 * (double)host_hz);
+	r->max_bytes = max_bytes;
+	return r;
+}
+
+static size_t cost_of(const struct held_frame *f)
+{
+	return sizeof(*f) + f->len;
+}
+
+static void list_append(struct frame_list *l, struct held_frame *f)
+{
+	f->next = NULL;
+	if (l->last)
+		l->last->next = f;
+	else
+		l->first = f;
+	l->last = f;
+	l->n++;
+	l->bytes += cost_of(f);
+}
+
+/* Takes out the one that *at points to; `before` it lies another, or NULL. */
+static struct held_frame *list_take(struct frame_list *l, struct held_frame **at,
+				    struct held_frame *before)
+{
+	struct held_frame *f = *at;
+
+	*at = f->next;
+	if (l->last == f)
+		l->last = before;
+	l->n--;
+	l->bytes -= cost_of(f);
+	return f;
+}
+
+static void list_clear(struct frame_list *l)
+{
+	while (l->first)
+		free(list_take(l, &l->first, NULL));
+}
+
+void flight_ring_clear(struct flight_ring *r)
+{
+	list_clear(&r->recent);
+	list_clear(&r->kept);
+}
+
+void flight_ring_free(struct flight_ring *r)
+{
+	if (!r)
+		return;
+	flight_ring_clear(r);
+	free(r);
+}
+
+/* ---- what outlives its time ---- */
+
+enum keeping { KEEP_NOT, KEEP_NEWEST, KEEP_ALL };
+
+static enum keeping keeping_of(const struct held_frame *f)
+{
+	static const enum keeping of_kind[] = {
+		[FRAME_HELLO] = KEEP_NEWEST,     [FRAME_VM_INFO] = KEEP_NEWEST,
+		[FRAME_CPU_QUOTA] = KEEP_NEWEST, [FRAME_VM_CLOCK] = KEEP_ALL,
+		[FRAME_STACK] = KEEP_ALL,        [FRAME_GUEST_STACK] = KEEP_ALL,
+	};
+
+	return f->kind < sizeof(of_kind) / sizeof(of_kind[0]) ? of_kind[f->kind] : KEEP_NOT;
+}
+
+static void kept_replace(struct flight_ring *r, const struct held_frame *by)
+{
+	struct held_frame *before = NULL, **at = &r->kept.first;
+
+	while (*at) {
+		if ((*at)->source == by->source && (*at)->kind == by->kind) {
+			free(list_take(&r->kept, at, before));
+			return;
+		}
+		before = *at;
+		at = &before->next;
+	}
+}
+
+static void recent_retire(struct flight_ring *r)
+{
+	struct held_frame *f = list_take(&r->recent, &r->recent.first, NULL);
+	const enum keeping keeping = keeping_of(f);
+
+	if (keeping == KEEP_NOT) {
+		free(f);
+		return;
+	}
+	if (keeping == KEEP_NEWEST)
+		kept_replace(r, f);
+	list_append(&r->kept, f);
+}
+
+/* The oldest of what nothing replaces; HELLO and the like always stay. */
+static void kept_bound(struct flight_ring *r)
+{
+	struct held_frame *before = NULL, **at = &r->kept.first;
+
+	while (*at && r->kept.bytes > r->max_bytes / KEPT_SHARE) {
+		if (keeping_of(*at) == KEEP_ALL) {
+			free(list_take(&r->kept, at, before));
+			continue;
+		}
+		before = *at;
+		at = &before->next;
+	}
+}
+
+void flight_ring_push(struct flight_ring *r, uint32_t source, uint64_t arrival_tsc,
+		      const uint8_t *frame, size_t len)
+{
+	struct held_frame *f = malloc(sizeof(*f) + len);
+	struct frame_header header;
+
+	if (!f || frame_header_parse(frame, len, &header)) {
+		free(f);
+		r->refused++;
+		return;
+	}
+	f->kind = header.kind;
+	f->source = source;
+	f->arrival_tsc = arrival_tsc;
+	f->len = (uint32_t)len;
+	memcpy(f->bytes, frame, len);
+	list_append(&r->recent, f);
+	while (r->recent.first != f &&
+	       (int64_t)(arrival_tsc - r->recent.first->arrival_tsc) > (int64_t)r->age_ticks)
+		recent_retire(r);
+	kept_bound(r);
+	while (r->recent.first != f && r->recent.bytes + r->kept.bytes > r->max_bytes) {
+		recent_retire(r);
+		kept_bound(r);
+		r->early++;
+	}
+}
+
+/* ---- writing ---- */
+
+/* A source's stream begins anew in the file: its first session is numbered from 0, with what is
+ * kept from before in front, or a reader would count all of before as lost. */
+struct place {
+	uint32_t source;
+	uint64_t session_id;
+	uint32_t frame_seq; /* the next, of what comes in front */
+	uint32_t back;      /* that the session's own numbers are lowered by */
+};
+
+struct writing {
+	const struct flight_ring *ring;
+	struct recording_writer *out;
+	struct frame_unpacker *unpacker;
+	struct batch_decoder *decoder;
+	struct batch_encoder *encoder;
+	struct frame_writer *frames;
+	struct byte_buffer payload, frame, copy;
+	struct place places[SOURCES_MAX];
+	size_t n_places;
+	struct model_name names[NAMES_AT_ONCE];
+	struct vs_event events[NAMES_AT_ONCE];
+};
+
+static int writing_open(struct writing *w)
+{
+	w->unpacker = frame_unpacker_new();
+	w->decoder = batch_decoder_new();
+	w->encoder = batch_encoder_new();
+	w->frames = frame_writer_new(0);
+	return w->unpacker && w->decoder && w->encoder && w->frames ? 0 : -ENOMEM;
+}
+
+static void writing_close(struct writing *w)
+{
+	frame_unpacker_free(w->unpacker);
+	batch_decoder_free(w->decoder);
+	batch_encoder_free(w->encoder);
+	frame_writer_free(w->frames);
+	byte_buffer_fini(&w->payload);
+	byte_buffer_fini(&w->frame);
+	byte_buffer_fini(&w->copy);
+	free(w);
+}
+
+/* The source's first batch with events, decoded. */
+static bool first_batch(struct writing *w, uint32_t source, struct batch *out)
+{
+	for (const struct held_frame *f = w->ring->recent.first; f; f = f->next) {
+		const uint8_t *payload;
+		struct frame_view view;
+		size_t len;
+
+		if (f->source != source || f->kind != FRAME_BATCH ||
+		    frame_parse(f->bytes, f->len, &view) ||
+		    frame_unpack(w->unpacker, &view, &payload, &len) ||
+		    batch_decode(w->decoder, payload, len, out))
+			continue;
+		if (out->n_events)
+			return true;
+	}
+	return false;
+}
+
+/* The names known now, as events just before the source's first: 1, 0 if there are none, -errno. */
+static int names_frame(struct writing *w, const struct model *model, uint32_t source)
+{
+	size_t n = model_names(model, source, w->names, NAMES_AT_ONCE);
+	struct batch first, named;
+	int err;
+
+	if (!n || !first_batch(w, source, &first))
+		return 0;
+	named = first;
+	named.events = w->events;
+	named.n_events = n;
+	named.watermark = first.events[0].time;
+	named.emitted -= first.n_events < named.emitted ? first.n_events : named.emitted;
+	for (size_t i = 0; i < n; i++) {
+		w->events[i] = (struct vs_event){.time = first.events[0].time,
+						 .cpu = first.cpu,
+						 .type = VS_EVENT_TASK_NAME,
+						 .seq = first.events[0].seq - (uint32_t)(n - i),
+						 .pid = w->names[i].pid,
+						 .pid2 = w->names[i].tgid};
+		memcpy(&w->events[i].arg0, w->names[i].comm, 8);
+		memcpy(&w->events[i].arg1, w->names[i].comm + 8, 8);
+	}
+	w->payload.len = w->frame.len = 0;
+	err = batch_encode(w->encoder, &named, &w->payload);
+	if (!err)
+		err = frame_write(w->frames, FRAME_BATCH, w->payload.data, w->payload.len,
+				  &w->frame);
+	return err ? err : 1;
+}
+
+/* Writes the frame as number `seq` of the session. */
+static int put(struct writing *w, const struct held_frame *at, uint64_t session_id, uint32_t seq,
+	       const uint8_t *frame, size_t len)
+{
+	int err;
+
+	w->copy.len = 0;
+	err = byte_buffer_append(&w->copy, frame, len);
+	if (err)
+		return err;
+	frame_restamp(w->copy.data, session_id, seq);
+	return recording_writer_append(w->out, at->source, at->arrival_tsc, w->copy.data, len);
+}
+
+static int before_write(struct writing *w, const struct model *model, struct place *place,
+			const struct held_frame *first, uint32_t first_seq)
+{
+	const struct flight_ring *r = w->ring;
+	int err = 0, names = names_frame(w, model, place->source);
+
+	if (names < 0)
+		return names;
+	for (const struct held_frame *f = r->kept.first; f && !err; f = f->next) {
+		if (f->source == place->source)
+			err = put(w, first, place->session_id, place->frame_seq++, f->bytes,
+				  f->len);
+	}
+	if (!err && names)
+		err = put(w, first, place->session_id, place->frame_seq++, w->frame.data,
+			  w->frame.len);
+	place->back = first_seq - place->frame_seq;
+	return err;
+}
+
+static int recent_write(struct writing *w, const struct model *model, const struct held_frame *f)
+{
+	struct frame_header header;
+	struct place *place;
+	size_t i = 0;
+	int err = frame_header_parse(f->bytes, f->len, &header);
+
+	while (i < w->n_places && w->places[i].source != f->source)
+		i++;
+	if (err || i == SOURCES_MAX)
+		return err;
+	place = &w->places[i];
+	if (i == w->n_places) {
+		w->n_places++;
+		*place = (struct place){.source = f->source, .session_id = header.session_id};
+		err = before_write(w, model, place, f, header.frame_seq);
+	}
+	if (err)
+		return err;
+	if (header.session_id == place->session_id)
+		header.frame_seq -= place->back;
+	return put(w, f, header.session_id, header.frame_seq, f->bytes, f->len);
+}
+
+int flight_ring_write(const struct flight_ring *r, const struct model *names, const char *path,
+		      uint64_t realtime_ns)
+{
+	struct writing *w = calloc(1, sizeof(*w));
+	int err, closed;
+
+	if (!w)
+		return -ENOMEM;
+	w->ring = r;
+	err = writing_open(w);
+	if (!err)
+		err = recording_writer_open(path, 0, realtime_ns, &w->out);
+	if (err)
+		goto out;
+	for (const struct held_frame *f = r->recent.first; f && !err; f = f->next)
+		err = recent_write(w, names, f);
+	closed = recording_writer_close(w->out, 0);
+	err = err ? err : closed;
+out:
+	writing_close(w);
+	return err;
+}
+
+void flight_ring_stats_get(const struct flight_ring *r, struct flight_ring_stats *out)
+{
+	*out = (struct flight_ring_stats){
+		.frames = r->recent.n + r->kept.n,
+		.bytes = r->recent.bytes + r->kept.bytes,
+		.early = r->early,
+		.refused = r->refused,
+	};
+}

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The flight recorder: a stall leaves a folder with the right verdict, made of the last seconds only,
+though names, threads and stacks were told long before; many stalls leave few folders, within a budget;
+an agent's half is in it without invented losses. The VM is a process that looks like one; its guest's
+agent is one that watches this machine."""
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from daemon_rig import BUILD, PROGRAM, Daemon, FakeVm, skip_unless_possible, until
+
+AGENT = BUILD / "guest-agent/vcpuscope-agent"
+FLIGHT_S = 3
+
+
+def stall(vm, seconds=0.4):
+    os.kill(vm.pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    os.kill(vm.pid, signal.SIGCONT)
+
+
+class FlightTest(unittest.TestCase):
+    def setUp(self):
+        self.vm = FakeVm("web1")
+        self.addCleanup(self.vm.end)
+
+    def daemon(self, vm="", settings=""):
+        daemon = Daemon(f"[vm web1]\npid = {self.vm.pid}\nflight_time = {FLIGHT_S}s\n{vm}", settings)
+        self.addCleanup(daemon.clean)
+        self.start(daemon)
+        return daemon
+
+    @staticmethod
+    def start(daemon):
+        daemon.start()
+        until("it watches", lambda: daemon.vm("web1")["state"] == "running")
+        until("events come", lambda: daemon.vm("web1")["flight"]["bytes"] > 10000)
+        time.sleep(1)
+
+    @staticmethod
+    def folders(daemon):
+        root = daemon.recordings / "incidents"
+        return sorted(p for p in root.iterdir() if p.suffix != ".part") if root.is_dir() else []
+
+    def folder_after_stall(self, daemon):
+        """The new one, and how long after the stall's end it was there."""
+        before = self.folders(daemon)
+        stall(self.vm)
+        end = time.monotonic()
+        new = until("a folder of the stall", lambda: [p for p in self.folders(daemon)
+                                                      if p not in before])
+        self.assertEqual(len(new), 1)
+        return new[0], time.monotonic() - end
+
+    def check(self, folder):
+        summary = json.loads((folder / "incident.json").read_text())
+        report = json.loads((folder / "report.json").read_text())
+        self.assertEqual(summary["verdict"], "vm_paused")
+        self.assertEqual(summary["directory"], str(folder))
+        self.assertTrue(300e6 < summary["duration_ns"] < 5e9, summary)
+        paused = [i for i in report["incidents"] if i["verdict"] == "vm_paused"]
+        self.assertEqual(len(paused), 1, report["incidents"])
+        self.assertTrue(any(c["comm"].startswith("python") for c in paused[0]["culprits"]), paused)
+        self.assertIn("vm_paused", (folder / "report.txt").read_text())
+        self.assertIn("vm_paused", (folder / "report.html").read_text())
+        return report
+
+    def test_a_stall_leaves_a_folder_of_the_last_seconds(self):
+        daemon = self.daemon()
+        time.sleep(2 * FLIGHT_S)  # what the beginning told is older than what is kept
+        folder, after_s = self.folder_after_stall(daemon)
+        report = self.check(folder)
+        seconds = (report["end_ns"] - report["begin_ns"]) / 1e9
+        self.assertTrue(1 < seconds < FLIGHT_S + 2, f"{seconds} s are in it")
+        self.assertLess(after_s, 20)
+        stacks = subprocess.run([PROGRAM, "report", folder / "run.vcs"], capture_output=True, text=True,
+                                check=True).stdout
+        self.assertIn("do_signal_stop", stacks)
+        done = daemon.ctl("snapshot", "web1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        until("the snapshot's folder", lambda: os.path.isdir(done.stdout.strip()))
+
+    def test_the_command_reads_the_incident(self):
+        daemon = self.daemon()
+        got = daemon.folder / "got"
+        daemon.stop()
+        daemon.settings = f"on_incident = cat >{got}"
+        daemon.configure(f"[vm web1]\npid = {self.vm.pid}\n")
+        self.start(daemon)
+        folder, _ = self.folder_after_stall(daemon)
+        until("the command ran", lambda: got.exists() and got.read_text().endswith("}"))
+        self.assertEqual(json.loads(got.read_text())["directory"], str(folder))
+
+    def test_many_stalls_leave_few_folders(self):
+        daemon = self.daemon(settings="incident_gap = 4s")
+        begin = time.monotonic()
+        for _ in range(12):
+            stall(self.vm, 0.15)
+            time.sleep(0.4)
+        most = (time.monotonic() - begin) / 4 + 1
+        flight = until("all are counted", lambda: (lambda f: f if f["stalls"] >= 12 else None)(
+            daemon.vm("web1")["flight"]))
+        until("folders are done", lambda: len(self.folders(daemon)) ==
+              daemon.vm("web1")["flight"]["folders"])
+        self.assertTrue(1 <= len(self.folders(daemon)) <= most, self.folders(daemon))
+        self.assertGreaterEqual(flight["stalls_without_folder"], 12 - most - 1)
+
+    def test_a_budget_removes_the_oldest(self):
+        daemon = self.daemon(settings="incidents_budget = 400K\nincident_gap = 1s")
+        made = []
+        for _ in range(5):
+            made.append(self.folder_after_stall(daemon)[0])
+            time.sleep(1.1)
+        left = self.folders(daemon)
+        self.assertNotIn(made[0], left)
+        self.assertIn(made[-1], left)
+        self.assertIn("budget is used up", daemon.log.read_text())
+
+    def test_the_agents_half_is_whole(self):
+        daemon = self.daemon()
+        socket = daemon.folder / "agent"
+        daemon.ctl("detach", "web1")
+        done = daemon.ctl("attach", "web1", f"pid={self.vm.pid}", f"channel=listen:unix:{socket}",
+                          f"flight_time={FLIGHT_S}s")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        until("it listens", socket.exists)
+        agent = subprocess.Popen([AGENT, "--connect", f"unix:{socket}"], stderr=subprocess.DEVNULL)
+        try:
+            until("the agent is heard", lambda: daemon.vm("web1")["channel"] == "ok")
+            time.sleep(2 * FLIGHT_S)
+            folder, _ = self.folder_after_stall(daemon)
+        finally:
+            agent.terminate()
+            agent.wait()
+        report = self.check(folder)
+        guest = next(loss for name, loss in report["loss"].items() if name != "host")
+        self.assertGreater(guest["delivered"], 100)
+        self.assertEqual(guest["lost_frames"], 0)
+        self.assertEqual(guest["emitted"], guest["delivered"] + guest["dropped_kernel"] +
+                         guest["dropped_user"])
+        clock = report["clock"][0]
+        self.assertEqual(clock["causality_violations"], 0)
+        self.assertNotEqual(clock["method"], "none")
+        rows = json.loads(subprocess.run(
+            [PROGRAM, "report", folder / "run.vcs", "tasks", "--top", "0", "--format", "json"],
+            capture_output=True, text=True, check=True).stdout)["rows"]
+        named = [row for row in rows if row.get("comm") or row.get("task")]
+        self.assertGreater(len(named), len(rows) / 2, rows)
+
+
+if __name__ == "__main__":
+    skip_unless_possible()
+    unittest.main()
