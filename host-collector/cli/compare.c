@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* vcpuscope compare: several runs before a change against several after it; a gate for CI. */
 #include <errno.h>
+#include <fnmatch.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/run_load.h"
@@ -50,9 +54,82 @@ static const struct {
 	{"tap", gate_write_tap},
 };
 
-static int result_write(const struct compare_arguments *a, const struct gate_result *r)
+/* Which flame graph shows more of a figure. */
+static const struct {
+	const char *figure, *options;
+} graphs[] = {
+	{"exit*", "--kind exits"},
+	{"run_delay.*", "--kind offcpu --of vcpus"},
+	{"*", "--kind wall --of vcpus"},
+};
+
+/* The recording that is still there and whose value is nearest to the side's median, or NULL. */
+static const char *typical_recording(const struct run_set *set, const struct gate_row *row,
+				     double median)
 {
-	const struct gate_view view = {.all = a->all};
+	const char *found = NULL;
+	double nearest = INFINITY;
+
+	for (size_t i = 0; i < set->n; i++) {
+		const struct run_summary *run = &set->runs[i];
+		const struct run_figure *f = run_figure_find(run, row->figure);
+		double far = f ? fabs(f->at[row->rule->statistic] - median) : (double)NAN;
+
+		if (!(far < nearest) || access(run->recording, R_OK))
+			continue;
+		nearest = far;
+		found = run->recording;
+	}
+	return found;
+}
+
+/* A word for a shell. */
+static void word_write(const char *word, FILE *to)
+{
+	fputs(" '", to);
+	for (; *word; word++) {
+		if (*word == '\'')
+			fputs("'\\''", to);
+		else
+			fputc(*word, to);
+	}
+	fputc('\'', to);
+}
+
+/* The command that draws what moved first, between a typical run of each side. NULL: nothing moved,
+ * or there are summaries only. The caller frees it. */
+static char *next_command(const struct gate_result *r, const struct run_set *base,
+			  const struct run_set *new)
+{
+	const char *before, *after;
+	char *text = NULL;
+	size_t len, graph = 0;
+	FILE *to;
+
+	if (!r->first)
+		return NULL;
+	before = typical_recording(base, r->first, r->first->base);
+	after = typical_recording(new, r->first, r->first->new);
+	to = before && after ? open_memstream(&text, &len) : NULL;
+	if (!to)
+		return NULL;
+	while (fnmatch(graphs[graph].figure, r->first->figure, 0))
+		graph++;
+	fprintf(to, "vcpuscope flame --diff");
+	word_write(before, to);
+	word_write(after, to);
+	fprintf(to, " %s -o diff.svg", graphs[graph].options);
+	if (fclose(to)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static int result_write(const struct compare_arguments *a, const struct gate_result *r,
+			const char *next)
+{
+	const struct gate_view view = {.all = a->all, .next = next};
 	FILE *to = a->output ? fopen(a->output, "w") : stdout;
 	int err = to ? 0 : -errno;
 
@@ -78,7 +155,7 @@ static int compare_run(const struct command *self, int argc, char **argv)
 	static struct gate_rules rules;
 	struct run_set base = {0}, new = {0};
 	struct gate_result result = {0};
-	char why[512] = "";
+	char why[512] = "", *next = NULL;
 	int code = COMPARE_USAGE;
 
 	a = (struct compare_arguments){.format = "text"};
@@ -94,11 +171,14 @@ static int compare_run(const struct command *self, int argc, char **argv)
 	else if (!gate_rules_read(a.gate, &rules, why, sizeof(why)) &&
 		 !runs_load(&base, &a.base, why, sizeof(why)) &&
 		 !runs_load(&new, &a.against, why, sizeof(why)) &&
-		 !gate_judge(&base, &new, &rules, &result, why, sizeof(why)) &&
-		 !result_write(&a, &result))
-		code = exits[result.outcome];
+		 !gate_judge(&base, &new, &rules, &result, why, sizeof(why))) {
+		next = next_command(&result, &base, &new);
+		if (!result_write(&a, &result, next))
+			code = exits[result.outcome];
+	}
 	if (*why)
 		fprintf(stderr, "vcpuscope compare: %s\n", why);
+	free(next);
 	gate_result_fini(&result);
 	run_set_fini(&base);
 	run_set_fini(&new);
