@@ -102,6 +102,18 @@ uint64_t histogram_quantile(const struct histogram *h, double share)
 	return h->max_ns;
 }
 
+uint64_t histogram_below(const struct histogram *h, unsigned exponent)
+{
+	uint64_t below = 0;
+
+	/* Range r > 0 holds the power of two from 2^(STEP_BITS + r - 1) on. */
+	for (unsigned r = 0; r + HISTOGRAM_STEP_BITS <= exponent && r < HISTOGRAM_RANGES; r++) {
+		for (unsigned s = 0; h->ranges[r] && s < HISTOGRAM_STEPS; s++)
+			below += h->ranges[r][s];
+	}
+	return below;
+}
+
 void histogram_fini(struct histogram *h)
 {
 	for (unsigned r = 0; r < HISTOGRAM_RANGES; r++)

@@ -33,6 +33,8 @@ int histogram_merge(struct histogram *to, const struct histogram *from);
 /* The value that `share` (0..1) of all values do not exceed (the nearest rank), within 0.8 % and
  * never outside the smallest and largest value; 0 if empty. */
 uint64_t histogram_quantile(const struct histogram *h, double share);
+/* How many values are below 2^exponent ns, exactly; exponent: HISTOGRAM_STEP_BITS to 63. */
+uint64_t histogram_below(const struct histogram *h, unsigned exponent);
 void histogram_fini(struct histogram *h);
 
 #endif

@@ -96,6 +96,11 @@ struct model *live_model(struct live *l)
 	return l->model;
 }
 
+const struct pipeline *live_pipeline(const struct live *l)
+{
+	return l->pipeline;
+}
+
 void live_free(struct live *l)
 {
 	if (!l)

@@ -29,6 +29,8 @@ struct live *live_new(const struct live_options *options); /* NULL on ENOMEM */
 void live_free(struct live *l);
 /* The merged model, for further observers: to be added before the first frame. */
 struct model *live_model(struct live *l);
+/* Borrowed. */
+const struct pipeline *live_pipeline(const struct live *l);
 /* All return 0 or -ENOMEM. */
 int live_frame(struct live *l, uint32_t source, uint64_t arrival_tsc,
 	       const struct frame_view *frame);

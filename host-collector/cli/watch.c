@@ -15,6 +15,7 @@
 #include "host-collector/cli/channel_options.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/live.h"
+#include "host-collector/cli/metrics_page.h"
 #include "host-collector/cli/report_tables.h"
 #include "host-collector/record/collector.h"
 #include "host-collector/view/escape.h"
@@ -23,12 +24,13 @@
 
 enum { TICK_MS = 100 };
 #define STALL_DEFAULT_NS    100000000
+#define METRICS_INTERVAL_NS 5000000000ull
 #define INTERVAL_DEFAULT_NS 1000000000
 #define INTERVAL_LEAST_NS   100000000 /* TICK_MS */
 
 struct watch_arguments {
 	uint64_t pid, for_ns, interval_ns;
-	const char *qmp, *backend;
+	const char *qmp, *backend, *metrics;
 	struct channel_arguments channel;  /* none: the host's half alone is seen */
 	struct report_table_request table; /* .table NULL: stalls */
 };
@@ -42,7 +44,8 @@ struct watch {
 	struct collector *collector;
 	struct live *live;
 	struct report_table *table; /* NULL: stalls */
-	uint64_t start_ns, shown_ns;
+	struct metrics *metrics;    /* NULL: not wanted */
+	uint64_t start_ns, shown_ns, metrics_ns;
 	bool ending, gone, terminal;
 	int error;
 };
@@ -66,6 +69,9 @@ static const struct option_spec watch_option_table[] = {
 	 "of a TABLE: split its rows", false},
 	{"top", OPTION_NUMBER, offsetof(struct watch_arguments, table.top), "N",
 	 "of a TABLE: the first N rows (default 20, 0 all)", false},
+	{"metrics", OPTION_STRING, offsetof(struct watch_arguments, metrics), "FILE",
+	 "keep counters in this file, renewed every 5 s, in Prometheus' text format (docs/metrics.md)",
+	 false},
 	{"for", OPTION_DURATION, offsetof(struct watch_arguments, for_ns), "10s",
 	 "end after this time; otherwise with Ctrl-C or the VM", false},
 	{"backend", OPTION_CHOICE, offsetof(struct watch_arguments, backend), "auto|bpf|perf",
@@ -106,6 +112,8 @@ static void on_incident(void *context, const struct report *report)
 {
 	struct watch *w = context;
 
+	for (size_t i = 0; w->metrics && i < report->n_incidents; i++)
+		metrics_incident(w->metrics, &report->incidents[i]);
 	if (w->table)
 		return;
 	if (wants_json(w))
@@ -165,6 +173,18 @@ static void table_show(struct watch *w)
 	trouble(w, report_table_interval(w->table, w->terminal, stdout));
 }
 
+/* A file that cannot be written now may be so later: it is said each time. */
+static void metrics_keep(struct watch *w)
+{
+	int err = metrics_page_save(w->metrics, live_pipeline(w->live), clock_tsc_read(),
+				    w->arguments.metrics);
+
+	w->metrics_ns = uv_hrtime();
+	if (err)
+		fprintf(stderr, "vcpuscope watch: --metrics %s: cannot write: %s\n",
+			w->arguments.metrics, strerror(-err));
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct watch *w = timer->data;
@@ -173,6 +193,8 @@ static void on_tick(uv_timer_t *timer)
 	/* Half a tick early is nearer than half a tick late. */
 	if (w->table && uv_hrtime() - w->shown_ns + TICK_MS * 500000ull >= w->arguments.interval_ns)
 		table_show(w);
+	if (w->metrics && uv_hrtime() - w->metrics_ns >= METRICS_INTERVAL_NS)
+		metrics_keep(w);
 	if (w->arguments.for_ns && uv_hrtime() - w->start_ns >= w->arguments.for_ns)
 		watch_end(w);
 }
@@ -259,7 +281,12 @@ static int live_open(struct watch *w, const struct live_options *options)
 	w->live = live_new(options);
 	if (w->live && w->arguments.table.table)
 		w->table = report_table_new(live_model(w->live), &w->arguments.table);
-	return w->live && (w->table || !w->arguments.table.table) ? 0 : -ENOMEM;
+	if (w->live && w->arguments.metrics)
+		w->metrics = metrics_new(live_model(w->live));
+	return w->live && (w->table || !w->arguments.table.table) &&
+			       (w->metrics || !w->arguments.metrics)
+		       ? 0
+		       : -ENOMEM;
 }
 
 /* The end: what still goes on. 0 or -errno. */
@@ -319,6 +346,9 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	collector_stop(w.collector);
 	if (!w.error)
 		w.error = live_close(&w);
+	/* Counters of a watch that is over would look like a VM that stands still. */
+	if (w.metrics)
+		unlink(w.arguments.metrics);
 	summary_say(&w);
 	if (w.error && w.error != -EPIPE)
 		fprintf(stderr, "vcpuscope watch: %s\n", strerror(-w.error));
@@ -330,6 +360,7 @@ out:
 	uv_loop_close(&w.loop);
 	live_free(w.live);
 	report_table_free(w.table);
+	metrics_free(w.metrics);
 	return result;
 }
 

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope metrics: a recording in, its counters in Prometheus' text format out. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host-collector/analyze/builder.h"
+#include "host-collector/cli/commands.h"
+#include "host-collector/cli/metrics_page.h"
+#include "host-collector/cli/replay.h"
+
+#define STALL_DEFAULT_NS 100000000
+
+struct metrics_arguments {
+	const char *recording, *output;
+	uint64_t than_ns;
+};
+
+static const struct option_spec metrics_option_table[] = {
+	{"RUN.vcs", OPTION_OPERAND, offsetof(struct metrics_arguments, recording), NULL,
+	 "a recording made by `vcpuscope record`", true},
+	{"than", OPTION_DURATION, offsetof(struct metrics_arguments, than_ns), "100ms",
+	 "count stalls of at least this length (default 100ms)", false},
+	{"output", OPTION_STRING, offsetof(struct metrics_arguments, output), "FILE",
+	 "write there instead of to standard output (-o)", false},
+};
+
+static void on_incident(void *context, const struct report *report)
+{
+	for (size_t i = 0; i < report->n_incidents; i++)
+		metrics_incident(context, &report->incidents[i]);
+}
+
+static int output_write(const struct metrics_arguments *a, const struct metrics *x,
+			const struct pipeline *p)
+{
+	int err;
+
+	if (a->output) {
+		err = metrics_page_save(x, p, 0, a->output);
+	} else {
+		err = metrics_page_write(x, p, 0, stdout);
+		if (fflush(stdout) && !err)
+			err = -errno;
+	}
+	if (err)
+		fprintf(stderr, "vcpuscope metrics: %s: cannot write: %s\n",
+			a->output ? a->output : "standard output", strerror(-err));
+	return err;
+}
+
+static int metrics_run(const struct command *self, int argc, char **argv)
+{
+	struct metrics_arguments a = {.than_ns = STALL_DEFAULT_NS};
+	struct report_options options = {.incident = on_incident};
+	struct pipeline_options pipeline_options = {0};
+	struct report_builder *builder = NULL;
+	struct pipeline *pipeline = NULL;
+	struct metrics *x = NULL;
+	struct recording_info info;
+	struct model *model;
+	char why[512] = "out of memory";
+	int result = COMMAND_TROUBLE;
+
+	if (options_parse_or_say(self, argc, argv, &a))
+		return COMMAND_USAGE;
+	options.than_ns = (int64_t)a.than_ns;
+	model = model_new();
+	if (model)
+		options.context = x = metrics_new(model);
+	if (x)
+		builder = report_builder_new(model, &options);
+	pipeline_options.model = model;
+	if (builder)
+		pipeline = pipeline_new(&pipeline_options);
+	if (!pipeline || replay_run(pipeline, a.recording, &info, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope metrics: %s\n", why);
+		goto out;
+	}
+	report_free(report_builder_finish(builder));
+	metrics_finish(x);
+	if (!output_write(&a, x, pipeline))
+		result = COMMAND_OK;
+out:
+	pipeline_free(pipeline);
+	model_free(model);
+	report_builder_free(builder);
+	metrics_free(x);
+	return result;
+}
+
+const struct command command_metrics = {
+	.name = "metrics",
+	.summary = "a recording's counters in Prometheus' text format (live: watch --metrics)",
+	.options = metrics_option_table,
+	.n_options = sizeof(metrics_option_table) / sizeof(metrics_option_table[0]),
+	.examples = "  vcpuscope metrics run.vcs\n"
+		    "  vcpuscope metrics run.vcs -o /var/lib/prometheus/node-exporter/run.prom\n",
+	.run = metrics_run,
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Gathers what analyses, pipeline and collector know into one page of metrics. */
+#ifndef CLI_METRICS_PAGE_H
+#define CLI_METRICS_PAGE_H
+
+#include <stdio.h>
+
+#include "host-collector/analyze/metrics.h"
+#include "host-collector/timeline/pipeline.h"
+
+/*
+ * now_tsc: an agent not heard for a second counts as down, and the collector's own cost is told; 0:
+ * of a recording, neither. 0, -ENOMEM or -EIO.
+ */
+int metrics_page_write(const struct metrics *x, const struct pipeline *p, uint64_t now_tsc,
+		       FILE *to);
+/* The same into a file that readers see whole or not at all (node_exporter's textfile collector).
+ * 0 or -errno. */
+int metrics_page_save(const struct metrics *x, const struct pipeline *p, uint64_t now_tsc,
+		      const char *path);
+
+#endif

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Metrics of simulated recordings: promtool finds nothing wrong, and the numbers are the truth's; the
+alerts in docs/metrics.md are rules that Prometheus takes."""
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def samples(text):
+    """{series: value}"""
+    return {m[1]: float(m[2]) for m in re.finditer(r"(?m)^([a-z_]+(?:\{.*\})?) (\S+)$", text)}
+
+
+def check_scenario(tool, scenario, folder):
+    path = os.path.join(folder, "run.vcs")
+    subprocess.run([tool, "simulate", scenario, "--seed", "3", "-o", path], check=True)
+    page = subprocess.run([tool, "metrics", path], check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True,
+                          check=False)
+    assert said.returncode == 0 and not said.stderr, f"{scenario}: promtool: {said.stderr}"
+    with open(path + ".truth.json", encoding="utf-8") as f:
+        truth = json.load(f)
+    report = json.loads(subprocess.run([tool, "report", path, "--format", "json"], check=True,
+                                       capture_output=True, text=True).stdout)
+    series = samples(page)
+    counted = {m[1]: v for s, v in series.items() if v and
+               (m := re.fullmatch(r'vcpuscope_incidents_total\{.*verdict="(\w+)"\}', s))}
+    expected = {}
+    for i in report["incidents"]:
+        expected[i["verdict"]] = expected.get(i["verdict"], 0) + 1
+    assert counted == expected, f"{scenario}: {counted}, the report has {expected}"
+    assert expected or not truth["incidents"], f"{scenario}: the report missed its incident"
+    time = sum(v for s, v in series.items() if s.startswith("vcpuscope_vcpu_seconds_total{"))
+    run = (truth["end_ns"] - truth["begin_ns"]) / 1e9
+    vcpus = series['vcpuscope_vcpus{vm="simulated"}']
+    assert abs(time - vcpus * run) < 0.02 * vcpus * run, f"{scenario}: {time} s of {vcpus} x {run} s"
+    assert series['vcpuscope_agent_up{vm="simulated"}'] == 1
+    print(f"{scenario}: {len(series)} series, {sum(counted.values()):.0f} incidents")
+    assert len(series) < 300, "few series, whatever the VM does"
+
+
+def check_alerts(folder):
+    with open(os.path.join(HERE, "../../docs/metrics.md"), encoding="utf-8") as f:
+        rules = re.search(r"```yaml\n(.*?)```", f.read(), re.S)[1]
+    path = os.path.join(folder, "rules.yml")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(rules)
+    subprocess.run(["promtool", "check", "rules", path], check=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--vcpuscope", required=True)
+    a = p.parse_args()
+    if not shutil.which("promtool"):
+        print("skipped: no promtool here (Debian's package prometheus)")
+        return 77
+    with tempfile.TemporaryDirectory(prefix="vcpuscope-metrics.") as folder:
+        for scenario in ("vmm_lock", "vm_paused.signal", "mixture.steal_then_lock", "decoy.idle"):
+            check_scenario(a.vcpuscope, scenario, folder)
+        check_alerts(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
