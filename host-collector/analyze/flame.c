@@ -149,7 +149,7 @@ static void waker_add(struct frames *s, struct flame *f, uint32_t vm, const stru
 		frames_add(s, FOLDED_ANNOTATION, waker, "[%s %s]",
 			   w->context.state == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name);
 	} else if (w->pid == 0) {
-		frames_add(s, FOLDED_ANNOTATION, waker, "[interrupt]");
+		frames_text(s, FOLDED_ANNOTATION, waker, "[interrupt]");
 	} else {
 		frames_task(s, f, vm, w->pid, !waker);
 	}
@@ -170,7 +170,7 @@ static void sleep_frames(struct frames *s, struct flame *f, const struct flame_t
 		frames_guest_stack(s, f, t->vm, &t->wait);
 	/* A stack tells where it slept; how is told where there is none, and where all is shown. */
 	if (f->options.kind == FLAME_WALL || s->n == n)
-		frames_add(s, FOLDED_ANNOTATION, false, "%s", name);
+		frames_text(s, FOLDED_ANNOTATION, false, name);
 }
 
 /* Time in which it neither ran nor wanted to. */
@@ -202,7 +202,7 @@ static void sleep_charge(struct flame *f, const struct flame_task *t, int64_t ns
 		sleep_frames(s, f, t);
 	}
 	if (kind == FLAME_OFFWAKE && w->known) {
-		frames_add(s, FOLDED_SEPARATOR, false, "--");
+		frames_text(s, FOLDED_SEPARATOR, false, "--");
 		waker_add(s, f, t->vm, w, true);
 	}
 	frames_charge(f, s, ns);

@@ -16,7 +16,7 @@ struct frames *frames_begin(struct flame *f)
 	return &f->scratch;
 }
 
-static void frame_push(struct frames *s, enum folded_kind kind, bool waker, const char *name)
+void frames_text(struct frames *s, enum folded_kind kind, bool waker, const char *name)
 {
 	if (s->n < FOLDED_DEPTH_MAX)
 		s->items[s->n++] = (struct folded_frame){name, kind, waker};
@@ -35,7 +35,7 @@ void frames_add(struct frames *s, enum folded_kind kind, bool waker, const char 
 	if (len < 0 || (size_t)len >= room)
 		return;
 	s->text_used += (size_t)len + 1;
-	frame_push(s, kind, waker, name);
+	frames_text(s, kind, waker, name);
 }
 
 static void code_add(struct frames *s, const struct stack_frame *f, bool guest, bool waker)
@@ -45,13 +45,13 @@ static void code_add(struct frames *s, const struct stack_frame *f, bool guest, 
 					    : FOLDED_HOST_USER;
 
 	if (*f->symbol)
-		frame_push(s, kind, waker, f->symbol);
+		frames_text(s, kind, waker, f->symbol);
 	else if (*f->module == '[') /* [vdso] */
-		frame_push(s, kind, waker, f->module);
+		frames_text(s, kind, waker, f->module);
 	else if (*f->module)
 		frames_add(s, kind, waker, "[%s]", f->module);
 	else
-		frame_push(s, kind, waker, "[unknown]");
+		frames_text(s, kind, waker, "[unknown]");
 }
 
 void frames_stack(struct frames *s, const struct stack *stack, bool guest, bool waker,
@@ -186,9 +186,9 @@ static void runnable_add(struct frames *s, struct flame *f, const struct vcpu_sp
 		holder_name(f, span, name, sizeof(name));
 		frames_add(s, FOLDED_ANNOTATION, false, "[vCPU runnable: pCPU held by %s]", name);
 	} else if (span->pcpu_idle_ns) {
-		frames_add(s, FOLDED_ANNOTATION, false, "[vCPU runnable: pCPU idle]");
+		frames_text(s, FOLDED_ANNOTATION, false, "[vCPU runnable: pCPU idle]");
 	} else {
-		frames_add(s, FOLDED_ANNOTATION, false, "[vCPU runnable: pCPU held by unknown]");
+		frames_text(s, FOLDED_ANNOTATION, false, "[vCPU runnable: pCPU held by unknown]");
 	}
 }
 
@@ -226,7 +226,7 @@ static void stopped_add(struct frames *s, struct flame *f, const struct vcpu_spa
 static void blocked_add(struct frames *s, const struct vcpu_span *span)
 {
 	if (span->wait_class == WAIT_NONE)
-		frames_add(s, FOLDED_ANNOTATION, false, "[vCPU blocked]");
+		frames_text(s, FOLDED_ANNOTATION, false, "[vCPU blocked]");
 	else
 		frames_add(s, FOLDED_ANNOTATION, false, "[vCPU blocked: %s]",
 			   wait_class_name(span->wait_class));
@@ -236,18 +236,18 @@ void frames_vcpu(struct frames *s, struct flame *f, const struct vcpu_span *span
 {
 	switch (span ? span->state : VCPU_STATE_COUNT) {
 	case VCPU_GUEST:
-		frames_add(s, FOLDED_ANNOTATION, false, "running");
+		frames_text(s, FOLDED_ANNOTATION, false, "running");
 		break;
 	case VCPU_KVM:
 	case VCPU_VMM:
-		frames_add(s, FOLDED_ANNOTATION, false, "running");
+		frames_text(s, FOLDED_ANNOTATION, false, "running");
 		exit_add(s, span);
 		break;
 	case VCPU_RUNNABLE:
 		runnable_add(s, f, span);
 		break;
 	case VCPU_HALTED:
-		frames_add(s, FOLDED_ANNOTATION, false, "[vCPU halted]");
+		frames_text(s, FOLDED_ANNOTATION, false, "[vCPU halted]");
 		break;
 	case VCPU_BLOCKED:
 		blocked_add(s, span);
@@ -258,14 +258,14 @@ void frames_vcpu(struct frames *s, struct flame *f, const struct vcpu_span *span
 		frames_waker(s, f, span);
 		break;
 	case VCPU_THROTTLED:
-		frames_add(s, FOLDED_ANNOTATION, false, "[vCPU throttled: no CPU quota left]");
+		frames_text(s, FOLDED_ANNOTATION, false, "[vCPU throttled: no CPU quota left]");
 		break;
 	case VCPU_STOPPED:
 		stopped_add(s, f, span);
 		break;
 	case VCPU_UNKNOWN:
 	case VCPU_STATE_COUNT:
-		frames_add(s, FOLDED_ANNOTATION, false, "[vCPU unknown: lost or not captured]");
+		frames_text(s, FOLDED_ANNOTATION, false, "[vCPU unknown: lost or not captured]");
 		break;
 	}
 }
@@ -274,7 +274,7 @@ void frames_waker(struct frames *s, struct flame *f, const struct vcpu_span *spa
 {
 	if (!span->waker_pid && !span->waker_stack)
 		return;
-	frames_add(s, FOLDED_SEPARATOR, false, "--");
+	frames_text(s, FOLDED_SEPARATOR, false, "--");
 	frames_stack(s, model_stack_of(f->model, span->waker_stack), false, true, FRAMES_LEAF_FIRST,
 		     FRAMES_ALL);
 	thread_add(s, f, VS_SOURCE_HOST, span->waker_pid, false, true);

@@ -125,6 +125,8 @@ enum frames_part { FRAMES_USER = 1, FRAMES_KERNEL = 2, FRAMES_ALL = 3 };
 
 /* Empty; there is one, for one use at a time. */
 struct frames *frames_begin(struct flame *f);
+/* A name that outlives the stack. */
+void frames_text(struct frames *s, enum folded_kind kind, bool waker, const char *name);
 void frames_add(struct frames *s, enum folded_kind kind, bool waker, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* Nothing for NULL. */

@@ -131,7 +131,7 @@ static void context_add(struct frames *s, const struct guest_span *context)
 	char name[32];
 
 	if (context->state == GUEST_CPU_UNKNOWN) {
-		frames_add(s, FOLDED_ANNOTATION, false, "[unknown: events lost]");
+		frames_text(s, FOLDED_ANNOTATION, false, "[unknown: events lost]");
 	} else if (context->state == GUEST_CPU_HARDIRQ || context->state == GUEST_CPU_SOFTIRQ) {
 		interrupt_name(context->state, context->vector, context->number, name,
 			       sizeof(name));
@@ -149,7 +149,7 @@ static void task_frames(struct frames *s, struct flame *f, struct lane *l, const
 	if (l->sampled)
 		frames_guest_stack(s, f, l->vm, &l->sample);
 	else if (model_data_of(f->model, l->vm).guest_stacks)
-		frames_add(s, FOLDED_ANNOTATION, false, "[not sampled]");
+		frames_text(s, FOLDED_ANNOTATION, false, "[not sampled]");
 	context_add(s, &p->context);
 }
 
@@ -194,7 +194,7 @@ static void vcpu_charge(struct flame *f, struct lane *l, const struct pending *p
 			frames_guest_stack(s, f, l->vm, &l->sample);
 		context_add(s, &p->context);
 	} else if (l->has_guest && l->runner == 0) {
-		frames_add(s, FOLDED_ANNOTATION, false, "[guest idle]");
+		frames_text(s, FOLDED_ANNOTATION, false, "[guest idle]");
 		context_add(s, &p->context);
 	}
 	frames_vcpu(s, f, &p->span, true);
@@ -452,7 +452,8 @@ static void span_catch_up(struct flame *f, struct lane *l)
 	struct vcpu_span open;
 	struct host_ns until;
 
-	if (model_vcpu_current(f->model, l->vm, l->vcpu, &open) || !on_pcpu(&open) ||
+	if (model_vcpu_current(f->model, l->vm, l->vcpu, &open) ||
+	    (!on_pcpu(&open) && open.state != VCPU_UNKNOWN) ||
 	    model_vcpu_delivered(f->model, l->vm, l->vcpu, &until) || until.ns < open.begin.ns)
 		return;
 	open.end = model_now(f->model);
@@ -489,6 +490,8 @@ void lane_context(struct flame *f, struct lane *l, const struct guest_span *span
 		return;
 	l->contexts_until = rest.end;
 	put(f, l, &l->contexts, &rest, rest.end);
+	if (l->has_vcpu && l->contexts.count >= PATIENCE)
+		span_catch_up(f, l);
 	lane_advance(f, l);
 }
 

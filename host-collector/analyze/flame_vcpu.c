@@ -41,7 +41,7 @@ static void wakeup(struct flame *f, struct frames *s, const struct vcpu_span *sp
 	if (span->waker_pid || span->waker_stack)
 		frames_thread(s, f, span->vm, span->waker_pid);
 	else
-		frames_add(s, FOLDED_ANNOTATION, false, "[an interrupt, or unknown]");
+		frames_text(s, FOLDED_ANNOTATION, false, "[an interrupt, or unknown]");
 	frames_stack(s, stack, false, false, FRAMES_ROOT_FIRST, FRAMES_KERNEL);
 	frames_thread_again(s, f, span->tid);
 }

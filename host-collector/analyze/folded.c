@@ -34,13 +34,19 @@ struct folded {
 
 typedef bool (*table_equal)(const void *item, const void *key);
 
+/* Eight bytes at a time; the seed keeps a guest from choosing names that collide. */
 static uint64_t hash_mix(uint64_t h, const void *data, size_t len)
 {
 	const uint8_t *bytes = data;
+	uint64_t word;
 
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ bytes[i]) * 0x100000001b3;
-	return h ^ h >> 29;
+	for (; len; bytes += sizeof(word), len -= len < sizeof(word) ? len : sizeof(word)) {
+		word = 0;
+		memcpy(&word, bytes, len < sizeof(word) ? len : sizeof(word));
+		h = (h ^ word) * 0x9e3779b97f4a7c15;
+		h ^= h >> 32;
+	}
+	return h;
 }
 
 static void **table_slot(const struct table *t, uint64_t hash, table_equal equal, const void *key)

@@ -278,6 +278,56 @@ static void samples_of_the_host_are_its_time_on_the_cpu(void **unused)
 	flame_free(f);
 }
 
+/* Neither side's long silence loses what the other side tells meanwhile. */
+static void long_stays_lose_nothing(void **unused)
+{
+	enum { TURNS = 100000 };
+	static const enum flame_subject subjects[] = {FLAME_OF_TASKS, FLAME_OF_VCPUS};
+
+	(void)unused;
+	for (size_t k = 0; k < COUNT(subjects); k++) {
+		const struct flame_options o = {
+			.kind = FLAME_WALL, .subject = subjects[k], .vcpu = -1, .threads = true};
+		const struct timeline_event first[] = {
+			SWITCH(HOST, 0, 0, 0, TID0, 0),
+			SWITCH(VM, 0, 0, 0, APP, 0),
+		};
+		struct model *m = model_new();
+		struct flame *f = flame_new(m, &o);
+		struct flame_coverage c;
+
+		script_vm(m, 1, "tcg");
+		script_run(m, first, COUNT(first));
+		/* The guest is interrupted again and again; of its vCPU nothing is heard... */
+		for (int i = 1; i <= TURNS; i++) {
+			const struct timeline_event turn[] = {
+				IRQ(10 * i, 0, IRQ_ENTRY, APP, 5),
+				IRQ(10 * i + 1, 0, IRQ_EXIT, APP, 5),
+			};
+
+			script_run(m, turn, COUNT(turn));
+		}
+		/* ... and then the other way round. */
+		for (int i = TURNS + 1; i <= 2 * TURNS; i++) {
+			const struct timeline_event turn[] = {
+				SWITCH(HOST, 10 * i, 0, TID0, HOG, 0),
+				SWITCH(HOST, 10 * i + 1, 0, HOG, TID0, 0),
+			};
+
+			script_run(m, turn, COUNT(turn));
+		}
+		model_finish(m);
+		assert_int_equal(flame_finish(f), 0);
+		flame_coverage_get(f, &c);
+		assert_int_equal(c.threads, 1);
+		assert_int_equal(c.counted_ns, c.wall_ns);
+		assert_int_equal(c.wall_ns, (20ll * TURNS + 1) * 1000);
+		assert_in_range(c.unknown_ns, 0, 1000000);
+		model_free(m);
+		flame_free(f);
+	}
+}
+
 static void words_are_parsed(void **unused)
 {
 	enum flame_kind kind;
@@ -386,6 +436,7 @@ int main(void)
 		cmocka_unit_test(a_vcpus_wall_time_shows_its_guest),
 		cmocka_unit_test(each_kind_has_its_order),
 		cmocka_unit_test(samples_of_the_host_are_its_time_on_the_cpu),
+		cmocka_unit_test(long_stays_lose_nothing),
 		cmocka_unit_test(words_are_parsed),
 		cmocka_unit_test(no_time_is_missing_or_double),
 	};
