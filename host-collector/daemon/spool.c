@@ -108,9 +108,10 @@ static int file_open(struct spool_file *f)
 
 		if (i)
 			snprintf(more, sizeof(more), "-%d", i);
-		snprintf(f->path, sizeof(f->path), "%s/%s/%s-%s%s.vcs", folder, name, name, stamp,
-			 more);
-		if (access(f->path, F_OK))
+		if ((size_t)snprintf(f->path, sizeof(f->path), "%s/%s/%s-%s%s.vcs", folder, name,
+				     name, stamp, more) >= sizeof(f->path))
+			err = -ENAMETOOLONG;
+		if (err || access(f->path, F_OK))
 			break;
 	}
 	if (!err)
