@@ -332,8 +332,9 @@ static int job_folder(struct store_job *job, const char *what)
 
 		if (i)
 			snprintf(more, sizeof(more), "-%d", i);
-		snprintf(job->folder, sizeof(job->folder), "%s/%s-%s-%.40s%s", root, job->vm, stamp,
-			 what, more);
+		if ((size_t)snprintf(job->folder, sizeof(job->folder), "%s/%s-%s-%.40s%s", root,
+				     job->vm, stamp, what, more) >= sizeof(job->folder))
+			return -ENAMETOOLONG;
 		snprintf(part, sizeof(part), "%s%s", job->folder, unfinished);
 		if (access(job->folder, F_OK) && !mkdir(part, 0700))
 			break;
