@@ -631,17 +631,40 @@ static int by_begin(const void *a, const void *b)
 	return (x->scene.begin.ns > y->scene.begin.ns) - (x->scene.begin.ns < y->scene.begin.ns);
 }
 
+static int by_pieces(const void *a, const void *b)
+{
+	size_t x = scene_pieces(&(*(struct gathering *const *)a)->scene);
+	size_t y = scene_pieces(&(*(struct gathering *const *)b)->scene);
+
+	return (x > y) - (x < y);
+}
+
+/* What small scenes leave of their share is the larger ones'. */
+static void scenes_thin(struct scenes *s, size_t pieces_max)
+{
+	if (s->n)
+		qsort(s->all, s->n, sizeof(struct gathering *), by_pieces);
+	for (size_t i = 0; i < s->n; i++) {
+		struct scene *scene = &s->all[i]->scene;
+		size_t used;
+
+		scene_thin(scene, pieces_max / (s->n - i));
+		used = scene_pieces(scene);
+		pieces_max -= used < pieces_max ? used : pieces_max;
+	}
+	if (s->n)
+		qsort(s->all, s->n, sizeof(struct gathering *), by_begin);
+}
+
 int scenes_finish(struct scenes *s, size_t pieces_max)
 {
 	pending_update(s, (struct host_ns){INT64_MAX});
-	if (s->n)
-		qsort(s->all, s->n, sizeof(struct gathering *), by_begin);
+	scenes_thin(s, pieces_max);
 	for (size_t i = 0; i < s->n; i++) {
 		struct scene *scene = &s->all[i]->scene;
 
 		if (scene->end.ns > model_now(s->model).ns)
 			scene->end = model_now(s->model);
-		scene_thin(scene, pieces_max / s->n);
 		scene_names(s, scene);
 	}
 	return s->error;
