@@ -116,7 +116,8 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	if (s.why[0])
 		add_text(o, "why", s.why);
 	add_number(o, "runs", s.runs);
-	add_text(o, "level", config->level == CAPTURE_SUMMARY ? "summary" : "detail");
+	add_text(o, "level", config->level == CAPTURE_SUMMARY || s.shed ? "summary" : "detail");
+	add_number(o, "sheds", s.sheds);
 	add_text(o, "channel", channel_text(&s));
 	json_object_object_add(o, "recording", json_object_new_boolean(spool.recording));
 	if (spool.recording) {

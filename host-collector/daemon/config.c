@@ -50,6 +50,7 @@ static const struct key vm_keys[] = {
 	{"level", KEY_LEVEL, VM(level)},
 	{"backend", KEY_BACKEND, VM(way)},
 	{"stacks_over", KEY_DURATION, VM(stacks_over_ns)},
+	{"detail_rate", KEY_NUMBER, VM(detail_rate)},
 	{"flight", KEY_FLAG, VM(flight)},
 	{"flight_time", KEY_DURATION, VM(flight_ns)},
 	{"flight_size", KEY_BYTES, VM(flight_bytes)},
@@ -71,6 +72,7 @@ void vm_config_default(struct vm_config *out)
 	decoder_budget_fill(&budget);
 	memset(out, 0, sizeof(*out)); /* a reload compares them, padding too */
 	out->level = CAPTURE_DETAIL;
+	out->detail_rate = 300000;
 	out->flight = true;
 	out->flight_ns = 30ull * 1000000000;
 	out->flight_bytes = 16 << 20;

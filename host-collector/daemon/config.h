@@ -30,7 +30,8 @@ struct vm_config {
 	enum capture_level level;
 	enum capture_way way;
 	uint64_t stacks_over_ns;
-	bool flight;                      /* the last seconds are kept (flight.h) */
+	uint64_t detail_rate; /* host events per second; beyond it detail is shed; 0: never */
+	bool flight;          /* the last seconds are kept (flight.h) */
 	uint64_t flight_ns, flight_bytes; /* how many, and the memory they may take */
 	uint64_t stall_ns;                /* stalls from this length on get a folder */
 	char psk[DAEMON_PATH_MAX], psk_identity[DAEMON_NAME_MAX]; /* struct link_security */

@@ -2,9 +2,12 @@
 #include "host-collector/daemon/watched_vm.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "host-collector/daemon/governor.h"
 
 enum { ATTACH_AGAIN_MS = 5000 };
 
@@ -14,6 +17,7 @@ struct watched_vm {
 	struct watched_vm_events events;
 	struct collector *collector; /* NULL: none runs */
 	struct frame_tap *taps;
+	struct governor governor;
 	enum watched_state state;
 	char why[256], said[256];
 	uint64_t since_ms, try_ms, runs;
@@ -65,6 +69,48 @@ static void taps_begin(struct watched_vm *vm)
 	}
 }
 
+static uint64_t host_events(const struct watched_vm *vm)
+{
+	struct collector_status status;
+
+	collector_status_get(vm->collector, &status);
+	return status.host.events.emitted;
+}
+
+/* What is captured in summary anyway has nothing to shed. */
+static void governor_start(struct watched_vm *vm)
+{
+	governor_begin(&vm->governor,
+		       vm->config.level == CAPTURE_DETAIL ? vm->config.detail_rate : 0,
+		       uv_now(vm->loop), host_events(vm));
+}
+
+static void govern(struct watched_vm *vm, uint64_t now_ms)
+{
+	enum governor_advice advice = governor_tick(&vm->governor, now_ms, host_events(vm));
+	char line[160];
+	int err;
+
+	if (advice == GOVERNOR_STAY)
+		return;
+	err = collector_level(vm->collector,
+			      advice == GOVERNOR_SHED ? CAPTURE_SUMMARY : CAPTURE_DETAIL);
+	if (err) {
+		vm->governor.limit = 0; /* this capture has no summary: its rings drop, and count */
+		vm->governor.shed = false;
+		snprintf(line, sizeof(line), "detail cannot be shed: %s", strerror(-err));
+	} else if (advice == GOVERNOR_SHED) {
+		snprintf(line, sizeof(line),
+			 "more than %" PRIu64
+			 " host events/s (detail_rate): short VM-exits are only "
+			 "counted for %" PRIu64 " s",
+			 vm->config.detail_rate, vm->governor.pause_ms / 1000);
+	} else {
+		snprintf(line, sizeof(line), "in detail again");
+	}
+	on_say(vm, line);
+}
+
 static void run_begin(struct watched_vm *vm)
 {
 	const struct collector_sink sink = {
@@ -95,6 +141,7 @@ static void run_begin(struct watched_vm *vm)
 		vm->runs++;
 		vm->why[0] = vm->said[0] = 0;
 		state_set(vm, WATCHED_RUNNING);
+		governor_start(vm);
 		return;
 	}
 	vm->collector = NULL;
@@ -157,6 +204,8 @@ void watched_vm_tick(struct watched_vm *vm, uint64_t now_ms)
 		state_set(vm, vm->config.pid ? WATCHED_GONE : WATCHED_WAITING);
 		return;
 	}
+	if (vm->collector)
+		govern(vm, now_ms);
 	if (vm->state == WATCHED_WAITING && (!vm->try_ms || now_ms - vm->try_ms >= ATTACH_AGAIN_MS))
 		run_begin(vm);
 }
@@ -192,14 +241,24 @@ void watched_vm_untap(struct watched_vm *vm, struct frame_tap *tap)
 
 int watched_vm_level(struct watched_vm *vm, enum capture_level level)
 {
+	int err = vm->collector ? collector_level(vm->collector, level) : 0;
+
+	if (err)
+		return err;
 	vm->config.level = level;
-	return vm->collector ? collector_level(vm->collector, level) : 0;
+	if (vm->collector)
+		governor_start(vm);
+	return 0;
 }
 
 void watched_vm_status_get(const struct watched_vm *vm, struct watched_vm_status *out)
 {
-	*out = (struct watched_vm_status){
-		.state = vm->state, .why = vm->why, .since_ms = vm->since_ms, .runs = vm->runs};
+	*out = (struct watched_vm_status){.state = vm->state,
+					  .why = vm->why,
+					  .since_ms = vm->since_ms,
+					  .runs = vm->runs,
+					  .shed = vm->governor.shed,
+					  .sheds = vm->governor.sheds};
 	if (vm->collector)
 		collector_status_get(vm->collector, &out->collector);
 }

@@ -63,6 +63,8 @@ struct watched_vm_status {
 	const char *why;   /* it waits or is gone; borrowed */
 	uint64_t since_ms; /* uv_now() when this state began */
 	uint64_t runs;
+	bool shed; /* summary now, for there was too much detail; sheds: so far */
+	uint64_t sheds;
 	struct collector_status collector; /* while it runs */
 };
 void watched_vm_status_get(const struct watched_vm *vm, struct watched_vm_status *out);

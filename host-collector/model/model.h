@@ -273,5 +273,7 @@ size_t model_names(const struct model *m, uint32_t source, struct model_name *ou
 /* comm of a host task (source VS_SOURCE_HOST) or of a VM's guest task; "" if unknown. Valid until
  * the next push. */
 const char *model_task_name(const struct model *m, uint32_t source, int32_t pid);
+/* The process of such a task; 0 unknown. */
+int32_t model_task_process(const struct model *m, uint32_t source, int32_t pid);
 
 #endif

@@ -222,6 +222,15 @@ const struct stack *model_guest_stack_of(const struct model *m, uint32_t vm_id, 
 	return vm && vm->stacks && id ? stacks_get(vm->stacks, guest_stack_key(pid, id)) : NULL;
 }
 
+int32_t model_task_process(const struct model *m, uint32_t source, int32_t pid)
+{
+	const struct vm *vm = source == VS_SOURCE_HOST ? NULL : vm_find(m, source);
+
+	if (source == VS_SOURCE_HOST)
+		return names_tgid(&m->names, pid);
+	return vm ? names_tgid(&vm->names, pid) : 0;
+}
+
 const char *model_task_name(const struct model *m, uint32_t source, int32_t pid)
 {
 	const struct vm *vm = source == VS_SOURCE_HOST ? NULL : vm_find(m, source);

@@ -438,7 +438,13 @@ fail:
 
 int collector_level(struct collector *c, enum capture_level level)
 {
-	return host_stream_level(c->host, level);
+	int err = host_stream_level(c->host, level);
+
+	if (!err)
+		note_write(c, NOTE_LEVEL,
+			   level == CAPTURE_SUMMARY ? "level is summary from here on"
+						    : "level is detail from here on");
+	return err;
 }
 
 void collector_stop(struct collector *c)

@@ -11,7 +11,12 @@
 #include "host-collector/view/text.h"
 
 /* What one report with all its incidents may take of the page: stacks can be long. */
-enum { REPORT_BYTES_MAX = 800000, TEXT_BYTES_MAX = 200000 };
+enum {
+	REPORT_BYTES_MAX = 800000,
+	TEXT_BYTES_MAX = 200000,
+	VCPUS_SHOWN = 256,
+	LOSS_SPANS_SHOWN = 256,
+};
 
 struct buffer_text {
 	char *text;
@@ -24,12 +29,41 @@ struct shown {
 	size_t indices[PAGE_INCIDENTS_MAX];
 	struct incident *incidents;
 	struct report_watchdog *watchdogs;
+	struct report_loss *losses;
+	size_t vcpus_left_out, spans_left_out;
 };
 
 static void shown_free(struct shown *s)
 {
 	free(s->incidents);
 	free(s->watchdogs);
+	free(s->losses);
+}
+
+/* What grows with the number of VMs. 0 or -ENOMEM. */
+static int shown_bound(struct shown *s, const struct report *r)
+{
+	size_t spans = 0;
+
+	s->losses = calloc(r->n_losses ? r->n_losses : 1, sizeof(*s->losses));
+	if (!s->losses)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n_losses; i++) {
+		struct report_loss *l = &s->losses[i];
+
+		*l = r->losses[i];
+		if (l->n_spans > LOSS_SPANS_SHOWN - spans) {
+			s->spans_left_out += l->n_spans - (LOSS_SPANS_SHOWN - spans);
+			l->n_spans = LOSS_SPANS_SHOWN - spans;
+		}
+		spans += l->n_spans;
+	}
+	s->report.losses = s->losses;
+	if (r->n_vcpus > VCPUS_SHOWN) {
+		s->vcpus_left_out = r->n_vcpus - VCPUS_SHOWN;
+		s->report.n_vcpus = VCPUS_SHOWN;
+	}
+	return 0;
 }
 
 static int shown_choose(struct shown *s, const struct report *r, size_t max)
@@ -37,6 +71,8 @@ static int shown_choose(struct shown *s, const struct report *r, size_t max)
 	size_t n = report_longest(r, max, s->indices);
 
 	shown_free(s);
+	s->losses = NULL;
+	s->vcpus_left_out = s->spans_left_out = 0;
 	s->report = *r;
 	s->incidents = calloc(n ? n : 1, sizeof(*s->incidents));
 	s->watchdogs = calloc(r->n_watchdogs ? r->n_watchdogs : 1, sizeof(*s->watchdogs));
@@ -56,7 +92,7 @@ static int shown_choose(struct shown *s, const struct report *r, size_t max)
 	s->report.n_incidents = n;
 	s->report.incidents = s->incidents;
 	s->report.watchdogs = s->watchdogs;
-	return 0;
+	return shown_bound(s, r);
 }
 
 /* The caller's to free. 0 or -ENOMEM. */
@@ -103,8 +139,11 @@ static void data_write(const struct page *page, const struct shown *shown,
 
 	fputs("{\"recording\":", out);
 	page_text_write(page->recording, out);
-	fprintf(out, ",\"incidents_left_out\":%zu,\"names\":",
-		r->n_incidents - shown->report.n_incidents);
+	fprintf(out,
+		",\"incidents_left_out\":%zu,\"vcpus_left_out\":%zu,\"loss_spans_left_out\":%zu,"
+		"\"names\":",
+		r->n_incidents - shown->report.n_incidents, shown->vcpus_left_out,
+		shown->spans_left_out);
 	page_names_write(out);
 	fputs(",\"incident_scenes\":[", out);
 	for (size_t i = 0; i < shown->report.n_incidents; i++)

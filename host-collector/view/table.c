@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 
 #include "host-collector/analyze/describe.h"
+#include "host-collector/view/csv.h"
 #include "host-collector/view/escape.h"
 #include "host-collector/view/json_string.h"
 
@@ -294,33 +295,12 @@ static const char *unit(enum table_type type)
 						      : "";
 }
 
-/* A spreadsheet would take a text that begins so for a formula. */
-static bool is_formula(const char *text)
-{
-	return *text && strchr("=+-@", *text);
-}
-
-static void csv_text(const char *text, FILE *out)
-{
-	struct escaped safe = escape(text);
-
-	fputc('"', out);
-	if (is_formula(safe.text))
-		fputc('\'', out);
-	for (const char *p = safe.text; *p; p++) {
-		if (*p == '"')
-			fputc('"', out);
-		fputc(*p, out);
-	}
-	fputc('"', out);
-}
-
 static void csv_cell(const struct cell *cell, enum table_type type, FILE *out)
 {
 	if (cell->none)
 		; /* an empty field */
 	else if (type == TABLE_TEXT)
-		csv_text(cell->text ? cell->text : "", out);
+		csv_text_write(cell->text ? cell->text : "", out);
 	else if (type == TABLE_PERCENT)
 		fprintf(out, "%.3f", cell->percent);
 	else

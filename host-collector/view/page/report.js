@@ -123,7 +123,7 @@ function head() {
 		box.append(badges);
 	if (longest)
 		box.append(el("p", {class: "answer"}, el("strong", {}, plural(total, "stall") + "."),
-			" The longest, " + duration(longest.duration_ns) + " on guest CPU " +
+			(total > 1 ? " The longest, " : " ") + duration(longest.duration_ns) + " on guest CPU " +
 			longest.guest_cpu + " of VM " + longest.vm + ": " + longest.because + "."));
 	else
 		box.append(el("p", {class: "answer"}, el("strong", {}, "No stall")," of " +
@@ -208,23 +208,52 @@ function overview() {
 
 // ---- one incident ----
 
+// The states that have any of the time, in the order of the model.
+function states_of(ns_by_name) {
+	return data.names.vcpu.map(([name, meaning], s) =>
+		({name, meaning, s, ns: ns_by_name[name] || 0})).filter((state) => state.ns);
+}
+
+function state_bar(states, all, label) {
+	return el("div", {class: "bar", role: "img", "aria-label": label + ": " +
+		states.map((state) => state.name + " " + percent(state.ns, all)).join(", ")},
+	...states.map(({name, meaning, s, ns}) => el("span", {class: "swatch vcpu-" + s,
+		style: "width:" + 100 * ns / all + "%", title: name + ", " + duration(ns) + ", " +
+			percent(ns, all) + ": " + meaning})));
+}
+
 function breakdown(incident) {
-	const states = data.names.vcpu.map(([name, meaning], s) =>
-		({name, meaning, s, ns: incident.breakdown_ns[name] || 0})).filter((state) => state.ns);
-	const all = incident.duration_ns || 1;
-	const bar = el("div", {class: "bar", role: "img", "aria-label": "what the vCPU did: " +
-		states.map((state) => state.name + " " + percent(state.ns, all)).join(", ")});
+	const states = states_of(incident.breakdown_ns), all = incident.duration_ns || 1;
 	const body = el("tbody");
 
-	for (const {name, meaning, s, ns} of states) {
-		bar.append(el("span", {class: "swatch vcpu-" + s, style: "width:" + 100 * ns / all + "%",
-			title: name + ", " + duration(ns) + ": " + meaning}));
+	for (const {name, meaning, s, ns} of states)
 		body.append(el("tr", {}, el("th", {scope: "row"}, el("span", {class: "swatch vcpu-" + s}),
 			name), el("td", {class: "number"}, duration(ns)),
 			el("td", {class: "number"}, percent(ns, all)), el("td", {class: "meaning"}, meaning)));
+	return el("div", {class: "breakdown"}, el("h4", {}, "What the vCPU did meanwhile"),
+		state_bar(states, all, "what the vCPU did"), el("table", {class: "plain"}, body));
+}
+
+// Every vCPU from its first to its last instant.
+function accounts() {
+	if (!report.vcpus.length)
+		return null;
+	const seen = new Map();
+	const grid = el("div", {class: "accounts"});
+
+	for (const v of report.vcpus) {
+		const label = "VM " + v.vm + ", vCPU " + v.vcpu, states = states_of(v.states_ns);
+
+		states.forEach((state) => seen.set(state.s, state));
+		grid.append(el("span", {}, label), state_bar(states, (v.end_ns - v.begin_ns) || 1, label));
 	}
-	return el("div", {class: "breakdown"}, el("h4", {}, "What the vCPU did meanwhile"), bar,
-		el("table", {class: "plain"}, body));
+	return el("details", {class: "figures", open: report.vcpus.length <= 32}, el("summary", {},
+		el("h3", {}, "Where every vCPU's time went"), el("span", {class: "amount"},
+			"over the whole recording")), grid,
+	el("ul", {class: "legend"}, ...[...seen.values()].sort((a, b) => a.s - b.s).map((state) =>
+		el("li", {title: state.meaning}, el("span", {class: "swatch vcpu-" + state.s}), state.name))),
+	data.vcpus_left_out ? el("p", {class: "note"}, plural(data.vcpus_left_out, "more vCPU") +
+		": vcpuscope report --format json.") : null);
 }
 
 function stack_list(title, frames) {
@@ -268,6 +297,24 @@ function watchdog_lines(index) {
 		w.blames.comm + " (" + w.blames.pid + "), " + opinions[w.opinion] + "."));
 }
 
+function lost_text(lost) {
+	return "from " + lost.source + ", vector " + lost.vector + (lost.irq === null ? ""
+		: ", irq " + lost.irq) + ", pending for " + duration(lost.pending_ns) + (lost.handled
+		? ", handled later" : "") + (lost.raised_by && lost.raised_by.comm ? ", raised by " +
+		lost.raised_by.comm + " (" + lost.raised_by.pid + ")" : "");
+}
+
+function detectors(incident) {
+	const words = {scheduler: "tasks that wait", ticks: "timer ticks",
+		guest_watchdog: "the guest's watchdog"};
+
+	if (!incident.detectors || !incident.detectors.length)
+		return null;
+	return el("div", {}, el("h4", {}, "Who saw it"), el("ul", {}, ...incident.detectors.map((d) =>
+		el("li", {}, el("strong", {}, words[d.name] || d.name), d.saw === null ? " could not see it: "
+			: d.saw ? " saw it: " : " did not: ", d.why))));
+}
+
 function facts(incident) {
 	const list = el("dl", {class: "facts"});
 	const add = (name, text) => text && list.append(el("dt", {}, name), el("dd", {}, text));
@@ -286,6 +333,8 @@ function facts(incident) {
 
 	add("clock", (clock ? "guest times by " + clock.method + ", " : "") +
 		error_text(incident.error_ns));
+	if (incident.lost_interrupt)
+		add("lost interrupt", lost_text(incident.lost_interrupt));
 	if (incident.missing.length)
 		add("not known", incident.missing.map((name) => data.names.missing[name] || name).join("; "));
 	return list;
@@ -324,7 +373,8 @@ function incident_article(index, open) {
 		if (!incident.healthy)
 			body.append(el("p", {class: "because"}, incident.because));
 		fill(body, {}, [el("div", {class: "columns"}, facts(incident), breakdown(incident)),
-			timeline(index), el("div", {class: "columns"}, evidence(incident), culprits(incident)),
+			timeline(index), el("div", {class: "columns"}, evidence(incident),
+			el("div", {}, culprits(incident), detectors(incident))),
 			...watchdog_lines(index)]);
 	};
 
@@ -526,6 +576,33 @@ function tables_section() {
 
 // ---- what it rests on ----
 
+// [key, head, shown even if there are none]
+const LOSS_PARTS = [["emitted", "emitted", true], ["delivered", "delivered", true],
+	["dropped_kernel", "dropped in the kernel", true], ["dropped_user", "dropped later", true],
+	["lost_channel", "lost on the way", true], ["overdelivered", "delivered twice"],
+	["missed", "probes not run"], ["unplaced", "before any clock"], ["lost_frames", "frames lost"],
+	["nonsense_frames", "frames without sense"], ["damaged_bytes", "bytes damaged"],
+	["late", "too late"]];
+
+// When events were lost, and by whom.
+function lost_when() {
+	const words = {dropped_kernel: "in the kernel", dropped_user: "later",
+		lost_channel: "on the way"};
+	const rows = Object.entries(report.loss).flatMap(([name, l]) => (l.spans || []).map((span) =>
+		el("tr", {}, el("th", {scope: "row"}, name), el("td", {}, wall(span.begin_ns)),
+			el("td", {class: "number"}, duration(span.end_ns - span.begin_ns)), el("td", {},
+				Object.entries(words).filter(([key]) => span[key]).map(([key, text]) =>
+					count(span[key]) + " " + text).join(", ")))));
+
+	if (!rows.length)
+		return null;
+	return el("details", {}, el("summary", {}, "When they were lost: " + plural(rows.length,
+		"span")), el("div", {class: "scroll"}, el("table", {}, el("thead", {}, el("tr", {},
+		...["from", "at", "somewhere within", "events"].map((text) => el("th", {scope: "col",
+			text})))), el("tbody", {}, ...rows))), data.loss_spans_left_out ? el("p",
+		{class: "note"}, plural(data.loss_spans_left_out, "more span") + ".") : null);
+}
+
 function quality_section() {
 	const clocks = report.clock.map((c) => el("tr", {}, el("th", {scope: "row"}, c.vm),
 		el("td", {}, c.method), el("td", {class: "number"}, c.method === "none" ? "n/a"
@@ -533,11 +610,11 @@ function quality_section() {
 		el("td", {class: "number"}, count(c.causality_violations)),
 		el("td", {class: "number"}, count(c.epochs)),
 		el("td", {class: "number"}, count(c.disagreements || 0))));
+	const parts = LOSS_PARTS.filter(([key, , always]) => always ||
+		Object.values(report.loss).some((l) => l[key]));
 	const losses = Object.entries(report.loss).map(([name, l]) => el("tr", {},
-		el("th", {scope: "row"}, name), ...["emitted", "delivered", "dropped_kernel",
-			"dropped_user", "lost_frames", "damaged_bytes", "late"].map((key) =>
-			el("td", {class: "number" + (key !== "emitted" && key !== "delivered" && l[key]
-				? " bad" : "")}, count(l[key])))));
+		el("th", {scope: "row"}, name), ...parts.map(([key]) => el("td",
+			{class: "number" + (l[key] && key !== "emitted" && key !== "delivered" ? " bad" : "")}, count(l[key])))));
 	const table = (heads, rows) => el("div", {class: "scroll"}, el("table", {}, el("thead", {},
 		el("tr", {}, ...heads.map((text) => el("th", {scope: "col", text})))),
 		el("tbody", {}, ...rows)));
@@ -546,9 +623,8 @@ function quality_section() {
 	return section("quality", "What this rests on", el("h3", {}, "Clocks"),
 		clocks.length ? table(["VM", "guest times by", "error", "order checked", "violated",
 			"epochs", "contradictions"], clocks) : el("p", {class: "note"}, "No VM was recorded."),
-		el("h3", {}, "Events and losses"), table(["from", "emitted", "delivered",
-			"dropped in the kernel", "dropped later", "frames lost", "bytes damaged", "too late"],
-			losses), ...alone.map((w) => el("p", {class: "note"}, "The guest's watchdog of VM " +
+		el("h3", {}, "Events and losses"), table(["from", ...parts.map(([, head]) => head)],
+		losses), lost_when(), ...alone.map((w) => el("p", {class: "note"}, "The guest's watchdog of VM " +
 			w.vm + " complained of CPU#" + w.guest_cpu + " (" + w.blames.comm + "), which no " +
 			"stall on this page explains.")));
 }
@@ -571,8 +647,9 @@ function follow_hash() {
 }
 
 function main() {
-	const summary = section("verdicts", "Verdicts", verdict_list(), overview());
-	const sections = [report.incidents.length ? summary : null, incidents_section(),
+	const summary = section("verdicts", "Verdicts", ...[verdict_list(), overview(), accounts()]
+		.filter((part) => part));
+	const sections = [report.incidents.length || report.vcpus.length ? summary : null, incidents_section(),
 		latency_section(), tables_section(), quality_section()].filter((s) => s);
 
 	document.title = "vcpuscope: " + show(data.recording);

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -164,6 +165,20 @@ def test_kill_9_leaves_nothing_and_a_restart_goes_on():
         vm.end()
 
 
+def test_detail_is_shed_first():
+    vm = FakeVm("one", 2)
+    d = Daemon(f"[vm one]\npid = {vm.pid}\ndetail_rate = 1\n").start()
+    try:
+        until("it sheds", lambda: d.vm("one").get("sheds"))
+        assert d.vm("one")["level"] == "summary"
+        assert "detail_rate" in d.log.read_text()
+        d.ask("level", "one", "detail")  # somebody insists, until the next time
+        assert d.vm("one")["level"] == "detail"
+    finally:
+        d.clean()
+        vm.end()
+
+
 def test_systemd_hears():
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         hears = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -183,9 +198,10 @@ def test_systemd_hears():
 
 
 def main():
+    only = sys.argv[1] if len(sys.argv) > 1 else ""
     skip_unless_possible()
     for name, test in sorted(globals().items()):
-        if name.startswith("test_"):
+        if name.startswith("test_") and only in name:
             begin = time.monotonic()
             test()
             print(f"{name}: passed, {time.monotonic() - begin:.1f} s", flush=True)

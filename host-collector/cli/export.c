@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope export: a recording in; what other tools read out. One row of `formats` for each. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/analyze/describe.h"
+#include "host-collector/cli/commands.h"
+#include "host-collector/cli/replay.h"
+#include "host-collector/export/csv.h"
+#include "host-collector/export/perfetto.h"
+#include "host-collector/view/escape.h"
+
+struct export_arguments {
+	const char *recording, *to, *output;
+};
+
+static const struct option_spec export_option_table[] = {
+	{"RUN.vcs", OPTION_OPERAND, offsetof(struct export_arguments, recording), NULL,
+	 "the recording", true},
+	{"to", OPTION_CHOICE, offsetof(struct export_arguments, to), "perfetto|csv",
+	 "a trace for ui.perfetto.dev, or every span of every CPU as one line", true},
+	{"output", OPTION_STRING, offsetof(struct export_arguments, output), "FILE",
+	 "where to (-o)", true},
+};
+
+struct export_format {
+	const char *name;
+	/* Subscribes to the model; *pipeline is known before the first event. NULL on ENOMEM. */
+	void *(*open)(struct model *m, const struct pipeline *const *pipeline, FILE *out);
+	/* After model_finish. 0 or -errno. */
+	int (*finish)(void *x);
+	void (*close)(void *x);
+	/* What the reader should know of the result, on stderr. May be NULL. */
+	void (*tell)(const void *x, const struct model *m, const char *path);
+};
+
+/* ---- perfetto ---- */
+
+static void *perfetto_open(struct model *m, const struct pipeline *const *pipeline, FILE *out)
+{
+	return perfetto_new(m, pipeline, out);
+}
+
+static int perfetto_end(void *x)
+{
+	return perfetto_finish(x);
+}
+
+static void perfetto_close(void *x)
+{
+	perfetto_free(x);
+}
+
+static void perfetto_tell(const void *x, const struct model *m, const char *path)
+{
+	uint32_t vms[MODEL_VMS_MAX];
+	size_t n = model_vms(m, vms, MODEL_VMS_MAX);
+	struct perfetto_summary s;
+	struct perfetto_cpu c;
+
+	perfetto_summarise(x, &s);
+	fprintf(stderr,
+		"vcpuscope export: %s: %.1f MB, %" PRIu64 " events of guests, %" PRIu64 " arrows\n",
+		path, (double)s.bytes / 1e6, s.guest_events, s.flows);
+	for (size_t i = 0; i < n && i < MODEL_VMS_MAX; i++) {
+		fprintf(stderr, "vcpuscope export: machine %" PRIu32 " is VM %.60s:", vms[i],
+			escape(model_vm_name(m, vms[i])).text);
+		for (size_t k = 0; perfetto_cpu_get(x, k, &c); k++) {
+			if (c.vm == vms[i])
+				fprintf(stderr, " CPU %u runs in thread %" PRId32 ";", c.cpu,
+					c.tid);
+		}
+		fputc('\n', stderr);
+	}
+	if (s.moved_beyond)
+		fprintf(stderr,
+			"vcpuscope export: %s: %" PRIu64
+			" events of guests lay outside their vCPU's "
+			"time in the guest by more than the clocks' error, by up to %s, and were "
+			"moved there\n",
+			path, s.moved_beyond, duration_text((int64_t)s.worst_ns).text);
+	if (s.uncovered)
+		fprintf(stderr,
+			"vcpuscope export: %s: %" PRIu64 " events of guests lie before or after "
+			"what was captured of the host; left out\n",
+			path, s.uncovered);
+}
+
+/* ---- csv ---- */
+
+static void *csv_open(struct model *m, const struct pipeline *const *pipeline, FILE *out)
+{
+	(void)pipeline;
+	return csv_export_new(m, out);
+}
+
+static int csv_end(void *x)
+{
+	return csv_export_finish(x);
+}
+
+static void csv_close(void *x)
+{
+	csv_export_free(x);
+}
+
+static const struct export_format formats[] = {
+	{"perfetto", perfetto_open, perfetto_end, perfetto_close, perfetto_tell},
+	{"csv", csv_open, csv_end, csv_close, NULL},
+};
+
+static const struct export_format *format_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		if (!strcmp(formats[i].name, name))
+			return &formats[i];
+	}
+	return NULL;
+}
+
+static int export_run(const struct command *self, int argc, char **argv)
+{
+	struct export_arguments a = {0};
+	struct pipeline_options pipeline_options = {0};
+	const struct export_format *format;
+	const struct pipeline *borrowed = NULL;
+	struct pipeline *pipeline = NULL;
+	struct model *model = NULL;
+	struct recording_info info;
+	char why[512] = "out of memory";
+	int err, result = COMMAND_TROUBLE;
+	void *x = NULL;
+	FILE *out;
+
+	if (options_parse_or_say(self, argc, argv, &a))
+		return COMMAND_USAGE;
+	format = format_find(a.to);
+	out = fopen(a.output, "w");
+	if (!out) {
+		fprintf(stderr, "vcpuscope export: %s: cannot write: %s\n", a.output,
+			strerror(errno));
+		return COMMAND_TROUBLE;
+	}
+	model = model_new();
+	if (model)
+		x = format->open(model, &borrowed, out);
+	pipeline_options.model = model;
+	if (x)
+		pipeline = pipeline_new(&pipeline_options);
+	borrowed = pipeline;
+	if (!pipeline || replay_run(pipeline, a.recording, &info, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope export: %s\n", why);
+		goto out;
+	}
+	err = format->finish(x);
+	if (fclose(out) && !err)
+		err = -errno;
+	out = NULL;
+	if (err) {
+		fprintf(stderr, "vcpuscope export: %s: cannot write: %s\n", a.output,
+			strerror(-err));
+		goto out;
+	}
+	if (format->tell)
+		format->tell(x, model, a.output);
+	result = COMMAND_OK;
+out:
+	if (out)
+		fclose(out);
+	pipeline_free(pipeline);
+	model_free(model);
+	if (x)
+		format->close(x);
+	return result;
+}
+
+const struct command command_export = {
+	.name = "export",
+	.summary = "hand a recording on to other tools",
+	.options = export_option_table,
+	.n_options = sizeof(export_option_table) / sizeof(export_option_table[0]),
+	.examples = "  vcpuscope export run.vcs --to perfetto -o run.pftrace\n"
+		    "  vcpuscope export run.vcs --to csv -o run.csv\n",
+	.run = export_run,
+};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Arrows from what raised an interrupt over its injection to the guest's handler, by the chains of
+ * analyze/chain.h. A chain is closed about a second after its handler, whose slice therefore waits
+ * (FLOW_HOLD_NS of the recording's time).
+ */
+#ifndef EXPORT_FLOWS_H
+#define EXPORT_FLOWS_H
+
+#include "host-collector/analyze/chain.h"
+#include "host-collector/export/boottime.h"
+#include "host-collector/export/tasks.h"
+
+#define FLOW_HOLD_NS 2500000000ll
+enum { FLOWS_MAX = 65536 };
+
+struct flows {
+	struct trace_file *file;
+	struct tasks *tasks;
+	struct boottime *boottime;
+	const struct model *model;
+	struct lru index; /* by VM, guest CPU and begin of the handler */
+	struct flow *items;
+	uint32_t injects[256], accepts[256];
+	uint64_t drawn, out_of_order;
+};
+
+int flows_init(struct flows *x); /* after its borrowed members are set. 0 or -ENOMEM */
+void flows_fini(struct flows *x);
+/* For chain_options.closed. */
+void flows_chain(void *flows, const struct chain *c);
+/* Writes the arrow's beginning, if one leads to this handler, whose slice begins at `t`; returns
+ * the flow that the slice ends, 0 none. */
+uint64_t flows_to(struct flows *x, uint32_t vm, uint16_t cpu, struct host_ns handler, uint64_t t);
+
+#endif

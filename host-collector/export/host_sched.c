@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/export/host_sched.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void host_sched_fini(struct host_sched *h)
+{
+	for (size_t i = 0; i < VS_CPUS_MAX; i++) {
+		if (h->rows[i])
+			sched_row_free(h->rows[i]->row);
+		free(h->rows[i]);
+	}
+}
+
+static struct host_row *row_get(struct host_sched *h, uint16_t cpu)
+{
+	struct host_row *r = h->rows[cpu];
+
+	if (r)
+		return r;
+	r = calloc(1, sizeof(*r));
+	if (r)
+		r->row = sched_row_new(TRACE_MACHINE_HOST, cpu);
+	if (!r || !r->row) {
+		free(r);
+		h->error = -ENOMEM;
+		return NULL;
+	}
+	h->rows[cpu] = r;
+	return r;
+}
+
+static void commit(struct host_sched *h, struct host_row *r)
+{
+	struct task *t;
+
+	if (!r->any)
+		return;
+	t = tasks_get(h->tasks, TRACE_MACHINE_HOST, r->waiting.next);
+	r->waiting.name = t->name;
+	sched_row_switch(r->row, h->file, &r->waiting);
+}
+
+static void change(struct host_sched *h, struct host_row *r, const struct sched_switch *s,
+		   bool vcpu)
+{
+	commit(h, r);
+	r->waiting = *s;
+	r->any = true;
+	r->current = s->next;
+	r->proven = vcpu;
+	r->until = s->t;
+	tasks_get(h->tasks, TRACE_MACHINE_HOST, s->next)->cpu = r->row->cpu;
+}
+
+/* From some time before `t` on, nobody knows who runs here. */
+static void forget(struct host_sched *h, struct host_row *r, uint64_t t)
+{
+	int32_t nobody = tasks_nobody(r->row->cpu);
+
+	if (!r->any || r->current == nobody)
+		return;
+	if (!r->proven) {
+		r->waiting.next = nobody;
+		r->current = nobody;
+	} else if (r->until + 1 < t) {
+		change(h, r, &(struct sched_switch){.t = r->until + 1, .next = nobody}, false);
+	}
+}
+
+int32_t host_sched_where(const struct host_sched *h, int32_t tid)
+{
+	int32_t cpu = tasks_get(h->tasks, TRACE_MACHINE_HOST, tid)->cpu;
+
+	return cpu >= 0 && h->rows[cpu] && h->rows[cpu]->current == tid ? cpu : -1;
+}
+
+/* It turns up on `cpu`, so it has left any other. */
+static void leave_others(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid)
+{
+	int32_t at = host_sched_where(h, tid);
+
+	if (at >= 0 && at != cpu)
+		forget(h, h->rows[at], t > h->rows[at]->until + 1 ? t : UINT64_MAX);
+}
+
+static uint64_t after_newest(const struct host_row *r, uint64_t t)
+{
+	return r->any && t <= r->waiting.t ? r->waiting.t + 1 : t;
+}
+
+uint64_t host_sched_proof(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid)
+{
+	struct host_row *r = row_get(h, cpu);
+
+	if (!r)
+		return t;
+	if (r->any && r->current == tid) {
+		if (t > r->until)
+			r->until = t;
+		r->proven = true;
+		return r->waiting.t;
+	}
+	leave_others(h, t, cpu, tid);
+	t = after_newest(r, t);
+	forget(h, r, t);
+	change(h, r, &(struct sched_switch){.t = after_newest(r, t), .next = tid}, true);
+	return r->waiting.t;
+}
+
+void host_sched_unseen(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid)
+{
+	int32_t nobody = tasks_nobody(cpu);
+	struct host_row *r = row_get(h, cpu);
+
+	if (!r)
+		return;
+	sched_row_switch(
+		r->row, h->file,
+		&(struct sched_switch){.t = t,
+				       .next = tid,
+				       .name = tasks_get(h->tasks, TRACE_MACHINE_HOST, tid)->name});
+	sched_row_switch(r->row, h->file,
+			 &(struct sched_switch){
+				 .t = t + 1,
+				 .next = nobody,
+				 .name = tasks_get(h->tasks, TRACE_MACHINE_HOST, nobody)->name});
+}
+
+void host_sched_switch(struct host_sched *h, uint64_t t, const struct vs_event *e, bool out_vcpu,
+		       bool in_vcpu)
+{
+	struct host_row *r = row_get(h, e->cpu);
+
+	if (!r)
+		return;
+	if (out_vcpu)
+		host_sched_proof(h, r->current == e->pid || !t ? t : t - 1, e->cpu, e->pid);
+	else if (r->any && r->current != e->pid)
+		forget(h, r, t);
+	if (in_vcpu)
+		leave_others(h, t, e->cpu, e->pid2);
+	change(h, r,
+	       &(struct sched_switch){.t = r->any && t < r->waiting.t ? r->waiting.t : t,
+				      .prev_state = (uint32_t)e->arg0,
+				      .next = e->pid2,
+				      .next_prio = (int32_t)(e->arg1 >> 32)},
+	       in_vcpu);
+}
+
+void host_sched_waking(struct host_sched *h, uint64_t t, const struct vs_event *e)
+{
+	struct host_row *r = row_get(h, e->cpu);
+	struct sched_waking w = {
+		.t = t, .pid = e->pid, .prio = (int32_t)e->arg1, .target_cpu = (uint32_t)e->arg0};
+
+	if (!r || e->pid <= 0)
+		return;
+	tasks_get(h->tasks, TRACE_MACHINE_HOST, e->pid2);
+	w.name = tasks_get(h->tasks, TRACE_MACHINE_HOST, e->pid)->name;
+	if (r->any && r->current == e->pid2) {
+		r->proven = true;
+		if (t > r->until)
+			r->until = t;
+		sched_row_waking(r->row, h->file, &w);
+	} else {
+		sched_row_waking_by(r->row, h->file, &w, e->pid2);
+	}
+}
+
+void host_sched_lost(struct host_sched *h, uint16_t cpu)
+{
+	struct host_row *r = row_get(h, cpu);
+
+	if (r)
+		r->row->lost = true;
+}
+
+void host_sched_finish(struct host_sched *h)
+{
+	for (size_t i = 0; i < VS_CPUS_MAX; i++) {
+		if (!h->rows[i])
+			continue;
+		commit(h, h->rows[i]);
+		sched_row_flush(h->rows[i]->row, h->file);
+	}
+}

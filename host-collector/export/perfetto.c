@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Hands the model's instants, spans and interrupts to the rows they belong to, and follows every
+ * vCPU's thread through the host's events, for a guest's event belongs where its vCPU was in the
+ * guest (placement.h).
+ */
+#include "host-collector/export/perfetto.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "host-collector/export/guest_rows.h"
+#include "host-collector/export/host_sched.h"
+#include "host-collector/export/vcpu_slices.h"
+#include "host-collector/model/guest_cpu.h"
+
+enum { THREADS_MAX = 16384 };
+
+/* A vCPU's thread. */
+struct thread {
+	uint32_t vm, vcpu;
+	int32_t tid;
+	int32_t guest_cpu; /* the newest of its, -1 none yet */
+	uint16_t pcpu;     /* where it was seen last, or may have run unseen */
+	struct perfetto *x;
+	struct placement placement;
+	struct vcpu_track track;
+};
+
+struct host_cpu {
+	struct host_ns last; /* the newest event */
+	bool open;           /* events are missing since it was seen who runs here */
+	struct loss_row loss;
+};
+
+struct perfetto {
+	struct model *model;
+	const struct pipeline *const *pipeline;
+	struct chains *chains;
+	bool begun, host_seen;
+	int error;
+	uint64_t host_begin, host_end;
+	struct trace_file file;
+	struct boottime boottime;
+	struct tasks tasks;
+	struct loss_rows losses;
+	struct host_sched host;
+	struct vcpu_slices slices;
+	struct flows flows;
+	struct guest_rows guests;
+	struct placement_counts counts;
+	struct lru by_tid, by_vcpu;
+	struct thread **threads; /* by slot of by_tid */
+	int32_t *tids;           /* by slot of by_vcpu */
+	size_t n_kvm_vms;
+	uint32_t kvm_vms[MODEL_VMS_MAX]; /* those that have shown an exit or entry */
+	struct host_cpu cpus[VS_CPUS_MAX];
+	unsigned n_open;
+};
+
+static void fail(struct perfetto *x, int err)
+{
+	if (err && !x->error)
+		x->error = err;
+}
+
+/* ---- the beginning of the trace ---- */
+
+static void begin(struct perfetto *x, struct host_ns t)
+{
+	struct trace_clocks clocks = {0};
+	int64_t wall_offset_ns;
+
+	x->begun = true;
+	fail(x, boottime_init(&x->boottime, *x->pipeline));
+	clocks.boottime = boottime_of(&x->boottime, t);
+	clocks.monotonic = clocks.boottime - x->boottime.suspended_ns;
+	clocks.raw = (uint64_t)t.ns;
+	if (pipeline_wall_offset(*x->pipeline, t, &wall_offset_ns))
+		clocks.realtime = (uint64_t)(t.ns + wall_offset_ns);
+	x->tasks.begin = clocks.boottime;
+	for (size_t i = 0; i < VS_CPUS_MAX; i++)
+		x->cpus[i].last = t;
+	trace_clock_snapshot(&x->file, &clocks);
+	guest_rows_host(&x->guests);
+}
+
+static uint64_t time_of(struct perfetto *x, struct host_ns t)
+{
+	if (!x->begun)
+		begin(x, t);
+	return boottime_of(&x->boottime, t);
+}
+
+/* ---- vCPU threads ---- */
+
+static uint64_t on_placed(void *context, const struct placement_event *e, uint64_t t,
+			  enum placement_ground ground)
+{
+	struct thread *v = context;
+	struct perfetto *x = v->x;
+	struct guest_row *r = guest_rows_get(&x->guests, v->vm, e->event.cpu);
+	int32_t at = host_sched_where(&x->host, v->tid);
+	uint64_t since = 0;
+
+	if (ground == PLACEMENT_ALONE && x->host_seen)
+		host_sched_unseen(&x->host, t, v->pcpu, v->tid);
+	else if (ground == PLACEMENT_RUNNING)
+		since = host_sched_proof(&x->host, t, at < 0 ? v->pcpu : (uint16_t)at, v->tid);
+	else if (at >= 0 && v->placement.state == PLACEMENT_PRESENT)
+		host_sched_proof(&x->host, t, (uint16_t)at, v->tid);
+	if (t < since)
+		t = since;
+	if (ground != PLACEMENT_KNOWN)
+		fail(x, vcpu_track_proof(&v->track, t));
+	if (r)
+		guest_row_event(&x->guests, r, e, t);
+	return t;
+}
+
+static struct thread *thread_get(struct perfetto *x, int32_t tid)
+{
+	uint32_t slot = lru_find(&x->by_tid, (uint32_t)tid), vm, vcpu;
+	struct thread *v;
+	bool fresh;
+
+	if (slot != LRU_NONE)
+		return x->threads[slot];
+	if (x->by_tid.count == THREADS_MAX || model_vcpu_of_thread(x->model, tid, &vm, &vcpu))
+		return NULL;
+	v = calloc(1, sizeof(*v));
+	if (!v) {
+		fail(x, -ENOMEM);
+		return NULL;
+	}
+	*v = (struct thread){.vm = vm, .vcpu = vcpu, .tid = tid, .guest_cpu = -1, .x = x};
+	placement_init(&v->placement, x->host_begin, &x->counts);
+	v->placement.put = on_placed;
+	v->placement.context = v;
+	x->threads[lru_put(&x->by_tid, (uint32_t)tid, &fresh)] = v;
+	x->tids[lru_put(&x->by_vcpu, (uint64_t)vm << 32 | vcpu, &fresh)] = tid;
+	return v;
+}
+
+static struct thread *thread_of_vcpu(struct perfetto *x, uint32_t vm, uint32_t vcpu)
+{
+	uint32_t slot = lru_find(&x->by_vcpu, (uint64_t)vm << 32 | vcpu);
+	struct vcpu_span now;
+
+	if (slot != LRU_NONE)
+		return thread_get(x, x->tids[slot]);
+	return model_vcpu_current(x->model, vm, vcpu, &now) ? NULL : thread_get(x, now.tid);
+}
+
+#define EACH_THREAD(x, v, statement)                                                               \
+	do {                                                                                       \
+		/* None is ever removed, so their slots are the first ones. */                     \
+		for (uint32_t i_ = 0; i_ < (x)->by_tid.count; i_++) {                              \
+			struct thread *v = (x)->threads[i_];                                       \
+			statement;                                                                 \
+		}                                                                                  \
+	} while (0)
+
+static bool has_kvm(const struct perfetto *x, uint32_t vm)
+{
+	for (size_t i = 0; i < x->n_kvm_vms; i++) {
+		if (x->kvm_vms[i] == vm)
+			return true;
+	}
+	return false;
+}
+
+/* The first exit or entry of its VM: until now its threads' switches spoke. */
+static void kvm_begins(struct perfetto *x, uint32_t vm, uint64_t t)
+{
+	if (has_kvm(x, vm) || x->n_kvm_vms == MODEL_VMS_MAX)
+		return;
+	x->kvm_vms[x->n_kvm_vms++] = vm;
+	EACH_THREAD(x, v, {
+		if (v->vm == vm && v->placement.state == PLACEMENT_PRESENT)
+			placement_doubt(&v->placement, t, host_sched_where(&x->host, v->tid) >= 0);
+	});
+}
+
+static void on_kvm(struct perfetto *x, const struct host_instant *i, uint64_t t)
+{
+	const struct vs_event *e = &i->event;
+	struct thread *v = i->of_vcpu ? thread_get(x, e->pid) : NULL;
+	uint64_t begin_t = t;
+
+	if (!v || (e->type == VS_EVENT_KVM_USERSPACE_EXIT && !has_kvm(x, v->vm)))
+		return;
+	kvm_begins(x, v->vm, t);
+	v->pcpu = e->cpu;
+	if (e->type == VS_EVENT_KVM_ENTRY) {
+		host_sched_proof(&x->host, t, e->cpu, e->pid);
+		placement_enter(&v->placement, t + 1, i->err_ns);
+		return;
+	}
+	if (e->pid2 > 0) /* told late */
+		begin_t = boottime_of(&x->boottime, (struct host_ns){i->t.ns - 1000ll * e->pid2});
+	placement_leave(&v->placement, begin_t - 1, i->err_ns);
+	host_sched_proof(&x->host, t, e->cpu, e->pid);
+	if (v->placement.last >= begin_t)
+		fail(x, vcpu_track_proof(&v->track, v->placement.last));
+}
+
+static void on_switch(struct perfetto *x, const struct host_instant *i, uint64_t t)
+{
+	const struct vs_event *e = &i->event;
+	struct thread *out = i->of_vcpu ? thread_get(x, e->pid) : NULL;
+	struct thread *in = thread_get(x, e->pid2);
+
+	if (out) {
+		out->pcpu = e->cpu;
+		placement_leave(&out->placement, t, i->err_ns);
+	}
+	host_sched_switch(&x->host, t, e, out, in);
+	if (!in)
+		return;
+	in->pcpu = e->cpu;
+	if (has_kvm(x, in->vm))
+		placement_away(&in->placement, t);
+	else
+		placement_enter(&in->placement, t, i->err_ns);
+}
+
+/* Whoever ran there, or nowhere, may have been anywhere since. */
+static void on_lost(struct perfetto *x, const struct host_instant *i, uint64_t t)
+{
+	struct host_cpu *c = &x->cpus[i->event.cpu];
+	uint64_t from = time_of(x, loss_since(&i->event, i->t, c->last));
+
+	if (i->event.cpu == VS_CPU_COLLECTOR)
+		return;
+	(void)t;
+	host_sched_lost(&x->host, i->event.cpu);
+	x->n_open += !c->open;
+	c->open = true;
+	loss_row_begin(&c->loss, from, i->event.arg0);
+	EACH_THREAD(x, v, {
+		int32_t at = host_sched_where(&x->host, v->tid);
+
+		if (at < 0)
+			v->pcpu = i->event.cpu;
+		if (at < 0 || at == i->event.cpu)
+			placement_doubt(&v->placement, from, at >= 0);
+	});
+}
+
+static bool names_current(const struct vs_event *e)
+{
+	return e->type == VS_EVENT_SCHED_SWITCH || e->type == VS_EVENT_KVM_ENTRY ||
+	       e->type == VS_EVENT_KVM_EXIT || e->type == VS_EVENT_KVM_USERSPACE_EXIT;
+}
+
+/* Who runs there is known again. Once that holds for all, a thread that is shown nowhere was
+ * nowhere. */
+static void open_end(struct perfetto *x, const struct host_instant *i, uint64_t t)
+{
+	if (!x->cpus[i->event.cpu].open || !names_current(&i->event))
+		return;
+	x->cpus[i->event.cpu].open = false;
+	if (--x->n_open)
+		return;
+	EACH_THREAD(x, v, {
+		if (v->placement.state == PLACEMENT_UNSURE &&
+		    host_sched_where(&x->host, v->tid) < 0)
+			placement_away(&v->placement, t);
+	});
+}
+
+static void on_host_instant(void *context, const struct host_instant *i)
+{
+	struct perfetto *x = context;
+	uint64_t t = time_of(x, i->t);
+
+	if (!x->host_seen) {
+		x->host_seen = true;
+		x->host_begin = t;
+		EACH_THREAD(x, v, v->placement.host_begin = t);
+	}
+	x->host_end = t;
+	switch (i->event.type) {
+	case VS_EVENT_LOST:
+		on_lost(x, i, t);
+		return;
+	case VS_EVENT_SCHED_SWITCH:
+		on_switch(x, i, t);
+		break;
+	case VS_EVENT_SCHED_WAKEUP:
+	case VS_EVENT_SCHED_WAKEUP_NEW:
+		host_sched_waking(&x->host, t, &i->event);
+		break;
+	case VS_EVENT_TASK_NAME:
+		tasks_named(&x->tasks, TRACE_MACHINE_HOST, &i->event);
+		break;
+	case VS_EVENT_KVM_ENTRY:
+	case VS_EVENT_KVM_EXIT:
+	case VS_EVENT_KVM_USERSPACE_EXIT:
+		on_kvm(x, i, t);
+		break;
+	default:
+		break;
+	}
+	if (i->event.cpu != VS_CPU_COLLECTOR) {
+		open_end(x, i, t);
+		loss_row_over(&x->losses, &x->cpus[i->event.cpu].loss, t, "host", i->event.cpu);
+		x->cpus[i->event.cpu].last = i->t;
+	}
+}
+
+/* ---- guests ---- */
+
+/* Recorded by the guest's kernel itself, on that CPU, as it happened. */
+static bool happened_in_guest(const struct vs_event *e)
+{
+	return e->type >= VS_EVENT_SCHED_SWITCH && e->type <= VS_EVENT_VECTOR_EXIT &&
+	       e->type != VS_EVENT_TASK_NAME && e->type != VS_EVENT_TASK_EXIT;
+}
+
+static void on_guest_instant(void *context, const struct guest_instant *i)
+{
+	struct perfetto *x = context;
+	uint64_t t = time_of(x, i->t);
+	const struct placement_event p = {
+		.t = t, .host_ns = i->t.ns, .err_ns = i->err_ns, .event = i->event};
+	struct guest_row *r;
+	struct thread *v;
+	uint32_t vcpu;
+
+	if (i->type == VS_EVENT_TASK_NAME)
+		tasks_named(&x->tasks, i->vm, &i->event);
+	if (i->type != VS_EVENT_LOST && !happened_in_guest(&i->event))
+		return;
+	r = guest_rows_get(&x->guests, i->vm, i->event.cpu);
+	if (!r)
+		return;
+	if (i->type == VS_EVENT_LOST) {
+		guest_row_lost(r, time_of(x, loss_since(&i->event, i->t, r->last)), i->event.arg0);
+		return;
+	}
+	r->last = i->t;
+	v = model_vcpu_of_guest_cpu(x->model, i->vm, i->event.cpu, &vcpu)
+		    ? NULL
+		    : thread_of_vcpu(x, i->vm, vcpu);
+	if (v) {
+		v->guest_cpu = i->event.cpu;
+		fail(x, placement_add(&v->placement, &p,
+				      v->placement.state == PLACEMENT_UNSURE &&
+					      host_sched_where(&x->host, v->tid) >= 0));
+	} else { /* no vCPU is known to run it: it stands by itself */
+		guest_row_event(&x->guests, r, &p, t);
+	}
+}
+
+static void on_guest_interrupt(void *context, const struct guest_interrupt *interrupt)
+{
+	struct perfetto *x = context;
+
+	guest_row_interrupt(&x->guests, interrupt);
+}
+
+static void on_vcpu_span(void *context, const struct vcpu_span *span)
+{
+	struct perfetto *x = context;
+	struct thread *v = span->tid > 0 ? thread_get(x, span->tid) : NULL;
+
+	time_of(x, span->begin);
+	if (v)
+		vcpu_slices_span(&x->slices, &v->track, span);
+}
+
+/* ---- beginning and end ---- */
+
+static int parts_init(struct perfetto *x, FILE *out)
+{
+	int err = trace_file_init(&x->file, out);
+
+	if (!err)
+		err = tasks_init(&x->tasks, x->model, &x->file);
+	x->losses = (struct loss_rows){.file = &x->file};
+	x->host = (struct host_sched){.tasks = &x->tasks, .file = &x->file};
+	x->slices = (struct vcpu_slices){
+		.file = &x->file, .tasks = &x->tasks, .boottime = &x->boottime};
+	x->flows = (struct flows){
+		.file = &x->file, .tasks = &x->tasks, .boottime = &x->boottime, .model = x->model};
+	x->guests = (struct guest_rows){.file = &x->file,
+					.tasks = &x->tasks,
+					.boottime = &x->boottime,
+					.flows = &x->flows,
+					.losses = &x->losses,
+					.model = x->model,
+					.pipeline = x->pipeline};
+	if (!err)
+		err = flows_init(&x->flows);
+	if (!err)
+		err = guest_rows_init(&x->guests);
+	if (!err)
+		err = lru_init(&x->by_tid, THREADS_MAX);
+	if (!err)
+		err = lru_init(&x->by_vcpu, THREADS_MAX);
+	x->threads = calloc(THREADS_MAX, sizeof(struct thread *));
+	x->tids = calloc(THREADS_MAX, sizeof(*x->tids));
+	return err ? err : x->threads && x->tids ? 0 : -ENOMEM;
+}
+
+struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pipeline, FILE *out)
+{
+	const struct model_observer observer = {
+		.vcpu_span = on_vcpu_span,
+		.guest_instant = on_guest_instant,
+		.guest_interrupt = on_guest_interrupt,
+		.host_instant = on_host_instant,
+	};
+	struct model_observer mine = observer;
+	struct perfetto *x = calloc(1, sizeof(*x));
+	struct chain_options chains = {.closed = flows_chain};
+
+	if (!x)
+		return NULL;
+	x->model = m;
+	x->pipeline = pipeline;
+	mine.context = x;
+	chains.context = &x->flows;
+	if (parts_init(x, out))
+		goto fail;
+	x->chains = chains_new(m, &chains);
+	if (!x->chains || model_observe(m, &mine))
+		goto fail;
+	return x;
+fail:
+	perfetto_free(x);
+	return NULL;
+}
+
+static void thread_free(struct thread *v)
+{
+	placement_fini(&v->placement);
+	vcpu_track_fini(&v->track);
+	free(v);
+}
+
+void perfetto_free(struct perfetto *x)
+{
+	if (!x)
+		return;
+	chains_free(x->chains);
+	if (x->threads)
+		EACH_THREAD(x, v, thread_free(v));
+	free(x->threads);
+	free(x->tids);
+	lru_fini(&x->by_tid);
+	lru_fini(&x->by_vcpu);
+	guest_rows_fini(&x->guests);
+	flows_fini(&x->flows);
+	host_sched_fini(&x->host);
+	tasks_fini(&x->tasks);
+	boottime_fini(&x->boottime);
+	trace_file_fini(&x->file);
+	free(x);
+}
+
+static void thread_finish(struct perfetto *x, struct thread *v)
+{
+	placement_finish(&v->placement, x->host_end, x->host_seen);
+	vcpu_slices_finish(&x->slices, &v->track);
+}
+
+int perfetto_finish(struct perfetto *x)
+{
+	chains_finish(x->chains);
+	EACH_THREAD(x, v, thread_finish(x, v));
+	for (size_t i = 0; i < VS_CPUS_MAX; i++)
+		loss_row_over(&x->losses, &x->cpus[i].loss, x->host_end, "host", (uint16_t)i);
+	guest_rows_finish(&x->guests);
+	host_sched_finish(&x->host);
+	fail(x, chains_error(x->chains));
+	fail(x, x->host.error);
+	fail(x, x->guests.error);
+	fail(x, trace_file_finish(&x->file));
+	return x->error;
+}
+
+void perfetto_summarise(const struct perfetto *x, struct perfetto_summary *out)
+{
+	*out = (struct perfetto_summary){
+		.bytes = x->file.bytes,
+		.flows = x->flows.drawn,
+		.guest_events = x->counts.events,
+		.moved = x->counts.moved,
+		.moved_beyond = x->counts.beyond,
+		.worst_ns = x->counts.worst_ns,
+		.uncovered = x->counts.uncovered,
+	};
+}
+
+bool perfetto_cpu_get(const struct perfetto *x, size_t i, struct perfetto_cpu *out)
+{
+	size_t n = 0;
+
+	for (uint32_t k = 0; k < x->by_tid.count; k++) {
+		const struct thread *v = x->threads[k];
+
+		if (v->guest_cpu >= 0 && n++ == i) {
+			*out = (struct perfetto_cpu){v->vm, (uint16_t)v->guest_cpu, v->tid};
+			return true;
+		}
+	}
+	return false;
+}

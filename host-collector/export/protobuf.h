@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Writes protobuf's wire format field by field, for a schema of which only field numbers are known
+ * (perfetto_fields.h). What does not fit any more is remembered as an error: nobody need check
+ * every field.
+ */
+#ifndef EXPORT_PROTOBUF_H
+#define EXPORT_PROTOBUF_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "proto/buffer.h"
+
+struct protobuf {
+	struct byte_buffer bytes;
+	int error; /* -ENOMEM: something is missing */
+};
+
+enum { PROTOBUF_VARINT = 0, PROTOBUF_FIXED64 = 1, PROTOBUF_BYTES = 2 };
+
+static inline uint8_t *protobuf_room(struct protobuf *p, size_t n)
+{
+	if (p->bytes.capacity - p->bytes.len < n || !p->bytes.data) {
+		p->error = byte_buffer_reserve(&p->bytes, n);
+		if (p->error)
+			return NULL;
+	}
+	return p->bytes.data + p->bytes.len;
+}
+
+static inline uint8_t *protobuf_put_varint(uint8_t *at, uint64_t v)
+{
+	while (v >= 0x80) {
+		*at++ = (uint8_t)(v | 0x80);
+		v >>= 7;
+	}
+	*at++ = (uint8_t)v;
+	return at;
+}
+
+/* An element of a packed field, too: a varint without a tag. */
+static inline void protobuf_varint(struct protobuf *p, uint64_t v)
+{
+	uint8_t *at = protobuf_room(p, 10);
+
+	if (at)
+		p->bytes.len = (size_t)(protobuf_put_varint(at, v) - p->bytes.data);
+}
+
+static inline void protobuf_uint(struct protobuf *p, uint32_t field, uint64_t v)
+{
+	uint8_t *at = protobuf_room(p, 15);
+
+	if (!at)
+		return;
+	at = protobuf_put_varint(at, field << 3 | PROTOBUF_VARINT);
+	p->bytes.len = (size_t)(protobuf_put_varint(at, v) - p->bytes.data);
+}
+
+static inline void protobuf_fixed64(struct protobuf *p, uint32_t field, uint64_t v)
+{
+	uint8_t *at = protobuf_room(p, 13);
+
+	if (!at)
+		return;
+	at = protobuf_put_varint(at, field << 3 | PROTOBUF_FIXED64);
+	for (int i = 0; i < 8; i++)
+		*at++ = (uint8_t)(v >> 8 * i);
+	p->bytes.len = (size_t)(at - p->bytes.data);
+}
+
+void protobuf_bytes(struct protobuf *p, uint32_t field, const void *data, size_t len);
+void protobuf_text(struct protobuf *p, uint32_t field, const char *text);
+
+/* A message (or a packed field) inside another: what is written until protobuf_close belongs to it.
+ * Returns what close needs. */
+static inline size_t protobuf_open(struct protobuf *p, uint32_t field)
+{
+	uint8_t *at = protobuf_room(p, 6);
+
+	if (!at)
+		return 0;
+	at = protobuf_put_varint(at, field << 3 | PROTOBUF_BYTES);
+	*at++ = 0; /* room for the length of a short one; a longer one is moved */
+	p->bytes.len = (size_t)(at - p->bytes.data);
+	return p->bytes.len;
+}
+
+void protobuf_close_long(struct protobuf *p, size_t opened);
+
+static inline void protobuf_close(struct protobuf *p, size_t opened)
+{
+	if (p->error)
+		return;
+	if (p->bytes.len - opened < 0x80)
+		p->bytes.data[opened - 1] = (uint8_t)(p->bytes.len - opened);
+	else
+		protobuf_close_long(p, opened);
+}
+
+#endif

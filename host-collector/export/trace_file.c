@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/export/trace_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { FLUSH_BYTES = 1 << 18 };
+
+int trace_file_init(struct trace_file *f, FILE *out)
+{
+	*f = (struct trace_file){.out = out};
+	f->names = calloc(TRACE_NAMES_MAX, sizeof(*f->names));
+	return f->names ? lru_init(&f->index, TRACE_NAMES_MAX) : -ENOMEM;
+}
+
+void trace_file_fini(struct trace_file *f)
+{
+	free(f->names);
+	lru_fini(&f->index);
+	byte_buffer_fini(&f->packets.bytes);
+}
+
+static void flush(struct trace_file *f)
+{
+	size_t len = f->packets.bytes.len;
+
+	f->packets.bytes.len = 0;
+	if (f->error)
+		return;
+	if (fwrite(f->packets.bytes.data, 1, len, f->out) != len)
+		f->error = errno ? -errno : -EIO;
+	f->bytes += len;
+}
+
+int trace_file_finish(struct trace_file *f)
+{
+	if (f->packets.bytes.len)
+		flush(f);
+	if (!f->error)
+		f->error = f->packets.error;
+	if (!f->error && fflush(f->out))
+		f->error = -errno;
+	return f->error;
+}
+
+size_t trace_packet_open(struct trace_file *f, enum trace_sequence sequence, uint32_t machine)
+{
+	size_t opened;
+
+	if (f->packets.bytes.len >= FLUSH_BYTES)
+		flush(f);
+	opened = protobuf_open(&f->packets, TRACE_PACKET);
+	protobuf_uint(&f->packets, PACKET_SEQUENCE_ID, sequence);
+	if (machine != TRACE_MACHINE_HOST)
+		protobuf_uint(&f->packets, PACKET_MACHINE_ID, machine);
+	return opened;
+}
+
+void trace_packet_close(struct trace_file *f, size_t opened)
+{
+	protobuf_close(&f->packets, opened);
+}
+
+/* ---- what the trace is about ---- */
+
+static void clock_write(struct protobuf *p, enum builtin_clock id, uint64_t time)
+{
+	size_t opened = protobuf_open(p, SNAPSHOT_CLOCKS);
+
+	protobuf_uint(p, CLOCK_FIELD_ID, id);
+	protobuf_uint(p, CLOCK_FIELD_TIME, time);
+	protobuf_close(p, opened);
+}
+
+void trace_clock_snapshot(struct trace_file *f, const struct trace_clocks *clocks)
+{
+	struct protobuf *p = &f->packets;
+	size_t packet = trace_packet_open(f, SEQUENCE_META, TRACE_MACHINE_HOST), opened;
+
+	protobuf_uint(p, PACKET_TIMESTAMP, clocks->boottime);
+	opened = protobuf_open(p, PACKET_CLOCK_SNAPSHOT);
+	clock_write(p, BUILTIN_BOOTTIME, clocks->boottime);
+	clock_write(p, BUILTIN_MONOTONIC, clocks->monotonic);
+	clock_write(p, BUILTIN_MONOTONIC_RAW, clocks->raw);
+	if (clocks->realtime)
+		clock_write(p, BUILTIN_REALTIME, clocks->realtime);
+	protobuf_uint(p, SNAPSHOT_PRIMARY_CLOCK, BUILTIN_BOOTTIME);
+	protobuf_close(p, opened);
+	trace_packet_close(f, packet);
+	/* The events' sequence begins: names are interned from here on. */
+	packet = trace_packet_open(f, SEQUENCE_EVENTS, TRACE_MACHINE_HOST);
+	protobuf_uint(p, PACKET_SEQUENCE_FLAGS, SEQUENCE_STATE_CLEARED);
+	protobuf_uint(p, PACKET_FIRST_ON_SEQUENCE, 1);
+	trace_packet_close(f, packet);
+}
+
+void trace_system_info(struct trace_file *f, uint32_t machine, const char *name,
+		       const char *release)
+{
+	struct protobuf *p = &f->packets;
+	size_t packet = trace_packet_open(f, SEQUENCE_META, machine);
+	size_t opened = protobuf_open(p, PACKET_SYSTEM_INFO);
+	size_t utsname = protobuf_open(p, SYSTEM_UTSNAME);
+
+	protobuf_text(p, UTSNAME_SYSNAME, "Linux");
+	protobuf_text(p, UTSNAME_RELEASE, release);
+	protobuf_text(p, UTSNAME_MACHINE, "x86_64");
+	protobuf_close(p, utsname);
+	protobuf_text(p, SYSTEM_MACHINE_NAME, name);
+	protobuf_close(p, opened);
+	trace_packet_close(f, packet);
+}
+
+void trace_process(struct trace_file *f, uint32_t machine, uint64_t t, int32_t pid,
+		   const char *name)
+{
+	struct protobuf *p = &f->packets;
+	size_t packet = trace_packet_open(f, SEQUENCE_META, machine), tree, opened;
+
+	protobuf_uint(p, PACKET_TIMESTAMP, t);
+	tree = protobuf_open(p, PACKET_PROCESS_TREE);
+	opened = protobuf_open(p, TREE_PROCESSES);
+	protobuf_uint(p, TREE_PROCESS_PID, (uint32_t)pid);
+	protobuf_text(p, TREE_PROCESS_CMDLINE, name);
+	protobuf_close(p, opened);
+	protobuf_close(p, tree);
+	trace_packet_close(f, packet);
+}
+
+void trace_thread(struct trace_file *f, uint32_t machine, uint64_t t, int32_t tid, int32_t tgid,
+		  const char *name)
+{
+	struct protobuf *p = &f->packets;
+	size_t packet = trace_packet_open(f, SEQUENCE_META, machine), tree, opened;
+
+	protobuf_uint(p, PACKET_TIMESTAMP, t);
+	tree = protobuf_open(p, PACKET_PROCESS_TREE);
+	opened = protobuf_open(p, TREE_THREADS);
+	protobuf_uint(p, TREE_THREAD_TID, (uint32_t)tid);
+	protobuf_text(p, TREE_THREAD_NAME, name);
+	protobuf_uint(p, TREE_THREAD_TGID, (uint32_t)tgid);
+	protobuf_close(p, opened);
+	protobuf_close(p, tree);
+	trace_packet_close(f, packet);
+}
+
+/* ---- tracks ---- */
+
+uint64_t trace_track_new(struct trace_file *f, uint64_t parent, const char *name, uint32_t rank)
+{
+	struct protobuf *p = &f->packets;
+	size_t packet = trace_packet_open(f, SEQUENCE_EVENTS, TRACE_MACHINE_HOST);
+	size_t opened = protobuf_open(p, PACKET_TRACK_DESCRIPTOR);
+
+	protobuf_uint(p, TRACK_UUID, ++f->last_uuid);
+	protobuf_text(p, TRACK_NAME, name);
+	if (parent)
+		protobuf_uint(p, TRACK_PARENT, parent);
+	protobuf_uint(p, TRACK_CHILD_ORDER, TRACK_ORDER_EXPLICIT);
+	protobuf_uint(p, TRACK_RANK, rank);
+	protobuf_close(p, opened);
+	trace_packet_close(f, packet);
+	return f->last_uuid;
+}
+
+uint64_t trace_thread_track_new(struct trace_file *f, int32_t pid, int32_t tid, const char *name)
+{
+	struct protobuf *p = &f->packets;
+	size_t packet = trace_packet_open(f, SEQUENCE_EVENTS, TRACE_MACHINE_HOST);
+	size_t opened = protobuf_open(p, PACKET_TRACK_DESCRIPTOR), thread;
+
+	protobuf_uint(p, TRACK_UUID, ++f->last_uuid);
+	thread = protobuf_open(p, TRACK_THREAD);
+	protobuf_uint(p, THREAD_PID, (uint32_t)pid);
+	protobuf_uint(p, THREAD_TID, (uint32_t)tid);
+	protobuf_text(p, THREAD_NAME, name);
+	protobuf_close(p, thread);
+	protobuf_close(p, opened);
+	trace_packet_close(f, packet);
+	return f->last_uuid;
+}
+
+/* ---- events ---- */
+
+static uint64_t text_hash(const char *text)
+{
+	uint64_t h = 14695981039346656037ull; /* FNV-1a */
+
+	while (*text)
+		h = (h ^ (uint8_t)*text++) * 1099511628211ull;
+	return h;
+}
+
+static void name_intern(struct trace_file *f, const char *name, uint32_t iid)
+{
+	struct protobuf *p = &f->packets;
+	size_t packet = trace_packet_open(f, SEQUENCE_EVENTS, TRACE_MACHINE_HOST), data, opened;
+
+	protobuf_uint(p, PACKET_SEQUENCE_FLAGS, SEQUENCE_NEEDS_STATE);
+	data = protobuf_open(p, PACKET_INTERNED_DATA);
+	opened = protobuf_open(p, INTERNED_EVENT_NAMES);
+	protobuf_uint(p, INTERNED_IID, iid);
+	protobuf_text(p, INTERNED_NAME, name);
+	protobuf_close(p, opened);
+	protobuf_close(p, data);
+	trace_packet_close(f, packet);
+}
+
+uint32_t trace_name(struct trace_file *f, const char *name)
+{
+	struct trace_name *n;
+	char text[TRACE_NAME_BYTES];
+	bool fresh;
+
+	snprintf(text, sizeof(text), "%s", name);
+	n = &f->names[lru_put(&f->index, text_hash(text), &fresh)];
+	if (fresh || strcmp(n->text, text)) {
+		memcpy(n->text, text, sizeof(text));
+		n->iid = ++f->last_iid;
+		name_intern(f, text, n->iid);
+	}
+	return n->iid;
+}
+
+struct trace_event trace_event_open(struct trace_file *f, uint64_t t, uint64_t track,
+				    enum track_event_type type, uint32_t name)
+{
+	struct protobuf *p = &f->packets;
+	struct trace_event e = {.packet =
+					trace_packet_open(f, SEQUENCE_EVENTS, TRACE_MACHINE_HOST)};
+
+	protobuf_uint(p, PACKET_TIMESTAMP, t);
+	protobuf_uint(p, PACKET_SEQUENCE_FLAGS, SEQUENCE_NEEDS_STATE);
+	e.event = protobuf_open(p, PACKET_TRACK_EVENT);
+	protobuf_uint(p, EVENT_TYPE, type);
+	if (name)
+		protobuf_uint(p, EVENT_NAME_IID, name);
+	protobuf_uint(p, EVENT_TRACK, track);
+	return e;
+}
+
+void trace_event_close(struct trace_file *f, struct trace_event e)
+{
+	protobuf_close(&f->packets, e.event);
+	trace_packet_close(f, e.packet);
+}
+
+void trace_annotate_text(struct trace_file *f, const char *key, const char *value)
+{
+	size_t opened = protobuf_open(&f->packets, EVENT_ANNOTATION);
+
+	protobuf_text(&f->packets, ANNOTATION_TEXT, value);
+	protobuf_text(&f->packets, ANNOTATION_NAME, key);
+	protobuf_close(&f->packets, opened);
+}
+
+void trace_annotate_int(struct trace_file *f, const char *key, int64_t value)
+{
+	size_t opened = protobuf_open(&f->packets, EVENT_ANNOTATION);
+
+	protobuf_uint(&f->packets, ANNOTATION_INT, (uint64_t)value);
+	protobuf_text(&f->packets, ANNOTATION_NAME, key);
+	protobuf_close(&f->packets, opened);
+}
+
+void trace_flow(struct trace_file *f, uint64_t flow, bool ends)
+{
+	protobuf_fixed64(&f->packets, ends ? EVENT_FLOW_END : EVENT_FLOW, flow);
+}
+
+void trace_end(struct trace_file *f, uint64_t t, uint64_t track)
+{
+	trace_event_close(f, trace_event_open(f, t, track, EVENT_END, 0));
+}
+
+void trace_slice(struct trace_file *f, uint64_t begin, uint64_t end, uint64_t track, uint32_t name)
+{
+	trace_event_close(f, trace_event_open(f, begin, track, EVENT_BEGIN, name));
+	trace_end(f, end, track);
+}

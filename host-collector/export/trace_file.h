@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The packets of a Perfetto trace, written as they come: readers sort by time. Slices, instants and
+ * flows all belong to machine 0, for arrows do not cross machines; only schedules (sched_row.h) and
+ * names of tasks are a guest's machine's own. Times are CLOCK_BOOTTIME, which is the trace's clock.
+ *
+ * Errors (of memory and of the file) are kept until trace_file_finish.
+ */
+#ifndef EXPORT_TRACE_FILE_H
+#define EXPORT_TRACE_FILE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "host-collector/export/perfetto_fields.h"
+#include "host-collector/export/protobuf.h"
+#include "host-collector/model/lru.h"
+
+enum { TRACE_MACHINE_HOST = 0, TRACE_NAMES_MAX = 4096, TRACE_NAME_BYTES = 96 };
+
+enum trace_sequence { SEQUENCE_META = 1, SEQUENCE_SCHED, SEQUENCE_EVENTS };
+
+struct trace_file {
+	FILE *out; /* borrowed */
+	int error;
+	uint64_t bytes;     /* handed to `out` */
+	uint64_t last_uuid; /* of a track */
+	uint64_t last_flow;
+	uint32_t last_iid;
+	struct lru index; /* interned names by their hash */
+	struct trace_name {
+		char text[TRACE_NAME_BYTES];
+		uint32_t iid;
+	} * names;
+	struct protobuf packets;
+};
+
+int trace_file_init(struct trace_file *f, FILE *out); /* 0 or -ENOMEM */
+/* Writes what is left. 0 or -errno. */
+int trace_file_finish(struct trace_file *f);
+void trace_file_fini(struct trace_file *f);
+
+/* One packet: fields are written to f->packets in between. */
+size_t trace_packet_open(struct trace_file *f, enum trace_sequence sequence, uint32_t machine);
+void trace_packet_close(struct trace_file *f, size_t opened);
+
+struct trace_clocks {
+	uint64_t boottime, monotonic, raw, realtime; /* at one instant; realtime 0: not known */
+};
+void trace_clock_snapshot(struct trace_file *f, const struct trace_clocks *clocks);
+void trace_system_info(struct trace_file *f, uint32_t machine, const char *name,
+		       const char *release);
+/* Texts have been escaped. */
+void trace_process(struct trace_file *f, uint32_t machine, uint64_t t, int32_t pid,
+		   const char *name);
+void trace_thread(struct trace_file *f, uint32_t machine, uint64_t t, int32_t tid, int32_t tgid,
+		  const char *name);
+
+/* Each returns the new track's uuid. parent 0: none; siblings are shown in the order of `rank`. */
+uint64_t trace_track_new(struct trace_file *f, uint64_t parent, const char *name, uint32_t rank);
+uint64_t trace_thread_track_new(struct trace_file *f, int32_t pid, int32_t tid, const char *name);
+
+/* The number of an event's name, for the calls below. */
+uint32_t trace_name(struct trace_file *f, const char *name);
+
+/* A slice's begin, or an instant; annotations and flows may follow until it is closed. */
+struct trace_event {
+	size_t packet, event;
+};
+struct trace_event trace_event_open(struct trace_file *f, uint64_t t, uint64_t track,
+				    enum track_event_type type, uint32_t name);
+void trace_annotate_text(struct trace_file *f, const char *key, const char *value);
+void trace_annotate_int(struct trace_file *f, const char *key, int64_t value);
+void trace_flow(struct trace_file *f, uint64_t flow, bool ends);
+void trace_event_close(struct trace_file *f, struct trace_event e);
+/* The slice that was begun last on this track is over. */
+void trace_end(struct trace_file *f, uint64_t t, uint64_t track);
+/* A slice that has nothing more to say. */
+void trace_slice(struct trace_file *f, uint64_t begin, uint64_t end, uint64_t track, uint32_t name);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/export/vcpu_slices.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "host-collector/analyze/exits.h"
+#include "host-collector/view/escape.h"
+
+enum { STACK_TEXT_BYTES = 512 };
+
+void vcpu_track_fini(struct vcpu_track *v)
+{
+	free(v->proofs);
+}
+
+int vcpu_track_proof(struct vcpu_track *v, uint64_t t)
+{
+	if (v->n && v->proofs[(v->first + v->n - 1) % v->capacity] >= t)
+		return 0;
+	if (v->n == v->capacity) {
+		size_t capacity = v->capacity ? 2 * v->capacity : 64;
+		uint64_t *bigger = calloc(capacity, sizeof(*bigger));
+
+		if (!bigger)
+			return -ENOMEM;
+		for (size_t i = 0; i < v->n; i++)
+			bigger[i] = v->proofs[(v->first + i) % v->capacity];
+		free(v->proofs);
+		v->proofs = bigger;
+		v->capacity = capacity;
+		v->first = 0;
+	}
+	v->proofs[(v->first + v->n++) % v->capacity] = t;
+	return 0;
+}
+
+/* The first proof not after `t` is taken out. */
+static bool proof_take(struct vcpu_track *v, uint64_t until, uint64_t *t)
+{
+	if (!v->n || v->proofs[v->first] > until)
+		return false;
+	*t = v->proofs[v->first];
+	v->first = (v->first + 1) % v->capacity;
+	v->n--;
+	return true;
+}
+
+static uint32_t exit_name_of(struct vcpu_slices *x, const struct vcpu_exit *exit)
+{
+	bool cached = exit->isa < 3 && exit->reason < EXIT_NAMES_CACHED;
+	char text[TRACE_NAME_BYTES];
+	uint32_t name;
+
+	if (cached && x->exits[exit->isa][exit->reason])
+		return x->exits[exit->isa][exit->reason];
+	snprintf(text, sizeof(text), "exit: %s", exit_name(exit->isa, exit->reason).text);
+	name = trace_name(x->file, text);
+	if (cached)
+		x->exits[exit->isa][exit->reason] = name;
+	return name;
+}
+
+static uint32_t state_name(struct vcpu_slices *x, enum vcpu_state state)
+{
+	if (!x->states[state])
+		x->states[state] = trace_name(x->file, vcpu_state_name(state));
+	return x->states[state];
+}
+
+static void annotate_task(struct vcpu_slices *x, const char *key, int32_t pid)
+{
+	char text[TRACE_NAME_BYTES + 16];
+
+	if (pid <= 0)
+		return;
+	/* By the model: announcing a task would write a packet inside this one. */
+	snprintf(text, sizeof(text), "%.90s (%d)",
+		 escape(model_task_name(x->tasks->model, TRACE_MACHINE_HOST, pid)).text, pid);
+	trace_annotate_text(x->file, key, text);
+}
+
+static void annotate_stack(struct vcpu_slices *x, const char *key, uint32_t id)
+{
+	const struct stack *s = id ? model_stack_of(x->tasks->model, id) : NULL;
+	char text[STACK_TEXT_BYTES];
+	size_t len = 0;
+
+	if (!s || !s->n_frames)
+		return;
+	for (size_t i = 0; i < s->n_frames && len + 1 < sizeof(text); i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%.60s", i ? " < " : "",
+					escape(s->frames[i].symbol).text);
+	trace_annotate_text(x->file, key, text);
+}
+
+/* What is known of a span beyond its state. */
+static void annotate(struct vcpu_slices *x, const struct vcpu_span *s)
+{
+	annotate_task(x, "held by", s->holder_pid);
+	annotate_task(x, "woken by", s->waker_pid);
+	annotate_task(x, "signal by", s->signal_pid);
+	if (s->wait_class != WAIT_NONE)
+		trace_annotate_text(x->file, "wait", wait_class_name(s->wait_class));
+	annotate_stack(x, "stack", s->waiter_stack);
+	annotate_stack(x, "waker's stack", s->waker_stack);
+}
+
+static void exit_close(struct vcpu_slices *x, struct vcpu_track *v)
+{
+	if (v->exit)
+		trace_end(x->file, v->end, v->track);
+	v->exit = 0;
+}
+
+/* One piece of a span, in its exit if it has one. */
+static void piece(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu_span *span,
+		  uint64_t exit, uint64_t begin, uint64_t end)
+{
+	struct trace_event e;
+
+	if (exit != v->exit)
+		exit_close(x, v);
+	if (exit && !v->exit)
+		trace_event_close(x->file, trace_event_open(x->file, begin, v->track, EVENT_BEGIN,
+							    exit_name_of(x, &span->exit)));
+	v->exit = exit;
+	v->end = end;
+	e = trace_event_open(x->file, begin, v->track, EVENT_BEGIN, state_name(x, span->state));
+	if (span->state != VCPU_GUEST && span->state != VCPU_KVM)
+		annotate(x, span);
+	trace_event_close(x->file, e);
+	trace_end(x->file, end, v->track);
+}
+
+void vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu_span *span)
+{
+	/* Time that is not known is in no exit, whatever came before it. */
+	uint64_t exit =
+		span->state == VCPU_UNKNOWN || span->state == VCPU_GUEST ? 0 : span->exit.serial;
+	uint64_t begin = boottime_of(x->boottime, span->begin);
+	uint64_t end = boottime_of(x->boottime, span->end), proof;
+
+	if (!v->track)
+		v->track = tasks_track(x->tasks, span->tid);
+	while (proof_take(v, end, &proof)) {
+		if (!exit || proof < begin)
+			continue;
+		if (proof > begin + 1)
+			piece(x, v, span, exit, begin, proof - 1);
+		exit_close(x, v);
+		begin = proof + 1;
+	}
+	if (begin <= end)
+		piece(x, v, span, exit, begin, end);
+}
+
+void vcpu_slices_finish(struct vcpu_slices *x, struct vcpu_track *v)
+{
+	exit_close(x, v);
+}

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Exports of simulated recordings, without and with losses, read by an independent reader: slices nest,
+arrows have two ends, each machine has its schedule, and every event of a guest falls while its vCPU's
+thread runs, outside of its exits."""
+import argparse
+import csv
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import pftrace
+
+CASES = [(scenario, seed, loss)
+         for scenario in ("decoy.steady", "decoy.server", "vm_paused.signal", "vmm_lock",
+                          "vcpu_not_scheduled.crowd", "guest_irq_storm")
+         for seed, loss in ((1, "0"), (2, "0.05"), (3, "0.2"))]
+
+
+def run(*args):
+    done = subprocess.run(args, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(args)}: exit {done.returncode}: {done.stderr}")
+    return done.stderr
+
+
+def perfetto_check(vcpuscope, recording, out, lossy):
+    told = run(vcpuscope, "export", recording, "--to", "perfetto", "-o", out)
+    trace = pftrace.Trace(out)
+    bad = pftrace.problems(trace)
+    pairs = [(int(m.group(1)), int(c.group(1)), int(c.group(2)))
+             for m in re.finditer(r"machine (\d+) is VM .*?:(.*)", told)
+             for c in re.finditer(r"CPU (\d+) runs in thread (\d+);", m.group(2))]
+    if not pairs:
+        bad.append(f"no vCPU's thread was told: {told}")
+    for machine, cpu, tid in pairs:
+        bad += pftrace.vcpu_problems(trace, machine, cpu, tid)
+        others = [other for vm, _, other in pairs if vm == machine and other != tid]
+        if others and not pftrace.vcpu_problems(trace, machine, cpu, others[0]):
+            bad.append("the check finds nothing wrong with another vCPU's thread either")
+        states = {s.name for s in trace.slices(trace.thread_track(tid))}
+        if not states & {"guest", "halted", "runnable", "kvm"}:
+            bad.append(f"thread {tid} has no states: {states}")
+    if lossy and not trace.losses:
+        bad.append("losses are not marked")
+    if not lossy and "outside their vCPU's" in told:
+        bad.append(told)
+    return bad
+
+
+def csv_check(vcpuscope, recording, out):
+    run(vcpuscope, "export", recording, "--to", "csv", "-o", out)
+    ends, bad = {}, []
+    with open(out, newline="") as f:
+        rows = list(csv.DictReader(f))
+    for row in rows:
+        begin, end = int(row["begin_ns"]), int(row["end_ns"])
+        if end - begin != int(row["duration_ns"]):
+            bad.append(f"{row}: not its duration")
+        if row["kind"] == "interrupt":
+            continue
+        key = row["kind"], row["vm"], row["cpu"]
+        if ends.get(key, begin) != begin:
+            bad.append(f"{row}: the span before ended at {ends[key]}")
+        ends[key] = end
+    if {row["kind"] for row in rows} != {"vcpu", "guest_cpu", "interrupt"}:
+        bad.append("a kind of row is missing")
+    return bad
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--vcpuscope", required=True)
+    vcpuscope = parser.parse_args().vcpuscope
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        recording, out = os.path.join(folder, "run.vcs"), os.path.join(folder, "out")
+        for scenario, seed, loss in CASES:
+            run(vcpuscope, "simulate", scenario, "--seed", str(seed), "--loss", loss, "-o", recording)
+            bad = perfetto_check(vcpuscope, recording, out, loss != "0")
+            bad += csv_check(vcpuscope, recording, out)
+            for line in bad[:5]:
+                print(f"{scenario}, seed {seed}, loss {loss}: {line}")
+            failed += bool(bad)
+    print(f"{len(CASES)} recordings, {failed} failed")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()
