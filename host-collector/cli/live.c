@@ -256,6 +256,20 @@ int live_finish(struct live *l)
 	return err;
 }
 
+bool live_host_ns(const struct live *l, uint64_t tsc, struct host_ns *out)
+{
+	return pipeline_host_ns(l->pipeline, tsc, out);
+}
+
+size_t live_ongoing(const struct live *l, uint32_t vm)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n_said; i++)
+		n += l->said[i].vm == vm;
+	return n;
+}
+
 void live_summarise(const struct live *l, struct live_summary *out)
 {
 	struct timeline_stats stats;

@@ -39,6 +39,11 @@ int live_tick(struct live *l, uint64_t now_tsc);
 /* The end: what still goes on becomes incidents marked ongoing. */
 int live_finish(struct live *l);
 
+/* The timeline's time of an arrival; false: not known yet. */
+bool live_host_ns(const struct live *l, uint64_t tsc, struct host_ns *out);
+/* How many stalls of this VM have been told and go on. */
+size_t live_ongoing(const struct live *l, uint32_t vm);
+
 struct live_summary {
 	uint64_t incidents;
 	uint64_t events; /* merged */

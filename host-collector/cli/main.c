@@ -8,10 +8,11 @@
 #include "host-collector/decode/worker.h"
 
 static const struct command *const commands[] = {
-	&command_record,   &command_report,  &command_watch,     &command_flame,
-	&command_clock,    &command_compare, &command_summarize, &command_metrics,
-	&command_simulate, &command_import,  &command_export,    &command_doctor,
-	&command_daemon,   &command_ctl,     &command_snapshot,  &command_config,
+	&command_record,  &command_report,   &command_watch,   &command_top,
+	&command_flame,   &command_clock,    &command_compare, &command_summarize,
+	&command_metrics, &command_simulate, &command_import,  &command_export,
+	&command_doctor,  &command_daemon,   &command_ctl,     &command_snapshot,
+	&command_config,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

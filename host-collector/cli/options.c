@@ -197,6 +197,10 @@ int options_parse(const struct command *command, int argc, char **argv, void *ou
 			arg = "--output";
 		else if (!strcmp(arg, "-i"))
 			arg = "--interval";
+		else if (!strcmp(arg, "-b"))
+			arg = "--batch";
+		else if (!strcmp(arg, "-n"))
+			arg = "--count";
 		equals = strchr(arg, '=');
 		len = equals ? (size_t)(equals - arg) : strlen(arg);
 		row = arg[1] == '-' ? option_find(command, arg + 2, len - 2) : command->n_options;

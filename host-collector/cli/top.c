@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* vcpuscope top: VMs and vCPUs by what they suffer, once a second; live, or a recording played
+ * again. Frames go to live.c as those of `watch` do. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "clock/sample.h"
+#include "host-collector/analyze/activity.h"
+#include "host-collector/cli/commands.h"
+#include "host-collector/cli/live.h"
+#include "host-collector/cli/top_terminal.h"
+#include "host-collector/record/collector.h"
+#include "host-collector/view/escape.h"
+#include "host-collector/view/text.h"
+#include "proto/recording.h"
+
+enum { TICK_MS = 100, ROWS_MAX = 4096, BATCH_COLUMNS = 98 };
+#define STALL_NS          100000000
+#define INTERVAL_LEAST_NS 100000000 /* TICK_MS */
+
+struct top_arguments {
+	const char *recording, *qmp, *channel, *sort, *filter;
+	uint64_t pid, count, interval_ns;
+	bool batch;
+};
+
+struct top {
+	struct top_arguments arguments;
+	uv_loop_t loop;
+	uv_timer_t tick;
+	uv_signal_t interrupt, terminate, resize;
+	uv_poll_t keys;
+	struct live *live;
+	struct activity *activity;
+	struct collector *collector;
+	struct recording_reader *reader; /* of a recording that is played */
+	struct top_terminal *terminal;   /* NULL: batch */
+	struct top_screen screen;
+	struct host_ns ticked, looked; /* the timeline's time of the newest tick and look */
+	int64_t screen_begin;          /* and of the first */
+	bool begun, over, ending;
+	uint64_t looks, shown_ns;
+	int error;
+	char notice[640], filter[64], inside_name[128], when[32];
+	bool inside;
+	uint32_t inside_vm;
+	size_t n_rows, n_drawn;
+	double seconds; /* that the rows cover */
+	struct activity_row rows[ROWS_MAX];
+	struct top_row drawn[ROWS_MAX];
+};
+
+static const struct option_spec top_option_table[] = {
+	{"RUN.vcs", OPTION_OPERAND, offsetof(struct top_arguments, recording), NULL,
+	 "a recording to play, instead of --pid or --qmp", false},
+	{"pid", OPTION_NUMBER, offsetof(struct top_arguments, pid), "N", "the VM's QEMU process",
+	 false},
+	{"qmp", OPTION_STRING, offsetof(struct top_arguments, qmp), "PATH",
+	 "the VM's QMP socket, instead of --pid", false},
+	{"channel", OPTION_STRING, offsetof(struct top_arguments, channel), "PATH",
+	 "the socket of the agent's port; without it the host's half alone is seen", false},
+	{"sort", OPTION_CHOICE, offsetof(struct top_arguments, sort),
+	 "delay|blocked|steal|exits|irq|open|ran|name", "by what (default delay)", false},
+	{"filter", OPTION_STRING, offsetof(struct top_arguments, filter), "TEXT",
+	 "only VMs with this in their name", false},
+	{"interval", OPTION_DURATION, offsetof(struct top_arguments, interval_ns), "1s",
+	 "look so often (-i, default 1s)", false},
+	{"batch", OPTION_FLAG, offsetof(struct top_arguments, batch), NULL,
+	 "lines for scripts instead of a screen (-b); a recording is played without pauses", false},
+	{"count", OPTION_NUMBER, offsetof(struct top_arguments, count), "N",
+	 "with --batch: end after so many looks (-n)", false},
+};
+
+static void top_end(struct top *t)
+{
+	t->ending = true;
+	uv_stop(&t->loop);
+}
+
+static void trouble(struct top *t, int err)
+{
+	if (err && !t->error) {
+		t->error = err;
+		top_end(t);
+	}
+}
+
+/* ---- what happens ---- */
+
+static void on_incident(void *context, const struct report *report)
+{
+	(void)context;
+	(void)report;
+}
+
+static void on_ongoing(void *context, const struct incident *i, const char *vm_name)
+{
+	struct top *t = context;
+
+	snprintf(t->notice, sizeof(t->notice), "%s, vCPU %u stalls: %s", vm_name, i->vcpu,
+		 verdict_name(i->verdict));
+}
+
+static void on_line(void *context, const char *line)
+{
+	struct top *t = context;
+
+	snprintf(t->notice, sizeof(t->notice), "%s", line);
+}
+
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
+		     size_t len)
+{
+	struct top *t = context;
+	struct frame_view view;
+
+	if (!frame_parse(frame, len, &view))
+		trouble(t, live_frame(t->live, source, arrival_tsc, &view));
+}
+
+static void on_ended(void *context, const char *why)
+{
+	struct top *t = context;
+
+	snprintf(t->notice, sizeof(t->notice), "%s", why);
+	t->over = true;
+	if (!t->terminal)
+		top_end(t);
+}
+
+/* ---- rows ---- */
+
+static void row_add(struct top_row *to, const struct activity_row *a, double seconds)
+{
+	static const enum vcpu_state running[] = {VCPU_GUEST, VCPU_KVM, VCPU_VMM};
+
+	/* Times first; shares when all of the VM is added up. */
+	for (size_t i = 0; i < 3; i++)
+		to->ran += (double)a->state_ns[running[i]];
+	to->delay += (double)(a->state_ns[VCPU_RUNNABLE] + a->state_ns[VCPU_THROTTLED]);
+	to->blocked += (double)a->state_ns[VCPU_BLOCKED];
+	to->stopped += (double)a->state_ns[VCPU_STOPPED];
+	to->halted += (double)a->state_ns[VCPU_HALTED];
+	to->exits_per_s += seconds > 0 ? (double)a->exits / seconds : 0;
+	if (a->steal_known && a->steal_span_ns > 0) {
+		to->steal_known = true;
+		to->steal += 100.0 * (double)a->steal_ns / (double)a->steal_span_ns;
+	}
+	if (a->latency_known) {
+		to->latency_known = true;
+		if (a->latency_ns > to->latency_ns)
+			to->latency_ns = a->latency_ns;
+	}
+	to->n_vcpus++;
+}
+
+static void row_finish(struct top_row *r)
+{
+	double all = r->ran + r->delay + r->blocked + r->stopped + r->halted;
+
+	r->known = all > 0;
+	if (!r->known)
+		return;
+	r->ran *= 100 / all;
+	r->delay *= 100 / all;
+	r->blocked *= 100 / all;
+	r->stopped *= 100 / all;
+	r->halted *= 100 / all;
+	if (r->n_vcpus)
+		r->steal /= r->n_vcpus;
+}
+
+/* What is drawn, of what was looked at last. */
+static void rows_make(struct top *t)
+{
+	struct model *m = live_model(t->live);
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n_rows; i++) {
+		const struct activity_row *a = &t->rows[i];
+		struct top_row *r = n ? &t->drawn[n - 1] : NULL;
+
+		if (t->inside && a->vm != t->inside_vm)
+			continue;
+		/* The rows of one VM follow each other. */
+		if (t->inside || !r || r->vm != a->vm) {
+			r = &t->drawn[n++];
+			*r = (struct top_row){.vm = a->vm, .vcpu = a->vcpu, .tid = a->tid};
+			snprintf(r->name, sizeof(r->name), "%s", model_vm_name(m, a->vm));
+			r->open = t->inside ? 0 : live_ongoing(t->live, a->vm);
+		}
+		if (t->inside)
+			snprintf(r->state, sizeof(r->state), "%s", vcpu_state_name(a->now));
+		row_add(r, a, t->seconds);
+	}
+	for (size_t i = 0; i < n; i++)
+		row_finish(&t->drawn[i]);
+	t->screen.inside = t->inside ? t->inside_name : NULL;
+	t->screen.filter = t->inside ? "" : t->filter;
+	t->n_drawn = top_rows_prepare(t->drawn, n, &t->screen);
+}
+
+static void line_print(void *context, enum top_look look, const char *text)
+{
+	(void)context;
+	(void)look;
+	printf("%s\n", text);
+}
+
+static void draw(struct top *t)
+{
+	rows_make(t);
+	t->screen.notice = t->notice;
+	t->screen.when = t->when;
+	if (t->terminal) {
+		top_terminal_size(t->terminal, &t->screen.columns, &t->screen.lines);
+		top_terminal_draw(t->terminal, &t->screen, t->drawn, t->n_drawn);
+		return;
+	}
+	top_screen_draw(&t->screen, t->drawn, t->n_drawn, line_print, NULL);
+	putchar('\n');
+	if (fflush(stdout) || ferror(stdout))
+		trouble(t, -EPIPE);
+}
+
+/* The time since the last look is over. `now`: the timeline's. */
+static void look(struct top *t, struct host_ns now)
+{
+	long n = activity_look(t->activity, t->rows, ROWS_MAX);
+	time_t wall = time(NULL);
+	struct tm local;
+
+	if (n < 0) {
+		trouble(t, (int)n);
+		return;
+	}
+	t->n_rows = (size_t)n;
+	t->seconds = (double)(now.ns - t->looked.ns) / 1e9;
+	t->looked = now;
+	if (t->arguments.recording)
+		snprintf(t->when, sizeof(t->when), "%+.1f s",
+			 (double)(now.ns - t->screen_begin) / 1e9);
+	else if (localtime_r(&wall, &local))
+		strftime(t->when, sizeof(t->when), "%H:%M:%S", &local);
+	t->looks++;
+	draw(t);
+	if (t->arguments.batch && t->looks == t->arguments.count)
+		top_end(t);
+}
+
+/* Time passes up to `tsc`. */
+static void pass(struct top *t, uint64_t tsc)
+{
+	struct host_ns now;
+
+	if (!live_host_ns(t->live, tsc, &now))
+		return;
+	if (!t->begun) {
+		t->begun = true;
+		t->looked = t->ticked = now;
+		t->screen_begin = now.ns;
+	}
+	if (now.ns - t->ticked.ns < TICK_MS * 1000000ll)
+		return;
+	t->ticked = now;
+	trouble(t, live_tick(t->live, tsc));
+	/* Half a tick early is nearer than half a tick late. */
+	if (now.ns - t->looked.ns + TICK_MS * 500000ll >= (int64_t)t->arguments.interval_ns)
+		look(t, now);
+}
+
+/* Plays on until the next look, or the recording's end. */
+static void play(struct top *t)
+{
+	struct recording_entry entry;
+	uint64_t looks = t->looks;
+	int r = 1;
+
+	while (!t->over && !t->ending && t->looks == looks &&
+	       (r = recording_reader_next(t->reader, &entry)) > 0) {
+		trouble(t, live_frame(t->live, entry.source, entry.arrival_tsc, &entry.frame));
+		if (entry.arrival_tsc)
+			pass(t, entry.arrival_tsc);
+	}
+	if (r < 0)
+		trouble(t, r);
+	if (r > 0 || t->over)
+		return;
+	t->over = true;
+	snprintf(t->notice, sizeof(t->notice), "the recording is over; q leaves");
+	trouble(t, live_finish(t->live));
+	look(t, t->ticked);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct top *t = timer->data;
+	uint64_t now = uv_hrtime();
+
+	if (!t->reader) {
+		if (!t->screen.paused)
+			pass(t, clock_tsc_read());
+		else
+			trouble(t, live_tick(t->live, clock_tsc_read()));
+	} else if (!t->screen.paused && !t->over &&
+		   now - t->shown_ns + TICK_MS * 500000ull >= t->arguments.interval_ns) {
+		t->shown_ns = now;
+		play(t);
+	}
+}
+
+/* ---- keys ---- */
+
+static void filter_key(struct top *t, enum top_key key, char text)
+{
+	size_t len = strlen(t->filter);
+
+	if (key == TOP_KEY_ENTER) {
+		t->screen.typing = false;
+	} else if (key == TOP_KEY_BACK) {
+		t->screen.typing = false;
+		t->filter[0] = '\0';
+	} else if (key == TOP_KEY_ERASE && len) {
+		t->filter[len - 1] = '\0';
+	} else if (key == TOP_KEY_TEXT && (unsigned char)text >= ' ' &&
+		   len + 1 < sizeof(t->filter)) {
+		t->filter[len] = text;
+		t->filter[len + 1] = '\0';
+	}
+}
+
+static void text_key(struct top *t, char text)
+{
+	struct top_screen *s = &t->screen;
+
+	switch (text) {
+	case 'q':
+	case 3: /* Ctrl-C, if the terminal makes no signal of it */
+		top_end(t);
+		break;
+	case 'h':
+	case '?':
+		s->help = !s->help;
+		break;
+	case 'p':
+	case ' ':
+		s->paused = !s->paused;
+		break;
+	case 's':
+		s->sort = (s->sort + 1) % TOP_SORT_COUNT;
+		break;
+	case 'S':
+		s->sort = (s->sort + TOP_SORT_COUNT - 1) % TOP_SORT_COUNT;
+		break;
+	case '/':
+		s->typing = !t->inside;
+		break;
+	default:
+		break;
+	}
+}
+
+static void key_take(struct top *t, enum top_key key, char text)
+{
+	struct top_screen *s = &t->screen;
+
+	if (s->typing) {
+		filter_key(t, key, text);
+	} else if (key == TOP_KEY_TEXT) {
+		text_key(t, text);
+	} else if (s->help) {
+		s->help = false;
+	} else if (key == TOP_KEY_UP && s->selected) {
+		s->selected--;
+	} else if (key == TOP_KEY_DOWN) {
+		s->selected++;
+	} else if (key == TOP_KEY_ENTER && !t->inside && s->selected < t->n_drawn) {
+		t->inside = true;
+		t->inside_vm = t->drawn[s->selected].vm;
+		memcpy(t->inside_name, t->drawn[s->selected].name, sizeof(t->inside_name));
+		s->selected = 0;
+	} else if (key == TOP_KEY_BACK) {
+		t->inside = false;
+	}
+}
+
+static void on_keys(uv_poll_t *poll, int status, int events)
+{
+	struct top *t = poll->data;
+	enum top_key key;
+	char text = 0;
+
+	(void)events;
+	if (status < 0) {
+		top_end(t);
+		return;
+	}
+	while (!t->ending && (key = top_terminal_key(t->terminal, &text)) != TOP_KEY_NONE)
+		key_take(t, key, text);
+	if (!t->ending)
+		draw(t);
+}
+
+static void on_signal(uv_signal_t *signal, int number)
+{
+	struct top *t = signal->data;
+
+	if (number == SIGWINCH)
+		draw(t);
+	else
+		top_end(t);
+}
+
+/* ---- beginning and end ---- */
+
+static int handles_open(struct top *t)
+{
+	struct {
+		uv_signal_t *handle;
+		int number;
+	} signals[] = {{&t->interrupt, SIGINT}, {&t->terminate, SIGTERM}, {&t->resize, SIGWINCH}};
+	int err = uv_timer_init(&t->loop, &t->tick);
+
+	t->tick.data = t;
+	if (!err)
+		err = uv_timer_start(&t->tick, on_tick, 0, TICK_MS);
+	for (size_t i = 0; i < (t->terminal ? 3u : 2u) && !err; i++) {
+		err = uv_signal_init(&t->loop, signals[i].handle);
+		signals[i].handle->data = t;
+		if (!err)
+			err = uv_signal_start(signals[i].handle, on_signal, signals[i].number);
+	}
+	if (!err && t->terminal) {
+		err = uv_poll_init(&t->loop, &t->keys, STDIN_FILENO);
+		t->keys.data = t;
+		if (!err)
+			err = uv_poll_start(&t->keys, UV_READABLE, on_keys);
+	}
+	return err;
+}
+
+static void handle_close(uv_handle_t *handle, void *context)
+{
+	(void)context;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+/* Says what is wrong. */
+static bool arguments_check(const struct top_arguments *a)
+{
+	const char *wrong = NULL;
+
+	if ((a->recording != NULL) + (a->pid != 0) + (a->qmp != NULL) != 1)
+		wrong = "give a recording, --pid or --qmp";
+	else if (a->recording && a->channel)
+		wrong = "--channel: a recording has its guest's half in it";
+	else if (a->pid > INT32_MAX)
+		wrong = "--pid: no such process number";
+	else if (a->interval_ns < INTERVAL_LEAST_NS)
+		wrong = "--interval: the least is 100ms";
+	else if (a->count && !a->batch)
+		wrong = "--count needs --batch: a screen is left with q";
+	if (wrong)
+		fprintf(stderr, "vcpuscope top: %s; see `vcpuscope top --help`\n", wrong);
+	return !wrong;
+}
+
+/* Where the frames come from. 0, or -errno and one line in `why`. */
+static int source_open(struct top *t, char *why, size_t why_bytes)
+{
+	const struct collector_sink sink = {
+		.frame = on_frame, .say = on_line, .ended = on_ended, .context = t};
+	struct collector_options collector = {.pid = (pid_t)t->arguments.pid,
+					      .qmp_path = t->arguments.qmp,
+					      .channel = t->arguments.channel};
+	int err;
+
+	if (!t->arguments.recording)
+		return collector_open(&t->loop, &collector, &sink, &t->collector, why, why_bytes);
+	err = recording_reader_open(t->arguments.recording, &t->reader);
+	if (err)
+		snprintf(why, why_bytes, "%s: %s", t->arguments.recording,
+			 err == -EBADMSG ? "is no recording of vcpuscope" : strerror(-err));
+	return err;
+}
+
+static int top_loop(struct top *t, char *why, size_t why_bytes)
+{
+	int err = source_open(t, why, why_bytes);
+
+	if (err)
+		return err;
+	if (!t->arguments.batch) {
+		t->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)
+				      ? top_terminal_open(text_options_for(stdout).colour)
+				      : NULL;
+		if (!t->terminal) {
+			snprintf(why, why_bytes,
+				 "this is no terminal that could show a screen; use --batch");
+			return -ENOTTY;
+		}
+	}
+	err = handles_open(t);
+	if (err) {
+		snprintf(why, why_bytes, "%s", strerror(-err));
+		return err;
+	}
+	if (t->reader && t->arguments.batch) {
+		while (!t->over && !t->ending) {
+			play(t);
+			uv_run(&t->loop, UV_RUN_NOWAIT); /* signals */
+		}
+	} else {
+		while (!t->ending)
+			uv_run(&t->loop, UV_RUN_DEFAULT);
+	}
+	return 0;
+}
+
+static int top_run(const struct command *self, int argc, char **argv)
+{
+	struct top *t = calloc(1, sizeof(*t));
+	const struct live_options live = {.than_ns = STALL_NS,
+					  .incident = on_incident,
+					  .ongoing = on_ongoing,
+					  .line = on_line,
+					  .context = t};
+	char why[512] = "out of memory";
+	int err, result = COMMAND_TROUBLE;
+
+	if (!t)
+		return COMMAND_TROUBLE;
+	t->arguments = (struct top_arguments){.sort = "delay", .interval_ns = 1000000000};
+	if (options_parse_or_say(self, argc, argv, &t->arguments) ||
+	    !arguments_check(&t->arguments)) {
+		free(t);
+		return COMMAND_USAGE;
+	}
+	top_sort_parse(t->arguments.sort, &t->screen.sort);
+	if (t->arguments.filter)
+		snprintf(t->filter, sizeof(t->filter), "%s", t->arguments.filter);
+	t->screen.columns = BATCH_COLUMNS;
+	t->screen.plain = t->arguments.batch;
+	signal(SIGPIPE, SIG_IGN);
+	err = uv_loop_init(&t->loop);
+	if (err) {
+		fprintf(stderr, "vcpuscope top: %s\n", strerror(-err));
+		free(t);
+		return COMMAND_TROUBLE;
+	}
+	t->live = live_new(&live);
+	t->activity = t->live ? activity_new(live_model(t->live)) : NULL;
+	err = t->activity ? top_loop(t, why, sizeof(why)) : -ENOMEM;
+	top_terminal_close(t->terminal);
+	if (err)
+		fprintf(stderr, "vcpuscope top: %s\n", why);
+	else if (t->error && t->error != -EPIPE)
+		fprintf(stderr, "vcpuscope top: %s\n", strerror(-t->error));
+	if (!err)
+		result = t->error ? COMMAND_TROUBLE : COMMAND_OK;
+	else if (err == -EPERM || err == -EACCES || err == -EOPNOTSUPP)
+		result = COMMAND_UNSUPPORTED;
+	if (t->collector)
+		collector_close(t->collector);
+	uv_walk(&t->loop, handle_close, NULL);
+	uv_run(&t->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&t->loop);
+	if (t->reader)
+		recording_reader_close(t->reader);
+	live_free(t->live);
+	activity_free(t->activity);
+	free(t);
+	return result;
+}
+
+const struct command command_top = {
+	.name = "top",
+	.summary = "VMs and vCPUs by what they suffer, once a second",
+	.usage = "(RUN.vcs | --pid N | --qmp PATH) [--channel PATH] [options]",
+	.options = top_option_table,
+	.n_options = sizeof(top_option_table) / sizeof(top_option_table[0]),
+	.examples = "  sudo vcpuscope top --pid $(pidof qemu-system-x86_64) --channel "
+		    "/run/vcpuscope/web1.sock\n"
+		    "  vcpuscope top run.vcs\n"
+		    "  vcpuscope top run.vcs -b -n 5 --sort exits\n",
+	.run = top_run,
+};
