@@ -248,6 +248,11 @@ static void task_run(struct flame *f, struct flame_vm *vm, uint16_t cpu, int32_t
 	struct flame_task *t = pid > 0 ? task_get(f, vm, pid) : NULL;
 
 	if (t) {
+		/* Seen elsewhere: it has left the other CPU unseen. */
+		if (t->state == FLAME_TASK_RUNNING && t->cpu != cpu && vm->current[t->cpu] == pid) {
+			vm->current[t->cpu] = -1;
+			lane_tell(f, vm, t->cpu, (struct mark){now, -1, MARK_RUN, false, {0}});
+		}
 		task_settle(f, vm, t, now, NULL);
 		t->state = FLAME_TASK_RUNNING;
 		t->seen = true;
