@@ -35,12 +35,13 @@ static void on_incident(void *context, const struct report *report)
 static int output_write(const struct metrics_arguments *a, const struct metrics *x,
 			const struct pipeline *p)
 {
+	const struct metrics_part part = {.metrics = x, .pipeline = p};
 	int err;
 
 	if (a->output) {
-		err = metrics_page_save(x, p, 0, a->output);
+		err = metrics_page_save(&part, 1, 0, a->output);
 	} else {
-		err = metrics_page_write(x, p, 0, stdout);
+		err = metrics_page_write(&part, 1, 0, stdout);
 		if (fflush(stdout) && !err)
 			err = -errno;
 	}

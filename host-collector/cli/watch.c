@@ -176,8 +176,9 @@ static void table_show(struct watch *w)
 /* A file that cannot be written now may be so later: it is said each time. */
 static void metrics_keep(struct watch *w)
 {
-	int err = metrics_page_save(w->metrics, live_pipeline(w->live), clock_tsc_read(),
-				    w->arguments.metrics);
+	const struct metrics_part part = {.metrics = w->metrics,
+					  .pipeline = live_pipeline(w->live)};
+	int err = metrics_page_save(&part, 1, clock_tsc_read(), w->arguments.metrics);
 
 	w->metrics_ns = uv_hrtime();
 	if (err)

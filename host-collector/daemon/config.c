@@ -31,6 +31,8 @@ struct key {
 #define DAEMON(field) offsetof(struct daemon_config, field)
 static const struct key daemon_keys[] = {
 	{"control", KEY_TEXT, DAEMON(control)},
+	{"metrics", KEY_TEXT, DAEMON(metrics)},
+	{"metrics_file", KEY_TEXT, DAEMON(metrics_file)},
 	{"directory", KEY_TEXT, DAEMON(directory)},
 	{"disk_budget", KEY_BYTES, DAEMON(disk_budget_bytes)},
 	{"disk_reserve", KEY_BYTES, DAEMON(disk_reserve_bytes)},

@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "clock/sample.h"
 #include "host-collector/daemon/control.h"
 #include "host-collector/daemon/flight.h"
+#include "host-collector/daemon/metrics_server.h"
 #include "host-collector/daemon/spool.h"
 
-enum { TICK_MS = 100 };
+enum { TICK_MS = 100, METRICS_FILE_MS = 5000 };
 
 struct vm_daemon {
 	uv_loop_t *loop;
@@ -20,6 +23,8 @@ struct vm_daemon {
 	struct control *control;
 	struct spool *spool;
 	struct flight *flight;
+	struct metrics_server *metrics; /* NULL: none */
+	uint64_t metrics_file_ms;
 	uv_timer_t timer;
 	struct lag_meter lag;
 	uint64_t start_ms;
@@ -162,8 +167,9 @@ int vm_daemon_reload(struct vm_daemon *d, char *why, size_t why_bytes)
 		return -ENOMEM;
 	}
 	err = daemon_config_read(d->config_path, next, why, why_bytes);
-	if (!err && strcmp(next->control, d->config.control)) {
-		snprintf(why, why_bytes, "%s: control: changes with a restart only",
+	if (!err && (strcmp(next->control, d->config.control) ||
+		     strcmp(next->metrics, d->config.metrics))) {
+		snprintf(why, why_bytes, "%s: control, metrics: change with a restart only",
 			 d->config_path);
 		err = -EINVAL;
 	}
@@ -173,6 +179,32 @@ int vm_daemon_reload(struct vm_daemon *d, char *why, size_t why_bytes)
 	}
 	free(next);
 	return err;
+}
+
+/* ---- metrics ---- */
+
+static int on_metrics_page(void *context, FILE *to)
+{
+	const struct vm_daemon *d = context;
+	struct metrics_part parts[DAEMON_VMS_MAX];
+
+	return metrics_page_write(parts, flight_metrics(d->flight, parts, DAEMON_VMS_MAX),
+				  clock_tsc_read(), to);
+}
+
+static void metrics_tick(struct vm_daemon *d, uint64_t now_ms)
+{
+	struct metrics_part parts[DAEMON_VMS_MAX];
+	int err;
+
+	metrics_server_tick(d->metrics);
+	if (!*d->config.metrics_file || now_ms - d->metrics_file_ms < METRICS_FILE_MS)
+		return;
+	d->metrics_file_ms = now_ms;
+	err = metrics_page_save(parts, flight_metrics(d->flight, parts, DAEMON_VMS_MAX),
+				clock_tsc_read(), d->config.metrics_file);
+	if (err)
+		on_say(d, "metrics_file", strerror(-err));
 }
 
 /* ---- life ---- */
@@ -188,6 +220,7 @@ static void on_timer(uv_timer_t *timer)
 		watched_vm_tick(d->vms[i], now_ms);
 	spool_tick(d->spool);
 	flight_tick(d->flight);
+	metrics_tick(d, now_ms);
 }
 
 static void daemon_freed(uv_handle_t *handle)
@@ -228,6 +261,11 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	err = control_open(loop, d->config.control, d, &d->control, why, why_bytes);
 	if (err)
 		goto fail;
+	if (*d->config.metrics)
+		err = metrics_server_open(loop, d->config.metrics, on_metrics_page, d, &d->metrics,
+					  why, why_bytes);
+	if (err)
+		goto fail;
 	for (size_t i = 0; i < d->config.n_vms; i++) {
 		err = vm_add(d, &d->config.vms[i], true);
 		if (err)
@@ -247,6 +285,10 @@ void vm_daemon_close(struct vm_daemon *d)
 		return;
 	while (d->n_vms)
 		vm_remove(d, d->n_vms - 1);
+	metrics_server_close(d->metrics);
+	/* Counters of a daemon that is gone would look like VMs that stand still. */
+	if (*d->config.metrics_file)
+		unlink(d->config.metrics_file);
 	spool_free(d->spool);
 	flight_close(d->flight);
 	control_close(d->control);

@@ -28,7 +28,8 @@ struct flight_vm {
 	struct watched_vm *vm;
 	struct frame_tap tap;
 	struct flight_ring *ring;
-	struct live *live; /* NULL: out of memory, until the streams begin anew */
+	struct live *live;       /* NULL: out of memory, until the streams begin anew */
+	struct metrics *metrics; /* NULL: not wanted, or as above */
 	struct waiting waiting;
 	uint64_t folder_ms; /* when the last one was made; 0 never */
 	uint64_t incidents, folders, suppressed, told_suppressed;
@@ -167,6 +168,8 @@ static void on_incident(void *context, const struct report *report)
 		if (at->healthy)
 			continue;
 		v->incidents++;
+		if (v->metrics)
+			metrics_incident(v->metrics, at);
 		if (!v->waiting.is) {
 			v->waiting = (struct waiting){true, now_ms() + AFTERMATH_MS, *at};
 			continue;
@@ -187,10 +190,17 @@ static void on_line(void *context, const char *line)
 	say(context, line);
 }
 
+static void live_forget(struct flight_vm *v)
+{
+	live_free(v->live); /* before what listens to its model */
+	metrics_free(v->metrics);
+	v->live = NULL;
+	v->metrics = NULL;
+}
+
 static void live_drop(struct flight_vm *v)
 {
-	live_free(v->live);
-	v->live = NULL;
+	live_forget(v);
 	say(v, "stalls are not watched: out of memory");
 }
 
@@ -206,6 +216,11 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const
 		live_drop(v);
 }
 
+static bool metrics_wanted(const struct flight *f)
+{
+	return *f->options.config->metrics || *f->options.config->metrics_file;
+}
+
 static void on_begin(void *context)
 {
 	struct flight_vm *v = context;
@@ -216,10 +231,12 @@ static void on_begin(void *context)
 					     .context = v};
 
 	flight_ring_clear(v->ring);
-	live_free(v->live);
+	live_forget(v);
 	v->live = live_new(&options);
-	if (!v->live)
-		say(v, "stalls are not watched: out of memory");
+	if (v->live && metrics_wanted(v->flight))
+		v->metrics = metrics_new(live_model(v->live));
+	if (!v->live || (!v->metrics && metrics_wanted(v->flight)))
+		live_drop(v);
 }
 
 static void on_end(void *context, const char *why)
@@ -247,7 +264,7 @@ static struct flight_vm *find(const struct flight *f, const struct watched_vm *v
 
 static void vm_free(struct flight_vm *v)
 {
-	live_free(v->live);
+	live_forget(v);
 	flight_ring_free(v->ring);
 	free(v);
 }
@@ -310,6 +327,18 @@ int flight_snapshot(struct flight *f, struct watched_vm *vm, char *path, size_t 
 		return -ENOENT;
 	flight_ring_stats_get(v->ring, &stats);
 	return stats.frames && v->live ? folder_make(v, NULL, path, path_bytes) : -ENODATA;
+}
+
+size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t max)
+{
+	size_t n = 0;
+
+	for (const struct flight_vm *v = f->vms; v && n < max; v = v->next) {
+		if (v->live && v->metrics)
+			parts[n++] = (struct metrics_part){name_of(v), v->metrics,
+							   live_pipeline(v->live)};
+	}
+	return n;
 }
 
 void flight_status_get(const struct flight *f, const struct watched_vm *vm,

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host-collector/cli/metrics_page.h"
 #include "host-collector/daemon/incident_store.h"
 #include "host-collector/daemon/watched_vm.h"
 
@@ -31,6 +32,10 @@ void flight_tick(struct flight *f);
 /* A folder now, by hand. `path`: its name to be. 0, -ENOENT (no recorder for this VM), -ENODATA (no
  * frame yet), or what incident_store_make says. */
 int flight_snapshot(struct flight *f, struct watched_vm *vm, char *path, size_t path_bytes);
+
+/* The VMs' shares of a page of metrics, if the configuration wants any: fills at most `max`,
+ * returns how many. Borrowed until the loop goes on. */
+size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t max);
 
 struct flight_status {
 	bool on;

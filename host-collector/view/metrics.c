@@ -170,7 +170,7 @@ static void side_count(const struct output *o, const struct metrics_source *s, u
 {
 	fprintf(o->to, "%s{", o->name);
 	label_write("side", s->host ? "host" : "guest", true, o->to);
-	label_write("vm", s->host ? "" : s->vm, false, o->to);
+	label_write("vm", s->vm, false, o->to);
 	fprintf(o->to, "} %" PRIu64 "\n", count);
 }
 

@@ -14,7 +14,7 @@
 /* What came of one side of a VM. */
 struct metrics_source {
 	bool host;
-	const char *vm; /* of the guest's; the host's side counts for all VMs */
+	const char *vm; /* "": the host's side of several VMs */
 	bool up;        /* the agent is heard */
 	uint64_t delivered, lost;
 	bool clock_known;

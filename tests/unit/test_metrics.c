@@ -33,7 +33,7 @@ static char *page_of(const char *name)
 {
 	struct metrics_vm vm = {.vm = 1, .name = name, .vcpus = 2};
 	const struct metrics_source sources[] = {
-		{.host = true, .vm = "host", .delivered = 7, .lost = 3},
+		{.host = true, .vm = "", .delivered = 7, .lost = 3},
 		{.vm = name,
 		 .up = true,
 		 .delivered = 5,
