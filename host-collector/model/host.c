@@ -4,6 +4,7 @@
  * unknown.
  */
 #include <signal.h>
+#include <string.h>
 
 #include "host-collector/model/internal.h"
 
@@ -63,6 +64,17 @@ static bool exposed(const struct model *m, const struct vcpu *v)
 	return v->state != THREAD_RUNNING || v->doubted || m->pcpus[v->open.pcpu].lossy;
 }
 
+/* Its wait may turn out to end at `t`: until then it was for whoever has the pCPU, if that one came
+ * there meanwhile: what happens where no vCPU waits is not captured. */
+static void holder_account(const struct model *m, struct vcpu *v, struct host_ns t)
+{
+	const struct pcpu *p = &m->pcpus[v->open.pcpu];
+
+	if (v->waiter_link && p->current_known && !p->lost_gap &&
+	    p->switched.ns >= v->open.begin.ns)
+		vcpu_held_by(v, t, p->current);
+}
+
 /* Nothing that happened on `cpu` after `from` is known until its next event. */
 static void loss_begin(struct model *m, uint16_t cpu, struct host_ns from, uint64_t lost)
 {
@@ -80,6 +92,7 @@ static void loss_begin(struct model *m, uint16_t cpu, struct host_ns from, uint6
 	p->turn_open = true;
 	EACH_VCPU(m, v, {
 		if (exposed(m, v)) {
+			holder_account(m, v, from);
 			vcpu_unsure(v, from, cpu, lost, &sink);
 			waiter_update(m, v);
 		}
@@ -107,6 +120,7 @@ static void lossy_list_remove(struct model *m, uint16_t cpu)
 static void loss_end(struct model *m, uint16_t cpu, struct host_ns t)
 {
 	m->pcpus[cpu].lossy = false;
+	m->pcpus[cpu].gap_end = t;
 	m->pcpus[cpu].lost = 0;
 	lossy_list_remove(m, cpu);
 	if (--m->n_lossy == 0)
@@ -127,13 +141,24 @@ static void vcpu_moved(struct model *m, struct vcpu *v, struct host_ns t)
 	waiter_update(m, v);
 }
 
+/* `pid` leaves the pCPU: it came there with the last switch, or in a gap since, but not later. */
+static void tenure_add(struct pcpu *p, struct host_ns t, int32_t pid)
+{
+	struct host_ns from = p->switched;
+
+	if (p->lost_gap && p->gap_end.ns > from.ns)
+		from = p->gap_end;
+	memmove(p->tenures, p->tenures + 1, (VCPU_TENURES - 1) * sizeof(p->tenures[0]));
+	p->tenures[VCPU_TENURES - 1] = (struct tenure){.pid = pid, .from = from, .until = t};
+}
+
 static void host_switch(struct model *m, struct host_ns t, const struct vs_event *e)
 {
 	struct pcpu *p = &m->pcpus[e->cpu];
 	struct vcpu *out = vcpu_of_thread(m, e->pid), *in = vcpu_of_thread(m, e->pid2);
 	struct vcpu_sink sink = vcpu_sink_of(m);
-	struct host_ns switched = p->switched;
 
+	tenure_add(p, t, e->pid);
 	pcpu_account(p, t, e->pid);
 	p->lost_gap = 0;
 	p->current = e->pid2;
@@ -146,7 +171,7 @@ static void host_switch(struct model *m, struct host_ns t, const struct vs_event
 		vcpu_moved(m, out, t);
 	}
 	if (in) {
-		vcpu_switch_in(in, t, e->cpu, e->pid, switched, &sink);
+		vcpu_switch_in(in, t, e->cpu, p->tenures, &sink);
 		vcpu_moved(m, in, t);
 	}
 }

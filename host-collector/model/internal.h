@@ -17,6 +17,8 @@ struct pcpu {
 	int32_t current;         /* by the last switch seen here */
 	struct host_ns last;     /* the newest event that fired here */
 	struct host_ns switched; /* the newest switch */
+	struct host_ns gap_end;  /* of the newest loss that is over */
+	struct tenure tenures[VCPU_TENURES];
 	struct vcpu *waiters;
 };
 

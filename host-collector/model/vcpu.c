@@ -432,18 +432,19 @@ static bool wakeup_missed(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32
 	return true;
 }
 
-void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t from,
-		    struct host_ns since, const struct vcpu_sink *sink)
+void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struct tenure *tenures,
+		    const struct vcpu_sink *sink)
 {
-	bool unseen = wakeup_missed(v, t, pcpu, from, sink);
+	bool unseen = wakeup_missed(v, t, pcpu, tenures[VCPU_TENURES - 1].pid, sink);
 
 	doubt_end(v, t, v->state == THREAD_READY, sink);
 	unseen = unseen || v->state == THREAD_UNSURE;
 	prove(v, t, THREAD_READY, pcpu, sink);
-	if (unseen && v->state == THREAD_READY) { /* nobody counted who held the pCPU */
-		if (v->queue.segment_begin.ns < since.ns)
-			v->queue.segment_begin = since;
-		vcpu_held_by(v, t, from);
+	/* Nobody counted who held the pCPU meanwhile. */
+	for (int i = 0; unseen && v->state == THREAD_READY && i < VCPU_TENURES; i++) {
+		if (v->queue.segment_begin.ns < tenures[i].from.ns)
+			v->queue.segment_begin = tenures[i].from;
+		vcpu_held_by(v, tenures[i].until, tenures[i].pid);
 	}
 	if (v->state == THREAD_RUNNING)
 		v->open.state = VCPU_UNKNOWN; /* it left the CPU and nobody saw it */

@@ -14,7 +14,13 @@
 #include "host-collector/model/guest_cpu.h"
 #include "host-collector/model/model.h"
 
-enum { VCPU_HOLDERS = 8, VCPU_DOUBTS = 8, VCPU_HELD_MAX = 8192 };
+/* A task was on a pCPU all along. */
+struct tenure {
+	int32_t pid;
+	struct host_ns from, until;
+};
+
+enum { VCPU_TENURES = 4, VCPU_HOLDERS = 8, VCPU_DOUBTS = 8, VCPU_HELD_MAX = 8192 };
 
 enum thread_state {
 	THREAD_UNSEEN, /* no event yet, or it ended */
@@ -109,9 +115,9 @@ struct vcpu {
 void vcpu_init(struct vcpu *v, uint32_t vm, uint32_t vcpu, int32_t tid, struct host_ns t);
 void vcpu_fini(struct vcpu *v);
 
-/* `from` has been seen on the pCPU since `since`. */
-void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t from,
-		    struct host_ns since, const struct vcpu_sink *sink);
+/* tenures: VCPU_TENURES of them, of this pCPU, the newest last: who it comes from. */
+void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struct tenure *tenures,
+		    const struct vcpu_sink *sink);
 /* state: enum vs_task_state bits, 0 preempted. signal: may be NULL. */
 void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t state,
 		     const struct vcpu_signal *signal, const struct vcpu_sink *sink);

@@ -198,6 +198,7 @@ static bool lockup_begin(struct fault *f)
 	hog_begin(f);
 	p = &f->world->host.pcpus[f->world->hog->cpu];
 	p->locked_up = true;
+	vcpu_sim_tell(target(f));
 	engine_at(e, e->now + engine_between(e, f->ns / 2, f->ns * 9 / 10), watchdog_barks,
 		  f->world, p->cpu);
 	return true;
@@ -206,6 +207,7 @@ static bool lockup_begin(struct fault *f)
 static void lockup_end(struct fault *f)
 {
 	f->world->host.pcpus[f->world->hog->cpu].locked_up = false;
+	vcpu_sim_tell(target(f));
 }
 
 static bool lockup_elsewhere_begin(struct fault *f)
@@ -392,6 +394,12 @@ static bool storm_begin(struct fault *f)
 	return true;
 }
 
+/* No other exit waits for a device. */
+static bool device_begin(struct fault *f)
+{
+	return busy(target(f)) && sleep_begin(f);
+}
+
 static bool light_begin(struct fault *f)
 {
 	const struct guest_storm light = {.until = f->world->engine.now + f->ns,
@@ -484,7 +492,7 @@ static const struct fault_row rows[FAULT_KIND_COUNT] = {
 	[FAULT_LOCK_CONTENDED] = {.wait = wait_contended, .needs_kvm = true},
 	[FAULT_CALL] = {.wait = wait_for_call, .needs_kvm = true},
 	[FAULT_POLLING] = {.wait = wait_polling, .needs_kvm = true},
-	[FAULT_DEVICE_EXIT] = {.begin = sleep_begin,
+	[FAULT_DEVICE_EXIT] = {.begin = device_begin,
 			       .inside = STEP_VMM,
 			       .step = {.kind = STEP_VMM, .cause = SIM_CAUSE_DEVICE},
 			       .needs_kvm = true},
