@@ -11,6 +11,7 @@
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/replay.h"
 #include "host-collector/export/csv.h"
+#include "host-collector/export/folded_export.h"
 #include "host-collector/export/perfetto.h"
 #include "host-collector/view/escape.h"
 
@@ -21,8 +22,10 @@ struct export_arguments {
 static const struct option_spec export_option_table[] = {
 	{"RUN.vcs", OPTION_OPERAND, offsetof(struct export_arguments, recording), NULL,
 	 "the recording", true},
-	{"to", OPTION_CHOICE, offsetof(struct export_arguments, to), "perfetto|csv",
-	 "a trace for ui.perfetto.dev, or every span of every CPU as one line", true},
+	{"to", OPTION_CHOICE, offsetof(struct export_arguments, to), "perfetto|csv|folded",
+	 "a trace for ui.perfetto.dev, every span of every CPU as one line, or where all time of "
+	 "every guest task went, as folded stacks (`flame` has more of these)",
+	 true},
 	{"output", OPTION_STRING, offsetof(struct export_arguments, output), "FILE",
 	 "where to (-o)", true},
 };
@@ -108,9 +111,28 @@ static void csv_close(void *x)
 	csv_export_free(x);
 }
 
+/* ---- folded ---- */
+
+static void *folded_open(struct model *m, const struct pipeline *const *pipeline, FILE *out)
+{
+	(void)pipeline;
+	return folded_export_new(m, out);
+}
+
+static int folded_end(void *x)
+{
+	return folded_export_finish(x);
+}
+
+static void folded_close(void *x)
+{
+	folded_export_free(x);
+}
+
 static const struct export_format formats[] = {
 	{"perfetto", perfetto_open, perfetto_end, perfetto_close, perfetto_tell},
 	{"csv", csv_open, csv_end, csv_close, NULL},
+	{"folded", folded_open, folded_end, folded_close, NULL},
 };
 
 static const struct export_format *format_find(const char *name)
@@ -184,6 +206,7 @@ const struct command command_export = {
 	.options = export_option_table,
 	.n_options = sizeof(export_option_table) / sizeof(export_option_table[0]),
 	.examples = "  vcpuscope export run.vcs --to perfetto -o run.pftrace\n"
-		    "  vcpuscope export run.vcs --to csv -o run.csv\n",
+		    "  vcpuscope export run.vcs --to csv -o run.csv\n"
+		    "  vcpuscope export run.vcs --to folded -o run.folded\n",
 	.run = export_run,
 };

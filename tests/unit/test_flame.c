@@ -9,6 +9,7 @@
 
 #include "host-collector/analyze/flame.h"
 #include "host-collector/cli/replay.h"
+#include "host-collector/export/folded_export.h"
 #include "host-collector/simulate/simulate.h"
 #include "host-collector/view/folded_text.h"
 #include "tests/unit/model_script.h"
@@ -328,6 +329,45 @@ static void long_stays_lose_nothing(void **unused)
 	}
 }
 
+/* The guest's tasks if there is a guest, else the vCPUs. */
+static void the_export_is_the_wall_graph(void **unused)
+{
+	static const struct {
+		bool guest;
+		const char *expected;
+	} cases[] = {
+		{true, "pid-42;running 2000\n"},
+		{false, "CPU 0/KVM-110;running 2000\n"},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const struct timeline_event host[] = {SWITCH(HOST, 0, 0, 0, TID0, 0)};
+		const struct timeline_event guest[] = {SWITCH(VM, 0, 0, 0, APP, 0)};
+		const struct timeline_event last[] = {SWITCH(HOST, 2000, 0, TID0, 0, 1)};
+		struct model *m = model_new();
+		struct folded_export *x;
+		char *text = NULL;
+		size_t len;
+		FILE *to = open_memstream(&text, &len);
+
+		x = folded_export_new(m, to);
+		assert_non_null(x);
+		script_vm(m, 1, "kvm");
+		script_run(m, host, COUNT(host));
+		if (cases[i].guest)
+			script_run(m, guest, COUNT(guest));
+		script_run(m, last, COUNT(last));
+		model_finish(m);
+		assert_int_equal(folded_export_finish(x), 0);
+		fclose(to);
+		assert_string_equal(text, cases[i].expected);
+		free(text);
+		model_free(m);
+		folded_export_free(x);
+	}
+}
+
 static void words_are_parsed(void **unused)
 {
 	enum flame_kind kind;
@@ -437,6 +477,7 @@ int main(void)
 		cmocka_unit_test(each_kind_has_its_order),
 		cmocka_unit_test(samples_of_the_host_are_its_time_on_the_cpu),
 		cmocka_unit_test(long_stays_lose_nothing),
+		cmocka_unit_test(the_export_is_the_wall_graph),
 		cmocka_unit_test(words_are_parsed),
 		cmocka_unit_test(no_time_is_missing_or_double),
 	};
