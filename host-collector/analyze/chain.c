@@ -30,7 +30,9 @@ struct chains {
 	struct chain worst[CHAIN_WORST_MAX]; /* by falling latency */
 	uint64_t n_troubles;                 /* ever; the newest are kept */
 	struct chain_trouble troubles[CHAIN_TROUBLES_MAX];
-	uint64_t n_ticks; /* ever */
+	size_t n_timed;
+	uint32_t timed[MODEL_VMS_MAX]; /* VMs whose timers are seen */
+	uint64_t n_ticks;              /* ever */
 	struct chain_tick ticks[TICKS_KEPT];
 	int error;
 };
@@ -196,6 +198,15 @@ static bool way_take(struct chains *x, const struct chain *c)
 	return moved;
 }
 
+bool chains_see_timers(const struct chains *x, uint32_t vm)
+{
+	for (size_t i = 0; i < x->n_timed; i++) {
+		if (x->timed[i] == vm)
+			return true;
+	}
+	return false;
+}
+
 static void on_closed(void *context, const struct chain *c, enum chain_end end)
 {
 	struct chains *x = context;
@@ -211,6 +222,9 @@ static void on_closed(void *context, const struct chain *c, enum chain_end end)
 		g->half++;
 	} else {
 		g->handled++;
+		if (c->source == CHAIN_SOURCE_TIMER && x->n_timed < MODEL_VMS_MAX &&
+		    !chains_see_timers(x, c->vm))
+			x->timed[x->n_timed++] = c->vm;
 		g->posted += c->posted;
 		g->late += !c->lost && latency_ns(c) - c->guest_err_ns >= x->options.limit_ns;
 		if (c->irq >= 0) {

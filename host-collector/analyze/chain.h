@@ -219,6 +219,8 @@ const struct chain_trouble *chains_trouble_in(const struct chains *x, uint32_t v
  * too long ago. Borrowed until the next event. */
 const struct chain_tick *chains_tick_at(const struct chains *x, uint32_t vm, uint32_t vcpu,
 					struct host_ns t);
+/* Have a VM's timers been joined to their handlers, so that one that is missing means something? */
+bool chains_see_timers(const struct chains *x, uint32_t vm);
 /* Handlers whose interrupt was not seen on the host: of devices that KVM does not carry, or before
  * the recording, or lost. */
 uint64_t chains_handlers_alone(const struct chains *x);

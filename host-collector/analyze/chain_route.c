@@ -243,14 +243,14 @@ static void accepted(struct chain_route *r, const struct host_instant *i, bool p
 		return;
 	a.certain = target.certain;
 	source = raised_find(r, i, &a, (uint32_t)(e->arg0 >> 32));
+	a.own = i->of_vcpu && i->vm == target.vm && i->vcpu == target.vcpu;
 	if (source) {
 		source->accepted = true;
 		a.source_known = true;
 		a.source = source->source;
 		a.source_at = source->t;
 		a.gsi = source->gsi;
-	} else if (i->of_vcpu && i->vm == target.vm && i->vcpu == target.vcpu && !a.level &&
-		   !r->pcpus[e->cpu].lossy) {
+	} else if (a.own && !a.level && !r->pcpus[e->cpu].lossy) {
 		a.source = CHAIN_SOURCE_TIMER; /* nothing else is accepted out of the blue */
 	}
 	chain_vcpu_accept(v, i->t, &a);
@@ -446,7 +446,7 @@ static void on_guest_switch(struct chain_vcpu *v, const struct guest_instant *i)
 
 static void on_guest_lost(struct chain_vcpu *v, const struct guest_instant *i)
 {
-	chain_vcpu_guest_gap(v, i->event.arg0);
+	chain_vcpu_guest_gap(v, (struct chain_when){i->t, i->err_ns}, i->event.arg0);
 }
 
 static const guest_step guest_steps[VS_EVENT_TYPE_LIMIT] = {

@@ -5,7 +5,10 @@
 
 enum { PROGRESS_ENOUGH = 2 };
 
-#define KEEP_NS 1000000000ll /* a chain is over when nothing has been added for so long */
+#define SAME_ACCEPT_NS 1000000ll
+#define DELIVERY_NS    10000000ll
+#define SHARED_NS      100000ll
+#define KEEP_NS        1000000000ll /* a chain is over when nothing has been added for so long */
 
 void chain_vcpu_init(struct chain_vcpu *v, uint32_t vm, uint32_t vcpu, int64_t limit_ns,
 		     const struct chain_sink *sink)
@@ -151,6 +154,7 @@ static struct chain_open *open_new(struct chain_vcpu *v, struct host_ns t, uint8
 	*o = (struct chain_open){
 		.used = true,
 		.kicked = v->where != CHAIN_IN_GUEST,
+		.handler_missing = t.ns <= v->gap_until.ns,
 		.last = t,
 		.progress_begun = v->progress,
 		.c = {.vm = v->vm,
@@ -211,16 +215,29 @@ static void irq_learn(struct chain_vcpu *v, uint32_t irq, uint8_t vector)
 
 /* ---- the guest's handler ---- */
 
-static bool served_waits(const struct chain_open *o)
+/* Injected, and its handler is to come: it cannot any more once the guest has gone on, or KVM has
+ * been told of its end, or after so much time in the guest. */
+static bool served_waits(const struct chain_vcpu *v, const struct chain_open *o,
+			 struct chain_when w)
 {
-	return o && !chain_saw(&o->c, CHAIN_HANDLER);
+	int64_t clock_ns[CHAIN_WHERE_COUNT],
+		sure_ns = w.t.ns - w.err_ns - (o ? o->c.host_err_ns : 0);
+
+	if (!o || chain_saw(&o->c, CHAIN_HANDLER) ||
+	    v->progress_since.ns > o->c.at[CHAIN_INJECT].ns + o->c.host_err_ns ||
+	    (v->injects && chain_saw(&o->c, CHAIN_EOI) && sure_ns > o->c.at[CHAIN_EOI].ns))
+		return false;
+	clock_read(v, w.t, clock_ns);
+	return clock_ns[CHAIN_IN_GUEST] - o->counted_ns[CHAIN_IN_GUEST] <=
+	       DELIVERY_NS + (int64_t)w.err_ns;
 }
 
-static struct chain_open *candidate_of_vector(struct chain_vcpu *v, uint8_t vector)
+static struct chain_open *candidate_of_vector(struct chain_vcpu *v, struct chain_when w,
+					      uint8_t vector)
 {
 	struct chain_open *served = slot_of(v, v->served[vector]);
 
-	return served_waits(served) ? served : slot_of(v, v->accepted[vector]);
+	return served_waits(v, served, w) ? served : slot_of(v, v->accepted[vector]);
 }
 
 static bool is_device(uint8_t vector)
@@ -230,10 +247,10 @@ static bool is_device(uint8_t vector)
 
 /* The chain that this irq's handler serves: of its vector if known, else what was injected last;
  * else what alone waits. */
-static struct chain_open *candidate_of_irq(struct chain_vcpu *v, uint32_t irq)
+static struct chain_open *candidate_of_irq(struct chain_vcpu *v, struct chain_when w, uint32_t irq)
 {
 	const struct chain_irq *known = irq_find(v, irq);
-	struct chain_open *found = known ? candidate_of_vector(v, known->vector) : NULL;
+	struct chain_open *found = known ? candidate_of_vector(v, w, known->vector) : NULL;
 	struct chain_open *sole = NULL;
 	bool several = false;
 
@@ -243,7 +260,8 @@ static struct chain_open *candidate_of_irq(struct chain_vcpu *v, uint32_t irq)
 		struct chain_open *o = &v->open[i];
 
 		if (!o->used || !is_device(o->c.vector) || chain_saw(&o->c, CHAIN_HANDLER) ||
-		    vector_is_another_irqs(v, o->c.vector, irq))
+		    vector_is_another_irqs(v, o->c.vector, irq) ||
+		    (chain_saw(&o->c, CHAIN_INJECT) && !served_waits(v, o, w)))
 			continue;
 		if (chain_saw(&o->c, CHAIN_INJECT) &&
 		    (!found || o->c.at[CHAIN_INJECT].ns > found->c.at[CHAIN_INJECT].ns))
@@ -293,6 +311,21 @@ static void handled_exit(struct chain_vcpu *v, struct chain_open *o, struct host
 	v->leaving = o;
 }
 
+/* Whether the pending `o` may have been handled unseen, so that the next accept is another's. */
+static bool may_be_over(const struct chain_vcpu *v, const struct chain_open *o)
+{
+	if (o->ambiguous && v->progress_since.ns > o->c.at[CHAIN_ACCEPT].ns + o->c.host_err_ns)
+		return true;
+	return o->handler_missing && (o->inject_missing || o->c.posted || !v->injects);
+}
+
+/* Events may be missing that would show it handled before now, and the guest has gone on since. */
+static bool is_doubtful(struct chain_vcpu *v, const struct chain_open *o)
+{
+	return slot_of(v, v->accepted[o->c.vector]) == o && may_be_over(v, o) && !o->c.lost &&
+	       v->progress_since.ns > o->c.at[CHAIN_ACCEPT].ns + o->c.host_err_ns;
+}
+
 static void alone_add(struct chain_vcpu *v, struct chain_when w, bool vector, uint32_t number)
 {
 	v->alone[v->n_alone++ % CHAIN_ALONE] = (struct chain_alone){
@@ -314,44 +347,80 @@ void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, 
 	struct chain_open *o, *last = v->handling;
 
 	guest_note(v, w.t);
+	v->guest_err_ns = w.err_ns;
 	v->leaving = NULL;
 	/* One line that several devices share: a handler each. */
 	if (!vector && !last && v->newest && v->newest->c.irq == (int32_t)number &&
-	    !chain_saw(&v->newest->c, CHAIN_EOI) && !candidate_of_irq(v, number))
+	    w.t.ns - v->newest->c.at[CHAIN_HANDLER_EXIT].ns < SHARED_NS &&
+	    !chain_saw(&v->newest->c, CHAIN_EOI) && !candidate_of_irq(v, w, number))
 		return;
 	v->handling = NULL;
-	o = vector ? candidate_of_vector(v, (uint8_t)number) : candidate_of_irq(v, number);
+	o = vector ? candidate_of_vector(v, w, (uint8_t)number) : candidate_of_irq(v, w, number);
 	if (o && w.err_ns >= v->limit_ns)
 		open_close(v, o, true); /* when that was is not known */
-	else if (o)
+	else if (o && !is_doubtful(v, o))
 		handle(v, o, w, vector, number);
 	else
 		alone_add(v, w, vector, number);
 }
 
+/* No other device's interrupt waits for its handler. */
+static bool is_sole(const struct chain_vcpu *v, const struct chain_open *o)
+{
+	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
+		const struct chain_open *other = &v->open[i];
+
+		if (other != o && other->used && is_device(other->c.vector) &&
+		    !chain_saw(&other->c, CHAIN_HANDLER))
+			return false;
+	}
+	return true;
+}
+
+/* Whether this handler, seen before any interrupt of its, may be that of `o`. */
+static bool alone_fits(struct chain_vcpu *v, const struct chain_alone *a,
+		       const struct chain_open *o)
+{
+	const struct chain_irq *known = a->vector ? NULL : irq_find(v, a->number);
+
+	if (o->c.begin.ns - a->t.ns > (int64_t)a->err_ns + o->c.host_err_ns)
+		return false;
+	if (a->vector)
+		return a->number == o->c.vector;
+	if (known)
+		return known->vector == o->c.vector;
+	return a->t.ns <= o->c.begin.ns && is_device(o->c.vector) &&
+	       !vector_is_another_irqs(v, o->c.vector, a->number) && is_sole(v, o);
+}
+
 /* A handler that the clocks put before what caused it: `o` has just begun or been injected. */
 static void alone_join(struct chain_vcpu *v, struct chain_open *o)
 {
-	for (size_t i = 0; i < CHAIN_ALONE; i++) {
-		struct chain_alone *a = &v->alone[i];
-		const struct chain_irq *known = a->vector ? NULL : irq_find(v, a->number);
+	struct chain_alone *found = NULL;
 
-		if (!a->used || o->c.begin.ns - a->t.ns > (int64_t)a->err_ns + o->c.host_err_ns)
-			continue;
-		if (a->vector ? a->number != o->c.vector : !known || known->vector != o->c.vector)
-			continue;
-		a->used = false;
-		v->handlers_alone--;
-		handle(v, o, (struct chain_when){a->t, a->err_ns}, a->vector, a->number);
-		if (a->exited)
-			handled_exit(v, o, a->exit);
+	for (unsigned i = 0; i < CHAIN_ALONE; i++) {
+		struct chain_alone *a = &v->alone[i];
+
+		if (a->used && alone_fits(v, a, o) && (!found || a->t.ns < found->t.ns))
+			found = a;
+	}
+	if (!found)
+		return;
+	found->used = false;
+	if (found->torn) {
+		open_close(v, o, true);
 		return;
 	}
+	v->handlers_alone--;
+	handle(v, o, (struct chain_when){found->t, found->err_ns}, found->vector, found->number);
+	if (found->exited)
+		handled_exit(v, o, found->exit);
 }
 
 void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector, uint32_t number)
 {
 	struct chain_open *o = v->handling;
+	const struct chain_when w = {t, v->guest_err_ns};
 	struct chain_alone *a;
 	const struct chain_irq *known;
 
@@ -366,25 +435,32 @@ void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector
 		a->exit = t;
 		return;
 	}
-	/* Its entry is missing, so whatever waits was handled unseen. */
+	/* Its entry is missing, so whatever waits, or is to come yet by the clocks, was handled
+	 * unseen. */
 	known = vector ? NULL : irq_find(v, number);
 	if (v->guest_gap == 0 || (!vector && !known))
 		return;
-	o = candidate_of_vector(v, vector ? (uint8_t)number : known->vector);
-	if (o)
+	o = candidate_of_vector(v, w, vector ? (uint8_t)number : known->vector);
+	if (o) {
 		open_close(v, o, true);
+	} else {
+		alone_add(v, w, vector, number);
+		v->alone[(v->n_alone - 1) % CHAIN_ALONE].torn = true;
+	}
 }
 
 /* The guest does this only with interrupts on; but when it did must be known. */
-static void progress_count(struct chain_vcpu *v, uint32_t err_ns)
+static void progress_count(struct chain_vcpu *v, struct chain_when w)
 {
-	v->progress += err_ns < v->limit_ns / 4;
+	v->guest_err_ns = w.err_ns;
+	v->progress += w.err_ns < v->limit_ns / 4;
+	v->progress_since.ns = w.t.ns - w.err_ns;
 }
 
 void chain_vcpu_softirq(struct chain_vcpu *v, struct chain_when w, uint32_t number)
 {
 	guest_note(v, w.t);
-	progress_count(v, w.err_ns);
+	progress_count(v, w);
 	v->softirq = v->leaving;
 	v->leaving = NULL;
 	if (!v->softirq)
@@ -405,7 +481,7 @@ void chain_vcpu_softirq_exit(struct chain_vcpu *v, struct host_ns t, uint32_t nu
 void chain_vcpu_switch(struct chain_vcpu *v, struct chain_when w)
 {
 	guest_note(v, w.t);
-	progress_count(v, w.err_ns);
+	progress_count(v, w);
 	v->leaving = v->softirq = v->handling = NULL;
 }
 
@@ -416,7 +492,7 @@ static bool is_settled(const struct chain_vcpu *v, const struct chain_open *o)
 	return v->progress - o->progress_begun > PROGRESS_ENOUGH;
 }
 
-void chain_vcpu_guest_gap(struct chain_vcpu *v, uint64_t lost)
+void chain_vcpu_guest_gap(struct chain_vcpu *v, struct chain_when w, uint64_t lost)
 {
 	/* A handler's entry and its exit are next to each other, or something nests in it. */
 	bool both = lost != 1 || (v->guest_gap && v->guest_seen + 1 - v->guest_gap <= 2);
@@ -426,6 +502,8 @@ void chain_vcpu_guest_gap(struct chain_vcpu *v, uint64_t lost)
 	if (!both)
 		return;
 	v->handling = NULL;
+	/* By the clocks, their accept may be still to come. */
+	v->gap_until.ns = w.t.ns + w.err_ns;
 	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++)
 		v->open[i].handler_missing |= !is_settled(v, &v->open[i]);
 }
@@ -488,12 +566,6 @@ void chain_vcpu_scheduled(struct chain_vcpu *v, struct host_ns t, uint16_t pcpu)
 	}
 }
 
-/* Whether the pending `o` may have been handled unseen, so that the next accept is another's. */
-static bool may_be_over(const struct chain_vcpu *v, const struct chain_open *o)
-{
-	return o->handler_missing && (o->inject_missing || o->c.posted || !v->injects);
-}
-
 /* What woke the sleeping vCPU, if nothing else did, was this timer's expiry. */
 static void timer_begin(struct chain_vcpu *v, struct chain_open *o)
 {
@@ -507,14 +579,53 @@ static void timer_begin(struct chain_vcpu *v, struct chain_open *o)
 	memcpy(o->counted_ns, v->woken_clock_ns, sizeof(o->counted_ns));
 }
 
-void chain_vcpu_accept(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a)
+/* The second tracepoint of an accept. False: of another one. */
+static bool posted_take(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a)
 {
 	struct chain_open *o = slot_of(v, v->accepted[a->vector]);
 
-	if (o && a->posted && !o->c.posted && o->c.raiser == a->raiser) {
-		o->c.posted = true; /* the second tracepoint of the same accept */
+	if (!o)
+		o = slot_of(v, v->served[a->vector]);
+	if (!a->posted || v->plain.vector != a->vector || v->plain.raiser != a->raiser ||
+	    t.ns - v->plain.t.ns > SAME_ACCEPT_NS)
+		return false;
+	/* It may be torn already. */
+	if (o && o->c.at[CHAIN_ACCEPT].ns == v->plain.t.ns)
+		o->c.posted = true;
+	return true;
+}
+
+/* Where a loss may hide what raised it, its vector may say. */
+static enum chain_source source_of(struct chain_vcpu *v, const struct chain_accept *a)
+{
+	uint64_t *timers = &v->timers[a->vector / 64], bit = 1ull << a->vector % 64;
+
+	if (a->source_known || !a->own || a->level)
+		return a->source;
+	if (a->source == CHAIN_SOURCE_TIMER)
+		*timers |= bit;
+	return *timers & bit ? CHAIN_SOURCE_TIMER : a->source;
+}
+
+/* Had it come before the newest handler of its vector, it would have coalesced. */
+static bool may_be_served(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a)
+{
+	const struct chain_open *served = slot_of(v, v->served[a->vector]);
+
+	return served && chain_saw(&served->c, CHAIN_HANDLER) &&
+	       !chain_saw(&served->c, CHAIN_INJECT) &&
+	       t.ns - served->c.at[CHAIN_HANDLER].ns <= (int64_t)served->c.guest_err_ns + a->err_ns;
+}
+
+void chain_vcpu_accept(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a)
+{
+	struct chain_open *o = slot_of(v, v->accepted[a->vector]);
+	bool ambiguous = !o && may_be_served(v, t, a);
+
+	if (posted_take(v, t, a))
 		return;
-	}
+	if (!a->posted)
+		v->plain = (struct chain_plain){t, a->raiser, a->vector};
 	if (o && may_be_over(v, o)) {
 		open_close(v, o, true);
 		o = NULL;
@@ -524,18 +635,19 @@ void chain_vcpu_accept(struct chain_vcpu *v, struct host_ns t, const struct chai
 		return;
 	}
 	o = open_new(v, t, a->vector, a->err_ns);
+	o->ambiguous = ambiguous;
 	point_set(o, CHAIN_ACCEPT, t);
 	o->c.level = a->level;
 	o->c.posted = a->posted;
 	o->c.certain = a->certain;
-	o->c.source = a->source;
+	o->c.source = source_of(v, a);
 	o->c.gsi = a->gsi;
 	o->c.raiser = a->raiser;
 	if (a->source_known) {
 		point_set(o, CHAIN_SOURCE, a->source_at);
 		o->c.begin = a->source_at;
 		o->counted_ns[v->where] -= t.ns - a->source_at.ns;
-	} else if (a->source == CHAIN_SOURCE_TIMER) {
+	} else if (o->c.source == CHAIN_SOURCE_TIMER) {
 		timer_begin(v, o);
 	}
 	v->accepted[a->vector] = index_of(v, o);
@@ -637,8 +749,8 @@ static void lost_check(struct chain_vcpu *v, struct chain_open *o, struct host_n
 	}
 	if (v->where == CHAIN_SLEEPING && !idle)
 		o->masked = true;
-	if (o->c.lost || !o->c.certain || age_ns < v->limit_ns || may_be_handled(v, o) ||
-	    v->progress - o->progress < PROGRESS_ENOUGH)
+	if (o->c.lost || !o->c.certain || o->ambiguous || age_ns < v->limit_ns ||
+	    may_be_handled(v, o) || v->progress - o->progress < PROGRESS_ENOUGH)
 		return;
 	o->c.lost = true;
 	v->sink.lost(v->sink.context, &o->c, false, (uint32_t)(v->progress - o->progress));
@@ -650,7 +762,7 @@ void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns
 		struct chain_open *o = &v->open[i];
 		struct host_ns end = to, begin = from;
 
-		if (!o->used || o->c.lost || !o->c.certain || o->masked ||
+		if (!o->used || o->c.lost || !o->c.certain || o->masked || o->ambiguous ||
 		    !chain_saw(&o->c, CHAIN_ACCEPT) || may_be_handled(v, o))
 			continue;
 		if (o->c.at[CHAIN_ACCEPT].ns > begin.ns)

@@ -47,9 +47,10 @@ struct chain_open {
 	bool used;
 	bool kicked; /* the vCPU was not in the guest when it began, or has left it since */
 	bool inject_missing, handler_missing; /* may be, for events were lost */
-	bool masked; /* the vCPU slept with it pending, and the guest was not idle (a spinlock's
-			HLT) */
-	bool halted; /* LOST for this */
+	bool masked;    /* the vCPU slept with it pending, and the guest was not idle (a spinlock's
+			   HLT) */
+	bool ambiguous; /* by the clocks, a handler before it may have served it */
+	bool halted;    /* LOST for this */
 	bool progress_known;
 	uint64_t progress_begun;               /* the vCPU's when it began... */
 	uint64_t progress;                     /* and when time enough had passed */
@@ -60,6 +61,7 @@ struct chain_open {
 /* A handler whose interrupt has not been seen (yet). */
 struct chain_alone {
 	bool used, vector, exited;
+	bool torn; /* only its exit was seen */
 	uint32_t number;
 	struct host_ns t, exit;
 	uint32_t err_ns;
@@ -79,10 +81,20 @@ struct chain_vcpu {
 	bool agent;   /* the guest's events come: from, until */
 	struct host_ns guest_first, guest_last;
 	uint64_t progress;
+	struct host_ns
+		progress_since;   /* its newest came later than this, whatever the clocks say */
+	uint32_t guest_err_ns;    /* of its newest events */
+	struct host_ns gap_until; /* what begins until then may have been handled unseen */
 	uint64_t guest_seen, guest_gap;       /* events; how many there were at the last gap */
+	uint64_t timers[CHAIN_VECTORS / 64];  /* vectors that have been a timer's */
 	uint64_t handled[CHAIN_VECTORS / 64]; /* vectors that have had a handler */
 	uint8_t accepted[CHAIN_VECTORS], served[CHAIN_VECTORS]; /* 1 + index into open, 0 none */
 	unsigned n_accepted;
+	struct chain_plain { /* the newest accept, by kvm_apic_accept_irq */
+		struct host_ns t;
+		int32_t raiser;
+		uint8_t vector;
+	} plain;
 	struct chain_open open[CHAIN_OPEN_MAX];
 	struct chain_open *entering; /* injected, the entry is to come */
 	struct chain_open *handling; /* its handler runs */
@@ -140,7 +152,7 @@ void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector
 void chain_vcpu_softirq(struct chain_vcpu *v, struct chain_when w, uint32_t number);
 void chain_vcpu_softirq_exit(struct chain_vcpu *v, struct host_ns t, uint32_t number);
 void chain_vcpu_switch(struct chain_vcpu *v, struct chain_when w);
-void chain_vcpu_guest_gap(struct chain_vcpu *v, uint64_t lost);
+void chain_vcpu_guest_gap(struct chain_vcpu *v, struct chain_when w, uint64_t lost);
 /* It halted from..to, as is known once it is over. */
 void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns to);
 /* Now and then: what is lost, what is over. `idle`: by the guest's account, or nobody tells. */

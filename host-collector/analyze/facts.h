@@ -112,7 +112,9 @@ struct stall_facts {
 	struct facts_halt halts[FACTS_HALTS]; /* the longest; what is less than 1 ms apart is one */
 	struct facts_waits waits;             /* by hints_fill, last of all */
 	struct facts_lost lost;               /* by overdue_fill, as the next */
-	int64_t tick_late_ns; /* of the tick gap: no timer interrupt was pending, until one came */
+	bool tick_unexplained; /* of the tick gap: a timer interrupt was neither seen pending nor
+				  late */
+	int64_t tick_late_ns;  /* of the tick gap: no timer interrupt was pending, until one came */
 };
 
 /* Is the vCPU kept from the guest in this state, against the guest's will? */

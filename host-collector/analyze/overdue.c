@@ -143,6 +143,19 @@ static int64_t tick_late_ns(const struct overdue *o, const struct stall_facts *f
 	return f->tick_gap_ns - f->tick_interval_ns;
 }
 
+/* KVM's events show timers, but not what became of this one. */
+static bool tick_unexplained(const struct overdue *o, const struct stall_facts *f)
+{
+	struct host_ns begin = {f->tick_gap_end.ns - f->tick_gap_ns};
+	const struct chain_trouble *t;
+
+	if (f->tick_late_ns || !f->tick_interval_ns || f->tick_gap_ns < f->than_ns ||
+	    !chains_see_timers(o->chains, f->vm))
+		return false;
+	t = chains_trouble_in(o->chains, f->vm, f->vcpu, CHAIN_LATE, true, begin, f->tick_gap_end);
+	return !t || t->chain.begin.ns > begin.ns + f->tick_gap_ns / 2;
+}
+
 static void lost_fill(const struct overdue *o, struct stall_facts *f)
 {
 	const struct chain_trouble *t =
@@ -163,9 +176,11 @@ void overdue_fill(const struct overdue *o, struct stall_facts *f)
 {
 	f->lost = (struct facts_lost){0};
 	f->tick_late_ns = 0;
+	f->tick_unexplained = false;
 	if (!f->vcpu_known)
 		return;
 	f->tick_late_ns = tick_late_ns(o, f);
+	f->tick_unexplained = tick_unexplained(o, f);
 	lost_fill(o, f);
 }
 

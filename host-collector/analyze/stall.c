@@ -184,6 +184,15 @@ static bool peers_settled(const struct stall_detector *d, const struct stall_vm 
 	return hints_settled(v->hints, d->model, k->vm, t);
 }
 
+/* By the clocks, what caused the guest's last event may be still to come from the host. */
+static bool clocks_settled(const struct stall_detector *d, const struct stall_facts *f)
+{
+	int64_t err_ns =
+		f->err_ns < PENDING_LIMIT_NS / 2 ? 2 * (int64_t)f->err_ns : PENDING_LIMIT_NS;
+
+	return model_now(d->model).ns - f->end.ns >= err_ns;
+}
+
 static void pending_check(struct stall_detector *d, const struct stall_vm *v, struct track *k,
 			  bool all)
 {
@@ -193,7 +202,9 @@ static void pending_check(struct stall_detector *d, const struct stall_vm *v, st
 	while (k->n_pending) {
 		struct stall_facts *f = k->pending;
 
-		if (known && !all && (!complete(d, f, vcpu) || !peers_settled(d, v, k, f->end)))
+		if (known && !all &&
+		    (!clocks_settled(d, f) || !complete(d, f, vcpu) ||
+		     !peers_settled(d, v, k, f->end)))
 			return;
 		if (known)
 			add_open_span(d, f, vcpu);

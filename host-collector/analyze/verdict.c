@@ -275,10 +275,11 @@ static bool guest_unproven(const struct stall_facts *f)
 	       !(f->tick_interval_ns && f->ticks * f->tick_interval_ns > facts_duration(f) / 2);
 }
 
-/* Without some of KVM's events a wait for another vCPU looks like a spin. */
+/* Without some of KVM's events a wait for another vCPU looks like a spin, and so does a tick that
+ * the host's timer brought late. */
 static bool spin_unproven(const struct stall_facts *f)
 {
-	return guest_unproven(f) ||
+	return guest_unproven(f) || f->tick_unexplained ||
 	       ((!f->data.kvm_events || f->waits.lossy) && f->waits.peer_kept_ns > spin_ns(f) / 2);
 }
 

@@ -298,8 +298,8 @@ static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
 
 static bool names_current(const struct vs_event *e)
 {
-	return e->type == VS_EVENT_SCHED_SWITCH || e->type == VS_EVENT_KVM_ENTRY ||
-	       e->type == VS_EVENT_KVM_EXIT || e->type == VS_EVENT_KVM_USERSPACE_EXIT;
+	return e->type == VS_EVENT_SCHED_SWITCH ||
+	       (e->type >= VS_EVENT_KVM_ENTRY && e->type <= VS_EVENT_KVM_ACK_IRQ);
 }
 
 /* Somebody else is seen on the CPU: whatever unseen turn a thread may have had there is over. */

@@ -487,6 +487,74 @@ static void a_handler_may_seem_to_precede_its_injection(void **unused)
 	told_free(&t);
 }
 
+/* The same of a device's, posted, before anything has taught which vector its irq has: each handler
+ * goes to its own accept, the second tracepoint of which begins nothing. */
+static void posted_interrupts_may_seem_to_follow_their_handlers(void **unused)
+{
+	struct timeline_event story[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		ENTRY(10, 0, TID0),
+		HANDLER(990, 0, IRQ),
+		HANDLED(995, 0, IRQ),
+		MSI(1000, 1, VHOST, DEVICE),
+		ACCEPT(1001, 1, VHOST, DEVICE, 0),
+		POSTED(1002, 1, VHOST, DEVICE, 0),
+		SWITCH(VM, 5000, 0, 0, 42, 0),
+		SWITCH(VM, 6000, 0, 42, 0, 1),
+		HANDLER(50990, 0, IRQ),
+		HANDLED(50995, 0, IRQ),
+		MSI(51000, 1, VHOST, DEVICE),
+		ACCEPT(51001, 1, VHOST, DEVICE, 0),
+		POSTED(51002, 1, VHOST, DEVICE, 0),
+		SWITCH(VM, 55000, 0, 0, 42, 0),
+		SWITCH(VM, 56000, 0, 42, 0, 1),
+	};
+	const struct chain_group *g;
+	struct told t;
+
+	(void)unused;
+	for (size_t i = 0; i < COUNT(story); i++)
+		story[i].err_ns = story[i].source == VM ? 50000 : 0;
+	told_of(&t, story, COUNT(story));
+	assert_int_equal(t.n, 2);
+	g = group_find(&t, DEVICE);
+	assert_int_equal(g->handled, 2);
+	assert_int_equal(g->posted, 2);
+	assert_int_equal(g->lost + g->late + g->torn, 0);
+	assert_int_equal(chains_handlers_alone(t.chains), 0);
+	told_free(&t);
+}
+
+/* The first handler was not seen; the second one's stamp precedes its own accept and injection, but
+ * the guest has gone on since the first injection, so it is not that one's. */
+static void a_handler_is_not_given_to_an_interrupt_that_is_over(void **unused)
+{
+	struct timeline_event story[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		ENTRY(10, 0, TID0),
+		EXIT(1000, 0, TID0),
+		ACCEPT(1001, 0, TID0, TICK, 0),
+		INJECT(1002, 0, TID0, TICK),
+		ENTRY(1003, 0, TID0),
+		SWITCH(VM, 3000, 0, 0, 42, 0),
+		VECTOR(50990, 0, TICK),
+		VECTOR_DONE(50995, 0, TICK),
+		EXIT(51000, 0, TID0),
+		ACCEPT(51001, 0, TID0, TICK, 0),
+		INJECT(51002, 0, TID0, TICK),
+		ENTRY(51003, 0, TID0),
+	};
+	struct told t;
+
+	(void)unused;
+	for (size_t i = 0; i < COUNT(story); i++)
+		story[i].err_ns = story[i].source == VM ? 50000 : 0;
+	told_of(&t, story, COUNT(story));
+	assert_int_equal(group_find(&t, TICK)->handled, 1);
+	assert_int_equal(group_find(&t, TICK)->late, 0);
+	told_free(&t);
+}
+
 /* A KVM that has no injection to tell of and ends what the guest takes: its own EOI names no
  * vector. The line is still up then, so the IOAPIC raises it again, with nobody's doing. */
 static void a_line_that_is_still_up_comes_again(void **unused)
@@ -683,6 +751,8 @@ int main(void)
 		cmocka_unit_test(a_raiser_may_be_slow),
 		cmocka_unit_test(an_entry_ends_what_was_raised),
 		cmocka_unit_test(an_ipi_to_another_is_not_the_senders_timer),
+		cmocka_unit_test(posted_interrupts_may_seem_to_follow_their_handlers),
+		cmocka_unit_test(a_handler_is_not_given_to_an_interrupt_that_is_over),
 		cmocka_unit_test(an_irq_moves_and_one_is_not_accepted),
 	};
 
