@@ -20,7 +20,7 @@ struct fault_row {
 	bool (*wait)(struct world *w, int64_t ns); /* instead of begin, see waits.h */
 	struct sim_step step;                      /* of those that put the vCPU thread to sleep */
 	enum sim_step_kind inside;
-	bool whole_vm, needs_kvm;
+	bool whole_vm, needs_kvm, needs_interrupts;
 };
 
 static const struct fault_row rows[FAULT_KIND_COUNT];
@@ -72,7 +72,12 @@ void fault_plan(struct world *w, enum fault_kind kind, int64_t t, int64_t ns)
 
 bool fault_needs_kvm(enum fault_kind kind)
 {
-	return rows[kind].needs_kvm;
+	return rows[kind].needs_kvm || rows[kind].needs_interrupts;
+}
+
+bool fault_needs_interrupts(enum fault_kind kind)
+{
+	return rows[kind].needs_interrupts;
 }
 
 static bool busy(const struct sim_vcpu *v)
@@ -410,6 +415,39 @@ static bool light_begin(struct fault *f)
 	return true;
 }
 
+/* ---- interrupts ---- */
+
+static bool lost_begin(struct fault *f)
+{
+	struct guest_cpu_sim *g = target(f)->guest;
+
+	if (g->pending & GUEST_DEVICE)
+		return false;
+	apic_lose(&target(f)->apic, true);
+	return true;
+}
+
+static void lost_end(struct fault *f)
+{
+	apic_lose(&target(f)->apic, false);
+}
+
+/* It denies something only to a task that waits for the end of a slice. */
+static bool timer_begin(struct fault *f)
+{
+	const struct guest_cpu_sim *g = target(f)->guest;
+
+	if (!busy(target(f)) || g->current->run_ns[1] || !g->n_ready || g->pending & GUEST_TIMER)
+		return false;
+	apic_timer_hold(&target(f)->apic, true);
+	return true;
+}
+
+static void timer_end(struct fault *f)
+{
+	apic_timer_hold(&target(f)->apic, false);
+}
+
 /* ---- */
 
 #define STOPS(CAUSE, TASK_STATE, STACK)                                                            \
@@ -499,4 +537,6 @@ static const struct fault_row rows[FAULT_KIND_COUNT] = {
 	[FAULT_NESTED] = {.wait = wait_nested, .needs_kvm = true},
 	[FAULT_NESTED_LIFE] = {.wait = nested_life, .needs_kvm = true},
 	[FAULT_SPIN_BESIDE_STEAL] = {.wait = wait_beside_steal},
+	[FAULT_LOST_INTERRUPT] = {.begin = lost_begin, .end = lost_end, .needs_interrupts = true},
+	[FAULT_LATE_TIMER] = {.begin = timer_begin, .end = timer_end, .needs_interrupts = true},
 };

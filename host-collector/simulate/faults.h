@@ -42,11 +42,15 @@ enum fault_kind {
 	FAULT_NESTED,
 	FAULT_NESTED_LIFE,
 	FAULT_SPIN_BESIDE_STEAL,
+	FAULT_LOST_INTERRUPT,
+	FAULT_LATE_TIMER,
 	FAULT_KIND_COUNT
 };
 
 /* Without KVM's events, nothing shows this fault for what it is. */
 bool fault_needs_kvm(enum fault_kind kind);
+/* Nor without those of interrupts. */
+bool fault_needs_interrupts(enum fault_kind kind);
 /* At time t, as soon as the target vCPU is where the fault can strike, for about `ns`. */
 void fault_plan(struct world *w, enum fault_kind kind, int64_t t, int64_t ns);
 

@@ -88,6 +88,8 @@ enum sim_cause guest_sim_cause(const struct guest_cpu_sim *g, int32_t *culprit)
 		return g->frames[i].cause;
 	}
 	*culprit = 0;
+	if (g->current && g->vcpu->apic.timer_waits)
+		return SIM_CAUSE_TIMER;
 	return SIM_CAUSE_NONE;
 }
 
@@ -170,8 +172,8 @@ static void wake(struct guest_task *t, struct guest_cpu_sim *by)
 	if (g->current && !(t->eager && !g->current->eager))
 		return;
 	g->need_resched = true;
-	if (by != g)
-		guest_sim_interrupt(g, GUEST_RESCHEDULE);
+	if (by != g && by->n_calls < SIM_CPUS_MAX)
+		by->calls[by->n_calls++] = g;
 }
 
 static void task_timer(void *object, uint64_t generation)
@@ -215,6 +217,11 @@ static bool interrupts_off(const struct guest_cpu_sim *g)
 	return false;
 }
 
+bool guest_sim_takes(const struct guest_cpu_sim *g)
+{
+	return !interrupts_off(g) && g->n_frames < GUEST_FRAMES_MAX - 1;
+}
+
 static bool preemption_off(const struct guest_cpu_sim *g)
 {
 	for (size_t i = 0; i < g->n_frames; i++) {
@@ -247,27 +254,33 @@ static bool interrupt_deliver(struct guest_cpu_sim *g)
 {
 	struct engine *e = g->engine;
 	struct guest_frame f = {.irqs_off = true};
+	unsigned now;
 
-	if (!g->pending || interrupts_off(g) || g->n_frames >= GUEST_FRAMES_MAX - 1)
+	if (!apic_visible(&g->vcpu->apic, g->pending) || !guest_sim_takes(g))
 		return false;
-	if (g->pending & GUEST_CALL) {
+	now = apic_deliverable(&g->vcpu->apic, g->pending);
+	if (!now) { /* it waits for its injection since interrupts were off */
+		vcpu_sim_exit(g->vcpu, EXIT_WINDOW, NULL, 0);
+		return false;
+	}
+	if (now & GUEST_CALL) {
 		f.kind = FRAME_OF_VECTOR;
 		f.number = VS_VECTOR_CALL_FUNCTION_SINGLE;
 		f.left = engine_between(e, 800, 4000);
 		f.pending = GUEST_CALL;
 		f.done = g->called;
 		f.context = g->called_context;
-	} else if (g->pending & GUEST_TIMER) {
+	} else if (now & GUEST_TIMER) {
 		f.kind = FRAME_OF_VECTOR;
 		f.number = VS_VECTOR_LOCAL_TIMER;
 		f.left = pace_draw(g->pace, e, PACE_HANDLER, 1500, 7000);
 		f.pending = GUEST_TIMER;
-	} else if (g->pending & GUEST_RESCHEDULE) {
+	} else if (now & GUEST_RESCHEDULE) {
 		f.kind = FRAME_OF_VECTOR;
 		f.number = VS_VECTOR_RESCHEDULE;
 		f.left = pace_draw(g->pace, e, PACE_HANDLER, 300, 900);
 		f.pending = GUEST_RESCHEDULE;
-	} else if (g->pending & GUEST_DEVICE) {
+	} else if (now & GUEST_DEVICE) {
 		f.kind = FRAME_OF_IRQ;
 		f.number = VIRTIO_IRQ;
 		f.left = pace_draw(g->pace, e, PACE_HANDLER, 1000, 5000);
@@ -280,6 +293,7 @@ static bool interrupt_deliver(struct guest_cpu_sim *g)
 		f.cause = SIM_CAUSE_STORM;
 	}
 	g->pending &= ~(unsigned)f.pending;
+	apic_taken(&g->vcpu->apic, f.pending);
 	frame_add(g, &f);
 	return true;
 }
@@ -290,6 +304,7 @@ static void frame_done(struct guest_cpu_sim *g)
 	struct engine *e = g->engine;
 
 	if (f.pending) {
+		apic_done(&g->vcpu->apic, f.pending);
 		for (size_t i = 0; i < g->n_tasks; i++) {
 			if (g->tasks[i].due)
 				wake(&g->tasks[i], g);
@@ -368,6 +383,20 @@ static int64_t frame_next(const struct guest_frame *f)
 	return f->exits && f->until_exit < f->left ? f->until_exit : f->left;
 }
 
+/* It leaves the guest to call others. */
+static bool calls_send(struct guest_cpu_sim *g)
+{
+	size_t n = g->n_calls;
+
+	if (!n)
+		return false;
+	g->n_calls = 0;
+	vcpu_sim_exit(g->vcpu, EXIT_APIC_WRITE, NULL, 0);
+	for (size_t i = 0; i < n; i++)
+		apic_call(&g->calls[i]->vcpu->apic, GUEST_RESCHEDULE, g->vcpu);
+	return true;
+}
+
 static void proceed(struct guest_cpu_sim *g)
 {
 	int64_t left;
@@ -376,6 +405,8 @@ static void proceed(struct guest_cpu_sim *g)
 		return;
 	while (interrupt_deliver(g))
 		;
+	if (!g->in_guest || calls_send(g))
+		return;
 	while (g->need_resched && !preemption_off(g))
 		schedule(g, VS_TASK_RUNNING);
 	vcpu_sim_tell(g->vcpu);
@@ -403,11 +434,13 @@ void guest_sim_leave(struct guest_cpu_sim *g)
 
 void guest_sim_interrupt(struct guest_cpu_sim *g, enum guest_vector vector)
 {
-	bool news = !(g->pending & (unsigned)vector);
+	apic_interrupt(&g->vcpu->apic, vector);
+}
 
-	g->pending |= (unsigned)vector;
-	if (news)
-		vcpu_sim_kick(g->vcpu, NULL);
+void guest_sim_poke(struct guest_cpu_sim *g)
+{
+	settle(g);
+	proceed(g);
 }
 
 void guest_task_due(struct guest_task *t, enum guest_vector vector)

@@ -83,6 +83,8 @@ struct guest_cpu_sim {
 	struct guest_storm storm;
 	void (*called)(void *context); /* the next call has been answered */
 	void *called_context;
+	struct guest_cpu_sim *calls[SIM_CPUS_MAX]; /* whom it is about to call */
+	size_t n_calls;
 };
 
 void guest_sim_init(struct guest_cpu_sim *g, struct engine *e, const struct sim_pace *pace,
@@ -94,6 +96,10 @@ struct guest_task *guest_task_new(struct guest_cpu_sim *g, int32_t pid, const ch
 void guest_sim_enter(struct guest_cpu_sim *g);
 void guest_sim_leave(struct guest_cpu_sim *g);
 void guest_sim_interrupt(struct guest_cpu_sim *g, enum guest_vector vector);
+/* An interrupt has come that needs no exit. */
+void guest_sim_poke(struct guest_cpu_sim *g);
+/* Are its interrupts on? */
+bool guest_sim_takes(const struct guest_cpu_sim *g);
 /* A task becomes due: the next interrupt wakes it. */
 void guest_task_due(struct guest_task *t, enum guest_vector vector);
 /* The current task, or an interrupt, goes on for frame->left of the guest's time. The vCPU is in

@@ -184,6 +184,8 @@ static void work_done(void *object, uint64_t generation)
 	if (t->generation != generation || t->state != HOST_RUNNING)
 		return;
 	t->left = 0;
+	if (t->done)
+		t->done(t->context);
 	host_sleep(t, VS_TASK_INTERRUPTIBLE, NULL);
 	if (t->sleep_ns[1])
 		engine_at(e, e->now + engine_between(e, t->sleep_ns[0], t->sleep_ns[1]), work_wake,

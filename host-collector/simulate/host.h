@@ -43,6 +43,8 @@ struct host_thread {
 	/* Ordinary threads work for a while and sleep for a while; a sleep of 0: until woken. */
 	int64_t run_ns[2], sleep_ns[2], left, since;
 	uint64_t generation;
+	void (*done)(void *context); /* its work is, before it sleeps */
+	void *context;
 };
 
 struct pcpu {

@@ -62,6 +62,10 @@ const struct scenario scenarios[] = {
 	       ANY, LOCK_CONTENDED, 250, 1500),
 	SINGLE("guest_irq_storm", "a device interrupts without a pause", PAIR, IRQ_STORM, 800,
 	       1500),
+	SINGLE("interrupt_lost", "a device's interrupt is accepted, and does not come", ANY,
+	       LOST_INTERRUPT, 250, 1500),
+	SINGLE("timer_late", "the host's timer brings a tick late while a task waits", PAIR,
+	       LATE_TIMER, 250, 1500),
 
 	SINGLE("host_lockup", "a pCPU stands still in the host's kernel, says its log", ANY, LOCKUP,
 	       250, 1500),
@@ -146,6 +150,16 @@ const struct scenario scenarios[] = {
 	 SCENARIO_DECOY,
 	 LOAD_ANY,
 	 {{FAULT_NESTED_LIFE, 400, 800, 0, 0}}},
+	{"decoy.late_timer",
+	 "ticks come late again and again, each time below the threshold",
+	 SCENARIO_DECOY,
+	 LOAD_PAIR,
+	 {{FAULT_LATE_TIMER, 20, 60, 3, 300}}},
+	{"decoy.late_interrupts",
+	 "a device's interrupts come late again and again, each time below the threshold",
+	 SCENARIO_DECOY,
+	 LOAD_ANY,
+	 {{FAULT_LOST_INTERRUPT, 20, 60, 3, 300}}},
 	{"decoy.short_sections",
 	 "preemption is off again and again, each time below the threshold",
 	 SCENARIO_DECOY,
@@ -182,6 +196,15 @@ bool scenario_needs_kvm(const struct scenario *s)
 			return true;
 	}
 	return false;
+}
+
+bool scenario_shows_interrupts(const struct scenario *s)
+{
+	for (size_t i = 0; i < SCENARIO_FAULTS_MAX && s->faults[i].kind; i++) {
+		if (fault_needs_interrupts(s->faults[i].kind))
+			return true;
+	}
+	return s->kind == SCENARIO_DECOY && s->load != LOAD_STEADY;
 }
 
 int64_t scenario_plan(const struct scenario *s, struct world *w)

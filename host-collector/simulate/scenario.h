@@ -30,6 +30,8 @@ const struct scenario *scenario_find(const char *name);
 const char *scenario_kind_name(enum scenario_kind kind);
 /* Do only KVM's events show what happens in it? */
 bool scenario_needs_kvm(const struct scenario *s);
+/* Decoys, too: with interrupts' events in a recording, more could be mistaken. */
+bool scenario_shows_interrupts(const struct scenario *s);
 /* Plans the faults of `s`; returns when the run is to end. */
 int64_t scenario_plan(const struct scenario *s, struct world *w);
 

@@ -16,6 +16,7 @@ static int truth_save(const struct simulate_options *o, const struct world *w)
 		.raw0 = w->host_clock.raw0,
 		.loss = o->loss,
 		.kvm_events = w->kvm_events,
+		.interrupts = w->interrupts,
 	};
 	FILE *to = fopen(o->truth, "w");
 	int err;
@@ -35,6 +36,7 @@ int simulate_run(const struct simulate_options *o, char *why, size_t why_bytes)
 					      .loss = o->loss,
 					      .load = o->scenario->load,
 					      .kvm_events = scenario_needs_kvm(o->scenario),
+					      .interrupts = scenario_shows_interrupts(o->scenario),
 					      .pace = o->pace};
 	struct world *w = calloc(1, sizeof(*w));
 	const char *what = o->recording;

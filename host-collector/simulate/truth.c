@@ -23,6 +23,12 @@ static const char *const cause_names[] = {
 #undef X
 };
 
+static const char *const source_names[] = {
+#define X(NAME, name) name,
+	TRUTH_SOURCES(X)
+#undef X
+};
+
 void truth_init(struct truth *t, struct engine *e, uint32_t n_cpus)
 {
 	memset(t, 0, sizeof(*t));
@@ -36,6 +42,7 @@ void truth_fini(struct truth *t)
 		free(t->cpus[i].phases);
 		free(t->cpus[i].stretches);
 		free(t->cpus[i].interrupts);
+		free(t->cpus[i].losses);
 	}
 }
 
@@ -90,6 +97,19 @@ void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *k
 		 sizeof(*c->interrupts)))
 		c->interrupts[c->n_interrupts++] =
 			(struct truth_interrupt){begin, t->engine->now, kind, number};
+}
+
+void truth_handled(struct truth *t, enum truth_source source)
+{
+	t->handled[source]++;
+}
+
+void truth_lost(struct truth *t, uint32_t cpu, int64_t begin, uint8_t vector)
+{
+	struct truth_cpu *c = &t->cpus[cpu];
+
+	if (grow(t, (void **)&c->losses, c->n_losses, &c->losses_capacity, sizeof(*c->losses)))
+		c->losses[c->n_losses++] = (struct truth_loss){begin, t->engine->now, vector};
 }
 
 /* ---- incidents ---- */
@@ -278,6 +298,21 @@ static void idle_write(struct writer *w, uint32_t cpu, const struct truth_stretc
 	}
 }
 
+/* A lost interrupt: the handler was denied it, whatever its vCPU did that the host did not. */
+static void loss_write(struct writer *w, uint32_t cpu, const struct truth_loss *loss)
+{
+	const struct truth_stretch nobody = {.comm = ""};
+	struct summary s;
+
+	summarise(&w->truth->cpus[cpu], w->truth->engine->now, loss->begin, loss->end, &s);
+	s.causes[SIM_CAUSE_LOST] = s.states[SIM_STATE_GUEST] + s.states[SIM_STATE_HALTED];
+	s.longest = loss->end - loss->begin;
+	if (wanted(w, &s))
+		incident_write(w, cpu,
+			       s.states[SIM_STATE_HALTED] * 2 > s.longest ? "idle" : "unknown",
+			       &nobody, &s);
+}
+
 static void incidents_write(struct writer *w)
 {
 	const struct truth *t = w->truth;
@@ -295,6 +330,8 @@ static void incidents_write(struct writer *w)
 			else
 				idle_write(w, cpu, &c->stretches[i], end);
 		}
+		for (size_t i = 0; i < c->n_losses; i++)
+			loss_write(w, cpu, &c->losses[i]);
 	}
 }
 
@@ -313,6 +350,10 @@ int truth_write(const struct truth *t, const struct truth_header *h, FILE *to)
 	fprintf(to, "\n ],\n \"borderline\": [");
 	w.borderline = true;
 	incidents_write(&w);
-	fprintf(to, "\n ]\n}\n");
+	fprintf(to, "\n ]");
+	if (h->interrupts)
+		names_write(to, "interrupts", source_names, t->handled, 0, TRUTH_SOURCE_COUNT,
+			    true);
+	fprintf(to, "\n}\n");
 	return ferror(to) ? -EIO : 0;
 }

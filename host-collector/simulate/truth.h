@@ -41,7 +41,9 @@
 	X(CALL, "ipi_target_preempted")                                                            \
 	X(DEVICE, "device_no_completion")                                                          \
 	X(NESTED, "nested_unobservable")                                                           \
-	X(LOCKUP, "host_lockup")
+	X(LOCKUP, "host_lockup")                                                                   \
+	X(TIMER, "timer_late")                                                                     \
+	X(LOST, "interrupt_lost")
 
 enum sim_state {
 #define X(NAME, ...) SIM_STATE_##NAME,
@@ -78,6 +80,12 @@ struct truth_interrupt {
 	uint32_t number;
 };
 
+/* Accepted at `begin`, and its handler ran at `end`. */
+struct truth_loss {
+	int64_t begin, end;
+	uint8_t vector;
+};
+
 struct truth_cpu {
 	struct truth_phase *phases;
 	size_t n_phases, phases_capacity;
@@ -85,19 +93,36 @@ struct truth_cpu {
 	size_t n_stretches, stretches_capacity;
 	struct truth_interrupt *interrupts; /* the long ones */
 	size_t n_interrupts, interrupts_capacity;
+	struct truth_loss *losses;
+	size_t n_losses, losses_capacity;
+};
+
+/* How many interrupts of each source the guest took. */
+#define TRUTH_SOURCES(X)                                                                           \
+	X(MSI, "msi")                                                                              \
+	X(GSI, "gsi")                                                                              \
+	X(IPI, "ipi")                                                                              \
+	X(TIMER, "timer")
+
+enum truth_source {
+#define X(NAME, ...) TRUTH_SOURCE_##NAME,
+	TRUTH_SOURCES(X)
+#undef X
+		TRUTH_SOURCE_COUNT
 };
 
 struct truth {
 	struct engine *engine;
 	uint32_t n_cpus;
 	struct truth_cpu cpus[TRUTH_CPUS_MAX]; /* guest CPU n is vCPU n */
+	int64_t handled[TRUTH_SOURCE_COUNT];
 };
 
 struct truth_header {
 	const char *scenario, *about, *vm_name;
 	uint64_t seed, raw0;
 	double loss;
-	bool kvm_events;
+	bool kvm_events, interrupts; /* which of them the recording shows */
 };
 
 void truth_init(struct truth *t, struct engine *e, uint32_t n_cpus);
@@ -107,6 +132,9 @@ void truth_phase(struct truth *t, uint32_t cpu, enum sim_state state, enum sim_c
 void truth_switch(struct truth *t, uint32_t cpu, int32_t pid, const char *comm);
 void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *kind,
 		     uint32_t number);
+void truth_handled(struct truth *t, enum truth_source source);
+/* A lost interrupt has its handler, now. */
+void truth_lost(struct truth *t, uint32_t cpu, int64_t begin, uint8_t vector);
 /* The incidents as JSON, and by themselves those that miss the threshold by less than a tenth.
  * 0 or -errno. */
 int truth_write(const struct truth *t, const struct truth_header *header, FILE *to);

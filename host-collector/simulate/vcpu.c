@@ -119,6 +119,7 @@ static void plan_continue(struct sim_vcpu *v)
 
 	v->generation++;
 	if (!v->n_steps) {
+		apic_enter(&v->apic);
 		v->mode = MODE_IN_GUEST;
 		kvm_event(v, VS_EVENT_KVM_ENTRY, 0);
 		vcpu_sim_tell(v);
@@ -146,6 +147,7 @@ static void guest_left(struct sim_vcpu *v, enum sim_exit reason)
 {
 	guest_sim_leave(v->guest);
 	kvm_event(v, VS_EVENT_KVM_EXIT, (uint64_t)reason | (uint64_t)ISA_VMX << 32);
+	apic_left(&v->apic);
 	v->mode = MODE_IN_KVM;
 }
 
@@ -184,6 +186,7 @@ void vcpu_sim_init(struct sim_vcpu *v, struct host_thread *thread, struct guest_
 	v->guest = guest;
 	v->kvm_events = kvm_events;
 	v->mode = MODE_IN_KVM;
+	apic_init(&v->apic, v);
 	thread->ops = &vcpu_ops;
 	thread->owner = v;
 	thread->is_vcpu = thread->followed = true;
@@ -236,7 +239,9 @@ static bool halt_end(struct sim_vcpu *v, struct host_thread *waker)
 
 void vcpu_sim_kick(struct sim_vcpu *v, struct host_thread *waker)
 {
-	if (vcpu_sim_in_guest(v))
+	if (vcpu_sim_in_guest(v) && waker && v->apic.posted)
+		guest_sim_poke(v->guest);
+	else if (vcpu_sim_in_guest(v))
 		vcpu_sim_exit(v, waker ? EXIT_EXTERNAL : EXIT_TIMER, NULL, 0);
 	else
 		halt_end(v, waker);

@@ -6,6 +6,7 @@
 #ifndef SIMULATE_VCPU_H
 #define SIMULATE_VCPU_H
 
+#include "host-collector/simulate/apic.h"
 #include "host-collector/simulate/guest.h"
 #include "host-collector/simulate/host.h"
 #include "host-collector/simulate/truth.h"
@@ -29,6 +30,7 @@ enum sim_mode { MODE_IN_KVM, MODE_IN_VMM, MODE_IN_GUEST };
 /* Exit reasons of VMX, as far as this guest brings them about. */
 enum sim_exit {
 	EXIT_EXTERNAL = 1,
+	EXIT_WINDOW = 7, /* interrupts are on again, and one waits */
 	EXIT_HLT = 12,
 	EXIT_HYPERCALL = 18,
 	EXIT_RESUME = 24, /* of a guest of its own */
@@ -52,6 +54,7 @@ struct sim_vcpu {
 	int64_t step_since;
 	bool step_begun;
 	uint64_t generation;
+	struct sim_apic apic;
 };
 
 void vcpu_sim_init(struct sim_vcpu *v, struct host_thread *thread, struct guest_cpu_sim *guest,

@@ -4,7 +4,6 @@
 #include "host-collector/simulate/faults.h"
 
 enum { FOREVER_MS = 100000, RETRY_NS = 50000, STATUS_PORT = 0x1f7, KICK_CPU = 5, PORT_BYTES = 1 };
-enum { CALL_VECTOR = 0xfb };
 
 static struct sim_vcpu *waiter(const struct world *w)
 {
@@ -182,10 +181,9 @@ static void call_send(void *object, uint64_t until)
 	wait = frame_of(w, SIM_CAUSE_CALL, spin_exit);
 	guest_sim_push(v->guest, &wait);
 	vcpu_sim_exit(v, EXIT_APIC_WRITE, NULL, 0);
-	vcpu_sim_event(v, VS_EVENT_KVM_ACCEPT_IRQ, CALL_VECTOR | (uint64_t)to->index << 32, 0);
 	to->guest->called = wait_over;
 	to->guest->called_context = w;
-	guest_sim_interrupt(to->guest, GUEST_CALL);
+	apic_call(&to->apic, GUEST_CALL, v);
 }
 
 bool wait_for_call(struct world *w, int64_t ns)

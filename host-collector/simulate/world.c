@@ -320,9 +320,19 @@ static int captures_init(struct world *w)
 	return sim_capture_init(&w->guest_capture, &o);
 }
 
+static void interrupts_raise(void *context)
+{
+	struct world *w = context;
+
+	for (uint32_t i = 0; i < WORLD_VCPUS; i++)
+		apic_worker(&w->vcpus[i].apic);
+}
+
 /* What every host does all the time: short work on every CPU. */
 static void background_init(struct world *w)
 {
+	char worker[16];
+
 	for (uint16_t cpu = 0; cpu < HOST_CPUS; cpu++) {
 		char comm[16];
 		struct host_thread *t;
@@ -342,6 +352,12 @@ static void background_init(struct world *w)
 	w->killer = host_thread_new(&w->host, 5200, 5200, "stopper", 3);
 	host_thread_works(w->killer, 30000, 60000, 0, 0);
 	w->hog = host_thread_new(&w->host, 5300, 5300, "hog", 0);
+	snprintf(worker, sizeof(worker), "vhost-%d", QEMU_PID);
+	w->vhost = host_thread_new(&w->host, 4150, 4150, worker, 3);
+	w->vhost->urgency = HOST_EAGER;
+	w->vhost->done = interrupts_raise;
+	w->vhost->context = w;
+	host_thread_works(w->vhost, 2000, 9000, 0, 0);
 }
 
 static void load_init(struct world *w, struct guest_cpu_sim *g)
@@ -373,6 +389,17 @@ static void load_init(struct world *w, struct guest_cpu_sim *g)
 	}
 }
 
+/* Its devices have something for every guest CPU now and then. */
+static void traffic(void *object, uint64_t argument)
+{
+	struct guest_cpu_sim *g = object;
+
+	(void)argument;
+	guest_sim_interrupt(g, GUEST_DEVICE);
+	engine_at(g->engine, g->engine->now + engine_between(g->engine, 5000000, 60000000), traffic,
+		  g, 0);
+}
+
 static void guest_init(struct world *w)
 {
 	uint32_t agent_cpu = (uint32_t)engine_between(&w->engine, 0, WORLD_VCPUS - 1);
@@ -391,6 +418,9 @@ static void guest_init(struct world *w)
 			       (uint16_t)i);
 		vcpu_sim_init(&w->vcpus[i], thread, g, &w->truth, w->kvm_events);
 		w->vcpus[i].index = i;
+		w->vcpus[i].apic.worker = w->interrupts ? w->vhost : NULL;
+		w->vcpus[i].apic.posted = w->posted;
+		w->vcpus[i].apic.shown = w->interrupts;
 		if (i == w->target) {
 			load_init(w, g);
 		} else {
@@ -399,6 +429,9 @@ static void guest_init(struct world *w)
 		}
 		truth_phase(&w->truth, i, SIM_STATE_HALTED, SIM_CAUSE_NONE, 0);
 		host_wake(thread, NULL);
+		if (w->interrupts)
+			engine_at(&w->engine, engine_between(&w->engine, 0, 60000000), traffic, g,
+				  0);
 	}
 	w->agent = guest_task_new(&w->guests[agent_cpu], 350, "vcpuscope-agent", 60000, 250000,
 				  50000000, 51000000);
@@ -420,6 +453,8 @@ int world_init(struct world *w, const struct world_options *o)
 	if (o->load == LOAD_STEADY)
 		pace_vary(&w->pace, &w->engine, steady_jitter);
 	w->kvm_events = engine_chance(&w->engine, 0.5) || o->load == LOAD_STEADY || o->kvm_events;
+	w->posted = engine_chance(&w->engine, 0.3);
+	w->interrupts = w->kvm_events && o->interrupts;
 	w->target = (uint32_t)engine_between(&w->engine, 0, WORLD_VCPUS - 1);
 	clocks_draw(w);
 	err = recording_writer_open(o->path, VS_RECORDING_SIMULATED, w->host_clock.realtime0,

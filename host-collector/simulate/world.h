@@ -29,6 +29,7 @@ struct world_options {
 	uint64_t seed;
 	double loss;
 	enum world_load load;
+	bool interrupts; /* KVM's events of them, too, in runs that have its events */
 	bool kvm_events; /* in every run, else in every other */
 	struct sim_pace pace;
 };
@@ -43,14 +44,14 @@ struct world {
 	struct engine engine;
 	struct world_options options;
 	struct sim_pace pace;
-	bool kvm_events;
-	uint32_t target; /* the vCPU to which things happen */
+	bool kvm_events, posted, interrupts; /* interrupts: their events, too */
+	uint32_t target;                     /* the vCPU to which things happen */
 	struct sim_clock host_clock, guest_clock;
 	struct sim_capture host_capture, guest_capture;
 	struct sim_stacks stacks;
 	struct truth truth;
 	struct host host;
-	struct host_thread *qemu, *killer, *hog;
+	struct host_thread *qemu, *killer, *hog, *vhost;
 	struct sim_vcpu vcpus[WORLD_VCPUS];
 	struct guest_cpu_sim guests[WORLD_VCPUS];
 	struct guest_task *agent;

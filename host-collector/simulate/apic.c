@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "host-collector/simulate/apic.h"
+
+#include "host-collector/simulate/vcpu.h"
+
+enum { LEVEL_PIN = 11, IOAPIC = 2, MSI_ADDRESS = 0xfee00, LEVEL = 1 };
+
+/* In the order of their priority, as KVM and the guest take them. */
+static const struct way {
+	enum guest_vector kind;
+	uint8_t vector;
+	bool own, level; /* accepted by the vCPU's own thread */
+	enum truth_source source;
+} ways[] = {
+	{GUEST_RESCHEDULE, 0xfd, false, false, TRUTH_SOURCE_IPI},
+	{GUEST_CALL, 0xfb, false, false, TRUTH_SOURCE_IPI},
+	{GUEST_TIMER, 0xec, true, false, TRUTH_SOURCE_TIMER},
+	{GUEST_DEVICE, 0x24, false, false, TRUTH_SOURCE_MSI},
+	{GUEST_STORM, 0x23, true, true, TRUTH_SOURCE_GSI},
+};
+
+enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
+
+static const struct way *way_of(unsigned kinds)
+{
+	for (size_t i = 0; i < WAYS; i++) {
+		if (ways[i].kind & kinds)
+			return &ways[i];
+	}
+	return NULL;
+}
+
+void apic_init(struct sim_apic *a, struct sim_vcpu *v)
+{
+	*a = (struct sim_apic){.vcpu = v, .lost_since = -1};
+}
+
+/* On the thread of `v`. */
+static void tell(const struct sim_apic *a, struct sim_vcpu *v, uint16_t type, uint64_t arg0,
+		 uint64_t arg1)
+{
+	if (a->shown)
+		vcpu_sim_event(v, type, arg0, arg1);
+}
+
+/* On `t`, of this vCPU's. */
+static void accept_tell(const struct sim_apic *a, struct host_thread *t, const struct way *way)
+{
+	struct vs_event e = {.type = VS_EVENT_KVM_ACCEPT_IRQ,
+			     .pid = t->tid,
+			     .arg0 = way->vector | (uint64_t)a->vcpu->index << 32,
+			     .arg1 = way->level ? (uint64_t)LEVEL << 32 : 0};
+
+	if (!a->shown)
+		return;
+	sim_host_event(t, e);
+	e.type = VS_EVENT_KVM_APICV_ACCEPT_IRQ;
+	if (a->posted)
+		sim_host_event(t, e);
+}
+
+/* It is in the APIC now: the vCPU is to take it. */
+static void pend(struct sim_apic *a, const struct way *way, struct host_thread *by)
+{
+	struct guest_cpu_sim *g = a->vcpu->guest;
+	bool news = !(g->pending & (unsigned)way->kind);
+
+	g->pending |= (unsigned)way->kind;
+	if (a->held & (unsigned)way->kind) {
+		if (news)
+			a->lost_since = a->vcpu->engine->now;
+		return;
+	}
+	if (news || a->lost_since >= 0)
+		vcpu_sim_kick(a->vcpu, by);
+}
+
+void apic_interrupt(struct sim_apic *a, enum guest_vector vector)
+{
+	const struct way *way = way_of(vector);
+
+	if (vector == GUEST_TIMER && a->timer_held) {
+		a->timer_waits = true;
+		vcpu_sim_tell(a->vcpu);
+		return;
+	}
+	if (!way->own && a->worker) {
+		a->requested |= (unsigned)vector;
+		host_wake(a->worker, NULL);
+		return;
+	}
+	if (way->own && !(a->vcpu->guest->pending & (unsigned)vector))
+		a->due |= (unsigned)vector;
+	pend(a, way, NULL);
+}
+
+static void msi_tell(const struct sim_apic *a, const struct way *way)
+{
+	if (a->shown)
+		sim_host_event(a->worker, (struct vs_event){.type = VS_EVENT_KVM_MSI,
+							    .pid = a->worker->tid,
+							    .arg0 = (uint64_t)MSI_ADDRESS << 12 |
+								    (uint64_t)a->vcpu->index << 12,
+							    .arg1 = way->vector});
+}
+
+void apic_worker(struct sim_apic *a)
+{
+	const struct way *way = way_of(a->requested);
+
+	a->requested = 0;
+	if (!way)
+		return;
+	msi_tell(a, way);
+	accept_tell(a, a->worker, way);
+	pend(a, way, a->worker);
+}
+
+void apic_call(struct sim_apic *a, enum guest_vector vector, struct sim_vcpu *by)
+{
+	const struct way *way = way_of(vector);
+
+	tell(a, by, VS_EVENT_KVM_IPI, way->vector, a->vcpu->index);
+	if (vector == GUEST_CALL && !a->shown) /* the one that a verdict needs */
+		vcpu_sim_event(by, VS_EVENT_KVM_ACCEPT_IRQ,
+			       way->vector | (uint64_t)a->vcpu->index << 32, 0);
+	accept_tell(a, by->thread, way);
+	pend(a, way, by->thread);
+}
+
+void apic_enter(struct sim_apic *a)
+{
+	struct sim_vcpu *v = a->vcpu;
+	const struct way *way;
+
+	for (size_t i = 0; i < WAYS; i++) {
+		if (!(a->due & (unsigned)ways[i].kind))
+			continue;
+		if (ways[i].level)
+			tell(a, v, VS_EVENT_KVM_ACK_IRQ, IOAPIC, LEVEL_PIN);
+		accept_tell(a, v->thread, &ways[i]);
+	}
+	a->due = 0;
+	way = way_of(apic_visible(a, v->guest->pending));
+	if (a->posted || !way || !guest_sim_takes(v->guest))
+		return;
+	a->injected = way->kind;
+	tell(a, v, VS_EVENT_KVM_INJECT, way->vector, 0);
+}
+
+void apic_left(struct sim_apic *a)
+{
+	for (size_t i = 0; i < WAYS && a->handled; i++) {
+		if (a->handled & (unsigned)ways[i].kind)
+			tell(a, a->vcpu, ways[i].level ? VS_EVENT_KVM_EOI : VS_EVENT_KVM_PV_EOI,
+			     a->vcpu->index, ways[i].vector);
+	}
+	a->handled = 0;
+}
+
+unsigned apic_visible(const struct sim_apic *a, unsigned pending)
+{
+	return pending & ~a->held;
+}
+
+unsigned apic_deliverable(const struct sim_apic *a, unsigned pending)
+{
+	const struct way *way = way_of(apic_visible(a, pending) & ~a->due);
+
+	if (!a->posted)
+		return a->injected;
+	return way ? way->kind : 0;
+}
+
+void apic_taken(struct sim_apic *a, enum guest_vector vector)
+{
+	a->injected = 0;
+	truth_handled(a->vcpu->truth, way_of(vector)->source);
+	if (vector == GUEST_DEVICE && a->lost_since >= 0) {
+		truth_lost(a->vcpu->truth, a->vcpu->index, a->lost_since, way_of(vector)->vector);
+		a->lost_since = -1;
+	}
+}
+
+void apic_done(struct sim_apic *a, enum guest_vector vector)
+{
+	if (!a->posted)
+		a->handled |= (unsigned)vector;
+}
+
+void apic_lose(struct sim_apic *a, bool lose)
+{
+	a->held = lose ? GUEST_DEVICE : 0;
+	apic_interrupt(a, GUEST_DEVICE);
+}
+
+void apic_timer_hold(struct sim_apic *a, bool hold)
+{
+	bool waits = a->timer_waits;
+
+	a->timer_held = hold;
+	a->timer_waits = false;
+	if (waits)
+		apic_interrupt(a, GUEST_TIMER);
+}
