@@ -151,6 +151,11 @@ void report_builder_free(struct report_builder *b)
 	free(b);
 }
 
+struct chains *report_builder_chains(const struct report_builder *b)
+{
+	return stall_chains(b->stalls);
+}
+
 int report_builder_clock(struct report_builder *b, const struct report_clock *clock)
 {
 	struct report *r = b->report;

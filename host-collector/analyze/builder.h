@@ -30,6 +30,9 @@ struct report_builder;
 /* Subscribes to the model, which must not be fed after the builder is freed. NULL on ENOMEM. */
 struct report_builder *report_builder_new(struct model *m, const struct report_options *options);
 void report_builder_free(struct report_builder *b);
+/* The interrupts' chains that verdicts go by: per vCPU, late is a quarter of than_ns. Borrowed;
+ * they are finished by report_builder_finish, and live as long as the builder. */
+struct chains *report_builder_chains(const struct report_builder *b);
 
 /* What the pipeline knows and the model does not; each replaces what was set before for the same VM
  * or source. Names are copied. 0 or -ENOMEM. */

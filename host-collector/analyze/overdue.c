@@ -125,6 +125,11 @@ void overdue_free(struct overdue *o)
 	free(o);
 }
 
+struct chains *overdue_chains(const struct overdue *o)
+{
+	return o->chains;
+}
+
 /* The tick that ended the longest gap: if its interrupt was not pending before, the host's timer
  * was late; else the guest did not take it. */
 static int64_t tick_late_ns(const struct overdue *o, const struct stall_facts *f)

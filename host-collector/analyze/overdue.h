@@ -20,6 +20,8 @@ typedef void (*overdue_found)(void *context, struct stall_facts *f);
  * ENOMEM. */
 struct overdue *overdue_new(struct model *m, int64_t than_ns, overdue_found found, void *context);
 void overdue_free(struct overdue *o);
+/* What it goes by: per vCPU, late is a quarter of than_ns. Borrowed. */
+struct chains *overdue_chains(const struct overdue *o);
 /* What is known of a stretch that is closed. */
 void overdue_fill(const struct overdue *o, struct stall_facts *f);
 /* After the last event. */

@@ -700,6 +700,11 @@ struct stall_detector *stall_new(struct model *m, const struct stall_options *op
 	return d;
 }
 
+struct chains *stall_chains(const struct stall_detector *d)
+{
+	return overdue_chains(d->overdue);
+}
+
 void stall_free(struct stall_detector *d)
 {
 	if (!d)

@@ -28,6 +28,8 @@ struct stall_detector;
 struct stall_detector *stall_new(struct model *m, const struct stall_options *options,
 				 stall_found found, void *context);
 void stall_free(struct stall_detector *d);
+/* The interrupts' chains that it goes by (overdue.h). Borrowed. */
+struct chains *stall_chains(const struct stall_detector *d);
 /* After model_finish: what is still open is handed out as ongoing. */
 void stall_finish(struct stall_detector *d);
 /* The stretches open now in which something has been denied for the threshold already, at most

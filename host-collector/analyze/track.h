@@ -14,7 +14,7 @@
 
 #include "clock/types.h"
 
-enum { TRACK_STATES = 9, TRACK_TIERS = 3, TRACK_PIECES = 16384 };
+enum { TRACK_STATES = 9, TRACK_TIERS = 3, TRACK_PIECES = 8192 };
 
 struct track_piece {
 	struct host_ns begin;

@@ -169,7 +169,7 @@ static int report_run(const struct command *self, int argc, char **argv)
 	struct model *model = NULL;
 	int result = COMMAND_TROUBLE;
 	char why[512] = "out of memory";
-	bool html;
+	bool html, opened;
 
 	if (options_parse_or_say(self, argc, argv, &a) || !arguments_check(&a))
 		return COMMAND_USAGE;
@@ -183,10 +183,12 @@ static int report_run(const struct command *self, int argc, char **argv)
 	options.noticed_context = found.page;
 	if (model && (found.page || !html))
 		builder = report_builder_new(model, &options);
-	if (builder && a.table.table)
+	opened = builder && (!found.page ||
+			     !report_page_open(found.page, model, report_builder_chains(builder)));
+	if (opened && a.table.table)
 		found.table = report_table_new(model, &a.table);
 	pipeline_options.model = model;
-	if (builder && (found.table || !a.table.table))
+	if (opened && (found.table || !a.table.table))
 		pipeline = pipeline_new(&pipeline_options);
 	if (!pipeline || replay_run(pipeline, a.recording, &info, why, sizeof(why))) {
 		fprintf(stderr, "vcpuscope report: %s\n", why);

@@ -10,11 +10,16 @@
 
 enum { TABLE_ROWS = 40 };
 
+/* How the page's tables are asked for; the chains of interrupts are the report's own. */
 static const struct report_table_request requests[] = {
-	{.table = "tasks", .top = TABLE_ROWS, .format = "json"},
+	{.table = "tasks", .top = TABLE_ROWS, .format = "json", .alone = true},
 	{.table = "vcpu", .top = TABLE_ROWS, .format = "json"},
-	{.table = "exits", .top = TABLE_ROWS, .format = "json"},
-	{.table = "irq", .top = TABLE_ROWS, .format = "json"},
+	{.table = "exits", .top = TABLE_ROWS, .format = "json", .alone = true},
+	{.table = "irq", .top = TABLE_ROWS, .format = "json", .alone = true},
+	{.table = "delays", .per = "vcpu", .top = TABLE_ROWS, .format = "json"},
+	{.table = "chains", .per = "vcpu", .top = TABLE_ROWS, .format = "json"},
+	{.table = "slowest", .per = "vcpu", .top = TABLE_ROWS, .format = "json"},
+	{.table = "overdue", .per = "vcpu", .top = TABLE_ROWS, .format = "json"},
 	{.table = "steal", .top = TABLE_ROWS, .format = "json"},
 };
 
@@ -23,6 +28,7 @@ enum { TABLES = sizeof(requests) / sizeof(requests[0]) };
 struct report_page {
 	struct scenes *scenes;
 	struct latency_maps *latencies;
+	struct report_table_request requests[TABLES];
 	struct report_table *tables[TABLES];
 };
 
@@ -34,34 +40,32 @@ static void chain_closed(void *context, const struct chain *c)
 	latency_maps_chain(p->latencies, c);
 }
 
-/* The interrupts' chains belong to a table; timelines and latencies are told of them. */
-static bool chains_listen(struct report_page *p)
-{
-	struct chains *chains = NULL;
-
-	for (size_t i = 0; i < TABLES && !chains; i++)
-		chains = report_table_analysis(p->tables[i], "chains");
-	if (chains)
-		chains_watch(chains, chain_closed, p);
-	return chains;
-}
-
 struct report_page *report_page_new(struct model *m)
 {
 	struct report_page *p = calloc(1, sizeof(*p));
-	size_t n = 0;
 
 	if (!p)
 		return NULL;
 	p->scenes = scenes_new(m);
 	p->latencies = p->scenes ? latency_maps_new(m) : NULL;
-	while (p->latencies && n < TABLES && (p->tables[n] = report_table_new(m, &requests[n])))
-		n++;
-	if (n < TABLES || !chains_listen(p)) {
+	if (!p->latencies) {
 		report_page_free(p);
 		return NULL;
 	}
 	return p;
+}
+
+int report_page_open(struct report_page *p, struct model *m, struct chains *chains)
+{
+	chains_watch(chains, chain_closed, p);
+	for (size_t i = 0; i < TABLES; i++) {
+		p->requests[i] = requests[i];
+		p->requests[i].chains = chains;
+		p->tables[i] = report_table_new(m, &p->requests[i]);
+		if (!p->tables[i])
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 void report_page_free(struct report_page *p)

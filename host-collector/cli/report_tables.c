@@ -129,12 +129,14 @@ static void listing_end(struct listing *l)
 }
 
 /* What a name stands for: the kinds of a page, or one. Their number, 0: no such name. */
-static size_t kinds_find(const char *name, const struct figures_kind *kinds[FIGURES_PAGE_TABLES])
+static size_t kinds_find(const struct report_table_request *request,
+			 const struct figures_kind *kinds[FIGURES_PAGE_TABLES])
 {
+	const char *name = request->table;
 	size_t n = 0;
 
 	for (const struct figures_page *p = figures_pages; p->tables[0]; p++) {
-		if (strcmp(p->tables[0], name) != 0)
+		if (request->alone || strcmp(p->tables[0], name) != 0)
 			continue;
 		while (n < FIGURES_PAGE_TABLES && p->tables[n]) {
 			kinds[n] = kind_find(p->tables[n]);
@@ -192,7 +194,7 @@ static void tables_explain(char *why, size_t why_bytes)
 int report_table_check(const struct report_table_request *request, char *why, size_t why_bytes)
 {
 	const struct figures_kind *kinds[FIGURES_PAGE_TABLES];
-	size_t n = kinds_find(request->table, kinds);
+	size_t n = kinds_find(request, kinds);
 	unsigned per = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -232,6 +234,10 @@ static bool options_equal(const struct figures_options *a, const struct figures_
 /* Tables that ask the same of the same analysis share it. NULL on ENOMEM. */
 static void *analysis_open(struct report_table *t, struct part *part)
 {
+	if (t->request->chains && part->kind->open == figures_chains[0].open) {
+		part->borrowed = true;
+		return t->request->chains;
+	}
 	for (size_t i = 0; i < t->n_parts; i++) {
 		const struct part *other = &t->parts[i];
 
@@ -250,9 +256,11 @@ static bool part_add(struct report_table *t, const struct figures_kind *kind)
 
 	part->kind = kind;
 	part->per = t->request->per ? per_find(t->request->per) : kind->per_is;
+	/* What a kind is split by anyway need not be asked for: so more of them share an analysis.
+	 */
 	part->options = (struct figures_options){
-		.per_vcpu = part->per == FIGURES_PER_VCPU,
-		.per_pcpu = part->per == FIGURES_PER_PCPU,
+		.per_vcpu = part->per == FIGURES_PER_VCPU && kind->per_is != FIGURES_PER_VCPU,
+		.per_pcpu = part->per == FIGURES_PER_PCPU && kind->per_is != FIGURES_PER_PCPU,
 		.than_ns = kind->than ? figures_clip(t->request->than_ns) : 0,
 	};
 	columns_choose(part);
@@ -264,7 +272,7 @@ static bool part_add(struct report_table *t, const struct figures_kind *kind)
 struct report_table *report_table_new(struct model *m, const struct report_table_request *request)
 {
 	const struct figures_kind *kinds[FIGURES_PAGE_TABLES];
-	size_t n = kinds_find(request->table, kinds);
+	size_t n = kinds_find(request, kinds);
 	struct report_table *t = calloc(1, sizeof(*t));
 
 	if (!t)
@@ -287,15 +295,6 @@ void report_table_free(struct report_table *t)
 			t->parts[i].kind->close(t->parts[i].analysis);
 	}
 	free(t);
-}
-
-void *report_table_analysis(const struct report_table *t, const char *name)
-{
-	for (size_t i = 0; i < t->n_parts; i++) {
-		if (!strcmp(t->parts[i].kind->name, name))
-			return t->parts[i].analysis;
-	}
-	return NULL;
 }
 
 void report_table_finish(struct report_table *t)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "host-collector/analyze/chain.h"
 #include "host-collector/timeline/pipeline.h"
 #include "host-collector/view/table.h"
 
@@ -22,6 +23,10 @@ struct report_table_request {
 	uint64_t than_ns;   /* 0: not asked for */
 	uint64_t top;       /* rows; 0 all */
 	const char *format; /* "text", "json" or "csv" */
+	bool alone;         /* without the tables that answer the same question */
+	/* Where the caller has chains already (per vCPU): tables of them are of these. Borrowed,
+	 * and finished by the caller. */
+	struct chains *chains;
 };
 
 /* Can this be shown? 0, or -EINVAL and one line in `why` that says what is possible. */
@@ -33,8 +38,6 @@ struct report_table;
  * NULL on ENOMEM. */
 struct report_table *report_table_new(struct model *m, const struct report_table_request *request);
 void report_table_free(struct report_table *t);
-/* The analysis behind its table of this name (figures.h), NULL if it has none. */
-void *report_table_analysis(const struct report_table *t, const char *name);
 /* After model_finish. */
 void report_table_finish(struct report_table *t);
 /* Its table number `index` as it is now, the caller's to free; NULL past the last, or with *err

@@ -53,6 +53,7 @@ static int setup(void **state)
 	f->builder = report_builder_new(f->model, &options);
 	assert_non_null(f->page);
 	assert_non_null(f->builder);
+	assert_int_equal(report_page_open(f->page, f->model, report_builder_chains(f->builder)), 0);
 	*state = f;
 	return 0;
 }
