@@ -34,7 +34,7 @@ class Simulated:
 
     def section(self):
         return (f"[vm {self.name}]\npid = {self.vm.pid}\nchannel = listen:unix:{self.path}\n"
-                f"record = yes\n")
+                f"record = yes\nflight_size = 1M\n")
 
     def start(self):
         self.agent = subprocess.Popen([SIM_AGENT, self.path, str(self.rate)],
