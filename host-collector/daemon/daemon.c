@@ -207,6 +207,14 @@ static void metrics_tick(struct vm_daemon *d, uint64_t now_ms)
 		on_say(d, "metrics_file", strerror(-err));
 }
 
+static int on_go_on(void *context, const struct watched_vm *vm, struct recording_writer *out,
+		    struct flight_places **places)
+{
+	struct vm_daemon *d = context;
+
+	return flight_continue(d->flight, vm, out, places);
+}
+
 /* ---- life ---- */
 
 static void on_timer(uv_timer_t *timer)
@@ -235,7 +243,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 		   char *why, size_t why_bytes)
 {
 	struct vm_daemon *d = calloc(1, sizeof(*d));
-	struct spool_options spool = {.say = on_say};
+	struct spool_options spool = {.say = on_say, .go_on = on_go_on};
 	struct incident_store_options flight = {.say = on_say};
 	int err = -ENOMEM;
 

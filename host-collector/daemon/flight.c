@@ -30,6 +30,7 @@ struct flight_vm {
 	struct flight_ring *ring;
 	struct live *live;       /* NULL: out of memory, until the streams begin anew */
 	struct metrics *metrics; /* NULL: not wanted, or as above */
+	bool over;               /* the VM is gone: nothing comes any more, the ring stays */
 	struct waiting waiting;
 	uint64_t folder_ms; /* when the last one was made; 0 never */
 	uint64_t incidents, folders, suppressed, told_suppressed;
@@ -231,6 +232,7 @@ static void on_begin(void *context)
 					     .context = v};
 
 	flight_ring_clear(v->ring);
+	v->over = false;
 	live_forget(v);
 	v->live = live_new(&options);
 	if (v->live && metrics_wanted(v->flight))
@@ -244,6 +246,7 @@ static void on_end(void *context, const char *why)
 	struct flight_vm *v = context;
 
 	(void)why;
+	v->over = true;
 	if (v->live && live_finish(v->live))
 		live_drop(v);
 	if (v->live && v->waiting.is)
@@ -311,7 +314,7 @@ void flight_end(struct flight *f, struct watched_vm *vm)
 void flight_tick(struct flight *f)
 {
 	for (struct flight_vm *v = f->vms; v; v = v->next) {
-		if (v->live && live_tick(v->live, clock_tsc_read()))
+		if (v->live && !v->over && live_tick(v->live, clock_tsc_read()))
 			live_drop(v);
 		if (v->live && v->waiting.is && now_ms() >= v->waiting.due_ms)
 			waiting_serve(v);
@@ -339,6 +342,21 @@ size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t
 							   live_pipeline(v->live)};
 	}
 	return n;
+}
+
+int flight_continue(struct flight *f, const struct watched_vm *vm, struct recording_writer *out,
+		    struct flight_places **places)
+{
+	struct flight_vm *v = find(f, vm);
+	struct flight_ring_stats stats;
+
+	*places = NULL;
+	if (!v)
+		return -ENOENT;
+	flight_ring_stats_get(v->ring, &stats);
+	return stats.frames && v->live
+		       ? flight_ring_begin(v->ring, live_model(v->live), out, places)
+		       : -ENODATA;
 }
 
 void flight_status_get(const struct flight *f, const struct watched_vm *vm,

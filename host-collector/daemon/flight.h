@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "host-collector/cli/metrics_page.h"
+#include "host-collector/daemon/flight_ring.h"
 #include "host-collector/daemon/incident_store.h"
 #include "host-collector/daemon/watched_vm.h"
 
@@ -36,6 +37,11 @@ int flight_snapshot(struct flight *f, struct watched_vm *vm, char *path, size_t 
 /* The VMs' shares of a page of metrics, if the configuration wants any: fills at most `max`,
  * returns how many. Borrowed until the loop goes on. */
 size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t max);
+/* Begins a recording with the VM's last seconds, to which flight_places_append() adds what follows.
+ * 0, -ENOENT (no recorder for this VM), -ENODATA (no frame yet), -errno; *places is the caller's.
+ */
+int flight_continue(struct flight *f, const struct watched_vm *vm, struct recording_writer *out,
+		    struct flight_places **places);
 
 struct flight_status {
 	bool on;

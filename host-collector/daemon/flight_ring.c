@@ -194,7 +194,14 @@ struct place {
 	uint32_t source;
 	uint64_t session_id;
 	uint32_t frame_seq; /* the next, of what comes in front */
-	uint32_t back;      /* that the session's own numbers are lowered by */
+	uint32_t back;      /* that the session's own numbers are lowered by; */
+	bool waits;         /* which its next frame tells */
+};
+
+struct flight_places {
+	struct place places[SOURCES_MAX];
+	size_t n;
+	struct byte_buffer copy;
 };
 
 struct writing {
@@ -204,9 +211,8 @@ struct writing {
 	struct batch_decoder *decoder;
 	struct batch_encoder *encoder;
 	struct frame_writer *frames;
-	struct byte_buffer payload, frame, copy;
-	struct place places[SOURCES_MAX];
-	size_t n_places;
+	struct byte_buffer payload, frame;
+	struct flight_places *places;
 	struct model_name names[NAMES_AT_ONCE];
 	struct vs_event events[NAMES_AT_ONCE];
 };
@@ -228,7 +234,6 @@ static void writing_close(struct writing *w)
 	frame_writer_free(w->frames);
 	byte_buffer_fini(&w->payload);
 	byte_buffer_fini(&w->frame);
-	byte_buffer_fini(&w->copy);
 	free(w);
 }
 
@@ -284,17 +289,52 @@ static int names_frame(struct writing *w, const struct model *model, uint32_t so
 }
 
 /* Writes the frame as number `seq` of the session. */
-static int put(struct writing *w, const struct held_frame *at, uint64_t session_id, uint32_t seq,
-	       const uint8_t *frame, size_t len)
+static int put(struct flight_places *p, struct recording_writer *out, uint32_t source,
+	       uint64_t arrival_tsc, uint64_t session_id, uint32_t seq, const uint8_t *frame,
+	       size_t len)
 {
 	int err;
 
-	w->copy.len = 0;
-	err = byte_buffer_append(&w->copy, frame, len);
+	p->copy.len = 0;
+	err = byte_buffer_append(&p->copy, frame, len);
 	if (err)
 		return err;
-	frame_restamp(w->copy.data, session_id, seq);
-	return recording_writer_append(w->out, at->source, at->arrival_tsc, w->copy.data, len);
+	frame_restamp(p->copy.data, session_id, seq);
+	return recording_writer_append(out, source, arrival_tsc, p->copy.data, len);
+}
+
+static struct place *place_find(struct flight_places *p, uint32_t source)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->places[i].source == source)
+			return &p->places[i];
+	}
+	return NULL;
+}
+
+int flight_places_append(struct flight_places *p, struct recording_writer *out, uint32_t source,
+			 uint64_t arrival_tsc, const uint8_t *frame, size_t len)
+{
+	struct place *place = place_find(p, source);
+	struct frame_header header;
+
+	/* Of one that was silent then all that comes is told from its beginning. */
+	if (!place || frame_header_parse(frame, len, &header) ||
+	    header.session_id != place->session_id)
+		return recording_writer_append(out, source, arrival_tsc, frame, len);
+	if (place->waits)
+		place->back = header.frame_seq - place->frame_seq;
+	place->waits = false;
+	return put(p, out, source, arrival_tsc, header.session_id, header.frame_seq - place->back,
+		   frame, len);
+}
+
+void flight_places_free(struct flight_places *p)
+{
+	if (!p)
+		return;
+	byte_buffer_fini(&p->copy);
+	free(p);
 }
 
 static int before_write(struct writing *w, const struct model *model, struct place *place,
@@ -307,61 +347,89 @@ static int before_write(struct writing *w, const struct model *model, struct pla
 		return names;
 	for (const struct held_frame *f = r->kept.first; f && !err; f = f->next) {
 		if (f->source == place->source)
-			err = put(w, first, place->session_id, place->frame_seq++, f->bytes,
-				  f->len);
+			err = put(w->places, w->out, first->source, first->arrival_tsc,
+				  place->session_id, place->frame_seq++, f->bytes, f->len);
 	}
 	if (!err && names)
-		err = put(w, first, place->session_id, place->frame_seq++, w->frame.data,
-			  w->frame.len);
+		err = put(w->places, w->out, first->source, first->arrival_tsc, place->session_id,
+			  place->frame_seq++, w->frame.data, w->frame.len);
 	place->back = first_seq - place->frame_seq;
 	return err;
 }
 
 static int recent_write(struct writing *w, const struct model *model, const struct held_frame *f)
 {
+	struct flight_places *p = w->places;
 	struct frame_header header;
-	struct place *place;
-	size_t i = 0;
+	struct place *place = place_find(p, f->source);
 	int err = frame_header_parse(f->bytes, f->len, &header);
 
-	while (i < w->n_places && w->places[i].source != f->source)
-		i++;
-	if (err || i == SOURCES_MAX)
+	if (err || (!place && p->n == SOURCES_MAX))
 		return err;
-	place = &w->places[i];
-	if (i == w->n_places) {
-		w->n_places++;
+	if (!place) {
+		place = &p->places[p->n++];
 		*place = (struct place){.source = f->source, .session_id = header.session_id};
 		err = before_write(w, model, place, f, header.frame_seq);
 	}
-	if (err)
+	return err ? err
+		   : flight_places_append(p, w->out, f->source, f->arrival_tsc, f->bytes, f->len);
+}
+
+/* What is kept of those who were silent for as long as the ring reaches back. */
+static int silent_write(struct writing *w, const struct held_frame *f)
+{
+	struct flight_places *p = w->places;
+	struct place *place = place_find(p, f->source);
+	struct frame_header header;
+	int err = frame_header_parse(f->bytes, f->len, &header);
+
+	if (err || (place && !place->waits) || (!place && p->n == SOURCES_MAX))
 		return err;
-	if (header.session_id == place->session_id)
-		header.frame_seq -= place->back;
-	return put(w, f, header.session_id, header.frame_seq, f->bytes, f->len);
+	if (!place) {
+		place = &p->places[p->n++];
+		*place = (struct place){
+			.source = f->source, .session_id = header.session_id, .waits = true};
+	}
+	return put(p, w->out, f->source, f->arrival_tsc, place->session_id, place->frame_seq++,
+		   f->bytes, f->len);
+}
+
+int flight_ring_begin(const struct flight_ring *r, const struct model *names,
+		      struct recording_writer *out, struct flight_places **places)
+{
+	struct writing *w = calloc(1, sizeof(*w));
+	int err;
+
+	*places = calloc(1, sizeof(**places));
+	if (!w || !*places) {
+		free(w);
+		return -ENOMEM;
+	}
+	w->ring = r;
+	w->out = out;
+	w->places = *places;
+	err = writing_open(w);
+	for (const struct held_frame *f = r->recent.first; f && !err; f = f->next)
+		err = recent_write(w, names, f);
+	for (const struct held_frame *f = r->kept.first; f && !err; f = f->next)
+		err = silent_write(w, f);
+	writing_close(w);
+	return err;
 }
 
 int flight_ring_write(const struct flight_ring *r, const struct model *names, const char *path,
 		      uint64_t realtime_ns)
 {
-	struct writing *w = calloc(1, sizeof(*w));
-	int err, closed;
+	struct flight_places *places;
+	struct recording_writer *out;
+	int err = recording_writer_open(path, 0, realtime_ns, &out), closed;
 
-	if (!w)
-		return -ENOMEM;
-	w->ring = r;
-	err = writing_open(w);
-	if (!err)
-		err = recording_writer_open(path, 0, realtime_ns, &w->out);
 	if (err)
-		goto out;
-	for (const struct held_frame *f = r->recent.first; f && !err; f = f->next)
-		err = recent_write(w, names, f);
-	closed = recording_writer_close(w->out, 0);
-	err = err ? err : closed;
-out:
-	writing_close(w);
-	return err;
+		return err;
+	err = flight_ring_begin(r, names, out, &places);
+	flight_places_free(places);
+	closed = recording_writer_close(out, 0);
+	return err ? err : closed;
 }
 
 void flight_ring_stats_get(const struct flight_ring *r, struct flight_ring_stats *out)

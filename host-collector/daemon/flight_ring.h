@@ -14,6 +14,7 @@
 #include "host-collector/model/model.h"
 
 struct flight_ring;
+struct recording_writer;
 
 /* Of the frames in it: no older than age_ns, no more than max_bytes with all that is kept beside
  * them. host_hz: ticks of arrival_tsc per second. NULL on ENOMEM. */
@@ -24,6 +25,19 @@ void flight_ring_clear(struct flight_ring *r);
 /* A whole frame, as it would be recorded. Without memory for it, it is missing and counted. */
 void flight_ring_push(struct flight_ring *r, uint32_t source, uint64_t arrival_tsc,
 		      const uint8_t *frame, size_t len);
+
+/* A recording that goes on after what the ring held: its frames are numbered so that nothing seems
+ * to be missing in front. */
+struct flight_places;
+/* Begins the recording `out` with what the ring holds. names: as below. 0 or -errno; *places is the
+ * caller's to free in either case, or NULL. */
+int flight_ring_begin(const struct flight_ring *r, const struct model *names,
+		      struct recording_writer *out, struct flight_places **places);
+/* Appends a later frame. 0 or -errno of recording_writer_append. */
+int flight_places_append(struct flight_places *p, struct recording_writer *out, uint32_t source,
+			 uint64_t arrival_tsc, const uint8_t *frame, size_t len);
+void flight_places_free(struct flight_places *p); /* NULL is allowed */
+
 /* Writes a recording. names: who knows the tasks' names. 0 or -errno; a file that was begun stays.
  */
 int flight_ring_write(const struct flight_ring *r, const struct model *names, const char *path,

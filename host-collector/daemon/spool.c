@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host-collector/daemon/flight_ring.h"
 #include "proto/recording.h"
 
 enum {
@@ -27,6 +28,7 @@ struct spool_file {
 	struct watched_vm *vm;
 	struct frame_tap tap;
 	struct recording_writer *writer; /* NULL: no frame yet, or an error */
+	struct flight_places *places;    /* NULL: the file began with the streams */
 	char path[PATH_BYTES];
 	bool listens; /* a run has begun since it was asked for */
 	uint64_t opened_ms, files, refused_frames;
@@ -68,6 +70,8 @@ static void file_close(struct spool_file *f)
 		return;
 	recording_writer_close(f->writer, 0);
 	f->writer = NULL;
+	flight_places_free(f->places);
+	f->places = NULL;
 }
 
 static void file_fail(struct spool_file *f, int err)
@@ -134,7 +138,10 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const
 	if (!f->error && !f->writer)
 		err = f->spool->full ? -ENOSPC : file_open(f);
 	if (!f->error && !err)
-		err = recording_writer_append(f->writer, source, arrival_tsc, frame, len);
+		err = f->places
+			      ? flight_places_append(f->places, f->writer, source, arrival_tsc,
+						     frame, len)
+			      : recording_writer_append(f->writer, source, arrival_tsc, frame, len);
 	if (err)
 		file_fail(f, err);
 	f->refused_frames += f->error != 0;
@@ -277,6 +284,32 @@ static void reserve_check(struct spool *s)
 
 /* ---- all of them ---- */
 
+/* The next file goes on where this one ends, or it begins with the streams. */
+static void file_follow(struct spool_file *f)
+{
+	const struct spool_options *o = &f->spool->options;
+	struct watched_vm_status status;
+	int err;
+
+	watched_vm_status_get(f->vm, &status);
+	file_close(f);
+	f->error = 0;
+	if (status.state != WATCHED_RUNNING)
+		return;
+	f->listens = true;
+	err = f->spool->full ? -ENOSPC : file_open(f);
+	if (!err)
+		err = o->go_on(o->context, f->vm, f->writer, &f->places);
+	if (err == -ENOENT || err == -ENODATA) { /* no recorder of its last seconds */
+		file_close(f);
+		unlink(f->path);
+		f->files--;
+		watched_vm_restart(f->vm);
+	} else if (err) {
+		file_fail(f, err);
+	}
+}
+
 static void file_tick(struct spool_file *f, bool flush)
 {
 	const struct daemon_config *c = f->spool->options.config;
@@ -287,12 +320,12 @@ static void file_tick(struct spool_file *f, bool flush)
 		file_fail(f, err);
 	if (f->error && !f->spool->full && now - f->error_ms >= TRY_AGAIN_MS) {
 		f->error_ms = now;
-		watched_vm_restart(f->vm);
+		file_follow(f);
 		return;
 	}
 	if (f->writer && (recording_writer_bytes(f->writer) >= c->file_bytes ||
 			  (now - f->opened_ms) * 1000000 >= c->file_ns))
-		watched_vm_restart(f->vm);
+		file_follow(f);
 }
 
 void spool_tick(struct spool *s)
@@ -354,7 +387,7 @@ int spool_begin(struct spool *s, struct watched_vm *vm)
 	f->next = s->files;
 	s->files = f;
 	watched_vm_tap(vm, &f->tap);
-	watched_vm_restart(vm); /* a recording needs the beginning of the streams */
+	file_follow(f);
 	return 0;
 }
 

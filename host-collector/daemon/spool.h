@@ -18,8 +18,15 @@
 
 struct spool;
 
+struct flight_places;
+struct recording_writer;
+
 struct spool_options {
 	const struct daemon_config *config; /* borrowed, may change under us (reload) */
+	/* Begins a recording with the last seconds of a running VM, as flight_continue(); where it
+	 * cannot, the VM's streams are made to begin anew. */
+	int (*go_on)(void *context, const struct watched_vm *vm, struct recording_writer *out,
+		     struct flight_places **places);
 	void (*say)(void *context, const char *vm, const char *line);
 	void *context;
 };
@@ -28,7 +35,7 @@ void spool_free(struct spool *s);
 /* Call it every 100 ms: flushes every second, looks after sizes and the disk. */
 void spool_tick(struct spool *s);
 
-/* Records the VM from its next run on: restarts it if it runs. 0, -EALREADY, -ENOMEM. */
+/* Records the VM from now, with its last seconds. 0, -EALREADY, -ENOMEM. */
 int spool_begin(struct spool *s, struct watched_vm *vm);
 /* Closes its file. 0 or -ENOENT (it is not being recorded). */
 int spool_end(struct spool *s, struct watched_vm *vm);

@@ -10,7 +10,10 @@ import sys
 import tempfile
 import time
 
-from daemon_rig import Daemon, FakeVm, PROGRAM, report_json, skip_unless_possible, until
+from daemon_rig import BUILD, Daemon, FakeVm, PROGRAM, report_json, skip_unless_possible, until
+
+
+SIM_AGENT = BUILD / "tests/e2e/daemon/sim-agent"
 
 
 def programs_of(pid):
@@ -60,11 +63,27 @@ def test_attach_record_detach():
 
 
 def test_files_follow_each_other_within_the_budget():
-    vm = FakeVm("one")
-    d = Daemon(f"[vm one]\npid = {vm.pid}\nrecord = yes\n",
-               "file_size = 1M\ndisk_budget = 2M\nfile_time = 1s\ndisk_reserve = 1M").start()
+    vm = FakeVm("one", 4)
+    d = Daemon(settings="file_size = 1M\ndisk_budget = 2M\nfile_time = 2s\ndisk_reserve = 1M")
+    d.configure(f"[vm one]\npid = {vm.pid}\nrecord = yes\nchannel = listen:unix:{d.folder}/one\n"
+                f"flight_time = 1s\n")
+    agent = None
     try:
-        until("a third file", lambda: d.vm("one")["files"] >= 3)
+        d.start()
+        agent = subprocess.Popen([SIM_AGENT, d.folder / "one", "5000"], stdin=subprocess.PIPE,
+                                 stdout=subprocess.DEVNULL)
+        until("a fifth file", lambda: d.vm("one")["files"] >= 5)
+        assert d.vm("one")["runs"] == 1  # nothing was attached anew
+        reports = [report_json(p) for p in sorted((d.recordings / "one").glob("*.vcs"))[1:4]]
+        for before, after in zip(reports, reports[1:]):
+            assert after["begin_ns"] < before["end_ns"], "there is a gap between two files"
+        for report in reports:
+            assert report["complete"]
+            assert len(report["loss"]) == 2, report["loss"]
+            for name, loss in report["loss"].items():
+                assert loss["delivered"] > 100, (name, loss)
+                assert not loss["lost_frames"] and not loss["lost_channel"], (name, loss)
+                assert not loss["nonsense_frames"], (name, loss)
         # Old recordings as large as the budget: they go, oldest first; other files are not ours.
         old = d.recordings / "one" / "one-20200101T000000Z.vcs"
         other = d.recordings / "one" / "notes.txt"
@@ -77,6 +96,8 @@ def test_files_follow_each_other_within_the_budget():
         for path in closed:
             assert report_json(path)["loss"]["host"]["delivered"], path
     finally:
+        if agent:
+            agent.communicate()
         d.clean()
         vm.end()
 
