@@ -22,7 +22,8 @@ struct graph {
 	const struct flame_svg_options *options;
 	FILE *out;
 	double width, min_width, scale; /* pixels, pixels, pixels per ns */
-	double most;                    /* compare: the largest significant difference of shares */
+	double most;                    /* compare: the largest significant difference */
+	size_t n_frames, n_changed;     /* that are drawn; of these, significant */
 	unsigned head, levels;          /* pixels above the frames; how many levels are drawn */
 };
 
@@ -331,6 +332,8 @@ static void node_measure(struct graph *g, const struct flame_node *n, double x, 
 	(void)x;
 	if (level + 1 > g->levels)
 		g->levels = level + 1;
+	g->n_frames++;
+	g->n_changed += n->significant;
 	if (n->significant && change > g->most)
 		g->most = change;
 }
@@ -382,6 +385,9 @@ static void legend_write(const struct graph *g, double y)
 			x, y - 10, c.red, c.green, c.blue, x + 15, y, text);
 		x += 30 + (double)strlen(text) * FONT * 0.62;
 	}
+	if (compare)
+		fprintf(g->out, "<text x=\"%.0f\" y=\"%.0f\">%zu of %zu frames differ</text>\n", x,
+			y, g->n_changed, g->n_frames);
 }
 
 static void head_write(const struct graph *g, double height)
