@@ -106,16 +106,18 @@ static void latency_add(struct latency_maps *l, uint32_t vm, enum latency_kind k
 			struct host_ns t, int64_t ns)
 {
 	struct latency_map *m = map_get(l, vm, kind);
+	unsigned column;
 	int64_t since;
 
 	if (!m)
 		return;
 	since = t.ns > m->begin.ns ? t.ns - m->begin.ns : 0;
-	while (since / m->column_ns >= LATENCY_COLUMNS)
+	while (since >= LATENCY_COLUMNS * m->column_ns)
 		columns_halve(m);
-	if (since / m->column_ns >= m->columns)
-		m->columns = (unsigned)(since / m->column_ns) + 1;
-	m->counts[since / m->column_ns][row_of(ns)]++;
+	column = (unsigned)(since >> __builtin_ctzll((unsigned long long)m->column_ns));
+	if (column >= m->columns)
+		m->columns = column + 1;
+	m->counts[column][row_of(ns)]++;
 	if (histogram_add(&m->lengths, (uint64_t)(ns > 0 ? ns : 0)))
 		l->error = -ENOMEM;
 }

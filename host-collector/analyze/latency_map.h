@@ -28,15 +28,15 @@ const char *latency_kind_meaning(enum latency_kind k);
 
 /* Row r of a map holds what took less than latency_row_ns(r + 1) and at least latency_row_ns(r). */
 enum { LATENCY_COLUMNS = 192, LATENCY_ROWS = 64, LATENCY_VMS_MAX = 8 };
-#define LATENCY_COLUMN_MIN_NS 1000000ll
+#define LATENCY_COLUMN_MIN_NS (1ll << 20)
 int64_t latency_row_ns(unsigned row);
 
 struct latency_map {
 	uint32_t vm;
 	enum latency_kind kind;
 	struct host_ns begin;
-	int64_t column_ns;
-	unsigned columns; /* with anything in them, from the first on */
+	int64_t column_ns; /* a power of two */
+	unsigned columns;  /* with anything in them, from the first on */
 	uint32_t counts[LATENCY_COLUMNS][LATENCY_ROWS];
 	struct histogram lengths;
 };
