@@ -11,6 +11,7 @@
 #include "host-collector/cli/options.h"
 #include "host-collector/cli/replay.h"
 #include "host-collector/view/escape.h"
+#include "host-collector/view/wrap.h"
 
 /* One VM's clocks, gathered for either form. */
 struct vm_account {
@@ -53,107 +54,113 @@ static const char *epoch_verdict(const struct vm_clock_epoch *e)
 
 /* ---- text ---- */
 
-static void echo_text(const struct vm_account *a)
+static void echo_text(const struct vm_account *a, FILE *to)
 {
 	const struct clock_book_summary *b = &a->book;
 
 	if (!b->observations) {
-		printf("  echo        no round trip\n");
+		fprintf(to, "  echo        no round trip\n");
 		return;
 	}
-	printf("  echo        %" PRIu64 " round trips, the best %" PRIu64 " ns, %" PRIu64
-	       " epoch%s; in the newest the best took %" PRIu64
-	       " ns and the end is known +-%" PRIu64 " ns; %.9f to %.9f guest ticks per host tick",
-	       b->observations, b->best_round_trip_ns, b->echo_epochs,
-	       b->echo_epochs == 1 ? "" : "s", b->epoch_best_round_trip_ns, b->echo_err_ns,
-	       b->ratio_min, b->ratio_max);
+	fprintf(to,
+		"  echo        %" PRIu64 " round trips, the best %" PRIu64 " ns, %" PRIu64
+		" epoch%s; in the newest the best took %" PRIu64
+		" ns and the end is known +-%" PRIu64 " ns; %.9f to %.9f guest ticks per host tick",
+		b->observations, b->best_round_trip_ns, b->echo_epochs,
+		b->echo_epochs == 1 ? "" : "s", b->epoch_best_round_trip_ns, b->echo_err_ns,
+		b->ratio_min, b->ratio_max);
 	if (b->unsteady)
-		printf(" on average: the guest's clock is unsteady");
+		fprintf(to, " on average: the guest's clock is unsteady");
 	if (b->compared)
-		printf("; the exact map lies %" PRId64 " ns from its middle",
-		       b->exact_from_echo_ns);
-	putchar('\n');
+		fprintf(to, "; the exact map lies %" PRId64 " ns from its middle",
+			b->exact_from_echo_ns);
+	fputc('\n', to);
 }
 
-static void epochs_text(const struct vm_account *a)
+static void epochs_text(const struct vm_account *a, FILE *to)
 {
 	const struct vm_clock_summary *x = &a->exact;
 	struct vm_clock_epoch e;
 
 	if (!a->hypervisor || !x->epochs) {
-		printf("  hypervisor  showed no TSC offset\n");
+		fprintf(to, "  hypervisor  showed no TSC offset\n");
 		return;
 	}
-	printf("  hypervisor  %zu epoch%s, %zu vCPU%s, %" PRIu64 " round trips agree, %" PRIu64
-	       " contradict",
-	       x->epochs, x->epochs == 1 ? "" : "s", x->vcpus, x->vcpus == 1 ? "" : "s", x->agreed,
-	       x->contradicted);
+	fprintf(to,
+		"  hypervisor  %zu epoch%s, %zu vCPU%s, %" PRIu64 " round trips agree, %" PRIu64
+		" contradict",
+		x->epochs, x->epochs == 1 ? "" : "s", x->vcpus, x->vcpus == 1 ? "" : "s", x->agreed,
+		x->contradicted);
 	if (x->vcpus_unsettled)
-		printf(", sources disagree about %zu", x->vcpus_unsettled);
-	putchar('\n');
+		fprintf(to, ", sources disagree about %zu", x->vcpus_unsettled);
+	fputc('\n', to);
 	for (size_t i = 0; vm_clock_epoch_get(a->hypervisor, i, &e); i++) {
-		printf("    from host TSC %" PRIu64 "..%" PRIu64 ": ", e.from_min, e.from_max);
+		fprintf(to, "    from host TSC %" PRIu64 "..%" PRIu64 ": ", e.from_min, e.from_max);
 		if (e.known)
-			printf("offset %" PRId64 ", ", (int64_t)e.tsc.offset);
+			fprintf(to, "offset %" PRId64 ", ", (int64_t)e.tsc.offset);
 		if (e.known && e.tsc.frac_bits)
-			printf("scaling %" PRIu64 "/%" PRIu32 ", ", e.tsc.ratio, e.tsc.frac_bits);
-		printf("%s\n", epoch_verdict(&e));
+			fprintf(to, "scaling %" PRIu64 "/%" PRIu32 ", ", e.tsc.ratio,
+				e.tsc.frac_bits);
+		fprintf(to, "%s\n", epoch_verdict(&e));
 	}
 }
 
-static void kvmclock_text(const struct vm_account *a)
+static void kvmclock_text(const struct vm_account *a, FILE *to)
 {
 	const struct vm_clock_summary *x = &a->exact;
 	struct vm_clock_line line;
 
-	printf("  kvmclock    ");
+	fprintf(to, "  kvmclock    ");
 	if (!a->hypervisor || (!x->pages && !x->lines)) {
-		printf("neither guest nor hypervisor showed one\n");
+		fprintf(to, "neither guest nor hypervisor showed one\n");
 		return;
 	}
 	if (!x->pages)
-		printf("the guest showed no page of its own; ");
+		fprintf(to, "the guest showed no page of its own; ");
 	else
-		printf("%zu of %zu values of the guest's own page are the hypervisor's, bit for bit; ",
-		       x->pages - x->pages_differ, x->pages);
-	printf("%zu line%s\n", x->lines, x->lines == 1 ? "" : "s");
+		fprintf(to,
+			"%zu of %zu values of the guest's own page are the hypervisor's, bit for bit; ",
+			x->pages - x->pages_differ, x->pages);
+	fprintf(to, "%zu line%s\n", x->lines, x->lines == 1 ? "" : "s");
 	for (size_t i = 0; vm_clock_line_get(a->hypervisor, i, &line); i++) {
 		const struct pvclock *p = &line.pvclock;
 
-		printf("    vCPU %" PRIu32 " from host TSC %" PRIu64 "..%" PRIu64
-		       ": tsc_timestamp=%" PRIu64 ",system_time=%" PRIu64 ",mul=%" PRIu32
-		       ",shift=%d,flags=%d",
-		       line.vcpu, line.from_min, line.from_max, p->tsc_timestamp, p->system_time,
-		       p->mul, p->shift, p->flags);
+		fprintf(to,
+			"    vCPU %" PRIu32 " from host TSC %" PRIu64 "..%" PRIu64
+			": tsc_timestamp=%" PRIu64 ",system_time=%" PRIu64 ",mul=%" PRIu32
+			",shift=%d,flags=%d",
+			line.vcpu, line.from_min, line.from_max, p->tsc_timestamp, p->system_time,
+			p->mul, p->shift, p->flags);
 		for (int s = 0; s <= VM_CLOCK_SOURCE_LAST; s++) {
 			if (line.sources & 1u << s)
-				printf(" %s", source_names[s]);
+				fprintf(to, " %s", source_names[s]);
 		}
-		printf("%s\n", line.guest_agrees ? " guest" : "");
+		fprintf(to, "%s\n", line.guest_agrees ? " guest" : "");
 	}
 }
 
-static void vm_text(const struct vm_account *a)
+static void vm_text(const struct vm_account *a, FILE *to)
 {
 	const struct pipeline_source *s = &a->source;
 
-	printf("VM %s: guest times by %s", escape(s->name).text, s->clock_method);
+	fprintf(to, "VM %s: guest times by %s", escape(s->name).text, s->clock_method);
 	if (s->clock_error_ns == UINT64_MAX || !strcmp(s->clock_method, "none"))
-		printf(", unbounded");
+		fprintf(to, ", unbounded");
 	else
-		printf(", +-%" PRIu64 " ns for half of them, +-%" PRIu64 " ns at worst",
-		       s->clock_error_median_ns, s->clock_error_ns);
-	printf("; %" PRIu64 " of %" PRIu64 " causal pairs violated\n",
-	       s->causality_violations + a->presence.violations,
-	       s->causality_pairs + a->presence.pairs);
+		fprintf(to, ", +-%" PRIu64 " ns for half of them, +-%" PRIu64 " ns at worst",
+			s->clock_error_median_ns, s->clock_error_ns);
+	fprintf(to, "; %" PRIu64 " of %" PRIu64 " causal pairs violated\n",
+		s->causality_violations + a->presence.violations,
+		s->causality_pairs + a->presence.pairs);
 	if (a->presence.violations)
-		printf("  presence    %" PRIu64 " of %" PRIu64
-		       " guest events lie where their vCPU was "
-		       "not in the guest, by %" PRId64 " ns at worst\n",
-		       a->presence.violations, a->presence.pairs, a->presence.worst_ns);
-	echo_text(a);
-	epochs_text(a);
-	kvmclock_text(a);
+		fprintf(to,
+			"  presence    %" PRIu64 " of %" PRIu64
+			" guest events lie where their vCPU was "
+			"not in the guest, by %" PRId64 " ns at worst\n",
+			a->presence.violations, a->presence.pairs, a->presence.worst_ns);
+	echo_text(a, to);
+	epochs_text(a, to);
+	kvmclock_text(a, to);
 }
 
 /* ---- JSON ---- */
@@ -295,6 +302,7 @@ static int accounts_write(const struct pipeline *p, const struct model *m, bool 
 {
 	json_object *root = as_json ? json_object_new_object() : NULL;
 	json_object *vms = as_json ? json_object_new_array() : NULL;
+	FILE *page = as_json ? NULL : wrap_open(stdout);
 	struct pipeline_source s;
 
 	for (size_t i = 0; !pipeline_source_get(p, i, &s); i++) {
@@ -306,8 +314,10 @@ static int accounts_write(const struct pipeline *p, const struct model *m, bool 
 		if (as_json)
 			json_object_array_add(vms, vm_json(p, &a));
 		else
-			vm_text(&a);
+			vm_text(&a, page ? page : stdout);
 	}
+	if (page)
+		fclose(page);
 	if (as_json) {
 		add(root, "vms", vms);
 		puts(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY));

@@ -5,6 +5,7 @@
 
 #include "host-collector/cli/checks.h"
 #include "host-collector/cli/commands.h"
+#include "host-collector/view/wrap.h"
 
 struct doctor_options {
 	bool json;
@@ -24,11 +25,12 @@ static const char *answer_word(const struct check *check, const struct check_res
 
 static void text_print(const struct check *check, const struct check_result *result)
 {
-	printf("%-13s %-4s %s\n", check->name, answer_word(check, result), result->detail);
+	wrap_print(stdout, "%-13s %-4s %s\n", check->name, answer_word(check, result),
+		   result->detail);
 	if (result->answer == CHECK_NO) {
-		printf("%18s gives: %s\n", "", check->purpose);
+		wrap_print(stdout, "%18s gives: %s\n", "", check->purpose);
 		if (*result->remedy)
-			printf("%18s to do: %s\n", "", result->remedy);
+			wrap_print(stdout, "%18s to do: %s\n", "", result->remedy);
 	}
 }
 
@@ -78,9 +80,10 @@ static int doctor_run(const struct command *self, int argc, char **argv)
 								  JSON_C_TO_STRING_NOSLASHESCAPE));
 		json_object_put(root);
 	} else if (blocker) {
-		printf("\n`vcpuscope record` cannot work here yet: %s (NO above)\n", blocker);
+		wrap_print(stdout, "\n`vcpuscope record` cannot work here yet: %s (NO above)\n",
+			   blocker);
 	} else {
-		printf("\n`vcpuscope record` can work here\n");
+		wrap_print(stdout, "\n`vcpuscope record` can work here\n");
 	}
 	return blocker ? COMMAND_UNSUPPORTED : COMMAND_OK;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/view/wrap.h"
+
 static const struct {
 	const char *name;
 	uint64_t ns;
@@ -256,7 +258,7 @@ int options_parse_or_say(const struct command *command, int argc, char **argv, v
 	return COMMAND_USAGE;
 }
 
-void options_print_help(const struct command *command, FILE *to)
+static void help_print(const struct command *command, FILE *to)
 {
 	bool any = false;
 
@@ -295,4 +297,13 @@ void options_print_help(const struct command *command, FILE *to)
 	}
 	if (command->examples)
 		fprintf(to, "\nexamples:\n%s", command->examples);
+}
+
+void options_print_help(const struct command *command, FILE *to)
+{
+	FILE *page = wrap_open(to);
+
+	help_print(command, page ? page : to);
+	if (page)
+		fclose(page);
 }

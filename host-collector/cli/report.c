@@ -20,6 +20,7 @@
 #define STALL_DEFAULT_NS 100000000
 
 struct report_arguments {
+	const char *color;
 	const char *recording, *output;
 	struct report_table_request table; /* .table NULL: stalls */
 	bool all;
@@ -49,6 +50,8 @@ static const struct option_spec report_option_table[] = {
 	 "long stretches in which nothing was denied, too", false},
 	{"output", OPTION_STRING, offsetof(struct report_arguments, output), "FILE",
 	 "write there instead of to standard output (-o)", false},
+	{"color", OPTION_CHOICE, offsetof(struct report_arguments, color), TEXT_COLOUR,
+	 "colours: on a terminal (default; not with NO_COLOR), or as said", false},
 };
 
 static void __attribute__((format(printf, 2, 3))) say(const char *path, const char *format, ...)
@@ -105,7 +108,7 @@ struct result {
 
 static int result_write(const struct report_arguments *a, const struct result *result, FILE *to)
 {
-	struct text_options text = text_options_for(to);
+	struct text_options text = text_options_for(to, a->color);
 
 	if (result->table)
 		return report_table_write(result->table, to);

@@ -8,6 +8,7 @@
 
 #include "host-collector/cli/commands.h"
 #include "host-collector/simulate/simulate.h"
+#include "host-collector/view/wrap.h"
 
 struct simulate_arguments {
 	const char *scenario, *loss, *shift, *output;
@@ -35,12 +36,12 @@ static const struct option_spec simulate_option_table[] = {
 static int list_print(void)
 {
 	for (size_t i = 0; i < scenarios_count; i++)
-		printf("%-30s %-8s %s\n", scenarios[i].name, scenario_kind_name(scenarios[i].kind),
-		       scenarios[i].about);
-	printf("\nstages for --shift:\n");
+		wrap_print(stdout, "%-30s %-8s %s\n", scenarios[i].name,
+			   scenario_kind_name(scenarios[i].kind), scenarios[i].about);
+	wrap_print(stdout, "\nstages for --shift:\n");
 	for (int i = 0; i < PACE_STAGE_COUNT; i++)
-		printf("%-39s %s\n", pace_stage_name((enum pace_stage)i),
-		       pace_stage_meaning((enum pace_stage)i));
+		wrap_print(stdout, "%-39s %s\n", pace_stage_name((enum pace_stage)i),
+			   pace_stage_meaning((enum pace_stage)i));
 	return fflush(stdout) ? COMMAND_TROUBLE : COMMAND_OK;
 }
 

@@ -27,6 +27,7 @@ enum { TICK_MS = 100, ROWS_MAX = 4096, BATCH_COLUMNS = 98 };
 #define INTERVAL_LEAST_NS 100000000 /* TICK_MS */
 
 struct top_arguments {
+	const char *color;
 	const char *recording, *qmp, *channel, *sort, *filter;
 	uint64_t pid, count, interval_ns;
 	bool batch;
@@ -77,6 +78,8 @@ static const struct option_spec top_option_table[] = {
 	 "lines for scripts instead of a screen (-b); a recording is played without pauses", false},
 	{"count", OPTION_NUMBER, offsetof(struct top_arguments, count), "N",
 	 "with --batch: end after so many looks (-n)", false},
+	{"color", OPTION_CHOICE, offsetof(struct top_arguments, color), TEXT_COLOUR,
+	 "colours: on a terminal (default; not with NO_COLOR), or as said", false},
 };
 
 static void top_end(struct top *t)
@@ -501,7 +504,8 @@ static int top_loop(struct top *t, char *why, size_t why_bytes)
 		return err;
 	if (!t->arguments.batch) {
 		t->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)
-				      ? top_terminal_open(text_options_for(stdout).colour)
+				      ? top_terminal_open(
+						text_options_for(stdout, t->arguments.color).colour)
 				      : NULL;
 		if (!t->terminal) {
 			snprintf(why, why_bytes,

@@ -29,6 +29,7 @@ enum { TICK_MS = 100 };
 #define INTERVAL_LEAST_NS   100000000 /* TICK_MS */
 
 struct watch_arguments {
+	const char *color;
 	uint64_t pid, for_ns, interval_ns;
 	const char *qmp, *backend, *metrics;
 	struct channel_arguments channel;  /* none: the host's half alone is seen */
@@ -78,6 +79,8 @@ static const struct option_spec watch_option_table[] = {
 	 "how to capture this host's events, as for record", false},
 	{"format", OPTION_CHOICE, offsetof(struct watch_arguments, table.format), "text|json",
 	 "for people, or one report or table object per line (docs/report-json.md)", false},
+	{"color", OPTION_CHOICE, offsetof(struct watch_arguments, color), TEXT_COLOUR,
+	 "colours: on a terminal (default; not with NO_COLOR), or as said", false},
 };
 
 static bool wants_json(const struct watch *w)
@@ -314,7 +317,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 
 	if (options_parse_or_say(self, argc, argv, &w.arguments) || !arguments_check(&w.arguments))
 		return COMMAND_USAGE;
-	w.text = text_options_for(stdout);
+	w.text = text_options_for(stdout, w.arguments.color);
 	w.terminal = isatty(STDOUT_FILENO);
 	live.than_ns =
 		w.arguments.table.than_ns ? (int64_t)w.arguments.table.than_ns : STALL_DEFAULT_NS;

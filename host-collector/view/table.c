@@ -13,8 +13,15 @@
 #include "host-collector/view/csv.h"
 #include "host-collector/view/escape.h"
 #include "host-collector/view/json_string.h"
+#include "host-collector/view/wrap.h"
 
-enum { CELL_BYTES = 128, COLUMNS_MAX = 32, RECORD_WIDTH = 110 };
+enum {
+	CELL_BYTES = 128,
+	KEYS_MAX = 4,
+	KEY_WIDTH = 16,
+	COLUMNS_MAX = 32,
+	RECORD_WIDTH = WRAP_COLUMNS
+};
 
 struct cell {
 	double percent;
@@ -208,38 +215,104 @@ static int written(const struct table *t, FILE *out)
 	return fflush(out) || ferror(out) ? -EIO : 0;
 }
 
+static int width_of(const char *text)
+{
+	return (int)wrap_width(text);
+}
+
+static void cell_write(const struct table *t, size_t row, size_t column, int width, bool last,
+		       FILE *out)
+{
+	bool left = t->columns[column].type == TABLE_TEXT;
+	char text[CELL_BYTES];
+	int blanks;
+
+	if (row)
+		cell_draw(t, row - 1, column, text);
+	else
+		snprintf(text, sizeof(text), "%s", t->columns[column].head);
+	if (width_of(text) > width) { /* a name that is too long; the other formats have it whole */
+		size_t len = 0;
+
+		for (int n = 0; n < width - 2; n++)
+			len += character_at(text + len).bytes;
+		strcpy(text + len, "..");
+	}
+	blanks = width - width_of(text);
+	fprintf(out, "%*s%s%*s%s", left ? 0 : blanks, "", text, left && !last ? blanks : 0, "",
+		last ? "\n" : "  ");
+}
+
+/* Does this column say what a row is about? Names do, and numbers of CPUs and tasks. */
+static bool is_key(const struct table_column *c)
+{
+	static const char *const numbers[] = {"vcpu", "guest_cpu", "pcpu", "cpu", "pid", "irq"};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		if (c->type == TABLE_COUNT && !strcmp(c->name, numbers[i]))
+			return true;
+	}
+	return c->type == TABLE_TEXT;
+}
+
+static void block_draw(const struct table *t, const int *widths, const size_t *columns, size_t n,
+		       FILE *out)
+{
+	for (size_t row = 0; row <= t->n_rows; row++) {
+		for (size_t i = 0; i < n; i++)
+			cell_write(t, row, columns[i], widths[columns[i]], i + 1 == n, out);
+	}
+}
+
+/* A table that is too wide comes in blocks of columns, each with what its rows are about. */
 static void lines_draw(const struct table *t, FILE *out)
 {
-	int widths[COLUMNS_MAX];
+	size_t shown[COLUMNS_MAX], keys = 0, next = 0;
+	int widths[COLUMNS_MAX], all = -2, room;
+	bool is_shown[COLUMNS_MAX] = {false};
 	char text[CELL_BYTES];
 
 	for (size_t c = 0; c < t->n_columns; c++) {
-		widths[c] = (int)strlen(t->columns[c].head);
+		widths[c] = width_of(t->columns[c].head);
 		for (size_t row = 0; row < t->n_rows; row++) {
 			cell_draw(t, row, c, text);
-			if ((int)strlen(text) > widths[c])
-				widths[c] = (int)strlen(text);
+			if (width_of(text) > widths[c])
+				widths[c] = width_of(text);
+		}
+		all += widths[c] + 2;
+	}
+	for (size_t c = 0; c < t->n_columns && all > WRAP_COLUMNS; c++) {
+		if (t->columns[c].type == TABLE_TEXT && widths[c] > KEY_WIDTH)
+			widths[c] = KEY_WIDTH;
+		if (keys < KEYS_MAX && is_key(&t->columns[c])) {
+			shown[keys++] = c;
+			is_shown[c] = true;
 		}
 	}
-	for (size_t row = 0; row <= t->n_rows; row++) {
-		for (size_t c = 0; c < t->n_columns; c++) {
-			bool left = t->columns[c].type == TABLE_TEXT;
-			bool last = c + 1 == t->n_columns;
+	do {
+		size_t n = keys;
 
-			if (row)
-				cell_draw(t, row - 1, c, text);
-			else
-				snprintf(text, sizeof(text), "%s", t->columns[c].head);
-			fprintf(out, "%*s%s", left ? (last ? 0 : -widths[c]) : widths[c], text,
-				last ? "\n" : "  ");
+		room = WRAP_COLUMNS;
+		for (size_t i = 0; i < keys; i++)
+			room -= widths[shown[i]] + 2;
+		for (; next < t->n_columns; next++) {
+			if (is_shown[next])
+				continue;
+			if (n > keys && widths[next] > room)
+				break;
+			shown[n++] = next;
+			room -= widths[next] + 2;
 		}
-	}
+		block_draw(t, widths, shown, n, out);
+		if (next < t->n_columns)
+			fputc('\n', out);
+	} while (next < t->n_columns);
 }
 
 /* "head value, " into the line under way, which breaks before it is too long. */
 static void record_part(int *width, const char *head, const char *text, bool last, FILE *out)
 {
-	int len = (int)(strlen(head) + strlen(text)) + 2;
+	int len = (int)(strlen(head) + strlen(text)) + 3;
 
 	if (*width + len > RECORD_WIDTH) {
 		fprintf(out, "\n   ");

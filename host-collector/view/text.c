@@ -9,6 +9,7 @@
 
 #include "host-collector/analyze/describe.h"
 #include "host-collector/view/escape.h"
+#include "host-collector/view/wrap.h"
 
 enum { BAR_WIDTH = 50, STACK_SHOWN = 10 };
 
@@ -29,13 +30,14 @@ static const char *on(const struct page *p, enum colour c)
 	return p->options->colour ? codes[c] : "";
 }
 
-struct text_options text_options_for(FILE *out)
+struct text_options text_options_for(FILE *out, const char *colour)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-	struct text_options o = {.colour = isatty(fileno(out)) && !(no && *no) && term &&
-					   strcmp(term, "dumb") != 0};
+	bool can = isatty(fileno(out)) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 
-	return o;
+	if (colour && strcmp(colour, "auto") != 0)
+		can = !strcmp(colour, "always");
+	return (struct text_options){.colour = can};
 }
 
 static int64_t duration(const struct incident *i)
@@ -382,22 +384,38 @@ static void incidents_write(const struct page *p)
 	free(blocks);
 }
 
+/* What is too wide goes on in the next line; without memory for that it stays wide. */
+static struct page page_open(const struct report *r, const struct text_options *o, FILE *to)
+{
+	FILE *wrapped = wrap_open(to);
+
+	return (struct page){r, o, wrapped ? wrapped : to};
+}
+
+static void page_close(struct page *p, FILE *to)
+{
+	if (p->out != to)
+		fclose(p->out);
+}
+
 void text_incidents_write(const struct report *r, const struct text_options *o, FILE *out)
 {
-	struct page p = {r, o, out};
+	struct page p = page_open(r, o, out);
 
 	incidents_write(&p);
+	page_close(&p, out);
 }
 
 void text_ongoing_write(const struct incident *i, const char *vm_name, const struct text_options *o,
 			FILE *out)
 {
-	struct page p = {NULL, o, out};
+	struct page p = page_open(NULL, o, out);
 
-	fprintf(out, "%songoing%s  %s so far  VM %s, guest CPU %u, %s: %s%s%s\n", on(&p, YELLOW),
+	fprintf(p.out, "%songoing%s  %s so far  VM %s, guest CPU %u, %s: %s%s%s\n", on(&p, YELLOW),
 		on(&p, PLAIN), duration_text(duration(i)).text, escape(vm_name).text, i->guest_cpu,
 		what(i).text, i->verdict == VERDICT_UNDETERMINED ? "" : verdict_name(i->verdict),
 		i->verdict == VERDICT_UNDETERMINED ? "" : ", ", escape(i->because).text);
+	page_close(&p, out);
 }
 
 /* ---- head and foot ---- */
@@ -499,7 +517,7 @@ static void loss_write(const struct page *p, const struct report_loss *l)
 
 void text_report_write(const struct report *r, const struct text_options *o, FILE *out)
 {
-	struct page p = {r, o, out};
+	struct page p = page_open(r, o, out);
 
 	head_write(&p);
 	incidents_write(&p);
@@ -512,6 +530,7 @@ void text_report_write(const struct report *r, const struct text_options *o, FIL
 	for (size_t i = 0; i < r->n_losses; i++)
 		loss_write(&p, &r->losses[i]);
 	if (r->dropped_incidents)
-		fprintf(out, "%" PRIu64 " more stalls than a report holds.\n",
+		fprintf(p.out, "%" PRIu64 " more stalls than a report holds.\n",
 			r->dropped_incidents);
+	page_close(&p, out);
 }

@@ -2,7 +2,8 @@
 /*
  * A report for the person who was woken by it: the first line says what happened, then one block
  * per incident, then what the answer rests on. Incidents of one VM that have the same cause and
- * overlap share a block. Nothing here is computed, only drawn; every name is escaped.
+ * overlap share a block. Nothing here is computed, only drawn; every name is escaped, no line is
+ * longer than WRAP_COLUMNS (wrap.h).
  */
 #ifndef VIEW_TEXT_H
 #define VIEW_TEXT_H
@@ -15,8 +16,12 @@ struct text_options {
 	bool colour;
 };
 
-/* Colours if `out` is a terminal and neither NO_COLOR nor TERM=dumb speaks against it. */
-struct text_options text_options_for(FILE *out);
+/* What --color takes. */
+#define TEXT_COLOUR "auto|always|never"
+
+/* colour: a word of TEXT_COLOUR; NULL and "auto": colours if `out` is a terminal and neither
+ * NO_COLOR nor TERM=dumb speaks against it. */
+struct text_options text_options_for(FILE *out, const char *colour);
 
 void text_report_write(const struct report *r, const struct text_options *o, FILE *out);
 /* The incidents of `r` without head and foot, for watch. */

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""No text that people read is wider than 100 columns, whatever tasks and VMs are called; colours come
+on terminals, or when asked for."""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unicodedata
+
+COLUMNS = 100
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def text_of(args, status=(0,), env=None):
+    done = subprocess.run(args, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=env)
+    if done.returncode not in status:
+        sys.exit(f"{' '.join(args)}: exit {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def width_check(args, text):
+    bad = 0
+    for line in COLOUR.sub("", text).split("\n"):
+        if len(line) > COLUMNS or any(unicodedata.category(c) in ("Cc", "Cf") for c in line):
+            print(f"{' '.join(args)}: {len(line)} columns: {line!r}")
+            bad += 1
+    return bad
+
+
+def tables_of(vcpuscope, recording):
+    done = subprocess.run([vcpuscope, "report", recording, "no-such-table"], capture_output=True,
+                          text=True)
+    names = re.search(r"there are (.*)", done.stderr).group(1)
+    return [name for name in re.split(r",\s*|\s+and\s+", names) if name]
+
+
+def colours_check(vcpuscope, recording):
+    plain = text_of([vcpuscope, "report", recording])
+    always = text_of([vcpuscope, "report", recording, "--color", "always"],
+                     env={**os.environ, "NO_COLOR": "1"})
+    never = text_of([vcpuscope, "report", recording, "--color", "never"])
+    bad = "\x1b" in plain or "\x1b" in never or not COLOUR.search(always)
+    if bad or COLOUR.sub("", always) != plain or never != plain:
+        print("colours are not where they should be")
+        return 1
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--vcpuscope", required=True)
+    parser.add_argument("--hostile", required=True, help="makes a recording full of hostile names")
+    parser.add_argument("recordings", nargs="*")
+    a = parser.parse_args()
+    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        hostile = os.path.join(folder, "hostile.vcs")
+        subprocess.run([a.hostile, hostile], check=True, stdout=subprocess.DEVNULL)
+        recordings = [hostile] + a.recordings
+        for scenario in ("vmm_lock", "guest_irq_storm", "decoy.steady", "cgroup_throttled"):
+            recordings.append(os.path.join(folder, f"{scenario}.vcs"))
+            text_of([a.vcpuscope, "simulate", scenario, "--loss", "0.01", "-o", recordings[-1]])
+        for recording in recordings:
+            commands = [["report", recording], ["report", recording, "--all"], ["clock", recording],
+                        ["report", recording, "--color", "always"], ["top", recording, "-b"]]
+            commands += [["report", recording, table] for table in tables_of(a.vcpuscope, recording)]
+            for command in commands:
+                bad += width_check(command, text_of([a.vcpuscope, *command]))
+        bad += colours_check(a.vcpuscope, os.path.join(folder, "vmm_lock.vcs"))
+    names = re.findall(r"^  ([a-z]+) ", text_of([a.vcpuscope, "--help"]), re.M)
+    for command in [["--help"], ["simulate", "--list"]] + [[name, "--help"] for name in names]:
+        bad += width_check(command, text_of([a.vcpuscope, *command]))
+    bad += width_check(["doctor"], text_of([a.vcpuscope, "doctor"], (0, 3)))
+    print(f"{len(recordings)} recordings, {bad} lines wrong")
+    sys.exit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()
