@@ -61,6 +61,8 @@ void describe_denied(const struct stall_facts *f, const struct model *m, char *o
 	} else if (f->lost.alone) {
 		describe(out, out_bytes, "its handler to an interrupt of vector 0x%02x",
 			 f->lost.vector);
+	} else if (f->clock_step_ns) {
+		describe(out, out_bytes, "nothing: the guest's clock was set");
 	} else if (f->waiter_ns >= f->than_ns) {
 		describe(out, out_bytes, "%s was ready to run on this CPU for %s and did not run%s",
 			 task_text(m, f->vm, f->waiter_pid).text, duration_text(f->waiter_ns).text,

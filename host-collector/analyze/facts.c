@@ -311,8 +311,17 @@ static bool felt(const struct stall_facts *f, int64_t ns, int64_t longest_ns)
 	return longest_ns >= f->than_ns || (ns >= f->than_ns && ns >= facts_duration(f) / 4);
 }
 
+/* Ahead, or back to a time that had been before. That it stood still is a pause. */
+static bool clock_jumped(const struct stall_facts *f)
+{
+	return f->clock_step_ns >= f->than_ns ||
+	       f->clock_step_ns + facts_duration(f) <= -f->than_ns;
+}
+
 bool facts_deny(const struct stall_facts *f)
 {
+	if (f->clock_step_ns)
+		return clock_jumped(f);
 	return f->waiter_ns >= f->than_ns || facts_ticks_stopped(f) || is_interrupt(f) ||
 	       storm_starves(f) || felt(f, facts_denied_by_host(f), f->longest_chain_ns) ||
 	       felt(f, waited_for_peer_ns(f), f->waits.longest_ns) ||

@@ -78,6 +78,9 @@ struct stall_facts {
 	bool ongoing, denied;
 	int64_t than_ns;
 
+	int64_t clock_step_ns; /* these are the facts of a step of the guest's clock, not of a stall
+				*/
+
 	/* The vCPU. */
 	int64_t state_ns[VCPU_STATE_COUNT]; /* complete once closed: sums to end - begin */
 	int64_t class_ns[WAIT_CLASS_COUNT]; /* of what was blocked */

@@ -45,7 +45,9 @@ struct track {
 		doubted; /* the stretch as of a gap of one event, if the next event is no */
 	struct stall_facts before; /* a long stretch as of the interrupt's begin, if that is long */
 	struct stall_facts unseen; /* since such a gap: what is missing may be a softirq's entry */
-	bool chain_open, proven_valid, doubt, doubt_proven, before_valid, unseen_valid;
+	struct stall_facts reading; /* since the guest's clock was read last */
+	bool reading_valid, chain_open, proven_valid, doubt, doubt_proven, before_valid,
+		unseen_valid;
 	struct recent recent[RECENT_MAX];
 	unsigned n_recent;
 	struct host_ns peers_asked;  /* whether the other vCPUs are settled */
@@ -594,6 +596,8 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 	if (!k)
 		return;
 	hints_vcpu(v->hints, span);
+	if (k->reading_valid)
+		facts_vcpu_span(&k->reading, span);
 	for (unsigned i = 0; i < k->n_pending; i++)
 		facts_vcpu_span(&k->pending[i], span);
 	facts_vcpu_span(&k->stretch, span);
@@ -647,6 +651,30 @@ static void on_lost_interrupt(void *context, struct stall_facts *f)
 	d->found(d->context, f);
 }
 
+/* The clock is the whole guest's: what it does is told of the guest's first CPU. */
+static void on_guest_clock(void *context, const struct guest_clock_reading *r)
+{
+	struct stall_detector *d = context;
+	struct stall_vm *v = vm_get(d, r->vm);
+	struct track *k = v ? track_get(v, 0) : NULL;
+	struct stall_facts *f;
+
+	if (!k)
+		return;
+	f = &k->reading;
+	if (k->reading_valid && r->step_ns && r->t.ns > f->begin.ns) {
+		facts_end(f, r->t);
+		f->than_ns = d->options.than_ns;
+		f->err_ns = k->err_ns;
+		f->clock_step_ns = r->step_ns;
+		f->kind = k->task_known ? k->stretch.kind : GUEST_CPU_UNKNOWN;
+		f->pid = k->task_known ? k->stretch.pid : 0;
+		pending_add(d, v, k, f);
+	}
+	facts_begin(f, k->vm, k->cpu, r->t);
+	k->reading_valid = true;
+}
+
 static void each_track(struct stall_detector *d,
 		       void (*visit)(struct stall_detector *d, struct stall_vm *v, struct track *k))
 {
@@ -681,6 +709,7 @@ struct stall_detector *stall_new(struct model *m, const struct stall_options *op
 		.guest_instant = on_guest_instant,
 		.guest_interrupt = on_guest_interrupt,
 		.host_instant = on_host_instant,
+		.guest_clock = on_guest_clock,
 		.advance = on_advance,
 		.context = d,
 	};

@@ -174,6 +174,12 @@ static int64_t storm_ns(const struct stall_facts *f)
 	return facts_denied_by_guest(f) < f->irq_ns ? facts_denied_by_guest(f) : f->irq_ns;
 }
 
+/* Whatever the vCPU did meanwhile, the guest takes the step for time in which nothing happened. */
+static int64_t clock_step_ns(const struct stall_facts *f)
+{
+	return f->clock_step_ns ? facts_duration(f) : 0;
+}
+
 static int64_t least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
@@ -520,6 +526,17 @@ static void because_device(const struct stall_facts *f, const struct model *m, i
 			 (unsigned long long)f->waits.polled, duration_text(ns).text);
 }
 
+static void because_clock_step(const struct stall_facts *f, const struct model *m, int64_t ns,
+			       char *out, size_t n)
+{
+	(void)m;
+	(void)ns;
+	describe(out, n,
+		 "the guest's clock went %s by %s: no stall, though the guest may take it for one",
+		 f->clock_step_ns > 0 ? "ahead" : "back",
+		 duration_text(f->clock_step_ns > 0 ? f->clock_step_ns : -f->clock_step_ns).text);
+}
+
 static void because_nested(const struct stall_facts *f, const struct model *m, int64_t ns,
 			   char *out, size_t n)
 {
@@ -562,6 +579,10 @@ static void because_late_tick(const struct stall_facts *f, const struct model *m
 #define NEEDS(NAME) (1u << MISSING_##NAME)
 
 const struct verdict_rule verdict_rules[] = {
+	{VERDICT_CLOCK_JUMP,
+	 "between two readings of the guest's clock it went ahead of the host's, or back",
+	 "the clocks' error is as large", NEEDS(GUEST_EVENTS), clock_step_ns, NULL,
+	 because_clock_step, NULL},
 	{VERDICT_VM_PAUSED, "the vCPU thread is stopped: a signal, a debugger, the freezer, QMP",
 	 "the guest's timer ticks went on meanwhile", NEEDS(HOST_EVENTS), stopped_ns,
 	 guest_was_alive, because_stopped, senders},

@@ -282,6 +282,14 @@ int model_guest_steal(struct model *m, const struct guest_steal *steal)
 	return 0;
 }
 
+int model_guest_clock(struct model *m, const struct guest_clock_reading *reading)
+{
+	if (!vm_find(m, reading->vm))
+		return -ENOENT;
+	TELL(m, guest_clock, reading);
+	return 0;
+}
+
 void model_exits_counted(struct model *m, const struct message_exit_summary *counted)
 {
 	struct vm *vm = vm_find(m, counted->vm);

@@ -141,6 +141,14 @@ struct guest_interrupt {
 	bool whole;  /* its exit was seen; else a later event proves it over, or the data ends */
 };
 
+/* The guest's kernel read its own clock. */
+struct guest_clock_reading {
+	uint32_t vm;
+	struct host_ns t; /* when */
+	int64_t step_ns;  /* by how much it had leapt ahead (or gone back) since the reading before
+			   */
+};
+
 /*
  * Any callback may be NULL. Spans of one vCPU (of one guest CPU) come in order. A vCPU's span comes
  * when it has ended, and up to MODEL_HOLD_NS later if a stack may still explain it. An instant
@@ -154,6 +162,8 @@ struct model_observer {
 	void (*host_instant)(void *context, const struct host_instant *instant);
 	/* Of one CPU in order, but ahead of the events before `t`. */
 	void (*guest_steal)(void *context, const struct guest_steal *steal);
+	/* The same. */
+	void (*guest_clock)(void *context, const struct guest_clock_reading *reading);
 	/* VM-exits that the capture counted instead of telling: totals since it began. Borrowed. */
 	void (*exits_counted)(void *context, const struct message_exit_summary *m);
 	void (*advance)(void *context, struct host_ns now); /* model_advance, model_finish (last) */
@@ -185,6 +195,8 @@ int model_guest_watchdog(struct model *m, uint32_t vm, uint32_t seconds);
 int model_vm_paused(struct model *m, uint32_t vm, struct host_ns t, bool paused);
 /* What the guest's agent says of a CPU. -ENOENT, -EINVAL (a CPU number beyond VS_CPUS_MAX). */
 int model_guest_steal(struct model *m, const struct guest_steal *steal);
+/* What the guest's agent says of its kernel's clock. -ENOENT. */
+int model_guest_clock(struct model *m, const struct guest_clock_reading *reading);
 /* It migrates the VM, or no longer does (QMP MIGRATION): what it pauses meanwhile, it pauses to
  * complete that. In time order with the events. -ENOENT. */
 int model_vm_migrates(struct model *m, uint32_t vm, bool migrates);

@@ -10,6 +10,14 @@
 
 enum { RING_EVENTS = 32768, GUEST_BOOTED_S = 100 };
 
+void sim_clock_step(struct sim_clock *c, int64_t ns)
+{
+	c->tsc0 += (uint64_t)((unsigned __int128)(uint64_t)ns * c->true_hz / 1000000000);
+	c->monotonic0 += (uint64_t)ns;
+	c->raw0 += (uint64_t)ns;
+	c->realtime0 += (uint64_t)ns;
+}
+
 uint64_t sim_clock_tsc(const struct sim_clock *c, int64_t t)
 {
 	return c->tsc0 + (uint64_t)((unsigned __int128)(uint64_t)t * c->true_hz / 1000000000);

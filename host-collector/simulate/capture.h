@@ -47,6 +47,8 @@ struct sim_capture {
 	uint64_t promised; /* by the last heartbeat */
 };
 
+/* The whole machine's clocks leap ahead. */
+void sim_clock_step(struct sim_clock *c, int64_t ns);
 uint64_t sim_clock_tsc(const struct sim_clock *c, int64_t t);
 
 /* 0 or -ENOMEM; sim_capture_fini in any case. */

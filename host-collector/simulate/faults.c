@@ -399,6 +399,17 @@ static bool storm_begin(struct fault *f)
 	return true;
 }
 
+/* Its hypervisor sets the guest's TSC ahead, as after a snapshot: by `ns` of the guest's time. */
+static bool clock_jump_begin(struct fault *f)
+{
+	struct world *w = f->world;
+
+	sim_clock_step(&w->guest_clock, f->ns * 10);
+	sim_clock_step(&w->guest_capture.o.clock, f->ns * 10);
+	truth_clock_step(&w->truth);
+	return true;
+}
+
 /* No other exit waits for a device. */
 static bool device_begin(struct fault *f)
 {
@@ -534,6 +545,7 @@ static const struct fault_row rows[FAULT_KIND_COUNT] = {
 			       .inside = STEP_VMM,
 			       .step = {.kind = STEP_VMM, .cause = SIM_CAUSE_DEVICE},
 			       .needs_kvm = true},
+	[FAULT_CLOCK_JUMP] = {.begin = clock_jump_begin},
 	[FAULT_NESTED] = {.wait = wait_nested, .needs_kvm = true},
 	[FAULT_NESTED_LIFE] = {.wait = nested_life, .needs_kvm = true},
 	[FAULT_SPIN_BESIDE_STEAL] = {.wait = wait_beside_steal},

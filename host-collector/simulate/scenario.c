@@ -72,6 +72,8 @@ const struct scenario scenarios[] = {
 	SINGLE("vcpu_not_scheduled.lockup_elsewhere",
 	       "a real-time task takes the pCPU, another pCPU stands still", ANY, LOCKUP_ELSEWHERE,
 	       250, 1500),
+	SINGLE("clock_jump", "the guest's clocks leap ahead, nothing stalls", ANY, CLOCK_JUMP, 250,
+	       1500),
 	SINGLE("lock_holder_preempted.spin", "a lock's owner loses its pCPU, others spin", ANY,
 	       LOCK_OWNER, 250, 1500),
 	SINGLE("lock_holder_preempted.paravirtual",

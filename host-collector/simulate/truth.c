@@ -77,6 +77,19 @@ void truth_phase(struct truth *t, uint32_t cpu, enum sim_state state, enum sim_c
 			(struct truth_phase){t->engine->now, state, cause, culprit};
 }
 
+void truth_clock_step(struct truth *t)
+{
+	t->stepped = true;
+}
+
+void truth_clock_reading(struct truth *t)
+{
+	if (t->stepped && t->n_steps < TRUTH_STEPS_MAX)
+		t->steps[t->n_steps++] = (struct truth_step){t->reading, t->engine->now};
+	t->stepped = false;
+	t->reading = t->engine->now;
+}
+
 void truth_switch(struct truth *t, uint32_t cpu, int32_t pid, const char *comm)
 {
 	struct truth_cpu *c = &t->cpus[cpu];
@@ -313,11 +326,29 @@ static void loss_write(struct writer *w, uint32_t cpu, const struct truth_loss *
 			       &nobody, &s);
 }
 
+/* The whole guest's clock; it is told of its first CPU. */
+static void steps_write(struct writer *w)
+{
+	static const struct truth_stretch none = {.comm = ""};
+	const struct truth *t = w->truth;
+
+	for (size_t i = 0; !w->borderline && i < t->n_steps; i++) {
+		struct summary s;
+
+		summarise(&t->cpus[0], t->engine->now, t->steps[i].begin, t->steps[i].end, &s);
+		memset(s.causes, 0, sizeof(s.causes));
+		s.causes[SIM_CAUSE_CLOCK] = s.end - s.begin;
+		s.culprit = 0;
+		incident_write(w, 0, "unknown", &none, &s);
+	}
+}
+
 static void incidents_write(struct writer *w)
 {
 	const struct truth *t = w->truth;
 
 	w->any = false;
+	steps_write(w);
 	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++) {
 		const struct truth_cpu *c = &t->cpus[cpu];
 

@@ -43,7 +43,8 @@
 	X(NESTED, "nested_unobservable")                                                           \
 	X(LOCKUP, "host_lockup")                                                                   \
 	X(TIMER, "timer_late")                                                                     \
-	X(LOST, "interrupt_lost")
+	X(LOST, "interrupt_lost")                                                                  \
+	X(CLOCK, "clock_jump")
 
 enum sim_state {
 #define X(NAME, ...) SIM_STATE_##NAME,
@@ -111,11 +112,19 @@ enum truth_source {
 		TRUTH_SOURCE_COUNT
 };
 
+enum { TRUTH_STEPS_MAX = 8 };
+
 struct truth {
 	struct engine *engine;
 	uint32_t n_cpus;
 	struct truth_cpu cpus[TRUTH_CPUS_MAX]; /* guest CPU n is vCPU n */
 	int64_t handled[TRUTH_SOURCE_COUNT];
+	int64_t reading; /* when the guest's clock was read last */
+	bool stepped;    /* since then */
+	size_t n_steps;
+	struct truth_step { /* between which readings it was stepped */
+		int64_t begin, end;
+	} steps[TRUTH_STEPS_MAX];
 };
 
 struct truth_header {
@@ -129,6 +138,9 @@ void truth_init(struct truth *t, struct engine *e, uint32_t n_cpus);
 void truth_fini(struct truth *t);
 void truth_phase(struct truth *t, uint32_t cpu, enum sim_state state, enum sim_cause cause,
 		 int32_t culprit);
+/* The guest's clock was stepped; it was read. */
+void truth_clock_step(struct truth *t);
+void truth_clock_reading(struct truth *t);
 void truth_switch(struct truth *t, uint32_t cpu, int32_t pid, const char *comm);
 void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *kind,
 		     uint32_t number);

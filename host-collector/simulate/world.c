@@ -145,6 +145,12 @@ static void echo_send(void *object, uint64_t argument)
 	engine_at(e, e->now + way_there(e), echo_arrives, w, 0);
 }
 
+static void guest_heartbeat(struct world *w)
+{
+	sim_capture_heartbeat(&w->guest_capture);
+	truth_clock_reading(&w->truth);
+}
+
 /* The agent's turn is over: it has drained its buffers and answered. */
 static void agent_done(void *context)
 {
@@ -154,7 +160,7 @@ static void agent_done(void *context)
 
 	sim_capture_drain(&w->guest_capture);
 	if (w->heartbeats++ % AGENT_HEARTBEATS == 0)
-		sim_capture_heartbeat(&w->guest_capture);
+		guest_heartbeat(w);
 	if (!w->echo_waits)
 		return;
 	w->echo_waits = false;

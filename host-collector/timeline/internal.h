@@ -46,6 +46,11 @@ struct stream {
 	struct losses losses;
 	int64_t owed; /* received after they had been counted as lost: not lost the next time */
 	uint64_t pairs, violations;
+	struct clock_reading { /* of its kernel's own clock, the newest */
+		bool known;
+		struct host_ns t;
+		uint64_t err_ns, raw_ns;
+	} reading;
 	struct histogram errors;      /* of its events' times */
 	struct message_log_line *log; /* ring of PIPELINE_LOG_LINES */
 	uint64_t n_log;               /* ever */

@@ -57,6 +57,7 @@ static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 
 	(void)arrival_tsc;
 	s->hello = true;
+	s->reading.known = false; /* its machine may have booted since */
 	s->channel_down = false;
 	/* From now on it is waited for: its first events may be old when its clock is known. */
 	if (p->options.live)
@@ -185,6 +186,32 @@ static int steal_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	return err;
 }
 
+/* Clocks that go at a steady rate may differ by so much: a guest that measured its own badly. */
+enum { READING_RATE_PPM = 2500, READING_SLACK_NS = 5000000 };
+
+/* What the guest's kernel takes for the time must go by as ours does. */
+static int reading_take(struct pipeline *p, struct stream *s)
+{
+	const struct message_clock_sample *m = &p->in.heartbeat.sample;
+	const struct clock_reading before = s->reading;
+	struct guest_clock_reading told = {.vm = s->id};
+	struct host_time t;
+	int64_t ours, theirs;
+	double may_differ;
+
+	if (!m->raw_ns || !clock_book_to_ns(p->clocks, s->id, m->tsc, m->tsc_width, &t))
+		return 0;
+	s->reading = (struct clock_reading){true, t.t, t.err_ns, m->raw_ns};
+	told.t = t.t;
+	ours = t.t.ns - before.t.ns;
+	theirs = (int64_t)(m->raw_ns - before.raw_ns);
+	may_differ = (double)t.err_ns + (double)before.err_ns +
+		     (double)ours * (READING_RATE_PPM / 1e6) + READING_SLACK_NS;
+	if (before.known && ((double)(theirs - ours) > may_differ || theirs < 0))
+		told.step_ns = theirs - ours;
+	return model_guest_clock(p->options.model, &told);
+}
+
 static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_heartbeat *m = &p->in.heartbeat;
@@ -199,6 +226,8 @@ static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_t
 	s->missed_known = true;
 	audit(p, s, m->time, arrival_tsc);
 	promise(p, s, m->time, arrival_tsc);
+	if (!err && !is_host(s))
+		err = reading_take(p, s);
 	return err ? err : steal_take(p, s, arrival_tsc);
 }
 

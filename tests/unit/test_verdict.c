@@ -511,7 +511,7 @@ static bool has_a_story_elsewhere(enum verdict v)
 {
 	return v == VERDICT_LOCK_HOLDER_PREEMPTED || v == VERDICT_IPI_TARGET_PREEMPTED ||
 	       v == VERDICT_DEVICE_NO_COMPLETION || v == VERDICT_NESTED_UNOBSERVABLE ||
-	       v == VERDICT_INTERRUPT_LOST || v == VERDICT_TIMER_LATE;
+	       v == VERDICT_CLOCK_JUMP || v == VERDICT_INTERRUPT_LOST || v == VERDICT_TIMER_LATE;
 }
 
 static void every_rule_has_a_story(void **state)

@@ -268,10 +268,65 @@ static void what_a_guest_waits_for_is_told(void **state)
 	}
 }
 
+/* ---- the guest's clock ---- */
+
+static const struct {
+	const char *name;
+	int64_t step_ms;
+	bool told;
+} steps[] = {
+	{"goes on", 0, false},
+	{"leaps ahead by less than a stall", 60, false},
+	{"leaps ahead", 5000, true},
+	{"stood still, as in a pause", -190, false},
+	{"goes back to what had been", -5000, true},
+};
+
+static void a_clock_that_steps_is_no_stall(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < COUNT(steps); k++) {
+		struct report_options options = {.than_ns = 100000000};
+		struct model *m = model_new();
+		struct report_builder *b = report_builder_new(m, &options);
+		struct guest_clock_reading reading = {.vm = VM, .t = {300000000}};
+		struct report *r;
+
+		print_message("  %s\n", steps[k].name);
+		script_vm(m, 1, "kvm");
+		tale_begin(&tale);
+		tale_ticks(&tale, 204000, 300000, 50);
+		tale_tell(&tale, m);
+		assert_int_equal(model_guest_clock(m, &reading), 0);
+		tale.n = 0;
+		tale_ticks(&tale, 304000, 600000, 50);
+		ADD(&tale, SWITCH(VM, 600100, 0, 50, 42, 1));
+		tale_tell(&tale, m);
+		reading.t.ns = 500000000;
+		reading.step_ns = steps[k].step_ms * 1000000;
+		assert_int_equal(model_guest_clock(m, &reading), 0);
+		model_finish(m);
+		r = report_builder_finish(b);
+		assert_int_equal(r->n_incidents, steps[k].told);
+		assert_balances(r);
+		if (steps[k].told) {
+			print_message("    %s\n", r->incidents[0].because);
+			assert_int_equal(r->incidents[0].verdict, VERDICT_CLOCK_JUMP);
+			assert_int_equal(r->incidents[0].confidence, CONFIDENCE_DECIDED);
+			assert_int_equal(r->incidents[0].begin.ns, 300000000);
+			assert_int_equal(r->incidents[0].end.ns, 500000000);
+		}
+		report_free(r);
+		report_builder_free(b);
+		model_free(m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_guest_waits_for_is_told),
+		cmocka_unit_test(a_clock_that_steps_is_no_stall),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
