@@ -20,6 +20,10 @@ extern const struct command command_import;
 extern const struct command command_doctor;
 extern const struct command command_daemon;
 extern const struct command command_ctl;
+extern const struct command command_list;
+extern const struct command command_attach;
+extern const struct command command_detach;
+extern const struct command command_hook;
 extern const struct command command_snapshot;
 extern const struct command command_config;
 

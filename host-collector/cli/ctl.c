@@ -31,28 +31,37 @@ static uint64_t number_of(struct json_object *o, const char *name)
 	return json_object_object_get_ex(o, name, &value) ? json_object_get_uint64(value) : 0;
 }
 
+/* "pvclock +-0.1 us": how the guest's times are known. */
+static const char *clock_text(struct json_object *vm, char *out, size_t out_bytes)
+{
+	if (!strcmp(text_of(vm, "clock"), "-"))
+		return "-";
+	snprintf(out, out_bytes, "%s +-%.1f us", text_of(vm, "clock"),
+		 (double)number_of(vm, "clock_error_ns") / 1000);
+	return out;
+}
+
 static void list_show(struct json_object *reply)
 {
 	struct json_object *vms = NULL;
 
 	json_object_object_get_ex(reply, "vms", &vms);
-	printf("%-16s %-8s %-8s %6s %12s %10s %12s %10s  %s\n", "VM", "STATE", "CHANNEL", "VCPUS",
-	       "HOST EVENTS", "LOST", "GUEST EVENTS", "LOST", "RECORDING");
+	printf("%-20s %-8s %5s %-8s %-13s %-8s %-22s %8s\n", "VM", "STATE", "VCPUS", "CHANNEL",
+	       "CARRIER", "AGENT", "CLOCK", "LOST");
 	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
 		struct json_object *vm = json_object_array_get_idx(vms, i);
-		bool running = !strcmp(text_of(vm, "state"), "running");
-		bool recording = !strcmp(text_of(vm, "recording"), "true");
+		char clock[64];
 
-		printf("%-16s %-8s %-8s %6llu %12llu %10llu %12llu %10llu  %s\n", text_of(vm, "vm"),
-		       text_of(vm, "state"), text_of(vm, "channel"),
-		       (unsigned long long)number_of(vm, "vcpus"),
-		       (unsigned long long)number_of(vm, "host_emitted"),
-		       (unsigned long long)number_of(vm, "host_dropped"),
-		       (unsigned long long)number_of(vm, "guest_emitted"),
-		       (unsigned long long)number_of(vm, "guest_dropped"),
-		       recording ? text_of(vm, "file") : "no");
-		if (!running && strcmp(text_of(vm, "why"), "-"))
+		printf("%-20s %-8s %5llu %-8s %-13s %-8s %-22s %8llu\n", text_of(vm, "vm"),
+		       text_of(vm, "state"), (unsigned long long)number_of(vm, "vcpus"),
+		       text_of(vm, "channel"), text_of(vm, "carrier"), text_of(vm, "agent"),
+		       clock_text(vm, clock, sizeof(clock)),
+		       (unsigned long long)(number_of(vm, "host_dropped") +
+					    number_of(vm, "guest_dropped")));
+		if (strcmp(text_of(vm, "why"), "-"))
 			printf("  %s\n", text_of(vm, "why"));
+		if (!strcmp(text_of(vm, "recording"), "true"))
+			printf("  recording to %s\n", text_of(vm, "file"));
 		if (strcmp(text_of(vm, "recording_error"), "-"))
 			printf("  not recording now: %s\n", text_of(vm, "recording_error"));
 	}
@@ -93,6 +102,7 @@ static const struct verb {
 	{"record", "VM start|stop", 2, 2, NULL},
 	{"level", "VM detail|summary", 2, 2, NULL},
 	{"snapshot", "VM", 1, 1, snapshot_show},
+	{"rescan", "", 0, 0, NULL},
 	{"reload", "", 0, 0, NULL},
 	{"stop", "", 0, 0, NULL},
 };
@@ -213,15 +223,16 @@ static int ctl_run(const struct command *self, int argc, char **argv)
 	return err;
 }
 
-/* `vcpuscope snapshot ..` is `vcpuscope ctl snapshot ..`. */
-static int snapshot_run(const struct command *self, int argc, char **argv)
+/* `vcpuscope snapshot ..` is `vcpuscope ctl snapshot ..`; so is list. */
+static int alias_run(const struct command *self, int argc, char **argv)
 {
-	char *words[WORDS_MAX + 2] = {argv[0], (char[]){"snapshot"}};
+	char verb[16], *words[WORDS_MAX + 2] = {argv[0], verb};
 
 	if (argc > WORDS_MAX) {
-		fprintf(stderr, "vcpuscope snapshot: too many words\n");
+		fprintf(stderr, "vcpuscope %s: too many words\n", self->name);
 		return COMMAND_USAGE;
 	}
+	snprintf(verb, sizeof(verb), "%s", self->name);
 	for (int i = 1; i < argc; i++)
 		words[i + 1] = argv[i];
 	return ctl_run(self, argc + 1, words);
@@ -247,6 +258,7 @@ const struct command command_ctl = {
 		"  level VM detail|summary\n"
 		"  snapshot VM                write what the flight recorder holds: prints the folder,\n"
 		"                             which is there when its reports are made\n"
+		"  rescan                     look at libvirt's domains again\n"
 		"  reload                     read the configuration again (as SIGHUP)\n"
 		"  stop                       end the daemon",
 	.options = ctl_option_table,
@@ -266,5 +278,15 @@ const struct command command_snapshot = {
 	.options = ctl_option_table,
 	.n_options = sizeof(ctl_option_table) / sizeof(ctl_option_table[0]),
 	.examples = "  sudo vcpuscope snapshot web1   # prints the folder: recording and reports\n",
-	.run = snapshot_run,
+	.run = alias_run,
+};
+
+const struct command command_list = {
+	.name = "list",
+	.summary = "the VMs that the daemon watches: channel, agent, clock, losses",
+	.usage = "[options]",
+	.options = ctl_option_table,
+	.n_options = sizeof(ctl_option_table) / sizeof(ctl_option_table[0]),
+	.examples = "  sudo vcpuscope list\n",
+	.run = alias_run,
 };

@@ -270,6 +270,15 @@ size_t live_ongoing(const struct live *l, uint32_t vm)
 	return n;
 }
 
+bool live_source(const struct live *l, uint32_t source, struct pipeline_source *out)
+{
+	for (size_t i = 0; !pipeline_source_get(l->pipeline, i, out); i++) {
+		if (out->source == source)
+			return true;
+	}
+	return false;
+}
+
 void live_summarise(const struct live *l, struct live_summary *out)
 {
 	struct timeline_stats stats;

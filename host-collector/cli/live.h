@@ -43,6 +43,8 @@ int live_finish(struct live *l);
 bool live_host_ns(const struct live *l, uint64_t tsc, struct host_ns *out);
 /* How many stalls of this VM have been told and go on. */
 size_t live_ongoing(const struct live *l, uint32_t vm);
+/* The VM's source, as the pipeline knows it. False if nothing came of it. */
+bool live_source(const struct live *l, uint32_t source, struct pipeline_source *out);
 
 struct live_summary {
 	uint64_t incidents;

@@ -68,6 +68,23 @@ static const char *channel_text(const struct watched_vm_status *s)
 	return states[s->collector.link.state];
 }
 
+/* What carries the channel, by its address. */
+static const char *carrier_text(const char *address)
+{
+	static const struct {
+		const char *prefix, *carrier;
+	} rows[] = {{"vsock:", "vsock"},    {"listen:vsock:", "vsock"}, {"tcp:", "tcp"},
+		    {"listen:tcp:", "tcp"}, {"listen:tls:", "tls"},     {"listen:unix:", "unix"},
+		    {"", "virtio-serial"}};
+	size_t i = 0;
+
+	if (!*address)
+		return "none";
+	while (strncmp(address, rows[i].prefix, strlen(rows[i].prefix)) != 0)
+		i++;
+	return rows[i].carrier;
+}
+
 static struct json_object *channel_describe(const struct guest_link_stats *l)
 {
 	struct json_object *o = json_object_new_object();
@@ -119,6 +136,7 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	add_text(o, "level", config->level == CAPTURE_SUMMARY || s.shed ? "summary" : "detail");
 	add_number(o, "sheds", s.sheds);
 	add_text(o, "channel", channel_text(&s));
+	add_text(o, "carrier", carrier_text(config->channel));
 	json_object_object_add(o, "recording", json_object_new_boolean(spool.recording));
 	if (spool.recording) {
 		add_text(o, "file", spool.path);
@@ -129,6 +147,10 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 			add_text(o, "recording_error", strerror(-spool.error));
 	}
 	flight_status_get(vm_daemon_flight(d), vm, &flight);
+	if (flight.clock_method[0]) {
+		add_text(o, "clock", flight.clock_method);
+		add_number(o, "clock_error_ns", flight.clock_error_ns);
+	}
 	if (flight.on)
 		json_object_object_add(o, "flight", flight_describe(&flight));
 	if (s.state != WATCHED_RUNNING)
@@ -144,6 +166,8 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 		return o;
 	add_number(o, "guest_emitted", s.collector.guest_emitted);
 	add_number(o, "guest_dropped", s.collector.guest_dropped);
+	if (s.collector.link.agent_version[0])
+		add_text(o, "agent", s.collector.link.agent_version);
 	json_object_object_add(o, "link", channel_describe(&s.collector.link));
 	return o;
 }
@@ -293,6 +317,14 @@ static int do_reload(struct vm_daemon *d, struct json_object *request, struct js
 	return vm_daemon_reload(d, why, why_bytes);
 }
 
+static int do_rescan(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		     char *why, size_t why_bytes)
+{
+	(void)request, (void)reply, (void)why, (void)why_bytes;
+	vm_daemon_rescan(d);
+	return 0;
+}
+
 static int do_stop(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
 		   char *why, size_t why_bytes)
 {
@@ -309,6 +341,7 @@ static const struct {
 	{"list", do_list},     {"status", do_status}, {"attach", do_attach},
 	{"detach", do_detach}, {"record", do_record}, {"level", do_level},
 	{"reload", do_reload}, {"stop", do_stop},     {"snapshot", do_snapshot},
+	{"rescan", do_rescan},
 };
 
 int control_command(struct vm_daemon *daemon, struct json_object *request,

@@ -33,6 +33,8 @@ static const struct key daemon_keys[] = {
 	{"control", KEY_TEXT, DAEMON(control)},
 	{"metrics", KEY_TEXT, DAEMON(metrics)},
 	{"metrics_file", KEY_TEXT, DAEMON(metrics_file)},
+	{"agents", KEY_TEXT, DAEMON(agents)},
+	{"libvirt", KEY_TEXT, DAEMON(libvirt)},
 	{"directory", KEY_TEXT, DAEMON(directory)},
 	{"disk_budget", KEY_BYTES, DAEMON(disk_budget_bytes)},
 	{"disk_reserve", KEY_BYTES, DAEMON(disk_reserve_bytes)},
@@ -88,6 +90,7 @@ void daemon_config_default(struct daemon_config *out)
 {
 	memset(out, 0, sizeof(*out));
 	snprintf(out->control, sizeof(out->control), DAEMON_CONTROL_PATH);
+	snprintf(out->libvirt, sizeof(out->libvirt), "auto");
 	snprintf(out->directory, sizeof(out->directory), "/var/lib/vcpuscope");
 	out->disk_budget_bytes = 10ull << 30;
 	out->disk_reserve_bytes = 1ull << 30;

@@ -41,6 +41,8 @@ struct vm_config {
 
 struct daemon_config {
 	char control[DAEMON_PATH_MAX];
+	char agents[DAEMON_PATH_MAX];       /* agents_door.h; "": agents.sock beside `control` */
+	char libvirt[DAEMON_PATH_MAX];      /* "auto", "no", or a URI (libvirt_feed.h) */
 	char metrics[DAEMON_PATH_MAX];      /* listen:tcp:HOST:PORT or listen:unix:PATH; "": none */
 	char metrics_file[DAEMON_PATH_MAX]; /* for node_exporter; "": none */
 	char directory[DAEMON_PATH_MAX];    /* of recordings: DIRECTORY/VM/VM-TIME.vcs */

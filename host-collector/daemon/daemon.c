@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "clock/sample.h"
+#include "host-collector/daemon/agents_door.h"
 #include "host-collector/daemon/control.h"
 #include "host-collector/daemon/flight.h"
+#include "host-collector/daemon/libvirt_feed.h"
 #include "host-collector/daemon/metrics_server.h"
 #include "host-collector/daemon/spool.h"
 
@@ -25,6 +27,8 @@ struct vm_daemon {
 	struct flight *flight;
 	struct metrics_server *metrics; /* NULL: none */
 	uint64_t metrics_file_ms;
+	struct agents_door *door;
+	struct libvirt_feed *libvirt; /* NULL: not followed */
 	uv_timer_t timer;
 	struct lag_meter lag;
 	uint64_t start_ms;
@@ -229,6 +233,8 @@ static void on_timer(uv_timer_t *timer)
 	spool_tick(d->spool);
 	flight_tick(d->flight);
 	metrics_tick(d, now_ms);
+	agents_door_tick(d->door);
+	libvirt_feed_tick(d->libvirt);
 }
 
 static void daemon_freed(uv_handle_t *handle)
@@ -237,6 +243,45 @@ static void daemon_freed(uv_handle_t *handle)
 
 	free(d->config_path);
 	free(d);
+}
+
+static int door_open(struct vm_daemon *d, char *why, size_t why_bytes)
+{
+	const char *control = d->config.control, *slash = strrchr(control, '/');
+	char path[DAEMON_PATH_MAX + 16];
+
+	if (d->config.agents[0])
+		snprintf(path, sizeof(path), "%s", d->config.agents);
+	else
+		snprintf(path, sizeof(path), "%.*sagents.sock",
+			 slash ? (int)(slash + 1 - control) : 0, control);
+	return agents_door_open(d->loop, path, d, &d->door, why, why_bytes);
+}
+
+static bool libvirt_is_here(void)
+{
+	static const char *const sockets[] = {"/run/libvirt/libvirt-sock",
+					      "/run/libvirt/virtqemud-sock"};
+
+	return libvirt_feed_possible() && (!access(sockets[0], F_OK) || !access(sockets[1], F_OK));
+}
+
+static void libvirt_start(struct vm_daemon *d)
+{
+	const bool automatic = !strcmp(d->config.libvirt, "auto");
+	const struct libvirt_feed_options options = {.uri = automatic ? "qemu:///system"
+								      : d->config.libvirt,
+						     .daemon = d,
+						     .say = on_say,
+						     .context = d};
+
+	if (!strcmp(d->config.libvirt, "no") || (automatic && !libvirt_is_here()))
+		return;
+	if (!libvirt_feed_possible()) {
+		say(d, "libvirt: vcpuscope-libvirt is not installed beside vcpuscope");
+		return;
+	}
+	d->libvirt = libvirt_feed_new(d->loop, &options);
 }
 
 int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, struct vm_daemon **out,
@@ -272,6 +317,8 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	if (*d->config.metrics)
 		err = metrics_server_open(loop, d->config.metrics, on_metrics_page, d, &d->metrics,
 					  why, why_bytes);
+	if (!err)
+		err = door_open(d, why, why_bytes);
 	if (err)
 		goto fail;
 	for (size_t i = 0; i < d->config.n_vms; i++) {
@@ -279,6 +326,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 		if (err)
 			goto fail;
 	}
+	libvirt_start(d);
 	uv_timer_start(&d->timer, on_timer, TICK_MS, TICK_MS);
 	*out = d;
 	return 0;
@@ -291,6 +339,7 @@ void vm_daemon_close(struct vm_daemon *d)
 {
 	if (!d)
 		return;
+	libvirt_feed_close(d->libvirt);
 	while (d->n_vms)
 		vm_remove(d, d->n_vms - 1);
 	metrics_server_close(d->metrics);
@@ -299,6 +348,7 @@ void vm_daemon_close(struct vm_daemon *d)
 		unlink(d->config.metrics_file);
 	spool_free(d->spool);
 	flight_close(d->flight);
+	agents_door_close(d->door);
 	control_close(d->control);
 	uv_close((uv_handle_t *)&d->timer, daemon_freed);
 }
@@ -323,6 +373,11 @@ struct watched_vm *vm_daemon_find(const struct vm_daemon *d, const char *name)
 	size_t i = index_of(d, name);
 
 	return i < d->n_vms ? d->vms[i] : NULL;
+}
+
+void vm_daemon_rescan(struct vm_daemon *d)
+{
+	libvirt_feed_rescan(d->libvirt);
 }
 
 struct flight *vm_daemon_flight(const struct vm_daemon *d)

@@ -364,6 +364,7 @@ void flight_status_get(const struct flight *f, const struct watched_vm *vm,
 {
 	const struct flight_vm *v = find(f, vm);
 	struct flight_ring_stats stats;
+	struct pipeline_source guest;
 
 	*out = (struct flight_status){0};
 	if (!v)
@@ -375,6 +376,10 @@ void flight_status_get(const struct flight *f, const struct watched_vm *vm,
 				      .incidents = v->incidents,
 				      .folders = v->folders,
 				      .suppressed = v->suppressed};
+	if (!v->live || !live_source(v->live, COLLECTOR_VM, &guest) || !guest.hello)
+		return;
+	snprintf(out->clock_method, sizeof(out->clock_method), "%s", guest.clock_method);
+	out->clock_error_ns = guest.clock_error_median_ns;
 }
 
 struct flight *flight_new(uv_loop_t *loop, const struct incident_store_options *options)

@@ -45,11 +45,13 @@ int flight_continue(struct flight *f, const struct watched_vm *vm, struct record
 
 struct flight_status {
 	bool on;
-	uint64_t bytes;      /* of memory for its frames */
-	uint64_t early;      /* frames that went before their time: more memory is needed */
-	uint64_t incidents;  /* stalls seen */
-	uint64_t folders;    /* made */
-	uint64_t suppressed; /* stalls without a folder of their own */
+	uint64_t bytes;          /* of memory for its frames */
+	uint64_t early;          /* frames that went before their time: more memory is needed */
+	uint64_t incidents;      /* stalls seen */
+	char clock_method[16];   /* of the guest's times; "": not known */
+	uint64_t clock_error_ns; /* what half of its events stay below */
+	uint64_t folders;        /* made */
+	uint64_t suppressed;     /* stalls without a folder of their own */
 };
 void flight_status_get(const struct flight *f, const struct watched_vm *vm,
 		       struct flight_status *out);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host-collector/daemon/governor.h"
 
@@ -261,4 +262,22 @@ void watched_vm_status_get(const struct watched_vm *vm, struct watched_vm_status
 					  .sheds = vm->governor.sheds};
 	if (vm->collector)
 		collector_status_get(vm->collector, &out->collector);
+}
+
+pid_t watched_vm_pid(const struct watched_vm *vm)
+{
+	struct collector_status status;
+
+	if (!vm->collector)
+		return 0;
+	collector_status_get(vm->collector, &status);
+	return status.vm->qemu_pid;
+}
+
+void watched_vm_adopt(struct watched_vm *vm, int fd)
+{
+	if (vm->collector)
+		collector_adopt(vm->collector, fd);
+	else
+		close(fd);
 }

@@ -94,6 +94,16 @@ static int tls_parse(const char *text, struct link_address *out, char *why, size
 	return tcp_parse(text, out, why, why_bytes);
 }
 
+static int daemon_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
+{
+	if (*text) {
+		snprintf(why, why_bytes, "%s: nothing follows daemon:", out->text);
+		return -EINVAL;
+	}
+	out->adopts = true;
+	return 0;
+}
+
 int link_address_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
 {
 	static const struct {
@@ -101,10 +111,15 @@ int link_address_parse(const char *text, struct link_address *out, char *why, si
 		bool listens;
 		int (*parse)(const char *, struct link_address *, char *, size_t);
 	} forms[] = {
-		{"listen:unix:", true, unix_parse}, {"listen:tcp:", true, tcp_parse},
-		{"listen:tls:", true, tls_parse},   {"unix:", false, unix_parse},
-		{"tcp:", false, tcp_parse},         {"listen:vsock:", true, vsock_parse},
-		{"vsock:", true, vsock_parse},      {"", false, unix_parse},
+		{"listen:unix:", true, unix_parse},
+		{"listen:tcp:", true, tcp_parse},
+		{"listen:tls:", true, tls_parse},
+		{"unix:", false, unix_parse},
+		{"daemon:", true, daemon_parse},
+		{"tcp:", false, tcp_parse},
+		{"listen:vsock:", true, vsock_parse},
+		{"vsock:", true, vsock_parse},
+		{"", false, unix_parse},
 	};
 	size_t i = 0;
 

@@ -8,6 +8,7 @@
  *   listen:unix:PATH             listen on a Unix socket
  *   listen:tcp:HOST:PORT         listen on TCP; HOST * is every address
  *   listen:tls:HOST:PORT         the same with TLS 1.3; the secret comes apart (proto/tls_psk.h)
+ *   daemon:                      whoever owns the link hands over connections (link_adopt)
  *   vsock:PORT, vsock:CID:PORT   listen on vsock, for any guest or for that one only
  */
 #ifndef LINK_ADDRESS_H
@@ -23,6 +24,7 @@
 struct link_address {
 	char text[256]; /* as the user wrote it, for messages */
 	bool listens;
+	bool adopts; /* connections come by guest_link_adopt() */
 	bool tcp;
 	bool tls;
 	struct tls_psk psk; /* of a tls address; filled in by the caller */

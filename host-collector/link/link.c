@@ -32,6 +32,7 @@ struct guest_link {
 	struct decoder *decoder; /* NULL: not connected */
 	struct framer *framer;
 	bool redials;
+	char agent_version[32];
 	bool talked, hello_known, said_silence, said_refused, closed;
 	int said_dial_error;
 	unsigned int retry_ms, death_retry_ms;
@@ -180,6 +181,7 @@ static void on_hello(struct guest_link *l, const struct message_hello *hello)
 	note(l, NOTE_CHANNEL_UP, "agent %.32s on guest kernel %.48s, %zu CPUs",
 	     hello->program_version, hello->kernel_release, hello->n_cpus);
 	l->talked = l->hello_known = true;
+	snprintf(l->agent_version, sizeof(l->agent_version), "%.31s", hello->program_version);
 	l->retry_ms = RETRY_MIN_MS;
 	l->events.hello(l->events.context, hello);
 }
@@ -321,7 +323,7 @@ static void on_timer(uv_timer_t *timer)
 		return;
 	if (l->redials)
 		dial(l);
-	else if (!l->poll)
+	else if (!l->poll && l->listener >= 0)
 		poll_start(l, l->listener, UV_READABLE, on_accept);
 }
 
@@ -357,7 +359,7 @@ int guest_link_open(uv_loop_t *loop, const struct link_address *address,
 	l->framer = framer_new();
 	if (!l->framer)
 		err = -ENOMEM;
-	if (!err && address->listens) {
+	if (!err && address->listens && !address->adopts) {
 		l->listener = link_address_open(address);
 		err = l->listener < 0 ? l->listener : 0;
 	}
@@ -371,6 +373,20 @@ int guest_link_open(uv_loop_t *loop, const struct link_address *address,
 	uv_timer_start(&l->timer, on_timer, 0, TICK_MS);
 	*out = l;
 	return 0;
+}
+
+void guest_link_adopt(struct guest_link *l, int fd)
+{
+	if (l->closed || !l->address.adopts) {
+		close(fd);
+		return;
+	}
+	if (l->decoder) {
+		decoder_stop(l->decoder);
+		connection_over(l);
+	}
+	l->fd = fd;
+	connection_up(l);
 }
 
 void guest_link_close(struct guest_link *l)
@@ -399,6 +415,7 @@ void guest_link_stats_get(const struct guest_link *l, struct guest_link_stats *o
 		.refused_records = l->refused_records,
 		.decoder = l->before,
 	};
+	memcpy(out->agent_version, l->agent_version, sizeof(out->agent_version));
 	stats_add(&out->decoder, &l->now);
 	if (!l->decoder)
 		out->state = LINK_DOWN;

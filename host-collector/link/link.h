@@ -45,6 +45,9 @@ struct guest_link;
 int guest_link_open(uv_loop_t *loop, const struct link_address *address,
 		    const struct message_hello *hello, const struct decoder_budget *budget,
 		    const struct link_events *events, struct guest_link **out);
+/* Of a link with an address that adopts: takes over `fd`, a connected non-blocking socket, in any
+ * case. It takes the place of the connection before. */
+void guest_link_adopt(struct guest_link *l, int fd);
 /* Calls nothing back any more; memory is freed when the loop has run once more. */
 void guest_link_close(struct guest_link *l);
 /* The agent tells again what only the beginning of a stream tells (HELLO, the tasks' names). */
@@ -52,7 +55,8 @@ void guest_link_regreet(struct guest_link *l);
 
 struct guest_link_stats {
 	enum link_state state;
-	uint64_t connections; /* so far */
+	uint64_t connections;   /* so far */
+	char agent_version[32]; /* as it said; "": never heard */
 	uint64_t decoder_deaths;
 	pid_t decoder_pid;           /* 0: none runs */
 	uint64_t frames;             /* handed on */

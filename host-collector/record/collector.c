@@ -18,7 +18,6 @@
 #include "proto/recording.h"
 
 enum {
-	VM_NUMBER = 1,
 	DRAIN_MS = 20,
 	HEARTBEAT_MS = 100,
 	RESCAN_MS = 1000,
@@ -81,7 +80,7 @@ static uint64_t tsc_at(const struct collector *c, uint64_t realtime_ns)
 /* Puts a note into the host's stream. */
 static void note_write_at(struct collector *c, enum note_kind kind, uint64_t tsc, const char *text)
 {
-	struct message_note note = {.vm = VM_NUMBER, .kind = kind, .host_tsc = tsc};
+	struct message_note note = {.vm = COLLECTOR_VM, .kind = kind, .host_tsc = tsc};
 
 	snprintf(note.text, sizeof(note.text), "%s", text);
 	host_stream_note(c->host, &note);
@@ -107,7 +106,7 @@ static void link_frame(void *context, const struct frame_view *frame, uint64_t a
 {
 	struct collector *c = context;
 
-	c->sink.frame(c->sink.context, VM_NUMBER, arrival_tsc, frame->bytes, frame->len);
+	c->sink.frame(c->sink.context, COLLECTOR_VM, arrival_tsc, frame->bytes, frame->len);
 }
 
 static void link_observation(void *context, const struct message_echo_observation *observation)
@@ -121,7 +120,7 @@ static void link_observation(void *context, const struct message_echo_observatio
 		.received = {mine.host_received},
 	};
 
-	mine.vm = VM_NUMBER;
+	mine.vm = COLLECTOR_VM;
 	host_stream_observation(c->host, &mine);
 	if (c->echo)
 		echo_sync_add(c->echo, &echo);
@@ -356,7 +355,7 @@ static void clocks_open(struct collector *c, enum capture_way way)
 
 	if (strcmp(info->accelerator, "kvm") != 0)
 		return;
-	vm_clocks_open(c->host, way, info->qemu_pid, VM_NUMBER, &c->clocks, why, sizeof(why));
+	vm_clocks_open(c->host, way, info->qemu_pid, COLLECTOR_VM, &c->clocks, why, sizeof(why));
 	if (why[0])
 		say(c, "%s", why);
 }
@@ -384,7 +383,7 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		   size_t why_bytes)
 {
 	const struct vm_options vm = {
-		.number = VM_NUMBER, .pid = options->pid, .qmp_path = options->qmp_path};
+		.number = COLLECTOR_VM, .pid = options->pid, .qmp_path = options->qmp_path};
 	struct collector *c = calloc(1, sizeof(*c));
 	int err;
 
@@ -434,6 +433,14 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 fail:
 	collector_close(c);
 	return err;
+}
+
+void collector_adopt(struct collector *c, int fd)
+{
+	if (c->link && !c->stopped)
+		guest_link_adopt(c->link, fd);
+	else
+		close(fd);
 }
 
 int collector_level(struct collector *c, enum capture_level level)

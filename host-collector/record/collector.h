@@ -19,6 +19,9 @@
 #include "host-collector/link/link.h"
 #include "host-collector/record/host_stream.h"
 
+/* The number of the VM that a collector follows: the source of its guest's frames. */
+enum { COLLECTOR_VM = 1 };
+
 struct collector_options {
 	pid_t pid;                     /* 0: by QMP */
 	const char *qmp_path;          /* NULL: by pid */
@@ -50,6 +53,8 @@ struct collector;
 int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		   const struct collector_sink *sink, struct collector **out, char *why,
 		   size_t why_bytes);
+/* Of a channel that adopts (link/address.h): takes over `fd`, in any case. */
+void collector_adopt(struct collector *c, int fd);
 /* A last drain, then nothing reaches the sink any more; statistics stay. Idempotent. */
 void collector_stop(struct collector *c);
 /* Switches what is captured of KVM and the block layer. 0 or -errno, -EOPNOTSUPP: this level needs

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/libvirt_feed.h"
+
+#include <errno.h>
+#include <json.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host-collector/daemon/daemon.h"
+
+enum {
+	LINE_MAX_BYTES = 64 * 1024,
+	AGAIN_MS = 5000,
+	UUID_BYTES = 37,
+};
+
+#define PROGRAM "vcpuscope-libvirt" /* lies beside this program */
+
+/* A domain that we attached. */
+struct fed {
+	char uuid[UUID_BYTES], vm[DAEMON_NAME_MAX];
+	struct vm_config config; /* as attached */
+};
+
+struct libvirt_feed {
+	uv_loop_t *loop;
+	struct libvirt_feed_options options;
+	char uri[256];
+	uv_process_t process;
+	uv_pipe_t in, out; /* its standard input and output */
+	int open;          /* handles of the three */
+	bool closing, starting_later;
+	uint64_t again_ms;
+	char line[LINE_MAX_BYTES], buffer[4096];
+	size_t len;
+	struct fed fed[DAEMON_VMS_MAX];
+	size_t n_fed;
+};
+
+static void __attribute__((format(printf, 3, 4)))
+say(const struct libvirt_feed *f, const char *vm, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	f->options.say(f->options.context, vm, text);
+}
+
+/* ---- domains ---- */
+
+static const char *text_of(struct json_object *o, const char *name)
+{
+	struct json_object *value = NULL;
+
+	return json_object_object_get_ex(o, name, &value) &&
+			       json_object_is_type(value, json_type_string)
+		       ? json_object_get_string(value)
+		       : "";
+}
+
+static struct fed *fed_find(struct libvirt_feed *f, const char *uuid)
+{
+	for (size_t i = 0; i < f->n_fed; i++) {
+		if (!strcmp(f->fed[i].uuid, uuid))
+			return &f->fed[i];
+	}
+	return NULL;
+}
+
+static void fed_drop(struct libvirt_feed *f, struct fed *fed)
+{
+	vm_daemon_detach(f->options.daemon, fed->vm);
+	*fed = f->fed[--f->n_fed];
+}
+
+/* What a domain's owner may set: nothing that names files or sockets. */
+static bool setting_is_allowed(const char *key)
+{
+	static const char *const keys[] = {"record", "level",       "stacks_over", "flight",
+					   "stall",  "flight_time", "flight_size"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (!strcmp(keys[i], key))
+			return true;
+	}
+	return false;
+}
+
+/* False: its settings say that it is not to be watched. */
+static bool settings_apply(const struct libvirt_feed *f, struct json_object *settings,
+			   struct vm_config *config)
+{
+	char why[256];
+
+	json_object_object_foreach(settings, key, value)
+	{
+		const char *text = json_object_get_string(value);
+
+		if (!strcmp(key, "watch")) {
+			if (!strcmp(text, "no"))
+				return false;
+		} else if (!setting_is_allowed(key)) {
+			say(f, config->name, "its metadata: %.40s is no setting; ignored", key);
+		} else if (vm_config_set(config, key, text, why, sizeof(why))) {
+			say(f, config->name, "its metadata: %s", why);
+		}
+	}
+	return true;
+}
+
+/* The domain's name if it can be a VM's here, else its UUID. */
+static void name_set(struct vm_config *config, const char *name, const char *uuid)
+{
+	char why[256];
+
+	snprintf(config->name, sizeof(config->name), "%s", name);
+	if (strlen(name) >= sizeof(config->name) || vm_config_check(config, why, sizeof(why)))
+		snprintf(config->name, sizeof(config->name), "%s", uuid);
+}
+
+static void on_domain(struct libvirt_feed *f, struct json_object *o)
+{
+	struct json_object *channel = NULL, *settings = NULL, *pid = NULL;
+	const char *uuid = text_of(o, "uuid");
+	struct fed *fed = fed_find(f, uuid);
+	struct vm_config config;
+	char why[512];
+
+	json_object_object_get_ex(o, "pid", &pid);
+	vm_config_default(&config);
+	config.pid = pid ? (uint64_t)json_object_get_int64(pid) : 0;
+	if (!config.pid || strlen(uuid) != UUID_BYTES - 1)
+		return; /* it has ended meanwhile */
+	if (json_object_object_get_ex(o, "channel", &channel)) {
+		const bool connects = !strcmp(text_of(channel, "mode"), "connect");
+
+		snprintf(config.channel, sizeof(config.channel), "%s",
+			 connects ? "daemon:" : text_of(channel, "path"));
+	}
+	name_set(&config, text_of(o, "name"), uuid);
+	if (json_object_object_get_ex(o, "settings", &settings) &&
+	    !settings_apply(f, settings, &config))
+		config.pid = 0;
+	if (fed && (!config.pid || memcmp(&fed->config, &config, sizeof(config)))) {
+		fed_drop(f, fed);
+		fed = NULL;
+	}
+	if (fed || !config.pid || f->n_fed == DAEMON_VMS_MAX)
+		return;
+	if (vm_daemon_attach(f->options.daemon, &config, why, sizeof(why))) {
+		say(f, "", "libvirt's domain is not watched: %s", why);
+		return;
+	}
+	fed = &f->fed[f->n_fed++];
+	fed->config = config;
+	snprintf(fed->uuid, sizeof(fed->uuid), "%s", uuid);
+	snprintf(fed->vm, sizeof(fed->vm), "%s", config.name);
+	say(f, config.name, "a domain of libvirt, QEMU %llu, channel %s",
+	    (unsigned long long)config.pid, config.channel[0] ? config.channel : "none");
+}
+
+static void on_gone(struct libvirt_feed *f, struct json_object *o)
+{
+	struct fed *fed = fed_find(f, text_of(o, "uuid"));
+
+	if (!fed)
+		return;
+	say(f, fed->vm, "the domain has ended");
+	fed_drop(f, fed);
+}
+
+static void on_note(struct libvirt_feed *f, struct json_object *o)
+{
+	const struct fed *fed = fed_find(f, text_of(o, "uuid"));
+
+	say(f, fed ? fed->vm : "", "libvirt: %.200s", text_of(o, "text"));
+}
+
+static void on_disconnected(struct libvirt_feed *f, struct json_object *o)
+{
+	say(f, "", "libvirt %s: %.200s; trying again", f->uri, text_of(o, "why"));
+}
+
+static void on_connected(struct libvirt_feed *f, struct json_object *o)
+{
+	(void)o;
+	say(f, "", "libvirt %s: connected", f->uri);
+}
+
+static void line_take(struct libvirt_feed *f, const char *line)
+{
+	static const struct {
+		const char *event;
+		void (*take)(struct libvirt_feed *f, struct json_object *o);
+	} events[] = {{"domain", on_domain},
+		      {"gone", on_gone},
+		      {"note", on_note},
+		      {"connected", on_connected},
+		      {"disconnected", on_disconnected}};
+	struct json_object *o = json_tokener_parse(line);
+
+	for (size_t i = 0; o && i < sizeof(events) / sizeof(events[0]); i++) {
+		if (!strcmp(text_of(o, "event"), events[i].event))
+			events[i].take(f, o);
+	}
+	json_object_put(o);
+}
+
+/* ---- the process ---- */
+
+static int program_path(char *out, size_t out_bytes)
+{
+	ssize_t n = readlink("/proc/self/exe", out, out_bytes - 1);
+	char *slash;
+
+	if (n < 0)
+		return -errno;
+	out[n] = '\0';
+	slash = strrchr(out, '/');
+	if (!slash || (size_t)(slash + 1 - out) + sizeof(PROGRAM) > out_bytes)
+		return -ENAMETOOLONG;
+	strcpy(slash + 1, PROGRAM);
+	return access(out, X_OK) ? -errno : 0;
+}
+
+bool libvirt_feed_possible(void)
+{
+	char path[PATH_MAX];
+
+	return !program_path(path, sizeof(path));
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+	struct libvirt_feed *f = handle->data;
+
+	if (--f->open == 0 && f->closing)
+		free(f);
+}
+
+static void process_drop(struct libvirt_feed *f)
+{
+	if (!uv_is_closing((uv_handle_t *)&f->in))
+		uv_close((uv_handle_t *)&f->in, handle_closed);
+	if (!uv_is_closing((uv_handle_t *)&f->out))
+		uv_close((uv_handle_t *)&f->out, handle_closed);
+	if (!uv_is_closing((uv_handle_t *)&f->process))
+		uv_close((uv_handle_t *)&f->process, handle_closed);
+}
+
+static void on_exit_seen(uv_process_t *process, int64_t status, int number)
+{
+	struct libvirt_feed *f = process->data;
+
+	if (!f->closing)
+		say(f, "", PROGRAM " ended (%s %d); it is started again",
+		    number ? "signal" : "exit code", number ? number : (int)status);
+	process_drop(f);
+	f->starting_later = true;
+	f->again_ms = uv_now(f->loop) + AGAIN_MS;
+}
+
+static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *out)
+{
+	struct libvirt_feed *f = handle->data;
+
+	(void)wanted;
+	*out = uv_buf_init(f->buffer, sizeof(f->buffer));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
+{
+	struct libvirt_feed *f = stream->data;
+
+	for (ssize_t i = 0; i < n; i++) {
+		if (buffer->base[i] != '\n') {
+			/* A longer line is none of ours: it will not parse. */
+			if (f->len < sizeof(f->line) - 1)
+				f->line[f->len++] = buffer->base[i];
+			continue;
+		}
+		f->line[f->len] = '\0';
+		f->len = 0;
+		line_take(f, f->line);
+	}
+}
+
+static void process_start(struct libvirt_feed *f)
+{
+	char path[PATH_MAX];
+	char *args[] = {(char[]){PROGRAM}, (char[]){"follow"}, f->uri, NULL};
+	uv_stdio_container_t files[3] = {
+		{.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&f->in},
+		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&f->out},
+		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+	};
+	const uv_process_options_t options = {
+		.exit_cb = on_exit_seen,
+		.file = path,
+		.args = args,
+		.stdio_count = 3,
+		.stdio = files,
+	};
+	int err;
+
+	f->starting_later = false;
+	f->len = 0;
+	uv_pipe_init(f->loop, &f->in, 0);
+	uv_pipe_init(f->loop, &f->out, 0);
+	f->process.data = f->in.data = f->out.data = f;
+	f->open = 3;
+	err = program_path(path, sizeof(path));
+	/* uv_spawn initialises its handle whatever comes of it. */
+	if (err)
+		snprintf(path, sizeof(path), "/nonexistent");
+	err = uv_spawn(f->loop, &f->process, &options);
+	if (!err)
+		err = uv_read_start((uv_stream_t *)&f->out, on_alloc, on_read);
+	if (err) {
+		say(f, "", PROGRAM ": %s", uv_strerror(err));
+		process_drop(f);
+		f->starting_later = true;
+		f->again_ms = uv_now(f->loop) + AGAIN_MS;
+	}
+}
+
+void libvirt_feed_rescan(struct libvirt_feed *f)
+{
+	uv_buf_t byte = uv_buf_init((char[]){"\n"}, 1);
+
+	/* A full pipe holds requests enough. */
+	if (f && !f->starting_later && !uv_is_closing((uv_handle_t *)&f->in))
+		uv_try_write((uv_stream_t *)&f->in, &byte, 1);
+}
+
+void libvirt_feed_tick(struct libvirt_feed *f)
+{
+	if (f && f->starting_later && !f->open && uv_now(f->loop) >= f->again_ms)
+		process_start(f);
+}
+
+struct libvirt_feed *libvirt_feed_new(uv_loop_t *loop, const struct libvirt_feed_options *options)
+{
+	struct libvirt_feed *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->loop = loop;
+	f->options = *options;
+	snprintf(f->uri, sizeof(f->uri), "%s", options->uri);
+	process_start(f);
+	return f;
+}
+
+void libvirt_feed_close(struct libvirt_feed *f)
+{
+	if (!f)
+		return;
+	f->closing = true;
+	if (!f->open) {
+		free(f);
+		return;
+	}
+	if (uv_is_active((uv_handle_t *)&f->process))
+		uv_process_kill(&f->process, SIGKILL);
+	process_drop(f);
+}
