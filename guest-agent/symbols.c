@@ -138,6 +138,19 @@ static void user_name(struct symbols *s, pid_t pid, const struct mapping *m, uin
 		symbol_file_lookup(file, f->offset, f->symbol, &f->offset);
 }
 
+/* libc begins a thread here, and keeps no frame pointer: what seems to follow is chance. */
+static bool is_root(const char *symbol)
+{
+	static const char *const roots[] = {"__libc_start_call_main", "start_thread", "_start",
+					    "clone3"};
+
+	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+		if (!strcmp(symbol, roots[i]))
+			return true;
+	}
+	return false;
+}
+
 static void user_stack_name(struct symbols *s, const struct capture_guest_stack *stack,
 			    struct message_stack *out)
 {
@@ -155,6 +168,8 @@ static void user_stack_name(struct symbols *s, const struct capture_guest_stack 
 		if (maps &&
 		    ((address >= m.begin && address < m.end) || mapping_find(maps, address, &m)))
 			user_name(s, stack->tgid, &m, address, &out->frames[i]);
+		if (is_root(out->frames[i].symbol))
+			out->n_frames = i + 1;
 	}
 	if (maps)
 		fclose(maps);

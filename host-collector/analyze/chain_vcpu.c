@@ -215,17 +215,15 @@ static void irq_learn(struct chain_vcpu *v, uint32_t irq, uint8_t vector)
 
 /* ---- the guest's handler ---- */
 
-/* Injected, and its handler is to come: it cannot any more once the guest has gone on, or KVM has
- * been told of its end, or after so much time in the guest. */
+/* Injected, and its handler is to come: it cannot any more once the guest has gone on, or after so
+ * much time in the guest. An EOI says nothing: KVM may learn late of the one before. */
 static bool served_waits(const struct chain_vcpu *v, const struct chain_open *o,
 			 struct chain_when w)
 {
-	int64_t clock_ns[CHAIN_WHERE_COUNT],
-		sure_ns = w.t.ns - w.err_ns - (o ? o->c.host_err_ns : 0);
+	int64_t clock_ns[CHAIN_WHERE_COUNT];
 
 	if (!o || chain_saw(&o->c, CHAIN_HANDLER) ||
-	    v->progress_since.ns > o->c.at[CHAIN_INJECT].ns + o->c.host_err_ns ||
-	    (v->injects && chain_saw(&o->c, CHAIN_EOI) && sure_ns > o->c.at[CHAIN_EOI].ns))
+	    v->progress_since.ns > o->c.at[CHAIN_INJECT].ns + o->c.host_err_ns)
 		return false;
 	clock_read(v, w.t, clock_ns);
 	return clock_ns[CHAIN_IN_GUEST] - o->counted_ns[CHAIN_IN_GUEST] <=

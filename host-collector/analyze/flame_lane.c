@@ -145,10 +145,14 @@ static void context_add(struct frames *s, const struct guest_span *context)
 
 static void task_frames(struct frames *s, struct flame *f, struct lane *l, const struct pending *p)
 {
+	size_t n;
+
 	frames_task(s, f, l->vm, l->runner, true);
+	n = s->n;
 	if (l->sampled)
 		frames_guest_stack(s, f, l->vm, &l->sample);
-	else if (model_data_of(f->model, l->vm).guest_stacks)
+	/* A stack may have found no room on its way, or have been forgotten. */
+	if (s->n == n && model_data_of(f->model, l->vm).guest_stacks)
 		frames_text(s, FOLDED_ANNOTATION, false, "[not sampled]");
 	context_add(s, &p->context);
 }

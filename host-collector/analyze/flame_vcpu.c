@@ -98,6 +98,16 @@ void flame_vcpu_span(struct flame *f, const struct vcpu_span *span)
 		frames_charge(f, s, span->end.ns - span->begin.ns);
 }
 
+/* By KVM's account the vCPU is in the guest: the host's kernel has no stack then. */
+static bool in_guest(const struct flame *f, const struct host_instant *i, const struct stack *stack)
+{
+	struct vcpu_span now;
+
+	return i->of_vcpu && model_data_of(f->model, i->vm).kvm_events &&
+	       !(stack->n_frames && stack->frames[0].kernel) &&
+	       !model_vcpu_current(f->model, i->vm, i->vcpu, &now) && now.state == VCPU_GUEST;
+}
+
 /* A sample of any thread of a VM stands for the time since the one before. */
 void flame_host_sample(struct flame *f, const struct host_instant *i)
 {
@@ -114,6 +124,8 @@ void flame_host_sample(struct flame *f, const struct host_instant *i)
 	s = frames_begin(f);
 	frames_thread(s, f, vm, e->pid);
 	frames_stack(s, stack, false, false, FRAMES_ROOT_FIRST, FRAMES_ALL);
+	if (in_guest(f, i, stack))
+		frames_text(s, FOLDED_ANNOTATION, false, "[guest mode]");
 	err = folded_add(f->samples, s->items, s->n, e->arg1 >> 8);
 	if (err)
 		f->error = err;

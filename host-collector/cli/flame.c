@@ -225,26 +225,37 @@ static int stacks_run(const struct flame_arguments *a, struct flame_options *o)
 	return result;
 }
 
-struct difference {
-	const struct flame_options *options;
-	char why[512];
+struct drawn {
+	char *text;
+	size_t len;
 };
 
-static int difference_write(const struct flame_arguments *a, void *what, FILE *to)
+static int drawn_write(const struct flame_arguments *a, void *what, FILE *to)
 {
-	struct difference *d = what;
+	const struct drawn *d = what;
 
-	return flame_draw_difference(a->recording, a->other, d->options, &a->look, to, d->why,
-				     sizeof(d->why));
+	(void)a;
+	return fwrite(d->text, 1, d->len, to) == d->len ? 0 : -EIO;
 }
 
+/* Drawn before the output is opened: what cannot be read leaves no file. */
 static int difference_run(const struct flame_arguments *a, const struct flame_options *o)
 {
-	struct difference d = {.options = o};
-	int result = output_write(a, difference_write, &d);
+	struct drawn d = {NULL, 0};
+	FILE *memory = open_memstream(&d.text, &d.len);
+	char why[512] = "out of memory";
+	int err = memory ? flame_draw_difference(a->recording, a->other, o, &a->look, memory, why,
+						 sizeof(why))
+			 : -ENOMEM;
+	int result = COMMAND_TROUBLE;
 
-	if (result && *d.why)
-		fprintf(stderr, "vcpuscope flame: %s\n", d.why);
+	if (memory && fclose(memory) && !err)
+		err = -ENOMEM;
+	if (err)
+		fprintf(stderr, "vcpuscope flame: %s\n", why);
+	else
+		result = output_write(a, drawn_write, &d);
+	free(d.text);
 	return result;
 }
 

@@ -14,6 +14,9 @@ static const double interval_confidence = 0.95;
 /* What measuring alone spreads a figure by: half a bucket of clock/histogram.h (0.8 %, uniform),
  * and a share by where a recording happens to begin and end. */
 static const double floor_log = 0.005, floor_share = 0.02;
+/* Added to times before their logarithm: what is a few nanoseconds, or none because the clocks'
+ * error is larger, does not double or halve in earnest. */
+static const double time_unit_ns = 50;
 
 const char *gate_outcome_name(enum gate_outcome o)
 {
@@ -137,7 +140,9 @@ static double median(double *values, size_t n)
  */
 static double scaled(enum run_statistic s, double value)
 {
-	return s == RUN_SHARE ? value : log(fmax(value, 1e-3));
+	if (s == RUN_SHARE)
+		return value;
+	return s == RUN_RATE ? log(fmax(value, 1e-3)) : log(value + time_unit_ns);
 }
 
 static double change_of(enum run_statistic s, double difference)

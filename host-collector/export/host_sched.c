@@ -46,6 +46,7 @@ static void change(struct host_sched *h, struct host_row *r, const struct sched_
 		   bool vcpu)
 {
 	commit(h, r);
+	r->before = r->waiting;
 	r->waiting = *s;
 	r->any = true;
 	r->current = s->next;
@@ -109,13 +110,22 @@ uint64_t host_sched_proof(struct host_sched *h, uint64_t t, uint16_t cpu, int32_
 	return r->waiting.t;
 }
 
+/* Who is shown there at `t`, which is not long ago. */
+static int32_t occupant(const struct host_row *r, uint64_t t)
+{
+	if (r->any && r->waiting.t <= t)
+		return r->current;
+	return r->before.t && r->before.t <= t ? r->before.next : tasks_nobody(r->row->cpu);
+}
+
 void host_sched_unseen(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid)
 {
-	int32_t nobody = tasks_nobody(cpu);
 	struct host_row *r = row_get(h, cpu);
+	int32_t there = r ? occupant(r, t) : tid;
 
-	if (!r)
+	if (there == tid)
 		return;
+	/* Whoever was there before is there again afterwards, as far as anybody knows. */
 	sched_row_switch(
 		r->row, h->file,
 		&(struct sched_switch){.t = t,
@@ -124,8 +134,8 @@ void host_sched_unseen(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t t
 	sched_row_switch(r->row, h->file,
 			 &(struct sched_switch){
 				 .t = t + 1,
-				 .next = nobody,
-				 .name = tasks_get(h->tasks, TRACE_MACHINE_HOST, nobody)->name});
+				 .next = there,
+				 .name = tasks_get(h->tasks, TRACE_MACHINE_HOST, there)->name});
 }
 
 void host_sched_switch(struct host_sched *h, uint64_t t, const struct vs_event *e, bool out_vcpu,

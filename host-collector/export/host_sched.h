@@ -17,7 +17,8 @@ struct host_row {
 	int32_t current;
 	bool proven;                 /* current is certain to have run... */
 	uint64_t until;              /* ... at least until then */
-	struct sched_switch waiting; /* the newest switch: the next may show that it misleads */
+	struct sched_switch before;  /* the last switch but one */
+	struct sched_switch waiting; /* the newest: the next may show that it misleads */
 };
 
 struct host_sched {

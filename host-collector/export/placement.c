@@ -60,28 +60,47 @@ static bool covered(struct placement *p, const struct placement_event *e)
 	return false;
 }
 
+struct distances {
+	uint64_t left, right;
+};
+
+static struct distances distances_of(const struct placement *p, const struct placement_event *e,
+				     uint64_t first)
+{
+	return (struct distances){
+		.left = p->left_known ? (e->t > p->left ? e->t - p->left : 0) : UINT64_MAX,
+		.right = first > e->t ? first - e->t : 0,
+	};
+}
+
+/* Can only having run unseen explain this event, if it comes back at `first`? */
+static bool is_unseen(const struct placement *p, const struct placement_event *e, uint64_t first)
+{
+	struct distances d = distances_of(p, e, first);
+	uint64_t some = tolerance(p, e);
+
+	return p->doubt_from < p->doubt_until && d.left > some && d.right > some &&
+	       (e->t >= p->doubt_from || p->doubt_from - e->t <= some) &&
+	       (e->t < p->doubt_until || e->t - p->doubt_until <= some);
+}
+
 /* Nearest to `e`, if it comes back at `first`: when it left, when it comes back, or, if it may have
  * run unseen and no error explains the event otherwise, where it is. */
 static void settle(struct placement *p, const struct placement_event *e, uint64_t first)
 {
-	uint64_t to_left = p->left_known ? (e->t > p->left ? e->t - p->left : 0) : UINT64_MAX;
-	uint64_t to_right = first > e->t ? first - e->t : 0;
-	uint64_t some = tolerance(p, e);
-	bool unseen = p->doubt_from < p->doubt_until && to_left > some && to_right > some &&
-		      (e->t >= p->doubt_from || p->doubt_from - e->t <= some) &&
-		      (e->t < p->doubt_until || e->t - p->doubt_until <= some);
+	struct distances d = distances_of(p, e, first);
 
 	if (!covered(p, e))
 		return;
-	if (!to_right)
+	if (!d.right)
 		put(p, e, e->t, PLACEMENT_KNOWN);
-	else if (unseen)
+	else if (is_unseen(p, e, first))
 		put(p, e,
 		    e->t < p->doubt_from    ? p->doubt_from
 		    : e->t > p->doubt_until ? p->doubt_until
 					    : e->t,
 		    PLACEMENT_ALONE);
-	else if (to_left <= to_right)
+	else if (d.left <= d.right)
 		put(p, e, p->left, PLACEMENT_KNOWN);
 	else
 		put(p, e, first, PLACEMENT_KNOWN);
@@ -182,12 +201,14 @@ void placement_doubt(struct placement *p, uint64_t from, bool on_cpu)
 		p->left = from > p->last ? from : p->last;
 		p->left_known = true;
 	}
-	/* What was known until then touches that instant. */
-	while (on_cpu && p->state == PLACEMENT_AWAY && p->n) {
+	/* It came back from where it may have run unseen: what happened there is told apart now. */
+	while (on_cpu && p->state == PLACEMENT_AWAY && p->n &&
+	       is_unseen(p, waiting_at(p, 0), from + 1)) {
 		struct placement_event e = take(p);
 
 		settle(p, &e, from + 1);
 	}
+	/* What was known until then touches that instant. */
 	if (p->doubt_from > from + 1 || (on_cpu && p->state != PLACEMENT_UNSURE))
 		p->doubt_from = from + 1;
 	p->doubt_until = UINT64_MAX;

@@ -10,7 +10,7 @@
 static const int64_t threshold_ns = 100000000;
 enum { PIECES_SHARE = 4 };
 /* What is this much below the threshold nobody need report, and nobody is wrong to. */
-enum { BORDER_PERCENT = 90 };
+enum { BORDER_PERCENT = 98 };
 
 static const char *const state_names[] = {
 #define X(NAME, name) name,

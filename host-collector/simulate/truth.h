@@ -147,7 +147,7 @@ void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *k
 void truth_handled(struct truth *t, enum truth_source source);
 /* A lost interrupt has its handler, now. */
 void truth_lost(struct truth *t, uint32_t cpu, int64_t begin, uint8_t vector);
-/* The incidents as JSON, and by themselves those that miss the threshold by less than a tenth.
+/* The incidents as JSON, and by themselves those that miss the threshold by less than 2 %.
  * 0 or -errno. */
 int truth_write(const struct truth *t, const struct truth_header *header, FILE *to);
 

@@ -459,8 +459,9 @@ int world_init(struct world *w, const struct world_options *o)
 	if (o->load == LOAD_STEADY)
 		pace_vary(&w->pace, &w->engine, steady_jitter);
 	w->kvm_events = engine_chance(&w->engine, 0.5) || o->load == LOAD_STEADY || o->kvm_events;
-	w->posted = engine_chance(&w->engine, 0.3);
-	w->interrupts = w->kvm_events && o->interrupts;
+	/* Runs of a steady load are made alike. */
+	w->posted = engine_chance(&w->engine, 0.3) && o->load != LOAD_STEADY;
+	w->interrupts = w->kvm_events && (o->interrupts || o->load == LOAD_STEADY);
 	w->target = (uint32_t)engine_between(&w->engine, 0, WORLD_VCPUS - 1);
 	clocks_draw(w);
 	err = recording_writer_open(o->path, VS_RECORDING_SIMULATED, w->host_clock.realtime0,

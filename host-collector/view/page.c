@@ -226,6 +226,7 @@ static int document_write(const struct buffer_text *data, const struct report *s
 	fputs("</script>\n<script>\n", out);
 	fputs(page_file_draw_js, out);
 	fputs(page_file_timeline_js, out);
+	fputs(page_file_figures_js, out);
 	fputs(page_file_report_js, out);
 	fputs("</script>\n</body>\n</html>\n", out);
 	if (!err && (fflush(out) || ferror(out)))

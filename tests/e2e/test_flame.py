@@ -113,7 +113,7 @@ def check(graphs, said, span_ms):
     expect("the vCPU's wall time", sum(graphs["vcpu"].values()), span_ms * 0.995, span_ms * 1.005)
     for root in {s.split(";")[0] for s in wall if having({s: 1}, "vcpuscope-agent...")}:
         expect(f"wall time of {root}", sum(us for s, us in wall.items() if s.split(";")[0] == root),
-               span_ms * 0.995, span_ms * 1.005)
+               span_ms * 0.9, span_ms * 1.005)  # the host's events may begin before the guest's
     counted = re.search(r"([0-9.]+) % counted, ([0-9.]+) % unknown", said["wall"])
     if not counted or abs(float(counted[1]) - 100) > 0.5 or float(counted[2]) > 5:
         wrong.append(f"wall time is not covered: {said['wall']}")

@@ -487,6 +487,32 @@ static void a_handler_may_seem_to_precede_its_injection(void **unused)
 	told_free(&t);
 }
 
+/* As KVM learns of the end of the interrupt before only after it has injected this one. */
+static void an_end_that_is_told_late_is_not_this_ones(void **unused)
+{
+	static const struct timeline_event story[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		ENTRY(10, 0, TID0),
+		EXIT(100, 0, TID0),
+		ACCEPT(101, 0, TID0, TICK, 0),
+		INJECT(102, 0, TID0, TICK),
+		ENTRY(103, 0, TID0),
+		EXIT(110, 0, TID0),
+		EOI(111, 0, TID0, TICK),
+		ENTRY(112, 0, TID0),
+		VECTOR(120, 0, TICK),
+		VECTOR_DONE(125, 0, TICK),
+	};
+	struct told t;
+
+	(void)unused;
+	told_of(&t, story, COUNT(story));
+	assert_int_equal(group_find(&t, TICK)->handled, 1);
+	assert_int_equal(group_find(&t, TICK)->torn, 0);
+	assert_int_equal(chains_handlers_alone(t.chains), 0);
+	told_free(&t);
+}
+
 /* The same of a device's, posted, before anything has taught which vector its irq has: each handler
  * goes to its own accept, the second tracepoint of which begins nothing. */
 static void posted_interrupts_may_seem_to_follow_their_handlers(void **unused)
@@ -751,6 +777,7 @@ int main(void)
 		cmocka_unit_test(a_raiser_may_be_slow),
 		cmocka_unit_test(an_entry_ends_what_was_raised),
 		cmocka_unit_test(an_ipi_to_another_is_not_the_senders_timer),
+		cmocka_unit_test(an_end_that_is_told_late_is_not_this_ones),
 		cmocka_unit_test(posted_interrupts_may_seem_to_follow_their_handlers),
 		cmocka_unit_test(a_handler_is_not_given_to_an_interrupt_that_is_over),
 		cmocka_unit_test(an_irq_moves_and_one_is_not_accepted),

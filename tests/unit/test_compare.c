@@ -375,10 +375,10 @@ static void test_every_format_tells_the_regression(void **state)
 		int (*write)(const struct gate_result *, const struct gate_view *, FILE *);
 		const char *says;
 	} formats[] = {
-		{gate_write_text, "first to move: exits (p99, +10.0 %)\nsee where: show <it>\n"},
+		{gate_write_text, "first to move: exits (p99, +9.5 %)\nsee where: show <it>\n"},
 		{gate_write_json, "\"first_moved\":\"exits\""},
 		{gate_write_junit, "see where: show &#60;it&#62;"},
-		{gate_write_junit, "<failure message=\"998 ns to 1.10 us: +10.0 %"},
+		{gate_write_junit, "<failure message=\"998 ns to 1.10 us: +9.5 %"},
 		{gate_write_tap, "not ok 1 - exits p99\n# regression: 998 ns to 1.10 us"},
 	};
 	const struct gate_view view = {.next = "show <it>"};

@@ -446,6 +446,72 @@ static void covers(const char *scenario, enum flame_subject subject)
 	flame_free(f);
 }
 
+/* Of every line: frames that are not empty, then a whole number, and no frame that would be read as
+ * a second one. */
+static void is_folded_text(const char *scenario, char *text)
+{
+	for (char *line, *rest = text; (line = strsep(&rest, "\n")) && *line;) {
+		char *blank = strrchr(line, ' '), *before;
+
+		if (!blank || blank == line || !blank[1] ||
+		    strspn(blank + 1, "0123456789") != strlen(blank + 1))
+			fail_msg("%s: no weight: %s", scenario, line);
+		*blank = 0;
+		before = strrchr(line, ' ');
+		if (*line == ';' || blank[-1] == ';' || strstr(line, ";;") ||
+		    (before && before[1] &&
+		     strspn(before + 1, "0123456789.") == strlen(before + 1)))
+			fail_msg("%s: no stack: %s", scenario, line);
+	}
+}
+
+static void kind_is_folded_text(const char *scenario, enum flame_kind kind,
+				enum flame_subject subject)
+{
+	const struct flame_options o = {.kind = kind, .subject = subject, .vcpu = -1};
+	struct pipeline_options pipeline_options = {.model = model_new()};
+	struct flame *f = flame_new(pipeline_options.model, &o);
+	struct pipeline *p = pipeline_new(&pipeline_options);
+	struct recording_info info;
+	char why[512], *text = NULL;
+	size_t len;
+	FILE *to = open_memstream(&text, &len);
+
+	assert_int_equal(replay_run(p, scratch(), &info, why, sizeof(why)), 0);
+	assert_int_equal(flame_finish(f), 0);
+	assert_int_equal(folded_text_write(flame_stacks(f), to), 0);
+	fclose(to);
+	/* Nobody may have woken anybody, and some simulated hosts capture nothing of KVM. */
+	if (!len && kind != FLAME_WAKEUP && kind != FLAME_EXITS)
+		fail_msg("%s: kind %d has no stacks", scenario, kind);
+	is_folded_text(scenario, text);
+	free(text);
+	pipeline_free(p);
+	model_free(pipeline_options.model);
+	flame_free(f);
+}
+
+static void every_kind_is_folded_text(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < scenarios_count; i += 5) {
+		const struct simulate_options o = {.scenario = &scenarios[i],
+						   .seed = 9,
+						   .recording = scratch(),
+						   .truth = "/dev/null"};
+		char why[512];
+
+		assert_int_equal(simulate_run(&o, why, sizeof(why)), 0);
+		for (int kind = 0; kind < FLAME_KIND_COUNT; kind++) {
+			kind_is_folded_text(scenarios[i].name, (enum flame_kind)kind,
+					    FLAME_OF_VCPUS);
+			if (kind != FLAME_EXITS)
+				kind_is_folded_text(scenarios[i].name, (enum flame_kind)kind,
+						    FLAME_OF_TASKS);
+		}
+	}
+}
+
 static void no_time_is_missing_or_double(void **unused)
 {
 	static const double losses[] = {0, 0.01};
@@ -479,6 +545,7 @@ int main(void)
 		cmocka_unit_test(long_stays_lose_nothing),
 		cmocka_unit_test(the_export_is_the_wall_graph),
 		cmocka_unit_test(words_are_parsed),
+		cmocka_unit_test(every_kind_is_folded_text),
 		cmocka_unit_test(no_time_is_missing_or_double),
 	};
 

@@ -135,7 +135,8 @@ def account(name, truth, loss, link):
     parts = said["delivered"] + said["dropped_kernel"] + said["dropped_user"] + said["lost_channel"]
     print(f"{name}: {truth['emitted']} emitted in {truth['sessions']} sessions = "
           f"{said['delivered']} delivered + {said['dropped_user']} dropped + "
-          f"{said['lost_channel']} lost on the way; {link['decoder_deaths']} decoders died")
+          f"{said['lost_channel']} lost on the way; {link['decoder_deaths']} decoders died, "
+          f"{link['decoder_cpu_ns'] / max(1, said['delivered']):.0f} ns of their time per event")
     problems = []
     if truth["left"]:
         problems.append(f"{name}: the agent could not deliver everything")

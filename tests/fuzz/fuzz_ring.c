@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a decoder process that was taken over can do to the collector: anything in the ring. An even
+ * first byte: the rest is one record, cut into slots as it should be; odd: the second byte says how
+ * many slots it claims, and the rest lies in them as it comes. Whatever comes out is packed.
+ */
+#include "fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/decode/framer.h"
+#include "host-collector/decode/ring.h"
+
+static struct ring *ring;
+static struct framer *framer;
+
+static void record_put(const uint8_t *data, size_t len)
+{
+	uint32_t part = 0;
+
+	for (size_t at = 0; at < len && part < RING_SLOTS; at += RING_BODY_BYTES, part++) {
+		struct ring_slot *slot = &ring->slots[part];
+		size_t n = len - at < RING_BODY_BYTES ? len - at : RING_BODY_BYTES;
+
+		slot->part = part;
+		slot->record_bytes = (uint32_t)len;
+		memcpy(slot->body, data + at, n);
+	}
+	atomic_store(&ring->head, part);
+}
+
+static void slots_put(const uint8_t *data, size_t len)
+{
+	memcpy(ring->slots, data + 1,
+	       len - 1 < sizeof(ring->slots) ? len - 1 : sizeof(ring->slots));
+	atomic_store(&ring->head, data[0]);
+}
+
+static void taken_use(const struct guest_record *record)
+{
+	struct guest_record *mine = malloc(sizeof(*mine));
+	struct frame_view frame;
+	size_t bytes = record_bytes(record);
+
+	FUZZ_CHECK(mine && bytes <= sizeof(*mine));
+	memcpy(mine, record, bytes); /* what lies behind is not to be read */
+	if (!framer_frame(framer, mine, &frame)) {
+		FUZZ_CHECK(frame.len <= VS_FRAME_HEADER_BYTES + VS_FRAME_PAYLOAD_MAX);
+		FUZZ_CHECK(frame.header.frame_seq == record->head.frame_seq);
+	}
+	free(mine);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	const struct guest_record *record;
+	struct ring_reader *reader;
+	unsigned int slots = 2 * RING_SLOTS;
+
+	if (!ring) {
+		ring = aligned_alloc(4096, (sizeof(*ring) + 4095) / 4096 * 4096);
+		framer = framer_new();
+		FUZZ_CHECK(ring && framer);
+		memset(ring, 0, sizeof(*ring));
+	}
+	if (len < 2)
+		return 0;
+	reader = ring_reader_new(ring);
+	FUZZ_CHECK(reader);
+	if (data[0] & 1)
+		slots_put(data + 1, len - 1);
+	else
+		record_put(data + 1, len - 1);
+	while (ring_take(reader, &slots, &record) > 0)
+		taken_use(record);
+	ring_reader_free(reader);
+	return 0;
+}
