@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "host-collector/analyze/scene_arrows.h"
-#include "host-collector/model/lru.h"
+#include "host-collector/analyze/scene_rows.h"
 
 /* A row's spans are there MODEL_HOLD_NS after their end, a chain about a second after its. */
-enum { TRACKS_MAX = 384, KNOWN_BITS = 8, PENDING_MAX = 64, NAMES_MAX = 4096 };
+enum { PENDING_MAX = 64, NAMES_MAX = 4096 };
 #define ARROWS_DELAY_NS 1500000000ll
 #define MARGIN_MIN_NS   5000000ll
 #define RETRY_NS        20000000ll
@@ -23,19 +23,10 @@ struct gathering {
 	bool rows_gathered; /* its arrows may still come */
 };
 
-struct pcpu_now {
-	bool known;
-	int32_t pid;
-	struct host_ns since;
-};
-
 struct scenes {
 	struct model *model;
-	struct lru index;
-	struct track *tracks;            /* TRACKS_MAX, by index */
-	uint32_t known[1 << KNOWN_BITS]; /* slots of the index, by a hash of the key */
+	struct scene_rows rows;
 	struct arrows arrows;
-	struct pcpu_now pcpus[VS_CPUS_MAX];
 	size_t n;
 	struct gathering *all[SCENES_MAX];
 	size_t n_pending;
@@ -79,94 +70,6 @@ const char *scene_arrow_meaning(enum scene_arrow_kind k)
 	return arrow_names[k][1];
 }
 
-/* ---- histories ---- */
-
-static uint64_t track_key(enum scene_row_kind kind, uint32_t vm, uint32_t number)
-{
-	return (uint64_t)kind << 60 | (uint64_t)vm << 32 | number;
-}
-
-/* The row's history. A row that was just asked for is found without the index. */
-static struct track *track_get(struct scenes *s, uint64_t key)
-{
-	uint32_t *known = &s->known[(key * 0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
-	bool fresh;
-
-	if (lru_used(&s->index, *known) && lru_key(&s->index, *known) == key)
-		return &s->tracks[*known];
-	*known = lru_put(&s->index, key, &fresh);
-	if (fresh)
-		track_fini(&s->tracks[*known]);
-	return &s->tracks[*known];
-}
-
-static void track_put(struct scenes *s, uint64_t key, const struct track_piece *piece)
-{
-	if (track_add(track_get(s, key), piece))
-		s->error = -ENOMEM;
-}
-
-static struct track_piece vcpu_piece(const struct vcpu_span *span)
-{
-	return (struct track_piece){.begin = span->begin,
-				    .ns = span->end.ns - span->begin.ns,
-				    .pid = span->holder_pid,
-				    .number = span->wait_class,
-				    .where = span->pcpu,
-				    .state = (uint8_t)span->state};
-}
-
-static void vcpu_take(void *context, const struct vcpu_span *span)
-{
-	const struct track_piece piece = vcpu_piece(span);
-
-	track_put(context, track_key(SCENE_ROW_VCPU, span->vm, span->vcpu), &piece);
-}
-
-static struct track_piece guest_piece(const struct guest_span *span)
-{
-	return (struct track_piece){.begin = span->begin,
-				    .ns = span->end.ns - span->begin.ns,
-				    .pid = span->pid,
-				    .number = span->number,
-				    .where = span->vector,
-				    .state = (uint8_t)span->state};
-}
-
-static void guest_take(void *context, const struct guest_span *span)
-{
-	const struct track_piece piece = guest_piece(span);
-
-	track_put(context, track_key(SCENE_ROW_GUEST, span->vm, span->cpu), &piece);
-}
-
-static struct track_piece pcpu_piece(const struct scenes *s, uint16_t cpu, struct host_ns until)
-{
-	const struct pcpu_now *now = &s->pcpus[cpu];
-	struct track_piece piece = {
-		.begin = now->since, .ns = until.ns - now->since.ns, .pid = now->pid};
-	uint32_t vm, vcpu;
-
-	piece.state = !now->known                                             ? SCENE_PCPU_UNSEEN
-		      : !now->pid                                             ? SCENE_PCPU_IDLE
-		      : !model_vcpu_of_thread(s->model, now->pid, &vm, &vcpu) ? SCENE_PCPU_VCPU
-									      : SCENE_PCPU_TASK;
-	return piece;
-}
-
-/* A pCPU's switches are captured only while a vCPU runs or waits there. */
-static void pcpu_switch(struct scenes *s, const struct host_instant *i)
-{
-	struct pcpu_now *now = &s->pcpus[i->event.cpu];
-	struct track_piece piece;
-
-	now->known &= now->pid == i->event.pid;
-	piece = pcpu_piece(s, i->event.cpu, i->t);
-	if (now->since.ns)
-		track_put(s, track_key(SCENE_ROW_PCPU, 0, i->event.cpu), &piece);
-	*now = (struct pcpu_now){.known = true, .pid = i->event.pid2, .since = i->t};
-}
-
 /* ---- gathering a scene ---- */
 
 static void gathering_free(struct gathering *g)
@@ -177,102 +80,6 @@ static void gathering_free(struct gathering *g)
 		free(g->scene.rows[i].pieces);
 	free(g->scene.names);
 	free(g);
-}
-
-struct row_filling {
-	struct scene_row *row;
-	size_t capacity;
-	bool *pcpus; /* those that it used */
-	int error;
-};
-
-static void piece_keep(void *context, const struct track_piece *piece)
-{
-	struct row_filling *f = context;
-
-	if (f->row->n == f->capacity) {
-		size_t capacity = f->capacity ? 2 * f->capacity : 64;
-		struct track_piece *pieces =
-			reallocarray(f->row->pieces, capacity, sizeof(*pieces));
-
-		if (!pieces) {
-			f->error = -ENOMEM;
-			return;
-		}
-		f->row->pieces = pieces;
-		f->capacity = capacity;
-	}
-	f->row->pieces[f->row->n++] = *piece;
-	if (f->row->kind == SCENE_ROW_VCPU && piece->where < VS_CPUS_MAX)
-		f->pcpus[piece->where] = true;
-}
-
-/* What the row does now, which is no part of its history yet. False: not known. */
-static bool piece_open(const struct scenes *s, const struct scene *scene,
-		       const struct scene_row *row, struct track_piece *piece)
-{
-	struct vcpu_span vcpu;
-	struct guest_span guest;
-
-	if (row->kind == SCENE_ROW_PCPU) {
-		*piece = pcpu_piece(s, (uint16_t)row->number, model_now(s->model));
-		return s->pcpus[row->number].known;
-	}
-	if (row->kind == SCENE_ROW_VCPU) {
-		if (model_vcpu_current(s->model, scene->vm, row->number, &vcpu))
-			return false;
-		*piece = vcpu_piece(&vcpu);
-		return true;
-	}
-	if (model_guest_current(s->model, scene->vm, (uint16_t)row->number, &guest))
-		return false;
-	*piece = guest_piece(&guest);
-	return true;
-}
-
-static void piece_open_keep(const struct scenes *s, const struct scene *scene,
-			    struct row_filling *f)
-{
-	const struct scene_row *row = f->row;
-	int64_t begin_ns = row->n ? row->pieces[row->n - 1].begin.ns + row->pieces[row->n - 1].ns
-				  : scene->begin.ns;
-	struct track_piece piece;
-	int64_t end_ns;
-
-	if (!piece_open(s, scene, row, &piece))
-		return;
-	end_ns = piece.begin.ns + piece.ns;
-	if (end_ns > scene->end.ns)
-		end_ns = scene->end.ns;
-	if (piece.begin.ns < begin_ns)
-		piece.begin.ns = begin_ns;
-	piece.ns = end_ns - piece.begin.ns;
-	if (piece.ns > 0)
-		piece_keep(f, &piece);
-}
-
-static void row_gather(struct scenes *s, struct scene *scene, enum scene_row_kind kind,
-		       uint32_t number, bool *pcpus)
-{
-	struct scene_row *row = &scene->rows[scene->n_rows++];
-	uint32_t vm = kind == SCENE_ROW_PCPU ? 0 : scene->vm;
-	uint32_t slot = lru_find(&s->index, track_key(kind, vm, number));
-	struct row_filling f = {.row = row, .pcpus = pcpus};
-	const struct track *track;
-	int64_t grain_ns;
-
-	*row = (struct scene_row){.kind = kind, .number = number};
-	if (slot != LRU_NONE) {
-		track = &s->tracks[slot];
-		track_each(track, scene->begin, scene->end, piece_keep, &f);
-		grain_ns = track_grain_ns(track, scene->begin);
-		if (grain_ns > scene->grain_ns)
-			scene->grain_ns = grain_ns;
-		scene->cut |= track->forgot && row->n && row->pieces[0].begin.ns > scene->begin.ns;
-	}
-	piece_open_keep(s, scene, &f);
-	if (f.error)
-		s->error = f.error;
 }
 
 /* The vCPUs of the scene: the incident's first. Returns how many. */
@@ -330,15 +137,15 @@ static void rows_gather(struct scenes *s, struct gathering *g)
 	uint16_t cpu;
 
 	for (size_t i = 0; i < n; i++) {
-		row_gather(s, scene, SCENE_ROW_VCPU, vcpus[i], pcpus);
+		scene_rows_gather(&s->rows, scene, SCENE_ROW_VCPU, vcpus[i], pcpus);
 		if (!model_guest_cpu_of_vcpu(s->model, scene->vm, vcpus[i], &cpu))
-			row_gather(s, scene, SCENE_ROW_GUEST, cpu, pcpus);
+			scene_rows_gather(&s->rows, scene, SCENE_ROW_GUEST, cpu, pcpus);
 	}
 	for (uint32_t p = 0; p < VS_CPUS_MAX; p++) {
-		if (!pcpus[p] || !s->pcpus[p].since.ns)
+		if (!pcpus[p] || !scene_rows_has_pcpu(&s->rows, p))
 			continue;
 		if (n_pcpus++ < SCENE_PCPUS_MAX)
-			row_gather(s, scene, SCENE_ROW_PCPU, p, pcpus);
+			scene_rows_gather(&s->rows, scene, SCENE_ROW_PCPU, p, pcpus);
 		else
 			scene->rows_left_out++;
 	}
@@ -524,6 +331,20 @@ void scenes_chain(struct scenes *s, const struct chain *c)
 
 /* ---- events ---- */
 
+static void vcpu_take(void *context, const struct vcpu_span *span)
+{
+	struct scenes *s = context;
+
+	scene_rows_vcpu(&s->rows, span);
+}
+
+static void guest_take(void *context, const struct guest_span *span)
+{
+	struct scenes *s = context;
+
+	scene_rows_guest(&s->rows, span);
+}
+
 static void guest_instant_take(void *context, const struct guest_instant *i)
 {
 	struct scenes *s = context;
@@ -537,10 +358,7 @@ static void host_instant_take(void *context, const struct host_instant *i)
 {
 	struct scenes *s = context;
 
-	if (i->event.type == VS_EVENT_SCHED_SWITCH)
-		pcpu_switch(s, i);
-	else if (i->event.type == VS_EVENT_LOST)
-		s->pcpus[i->event.cpu].known = false;
+	scene_rows_host(&s->rows, i);
 	arrows_host(&s->arrows, i);
 	if (i->t.ns >= s->due.ns)
 		pending_update(s, i->t);
@@ -559,8 +377,7 @@ struct scenes *scenes_new(struct model *m)
 		return NULL;
 	s->model = m;
 	s->due.ns = INT64_MAX;
-	s->tracks = calloc(TRACKS_MAX, sizeof(*s->tracks));
-	if (!s->tracks || lru_init(&s->index, TRACKS_MAX) || arrows_init(&s->arrows) ||
+	if (scene_rows_init(&s->rows, m) || arrows_init(&s->arrows) ||
 	    model_observe(m, &observer)) {
 		scenes_free(s);
 		return NULL;
@@ -572,15 +389,12 @@ void scenes_free(struct scenes *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; s->tracks && i < TRACKS_MAX; i++)
-		track_fini(&s->tracks[i]);
 	for (size_t i = 0; i < s->n; i++)
 		gathering_free(s->all[i]);
 	for (size_t i = 0; i < s->n_pending; i++)
 		gathering_free(s->pending[i]);
 	arrows_fini(&s->arrows);
-	lru_fini(&s->index);
-	free(s->tracks);
+	scene_rows_fini(&s->rows);
 	free(s);
 }
 
@@ -667,7 +481,7 @@ int scenes_finish(struct scenes *s, size_t pieces_max)
 			scene->end = model_now(s->model);
 		scene_names(s, scene);
 	}
-	return s->error;
+	return s->error ? s->error : s->rows.error;
 }
 
 const struct scene *scenes_at(const struct scenes *s, size_t index)
