@@ -199,7 +199,14 @@ static void on_kvm(struct perfetto *x, const struct host_instant *i, uint64_t t)
 	}
 	if (e->pid2 > 0) /* told late */
 		begin_t = boottime_of(&x->boottime, (struct host_ns){i->t.ns - 1000ll * e->pid2});
-	placement_leave(&v->placement, begin_t - 1, i->err_ns);
+	/* On to the VMM, out of an exit that was not seen to begin: it had left the guest before.
+	 */
+	if (e->type == VS_EVENT_KVM_USERSPACE_EXIT && v->placement.state != PLACEMENT_PRESENT) {
+		placement_away(&v->placement, t);
+	} else {
+		placement_leave(&v->placement, begin_t - 1, i->err_ns);
+		host_sched_proof(&x->host, begin_t - 1, e->cpu, e->pid);
+	}
 	host_sched_proof(&x->host, t, e->cpu, e->pid);
 	if (v->placement.last >= begin_t)
 		fail(x, vcpu_track_proof(&v->track, v->placement.last));
