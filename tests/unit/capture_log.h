@@ -64,7 +64,7 @@ struct logged_stack {
 	uint8_t user[16384];
 };
 
-enum { LOGGED_STACKS_MAX = 64 };
+enum { LOGGED_STACKS_MAX = 512 };
 
 struct log {
 	struct vs_event *events;
