@@ -35,7 +35,7 @@ static const struct option_row {
 	 "how to capture: bpf, perf, or auto: perf if BPF does not work here [auto]"},
 	{"sample-hz", "N", OPTION_NUMBER, offsetof(struct arguments, sample_hz), 1, 10000,
 	 "look so often per second where each CPU's task is, and wherever one goes to\n"
-	 "sleep: stacks for flame graphs; costs 2 us each [none]"},
+	 "sleep: stacks for flame graphs [none]"},
 	{"run-for", "SECONDS", OPTION_NUMBER, offsetof(struct arguments, run_for_s), 1, 86400,
 	 "end after this time"},
 	{"no-kernel-log", NULL, OPTION_FLAG, offsetof(struct arguments, no_kernel_log), 0, 0,

@@ -334,7 +334,7 @@ const struct check check_table[] = {
 	{"kvm events", "time in guest, KVM and QEMU told apart", false, probe_kvm_events},
 	{"kvm debugfs", "which thread is which vCPU, TSC offsets", false, probe_kvm_debugfs},
 	{"vms", "something to look at", false, probe_vms},
-	{"libvirt", "nothing yet: VMs are found by process or monitor", false, probe_libvirt},
+	{"libvirt", "the daemon watches its domains by itself", false, probe_libvirt},
 	{"vsock", "a guest's agent where the VM has no virtio-serial port", false, probe_vsock},
 };
 const size_t check_table_len = sizeof(check_table) / sizeof(check_table[0]);
