@@ -605,13 +605,13 @@ static enum chain_source source_of(struct chain_vcpu *v, const struct chain_acce
 	return *timers & bit ? CHAIN_SOURCE_TIMER : a->source;
 }
 
-/* Had it come before the newest handler of its vector, it would have coalesced. */
+/* Had it come before the newest handler of its vector, it would have coalesced. Injections would
+ * show which it is. */
 static bool may_be_served(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a)
 {
 	const struct chain_open *served = slot_of(v, v->served[a->vector]);
 
-	return served && chain_saw(&served->c, CHAIN_HANDLER) &&
-	       !chain_saw(&served->c, CHAIN_INJECT) &&
+	return served && !v->injects && chain_saw(&served->c, CHAIN_HANDLER) &&
 	       t.ns - served->c.at[CHAIN_HANDLER].ns <= (int64_t)served->c.guest_err_ns + a->err_ns;
 }
 
