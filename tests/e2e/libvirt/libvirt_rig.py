@@ -89,7 +89,10 @@ class Libvirt:
         return done.stdout
 
     def stop(self):
+        """Also ends the domains, which would outlive libvirtd."""
         if self.process:
+            for name in self.virsh("list", "--name").split():
+                subprocess.run(["virsh", "-c", "qemu:///system", "destroy", name], capture_output=True)
             self.process.terminate()
             self.process.wait()
             self.process = None
