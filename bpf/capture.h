@@ -36,8 +36,8 @@ enum capture_way {
 struct capture_options {
 	enum capture_kind kind;
 	enum capture_way way;
-	size_t ring_bytes;          /* all CPUs together; 0: 4 MiB guest, 8 MiB host (perf: 4 MiB
-				     * each for the scheduler's and for KVM's) */
+	size_t ring_bytes;          /* all CPUs together; 0: 4 MiB guest, 8 MiB host (by perf 4 MiB
+				     * a CPU, at most 64 MiB, and as much again for KVM's events) */
 	uint64_t wait_threshold_ns; /* host: waits longer than this bring stacks; 0: 20 ms */
 	uint64_t exit_threshold_ns; /* host, summary level: shorter VM-exits become no events; 0: 1
 				       ms */

@@ -26,7 +26,11 @@
 
 enum {
 	GUEST_RING_BYTES = 4 << 20,
-	HOST_RING_BYTES = 4 << 20, /* as many again for KVM's */
+	/* A host's switches come all: of one CPU up to a million a second between two drains, and
+	 * as much room again for what is filtered. */
+	HOST_CPU_RING_BYTES = 4 << 20,
+	HOST_RINGS_BYTES_MAX = 64 << 20,
+	HOST_CPU_RING_BYTES_MIN = 512 << 10,
 	WAIT_THRESHOLD_NS = 20000000,
 	RING_PAGES_MAX = 4096,
 	LAG_NS = 2000000,
@@ -230,7 +234,8 @@ static int tracepoints_resolve(struct capture_perf *c, char *why, size_t why_byt
 
 		if (!error && t->id < PERF_TRACEPOINT_IDS) {
 			c->by_id[t->id] = (uint8_t)++c->n_tracepoints;
-			c->n_base = c->n_tracepoints;
+			c->n_base += !sources[i].by_thread;
+			c->n_sources = c->n_tracepoints;
 			continue;
 		}
 		if (error == -ENOMEM)
@@ -265,9 +270,20 @@ static size_t ring_pages_for(size_t bytes, size_t n_rings)
 	return pages;
 }
 
+static size_t host_ring_bytes(size_t n_rings)
+{
+	const size_t wanted = n_rings * HOST_CPU_RING_BYTES;
+
+	if (wanted <= HOST_RINGS_BYTES_MAX)
+		return wanted;
+	return n_rings * HOST_CPU_RING_BYTES_MIN < HOST_RINGS_BYTES_MAX
+		       ? (size_t)HOST_RINGS_BYTES_MAX
+		       : n_rings * HOST_CPU_RING_BYTES_MIN;
+}
+
 static int rings_open(struct capture_perf *c, char *why, size_t why_bytes)
 {
-	const size_t bytes = c->options.ring_bytes;
+	size_t bytes = c->options.ring_bytes;
 	bool online[VS_CPUS_MAX];
 	const int possible = libbpf_num_possible_cpus();
 	int error;
@@ -285,6 +301,9 @@ static int rings_open(struct capture_perf *c, char *why, size_t why_bytes)
 			 strerror(-error));
 		return error;
 	}
+	if (!bytes)
+		bytes = c->options.kind == CAPTURE_HOST ? host_ring_bytes((size_t)error)
+							: (size_t)GUEST_RING_BYTES;
 	c->ring_pages = ring_pages_for(bytes, (size_t)error);
 	c->cpus = calloc(c->n_cpus, sizeof(*c->cpus));
 	error = c->cpus ? 0 : -ENOMEM;
@@ -327,8 +346,6 @@ static int capture_perf_open(const struct capture_options *options, struct captu
 	if (!c)
 		return -ENOMEM;
 	c->options = *options;
-	if (!options->ring_bytes)
-		c->options.ring_bytes = is_host ? HOST_RING_BYTES : GUEST_RING_BYTES;
 	if (!options->wait_threshold_ns)
 		c->options.wait_threshold_ns = WAIT_THRESHOLD_NS;
 	error = tracepoints_resolve(c, why, why_bytes);

@@ -32,7 +32,8 @@ struct capture_perf {
 	struct tep_handle *tep;
 	struct perf_tracepoint tracepoints[PERF_TRACEPOINTS_MAX];
 	size_t n_base;                      /* that every CPU's first ring holds */
-	size_t n_tracepoints;               /* with a host's rows */
+	size_t n_sources;                   /* with a host's that wait for threads to be followed */
+	size_t n_tracepoints;               /* and with its rows */
 	uint8_t by_id[PERF_TRACEPOINT_IDS]; /* index into tracepoints + 1 */
 	uint64_t cutoff;                    /* everything up to here has been made ready */
 	uint64_t advanced, online_read;

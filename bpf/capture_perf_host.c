@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The host's half of a capture by perf. perf cannot tell in the kernel who holds a CPU for which a
- * followed thread waits, so all of the scheduler's records come here, and are left out here unless
- * they concern somebody (perf_follow.h). KVM's are filtered in the kernel (perf_rows.h).
+ * followed thread waits, so every switch of every CPU comes here, and is left out here unless it
+ * concerns somebody (perf_follow.h). The rest is filtered in the kernel (perf_rows.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -139,8 +139,7 @@ int perf_host_add(struct capture_perf *c, pid_t tid, pid_t tgid, uint32_t vm, bo
 	struct perf_host *h = c->host;
 	int error;
 
-	if (is_vcpu)
-		perf_rows_cover(h->rows, tid, tgid);
+	perf_rows_cover(h->rows, tid, tgid, is_vcpu);
 	error = perf_follow_add(h->follow, capture_perf_now_ns(), tid, tgid, vm, is_vcpu);
 	if (!error && is_vcpu && h->stacks)
 		error = perf_stacks_watch(h->stacks, tid);

@@ -12,6 +12,7 @@ enum {
 	FILTER_BYTES = 4000, /* the kernel takes a page */
 	FAULT_RING_PAGES = 16,
 	RING_RECORDS_MAX = 1 << 20, /* of one read */
+	NOBODY = -1,                /* no thread, whom only a set without a filter covers */
 };
 
 /* Events that were opened together, with one filter. */
@@ -23,14 +24,16 @@ struct row_set {
 	pid_t *tids; /* NULL if everybody */
 	size_t n_tids;
 	pid_t newer_than;
-	char filter[FILTER_BYTES];
-	struct perf_input *inputs; /* by CPU */
+	char filter_current[FILTER_BYTES]; /* by who does it, */
+	char filter_pid[FILTER_BYTES];     /* by whom it is done to */
+	struct perf_input *inputs;         /* by CPU */
 };
 
 struct perf_rows {
 	struct capture_perf *c;
 	size_t n_sets;
 	struct row_set sets[SETS_MAX];
+	bool faults;
 	bool opened[VS_TRACEPOINTS_MAX]; /* by row */
 	size_t n_opened;
 	/* For on_record(). */
@@ -108,18 +111,24 @@ static int tids_read(pid_t tgid, pid_t **out, size_t *n)
 	return *n ? 0 : -1;
 }
 
+/* False: it is too long. */
+static bool filter_write(const struct row_set *s, const char *field, char filter[FILTER_BYTES])
+{
+	size_t used = (size_t)snprintf(filter, FILTER_BYTES, "%s>%d", field, s->newer_than);
+
+	for (size_t i = 0; i < s->n_tids && used < FILTER_BYTES; i++)
+		used += (size_t)snprintf(filter + used, FILTER_BYTES - used, "||%s==%d", field,
+					 s->tids[i]);
+	return used < FILTER_BYTES;
+}
+
 /* Leaves the set without a filter if it cannot have one. */
 static void set_filter(struct row_set *s, pid_t tgid)
 {
-	size_t used;
-
 	s->newer_than = pid_last(); /* before the threads are read */
-	s->everybody = s->newer_than <= 0 || tids_read(tgid, &s->tids, &s->n_tids);
-	used = (size_t)snprintf(s->filter, sizeof(s->filter), "common_pid>%d", s->newer_than);
-	for (size_t i = 0; i < s->n_tids && used < sizeof(s->filter); i++)
-		used += (size_t)snprintf(s->filter + used, sizeof(s->filter) - used,
-					 "||common_pid==%d", s->tids[i]);
-	s->everybody |= used >= sizeof(s->filter);
+	s->everybody = s->newer_than <= 0 || tids_read(tgid, &s->tids, &s->n_tids) ||
+		       !filter_write(s, "common_pid", s->filter_current) ||
+		       !filter_write(s, "pid", s->filter_pid);
 }
 
 static bool set_covers(const struct row_set *s, pid_t tid)
@@ -133,9 +142,16 @@ static bool set_covers(const struct row_set *s, pid_t tid)
 	return false;
 }
 
-static bool is_filtered(const struct perf_rows *r, size_t tracepoint)
+/* What the kernel lets through; NULL: everything. */
+static const char *filter_of(const struct perf_rows *r, const struct row_set *s, size_t tracepoint)
 {
-	return r->c->tracepoints[tracepoint].scope == VS_SCOPE_FOLLOWED;
+	const struct perf_tracepoint *t = &r->c->tracepoints[tracepoint];
+
+	if (s->everybody)
+		return NULL;
+	if (t->source)
+		return s->filter_pid;
+	return t->scope == VS_SCOPE_FOLLOWED ? s->filter_current : NULL;
 }
 
 /* ---- opening ---- */
@@ -155,8 +171,7 @@ static void input_open(struct perf_rows *r, struct row_set *s, size_t cpu)
 	for (size_t i = 0; i < r->c->n_tracepoints; i++) {
 		if (s->has[i])
 			events[options.n_events++] = (struct perf_ring_event){
-				r->c->tracepoints[i].id,
-				is_filtered(r, i) && !s->everybody ? s->filter : NULL};
+				r->c->tracepoints[i].id, filter_of(r, s, i)};
 	}
 	s->inputs[cpu].cpu = (uint16_t)cpu;
 	/* What cannot be opened is not observed. */
@@ -200,52 +215,51 @@ static size_t rows_resolve(struct perf_rows *r)
 	return found;
 }
 
-static bool is_covered(const struct perf_rows *r, pid_t tid)
+/* Whether one of the first sets lets through what this thread does there, or what is done to it. */
+static bool is_covered(const struct perf_rows *r, size_t n_sets, size_t tracepoint, pid_t tid)
 {
-	for (size_t i = 0; i < r->n_sets; i++) {
-		if (!r->sets[i].faults && set_covers(&r->sets[i], tid))
+	for (size_t i = 0; i < n_sets; i++) {
+		const struct row_set *s = &r->sets[i];
+
+		if (s->has[tracepoint] && (!filter_of(r, s, tracepoint) || set_covers(s, tid)))
 			return true;
 	}
 	return false;
 }
 
-/* Before each but the last set there is room for one more. */
-static struct row_set *set_next(struct perf_rows *r)
+static void faults_open(struct perf_rows *r)
 {
-	return r->n_sets < SETS_MAX ? &r->sets[r->n_sets] : NULL;
+	if (r->faults)
+		return;
+	r->faults = true;
+	r->sets[r->n_sets].faults = true;
+	set_open(r, &r->sets[r->n_sets]);
 }
 
-void perf_rows_cover(struct perf_rows *r, pid_t tid, pid_t tgid)
+void perf_rows_cover(struct perf_rows *r, pid_t tid, pid_t tgid, bool is_vcpu)
 {
-	const size_t known = r->c->n_tracepoints;
+	const bool rows_before = r->n_opened > 0;
+	size_t rows_new = 0;
+	bool uncovered = false;
 	struct row_set *s;
 
-	if (!r->c->options.tracepoints)
-		return;
-	if (!r->n_sets) {
-		r->sets[0].faults = true;
-		set_open(r, &r->sets[0]);
+	if (r->n_sets + 2 > SETS_MAX)
+		return; /* the last one covers everybody */
+	if (is_vcpu && r->c->options.tracepoints) {
+		faults_open(r);
+		rows_new = rows_resolve(r);
 	}
-	s = set_next(r);
-	if (s && rows_resolve(r)) {
-		/* Those of a module that came late are not filtered: others may need them, too. */
-		if (known == r->c->n_base)
-			set_filter(s, tgid);
-		else
-			s->everybody = true;
-		for (size_t i = known; i < r->c->n_tracepoints; i++)
-			s->has[i] = true;
-		set_open(r, s);
-	}
-	s = set_next(r);
-	if (!s || r->c->n_tracepoints == r->c->n_base || is_covered(r, tid))
+	for (size_t i = r->c->n_base; i < r->c->n_tracepoints && !uncovered; i++)
+		uncovered = !is_covered(r, r->n_sets, i, tid);
+	if (!uncovered)
 		return;
-	if (r->n_sets == SETS_MAX - 1)
-		s->everybody = true;
-	else
-		set_filter(s, tgid);
+	s = &r->sets[r->n_sets];
+	/* Those of a module that came late are not filtered: others may need them, too. */
+	s->everybody = (rows_before && rows_new) || r->n_sets + 3 > SETS_MAX;
 	for (size_t i = r->c->n_base; i < r->c->n_tracepoints; i++)
-		s->has[i] = is_filtered(r, i);
+		s->has[i] = !is_covered(r, r->n_sets, i, s->everybody ? NOBODY : tid);
+	if (!s->everybody)
+		set_filter(s, tgid);
 	set_open(r, s);
 }
 
@@ -256,16 +270,6 @@ void perf_rows_cpu_open(struct perf_rows *r, size_t cpu)
 }
 
 /* ---- reading ---- */
-
-/* Whether an earlier set sees this hit, too. */
-static bool is_seen_before(const struct perf_rows *r, size_t tracepoint, pid_t tid)
-{
-	for (size_t i = 0; i < r->reading_set; i++) {
-		if (r->sets[i].has[tracepoint] && set_covers(&r->sets[i], tid))
-			return true;
-	}
-	return false;
-}
 
 static bool record_decode(const struct perf_rows *r, const struct perf_record *record,
 			  struct vs_event *event)
@@ -300,7 +304,8 @@ static void on_record(void *context, const struct perf_record *record)
 		return;
 	}
 	t = capture_perf_tracepoint_of(r->c, record);
-	if (t && is_seen_before(r, (size_t)(t - r->c->tracepoints), event.pid))
+	/* An earlier set sees this hit, too. */
+	if (t && is_covered(r, r->reading_set, (size_t)(t - r->c->tracepoints), event.pid))
 		return;
 	event.cpu = r->reading->cpu;
 	if (event.time > r->c->cutoff)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The tracepoints of tracepoint_sources(), and major page faults, through perf: opened when the
- * first vCPU is followed, in rings of their own.
+ * What a host's capture by perf opens once there are threads to follow, in rings of its own: who
+ * wakes and moves them, and with the first vCPU the tracepoints of tracepoint_sources() and major
+ * page faults.
  *
- * The kernel filters by thread where only followed threads' hits matter, because KVM's are many and
- * other VMs' are no business of ours. A filter cannot be changed once it is set, so it lets through
+ * The kernel filters by thread where only followed threads' hits matter, because these are many and
+ * others' are no business of ours. A filter cannot be changed once it is set, so it lets through
  * the threads that the process has by then and every thread that is younger: what is too much is
- * left out here. A thread that this misses, because the VM is older than the one followed first or
- * thread ids began anew, is covered by a further set of events. A hit that two sets see counts for
- * the first.
+ * left out by the replay. A thread that this misses, because the VM is older than the one followed
+ * first or thread ids began anew, is covered by a further set of events. A hit that two sets see
+ * counts for the first.
  */
 #ifndef BPF_PERF_ROWS_H
 #define BPF_PERF_ROWS_H
@@ -28,8 +29,8 @@ struct perf_input {
 
 struct perf_rows *perf_rows_new(struct capture_perf *c); /* NULL on ENOMEM */
 void perf_rows_free(struct perf_rows *r);
-/* A thread that becomes a vCPU: opens what there is to open. */
-void perf_rows_cover(struct perf_rows *r, pid_t tid, pid_t tgid);
+/* Before a thread is followed: opens what it takes. */
+void perf_rows_cover(struct perf_rows *r, pid_t tid, pid_t tgid, bool is_vcpu);
 void perf_rows_cpu_open(struct perf_rows *r, size_t cpu);
 void perf_rows_cpu_close(struct perf_rows *r, size_t cpu);
 /* Empties the rings into their queues. */

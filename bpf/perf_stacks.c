@@ -50,7 +50,7 @@ struct perf_stacks {
 
 static const struct perf_tracepoint *tracepoint_of_type(const struct capture_perf *c, vs_u16 type)
 {
-	for (size_t i = 0; i < c->n_base; i++) {
+	for (size_t i = 0; i < c->n_sources; i++) {
 		if (c->tracepoints[i].type == type)
 			return &c->tracepoints[i];
 	}

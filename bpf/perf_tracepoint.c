@@ -113,18 +113,18 @@ static const struct perf_tracepoint_source guest_sources[] = {
 static const struct perf_tracepoint_source host_sources[] = {
 	{"sched", "sched_switch", VS_EVENT_SCHED_SWITCH, .pid = "prev_pid", .pid2 = "next_pid",
 	 .arg0 = {"prev_state"}, .arg1 = {"prev_prio", "next_prio"}, .finish = switch_finish},
-	{"sched", "sched_waking", PERF_WAKING, .pid = "pid", .pid2 = CURRENT},
-	{"sched", "sched_wakeup", VS_EVENT_SCHED_WAKEUP, .pid = "pid", .pid2 = CURRENT,
-	 .arg0 = {"target_cpu"}, .arg1 = {"prio"}},
 	{"sched", "sched_wakeup_new", VS_EVENT_SCHED_WAKEUP_NEW, .pid = "pid", .pid2 = CURRENT,
 	 .arg0 = {"target_cpu"}, .arg1 = {"prio"}},
-	{"sched", "sched_migrate_task", VS_EVENT_SCHED_MIGRATE, .pid = "pid", .pid2 = CURRENT,
-	 .arg0 = {"orig_cpu"}, .arg1 = {"dest_cpu"}},
 	{"signal", "signal_generate", VS_EVENT_SIGNAL, .pid = "pid", .pid2 = CURRENT,
 	 .arg0 = {"sig"}},
 	{"task", "task_newtask", PERF_NEW_TASK, .pid = "pid",
 	 .extra = {"comm", "clone_flags"}, .finish = newtask_finish},
 	{"sched", "sched_process_exit", VS_EVENT_TASK_EXIT, .pid = "pid"},
+	{"sched", "sched_waking", PERF_WAKING, .pid = "pid", .pid2 = CURRENT, .by_thread = true},
+	{"sched", "sched_wakeup", VS_EVENT_SCHED_WAKEUP, .pid = "pid", .pid2 = CURRENT,
+	 .arg0 = {"target_cpu"}, .arg1 = {"prio"}, .by_thread = true},
+	{"sched", "sched_migrate_task", VS_EVENT_SCHED_MIGRATE, .pid = "pid", .pid2 = CURRENT,
+	 .arg0 = {"orig_cpu"}, .arg1 = {"dest_cpu"}, .by_thread = true},
 };
 /* clang-format on */
 

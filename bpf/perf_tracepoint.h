@@ -35,6 +35,7 @@ struct perf_tracepoint_source {
 	vs_u64 arg0_constant;                     /* added to arg0 */
 	const char *extra[PERF_TRACEPOINT_EXTRA]; /* fields that `finish` needs */
 	perf_tracepoint_finish finish;            /* the last touch; NULL: none */
+	bool by_thread; /* matters only if `pid` is followed: the kernel may filter by it */
 };
 
 struct perf_tracepoint {

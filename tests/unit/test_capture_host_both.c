@@ -360,7 +360,8 @@ static void kvm_events_are_the_same(void **state)
 	kvm_guest_close(&guest);
 }
 
-int main(void)
+/* [PATTERN]: only the tests of that name. */
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_same_events_give_the_same_records),
@@ -371,5 +372,6 @@ int main(void)
 		if (!variant_works(&variants[i], CAPTURE_HOST))
 			return 77;
 	}
+	cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 #include "bpf/tracepoint_format.h"
 #include "tests/unit/kvm_guest.h"
 
-enum { VM = 3, EXITS = 100, PORT = KVM_GUEST_PORT, BLOCK_BYTES = 4096 };
+enum { VM = 3, EXITS = 100, PORT = KVM_GUEST_PORT, BLOCK_BYTES = 4096, BLOCK_READS = 10 };
 
 static enum capture_way way = CAPTURE_BY_BPF;
 static int reader_error;
@@ -263,8 +263,9 @@ static void test_block(void **state)
 	struct capture *c;
 	struct log log = {0};
 	const pid_t self = getpid();
+	pid_t busy[BUSY_MAX];
+	size_t reads = 0, n_busy;
 	void *block = NULL;
-	size_t reads = 0;
 
 	(void)state;
 	if (geteuid() || fd < 0) {
@@ -275,8 +276,11 @@ static void test_block(void **state)
 	assert_int_equal(posix_memalign(&block, BLOCK_BYTES, BLOCK_BYTES), 0);
 	c = open_with(tracepoint_format_read);
 	assert_int_equal(capture_add_thread(c, self, self, VM, true), 0);
-	assert_int_equal(pread(fd, block, BLOCK_BYTES, 0), BLOCK_BYTES);
+	n_busy = cpus_keep_busy(busy);
+	for (int i = 0; i < BLOCK_READS; i++)
+		assert_int_equal(pread(fd, block, BLOCK_BYTES, 0), BLOCK_BYTES);
 	drain(c, &log);
+	cpus_let_go(busy, n_busy);
 	for (size_t i = 0; i < log.n; i++) {
 		const struct vs_event *begin = &log.events[i], *end;
 
@@ -285,6 +289,9 @@ static void test_block(void **state)
 			continue;
 		assert_int_equal(begin->pid, self);
 		end = request_end(&log, begin);
+		/* Some kernels' perf is blind in some tasks, and in what interrupts them. */
+		if (!end && way == CAPTURE_BY_PERF)
+			continue;
 		assert_non_null(end);
 		assert_int_equal(end->pid2, self);
 		assert_int_equal((uint32_t)end->arg1, (uint32_t)begin->arg1);

@@ -18,6 +18,7 @@ TESTS = (
     "test_capture_guest typed",
     "test_capture_host typed",
     "test_capture_guest perf",
+    "test_capture_host perf",
     "test_capture_both",
     "test_capture_guest raw 'every_event*'",
     "test_capture_host raw 'long_waits*'",

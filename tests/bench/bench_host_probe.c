@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a host's capture costs those it looks at and those it does not, by BPF and by perf, turn by
+ * turn in one run: two processes on one CPU pass a byte through pipes, as strangers, as threads of
+ * a VM and as its vCPUs (whose stacks are kept when they sleep); and a guest under KVM exits to its
+ * VMM. Prints the CPU time that is added, per context switch or exit, and what the capturing
+ * process uses for it. Medians of the differences to an uncaptured turn just before. Exit 77:
+ * cannot measure here (no root, no BPF or no perf).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kvm.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf/capture.h"
+#include "bpf/tracepoint_format.h"
+
+enum { TURNS = 9, ROUND_TRIPS = 20000, EXITS = 20000, DRAIN_MS = 20, VM = 1, GUEST_BYTES = 4096 };
+
+enum role { STRANGERS, THREADS, VCPUS, GUEST, ROLES };
+
+static const char *const role_names[] = {
+	[STRANGERS] = "switch of strangers",
+	[THREADS] = "switch of a VM's threads",
+	[VCPUS] = "switch of vCPUs, with stacks",
+	[GUEST] = "VM-exit to the VMM",
+};
+
+/* CPU time of this process, with the probes that run in it, without what others steal. */
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* ---- who is looked at: processes that begin when they are told to and then say what they used */
+
+struct load {
+	pid_t pids[2];
+	size_t n;
+	int go[2], result[2];
+};
+
+/* One side of the ping-pong. */
+static bool pass_bytes(int side, const int to[2], const int back[2])
+{
+	char byte = 0;
+
+	for (int i = 0; i < ROUND_TRIPS; i++) {
+		if (side == 0 && write(to[1], &byte, 1) != 1)
+			return false;
+		if (read(side ? to[0] : back[0], &byte, 1) != 1)
+			return false;
+		if (side == 1 && write(back[1], &byte, 1) != 1)
+			return false;
+	}
+	return true;
+}
+
+/* out %al, $0x10 for ever, in real mode. Returns its vCPU, -1: no KVM here. */
+static int guest_open(void)
+{
+	static const unsigned char code[] = {0xe6, 0x10, 0xeb, 0xfc};
+	struct kvm_userspace_memory_region region = {.memory_size = GUEST_BYTES};
+	struct kvm_regs regs = {.rflags = 2};
+	struct kvm_sregs sregs;
+	void *memory;
+	int vm, vcpu, kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+
+	if (kvm < 0)
+		return -1;
+	vm = ioctl(kvm, KVM_CREATE_VM, 0);
+	memory = mmap(NULL, GUEST_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (vm < 0 || memory == MAP_FAILED)
+		return -1;
+	memcpy(memory, code, sizeof(code));
+	region.userspace_addr = (uintptr_t)memory;
+	if (ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region))
+		return -1;
+	vcpu = ioctl(vm, KVM_CREATE_VCPU, 0);
+	if (vcpu < 0 || ioctl(vcpu, KVM_GET_SREGS, &sregs))
+		return -1;
+	sregs.cs.base = 0;
+	sregs.cs.selector = 0;
+	if (ioctl(vcpu, KVM_SET_SREGS, &sregs) || ioctl(vcpu, KVM_SET_REGS, &regs))
+		return -1;
+	return vcpu;
+}
+
+static void work(const struct load *l, enum role role, int side, const int to[2], const int back[2])
+{
+	const int vcpu = role == GUEST ? guest_open() : -1;
+	const double n = role == GUEST ? EXITS : 2.0 * ROUND_TRIPS;
+	uint64_t start;
+	bool good = role != GUEST || vcpu >= 0;
+	double ns;
+	char byte;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pin(0);
+	if (read(l->go[0], &byte, 1) != 1)
+		_exit(1);
+	start = cpu_ns();
+	if (role != GUEST)
+		good = pass_bytes(side, to, back);
+	for (int i = 0; role == GUEST && good && i < EXITS; i++)
+		good = !ioctl(vcpu, KVM_RUN, 0);
+	ns = good ? (double)(cpu_ns() - start) / n : -1;
+	_exit(write(l->result[1], &ns, sizeof(ns)) != sizeof(ns));
+}
+
+static bool load_start(struct load *l, enum role role)
+{
+	int to[2], back[2];
+
+	l->n = role == GUEST ? 1 : 2;
+	if (pipe2(to, O_CLOEXEC) || pipe2(back, O_CLOEXEC) || pipe2(l->go, O_CLOEXEC) ||
+	    pipe2(l->result, O_CLOEXEC))
+		return false;
+	for (size_t side = 0; side < l->n; side++) {
+		l->pids[side] = fork();
+		if (!l->pids[side])
+			work(l, role, (int)side, to, back);
+	}
+	close(l->result[1]);
+	for (int i = 0; i < 2; i++) {
+		close(to[i]);
+		close(back[i]);
+	}
+	return true;
+}
+
+/* ns per switch or exit, negative: it failed. */
+static double load_run(struct load *l)
+{
+	double ns, sum = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (write(l->go[1], "", 1) != 1)
+			return -1;
+	}
+	for (size_t i = 0; i < l->n; i++) {
+		if (read(l->result[0], &ns, sizeof(ns)) != sizeof(ns) || ns < 0)
+			sum = -1e9;
+		sum += ns;
+	}
+	for (size_t i = 0; i < l->n; i++)
+		waitpid(l->pids[i], NULL, 0);
+	close(l->go[0]);
+	close(l->go[1]);
+	close(l->result[0]);
+	return sum;
+}
+
+/* ---- who looks ---- */
+
+struct totals {
+	uint64_t emitted, dropped, cpu_ns;
+};
+
+static void events_ignore(void *context, uint16_t cpu, const struct vs_event *e, size_t n)
+{
+	(void)context;
+	(void)cpu;
+	(void)e;
+	(void)n;
+}
+
+static void stack_ignore(void *context, const struct capture_stack *stack)
+{
+	(void)context;
+	(void)stack;
+}
+
+static void capture_run(enum capture_way way, const struct load *l, enum role role, int ready,
+			int stop_fd)
+{
+	const struct capture_options options = {.kind = CAPTURE_HOST,
+						.way = way,
+						.stacks = true,
+						.tracepoints = tracepoint_format_read};
+	const struct capture_sink sink = {events_ignore, stack_ignore, NULL};
+	struct pollfd stop = {.fd = stop_fd, .events = POLLIN};
+	struct totals totals = {0};
+	struct capture *c;
+	char why[256];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (capture_open(&options, &c, why, sizeof(why))) {
+		fprintf(stderr, "capture: %s\n", why);
+		_exit(77);
+	}
+	/* A vCPU there must be for KVM's tracepoints: of strangers, ourselves. */
+	if (role == STRANGERS)
+		capture_add_thread(c, getpid(), getpid(), VM, true);
+	for (size_t i = 0; role != STRANGERS && i < l->n; i++)
+		capture_add_thread(c, l->pids[i], l->pids[i], VM, role != THREADS);
+	capture_drain(c, &sink);
+	totals.cpu_ns = cpu_ns();
+	if (write(ready, "", 1) != 1)
+		_exit(1);
+	while (!poll(&stop, 1, DRAIN_MS))
+		capture_drain(c, &sink);
+	capture_drain(c, &sink);
+	totals.cpu_ns = cpu_ns() - totals.cpu_ns;
+	for (size_t i = 0; i < capture_n_cpus(c); i++) {
+		struct capture_cpu_stats stats;
+
+		capture_cpu_stats(c, i, &stats);
+		totals.emitted += stats.emitted;
+		totals.dropped += stats.dropped;
+	}
+	capture_close(c);
+	_exit(write(ready, &totals, sizeof(totals)) != sizeof(totals));
+}
+
+/* ns per switch or exit; negative: it failed. */
+static double turn(enum capture_way way, enum role role, struct totals *sum, double *used)
+{
+	struct totals totals = {0};
+	int ready[2], stop[2];
+	struct load l;
+	double ns = -1;
+	char byte;
+	pid_t pid;
+
+	if (!load_start(&l, role) || pipe2(ready, O_CLOEXEC) || pipe2(stop, O_CLOEXEC))
+		return ns;
+	if (way == CAPTURE_BY_ANY)
+		return load_run(&l);
+	pid = fork();
+	if (!pid) {
+		close(stop[1]);
+		capture_run(way, &l, role, ready[1], stop[0]);
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) == 1)
+		ns = load_run(&l);
+	if (write(stop[1], "", 1) == 1 &&
+	    read(ready[0], &totals, sizeof(totals)) == sizeof(totals)) {
+		sum->emitted += totals.emitted;
+		sum->dropped += totals.dropped;
+		*used = (double)totals.cpu_ns / (role == GUEST ? EXITS : 2.0 * ROUND_TRIPS);
+	}
+	waitpid(pid, NULL, 0);
+	close(ready[0]);
+	close(stop[0]);
+	close(stop[1]);
+	return ns;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values)
+{
+	qsort(values, TURNS, sizeof(*values), compare);
+	return values[TURNS / 2];
+}
+
+/* False: cannot measure that here. */
+static bool role_measure(enum role role)
+{
+	static const enum capture_way ways[2] = {CAPTURE_BY_BPF, CAPTURE_BY_PERF};
+	double bare[TURNS], added[2][TURNS], used[2][TURNS] = {0};
+	struct totals totals[2] = {0};
+
+	for (int i = 0; i < TURNS; i++) {
+		bare[i] = turn(CAPTURE_BY_ANY, role, NULL, NULL);
+		for (int k = 0; k < 2; k++) {
+			const double ns = turn(ways[k], role, &totals[k], &used[k][i]);
+
+			if (bare[i] < 0 || ns < 0)
+				return false;
+			added[k][i] = ns - bare[i];
+		}
+	}
+	printf("%-28s bare %6.0f ns", role_names[role], median(bare));
+	for (int k = 0; k < 2; k++)
+		printf("; %s +%.0f ns, and %.0f ns to drain, lost %llu of %llu", k ? "perf" : "BPF",
+		       median(added[k]), median(used[k]), (unsigned long long)totals[k].dropped,
+		       (unsigned long long)totals[k].emitted);
+	printf("\n");
+	return true;
+}
+
+int main(void)
+{
+	bool any = false;
+
+	signal(SIGPIPE, SIG_IGN);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (enum role role = 0; role < ROLES; role++) {
+		if (role_measure(role))
+			any = true;
+		else
+			printf("%-28s skipped: cannot be measured here\n", role_names[role]);
+	}
+	return any ? 0 : 77;
+}
