@@ -111,8 +111,8 @@ static uint64_t on_placed(void *context, const struct placement_event *e, uint64
 		host_sched_proof(&x->host, t, (uint16_t)at, v->tid);
 	if (t < since)
 		t = since;
-	if (ground != PLACEMENT_KNOWN)
-		fail(x, vcpu_track_proof(&v->track, t));
+	/* Also where the host's events say so: the model may bridge a short loss with an exit. */
+	fail(x, vcpu_track_proof(&v->track, t));
 	if (r)
 		guest_row_event(&x->guests, r, e, t);
 	return t;

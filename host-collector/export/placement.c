@@ -184,8 +184,12 @@ void placement_leave(struct placement *p, uint64_t last, uint32_t err_ns)
 						: last,
 			    PLACEMENT_RUNNING);
 	}
-	/* So short a stay that it holds no instant between its entry and its exit leaves `left`. */
-	if (p->state != PLACEMENT_PRESENT || last >= p->entered) {
+	/* So short a stay that it holds no instant between its entry and its exit leaves `left`;
+	 * and where it may have run unseen, only an event proves that it did. */
+	if (p->state == PLACEMENT_UNSURE && p->left_known) {
+		if (p->last > p->left)
+			p->left = p->last;
+	} else if (p->state != PLACEMENT_PRESENT || last >= p->entered) {
 		p->left = last > p->last ? last : p->last;
 		p->left_known = true;
 	}
@@ -199,6 +203,8 @@ void placement_doubt(struct placement *p, uint64_t from, bool on_cpu)
 		return;
 	if (p->state == PLACEMENT_PRESENT) {
 		p->left = from > p->last ? from : p->last;
+		if (p->left < p->entered) /* the entry was the last that was seen */
+			p->left = p->entered;
 		p->left_known = true;
 	}
 	/* It came back from where it may have run unseen: what happened there is told apart now. */

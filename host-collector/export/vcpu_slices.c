@@ -144,7 +144,10 @@ void vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct 
 
 	if (!v->track)
 		v->track = tasks_track(x->tasks, span->tid);
+	if (exit && v->proved && begin <= v->proved)
+		begin = v->proved + 1;
 	while (proof_take(v, end, &proof)) {
+		v->proved = proof;
 		if (!exit || proof < begin)
 			continue;
 		if (proof > begin + 1)

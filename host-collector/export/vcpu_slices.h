@@ -24,8 +24,9 @@ struct vcpu_slices {
 
 struct vcpu_track {
 	uint64_t track;
-	uint64_t exit; /* serial of the one whose slice is open, 0 none */
-	uint64_t end;  /* of the last piece written */
+	uint64_t exit;   /* serial of the one whose slice is open, 0 none */
+	uint64_t end;    /* of the last piece written */
+	uint64_t proved; /* the last proof that was taken: it may end one span and begin the next */
 	/* When the guest did something although the host's events speak of an exit, or tell
 	 * nothing: ring, ascending. */
 	size_t first, n, capacity;
