@@ -699,7 +699,7 @@ static void test_recorded_parameters_explain_what_the_guest_read(void **state)
 
 /* ---- the same through perf ---- */
 
-enum { CHANGES_MAX = 512, APART_TICKS = MILLION };
+enum { CHANGES_MAX = 512, APART_TICKS = 20 * MILLION };
 
 struct changes {
 	size_t n;
@@ -735,7 +735,7 @@ static void change_compare(const struct message_vm_clock *a, const struct messag
 	assert_int_equal(a->master.used, b->master.used);
 	assert_int_equal(a->master.offsets_matched, b->master.offsets_matched);
 	assert_memory_equal(&a->pvclock, &b->pvclock, sizeof(a->pvclock));
-	/* Each stamps it by itself; another vCPU's or the next change is further away. */
+	/* Each stamps it by itself, and an emulated host may be held up between the two. */
 	assert_true(a->from_min <= b->from_max + APART_TICKS &&
 		    b->from_min <= a->from_max + APART_TICKS);
 }
