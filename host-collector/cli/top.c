@@ -16,7 +16,9 @@
 #include "host-collector/analyze/activity.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/live.h"
+#include "host-collector/cli/top_daemon.h"
 #include "host-collector/cli/top_terminal.h"
+#include "host-collector/daemon/config.h"
 #include "host-collector/record/collector.h"
 #include "host-collector/view/escape.h"
 #include "host-collector/view/text.h"
@@ -28,7 +30,7 @@ enum { TICK_MS = 100, ROWS_MAX = 4096, BATCH_COLUMNS = 98 };
 
 struct top_arguments {
 	const char *color;
-	const char *recording, *qmp, *channel, *sort, *filter;
+	const char *recording, *qmp, *channel, *control, *sort, *filter;
 	uint64_t pid, count, interval_ns;
 	bool batch;
 };
@@ -47,7 +49,7 @@ struct top {
 	struct top_screen screen;
 	struct host_ns ticked, looked; /* the timeline's time of the newest tick and look */
 	int64_t screen_begin;          /* and of the first */
-	bool begun, over, ending;
+	bool begun, over, ending, refused;
 	uint64_t looks, shown_ns;
 	int error;
 	char notice[640], filter[64], inside_name[128], when[32];
@@ -57,17 +59,21 @@ struct top {
 	double seconds; /* that the rows cover */
 	struct activity_row rows[ROWS_MAX];
 	struct top_row drawn[ROWS_MAX];
+	struct top_vm vms[DAEMON_VMS_MAX]; /* the daemon's */
+	size_t n_vms;
 };
 
 static const struct option_spec top_option_table[] = {
 	{"RUN.vcs", OPTION_OPERAND, offsetof(struct top_arguments, recording), NULL,
-	 "a recording to play, instead of --pid or --qmp", false},
+	 "a recording to play; without it, --pid and --qmp: the daemon's VMs", false},
 	{"pid", OPTION_NUMBER, offsetof(struct top_arguments, pid), "N", "the VM's QEMU process",
 	 false},
 	{"qmp", OPTION_STRING, offsetof(struct top_arguments, qmp), "PATH",
 	 "the VM's QMP socket, instead of --pid", false},
 	{"channel", OPTION_STRING, offsetof(struct top_arguments, channel), "PATH",
 	 "the socket of the agent's port; without it the host's half alone is seen", false},
+	{"control", OPTION_STRING, offsetof(struct top_arguments, control), "PATH",
+	 "the daemon's control socket (default " DAEMON_CONTROL_PATH ")", false},
 	{"sort", OPTION_CHOICE, offsetof(struct top_arguments, sort),
 	 "delay|blocked|steal|exits|irq|open|ran|name", "by what (default delay)", false},
 	{"filter", OPTION_STRING, offsetof(struct top_arguments, filter), "TEXT",
@@ -181,10 +187,28 @@ static void row_finish(struct top_row *r)
 		r->steal /= r->n_vcpus;
 }
 
+static bool of_daemon(const struct top *t)
+{
+	return !t->arguments.recording && !t->arguments.pid && !t->arguments.qmp;
+}
+
+static const char *vm_name(const struct top *t, uint32_t vm)
+{
+	if (of_daemon(t))
+		return vm < t->n_vms ? t->vms[vm].name : "";
+	return model_vm_name(live_model(t->live), vm);
+}
+
+static uint64_t vm_open_stalls(const struct top *t, uint32_t vm)
+{
+	if (of_daemon(t))
+		return vm < t->n_vms ? t->vms[vm].open : 0;
+	return live_ongoing(t->live, vm);
+}
+
 /* What is drawn, of what was looked at last. */
 static void rows_make(struct top *t)
 {
-	struct model *m = live_model(t->live);
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->n_rows; i++) {
@@ -197,8 +221,8 @@ static void rows_make(struct top *t)
 		if (t->inside || !r || r->vm != a->vm) {
 			r = &t->drawn[n++];
 			*r = (struct top_row){.vm = a->vm, .vcpu = a->vcpu, .tid = a->tid};
-			snprintf(r->name, sizeof(r->name), "%s", model_vm_name(m, a->vm));
-			r->open = t->inside ? 0 : live_ongoing(t->live, a->vm);
+			snprintf(r->name, sizeof(r->name), "%s", vm_name(t, a->vm));
+			r->open = t->inside ? 0 : vm_open_stalls(t, a->vm);
 		}
 		if (t->inside)
 			snprintf(r->state, sizeof(r->state), "%s", vcpu_state_name(a->now));
@@ -234,12 +258,50 @@ static void draw(struct top *t)
 		trouble(t, -EPIPE);
 }
 
+static void wall_clock_note(struct top *t)
+{
+	time_t wall = time(NULL);
+	struct tm local;
+
+	if (localtime_r(&wall, &local))
+		strftime(t->when, sizeof(t->when), "%H:%M:%S", &local);
+}
+
+static void look_over(struct top *t)
+{
+	t->looks++;
+	draw(t);
+	if (t->arguments.batch && t->looks == t->arguments.count)
+		top_end(t);
+}
+
+/* A daemon that goes away may come back. */
+static void daemon_look(struct top *t)
+{
+	struct top_answer answer = {.rows = t->rows, .vms = t->vms};
+	int err = top_daemon_ask(t->arguments.control, &answer, ROWS_MAX, DAEMON_VMS_MAX, t->notice,
+				 sizeof(t->notice));
+
+	if (err && !t->looks) {
+		fprintf(stderr, "vcpuscope top: %s; or give --pid, --qmp or a recording\n",
+			t->notice);
+		t->refused = true;
+		top_end(t);
+		return;
+	}
+	t->n_rows = err ? 0 : answer.n_rows;
+	t->n_vms = err ? 0 : answer.n_vms;
+	t->seconds = answer.seconds;
+	if (!err)
+		t->notice[0] = '\0';
+	wall_clock_note(t);
+	look_over(t);
+}
+
 /* The time since the last look is over. `now`: the timeline's. */
 static void look(struct top *t, struct host_ns now)
 {
 	long n = activity_look(t->activity, t->rows, ROWS_MAX);
-	time_t wall = time(NULL);
-	struct tm local;
 
 	if (n < 0) {
 		trouble(t, (int)n);
@@ -251,12 +313,9 @@ static void look(struct top *t, struct host_ns now)
 	if (t->arguments.recording)
 		snprintf(t->when, sizeof(t->when), "%+.1f s",
 			 (double)(now.ns - t->screen_begin) / 1e9);
-	else if (localtime_r(&wall, &local))
-		strftime(t->when, sizeof(t->when), "%H:%M:%S", &local);
-	t->looks++;
-	draw(t);
-	if (t->arguments.batch && t->looks == t->arguments.count)
-		top_end(t);
+	else
+		wall_clock_note(t);
+	look_over(t);
 }
 
 /* Time passes up to `tsc`. */
@@ -308,7 +367,13 @@ static void on_tick(uv_timer_t *timer)
 	struct top *t = timer->data;
 	uint64_t now = uv_hrtime();
 
-	if (!t->reader) {
+	if (of_daemon(t)) {
+		if (!t->screen.paused && (!t->looks || now - t->shown_ns + TICK_MS * 500000ull >=
+							       t->arguments.interval_ns)) {
+			t->shown_ns = now;
+			daemon_look(t);
+		}
+	} else if (!t->reader) {
 		if (!t->screen.paused)
 			pass(t, clock_tsc_read());
 		else
@@ -462,8 +527,10 @@ static bool arguments_check(const struct top_arguments *a)
 {
 	const char *wrong = NULL;
 
-	if ((a->recording != NULL) + (a->pid != 0) + (a->qmp != NULL) != 1)
-		wrong = "give a recording, --pid or --qmp";
+	if ((a->recording != NULL) + (a->pid != 0) + (a->qmp != NULL) > 1)
+		wrong = "give a recording, --pid or --qmp, or nothing: the daemon's VMs";
+	else if (!a->pid && !a->qmp && !a->recording && a->channel)
+		wrong = "--channel goes with --pid or --qmp";
 	else if (a->recording && a->channel)
 		wrong = "--channel: a recording has its guest's half in it";
 	else if (a->pid > INT32_MAX)
@@ -487,6 +554,8 @@ static int source_open(struct top *t, char *why, size_t why_bytes)
 					      .channel = t->arguments.channel};
 	int err;
 
+	if (of_daemon(t))
+		return 0;
 	if (!t->arguments.recording)
 		return collector_open(&t->loop, &collector, &sink, &t->collector, why, why_bytes);
 	err = recording_reader_open(t->arguments.recording, &t->reader);
@@ -543,7 +612,8 @@ static int top_run(const struct command *self, int argc, char **argv)
 
 	if (!t)
 		return COMMAND_TROUBLE;
-	t->arguments = (struct top_arguments){.sort = "delay", .interval_ns = 1000000000};
+	t->arguments = (struct top_arguments){
+		.sort = "delay", .interval_ns = 1000000000, .control = DAEMON_CONTROL_PATH};
 	if (options_parse_or_say(self, argc, argv, &t->arguments) ||
 	    !arguments_check(&t->arguments)) {
 		free(t);
@@ -570,7 +640,7 @@ static int top_run(const struct command *self, int argc, char **argv)
 	else if (t->error && t->error != -EPIPE)
 		fprintf(stderr, "vcpuscope top: %s\n", strerror(-t->error));
 	if (!err)
-		result = t->error ? COMMAND_TROUBLE : COMMAND_OK;
+		result = t->error || t->refused ? COMMAND_TROUBLE : COMMAND_OK;
 	else if (err == -EPERM || err == -EACCES || err == -EOPNOTSUPP)
 		result = COMMAND_UNSUPPORTED;
 	if (t->collector)
@@ -589,10 +659,11 @@ static int top_run(const struct command *self, int argc, char **argv)
 const struct command command_top = {
 	.name = "top",
 	.summary = "VMs and vCPUs by what they suffer, once a second",
-	.usage = "(RUN.vcs | --pid N | --qmp PATH) [--channel PATH] [options]",
+	.usage = "[RUN.vcs | --pid N | --qmp PATH] [--channel PATH] [options]",
 	.options = top_option_table,
 	.n_options = sizeof(top_option_table) / sizeof(top_option_table[0]),
-	.examples = "  sudo vcpuscope top --pid $(pidof qemu-system-x86_64) --channel "
+	.examples = "  sudo vcpuscope top          # the daemon's VMs\n"
+		    "  sudo vcpuscope top --pid $(pidof qemu-system-x86_64) --channel "
 		    "/run/vcpuscope/web1.sock\n"
 		    "  vcpuscope top run.vcs\n"
 		    "  vcpuscope top run.vcs -b -n 5 --sort exits\n",

@@ -325,6 +325,52 @@ static int do_rescan(struct vm_daemon *d, struct json_object *request, struct js
 	return 0;
 }
 
+static struct json_object *vcpu_describe(const struct activity_row *row)
+{
+	struct json_object *o = json_object_new_object(), *states = json_object_new_array();
+
+	add_number(o, "vcpu", row->vcpu);
+	add_number(o, "tid", (uint64_t)row->tid);
+	add_text(o, "now", vcpu_state_name(row->now));
+	for (size_t i = 0; i < VCPU_STATE_COUNT; i++)
+		json_object_array_add(states, json_object_new_int64(row->state_ns[i]));
+	json_object_object_add(o, "state_ns", states);
+	add_number(o, "exits", row->exits);
+	if (row->steal_known) {
+		add_number(o, "steal_ns", (uint64_t)row->steal_ns);
+		add_number(o, "steal_span_ns", (uint64_t)row->steal_span_ns);
+	}
+	if (row->latency_known)
+		add_number(o, "latency_ns", (uint64_t)row->latency_ns);
+	return o;
+}
+
+/* What every vCPU did in the last second. */
+static int do_top(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		  char *why, size_t why_bytes)
+{
+	struct json_object *list = json_object_new_array();
+
+	(void)request, (void)why, (void)why_bytes;
+	for (size_t i = 0; i < vm_daemon_n_vms(d); i++) {
+		const struct watched_vm *vm = vm_daemon_vm(d, i);
+		struct json_object *o = json_object_new_object();
+		struct json_object *vcpus = json_object_new_array();
+		struct flight_activity activity;
+
+		flight_activity_get(vm_daemon_flight(d), vm, &activity);
+		add_text(o, "vm", watched_vm_config(vm)->name);
+		json_object_object_add(o, "seconds", json_object_new_double(activity.seconds));
+		add_number(o, "ongoing", activity.ongoing);
+		for (size_t k = 0; k < activity.n_rows; k++)
+			json_object_array_add(vcpus, vcpu_describe(&activity.rows[k]));
+		json_object_object_add(o, "vcpus", vcpus);
+		json_object_array_add(list, o);
+	}
+	json_object_object_add(reply, "vms", list);
+	return 0;
+}
+
 static int do_stop(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
 		   char *why, size_t why_bytes)
 {
@@ -341,7 +387,7 @@ static const struct {
 	{"list", do_list},     {"status", do_status}, {"attach", do_attach},
 	{"detach", do_detach}, {"record", do_record}, {"level", do_level},
 	{"reload", do_reload}, {"stop", do_stop},     {"snapshot", do_snapshot},
-	{"rescan", do_rescan},
+	{"top", do_top},       {"rescan", do_rescan},
 };
 
 int control_command(struct vm_daemon *daemon, struct json_object *request,

@@ -14,7 +14,11 @@
 #include "host-collector/daemon/flight_ring.h"
 #include "host-collector/view/json_string.h"
 
-enum { AFTERMATH_MS = 300 }; /* belongs to the recording of an incident */
+enum {
+	AFTERMATH_MS = 300, /* belongs to the recording of an incident */
+	LOOK_MS = 1000,     /* of what `top` shows */
+	ROWS_MAX = 256,
+};
 
 /* The worst stall that waits for its folder. */
 struct waiting {
@@ -34,6 +38,10 @@ struct flight_vm {
 	struct waiting waiting;
 	uint64_t folder_ms; /* when the last one was made; 0 never */
 	uint64_t incidents, folders, suppressed, told_suppressed;
+	struct activity *activity; /* of the live model */
+	struct activity_row *rows; /* of the last look: ROWS_MAX */
+	size_t n_rows;
+	uint64_t looked_ms, look_ms; /* when, and the time that it covers */
 	struct flight_vm *next;
 };
 
@@ -194,9 +202,13 @@ static void on_line(void *context, const char *line)
 static void live_forget(struct flight_vm *v)
 {
 	live_free(v->live); /* before what listens to its model */
+	activity_free(v->activity);
 	metrics_free(v->metrics);
 	v->live = NULL;
 	v->metrics = NULL;
+	v->activity = NULL;
+	v->n_rows = 0;
+	v->looked_ms = v->look_ms = 0;
 }
 
 static void live_drop(struct flight_vm *v)
@@ -235,9 +247,11 @@ static void on_begin(void *context)
 	v->over = false;
 	live_forget(v);
 	v->live = live_new(&options);
+	if (v->live)
+		v->activity = activity_new(live_model(v->live));
 	if (v->live && metrics_wanted(v->flight))
 		v->metrics = metrics_new(live_model(v->live));
-	if (!v->live || (!v->metrics && metrics_wanted(v->flight)))
+	if (!v->live || !v->activity || (!v->metrics && metrics_wanted(v->flight)))
 		live_drop(v);
 }
 
@@ -269,6 +283,7 @@ static void vm_free(struct flight_vm *v)
 {
 	live_forget(v);
 	flight_ring_free(v->ring);
+	free(v->rows);
 	free(v);
 }
 
@@ -285,7 +300,8 @@ int flight_begin(struct flight *f, struct watched_vm *vm)
 	v->flight = f;
 	v->vm = vm;
 	v->ring = flight_ring_new(config->flight_ns, config->flight_bytes, f->host_hz);
-	if (!v->ring) {
+	v->rows = calloc(ROWS_MAX, sizeof(*v->rows));
+	if (!v->ring || !v->rows) {
 		vm_free(v);
 		return -ENOMEM;
 	}
@@ -311,11 +327,26 @@ void flight_end(struct flight *f, struct watched_vm *vm)
 	}
 }
 
+static void activity_tick(struct flight_vm *v)
+{
+	const uint64_t now = now_ms();
+	long n;
+
+	if (v->looked_ms && now - v->looked_ms < LOOK_MS)
+		return;
+	n = activity_look(v->activity, v->rows, ROWS_MAX);
+	v->n_rows = n > 0 ? (size_t)n : 0;
+	v->look_ms = v->looked_ms ? now - v->looked_ms : 0;
+	v->looked_ms = now;
+}
+
 void flight_tick(struct flight *f)
 {
 	for (struct flight_vm *v = f->vms; v; v = v->next) {
 		if (v->live && !v->over && live_tick(v->live, clock_tsc_read()))
 			live_drop(v);
+		if (v->live && !v->over)
+			activity_tick(v);
 		if (v->live && v->waiting.is && now_ms() >= v->waiting.due_ms)
 			waiting_serve(v);
 	}
@@ -357,6 +388,20 @@ int flight_continue(struct flight *f, const struct watched_vm *vm, struct record
 	return stats.frames && v->live
 		       ? flight_ring_begin(v->ring, live_model(v->live), out, places)
 		       : -ENODATA;
+}
+
+void flight_activity_get(const struct flight *f, const struct watched_vm *vm,
+			 struct flight_activity *out)
+{
+	const struct flight_vm *v = find(f, vm);
+
+	*out = (struct flight_activity){0};
+	if (!v || !v->live)
+		return;
+	*out = (struct flight_activity){.rows = v->rows,
+					.n_rows = v->n_rows,
+					.seconds = (double)v->look_ms / 1000,
+					.ongoing = live_ongoing(v->live, COLLECTOR_VM)};
 }
 
 void flight_status_get(const struct flight *f, const struct watched_vm *vm,

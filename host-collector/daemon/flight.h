@@ -15,6 +15,7 @@
 
 #include "host-collector/cli/metrics_page.h"
 #include "host-collector/daemon/flight_ring.h"
+#include "host-collector/analyze/activity.h"
 #include "host-collector/daemon/incident_store.h"
 #include "host-collector/daemon/watched_vm.h"
 
@@ -53,6 +54,16 @@ struct flight_status {
 	uint64_t folders;        /* made */
 	uint64_t suppressed;     /* stalls without a folder of their own */
 };
+/* What the VM's vCPUs did in the last second; for `top`. */
+struct flight_activity {
+	const struct activity_row *rows; /* borrowed until the next tick */
+	size_t n_rows;
+	double seconds; /* that they cover; 0: nothing is known */
+	size_t ongoing; /* stalls */
+};
+void flight_activity_get(const struct flight *f, const struct watched_vm *vm,
+			 struct flight_activity *out);
+
 void flight_status_get(const struct flight *f, const struct watched_vm *vm,
 		       struct flight_status *out);
 

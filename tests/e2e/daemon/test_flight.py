@@ -151,6 +151,28 @@ class FlightTest(unittest.TestCase):
         named = [row for row in rows if row.get("comm") or row.get("task")]
         self.assertGreater(len(named), len(rows) / 2, rows)
 
+    def test_top_shows_the_daemons_vms(self):
+        other = FakeVm("web2", 2)
+        self.addCleanup(other.end)
+        daemon = self.daemon(vm=f"[vm web2]\npid = {other.pid}\n")
+        until("it watches the other", lambda: daemon.vm("web2")["state"] == "running")
+        os.kill(self.vm.pid, signal.SIGSTOP)
+        try:
+            time.sleep(2.5)
+            done = subprocess.run([PROGRAM, "top", "--batch", "--count", "2", "--control", daemon.control],
+                                  capture_output=True, text=True, timeout=30)
+        finally:
+            os.kill(self.vm.pid, signal.SIGCONT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        last = done.stdout.strip().split("\n\n")[-1]
+        rows = {line.split()[0]: line for line in last.splitlines() if line.split()[:1] in (["web1"], ["web2"])}
+        self.assertEqual(sorted(rows), ["web1", "web2"], done.stdout)
+        self.assertIn("100", rows["web1"])
+        done = subprocess.run([PROGRAM, "top", "--batch", "--control", f"{daemon.folder}/none"],
+                              capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("does `vcpuscope daemon` run?", done.stderr)
+
 
 if __name__ == "__main__":
     skip_unless_possible()
