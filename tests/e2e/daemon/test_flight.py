@@ -14,7 +14,7 @@ import unittest
 from daemon_rig import BUILD, PROGRAM, Daemon, FakeVm, skip_unless_possible, until
 
 AGENT = BUILD / "guest-agent/vcpuscope-agent"
-FLIGHT_S = 3
+FLIGHT_S = 2
 
 
 def stall(vm, seconds=0.4):
@@ -98,21 +98,21 @@ class FlightTest(unittest.TestCase):
     def test_many_stalls_leave_few_folders(self):
         daemon = self.daemon(settings="incident_gap = 4s")
         begin = time.monotonic()
-        for _ in range(12):
+        for _ in range(8):
             stall(self.vm, 0.15)
             time.sleep(0.4)
         most = (time.monotonic() - begin) / 4 + 1
-        flight = until("all are counted", lambda: (lambda f: f if f["stalls"] >= 12 else None)(
+        flight = until("all are counted", lambda: (lambda f: f if f["stalls"] >= 8 else None)(
             daemon.vm("web1")["flight"]))
         until("folders are done", lambda: len(self.folders(daemon)) ==
               daemon.vm("web1")["flight"]["folders"])
         self.assertTrue(1 <= len(self.folders(daemon)) <= most, self.folders(daemon))
-        self.assertGreaterEqual(flight["stalls_without_folder"], 12 - most - 1)
+        self.assertGreaterEqual(flight["stalls_without_folder"], 8 - most - 1)
 
     def test_a_budget_removes_the_oldest(self):
-        daemon = self.daemon(settings="incidents_budget = 400K\nincident_gap = 1s")
+        daemon = self.daemon(settings="incidents_budget = 300K\nincident_gap = 1s")
         made = []
-        for _ in range(5):
+        for _ in range(4):
             made.append(self.folder_after_stall(daemon)[0])
             time.sleep(1.1)
         left = self.folders(daemon)
