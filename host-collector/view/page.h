@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A report as one HTML file that needs nothing else: style, script and data are in it, it loads
- * nothing and works from disk. Drawn by the scripts of view/page/ from the data that is written here;
- * without scripts the page shows the report's text.
+ * nothing and works from disk. Drawn by the scripts of view/page/ from the data that is written
+ * here; without scripts the page shows the report's text.
  *
  * Its size is bounded: of more than PAGE_INCIDENTS_MAX incidents the longest are shown, and the
  * page says how many are not.
