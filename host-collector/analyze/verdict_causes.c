@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/verdict_parts.h"
+
+/* ---- what each cause accounts for ---- */
+
+int64_t cause_stopped_ns(const struct stall_facts *f)
+{
+	return f->state_ns[VCPU_STOPPED] - f->migration_ns;
+}
+
+int64_t cause_migration_ns(const struct stall_facts *f)
+{
+	return f->migration_ns;
+}
+
+int64_t cause_lockup_ns(const struct stall_facts *f)
+{
+	return f->lockup_ns;
+}
+
+int64_t cause_split_lock_ns(const struct stall_facts *f)
+{
+	return f->split_lock_ns;
+}
+
+int64_t cause_not_scheduled_ns(const struct stall_facts *f)
+{
+	return f->pcpu_busy_ns;
+}
+
+int64_t cause_quota_ns(const struct stall_facts *f)
+{
+	return f->state_ns[VCPU_THROTTLED] + f->pcpu_idle_ns;
+}
+
+int64_t cause_vmm_lock_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_VMM_LOCK];
+}
+
+int64_t cause_block_io_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_BLOCK_IO];
+}
+
+int64_t cause_paging_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_USERFAULT] + f->class_ns[WAIT_PAGE_FAULT];
+}
+
+int64_t cause_mmu_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_MMU_LOCK];
+}
+
+int64_t cause_reclaim_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_RECLAIM];
+}
+
+/* It takes well over half of a CPU's time to make tasks wait for it. */
+enum { STORM_SHARE_PERCENT = 60 };
+
+int64_t cause_storm_ns(const struct stall_facts *f)
+{
+	if (!facts_storm(f, STORM_SHARE_PERCENT))
+		return 0;
+	return facts_denied_by_guest(f) < f->irq_ns ? facts_denied_by_guest(f) : f->irq_ns;
+}
+
+/* Whatever the vCPU did meanwhile, the guest takes the step for time in which nothing happened. */
+int64_t cause_clock_step_ns(const struct stall_facts *f)
+{
+	return f->clock_step_ns ? facts_duration(f) : 0;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+int64_t cause_lock_ns(const struct stall_facts *f)
+{
+	return least(f->waits.lock_ns, facts_denied_by_guest(f));
+}
+
+int64_t cause_call_ns(const struct stall_facts *f)
+{
+	return least(f->waits.call_ns, facts_denied_by_guest(f) - cause_lock_ns(f));
+}
+
+/* What the guest denied itself, less what storms and other vCPUs explain. */
+static int64_t alone_ns(const struct stall_facts *f)
+{
+	int64_t ns = facts_denied_by_guest(f) - cause_storm_ns(f) - cause_lock_ns(f) -
+		     cause_call_ns(f) - f->tick_late_ns - f->lost.ns;
+
+	return ns > 0 ? ns : 0;
+}
+
+int64_t cause_late_tick_ns(const struct stall_facts *f)
+{
+	return least(f->tick_late_ns, facts_denied_by_guest(f));
+}
+
+int64_t cause_lost_ns(const struct stall_facts *f)
+{
+	return least(f->lost.ns, facts_denied_by_guest(f) - cause_late_tick_ns(f));
+}
+
+int64_t cause_nested_ns(const struct stall_facts *f)
+{
+	return least(f->waits.nested_ns, alone_ns(f));
+}
+
+/* While the guest reads a register again and again, most of the time goes to its exits. */
+static int64_t polled_ns(const struct stall_facts *f)
+{
+	int64_t exits = f->state_ns[VCPU_KVM] + f->state_ns[VCPU_VMM] - f->device_ns;
+
+	return least(f->waits.poll_ns, (exits > 0 ? exits : 0) + alone_ns(f) - cause_nested_ns(f));
+}
+
+int64_t cause_device_ns(const struct stall_facts *f)
+{
+	return f->device_ns + polled_ns(f);
+}
+
+int64_t cause_spin_ns(const struct stall_facts *f)
+{
+	int64_t ns = alone_ns(f) - cause_nested_ns(f);
+
+	/* Of a device that is asked all the time no part is a spin of its own. */
+	return ns - least(ns, f->waits.poll_ns);
+}
+
+/* ---- what speaks against a cause ---- */
+
+/* The guest's own ticks fill time in which, by the host's account, the guest did not run. */
+bool against_guest_was_alive(const struct stall_facts *f)
+{
+	int64_t out = facts_denied_by_host(f);
+
+	return f->tick_interval_ns &&
+	       f->ticks * f->tick_interval_ns >
+		       facts_duration(f) - out + out / 4 + 2 * f->tick_interval_ns;
+}
+
+/* Nobody seen on the pCPU while the thread waited for it. */
+bool against_holder_unseen(const struct stall_facts *f)
+{
+	int64_t seen = 0;
+
+	for (unsigned i = 0; i < f->n_holders; i++)
+		seen += f->holders[i].ns;
+	return seen < cause_not_scheduled_ns(f) / 2 || against_guest_was_alive(f);
+}
+
+/* The thread was warned of once; no stack shows that it slept for that. */
+bool against_split_lock_unseen(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_SPLIT_LOCK] < f->split_lock_ns / 2 || against_guest_was_alive(f);
+}
+
+/* Only what the quota left idle was seen, not the throttling itself. */
+bool against_quota_unseen(const struct stall_facts *f)
+{
+	return f->state_ns[VCPU_THROTTLED] < f->pcpu_idle_ns || against_guest_was_alive(f);
+}
+
+/* Neither KVM's events nor the guest's own ticks show that guest code ran. */
+bool against_guest_unproven(const struct stall_facts *f)
+{
+	return !f->data.kvm_events &&
+	       !(f->tick_interval_ns && f->ticks * f->tick_interval_ns > facts_duration(f) / 2);
+}
+
+/* Without some of KVM's events a wait for another vCPU looks like a spin, and so does a tick that
+ * the host's timer brought late. */
+bool against_spin_unproven(const struct stall_facts *f)
+{
+	return against_guest_unproven(f) || f->tick_unexplained ||
+	       ((!f->data.kvm_events || f->waits.lossy) &&
+		f->waits.peer_kept_ns > cause_spin_ns(f) / 2);
+}
+
+/* Nothing but the end of the wait joins it to the other vCPU. */
+bool against_peer_unproven(const struct stall_facts *f)
+{
+	return f->waits.coincidence;
+}
+
+/* A guest may stop the tick of a CPU that has one task to run. */
+bool against_tick_unwanted(const struct stall_facts *f)
+{
+	return f->waiter_ns < f->than_ns;
+}
+
+/* Or the interrupt for whose answer the guest waits may be among what is missing. */
+bool against_owner_unproven(const struct stall_facts *f)
+{
+	return against_peer_unproven(f) || f->waits.lossy;
+}

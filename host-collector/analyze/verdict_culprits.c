@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <string.h>
+
+#include "host-collector/analyze/describe.h"
+#include "host-collector/analyze/verdict_parts.h"
+
+static void culprit_add(struct incident *out, const struct model *m, uint32_t source, int32_t pid,
+			const char *role, int64_t ns)
+{
+	struct report_culprit c = {.host = source == VS_SOURCE_HOST, .pid = pid, .share_ns = ns};
+	size_t at;
+
+	for (size_t i = 0; i < out->n_culprits; i++) {
+		struct report_culprit *same = &out->culprits[i];
+
+		if (same->host == c.host && same->pid == pid && strcmp(same->role, role) == 0) {
+			c.share_ns += same->share_ns;
+			memmove(same, same + 1, (--out->n_culprits - i) * sizeof(*same));
+			break;
+		}
+	}
+	describe(c.comm, sizeof(c.comm), "%s", model_task_name(m, source, pid));
+	describe(c.role, sizeof(c.role), "%s", role);
+	if (out->n_culprits == REPORT_CULPRITS_MAX) {
+		if (out->culprits[REPORT_CULPRITS_MAX - 1].share_ns >= c.share_ns)
+			return;
+		out->n_culprits--;
+	}
+	for (at = out->n_culprits++; at > 0 && out->culprits[at - 1].share_ns < c.share_ns; at--)
+		out->culprits[at] = out->culprits[at - 1];
+	out->culprits[at] = c;
+}
+
+static int64_t span_ns(const struct vcpu_span *s)
+{
+	return s->end.ns - s->begin.ns;
+}
+
+void culprits_senders(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		const struct vcpu_span *s = &f->spans[i];
+
+		if (s->state == VCPU_STOPPED && s->signal_pid)
+			culprit_add(out, m, VS_SOURCE_HOST, s->signal_pid, "sent the stop signal",
+				    span_ns(s));
+	}
+}
+
+void culprits_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	for (unsigned i = 0; i < f->n_holders; i++)
+		culprit_add(out, m, VS_SOURCE_HOST, f->holders[i].pid, "held the pCPU",
+			    f->holders[i].ns);
+}
+
+static void wakers_of(const struct stall_facts *f, const struct model *m, enum wait_class class,
+		      const char *role, struct incident *out)
+{
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		const struct vcpu_span *s = &f->spans[i];
+
+		if (s->state == VCPU_BLOCKED && s->wait_class == class && s->waker_pid)
+			culprit_add(out, m, VS_SOURCE_HOST, s->waker_pid, role, span_ns(s));
+	}
+}
+
+void culprits_lock_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	/* Who wakes a waiter of a lock has just released it. */
+	wakers_of(f, m, WAIT_VMM_LOCK, "held QEMU's big lock", out);
+}
+
+void culprits_page_providers(const struct stall_facts *f, const struct model *m,
+			     struct incident *out)
+{
+	wakers_of(f, m, WAIT_USERFAULT, "provided the page", out);
+}
+
+static void peer_holder(const struct facts_peer *peer, const struct model *m, int64_t ns,
+			struct incident *out)
+{
+	if (peer->pid)
+		culprit_add(out, m, VS_SOURCE_HOST, peer->pid, "held the other vCPU's pCPU", ns);
+}
+
+void culprits_of_lock_owner(const struct stall_facts *f, const struct model *m,
+			    struct incident *out)
+{
+	peer_holder(&f->waits.lock_owner, m, f->waits.lock_ns, out);
+}
+
+void culprits_of_call_target(const struct stall_facts *f, const struct model *m,
+			     struct incident *out)
+{
+	peer_holder(&f->waits.call_target, m, f->waits.call_ns, out);
+}
+
+void culprits_guest_task(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	culprit_add(out, m, f->vm, f->pid,
+		    f->kind == GUEST_CPU_TASK ? "kept the CPU" : "was interrupted",
+		    facts_denied_by_guest(f));
+}

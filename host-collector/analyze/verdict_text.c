@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <stdio.h>
+
+#include "host-collector/analyze/describe.h"
+#include "host-collector/analyze/verdict_parts.h"
+
+/* The longest stop that no migration made. */
+static const struct vcpu_span *longest_stop(const struct stall_facts *f)
+{
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		if (f->spans[i].state == VCPU_STOPPED && !f->spans[i].migrates)
+			return &f->spans[i];
+	}
+	return NULL;
+}
+
+void because_stopped(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		     size_t n)
+{
+	const struct vcpu_span *s = longest_stop(f);
+
+	if (s && s->signal_pid)
+		describe(out, n, "the vCPU thread was stopped for %s by a signal from %s",
+			 duration_text(ns).text, task_text(m, VS_SOURCE_HOST, s->signal_pid).text);
+	else if (s && (s->wait_class == WAIT_FREEZER || (s->task_state & VS_TASK_FROZEN)))
+		describe(out, n, "the vCPU thread was frozen with its cgroup for %s",
+			 duration_text(ns).text);
+	else if (s && (s->task_state & (VS_TASK_STOPPED | VS_TASK_TRACED)))
+		describe(out, n, "the vCPU thread was stopped for %s, by whom was not seen",
+			 duration_text(ns).text);
+	else
+		describe(out, n, "the VM was paused by its VMM for %s", duration_text(ns).text);
+}
+
+void because_migration(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		       size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(out, n, "QEMU paused the VM for %s to complete its migration",
+		 duration_text(ns).text);
+}
+
+void because_lockup(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		    size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(out, n,
+		 "the vCPU's pCPU stood still in the host's kernel, says its watchdog: %s of it",
+		 duration_text(ns).text);
+}
+
+void because_split_lock(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(out, n,
+		 "the guest locked memory across cache lines, and the host's kernel held its vCPU "
+		 "back for %s",
+		 duration_text(ns).text);
+}
+
+void because_not_scheduled(const struct stall_facts *f, const struct model *m, int64_t ns,
+			   char *out, size_t n)
+{
+	const struct facts_holder *most = NULL;
+
+	for (unsigned i = 0; i < f->n_holders; i++) {
+		if (!most || f->holders[i].ns > most->ns)
+			most = &f->holders[i];
+	}
+	if (most)
+		describe(out, n, "the vCPU was ready to run but waited %s for a pCPU, held by %s",
+			 duration_text(ns).text, task_text(m, VS_SOURCE_HOST, most->pid).text);
+	else
+		describe(out, n, "the vCPU was ready to run but waited %s for a pCPU",
+			 duration_text(ns).text);
+}
+
+void because_quota(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		   size_t n)
+{
+	(void)m;
+	describe(
+		out, n,
+		f->state_ns[VCPU_THROTTLED] >= f->pcpu_idle_ns
+			? "the VM's cgroup was out of CPU quota for %s"
+			: "the vCPU was ready to run for %s but did not, although its pCPU was idle: "
+			  "a CPU quota does that",
+		duration_text(ns).text);
+}
+
+void because_lock(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		  size_t n)
+{
+	struct incident who = {0};
+
+	culprits_lock_holders(f, m, &who);
+	if (who.n_culprits)
+		describe(out, n, "the vCPU thread waited %s for QEMU's big lock, released by %s",
+			 duration_text(ns).text,
+			 task_text(m, VS_SOURCE_HOST, who.culprits[0].pid).text);
+	else
+		describe(out, n, "the vCPU thread waited %s for QEMU's big lock",
+			 duration_text(ns).text);
+}
+
+void because_block_io(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		      size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(out, n, "the vCPU thread waited %s for a block device in the host",
+		 duration_text(ns).text);
+}
+
+void because_paging(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		    size_t n)
+{
+	(void)m;
+	describe(out, n, "the vCPU thread waited %s for %s", duration_text(ns).text,
+		 wait_class_object(f->class_ns[WAIT_USERFAULT] >= f->class_ns[WAIT_PAGE_FAULT]
+					   ? WAIT_USERFAULT
+					   : WAIT_PAGE_FAULT));
+}
+
+void because_mmu(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		 size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(out, n, "the vCPU thread waited %s for a lock of the VM's memory map",
+		 duration_text(ns).text);
+}
+
+void because_reclaim(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		     size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(out, n, "the vCPU thread had to free host memory for %s", duration_text(ns).text);
+}
+
+void because_storm(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		   size_t n)
+{
+	(void)m;
+	describe(out, n, "%u interrupts in the guest took %s of %s", f->n_irqs,
+		 duration_text(ns).text, duration_text(facts_duration(f)).text);
+}
+
+void because_spin(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		  size_t n)
+{
+	char name[32];
+
+	if (f->kind == GUEST_CPU_TASK) {
+		describe(out, n, "%s kept the guest's CPU for %s while its vCPU ran",
+			 task_text(m, f->vm, f->pid).text, duration_text(ns).text);
+		return;
+	}
+	interrupt_name(f->kind, f->vector, f->number, name, sizeof(name));
+	describe(out, n, "the guest stayed in %s %s for %s while its vCPU ran",
+		 f->kind == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name,
+		 duration_text(ns).text);
+}
+
+struct peer_text {
+	char text[96];
+};
+
+static struct peer_text peer_text(const struct stall_facts *f, const struct model *m,
+				  const struct facts_peer *peer)
+{
+	struct peer_text t;
+	uint16_t cpu;
+
+	if (model_guest_cpu_of_vcpu(m, f->vm, peer->vcpu, &cpu))
+		describe(t.text, sizeof(t.text), "vCPU %u, which did not run (%s)", peer->vcpu,
+			 vcpu_state_name(peer->state));
+	else
+		describe(t.text, sizeof(t.text), "CPU %u, whose vCPU did not run (%s)", cpu,
+			 vcpu_state_name(peer->state));
+	return t;
+}
+
+void because_lock_owner(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			size_t n)
+{
+	if (f->waits.coincidence)
+		describe(out, n, "the guest waited %s until it was the turn again of %s",
+			 duration_text(ns).text, peer_text(f, m, &f->waits.lock_owner).text);
+	else
+		describe(out, n, "the guest %s for %s for what was held by %s",
+			 f->waits.lock_halted_ns > ns / 2 ? "halted with a task to run" : "spun",
+			 duration_text(ns).text, peer_text(f, m, &f->waits.lock_owner).text);
+}
+
+void because_call(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		  size_t n)
+{
+	describe(out, n, "the guest waited %s for the answer to an interrupt that it %s to %s",
+		 duration_text(ns).text, f->waits.coincidence ? "may have sent" : "sent",
+		 peer_text(f, m, &f->waits.call_target).text);
+}
+
+void because_device(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		    size_t n)
+{
+	(void)m;
+	if (f->device_ns * 2 >= ns)
+		describe(out, n, "QEMU left the guest waiting %s for its access to a device",
+			 duration_text(ns).text);
+	else
+		describe(out, n,
+			 "the guest asked a device %u times (%s 0x%llx) in %s, and its VMM did not "
+			 "complete what it waited for",
+			 f->waits.polls, f->waits.polled_port ? "port" : "address",
+			 (unsigned long long)f->waits.polled, duration_text(ns).text);
+}
+
+void because_clock_step(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			size_t n)
+{
+	(void)m;
+	(void)ns;
+	describe(out, n,
+		 "the guest's clock went %s by %s: no stall, though the guest may take it for one",
+		 f->clock_step_ns > 0 ? "ahead" : "back",
+		 duration_text(f->clock_step_ns > 0 ? f->clock_step_ns : -f->clock_step_ns).text);
+}
+
+void because_nested(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		    size_t n)
+{
+	describe(out, n,
+		 "%s ran a guest of its own for %s: what stalled in there cannot be seen from this "
+		 "host",
+		 task_text(m, f->vm, f->pid).text, duration_text(ns).text);
+}
+
+void because_lost(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		  size_t n)
+{
+	const struct facts_lost *l = &f->lost;
+	char irq[24] = "";
+
+	if (l->irq >= 0)
+		snprintf(irq, sizeof(irq), ", irq %d", l->irq);
+	describe(out, n,
+		 "KVM accepted an interrupt for the vCPU (%s, vector 0x%02x%s, raised by %s), and "
+		 "its handler did not run for %s%s",
+		 l->source, l->vector, irq, task_text(m, VS_SOURCE_HOST, l->raiser).text,
+		 duration_text(ns).text,
+		 f->state_ns[VCPU_HALTED] > ns / 2 ? ", although the vCPU halted"
+						   : ", although the guest went on");
+}
+
+void because_late_tick(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		       size_t n)
+{
+	(void)f;
+	(void)m;
+	describe(
+		out, n,
+		"the host brought the guest's timer interrupt %s late: none was pending until then",
+		duration_text(ns).text);
+}
