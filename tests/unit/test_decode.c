@@ -103,7 +103,8 @@ static void test_a_confined_process_dies_of_what_it_may_not(void **state)
 
 	(void)state;
 #ifdef __SANITIZE_ADDRESS__
-	skip(); /* no filter under the sanitizers */
+	print_message("the sanitizers need what the filter forbids\n");
+	skip();
 #endif
 	assert_int_equal(confined(try_nothing), 0);
 	for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++) {
@@ -123,6 +124,7 @@ static void test_memory_is_bounded(void **state)
 {
 	(void)state;
 #ifdef __SANITIZE_ADDRESS__
+	print_message("the sanitizers need more memory than the bound\n");
 	skip();
 #endif
 	assert_int_equal(confined(try_much_memory), 0);

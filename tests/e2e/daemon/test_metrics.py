@@ -169,4 +169,4 @@ class MetricsTest(unittest.TestCase):
 
 if __name__ == "__main__":
     skip_unless_possible()
-    unittest.main()
+    unittest.main(verbosity=2)
