@@ -559,11 +559,12 @@ static void judge(const char *name, bool posted, double loss, unsigned seeds, in
 	recall = share(s.right, s.pairs);
 	found = share(s.found, s.lost);
 	false_alarms = share(s.false_alarms, s.accepts);
-	printf("%s, %2.0f %% of events lost: %" PRIu64 " accepts; of %" PRIu64
-	       " handlers %.3f %% joined, %.3f %% of joins right; of %" PRIu64
-	       " lost interrupts %.2f %% found, %" PRIu64 " false alarms (%.4f %%)\n",
-	       name, 100 * loss, s.accepts, s.pairs, 100 * recall, 100 * precision, s.lost,
-	       100 * found, s.false_alarms, 100 * false_alarms);
+	printf("%s, %2.0f %% of events lost: %" PRIu64 " accepts; of %" PRIu64 " handlers %" PRIu64
+	       " (%.3f %%) joined, %" PRIu64 " (%.3f %%) of joins wrong; of %" PRIu64
+	       " lost interrupts %" PRIu64 " (%.2f %%) found, %" PRIu64 " false alarms (%.4f %%)\n",
+	       name, 100 * loss, s.accepts, s.pairs, s.right, 100 * recall, s.joined - s.right,
+	       100 * (1 - precision), s.lost, s.found, 100 * found, s.false_alarms,
+	       100 * false_alarms);
 	check(s.lost > 100, "too few interrupts were lost to judge");
 	check(precision >= 0.995, "joins that are wrong");
 	check(recall >= 0.995, "handlers that are not joined");

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/chain_internal.h"
+
+#define DELIVERY_NS 10000000ll
+#define SHARED_NS   100000ll
+
+/* ---- irq numbers ---- */
+
+static struct chain_irq *irq_find(struct chain_vcpu *v, uint32_t irq)
+{
+	for (size_t i = 0; i < CHAIN_IRQS; i++) {
+		if (v->irqs[i].used && v->irqs[i].irq == irq)
+			return &v->irqs[i];
+	}
+	return NULL;
+}
+
+static bool vector_is_another_irqs(const struct chain_vcpu *v, uint8_t vector, uint32_t irq)
+{
+	for (size_t i = 0; i < CHAIN_IRQS; i++) {
+		if (v->irqs[i].used && v->irqs[i].vector == vector && v->irqs[i].irq != irq)
+			return true;
+	}
+	return false;
+}
+
+/* This irq was seen to come by this vector; one that contradicts what is known must do so often. */
+static void irq_learn(struct chain_vcpu *v, uint32_t irq, uint8_t vector)
+{
+	struct chain_irq *known = irq_find(v, irq), *least = &v->irqs[0];
+
+	if (known && known->vector == vector) {
+		known->trust = (uint8_t)(known->trust < 4 ? known->trust + 1 : 4);
+		return;
+	}
+	if (known && known->trust > 1) {
+		known->trust--;
+		return;
+	}
+	for (size_t i = 0; i < CHAIN_IRQS && !known; i++) {
+		if (!v->irqs[i].used || v->irqs[i].trust < least->trust)
+			least = &v->irqs[i];
+		if (!least->used)
+			break;
+	}
+	if (!known)
+		known = least;
+	*known = (struct chain_irq){.used = true, .irq = irq, .vector = vector, .trust = 1};
+}
+
+/* ---- the guest's handler ---- */
+
+/* Injected, and its handler is to come: it cannot any more once the guest has gone on, or after so
+ * much time in the guest. An EOI says nothing: KVM may learn late of the one before. */
+static bool served_waits(const struct chain_vcpu *v, const struct chain_open *o,
+			 struct chain_when w)
+{
+	int64_t clock_ns[CHAIN_WHERE_COUNT];
+
+	if (!o || chain_saw(&o->c, CHAIN_HANDLER) ||
+	    v->progress_since.ns > o->c.at[CHAIN_INJECT].ns + o->c.host_err_ns)
+		return false;
+	chain_clock_read(v, w.t, clock_ns);
+	return clock_ns[CHAIN_IN_GUEST] - o->counted_ns[CHAIN_IN_GUEST] <=
+	       DELIVERY_NS + (int64_t)w.err_ns;
+}
+
+static struct chain_open *candidate_of_vector(struct chain_vcpu *v, struct chain_when w,
+					      uint8_t vector)
+{
+	struct chain_open *served = chain_slot(v, v->served[vector]);
+
+	return served_waits(v, served, w) ? served : chain_slot(v, v->accepted[vector]);
+}
+
+static bool is_device(uint8_t vector)
+{
+	return vector >= 0x20 && vector < CHAIN_SYSTEM_VECTOR;
+}
+
+/* The chain that this irq's handler serves: of its vector if known, else what was injected last;
+ * else what alone waits. */
+static struct chain_open *candidate_of_irq(struct chain_vcpu *v, struct chain_when w, uint32_t irq)
+{
+	const struct chain_irq *known = irq_find(v, irq);
+	struct chain_open *found = known ? candidate_of_vector(v, w, known->vector) : NULL;
+	struct chain_open *sole = NULL;
+	bool several = false;
+
+	if (found)
+		return found;
+	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
+		struct chain_open *o = &v->open[i];
+
+		if (!o->used || !is_device(o->c.vector) || chain_saw(&o->c, CHAIN_HANDLER) ||
+		    vector_is_another_irqs(v, o->c.vector, irq) ||
+		    (chain_saw(&o->c, CHAIN_INJECT) && !served_waits(v, o, w)))
+			continue;
+		if (chain_saw(&o->c, CHAIN_INJECT) &&
+		    (!found || o->c.at[CHAIN_INJECT].ns > found->c.at[CHAIN_INJECT].ns))
+			found = o;
+		several |= sole != NULL;
+		sole = o;
+	}
+	return found ? found : several ? NULL : sole;
+}
+
+static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when w, bool vector,
+		   uint32_t number)
+{
+	struct chain_open *served = chain_slot(v, v->served[o->c.vector]);
+	bool injected = chain_saw(&o->c, CHAIN_INJECT) || (v->injects && !o->c.posted);
+
+	if (served && served != o)
+		chain_open_close(v, served, false);
+	if (chain_slot(v, v->accepted[o->c.vector]) == o)
+		chain_accepted_clear(v, o->c.vector);
+	v->served[o->c.vector] = chain_slot_index(v, o);
+	if (!vector) {
+		irq_learn(v, number, o->c.vector);
+		o->c.irq = (int32_t)number;
+	}
+	v->handled[o->c.vector / 64] |= 1ull << o->c.vector % 64;
+	chain_point_set(o, CHAIN_HANDLER, w.t);
+	o->c.guest_err_ns = w.err_ns;
+	chain_places_count(v, o, w.t, injected ? CHAIN_PLACE_DELIVERY : CHAIN_PLACE_INTERRUPTS_OFF);
+	chain_places_settle(&o->c);
+	v->handling = v->newest = o;
+	if (o->c.source == CHAIN_SOURCE_TIMER) {
+		if (w.t.ns - v->tick.ns >= v->limit_ns)
+			v->sink.tick(v->sink.context, &o->c);
+		v->tick = w.t;
+	}
+	if (o->c.lost)
+		v->sink.found(v->sink.context, &o->c);
+	else if (w.t.ns - o->c.begin.ns - w.err_ns >= v->limit_ns)
+		v->sink.late(v->sink.context, &o->c);
+}
+
+static void handled_exit(struct chain_vcpu *v, struct chain_open *o, struct host_ns t)
+{
+	chain_point_set(o, CHAIN_HANDLER_EXIT, t);
+	v->handling = NULL;
+	v->leaving = o;
+}
+
+/* Events may be missing that would show it handled before now, and the guest has gone on since. */
+static bool is_doubtful(struct chain_vcpu *v, const struct chain_open *o)
+{
+	return chain_slot(v, v->accepted[o->c.vector]) == o && chain_may_be_over(v, o) &&
+	       !o->c.lost && v->progress_since.ns > o->c.at[CHAIN_ACCEPT].ns + o->c.host_err_ns;
+}
+
+static void alone_add(struct chain_vcpu *v, struct chain_when w, bool vector, uint32_t number)
+{
+	v->alone[v->n_alone++ % CHAIN_ALONE] = (struct chain_alone){
+		.used = true, .vector = vector, .number = number, .t = w.t, .err_ns = w.err_ns};
+	v->handlers_alone++;
+}
+
+static void guest_note(struct chain_vcpu *v, struct host_ns t)
+{
+	if (!v->agent)
+		v->guest_first = t;
+	v->agent = true;
+	v->guest_last = t;
+	v->guest_seen++;
+}
+
+void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, uint32_t number)
+{
+	struct chain_open *o, *last = v->handling;
+
+	guest_note(v, w.t);
+	v->guest_err_ns = w.err_ns;
+	v->leaving = NULL;
+	/* One line that several devices share: a handler each. */
+	if (!vector && !last && v->newest && v->newest->c.irq == (int32_t)number &&
+	    w.t.ns - v->newest->c.at[CHAIN_HANDLER_EXIT].ns < SHARED_NS &&
+	    !chain_saw(&v->newest->c, CHAIN_EOI) && !candidate_of_irq(v, w, number))
+		return;
+	v->handling = NULL;
+	o = vector ? candidate_of_vector(v, w, (uint8_t)number) : candidate_of_irq(v, w, number);
+	if (o && w.err_ns >= v->limit_ns)
+		chain_open_close(v, o, true); /* when that was is not known */
+	else if (o && !is_doubtful(v, o))
+		handle(v, o, w, vector, number);
+	else
+		alone_add(v, w, vector, number);
+}
+
+/* No other device's interrupt waits for its handler. */
+static bool is_sole(const struct chain_vcpu *v, const struct chain_open *o)
+{
+	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
+		const struct chain_open *other = &v->open[i];
+
+		if (other != o && other->used && is_device(other->c.vector) &&
+		    !chain_saw(&other->c, CHAIN_HANDLER))
+			return false;
+	}
+	return true;
+}
+
+/* Whether this handler, seen before any interrupt of its, may be that of `o`. */
+static bool alone_fits(struct chain_vcpu *v, const struct chain_alone *a,
+		       const struct chain_open *o)
+{
+	const struct chain_irq *known = a->vector ? NULL : irq_find(v, a->number);
+
+	if (o->c.begin.ns - a->t.ns > (int64_t)a->err_ns + o->c.host_err_ns)
+		return false;
+	if (a->vector)
+		return a->number == o->c.vector;
+	if (known)
+		return known->vector == o->c.vector;
+	return a->t.ns <= o->c.begin.ns && is_device(o->c.vector) &&
+	       !vector_is_another_irqs(v, o->c.vector, a->number) && is_sole(v, o);
+}
+
+/* A handler that the clocks put before what caused it: `o` has just begun or been injected. */
+void chain_alone_join(struct chain_vcpu *v, struct chain_open *o)
+{
+	struct chain_alone *found = NULL;
+
+	for (unsigned i = 0; i < CHAIN_ALONE; i++) {
+		struct chain_alone *a = &v->alone[i];
+
+		if (a->used && alone_fits(v, a, o) && (!found || a->t.ns < found->t.ns))
+			found = a;
+	}
+	if (!found)
+		return;
+	found->used = false;
+	if (found->torn) {
+		chain_open_close(v, o, true);
+		return;
+	}
+	v->handlers_alone--;
+	handle(v, o, (struct chain_when){found->t, found->err_ns}, found->vector, found->number);
+	if (found->exited)
+		handled_exit(v, o, found->exit);
+}
+
+void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector, uint32_t number)
+{
+	struct chain_open *o = v->handling;
+	const struct chain_when w = {t, v->guest_err_ns};
+	struct chain_alone *a;
+	const struct chain_irq *known;
+
+	guest_note(v, t);
+	if (o && (vector ? o->c.vector == (uint8_t)number : o->c.irq == (int32_t)number)) {
+		handled_exit(v, o, t);
+		return;
+	}
+	a = &v->alone[(v->n_alone - 1) % CHAIN_ALONE];
+	if (v->n_alone && a->used && a->vector == vector && a->number == number && !a->exited) {
+		a->exited = true;
+		a->exit = t;
+		return;
+	}
+	/* Its entry is missing, so whatever waits, or is to come yet by the clocks, was handled
+	 * unseen. */
+	known = vector ? NULL : irq_find(v, number);
+	if (v->guest_gap == 0 || (!vector && !known))
+		return;
+	o = candidate_of_vector(v, w, vector ? (uint8_t)number : known->vector);
+	if (o) {
+		chain_open_close(v, o, true);
+	} else {
+		alone_add(v, w, vector, number);
+		v->alone[(v->n_alone - 1) % CHAIN_ALONE].torn = true;
+	}
+}
+
+/* The guest does this only with interrupts on; but when it did must be known. */
+static void progress_count(struct chain_vcpu *v, struct chain_when w)
+{
+	v->guest_err_ns = w.err_ns;
+	v->progress += w.err_ns < v->limit_ns / 4;
+	v->progress_since.ns = w.t.ns - w.err_ns;
+}
+
+void chain_vcpu_softirq(struct chain_vcpu *v, struct chain_when w, uint32_t number)
+{
+	guest_note(v, w.t);
+	progress_count(v, w);
+	v->softirq = v->leaving;
+	v->leaving = NULL;
+	if (!v->softirq)
+		return;
+	chain_point_set(v->softirq, CHAIN_SOFTIRQ, w.t);
+	v->softirq->c.softirq = (int32_t)number;
+}
+
+void chain_vcpu_softirq_exit(struct chain_vcpu *v, struct host_ns t, uint32_t number)
+{
+	guest_note(v, t);
+	v->leaving = NULL; /* an interrupt inside this softirq: what follows is not its */
+	if (v->softirq && v->softirq->c.softirq == (int32_t)number)
+		chain_point_set(v->softirq, CHAIN_SOFTIRQ_EXIT, t);
+	v->softirq = NULL;
+}
+
+void chain_vcpu_switch(struct chain_vcpu *v, struct chain_when w)
+{
+	guest_note(v, w.t);
+	progress_count(v, w);
+	v->leaving = v->softirq = v->handling = NULL;
+}
+
+void chain_vcpu_guest_gap(struct chain_vcpu *v, struct chain_when w, uint64_t lost)
+{
+	/* A handler's entry and its exit are next to each other, or something nests in it. */
+	bool both = lost != 1 || (v->guest_gap && v->guest_seen + 1 - v->guest_gap <= 2);
+
+	v->guest_gap = v->guest_seen + 1;
+	v->leaving = v->softirq = NULL;
+	if (!both)
+		return;
+	v->handling = NULL;
+	/* By the clocks, their accept may be still to come. */
+	v->gap_until.ns = w.t.ns + w.err_ns;
+	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++)
+		v->open[i].handler_missing |= !chain_is_settled(v, &v->open[i]);
+}
