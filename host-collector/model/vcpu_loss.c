@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a thread's next event says of a gap: that nothing moved it, or from when nothing is known.
+ */
+#include "host-collector/model/vcpu_internal.h"
+
+/* An unsure thread had been `thread` since the gap ended. */
+void vcpu_prove(struct vcpu *v, struct host_ns t, enum thread_state thread, uint16_t pcpu,
+		const struct vcpu_sink *sink)
+{
+	if (v->state != THREAD_UNSURE || !v->sure || v->sure_since.ns >= t.ns)
+		return;
+	vcpu_span_close(v, v->sure_since, sink);
+	vcpu_episode_begin(v, v->sure_since, false);
+	vcpu_span_begin(v, v->sure_since, thread,
+			thread == THREAD_READY ? VCPU_RUNNABLE : vcpu_running_state(v), pcpu);
+}
+
+/*
+ * Are too few events missing for another mode? QEMU's work on an exit ends with an entry to the
+ * guest, which it does not leave without an exit; KVM's also by handing over to QEMU. And a thread
+ * off its CPU must come there first and leave again.
+ */
+static bool mode_certain(const struct vcpu *v)
+{
+	uint64_t turn = vcpu_off_cpu(v) ? 2 : 0;
+
+	return (v->mode == MODE_VMM && v->mode_lost < turn + 2) ||
+	       (v->mode == MODE_KVM && v->mode_lost < turn + 1);
+}
+
+void vcpu_lose(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink)
+{
+	uint16_t pcpu = v->open.pcpu;
+
+	v->sure = false;
+	if (!mode_certain(v)) {
+		v->mode = MODE_UNSEEN;
+		v->exit = (struct vcpu_exit){0};
+	}
+	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE)
+		return;
+	if (from.ns < v->open.begin.ns)
+		from = v->open.begin;
+	vcpu_span_close(v, from, sink);
+	if (vcpu_off_cpu(v))
+		vcpu_episode_end(v, from);
+	v->was_ready = v->state == THREAD_READY;
+	vcpu_span_begin(v, from, THREAD_UNSURE, VCPU_UNKNOWN, pcpu);
+}
+
+/* Can the missing events have led the thread away from its state and back? A turn on a CPU begins
+ * and ends with a switch there, which one lost event cannot both be; a sleeper must be woken, too.
+ */
+static bool round_trip_possible(const struct vcpu *v, struct host_ns t)
+{
+	uint64_t most = v->n_doubts > VCPU_DOUBTS ? UINT64_MAX : 0;
+
+	if (vcpu_off_cpu(v) && v->unbroken.ns >= t.ns)
+		return false;
+	for (unsigned i = 0; i < v->n_doubts && i < VCPU_DOUBTS; i++) {
+		if (v->doubts[i].lost > most)
+			most = v->doubts[i].lost;
+	}
+	if (v->state == THREAD_RUNNING)
+		return v->doubt_lost >= 2;
+	return most >= 2 && (v->state == THREAD_READY || v->doubt_lost >= 3);
+}
+
+/* It had a turn after `from`: what was taken for one long wait since then was none. */
+static void wait_fails(struct vcpu *v, struct host_ns from)
+{
+	for (uint32_t i = v->held_count; i-- > 0;) {
+		struct vcpu_held *h = vcpu_held_at(v, i);
+
+		if (h->span.end.ns <= from.ns || (h->episode && h->episode != v->episode))
+			break;
+		if (h->span.state == VCPU_RUNNABLE || h->span.state == VCPU_THROTTLED) {
+			h->span.state = VCPU_UNKNOWN;
+			h->span.throttled_ns = 0;
+		}
+	}
+}
+
+/* The thread's next event shows in which state it was just before. */
+void vcpu_doubt_end(struct vcpu *v, struct host_ns t, bool as_before, const struct vcpu_sink *sink)
+{
+	bool holed = v->holed && v->state == THREAD_READY;
+
+	v->holed = false;
+	if (holed && !as_before)
+		wait_fails(v, v->hole_from);
+	if (!v->doubted) {
+		if (holed && !as_before)
+			vcpu_lose(v, v->open.begin, sink);
+		return;
+	}
+	v->doubted = false;
+	if (as_before && !round_trip_possible(v, t)) {
+		v->mode_lost = 0;
+		return;
+	}
+	if (holed)
+		wait_fails(v, v->doubt_from);
+	vcpu_lose(v, holed && !as_before ? v->open.begin : v->doubt_from, sink);
+	if (v->doubt_over)
+		vcpu_sure(v, v->doubt_until);
+}
+
+/*
+ * A sleeper runs: it was woken, and the event is missing. A waker's stack tells when. Else an idle
+ * CPU runs at once whom it is given, if the gap was there just before; or it was woken inside the
+ * gap and has waited since. Returns whether it was so.
+ */
+bool vcpu_wakeup_missed(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t from,
+			const struct vcpu_sink *sink)
+{
+	const int64_t at_once_ns = 1000000;
+	struct host_ns begin = v->doubt_from, end = v->doubt_over ? v->doubt_until : t;
+
+	if (!v->doubted || (v->state != THREAD_SLEEPING && v->state != THREAD_STOPPED) ||
+	    (round_trip_possible(v, t) && !v->waking_known))
+		return false;
+	if (v->waking_known) {
+		bool turn = round_trip_possible(v, t), here = pcpu == v->open.pcpu;
+		struct vcpu_queue queue = v->queue;
+		struct host_ns waking = v->waking.ns < v->open.begin.ns ? v->open.begin : v->waking;
+
+		v->doubted = false;
+		vcpu_woken(v, waking, pcpu, v->waking_pid, sink);
+		if (here)
+			v->queue = queue;
+		if (turn) /* after that, for all that is known */
+			vcpu_lose(v, waking, sink);
+		return true;
+	}
+	v->doubted = false;
+	if (from == 0 && t.ns - end.ns < at_once_ns) {
+		vcpu_woken(v, t, pcpu, 0, sink);
+		return true;
+	}
+	if (begin.ns < v->open.begin.ns)
+		begin = v->open.begin;
+	vcpu_span_close(v, begin, sink);
+	vcpu_wait_begin(v, begin, VCPU_UNKNOWN, pcpu);
+	vcpu_span_close(v, end, sink);
+	vcpu_wait_begin(v, end, VCPU_RUNNABLE, pcpu);
+	return true;
+}
+
+static void doubt_add(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64_t lost)
+{
+	unsigned i = 0;
+
+	v->doubt_lost += lost;
+	while (i < v->n_doubts && i < VCPU_DOUBTS && v->doubts[i].pcpu != pcpu)
+		i++;
+	if (i == v->n_doubts && i < VCPU_DOUBTS)
+		v->doubts[v->n_doubts++] = (struct vcpu_doubt){.pcpu = pcpu, .from = from};
+	if (i < VCPU_DOUBTS)
+		v->doubts[i].lost += lost;
+	else
+		v->n_doubts = VCPU_DOUBTS + 1;
+}
+
+void vcpu_unsure(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64_t lost,
+		 const struct vcpu_sink *sink)
+{
+	v->mode_lost += lost;
+	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE) {
+		vcpu_lose(v, from, sink);
+		return;
+	}
+	if (v->holed && v->state == THREAD_READY) {
+		/* It may have gone to sleep in the hole, and what is missing now be its wake-up. */
+		wait_fails(v, v->hole_from);
+		v->holed = v->doubted = false;
+		vcpu_lose(v, v->open.begin, sink);
+		return;
+	}
+	if (from.ns < v->open.begin.ns)
+		from = v->open.begin;
+	if (!v->doubted) {
+		v->doubted = true;
+		v->doubt_lost = 0;
+		v->n_doubts = 0;
+		v->doubt_from = from;
+	}
+	v->doubt_over = false;
+	doubt_add(v, from, pcpu, lost);
+}
+
+/* A thread that waited before the gap may have had a turn in it: unknown, then waiting again as far
+ * as nothing speaks against it. */
+static void hole(struct vcpu *v, struct host_ns from, struct host_ns until,
+		 const struct vcpu_sink *sink)
+{
+	uint16_t pcpu = v->open.pcpu;
+
+	v->holed = true;
+	v->hole_from = from;
+	vcpu_span_close(v, from, sink);
+	vcpu_wait_begin(v, from, VCPU_UNKNOWN, pcpu);
+	vcpu_span_close(v, until, sink);
+	vcpu_wait_begin(v, until, VCPU_RUNNABLE, pcpu);
+}
+
+void vcpu_turn_over(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struct vcpu_sink *sink)
+{
+	bool unbroken = v->unbroken.ns >= t.ns;
+	struct vcpu_doubt over;
+	unsigned i = 0;
+
+	if (!v->doubted || v->n_doubts > VCPU_DOUBTS)
+		return;
+	while (i < v->n_doubts && v->doubts[i].pcpu != pcpu)
+		i++;
+	if (i == v->n_doubts)
+		return;
+	over = v->doubts[i];
+	/* Of a sleeper, two or more may have been a whole turn: that stays possible. */
+	if (over.lost >= 2 && v->state != THREAD_READY)
+		return;
+	v->doubts[i] = v->doubts[--v->n_doubts];
+	if (v->state != THREAD_READY)
+		return;
+	if (over.lost >= 2 && !unbroken && v->n_doubts) {
+		v->doubted = false;
+		vcpu_lose(v, v->doubt_from, sink);
+		if (v->doubt_over)
+			vcpu_sure(v, v->doubt_until);
+		return;
+	}
+	if (over.lost >= 2 && !unbroken)
+		hole(v, over.from, t, sink);
+	/* Only a turn moves who waits for a CPU. */
+	if (!v->n_doubts)
+		v->doubted = false;
+	for (i = 0, v->doubt_from = t; i < v->n_doubts; i++) {
+		if (v->doubts[i].from.ns < v->doubt_from.ns)
+			v->doubt_from = v->doubts[i].from;
+	}
+}
+
+void vcpu_sure(struct vcpu *v, struct host_ns t)
+{
+	if (v->doubted) {
+		v->doubt_over = true;
+		v->doubt_until = t;
+	}
+	if (v->state == THREAD_UNSURE && !v->sure) {
+		v->sure = true;
+		v->sure_since = t;
+	}
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The span that is open, what it was once it ends, and the queue of those that may still change. */
+#include "host-collector/model/vcpu_internal.h"
+
+#include <stdlib.h>
+
+/* Shorter waits for a pCPU are told at once, throttled or not. */
+#define QUOTA_WAIT_NS 1000000ll
+
+/* What a wait's class says about the vCPU's state. The classes that are not listed (a bare futex:
+ * Debian's QEMU idles and locks in the same one) leave the decision to the other evidence. */
+static const struct {
+	bool decides;
+	enum vcpu_state state;
+} class_states[WAIT_CLASS_COUNT] = {
+	[WAIT_HALT] = {true, VCPU_HALTED},        [WAIT_PAUSE] = {true, VCPU_STOPPED},
+	[WAIT_FREEZER] = {true, VCPU_STOPPED},    [WAIT_VMM_LOCK] = {true, VCPU_BLOCKED},
+	[WAIT_BLOCK_IO] = {true, VCPU_BLOCKED},   [WAIT_USERFAULT] = {true, VCPU_BLOCKED},
+	[WAIT_PAGE_FAULT] = {true, VCPU_BLOCKED}, [WAIT_MMU_LOCK] = {true, VCPU_BLOCKED},
+	[WAIT_RECLAIM] = {true, VCPU_BLOCKED},    [WAIT_SPLIT_LOCK] = {true, VCPU_BLOCKED},
+};
+
+bool vcpu_wait_decides(enum wait_class class)
+{
+	return class_states[class].decides;
+}
+
+bool vcpu_off_cpu(const struct vcpu *v)
+{
+	return v->state == THREAD_READY || v->state == THREAD_SLEEPING ||
+	       v->state == THREAD_STOPPED;
+}
+
+enum vcpu_state vcpu_running_state(const struct vcpu *v)
+{
+	static const enum vcpu_state states[] = {
+		[MODE_UNSEEN] = VCPU_UNKNOWN,
+		[MODE_GUEST] = VCPU_GUEST,
+		[MODE_KVM] = VCPU_KVM,
+		[MODE_VMM] = VCPU_VMM,
+	};
+
+	return v->kvm_seen ? states[v->mode] : VCPU_GUEST;
+}
+
+/* A sleep, without a stack: the last exit, the kind of sleep, then the guest's own account. */
+static enum vcpu_state sleep_state(const struct vcpu *v, const struct vcpu_span *span,
+				   struct host_ns middle, const struct vcpu_sink *sink)
+{
+	if ((span->task_state & VS_TASK_UNINTERRUPTIBLE) &&
+	    !(span->task_state & VS_TASK_INTERRUPTIBLE))
+		return VCPU_BLOCKED; /* HLT sleeps interruptibly */
+	if (v->open_hlt)
+		return VCPU_HALTED;
+	if (v->kvm_seen && v->mode == MODE_KVM)
+		return VCPU_BLOCKED; /* inside another exit */
+	/* The guest runs nothing while its vCPU sleeps, so the middle stands for the whole, and
+	 * keeps away from the edges, where the clocks' error could mislead. */
+	if (sink->account(sink->context, v, middle) != GUEST_ACCOUNT_BUSY)
+		return VCPU_HALTED;
+	/* Its exit is missing, which could have been a HLT in a paravirtual lock. */
+	return v->kvm_seen && v->mode != MODE_VMM ? VCPU_UNKNOWN : VCPU_BLOCKED;
+}
+
+void vcpu_span_explain(struct vcpu_span *span, enum vcpu_state otherwise, enum wait_class class)
+{
+	span->wait_class = class;
+	span->state = otherwise;
+	if (otherwise == VCPU_STOPPED || otherwise == VCPU_RUNNABLE)
+		return;
+	if (class_states[class].decides)
+		span->state = class_states[class].state;
+	else if (class == WAIT_IDLE_LOOP && otherwise == VCPU_BLOCKED)
+		span->state =
+			VCPU_STOPPED; /* a vCPU whose guest runs a task idles only if paused */
+}
+
+int64_t vcpu_span_length(const struct vcpu_span *span)
+{
+	return span->end.ns - span->begin.ns;
+}
+
+/* So much more of the wait for a pCPU was throttling: the whole counts as what most of it was. */
+void vcpu_quota_charge(struct vcpu_span *span, int64_t ns)
+{
+	span->throttled_ns = span->throttled_ns + ns < vcpu_span_length(span)
+				     ? span->throttled_ns + ns
+				     : vcpu_span_length(span);
+	if (span->throttled_ns >= vcpu_span_length(span) / 2)
+		span->state = VCPU_THROTTLED;
+}
+
+/* What the open span was, seen from its end. */
+struct vcpu_span vcpu_span_closed(const struct vcpu *v, struct host_ns t,
+				  const struct vcpu_sink *sink)
+{
+	struct vcpu_span span = v->open;
+
+	span.end = t;
+	if (vcpu_off_cpu(v) && span.state != VCPU_UNKNOWN) {
+		struct host_ns middle = {span.begin.ns + (t.ns - span.begin.ns) / 2};
+		bool migrates, paused = sink->paused(sink->context, v, middle, &migrates);
+
+		span.migrates = paused && migrates;
+		if (v->state == THREAD_SLEEPING)
+			span.state = paused ? VCPU_STOPPED : sleep_state(v, &span, middle, sink);
+		span.waiter_stack = v->waiter_stack;
+		span.waker_stack = v->waker_stack;
+		if (span.waiter_stack)
+			vcpu_span_explain(&span, span.state,
+					  sink->wait_class(sink->context, v, span.waiter_stack));
+	}
+	if (v->throttled_ns && span.state == VCPU_RUNNABLE)
+		vcpu_quota_charge(&span, v->throttled_ns);
+	span.pcpu_busy_ns = v->queue.busy_ns;
+	for (unsigned i = 0; i < v->queue.n_holders; i++) {
+		const struct vcpu_holder *h = &v->queue.holders[i];
+
+		if (h->pid == 0) {
+			span.pcpu_idle_ns += h->ns;
+		} else if (h->ns > span.holder_ns) {
+			span.holder_pid = h->pid;
+			span.holder_ns = h->ns;
+		}
+	}
+	return span;
+}
+
+struct vcpu_span vcpu_current(const struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
+{
+	struct vcpu_span span = vcpu_span_closed(v, t, sink);
+
+	if (v->doubted) {
+		span.begin = v->doubt_from;
+		span.state = VCPU_UNKNOWN;
+	}
+	return span;
+}
+
+struct vcpu_held *vcpu_held_at(const struct vcpu *v, uint32_t i)
+{
+	return &v->held[(v->held_first + i) % v->held_capacity];
+}
+
+struct host_ns vcpu_delivered(const struct vcpu *v)
+{
+	return v->held_count ? vcpu_held_at(v, 0)->span.begin : v->open.begin;
+}
+
+void vcpu_release(struct vcpu *v, struct host_ns now, bool all, const struct vcpu_sink *sink)
+{
+	while (v->held_count) {
+		const struct vcpu_held *h = vcpu_held_at(v, 0);
+		bool waiting = vcpu_off_cpu(v) && h->episode == v->episode;
+
+		if (!all && !h->settled && (waiting || now.ns - h->span.end.ns < MODEL_HOLD_NS))
+			break;
+		v->held_first = (v->held_first + 1) % v->held_capacity;
+		v->held_count--;
+		sink->span(sink->context, &h->span);
+	}
+}
+
+static bool held_grow(struct vcpu *v)
+{
+	uint32_t capacity = v->held_capacity ? 2 * v->held_capacity : 16;
+	struct vcpu_held *bigger;
+
+	if (capacity > VCPU_HELD_MAX)
+		return false;
+	bigger = malloc(capacity * sizeof(*bigger));
+	if (!bigger)
+		return false;
+	for (uint32_t i = 0; i < v->held_count; i++)
+		bigger[i] = *vcpu_held_at(v, i);
+	free(v->held);
+	v->held = bigger;
+	v->held_capacity = capacity;
+	v->held_first = 0;
+	return true;
+}
+
+static void held_push(struct vcpu *v, const struct vcpu_span *span, bool settled,
+		      const struct vcpu_sink *sink)
+{
+	if (settled && !v->held_count) {
+		sink->span(sink->context, span);
+		return;
+	}
+	if (v->held_count == v->held_capacity && !held_grow(v)) {
+		/* Full: a span without its stack is better than none. */
+		vcpu_release(v, span->end, true, sink);
+		sink->span(sink->context, span);
+		return;
+	}
+	*vcpu_held_at(v, v->held_count++) = (struct vcpu_held){
+		.span = *span,
+		.episode = settled ? 0 : v->episode,
+		.settled = settled,
+	};
+}
+
+/* A reading of the quota that is still to come may show that this wait was throttling. */
+bool vcpu_quota_awaited(const struct vcpu *v, const struct vcpu_span *span)
+{
+	return v->quota_until.ns && span->state == VCPU_RUNNABLE &&
+	       vcpu_span_length(span) >= QUOTA_WAIT_NS && span->end.ns > v->quota_until.ns &&
+	       span->end.ns - v->quota_until.ns < MODEL_HOLD_NS;
+}
+
+/* Ends the open span at `t` and queues it. What follows must be set by begin(). */
+void vcpu_span_close(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
+{
+	if (t.ns > v->open.begin.ns) {
+		struct vcpu_span span = vcpu_span_closed(v, t, sink);
+
+		bool settled =
+			!vcpu_off_cpu(v) || v->open.state == VCPU_UNKNOWN ||
+			(span.waiter_stack && span.waker_stack && !vcpu_quota_awaited(v, &span));
+
+		/* Whoever is told of it now must not find it open as well. */
+		v->open.begin = t;
+		v->open.state = VCPU_UNKNOWN;
+		held_push(v, &span, settled, sink);
+	}
+}
+
+void vcpu_queue_begin(struct vcpu *v, struct host_ns t)
+{
+	v->queue.segment_begin = t;
+	v->queue.n_holders = 0;
+	v->queue.busy_ns = 0;
+}
+
+void vcpu_span_begin(struct vcpu *v, struct host_ns t, enum thread_state thread,
+		     enum vcpu_state state, uint16_t pcpu)
+{
+	v->state = thread;
+	v->open = (struct vcpu_span){
+		.vm = v->vm,
+		.vcpu = v->vcpu,
+		.tid = v->tid,
+		.state = state,
+		.begin = t,
+		.end = t,
+		.pcpu = pcpu,
+		.exit = v->exit,
+	};
+	vcpu_queue_begin(v, t);
+	v->throttled_ns = 0;
+}
+
+/* Off its CPU, waiting for one, as far as `state` knows. */
+void vcpu_wait_begin(struct vcpu *v, struct host_ns t, enum vcpu_state state, uint16_t pcpu)
+{
+	vcpu_span_begin(v, t, THREAD_READY, state, pcpu);
+}
+
+/* The episode is over; what was too short to bring a stack needs no waiting for one. */
+void vcpu_episode_end(struct vcpu *v, struct host_ns t)
+{
+	bool settled = t.ns - v->episode_begin.ns < MODEL_STACK_WAIT_NS;
+
+	for (uint32_t i = v->held_count; settled && i-- > 0;) {
+		struct vcpu_held *h = vcpu_held_at(v, i);
+
+		if (h->episode != v->episode)
+			break;
+		h->settled = !vcpu_quota_awaited(v, &h->span);
+	}
+}
+
+void vcpu_episode_begin(struct vcpu *v, struct host_ns t, bool seen)
+{
+	v->episode++;
+	v->episode_seen = seen;
+	v->episode_begin = t;
+	v->waiter_stack = v->waker_stack = 0;
+	v->unbroken = v->episode_begin;
+	v->waking_known = v->holed = false;
+}
