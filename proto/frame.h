@@ -41,6 +41,8 @@ enum frame_kind {
 	FRAME_CLOCK_SAMPLE = 6,
 	FRAME_KERNEL_LOG = 7,
 	FRAME_GUEST_STACK = 8, /* a Stack that a guest's TASK_STACK events name */
+	FRAME_CONFIG = 9,      /* the host's */
+	FRAME_CONFIG_REPLY = 10,
 	FRAME_VM_INFO = 16,
 	FRAME_ECHO_OBSERVATION = 17,
 	FRAME_STACK = 18,

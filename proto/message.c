@@ -73,6 +73,7 @@ int message_hello_pack(const struct message_hello *m, struct byte_buffer *out)
 	w.tick_hz = m->tick_hz;
 	w.watchdog_s = m->watchdog_s;
 	w.suspended_ns = m->suspended_ns;
+	w.features = m->features;
 	w.n_cpus = m->n_cpus;
 	for (size_t i = 0; i < m->n_cpus; i++) {
 		vcpuscope__wire__cpu__init(&cpus[i]);
@@ -126,6 +127,7 @@ int message_hello_unpack(const uint8_t *payload, size_t len, struct message_hell
 	m->tick_hz = w->tick_hz;
 	m->watchdog_s = w->watchdog_s;
 	m->suspended_ns = w->suspended_ns;
+	m->features = w->features;
 	m->n_cpus = w->n_cpus;
 	for (size_t i = 0; i < w->n_cpus; i++) {
 		m->cpus[i].cpu = w->cpus[i]->cpu;
@@ -214,6 +216,21 @@ static void steal_from_wire(const WIRE(Steal) * w, struct message_steal *m)
 	}
 }
 
+/* Of a class that we do not know nothing can be said. */
+static void untold_from_wire(const WIRE(Heartbeat) * w, struct message_untold *m)
+{
+	memset(m, 0, EVENT_CLASSES * sizeof(*m));
+	for (size_t i = 0; i < w->n_untold; i++) {
+		const WIRE(Untold) *from = w->untold[i];
+
+		if (from->class_ >= EVENT_CLASSES || !from->count)
+			continue;
+		m[from->class_].count = from->count;
+		m[from->class_].total_ns = from->total_ns;
+		m[from->class_].max_ns = from->max_ns;
+	}
+}
+
 /* 0 or -E2BIG. */
 static int steal_check(const WIRE(Steal) * w)
 {
@@ -233,6 +250,7 @@ int message_heartbeat_pack(const struct message_heartbeat *m, struct byte_buffer
 	WIRE(VmClockPvclock) pvclock = VCPUSCOPE__WIRE__VM_CLOCK_PVCLOCK__INIT;
 	WIRE(Steal) steal = VCPUSCOPE__WIRE__STEAL__INIT;
 	WIRE(CpuSteal) cpus[VS_CPUS_MAX], *list[VS_CPUS_MAX];
+	WIRE(Untold) untold[EVENT_CLASSES], *untold_list[EVENT_CLASSES];
 
 	if (m->steal.n_cpus > VS_CPUS_MAX)
 		return -E2BIG;
@@ -245,6 +263,17 @@ int message_heartbeat_pack(const struct message_heartbeat *m, struct byte_buffer
 	w.dropped_kernel = m->dropped_kernel;
 	w.dropped_user = m->dropped_user;
 	w.missed = m->missed;
+	w.untold = untold_list;
+	for (uint32_t i = 0; i < EVENT_CLASSES; i++) {
+		if (!m->untold[i].count)
+			continue;
+		vcpuscope__wire__untold__init(&untold[i]);
+		untold[i].class_ = i;
+		untold[i].count = m->untold[i].count;
+		untold[i].total_ns = m->untold[i].total_ns;
+		untold[i].max_ns = m->untold[i].max_ns;
+		untold_list[w.n_untold++] = &untold[i];
+	}
 	w.sample = &sample;
 	w.dmesg_known = m->dmesg.known;
 	w.dmesg_time = m->dmesg.time;
@@ -291,6 +320,7 @@ int message_heartbeat_unpack(const uint8_t *payload, size_t len, struct message_
 	m->dropped_kernel = w->dropped_kernel;
 	m->dropped_user = w->dropped_user;
 	m->missed = w->missed;
+	untold_from_wire(w, m->untold);
 	clock_sample_from_wire(w->sample ? w->sample : &no_sample, &m->sample);
 	m->dmesg.known = w->dmesg_known;
 	m->dmesg.time = w->dmesg_time;

@@ -21,6 +21,7 @@
 
 #include "proto/buffer.h"
 #include "proto/exit_bucket.h"
+#include "proto/message_config.h"
 
 enum {
 	VS_PROTOCOL_MIN = 1,
@@ -28,11 +29,15 @@ enum {
 	VS_CPUS_MAX = 1024,
 	VS_THREADS_MAX = 2048,
 	VS_STACK_FRAMES_MAX = 128,
-	VS_TEXT_MAX = 128,     /* names, versions, symbols; with the final NUL */
 	VS_LOG_TEXT_MAX = 512, /* a kernel log line; longer ones are cut */
 	VS_LOG_LINES_MAX = 64,
 	VS_CHECKPOINTS_MAX = 65536,
 	VS_EXIT_CELLS_MAX = 4096,
+};
+
+/* Bits of a hello's `features`. */
+enum protocol_feature {
+	FEATURE_CONFIG = 1, /* guest: takes a Config; host: knows what a ConfigReply is */
 };
 
 enum stream_role { STREAM_ROLE_HOST = 1, STREAM_ROLE_GUEST = 2 };
@@ -105,8 +110,14 @@ struct message_hello {
 	uint32_t tick_hz;
 	uint64_t suspended_ns; /* how long this machine was suspended since its boot */
 	uint32_t watchdog_s; /* its kernel calls longer stalls soft lockups; 0 not known, or off */
+	uint64_t features;   /* enum protocol_feature; others of a newer peer */
 	size_t n_cpus;
 	struct message_cpu cpus[VS_CPUS_MAX];
+};
+
+/* Handlers of one class that became no events but were counted; max_ns of one. */
+struct message_untold {
+	uint64_t count, total_ns, max_ns;
 };
 
 struct message_cpu_steal {
@@ -129,6 +140,7 @@ struct message_heartbeat {
 	uint64_t rss_bytes;
 	uint64_t emitted, delivered, dropped_kernel, dropped_user;
 	uint64_t missed; /* lost without a number: in none of the four above */
+	struct message_untold untold[EVENT_CLASSES]; /* at level summary */
 	struct message_clock_sample sample;
 	struct message_dmesg_point dmesg;
 	struct message_vm_clock_pvclock pvclock; /* the guest's own page; not known: it has none */
@@ -296,6 +308,10 @@ int message_clock_sample_pack(const struct message_clock_sample *m, struct byte_
 int message_clock_sample_unpack(const uint8_t *payload, size_t len, struct message_clock_sample *m);
 int message_kernel_log_pack(const struct message_kernel_log *m, struct byte_buffer *out);
 int message_kernel_log_unpack(const uint8_t *payload, size_t len, struct message_kernel_log *m);
+int message_config_pack(const struct message_config *m, struct byte_buffer *out);
+int message_config_unpack(const uint8_t *payload, size_t len, struct message_config *m);
+int message_config_reply_pack(const struct message_config_reply *m, struct byte_buffer *out);
+int message_config_reply_unpack(const uint8_t *payload, size_t len, struct message_config_reply *m);
 int message_vm_info_pack(const struct message_vm_info *m, struct byte_buffer *out);
 int message_vm_info_unpack(const uint8_t *payload, size_t len, struct message_vm_info *m);
 int message_echo_observation_pack(const struct message_echo_observation *m,

@@ -59,6 +59,10 @@ PLAIN(vm_clock, m->source >= VM_CLOCK_PVCLOCK_UPDATE && m->source <= (int)VM_CLO
 
 PLAIN(cpu_quota, m->n_vcpus <= VS_CPUS_MAX && m->from <= m->until)
 
+PLAIN(config, m->n_tasks <= VS_CONFIG_TASKS_MAX)
+PLAIN(config_reply,
+      m->n_limits <= VS_CONFIG_LIMITS_MAX && m->in_force.n_tasks <= VS_CONFIG_TASKS_MAX)
+
 static int same_recording_end(const struct message_recording_end *a,
 			      const struct message_recording_end *b)
 {
@@ -76,7 +80,7 @@ static void (*const targets[])(const uint8_t *data, size_t len) = {
 	fuzz_hello,        fuzz_heartbeat,  fuzz_echo_request,  fuzz_echo_reply,
 	fuzz_clock_sample, fuzz_kernel_log, fuzz_vm_info,       fuzz_echo_observation,
 	fuzz_stack,        fuzz_note,       fuzz_recording_end, fuzz_vm_clock,
-	fuzz_cpu_quota,
+	fuzz_cpu_quota,    fuzz_config,     fuzz_config_reply,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -95,6 +95,31 @@ static void sample_kernel_log(struct message_kernel_log *m)
 				 "e");
 }
 
+static void sample_config(struct message_config *m)
+{
+	m->id = 7;
+	m->asks = CONFIG_FIELDS_ALL;
+	m->classes = 1 << EVENT_CLASS_SWITCHES | 1 << EVENT_CLASS_IRQS;
+	m->level = GUEST_LEVEL_SUMMARY;
+	m->handler_over_ns = 100000;
+	m->sample_hz = 99;
+	m->n_tasks = 2;
+	strcpy(m->tasks[0], "fio");
+	strcpy(m->tasks[1], "kworker*");
+}
+
+static void sample_config_reply(struct message_config_reply *m)
+{
+	m->id = 7;
+	m->time = 20000000800;
+	sample_config(&m->in_force);
+	m->in_force.sample_hz = 0;
+	m->n_limits = 1;
+	m->limits[0].field = CONFIG_SAMPLE_HZ;
+	m->limits[0].reason = CONFIG_REASON_OWNER;
+	strcpy(m->limits[0].text, "at most 0 (--max-sample-hz)");
+}
+
 static void sample_vm_info(struct message_vm_info *m)
 {
 	m->vm = 1;
@@ -309,6 +334,8 @@ MESSAGE(stack)
 MESSAGE(note)
 MESSAGE(vm_clock)
 MESSAGE(cpu_quota)
+MESSAGE(config)
+MESSAGE(config_reply)
 #undef MESSAGE
 
 static void pack_exit_summary(struct byte_buffer *out)
@@ -369,6 +396,8 @@ static const struct {
 	{FRAME_ECHO_REPLY, "echo_reply", pack_echo_reply, check_echo_reply},
 	{FRAME_CLOCK_SAMPLE, "clock_sample", pack_clock_sample, check_clock_sample},
 	{FRAME_KERNEL_LOG, "kernel_log", pack_kernel_log, check_kernel_log},
+	{FRAME_CONFIG, "config", pack_config, check_config},
+	{FRAME_CONFIG_REPLY, "config_reply", pack_config_reply, check_config_reply},
 	{FRAME_VM_INFO, "vm_info", pack_vm_info, check_vm_info},
 	{FRAME_ECHO_OBSERVATION, "echo_observation", pack_echo_observation, check_echo_observation},
 	{FRAME_STACK, "stack", pack_stack, check_stack},

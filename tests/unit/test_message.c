@@ -45,6 +45,7 @@ static struct message_hello *new_hello(void)
 	m->dmesg.err = 3;
 	m->tick_hz = 250;
 	m->watchdog_s = 20;
+	m->features = UINT64_MAX;
 	m->suspended_ns = 3600000000001;
 	return m;
 }
@@ -91,6 +92,8 @@ static void test_small_messages_round_trip(void **state)
 	heartbeat.pvclock = (struct message_vm_clock_pvclock){
 		true, -31, UINT8_MAX, UINT32_MAX, 12, UINT64_MAX, 14};
 	ASSERT_ROUND_TRIP(heartbeat, &heartbeat);
+	heartbeat.untold[EVENT_CLASS_SOFTIRQS] = (struct message_untold){UINT64_MAX, 2, 3};
+	heartbeat.untold[EVENT_CLASS_IRQS] = (struct message_untold){1, UINT64_MAX, 0};
 	heartbeat.steal.known = true;
 	ASSERT_ROUND_TRIP(heartbeat, &heartbeat);
 	heartbeat.steal.clock = true;
@@ -190,6 +193,72 @@ static void test_every_kind_of_note_round_trips(void **state)
 		strcpy(m.text, "line\nwith \x1b[31mcontrol");
 		ASSERT_ROUND_TRIP(note, &m);
 	}
+}
+
+static void test_config_round_trip(void **state)
+{
+	struct message_config *m = calloc(1, sizeof(*m));
+	struct message_config_reply *reply = calloc(1, sizeof(*reply));
+	struct byte_buffer packed = {0};
+
+	(void)state;
+	ASSERT_ROUND_TRIP(config, m);
+	m->id = UINT32_MAX;
+	m->asks = UINT32_MAX;
+	m->classes = UINT64_MAX;
+	m->level = 99; /* of a newer host: the agent decides */
+	m->handler_over_ns = UINT64_MAX;
+	m->sample_hz = UINT32_MAX;
+	m->n_tasks = VS_CONFIG_TASKS_MAX;
+	for (size_t i = 0; i < m->n_tasks; i++)
+		memset(m->tasks[i], 'a' + (int)i, VS_TASK_PATTERN_MAX - 1);
+	ASSERT_ROUND_TRIP(config, m);
+	reply->in_force = *m;
+	reply->time = UINT64_MAX;
+	reply->n_limits = VS_CONFIG_LIMITS_MAX;
+	for (size_t i = 0; i < reply->n_limits; i++) {
+		reply->limits[i].field = (uint32_t)i;
+		reply->limits[i].reason = 1000;
+		memset(reply->limits[i].text, 'x', VS_TEXT_MAX - 1);
+	}
+	ASSERT_ROUND_TRIP(config_reply, reply);
+	reply->n_limits++;
+	assert_int_equal(message_config_reply_pack(reply, &packed), -E2BIG);
+	m->n_tasks++;
+	assert_int_equal(message_config_pack(m, &packed), -E2BIG);
+	byte_buffer_fini(&packed);
+	free(reply);
+	free(m);
+}
+
+static void test_config_of_too_many_tasks_or_none_at_all_is_refused(void **state)
+{
+	Vcpuscope__Wire__Config w = VCPUSCOPE__WIRE__CONFIG__INIT;
+	char *tasks[VS_CONFIG_TASKS_MAX + 1];
+	struct message_config_reply *reply = calloc(1, sizeof(*reply));
+	struct message_config *m = calloc(1, sizeof(*m));
+	uint8_t packed[256];
+	size_t len;
+
+	(void)state;
+	for (size_t i = 0; i < VS_CONFIG_TASKS_MAX + 1; i++)
+		tasks[i] = (char *)"a name that is longer than a task's can be";
+	w.tasks = tasks;
+	w.n_tasks = VS_CONFIG_TASKS_MAX + 1;
+	assert_true(vcpuscope__wire__config__get_packed_size(&w) > sizeof(packed));
+	w.n_tasks = 1;
+	len = vcpuscope__wire__config__pack(&w, packed);
+	assert_int_equal(message_config_unpack(packed, len, m), 0);
+	assert_string_equal(m->tasks[0], "a name that is l");
+	for (size_t i = 0; i < VS_CONFIG_TASKS_MAX + 1; i++)
+		tasks[i] = (char *)"x";
+	w.n_tasks = VS_CONFIG_TASKS_MAX + 1;
+	len = vcpuscope__wire__config__pack(&w, packed);
+	assert_int_equal(message_config_unpack(packed, len, m), -E2BIG);
+	/* A reply that says nothing of what is in force. */
+	assert_int_equal(message_config_reply_unpack(packed, 0, reply), -EBADMSG);
+	free(reply);
+	free(m);
 }
 
 static void test_cpu_quota_round_trip(void **state)
@@ -643,6 +712,8 @@ int main(void)
 		cmocka_unit_test(test_vm_info_round_trip),
 		cmocka_unit_test(test_stack_round_trip),
 		cmocka_unit_test(test_every_kind_of_note_round_trips),
+		cmocka_unit_test(test_config_round_trip),
+		cmocka_unit_test(test_config_of_too_many_tasks_or_none_at_all_is_refused),
 		cmocka_unit_test(test_cpu_quota_round_trip),
 		cmocka_unit_test(test_vm_clock_round_trips_from_every_source_in_every_combination),
 		cmocka_unit_test(test_clock_parameters_nobody_can_convert_by_are_refused),
