@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The guest's side of the stall detector: its events begin, end and fill stretches. */
+#include "host-collector/analyze/stall_internal.h"
+
+#include "host-collector/model/guest_cpu.h"
+
+/* A CPU has shown its tick after STALL_TICKS_WANTED regular intervals below this. */
+#define TICK_LIMIT_NS 100000000ll
+
+static void stretch_begin(struct stall_track *k, struct host_ns t, int32_t pid)
+{
+	facts_begin(&k->stretch, k->vm, k->cpu, t);
+	k->stretch.kind = pid == 0 ? GUEST_CPU_IDLE : GUEST_CPU_TASK;
+	k->stretch.pid = pid;
+	k->task_known = true;
+	k->proven_valid = false;
+	k->doubt = false;
+	k->unseen_valid = false;
+}
+
+/* Remembers a stretch that is long already, as of this event. */
+static void stretch_prove(const struct stall_detector *d, struct stall_track *k, struct host_ns t)
+{
+	if (!k->task_known || t.ns - k->stretch.begin.ns < d->options.than_ns ||
+	    (k->proven_valid && t.ns - k->proven.end.ns < STALL_PROVE_EVERY_NS))
+		return;
+	k->proven = k->stretch;
+	facts_end(&k->proven, t);
+	k->proven_valid = true;
+}
+
+static void guest_switch(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+			 const struct guest_instant *i)
+{
+	if (k->task_known)
+		stall_stretch_end(d, v, k, &k->stretch, i->t);
+	waiters_remove(&v->waiters, i->event.pid2);
+	if (i->event.pid != 0 && i->event.arg0 == VS_TASK_RUNNING)
+		waiters_add(&v->waiters, i->event.pid, i->cpu, i->t);
+	else
+		waiters_remove(&v->waiters, i->event.pid);
+	stretch_begin(k, i->t, i->event.pid2);
+}
+
+static void guest_wakeup(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+			 const struct guest_instant *i)
+{
+	(void)d;
+	/* A task that still runs is woken out of a sleep it never began. */
+	if (!k->task_known || k->stretch.pid != i->event.pid)
+		waiters_add(&v->waiters, i->event.pid, i->cpu, i->t);
+}
+
+static void guest_migrate(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+			  const struct guest_instant *i)
+{
+	(void)d;
+	(void)k;
+	waiters_move(&v->waiters, i->event.pid, i->cpu);
+}
+
+static void guest_exit(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+		       const struct guest_instant *i)
+{
+	(void)d;
+	(void)k;
+	waiters_remove(&v->waiters, i->event.pid);
+}
+
+static void tick(struct stall_vm *v, struct stall_track *k, struct host_ns t)
+{
+	bool busy = k->task_known && k->stretch.pid != 0;
+	int64_t interval = t.ns - k->last_tick.ns;
+
+	/* A tick that followed a tick, with a task running at both. */
+	if (busy && k->last_tick_busy && interval < TICK_LIMIT_NS) {
+		if (k->ticks_seen < STALL_TICKS_WANTED)
+			k->ticks_seen++;
+		k->tick_interval_ns +=
+			k->ticks_seen == 1 ? interval : (interval - k->tick_interval_ns) / 16;
+		if (k->ticks_seen == STALL_TICKS_WANTED)
+			v->tick_interval_ns = k->tick_interval_ns;
+	}
+	k->last_tick = t;
+	k->last_tick_busy = busy;
+	facts_tick(&k->stretch, t, k->tick_interval_ns);
+	if (k->unseen_valid)
+		facts_tick(&k->unseen, t, k->tick_interval_ns);
+	if (k->in_interrupt)
+		facts_tick(&k->interrupt, t, k->tick_interval_ns);
+}
+
+static void guest_enter(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+			const struct guest_instant *i)
+{
+	if (i->type == VS_EVENT_VECTOR_ENTRY && i->event.arg0 == VS_VECTOR_LOCAL_TIMER)
+		tick(v, k, i->t);
+	if (k->in_interrupt)
+		return;
+	facts_begin(&k->interrupt, k->vm, k->cpu, i->t);
+	k->interrupt.pid = i->event.pid;
+	k->in_interrupt = true;
+	k->before_valid = k->task_known && i->t.ns - k->stretch.begin.ns >= d->options.than_ns;
+	if (k->before_valid) {
+		k->before = k->stretch;
+		facts_end(&k->before, i->t);
+	}
+}
+
+static void track_forget(struct stall_vm *v, struct stall_track *k, struct host_ns t)
+{
+	k->doubt = false;
+	k->unseen_valid = false;
+	k->proven_valid = false;
+	k->task_known = false;
+	k->last_tick_busy = false;
+	waiters_forget(&v->waiters, k->cpu, t);
+}
+
+/* The missing event was a switch, or more are missing: the stretch counts up to the gap. */
+static void doubt_fails(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+			struct host_ns t)
+{
+	if (k->doubt_proven) {
+		k->doubted.ongoing = false;
+		stall_stretch_end(d, v, k, &k->doubted, k->doubted.end);
+	} else if (k->proven_valid) {
+		stall_stretch_end(d, v, k, &k->proven, k->proven.end);
+	}
+	track_forget(v, k, t);
+}
+
+/* The first event after a gap of one: if the same task is current, it was all along. */
+static void doubt_end(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+		      const struct guest_instant *i)
+{
+	int32_t pid;
+
+	if (!guest_event_was_current(&i->event, &pid) || pid != k->stretch.pid) {
+		doubt_fails(d, v, k, i->t);
+		return;
+	}
+	k->doubt = false;
+	k->unseen_valid = true;
+	facts_begin(&k->unseen, k->vm, k->cpu, i->t);
+}
+
+static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+		       const struct guest_instant *i)
+{
+	const struct host_ns never = {INT64_MIN};
+
+	if (k->doubt) {
+		doubt_fails(d, v, k, i->t);
+		return;
+	}
+	if (k->task_known && loss_is_single(&i->event)) {
+		k->doubted = k->stretch;
+		facts_end(&k->doubted, i->t);
+		k->doubt = true;
+		k->doubt_proven = loss_since(&i->event, i->t, never).ns == i->t.ns &&
+				  i->err_ns < (uint64_t)d->options.than_ns / 2;
+		return;
+	}
+	/* Nobody knows whether the stretch went on: it counts up to where the gap began, if that is
+	 * known well enough, else up to its last event. */
+	if (k->task_known && loss_since(&i->event, i->t, never).ns == i->t.ns &&
+	    i->err_ns < (uint64_t)d->options.than_ns / 2) {
+		k->stretch.ongoing = i->event.arg0 == 0;
+		stall_stretch_end(d, v, k, &k->stretch, i->t);
+	} else if (k->proven_valid) {
+		stall_stretch_end(d, v, k, &k->proven, k->proven.end);
+	}
+	track_forget(v, k, i->t);
+}
+
+typedef void (*guest_handler)(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+			      const struct guest_instant *i);
+
+static const guest_handler guest_handlers[VS_EVENT_TYPE_LIMIT] = {
+	[VS_EVENT_LOST] = guest_lost,
+	[VS_EVENT_SCHED_SWITCH] = guest_switch,
+	[VS_EVENT_SCHED_WAKEUP] = guest_wakeup,
+	[VS_EVENT_SCHED_WAKEUP_NEW] = guest_wakeup,
+	[VS_EVENT_SCHED_MIGRATE] = guest_migrate,
+	[VS_EVENT_TASK_EXIT] = guest_exit,
+	[VS_EVENT_IRQ_ENTRY] = guest_enter,
+	[VS_EVENT_SOFTIRQ_ENTRY] = guest_enter,
+	[VS_EVENT_VECTOR_ENTRY] = guest_enter,
+};
+
+void stall_guest_instant(void *context, const struct guest_instant *i)
+{
+	struct stall_detector *d = context;
+	struct stall_vm *v = stall_vm_get(d, i->vm);
+	struct stall_track *k = v ? stall_track_get(v, i->cpu) : NULL;
+	struct stall_track *here = v ? stall_track_get(v, i->event.cpu) : NULL;
+	uint32_t vcpu;
+	int32_t pid;
+
+	if (!k || !here)
+		return;
+	if (i->type != VS_EVENT_LOST)
+		here->err_ns = i->err_ns;
+	if (i->type != VS_EVENT_LOST && here->doubt)
+		doubt_end(d, v, here, i);
+	if (i->type < VS_EVENT_TYPE_LIMIT && guest_handlers[i->type])
+		guest_handlers[i->type](d, v, k, i);
+	if (i->type == VS_EVENT_LOST)
+		return;
+	if (!model_vcpu_of_guest_cpu(d->model, i->vm, i->event.cpu, &vcpu))
+		hints_guest(v->hints, vcpu, i);
+	v->guest_last = i->t;
+	if (!here->task_known && guest_event_current(&i->event, &pid))
+		stretch_begin(here, i->t, pid);
+	stretch_prove(d, here, i->t);
+	if (here->n_pending)
+		stall_pending_check(d, v, here, false);
+}
+
+void stall_guest_span(void *context, const struct guest_span *span)
+{
+	struct stall_vm *v = stall_vm_get(context, span->vm);
+	struct stall_track *k = v ? stall_track_get(v, span->cpu) : NULL;
+
+	if (!k)
+		return;
+	facts_guest_span(&k->stretch, span);
+	if (k->unseen_valid)
+		facts_guest_span(&k->unseen, span);
+	if (k->in_interrupt)
+		facts_guest_span(&k->interrupt, span);
+}
+
+void stall_guest_interrupt(void *context, const struct guest_interrupt *i)
+{
+	struct stall_detector *d = context;
+	struct stall_vm *v = stall_vm_get(d, i->vm);
+	struct stall_track *k = v ? stall_track_get(v, i->cpu) : NULL;
+	struct stall_facts *f;
+
+	if (!k)
+		return;
+	if (k->in_interrupt && k->interrupt.begin.ns == i->begin.ns) {
+		k->in_interrupt = false;
+		f = &k->interrupt;
+	} else if (k->unseen_valid && k->unseen.begin.ns == i->begin.ns) {
+		k->unseen_valid = false;
+		f = &k->unseen;
+	} else {
+		return;
+	}
+	if (!i->whole && i->end.ns < model_now(d->model).ns)
+		return; /* cut by a loss, and what the host did since is in its facts */
+	f->kind = i->kind;
+	f->pid = i->pid;
+	f->number = i->number;
+	f->vector = i->vector;
+	f->ongoing = !i->whole;
+	if (i->end.ns - i->begin.ns < d->options.than_ns)
+		return;
+	/* The stretch around it ends where the interrupt began, and starts anew where it ended. */
+	if (k->task_known && k->before_valid)
+		stall_stretch_end(d, v, k, &k->before, i->begin);
+	stall_stretch_end(d, v, k, f, i->end);
+	if (k->task_known)
+		stretch_begin(k, i->end, k->stretch.pid);
+}
