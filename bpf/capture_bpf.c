@@ -166,15 +166,12 @@ static size_t ring_slots_for(size_t bytes, size_t n_rings)
 
 static int capture_init(struct capture_bpf *c, char *why, size_t why_bytes)
 {
-	const int possible = libbpf_num_possible_cpus();
+	const int possible = possible_cpus_read(why, why_bytes);
 	bool online[VS_CPUS_MAX];
 	int n_online;
 
-	if (possible <= 0 || possible > VS_CPUS_MAX) {
-		snprintf(why, why_bytes, "%d possible CPUs, at most %d are supported", possible,
-			 VS_CPUS_MAX);
-		return -ENOTSUP;
-	}
+	if (possible < 0)
+		return possible;
 	c->n_cpus = (size_t)possible;
 	n_online = online_cpus_read(online, c->n_cpus);
 	if (n_online < 0) {

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <bpf/libbpf.h>
 
 #include "bpf/capture_perf.h"
 #include "bpf/online_cpus.h"
@@ -285,14 +284,11 @@ static int rings_open(struct capture_perf *c, char *why, size_t why_bytes)
 {
 	size_t bytes = c->options.ring_bytes;
 	bool online[VS_CPUS_MAX];
-	const int possible = libbpf_num_possible_cpus();
+	const int possible = possible_cpus_read(why, why_bytes);
 	int error;
 
-	if (possible <= 0 || possible > VS_CPUS_MAX) {
-		snprintf(why, why_bytes, "%d possible CPUs, at most %d are supported", possible,
-			 VS_CPUS_MAX);
-		return -ENOTSUP;
-	}
+	if (possible < 0)
+		return possible;
 	c->n_cpus = (size_t)possible;
 	c->first_cpu = c->n_cpus;
 	error = online_cpus_read(online, c->n_cpus);

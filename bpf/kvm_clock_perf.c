@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <bpf/libbpf.h>
 
 #include "bpf/online_cpus.h"
 #include "bpf/perf_ring.h"
@@ -123,14 +122,11 @@ static int rings_open(struct kvm_clock_perf *p, char *why, size_t why_bytes)
 	struct perf_ring_options options = {
 		.events = events, .n_events = p->n, .page_count = RING_PAGES};
 	bool online[VS_CPUS_MAX];
-	const int possible = libbpf_num_possible_cpus();
+	const int possible = possible_cpus_read(why, why_bytes);
 	int error;
 
-	if (possible <= 0 || possible > VS_CPUS_MAX) {
-		snprintf(why, why_bytes, "%d possible CPUs, at most %d are supported", possible,
-			 VS_CPUS_MAX);
-		return -ENOTSUP;
-	}
+	if (possible < 0)
+		return possible;
 	p->n_cpus = (size_t)possible;
 	p->rings = calloc(p->n_cpus, sizeof(*p->rings));
 	error = p->rings ? online_cpus_read(online, p->n_cpus) : -ENOMEM;

@@ -5,6 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <bpf/libbpf.h>
+
+#include "bpf/ring.h"
+
 /* The file is a list like "0-3,8". */
 int online_cpus_read(bool *online, size_t n)
 {
@@ -27,4 +31,15 @@ int online_cpus_read(bool *online, size_t n)
 	}
 	fclose(f);
 	return count ? count : -ENODATA;
+}
+
+int possible_cpus_read(char *why, size_t why_bytes)
+{
+	const int possible = libbpf_num_possible_cpus();
+
+	if (possible > 0 && possible <= VS_CPUS_MAX)
+		return possible;
+	snprintf(why, why_bytes, "%d possible CPUs, at most %d are supported", possible,
+		 VS_CPUS_MAX);
+	return -ENOTSUP;
 }

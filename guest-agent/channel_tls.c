@@ -15,6 +15,7 @@
 
 #include "guest-agent/channel.h"
 #include "guest-agent/tls_relay.h"
+#include "proto/sibling.h"
 
 static int tls_parse(const char *rest, struct channel_address *address, char *why, size_t why_bytes)
 {
@@ -35,31 +36,13 @@ static int relay_reap(struct channel_address *address)
 	return address->relay_said;
 }
 
-static int relay_path(char *out, size_t out_bytes)
-{
-	ssize_t n = readlink("/proc/self/exe", out, out_bytes - 1);
-	char *slash;
-
-	if (n < 0)
-		return -errno;
-	out[n] = '\0';
-	slash = strrchr(out, '/');
-	if (!slash || (size_t)(slash + 1 - out) + sizeof(RELAY_NAME) > out_bytes)
-		return -ENAMETOOLONG;
-	strcpy(slash + 1, RELAY_NAME);
-	return 0;
-}
-
 int channel_tls_check(char *why, size_t why_bytes)
 {
 	char path[PATH_MAX];
-	int err = relay_path(path, sizeof(path));
+	int err = sibling_path(RELAY_NAME, path, sizeof(path));
 
-	if (!err && access(path, X_OK))
-		err = -errno;
 	if (err)
-		snprintf(why, why_bytes, "tls: needs the program %s: %s",
-			 err == -ENOENT ? path : RELAY_NAME, strerror(-err));
+		snprintf(why, why_bytes, "tls: needs the program %s: %s", path, strerror(-err));
 	return err;
 }
 
@@ -72,7 +55,7 @@ static int relay_spawn(struct channel_address *address, int fd, int said)
 	char *const argv[] = {(char[]){RELAY_NAME}, host, port, psk, last, NULL};
 	char *const envp[] = {NULL};
 	posix_spawn_file_actions_t files;
-	int err = relay_path(path, sizeof(path));
+	int err = sibling_path(RELAY_NAME, path, sizeof(path));
 
 	if (err)
 		return err;

@@ -14,6 +14,7 @@
 
 #include "host-collector/cli/commands.h"
 #include "host-collector/daemon/config.h"
+#include "proto/sibling.h"
 
 struct domain_arguments {
 	const char *domain, *uri, *socket;
@@ -23,15 +24,14 @@ struct domain_arguments {
 static int libvirt_run(const char *what, const struct domain_arguments *a)
 {
 	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-libvirt"));
+	int err = sibling_path("vcpuscope-libvirt", path, sizeof(path));
 
-	if (n > 0) {
-		path[n] = '\0';
-		strcat(path, "-libvirt");
+	if (!err) {
 		execl(path, "vcpuscope-libvirt", what, a->uri, a->domain, a->socket, NULL);
+		err = -errno;
 	}
-	fprintf(stderr, "vcpuscope %s: %s: %s; it comes with vcpuscope\n", what,
-		n > 0 ? path : "vcpuscope-libvirt", strerror(errno));
+	fprintf(stderr, "vcpuscope %s: %s: %s; it comes with vcpuscope\n", what, path,
+		strerror(-err));
 	return COMMAND_TROUBLE;
 }
 

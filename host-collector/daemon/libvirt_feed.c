@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "host-collector/daemon/daemon.h"
+#include "proto/sibling.h"
 
 enum {
 	LINE_MAX_BYTES = 64 * 1024,
@@ -216,26 +217,11 @@ static void line_take(struct libvirt_feed *f, const char *line)
 
 /* ---- the process ---- */
 
-static int program_path(char *out, size_t out_bytes)
-{
-	ssize_t n = readlink("/proc/self/exe", out, out_bytes - 1);
-	char *slash;
-
-	if (n < 0)
-		return -errno;
-	out[n] = '\0';
-	slash = strrchr(out, '/');
-	if (!slash || (size_t)(slash + 1 - out) + sizeof(PROGRAM) > out_bytes)
-		return -ENAMETOOLONG;
-	strcpy(slash + 1, PROGRAM);
-	return access(out, X_OK) ? -errno : 0;
-}
-
 bool libvirt_feed_possible(void)
 {
 	char path[PATH_MAX];
 
-	return !program_path(path, sizeof(path));
+	return !sibling_path(PROGRAM, path, sizeof(path));
 }
 
 static void handle_closed(uv_handle_t *handle)
@@ -317,10 +303,9 @@ static void process_start(struct libvirt_feed *f)
 	uv_pipe_init(f->loop, &f->out, 0);
 	f->process.data = f->in.data = f->out.data = f;
 	f->open = 3;
-	err = program_path(path, sizeof(path));
-	/* uv_spawn initialises its handle whatever comes of it. */
-	if (err)
-		snprintf(path, sizeof(path), "/nonexistent");
+	/* Whatever comes of this: uv_spawn initialises its handle, and fails for the same reason.
+	 */
+	(void)sibling_path(PROGRAM, path, sizeof(path));
 	err = uv_spawn(f->loop, &f->process, &options);
 	if (!err)
 		err = uv_read_start((uv_stream_t *)&f->out, on_alloc, on_read);

@@ -23,6 +23,7 @@
 #include "guest-agent/tls_relay.h"
 #include "host-collector/decode/worker.h"
 #include "host-collector/link/link.h"
+#include "proto/sibling.h"
 
 #define KEY       "00112233445566778899aabbccddeeff"
 #define OTHER_KEY "ff112233445566778899aabbccddeeff"
@@ -205,14 +206,10 @@ static int stranger_dial(struct rig *r)
 static int relay_link(void **state)
 {
 	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	const int err = sibling_path(RELAY_NAME, path, sizeof(path));
 
 	(void)state;
-	if (n < 0)
-		return -1;
-	path[n] = '\0';
-	snprintf(strrchr(path, '/') + 1, sizeof(path) - (size_t)n, "%s", RELAY_NAME);
-	return symlink(RELAY_PROGRAM, path) && errno != EEXIST ? -1 : 0;
+	return err && (err != -ENOENT || symlink(RELAY_PROGRAM, path)) ? -1 : 0;
 }
 
 static int rig_setup(void **state)

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A program of ours that lies beside the running one. */
+#ifndef PROTO_SIBLING_H
+#define PROTO_SIBLING_H
+
+#include <stddef.h>
+
+/*
+ * Writes the path of `name` in the folder of the running program into out[0..out_bytes-1]. 0;
+ * -ENAMETOOLONG, or why the running program is not found: out is `name` then, if it fits; else why
+ * `name` cannot be run, with its path in out.
+ */
+int sibling_path(const char *name, char *out, size_t out_bytes);
+
+#endif
