@@ -67,7 +67,8 @@ class Libvirt:
             (hooks / "qemu").chmod(0o755)
 
     def start(self):
-        self.process = subprocess.Popen([LIBVIRTD, "-f", "/etc/libvirt/libvirtd.conf"],
+        self.process = subprocess.Popen([LIBVIRTD, "-f", "/etc/libvirt/libvirtd.conf",
+                                         "-p", self.folder / "libvirtd.pid"],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + 60
         while subprocess.run(["virsh", "-c", "qemu:///system", "list"], capture_output=True).returncode:
