@@ -142,8 +142,7 @@ __attribute__((noreturn, used)) static void guest(uint32_t vcpu)
 		uint32_t mode = cpu->mode;
 
 		__asm__ volatile("cli");
-		if (mode != IRQ_GUEST_HALT)
-			cpu->mode_seen = mode;
+		cpu->mode_seen = mode;
 		if (mode == IRQ_GUEST_CLOSED)
 			while (cpu->mode == IRQ_GUEST_CLOSED)
 				;

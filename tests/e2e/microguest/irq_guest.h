@@ -64,7 +64,7 @@ struct irq_guest_entry {
 
 struct irq_guest_cpu {
 	uint32_t mode;
-	uint32_t mode_seen; /* the guest's answer; not for IRQ_GUEST_HALT */
+	uint32_t mode_seen; /* the guest's answer */
 	uint32_t command, vector;
 	uint64_t argument;
 	uint64_t n_log;     /* entries that are complete */

@@ -77,7 +77,7 @@ static int runs_wait(struct play *p, uint32_t vcpu, uint32_t vector)
 
 	for (int us = 0; cpu->runs[vector] < p->wanted[vcpu][vector]; us += STEP_US) {
 		if (us >= WAIT_US || p->truth->error[0])
-			return fail(p, -ETIME, "its handler did not run", vcpu, vector);
+			return fail(p, -ETIMEDOUT, "its handler did not run", vcpu, vector);
 		usleep(STEP_US);
 	}
 	return 0;
@@ -141,14 +141,21 @@ static int mode_set(struct play *p, uint32_t vcpu, enum irq_guest_mode mode)
 	bool halted = p->modes[vcpu] == IRQ_GUEST_HALT;
 	int error = 0;
 
+	/* On its way to the next halt it might close before it takes the command. */
+	if (halted && mode == IRQ_GUEST_CLOSED) {
+		error = mode_set(p, vcpu, IRQ_GUEST_SPIN);
+		if (error)
+			return error;
+		halted = false;
+	}
 	__atomic_store_n(&cpu->mode, mode, __ATOMIC_RELEASE);
 	if (halted) /* an interrupt ends the halt */
 		error = command(p, vcpu, IRQ_GUEST_NOTHING, 0, 0);
 	p->modes[vcpu] = mode;
-	for (int us = 0; !error && mode != IRQ_GUEST_HALT && cpu->mode_seen != mode;
-	     us += STEP_US) {
+	for (int us = 0; !error && cpu->mode_seen != mode; us += STEP_US) {
 		if (us >= WAIT_US)
-			error = fail(p, -ETIME, "the guest does not change what it does", vcpu, 0);
+			error = fail(p, -ETIMEDOUT, "the guest does not change what it does", vcpu,
+				     0);
 		usleep(STEP_US);
 	}
 	return error;

@@ -28,9 +28,9 @@ static int scene_new(void **state)
 	const char *full = getenv("VCPUSCOPE_TEST_FULL");
 	bool all = full && strcmp(full, "1") == 0;
 
+	*state = &s; /* freed also where the making fails */
 	irq_scene_make(&s, "interrupts.vcs",
 		       all ? IRQ_SCENE_INTERRUPTS_FULL : IRQ_SCENE_INTERRUPTS);
-	*state = &s;
 	return 0;
 }
 
