@@ -62,7 +62,14 @@ int histogram_add_many(struct histogram *h, uint64_t ns, uint64_t count)
 
 int histogram_add(struct histogram *h, uint64_t ns)
 {
-	return histogram_add_many(h, ns, 1);
+	unsigned range = range_of(ns);
+	uint64_t *steps = range_get(h, range);
+
+	if (!steps)
+		return -ENOMEM;
+	steps[step_of(ns, range)]++;
+	totals_add(h, 1, ns, ns, ns);
+	return 0;
 }
 
 int histogram_merge(struct histogram *to, const struct histogram *from)

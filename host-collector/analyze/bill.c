@@ -56,7 +56,7 @@ static struct piece *queue_head(const struct queue *q)
 
 static void queue_pop(struct queue *q)
 {
-	q->head = (q->head + 1) % q->capacity;
+	q->head = (q->head + 1) & (q->capacity - 1);
 	q->count--;
 }
 
@@ -68,7 +68,7 @@ static int queue_grow(struct queue *q)
 	if (!items)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < q->count; i++)
-		items[i] = q->items[(q->head + i) % q->capacity];
+		items[i] = q->items[(q->head + i) & (q->capacity - 1)];
 	free(q->items);
 	q->items = items;
 	q->capacity = capacity;
@@ -83,7 +83,7 @@ static int queue_push(struct queue *q, struct piece p)
 		return -ENOSPC;
 	if (q->count == q->capacity && queue_grow(q))
 		return -ENOMEM;
-	q->items[(q->head + q->count++) % q->capacity] = p;
+	q->items[(q->head + q->count++) & (q->capacity - 1)] = p;
 	return 0;
 }
 

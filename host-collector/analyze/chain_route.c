@@ -375,10 +375,12 @@ static void sweep(struct chain_route *r, struct host_ns now)
 static void span_take(void *context, const struct vcpu_span *span)
 {
 	struct chain_route *r = context;
-	uint32_t slot = lru_find(&r->index, (uint64_t)span->vm << 32 | span->vcpu);
+	uint32_t slot;
 
-	if (slot != LRU_NONE && span->state == VCPU_HALTED &&
-	    span->end.ns - span->begin.ns >= r->limit_ns)
+	if (span->state != VCPU_HALTED || span->end.ns - span->begin.ns < r->limit_ns)
+		return;
+	slot = lru_find(&r->index, (uint64_t)span->vm << 32 | span->vcpu);
+	if (slot != LRU_NONE)
 		chain_vcpu_halted(r->vcpus[slot], span->begin, span->end);
 }
 

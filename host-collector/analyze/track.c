@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PREFETCH_PIECES = 4 };
 static const int64_t grains[TRACK_TIERS] = {0, 1000000, 32000000};
 static const size_t capacities[TRACK_TIERS] = {TRACK_PIECES, 4096, 4096}; /* powers of two */
 
@@ -120,6 +121,10 @@ static int tier_push(struct track *t, int level, const struct track_piece *piece
 			t->forgot = true;
 	}
 	*tier_at(tier, tier->n++) = *piece;
+	/* Once round, the next one's place is where the oldest is read from, long out of the cache.
+	 */
+	if (tier->n == tier->capacity)
+		__builtin_prefetch(tier_at(tier, PREFETCH_PIECES), 1);
 	return err;
 }
 

@@ -22,11 +22,31 @@ struct pcpu {
 	struct vcpu *waiters;
 };
 
+/* The observers that have one of the callbacks, in the order of their addition. */
+struct audience {
+	size_t n;
+	struct model_observer *observers;
+};
+
+#define MODEL_CALLBACKS(X)                                                                         \
+	X(vcpu_span)                                                                               \
+	X(guest_span)                                                                              \
+	X(guest_instant)                                                                           \
+	X(guest_interrupt)                                                                         \
+	X(host_instant)                                                                            \
+	X(guest_steal)                                                                             \
+	X(guest_clock)                                                                             \
+	X(exits_counted)                                                                           \
+	X(advance)
+
 struct model {
 	bool started;
 	struct host_ns begin, now;
-	size_t n_observers;
-	struct model_observer *observers;
+	struct {
+#define X(callback) struct audience callback;
+		MODEL_CALLBACKS(X)
+#undef X
+	} audiences;
 	size_t n_vms;
 	struct vm *vms[MODEL_VMS_MAX];
 	struct lru threads; /* tid of a vCPU thread -> by_thread */

@@ -31,6 +31,7 @@ int lru_init(struct lru *l, uint32_t capacity)
 	}
 	for (uint32_t i = 0; i < capacity; i++)
 		l->entries[i].older = i + 1 < capacity ? i + 1 : LRU_NONE;
+	memset(l->recent, 0xff, sizeof(l->recent)); /* LRU_NONE */
 	/* Without entropy the index still works, only a peer could then slow it down. */
 	if (getrandom(&l->seed, sizeof(l->seed), GRND_NONBLOCK) != (ssize_t)sizeof(l->seed))
 		l->seed = (uint64_t)(uintptr_t)l->entries;
@@ -53,23 +54,10 @@ static uint32_t find_bucket(const struct lru *l, uint64_t key)
 	return b;
 }
 
-/* One of the two newest, which are asked for most: two vCPUs take turns. */
-static uint32_t find_recent(const struct lru *l, uint64_t key)
+uint32_t lru_search(const struct lru *l, uint64_t key)
 {
-	uint32_t slot = l->newest;
+	uint32_t slot = l->buckets[find_bucket(l, key)];
 
-	if (slot != LRU_NONE && l->entries[slot].key != key)
-		slot = l->entries[slot].older;
-	return slot != LRU_NONE && l->entries[slot].key == key ? slot : LRU_NONE;
-}
-
-uint32_t lru_find(const struct lru *l, uint64_t key)
-{
-	uint32_t recent = find_recent(l, key), slot;
-
-	if (recent != LRU_NONE)
-		return recent;
-	slot = l->buckets[find_bucket(l, key)];
 	return slot ? slot - 1 : LRU_NONE;
 }
 
@@ -139,33 +127,37 @@ void lru_remove(struct lru *l, uint32_t slot)
 	l->count--;
 }
 
-uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
+static uint32_t slot_give(struct lru *l, uint64_t key, uint32_t bucket)
 {
-	uint32_t slot = find_recent(l, key), b;
+	uint32_t slot;
 
-	*fresh = false;
-	if (slot == LRU_NONE) {
-		b = find_bucket(l, key);
-		*fresh = !l->buckets[b];
-		slot = *fresh ? LRU_NONE : l->buckets[b] - 1;
-	}
-	if (!*fresh) {
-		if (slot != l->newest) {
-			unlink_entry(l, slot);
-			link_newest(l, slot);
-		}
-		return slot;
-	}
 	if (l->count == l->capacity) {
 		lru_remove(l, l->oldest);
-		b = find_bucket(l, key);
+		bucket = find_bucket(l, key);
 	}
 	slot = l->free;
 	l->free = l->entries[slot].older;
 	l->entries[slot].key = key;
 	l->entries[slot].used = true;
-	l->buckets[b] = slot + 1;
+	l->buckets[bucket] = slot + 1;
 	link_newest(l, slot);
 	l->count++;
 	return slot;
+}
+
+uint32_t lru_touch(struct lru *l, uint64_t key, bool *fresh)
+{
+	uint32_t *recent = &l->recent[key % LRU_RECENT], bucket;
+
+	*fresh = false;
+	if (!lru_is_recent(l, key)) {
+		bucket = find_bucket(l, key);
+		*fresh = !l->buckets[bucket];
+		*recent = *fresh ? slot_give(l, key, bucket) : l->buckets[bucket] - 1;
+	}
+	if (*recent != l->newest) {
+		unlink_entry(l, *recent);
+		link_newest(l, *recent);
+	}
+	return *recent;
 }

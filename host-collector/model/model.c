@@ -38,19 +38,39 @@ void model_free(struct model *m)
 	names_fini(&m->names);
 	stacks_fini(&m->stacks);
 	free(m->by_thread);
-	free(m->observers);
+#define X(callback) free(m->audiences.callback.observers);
+	MODEL_CALLBACKS(X)
+#undef X
 	free(m);
+}
+
+/* Room for one more. 0 or -ENOMEM. */
+static int audience_grow(struct audience *a)
+{
+	struct model_observer *bigger = realloc(a->observers, (a->n + 1) * sizeof(*bigger));
+
+	if (!bigger)
+		return -ENOMEM;
+	a->observers = bigger;
+	return 0;
 }
 
 int model_observe(struct model *m, const struct model_observer *observer)
 {
-	struct model_observer *bigger =
-		realloc(m->observers, (m->n_observers + 1) * sizeof(*bigger));
+	int err = 0;
 
-	if (!bigger)
-		return -ENOMEM;
-	m->observers = bigger;
-	m->observers[m->n_observers++] = *observer;
+#define X(callback)                                                                                \
+	if (!err && observer->callback)                                                            \
+		err = audience_grow(&m->audiences.callback);
+	MODEL_CALLBACKS(X)
+#undef X
+	if (err)
+		return err;
+#define X(callback)                                                                                \
+	if (observer->callback)                                                                    \
+		m->audiences.callback.observers[m->audiences.callback.n++] = *observer;
+	MODEL_CALLBACKS(X)
+#undef X
 	return 0;
 }
 
@@ -58,11 +78,9 @@ int model_observe(struct model *m, const struct model_observer *observer)
 
 #define TELL(m, callback, ...)                                                                     \
 	do {                                                                                       \
-		for (size_t i_ = 0; i_ < (m)->n_observers; i_++) {                                 \
-			if ((m)->observers[i_].callback)                                           \
-				(m)->observers[i_].callback((m)->observers[i_].context,            \
-							    __VA_ARGS__);                          \
-		}                                                                                  \
+		const struct audience *a_ = &(m)->audiences.callback;                              \
+		for (size_t i_ = 0; i_ < a_->n; i_++)                                              \
+			a_->observers[i_].callback(a_->observers[i_].context, __VA_ARGS__);        \
 	} while (0)
 
 static void on_vcpu_span(void *context, const struct vcpu_span *span)

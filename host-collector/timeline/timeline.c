@@ -338,6 +338,18 @@ static struct chunk *chunk_get(struct timeline *t)
 	return c;
 }
 
+/* What most events are: not the run's first, not older than its last, and in a chunk with room. */
+static bool run_append(struct timeline *t, struct run *r, const struct timeline_event *e)
+{
+	struct chunk *c = r->last;
+
+	if (!c || c->end == CHUNK_EVENTS || c->events[c->end - 1].t.ns > e->t.ns)
+		return false;
+	c->events[c->end++] = *e;
+	t->stats.waiting_events++;
+	return true;
+}
+
 /* Appends in order; one that comes too early is moved back towards the front, a few places. */
 static int run_insert(struct timeline *t, struct run *r, struct timeline_event e)
 {
@@ -428,8 +440,11 @@ int timeline_push(struct timeline *t, uint32_t source, uint16_t cpu,
 	if (!r)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		struct timeline_event e = events[i];
+		struct timeline_event e;
 
+		if (events[i].t.ns >= t->released && !r->late && run_append(t, r, &events[i]))
+			continue;
+		e = events[i];
 		pool_refill(t);
 		if (!event_admit(t, &e)) {
 			s->late++;
