@@ -11,16 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "host-collector/daemon/disk.h"
 #include "host-collector/view/json_string.h"
 
 enum {
 	JOBS_MAX = 4,
-	FOLDER_BYTES = DAEMON_PATH_MAX + DAEMON_NAME_MAX + 96,
-	PATH_BYTES = FOLDER_BYTES + 32,
+	FOLDER_BYTES = DISK_PATH_MAX - 32, /* room for ".part/" and a file's name */
 };
 
 static const char unfinished[] = ".part";
@@ -54,7 +52,7 @@ enum { N_REPORTS = sizeof(reports) / sizeof(reports[0]) };
 static void __attribute__((format(printf, 3, 4)))
 say(const struct incident_store *s, const char *vm, const char *format, ...)
 {
-	char line[PATH_BYTES + 128];
+	char line[DISK_PATH_MAX + 128];
 	va_list args;
 
 	va_start(args, format);
@@ -111,33 +109,27 @@ static bool is_unfinished(const char *name)
 }
 
 /* All finished folders together, and the oldest of them. */
-static uint64_t folders_sum(const struct incident_store *s, char *oldest, size_t oldest_bytes)
+static uint64_t folders_sum(const struct incident_store *s, struct disk_oldest *oldest)
 {
-	struct timespec oldest_time = {0};
 	char root[FOLDER_BYTES];
 	struct dirent *entry;
 	uint64_t sum = 0;
 	DIR *dir;
 
-	oldest[0] = '\0';
+	*oldest = (struct disk_oldest){0};
 	root_path(s, root, sizeof(root));
 	dir = opendir(root);
 	if (!dir)
 		return 0;
 	while ((entry = readdir(dir))) {
 		struct timespec time = {0};
-		char path[PATH_BYTES];
+		char path[DISK_PATH_MAX];
 
 		if (entry->d_name[0] == '.' || is_unfinished(entry->d_name) ||
 		    snprintf(path, sizeof(path), "%s/%s", root, entry->d_name) >= (int)sizeof(path))
 			continue;
 		sum += folder_bytes(path, &time);
-		if (oldest[0] &&
-		    (time.tv_sec > oldest_time.tv_sec ||
-		     (time.tv_sec == oldest_time.tv_sec && time.tv_nsec >= oldest_time.tv_nsec)))
-			continue;
-		snprintf(oldest, oldest_bytes, "%s", path);
-		oldest_time = time;
+		disk_oldest_offer(oldest, path, &time);
 	}
 	closedir(dir);
 	return sum;
@@ -145,15 +137,14 @@ static uint64_t folders_sum(const struct incident_store *s, char *oldest, size_t
 
 static void budget_keep(struct incident_store *s)
 {
-	char oldest[PATH_BYTES];
+	struct disk_oldest oldest;
 
-	while ((s->bytes = folders_sum(s, oldest, sizeof(oldest))) >
-		       s->options.config->incidents_budget_bytes &&
-	       oldest[0]) {
-		folder_remove(oldest);
-		if (!access(oldest, F_OK))
+	while ((s->bytes = folders_sum(s, &oldest)) > s->options.config->incidents_budget_bytes &&
+	       oldest.path[0]) {
+		folder_remove(oldest.path);
+		if (!access(oldest.path, F_OK))
 			return; /* not ours to remove */
-		say(s, "", "removed %s: the incidents' budget is used up", oldest);
+		say(s, "", "removed %s: the incidents' budget is used up", oldest.path);
 	}
 }
 
@@ -168,7 +159,7 @@ static void unfinished_remove(const struct incident_store *s)
 	if (!dir)
 		return;
 	while ((entry = readdir(dir))) {
-		char path[PATH_BYTES];
+		char path[DISK_PATH_MAX];
 
 		if (is_unfinished(entry->d_name) &&
 		    snprintf(path, sizeof(path), "%s/%s", root, entry->d_name) < (int)sizeof(path))
@@ -248,7 +239,7 @@ static void process_start(struct store_job *job, const char *program, char **arg
 
 static void report_start(struct store_job *job)
 {
-	char recording[PATH_BYTES], output[PATH_BYTES], format[8];
+	char recording[DISK_PATH_MAX], output[DISK_PATH_MAX], format[8];
 	char *args[] = {(char[]){"vcpuscope"},
 			(char[]){"report"},
 			recording,
@@ -268,7 +259,7 @@ static void report_start(struct store_job *job)
 
 static void notification_start(struct store_job *job)
 {
-	char command[DAEMON_PATH_MAX], input[PATH_BYTES];
+	char command[DAEMON_PATH_MAX], input[DISK_PATH_MAX];
 	char *args[] = {(char[]){"sh"}, (char[]){"-c"}, command, NULL};
 
 	snprintf(command, sizeof(command), "%s", job->store->options.config->on_incident);
@@ -280,7 +271,7 @@ static void notification_start(struct store_job *job)
 static void job_next(struct store_job *job)
 {
 	struct incident_store *s = job->store;
-	char part[PATH_BYTES];
+	char part[DISK_PATH_MAX];
 
 	if (s->closing) {
 		job_free(job);
@@ -307,26 +298,17 @@ static void job_next(struct store_job *job)
 
 /* ---- beginning ---- */
 
-static int folder_make(const char *path)
-{
-	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
-}
-
 /* The folder, unfinished, under a name that is not taken. */
 static int job_folder(struct store_job *job, const char *what)
 {
 	const struct incident_store *s = job->store;
-	char root[DAEMON_PATH_MAX + 16], part[PATH_BYTES], stamp[32];
-	struct timespec now;
-	struct tm utc;
-	int err = folder_make(s->options.config->directory);
+	char root[DAEMON_PATH_MAX + 16], part[DISK_PATH_MAX], stamp[DISK_STAMP_BYTES];
+	int err = disk_folder_make(s->options.config->directory);
 
 	root_path(s, root, sizeof(root));
 	if (!err)
-		err = folder_make(root);
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &utc);
-	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &utc);
+		err = disk_folder_make(root);
+	disk_stamp(stamp);
 	for (int i = 0; !err; i++) {
 		char more[16] = "";
 
@@ -344,17 +326,9 @@ static int job_folder(struct store_job *job, const char *what)
 	return err;
 }
 
-static bool disk_has_room(const struct incident_store *s)
-{
-	struct statvfs fs;
-
-	return statvfs(s->options.config->directory, &fs) ||
-	       (uint64_t)fs.f_bavail * fs.f_frsize >= s->options.config->disk_reserve_bytes;
-}
-
 static int summary_write(const struct store_job *job, struct json_object *summary)
 {
-	char path[PATH_BYTES];
+	char path[DISK_PATH_MAX];
 
 	json_object_object_add(summary, "directory", json_string_new(job->folder));
 	json_object_object_add(summary, "version", json_object_new_string(VCPUSCOPE_VERSION));
@@ -366,12 +340,13 @@ int incident_store_make(struct incident_store *s, const struct incident_request 
 			char *path, size_t path_bytes)
 {
 	struct store_job *job = NULL;
-	char part[PATH_BYTES];
+	char part[DISK_PATH_MAX];
 	int err = 0;
 
 	if (s->n_jobs >= JOBS_MAX)
 		err = -EBUSY;
-	else if (!disk_has_room(s))
+	else if (disk_free_bytes(s->options.config->directory) <
+		 s->options.config->disk_reserve_bytes)
 		err = -ENOSPC;
 	if (!err) {
 		job = calloc(1, sizeof(*job));

@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "host-collector/daemon/disk.h"
 #include "host-collector/daemon/flight_ring.h"
 #include "proto/recording.h"
 
@@ -19,7 +18,6 @@ enum {
 	FLUSH_MS = 1000,
 	DISK_LOOK_MS = 1000,
 	TRY_AGAIN_MS = 10000,
-	PATH_BYTES = DAEMON_PATH_MAX + 2 * DAEMON_NAME_MAX + 40,
 };
 
 /* One VM that is being recorded. */
@@ -29,7 +27,7 @@ struct spool_file {
 	struct frame_tap tap;
 	struct recording_writer *writer; /* NULL: no frame yet, or an error */
 	struct flight_places *places;    /* NULL: the file began with the streams */
-	char path[PATH_BYTES];
+	char path[DISK_PATH_MAX];
 	bool listens; /* a run has begun since it was asked for */
 	uint64_t opened_ms, files, refused_frames;
 	int error; /* nothing is written until it is tried again */
@@ -53,7 +51,7 @@ static uint64_t now_ms(void)
 static void __attribute__((format(printf, 2, 3)))
 say(const struct spool_file *f, const char *format, ...)
 {
-	char line[PATH_BYTES + 128];
+	char line[DISK_PATH_MAX + 128];
 	va_list args;
 
 	va_start(args, format);
@@ -84,29 +82,20 @@ static void file_fail(struct spool_file *f, int err)
 	file_close(f);
 }
 
-static int folder_make(const char *path)
-{
-	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
-}
-
 /* A name that is not taken. 0 or -errno. */
 static int file_open(struct spool_file *f)
 {
 	const char *folder = f->spool->options.config->directory;
 	const char *name = watched_vm_config(f->vm)->name;
-	struct timespec now;
-	struct tm utc;
-	char stamp[32];
+	char stamp[DISK_STAMP_BYTES];
+	const uint64_t now = disk_stamp(stamp);
 	int err;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &utc);
-	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &utc);
 	snprintf(f->path, sizeof(f->path), "%s", folder);
-	err = folder_make(f->path);
+	err = disk_folder_make(f->path);
 	snprintf(f->path, sizeof(f->path), "%s/%s", folder, name);
 	if (!err)
-		err = folder_make(f->path);
+		err = disk_folder_make(f->path);
 	for (int i = 0; !err && i < 100; i++) {
 		char more[8] = "";
 
@@ -119,9 +108,7 @@ static int file_open(struct spool_file *f)
 			break;
 	}
 	if (!err)
-		err = recording_writer_open(
-			f->path, 0, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
-			&f->writer);
+		err = recording_writer_open(f->path, 0, now, &f->writer);
 	f->opened_ms = now_ms();
 	f->files += !err;
 	return err;
@@ -164,12 +151,6 @@ static void on_end(void *context, const char *why)
 
 /* ---- the disk ---- */
 
-struct oldest {
-	char path[PATH_BYTES];
-	struct timespec time;
-	uint64_t bytes;
-};
-
 static bool is_open(const struct spool *s, const char *path)
 {
 	for (const struct spool_file *f = s->files; f; f = f->next) {
@@ -187,11 +168,11 @@ static bool is_recording(const char *name)
 }
 
 static void folder_sum(const struct spool *s, const char *folder, uint64_t *sum,
-		       struct oldest *oldest)
+		       struct disk_oldest *oldest)
 {
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
-	char path[PATH_BYTES];
+	char path[DISK_PATH_MAX];
 	struct stat st;
 
 	if (!dir)
@@ -203,31 +184,25 @@ static void folder_sum(const struct spool *s, const char *folder, uint64_t *sum,
 		    lstat(path, &st) || !S_ISREG(st.st_mode))
 			continue;
 		*sum += (uint64_t)st.st_size;
-		if (is_open(s, path) ||
-		    (oldest->path[0] && (st.st_mtim.tv_sec > oldest->time.tv_sec ||
-					 (st.st_mtim.tv_sec == oldest->time.tv_sec &&
-					  st.st_mtim.tv_nsec >= oldest->time.tv_nsec))))
-			continue;
-		snprintf(oldest->path, sizeof(oldest->path), "%s", path);
-		oldest->time = st.st_mtim;
-		oldest->bytes = (uint64_t)st.st_size;
+		if (!is_open(s, path))
+			disk_oldest_offer(oldest, path, &st.st_mtim);
 	}
 	closedir(dir);
 }
 
 /* All recordings below the directory, and the oldest that is not being written. */
-static uint64_t directory_sum(const struct spool *s, struct oldest *oldest)
+static uint64_t directory_sum(const struct spool *s, struct disk_oldest *oldest)
 {
 	const char *directory = s->options.config->directory;
 	DIR *dir = opendir(directory);
 	struct dirent *entry;
 	uint64_t sum = 0;
 
-	oldest->path[0] = 0;
+	*oldest = (struct disk_oldest){0};
 	if (!dir)
 		return 0;
 	while ((entry = readdir(dir))) {
-		char path[PATH_BYTES];
+		char path[DISK_PATH_MAX];
 
 		if (entry->d_name[0] == '.' || snprintf(path, sizeof(path), "%s/%s", directory,
 							entry->d_name) >= (int)sizeof(path))
@@ -240,10 +215,10 @@ static uint64_t directory_sum(const struct spool *s, struct oldest *oldest)
 
 static void budget_keep(struct spool *s)
 {
-	struct oldest oldest;
+	struct disk_oldest oldest;
 
 	while ((s->bytes = directory_sum(s, &oldest)) > s->options.config->disk_budget_bytes) {
-		char line[PATH_BYTES + 64];
+		char line[DISK_PATH_MAX + 64];
 
 		if (!oldest.path[0] || unlink(oldest.path))
 			return; /* only files that grow: their own limits end them */
@@ -256,16 +231,10 @@ static void budget_keep(struct spool *s)
 static void reserve_check(struct spool *s)
 {
 	const struct daemon_config *c = s->options.config;
-	uint64_t reserve = c->disk_reserve_bytes, free_bytes;
-	struct statvfs fs;
-	bool full;
-
-	if (statvfs(c->directory, &fs))
-		return; /* not there yet */
-	free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-	full = free_bytes < (s->full ? reserve + reserve / 20 : reserve);
+	const uint64_t reserve = c->disk_reserve_bytes, free_bytes = disk_free_bytes(c->directory);
+	const bool full = free_bytes < (s->full ? reserve + reserve / 20 : reserve);
 	if (full && !s->full) {
-		char line[PATH_BYTES + 128];
+		char line[DISK_PATH_MAX + 128];
 
 		snprintf(line, sizeof(line),
 			 "%s: %llu MiB are free, %llu MiB are reserved: nothing is recorded until "
