@@ -66,8 +66,7 @@ struct batcher {
 
 static int source_capture_sample(void *context, struct clock_sample *out)
 {
-	(void)context;
-	return clock_sample_take(out);
+	return capture_clock_sample(context, out);
 }
 
 static long source_capture_drain(void *context, const struct capture_sink *sink)
@@ -296,7 +295,12 @@ static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 				event_lost(state->next_seq, (uint64_t)jump, previous, event.time);
 			b->cooked[n_cooked++].cpu = b->stage_cpu;
 		}
-		if (jump >= 0) {
+		if (event.type == VS_EVENT_LOST) {
+			/* The source knows when better than the gap in this stream shows. */
+			event.time = event.time > previous ? event.time : previous;
+			event.arg1 = stamp_convert(b, state, event.arg1, &err);
+			state->next_seq = event.seq + (uint32_t)event.arg0;
+		} else if (jump >= 0) {
 			state->next_seq = event.seq + 1;
 		} else if (state->dropped_kernel) {
 			/* Counted as lost in an earlier flush, and here it is. */
@@ -463,8 +467,9 @@ long batcher_drain(struct batcher *b, struct byte_buffer *out,
 	err = b->source.sample(b->source.context, &sample);
 	if (err < 0)
 		return err;
+	if (sample.tsc != b->before.tsc)
+		capture_clock_push(&b->clock, &sample);
 	b->before = sample;
-	capture_clock_push(&b->clock, &sample);
 	for (size_t cpu = 0; cpu < b->source.n_cpus; cpu++) {
 		err = b->source.cpu_stats(b->source.context, cpu, &b->cpus[cpu].before);
 		if (err < 0)

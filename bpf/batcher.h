@@ -26,8 +26,11 @@ struct batcher;
 
 /* What the batcher needs of a capture and of the clocks; tests stand in for the kernel here. */
 struct batcher_source {
+	/* As capture_drain(). A LOST event among them stands for as many numbers as it says, of
+	 * which the source's totals know that they were dropped. */
 	long (*drain)(void *context, const struct capture_sink *sink);
 	int (*cpu_stats)(void *context, size_t cpu, struct capture_cpu_stats *out);
+	/* What is not older was not handed over yet; the last one again if nothing is newer. */
 	int (*sample)(void *context, struct clock_sample *out);
 	size_t n_cpus;
 	uint64_t

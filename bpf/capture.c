@@ -79,6 +79,11 @@ long capture_drain(struct capture *c, const struct capture_sink *sink)
 	return c->backend->drain(c, sink);
 }
 
+int capture_clock_sample(struct capture *c, struct clock_sample *out)
+{
+	return c->backend->sample ? c->backend->sample(c, out) : clock_sample_take(out);
+}
+
 uint64_t capture_lag_ns(const struct capture *c)
 {
 	return c->backend->lag_ns;
@@ -127,6 +132,11 @@ int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bo
 int capture_remove_thread(struct capture *c, pid_t tid)
 {
 	return c->backend->remove_thread(c, tid);
+}
+
+int capture_wait_threshold(struct capture *c, uint64_t ns)
+{
+	return c->backend->wait_threshold(c, ns);
 }
 
 int capture_exits(struct capture *c, capture_exit_taker take, void *context)

@@ -20,6 +20,7 @@
 #include "proto/exit_bucket.h"
 
 struct capture;
+struct clock_sample;
 
 enum capture_kind {
 	CAPTURE_GUEST = 1, /* all scheduler, irq, softirq and vector events of this kernel */
@@ -100,6 +101,9 @@ int capture_open(const struct capture_options *options, struct capture **out, ch
 void capture_close(struct capture *c);
 /* Hands everything committed so far to the sink, CPU by CPU. Returns events delivered or -errno. */
 long capture_drain(struct capture *c, const struct capture_sink *sink);
+/* The clocks, so that no event older than that will be handed over later than by the next drain,
+ * but for the lag. 0 or -errno. */
+int capture_clock_sample(struct capture *c, struct clock_sample *out);
 /* A record may be handed over this much later than younger ones of other CPUs: what was drained is
  * complete up to then. One that comes later still counts as dropped. */
 uint64_t capture_lag_ns(const struct capture *c);
@@ -145,6 +149,10 @@ int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bo
 /* After the last thread that was added of a process, its other threads go, too. 0, -ENOENT: not
  * followed (it may have ended). */
 int capture_remove_thread(struct capture *c, pid_t tid);
+
+/* Host capture: from now on waits longer than this bring stacks, too; it never becomes longer. 0,
+ * -ENOTSUP: not a host capture. */
+int capture_wait_threshold(struct capture *c, uint64_t ns);
 
 /* How much of what KVM and the block layer do for a VM becomes events; the others do not depend on
  * it. */

@@ -329,6 +329,15 @@ static int capture_bpf_level_set(struct capture *base, uint32_t vm, enum capture
 	return c->host ? capture_host_level(c->host, vm, level) : -ENOTSUP;
 }
 
+static int capture_bpf_wait_threshold(struct capture *base, uint64_t ns)
+{
+	struct capture_bpf *c = bpf_of(base);
+
+	if (c->host)
+		capture_host_wait_threshold(c->host, ns);
+	return c->host ? 0 : -ENOTSUP;
+}
+
 static void capture_bpf_host_stats(const struct capture *base, struct capture_host_stats *out)
 {
 	const struct capture_bpf *c = bpf_of_const(base);
@@ -537,6 +546,7 @@ const struct capture_backend capture_backend_bpf = {
 	.guest_stacks_forget = capture_bpf_guest_stacks_forget,
 	.add_thread = capture_bpf_add_thread,
 	.remove_thread = capture_bpf_remove_thread,
+	.wait_threshold = capture_bpf_wait_threshold,
 	.exits = capture_bpf_exits,
 	.level_set = capture_bpf_level_set,
 	.host_stats = capture_bpf_host_stats,

@@ -43,6 +43,7 @@ struct capture_host {
 	struct vs_tracepoint *tracepoints; /* in the programs' globals */
 	uint8_t *summary;                  /* there too, by VM */
 	uint32_t *detail_anywhere;
+	uint64_t *wait_threshold_ns;
 	bool level_set[VS_VMS_MAX]; /* by VM: it has been told its level */
 	struct bpf_link *tracepoint_links[VS_TRACEPOINTS_MAX];
 	struct fault_probe faults;
@@ -96,17 +97,14 @@ static int stack_buffer_create(void)
 
 int capture_host_prepare(struct capture_host *h, struct bpf_object *object)
 {
-	uint64_t *threshold =
-		loader_variable(object, ".rodata", "wait_threshold_ns", sizeof(*threshold));
 	uint64_t *exit_threshold =
 		loader_variable(object, ".rodata", "exit_threshold_ns", sizeof(*exit_threshold));
 	bool *with_stacks = loader_variable(object, ".rodata", "with_stacks", sizeof(*with_stacks));
 	struct bpf_map *buffers = bpf_object__find_map_by_name(object, "stack_buffers");
 	struct bpf_map *stacks = bpf_object__find_map_by_name(object, "stacks");
 
-	if (!threshold || !exit_threshold || !with_stacks || !buffers || !stacks)
+	if (!exit_threshold || !with_stacks || !buffers || !stacks)
 		return -EINVAL;
-	*threshold = h->options.wait_threshold_ns;
 	*exit_threshold =
 		h->options.exit_threshold_ns ? h->options.exit_threshold_ns : EXIT_THRESHOLD_NS;
 	*with_stacks = h->options.stacks;
@@ -179,9 +177,12 @@ int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void 
 	h->summary = global(object, globals, "summary", VS_VMS_MAX * sizeof(*h->summary));
 	h->detail_anywhere =
 		global(object, globals, "detail_anywhere", sizeof(*h->detail_anywhere));
-	if (!h->summary || !h->detail_anywhere)
+	h->wait_threshold_ns =
+		global(object, globals, "wait_threshold_ns", sizeof(*h->wait_threshold_ns));
+	if (!h->summary || !h->detail_anywhere || !h->wait_threshold_ns)
 		return -EINVAL;
 	*h->detail_anywhere = 1;
+	*h->wait_threshold_ns = h->options.wait_threshold_ns;
 	h->tracepoint_program = bpf_object__find_program_by_name(object, "vs_h_tracepoint");
 	h->fault_program = bpf_object__find_program_by_name(object, "vs_h_major_fault");
 	if (!h->buckets || !h->waiting || !h->unfollowed || !h->stacks_dropped || !h->tracepoints ||
@@ -436,6 +437,12 @@ int capture_host_level(struct capture_host *h, uint32_t vm, enum capture_level l
 		detail = h->level_set[i] && !h->summary[i];
 	__atomic_store_n(h->detail_anywhere, detail, __ATOMIC_RELAXED);
 	return 0;
+}
+
+void capture_host_wait_threshold(struct capture_host *h, uint64_t ns)
+{
+	if (ns < *h->wait_threshold_ns)
+		__atomic_store_n(h->wait_threshold_ns, ns, __ATOMIC_RELAXED);
 }
 
 static void cell_tell(const struct vs_exit_key *key, const struct vs_exit_cell *from,

@@ -22,6 +22,7 @@ int capture_host_drain(struct capture_host *h, const struct capture_sink *sink);
 int capture_host_add(struct capture_host *h, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
 int capture_host_exits(struct capture_host *h, capture_exit_taker take, void *context);
 int capture_host_level(struct capture_host *h, uint32_t vm, enum capture_level level);
+void capture_host_wait_threshold(struct capture_host *h, uint64_t ns);
 int capture_host_remove(struct capture_host *h, pid_t tid);
 /* The waiter count of one CPU, for tests: it must not leak. */
 long capture_host_waiting(const struct capture_host *h, size_t cpu);

@@ -5,6 +5,7 @@
 #define BPF_CAPTURE_INTERNAL_H
 
 #include "bpf/capture.h"
+#include "clock/sample.h"
 
 struct capture {
 	const struct capture_backend *backend;
@@ -19,6 +20,8 @@ struct capture_backend {
 		    size_t why_bytes);
 	void (*close)(struct capture *c);
 	long (*drain)(struct capture *c, const struct capture_sink *sink);
+	/* NULL: the clocks as they are now. */
+	int (*sample)(struct capture *c, struct clock_sample *out);
 	int (*name_tasks)(struct capture *c);
 	size_t (*n_cpus)(const struct capture *c);
 	int (*cpu_stats)(const struct capture *c, size_t cpu, struct capture_cpu_stats *out);
@@ -28,6 +31,7 @@ struct capture_backend {
 	void (*guest_stacks_forget)(struct capture *c);
 	int (*add_thread)(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
 	int (*remove_thread)(struct capture *c, pid_t tid);
+	int (*wait_threshold)(struct capture *c, uint64_t ns);
 	int (*exits)(struct capture *c, capture_exit_taker take, void *context);
 	int (*level_set)(struct capture *c, uint32_t vm, enum capture_level level);
 	void (*host_stats)(const struct capture *c, struct capture_host_stats *out);

@@ -464,6 +464,11 @@ static int capture_perf_exits(struct capture *base, capture_exit_taker take, voi
 	return perf_of(base)->host ? 0 : -ENOTSUP;
 }
 
+static int capture_perf_wait_threshold(struct capture *base, uint64_t ns)
+{
+	return perf_host_wait_threshold((struct capture_perf *)base, ns);
+}
+
 static int capture_perf_level_set(struct capture *base, uint32_t vm, enum capture_level level)
 {
 	if (!perf_of(base)->host)
@@ -517,6 +522,7 @@ const struct capture_backend capture_backend_perf = {
 	.left_out = capture_perf_left_out,
 	.add_thread = capture_perf_add_thread,
 	.remove_thread = capture_perf_remove_thread,
+	.wait_threshold = capture_perf_wait_threshold,
 	.exits = capture_perf_exits,
 	.level_set = capture_perf_level_set,
 	.host_stats = capture_perf_host_stats,

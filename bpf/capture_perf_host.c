@@ -300,6 +300,13 @@ void perf_host_drain(struct capture_perf *c, const struct capture_sink *sink)
 		perf_stacks_deliver(c->host->stacks, sink);
 }
 
+int perf_host_wait_threshold(struct capture_perf *c, uint64_t ns)
+{
+	if (c->host)
+		perf_follow_threshold(c->host->follow, ns);
+	return c->host ? 0 : -ENOTSUP;
+}
+
 void perf_host_stats(const struct capture_perf *c, struct capture_host_stats *out)
 {
 	const struct perf_host *h = c->host;

@@ -98,13 +98,14 @@ struct {
 	__type(value, struct vs_exit_cell);
 } empty_cell SEC(".maps");
 
-const volatile __u64 wait_threshold_ns;
 /* At summary level, exits that took less become no events. */
 const volatile __u64 exit_threshold_ns;
 const volatile bool with_stacks;
 /* 0: no samples. */
 const volatile __u64 sample_period_ns;
 
+/* Changed while the programs run. */
+volatile __u64 wait_threshold_ns;
 /* Followed threads by tid modulo VS_BUCKETS: most tasks are dismissed without a hash lookup. */
 __u32 buckets[VS_BUCKETS];
 /* Followed threads that wait, runnable, for each CPU. */
@@ -598,8 +599,10 @@ static __always_inline void tracepoint_hit(void *ctx)
 	f = followed_of(tid, &slot);
 	if (!f && (t->scope == VS_SCOPE_FOLLOWED || t->scope == VS_SCOPE_BEGIN))
 		return;
-	if (!t->always &&
-	    !(f ? !summary[f->vm & (VS_VMS_MAX - 1)] : *(volatile __u32 *)&detail_anywhere))
+	/* What anyone does may concern any VM, whatever the level of the VM in whose thread it
+	 * happens. */
+	if (!t->always && !(f && t->scope != VS_SCOPE_ANYONE ? !is_summary(f)
+							     : *(volatile __u32 *)&detail_anywhere))
 		return;
 	arg0 = fields_read(ctx, t->arg0);
 	arg1 = fields_read(ctx, t->arg1);

@@ -81,6 +81,12 @@ struct perf_follow *perf_follow_new(const struct perf_follow_sink *sink, uint64_
 	return NULL;
 }
 
+void perf_follow_threshold(struct perf_follow *f, uint64_t wait_threshold_ns)
+{
+	if (wait_threshold_ns < f->wait_threshold_ns)
+		f->wait_threshold_ns = wait_threshold_ns;
+}
+
 void perf_follow_free(struct perf_follow *f)
 {
 	if (!f)

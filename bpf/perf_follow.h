@@ -37,6 +37,8 @@ struct perf_follow_sink {
 struct perf_follow *perf_follow_new(const struct perf_follow_sink *sink,
 				    uint64_t wait_threshold_ns);
 void perf_follow_free(struct perf_follow *f);
+/* From now on; it never becomes longer. */
+void perf_follow_threshold(struct perf_follow *f, uint64_t wait_threshold_ns);
 
 /* A task that existed before all records. */
 void perf_follow_name(struct perf_follow *f, pid_t tid, pid_t tgid, const char comm[16]);

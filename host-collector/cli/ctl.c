@@ -69,6 +69,8 @@ static void list_show(struct json_object *reply)
 
 static void status_show(struct json_object *reply)
 {
+	struct json_object *capture = NULL;
+
 	printf("vcpuscope %s, up %.1f s, %llu VMs\n", text_of(reply, "version"),
 	       (double)number_of(reply, "uptime_ms") / 1000,
 	       (unsigned long long)number_of(reply, "vms"));
@@ -80,6 +82,12 @@ static void status_show(struct json_object *reply)
 	       (unsigned long long)number_of(reply, "loop_lag_ms"),
 	       (unsigned long long)number_of(reply, "loop_lag_ever_ms"),
 	       (unsigned long long)number_of(reply, "decoder_deaths"));
+	json_object_object_get_ex(reply, "capture", &capture);
+	printf("the host's events: %llu for %llu VMs from %llu captures, lost %llu\n",
+	       (unsigned long long)number_of(capture, "emitted"),
+	       (unsigned long long)number_of(capture, "vms"),
+	       (unsigned long long)number_of(capture, "captures"),
+	       (unsigned long long)(number_of(capture, "dropped") + number_of(capture, "missed")));
 	printf("recordings in %s: %.1f MiB\n", text_of(reply, "directory"),
 	       (double)number_of(reply, "recordings_bytes") / (1 << 20));
 }

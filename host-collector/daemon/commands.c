@@ -162,6 +162,8 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	add_number(o, "host_dropped",
 		   s.collector.host.events.dropped_kernel + s.collector.host.events.dropped_user +
 			   s.collector.host.missed);
+	/* Of these: of whatever VM. */
+	add_number(o, "host_lost_shared", s.collector.host.lost_shared);
 	if (!s.collector.has_channel)
 		return o;
 	add_number(o, "guest_emitted", s.collector.guest_emitted);
@@ -182,6 +184,21 @@ static int do_list(struct vm_daemon *d, struct json_object *request, struct json
 		json_object_array_add(list, vm_describe(d, vm_daemon_vm(d, i)));
 	json_object_object_add(reply, "vms", list);
 	return 0;
+}
+
+/* What the host's rings lost is nobody's in particular: it is told here, once. */
+static struct json_object *captures_describe(const struct host_captures *captures)
+{
+	struct json_object *o = json_object_new_object();
+	struct capture_shared_stats s;
+
+	add_number(o, "captures", host_captures_stats(captures, &s));
+	add_number(o, "vms", s.users);
+	add_number(o, "emitted", s.emitted);
+	add_number(o, "dropped", s.dropped_kernel);
+	add_number(o, "missed", s.missed);
+	add_number(o, "unclaimed", s.unclaimed);
+	return o;
 }
 
 static int do_status(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
@@ -207,6 +224,7 @@ static int do_status(struct vm_daemon *d, struct json_object *request, struct js
 	add_number(reply, "loop_lag_ms", v.lag_max_ms);
 	add_number(reply, "loop_lag_ever_ms", v.lag_ever_ms);
 	add_number(reply, "decoder_deaths", deaths);
+	json_object_object_add(reply, "capture", captures_describe(vm_daemon_captures(d)));
 	add_text(reply, "directory", vm_daemon_config(d)->directory);
 	add_number(reply, "recordings_bytes", spool_bytes(vm_daemon_spool(d)));
 	return 0;

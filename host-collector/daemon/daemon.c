@@ -11,6 +11,7 @@
 #include "host-collector/daemon/agents_door.h"
 #include "host-collector/daemon/control.h"
 #include "host-collector/daemon/flight.h"
+#include "host-collector/daemon/host_captures.h"
 #include "host-collector/daemon/libvirt_feed.h"
 #include "host-collector/daemon/metrics_server.h"
 #include "host-collector/daemon/spool.h"
@@ -23,6 +24,7 @@ struct vm_daemon {
 	char *config_path; /* NULL: none */
 	struct daemon_config config;
 	struct control *control;
+	struct host_captures *captures;
 	struct spool *spool;
 	struct flight *flight;
 	struct metrics_server *metrics; /* NULL: none */
@@ -66,7 +68,7 @@ static size_t index_of(const struct vm_daemon *d, const char *name)
 static int vm_add(struct vm_daemon *d, const struct vm_config *config, bool from_file)
 {
 	const struct watched_vm_events events = {.say = on_say, .context = d};
-	struct watched_vm *vm = watched_vm_new(d->loop, config, &events);
+	struct watched_vm *vm = watched_vm_new(d->loop, config, d->captures, &events);
 
 	if (!vm)
 		return -ENOMEM;
@@ -230,6 +232,7 @@ static void on_timer(uv_timer_t *timer)
 	now_ms = uv_now(d->loop);
 	for (size_t i = 0; i < d->n_vms; i++)
 		watched_vm_tick(d->vms[i], now_ms);
+	host_captures_tidy(d->captures);
 	spool_tick(d->spool);
 	flight_tick(d->flight);
 	metrics_tick(d, now_ms);
@@ -309,7 +312,8 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	flight.config = &d->config;
 	flight.context = d;
 	d->flight = flight_new(loop, &flight);
-	if (!d->spool || !d->flight || (options->config_path && !d->config_path))
+	d->captures = host_captures_new();
+	if (!d->captures || !d->spool || !d->flight || (options->config_path && !d->config_path))
 		goto fail;
 	err = control_open(loop, d->config.control, d, &d->control, why, why_bytes);
 	if (err)
@@ -346,6 +350,7 @@ void vm_daemon_close(struct vm_daemon *d)
 	/* Counters of a daemon that is gone would look like VMs that stand still. */
 	if (*d->config.metrics_file)
 		unlink(d->config.metrics_file);
+	host_captures_free(d->captures);
 	spool_free(d->spool);
 	flight_close(d->flight);
 	agents_door_close(d->door);
@@ -378,6 +383,11 @@ struct watched_vm *vm_daemon_find(const struct vm_daemon *d, const char *name)
 void vm_daemon_rescan(struct vm_daemon *d)
 {
 	libvirt_feed_rescan(d->libvirt);
+}
+
+const struct host_captures *vm_daemon_captures(const struct vm_daemon *d)
+{
+	return d->captures;
 }
 
 struct flight *vm_daemon_flight(const struct vm_daemon *d)

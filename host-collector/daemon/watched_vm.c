@@ -16,6 +16,7 @@ struct watched_vm {
 	uv_loop_t *loop;
 	struct vm_config config;
 	struct watched_vm_events events;
+	struct host_captures *captures;
 	struct collector *collector; /* NULL: none runs */
 	struct frame_tap *taps;
 	struct governor governor;
@@ -120,7 +121,7 @@ static void run_begin(struct watched_vm *vm)
 	const struct decoder_budget budget = {.bytes_per_s = config->bytes_per_s,
 					      .memory_bytes = config->memory_bytes,
 					      .cpu_permille = (uint32_t)config->cpu_permille};
-	const struct collector_options options = {
+	struct collector_options options = {
 		.pid = (pid_t)config->pid,
 		.qmp_path = config->qmp[0] ? config->qmp : NULL,
 		.channel = config->channel[0] ? config->channel : NULL,
@@ -137,7 +138,11 @@ static void run_begin(struct watched_vm *vm)
 	vm->ended = false;
 	vm->try_ms = uv_now(vm->loop);
 	taps_begin(vm);
-	err = collector_open(vm->loop, &options, &sink, &vm->collector, vm->why, sizeof(vm->why));
+	options.shared =
+		host_captures_get(vm->captures, config->way, &err, vm->why, sizeof(vm->why));
+	if (!err)
+		err = collector_open(vm->loop, &options, &sink, &vm->collector, vm->why,
+				     sizeof(vm->why));
 	if (!err) {
 		vm->runs++;
 		vm->why[0] = vm->said[0] = 0;
@@ -170,6 +175,7 @@ static void run_end(struct watched_vm *vm, const char *why)
 }
 
 struct watched_vm *watched_vm_new(uv_loop_t *loop, const struct vm_config *config,
+				  struct host_captures *captures,
 				  const struct watched_vm_events *events)
 {
 	struct watched_vm *vm = calloc(1, sizeof(*vm));
@@ -179,6 +185,7 @@ struct watched_vm *watched_vm_new(uv_loop_t *loop, const struct vm_config *confi
 	vm->loop = loop;
 	vm->config = *config;
 	vm->events = *events;
+	vm->captures = captures;
 	state_set(vm, WATCHED_WAITING);
 	return vm;
 }

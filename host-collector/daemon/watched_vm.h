@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "host-collector/daemon/config.h"
+#include "host-collector/daemon/host_captures.h"
 #include "host-collector/record/collector.h"
 
 /* A listener; the caller's memory, linked in while it listens. Any function may be NULL. */
@@ -39,9 +40,10 @@ struct watched_vm_events {
 	void *context;
 };
 
-/* Tries to attach at once; that it does not succeed is no error but a state. Copies config. NULL on
- * ENOMEM. */
+/* Tries to attach at once; that it does not succeed is no error but a state. Copies config; borrows
+ * captures, of which its events come. NULL on ENOMEM. */
 struct watched_vm *watched_vm_new(uv_loop_t *loop, const struct vm_config *config,
+				  struct host_captures *captures,
 				  const struct watched_vm_events *events);
 /* Ends its run; the listeners hear of it. */
 void watched_vm_detach(struct watched_vm *vm);

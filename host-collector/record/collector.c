@@ -332,6 +332,7 @@ static int host_open(struct collector *c, const struct collector_options *option
 						 .sample_hz = options->sample_hz,
 						 .level = options->level,
 						 .way = options->way,
+						 .shared = options->shared,
 						 .frame = host_frame,
 						 .context = c};
 	int err = host_stream_open(&host, &c->host, why, why_bytes);

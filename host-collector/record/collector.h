@@ -31,6 +31,8 @@ struct collector_options {
 	uint32_t sample_hz; /* how often per second to look where its threads are; 0: never */
 	enum capture_level level;
 	enum capture_way way; /* how the host's events are captured; 0: whichever works */
+	/* One for several collectors, as of host_stream.h; NULL: a capture of its own. */
+	struct capture_shared *shared;
 	const struct decoder_budget *budget; /* of the guest's channel; NULL: the default */
 };
 

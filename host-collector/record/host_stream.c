@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 
 #include "bpf/capture.h"
+#include "bpf/capture_shared.h"
 #include "bpf/tracepoint_format.h"
 #include "clock/sample.h"
 #include "host-collector/record/exit_counts.h"
@@ -107,15 +108,28 @@ static int stream_begin(struct host_stream *h)
 			       message_clock_sample_pack(&sample, &h->payload));
 }
 
-int host_stream_open(const struct host_stream_options *options, struct host_stream **out, char *why,
-		     size_t why_bytes)
+static int capture_begin(struct host_stream *h, char *why, size_t why_bytes)
 {
+	const struct host_stream_options *options = &h->options;
 	const struct capture_options capture = {.kind = CAPTURE_HOST,
 						.way = options->way,
 						.wait_threshold_ns = options->wait_threshold_ns,
 						.stacks = true,
 						.sample_hz = options->sample_hz,
 						.tracepoints = tracepoint_format_read};
+	int err;
+
+	if (!options->shared)
+		return capture_open(&capture, &h->capture, why, why_bytes);
+	err = capture_shared_join(options->shared, options->wait_threshold_ns, &h->capture);
+	if (err)
+		snprintf(why, why_bytes, "the host's capture takes no more: %s", strerror(-err));
+	return err;
+}
+
+int host_stream_open(const struct host_stream_options *options, struct host_stream **out, char *why,
+		     size_t why_bytes)
+{
 	struct host_stream *h = calloc(1, sizeof(*h));
 	uint64_t session_id;
 	int err = -ENOMEM;
@@ -130,7 +144,7 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 		goto fail;
 	}
 	if (!options->source) {
-		err = capture_open(&capture, &h->capture, why, why_bytes);
+		err = capture_begin(h, why, why_bytes);
 		if (err)
 			goto fail;
 		err = -EOPNOTSUPP;
@@ -340,6 +354,7 @@ int host_stream_vm_clock(struct host_stream *h, const struct message_vm_clock *m
 void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats *out)
 {
 	batcher_totals_get(h->batcher, &out->events);
+	out->lost_shared = h->capture ? capture_shared_lost(h->capture) : 0;
 	out->missed = h->capture ? capture_missed(h->capture) : 0;
 	stack_writer_stats_get(h->stacks, &out->stacks);
 	out->kernel_names = h->kernel_names;

@@ -25,6 +25,9 @@ struct host_stream_options {
 	/* One whole frame; borrowed. An error of the sink's is the sink's to remember. */
 	void (*frame)(void *context, uint64_t tsc, const uint8_t *frame, size_t len);
 	void *context;
+	/* The capture to take part in, borrowed; it gives no samples, and its `way` is its own.
+	 * NULL: one of its own. */
+	struct capture_shared *shared;
 	/* Stands in for the kernel in tests; NULL: capture. */
 	const struct batcher_source *source;
 };
@@ -59,7 +62,8 @@ int host_stream_vm_clock(struct host_stream *h, const struct message_vm_clock *m
 
 struct host_stream_stats {
 	struct batcher_totals events;
-	uint64_t missed; /* lost without a number: in none of those */
+	uint64_t lost_shared; /* of those dropped, by a shared capture: of whatever VM */
+	uint64_t missed;      /* lost without a number: in none of those */
 	struct stack_writer_stats stacks;
 	bool kernel_names; /* false: kernel addresses are hidden from us */
 };

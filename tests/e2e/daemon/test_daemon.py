@@ -48,8 +48,28 @@ def test_attach_record_detach():
         assert report_json(path)["loss"]["host"]["delivered"], path
         d.ask("level", "one", "summary")
         assert d.vm("one")["level"] == "summary"
+        # A second VM shares the programs, and has a level and a stream of its own.
+        programs = programs_of(d.process.pid)
+        other = FakeVm("two", 3)
+        d.ask("attach", "two", f"pid={other.pid}")
+        until("it runs", lambda: d.vm("two")["state"] == "running")
+        assert programs_of(d.process.pid) == programs > 0
+        capture = d.ask("status")["capture"]
+        assert capture["captures"] == 1 and capture["vms"] == 2, capture
+        assert d.vm("one")["level"] == "summary" and d.vm("two")["level"] == "detail"
+        d.ask("record", "two", "start")
+        until("a file grows", lambda: d.vm("two")["file_bytes"] > 4000)
+        path = d.vm("two")["file"]
+        d.ask("detach", "two")
+        report = report_json(path)
+        assert report["complete"] and len(report["vcpus"]) == 3, report
+        assert report["loss"]["host"]["delivered"], report["loss"]
+        other.end()
+        assert d.ask("status")["capture"]["vms"] == 1
         vm.end()
         until("its end is seen", lambda: d.vm("one")["state"] == "gone")
+        until("the capture ends", lambda: d.ask("status")["capture"]["captures"] == 0)
+        assert programs_of(d.process.pid) == 0
         d.ask("detach", "one")
         assert d.ask("list")["vms"] == []
         again = subprocess.run([PROGRAM, "daemon", "--config", d.folder / "conf"],

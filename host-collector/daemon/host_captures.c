@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/host_captures.h"
+
+#include <stdlib.h>
+
+#include "bpf/tracepoint_format.h"
+
+enum { WAYS = CAPTURE_BY_PERF + 1 };
+
+struct host_captures {
+	struct capture_shared *of[WAYS]; /* NULL: none */
+};
+
+struct host_captures *host_captures_new(void)
+{
+	return calloc(1, sizeof(struct host_captures));
+}
+
+void host_captures_free(struct host_captures *h)
+{
+	for (size_t i = 0; h && i < WAYS; i++)
+		capture_shared_close(h->of[i]);
+	free(h);
+}
+
+struct capture_shared *host_captures_get(struct host_captures *h, enum capture_way way, int *err,
+					 char *why, size_t why_bytes)
+{
+	const struct capture_options options = {.kind = CAPTURE_HOST,
+						.way = way,
+						.stacks = true,
+						.tracepoints = tracepoint_format_read};
+
+	*err = h->of[way] ? 0 : capture_shared_open(&options, &h->of[way], why, why_bytes);
+	return *err ? NULL : h->of[way];
+}
+
+void host_captures_tidy(struct host_captures *h)
+{
+	for (size_t i = 0; i < WAYS; i++) {
+		struct capture_shared_stats stats;
+
+		if (!h->of[i])
+			continue;
+		capture_shared_stats_get(h->of[i], &stats);
+		if (stats.users)
+			continue;
+		capture_shared_close(h->of[i]);
+		h->of[i] = NULL;
+	}
+}
+
+size_t host_captures_stats(const struct host_captures *h, struct capture_shared_stats *out)
+{
+	size_t n = 0;
+
+	*out = (struct capture_shared_stats){0};
+	for (size_t i = 0; i < WAYS; i++) {
+		struct capture_shared_stats stats;
+
+		if (!h->of[i])
+			continue;
+		capture_shared_stats_get(h->of[i], &stats);
+		out->users += stats.users;
+		out->emitted += stats.emitted;
+		out->dropped_kernel += stats.dropped_kernel;
+		out->missed += stats.missed;
+		out->unclaimed += stats.unclaimed;
+		n++;
+	}
+	return n;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The host's captures that the daemon's VMs share: one for each way to capture that a VM asks for,
+ * which is one. Attached when the first VM runs, gone when none does.
+ */
+#ifndef DAEMON_HOST_CAPTURES_H
+#define DAEMON_HOST_CAPTURES_H
+
+#include <stddef.h>
+
+#include "bpf/capture_shared.h"
+
+struct host_captures;
+
+struct host_captures *host_captures_new(void); /* NULL on ENOMEM */
+/* When no VM runs. NULL is allowed. */
+void host_captures_free(struct host_captures *h);
+/* The capture of this way; attaches it if need be. NULL: *err says why, and `why` in a line. */
+struct capture_shared *host_captures_get(struct host_captures *h, enum capture_way way, int *err,
+					 char *why, size_t why_bytes);
+/* Call it now and then: ends captures that nobody uses. */
+void host_captures_tidy(struct host_captures *h);
+/* Sums over all; how many there are. */
+size_t host_captures_stats(const struct host_captures *h, struct capture_shared_stats *out);
+
+#endif
