@@ -46,23 +46,31 @@ static void account_set(struct guest_cpu *c, struct host_ns t)
 		c->n_changes = GUEST_CPU_HISTORY; /* same slots, and the counter never wraps */
 }
 
-enum guest_account guest_cpu_account(const struct guest_cpu *c, struct host_ns t)
+enum guest_account guest_cpu_account(const struct guest_cpu *c, struct host_ns t,
+				     struct host_ns now)
 {
 	unsigned n = c->n_changes < GUEST_CPU_HISTORY ? c->n_changes : GUEST_CPU_HISTORY;
 	enum guest_account is = GUEST_ACCOUNT_UNKNOWN;
+	int64_t err_ns = c->err_ns;
 	bool found = false;
 
+	if (c->doubted && t.ns > c->last.ns)
+		return GUEST_ACCOUNT_UNKNOWN; /* what is missing may be a switch */
+	if (c->err_grows && t.ns > c->last.ns)
+		err_ns += t.ns - c->last.ns;
+	if (t.ns + err_ns > now.ns)
+		return GUEST_ACCOUNT_UNKNOWN;
 	for (unsigned i = 1; i <= n; i++) {
 		const struct guest_change *change =
 			&c->changes[(c->n_changes - i) % GUEST_CPU_HISTORY];
 
-		if (change->t.ns > t.ns + c->err_ns)
+		if (change->t.ns > t.ns + err_ns)
 			continue;
 		if (found && change->is != is)
 			return GUEST_ACCOUNT_UNKNOWN;
 		is = change->is;
 		found = true;
-		if (change->t.ns <= t.ns - c->err_ns)
+		if (change->t.ns <= t.ns - err_ns)
 			return is;
 	}
 	return GUEST_ACCOUNT_UNKNOWN;
@@ -308,6 +316,15 @@ static void lost(struct guest_cpu *c, struct host_ns t, const struct vs_event *e
 		return;
 	}
 	forget(c, c->doubted ? c->last : from, sink);
+}
+
+void guest_cpu_error(struct guest_cpu *c, struct host_ns t, uint32_t err_ns)
+{
+	int64_t more = (int64_t)err_ns - c->err_ns;
+
+	if (t.ns > c->last.ns)
+		c->err_grows = more > 0 && more > (t.ns - c->last.ns) / 2;
+	c->err_ns = err_ns;
 }
 
 void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,

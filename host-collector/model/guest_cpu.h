@@ -30,7 +30,8 @@ struct guest_cpu {
 	int32_t pid; /* the current task; 0 the idle task */
 	struct guest_span open;
 	struct host_ns last; /* the newest event... */
-	uint32_t err_ns;     /* and the bound on its time's error */
+	uint32_t err_ns;     /* and the bound on its time's error, */
+	bool err_grows;      /* which grows as fast as time: of a gap between two clocks */
 	bool doubted; /* one event is missing since `last`; the next may show that it was no switch
 		       */
 	unsigned depth;
@@ -61,6 +62,8 @@ struct guest_cpu_sink {
 };
 
 void guest_cpu_init(struct guest_cpu *c, uint32_t vm, uint16_t cpu, struct host_ns t);
+/* The bound on the error of the time of the event that is about to come. */
+void guest_cpu_error(struct guest_cpu *c, struct host_ns t, uint32_t err_ns);
 /* Any event that fired on this CPU, in time order. */
 void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,
 		     const struct guest_cpu_sink *sink);
@@ -80,7 +83,8 @@ bool loss_is_single(const struct vs_event *e);
 /* Closes what is open. */
 void guest_cpu_finish(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink);
 /* Idle or busy at `t`, if the recent past remembers it and it was the same all around `t` for as
- * long as the clocks may be wrong. */
-enum guest_account guest_cpu_account(const struct guest_cpu *c, struct host_ns t);
+ * long as the clocks may be wrong. now: all events before it have come. */
+enum guest_account guest_cpu_account(const struct guest_cpu *c, struct host_ns t,
+				     struct host_ns now);
 
 #endif

@@ -239,6 +239,17 @@ static void host_signal(struct model *m, struct host_ns t, const struct vs_event
 	}
 }
 
+/* A sleep of this length has brought its stack: so do all that are longer. */
+static void stack_due(struct vm *vm, int64_t wait_ns)
+{
+	for (size_t i = 0; wait_ns > 0 && i < vm->n_vcpus; i++) {
+		int64_t *due_ns = &vm->vcpus[i]->v.stack_due_ns;
+
+		if (!*due_ns || wait_ns < *due_ns)
+			*due_ns = wait_ns;
+	}
+}
+
 static void host_stack(struct model *m, struct host_ns t, const struct vs_event *e)
 {
 	struct vcpu *v = vcpu_of_thread(m, e->pid2);
@@ -247,6 +258,8 @@ static void host_stack(struct model *m, struct host_ns t, const struct vs_event 
 	if (!v || (e->arg1 & 0xff) == VS_STACK_SAMPLE)
 		return;
 	((struct vm_vcpu *)v)->vm->data.stacks = true;
+	if ((e->arg1 & 0xff) == VS_STACK_WAITER)
+		stack_due(((struct vm_vcpu *)v)->vm, (int64_t)(e->arg1 >> 8));
 	vcpu_stack(v, t, e->pid, (uint32_t)e->arg0, (enum vs_stack_role)(e->arg1 & 0xff),
 		   (int64_t)(e->arg1 >> 8), &sink);
 	waiter_update(m, v);

@@ -109,8 +109,8 @@ static enum guest_account account_of(void *context, const struct vcpu *v, struct
 	const struct vm_vcpu *vv = (const struct vm_vcpu *)v;
 	const struct guest_cpu *c = vv->guest_cpu < 0 ? NULL : vv->vm->cpus[vv->guest_cpu];
 
-	(void)context;
-	return c ? guest_cpu_account(c, t) : GUEST_ACCOUNT_UNKNOWN;
+	return c ? guest_cpu_account(c, t, ((const struct model *)context)->now)
+		 : GUEST_ACCOUNT_UNKNOWN;
 }
 
 static bool paused_at(void *context, const struct vcpu *v, struct host_ns t, bool *migrates)
@@ -405,7 +405,7 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 	}
 	TELL(m, guest_instant, &instant);
 	if (e->type != VS_EVENT_LOST)
-		vm->cpus[e->cpu]->err_ns = event->err_ns;
+		guest_cpu_error(vm->cpus[e->cpu], m->now, event->err_ns);
 	guest_cpu_event(vm->cpus[e->cpu], m->now, e, &sink);
 	return 0;
 }

@@ -64,6 +64,7 @@ void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t s
 	vcpu_span_close(v, t, sink);
 	vcpu_episode_begin(v, t, true);
 	v->open_hlt = v->mode == MODE_KVM && v->hlt;
+	v->hlt_sleeps += v->open_hlt && state != VS_TASK_RUNNING;
 	if (state & (VS_TASK_STOPPED | VS_TASK_TRACED | VS_TASK_FROZEN)) {
 		vcpu_span_begin(v, t, THREAD_STOPPED, VCPU_STOPPED, pcpu);
 		if (signal && signal_explains(signal, t, state)) {
@@ -131,6 +132,7 @@ void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mo
 	if (vcpu_off_cpu(v))
 		v->open.state = VCPU_UNKNOWN; /* it came onto the CPU and nobody saw it */
 	v->hlt = mode == MODE_KVM && exit_is_hlt(exit);
+	v->hlt_sleeps = 0;
 	if (v->state == THREAD_RUNNING && v->mode == mode && v->open.state == vcpu_running_state(v))
 		return;
 	vcpu_span_close(v, t, sink);

@@ -40,6 +40,7 @@ struct vcpu_signal { /* the latest stopping signal of a VM that no SIGCONT revok
 struct vcpu_held {
 	struct vcpu_span span;
 	uint32_t episode; /* 0: none, it was no wait */
+	bool guessed;     /* a sleep whose state only its stack can prove */
 	bool settled;     /* nothing more can change it */
 };
 
@@ -62,8 +63,9 @@ struct vcpu {
 	bool kvm_seen; /* the VM has KVM events */
 	enum thread_state state;
 	enum vcpu_mode { MODE_UNSEEN, MODE_GUEST, MODE_KVM, MODE_VMM } mode;
-	uint64_t mode_lost; /* events missing since the mode was known for certain */
-	bool hlt;           /* the last KVM exit was HLT */
+	uint64_t mode_lost;  /* events missing since the mode was known for certain */
+	bool hlt;            /* the last KVM exit was HLT... */
+	uint32_t hlt_sleeps; /* ... and the thread has slept so often since */
 	struct vcpu_exit exit;
 	uint64_t n_exits;
 	bool was_ready; /* UNSURE: until then it had waited for a CPU */
@@ -105,6 +107,8 @@ struct vcpu {
 			int64_t ns;
 		} holders[VCPU_HOLDERS];
 	} queue;
+	int64_t stack_due_ns; /* sleeps as short as this brought their stack, in this VM; 0: none
+				 did */
 	struct host_ns quota_until; /* the newest reading of its quota; 0: it has none */
 	int64_t throttled_ns;       /* known of the open wait for a pCPU */
 	struct vcpu *next_waiter, **waiter_link; /* among the waiters of a pCPU */

@@ -6,6 +6,8 @@
 
 /* Shorter waits for a pCPU are told at once, throttled or not. */
 #define QUOTA_WAIT_NS 1000000ll
+/* A stack comes with the next drain of the capture's ring; later than this it is missing. */
+#define STACK_LATE_NS (MODEL_HOLD_NS / 4)
 
 /* What a wait's class says about the vCPU's state. The classes that are not listed (a bare futex:
  * Debian's QEMU idles and locks in the same one) leave the decision to the other evidence. */
@@ -147,14 +149,29 @@ struct host_ns vcpu_delivered(const struct vcpu *v)
 	return v->held_count ? vcpu_held_at(v, 0)->span.begin : v->open.begin;
 }
 
+/*
+ * A sleep that was long enough to bring its stack, which did not come: an event is missing, and the
+ * freezer's or a lock's sleep looks like any other.
+ */
+static void stack_missed(const struct vcpu *v, struct vcpu_held *h, struct host_ns now)
+{
+	int64_t since = now.ns - h->span.end.ns;
+
+	if (h->guessed && !h->settled && !h->span.waiter_stack && v->stack_due_ns &&
+	    vcpu_span_length(&h->span) >= v->stack_due_ns && since >= STACK_LATE_NS)
+		h->span.state = VCPU_UNKNOWN;
+}
+
 void vcpu_release(struct vcpu *v, struct host_ns now, bool all, const struct vcpu_sink *sink)
 {
 	while (v->held_count) {
-		const struct vcpu_held *h = vcpu_held_at(v, 0);
+		struct vcpu_held *h = vcpu_held_at(v, 0);
 		bool waiting = vcpu_off_cpu(v) && h->episode == v->episode;
 
 		if (!all && !h->settled && (waiting || now.ns - h->span.end.ns < MODEL_HOLD_NS))
 			break;
+		if (!waiting)
+			stack_missed(v, h, now);
 		v->held_first = (v->held_first + 1) % v->held_capacity;
 		v->held_count--;
 		sink->span(sink->context, &h->span);
@@ -180,7 +197,7 @@ static bool held_grow(struct vcpu *v)
 	return true;
 }
 
-static void held_push(struct vcpu *v, const struct vcpu_span *span, bool settled,
+static void held_push(struct vcpu *v, const struct vcpu_span *span, bool settled, bool guessed,
 		      const struct vcpu_sink *sink)
 {
 	if (settled && !v->held_count) {
@@ -196,6 +213,7 @@ static void held_push(struct vcpu *v, const struct vcpu_span *span, bool settled
 	*vcpu_held_at(v, v->held_count++) = (struct vcpu_held){
 		.span = *span,
 		.episode = settled ? 0 : v->episode,
+		.guessed = guessed,
 		.settled = settled,
 	};
 }
@@ -208,12 +226,20 @@ bool vcpu_quota_awaited(const struct vcpu *v, const struct vcpu_span *span)
 	       span->end.ns - v->quota_until.ns < MODEL_HOLD_NS;
 }
 
+/* HLT sleeps interruptibly, and only the first sleep after its exit is surely its own. */
+static bool sleep_guessed(const struct vcpu *v, const struct vcpu_span *span)
+{
+	return v->state == THREAD_SLEEPING &&
+	       (span->state == VCPU_HALTED || span->state == VCPU_BLOCKED) &&
+	       (span->task_state & VS_TASK_INTERRUPTIBLE) && !(v->open_hlt && v->hlt_sleeps == 1);
+}
+
 /* Ends the open span at `t` and queues it. What follows must be set by begin(). */
 void vcpu_span_close(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
 	if (t.ns > v->open.begin.ns) {
 		struct vcpu_span span = vcpu_span_closed(v, t, sink);
-
+		bool guessed = sleep_guessed(v, &span);
 		bool settled =
 			!vcpu_off_cpu(v) || v->open.state == VCPU_UNKNOWN ||
 			(span.waiter_stack && span.waker_stack && !vcpu_quota_awaited(v, &span));
@@ -221,7 +247,7 @@ void vcpu_span_close(struct vcpu *v, struct host_ns t, const struct vcpu_sink *s
 		/* Whoever is told of it now must not find it open as well. */
 		v->open.begin = t;
 		v->open.state = VCPU_UNKNOWN;
-		held_push(v, &span, settled, sink);
+		held_push(v, &span, settled, guessed, sink);
 	}
 }
 

@@ -251,6 +251,32 @@ static const struct story stories[] = {
 		WAKEUP(HOST, 60, 1, TID0, 1, 0), SWITCH(HOST, 60, 0, 0, TID0, 0)),
 	 EXPECT({0, 10, VCPU_GUEST}, {10, 20, VCPU_GUEST}, {20, 30, VCPU_KVM},
 		{30, 60, VCPU_BLOCKED})},
+	{.name = "a sleep whose stack is due and does not come may have been any",
+	 EVENTS(START, SWITCH(VM, 5, 0, 0, 42, 0), SWITCH(HOST, 10000, 0, TID0, 0, 1),
+		WAKEUP(HOST, 40000, 1, TID0, 1, 0), SWITCH(HOST, 40000, 0, 0, TID0, 0),
+		STACK(40000, WAITER, TID0, TID0, STACK_LOCK, 30000),
+		SWITCH(HOST, 50000, 0, TID0, 0, 1), WAKEUP(HOST, 900000, 1, TID0, 1, 0),
+		SWITCH(HOST, 900000, 0, 0, TID0, 0), SWITCH(HOST, 1000000, 0, TID0, 0, 1),
+		WAKEUP(HOST, 1020000, 1, TID0, 1, 0), SWITCH(HOST, 1020000, 0, 0, TID0, 0),
+		SWITCH(HOST, 1500000, 0, TID0, 0, 2), WAKEUP(HOST, 1600000, 1, TID0, 1, 0),
+		SWITCH(HOST, 1600000, 0, 0, TID0, 0), SWITCH(HOST, 2000000, 0, TID0, 0, 1)),
+	 EXPECT({0, 10000, VCPU_GUEST}, {10000, 40000, VCPU_BLOCKED}, {40000, 50000, VCPU_GUEST},
+		{50000, 900000, VCPU_UNKNOWN}, {900000, 1000000, VCPU_GUEST},
+		{1000000, 1020000, VCPU_BLOCKED}, {1020000, 1500000, VCPU_GUEST},
+		{1500000, 1600000, VCPU_BLOCKED}, {1600000, 2000000, VCPU_GUEST})},
+	{.name = "a sleep in HLT needs no stack; a second one in the same exit does",
+	 EVENTS(START, KVM(10, 0, ENTRY, TID0, 0), KVM(1000, 0, EXIT, TID0, 12 | 1ull << 32),
+		SWITCH(HOST, 10000, 0, TID0, 0, 1), WAKEUP(HOST, 40000, 1, TID0, 1, 0),
+		SWITCH(HOST, 40000, 0, 0, TID0, 0),
+		STACK(40000, WAITER, TID0, TID0, STACK_HALT, 30000), KVM(40010, 0, ENTRY, TID0, 0),
+		KVM(50000, 0, EXIT, TID0, 12 | 1ull << 32), SWITCH(HOST, 50010, 0, TID0, 0, 1),
+		WAKEUP(HOST, 200000, 1, TID0, 1, 0), SWITCH(HOST, 200000, 0, 0, TID0, 0),
+		SWITCH(HOST, 200010, 0, TID0, 0, 1), WAKEUP(HOST, 300000, 1, TID0, 1, 0),
+		SWITCH(HOST, 300000, 0, 0, TID0, 0), KVM(900000, 0, ENTRY, TID0, 0)),
+	 EXPECT({0, 10, VCPU_GUEST}, {10, 1000, VCPU_GUEST}, {1000, 10000, VCPU_KVM},
+		{10000, 40000, VCPU_HALTED}, {40000, 40010, VCPU_KVM}, {40010, 50000, VCPU_GUEST},
+		{50000, 50010, VCPU_KVM}, {50010, 200000, VCPU_HALTED}, {200000, 200010, VCPU_KVM},
+		{200010, 300000, VCPU_UNKNOWN}, {300000, 900000, VCPU_KVM})},
 	{.name = "loss on its pCPU: unknown from the last good event to the next, then proven",
 	 EVENTS(START, SWITCH(HOST, 100, 0, 500, 501, 0), LOST(HOST, 150, 0),
 		SWITCH(HOST, 200, 0, 600, 601, 0), SWITCH(HOST, 300, 0, 601, TID0, 0),
@@ -357,29 +383,39 @@ static void a_pause_by_the_vmm_is_a_stop(void **state)
 	free(s);
 }
 
-/* A guest's account is not believed closer to a change than the clocks are wrong. */
+/* A guest's account is not believed closer to a change than the clocks are wrong, seen or still to
+ * come, nor past a gap in which the guest may have switched. */
 static void an_uncertain_account_does_not_decide(void **state)
 {
-	struct timeline_event idles = SWITCH(VM, 9990, 0, 42, 0, 1);
+	static const struct {
+		struct timeline_event guest;
+		uint32_t err_us;
+		enum vcpu_state sleeps;
+	} cases[] = {
+		{SWITCH(VM, 9990, 0, 42, 43, 1), 0, VCPU_BLOCKED},
+		{SWITCH(VM, 9990, 0, 42, 0, 1), 200, VCPU_HALTED},
+		{SWITCH(VM, 9990, 0, 42, 43, 1), 200, VCPU_HALTED},
+		{EVENT(VM, 9990, 0, LOST, 0, 0, 1, 9990), 0, VCPU_HALTED},
+	};
 	static const struct timeline_event before[] = {START, SWITCH(VM, 5, 0, 0, 42, 0)};
 	static const struct timeline_event after[] = {
 		SWITCH(HOST, 10000, 0, TID0, 0, 1), WAKEUP(HOST, 10100, 1, TID0, 1, 0),
 		SWITCH(HOST, 10100, 0, 0, TID0, 0), SWITCH(HOST, 50000, 0, TID0, 0, 1)};
 
 	(void)state;
-	for (uint32_t err_us = 0; err_us <= 200; err_us += 200) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct timeline_event guest = cases[i].guest;
 		struct spans *s = malloc(sizeof(*s));
 		struct model *m = model_new();
 
 		script_vm(m, 1, "");
 		spans_observe(m, s);
 		script_run(m, before, COUNT(before));
-		idles.event.pid2 = err_us ? 0 : 43; /* certain: busy; uncertain: idle or busy */
-		idles.err_ns = err_us * 1000;
-		script_run(m, &idles, 1);
+		guest.err_ns = cases[i].err_us * 1000;
+		script_run(m, &guest, 1);
 		script_run(m, after, COUNT(after));
 		model_finish(m);
-		assert_int_equal(s->vcpu[1].state, err_us ? VCPU_HALTED : VCPU_BLOCKED);
+		assert_int_equal(s->vcpu[1].state, cases[i].sleeps);
 		model_free(m);
 		free(s);
 	}
