@@ -113,6 +113,7 @@ static struct json_object *flight_describe(const struct flight_status *f)
 	add_number(o, "bytes", f->bytes);
 	add_number(o, "early_frames", f->early);
 	add_number(o, "stalls", f->incidents);
+	add_number(o, "triggers", f->triggered);
 	add_number(o, "folders", f->folders);
 	add_number(o, "stalls_without_folder", f->suppressed);
 	return o;

@@ -19,7 +19,11 @@ enum key_type {
 	KEY_FLAG,
 	KEY_NAME,
 	KEY_LEVEL,
-	KEY_BACKEND
+	KEY_BACKEND,
+	/* A trigger's (analyze/triggers.h). */
+	KEY_LIMIT_TIME,
+	KEY_LIMIT_PERCENT,
+	KEY_LIMIT_FLAG,
 };
 
 struct key {
@@ -59,7 +63,10 @@ static const struct key vm_keys[] = {
 	{"flight_time", KEY_DURATION, VM(flight_ns)},
 	{"flight_size", KEY_BYTES, VM(flight_bytes)},
 	{"stall", KEY_DURATION, VM(stall_ns)},
-	{"psk", KEY_TEXT, VM(psk)},
+#define X(NAME, name, limit, ...) {name, KEY_##limit, VM(triggers[TRIGGER_##NAME])},
+	TRIGGERS(X)
+#undef X
+		{"psk", KEY_TEXT, VM(psk)},
 	{"psk_identity", KEY_NAME, VM(psk_identity)},
 	{"insecure_plain_tcp", KEY_FLAG, VM(insecure_plain_tcp)},
 	{"channel_rate", KEY_BYTES, VM(bytes_per_s)},
@@ -81,6 +88,7 @@ void vm_config_default(struct vm_config *out)
 	out->flight_ns = 30ull * 1000000000;
 	out->flight_bytes = 16 << 20;
 	out->stall_ns = 100ull * 1000000;
+	trigger_limits_default(out->triggers);
 	out->bytes_per_s = budget.bytes_per_s;
 	out->memory_bytes = budget.memory_bytes;
 	out->cpu_permille = budget.cpu_permille;
@@ -130,6 +138,33 @@ static int flag_parse(const char *text, bool *out)
 	return *out || !strcmp(text, "no") ? 0 : -EINVAL;
 }
 
+static int limit_time_parse(const char *text, uint64_t *out)
+{
+	*out = 0;
+	return strcmp(text, "no") ? duration_parse(text, out) : 0;
+}
+
+/* "50%". */
+static int limit_percent_parse(const char *text, uint64_t *out)
+{
+	char *end;
+
+	*out = 0;
+	if (!strcmp(text, "no"))
+		return 0;
+	*out = strtoull(text, &end, 10);
+	return *text < '0' || *text > '9' || strcmp(end, "%") || !*out || *out > 100 ? -EINVAL : 0;
+}
+
+static int limit_flag_parse(const char *text, uint64_t *out)
+{
+	bool flag;
+	int err = flag_parse(text, &flag);
+
+	*out = flag;
+	return err;
+}
+
 static int level_parse(const char *text, enum capture_level *out)
 {
 	*out = strcmp(text, "summary") ? CAPTURE_DETAIL : CAPTURE_SUMMARY;
@@ -165,6 +200,9 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 		[KEY_NAME] = "a text of at most 63 characters",
 		[KEY_LEVEL] = "detail or summary",
 		[KEY_BACKEND] = "auto, bpf or perf",
+		[KEY_LIMIT_TIME] = "a time such as 500ms or 2s, or no",
+		[KEY_LIMIT_PERCENT] = "a share from 1% to 100%, or no",
+		[KEY_LIMIT_FLAG] = "yes or no",
 	};
 	size_t i = 0;
 	void *field;
@@ -199,6 +237,15 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 	case KEY_BACKEND:
 		err = capture_way_parse(value, field);
 		break;
+	case KEY_LIMIT_TIME:
+		err = limit_time_parse(value, field);
+		break;
+	case KEY_LIMIT_PERCENT:
+		err = limit_percent_parse(value, field);
+		break;
+	case KEY_LIMIT_FLAG:
+		err = limit_flag_parse(value, field);
+		break;
 	default:
 		err = level_parse(value, field);
 		break;
@@ -207,6 +254,20 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 		snprintf(why, why_bytes, "%s: `%.60s` is wrong: write %s", name, value,
 			 wants[keys[i].type]);
 	return err ? -EINVAL : 0;
+}
+
+/* A limit below a millisecond would fire all the time. */
+static int triggers_check(const struct vm_config *vm, char *why, size_t why_bytes)
+{
+	for (int t = 0; t < TRIGGER_COUNT; t++) {
+		if (trigger_limit_kind((enum trigger)t) != LIMIT_TIME || !vm->triggers[t] ||
+		    vm->triggers[t] >= 1000000)
+			continue;
+		snprintf(why, why_bytes, "VM %s: %s: at least 1ms, or no", vm->name,
+			 trigger_name((enum trigger)t));
+		return -EINVAL;
+	}
+	return 0;
 }
 
 static bool name_is_good(const char *name)
@@ -247,7 +308,7 @@ int vm_config_check(const struct vm_config *vm, char *why, size_t why_bytes)
 		snprintf(why, why_bytes, "VM %s: stall: at least 1ms", vm->name);
 	else if (vm->channel[0] && link_address_parse(vm->channel, &address, text, sizeof(text)))
 		snprintf(why, why_bytes, "VM %s: channel: %s", vm->name, text);
-	return why[0] ? -EINVAL : 0;
+	return why[0] || triggers_check(vm, why, why_bytes) ? -EINVAL : 0;
 }
 
 /* ---- the file ---- */

@@ -16,15 +16,17 @@
 
 enum {
 	AFTERMATH_MS = 300, /* belongs to the recording of an incident */
+	VERDICT_MS = 1500,  /* that a trigger waits for the stall that it may be part of */
 	LOOK_MS = 1000,     /* of what `top` shows */
 	ROWS_MAX = 256,
 };
 
-/* The worst stall that waits for its folder. */
+/* What waits for its folder: the worst stall, or a trigger while there is none. */
 struct waiting {
-	bool is;
+	bool is, stall;
 	uint64_t due_ms;
-	struct incident incident;
+	struct incident incident; /* of a stall */
+	struct trigger_firing firing;
 };
 
 struct flight_vm {
@@ -37,7 +39,9 @@ struct flight_vm {
 	bool over;               /* the VM is gone: nothing comes any more, the ring stays */
 	struct waiting waiting;
 	uint64_t folder_ms; /* when the last one was made; 0 never */
-	uint64_t incidents, folders, suppressed, told_suppressed;
+	uint64_t incidents, triggered, folders, suppressed, told_suppressed;
+	struct triggers *triggers; /* of the live model */
+	uint64_t log_us;           /* of the newest line of the guest's log that was looked at */
 	struct activity *activity; /* of the live model */
 	struct activity_row *rows; /* of the last look: ROWS_MAX */
 	size_t n_rows;
@@ -87,14 +91,20 @@ static void add_number(struct json_object *to, const char *name, int64_t value)
 	json_object_object_add(to, name, json_object_new_int64(value));
 }
 
-static struct json_object *summary_make(const struct flight_vm *v, const struct incident *incident)
+static const char *trigger_text(const struct waiting *w)
 {
+	return !w ? "snapshot" : w->stall ? "stall" : trigger_name(w->firing.trigger);
+}
+
+static struct json_object *summary_make(const struct flight_vm *v, const struct waiting *waiting)
+{
+	const struct incident *incident = waiting && waiting->stall ? &waiting->incident : NULL;
 	struct json_object *o = json_object_new_object();
 	struct utsname host;
 
 	add_text(o, "schema", "vcpuscope.incident/1");
 	add_text(o, "vm", name_of(v));
-	add_text(o, "trigger", incident ? "stall" : "snapshot");
+	add_text(o, "trigger", trigger_text(waiting));
 	add_number(o, "realtime_ns", (int64_t)realtime_ns());
 	if (incident) {
 		add_text(o, "verdict", verdict_name(incident->verdict));
@@ -104,6 +114,8 @@ static struct json_object *summary_make(const struct flight_vm *v, const struct 
 		add_number(o, "guest_cpu", incident->guest_cpu);
 		add_number(o, "vcpu", incident->vcpu);
 		add_number(o, "duration_ns", incident->end.ns - incident->begin.ns);
+	} else if (waiting) {
+		add_text(o, "because", waiting->firing.text);
 	}
 	add_number(o, "stalls_without_folder", (int64_t)(v->suppressed - v->told_suppressed));
 	if (!uname(&host)) {
@@ -120,13 +132,20 @@ static int recording_write(void *context, const char *path)
 	return flight_ring_write(v->ring, live_model(v->live), path, realtime_ns());
 }
 
-static int folder_make(struct flight_vm *v, const struct incident *incident, char *path,
+/* A stall's folder has its verdict in its name. */
+static const char *what_of(const struct waiting *w)
+{
+	return w && w->stall ? verdict_name(w->incident.verdict) : trigger_text(w);
+}
+
+/* waiting: NULL for a snapshot. */
+static int folder_make(struct flight_vm *v, const struct waiting *waiting, char *path,
 		       size_t path_bytes)
 {
 	const struct incident_request request = {
 		.vm = name_of(v),
-		.what = incident ? verdict_name(incident->verdict) : "snapshot",
-		.summary = summary_make(v, incident),
+		.what = what_of(waiting),
+		.summary = summary_make(v, waiting),
 		.write = recording_write,
 		.context = v,
 	};
@@ -151,12 +170,12 @@ static void waiting_serve(struct flight_vm *v)
 		return;
 	}
 	v->folder_ms = now_ms();
-	err = folder_make(v, &v->waiting.incident, path, sizeof(path));
+	err = folder_make(v, &v->waiting, path, sizeof(path));
 	if (!err)
 		return;
 	v->suppressed++;
-	snprintf(line, sizeof(line), "a stall (%s) gets no folder: %s",
-		 verdict_name(v->waiting.incident.verdict), strerror(-err));
+	snprintf(line, sizeof(line), "%s%s gets no folder: %s", v->waiting.stall ? "a stall, " : "",
+		 what_of(&v->waiting), strerror(-err));
 	say(v, line);
 }
 
@@ -179,14 +198,26 @@ static void on_incident(void *context, const struct report *report)
 		v->incidents++;
 		if (v->metrics)
 			metrics_incident(v->metrics, at);
-		if (!v->waiting.is) {
-			v->waiting = (struct waiting){true, now_ms() + AFTERMATH_MS, *at};
-			continue;
-		}
-		v->suppressed++; /* they share a folder */
-		if (length_of(at) > length_of(&v->waiting.incident))
+		v->suppressed += v->waiting.is; /* they share a folder */
+		if (!v->waiting.is || !v->waiting.stall)
+			v->waiting.due_ms = now_ms() + AFTERMATH_MS;
+		if (!v->waiting.is || !v->waiting.stall ||
+		    length_of(at) > length_of(&v->waiting.incident))
 			v->waiting.incident = *at;
+		v->waiting.is = v->waiting.stall = true;
 	}
+}
+
+static void on_fired(void *context, const struct trigger_firing *firing)
+{
+	struct flight_vm *v = context;
+
+	v->triggered++;
+	if (v->waiting.is)
+		v->suppressed++;
+	else
+		v->waiting = (struct waiting){
+			.is = true, .due_ms = now_ms() + VERDICT_MS, .firing = *firing};
 }
 
 static void on_ongoing(void *context, const struct incident *incident, const char *vm_name)
@@ -203,8 +234,11 @@ static void live_forget(struct flight_vm *v)
 {
 	live_free(v->live); /* before what listens to its model */
 	activity_free(v->activity);
+	triggers_free(v->triggers);
 	metrics_free(v->metrics);
 	v->live = NULL;
+	v->triggers = NULL;
+	v->log_us = 0;
 	v->metrics = NULL;
 	v->activity = NULL;
 	v->n_rows = 0;
@@ -243,15 +277,20 @@ static void on_begin(void *context)
 					     .line = on_line,
 					     .context = v};
 
+	const struct triggers_options triggers = {
+		.limits = watched_vm_config(v->vm)->triggers, .fired = on_fired, .context = v};
+
 	flight_ring_clear(v->ring);
 	v->over = false;
 	live_forget(v);
 	v->live = live_new(&options);
 	if (v->live)
 		v->activity = activity_new(live_model(v->live));
+	if (v->live)
+		v->triggers = triggers_new(live_model(v->live), &triggers);
 	if (v->live && metrics_wanted(v->flight))
 		v->metrics = metrics_new(live_model(v->live));
-	if (!v->live || !v->activity || (!v->metrics && metrics_wanted(v->flight)))
+	if (!v->live || !v->activity || !v->triggers || (!v->metrics && metrics_wanted(v->flight)))
 		live_drop(v);
 }
 
@@ -327,6 +366,24 @@ void flight_end(struct flight *f, struct watched_vm *vm)
 	}
 }
 
+/* What the guest's log has got since the last look. A guest that boots again begins at 0. */
+static void log_tick(struct flight_vm *v)
+{
+	const struct pipeline *p = live_pipeline(v->live);
+	const struct message_log_line *line;
+	uint64_t newest_us = 0;
+
+	for (size_t i = 0; (line = pipeline_log_line(p, COLLECTOR_VM, i)); i++)
+		newest_us = line->dmesg_us;
+	if (newest_us < v->log_us)
+		v->log_us = 0;
+	for (size_t i = 0; (line = pipeline_log_line(p, COLLECTOR_VM, i)); i++) {
+		if (line->dmesg_us > v->log_us)
+			triggers_log(v->triggers, COLLECTOR_VM, line->text);
+	}
+	v->log_us = newest_us;
+}
+
 static void activity_tick(struct flight_vm *v)
 {
 	const uint64_t now = now_ms();
@@ -338,6 +395,8 @@ static void activity_tick(struct flight_vm *v)
 	v->n_rows = n > 0 ? (size_t)n : 0;
 	v->look_ms = v->looked_ms ? now - v->looked_ms : 0;
 	v->looked_ms = now;
+	triggers_activity(v->triggers, v->rows, v->n_rows, (int64_t)v->look_ms * 1000000);
+	log_tick(v);
 }
 
 void flight_tick(struct flight *f)
@@ -350,6 +409,17 @@ void flight_tick(struct flight *f)
 		if (v->live && v->waiting.is && now_ms() >= v->waiting.due_ms)
 			waiting_serve(v);
 	}
+}
+
+void flight_trigger(struct flight *f, struct watched_vm *vm, enum trigger trigger, const char *text)
+{
+	struct flight_vm *v = find(f, vm);
+	struct trigger_firing firing = {.trigger = trigger, .vm = COLLECTOR_VM};
+
+	if (!v || !v->live || !watched_vm_config(vm)->triggers[trigger])
+		return;
+	snprintf(firing.text, sizeof(firing.text), "%s", text);
+	on_fired(v, &firing);
 }
 
 int flight_snapshot(struct flight *f, struct watched_vm *vm, char *path, size_t path_bytes)
@@ -419,6 +489,7 @@ void flight_status_get(const struct flight *f, const struct watched_vm *vm,
 				      .bytes = stats.bytes,
 				      .early = stats.early,
 				      .incidents = v->incidents,
+				      .triggered = v->triggered,
 				      .folders = v->folders,
 				      .suppressed = v->suppressed};
 	if (!v->live || !live_source(v->live, COLLECTOR_VM, &guest) || !guest.hello)

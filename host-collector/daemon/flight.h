@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The flight recorder: the last seconds of every VM in memory (flight_ring.h), its stalls watched
- * as they happen (cli/live.h), and a folder (incident_store.h) when one is over or somebody asks.
+ * as they happen (cli/live.h) and other triggers (analyze/triggers.h), and a folder
+ * (incident_store.h) when a stall is over, a trigger fires or somebody asks.
  *
  * One VM has at most one folder in the configured time; what happens between is counted and told
  * with the next one.
@@ -16,6 +17,7 @@
 #include "host-collector/cli/metrics_page.h"
 #include "host-collector/daemon/flight_ring.h"
 #include "host-collector/analyze/activity.h"
+#include "host-collector/analyze/triggers.h"
 #include "host-collector/daemon/incident_store.h"
 #include "host-collector/daemon/watched_vm.h"
 
@@ -31,6 +33,10 @@ int flight_begin(struct flight *f, struct watched_vm *vm);
 void flight_end(struct flight *f, struct watched_vm *vm);
 /* Call it every 100 ms. */
 void flight_tick(struct flight *f);
+/* A trigger that is seen elsewhere fired, if the VM's configuration wants it; text: in one plain
+ * sentence, not escaped. */
+void flight_trigger(struct flight *f, struct watched_vm *vm, enum trigger trigger,
+		    const char *text);
 /* A folder now, by hand. `path`: its name to be. 0, -ENOENT (no recorder for this VM), -ENODATA (no
  * frame yet), or what incident_store_make says. */
 int flight_snapshot(struct flight *f, struct watched_vm *vm, char *path, size_t path_bytes);
@@ -52,7 +58,8 @@ struct flight_status {
 	char clock_method[16];   /* of the guest's times; "": not known */
 	uint64_t clock_error_ns; /* what half of its events stay below */
 	uint64_t folders;        /* made */
-	uint64_t suppressed;     /* stalls without a folder of their own */
+	uint64_t suppressed;     /* stalls and triggers without a folder of their own */
+	uint64_t triggered;      /* triggers other than stalls */
 };
 /* What the VM's vCPUs did in the last second; for `top`. */
 struct flight_activity {

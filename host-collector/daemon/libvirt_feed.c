@@ -11,8 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host-collector/analyze/triggers.h"
 #include "host-collector/daemon/daemon.h"
 #include "proto/sibling.h"
+#include "host-collector/daemon/flight.h"
 
 enum {
 	LINE_MAX_BYTES = 64 * 1024,
@@ -92,7 +94,7 @@ static bool setting_is_allowed(const char *key)
 		if (!strcmp(keys[i], key))
 			return true;
 	}
-	return false;
+	return trigger_find(key) >= 0;
 }
 
 /* False: its settings say that it is not to be watched. */
@@ -181,8 +183,13 @@ static void on_gone(struct libvirt_feed *f, struct json_object *o)
 static void on_note(struct libvirt_feed *f, struct json_object *o)
 {
 	const struct fed *fed = fed_find(f, text_of(o, "uuid"));
+	struct watched_vm *vm = fed ? vm_daemon_find(f->options.daemon, fed->vm) : NULL;
+	const int trigger = trigger_find(text_of(o, "trigger"));
 
 	say(f, fed ? fed->vm : "", "libvirt: %.200s", text_of(o, "text"));
+	if (vm && trigger >= 0)
+		flight_trigger(vm_daemon_flight(f->options.daemon), vm, (enum trigger)trigger,
+			       text_of(o, "text"));
 }
 
 static void on_disconnected(struct libvirt_feed *f, struct json_object *o)

@@ -3,13 +3,13 @@
  * vcpuscope-libvirt: everything that needs libvirt's library, in a process of its own, because its
  * calls may hang and because it brings OpenSSL along.
  *
- *   vcpuscope-libvirt follow URI           tells of running domains on standard output, a JSON
- * object a line, until standard input ends: {"event": "domain", ..} (domains.h), {"event": "gone",
- * "uuid"}, {"event": "note", "uuid", "text"}, {"event": "connected"},
- *                                          {"event": "disconnected", "why"}. A byte on standard
- * input asks for all domains again. vcpuscope-libvirt attach URI DOMAIN [SOCKET]   adds the agent's
- * channel vcpuscope-libvirt detach URI DOMAIN            removes it vcpuscope-libvirt list URI the
- * running domains, once
+ * `follow URI` tells of running domains on standard output, a JSON object a line, until standard
+ * input ends: {"event": "domain", ..} (domains.h), {"event": "gone", "uuid"}, {"event": "note",
+ * "uuid", "trigger", "text"}, {"event": "connected"}, {"event": "disconnected", "why"}. A byte on
+ * standard input asks for all domains again.
+ *
+ * `attach URI DOMAIN [SOCKET]` adds the agent's channel, `detach URI DOMAIN` removes it, `list URI`
+ * tells the running domains once.
  */
 #include <json.h>
 #include <libvirt/libvirt.h>
@@ -86,12 +86,28 @@ static int all_tell(virConnectPtr connection)
 
 /* ---- events ---- */
 
+/* trigger: of the flight recorder, see analyze/triggers.h. */
+static void note_tell(virDomainPtr domain, const char *trigger, const char *text)
+{
+	struct json_object *o = event_new("note");
+
+	uuid_add(o, domain);
+	json_object_object_add(o, "trigger", json_object_new_string(trigger));
+	json_object_object_add(o, "text", json_object_new_string(text));
+	tell(o);
+}
+
 static int on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event, int detail,
 			void *context)
 {
 	struct json_object *o;
 
-	(void)connection, (void)detail, (void)context;
+	(void)connection, (void)context;
+	/* STOPPED follows unless the domain is to be kept for a debugger. */
+	if (event == VIR_DOMAIN_EVENT_CRASHED && detail == VIR_DOMAIN_EVENT_CRASHED_PANICKED) {
+		note_tell(domain, "libvirt_panic", "the guest panicked");
+		return 0;
+	}
 	if (event == VIR_DOMAIN_EVENT_STARTED || event == VIR_DOMAIN_EVENT_RESUMED) {
 		domain_tell(domain);
 	} else if (event == VIR_DOMAIN_EVENT_STOPPED || event == VIR_DOMAIN_EVENT_CRASHED) {
@@ -102,19 +118,10 @@ static int on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event
 	return 0;
 }
 
-static void note_tell(virDomainPtr domain, const char *text)
-{
-	struct json_object *o = event_new("note");
-
-	uuid_add(o, domain);
-	json_object_object_add(o, "text", json_object_new_string(text));
-	tell(o);
-}
-
 static void on_watchdog(virConnectPtr connection, virDomainPtr domain, int action, void *context)
 {
 	(void)connection, (void)action, (void)context;
-	note_tell(domain, "the guest's watchdog device fired");
+	note_tell(domain, "libvirt_watchdog", "the guest's watchdog device fired");
 }
 
 static void on_io_error(virConnectPtr connection, virDomainPtr domain, const char *path,
@@ -124,7 +131,7 @@ static void on_io_error(virConnectPtr connection, virDomainPtr domain, const cha
 
 	(void)connection, (void)alias, (void)action, (void)context;
 	snprintf(text, sizeof(text), "I/O error on %s", path);
-	note_tell(domain, text);
+	note_tell(domain, "libvirt_io_error", text);
 }
 
 /* A channel came or went with its device. */

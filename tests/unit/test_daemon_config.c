@@ -35,7 +35,8 @@ static void test_good(void **state)
 				   "disk_budget = 2G\nfile_size=64M\nfile_time = 10m\n"
 				   "[vm web1]\nqmp = /run/web1.qmp\nchannel = /run/web1.sock\n"
 				   "record = yes\nlevel = summary\nstacks_over = 5ms\n"
-				   "[vm db-2.x]\npid = 4711\nchannel_rate = 512K\n",
+				   "[vm db-2.x]\npid = 4711\nchannel_rate = 512K\nblocked = 250ms\n"
+				   "interrupt = no\nsteal = 30%\nlibvirt_panic = no\n",
 				   &c, why, sizeof(why)),
 			 0);
 	assert_string_equal(c.control, "/tmp/x.sock");
@@ -50,6 +51,11 @@ static void test_good(void **state)
 	assert_int_equal(c.vms[1].pid, 4711);
 	assert_int_equal(c.vms[1].bytes_per_s, 512 << 10);
 	assert_int_equal(c.vms[0].bytes_per_s, 16 << 20); /* the default */
+	assert_int_equal(c.vms[1].triggers[TRIGGER_BLOCKED], 250000000);
+	assert_int_equal(c.vms[1].triggers[TRIGGER_INTERRUPT], 0);
+	assert_int_equal(c.vms[1].triggers[TRIGGER_STEAL], 30);
+	assert_int_equal(c.vms[1].triggers[TRIGGER_LIBVIRT_PANIC], 0);
+	assert_int_equal(c.vms[1].triggers[TRIGGER_LIBVIRT_IO_ERROR], 1); /* the default */
 }
 
 static void test_wrong(void **state)
@@ -73,6 +79,12 @@ static void test_wrong(void **state)
 		{"[vm a]\npid = 1\nrecord = true\n",
 		 ":3: record: `true` is wrong: write yes or no"},
 		{"[vm a]\npid = 1\nchannel = tcp:x\n", "VM a: channel: "},
+		{"[vm a]\npid = 1\nsteal = 101%\n", ":3: steal: `101%` is wrong: write a share"},
+		{"[vm a]\npid = 1\nsteal = 5\n", ":3: steal: `5` is wrong: write a share"},
+		{"[vm a]\npid = 1\nblocked = 5\n", ":3: blocked: `5` is wrong: write a time"},
+		{"[vm a]\npid = 1\nblocked = 5us\n", "VM a: blocked: at least 1ms, or no"},
+		{"[vm a]\npid = 1\nguest_watchdog = 1\n",
+		 ":3: guest_watchdog: `1` is wrong: write yes or no"},
 		{"[vm a]\npid = 1\n[vm b]\npid = 2\n[vm a]\nlevel = detail\n", ":6: [vm a]: twice"},
 		{"[daemon]\nnonsense\n", ":2: neither [section] nor KEY = VALUE"},
 	};
