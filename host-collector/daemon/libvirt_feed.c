@@ -13,8 +13,8 @@
 
 #include "host-collector/analyze/triggers.h"
 #include "host-collector/daemon/daemon.h"
-#include "proto/sibling.h"
 #include "host-collector/daemon/flight.h"
+#include "proto/sibling.h"
 
 enum {
 	LINE_MAX_BYTES = 64 * 1024,

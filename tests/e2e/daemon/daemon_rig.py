@@ -51,13 +51,14 @@ class FakeVm:
 class Daemon:
     """config: the text of [vm ..] sections; settings: lines of [daemon]."""
 
-    def __init__(self, config="", settings="", environment=None):
+    def __init__(self, config="", settings="", environment=None, program=PROGRAM):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="vcpuscope-daemon-", dir="/tmp"))
         self.control = self.folder / "control"
         self.recordings = self.folder / "recordings"
         self.log = self.folder / "log"
         self.settings = settings
         self.environment = environment
+        self.program = program
         self.process = None
         self.configure(config)
 
@@ -69,7 +70,7 @@ class Daemon:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [PROGRAM, "daemon", "--config", self.folder / "conf"], stderr=log,
+                [self.program, "daemon", "--config", self.folder / "conf"], stderr=log,
                 env={**os.environ, **(self.environment or {})})
         until("the daemon answers", lambda: self.process.poll() is not None or self.answers())
         if self.process.poll() is not None:

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The flight recorder: a stall leaves a folder with the right verdict, made of the last seconds only,
 though names, threads and stacks were told long before; many stalls leave few folders, within a budget;
-an agent's half is in it without invented losses. The VM is a process that looks like one; its guest's
-agent is one that watches this machine."""
+an agent's half is in it without invented losses. What libvirt tells of a domain leaves one, too. The VM is
+a process that looks like one; its guest's agent is one that watches this machine."""
 import json
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -150,6 +153,39 @@ class FlightTest(unittest.TestCase):
             capture_output=True, text=True, check=True).stdout)["rows"]
         named = [row for row in rows if row.get("comm") or row.get("task")]
         self.assertGreater(len(named), len(rows) / 2, rows)
+
+    def test_libvirts_events_leave_a_folder(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="vcpuscope-feed-", dir="/tmp"))
+        self.addCleanup(shutil.rmtree, folder, True)
+        shutil.copy(PROGRAM, folder / "vcpuscope")
+        uuid = "01234567-89ab-cdef-0123-456789abcdef"
+        told = ({"event": "connected"},
+                {"event": "domain", "name": "web1", "uuid": uuid, "pid": self.vm.pid,
+                 "settings": {"libvirt_watchdog": "no", "stall": "60s", "runnable": "no", "steal": "lots"}})
+        notes = ({"event": "note", "uuid": uuid, "trigger": "libvirt_watchdog", "text": "not wanted"},
+                 {"event": "note", "uuid": uuid, "trigger": "nonsense", "text": "not known"},
+                 {"event": "note", "uuid": uuid, "trigger": "libvirt_io_error", "text": "I/O error on vda"},
+                 {"event": "note", "uuid": uuid, "trigger": "libvirt_panic", "text": "the guest panicked"})
+        helper = folder / "vcpuscope-libvirt"
+        helper.write_text("#!/bin/sh\n" + "".join(f"echo '{json.dumps(o)}'\n" for o in told) +
+                          f"while [ ! -e {folder}/go ]; do sleep 0.1; done\n" +
+                          "".join(f"echo '{json.dumps(o)}'\n" for o in notes) + "cat >/dev/null\n")
+        helper.chmod(0o755)
+        daemon = Daemon(settings="libvirt = test:///", program=folder / "vcpuscope")
+        self.addCleanup(daemon.clean)
+        daemon.start()
+        until("the domain is watched", lambda: (daemon.vm("web1") or {}).get("state") == "running")
+        until("events come", lambda: daemon.vm("web1")["flight"]["bytes"] > 10000)
+        (folder / "go").touch()
+        made = until("a folder of the event", lambda: self.folders(daemon))
+        self.assertEqual(len(made), 1)
+        summary = json.loads((made[0] / "incident.json").read_text())
+        self.assertEqual((summary["trigger"], summary["because"]), ("libvirt_io_error", "I/O error on vda"))
+        flight = daemon.vm("web1")["flight"]
+        self.assertEqual((flight["triggers"], flight["folders"], flight["stalls_without_folder"]), (2, 1, 1))
+        log = daemon.log.read_text()
+        for line in ("libvirt: not wanted", "libvirt: not known", "steal: `lots` is wrong"):
+            self.assertIn(line, log)
 
     def test_top_shows_the_daemons_vms(self):
         other = FakeVm("web2", 2)
