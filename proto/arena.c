@@ -3,10 +3,16 @@
 #include "proto/arena.h"
 
 #include <errno.h>
+#include <sanitizer/asan_interface.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARENA_ALIGN = 16 };
+/* With AddressSanitizer what was not handed out is poisoned, and a gap follows what was. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__clang__) && __has_feature(address_sanitizer)
+enum { ARENA_ALIGN = 16, ARENA_GAP = 16 };
+#else
+enum { ARENA_ALIGN = 16, ARENA_GAP = 0 };
+#endif
 
 static void *arena_alloc(void *context, size_t size)
 {
@@ -18,7 +24,8 @@ static void *arena_alloc(void *context, size_t size)
 		return NULL;
 	}
 	p = a->data + a->used;
-	size = (size + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+	ASAN_UNPOISON_MEMORY_REGION(p, size);
+	size = (size + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN + ARENA_GAP;
 	a->used = size < a->limit - a->used ? a->used + size : a->limit;
 	return p;
 }
@@ -35,6 +42,7 @@ int arena_init(struct arena *a, size_t limit)
 	a->data = malloc(limit);
 	if (!a->data)
 		return -ENOMEM;
+	ASAN_POISON_MEMORY_REGION(a->data, limit);
 	a->allocator = (ProtobufCAllocator){
 		.alloc = arena_alloc,
 		.free = arena_free,
@@ -45,6 +53,7 @@ int arena_init(struct arena *a, size_t limit)
 
 void arena_reset(struct arena *a)
 {
+	ASAN_POISON_MEMORY_REGION(a->data, a->used);
 	a->used = 0;
 	a->exhausted = false;
 }

@@ -26,6 +26,8 @@ void fuzz_repair(uint8_t *data, size_t len)
 	for (size_t at = len; at-- > 0;) {
 		size_t left = len - at;
 
+		if (data[at] != 'V') /* as both magics begin */
+			continue;
 		if (left >= 4 && !memcmp(data + at, "VCSF", 4))
 			repair_frame(data + at, left);
 		if (left >= RECORDING_ENTRY_HEADER_BYTES &&
