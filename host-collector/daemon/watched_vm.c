@@ -10,7 +10,7 @@
 
 #include "host-collector/daemon/governor.h"
 
-enum { ATTACH_AGAIN_MS = 5000 };
+enum { ATTACH_AGAIN_MS = 5000, ATTACH_SILENT_AGAIN_MS = 60000 };
 
 struct watched_vm {
 	uv_loop_t *loop;
@@ -22,7 +22,7 @@ struct watched_vm {
 	struct governor governor;
 	enum watched_state state;
 	char why[256], said[256];
-	uint64_t since_ms, try_ms, runs;
+	uint64_t since_ms, try_ms, again_ms, runs;
 	bool ended; /* the collector said so; it is closed outside its own callback */
 };
 
@@ -137,6 +137,7 @@ static void run_begin(struct watched_vm *vm)
 
 	vm->ended = false;
 	vm->try_ms = uv_now(vm->loop);
+	vm->again_ms = ATTACH_AGAIN_MS;
 	taps_begin(vm);
 	options.shared =
 		host_captures_get(vm->captures, config->way, &err, vm->why, sizeof(vm->why));
@@ -156,6 +157,11 @@ static void run_begin(struct watched_vm *vm)
 	if (strcmp(vm->said, vm->why))
 		on_say(vm, vm->why);
 	snprintf(vm->said, sizeof(vm->said), "%s", vm->why);
+	/* A monitor that does not answer holds up everybody: rarely, then. */
+	uv_update_time(vm->loop);
+	vm->try_ms = uv_now(vm->loop);
+	if (err == -ETIMEDOUT)
+		vm->again_ms = ATTACH_SILENT_AGAIN_MS;
 }
 
 static void run_end(struct watched_vm *vm, const char *why)
@@ -214,7 +220,7 @@ void watched_vm_tick(struct watched_vm *vm, uint64_t now_ms)
 	}
 	if (vm->collector)
 		govern(vm, now_ms);
-	if (vm->state == WATCHED_WAITING && (!vm->try_ms || now_ms - vm->try_ms >= ATTACH_AGAIN_MS))
+	if (vm->state == WATCHED_WAITING && (!vm->try_ms || now_ms - vm->try_ms >= vm->again_ms))
 		run_begin(vm);
 }
 

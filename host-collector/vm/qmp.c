@@ -15,13 +15,20 @@
 #include <unistd.h>
 
 /* query-cpus-fast of 1,024 CPUs is about 250 KiB; a line beyond this is no QMP. */
-enum { LINE_MAX_BYTES = 4 * 1024 * 1024, EVENTS_KEPT = 64 };
+enum {
+	LINE_MAX_BYTES = 4 * 1024 * 1024,
+	EVENTS_KEPT = 64,
+	READS_AT_ONCE = 4,   /* then others have their turn, whatever else this one sends */
+	QUESTIONS_LIMIT = 2, /* times limit_ms: what all questions together may take */
+};
 
 struct qmp {
 	int fd;
 	int limit_ms;
-	char *line; /* bytes read, not yet a whole line */
-	size_t len, capacity;
+	int64_t patience_ms; /* that may yet be spent on waiting */
+	int broken;          /* -errno: nothing more will be answered */
+	char *line;          /* from `used` on: bytes read, not yet a whole line */
+	size_t used, len, capacity;
 	uint64_t next_id;
 	size_t n_events; /* seen while waiting for an answer */
 	struct json_object *events[EVENTS_KEPT];
@@ -40,6 +47,11 @@ static int bytes_read(struct qmp *q)
 {
 	ssize_t n;
 
+	if (q->used) {
+		memmove(q->line, q->line + q->used, q->len - q->used);
+		q->len -= q->used;
+		q->used = 0;
+	}
 	if (q->capacity - q->len < 4096) {
 		size_t capacity = q->capacity ? q->capacity * 2 : 16384;
 		char *line;
@@ -65,18 +77,20 @@ static int bytes_read(struct qmp *q)
 /* The next whole line as an object: 1; 0 if there is none yet; -EBADMSG. */
 static int message_take(struct qmp *q, struct json_object **message)
 {
-	char *end = q->len ? memchr(q->line, '\n', q->len) : NULL;
-	size_t used;
+	char *line, *end;
 
+	if (q->used == q->len)
+		return 0;
+	line = q->line + q->used;
+	end = memchr(line, '\n', q->len - q->used);
 	if (!end)
 		return 0;
 	*end = 0;
-	*message = json_tokener_parse(q->line);
-	used = (size_t)(end - q->line) + 1;
-	memmove(q->line, q->line + used, q->len - used);
-	q->len -= used;
+	*message = json_tokener_parse(line);
+	q->used = (size_t)(end - q->line) + 1;
 	if (!json_object_is_type(*message, json_type_object)) {
 		json_object_put(*message);
+		*message = NULL;
 		return -EBADMSG;
 	}
 	return 1;
@@ -153,10 +167,15 @@ static int line_send(struct qmp *q, struct json_object *request, int64_t deadlin
 	return 0;
 }
 
-int qmp_execute(struct qmp *q, const char *command, struct json_object *arguments,
-		struct json_object **result)
+/* The time until which a question may wait now. */
+static int64_t deadline_set(const struct qmp *q)
 {
-	int64_t deadline = now_ms() + q->limit_ms;
+	return now_ms() + (q->patience_ms < q->limit_ms ? q->patience_ms : q->limit_ms);
+}
+
+static int ask(struct qmp *q, const char *command, struct json_object *arguments, int64_t deadline,
+	       struct json_object **result)
+{
 	struct json_object *request = json_object_new_object();
 	uint64_t id = q->next_id++;
 	int err;
@@ -195,6 +214,24 @@ int qmp_execute(struct qmp *q, const char *command, struct json_object *argument
 	return err;
 }
 
+int qmp_execute(struct qmp *q, const char *command, struct json_object *arguments,
+		struct json_object **result)
+{
+	int64_t begin = now_ms();
+	int err = q->broken;
+
+	if (err)
+		json_object_put(arguments);
+	else
+		err = ask(q, command, arguments, deadline_set(q), result);
+	q->patience_ms -= now_ms() - begin;
+	if (err && err != -EREMOTEIO && err != -ETIMEDOUT)
+		q->broken = err;
+	else if (q->patience_ms <= 0)
+		q->broken = -ETIMEDOUT;
+	return err;
+}
+
 int qmp_open_fd(int fd, int limit_ms, struct qmp **out, char *why, size_t why_bytes)
 {
 	struct json_object *message = NULL, *field;
@@ -208,6 +245,7 @@ int qmp_open_fd(int fd, int limit_ms, struct qmp **out, char *why, size_t why_by
 	}
 	q->fd = fd;
 	q->limit_ms = limit_ms;
+	q->patience_ms = (int64_t)QUESTIONS_LIMIT * limit_ms;
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	err = message_wait(q, now_ms() + limit_ms, &message);
 	if (err == -ETIMEDOUT) {
@@ -288,7 +326,7 @@ int qmp_fd(const struct qmp *q)
 int qmp_events(struct qmp *q, qmp_event event, void *context)
 {
 	struct json_object *message = NULL;
-	int err, got;
+	int err, got, reads = 0;
 
 	for (size_t i = 0; i < q->n_events; i++) {
 		event_tell(q->events[i], event, context);
@@ -304,6 +342,6 @@ int qmp_events(struct qmp *q, qmp_event event, void *context)
 				event_tell(message, event, context);
 			json_object_put(message);
 		}
-	} while (!err);
-	return err == -EAGAIN ? 0 : -EPIPE;
+	} while (!err && ++reads < READS_AT_ONCE);
+	return !err || err == -EAGAIN ? 0 : -EPIPE;
 }

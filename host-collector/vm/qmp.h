@@ -2,7 +2,9 @@
 /*
  * A small QMP client: JSON lines over QEMU's monitor socket. Questions are asked one at a time and
  * wait for their answer up to a time limit; events that arrive in between are kept, and later ones
- * are picked up by qmp_events() whenever the descriptor is readable.
+ * are picked up by qmp_events() whenever the descriptor is readable. Who asks waits, so a QEMU that
+ * answers slowly is given twice the limit for all questions together; what comes after that is not
+ * asked.
  */
 #ifndef VM_QMP_H
 #define VM_QMP_H
@@ -30,7 +32,8 @@ int qmp_fd(const struct qmp *q);
  * has none; borrowed. */
 typedef void (*qmp_event)(void *context, const char *name, uint64_t realtime_ns,
 			  struct json_object *data);
-/* Reads what is there and calls `event` for each event. 0, or -EPIPE once QEMU has closed the
+/* Reads what is there, up to a bound, and calls `event` for each event: call it again while the
+ * descriptor is readable. 0, or -EPIPE once QEMU has closed the
  * connection. Never blocks. */
 int qmp_events(struct qmp *q, qmp_event event, void *context);
 

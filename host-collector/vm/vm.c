@@ -138,12 +138,13 @@ static int vcpus_ask(struct vm *vm, char *why, size_t why_bytes)
 		struct json_object *cpu = json_object_array_get_idx(cpus, i);
 		struct message_vm_thread *row = &vm->named[vm->n_named];
 		int64_t tid = field_int(cpu, "thread-id", 0);
+		int64_t index = field_int(cpu, "cpu-index", (int64_t)i);
 
-		if (tid <= 0 || tid > INT32_MAX)
+		if (tid <= 0 || tid > INT32_MAX || index < 0 || index >= VS_CPUS_MAX)
 			continue;
 		row->tid = (int32_t)tid;
 		row->is_vcpu = true;
-		row->vcpu = (uint32_t)field_int(cpu, "cpu-index", (int64_t)i);
+		row->vcpu = (uint32_t)index;
 		row->apic_id_known = apic_id_ask(vm->qmp, cpu, &row->apic_id);
 		vm->n_named++;
 	}
@@ -154,11 +155,10 @@ out:
 
 static void name_ask(struct vm *vm)
 {
-	struct json_object *result = NULL, *name;
+	struct json_object *result = NULL;
 
-	if (!qmp_execute(vm->qmp, "query-name", NULL, &result) &&
-	    json_object_object_get_ex(result, "name", &name))
-		snprintf(vm->info.name, sizeof(vm->info.name), "%s", json_object_get_string(name));
+	if (!qmp_execute(vm->qmp, "query-name", NULL, &result) && *field_text(result, "name"))
+		snprintf(vm->info.name, sizeof(vm->info.name), "%s", field_text(result, "name"));
 	json_object_put(result);
 }
 

@@ -406,6 +406,7 @@ static void test_qmp_trouble(void **state)
 		"=\"return\": [{\"thread-id\": 4242, \"cpu-index\": 0}]", NULL};
 	static const char *const stranger[] = {">{\"hello\": 1}", NULL};
 	static const char *const garbage[] = {">SSH-2.0-OpenSSH_9.2", NULL};
+	static const char *const number[] = {">1", NULL};
 	static const char *const refuses[] = {GREETING, NEGOTIATE, "<query-cpus-fast",
 					      "=\"error\": {\"class\": \"X\"}", NULL};
 	static const struct {
@@ -417,6 +418,7 @@ static void test_qmp_trouble(void **state)
 		{elsewhere, 0, -ESRCH, "thread 4242 is no thread here"},
 		{stranger, 0, -EBADMSG, "is no QMP monitor"},
 		{garbage, 0, -EBADMSG, "no greeting"},
+		{number, 0, -EBADMSG, "no greeting"},
 		{refuses, 0, -EREMOTEIO, "query-cpus-fast"},
 	};
 	struct tree *t = *state;
