@@ -8,6 +8,7 @@
 #include "host-collector/cli/commands.h"
 #include "host-collector/daemon/config.h"
 #include "host-collector/daemon/control.h"
+#include "host-collector/view/escape.h"
 
 enum { WORDS_MAX = 16 };
 
@@ -22,6 +23,12 @@ static const char *text_of(struct json_object *o, const char *name)
 	struct json_object *value = NULL;
 
 	return json_object_object_get_ex(o, name, &value) ? json_object_get_string(value) : "-";
+}
+
+/* For a terminal: an agent's version, for one, is what a guest wrote. */
+static struct escaped shown(struct json_object *o, const char *name)
+{
+	return escape(text_of(o, name));
 }
 
 static uint64_t number_of(struct json_object *o, const char *name)
@@ -52,16 +59,16 @@ static void list_show(struct json_object *reply)
 		struct json_object *vm = json_object_array_get_idx(vms, i);
 		char clock[64];
 
-		printf("%-20s %-8s %5llu %-8s %-13s %-8s %-22s %8llu\n", text_of(vm, "vm"),
+		printf("%-20s %-8s %5llu %-8s %-13s %-8s %-22s %8llu\n", shown(vm, "vm").text,
 		       text_of(vm, "state"), (unsigned long long)number_of(vm, "vcpus"),
-		       text_of(vm, "channel"), text_of(vm, "carrier"), text_of(vm, "agent"),
+		       text_of(vm, "channel"), text_of(vm, "carrier"), shown(vm, "agent").text,
 		       clock_text(vm, clock, sizeof(clock)),
 		       (unsigned long long)(number_of(vm, "host_dropped") +
 					    number_of(vm, "guest_dropped")));
 		if (strcmp(text_of(vm, "why"), "-"))
-			printf("  %s\n", text_of(vm, "why"));
+			printf("  %s\n", shown(vm, "why").text);
 		if (!strcmp(text_of(vm, "recording"), "true"))
-			printf("  recording to %s\n", text_of(vm, "file"));
+			printf("  recording to %s\n", shown(vm, "file").text);
 		if (strcmp(text_of(vm, "recording_error"), "-"))
 			printf("  not recording now: %s\n", text_of(vm, "recording_error"));
 	}
@@ -185,7 +192,7 @@ static int reply_show(const struct verb *verb, const struct ctl_words *w, struct
 	struct json_object *ok = NULL;
 
 	if (!json_object_object_get_ex(reply, "ok", &ok) || !json_object_get_boolean(ok)) {
-		fprintf(stderr, "vcpuscope ctl: %s\n", text_of(reply, "error"));
+		fprintf(stderr, "vcpuscope ctl: %s\n", shown(reply, "error").text);
 		return COMMAND_TROUBLE;
 	}
 	if (!strcmp(w->format, "json"))

@@ -12,6 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "host-collector/view/json_string.h"
+
+enum { ANSWERS_WAIT_MAX = 1024 * 1024 }; /* bytes that a client has not read yet */
+
 struct client {
 	uv_pipe_t pipe;
 	struct control *control;
@@ -70,6 +74,10 @@ static void client_answer(struct client *client, struct json_object *reply)
 	struct answer *answer = calloc(1, sizeof(*answer));
 	uv_buf_t buf;
 
+	if (uv_stream_get_write_queue_size((uv_stream_t *)&client->pipe) > ANSWERS_WAIT_MAX) {
+		client_close(client); /* it asks and does not read */
+		return;
+	}
 	if (!text || !answer || asprintf(&answer->text, "%s\n", text) < 0) {
 		free(answer);
 		client_close(client);
@@ -93,7 +101,7 @@ static void line_serve(struct client *client, const char *line)
 		snprintf(why, sizeof(why), "a request is one JSON object on one line");
 	json_object_object_add(reply, "ok", json_object_new_boolean(!err));
 	if (err)
-		json_object_object_add(reply, "error", json_object_new_string(why));
+		json_object_object_add(reply, "error", json_string_new(why));
 	client_answer(client, reply);
 	json_object_put(reply);
 	json_object_put(request);

@@ -105,7 +105,9 @@ static bool settings_apply(const struct libvirt_feed *f, struct json_object *set
 
 	json_object_object_foreach(settings, key, value)
 	{
-		const char *text = json_object_get_string(value);
+		const char *text = json_object_is_type(value, json_type_string)
+					   ? json_object_get_string(value)
+					   : "";
 
 		if (!strcmp(key, "watch")) {
 			if (!strcmp(text, "no"))
