@@ -4,11 +4,11 @@
 #include <dirent.h>
 #include <json.h>
 #include <libvirt/virterror.h>
-#include <libxml/parser.h>
-#include <libxml/xpath.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "host-collector/libvirt/domain_xml.h"
 
 /* Any other call of libvirt's forgets it: first of all after a failure. */
 static void error_take(char *out, size_t out_bytes)
@@ -89,67 +89,16 @@ static long pid_from_proc(const char *uuid)
 	return found;
 }
 
-/* ---- its XML ---- */
-
-static const char channel_query[] =
-	"/domain/devices/channel[target/@type='virtio'][target/@name='" DOMAIN_PORT_NAME "']";
-
-static void channel_read(xmlDocPtr doc, struct json_object *out)
-{
-	static const char source_of[] = "/source";
-	char query[sizeof(channel_query) + sizeof(source_of)];
-	xmlXPathContextPtr context = xmlXPathNewContext(doc);
-	xmlXPathObjectPtr found;
-
-	snprintf(query, sizeof(query), "%s%s", channel_query, source_of);
-	found = context ? xmlXPathEvalExpression((const xmlChar *)query, context) : NULL;
-
-	if (found && found->nodesetval && found->nodesetval->nodeNr > 0) {
-		xmlNodePtr source = found->nodesetval->nodeTab[0];
-		xmlChar *mode = xmlGetProp(source, (const xmlChar *)"mode");
-		xmlChar *path = xmlGetProp(source, (const xmlChar *)"path");
-		struct json_object *channel = json_object_new_object();
-
-		json_object_object_add(channel, "mode",
-				       json_object_new_string(mode ? (const char *)mode : ""));
-		json_object_object_add(channel, "path",
-				       json_object_new_string(path ? (const char *)path : ""));
-		json_object_object_add(out, "channel", channel);
-		xmlFree(mode);
-		xmlFree(path);
-	}
-	xmlXPathFreeObject(found);
-	xmlXPathFreeContext(context);
-}
-
-static xmlDocPtr xml_parse(const char *text)
-{
-	return xmlReadMemory(text, (int)strlen(text), "domain.xml", NULL,
-			     XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
-}
+/* ---- all together ---- */
 
 static void settings_read(virDomainPtr domain, struct json_object *out)
 {
 	char *text = virDomainGetMetadata(domain, VIR_DOMAIN_METADATA_ELEMENT, DOMAIN_METADATA_URI,
 					  VIR_DOMAIN_AFFECT_CURRENT);
-	xmlDocPtr doc = text ? xml_parse(text) : NULL;
-	xmlNodePtr root = doc ? xmlDocGetRootElement(doc) : NULL;
-	struct json_object *settings;
 
+	if (text)
+		domain_xml_settings(text, out);
 	free(text);
-	if (root) {
-		settings = json_object_new_object();
-		for (xmlAttrPtr a = root->properties; a; a = a->next) {
-			xmlChar *value = xmlNodeListGetString(doc, a->children, 1);
-
-			json_object_object_add(
-				settings, (const char *)a->name,
-				json_object_new_string(value ? (const char *)value : ""));
-			xmlFree(value);
-		}
-		json_object_object_add(out, "settings", settings);
-	}
-	xmlFreeDoc(doc);
 }
 
 struct json_object *domain_describe(virDomainPtr domain)
@@ -157,7 +106,6 @@ struct json_object *domain_describe(virDomainPtr domain)
 	char uuid[VIR_UUID_STRING_BUFLEN], *text = virDomainGetXMLDesc(domain, 0);
 	const char *name = virDomainGetName(domain);
 	struct json_object *out;
-	xmlDocPtr doc;
 	long pid;
 
 	if (!text || !name || virDomainGetUUIDString(domain, uuid)) {
@@ -171,10 +119,7 @@ struct json_object *domain_describe(virDomainPtr domain)
 	json_object_object_add(out, "name", json_object_new_string(name));
 	json_object_object_add(out, "uuid", json_object_new_string(uuid));
 	json_object_object_add(out, "pid", json_object_new_int64(pid));
-	doc = xml_parse(text);
-	if (doc)
-		channel_read(doc, out);
-	xmlFreeDoc(doc);
+	domain_xml_channel(text, out);
 	settings_read(domain, out);
 	free(text);
 	return out;
@@ -193,28 +138,13 @@ static unsigned int affected(virDomainPtr domain)
 	return flags;
 }
 
-/* The channel's element in the running machine's XML or the definition's, as text for xmlFree();
- * NULL if there is none. */
-static xmlChar *channel_xml(virDomainPtr domain, bool live)
+/* The channel's element in the running machine's XML or the definition's, to free(); NULL if there
+ * is none. */
+static char *channel_xml(virDomainPtr domain, bool live)
 {
 	char *text = virDomainGetXMLDesc(domain, live ? 0 : VIR_DOMAIN_XML_INACTIVE);
-	xmlDocPtr doc = text ? xml_parse(text) : NULL;
-	xmlXPathContextPtr context = doc ? xmlXPathNewContext(doc) : NULL;
-	xmlXPathObjectPtr found =
-		context ? xmlXPathEvalExpression((const xmlChar *)channel_query, context) : NULL;
-	xmlChar *out = NULL;
+	char *out = text ? domain_xml_channel_element(text) : NULL;
 
-	if (found && found->nodesetval && found->nodesetval->nodeNr > 0) {
-		xmlBufferPtr buffer = xmlBufferCreate();
-
-		if (buffer && xmlNodeDump(buffer, doc, found->nodesetval->nodeTab[0], 0, 0) > 0)
-			out = xmlStrdup(xmlBufferContent(buffer));
-		if (buffer)
-			xmlBufferFree(buffer);
-	}
-	xmlXPathFreeObject(found);
-	xmlXPathFreeContext(context);
-	xmlFreeDoc(doc);
 	free(text);
 	return out;
 }
@@ -229,17 +159,17 @@ static int channel_change(virDomainPtr domain, const char *xml, char *why, size_
 	char error[256];
 
 	for (size_t i = 0; i < 2 && !err; i++) {
-		xmlChar *there = flags & half[i] ? channel_xml(domain, !i) : NULL;
+		char *there = flags & half[i] ? channel_xml(domain, !i) : NULL;
 
 		if (!(flags & half[i]) || !there == !xml) {
-			xmlFree(there);
+			free(there);
 			continue;
 		}
 		err = xml ? virDomainAttachDeviceFlags(domain, xml, half[i])
-			  : virDomainDetachDeviceFlags(domain, (const char *)there, half[i]);
+			  : virDomainDetachDeviceFlags(domain, there, half[i]);
 		if (err)
 			error_take(error, sizeof(error));
-		xmlFree(there);
+		free(there);
 		done++;
 	}
 	if (err)

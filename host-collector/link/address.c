@@ -69,7 +69,7 @@ static int vsock_parse(const char *text, struct link_address *out, char *why, si
 {
 	struct sockaddr_vm *address = (struct sockaddr_vm *)&out->sockaddr;
 	const char *colon = strchr(text, ':');
-	uint64_t cid = VMADDR_CID_ANY, port;
+	uint64_t cid = (uint32_t)VMADDR_CID_ANY, port;
 
 	if ((colon &&
 	     (number_parse(text, (size_t)(colon - text), &cid) || cid <= VMADDR_CID_HOST)) ||

@@ -76,11 +76,23 @@ static void release_recording_end(struct message_recording_end *m)
 }
 TARGET(recording_end, m->n_checkpoints <= VS_CHECKPOINTS_MAX)
 
+static int same_exit_summary(const struct message_exit_summary *a,
+			     const struct message_exit_summary *b)
+{
+	return a->vm == b->vm && a->host_tsc == b->host_tsc && a->n_cells == b->n_cells &&
+	       (!a->n_cells || !memcmp(a->cells, b->cells, a->n_cells * sizeof(*a->cells)));
+}
+static void release_exit_summary(struct message_exit_summary *m)
+{
+	free(m->cells);
+}
+TARGET(exit_summary, m->n_cells <= VS_EXIT_CELLS_MAX)
+
 static void (*const targets[])(const uint8_t *data, size_t len) = {
 	fuzz_hello,        fuzz_heartbeat,  fuzz_echo_request,  fuzz_echo_reply,
 	fuzz_clock_sample, fuzz_kernel_log, fuzz_vm_info,       fuzz_echo_observation,
 	fuzz_stack,        fuzz_note,       fuzz_recording_end, fuzz_vm_clock,
-	fuzz_cpu_quota,    fuzz_config,     fuzz_config_reply,
+	fuzz_cpu_quota,    fuzz_config,     fuzz_config_reply,  fuzz_exit_summary,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
