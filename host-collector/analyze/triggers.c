@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/analyze/triggers.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,16 +10,6 @@
 #include "host-collector/model/lru.h"
 
 enum { VCPUS_MAX = 1024 };
-
-static const struct {
-	const char *name;
-	enum trigger_limit limit;
-	uint64_t by_default;
-} rows[] = {
-#define X(NAME, name, limit, by_default, ...) {name, limit, by_default},
-	TRIGGERS(X)
-#undef X
-};
 
 /* The states of a vCPU that are watched, as one unbroken condition each. */
 static const struct {
@@ -54,31 +43,6 @@ struct triggers {
 	struct vcpu_watch *vcpus; /* VCPUS_MAX */
 	size_t n_vcpus;           /* slots that were ever used */
 };
-
-const char *trigger_name(enum trigger t)
-{
-	return rows[t].name;
-}
-
-enum trigger_limit trigger_limit_kind(enum trigger t)
-{
-	return rows[t].limit;
-}
-
-int trigger_find(const char *name)
-{
-	for (int t = 0; t < TRIGGER_COUNT; t++) {
-		if (!strcmp(rows[t].name, name))
-			return t;
-	}
-	return -ENOENT;
-}
-
-void trigger_limits_default(uint64_t *limits)
-{
-	for (int t = 0; t < TRIGGER_COUNT; t++)
-		limits[t] = rows[t].by_default;
-}
 
 static void __attribute__((format(printf, 4, 5)))
 fire(struct triggers *t, enum trigger trigger, uint32_t vm, const char *format, ...)

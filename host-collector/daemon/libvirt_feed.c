@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host-collector/analyze/triggers.h"
+#include "host-collector/analyze/trigger.h"
 #include "host-collector/daemon/daemon.h"
 #include "host-collector/daemon/flight.h"
 #include "proto/sibling.h"
@@ -22,7 +22,7 @@ enum {
 	UUID_BYTES = 37,
 };
 
-#define PROGRAM "vcpuscope-libvirt" /* lies beside this program */
+#define PROGRAM "vcpuscope-libvirt" /* proto/sibling.h finds it */
 
 /* A domain that we attached. */
 struct fed {

@@ -7,6 +7,7 @@
 
 #include "host-collector/daemon/daemon.h"
 #include "host-collector/daemon/flight.h"
+#include "host-collector/daemon/host_captures.h"
 #include "host-collector/daemon/spool.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -32,6 +33,19 @@ struct vm_daemon *control_daemon(void)
 }
 
 /* ---- daemon.h ---- */
+
+const struct host_captures *vm_daemon_captures(const struct vm_daemon *d)
+{
+	(void)d;
+	return NULL;
+}
+
+size_t host_captures_stats(const struct host_captures *h, struct capture_shared_stats *out)
+{
+	(void)h;
+	*out = (struct capture_shared_stats){0};
+	return 0;
+}
 
 void vm_daemon_stop(struct vm_daemon *d)
 {
