@@ -3,7 +3,7 @@
 #ifndef AGENT_TLS_RELAY_H
 #define AGENT_TLS_RELAY_H
 
-#define RELAY_NAME "vcpuscope-agent-tls" /* lies beside the agent */
+#define RELAY_NAME "vcpuscope-agent-tls" /* proto/sibling.h finds it */
 
 enum {
 	RELAY_AGENT = 3, /* the relay's descriptor of the socket between both */

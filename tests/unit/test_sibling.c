@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -31,6 +33,33 @@ static void one_that_is_not_there_is_named_with_its_folder(void **state)
 	assert_string_equal(strrchr(path, '/'), "/no-such-program");
 }
 
+static void one_that_is_installed_is_found(void **state)
+{
+	char path[PATH_MAX], program[PATH_MAX + 128], folder[PATH_MAX + 64];
+	FILE *f;
+
+	(void)state;
+	assert_int_equal(sibling_path("test_sibling", path, sizeof(path)), 0);
+	*strrchr(path, '/') = '\0';
+	snprintf(folder, sizeof(folder), "%s/../libexec/vcpuscope", path);
+	snprintf(program, sizeof(program), "%s/../libexec", path);
+	mkdir(program, 0755);
+	mkdir(folder, 0755);
+	snprintf(program, sizeof(program), "%s/test-sibling-program", folder);
+	f = fopen(program, "w");
+	assert_non_null(f);
+	fclose(f);
+	assert_int_equal(sibling_path("test-sibling-program", path, sizeof(path)), -ENOENT);
+	chmod(program, 0755);
+	assert_int_equal(sibling_path("test-sibling-program", path, sizeof(path)), 0);
+	assert_string_equal(path, program);
+	assert_int_equal(sibling_path("test-sibling-program", path, strlen(program)), -ENOENT);
+	unlink(program);
+	rmdir(folder);
+	*strrchr(folder, '/') = '\0';
+	rmdir(folder);
+}
+
 static void a_path_that_does_not_fit_is_no_path(void **state)
 {
 	char whole[PATH_MAX], path[PATH_MAX];
@@ -53,6 +82,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_program_itself_lies_beside_itself),
 		cmocka_unit_test(one_that_is_not_there_is_named_with_its_folder),
+		cmocka_unit_test(one_that_is_installed_is_found),
 		cmocka_unit_test(a_path_that_does_not_fit_is_no_path),
 	};
 
