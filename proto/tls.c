@@ -155,18 +155,18 @@ void tls_free(struct tls *t)
 /* Who talks plain text has made a mistake that is worth its own words. */
 static int first_bytes_check(struct tls *t, char *why, size_t why_bytes)
 {
-	uint8_t first[2];
+	uint8_t first;
 	ssize_t n;
 
 	if (!t->is_server || t->heard)
 		return 0;
-	n = recv(t->fd, first, sizeof(first), MSG_PEEK | MSG_DONTWAIT);
+	n = recv(t->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
 	if (n == 0)
 		return 0; /* the handshake says it */
-	if (n < (ssize_t)sizeof(first))
+	if (n < 0)
 		return -EAGAIN;
 	t->heard = true;
-	if (first[0] == 22 && first[1] == 3) /* a TLS handshake record */
+	if (first == 22) /* a TLS handshake record */
 		return 0;
 	snprintf(why, why_bytes, "refused: who connects does not speak TLS");
 	return -EACCES;
@@ -183,7 +183,8 @@ static void failure_explain(const struct tls *t, int err, char *why, size_t why_
 		snprintf(why, why_bytes, "refused: wrong TLS key for identity '%s'",
 			 t->psk.identity);
 	else if (t->is_server &&
-		 (err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET || err == GNUTLS_E_NO_CIPHER_SUITES))
+		 (err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET || err == GNUTLS_E_NO_CIPHER_SUITES ||
+		  err == GNUTLS_E_INSUFFICIENT_CREDENTIALS))
 		snprintf(why, why_bytes, "refused: who connects offers no TLS 1.3 with a key");
 	else if (!t->is_server && alert)
 		snprintf(why, why_bytes,
@@ -194,7 +195,9 @@ static void failure_explain(const struct tls *t, int err, char *why, size_t why_
 		  err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET || err == GNUTLS_E_UNEXPECTED_PACKET))
 		snprintf(why, why_bytes, "the host does not speak TLS 1.3 there");
 	else
-		snprintf(why, why_bytes, "TLS: %s", gnutls_strerror(err));
+		snprintf(why, why_bytes, "%s: %s",
+			 t->is_server ? "refused: the TLS handshake failed" : "TLS",
+			 gnutls_strerror(err));
 }
 
 int tls_handshake(struct tls *t, char *why, size_t why_bytes)

@@ -17,6 +17,8 @@ enum {
 	SILENCE_MS = 3000, /* an agent answers a HELLO at once; then it is worth a word */
 	DEATH_RETRY_MAX_MS = 30000,
 	DEATH_RARE_MS = 10000, /* a decoder that lived so long is replaced without more delay */
+	NOTES_MAX = 20,        /* of decoders, in each window */
+	NOTES_WINDOW_MS = 10000,
 };
 
 struct guest_link {
@@ -37,7 +39,8 @@ struct guest_link {
 	int said_dial_error;
 	unsigned int retry_ms, death_retry_ms;
 	uint64_t next_dial_ms, connected_ms, connections, deaths, frames, refused_records;
-	uint64_t connection_frames;
+	uint64_t connection_frames, notes_ms;
+	unsigned int notes;              /* since notes_ms */
 	struct record_stats now, before; /* this decoder's, the sum of those before */
 };
 
@@ -211,8 +214,18 @@ static void on_decoder_note(struct guest_link *l, const struct message_note *sai
 {
 	/* What a decoder may say; all else is ours to say. */
 	enum note_kind kind = said->kind == NOTE_CHANNEL_DOWN ? NOTE_CHANNEL_DOWN : NOTE_PROTOCOL;
+	uint64_t now_ms = uv_now(l->loop);
 
-	note(l, kind, "%s", said->text);
+	if (now_ms - l->notes_ms >= NOTES_WINDOW_MS) {
+		l->notes_ms = now_ms;
+		if (l->notes > NOTES_MAX)
+			note(l, NOTE_PROTOCOL, "channel %.60s: %u more such lines were not shown",
+			     l->address.text, l->notes - NOTES_MAX);
+		l->notes = 0;
+	}
+	/* Who can reach a port can make it say so as often as he likes. */
+	if (l->notes++ < NOTES_MAX)
+		note(l, kind, "%s", said->text);
 }
 
 static void on_record(void *context, struct guest_record *r)

@@ -363,6 +363,34 @@ static void plain_text_is_refused(void **state)
 	close(fd);
 }
 
+/* Whoever reaches the port may knock as often as he likes; the log is not his. */
+static void many_strangers_are_few_lines(void **state)
+{
+	enum { KNOCKS = 40, SHOWN_MAX = 20 };
+	struct guest_link_stats stats = {0};
+	struct rig *r = *state;
+	uint64_t begin_ms;
+
+	host_listen(r, "tls", "vm1:" KEY "\n", NULL);
+	begin_ms = uv_now(&r->loop);
+	for (uint64_t i = 1; i <= KNOCKS; i++) {
+		int fd = stranger_dial(r);
+
+		assert_int_equal(write(fd, "GET /", 5), 5);
+		for (int ms = 0; ms < PATIENCE_MS && stats.connections < i; ms += 10) {
+			run_ms(r, 10);
+			guest_link_stats_get(r->link, &stats);
+		}
+		close(fd);
+	}
+	assert_true(stats.connections >= KNOCKS);
+	assert_true(r->notes >= 1);
+	/* In each 10 s so many, and one line about the others. */
+	assert_true(r->notes <=
+		    SHOWN_MAX + (SHOWN_MAX + 1) * (uv_now(&r->loop) - begin_ms) / 10000);
+	expect_refused(r, "refused: who connects does not speak TLS\n");
+}
+
 static void an_older_tls_is_refused(void **state)
 {
 	const gnutls_datum_t key = {(unsigned char *)(char[]){KEY}, sizeof(KEY) - 1};
@@ -520,6 +548,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(an_unknown_identity_is_refused, rig_setup,
 						rig_teardown),
 		cmocka_unit_test_setup_teardown(plain_text_is_refused, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(many_strangers_are_few_lines, rig_setup,
+						rig_teardown),
 		cmocka_unit_test_setup_teardown(an_older_tls_is_refused, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(silence_ends_and_the_next_is_served, rig_setup,
 						rig_teardown),
