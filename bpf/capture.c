@@ -176,3 +176,18 @@ void capture_guest_stacks_forget(struct capture *c)
 	if (c->backend->guest_stacks_forget)
 		c->backend->guest_stacks_forget(c);
 }
+
+uint32_t capture_guest_fields(const struct capture *c)
+{
+	return c->backend->guest_fields ? c->backend->guest_fields(c) : 0;
+}
+
+int capture_guest_set(struct capture *c, const struct message_config *config)
+{
+	return c->backend->guest_set ? c->backend->guest_set(c, config) : -ENOTSUP;
+}
+
+uint64_t capture_guest_stacks_taken(const struct capture *c)
+{
+	return c->backend->guest_stacks_taken ? c->backend->guest_stacks_taken(c) : 0;
+}

@@ -18,6 +18,7 @@
 #include "bpf/tracepoint_source.h"
 #include "proto/event.h"
 #include "proto/exit_bucket.h"
+#include "proto/message_config.h"
 
 struct capture;
 struct clock_sample;
@@ -50,9 +51,10 @@ struct capture_options {
 	 * wherever one goes to sleep: TASK_STACK events, and capture_guest_stacks(). host: at
 	 * followed threads: stacks for the sink, with the period as wait_ns. 0: do not. */
 	uint32_t sample_hz;
-	pid_t sample_except;  /* guest: not of this process, such as the one that names them */
-	bool raw_tracepoints; /* BPF: use the dearer programs for kernels that refuse the others,
-			       * which capture_open() otherwise tries second */
+	uint32_t sample_hz_max; /* guest: the most that capture_guest_set() may ask for */
+	pid_t sample_except;    /* guest: not of this process, such as the one that names them */
+	bool raw_tracepoints;   /* BPF: use the dearer programs for kernels that refuse the others,
+				 * which capture_open() otherwise tries second */
 };
 
 /* Raw material of a user stack, as it was when the thread left the CPU or woke another. */
@@ -135,6 +137,17 @@ long capture_guest_stacks(struct capture *c, capture_guest_stack_taker take, voi
 			  size_t max);
 /* All are to be told again, to a reader that joins late. */
 void capture_guest_stacks_forget(struct capture *c);
+
+/* Guest capture: which fields of a Config it can change while it runs, as bits 1 << enum
+ * config_field. */
+uint32_t capture_guest_fields(const struct capture *c);
+/* From now on tells what these fields say; ask for the tasks' names again if the filter has become
+ * another. 0, -EPERM: sample_hz is above the maximum, -ENOTSUP: nothing can be changed, or -errno:
+ * no samples can be had, all else is in force. */
+int capture_guest_set(struct capture *c, const struct message_config *config);
+/* How many stacks were taken so far, at about VS_GUEST_STACK_COST_NS each. */
+uint64_t capture_guest_stacks_taken(const struct capture *c);
+enum { VS_GUEST_STACK_COST_NS = 2000 };
 
 /* Names of tracepoints that are missing in this kernel or could not be attached, "" if none. Valid
  * as long as the capture. */

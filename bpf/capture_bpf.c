@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "bpf/capture_bpf.h"
+#include "bpf/capture_wish.h"
 #include "bpf/online_cpus.h"
 #include "guest_btf.skel.h"
 #include "guest_raw.skel.h"
@@ -120,10 +121,10 @@ static int objects_prepare(void *context, struct bpf_object *object)
 	if (!error && c->host)
 		error = capture_host_prepare(c->host, object);
 	else if (!error)
-		error = guest_stacks_prepare(object, c->options.sample_hz > 0,
+		error = guest_stacks_prepare(object, c->options.sample_hz_max > 0,
 					     c->options.sample_except);
 	if (!error)
-		error = sample_timers_prepare(object, sample_program(c), c->options.sample_hz);
+		error = sample_timers_prepare(object, sample_program(c), c->options.sample_hz_max);
 	return error;
 }
 
@@ -147,7 +148,11 @@ static int objects_loaded(void *context, struct bpf_object *object)
 	}
 	c->ringless = (uint32_t *)((char *)c->globals + ringless);
 	c->rings_fd = bpf_object__find_map_fd_by_name(object, "rings");
-	error = cpus_add_rings(c);
+	error = c->host ? 0 : capture_wish_find(c, object);
+	if (!error && c->wish && c->options.sample_hz)
+		c->wish->sample_period_ns = 1000000000 / c->options.sample_hz;
+	if (!error)
+		error = cpus_add_rings(c);
 	if (!error && c->host)
 		error = capture_host_loaded(c->host, object, c->globals);
 	return error;
@@ -452,6 +457,8 @@ static int samples_open(struct capture_bpf *c, char *why, size_t why_bytes)
 		snprintf(why, why_bytes, "cannot read stacks: %s", strerror(-error));
 		return error;
 	}
+	if (!c->options.sample_hz)
+		return 0;
 	return sample_timers_attach(&c->timers, c->programs.object, sample_program(c),
 				    c->options.sample_hz, why, why_bytes);
 }
@@ -486,6 +493,8 @@ static int capture_bpf_open(const struct capture_options *options, struct captur
 		c->options.ring_bytes = is_host ? HOST_RING_BYTES : GUEST_RING_BYTES;
 	if (!c->options.wait_threshold_ns)
 		c->options.wait_threshold_ns = WAIT_THRESHOLD_NS;
+	if (is_host || c->options.sample_hz_max < c->options.sample_hz)
+		c->options.sample_hz_max = c->options.sample_hz;
 	if (is_host) {
 		error = -ENOMEM;
 		c->host = capture_host_new(&c->options);
@@ -497,7 +506,7 @@ static int capture_bpf_open(const struct capture_options *options, struct captur
 		error = loader_load(&request, &c->programs, why, why_bytes);
 	if (!error)
 		error = tasks_open(c, why, why_bytes);
-	if (!error && c->options.sample_hz)
+	if (!error && c->options.sample_hz_max)
 		error = samples_open(c, why, why_bytes);
 out:
 	if (error) {
@@ -553,4 +562,7 @@ const struct capture_backend capture_backend_bpf = {
 	.missed = capture_bpf_missed,
 	.cost = capture_bpf_cost,
 	.waiting = capture_bpf_waiting,
+	.guest_fields = capture_wish_fields,
+	.guest_set = capture_wish_set,
+	.guest_stacks_taken = capture_wish_stacks,
 };

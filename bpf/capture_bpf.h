@@ -10,6 +10,8 @@
 #include "bpf/ring_reader.h"
 #include "bpf/sample_timers.h"
 
+struct vs_guest_wish;
+
 struct capture_cpu {
 	int map_fd; /* -1: no ring yet, the CPU was offline when we looked */
 	struct vs_ring *ring;
@@ -35,7 +37,8 @@ struct capture_bpf {
 	struct bpf_link *tasks_link;
 	struct capture_host *host; /* NULL for a guest capture */
 	struct sample_timers timers;
-	struct guest_stacks *guest_stacks; /* NULL: none are taken */
+	struct guest_stacks *guest_stacks; /* NULL: none can be taken */
+	struct vs_guest_wish *wish;        /* in globals; NULL for a host capture */
 };
 
 #endif

@@ -39,6 +39,10 @@ struct capture_backend {
 	int (*cost)(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count);
 	/* Followed threads that wait for this CPU, for tests: the count must not leak. */
 	long (*waiting)(const struct capture *c, size_t cpu);
+	/* NULL, all three: nothing can be changed while it runs. */
+	uint32_t (*guest_fields)(const struct capture *c);
+	int (*guest_set)(struct capture *c, const struct message_config *config);
+	uint64_t (*guest_stacks_taken)(const struct capture *c);
 	uint64_t lag_ns;
 };
 

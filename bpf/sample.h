@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The guest programs' half of guest_stack.h. Off unless the loader sets sample_period_ns.
+ * The guest programs' half of guest_stack.h. Off unless the wish has a sample_period_ns.
  *
  * User stacks are followed by frame pointers: what was built without them shows its leaf only.
  * Cost: about 6 us for each sample, 3 to 5 us for each switch to sleep
@@ -13,9 +13,8 @@
 
 #include "bpf/emit.h"
 #include "bpf/guest_stack.h"
+#include "bpf/wish.h"
 
-/* 0: no stacks. */
-const volatile __u64 sample_period_ns;
 const volatile __s32 sample_except; /* a process, 0 none */
 
 /* Which stacks userspace has been given. */
@@ -83,13 +82,15 @@ static __always_inline void stack_emit(void *ctx, __u32 role)
 	struct vs_guest_stack *s = bpf_map_lookup_elem(&stack_scratch, &role);
 	__u32 kernel, user;
 
-	if (!s || !(__u32)both || (__s32)(both >> 32) == sample_except)
+	if (!s || !(__u32)both || (__s32)(both >> 32) == sample_except ||
+	    current_shown() == VS_TASK_OTHER)
 		return;
+	__sync_fetch_and_add(&wish.stacks, 1);
 	s->role = role;
 	kernel = stack_take(ctx, s, 0, 0);
 	user = stack_take(ctx, s, (__s32)(both >> 32), BPF_F_USER_STACK);
 	emit(VS_EVENT_TASK_STACK, (__s32)both, (__s32)(both >> 32), kernel | (__u64)user << 32,
-	     role | sample_period_ns << 8);
+	     role | wish.sample_period_ns << 8);
 }
 
 #endif

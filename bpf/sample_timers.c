@@ -16,9 +16,10 @@ int sample_timers_prepare(struct bpf_object *object, const char *name, uint32_t 
 	uint64_t *period = loader_variable(object, ".rodata", "sample_period_ns", sizeof(*period));
 	struct bpf_program *program = bpf_object__find_program_by_name(object, name);
 
-	if (!period || !program)
+	if (!program)
 		return -EINVAL;
-	*period = hz ? 1000000000 / hz : 0;
+	if (period)
+		*period = hz ? 1000000000 / hz : 0;
 	bpf_program__set_autoload(program, hz > 0);
 	return 0;
 }

@@ -15,6 +15,7 @@
 
 #include "bpf/batcher.h"
 #include "clock/sample.h"
+#include "guest-agent/configurer.h"
 #include "guest-agent/cpus.h"
 #include "guest-agent/dmesg_clock.h"
 #include "bpf/kernel_log.h"
@@ -65,7 +66,10 @@ struct agent {
 	struct pvclock_page pvclock_page;
 	struct message_kernel_log log_lines;
 	struct message_heartbeat heartbeat;
-	struct symbols *symbols; /* NULL: stacks are not captured */
+	struct configurer configurer;
+	struct message_config_reply config_reply;
+	bool kernel_log_told, tasks_filtered;
+	struct symbols *symbols; /* NULL: no stacks were captured so far */
 	struct message_stack stack;
 	struct message_dmesg_point dmesg;
 	uint64_t heartbeat_ms, dmesg_ms, steal_ms, start_ms, stop_ms;
@@ -341,11 +345,42 @@ static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 
 static void kernel_log_queue(struct agent *a, uint64_t now_ms)
 {
-	if (!a->kernel_log || kernel_log_read(a->kernel_log, now_ms, &a->log_lines) <= 0)
+	if (!a->kernel_log || kernel_log_read(a->kernel_log, now_ms, &a->log_lines) <= 0 ||
+	    !a->kernel_log_told)
 		return;
 	a->payload.len = 0;
 	if (message_kernel_log_pack(&a->log_lines, &a->payload) == 0)
 		control_queue(a, FRAME_KERNEL_LOG);
+}
+
+/* What the host would like, within the owner's limits; and the answer, behind what was told until
+ * now. */
+static void config_step(struct agent *a, uint64_t now_ms)
+{
+	const struct message_config *asked = session_config_take(a->session);
+	struct self_stats self = {0};
+	struct configurer_now now = {
+		.ms = now_ms,
+		.host = session_state(a->session) == SESSION_OPEN,
+		.session = session_number(a->session),
+	};
+	const struct message_config_reply *reply;
+
+	if (asked)
+		configurer_ask(&a->configurer, asked);
+	self_stats_read(&self);
+	/* Stacks are taken in the kernel, at the expense of whoever runs there. */
+	now.cpu_ns =
+		self.cpu_time_ns + capture_guest_stacks_taken(a->capture) * VS_GUEST_STACK_COST_NS;
+	now.memory_bytes = self.rss_bytes;
+	reply = configurer_step(&a->configurer, &now);
+	if (!reply)
+		return;
+	a->config_reply = *reply;
+	a->config_reply.time = clock_tsc_read();
+	a->payload.len = 0;
+	if (message_config_reply_pack(&a->config_reply, &a->payload) == 0)
+		control_queue(a, FRAME_CONFIG_REPLY);
 }
 
 /* Says once that nobody can be reached, and gives up on a port that was never there. */
@@ -428,6 +463,7 @@ static void on_tick(uv_timer_t *timer)
 			a->heartbeat_ms = now_ms;
 			dmesg_refresh(a, now_ms);
 			kernel_log_queue(a, now_ms);
+			config_step(a, now_ms);
 			/* Old heartbeats tell a late host nothing. */
 			if (session_state(a->session) == SESSION_OPEN)
 				heartbeat_queue(a, now_ms);
@@ -506,6 +542,7 @@ static int hello_init(struct message_hello *hello)
 		.program_version = VCPUSCOPE_VERSION,
 		.tick_hz = tick_hz(),
 		.watchdog_s = watchdog_s(),
+		.features = FEATURE_CONFIG,
 	};
 	err = clock_tsc_hz(&hello->clock_hz);
 	if (err < 0)
@@ -517,9 +554,50 @@ static int hello_init(struct message_hello *hello)
 	return 0;
 }
 
+/* 0 or -ENOMEM. */
+static int symbols_want(struct agent *a)
+{
+	if (a->symbols)
+		return 0;
+	a->symbols = symbols_new();
+	if (!a->symbols)
+		return -ENOMEM;
+	if (!symbols_kernel(a->symbols))
+		agent_say(a, "the kernel hides its symbols (kernel.kptr_restrict): its "
+			     "stacks will have no names");
+	return 0;
+}
+
+/* configurer.h: what was decided, and can be had, comes into force. */
+static void on_config_apply(void *context, struct message_config_reply *reply)
+{
+	struct message_config *in_force = &reply->in_force;
+	struct agent *a = context;
+	int err = in_force->sample_hz ? symbols_want(a) : 0;
+
+	if (!err && capture_guest_fields(a->capture))
+		err = capture_guest_set(a->capture, in_force);
+	if (err) {
+		limits_say(reply, CONFIG_SAMPLE_HZ, CONFIG_REASON_UNSUPPORTED,
+			   "stacks cannot be sampled: %s", strerror(-err));
+		in_force->sample_hz = 0;
+		capture_guest_set(a->capture, in_force);
+	}
+	a->kernel_log_told = in_force->classes & 1u << EVENT_CLASS_KERNEL_LOG;
+	/* Of other tasks than before the names are needed. */
+	if (in_force->n_tasks || a->tasks_filtered)
+		capture_name_tasks(a->capture);
+	a->tasks_filtered = in_force->n_tasks > 0;
+}
+
 static int agent_build(struct agent *a, struct capture *capture)
 {
 	struct session_options session = {.say = on_session_say, .context = a};
+	struct configurer_options configurer = {.limits = a->options.limits,
+						.cpu_permille = a->options.cpu_permille,
+						.memory_bytes = a->options.memory_bytes,
+						.apply = on_config_apply,
+						.context = a};
 	int err;
 
 	err = hello_init(&a->hello);
@@ -539,16 +617,16 @@ static int agent_build(struct agent *a, struct capture *capture)
 	a->queue = send_queue_new(a->options.backlog_bytes, CONTROL_BYTES, on_queue_dropped, a);
 	if (!a->session || !a->batcher || !a->queue)
 		return -ENOMEM;
-
-	if (a->options.stacks) {
-		a->symbols = symbols_new();
-		if (!a->symbols)
-			return -ENOMEM;
-		if (!symbols_kernel(a->symbols))
-			agent_say(a, "the kernel hides its symbols (kernel.kptr_restrict): its "
-				     "stacks will have no names");
+	configurer.limits.fields = capture_guest_fields(capture);
+	configurer_init(&a->configurer, &configurer);
+	if (a->options.limits.sample_hz) {
+		err = symbols_want(a);
+		if (err)
+			return err;
 	}
-	if (a->options.kernel_log) {
+
+	a->kernel_log_told = a->options.limits.classes & 1u << EVENT_CLASS_KERNEL_LOG;
+	if (a->kernel_log_told) {
 		err = kernel_log_open(&a->kernel_log);
 		if (err)
 			agent_say(a, "not forwarding the kernel's log: /dev/kmsg: %s",

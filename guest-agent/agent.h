@@ -17,6 +17,7 @@
 
 #include "bpf/capture.h"
 #include "guest-agent/channel.h"
+#include "guest-agent/limits.h"
 
 enum { AGENT_HEARTBEAT_MS = 100 };
 
@@ -25,8 +26,10 @@ struct agent_options {
 	uint64_t interval_ms;
 	size_t backlog_bytes;
 	uint64_t drain_events; /* waiting on one CPU: drain now */
-	bool kernel_log;
-	bool stacks; /* the capture takes stacks: name and send them */
+	struct limits limits;  /* what a host may ask for; without EVENT_CLASS_KERNEL_LOG the
+				* kernel's log stays here */
+	uint32_t cpu_permille; /* budgets, see configurer.h; 0: none */
+	uint64_t memory_bytes;
 	/* One line for people, without a newline. */
 	void (*say)(void *context, const char *line);
 	/* May be NULL. False while a host that has just come is told all that waited for it, which

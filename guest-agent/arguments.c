@@ -36,6 +36,14 @@ static const struct option_row {
 	{"sample-hz", "N", OPTION_NUMBER, offsetof(struct arguments, sample_hz), 1, 10000,
 	 "look so often per second where each CPU's task is, and wherever one goes to\n"
 	 "sleep: stacks for flame graphs [none]"},
+	{"max-sample-hz", "N", OPTION_NUMBER, offsetof(struct arguments, max_sample_hz), 0, 10000,
+	 "how much of that the host may ask for at most; 0: nothing [100]"},
+	{"max-cpu", "PERCENT", OPTION_NUMBER, offsetof(struct arguments, max_cpu), 1, 100,
+	 "of one CPU: what the host asked for on top ends when this agent uses more [20]"},
+	{"max-memory", "MIB", OPTION_NUMBER, offsetof(struct arguments, max_memory), 8, 4096,
+	 "the same for its memory [64]"},
+	{"no-host-config", NULL, OPTION_FLAG, offsetof(struct arguments, no_host_config), 0, 0,
+	 "the host may change nothing of what is told"},
 	{"run-for", "SECONDS", OPTION_NUMBER, offsetof(struct arguments, run_for_s), 1, 86400,
 	 "end after this time"},
 	{"no-kernel-log", NULL, OPTION_FLAG, offsetof(struct arguments, no_kernel_log), 0, 0,
@@ -64,6 +72,9 @@ static const char help_tail[] =
 	"\n"
 	"Needs root and a kernel with BPF and BTF (Debian 12 has both), or else perf and tracefs. The\n"
 	"host may come later and go away at any time. SIGINT or SIGTERM ends it.\n"
+	"\n"
+	"The host may ask to be told less (record --guest-events, --guest-task-filter), and for stacks\n"
+	"up to --max-sample-hz. It can turn on nothing that is turned off here.\n"
 	"\n"
 	"Exit codes: 0 ended as asked, 1 internal failure, 2 wrong usage, 3 no channel to the host,\n"
 	"4 this kernel cannot be traced.\n";
@@ -164,6 +175,9 @@ int arguments_parse(int argc, char **argv, struct arguments *out, char *why, siz
 		.interval_ms = 20,
 		.backlog_mib = 4,
 		.ring_mib = 4,
+		.max_sample_hz = 100,
+		.max_cpu = 20,
+		.max_memory = 64,
 	};
 	for (int i = 1; i < argc; i++) {
 		const char *name = argv[i], *value = NULL;

@@ -15,7 +15,10 @@ struct arguments {
 	unsigned int ring_mib;
 	unsigned int run_for_s; /* 0: until told to stop */
 	unsigned int sample_hz; /* 0: no stacks */
-	bool no_kernel_log, no_realtime, insecure_plain_tcp;
+	unsigned int max_sample_hz;
+	unsigned int max_cpu;    /* percent of one CPU */
+	unsigned int max_memory; /* MiB */
+	bool no_host_config, no_kernel_log, no_realtime, insecure_plain_tcp;
 	bool help, version;
 };
 

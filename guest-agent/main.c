@@ -178,6 +178,20 @@ static int transport_check(const struct arguments *arguments, struct channel_add
 	return err;
 }
 
+static void limits_from_arguments(const struct arguments *arguments, struct limits *out)
+{
+	*out = (struct limits){
+		.no_host_config = arguments->no_host_config,
+		.classes = EVENT_CLASSES_ALL,
+		.sample_hz = arguments->sample_hz,
+		.sample_hz_max = arguments->no_host_config ? 0 : arguments->max_sample_hz,
+	};
+	if (out->sample_hz_max < out->sample_hz)
+		out->sample_hz_max = out->sample_hz;
+	if (arguments->no_kernel_log)
+		out->classes &= ~(1ull << EVENT_CLASS_KERNEL_LOG);
+}
+
 int main(int argc, char **argv)
 {
 	struct capture_options capture_options = {.kind = CAPTURE_GUEST};
@@ -218,8 +232,10 @@ int main(int argc, char **argv)
 	/* A host that goes away is an error of write(), not a reason to die. */
 	signal(SIGPIPE, SIG_IGN);
 
+	limits_from_arguments(&arguments, &agent_options.limits);
 	capture_options.ring_bytes = (size_t)arguments.ring_mib << 20;
 	capture_options.sample_hz = arguments.sample_hz;
+	capture_options.sample_hz_max = agent_options.limits.sample_hz_max;
 	capture_options.sample_except = getpid();
 	err = capture_open(&capture_options, &capture, why, sizeof(why));
 	if (err) {
@@ -237,8 +253,8 @@ int main(int argc, char **argv)
 		drain_events(capture_options.ring_bytes, capture_n_cpus(capture));
 	agent_options.interval_ms = arguments.interval_ms;
 	agent_options.backlog_bytes = (size_t)arguments.backlog_mib << 20;
-	agent_options.kernel_log = !arguments.no_kernel_log;
-	agent_options.stacks = arguments.sample_hz > 0;
+	agent_options.cpu_permille = arguments.max_cpu * 10;
+	agent_options.memory_bytes = (uint64_t)arguments.max_memory << 20;
 	code = program_run(capture, &arguments, &agent_options);
 	capture_close(capture);
 	return code;

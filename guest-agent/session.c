@@ -24,6 +24,8 @@ struct session {
 	struct frame_unpacker *unpacker;
 	struct frame_order order;
 	struct message_hello *peer;
+	struct message_config config;
+	bool config_came;
 	struct byte_buffer payload;
 
 	struct echo_pending echoes[SESSION_ECHOES_MAX];
@@ -79,6 +81,7 @@ static void session_renew(struct session *s)
 	s->frame_seq = 0;
 	s->hello_wanted = true;
 	s->n_echoes = 0;
+	s->config_came = false;
 	s->said_garbage = s->said_unexpected = false;
 	s->stats.sessions++;
 }
@@ -96,6 +99,7 @@ void session_end(struct session *s)
 
 	s->state = SESSION_DOWN;
 	s->n_echoes = 0;
+	s->config_came = false;
 	s->order = (struct frame_order){0};
 	/* Half a frame of the old connection must not swallow the start of the next. */
 	frame_reader_fini(&s->reader);
@@ -166,12 +170,29 @@ static int on_echo_request(struct session *s, const uint8_t *payload, size_t len
 	return 0;
 }
 
+static int on_config(struct session *s, const uint8_t *payload, size_t len, uint64_t received)
+{
+	struct message_config config;
+	int err;
+
+	(void)received;
+	memset(&config, 0, sizeof(config));
+	err = message_config_unpack(payload, len, &config);
+	if (err)
+		return err;
+	s->config = config;
+	s->config_came = true;
+	s->stats.configs++;
+	return 0;
+}
+
 static const struct {
 	enum frame_kind kind;
 	int (*handle)(struct session *s, const uint8_t *payload, size_t len, uint64_t received);
 } handlers[] = {
 	{FRAME_HELLO, on_hello},
 	{FRAME_ECHO_REQUEST, on_echo_request},
+	{FRAME_CONFIG, on_config},
 };
 
 static void frame_handle(struct session *s, const struct frame_view *frame, uint64_t received)
@@ -234,6 +255,14 @@ int session_receive(struct session *s, const uint8_t *data, size_t len, uint64_t
 		session_say(s, line);
 	}
 	return 0;
+}
+
+const struct message_config *session_config_take(struct session *s)
+{
+	if (!s->config_came || s->state != SESSION_OPEN)
+		return NULL;
+	s->config_came = false;
+	return &s->config;
 }
 
 bool session_hello_due(const struct session *s, uint64_t now_ms)

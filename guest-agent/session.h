@@ -44,6 +44,7 @@ struct session_options {
 struct session_stats {
 	uint64_t sessions;
 	uint64_t echoes, echoes_refused;
+	uint64_t configs;
 	uint64_t frames_replayed, frames_unexpected, frames_malformed;
 	struct frame_reader_stats reader;
 };
@@ -59,6 +60,9 @@ void session_end(struct session *s);
 /* Bytes that arrived; `received` is the stream time read after they did. 0 or -ENOMEM. */
 int session_receive(struct session *s, const uint8_t *data, size_t len, uint64_t received);
 enum session_state session_state(const struct session *s);
+
+/* The host's newest Config, once; NULL: none came since. Valid until the next session_receive. */
+const struct message_config *session_config_take(struct session *s);
 
 /* Should a HELLO go out now? now_ms: any monotonic clock. */
 bool session_hello_due(const struct session *s, uint64_t now_ms);

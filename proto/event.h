@@ -123,6 +123,9 @@ enum vs_event_type {
 			64 /* one past the highest type a reader must hold a slot for */
 };
 
+/* Stands for every task that a filter by name leaves out (Config.tasks): above any real id. */
+enum { VS_TASK_OTHER = 0x7fffffff };
+
 /* Why a task left its CPU: the kernel's own bits (include/linux/sched.h, stable since 4.14). */
 enum vs_task_state {
 	VS_TASK_RUNNING = 0,

@@ -10,29 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/message_config_classes.h"
+
 enum {
 	VS_TEXT_MAX = 128, /* names, versions, symbols; with the final NUL */
 	VS_CONFIG_TASKS_MAX = 8,
 	VS_CONFIG_LIMITS_MAX = 16,
 	VS_TASK_PATTERN_MAX = 17, /* 15 bytes of a name, "*", NUL */
 };
-
-/* X(number, NAME, "name", what): kinds of guest events that can be had or not. */
-#define VS_EVENT_CLASSES(X)                                                                        \
-	X(0, SWITCHES, "switches", "task switches, ends and names; never off")                     \
-	X(1, WAKEUPS, "wakeups", "wake-ups and migrations of tasks")                               \
-	X(2, IRQS, "irqs", "handlers of devices' interrupts")                                      \
-	X(3, SOFTIRQS, "softirqs", "softirqs")                                                     \
-	X(4, VECTORS, "vectors", "the local timer, reschedule and function call interrupts")       \
-	X(5, KERNEL_LOG, "kernel-log", "lines of the kernel's log")
-
-enum event_class {
-#define X(number, NAME, ...) EVENT_CLASS_##NAME = number,
-	VS_EVENT_CLASSES(X)
-#undef X
-		EVENT_CLASSES
-};
-enum { EVENT_CLASSES_ALL = (1 << EVENT_CLASSES) - 1 };
 
 enum guest_level {
 	GUEST_LEVEL_DETAIL = 1,

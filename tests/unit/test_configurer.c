@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a host may have of a guest's agent: the owner's limits, the pace, the budgets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "guest-agent/configurer.h"
+
+static const struct limits owner = {
+	.classes = EVENT_CLASSES_ALL & ~(1u << EVENT_CLASS_KERNEL_LOG),
+	.sample_hz_max = 100,
+	.fields = 1u << CONFIG_CLASSES | 1u << CONFIG_TASKS | 1u << CONFIG_SAMPLE_HZ,
+};
+
+static const struct message_config_limit *limit_of(const struct message_config_reply *r,
+						   uint32_t field)
+{
+	for (size_t i = 0; i < r->n_limits; i++)
+		if (r->limits[i].field == field)
+			return &r->limits[i];
+	return NULL;
+}
+
+static void test_what_is_not_asked_for_is_the_owners(void **state)
+{
+	const struct message_config asked = {.id = 4, .classes = 0, .sample_hz = 99};
+	struct message_config_reply r;
+
+	(void)state;
+	limits_apply(&owner, &asked, &r);
+	assert_int_equal(r.id, 4);
+	assert_int_equal(r.n_limits, 0);
+	assert_int_equal(r.in_force.classes, owner.classes);
+	assert_int_equal(r.in_force.level, GUEST_LEVEL_DETAIL);
+	assert_int_equal(r.in_force.sample_hz, 0);
+	assert_int_equal(r.in_force.asks, CONFIG_FIELDS_ALL);
+}
+
+static void test_the_owners_maxima_hold_and_are_named(void **state)
+{
+	struct message_config asked = {
+		.asks = CONFIG_FIELDS_ALL | 1u << 30,
+		.classes = 1u << EVENT_CLASS_IRQS | 1u << EVENT_CLASS_KERNEL_LOG | 1ull << 40,
+		.level = GUEST_LEVEL_SUMMARY,
+		.handler_over_ns = UINT64_MAX,
+		.sample_hz = 10000,
+		.n_tasks = 2,
+		.tasks = {"fio", ""},
+	};
+	struct message_config_reply r;
+
+	(void)state;
+	limits_apply(&owner, &asked, &r);
+	assert_int_equal(r.in_force.classes, 1 << EVENT_CLASS_SWITCHES | 1 << EVENT_CLASS_IRQS);
+	assert_int_equal(r.in_force.level, GUEST_LEVEL_DETAIL);
+	assert_int_equal(r.in_force.handler_over_ns, 0);
+	assert_int_equal(r.in_force.sample_hz, 100);
+	assert_int_equal(r.in_force.n_tasks, 1);
+	assert_string_equal(r.in_force.tasks[0], "fio");
+	assert_int_equal(limit_of(&r, CONFIG_LEVEL)->reason, CONFIG_REASON_UNSUPPORTED);
+	assert_int_equal(limit_of(&r, CONFIG_HANDLER_OVER)->reason, CONFIG_REASON_UNSUPPORTED);
+	assert_int_equal(limit_of(&r, CONFIG_SAMPLE_HZ)->reason, CONFIG_REASON_OWNER);
+	assert_string_equal(limit_of(&r, CONFIG_SAMPLE_HZ)->text,
+			    "at most 100 here (--max-sample-hz)");
+	assert_int_equal(limit_of(&r, CONFIG_TASKS)->reason, CONFIG_REASON_INVALID);
+	assert_int_equal(limit_of(&r, 30)->reason, CONFIG_REASON_UNSUPPORTED);
+	assert_int_equal(r.n_limits, 7); /* of the classes two: unknown, and turned off */
+}
+
+static void test_an_owner_who_allows_nothing(void **state)
+{
+	struct limits no = owner;
+	const struct message_config asked = {.asks = CONFIG_FIELDS_ALL, .sample_hz = 50};
+	struct message_config_reply r;
+	struct message_config own;
+
+	(void)state;
+	no.no_host_config = true;
+	limits_default(&no, &own);
+	limits_apply(&no, &asked, &r);
+	assert_memory_equal(&r.in_force, &own, sizeof(own));
+	assert_int_equal(r.n_limits, CONFIG_FIELDS);
+	for (size_t i = 0; i < r.n_limits; i++)
+		assert_int_equal(r.limits[i].reason, CONFIG_REASON_OWNER);
+}
+
+static void test_a_capture_that_can_change_nothing(void **state)
+{
+	struct limits fixed = owner;
+	const struct message_config asked = {.asks = CONFIG_FIELDS_ALL,
+					     .classes = 0,
+					     .level = GUEST_LEVEL_DETAIL,
+					     .sample_hz = 50,
+					     .n_tasks = 1,
+					     .tasks = {"fio"}};
+	struct message_config_reply r;
+
+	(void)state;
+	fixed.fields = 0;
+	fixed.classes = EVENT_CLASSES_ALL;
+	limits_apply(&fixed, &asked, &r);
+	/* The kernel's log needs no capture. */
+	assert_int_equal(r.in_force.classes, EVENT_CLASSES_ALL & ~(1 << EVENT_CLASS_KERNEL_LOG));
+	assert_int_equal(limit_of(&r, CONFIG_CLASSES)->reason, CONFIG_REASON_UNSUPPORTED);
+	assert_int_equal(r.in_force.sample_hz, 0);
+	assert_int_equal(r.in_force.n_tasks, 0);
+	assert_null(limit_of(&r, CONFIG_LEVEL));
+}
+
+/* Whatever a host sends: never more than the owner allows. */
+static void test_no_config_gets_more_than_the_owner_allows(void **state)
+{
+	(void)state;
+	srandom(1);
+	for (int round = 0; round < 200000; round++) {
+		struct message_config asked;
+		struct message_config_reply r;
+		struct limits l = owner;
+
+		for (size_t i = 0; i < sizeof(asked); i++)
+			((uint8_t *)&asked)[i] = (uint8_t)random();
+		asked.n_tasks %= VS_CONFIG_TASKS_MAX + 1;
+		for (size_t i = 0; i < VS_CONFIG_TASKS_MAX; i++)
+			asked.tasks[i][VS_TASK_PATTERN_MAX - 1] = '\0';
+		l.classes = (uint64_t)random() & EVENT_CLASSES_ALL;
+		l.sample_hz_max = (uint32_t)random() % 1000;
+		l.sample_hz = l.sample_hz_max ? (uint32_t)random() % l.sample_hz_max : 0;
+		l.fields = (uint32_t)random();
+		l.no_host_config = random() % 8 == 0;
+		limits_apply(&l, &asked, &r);
+		assert_false(r.in_force.classes & ~(l.classes | 1u << EVENT_CLASS_SWITCHES));
+		assert_true(r.in_force.classes & 1u << EVENT_CLASS_SWITCHES);
+		assert_true(r.in_force.sample_hz <= l.sample_hz_max);
+		assert_true(r.in_force.level == GUEST_LEVEL_DETAIL ||
+			    r.in_force.level == GUEST_LEVEL_SUMMARY);
+		assert_true(r.in_force.handler_over_ns <= LIMITS_HANDLER_OVER_MAX_NS);
+		assert_true(r.in_force.n_tasks <= VS_CONFIG_TASKS_MAX);
+		assert_true(r.n_limits <= VS_CONFIG_LIMITS_MAX);
+	}
+}
+
+struct fixture {
+	struct configurer c;
+	struct configurer_now now;
+	struct message_config in_force;
+	int applied;
+};
+
+static void on_apply(void *context, struct message_config_reply *reply)
+{
+	struct fixture *f = context;
+
+	f->in_force = reply->in_force;
+	f->applied++;
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	const struct configurer_options options = {.limits = owner,
+						   .cpu_permille = 200,
+						   .memory_bytes = 64 << 20,
+						   .apply = on_apply,
+						   .context = f};
+
+	configurer_init(&f->c, &options);
+	f->now = (struct configurer_now){.ms = 1000, .host = true, .session = 1};
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static const struct message_config_reply *step(struct fixture *f, uint64_t ms, uint64_t cpu_ns)
+{
+	f->now.ms += ms;
+	f->now.cpu_ns += cpu_ns;
+	return configurer_step(&f->c, &f->now);
+}
+
+static void ask(struct fixture *f, uint32_t id, uint32_t hz)
+{
+	configurer_ask(&f->c, &(struct message_config){
+				      .id = id, .asks = 1u << CONFIG_SAMPLE_HZ, .sample_hz = hz});
+}
+
+static void test_a_storm_of_configs_comes_into_force_once_a_second(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t last = 0;
+
+	assert_null(step(f, 0, 0));
+	for (uint32_t i = 0; i < 100; i++) {
+		const struct message_config_reply *r;
+
+		ask(f, i, 10 + i % 50);
+		r = step(f, 100, 0);
+		if (r)
+			last = r->id;
+	}
+	assert_in_range(f->applied, 9, 11);
+	assert_in_range(last, 85, 99);
+	assert_non_null(step(f, 1000, 0)); /* the newest, not the next of a queue */
+	assert_null(step(f, 5000, 0));
+}
+
+static void test_the_owners_settings_return_with_the_host_gone(void **state)
+{
+	struct fixture *f = *state;
+
+	ask(f, 1, 50);
+	assert_non_null(step(f, 100, 0));
+	assert_int_equal(f->in_force.sample_hz, 50);
+	f->now.host = false;
+	assert_null(step(f, 100, 0));
+	assert_int_equal(f->in_force.sample_hz, 0);
+	/* A host that comes back without a word of it, and one that asks again. */
+	f->now.host = true;
+	f->now.session = 2;
+	ask(f, 1, 50);
+	assert_non_null(step(f, 1000, 0));
+	f->now.session = 3;
+	assert_null(step(f, 100, 0));
+	assert_int_equal(f->in_force.sample_hz, 50);
+	assert_null(step(f, CONFIGURER_FORGET_MS, 0));
+	assert_int_equal(f->in_force.sample_hz, 0);
+	f->now.session = 4;
+	ask(f, 2, 60);
+	assert_non_null(step(f, 1000, 0));
+	assert_null(step(f, CONFIGURER_FORGET_MS * 2, 0));
+	assert_int_equal(f->in_force.sample_hz, 60);
+}
+
+static void test_used_up_cpu_ends_what_was_added(void **state)
+{
+	struct fixture *f = *state;
+	const struct message_config_reply *r;
+
+	assert_null(step(f, 0, 12345));
+	ask(f, 1, 50);
+	assert_non_null(step(f, 100, 0));
+	/* 19 % of a CPU is within the budget, 21 % is not. */
+	assert_null(step(f, CONFIGURER_WINDOW_MS, CONFIGURER_WINDOW_MS * 190000));
+	r = step(f, CONFIGURER_WINDOW_MS, CONFIGURER_WINDOW_MS * 210000);
+	assert_non_null(r);
+	assert_int_equal(r->id, 1);
+	assert_int_equal(r->in_force.sample_hz, 0);
+	assert_int_equal(limit_of(r, CONFIG_SAMPLE_HZ)->reason, CONFIG_REASON_BUDGET);
+	assert_int_equal(f->in_force.sample_hz, 0);
+	/* Asking again does not help at once; later it does. */
+	ask(f, 2, 50);
+	r = step(f, CONFIGURER_WINDOW_MS, 0);
+	assert_int_equal(r->in_force.sample_hz, 0);
+	ask(f, 3, 50);
+	r = step(f, CONFIGURER_BUDGET_MS, 0);
+	assert_int_equal(r->in_force.sample_hz, 50);
+	f->now.memory_bytes = (64 << 20) + 1;
+	r = step(f, 100, 0);
+	assert_int_equal(r->in_force.sample_hz, 0);
+	assert_string_equal(limit_of(r, CONFIG_SAMPLE_HZ)->text,
+			    "the agent's memory was used up (--max-memory)");
+}
+
+static void test_what_the_owner_has_is_not_taken_for_a_budget(void **state)
+{
+	struct fixture *f = *state;
+	const struct configurer_options options = {.limits = {.classes = EVENT_CLASSES_ALL,
+							      .sample_hz = 99,
+							      .sample_hz_max = 99,
+							      .fields = 1u << CONFIG_SAMPLE_HZ},
+						   .cpu_permille = 1,
+						   .apply = on_apply,
+						   .context = f};
+
+	configurer_init(&f->c, &options);
+	assert_null(step(f, 0, 0));
+	assert_null(step(f, CONFIGURER_WINDOW_MS, 1000000000));
+	assert_int_equal(f->applied, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_not_asked_for_is_the_owners),
+		cmocka_unit_test(test_the_owners_maxima_hold_and_are_named),
+		cmocka_unit_test(test_an_owner_who_allows_nothing),
+		cmocka_unit_test(test_a_capture_that_can_change_nothing),
+		cmocka_unit_test(test_no_config_gets_more_than_the_owner_allows),
+		cmocka_unit_test_setup_teardown(
+			test_a_storm_of_configs_comes_into_force_once_a_second, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_the_owners_settings_return_with_the_host_gone,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_used_up_cpu_ends_what_was_added, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_what_the_owner_has_is_not_taken_for_a_budget,
+						setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
