@@ -396,8 +396,10 @@ void chains_free(struct chains *x)
 {
 	if (!x)
 		return;
-	for (size_t i = 0; x->groups && i < GROUPS_MAX; i++)
-		group_clear(&x->groups[i]);
+	for (uint32_t slot = 0; x->index.entries && slot < GROUPS_MAX; slot++) {
+		if (lru_used(&x->index, slot))
+			group_clear(&x->groups[slot]);
+	}
 	chain_route_free(x->route);
 	lru_fini(&x->index);
 	lru_fini(&x->ways_index);

@@ -200,6 +200,33 @@ static int read_or_say(const char *path, const struct flame_options *o, struct f
 	return COMMAND_TROUBLE;
 }
 
+/* What was asked for is not in the recording. */
+static void nothing_say(const struct flame_arguments *a, const struct flame_options *o)
+{
+	const struct {
+		const char *option, *value;
+	} asked[] = {{"--vm", a->vm}, {"--task", a->task}, {"--state", a->state}, {"--of", a->of}};
+	bool narrowed = false;
+
+	fprintf(stderr, "vcpuscope flame: %s: ", a->recording);
+	fprintf(stderr, o->kind == FLAME_EXITS ? "no VM-exits in it" : "nothing in it to show");
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		if (asked[i].value)
+			fprintf(stderr, "%s %s %s", narrowed ? "" : " of", asked[i].option,
+				asked[i].value);
+		narrowed |= asked[i].value != NULL;
+	}
+	if (a->vcpu != EVERY_VCPU)
+		fprintf(stderr, "%s --vcpu %llu", narrowed ? "" : " of",
+			(unsigned long long)a->vcpu);
+	if (narrowed || a->vcpu != EVERY_VCPU)
+		fprintf(stderr, "; `vcpuscope report %s tasks` and `vcpu` tell what there is",
+			a->recording);
+	else if (o->kind == FLAME_EXITS)
+		fprintf(stderr, ": KVM's events were not captured");
+	fputc('\n', stderr);
+}
+
 static int stacks_run(const struct flame_arguments *a, struct flame_options *o)
 {
 	struct flame_reading r;
@@ -217,9 +244,8 @@ static int stacks_run(const struct flame_arguments *a, struct flame_options *o)
 		result = output_write(a, stacks_write,
 				      &(struct drawing){flame_reading_stacks(&r), o->kind});
 	if (!result && !folded_count(flame_reading_stacks(&r)))
-		fprintf(stderr, "vcpuscope flame: %s: nothing in it to show: no stacks\n",
-			a->recording);
-	if (!result && r.flame && o->kind == FLAME_WALL)
+		nothing_say(a, o);
+	else if (!result && r.flame && o->kind == FLAME_WALL)
 		coverage_say(&r);
 	flame_reading_end(&r);
 	return result;

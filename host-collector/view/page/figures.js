@@ -130,7 +130,12 @@ function latency_section() {
 
 // ---- tables ----
 
-function cell_text(value, type) {
+// Numbers of something, not how many: not grouped by thousands.
+const identities = new Set(["pid", "vm", "vcpu", "guest_cpu", "pcpu", "irq", "number"]);
+
+function cell_text(value, column) {
+	const type = identities.has(column.name) ? "text" : column.type;
+
 	if (value === null)
 		return "n/a";
 	if (type === "time")
@@ -149,7 +154,7 @@ function columns_in_use(table) {
 function table_rows(table, shown, rows) {
 	return rows.map((row) => el("tr", {}, ...shown.map((c) => el("td",
 		{class: table.columns[c].type === "text" ? "" : "number"},
-		cell_text(row[c], table.columns[c].type)))));
+		cell_text(row[c], table.columns[c])))));
 }
 
 function table_heads(table, shown, body) {

@@ -94,7 +94,7 @@ class Browser:
         elif method == "Page.loadEventFired":
             self.loaded = True
 
-    def call(self, method, timeout=60, **params):
+    def call(self, method, timeout=180, **params):
         """A command's result. BrowserError if it fails or takes longer than `timeout` seconds."""
         number, self.next_id = self.next_id, self.next_id + 1
         message = {"id": number, "method": method, "params": params}
@@ -111,7 +111,7 @@ class Browser:
             raise BrowserError(f"{method}: {answer['error']['message']}")
         return answer["result"]
 
-    def open(self, path, fragment="", timeout=60, draws=True):
+    def open(self, path, fragment="", timeout=180, draws=True):
         """Loads a file from disk and waits until it is loaded and, if it `draws`, drawn."""
         self.loaded = False
         self.call("Page.navigate", url=pathlib.Path(path).resolve().as_uri() + fragment)

@@ -94,7 +94,7 @@ class Files:
 
     def run(self, *arguments):
         done = subprocess.run([str(a) for a in arguments], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True, timeout=120)
+                              stderr=subprocess.PIPE, text=True, timeout=300)
         expect(f"{' '.join(map(str, arguments[:2]))} succeeds", not done.returncode, done.stderr)
 
     def simulated(self, scenario, name, *more):
@@ -119,20 +119,21 @@ def text(page, selector):
     return page.run(f"document.querySelector({json.dumps(selector)}).textContent")
 
 
-def looks(page, path, out, name):
+EVERY_LOOK = ((1280, "light"), (1280, "dark"), (2560, "light"), (2560, "dark"))
+
+
+def looks(page, path, out, name, ways=EVERY_LOOK):
     """At both widths, in both colours."""
     paper = set()
-    for width in (1280, 2560):
-        for dark in (False, True):
-            shade = "dark" if dark else "light"
-            page.size(width, 1000, dark)
-            page.open(path)
-            page.run("document.querySelectorAll('details').forEach(d => d.open = true)")
-            page.settle()
-            wrong = page.run(LAYOUT)
-            page.screenshot(out / f"{name}-{width}-{shade}.png", full=True)
-            expect(f"{name} at {width}, {shade}: all in its place", not wrong, wrong)
-            paper.add(page.run("getComputedStyle(document.body).backgroundColor"))
+    for width, shade in ways:
+        page.size(width, 1000, shade == "dark")
+        page.open(path)
+        page.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+        page.settle()
+        wrong = page.run(LAYOUT)
+        page.screenshot(out / f"{name}-{width}-{shade}.png", full=True)
+        expect(f"{name} at {width}, {shade}: all in its place", not wrong, wrong)
+        paper.add(page.run("getComputedStyle(document.body).backgroundColor"))
     expect(f"{name}: light and dark differ", len(paper) == 2, paper)
     page.size(1280, 1000)
 
@@ -229,10 +230,12 @@ def report_works(page, files):
     quiet(page, "report")
     reads_without_scripts(page, story)
     recording = files.out / "hostile.vcs"
-    files.run(files.hostile_scene, recording)
+    files.run(files.hostile_scene, recording, 16)
     hostile = files.report(recording)
     names_stay(page, hostile)
-    looks(page, hostile, files.out, "hostile")
+    looks(page, hostile, files.out, "hostile", ((1280, "light"), (2560, "dark")))
+    rows = page.run("document.querySelector('.timeline').textContent")
+    expect("all of 16 vCPUs are drawn", "guest CPU 15" in rows and "not drawn" not in rows)
     calm = files.report(files.simulated("decoy.idle", "calm"))
     page.open(calm)
     expect("no stall is said to be none", "No stall" in text(page, ".answer"))
