@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import time
 
 sys.dont_write_bytecode = True
@@ -22,7 +23,7 @@ import scene  # noqa: E402
 
 SKIP = 77
 KVM_PROBE_S = 20
-# perf is blind in some tasks of some kernels, and says so (docs/architecture.md).
+# perf is blind in some tasks of some kernels, and says so (docs/backends.md).
 HOST_LOSS_SHARE = {"perf": 0.01}
 DISTURBED_MAX = 3  # runs, before a busy machine's result counts as it is
 
@@ -165,6 +166,41 @@ def play_until_valid(args, builder, folder, say):
     if args.runs == 1:
         print(f"\n{text}")
     return wrong, disturbed + len(faults)
+
+
+
+def recording_save(played, out):
+    """The scene's recording becomes OUT/run.vcs."""
+    os.makedirs(out, exist_ok=True)
+    with open(f"{out}/run.vcs", "wb") as f:
+        f.write(played.host.get(f"{played.folder}/run.vcs"))
+
+
+def test_main(description, once, kernels=("6.1",)):
+    """A test's main function: calls `once(builder, folder, args, say)`, again where only the emulator
+    failed, until it returns what differs: a list of lines. Returns the exit status."""
+    p = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--kernel", default=kernels[0], choices=kernels)
+    p.add_argument("--out", default="out", help="folder for the results")
+    args = p.parse_args()
+    if os.geteuid():
+        print("skipped: BPF on this machine's kernel needs root")
+        return SKIP
+    started = time.time()
+
+    def say(text):
+        print(f"[{time.time() - started:5.1f} s] {text}", flush=True)
+
+    def attempt():
+        with tempfile.TemporaryDirectory(prefix="vcpuscope-scene.") as folder:
+            return once(builder, folder, args, say)
+
+    builder = bed.Builder(None, args.kernel, say)
+    with own_signals():
+        wrong = bed.machine.retry_emulator(attempt, say)
+    for line in wrong:
+        say(f"WRONG: {line}")
+    return 1 if wrong else 0
 
 
 def main():

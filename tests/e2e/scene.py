@@ -29,6 +29,7 @@ METERED_CPUS = (HOST_CPU, VCPU_CPU)  # QEMU's main thread, which makes an emulat
 PAUSE_S = 1.2  # between stalls
 INTERFERENCE_MS = 20  # a gap that can move a share by its tolerance
 RECORD_START_MAX_S = 60
+RECORD_STOP_MAX_S = 150  # a busy kernel takes its time to let go of each event of perf's
 SETTLE_S = 2
 RECORD_MAX_S = 120
 
@@ -118,11 +119,12 @@ class Scene:
         inside_ns = self._run_delay_ns() - self._delay_inside_ns
         self.host.run(
             f"cd {self.folder} && kill -INT $(cat record.pid); i=0; "
-            "while [ ! -e record.status ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done; "
+            f"while [ ! -e record.status ] && [ $i -lt {RECORD_STOP_MAX_S * 10} ]; do sleep 0.1; "
+            "i=$((i + 1)); done; "
             "[ \"$(cat record.status)\" = 0 ] || { tail -n 5 record.log; "
             "echo \"its status: $(cat record.status 2>&1)\"; "
             "for t in /proc/$(cat record.pid)/task/*; do cat $t/comm $t/stack; done; exit 1; }",
-            timeout_s=90)
+            timeout_s=RECORD_STOP_MAX_S + 60)
         self.truth["run_delay_ns"] = [inside_ns, self._run_delay_ns() - self._delay_around_ns]
 
     def meter_start(self):

@@ -1,24 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """Figures against the host scheduler's own account (bed A): a guest task that always runs, and a hog
-that takes the vCPU's pCPU from it again and again. What the task is billed must be what /proc/PID/schedstat says that
-the vCPU thread waited, and the hog must be named. Then the same table live.
+that takes the vCPU's pCPU from it again and again. What the task is billed must be what
+/proc/PID/schedstat says that the vCPU thread waited, and the hog must be named. Then the same table live.
 
 Leaves run.vcs and figures.json in the output folder. Exit status: 0 right, 1 not, 77 cannot run here.
 """
-import argparse
 import json
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, f"{HERE}/beds"]
-import bed  # noqa: E402
 import run_scene  # noqa: E402
 import scene  # noqa: E402
 
@@ -124,43 +121,21 @@ def check_watch(builder, played):
     return wrong
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--out", default="out", help="folder for the results")
-    args = p.parse_args()
-    if os.geteuid():
-        print("skipped: BPF on this machine's kernel needs root")
-        return run_scene.SKIP
-    started = time.time()
-
-    def say(text):
-        print(f"[{time.time() - started:5.1f} s] {text}", flush=True)
-
-    def once():
-        with (tempfile.TemporaryDirectory(prefix="vcpuscope-figures.") as folder,
-              run_scene.direct(builder, folder, say, "tcg") as (played, _)):
-            figures = play(played, say)
-            os.makedirs(args.out, exist_ok=True)
-            with open(f"{args.out}/run.vcs", "wb") as f:
-                f.write(played.host.get(f"{played.folder}/run.vcs"))
-            with open(f"{args.out}/figures.json", "w") as f:
-                json.dump({"truth": played.truth, **figures}, f, indent=1)
-            inside, around = played.truth["run_delay_ns"]
-            say(f"/proc: {inside / 1e6:.1f} ms inside, {around / 1e6:.1f} around; the vCPU's run delay "
-                f"{figures['vcpu'][0]['run_delay_ns'] / 1e6:.1f}, billed "
-                f"{sum(row['run_delay_ns'] for row in figures['tasks']) / 1e6:.1f}, "
-                f"worst culprit {figures['culprits'][0]['comm']}")
-            wrong = check(figures, played.truth)
-            say("live")
-            return wrong + check_watch(builder, played)
-
-    builder = bed.Builder(None, "6.1", say)
-    with run_scene.own_signals():
-        wrong = bed.machine.retry_emulator(once, say)
-    for line in wrong:
-        say(f"WRONG: {line}")
-    return 1 if wrong else 0
+def once(builder, folder, args, say):
+    with run_scene.direct(builder, folder, say, "tcg") as (played, _):
+        figures = play(played, say)
+        run_scene.recording_save(played, args.out)
+        with open(f"{args.out}/figures.json", "w") as f:
+            json.dump({"truth": played.truth, **figures}, f, indent=1)
+        inside, around = played.truth["run_delay_ns"]
+        say(f"/proc: {inside / 1e6:.1f} ms inside, {around / 1e6:.1f} around; the vCPU's run delay "
+            f"{figures['vcpu'][0]['run_delay_ns'] / 1e6:.1f}, billed "
+            f"{sum(row['run_delay_ns'] for row in figures['tasks']) / 1e6:.1f}, "
+            f"worst culprit {figures['culprits'][0]['comm']}")
+        wrong = check(figures, played.truth)
+        say("live")
+        return wrong + check_watch(builder, played)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_scene.test_main(__doc__, once))

@@ -6,18 +6,15 @@ sleepers with their kernel's symbols; and every thread's widths must add up to i
 
 Leaves run.vcs and the folded files in the output folder. Exit status: 0 right, 1 not, 77 cannot run here.
 """
-import argparse
 import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, f"{HERE}/beds"]
-import bed  # noqa: E402
 import run_scene  # noqa: E402
 import scene  # noqa: E402
 import state_times  # noqa: E402
@@ -122,48 +119,25 @@ def check(graphs, said, span_ms):
     return wrong
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--kernel", default="6.1", choices=("6.1", "6.12"))
-    p.add_argument("--out", default="out", help="folder for the results")
-    args = p.parse_args()
-    if os.geteuid():
-        print("skipped: BPF on this machine's kernel needs root")
-        return run_scene.SKIP
-    started = time.time()
-
-    def say(text):
-        print(f"[{time.time() - started:5.1f} s] {text}", flush=True)
-
-    def once():
-        with (tempfile.TemporaryDirectory(prefix="vcpuscope-flame.") as folder,
-              run_scene.direct(builder, folder, say, "tcg") as (played, _)):
-            play(played, say)
-            os.makedirs(args.out, exist_ok=True)
-            with open(f"{args.out}/run.vcs", "wb") as f:
-                f.write(played.host.get(f"{played.folder}/run.vcs"))
-            say(played.guest.run("cat /root/agent.log").strip())
-        vcpuscope = f"{builder.build}/host-collector/vcpuscope"
-        graphs, said, wrong = {}, {}, []
-        for name, arguments in GRAPHS.items():
-            graphs[name], said[name], bad = drawn(vcpuscope, f"{args.out}/run.vcs", arguments)
-            wrong += bad
-            with open(f"{args.out}/{name}.folded", "w") as f:
-                f.writelines(f"{stack} {us}\n" for stack, us in graphs[name].items())
-            if not graphs[name]:
-                wrong.append(f"{name} is empty: {said[name]}")
-        report = state_times.report(vcpuscope, f"{args.out}/run.vcs")
-        span_ms = (report["end_ns"] - report["begin_ns"]) / 1e6
-        say(said["wall"].strip())
-        return wrong + check(graphs, said, span_ms)
-
-    builder = bed.Builder(None, args.kernel, say)
-    with run_scene.own_signals():
-        wrong = bed.machine.retry_emulator(once, say)
-    for line in wrong:
-        say(f"WRONG: {line}")
-    return 1 if wrong else 0
+def once(builder, folder, args, say):
+    with run_scene.direct(builder, folder, say, "tcg") as (played, _):
+        play(played, say)
+        run_scene.recording_save(played, args.out)
+        say(played.guest.run("cat /root/agent.log").strip())
+    vcpuscope = f"{builder.build}/host-collector/vcpuscope"
+    graphs, said, wrong = {}, {}, []
+    for name, arguments in GRAPHS.items():
+        graphs[name], said[name], bad = drawn(vcpuscope, f"{args.out}/run.vcs", arguments)
+        wrong += bad
+        with open(f"{args.out}/{name}.folded", "w") as f:
+            f.writelines(f"{stack} {us}\n" for stack, us in graphs[name].items())
+        if not graphs[name]:
+            wrong.append(f"{name} is empty: {said[name]}")
+    report = state_times.report(vcpuscope, f"{args.out}/run.vcs")
+    span_ms = (report["end_ns"] - report["begin_ns"]) / 1e6
+    say(said["wall"].strip())
+    return wrong + check(graphs, said, span_ms)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_scene.test_main(__doc__, once, ("6.1", "6.12")))
