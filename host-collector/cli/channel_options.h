@@ -17,9 +17,9 @@ struct channel_arguments {
 	 OPTION_STRING,                                                                            \
 	 (at) + offsetof(struct channel_arguments, address),                                       \
 	 "ADDRESS",                                                                                \
-	 "where the agent is: PATH of the virtio-serial port's socket,\n"                          \
-	 "tcp:HOST:PORT, or vsock:[CID:]PORT, listen:unix:PATH, listen:tls:HOST:PORT,\n"           \
-	 "listen:tcp:HOST:PORT to wait for it",                                                    \
+	 "where the agent is: PATH of the virtio-serial port's socket, tcp:HOST:PORT, or "         \
+	 "vsock:[CID:]PORT, listen:unix:PATH, listen:tls:HOST:PORT, listen:tcp:HOST:PORT to "      \
+	 "wait for it",                                                                            \
 	 false},                                                                                   \
 		{"psk",                                                                            \
 		 OPTION_STRING,                                                                    \

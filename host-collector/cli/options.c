@@ -258,6 +258,10 @@ int options_parse_or_say(const struct command *command, int argc, char **argv, v
 	return COMMAND_USAGE;
 }
 
+/* Names and values that are longer have a line of their own, for wrap.h to see where the help
+ * begins. */
+enum { LEFT_MOST = 38 };
+
 static void help_print(const struct command *command, FILE *to)
 {
 	bool any = false;
@@ -287,13 +291,10 @@ static void help_print(const struct command *command, FILE *to)
 
 		snprintf(left, sizeof(left), "%s%s%s%s", is_operand(spec) ? "" : "--", spec->name,
 			 spec->value ? " " : "", spec->value ? spec->value : "");
-		fprintf(to, "  %-24s ", left);
-		for (const char *c = spec->help; *c; c++) {
-			fputc(*c, to);
-			if (*c == '\n')
-				fprintf(to, "%27s", "");
-		}
-		fputc('\n', to);
+		if (strlen(left) > LEFT_MOST)
+			fprintf(to, "  %s\n%29s%s\n", left, "", spec->help);
+		else
+			fprintf(to, "  %-25s  %s\n", left, spec->help);
 	}
 	if (command->examples)
 		fprintf(to, "\nexamples:\n%s", command->examples);

@@ -39,7 +39,7 @@ struct option_spec {
 	enum option_type type;
 	size_t offset;     /* of the field in the command's own struct */
 	const char *value; /* what stands for the value in the help; NULL for flags and operands */
-	const char *help;
+	const char *help;  /* one line of any length: wrap.h breaks it */
 	bool required;
 };
 

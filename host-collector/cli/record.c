@@ -45,12 +45,12 @@ static const struct option_spec record_option_table[] = {
 	{"sample-hz", OPTION_NUMBER, ROW(sample_hz), "N",
 	 "look so often per second where the VM's threads are, for flame graphs (none)", false},
 	{"level", OPTION_STRING, ROW(level), "LEVEL",
-	 "of KVM's and the block layer's events: detail, all of them (default), or\n"
-	 "summary, VM-exits of 1 ms or in which the vCPU leaves its pCPU, the others\n"
+	 "of KVM's and the block layer's events: detail, all of them (default), or "
+	 "summary, VM-exits of 1 ms or in which the vCPU leaves its pCPU, the others "
 	 "counted by reason; SIGUSR1 switches to detail, SIGUSR2 to summary",
 	 false},
 	{"backend", OPTION_CHOICE, ROW(backend), "auto|bpf|perf",
-	 "how to capture this host's events: auto takes BPF, and perf where that does not\n"
+	 "how to capture this host's events: auto takes BPF, and perf where that does not "
 	 "work (no BTF, an old kernel), which costs more and has no summary level",
 	 false},
 };
