@@ -19,7 +19,7 @@ import run_scene  # noqa: E402
 import scene  # noqa: E402
 import state_times  # noqa: E402
 
-SAMPLE_HZ, HOG_MS, HOGS, COMPUTE_MS = 199, 400, 3, 3000
+SAMPLE_HZ, HOG_MS, HOGS, COMPUTE_MS = 199, 400, 3, 6000
 # What flamegraph.pl, inferno and speedscope all read: frames without `;`, a blank, a whole number; and
 # no frame that ends in a blank and a number, which flamegraph.pl takes for a second weight.
 LINE = re.compile(r"^(?P<stack>[^;\s][^;]*(?:;[^;]+)*) (?P<us>[1-9][0-9]*)$")
@@ -45,11 +45,13 @@ def play(played, say):
     try:
         played.record_start()
         say(f"a task computes; a hog takes its vCPU's pCPU {HOGS} times for {HOG_MS} ms")
+        begin = time.monotonic()
         played.guest.run(f"provoke compute {COMPUTE_MS} >/dev/null 2>&1 </dev/null & sleep 0.2")
         for _ in range(HOGS):
             played.host.run(f"provoke hog {scene.VCPU_CPU} {HOG_MS}")
             time.sleep(0.2)
-        time.sleep(1)
+        # On a busy machine the hogs take longer to come than they stay: it computes until they are over.
+        time.sleep(max(1, begin + COMPUTE_MS / 1e3 + 1 - time.monotonic()))
         played.record_stop()
     finally:
         played.host.run(f"chrt -o -p 0 {tid}")
