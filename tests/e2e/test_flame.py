@@ -96,10 +96,11 @@ def check(graphs, said, span_ms):
     # A hog may hit while compute waits for the agent; its stack then is not the one that was hit.
     expect("... where it computed", having(compute, "[vCPU runnable: pCPU held by cpu-hog]", "main"),
            HOG_MS * 0.9, hogged * 1.2)
+    # The slower the emulated CPU, the more of its stays on it end before a sample.
     expect("compute, sampled where it computes", having(compute, "main", "running"),
-           COMPUTE_MS * 0.2, COMPUTE_MS)
+           COMPUTE_MS * 0.1, COMPUTE_MS)
     expect("compute on its CPU", having(graphs["oncpu"], "compute", "main"),
-           COMPUTE_MS * 0.2, COMPUTE_MS)
+           COMPUTE_MS * 0.1, COMPUTE_MS)
     expect("wall time of compute", sum(compute.values()), COMPUTE_MS, COMPUTE_MS * 1.1)
     if not any("_[k]" in s and "[task sleeping]" in s for s in wall):
         wrong.append("no sleeper shows where in its kernel it sleeps")
