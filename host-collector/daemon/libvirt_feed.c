@@ -14,6 +14,7 @@
 #include "host-collector/analyze/trigger.h"
 #include "host-collector/daemon/daemon.h"
 #include "host-collector/daemon/flight.h"
+#include "host-collector/daemon/libvirt_relay.h"
 #include "proto/sibling.h"
 
 enum {
@@ -27,7 +28,8 @@ enum {
 /* A domain that we attached. */
 struct fed {
 	char uuid[UUID_BYTES], vm[DAEMON_NAME_MAX];
-	struct vm_config config; /* as attached */
+	struct vm_config config;     /* as attached */
+	struct libvirt_relay *relay; /* NULL: its channel needs none */
 };
 
 struct libvirt_feed {
@@ -81,6 +83,7 @@ static struct fed *fed_find(struct libvirt_feed *f, const char *uuid)
 static void fed_drop(struct libvirt_feed *f, struct fed *fed)
 {
 	vm_daemon_detach(f->options.daemon, fed->vm);
+	libvirt_relay_close(fed->relay);
 	*fed = f->fed[--f->n_fed];
 }
 
@@ -131,12 +134,26 @@ static void name_set(struct vm_config *config, const char *name, const char *uui
 		snprintf(config->name, sizeof(config->name), "%s", uuid);
 }
 
+/* How the domain's channel is reached. True: by a relay of libvirt's, for no process here can
+ * connect to its socket. */
+static bool channel_set(struct vm_config *config, struct json_object *channel)
+{
+	const bool connects = !strcmp(text_of(channel, "mode"), "connect");
+	const char *path = text_of(channel, "path");
+	const bool relay = !connects && access(path, R_OK | W_OK);
+
+	snprintf(config->channel, sizeof(config->channel), "%s",
+		 connects || relay ? "daemon:" : path);
+	return relay;
+}
+
 static void on_domain(struct libvirt_feed *f, struct json_object *o)
 {
 	struct json_object *channel = NULL, *settings = NULL, *pid = NULL;
 	const char *uuid = text_of(o, "uuid");
 	struct fed *fed = fed_find(f, uuid);
 	struct vm_config config;
+	bool relay = false;
 	char why[512];
 
 	json_object_object_get_ex(o, "pid", &pid);
@@ -144,12 +161,8 @@ static void on_domain(struct libvirt_feed *f, struct json_object *o)
 	config.pid = pid ? (uint64_t)json_object_get_int64(pid) : 0;
 	if (!config.pid || strlen(uuid) != UUID_BYTES - 1)
 		return; /* it has ended meanwhile */
-	if (json_object_object_get_ex(o, "channel", &channel)) {
-		const bool connects = !strcmp(text_of(channel, "mode"), "connect");
-
-		snprintf(config.channel, sizeof(config.channel), "%s",
-			 connects ? "daemon:" : text_of(channel, "path"));
-	}
+	if (json_object_object_get_ex(o, "channel", &channel))
+		relay = channel_set(&config, channel);
 	name_set(&config, text_of(o, "name"), uuid);
 	if (json_object_object_get_ex(o, "settings", &settings) &&
 	    !settings_apply(f, settings, &config))
@@ -165,11 +178,14 @@ static void on_domain(struct libvirt_feed *f, struct json_object *o)
 		return;
 	}
 	fed = &f->fed[f->n_fed++];
-	fed->config = config;
+	*fed = (struct fed){.config = config};
 	snprintf(fed->uuid, sizeof(fed->uuid), "%s", uuid);
 	snprintf(fed->vm, sizeof(fed->vm), "%s", config.name);
-	say(f, config.name, "a domain of libvirt, QEMU %llu, channel %s",
-	    (unsigned long long)config.pid, config.channel[0] ? config.channel : "none");
+	if (relay)
+		fed->relay = libvirt_relay_new(f->loop, f->options.daemon, f->uri, uuid, fed->vm);
+	say(f, config.name, "a domain of libvirt, QEMU %llu, channel %s%s",
+	    (unsigned long long)config.pid, config.channel[0] ? config.channel : "none",
+	    relay ? " (through libvirt: its socket cannot be reached)" : "");
 }
 
 static void on_gone(struct libvirt_feed *f, struct json_object *o)
@@ -337,8 +353,12 @@ void libvirt_feed_rescan(struct libvirt_feed *f)
 
 void libvirt_feed_tick(struct libvirt_feed *f)
 {
-	if (f && f->starting_later && !f->open && uv_now(f->loop) >= f->again_ms)
+	if (!f)
+		return;
+	if (f->starting_later && !f->open && uv_now(f->loop) >= f->again_ms)
 		process_start(f);
+	for (size_t i = 0; i < f->n_fed; i++)
+		libvirt_relay_tick(f->fed[i].relay);
 }
 
 struct libvirt_feed *libvirt_feed_new(uv_loop_t *loop, const struct libvirt_feed_options *options)
@@ -359,6 +379,8 @@ void libvirt_feed_close(struct libvirt_feed *f)
 	if (!f)
 		return;
 	f->closing = true;
+	for (size_t i = 0; i < f->n_fed; i++)
+		libvirt_relay_close(f->fed[i].relay);
 	if (!f->open) {
 		free(f);
 		return;

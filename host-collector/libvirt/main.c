@@ -9,7 +9,8 @@
  * standard input asks for all domains again.
  *
  * `attach URI DOMAIN [SOCKET]` adds the agent's channel, `detach URI DOMAIN` removes it, `list URI`
- * tells the running domains once.
+ * tells the running domains once. `relay URI UUID` carries the agent's channel on standard input,
+ * a socket (relay.h).
  */
 #include <json.h>
 #include <libvirt/libvirt.h>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include "host-collector/libvirt/domains.h"
+#include "host-collector/libvirt/relay.h"
 
 enum { RETRY_MS = 2000, KEEPALIVE_S = 5, KEEPALIVE_MISSES = 3 };
 
@@ -271,6 +273,13 @@ out:
 	return err;
 }
 
+static int relay(const char *uri, const char *uuid)
+{
+	char why[512];
+
+	return relay_run(uri, uuid, STDIN_FILENO, why, sizeof(why)) ? trouble(uuid, why) : 0;
+}
+
 static int list(const char *uri)
 {
 	virConnectPtr connection = virConnectOpenReadOnly(uri);
@@ -294,6 +303,8 @@ int main(int argc, char **argv)
 		result = follow(argv[2]);
 	else if (!strcmp(what, "list") && argc == 3)
 		result = list(argv[2]);
+	else if (!strcmp(what, "relay") && argc == 4)
+		result = relay(argv[2], argv[3]);
 	else if (!strcmp(what, "attach") && (argc == 4 || argc == 5))
 		result = channel(argv[2], argv[3], true, argc == 5 ? argv[4] : NULL);
 	else if (!strcmp(what, "detach") && argc == 4)

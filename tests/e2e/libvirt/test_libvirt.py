@@ -3,7 +3,8 @@
 """With a real libvirtd and its hook: a domain that starts is watched by itself, is listed with its
 agent's clock soon after the agent came, and is gone when it is; again and again, also when the daemon is
 started anew in between. The hook is over in time, whatever the daemon does. Channels are plugged into a
-running domain and out again; metadata sets what the configuration would."""
+running domain and out again, and carried by libvirt where they are out of reach; metadata sets what the
+configuration would."""
 import json
 import os
 import pathlib
@@ -38,6 +39,8 @@ DOMAIN = """<domain type='qemu'><name>{name}</name><memory unit='MiB'>256</memor
 CHANNEL = """<channel type='unix'><source mode='connect' path='{socket}'>
 <reconnect enabled='yes' timeout='1'/></source>
 <target type='virtio' name='org.vcpuscope.agent.0'/></channel>"""
+BOUND = """<channel type='unix'><source mode='bind' path='{folder}/hidden/agent'/>
+<target type='virtio' name='org.vcpuscope.agent.0'/></channel>"""
 
 
 def skip(why):
@@ -68,11 +71,11 @@ class LibvirtTest(unittest.TestCase):
         cls.libvirt.start()
         cls.daemon.start()
 
-    def define(self, name, channel=True, settings="record='no'"):
+    def define(self, name, channel=CHANNEL, settings="record='no'"):
         path = self.folder / f"{name}.xml"
         path.write_text(DOMAIN.format(
             name=name, kernel=self.kernel, initrd=self.initrd, folder=self.folder, settings=settings,
-            channel=CHANNEL.format(socket=self.daemon.folder / "agents.sock") if channel else ""))
+            channel=channel.format(socket=self.daemon.folder / "agents.sock", folder=self.folder)))
         self.libvirt.virsh("define", path)
         self.addCleanup(self.libvirt.virsh, "undefine", name)
 
@@ -148,7 +151,7 @@ class LibvirtTest(unittest.TestCase):
         self.libvirt.virsh("destroy", "web3")
 
     def test_a_channel_is_plugged_into_a_running_domain(self):
-        self.define("web4", channel=False)
+        self.define("web4", channel="")
         self.start("web4")
         until("web4 is watched", lambda: self.daemon.vm("web4"))
         self.assertEqual(self.daemon.vm("web4")["channel"], "none")
@@ -167,6 +170,29 @@ class LibvirtTest(unittest.TestCase):
         self.gone("web4")
         done = subprocess.run([PROGRAM, "attach", "nosuch"], capture_output=True, text=True)
         self.assertEqual((done.returncode, "no such domain" in done.stderr), (1, True), done.stderr)
+
+    def test_libvirt_carries_a_channel_that_is_out_of_reach(self):
+        hidden = self.folder / "hidden"
+        hidden.mkdir()
+        program = self.folder / "vcpuscope-without-it"
+        program.write_text(f"#!/bin/sh\nexec unshare -m sh -c 'mount -t tmpfs none {hidden} && "
+                           f"exec \"$0\" \"$@\"' {PROGRAM.resolve()} \"$@\"\n")
+        program.chmod(0o755)
+        self.define("web5", channel=BOUND)
+        self.daemon.stop()  # it would take the channel
+        other = Daemon(settings="libvirt = qemu:///system", program=program)
+        try:
+            other.start()
+            self.start("web5")
+            vm = until("web5 is heard", lambda: (lambda v: v if v and v.get("clock", "none") != "none"
+                                                 else None)(other.vm("web5")))
+            self.assertEqual((vm["channel"], vm["carrier"]), ("ok", "virtio-serial"))
+            self.assertIn("through libvirt", other.log.read_text())
+            self.libvirt.virsh("destroy", "web5")
+            until("web5 is forgotten", lambda: not other.vm("web5"))
+        finally:
+            other.clean()
+            self.daemon.start()
 
     def hook_times(self):
         times = []
