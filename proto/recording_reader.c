@@ -180,16 +180,22 @@ int recording_reader_next(struct recording_reader *r, struct recording_entry *en
 	if (r->info.cut && r->info.file_bytes < RECORDING_HEADER_BYTES)
 		return 0;
 	for (;;) {
-		ssize_t n = reader_fill(r, RECORDING_ENTRY_MAX_BYTES);
-		size_t entry_len;
-		int err;
+		size_t entry_len, there = r->end - r->start;
+		int err = entry_parse(r->window + r->start, there, entry, &entry_len);
+		ssize_t n;
 
-		if (n < 0)
-			return (int)n;
-		r->info.cut = false;
-		if (n == 0)
-			return 0;
-		err = entry_parse(r->window + r->start, (size_t)n, entry, &entry_len);
+		/* Filling moves what is there: not for each of the entries that are there whole. */
+		if (err == -EAGAIN) {
+			n = reader_fill(r, RECORDING_ENTRY_MAX_BYTES);
+			if (n < 0)
+				return (int)n;
+			r->info.cut = false;
+			if (n == 0)
+				return 0;
+			if ((size_t)n > there)
+				err = entry_parse(r->window + r->start, (size_t)n, entry,
+						  &entry_len);
+		}
 		if (!err) {
 			r->start += entry_len;
 			r->info.entries++;

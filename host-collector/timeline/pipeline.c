@@ -58,7 +58,8 @@ static void emit_merged(void *context, const struct timeline_event *e)
 		p->first_event = e->t;
 	}
 	p->last_event = e->t;
-	facts_deliver(p, e->t);
+	if (p->pauses.n || p->quotas.n)
+		facts_deliver(p, e->t);
 	push(p, p->options.model, e);
 }
 
