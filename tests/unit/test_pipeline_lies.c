@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a guest may not say, or says too often or wrongly: it harms nobody but itself. */
+#include "proto/recording.h"
+#include "tests/unit/pipeline_play.h"
+
+static void what_only_the_host_may_say_is_not_taken_from_a_guest(void **state)
+{
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+	struct message_note note = {.vm = SYNTH_VM, .kind = NOTE_SIMULATED};
+	struct message_echo_observation lie = {SYNTH_VM, synth_host_tsc0 + 1, 5, 6,
+					       synth_host_tsc0 + 2};
+	struct byte_buffer payload = {0};
+
+	(void)state;
+	scene_switches(s, 3 * MS, 500 * MS);
+	assert_int_equal(message_note_pack(&note, &payload), 0);
+	synth_frame(s, SYNTH_VM, FRAME_NOTE, payload.data, payload.len);
+	payload.len = 0;
+	assert_int_equal(message_echo_observation_pack(&lie, &payload), 0);
+	synth_frame(s, SYNTH_VM, FRAME_ECHO_OBSERVATION, payload.data, payload.len);
+	synth_guest_event(s, 0, (struct vs_event){.type = VS_EVENT_KVM_EXIT, .pid = VCPU0});
+	synth_at(s, 600 * MS);
+	synth_free(s);
+	byte_buffer_fini(&payload);
+	play_offline(&p);
+	assert_switches(p.seen, 3 * MS, 500 * MS, 400000);
+	assert_int_equal(p.seen->notes, 0);
+	assert_false(pipeline_is_simulated(p.pipeline));
+	assert_int_equal(source_of(&p, SYNTH_VM).nonsense, 3);
+	play_end(&p);
+}
+
+/* A heartbeat whose steal was read at the scene's time `t_ns`. */
+static void steal_send(struct synth *s, int64_t t_ns)
+{
+	struct message_heartbeat *beat = calloc(1, sizeof(*beat));
+	struct byte_buffer payload = {0};
+
+	assert_non_null(beat);
+	beat->steal.known = beat->steal.clock = true;
+	beat->time = 1000 + (uint64_t)(505 * MS) * 5 / 2;
+	beat->steal.time = 1000 + (uint64_t)t_ns * 5 / 2;
+	beat->steal.err = 2500;
+	beat->steal.unit_ns = 10 * MS;
+	beat->steal.n_cpus = 1;
+	beat->steal.cpus[0].cpu = 1;
+	beat->steal.cpus[0].steal_ns = 70 * MS;
+	assert_int_equal(message_heartbeat_pack(beat, &payload), 0);
+	synth_frame(s, SYNTH_VM, FRAME_HEARTBEAT, payload.data, payload.len);
+	byte_buffer_fini(&payload);
+	free(beat);
+}
+
+static void a_guests_steal_is_placed_unless_it_lies_ahead_of_its_arrival(void **state)
+{
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+	const struct guest_steal *steal;
+
+	(void)state;
+	scene_switches(s, 3 * MS, 500 * MS);
+	synth_at(s, 510 * MS);
+	steal_send(s, 505 * MS);
+	steal_send(s, 10000 * MS);
+	synth_at(s, 600 * MS);
+	synth_free(s);
+	play_offline(&p);
+	steal = &p.seen->steal;
+	assert_int_equal(p.seen->steals, 1);
+	assert_int_equal(steal->vm, SYNTH_VM);
+	assert_int_equal(steal->cpu, 1);
+	assert_int_equal(steal->steal_ns, 70 * MS);
+	assert_int_equal(steal->unit_ns, 10 * MS);
+	assert_true(steal->clock);
+	assert_true(steal->err_ns >= 1000);
+	assert_true(llabs(steal->t.ns - synth_host_ns(505 * MS)) <= (int64_t)steal->err_ns);
+	play_end(&p);
+}
+
+static void payloads_of_noise_are_counted_and_cost_nothing_else(void **state)
+{
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+	uint64_t random = 7, sent = 0;
+
+	(void)state;
+	for (int64_t t = 3 * MS; t < 500 * MS; t += 7 * MS) {
+		uint8_t noise[200];
+		size_t len;
+
+		synth_at(s, t);
+		synth_guest_event(s, (uint16_t)((t - 3 * MS) / (7 * MS) % 2),
+				  synth_switch(TASK, 1, OTHER));
+		for (size_t i = 0; i < sizeof(noise); i++) {
+			random = random * 6364136223846793005ull + 1;
+			noise[i] = (uint8_t)(random >> 56);
+		}
+		len = 1 + random % sizeof(noise);
+		/* not an echo reply: nobody looks at those here */
+		for (uint8_t kind = FRAME_HELLO; kind <= FRAME_HEARTBEAT; kind++, sent++)
+			synth_frame(s, SYNTH_VM, kind, noise, len);
+	}
+	synth_free(s);
+	play_offline(&p);
+	assert_switches(p.seen, 3 * MS, 500 * MS, 400000);
+	assert_true(source_of(&p, SYNTH_VM).nonsense > sent * 9 / 10);
+	play_end(&p);
+}
+
+static void a_guest_that_lies_about_the_time_harms_only_itself(void **state)
+{
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+	struct message_heartbeat beat = {.time = UINT64_MAX / 4};
+	struct byte_buffer payload = {0};
+	const struct vcpu_span *span;
+
+	(void)state;
+	synth_at(s, 60 * MS);
+	assert_int_equal(message_heartbeat_pack(&beat, &payload), 0);
+	synth_frame(s, SYNTH_VM, FRAME_HEARTBEAT, payload.data, payload.len);
+	byte_buffer_fini(&payload);
+	synth_at(s, 299 * MS);
+	synth_host_event(s, 0, synth_switch(0, 0, VCPU0));
+	synth_at(s, 300 * MS);
+	synth_host_event(s, 0, synth_switch(VCPU0, VS_TASK_RUNNING, HOG));
+	synth_at(s, 500 * MS);
+	synth_host_event(s, 0, synth_switch(HOG, 1, VCPU0));
+	synth_at(s, 600 * MS);
+	synth_host_event(s, 0, synth_switch(VCPU0, 1, 0));
+	synth_at(s, 700 * MS);
+	synth_free(s);
+	play_offline(&p);
+	assert_true(source_of(&p, SYNTH_VM).causality_violations >= 1);
+	assert_int_equal(source_of(&p, VS_SOURCE_HOST).late, 0);
+	span = span_find(p.seen, VCPU_RUNNABLE);
+	assert_non_null(span);
+	assert_true(llabs(span->end.ns - synth_host_ns(500 * MS)) <= 100);
+	play_end(&p);
+}
+
+static void the_guests_kernel_log_is_kept_up_to_a_bound(void **state)
+{
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+	struct message_kernel_log *log = calloc(1, sizeof(*log));
+	struct byte_buffer payload = {0};
+	size_t n = 0;
+
+	(void)state;
+	log->n_lines = VS_LOG_LINES_MAX;
+	for (uint64_t round = 0; round < 6; round++) {
+		for (size_t i = 0; i < log->n_lines; i++)
+			log->lines[i] = (struct message_log_line){
+				.dmesg_us = round * 1000 + i, .level = 4, .text = "watchdog: BUG"};
+		payload.len = 0;
+		assert_int_equal(message_kernel_log_pack(log, &payload), 0);
+		synth_frame(s, SYNTH_VM, FRAME_KERNEL_LOG, payload.data, payload.len);
+	}
+	synth_free(s);
+	free(log);
+	byte_buffer_fini(&payload);
+	play_offline(&p);
+	while (pipeline_log_line(p.pipeline, SYNTH_VM, n))
+		n++;
+	assert_int_equal(n, PIPELINE_LOG_LINES);
+	assert_int_equal(pipeline_log_line(p.pipeline, SYNTH_VM, n - 1)->dmesg_us,
+			 5000 + VS_LOG_LINES_MAX - 1);
+	assert_null(pipeline_log_line(p.pipeline, VS_SOURCE_HOST, 0));
+	play_end(&p);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_only_the_host_may_say_is_not_taken_from_a_guest),
+		cmocka_unit_test(a_guests_steal_is_placed_unless_it_lies_ahead_of_its_arrival),
+		cmocka_unit_test(payloads_of_noise_are_counted_and_cost_nothing_else),
+		cmocka_unit_test(a_guest_that_lies_about_the_time_harms_only_itself),
+		cmocka_unit_test(the_guests_kernel_log_is_kept_up_to_a_bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
