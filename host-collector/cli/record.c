@@ -12,7 +12,7 @@
 
 #include "host-collector/cli/channel_options.h"
 #include "host-collector/cli/commands.h"
-#include "host-collector/record/collector.h"
+#include "host-collector/cli/feed.h"
 #include "proto/recording.h"
 
 enum {
@@ -22,8 +22,8 @@ enum {
 };
 
 struct record_options {
-	uint64_t pid;
-	const char *qmp, *output;
+	struct feed_arguments which;
+	const char *output;
 	struct channel_arguments channel;
 	uint64_t duration_ns;
 	uint64_t stacks_over_ns, sample_hz;
@@ -33,8 +33,7 @@ struct record_options {
 
 #define ROW(field) offsetof(struct record_options, field)
 static const struct option_spec record_option_table[] = {
-	{"pid", OPTION_NUMBER, ROW(pid), "N", "the VM's QEMU process", false},
-	{"qmp", OPTION_STRING, ROW(qmp), "PATH", "the VM's QMP socket, instead of --pid", false},
+	FEED_OPTION_ROWS(ROW(which)),
 	CHANNEL_OPTION_ROWS(ROW(channel)),
 	{"no-guest", OPTION_FLAG, ROW(no_guest), NULL, "record the host's side only", false},
 	{"output", OPTION_STRING, ROW(output), "FILE", "the recording (also -o FILE)", true},
@@ -62,7 +61,8 @@ struct record {
 	uv_loop_t loop;
 	uv_timer_t status_timer, end_timer;
 	uv_signal_t interrupt, terminate, to_detail, to_summary;
-	struct collector *collector;
+	struct feed_place place;
+	struct feed *feed;
 	struct recording_writer *writer;
 	int write_error;
 	bool tty, line_open; /* a status line stands on the terminal */
@@ -196,7 +196,7 @@ static void status_print(struct record *r)
 	uint64_t now = now_ms(), elapsed = now - r->status_ms, host, guest;
 	char clock[32];
 
-	collector_status_get(r->collector, &s);
+	feed_status_get(r->feed, &s);
 	host = s.host.events.emitted;
 	guest = s.guest_emitted;
 	clock_text(&s, clock, sizeof(clock));
@@ -248,7 +248,7 @@ static void on_level_signal(uv_signal_t *signal, int number)
 {
 	const enum capture_level level = number == SIGUSR1 ? CAPTURE_DETAIL : CAPTURE_SUMMARY;
 	struct record *r = signal->data;
-	int err = collector_level(r->collector, level);
+	int err = feed_level(r->feed, level);
 
 	line_clear(r);
 	if (err == -EOPNOTSUPP)
@@ -265,7 +265,7 @@ static void summary_print(struct record *r)
 	const char *path = r->options.output;
 	struct collector_status s;
 
-	collector_status_get(r->collector, &s);
+	feed_status_get(r->feed, &s);
 	fprintf(stderr, "%s: %.1f s of %s (%zu vCPU%s), %" PRIu64 " host events by %s", path,
 		(double)(now_ms() - r->begin_ms) / 1000, s.vm->name, s.n_vcpus,
 		s.n_vcpus == 1 ? "" : "s", s.host.events.emitted, s.backend);
@@ -304,19 +304,36 @@ static int options_check(const struct record_options *o, enum capture_level *lev
 {
 	const char *why = NULL;
 
-	if (!o->pid && !o->qmp)
-		why = "which VM? give --pid N or --qmp PATH (`vcpuscope doctor` lists VMs)";
-	else if (o->pid > INT32_MAX)
-		why = "--pid: no such process number";
-	else if (!o->channel.address && !o->no_guest)
-		why = "where is the agent? give --channel PATH, or --no-guest for the host's side "
-		      "only";
+	if (*feed_arguments_check(&o->which))
+		why = feed_arguments_check(&o->which);
 	else if (o->channel.address && o->no_guest)
 		why = "--channel and --no-guest exclude each other";
 	else if (o->sample_hz > 10000)
 		why = "--sample-hz: at most 10000";
 	else if (!level_parse(o->level, level))
 		why = "--level: there is detail and there is summary";
+	if (!why)
+		return 0;
+	fprintf(stderr, "vcpuscope record: %s; see `vcpuscope record --help`\n", why);
+	return COMMAND_USAGE;
+}
+
+/* What only the VM's place tells: a VM of the daemon has its channel, and is captured as the daemon
+ * is told to. */
+static int place_check(const struct record *r)
+{
+	const struct record_options *o = &r->options;
+	const char *why = NULL;
+
+	if (!r->place.by_daemon && !o->channel.address && !o->no_guest)
+		why = "where is the agent? give --channel PATH, or --no-guest for the host's side "
+		      "only";
+	else if (r->place.by_daemon && o->sample_hz)
+		why = "--sample-hz: the daemon watches this VM, and takes no samples; `vcpuscope ctl "
+		      "detach` first";
+	else if (r->place.by_daemon && o->level && strcmp(o->level, r->place.level))
+		why = "--level: the daemon watches this VM at the other level; `vcpuscope ctl level` "
+		      "changes it";
 	if (!why)
 		return 0;
 	fprintf(stderr, "vcpuscope record: %s; see `vcpuscope record --help`\n", why);
@@ -365,16 +382,15 @@ static void timer_start(struct record *r, uv_timer_t *timer, uv_timer_cb callbac
 static int record_loop(struct record *r, char *why, size_t why_bytes)
 {
 	const struct record_options *o = &r->options;
-	const struct collector_options options = {.pid = (pid_t)o->pid,
-						  .qmp_path = o->qmp,
-						  .channel = o->channel.address,
+	const struct collector_options options = {.channel = o->channel.address,
 						  .security = o->channel.security,
 						  .wait_threshold_ns = o->stacks_over_ns,
 						  .sample_hz = (uint32_t)o->sample_hz,
 						  .level = r->level,
 						  .way = r->way};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
-	int err = collector_open(&r->loop, &options, &sink, &r->collector, why, why_bytes);
+	int err = feed_open(&r->loop, &r->place, &options, o->no_guest, &sink, &r->feed, why,
+			    why_bytes);
 
 	if (err)
 		return err;
@@ -390,7 +406,7 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 		timer_start(r, &r->end_timer, on_end_timer, (o->duration_ns + 999999) / 1000000, 0);
 	if (!r->stopping)
 		uv_run(&r->loop, UV_RUN_DEFAULT);
-	collector_stop(r->collector);
+	feed_stop(r->feed);
 	return 0;
 }
 
@@ -407,6 +423,13 @@ static int record_run(const struct command *self, int argc, char **argv)
 		free(r);
 		return COMMAND_USAGE;
 	}
+	err = feed_find(&r->options.which, &r->place, why, sizeof(why));
+	if (err)
+		fprintf(stderr, "vcpuscope record: %s\n", why);
+	if (err || place_check(r)) {
+		free(r);
+		return err ? exit_code_of(err) : COMMAND_USAGE;
+	}
 	r->way = way_of(r->options.backend);
 	/* A full disk or a file size limit is an error of write(), not our death. */
 	signal(SIGXFSZ, SIG_IGN);
@@ -421,15 +444,15 @@ static int record_run(const struct command *self, int argc, char **argv)
 		struct collector_status s = {0};
 
 		line_clear(r);
-		if (r->collector)
-			collector_status_get(r->collector, &s);
+		if (r->feed)
+			feed_status_get(r->feed, &s);
 		write_failed(r,
 			     recording_writer_close(r->writer, s.host.events.dropped_kernel +
 								       s.host.events.dropped_user));
-		if (r->collector)
+		if (r->feed)
 			summary_print(r);
 	}
-	collector_close(r->collector);
+	feed_close(r->feed);
 	uv_walk(&r->loop, on_walk, NULL);
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&r->loop);
@@ -441,13 +464,15 @@ static int record_run(const struct command *self, int argc, char **argv)
 const struct command command_record = {
 	.name = "record",
 	.summary = "record a VM, host and guest side, into a file",
-	.usage = "(--pid N | --qmp PATH) (--channel ADDRESS | --no-guest) -o FILE [options]",
+	.usage =
+		"(--vm NAME | --pid N | --qmp PATH) (--channel ADDRESS | --no-guest) -o FILE [options]",
 	.options = record_option_table,
 	.n_options = sizeof(record_option_table) / sizeof(record_option_table[0]),
 	.examples =
 		"  vcpuscope record --pid $(pidof qemu-system-x86_64) --channel /run/vm1.sock \\\n"
 		"                   -o run.vcs --for 30s\n"
 		"  vcpuscope record --qmp /run/vm1.qmp --no-guest -o run.vcs   # Ctrl-C ends it\n"
-		"  vcpuscope record --pid 4242 --no-guest --backend perf -o run.vcs\n",
+		"  vcpuscope record --pid 4242 --no-guest --backend perf -o run.vcs\n"
+		"  vcpuscope record --vm web1 -o run.vcs --for 10s   # of the daemon's, through it\n",
 	.run = record_run,
 };

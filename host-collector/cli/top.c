@@ -15,11 +15,10 @@
 #include "clock/sample.h"
 #include "host-collector/analyze/activity.h"
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/feed.h"
 #include "host-collector/cli/live.h"
 #include "host-collector/cli/top_daemon.h"
 #include "host-collector/cli/top_terminal.h"
-#include "host-collector/daemon/config.h"
-#include "host-collector/record/collector.h"
 #include "host-collector/view/escape.h"
 #include "host-collector/view/text.h"
 #include "proto/recording.h"
@@ -30,8 +29,9 @@ enum { TICK_MS = 100, ROWS_MAX = 4096, BATCH_COLUMNS = 98 };
 
 struct top_arguments {
 	const char *color;
-	const char *recording, *qmp, *channel, *control, *sort, *filter;
-	uint64_t pid, count, interval_ns;
+	struct feed_arguments which;
+	const char *recording, *channel, *sort, *filter;
+	uint64_t count, interval_ns;
 	bool batch;
 };
 
@@ -43,7 +43,7 @@ struct top {
 	uv_poll_t keys;
 	struct live *live;
 	struct activity *activity;
-	struct collector *collector;
+	struct feed *feed;
 	struct recording_reader *reader; /* of a recording that is played */
 	struct top_terminal *terminal;   /* NULL: batch */
 	struct top_screen screen;
@@ -65,15 +65,10 @@ struct top {
 
 static const struct option_spec top_option_table[] = {
 	{"RUN.vcs", OPTION_OPERAND, offsetof(struct top_arguments, recording), NULL,
-	 "a recording to play; without it, --pid and --qmp: the daemon's VMs", false},
-	{"pid", OPTION_NUMBER, offsetof(struct top_arguments, pid), "N", "the VM's QEMU process",
-	 false},
-	{"qmp", OPTION_STRING, offsetof(struct top_arguments, qmp), "PATH",
-	 "the VM's QMP socket, instead of --pid", false},
+	 "a recording to play; without it, --vm, --pid and --qmp: the daemon's VMs", false},
+	FEED_OPTION_ROWS(offsetof(struct top_arguments, which)),
 	{"channel", OPTION_STRING, offsetof(struct top_arguments, channel), "PATH",
 	 "the socket of the agent's port; without it the host's half alone is seen", false},
-	{"control", OPTION_STRING, offsetof(struct top_arguments, control), "PATH",
-	 "the daemon's control socket (default " DAEMON_CONTROL_PATH ")", false},
 	{"sort", OPTION_CHOICE, offsetof(struct top_arguments, sort),
 	 "delay|blocked|steal|exits|irq|open|ran|name", "by what (default delay)", false},
 	{"filter", OPTION_STRING, offsetof(struct top_arguments, filter), "TEXT",
@@ -189,7 +184,9 @@ static void row_finish(struct top_row *r)
 
 static bool of_daemon(const struct top *t)
 {
-	return !t->arguments.recording && !t->arguments.pid && !t->arguments.qmp;
+	const struct feed_arguments *which = &t->arguments.which;
+
+	return !t->arguments.recording && !which->vm && !which->pid && !which->qmp;
 }
 
 static const char *vm_name(const struct top *t, uint32_t vm)
@@ -279,11 +276,12 @@ static void look_over(struct top *t)
 static void daemon_look(struct top *t)
 {
 	struct top_answer answer = {.rows = t->rows, .vms = t->vms};
-	int err = top_daemon_ask(t->arguments.control, &answer, ROWS_MAX, DAEMON_VMS_MAX, t->notice,
-				 sizeof(t->notice));
+	const char *control = t->arguments.which.control;
+	int err = top_daemon_ask(control ? control : DAEMON_CONTROL_PATH, &answer, ROWS_MAX,
+				 DAEMON_VMS_MAX, t->notice, sizeof(t->notice));
 
 	if (err && !t->looks) {
-		fprintf(stderr, "vcpuscope top: %s; or give --pid, --qmp or a recording\n",
+		fprintf(stderr, "vcpuscope top: %s; or give --vm, --pid, --qmp or a recording\n",
 			t->notice);
 		t->refused = true;
 		top_end(t);
@@ -525,15 +523,16 @@ static void handle_close(uv_handle_t *handle, void *context)
 /* Says what is wrong. */
 static bool arguments_check(const struct top_arguments *a)
 {
+	const struct feed_arguments *w = &a->which;
 	const char *wrong = NULL;
 
-	if ((a->recording != NULL) + (a->pid != 0) + (a->qmp != NULL) > 1)
-		wrong = "give a recording, --pid or --qmp, or nothing: the daemon's VMs";
-	else if (!a->pid && !a->qmp && !a->recording && a->channel)
-		wrong = "--channel goes with --pid or --qmp";
+	if ((a->recording != NULL) + (w->pid != 0) + (w->qmp != NULL) + (w->vm != NULL) > 1)
+		wrong = "give a recording, --vm, --pid or --qmp, or nothing: the daemon's VMs";
+	else if (!w->pid && !w->qmp && !w->vm && !a->recording && a->channel)
+		wrong = "--channel goes with --vm, --pid or --qmp";
 	else if (a->recording && a->channel)
 		wrong = "--channel: a recording has its guest's half in it";
-	else if (a->pid > INT32_MAX)
+	else if (w->pid > INT32_MAX)
 		wrong = "--pid: no such process number";
 	else if (a->interval_ns < INTERVAL_LEAST_NS)
 		wrong = "--interval: the least is 100ms";
@@ -549,15 +548,18 @@ static int source_open(struct top *t, char *why, size_t why_bytes)
 {
 	const struct collector_sink sink = {
 		.frame = on_frame, .say = on_line, .ended = on_ended, .context = t};
-	struct collector_options collector = {.pid = (pid_t)t->arguments.pid,
-					      .qmp_path = t->arguments.qmp,
-					      .channel = t->arguments.channel};
+	const struct collector_options collector = {.channel = t->arguments.channel};
+	struct feed_place place;
 	int err;
 
 	if (of_daemon(t))
 		return 0;
-	if (!t->arguments.recording)
-		return collector_open(&t->loop, &collector, &sink, &t->collector, why, why_bytes);
+	if (!t->arguments.recording) {
+		err = feed_find(&t->arguments.which, &place, why, why_bytes);
+		return err ? err
+			   : feed_open(&t->loop, &place, &collector, false, &sink, &t->feed, why,
+				       why_bytes);
+	}
 	err = recording_reader_open(t->arguments.recording, &t->reader);
 	if (err)
 		snprintf(why, why_bytes, "%s: %s", t->arguments.recording,
@@ -612,8 +614,7 @@ static int top_run(const struct command *self, int argc, char **argv)
 
 	if (!t)
 		return COMMAND_TROUBLE;
-	t->arguments = (struct top_arguments){
-		.sort = "delay", .interval_ns = 1000000000, .control = DAEMON_CONTROL_PATH};
+	t->arguments = (struct top_arguments){.sort = "delay", .interval_ns = 1000000000};
 	if (options_parse_or_say(self, argc, argv, &t->arguments) ||
 	    !arguments_check(&t->arguments)) {
 		free(t);
@@ -643,8 +644,7 @@ static int top_run(const struct command *self, int argc, char **argv)
 		result = t->error || t->refused ? COMMAND_TROUBLE : COMMAND_OK;
 	else if (err == -EPERM || err == -EACCES || err == -EOPNOTSUPP)
 		result = COMMAND_UNSUPPORTED;
-	if (t->collector)
-		collector_close(t->collector);
+	feed_close(t->feed);
 	uv_walk(&t->loop, handle_close, NULL);
 	uv_run(&t->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&t->loop);
@@ -659,7 +659,7 @@ static int top_run(const struct command *self, int argc, char **argv)
 const struct command command_top = {
 	.name = "top",
 	.summary = "VMs and vCPUs by what they suffer, once a second",
-	.usage = "[RUN.vcs | --pid N | --qmp PATH] [--channel PATH] [options]",
+	.usage = "[RUN.vcs | --vm NAME | --pid N | --qmp PATH] [--channel PATH] [options]",
 	.options = top_option_table,
 	.n_options = sizeof(top_option_table) / sizeof(top_option_table[0]),
 	.examples = "  sudo vcpuscope top          # the daemon's VMs\n"

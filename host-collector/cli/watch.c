@@ -14,10 +14,10 @@
 #include "host-collector/analyze/describe.h"
 #include "host-collector/cli/channel_options.h"
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/feed.h"
 #include "host-collector/cli/live.h"
 #include "host-collector/cli/metrics_page.h"
 #include "host-collector/cli/report_tables.h"
-#include "host-collector/record/collector.h"
 #include "host-collector/view/escape.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
@@ -30,8 +30,9 @@ enum { TICK_MS = 100 };
 
 struct watch_arguments {
 	const char *color;
-	uint64_t pid, for_ns, interval_ns;
-	const char *qmp, *backend, *metrics;
+	struct feed_arguments which;
+	uint64_t for_ns, interval_ns;
+	const char *backend, *metrics;
 	struct channel_arguments channel;  /* none: the host's half alone is seen */
 	struct report_table_request table; /* .table NULL: stalls */
 };
@@ -42,7 +43,7 @@ struct watch {
 	uv_loop_t loop;
 	uv_timer_t tick;
 	uv_signal_t interrupt, terminate;
-	struct collector *collector;
+	struct feed *feed;
 	struct live *live;
 	struct report_table *table; /* NULL: stalls */
 	struct metrics *metrics;    /* NULL: not wanted */
@@ -52,10 +53,7 @@ struct watch {
 };
 
 static const struct option_spec watch_option_table[] = {
-	{"pid", OPTION_NUMBER, offsetof(struct watch_arguments, pid), "N", "the VM's QEMU process",
-	 false},
-	{"qmp", OPTION_STRING, offsetof(struct watch_arguments, qmp), "PATH",
-	 "the VM's QMP socket, instead of --pid", false},
+	FEED_OPTION_ROWS(offsetof(struct watch_arguments, which)),
 	CHANNEL_OPTION_ROWS(offsetof(struct watch_arguments, channel)),
 	{"TABLE", OPTION_OPERAND, offsetof(struct watch_arguments, table.table), NULL,
 	 "figures of each interval instead of stalls: those of `vcpuscope report RUN.vcs TABLE`",
@@ -260,10 +258,8 @@ static bool arguments_check(struct watch_arguments *a)
 		a->table.table = "vcpu";
 	if (a->table.table && !a->interval_ns)
 		a->interval_ns = INTERVAL_DEFAULT_NS;
-	if (!a->pid == !a->qmp)
-		wrong = "give either --pid or --qmp";
-	else if (a->pid > INT32_MAX)
-		wrong = "--pid: no such process number";
+	if (*feed_arguments_check(&a->which))
+		wrong = feed_arguments_check(&a->which);
 	else if (a->interval_ns && a->interval_ns < INTERVAL_LEAST_NS)
 		wrong = "--interval: the least is 100ms";
 	else if (a->table.per && !a->table.table)
@@ -312,6 +308,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	const struct collector_sink sink = {
 		.frame = on_frame, .say = on_say, .ended = on_ended, .context = &w};
 	struct collector_options collector = {0};
+	struct feed_place place;
 	char why[512] = "out of memory";
 	int err, result = COMMAND_TROUBLE;
 
@@ -321,8 +318,6 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	w.terminal = isatty(STDOUT_FILENO);
 	live.than_ns =
 		w.arguments.table.than_ns ? (int64_t)w.arguments.table.than_ns : STALL_DEFAULT_NS;
-	collector.pid = (pid_t)w.arguments.pid;
-	collector.qmp_path = w.arguments.qmp;
 	collector.channel = w.arguments.channel.address;
 	collector.security = w.arguments.channel.security;
 	if (w.arguments.backend)
@@ -338,7 +333,10 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	if (!err)
 		err = handles_open(&w);
 	if (!err)
-		err = collector_open(&w.loop, &collector, &sink, &w.collector, why, sizeof(why));
+		err = feed_find(&w.arguments.which, &place, why, sizeof(why));
+	if (!err)
+		err = feed_open(&w.loop, &place, &collector, false, &sink, &w.feed, why,
+				sizeof(why));
 	if (err) {
 		fprintf(stderr, "vcpuscope watch: %s\n", why);
 		if (err == -EPERM || err == -EACCES || err == -EOPNOTSUPP)
@@ -347,7 +345,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	}
 	while (!w.ending)
 		uv_run(&w.loop, UV_RUN_DEFAULT);
-	collector_stop(w.collector);
+	feed_stop(w.feed);
 	if (!w.error)
 		w.error = live_close(&w);
 	/* Counters of a watch that is over would look like a VM that stands still. */
@@ -358,7 +356,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		fprintf(stderr, "vcpuscope watch: %s\n", strerror(-w.error));
 	result = w.error ? COMMAND_TROUBLE : COMMAND_OK;
 out:
-	collector_close(w.collector);
+	feed_close(w.feed);
 	uv_walk(&w.loop, handle_close, NULL);
 	uv_run(&w.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&w.loop);
@@ -371,7 +369,7 @@ out:
 const struct command command_watch = {
 	.name = "watch",
 	.summary = "tell a VM's stalls, and why, as they happen",
-	.usage = "(--pid N | --qmp PATH) [--channel PATH] [options] [TABLE]",
+	.usage = "(--vm NAME | --pid N | --qmp PATH) [--channel PATH] [options] [TABLE]",
 	.options = watch_option_table,
 	.n_options = sizeof(watch_option_table) / sizeof(watch_option_table[0]),
 	.examples =
@@ -379,6 +377,7 @@ const struct command command_watch = {
 		"/run/vcpuscope/web1.sock\n"
 		"  sudo vcpuscope watch --qmp /run/web1.qmp --channel /run/vcpuscope/web1.sock "
 		"--than 20ms\n"
-		"  sudo vcpuscope watch --pid 4711 --channel /run/vcpuscope/web1.sock -i 1s tasks\n",
+		"  sudo vcpuscope watch --pid 4711 --channel /run/vcpuscope/web1.sock -i 1s tasks\n"
+		"  sudo vcpuscope watch --vm web1   # of the daemon's, through it\n",
 	.run = watch_run,
 };

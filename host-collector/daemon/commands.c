@@ -9,6 +9,7 @@
 #include "host-collector/daemon/daemon.h"
 #include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/spool.h"
+#include "host-collector/daemon/streams.h"
 #include "host-collector/view/json_string.h"
 
 static void add_number(struct json_object *to, const char *name, uint64_t value)
@@ -138,6 +139,8 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	add_number(o, "sheds", s.sheds);
 	add_text(o, "channel", channel_text(&s));
 	add_text(o, "carrier", carrier_text(config->channel));
+	if (config->qmp[0])
+		add_text(o, "qmp", config->qmp);
 	json_object_object_add(o, "recording", json_object_new_boolean(spool.recording));
 	if (spool.recording) {
 		add_text(o, "file", spool.path);
@@ -157,6 +160,10 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	if (s.state != WATCHED_RUNNING)
 		return o;
 	add_number(o, "qemu_pid", (uint64_t)s.collector.vm->qemu_pid);
+	add_text(o, "name", s.collector.vm->name);
+	add_text(o, "backend", s.collector.backend);
+	json_object_object_add(o, "kernel_names",
+			       json_object_new_boolean(s.collector.host.kernel_names));
 	add_number(o, "vcpus", s.collector.n_vcpus);
 	json_object_object_add(o, "paused", json_object_new_boolean(s.collector.paused));
 	add_number(o, "host_emitted", s.collector.host.events.emitted);
@@ -173,6 +180,11 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 		add_text(o, "agent", s.collector.link.agent_version);
 	json_object_object_add(o, "link", channel_describe(&s.collector.link));
 	return o;
+}
+
+struct json_object *control_vm_describe(struct vm_daemon *daemon, const struct watched_vm *vm)
+{
+	return vm_describe(daemon, vm);
 }
 
 static int do_list(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
@@ -329,6 +341,16 @@ static int do_snapshot(struct vm_daemon *d, struct json_object *request, struct 
 	return err;
 }
 
+/* Its frames follow the answer (streams.h), if there can be any. */
+static int do_stream(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
+		     char *why, size_t why_bytes)
+{
+	struct watched_vm *vm = vm_of(d, request, why, why_bytes);
+
+	(void)reply;
+	return vm ? streams_check(vm, why, why_bytes) : -ENOENT;
+}
+
 static int do_reload(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
 		     char *why, size_t why_bytes)
 {
@@ -406,7 +428,7 @@ static const struct {
 	{"list", do_list},     {"status", do_status}, {"attach", do_attach},
 	{"detach", do_detach}, {"record", do_record}, {"level", do_level},
 	{"reload", do_reload}, {"stop", do_stop},     {"snapshot", do_snapshot},
-	{"top", do_top},       {"rescan", do_rescan},
+	{"top", do_top},       {"rescan", do_rescan}, {"stream", do_stream},
 };
 
 int control_command(struct vm_daemon *daemon, struct json_object *request,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/daemon/control.h"
+#include "host-collector/daemon/daemon.h"
+#include "host-collector/daemon/streams.h"
 
 #include <errno.h>
 #include <json.h>
@@ -19,6 +21,7 @@ enum { ANSWERS_WAIT_MAX = 1024 * 1024 }; /* bytes that a client has not read yet
 struct client {
 	uv_pipe_t pipe;
 	struct control *control;
+	bool streams; /* a VM's frames go to it, see streams.h */
 	size_t len;
 	char line[CONTROL_REQUEST_MAX];
 	struct client *next;
@@ -56,6 +59,8 @@ static void client_close(struct client *client)
 		c->n_clients--;
 		break;
 	}
+	if (client->streams)
+		streams_end(vm_daemon_streams(c->daemon), (uv_stream_t *)&client->pipe);
 	uv_close((uv_handle_t *)&client->pipe, client_closed);
 }
 
@@ -88,6 +93,34 @@ static void client_answer(struct client *client, struct json_object *reply)
 		answer_sent(&answer->request, 0);
 }
 
+static void stream_over(void *context)
+{
+	client_close(context);
+}
+
+/* The answer to `stream` was sent: the frames follow. */
+static void stream_begin(struct client *client, struct json_object *request)
+{
+	struct vm_daemon *d = client->control->daemon;
+	struct json_object *name = NULL;
+	struct watched_vm *vm;
+
+	json_object_object_get_ex(request, "vm", &name);
+	vm = vm_daemon_find(d, json_object_get_string(name));
+	client->streams = vm && !streams_begin(vm_daemon_streams(d), vm,
+					       (uv_stream_t *)&client->pipe, stream_over, client);
+	if (!client->streams)
+		client_close(client);
+}
+
+static bool wants_stream(struct json_object *request)
+{
+	struct json_object *command = NULL;
+
+	return json_object_object_get_ex(request, "command", &command) &&
+	       !strcmp(json_object_get_string(command), "stream");
+}
+
 static void line_serve(struct client *client, const char *line)
 {
 	struct json_object *request = json_tokener_parse(line);
@@ -103,6 +136,8 @@ static void line_serve(struct client *client, const char *line)
 	if (err)
 		json_object_object_add(reply, "error", json_string_new(why));
 	client_answer(client, reply);
+	if (!err && wants_stream(request) && !uv_is_closing((uv_handle_t *)&client->pipe))
+		stream_begin(client, request);
 	json_object_put(reply);
 	json_object_put(request);
 }
@@ -126,13 +161,15 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		client_close(client);
 		return;
 	}
+	if (client->streams) /* it has nothing more to say */
+		return;
 	client->len += (size_t)n;
 	while ((end = memchr(client->line, '\n', client->len)) != NULL) {
 		size_t used = (size_t)(end - client->line) + 1;
 
 		*end = 0;
 		line_serve(client, client->line);
-		if (uv_is_closing((uv_handle_t *)stream))
+		if (uv_is_closing((uv_handle_t *)stream) || client->streams)
 			return;
 		client->len -= used;
 		memmove(client->line, client->line + used, client->len);
@@ -277,6 +314,58 @@ void control_close(struct control *c)
 }
 
 /* ---- the client's side ---- */
+
+/* One line, byte by byte: what follows it is not ours. */
+static int line_read(int fd, char *line, size_t bytes)
+{
+	size_t len = 0;
+
+	for (;;) {
+		const ssize_t n = read(fd, line + len, 1);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return !n ? -EPIPE : errno == EAGAIN ? -ETIMEDOUT : -errno;
+		if (line[len] == '\n') {
+			line[len] = 0;
+			return 0;
+		}
+		if (++len == bytes)
+			return -E2BIG;
+	}
+}
+
+int control_dial(const char *path, struct json_object *request, struct json_object **reply,
+		 char *why, size_t why_bytes)
+{
+	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
+	struct timeval patience = {.tv_sec = 30};
+	int fd = socket_connect(path), err = 0;
+	char line[4096];
+
+	*reply = NULL;
+	if (fd < 0) {
+		snprintf(why, why_bytes, "%s: %s: does `vcpuscope daemon` run?", path,
+			 strerror(-fd));
+		return fd;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (dprintf(fd, "%s\n", text) < 0)
+		err = -errno;
+	if (!err)
+		err = line_read(fd, line, sizeof(line));
+	if (!err)
+		*reply = json_tokener_parse(line);
+	if (!err && json_object_is_type(*reply, json_type_object))
+		return fd;
+	json_object_put(*reply);
+	*reply = NULL;
+	close(fd);
+	err = err ? err : -EPROTO;
+	snprintf(why, why_bytes, "%s: no answer: %s", path, strerror(-err));
+	return err;
+}
 
 int control_ask(const char *path, struct json_object *request, struct json_object **reply,
 		char *why, size_t why_bytes)

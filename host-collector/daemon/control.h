@@ -12,6 +12,7 @@
 
 struct json_object;
 struct vm_daemon;
+struct watched_vm;
 
 struct control;
 
@@ -30,6 +31,14 @@ enum {
 /* One request (commands.c). Fills `reply`; 0, or -errno with `why`. */
 int control_command(struct vm_daemon *daemon, struct json_object *request,
 		    struct json_object *reply, char *why, size_t why_bytes);
+
+/* What `list` shows of a VM; the caller's to put. */
+struct json_object *control_vm_describe(struct vm_daemon *daemon, const struct watched_vm *vm);
+
+/* The client's side: connects, sends the request and reads the answer's line, nothing behind it.
+ * The descriptor, the caller's to close, and the answer, which it puts; or -errno with `why`. */
+int control_dial(const char *path, struct json_object *request, struct json_object **reply,
+		 char *why, size_t why_bytes);
 
 /* The client's side, for ctl: sends the request, waits up to 30 s for the answer, which the caller
  * puts (json_object_put). 0, or -errno with `why` (no daemon there). */

@@ -15,6 +15,7 @@
 #include "host-collector/daemon/libvirt_feed.h"
 #include "host-collector/daemon/metrics_server.h"
 #include "host-collector/daemon/spool.h"
+#include "host-collector/daemon/streams.h"
 
 enum { TICK_MS = 100, METRICS_FILE_MS = 5000 };
 
@@ -27,6 +28,7 @@ struct vm_daemon {
 	struct host_captures *captures;
 	struct spool *spool;
 	struct flight *flight;
+	struct streams *streams;
 	struct metrics_server *metrics; /* NULL: none */
 	uint64_t metrics_file_ms;
 	struct agents_door *door;
@@ -52,6 +54,13 @@ static void on_say(void *context, const char *vm, const char *line)
 
 	snprintf(text, sizeof(text), "%s%s%s", vm, *vm ? ": " : "", line);
 	say(d, text);
+	if (*vm && d->streams)
+		streams_say(d->streams, vm, line);
+}
+
+static struct json_object *on_describe(void *context, const struct watched_vm *vm)
+{
+	return control_vm_describe(context, vm);
 }
 
 /* ---- VMs ---- */
@@ -88,6 +97,7 @@ static void vm_remove(struct vm_daemon *d, size_t i)
 {
 	spool_end(d->spool, d->vms[i]);
 	watched_vm_detach(d->vms[i]); /* its listeners hear the end */
+	streams_leave(d->streams, d->vms[i]);
 	flight_end(d->flight, d->vms[i]);
 	watched_vm_close(d->vms[i]);
 	d->n_vms--;
@@ -235,6 +245,7 @@ static void on_timer(uv_timer_t *timer)
 	host_captures_tidy(d->captures);
 	spool_tick(d->spool);
 	flight_tick(d->flight);
+	streams_tick(d->streams);
 	metrics_tick(d, now_ms);
 	agents_door_tick(d->door);
 	libvirt_feed_tick(d->libvirt);
@@ -293,6 +304,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	struct vm_daemon *d = calloc(1, sizeof(*d));
 	struct spool_options spool = {.say = on_say, .go_on = on_go_on};
 	struct incident_store_options flight = {.say = on_say};
+	struct streams_options streams = {.describe = on_describe, .context = d};
 	int err = -ENOMEM;
 
 	snprintf(why, why_bytes, "out of memory");
@@ -313,7 +325,10 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	flight.context = d;
 	d->flight = flight_new(loop, &flight);
 	d->captures = host_captures_new();
-	if (!d->captures || !d->spool || !d->flight || (options->config_path && !d->config_path))
+	streams.flight = d->flight;
+	d->streams = streams_new(&streams);
+	if (!d->captures || !d->streams || !d->spool || !d->flight ||
+	    (options->config_path && !d->config_path))
 		goto fail;
 	err = control_open(loop, d->config.control, d, &d->control, why, why_bytes);
 	if (err)
@@ -355,6 +370,7 @@ void vm_daemon_close(struct vm_daemon *d)
 	flight_close(d->flight);
 	agents_door_close(d->door);
 	control_close(d->control);
+	streams_free(d->streams);
 	uv_close((uv_handle_t *)&d->timer, daemon_freed);
 }
 
@@ -388,6 +404,11 @@ void vm_daemon_rescan(struct vm_daemon *d)
 const struct host_captures *vm_daemon_captures(const struct vm_daemon *d)
 {
 	return d->captures;
+}
+
+struct streams *vm_daemon_streams(const struct vm_daemon *d)
+{
+	return d->streams;
 }
 
 struct flight *vm_daemon_flight(const struct vm_daemon *d)

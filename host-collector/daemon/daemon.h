@@ -47,6 +47,7 @@ struct watched_vm *vm_daemon_vm(const struct vm_daemon *d, size_t index);
 struct watched_vm *vm_daemon_find(const struct vm_daemon *d, const char *name); /* or NULL */
 /* Asks libvirt for its domains again, if it is followed. */
 void vm_daemon_rescan(struct vm_daemon *d);
+struct streams *vm_daemon_streams(const struct vm_daemon *d);
 const struct host_captures *vm_daemon_captures(const struct vm_daemon *d);
 struct flight *vm_daemon_flight(const struct vm_daemon *d);
 struct spool *vm_daemon_spool(const struct vm_daemon *d); /* its recordings */

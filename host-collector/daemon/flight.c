@@ -19,6 +19,7 @@ enum {
 	VERDICT_MS = 1500,  /* that a trigger waits for the stall that it may be part of */
 	LOOK_MS = 1000,     /* of what `top` shows */
 	ROWS_MAX = 256,
+	JOIN_PER_S = 5, /* somebody who joins begins a fifth of a second back */
 };
 
 /* What waits for its folder: the worst stall, or a trigger while there is none. */
@@ -445,8 +446,8 @@ size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t
 	return n;
 }
 
-int flight_continue(struct flight *f, const struct watched_vm *vm, struct recording_writer *out,
-		    struct flight_places **places)
+static int ring_begin(struct flight *f, const struct watched_vm *vm, uint64_t since_tsc,
+		      const struct frame_taker *out, struct flight_places **places)
 {
 	struct flight_vm *v = find(f, vm);
 	struct flight_ring_stats stats;
@@ -456,8 +457,22 @@ int flight_continue(struct flight *f, const struct watched_vm *vm, struct record
 		return -ENOENT;
 	flight_ring_stats_get(v->ring, &stats);
 	return stats.frames && v->live
-		       ? flight_ring_begin(v->ring, live_model(v->live), out, places)
+		       ? flight_ring_begin(v->ring, live_model(v->live), since_tsc, out, places)
 		       : -ENODATA;
+}
+
+int flight_continue(struct flight *f, const struct watched_vm *vm, struct recording_writer *out,
+		    struct flight_places **places)
+{
+	const struct frame_taker taker = frame_taker_of(out);
+
+	return ring_begin(f, vm, 0, &taker, places);
+}
+
+int flight_join(struct flight *f, const struct watched_vm *vm, const struct frame_taker *out,
+		struct flight_places **places)
+{
+	return ring_begin(f, vm, clock_tsc_read() - f->host_hz / JOIN_PER_S, out, places);
 }
 
 void flight_activity_get(const struct flight *f, const struct watched_vm *vm,

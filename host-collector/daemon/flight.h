@@ -49,6 +49,10 @@ size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t
  */
 int flight_continue(struct flight *f, const struct watched_vm *vm, struct recording_writer *out,
 		    struct flight_places **places);
+/* The same for somebody who wants what happens from now on: of the last seconds there is only what
+ * it takes to know who is who, and 0.2 s. */
+int flight_join(struct flight *f, const struct watched_vm *vm, const struct frame_taker *out,
+		struct flight_places **places);
 
 struct flight_status {
 	bool on;

@@ -206,7 +206,8 @@ struct flight_places {
 
 struct writing {
 	const struct flight_ring *ring;
-	struct recording_writer *out;
+	const struct held_frame *begin; /* the first that is told as it was; NULL: none is */
+	const struct frame_taker *out;
 	struct frame_unpacker *unpacker;
 	struct batch_decoder *decoder;
 	struct batch_encoder *encoder;
@@ -237,44 +238,71 @@ static void writing_close(struct writing *w)
 	free(w);
 }
 
-/* The source's first batch with events, decoded. */
-static bool first_batch(struct writing *w, uint32_t source, struct batch *out)
+/* False: it is no batch with events. */
+static bool batch_unpack(struct writing *w, const struct held_frame *f, struct batch *out)
 {
-	for (const struct held_frame *f = w->ring->recent.first; f; f = f->next) {
-		const uint8_t *payload;
-		struct frame_view view;
-		size_t len;
+	const uint8_t *payload;
+	struct frame_view view;
+	size_t len;
 
-		if (f->source != source || f->kind != FRAME_BATCH ||
-		    frame_parse(f->bytes, f->len, &view) ||
-		    frame_unpack(w->unpacker, &view, &payload, &len) ||
-		    batch_decode(w->decoder, payload, len, out))
-			continue;
-		if (out->n_events)
-			return true;
-	}
-	return false;
+	return !frame_parse(f->bytes, f->len, &view) &&
+	       !frame_unpack(w->unpacker, &view, &payload, &len) &&
+	       !batch_decode(w->decoder, payload, len, out) && out->n_events;
 }
 
-/* The names known now, as events just before the source's first: 1, 0 if there are none, -errno. */
+/* Where a source's events begin: what is told before is numbered and dated up to there. */
+struct edge {
+	uint32_t seq;
+	uint64_t time, emitted;
+	struct batch like; /* for the rest */
+};
+
+/* The source's first event, or if there is none what follows its newest from before. */
+static bool edge_find(struct writing *w, uint32_t source, struct edge *out)
+{
+	const struct held_frame *newest = NULL;
+	struct batch *b = &out->like;
+
+	for (const struct held_frame *f = w->begin; f; f = f->next) {
+		if (f->source != source || f->kind != FRAME_BATCH || !batch_unpack(w, f, b))
+			continue;
+		out->seq = b->events[0].seq;
+		out->time = b->events[0].time;
+		out->emitted = b->emitted - (b->n_events < b->emitted ? b->n_events : b->emitted);
+		return true;
+	}
+	for (const struct held_frame *f = w->ring->recent.first; f && f != w->begin; f = f->next) {
+		if (f->source == source && f->kind == FRAME_BATCH)
+			newest = f;
+	}
+	if (!newest || !batch_unpack(w, newest, b))
+		return false;
+	out->seq = b->events[b->n_events - 1].seq + 1;
+	out->time = b->events[b->n_events - 1].time;
+	out->emitted = b->emitted;
+	return true;
+}
+
+/* The names known now, as events just before its others: 1, 0 if there are none, -errno. */
 static int names_frame(struct writing *w, const struct model *model, uint32_t source)
 {
 	size_t n = model_names(model, source, w->names, NAMES_AT_ONCE);
-	struct batch first, named;
+	struct batch named;
+	struct edge edge;
 	int err;
 
-	if (!n || !first_batch(w, source, &first))
+	if (!n || !edge_find(w, source, &edge))
 		return 0;
-	named = first;
+	named = edge.like;
 	named.events = w->events;
 	named.n_events = n;
-	named.watermark = first.events[0].time;
-	named.emitted -= first.n_events < named.emitted ? first.n_events : named.emitted;
+	named.watermark = edge.time;
+	named.emitted = edge.emitted;
 	for (size_t i = 0; i < n; i++) {
-		w->events[i] = (struct vs_event){.time = first.events[0].time,
-						 .cpu = first.cpu,
+		w->events[i] = (struct vs_event){.time = edge.time,
+						 .cpu = named.cpu,
 						 .type = VS_EVENT_TASK_NAME,
-						 .seq = first.events[0].seq - (uint32_t)(n - i),
+						 .seq = edge.seq - (uint32_t)(n - i),
 						 .pid = w->names[i].pid,
 						 .pid2 = w->names[i].tgid};
 		memcpy(&w->events[i].arg0, w->names[i].comm, 8);
@@ -289,7 +317,7 @@ static int names_frame(struct writing *w, const struct model *model, uint32_t so
 }
 
 /* Writes the frame as number `seq` of the session. */
-static int put(struct flight_places *p, struct recording_writer *out, uint32_t source,
+static int put(struct flight_places *p, const struct frame_taker *out, uint32_t source,
 	       uint64_t arrival_tsc, uint64_t session_id, uint32_t seq, const uint8_t *frame,
 	       size_t len)
 {
@@ -300,7 +328,7 @@ static int put(struct flight_places *p, struct recording_writer *out, uint32_t s
 	if (err)
 		return err;
 	frame_restamp(p->copy.data, session_id, seq);
-	return recording_writer_append(out, source, arrival_tsc, p->copy.data, len);
+	return out->take(out->context, source, arrival_tsc, p->copy.data, len);
 }
 
 static struct place *place_find(struct flight_places *p, uint32_t source)
@@ -312,7 +340,7 @@ static struct place *place_find(struct flight_places *p, uint32_t source)
 	return NULL;
 }
 
-int flight_places_append(struct flight_places *p, struct recording_writer *out, uint32_t source,
+int flight_places_append(struct flight_places *p, const struct frame_taker *out, uint32_t source,
 			 uint64_t arrival_tsc, const uint8_t *frame, size_t len)
 {
 	struct place *place = place_find(p, source);
@@ -321,7 +349,7 @@ int flight_places_append(struct flight_places *p, struct recording_writer *out, 
 	/* Of one that was silent then all that comes is told from its beginning. */
 	if (!place || frame_header_parse(frame, len, &header) ||
 	    header.session_id != place->session_id)
-		return recording_writer_append(out, source, arrival_tsc, frame, len);
+		return out->take(out->context, source, arrival_tsc, frame, len);
 	if (place->waits)
 		place->back = header.frame_seq - place->frame_seq;
 	place->waits = false;
@@ -337,16 +365,55 @@ void flight_places_free(struct flight_places *p)
 	free(p);
 }
 
+static int recording_take(void *context, uint32_t source, uint64_t arrival_tsc,
+			  const uint8_t *frame, size_t len)
+{
+	return recording_writer_append(context, source, arrival_tsc, frame, len);
+}
+
+struct frame_taker frame_taker_of(struct recording_writer *out)
+{
+	return (struct frame_taker){.take = recording_take, .context = out};
+}
+
+/* The frames from before: those that are kept, then the recent ones up to the beginning that would
+ * be. NULL: there are no more. */
+static const struct held_frame *before_next(const struct writing *w, const struct held_frame *f)
+{
+	const struct flight_ring *r = w->ring;
+
+	if (!f)
+		f = r->kept.first ? r->kept.first : r->recent.first;
+	else
+		f = f == r->kept.last ? r->recent.first : f->next;
+	while (f && f != w->begin && keeping_of(f) == KEEP_NOT)
+		f = f->next;
+	return f == w->begin ? NULL : f;
+}
+
+/* Whether a later frame from before says the same anew. */
+static bool is_outdated(const struct writing *w, const struct held_frame *f)
+{
+	const struct held_frame *later = f;
+
+	if (keeping_of(f) != KEEP_NEWEST)
+		return false;
+	while ((later = before_next(w, later))) {
+		if (later->source == f->source && later->kind == f->kind)
+			return true;
+	}
+	return false;
+}
+
 static int before_write(struct writing *w, const struct model *model, struct place *place,
 			const struct held_frame *first, uint32_t first_seq)
 {
-	const struct flight_ring *r = w->ring;
 	int err = 0, names = names_frame(w, model, place->source);
 
 	if (names < 0)
 		return names;
-	for (const struct held_frame *f = r->kept.first; f && !err; f = f->next) {
-		if (f->source == place->source)
+	for (const struct held_frame *f = before_next(w, NULL); f && !err; f = before_next(w, f)) {
+		if (f->source == place->source && !is_outdated(w, f))
 			err = put(w->places, w->out, first->source, first->arrival_tsc,
 				  place->session_id, place->frame_seq++, f->bytes, f->len);
 	}
@@ -383,7 +450,7 @@ static int silent_write(struct writing *w, const struct held_frame *f)
 	struct frame_header header;
 	int err = frame_header_parse(f->bytes, f->len, &header);
 
-	if (err || (place && !place->waits) || (!place && p->n == SOURCES_MAX))
+	if (err || (place && !place->waits) || (!place && p->n == SOURCES_MAX) || is_outdated(w, f))
 		return err;
 	if (!place) {
 		place = &p->places[p->n++];
@@ -394,8 +461,8 @@ static int silent_write(struct writing *w, const struct held_frame *f)
 		   f->bytes, f->len);
 }
 
-int flight_ring_begin(const struct flight_ring *r, const struct model *names,
-		      struct recording_writer *out, struct flight_places **places)
+int flight_ring_begin(const struct flight_ring *r, const struct model *names, uint64_t since_tsc,
+		      const struct frame_taker *out, struct flight_places **places)
 {
 	struct writing *w = calloc(1, sizeof(*w));
 	int err;
@@ -406,12 +473,15 @@ int flight_ring_begin(const struct flight_ring *r, const struct model *names,
 		return -ENOMEM;
 	}
 	w->ring = r;
+	w->begin = r->recent.first;
+	while (w->begin && w->begin->arrival_tsc < since_tsc)
+		w->begin = w->begin->next;
 	w->out = out;
 	w->places = *places;
 	err = writing_open(w);
-	for (const struct held_frame *f = r->recent.first; f && !err; f = f->next)
+	for (const struct held_frame *f = w->begin; f && !err; f = f->next)
 		err = recent_write(w, names, f);
-	for (const struct held_frame *f = r->kept.first; f && !err; f = f->next)
+	for (const struct held_frame *f = before_next(w, NULL); f && !err; f = before_next(w, f))
 		err = silent_write(w, f);
 	writing_close(w);
 	return err;
@@ -422,11 +492,13 @@ int flight_ring_write(const struct flight_ring *r, const struct model *names, co
 {
 	struct flight_places *places;
 	struct recording_writer *out;
+	struct frame_taker taker;
 	int err = recording_writer_open(path, 0, realtime_ns, &out), closed;
 
 	if (err)
 		return err;
-	err = flight_ring_begin(r, names, out, &places);
+	taker = frame_taker_of(out);
+	err = flight_ring_begin(r, names, 0, &taker, &places);
 	flight_places_free(places);
 	closed = recording_writer_close(out, 0);
 	return err ? err : closed;

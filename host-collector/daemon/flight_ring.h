@@ -26,15 +26,25 @@ void flight_ring_clear(struct flight_ring *r);
 void flight_ring_push(struct flight_ring *r, uint32_t source, uint64_t arrival_tsc,
 		      const uint8_t *frame, size_t len);
 
+/* Who is handed the frames: a recording, or somebody far away. */
+struct frame_taker {
+	/* As recording_writer_append(). */
+	int (*take)(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
+		    size_t len);
+	void *context;
+};
+struct frame_taker frame_taker_of(struct recording_writer *out);
+
 /* A recording that goes on after what the ring held: its frames are numbered so that nothing seems
  * to be missing in front. */
 struct flight_places;
-/* Begins the recording `out` with what the ring holds. names: as below. 0 or -errno; *places is the
- * caller's to free in either case, or NULL. */
-int flight_ring_begin(const struct flight_ring *r, const struct model *names,
-		      struct recording_writer *out, struct flight_places **places);
-/* Appends a later frame. 0 or -errno of recording_writer_append. */
-int flight_places_append(struct flight_places *p, struct recording_writer *out, uint32_t source,
+/* Begins with what the ring holds that arrived at since_tsc or later (0: all of it), and what must
+ * be known from before. names: as below. 0 or -errno; *places is the caller's to free in either
+ * case, or NULL. */
+int flight_ring_begin(const struct flight_ring *r, const struct model *names, uint64_t since_tsc,
+		      const struct frame_taker *out, struct flight_places **places);
+/* Hands over a later frame. 0 or -errno of the taker. */
+int flight_places_append(struct flight_places *p, const struct frame_taker *out, uint32_t source,
 			 uint64_t arrival_tsc, const uint8_t *frame, size_t len);
 void flight_places_free(struct flight_places *p); /* NULL is allowed */
 

@@ -118,16 +118,18 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const
 		     size_t len)
 {
 	struct spool_file *f = context;
+	struct frame_taker taker;
 	int err = 0;
 
 	if (!f->listens)
 		return;
 	if (!f->error && !f->writer)
 		err = f->spool->full ? -ENOSPC : file_open(f);
+	taker = frame_taker_of(f->writer);
 	if (!f->error && !err)
 		err = f->places
-			      ? flight_places_append(f->places, f->writer, source, arrival_tsc,
-						     frame, len)
+			      ? flight_places_append(f->places, &taker, source, arrival_tsc, frame,
+						     len)
 			      : recording_writer_append(f->writer, source, arrival_tsc, frame, len);
 	if (err)
 		file_fail(f, err);

@@ -178,6 +178,7 @@ static void run_end(struct watched_vm *vm, const char *why)
 	}
 	collector_close(vm->collector);
 	vm->collector = NULL;
+	state_set(vm, WATCHED_WAITING);
 }
 
 struct watched_vm *watched_vm_new(uv_loop_t *loop, const struct vm_config *config,

@@ -9,6 +9,7 @@
 #include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/host_captures.h"
 #include "host-collector/daemon/spool.h"
+#include "host-collector/daemon/streams.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { VMS = 3 };
@@ -45,6 +46,32 @@ size_t host_captures_stats(const struct host_captures *h, struct capture_shared_
 	(void)h;
 	*out = (struct capture_shared_stats){0};
 	return 0;
+}
+
+struct streams *vm_daemon_streams(const struct vm_daemon *d)
+{
+	(void)d;
+	return NULL;
+}
+
+/* ---- streams.h ---- */
+
+int streams_check(const struct watched_vm *vm, char *why, size_t why_bytes)
+{
+	snprintf(why, why_bytes, "VM %s: waited for", watched_vm_config(vm)->name);
+	return -EAGAIN;
+}
+
+int streams_begin(struct streams *s, struct watched_vm *vm, uv_stream_t *pipe,
+		  void (*over)(void *context), void *context)
+{
+	(void)s, (void)vm, (void)pipe, (void)over, (void)context;
+	return -ENOMEM;
+}
+
+void streams_end(struct streams *s, const uv_stream_t *pipe)
+{
+	(void)s, (void)pipe;
 }
 
 void vm_daemon_stop(struct vm_daemon *d)

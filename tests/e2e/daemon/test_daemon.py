@@ -82,6 +82,75 @@ def test_attach_record_detach():
         d.clean()
 
 
+def run(*words):
+    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=60)
+
+
+def test_commands_go_through_the_daemon():
+    """What it watches comes from it, both halves, as much as a capture of one's own brings."""
+    vm = FakeVm("one", 2)
+    d = Daemon().start()
+    agent = None
+    try:
+        d.ask("attach", "one", f"pid={vm.pid}", f"channel=listen:unix:{d.folder}/agent")
+        agent = subprocess.Popen([SIM_AGENT, d.folder / "agent", "5000"], stdin=subprocess.PIPE,
+                                 stdout=subprocess.DEVNULL)
+        until("the agent is heard", lambda: d.vm("one")["channel"] == "ok")
+        until("there are events", lambda: d.vm("one")["guest_emitted"] > 1000)
+        through, direct = d.folder / "through.vcs", d.folder / "direct.vcs"
+        # At once, so that both see the same.
+        both = [subprocess.Popen([PROGRAM, "record", "--for", "2s", "-o", path, *which],
+                                 stderr=subprocess.PIPE, text=True)
+                for path, which in ((through, ["--vm", "one", "--control", d.control]),
+                                    (direct, ["--pid", str(vm.pid), "--no-guest"]))]
+        said = [process.communicate(timeout=60)[1] for process in both]
+        assert [process.returncode for process in both] == [0, 0], said
+        assert "the daemon watches VM one" in said[0] and "the daemon" not in said[1], said
+        reports = [report_json(path) for path in (through, direct)]
+        for report in reports:
+            assert report["complete"] and len(report["vcpus"]) == 2, report
+            for name, loss in report["loss"].items():
+                assert loss["emitted"] == loss["delivered"] + loss["dropped_kernel"] + \
+                    loss["dropped_user"], (name, loss)
+                assert not loss["lost_frames"] and not loss["nonsense_frames"], (name, loss)
+        assert len(reports[0]["loss"]) == 2, reports[0]["loss"]
+        assert min(loss["delivered"] for loss in reports[0]["loss"].values()) > 100
+        # By pid it is the same VM; what the daemon cannot do for it is said.
+        host = run("record", "--pid", vm.pid, "--no-guest", "--control", d.control, "--for", "1s",
+                   "-o", through)
+        assert host.returncode == 0 and "the daemon watches VM one" in host.stderr, host
+        # The host's stream knows of round trips to the agent; of the guest's events there are none.
+        assert all(name == "host" or not loss["delivered"]
+                   for name, loss in report_json(through)["loss"].items())
+        no = run("record", "--vm", "one", "--control", d.control, "--sample-hz", 99, "-o", through)
+        assert no.returncode == 2 and "takes no samples" in no.stderr, no
+        no = run("record", "--vm", "nosuch", "--control", d.control, "--no-guest", "-o", through)
+        assert no.returncode == 1 and "watches no such VM" in no.stderr, no
+        top = run("top", "--vm", "one", "--control", d.control, "--batch", "--count", 1)
+        assert top.returncode == 0 and "1 VM" in top.stdout, top
+        # Its stalls are told, and the end.
+        watch = subprocess.Popen([PROGRAM, "watch", "--vm", "one", "--control", d.control],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            time.sleep(1.5)
+            os.kill(vm.pid, signal.SIGSTOP)
+            time.sleep(1)
+            os.kill(vm.pid, signal.SIGCONT)
+            time.sleep(1.5)
+            d.ask("detach", "one")
+            out, err = watch.communicate(timeout=60)
+        finally:
+            watch.kill()
+        assert watch.returncode == 0 and "vm_paused" in out, (out, err)
+        assert "detached" in err, err
+        assert d.process.poll() is None
+    finally:
+        if agent:
+            agent.communicate()
+        d.clean()
+        vm.end()
+
+
 def test_files_follow_each_other_within_the_budget():
     vm = FakeVm("one", 4)
     d = Daemon(settings="file_size = 1M\ndisk_budget = 2M\nfile_time = 2s\ndisk_reserve = 1M")

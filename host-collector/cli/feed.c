@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/cli/feed.h"
+
+#include <errno.h>
+#include <json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "host-collector/daemon/control.h"
+#include "host-collector/daemon/streams.h"
+#include "proto/recording.h"
+
+enum {
+	READ_BYTES = 256 * 1024,
+	ENTRY_BYTES_MAX = VS_FRAME_HEADER_BYTES + VS_FRAME_PAYLOAD_MAX,
+};
+
+struct counts {
+	uint64_t host_emitted, host_dropped, guest_emitted, guest_dropped;
+};
+
+struct feed {
+	struct collector *collector; /* NULL: the daemon's */
+	struct collector_sink sink;
+	struct feed_place place;
+	bool no_guest, piped, stopped, ended;
+	uv_pipe_t pipe;
+	uint8_t *bytes; /* read and not used yet */
+	size_t n, capacity;
+	/* By the daemon's word. */
+	struct message_vm_info vm;
+	struct collector_status status;
+	struct counts before;
+	bool counted;
+	char backend[16];
+};
+
+static void end(struct feed *f, const char *why)
+{
+	if (f->ended || f->stopped)
+		return;
+	f->ended = true;
+	f->sink.ended(f->sink.context, why);
+}
+
+/* ---- what the daemon tells beside frames ---- */
+
+static uint64_t number_of(struct json_object *o, const char *name)
+{
+	struct json_object *value = NULL;
+
+	return json_object_object_get_ex(o, name, &value) ? json_object_get_uint64(value) : 0;
+}
+
+static bool truth_of(struct json_object *o, const char *name)
+{
+	struct json_object *value = NULL;
+
+	return json_object_object_get_ex(o, name, &value) && json_object_get_boolean(value);
+}
+
+static const char *text_of(struct json_object *o, const char *name)
+{
+	struct json_object *value = NULL;
+	const char *text = NULL;
+
+	if (json_object_object_get_ex(o, name, &value))
+		text = json_object_get_string(value);
+	return text ? text : "";
+}
+
+static enum link_state link_state_of(const char *text)
+{
+	static const char *const states[] = {[LINK_DOWN] = "down",
+					     [LINK_SILENT] = "silent",
+					     [LINK_TALKING] = "ok",
+					     [LINK_REFUSED] = "refused"};
+
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		if (!strcmp(text, states[i]))
+			return (enum link_state)i;
+	}
+	return LINK_DOWN;
+}
+
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+static void status_take(struct feed *f, struct json_object *o)
+{
+	const struct counts now = {.host_emitted = number_of(o, "host_emitted"),
+				   .host_dropped = number_of(o, "host_dropped"),
+				   .guest_emitted = number_of(o, "guest_emitted"),
+				   .guest_dropped = number_of(o, "guest_dropped")};
+	struct collector_status *s = &f->status;
+	const char *channel = text_of(o, "channel"), *clock = text_of(o, "clock");
+
+	if (strcmp(text_of(o, "state"), "running"))
+		return; /* its last counts stand */
+	if (!f->counted)
+		f->before = now;
+	f->counted = true;
+	snprintf(f->vm.name, sizeof(f->vm.name), "%s", text_of(o, "name"));
+	f->vm.qemu_pid = (int32_t)number_of(o, "qemu_pid");
+	snprintf(f->backend, sizeof(f->backend), "%s", text_of(o, "backend"));
+	s->n_vcpus = number_of(o, "vcpus");
+	s->paused = truth_of(o, "paused");
+	s->host.kernel_names = truth_of(o, "kernel_names");
+	s->host.events.emitted = since(now.host_emitted, f->before.host_emitted);
+	s->host.events.dropped_kernel = since(now.host_dropped, f->before.host_dropped);
+	s->guest_emitted = since(now.guest_emitted, f->before.guest_emitted);
+	s->guest_dropped = since(now.guest_dropped, f->before.guest_dropped);
+	s->has_channel = !f->no_guest && strcmp(channel, "none") != 0;
+	s->link.state = link_state_of(channel);
+	s->clock_known = *clock != 0;
+	s->clock_error_ns = number_of(o, "clock_error_ns");
+	s->clock_exact = s->clock_known && s->clock_error_ns <= 1;
+}
+
+static void text_take(struct feed *f, const uint8_t *bytes, size_t len)
+{
+	struct json_tokener *tokener = json_tokener_new();
+	struct json_object *o =
+		tokener ? json_tokener_parse_ex(tokener, (const char *)bytes, (int)len) : NULL;
+	struct json_object *status = NULL;
+
+	if (json_object_object_get_ex(o, "status", &status))
+		status_take(f, status);
+	if (*text_of(o, "say"))
+		f->sink.say(f->sink.context, text_of(o, "say"));
+	if (*text_of(o, "end"))
+		end(f, text_of(o, "end"));
+	json_object_put(o);
+	if (tokener)
+		json_tokener_free(tokener);
+}
+
+/* ---- the stream ---- */
+
+static void entry_take(struct feed *f, const struct stream_entry *entry, const uint8_t *bytes)
+{
+	if (entry->source == STREAM_TEXT) {
+		text_take(f, bytes, entry->bytes);
+		return;
+	}
+	if (entry->source != VS_SOURCE_HOST && f->no_guest)
+		return;
+	f->status.link.frames += entry->source != VS_SOURCE_HOST;
+	f->sink.frame(f->sink.context, entry->source, entry->arrival_tsc, bytes, entry->bytes);
+}
+
+static void entries_take(struct feed *f)
+{
+	struct stream_entry entry;
+	size_t at = 0;
+
+	while (!f->stopped && !f->ended && f->n - at >= sizeof(entry)) {
+		memcpy(&entry, f->bytes + at, sizeof(entry));
+		if (entry.bytes > ENTRY_BYTES_MAX) {
+			end(f, "who answers is no daemon of this version");
+			return;
+		}
+		if (f->n - at < sizeof(entry) + entry.bytes)
+			break;
+		entry_take(f, &entry, f->bytes + at + sizeof(entry));
+		at += sizeof(entry) + entry.bytes;
+	}
+	f->n -= at;
+	memmove(f->bytes, f->bytes + at, f->n);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+	struct feed *f = handle->data;
+
+	(void)suggested;
+	*buf = uv_buf_init((char *)f->bytes + f->n, (unsigned int)(f->capacity - f->n));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+	struct feed *f = stream->data;
+
+	(void)buf;
+	if (n < 0) {
+		uv_read_stop(stream);
+		end(f, "the daemon has ended");
+		return;
+	}
+	f->n += (size_t)n;
+	entries_take(f);
+}
+
+static int stream_open(struct feed *f, uv_loop_t *loop, char *why, size_t why_bytes)
+{
+	struct json_object *request = json_object_new_object(), *reply = NULL;
+	const struct timeval for_ever = {0};
+	int fd, err = 0;
+
+	json_object_object_add(request, "command", json_object_new_string("stream"));
+	json_object_object_add(request, "vm", json_object_new_string(f->place.vm));
+	fd = control_dial(f->place.control, request, &reply, why, why_bytes);
+	json_object_put(request);
+	if (fd < 0)
+		return fd;
+	if (!truth_of(reply, "ok")) {
+		snprintf(why, why_bytes, "%s", text_of(reply, "error"));
+		err = -EAGAIN;
+	}
+	json_object_put(reply);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof(for_ever));
+	f->capacity = READ_BYTES + sizeof(struct stream_entry) + ENTRY_BYTES_MAX;
+	f->bytes = malloc(f->capacity);
+	if (!err && !f->bytes)
+		err = -ENOMEM;
+	if (err) {
+		close(fd);
+		return err;
+	}
+	uv_pipe_init(loop, &f->pipe, 0);
+	f->pipe.data = f;
+	f->piped = true;
+	err = uv_pipe_open(&f->pipe, fd);
+	if (err)
+		close(fd);
+	if (!err)
+		err = uv_read_start((uv_stream_t *)&f->pipe, on_alloc, on_read);
+	if (err)
+		snprintf(why, why_bytes, "%s: %s", f->place.control, strerror(-err));
+	return err;
+}
+
+int feed_open(uv_loop_t *loop, const struct feed_place *place,
+	      const struct collector_options *options, bool no_guest,
+	      const struct collector_sink *sink, struct feed **out, char *why, size_t why_bytes)
+{
+	struct collector_options direct = *options;
+	struct feed *f = calloc(1, sizeof(*f));
+	char line[640];
+	int err;
+
+	if (!f) {
+		snprintf(why, why_bytes, "out of memory");
+		return -ENOMEM;
+	}
+	f->place = *place;
+	f->sink = *sink;
+	f->no_guest = no_guest;
+	f->status.host.kernel_names = true;
+	direct.pid = place->pid;
+	direct.qmp_path = place->qmp;
+	if (!place->by_daemon) {
+		err = collector_open(loop, &direct, sink, &f->collector, why, why_bytes);
+	} else {
+		err = stream_open(f, loop, why, why_bytes);
+		snprintf(line, sizeof(line),
+			 "the daemon watches VM %s: its events come through %s, with its channel, "
+			 "its level (%s) and its stacks_over",
+			 place->vm, place->control, place->level);
+	}
+	if (err) {
+		feed_close(f);
+		return err;
+	}
+	if (place->by_daemon)
+		sink->say(sink->context, line);
+	*out = f;
+	return 0;
+}
+
+void feed_stop(struct feed *f)
+{
+	if (f->collector)
+		collector_stop(f->collector);
+	else if (!f->stopped && f->piped)
+		uv_read_stop((uv_stream_t *)&f->pipe);
+	f->stopped = true;
+}
+
+static void feed_free(struct feed *f)
+{
+	free(f->bytes);
+	free(f);
+}
+
+static void pipe_closed(uv_handle_t *handle)
+{
+	feed_free(handle->data);
+}
+
+void feed_close(struct feed *f)
+{
+	if (!f)
+		return;
+	feed_stop(f);
+	collector_close(f->collector);
+	f->collector = NULL;
+	if (f->piped)
+		uv_close((uv_handle_t *)&f->pipe, pipe_closed);
+	else
+		feed_free(f);
+}
+
+int feed_level(struct feed *f, enum capture_level level)
+{
+	struct json_object *request, *reply = NULL;
+	char why[256];
+	int err;
+
+	if (f->collector)
+		return collector_level(f->collector, level);
+	request = json_object_new_object();
+	json_object_object_add(request, "command", json_object_new_string("level"));
+	json_object_object_add(request, "vm", json_object_new_string(f->place.vm));
+	json_object_object_add(
+		request, "what",
+		json_object_new_string(level == CAPTURE_SUMMARY ? "summary" : "detail"));
+	err = control_ask(f->place.control, request, &reply, why, sizeof(why));
+	json_object_put(request);
+	if (!err && !truth_of(reply, "ok"))
+		err = -EOPNOTSUPP;
+	json_object_put(reply);
+	return err;
+}
+
+void feed_status_get(struct feed *f, struct collector_status *out)
+{
+	if (f->collector) {
+		collector_status_get(f->collector, out);
+		return;
+	}
+	*out = f->status;
+	out->vm = &f->vm;
+	out->backend = f->backend;
+}

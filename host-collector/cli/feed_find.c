@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Whose a VM is: the daemon's, or nobody's. */
+#include <errno.h>
+#include <json.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host-collector/cli/feed.h"
+#include "host-collector/daemon/control.h"
+#include "host-collector/vm/threads.h"
+
+enum { QEMUS_MAX = 4096 };
+
+const char *feed_arguments_check(const struct feed_arguments *a)
+{
+	if (!a->pid + !a->qmp + !a->vm != 2)
+		return "which VM? give --vm NAME, --pid N or --qmp PATH (`vcpuscope doctor` lists VMs)";
+	if (a->pid > INT32_MAX)
+		return "--pid: no such process number";
+	return "";
+}
+
+static const char *text_of(struct json_object *o, const char *name)
+{
+	struct json_object *value = NULL;
+	const char *text = NULL;
+
+	if (json_object_object_get_ex(o, name, &value))
+		text = json_object_get_string(value);
+	return text ? text : "";
+}
+
+static bool same_file(const char *a, const char *b)
+{
+	char real_a[PATH_MAX], real_b[PATH_MAX];
+
+	return !strcmp(a, b) ||
+	       (realpath(a, real_a) && realpath(b, real_b) && !strcmp(real_a, real_b));
+}
+
+static bool is_meant(const struct feed_arguments *a, struct json_object *vm)
+{
+	struct json_object *pid = NULL;
+
+	if (a->vm)
+		return !strcmp(a->vm, text_of(vm, "vm"));
+	if (a->qmp)
+		return same_file(a->qmp, text_of(vm, "qmp"));
+	return json_object_object_get_ex(vm, "qemu_pid", &pid) &&
+	       json_object_get_uint64(pid) == a->pid;
+}
+
+/* The daemon's VM that is meant: 1, 0 if none is, -errno with `why` if it can give nothing. */
+static int daemon_find(const struct feed_arguments *a, struct json_object *reply,
+		       struct feed_place *out, char *why, size_t why_bytes)
+{
+	struct json_object *vms = NULL;
+
+	json_object_object_get_ex(reply, "vms", &vms);
+	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
+		struct json_object *vm = json_object_array_get_idx(vms, i);
+
+		if (!is_meant(a, vm))
+			continue;
+		snprintf(out->vm, sizeof(out->vm), "%s", text_of(vm, "vm"));
+		snprintf(out->level, sizeof(out->level), "%s", text_of(vm, "level"));
+		out->by_daemon = true;
+		if (!strcmp(text_of(vm, "state"), "running"))
+			return 1;
+		snprintf(why, why_bytes, "VM %s: the daemon waits for it: %.200s", out->vm,
+			 text_of(vm, "why"));
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+/* The one QEMU of that name. */
+static int name_find(const char *name, bool daemon_runs, struct feed_place *out, char *why,
+		     size_t why_bytes)
+{
+	struct message_vm_info *info = calloc(1, sizeof(*info));
+	pid_t *pids = calloc(QEMUS_MAX, sizeof(*pids));
+	size_t n = info && pids ? threads_find_qemu("/proc", pids, QEMUS_MAX) : 0, found = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		threads_vm_name("/proc", pids[i], info);
+		if (strcmp(info->name, name))
+			continue;
+		out->pid = pids[i];
+		found++;
+	}
+	free(info);
+	free(pids);
+	if (found == 1)
+		return 0;
+	snprintf(
+		why, why_bytes,
+		found ? "VM %.60s: %zu QEMU processes have this name%s; give --pid N"
+		      : "VM %.60s: %zu QEMU processes have this name%s; `vcpuscope doctor` lists them",
+		name, found, daemon_runs ? ", and the daemon watches no such VM" : "");
+	return -ENOENT;
+}
+
+int feed_find(const struct feed_arguments *a, struct feed_place *out, char *why, size_t why_bytes)
+{
+	const char *control = a->control ? a->control : DAEMON_CONTROL_PATH;
+	struct json_object *request = json_object_new_object(), *reply = NULL;
+	int err;
+
+	*out = (struct feed_place){.pid = (pid_t)a->pid, .qmp = a->qmp};
+	snprintf(out->control, sizeof(out->control), "%s", control);
+	json_object_object_add(request, "command", json_object_new_string("list"));
+	err = control_ask(control, request, &reply, why, why_bytes);
+	json_object_put(request);
+	/* One that was named and does not answer is not passed over in silence. */
+	if (err && a->control)
+		return err;
+	if (!err) {
+		err = daemon_find(a, reply, out, why, why_bytes);
+		json_object_put(reply);
+		if (err)
+			return err < 0 ? err : 0;
+		return a->vm ? name_find(a->vm, true, out, why, why_bytes) : 0;
+	}
+	return a->vm ? name_find(a->vm, false, out, why, why_bytes) : 0;
+}
