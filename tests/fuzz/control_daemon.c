@@ -187,7 +187,8 @@ void watched_vm_status_get(const struct watched_vm *vm, struct watched_vm_status
 	*out = (struct watched_vm_status){
 		.state = vm->config.pid % 3 == 0 ? WATCHED_WAITING : WATCHED_RUNNING,
 		.why = "\x1b[2J it \xff waits",
-		.collector = {.vm = &info, .has_channel = *vm->config.channel != 0}};
+		.collector = {
+			.vm = &info, .backend = "BPF", .has_channel = *vm->config.channel != 0}};
 	snprintf(out->collector.link.agent_version, sizeof(out->collector.link.agent_version),
 		 "1\x1b[1m\xc3");
 }
