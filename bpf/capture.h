@@ -209,7 +209,8 @@ struct capture_host_stats {
 void capture_host_stats_get(const struct capture *c, struct capture_host_stats *out);
 
 /* Events that the kernel did not hand to a program because the same one was running already on that
- * CPU: lost, and in no CPU's counters. */
+ * CPU: lost, and in no CPU's counters. By perf on a host: wake-ups that it must have left out,
+ * because a thread runs that slept; by perf in a guest, 0: nothing shows them. */
 uint64_t capture_missed(const struct capture *c);
 
 /* Run time and count of our programs if kernel.bpf_stats_enabled, for benches and doctor. 0,

@@ -492,8 +492,9 @@ static void capture_perf_host_stats(const struct capture *base, struct capture_h
 
 static uint64_t capture_perf_missed(const struct capture *base)
 {
-	(void)base;
-	return 0;
+	const struct capture_perf *c = perf_of((struct capture *)(uintptr_t)base);
+
+	return c->host ? perf_host_missed(c) : 0;
 }
 
 static int capture_perf_cost(const struct capture *base, uint64_t *run_time_ns, uint64_t *run_count)

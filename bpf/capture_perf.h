@@ -67,6 +67,8 @@ void perf_host_drain(struct capture_perf *c, const struct capture_sink *sink);
 int perf_host_add(struct capture_perf *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
 int perf_host_remove(struct capture_perf *c, pid_t tid);
 int perf_host_wait_threshold(struct capture_perf *c, uint64_t ns);
+/* Wake-ups of followed threads that perf did not see. */
+uint64_t perf_host_missed(const struct capture_perf *c);
 void perf_host_stats(const struct capture_perf *c, struct capture_host_stats *out);
 long perf_host_waiting(const struct capture_perf *c, size_t cpu);
 

@@ -307,6 +307,11 @@ int perf_host_wait_threshold(struct capture_perf *c, uint64_t ns)
 	return c->host ? 0 : -ENOTSUP;
 }
 
+uint64_t perf_host_missed(const struct capture_perf *c)
+{
+	return perf_follow_unseen_wakeups(c->host->follow);
+}
+
 void perf_host_stats(const struct capture_perf *c, struct capture_host_stats *out)
 {
 	const struct perf_host *h = c->host;

@@ -44,7 +44,7 @@ struct perf_follow {
 	struct request_table *requests;
 	struct process processes[PROCESSES_MAX];
 	size_t n_processes, n_followed;
-	uint64_t unfollowed;
+	uint64_t unfollowed, unseen_wakeups;
 	int32_t waiting[VS_CPUS_MAX];
 	int32_t running[VS_CPUS_MAX]; /* the task switched in last, RUNNING_UNKNOWN */
 	uint32_t seen[VS_CPUS_MAX];   /* switches since one was missed */
@@ -393,6 +393,9 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 	const bool follows_out = out && out->followed, follows_in = in && in->followed;
 
 	f->running[e->cpu] = e->pid2;
+	/* It slept, and was not seen to be woken. */
+	if (follows_in && in->off_state && in->waiting_cpu < 0)
+		f->unseen_wakeups++;
 	if (follows_out || follows_in || f->waiting[e->cpu]) {
 		announce(f, e, e->pid);
 		announce(f, e, e->pid2);
@@ -626,6 +629,11 @@ bool perf_follow_concerns(const struct perf_follow *f, const struct vs_event *ev
 	return followed_of(f, event->pid) || followed_of(f, event->pid2) ||
 	       (event->type < TYPES && f->scopes[event->type] != VS_SCOPE_FOLLOWED) ||
 	       (event->type == VS_EVENT_SCHED_SWITCH && f->waiting[event->cpu]);
+}
+
+uint64_t perf_follow_unseen_wakeups(const struct perf_follow *f)
+{
+	return f->unseen_wakeups;
 }
 
 static void count_then(const struct perf_follow *f, size_t *n)

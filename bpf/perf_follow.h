@@ -72,5 +72,8 @@ bool perf_follow_sees_all(const struct perf_follow *f, size_t cpu);
 size_t perf_follow_threads(const struct perf_follow *f);
 long perf_follow_waiting(const struct perf_follow *f, size_t cpu);
 uint64_t perf_follow_unfollowed(const struct perf_follow *f);
+/* How often a followed thread that had slept ran again without a wake-up: what woke it ran in a
+ * task in which perf is blind, or its record was lost, which is counted elsewhere as well. */
+uint64_t perf_follow_unseen_wakeups(const struct perf_follow *f);
 
 #endif

@@ -503,7 +503,8 @@ static void long_waits_bring_the_stacks_of_waiter_and_waker(void **state)
 		close(to[i]);
 		close(back[i]);
 	}
-	assert_int_equal(capture_missed(c), 0);
+	if (variant->way == CAPTURE_BY_BPF) /* perf is blind in some tasks */
+		assert_int_equal(capture_missed(c), 0);
 	log_free(log);
 	close_host(c);
 }
