@@ -188,8 +188,19 @@ def latencies_hover(page, path):
     expect("hovering a histogram counts", "in all" in tip, tip)
 
 
+PAPER = 718  # A4 between its margins, pixels
+
+
 def prints(page, path):
+    page.size(PAPER, 1000)
     page.open(path)
+    page.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.call("Emulation.setEmulatedMedia", media="print")
+    page.settle()
+    wide = page.run("document.documentElement.scrollWidth")
+    expect("what is printed is as wide as the paper", wide <= PAPER, wide)
+    page.call("Emulation.setEmulatedMedia", media="")
+    page.size(1280, 1000)
     pdf = page.call("Page.printToPDF", printBackground=True)["data"]
     expect("it prints", len(pdf) > 20000, len(pdf))
 
