@@ -368,6 +368,19 @@ static int gap_close(struct pipeline *p, struct stream *s, const struct batch *b
 	return events_push(p, s, b->cpu, &over, 1);
 }
 
+/* Neighbours' errors are mostly the same. 0 or -ENOMEM. */
+static int errors_count(struct histogram *errors, const struct timeline_event *events, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0, end; i < n && !err; i = end) {
+		for (end = i + 1; end < n && events[end].err_ns == events[i].err_ns;)
+			end++;
+		err = histogram_add_many(errors, events[i].err_ns, end - i);
+	}
+	return err;
+}
+
 /* `n` events at most SLICE_EVENTS: mapped, checked, pushed. */
 static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cpu *cpu,
 		      const struct vs_event *events, size_t n, const struct batch *b,
@@ -387,9 +400,9 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 		if (gap_is_bounded(b, &events[i]))
 			e->event.arg1 = b->watermark;
 		types |= 1ull << (events[i].type % VS_EVENT_TYPE_LIMIT);
-		if (histogram_add(&s->errors, e->err_ns))
-			return -ENOMEM;
 	}
+	if (errors_count(&s->errors, p->slice, n))
+		return -ENOMEM;
 	if (!is_host(s) && (types & ~guest_types)) {
 		kept = 0;
 		for (size_t i = 0; i < n; i++) {
