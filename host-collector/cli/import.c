@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "host-collector/cli/commands.h"
+#include "host-collector/import/foreign.h"
 #include "host-collector/import/gather.h"
 #include "host-collector/import/trace_dat.h"
 #include "host-collector/import/vcpus.h"
@@ -86,14 +88,31 @@ static int arguments_check(const struct import_arguments *a, int64_t *offset_ns)
 	return COMMAND_OK;
 }
 
+/* What is looked at in a pipe is gone. */
+static bool path_is_file(const char *path)
+{
+	struct stat s;
+
+	return !stat(path, &s) && S_ISREG(s.st_mode);
+}
+
 /* 0, or what the command ends with. */
 static int file_gather(const char *path, struct gather *g)
 {
+	const bool is_file = path_is_file(path);
+	const struct foreign *foreign = is_file ? foreign_of(path) : NULL;
 	char why[256] = "";
 	FILE *in = NULL;
 	int err;
 
-	if (trace_dat_is(path)) {
+	if (foreign) {
+		fprintf(stderr,
+			"vcpuscope import: %s: is %s: pipe the text of `%s FILE` into vcpuscope, "
+			"with - in place of the file\n",
+			path, foreign->is, foreign->text_by);
+		return COMMAND_TROUBLE;
+	}
+	if (is_file && trace_dat_is(path)) {
 		err = trace_dat_gather(g, path, why, sizeof(why));
 		if (err == -EBADMSG) {
 			fprintf(stderr, "vcpuscope import: %s: %s\n", path, why);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "host-collector/cli/replay.h"
+#include "host-collector/import/foreign.h"
 #include "host-collector/import/gather.h"
 #include "host-collector/import/line.h"
 #include "host-collector/import/reason.h"
@@ -20,6 +21,37 @@
 
 #define VMX(reason) ((uint64_t)(reason) | (uint64_t)IMPORT_ISA_VMX << 32)
 #define SVM(reason) ((uint64_t)(reason) | (uint64_t)IMPORT_ISA_SVM << 32)
+
+static void what_is_no_text_is_known_by_its_begin(void **state)
+{
+	static const struct {
+		const char *begins, *text_by;
+		size_t bytes;
+	} cases[] = {
+		{"\x1f\x8b\x08\x00", "zcat", 4},
+		{"PERFILE2\x68", "perf script --ns -i", 9},
+		{"\x1f", NULL, 1},
+		{"", NULL, 0},
+		{"# tracer: nop", NULL, 13},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char path[] = "/tmp/vcpuscope-import.XXXXXX";
+		int fd = mkstemp(path);
+		const struct foreign *f;
+
+		assert_true(fd >= 0);
+		assert_int_equal(write(fd, cases[i].begins, cases[i].bytes), cases[i].bytes);
+		close(fd);
+		f = foreign_of(path);
+		unlink(path);
+		assert_int_equal(!f, !cases[i].text_by);
+		if (f)
+			assert_string_equal(f->text_by, cases[i].text_by);
+	}
+	assert_null(foreign_of("/nonexistent"));
+}
 
 static void every_form_of_a_line_says_the_same(void **state)
 {
@@ -501,6 +533,7 @@ static void reasons_have_names_both_ways(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_no_text_is_known_by_its_begin),
 		cmocka_unit_test(every_form_of_a_line_says_the_same),
 		cmocka_unit_test(what_is_no_line_is_called_so),
 		cmocka_unit_test(ftrace_text_is_accounted_for_line_by_line),
