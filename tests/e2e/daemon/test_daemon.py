@@ -132,11 +132,12 @@ def test_commands_go_through_the_daemon():
         watch = subprocess.Popen([PROGRAM, "watch", "--vm", "one", "--control", d.control],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
-            time.sleep(1.5)
+            assert "the daemon watches VM one" in watch.stderr.readline()
+            time.sleep(1)
             os.kill(vm.pid, signal.SIGSTOP)
             time.sleep(1)
             os.kill(vm.pid, signal.SIGCONT)
-            time.sleep(1.5)
+            time.sleep(1)
             d.ask("detach", "one")
             out, err = watch.communicate(timeout=60)
         finally:

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the daemon's one capture costs, with one VM and with 50: two threads of a VM, as vCPUs, pass
+ * a byte through pipes on one CPU; the kernel measures the programs (kernel.bpf_stats, whose own
+ * cost is in the figures), and the process what it uses to hand the events to whom they concern.
+ * Beside it, what ten captures of ten VMs cost, as each VM once had one. Goal: a switch costs no
+ * more with 50 VMs than with one. Exit 77: cannot be measured here.
+ */
+#include <bpf/bpf.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf/capture_internal.h"
+#include "bpf/capture_shared.h"
+
+enum { VMS = 50, CAPTURES = 10, ROUNDS = 15, ROUND_TRIPS = 5000, SKIPPED = 77 };
+/* Rounds of one kind vary by some percent on a busy machine. */
+#define SAME 1.15
+
+struct cost {
+	double per_hit, per_switch; /* ns in our programs */
+	double drain;               /* ns of this process per switch */
+	double events;              /* per switch */
+};
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void pass_bytes(const int from[2], const int to[2])
+{
+	cpu_set_t set;
+	char byte;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (read(from[0], &byte, 1) == 1 && write(to[1], &byte, 1) == 1)
+		;
+	_exit(0);
+}
+
+static pid_t sleeper(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	return pid;
+}
+
+/* Two processes in a ring of pipes with us: we are asked by none, we start it by `begin`. */
+struct pair {
+	pid_t pids[2];
+	int begin[2], between[2], end[2];
+};
+
+static bool pair_start(struct pair *p)
+{
+	if (pipe(p->begin) || pipe(p->between) || pipe(p->end))
+		return false;
+	p->pids[0] = fork();
+	if (!p->pids[0])
+		pass_bytes(p->begin, p->between);
+	p->pids[1] = fork();
+	if (!p->pids[1])
+		pass_bytes(p->between, p->end);
+	return p->pids[0] > 0 && p->pids[1] > 0;
+}
+
+static void reap(pid_t pid)
+{
+	if (pid <= 0)
+		return;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void events_count(void *context, uint16_t cpu, const struct vs_event *events, size_t n)
+{
+	(void)cpu, (void)events;
+	*(uint64_t *)context += n;
+}
+
+static void stack_ignore(void *context, const struct capture_stack *stack)
+{
+	(void)context, (void)stack;
+}
+
+static bool cost_sum(struct capture *const *captures, size_t n, uint64_t *ns, uint64_t *hits)
+{
+	*ns = *hits = 0;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t one_ns, one_hits;
+
+		if (capture_cost(captures[i], &one_ns, &one_hits))
+			return false;
+		*ns += one_ns;
+		*hits += one_hits;
+	}
+	return true;
+}
+
+/* The cheapest round. all: whose programs count; users: who drain. */
+static bool measure(const struct pair *p, struct capture *const *all, size_t n_all,
+		    struct capture *const *users, size_t n_users, struct cost *best)
+{
+	const double switches = 2.0 * ROUND_TRIPS;
+	uint64_t events = 0;
+	const struct capture_sink sink = {events_count, stack_ignore, &events};
+
+	*best = (struct cost){.per_switch = -1};
+	for (int round = 0; round < ROUNDS; round++) {
+		uint64_t ns[2], hits[2], used;
+		struct cost c;
+		char byte = 0;
+
+		if (!cost_sum(all, n_all, &ns[0], &hits[0]))
+			return false;
+		for (int i = 0; i < ROUND_TRIPS; i++) {
+			if (write(p->begin[1], &byte, 1) != 1 || read(p->end[0], &byte, 1) != 1)
+				return false;
+		}
+		if (!cost_sum(all, n_all, &ns[1], &hits[1]) || hits[1] <= hits[0])
+			return false;
+		events = 0;
+		usleep(6000); /* until the rings are looked at again */
+		used = cpu_ns();
+		for (size_t i = 0; i < n_users; i++) {
+			struct clock_sample sample;
+
+			if (capture_clock_sample(users[i], &sample) ||
+			    capture_drain(users[i], &sink) < 0)
+				return false;
+		}
+		used = cpu_ns() - used;
+		c = (struct cost){.per_hit = (double)(ns[1] - ns[0]) / (double)(hits[1] - hits[0]),
+				  .per_switch = (double)(ns[1] - ns[0]) / switches,
+				  .drain = (double)used / switches,
+				  .events = (double)events / switches};
+		if (best->per_switch < 0 || c.per_switch < best->per_switch)
+			*best = c;
+	}
+	return true;
+}
+
+static void cost_print(const char *name, const struct cost *c)
+{
+	printf("%-28s %8.0f %12.0f %14.0f %10.1f\n", name, c->per_hit, c->per_switch, c->drain,
+	       c->events);
+}
+
+/* Each VM with a capture of its own: the pair's, and those of sleepers. */
+static bool apart_measure(const struct pair *p, const pid_t *others, struct cost *out)
+{
+	const struct capture_options options = {
+		.kind = CAPTURE_HOST, .way = CAPTURE_BY_BPF, .stacks = true};
+	struct capture *captures[CAPTURES] = {NULL};
+	char why[256];
+	size_t n = 0;
+	bool good = true;
+
+	for (; good && n < CAPTURES; n++) {
+		good = !capture_open(&options, &captures[n], why, sizeof(why));
+		for (int i = 0; good && i < (n ? 1 : 2); i++) {
+			const pid_t pid = n ? others[n] : p->pids[i];
+
+			good = !capture_add_thread(captures[n], pid, pid, 1, true);
+		}
+	}
+	good = good && measure(p, captures, n, captures, n, out);
+	for (size_t i = 0; i < CAPTURES; i++)
+		capture_close(captures[i]);
+	return good;
+}
+
+int main(void)
+{
+	const struct capture_options options = {.way = CAPTURE_BY_BPF, .stacks = true};
+	struct capture *users[VMS] = {NULL}; /* each process of the pair is a VM */
+	struct capture_shared *shared = NULL;
+	struct cost one, many, apart;
+	pid_t others[VMS] = {0};
+	int stats, status = SKIPPED;
+	struct pair p = {0};
+	char why[256];
+
+	stats = geteuid() ? -1 : bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (stats < 0 || !pair_start(&p)) {
+		puts("skipped: the kernel measures programs for root only, and here not at all");
+		return SKIPPED;
+	}
+	if (capture_shared_open(&options, &shared, why, sizeof(why))) {
+		puts(why);
+		goto out;
+	}
+	for (int i = 0; i < 2; i++) {
+		if (capture_shared_join(shared, 0, &users[i]) ||
+		    capture_add_thread(users[i], p.pids[i], p.pids[i], 1, true))
+			goto out;
+	}
+	if (!measure(&p, users, 1, users, 2, &one))
+		goto out;
+	for (int i = 2; i < VMS; i++) {
+		others[i] = sleeper();
+		if (capture_shared_join(shared, 0, &users[i]) ||
+		    capture_add_thread(users[i], others[i], others[i], 1, true))
+			goto out;
+	}
+	others[1] = sleeper();
+	if (!measure(&p, users, 1, users, VMS, &many))
+		goto out;
+	for (int i = 0; i < VMS; i++) {
+		if (users[i])
+			capture_close(users[i]);
+		users[i] = NULL;
+	}
+	if (!apart_measure(&p, others, &apart))
+		goto out;
+	printf("%-28s %8s %12s %14s %10s\n", "ns of our programs", "a hit", "a switch",
+	       "and to drain", "events");
+	cost_print("one capture, 2 VMs", &one);
+	cost_print("one capture, 50 VMs", &many);
+	cost_print("10 captures, 10 VMs", &apart);
+	printf("50 VMs cost %.2f times what two do (goal: no more; up to %.2f is noise)\n",
+	       many.per_switch / one.per_switch, SAME);
+	status = many.per_switch > SAME * one.per_switch;
+out:
+	for (int i = 0; i < VMS; i++) {
+		if (users[i])
+			capture_close(users[i]);
+		reap(others[i]);
+	}
+	capture_shared_close(shared);
+	reap(p.pids[0]);
+	reap(p.pids[1]);
+	close(stats);
+	return status;
+}
