@@ -93,7 +93,7 @@ def test_commands_go_through_the_daemon():
     agent = None
     try:
         d.ask("attach", "one", f"pid={vm.pid}", f"channel=listen:unix:{d.folder}/agent")
-        agent = subprocess.Popen([SIM_AGENT, d.folder / "agent", "5000"], stdin=subprocess.PIPE,
+        agent = subprocess.Popen([SIM_AGENT, d.folder / "agent", "1000"], stdin=subprocess.PIPE,
                                  stdout=subprocess.DEVNULL)
         until("the agent is heard", lambda: d.vm("one")["channel"] == "ok")
         until("there are events", lambda: d.vm("one")["guest_emitted"] > 1000)
@@ -147,6 +147,7 @@ def test_commands_go_through_the_daemon():
         assert d.process.poll() is None
     finally:
         if agent:
+            agent.kill()  # its channel is gone: it would wait for another
             agent.communicate()
         d.clean()
         vm.end()
