@@ -79,7 +79,7 @@ class LibvirtTest(unittest.TestCase):
         self.libvirt.virsh("define", path)
         self.addCleanup(self.libvirt.virsh, "undefine", name)
 
-    def guest(self, name, command, seconds=60):
+    def guest(self, name, command, seconds=240):
         """Runs it in the guest, once that is up."""
         control = self.folder / f"{name}.control"
         until(f"{name} has its control port", control.exists)
