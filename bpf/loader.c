@@ -3,29 +3,16 @@
 
 #include <bpf/btf.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/explain.h"
+
 static const char mandatory[] = "sched_switch";
 
 enum { VERIFIER_LOG_BYTES = 1 << 20 };
-
-static int explain(char *why, size_t why_bytes, int error, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static int explain(char *why, size_t why_bytes, int error, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	if (why && why_bytes)
-		vsnprintf(why, why_bytes, format, arguments);
-	va_end(arguments);
-	return error;
-}
 
 /* "sched_switch" of "tp_btf/sched_switch"; NULL if the program is not on a tracepoint. */
 static const char *program_tracepoint(const struct bpf_program *program)

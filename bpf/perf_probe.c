@@ -18,6 +18,7 @@
 #include <time.h>
 #include <traceevent/event-parse.h>
 
+#include "bpf/explain.h"
 #include "bpf/tracepoint_format.h"
 
 enum { RING_PAGES = 64, STEP_MS = 10 };
@@ -36,20 +37,6 @@ struct probe {
 	struct perf_evlist *list;
 	struct perf_evsel *selector; /* owned by list */
 };
-
-static int explain(char *why, size_t why_bytes, int error, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static int explain(char *why, size_t why_bytes, int error, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	if (why && why_bytes)
-		vsnprintf(why, why_bytes, format, arguments);
-	va_end(arguments);
-	return error;
-}
 
 static int say_nothing(enum libperf_print_level level, const char *format, va_list arguments)
 {

@@ -100,6 +100,28 @@ static inline void tale_away(struct tale *t, int64_t from_us, int64_t to_us, uin
 	ADD(t, SWITCH(HOST, to_us, 0, instead, TID0, instead ? VS_TASK_RUNNING : 0));
 }
 
+/* The guest idles, and its VM is stopped by a signal from 300 to 700 ms. */
+static inline void tale_idle_and_stopped(struct tale *t)
+{
+	tale_begin(t);
+	ADD(t, SWITCH(VM, 201000, 0, 50, 0, 1));
+	ADD(t, SIGNAL(299900, QEMU, 900, 19));
+	tale_away(t, 202000, 300000, VS_TASK_INTERRUPTIBLE, 0);
+	tale_away(t, 300010, 700000, 0x104, 0);
+	ADD(t, SWITCH(VM, 720000, 0, 0, 50, 0));
+	ADD(t, SWITCH(VM, 721000, 0, 50, 42, 1));
+}
+
+/* The same of a guest without an agent. */
+static inline void tale_silent_and_stopped(struct tale *t)
+{
+	t->n = t->n_vmm = 0;
+	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
+	ADD(t, SIGNAL(299900, QEMU, 900, 19));
+	tale_away(t, 300000, 700000, 0x104, 0);
+	ADD(t, SWITCH(HOST, 800000, 0, TID0, 0, 1));
+}
+
 static inline int tale_order(const void *a, const void *b)
 {
 	const struct timeline_event *x = a, *y = b;

@@ -53,26 +53,6 @@ static void paused_for_30_s(struct tale *t)
 	ADD(t, SWITCH(VM, 30310000, 0, 50, 42, 1));
 }
 
-static void idles_and_is_stopped(struct tale *t)
-{
-	tale_begin(t);
-	ADD(t, SWITCH(VM, 201000, 0, 50, 0, 1));
-	ADD(t, SIGNAL(299900, QEMU, 900, 19));
-	tale_away(t, 202000, 300000, VS_TASK_INTERRUPTIBLE, 0);
-	tale_away(t, 300010, 700000, 0x104, 0);
-	ADD(t, SWITCH(VM, 720000, 0, 0, 50, 0));
-	ADD(t, SWITCH(VM, 721000, 0, 50, 42, 1));
-}
-
-static void is_stopped_without_an_agent(struct tale *t)
-{
-	t->n = t->n_vmm = 0;
-	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
-	ADD(t, SIGNAL(299900, QEMU, 900, 19));
-	tale_away(t, 300000, 700000, 0x104, 0);
-	ADD(t, SWITCH(HOST, 800000, 0, TID0, 0, 1));
-}
-
 #define LINE "watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [victim:50]"
 
 static const struct {
@@ -128,13 +108,13 @@ static const struct {
 	 {NO, YES, NO},
 	 {"no other task", "none", "told of a pause forgives it"}},
 	{"an idle CPU",
-	 idles_and_is_stopped,
+	 tale_idle_and_stopped,
 	 0,
 	 NULL,
 	 {BLIND, BLIND, BLIND},
 	 {"the guest's CPU idled", "idled", "idled"}},
 	{"no agent",
-	 is_stopped_without_an_agent,
+	 tale_silent_and_stopped,
 	 0,
 	 NULL,
 	 {BLIND, BLIND, BLIND},

@@ -24,6 +24,7 @@
 #include "host-collector/decode/worker.h"
 #include "host-collector/link/link.h"
 #include "proto/sibling.h"
+#include "tests/unit/loop_run.h"
 
 #define KEY       "00112233445566778899aabbccddeeff"
 #define OTHER_KEY "ff112233445566778899aabbccddeeff"
@@ -248,22 +249,9 @@ static int rig_teardown(void **state)
 	return 0;
 }
 
-static void nothing(uv_timer_t *timer)
-{
-	(void)timer;
-}
-
 static void run_ms(struct rig *r, uint64_t ms)
 {
-	uint64_t end;
-
-	uv_update_time(&r->loop);
-	end = uv_now(&r->loop) + ms;
-	while (uv_now(&r->loop) < end) {
-		uv_timer_start(&r->limit, nothing, end - uv_now(&r->loop), 0);
-		uv_run(&r->loop, UV_RUN_ONCE);
-	}
-	uv_timer_stop(&r->limit);
+	loop_run_ms(&r->loop, &r->limit, ms);
 }
 
 static void run_until(struct rig *r, const size_t *value, size_t want)

@@ -247,26 +247,6 @@ static void storm(struct tale *t)
 	ADD(t, SWITCH(VM, 800000, 0, 50, 60, 0));
 }
 
-static void idle_and_paused(struct tale *t)
-{
-	tale_begin(t);
-	ADD(t, SWITCH(VM, 201000, 0, 50, 0, 1));
-	ADD(t, SIGNAL(299900, QEMU, 900, 19));
-	tale_away(t, 202000, 300000, VS_TASK_INTERRUPTIBLE, 0);
-	tale_away(t, 300010, 700000, 0x104, 0);
-	ADD(t, SWITCH(VM, 720000, 0, 0, 50, 0));
-	ADD(t, SWITCH(VM, 721000, 0, 50, 42, 1));
-}
-
-static void silent_and_paused(struct tale *t)
-{
-	t->n = t->n_vmm = 0;
-	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
-	ADD(t, SIGNAL(299900, QEMU, 900, 19));
-	tale_away(t, 300000, 700000, 0x104, 0);
-	ADD(t, SWITCH(HOST, 800000, 0, TID0, 0, 1));
-}
-
 static void two_causes(struct tale *t)
 {
 	tale_begin(t);
@@ -387,10 +367,10 @@ static const struct expected stalls[] = {
 	 VERDICT_UNDETERMINED},
 	{"interrupt storm", storm, VERDICT_GUEST_IRQ_STORM, CONFIDENCE_DECIDED, GUEST_CPU_TASK,
 	 600000, VCPU_GUEST, 600000, 50, false, WITHOUT(KVM_EVENTS), VERDICT_GUEST_SPIN},
-	{"an idle CPU's vCPU stopped", idle_and_paused, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED,
+	{"an idle CPU's vCPU stopped", tale_idle_and_stopped, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED,
 	 GUEST_CPU_IDLE, 399990, VCPU_STOPPED, 399990, 900, true, WITHOUT(KVM_EVENTS),
 	 VERDICT_UNDETERMINED},
-	{"stopped, and no agent", silent_and_paused, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED,
+	{"stopped, and no agent", tale_silent_and_stopped, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED,
 	 GUEST_CPU_UNKNOWN, 400000, VCPU_STOPPED, 400000, 900, true,
 	 WITHOUT(KVM_EVENTS) | WITHOUT(GUEST_EVENTS), VERDICT_UNDETERMINED},
 	{"two causes", two_causes, VERDICT_VM_PAUSED, CONFIDENCE_LIKELY, GUEST_CPU_TASK, 610000,
