@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "bpf/capture.h"
+#include "tests/bench/probe.h"
 
 enum { TURNS = 15, ROUND_TRIPS = 20000, DRAIN_MS = 20 };
 
@@ -57,15 +58,6 @@ static const char *const events[] = {
 
 enum { N_EVENTS = sizeof(events) / sizeof(*events) };
 
-/* CPU time of this process, with the probes that run in it, without what others steal. */
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void sleep_ms(long ms)
 {
 	const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
@@ -73,21 +65,11 @@ static void sleep_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 /* CPU ns per context switch of a ping-pong on CPU 0; 0 on failure. */
 static double ping_pong(void)
 {
 	int to[2], back[2], result[2];
 	double ns = 0, sum = 0;
-	char byte = 0;
 	pid_t pids[2];
 
 	if (pipe(to) || pipe(back) || pipe(result))
@@ -99,14 +81,8 @@ static double ping_pong(void)
 		pin(0);
 		const uint64_t start = cpu_ns();
 
-		for (int i = 0; i < ROUND_TRIPS; i++) {
-			if (side == 0 && write(to[1], &byte, 1) != 1)
-				_exit(1);
-			if (read(side ? to[0] : back[0], &byte, 1) != 1)
-				_exit(1);
-			if (side == 1 && write(back[1], &byte, 1) != 1)
-				_exit(1);
-		}
+		if (!pass_bytes(side, ROUND_TRIPS, to, back))
+			_exit(1);
 		ns = (double)(cpu_ns() - start) / (2.0 * ROUND_TRIPS);
 		_exit(write(result[1], &ns, sizeof(ns)) != sizeof(ns));
 	}
@@ -285,19 +261,6 @@ static double under_capture(enum capture_way way, struct totals *sum)
 	return ns;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-	qsort(values, TURNS, sizeof(*values), compare);
-	return values[TURNS / 2];
-}
-
 int main(void)
 {
 	double bare[TURNS], ours[TURNS], by_perf[TURNS], theirs[TURNS];
@@ -332,15 +295,15 @@ int main(void)
 	rmdir(dir);
 	if (result)
 		return result;
-	added = median(ours);
-	added_theirs = median(theirs);
+	added = median(ours, TURNS);
+	added_theirs = median(theirs, TURNS);
 	ratio = added / added_theirs;
 	printf("guest probe: ping-pong %.0f ns/switch, ours +%.0f ns, trace-cmd record +%.0f ns, "
 	       "ratio %.2f (at most %.1f); lost %llu of %llu events\n",
-	       median(bare), added, added_theirs, ratio, MAX_RATIO,
+	       median(bare, TURNS), added, added_theirs, ratio, MAX_RATIO,
 	       (unsigned long long)totals.dropped, (unsigned long long)totals.emitted);
 	printf("guest probe: captured through perf instead, +%.0f ns; lost %llu of %llu events\n",
-	       median(by_perf), (unsigned long long)perf_totals.dropped,
+	       median(by_perf, TURNS), (unsigned long long)perf_totals.dropped,
 	       (unsigned long long)perf_totals.emitted);
 	return added_theirs <= 0 || ratio > MAX_RATIO || !totals.emitted;
 }

@@ -22,21 +22,13 @@
 #include <unistd.h>
 
 #include "bpf/capture.h"
+#include "tests/bench/probe.h"
 
 enum { SAMPLE_HZ = 999, WORK_MS = 2000, DRAIN_MS = 20, DEPTH = 16, FDS = 1024 };
 
 struct cost {
 	uint64_t ns, runs;
 };
-
-static void pin(void)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(0, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
 
 static __attribute__((noinline)) uint64_t compute(int depth)
 {
@@ -51,7 +43,7 @@ static __attribute__((noinline)) uint64_t compute(int depth)
 
 static void busy(void)
 {
-	pin();
+	pin(0);
 	for (;;)
 		compute(DEPTH);
 }
@@ -62,7 +54,7 @@ static void ping_pong(void)
 	char byte = 0;
 	pid_t other;
 
-	pin();
+	pin(0);
 	if (pipe(to) || pipe(back))
 		_exit(1);
 	other = fork();

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <linux/kvm.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,11 +21,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bpf/capture.h"
 #include "bpf/tracepoint_format.h"
+#include "tests/bench/probe.h"
 
 enum { TURNS = 9, ROUND_TRIPS = 20000, EXITS = 20000, DRAIN_MS = 20, VM = 1, GUEST_BYTES = 4096 };
 
@@ -39,24 +38,6 @@ static const char *const role_names[] = {
 	[GUEST] = "VM-exit to the VMM",
 };
 
-/* CPU time of this process, with the probes that run in it, without what others steal. */
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 /* ---- who is looked at: processes that begin when they are told to and then say what they used */
 
 struct load {
@@ -64,22 +45,6 @@ struct load {
 	size_t n;
 	int go[2], result[2];
 };
-
-/* One side of the ping-pong. */
-static bool pass_bytes(int side, const int to[2], const int back[2])
-{
-	char byte = 0;
-
-	for (int i = 0; i < ROUND_TRIPS; i++) {
-		if (side == 0 && write(to[1], &byte, 1) != 1)
-			return false;
-		if (read(side ? to[0] : back[0], &byte, 1) != 1)
-			return false;
-		if (side == 1 && write(back[1], &byte, 1) != 1)
-			return false;
-	}
-	return true;
-}
 
 /* out %al, $0x10 for ever, in real mode. Returns its vCPU, -1: no KVM here. */
 static int guest_open(void)
@@ -126,7 +91,7 @@ static void work(const struct load *l, enum role role, int side, const int to[2]
 		_exit(1);
 	start = cpu_ns();
 	if (role != GUEST)
-		good = pass_bytes(side, to, back);
+		good = pass_bytes(side, ROUND_TRIPS, to, back);
 	for (int i = 0; role == GUEST && good && i < EXITS; i++)
 		good = !ioctl(vcpu, KVM_RUN, 0);
 	ns = good ? (double)(cpu_ns() - start) / n : -1;
@@ -273,19 +238,6 @@ static double turn(enum capture_way way, enum role role, struct totals *sum, dou
 	return ns;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-	qsort(values, TURNS, sizeof(*values), compare);
-	return values[TURNS / 2];
-}
-
 /* False: cannot measure that here. */
 static bool role_measure(enum role role)
 {
@@ -303,10 +255,11 @@ static bool role_measure(enum role role)
 			added[k][i] = ns - bare[i];
 		}
 	}
-	printf("%-28s bare %6.0f ns", role_names[role], median(bare));
+	printf("%-28s bare %6.0f ns", role_names[role], median(bare, TURNS));
 	for (int k = 0; k < 2; k++)
 		printf("; %s +%.0f ns, and %.0f ns to drain, lost %llu of %llu", k ? "perf" : "BPF",
-		       median(added[k]), median(used[k]), (unsigned long long)totals[k].dropped,
+		       median(added[k], TURNS), median(used[k], TURNS),
+		       (unsigned long long)totals[k].dropped,
 		       (unsigned long long)totals[k].emitted);
 	printf("\n");
 	return true;

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What benches of probes share: a load of two processes that pass a byte to and fro, and its price.
+ */
+#ifndef BENCH_PROBE_H
+#define BENCH_PROBE_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/* CPU time of this process, with the probes that run in it, without what others steal. */
+static inline uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static inline void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* Side 0 or 1 of so many round trips over two pipes: each is two context switches if both share a
+ * CPU. False: a pipe broke. */
+static inline bool pass_bytes(int side, int round_trips, const int to[2], const int back[2])
+{
+	char byte = 0;
+
+	for (int i = 0; i < round_trips; i++) {
+		if (side == 0 && write(to[1], &byte, 1) != 1)
+			return false;
+		if (read(side ? to[0] : back[0], &byte, 1) != 1)
+			return false;
+		if (side == 1 && write(back[1], &byte, 1) != 1)
+			return false;
+	}
+	return true;
+}
+
+static inline int order_of_doubles(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Sorts the values. */
+static inline double median(double *values, size_t n)
+{
+	qsort(values, n, sizeof(*values), order_of_doubles);
+	return values[n / 2];
+}
+
+#endif
