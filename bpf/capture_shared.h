@@ -34,6 +34,7 @@ struct capture_shared_stats {
 	uint64_t missed;    /* in neither, see capture_missed() */
 	uint64_t unclaimed; /* of threads whose user had left meanwhile, or of tasks' names */
 };
+/* Since it was opened. */
 void capture_shared_stats_get(const struct capture_shared *s, struct capture_shared_stats *out);
 /* Of what a user lost: what the rings lost, of whomever. Zero for other captures. */
 uint64_t capture_shared_lost(const struct capture *c);

@@ -27,7 +27,9 @@ struct perf_queue {
 	uint64_t emitted, dropped;
 };
 
+/* Frees what waits; the queue itself is the caller's. */
 void perf_queue_fini(struct perf_queue *q);
+/* Counts `n` records that the kernel lost; told with the next one that is taken. */
 void perf_queue_lose(struct perf_queue *q, uint64_t n);
 /* Puts a record where its time belongs. If memory lacks it counts as lost. */
 void perf_queue_push(struct perf_queue *q, const struct vs_event *event);

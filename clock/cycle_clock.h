@@ -22,6 +22,7 @@ struct cycle_clock {
 	uint32_t shift; /* below 64 */
 };
 
+/* Is there a clock at all (a rate), with a shift that can be computed with? */
 bool cycle_clock_valid(const struct cycle_clock *c);
 /* Before cycles0 the same line, rounded down. */
 uint64_t cycle_clock_ns(const struct cycle_clock *c, uint64_t cycles);

@@ -80,6 +80,7 @@ struct echo_sync_summary {
 		ratio_max; /* guest ticks per host tick, current epoch; unsteady: mean of all */
 	bool unsteady;
 };
+/* Cheap: of what is known now. */
 void echo_sync_summarise(const struct echo_sync *s, struct echo_sync_summary *out);
 
 /* Was the clock unsteady anywhere? Then the map is no line between two conversions either. */

@@ -38,6 +38,7 @@ void clock_map_free(struct clock_map *m);
  */
 int clock_map_push(struct clock_map *m, struct host_tsc from, const struct clock_params *params);
 
+/* How many are kept, at most CLOCK_MAP_EPOCHS_MAX. */
 size_t clock_map_n_epochs(const struct clock_map *m);
 /* Borrowed until the next push. `from` may be NULL. */
 const struct clock_params *clock_map_epoch(const struct clock_map *m, size_t i,

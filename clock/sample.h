@@ -49,6 +49,7 @@ struct capture_clock {
 	double jumped_rate;      /* of the newest past span, if it has one; else 0 */
 	double jump_ticks;       /* how far the TSC ran on while the clocks stood still in this */
 };
+/* Knows no sample yet. Owns nothing. */
 void capture_clock_init(struct capture_clock *c);
 /* A newer sample: the span becomes [last after, sample]. */
 void capture_clock_push(struct capture_clock *c, const struct clock_sample *sample);

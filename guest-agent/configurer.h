@@ -48,6 +48,7 @@ struct configurer {
 	struct message_config_reply reply;
 };
 
+/* Nothing was asked yet. Copies the options, owns nothing. */
 void configurer_init(struct configurer *c, const struct configurer_options *options);
 /* The host asked; copied. One that waited is forgotten: it gets no answer. */
 void configurer_ask(struct configurer *c, const struct message_config *asked);

@@ -48,6 +48,7 @@ struct send_queue_stats {
 	uint64_t dropped_frames[SEND_CLASSES];
 	uint64_t dropped_events;
 };
+/* Since it was made. */
 void send_queue_stats_get(const struct send_queue *q, struct send_queue_stats *out);
 
 #endif

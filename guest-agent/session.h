@@ -79,6 +79,7 @@ void session_stamp(struct session *s, uint8_t *frame);
 /* Counts the sessions begun; 0: none yet. */
 uint64_t session_number(const struct session *s);
 
+/* Since it was made, all sessions together. */
 void session_stats_get(const struct session *s, struct session_stats *out);
 
 #endif

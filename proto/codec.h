@@ -38,6 +38,7 @@ void batch_encoder_relay(struct batch_encoder *e);
  * predecessor's, a type that event.h does not have; nothing is appended), -ENOMEM. */
 int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buffer *out);
 
+/* NULL on ENOMEM. Owns what it decodes into. Freeing NULL is allowed. */
 struct batch_decoder *batch_decoder_new(void);
 void batch_decoder_free(struct batch_decoder *d);
 /* Decodes and validates a Batch payload; out->events is valid until the next call. What comes out

@@ -114,6 +114,7 @@ struct frame_reader {
 	bool out_of_sync;
 	struct frame_reader_stats stats;
 };
+/* Frees what waits; the reader itself is the caller's. */
 void frame_reader_init(struct frame_reader *r);
 void frame_reader_fini(struct frame_reader *r);
 /* Adds bytes from the channel. Memory is bounded by twice one largest frame plus `len`, if the
@@ -134,6 +135,7 @@ void frame_reader_abandon(struct frame_reader *r);
 
 /* Decompresses frame payloads; owns the output. */
 struct frame_unpacker;
+/* NULL on ENOMEM. Freeing NULL is allowed. */
 struct frame_unpacker *frame_unpacker_new(void);
 void frame_unpacker_free(struct frame_unpacker *u);
 /* The raw payload of a CRC-checked frame, valid until the next call. 0, -EBADMSG (zstd error or

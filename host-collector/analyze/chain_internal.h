@@ -21,6 +21,7 @@ void chain_places_count(const struct chain_vcpu *v, struct chain_open *o, struct
 /* Makes the places sum to begin..handler. */
 void chain_places_settle(struct chain *c);
 
+/* The point was seen at `t`. */
 void chain_point_set(struct chain_open *o, enum chain_point p, struct host_ns t);
 /* chain_vcpu.accepted and .served hold such indices. NULL: none. */
 struct chain_open *chain_slot(struct chain_vcpu *v, uint8_t index);

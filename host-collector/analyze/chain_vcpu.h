@@ -133,6 +133,7 @@ struct chain_when {
 	uint32_t err_ns;
 };
 
+/* limit_ns: from where on an interrupt is late. The sink is copied. */
 void chain_vcpu_init(struct chain_vcpu *v, uint32_t vm, uint32_t vcpu, int64_t limit_ns,
 		     const struct chain_sink *sink);
 /* Host side. */

@@ -10,12 +10,15 @@
 struct duration_text {
 	char text[24];
 };
+/* Of nanoseconds, with a unit that people read ("250 us", "1.5 ms", "12.0 s"). By value, to stand
+ * in an argument list. */
 struct duration_text duration_text(int64_t ns);
 
 /* "stress-ng (1234)", or "task 1234" if its name is unknown. */
 struct task_text {
 	char text[48];
 };
+/* "name (pid)", "task pid" if it has no known name, "the idle task". By value, as above. */
 struct task_text task_text(const struct model *m, uint32_t source, int32_t pid);
 
 /* Writes at most out_bytes - 1 characters and a NUL; longer texts are cut. */

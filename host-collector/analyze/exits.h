@@ -45,6 +45,7 @@ struct exit_name {
 	char text[32];
 	const char *meaning; /* "idles": what the guest did; "" if there is no more to say */
 };
+/* By value. A reason without a name here is its number in hexadecimal. */
 struct exit_name exit_name(uint32_t isa, uint32_t reason);
 
 #endif

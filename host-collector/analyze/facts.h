@@ -123,6 +123,7 @@ struct stall_facts {
 /* Is the vCPU kept from the guest in this state, against the guest's will? */
 bool vcpu_state_denies(enum vcpu_state s);
 
+/* A new stretch of guest CPU `cpu` begins at `t`: all facts are forgotten. */
 void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t);
 /* Adds the part of the vCPU's span that lies within the stretch. Spans in order. */
 void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span);

@@ -160,6 +160,7 @@ void lane_finish(struct flame *f, struct lane *l, struct host_ns end);
 
 /* ---- flame_vcpu.c ---- */
 
+/* A span of a vCPU, as the model tells it: becomes stacks of its thread. */
 void flame_vcpu_span(struct flame *f, const struct vcpu_span *span);
 /* Of any event of the host: takes what is a sample. */
 void flame_host_sample(struct flame *f, const struct host_instant *instant);

@@ -23,12 +23,14 @@ enum latency_kind {
 #undef X
 		LATENCY_KIND_COUNT
 };
+/* As in the page's data; what to call it for people. Static. */
 const char *latency_kind_name(enum latency_kind k);
 const char *latency_kind_meaning(enum latency_kind k);
 
 /* Row r of a map holds what took less than latency_row_ns(r + 1) and at least latency_row_ns(r). */
 enum { LATENCY_COLUMNS = 192, LATENCY_ROWS = 64, LATENCY_VMS_MAX = 8 };
 #define LATENCY_COLUMN_MIN_NS (1ll << 20)
+/* The lower edge of a row, ns; two rows an octave. */
 int64_t latency_row_ns(unsigned row);
 
 struct latency_map {

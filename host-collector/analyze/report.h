@@ -47,6 +47,7 @@ enum verdict {
 
 enum confidence { CONFIDENCE_UNDETERMINED, CONFIDENCE_LIKELY, CONFIDENCE_DECIDED };
 
+/* As in the JSON and in docs/verdicts.md; static. */
 const char *verdict_name(enum verdict v);
 const char *confidence_name(enum confidence c);
 /* "local_timer", "TIMER", "irq 24": an interrupt's name as /proc/interrupts or /proc/softirqs has
@@ -97,6 +98,7 @@ enum detector {
 #undef X
 		DETECTOR_COUNT
 };
+/* As in the JSON; static. */
 const char *detector_name(enum detector d);
 
 enum detector_sight { SIGHT_BLIND, SIGHT_NO, SIGHT_YES };
@@ -150,6 +152,7 @@ enum missing_data {
 #undef X
 		MISSING_COUNT
 };
+/* As in the JSON; in words for people. Static. */
 const char *missing_data_name(enum missing_data m);
 const char *missing_data_meaning(enum missing_data m);
 
@@ -232,6 +235,7 @@ struct report {
 	struct stack **stacks; /* those that evidence names */
 };
 
+/* With its incidents, their texts and stacks. NULL is allowed. */
 void report_free(struct report *r);
 /* Fills `indices` with those of the `max` longest incidents, healthy ones last, in order of begin.
  * Returns how many. */

@@ -48,6 +48,7 @@ enum scene_pcpu_state {
 #undef X
 		SCENE_PCPU_STATE_COUNT
 };
+/* As in the page's data; `meaning` for people. Static. */
 const char *scene_row_name(enum scene_row_kind k);
 const char *scene_pcpu_state_name(enum scene_pcpu_state s);
 const char *scene_pcpu_state_meaning(enum scene_pcpu_state s);
@@ -71,6 +72,7 @@ enum scene_arrow_kind {
 #undef X
 		SCENE_ARROW_KIND_COUNT
 };
+/* As in the page's data; `meaning` for people. Static. */
 const char *scene_arrow_name(enum scene_arrow_kind k);
 const char *scene_arrow_meaning(enum scene_arrow_kind k);
 

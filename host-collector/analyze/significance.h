@@ -9,6 +9,7 @@ struct significance_sample {
 	size_t n;
 	double mean, variance; /* of the sample: divided by n - 1 */
 };
+/* variance is 0 for fewer than two values. */
 struct significance_sample significance_sample_of(const double *values, size_t n);
 
 /* Welch's t-test: the means of two samples whose variances may differ. 1 with fewer than two values

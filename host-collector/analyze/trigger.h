@@ -36,6 +36,7 @@ enum trigger {
 
 enum trigger_limit { LIMIT_TIME, LIMIT_PERCENT, LIMIT_FLAG };
 
+/* As in the configuration and in folders' names; static. */
 const char *trigger_name(enum trigger t);
 /* How its limit is written. */
 enum trigger_limit trigger_limit_kind(enum trigger t);

@@ -39,6 +39,7 @@ struct waiters_summary {
 	int64_t ns;     /* since when, within [begin, end] */
 	unsigned count; /* how many have waited for at least `than_ns` */
 };
+/* Who waits for `cpu`, at `end`; ns 0 and count 0: nobody does, as far as is known. */
 struct waiters_summary waiters_summarise(const struct waiters *w, uint16_t cpu,
 					 struct host_ns begin, struct host_ns end, int64_t than_ns);
 

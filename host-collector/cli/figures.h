@@ -84,7 +84,9 @@ extern const struct figures_page figures_pages[];
 		}                                                                                  \
 	}
 
+/* 0 of nothing. */
 double figures_percent(int64_t part, int64_t whole);
+/* For a cell: what does not fit becomes INT64_MAX. */
 int64_t figures_clip(uint64_t ns);
 /* The cells for FIGURES_QUANTILES. */
 void figures_quantiles(struct table *t, const struct histogram *h);

@@ -52,6 +52,7 @@ struct live_summary {
 	uint64_t lost;   /* events that never arrived, from any source */
 	uint64_t late;   /* events that arrived after their time had been merged */
 };
+/* Since it was opened. */
 void live_summarise(const struct live *l, struct live_summary *out);
 
 #endif

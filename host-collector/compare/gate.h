@@ -28,6 +28,7 @@ enum gate_outcome {
 		GATE_OUTCOME_COUNT
 };
 
+/* As in the JSON (docs/gate.md); static. */
 const char *gate_outcome_name(enum gate_outcome o);
 
 struct gate_row {

@@ -34,6 +34,7 @@ enum run_statistic {
 		RUN_STATISTIC_COUNT
 };
 
+/* As in summaries and gates.conf ("p99"); static. */
 const char *run_statistic_name(enum run_statistic s);
 /* RUN_STATISTIC_COUNT if there is none of that name. */
 enum run_statistic run_statistic_find(const char *name);

@@ -58,6 +58,7 @@ struct daemon_config {
 	struct vm_config vms[DAEMON_VMS_MAX];
 };
 
+/* What docs/daemon.md names as defaults; without VMs, without names. */
 void daemon_config_default(struct daemon_config *out);
 void vm_config_default(struct vm_config *out);
 /* Reads and checks the file. 0, or -EINVAL or -errno of open with one line in `why`:

@@ -42,6 +42,7 @@ int vm_daemon_attach(struct vm_daemon *d, const struct vm_config *config, char *
 /* 0 or -ENOENT. */
 int vm_daemon_detach(struct vm_daemon *d, const char *name);
 
+/* The VMs that it watches; index: below their number. Borrowed until it is detached. */
 size_t vm_daemon_n_vms(const struct vm_daemon *d);
 struct watched_vm *vm_daemon_vm(const struct vm_daemon *d, size_t index);
 struct watched_vm *vm_daemon_find(const struct vm_daemon *d, const char *name); /* or NULL */

@@ -72,9 +72,11 @@ struct flight_activity {
 	double seconds; /* that they cover; 0: nothing is known */
 	size_t ongoing; /* stalls */
 };
+/* n_rows 0: it has no recorder. */
 void flight_activity_get(const struct flight *f, const struct watched_vm *vm,
 			 struct flight_activity *out);
 
+/* All zero if it has no recorder. */
 void flight_status_get(const struct flight *f, const struct watched_vm *vm,
 		       struct flight_status *out);
 

@@ -58,6 +58,7 @@ struct flight_ring_stats {
 	uint64_t early;         /* frames that went before their time: no room */
 	uint64_t refused;       /* no memory */
 };
+/* What it holds now; what it lost since it was made. */
 void flight_ring_stats_get(const struct flight_ring *r, struct flight_ring_stats *out);
 
 #endif

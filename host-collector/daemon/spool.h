@@ -46,6 +46,7 @@ struct spool_status {
 	uint64_t bytes, files, refused_frames;
 	int error; /* -errno: why nothing is written now */
 };
+/* recording is false for a VM that is not being recorded. */
 void spool_status_get(const struct spool *s, const struct watched_vm *vm, struct spool_status *out);
 /* Of all recordings below the folder, at the last look. */
 uint64_t spool_bytes(const struct spool *s);

@@ -19,6 +19,7 @@ struct lag_meter {
 /* Call it from a timer of `period_ms`, with a clock that does not stand still within a turn. */
 void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms);
 
+/* Of this process, now. */
 void vitals_read(const struct lag_meter *m, struct vitals *out);
 
 #endif

@@ -54,7 +54,10 @@ void watched_vm_tick(struct watched_vm *vm, uint64_t now_ms);
 /* Ends the run and begins another, for a listener that wants to hear the beginning. */
 void watched_vm_restart(struct watched_vm *vm);
 
+/* As attached; borrowed while the VM is watched. */
 const struct vm_config *watched_vm_config(const struct watched_vm *vm);
+/* A listener to the VM's frames; borrowed until it is taken away. It hears of a run's beginning
+ * only if that is yet to come. */
 void watched_vm_tap(struct watched_vm *vm, struct frame_tap *tap);
 void watched_vm_untap(struct watched_vm *vm, struct frame_tap *tap);
 /* 0 or -errno. */
@@ -74,6 +77,7 @@ struct watched_vm_status {
 	uint64_t sheds;
 	struct collector_status collector; /* while it runs */
 };
+/* As it is now; counts since it was attached. */
 void watched_vm_status_get(const struct watched_vm *vm, struct watched_vm_status *out);
 
 #endif

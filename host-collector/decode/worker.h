@@ -12,6 +12,7 @@
 
 /* argv[0] of a decoder: any program that uses decoder.h asks this first in main(). */
 #define WORKER_NAME "vcpuscope-decoder"
+/* Was this process started to be a decoder? Asked first of all in main(). */
 bool worker_is_meant(int argc, char **argv);
 /* Returns when the connection has ended: what main() gives to _exit() (enum worker_exit), for exit
  * handlers may make calls that kill it. */

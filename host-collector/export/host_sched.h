@@ -28,6 +28,7 @@ struct host_sched {
 	struct host_row *rows[VS_CPUS_MAX];
 };
 
+/* Frees the rows; nothing is written. */
 void host_sched_fini(struct host_sched *h);
 /* in_vcpu, out_vcpu: that thread runs a vCPU. */
 void host_sched_switch(struct host_sched *h, uint64_t t, const struct vs_event *e, bool out_vcpu,

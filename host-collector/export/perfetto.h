@@ -30,6 +30,7 @@ struct perfetto_summary {
 	/* Guests' events in the schedule and among the interrupts; see placement.h. */
 	uint64_t guest_events, moved, moved_beyond, worst_ns, uncovered;
 };
+/* After perfetto_finish(). */
 void perfetto_summarise(const struct perfetto *x, struct perfetto_summary *out);
 /* The i-th guest CPU whose vCPU's thread is known; false past the last. */
 struct perfetto_cpu {

@@ -68,6 +68,8 @@ struct placement {
 	void *context;
 };
 
+/* host_begin: from when on the host was captured, ns in the time of the events. `counts` is
+ * borrowed. */
 void placement_init(struct placement *p, uint64_t host_begin, struct placement_counts *counts);
 void placement_fini(struct placement *p);
 /* on_cpu: its thread is on a pCPU. 0 or -ENOMEM. */

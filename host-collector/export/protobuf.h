@@ -70,6 +70,8 @@ static inline void protobuf_fixed64(struct protobuf *p, uint32_t field, uint64_t
 	p->bytes.len = (size_t)(at - p->bytes.data);
 }
 
+/* A field with these bytes, or this text without its NUL. Appended; out of memory is kept, as
+ * everywhere here. */
 void protobuf_bytes(struct protobuf *p, uint32_t field, const void *data, size_t len);
 void protobuf_text(struct protobuf *p, uint32_t field, const char *text);
 
@@ -87,6 +89,7 @@ static inline size_t protobuf_open(struct protobuf *p, uint32_t field)
 	return p->bytes.len;
 }
 
+/* protobuf_close() of a message of 128 bytes or more, which is moved by what its length takes. */
 void protobuf_close_long(struct protobuf *p, size_t opened);
 
 static inline void protobuf_close(struct protobuf *p, size_t opened)

@@ -47,6 +47,7 @@ void trace_packet_close(struct trace_file *f, size_t opened);
 struct trace_clocks {
 	uint64_t boottime, monotonic, raw, realtime; /* at one instant; realtime 0: not known */
 };
+/* What the clocks read at one instant, for whoever holds the trace against others. */
 void trace_clock_snapshot(struct trace_file *f, const struct trace_clocks *clocks);
 void trace_system_info(struct trace_file *f, uint32_t machine, const char *name,
 		       const char *release);
@@ -67,6 +68,7 @@ uint32_t trace_name(struct trace_file *f, const char *name);
 struct trace_event {
 	size_t packet, event;
 };
+/* t: ns of the trace's clock. `name` is of trace_name(). */
 struct trace_event trace_event_open(struct trace_file *f, uint64_t t, uint64_t track,
 				    enum track_event_type type, uint32_t name);
 void trace_annotate_text(struct trace_file *f, const char *key, const char *value);

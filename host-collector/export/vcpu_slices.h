@@ -33,6 +33,7 @@ struct vcpu_track {
 	uint64_t *proofs;
 };
 
+/* Frees what was kept back; nothing is written. */
 void vcpu_track_fini(struct vcpu_track *v);
 /* The vCPU was in the guest at `t`: an exit that would cover it is shown before and after. 0 or
  * -ENOMEM. */

@@ -11,6 +11,7 @@
 
 #include "host-collector/import/gather.h"
 
+/* Does the file begin as trace-cmd's do? Also false if it cannot be read. */
 bool trace_dat_is(const char *path);
 /*
  * Every event of every buffer in it. g->lines counts events. Stamps are nanoseconds, or ticks if

@@ -63,6 +63,7 @@ struct guest_link_stats {
 	uint64_t refused_records;    /* of a decoder: values that no agent sends */
 	struct record_stats decoder; /* of all decoders so far, at most 50 ms old */
 };
+/* Since it was opened, all connections together. */
 void guest_link_stats_get(const struct guest_link *l, struct guest_link_stats *out);
 
 #endif

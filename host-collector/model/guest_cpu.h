@@ -61,6 +61,7 @@ struct guest_cpu_sink {
 	void *context;
 };
 
+/* Its state is unknown from `t` on. */
 void guest_cpu_init(struct guest_cpu *c, uint32_t vm, uint16_t cpu, struct host_ns t);
 /* The bound on the error of the time of the event that is about to come. */
 void guest_cpu_error(struct guest_cpu *c, struct host_ns t, uint32_t err_ns);

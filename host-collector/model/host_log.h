@@ -32,6 +32,7 @@ struct host_log {
 	struct host_log_line lines[HOST_LOG_MAX];
 };
 
+/* Copied, cut if it is too long; the oldest goes. */
 void host_log_add(struct host_log *log, struct host_ns t, const char *text);
 /* The i-th newest, NULL beyond the last. */
 const struct host_log_line *host_log_get(const struct host_log *log, size_t i);

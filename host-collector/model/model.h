@@ -57,6 +57,7 @@ enum guest_cpu_state {
 		GUEST_CPU_STATE_COUNT
 };
 
+/* As in reports and their JSON; static. */
 const char *vcpu_state_name(enum vcpu_state s);
 const char *guest_cpu_state_name(enum guest_cpu_state s);
 
@@ -179,6 +180,8 @@ enum { MODEL_VMS_MAX = 256 };
 
 struct model;
 
+/* NULL on ENOMEM. It is freed with all that it was told; observers hear nothing more. NULL is
+ * allowed. */
 struct model *model_new(void);
 void model_free(struct model *m);
 /* Observers are called in the order of addition, spans in order of their end. Copied. */

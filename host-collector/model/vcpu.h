@@ -116,6 +116,7 @@ struct vcpu {
 	uint32_t held_first, held_count, held_capacity;
 };
 
+/* Its state is unknown from `t` on. */
 void vcpu_init(struct vcpu *v, uint32_t vm, uint32_t vcpu, int32_t tid, struct host_ns t);
 void vcpu_fini(struct vcpu *v);
 

@@ -36,6 +36,7 @@ enum wait_class {
 		WAIT_CLASS_COUNT
 };
 
+/* As in exports; static. */
 const char *wait_class_name(enum wait_class c);
 /* "QEMU's big lock", to stand after "waited for". */
 const char *wait_class_object(enum wait_class c);

@@ -79,6 +79,7 @@ struct collector_status {
 	bool clock_exact;        /* by the hypervisor's own parameters */
 	uint64_t clock_error_ns; /* then: the bound, now */
 };
+/* Now; counts since it was opened. */
 void collector_status_get(const struct collector *c, struct collector_status *out);
 
 #endif

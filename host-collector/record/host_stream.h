@@ -67,6 +67,7 @@ struct host_stream_stats {
 	struct stack_writer_stats stacks;
 	bool kernel_names; /* false: kernel addresses are hidden from us */
 };
+/* Since it was opened. */
 void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats *out);
 
 #endif

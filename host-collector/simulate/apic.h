@@ -31,6 +31,7 @@ struct sim_apic {
 	bool timer_held, timer_waits; /* the host's timer is late; and would have expired */
 };
 
+/* Of the vCPU `v`, borrowed. Nothing is pending. */
 void apic_init(struct sim_apic *a, struct sim_vcpu *v);
 /* The guest's devices and timers want its attention. */
 void apic_interrupt(struct sim_apic *a, enum guest_vector vector);

@@ -28,6 +28,7 @@ struct engine {
 	int error; /* the first -ENOMEM of anyone in the run; nothing is planned after it */
 };
 
+/* It is 0 ns. The same seed gives the same random numbers. */
 void engine_init(struct engine *e, uint64_t seed);
 void engine_fini(struct engine *e);
 /* Plans an action; a time that has passed means now. There is no cancelling: an action that may
@@ -36,6 +37,7 @@ void engine_at(struct engine *e, int64_t t, engine_action action, void *object, 
 /* Runs what is due up to and including `t`, then it is `t`. 0 or the engine's error. */
 int engine_run(struct engine *e, int64_t t);
 
+/* Uniform in all 64 bits. */
 uint64_t engine_random(struct engine *e);
 /* Uniform in [low, high]. */
 int64_t engine_between(struct engine *e, int64_t low, int64_t high);

@@ -87,6 +87,7 @@ struct guest_cpu_sim {
 	size_t n_calls;
 };
 
+/* All pointers are borrowed for the run. */
 void guest_sim_init(struct guest_cpu_sim *g, struct engine *e, const struct sim_pace *pace,
 		    struct sim_capture *c, struct truth *t, struct sim_vcpu *v, uint16_t cpu);
 /* A sleeping task that becomes due within sleep_high (0: when woken). NULL: too many. */

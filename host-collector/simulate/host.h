@@ -69,6 +69,7 @@ struct host {
 	struct host_thread threads[HOST_THREADS_MAX];
 };
 
+/* All pointers are borrowed for the run. */
 void host_init(struct host *h, struct engine *e, const struct sim_pace *pace, struct sim_capture *c,
 	       struct sim_stacks *s, uint16_t n_cpus);
 /* A sleeping thread; NULL if there are too many. */

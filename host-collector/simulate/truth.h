@@ -134,8 +134,10 @@ struct truth_header {
 	bool kvm_events, interrupts; /* which of them the recording shows */
 };
 
+/* The engine is borrowed; it tells the time and takes the errors. */
 void truth_init(struct truth *t, struct engine *e, uint32_t n_cpus);
 void truth_fini(struct truth *t);
+/* From now on this is what happens to the CPU, and why; culprit: the pid of who did it. */
 void truth_phase(struct truth *t, uint32_t cpu, enum sim_state state, enum sim_cause cause,
 		 int32_t culprit);
 /* The guest's clock was stepped; it was read. */

@@ -57,6 +57,7 @@ struct sim_vcpu {
 	struct sim_apic apic;
 };
 
+/* All pointers are borrowed for the run. kvm_events: does the recording show KVM's? */
 void vcpu_sim_init(struct sim_vcpu *v, struct host_thread *thread, struct guest_cpu_sim *guest,
 		   struct truth *truth, bool kvm_events);
 /* In guest mode: leaves the guest, works off `steps`, enters again. */

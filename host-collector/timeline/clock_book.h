@@ -107,6 +107,7 @@ struct clock_book_summary {
 	int64_t exact_from_echo_ns; /* from the middle of echo's interval */
 	uint64_t disagreements;     /* round trips that contradict the hypervisor's parameters */
 };
+/* Method "none" and UINT64_MAX for a source that was never heard of. */
 void clock_book_summarise(const struct clock_book *b, uint32_t source,
 			  struct clock_book_summary *out);
 /* The i-th epoch of echo's map that is kept; false beyond the last. */

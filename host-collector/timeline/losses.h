@@ -30,6 +30,7 @@ struct losses {
 	struct loss_span spans[LOSS_SPANS_MAX]; /* by begin, apart from each other */
 };
 
+/* Where there are too many the two that are nearest to each other become one. */
 void losses_add(struct losses *l, const struct loss_span *span);
 
 #endif

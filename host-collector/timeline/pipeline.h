@@ -105,6 +105,7 @@ enum { PIPELINE_LOG_LINES = 256 };
 const struct message_log_line *pipeline_log_line(const struct pipeline *p, uint32_t vm,
 						 size_t index);
 
+/* Of the merge behind it, since it was made. */
 void pipeline_timeline_stats(const struct pipeline *p, struct timeline_stats *out);
 
 #endif

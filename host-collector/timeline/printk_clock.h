@@ -19,6 +19,7 @@ struct printk_clock {
 	size_t n_points;
 };
 
+/* Frees the points: nothing is known. */
 void printk_clock_clear(struct printk_clock *c);
 /* Takes a known point. 0 or -ENOMEM. */
 int printk_clock_add(struct printk_clock *c, const struct message_dmesg_point *point);

@@ -15,6 +15,7 @@ struct quotas {
 	size_t n, capacity;
 };
 
+/* Drops what waits. */
 void quotas_fini(struct quotas *q);
 /* Copied. When too many wait the oldest goes to the model at once. 0 or -ENOMEM. */
 int quotas_add(struct quotas *q, struct model *m, const struct quota_reading *reading);

@@ -41,6 +41,7 @@ struct timeline_options {
 /* Called in time order; borrowed for the call. */
 typedef void (*timeline_emit)(void *context, const struct timeline_event *event);
 
+/* NULL on ENOMEM. What waits when it is freed is not emitted. NULL is allowed. */
 struct timeline *timeline_new(const struct timeline_options *options, timeline_emit emit,
 			      void *context);
 void timeline_free(struct timeline *t);
@@ -68,6 +69,7 @@ struct timeline_stats {
 	size_t memory_bytes; /* held for waiting events, now */
 	struct host_ns released_until;
 };
+/* Since it was made. */
 void timeline_stats_get(const struct timeline *t, struct timeline_stats *out);
 /* Events of one source that came too late; 0 if there is no such source. */
 uint64_t timeline_late(const struct timeline *t, uint32_t source);

@@ -69,6 +69,7 @@ struct vm_clock_summary {
 	size_t pages, pages_differ; /* values the guest's own page had; those no source showed */
 	bool kvmclock; /* proven, and the guest's own pages all agree: method "pvclock" */
 };
+/* How many are kept. */
 size_t vm_clock_epochs(const struct vm_clock *c);
 void vm_clock_summarise(const struct vm_clock *c, struct vm_clock_summary *out);
 /* Oldest first; false past the last. */

@@ -23,6 +23,7 @@ struct text_options {
  * NO_COLOR nor TERM=dumb speaks against it. */
 struct text_options text_options_for(FILE *out, const char *colour);
 
+/* The whole report; errors are the stream's (ferror). */
 void text_report_write(const struct report *r, const struct text_options *o, FILE *out);
 /* The incidents of `r` without head and foot, for watch. */
 void text_incidents_write(const struct report *r, const struct text_options *o, FILE *out);

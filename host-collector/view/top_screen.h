@@ -40,6 +40,7 @@ enum top_sort {
 #undef X
 		TOP_SORT_COUNT
 };
+/* As for --sort and in the head; static. */
 const char *top_sort_name(enum top_sort s);
 /* -EINVAL: no such column. */
 int top_sort_parse(const char *word, enum top_sort *out);

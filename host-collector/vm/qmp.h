@@ -27,6 +27,7 @@ void qmp_close(struct qmp *q);
 int qmp_execute(struct qmp *q, const char *command, struct json_object *arguments,
 		struct json_object **result);
 
+/* To poll for reading; stays the connection's. */
 int qmp_fd(const struct qmp *q);
 /* An event's name ("STOP"), when QEMU sent it (CLOCK_REALTIME, 0 unknown), and its data, NULL if it
  * has none; borrowed. */
