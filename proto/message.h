@@ -63,8 +63,9 @@ enum note_kind {
 	NOTE_MIGRATION_OVER = 11, /* it no longer does: completed, failed, cancelled */
 	NOTE_VM_EVENT = 12,       /* something else that QEMU said of the VM; text says what */
 	NOTE_LEVEL = 13,          /* from here on more, or less, of KVM is told; text says which */
+	NOTE_GUEST_CONFIG = 14,   /* what of our wishes the agent has in force; text says it */
 };
-enum { NOTE_KIND_LAST = NOTE_LEVEL }; /* a note of a later kind is not unpacked */
+enum { NOTE_KIND_LAST = NOTE_GUEST_CONFIG }; /* a note of a later kind is not unpacked */
 
 struct message_clock_sample {
 	uint64_t tsc;

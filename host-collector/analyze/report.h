@@ -184,6 +184,8 @@ struct report_loss {
 	uint64_t lost_frames, nonsense_frames, damaged_bytes, late;
 	size_t n_spans;
 	struct report_loss_span spans[REPORT_LOSS_SPANS_MAX]; /* by begin; they sum to the losses */
+	/* What a guest was asked for and has in force, in its words; "": it was not asked. */
+	char config[256];
 };
 
 /* Does the guest's watchdog blame whom the verdict blames? */

@@ -2,7 +2,9 @@
 #include "host-collector/cli/account.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "host-collector/link/config_text.h"
 #include "proto/recording.h"
 
 static int clock_give(const struct pipeline_source *s, const struct model *m,
@@ -21,6 +23,23 @@ static int clock_give(const struct pipeline_source *s, const struct model *m,
 
 	snprintf(clock.method, sizeof(clock.method), "%s", s->clock_method);
 	return report_builder_clock(b, &clock);
+}
+
+static void config_write(const struct message_config_reply *reply, char *out, size_t out_bytes)
+{
+	size_t used;
+
+	out[0] = '\0';
+	if (!reply)
+		return;
+	config_describe(&reply->in_force, out, out_bytes);
+	for (size_t i = 0; i < reply->n_limits; i++) {
+		used = strlen(out);
+		if (used + 3 > out_bytes)
+			return;
+		memcpy(out + used, "; ", 3);
+		config_limit_describe(&reply->limits[i], out + used + 2, out_bytes - used - 2);
+	}
 }
 
 static int loss_give(const struct pipeline_source *s, uint64_t damaged_bytes,
@@ -44,6 +63,7 @@ static int loss_give(const struct pipeline_source *s, uint64_t damaged_bytes,
 		.n_spans = s->losses->n,
 	};
 
+	config_write(s->config, loss.config, sizeof(loss.config));
 	for (size_t i = 0; i < s->losses->n; i++) {
 		const struct loss_span *span = &s->losses->spans[i];
 

@@ -13,6 +13,8 @@
 #include "host-collector/cli/channel_options.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/feed.h"
+#include "host-collector/cli/guest_options.h"
+#include "host-collector/view/escape.h"
 #include "proto/recording.h"
 
 enum {
@@ -25,6 +27,7 @@ struct record_options {
 	struct feed_arguments which;
 	const char *output;
 	struct channel_arguments channel;
+	struct guest_arguments guest;
 	uint64_t duration_ns;
 	uint64_t stacks_over_ns, sample_hz;
 	const char *level, *backend;
@@ -35,6 +38,7 @@ struct record_options {
 static const struct option_spec record_option_table[] = {
 	FEED_OPTION_ROWS(ROW(which)),
 	CHANNEL_OPTION_ROWS(ROW(channel)),
+	GUEST_OPTION_ROWS(ROW(guest)),
 	{"no-guest", OPTION_FLAG, ROW(no_guest), NULL, "record the host's side only", false},
 	{"output", OPTION_STRING, ROW(output), "FILE", "the recording (also -o FILE)", true},
 	{"for", OPTION_DURATION, ROW(duration_ns), "TIME",
@@ -42,7 +46,9 @@ static const struct option_spec record_option_table[] = {
 	{"stacks-over", OPTION_DURATION, ROW(stacks_over_ns), "TIME",
 	 "stacks of waits longer than this (20ms)", false},
 	{"sample-hz", OPTION_NUMBER, ROW(sample_hz), "N",
-	 "look so often per second where the VM's threads are, for flame graphs (none)", false},
+	 "look so often per second where the VM's threads are, for flame graphs (none), and "
+	 "ask the agent for as much of its guest's tasks",
+	 false},
 	{"level", OPTION_STRING, ROW(level), "LEVEL",
 	 "of KVM's and the block layer's events: detail, all of them (default), or "
 	 "summary, VM-exits of 1 ms or in which the vCPU leaves its pCPU, the others "
@@ -58,6 +64,7 @@ struct record {
 	struct record_options options;
 	enum capture_level level;
 	enum capture_way way;
+	struct message_config wish;
 	uv_loop_t loop;
 	uv_timer_t status_timer, end_timer;
 	uv_signal_t interrupt, terminate, to_detail, to_summary;
@@ -92,7 +99,7 @@ static void on_say(void *context, const char *line)
 	struct record *r = context;
 
 	line_clear(r);
-	fprintf(stderr, "%s\n", line);
+	fprintf(stderr, "%s\n", escape(line).text);
 }
 
 static void stop(struct record *r)
@@ -331,6 +338,9 @@ static int place_check(const struct record *r)
 	else if (r->place.by_daemon && o->sample_hz)
 		why = "--sample-hz: the daemon watches this VM, and takes no samples; `vcpuscope ctl "
 		      "detach` first";
+	else if (r->place.by_daemon && r->wish.asks)
+		why = "--guest-*: the daemon watches this VM, and asks its agent for nothing; "
+		      "`vcpuscope ctl detach` first";
 	else if (r->place.by_daemon && o->level && strcmp(o->level, r->place.level))
 		why = "--level: the daemon watches this VM at the other level; `vcpuscope ctl level` "
 		      "changes it";
@@ -386,6 +396,7 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 						  .security = o->channel.security,
 						  .wait_threshold_ns = o->stacks_over_ns,
 						  .sample_hz = (uint32_t)o->sample_hz,
+						  .wish = &r->wish,
 						  .level = r->level,
 						  .way = r->way};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
@@ -420,6 +431,12 @@ static int record_run(const struct command *self, int argc, char **argv)
 		return COMMAND_TROUBLE;
 	if (options_parse_or_say(self, argc, argv, &r->options) ||
 	    options_check(&r->options, &r->level)) {
+		free(r);
+		return COMMAND_USAGE;
+	}
+	if (guest_arguments_read(&r->options.guest, r->options.sample_hz, &r->wish, why,
+				 sizeof(why))) {
+		fprintf(stderr, "vcpuscope record: %s\n", why);
 		free(r);
 		return COMMAND_USAGE;
 	}
@@ -473,6 +490,9 @@ const struct command command_record = {
 		"                   -o run.vcs --for 30s\n"
 		"  vcpuscope record --qmp /run/vm1.qmp --no-guest -o run.vcs   # Ctrl-C ends it\n"
 		"  vcpuscope record --pid 4242 --no-guest --backend perf -o run.vcs\n"
-		"  vcpuscope record --vm web1 -o run.vcs --for 10s   # of the daemon's, through it\n",
+		"  vcpuscope record --vm web1 -o run.vcs --for 10s   # of the daemon's, through it\n"
+		"  vcpuscope record --pid 4242 --channel /run/vm1.sock --sample-hz 99 \\\n"
+		"                   --guest-events wakeups,vectors --guest-task-filter 'fio,kworker*' \\\n"
+		"                   -o run.vcs\n",
 	.run = record_run,
 };

@@ -15,6 +15,7 @@
 #include "host-collector/cli/channel_options.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/feed.h"
+#include "host-collector/cli/guest_options.h"
 #include "host-collector/cli/live.h"
 #include "host-collector/cli/metrics_page.h"
 #include "host-collector/cli/report_tables.h"
@@ -33,7 +34,8 @@ struct watch_arguments {
 	struct feed_arguments which;
 	uint64_t for_ns, interval_ns;
 	const char *backend, *metrics;
-	struct channel_arguments channel;  /* none: the host's half alone is seen */
+	struct channel_arguments channel; /* none: the host's half alone is seen */
+	struct guest_arguments guest;
 	struct report_table_request table; /* .table NULL: stalls */
 };
 
@@ -55,6 +57,7 @@ struct watch {
 static const struct option_spec watch_option_table[] = {
 	FEED_OPTION_ROWS(offsetof(struct watch_arguments, which)),
 	CHANNEL_OPTION_ROWS(offsetof(struct watch_arguments, channel)),
+	GUEST_OPTION_ROWS(offsetof(struct watch_arguments, guest)),
 	{"TABLE", OPTION_OPERAND, offsetof(struct watch_arguments, table.table), NULL,
 	 "figures of each interval instead of stalls: those of `vcpuscope report RUN.vcs TABLE`",
 	 false},
@@ -309,11 +312,17 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		.frame = on_frame, .say = on_say, .ended = on_ended, .context = &w};
 	struct collector_options collector = {0};
 	struct feed_place place;
+	struct message_config wish;
 	char why[512] = "out of memory";
 	int err, result = COMMAND_TROUBLE;
 
 	if (options_parse_or_say(self, argc, argv, &w.arguments) || !arguments_check(&w.arguments))
 		return COMMAND_USAGE;
+	if (guest_arguments_read(&w.arguments.guest, 0, &wish, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope watch: %s\n", why);
+		return COMMAND_USAGE;
+	}
+	collector.wish = &wish;
 	w.text = text_options_for(stdout, w.arguments.color);
 	w.terminal = isatty(STDOUT_FILENO);
 	live.than_ns =
@@ -334,6 +343,12 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		err = handles_open(&w);
 	if (!err)
 		err = feed_find(&w.arguments.which, &place, why, sizeof(why));
+	if (!err && place.by_daemon && wish.asks) {
+		snprintf(why, sizeof(why),
+			 "--guest-*: the daemon watches this VM, and asks its "
+			 "agent for nothing; `vcpuscope ctl detach` first");
+		err = -EINVAL;
+	}
 	if (!err)
 		err = feed_open(&w.loop, &place, &collector, false, &sink, &w.feed, why,
 				sizeof(why));

@@ -319,8 +319,9 @@ static void start_undo(struct decoder *d)
 }
 
 int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
-		  const struct tls_psk *psk, const struct decoder_budget *budget,
-		  const struct decoder_events *events, struct decoder **out)
+		  const struct message_config *wish, const struct tls_psk *psk,
+		  const struct decoder_budget *budget, const struct decoder_events *events,
+		  struct decoder **out)
 {
 	struct decoder *d = calloc(1, sizeof(*d));
 	int ringfd = -1, err = -ENOMEM;
@@ -345,6 +346,7 @@ int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 	if (err)
 		goto out;
 	d->ring->config = (struct ring_config){.hello = *hello,
+					       .wish = *wish,
 					       .bytes_per_s = d->budget.bytes_per_s,
 					       .cpu_permille = d->budget.cpu_permille,
 					       .memory_bytes = d->budget.memory_bytes,

@@ -35,10 +35,12 @@ struct decoder_events {
 struct decoder;
 
 /* Takes over `fd`, a connected non-blocking socket, in any case. hello: what the agent is greeted
- * with. psk: if it has a key, the other end must speak TLS with it. 0 or -errno. */
+ * with. wish: what it is asked for (guest_session_ask). psk: if it has a key, the other end must
+ * speak TLS with it. 0 or -errno. */
 int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
-		  const struct tls_psk *psk, const struct decoder_budget *budget,
-		  const struct decoder_events *events, struct decoder **out);
+		  const struct message_config *wish, const struct tls_psk *psk,
+		  const struct decoder_budget *budget, const struct decoder_events *events,
+		  struct decoder **out);
 /* Kills it and waits for that; calls nothing back. Frees when the loop has run once more. NULL is
  * allowed. */
 void decoder_stop(struct decoder *d);

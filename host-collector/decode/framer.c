@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct framer {
 	struct batch_encoder *encoder;
 	struct frame_writer *writer;
 	struct byte_buffer payload, frame;
+	struct record_head unknown_of;
+	struct record_unknown unknown; /* n 0: none */
 };
 
 struct framer *framer_new(void)
@@ -72,6 +75,11 @@ static int pack_stack(struct framer *f, struct guest_record *r)
 	return PACK(stack, f, r);
 }
 
+static int pack_config_reply(struct framer *f, struct guest_record *r)
+{
+	return PACK(config_reply, f, r);
+}
+
 static int pack_batch(struct framer *f, struct guest_record *r)
 {
 	const struct batch batch = {
@@ -99,7 +107,26 @@ static const struct {
 	[RECORD_CLOCK_SAMPLE] = {FRAME_CLOCK_SAMPLE, pack_clock_sample},
 	[RECORD_KERNEL_LOG] = {FRAME_KERNEL_LOG, pack_kernel_log},
 	[RECORD_STACK] = {FRAME_GUEST_STACK, pack_stack},
+	[RECORD_CONFIG_REPLY] = {FRAME_CONFIG_REPLY, pack_config_reply},
 };
+
+void framer_unknown(struct framer *f, const struct guest_record *r)
+{
+	f->unknown_of = r->head;
+	f->unknown.n = r->unknown.n;
+	memcpy(f->unknown.bytes, r->unknown.bytes, r->unknown.n);
+}
+
+/* Behind the known fields, where a reader of protobuf takes them as well as anywhere. */
+static int unknown_append(struct framer *f, const struct guest_record *r, enum frame_kind kind)
+{
+	const struct record_unknown *u = &f->unknown;
+
+	if (!u->n || f->unknown_of.session_id != r->head.session_id ||
+	    f->unknown_of.frame_seq != r->head.frame_seq || !unknown_check(kind, u->bytes, u->n))
+		return 0;
+	return byte_buffer_append(&f->payload, u->bytes, u->n);
+}
 
 int framer_frame(struct framer *f, struct guest_record *r, struct frame_view *out)
 {
@@ -112,6 +139,10 @@ int framer_frame(struct framer *f, struct guest_record *r, struct frame_view *ou
 		return -ENOMEM;
 	if (packers[r->head.kind].pack(f, r))
 		return -EINVAL;
+	err = unknown_append(f, r, packers[r->head.kind].kind);
+	f->unknown.n = 0;
+	if (err)
+		return err;
 	err = frame_write(f->writer, packers[r->head.kind].kind, f->payload.data, f->payload.len,
 			  &f->frame);
 	if (err)

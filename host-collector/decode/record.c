@@ -36,6 +36,8 @@ static const struct record_shape shapes[] = {
 	[RECORD_NOTE] = WHOLE(note),
 	[RECORD_STATS] = WHOLE(stats),
 	[RECORD_DOWN] = WHOLE(down),
+	[RECORD_CONFIG_REPLY] = WHOLE(config_reply),
+	[RECORD_UNKNOWN] = ENDS_IN(unknown.bytes),
 };
 enum { N_SHAPES = sizeof(shapes) / sizeof(shapes[0]) };
 
@@ -52,6 +54,8 @@ static size_t record_members(const struct guest_record *r)
 		return r->kernel_log.n_lines;
 	case RECORD_STACK:
 		return r->stack.n_frames;
+	case RECORD_UNKNOWN:
+		return r->unknown.n;
 	default:
 		return 0;
 	}
@@ -101,6 +105,12 @@ static void record_clean(struct guest_record *r)
 			bool_clean(&r->stack.frames[i].kernel);
 		}
 		break;
+	case RECORD_CONFIG_REPLY:
+		for (size_t i = 0; i < VS_CONFIG_TASKS_MAX; i++)
+			TEXT_END(r->config_reply.in_force.tasks[i]);
+		for (size_t i = 0; i < VS_CONFIG_LIMITS_MAX; i++)
+			TEXT_END(r->config_reply.limits[i].text);
+		break;
 	case RECORD_NOTE:
 		TEXT_END(r->note.text);
 		break;
@@ -127,6 +137,10 @@ int record_check(struct guest_record *r, size_t bytes)
 	if (members > shape->limit || bytes != shape->fixed + members * shape->member)
 		return -EPROTO;
 	if (r->head.kind == RECORD_BATCH && r->batch.cpu >= VS_CPUS_MAX)
+		return -EPROTO;
+	if (r->head.kind == RECORD_CONFIG_REPLY &&
+	    (r->config_reply.n_limits > VS_CONFIG_LIMITS_MAX ||
+	     r->config_reply.in_force.n_tasks > VS_CONFIG_TASKS_MAX))
 		return -EPROTO;
 	record_clean(r);
 	return 0;

@@ -14,6 +14,7 @@
 #include "host-collector/link/guest_session.h"
 #include "proto/codec.h"
 #include "proto/message.h"
+#include "proto/unknown.h"
 
 enum record_kind {
 	/* A frame of the guest's, taken apart. */
@@ -28,7 +29,10 @@ enum record_kind {
 	RECORD_OBSERVATION,
 	RECORD_NOTE,
 	RECORD_STATS,
-	RECORD_DOWN, /* the connection ended; the last record */
+	RECORD_DOWN,         /* the connection ended; the last record */
+	RECORD_CONFIG_REPLY, /* a frame of the guest's */
+	/* Fields of the guest's next frame that this version does not know, as they came. */
+	RECORD_UNKNOWN,
 };
 
 struct record_head {
@@ -46,10 +50,16 @@ struct record_batch {
 
 struct record_stats {
 	struct guest_session_stats session;
-	uint64_t nonsense;   /* frames whose content makes no sense; dropped */
-	uint64_t cpu_ns;     /* the decoder's own */
-	uint64_t held_ms;    /* it did not read, because the guest had used up its budget */
+	uint64_t nonsense;        /* frames whose content makes no sense; dropped */
+	uint64_t unknown_dropped; /* frames with more unknown fields than VS_UNKNOWN_MAX bytes */
+	uint64_t cpu_ns;          /* the decoder's own */
+	uint64_t held_ms;         /* it did not read, because the guest had used up its budget */
 	uint64_t blocked_ms; /* it did not read, because the collector did not take its records */
+};
+
+struct record_unknown {
+	uint32_t n;
+	uint8_t bytes[VS_UNKNOWN_MAX];
 };
 
 struct record_down {
@@ -70,6 +80,8 @@ struct guest_record {
 		struct message_note note;
 		struct record_stats stats;
 		struct record_down down;
+		struct message_config_reply config_reply;
+		struct record_unknown unknown;
 	};
 };
 

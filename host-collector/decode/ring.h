@@ -31,6 +31,7 @@ struct ring_slot {
 /* What the decoder is told at its start, by us: it may trust it. */
 struct ring_config {
 	struct message_hello hello; /* ours, for the agent */
+	struct message_config wish; /* what the agent is asked for */
 	uint64_t bytes_per_s;       /* of the channel; 0: no limit */
 	uint32_t cpu_permille;      /* of one CPU; 0: no limit */
 	uint64_t memory_bytes;      /* above what it begins with */

@@ -134,6 +134,13 @@ static int stack_take(struct worker *w, const uint8_t *payload, size_t len)
 	return message_stack_unpack(payload, len, &w->record.stack);
 }
 
+static int config_reply_take(struct worker *w, const uint8_t *payload, size_t len)
+{
+	/* The whole struct travels: nothing of the record before shall. */
+	memset(&w->record.config_reply, 0, sizeof(w->record.config_reply));
+	return message_config_reply_unpack(payload, len, &w->record.config_reply);
+}
+
 static const struct {
 	enum frame_kind frame;
 	enum record_kind record;
@@ -146,6 +153,7 @@ static const struct {
 	{FRAME_CLOCK_SAMPLE, RECORD_CLOCK_SAMPLE, clock_sample_take_frame},
 	{FRAME_KERNEL_LOG, RECORD_KERNEL_LOG, kernel_log_take},
 	{FRAME_GUEST_STACK, RECORD_STACK, stack_take},
+	{FRAME_CONFIG_REPLY, RECORD_CONFIG_REPLY, config_reply_take},
 };
 
 static void head_set(struct worker *w, enum record_kind kind)
@@ -172,6 +180,24 @@ static void nonsense(struct worker *w)
 	on_note(w, NOTE_PROTOCOL, "frames whose content makes no sense; dropped, counted");
 }
 
+/* What a newer agent says beyond what is known here goes along, before what is known. */
+static void unknown_take(struct worker *w, const struct frame_view *frame, const uint8_t *payload,
+			 size_t len)
+{
+	const long n = unknown_extract(frame->header.kind, payload, len, w->record.unknown.bytes,
+				       sizeof(w->record.unknown.bytes));
+
+	if (n == -E2BIG)
+		w->stats.unknown_dropped++;
+	if (n <= 0)
+		return;
+	w->record.unknown.n = (uint32_t)n;
+	w->record.head = (struct record_head){.kind = RECORD_UNKNOWN,
+					      .frame_seq = frame->header.frame_seq,
+					      .session_id = frame->header.session_id};
+	record_give(w);
+}
+
 static void on_frame(void *context, const struct frame_view *frame, uint64_t arrival_tsc)
 {
 	struct worker *w = context;
@@ -187,6 +213,7 @@ static void on_frame(void *context, const struct frame_view *frame, uint64_t arr
 		return;
 	}
 	w->allowance -= (int64_t)(len / RAW_PER_BYTE);
+	unknown_take(w, frame, payload, len);
 	if (takers[i].take(w, payload, len)) {
 		nonsense(w);
 		return;
@@ -421,6 +448,7 @@ int worker_main(void)
 	w->session = guest_session_new(&w->ring->config.hello, &events);
 	if (!w->unpacker || !w->decoder || !w->session)
 		goto out;
+	guest_session_ask(w->session, &w->ring->config.wish);
 	if (w->ring->config.psk.key_bytes &&
 	    tls_server_new(WORKER_CHANNEL, &w->ring->config.psk, &w->tls)) {
 		on_note(w, NOTE_CHANNEL_DOWN, "TLS cannot be set up (GnuTLS)");

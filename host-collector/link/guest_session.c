@@ -15,6 +15,8 @@ enum {
 	ECHO_FAST_FOR_MS = 2000,
 	ECHO_WAITING_MAX = 64, /* requests without a reply yet; older ones are given up */
 	TORN_FRAME_MS = 3000,
+	CONFIG_REPEAT_MS = 2000, /* an agent takes one a second */
+	CONFIG_TRIES = 5,
 };
 
 struct echo_waiting {
@@ -36,7 +38,10 @@ struct guest_session {
 	uint64_t guest_session_id;
 	bool refused;    /* the guest's session speaks another protocol */
 	bool heard_more; /* than HELLO, in this guest session */
-	bool said_damage, said_replay, said_protocol;
+	bool said_damage, said_replay, said_protocol, said_no_config;
+	struct message_config config; /* what we ask for; no field: nothing */
+	unsigned int config_tries;    /* left; 0: nothing is to be asked */
+	uint64_t config_due_ms;
 	uint64_t hello_due_ms, echo_due_ms, echo_fast_until_ms, torn_since_ms;
 	uint64_t torn_frames_seen, last_arrival_tsc;
 	uint32_t echo_id;
@@ -45,6 +50,7 @@ struct guest_session {
 		struct message_hello hello;
 		struct message_heartbeat heartbeat;
 		struct message_echo_reply reply;
+		struct message_config_reply config_reply;
 	} in;
 };
 
@@ -129,6 +135,57 @@ static void echo_send(struct guest_session *s, uint64_t now_ms)
 	s->stats.echo_requests += slot->waits;
 }
 
+void guest_session_ask(struct guest_session *s, const struct message_config *config)
+{
+	const uint32_t id = s->config.id + 1; /* not that of an answer still under way */
+
+	s->config = *config;
+	s->config.id = id;
+	s->config_tries = s->stats.hello_known && config->asks ? CONFIG_TRIES : 0;
+	s->config_due_ms = 0;
+}
+
+static void config_send(struct guest_session *s, uint64_t now_ms)
+{
+	uint64_t sent_tsc;
+
+	s->config_due_ms = now_ms + CONFIG_REPEAT_MS;
+	s->payload.len = 0;
+	if (!message_config_pack(&s->config, &s->payload))
+		payload_send(s, FRAME_CONFIG, &sent_tsc);
+	if (--s->config_tries)
+		return;
+	s->stats.unanswered++;
+	note(s, NOTE_GUEST_CONFIG, "the agent did not answer what was asked of it (--guest-*)");
+}
+
+/* A guest session begins. */
+static void config_begin(struct guest_session *s, const struct message_hello *hello)
+{
+	s->config_tries = 0;
+	s->config_due_ms = 0;
+	if (!s->config.asks)
+		return;
+	if (hello->features & FEATURE_CONFIG) {
+		s->config.id++;
+		s->config_tries = CONFIG_TRIES;
+		return;
+	}
+	if (!s->said_no_config)
+		note(s, NOTE_GUEST_CONFIG,
+		     "agent %.24s takes no wishes (--guest-*, --sample-hz): it tells what it "
+		     "always does",
+		     hello->program_version);
+	s->said_no_config = true;
+}
+
+static void config_reply_receive(struct guest_session *s, const uint8_t *payload, size_t len)
+{
+	if (!message_config_reply_unpack(payload, len, &s->in.config_reply) &&
+	    s->in.config_reply.id == s->config.id)
+		s->config_tries = 0;
+}
+
 int guest_session_start(struct guest_session *s, uint64_t now_ms)
 {
 	uint64_t id;
@@ -149,6 +206,7 @@ int guest_session_start(struct guest_session *s, uint64_t now_ms)
 	s->refused = false;
 	s->heard_more = false;
 	s->torn_since_ms = 0;
+	s->config_tries = 0;
 	s->echo_due_ms = now_ms;
 	hello_send(s, now_ms);
 	return 0;
@@ -199,6 +257,7 @@ static void hello_receive(struct guest_session *s, const struct frame_view *fram
 	s->echo_fast_until_ms = now_ms + ECHO_FAST_FOR_MS;
 	s->echo_due_ms = now_ms;
 	s->hello_due_ms = now_ms; /* an agent that restarted has not heard ours */
+	config_begin(s, hello);
 	s->events.hello(s->events.context, hello);
 }
 
@@ -228,9 +287,9 @@ static void reply_receive(struct guest_session *s, const uint8_t *payload, size_
 /* What an agent may send; everything else is the host's to write. */
 static bool kind_is_guests(uint8_t kind)
 {
-	static const uint8_t kinds[] = {FRAME_HELLO,      FRAME_BATCH,        FRAME_HEARTBEAT,
-					FRAME_ECHO_REPLY, FRAME_CLOCK_SAMPLE, FRAME_KERNEL_LOG,
-					FRAME_GUEST_STACK};
+	static const uint8_t kinds[] = {FRAME_HELLO,       FRAME_BATCH,        FRAME_HEARTBEAT,
+					FRAME_ECHO_REPLY,  FRAME_CLOCK_SAMPLE, FRAME_KERNEL_LOG,
+					FRAME_GUEST_STACK, FRAME_CONFIG_REPLY};
 
 	return memchr(kinds, kind, sizeof(kinds)) != NULL;
 }
@@ -257,7 +316,8 @@ static void frame_receive(struct guest_session *s, const struct frame_view *fram
 		s->stats.refused++;
 		return;
 	}
-	if (kind == FRAME_HELLO || kind == FRAME_ECHO_REPLY || kind == FRAME_HEARTBEAT) {
+	if (kind == FRAME_HELLO || kind == FRAME_ECHO_REPLY || kind == FRAME_HEARTBEAT ||
+	    kind == FRAME_CONFIG_REPLY) {
 		if (frame_unpack(s->unpacker, frame, &payload, &len)) {
 			s->stats.refused++;
 			return;
@@ -270,7 +330,9 @@ static void frame_receive(struct guest_session *s, const struct frame_view *fram
 	if (s->refused)
 		return;
 	s->events.frame(s->events.context, frame, arrival_tsc);
-	if (kind == FRAME_ECHO_REPLY)
+	if (kind == FRAME_CONFIG_REPLY)
+		config_reply_receive(s, payload, len);
+	else if (kind == FRAME_ECHO_REPLY)
 		reply_receive(s, payload, len, arrival_tsc);
 	else if (kind == FRAME_HEARTBEAT &&
 		 !message_heartbeat_unpack(payload, len, &s->in.heartbeat))
@@ -351,4 +413,6 @@ void guest_session_tick(struct guest_session *s, uint64_t now_ms)
 		hello_send(s, now_ms);
 	if (s->stats.hello_known && !s->refused && now_ms >= s->echo_due_ms)
 		echo_send(s, now_ms);
+	if (s->stats.hello_known && !s->refused && s->config_tries && now_ms >= s->config_due_ms)
+		config_send(s, now_ms);
 }

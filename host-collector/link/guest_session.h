@@ -47,12 +47,16 @@ struct guest_session_stats {
 	uint64_t last_frame_ms; /* when the last good frame came; 0: none on this connection */
 	bool hello_known;       /* on this connection */
 	bool refusing;          /* who talks there is of another protocol */
+	uint64_t unanswered;    /* of our wishes: given up */
 };
 
 /* hello: ours, copied. NULL on ENOMEM. */
 struct guest_session *guest_session_new(const struct message_hello *hello,
 					const struct guest_session_events *events);
 void guest_session_free(struct guest_session *s);
+/* What each agent is asked for from now on (message_config.h; copied), if it takes such wishes;
+ * else a note says that it does not. Its reply comes as a frame. */
+void guest_session_ask(struct guest_session *s, const struct message_config *config);
 /* A connection came up: a new session id, HELLO goes out. 0 or -errno (no randomness, ENOMEM). */
 int guest_session_start(struct guest_session *s, uint64_t now_ms);
 /* Bytes that arrived at `arrival_tsc`. 0 or -ENOMEM. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host-collector/decode/framer.h"
+#include "host-collector/link/config_text.h"
 
 enum {
 	TICK_MS = 50,
@@ -25,6 +26,7 @@ struct guest_link {
 	uv_loop_t *loop;
 	struct link_address address;
 	struct message_hello hello; /* ours */
+	struct message_config wish;
 	struct decoder_budget budget;
 	struct link_events events;
 	uv_timer_t timer;
@@ -108,7 +110,9 @@ static void stats_add(struct record_stats *sum, const struct record_stats *more)
 	s->last_frame_ms = m->last_frame_ms;
 	s->hello_known = m->hello_known;
 	s->refusing = m->refusing;
+	s->unanswered += m->unanswered;
 	sum->nonsense += more->nonsense;
+	sum->unknown_dropped += more->unknown_dropped;
 	sum->cpu_ns += more->cpu_ns;
 	sum->held_ms += more->held_ms;
 	sum->blocked_ms += more->blocked_ms;
@@ -189,6 +193,19 @@ static void on_hello(struct guest_link *l, const struct message_hello *hello)
 	l->events.hello(l->events.context, hello);
 }
 
+/* The frame holds it all; these lines are for people. */
+static void on_config_reply(struct guest_link *l, const struct message_config_reply *reply)
+{
+	char text[VS_TEXT_MAX];
+
+	config_describe(&reply->in_force, text, sizeof(text));
+	note(l, NOTE_GUEST_CONFIG, "%s", text);
+	for (size_t i = 0; i < reply->n_limits; i++) {
+		config_limit_describe(&reply->limits[i], text, sizeof(text));
+		note(l, NOTE_GUEST_CONFIG, "%s", text);
+	}
+}
+
 static void on_guest_frame(struct guest_link *l, struct guest_record *r)
 {
 	struct frame_view frame;
@@ -206,6 +223,8 @@ static void on_guest_frame(struct guest_link *l, struct guest_record *r)
 	if (r->head.kind == RECORD_HELLO && r->head.fresh)
 		on_hello(l, &r->hello);
 	l->events.frame(l->events.context, &frame, r->head.arrival_tsc);
+	if (r->head.kind == RECORD_CONFIG_REPLY && !l->closed)
+		on_config_reply(l, &r->config_reply);
 	if (r->head.kind == RECORD_HEARTBEAT && !l->closed)
 		l->events.heartbeat(l->events.context, &r->heartbeat);
 }
@@ -238,6 +257,8 @@ static void on_record(void *context, struct guest_record *r)
 		on_decoder_note(l, &r->note);
 	else if (r->head.kind == RECORD_STATS)
 		l->now = r->stats;
+	else if (r->head.kind == RECORD_UNKNOWN)
+		framer_unknown(l->framer, r);
 	else
 		on_guest_frame(l, r);
 }
@@ -255,7 +276,7 @@ static void connection_up(struct guest_link *l)
 	l->connection_frames = 0;
 	l->said_silence = false;
 	l->said_dial_error = 0;
-	err = decoder_start(l->loop, fd, &l->hello, &l->address.psk, &l->budget, &events,
+	err = decoder_start(l->loop, fd, &l->hello, &l->wish, &l->address.psk, &l->budget, &events,
 			    &l->decoder);
 	if (err) {
 		l->decoder = NULL;
@@ -386,6 +407,11 @@ int guest_link_open(uv_loop_t *loop, const struct link_address *address,
 	uv_timer_start(&l->timer, on_timer, 0, TICK_MS);
 	*out = l;
 	return 0;
+}
+
+void guest_link_ask(struct guest_link *l, const struct message_config *wish)
+{
+	l->wish = *wish;
 }
 
 void guest_link_adopt(struct guest_link *l, int fd)

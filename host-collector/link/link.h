@@ -45,6 +45,8 @@ struct guest_link;
 int guest_link_open(uv_loop_t *loop, const struct link_address *address,
 		    const struct message_hello *hello, const struct decoder_budget *budget,
 		    const struct link_events *events, struct guest_link **out);
+/* What the agent is asked for (guest_session_ask), from the next connection on; copied. */
+void guest_link_ask(struct guest_link *l, const struct message_config *wish);
 /* Of a link with an address that adopts: takes over `fd`, a connected non-blocking socket, in any
  * case. It takes the place of the connection before. */
 void guest_link_adopt(struct guest_link *l, int fd);

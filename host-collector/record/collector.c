@@ -361,7 +361,7 @@ static void clocks_open(struct collector *c, enum capture_way way)
 		say(c, "%s", why);
 }
 
-static int guest_open(struct collector *c, const struct decoder_budget *budget, char *why,
+static int guest_open(struct collector *c, const struct collector_options *options, char *why,
 		      size_t why_bytes)
 {
 	const struct link_events events = {.frame = link_frame,
@@ -370,10 +370,12 @@ static int guest_open(struct collector *c, const struct decoder_budget *budget, 
 					   .heartbeat = link_heartbeat,
 					   .note = link_note,
 					   .context = c};
-	int err = guest_link_open(c->loop, &c->address, host_stream_hello(c->host), budget, &events,
-				  &c->link);
+	int err = guest_link_open(c->loop, &c->address, host_stream_hello(c->host), options->budget,
+				  &events, &c->link);
 
 	c->has_channel = true;
+	if (!err && options->wish)
+		guest_link_ask(c->link, options->wish);
 	if (err)
 		snprintf(why, why_bytes, "channel %s: %s", c->address.text, strerror(-err));
 	return err;
@@ -406,7 +408,7 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	if (!err)
 		clocks_open(c, options->way);
 	if (!err && options->channel)
-		err = guest_open(c, options->budget, why, why_bytes);
+		err = guest_open(c, options, why, why_bytes);
 	if (err)
 		goto fail;
 	if (!kernel_log_open(&c->log))

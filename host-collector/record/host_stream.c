@@ -85,6 +85,7 @@ static int hello_fill(struct message_hello *hello)
 	hello->protocol_max = VS_PROTOCOL_MAX;
 	hello->role = STREAM_ROLE_HOST;
 	hello->clock = STREAM_CLOCK_HOST_TSC;
+	hello->features = FEATURE_CONFIG;
 	snprintf(hello->program_version, sizeof(hello->program_version), VCPUSCOPE_VERSION);
 	hello->suspended_ns = clock_suspended_ns();
 	snprintf(hello->kernel_release, sizeof(hello->kernel_release), "%s", name.release);

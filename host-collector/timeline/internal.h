@@ -26,6 +26,8 @@ struct stream {
 	char name[VS_TEXT_MAX];
 	char kernel_release[VS_TEXT_MAX];
 	uint64_t suspended_ns;
+	bool config_known;
+	struct message_config_reply config;
 	bool hello, channel_down;
 	bool announced;      /* the model knows this VM */
 	bool merging;        /* the timelines wait for this source */
@@ -85,6 +87,7 @@ struct pipeline {
 		struct message_note note;
 		struct message_vm_clock vm_clock;
 		struct message_cpu_quota cpu_quota;
+		struct message_config_reply config;
 		struct message_exit_summary exits; /* its cells: until it was taken */
 	} in; /* what was unpacked last; large, so not on the stack */
 };

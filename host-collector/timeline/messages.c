@@ -724,6 +724,21 @@ static int unpack_cpu_quota(struct pipeline *p, struct stream *s, const uint8_t 
 	return message_cpu_quota_unpack(payload, len, &p->in.cpu_quota);
 }
 
+static int on_config_reply(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)arrival_tsc;
+	s->config = p->in.config;
+	s->config_known = true;
+	return 0;
+}
+
+static int unpack_config_reply(struct pipeline *p, struct stream *s, const uint8_t *payload,
+			       size_t len)
+{
+	(void)s;
+	return message_config_reply_unpack(payload, len, &p->in.config);
+}
+
 static const struct kind {
 	int (*unpack)(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len);
 	int (*learn)(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
@@ -734,6 +749,7 @@ static const struct kind {
 	[FRAME_CLOCK_SAMPLE] = {unpack_sample, learn_sample, NULL},
 	[FRAME_KERNEL_LOG] = {unpack_log, NULL, on_log},
 	[FRAME_GUEST_STACK] = {unpack_guest_stack, NULL, on_guest_stack},
+	[FRAME_CONFIG_REPLY] = {unpack_config_reply, NULL, on_config_reply},
 	[FRAME_VM_INFO] = {unpack_vm_info, NULL, on_vm_info},
 	[FRAME_ECHO_OBSERVATION] = {unpack_echo, learn_echo, on_echo},
 	[FRAME_STACK] = {unpack_stack, NULL, on_stack},

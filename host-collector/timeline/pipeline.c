@@ -477,6 +477,7 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.hello = s->hello,
 		.kernel_release = s->kernel_release,
 		.suspended_ns = s->suspended_ns,
+		.config = s->config_known ? &s->config : NULL,
 		.channel_down = s->channel_down,
 		.frames = s->frames,
 		.heard_tsc = s->heard_tsc,

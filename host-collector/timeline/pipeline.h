@@ -59,9 +59,11 @@ struct pipeline_source {
 	bool hello;                 /* said what it is */
 	const char *kernel_release; /* as it said; "" if it did not */
 	uint64_t suspended_ns;      /* its CLOCK_BOOTTIME less CLOCK_MONOTONIC, as it said */
-	bool channel_down;          /* by the collector's last note */
-	uint64_t frames;            /* good ones */
-	uint64_t heard_tsc;         /* arrival of the newest frame of its own, 0 never */
+	/* What it told last of a collector's wishes (message_config.h); NULL: nothing. Borrowed. */
+	const struct message_config_reply *config;
+	bool channel_down;  /* by the collector's last note */
+	uint64_t frames;    /* good ones */
+	uint64_t heard_tsc; /* arrival of the newest frame of its own, 0 never */
 	/* emitted = delivered + dropped_kernel + dropped_user + lost_channel, in every case:
 	 * emitted and dropped are the sender's word, as far as its batches brought it, delivered
 	 * our count. overdelivered: how much more came than a sender that contradicts itself

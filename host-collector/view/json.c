@@ -255,6 +255,10 @@ static json *loss_json(const struct report_loss *l)
 	add_uint(loss, "damaged_bytes", l->damaged_bytes);
 	add_uint(loss, "late", l->late);
 	add(loss, "spans", spans);
+	if (l->config[0])
+		add_text(loss, "config", l->config);
+	else
+		add(loss, "config", NULL);
 	return loss;
 }
 

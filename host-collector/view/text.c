@@ -513,6 +513,9 @@ static void loss_write(const struct page *p, const struct report_loss *l)
 	if (l->late)
 		fprintf(p->out, ", %" PRIu64 " too late", l->late);
 	fputc('\n', p->out);
+	if (l->config[0])
+		fprintf(p->out, "%-11s as asked: %s\n", escape(l->name).text,
+			escape(l->config).text);
 }
 
 void text_report_write(const struct report *r, const struct text_options *o, FILE *out)

@@ -45,6 +45,8 @@ static void taken_use(const struct guest_record *record)
 
 	FUZZ_CHECK(mine && bytes <= sizeof(*mine));
 	memcpy(mine, record, bytes); /* what lies behind is not to be read */
+	if (mine->head.kind == RECORD_UNKNOWN)
+		framer_unknown(framer, mine);
 	if (!framer_frame(framer, mine, &frame)) {
 		FUZZ_CHECK(frame.len <= VS_FRAME_HEADER_BYTES + VS_FRAME_PAYLOAD_MAX);
 		FUZZ_CHECK(frame.header.frame_seq == record->head.frame_seq);

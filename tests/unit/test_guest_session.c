@@ -206,6 +206,21 @@ static struct guest_session_stats stats_of(struct rig *r)
 	return stats;
 }
 
+static void agent_hello_with(struct rig *r, uint64_t features)
+{
+	const struct message_hello hello = {.protocol_min = 1,
+					    .protocol_max = 1,
+					    .role = STREAM_ROLE_GUEST,
+					    .clock = STREAM_CLOCK_GUEST_TSC,
+					    .clock_hz = 2000000000,
+					    .program_version = "9.9",
+					    .features = features};
+
+	message_hello_pack(&hello, &r->payload);
+	agent_frame(r, FRAME_HELLO);
+	deliver(r);
+}
+
 /* ---- properties ---- */
 
 static void test_hello_repeats_until_answered(void **state)
@@ -443,6 +458,81 @@ static void test_reconnect_starts_clean(void **state)
 
 #define RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
+static const struct message_config wish = {.asks = 1u << CONFIG_SAMPLE_HZ, .sample_hz = 99};
+
+static void agent_config_reply(struct rig *r, uint32_t id)
+{
+	struct message_config_reply reply = {.id = id};
+
+	message_config_reply_pack(&reply, &r->payload);
+	agent_frame(r, FRAME_CONFIG_REPLY);
+	deliver(r);
+}
+
+static void test_wishes_go_to_an_agent_that_takes_them(void **state)
+{
+	struct rig *r = *state;
+	size_t frames;
+
+	guest_session_ask(r->session, &wish);
+	elapse(r, 1000);
+	assert_int_equal(host_sent(r, FRAME_CONFIG, NULL), 0); /* of whom? */
+	agent_hello_with(r, FEATURE_CONFIG | 1ull << 40);
+	elapse(r, 100);
+	assert_int_equal(host_sent(r, FRAME_CONFIG, NULL), 1);
+	agent_config_reply(r, 1000); /* to somebody else's */
+	elapse(r, 2000);
+	assert_int_equal(host_sent(r, FRAME_CONFIG, NULL), 1); /* it may have got lost */
+	frames = r->frames;
+	agent_config_reply(r, 2);
+	assert_int_equal(r->frames, frames + 1); /* for the recording */
+	elapse(r, 20000);
+	assert_int_equal(host_sent(r, FRAME_CONFIG, NULL), 0);
+	assert_int_equal(r->notes, 0);
+	/* A new session asks anew. */
+	assert_int_equal(guest_session_start(r->session, r->now_ms), 0);
+	frame_writer_free(r->agent);
+	r->agent = frame_writer_new(0x3333);
+	agent_hello_with(r, FEATURE_CONFIG);
+	elapse(r, 100);
+	assert_int_equal(host_sent(r, FRAME_CONFIG, NULL), 1);
+}
+
+static void test_an_agent_that_never_answers_is_asked_a_few_times(void **state)
+{
+	struct rig *r = *state;
+
+	guest_session_ask(r->session, &wish);
+	agent_hello_with(r, FEATURE_CONFIG);
+	elapse(r, 60000);
+	assert_int_equal(host_sent(r, FRAME_CONFIG, NULL), 5);
+	assert_int_equal(r->notes, 1);
+	assert_int_equal(r->note_kind, NOTE_GUEST_CONFIG);
+	assert_int_equal(stats_of(r).unanswered, 1);
+}
+
+static void test_an_older_agent_is_asked_nothing_and_that_is_said(void **state)
+{
+	struct rig *r = *state;
+
+	guest_session_ask(r->session, &wish);
+	agent_hello_with(r, 0);
+	elapse(r, 10000);
+	assert_int_equal(host_sent(r, FRAME_CONFIG, NULL), 0);
+	assert_int_equal(r->notes, 1);
+	assert_non_null(strstr(r->note, "agent 9.9 takes no wishes"));
+}
+
+static void test_without_wishes_nothing_is_asked(void **state)
+{
+	struct rig *r = *state;
+
+	agent_hello_with(r, FEATURE_CONFIG);
+	elapse(r, 10000);
+	assert_int_equal(host_sent(r, FRAME_CONFIG, NULL), 0);
+	assert_int_equal(r->notes, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -456,6 +546,10 @@ int main(void)
 		RIG(test_foreign_protocol_is_refused_as_a_whole),
 		RIG(test_host_kinds_are_not_a_guests_to_send),
 		RIG(test_reconnect_starts_clean),
+		RIG(test_wishes_go_to_an_agent_that_takes_them),
+		RIG(test_an_agent_that_never_answers_is_asked_a_few_times),
+		RIG(test_an_older_agent_is_asked_nothing_and_that_is_said),
+		RIG(test_without_wishes_nothing_is_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

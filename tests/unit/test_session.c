@@ -350,6 +350,40 @@ static void half_a_frame_does_not_outlive_its_connection(void **state)
 	assert_int_equal(f->n_said, 0);
 }
 
+static void host_config(struct fixture *f, uint32_t id)
+{
+	const struct message_config config = {.id = id, .asks = 1, .classes = 3};
+
+	assert_int_equal(message_config_pack(&config, &f->payload), 0);
+	host_write(f, FRAME_CONFIG);
+}
+
+static void the_newest_config_is_taken_once_and_dies_with_its_session(void **state)
+{
+	struct fixture *f = *state;
+	struct session_stats stats;
+
+	session_begin(f->session);
+	host_config(f, 1);
+	deliver(f, 0, 1000);
+	assert_null(session_config_take(f->session)); /* who asks has not introduced itself */
+	host_hello(f, 1, 1);
+	host_config(f, 2);
+	host_config(f, 3);
+	deliver(f, 0, 7);
+	assert_int_equal(session_config_take(f->session)->id, 3);
+	assert_null(session_config_take(f->session));
+	host_config(f, 4);
+	assert_int_equal(byte_buffer_append(&f->payload, "\x0a", 1), 0);
+	host_write(f, FRAME_CONFIG); /* garbage */
+	deliver(f, 0, 1000);
+	session_stats_get(f->session, &stats);
+	assert_int_equal(stats.configs, 4);
+	assert_int_equal(stats.frames_malformed, 1);
+	session_end(f->session);
+	assert_null(session_config_take(f->session));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -364,6 +398,7 @@ int main(void)
 		TEST(a_host_of_another_version_is_answered_and_told_once),
 		TEST(unknown_kinds_are_counted_and_said_once),
 		TEST(an_echo_flood_is_bounded),
+		TEST(the_newest_config_is_taken_once_and_dies_with_its_session),
 		TEST(half_a_frame_does_not_outlive_its_connection),
 	};
 

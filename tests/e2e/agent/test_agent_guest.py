@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """The agent in a real guest, on its virtio-serial port: found by name, heard, left and met again."""
+import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -61,11 +63,36 @@ class Agent(unittest.TestCase):
         self.assertLess(seen["rss_kib"], 24 << 10)
         print("agent in a guest:", seen)
 
-    def test_2_ends_cleanly_and_says_what_it_did(self):
+    def test_2_a_host_is_told_what_it_asks_for_within_the_owners_limits(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = f"{folder}/run.vcs"
+            program = f"{self.builder.build}/host-collector/vcpuscope"
+            done = subprocess.run(
+                [program, "record", "--pid", str(self.guest.pid), "--channel",
+                 self.guest.agent_socket, "--for", "6s", "-o", run, "--sample-hz", "1000",
+                 "--guest-events", "wakeups,vectors", "--guest-task-filter", "init,ksoftirqd*"],
+                capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            told = "the guest tells switches,wakeups,vectors of init,ksoftirqd*"
+            self.assertIn(told, done.stderr)
+            self.assertIn("sample-hz: at most 100 here (--max-sample-hz)", done.stderr)
+            report = subprocess.run([program, "report", run, "--format", "json"],
+                                    capture_output=True, text=True, timeout=60)
+            self.assertEqual(report.returncode, 0, report.stderr)
+            guest = [of for name, of in json.loads(report.stdout)["loss"].items()
+                     if name != "host"][0]
+            self.assertTrue(guest["config"].startswith(told), guest["config"])
+            self.assertIn("stacks 100 times a second", done.stderr)
+            # Emulated, that may be more than a fifth of a CPU: then the agent's budget ended it.
+            self.assertRegex(guest["config"], "stacks 100 times a second|CPU was used up")
+            self.assertGreater(guest["delivered"], 0)
+            print("asked for less:", guest["config"], "-", guest["delivered"], "events")
+
+    def test_3_ends_cleanly_and_says_what_it_did(self):
         self.guest.run("kill $(pidof vcpuscope-agent); sleep 1; ! pidof vcpuscope-agent")
         self.assertRegex(self.guest.run(f"cat {AGENT_LOG}"), r"\d+ events in .* lost 0 in the kernel")
 
-    def test_3_a_missing_port_is_one_line_and_exit_code_3(self):
+    def test_4_a_missing_port_is_one_line_and_exit_code_3(self):
         status, out = self.guest.run_bytes("vcpuscope-agent --connect port:no.such.port 2>&1")
         self.assertEqual(status, 3)
         last = out.decode().strip().splitlines()[-1]

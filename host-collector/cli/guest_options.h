@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The options that ask a guest's agent for less, or for stacks; alike in record and watch. */
+#ifndef CLI_GUEST_OPTIONS_H
+#define CLI_GUEST_OPTIONS_H
+
+#include "host-collector/cli/options.h"
+#include "proto/message_config.h"
+
+struct guest_arguments {
+	const char *events, *task_filter; /* NULL: as the agent has it */
+};
+
+/* at: the offset of a struct guest_arguments */
+#define GUEST_OPTION_ROWS(at)                                                                      \
+	{"guest-events",                                                                           \
+	 OPTION_STRING,                                                                            \
+	 (at) + offsetof(struct guest_arguments, events),                                          \
+	 "LIST",                                                                                   \
+	 "ask the agent for these only, beside task switches: wakeups, irqs, softirqs, "           \
+	 "vectors, kernel-log; parted by commas (as the agent has it: all)",                       \
+	 false},                                                                                   \
+	{                                                                                          \
+		"guest-task-filter", OPTION_STRING,                                                \
+			(at) + offsetof(struct guest_arguments, task_filter), "LIST",              \
+			"ask the agent for these tasks only: NAME or BEGIN*, up to 8, parted by "  \
+			"commas; of the others just that one of them runs",                        \
+			false                                                                      \
+	}
+
+/* What the agent is to be asked for. sample_hz 0: stacks as the agent has it. 0, or -EINVAL with
+ * one line in `why`. */
+int guest_arguments_read(const struct guest_arguments *arguments, uint64_t sample_hz,
+			 struct message_config *out, char *why, size_t why_bytes);
+
+#endif
