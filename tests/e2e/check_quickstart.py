@@ -15,6 +15,7 @@ import dataclasses
 import json
 import sys
 
+AGENT = "vcpuscope-agent"
 SHARE_TOLERANCE = 0.05
 DELAY_TOLERANCE = 0.01
 STEAL_SLACK_UNITS = 4  # a unit and a late tick at either end
@@ -138,7 +139,8 @@ def check_run_delay(vcpus, tasks, truth):
     billed = sum(row["run_delay_ns"] for row in tasks)
     if billed > found:
         wrong.append(Difference(f"tasks are billed {billed / 1e6:.1f} ms of run delay, more than there was"))
-    worst = max(tasks, key=lambda row: row["run_delay_ns"])
+    # The task that computes pays, but for a wait that happens to begin while the agent reads its events.
+    worst = max((row for row in tasks if row["comm"] != AGENT), key=lambda row: row["run_delay_ns"])
     if worst["comm"] != "compute":
         wrong.append(Difference(f"{worst['comm']} is billed most run delay, not compute"))
     return wrong
