@@ -211,24 +211,6 @@ static void on_connection(uv_stream_t *listener, int status)
 
 /* ---- life ---- */
 
-static int socket_connect(const char *path)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd, err;
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(address.sun_path, path, strlen(path));
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
-}
-
 /* Removes a socket that nobody serves. 0 or -EADDRINUSE. */
 static int stale_remove(const char *path)
 {
@@ -237,7 +219,7 @@ static int stale_remove(const char *path)
 
 	if (lstat(path, &st) || !S_ISSOCK(st.st_mode))
 		return 0; /* if it is a file, bind says so */
-	fd = socket_connect(path);
+	fd = control_connect(path);
 	if (fd >= 0)
 		close(fd);
 	if (fd >= 0 || fd == -EAGAIN)
@@ -311,99 +293,4 @@ void control_close(struct control *c)
 		client_close(c->clients);
 	unlink(c->path);
 	uv_close((uv_handle_t *)&c->listener, listener_closed);
-}
-
-/* ---- the client's side ---- */
-
-/* One line, byte by byte: what follows it is not ours. */
-static int line_read(int fd, char *line, size_t bytes)
-{
-	size_t len = 0;
-
-	for (;;) {
-		const ssize_t n = read(fd, line + len, 1);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return !n ? -EPIPE : errno == EAGAIN ? -ETIMEDOUT : -errno;
-		if (line[len] == '\n') {
-			line[len] = 0;
-			return 0;
-		}
-		if (++len == bytes)
-			return -E2BIG;
-	}
-}
-
-int control_dial(const char *path, struct json_object *request, struct json_object **reply,
-		 char *why, size_t why_bytes)
-{
-	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
-	struct timeval patience = {.tv_sec = 30};
-	int fd = socket_connect(path), err = 0;
-	char line[4096];
-
-	*reply = NULL;
-	if (fd < 0) {
-		snprintf(why, why_bytes, "%s: %s: does `vcpuscope daemon` run?", path,
-			 strerror(-fd));
-		return fd;
-	}
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (dprintf(fd, "%s\n", text) < 0)
-		err = -errno;
-	if (!err)
-		err = line_read(fd, line, sizeof(line));
-	if (!err)
-		*reply = json_tokener_parse(line);
-	if (!err && json_object_is_type(*reply, json_type_object))
-		return fd;
-	json_object_put(*reply);
-	*reply = NULL;
-	close(fd);
-	err = err ? err : -EPROTO;
-	snprintf(why, why_bytes, "%s: no answer: %s", path, strerror(-err));
-	return err;
-}
-
-int control_ask(const char *path, struct json_object *request, struct json_object **reply,
-		char *why, size_t why_bytes)
-{
-	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
-	struct timeval patience = {.tv_sec = 30};
-	int fd = socket_connect(path), err = 0;
-	char *line = NULL;
-	size_t size = 0;
-	FILE *stream;
-
-	*reply = NULL;
-	if (fd < 0) {
-		snprintf(why, why_bytes, "%s: %s: does `vcpuscope daemon` run?", path,
-			 strerror(-fd));
-		return fd;
-	}
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (dprintf(fd, "%s\n", text) < 0)
-		err = -errno;
-	stream = fdopen(fd, "r");
-	if (!stream) {
-		close(fd);
-		err = -ENOMEM;
-	}
-	if (!err && getline(&line, &size, stream) < 0)
-		err = errno == EAGAIN ? -ETIMEDOUT : -EPIPE;
-	if (!err)
-		*reply = json_tokener_parse(line);
-	if (!err && !json_object_is_type(*reply, json_type_object)) {
-		json_object_put(*reply);
-		*reply = NULL;
-		err = -EPROTO;
-	}
-	if (err)
-		snprintf(why, why_bytes, "%s: no answer: %s", path, strerror(-err));
-	free(line);
-	if (stream)
-		fclose(stream);
-	return err;
 }

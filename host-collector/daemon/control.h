@@ -35,6 +35,9 @@ int control_command(struct vm_daemon *daemon, struct json_object *request,
 /* What `list` shows of a VM; the caller's to put. */
 struct json_object *control_vm_describe(struct vm_daemon *daemon, const struct watched_vm *vm);
 
+/* The client's side: a descriptor of a connection, or -errno. */
+int control_connect(const char *path);
+
 /* The client's side: connects, sends the request and reads the answer's line, nothing behind it.
  * The descriptor, the caller's to close, and the answer, which it puts; or -errno with `why`. */
 int control_dial(const char *path, struct json_object *request, struct json_object **reply,
