@@ -401,6 +401,8 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 		announce(f, e, e->pid2);
 		f->sink.emit(f->sink.context, e);
 	}
+	if (out)
+		out->cpu = e->cpu; /* how it came there may be missing */
 	if (follows_out) {
 		out->off_time = e->time;
 		out->off_state = (uint32_t)e->arg0;

@@ -18,6 +18,7 @@ enum {
 	LONG_SLEEPS = 6,
 	EXITS = 200,
 	PATIENCE_MS = 10000,
+	EXCUSED_MAX = 4,          /* records */
 	PROGRAM_BYTES_MAX = 4096, /* of user stack that are compared */
 };
 
@@ -263,6 +264,50 @@ static size_t stacks_compare(const struct log *bpf, const struct log *perf, cons
 	return n;
 }
 
+/* Records that the capture itself counts as lost, as far as that excuses anything: one whose CPU a
+ * hypervisor takes away for milliseconds inside perf comes too late. */
+static size_t lost_of(const struct capture *c)
+{
+	uint64_t lost = 0;
+
+	for (size_t cpu = 0; cpu < capture_n_cpus(c); cpu++) {
+		struct capture_cpu_stats stats;
+
+		assert_int_equal(capture_cpu_stats(c, cpu, &stats), 0);
+		lost += stats.dropped;
+	}
+	return lost < EXCUSED_MAX ? lost : EXCUSED_MAX;
+}
+
+static bool is_same(const struct vs_event *a, const struct vs_event *b)
+{
+	return a->type == b->type && a->cpu == b->cpu && a->pid == b->pid && a->pid2 == b->pid2 &&
+	       a->arg0 == b->arg0 && a->arg1 == b->arg1;
+}
+
+/* Fails with the first record that differs; perf may lack `lost` of them. Fills by how much the
+ * others' stamps differ; returns how many these are. */
+static size_t records_compare(const struct log *bpf, const struct log *perf, size_t lost,
+			      uint64_t *apart, size_t *kinds)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < bpf->n; i++) {
+		const struct vs_event *e = &bpf->events[i];
+
+		if (lost && (n == perf->n || !is_same(e, &perf->events[n]))) {
+			lost--;
+			continue;
+		}
+		assert_true(n < perf->n);
+		apart[n] = record_compare(e, &perf->events[n]);
+		kinds[e->type]++;
+		n++;
+	}
+	assert_int_equal(n, perf->n);
+	return n;
+}
+
 static void the_same_events_give_the_same_records(void **state)
 {
 	struct capture *perf = open_host(CAPTURE_BY_PERF), *bpf = open_host(CAPTURE_BY_BPF);
@@ -314,7 +359,7 @@ static void the_same_events_give_the_same_records(void **state)
 	assert_true(n >= CHILDREN * ROUNDS / 20);
 	assert_int_equal(missing, 0);
 	/* The programs may read a name while it is being written. */
-	assert_true(names_compare(logs[0], logs[1], ours, &missing) >= n);
+	assert_true(names_compare(logs[0], logs[1], ours, &missing) >= CHILDREN * ROUNDS / 20);
 	assert_true(missing <= 2);
 	n = stacks_compare(logs[0], logs[1], ours, &missing, &waits_differ_ns);
 	assert_true(n >= CHILDREN * LONG_SLEEPS / 2);
@@ -329,15 +374,10 @@ static void the_same_events_give_the_same_records(void **state)
 		holders[i] = holders_count(logs[i], ours);
 	n = log_reduce(logs[0], ours);
 	assert_true(n > CHILDREN * ROUNDS);
-	if (log_reduce(logs[1], ours) < n)
-		n = logs[1]->n; /* the first that differs is said */
+	log_reduce(logs[1], ours);
 	apart = calloc(n, sizeof(*apart));
 	assert_non_null(apart);
-	for (size_t i = 0; i < n; i++) {
-		apart[i] = record_compare(&logs[0]->events[i], &logs[1]->events[i]);
-		kinds[logs[0]->events[i].type]++;
-	}
-	assert_int_equal(logs[0]->n, logs[1]->n);
+	n = records_compare(logs[0], logs[1], lost_of(perf), apart, kinds);
 	assert_true(kinds[VS_EVENT_SCHED_SWITCH] && kinds[VS_EVENT_SCHED_WAKEUP] &&
 		    kinds[VS_EVENT_SCHED_WAKEUP_NEW] && kinds[VS_EVENT_SCHED_MIGRATE] &&
 		    kinds[VS_EVENT_TASK_EXIT] && kinds[VS_EVENT_SIGNAL]);
