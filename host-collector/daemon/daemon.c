@@ -17,7 +17,7 @@
 #include "host-collector/daemon/spool.h"
 #include "host-collector/daemon/streams.h"
 
-enum { TICK_MS = 100, METRICS_FILE_MS = 5000 };
+enum { TICK_MS = 100, METRICS_FILE_MS = 5000, LIBVIRT_LOOK_MS = 5000 };
 
 struct vm_daemon {
 	uv_loop_t *loop;
@@ -33,6 +33,7 @@ struct vm_daemon {
 	uint64_t metrics_file_ms;
 	struct agents_door *door;
 	struct libvirt_feed *libvirt; /* NULL: not followed */
+	uint64_t libvirt_look_ms;     /* when it was last looked for */
 	uv_timer_t timer;
 	struct lag_meter lag;
 	uint64_t start_ms;
@@ -231,46 +232,7 @@ static int on_go_on(void *context, const struct watched_vm *vm, struct recording
 	return flight_continue(d->flight, vm, out, places);
 }
 
-/* ---- life ---- */
-
-static void on_timer(uv_timer_t *timer)
-{
-	struct vm_daemon *d = timer->data;
-	uint64_t now_ms;
-
-	lag_meter_tick(&d->lag, uv_hrtime() / 1000000, TICK_MS);
-	now_ms = uv_now(d->loop);
-	for (size_t i = 0; i < d->n_vms; i++)
-		watched_vm_tick(d->vms[i], now_ms);
-	host_captures_tidy(d->captures);
-	spool_tick(d->spool);
-	flight_tick(d->flight);
-	streams_tick(d->streams);
-	metrics_tick(d, now_ms);
-	agents_door_tick(d->door);
-	libvirt_feed_tick(d->libvirt);
-}
-
-static void daemon_freed(uv_handle_t *handle)
-{
-	struct vm_daemon *d = handle->data;
-
-	free(d->config_path);
-	free(d);
-}
-
-static int door_open(struct vm_daemon *d, char *why, size_t why_bytes)
-{
-	const char *control = d->config.control, *slash = strrchr(control, '/');
-	char path[DAEMON_PATH_MAX + 16];
-
-	if (d->config.agents[0])
-		snprintf(path, sizeof(path), "%s", d->config.agents);
-	else
-		snprintf(path, sizeof(path), "%.*sagents.sock",
-			 slash ? (int)(slash + 1 - control) : 0, control);
-	return agents_door_open(d->loop, path, d, &d->door, why, why_bytes);
-}
+/* ---- libvirt ---- */
 
 static bool libvirt_is_here(void)
 {
@@ -296,6 +258,58 @@ static void libvirt_start(struct vm_daemon *d)
 		return;
 	}
 	d->libvirt = libvirt_feed_new(d->loop, &options);
+}
+
+/* It may come later than we: at the machine's start, or when it is installed. */
+static void libvirt_tick(struct vm_daemon *d, uint64_t now_ms)
+{
+	if (!d->libvirt && !strcmp(d->config.libvirt, "auto") &&
+	    now_ms - d->libvirt_look_ms >= LIBVIRT_LOOK_MS) {
+		d->libvirt_look_ms = now_ms;
+		libvirt_start(d);
+	}
+	libvirt_feed_tick(d->libvirt);
+}
+
+/* ---- life ---- */
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct vm_daemon *d = timer->data;
+	uint64_t now_ms;
+
+	lag_meter_tick(&d->lag, uv_hrtime() / 1000000, TICK_MS);
+	now_ms = uv_now(d->loop);
+	for (size_t i = 0; i < d->n_vms; i++)
+		watched_vm_tick(d->vms[i], now_ms);
+	host_captures_tidy(d->captures);
+	spool_tick(d->spool);
+	flight_tick(d->flight);
+	streams_tick(d->streams);
+	metrics_tick(d, now_ms);
+	agents_door_tick(d->door);
+	libvirt_tick(d, now_ms);
+}
+
+static void daemon_freed(uv_handle_t *handle)
+{
+	struct vm_daemon *d = handle->data;
+
+	free(d->config_path);
+	free(d);
+}
+
+static int door_open(struct vm_daemon *d, char *why, size_t why_bytes)
+{
+	const char *control = d->config.control, *slash = strrchr(control, '/');
+	char path[DAEMON_PATH_MAX + 16];
+
+	if (d->config.agents[0])
+		snprintf(path, sizeof(path), "%s", d->config.agents);
+	else
+		snprintf(path, sizeof(path), "%.*sagents.sock",
+			 slash ? (int)(slash + 1 - control) : 0, control);
+	return agents_door_open(d->loop, path, d, &d->door, why, why_bytes);
 }
 
 int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, struct vm_daemon **out,

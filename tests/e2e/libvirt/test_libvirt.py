@@ -57,7 +57,7 @@ class LibvirtTest(unittest.TestCase):
         cls.kernel, cls.initrd = builder.kernel.vmlinuz, builder.guest()
         hook = cls.folder / "hook"
         text = pathlib.Path(f"{HERE}/../../../deploy/libvirt/qemu").read_text()
-        cls.daemon = Daemon(settings="libvirt = qemu:///system")
+        cls.daemon = Daemon()  # libvirt = auto
         cls.addClassCleanup(cls.daemon.clean)
         cls.real_hook = cls.folder / "real-hook"
         cls.real_hook.write_text(text.replace(
@@ -68,8 +68,8 @@ class LibvirtTest(unittest.TestCase):
                         f'echo "$2 $(( ${{end/.}} - ${{begin/.}} ))" >>{cls.hook_log}\n')
         cls.libvirt = libvirt_rig.Libvirt(cls.folder, hook)
         cls.addClassCleanup(cls.libvirt.stop)
+        cls.daemon.start()  # libvirt may come later
         cls.libvirt.start()
-        cls.daemon.start()
 
     def define(self, name, channel=CHANNEL, settings="record='no'"):
         path = self.folder / f"{name}.xml"
