@@ -2,7 +2,7 @@
 #include "host-collector/analyze/chain_internal.h"
 
 #define DELIVERY_NS 10000000ll
-#define SHARED_NS   100000ll
+#define SHARED_NS   30000ll
 
 /* ---- irq numbers ---- */
 
@@ -57,7 +57,7 @@ static bool served_waits(const struct chain_vcpu *v, const struct chain_open *o,
 {
 	int64_t clock_ns[CHAIN_WHERE_COUNT];
 
-	if (!o || chain_saw(&o->c, CHAIN_HANDLER) ||
+	if (!o || o->torn || chain_saw(&o->c, CHAIN_HANDLER) ||
 	    v->progress_since.ns > o->c.at[CHAIN_INJECT].ns + o->c.host_err_ns)
 		return false;
 	chain_clock_read(v, w.t, clock_ns);
@@ -69,8 +69,11 @@ static struct chain_open *candidate_of_vector(struct chain_vcpu *v, struct chain
 					      uint8_t vector)
 {
 	struct chain_open *served = chain_slot(v, v->served[vector]);
+	struct chain_open *accepted = chain_slot(v, v->accepted[vector]);
 
-	return served_waits(v, served, w) ? served : chain_slot(v, v->accepted[vector]);
+	if (served_waits(v, served, w))
+		return served;
+	return accepted && !accepted->torn ? accepted : NULL;
 }
 
 static bool is_device(uint8_t vector)
@@ -92,7 +95,8 @@ static struct chain_open *candidate_of_irq(struct chain_vcpu *v, struct chain_wh
 	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
 		struct chain_open *o = &v->open[i];
 
-		if (!o->used || !is_device(o->c.vector) || chain_saw(&o->c, CHAIN_HANDLER) ||
+		if (!o->used || o->torn || !is_device(o->c.vector) ||
+		    chain_saw(&o->c, CHAIN_HANDLER) ||
 		    vector_is_another_irqs(v, o->c.vector, irq) ||
 		    (chain_saw(&o->c, CHAIN_INJECT) && !served_waits(v, o, w)))
 			continue;
@@ -140,6 +144,7 @@ static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when
 static void handled_exit(struct chain_vcpu *v, struct chain_open *o, struct host_ns t)
 {
 	chain_point_set(o, CHAIN_HANDLER_EXIT, t);
+	v->exit_seen = v->guest_seen;
 	v->handling = NULL;
 	v->leaving = o;
 }
@@ -174,8 +179,9 @@ void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, 
 	guest_note(v, w.t);
 	v->guest_err_ns = w.err_ns;
 	v->leaving = NULL;
-	/* One line that several devices share: a handler each. */
-	if (!vector && !last && v->newest && v->newest->c.irq == (int32_t)number &&
+	/* One line that several devices share: a handler each, and nothing between them. */
+	if (!vector && !last && v->guest_seen == v->exit_seen + 1 && v->newest &&
+	    v->newest->c.irq == (int32_t)number &&
 	    w.t.ns - v->newest->c.at[CHAIN_HANDLER_EXIT].ns < SHARED_NS &&
 	    !chain_saw(&v->newest->c, CHAIN_EOI) && !candidate_of_irq(v, w, number))
 		return;
@@ -195,7 +201,7 @@ static bool is_sole(const struct chain_vcpu *v, const struct chain_open *o)
 	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
 		const struct chain_open *other = &v->open[i];
 
-		if (other != o && other->used && is_device(other->c.vector) &&
+		if (other != o && other->used && !other->torn && is_device(other->c.vector) &&
 		    !chain_saw(&other->c, CHAIN_HANDLER))
 			return false;
 	}
@@ -218,11 +224,22 @@ static bool alone_fits(struct chain_vcpu *v, const struct chain_alone *a,
 	       !vector_is_another_irqs(v, o->c.vector, a->number) && is_sole(v, o);
 }
 
+/* Its handler ran unseen until `ended`. */
+static void tear(struct chain_vcpu *v, struct chain_open *o, struct chain_when ended)
+{
+	o->torn = true;
+	o->torn_until.ns = ended.t.ns + ended.err_ns + o->c.host_err_ns;
+	if (chain_saw(&o->c, CHAIN_INJECT) || chain_is_over(v, o, v->since))
+		chain_open_close(v, o, true);
+}
+
 /* A handler that the clocks put before what caused it: `o` has just begun or been injected. */
 void chain_alone_join(struct chain_vcpu *v, struct chain_open *o)
 {
 	struct chain_alone *found = NULL;
 
+	if (o->torn)
+		return;
 	for (unsigned i = 0; i < CHAIN_ALONE; i++) {
 		struct chain_alone *a = &v->alone[i];
 
@@ -233,7 +250,7 @@ void chain_alone_join(struct chain_vcpu *v, struct chain_open *o)
 		return;
 	found->used = false;
 	if (found->torn) {
-		chain_open_close(v, o, true);
+		tear(v, o, (struct chain_when){found->t, found->err_ns});
 		return;
 	}
 	v->handlers_alone--;
@@ -267,7 +284,7 @@ void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector
 		return;
 	o = candidate_of_vector(v, w, vector ? (uint8_t)number : known->vector);
 	if (o) {
-		chain_open_close(v, o, true);
+		tear(v, o, w);
 	} else {
 		alone_add(v, w, vector, number);
 		v->alone[(v->n_alone - 1) % CHAIN_ALONE].torn = true;

@@ -31,10 +31,12 @@ void chain_accepted_clear(struct chain_vcpu *v, uint8_t vector);
 /* Never NULL: the chain that has been quiet longest makes room. */
 struct chain_open *chain_open_new(struct chain_vcpu *v, struct host_ns t, uint8_t vector,
 				  uint32_t err_ns);
-/* Tells the sink, as torn if so asked or if its handler should have been seen. */
+/* Tells the sink, as torn if so asked, if it is, or if its handler should have been seen. */
 void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn);
 /* May the pending `o` have been handled unseen, so that the next accept is another's? */
 bool chain_may_be_over(const struct chain_vcpu *v, const struct chain_open *o);
+/* Its handler ran unseen, and no injection of it is to come any more? */
+bool chain_is_over(const struct chain_vcpu *v, const struct chain_open *o, struct host_ns now);
 /* Has the guest had interrupts on since this one came, so that it is handled by now, or never? What
  * is missing from here on does not hide it. */
 bool chain_is_settled(const struct chain_vcpu *v, const struct chain_open *o);

@@ -10,6 +10,8 @@ static bool may_be_handled(const struct chain_vcpu *v, const struct chain_open *
 {
 	bool has_handlers = v->handled[o->c.vector / 64] >> o->c.vector % 64 & 1;
 
+	if (o->torn)
+		return true;
 	if (chain_saw(&o->c, CHAIN_HANDLER) || chain_saw(&o->c, CHAIN_INJECT))
 		return false;
 	if (v->injects && !o->c.posted)
@@ -63,7 +65,7 @@ void chain_vcpu_sweep(struct chain_vcpu *v, struct host_ns now, bool idle)
 
 		if (!o->used)
 			continue;
-		if (chain_slot(v, v->accepted[o->c.vector]) == o)
+		if (chain_slot(v, v->accepted[o->c.vector]) == o && !o->torn)
 			lost_check(v, o, now, idle);
 		else if (now.ns - o->last.ns > KEEP_NS)
 			chain_open_close(v, o, false);
@@ -78,7 +80,7 @@ void chain_vcpu_finish(struct chain_vcpu *v, struct host_ns now)
 		if (!o->used)
 			continue;
 		/* What is still pending has not had its time, or never gets it. */
-		if (chain_slot(v, v->accepted[o->c.vector]) != o) {
+		if (o->torn || chain_slot(v, v->accepted[o->c.vector]) != o) {
 			chain_open_close(v, o, false);
 		} else if (o->c.lost) {
 			chain_places_count(v, o, now, CHAIN_PLACE_DELIVERY);

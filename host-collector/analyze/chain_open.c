@@ -110,7 +110,7 @@ void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 		chain_accepted_clear(v, o->c.vector);
 	if (chain_slot(v, v->served[o->c.vector]) == o)
 		v->served[o->c.vector] = 0;
-	torn |= !handled && is_covered(v, &o->c);
+	torn |= o->torn || (!handled && is_covered(v, &o->c));
 	v->sink.closed(v->sink.context, &o->c,
 		       torn      ? CHAIN_END_TORN
 		       : handled ? CHAIN_END_HANDLED
@@ -159,6 +159,12 @@ bool chain_may_be_over(const struct chain_vcpu *v, const struct chain_open *o)
 	if (o->ambiguous && v->progress_since.ns > o->c.at[CHAIN_ACCEPT].ns + o->c.host_err_ns)
 		return true;
 	return o->handler_missing && (o->inject_missing || o->c.posted || !v->injects);
+}
+
+bool chain_is_over(const struct chain_vcpu *v, const struct chain_open *o, struct host_ns now)
+{
+	return o->torn &&
+	       (now.ns > o->torn_until.ns || !v->injects || o->c.posted || o->inject_missing);
 }
 
 /* The guest has had interrupts on since this one came, so that it is handled by now, or never: what

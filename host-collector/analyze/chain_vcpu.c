@@ -100,6 +100,7 @@ static bool posted_take(struct chain_vcpu *v, struct host_ns t, const struct cha
 	/* It may be torn already. */
 	if (o && o->c.at[CHAIN_ACCEPT].ns == v->plain.t.ns)
 		o->c.posted = true;
+	v->plain.raiser = -1; /* a second one is of an accept that is missing */
 	return true;
 }
 
@@ -134,7 +135,7 @@ void chain_vcpu_accept(struct chain_vcpu *v, struct host_ns t, const struct chai
 		return;
 	if (!a->posted)
 		v->plain = (struct chain_plain){t, a->raiser, a->vector};
-	if (o && chain_may_be_over(v, o)) {
+	if (o && (chain_may_be_over(v, o) || chain_is_over(v, o, t))) {
 		chain_open_close(v, o, true);
 		o = NULL;
 	}
@@ -169,6 +170,10 @@ void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector
 	struct chain_open *served = chain_slot(v, v->served[vector]);
 
 	v->injects = true;
+	if (o && chain_is_over(v, o, w.t)) {
+		chain_open_close(v, o, true);
+		o = NULL;
+	}
 	if (!o && served && chain_saw(&served->c, CHAIN_HANDLER) &&
 	    !chain_saw(&served->c, CHAIN_INJECT) &&
 	    w.t.ns - served->c.at[CHAIN_HANDLER].ns <= (int64_t)w.err_ns + served->c.guest_err_ns) {

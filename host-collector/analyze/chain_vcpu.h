@@ -47,6 +47,10 @@ struct chain_open {
 	bool used;
 	bool kicked; /* the vCPU was not in the guest when it began, or has left it since */
 	bool inject_missing, handler_missing; /* may be, for events were lost */
+	/* Its handler ran unseen; kept for its injection, which is no other interrupt's, if it
+	 * comes until then, for the clocks. */
+	bool torn;
+	struct host_ns torn_until;
 	bool masked;    /* the vCPU slept with it pending, and the guest was not idle (a spinlock's
 			   HLT) */
 	bool ambiguous; /* by the clocks, a handler before it may have served it */
@@ -85,7 +89,8 @@ struct chain_vcpu {
 		progress_since;   /* its newest came later than this, whatever the clocks say */
 	uint32_t guest_err_ns;    /* of its newest events */
 	struct host_ns gap_until; /* what begins until then may have been handled unseen */
-	uint64_t guest_seen, guest_gap;       /* events; how many there were at the last gap */
+	uint64_t guest_seen, guest_gap;       /* events; how many there were at the last gap... */
+	uint64_t exit_seen;                   /* ...and at the newest end of a handler */
 	uint64_t timers[CHAIN_VECTORS / 64];  /* vectors that have been a timer's */
 	uint64_t handled[CHAIN_VECTORS / 64]; /* vectors that have had a handler */
 	uint8_t accepted[CHAIN_VECTORS], served[CHAIN_VECTORS]; /* 1 + index into open, 0 none */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "host-collector/simulate/apic.h"
 
+#include <string.h>
+
 #include "host-collector/simulate/vcpu.h"
 
 enum { LEVEL_PIN = 11, IOAPIC = 2, MSI_ADDRESS = 0xfee00, LEVEL = 1 };
@@ -33,6 +35,7 @@ static const struct way *way_of(unsigned kinds)
 void apic_init(struct sim_apic *a, struct sim_vcpu *v)
 {
 	*a = (struct sim_apic){.vcpu = v, .lost_since = -1};
+	memset(a->accepts, -1, sizeof(a->accepts));
 }
 
 /* On the thread of `v`. */
@@ -43,8 +46,23 @@ static void tell(const struct sim_apic *a, struct sim_vcpu *v, uint16_t type, ui
 		vcpu_sim_event(v, type, arg0, arg1);
 }
 
+static int64_t *accepts_of(struct sim_apic *a, enum guest_vector vector)
+{
+	return a->accepts[__builtin_ctz((unsigned)vector) % APIC_VECTORS_MAX];
+}
+
+/* The recording has it. */
+static void accept_note(struct sim_apic *a, enum guest_vector vector)
+{
+	int64_t *accepts = accepts_of(a, vector);
+
+	accepts[1] = a->vcpu->engine->now;
+	if (accepts[0] < 0)
+		accepts[0] = accepts[1];
+}
+
 /* On `t`, of this vCPU's. */
-static void accept_tell(const struct sim_apic *a, struct host_thread *t, const struct way *way)
+static void accept_tell(struct sim_apic *a, struct host_thread *t, const struct way *way)
 {
 	struct vs_event e = {.type = VS_EVENT_KVM_ACCEPT_IRQ,
 			     .pid = t->tid,
@@ -53,10 +71,11 @@ static void accept_tell(const struct sim_apic *a, struct host_thread *t, const s
 
 	if (!a->shown)
 		return;
-	sim_host_event(t, e);
+	if (sim_host_event(t, e))
+		accept_note(a, way->kind);
 	e.type = VS_EVENT_KVM_APICV_ACCEPT_IRQ;
-	if (a->posted)
-		sim_host_event(t, e);
+	if (a->posted && sim_host_event(t, e))
+		accept_note(a, way->kind);
 }
 
 /* It is in the APIC now: the vCPU is to take it. */
@@ -172,14 +191,22 @@ unsigned apic_deliverable(const struct sim_apic *a, unsigned pending)
 	return way ? way->kind : 0;
 }
 
-void apic_taken(struct sim_apic *a, enum guest_vector vector)
+void apic_taken(struct sim_apic *a, enum guest_vector vector, bool recorded)
 {
+	const struct way *way = way_of(vector);
+	struct truth_taken taken = {.vector = way->vector,
+
+				    .handler_recorded = recorded};
+
 	a->injected = 0;
-	truth_handled(a->vcpu->truth, way_of(vector)->source);
+	memcpy(taken.accepts, accepts_of(a, vector), sizeof(taken.accepts));
+	memset(accepts_of(a, vector), -1, sizeof(taken.accepts));
 	if (vector == GUEST_DEVICE && a->lost_since >= 0) {
-		truth_lost(a->vcpu->truth, a->vcpu->index, a->lost_since, way_of(vector)->vector);
+		taken.lost_ns = a->vcpu->engine->now - a->lost_since;
+		truth_lost(a->vcpu->truth, a->vcpu->index, a->lost_since, way->vector);
 		a->lost_since = -1;
 	}
+	truth_handled(a->vcpu->truth, a->vcpu->index, way->source, taken);
 }
 
 void apic_done(struct sim_apic *a, enum guest_vector vector)

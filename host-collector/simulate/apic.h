@@ -17,15 +17,20 @@
 
 struct sim_vcpu;
 
+enum { APIC_VECTORS_MAX = 8 };
+
 struct sim_apic {
 	struct sim_vcpu *vcpu;
 	/* Raises the devices'; NULL: an interrupt of the host's does, and no event shows it. */
 	struct host_thread *worker;
-	bool posted, shown;           /* shown: by KVM's tracepoints, as the exits are */
-	unsigned requested;           /* of enum guest_vector: the worker is to raise them */
-	unsigned due;                 /* pending, and the vCPU's own thread is to accept them */
-	unsigned injected;            /* the one that the guest gets as it enters */
-	unsigned handled;             /* whose end KVM learns of at the next exit */
+	bool posted, shown; /* shown: by KVM's tracepoints, as the exits are */
+	unsigned requested; /* of enum guest_vector: the worker is to raise them */
+	unsigned due;       /* pending, and the vCPU's own thread is to accept them */
+	unsigned injected;  /* the one that the guest gets as it enters */
+	unsigned handled;   /* whose end KVM learns of at the next exit */
+	/* By the bit of enum guest_vector: the first and the last recorded accept of what is
+	 * pending, -1 none. */
+	int64_t accepts[APIC_VECTORS_MAX][2];
 	unsigned held;                /* lost: accepted, and nothing comes of it for now */
 	int64_t lost_since;           /* -1: none is */
 	bool timer_held, timer_waits; /* the host's timer is late; and would have expired */
@@ -45,8 +50,8 @@ void apic_left(struct sim_apic *a);
 /* What of `pending` is there for the guest; and what it can take without leaving. */
 unsigned apic_visible(const struct sim_apic *a, unsigned pending);
 unsigned apic_deliverable(const struct sim_apic *a, unsigned pending);
-/* The guest's handler begins; has ended. */
-void apic_taken(struct sim_apic *a, enum guest_vector vector);
+/* The guest's handler begins, and the recording has that; has ended. */
+void apic_taken(struct sim_apic *a, enum guest_vector vector, bool recorded);
 void apic_done(struct sim_apic *a, enum guest_vector vector);
 
 /* Until the opposite: the device's interrupts get lost; the host's timer does not expire. */

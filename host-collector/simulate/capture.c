@@ -126,7 +126,7 @@ static bool ring_grow(struct sim_capture *c, struct sim_ring *r)
 	return true;
 }
 
-void sim_capture_event(struct sim_capture *c, uint16_t cpu, struct vs_event e)
+bool sim_capture_event(struct sim_capture *c, uint16_t cpu, struct vs_event e)
 {
 	struct sim_ring *r = &c->rings[cpu];
 
@@ -140,9 +140,10 @@ void sim_capture_event(struct sim_capture *c, uint16_t cpu, struct vs_event e)
 	e.cpu = cpu;
 	if (engine_chance(c->o.engine, c->o.loss) || (r->n == r->capacity && !ring_grow(c, r))) {
 		r->dropped++;
-		return;
+		return false;
 	}
 	r->events[r->n++] = e;
+	return true;
 }
 
 static void frames_deliver(struct sim_capture *c)

@@ -54,8 +54,8 @@ uint64_t sim_clock_tsc(const struct sim_clock *c, int64_t t);
 /* 0 or -ENOMEM; sim_capture_fini in any case. */
 int sim_capture_init(struct sim_capture *c, const struct sim_capture_options *o);
 void sim_capture_fini(struct sim_capture *c);
-/* An event now; its time, seq and cpu are filled in. It may be lost. */
-void sim_capture_event(struct sim_capture *c, uint16_t cpu, struct vs_event e);
+/* An event now; its time, seq and cpu are filled in. False: it got lost. */
+bool sim_capture_event(struct sim_capture *c, uint16_t cpu, struct vs_event e);
 /* Everything captured so far as batches. */
 void sim_capture_drain(struct sim_capture *c);
 void sim_capture_hello(struct sim_capture *c, const char *version, const char *boot_id);

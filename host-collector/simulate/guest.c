@@ -23,9 +23,9 @@ static int32_t current_pid(const struct guest_cpu_sim *g)
 	return g->current ? g->current->pid : 0;
 }
 
-static void emit(struct guest_cpu_sim *g, struct vs_event e)
+static bool emit(struct guest_cpu_sim *g, struct vs_event e)
 {
-	sim_capture_event(g->capture, g->cpu, e);
+	return sim_capture_event(g->capture, g->cpu, e);
 }
 
 static void announce(struct guest_cpu_sim *g, struct guest_task *t)
@@ -55,7 +55,8 @@ static const uint8_t vectors[] = {
 	[VS_VECTOR_CALL_FUNCTION_SINGLE] = CALL_VECTOR,
 };
 
-static void frame_emit(struct guest_cpu_sim *g, const struct guest_frame *f, bool exit)
+/* False: it shows nothing, or that got lost. */
+static bool frame_emit(struct guest_cpu_sim *g, const struct guest_frame *f, bool exit)
 {
 	struct vs_event e = {
 		.type = frame_events[f->kind][exit], .pid = current_pid(g), .arg0 = f->number};
@@ -64,17 +65,16 @@ static void frame_emit(struct guest_cpu_sim *g, const struct guest_frame *f, boo
 		e.arg1 = vectors[f->number];
 	if (f->kind == FRAME_OF_IRQ && exit)
 		e.arg1 = 1;
-	if (e.type)
-		emit(g, e);
+	return e.type && emit(g, e);
 }
 
-static void frame_add(struct guest_cpu_sim *g, const struct guest_frame *f)
+static bool frame_add(struct guest_cpu_sim *g, const struct guest_frame *f)
 {
 	if (g->n_frames == GUEST_FRAMES_MAX)
-		return;
+		return false;
 	g->frames[g->n_frames] = *f;
 	g->frames[g->n_frames++].begun = g->engine->now;
-	frame_emit(g, f, false);
+	return frame_emit(g, f, false);
 }
 
 enum sim_cause guest_sim_cause(const struct guest_cpu_sim *g, int32_t *culprit)
@@ -293,8 +293,7 @@ static bool interrupt_deliver(struct guest_cpu_sim *g)
 		f.cause = SIM_CAUSE_STORM;
 	}
 	g->pending &= ~(unsigned)f.pending;
-	apic_taken(&g->vcpu->apic, f.pending);
-	frame_add(g, &f);
+	apic_taken(&g->vcpu->apic, f.pending, frame_add(g, &f));
 	return true;
 }
 

@@ -33,10 +33,10 @@ static void announce(struct host *h, uint16_t cpu, struct host_thread *t)
 	sim_capture_event(h->capture, cpu, e);
 }
 
-void sim_host_event(struct host_thread *t, struct vs_event e)
+bool sim_host_event(struct host_thread *t, struct vs_event e)
 {
 	announce(t->host, t->cpu, t);
-	sim_capture_event(t->host->capture, t->cpu, e);
+	return sim_capture_event(t->host->capture, t->cpu, e);
 }
 
 static void waits(struct host_thread *t, int by)

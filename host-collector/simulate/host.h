@@ -85,7 +85,7 @@ void host_sleep(struct host_thread *t, uint32_t state, const struct sim_stack *s
 /* The group of the thread has used up its quota, or got a new one. */
 void host_throttle(struct host_thread *t, bool throttled);
 void host_signal(struct host_thread *target, struct host_thread *sender, uint32_t number);
-/* An event on the thread's CPU. */
-void sim_host_event(struct host_thread *t, struct vs_event e);
+/* An event on the thread's CPU. False: it got lost. */
+bool sim_host_event(struct host_thread *t, struct vs_event e);
 
 #endif

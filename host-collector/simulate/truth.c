@@ -42,6 +42,7 @@ void truth_fini(struct truth *t)
 		free(t->cpus[i].phases);
 		free(t->cpus[i].stretches);
 		free(t->cpus[i].interrupts);
+		free(t->cpus[i].taken);
 		free(t->cpus[i].losses);
 	}
 }
@@ -112,9 +113,15 @@ void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *k
 			(struct truth_interrupt){begin, t->engine->now, kind, number};
 }
 
-void truth_handled(struct truth *t, enum truth_source source)
+void truth_handled(struct truth *t, uint32_t cpu, enum truth_source source,
+		   struct truth_taken taken)
 {
+	struct truth_cpu *c = &t->cpus[cpu];
+
 	t->handled[source]++;
+	taken.handler = t->engine->now;
+	if (grow(t, (void **)&c->taken, c->n_taken, &c->taken_capacity, sizeof(*c->taken)))
+		c->taken[c->n_taken++] = taken;
 }
 
 void truth_lost(struct truth *t, uint32_t cpu, int64_t begin, uint8_t vector)
@@ -366,6 +373,35 @@ static void incidents_write(struct writer *w)
 	}
 }
 
+static uint64_t raw_or_none(const struct truth_header *h, int64_t t)
+{
+	return t < 0 ? 0 : h->raw0 + (uint64_t)t;
+}
+
+/* One row an interrupt: vCPU, vector, when its handler began, the first and the last of its accepts
+ * that the recording has (0: none), whether it has its handler's entry, and how long it was held
+ * back. */
+static void taken_write(const struct truth *t, const struct truth_header *h, FILE *to)
+{
+	bool any = false;
+
+	fprintf(to, ",\n \"interrupts_taken\": [");
+	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++) {
+		for (size_t i = 0; i < t->cpus[cpu].n_taken; i++) {
+			const struct truth_taken *x = &t->cpus[cpu].taken[i];
+
+			fprintf(to,
+				"%s\n  [%u, %u, %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %s, %" PRId64
+				"]",
+				any ? "," : "", cpu, x->vector, h->raw0 + (uint64_t)x->handler,
+				raw_or_none(h, x->accepts[0]), raw_or_none(h, x->accepts[1]),
+				x->handler_recorded ? "true" : "false", x->lost_ns);
+			any = true;
+		}
+	}
+	fprintf(to, "\n ]");
+}
+
 int truth_write(const struct truth *t, const struct truth_header *h, FILE *to)
 {
 	struct writer w = {.truth = t, .header = h, .to = to};
@@ -382,9 +418,11 @@ int truth_write(const struct truth *t, const struct truth_header *h, FILE *to)
 	w.borderline = true;
 	incidents_write(&w);
 	fprintf(to, "\n ]");
-	if (h->interrupts)
+	if (h->interrupts) {
 		names_write(to, "interrupts", source_names, t->handled, 0, TRUTH_SOURCE_COUNT,
 			    true);
+		taken_write(t, h, to);
+	}
 	fprintf(to, "\n}\n");
 	return ferror(to) ? -EIO : 0;
 }

@@ -87,6 +87,15 @@ struct truth_loss {
 	uint8_t vector;
 };
 
+/* An interrupt that the guest took. */
+struct truth_taken {
+	int64_t handler;
+	int64_t lost_ns; /* so long it was held back, 0 not */
+	uint8_t vector;
+	int64_t accepts[2]; /* the first and the last of those recorded, -1 none is */
+	bool handler_recorded;
+};
+
 struct truth_cpu {
 	struct truth_phase *phases;
 	size_t n_phases, phases_capacity;
@@ -96,6 +105,8 @@ struct truth_cpu {
 	size_t n_interrupts, interrupts_capacity;
 	struct truth_loss *losses;
 	size_t n_losses, losses_capacity;
+	struct truth_taken *taken;
+	size_t n_taken, taken_capacity;
 };
 
 /* How many interrupts of each source the guest took. */
@@ -146,7 +157,9 @@ void truth_clock_reading(struct truth *t);
 void truth_switch(struct truth *t, uint32_t cpu, int32_t pid, const char *comm);
 void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *kind,
 		     uint32_t number);
-void truth_handled(struct truth *t, enum truth_source source);
+/* The handler of `taken` begins, now (its time is filled in). */
+void truth_handled(struct truth *t, uint32_t cpu, enum truth_source source,
+		   struct truth_taken taken);
 /* A lost interrupt has its handler, now. */
 void truth_lost(struct truth *t, uint32_t cpu, int64_t begin, uint8_t vector);
 /* The incidents as JSON, and by themselves those that miss the threshold by less than 2 %.

@@ -30,6 +30,7 @@ ROUNDS = 10 if FULL else 1
 JOINED = 0.999
 EDGES = 300  # interrupts while only one side is recorded
 HOG_MS = IRQS_OFF_MS = 200
+EXITS_SHARE = 0.3
 ATTEMPTS = 3
 FOLDER = "/root/out"
 PLACES = ("not_scheduled", "asleep", "exit_handling", "interrupts_off", "delivery", "unknown")
@@ -90,15 +91,22 @@ def check_load(rows, expect, say):
 
 
 def check_moved(slowest, place, least_ms, title, expect, say):
-    """The slowest chain waited for it, and for nothing else that is as long."""
-    worst = slowest[0] if slowest else {}
-    spent = {name: worst.get(f"{name}_ns") or 0 for name in PLACES}
+    """The chain that waited longest for it waited so long, and for nothing else as long. The vCPU
+    leaves the guest for the host's own timer meanwhile, a tenth of the time on an emulated machine:
+    that is a part of what it waited for. Another chain may be slower where the machine stood still."""
+    def ns(chain, name):
+        return chain.get(f"{name}_ns") or 0
+
+    worst = max(slowest, key=lambda chain: ns(chain, place), default={})
+    exits = 0 if place == "exit_handling" else ns(worst, "exit_handling")
+    others = sum(ns(worst, name) for name in PLACES) - ns(worst, place) - exits
     say(f"{title}: {json.dumps(worst)}")
-    others = sum(ns for name, ns in spent.items() if name != place)
-    expect(spent[place] >= least_ms * 0.9e6,
-           f"{title}: the slowest chain spent {spent[place] / 1e6:.1f} ms in {place}, not {least_ms}")
-    expect(others <= spent[place] * 0.1,
-           f"{title}: the slowest chain spent {others / 1e6:.1f} ms elsewhere than in {place}")
+    expect(ns(worst, place) + exits >= least_ms * 0.9e6,
+           f"{title}: a chain spent {ns(worst, place) / 1e6:.1f} ms in {place}, not {least_ms}")
+    expect(exits <= ns(worst, place) * EXITS_SHARE,
+           f"{title}: the chain spent {exits / 1e6:.1f} ms in exits, not in {place}")
+    expect(others <= ns(worst, place) * 0.1,
+           f"{title}: the chain spent {others / 1e6:.1f} ms elsewhere than in {place}")
 
 
 def play(series, say):
