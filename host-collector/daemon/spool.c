@@ -250,6 +250,10 @@ static void reserve_check(struct spool *s)
 			file_close(f);
 		}
 	}
+	if (!full && s->full) { /* the next files begin at once */
+		for (struct spool_file *f = s->files; f; f = f->next)
+			f->error_ms = 0;
+	}
 	s->full = full;
 }
 

@@ -6,10 +6,12 @@
  *
  *	{"emitted": N, "dropped": N, "sessions": N}
  *
- * which is what a report must say of it (dropped: by its queue, or with half a frame).
+ * which is what a report must say of it (dropped: by its queue, or with half a frame). SIGUSR1: its
+ * clock steps three seconds ahead, or back again. SIGUSR2: the connection ends within a frame.
  */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,9 +52,26 @@ struct sim {
 	uint64_t wire_session; /* when it was stamped */
 	bool wire_queued;
 	struct send_item wire_item;
+	uint64_t step_ticks; /* of its clock, one way or the other */
 	uint64_t rate, made, begin_ms, drain_ms, heartbeat_ms;
 	struct vs_event events[VS_BATCH_EVENTS_MAX];
 };
+
+static volatile sig_atomic_t steps_asked, cuts_asked;
+
+static void on_signal(int number)
+{
+	if (number == SIGUSR1)
+		steps_asked++;
+	else
+		cuts_asked++;
+}
+
+/* The clock of its events and answers. */
+static uint64_t sim_tsc(const struct sim *s)
+{
+	return clock_tsc_read() + (steps_asked % 2 ? s->step_ticks : 0);
+}
 
 static uint64_t now_ms(void)
 {
@@ -74,7 +93,7 @@ static void on_dropped(void *context, const struct send_item *item)
 static void batch_make(struct sim *s, uint16_t c, size_t n)
 {
 	struct cpu *cpu = &s->cpus[c];
-	uint64_t now = clock_tsc_read();
+	uint64_t now = sim_tsc(s);
 	struct batch b = {.cpu = c, .n_events = n, .events = s->events, .watermark = now};
 
 	for (size_t i = 0; i < n; i++)
@@ -99,7 +118,7 @@ static void heartbeat_make(struct sim *s)
 {
 	static struct message_heartbeat beat;
 
-	beat.time = clock_tsc_read();
+	beat.time = sim_tsc(s);
 	beat.emitted = beat.dropped_user = 0;
 	for (int c = 0; c < CPUS; c++) {
 		beat.emitted += s->cpus[c].emitted;
@@ -160,7 +179,7 @@ static bool wire_fill(struct sim *s)
 	if (session_hello_due(s->session, now_ms()))
 		return !session_hello(s->session, &s->hello, now_ms(), &s->wire);
 	if (session_echo_due(s->session))
-		return !session_echo(s->session, clock_tsc_read(), &s->wire);
+		return !session_echo(s->session, sim_tsc(s), &s->wire);
 	if (session_state(s->session) != SESSION_OPEN)
 		return false;
 	s->wire_queued = true;
@@ -170,6 +189,7 @@ static bool wire_fill(struct sim *s)
 static void pump(struct sim *s)
 {
 	while (s->fd >= 0) {
+		size_t cut = 0;
 		ssize_t n;
 
 		if (s->written == s->wire.len && !wire_fill(s))
@@ -178,13 +198,19 @@ static void pump(struct sim *s)
 			session_stamp(s->session, s->wire.data);
 			s->wire_session = session_number(s->session);
 		}
-		n = send(s->fd, s->wire.data + s->written, s->wire.len - s->written,
+		if (cuts_asked && s->wire_queued && s->wire.len - s->written > 1)
+			cut = (s->wire.len - s->written) / 2;
+		n = send(s->fd, s->wire.data + s->written, s->wire.len - s->written - cut,
 			 MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno != EAGAIN)
 			down(s);
 		if (n <= 0)
 			return;
 		s->written += (size_t)n;
+		if (cut) {
+			cuts_asked = 0;
+			down(s);
+		}
 	}
 }
 
@@ -194,7 +220,7 @@ static void receive(struct sim *s)
 	ssize_t n;
 
 	while ((n = recv(s->fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
-		session_receive(s->session, bytes, (size_t)n, clock_tsc_read());
+		session_receive(s->session, bytes, (size_t)n, sim_tsc(s));
 	if (!n || errno != EAGAIN)
 		down(s);
 }
@@ -274,6 +300,9 @@ int main(int argc, char **argv)
 		s.hello.cpus[c] = (struct message_cpu){c, c};
 	if (clock_tsc_hz(&s.hello.clock_hz))
 		return 1;
+	s.step_ticks = 3 * s.hello.clock_hz;
+	signal(SIGUSR1, on_signal);
+	signal(SIGUSR2, on_signal);
 	run(&s);
 	if (s.fd >= 0) {
 		usleep(300000); /* what is on its way arrives */

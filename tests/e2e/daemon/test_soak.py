@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """Simulated VMs at one daemon while things break every second or so: decoders are killed, stopped, made to
-crash; connections are cut in the middle of frames. Afterwards every event is accounted for, exactly, the
-daemon holds no more memory and descriptors than before, and it came back in time.
+crash; connections are cut in the middle of frames; guests' clocks step ahead and back; the disk is full.
+Afterwards every event is accounted for, exactly, the daemon holds no more memory and descriptors than
+before, and it came back in time. Its last line but one has all figures.
 
 A short run by default; 8 VMs at 40,000 events/s for 30 minutes with --full or VCPUSCOPE_TEST_FULL=1.
 With --kills N also: the daemon is killed (SIGKILL) N times while it records, and every recording opens."""
@@ -17,11 +18,14 @@ import time
 
 from daemon_rig import BUILD, Daemon, FakeVm, report_json, skip_unless_possible, until
 
+BATCH_RANGES = BUILD / "tests/e2e/daemon/batch-ranges"
 SIM_AGENT = BUILD / "tests/e2e/daemon/sim-agent"
 RECOVERY_MAX_S = 2  # of a dead or cut one; a hung decoder is known as such after 3 s
 HANG_S = 3
 SLACK = float(os.environ.get("VCPUSCOPE_TEST_SLACK", "3"))  # this machine may do other things too
 RSS_SLACK = 3 << 20
+DISK_RESERVE = 8 << 20
+EVENT_BYTES = 24  # more than an event takes in a recording
 
 
 class Simulated:
@@ -31,6 +35,7 @@ class Simulated:
         self.path = daemon.folder / name
         self.rate = rate
         self.agent = None
+        self.files = []  # its recordings, one after the other
 
     def section(self):
         return (f"[vm {self.name}]\npid = {self.vm.pid}\nchannel = listen:unix:{self.path}\n"
@@ -56,44 +61,93 @@ def link_of(daemon, name):
     return daemon.vm(name)["link"]
 
 
-FAULTS = {
-    "decoder killed": lambda pid: os.kill(pid, signal.SIGKILL),
-    "decoder crashed": lambda pid: os.kill(pid, signal.SIGSEGV),
-    "decoder stopped": lambda pid: os.kill(pid, signal.SIGSTOP),
-}
-
-
-def break_something(daemon, sim, fault):
+def decoder_break(daemon, sims, sim, fault):
     """Seconds until the channel was talking again."""
     before = until(f"{sim.name} has a decoder",
                    lambda: (link := link_of(daemon, sim.name))["decoder_pid"] and link)
     begin = time.monotonic()
-    FAULTS[fault](before["decoder_pid"])
+    os.kill(before["decoder_pid"], SIGNALS[fault])
     until(f"{sim.name} talks again after: {fault}",
           lambda: (vm := daemon.vm(sim.name))["channel"] == "ok"
           and vm["link"]["decoder_deaths"] > before["decoder_deaths"], 60)
     return time.monotonic() - begin
 
 
+def channel_cut(daemon, sims, sim, fault):
+    before = link_of(daemon, sim.name)
+    begin = time.monotonic()
+    sim.agent.send_signal(signal.SIGUSR2)
+    until(f"{sim.name} talks again after: {fault}",
+          lambda: (vm := daemon.vm(sim.name))["channel"] == "ok"
+          and vm["link"]["connections"] > before["connections"], 60)
+    return time.monotonic() - begin
+
+
+def clock_step(daemon, sims, sim, fault):
+    """Its frames must go on coming."""
+    until(f"{sim.name} talks", lambda: daemon.vm(sim.name)["channel"] == "ok")
+    before = link_of(daemon, sim.name)["frames"]
+    begin = time.monotonic()
+    sim.agent.send_signal(signal.SIGUSR1)
+    until(f"{sim.name}'s frames come after: {fault}",
+          lambda: (vm := daemon.vm(sim.name))["channel"] == "ok"
+          and vm["link"]["frames"] > before + 20, 60)
+    return time.monotonic() - begin
+
+
+def disk_full(daemon, sims, sim, fault):
+    """Seconds from when there is room again until all record again, into new files."""
+    free = os.statvfs(daemon.recordings)
+    ballast = daemon.recordings / "ballast"
+    with open(ballast, "wb") as f:
+        os.posix_fallocate(f.fileno(), 0, free.f_bavail * free.f_bsize - DISK_RESERVE // 2)
+    until("nothing is recorded", lambda: all(v.get("recording_error")
+                                             for v in daemon.ask("list")["vms"]), 60)
+    time.sleep(0.5)
+    ballast.unlink()
+    begin = time.monotonic()
+    until("all record again", lambda: all(not v.get("recording_error") and v["file_bytes"] > 500
+                                          for v in daemon.ask("list")["vms"]), 60)
+    for s in sims:
+        s.files.append(daemon.vm(s.name)["file"])
+    return time.monotonic() - begin
+
+
+SIGNALS = {"decoder killed": signal.SIGKILL, "decoder crashed": signal.SIGSEGV,
+           "decoder stopped": signal.SIGSTOP}
+FAULTS = {**{name: decoder_break for name in SIGNALS}, "channel cut": channel_cut,
+          "clock step": clock_step, "disk full": disk_full}
+
+
 def soak(n_vms, rate, seconds):
-    d = Daemon()
+    disk = n_vms * rate * seconds * EVENT_BYTES + (128 << 20)
+    d = Daemon(settings=f"file_size = 64G\nfile_time = 24h\ndisk_budget = 128G\n"
+                        f"disk_reserve = {DISK_RESERVE}")
     sims = [Simulated(d, f"vm{i}", rate) for i in range(n_vms)]
     d.configure("\n".join(s.section() for s in sims))
-    problems, worst = [], {}
+    problems, worst, counts = [], {}, {}
     chance = random.Random(6)
+    d.recordings.mkdir()
+    mounted = not subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk}", "none",
+                                  d.recordings]).returncode
+    if not mounted:
+        print("this machine does not let us mount a small disk: it is never full")
+    kinds = [f for f in FAULTS if mounted or f != "disk full"]
     try:
         d.start()
         until("all record", lambda: all(v.get("file_bytes", 0) > 500
                                         for v in d.ask("list")["vms"]), 60)
-        paths = {s.name: d.vm(s.name)["file"] for s in sims}
         for s in sims:
+            s.files.append(d.vm(s.name)["file"])
             s.start()
         until("all talk", lambda: all(v["channel"] == "ok" for v in d.ask("list")["vms"]), 60)
         begin, warm = time.monotonic(), None
         while time.monotonic() - begin < seconds:
-            fault = chance.choice(list(FAULTS))
-            took = break_something(d, chance.choice(sims), fault)
+            # Each once, then as it comes.
+            fault = kinds[len(counts)] if len(counts) < len(kinds) else chance.choice(kinds)
+            took = FAULTS[fault](d, sims, chance.choice(sims), fault)
             worst[fault] = max(worst.get(fault, 0), took)
+            counts[fault] = counts.get(fault, 0) + 1
             # Back-off grows with deaths that follow each other: give it the time that resets it.
             time.sleep(chance.uniform(0.5, 1.5))
             if not warm and time.monotonic() - begin > seconds / 3:
@@ -105,50 +159,90 @@ def soak(n_vms, rate, seconds):
         links = {s.name: link_of(d, s.name) for s in sims}
         for s in sims:
             d.ask("record", s.name, "stop")
-        print(f"{n_vms} VMs, {rate} events/s each, {seconds} s: memory "
-              f"{warm['rss_bytes'] / (1 << 20):.1f} then {end['rss_bytes'] / (1 << 20):.1f} MiB, "
-              f"descriptors {warm['descriptors']} then {end['descriptors']}, CPU "
-              f"{(end['cpu_ns'] - warm['cpu_ns']) / 1e7 / (seconds * 2 / 3):.1f} %, "
-              f"loop late by {end['loop_lag_ms']} ms")
         if end["rss_bytes"] > warm["rss_bytes"] * 1.02 + RSS_SLACK:
             problems.append("memory grows")
         if end["descriptors"] > warm["descriptors"] + 4 * n_vms:  # some were between two decoders
             problems.append("descriptors grow")
         for fault, took in worst.items():
             limit = (RECOVERY_MAX_S + (HANG_S if fault == "decoder stopped" else 0)) * SLACK
-            print(f"{fault}: talking again after {took:.1f} s at worst")
             if took > limit:
-                problems.append(f"{fault}: talking again after {took:.1f} s, limit {limit:.0f} s")
+                problems.append(f"{fault}: back after {took:.1f} s, limit {limit:.0f} s")
+        sums = {"emitted": 0, "delivered": 0, "dropped": 0, "lost": 0, "unrecorded": 0}
         for s in sims:
-            problems += account(s.name, truths[s.name], report_json(paths[s.name])["loss"],
-                                links[s.name])
+            problems += account(s, truths[s.name], links[s.name], sums)
+        print(f"{n_vms} VMs, {rate} events/s each, {seconds} s: memory "
+              f"{warm['rss_bytes'] / (1 << 20):.1f} then {end['rss_bytes'] / (1 << 20):.1f} MiB "
+              f"({(end['rss_bytes'] / warm['rss_bytes'] - 1) * 100:+.1f} %), "
+              f"descriptors {warm['descriptors']} then {end['descriptors']}, CPU "
+              f"{(end['cpu_ns'] - warm['cpu_ns']) / 1e7 / (seconds * 2 / 3):.1f} %, "
+              f"loop late by {end['loop_lag_ever_ms']} ms at worst; back after at worst: "
+              + ", ".join(f"{fault} {worst[fault]:.1f} s (of {counts[fault]})" for fault in worst)
+              + f"; {sums['emitted']} emitted, in the files {sums['delivered']} delivered + "
+              f"{sums['dropped']} dropped + {sums['lost']} lost, {sums['unrecorded']} while the disk "
+              f"was full: {'NOT ' if problems else ''}exact")
         return problems
     finally:
         for s in sims:
             s.kill()
+        d.stop()
+        if mounted:
+            subprocess.run(["umount", d.recordings], check=False)
         d.clean()
 
 
-def account(name, truth, loss, link):
-    """Compares what a simulated agent did with what the report says of it."""
-    said = next(v for k, v in loss.items() if k != "host")
+def file_account(name, path):
+    """One recording: what the report says of its guest, and each CPU's totals before its first and
+    with its last batch, read without the report's code. Problems, both."""
+    said = next(v for k, v in report_json(path)["loss"].items() if k != "host")
+    cpus = json.loads(subprocess.run([BATCH_RANGES, path], check=True, capture_output=True,
+                                     text=True).stdout)["cpus"]
     parts = said["delivered"] + said["dropped_kernel"] + said["dropped_user"] + said["lost_channel"]
-    print(f"{name}: {truth['emitted']} emitted in {truth['sessions']} sessions = "
-          f"{said['delivered']} delivered + {said['dropped_user']} dropped + "
-          f"{said['lost_channel']} lost on the way; {link['decoder_deaths']} decoders died, "
-          f"{link['decoder_cpu_ns'] / max(1, said['delivered']):.0f} ns of their time per event")
     problems = []
-    if truth["left"]:
-        problems.append(f"{name}: the agent could not deliver everything")
-    if said["emitted"] != truth["emitted"]:
-        problems.append(f"{name}: {truth['emitted']} emitted, the report says {said['emitted']}")
-    if said["dropped_user"] != truth["dropped"]:
-        problems.append(f"{name}: {truth['dropped']} dropped, the report says {said['dropped_user']}")
+    if said["emitted"] != sum(last - first for first, last, _ in cpus):
+        problems.append(f"{name}: {path}: its totals say {cpus}, the report {said['emitted']}")
+    if said["delivered"] != sum(events for _, _, events in cpus):
+        problems.append(f"{name}: {path}: it holds {cpus}, the report says {said['delivered']}")
     if parts != said["emitted"] or said["overdelivered"]:
-        problems.append(f"{name}: the parts sum to {parts} of {said['emitted']}")
+        problems.append(f"{name}: {path}: the parts sum to {parts} of {said['emitted']}")
     for part in ("dropped_kernel", "dropped_user", "lost_channel"):
         if sum(span[part] for span in said["spans"]) != said[part]:
-            problems.append(f"{name}: the spans of {part} do not sum to it")
+            problems.append(f"{name}: {path}: the spans of {part} do not sum to it")
+    return problems, said, cpus
+
+
+def account(sim, truth, link, sums):
+    """Compares what a simulated agent did with what the reports of its recordings say of it."""
+    name, problems, ends, unrecorded = sim.name, [], None, 0
+    totals = {"delivered": 0, "dropped_user": 0, "lost_channel": 0}
+    for path in sim.files:
+        more, said, cpus = file_account(name, path)
+        problems += more
+        for part in totals:
+            totals[part] += said[part]
+        if not cpus:
+            problems.append(f"{name}: {path}: nothing of the guest in it")
+            continue
+        if ends:
+            unrecorded += sum(max(0, first - end) for (first, _, _), end in zip(cpus, ends))
+        elif any(first for first, _, _ in cpus):
+            problems.append(f"{name}: the first recording begins late: {cpus}")
+        ends = [last for _, last, _ in cpus]
+    print(f"{name}: {truth['emitted']} emitted in {truth['sessions']} sessions; {len(sim.files)} files: "
+          f"{totals['delivered']} delivered + {totals['dropped_user']} dropped + "
+          f"{totals['lost_channel']} lost on the way, {unrecorded} between files; "
+          f"{link['decoder_deaths']} decoders died, "
+          f"{link['decoder_cpu_ns'] / max(1, totals['delivered']):.0f} ns of their time per event")
+    if truth["left"]:
+        problems.append(f"{name}: the agent could not deliver everything")
+    if sum(ends or []) != truth["emitted"]:
+        problems.append(f"{name}: {truth['emitted']} emitted, the recordings end at {ends}")
+    if len(sim.files) == 1 and totals["dropped_user"] != truth["dropped"]:
+        problems.append(f"{name}: {truth['dropped']} dropped, the report says {totals['dropped_user']}")
+    sums["emitted"] += truth["emitted"]
+    sums["delivered"] += totals["delivered"]
+    sums["dropped"] += totals["dropped_user"]
+    sums["lost"] += totals["lost_channel"]
+    sums["unrecorded"] += unrecorded
     return problems
 
 
