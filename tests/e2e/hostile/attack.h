@@ -48,6 +48,7 @@ bool message_case(size_t i, struct attack_case *out);
 bool batch_case(size_t i, struct attack_case *out);
 bool text_case(size_t i, struct attack_case *out);
 bool flow_case(size_t i, struct attack_case *out);
+bool value_case(size_t i, struct attack_case *out);
 
 /* Dials and opens a session of its own number; dies with a message if nobody listens. */
 void attack_connect(struct attack *a);

@@ -14,7 +14,7 @@
 #include "tests/e2e/hostile/attack.h"
 
 static bool (*const families[])(size_t i, struct attack_case *out) = {
-	header_case, message_case, batch_case, text_case, flow_case};
+	header_case, message_case, batch_case, text_case, flow_case, value_case};
 
 static bool case_get(size_t n, struct attack_case *out)
 {
