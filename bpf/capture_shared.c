@@ -302,6 +302,8 @@ int capture_shared_join(struct capture_shared *s, uint64_t wait_threshold_ns, st
 	err = shared_pump(s);
 	if (!err)
 		err = capture_wait_threshold(s->capture, wait_threshold_ns);
+	if (!err) /* whatever an earlier user of this number had */
+		err = capture_level_set(s->capture, number + 1, CAPTURE_DETAIL);
 	if (err)
 		return err;
 	user = calloc(1, sizeof(*user));
