@@ -4,11 +4,11 @@
  * whatever raised it to its EOI. A point that was not seen is "not observed", never zero, and a
  * stage counts only if both its ends were seen.
  *
- * The joiner (chain_internal.h) goes by vCPU, vector and order: an accept sets the vector's bit (IRR),
- * more accepts until the injection coalesce onto it, a handler consumes it. Where nothing injects
- * (posted interrupts, a KVM without that tracepoint) the handler itself does. A Linux irq number is
- * no vector: which it is, the injections teach. A guest's stamp may precede what caused it by as
- * much as the clocks may be wrong.
+ * The joiner (chain_internal.h) goes by vCPU, vector and order: an accept sets the vector's bit
+ * (IRR), more accepts until the injection coalesce onto it, a handler consumes it. Where nothing
+ * injects (posted interrupts, a KVM without that tracepoint) the handler itself does. A Linux irq
+ * number is no vector: which it is, the injections teach. A guest's stamp may precede what caused
+ * it by as much as the clocks may be wrong.
  *
  * Lost events: a chain that may have been handled unseen is torn, counted, and in no figure. Which
  * gap may hide what is known: injections are only missing where the vCPU ran, a handler's entry and
