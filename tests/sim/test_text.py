@@ -57,7 +57,7 @@ def main():
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         hostile = os.path.join(folder, "hostile.vcs")
-        subprocess.run([a.hostile, hostile], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([a.hostile, hostile, "4"], check=True, stdout=subprocess.DEVNULL)
         recordings = [hostile] + a.recordings
         for scenario in ("vmm_lock", "guest_irq_storm", "decoy.steady", "cgroup_throttled"):
             recordings.append(os.path.join(folder, f"{scenario}.vcs"))
