@@ -30,7 +30,7 @@ struct feed_arguments {
 		 OPTION_STRING,                                                                    \
 		 (at) + offsetof(struct feed_arguments, qmp),                                      \
 		 "PATH",                                                                           \
-		 "the VM's QMP socket, instead of --pid",                                          \
+		 "the VM's QMP socket, instead of --pid or beside it",                             \
 		 false},                                                                           \
 		{"vm",                                                                             \
 		 OPTION_STRING,                                                                    \

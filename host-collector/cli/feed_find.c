@@ -16,7 +16,7 @@ enum { QEMUS_MAX = 4096 };
 
 const char *feed_arguments_check(const struct feed_arguments *a)
 {
-	if (!a->pid + !a->qmp + !a->vm != 2)
+	if (!a->vm == !(a->pid || a->qmp))
 		return "which VM? give --vm NAME, --pid N or --qmp PATH (`vcpuscope doctor` lists VMs)";
 	if (a->pid > INT32_MAX)
 		return "--pid: no such process number";
@@ -47,7 +47,7 @@ static bool is_meant(const struct feed_arguments *a, struct json_object *vm)
 
 	if (a->vm)
 		return !strcmp(a->vm, text_of(vm, "vm"));
-	if (a->qmp)
+	if (!a->pid)
 		return same_file(a->qmp, text_of(vm, "qmp"));
 	return json_object_object_get_ex(vm, "qemu_pid", &pid) &&
 	       json_object_get_uint64(pid) == a->pid;

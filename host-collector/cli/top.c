@@ -526,7 +526,7 @@ static bool arguments_check(const struct top_arguments *a)
 	const struct feed_arguments *w = &a->which;
 	const char *wrong = NULL;
 
-	if ((a->recording != NULL) + (w->pid != 0) + (w->qmp != NULL) + (w->vm != NULL) > 1)
+	if ((a->recording != NULL) + (w->pid || w->qmp) + (w->vm != NULL) > 1)
 		wrong = "give a recording, --vm, --pid or --qmp, or nothing: the daemon's VMs";
 	else if (!w->pid && !w->qmp && !w->vm && !a->recording && a->channel)
 		wrong = "--channel goes with --vm, --pid or --qmp";
