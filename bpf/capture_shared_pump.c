@@ -232,6 +232,8 @@ static void events_hand_out(struct capture_shared *s, uint64_t limit)
 		event_hand_out(s, &cpu->events[cpu->begin++]);
 	for (size_t i = 0; i < s->n_cpus; i++) {
 		cpu = &s->cpus[i];
+		if (!cpu->begin)
+			continue;
 		cpu->n -= cpu->begin;
 		memmove(cpu->events, cpu->events + cpu->begin, cpu->n * sizeof(*cpu->events));
 		cpu->begin = 0;
