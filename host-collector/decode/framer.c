@@ -123,7 +123,8 @@ static int unknown_append(struct framer *f, const struct guest_record *r, enum f
 	const struct record_unknown *u = &f->unknown;
 
 	if (!u->n || f->unknown_of.session_id != r->head.session_id ||
-	    f->unknown_of.frame_seq != r->head.frame_seq || !unknown_check(kind, u->bytes, u->n))
+	    f->unknown_of.frame_seq != r->head.frame_seq ||
+	    !unknown_check((uint8_t)kind, u->bytes, u->n))
 		return 0;
 	return byte_buffer_append(&f->payload, u->bytes, u->n);
 }
