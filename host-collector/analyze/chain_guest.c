@@ -50,8 +50,10 @@ static void irq_learn(struct chain_vcpu *v, uint32_t irq, uint8_t vector)
 
 /* ---- the guest's handler ---- */
 
-/* Injected, and its handler is to come: it cannot any more once the guest has gone on, or after so
- * much time in the guest. An EOI says nothing: KVM may learn late of the one before. */
+/* Injected, and its handler is to come: it cannot any more once the guest has gone on, or, if it
+ * may have run unseen, after so much time in the guest; a machine whose host is a guest itself
+ * stands still "in the guest" for any time. An EOI says nothing: KVM may learn late of the one
+ * before. */
 static bool served_waits(const struct chain_vcpu *v, const struct chain_open *o,
 			 struct chain_when w)
 {
@@ -60,6 +62,8 @@ static bool served_waits(const struct chain_vcpu *v, const struct chain_open *o,
 	if (!o || o->torn || chain_saw(&o->c, CHAIN_HANDLER) ||
 	    v->progress_since.ns > o->c.at[CHAIN_INJECT].ns + o->c.host_err_ns)
 		return false;
+	if (!o->handler_missing && v->guest_first.ns + (int64_t)w.err_ns < o->c.at[CHAIN_INJECT].ns)
+		return true;
 	chain_clock_read(v, w.t, clock_ns);
 	return clock_ns[CHAIN_IN_GUEST] - o->counted_ns[CHAIN_IN_GUEST] <=
 	       DELIVERY_NS + (int64_t)w.err_ns;

@@ -581,6 +581,28 @@ static void a_handler_is_not_given_to_an_interrupt_that_is_over(void **unused)
 	told_free(&t);
 }
 
+/* The host is a guest itself and stood still between an injection and its handler: nothing says so.
+ */
+static void a_machine_that_stands_still_tears_nothing(void **unused)
+{
+	static const struct timeline_event story[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0), ENTRY(10, 0, TID0),          EXIT(1000, 0, TID0),
+		ACCEPT(1001, 0, TID0, TICK, 0), INJECT(1002, 0, TID0, TICK), ENTRY(1003, 0, TID0),
+		VECTOR(1010, 0, TICK),          VECTOR_DONE(1015, 0, TICK),  EXIT(2000, 0, TID0),
+		ACCEPT(2001, 0, TID0, TICK, 0), INJECT(2002, 0, TID0, TICK), ENTRY(2003, 0, TID0),
+		VECTOR(52010, 0, TICK),         VECTOR_DONE(52015, 0, TICK),
+	};
+	struct told t;
+
+	(void)unused;
+	told_of(&t, story, COUNT(story));
+	assert_int_equal(group_find(&t, TICK)->handled, 2);
+	assert_int_equal(group_find(&t, TICK)->torn, 0);
+	assert_int_equal(chains_handlers_alone(t.chains), 0);
+	expect_place(&t.closed[1], CHAIN_PLACE_DELIVERY, 50007);
+	told_free(&t);
+}
+
 /* A KVM that has no injection to tell of and ends what the guest takes: its own EOI names no
  * vector. The line is still up then, so the IOAPIC raises it again, with nobody's doing. */
 static void a_line_that_is_still_up_comes_again(void **unused)
@@ -780,6 +802,7 @@ int main(void)
 		cmocka_unit_test(an_end_that_is_told_late_is_not_this_ones),
 		cmocka_unit_test(posted_interrupts_may_seem_to_follow_their_handlers),
 		cmocka_unit_test(a_handler_is_not_given_to_an_interrupt_that_is_over),
+		cmocka_unit_test(a_machine_that_stands_still_tears_nothing),
 		cmocka_unit_test(an_irq_moves_and_one_is_not_accepted),
 	};
 
