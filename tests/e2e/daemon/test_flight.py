@@ -18,6 +18,8 @@ from daemon_rig import BUILD, PROGRAM, Daemon, FakeVm, skip_unless_possible, unt
 
 AGENT = BUILD / "guest-agent/vcpuscope-agent"
 FLIGHT_S = 2
+GAP = "incident_gap = 1s"  # a busy machine may make stalls of its own
+STALLS = 3
 
 
 def stall(vm, seconds=0.4):
@@ -31,7 +33,7 @@ class FlightTest(unittest.TestCase):
         self.vm = FakeVm("web1")
         self.addCleanup(self.vm.end)
 
-    def daemon(self, vm="", settings=""):
+    def daemon(self, vm="", settings=GAP):
         daemon = Daemon(f"[vm web1]\npid = {self.vm.pid}\nflight_time = {FLIGHT_S}s\n{vm}", settings)
         self.addCleanup(daemon.clean)
         self.start(daemon)
@@ -50,14 +52,24 @@ class FlightTest(unittest.TestCase):
         return sorted(p for p in root.iterdir() if p.suffix != ".part") if root.is_dir() else []
 
     def folder_after_stall(self, daemon):
-        """The new one, and how long after the stall's end it was there."""
-        before = self.folders(daemon)
-        stall(self.vm)
-        end = time.monotonic()
-        new = until("a folder of the stall", lambda: [p for p in self.folders(daemon)
-                                                      if p not in before])
-        self.assertEqual(len(new), 1)
-        return new[0], time.monotonic() - end
+        """The new one, and how long after the stall's end it was there. One of the machine's own just
+        before would have the only folder of that second: then once more."""
+        for left in reversed(range(STALLS)):
+            before = self.folders(daemon)
+            stall(self.vm)
+            end = time.monotonic()
+            try:
+                return until("a folder of the stall", lambda: self.folder_of_pause(daemon, before),
+                             15 if left else 30), time.monotonic() - end
+            except AssertionError:
+                if not left:
+                    raise
+
+    def folder_of_pause(self, daemon, before):
+        new = [p for p in self.folders(daemon) if p not in before and
+               json.loads((p / "incident.json").read_text()).get("verdict") == "vm_paused"]
+        self.assertLessEqual(len(new), 1)
+        return new[0] if new else None
 
     def check(self, folder):
         summary = json.loads((folder / "incident.json").read_text())
@@ -91,12 +103,12 @@ class FlightTest(unittest.TestCase):
         daemon = self.daemon()
         got = daemon.folder / "got"
         daemon.stop()
-        daemon.settings = f"on_incident = cat >{got}"
+        daemon.settings = f"{GAP}\non_incident = cat >{got}"
         daemon.configure(f"[vm web1]\npid = {self.vm.pid}\n")
         self.start(daemon)
         folder, _ = self.folder_after_stall(daemon)
-        until("the command ran", lambda: got.exists() and got.read_text().endswith("}"))
-        self.assertEqual(json.loads(got.read_text())["directory"], str(folder))
+        until("the command read it", lambda: got.exists() and got.read_text().endswith("}") and
+              json.loads(got.read_text())["directory"] == str(folder))
 
     def test_many_stalls_leave_few_folders(self):
         daemon = self.daemon(settings="incident_gap = 4s")

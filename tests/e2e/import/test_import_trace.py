@@ -17,6 +17,7 @@ import state_times
 BUILD = os.environ.get("VCPUSCOPE_BUILD", os.path.join(HERE, "../../../build"))
 VCPUSCOPE = os.path.join(BUILD, "host-collector/vcpuscope")
 INSTANCES = "/sys/kernel/tracing/instances"
+RECORDINGS = 3
 
 
 def skip(why):
@@ -31,6 +32,16 @@ def run(*command, expect=0):
 
 
 def record(folder):
+    """The vCPU thread's id. trace-cmd leaves a buffer empty now and then: then it records again."""
+    for _ in range(RECORDINGS):
+        tid = record_once(folder)
+        if all(any(lines_of(f"{folder}/{side}.txt")) for side in ("host", "guest")):
+            return tid
+        print("  trace-cmd recorded nothing of one side; again")
+    skip(f"trace-cmd recorded nothing of one side, {RECORDINGS} times")
+
+
+def record_once(folder):
     prefix = f"vsimport{os.getpid()}"
     instances = [f"{INSTANCES}/{prefix}-{side}" for side in ("host", "guest")]
     try:
