@@ -2,6 +2,7 @@
 #include "host-collector/cli/replay.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +30,40 @@ static int pass(struct pipeline *p, const char *path, entry_sink sink, struct re
 	return err;
 }
 
+struct reading {
+	struct pipeline *pipeline;
+	const char *path;
+	struct recording_info *info;
+	bool *opened;
+	int err;
+};
+
+static void *frames_read(void *context)
+{
+	struct reading *r = context;
+
+	r->err = pass(r->pipeline, r->path, pipeline_frame, r->info, r->opened);
+	pipeline_handed_over(r->pipeline);
+	return NULL;
+}
+
+/* The second pass: what a thread of its own reads is worked on here. 0 or -errno. */
+static int replay(struct pipeline *p, const char *path, struct recording_info *info, bool *opened)
+{
+	struct reading r = {p, path, info, opened, 0};
+	pthread_t reader;
+	int err = pipeline_hand_over(p);
+
+	if (err)
+		return err;
+	err = -pthread_create(&reader, NULL, frames_read, &r);
+	if (err)
+		return err;
+	pipeline_take(p);
+	pthread_join(reader, NULL);
+	return r.err;
+}
+
 int replay_run(struct pipeline *p, const char *path, struct recording_info *info, char *why,
 	       size_t why_bytes)
 {
@@ -38,7 +73,7 @@ int replay_run(struct pipeline *p, const char *path, struct recording_info *info
 	if (!err)
 		err = pipeline_learned(p);
 	if (!err)
-		err = pass(p, path, pipeline_frame, info, &opened);
+		err = replay(p, path, info, &opened);
 	if (!err)
 		err = pipeline_finish(p);
 	if (err == -EBADMSG && !opened)

@@ -25,15 +25,13 @@ static int point_add(struct boottime *b, int64_t host_ns, int64_t boot_ns)
 int boottime_init(struct boottime *b, const struct pipeline *p)
 {
 	struct monotonic_ns monotonic;
-	struct pipeline_source s;
+	struct pipeline_hello host;
 	struct host_ns t;
 	int err = 0;
 
 	*b = (struct boottime){0};
-	for (size_t i = 0; !pipeline_source_get(p, i, &s); i++) {
-		if (s.source == VS_SOURCE_HOST)
-			b->suspended_ns = s.suspended_ns;
-	}
+	if (pipeline_hello_get(p, VS_SOURCE_HOST, &host))
+		b->suspended_ns = host.suspended_ns;
 	for (size_t i = 0;
 	     !err && clock_book_monotonic_point(pipeline_clocks(p), i, &t, &monotonic); i++) {
 		if (monotonic.ns)

@@ -60,12 +60,10 @@ static void release_text(const char *release, char *out, size_t out_bytes)
 static void machine_describe(struct guest_rows *x, uint32_t vm)
 {
 	char name[TRACE_NAME_BYTES], release[160];
-	struct pipeline_source s = {.kernel_release = ""};
-	bool found = false;
+	struct pipeline_hello said = {.kernel_release = ""};
 
-	for (size_t i = 0; !found && !pipeline_source_get(*x->pipeline, i, &s); i++)
-		found = s.source == vm;
-	release_text(found ? s.kernel_release : "", release, sizeof(release));
+	pipeline_hello_get(*x->pipeline, vm, &said);
+	release_text(said.kernel_release, release, sizeof(release));
 	if (vm == TRACE_MACHINE_HOST)
 		snprintf(name, sizeof(name), "host");
 	else

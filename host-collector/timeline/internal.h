@@ -6,6 +6,7 @@
 #include "clock/histogram.h"
 #include "host-collector/timeline/clock_book.h"
 #include "host-collector/timeline/continuity.h"
+#include "host-collector/timeline/handover.h"
 #include "host-collector/timeline/losses.h"
 #include "host-collector/timeline/pauses.h"
 #include "host-collector/timeline/quotas.h"
@@ -64,6 +65,7 @@ struct pipeline {
 	struct frame_unpacker *unpacker;
 	struct batch_decoder *decoder;
 	struct timeline *timeline, *early;
+	struct handover *handover; /* NULL: the model is called at once */
 	struct pauses pauses, early_pauses;
 	struct quotas quotas, early_quotas;
 	struct stream **streams;
@@ -92,6 +94,8 @@ struct pipeline {
 	} in; /* what was unpacked last; large, so not on the stack */
 };
 
+/* The model, which has been told everything up to now. */
+struct model *pipeline_model(struct pipeline *p);
 /* 0 and *out (NULL if there are too many sources), or -ENOMEM. */
 int stream_get(struct pipeline *p, uint32_t source, struct stream **out);
 struct stream *stream_find(const struct pipeline *p, uint32_t source);

@@ -27,7 +27,7 @@ static bool is_host(const struct stream *s)
 
 static int models_vm(struct pipeline *p, const struct message_vm_info *info)
 {
-	int err = model_vm(p->options.model, info);
+	int err = model_vm(pipeline_model(p), info);
 
 	if (!err && p->options.early)
 		err = model_vm(p->options.early, info);
@@ -69,11 +69,11 @@ static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	if (!err)
 		err = stream_announce(p, s);
 	if (!err)
-		err = model_guest_cpus(p->options.model, s->id, m->cpus, m->n_cpus);
+		err = model_guest_cpus(pipeline_model(p), s->id, m->cpus, m->n_cpus);
 	if (!err)
-		err = model_guest_tick(p->options.model, s->id, m->tick_hz);
+		err = model_guest_tick(pipeline_model(p), s->id, m->tick_hz);
 	if (!err)
-		err = model_guest_watchdog(p->options.model, s->id, m->watchdog_s);
+		err = model_guest_watchdog(pipeline_model(p), s->id, m->watchdog_s);
 	if (!err && p->options.early)
 		err = model_guest_cpus(p->options.early, s->id, m->cpus, m->n_cpus);
 	return err;
@@ -181,7 +181,7 @@ static int steal_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 			.clock = m->clock,
 		};
 
-		err = model_guest_steal(p->options.model, &steal);
+		err = model_guest_steal(pipeline_model(p), &steal);
 	}
 	return err;
 }
@@ -209,7 +209,7 @@ static int reading_take(struct pipeline *p, struct stream *s)
 		     (double)ours * (READING_RATE_PPM / 1e6) + READING_SLACK_NS;
 	if (before.known && ((double)(theirs - ours) > may_differ || theirs < 0))
 		told.step_ns = theirs - ours;
-	return model_guest_clock(p->options.model, &told);
+	return model_guest_clock(pipeline_model(p), &told);
 }
 
 static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
@@ -526,7 +526,7 @@ static int on_log(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 
 	if (is_host(s) && clock_book_host_ns(p->clocks, arrival_tsc, &t)) {
 		for (size_t i = 0; i < m->n_lines; i++) {
-			model_host_log(p->options.model, t, m->lines[i].text);
+			model_host_log(pipeline_model(p), t, m->lines[i].text);
 			if (p->options.early)
 				model_host_log(p->options.early, t, m->lines[i].text);
 		}
@@ -574,7 +574,7 @@ static int unpack_vm_info(struct pipeline *p, struct stream *s, const uint8_t *p
 
 static int on_stack(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
-	int err = model_stack(p->options.model, &p->in.stack);
+	int err = model_stack(pipeline_model(p), &p->in.stack);
 
 	(void)s;
 	(void)arrival_tsc;
@@ -594,7 +594,7 @@ static int on_guest_stack(struct pipeline *p, struct stream *s, uint64_t arrival
 	int err = stream_announce(p, s);
 
 	(void)arrival_tsc;
-	return err ? err : model_guest_stack(p->options.model, s->id, &p->in.stack);
+	return err ? err : model_guest_stack(pipeline_model(p), s->id, &p->in.stack);
 }
 
 static int unpack_guest_stack(struct pipeline *p, struct stream *s, const uint8_t *payload,
@@ -609,7 +609,7 @@ static void pause_take(struct pipeline *p, const struct message_note *m)
 
 	if (!clock_book_host_ns(p->clocks, m->host_tsc, &pause.t))
 		return;
-	pauses_add(&p->pauses, p->options.model, &pause);
+	pauses_add(&p->pauses, pipeline_model(p), &pause);
 	if (p->options.early)
 		pauses_add(&p->early_pauses, p->options.early, &pause);
 }
@@ -681,7 +681,7 @@ static int on_exit_summary(struct pipeline *p, struct stream *s, uint64_t arriva
 {
 	(void)s;
 	(void)arrival_tsc;
-	model_exits_counted(p->options.model, &p->in.exits);
+	model_exits_counted(pipeline_model(p), &p->in.exits);
 	free(p->in.exits.cells);
 	p->in.exits.cells = NULL;
 	return 0;
@@ -710,7 +710,7 @@ static int on_cpu_quota(struct pipeline *p, struct stream *s, uint64_t arrival_t
 		return 0;
 	for (size_t i = 0; i < m->n_vcpus && !err; i++) {
 		reading.vcpu = m->vcpus[i];
-		err = quotas_add(&p->quotas, p->options.model, &reading);
+		err = quotas_add(&p->quotas, pipeline_model(p), &reading);
 		if (!err && p->options.early)
 			err = quotas_add(&p->early_quotas, p->options.early, &reading);
 	}

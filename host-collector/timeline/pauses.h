@@ -28,6 +28,11 @@ struct pauses {
 
 /* When too many wait the oldest goes to the model at once. */
 void pauses_add(struct pauses *p, struct model *m, const struct pause *pause);
+/* Is there anything up to and at `t`? */
+static inline bool pauses_due(const struct pauses *p, struct host_ns t)
+{
+	return p->n && p->waiting[0].t.ns <= t.ns;
+}
 /* Everything up to and at `t` goes to the model. */
 void pauses_deliver(struct pauses *p, struct model *m, struct host_ns t);
 

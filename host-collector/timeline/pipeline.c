@@ -30,6 +30,13 @@ struct held_frame {
 	struct frame_header header;
 };
 
+struct model *pipeline_model(struct pipeline *p)
+{
+	if (p->handover)
+		handover_settle(p->handover);
+	return p->options.model;
+}
+
 static void push(struct pipeline *p, struct model *m, const struct timeline_event *e)
 {
 	if (model_push(m, e) == -ENOMEM)
@@ -39,8 +46,10 @@ static void push(struct pipeline *p, struct model *m, const struct timeline_even
 /* What is known of the VMs beside events, up to and at `t`. */
 static void facts_deliver(struct pipeline *p, struct host_ns t)
 {
-	pauses_deliver(&p->pauses, p->options.model, t);
-	quotas_deliver(&p->quotas, p->options.model, t);
+	if (pauses_due(&p->pauses, t))
+		pauses_deliver(&p->pauses, pipeline_model(p), t);
+	if (quotas_due(&p->quotas, t))
+		quotas_deliver(&p->quotas, pipeline_model(p), t);
 }
 
 static void early_facts_deliver(struct pipeline *p, struct host_ns t)
@@ -60,7 +69,10 @@ static void emit_merged(void *context, const struct timeline_event *e)
 	p->last_event = e->t;
 	if (p->pauses.n || p->quotas.n)
 		facts_deliver(p, e->t);
-	push(p, p->options.model, e);
+	if (p->handover)
+		handover_push(p->handover, e);
+	else
+		push(p, p->options.model, e);
 }
 
 static void emit_early(void *context, const struct timeline_event *e)
@@ -113,6 +125,7 @@ void pipeline_free(struct pipeline *p)
 	free(p->streams);
 	timeline_free(p->timeline);
 	timeline_free(p->early);
+	handover_free(p->handover);
 	batch_decoder_free(p->decoder);
 	frame_unpacker_free(p->unpacker);
 	clock_book_free(p->clocks);
@@ -138,6 +151,8 @@ int stream_get(struct pipeline *p, uint32_t source, struct stream **out)
 	*out = s;
 	if (s || p->n_streams == SOURCES_MAX)
 		return 0;
+	if (p->handover)
+		handover_settle(p->handover); /* observers look into p->streams */
 	grown = realloc(p->streams, (p->n_streams + 1) * sizeof(struct stream *));
 	if (!grown)
 		return -ENOMEM;
@@ -267,7 +282,10 @@ static void models_advance(struct pipeline *p)
 		goto early;
 	p->advanced = stats.released_until;
 	facts_deliver(p, p->advanced);
-	model_advance(p->options.model, p->advanced);
+	if (p->handover)
+		handover_advance(p->handover, p->advanced);
+	else
+		model_advance(p->options.model, p->advanced);
 early:
 	if (!p->early)
 		return;
@@ -290,6 +308,8 @@ static int present(struct pipeline *p, uint64_t now_tsc)
 			timeline_run(p->early, now);
 		models_advance(p);
 	}
+	if (p->handover)
+		p->error = handover_error(p->handover);
 	return p->error;
 }
 
@@ -406,6 +426,22 @@ int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 	return err ? err : present(p, arrival_tsc);
 }
 
+int pipeline_hand_over(struct pipeline *p)
+{
+	p->handover = handover_new(p->options.model);
+	return p->handover ? 0 : -ENOMEM;
+}
+
+void pipeline_handed_over(struct pipeline *p)
+{
+	handover_end(p->handover);
+}
+
+void pipeline_take(struct pipeline *p)
+{
+	handover_take(p->handover);
+}
+
 int pipeline_tick(struct pipeline *p, uint64_t now_tsc)
 {
 	int err = 0;
@@ -430,6 +466,10 @@ int pipeline_finish(struct pipeline *p)
 	const struct host_ns never = {INT64_MAX};
 	int err = p->options.live ? clock_book_settle(p->clocks) : 0;
 
+	if (p->handover)
+		p->error = handover_error(p->handover);
+	handover_free(p->handover);
+	p->handover = NULL;
 	for (size_t i = 0; i < p->n_streams && !err; i++)
 		err = held_release(p, p->streams[i]);
 	for (size_t i = 0; i < p->n_streams && !err; i++)
@@ -504,6 +544,15 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.clock_disagreements = clock.disagreements,
 	};
 	return 0;
+}
+
+bool pipeline_hello_get(const struct pipeline *p, uint32_t source, struct pipeline_hello *out)
+{
+	const struct stream *s = stream_find(p, source);
+
+	if (s)
+		*out = (struct pipeline_hello){s->kernel_release, s->suspended_ns};
+	return s;
 }
 
 bool pipeline_span(const struct pipeline *p, struct host_ns *begin, struct host_ns *end)

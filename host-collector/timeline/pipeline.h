@@ -48,6 +48,17 @@ int pipeline_learn(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 int pipeline_learned(struct pipeline *p);
 int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		   const struct frame_view *frame);
+/*
+ * Two threads for one recording, after pipeline_learned(): one, the reader, calls pipeline_frame()
+ * for every frame and then pipeline_handed_over(). Meanwhile the other, in pipeline_take(), calls
+ * the model, so that reading and the analyses go on at once. Until both have returned nothing else
+ * may be called but, by the model's observers, the conversions and pipeline_hello_get(). A few
+ * observers (guest_steal, guest_clock, exits_counted) are called by the reader, while the other
+ * waits. 0 or -ENOMEM.
+ */
+int pipeline_hand_over(struct pipeline *p);
+void pipeline_handed_over(struct pipeline *p);
+void pipeline_take(struct pipeline *p);
 /* Live: the present is `now_tsc`. Releases what need not wait any longer. */
 int pipeline_tick(struct pipeline *p, uint64_t now_tsc);
 /* The end: everything goes to the model, whose spans are closed. */
@@ -90,6 +101,14 @@ struct pipeline_source {
 };
 /* Sources in the order of their first frame. -ENOENT past the last. */
 int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_source *out);
+
+/* What a source said of its machine when it was learned. Borrowed. */
+struct pipeline_hello {
+	const char *kernel_release; /* "" if it did not say */
+	uint64_t suspended_ns;
+};
+/* false: no such source. */
+bool pipeline_hello_get(const struct pipeline *p, uint32_t source, struct pipeline_hello *out);
 
 /* From the first to the last instant that anything is known of. false if nothing is. */
 bool pipeline_span(const struct pipeline *p, struct host_ns *begin, struct host_ns *end);

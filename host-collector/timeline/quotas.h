@@ -6,6 +6,7 @@
 #ifndef TIMELINE_QUOTAS_H
 #define TIMELINE_QUOTAS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "host-collector/model/model.h"
@@ -19,6 +20,11 @@ struct quotas {
 void quotas_fini(struct quotas *q);
 /* Copied. When too many wait the oldest goes to the model at once. 0 or -ENOMEM. */
 int quotas_add(struct quotas *q, struct model *m, const struct quota_reading *reading);
+/* Is there anything up to and at `t`? */
+static inline bool quotas_due(const struct quotas *q, struct host_ns t)
+{
+	return q->n && q->waiting[0].until.ns <= t.ns;
+}
 /* Everything up to and at `t` goes to the model. */
 void quotas_deliver(struct quotas *q, struct model *m, struct host_ns t);
 
