@@ -25,6 +25,7 @@ enum {
 	COOKED_EVENTS =
 		2 * STAGE_EVENTS + 1, /* a LOST marker before every record, one at the end */
 	FRAMES_MIN = 64,
+	SPANS = 64,
 };
 
 /* MONOTONIC is slewed by at most 0.05 %, and the TSC's rate is known much better than that. */
@@ -46,8 +47,10 @@ struct batcher {
 	struct byte_buffer payload;
 	struct cpu_state *cpus;
 
-	struct clock_sample before; /* this drain's */
-	struct capture_clock clock; /* from the previous drain's sample to the newest */
+	struct clock_sample before;        /* this drain's */
+	struct capture_clock clock;        /* up to the newest sample */
+	struct capture_clock spans[SPANS]; /* as it was when each span was new */
+	size_t n_spans;                    /* ever; the newest are kept */
 
 	struct vs_event *stage; /* one CPU's, CLOCK_MONOTONIC */
 	size_t n_staged;
@@ -133,7 +136,17 @@ void batcher_free(struct batcher *b)
 	free(b);
 }
 
-/* Stretches the clock to a fresh sample if `monotonic_ns` lies beyond the newest one. */
+/* A span is not changed once events have been mapped by it: so all CPUs' have one time, and their
+ * order is that of the stamps, whatever a sample is worth. */
+static void span_keep(struct batcher *b)
+{
+	if (b->clock.n_samples < 2)
+		b->n_spans = 0;
+	else if (!b->n_spans || b->spans[(b->n_spans - 1) % SPANS].after.tsc != b->clock.after.tsc)
+		b->spans[b->n_spans++ % SPANS] = b->clock;
+}
+
+/* A fresh sample if `monotonic_ns` lies beyond the newest one. */
 static void clock_reach(struct batcher *b, uint64_t monotonic_ns)
 {
 	struct clock_sample sample;
@@ -142,10 +155,24 @@ static void clock_reach(struct batcher *b, uint64_t monotonic_ns)
 	if (monotonic_ns <= b->clock.after.monotonic_ns)
 		return;
 	err = b->source.sample(b->source.context, &sample);
-	if (err < 0)
+	if (err < 0) {
 		b->error = err;
-	else
-		capture_clock_extend(&b->clock, &sample);
+		return;
+	}
+	capture_clock_extend(&b->clock, &sample);
+	span_keep(b);
+}
+
+static uint64_t stream_time(const struct batcher *b, uint64_t monotonic_ns, uint64_t *err_ticks)
+{
+	size_t first = b->n_spans > SPANS ? b->n_spans - SPANS : 0, i = b->n_spans;
+
+	while (i > first && b->spans[(i - 1) % SPANS].before.monotonic_ns > monotonic_ns)
+		i--;
+	if (i == first && b->n_spans)
+		i++; /* older than all that is known */
+	return capture_clock_to_tsc(i ? &b->spans[(i - 1) % SPANS] : &b->clock, monotonic_ns,
+				    err_ticks);
 }
 
 /* Records arrive almost ordered: insertion sort is one comparison for each. */
@@ -259,14 +286,14 @@ static struct vs_event event_lost(uint32_t seq, uint64_t count, uint64_t begin, 
 	};
 }
 
-/* Stream time of a stamp. A CPU's stamps do not run backwards across frames by less than their
- * own error: the two spans that they were mapped with differ by that. */
+/* Stream time of a stamp, never before what was promised by less than its own error: the clocks may
+ * have been set back. */
 static uint64_t stamp_convert(struct batcher *b, const struct cpu_state *state, uint64_t mono_ns,
 			      uint64_t *err_ticks)
 {
 	uint64_t floor =
 		state->newest_time > state->watermark ? state->newest_time : state->watermark;
-	uint64_t time = capture_clock_to_tsc(&b->clock, mono_ns, err_ticks);
+	uint64_t time = stream_time(b, mono_ns, err_ticks);
 
 	return time < floor && floor - time <= *err_ticks ? floor : time;
 }
@@ -348,7 +375,7 @@ static uint64_t stage_oldest(struct batcher *b, size_t from)
 	uint64_t oldest = UINT64_MAX;
 
 	for (size_t i = from; i < b->n_staged; i++) {
-		uint64_t err, time = capture_clock_to_tsc(&b->clock, b->stage[i].time, &err);
+		uint64_t err, time = stream_time(b, b->stage[i].time, &err);
 
 		time = ticks_less(time, err);
 		if (time < oldest)
@@ -440,7 +467,7 @@ static void batcher_on_stack(void *context, const struct capture_stack *stack)
 	if (!b->stacks)
 		return;
 	clock_reach(b, stack->time);
-	converted.time = capture_clock_to_tsc(&b->clock, stack->time, &err);
+	converted.time = stream_time(b, stack->time, &err);
 	b->stacks->stack(b->stacks->context, &converted, err);
 }
 
@@ -469,6 +496,7 @@ long batcher_drain(struct batcher *b, struct byte_buffer *out,
 		return err;
 	if (sample.tsc != b->before.tsc)
 		capture_clock_push(&b->clock, &sample);
+	span_keep(b);
 	b->before = sample;
 	for (size_t cpu = 0; cpu < b->source.n_cpus; cpu++) {
 		err = b->source.cpu_stats(b->source.context, cpu, &b->cpus[cpu].before);

@@ -31,13 +31,14 @@ void capture_clock_init(struct capture_clock *c)
 	memset(c, 0, sizeof(*c));
 }
 
-/* The span's ticks per ns of CLOCK_MONOTONIC_RAW, and how far that may be off, relatively. */
-static double rate_of(const struct capture_clock *c, double *tolerance)
+/* Ticks per ns of CLOCK_MONOTONIC_RAW since `begin`, and how far that may be off, relatively. */
+static double rate_since(const struct capture_clock *c, const struct clock_sample *begin,
+			 double *tolerance)
 {
-	double ticks = (double)(c->after.tsc - c->before.tsc);
-	double raw_ns = (double)(int64_t)(c->after.raw_ns - c->before.raw_ns);
+	double ticks = (double)(c->after.tsc - begin->tsc);
+	double raw_ns = (double)(int64_t)(c->after.raw_ns - begin->raw_ns);
 
-	*tolerance = RATE_TOLERANCE + (double)(c->before.tsc_width + c->after.tsc_width) / ticks;
+	*tolerance = RATE_TOLERANCE + (double)(begin->tsc_width + c->after.tsc_width) / ticks;
 	return raw_ns > 0 ? ticks / raw_ns : 0;
 }
 
@@ -47,7 +48,7 @@ static double rate_of(const struct capture_clock *c, double *tolerance)
  */
 static void jump_find(struct capture_clock *c)
 {
-	double tolerance, rate = rate_of(c, &tolerance);
+	double tolerance, rate = rate_since(c, &c->before, &tolerance);
 
 	c->jump_ticks = 0;
 	if (rate <= 0 || c->ticks_per_raw_ns <= 0 ||
@@ -57,16 +58,17 @@ static void jump_find(struct capture_clock *c)
 	c->jump_ticks =
 		fabs((double)(c->after.tsc - c->before.tsc) -
 		     (double)(int64_t)(c->after.raw_ns - c->before.raw_ns) * c->ticks_per_raw_ns);
+	c->pushed_jump = true;
 }
 
-/* The span is over: what it says of the rate. */
+/* What the time since the last push says of the rate. */
 static void rate_learn(struct capture_clock *c)
 {
-	double tolerance, rate = rate_of(c, &tolerance);
+	double tolerance, rate = rate_since(c, &c->pushed, &tolerance);
 
 	if (rate <= 0)
 		return;
-	if (c->jump_ticks > 0) {
+	if (c->pushed_jump) {
 		c->jumped_rate = rate;
 		return;
 	}
@@ -80,24 +82,33 @@ static bool is_later(const struct clock_sample *sample, const struct clock_sampl
 	return sample->tsc > than->tsc && sample->monotonic_ns > than->monotonic_ns;
 }
 
+static void span_begin(struct capture_clock *c, const struct clock_sample *end)
+{
+	c->before = c->after;
+	c->after = *end;
+	c->n_samples++;
+	jump_find(c);
+}
+
 void capture_clock_push(struct capture_clock *c, const struct clock_sample *sample)
 {
 	if (c->n_samples >= 2)
 		rate_learn(c);
-	if (c->n_samples && !is_later(sample, &c->after))
-		c->n_samples = 0;
-	c->before = c->n_samples ? c->after : *sample;
-	c->after = *sample;
-	if (c->n_samples++)
-		jump_find(c);
+	if (!c->n_samples || !is_later(sample, &c->after)) {
+		c->before = c->after = c->pushed = *sample;
+		c->n_samples = 1;
+		c->pushed_jump = false;
+		return;
+	}
+	c->pushed = c->after;
+	c->pushed_jump = false;
+	span_begin(c, sample);
 }
 
 void capture_clock_extend(struct capture_clock *c, const struct clock_sample *sample)
 {
-	if (c->n_samples < 2 || !is_later(sample, &c->before))
-		return;
-	c->after = *sample;
-	jump_find(c);
+	if (c->n_samples >= 2 && is_later(sample, &c->after))
+		span_begin(c, sample);
 }
 
 static double slew_limit_ppb(const struct capture_clock *c, double chord_ppb)

@@ -45,15 +45,17 @@ int clock_tsc_hz(uint64_t *hz);
 struct capture_clock {
 	struct clock_sample before, after;
 	uint64_t n_samples;
-	double ticks_per_raw_ns; /* of the newest past span without a jump; 0 before the first */
-	double jumped_rate;      /* of the newest past span, if it has one; else 0 */
-	double jump_ticks;       /* how far the TSC ran on while the clocks stood still in this */
+	struct clock_sample pushed; /* where what rates are learned from began */
+	bool pushed_jump;           /* a span since has a jump */
+	double ticks_per_raw_ns;    /* of the newest past span without a jump; 0 before the first */
+	double jumped_rate;         /* of the newest past span, if it has one; else 0 */
+	double jump_ticks; /* how far the TSC ran on while the clocks stood still in this */
 };
 /* Knows no sample yet. Owns nothing. */
 void capture_clock_init(struct capture_clock *c);
 /* A newer sample: the span becomes [last after, sample]. */
 void capture_clock_push(struct capture_clock *c, const struct clock_sample *sample);
-/* The span reaches up to this newer sample: its end is replaced. */
+/* The same, but too soon to learn anything of rates from. */
 void capture_clock_extend(struct capture_clock *c, const struct clock_sample *sample);
 /*
  * The TSC at capture stamp `monotonic_ns`. Within the span *err_ticks bounds the error: half the

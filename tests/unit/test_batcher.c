@@ -36,6 +36,9 @@ struct seen_cpu {
 struct fixture {
 	uint64_t now_ns;
 	uint64_t paused_ns; /* the VMM stopped the guest for so long: its clocks, not its TSC */
+	uint64_t unsure_ns; /* so long it takes to read the clocks */
+	uint32_t random;
+	size_t during_drain; /* events of each CPU while one CPU's ring is read */
 	size_t ring_limit;
 	struct fake_cpu *cpus;
 	struct seen_cpu seen[N_CPUS];
@@ -56,16 +59,25 @@ static uint64_t tsc_at(uint64_t ns)
 	return ns * TICKS_PER_NS;
 }
 
+static void emit(struct fixture *f, size_t cpu, size_t n);
+
+static uint32_t draw(struct fixture *f, uint32_t below)
+{
+	f->random = f->random * 1664525 + 1013904223;
+	return (uint32_t)((uint64_t)f->random * below >> 32);
+}
+
 static int fake_sample(void *context, struct clock_sample *out)
 {
 	struct fixture *f = context;
+	uint64_t begin_ns = f->now_ns + 100;
 
-	f->now_ns += 100;
 	memset(out, 0, sizeof(*out));
-	out->tsc = tsc_at(f->now_ns);
-	out->tsc_width = 30;
-	out->monotonic_ns = out->raw_ns = out->realtime_ns = f->now_ns - f->paused_ns;
-	f->now_ns += 100;
+	out->tsc = tsc_at(begin_ns + f->unsure_ns / 2);
+	out->tsc_width = 30 + tsc_at(f->unsure_ns);
+	out->monotonic_ns = out->raw_ns = out->realtime_ns =
+		begin_ns + draw(f, (uint32_t)f->unsure_ns) - f->paused_ns;
+	f->now_ns = begin_ns + f->unsure_ns + 100;
 	return 0;
 }
 
@@ -88,6 +100,8 @@ static long fake_drain(void *context, const struct capture_sink *sink)
 		struct fake_cpu *k = &f->cpus[cpu];
 		size_t n = 0;
 
+		for (size_t i = 0; i < f->during_drain * N_CPUS; i++)
+			emit(f, i % N_CPUS, 1);
 		while (n < k->n && k->slots[n].committed) {
 			run[n] = k->slots[n].event;
 			n++;
@@ -167,7 +181,7 @@ static struct slot *claim(struct fixture *f, size_t cpu)
 static void commit(struct fixture *f, struct slot *slot)
 {
 	f->now_ns += 50;
-	slot->event.time = f->now_ns - f->paused_ns;
+	slot->event.time = slot->event.arg0 = f->now_ns - f->paused_ns;
 	slot->committed = true;
 }
 
@@ -263,6 +277,35 @@ static void stamps_are_tsc_in_time_order(void **state)
 		assert_true((got > truth ? got - truth : truth - got) <= f->seen[1].last.time_err);
 	}
 	assert_true(f->seen[1].last.time_err < tsc_at(1000));
+}
+
+static int by_stamp(const void *a, const void *b)
+{
+	const struct vs_event *x = a, *y = b;
+
+	return (x->arg0 > y->arg0) - (x->arg0 < y->arg0);
+}
+
+/* However unsure each reading of the clocks is: what another CPU did before stays before. */
+static void cpus_keep_the_order_of_their_stamps(void **state)
+{
+	enum { DRAINS = 200, EVENTS_MAX = DRAINS * 100 };
+	static struct vs_event all[EVENTS_MAX];
+	struct fixture *f = *state;
+	size_t n = 0;
+
+	f->unsure_ns = 20000;
+	f->during_drain = 3;
+	for (int i = 0; i < DRAINS; i++) {
+		f->now_ns += draw(f, 1000000);
+		drain(f);
+		for (size_t e = 0; e < f->n_events && n < EVENTS_MAX; e++)
+			all[n++] = f->events[e];
+	}
+	assert_true(n > DRAINS * 20);
+	qsort(all, n, sizeof(*all), by_stamp);
+	for (size_t i = 1; i < n; i++)
+		assert_true(all[i].time >= all[i - 1].time);
 }
 
 static void a_pause_by_the_vmm_is_inside_the_bound(void **state)
@@ -518,6 +561,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(stamps_are_tsc_in_time_order),
+		TEST(cpus_keep_the_order_of_their_stamps),
 		TEST(a_pause_by_the_vmm_is_inside_the_bound),
 		TEST(a_hole_in_seq_is_a_lost_marker_between_its_neighbours),
 		TEST(a_loss_at_the_end_is_told_before_the_next_event_comes),
