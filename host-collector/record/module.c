@@ -22,6 +22,7 @@ struct module {
 	bool dumped;
 	size_t n_functions;
 	struct function *functions;
+	Elf *debug;  /* the file with its symbols, if they are not in itself */
 	char path[]; /* as in /proc/PID/maps */
 };
 
@@ -34,6 +35,7 @@ struct module_list *module_list_new(pid_t pid)
 {
 	struct module_list *list = calloc(1, sizeof(*list));
 
+	elf_version(EV_CURRENT);
 	if (list)
 		list->pid = pid;
 	return list;
@@ -48,6 +50,7 @@ void module_list_free(struct module_list *list)
 	for (m = list->first; m; m = next) {
 		next = m->next;
 		free(m->functions);
+		elf_end(m->debug);
 		free(m);
 	}
 	free(list);
@@ -143,6 +146,20 @@ int module_list_report(struct module_list *list, Dwfl *dwfl)
 	return err ? err : lines ? 0 : -ESRCH; /* a zombie's maps are empty */
 }
 
+/* An ELF file, mapped, or NULL. It takes fd in any case: a QEMU maps 200 files, and there may be
+ * many QEMUs, and their descriptors would all be ours. */
+static Elf *elf_mapped(int fd)
+{
+	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
+
+	if (elf && (elf_kind(elf) != ELF_K_ELF || elf_cntl(elf, ELF_C_FDREAD))) {
+		elf_end(elf);
+		elf = NULL;
+	}
+	close(fd);
+	return elf;
+}
+
 int module_find_elf(Dwfl_Module *dwfl_module, void **userdata, const char *name, Dwarf_Addr base,
 		    char **file_name, Elf **elf)
 {
@@ -160,8 +177,8 @@ int module_find_elf(Dwfl_Module *dwfl_module, void **userdata, const char *name,
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
 	if (fd >= 0)
-		*file_name = strdup(m->path);
-	return fd;
+		*elf = elf_mapped(fd);
+	return -1;
 }
 
 static int function_compare(const void *a, const void *b)
@@ -171,34 +188,100 @@ static int function_compare(const void *a, const void *b)
 	return (x->address > y->address) - (x->address < y->address);
 }
 
-static void functions_dump(struct module *m, Dwfl_Module *dwfl_module)
+/* The section with all symbols; NULL: none. */
+static Elf_Scn *symbols_find(Elf *elf, GElf_Shdr *header)
+{
+	Elf_Scn *section = NULL;
+
+	while (elf && (section = elf_nextscn(elf, section))) {
+		if (gelf_getshdr(section, header) && header->sh_type == SHT_SYMTAB &&
+		    header->sh_entsize)
+			return section;
+	}
+	return NULL;
+}
+
+/* The file that was split off a stripped one, where this machine's packages put it. */
+static Elf *debug_open(Dwfl_Module *dwfl_module)
+{
+	char path[256] = "/usr/lib/debug/.build-id/";
+	size_t used = strlen(path);
+	const unsigned char *id;
+	GElf_Addr address;
+	const int bytes = dwfl_module_build_id(dwfl_module, &id, &address);
+	int fd;
+
+	if (bytes < 2 || used + (size_t)bytes * 2 + sizeof("/.debug") > sizeof(path))
+		return NULL;
+	for (int i = 0; i < bytes; i++)
+		used += (size_t)sprintf(path + used, i == 0 ? "%02x/" : "%02x", id[i]);
+	strcpy(path + used, ".debug");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? NULL : elf_mapped(fd);
+}
+
+/* Without a size nobody knows whether an address behind it still belongs to it. */
+static void function_add(struct module *m, const char *name, uint64_t address,
+			 const GElf_Sym *symbol)
+{
+	const int type = GELF_ST_TYPE(symbol->st_info);
+
+	if (!name || !*name || !symbol->st_size || symbol->st_shndx == SHN_UNDEF ||
+	    (type != STT_FUNC && type != STT_GNU_IFUNC))
+		return;
+	m->functions[m->n_functions++] = (struct function){address, symbol->st_size, name};
+}
+
+/* False: the file is stripped, and what was split off is not here. */
+static bool debug_dump(struct module *m, Dwfl_Module *dwfl_module)
+{
+	GElf_Addr bias;
+	Elf *elf = dwfl_module_getelf(dwfl_module, &bias);
+	Elf_Scn *section;
+	GElf_Shdr header;
+	Elf_Data *data;
+	size_t n;
+
+	if (!elf || symbols_find(elf, &header))
+		return false;
+	m->debug = debug_open(dwfl_module);
+	section = symbols_find(m->debug, &header);
+	data = section ? elf_getdata(section, NULL) : NULL;
+	n = data ? data->d_size / header.sh_entsize : 0;
+	m->functions = n ? calloc(n, sizeof(*m->functions)) : NULL;
+	for (size_t i = 0; m->functions && i < n; i++) {
+		GElf_Sym symbol;
+
+		if (gelf_getsym(data, (int)i, &symbol))
+			function_add(m, elf_strptr(m->debug, header.sh_link, symbol.st_name),
+				     symbol.st_value + bias, &symbol);
+	}
+	return m->functions;
+}
+
+static void own_dump(struct module *m, Dwfl_Module *dwfl_module)
 {
 	int n = dwfl_module_getsymtab(dwfl_module);
 
-	m->dumped = true;
-	if (n <= 0)
-		return;
-	m->functions = calloc((size_t)n, sizeof(*m->functions));
-	if (!m->functions)
-		return;
-	for (int i = 0; i < n; i++) {
-		struct function *f = &m->functions[m->n_functions];
+	m->functions = n > 0 ? calloc((size_t)n, sizeof(*m->functions)) : NULL;
+	for (int i = 0; m->functions && i < n; i++) {
 		GElf_Sym symbol;
 		GElf_Addr address;
 		const char *name = dwfl_module_getsym_info(dwfl_module, i, &symbol, &address, NULL,
 							   NULL, NULL);
-		int type = GELF_ST_TYPE(symbol.st_info);
 
-		/* Without a size nobody knows whether an address behind it still belongs to it. */
-		if (!name || !*name || !symbol.st_size || symbol.st_shndx == SHN_UNDEF ||
-		    (type != STT_FUNC && type != STT_GNU_IFUNC))
-			continue;
-		f->address = address;
-		f->size = symbol.st_size;
-		f->name = name;
-		m->n_functions++;
+		if (name)
+			function_add(m, name, address, &symbol);
 	}
-	qsort(m->functions, m->n_functions, sizeof(*m->functions), function_compare);
+}
+
+static void functions_dump(struct module *m, Dwfl_Module *dwfl_module)
+{
+	m->dumped = true;
+	if (!debug_dump(m, dwfl_module))
+		own_dump(m, dwfl_module);
+	if (m->n_functions)
+		qsort(m->functions, m->n_functions, sizeof(*m->functions), function_compare);
 }
 
 const char *module_symbol(Dwfl_Module *dwfl_module, uint64_t address, uint64_t *offset)

@@ -43,13 +43,14 @@ static int64_t now_ms(void)
 
 /* ---- what libdwfl asks for ---- */
 
-/* Only what lies on this machine by build id (libdw would else ask debuginfod servers). */
+/* module.h finds the names itself, and an unwinder needs .eh_frame only. */
 static int debuginfo_find(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 			  const char *file_name, const char *link, GElf_Word crc,
 			  char **debuginfo_name)
 {
-	(void)userdata, (void)name, (void)base, (void)file_name, (void)link, (void)crc;
-	return dwfl_build_id_find_debuginfo(module, NULL, NULL, 0, NULL, NULL, 0, debuginfo_name);
+	(void)module, (void)userdata, (void)name, (void)base, (void)file_name, (void)link;
+	(void)crc, (void)debuginfo_name;
+	return -1;
 }
 
 static const Dwfl_Callbacks dwfl_callbacks = {

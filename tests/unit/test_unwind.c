@@ -5,6 +5,7 @@
  * libc, which has no frame pointers. Neither the end of the copy nor the death of the process nor
  * nonsense in the registers does harm.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -246,6 +247,30 @@ static void test_code_outside_files_ends_the_walk(void **state)
 	assert_int_equal(r->frames[0].offset, 0);
 }
 
+static size_t descriptors_count(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* A QEMU maps 200 files, and a host may have many. */
+static void test_no_file_stays_open(void **state)
+{
+	struct rig *r = *state;
+	const size_t before = descriptors_count();
+
+	assert_true(unwinder_run(r->unwinder, r->victim.pid, &r->victim.stack, r->frames,
+				 VS_STACK_FRAMES_MAX) > 0);
+	assert_int_equal(unwinder_prepare(r->unwinder, r->victim.pid), 0);
+	assert_int_equal(descriptors_count(), before);
+}
+
 static void test_dead_process_is_said(void **state)
 {
 	struct rig *r = *state;
@@ -272,7 +297,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG(test_chain_is_named),        RIG(test_limits_are_kept),
 		RIG(test_nonsense_does_no_harm), RIG(test_code_outside_files_ends_the_walk),
-		RIG(test_dead_process_is_said),
+		RIG(test_no_file_stays_open),    RIG(test_dead_process_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
