@@ -47,7 +47,7 @@ struct stream {
 	uint64_t missed, missed_before; /* without a number; at its sender's last word */
 	bool missed_known;
 	struct losses losses;
-	int64_t owed; /* received after they had been counted as lost: not lost the next time */
+	struct loss_counts noted; /* the sum of losses */
 	uint64_t pairs, violations;
 	struct clock_reading { /* of its kernel's own clock, the newest */
 		bool known;
@@ -102,6 +102,10 @@ struct stream *stream_find(const struct pipeline *p, uint32_t source);
 /* From now on the timelines wait for this source. 0 or -ENOMEM. */
 int stream_join(struct pipeline *p, struct stream *s);
 void stream_leave(struct pipeline *p, struct stream *s);
+/* What a batch has just told of losses lies between the CPU's last event before it (INT64_MIN:
+ * none) and its own last (INT64_MIN: nobody knows when; it comes with the next that has a place).
+ */
+void stream_lost(struct stream *s, int64_t begin_ns, int64_t end_ns);
 
 /* Takes what a frame of `kind` says. 0, -ENOMEM, or another -errno: it makes no sense. */
 int message_take(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t arrival_tsc,

@@ -53,3 +53,23 @@ void losses_add(struct losses *l, const struct loss_span *span)
 	while (at + 1 < l->n && distance_ns(l, at) <= near_ns)
 		span_join(l, at);
 }
+
+uint64_t losses_correct(struct losses *l, uint64_t n, enum loss_truth truth)
+{
+	uint64_t left = n;
+
+	for (size_t i = l->n; i-- && left;) {
+		struct loss_counts *counts = &l->spans[i].counts;
+		const uint64_t taken = left < counts->channel ? left : counts->channel;
+
+		left -= taken;
+		counts->channel -= taken;
+		if (truth == LOSS_BY_USER)
+			counts->user += taken;
+		if (counts->kernel || counts->user || counts->channel)
+			continue;
+		l->n--;
+		memmove(&l->spans[i], &l->spans[i + 1], (l->n - i) * sizeof(l->spans[0]));
+	}
+	return n - left;
+}

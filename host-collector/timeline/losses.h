@@ -33,4 +33,12 @@ struct losses {
 /* Where there are too many the two that are nearest to each other become one. */
 void losses_add(struct losses *l, const struct loss_span *span);
 
+enum loss_truth {
+	LOSS_BY_USER, /* dropped by its agent, who told later */
+	LOSS_NONE,    /* received after all */
+};
+/* Up to n events that were taken for lost on the way, the newest first, were not. Returns how many.
+ */
+uint64_t losses_correct(struct losses *l, uint64_t n, enum loss_truth truth);
+
 #endif

@@ -438,8 +438,20 @@ static int gap_push(struct pipeline *p, struct stream *s, struct continuity_cpu 
 	return events_push(p, s, next->cpu, &lost, 1);
 }
 
+/* Where something of this CPU lies that has no place: it had arrived by then. INT64_MIN: unknown.
+ */
+static int64_t arrival_ns(const struct pipeline *p, uint64_t arrival_tsc)
+{
+	struct host_ns t;
+
+	return clock_book_host_ns(p->clocks, arrival_tsc ? arrival_tsc : p->last_tsc, &t)
+		       ? t.ns
+		       : INT64_MIN;
+}
+
 /* No way to place its events; they are counted, so that the report can say so. */
-static int batch_unplaced(struct stream *s, const struct batch *b)
+static int batch_unplaced(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
+			  const struct batch *b)
 {
 	struct continuity_cpu *cpu = continuity_cpu(&s->continuity, b->cpu);
 	uint64_t missing;
@@ -451,26 +463,8 @@ static int batch_unplaced(struct stream *s, const struct batch *b)
 	else
 		s->unplaced += b->n_events;
 	s->missing += missing;
+	stream_lost(s, cpu->floor_ns, arrival_ns(p, arrival_tsc));
 	return 0;
-}
-
-/* What this batch told of losses lies between the CPU's last event before it and its own last. */
-static void loss_note(struct stream *s, const struct continuity *before, int64_t begin_ns,
-		      int64_t end_ns)
-{
-	const struct continuity *now = &s->continuity;
-	int64_t channel = continuity_lost(now) - continuity_lost(before) + s->owed;
-	struct loss_span span = {
-		.begin = {begin_ns != INT64_MIN ? begin_ns : end_ns},
-		.end = {end_ns},
-		.counts = {.kernel = now->dropped_kernel - before->dropped_kernel,
-			   .user = now->dropped_user - before->dropped_user,
-			   .channel = channel > 0 ? (uint64_t)channel : 0},
-	};
-
-	s->owed = channel < 0 ? channel : 0;
-	if (end_ns != INT64_MIN && (span.counts.kernel || span.counts.user || span.counts.channel))
-		losses_add(&s->losses, &span);
 }
 
 static int on_batch(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
@@ -478,7 +472,6 @@ static int on_batch(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
 {
 	struct continuity_cpu *cpu;
 	enum continuity_verdict verdict;
-	struct continuity before;
 	struct batch b;
 	uint64_t missing;
 	int64_t begin;
@@ -487,7 +480,7 @@ static int on_batch(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
 	if (err || !b.n_events)
 		return err;
 	if (!clock_book_knows(p->clocks, s->id))
-		return batch_unplaced(s, &b);
+		return batch_unplaced(p, s, arrival_tsc, &b);
 	err = stream_join(p, s);
 	if (!err)
 		err = stream_announce(p, s);
@@ -496,7 +489,6 @@ static int on_batch(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
 	cpu = continuity_cpu(&s->continuity, b.cpu);
 	if (!cpu)
 		return -ENOMEM;
-	before = s->continuity;
 	begin = cpu->floor_ns;
 	verdict = continuity_check(&s->continuity, cpu, &b, s->session_id, &missing);
 	if (verdict == CONTINUITY_REPEATS) {
@@ -514,7 +506,8 @@ static int on_batch(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
 	}
 	if (!err)
 		err = gap_close(p, s, &b);
-	loss_note(s, &before, begin, cpu->floor_ns);
+	stream_lost(s, begin,
+		    cpu->floor_ns != INT64_MIN ? cpu->floor_ns : arrival_ns(p, arrival_tsc));
 	audit(p, s, b.events[b.n_events - 1].time, arrival_tsc);
 	return err;
 }

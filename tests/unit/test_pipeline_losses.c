@@ -2,6 +2,8 @@
 /* What does not arrive, arrives twice or late: it is counted, and leaves gaps where it was. */
 #include "tests/unit/pipeline_play.h"
 
+#include "proto/codec.h"
+
 static void live_what_an_agent_kept_from_before_is_no_loss(void **state)
 {
 	const uint64_t known_tsc = synth_host_tsc0 + 2500000ull * 600; /* 600 ms */
@@ -153,6 +155,64 @@ static void every_event_is_accounted_for(void **state)
 	play_end(&p);
 }
 
+/* A batch of guest CPU 1 with ten events from `seq` on, and the totals that its sender tells. */
+static void ten_events(struct synth *s, int64_t t_ns, uint32_t seq, uint64_t dropped_user)
+{
+	struct batch_encoder *encoder = batch_encoder_new();
+	struct byte_buffer payload = {0};
+	struct vs_event events[10];
+	struct batch b = {.cpu = 1,
+			  .n_events = 10,
+			  .events = events,
+			  .emitted = seq + 10,
+			  .dropped_user = dropped_user};
+
+	synth_at(s, t_ns);
+	for (uint32_t i = 0; i < 10; i++) {
+		events[i] = synth_switch(TASK, 1, OTHER);
+		events[i].time = synth_host_tsc0 + (uint64_t)(t_ns - (10 - i) * MS) * 5 / 2 + 1000;
+		events[i].seq = seq + i;
+		events[i].cpu = 1;
+	}
+	b.watermark = events[9].time;
+	assert_non_null(encoder);
+	assert_int_equal(batch_encode(encoder, &b, &payload), 0);
+	synth_frame(s, SYNTH_VM, FRAME_BATCH, payload.data, payload.len);
+	byte_buffer_fini(&payload);
+	batch_encoder_free(encoder);
+}
+
+/* What an agent's queue drops is older than what waits in it, and that was made before the drop: it
+ * tells of a hole, and only later batches tell whose it is. */
+static void what_an_agent_tells_late_was_dropped_by_it(void **state)
+{
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+	const struct loss_span *span;
+	struct pipeline_source vm;
+
+	(void)state;
+	ten_events(s, 100 * MS, 0, 0);
+	ten_events(s, 300 * MS, 30, 0);  /* twenty are missing */
+	ten_events(s, 700 * MS, 40, 15); /* fifteen of them were dropped */
+	ten_events(s, 1000 * MS, 50, 15);
+	synth_at(s, 1300 * MS);
+	synth_free(s);
+	play_offline(&p);
+	vm = source_of(&p, SYNTH_VM);
+	assert_int_equal(vm.emitted, 60);
+	assert_int_equal(vm.delivered, 40);
+	assert_int_equal(vm.dropped_user, 15);
+	assert_int_equal(vm.lost_channel, 5);
+	assert_int_equal(vm.losses->n, 1);
+	span = &vm.losses->spans[0];
+	assert_int_equal(span->counts.user, 15);
+	assert_int_equal(span->counts.channel, 5);
+	assert_in_range(span->begin.ns, synth_host_ns(90 * MS), synth_host_ns(110 * MS));
+	assert_in_range(span->end.ns, synth_host_ns(290 * MS), synth_host_ns(310 * MS));
+	play_end(&p);
+}
+
 /* What a kernel lost without a number is told by heartbeats: what grew while we listened. */
 static void what_has_no_number_is_counted_too(void **state)
 {
@@ -252,6 +312,7 @@ int main(void)
 		cmocka_unit_test(lost_events_become_a_gap),
 		cmocka_unit_test(frames_lost_on_the_way_are_counted_and_leave_gaps),
 		cmocka_unit_test(every_event_is_accounted_for),
+		cmocka_unit_test(what_an_agent_tells_late_was_dropped_by_it),
 		cmocka_unit_test(what_has_no_number_is_counted_too),
 		cmocka_unit_test(a_guests_account_ends_with_its_last_word),
 		cmocka_unit_test(replayed_frames_change_nothing),
