@@ -125,7 +125,8 @@ def play(args, builder, folder, say):
             if args.bed == "b":  # elsewhere other machines' tasks may be hidden from the tracer
                 wrong += check_quickstart.check_run_delay(played.table("vcpu"), played.table("tasks"),
                                                           played.truth)
-                wrong += check_quickstart.check_steal(played.table("steal"), played.table("vcpu"))
+                wrong += check_quickstart.check_steal(played.table("steal"), played.table("vcpu"),
+                                                      played.truth)
             for incident in check_quickstart.interference(report, played.truth):
                 say(f"the incident of {incident['duration_ns'] / 1e6:.0f} ms at {incident['begin_ns']} "
                     "was this machine, which did not run the emulated one meanwhile")

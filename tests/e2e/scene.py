@@ -82,7 +82,7 @@ class Scene:
         self.record_arguments = ""
         self.backend = "auto"  # of the recorder
         self.qemu_pid, self.channel, self.folder, self._say = qemu_pid, channel, folder, say
-        self.truth = {"stalls": [], "interference": []}
+        self.truth = {"stalls": [], "interference": [], "emulated": emulated}
 
     def place_threads(self):
         """The vCPU on its pCPU, QEMU's other threads on the other."""
@@ -181,10 +181,15 @@ class Scene:
         return self.host.run(command), state_times.check(json.loads(self.host.run(
             f"{command} --format json 2>report.log || {{ cat report.log; exit 1; }}")))
 
-    def table(self, name):
+    def table(self, name, recording="run.vcs"):
         """The rows of a table of figures."""
-        return json.loads(self.host.run(
-            f"cd {self.folder} && vcpuscope report run.vcs {name} --top 0 --format json"))["rows"]
+        text = self.host.run(
+            f"cd {self.folder} && vcpuscope report {recording} {name} --top 0 --format json "
+            "2>table.log || { cat table.log; exit 1; }", timeout_s=120)
+        try:
+            return json.loads(text)["rows"]
+        except json.JSONDecodeError as error:
+            raise SceneError(f"{name} of {recording}: {error}, in:\n{text[-2000:]}") from error
 
     def logs(self):
         """{file name: content} of what the programs said; a log that cannot be read says why."""

@@ -48,12 +48,6 @@ def load(played):
         timeout_s=ROUND_S + 60)
 
 
-def table(played, recording, name):
-    return json.loads(played.host.run(
-        f"cd {FOLDER} && vcpuscope report {recording} {name} --top 0 --format json",
-        timeout_s=120))["rows"]
-
-
 def record(played, recording, what):
     """Records while what() runs; its rows of `delays`, with the sums over all interrupts."""
     played.record_start()
@@ -61,7 +55,7 @@ def record(played, recording, what):
     time.sleep(1)
     played.record_stop()
     played.host.run(f"mv {FOLDER}/run.vcs {FOLDER}/{recording}")
-    return table(played, recording, "delays"), table(played, recording, "slowest")
+    return played.table("delays", recording), played.table("slowest", recording)
 
 
 def check_load(rows, expect, say):

@@ -85,15 +85,17 @@ class Check(unittest.TestCase):
     def test_steal_is_what_was_measured(self):
         row = {"accounted_ns": 740 * MS, "measured_ns": 692 * MS, "unit_ns": 10 * MS, "readings": 13}
         vcpus = [{"waits": 600}, {"waits": 500}]
-        self.assertEqual(check_steal([row], vcpus), [])
-        self.assertTrue(check_steal([row], [{"waits": 10}]))
-        self.assertTrue(check_steal([], vcpus))
-        self.assertTrue(check_steal([{**row, "accounted_ns": None}], vcpus))
-        self.assertTrue(check_steal([{**row, "accounted_ns": 200 * MS}], vcpus))
-        self.assertTrue(check_steal([{**row, "readings": 1}], vcpus))
+        truth = {"emulated": True, "interference": []}
+        self.assertEqual(check_steal([row], vcpus, truth), [])
+        self.assertTrue(check_steal([row], vcpus, {**truth, "emulated": False}))
+        self.assertTrue(check_steal([row], [{"waits": 10}], truth))
+        self.assertTrue(check_steal([], vcpus, truth))
+        self.assertTrue(check_steal([{**row, "accounted_ns": None}], vcpus, truth))
+        self.assertTrue(check_steal([{**row, "accounted_ns": 200 * MS}], vcpus, truth))
+        self.assertTrue(check_steal([{**row, "readings": 1}], vcpus, truth))
 
     def test_run_delay_is_the_schedulers_own(self):
-        vcpus = [{"run_delay_ns": 700 * MS}]
+        vcpus = [{"run_delay_ns": 700 * MS, "waits": 100}]
         tasks = [{"comm": "compute", "run_delay_ns": 600 * MS}, {"comm": "sh", "run_delay_ns": 5 * MS}]
         good = {"run_delay_ns": [695 * MS, 710 * MS]}
         self.assertEqual(check_run_delay(vcpus, tasks, good), [])
@@ -101,6 +103,9 @@ class Check(unittest.TestCase):
         self.assertTrue(check_run_delay(vcpus, tasks, {"run_delay_ns": [600 * MS, 650 * MS]}))
         self.assertTrue(check_run_delay(vcpus, [*tasks, {"comm": "x", "run_delay_ns": 99 * MS}], good))
         self.assertTrue(check_run_delay(vcpus, tasks[1:], good))
+        busy = {"run_delay_ns": [730 * MS, 740 * MS], "emulated": True, "interference": [{}]}
+        self.assertEqual(check_run_delay(vcpus, tasks, busy), [])
+        self.assertTrue(check_run_delay(vcpus, tasks, {**busy, "interference": []}))
 
     def test_an_incident_inside_a_gap_of_the_machine_is_no_mistake(self):
         report, truth = copy.deepcopy(REPORT), copy.deepcopy(TRUTH)
