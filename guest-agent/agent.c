@@ -19,6 +19,7 @@
 #include "guest-agent/cpus.h"
 #include "guest-agent/dmesg_clock.h"
 #include "bpf/kernel_log.h"
+#include "guest-agent/outbox.h"
 #include "guest-agent/pvclock_page.h"
 #include "guest-agent/self_stats.h"
 #include "guest-agent/send_queue.h"
@@ -29,21 +30,11 @@
 
 enum {
 	CONTROL_BYTES = 128 * 1024,
-	PUMP_BYTES = 256 * 1024, /* written before the loop may look at what arrived */
 	DMESG_POINT_MS = 1000,
 	STEAL_MS = 1000,
 	STOP_GRACE_MS = 300,
 	STACKS_NS = 1000000, /* spent on naming stacks between two looks at the rings */
 	PORT_WAIT_MS = 10000,
-};
-
-/* The frame on its way out; the only one that may be half written. */
-struct wire {
-	struct byte_buffer frame;
-	size_t written;
-	uint64_t session; /* session_number() when it was stamped, 0: not yet */
-	bool queued;      /* came from the queue: worth keeping for the next connection */
-	struct send_item item;
 };
 
 struct agent {
@@ -60,7 +51,7 @@ struct agent {
 	struct kernel_log *kernel_log;
 	struct dmesg_clock *dmesg_clock;
 
-	struct wire wire;
+	struct outbox outbox;
 	struct byte_buffer batches, payload, frame;
 	struct message_hello hello;
 	struct pvclock_page pvclock_page;
@@ -119,65 +110,20 @@ static void dmesg_refresh(struct agent *a, uint64_t now_ms)
 		a->dmesg = point;
 }
 
-static int hello_write(struct agent *a, uint64_t now_ms)
+static int on_hello_due(void *context, uint64_t now_ms, struct byte_buffer *out)
 {
+	struct agent *a = context;
 	long n = cpus_read(a->hello.cpus, VS_CPUS_MAX);
 
 	a->hello.n_cpus = n > 0 ? (size_t)n : 0;
 	dmesg_refresh(a, now_ms);
 	a->hello.dmesg = a->dmesg;
-	return session_hello(a->session, &a->hello, now_ms, &a->wire.frame);
-}
-
-/* Puts the next frame on the wire: greeting, then echoes, then the queue. 1, 0 nothing, -errno. */
-static int wire_fill(struct agent *a)
-{
-	uint64_t now_ms = uv_now(a->timer.loop);
-	int err;
-
-	a->wire.frame.len = 0;
-	a->wire.written = 0;
-	a->wire.session = 0;
-	a->wire.queued = false;
-	if (session_hello_due(a->session, now_ms)) {
-		err = hello_write(a, now_ms);
-		return err ? err : 1;
-	}
-	if (session_echo_due(a->session)) {
-		err = session_echo(a->session, clock_tsc_read(), &a->wire.frame);
-		return err ? err : 1;
-	}
-	if (session_state(a->session) != SESSION_OPEN)
-		return 0;
-	a->wire.queued = true;
-	return send_queue_pop(a->queue, &a->wire.item, &a->wire.frame);
+	return session_hello(a->session, &a->hello, now_ms, out);
 }
 
 static void agent_pump(struct agent *a)
 {
-	struct wire *w = &a->wire;
-	size_t budget = PUMP_BYTES;
-
-	while (channel_is_up(a->channel)) {
-		size_t n;
-
-		if (w->written == w->frame.len && wire_fill(a) <= 0)
-			return;
-		if (!w->written && w->session != session_number(a->session)) {
-			session_stamp(a->session, w->frame.data);
-			w->session = session_number(a->session);
-		}
-		n = channel_write(a->channel, w->frame.data + w->written,
-				  w->frame.len - w->written);
-		w->written += n;
-		if (!n)
-			return;
-		if (n >= budget) {
-			channel_yield(a->channel);
-			return;
-		}
-		budget -= n;
-	}
+	outbox_pump(&a->outbox, a->channel, uv_now(a->timer.loop));
 }
 
 static void urgent_set(struct agent *a, bool urgent)
@@ -202,16 +148,10 @@ static void on_channel_up(void *context)
 static void on_channel_down(void *context)
 {
 	struct agent *a = context;
-	struct wire *w = &a->wire;
 
 	session_end(a->session);
 	urgent_set(a, true);
-	if (w->written == w->frame.len || (w->queued && !w->written))
-		return;
-	/* Half a frame is gone with the connection. */
-	if (w->queued)
-		on_queue_dropped(a, &w->item);
-	w->frame.len = w->written = 0;
+	outbox_cut(&a->outbox);
 }
 
 static void on_channel_received(void *context, const uint8_t *data, size_t len)
@@ -406,14 +346,6 @@ static void channel_check(struct agent *a, uint64_t now_ms)
 	}
 }
 
-static bool agent_has_waiting(const struct agent *a)
-{
-	struct send_queue_stats stats;
-
-	send_queue_stats_get(a->queue, &stats);
-	return stats.waiting_bytes > 0 || a->wire.written < a->wire.frame.len;
-}
-
 static void summary_say(struct agent *a, uint64_t now_ms)
 {
 	struct batcher_totals totals;
@@ -472,9 +404,9 @@ static void on_tick(uv_timer_t *timer)
 	}
 	agent_pump(a);
 	if (session_state(a->session) == SESSION_OPEN &&
-	    a->named_session == session_number(a->session) && !agent_has_waiting(a))
+	    a->named_session == session_number(a->session) && !outbox_waits(&a->outbox))
 		urgent_set(a, true);
-	if (a->stopping && (now_ms >= a->stop_ms || !agent_has_waiting(a) ||
+	if (a->stopping && (now_ms >= a->stop_ms || !outbox_waits(&a->outbox) ||
 			    session_state(a->session) != SESSION_OPEN))
 		agent_end(a, now_ms);
 }
@@ -592,6 +524,7 @@ static void on_config_apply(void *context, struct message_config_reply *reply)
 
 static int agent_build(struct agent *a, struct capture *capture)
 {
+	const struct outbox_events outbox = {on_hello_due, on_queue_dropped, a};
 	struct session_options session = {.say = on_session_say, .context = a};
 	struct configurer_options configurer = {.limits = a->options.limits,
 						.cpu_permille = a->options.cpu_permille,
@@ -617,6 +550,7 @@ static int agent_build(struct agent *a, struct capture *capture)
 	a->queue = send_queue_new(a->options.backlog_bytes, CONTROL_BYTES, on_queue_dropped, a);
 	if (!a->session || !a->batcher || !a->queue)
 		return -ENOMEM;
+	outbox_init(&a->outbox, a->session, a->queue, &outbox);
 	configurer.limits.fields = capture_guest_fields(capture);
 	configurer_init(&a->configurer, &configurer);
 	if (a->options.limits.sample_hz) {
@@ -685,7 +619,7 @@ void agent_free(struct agent *a)
 	frame_writer_free(a->writer);
 	kernel_log_close(a->kernel_log);
 	dmesg_clock_close(a->dmesg_clock);
-	byte_buffer_fini(&a->wire.frame);
+	outbox_fini(&a->outbox);
 	byte_buffer_fini(&a->batches);
 	byte_buffer_fini(&a->payload);
 	byte_buffer_fini(&a->frame);

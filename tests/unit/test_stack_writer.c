@@ -38,7 +38,7 @@ static int rig_setup(void **state)
 	struct rig *r = calloc(1, sizeof(*r));
 	bool names;
 
-	r->writer = stack_writer_new(HZ, &names);
+	r->writer = stack_writer_new(HZ, NULL, &names);
 	r->frames = frame_writer_new(1);
 	r->unpacker = frame_unpacker_new();
 	r->decoder = batch_decoder_new();

@@ -49,21 +49,25 @@ class Builder:
         made.add_modules(of.modules(modules))
         return made
 
-    def guest(self, files=()):
-        """Image of a guest: the base, the test module, the agent if built, `files` [(from, to)]."""
+    def guest(self, files=(), programs=(), modules=()):
+        """Image of a guest: the base, the test module, the agent if built, `files` [(from, to)],
+        `programs` [(from, to)] with their libraries, more `modules`."""
         self._say("guest image")
-        made = self._base(self.guest_kernel, GUEST_MODULES)
+        made = self._base(self.guest_kernel, (*GUEST_MODULES, *modules))
         made.add_file(self.guest_kernel.build_module(f"{HERE}/stall", self.work), "/root/stall.ko")
         agent = f"{self.build}/guest-agent/vcpuscope-agent"
         if os.path.exists(agent):
             made.add_program(agent, "/usr/bin/vcpuscope-agent")
         for source, target in files:
             made.add_file(source, target)
+        for source, target in programs:
+            made.add_program(source, target)
         return made.write(f"{self.work}/cache")
 
-    def host(self, files=(), guest_files=()):
-        """Image of bed B's L1: QEMU with firmware, a guest in /guest, the collector if built."""
-        guest = self.guest(guest_files)
+    def host(self, files=(), guest=None):
+        """Image of bed B's L1: QEMU with firmware, a guest (an image, else guest()'s) in /guest, the
+        collector if built."""
+        guest = guest or self.guest()
         self._say("host image")
         made = self._base(self.kernel, HOST_MODULES)
         for program in ("/usr/bin/qemu-system-x86_64", "/usr/sbin/dmsetup"):
@@ -100,9 +104,10 @@ def boot_d(builder, *, files=(), boot_timeout_s=240):
                            qemu_args=("-icount", "shift=auto"), boot_timeout_s=boot_timeout_s)
 
 
-def boot_b(builder, *, cpus=2, files=(), guest_files=(), qemu_args=(), cmdline=""):
+def boot_b(builder, *, cpus=2, files=(), guest_files=(), guest_programs=(), guest_modules=(),
+           qemu_args=(), cmdline=""):
     """A host with KVM on this machine. `guest-start` inside boots its guest."""
-    host = builder.host(files, guest_files)
+    host = builder.host(files, builder.guest(guest_files, guest_programs, guest_modules))
     return machine.Machine(builder.kernel.vmlinuz, host, name="bed-b", cpus=cpus, memory_mib=2048,
                            cmdline=f"tsc=reliable {cmdline}", qemu_args=qemu_args)
 

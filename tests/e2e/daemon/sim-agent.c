@@ -23,19 +23,13 @@
 #include "clock/sample.h"
 #include "guest-agent/send_queue.h"
 #include "guest-agent/session.h"
-#include "proto/codec.h"
+#include "tests/e2e/daemon/sim_load.h"
 
 enum {
-	CPUS = 4,
 	DRAIN_MS = 20,
 	HEARTBEAT_MS = 100,
 	QUEUE_BYTES = 1024 * 1024,
 	LAST_WORD_MS = 20000, /* for what waits at the end */
-};
-
-struct cpu {
-	uint32_t seq;
-	uint64_t emitted, dropped;
 };
 
 struct sim {
@@ -44,17 +38,15 @@ struct sim {
 	struct session *session;
 	struct send_queue *queue;
 	struct frame_writer *writer;
-	struct batch_encoder *encoder;
 	struct message_hello hello;
-	struct cpu cpus[CPUS];
-	struct byte_buffer payload, frame, wire;
+	struct sim_load load;
+	struct byte_buffer wire;
 	size_t written;        /* of wire */
 	uint64_t wire_session; /* when it was stamped */
 	bool wire_queued;
 	struct send_item wire_item;
 	uint64_t step_ticks; /* of its clock, one way or the other */
-	uint64_t rate, made, begin_ms, drain_ms, heartbeat_ms;
-	struct vs_event events[VS_BATCH_EVENTS_MAX];
+	uint64_t drain_ms, heartbeat_ms;
 };
 
 static volatile sig_atomic_t steps_asked, cuts_asked;
@@ -85,64 +77,7 @@ static void on_dropped(void *context, const struct send_item *item)
 {
 	struct sim *s = context;
 
-	if (item->class == SEND_BULK)
-		s->cpus[item->cpu].dropped += item->events;
-}
-
-/* One batch of n events of this CPU, into the queue. */
-static void batch_make(struct sim *s, uint16_t c, size_t n)
-{
-	struct cpu *cpu = &s->cpus[c];
-	uint64_t now = sim_tsc(s);
-	struct batch b = {.cpu = c, .n_events = n, .events = s->events, .watermark = now};
-
-	for (size_t i = 0; i < n; i++)
-		s->events[i] = (struct vs_event){.time = now - (n - i) * 1000,
-						 .seq = cpu->seq++,
-						 .cpu = c,
-						 .type = VS_EVENT_SCHED_SWITCH,
-						 .pid = (int32_t)(100 + i % 5),
-						 .pid2 = (int32_t)(100 + (i + 1) % 5)};
-	cpu->emitted += n;
-	b.emitted = cpu->emitted;
-	b.dropped_user = cpu->dropped;
-	s->payload.len = s->frame.len = 0;
-	if (batch_encode(s->encoder, &b, &s->payload) ||
-	    frame_write(s->writer, FRAME_BATCH, s->payload.data, s->payload.len, &s->frame))
-		abort();
-	send_queue_push(s->queue, &(struct send_item){SEND_BULK, c, (uint32_t)n}, s->frame.data,
-			s->frame.len);
-}
-
-static void heartbeat_make(struct sim *s)
-{
-	static struct message_heartbeat beat;
-
-	beat.time = sim_tsc(s);
-	beat.emitted = beat.dropped_user = 0;
-	for (int c = 0; c < CPUS; c++) {
-		beat.emitted += s->cpus[c].emitted;
-		beat.dropped_user += s->cpus[c].dropped;
-	}
-	beat.delivered = beat.emitted - beat.dropped_user;
-	s->payload.len = s->frame.len = 0;
-	if (message_heartbeat_pack(&beat, &s->payload) ||
-	    frame_write(s->writer, FRAME_HEARTBEAT, s->payload.data, s->payload.len, &s->frame))
-		abort();
-	send_queue_push(s->queue, &(struct send_item){.class = SEND_CONTROL}, s->frame.data,
-			s->frame.len);
-}
-
-static void capture(struct sim *s, uint64_t now)
-{
-	uint64_t due = (now - s->begin_ms) * s->rate / 1000 - s->made;
-
-	s->drain_ms = now;
-	if (due > (uint64_t)CPUS * VS_BATCH_EVENTS_MAX)
-		due = (uint64_t)CPUS * VS_BATCH_EVENTS_MAX;
-	s->made += due;
-	for (uint16_t c = 0; c < CPUS; c++)
-		batch_make(s, c, due / CPUS + (c < due % CPUS));
+	sim_load_dropped(&s->load, item);
 }
 
 /* ---- the channel ---- */
@@ -237,7 +172,7 @@ static void run(struct sim *s)
 {
 	uint64_t end_ms = 0;
 
-	s->begin_ms = s->drain_ms = now_ms();
+	s->drain_ms = now_ms();
 	while (!end_ms || (now_ms() < end_ms && waits(s))) {
 		struct pollfd polled[2] = {{.fd = end_ms ? -1 : 0, .events = POLLIN},
 					   {.fd = s->fd, .events = POLLIN}};
@@ -246,21 +181,22 @@ static void run(struct sim *s)
 		poll(polled, 2, DRAIN_MS / 2);
 		now = now_ms();
 		if (polled[0].revents) {
-			capture(s, now);
-			for (uint16_t c = 0; c < CPUS; c++) /* the last word on every CPU */
-				batch_make(s, c, 1);
+			sim_load_make(&s->load, now, sim_tsc(s));
+			sim_load_end(&s->load, sim_tsc(s));
 			end_ms = now + LAST_WORD_MS;
 		}
 		if (s->fd < 0)
 			dial(s);
 		else if (polled[1].revents)
 			receive(s);
-		if (!end_ms && now - s->drain_ms >= DRAIN_MS)
-			capture(s, now);
+		if (!end_ms && now - s->drain_ms >= DRAIN_MS) {
+			s->drain_ms = now;
+			sim_load_make(&s->load, now, sim_tsc(s));
+		}
 		if (!end_ms && now - s->heartbeat_ms >= HEARTBEAT_MS) {
 			s->heartbeat_ms = now;
 			if (session_state(s->session) == SESSION_OPEN)
-				heartbeat_make(s);
+				sim_load_heartbeat(&s->load, sim_tsc(s));
 		}
 		pump(s);
 	}
@@ -276,7 +212,7 @@ int main(int argc, char **argv)
 {
 	static struct sim s = {.fd = -1};
 	struct session_options options = {.seed = (uint64_t)getpid() << 32, .say = say};
-	uint64_t emitted = 0, dropped = 0;
+	struct sim_cpu sum;
 
 	if (argc != 3) {
 		fprintf(stderr, "usage: sim-agent SOCKET EVENTS_PER_S\n");
@@ -284,22 +220,12 @@ int main(int argc, char **argv)
 	}
 	s.address.sun_family = AF_UNIX;
 	snprintf(s.address.sun_path, sizeof(s.address.sun_path), "%s", argv[1]);
-	s.rate = strtoull(argv[2], NULL, 10);
 	s.writer = options.writer = frame_writer_new(0);
-	s.encoder = batch_encoder_new();
 	s.session = session_new(&options);
 	s.queue = send_queue_new(QUEUE_BYTES, 64 * 1024, on_dropped, &s);
-	s.hello = (struct message_hello){.protocol_min = VS_PROTOCOL_MIN,
-					 .protocol_max = VS_PROTOCOL_MAX,
-					 .role = STREAM_ROLE_GUEST,
-					 .clock = STREAM_CLOCK_GUEST_TSC,
-					 .program_version = "sim",
-					 .kernel_release = "none",
-					 .n_cpus = CPUS};
-	for (uint32_t c = 0; c < CPUS; c++)
-		s.hello.cpus[c] = (struct message_cpu){c, c};
-	if (clock_tsc_hz(&s.hello.clock_hz))
+	if (sim_load_hello(&s.hello))
 		return 1;
+	sim_load_init(&s.load, s.writer, s.queue, strtoull(argv[2], NULL, 10), now_ms());
 	s.step_ticks = 3 * s.hello.clock_hz;
 	signal(SIGUSR1, on_signal);
 	signal(SIGUSR2, on_signal);
@@ -308,12 +234,9 @@ int main(int argc, char **argv)
 		usleep(300000); /* what is on its way arrives */
 		close(s.fd);
 	}
-	for (int c = 0; c < CPUS; c++) {
-		emitted += s.cpus[c].emitted;
-		dropped += s.cpus[c].dropped;
-	}
+	sum = sim_load_sum(&s.load);
 	printf("{\"emitted\": %llu, \"dropped\": %llu, \"sessions\": %llu, \"left\": %d}\n",
-	       (unsigned long long)emitted, (unsigned long long)dropped,
+	       (unsigned long long)sum.emitted, (unsigned long long)sum.dropped,
 	       (unsigned long long)session_number(s.session), waits(&s));
 	return 0;
 }

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "tests/e2e/daemon/sim_load.h"
+
+#include <stdlib.h>
+
+#include "clock/sample.h"
+
+void sim_load_init(struct sim_load *l, struct frame_writer *writer, struct send_queue *queue,
+		   uint64_t rate, uint64_t now_ms)
+{
+	*l = (struct sim_load){.writer = writer, .queue = queue, .rate = rate, .begin_ms = now_ms};
+	l->encoder = batch_encoder_new();
+	if (!l->encoder)
+		abort();
+}
+
+void sim_load_fini(struct sim_load *l)
+{
+	batch_encoder_free(l->encoder);
+	byte_buffer_fini(&l->payload);
+	byte_buffer_fini(&l->frame);
+}
+
+/* One batch of n events of this CPU, into the queue. */
+static void batch_make(struct sim_load *l, uint16_t c, size_t n, uint64_t tsc)
+{
+	struct sim_cpu *cpu = &l->cpus[c];
+	struct batch b = {.cpu = c, .n_events = n, .events = l->events, .watermark = tsc};
+
+	for (size_t i = 0; i < n; i++)
+		l->events[i] = (struct vs_event){.time = tsc - (n - i) * 1000,
+						 .seq = cpu->seq++,
+						 .cpu = c,
+						 .type = VS_EVENT_SCHED_SWITCH,
+						 .pid = (int32_t)(100 + i % 5),
+						 .pid2 = (int32_t)(100 + (i + 1) % 5)};
+	cpu->emitted += n;
+	b.emitted = cpu->emitted;
+	b.dropped_user = cpu->dropped;
+	l->payload.len = l->frame.len = 0;
+	if (batch_encode(l->encoder, &b, &l->payload) ||
+	    frame_write(l->writer, FRAME_BATCH, l->payload.data, l->payload.len, &l->frame))
+		abort();
+	send_queue_push(l->queue, &(struct send_item){SEND_BULK, c, (uint32_t)n}, l->frame.data,
+			l->frame.len);
+}
+
+void sim_load_make(struct sim_load *l, uint64_t now_ms, uint64_t tsc)
+{
+	uint64_t due = (now_ms - l->begin_ms) * l->rate / 1000 - l->made;
+
+	if (due > (uint64_t)SIM_CPUS * VS_BATCH_EVENTS_MAX)
+		due = (uint64_t)SIM_CPUS * VS_BATCH_EVENTS_MAX;
+	l->made += due;
+	for (uint16_t c = 0; c < SIM_CPUS; c++)
+		batch_make(l, c, due / SIM_CPUS + (c < due % SIM_CPUS), tsc);
+}
+
+void sim_load_end(struct sim_load *l, uint64_t tsc)
+{
+	for (uint16_t c = 0; c < SIM_CPUS; c++)
+		batch_make(l, c, 1, tsc);
+}
+
+struct sim_cpu sim_load_sum(const struct sim_load *l)
+{
+	struct sim_cpu sum = {0};
+
+	for (int c = 0; c < SIM_CPUS; c++) {
+		sum.emitted += l->cpus[c].emitted;
+		sum.dropped += l->cpus[c].dropped;
+	}
+	return sum;
+}
+
+void sim_load_heartbeat(struct sim_load *l, uint64_t tsc)
+{
+	static struct message_heartbeat beat;
+	struct sim_cpu sum = sim_load_sum(l);
+
+	beat.time = tsc;
+	beat.emitted = sum.emitted;
+	beat.dropped_user = sum.dropped;
+	beat.delivered = beat.emitted - beat.dropped_user;
+	l->payload.len = l->frame.len = 0;
+	if (message_heartbeat_pack(&beat, &l->payload) ||
+	    frame_write(l->writer, FRAME_HEARTBEAT, l->payload.data, l->payload.len, &l->frame))
+		abort();
+	send_queue_push(l->queue, &(struct send_item){.class = SEND_CONTROL}, l->frame.data,
+			l->frame.len);
+}
+
+void sim_load_dropped(struct sim_load *l, const struct send_item *item)
+{
+	if (item->class == SEND_BULK)
+		l->cpus[item->cpu].dropped += item->events;
+}
+
+int sim_load_hello(struct message_hello *hello)
+{
+	*hello = (struct message_hello){.protocol_min = VS_PROTOCOL_MIN,
+					.protocol_max = VS_PROTOCOL_MAX,
+					.role = STREAM_ROLE_GUEST,
+					.clock = STREAM_CLOCK_GUEST_TSC,
+					.program_version = "sim",
+					.kernel_release = "none",
+					.n_cpus = SIM_CPUS};
+	for (uint32_t c = 0; c < SIM_CPUS; c++)
+		hello->cpus[c] = (struct message_cpu){c, c};
+	return clock_tsc_hz(&hello->clock_hz);
+}
