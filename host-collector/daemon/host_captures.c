@@ -4,11 +4,13 @@
 #include <stdlib.h>
 
 #include "bpf/tracepoint_format.h"
+#include "host-collector/record/stack_names.h"
 
 enum { WAYS = CAPTURE_BY_PERF + 1 };
 
 struct host_captures {
 	struct capture_shared *of[WAYS]; /* NULL: none */
+	struct stack_names *names;       /* NULL: none */
 };
 
 struct host_captures *host_captures_new(void)
@@ -20,6 +22,8 @@ void host_captures_free(struct host_captures *h)
 {
 	for (size_t i = 0; h && i < WAYS; i++)
 		capture_shared_close(h->of[i]);
+	if (h)
+		stack_names_free(h->names);
 	free(h);
 }
 
@@ -35,6 +39,13 @@ struct capture_shared *host_captures_get(struct host_captures *h, enum capture_w
 	return *err ? NULL : h->of[way];
 }
 
+struct stack_names *host_captures_names(struct host_captures *h)
+{
+	if (!h->names)
+		h->names = stack_names_new();
+	return h->names;
+}
+
 void host_captures_tidy(struct host_captures *h)
 {
 	for (size_t i = 0; i < WAYS; i++) {
@@ -47,6 +58,10 @@ void host_captures_tidy(struct host_captures *h)
 			continue;
 		capture_shared_close(h->of[i]);
 		h->of[i] = NULL;
+	}
+	if (h->names && !h->names->users) {
+		stack_names_free(h->names);
+		h->names = NULL;
 	}
 }
 

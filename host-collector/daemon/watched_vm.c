@@ -141,6 +141,7 @@ static void run_begin(struct watched_vm *vm)
 	taps_begin(vm);
 	options.shared =
 		host_captures_get(vm->captures, config->way, &err, vm->why, sizeof(vm->why));
+	options.names = host_captures_names(vm->captures);
 	if (!err)
 		err = collector_open(vm->loop, &options, &sink, &vm->collector, vm->why,
 				     sizeof(vm->why));

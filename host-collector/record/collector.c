@@ -333,6 +333,7 @@ static int host_open(struct collector *c, const struct collector_options *option
 						 .level = options->level,
 						 .way = options->way,
 						 .shared = options->shared,
+						 .names = options->names,
 						 .frame = host_frame,
 						 .context = c};
 	int err = host_stream_open(&host, &c->host, why, why_bytes);

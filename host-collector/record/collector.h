@@ -33,6 +33,7 @@ struct collector_options {
 	enum capture_way way; /* how the host's events are captured; 0: whichever works */
 	/* One for several collectors, as of host_stream.h; NULL: a capture of its own. */
 	struct capture_shared *shared;
+	struct stack_names *names;         /* the same */
 	const struct message_config *wish; /* what the agent is asked for; NULL: nothing; copied */
 	const struct decoder_budget *budget; /* of the guest's channel; NULL: the default */
 };

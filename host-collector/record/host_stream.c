@@ -161,7 +161,7 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 	if (getrandom(&session_id, sizeof(session_id), 0) != sizeof(session_id))
 		goto fail;
 	h->writer = frame_writer_new(session_id);
-	h->stacks = stack_writer_new(h->hello.clock_hz, &h->kernel_names);
+	h->stacks = stack_writer_new(h->hello.clock_hz, options->names, &h->kernel_names);
 	h->exits = exit_counts_new();
 	if (!h->writer || !h->stacks || !h->exits)
 		goto fail;

@@ -28,6 +28,7 @@ struct host_stream_options {
 	/* The capture to take part in, borrowed; it gives no samples, and its `way` is its own.
 	 * NULL: one of its own. */
 	struct capture_shared *shared;
+	struct stack_names *names; /* the same of those; NULL: its own */
 	/* Stands in for the kernel in tests; NULL: capture. */
 	const struct batcher_source *source;
 };

@@ -42,8 +42,8 @@ struct bucket {
 
 struct stack_writer {
 	uint64_t host_hz;
-	struct kallsyms *kallsyms; /* NULL: hidden */
-	struct unwinder *unwinder;
+	struct stack_names *names;
+	bool own_names;
 	struct batch_encoder *encoder;
 	struct byte_buffer payload;
 	struct message_stack message;
@@ -57,7 +57,8 @@ struct stack_writer {
 	struct stack_writer_stats stats;
 };
 
-struct stack_writer *stack_writer_new(uint64_t host_hz, bool *kernel_names)
+struct stack_writer *stack_writer_new(uint64_t host_hz, struct stack_names *shared,
+				      bool *kernel_names)
 {
 	struct stack_writer *s = calloc(1, sizeof(*s));
 
@@ -65,15 +66,18 @@ struct stack_writer *stack_writer_new(uint64_t host_hz, bool *kernel_names)
 		return NULL;
 	s->host_hz = host_hz;
 	s->waits.tokens = s->samples.tokens = BURST;
-	s->unwinder = unwinder_new();
+	s->own_names = !shared;
+	s->names = shared ? shared : stack_names_new();
+	if (s->names)
+		stack_names_join(s->names);
 	s->encoder = batch_encoder_new();
 	s->raw = calloc(WAITING_MAX, sizeof(*s->raw));
 	s->known = calloc(KNOWN_SLOTS, sizeof(*s->known));
-	if (!s->unwinder || !s->encoder || !s->raw || !s->known) {
+	if (!s->names || !s->encoder || !s->raw || !s->known) {
 		stack_writer_free(s);
 		return NULL;
 	}
-	*kernel_names = !kallsyms_load(NULL, &s->kallsyms);
+	*kernel_names = s->names->kallsyms;
 	return s;
 }
 
@@ -81,8 +85,10 @@ void stack_writer_free(struct stack_writer *s)
 {
 	if (!s)
 		return;
-	kallsyms_free(s->kallsyms);
-	unwinder_free(s->unwinder);
+	if (s->names)
+		stack_names_leave(s->names);
+	if (s->own_names)
+		stack_names_free(s->names);
 	batch_encoder_free(s->encoder);
 	byte_buffer_fini(&s->payload);
 	free(s->raw);
@@ -98,7 +104,7 @@ void stack_writer_stats_get(const struct stack_writer *s, struct stack_writer_st
 void stack_writer_expect(struct stack_writer *s, pid_t tgid)
 {
 	/* Should it fail, the first stack tries again. */
-	unwinder_prepare(s->unwinder, tgid);
+	unwinder_prepare(s->names->unwinder, tgid);
 }
 
 static bool token_take(struct bucket *b, unsigned per_second, uint64_t now_ms)
@@ -162,7 +168,7 @@ static void kernel_frame_name(const struct stack_writer *s, uint64_t address, bo
 	frame->kernel = true;
 	snprintf(frame->module, sizeof(frame->module), "kernel");
 	frame->offset = address;
-	if (!s->kallsyms || !kallsyms_lookup(s->kallsyms, inside, &symbol))
+	if (!s->names->kallsyms || !kallsyms_lookup(s->names->kallsyms, inside, &symbol))
 		return;
 	snprintf(frame->symbol, sizeof(frame->symbol), "%s", symbol.name);
 	if (*symbol.module)
@@ -181,8 +187,8 @@ static void stack_name(struct stack_writer *s, const struct raw *raw)
 	for (size_t i = 0; i < stack->n_kernel; i++)
 		kernel_frame_name(s, stack->kernel[i], !i, &m->frames[m->n_frames++]);
 	if (stack->has_user)
-		user = unwinder_run(s->unwinder, stack->tgid, &stack->user, m->frames + m->n_frames,
-				    VS_STACK_FRAMES_MAX - m->n_frames);
+		user = unwinder_run(s->names->unwinder, stack->tgid, &stack->user,
+				    m->frames + m->n_frames, VS_STACK_FRAMES_MAX - m->n_frames);
 	if (user > 0)
 		m->n_frames += (size_t)user;
 }

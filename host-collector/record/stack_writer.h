@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "bpf/capture.h"
+#include "host-collector/record/stack_names.h"
 #include "proto/buffer.h"
 #include "proto/frame.h"
 
@@ -28,9 +29,10 @@ struct stack_writer_stats {
 	uint64_t empty;    /* no address, or the process was gone */
 };
 
-/* host_hz: of the TSC. kernel_names: false where /proc/kallsyms hides its addresses. NULL on
- * ENOMEM. */
-struct stack_writer *stack_writer_new(uint64_t host_hz, bool *kernel_names);
+/* host_hz: of the TSC. shared: borrowed, NULL: names of its own. kernel_names: false where
+ * /proc/kallsyms hides its addresses. NULL on ENOMEM. */
+struct stack_writer *stack_writer_new(uint64_t host_hz, struct stack_names *shared,
+				      bool *kernel_names);
 void stack_writer_free(struct stack_writer *s);
 /* Stacks of this process will come: reads its symbols now. */
 void stack_writer_expect(struct stack_writer *s, pid_t tgid);

@@ -12,7 +12,8 @@
 #include "host-collector/record/module.h"
 
 enum {
-	PROCESSES_KEPT = 8,     /* the VM, and who wakes it */
+	PROCESSES_KEPT = 8, /* the VM, and who wakes it */
+	PROCESSES_MAX = 72,
 	REPORT_AGAIN_MS = 1000, /* look for new mappings at most this often */
 	REG_SP = 7,             /* DWARF numbers of x86-64 */
 	REGS = 17,
@@ -30,7 +31,8 @@ struct process {
 
 struct unwinder {
 	uint64_t uses;
-	struct process processes[PROCESSES_KEPT];
+	size_t kept;
+	struct process processes[PROCESSES_MAX];
 };
 
 static int64_t now_ms(void)
@@ -173,7 +175,7 @@ static int process_get(struct unwinder *u, pid_t pid, struct process **out)
 	struct process *oldest = &u->processes[0];
 	int err;
 
-	for (size_t i = 0; i < PROCESSES_KEPT; i++) {
+	for (size_t i = 0; i < u->kept; i++) {
 		struct process *p = &u->processes[i];
 
 		if (p->pid == pid && (p->start_time == start_time)) {
@@ -308,14 +310,25 @@ long unwinder_run(struct unwinder *u, pid_t tgid, const struct capture_user_stac
 
 struct unwinder *unwinder_new(void)
 {
-	return calloc(1, sizeof(struct unwinder));
+	struct unwinder *u = calloc(1, sizeof(*u));
+
+	if (u)
+		u->kept = PROCESSES_KEPT;
+	return u;
+}
+
+void unwinder_keep(struct unwinder *u, size_t n)
+{
+	u->kept = n < 1 ? 1 : n < PROCESSES_MAX ? n : PROCESSES_MAX;
+	for (size_t i = u->kept; i < PROCESSES_MAX; i++)
+		process_forget(&u->processes[i]);
 }
 
 void unwinder_free(struct unwinder *u)
 {
 	if (!u)
 		return;
-	for (size_t i = 0; i < PROCESSES_KEPT; i++)
+	for (size_t i = 0; i < PROCESSES_MAX; i++)
 		process_forget(&u->processes[i]);
 	free(u);
 }

@@ -19,6 +19,8 @@ struct unwinder;
 
 struct unwinder *unwinder_new(void); /* NULL on ENOMEM */
 void unwinder_free(struct unwinder *u);
+/* How many processes it knows at a time (8 at first, at most 72); some of the others go. */
+void unwinder_keep(struct unwinder *u, size_t n);
 /* Reads a process's ELF files now, so that its first stack, in the middle of a stall, does not have
  * to. 0, -ESRCH, -errno. */
 int unwinder_prepare(struct unwinder *u, pid_t tgid);

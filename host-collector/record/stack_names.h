@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What it takes to name the addresses of stacks: the kernel's symbols (some 8 MiB) and the ELF
+ * files of processes (unwind.h). The streams of a daemon's VMs share one: it is the same kernel,
+ * and often the same tasks that wake their threads.
+ */
+#ifndef RECORD_STACK_NAMES_H
+#define RECORD_STACK_NAMES_H
+
+#include "bpf/kernel_symbols.h"
+#include "host-collector/record/unwind.h"
+
+struct stack_names {
+	struct kallsyms *kallsyms; /* NULL: hidden */
+	struct unwinder *unwinder;
+	unsigned int users;
+};
+
+struct stack_names *stack_names_new(void); /* NULL on ENOMEM */
+/* When nobody uses it. NULL is allowed. */
+void stack_names_free(struct stack_names *n);
+/* A stream begins: reads the kernel's symbols anew, for modules come and go. */
+void stack_names_join(struct stack_names *n);
+void stack_names_leave(struct stack_names *n);
+
+#endif
