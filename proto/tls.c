@@ -148,7 +148,7 @@ void tls_free(struct tls *t)
 		gnutls_psk_free_server_credentials(t->server);
 	if (t->client)
 		gnutls_psk_free_client_credentials(t->client);
-	explicit_bzero(&t->psk, sizeof(t->psk));
+	explicit_bzero(t, sizeof(*t)); /* its key */
 	free(t);
 }
 

@@ -92,8 +92,11 @@ static void span_take(void *context, const struct vcpu_span *span)
 struct halts *halts_new(struct model *m, const struct figures_options *options)
 {
 	struct halts *h = calloc(1, sizeof(*h));
-	struct model_observer observer = {
-		.vcpu_span = span_take, .host_instant = instant_take, .context = h};
+	struct model_observer observer = {.vcpu_span = span_take,
+					  .host_types = MODEL_EVENT_BIT(VS_EVENT_KVM_WAKEUP) |
+							MODEL_EVENT_BIT(VS_EVENT_KVM_HALT_POLL),
+					  .host_instant = instant_take,
+					  .context = h};
 
 	if (!h)
 		return NULL;

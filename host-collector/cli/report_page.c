@@ -57,15 +57,18 @@ struct report_page *report_page_new(struct model *m)
 
 int report_page_open(struct report_page *p, struct model *m, struct chains *chains)
 {
+	int err = model_observe_apart(m, true);
+
 	chains_watch(chains, chain_closed, p);
-	for (size_t i = 0; i < TABLES; i++) {
+	for (size_t i = 0; i < TABLES && !err; i++) {
 		p->requests[i] = requests[i];
 		p->requests[i].chains = chains;
 		p->tables[i] = report_table_new(m, &p->requests[i]);
 		if (!p->tables[i])
-			return -ENOMEM;
+			err = -ENOMEM;
 	}
-	return 0;
+	model_observe_apart(m, false);
+	return err;
 }
 
 void report_page_free(struct report_page *p)

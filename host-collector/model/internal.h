@@ -4,6 +4,7 @@
 #ifndef MODEL_INTERNAL_H
 #define MODEL_INTERNAL_H
 
+#include "host-collector/model/audience.h"
 #include "host-collector/model/vm.h"
 
 enum { THREADS_INDEXED = 16384 };
@@ -22,31 +23,12 @@ struct pcpu {
 	struct vcpu *waiters;
 };
 
-/* The observers that have one of the callbacks, in the order of their addition. */
-struct audience {
-	size_t n;
-	struct model_observer *observers;
-};
-
-#define MODEL_CALLBACKS(X)                                                                         \
-	X(vcpu_span)                                                                               \
-	X(guest_span)                                                                              \
-	X(guest_instant)                                                                           \
-	X(guest_interrupt)                                                                         \
-	X(host_instant)                                                                            \
-	X(guest_steal)                                                                             \
-	X(guest_clock)                                                                             \
-	X(exits_counted)                                                                           \
-	X(advance)
-
 struct model {
 	bool started;
 	struct host_ns begin, now;
-	struct {
-#define X(callback) struct audience callback;
-		MODEL_CALLBACKS(X)
-#undef X
-	} audiences;
+	struct audiences audiences;
+	struct apart *apart; /* NULL: all observers are told at once */
+	bool observing_apart;
 	size_t n_vms;
 	struct vm *vms[MODEL_VMS_MAX];
 	struct lru threads; /* tid of a vCPU thread -> by_thread */

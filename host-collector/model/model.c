@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/model/apart.h"
 #include "host-collector/model/internal.h"
 
 struct model *model_new(void)
@@ -32,76 +33,70 @@ void model_free(struct model *m)
 {
 	if (!m)
 		return;
+	apart_free(m->apart);
 	for (size_t i = 0; i < m->n_vms; i++)
 		vm_free(m->vms[i]);
 	lru_fini(&m->threads);
 	names_fini(&m->names);
 	stacks_fini(&m->stacks);
 	free(m->by_thread);
-#define X(callback) free(m->audiences.callback.observers);
-	MODEL_CALLBACKS(X)
-#undef X
+	audiences_fini(&m->audiences);
 	free(m);
 }
 
-/* Room for one more. 0 or -ENOMEM. */
-static int audience_grow(struct audience *a)
+int model_observe_apart(struct model *m, bool apart)
 {
-	struct model_observer *bigger = realloc(a->observers, (a->n + 1) * sizeof(*bigger));
+	int err = apart && !m->apart ? apart_new(&m->apart) : 0;
 
-	if (!bigger)
-		return -ENOMEM;
-	a->observers = bigger;
-	return 0;
+	m->observing_apart = apart && !err;
+	return err;
 }
 
 int model_observe(struct model *m, const struct model_observer *observer)
 {
-	int err = 0;
+	struct model_observer from;
+	int err;
 
-#define X(callback)                                                                                \
-	if (!err && observer->callback)                                                            \
-		err = audience_grow(&m->audiences.callback);
-	MODEL_CALLBACKS(X)
-#undef X
-	if (err)
-		return err;
-#define X(callback)                                                                                \
-	if (observer->callback)                                                                    \
-		m->audiences.callback.observers[m->audiences.callback.n++] = *observer;
-	MODEL_CALLBACKS(X)
-#undef X
-	return 0;
+	if (!m->observing_apart)
+		return audiences_add(&m->audiences, observer);
+	err = apart_observe(m->apart, observer, &from);
+	return err ? err : audiences_add(&m->audiences, &from);
+}
+
+/* How its VMs are made is about to change, or has: nobody may look at that meanwhile. */
+static void changes_begin(struct model *m)
+{
+	if (m->apart)
+		apart_pause(m->apart);
+}
+
+static void changes_end(struct model *m)
+{
+	if (m->apart)
+		apart_resume(m->apart);
 }
 
 /* ---- what the machines tell and ask ---- */
-
-#define TELL(m, callback, ...)                                                                     \
-	do {                                                                                       \
-		const struct audience *a_ = &(m)->audiences.callback;                              \
-		for (size_t i_ = 0; i_ < a_->n; i_++)                                              \
-			a_->observers[i_].callback(a_->observers[i_].context, __VA_ARGS__);        \
-	} while (0)
 
 static void on_vcpu_span(void *context, const struct vcpu_span *span)
 {
 	struct model *m = context;
 
-	TELL(m, vcpu_span, span);
+	TELL(&m->audiences, vcpu_span, span);
 }
 
 static void on_guest_span(void *context, const struct guest_span *span)
 {
 	struct model *m = context;
 
-	TELL(m, guest_span, span);
+	TELL(&m->audiences, guest_span, span);
 }
 
 static void on_guest_interrupt(void *context, const struct guest_interrupt *interrupt)
 {
 	struct model *m = context;
 
-	TELL(m, guest_interrupt, interrupt);
+	TELL(&m->audiences, guest_interrupt, interrupt);
 }
 
 static enum guest_account account_of(void *context, const struct vcpu *v, struct host_ns t)
@@ -205,7 +200,7 @@ static const struct message_vm_thread *thread_of(const struct message_vm_info *i
 	return NULL;
 }
 
-int model_vm(struct model *m, const struct message_vm_info *info)
+static int vm_set(struct model *m, const struct message_vm_info *info)
 {
 	struct vm *vm = vm_find(m, info->vm);
 	int err = 0;
@@ -237,11 +232,26 @@ int model_vm(struct model *m, const struct message_vm_info *info)
 	return err;
 }
 
+int model_vm(struct model *m, const struct message_vm_info *info)
+{
+	int err;
+
+	changes_begin(m);
+	err = vm_set(m, info);
+	changes_end(m);
+	return err;
+}
+
 int model_guest_cpus(struct model *m, uint32_t vm_id, const struct message_cpu *cpus, size_t n)
 {
 	struct vm *vm = vm_find(m, vm_id);
+	int err = -ENOENT;
 
-	return vm ? vm_guest_cpus(vm, cpus, n) : -ENOENT;
+	changes_begin(m);
+	if (vm)
+		err = vm_guest_cpus(vm, cpus, n);
+	changes_end(m);
+	return err;
 }
 
 int model_guest_tick(struct model *m, uint32_t vm_id, uint32_t hz)
@@ -296,7 +306,7 @@ int model_guest_steal(struct model *m, const struct guest_steal *steal)
 		return -EINVAL;
 	if (!vm_find(m, steal->vm))
 		return -ENOENT;
-	TELL(m, guest_steal, steal);
+	TELL(&m->audiences, guest_steal, steal);
 	return 0;
 }
 
@@ -304,7 +314,7 @@ int model_guest_clock(struct model *m, const struct guest_clock_reading *reading
 {
 	if (!vm_find(m, reading->vm))
 		return -ENOENT;
-	TELL(m, guest_clock, reading);
+	TELL(&m->audiences, guest_clock, reading);
 	return 0;
 }
 
@@ -314,7 +324,7 @@ void model_exits_counted(struct model *m, const struct message_exit_summary *cou
 
 	if (vm)
 		vm->data.exits_counted = true;
-	TELL(m, exits_counted, counted);
+	TELL(&m->audiences, exits_counted, counted);
 }
 
 int model_quota(struct model *m, const struct quota_reading *reading)
@@ -403,7 +413,7 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 			return -EINVAL;
 		instant.cpu = (uint16_t)target;
 	}
-	TELL(m, guest_instant, &instant);
+	TELL(&m->audiences, guest_instant, &instant);
 	if (e->type != VS_EVENT_LOST)
 		guest_cpu_error(vm->cpus[e->cpu], m->now, event->err_ns);
 	guest_cpu_event(vm->cpus[e->cpu], m->now, e, &sink);
@@ -441,7 +451,7 @@ static void host_instant_tell(struct model *m, const struct timeline_event *even
 		instant.vm = v->vm;
 		instant.vcpu = v->vcpu;
 	}
-	TELL(m, host_instant, &instant);
+	TELL(&m->audiences, host_instant, &instant);
 }
 
 int model_push(struct model *m, const struct timeline_event *event)
@@ -478,16 +488,14 @@ void model_advance(struct model *m, struct host_ns now)
 	if (now.ns > m->now.ns)
 		m->now = now;
 	release(m);
-	TELL(m, advance, m->now);
+	TELL(&m->audiences, advance, m->now);
 }
 
-void model_finish(struct model *m)
+static void finish(struct model *m)
 {
 	struct vcpu_sink sink = vcpu_sink_of(m);
 	struct guest_cpu_sink guest_sink = guest_cpu_sink_of(m);
 
-	if (!m->started)
-		return;
 	EACH_VCPU(m, v, vcpu_finish(v, m->now, &sink));
 	for (size_t i = 0; i < m->n_vms; i++) {
 		for (size_t k = 0; k < VS_CPUS_MAX; k++) {
@@ -495,5 +503,13 @@ void model_finish(struct model *m)
 				guest_cpu_finish(m->vms[i]->cpus[k], m->now, &guest_sink);
 		}
 	}
-	TELL(m, advance, m->now);
+	TELL(&m->audiences, advance, m->now);
+}
+
+void model_finish(struct model *m)
+{
+	if (m->started)
+		finish(m);
+	if (m->apart)
+		apart_pause(m->apart);
 }

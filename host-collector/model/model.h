@@ -150,6 +150,8 @@ struct guest_clock_reading {
 			   */
 };
 
+#define MODEL_EVENT_BIT(type) (1ull << (type) % VS_EVENT_TYPE_LIMIT)
+
 /*
  * Any callback may be NULL. Spans of one vCPU (of one guest CPU) come in order. A vCPU's span comes
  * when it has ended, and up to MODEL_HOLD_NS later if a stack may still explain it. An instant
@@ -169,6 +171,9 @@ struct model_observer {
 	void (*exits_counted)(void *context, const struct message_exit_summary *m);
 	void (*advance)(void *context, struct host_ns now); /* model_advance, model_finish (last) */
 	void *context;
+	/* Which events it wants as instants (MODEL_EVENT_BIT each); 0: all. Others may come, too.
+	 */
+	uint64_t host_types, guest_types;
 };
 
 /* A wait of at least MODEL_STACK_WAIT_NS is kept back this long for its STACK events, which the
@@ -186,6 +191,13 @@ struct model *model_new(void);
 void model_free(struct model *m);
 /* Observers are called in the order of addition, spans in order of their end. Copied. */
 int model_observe(struct model *m, const struct model_observer *observer);
+/*
+ * Observers that are added from now on (until `apart` is false again) are told by a thread of their
+ * own, in the same order, but later. They share nothing with other observers and ask the model at
+ * most for its VMs' vCPUs, guest CPUs and threads; a callback that adds to an error of its own is
+ * fine. All has been told when model_finish returns. 0, -ENOMEM, -EAGAIN (no thread to be had).
+ */
+int model_observe_apart(struct model *m, bool apart);
 /* The VM's threads, and again whenever they change. 0, -E2BIG (too many VMs), -ENOMEM. */
 int model_vm(struct model *m, const struct message_vm_info *info);
 /* Guest CPU -> APIC id, from the agent's hello: joins guest CPUs to vCPUs. */

@@ -25,10 +25,8 @@ void handover_push(struct handover *h, const struct timeline_event *event);
 void handover_advance(struct handover *h, struct host_ns now);
 /* Until all that was pushed has been taken. */
 void handover_settle(struct handover *h);
-/* -ENOMEM if the model was out of memory for something taken, as far as it is known by now. */
-int handover_error(const struct handover *h);
-/* Settles; nothing more follows. */
-void handover_end(struct handover *h);
+/* Settles; nothing more follows. 0, or -ENOMEM if the model was out of memory for something. */
+int handover_end(struct handover *h);
 
 /* The taker's: until the end. */
 void handover_take(struct handover *h);

@@ -308,8 +308,6 @@ static int present(struct pipeline *p, uint64_t now_tsc)
 			timeline_run(p->early, now);
 		models_advance(p);
 	}
-	if (p->handover)
-		p->error = handover_error(p->handover);
 	return p->error;
 }
 
@@ -434,7 +432,7 @@ int pipeline_hand_over(struct pipeline *p)
 
 void pipeline_handed_over(struct pipeline *p)
 {
-	handover_end(p->handover);
+	p->error = handover_end(p->handover);
 }
 
 void pipeline_take(struct pipeline *p)
@@ -466,8 +464,6 @@ int pipeline_finish(struct pipeline *p)
 	const struct host_ns never = {INT64_MAX};
 	int err = p->options.live ? clock_book_settle(p->clocks) : 0;
 
-	if (p->handover)
-		p->error = handover_error(p->handover);
 	handover_free(p->handover);
 	p->handover = NULL;
 	for (size_t i = 0; i < p->n_streams && !err; i++)

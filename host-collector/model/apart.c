@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/model/apart.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "host-collector/model/relay.h"
+
+enum { CHUNK_ITEMS = 256 };
+
+/* What is told by a pointer to it and is whole in itself, and whether anybody wants it. */
+#define COPIED(X)                                                                                  \
+	X(vcpu_span, true)                                                                         \
+	X(guest_span, true)                                                                        \
+	X(guest_instant, is_in(a->guest_types, told->event.type))                                  \
+	X(guest_interrupt, true)                                                                   \
+	X(host_instant, is_in(a->host_types, told->event.type))                                    \
+	X(guest_steal, true)
+
+struct item {
+	enum {
+#define X(callback, ...) ITEM_##callback,
+		COPIED(X)
+#undef X
+			ITEM_guest_clock,
+		ITEM_advance,
+	} kind;
+	union {
+#define X(callback, ...) struct callback callback;
+		COPIED(X)
+#undef X
+		struct guest_clock_reading guest_clock;
+		struct host_ns advance;
+	};
+};
+
+struct chunk {
+	size_t n;
+	struct item items[CHUNK_ITEMS];
+};
+
+struct apart {
+	struct audiences audiences;
+	bool paused;
+	uint64_t host_types, guest_types; /* of instants: what any of the observers wants */
+	pthread_t thread;
+	struct relay relay;
+	struct chunk chunks[RELAY_CHUNKS];
+};
+
+static bool is_in(uint64_t types, uint16_t type)
+{
+	return types & MODEL_EVENT_BIT(type);
+}
+
+static void item_tell(const struct apart *a, const struct item *item)
+{
+	const struct audiences *to = &a->audiences;
+
+	switch (item->kind) {
+#define X(callback, ...)                                                                           \
+	case ITEM_##callback:                                                                      \
+		TELL(to, callback, &item->callback);                                               \
+		break;
+		COPIED(X)
+#undef X
+	case ITEM_guest_clock:
+		TELL(to, guest_clock, &item->guest_clock);
+		break;
+	case ITEM_advance:
+		TELL(to, advance, item->advance);
+		break;
+	}
+}
+
+static void *items_tell(void *context)
+{
+	struct apart *a = context;
+	size_t index;
+
+	while (relay_await(&a->relay, &index)) {
+		struct chunk *c = &a->chunks[index];
+
+		for (size_t i = 0; i < c->n; i++)
+			item_tell(a, &c->items[i]);
+		c->n = 0;
+		relay_return(&a->relay);
+	}
+	return NULL;
+}
+
+/* ---- what the model tells ---- */
+
+/* Where the next item goes. */
+static struct item *item_begin(struct apart *a)
+{
+	struct chunk *c = &a->chunks[relay_filled(&a->relay)];
+
+	return &c->items[c->n];
+}
+
+static void item_end(struct apart *a)
+{
+	struct chunk *c = &a->chunks[relay_filled(&a->relay)];
+
+	if (++c->n == CHUNK_ITEMS)
+		relay_publish(&a->relay);
+}
+
+#define X(what, wanted)                                                                            \
+	static void on_##what(void *context, const struct what *told)                              \
+	{                                                                                          \
+		struct apart *a = context;                                                         \
+		struct item *item = item_begin(a);                                                 \
+                                                                                                   \
+		if (!(wanted))                                                                     \
+			return;                                                                    \
+		if (a->paused) {                                                                   \
+			TELL(&a->audiences, what, told);                                           \
+			return;                                                                    \
+		}                                                                                  \
+		item->kind = ITEM_##what;                                                          \
+		item->what = *told;                                                                \
+		item_end(a);                                                                       \
+	}
+COPIED(X)
+#undef X
+
+static void on_guest_clock(void *context, const struct guest_clock_reading *told)
+{
+	struct apart *a = context;
+	struct item *item = item_begin(a);
+
+	if (a->paused) {
+		TELL(&a->audiences, guest_clock, told);
+		return;
+	}
+	item->kind = ITEM_guest_clock;
+	item->guest_clock = *told;
+	item_end(a);
+}
+
+static void on_advance(void *context, struct host_ns now)
+{
+	struct apart *a = context;
+	struct item *item = item_begin(a);
+
+	if (a->paused) {
+		TELL(&a->audiences, advance, now);
+		return;
+	}
+	item->kind = ITEM_advance;
+	item->advance = now;
+	item_end(a);
+}
+
+/* Until all has been told: the thread waits. */
+static void told_await(struct apart *a)
+{
+	if (a->chunks[relay_filled(&a->relay)].n)
+		relay_publish(&a->relay);
+	relay_settle(&a->relay);
+}
+
+/* Rare, and not whole in itself: its cells are the caller's. */
+static void on_exits_counted(void *context, const struct message_exit_summary *m)
+{
+	struct apart *a = context;
+
+	if (!a->paused)
+		told_await(a);
+	TELL(&a->audiences, exits_counted, m);
+}
+
+/* ---- */
+
+int apart_new(struct apart **out)
+{
+	struct apart *a = calloc(1, sizeof(*a));
+	int err;
+
+	if (!a)
+		return -ENOMEM;
+	relay_init(&a->relay);
+	err = -pthread_create(&a->thread, NULL, items_tell, a);
+	if (err) {
+		relay_fini(&a->relay);
+		free(a);
+		return err;
+	}
+	*out = a;
+	return 0;
+}
+
+void apart_free(struct apart *a)
+{
+	if (!a)
+		return;
+	apart_pause(a);
+	relay_end(&a->relay);
+	pthread_join(a->thread, NULL);
+	relay_fini(&a->relay);
+	audiences_fini(&a->audiences);
+	free(a);
+}
+
+int apart_observe(struct apart *a, const struct model_observer *observer,
+		  struct model_observer *from)
+{
+	const struct audiences *has = &a->audiences;
+	int err;
+
+	*from = (struct model_observer){.context = a};
+#define X(callback)                                                                                \
+	if (observer->callback && !has->callback.n)                                                \
+		from->callback = on_##callback;
+	MODEL_CALLBACKS(X)
+#undef X
+	told_await(a);
+	if (observer->host_instant)
+		a->host_types |= observer->host_types ? observer->host_types : UINT64_MAX;
+	if (observer->guest_instant)
+		a->guest_types |= observer->guest_types ? observer->guest_types : UINT64_MAX;
+	err = audiences_add(&a->audiences, observer);
+	return err;
+}
+
+void apart_pause(struct apart *a)
+{
+	told_await(a);
+	a->paused = true;
+}
+
+void apart_resume(struct apart *a)
+{
+	a->paused = false;
+}
