@@ -29,6 +29,7 @@ METERED_CPUS = (HOST_CPU, VCPU_CPU)  # QEMU's main thread, which makes an emulat
 PAUSE_S = 1.2  # between stalls
 INTERFERENCE_MS = 20  # a gap that can move a share by its tolerance
 RECORD_START_MAX_S = 60
+AGENT_START_MAX_S = 30  # heard by the recorder; it dials again after a while
 RECORD_STOP_MAX_S = 150  # a busy kernel takes its time to let go of each event of perf's
 SETTLE_S = 2
 RECORD_MAX_S = 120
@@ -79,6 +80,7 @@ class Scene:
     def __init__(self, host, guest, qemu_pid, channel, folder, say, emulated=False):
         self.host, self.guest, self._emulated = host, guest, emulated
         self.monitor = None  # a QMP socket for the recorder
+        self._agent_runs = False
         self.record_arguments = ""
         self.backend = "auto"  # of the recorder
         self.qemu_pid, self.channel, self.folder, self._say = qemu_pid, channel, folder, say
@@ -96,10 +98,12 @@ class Scene:
         self.place_threads()
         self.guest.run("insmod /root/stall.ko")
         self.guest.run("vcpuscope-agent >/root/agent.log 2>&1 </dev/null & echo $! >/run/agent.pid")
+        self._agent_runs = True
 
     def record_start(self):
         """Starts the recorder and waits until its file appears, which it does once programs are
-        attached, and a little more for the clocks to meet."""
+        attached, until the agent is heard, and a little more for the clocks to meet."""
+        agent_tries = AGENT_START_MAX_S * 5 if self._agent_runs else 0
         self._delay_around_ns = self._run_delay_ns()
         self.host.run(
             f"mkdir -p {self.folder}; cd {self.folder} || exit; rm -f record.* run.vcs; "
@@ -110,8 +114,10 @@ class Scene:
             "echo $! >record.pid; wait $!; echo $? >record.status; } >/dev/null 2>&1 </dev/null & "
             "i=0; while [ ! -s run.vcs ] && [ ! -e record.status ] && "
             f"[ $i -lt {RECORD_START_MAX_S * 5} ]; do sleep 0.2; i=$((i + 1)); done; "
+            f"i=0; while [ $i -lt {agent_tries} ] && [ ! -e record.status ] && "
+            "! grep -q 'on guest kernel' record.log; do sleep 0.2; i=$((i + 1)); done; "
             f"sleep {SETTLE_S}; [ -s run.vcs ] && [ ! -e record.status ] || "
-            "{ tail -n 20 record.log; exit 1; }", timeout_s=RECORD_START_MAX_S + 60)
+            "{ tail -n 20 record.log; exit 1; }", timeout_s=RECORD_START_MAX_S + AGENT_START_MAX_S + 60)
         self._delay_inside_ns = self._run_delay_ns()
 
     def record_stop(self):
