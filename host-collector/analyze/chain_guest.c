@@ -189,6 +189,8 @@ void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, 
 	    w.t.ns - v->newest->c.at[CHAIN_HANDLER_EXIT].ns < SHARED_NS &&
 	    !chain_saw(&v->newest->c, CHAIN_EOI) && !candidate_of_irq(v, w, number))
 		return;
+	/* After the one before, the guest had interrupts on. */
+	v->progress += w.err_ns < v->limit_ns / 4;
 	v->handling = NULL;
 	o = vector ? candidate_of_vector(v, w, (uint8_t)number) : candidate_of_irq(v, w, number);
 	if (o && w.err_ns >= v->limit_ns)

@@ -126,6 +126,37 @@ static bool may_be_served(struct chain_vcpu *v, struct host_ns t, const struct c
 	       t.ns - served->c.at[CHAIN_HANDLER].ns <= (int64_t)served->c.guest_err_ns + a->err_ns;
 }
 
+static void accept_note(struct chain_vcpu *v, struct chain_open *o, struct host_ns t,
+			const struct chain_accept *a)
+{
+	chain_point_set(o, CHAIN_ACCEPT, t);
+	o->c.level = a->level;
+	o->c.posted = a->posted;
+	o->c.certain = a->certain;
+	o->c.source = source_of(v, a);
+	o->c.gsi = a->gsi;
+	o->c.raiser = a->raiser;
+	if (a->source_known) {
+		chain_point_set(o, CHAIN_SOURCE, a->source_at);
+		o->c.begin = a->source_at;
+	}
+}
+
+/* Another CPU's accept, which the clocks put behind the injection that it led to. */
+static bool accepted_before(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a)
+{
+	struct chain_open *o = chain_slot(v, v->served[a->vector]);
+
+	if (!o || a->own || a->posted || chain_saw(&o->c, CHAIN_ACCEPT) ||
+	    !chain_saw(&o->c, CHAIN_INJECT) ||
+	    t.ns - o->c.at[CHAIN_INJECT].ns > (int64_t)o->c.host_err_ns + a->err_ns)
+		return false;
+	accept_note(v, o, t, a);
+	if (chain_saw(&o->c, CHAIN_HANDLER))
+		chain_places_settle(&o->c);
+	return true;
+}
+
 void chain_vcpu_accept(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a)
 {
 	struct chain_open *o = chain_slot(v, v->accepted[a->vector]);
@@ -143,25 +174,27 @@ void chain_vcpu_accept(struct chain_vcpu *v, struct host_ns t, const struct chai
 		o->c.coalesced += !a->posted;
 		return;
 	}
+	if (accepted_before(v, t, a))
+		return;
 	o = chain_open_new(v, t, a->vector, a->err_ns);
 	o->ambiguous = ambiguous;
-	chain_point_set(o, CHAIN_ACCEPT, t);
-	o->c.level = a->level;
-	o->c.posted = a->posted;
-	o->c.certain = a->certain;
-	o->c.source = source_of(v, a);
-	o->c.gsi = a->gsi;
-	o->c.raiser = a->raiser;
-	if (a->source_known) {
-		chain_point_set(o, CHAIN_SOURCE, a->source_at);
-		o->c.begin = a->source_at;
+	accept_note(v, o, t, a);
+	if (a->source_known)
 		o->counted_ns[v->where] -= t.ns - a->source_at.ns;
-	} else if (o->c.source == CHAIN_SOURCE_TIMER) {
+	else if (o->c.source == CHAIN_SOURCE_TIMER)
 		timer_begin(v, o);
-	}
 	v->accepted[a->vector] = chain_slot_index(v, o);
 	v->n_accepted++;
 	chain_alone_join(v, o);
+}
+
+/* Was this injection followed by the handler of `served`, which the clocks put before it? */
+static bool injected_before(const struct chain_open *served, struct chain_when w)
+{
+	return served && chain_saw(&served->c, CHAIN_HANDLER) &&
+	       !chain_saw(&served->c, CHAIN_INJECT) &&
+	       w.t.ns - served->c.at[CHAIN_HANDLER].ns <=
+		       (int64_t)w.err_ns + served->c.guest_err_ns;
 }
 
 void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector, bool again)
@@ -174,11 +207,14 @@ void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector
 		chain_open_close(v, o, true);
 		o = NULL;
 	}
-	if (!o && served && chain_saw(&served->c, CHAIN_HANDLER) &&
-	    !chain_saw(&served->c, CHAIN_INJECT) &&
-	    w.t.ns - served->c.at[CHAIN_HANDLER].ns <= (int64_t)w.err_ns + served->c.guest_err_ns) {
-		chain_point_set(served, CHAIN_INJECT,
-				w.t); /* the clocks put the handler before it */
+	if (o && injected_before(served, w) && !served->c.posted && !served->inject_missing) {
+		served->c.coalesced += 1 + o->c.coalesced; /* accepted before the handler, too */
+		chain_accepted_clear(v, vector);
+		o->used = false;
+		o = NULL;
+	}
+	if (!o && injected_before(served, w)) {
+		chain_point_set(served, CHAIN_INJECT, w.t);
 		v->entering = served;
 		return;
 	}

@@ -375,6 +375,38 @@ static void an_interrupt_that_nobody_delivers_is_lost(void **unused)
 	told_free(&t);
 }
 
+/* That the guest takes other interrupts meanwhile, tick after tick, shows as well that it could. */
+static void an_interrupt_that_others_overtake_is_lost(void **unused)
+{
+	struct timeline_event story[64] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		ENTRY(10, 0, TID0),
+		MSI(1000, 1, VHOST, DEVICE),
+		ACCEPT(1001, 1, VHOST, DEVICE, 0),
+	};
+	size_t n = 4;
+	struct told t;
+
+	(void)unused;
+	for (uint64_t us = 4000; us < 32000; us += 4000) {
+		const struct timeline_event tick[] = {
+			EXIT(us, 0, TID0),
+			ACCEPT(us + 1, 0, TID0, TICK, 0),
+			INJECT(us + 2, 0, TID0, TICK),
+			ENTRY(us + 3, 0, TID0),
+			VECTOR(us + 10, 0, TICK),
+			VECTOR_DONE(us + 15, 0, TICK),
+		};
+
+		memcpy(story + n, tick, sizeof(tick));
+		n += COUNT(tick);
+	}
+	told_of(&t, story, n);
+	assert_int_equal(group_find(&t, DEVICE)->lost, 1);
+	assert_int_equal(group_find(&t, TICK)->lost, 0);
+	told_free(&t);
+}
+
 /* The same, but raised by a task that may belong to any VM; the same, but never known whether. */
 static void what_may_be_otherwise_is_not_called_lost(void **unused)
 {
@@ -484,6 +516,74 @@ static void a_handler_may_seem_to_precede_its_injection(void **unused)
 	assert_int_equal(group_find(&t, TICK)->negative, 2);
 	assert_int_equal(group_find(&t, TICK)->beyond, 0);
 	assert_int_equal(chains_handlers_alone(t.chains), 0);
+	told_free(&t);
+}
+
+/* So may another CPU's accept, which led to it. */
+static void an_accept_may_seem_to_follow_its_injection(void **unused)
+{
+	struct timeline_event story[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		ENTRY(10, 0, TID0),
+		EXIT(100, 0, TID0),
+		HANDLER(105, 0, IRQ),
+		HANDLED(108, 0, IRQ),
+		MSI(109, 1, VHOST, DEVICE),
+		INJECT(110, 0, TID0, DEVICE),
+		ACCEPT(112, 1, VHOST, DEVICE, 0),
+		ENTRY(120, 0, TID0),
+	};
+	struct told t;
+
+	(void)unused;
+	for (size_t i = 0; i < COUNT(story); i++)
+		story[i].err_ns = story[i].source == VM ? 50000 : 5000;
+	told_of(&t, story, COUNT(story));
+	assert_int_equal(t.n, 1);
+	assert_int_equal(t.closed[0].source, CHAIN_SOURCE_MSI);
+	assert_int_equal(t.closed[0].irq, IRQ);
+	expect_stage(&t.closed[0], CHAIN_STAGE_LATENCY, -4);
+	assert_int_equal(group_find(&t, DEVICE)->handled, 1);
+	assert_int_equal(group_find(&t, DEVICE)->beyond, 0);
+	assert_int_equal(chains_handlers_alone(t.chains), 0);
+	told_free(&t);
+}
+
+/* A second accept just before the injection, but after the handler, by the clocks: it begins none.
+ */
+static void what_coalesced_may_seem_to_follow_the_handler(void **unused)
+{
+	struct timeline_event story[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		ENTRY(10, 0, TID0),
+		MSI(100, 1, VHOST, DEVICE),
+		ACCEPT(101, 1, VHOST, DEVICE, 0),
+		HANDLER(5000, 0, IRQ),
+		HANDLED(5005, 0, IRQ),
+		EXIT(5008, 0, TID0),
+		MSI(5009, 1, VHOST, DEVICE),
+		ACCEPT(5010, 1, VHOST, DEVICE, 0),
+		INJECT(5020, 0, TID0, DEVICE),
+		ENTRY(5030, 0, TID0),
+		EXIT(9000, 0, TID0),
+		MSI(9001, 1, VHOST, DEVICE),
+		ACCEPT(9002, 1, VHOST, DEVICE, 0),
+		INJECT(9010, 0, TID0, DEVICE),
+		ENTRY(9011, 0, TID0),
+		HANDLER(9020, 0, IRQ),
+		HANDLED(9025, 0, IRQ),
+	};
+	struct told t;
+
+	(void)unused;
+	for (size_t i = 0; i < COUNT(story); i++)
+		story[i].err_ns = story[i].source == VM ? 50000 : 0;
+	told_of(&t, story, COUNT(story));
+	assert_int_equal(t.n, 2);
+	assert_int_equal(t.closed[0].coalesced, 1);
+	expect_stage(&t.closed[0], CHAIN_STAGE_LATENCY, 4900);
+	assert_int_equal(t.closed[1].coalesced, 0);
+	expect_stage(&t.closed[1], CHAIN_STAGE_LATENCY, 19);
 	told_free(&t);
 }
 
@@ -791,10 +891,13 @@ int main(void)
 		cmocka_unit_test(without_a_guest_the_host_half_reports),
 		cmocka_unit_test(a_gap_tears_the_open_chain),
 		cmocka_unit_test(an_interrupt_that_nobody_delivers_is_lost),
+		cmocka_unit_test(an_interrupt_that_others_overtake_is_lost),
 		cmocka_unit_test(what_may_be_otherwise_is_not_called_lost),
 		cmocka_unit_test(an_interrupt_of_a_preempted_vcpu_is_late),
 		cmocka_unit_test(a_wakeup_comes_before_the_pcpu_that_it_got),
 		cmocka_unit_test(a_handler_may_seem_to_precede_its_injection),
+		cmocka_unit_test(an_accept_may_seem_to_follow_its_injection),
+		cmocka_unit_test(what_coalesced_may_seem_to_follow_the_handler),
 		cmocka_unit_test(a_line_that_is_still_up_comes_again),
 		cmocka_unit_test(a_raiser_may_be_slow),
 		cmocka_unit_test(an_entry_ends_what_was_raised),
