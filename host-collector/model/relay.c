@@ -30,7 +30,7 @@ void relay_publish(struct relay *r)
 {
 	pthread_mutex_lock(&r->lock);
 	r->published++;
-	if (r->reader_waits)
+	if (r->reader_waits && r->published - r->taken >= RELAY_CHUNKS / 2)
 		pthread_cond_signal(&r->published_more);
 	if (r->published - r->taken == RELAY_CHUNKS)
 		taken_await(r, RELAY_CHUNKS / 2);
@@ -40,6 +40,7 @@ void relay_publish(struct relay *r)
 void relay_settle(struct relay *r)
 {
 	pthread_mutex_lock(&r->lock);
+	pthread_cond_signal(&r->published_more);
 	taken_await(r, 0);
 	pthread_mutex_unlock(&r->lock);
 }

@@ -2,7 +2,9 @@
 /*
  * A ring of RELAY_CHUNKS chunks between two threads, without the chunks: which of them the writer
  * fills, and which the reader works on. The writer's is always empty when it gets it, and at most
- * the others are on their way: a writer that is far ahead waits, until half of them are back.
+ * the others are on their way: a writer that is far ahead waits, until half of them are back. A
+ * reader that has nothing to do sleeps until half of them are on their way, or the writer settles:
+ * waking it for each costs both of them more than the work.
  */
 #ifndef MODEL_RELAY_H
 #define MODEL_RELAY_H
