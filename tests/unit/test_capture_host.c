@@ -118,6 +118,16 @@ static void assert_empty(struct capture *c, struct log *log)
 		assert_int_equal(c->backend->waiting(c, cpu), 0);
 }
 
+static void log_print(const struct log *log, size_t from, size_t to)
+{
+	for (size_t i = from; i < to && i < log->n; i++) {
+		const struct vs_event *e = &log->events[i];
+
+		print_error("%" PRIu64 " cpu %u seq %u type %u pid %d pid2 %d arg0 %#" PRIx64 "\n",
+			    e->time, e->cpu, e->seq, e->type, e->pid, e->pid2, e->arg0);
+	}
+}
+
 /* Replays where `pid` waits for a CPU: switches that do not concern it may appear only there, only
  * then. Returns how many do. The log is in time order. */
 static size_t check_holders_only(const struct log *log, pid_t pid)
@@ -136,6 +146,8 @@ static size_t check_holders_only(const struct log *log, pid_t pid)
 			running = true;
 			waiting = -1;
 		} else if (e->type == VS_EVENT_SCHED_SWITCH) {
+			if (waiting != e->cpu)
+				log_print(log, i < 10 ? 0 : i - 10, i + 10);
 			assert_int_equal(waiting, e->cpu);
 			others++;
 		} else if (e->type == VS_EVENT_SCHED_WAKEUP && e->pid == pid && !running) {
