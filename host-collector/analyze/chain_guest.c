@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/analyze/chain_internal.h"
 
-#define DELIVERY_NS 10000000ll
+#define DELIVERY_NS 200000ll
+#define UNUSUAL_NS  50000ll
 #define SHARED_NS   30000ll
+
+enum { DELIVERED_ENOUGH = 8 };
 
 /* ---- irq numbers ---- */
 
@@ -50,23 +53,51 @@ static void irq_learn(struct chain_vcpu *v, uint32_t irq, uint8_t vector)
 
 /* ---- the guest's handler ---- */
 
-/* Injected, and its handler is to come: it cannot any more once the guest has gone on, or, if it
- * may have run unseen, after so much time in the guest; a machine whose host is a guest itself
- * stands still "in the guest" for any time. An EOI says nothing: KVM may learn late of the one
- * before. */
-static bool served_waits(const struct chain_vcpu *v, const struct chain_open *o,
-			 struct chain_when w)
+/* Has it been injected for longer than a guest that runs takes to begin its handler? */
+static bool is_overdue(const struct chain_vcpu *v, const struct chain_open *o, struct chain_when w)
 {
 	int64_t clock_ns[CHAIN_WHERE_COUNT];
 
+	if (!chain_saw(&o->c, CHAIN_INJECT))
+		return false;
+	chain_clock_read(v, w.t, clock_ns);
+	return clock_ns[CHAIN_IN_GUEST] - o->counted_ns[CHAIN_IN_GUEST] >
+	       DELIVERY_NS + (int64_t)w.err_ns;
+}
+
+/* Did the injections before reach their handlers sooner? The clocks' disagreement is in both. */
+static bool is_unusual(const struct chain_vcpu *v, const struct chain_open *o, struct chain_when w)
+{
+	return chain_saw(&o->c, CHAIN_INJECT) && v->n_delivered >= DELIVERED_ENOUGH &&
+	       w.t.ns - o->c.at[CHAIN_INJECT].ns > v->delivery_ns + UNUSUAL_NS;
+}
+
+void chain_delivery_learn(struct chain_vcpu *v, const struct chain_open *o)
+{
+	int64_t ns = o->c.at[CHAIN_HANDLER].ns - o->c.at[CHAIN_INJECT].ns;
+
+	if (v->n_delivered++)
+		v->delivery_ns += (ns - v->delivery_ns) / DELIVERED_ENOUGH;
+	else
+		v->delivery_ns = ns;
+}
+
+/* May its handler have run unseen? */
+static bool is_hidden(const struct chain_vcpu *v, const struct chain_open *o, struct chain_when w)
+{
+	return o->handler_missing ||
+	       v->guest_first.ns + (int64_t)w.err_ns >= o->c.at[CHAIN_INJECT].ns;
+}
+
+/* Injected, and its handler is to come: it cannot any more once the guest has gone on, or if it is
+ * overdue and may have run unseen. An EOI says nothing: KVM may learn late of the one before. */
+static bool served_waits(const struct chain_vcpu *v, const struct chain_open *o,
+			 struct chain_when w)
+{
 	if (!o || o->torn || chain_saw(&o->c, CHAIN_HANDLER) ||
 	    v->progress_since.ns > o->c.at[CHAIN_INJECT].ns + o->c.host_err_ns)
 		return false;
-	if (!o->handler_missing && v->guest_first.ns + (int64_t)w.err_ns < o->c.at[CHAIN_INJECT].ns)
-		return true;
-	chain_clock_read(v, w.t, clock_ns);
-	return clock_ns[CHAIN_IN_GUEST] - o->counted_ns[CHAIN_IN_GUEST] <=
-	       DELIVERY_NS + (int64_t)w.err_ns;
+	return !is_hidden(v, o, w) || !is_overdue(v, o, w);
 }
 
 static struct chain_open *candidate_of_vector(struct chain_vcpu *v, struct chain_when w,
@@ -133,6 +164,8 @@ static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when
 	o->c.guest_err_ns = w.err_ns;
 	chain_places_count(v, o, w.t, injected ? CHAIN_PLACE_DELIVERY : CHAIN_PLACE_INTERRUPTS_OFF);
 	chain_places_settle(&o->c);
+	if (chain_saw(&o->c, CHAIN_INJECT))
+		chain_delivery_learn(v, o);
 	v->handling = v->newest = o;
 	if (o->c.source == CHAIN_SOURCE_TIMER) {
 		if (w.t.ns - v->tick.ns >= v->limit_ns)
@@ -160,11 +193,53 @@ static bool is_doubtful(struct chain_vcpu *v, const struct chain_open *o)
 	       !o->c.lost && v->progress_since.ns > o->c.at[CHAIN_ACCEPT].ns + o->c.host_err_ns;
 }
 
-static void alone_add(struct chain_vcpu *v, struct chain_when w, bool vector, uint32_t number)
+static struct chain_alone *alone_add(struct chain_vcpu *v, struct chain_when w, bool vector,
+				     uint32_t number)
 {
-	v->alone[v->n_alone++ % CHAIN_ALONE] = (struct chain_alone){
+	struct chain_alone *a = &v->alone[v->n_alone++ % CHAIN_ALONE];
+
+	v->n_deferred -= a->used && a->deferred;
+	*a = (struct chain_alone){
 		.used = true, .vector = vector, .number = number, .t = w.t, .err_ns = w.err_ns};
 	v->handlers_alone++;
+	return a;
+}
+
+static void alone_take(struct chain_vcpu *v, struct chain_alone *a)
+{
+	a->used = false;
+	v->n_deferred -= a->deferred != NULL;
+}
+
+/* No interrupt has come that this handler is rather of: so it is of the one that was overdue. */
+static void deferred_join(struct chain_vcpu *v, struct chain_alone *a)
+{
+	struct chain_open *o = a->deferred, *handling = v->handling;
+	uint64_t exit_seen = v->exit_seen;
+
+	alone_take(v, a);
+	if (!o->used || o->torn || chain_saw(&o->c, CHAIN_HANDLER) ||
+	    !chain_saw(&o->c, CHAIN_INJECT) || o->c.at[CHAIN_INJECT].ns != a->injected.ns)
+		return;
+	v->handlers_alone--;
+	handle(v, o, (struct chain_when){a->t, a->err_ns}, a->vector, a->number);
+	if (!a->exited)
+		return;
+	handled_exit(v, o, a->exit);
+	v->handling = handling;
+	v->leaving = NULL; /* what came since is another's */
+	v->exit_seen = exit_seen;
+}
+
+void chain_deferred_settle(struct chain_vcpu *v, struct host_ns now)
+{
+	for (unsigned i = 0; v->n_deferred && i < CHAIN_ALONE; i++) {
+		struct chain_alone *a = &v->alone[i];
+
+		if (a->used && a->deferred &&
+		    now.ns - a->t.ns > (int64_t)a->err_ns + a->deferred->c.host_err_ns)
+			deferred_join(v, a);
+	}
 }
 
 static void guest_note(struct chain_vcpu *v, struct host_ns t)
@@ -179,7 +254,10 @@ static void guest_note(struct chain_vcpu *v, struct host_ns t)
 void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, uint32_t number)
 {
 	struct chain_open *o, *last = v->handling;
+	struct chain_alone *alone;
+	bool late;
 
+	chain_deferred_settle(v, w.t);
 	guest_note(v, w.t);
 	v->guest_err_ns = w.err_ns;
 	v->leaving = NULL;
@@ -193,12 +271,23 @@ void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, 
 	v->progress += w.err_ns < v->limit_ns / 4;
 	v->handling = NULL;
 	o = vector ? candidate_of_vector(v, w, (uint8_t)number) : candidate_of_irq(v, w, number);
-	if (o && w.err_ns >= v->limit_ns)
+	if (o && w.err_ns >= v->limit_ns) {
 		chain_open_close(v, o, true); /* when that was is not known */
-	else if (o && !is_doubtful(v, o))
+		return;
+	}
+	late = o && (is_overdue(v, o, w) || is_unusual(v, o, w));
+	if (o && !late && !is_doubtful(v, o)) {
 		handle(v, o, w, vector, number);
-	else
-		alone_add(v, w, vector, number);
+		return;
+	}
+	alone = alone_add(v, w, vector, number);
+	if (!late || is_doubtful(v, o))
+		return;
+	/* One that is to come yet, by the clocks, would be likelier; but a host that is a guest
+	 * itself stands still for any time. */
+	alone->deferred = o;
+	alone->injected = o->c.at[CHAIN_INJECT];
+	v->n_deferred++;
 }
 
 /* No other device's interrupt waits for its handler. */
@@ -254,7 +343,7 @@ void chain_alone_join(struct chain_vcpu *v, struct chain_open *o)
 	}
 	if (!found)
 		return;
-	found->used = false;
+	alone_take(v, found);
 	if (found->torn) {
 		tear(v, o, (struct chain_when){found->t, found->err_ns});
 		return;
@@ -292,8 +381,7 @@ void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector
 	if (o) {
 		tear(v, o, w);
 	} else {
-		alone_add(v, w, vector, number);
-		v->alone[(v->n_alone - 1) % CHAIN_ALONE].torn = true;
+		alone_add(v, w, vector, number)->torn = true;
 	}
 }
 

@@ -33,6 +33,8 @@ struct chain_open *chain_open_new(struct chain_vcpu *v, struct host_ns t, uint8_
 				  uint32_t err_ns);
 /* Tells the sink, as torn if so asked, if it is, or if its handler should have been seen. */
 void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn);
+/* Has the guest handled enough of what this task raised by this vector, at once, to be its? */
+bool chain_raiser_known(const struct chain_vcpu *v, int32_t pid, uint8_t vector);
 /* May the pending `o` have been handled unseen, so that the next accept is another's? */
 bool chain_may_be_over(const struct chain_vcpu *v, const struct chain_open *o);
 /* Its handler ran unseen, and no injection of it is to come any more? */
@@ -41,6 +43,10 @@ bool chain_is_over(const struct chain_vcpu *v, const struct chain_open *o, struc
  * is missing from here on does not hide it. */
 bool chain_is_settled(const struct chain_vcpu *v, const struct chain_open *o);
 
+/* `o` has both its injection and its handler: so long it takes. */
+void chain_delivery_learn(struct chain_vcpu *v, const struct chain_open *o);
+/* Handlers that could be of an interrupt still to come, by the clocks, and are not, as of `now`. */
+void chain_deferred_settle(struct chain_vcpu *v, struct host_ns now);
 /* `o` has just begun or been injected: its handler may have been seen before, by the clocks. */
 void chain_alone_join(struct chain_vcpu *v, struct chain_open *o);
 

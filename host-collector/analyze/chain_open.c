@@ -3,6 +3,10 @@
 
 #include "host-collector/analyze/chain_internal.h"
 
+#define RAISER_NS 100000ll
+
+enum { RAISER_ENOUGH = 4 };
+
 /* ---- where the vCPU's time goes ---- */
 
 void chain_clock_read(const struct chain_vcpu *v, struct host_ns t, int64_t *clock_ns)
@@ -96,6 +100,41 @@ static bool is_covered(const struct chain_vcpu *v, const struct chain *c)
 	       v->guest_first.ns <= c->begin.ns && v->guest_last.ns > c->at[p].ns;
 }
 
+/* ---- raisers that no VM is known of ---- */
+
+static struct chain_raiser *raiser_find(const struct chain_vcpu *v, int32_t pid, uint8_t vector)
+{
+	for (size_t i = 0; i < CHAIN_RAISERS; i++) {
+		const struct chain_raiser *r = &v->raisers[i];
+
+		if (r->pid == pid && r->vector == vector)
+			return (struct chain_raiser *)r;
+	}
+	return NULL;
+}
+
+bool chain_raiser_known(const struct chain_vcpu *v, int32_t pid, uint8_t vector)
+{
+	const struct chain_raiser *r = raiser_find(v, pid, vector);
+
+	return r && r->handled >= RAISER_ENOUGH;
+}
+
+static void raiser_learn(struct chain_vcpu *v, const struct chain *c, bool handled)
+{
+	struct chain_raiser *r = raiser_find(v, c->raiser, c->vector);
+	bool at_once = handled && c->at[CHAIN_HANDLER].ns - c->at[CHAIN_ACCEPT].ns <=
+					  RAISER_NS + c->guest_err_ns + c->host_err_ns;
+
+	if (!r) {
+		r = &v->raisers[v->n_raisers++ % CHAIN_RAISERS];
+		*r = (struct chain_raiser){.pid = c->raiser, .vector = c->vector};
+	}
+	r->handled = (uint8_t)(!at_once                     ? 0
+			       : r->handled < RAISER_ENOUGH ? r->handled + 1
+							    : r->handled);
+}
+
 void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 {
 	struct chain_open **roles[] = {&v->entering, &v->handling, &v->leaving, &v->softirq,
@@ -111,6 +150,8 @@ void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 	if (chain_slot(v, v->served[o->c.vector]) == o)
 		v->served[o->c.vector] = 0;
 	torn |= o->torn || (!handled && is_covered(v, &o->c));
+	if (chain_saw(&o->c, CHAIN_ACCEPT) && !o->c.certain && !torn)
+		raiser_learn(v, &o->c, handled);
 	v->sink.closed(v->sink.context, &o->c,
 		       torn      ? CHAIN_END_TORN
 		       : handled ? CHAIN_END_HANDLED

@@ -132,7 +132,7 @@ static void accept_note(struct chain_vcpu *v, struct chain_open *o, struct host_
 	chain_point_set(o, CHAIN_ACCEPT, t);
 	o->c.level = a->level;
 	o->c.posted = a->posted;
-	o->c.certain = a->certain;
+	o->c.certain = a->certain || chain_raiser_known(v, a->raiser, a->vector);
 	o->c.source = source_of(v, a);
 	o->c.gsi = a->gsi;
 	o->c.raiser = a->raiser;
@@ -159,9 +159,12 @@ static bool accepted_before(struct chain_vcpu *v, struct host_ns t, const struct
 
 void chain_vcpu_accept(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a)
 {
-	struct chain_open *o = chain_slot(v, v->accepted[a->vector]);
-	bool ambiguous = !o && may_be_served(v, t, a);
+	struct chain_open *o;
+	bool ambiguous;
 
+	chain_deferred_settle(v, t);
+	o = chain_slot(v, v->accepted[a->vector]);
+	ambiguous = !o && may_be_served(v, t, a);
 	if (posted_take(v, t, a))
 		return;
 	if (!a->posted)
@@ -199,9 +202,11 @@ static bool injected_before(const struct chain_open *served, struct chain_when w
 
 void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector, bool again)
 {
-	struct chain_open *o = chain_slot(v, v->accepted[vector]);
-	struct chain_open *served = chain_slot(v, v->served[vector]);
+	struct chain_open *o, *served;
 
+	chain_deferred_settle(v, w.t);
+	o = chain_slot(v, v->accepted[vector]);
+	served = chain_slot(v, v->served[vector]);
 	v->injects = true;
 	if (o && chain_is_over(v, o, w.t)) {
 		chain_open_close(v, o, true);
@@ -215,6 +220,7 @@ void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector
 	}
 	if (!o && injected_before(served, w)) {
 		chain_point_set(served, CHAIN_INJECT, w.t);
+		chain_delivery_learn(v, served);
 		v->entering = served;
 		return;
 	}

@@ -13,6 +13,7 @@ enum {
 	CHAIN_OPEN_MAX = 32,
 	CHAIN_IRQS = 32,
 	CHAIN_ALONE = 4,
+	CHAIN_RAISERS = 8,
 	CHAIN_SYSTEM_VECTOR = 0xec, /* Linux: from here on no device's */
 };
 
@@ -69,6 +70,8 @@ struct chain_alone {
 	uint32_t number;
 	struct host_ns t, exit;
 	uint32_t err_ns;
+	struct chain_open *deferred; /* injected then: its, unless another follows at once */
+	struct host_ns injected;
 };
 
 struct chain_vcpu {
@@ -111,8 +114,16 @@ struct chain_vcpu {
 		uint32_t irq;
 		uint8_t vector, trust;
 	} irqs[CHAIN_IRQS];
+	struct chain_raiser { /* of a task whose VM nobody has told */
+		int32_t pid;
+		uint8_t vector, handled; /* so many in a row, at once */
+	} raisers[CHAIN_RAISERS];
+	unsigned n_raisers;
 	struct chain_alone alone[CHAIN_ALONE];
-	unsigned n_alone;
+	unsigned n_alone, n_deferred;
+	uint64_t n_delivered;
+	int64_t delivery_ns; /* from an injection to its handler, lately; the clocks' error is in it
+			      */
 	struct host_ns tick; /* the newest timer's handler */
 	uint64_t handlers_alone;
 	int64_t limit_ns;

@@ -3,6 +3,7 @@
  * Host capture against the running kernel, with processes of our own in the place of VMs. Needs
  * root and BPF, or perf; skips otherwise.
  */
+#include <inttypes.h>
 #include "tests/unit/capture_log.h"
 
 #include <sys/syscall.h>

@@ -407,6 +407,39 @@ static void an_interrupt_that_others_overtake_is_lost(void **unused)
 	told_free(&t);
 }
 
+/* Of a task that may belong to any VM; but the guest has handled whatever that raised before. */
+static void who_raised_the_guests_own_before_raises_its_own(void **unused)
+{
+	struct timeline_event story[64] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		ENTRY(10, 0, TID0),
+	};
+	size_t n = 2;
+	uint64_t us = 100;
+	struct told t;
+
+	(void)unused;
+	for (int i = 0; i < 6; i++, us += 1000) {
+		const struct timeline_event quick[] = {
+			MSI(us, 1, STRANGER, DEVICE), ACCEPT(us + 1, 1, STRANGER, DEVICE, 0),
+			EXIT(us + 5, 0, TID0),        INJECT(us + 6, 0, TID0, DEVICE),
+			ENTRY(us + 7, 0, TID0),       HANDLER(us + 10, 0, IRQ),
+			HANDLED(us + 15, 0, IRQ),
+		};
+
+		memcpy(story + n, quick, sizeof(quick));
+		n += COUNT(quick);
+	}
+	story[n++] = (struct timeline_event)MSI(us, 1, STRANGER, DEVICE);
+	story[n++] = (struct timeline_event)ACCEPT(us + 1, 1, STRANGER, DEVICE, 0);
+	for (int i = 0; i < 6; i++)
+		story[n++] = (struct timeline_event)SWITCH(VM, us += 5000, 0, 50 + i, 51 + i, 0);
+	told_of(&t, story, n);
+	assert_int_equal(group_find(&t, DEVICE)->handled, 6);
+	assert_int_equal(group_find(&t, DEVICE)->lost, 1);
+	told_free(&t);
+}
+
 /* The same, but raised by a task that may belong to any VM; the same, but never known whether. */
 static void what_may_be_otherwise_is_not_called_lost(void **unused)
 {
@@ -892,6 +925,7 @@ int main(void)
 		cmocka_unit_test(a_gap_tears_the_open_chain),
 		cmocka_unit_test(an_interrupt_that_nobody_delivers_is_lost),
 		cmocka_unit_test(an_interrupt_that_others_overtake_is_lost),
+		cmocka_unit_test(who_raised_the_guests_own_before_raises_its_own),
 		cmocka_unit_test(what_may_be_otherwise_is_not_called_lost),
 		cmocka_unit_test(an_interrupt_of_a_preempted_vcpu_is_late),
 		cmocka_unit_test(a_wakeup_comes_before_the_pcpu_that_it_got),
