@@ -132,7 +132,7 @@ static void kvmclock_text(const struct vm_account *a, FILE *to)
 			line.vcpu, line.from_min, line.from_max, p->tsc_timestamp, p->system_time,
 			p->mul, p->shift, p->flags);
 		for (int s = 0; s <= VM_CLOCK_SOURCE_LAST; s++) {
-			if (line.sources & 1u << s)
+			if (line.sources & 1u << s && source_names[s])
 				fprintf(to, " %s", source_names[s]);
 		}
 		fprintf(to, "%s\n", line.guest_agrees ? " guest" : "");
@@ -260,7 +260,7 @@ static json_object *lines_json(const struct vm_account *a)
 		add(one, "shift", json_object_new_int(line.pvclock.shift));
 		add_uint(one, "flags", line.pvclock.flags);
 		for (int s = 0; s <= VM_CLOCK_SOURCE_LAST; s++) {
-			if (line.sources & 1u << s)
+			if (line.sources & 1u << s && source_names[s])
 				json_object_array_add(sources,
 						      json_object_new_string(source_names[s]));
 		}
