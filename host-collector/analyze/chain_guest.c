@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#include <stdlib.h>
+
 #include "host-collector/analyze/chain_internal.h"
 
 #define DELIVERY_NS 200000ll
@@ -65,48 +67,48 @@ static bool is_overdue(const struct chain_vcpu *v, const struct chain_open *o, s
 	       DELIVERY_NS + (int64_t)w.err_ns;
 }
 
-/* Did the injections before reach their handlers sooner? The clocks' disagreement is in both. */
-static bool is_unusual(const struct chain_vcpu *v, const struct chain_open *o, struct chain_when w)
+/* How far from usual is it that a handler begins so long after its injection? The clocks'
+ * disagreement is in both. 0 before anything is usual. */
+static int64_t unusual_ns(const struct chain_vcpu *v, int64_t ns)
 {
-	return chain_saw(&o->c, CHAIN_INJECT) && v->n_delivered >= DELIVERED_ENOUGH &&
-	       w.t.ns - o->c.at[CHAIN_INJECT].ns > v->delivery_ns + UNUSUAL_NS;
+	return v->n_delivered < DELIVERED_ENOUGH ? 0 : llabs(ns - v->delivery_ns);
 }
 
+static bool is_unusual(const struct chain_vcpu *v, const struct chain_open *o, struct chain_when w)
+{
+	int64_t ns = w.t.ns - o->c.at[CHAIN_INJECT].ns;
+
+	return chain_saw(&o->c, CHAIN_INJECT) && ns > v->delivery_ns &&
+	       unusual_ns(v, ns) > UNUSUAL_NS + 4 * v->delivery_varies_ns;
+}
+
+/* As a round trip's time is followed (RFC 6298). */
 void chain_delivery_learn(struct chain_vcpu *v, const struct chain_open *o)
 {
 	int64_t ns = o->c.at[CHAIN_HANDLER].ns - o->c.at[CHAIN_INJECT].ns;
 
-	if (v->n_delivered++)
-		v->delivery_ns += (ns - v->delivery_ns) / DELIVERED_ENOUGH;
-	else
+	if (!v->n_delivered++) {
 		v->delivery_ns = ns;
+		return;
+	}
+	v->delivery_varies_ns += (llabs(ns - v->delivery_ns) - v->delivery_varies_ns) / 4;
+	v->delivery_ns += (ns - v->delivery_ns) / 8;
 }
 
-/* May its handler have run unseen? */
-static bool is_hidden(const struct chain_vcpu *v, const struct chain_open *o, struct chain_when w)
+/* Injected, and its handler is to come: it cannot any more once the guest has gone on. An EOI says
+ * nothing: KVM may learn late of the one before. */
+static bool served_waits(const struct chain_vcpu *v, const struct chain_open *o)
 {
-	return o->handler_missing ||
-	       v->guest_first.ns + (int64_t)w.err_ns >= o->c.at[CHAIN_INJECT].ns;
+	return o && !o->torn && !chain_saw(&o->c, CHAIN_HANDLER) &&
+	       v->progress_since.ns <= o->c.at[CHAIN_INJECT].ns + o->c.host_err_ns;
 }
 
-/* Injected, and its handler is to come: it cannot any more once the guest has gone on, or if it is
- * overdue and may have run unseen. An EOI says nothing: KVM may learn late of the one before. */
-static bool served_waits(const struct chain_vcpu *v, const struct chain_open *o,
-			 struct chain_when w)
-{
-	if (!o || o->torn || chain_saw(&o->c, CHAIN_HANDLER) ||
-	    v->progress_since.ns > o->c.at[CHAIN_INJECT].ns + o->c.host_err_ns)
-		return false;
-	return !is_hidden(v, o, w) || !is_overdue(v, o, w);
-}
-
-static struct chain_open *candidate_of_vector(struct chain_vcpu *v, struct chain_when w,
-					      uint8_t vector)
+static struct chain_open *candidate_of_vector(struct chain_vcpu *v, uint8_t vector)
 {
 	struct chain_open *served = chain_slot(v, v->served[vector]);
 	struct chain_open *accepted = chain_slot(v, v->accepted[vector]);
 
-	if (served_waits(v, served, w))
+	if (served_waits(v, served))
 		return served;
 	return accepted && !accepted->torn ? accepted : NULL;
 }
@@ -118,10 +120,10 @@ static bool is_device(uint8_t vector)
 
 /* The chain that this irq's handler serves: of its vector if known, else what was injected last;
  * else what alone waits. */
-static struct chain_open *candidate_of_irq(struct chain_vcpu *v, struct chain_when w, uint32_t irq)
+static struct chain_open *candidate_of_irq(struct chain_vcpu *v, uint32_t irq)
 {
 	const struct chain_irq *known = irq_find(v, irq);
-	struct chain_open *found = known ? candidate_of_vector(v, w, known->vector) : NULL;
+	struct chain_open *found = known ? candidate_of_vector(v, known->vector) : NULL;
 	struct chain_open *sole = NULL;
 	bool several = false;
 
@@ -133,7 +135,7 @@ static struct chain_open *candidate_of_irq(struct chain_vcpu *v, struct chain_wh
 		if (!o->used || o->torn || !is_device(o->c.vector) ||
 		    chain_saw(&o->c, CHAIN_HANDLER) ||
 		    vector_is_another_irqs(v, o->c.vector, irq) ||
-		    (chain_saw(&o->c, CHAIN_INJECT) && !served_waits(v, o, w)))
+		    (chain_saw(&o->c, CHAIN_INJECT) && !served_waits(v, o)))
 			continue;
 		if (chain_saw(&o->c, CHAIN_INJECT) &&
 		    (!found || o->c.at[CHAIN_INJECT].ns > found->c.at[CHAIN_INJECT].ns))
@@ -142,6 +144,15 @@ static struct chain_open *candidate_of_irq(struct chain_vcpu *v, struct chain_wh
 		sole = o;
 	}
 	return found ? found : several ? NULL : sole;
+}
+
+/* This one was not there yet when the handler before it ended, so that the guest had interrupts on,
+ * and whatever else had come by then was to be taken first. */
+static bool shows_progress(const struct chain_vcpu *v, const struct chain_open *o,
+			   struct chain_when w)
+{
+	return v->exit_before.ns && w.err_ns < v->limit_ns / 4 && chain_saw(&o->c, CHAIN_ACCEPT) &&
+	       o->c.at[CHAIN_ACCEPT].ns - v->exit_before.ns > (int64_t)w.err_ns + o->c.host_err_ns;
 }
 
 static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when w, bool vector,
@@ -164,6 +175,7 @@ static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when
 	o->c.guest_err_ns = w.err_ns;
 	chain_places_count(v, o, w.t, injected ? CHAIN_PLACE_DELIVERY : CHAIN_PLACE_INTERRUPTS_OFF);
 	chain_places_settle(&o->c);
+	v->progress += shows_progress(v, o, w);
 	if (chain_saw(&o->c, CHAIN_INJECT))
 		chain_delivery_learn(v, o);
 	v->handling = v->newest = o;
@@ -231,6 +243,19 @@ static void deferred_join(struct chain_vcpu *v, struct chain_alone *a)
 	v->exit_seen = exit_seen;
 }
 
+void chain_deferred_decide(struct chain_vcpu *v, const struct chain_open *served,
+			   struct host_ns injected)
+{
+	for (unsigned i = 0; v->n_deferred && i < CHAIN_ALONE; i++) {
+		struct chain_alone *a = &v->alone[i];
+
+		if (a->used && a->deferred && a->deferred == served &&
+		    v->n_delivered >= DELIVERED_ENOUGH &&
+		    unusual_ns(v, a->t.ns - a->injected.ns) <= unusual_ns(v, a->t.ns - injected.ns))
+			deferred_join(v, a);
+	}
+}
+
 void chain_deferred_settle(struct chain_vcpu *v, struct host_ns now)
 {
 	for (unsigned i = 0; v->n_deferred && i < CHAIN_ALONE; i++) {
@@ -265,12 +290,11 @@ void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, 
 	if (!vector && !last && v->guest_seen == v->exit_seen + 1 && v->newest &&
 	    v->newest->c.irq == (int32_t)number &&
 	    w.t.ns - v->newest->c.at[CHAIN_HANDLER_EXIT].ns < SHARED_NS &&
-	    !chain_saw(&v->newest->c, CHAIN_EOI) && !candidate_of_irq(v, w, number))
+	    !chain_saw(&v->newest->c, CHAIN_EOI) && !candidate_of_irq(v, number))
 		return;
-	/* After the one before, the guest had interrupts on. */
-	v->progress += w.err_ns < v->limit_ns / 4;
+	v->exit_before = v->exit_last;
 	v->handling = NULL;
-	o = vector ? candidate_of_vector(v, w, (uint8_t)number) : candidate_of_irq(v, w, number);
+	o = vector ? candidate_of_vector(v, (uint8_t)number) : candidate_of_irq(v, number);
 	if (o && w.err_ns >= v->limit_ns) {
 		chain_open_close(v, o, true); /* when that was is not known */
 		return;
@@ -309,7 +333,8 @@ static bool alone_fits(struct chain_vcpu *v, const struct chain_alone *a,
 {
 	const struct chain_irq *known = a->vector ? NULL : irq_find(v, a->number);
 
-	if (o->c.begin.ns - a->t.ns > (int64_t)a->err_ns + o->c.host_err_ns)
+	if (o->c.begin.ns - a->t.ns > (int64_t)a->err_ns + o->c.host_err_ns ||
+	    (a->deferred && !chain_saw(&o->c, CHAIN_INJECT)))
 		return false;
 	if (a->vector)
 		return a->number == o->c.vector;
@@ -362,6 +387,7 @@ void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector
 	const struct chain_irq *known;
 
 	guest_note(v, t);
+	v->exit_last = t;
 	if (o && (vector ? o->c.vector == (uint8_t)number : o->c.irq == (int32_t)number)) {
 		handled_exit(v, o, t);
 		return;
@@ -377,7 +403,7 @@ void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector
 	known = vector ? NULL : irq_find(v, number);
 	if (v->guest_gap == 0 || (!vector && !known))
 		return;
-	o = candidate_of_vector(v, w, vector ? (uint8_t)number : known->vector);
+	o = candidate_of_vector(v, vector ? (uint8_t)number : known->vector);
 	if (o) {
 		tear(v, o, w);
 	} else {

@@ -45,6 +45,9 @@ bool chain_is_settled(const struct chain_vcpu *v, const struct chain_open *o);
 
 /* `o` has both its injection and its handler: so long it takes. */
 void chain_delivery_learn(struct chain_vcpu *v, const struct chain_open *o);
+/* One more is injected: is the handler that was seen rather its, or that of `served` after all? */
+void chain_deferred_decide(struct chain_vcpu *v, const struct chain_open *served,
+			   struct host_ns injected);
 /* Handlers that could be of an interrupt still to come, by the clocks, and are not, as of `now`. */
 void chain_deferred_settle(struct chain_vcpu *v, struct host_ns now);
 /* `o` has just begun or been injected: its handler may have been seen before, by the clocks. */

@@ -207,6 +207,8 @@ void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector
 	chain_deferred_settle(v, w.t);
 	o = chain_slot(v, v->accepted[vector]);
 	served = chain_slot(v, v->served[vector]);
+	if (served && !again)
+		chain_deferred_decide(v, served, w.t);
 	v->injects = true;
 	if (o && chain_is_over(v, o, w.t)) {
 		chain_open_close(v, o, true);

@@ -121,9 +121,11 @@ struct chain_vcpu {
 	unsigned n_raisers;
 	struct chain_alone alone[CHAIN_ALONE];
 	unsigned n_alone, n_deferred;
+	struct host_ns exit_last,
+		exit_before; /* of handlers: the newest's; before the newest began */
 	uint64_t n_delivered;
-	int64_t delivery_ns; /* from an injection to its handler, lately; the clocks' error is in it
-			      */
+	/* From an injection to its handler, lately; the clocks' error is in it. */
+	int64_t delivery_ns, delivery_varies_ns;
 	struct host_ns tick; /* the newest timer's handler */
 	uint64_t handlers_alone;
 	int64_t limit_ns;

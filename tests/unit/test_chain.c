@@ -407,6 +407,46 @@ static void an_interrupt_that_others_overtake_is_lost(void **unused)
 	told_free(&t);
 }
 
+/* But not those that had come as well and go first, one right after the other. */
+static void an_interrupt_that_must_wait_for_others_is_late(void **unused)
+{
+	static const uint8_t first[] = {0xa1, 0xa2, 0xa3, 0xa4, 0xa5};
+	struct timeline_event story[64] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		ENTRY(10, 0, TID0),
+		MSI(1000, 1, VHOST, DEVICE),
+		ACCEPT(1001, 1, VHOST, DEVICE, 0),
+	};
+	uint64_t us = 1010;
+	size_t n = 4;
+	struct told t;
+
+	(void)unused;
+	for (size_t i = 0; i < COUNT(first); i++) {
+		story[n++] = (struct timeline_event)MSI(us, 1, VHOST, first[i]);
+		story[n++] = (struct timeline_event)ACCEPT(us + 1, 1, VHOST, first[i], 0);
+		us += 10;
+	}
+	for (size_t i = 0; i <= COUNT(first); i++, us += 5000) {
+		uint8_t vector = i < COUNT(first) ? first[i] : DEVICE;
+		const struct timeline_event run[] = {
+			EXIT(us, 0, TID0),
+			INJECT(us + 2, 0, TID0, vector),
+			ENTRY(us + 3, 0, TID0),
+			VECTOR(us + 10, 0, vector),
+			VECTOR_DONE(us + 4990, 0, vector),
+		};
+
+		memcpy(story + n, run, sizeof(run));
+		n += COUNT(run);
+	}
+	told_of(&t, story, n);
+	assert_int_equal(group_find(&t, DEVICE)->handled, 1);
+	assert_int_equal(group_find(&t, DEVICE)->lost, 0);
+	assert_int_equal(group_find(&t, DEVICE)->late, 1);
+	told_free(&t);
+}
+
 /* Of a task that may belong to any VM; but the guest has handled whatever that raised before. */
 static void who_raised_the_guests_own_before_raises_its_own(void **unused)
 {
@@ -926,6 +966,7 @@ int main(void)
 		cmocka_unit_test(an_interrupt_that_nobody_delivers_is_lost),
 		cmocka_unit_test(an_interrupt_that_others_overtake_is_lost),
 		cmocka_unit_test(who_raised_the_guests_own_before_raises_its_own),
+		cmocka_unit_test(an_interrupt_that_must_wait_for_others_is_late),
 		cmocka_unit_test(what_may_be_otherwise_is_not_called_lost),
 		cmocka_unit_test(an_interrupt_of_a_preempted_vcpu_is_late),
 		cmocka_unit_test(a_wakeup_comes_before_the_pcpu_that_it_got),
