@@ -150,6 +150,8 @@ void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 	if (chain_slot(v, v->served[o->c.vector]) == o)
 		v->served[o->c.vector] = 0;
 	torn |= o->torn || (!handled && is_covered(v, &o->c));
+	v->takes_uninjected |= handled && !torn && !chain_saw(&o->c, CHAIN_INJECT) &&
+			       !o->c.posted && !o->inject_missing;
 	if (chain_saw(&o->c, CHAIN_ACCEPT) && !o->c.certain && !torn)
 		raiser_learn(v, &o->c, handled);
 	v->sink.closed(v->sink.context, &o->c,

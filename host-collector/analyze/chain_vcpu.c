@@ -214,7 +214,8 @@ void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector
 		chain_open_close(v, o, true);
 		o = NULL;
 	}
-	if (o && injected_before(served, w) && !served->c.posted && !served->inject_missing) {
+	if (o && injected_before(served, w) && !served->c.posted && !served->inject_missing &&
+	    !v->takes_uninjected) {
 		served->c.coalesced += 1 + o->c.coalesced; /* accepted before the handler, too */
 		chain_accepted_clear(v, vector);
 		o->used = false;

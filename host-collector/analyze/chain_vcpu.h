@@ -84,8 +84,9 @@ struct chain_vcpu {
 	bool woken_spent;                    /* by an interrupt that an accept has shown */
 	struct host_ns woken, scheduled;
 	int64_t woken_clock_ns[CHAIN_WHERE_COUNT];
-	bool injects; /* this KVM shows injections */
-	bool agent;   /* the guest's events come: from, until */
+	bool injects;          /* this KVM shows injections */
+	bool takes_uninjected; /* but not of all, and not as posted */
+	bool agent;            /* the guest's events come: from, until */
 	struct host_ns guest_first, guest_last;
 	uint64_t progress;
 	struct host_ns
