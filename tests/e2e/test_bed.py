@@ -82,6 +82,20 @@ class Commands(unittest.TestCase):
                 self.assertGreaterEqual(int(end) - int(begin), 30_000_000)
 
 
+class StandsStill(unittest.TestCase):
+    def test_only_what_nobody_provokes_is_the_emulators(self):
+        class Talking(bed.machine.Machine):
+            def __init__(self, said):
+                self.said = said
+
+            def serial(self):
+                return f"[  1.0] watchdog: BUG: soft lockup - CPU#0 stuck for {self.said}s! [provoke:1]\n"
+
+        Talking(22)._stuck_check()
+        with self.assertRaisesRegex(bed.machine.EmulatorFault, "stood still for 48 s"):
+            Talking(48)._stuck_check()
+
+
 class Leftovers(unittest.TestCase):
     def start(self):
         """(process of `bed`, its QEMU, its run folder), with a guest that runs a command."""
