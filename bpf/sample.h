@@ -65,8 +65,11 @@ static __always_inline __u32 stack_take(void *ctx, struct vs_guest_stack *s, __s
 	s->n = (__u32)bytes / sizeof(s->frames[0]);
 	s->tgid = tgid;
 	s->id = key.id = stack_id(s);
-	/* Any other error than this one leaves open whether it was told: again, then. */
-	if (bpf_map_update_elem(&known_stacks, &key, &one, BPF_NOEXIST) == -EEXIST)
+	/*
+	 * Any other error than this one leaves open whether it was told: again, then. Before
+	 * Linux 6.3 an int is what comes back, and the upper half of the register is chance.
+	 */
+	if ((__s32)bpf_map_update_elem(&known_stacks, &key, &one, BPF_NOEXIST) == -EEXIST)
 		return s->id;
 	if (!bpf_ringbuf_output(&new_stacks, s, sizeof(*s), BPF_RB_NO_WAKEUP))
 		return s->id;

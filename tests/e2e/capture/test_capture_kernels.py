@@ -21,6 +21,7 @@ TESTS = (
     "test_capture_guest perf",
     "test_capture_host perf",
     "test_capture_both",
+    "test_guest_stacks",
     "test_capture_guest raw 'every_event*'",
     "test_capture_host raw 'long_waits*'",
 )
