@@ -162,14 +162,13 @@ static void sleep_frames(struct frames *s, struct flame *f, const struct flame_t
 					    [FLAME_TASK_STOPPED] = "[task stopped]",
 					    [FLAME_TASK_UNKNOWN] = "[unknown: events lost]"};
 	const char *name = t->seen ? names[t->state] : "[unknown: not seen yet]";
-	size_t n;
+	const bool always = f->options.kind == FLAME_WALL;
 
 	frames_task(s, f, t->vm, t->pid, true);
-	n = s->n;
-	if (t->state != FLAME_TASK_UNKNOWN)
-		frames_guest_stack(s, f, t->vm, &t->wait);
 	/* A stack tells where it slept; how is told where there is none, and where all is shown. */
-	if (f->options.kind == FLAME_WALL || s->n == n)
+	if (t->state != FLAME_TASK_UNKNOWN)
+		frames_guest_stack(s, f, t->vm, &t->wait, always ? "" : name);
+	if (always || t->state == FLAME_TASK_UNKNOWN)
 		frames_text(s, FOLDED_ANNOTATION, false, name);
 }
 

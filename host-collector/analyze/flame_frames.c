@@ -66,13 +66,41 @@ void frames_stack(struct frames *s, const struct stack *stack, bool guest, bool 
 	}
 }
 
-void frames_guest_stack(struct frames *s, struct flame *f, uint32_t vm,
-			const struct flame_guest_stack *stack)
+/* What is told of it, root first; false: nothing of that has a frame. */
+static bool guest_stack_told(struct frames *s, const struct flame *f, uint32_t vm,
+			     const struct flame_guest_stack *stack)
 {
+	const size_t n = s->n;
+
 	frames_stack(s, model_guest_stack_of(f->model, vm, stack->tgid, stack->user), true, false,
 		     FRAMES_ROOT_FIRST, FRAMES_ALL);
 	frames_stack(s, model_guest_stack_of(f->model, vm, 0, stack->kernel), true, false,
 		     FRAMES_ROOT_FIRST, FRAMES_ALL);
+	return s->n > n;
+}
+
+void frames_guest_stack(struct frames *s, struct flame *f, uint32_t vm,
+			const struct flame_guest_stack *stack, const char *otherwise)
+{
+	if ((stack->user && !model_guest_stack_of(f->model, vm, stack->tgid, stack->user)) ||
+	    (stack->kernel && !model_guest_stack_of(f->model, vm, 0, stack->kernel)))
+		frames_add(s, FOLDED_LATER, false, "%u/%d/%u/%u/%s", vm, stack->tgid, stack->user,
+			   stack->kernel, otherwise);
+	else if (!guest_stack_told(s, f, vm, stack) && *otherwise)
+		frames_text(s, FOLDED_ANNOTATION, false, otherwise);
+}
+
+static void later_add(struct frames *s, const struct flame *f, const char *name)
+{
+	struct flame_guest_stack stack;
+	int otherwise = 0;
+	uint32_t vm;
+
+	if (sscanf(name, "%u/%d/%u/%u/%n", &vm, &stack.tgid, &stack.user, &stack.kernel,
+		   &otherwise) != 4)
+		return;
+	if (!guest_stack_told(s, f, vm, &stack) && name[otherwise])
+		frames_text(s, FOLDED_ANNOTATION, false, name + otherwise);
 }
 
 /* ---- threads ---- */
@@ -122,7 +150,6 @@ void frames_task(struct frames *s, struct flame *f, uint32_t vm, int32_t pid, bo
 		thread_add(s, f, vm, pid, true, false);
 }
 
-/* `in` to `out`, its roots named: 0, -ENOMEM. */
 int flame_frames_name(struct flame *f, struct folded *in, struct folded *out)
 {
 	const struct folded_stack *stack;
@@ -134,8 +161,14 @@ int flame_frames_name(struct flame *f, struct folded *in, struct folded *out)
 		uint32_t vm;
 		int32_t pid;
 
-		for (size_t k = 0; k < stack->n_frames; k++)
-			s->items[s->n++] = *stack->frames[k];
+		for (size_t k = 0; k < stack->n_frames; k++) {
+			const struct folded_frame *frame = stack->frames[k];
+
+			if (frame->kind == FOLDED_LATER)
+				later_add(s, f, frame->name);
+			else if (s->n < FOLDED_DEPTH_MAX)
+				s->items[s->n++] = *frame;
+		}
 		if (s->items[root].waker && s->items[root].kind == FOLDED_TASK &&
 		    sscanf(s->items[root].name, "%u/%d", &vm, &pid) == 2) {
 			const size_t n = s->n;

@@ -137,13 +137,18 @@ void frames_task(struct frames *s, struct flame *f, uint32_t vm, int32_t pid, bo
 void frames_thread(struct frames *s, struct flame *f, uint32_t vm, int32_t tid);
 /* A host's thread that is not the root. */
 void frames_thread_again(struct frames *s, struct flame *f, int32_t tid);
+/* An agent tells a stack after the event that names it, seconds after on a slow guest: what is not
+ * told yet is filled in by flame_frames_name(). `otherwise`, if not empty, stands for one that is
+ * never told; it may have found no room on its way. */
 void frames_guest_stack(struct frames *s, struct flame *f, uint32_t vm,
-			const struct flame_guest_stack *stack);
+			const struct flame_guest_stack *stack, const char *otherwise);
 /* What a vCPU did: `running`, or why it did not and where. NULL: nobody knows. `where`: with the
  * host's stacks. */
 void frames_vcpu(struct frames *s, struct flame *f, const struct vcpu_span *span, bool where);
 /* `--`, then the waker's stack, then the waker; nothing if there is none. */
 void frames_waker(struct frames *s, struct flame *f, const struct vcpu_span *span);
+/* `in` to `out`, with what was not known yet when it was charged: roots' names and stacks. 0,
+ * -ENOMEM. */
 int flame_frames_name(struct flame *f, struct folded *in, struct folded *out);
 void frames_charge(struct flame *f, const struct frames *s, int64_t ns);
 

@@ -145,15 +145,11 @@ static void context_add(struct frames *s, const struct guest_span *context)
 
 static void task_frames(struct frames *s, struct flame *f, struct lane *l, const struct pending *p)
 {
-	size_t n;
+	static const struct flame_guest_stack none = {0};
 
 	frames_task(s, f, l->vm, l->runner, true);
-	n = s->n;
-	if (l->sampled)
-		frames_guest_stack(s, f, l->vm, &l->sample);
-	/* A stack may have found no room on its way, or have been forgotten. */
-	if (s->n == n && model_data_of(f->model, l->vm).guest_stacks)
-		frames_text(s, FOLDED_ANNOTATION, false, "[not sampled]");
+	if (l->sampled || model_data_of(f->model, l->vm).guest_stacks)
+		frames_guest_stack(s, f, l->vm, l->sampled ? &l->sample : &none, "[not sampled]");
 	context_add(s, &p->context);
 }
 
@@ -195,7 +191,7 @@ static void vcpu_charge(struct flame *f, struct lane *l, const struct pending *p
 	if (l->has_guest && l->runner > 0) {
 		frames_task(s, f, l->vm, l->runner, false);
 		if (l->sampled)
-			frames_guest_stack(s, f, l->vm, &l->sample);
+			frames_guest_stack(s, f, l->vm, &l->sample, "");
 		context_add(s, &p->context);
 	} else if (l->has_guest && l->runner == 0) {
 		frames_text(s, FOLDED_ANNOTATION, false, "[guest idle]");

@@ -28,6 +28,7 @@ enum folded_kind {
 	FOLDED_HOST_KERNEL,
 	FOLDED_ANNOTATION, /* what we say: `running`, `[vCPU runnable: pCPU held by X]` */
 	FOLDED_SEPARATOR,  /* `--` between a target's stack and its waker's */
+	FOLDED_LATER,      /* a guest's stack that is not told yet (flame_frames.c); never drawn */
 };
 
 struct folded_frame {
