@@ -97,7 +97,11 @@ class Scene:
         """Threads in their places, the agent and the test module in the guest."""
         self.place_threads()
         self.guest.run("insmod /root/stall.ko")
-        self.guest.run("vcpuscope-agent >/root/agent.log 2>&1 </dev/null & echo $! >/run/agent.pid")
+        self.agent_start()
+
+    def agent_start(self, arguments=""):
+        self.guest.run(f"vcpuscope-agent {arguments} >/root/agent.log 2>&1 </dev/null & "
+                       "echo $! >/run/agent.pid")
         self._agent_runs = True
 
     def record_start(self):

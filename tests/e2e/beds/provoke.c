@@ -88,12 +88,15 @@ static int act_sigstop(char **argument, struct interval *t)
 static int act_hog(char **argument, struct interval *t)
 {
 	struct sched_param param = {.sched_priority = HOG_PRIORITY};
-	int err = cpu_pin(atol(argument[0]));
+	int err;
 
-	if (err)
-		return err;
+	/* Before it goes to the CPU: behind a vCPU with a priority of its own it would get there
+	 * only when that sleeps, so at moments of the guest's choice. */
 	if (mlockall(MCL_CURRENT) || sched_setscheduler(0, SCHED_FIFO, &param))
 		return -errno;
+	err = cpu_pin(atol(argument[0]));
+	if (err)
+		return err;
 	t->begin = instant_now();
 	burn_ms(atol(argument[1]));
 	t->end = instant_now();
