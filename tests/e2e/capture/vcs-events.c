@@ -8,59 +8,47 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/codec.h"
 #include "proto/message.h"
-#include "proto/recording.h"
+#include "tests/e2e/recording_entries.h"
 
-static void batch_print(const struct batch *b)
+static int batch_print(void *context, uint32_t source, const struct batch *b)
 {
-	for (size_t i = 0; i < b->n_events; i++) {
+	(void)context;
+	for (size_t i = 0; source == VS_SOURCE_HOST && i < b->n_events; i++) {
 		const struct vs_event *e = &b->events[i];
 
 		printf("%" PRIu64 " %" PRIu64 " %u %u %d %d %" PRIu64 " %" PRIu64 "\n", e->time,
 		       b->time_err, e->type, e->cpu, e->pid, e->pid2, e->arg0, e->arg1);
 	}
+	return 0;
 }
 
-static int entry_print(const struct recording_entry *entry, struct frame_unpacker *unpacker,
-		       struct batch_decoder *decoder)
+static int message_print(void *context, uint32_t source, uint8_t kind, const uint8_t *payload,
+			 size_t len)
 {
 	static struct message_hello hello;
-	struct batch batch;
-	const uint8_t *payload;
-	size_t bytes;
-	int error;
+	int err;
 
-	if (entry->source != VS_SOURCE_HOST)
+	(void)context;
+	if (source != VS_SOURCE_HOST || kind != FRAME_HELLO)
 		return 0;
-	error = frame_unpack(unpacker, &entry->frame, &payload, &bytes);
-	if (!error && entry->frame.header.kind == FRAME_HELLO) {
-		error = message_hello_unpack(payload, bytes, &hello);
-		if (!error)
-			printf("%" PRIu64 "\n", hello.clock_hz);
-	} else if (!error && entry->frame.header.kind == FRAME_BATCH) {
-		error = batch_decode(decoder, payload, bytes, &batch);
-		if (!error)
-			batch_print(&batch);
-	}
-	return error;
+	err = message_hello_unpack(payload, len, &hello);
+	if (!err)
+		printf("%" PRIu64 "\n", hello.clock_hz);
+	return err;
 }
 
 int main(int argc, char **argv)
 {
-	struct frame_unpacker *unpacker = frame_unpacker_new();
-	struct batch_decoder *decoder = batch_decoder_new();
-	struct recording_reader *reader = NULL;
-	struct recording_entry entry;
-	int error = argc == 2 && unpacker && decoder ? recording_reader_open(argv[1], &reader) : -1;
+	const struct recording_visitor visitor = {.batch = batch_print, .message = message_print};
+	int err;
 
-	while (!error && recording_reader_next(reader, &entry) > 0)
-		error = entry_print(&entry, unpacker, decoder);
-	if (error)
-		fprintf(stderr, "vcs-events: %s\n", strerror(-error));
-	if (reader)
-		recording_reader_close(reader);
-	batch_decoder_free(decoder);
-	frame_unpacker_free(unpacker);
-	return error ? 1 : 0;
+	if (argc != 2) {
+		fprintf(stderr, "usage: vcs-events FILE\n");
+		return 2;
+	}
+	err = recording_visit(argv[1], &visitor);
+	if (err)
+		fprintf(stderr, "vcs-events: %s: %s\n", argv[1], strerror(-err));
+	return err ? 1 : 0;
 }

@@ -103,14 +103,16 @@ static void file_queue(struct carry *c)
 		if (!is_replayed(entry.frame.header.kind))
 			continue;
 		c->frame.len = 0;
-		if (frame_write(c->writer, entry.frame.header.kind, payload, len, &c->frame))
-			abort();
+		if (frame_write(c->writer, entry.frame.header.kind, payload, len, &c->frame)) {
+			got = -1;
+			break;
+		}
 		send_queue_push(c->queue, &(struct send_item){.class = SEND_BULK}, c->frame.data,
 				c->frame.len);
 		c->frames++;
 	}
 	if (got < 0)
-		fprintf(stderr, "carry-agent: the recording is damaged\n");
+		fprintf(stderr, "carry-agent: the recording is damaged, or memory is short\n");
 	if (got <= 0)
 		c->ended = c->ticks;
 }
@@ -177,7 +179,7 @@ static void on_tick(uv_timer_t *timer)
 		c->told = true;
 		result_print(c);
 	}
-	if (!c->told || !c->over)
+	if (!c->load.error && (!c->told || !c->over))
 		return;
 	channel_close(c->channel);
 	uv_close((uv_handle_t *)&c->timer, NULL);
@@ -259,5 +261,7 @@ int main(int argc, char **argv)
 	if (channel_open(loop, &address, &events, &c.channel))
 		return 1;
 	uv_run(loop, UV_RUN_DEFAULT);
-	return outbox_waits(&c.outbox);
+	if (c.load.error)
+		fprintf(stderr, "carry-agent: %s\n", strerror(-c.load.error));
+	return c.load.error || outbox_waits(&c.outbox);
 }

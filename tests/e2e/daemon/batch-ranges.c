@@ -7,12 +7,8 @@
  *	{"cpus": [[FIRST, LAST, EVENTS], ..]}
  */
 #include <stdio.h>
-#include <string.h>
 
-#include "proto/codec.h"
-#include "proto/frame.h"
-#include "proto/message.h"
-#include "proto/recording.h"
+#include "tests/e2e/recording_entries.h"
 
 enum { CPUS = 64 };
 
@@ -21,48 +17,32 @@ struct range {
 	uint64_t first, last, events;
 };
 
-static int recording_sum(struct recording_reader *r, struct range *cpus)
+static int batch_count(void *context, uint32_t source, const struct batch *b)
 {
-	struct batch_decoder *decoder = batch_decoder_new();
-	struct frame_unpacker *unpacker = frame_unpacker_new();
-	struct recording_entry entry;
-	int got;
+	struct range *range = (struct range *)context + b->cpu;
 
-	if (!decoder || !unpacker)
-		return -1;
-	while ((got = recording_reader_next(r, &entry)) == 1) {
-		const uint8_t *payload;
-		struct batch b;
-		size_t len;
-
-		if (entry.source != 1 || entry.frame.header.kind != FRAME_BATCH ||
-		    frame_unpack(unpacker, &entry.frame, &payload, &len) ||
-		    batch_decode(decoder, payload, len, &b) || b.cpu >= CPUS)
-			continue;
-		if (!cpus[b.cpu].known)
-			cpus[b.cpu].first = b.emitted - b.n_events;
-		cpus[b.cpu].known = true;
-		cpus[b.cpu].last = b.emitted;
-		cpus[b.cpu].events += b.n_events;
-	}
-	batch_decoder_free(decoder);
-	frame_unpacker_free(unpacker);
-	return got;
+	if (source != 1 || b->cpu >= CPUS)
+		return 0;
+	if (!range->known)
+		range->first = b->emitted - b->n_events;
+	range->known = true;
+	range->last = b->emitted;
+	range->events += b->n_events;
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	static struct range cpus[CPUS];
-	struct recording_reader *r;
+	const struct recording_visitor visitor = {.batch = batch_count, .context = cpus};
 	const char *comma = "";
 	int err;
 
-	if (argc != 2 || recording_reader_open(argv[1], &r)) {
+	if (argc != 2) {
 		fprintf(stderr, "usage: batch-ranges FILE\n");
 		return 2;
 	}
-	err = recording_sum(r, cpus);
-	recording_reader_close(r);
+	err = recording_visit(argv[1], &visitor);
 	printf("{\"cpus\": [");
 	for (int c = 0; c < CPUS; c++) {
 		if (!cpus[c].known)

@@ -173,7 +173,7 @@ static void run(struct sim *s)
 	uint64_t end_ms = 0;
 
 	s->drain_ms = now_ms();
-	while (!end_ms || (now_ms() < end_ms && waits(s))) {
+	while (!s->load.error && (!end_ms || (now_ms() < end_ms && waits(s)))) {
 		struct pollfd polled[2] = {{.fd = end_ms ? -1 : 0, .events = POLLIN},
 					   {.fd = s->fd, .events = POLLIN}};
 		uint64_t now;
@@ -238,5 +238,7 @@ int main(int argc, char **argv)
 	printf("{\"emitted\": %llu, \"dropped\": %llu, \"sessions\": %llu, \"left\": %d}\n",
 	       (unsigned long long)sum.emitted, (unsigned long long)sum.dropped,
 	       (unsigned long long)session_number(s.session), waits(&s));
-	return 0;
+	if (s.load.error)
+		fprintf(stderr, "sim-agent: %s\n", strerror(-s.load.error));
+	return s.load.error ? 1 : 0;
 }

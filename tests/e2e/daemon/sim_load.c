@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "tests/e2e/daemon/sim_load.h"
 
-#include <stdlib.h>
+#include <errno.h>
 
 #include "clock/sample.h"
 
@@ -11,7 +11,7 @@ void sim_load_init(struct sim_load *l, struct frame_writer *writer, struct send_
 	*l = (struct sim_load){.writer = writer, .queue = queue, .rate = rate, .begin_ms = now_ms};
 	l->encoder = batch_encoder_new();
 	if (!l->encoder)
-		abort();
+		l->error = -ENOMEM;
 }
 
 void sim_load_fini(struct sim_load *l)
@@ -21,12 +21,25 @@ void sim_load_fini(struct sim_load *l)
 	byte_buffer_fini(&l->frame);
 }
 
+/* What l->payload holds, as a frame of this kind, into the queue. */
+static void frame_queue(struct sim_load *l, enum frame_kind kind, const struct send_item *item)
+{
+	l->frame.len = 0;
+	if (!l->error)
+		l->error = frame_write(l->writer, kind, l->payload.data, l->payload.len, &l->frame);
+	if (!l->error)
+		send_queue_push(l->queue, item, l->frame.data, l->frame.len);
+	l->payload.len = 0;
+}
+
 /* One batch of n events of this CPU, into the queue. */
 static void batch_make(struct sim_load *l, uint16_t c, size_t n, uint64_t tsc)
 {
 	struct sim_cpu *cpu = &l->cpus[c];
 	struct batch b = {.cpu = c, .n_events = n, .events = l->events, .watermark = tsc};
 
+	if (l->error)
+		return;
 	for (size_t i = 0; i < n; i++)
 		l->events[i] = (struct vs_event){.time = tsc - (n - i) * 1000,
 						 .seq = cpu->seq++,
@@ -37,12 +50,8 @@ static void batch_make(struct sim_load *l, uint16_t c, size_t n, uint64_t tsc)
 	cpu->emitted += n;
 	b.emitted = cpu->emitted;
 	b.dropped_user = cpu->dropped;
-	l->payload.len = l->frame.len = 0;
-	if (batch_encode(l->encoder, &b, &l->payload) ||
-	    frame_write(l->writer, FRAME_BATCH, l->payload.data, l->payload.len, &l->frame))
-		abort();
-	send_queue_push(l->queue, &(struct send_item){SEND_BULK, c, (uint32_t)n}, l->frame.data,
-			l->frame.len);
+	l->error = batch_encode(l->encoder, &b, &l->payload);
+	frame_queue(l, FRAME_BATCH, &(struct send_item){SEND_BULK, c, (uint32_t)n});
 }
 
 void sim_load_make(struct sim_load *l, uint64_t now_ms, uint64_t tsc)
@@ -82,12 +91,9 @@ void sim_load_heartbeat(struct sim_load *l, uint64_t tsc)
 	beat.emitted = sum.emitted;
 	beat.dropped_user = sum.dropped;
 	beat.delivered = beat.emitted - beat.dropped_user;
-	l->payload.len = l->frame.len = 0;
-	if (message_heartbeat_pack(&beat, &l->payload) ||
-	    frame_write(l->writer, FRAME_HEARTBEAT, l->payload.data, l->payload.len, &l->frame))
-		abort();
-	send_queue_push(l->queue, &(struct send_item){.class = SEND_CONTROL}, l->frame.data,
-			l->frame.len);
+	if (!l->error)
+		l->error = message_heartbeat_pack(&beat, &l->payload);
+	frame_queue(l, FRAME_HEARTBEAT, &(struct send_item){.class = SEND_CONTROL});
 }
 
 void sim_load_dropped(struct sim_load *l, const struct send_item *item)

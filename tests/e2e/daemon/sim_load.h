@@ -25,10 +25,11 @@ struct sim_load {
 	struct byte_buffer payload, frame;
 	struct sim_cpu cpus[SIM_CPUS];
 	uint64_t rate, made, begin_ms;
+	int error; /* the first, -errno: nothing more is made after it */
 	struct vs_event events[VS_BATCH_EVENTS_MAX];
 };
 
-/* rate: events per second. Aborts without memory, as all of this. */
+/* rate: events per second. What goes wrong here and below is kept in l->error. */
 void sim_load_init(struct sim_load *l, struct frame_writer *writer, struct send_queue *queue,
 		   uint64_t rate, uint64_t now_ms);
 void sim_load_fini(struct sim_load *l);
