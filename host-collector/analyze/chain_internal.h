@@ -34,7 +34,7 @@ struct chain_open *chain_open_new(struct chain_vcpu *v, struct host_ns t, uint8_
 /* Tells the sink, as torn if so asked, if it is, or if its handler should have been seen. */
 void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn);
 /* Has the guest handled enough of what this task raised by this vector, at once, to be its? */
-bool chain_raiser_known(const struct chain_vcpu *v, int32_t pid, uint8_t vector);
+bool chain_raiser_known(struct chain_vcpu *v, int32_t pid, uint8_t vector);
 /* May the pending `o` have been handled unseen, so that the next accept is another's? */
 bool chain_may_be_over(const struct chain_vcpu *v, const struct chain_open *o);
 /* Its handler ran unseen, and no injection of it is to come any more? */

@@ -102,18 +102,18 @@ static bool is_covered(const struct chain_vcpu *v, const struct chain *c)
 
 /* ---- raisers that no VM is known of ---- */
 
-static struct chain_raiser *raiser_find(const struct chain_vcpu *v, int32_t pid, uint8_t vector)
+static struct chain_raiser *raiser_find(struct chain_vcpu *v, int32_t pid, uint8_t vector)
 {
 	for (size_t i = 0; i < CHAIN_RAISERS; i++) {
-		const struct chain_raiser *r = &v->raisers[i];
+		struct chain_raiser *r = &v->raisers[i];
 
 		if (r->pid == pid && r->vector == vector)
-			return (struct chain_raiser *)r;
+			return r;
 	}
 	return NULL;
 }
 
-bool chain_raiser_known(const struct chain_vcpu *v, int32_t pid, uint8_t vector)
+bool chain_raiser_known(struct chain_vcpu *v, int32_t pid, uint8_t vector)
 {
 	const struct chain_raiser *r = raiser_find(v, pid, vector);
 
@@ -130,9 +130,10 @@ static void raiser_learn(struct chain_vcpu *v, const struct chain *c, bool handl
 		r = &v->raisers[v->n_raisers++ % CHAIN_RAISERS];
 		*r = (struct chain_raiser){.pid = c->raiser, .vector = c->vector};
 	}
-	r->handled = (uint8_t)(!at_once                     ? 0
-			       : r->handled < RAISER_ENOUGH ? r->handled + 1
-							    : r->handled);
+	if (!at_once)
+		r->handled = 0;
+	else if (r->handled < RAISER_ENOUGH)
+		r->handled++;
 }
 
 void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)

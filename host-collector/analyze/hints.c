@@ -1,63 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "host-collector/analyze/hints.h"
-
 #include <stdlib.h>
 
-#include "host-collector/analyze/intervals.h"
-
-enum hint_kind {
-	HINT_SPIN,   /* PAUSE exits, one after the other */
-	HINT_CALL,   /* `what`, another vCPU, owes the answer to an interrupt */
-	HINT_POLL,   /* reads of the device register `what` */
-	HINT_NESTED, /* it entered a guest of its own, and did not come back before the end */
-	HINT_KEPT,   /* the host kept it from the guest; `pid` had its pCPU, if any */
-	HINT_UNSEEN, /* nobody knows what it did */
-};
-
-struct hint {
-	enum hint_kind kind;
-	enum vcpu_state state; /* HINT_KEPT: the longest */
-	struct host_ns begin, end;
-	uint64_t what;
-	uint32_t count;
-	int32_t pid;
-	int64_t longest_ns;
-};
-
-enum { LOSSES = 64, HINTS_KEPT = 256, CALLERS = 4, REGISTERS = 4, RETURN_EVENTS = 8 };
-
-/* Shorter pieces explain no stall, and would push out those that do. */
-static const int64_t hint_min_ns = 1000000;
-
-struct run { /* under way */
-	struct host_ns begin, last;
-	uint64_t what;
-	uint32_t count, others; /* others: of its kind, but not it, meanwhile */
-};
-
-struct vcpu_hints {
-	struct run spin, nested, registers[REGISTERS];
-	bool in_guest_of_its_own;
-	struct { /* unanswered interrupts that call this CPU */
-		bool open;
-		uint32_t caller;
-		struct host_ns since;
-	} calls[CALLERS];
-	struct hint kept; /* under way if longer than nothing */
-	/* The guest CPU's silence that ended last, and when it answered a call just after that. */
-	struct host_ns guest_last, silence_end, called;
-	unsigned since_silence;
-	uint64_t n; /* ever */
-	struct hint *ring;
-};
-
-struct hints {
-	uint64_t n_lost; /* times in which events of the host's were missing, the newest kept */
-	struct loss {
-		struct host_ns first, last;
-	} lost[LOSSES];
-	struct vcpu_hints *vcpus[VS_CPUS_MAX];
-};
+#include "host-collector/analyze/hints_internal.h"
 
 struct hints *hints_new(void)
 {
@@ -123,7 +67,7 @@ static enum exit_sign exit_sign(uint32_t isa, uint32_t reason)
 	return EXIT_NO_SIGN;
 }
 
-static struct hint hint_of_run(const struct run *r, enum hint_kind kind)
+struct hint hint_of_run(const struct run *r, enum hint_kind kind)
 {
 	return (struct hint){.kind = kind,
 			     .begin = r->begin,
@@ -147,9 +91,7 @@ static void run_extend(struct vcpu_hints *v, struct run *r, enum hint_kind kind,
 	r->last = t;
 }
 
-/* KVM doubles the time that a spin may take until its next exit, as long as the thread is not
- * scheduled: what follows within that time belongs to it, also if one exit was lost in between. */
-static int64_t spin_gap_ns(const struct run *r)
+int64_t hint_spin_gap_ns(const struct run *r)
 {
 	return 5 * (r->last.ns - r->begin.ns) + 200000;
 }
@@ -174,7 +116,7 @@ static void on_exit_event(struct hints *h, const struct model *m, const struct h
 	if (!v)
 		return;
 	if (sign == EXIT_SPINS) {
-		run_extend(v, &v->spin, HINT_SPIN, i->t, spin_gap_ns(&v->spin));
+		run_extend(v, &v->spin, HINT_SPIN, i->t, hint_spin_gap_ns(&v->spin));
 		return;
 	}
 	if (sign == EXIT_SERVES_GUEST)
@@ -211,14 +153,20 @@ static bool register_is_clock(uint64_t address, bool port)
 	return false;
 }
 
-enum { PORT_MARK = 63, POLL_MIN = 10, POLL_READS_PERCENT = 80 };
+enum { POLL_MIN = 10, POLL_READS_PERCENT = 80 };
 static const int64_t poll_gap_ns = 2000000;
+
+bool hint_run_polls(const struct run *r)
+{
+	return r->count >= POLL_MIN &&
+	       r->count * 100ull >= (r->count + r->others) * (uint64_t)POLL_READS_PERCENT;
+}
 
 static void device_access(struct hints *h, const struct host_instant *i, uint64_t address,
 			  bool port, bool read)
 {
 	struct vcpu_hints *v = vcpu_get(h, i->vcpu);
-	uint64_t what = address | (uint64_t)port << PORT_MARK;
+	uint64_t what = address | (uint64_t)port << HINT_PORT_BIT;
 	struct run *r;
 
 	if (!v || register_is_clock(address, port))
@@ -240,8 +188,7 @@ static void device_access(struct hints *h, const struct host_instant *i, uint64_
 	if (r->count && r->what != what) {
 		struct hint over = hint_of_run(r, HINT_POLL);
 
-		if (r->count >= POLL_MIN &&
-		    r->count * 100ull >= (r->count + r->others) * (uint64_t)POLL_READS_PERCENT)
+		if (hint_run_polls(r))
 			hint_keep(v, &over);
 		*r = (struct run){0};
 	}
@@ -403,309 +350,4 @@ bool hints_settled(const struct hints *h, const struct model *m, uint32_t vm, st
 			return false;
 	}
 	return true;
-}
-
-/* ---- what a stretch makes of it ---- */
-
-struct view { /* of one vCPU's hints, for one stretch */
-	const struct stall_facts *f;
-	struct interval within;
-};
-
-static const struct hint *hint_at(const struct vcpu_hints *v, uint64_t i)
-{
-	return &v->ring[i % HINTS_KEPT];
-}
-
-static uint64_t hint_first(const struct vcpu_hints *v)
-{
-	return v->n > HINTS_KEPT ? v->n - HINTS_KEPT : 0;
-}
-
-static void add_hint(struct intervals *s, const struct view *view, const struct hint *hint)
-{
-	intervals_add(s, hint->begin.ns, hint->end.ns, view->within);
-}
-
-/* All hints of this kind (about `what`, unless it is NULL) that lie in the stretch. */
-static void collect(const struct view *view, const struct vcpu_hints *v, enum hint_kind kind,
-		    const uint64_t *what, struct intervals *out)
-{
-	for (uint64_t i = hint_first(v); i < v->n; i++) {
-		const struct hint *hint = hint_at(v, i);
-
-		if (hint->kind == kind && (!what || hint->what == *what))
-			add_hint(out, view, hint);
-	}
-}
-
-/* The longest time that the host kept this vCPU from the guest within the stretch explains it. */
-static void collect_kept(const struct view *view, const struct model *m, const struct vcpu_hints *v,
-			 uint32_t vcpu, struct intervals *out, struct hint *longest)
-{
-	struct hint now = v->kept;
-	struct vcpu_span open;
-	struct host_ns told;
-
-	*longest = (struct hint){0};
-	for (uint64_t i = hint_first(v); i <= v->n; i++) {
-		const struct hint *hint = i < v->n ? hint_at(v, i) : &now;
-		size_t n = out->n;
-
-		if (hint->kind != HINT_KEPT || (i == v->n && !now.longest_ns))
-			continue;
-		add_hint(out, view, hint);
-		if ((out->n != n || i == v->n) && hint->end.ns > view->within.begin &&
-		    hint->begin.ns < view->within.end && hint->longest_ns > longest->longest_ns)
-			*longest = *hint;
-	}
-	if (model_vcpu_delivered(m, view->f->vm, vcpu, &told) ||
-	    model_vcpu_current(m, view->f->vm, vcpu, &open) || told.ns != open.begin.ns ||
-	    !vcpu_state_denies(open.state) || open.end.ns - open.begin.ns < hint_min_ns)
-		return;
-	intervals_add(out, open.begin.ns, open.end.ns, view->within);
-	if (open.end.ns - open.begin.ns > longest->longest_ns)
-		*longest = (struct hint){.kind = HINT_KEPT,
-					 .state = open.state,
-					 .pid = open.holder_pid,
-					 .begin = open.begin,
-					 .end = open.end,
-					 .longest_ns = open.end.ns - open.begin.ns};
-}
-
-/* What nobody knows of this vCPU, or not yet. */
-static void collect_unseen(const struct view *view, const struct model *m,
-			   const struct vcpu_hints *v, uint32_t vcpu, struct intervals *out)
-{
-	struct vcpu_span open;
-	struct host_ns told;
-
-	collect(view, v, HINT_UNSEEN, NULL, out);
-	if (model_vcpu_delivered(m, view->f->vm, vcpu, &told) ||
-	    model_vcpu_current(m, view->f->vm, vcpu, &open))
-		return;
-	if (open.state == VCPU_UNKNOWN || told.ns != open.begin.ns)
-		intervals_add(out, told.ns, view->within.end, view->within);
-}
-
-/* When the vCPU spun or, with a task to run, halted: that is how paravirtual locks wait. */
-static void collect_waits(const struct view *view, const struct vcpu_hints *v,
-			  struct intervals *out)
-{
-	const struct stall_facts *f = view->f;
-
-	if (v) {
-		struct hint now = hint_of_run(&v->spin, HINT_SPIN);
-
-		collect(view, v, HINT_SPIN, NULL, out);
-		/* Its last exit does not end it. */
-		now.end.ns += spin_gap_ns(&v->spin);
-		if (v->spin.count > 1)
-			add_hint(out, view, &now);
-	}
-	if (f->kind != GUEST_CPU_TASK)
-		return;
-	for (unsigned i = 0; i < f->n_halts; i++)
-		intervals_add(out, f->halts[i].begin.ns, f->halts[i].end.ns, view->within);
-}
-
-static int64_t common_ns(const struct intervals *a, const struct intervals *b)
-{
-	struct intervals both;
-
-	intervals_common(a, b, &both);
-	return intervals_length(&both);
-}
-
-static int64_t halted_ns(const struct view *view, const struct intervals *s)
-{
-	struct intervals halts = {0};
-
-	for (unsigned i = 0; i < view->f->n_halts; i++)
-		intervals_add(&halts, view->f->halts[i].begin.ns, view->f->halts[i].end.ns,
-			      view->within);
-	return common_ns(s, &halts);
-}
-
-static struct facts_peer peer_of(uint32_t vcpu, const struct hint *kept)
-{
-	return (struct facts_peer){
-		.vcpu = vcpu, .state = kept->state, .pid = kept->pid, .known = true};
-}
-
-/* Calls that this vCPU has sent to `to`, answered or not. */
-static void collect_calls(const struct hints *h, const struct view *view, uint32_t vcpu,
-			  uint32_t to, struct intervals *out)
-{
-	const uint64_t what = to;
-	const struct vcpu_hints *target = h->vcpus[to];
-
-	if (h->vcpus[vcpu])
-		collect(view, h->vcpus[vcpu], HINT_CALL, &what, out);
-	for (size_t k = 0; k < CALLERS; k++) {
-		if (target->calls[k].open && target->calls[k].caller == vcpu)
-			intervals_add(out, target->calls[k].since.ns, view->within.end,
-				      view->within);
-	}
-}
-
-/*
- * Without a sign of what the guest waited for: its wait, in guest mode, ended when another vCPU
- * came back to the guest. Chance does that to one wait in a hundred.
- */
-static void coincidence(const struct hints *h, const struct view *view, uint32_t peer,
-			const struct intervals *kept, const struct hint *longest,
-			struct facts_waits *out)
-{
-	const struct stall_facts *f = view->f;
-	int64_t denied = facts_denied_by_guest(f), slack = hint_min_ns + (int64_t)f->err_ns;
-	struct host_ns end = f->waiter_ns >= f->tick_gap_ns ? f->end : f->tick_gap_end;
-	int64_t apart = end.ns - longest->end.ns, ns;
-	struct intervals wait = {0};
-
-	intervals_add(&wait, end.ns - denied, end.ns, view->within);
-	ns = common_ns(&wait, kept);
-	if (denied < f->than_ns || f->ongoing || !longest->longest_ns || apart < -slack ||
-	    apart > slack || ns < denied / 2 || ns <= out->lock_ns)
-		return;
-	out->coincidence = true;
-	if (h->vcpus[peer]->called.ns - longest->end.ns < slack &&
-	    h->vcpus[peer]->called.ns - longest->end.ns > -slack) {
-		out->call_ns = ns;
-		out->call_target = peer_of(peer, longest);
-	} else {
-		out->lock_ns = ns;
-		out->lock_owner = peer_of(peer, longest);
-	}
-}
-
-static void longest_note(struct facts_waits *out, const struct intervals *waited)
-{
-	int64_t ns = intervals_longest(waited);
-
-	out->longest_ns = ns > out->longest_ns ? ns : out->longest_ns;
-}
-
-static void fill_peers(const struct hints *h, const struct model *m, const struct view *view,
-		       const struct intervals *own_kept, struct facts_waits *out)
-{
-	uint32_t vcpu = view->f->vcpu;
-	struct intervals all = {0}, waits = {0};
-
-	collect_waits(view, h->vcpus[vcpu], &all);
-	intervals_without(&all, own_kept, &waits);
-	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
-		struct intervals kept = {0}, calls = {0}, called = {0}, rest, both, unseen;
-		struct hint longest;
-		int64_t ns;
-
-		if (!h->vcpus[k] || k == vcpu)
-			continue;
-		collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
-		unseen = kept;
-		collect_unseen(view, m, h->vcpus[k], k, &unseen);
-		ns = intervals_length(&unseen);
-		if (ns > out->peer_kept_ns)
-			out->peer_kept_ns = ns;
-		if (!kept.n)
-			continue;
-		collect_calls(h, view, vcpu, k, &calls);
-		intervals_without(&calls, own_kept, &called);
-		intervals_common(&called, &kept, &both);
-		ns = intervals_length(&both);
-		if (ns > out->call_ns) {
-			out->call_ns = ns;
-			longest_note(out, &both);
-			out->call_target = peer_of(k, &longest);
-		}
-		intervals_without(&waits, &called, &rest);
-		intervals_common(&rest, &kept, &both);
-		ns = intervals_length(&both);
-		if (ns > out->lock_ns) {
-			out->lock_ns = ns;
-			longest_note(out, &both);
-			out->lock_halted_ns = halted_ns(view, &both);
-			out->lock_owner = peer_of(k, &longest);
-		}
-	}
-	if (out->call_ns || out->lock_ns)
-		return;
-	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
-		struct intervals kept = {0};
-		struct hint longest;
-
-		if (!h->vcpus[k] || k == vcpu)
-			continue;
-		collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
-		if (kept.n)
-			coincidence(h, view, k, &kept, &longest, out);
-	}
-}
-
-static void fill_poll(const struct view *view, const struct vcpu_hints *v,
-		      const struct intervals *own_kept, struct facts_waits *out)
-{
-	for (uint64_t i = hint_first(v); i < v->n + REGISTERS; i++) {
-		const struct run *r = i < v->n ? NULL : &v->registers[i - v->n];
-		struct hint hint = r ? hint_of_run(r, HINT_POLL) : *hint_at(v, i);
-		struct intervals polled = {0}, left;
-		int64_t ns;
-
-		if (hint.kind != HINT_POLL || hint.count < POLL_MIN ||
-		    (r &&
-		     r->count * 100ull < (r->count + r->others) * (uint64_t)POLL_READS_PERCENT))
-			continue;
-		add_hint(&polled, view, &hint);
-		intervals_without(&polled, own_kept, &left);
-		ns = intervals_length(&left);
-		if (ns <= out->poll_ns)
-			continue;
-		out->poll_ns = ns;
-		out->polled = hint.what & ~(1ull << PORT_MARK);
-		out->polled_port = hint.what >> PORT_MARK;
-		out->polls = hint.count;
-	}
-}
-
-static void fill_nested(const struct view *view, const struct vcpu_hints *v,
-			const struct intervals *own_kept, struct facts_waits *out)
-{
-	struct intervals nested = {0}, left;
-
-	collect(view, v, HINT_NESTED, NULL, &nested);
-	if (v->in_guest_of_its_own)
-		intervals_add(&nested, v->nested.begin.ns, view->within.end, view->within);
-	intervals_without(&nested, own_kept, &left);
-	out->nested_ns = intervals_length(&left);
-}
-
-/* What a wait began with may be missing, too. */
-static const int64_t lossy_before_ns = 10000000;
-
-static bool lossy(const struct hints *h, const struct stall_facts *f)
-{
-	for (uint64_t i = 0; i < h->n_lost && i < LOSSES; i++) {
-		if (h->lost[i].last.ns >= f->begin.ns - lossy_before_ns &&
-		    h->lost[i].first.ns <= f->end.ns)
-			return true;
-	}
-	return false;
-}
-
-void hints_fill(const struct hints *h, const struct model *m, struct stall_facts *f)
-{
-	const struct view view = {f, {f->begin.ns, f->end.ns}};
-	struct facts_waits *w = &f->waits;
-	struct intervals own_kept = {0};
-	struct hint longest;
-
-	*w = (struct facts_waits){.lossy = lossy(h, f)};
-	if (!f->vcpu_known || f->vcpu >= VS_CPUS_MAX)
-		return;
-	if (h->vcpus[f->vcpu]) {
-		collect_kept(&view, m, h->vcpus[f->vcpu], f->vcpu, &own_kept, &longest);
-		fill_poll(&view, h->vcpus[f->vcpu], &own_kept, w);
-		fill_nested(&view, h->vcpus[f->vcpu], &own_kept, w);
-	}
-	fill_peers(h, m, &view, &own_kept, w);
 }

@@ -208,7 +208,6 @@ int apart_observe(struct apart *a, const struct model_observer *observer,
 		  struct model_observer *from)
 {
 	const struct audiences *has = &a->audiences;
-	int err;
 
 	*from = (struct model_observer){.context = a};
 #define X(callback)                                                                                \
@@ -221,8 +220,7 @@ int apart_observe(struct apart *a, const struct model_observer *observer,
 		a->host_types |= observer->host_types ? observer->host_types : UINT64_MAX;
 	if (observer->guest_instant)
 		a->guest_types |= observer->guest_types ? observer->guest_types : UINT64_MAX;
-	err = audiences_add(&a->audiences, observer);
-	return err;
+	return audiences_add(&a->audiences, observer);
 }
 
 void apart_pause(struct apart *a)

@@ -102,6 +102,21 @@ struct stream *stream_find(const struct pipeline *p, uint32_t source);
 /* From now on the timelines wait for this source. 0 or -ENOMEM. */
 int stream_join(struct pipeline *p, struct stream *s);
 void stream_leave(struct pipeline *p, struct stream *s);
+static inline bool stream_is_host(const struct stream *s)
+{
+	return s->id == VS_SOURCE_HOST;
+}
+/* The models hear of its VM, if they have not. 0 or -errno. */
+int stream_announce(struct pipeline *p, struct stream *s);
+/* What a guest says cannot be younger than its arrival: a lie must not push the merge ahead.
+ * INT64_MAX: no limit. */
+int64_t stream_latest_ns(const struct pipeline *p, const struct stream *s, uint64_t arrival_tsc);
+/* A guest's stamp and the host TSC when it had arrived (0: nobody saw): counts the pair, and
+ * whether it is out of order by more than the error. */
+void stream_audit(struct pipeline *p, struct stream *s, uint64_t stream_time, uint64_t arrival_tsc);
+/* The payload of a BATCH frame. 0, -ENOMEM, or another -errno: it makes no sense. */
+int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const uint8_t *payload,
+	       size_t len);
 /* What a batch has just told of losses lies between the CPU's last event before it (INT64_MIN:
  * none) and its own last (INT64_MIN: nobody knows when; it comes with the next that has a place).
  */

@@ -432,7 +432,10 @@ int pipeline_hand_over(struct pipeline *p)
 
 void pipeline_handed_over(struct pipeline *p)
 {
-	p->error = handover_end(p->handover);
+	int err = handover_end(p->handover);
+
+	if (!p->error)
+		p->error = err;
 }
 
 void pipeline_take(struct pipeline *p)
