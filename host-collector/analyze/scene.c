@@ -136,6 +136,7 @@ static void rows_gather(struct scenes *s, struct gathering *g)
 	size_t n = vcpus_choose(s, g, vcpus, &scene->rows_left_out), n_pcpus = 0;
 	uint16_t cpu;
 
+	model_apart_await(s->model);
 	for (size_t i = 0; i < n; i++) {
 		scene_rows_gather(&s->rows, scene, SCENE_ROW_VCPU, vcpus[i], pcpus);
 		if (!model_guest_cpu_of_vcpu(s->model, scene->vm, vcpus[i], &cpu))
@@ -331,20 +332,6 @@ void scenes_chain(struct scenes *s, const struct chain *c)
 
 /* ---- events ---- */
 
-static void vcpu_take(void *context, const struct vcpu_span *span)
-{
-	struct scenes *s = context;
-
-	scene_rows_vcpu(&s->rows, span);
-}
-
-static void guest_take(void *context, const struct guest_span *span)
-{
-	struct scenes *s = context;
-
-	scene_rows_guest(&s->rows, span);
-}
-
 static void guest_instant_take(void *context, const struct guest_instant *i)
 {
 	struct scenes *s = context;
@@ -358,7 +345,6 @@ static void host_instant_take(void *context, const struct host_instant *i)
 {
 	struct scenes *s = context;
 
-	scene_rows_host(&s->rows, i);
 	arrows_host(&s->arrows, i);
 	if (i->t.ns >= s->due.ns)
 		pending_update(s, i->t);
@@ -367,9 +353,7 @@ static void host_instant_take(void *context, const struct host_instant *i)
 struct scenes *scenes_new(struct model *m)
 {
 	struct scenes *s = calloc(1, sizeof(*s));
-	struct model_observer observer = {.vcpu_span = vcpu_take,
-					  .guest_span = guest_take,
-					  .guest_instant = guest_instant_take,
+	struct model_observer observer = {.guest_instant = guest_instant_take,
 					  .host_instant = host_instant_take,
 					  .context = s};
 

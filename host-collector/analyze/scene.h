@@ -107,7 +107,8 @@ struct scene {
 
 struct scenes;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
+/* Subscribes to the model, which must not be fed any more once this is freed. What its rows do is
+ * noted apart (model_observe_apart) if a thread can be had. NULL on ENOMEM. */
 struct scenes *scenes_new(struct model *m);
 void scenes_free(struct scenes *s);
 /* An incident that has just been found (report_options.noticed). */

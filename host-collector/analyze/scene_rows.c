@@ -39,8 +39,9 @@ static struct track_piece vcpu_piece(const struct vcpu_span *span)
 				    .state = (uint8_t)span->state};
 }
 
-void scene_rows_vcpu(struct scene_rows *r, const struct vcpu_span *span)
+static void vcpu_take(void *context, const struct vcpu_span *span)
 {
+	struct scene_rows *r = context;
 	const struct track_piece piece = vcpu_piece(span);
 
 	track_put(r, track_key(SCENE_ROW_VCPU, span->vm, span->vcpu), &piece);
@@ -56,8 +57,9 @@ static struct track_piece guest_piece(const struct guest_span *span)
 				    .state = (uint8_t)span->state};
 }
 
-void scene_rows_guest(struct scene_rows *r, const struct guest_span *span)
+static void guest_take(void *context, const struct guest_span *span)
 {
+	struct scene_rows *r = context;
 	const struct track_piece piece = guest_piece(span);
 
 	track_put(r, track_key(SCENE_ROW_GUEST, span->vm, span->cpu), &piece);
@@ -90,8 +92,10 @@ static void pcpu_switch(struct scene_rows *r, const struct host_instant *i)
 	*now = (struct pcpu_now){.known = true, .pid = i->event.pid2, .since = i->t};
 }
 
-void scene_rows_host(struct scene_rows *r, const struct host_instant *i)
+static void host_take(void *context, const struct host_instant *i)
 {
+	struct scene_rows *r = context;
+
 	if (i->event.type == VS_EVENT_SCHED_SWITCH)
 		pcpu_switch(r, i);
 	else if (i->event.type == VS_EVENT_LOST)
@@ -105,9 +109,24 @@ bool scene_rows_has_pcpu(const struct scene_rows *r, uint32_t pcpu)
 
 int scene_rows_init(struct scene_rows *r, struct model *m)
 {
+	const struct model_observer observer = {
+		.vcpu_span = vcpu_take,
+		.guest_span = guest_take,
+		.host_instant = host_take,
+		.host_types =
+			MODEL_EVENT_BIT(VS_EVENT_SCHED_SWITCH) | MODEL_EVENT_BIT(VS_EVENT_LOST),
+		.context = r,
+	};
+	int err;
+
 	r->model = m;
 	r->tracks = calloc(SCENE_TRACKS_MAX, sizeof(*r->tracks));
-	return r->tracks && !lru_init(&r->index, SCENE_TRACKS_MAX) ? 0 : -ENOMEM;
+	if (!r->tracks || lru_init(&r->index, SCENE_TRACKS_MAX))
+		return -ENOMEM;
+	model_observe_apart(m, true); /* without a thread it is told like the others */
+	err = model_observe(m, &observer);
+	model_observe_apart(m, false);
+	return err;
 }
 
 void scene_rows_fini(struct scene_rows *r)

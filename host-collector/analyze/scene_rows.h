@@ -24,13 +24,11 @@ struct scene_rows {
 	int error; /* -ENOMEM once something is missing */
 };
 
-/* r: all zero. 0 or -ENOMEM; then scene_rows_fini is due, too. */
+/* Subscribes to the model, apart if it can. r: all zero. 0 or -ENOMEM; then scene_rows_fini is due,
+ * too. */
 int scene_rows_init(struct scene_rows *r, struct model *m);
 void scene_rows_fini(struct scene_rows *r);
-void scene_rows_vcpu(struct scene_rows *r, const struct vcpu_span *span);
-void scene_rows_guest(struct scene_rows *r, const struct guest_span *span);
-void scene_rows_host(struct scene_rows *r, const struct host_instant *i);
-/* Was it seen who ran there? */
+/* The rest once model_apart_await has returned. Was it seen who ran there? */
 bool scene_rows_has_pcpu(const struct scene_rows *r, uint32_t pcpu);
 /* Adds a row to a scene: its pieces from the scene's begin to its end. Sets pcpus[p] for each pCPU
  * that a vCPU's row used. */

@@ -154,9 +154,10 @@ static void on_advance(void *context, struct host_ns now)
 	item_end(a);
 }
 
-/* Until all has been told: the thread waits. */
-static void told_await(struct apart *a)
+void apart_await(struct apart *a)
 {
+	if (a->paused)
+		return;
 	if (a->chunks[relay_filled(&a->relay)].n)
 		relay_publish(&a->relay);
 	relay_settle(&a->relay);
@@ -167,8 +168,7 @@ static void on_exits_counted(void *context, const struct message_exit_summary *m
 {
 	struct apart *a = context;
 
-	if (!a->paused)
-		told_await(a);
+	apart_await(a);
 	TELL(&a->audiences, exits_counted, m);
 }
 
@@ -215,7 +215,7 @@ int apart_observe(struct apart *a, const struct model_observer *observer,
 		from->callback = on_##callback;
 	MODEL_CALLBACKS(X)
 #undef X
-	told_await(a);
+	apart_await(a);
 	if (observer->host_instant)
 		a->host_types |= observer->host_types ? observer->host_types : UINT64_MAX;
 	if (observer->guest_instant)
@@ -225,7 +225,7 @@ int apart_observe(struct apart *a, const struct model_observer *observer,
 
 void apart_pause(struct apart *a)
 {
-	told_await(a);
+	apart_await(a);
 	a->paused = true;
 }
 

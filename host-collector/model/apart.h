@@ -18,6 +18,8 @@ void apart_free(struct apart *a);
 /* Adds an observer; *from: what the model has to tell from now on for its sake. 0 or -ENOMEM. */
 int apart_observe(struct apart *a, const struct model_observer *observer,
 		  struct model_observer *from);
+/* Until all has been told: the thread waits for more. */
+void apart_await(struct apart *a);
 /* Until all has been told; from then on, until apart_resume(), the thread waits and the observers
  * are told at once. */
 void apart_pause(struct apart *a);

@@ -63,6 +63,12 @@ int model_observe(struct model *m, const struct model_observer *observer)
 	return err ? err : audiences_add(&m->audiences, &from);
 }
 
+void model_apart_await(struct model *m)
+{
+	if (m->apart)
+		apart_await(m->apart);
+}
+
 /* How its VMs are made is about to change, or has: nobody may look at that meanwhile. */
 static void changes_begin(struct model *m)
 {

@@ -198,6 +198,10 @@ int model_observe(struct model *m, const struct model_observer *observer);
  * fine. All has been told when model_finish returns. 0, -ENOMEM, -EAGAIN (no thread to be had).
  */
 int model_observe_apart(struct model *m, bool apart);
+/* Until they have been told all that the others have: from then on until the model is told more,
+ * what they have made of it can be read. In a callback, what the model tells just now may be
+ * missing. */
+void model_apart_await(struct model *m);
 /* The VM's threads, and again whenever they change. 0, -E2BIG (too many VMs), -ENOMEM. */
 int model_vm(struct model *m, const struct message_vm_info *info);
 /* Guest CPU -> APIC id, from the agent's hello: joins guest CPUs to vCPUs. */
