@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* vcpuscope attach, detach: the agent's channel in a domain of libvirt; vcpuscope hook: what
- * libvirt's hook runs. */
+ * libvirt's hook does. */
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "host-collector/cli/commands.h"
 #include "host-collector/daemon/config.h"
+#include "host-collector/libvirt/hook.h"
 #include "proto/sibling.h"
 
 struct domain_arguments {
@@ -83,37 +80,16 @@ const struct command command_detach = {
 
 /* ---- the hook ---- */
 
-enum { HOOK_MAX_MS = 40 };
-
 struct hook_arguments {
 	const char *domain, *operation, *sub_operation, *extra, *control;
 };
 
-static void on_too_late(int number)
-{
-	(void)number;
-	_exit(0);
-}
-
-/* libvirt waits for its hook and starts no domain if it fails: whatever happens here, it is over at
- * once and well. Nothing is read: neither the domain's XML nor an answer. */
 static int hook_run(const struct command *self, int argc, char **argv)
 {
-	static const char request[] = "{\"command\":\"rescan\"}\n";
-	const struct itimerval limit = {.it_value.tv_usec = HOOK_MAX_MS * 1000};
 	struct hook_arguments a = {.control = DAEMON_CONTROL_PATH};
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd;
 
-	signal(SIGALRM, on_too_late);
-	setitimer(ITIMER_REAL, &limit, NULL);
-	if (options_parse_or_say(self, argc, argv, &a) ||
-	    strlen(a.control) >= sizeof(address.sun_path))
-		return COMMAND_OK;
-	strcpy(address.sun_path, a.control);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && !connect(fd, (const struct sockaddr *)&address, sizeof(address)))
-		(void)!send(fd, request, sizeof(request) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (!options_parse_or_say(self, argc, argv, &a))
+		hook_tell(a.control);
 	return COMMAND_OK;
 }
 
@@ -135,6 +111,7 @@ const struct command command_hook = {
 	.usage = "DOMAIN OPERATION SUB-OPERATION EXTRA",
 	.options = hook_option_table,
 	.n_options = sizeof(hook_option_table) / sizeof(hook_option_table[0]),
-	.examples = "  vcpuscope hook web1 started begin -   # as /etc/libvirt/hooks/qemu does\n",
+	.examples =
+		"  vcpuscope hook web1 started begin -   # as /etc/libvirt/hooks/qemu does, by vcpuscope-hook\n",
 	.run = hook_run,
 };

@@ -61,7 +61,9 @@ class LibvirtTest(unittest.TestCase):
         cls.addClassCleanup(cls.daemon.clean)
         cls.real_hook = cls.folder / "real-hook"
         cls.real_hook.write_text(text.replace(
-            "\nvcpuscope hook", f"\n{PROGRAM.resolve()} hook --control {cls.daemon.control}"))
+            "\nvcpuscope-hook", f"\n{PROGRAM.resolve()}-hook --control {cls.daemon.control}"))
+        if cls.real_hook.read_text() == text:
+            raise AssertionError("the hook does not call vcpuscope-hook")
         cls.real_hook.chmod(0o755)
         cls.hook_log = cls.folder / "hook-us"
         hook.write_text(f'#!/bin/bash\nbegin=$EPOCHREALTIME\n{cls.real_hook} "$@"\nend=$EPOCHREALTIME\n'
