@@ -26,7 +26,7 @@
 
 /* One of a storm's interrupts, how many come at once, as raising them costs a nested guest exits,
  * and what they leave the task between: thousands a second. */
-enum { STALL_MS_MAX = 60000, STORM_BUSY_US = 150, STORM_BURST = 4, STORM_PAUSE_US = 20 };
+enum { STALL_MS_MAX = 60000, STORM_BUSY_US = 150, STORM_BURST = 16, STORM_PAUSE_US = 20 };
 
 /* The firmware ends at 4 GiB; Intel's commands (CFI) to its flash. */
 enum { FLASH_BYTES = 256 * 1024, FLASH_PROGRAM = 0x40, FLASH_READ = 0xff };
