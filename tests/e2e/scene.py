@@ -32,7 +32,7 @@ RECORD_START_MAX_S = 60
 AGENT_START_MAX_S = 30  # heard by the recorder; it dials again after a while
 RECORD_STOP_MAX_S = 150  # a busy kernel takes its time to let go of each event of perf's
 SETTLE_S = 2
-RECORD_MAX_S = 120
+RECORD_MAX_S = 600
 
 
 class SceneError(Exception):
