@@ -91,7 +91,7 @@ class Scene:
         self.host.run(
             f"for t in /proc/{self.qemu_pid}/task/*; do case $(cat $t/comm) in "
             f"'CPU 0/'*) mask={1 << VCPU_CPU:x} ;; *) mask={1 << HOST_CPU:x} ;; esac; "
-            "taskset -p $mask ${t##*/}; done")
+            "taskset -p $mask ${t##*/} || [ ! -e $t ]; done")  # some end just then
 
     def prepare(self):
         """Threads in their places, the agent and the test module in the guest."""
