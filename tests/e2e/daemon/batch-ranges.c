@@ -19,10 +19,11 @@ struct range {
 
 static int batch_count(void *context, uint32_t source, const struct batch *b)
 {
-	struct range *range = (struct range *)context + b->cpu;
+	struct range *range;
 
 	if (source != 1 || b->cpu >= CPUS)
 		return 0;
+	range = (struct range *)context + b->cpu;
 	if (!range->known)
 		range->first = b->emitted - b->n_events;
 	range->known = true;
