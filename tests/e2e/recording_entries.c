@@ -2,6 +2,8 @@
 #include "tests/e2e/recording_entries.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 static int entry_visit(const struct recording_entry *entry, struct frame_unpacker *unpacker,
 		       struct batch_decoder *decoder, const struct recording_visitor *v)
@@ -40,4 +42,18 @@ int recording_visit(const char *path, const struct recording_visitor *visitor)
 	batch_decoder_free(decoder);
 	frame_unpacker_free(unpacker);
 	return err;
+}
+
+int recording_visit_argument(int argc, char **argv, const struct recording_visitor *visitor)
+{
+	int err;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s FILE\n", argc ? argv[0] : "");
+		return 2;
+	}
+	err = recording_visit(argv[1], visitor);
+	if (err)
+		fprintf(stderr, "%s: %s: %s\n", argv[0], argv[1], strerror(-err));
+	return err ? 1 : 0;
 }

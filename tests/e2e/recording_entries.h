@@ -18,4 +18,11 @@ struct recording_visitor {
 /* Visits every entry in its order; what was handed over is valid during the call. 0 or -errno. */
 int recording_visit(const char *path, const struct recording_visitor *visitor);
 
+/*
+ * The main() of a tool whose one argument is a recording: visits it, and says on standard error
+ * what is wrong. Returns the exit status: 0, 1 if the recording cannot be read to its end, 2 if
+ * there is not one argument.
+ */
+int recording_visit_argument(int argc, char **argv, const struct recording_visitor *visitor);
+
 #endif

@@ -6,7 +6,6 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "tests/e2e/recording_entries.h"
 
@@ -43,14 +42,6 @@ static int message_print(void *context, uint32_t source, uint8_t kind, const uin
 int main(int argc, char **argv)
 {
 	const struct recording_visitor visitor = {.batch = batch_print, .message = message_print};
-	int err;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: guest-stream FILE\n");
-		return 2;
-	}
-	err = recording_visit(argv[1], &visitor);
-	if (err)
-		fprintf(stderr, "guest-stream: %s: %s\n", argv[1], strerror(-err));
-	return err ? 1 : 0;
+	return recording_visit_argument(argc, argv, &visitor);
 }

@@ -37,13 +37,10 @@ int main(int argc, char **argv)
 	static struct range cpus[CPUS];
 	const struct recording_visitor visitor = {.batch = batch_count, .context = cpus};
 	const char *comma = "";
-	int err;
+	const int status = recording_visit_argument(argc, argv, &visitor);
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: batch-ranges FILE\n");
-		return 2;
-	}
-	err = recording_visit(argv[1], &visitor);
+	if (argc != 2)
+		return status;
 	printf("{\"cpus\": [");
 	for (int c = 0; c < CPUS; c++) {
 		if (!cpus[c].known)
@@ -53,5 +50,5 @@ int main(int argc, char **argv)
 		comma = ", ";
 	}
 	printf("]}\n");
-	return err ? 1 : 0;
+	return status;
 }
