@@ -13,6 +13,7 @@
 enum { WORDS_MAX = 16 };
 
 struct ctl_words {
+	const char *typed; /* the command's name: ctl, or its verb alone */
 	const char *control, *format;
 	size_t n;
 	const char *words[WORDS_MAX];
@@ -136,7 +137,7 @@ static int words_take(int argc, char **argv, struct ctl_words *w)
 
 		if (strncmp(argv[i], "--", 2)) {
 			if (w->n == WORDS_MAX) {
-				fprintf(stderr, "vcpuscope ctl: too many words\n");
+				fprintf(stderr, "vcpuscope %s: too many words\n", w->typed);
 				return COMMAND_USAGE;
 			}
 			w->words[w->n++] = argv[i];
@@ -151,9 +152,9 @@ static int words_take(int argc, char **argv, struct ctl_words *w)
 			*(const char **)((char *)w + options[o].offset) = argv[++i];
 		else {
 			fprintf(stderr,
-				"vcpuscope ctl: %s: no such option, or its value is missing; see "
-				"`vcpuscope ctl --help`\n",
-				argv[i]);
+				"vcpuscope %s: %s: no such option, or its value is missing; see "
+				"`vcpuscope %s --help`\n",
+				w->typed, argv[i], w->typed);
 			return COMMAND_USAGE;
 		}
 	}
@@ -175,9 +176,8 @@ static struct json_object *request_make(const struct verb *verb, const struct ct
 		char key[64];
 
 		if (!equals || (size_t)(equals - w->words[i]) >= sizeof(key)) {
-			fprintf(stderr,
-				"vcpuscope ctl: %s: write KEY=VALUE, as in docs/daemon.md\n",
-				w->words[i]);
+			fprintf(stderr, "vcpuscope %s: %s: write KEY=VALUE, as in docs/daemon.md\n",
+				w->typed, w->words[i]);
 			json_object_put(request);
 			return NULL;
 		}
@@ -192,7 +192,7 @@ static int reply_show(const struct verb *verb, const struct ctl_words *w, struct
 	struct json_object *ok = NULL;
 
 	if (!json_object_object_get_ex(reply, "ok", &ok) || !json_object_get_boolean(ok)) {
-		fprintf(stderr, "vcpuscope ctl: %s\n", shown(reply, "error").text);
+		fprintf(stderr, "vcpuscope %s: %s\n", w->typed, shown(reply, "error").text);
 		return COMMAND_TROUBLE;
 	}
 	if (!strcmp(w->format, "json"))
@@ -204,24 +204,26 @@ static int reply_show(const struct verb *verb, const struct ctl_words *w, struct
 
 static int ctl_run(const struct command *self, int argc, char **argv)
 {
-	struct ctl_words w = {.control = DAEMON_CONTROL_PATH, .format = "text"};
+	struct ctl_words w = {
+		.typed = self->name, .control = DAEMON_CONTROL_PATH, .format = "text"};
 	struct json_object *request, *reply;
 	const struct verb *verb = NULL;
 	char why[512];
 	int err;
 
-	(void)self;
 	if (words_take(argc, argv, &w))
 		return COMMAND_USAGE;
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]) && w.n; i++) {
 		if (!strcmp(verbs[i].name, w.words[0]))
 			verb = &verbs[i];
 	}
-	if (!verb || w.n - 1 < verb->least || w.n - 1 > verb->most) {
-		if (verb)
-			fprintf(stderr, "usage: vcpuscope ctl %s %s\n", verb->name, verb->wants);
-		else
-			fprintf(stderr, "vcpuscope ctl: what? see `vcpuscope ctl --help`\n");
+	if (!verb) {
+		fprintf(stderr, "vcpuscope ctl: what? see `vcpuscope ctl --help`\n");
+		return COMMAND_USAGE;
+	}
+	if (w.n - 1 < verb->least || w.n - 1 > verb->most) {
+		fprintf(stderr, "usage: vcpuscope %s%s %s\n", self == &command_ctl ? "ctl " : "",
+			verb->name, verb->wants);
 		return COMMAND_USAGE;
 	}
 	request = request_make(verb, &w);
@@ -230,7 +232,7 @@ static int ctl_run(const struct command *self, int argc, char **argv)
 	err = control_ask(w.control, request, &reply, why, sizeof(why));
 	json_object_put(request);
 	if (err) {
-		fprintf(stderr, "vcpuscope ctl: %s\n", why);
+		fprintf(stderr, "vcpuscope %s: %s\n", w.typed, why);
 		return COMMAND_TROUBLE;
 	}
 	err = reply_show(verb, &w, reply);

@@ -82,6 +82,14 @@ def test_attach_record_detach():
         d.clean()
 
 
+def test_trouble_is_told_by_the_command_that_was_typed():
+    for typed, usage in ((["list"], None), (["snapshot"], "usage: vcpuscope snapshot VM"),
+                         (["ctl", "list"], None), (["ctl", "detach"], "usage: vcpuscope ctl detach VM")):
+        done = subprocess.run([PROGRAM, *typed, "--control", "/nowhere"], capture_output=True, text=True)
+        assert done.returncode == (2 if usage else 1), done
+        assert done.stderr.startswith(usage or f"vcpuscope {typed[0]}: /nowhere: "), done
+
+
 def run(*words):
     return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=60)
 
