@@ -247,6 +247,16 @@ static int trouble(const char *what, const char *why)
 	return 1;
 }
 
+/* libvirt's own words name a socket, and nobody knows what to do with that. */
+static int unreachable(const char *uri)
+{
+	const char *why = virGetLastErrorMessage();
+
+	fprintf(stderr, "vcpuscope: %s: %s; does libvirtd run? another one: --connect URI\n", uri,
+		why ? why : "unknown error");
+	return 1;
+}
+
 static int channel(const char *uri, const char *name, bool attach, const char *socket)
 {
 	virConnectPtr connection = virConnectOpen(uri);
@@ -257,7 +267,7 @@ static int channel(const char *uri, const char *name, bool attach, const char *s
 	if (connection && !domain)
 		domain = virDomainLookupByUUIDString(connection, name);
 	if (!connection)
-		return trouble(uri, virGetLastErrorMessage());
+		return unreachable(uri);
 	if (!domain) {
 		err = trouble(name,
 			      "libvirt knows no such domain; `virsh list --all` shows who is");

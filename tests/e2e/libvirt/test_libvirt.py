@@ -172,6 +172,10 @@ class LibvirtTest(unittest.TestCase):
         self.gone("web4")
         done = subprocess.run([PROGRAM, "attach", "nosuch"], capture_output=True, text=True)
         self.assertEqual((done.returncode, "no such domain" in done.stderr), (1, True), done.stderr)
+        done = subprocess.run([PROGRAM, "attach", "web4", "--connect",
+                               f"qemu+unix:///system?socket={self.daemon.folder}/nobody"],
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, "does libvirtd run?" in done.stderr), (1, True), done.stderr)
 
     def test_libvirt_carries_a_channel_that_is_out_of_reach(self):
         hidden = self.folder / "hidden"
