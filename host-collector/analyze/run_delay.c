@@ -71,22 +71,32 @@ static uint64_t holder_key(const struct run_delay_holder *h)
 	return where * 0x9e3779b97f4a7c15 ^ (uint32_t)h->pid;
 }
 
-static void holder_count(struct run_delay *r, const struct vcpu_span *span)
+static void holder_add(struct run_delay *r, const struct vcpu_span *span, int32_t pid, int64_t ns)
 {
 	struct run_delay_holder key = {.vm = span->vm,
 				       .vcpu = r->options.per_vcpu ? span->vcpu : 0,
 				       .pcpu = r->options.per_pcpu ? span->pcpu : 0,
-				       .pid = span->holder_pid};
+				       .pid = pid};
 	struct run_delay_holder *h;
 	bool fresh;
 
-	if (!span->holder_pid || span->end.ns - span->begin.ns < r->options.than_ns)
-		return;
 	h = &r->holders[lru_put(&r->holder_index, holder_key(&key), &fresh)];
 	if (fresh)
 		*h = key;
-	h->held_ns += span->holder_ns;
+	h->held_ns += ns;
 	h->waits++;
+}
+
+static void holders_count(struct run_delay *r, const struct vcpu_span *span)
+{
+	int64_t others_ns = span->pcpu_busy_ns - (span->holder_pid ? span->holder_ns : 0);
+
+	if (span->end.ns - span->begin.ns < r->options.than_ns)
+		return;
+	if (span->holder_pid)
+		holder_add(r, span, span->holder_pid, span->holder_ns);
+	if (others_ns > 0)
+		holder_add(r, span, RUN_DELAY_OTHERS, others_ns);
 }
 
 static void wait_count(struct run_delay *r, struct run_delay_vcpu *v, const struct vcpu_span *span)
@@ -125,7 +135,7 @@ static void span_take(void *context, const struct vcpu_span *span)
 		pcpu_get(r, span)->run_ns += ns;
 	} else if (waits(span->state)) {
 		pcpu_get(r, span)->wait_ns += ns;
-		holder_count(r, span);
+		holders_count(r, span);
 	}
 }
 

@@ -20,6 +20,9 @@ enum run_delay_cause {
 	RUN_DELAY_CAUSES,
 };
 
+/* Instead of a pid: all who held a pCPU less long than another in the same wait. */
+enum { RUN_DELAY_OTHERS = 0 };
+
 struct run_delay_vcpu {
 	uint32_t vm, vcpu;
 	int64_t state_ns[VCPU_STATE_COUNT];
@@ -43,7 +46,7 @@ struct run_delay_pcpu {
 struct run_delay_holder {  /* a host task that held a pCPU which a vCPU wanted */
 	uint32_t vm, vcpu; /* vcpu: only if per_vcpu */
 	uint16_t pcpu;     /* only if per_pcpu */
-	int32_t pid;
+	int32_t pid;       /* or RUN_DELAY_OTHERS */
 	int64_t held_ns;
 	uint64_t waits; /* spans of waiting in which it was the longest holder */
 };

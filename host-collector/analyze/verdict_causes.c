@@ -146,16 +146,6 @@ bool against_guest_was_alive(const struct stall_facts *f)
 		       facts_duration(f) - out + out / 4 + 2 * f->tick_interval_ns;
 }
 
-/* Nobody seen on the pCPU while the thread waited for it. */
-bool against_holder_unseen(const struct stall_facts *f)
-{
-	int64_t seen = 0;
-
-	for (unsigned i = 0; i < f->n_holders; i++)
-		seen += f->holders[i].ns;
-	return seen < cause_not_scheduled_ns(f) / 2 || against_guest_was_alive(f);
-}
-
 /* The thread was warned of once; no stack shows that it slept for that. */
 bool against_split_lock_unseen(const struct stall_facts *f)
 {

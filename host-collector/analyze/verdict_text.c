@@ -71,7 +71,14 @@ void because_not_scheduled(const struct stall_facts *f, const struct model *m, i
 		if (!most || f->holders[i].ns > most->ns)
 			most = &f->holders[i];
 	}
-	if (most)
+	if (most && most->ns < ns / 2)
+		describe(
+			out, n,
+			"the vCPU was ready to run but waited %s for a pCPU, held by many tasks in "
+			"turn, longest by %s: %s",
+			duration_text(ns).text, task_text(m, VS_SOURCE_HOST, most->pid).text,
+			duration_text(most->ns).text);
+	else if (most)
 		describe(out, n, "the vCPU was ready to run but waited %s for a pCPU, held by %s",
 			 duration_text(ns).text, task_text(m, VS_SOURCE_HOST, most->pid).text);
 	else

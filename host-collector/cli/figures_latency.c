@@ -131,7 +131,9 @@ static int culprit_fill(void *analysis, const struct figures_view *view, struct 
 		table_count(t, (uint64_t)h->pid);
 		table_ns(t, h->held_ns);
 		table_count(t, h->waits);
-		table_text(t, model_task_name(view->model, VS_SOURCE_HOST, h->pid));
+		table_text(t, h->pid == RUN_DELAY_OTHERS
+				      ? "all others, in turn with these"
+				      : model_task_name(view->model, VS_SOURCE_HOST, h->pid));
 	}
 	return run_delay_error(analysis);
 }

@@ -175,17 +175,54 @@ static void interrupts_last_from_entry_to_exit(void **unused)
 	figures_free(&f);
 }
 
-static struct run_delay *delay_of(const struct figures_options *options)
+static struct run_delay *delay_in(const struct timeline_event *events, size_t n,
+				  const struct figures_options *options)
 {
 	struct model *m = model_new();
 	struct run_delay *r = run_delay_new(m, options);
 
 	assert_non_null(r);
 	script_vm(m, 1, "kvm");
-	script_run(m, story, COUNT(story));
+	script_run(m, events, n);
 	model_finish(m);
 	model_free(m);
 	return r;
+}
+
+static struct run_delay *delay_of(const struct figures_options *options)
+{
+	return delay_in(story, COUNT(story), options);
+}
+
+static void holders_add_up_to_the_wait(void **unused)
+{
+	/* Idle a millisecond in between, which nobody held. */
+	static const struct timeline_event in_turn[] = {
+		SWITCH(HOST, 0, 0, 0, TID0, 0),       SWITCH(HOST, 10000, 0, TID0, 501, 0),
+		SWITCH(HOST, 13000, 0, 501, HOG, 0),  SWITCH(HOST, 18000, 0, HOG, 502, 0),
+		SWITCH(HOST, 20000, 0, 502, 0, 1),    SWITCH(HOST, 21000, 0, 0, 503, 0),
+		SWITCH(HOST, 25000, 0, 503, TID0, 0), SWITCH(HOST, 30000, 0, TID0, 501, 0),
+		SWITCH(HOST, 32000, 0, 501, TID0, 0), SWITCH(HOST, 40000, 0, TID0, 0, 1),
+	};
+	static const struct {
+		int32_t pid;
+		int64_t held_ns;
+		uint64_t waits;
+	} want[] = {{HOG, 5000000, 1}, {RUN_DELAY_OTHERS, 9000000, 1}, {501, 2000000, 1}};
+	struct run_delay *r =
+		delay_in(in_turn, COUNT(in_turn), &(struct figures_options){.than_ns = 0});
+
+	(void)unused;
+	for (size_t i = 0; i < COUNT(want); i++) {
+		const struct run_delay_holder *h = run_delay_holder(r, i);
+
+		assert_non_null(h);
+		assert_int_equal(h->pid, want[i].pid);
+		assert_int_equal(h->held_ns, want[i].held_ns);
+		assert_int_equal(h->waits, want[i].waits);
+	}
+	assert_null(run_delay_holder(r, COUNT(want)));
+	run_delay_free(r);
 }
 
 static void shorter_waits_do_not_count(void **unused)
@@ -424,6 +461,7 @@ int main(void)
 		cmocka_unit_test(interrupts_last_from_entry_to_exit),
 		cmocka_unit_test(shorter_waits_do_not_count),
 		cmocka_unit_test(holders_split_by_pcpu_and_pcpus_by_vcpu),
+		cmocka_unit_test(holders_add_up_to_the_wait),
 		cmocka_unit_test(clearing_forgets_figures_but_not_what_goes_on),
 		cmocka_unit_test(storms_are_dense_and_of_one_cpu),
 		cmocka_unit_test(exits_keep_their_costs_apart),

@@ -72,6 +72,24 @@ static void not_scheduled(struct tale *t)
 	ADD(t, SWITCH(VM, 760000, 0, 50, 42, 1));
 }
 
+/* A hundred tasks take turns on the pCPU for 5 ms each, one of them for 8. */
+static void crowded_out(struct tale *t)
+{
+	enum { CROWD = 600, LONGEST = 640, LAST = 699 };
+	int64_t at = 250000;
+	int32_t runs = TID0;
+
+	tale_begin(t);
+	tale_ticks(t, 204000, 250000, 50);
+	for (int32_t next = CROWD; next <= LAST; next++) {
+		ADD(t, SWITCH(HOST, at, 0, runs, next, VS_TASK_RUNNING));
+		at += next == LONGEST ? 8000 : 5000;
+		runs = next;
+	}
+	ADD(t, SWITCH(HOST, at, 0, runs, TID0, VS_TASK_RUNNING));
+	ADD(t, SWITCH(VM, 760000, 0, 50, 42, 1));
+}
+
 static void woken_but_not_scheduled(struct tale *t)
 {
 	tale_begin(t);
@@ -306,6 +324,9 @@ static const struct expected stalls[] = {
 	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
 	{"pCPU taken", not_scheduled, VERDICT_VCPU_NOT_SCHEDULED, CONFIDENCE_DECIDED,
 	 GUEST_CPU_TASK, 560000, VCPU_RUNNABLE, 500000, 500, true, WITHOUT(KVM_EVENTS),
+	 VERDICT_UNDETERMINED},
+	{"pCPU taken by many in turn", crowded_out, VERDICT_VCPU_NOT_SCHEDULED, CONFIDENCE_DECIDED,
+	 GUEST_CPU_TASK, 560000, VCPU_RUNNABLE, 503000, 640, true, WITHOUT(KVM_EVENTS),
 	 VERDICT_UNDETERMINED},
 	{"idle vCPU woken, pCPU taken", woken_but_not_scheduled, VERDICT_VCPU_NOT_SCHEDULED,
 	 CONFIDENCE_DECIDED, GUEST_CPU_IDLE, 500000, VCPU_RUNNABLE, 500000, 500, true,
