@@ -144,6 +144,9 @@ function cell_text(value, column) {
 		? value.toFixed(1) + " %" : type === "count" ? count(value) : value;
 }
 
+// More columns than this are set closer together.
+const WIDE = 14;
+
 // Columns in which there is something. The others are named below the table.
 function columns_in_use(table) {
 	const all = [...table.columns.keys()];
@@ -187,8 +190,8 @@ function table_figure(table) {
 	if (!table.rows.length)
 		return fill(box, {}, [el("p", {class: "note"}, "Nothing observed.")]);
 	return fill(box, {}, [el("div", {class: "scroll", tabindex: "0", role: "region",
-		"aria-label": title}, el("table", {}, el("thead", {}, el("tr", {},
-		...table_heads(table, shown, body))), body)), empty.length
+		"aria-label": title}, el("table", {class: shown.length > WIDE ? "wide" : ""},
+		el("thead", {}, el("tr", {}, ...table_heads(table, shown, body))), body)), empty.length
 		? el("p", {class: "note"}, "Nothing, or not observed: " + empty.join(", ") + ".") : null,
 	table.rows_cut ? el("p", {class: "note"}, plural(table.rows_cut, "more row") +
 		": vcpuscope report RUN.vcs " + table.name + " --top 0.") : null]);

@@ -122,8 +122,13 @@ def text(page, selector):
 EVERY_LOOK = ((1280, "light"), (1280, "dark"), (2560, "light"), (2560, "dark"))
 
 
-def looks(page, path, out, name, ways=EVERY_LOOK):
-    """At both widths, in both colours."""
+# Tables with names of a usual length need no scrolling.
+SCROLLS = """[...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth)
+	.map(e => e.getAttribute("aria-label"))"""
+
+
+def looks(page, path, out, name, ways=EVERY_LOOK, fits=True):
+    """At both widths, in both colours. fits: so do its tables."""
     paper = set()
     for width, shade in ways:
         page.size(width, 1000, shade == "dark")
@@ -133,6 +138,8 @@ def looks(page, path, out, name, ways=EVERY_LOOK):
         wrong = page.run(LAYOUT)
         page.screenshot(out / f"{name}-{width}-{shade}.png", full=True)
         expect(f"{name} at {width}, {shade}: all in its place", not wrong, wrong)
+        scroll = page.run(SCROLLS)
+        expect(f"{name} at {width}, {shade}: its tables fit", not (fits and scroll), scroll)
         paper.add(page.run("getComputedStyle(document.body).backgroundColor"))
     expect(f"{name}: light and dark differ", len(paper) == 2, paper)
     page.size(1280, 1000)
@@ -244,7 +251,7 @@ def report_works(page, files):
     files.run(files.hostile_scene, recording, 16)
     hostile = files.report(recording)
     names_stay(page, hostile)
-    looks(page, hostile, files.out, "hostile", ((1280, "light"), (2560, "dark")))
+    looks(page, hostile, files.out, "hostile", ((1280, "light"), (2560, "dark")), fits=False)
     rows = page.run("document.querySelector('.timeline').textContent")
     expect("all of 16 vCPUs are drawn", "guest CPU 15" in rows and "not drawn" not in rows)
     calm = files.report(files.simulated("decoy.idle", "calm"))
