@@ -153,7 +153,7 @@ static int gap_push(struct pipeline *p, struct stream *s, struct continuity_cpu 
 
 	if (!clock_book_map(p->clocks, s->id, &lost.event, 1, time_err, &lost))
 		return -EBADMSG;
-	if (cpu->floor_stream)
+	if (cpu->floor_ns != INT64_MIN)
 		lost.t.ns = cpu->floor_ns;
 	return events_push(p, s, next->cpu, &lost, 1);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/timeline/continuity.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,20 +55,44 @@ static void totals_add(struct continuity *c, struct continuity_cpu *cpu, const s
 	cpu->dropped_user = b->dropped_user;
 }
 
+void continuity_hello(struct continuity *c, uint64_t session_id, const char *boot_id)
+{
+	if (*c->boot_id && *boot_id && strcmp(c->boot_id, boot_id) != 0)
+		c->boot++;
+	if (*boot_id)
+		snprintf(c->boot_id, sizeof(c->boot_id), "%s", boot_id);
+	c->sessions[c->n_sessions++ % CONTINUITY_SESSIONS] =
+		(struct continuity_session){session_id, c->boot};
+}
+
+/* Of a session whose HELLO is not known: the one that the CPU was in. */
+static uint32_t boot_of(const struct continuity *c, const struct continuity_cpu *cpu,
+			uint64_t session_id)
+{
+	for (size_t i = c->n_sessions; i-- && c->n_sessions - i <= CONTINUITY_SESSIONS;) {
+		if (c->sessions[i % CONTINUITY_SESSIONS].id == session_id)
+			return c->sessions[i % CONTINUITY_SESSIONS].boot;
+	}
+	return cpu->boot;
+}
+
 /* A sender that began anew counts from the start again, and what it tells is news; one that only
  * connected again repeats, if anything, what is known already. */
-static bool began_anew(const struct continuity_cpu *cpu, const struct batch *b, uint64_t session_id)
+static bool began_anew(const struct continuity_cpu *cpu, const struct batch *b, uint64_t session_id,
+		       uint32_t boot)
 {
-	return cpu->started && cpu->session_id != session_id && b->n_events &&
-	       (int32_t)(b->events[0].seq - cpu->next_seq) < 0 &&
-	       b->events[0].time > cpu->floor_stream;
+	if (!cpu->started || cpu->session_id == session_id)
+		return false;
+	return boot != cpu->boot || ((int32_t)(b->events[0].seq - cpu->next_seq) < 0 &&
+				     b->events[0].time > cpu->floor_stream);
 }
 
 enum continuity_verdict continuity_check(struct continuity *c, struct continuity_cpu *cpu,
 					 const struct batch *b, uint64_t session_id,
 					 uint64_t *missing)
 {
-	bool anew = began_anew(cpu, b, session_id);
+	const uint32_t boot = boot_of(c, cpu, session_id);
+	const bool anew = b->n_events && began_anew(cpu, b, session_id, boot);
 	uint32_t base = cpu->started && !anew ? cpu->next_seq : b->n_events ? b->events[0].seq : 0;
 	/* relative to base: the sequence numbers at and after it that this batch accounts for, the
 	 * highest of them plus one, and how far back the batch reaches */
@@ -78,6 +103,8 @@ enum continuity_verdict continuity_check(struct continuity *c, struct continuity
 	*missing = 0;
 	if (anew)
 		cpu->started = false;
+	if (anew && b->events[0].time < cpu->floor_stream)
+		cpu->floor_stream = 0; /* its clock began anew, too */
 	for (size_t i = 0; i < b->n_events; i++) {
 		const struct vs_event *e = &b->events[i];
 		int64_t at = (int32_t)(e->seq - base), n = 1;
@@ -111,5 +138,6 @@ enum continuity_verdict continuity_check(struct continuity *c, struct continuity
 	cpu->next_seq = base + (uint32_t)top;
 	cpu->started = true;
 	cpu->session_id = session_id;
+	cpu->boot = boot;
 	return anew ? CONTINUITY_GAP : verdict; /* what was between the two is not known */
 }

@@ -52,6 +52,7 @@ static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 		p->hold_ticks = m->clock_hz / 1000 * HOLD_MS;
 		return err;
 	}
+	continuity_hello(&s->continuity, s->session_id, m->boot_id);
 	if (!err)
 		err = stream_announce(p, s);
 	if (!err)

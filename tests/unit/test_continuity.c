@@ -83,6 +83,49 @@ static void an_agent_that_was_started_again_leaves_a_gap(void **state)
 	     {NEW, 910, 17, 10, CONTINUITY_WHOLE, 0});
 }
 
+/* Its clock began at 0, too: what it tells is no repetition of what was told before its boot. */
+static void a_machine_that_booted_again_leaves_a_gap(void **state)
+{
+	struct continuity c = {0};
+	struct vs_event events[10];
+	struct batch b = {.n_events = 10, .events = events, .emitted = 10};
+	uint64_t missing;
+
+	(void)state;
+	assert_non_null(continuity_cpu(&c, 1));
+	for (uint32_t i = 0; i < 10; i++)
+		events[i] =
+			(struct vs_event){.time = 5000 + i, .seq = i, .type = VS_EVENT_TASK_NAME};
+	continuity_hello(&c, OLD, "one");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(continuity_check(&c, &c.cpus[i], &b, OLD, &missing),
+				 CONTINUITY_WHOLE);
+		c.cpus[i].floor_stream = 5009;
+	}
+	for (size_t i = 0; i < 10; i++)
+		events[i].time -= 4000;
+	continuity_hello(&c, NEW, "two");
+	assert_int_equal(continuity_check(&c, &c.cpus[0], &b, NEW, &missing), CONTINUITY_GAP);
+	assert_int_equal(missing, 0);
+	assert_int_equal(c.cpus[0].floor_stream, 0);
+	/* What had been sent before is still on its way. */
+	events[0] = (struct vs_event){.time = 5010, .seq = 10, .type = VS_EVENT_TASK_NAME};
+	b.n_events = 1;
+	b.emitted = 11;
+	assert_int_equal(continuity_check(&c, &c.cpus[1], &b, OLD, &missing), CONTINUITY_WHOLE);
+	/* Another connection of the same boot, on a CPU that had said nothing since. */
+	continuity_hello(&c, NEW + 1, "two");
+	events[0] = (struct vs_event){.time = 1020, .seq = 3, .type = VS_EVENT_TASK_NAME};
+	b.emitted = 4;
+	assert_int_equal(continuity_check(&c, &c.cpus[1], &b, NEW + 1, &missing), CONTINUITY_GAP);
+	events[0] = (struct vs_event){.time = 1030, .seq = 10, .type = VS_EVENT_TASK_NAME};
+	b.emitted = 11;
+	assert_int_equal(continuity_check(&c, &c.cpus[0], &b, NEW + 1, &missing), CONTINUITY_WHOLE);
+	assert_int_equal(c.delivered, 33);
+	assert_int_equal(continuity_lost(&c), 0);
+	continuity_fini(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -90,6 +133,7 @@ int main(void)
 		cmocka_unit_test(a_new_connection_continues_the_old_one),
 		cmocka_unit_test(what_a_new_connection_tells_again_is_dropped),
 		cmocka_unit_test(an_agent_that_was_started_again_leaves_a_gap),
+		cmocka_unit_test(a_machine_that_booted_again_leaves_a_gap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
