@@ -2,28 +2,65 @@
 /*
  * What a recording holds of its guest's events, by the guest's own totals alone: batch-ranges FILE
  * prints, of each CPU, the total before its first batch, the total with its last one, and how many
- * events lie in all of them:
+ * events lie in all of them; of each boot of its machine if there were several, the newest first:
  *
- *	{"cpus": [[FIRST, LAST, EVENTS], ..]}
+ *	{"cpus": [[FIRST, LAST, EVENTS], ..], "boot": "ID", "before": [{"cpus": .., "boot": ..},
+ *..]}
  */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "proto/message.h"
 #include "tests/e2e/recording_entries.h"
 
-enum { CPUS = 64 };
+enum { CPUS = 64, BOOTS = 256, GUEST = 1 };
 
 struct range {
 	bool known;
 	uint64_t first, last, events;
 };
 
+struct boot {
+	char id[VS_TEXT_MAX];
+	struct range cpus[CPUS];
+};
+
+struct boots {
+	size_t n;
+	struct boot all[BOOTS];
+};
+
+static int boot_note(void *context, uint32_t source, uint8_t kind, const uint8_t *payload,
+		     size_t len)
+{
+	static struct message_hello hello;
+	struct boots *boots = context;
+	int err;
+
+	if (source != GUEST || kind != FRAME_HELLO)
+		return 0;
+	err = message_hello_unpack(payload, len, &hello);
+	if (err)
+		return err;
+	if (boots->n && !strcmp(boots->all[boots->n - 1].id, hello.boot_id))
+		return 0;
+	if (boots->n == BOOTS)
+		return -ENOSPC;
+	strcpy(boots->all[boots->n++].id, hello.boot_id);
+	return 0;
+}
+
 static int batch_count(void *context, uint32_t source, const struct batch *b)
 {
+	struct boots *boots = context;
 	struct range *range;
 
-	if (source != 1 || b->cpu >= CPUS)
+	if (source != GUEST || b->cpu >= CPUS)
 		return 0;
-	range = (struct range *)context + b->cpu;
+	if (!boots->n)
+		boots->n = 1; /* nobody greeted */
+	range = &boots->all[boots->n - 1].cpus[b->cpu];
 	if (!range->known)
 		range->first = b->emitted - b->n_events;
 	range->known = true;
@@ -32,22 +69,38 @@ static int batch_count(void *context, uint32_t source, const struct batch *b)
 	return 0;
 }
 
+static void boot_print(const struct boot *boot)
+{
+	const char *comma = "";
+
+	printf("{\"cpus\": [");
+	for (int c = 0; c < CPUS; c++) {
+		const struct range *range = &boot->cpus[c];
+
+		if (!range->known)
+			continue;
+		printf("%s[%llu, %llu, %llu]", comma, (unsigned long long)range->first,
+		       (unsigned long long)range->last, (unsigned long long)range->events);
+		comma = ", ";
+	}
+	printf("], \"boot\": \"%s\"", boot->id);
+}
+
 int main(int argc, char **argv)
 {
-	static struct range cpus[CPUS];
-	const struct recording_visitor visitor = {.batch = batch_count, .context = cpus};
-	const char *comma = "";
+	static struct boots boots;
+	const struct recording_visitor visitor = {
+		.batch = batch_count, .message = boot_note, .context = &boots};
 	const int status = recording_visit_argument(argc, argv, &visitor);
+	size_t n = boots.n ? boots.n : 1;
 
 	if (argc != 2)
 		return status;
-	printf("{\"cpus\": [");
-	for (int c = 0; c < CPUS; c++) {
-		if (!cpus[c].known)
-			continue;
-		printf("%s[%llu, %llu, %llu]", comma, (unsigned long long)cpus[c].first,
-		       (unsigned long long)cpus[c].last, (unsigned long long)cpus[c].events);
-		comma = ", ";
+	boot_print(&boots.all[n - 1]);
+	printf(", \"before\": [");
+	for (size_t i = n - 1; i--;) {
+		boot_print(&boots.all[i]);
+		printf(i ? "}, " : "}");
 	}
 	printf("]}\n");
 	return status;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An agent whose kernel is made up: sim-agent SOCKET EVENTS_PER_S. The session and the queue are
- *the real agent's; its events are counted, so that at the end the truth is known: when standard
- *input ends it stops making events, delivers what waits, and prints
+ * An agent whose kernel is made up: sim-agent SOCKET EVENTS_PER_S [TALLY]. The session and the
+ * queue are the real agent's; its events are counted, so that at the end the truth is known: when
+ * standard input ends it stops making events, delivers what waits, and prints
  *
  *	{"emitted": N, "dropped": N, "sessions": N}
  *
- * which is what a report must say of it (dropped: by its queue, or with half a frame). SIGUSR1: its
- * clock steps three seconds ahead, or back again. SIGUSR2: the connection ends within a frame.
+ * which is what a report must say of it (dropped: by its queue, or with half a frame). Of one that
+ * is killed the file TALLY knows (sim_load_tally()). SIGUSR1: its clock steps three seconds ahead,
+ * or back again. SIGUSR2: the connection ends within a frame.
  */
 #include <errno.h>
 #include <poll.h>
@@ -214,8 +215,8 @@ int main(int argc, char **argv)
 	struct session_options options = {.seed = (uint64_t)getpid() << 32, .say = say};
 	struct sim_cpu sum;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: sim-agent SOCKET EVENTS_PER_S\n");
+	if (argc < 3 || argc > 4) {
+		fprintf(stderr, "usage: sim-agent SOCKET EVENTS_PER_S [TALLY]\n");
 		return 2;
 	}
 	s.address.sun_family = AF_UNIX;
@@ -226,6 +227,8 @@ int main(int argc, char **argv)
 	if (sim_load_hello(&s.hello))
 		return 1;
 	sim_load_init(&s.load, s.writer, s.queue, strtoull(argv[2], NULL, 10), now_ms());
+	if (argc > 3 && sim_load_tally(&s.load, argv[3]))
+		return 1;
 	s.step_ticks = 3 * s.hello.clock_hz;
 	signal(SIGUSR1, on_signal);
 	signal(SIGUSR2, on_signal);

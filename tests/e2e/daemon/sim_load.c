@@ -2,6 +2,10 @@
 #include "tests/e2e/daemon/sim_load.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "clock/sample.h"
 
@@ -9,6 +13,7 @@ void sim_load_init(struct sim_load *l, struct frame_writer *writer, struct send_
 		   uint64_t rate, uint64_t now_ms)
 {
 	*l = (struct sim_load){.writer = writer, .queue = queue, .rate = rate, .begin_ms = now_ms};
+	l->cpus = l->own;
 	l->encoder = batch_encoder_new();
 	if (!l->encoder)
 		l->error = -ENOMEM;
@@ -19,6 +24,23 @@ void sim_load_fini(struct sim_load *l)
 	batch_encoder_free(l->encoder);
 	byte_buffer_fini(&l->payload);
 	byte_buffer_fini(&l->frame);
+}
+
+int sim_load_tally(struct sim_load *l, const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), err = 0;
+	void *map = MAP_FAILED;
+
+	if (fd < 0)
+		return -errno;
+	if (!ftruncate(fd, sizeof(l->own)))
+		map = mmap(NULL, sizeof(l->own), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		err = -errno;
+	else
+		l->cpus = map;
+	close(fd);
+	return err;
 }
 
 /* What l->payload holds, as a frame of this kind, into the queue. */
@@ -111,6 +133,7 @@ int sim_load_hello(struct message_hello *hello)
 					.program_version = "sim",
 					.kernel_release = "none",
 					.n_cpus = SIM_CPUS};
+	snprintf(hello->boot_id, sizeof(hello->boot_id), "%d", (int)getpid());
 	for (uint32_t c = 0; c < SIM_CPUS; c++)
 		hello->cpus[c] = (struct message_cpu){c, c};
 	return clock_tsc_hz(&hello->clock_hz);

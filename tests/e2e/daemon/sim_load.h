@@ -23,7 +23,8 @@ struct sim_load {
 	struct send_queue *queue;
 	struct batch_encoder *encoder;
 	struct byte_buffer payload, frame;
-	struct sim_cpu cpus[SIM_CPUS];
+	struct sim_cpu *cpus; /* SIM_CPUS: own, or in a file */
+	struct sim_cpu own[SIM_CPUS];
 	uint64_t rate, made, begin_ms;
 	int error; /* the first, -errno: nothing more is made after it */
 	struct vs_event events[VS_BATCH_EVENTS_MAX];
@@ -33,6 +34,9 @@ struct sim_load {
 void sim_load_init(struct sim_load *l, struct frame_writer *writer, struct send_queue *queue,
 		   uint64_t rate, uint64_t now_ms);
 void sim_load_fini(struct sim_load *l);
+/* Counts in this file from now on, as struct sim_cpu[SIM_CPUS]: what was emitted is known there
+ * also when this process is killed. Before anything is made. 0 or -errno. */
+int sim_load_tally(struct sim_load *l, const char *path);
 /* The events due until now_ms, the newest at tsc. */
 void sim_load_make(struct sim_load *l, uint64_t now_ms, uint64_t tsc);
 /* One more on every CPU: its last word. */
@@ -42,7 +46,8 @@ void sim_load_heartbeat(struct sim_load *l, uint64_t tsc);
 void sim_load_dropped(struct sim_load *l, const struct send_item *item);
 /* Of all CPUs together. */
 struct sim_cpu sim_load_sum(const struct sim_load *l);
-/* Who makes such events greets with this. 0 or -errno. */
+/* Who makes such events greets with this; each process is a machine that booted anew. 0 or -errno.
+ */
 int sim_load_hello(struct message_hello *hello);
 
 #endif
