@@ -46,13 +46,23 @@ static void change(struct host_sched *h, struct host_row *r, const struct sched_
 		   bool vcpu)
 {
 	commit(h, r);
-	r->before = r->waiting;
+	if (r->any)
+		r->past[r->n_past++ % HOST_ROW_PAST] =
+			(struct host_past){r->waiting.t, r->waiting.next};
 	r->waiting = *s;
 	r->any = true;
 	r->current = s->next;
 	r->proven = vcpu;
 	r->until = s->t;
 	tasks_get(h->tasks, TRACE_MACHINE_HOST, s->next)->cpu = r->row->cpu;
+}
+
+/* Who is shown there now was there at `t`. */
+static void prove(struct host_row *r, uint64_t t)
+{
+	r->proven = true;
+	if (t > r->until)
+		r->until = t;
 }
 
 /* From some time before `t` on, nobody knows who runs here. */
@@ -98,9 +108,7 @@ uint64_t host_sched_proof(struct host_sched *h, uint64_t t, uint16_t cpu, int32_
 	if (!r)
 		return t;
 	if (r->any && r->current == tid) {
-		if (t > r->until)
-			r->until = t;
-		r->proven = true;
+		prove(r, t);
 		return r->waiting.t;
 	}
 	leave_others(h, t, cpu, tid);
@@ -113,9 +121,15 @@ uint64_t host_sched_proof(struct host_sched *h, uint64_t t, uint16_t cpu, int32_
 /* Who is shown there at `t`, which is not long ago. */
 static int32_t occupant(const struct host_row *r, uint64_t t)
 {
+	size_t oldest = r->n_past > HOST_ROW_PAST ? r->n_past - HOST_ROW_PAST : 0;
+
 	if (r->any && r->waiting.t <= t)
 		return r->current;
-	return r->before.t && r->before.t <= t ? r->before.next : tasks_nobody(r->row->cpu);
+	for (size_t i = r->n_past; i-- > oldest;) {
+		if (r->past[i % HOST_ROW_PAST].t <= t)
+			return r->past[i % HOST_ROW_PAST].next;
+	}
+	return tasks_nobody(r->row->cpu);
 }
 
 void host_sched_unseen(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid)
@@ -123,6 +137,8 @@ void host_sched_unseen(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t t
 	struct host_row *r = row_get(h, cpu);
 	int32_t there = r ? occupant(r, t) : tid;
 
+	if (r && there == tid && r->any && r->waiting.t <= t)
+		prove(r, t);
 	if (there == tid)
 		return;
 	/* Whoever was there before is there again afterwards, as far as anybody knows. */
@@ -170,9 +186,7 @@ void host_sched_waking(struct host_sched *h, uint64_t t, const struct vs_event *
 	tasks_get(h->tasks, TRACE_MACHINE_HOST, e->pid2);
 	w.name = tasks_get(h->tasks, TRACE_MACHINE_HOST, e->pid)->name;
 	if (r->any && r->current == e->pid2) {
-		r->proven = true;
-		if (t > r->until)
-			r->until = t;
+		prove(r, t);
 		sched_row_waking(r->row, h->file, &w);
 	} else {
 		sched_row_waking_by(r->row, h->file, &w, e->pid2);

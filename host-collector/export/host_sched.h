@@ -11,14 +11,21 @@
 #include "host-collector/export/sched_row.h"
 #include "host-collector/export/tasks.h"
 
+enum { HOST_ROW_PAST = 64 };
+
 struct host_row {
 	struct sched_row *row;
 	bool any;
 	int32_t current;
 	bool proven;                 /* current is certain to have run... */
 	uint64_t until;              /* ... at least until then */
-	struct sched_switch before;  /* the last switch but one */
 	struct sched_switch waiting; /* the newest: the next may show that it misleads */
+	/* Those before it, ascending: ring. What a guest proves may come later than they. */
+	size_t n_past;
+	struct host_past {
+		uint64_t t;
+		int32_t next;
+	} past[HOST_ROW_PAST];
 };
 
 struct host_sched {

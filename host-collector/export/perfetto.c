@@ -375,7 +375,7 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 
 	time_of(x, span->begin);
 	if (v)
-		vcpu_slices_span(&x->slices, &v->track, span);
+		fail(x, vcpu_slices_span(&x->slices, &v->track, span, v->placement.n > 0));
 }
 
 /* ---- beginning and end ---- */

@@ -12,6 +12,7 @@ struct sched_row *sched_row_new(uint32_t machine, uint16_t cpu)
 	if (r) {
 		r->machine = machine;
 		r->cpu = cpu;
+		r->oldest = UINT64_MAX;
 	}
 	return r;
 }
@@ -65,10 +66,12 @@ static void switch_add(struct sched_row *r, struct trace_file *f, const struct s
 
 void sched_row_switch(struct sched_row *r, struct trace_file *f, const struct sched_switch *s)
 {
-	/* A reader drops the first compact switch of a CPU, for it does not know who was there. */
-	if (!r->any)
+	/* A reader drops a CPU's oldest compact switch, for it does not know who was there before.
+	 * What a guest proves of a time before it comes later. */
+	if (s->t < r->oldest) {
 		switch_add(r, f, s);
-	r->any = true;
+		r->oldest = s->t;
+	}
 	switch_add(r, f, s);
 }
 

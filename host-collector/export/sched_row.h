@@ -30,8 +30,8 @@ struct sched_waking {
 struct sched_row {
 	uint32_t machine;
 	uint16_t cpu;
-	bool lost; /* events are missing before the next bundle's */
-	bool any;
+	bool lost;       /* events are missing before the next bundle's */
+	uint64_t oldest; /* switch */
 	unsigned n_switches, n_wakings, n_names;
 	struct sched_row_name {
 		int32_t pid;

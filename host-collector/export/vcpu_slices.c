@@ -13,6 +13,7 @@ enum { STACK_TEXT_BYTES = 512 };
 void vcpu_track_fini(struct vcpu_track *v)
 {
 	free(v->proofs);
+	free(v->kept);
 }
 
 int vcpu_track_proof(struct vcpu_track *v, uint64_t t)
@@ -134,7 +135,7 @@ static void piece(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu
 	trace_end(x->file, end, v->track);
 }
 
-void vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu_span *span)
+static void span_write(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu_span *span)
 {
 	/* Time that is not known is in no exit, whatever came before it. */
 	uint64_t exit =
@@ -159,7 +160,32 @@ void vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct 
 		piece(x, v, span, exit, begin, end);
 }
 
+static void kept_write(struct vcpu_slices *x, struct vcpu_track *v)
+{
+	for (size_t i = 0; i < v->n_kept; i++)
+		span_write(x, v, &v->kept[i]);
+	v->n_kept = 0;
+}
+
+int vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu_span *span,
+		     bool proofs_due)
+{
+	if (!proofs_due || v->n_kept == VCPU_SPANS_KEPT)
+		kept_write(x, v);
+	if (!proofs_due) {
+		span_write(x, v, span);
+		return 0;
+	}
+	if (!v->kept)
+		v->kept = calloc(VCPU_SPANS_KEPT, sizeof(*v->kept));
+	if (!v->kept)
+		return -ENOMEM;
+	v->kept[v->n_kept++] = *span;
+	return 0;
+}
+
 void vcpu_slices_finish(struct vcpu_slices *x, struct vcpu_track *v)
 {
+	kept_write(x, v);
 	exit_close(x, v);
 }

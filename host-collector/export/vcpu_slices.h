@@ -11,7 +11,7 @@
 #include "host-collector/export/tasks.h"
 #include "host-collector/model/model.h"
 
-enum { EXIT_NAMES_CACHED = 512 };
+enum { EXIT_NAMES_CACHED = 512, VCPU_SPANS_KEPT = 256 };
 
 /* What all vCPUs share. */
 struct vcpu_slices {
@@ -31,6 +31,9 @@ struct vcpu_track {
 	 * nothing: ring, ascending. */
 	size_t first, n, capacity;
 	uint64_t *proofs;
+	/* Not written yet: proofs that fall into them may follow. */
+	size_t n_kept;
+	struct vcpu_span *kept; /* VCPU_SPANS_KEPT, or NULL: never any */
 };
 
 /* Frees what was kept back; nothing is written. */
@@ -38,7 +41,11 @@ void vcpu_track_fini(struct vcpu_track *v);
 /* The vCPU was in the guest at `t`: an exit that would cover it is shown before and after. 0 or
  * -ENOMEM. */
 int vcpu_track_proof(struct vcpu_track *v, uint64_t t);
-void vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu_span *span);
+/* In order of time. proofs_due: some of a time before its end may follow; it is kept back until a
+ * span for which none are due, but at most VCPU_SPANS_KEPT are. 0 or -ENOMEM. */
+int vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu_span *span,
+		     bool proofs_due);
+/* No proofs follow. */
 void vcpu_slices_finish(struct vcpu_slices *x, struct vcpu_track *v);
 
 #endif
