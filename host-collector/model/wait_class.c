@@ -37,6 +37,14 @@ static const struct wait_pattern patterns[] = {
 	{WAIT_PAUSE, "do_signal_stop", NULL, ANY, "group stop by a signal"},
 	{WAIT_PAUSE, "ptrace_stop", NULL, ANY, "a debugger holds the thread"},
 
+	/* What sleeps in get_signal itself, once a core dump and an exit are set apart, is a stop,
+	 * whatever the program waited for when it began: its frames are still below. */
+	{WAIT_OTHER, "do_coredump", NULL, ANY, "the VM's process dumps core"},
+	{WAIT_OTHER, "vfs_coredump", NULL, ANY, "the same, since 6.16"},
+	{WAIT_OTHER, "do_exit", NULL, ANY, "the thread ends"},
+	{WAIT_FREEZER, "get_signal", NULL, ANY,
+	 "do_freezer_trap, inlined; stops by a signal or a debugger do not sleep as S"},
+
 	{WAIT_SPLIT_LOCK, "split_lock_warn", NULL, ANY,
 	 "the kernel slows down who locks across cache lines: 10 ms, one at a time"},
 	{WAIT_SPLIT_LOCK, "handle_guest_split_lock", NULL, ANY, "the same, inlined"},
@@ -102,14 +110,6 @@ static const struct wait_pattern patterns[] = {
 	{WAIT_MMU_LOCK, "rwbase_*_lock", NULL, ANY, "mmap_lock on a real-time kernel"},
 	{WAIT_MMU_LOCK, "kvm_mmu_notifier_*", NULL, ANY, "an MMU notifier"},
 	{WAIT_MMU_LOCK, "kvm_page_fault_*", "kvm_mmu_page_fault", ANY, "KVM's MMU"},
-
-	/* What sleeps in get_signal itself, once a core dump and an exit are set apart, is a stop.
-	 */
-	{WAIT_OTHER, "do_coredump", NULL, ANY, "the VM's process dumps core"},
-	{WAIT_OTHER, "vfs_coredump", NULL, ANY, "the same, since 6.16"},
-	{WAIT_OTHER, "do_exit", NULL, ANY, "the thread ends"},
-	{WAIT_FREEZER, "get_signal", NULL, ANY,
-	 "do_freezer_trap, inlined; stops by a signal or a debugger do not sleep as S"},
 
 	{WAIT_POLL, "do_sys_poll", NULL, ANY, "poll"},
 	{WAIT_POLL, "do_epoll_wait", NULL, ANY, "epoll"},

@@ -46,6 +46,11 @@ static const struct {
 	{WAIT_MMU_LOCK, true, {"schedule", "rwsem_down_write_slowpath", "down_write", "vm_mmap"}},
 	{WAIT_FREEZER, true, {"schedule", "do_freezer_trap", "get_signal"}},
 	{WAIT_FREEZER, true, {"__schedule", "schedule", "get_signal", "arch_do_signal_or_restart"}},
+	/* Frozen on its way out of a wait for QEMU's lock. */
+	{WAIT_FREEZER,
+	 false,
+	 {"get_signal", "exit_to_user_mode_loop", "__lll_lock_wait", "qemu_mutex_lock_impl",
+	  "qemu_mutex_lock_iothread_impl"}},
 	{WAIT_OTHER, true, {"schedule", "pipe_write", "do_coredump", "get_signal"}},
 	{WAIT_FREEZER, false, {"__refrigerator", "futex_wait", "qemu_wait_io_event"}},
 	{WAIT_POLL, true, {"schedule_hrtimeout_range", "do_sys_poll", "__x64_sys_ppoll"}},
