@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/handler_summary.h"
 #include "proto/codec.h"
 
 enum {
@@ -32,7 +33,8 @@ enum {
 #define LAG_MARGIN 1.01
 
 struct cpu_state {
-	uint32_t next_seq;
+	uint32_t next_seq; /* the source's; in frames less what was not told */
+	uint32_t untold;
 	uint64_t newest_time; /* stream time of the newest record handed out */
 	uint64_t watermark;
 	uint64_t emitted, dropped_kernel, dropped_user;
@@ -46,6 +48,7 @@ struct batcher {
 	struct batch_encoder *encoder;
 	struct byte_buffer payload;
 	struct cpu_state *cpus;
+	struct handler_summary summary;
 
 	struct clock_sample before;        /* this drain's */
 	struct capture_clock clock;        /* up to the newest sample */
@@ -298,6 +301,17 @@ static uint64_t stamp_convert(struct batcher *b, const struct cpu_state *state, 
 	return time < floor && floor - time <= *err_ticks ? floor : time;
 }
 
+/* Tells no handlers that are only counted. What was counted as lost before has its number. */
+static void stage_summarise(struct batcher *b, size_t n)
+{
+	const uint32_t next_seq = b->cpus[b->stage_cpu].next_seq;
+	size_t first = 0;
+
+	while (first < n && (int32_t)(b->stage[first].seq - next_seq) < 0)
+		first++;
+	handler_summary_mark(&b->summary, b->stage + first, n - first);
+}
+
 /* Fills b->cooked from the first `n` staged records; returns how many it holds. */
 static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 {
@@ -318,8 +332,8 @@ static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 		if (jump > 0) {
 			if (previous > event.time || previous == 0)
 				previous = event.time;
-			b->cooked[n_cooked] =
-				event_lost(state->next_seq, (uint64_t)jump, previous, event.time);
+			b->cooked[n_cooked] = event_lost(state->next_seq - state->untold,
+							 (uint64_t)jump, previous, event.time);
 			b->cooked[n_cooked++].cpu = b->stage_cpu;
 		}
 		if (event.type == VS_EVENT_LOST) {
@@ -335,6 +349,11 @@ static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 			state->emitted--;
 		}
 		previous = event.time;
+		if (event.type == VS_EVENT_NONE) {
+			state->untold++;
+			continue;
+		}
+		event.seq -= state->untold;
 		b->cooked[n_cooked++] = event;
 	}
 	return n_cooked;
@@ -358,7 +377,8 @@ static bool missing_settle(struct batcher *b, uint16_t cpu, uint64_t dropped_in_
 		begin = b->cooked[*n_cooked - 1].time;
 	else if (state->newest_time > begin)
 		begin = state->newest_time;
-	b->cooked[*n_cooked] = event_lost(state->next_seq, (uint64_t)missing, begin, 0);
+	b->cooked[*n_cooked] =
+		event_lost(state->next_seq - state->untold, (uint64_t)missing, begin, 0);
 	b->cooked[(*n_cooked)++].cpu = cpu;
 	state->next_seq += (uint32_t)missing;
 	return true;
@@ -396,6 +416,7 @@ static void stage_flush(struct batcher *b, bool turn_ends)
 	if (b->n_staged) {
 		clock_reach(b, b->stage_newest_ns);
 		events_sort_by_seq(b->stage, b->n_staged);
+		stage_summarise(b, n);
 		n_cooked = stage_cook(b, n, &time_err);
 		events_sort_by_time(b->cooked, n_cooked);
 	}
@@ -404,9 +425,9 @@ static void stage_flush(struct batcher *b, bool turn_ends)
 			dropped += b->cooked[i].arg0;
 
 	if (!turn_ends) {
-		uint64_t oldest = stage_oldest(b, n), newest = b->cooked[n_cooked - 1].time;
-
-		watermark = oldest < newest ? oldest : newest;
+		watermark = stage_oldest(b, n);
+		if (n_cooked && b->cooked[n_cooked - 1].time < watermark)
+			watermark = b->cooked[n_cooked - 1].time;
 	} else if (missing_settle(b, cpu, dropped, &n_cooked)) {
 		watermark = ticks_less(b->before.tsc, b->before.tsc_width + 1 + b->lag_ticks);
 	}
@@ -561,6 +582,20 @@ uint64_t batcher_promise(const struct batcher *b)
 const struct clock_sample *batcher_sample(const struct batcher *b)
 {
 	return &b->before;
+}
+
+void batcher_summarise(struct batcher *b, uint64_t handler_over_ns)
+{
+	if (b->summary.over_ns == handler_over_ns)
+		return;
+	b->summary.over_ns = handler_over_ns;
+	for (size_t i = 0; i < EVENT_CLASSES; i++)
+		b->summary.untold[i].max_ns = 0;
+}
+
+const struct message_untold *batcher_untold(const struct batcher *b)
+{
+	return b->summary.untold;
 }
 
 void batcher_totals_get(const struct batcher *b, struct batcher_totals *out)

@@ -21,6 +21,7 @@
 #include "clock/sample.h"
 #include "proto/buffer.h"
 #include "proto/frame.h"
+#include "proto/message.h"
 
 struct batcher;
 
@@ -82,6 +83,12 @@ void batcher_drop(struct batcher *b, uint16_t cpu, uint64_t events);
 uint64_t batcher_promise(const struct batcher *b);
 /* Clock sample taken before the last drain. */
 const struct clock_sample *batcher_sample(const struct batcher *b);
+/* From the next drain on handlers that take less become no events but are counted, as
+ * handler_summary.h says; 0: none. They are in no total and have no sequence number. */
+void batcher_summarise(struct batcher *b, uint64_t handler_over_ns);
+/* What was counted so far, by enum event_class; max_ns since the threshold changed. Valid as long
+ * as the batcher. */
+const struct message_untold *batcher_untold(const struct batcher *b);
 /* Sums over all CPUs, as of the last drain. */
 void batcher_totals_get(const struct batcher *b, struct batcher_totals *out);
 

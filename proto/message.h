@@ -116,7 +116,8 @@ struct message_hello {
 	struct message_cpu cpus[VS_CPUS_MAX];
 };
 
-/* Handlers of one class that became no events but were counted; max_ns of one. */
+/* Handlers of one class that became no events but were counted; max_ns of one, since the threshold
+ * is what it is. */
 struct message_untold {
 	uint64_t count, total_ns, max_ns;
 };

@@ -8,6 +8,17 @@
 #include "proto/message_wire.h"
 #include "proto/text.h"
 
+const char *event_class_name(uint32_t class)
+{
+	static const char *const names[] = {
+#define X(number, NAME, name, ...) [EVENT_CLASS_##NAME] = (name),
+		VS_EVENT_CLASSES(X)
+#undef X
+	};
+
+	return names[class];
+}
+
 static int config_to_wire(const struct message_config *m, WIRE(Config) * w,
 			  char *tasks[VS_CONFIG_TASKS_MAX])
 {

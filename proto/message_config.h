@@ -17,12 +17,17 @@ enum {
 	VS_CONFIG_TASKS_MAX = 8,
 	VS_CONFIG_LIMITS_MAX = 16,
 	VS_TASK_PATTERN_MAX = 17, /* 15 bytes of a name, "*", NUL */
+	CONFIG_HANDLER_OVER_MAX_NS = 1000000000,
 };
+
+/* "irqs"; class: less than EVENT_CLASSES. */
+const char *event_class_name(uint32_t class);
 
 enum guest_level {
 	GUEST_LEVEL_DETAIL = 1,
 	/* A handler becomes events only if it takes handler_over_ns, or if something else happens
-	 * in it; the others are counted (Heartbeat.untold). The local timer's are always told. */
+	 * in it, or if it is under way when the agent looks; the others are counted
+	 * (Heartbeat.untold). The local timer's and the function calls' are always told. */
 	GUEST_LEVEL_SUMMARY = 2,
 };
 

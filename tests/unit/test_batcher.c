@@ -23,6 +23,7 @@ struct fake_cpu {
 	struct slot slots[RING_MAX];
 	size_t n;
 	uint64_t attempted, dropped;
+	bool in_softirq;
 };
 
 /* What a reader knows of a CPU. */
@@ -40,6 +41,7 @@ struct fixture {
 	uint32_t random;
 	size_t during_drain; /* events of each CPU while one CPU's ring is read */
 	size_t ring_limit;
+	bool handlers; /* every other event begins a softirq or ends it */
 	struct fake_cpu *cpus;
 	struct seen_cpu seen[N_CPUS];
 	struct vs_event lost;    /* the newest LOST marker seen */
@@ -160,9 +162,14 @@ static int teardown(void **state)
 static struct slot *claim(struct fixture *f, size_t cpu)
 {
 	struct fake_cpu *k = &f->cpus[cpu];
+	enum vs_event_type type = VS_EVENT_SCHED_SWITCH;
 	struct slot *slot;
 
 	f->now_ns += 50;
+	if (f->handlers && (k->in_softirq || draw(f, 2))) {
+		type = k->in_softirq ? VS_EVENT_SOFTIRQ_EXIT : VS_EVENT_SOFTIRQ_ENTRY;
+		k->in_softirq = !k->in_softirq && draw(f, 8);
+	}
 	if (k->n == f->ring_limit) {
 		k->attempted++;
 		k->dropped++;
@@ -172,7 +179,7 @@ static struct slot *claim(struct fixture *f, size_t cpu)
 	*slot = (struct slot){
 		.event = {.seq = (uint32_t)k->attempted++,
 			  .cpu = (uint16_t)cpu,
-			  .type = VS_EVENT_SCHED_SWITCH,
+			  .type = type,
 			  .pid = (int32_t)cpu + 100},
 	};
 	return slot;
@@ -181,7 +188,8 @@ static struct slot *claim(struct fixture *f, size_t cpu)
 static void commit(struct fixture *f, struct slot *slot)
 {
 	f->now_ns += 50;
-	slot->event.time = slot->event.arg0 = f->now_ns - f->paused_ns;
+	slot->event.time = f->now_ns - f->paused_ns;
+	slot->event.arg0 = f->handlers ? 0 : slot->event.time;
 	slot->committed = true;
 }
 
@@ -506,11 +514,10 @@ static void stacks_pass_with_converted_time(void **state)
 	batcher_free(b);
 }
 
-/* Whatever the kernel does, in the end every event is received or told lost. */
-static void accounting_survives_any_order_of_events(void **state)
+/* Whatever the kernel does, in the end every event is received, counted or told lost. */
+static void accounting_check(struct fixture *f)
 {
-	struct fixture *f = *state;
-	uint64_t attempted = 0, received = 0, lost = 0;
+	uint64_t counted, attempted = 0, received = 0, lost = 0;
 	struct batcher_totals totals;
 	uint32_t random = 12345;
 
@@ -549,11 +556,93 @@ static void accounting_survives_any_order_of_events(void **state)
 		lost += f->seen[cpu].lost;
 		assert_int_equal(f->seen[cpu].lost, f->cpus[cpu].dropped);
 	}
+	counted = 2 * batcher_untold(f->batcher)[EVENT_CLASS_SOFTIRQS].count;
 	assert_true(lost > 100);
-	assert_int_equal(attempted, received + lost);
-	assert_int_equal(totals.emitted, attempted);
+	assert_int_equal(counted > 0, f->handlers);
+	assert_int_equal(attempted, received + lost + counted);
+	assert_int_equal(totals.emitted, attempted - counted);
 	assert_int_equal(totals.delivered, received);
 	assert_int_equal(totals.dropped_kernel, lost);
+}
+
+static void accounting_survives_any_order_of_events(void **state)
+{
+	accounting_check(*state);
+}
+
+static void accounting_survives_handlers_that_are_only_counted(void **state)
+{
+	struct fixture *f = *state;
+
+	f->handlers = true;
+	batcher_summarise(f->batcher, 1000);
+	accounting_check(f);
+}
+
+/* A softirq of `ns` with `inside` other events. */
+static void softirq(struct fixture *f, size_t cpu, uint64_t ns, size_t inside)
+{
+	struct slot *slot = claim(f, cpu);
+
+	commit(f, slot);
+	slot->event.type = VS_EVENT_SOFTIRQ_ENTRY;
+	slot->event.arg0 = 3;
+	emit(f, cpu, inside);
+	f->now_ns += ns;
+	slot = claim(f, cpu);
+	commit(f, slot);
+	slot->event.type = VS_EVENT_SOFTIRQ_EXIT;
+	slot->event.arg0 = 3;
+}
+
+static void short_handlers_are_counted_and_their_numbers_closed(void **state)
+{
+	struct fixture *f = *state;
+	const struct message_untold *u = &batcher_untold(f->batcher)[EVENT_CLASS_SOFTIRQS];
+	struct batcher_totals totals;
+	uint64_t promise;
+
+	softirq(f, 0, 0, 0); /* at detail */
+	assert_int_equal(drain(f), 2);
+	batcher_summarise(f->batcher, 10000);
+	softirq(f, 0, 300, 0);
+	emit(f, 0, 1);
+	softirq(f, 0, 5000, 0);
+	softirq(f, 0, 9900, 0); /* no shorter: told */
+	softirq(f, 0, 10, 1);
+	assert_int_equal(drain(f), 6);
+	assert_int_equal(u->count, 2);
+	assert_int_equal(u->total_ns, 300 + 5000 + 200);
+	assert_int_equal(u->max_ns, 5100);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(f->events[i].seq, 2 + i);
+	/* A loss keeps its place among the numbers. */
+	f->ring_limit = 3;
+	softirq(f, 0, 100, 0);
+	emit(f, 0, 8);
+	f->ring_limit = RING_MAX;
+	softirq(f, 0, 100, 0);
+	emit(f, 0, 1);
+	assert_int_equal(drain(f), 2);
+	assert_int_equal(u->count, 4);
+	assert_int_equal(f->events[0].seq, 8);
+	assert_int_equal(f->lost.seq, 9);
+	assert_int_equal(f->lost.arg0, 7);
+	assert_int_equal(f->events[2].seq, 16);
+	/* Nothing to tell is no reason to hold anybody up, however much of it. */
+	promise = batcher_promise(f->batcher);
+	for (size_t i = 0; i < VS_BATCH_EVENTS_MAX; i++)
+		softirq(f, 1, 10, 0);
+	assert_in_range(drain(f), 0, 4); /* where the stage was full */
+	assert_true(batcher_promise(f->batcher) > promise);
+	batcher_summarise(f->batcher, 0);
+	assert_int_equal(u->max_ns, 0); /* of another threshold */
+	softirq(f, 1, 10, 0);
+	assert_int_equal(drain(f), 2);
+	batcher_totals_get(f->batcher, &totals);
+	assert_int_equal(totals.emitted, totals.delivered + 7);
+	assert_int_equal(totals.emitted,
+			 f->cpus[0].attempted + f->cpus[1].attempted - 2 * u->count);
 }
 
 int main(void)
@@ -572,6 +661,8 @@ int main(void)
 		TEST(what_the_owner_drops_is_no_longer_delivered),
 		TEST(stacks_pass_with_converted_time),
 		TEST(accounting_survives_any_order_of_events),
+		TEST(accounting_survives_handlers_that_are_only_counted),
+		TEST(short_handlers_are_counted_and_their_numbers_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,9 @@
  */
 #include "tests/unit/capture_log.h"
 
+#include "bpf/batcher.h"
+#include "proto/codec.h"
+
 enum { RING_BYTES = 16 << 20 };
 
 /* Both builds of the programs and perf go through all tests. */
@@ -271,6 +274,154 @@ static void gaps_in_seq_are_the_drops(void **state)
 	capture_close(c);
 }
 
+/* A capture whose stream is kept twice: as it is, and as a batcher tells it at level summary. */
+struct twice {
+	struct capture *capture;
+	struct log *detail; /* every record */
+	uint64_t told, lost;
+	uint32_t next_seq[VS_CPU_COLLECTOR];
+	uint64_t newest[VS_CPU_COLLECTOR];
+	size_t wakeups;
+	struct batch_decoder *decoder;
+	struct frame_unpacker *unpacker;
+};
+
+struct twice_sink {
+	struct twice *t;
+	const struct capture_sink *sink;
+};
+
+static void twice_events(void *context, uint16_t cpu, const struct vs_event *events, size_t n)
+{
+	const struct twice_sink *both = context;
+
+	log_events(both->t->detail, cpu, events, n);
+	both->sink->events(both->sink->context, cpu, events, n);
+}
+
+static long twice_drain(void *context, const struct capture_sink *sink)
+{
+	struct twice_sink both = {context, sink};
+	const struct capture_sink tee = {.events = twice_events, .context = &both};
+
+	return capture_drain(both.t->capture, &tee);
+}
+
+static int twice_stats(void *context, size_t cpu, struct capture_cpu_stats *out)
+{
+	return capture_cpu_stats(((struct twice *)context)->capture, cpu, out);
+}
+
+static int twice_sample(void *context, struct clock_sample *out)
+{
+	return capture_clock_sample(((struct twice *)context)->capture, out);
+}
+
+/* What a reader of the frames sees: numbers without holes, times in order, totals that add up. */
+static void twice_read(struct twice *t, struct frame_view *view)
+{
+	const uint8_t *payload;
+	struct batch batch;
+	size_t len;
+
+	assert_int_equal(frame_unpack(t->unpacker, view, &payload, &len), 0);
+	assert_int_equal(batch_decode(t->decoder, payload, len, &batch), 0);
+	for (size_t i = 0; i < batch.n_events; i++) {
+		const struct vs_event *e = &batch.events[i];
+		const bool lost = e->type == VS_EVENT_LOST;
+
+		assert_int_equal(e->seq, t->next_seq[batch.cpu]);
+		assert_true(e->time >= t->newest[batch.cpu]);
+		t->next_seq[batch.cpu] += lost ? (uint32_t)e->arg0 : 1;
+		t->newest[batch.cpu] = e->time;
+		t->told += !lost;
+		t->lost += lost ? e->arg0 : 0;
+		t->wakeups += e->type == VS_EVENT_SCHED_WAKEUP;
+	}
+	assert_int_equal(batch.emitted, t->next_seq[batch.cpu]);
+}
+
+static void twice_step(struct twice *t, struct batcher *b, struct frame_reader *reader)
+{
+	struct byte_buffer out = {0};
+	struct frame_view view;
+
+	assert_true(batcher_drain(b, &out, NULL) >= 0);
+	assert_int_equal(frame_reader_push(reader, out.data, out.len), 0);
+	while (frame_reader_next(reader, &view) > 0)
+		twice_read(t, &view);
+	byte_buffer_fini(&out);
+}
+
+/* What is told and twice what is counted are all that a drain of the same records brings; what
+ * wakes somebody is told, and handlers beyond the threshold. */
+static void summary_check(uint64_t over_ns)
+{
+	struct twice t = {.capture = open_default(),
+			  .detail = log_new(),
+			  .decoder = batch_decoder_new(),
+			  .unpacker = frame_unpacker_new()};
+	const struct batcher_source source = {.drain = twice_drain,
+					      .cpu_stats = twice_stats,
+					      .sample = twice_sample,
+					      .n_cpus = capture_n_cpus(t.capture),
+					      .lag_ns = capture_lag_ns(t.capture),
+					      .context = &t};
+	struct frame_writer *writer = frame_writer_new(1);
+	struct batcher *b = batcher_new_from(&source, writer);
+	const struct message_untold *untold = batcher_untold(b);
+	uint64_t entered[VS_CPU_COLLECTOR] = {0}, counted = 0;
+	size_t wakeups = 0, softirqs = 0, longer = 0;
+	struct frame_reader reader;
+
+	frame_reader_init(&reader);
+	batcher_summarise(b, over_ns);
+	for (int i = 0; i < 100; i++) {
+		usleep(10000); /* its timer's softirq, and with it a wake-up */
+		twice_step(&t, b, &reader);
+	}
+	for (size_t i = 0; i < t.detail->n; i++) {
+		const struct vs_event *e = &t.detail->events[i];
+
+		wakeups += e->type == VS_EVENT_SCHED_WAKEUP;
+		if (e->type == VS_EVENT_SOFTIRQ_ENTRY)
+			entered[e->cpu] = e->time;
+		if (e->type != VS_EVENT_SOFTIRQ_EXIT || !entered[e->cpu])
+			continue;
+		softirqs++;
+		longer += e->time - entered[e->cpu] >= over_ns;
+		entered[e->cpu] = 0;
+	}
+	for (size_t i = 0; i < EVENT_CLASSES; i++) {
+		counted += untold[i].count;
+		assert_true(untold[i].max_ns < over_ns);
+		assert_true(untold[i].total_ns <= untold[i].count * untold[i].max_ns);
+	}
+	print_message(
+		"%zu records: %lu told, %lu handlers counted (%lu softirqs of %zu, %zu long)\n",
+		t.detail->n, t.told, counted, untold[EVENT_CLASS_SOFTIRQS].count, softirqs, longer);
+	assert_int_equal(t.detail->n, t.told + 2 * counted);
+	assert_int_equal(t.wakeups, wakeups);
+	/* Some take less than the one threshold, and some more than the other. */
+	assert_true(over_ns > 100000 ? untold[EVENT_CLASS_SOFTIRQS].count > 0 : longer > 0);
+	assert_true(untold[EVENT_CLASS_SOFTIRQS].count + longer <= softirqs);
+	assert_int_equal(untold[EVENT_CLASS_SWITCHES].count + untold[EVENT_CLASS_WAKEUPS].count, 0);
+	batcher_free(b);
+	frame_writer_free(writer);
+	frame_reader_fini(&reader);
+	batch_decoder_free(t.decoder);
+	frame_unpacker_free(t.unpacker);
+	log_free(t.detail);
+	capture_close(t.capture);
+}
+
+static void at_level_summary_short_handlers_are_counted(void **state)
+{
+	(void)state;
+	summary_check(300000);
+	summary_check(1000);
+}
+
 static void nothing_stays_in_the_kernel(void **state)
 {
 	(void)state;
@@ -311,6 +462,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(vectors_pair_up),
 		cmocka_unit_test(ping_pong_gives_the_exact_switch_sequence),
 		cmocka_unit_test(gaps_in_seq_are_the_drops),
+		cmocka_unit_test(at_level_summary_short_handlers_are_counted),
 		cmocka_unit_test(nothing_stays_in_the_kernel),
 		cmocka_unit_test(without_rights_the_reason_is_said),
 	};
