@@ -195,7 +195,8 @@ static void handled_exit(struct chain_vcpu *v, struct chain_open *o, struct host
 	chain_point_set(o, CHAIN_HANDLER_EXIT, t);
 	v->exit_seen = v->guest_seen;
 	v->handling = NULL;
-	v->leaving = o;
+	/* A softirq that is told next may be of a handler that is not. */
+	v->leaving = v->handlers_counted ? NULL : o;
 }
 
 /* Events may be missing that would show it handled before now, and the guest has gone on since. */

@@ -162,6 +162,14 @@ void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 	o->used = false;
 }
 
+/* At a guest's level summary (bpf/handler_summary.h): of the interrupts that Linux traces, devices'
+ * and reschedule interrupts. */
+static bool may_stay_untold(const struct chain_vcpu *v, uint8_t vector)
+{
+	return v->handlers_counted &&
+	       (vector < CHAIN_SYSTEM_VECTOR || vector == CHAIN_RESCHEDULE_VECTOR);
+}
+
 struct chain_open *chain_open_new(struct chain_vcpu *v, struct host_ns t, uint8_t vector,
 				  uint32_t err_ns)
 {
@@ -180,7 +188,7 @@ struct chain_open *chain_open_new(struct chain_vcpu *v, struct host_ns t, uint8_
 	*o = (struct chain_open){
 		.used = true,
 		.kicked = v->where != CHAIN_IN_GUEST,
-		.handler_missing = t.ns <= v->gap_until.ns,
+		.handler_missing = t.ns <= v->gap_until.ns || may_stay_untold(v, vector),
 		.last = t,
 		.progress_begun = v->progress,
 		.c = {.vm = v->vm,

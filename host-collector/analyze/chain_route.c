@@ -59,6 +59,11 @@ struct chain_route {
 	uint64_t handlers_alone; /* of vCPUs that were evicted */
 };
 
+static void handlers_ask(const struct chain_route *r, struct chain_vcpu *v)
+{
+	v->handlers_counted = model_data_of(r->model, v->vm).handlers_counted;
+}
+
 static struct chain_vcpu *vcpu_get(struct chain_route *r, uint32_t vm, uint32_t vcpu)
 {
 	bool fresh;
@@ -72,10 +77,12 @@ static struct chain_vcpu *vcpu_get(struct chain_route *r, uint32_t vm, uint32_t 
 	} else {
 		r->vcpus[slot] = malloc(sizeof(struct chain_vcpu));
 	}
-	if (r->vcpus[slot])
-		chain_vcpu_init(r->vcpus[slot], vm, vcpu, r->limit_ns, &r->sink);
-	else
+	if (!r->vcpus[slot]) {
 		lru_remove(&r->index, slot);
+		return NULL;
+	}
+	chain_vcpu_init(r->vcpus[slot], vm, vcpu, r->limit_ns, &r->sink);
+	handlers_ask(r, r->vcpus[slot]);
 	return r->vcpus[slot];
 }
 
@@ -367,8 +374,10 @@ static void sweep(struct chain_route *r, struct host_ns now)
 	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
 		struct chain_vcpu *v = r->vcpus[slot];
 
-		if (lru_used(&r->index, slot))
-			chain_vcpu_sweep(v, now, !v->n_accepted || guest_idles(r, v));
+		if (!lru_used(&r->index, slot))
+			continue;
+		handlers_ask(r, v);
+		chain_vcpu_sweep(v, now, !v->n_accepted || guest_idles(r, v));
 	}
 }
 

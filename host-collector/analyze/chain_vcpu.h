@@ -15,6 +15,7 @@ enum {
 	CHAIN_ALONE = 4,
 	CHAIN_RAISERS = 8,
 	CHAIN_SYSTEM_VECTOR = 0xec, /* Linux: from here on no device's */
+	CHAIN_RESCHEDULE_VECTOR = 0xfd,
 };
 
 /* Where the vCPU thread is, as far as interrupts care. */
@@ -86,6 +87,7 @@ struct chain_vcpu {
 	int64_t woken_clock_ns[CHAIN_WHERE_COUNT];
 	bool injects;          /* this KVM shows injections */
 	bool takes_uninjected; /* but not of all, and not as posted */
+	bool handlers_counted; /* the guest does not tell all of its short handlers */
 	bool agent;            /* the guest's events come: from, until */
 	struct host_ns guest_first, guest_last;
 	uint64_t progress;

@@ -144,7 +144,9 @@ struct incident {
 	X(HOST_EVENTS, "host_events", "no host capture: what the vCPU thread did")                 \
 	X(LOST_EVENTS, "lost_events", "events inside the window were lost")                        \
 	X(CLOCK_MAP, "clock_map", "guest and host times could not be joined")                      \
-	X(STACKS, "stacks", "where the thread slept")
+	X(STACKS, "stacks", "where the thread slept")                                              \
+	X(HANDLERS, "handlers",                                                                    \
+	  "short handlers were only counted (level summary): interrupts may have taken the time")
 
 enum missing_data {
 #define X(NAME, ...) MISSING_##NAME,
@@ -181,6 +183,8 @@ struct report_loss {
 	uint64_t overdelivered; /* more than that came: the sender contradicts itself */
 	uint64_t missed;        /* by the kernel, without a number: in no other total */
 	uint64_t unplaced;      /* of those delivered: when they were is not known */
+	/* By enum event_class: handlers that became no events by design. Not lost. */
+	struct message_untold untold[EVENT_CLASSES];
 	uint64_t lost_frames, nonsense_frames, damaged_bytes, late;
 	size_t n_spans;
 	struct report_loss_span spans[REPORT_LOSS_SPANS_MAX]; /* by begin; they sum to the losses */

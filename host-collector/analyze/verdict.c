@@ -88,7 +88,7 @@ const struct verdict_rule verdict_rules[] = {
 	 because_storm, culprits_guest_task},
 	{VERDICT_GUEST_SPIN, "something was denied while the vCPU ran the guest",
 	 "neither KVM's events nor ticks show that the guest ran; without all of KVM's events, another vCPU "
-	 "of the VM did not run meanwhile",
+	 "of the VM did not run meanwhile; short handlers were only counted",
 	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), cause_spin_ns, against_spin_unproven,
 	 because_spin, culprits_guest_task},
 };
@@ -109,6 +109,8 @@ static uint32_t missing_of(const struct stall_facts *f)
 		missing |= NEEDS(KVM_EVENTS);
 	if (!f->data.guest_events)
 		missing |= NEEDS(GUEST_EVENTS);
+	if (f->data.handlers_counted)
+		missing |= NEEDS(HANDLERS);
 	if (!f->data.host_events)
 		missing |= NEEDS(HOST_EVENTS);
 	else if (f->state_ns[VCPU_UNKNOWN] > 0)

@@ -166,10 +166,10 @@ bool against_guest_unproven(const struct stall_facts *f)
 }
 
 /* Without some of KVM's events a wait for another vCPU looks like a spin, and so does a tick that
- * the host's timer brought late. */
+ * the host's timer brought late; without short handlers, a storm of interrupts. */
 bool against_spin_unproven(const struct stall_facts *f)
 {
-	return against_guest_unproven(f) || f->tick_unexplained ||
+	return against_guest_unproven(f) || f->tick_unexplained || f->data.handlers_counted ||
 	       ((!f->data.kvm_events || f->waits.lossy) &&
 		f->waits.peer_kept_ns > cause_spin_ns(f) / 2);
 }

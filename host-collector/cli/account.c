@@ -63,6 +63,7 @@ static int loss_give(const struct pipeline_source *s, uint64_t damaged_bytes,
 		.n_spans = s->losses->n,
 	};
 
+	memcpy(loss.untold, s->untold, sizeof(loss.untold));
 	config_write(s->config, loss.config, sizeof(loss.config));
 	for (size_t i = 0; i < s->losses->n; i++) {
 		const struct loss_span *span = &s->losses->spans[i];

@@ -82,6 +82,12 @@ static void gaps_say(const char *path, const struct pipeline *p, const struct mo
 			    "%s was captured at summary level: VM-exits that were only counted "
 			    "pass as time in the guest, table exits has them",
 			    s.name);
+		if (s.source != VS_SOURCE_HOST && model_data_of(m, s.source).handlers_counted)
+			say(path,
+			    "the guest of %s told at level summary: its short handlers, which were "
+			    "only counted, pass as time of what they interrupted, and the chains of "
+			    "such interrupts are half or torn",
+			    s.name);
 		if (s.nonsense)
 			say(path, "%llu frames or events of %s made no sense; ignored",
 			    (unsigned long long)s.nonsense, s.name);

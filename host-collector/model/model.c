@@ -324,6 +324,16 @@ int model_guest_clock(struct model *m, const struct guest_clock_reading *reading
 	return 0;
 }
 
+int model_handlers_counted(struct model *m, uint32_t vm)
+{
+	struct vm *known = vm_find(m, vm);
+
+	if (!known)
+		return -ENOENT;
+	known->data.handlers_counted = true;
+	return 0;
+}
+
 void model_exits_counted(struct model *m, const struct message_exit_summary *counted)
 {
 	struct vm *vm = vm_find(m, counted->vm);

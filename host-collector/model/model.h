@@ -219,6 +219,8 @@ int model_guest_clock(struct model *m, const struct guest_clock_reading *reading
 /* It migrates the VM, or no longer does (QMP MIGRATION): what it pauses meanwhile, it pauses to
  * complete that. In time order with the events. -ENOENT. */
 int model_vm_migrates(struct model *m, uint32_t vm, bool migrates);
+/* From now on its agent may only count short handlers. -ENOENT. */
+int model_handlers_counted(struct model *m, uint32_t vm);
 /* Passes on what the capture counted. */
 void model_exits_counted(struct model *m, const struct message_exit_summary *counted);
 
@@ -283,9 +285,10 @@ int64_t model_watchdog_ns(const struct model *m, uint32_t vm);
 /* What kinds of data this VM has brought so far. */
 struct model_data {
 	bool host_events, guest_events, kvm_events, stacks;
-	bool exits_counted; /* some VM-exits were counted instead of told */
-	bool quota;         /* its cgroup's CPU quota has been read */
-	bool guest_stacks;  /* its agent sends stacks of its tasks */
+	bool exits_counted;    /* some VM-exits were counted instead of told */
+	bool handlers_counted; /* so were short handlers of its interrupts and softirqs */
+	bool quota;            /* its cgroup's CPU quota has been read */
+	bool guest_stacks;     /* its agent sends stacks of its tasks */
 };
 /* Guest events held against when their vCPU was in the guest (presence.h). All 0 if unknown. */
 struct presence_count model_presence(const struct model *m, uint32_t vm);

@@ -46,6 +46,11 @@ struct stream {
 	uint64_t unplaced; /* events that came before any clock of this source was known */
 	uint64_t missed, missed_before; /* without a number; at its sender's last word */
 	bool missed_known;
+	struct message_untold untold[EVENT_CLASSES], untold_before[EVENT_CLASSES]; /* the same */
+	bool untold_known, untold_learned;
+	uint64_t untold_count; /* of all classes, as learned last */
+	bool handlers_counted; /* it does not tell short handlers, or did not at some time */
+	bool handlers_known;   /* and the model knows */
 	struct losses losses;
 	struct loss_counts noted; /* the sum of losses */
 	uint64_t pairs, violations;

@@ -36,6 +36,15 @@ int stream_announce(struct pipeline *p, struct stream *s)
 	return err;
 }
 
+/* Before its events, if that was learned. */
+static int handlers_tell(struct pipeline *p, struct stream *s)
+{
+	if (!s->handlers_counted || s->handlers_known || !s->announced)
+		return 0;
+	s->handlers_known = true;
+	return model_handlers_counted(pipeline_model(p), s->id);
+}
+
 static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_hello *m = &p->in.hello;
@@ -55,6 +64,8 @@ static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	continuity_hello(&s->continuity, s->session_id, m->boot_id);
 	if (!err)
 		err = stream_announce(p, s);
+	if (!err)
+		err = handlers_tell(p, s);
 	if (!err)
 		err = model_guest_cpus(pipeline_model(p), s->id, m->cpus, m->n_cpus);
 	if (!err)
@@ -197,6 +208,43 @@ static int reading_take(struct pipeline *p, struct stream *s)
 	return model_guest_clock(pipeline_model(p), &told);
 }
 
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+/* Totals of one class; a sender that began anew counts from 0. Whether it has counted since. */
+static bool untold_add(struct message_untold *sum, struct message_untold *before,
+		       const struct message_untold *now, bool known)
+{
+	bool grew;
+
+	if (now->count < before->count || now->total_ns < before->total_ns)
+		*before = (struct message_untold){0};
+	grew = known && now->count > before->count;
+	if (grew) {
+		sum->count = sum_of(sum->count, now->count - before->count);
+		sum->total_ns = sum_of(sum->total_ns, now->total_ns - before->total_ns);
+		/* It may have been before we listened, but none is longer than all of them. */
+		sum->max_ns = now->max_ns > sum->max_ns ? now->max_ns : sum->max_ns;
+		if (sum->max_ns > sum->total_ns)
+			sum->max_ns = sum->total_ns;
+	}
+	*before = *now;
+	return grew;
+}
+
+static int untold_take(struct pipeline *p, struct stream *s)
+{
+	const struct message_heartbeat *m = &p->in.heartbeat;
+
+	for (size_t i = 0; i < EVENT_CLASSES; i++)
+		s->handlers_counted |= untold_add(&s->untold[i], &s->untold_before[i],
+						  &m->untold[i], s->untold_known);
+	s->untold_known = true;
+	return stream_is_host(s) ? 0 : handlers_tell(p, s);
+}
+
 static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_heartbeat *m = &p->in.heartbeat;
@@ -209,11 +257,26 @@ static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_t
 		s->missed += m->missed - s->missed_before;
 	s->missed_before = m->missed;
 	s->missed_known = true;
+	if (!err)
+		err = untold_take(p, s);
 	stream_audit(p, s, m->time, arrival_tsc);
 	promise(p, s, m->time, arrival_tsc);
 	if (!err && !stream_is_host(s))
 		err = reading_take(p, s);
 	return err ? err : steal_take(p, s, arrival_tsc);
+}
+
+/* Of an agent that counts by its owner's wish no reply tells. What it counted at some time before
+ * is no sign that it does now. */
+static void untold_learn(struct stream *s, const struct message_untold *untold)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < EVENT_CLASSES; i++)
+		count = sum_of(count, untold[i].count);
+	s->handlers_counted |= s->untold_learned && count > s->untold_count;
+	s->untold_learned = true;
+	s->untold_count = count;
 }
 
 static int learn_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
@@ -223,6 +286,7 @@ static int learn_heartbeat(struct pipeline *p, struct stream *s, uint64_t arriva
 
 	if (stream_is_host(s))
 		return clock_book_host_sample(p->clocks, &m->sample);
+	untold_learn(s, m->untold);
 	err = arrival_tsc ? clock_book_arrival(p->clocks, s->id, m->time, arrival_tsc) : 0;
 	if (!err && m->pvclock.known)
 		err = clock_book_guest_page(p->clocks, s->id, &m->pvclock);
@@ -483,12 +547,19 @@ static int unpack_cpu_quota(struct pipeline *p, struct stream *s, const uint8_t 
 	return message_cpu_quota_unpack(payload, len, &p->in.cpu_quota);
 }
 
-static int on_config_reply(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+static int learn_config_reply(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	(void)arrival_tsc;
+	s->handlers_counted |= p->in.config.in_force.level == GUEST_LEVEL_SUMMARY;
+	return 0;
+}
+
+static int on_config_reply(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
 	s->config = p->in.config;
 	s->config_known = true;
-	return 0;
+	learn_config_reply(p, s, arrival_tsc);
+	return stream_is_host(s) ? 0 : handlers_tell(p, s);
 }
 
 static int unpack_config_reply(struct pipeline *p, struct stream *s, const uint8_t *payload,
@@ -508,7 +579,7 @@ static const struct kind {
 	[FRAME_CLOCK_SAMPLE] = {unpack_sample, learn_sample, NULL},
 	[FRAME_KERNEL_LOG] = {unpack_log, NULL, on_log},
 	[FRAME_GUEST_STACK] = {unpack_guest_stack, NULL, on_guest_stack},
-	[FRAME_CONFIG_REPLY] = {unpack_config_reply, NULL, on_config_reply},
+	[FRAME_CONFIG_REPLY] = {unpack_config_reply, learn_config_reply, on_config_reply},
 	[FRAME_VM_INFO] = {unpack_vm_info, NULL, on_vm_info},
 	[FRAME_ECHO_OBSERVATION] = {unpack_echo, learn_echo, on_echo},
 	[FRAME_STACK] = {unpack_stack, NULL, on_stack},

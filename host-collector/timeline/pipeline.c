@@ -542,6 +542,7 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.clock_epochs = (uint32_t)clock.epochs,
 		.clock_disagreements = clock.disagreements,
 	};
+	memcpy(out->untold, s->untold, sizeof(out->untold));
 	return 0;
 }
 

@@ -80,7 +80,10 @@ struct pipeline_source {
 	 * our count. overdelivered: how much more came than a sender that contradicts itself
 	 * admits. */
 	uint64_t emitted, delivered, dropped_kernel, dropped_user, lost_channel, overdelivered;
-	uint64_t missed;             /* by its kernel, without a number: in no other total */
+	uint64_t missed; /* by its kernel, without a number: in no other total */
+	/* By enum event_class: handlers that it did not tell but counted, while we listened. Not
+	 * lost. */
+	struct message_untold untold[EVENT_CLASSES];
 	uint64_t unplaced;           /* of those delivered: no clock was known yet */
 	const struct losses *losses; /* when; borrowed */
 	uint64_t lost_frames;        /* by frame_seq */

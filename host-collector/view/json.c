@@ -236,6 +236,25 @@ static json *loss_span_json(const struct report_loss_span *s)
 	return span;
 }
 
+static json *untold_json(const struct report_loss *l)
+{
+	json *untold = json_object_new_object();
+
+	for (size_t i = 0; i < EVENT_CLASSES; i++) {
+		const struct message_untold *u = &l->untold[i];
+		json *of;
+
+		if (!u->count)
+			continue;
+		of = json_object_new_object();
+		add_uint(of, "count", u->count);
+		add_uint(of, "total_ns", u->total_ns);
+		add_uint(of, "max_ns", u->max_ns);
+		add(untold, event_class_name((uint32_t)i), of);
+	}
+	return untold;
+}
+
 static json *loss_json(const struct report_loss *l)
 {
 	json *loss = json_object_new_object(), *spans = json_object_new_array();
@@ -255,6 +274,7 @@ static json *loss_json(const struct report_loss *l)
 	add_uint(loss, "damaged_bytes", l->damaged_bytes);
 	add_uint(loss, "late", l->late);
 	add(loss, "spans", spans);
+	add(loss, "untold", untold_json(l));
 	if (l->config[0])
 		add_text(loss, "config", l->config);
 	else

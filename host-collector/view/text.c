@@ -518,6 +518,30 @@ static void loss_write(const struct page *p, const struct report_loss *l)
 			escape(l->config).text);
 }
 
+/* Beside what was lost, because it was not. */
+static void untold_write(const struct page *p, const struct report_loss *l)
+{
+	bool first = true;
+
+	for (size_t i = 0; i < EVENT_CLASSES; i++) {
+		const struct message_untold *u = &l->untold[i];
+
+		if (!u->count)
+			continue;
+		if (first)
+			fprintf(p->out,
+				"%-11s short handlers, only counted: ", escape(l->name).text);
+		fprintf(p->out, "%s%" PRIu64 " of %s (", first ? "" : ", ", u->count,
+			event_class_name((uint32_t)i));
+		fprintf(p->out, "%s, ", duration_text((int64_t)(u->total_ns & INT64_MAX)).text);
+		fprintf(p->out, "the longest %s)",
+			duration_text((int64_t)(u->max_ns & INT64_MAX)).text);
+		first = false;
+	}
+	if (!first)
+		fputc('\n', p->out);
+}
+
 void text_report_write(const struct report *r, const struct text_options *o, FILE *out)
 {
 	struct page p = page_open(r, o, out);
@@ -530,8 +554,10 @@ void text_report_write(const struct report *r, const struct text_options *o, FIL
 	}
 	for (size_t i = 0; i < r->n_clocks; i++)
 		clock_write(&p, &r->clocks[i]);
-	for (size_t i = 0; i < r->n_losses; i++)
+	for (size_t i = 0; i < r->n_losses; i++) {
 		loss_write(&p, &r->losses[i]);
+		untold_write(&p, &r->losses[i]);
+	}
 	if (r->dropped_incidents)
 		fprintf(p.out, "%" PRIu64 " more stalls than a report holds.\n",
 			r->dropped_incidents);

@@ -45,7 +45,9 @@ static inline void closed_take(void *context, const struct chain *c)
 	t->closed[t->n++] = *c;
 }
 
-static inline void told_of(struct told *t, const struct timeline_event *events, size_t n)
+/* summary: the guest does not tell its short handlers. */
+static inline void told_at(struct told *t, const struct timeline_event *events, size_t n,
+			   bool summary)
 {
 	struct chain_options options = {.closed = closed_take, .context = t};
 	struct timeline_event name = NAME(HOST, 0, VHOST, 2, 0);
@@ -56,6 +58,8 @@ static inline void told_of(struct told *t, const struct timeline_event *events, 
 	t->chains = chains_new(t->model, &options);
 	assert_non_null(t->chains);
 	script_vm(t->model, 2, "kvm");
+	if (summary)
+		assert_int_equal(model_handlers_counted(t->model, VM), 0);
 	memcpy(&name.event.arg0, "vhost-10", 8);
 	memcpy(&name.event.arg1, "0", 1);
 	script_run(t->model, &name, 1);
@@ -63,6 +67,11 @@ static inline void told_of(struct told *t, const struct timeline_event *events, 
 	model_finish(t->model);
 	chains_finish(t->chains);
 	assert_int_equal(chains_error(t->chains), 0);
+}
+
+static inline void told_of(struct told *t, const struct timeline_event *events, size_t n)
+{
+	told_at(t, events, n, false);
 }
 
 static inline void told_free(struct told *t)

@@ -239,6 +239,56 @@ static void an_interrupt_of_a_preempted_vcpu_is_late(void **unused)
 	told_free(&t);
 }
 
+/* Posted interrupts whose handlers the guest does not tell all. */
+static const struct timeline_event untold_story[] = {
+	SWITCH(HOST, 0, 0, 0, TID0, 0),
+	ENTRY(10, 0, TID0),
+	MSI(1000, 1, VHOST, DEVICE),
+	POSTED(1010, 1, VHOST, DEVICE, 0),
+	HANDLER(1030, 0, IRQ),
+	HANDLED(1150, 0, IRQ),
+	EVENT(VM, 1160, 0, SOFTIRQ_ENTRY, 0, 0, 3, 0),
+	EVENT(VM, 1170, 0, SOFTIRQ_EXIT, 0, 0, 3, 0),
+	MSI(2000, 1, VHOST, DEVICE),
+	POSTED(2010, 1, VHOST, DEVICE, 0),
+	SWITCH(VM, 5000, 0, 0, 50, 0),
+	SWITCH(VM, 9000, 0, 50, 51, 0),
+	SWITCH(VM, 15000, 0, 51, 50, 0),
+	SWITCH(VM, 21000, 0, 50, 51, 0),
+	MSI(30000, 1, VHOST, DEVICE),
+	POSTED(30010, 1, VHOST, DEVICE, 0),
+	HANDLER(30030, 0, IRQ),
+	HANDLED(30150, 0, IRQ),
+};
+
+static void what_a_guest_only_counts_is_neither_lost_nor_late(void **unused)
+{
+	struct told t;
+
+	(void)unused;
+	/* A guest that tells all of them has lost the second. */
+	told_of(&t, untold_story, COUNT(untold_story));
+	assert_int_equal(group_find(&t, DEVICE)->lost, 1);
+	expect_stage(&t.closed[0], CHAIN_STAGE_SOFTIRQ_RUN, 10);
+	told_free(&t);
+	told_at(&t, untold_story, COUNT(untold_story), true);
+	assert_null(chains_trouble(t.chains, 0));
+	assert_int_equal(group_find(&t, DEVICE)->lost, 0);
+	assert_int_equal(group_find(&t, DEVICE)->late, 0);
+	assert_int_equal(group_find(&t, DEVICE)->torn, 1);
+	assert_int_equal(group_find(&t, DEVICE)->handled, 2);
+	assert_int_equal(t.n, 2);
+	for (size_t i = 0; i < t.n; i++) {
+		expect_stage(&t.closed[i], CHAIN_STAGE_LATENCY, 30);
+		expect_unobserved(&t.closed[i], CHAIN_STAGE_SOFTIRQ_RUN);
+	}
+	told_free(&t);
+	/* What KVM injects shows that it came, whatever the guest tells. */
+	told_at(&t, lost_story, COUNT(lost_story), true);
+	assert_int_equal(group_find(&t, DEVICE)->lost, 1);
+	told_free(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +299,7 @@ int main(void)
 		cmocka_unit_test(who_raised_the_guests_own_before_raises_its_own),
 		cmocka_unit_test(what_may_be_otherwise_is_not_called_lost),
 		cmocka_unit_test(an_interrupt_of_a_preempted_vcpu_is_late),
+		cmocka_unit_test(what_a_guest_only_counts_is_neither_lost_nor_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

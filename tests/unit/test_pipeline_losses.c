@@ -239,6 +239,55 @@ static void what_has_no_number_is_counted_too(void **state)
 	play_end(&p);
 }
 
+/* Handlers that a guest counts instead of telling are not lost; a guest may say anything of them.
+ */
+static void handlers_only_counted_are_told_and_not_lost(void **state)
+{
+	static const struct message_untold words[] = {
+		{100, 5000, 90},
+		{100, 5000, 90},
+		{130, 6000, 90},              /* 30 more */
+		{10, 300, 95},                /* it began anew */
+		{11, UINT64_MAX, UINT64_MAX}, /* lies */
+	};
+	static const uint64_t longest[] = {0, 0, 90, 95, UINT64_MAX};
+	struct pipeline_source vm;
+
+	(void)state;
+	for (size_t n = 1; n <= sizeof(words) / sizeof(words[0]); n++) {
+		struct play p;
+		struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+
+		synth_guest_silent(s, true);
+		for (size_t i = 0; i < n; i++) {
+			static struct message_heartbeat beat;
+			struct byte_buffer payload = {0};
+
+			synth_at(s, (int64_t)(i + 1) * 100 * MS);
+			beat.time = (i + 1) * 100 * MS;
+			beat.untold[EVENT_CLASS_SOFTIRQS] = words[i];
+			assert_int_equal(message_heartbeat_pack(&beat, &payload), 0);
+			synth_frame(s, SYNTH_VM, FRAME_HEARTBEAT, payload.data, payload.len);
+			byte_buffer_fini(&payload);
+		}
+		synth_free(s);
+		play_offline(&p);
+		vm = source_of(&p, SYNTH_VM);
+		assert_int_equal(vm.untold[EVENT_CLASS_SOFTIRQS].max_ns, longest[n - 1]);
+		assert_int_equal(vm.untold[EVENT_CLASS_IRQS].count, 0);
+		assert_int_equal(vm.dropped_kernel + vm.dropped_user + vm.missed, 0);
+		/* What it counted before we listened says nothing of now. */
+		assert_int_equal(model_data_of(p.model, SYNTH_VM).handlers_counted, n >= 3);
+		if (n == 3) {
+			assert_int_equal(vm.untold[EVENT_CLASS_SOFTIRQS].count, 30);
+			assert_int_equal(vm.untold[EVENT_CLASS_SOFTIRQS].total_ns, 1000);
+		}
+		play_end(&p);
+	}
+	assert_int_equal(vm.untold[EVENT_CLASS_SOFTIRQS].count, 30 + 10 + 1);
+	assert_int_equal(vm.untold[EVENT_CLASS_SOFTIRQS].total_ns, UINT64_MAX);
+}
+
 static void a_guests_account_ends_with_its_last_word(void **state)
 {
 	struct play p;
@@ -314,6 +363,7 @@ int main(void)
 		cmocka_unit_test(every_event_is_accounted_for),
 		cmocka_unit_test(what_an_agent_tells_late_was_dropped_by_it),
 		cmocka_unit_test(what_has_no_number_is_counted_too),
+		cmocka_unit_test(handlers_only_counted_are_told_and_not_lost),
 		cmocka_unit_test(a_guests_account_ends_with_its_last_word),
 		cmocka_unit_test(replayed_frames_change_nothing),
 		cmocka_unit_test(a_lost_hello_is_made_up_for),

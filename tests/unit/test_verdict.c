@@ -625,16 +625,17 @@ static const struct {
 	{"loses its events for 500 ms", loses_guest_events, 1},
 };
 
-/* A CPU that never ticked while it was watched is judged by the rate of its neighbour. */
-static void missing_ticks_are_seen_on_a_cpu_that_had_none(void **state)
+/* A task on a CPU that never ticked while it was watched denies another for 610 ms. */
+static struct report *spin_report(bool handlers_counted)
 {
 	struct report_options options = {.than_ns = 100000000};
 	struct model *m = model_new();
 	struct report_builder *b = report_builder_new(m, &options);
 	struct report *r;
 
-	(void)state;
 	script_vm(m, 2, "tcg");
+	if (handlers_counted)
+		assert_int_equal(model_handlers_counted(m, VM), 0);
 	tale_begin(&tale);
 	ADD(&tale, SWITCH(HOST, 0, 1, 0, TID1, 0));
 	ADD(&tale, SWITCH(VM, 1, 1, 7, 0, 1));
@@ -645,12 +646,34 @@ static void missing_ticks_are_seen_on_a_cpu_that_had_none(void **state)
 	tale_tell(&tale, m);
 	model_finish(m);
 	r = report_builder_finish(b);
-	assert_int_equal(r->n_incidents, 1);
-	assert_int_equal(r->incidents[0].guest_cpu, 1);
-	assert_int_equal(r->incidents[0].verdict, VERDICT_GUEST_SPIN);
-	report_free(r);
 	report_builder_free(b);
 	model_free(m);
+	assert_int_equal(r->n_incidents, 1);
+	return r;
+}
+
+/* It is judged by the rate of its neighbour. */
+static void missing_ticks_are_seen_on_a_cpu_that_had_none(void **state)
+{
+	struct report *r = spin_report(false);
+
+	(void)state;
+	assert_int_equal(r->incidents[0].guest_cpu, 1);
+	assert_int_equal(r->incidents[0].verdict, VERDICT_GUEST_SPIN);
+	assert_false(r->incidents[0].missing & 1u << MISSING_HANDLERS);
+	report_free(r);
+}
+
+/* Handlers that were only counted may have been a storm. */
+static void short_handlers_untold_leave_a_doubt_and_are_named(void **state)
+{
+	struct report *r = spin_report(true);
+
+	(void)state;
+	assert_int_equal(r->incidents[0].verdict, VERDICT_GUEST_SPIN);
+	assert_int_equal(r->incidents[0].confidence, CONFIDENCE_LIKELY);
+	assert_true(r->incidents[0].missing & 1u << MISSING_HANDLERS);
+	report_free(r);
 }
 
 static void what_is_no_stall_raises_no_incident(void **state)
@@ -773,6 +796,7 @@ int main(void)
 		cmocka_unit_test(a_pause_before_a_long_interrupt_is_told),
 		cmocka_unit_test(every_rule_has_a_story),
 		cmocka_unit_test(missing_ticks_are_seen_on_a_cpu_that_had_none),
+		cmocka_unit_test(short_handlers_untold_leave_a_doubt_and_are_named),
 		cmocka_unit_test(what_is_no_stall_raises_no_incident),
 		cmocka_unit_test(an_open_stall_is_seen_before_it_ends),
 		cmocka_unit_test(live_incidents_come_within_a_second),

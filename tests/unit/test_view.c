@@ -94,6 +94,8 @@ static struct report *report_new(void)
 					    .dropped_user = 3,
 					    .lost_channel = 12,
 					    .missed = 1,
+					    .untold[EVENT_CLASS_IRQS] = {3, 45000, 20000},
+					    .untold[EVENT_CLASS_SOFTIRQS] = {41, 900000, 80000},
 					    .lost_frames = 1,
 					    .damaged_bytes = 64,
 					    .late = 2,
@@ -280,6 +282,9 @@ static void the_text_says_what_happened_first(void **state)
 	expect(text,
 	       "web1        4990 events, 23 dropped (7 by its kernel's full ring, 3 by its agent, 12 on the way, 1 "
 	       "unnumbered, by a probe that was running already), 1 frame lost, 64 bytes damaged, 2 too late");
+	expect(text,
+	       "web1        short handlers, only counted: 3 of irqs (45 us, the longest 20 us), "
+	       "41 of softirqs (900 us, the longest 80 us)");
 	assert_null(strchr(text, '\033'));
 	free(text);
 	text = text_of(r, true);
