@@ -248,6 +248,7 @@ static void control_queue(struct agent *a, enum frame_kind kind)
 static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 {
 	const struct clock_sample *sample = batcher_sample(a->batcher);
+	const struct message_untold *untold = batcher_untold(a->batcher);
 	struct batcher_totals totals;
 	struct self_stats self = {0};
 	struct message_heartbeat *heartbeat = &a->heartbeat;
@@ -273,6 +274,7 @@ static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 			},
 		.dmesg = a->dmesg,
 	};
+	memcpy(heartbeat->untold, untold, sizeof(heartbeat->untold));
 	pvclock_page_read(&a->pvclock_page, &heartbeat->pvclock);
 	if (!a->steal_ms || now_ms - a->steal_ms >= STEAL_MS) {
 		a->steal_ms = now_ms;
@@ -515,6 +517,7 @@ static void on_config_apply(void *context, struct message_config_reply *reply)
 		in_force->sample_hz = 0;
 		capture_guest_set(a->capture, in_force);
 	}
+	batcher_summarise(a->batcher, in_force->handler_over_ns);
 	a->kernel_log_told = in_force->classes & 1u << EVENT_CLASS_KERNEL_LOG;
 	/* Of other tasks than before the names are needed. */
 	if (in_force->n_tasks || a->tasks_filtered)
@@ -551,6 +554,7 @@ static int agent_build(struct agent *a, struct capture *capture)
 	if (!a->session || !a->batcher || !a->queue)
 		return -ENOMEM;
 	outbox_init(&a->outbox, a->session, a->queue, &outbox);
+	batcher_summarise(a->batcher, a->options.limits.handler_over_ns);
 	configurer.limits.fields = capture_guest_fields(capture);
 	configurer_init(&a->configurer, &configurer);
 	if (a->options.limits.sample_hz) {

@@ -38,6 +38,10 @@ static const struct option_row {
 	 "sleep: stacks for flame graphs [none]"},
 	{"max-sample-hz", "N", OPTION_NUMBER, offsetof(struct arguments, max_sample_hz), 0, 10000,
 	 "how much of that the host may ask for at most; 0: nothing [100]"},
+	{"handlers-over", "US", OPTION_NUMBER, offsetof(struct arguments, handlers_over_us), 1,
+	 1000000,
+	 "handlers of interrupts and softirqs that take less and wake nobody become\n"
+	 "no events but are counted; a host may ask for a longer time only [none]"},
 	{"max-cpu", "PERCENT", OPTION_NUMBER, offsetof(struct arguments, max_cpu), 1, 100,
 	 "of one CPU: what the host asked for on top ends when this agent uses more [20]"},
 	{"max-memory", "MIB", OPTION_NUMBER, offsetof(struct arguments, max_memory), 8, 4096,
@@ -73,8 +77,8 @@ static const char help_tail[] =
 	"Needs root and a kernel with BPF and BTF (Debian 12 has both), or else perf and tracefs. The\n"
 	"host may come later and go away at any time. SIGINT or SIGTERM ends it.\n"
 	"\n"
-	"The host may ask to be told less (record --guest-events, --guest-task-filter), and for stacks\n"
-	"up to --max-sample-hz. It can turn on nothing that is turned off here.\n"
+	"The host may ask to be told less (record --guest-events, --guest-level, --guest-task-filter),\n"
+	"and for stacks up to --max-sample-hz. It can turn on nothing that is turned off here.\n"
 	"\n"
 	"Exit codes: 0 ended as asked, 1 internal failure, 2 wrong usage, 3 no channel to the host,\n"
 	"4 this kernel cannot be traced.\n";

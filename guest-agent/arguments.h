@@ -16,8 +16,9 @@ struct arguments {
 	unsigned int run_for_s; /* 0: until told to stop */
 	unsigned int sample_hz; /* 0: no stacks */
 	unsigned int max_sample_hz;
-	unsigned int max_cpu;    /* percent of one CPU */
-	unsigned int max_memory; /* MiB */
+	unsigned int handlers_over_us; /* 0: every handler is told */
+	unsigned int max_cpu;          /* percent of one CPU */
+	unsigned int max_memory;       /* MiB */
 	bool no_host_config, no_kernel_log, no_realtime, insecure_plain_tcp;
 	bool help, version;
 };

@@ -6,12 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const class_names[] = {
-#define X(number, NAME, name, ...) [EVENT_CLASS_##NAME] = (name),
-	VS_EVENT_CLASSES(X)
-#undef X
-};
-
 void limits_say(struct message_config_reply *reply, uint32_t field, enum config_reason reason,
 		const char *format, ...)
 {
@@ -33,7 +27,8 @@ void limits_default(const struct limits *l, struct message_config *out)
 	memset(out, 0, sizeof(*out));
 	out->asks = CONFIG_FIELDS_ALL;
 	out->classes = l->classes | 1 << EVENT_CLASS_SWITCHES;
-	out->level = GUEST_LEVEL_DETAIL;
+	out->level = l->handler_over_ns ? GUEST_LEVEL_SUMMARY : GUEST_LEVEL_DETAIL;
+	out->handler_over_ns = l->handler_over_ns;
 	out->sample_hz = l->sample_hz;
 }
 
@@ -46,7 +41,7 @@ static void classes_name(uint64_t classes, char *out, size_t out_bytes)
 	for (unsigned i = 0; i < EVENT_CLASSES && at < out_bytes; i++)
 		if (classes & 1ull << i)
 			at += (size_t)snprintf(out + at, out_bytes - at, "%s%s", at ? "," : "",
-					       class_names[i]);
+					       event_class_name(i));
 }
 
 static void classes_apply(const struct limits *l, const struct message_config *asked,
@@ -79,26 +74,38 @@ static void classes_apply(const struct limits *l, const struct message_config *a
 static void level_apply(const struct limits *l, const struct message_config *asked,
 			struct message_config_reply *reply)
 {
-	if (asked->level != GUEST_LEVEL_DETAIL && asked->level != GUEST_LEVEL_SUMMARY)
+	struct message_config *in_force = &reply->in_force;
+
+	if (asked->level == GUEST_LEVEL_SUMMARY) {
+		in_force->level = GUEST_LEVEL_SUMMARY;
+		if (!in_force->handler_over_ns)
+			in_force->handler_over_ns = LIMITS_HANDLER_OVER_NS;
+	} else if (asked->level != GUEST_LEVEL_DETAIL) {
 		limits_say(reply, CONFIG_LEVEL, CONFIG_REASON_INVALID, "there is no level %" PRIu32,
 			   asked->level);
-	else if (asked->level != reply->in_force.level && !(l->fields & 1u << CONFIG_LEVEL))
-		limits_say(reply, CONFIG_LEVEL, CONFIG_REASON_UNSUPPORTED,
-			   "no other level than detail here");
-	else
-		reply->in_force.level = asked->level;
+	} else if (l->handler_over_ns) {
+		limits_say(reply, CONFIG_LEVEL, CONFIG_REASON_OWNER,
+			   "summary here (--handlers-over)");
+	}
 }
 
+/* Behind the level: at detail every handler is told, whatever the threshold. */
 static void handler_over_apply(const struct limits *l, const struct message_config *asked,
 			       struct message_config_reply *reply)
 {
-	if (!(l->fields & 1u << CONFIG_HANDLER_OVER))
-		limits_say(reply, CONFIG_HANDLER_OVER, CONFIG_REASON_UNSUPPORTED,
-			   "every handler is told here");
-	else if (asked->handler_over_ns > LIMITS_HANDLER_OVER_MAX_NS)
-		limits_say(reply, CONFIG_HANDLER_OVER, CONFIG_REASON_INVALID, "at most 1 s");
+	struct message_config *in_force = &reply->in_force;
+
+	if (!asked->handler_over_ns || asked->handler_over_ns > CONFIG_HANDLER_OVER_MAX_NS)
+		limits_say(reply, CONFIG_HANDLER_OVER, CONFIG_REASON_INVALID, "from 1 ns to 1 s");
+	else if (in_force->level != GUEST_LEVEL_SUMMARY)
+		limits_say(reply, CONFIG_HANDLER_OVER, CONFIG_REASON_INVALID,
+			   "needs level summary");
+	else if (asked->handler_over_ns < l->handler_over_ns)
+		limits_say(reply, CONFIG_HANDLER_OVER, CONFIG_REASON_OWNER,
+			   "at least %" PRIu64 " us here (--handlers-over)",
+			   l->handler_over_ns / 1000);
 	else
-		reply->in_force.handler_over_ns = asked->handler_over_ns;
+		in_force->handler_over_ns = asked->handler_over_ns;
 }
 
 static void sample_hz_apply(const struct limits *l, const struct message_config *asked,

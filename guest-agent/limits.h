@@ -3,8 +3,8 @@
  * What a host may have from this guest's agent: the owner's settings and maxima against a host's
  * Config. Nothing here acts; it only decides, so that a host's bytes meet one small function.
  *
- * A host can take away from what the owner has told (events, tasks, stacks), and have stacks up to
- * the owner's maximum. It can turn on nothing that the owner turned off.
+ * A host can take away from what the owner has told (events, short handlers, tasks, stacks), and
+ * have stacks up to the owner's maximum. It can turn on nothing that the owner turned off.
  */
 #ifndef AGENT_LIMITS_H
 #define AGENT_LIMITS_H
@@ -14,14 +14,16 @@
 
 #include "proto/message_config.h"
 
-enum { LIMITS_HANDLER_OVER_MAX_NS = 1000000000 };
+enum { LIMITS_HANDLER_OVER_NS = 100000 }; /* at level summary without a threshold */
 
 struct limits {
 	bool no_host_config;    /* the host's wishes are refused, all of them */
 	uint64_t classes;       /* bits of enum event_class: told at all */
 	uint32_t sample_hz;     /* without being asked; 0 none */
 	uint32_t sample_hz_max; /* when asked; at least sample_hz */
-	uint32_t fields;        /* bits of enum config_field that the capture can change */
+	/* Above 0: level summary, whoever asks, with this threshold or a higher one. */
+	uint64_t handler_over_ns;
+	uint32_t fields; /* bits of enum config_field that the capture can change */
 };
 
 /* What is in force while no host asks for anything else. */

@@ -185,6 +185,7 @@ static void limits_from_arguments(const struct arguments *arguments, struct limi
 		.classes = EVENT_CLASSES_ALL,
 		.sample_hz = arguments->sample_hz,
 		.sample_hz_max = arguments->no_host_config ? 0 : arguments->max_sample_hz,
+		.handler_over_ns = (uint64_t)arguments->handlers_over_us * 1000,
 	};
 	if (out->sample_hz_max < out->sample_hz)
 		out->sample_hz_max = out->sample_hz;

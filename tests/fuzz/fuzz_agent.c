@@ -24,7 +24,10 @@ static void on_apply(void *context, struct message_config_reply *reply)
 	b->applied++;
 	FUZZ_CHECK(!(c->classes & ~(b->limits.classes | 1u << EVENT_CLASS_SWITCHES)));
 	FUZZ_CHECK(c->sample_hz <= b->limits.sample_hz_max);
-	FUZZ_CHECK(c->level == GUEST_LEVEL_DETAIL || c->level == GUEST_LEVEL_SUMMARY);
+	FUZZ_CHECK(c->level == GUEST_LEVEL_SUMMARY ||
+		   (c->level == GUEST_LEVEL_DETAIL && !c->handler_over_ns));
+	FUZZ_CHECK(c->handler_over_ns >= b->limits.handler_over_ns &&
+		   c->handler_over_ns <= CONFIG_HANDLER_OVER_MAX_NS);
 	FUZZ_CHECK(c->n_tasks <= VS_CONFIG_TASKS_MAX && reply->n_limits <= VS_CONFIG_LIMITS_MAX);
 	for (size_t i = 0; i < c->n_tasks; i++)
 		FUZZ_CHECK(c->tasks[i][0] && strlen(c->tasks[i]) < sizeof(c->tasks[i]));
@@ -36,6 +39,7 @@ static void feed(const uint8_t *data, size_t len)
 	struct bounds b = {.limits = {.no_host_config = data[0] & 1,
 				      .classes = data[0] >> 1 & EVENT_CLASSES_ALL,
 				      .sample_hz_max = data[0] & 2 ? 100 : 0,
+				      .handler_over_ns = data[0] & 8 ? 20000 : 0,
 				      .fields = data[0] & 4 ? CONFIG_FIELDS_ALL : 0}};
 	const struct configurer_options options = {
 		.limits = b.limits, .cpu_permille = 200, .apply = on_apply, .context = &b};

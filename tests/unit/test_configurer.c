@@ -56,19 +56,68 @@ static void test_the_owners_maxima_hold_and_are_named(void **state)
 	(void)state;
 	limits_apply(&owner, &asked, &r);
 	assert_int_equal(r.in_force.classes, 1 << EVENT_CLASS_SWITCHES | 1 << EVENT_CLASS_IRQS);
-	assert_int_equal(r.in_force.level, GUEST_LEVEL_DETAIL);
-	assert_int_equal(r.in_force.handler_over_ns, 0);
+	assert_int_equal(r.in_force.level, GUEST_LEVEL_SUMMARY);
+	assert_int_equal(r.in_force.handler_over_ns, LIMITS_HANDLER_OVER_NS);
 	assert_int_equal(r.in_force.sample_hz, 100);
 	assert_int_equal(r.in_force.n_tasks, 1);
 	assert_string_equal(r.in_force.tasks[0], "fio");
-	assert_int_equal(limit_of(&r, CONFIG_LEVEL)->reason, CONFIG_REASON_UNSUPPORTED);
-	assert_int_equal(limit_of(&r, CONFIG_HANDLER_OVER)->reason, CONFIG_REASON_UNSUPPORTED);
+	assert_null(limit_of(&r, CONFIG_LEVEL));
+	assert_int_equal(limit_of(&r, CONFIG_HANDLER_OVER)->reason, CONFIG_REASON_INVALID);
 	assert_int_equal(limit_of(&r, CONFIG_SAMPLE_HZ)->reason, CONFIG_REASON_OWNER);
 	assert_string_equal(limit_of(&r, CONFIG_SAMPLE_HZ)->text,
 			    "at most 100 here (--max-sample-hz)");
 	assert_int_equal(limit_of(&r, CONFIG_TASKS)->reason, CONFIG_REASON_INVALID);
 	assert_int_equal(limit_of(&r, 30)->reason, CONFIG_REASON_UNSUPPORTED);
-	assert_int_equal(r.n_limits, 7); /* of the classes two: unknown, and turned off */
+	assert_int_equal(r.n_limits, 6); /* of the classes two: unknown, and turned off */
+}
+
+/* What came of a level and a threshold. reason 0: they are in force. */
+static void level_check(uint64_t owners_ns, uint32_t asks, uint32_t level, uint64_t over_ns,
+			uint32_t level_then, uint64_t over_then_ns, uint32_t field, uint32_t reason)
+{
+	struct limits l = owner;
+	const struct message_config asked = {
+		.asks = asks, .level = level, .handler_over_ns = over_ns};
+	struct message_config_reply r;
+
+	l.handler_over_ns = owners_ns;
+	limits_apply(&l, &asked, &r);
+	assert_int_equal(r.in_force.level, level_then);
+	assert_int_equal(r.in_force.handler_over_ns, over_then_ns);
+	assert_int_equal(r.n_limits, reason != 0);
+	if (reason)
+		assert_int_equal(limit_of(&r, field)->reason, reason);
+}
+
+static void test_the_level_and_its_threshold(void **state)
+{
+	enum {
+		DETAIL = GUEST_LEVEL_DETAIL,
+		SUMMARY = GUEST_LEVEL_SUMMARY,
+		LEVEL = 1 << CONFIG_LEVEL,
+		OVER = 1 << CONFIG_HANDLER_OVER,
+		BOTH = LEVEL | OVER,
+	};
+	const uint64_t own = LIMITS_HANDLER_OVER_NS, max = CONFIG_HANDLER_OVER_MAX_NS;
+
+	(void)state;
+	level_check(0, LEVEL, DETAIL, 0, DETAIL, 0, 0, 0);
+	level_check(0, LEVEL, SUMMARY, 7, SUMMARY, own, 0, 0);
+	level_check(0, BOTH, SUMMARY, 1, SUMMARY, 1, 0, 0);
+	level_check(0, BOTH, SUMMARY, max, SUMMARY, max, 0, 0);
+	level_check(0, BOTH, SUMMARY, max + 1, SUMMARY, own, CONFIG_HANDLER_OVER,
+		    CONFIG_REASON_INVALID);
+	level_check(0, BOTH, SUMMARY, 0, SUMMARY, own, CONFIG_HANDLER_OVER, CONFIG_REASON_INVALID);
+	level_check(0, OVER, SUMMARY, 5000, DETAIL, 0, CONFIG_HANDLER_OVER, CONFIG_REASON_INVALID);
+	level_check(0, LEVEL, 3, 0, DETAIL, 0, CONFIG_LEVEL, CONFIG_REASON_INVALID);
+	level_check(0, LEVEL, 0, 0, DETAIL, 0, CONFIG_LEVEL, CONFIG_REASON_INVALID);
+	/* An owner who has handlers counted: more of them may be. */
+	level_check(20000, 0, 0, 0, SUMMARY, 20000, 0, 0);
+	level_check(20000, LEVEL, DETAIL, 0, SUMMARY, 20000, CONFIG_LEVEL, CONFIG_REASON_OWNER);
+	level_check(20000, LEVEL, SUMMARY, 0, SUMMARY, 20000, 0, 0);
+	level_check(20000, OVER, 0, 19999, SUMMARY, 20000, CONFIG_HANDLER_OVER,
+		    CONFIG_REASON_OWNER);
+	level_check(20000, BOTH, SUMMARY, 50000, SUMMARY, 50000, 0, 0);
 }
 
 static void test_an_owner_who_allows_nothing(void **state)
@@ -131,13 +180,18 @@ static void test_no_config_gets_more_than_the_owner_allows(void **state)
 		l.sample_hz = l.sample_hz_max ? (uint32_t)random() % l.sample_hz_max : 0;
 		l.fields = (uint32_t)random();
 		l.no_host_config = random() % 8 == 0;
+		l.handler_over_ns = (uint64_t)random() % CONFIG_HANDLER_OVER_MAX_NS;
+		if (random() % 2)
+			asked.handler_over_ns %= 2ull * CONFIG_HANDLER_OVER_MAX_NS;
 		limits_apply(&l, &asked, &r);
 		assert_false(r.in_force.classes & ~(l.classes | 1u << EVENT_CLASS_SWITCHES));
 		assert_true(r.in_force.classes & 1u << EVENT_CLASS_SWITCHES);
 		assert_true(r.in_force.sample_hz <= l.sample_hz_max);
 		assert_true(r.in_force.level == GUEST_LEVEL_DETAIL ||
 			    r.in_force.level == GUEST_LEVEL_SUMMARY);
-		assert_true(r.in_force.handler_over_ns <= LIMITS_HANDLER_OVER_MAX_NS);
+		assert_true(r.in_force.handler_over_ns <= CONFIG_HANDLER_OVER_MAX_NS);
+		assert_true(r.in_force.handler_over_ns >= l.handler_over_ns);
+		assert_true(r.in_force.level == GUEST_LEVEL_SUMMARY || !r.in_force.handler_over_ns);
 		assert_true(r.in_force.n_tasks <= VS_CONFIG_TASKS_MAX);
 		assert_true(r.n_limits <= VS_CONFIG_LIMITS_MAX);
 	}
@@ -291,6 +345,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_not_asked_for_is_the_owners),
 		cmocka_unit_test(test_the_owners_maxima_hold_and_are_named),
+		cmocka_unit_test(test_the_level_and_its_threshold),
 		cmocka_unit_test(test_an_owner_who_allows_nothing),
 		cmocka_unit_test(test_a_capture_that_can_change_nothing),
 		cmocka_unit_test(test_no_config_gets_more_than_the_owner_allows),
