@@ -13,6 +13,9 @@ int guest_arguments_read(const struct guest_arguments *arguments, uint64_t sampl
 	memset(out, 0, sizeof(*out));
 	if (arguments->events)
 		err = config_events_parse(arguments->events, out, why, why_bytes);
+	if (!err)
+		err = config_level_parse(arguments->level, arguments->handlers_over_ns, out, why,
+					 why_bytes);
 	if (!err && arguments->task_filter)
 		err = config_tasks_parse(arguments->task_filter, out, why, why_bytes);
 	if (sample_hz) {

@@ -7,7 +7,8 @@
 #include "proto/message_config.h"
 
 struct guest_arguments {
-	const char *events, *task_filter; /* NULL: as the agent has it */
+	const char *events, *level, *task_filter; /* NULL: as the agent has it */
+	uint64_t handlers_over_ns;                /* 0: the same */
 };
 
 /* at: the offset of a struct guest_arguments */
@@ -19,6 +20,21 @@ struct guest_arguments {
 	 "ask the agent for these only, beside task switches: wakeups, irqs, softirqs, "           \
 	 "vectors, kernel-log; parted by commas (as the agent has it: all)",                       \
 	 false},                                                                                   \
+		{"guest-level",                                                                    \
+		 OPTION_CHOICE,                                                                    \
+		 (at) + offsetof(struct guest_arguments, level),                                   \
+		 "detail|summary",                                                                 \
+		 "summary: ask the agent to count handlers of devices' interrupts, softirqs and "  \
+		 "reschedule interrupts that are short and wake nobody, instead of telling them "  \
+		 "(as the agent has it: detail)",                                                  \
+		 false},                                                                           \
+		{"guest-handlers-over",                                                            \
+		 OPTION_DURATION,                                                                  \
+		 (at) + offsetof(struct guest_arguments, handlers_over_ns),                        \
+		 "TIME",                                                                           \
+		 "at --guest-level summary, handlers that take so long are told, at most 1s "      \
+		 "(as the agent has it: 100us)",                                                   \
+		 false},                                                                           \
 	{                                                                                          \
 		"guest-task-filter", OPTION_STRING,                                                \
 			(at) + offsetof(struct guest_arguments, task_filter), "LIST",              \

@@ -58,6 +58,8 @@ static const struct key vm_keys[] = {
 	{"level", KEY_LEVEL, VM(level)},
 	{"backend", KEY_BACKEND, VM(way)},
 	{"stacks_over", KEY_DURATION, VM(stacks_over_ns)},
+	{"guest_level", KEY_LEVEL, VM(guest_level)},
+	{"guest_handlers_over", KEY_DURATION, VM(guest_handlers_over_ns)},
 	{"detail_rate", KEY_NUMBER, VM(detail_rate)},
 	{"flight", KEY_FLAG, VM(flight)},
 	{"flight_time", KEY_DURATION, VM(flight_ns)},
@@ -306,6 +308,11 @@ int vm_config_check(const struct vm_config *vm, char *why, size_t why_bytes)
 			 "VM %s: flight_time is at least 1s and flight_size at least 1M", vm->name);
 	else if (vm->flight && vm->stall_ns < 1000000)
 		snprintf(why, why_bytes, "VM %s: stall: at least 1ms", vm->name);
+	else if (vm->guest_handlers_over_ns && vm->guest_level != CAPTURE_SUMMARY)
+		snprintf(why, why_bytes, "VM %s: guest_handlers_over needs guest_level = summary",
+			 vm->name);
+	else if (vm->guest_handlers_over_ns > CONFIG_HANDLER_OVER_MAX_NS)
+		snprintf(why, why_bytes, "VM %s: guest_handlers_over: at most 1s", vm->name);
 	else if (vm->channel[0] && link_address_parse(vm->channel, &address, text, sizeof(text)))
 		snprintf(why, why_bytes, "VM %s: channel: %s", vm->name, text);
 	return why[0] || triggers_check(vm, why, why_bytes) ? -EINVAL : 0;

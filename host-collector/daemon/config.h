@@ -31,6 +31,8 @@ struct vm_config {
 	enum capture_level level;
 	enum capture_way way;
 	uint64_t stacks_over_ns;
+	enum capture_level guest_level;  /* detail: as the agent has it */
+	uint64_t guest_handlers_over_ns; /* 0: the same */
 	uint64_t detail_rate; /* host events per second; beyond it detail is shed; 0: never */
 	bool flight;          /* the last seconds are kept (flight.h) */
 	uint64_t flight_ns, flight_bytes; /* how many, and the memory they may take */

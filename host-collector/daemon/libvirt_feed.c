@@ -90,8 +90,9 @@ static void fed_drop(struct libvirt_feed *f, struct fed *fed)
 /* What a domain's owner may set: nothing that names files or sockets. */
 static bool setting_is_allowed(const char *key)
 {
-	static const char *const keys[] = {"record", "level",       "stacks_over", "flight",
-					   "stall",  "flight_time", "flight_size"};
+	static const char *const keys[] = {"record",      "level",       "stacks_over",
+					   "flight",      "stall",       "flight_time",
+					   "flight_size", "guest_level", "guest_handlers_over"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (!strcmp(keys[i], key))

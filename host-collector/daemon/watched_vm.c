@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host-collector/daemon/governor.h"
+#include "host-collector/link/config_text.h"
 
 enum { ATTACH_AGAIN_MS = 5000, ATTACH_SILENT_AGAIN_MS = 60000 };
 
@@ -121,6 +122,7 @@ static void run_begin(struct watched_vm *vm)
 	const struct decoder_budget budget = {.bytes_per_s = config->bytes_per_s,
 					      .memory_bytes = config->memory_bytes,
 					      .cpu_permille = (uint32_t)config->cpu_permille};
+	struct message_config wish = {0};
 	struct collector_options options = {
 		.pid = (pid_t)config->pid,
 		.qmp_path = config->qmp[0] ? config->qmp : NULL,
@@ -132,9 +134,13 @@ static void run_begin(struct watched_vm *vm)
 			     .insecure_plain_tcp = config->insecure_plain_tcp},
 		.way = config->way,
 		.budget = &budget,
+		.wish = &wish,
 	};
 	int err;
 
+	if (config->guest_level == CAPTURE_SUMMARY) /* which was checked */
+		config_level_parse("summary", config->guest_handlers_over_ns, &wish, vm->why,
+				   sizeof(vm->why));
 	vm->ended = false;
 	vm->try_ms = uv_now(vm->loop);
 	vm->again_ms = ATTACH_AGAIN_MS;

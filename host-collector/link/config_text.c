@@ -3,14 +3,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char *const class_names[EVENT_CLASSES] = {
-#define X(number, NAME, name, ...) [EVENT_CLASS_##NAME] = (name),
-	VS_EVENT_CLASSES(X)
-#undef X
-};
 
 static const char *const field_names[CONFIG_FIELDS] = {
 #define X(number, NAME, name) [CONFIG_##NAME] = (name),
@@ -39,8 +34,8 @@ int config_events_parse(const char *list, struct message_config *out, char *why,
 	while ((len = word_next(&list, &word)) > 0) {
 		unsigned i = 0;
 
-		while (i < EVENT_CLASSES &&
-		       (strlen(class_names[i]) != len || strncmp(class_names[i], word, len) != 0))
+		while (i < EVENT_CLASSES && (strlen(event_class_name(i)) != len ||
+					     strncmp(event_class_name(i), word, len) != 0))
 			i++;
 		if (i == EVENT_CLASSES) {
 			snprintf(why, why_bytes,
@@ -84,6 +79,32 @@ int config_tasks_parse(const char *list, struct message_config *out, char *why, 
 	return 0;
 }
 
+int config_level_parse(const char *level, uint64_t handler_over_ns, struct message_config *out,
+		       char *why, size_t why_bytes)
+{
+	const bool summary = level && strcmp(level, "summary") == 0;
+
+	if (handler_over_ns && !summary) {
+		snprintf(why, why_bytes,
+			 "--guest-handlers-over needs --guest-level summary: at detail the guest "
+			 "tells every handler");
+		return -EINVAL;
+	}
+	if (handler_over_ns > CONFIG_HANDLER_OVER_MAX_NS) {
+		snprintf(why, why_bytes, "--guest-handlers-over: at most 1s");
+		return -EINVAL;
+	}
+	if (level) {
+		out->asks |= 1u << CONFIG_LEVEL;
+		out->level = summary ? GUEST_LEVEL_SUMMARY : GUEST_LEVEL_DETAIL;
+	}
+	if (handler_over_ns) {
+		out->asks |= 1u << CONFIG_HANDLER_OVER;
+		out->handler_over_ns = handler_over_ns;
+	}
+	return 0;
+}
+
 static void add(char *out, size_t out_bytes, const char *text)
 {
 	const size_t used = strlen(out);
@@ -104,7 +125,7 @@ void config_describe(const struct message_config *config, char *out, size_t out_
 		if (!(config->classes & 1ull << i))
 			continue;
 		add(out, out_bytes, separator);
-		add(out, out_bytes, class_names[i]);
+		add(out, out_bytes, event_class_name(i));
 		separator = ",";
 	}
 	separator = " of ";
@@ -112,6 +133,11 @@ void config_describe(const struct message_config *config, char *out, size_t out_
 		add(out, out_bytes, separator);
 		add(out, out_bytes, config->tasks[i]);
 		separator = ",";
+	}
+	if (config->level == GUEST_LEVEL_SUMMARY) {
+		snprintf(number, sizeof(number), ", handlers from %g us on",
+			 (double)config->handler_over_ns / 1e3);
+		add(out, out_bytes, number);
 	}
 	if (!config->sample_hz)
 		return;

@@ -35,6 +35,7 @@ static void test_good(void **state)
 				   "disk_budget = 2G\nfile_size=64M\nfile_time = 10m\n"
 				   "[vm web1]\nqmp = /run/web1.qmp\nchannel = /run/web1.sock\n"
 				   "record = yes\nlevel = summary\nstacks_over = 5ms\n"
+				   "guest_level = summary\nguest_handlers_over = 50us\n"
 				   "[vm db-2.x]\npid = 4711\nchannel_rate = 512K\nblocked = 250ms\n"
 				   "interrupt = no\nsteal = 30%\nlibvirt_panic = no\n",
 				   &c, why, sizeof(why)),
@@ -48,6 +49,9 @@ static void test_good(void **state)
 	assert_true(c.vms[0].record);
 	assert_int_equal(c.vms[0].level, CAPTURE_SUMMARY);
 	assert_int_equal(c.vms[0].stacks_over_ns, 5000000);
+	assert_int_equal(c.vms[0].guest_level, CAPTURE_SUMMARY);
+	assert_int_equal(c.vms[0].guest_handlers_over_ns, 50000);
+	assert_int_equal(c.vms[1].guest_level, CAPTURE_DETAIL);
 	assert_int_equal(c.vms[1].pid, 4711);
 	assert_int_equal(c.vms[1].bytes_per_s, 512 << 10);
 	assert_int_equal(c.vms[0].bytes_per_s, 16 << 20); /* the default */
@@ -72,6 +76,10 @@ static void test_wrong(void **state)
 		{"[daemon]\nfile_size = 1K\n", "file_size: at least 1M"},
 		{"[vm a/b]\npid = 1\n", ":2: [vm a/b]: no such section"},
 		{"[vm ..]\npid = 1\n", "no such section"},
+		{"[vm a]\npid = 1\nguest_handlers_over = 50us\n",
+		 "VM a: guest_handlers_over needs guest_level = summary"},
+		{"[vm a]\npid = 1\nguest_level = summary\nguest_handlers_over = 2s\n",
+		 "VM a: guest_handlers_over: at most 1s"},
 		{"[virtual]\npid = 1\n", ":2: [virtual]: no such section"},
 		{"[vm a]\nrecord = yes\n", "VM a: give either pid or qmp"},
 		{"[vm a]\npid = 1\nqmp = /x\n", "VM a: give either pid or qmp"},

@@ -63,36 +63,56 @@ class Agent(unittest.TestCase):
         self.assertLess(seen["rss_kib"], 24 << 10)
         print("agent in a guest:", seen)
 
-    def test_2_a_host_is_told_what_it_asks_for_within_the_owners_limits(self):
+    def recorded(self, *asks):
+        """What record said, what report said, and how the report accounts for the guest."""
         with tempfile.TemporaryDirectory() as folder:
             run = f"{folder}/run.vcs"
             program = f"{self.builder.build}/host-collector/vcpuscope"
-            done = subprocess.run(
+            record = subprocess.run(
                 [program, "record", "--pid", str(self.guest.pid), "--channel",
-                 self.guest.agent_socket, "--for", "6s", "-o", run, "--sample-hz", "1000",
-                 "--guest-events", "wakeups,vectors", "--guest-task-filter", "init,ksoftirqd*"],
+                 self.guest.agent_socket, "--for", "6s", "-o", run, *asks],
                 capture_output=True, text=True, timeout=60)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            told = "the guest tells switches,wakeups,vectors of init,ksoftirqd*"
-            self.assertIn(told, done.stderr)
-            self.assertIn("sample-hz: at most 100 here (--max-sample-hz)", done.stderr)
+            self.assertEqual(record.returncode, 0, record.stderr)
             report = subprocess.run([program, "report", run, "--format", "json"],
                                     capture_output=True, text=True, timeout=60)
             self.assertEqual(report.returncode, 0, report.stderr)
-            guest = [of for name, of in json.loads(report.stdout)["loss"].items()
-                     if name != "host"][0]
-            self.assertTrue(guest["config"].startswith(told), guest["config"])
-            self.assertIn("stacks 100 times a second", done.stderr)
-            # Emulated, that may be more than a fifth of a CPU: then the agent's budget ended it.
-            self.assertRegex(guest["config"], "stacks 100 times a second|CPU was used up")
-            self.assertGreater(guest["delivered"], 0)
-            print("asked for less:", guest["config"], "-", guest["delivered"], "events")
+        loss = json.loads(report.stdout)["loss"]
+        return record.stderr, report.stderr, [of for name, of in loss.items() if name != "host"][0]
 
-    def test_3_ends_cleanly_and_says_what_it_did(self):
+    def test_2_a_host_is_told_what_it_asks_for_within_the_owners_limits(self):
+        said, _, guest = self.recorded("--sample-hz", "1000", "--guest-events", "wakeups,vectors",
+                                       "--guest-task-filter", "init,ksoftirqd*")
+        told = "the guest tells switches,wakeups,vectors of init,ksoftirqd*"
+        self.assertIn(told, said)
+        self.assertIn("sample-hz: at most 100 here (--max-sample-hz)", said)
+        self.assertTrue(guest["config"].startswith(told), guest["config"])
+        self.assertIn("stacks 100 times a second", said)
+        # Emulated, that may be more than a fifth of a CPU: then the agent's budget ended it.
+        self.assertRegex(guest["config"], "stacks 100 times a second|CPU was used up")
+        self.assertGreater(guest["delivered"], 0)
+        print("asked for less:", guest["config"], "-", guest["delivered"], "events")
+
+    def test_3_short_handlers_are_counted_if_asked_for(self):
+        said, report, guest = self.recorded("--guest-level", "summary",
+                                            "--guest-handlers-over", "5ms")
+        told = "the guest tells all events, handlers from 5000 us on"
+        self.assertIn(told, said)
+        self.assertIn("told at level summary", report)
+        self.assertEqual(guest["config"], told)
+        softirqs = guest["untold"]["softirqs"]
+        self.assertGreater(softirqs["count"], 0)
+        self.assertLess(softirqs["max_ns"], 5_000_000)
+        self.assertGreaterEqual(softirqs["total_ns"], softirqs["max_ns"])
+        self.assertNotIn("switches", guest["untold"])
+        for part in ("dropped_kernel", "dropped_user", "lost_channel", "overdelivered"):
+            self.assertEqual(guest[part], 0)
+        print("counted:", guest["untold"], "-", guest["delivered"], "events")
+
+    def test_4_ends_cleanly_and_says_what_it_did(self):
         self.guest.run("kill $(pidof vcpuscope-agent); sleep 1; ! pidof vcpuscope-agent")
         self.assertRegex(self.guest.run(f"cat {AGENT_LOG}"), r"\d+ events in .* lost 0 in the kernel")
 
-    def test_4_a_missing_port_is_one_line_and_exit_code_3(self):
+    def test_5_a_missing_port_is_one_line_and_exit_code_3(self):
         status, out = self.guest.run_bytes("vcpuscope-agent --connect port:no.such.port 2>&1")
         self.assertEqual(status, 3)
         last = out.decode().strip().splitlines()[-1]
