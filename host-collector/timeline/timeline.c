@@ -27,6 +27,7 @@ enum {
 	MEMORY_DEFAULT = 32 << 20,
 };
 static const int64_t silence_default_ns = 30ll * 1000 * 1000 * 1000;
+static const int64_t trim_ns = 10ll * 1000 * 1000 * 1000;
 
 struct chunk {
 	struct chunk *next, *prev;
@@ -60,8 +61,10 @@ struct timeline {
 	timeline_emit emit;
 	void *context;
 	int64_t silence_limit_ns;
-	size_t chunks_max, n_chunks; /* allocated, ever */
+	size_t chunks_max, n_chunks; /* allocated, those in `free` too */
 	size_t n_free;
+	size_t used, used_before; /* at most, since the last trim; between it and the one before */
+	int64_t trim_due;
 	struct chunk *free;
 	struct source *sources;
 	size_t n_sources;
@@ -335,7 +338,29 @@ static struct chunk *chunk_get(struct timeline *t)
 	}
 	c->next = c->prev = NULL;
 	c->begin = c->end = 0;
+	if (t->n_chunks - t->n_free > t->used)
+		t->used = t->n_chunks - t->n_free;
 	return c;
+}
+
+/* After a burst its memory goes back: what is kept is what the last twenty seconds needed. */
+static void pool_trim(struct timeline *t, int64_t now)
+{
+	size_t keep = (t->used > t->used_before ? t->used : t->used_before) + CHUNKS_MIN;
+
+	if (now < t->trim_due)
+		return;
+	t->trim_due = now > INT64_MAX - trim_ns ? INT64_MAX : now + trim_ns;
+	while (t->n_free && t->n_chunks > keep) {
+		struct chunk *c = t->free;
+
+		t->free = c->next;
+		t->n_free--;
+		t->n_chunks--;
+		free(c);
+	}
+	t->used_before = t->used;
+	t->used = t->n_chunks - t->n_free;
 }
 
 /* What most events are: not the run's first, not older than its last, and in a chunk with room. */
@@ -499,6 +524,7 @@ void timeline_run(struct timeline *t, struct host_ns now)
 	release(t, limit, promised, SIZE_MAX);
 	if (limit > t->released)
 		t->released = limit;
+	pool_trim(t, now.ns);
 }
 
 void timeline_finish(struct timeline *t)

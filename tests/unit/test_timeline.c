@@ -267,6 +267,40 @@ static void more_cpus_than_the_buffer_has_chunks_still_get_through(void **state)
 	assert_int_equal(f->log.n, VS_CPUS_MAX);
 }
 
+static size_t memory_of(const struct timeline *t)
+{
+	struct timeline_stats stats;
+
+	timeline_stats_get(t, &stats);
+	return stats.memory_bytes;
+}
+
+static void what_a_burst_needed_is_given_back(void **state)
+{
+	static const int64_t s = 1000000000;
+	struct fixture *f = *state;
+	size_t burst;
+
+	timeline_run(f->timeline, (struct host_ns){0});
+	for (int64_t i = 0; i < 4000; i++)
+		push(f->timeline, 0, 0, 1 + i);
+	burst = memory_of(f->timeline);
+	timeline_promise(f->timeline, 0, (struct host_ns){100 * s});
+	timeline_promise(f->timeline, 1, (struct host_ns){100 * s});
+	timeline_run(f->timeline, (struct host_ns){9 * s});
+	assert_int_equal(f->log.n, 4000);
+	assert_int_equal(memory_of(f->timeline), burst); /* another may come at once */
+	timeline_run(f->timeline, (struct host_ns){11 * s});
+	timeline_run(f->timeline, (struct host_ns){22 * s});
+	timeline_run(f->timeline, (struct host_ns){33 * s});
+	assert_true(memory_of(f->timeline) < burst / 4);
+	push(f->timeline, 0, 0, 101 * s);
+	timeline_promise(f->timeline, 0, (struct host_ns){102 * s});
+	timeline_promise(f->timeline, 1, (struct host_ns){102 * s});
+	timeline_run(f->timeline, (struct host_ns){102 * s});
+	assert_int_equal(f->log.n, 4001);
+}
+
 static void bad_arguments_are_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -292,6 +326,7 @@ int main(void)
 		CASE(equal_times_keep_their_order_on_a_cpu_and_put_the_host_first, setup),
 		CASE(a_full_buffer_releases_the_oldest_and_stays_within_its_bound, setup_small),
 		CASE(more_cpus_than_the_buffer_has_chunks_still_get_through, setup_small),
+		CASE(what_a_burst_needed_is_given_back, setup_patient),
 		CASE(bad_arguments_are_refused, setup),
 	};
 
