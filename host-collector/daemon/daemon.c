@@ -36,6 +36,7 @@ struct vm_daemon {
 	uint64_t libvirt_look_ms;     /* when it was last looked for */
 	uv_timer_t timer;
 	struct lag_meter lag;
+	uint64_t tidied_ms;
 	uint64_t start_ms;
 	size_t n_vms;
 	struct watched_vm *vms[DAEMON_VMS_MAX];
@@ -279,6 +280,7 @@ static void on_timer(uv_timer_t *timer)
 	uint64_t now_ms;
 
 	lag_meter_tick(&d->lag, uv_hrtime() / 1000000, TICK_MS);
+	memory_tidy(&d->tidied_ms, uv_hrtime() / 1000000);
 	now_ms = uv_now(d->loop);
 	for (size_t i = 0; i < d->n_vms; i++)
 		watched_vm_tick(d->vms[i], now_ms);

@@ -2,10 +2,11 @@
 #include "host-collector/daemon/vitals.h"
 
 #include <dirent.h>
+#include <malloc.h>
 
 #include "host-collector/record/self_cost.h"
 
-enum { LAG_WINDOW_MS = 10000 };
+enum { LAG_WINDOW_MS = 10000, TIDY_MS = 30000, TIDY_BYTES = 8 << 20, TIDY_KEEP_BYTES = 1 << 20 };
 
 void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms)
 {
@@ -21,6 +22,15 @@ void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms)
 		m->max_ms = late;
 	if (late > m->ever_ms)
 		m->ever_ms = late;
+}
+
+void memory_tidy(uint64_t *tidied_ms, uint64_t now_ms)
+{
+	if (now_ms - *tidied_ms < TIDY_MS)
+		return;
+	*tidied_ms = now_ms;
+	if (mallinfo2().fordblks > TIDY_BYTES)
+		malloc_trim(TIDY_KEEP_BYTES);
 }
 
 static uint64_t descriptors_count(void)

@@ -19,6 +19,11 @@ struct lag_meter {
 /* Call it from a timer of `period_ms`, with a clock that does not stand still within a turn. */
 void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms);
 
+/* Gives memory that was freed back to the kernel if that is much, now and then: what many small
+ * pieces of a burst had taken stays with malloc() otherwise. Call it as above; *tidied_ms: when it
+ * last was, 0 at first. */
+void memory_tidy(uint64_t *tidied_ms, uint64_t now_ms);
+
 /* Of this process, now. */
 void vitals_read(const struct lag_meter *m, struct vitals *out);
 
