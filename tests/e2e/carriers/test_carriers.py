@@ -4,14 +4,17 @@
 
 One file of frames, sent over each of them by the agent's own session, queue and channel, is
 recorded as one and the same sequence: that of the file. Then, while events come without a pause,
-the host's end goes away again and again, decoder or whole daemon killed with bytes in flight, and
-comes back: no event is recorded twice, and what is missing is what the agent and the reports say is
-missing, to the event.
+the host's end goes away again and again and comes back: its decoder is killed with bytes in flight,
+or the VM is detached from the daemon, which closes the channel, and attached again. No event is
+recorded twice, and what is missing is what the agent and the reports say is missing, to the event.
 
-A few by default, of decoders; 50 on each carrier with VCPUSCOPE_TEST_FULL=1 or --reconnects."""
+A few by default; 50 on each carrier with VCPUSCOPE_TEST_FULL=1 or --reconnects, each carrier on a
+machine of its own, and then on all of them the whole daemon is killed while it records."""
 import argparse
+import collections
 import json
 import os
+import random
 import shlex
 import subprocess
 import sys
@@ -29,17 +32,24 @@ import scene  # noqa: E402
 FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
 ATTEMPTS = 3
 SCENE = ("decoy.server", "--seed", "5", "--for", "10s")
-DAEMON_KILLS = 5  # in a full run each fifth; that also forgets how often decoders died
+# A decoder that dies again within ten seconds is replaced later each time; a VM that was attached anew
+# begins without that.
+GENTLE = ("decoder killed", "VM detached")
+RESTARTS = ("daemon killed",) * 2
+STAYING = 2  # more daemons, see Host.keep_programs()
+ALONE_MAX_S = 0.5  # for which nobody listens while the VM is detached
 RUN = "/run/carry"
 RECORDINGS = f"{RUN}/recordings/guest"
 KEY = f"carry:{'5a' * 32}\n"
 GUEST_START = ("guest-start 1 -device vhost-vsock-pci,guest-cid=3 -netdev user,id=net "
                "-device virtio-net-pci,netdev=net,romfile=")
-# (name, the agent's address, the collector's, events per second, reconnects by default). A handshake of
-# TLS takes an emulated guest's emulated CPU seconds, more if it has other work.
-CARRIERS = (("virtio-serial", "port:org.vcpuscope.agent.0", "/run/guest/agent", 10000, 2),
-            ("vsock", "vsock:2:7431", "vsock:3:7431", 10000, 1),
-            ("tls", "tls:10.0.2.2:7432", "listen:tls:127.0.0.1:7432", 1000, 0))
+# agent, collector: their addresses; few: reconnects by default. A handshake of TLS takes an emulated
+# guest's emulated CPU seconds, more if it has other work.
+Carrier = collections.namedtuple("Carrier", "name agent collector rate few")
+CARRIERS = {c.name: c for c in (
+    Carrier("virtio-serial", "port:org.vcpuscope.agent.0", "/run/guest/agent", 10000, 2),
+    Carrier("vsock", "vsock:2:7431", "vsock:3:7431", 10000, 1),
+    Carrier("tls", "tls:10.0.2.2:7432", "listen:tls:127.0.0.1:7432", 1000, 0))}
 
 
 class Host:
@@ -48,25 +58,55 @@ class Host:
     def __init__(self, machine, qemu_pid):
         self.machine, self._qemu_pid = machine, qemu_pid
         self.guest = scene.NestedGuest(machine)
+        self._attached = False  # by ctl, not by the file
 
     def run(self, command, timeout_s=60):
         return self.machine.run(command, timeout_s=timeout_s)
 
+    def _conf(self, control, vms):
+        return (f"[daemon]\ncontrol = {control}\nagents = {control}.agents\nlibvirt = no\n"
+                f"directory = {RUN}/recordings\ndisk_reserve = 16M\n{vms}").encode()
+
     def keep_programs(self):
         """The kernel patches its code when a tracepoint gets its first and its second user, and QEMU
-        may run a stale translation of it for ever. With two that stay, daemons come and go without."""
-        self.run(f"for i in 1 2; do vcpuscope record --pid {self._qemu_pid} --no-guest -o /run/stay.$i.vcs "
-                 ">/run/stay.$i.log 2>&1 </dev/null & done; i=0; "
-                 "until [ -s /run/stay.1.vcs ] && [ -s /run/stay.2.vcs ]; do "
-                 "[ $i -lt 150 ] || { cat /run/stay.*.log; exit 1; }; sleep 0.2; i=$((i + 1)); done")
+        may run a stale translation of it for ever. With two daemons that watch the VM and keep nothing,
+        the one that is tested attaches and detaches it without."""
+        for i in range(STAYING):
+            self.machine.put(f"{RUN}/stay.conf", self._conf(f"{RUN}/stay.{i}", (
+                f"[vm guest]\npid = {self._qemu_pid}\nlevel = summary\nflight = no\n")))
+            self.run(f"cd {RUN} && {{ vcpuscope daemon --config stay.conf >stay.log 2>&1 </dev/null & }}; "
+                     "i=0; until vcpuscope ctl list --format json --control "
+                     f"{RUN}/stay.{i} 2>/dev/null | grep -q running; do "
+                     "[ $i -lt 150 ] || { cat stay.log; exit 1; }; sleep 0.2; i=$((i + 1)); done")
 
-    def daemon_configure(self, channel):
-        psk = f"psk = {RUN}/psk\n" if "tls" in channel else ""
-        self.machine.put(f"{RUN}/conf", (
-            f"[daemon]\ncontrol = {RUN}/control\nagents = {RUN}/agents\nlibvirt = no\n"
-            f"directory = {RUN}/recordings\ndisk_reserve = 16M\n"
-            f"[vm guest]\npid = {self._qemu_pid}\nchannel = {channel}\n{psk}record = yes\n"
-            "flight = no\n").encode())
+    def _vm_keys(self, carrier):
+        keys = {"pid": self._qemu_pid, "channel": carrier.collector, "record": "yes", "flight": "no"}
+        return {**keys, "psk": f"{RUN}/psk"} if carrier.name == "tls" else keys
+
+    def daemon_configure(self, carrier):
+        """The VM by this carrier, and one that does nothing: while the other is detached, its host
+        programs have a user."""
+        self._carrier = carrier
+        idle = self.run(f"cd {RUN}; [ -s idle.pid ] || {{ {{ sleep 100000 | "
+                        "sh -c 'echo $$ >idle.pid; exec fake-vmm idle 1'; } >/dev/null 2>&1 </dev/null & "
+                        "sleep 1; }; cat idle.pid").strip()
+        keys = "".join(f"{key} = {value}\n" for key, value in self._vm_keys(carrier).items())
+        self.machine.put(f"{RUN}/conf", self._conf(f"{RUN}/control", (
+            f"[vm idle]\npid = {idle}\nflight = no\n[vm guest]\n{keys}")))
+
+    def vm_detach(self):
+        self.ctl("detach guest")
+        self._attached = False
+
+    def vm_attach(self):
+        words = " ".join(f"{key}={value}" for key, value in self._vm_keys(self._carrier).items())
+        self.ctl(f"attach guest {words}")
+        self._attached = True
+
+    def daemon_reload(self):
+        if self._attached:
+            self.vm_detach()
+        self.ctl("reload")
 
     def daemon_start(self):
         self.run(f"cd {RUN} && {{ vcpuscope daemon --config conf >>log 2>&1 </dev/null & echo $! >pid; }}; i=0; "
@@ -79,7 +119,8 @@ class Host:
                  "usleep 20000; done")
 
     def vm(self):
-        return json.loads(self.run(f"vcpuscope ctl list --format json --control {RUN}/control"))["vms"][0]
+        vms = json.loads(self.run(f"vcpuscope ctl list --format json --control {RUN}/control"))["vms"]
+        return next(vm for vm in vms if vm["vm"] == "guest")
 
     def arrived(self, counts, wanted, seconds=60):
         """Waits until `counts` prints what is wanted; what is missing then is not on its way."""
@@ -101,6 +142,7 @@ class Host:
                 raise bed.machine.MachineError("the guest is gone: " + self.run(
                     "tail -n 20 /run/guest/qemu.log /run/guest/serial"))
             if time.monotonic() > end:
+                self.guest.run("true")  # or it is the guest that is dead, which says so itself
                 raise scene.SceneError(f"after {seconds} s still not: {what}; {vm}; the daemon said: "
                                        + self.run(f"tail -n 20 {RUN}/log"))
             time.sleep(0.1)
@@ -142,13 +184,17 @@ def replay(host, address, lines):
     return os.path.basename(path)
 
 
-def reconnect(host, kills_daemon):
+def reconnect(host, kind, chance):
     """The host's end goes away, and the guest's events come again: seconds."""
     begin = time.monotonic()
-    if kills_daemon:
+    frames = deaths = 0
+    if kind == "daemon killed":
         host.daemon_end("KILL")
         host.daemon_start()
-        frames, deaths = 0, 0
+    elif kind == "VM detached":
+        host.vm_detach()
+        time.sleep(chance.uniform(0, ALONE_MAX_S))
+        host.vm_attach()
     else:
         link = host.vm()["link"]
         frames, deaths = link["frames"], link["decoder_deaths"] + 1
@@ -158,21 +204,27 @@ def reconnect(host, kills_daemon):
     return time.monotonic() - begin
 
 
-def load(host, address, rate, reconnects, kills):
-    """(what the sender did, seconds of each reconnect, the recordings' names)"""
-    before = host.recordings()
+def load(host, carrier, kinds):
+    """(what the sender did, {kind: seconds of each reconnect}, the recordings' names)"""
+    before, chance, took = host.recordings(), random.Random(8), {}
     host.ctl("record guest start")
-    sender = Sender(host, address, f"load {rate}")
+    sender = Sender(host, carrier.agent, f"load {carrier.rate}")
     host.until("the guest's frames come", lambda vm: vm["channel"] == "ok" and vm["link"]["frames"] > 20)
-    took = [reconnect(host, kills and n % DAEMON_KILLS == DAEMON_KILLS - 1)
-            for n in range(reconnects)]
+    for kind in kinds:
+        took.setdefault(kind, []).append(reconnect(host, kind, chance))
     sender.signal()
     said = sender.told()
     host.arrived(f"batch-ranges {host.vm()['file']} | sed 's/\"boot.*//' | tr -d '[]' | "
                  "awk '{ for (i = 3; i <= NF; i += 3) n += $i } END { print n + 0 }'", said["emitted"])
     sender.signal()
     host.ctl("record guest stop")
-    return said, took, sorted(host.recordings() - before)
+    return said, took, sorted(host.recordings() - before, key=order)
+
+
+def order(name):
+    """Of recordings in time: a second's second file is named behind its first, NAME-TIME[-N].vcs."""
+    _, stamp, *more = name[:-len(".vcs")].split("-")
+    return stamp, int(more[0]) if more else 0
 
 
 def stream(builder, path):
@@ -205,7 +257,7 @@ def account(builder, paths, truth):
             sums[part] += said[part]
         if len(boots) > 1:
             problems.append(f"{name}: its guest booted: {boots}")
-        for cpu, (first, end, _) in enumerate(boots[-1][1]):
+        for cpu, (first, end, _) in enumerate(boots[-1][1] if boots else ()):
             between += first - ends.get(cpu, 0)
             if first < ends.get(cpu, 0):
                 problems.append(f"{name}: CPU {cpu} begins at {first}, but {ends[cpu]} are recorded")
@@ -233,46 +285,51 @@ def account(builder, paths, truth):
             "lost_on_the_way": missing - truth["dropped"]}, problems
 
 
-def play(builder, source, folder, lines, carriers, reconnects, say):
-    """{carrier: (the file's recording, what load() says)}"""
+def play(builder, source, folder, plan, lines, say):
+    """Plays [(carrier, kinds of reconnects)] on one machine, with the file first if it has `lines`:
+    {carrier: (the file's recording, what load() says)}, either None if it was not wanted."""
+    many = not lines or any(len(kinds) > carrier.few for carrier, kinds in plan)
     programs = [(f"{builder.build}/guest-agent/vcpuscope-agent-tls", "/usr/bin/vcpuscope-agent-tls"),
                 (f"{builder.build}/tests/e2e/carriers/carry-agent", "/usr/bin/carry-agent")]
     key = f"{folder}/psk"
     with open(key, "w") as f:
         f.write(KEY)
-    kills, played = reconnects is not None, {}
     tools = [(f"{builder.build}/tests/e2e/{path}", f"/usr/bin/{os.path.basename(path)}")
-             for path in ("carriers/guest-stream", "daemon/batch-ranges")]
+             for path in ("carriers/guest-stream", "daemon/batch-ranges", "daemon/fake-vmm")]
+    played = {}
     with bed.boot_b(builder, files=tools, guest_files=[(source, "/root/source.vcs"), (key, "/root/psk")],
                     guest_programs=programs, guest_modules=("virtio_net",)) as machine:
         host = Host(machine, bed.guest_start(machine, say, GUEST_START))
         host.guest.run("chmod 600 /root/psk; ip addr add 10.0.2.15/24 dev eth0 && ip link set eth0 up")
         host.run(f"mkdir -p {RUN}; echo {shlex.quote(KEY.strip())} >{RUN}/psk; chmod 600 {RUN}/psk")
-        if kills:
+        if many:
             host.keep_programs()
-        for name, agent, collector, rate, few in carriers:
-            n = few if reconnects is None else reconnects
-            say(f"{name}: the file, then {n} reconnects under load")
-            host.daemon_configure(collector)
+        for carrier, kinds in plan:
+            say(f"{carrier.name}: {'the file, then ' if lines else ''}{len(kinds)} reconnects under load")
+            host.daemon_configure(carrier)
             if played:
-                host.ctl("reload")
+                host.daemon_reload()
             else:
                 host.daemon_start()
-            first = replay(host, agent, lines)
-            played[name] = first, load(host, agent, rate, n, kills) if n else None
+            first = None
+            if lines:
+                first = replay(host, carrier.agent, lines)
+            else:
+                host.ctl("record guest stop")
+            played[carrier.name] = first, load(host, carrier, kinds) if kinds else None
         host.daemon_end("TERM")
         machine.get_folder(RECORDINGS, folder)
     return played
 
 
-def attempt(builder, source, carriers, reconnects, say):
+def attempt(builder, source, plan, with_file, say):
     """A machine that stands still says nothing about carriers: again, aloud."""
     for left in reversed(range(ATTEMPTS)):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                wanted = stream(builder, source)
-                played = play(builder, source, folder, len(wanted), carriers, reconnects, say)
-                return check(builder, wanted, folder, played)
+                wanted = stream(builder, source) if with_file else []
+                return check(builder, wanted, folder,
+                             play(builder, source, folder, plan, len(wanted), say))
             except bed.machine.MachineError as error:
                 if not left:
                     raise
@@ -280,27 +337,43 @@ def attempt(builder, source, carriers, reconnects, say):
     return None
 
 
+def figures_of(took):
+    return "; ".join(f"{len(s)} times {kind}, back after {sorted(s)[len(s) // 2]:.1f} s (median) to "
+                     f"{max(s):.1f} s" for kind, s in took.items())
+
+
 def check(builder, wanted, folder, played):
     problems = []
     for name, (first, loaded) in played.items():
-        where = differs(wanted, stream(builder, f"{folder}/{first}"))
-        print(f"{name}: {len(wanted)} lines of the file {'DIFFER' if where else 'are identical'}")
-        if where:
-            problems.append(f"{name}: the file's recording differs from the file: {where}")
+        if first:
+            where = differs(wanted, stream(builder, f"{folder}/{first}"))
+            print(f"{name}: {len(wanted)} lines of the file {'DIFFER' if where else 'are identical'}")
+            if where:
+                problems.append(f"{name}: the file's recording differs from the file: {where}")
         if not loaded:
             continue
         truth, took, files = loaded
         figures, wrong = account(builder, [f"{folder}/{file}" for file in files], truth)
         problems += [f"{name}: {text}" for text in wrong]
-        print(f"{name}: {len(took)} reconnects, back after {sorted(took)[len(took) // 2]:.1f} s (median) to "
-              f"{max(took):.1f} s: {json.dumps(figures)}")
+        print(f"{name}: {figures_of(took)}: {json.dumps(figures)}", flush=True)
     return problems
+
+
+def plans(carriers, reconnects):
+    """What is played: [([(carrier, kinds)] on one machine, is the file?)]"""
+    def kinds(n):
+        return [GENTLE[i % len(GENTLE)] for i in range(n)]
+
+    if reconnects is None:
+        return [([(c, kinds(c.few)) for c in carriers], True)]
+    return [*(([(c, kinds(reconnects))], True) for c in carriers),
+            ([(c, RESTARTS) for c in carriers], False)]
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--reconnects", type=int, default=50 if FULL else None)
-    parser.add_argument("--carrier", choices=[c[0] for c in CARRIERS], help="only this one")
+    parser.add_argument("--carrier", choices=CARRIERS, help="only this one")
     o = parser.parse_args()
 
     begin = time.monotonic()
@@ -314,8 +387,10 @@ def main():
             source = f"{folder}/source.vcs"
             subprocess.run([f"{builder.build}/host-collector/vcpuscope", "simulate", *SCENE, "-o",
                             source], check=True, stdout=subprocess.DEVNULL)
-            carriers = [c for c in CARRIERS if o.carrier in (None, c[0])]
-            problems = attempt(builder, source, carriers, o.reconnects, say)
+            carriers = [c for name, c in CARRIERS.items() if o.carrier in (None, name)]
+            problems = []
+            for plan, with_file in plans(carriers, o.reconnects):
+                problems += attempt(builder, source, plan, with_file, say)
     except (*bed.BedError, scene.SceneError) as error:
         problems = [str(error)]
     for problem in problems:
