@@ -215,7 +215,7 @@ def load(host, carrier, kinds):
     sender.signal()
     said = sender.told()
     host.arrived(f"batch-ranges {host.vm()['file']} | sed 's/\"boot.*//' | tr -d '[]' | "
-                 "awk '{ for (i = 3; i <= NF; i += 3) n += $i } END { print n + 0 }'", said["emitted"])
+                 "awk '{ for (i = 4; i <= NF; i += 4) n += $i } END { print n + 0 }'", said["emitted"])
     sender.signal()
     host.ctl("record guest stop")
     return said, took, sorted(host.recordings() - before, key=order)
@@ -257,7 +257,7 @@ def account(builder, paths, truth):
             sums[part] += said[part]
         if len(boots) > 1:
             problems.append(f"{name}: its guest booted: {boots}")
-        for cpu, (first, end, _) in enumerate(boots[-1][1] if boots else ()):
+        for cpu, (first, end, _) in (boots[-1][1] if boots else {}).items():
             between += first - ends.get(cpu, 0)
             if first < ends.get(cpu, 0):
                 problems.append(f"{name}: CPU {cpu} begins at {first}, but {ends[cpu]} are recorded")

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What a recording holds of its guest's events, by the guest's own totals alone: batch-ranges FILE
- * prints, of each CPU, the total before its first batch, the total with its last one, and how many
- * events lie in all of them; of each boot of its machine if there were several, the newest first:
+ * prints, of each CPU, its number, the total before its first batch, the total with its last one,
+ * and how many events lie in all of them; of each boot of its machine if there were several, the
+ * newest first:
  *
- *	{"cpus": [[FIRST, LAST, EVENTS], ..], "boot": "ID", "before": [{"cpus": .., "boot": ..},
- *..]}
+ *	{"cpus": [[CPU, FIRST, LAST, EVENTS], ..], "boot": "ID",
+ *	 "before": [{"cpus": .., "boot": ..}, ..]}
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,6 +48,9 @@ static int boot_note(void *context, uint32_t source, uint8_t kind, const uint8_t
 		return 0;
 	if (boots->n == BOOTS)
 		return -ENOSPC;
+	/* What was on its way when the reader came was sent before this greeting. */
+	if (boots->n == 1 && !*boots->all[0].id)
+		boots->n = 0;
 	strcpy(boots->all[boots->n++].id, hello.boot_id);
 	return 0;
 }
@@ -79,7 +83,7 @@ static void boot_print(const struct boot *boot)
 
 		if (!range->known)
 			continue;
-		printf("%s[%llu, %llu, %llu]", comma, (unsigned long long)range->first,
+		printf("%s[%d, %llu, %llu, %llu]", comma, c, (unsigned long long)range->first,
 		       (unsigned long long)range->last, (unsigned long long)range->events);
 		comma = ", ";
 	}

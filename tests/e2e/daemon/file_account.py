@@ -10,13 +10,14 @@ BATCH_RANGES = BUILD / "tests/e2e/daemon/batch-ranges"
 
 def file_account(name, path):
     """One recording: what the report says of its guest, and of each boot of its machine, the newest
-    last, the id and each CPU's totals before its first and with its last batch, read without the
-    report's code. (Problems, both); the report's part is None if nothing of the guest is in it."""
+    last, the id and {CPU: (its totals before its first and with its last batch, events)}, read without
+    the report's code. (Problems, both); the report's part is None if nothing of the guest is in it."""
     said = next((v for k, v in report_json(path)["loss"].items() if k != "host"), None)
     held = json.loads(subprocess.run([BATCH_RANGES, path], check=True, capture_output=True,
                                      text=True).stdout)
-    boots = [(b["boot"], b["cpus"]) for b in (*reversed(held["before"]), held) if b["cpus"]]
-    cpus = [cpu for _, cpus in boots for cpu in cpus]
+    boots = [(b["boot"], {cpu: counts for cpu, *counts in b["cpus"]})
+             for b in (*reversed(held["before"]), held) if b["cpus"]]
+    cpus = [counts for _, cpus in boots for counts in cpus.values()]
     if not said:
         return [f"{name}: {path}: the report does not know of {cpus}"] if cpus else [], None, boots
     parts = said["delivered"] + said["dropped_kernel"] + said["dropped_user"] + said["lost_channel"]

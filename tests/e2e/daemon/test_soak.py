@@ -274,13 +274,14 @@ def account(sim, truth, link, sums):
         for part in totals:
             totals[part] += said[part]
         for boot, cpus in boots:
-            before = ends.get(boot, [0] * len(cpus))
-            unrecorded += sum(max(0, first - end) for (first, _, _), end in zip(cpus, before))
-            ends[boot] = [last for _, last, _ in cpus]
-    for boot, end in ends.items():
-        died += emitted[boot] - sum(end)
-        if sum(end) > emitted[boot] or (boot == str(sim.agent.pid) and sum(end) < emitted[boot]):
-            problems.append(f"{name}: {emitted[boot]} emitted, the recordings end at {end}")
+            before = ends.setdefault(boot, {})
+            unrecorded += sum(max(0, first - before.get(cpu, 0)) for cpu, (first, _, _) in cpus.items())
+            before.update({cpu: last for cpu, (_, last, _) in cpus.items()})
+    for boot, cpus in ends.items():
+        end = sum(cpus.values())
+        died += emitted[boot] - end
+        if end > emitted[boot] or (boot == str(sim.agent.pid) and end < emitted[boot]):
+            problems.append(f"{name}: {emitted[boot]} emitted, the recordings end at {cpus}")
     if len(sim.files) == 1 and unrecorded:
         problems.append(f"{name}: the recording begins late, or has holes: {unrecorded}")
     print(f"{name}: {sum(emitted.values())} emitted in {len(emitted)} boots; {len(sim.files)} files: "
