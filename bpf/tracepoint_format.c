@@ -7,30 +7,35 @@
 
 enum { FORMAT_BYTES_MAX = 65536 };
 
-/* The tracepoint's format file, from wherever tracefs is mounted; NULL with errno. */
-static FILE *format_open(const char *system, const char *name)
+/* The tracepoint's format file, from wherever tracefs is mounted. 0; -EACCES: it may be there, but
+ * not for us; -ENOENT. */
+static int format_open(const char *system, const char *name, FILE **out)
 {
 	static const char *const roots[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
 	char path[256];
-	FILE *f = NULL;
+	int error = -ENOENT;
 
-	for (size_t i = 0; i < 2 && !f; i++) {
+	*out = NULL;
+	for (size_t i = 0; i < 2 && !*out; i++) {
 		snprintf(path, sizeof(path), "%s/events/%s/%s/format", roots[i], system, name);
-		f = fopen(path, "re");
+		*out = fopen(path, "re");
+		if (!*out && errno == EACCES)
+			error = -EACCES;
 	}
-	return f;
+	return *out ? 0 : error;
 }
 
 int tracepoint_format_parse(struct tep_handle *tep, const char *system, const char *name,
 			    struct tep_event **out)
 {
-	FILE *f = format_open(system, name);
 	char *format;
 	size_t bytes;
+	FILE *f;
+	int error = format_open(system, name, &f);
 
 	*out = NULL;
-	if (!f)
-		return errno == EACCES ? -EACCES : -ENOENT;
+	if (error)
+		return error;
 	format = malloc(FORMAT_BYTES_MAX);
 	if (format) {
 		bytes = fread(format, 1, FORMAT_BYTES_MAX, f);
