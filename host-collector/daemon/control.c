@@ -20,6 +20,7 @@ enum { ANSWERS_WAIT_MAX = 1024 * 1024 }; /* bytes that a client has not read yet
 
 struct client {
 	uv_pipe_t pipe;
+	uv_shutdown_t shutdown;
 	struct control *control;
 	bool streams; /* a VM's frames go to it, see streams.h */
 	size_t len;
@@ -68,9 +69,26 @@ static void answer_sent(uv_write_t *request, int status)
 {
 	struct answer *answer = (struct answer *)request;
 
-	(void)status; /* a peer that is gone is seen by the next read */
+	if (status < 0) /* what is queued behind it would wait for ever */
+		client_close(request->handle->data);
 	free(answer->text);
 	free(answer);
+}
+
+static void all_sent(uv_shutdown_t *request, int status)
+{
+	(void)status;
+	client_close(request->handle->data);
+}
+
+/* It asks for nothing more, but may still read the answers. */
+static void client_end(struct client *client)
+{
+	uv_stream_t *stream = (uv_stream_t *)&client->pipe;
+
+	uv_read_stop(stream);
+	if (client->streams || uv_shutdown(&client->shutdown, stream, all_sent))
+		client_close(client);
 }
 
 static void client_answer(struct client *client, struct json_object *reply)
@@ -157,6 +175,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	char *end;
 
 	(void)buf;
+	if (n == UV_EOF) {
+		client_end(client);
+		return;
+	}
 	if (n < 0) { /* UV_ENOBUFS too: a line that does not end */
 		client_close(client);
 		return;
