@@ -126,12 +126,13 @@ static void runnable(const struct vcpu_span *s, const struct model *m, char *out
 	int64_t ns = s->end.ns - s->begin.ns;
 
 	if (s->holder_ns > s->pcpu_idle_ns && s->holder_ns < s->pcpu_busy_ns / 2)
-		describe(out, n,
-			 "ready to run, but pCPU %u was held by many tasks in turn for %s, longest "
-			 "by %s: %s",
-			 s->pcpu, duration_text(s->pcpu_busy_ns < ns ? s->pcpu_busy_ns : ns).text,
-			 task_text(m, VS_SOURCE_HOST, s->holder_pid).text,
-			 duration_text(s->holder_ns < ns ? s->holder_ns : ns).text);
+		describe(
+			out, n,
+			"ready to run, but pCPU %u was held by several tasks in turn for %s, longest "
+			"by %s: %s",
+			s->pcpu, duration_text(s->pcpu_busy_ns < ns ? s->pcpu_busy_ns : ns).text,
+			task_text(m, VS_SOURCE_HOST, s->holder_pid).text,
+			duration_text(s->holder_ns < ns ? s->holder_ns : ns).text);
 	else if (s->holder_ns > s->pcpu_idle_ns)
 		describe(out, n, "ready to run, but pCPU %u was held by %s for %s", s->pcpu,
 			 task_text(m, VS_SOURCE_HOST, s->holder_pid).text,

@@ -74,7 +74,7 @@ void because_not_scheduled(const struct stall_facts *f, const struct model *m, i
 	if (most && most->ns < ns / 2)
 		describe(
 			out, n,
-			"the vCPU was ready to run but waited %s for a pCPU, held by many tasks in "
+			"the vCPU was ready to run but waited %s for a pCPU, held by several tasks in "
 			"turn, longest by %s: %s",
 			duration_text(ns).text, task_text(m, VS_SOURCE_HOST, most->pid).text,
 			duration_text(most->ns).text);

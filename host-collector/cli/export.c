@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "host-collector/analyze/describe.h"
 #include "host-collector/cli/commands.h"
@@ -144,6 +146,15 @@ static const struct export_format *format_find(const char *name)
 	return NULL;
 }
 
+/* Half a trace misleads; what is no file, such as /dev/stdout, stays. */
+static void output_remove(const char *path)
+{
+	struct stat st;
+
+	if (!stat(path, &st) && S_ISREG(st.st_mode))
+		unlink(path);
+}
+
 static int export_run(const struct command *self, int argc, char **argv)
 {
 	struct export_arguments a = {0};
@@ -193,6 +204,8 @@ static int export_run(const struct command *self, int argc, char **argv)
 out:
 	if (out)
 		fclose(out);
+	if (result != COMMAND_OK)
+		output_remove(a.output);
 	pipeline_free(pipeline);
 	model_free(model);
 	if (x)

@@ -72,6 +72,21 @@ def csv_check(vcpuscope, recording, out):
     return bad
 
 
+def failure_check(vcpuscope, folder):
+    """What is no recording is said to be none, and leaves nothing that looks like its trace."""
+    bad, none, out = [], os.path.join(folder, "none"), os.path.join(folder, "left")
+    with open(none, "w") as f:
+        f.write("root:x:0:0:root:/root:/bin/sh\n")
+    for kind in ("perfetto", "csv", "folded"):
+        done = subprocess.run([vcpuscope, "export", none, "--to", kind, "-o", out], capture_output=True,
+                              text=True)
+        if not done.returncode or "is no recording" not in done.stderr or done.stderr.count("\n") != 1:
+            bad.append(f"{kind} of no recording: exit {done.returncode}: {done.stderr}")
+        if os.path.exists(out):
+            bad.append(f"{kind} of no recording leaves a file")
+    return bad
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--vcpuscope", required=True)
@@ -79,6 +94,9 @@ def main():
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         recording, out = os.path.join(folder, "run.vcs"), os.path.join(folder, "out")
+        for line in failure_check(vcpuscope, folder):
+            print(line)
+            failed += 1
         for scenario, seed, loss in CASES:
             run(vcpuscope, "simulate", scenario, "--seed", str(seed), "--loss", loss, "-o", recording)
             bad = perfetto_check(vcpuscope, recording, out, loss != "0")

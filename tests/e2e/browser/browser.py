@@ -55,7 +55,9 @@ class Browser:
             os.dup2(ends[0], 3)
             os.dup2(ends[1], 4)
 
+        # Killed at its end, it would leave its folder of sockets in /tmp.
         return subprocess.Popen(arguments, preexec_fn=place, pass_fds=(3, 4),
+                                env={**os.environ, "TMPDIR": self.profile},
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                 start_new_session=True)
 
