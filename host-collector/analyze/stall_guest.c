@@ -16,6 +16,19 @@ static void stretch_begin(struct stall_track *k, struct host_ns t, int32_t pid)
 	k->proven_valid = false;
 	k->doubt = false;
 	k->unseen_valid = false;
+	k->before_valid = false; /* it was of the stretch before */
+}
+
+/* Keeps the stretch as of an interrupt's begin at `t`, if it is long enough to be reported without
+ * that interrupt. */
+static bool stretch_copy(const struct stall_detector *d, const struct stall_track *k,
+			 struct host_ns t, struct stall_facts *copy)
+{
+	if (!k->task_known || t.ns - k->stretch.begin.ns < d->options.than_ns)
+		return false;
+	*copy = k->stretch;
+	facts_end(copy, t);
+	return true;
 }
 
 /* Remembers a stretch that is long already, as of this event. */
@@ -100,11 +113,7 @@ static void guest_enter(struct stall_detector *d, struct stall_vm *v, struct sta
 	facts_begin(&k->interrupt, k->vm, k->cpu, i->t);
 	k->interrupt.pid = i->event.pid;
 	k->in_interrupt = true;
-	k->before_valid = k->task_known && i->t.ns - k->stretch.begin.ns >= d->options.than_ns;
-	if (k->before_valid) {
-		k->before = k->stretch;
-		facts_end(&k->before, i->t);
-	}
+	k->before_valid = stretch_copy(d, k, i->t, &k->before);
 }
 
 static void track_forget(struct stall_vm *v, struct stall_track *k, struct host_ns t)
@@ -143,6 +152,7 @@ static void doubt_end(struct stall_detector *d, struct stall_vm *v, struct stall
 	k->doubt = false;
 	k->unseen_valid = true;
 	facts_begin(&k->unseen, k->vm, k->cpu, i->t);
+	k->before_unseen_valid = stretch_copy(d, k, i->t, &k->before_unseen);
 }
 
 static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
@@ -237,16 +247,20 @@ void stall_guest_interrupt(void *context, const struct guest_interrupt *i)
 	struct stall_detector *d = context;
 	struct stall_vm *v = stall_vm_get(d, i->vm);
 	struct stall_track *k = v ? stall_track_get(v, i->cpu) : NULL;
-	struct stall_facts *f;
+	struct stall_facts *f, *before = NULL;
 
 	if (!k)
 		return;
 	if (k->in_interrupt && k->interrupt.begin.ns == i->begin.ns) {
 		k->in_interrupt = false;
 		f = &k->interrupt;
+		if (k->before_valid)
+			before = &k->before;
 	} else if (k->unseen_valid && k->unseen.begin.ns == i->begin.ns) {
 		k->unseen_valid = false;
 		f = &k->unseen;
+		if (k->before_unseen_valid)
+			before = &k->before_unseen;
 	} else {
 		return;
 	}
@@ -260,8 +274,8 @@ void stall_guest_interrupt(void *context, const struct guest_interrupt *i)
 	if (i->end.ns - i->begin.ns < d->options.than_ns)
 		return;
 	/* The stretch around it ends where the interrupt began, and starts anew where it ended. */
-	if (k->task_known && k->before_valid)
-		stall_stretch_end(d, v, k, &k->before, i->begin);
+	if (k->task_known && before)
+		stall_stretch_end(d, v, k, before, i->begin);
 	stall_stretch_end(d, v, k, f, i->end);
 	if (k->task_known)
 		stretch_begin(k, i->end, k->stretch.pid);

@@ -78,6 +78,8 @@ void stall_vcpu_span(void *context, const struct vcpu_span *span)
 		facts_vcpu_span(&k->proven, span);
 	if (k->unseen_valid)
 		facts_vcpu_span(&k->unseen, span);
+	if (k->unseen_valid && k->before_unseen_valid)
+		facts_vcpu_span(&k->before_unseen, span);
 	if (k->in_interrupt)
 		facts_vcpu_span(&k->interrupt, span);
 	if (k->in_interrupt && k->before_valid)

@@ -37,9 +37,10 @@ struct stall_track {
 		doubted; /* the stretch as of a gap of one event, if the next event is no */
 	struct stall_facts before; /* a long stretch as of the interrupt's begin, if that is long */
 	struct stall_facts unseen; /* since such a gap: what is missing may be a softirq's entry */
-	struct stall_facts reading; /* since the guest's clock was read last */
+	struct stall_facts before_unseen; /* as `before`, for `unseen` */
+	struct stall_facts reading;       /* since the guest's clock was read last */
 	bool reading_valid, chain_open, proven_valid, doubt, doubt_proven, before_valid,
-		unseen_valid;
+		unseen_valid, before_unseen_valid;
 	struct stall_recent recent[STALL_RECENT_MAX];
 	unsigned n_recent;
 	struct host_ns peers_asked;  /* whether the other vCPUs are settled */

@@ -197,6 +197,26 @@ static void late_below_the_threshold(struct tale *t)
 	ADD(t, SWITCH(VM, 591000, 0, 42, 50, 0));
 }
 
+/* The entry of a softirq is lost at 400 ms; an interrupt inside it begins another 100 ms later. */
+static void unseen_softirq(struct tale *t)
+{
+	begins(t);
+	ticks(t, 304000, 400000, 50);
+	leaves(t, 400010, EXIT_EXTERNAL);
+	ADD(t, KVM(400020, 0, ENTRY, TID0, 0));
+	ADD(t, IRQ(400030, 0, SOFTIRQ_ENTRY, 50, 1));
+	ADD(t, IRQ(400040, 0, SOFTIRQ_EXIT, 50, 1));
+	ADD(t, EVENT(VM, 400050, 0, LOST, 0, 0, 1, 1));
+	for (int64_t at = 402000; at < 700000; at += 50000) {
+		leaves(t, at - 6, EXIT_EXTERNAL);
+		taken(t, at, KICK, 50);
+	}
+	ADD(t, IRQ(700000, 0, SOFTIRQ_EXIT, 50, 3));
+	ticks(t, 704000, 710000, 50);
+	ADD(t, SWITCH(VM, 710000, 0, 50, 60, 0));
+	waiter(t);
+}
+
 static const struct {
 	const char *name;
 	void (*tell)(struct tale *t);
@@ -263,10 +283,42 @@ static void what_interrupts_do_is_told(void **state)
 	}
 }
 
+/* What lies before a softirq whose entry was lost ends where the softirq began. */
+static void an_unseen_softirq_takes_its_own_time_only(void **state)
+{
+	struct report_options options = {.than_ns = 100000000, .all = true};
+	struct model *m = model_new();
+	struct report_builder *b = report_builder_new(m, &options);
+	struct report *r;
+	int softirqs = 0;
+
+	(void)state;
+	script_vm(m, 2, "kvm");
+	unseen_softirq(&tale);
+	tale_tell(&tale, m);
+	model_finish(m);
+	r = report_builder_finish(b);
+	assert_balances(r);
+	for (size_t i = 0; i < r->n_incidents; i++) {
+		const struct incident *x = &r->incidents[i];
+
+		softirqs += x->kind == GUEST_CPU_SOFTIRQ;
+		if (x->kind == GUEST_CPU_SOFTIRQ)
+			assert_int_equal(x->begin.ns, 402000000);
+		if (x->begin.ns == 200000000)
+			assert_int_equal(x->end.ns, 402000000);
+	}
+	assert_int_equal(softirqs, 1);
+	report_free(r);
+	report_builder_free(b);
+	model_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_interrupts_do_is_told),
+		cmocka_unit_test(an_unseen_softirq_takes_its_own_time_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
