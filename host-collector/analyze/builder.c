@@ -97,6 +97,7 @@ static void found(void *context, const struct stall_facts *facts)
 	struct incident incident, *bigger;
 
 	verdict_judge(facts, b->model, &incident);
+	incident_verify(&incident);
 	dmesg_times(b, &incident);
 	if (b->options.noticed)
 		b->options.noticed(b->options.noticed_context, &incident);
@@ -240,6 +241,7 @@ size_t report_builder_ongoing(struct report_builder *b, struct incident *out, si
 
 	for (size_t i = 0; i < n; i++) {
 		verdict_judge(&b->ongoing[i], b->model, &out[i]);
+		incident_verify(&out[i]);
 		dmesg_times(b, &out[i]);
 	}
 	return n;

@@ -127,7 +127,8 @@ struct incident {
 	enum confidence confidence;
 	char because[REPORT_TEXT_MAX];          /* the verdict in one plain sentence */
 	char denied[REPORT_TEXT_MAX];           /* what was denied to whom, for how long */
-	int64_t breakdown_ns[VCPU_STATE_COUNT]; /* sums to end - begin exactly */
+	int64_t breakdown_ns[VCPU_STATE_COUNT]; /* sums to end - begin exactly... */
+	bool inconsistent; /* ...or not: a bug of vcpuscope, so there is no verdict */
 	size_t n_culprits;
 	struct report_culprit culprits[REPORT_CULPRITS_MAX];
 	size_t n_evidence;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "host-collector/analyze/describe.h"
+
 struct times_vm {
 	uint32_t vm;
 	struct report_vcpu *vcpus[VS_CPUS_MAX];
@@ -117,38 +119,73 @@ int state_times_give(struct state_times *s, struct report *r)
 	return 0;
 }
 
-/* Less than nothing in a state never adds up. */
-static int64_t sum(const int64_t *ns)
+/* Says how the states fail to add up to `passed_ns`; false if they do add up. */
+static bool states_fail(const int64_t *ns, int64_t passed_ns, char *why, size_t why_bytes)
 {
-	int64_t all = 0;
+	int64_t sum = 0;
+	int negative = -1;
 
-	for (int i = 0; i < VCPU_STATE_COUNT; i++)
-		all = ns[i] < 0 ? INT64_MIN / 2 : all + ns[i];
-	return all;
+	for (int i = 0; i < VCPU_STATE_COUNT; i++) {
+		sum += ns[i];
+		negative = ns[i] < 0 ? i : negative;
+	}
+	if (sum == passed_ns && negative < 0)
+		return false;
+	if (negative >= 0)
+		snprintf(why, why_bytes,
+			 "state %s has %" PRId64 " ns (all states sum to %" PRId64 " ns, %" PRId64
+			 " ns passed)",
+			 vcpu_state_name((enum vcpu_state)negative), ns[negative], sum, passed_ns);
+	else
+		snprintf(why, why_bytes, "its states sum to %" PRId64 " ns, %" PRId64 " ns passed",
+			 sum, passed_ns);
+	return true;
 }
 
-bool report_balances(const struct report *r, char *why, size_t why_bytes)
+bool incident_balances(const struct incident *i, char *why, size_t why_bytes)
 {
-	for (size_t i = 0; i < r->n_vcpus; i++) {
-		const struct report_vcpu *v = &r->vcpus[i];
+	return !states_fail(i->breakdown_ns, i->end.ns - i->begin.ns, why, why_bytes);
+}
 
-		if (sum(v->states_ns) == v->end.ns - v->begin.ns && v->begin.ns >= r->begin.ns &&
-		    v->end.ns <= r->end.ns)
-			continue;
-		snprintf(why, why_bytes,
-			 "the states of vCPU %u sum to %" PRId64 " ns, %" PRId64 " passed", v->vcpu,
-			 sum(v->states_ns), v->end.ns - v->begin.ns);
+void incident_verify(struct incident *i)
+{
+	char why[160];
+
+	if (incident_balances(i, why, sizeof(why)))
+		return;
+	i->inconsistent = true;
+	i->verdict = i->runner_up = VERDICT_UNDETERMINED;
+	i->confidence = CONFIDENCE_UNDETERMINED;
+	describe(i->because, sizeof(i->because),
+		 "a bug of vcpuscope, please report it with the recording: %s", why);
+}
+
+static bool vcpu_balances(const struct report *r, const struct report_vcpu *v, char *why,
+			  size_t why_bytes)
+{
+	if (states_fail(v->states_ns, v->end.ns - v->begin.ns, why, why_bytes))
 		return false;
+	if (v->begin.ns >= r->begin.ns && v->end.ns <= r->end.ns)
+		return true;
+	snprintf(why, why_bytes, "its time exceeds the recording's");
+	return false;
+}
+
+size_t report_imbalances(const struct report *r, char *why, size_t why_bytes)
+{
+	size_t n = 0;
+	char what[160];
+
+	for (size_t i = 0; i < r->n_vcpus; i++) {
+		if (!vcpu_balances(r, &r->vcpus[i], what, sizeof(what)) && !n++)
+			snprintf(why, why_bytes, "vCPU %u of VM %s: %s", r->vcpus[i].vcpu,
+				 report_vm_name(r, r->vcpus[i].vm), what);
 	}
 	for (size_t i = 0; i < r->n_incidents; i++) {
-		const struct incident *x = &r->incidents[i];
-
-		if (sum(x->breakdown_ns) == x->end.ns - x->begin.ns)
-			continue;
-		snprintf(why, why_bytes,
-			 "the breakdown of the stall on vCPU %u sums to %" PRId64 " ns of %" PRId64,
-			 x->vcpu, sum(x->breakdown_ns), x->end.ns - x->begin.ns);
-		return false;
+		if (!incident_balances(&r->incidents[i], what, sizeof(what)) && !n++)
+			snprintf(why, why_bytes, "stall %zu of the report, on vCPU %u of VM %s: %s",
+				 i + 1, r->incidents[i].vcpu, report_vm_name(r, r->incidents[i].vm),
+				 what);
 	}
-	return true;
+	return n;
 }

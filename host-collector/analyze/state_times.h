@@ -2,8 +2,8 @@
 /*
  * The account of every vCPU over a whole recording: how long it was in which state. It balances if
  * the states sum to the time from its first to its last instant, to the nanosecond; so does every
- * incident's breakdown. Whoever makes a report asks, so that a report that does not add up is never
- * believed.
+ * incident's breakdown, and no state is negative. The report's builder checks every incident (and
+ * takes the verdict from one that fails); who prints a report checks all of it.
  */
 #ifndef ANALYZE_STATE_TIMES_H
 #define ANALYZE_STATE_TIMES_H
@@ -18,7 +18,11 @@ void state_times_free(struct state_times *s);
 /* After model_finish: hands over what there is as r->vcpus. 0 or -ENOMEM. */
 int state_times_give(struct state_times *s, struct report *r);
 
-/* Does everything in the report add up? If not, says what does not. */
-bool report_balances(const struct report *r, char *why, size_t why_bytes);
+/* Does the incident's breakdown add up? If not, says how it fails. */
+bool incident_balances(const struct incident *i, char *why, size_t why_bytes);
+/* A breakdown that does not add up proves nothing: marks the incident and takes its verdict. */
+void incident_verify(struct incident *i);
+/* How many vCPUs and incidents of the report do not add up; `why` describes the first. */
+size_t report_imbalances(const struct report *r, char *why, size_t why_bytes);
 
 #endif

@@ -178,6 +178,7 @@ static int report_run(const struct command *self, int argc, char **argv)
 	struct model *model = NULL;
 	int result = COMMAND_TROUBLE;
 	char why[512] = "out of memory";
+	size_t n_wrong;
 	bool html, opened;
 
 	if (options_parse_or_say(self, argc, argv, &a) || !arguments_check(&a))
@@ -212,15 +213,18 @@ static int report_run(const struct command *self, int argc, char **argv)
 		say(a.recording, "out of memory");
 		goto out;
 	}
-	if (!report_balances(found.report, why, sizeof(why))) {
-		say(a.recording, "%s: a bug of vcpuscope's, please report it with the recording",
-		    why);
-		goto out;
-	}
 	if (found.table)
 		report_table_finish(found.table);
 	result = output_write(&a, &found);
-	if (result == COMMAND_OK)
+	n_wrong = report_imbalances(found.report, why, sizeof(why));
+	if (n_wrong) {
+		say(a.recording,
+		    "%zu part%s of this report do%s not add up (the rest is right): a bug of "
+		    "vcpuscope, please report it with the recording. The first: %s",
+		    n_wrong, n_wrong == 1 ? "" : "s", n_wrong == 1 ? "es" : "", why);
+		result = COMMAND_TROUBLE;
+	}
+	if (result == COMMAND_OK || n_wrong)
 		gaps_say(a.recording, pipeline, model, &info);
 out:
 	report_free(found.report);

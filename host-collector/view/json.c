@@ -194,6 +194,8 @@ static json *incident_json(const struct report *r, const struct incident *i)
 	}
 	add_text(incident, "denied", i->denied);
 	add(incident, "breakdown_ns", states_json(i->breakdown_ns));
+	if (i->inconsistent)
+		add_bool(incident, "inconsistent", true);
 	add(incident, "culprits", culprits_json(i));
 	add(incident, "evidence", evidence_json(r, i));
 	part = json_object_new_array();

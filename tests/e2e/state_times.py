@@ -28,7 +28,8 @@ def check(report, hotplug=False):
                              "recording")
     for i in report["incidents"]:
         total = sum(i["breakdown_ns"].values())
-        if total != i["duration_ns"] or total != i["end_ns"] - i["begin_ns"]:
+        if total != i["duration_ns"] or total != i["end_ns"] - i["begin_ns"] or \
+                min(i["breakdown_ns"].values()) < 0:
             raise Unbalanced(f"VM {i['vm']}, guest CPU {i['guest_cpu']}: the breakdown of its stall "
                              f"sums to {total} ns of {i['duration_ns']}")
     return report

@@ -9,7 +9,7 @@ static inline void assert_balances(const struct report *r)
 {
 	char why[256];
 
-	if (!report_balances(r, why, sizeof(why)))
+	if (report_imbalances(r, why, sizeof(why)))
 		fail_msg("%s", why);
 }
 
