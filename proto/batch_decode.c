@@ -20,8 +20,9 @@ enum { DECODE_ARENA_BYTES = 1024 * 1024 };
 struct batch_decoder {
 	struct arena arena;
 	struct predictor predictor;
-	const Vcpuscope__Wire__Column *columns[VS_EVENT_TYPE_LIMIT]; /* NULL: all zeros */
-	size_t counts[VS_EVENT_TYPE_LIMIT];
+	const Vcpuscope__Wire__Column *columns[BATCH_SLOTS]; /* NULL: all zeros */
+	size_t counts[BATCH_SLOTS];
+	struct type_slots slots;
 	struct vs_event events[VS_BATCH_EVENTS_MAX];
 };
 
@@ -46,14 +47,13 @@ void batch_decoder_free(struct batch_decoder *d)
 
 static int decoder_check_types(struct batch_decoder *d, const Vcpuscope__Wire__Batch *m)
 {
-	for (size_t type = 0; type < VS_EVENT_TYPE_LIMIT; type++)
-		d->counts[type] = 0;
+	type_slots_reset(&d->slots);
+	for (size_t slot = 0; slot < BATCH_SLOTS; slot++)
+		d->counts[slot] = 0;
 	for (size_t i = 0; i < m->n_type; i++) {
 		if (!m->type[i])
 			return -EBADMSG;
-		if (m->type[i] >= VS_EVENT_TYPE_LIMIT)
-			return -E2BIG;
-		d->counts[m->type[i]]++;
+		d->counts[type_slot_get(&d->slots, m->type[i])]++;
 	}
 	return 0;
 }
@@ -65,20 +65,20 @@ static bool column_fits(size_t n, size_t events)
 
 static int decoder_check_columns(struct batch_decoder *d, const Vcpuscope__Wire__Batch *m)
 {
-	for (size_t type = 0; type < VS_EVENT_TYPE_LIMIT; type++)
-		d->columns[type] = NULL;
+	for (size_t slot = 0; slot < BATCH_SLOTS; slot++)
+		d->columns[slot] = NULL;
 	for (size_t i = 0; i < m->n_columns; i++) {
 		const Vcpuscope__Wire__Column *c = m->columns[i];
-		size_t n;
+		const uint32_t slot = type_slot(&d->slots, c->type);
+		const size_t n = d->counts[slot];
 
-		if (c->type >= VS_EVENT_TYPE_LIMIT)
-			return -E2BIG;
-		n = d->counts[c->type];
-		if (d->columns[c->type] || c->predict & ~(uint32_t)PREDICT_KNOWN ||
+		if (!slot && c->type >= VS_EVENT_TYPE_LIMIT)
+			continue; /* of events whose fields have no place */
+		if (d->columns[slot] || c->predict & ~(uint32_t)PREDICT_KNOWN ||
 		    !column_fits(c->n_pid, n) || !column_fits(c->n_pid2, n) ||
 		    !column_fits(c->n_arg0, n) || !column_fits(c->n_arg1, n))
 			return -EBADMSG;
-		d->columns[c->type] = c;
+		d->columns[slot] = c;
 	}
 	return 0;
 }
@@ -100,29 +100,33 @@ static int decoder_check(struct batch_decoder *d, const Vcpuscope__Wire__Batch *
 	return err ? err : decoder_check_columns(d, m);
 }
 
-static void decoder_take(struct batch_decoder *d, struct vs_event *event)
+static void decoder_take(struct batch_decoder *d, struct vs_event *event, uint32_t slot)
 {
 	static const Vcpuscope__Wire__Column zeros = VCPUSCOPE__WIRE__COLUMN__INIT;
-	const Vcpuscope__Wire__Column *c = d->columns[event->type];
+	const Vcpuscope__Wire__Column *c = d->columns[slot];
 	struct predictor *p = &d->predictor;
-	size_t at = d->counts[event->type]++;
+	size_t at = d->counts[slot]++;
 	uint64_t arg0, arg1;
 
 	if (!c)
 		c = &zeros;
-	event->pid = wrapping_add32(predict_pid(p, event, c->predict), c->n_pid ? c->pid[at] : 0);
+	event->pid = wrapping_add32(predict_pid(p, slot, c->predict), c->n_pid ? c->pid[at] : 0);
 	predictor_learn_pid(p, event, c->predict);
 	event->pid2 =
-		wrapping_add32(predict_pid2(p, event, c->predict), c->n_pid2 ? c->pid2[at] : 0);
+		wrapping_add32(predict_pid2(p, slot, c->predict), c->n_pid2 ? c->pid2[at] : 0);
 	arg0 = c->n_arg0 ? c->arg0[at] : 0;
 	arg1 = c->n_arg1 ? c->arg1[at] : 0;
-	event->arg0 = c->predict & PREDICT_ARG0_PREVIOUS
-			      ? p->previous[event->type].arg0 + unzigzag64(arg0)
-			      : arg0;
-	event->arg1 = c->predict & PREDICT_ARG1_PREVIOUS
-			      ? p->previous[event->type].arg1 + unzigzag64(arg1)
-			      : arg1;
-	predictor_learn(p, event, c->predict);
+	event->arg0 = c->predict & PREDICT_ARG0_PREVIOUS ? p->previous[slot].arg0 + unzigzag64(arg0)
+							 : arg0;
+	event->arg1 = c->predict & PREDICT_ARG1_PREVIOUS ? p->previous[slot].arg1 + unzigzag64(arg1)
+							 : arg1;
+	predictor_learn(p, event, slot, c->predict);
+}
+
+static void fields_clear(struct vs_event *event)
+{
+	event->pid = event->pid2 = 0;
+	event->arg0 = event->arg1 = 0;
 }
 
 static int decoder_build(struct batch_decoder *d, const Vcpuscope__Wire__Batch *m)
@@ -132,11 +136,12 @@ static int decoder_build(struct batch_decoder *d, const Vcpuscope__Wire__Batch *
 	size_t jump = 0;
 
 	d->predictor = (struct predictor){0};
-	for (size_t type = 0; type < VS_EVENT_TYPE_LIMIT; type++)
-		d->counts[type] = 0; /* from here on: how many were taken */
+	for (size_t slot = 0; slot < BATCH_SLOTS; slot++)
+		d->counts[slot] = 0; /* from here on: how many were taken */
 	for (size_t i = 0; i < m->n_type; i++) {
 		struct vs_event *event = &d->events[i];
 		uint64_t delta;
+		uint32_t slot;
 
 		if (m->time_high[i] > UINT64_MAX >> 8)
 			return -EBADMSG;
@@ -149,8 +154,12 @@ static int decoder_build(struct batch_decoder *d, const Vcpuscope__Wire__Batch *
 		event->time = time;
 		event->seq = seq++;
 		event->cpu = (uint16_t)m->cpu;
-		event->type = (uint16_t)m->type[i];
-		decoder_take(d, event);
+		event->type = m->type[i] < EVENT_TYPE_MAX ? (uint16_t)m->type[i] : EVENT_TYPE_MAX;
+		slot = type_slot(&d->slots, m->type[i]);
+		if (slot)
+			decoder_take(d, event, slot);
+		else
+			fields_clear(event);
 	}
 	return 0;
 }

@@ -79,10 +79,11 @@ struct batch_encoder {
 		/* The columns' bits or-ed together: 0 if a column need not be sent. */
 		uint32_t any_pid, any_pid2;
 		uint64_t any_arg0, any_arg1;
-	} columns[VS_EVENT_TYPE_LIMIT];
+	} columns[BATCH_SLOTS];
+	struct type_slots slots;
 	struct predictor predictor;
-	Vcpuscope__Wire__Column messages[VS_EVENT_TYPE_LIMIT];
-	Vcpuscope__Wire__Column *message_list[VS_EVENT_TYPE_LIMIT];
+	Vcpuscope__Wire__Column messages[BATCH_SLOTS];
+	Vcpuscope__Wire__Column *message_list[BATCH_SLOTS];
 };
 
 struct batch_encoder *batch_encoder_new(void)
@@ -102,7 +103,7 @@ void batch_encoder_relay(struct batch_encoder *e)
 
 static bool type_is_good(const struct batch_encoder *e, uint16_t type)
 {
-	return type && type < VS_EVENT_TYPE_LIMIT && (known_types[type] || e->relays);
+	return type && ((type < VS_EVENT_TYPE_LIMIT && known_types[type]) || e->relays);
 }
 
 /* Checks the events and lays out the columns. */
@@ -111,41 +112,47 @@ static int encoder_layout(struct batch_encoder *e, const struct batch *b)
 	uint64_t time = 0;
 	size_t first = 0;
 
-	for (size_t type = 0; type < VS_EVENT_TYPE_LIMIT; type++)
-		e->columns[type] = (struct encoder_column){0};
+	type_slots_reset(&e->slots);
+	for (size_t slot = 0; slot < BATCH_SLOTS; slot++)
+		e->columns[slot] = (struct encoder_column){0};
 	for (size_t i = 0; i < b->n_events; i++) {
 		const struct vs_event *event = &b->events[i];
 
 		if (event->cpu != b->cpu || event->time < time || !type_is_good(e, event->type))
 			return -EINVAL;
 		time = event->time;
-		e->columns[event->type].n++;
+		e->columns[type_slot_get(&e->slots, event->type)].n++;
 	}
-	for (size_t type = 0; type < VS_EVENT_TYPE_LIMIT; type++) {
-		e->columns[type].first = first;
-		first += e->columns[type].n;
-		e->columns[type].n = 0;
+	for (size_t slot = 1; slot < type_slots_used(&e->slots); slot++) {
+		e->columns[slot].first = first;
+		first += e->columns[slot].n;
+		e->columns[slot].n = 0;
 	}
 	return 0;
 }
 
-static void encoder_put(struct batch_encoder *e, const struct vs_event *event)
+static uint32_t slot_predict(uint32_t slot)
 {
-	uint32_t predict = predict_by_type[event->type];
-	struct encoder_column *c = &e->columns[event->type];
+	return slot < VS_EVENT_TYPE_LIMIT ? predict_by_type[slot] : 0;
+}
+
+static void encoder_put(struct batch_encoder *e, const struct vs_event *event, uint32_t slot)
+{
+	uint32_t predict = slot_predict(slot);
+	struct encoder_column *c = &e->columns[slot];
 	struct predictor *p = &e->predictor;
 	size_t at = c->first + c->n++;
 
-	e->pid[at] = wrapping_sub32(event->pid, predict_pid(p, event, predict));
+	e->pid[at] = wrapping_sub32(event->pid, predict_pid(p, slot, predict));
 	predictor_learn_pid(p, event, predict);
-	e->pid2[at] = wrapping_sub32(event->pid2, predict_pid2(p, event, predict));
+	e->pid2[at] = wrapping_sub32(event->pid2, predict_pid2(p, slot, predict));
 	e->arg0[at] = predict & PREDICT_ARG0_PREVIOUS
-			      ? zigzag64(event->arg0 - p->previous[event->type].arg0)
+			      ? zigzag64(event->arg0 - p->previous[slot].arg0)
 			      : event->arg0;
 	e->arg1[at] = predict & PREDICT_ARG1_PREVIOUS
-			      ? zigzag64(event->arg1 - p->previous[event->type].arg1)
+			      ? zigzag64(event->arg1 - p->previous[slot].arg1)
 			      : event->arg1;
-	predictor_learn(p, event, predict);
+	predictor_learn(p, event, slot, predict);
 	c->any_pid |= (uint32_t)e->pid[at];
 	c->any_pid2 |= (uint32_t)e->pid2[at];
 	c->any_arg0 |= e->arg0[at];
@@ -156,16 +163,18 @@ static size_t encoder_messages(struct batch_encoder *e)
 {
 	size_t n = 0;
 
-	for (uint32_t type = 0; type < VS_EVENT_TYPE_LIMIT; type++) {
-		const struct encoder_column *c = &e->columns[type];
+	for (uint32_t slot = 1; slot < type_slots_used(&e->slots); slot++) {
+		const struct encoder_column *c = &e->columns[slot];
 		Vcpuscope__Wire__Column *m = &e->messages[n];
 
-		if (!c->n || (!predict_by_type[type] && !c->any_pid && !c->any_pid2 &&
-			      !c->any_arg0 && !c->any_arg1))
+		if (!c->n || (!slot_predict(slot) && !c->any_pid && !c->any_pid2 && !c->any_arg0 &&
+			      !c->any_arg1))
 			continue;
 		vcpuscope__wire__column__init(m);
-		m->type = type;
-		m->predict = predict_by_type[type];
+		m->type = slot < VS_EVENT_TYPE_LIMIT
+				  ? slot
+				  : e->slots.new_types[slot - VS_EVENT_TYPE_LIMIT];
+		m->predict = slot_predict(slot);
 		m->n_pid = c->any_pid ? c->n : 0;
 		m->pid = e->pid + c->first;
 		m->n_pid2 = c->any_pid2 ? c->n : 0;
@@ -203,6 +212,7 @@ int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buf
 	for (size_t i = 0; i < b->n_events; i++) {
 		const struct vs_event *event = &b->events[i];
 		uint64_t delta = event->time - time;
+		uint32_t slot;
 
 		e->type[i] = event->type;
 		e->time_low[i] = (uint8_t)delta;
@@ -213,7 +223,9 @@ int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buf
 			e->seq_jump[m.n_seq_jump++] = (int32_t)(event->seq - seq);
 		}
 		seq = event->seq + 1;
-		encoder_put(e, event);
+		slot = type_slot(&e->slots, event->type);
+		if (slot)
+			encoder_put(e, event, slot);
 	}
 	m.n_type = m.n_time_high = m.time_low.len = b->n_events;
 	m.type = e->type;

@@ -42,8 +42,9 @@ int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buf
 struct batch_decoder *batch_decoder_new(void);
 void batch_decoder_free(struct batch_decoder *d);
 /* Decodes and validates a Batch payload; out->events is valid until the next call. What comes out
- * is in time order, of one CPU below VS_CPUS_MAX, with types in 1..VS_EVENT_TYPE_LIMIT-1; those
- * that event.h does not have are kept (a newer peer). 0, -EBADMSG, -E2BIG. */
+ * is in time order, of one CPU below VS_CPUS_MAX, with types of 1 and above. Types that event.h
+ * does not have are kept (a newer peer's): up to 192 of them in one batch with their fields, any
+ * others with time, seq and type alone (65535 for a type above that). 0, -EBADMSG, -E2BIG. */
 int batch_decode(struct batch_decoder *d, const uint8_t *payload, size_t len, struct batch *out);
 
 #endif

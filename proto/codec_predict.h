@@ -8,6 +8,57 @@
 
 #include "proto/event.h"
 
+/*
+ * Where a batch keeps what belongs to a type: types below VS_EVENT_TYPE_LIMIT have a slot each, and
+ * the others that occur in the batch (a newer peer's) get the slots behind those. Beyond
+ * BATCH_NEW_TYPES_MAX of them, and from EVENT_TYPE_MAX on, a type has no slot: its events keep
+ * their time and number, and lose their fields.
+ */
+enum {
+	BATCH_NEW_TYPES_MAX = 192,
+	BATCH_SLOTS = VS_EVENT_TYPE_LIMIT + BATCH_NEW_TYPES_MAX,
+	EVENT_TYPE_MAX = 0xffff, /* stands for every type that struct vs_event cannot hold */
+};
+
+struct type_slots {
+	unsigned char of_new[EVENT_TYPE_MAX - VS_EVENT_TYPE_LIMIT]; /* 0: none */
+	vs_u16 new_types[BATCH_NEW_TYPES_MAX];
+	vs_u32 n_new;
+};
+
+/* No slot for a new type from here on. */
+static inline void type_slots_reset(struct type_slots *s)
+{
+	while (s->n_new)
+		s->of_new[s->new_types[--s->n_new] - VS_EVENT_TYPE_LIMIT] = 0;
+}
+
+/* 0: it has none. */
+static inline vs_u32 type_slot(const struct type_slots *s, vs_u32 type)
+{
+	if (type < VS_EVENT_TYPE_LIMIT)
+		return type;
+	return type >= EVENT_TYPE_MAX ? 0 : s->of_new[type - VS_EVENT_TYPE_LIMIT];
+}
+
+/* The slot of a type that occurs; 0: there is none left. */
+static inline vs_u32 type_slot_get(struct type_slots *s, vs_u32 type)
+{
+	vs_u32 slot = type_slot(s, type);
+
+	if (slot || type >= EVENT_TYPE_MAX || s->n_new == BATCH_NEW_TYPES_MAX)
+		return slot;
+	slot = VS_EVENT_TYPE_LIMIT + s->n_new;
+	s->new_types[s->n_new++] = (vs_u16)type;
+	s->of_new[type - VS_EVENT_TYPE_LIMIT] = (unsigned char)slot;
+	return slot;
+}
+
+static inline vs_u32 type_slots_used(const struct type_slots *s)
+{
+	return VS_EVENT_TYPE_LIMIT + s->n_new;
+}
+
 /* Part of the wire format. A reader refuses bits it does not know. */
 enum column_predict {
 	PREDICT_PID_CURRENT = 1,
@@ -22,7 +73,7 @@ struct predictor {
 	struct {
 		vs_s32 pid, pid2;
 		vs_u64 arg0, arg1;
-	} previous[VS_EVENT_TYPE_LIMIT];
+	} previous[BATCH_SLOTS];
 };
 
 static inline vs_s32 wrapping_sub32(vs_s32 a, vs_s32 b)
@@ -45,17 +96,16 @@ static inline vs_u64 unzigzag64(vs_u64 coded)
 	return coded >> 1 ^ (0 - (coded & 1));
 }
 
-static inline vs_s32 predict_pid(const struct predictor *p, const struct vs_event *e,
-				 vs_u32 predict)
+/* `slot` is that of the event's type, below BATCH_SLOTS. */
+static inline vs_s32 predict_pid(const struct predictor *p, vs_u32 slot, vs_u32 predict)
 {
-	return predict & PREDICT_PID_CURRENT ? p->current : p->previous[e->type].pid;
+	return predict & PREDICT_PID_CURRENT ? p->current : p->previous[slot].pid;
 }
 
 /* After pid was learned. */
-static inline vs_s32 predict_pid2(const struct predictor *p, const struct vs_event *e,
-				  vs_u32 predict)
+static inline vs_s32 predict_pid2(const struct predictor *p, vs_u32 slot, vs_u32 predict)
 {
-	return predict & PREDICT_PID2_CURRENT ? p->current : p->previous[e->type].pid2;
+	return predict & PREDICT_PID2_CURRENT ? p->current : p->previous[slot].pid2;
 }
 
 static inline void predictor_learn_pid(struct predictor *p, const struct vs_event *e,
@@ -65,14 +115,15 @@ static inline void predictor_learn_pid(struct predictor *p, const struct vs_even
 		p->current = e->pid;
 }
 
-static inline void predictor_learn(struct predictor *p, const struct vs_event *e, vs_u32 predict)
+static inline void predictor_learn(struct predictor *p, const struct vs_event *e, vs_u32 slot,
+				   vs_u32 predict)
 {
 	if (predict & PREDICT_PID2_CURRENT || e->type == VS_EVENT_SCHED_SWITCH)
 		p->current = e->pid2;
-	p->previous[e->type].pid = e->pid;
-	p->previous[e->type].pid2 = e->pid2;
-	p->previous[e->type].arg0 = e->arg0;
-	p->previous[e->type].arg1 = e->arg1;
+	p->previous[slot].pid = e->pid;
+	p->previous[slot].pid2 = e->pid2;
+	p->previous[slot].arg0 = e->arg0;
+	p->previous[slot].arg1 = e->arg1;
 }
 
 #endif

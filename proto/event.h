@@ -120,7 +120,7 @@ enum vs_event_type {
 	VS_EVENT_TYPES(X)
 #undef X
 		VS_EVENT_TYPE_LIMIT =
-			64 /* one past the highest type a reader must hold a slot for */
+			64 /* the types above are below it; a newer peer's may not be */
 };
 
 /* Stands for every task that a filter by name leaves out (Config.tasks): above any real id. */

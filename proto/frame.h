@@ -53,6 +53,10 @@ enum frame_kind {
 	FRAME_EXIT_SUMMARY = 23,
 };
 
+/* Who may send a kind, bits; 0: this version does not know it. */
+enum frame_sender { FRAME_BY_AGENT = 1, FRAME_BY_COLLECTOR = 2 };
+unsigned int frame_kind_senders(uint8_t kind);
+
 struct frame_header {
 	uint8_t version;
 	uint8_t kind;

@@ -184,6 +184,8 @@ struct report_loss {
 	uint64_t overdelivered; /* more than that came: the sender contradicts itself */
 	uint64_t missed;        /* by the kernel, without a number: in no other total */
 	uint64_t unplaced;      /* of those delivered: when they were is not known */
+	/* Of a newer peer's types and kinds that this version does not know; dropped, not lost. */
+	uint64_t unknown_events, unknown_frames;
 	/* By enum event_class: handlers that became no events by design. Not lost. */
 	struct message_untold untold[EVENT_CLASSES];
 	uint64_t lost_frames, nonsense_frames, damaged_bytes, late;

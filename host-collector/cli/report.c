@@ -88,6 +88,12 @@ static void gaps_say(const char *path, const struct pipeline *p, const struct mo
 			    "only counted, pass as time of what they interrupted, and the chains of "
 			    "such interrupts are half or torn",
 			    s.name);
+		if (s.unknown_events || s.unknown_frames)
+			say(path,
+			    "%s sent %llu events and %llu frames of types that this version does "
+			    "not know; ignored: a newer vcpuscope may show them",
+			    s.name, (unsigned long long)s.unknown_events,
+			    (unsigned long long)s.unknown_frames);
 		if (s.nonsense)
 			say(path, "%llu frames or events of %s made no sense; ignored",
 			    (unsigned long long)s.nonsense, s.name);

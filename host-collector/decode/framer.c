@@ -129,23 +129,38 @@ static int unknown_append(struct framer *f, const struct guest_record *r, enum f
 	return byte_buffer_append(&f->payload, u->bytes, u->n);
 }
 
+/* Empty: a reader sees that a frame was there, and of what kind. */
+static int unknown_frame(struct framer *f, const struct guest_record *r)
+{
+	const uint32_t kind = r->unknown_frame.kind;
+
+	if (!kind || kind > UINT8_MAX || frame_kind_senders((uint8_t)kind))
+		return -EINVAL;
+	return frame_write(f->writer, (enum frame_kind)kind, f->payload.data, 0, &f->frame);
+}
+
+static int known_frame(struct framer *f, struct guest_record *r)
+{
+	int err;
+
+	if (r->head.kind >= sizeof(packers) / sizeof(packers[0]) || !packers[r->head.kind].pack ||
+	    packers[r->head.kind].pack(f, r))
+		return -EINVAL;
+	err = unknown_append(f, r, packers[r->head.kind].kind);
+	f->unknown.n = 0;
+	return err ? err
+		   : frame_write(f->writer, packers[r->head.kind].kind, f->payload.data,
+				 f->payload.len, &f->frame);
+}
+
 int framer_frame(struct framer *f, struct guest_record *r, struct frame_view *out)
 {
 	int err;
 
-	if (r->head.kind >= sizeof(packers) / sizeof(packers[0]) || !packers[r->head.kind].pack)
-		return -EINVAL;
 	f->payload.len = f->frame.len = 0;
 	if (byte_buffer_reserve(&f->payload, 0)) /* an empty message is a message */
 		return -ENOMEM;
-	if (packers[r->head.kind].pack(f, r))
-		return -EINVAL;
-	err = unknown_append(f, r, packers[r->head.kind].kind);
-	f->unknown.n = 0;
-	if (err)
-		return err;
-	err = frame_write(f->writer, packers[r->head.kind].kind, f->payload.data, f->payload.len,
-			  &f->frame);
+	err = r->head.kind == RECORD_UNKNOWN_FRAME ? unknown_frame(f, r) : known_frame(f, r);
 	if (err)
 		return err;
 	frame_restamp(f->frame.data, r->head.session_id, r->head.frame_seq);

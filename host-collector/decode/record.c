@@ -38,6 +38,7 @@ static const struct record_shape shapes[] = {
 	[RECORD_DOWN] = WHOLE(down),
 	[RECORD_CONFIG_REPLY] = WHOLE(config_reply),
 	[RECORD_UNKNOWN] = ENDS_IN(unknown.bytes),
+	[RECORD_UNKNOWN_FRAME] = WHOLE(unknown_frame),
 };
 enum { N_SHAPES = sizeof(shapes) / sizeof(shapes[0]) };
 

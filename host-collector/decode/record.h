@@ -33,6 +33,8 @@ enum record_kind {
 	RECORD_CONFIG_REPLY, /* a frame of the guest's */
 	/* Fields of the guest's next frame that this version does not know, as they came. */
 	RECORD_UNKNOWN,
+	/* A guest's frame of a kind that this version does not know; only its place is kept. */
+	RECORD_UNKNOWN_FRAME,
 };
 
 struct record_head {
@@ -62,6 +64,10 @@ struct record_unknown {
 	uint8_t bytes[VS_UNKNOWN_MAX];
 };
 
+struct record_unknown_frame {
+	uint32_t kind;
+};
+
 struct record_down {
 	int32_t error; /* errno; 0: closed by the other end */
 };
@@ -82,6 +88,7 @@ struct guest_record {
 		struct record_down down;
 		struct message_config_reply config_reply;
 		struct record_unknown unknown;
+		struct record_unknown_frame unknown_frame;
 	};
 };
 

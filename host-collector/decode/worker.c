@@ -161,6 +161,13 @@ static void head_set(struct worker *w, enum record_kind kind)
 	w->record.head = (struct record_head){.kind = (uint16_t)kind};
 }
 
+static void head_set_of(struct worker *w, enum record_kind kind, const struct frame_view *frame)
+{
+	head_set(w, kind);
+	w->record.head.frame_seq = frame->header.frame_seq;
+	w->record.head.session_id = frame->header.session_id;
+}
+
 static void on_note(void *context, enum note_kind kind, const char *text)
 {
 	struct worker *w = context;
@@ -192,9 +199,7 @@ static void unknown_take(struct worker *w, const struct frame_view *frame, const
 	if (n <= 0)
 		return;
 	w->record.unknown.n = (uint32_t)n;
-	w->record.head = (struct record_head){.kind = RECORD_UNKNOWN,
-					      .frame_seq = frame->header.frame_seq,
-					      .session_id = frame->header.session_id};
+	head_set_of(w, RECORD_UNKNOWN, frame);
 	record_give(w);
 }
 
@@ -206,8 +211,12 @@ static void on_frame(void *context, const struct frame_view *frame, uint64_t arr
 
 	while (i < sizeof(takers) / sizeof(takers[0]) && takers[i].frame != frame->header.kind)
 		i++;
-	if (i == sizeof(takers) / sizeof(takers[0]))
+	if (i == sizeof(takers) / sizeof(takers[0])) {
+		head_set_of(w, RECORD_UNKNOWN_FRAME, frame);
+		w->record.unknown_frame.kind = frame->header.kind;
+		record_give(w);
 		return;
+	}
 	if (frame_unpack(w->unpacker, frame, &payload, &len)) {
 		nonsense(w);
 		return;

@@ -287,11 +287,7 @@ static void reply_receive(struct guest_session *s, const uint8_t *payload, size_
 /* What an agent may send; everything else is the host's to write. */
 static bool kind_is_guests(uint8_t kind)
 {
-	static const uint8_t kinds[] = {FRAME_HELLO,       FRAME_BATCH,        FRAME_HEARTBEAT,
-					FRAME_ECHO_REPLY,  FRAME_CLOCK_SAMPLE, FRAME_KERNEL_LOG,
-					FRAME_GUEST_STACK, FRAME_CONFIG_REPLY};
-
-	return memchr(kinds, kind, sizeof(kinds)) != NULL;
+	return frame_kind_senders(kind) & FRAME_BY_AGENT;
 }
 
 static void frame_receive(struct guest_session *s, const struct frame_view *frame,
@@ -314,6 +310,8 @@ static void frame_receive(struct guest_session *s, const struct frame_view *fram
 	s->stats.last_frame_ms = now_ms;
 	if (!kind_is_guests(kind) || (s->refused && kind != FRAME_HELLO)) {
 		s->stats.refused++;
+		if (!frame_kind_senders(kind) && !s->refused)
+			s->events.frame(s->events.context, frame, arrival_tsc);
 		return;
 	}
 	if (kind == FRAME_HELLO || kind == FRAME_ECHO_REPLY || kind == FRAME_HEARTBEAT ||

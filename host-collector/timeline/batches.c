@@ -4,6 +4,10 @@
 
 #include "host-collector/timeline/internal.h"
 
+#define X(number, ...) | 1ull << number
+static const uint64_t known_types = 0 VS_EVENT_TYPES(X);
+#undef X
+
 /* What a guest's kernel can report; the rest of enum vs_event_type is the host's to say. */
 static const uint64_t guest_types =
 	1ull << VS_EVENT_LOST | 1ull << VS_EVENT_SCHED_SWITCH | 1ull << VS_EVENT_SCHED_WAKEUP |
@@ -101,14 +105,39 @@ static int errors_count(struct histogram *errors, const struct timeline_event *e
 	return err;
 }
 
+static bool type_is_in(uint64_t types, uint16_t type)
+{
+	return type < VS_EVENT_TYPE_LIMIT && types & 1ull << type;
+}
+
+/* Keeps those of `types`, in order. Returns how many. */
+static size_t events_of(uint64_t types, struct timeline_event *events, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (type_is_in(types, events[i].event.type))
+			events[kept++] = events[i];
+	}
+	return kept;
+}
+
+static uint64_t unknown_count(const struct batch *b)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < b->n_events; i++)
+		n += !type_is_in(known_types, b->events[i].type);
+	return n;
+}
+
 /* `n` events at most SLICE_EVENTS: mapped, checked, pushed. */
 static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cpu *cpu,
 		      const struct vs_event *events, size_t n, const struct batch *b,
 		      uint64_t arrival_tsc)
 {
 	int64_t limit = stream_latest_ns(p, s, arrival_tsc);
-	uint64_t types = 0;
-	size_t kept = n;
+	size_t known, kept;
 
 	if (!clock_book_map(p->clocks, s->id, events, n, b->time_err, p->slice))
 		return -EBADMSG;
@@ -119,18 +148,13 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 		e->event = events[i];
 		if (gap_is_bounded(b, &events[i]))
 			e->event.arg1 = b->watermark;
-		types |= 1ull << (events[i].type % VS_EVENT_TYPE_LIMIT);
 	}
 	if (errors_count(&s->errors, p->slice, n))
 		return -ENOMEM;
-	if (!stream_is_host(s) && (types & ~guest_types)) {
-		kept = 0;
-		for (size_t i = 0; i < n; i++) {
-			if (guest_types & 1ull << (events[i].type % VS_EVENT_TYPE_LIMIT))
-				p->slice[kept++] = p->slice[i];
-		}
-		s->nonsense += n - kept;
-	}
+	known = kept = events_of(known_types, p->slice, n);
+	if (!stream_is_host(s))
+		kept = events_of(guest_types, p->slice, known);
+	s->nonsense += known - kept;
 	events_confine(cpu, p->slice, kept, limit);
 	if (kept && p->slice[0].t.ns < s->since_ns)
 		kept = events_since(p->slice, kept, s->since_ns);
@@ -174,14 +198,18 @@ static int batch_unplaced(struct pipeline *p, struct stream *s, uint64_t arrival
 			  const struct batch *b)
 {
 	struct continuity_cpu *cpu = continuity_cpu(&s->continuity, b->cpu);
+	const uint64_t unknown = unknown_count(b);
 	uint64_t missing;
 
 	if (!cpu)
 		return -ENOMEM;
-	if (continuity_check(&s->continuity, cpu, b, s->session_id, &missing) == CONTINUITY_REPEATS)
+	if (continuity_check(&s->continuity, cpu, b, s->session_id, &missing) ==
+	    CONTINUITY_REPEATS) {
 		s->replayed++;
-	else
-		s->unplaced += b->n_events;
+	} else {
+		s->unknown_events += unknown;
+		s->unplaced += b->n_events - unknown;
+	}
 	s->missing += missing;
 	stream_lost(s, cpu->floor_ns, arrival_ns(p, arrival_tsc));
 	return 0;
@@ -215,6 +243,7 @@ int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const
 		s->replayed++;
 		return 0;
 	}
+	s->unknown_events += unknown_count(&b);
 	if (verdict == CONTINUITY_GAP) {
 		s->missing += missing;
 		err = gap_push(p, s, cpu, &b.events[0], missing, b.time_err);

@@ -18,7 +18,6 @@
 enum {
 	SLICE_EVENTS = 512,
 	HOLD_MS = 500,
-	HOST_ONLY_KIND = FRAME_VM_INFO, /* kinds from here on are the collector's own */
 	KIND_LIMIT = FRAME_EXIT_SUMMARY + 1,
 };
 
@@ -43,6 +42,7 @@ struct stream {
 	struct byte_buffer held; /* see pipeline.c */
 	uint64_t held_since_tsc;
 	uint64_t frames, heard_tsc, lost_frames, missing, replayed, nonsense;
+	uint64_t unknown_events, unknown_frames; /* of a type or kind that this version lacks */
 	uint64_t unplaced; /* events that came before any clock of this source was known */
 	uint64_t missed, missed_before; /* without a number; at its sender's last word */
 	bool missed_known;
@@ -98,6 +98,15 @@ struct pipeline {
 		struct message_exit_summary exits; /* its cells: until it was taken */
 	} in; /* what was unpacked last; large, so not on the stack */
 };
+
+/* This version does not know the kind, or the source may send it. */
+static inline bool kind_is_admitted(uint8_t kind, uint32_t source)
+{
+	const unsigned int senders = frame_kind_senders(kind);
+
+	return !senders ||
+	       senders & (source == VS_SOURCE_HOST ? FRAME_BY_COLLECTOR : FRAME_BY_AGENT);
+}
 
 /* The model, which has been told everything up to now. */
 struct model *pipeline_model(struct pipeline *p);

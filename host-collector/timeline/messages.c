@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What each kind of frame says and where it goes: one row per kind in `kinds`. What only the host
- * side may say (from HOST_ONLY_KIND on) is taken from source 0 alone, whoever else may claim it.
+ * side may say (frame_kind_senders) is taken from source 0 alone, whoever else may claim it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -602,6 +602,8 @@ int message_take(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t ar
 
 	if (kind == FRAME_BATCH)
 		return batch_take(p, s, arrival_tsc, payload, len);
+	if (!frame_kind_senders(kind))
+		s->unknown_frames++;
 	if (!k || !k->unpack)
 		return 0; /* echo frames and the recording's end say nothing to us; nor do kinds of
 			   * a newer peer */

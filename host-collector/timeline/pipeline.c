@@ -337,7 +337,7 @@ int pipeline_learn(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		return err;
 	s->learned++;
 	if (!message_has_clock_facts(frame->header.kind) ||
-	    (frame->header.kind >= HOST_ONLY_KIND && source != VS_SOURCE_HOST) ||
+	    !kind_is_admitted(frame->header.kind, source) ||
 	    frame_order_check(&s->learn_order, &frame->header) < 0)
 		return 0;
 	err = frame_unpack(p->unpacker, frame, &payload, &len);
@@ -413,7 +413,7 @@ int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 	s->frames++;
 	s->heard_tsc = arrival_tsc ? arrival_tsc : p->last_tsc;
 	s->replayed_entries++;
-	if (frame->header.kind >= HOST_ONLY_KIND && source != VS_SOURCE_HOST)
+	if (!kind_is_admitted(frame->header.kind, source))
 		s->nonsense++;
 	else if (order_admit(s, &s->order, &frame->header))
 		err = frame_take_or_hold(p, s, arrival_tsc, frame);
@@ -528,6 +528,8 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.overdelivered = lost < 0 ? (uint64_t)-lost : 0,
 		.missed = s->missed,
 		.unplaced = s->unplaced,
+		.unknown_events = s->unknown_events,
+		.unknown_frames = s->unknown_frames,
 		.losses = &s->losses,
 		.lost_frames = s->lost_frames,
 		.missing = s->missing,

@@ -84,7 +84,10 @@ struct pipeline_source {
 	/* By enum event_class: handlers that it did not tell but counted, while we listened. Not
 	 * lost. */
 	struct message_untold untold[EVENT_CLASSES];
-	uint64_t unplaced;           /* of those delivered: no clock was known yet */
+	uint64_t unplaced; /* of those delivered: no clock was known yet */
+	/* Of those delivered: events of a type that this version does not know. They are dropped,
+	 * and lost to nobody. The same for frames. */
+	uint64_t unknown_events, unknown_frames;
 	const struct losses *losses; /* when; borrowed */
 	uint64_t lost_frames;        /* by frame_seq */
 	uint64_t missing;            /* events that never came, by their sequence numbers */

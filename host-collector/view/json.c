@@ -271,6 +271,8 @@ static json *loss_json(const struct report_loss *l)
 	add_uint(loss, "overdelivered", l->overdelivered);
 	add_uint(loss, "missed", l->missed);
 	add_uint(loss, "unplaced", l->unplaced);
+	add_uint(loss, "unknown_events", l->unknown_events);
+	add_uint(loss, "unknown_frames", l->unknown_frames);
 	add_uint(loss, "lost_frames", l->lost_frames);
 	add_uint(loss, "nonsense_frames", l->nonsense_frames);
 	add_uint(loss, "damaged_bytes", l->damaged_bytes);

@@ -503,6 +503,12 @@ static void loss_write(const struct page *p, const struct report_loss *l)
 		fputc(')', p->out);
 	if (l->nonsense_frames)
 		fprintf(p->out, ", %" PRIu64 " frames and events of no sense", l->nonsense_frames);
+	if (l->unknown_events)
+		fprintf(p->out, ", %" PRIu64 " event%s of unknown type", l->unknown_events,
+			l->unknown_events == 1 ? "" : "s");
+	if (l->unknown_frames)
+		fprintf(p->out, ", %" PRIu64 " frame%s of unknown kind", l->unknown_frames,
+			l->unknown_frames == 1 ? "" : "s");
 	if (l->unplaced)
 		fprintf(p->out, ", %" PRIu64 " whose time is not known", l->unplaced);
 	if (l->lost_frames)

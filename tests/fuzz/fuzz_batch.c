@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The batch decoder on any payload: what it accepts keeps codec.h's promises, and if our encoder
- * knows all its types, it comes back the same from encoding and decoding once more.
+ * The batch decoder on any payload: what it accepts keeps codec.h's promises, and it
+ * comes back the same from encoding and decoding once more.
  */
 #include "fuzz.h"
 
@@ -20,8 +20,7 @@ static void check_again(const struct batch *first)
 	struct batch second;
 
 	packed.len = 0;
-	if (batch_encode(encoder, first, &packed))
-		return;
+	FUZZ_CHECK(!batch_encode(encoder, first, &packed));
 	FUZZ_CHECK(!batch_decode(again, packed.data, packed.len, &second));
 	FUZZ_CHECK(second.cpu == first->cpu && second.n_events == first->n_events);
 	FUZZ_CHECK(second.watermark == first->watermark);
@@ -37,6 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		again = batch_decoder_new();
 		encoder = batch_encoder_new();
 		FUZZ_CHECK(decoder && again && encoder);
+		batch_encoder_relay(encoder);
 	}
 	if (!batch_decode(decoder, data, len, &b)) {
 		uint64_t time = 0;
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		FUZZ_CHECK(b.n_events <= VS_BATCH_EVENTS_MAX && b.cpu < VS_CPUS_MAX);
 		for (size_t i = 0; i < b.n_events; i++) {
 			FUZZ_CHECK(b.events[i].cpu == b.cpu && b.events[i].time >= time);
-			FUZZ_CHECK(b.events[i].type && b.events[i].type < VS_EVENT_TYPE_LIMIT);
+			FUZZ_CHECK(b.events[i].type);
 			time = b.events[i].time;
 		}
 		check_again(&b);

@@ -190,6 +190,7 @@ struct synth *synth_new(const struct synth_options *options)
 	if (!s->options.drain_ns)
 		s->options.drain_ns = 50000000;
 	s->encoder = batch_encoder_new();
+	batch_encoder_relay(s->encoder); /* a script may hold a newer peer's events */
 	must(s->encoder);
 	if (options->path)
 		must(!recording_writer_open(options->path, VS_RECORDING_SIMULATED,

@@ -313,12 +313,25 @@ static void test_a_batch_becomes_the_frame_it_was(void **state)
 	record.batch.events[7].type = VS_EVENT_TYPE_LIMIT - 1;
 	assert_int_equal(framer_frame(framer, &record, &frame), 0);
 	record.batch.events[7].type = VS_EVENT_TYPE_LIMIT;
+	assert_int_equal(framer_frame(framer, &record, &frame), 0);
+	record.batch.events[7].type = VS_EVENT_NONE;
 	assert_int_equal(framer_frame(framer, &record, &frame), -EINVAL);
 	record.batch.events[7].type = VS_EVENT_SCHED_WAKEUP;
 	record.batch.events[7].time = 1;
 	assert_int_equal(framer_frame(framer, &record, &frame), -EINVAL);
 	record.head.kind = RECORD_STATS;
 	assert_int_equal(framer_frame(framer, &record, &frame), -EINVAL);
+	/* Of a frame of unknown kind its place stays; kinds that are known cannot come that way. */
+	record.head.kind = RECORD_UNKNOWN_FRAME;
+	for (uint32_t kind = 0; kind < 300; kind++) {
+		const bool unknown = kind && kind < 256 && !frame_kind_senders((uint8_t)kind);
+
+		record.unknown_frame.kind = kind;
+		assert_int_equal(record_check(&record, record_bytes(&record)), 0);
+		assert_int_equal(framer_frame(framer, &record, &frame), unknown ? 0 : -EINVAL);
+		assert_true(!unknown || (frame.header.kind == kind && !frame.header.payload_bytes &&
+					 frame.header.frame_seq == record.head.frame_seq));
+	}
 	byte_buffer_fini(&payload);
 	byte_buffer_fini(&wire);
 	batch_encoder_free(encoder);

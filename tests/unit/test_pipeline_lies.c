@@ -31,6 +31,43 @@ static void what_only_the_host_may_say_is_not_taken_from_a_guest(void **state)
 	play_end(&p);
 }
 
+/* A newer agent's events and frames are dropped and counted; nothing is lost by them. */
+static void what_is_not_known_is_counted_and_costs_nothing_else(void **state)
+{
+	static const uint16_t types[] = {20, 63, 64, 66, 96, 1000, 65535};
+	static const uint8_t kinds[] = {11, 15, 24, 255};
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+	struct pipeline_source vm;
+	uint64_t sent = 0;
+
+	(void)state;
+	for (int64_t t = 3 * MS, i = 0; t < 500 * MS; t += 7 * MS, i++) {
+		synth_at(s, t);
+		synth_guest_event(s, (uint16_t)(i % 2),
+				  i & 2 ? synth_switch(TASK, 1, OTHER)
+					: synth_switch(OTHER, 1, TASK));
+		for (size_t k = 0; k < sizeof(types) / sizeof(*types); k++, sent++)
+			synth_guest_event(s, (uint16_t)(i % 2),
+					  (struct vs_event){.type = types[k], .pid = TASK});
+	}
+	for (size_t k = 0; k < sizeof(kinds); k++)
+		synth_frame(s, SYNTH_VM, kinds[k], (const uint8_t *)"new", 3);
+	synth_host_event(s, 0, (struct vs_event){.type = 200, .pid = VCPU0});
+	synth_at(s, 600 * MS);
+	synth_free(s);
+	play_offline(&p);
+	assert_switches(p.seen, 3 * MS, 500 * MS, 400000);
+	vm = source_of(&p, SYNTH_VM);
+	assert_int_equal(vm.unknown_events, sent);
+	assert_int_equal(vm.unknown_frames, sizeof(kinds));
+	assert_int_equal(vm.delivered, sent + sent / (sizeof(types) / sizeof(*types)));
+	assert_int_equal(vm.emitted, vm.delivered);
+	assert_int_equal(vm.missing + vm.lost_channel + vm.lost_frames + vm.nonsense, 0);
+	assert_int_equal(source_of(&p, VS_SOURCE_HOST).unknown_events, 1);
+	play_end(&p);
+}
+
 /* A heartbeat whose steal was read at the scene's time `t_ns`. */
 static void steal_send(struct synth *s, int64_t t_ns)
 {
@@ -175,6 +212,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_only_the_host_may_say_is_not_taken_from_a_guest),
+		cmocka_unit_test(what_is_not_known_is_counted_and_costs_nothing_else),
 		cmocka_unit_test(a_guests_steal_is_placed_unless_it_lies_ahead_of_its_arrival),
 		cmocka_unit_test(payloads_of_noise_are_counted_and_cost_nothing_else),
 		cmocka_unit_test(a_guest_that_lies_about_the_time_harms_only_itself),

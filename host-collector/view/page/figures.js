@@ -210,6 +210,7 @@ const LOSS_PARTS = [["emitted", "emitted", true], ["delivered", "delivered", tru
 	["dropped_kernel", "dropped in the kernel", true], ["dropped_user", "dropped later", true],
 	["lost_channel", "lost on the way", true], ["overdelivered", "delivered twice"],
 	["missed", "probes not run"], ["unplaced", "before any clock"], ["lost_frames", "frames lost"],
+	["unknown_events", "of unknown type"], ["unknown_frames", "frames of unknown kind"],
 	["nonsense_frames", "frames without sense"], ["damaged_bytes", "bytes damaged"],
 	["late", "too late"]];
 
