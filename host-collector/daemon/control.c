@@ -94,13 +94,14 @@ static void client_end(struct client *client)
 static void client_answer(struct client *client, struct json_object *reply)
 {
 	const char *text = json_object_to_json_string_ext(reply, JSON_C_TO_STRING_PLAIN);
-	struct answer *answer = calloc(1, sizeof(*answer));
+	struct answer *answer;
 	uv_buf_t buf;
 
 	if (uv_stream_get_write_queue_size((uv_stream_t *)&client->pipe) > ANSWERS_WAIT_MAX) {
 		client_close(client); /* it asks and does not read */
 		return;
 	}
+	answer = calloc(1, sizeof(*answer));
 	if (!text || !answer || asprintf(&answer->text, "%s\n", text) < 0) {
 		free(answer);
 		client_close(client);
