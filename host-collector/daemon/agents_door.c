@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "host-collector/daemon/daemon.h"
+#include "host-collector/link/socket_file.h"
 
 enum {
 	WAITING_MAX = 64,
@@ -97,20 +98,18 @@ void agents_door_tick(struct agents_door *door)
 static int listen_at(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err = 0;
+	int fd, err = socket_file_clear(path);
 
+	if (err)
+		return err;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		err = -EADDRINUSE;
-	else if (errno == ECONNREFUSED)
-		unlink(path);
-	if (!err && (bind(fd, (struct sockaddr *)&address, sizeof(address)) || chmod(path, 0666) ||
-		     listen(fd, WAITING_MAX)))
-		err = -errno;
-	if (!err)
+	if (!bind(fd, (struct sockaddr *)&address, sizeof(address)) && !chmod(path, 0666) &&
+	    !listen(fd, WAITING_MAX))
 		return fd;
+	err = -errno;
 	close(fd);
 	return err;
 }
@@ -140,8 +139,7 @@ int agents_door_open(uv_loop_t *loop, const char *path, struct vm_daemon *daemon
 	*out = door;
 	return 0;
 fail:
-	snprintf(why, why_bytes, "agents: %s: %s", path,
-		 err == -EADDRINUSE ? "another daemon listens there" : strerror(-err));
+	snprintf(why, why_bytes, "agents: %s: %s", path, socket_file_error(err));
 	if (door && door->listener > 0)
 		close(door->listener);
 	free(door);
@@ -155,7 +153,7 @@ void agents_door_close(struct agents_door *door)
 	for (size_t i = 0; i < door->n_waiting; i++)
 		close(door->waiting[i].fd);
 	uv_poll_stop(&door->poll);
+	socket_file_remove(door->path);
 	close(door->listener);
-	unlink(door->path);
 	uv_close((uv_handle_t *)&door->poll, door_freed);
 }

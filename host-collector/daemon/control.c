@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "host-collector/link/socket_file.h"
 #include "host-collector/view/json_string.h"
 
 enum { ANSWERS_WAIT_MAX = 1024 * 1024 }; /* bytes that a client has not read yet */
@@ -234,23 +235,6 @@ static void on_connection(uv_stream_t *listener, int status)
 
 /* ---- life ---- */
 
-/* Removes a socket that nobody serves. 0 or -EADDRINUSE. */
-static int stale_remove(const char *path)
-{
-	struct stat st;
-	int fd;
-
-	if (lstat(path, &st) || !S_ISSOCK(st.st_mode))
-		return 0; /* if it is a file, bind says so */
-	fd = control_connect(path);
-	if (fd >= 0)
-		close(fd);
-	if (fd >= 0 || fd == -EAGAIN)
-		return -EADDRINUSE;
-	unlink(path);
-	return 0;
-}
-
 /* The folder of the default path is ours to make: /run is empty after each boot. */
 static void folder_make(const char *path)
 {
@@ -285,10 +269,12 @@ int control_open(uv_loop_t *loop, const char *path, struct vm_daemon *daemon, st
 	c->daemon = daemon;
 	snprintf(c->path, sizeof(c->path), "%s", path);
 	folder_make(path);
-	err = stale_remove(path);
+	err = socket_file_clear(path);
 	if (err) {
-		snprintf(why, why_bytes,
-			 "%s: a daemon is running already; `vcpuscope ctl stop` ends it", path);
+		snprintf(why, why_bytes, "%s: %s", path,
+			 err == -EADDRINUSE
+				 ? "a daemon is running already; `vcpuscope ctl stop` ends it"
+				 : socket_file_error(err));
 		free(c);
 		return err;
 	}
@@ -314,6 +300,6 @@ void control_close(struct control *c)
 		return;
 	while (c->clients)
 		client_close(c->clients);
-	unlink(c->path);
+	socket_file_remove(c->path);
 	uv_close((uv_handle_t *)&c->listener, listener_closed);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "host-collector/link/address.h"
+#include "host-collector/link/socket_file.h"
 
 enum { CONNECTIONS_MAX = 16, IDLE_MAX_S = 10, CONNECTION_BYTES_MAX = 32 << 10 };
 
@@ -107,8 +108,8 @@ static void server_free(uv_handle_t *handle)
 {
 	struct metrics_server *s = handle->data;
 
-	MHD_stop_daemon(s->http);
 	link_address_unlink(&s->address);
+	MHD_stop_daemon(s->http);
 	free(s);
 }
 
@@ -139,7 +140,7 @@ int metrics_server_open(uv_loop_t *loop, const char *address, metrics_page_maker
 	err = listener < 0 ? listener : http_start(s, listener, loop);
 	if (err) {
 		snprintf(why, why_bytes, "%s: cannot serve metrics there: %s", address,
-			 strerror(-err));
+			 socket_file_error(err));
 		if (s->http)
 			MHD_stop_daemon(s->http);
 		free(s);

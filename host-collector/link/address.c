@@ -14,6 +14,8 @@
 
 #include <linux/vm_sockets.h>
 
+#include "host-collector/link/socket_file.h"
+
 static int unix_parse(const char *path, struct link_address *out, char *why, size_t why_bytes)
 {
 	struct sockaddr_un *address = (struct sockaddr_un *)&out->sockaddr;
@@ -139,28 +141,16 @@ static void nodelay_set(const struct link_address *address, int fd)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-/* A Unix socket file that a dead collector left behind refuses connections: only then remove it. */
-static void stale_remove(const struct link_address *address)
-{
-	const struct sockaddr_un *path = (const struct sockaddr_un *)&address->sockaddr;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return;
-	if (connect(fd, (const struct sockaddr *)path, address->sockaddr_len) &&
-	    errno == ECONNREFUSED)
-		unlink(path->sun_path);
-	close(fd);
-}
-
 int link_address_open(const struct link_address *address)
 {
 	const struct sockaddr *sockaddr = (const struct sockaddr *)&address->sockaddr;
-	int on = 1, err;
+	int on = 1, err = 0;
 	int fd;
 
 	if (address->listens && sockaddr->sa_family == AF_UNIX)
-		stale_remove(address);
+		err = socket_file_clear(((const struct sockaddr_un *)sockaddr)->sun_path);
+	if (err)
+		return err;
 	fd = socket(sockaddr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
@@ -244,7 +234,7 @@ void link_address_unlink(const struct link_address *address)
 	const struct sockaddr_un *path = (const struct sockaddr_un *)&address->sockaddr;
 
 	if (address->listens && path->sun_family == AF_UNIX)
-		unlink(path->sun_path);
+		socket_file_remove(path->sun_path);
 }
 
 /* Socket states as /proc/net/unix prints them (SS_CONNECTING, SS_CONNECTED): a connection that

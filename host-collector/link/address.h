@@ -37,7 +37,8 @@ struct link_address {
 int link_address_parse(const char *text, struct link_address *out, char *why, size_t why_bytes);
 
 /* A non-blocking, close-on-exec socket: connected or about to be (link_address_connected tells),
- * or listening (a stale Unix socket that nobody serves is replaced). Descriptor or -errno. */
+ * or listening (a Unix socket that nobody serves is replaced; -EEXIST: another kind of file is
+ * there). Descriptor or -errno; socket_file_error() has words for it. */
 int link_address_open(const struct link_address *address);
 /* After it became writable: 0 or the -errno with which the connection failed. */
 int link_address_connected(int fd);
@@ -59,7 +60,7 @@ int link_address_secure(struct link_address *address, const struct link_security
  * loopback? */
 bool link_address_is_exposed(const struct link_address *address);
 
-/* Removes the socket file of a listening Unix address. */
+/* Removes the socket file of a listening Unix address; call it before the socket is closed. */
 void link_address_unlink(const struct link_address *address);
 
 enum link_backlog {

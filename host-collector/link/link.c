@@ -10,6 +10,7 @@
 
 #include "host-collector/decode/framer.h"
 #include "host-collector/link/config_text.h"
+#include "host-collector/link/socket_file.h"
 
 enum {
 	TICK_MS = 50,
@@ -315,7 +316,7 @@ static void dial(struct guest_link *l)
 	if (fd < 0) {
 		if (fd != l->said_dial_error)
 			note(l, NOTE_CHANNEL_DOWN, "channel %.60s: %s; trying again",
-			     l->address.text, strerror(-fd));
+			     l->address.text, socket_file_error(fd));
 		l->said_dial_error = fd;
 		retry_later(l);
 		return;
@@ -438,8 +439,8 @@ void guest_link_close(struct guest_link *l)
 	if (l->fd >= 0)
 		close(l->fd);
 	if (l->listener >= 0) {
-		close(l->listener);
 		link_address_unlink(&l->address);
+		close(l->listener);
 	}
 	uv_close((uv_handle_t *)&l->timer, link_freed);
 }

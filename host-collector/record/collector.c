@@ -12,6 +12,7 @@
 #include "bpf/kernel_log.h"
 #include "clock/echo.h"
 #include "clock/sample.h"
+#include "host-collector/link/socket_file.h"
 #include "host-collector/record/vm_clocks.h"
 #include "host-collector/vm/cgroup.h"
 #include "host-collector/vm/vm.h"
@@ -378,7 +379,7 @@ static int guest_open(struct collector *c, const struct collector_options *optio
 	if (!err && options->wish)
 		guest_link_ask(c->link, options->wish);
 	if (err)
-		snprintf(why, why_bytes, "channel %s: %s", c->address.text, strerror(-err));
+		snprintf(why, why_bytes, "channel %s: %s", c->address.text, socket_file_error(err));
 	return err;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 
 #include "host-collector/decode/worker.h"
 #include "host-collector/link/link.h"
+#include "host-collector/link/socket_file.h"
 #include "tests/unit/loop_run.h"
 
 struct rig {
@@ -450,6 +452,58 @@ static void test_a_decoder_holds_nothing_else(void **state)
 	}
 }
 
+/* What is at the path before: only a socket that nobody serves may be gone afterwards. */
+static void test_only_a_dead_socket_is_removed(void **state)
+{
+	struct rig *r = *state;
+	struct sockaddr_un address = port_address(r);
+	char other[128], why[256], text[128];
+	struct link_address listening;
+	struct stat before, after;
+	int fds[3], fd;
+
+	snprintf(other, sizeof(other), "%s.other", r->path);
+	fd = open(other, O_CREAT | O_WRONLY, 0600);
+	assert_int_equal(write(fd, "x", 1), 1);
+	close(fd);
+	snprintf(text, sizeof(text), "listen:unix:%s", r->path);
+	assert_int_equal(link_address_parse(text, &listening, why, sizeof(why)), 0);
+	for (int kind = 0; kind < 4; kind++) {
+		if (kind == 0)
+			assert_int_equal(link(other, r->path), 0);
+		else if (kind == 1)
+			assert_int_equal(symlink(other, r->path), 0);
+		else if (kind == 2)
+			assert_int_equal(mkfifo(r->path, 0600), 0);
+		else
+			assert_int_equal(mkdir(r->path, 0700), 0);
+		assert_int_equal(lstat(r->path, &before), 0);
+		assert_int_equal(socket_file_clear(r->path), -EEXIST);
+		assert_int_equal(link_address_open(&listening), -EEXIST);
+		link_address_unlink(&listening);
+		assert_int_equal(lstat(r->path, &after), 0);
+		assert_int_equal(before.st_ino, after.st_ino);
+		assert_int_equal(kind == 3 ? rmdir(r->path) : unlink(r->path), 0);
+	}
+	assert_int_equal(unlink(other), 0);
+	/* One that is served stays, also while its backlog is full. */
+	port_listen(r);
+	assert_int_equal(listen(r->listener, 0), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(socket_file_clear(r->path), -EADDRINUSE);
+		fds[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		(void)!connect(fds[i], (struct sockaddr *)&address, sizeof(address));
+	}
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+	close(r->listener);
+	r->listener = -1;
+	assert_int_equal(lstat(r->path, &after), 0);
+	assert_int_equal(socket_file_clear(r->path), 0);
+	assert_int_equal(lstat(r->path, &after), -1);
+	assert_int_equal(socket_file_clear(r->path), 0);
+}
+
 static void test_addresses(void **state)
 {
 	static const struct {
@@ -500,11 +554,11 @@ static void test_addresses(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		RIG(test_waits_for_a_port_then_talks),  RIG(test_comes_back_after_a_break),
-		RIG(test_listens_for_agents_that_dial), RIG(test_busy_port_is_explained),
-		RIG(test_silent_port_is_explained),     RIG(test_flood_of_garbage_is_survived),
-		RIG(test_a_dead_decoder_is_replaced),   RIG(test_a_decoder_holds_nothing_else),
-		cmocka_unit_test(test_addresses),
+		RIG(test_waits_for_a_port_then_talks),   RIG(test_comes_back_after_a_break),
+		RIG(test_listens_for_agents_that_dial),  RIG(test_busy_port_is_explained),
+		RIG(test_silent_port_is_explained),      RIG(test_flood_of_garbage_is_survived),
+		RIG(test_a_dead_decoder_is_replaced),    RIG(test_a_decoder_holds_nothing_else),
+		RIG(test_only_a_dead_socket_is_removed), cmocka_unit_test(test_addresses),
 	};
 
 	if (worker_is_meant(argc, argv))

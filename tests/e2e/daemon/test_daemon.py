@@ -90,6 +90,24 @@ def test_trouble_is_told_by_the_command_that_was_typed():
         assert done.stderr.startswith(usage or f"vcpuscope {typed[0]}: /nowhere: "), done
 
 
+def test_a_file_of_another_kind_is_not_removed():
+    """A mistyped path must not cost a file."""
+    d = Daemon()
+    try:
+        d.folder.mkdir(exist_ok=True)
+        note = d.folder / "note"
+        for key in ("control", "agents", "metrics"):
+            note.write_text("keep me")
+            d.settings = f"{key} = {'listen:unix:' if key == 'metrics' else ''}{note}"
+            d.configure("")
+            done = subprocess.run([PROGRAM, "daemon", "--config", d.folder / "conf"],
+                                  capture_output=True, text=True, timeout=20)
+            assert done.returncode == 1 and "is no socket; it is left alone" in done.stderr, done
+            assert note.read_text() == "keep me"
+    finally:
+        d.clean()
+
+
 def run(*words):
     return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=60)
 
