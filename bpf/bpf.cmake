@@ -9,14 +9,15 @@ execute_process(COMMAND ${BPF_CLANG} -dumpversion OUTPUT_VARIABLE bpf_clang_vers
   OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(bpf_clang_version VERSION_LESS 14)
   message(FATAL_ERROR "${BPF_CLANG} is version ${bpf_clang_version}, the BPF programs need 14: "
-    "install clang-14 or set BPF_CLANG")
+    "install clang or set BPF_CLANG")
 endif()
 
 function(bpf_object target name source)
   set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.bpf.o)
   set(skeleton ${CMAKE_CURRENT_BINARY_DIR}/${name}.skel.h)
   add_custom_command(OUTPUT ${skeleton}
-    COMMAND ${BPF_CLANG} -g -O2 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Werror
+    COMMAND ${BPF_CLANG} -g -O2 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare
+      $<$<BOOL:${VCPUSCOPE_WERROR}>:-Werror>
       -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 ${ARGN} -I${PROJECT_SOURCE_DIR}
       -idirafter /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
       -MD -MF ${object}.d -MT ${skeleton} -c ${source} -o ${object}
@@ -24,6 +25,6 @@ function(bpf_object target name source)
     COMMAND ${BPFTOOL} gen skeleton ${object} name ${name} > ${skeleton}.new
     COMMAND ${CMAKE_COMMAND} -E rename ${skeleton}.new ${skeleton}
     DEPENDS ${source} DEPFILE ${object}.d
-    COMMENT "BPF ${name}" VERBATIM)
+    COMMENT "BPF ${name}" VERBATIM COMMAND_EXPAND_LISTS)
   target_sources(${target} PRIVATE ${skeleton})
 endfunction()

@@ -213,8 +213,12 @@ static void probe_perf(struct check_result *result)
 {
 	struct perf_probe_result seen;
 	char why[192] = "";
+	const int err = perf_probe_tracepoint("sched", "sched_switch", PERF_WINDOW_MS, &seen, why,
+					      sizeof(why));
 
-	if (perf_probe_tracepoint("sched", "sched_switch", PERF_WINDOW_MS, &seen, why, sizeof(why)))
+	if (err == -ENOTSUP)
+		answer_no(result, "use a build with libperf, if BPF does not work here", "%s", why);
+	else if (err)
 		answer_no(result, "run as root; sysctl kernel.perf_event_paranoid tells who may",
 			  "%s", why);
 	else if (seen.strange)

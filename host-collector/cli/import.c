@@ -100,7 +100,8 @@ static bool path_is_file(const char *path)
 static int file_gather(const char *path, struct gather *g)
 {
 	const bool is_file = path_is_file(path);
-	const struct foreign *foreign = is_file ? foreign_of(path) : NULL;
+	const bool is_dat = is_file && trace_dat_is(path);
+	const struct foreign *foreign = is_file && !is_dat ? foreign_of(path) : NULL;
 	char why[256] = "";
 	FILE *in = NULL;
 	int err;
@@ -112,7 +113,7 @@ static int file_gather(const char *path, struct gather *g)
 			path, foreign->is, foreign->text_by);
 		return COMMAND_TROUBLE;
 	}
-	if (is_file && trace_dat_is(path)) {
+	if (is_dat) {
 		err = trace_dat_gather(g, path, why, sizeof(why));
 		if (err == -EBADMSG) {
 			fprintf(stderr, "vcpuscope import: %s: %s\n", path, why);

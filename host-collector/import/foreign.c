@@ -12,6 +12,8 @@ static const struct foreign rows[] = {
 	 "compressed (xz)", "xzcat"},
 	{"BZh", "compressed (bzip2)", "bzcat"},
 	{"PERFILE2", "perf's own format", "perf script --ns -i"},
+	/* Only asked about in a build without libtracecmd, which reads these. */
+	{"\027\010\104tracing", "trace-cmd's own format", "trace-cmd report -t -i"},
 };
 
 const struct foreign *foreign_of(const char *path)
