@@ -6,7 +6,6 @@ the daemon runs in its own.
 
 Needs root (debootstrap, chroot) and Debian's archive; the clean tree is kept in the beds' cache.
 """
-import hashlib
 import os
 import re
 import shutil
@@ -23,6 +22,7 @@ import bed  # noqa: E402
 import image  # noqa: E402
 import kernel  # noqa: E402
 import machine  # noqa: E402
+from debian_tree import chroot, command, tree_tar  # noqa: E402
 
 BUILD = os.path.abspath(os.environ.get("VCPUSCOPE_BUILD", f"{HERE}/../../build"))
 CACHE = f"{BUILD}/beds/cache"
@@ -40,19 +40,6 @@ WantedBy=multi-user.target
 """
 
 
-def command(*words, **options):
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          stdin=subprocess.DEVNULL, check=False, **options)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(words)} ended with {done.returncode}: {done.stdout[-2000:]}")
-    return done.stdout
-
-
-def chroot(tree, *words):
-    return command("chroot", tree, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
-                   "DEBIAN_FRONTEND=noninteractive", *words)
-
-
 def skip_reason():
     if os.geteuid():
         return "debootstrap and chroot need root"
@@ -60,16 +47,6 @@ def skip_reason():
         if not shutil.which(program):
             return f"{program} is missing: run deploy/install-deps"
     return None
-
-
-def mirror():
-    """Where this machine gets the suite from."""
-    for line in command("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)",
-                        "Created-By: Packages").splitlines():
-        site, release, component = line.split()
-        if (release, component) == (SUITE, "main"):
-            return site
-    raise RuntimeError(f"this machine's apt does not know {SUITE} main")
 
 
 def build_packages(folder):
@@ -84,21 +61,6 @@ def build_packages(folder):
 
 def field(deb, name):
     return command("dpkg-deb", "-f", deb, name).strip()
-
-
-def clean_tree(include):
-    """A tar of a Debian with these packages, made once."""
-    key = hashlib.sha256(" ".join((SUITE, *include)).encode()).hexdigest()[:12]
-    tar = f"{CACHE}/debian-{SUITE}-{key}.tar"
-    if not os.path.exists(tar):
-        os.makedirs(CACHE, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="vcpuscope-debian.") as work:
-            command("debootstrap", "--variant=minbase", f"--include={','.join(include)}", SUITE,
-                    f"{work}/tree", mirror())
-            shutil.rmtree(f"{work}/tree/var/cache/apt/archives", ignore_errors=True)
-            command("tar", "-C", f"{work}/tree", "-cf", f"{tar}.part", ".")
-            os.rename(f"{tar}.part", tar)
-    return tar
 
 
 def listing(tree):
@@ -120,7 +82,7 @@ class Packages(unittest.TestCase):
         cls.debs = build_packages(f"{cls.folder}/debs")
         needs = {name for deb in cls.debs.values()
                  for name in re.findall(r"(?:^|, )([a-z0-9.+-]+)", field(deb, "Depends"))}
-        cls.tar = clean_tree(sorted({*GUEST_PACKAGES, *needs} - {"libc6", *cls.debs}))
+        cls.tar = tree_tar(CACHE, SUITE, sorted({*GUEST_PACKAGES, *needs} - {"libc6", *cls.debs}))
 
     def tree(self, name, *debs):
         tree = f"{self.folder}/{name}"

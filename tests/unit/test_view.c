@@ -160,18 +160,34 @@ static char *text_of(const struct report *r, bool colour)
 
 /* ---- JSON ---- */
 
+/* Without spaces: json-c's versions differ in them. For the caller to free. */
+static char *json_plain(const char *text)
+{
+	struct json_object *o = json_tokener_parse(text);
+	char *plain;
+
+	assert_non_null(o);
+	plain = strdup(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+	json_object_put(o);
+	return plain;
+}
+
 static void the_json_is_the_golden_file(void **state)
 {
 	struct report *r = report_new();
-	char *is = json_of(r), *golden = calloc(1, 65536);
+	char *is = json_of(r), *golden = calloc(1, 65536), *is_plain, *golden_plain;
 	FILE *file = fopen(TEST_GOLDEN_DIR "/report-1.json", "r");
 
 	(void)state;
 	assert_non_null(file);
 	assert_true(fread(golden, 1, 65535, file) > 0);
 	fclose(file);
-	if (strcmp(is, golden) != 0)
+	is_plain = json_plain(is);
+	golden_plain = json_plain(golden);
+	if (strcmp(is_plain, golden_plain) != 0)
 		fail_msg("not tests/golden/report-1.json; `test_view --write FILE` shows what is");
+	free(golden_plain);
+	free(is_plain);
 	free(golden);
 	free(is);
 	report_free(r);

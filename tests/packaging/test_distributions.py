@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The documented commands on clean Debian trees: they build vcpuscope, its unit tests pass, and the
+packages install and purge. Ten minutes a tree, so only tests/run --full runs it.
+
+usage: test_distributions.py [SUITE...]   (default: bookworm trixie)
+
+Needs root (debootstrap, chroot) and Debian's archive.
+"""
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+from debian_tree import chroot, command, network_lend, tree_tar  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+REPOSITORY = os.path.abspath(f"{HERE}/../..")
+BUILD = os.path.abspath(os.environ.get("VCPUSCOPE_BUILD", f"{REPOSITORY}/build"))
+SUITES = ("bookworm", "trixie")
+# What docs/install.md says to type.
+COMMANDS = (
+    "deploy/install-deps build optional",
+    "cmake --preset release",
+    "cmake --build --preset release",
+)
+# These ask the kernel of the machine for things that a tree in a chroot does not have.
+NOT_IN_A_CHROOT = "capture|guest_stacks|pvclock_page|test_tls|test_decode|unwind"
+
+
+@contextlib.contextmanager
+def mounted(tree):
+    """/proc, /sys and /dev inside the tree."""
+    places = [f"{tree}/{name}" for name in ("proc", "sys", "dev")]
+    try:
+        for place in places:
+            command("mount", "--rbind", f"/{os.path.basename(place)}", place)
+            command("mount", "--make-rslave", place)
+        yield
+    finally:
+        for place in places:
+            subprocess.run(["umount", "-l", place], check=False, stderr=subprocess.DEVNULL)
+
+
+def tests_passed(text):
+    """'N of M' of what ctest printed."""
+    found = re.search(r"(\d+)% tests passed, (\d+) tests failed out of (\d+)", text)
+    if not found or found[2] != "0":
+        raise RuntimeError(f"unit tests: {text[-3000:]}")
+    return found[3]
+
+
+def check(suite, folder, say):
+    tree = f"{folder}/{suite}"
+    os.mkdir(tree)
+    command("tar", "-C", tree, "-xf", tree_tar(f"{BUILD}/beds/cache", suite, ("ca-certificates",)))
+    network_lend(tree)
+    command("git", "clone", "-q", "--no-hardlinks", REPOSITORY, f"{tree}/src")
+
+    def run(line):
+        began = time.monotonic()
+        text = chroot(tree, "sh", "-c", f"cd /src && {line}")
+        say(f"{suite}: {time.monotonic() - began:5.0f} s  {line}")
+        return text
+
+    with mounted(tree):
+        run("apt-get update")
+        for line in COMMANDS:
+            text = run(line)
+            if "Left out of this build" in text and "LIBVIRT" in text.split("Left out")[1]:
+                raise RuntimeError(f"{line}: {text[-2000:]}")
+        run("apt-get install -y --no-install-recommends libcmocka-dev dpkg-dev file")
+        run("cmake --preset release")
+        run("cmake --build --preset release")
+        say(f"{suite}: " + tests_passed(run(
+            f"cd build && ctest -L 'unit|property' -E '{NOT_IN_A_CHROOT}' -j2 --output-on-failure || true"))
+            + " unit and property tests passed")
+        run("cd build && cpack -B packages")
+        run("dpkg -i build/packages/*.deb")
+        for program in ("vcpuscope", "vcpuscope-agent"):
+            run(f"{program} --version")
+        run("dpkg -P $(dpkg-query -W -f '${Package}\\n' 'vcpuscope*')")
+    shutil.rmtree(tree)
+
+
+def main():
+    if os.environ.get("VCPUSCOPE_TEST_FULL", "0") != "1" and len(sys.argv) == 1:
+        print("skipped: ten minutes a distribution: tests/run --full")
+        return 77
+    if os.geteuid():
+        print("skipped: debootstrap and chroot need root")
+        return 77
+    with tempfile.TemporaryDirectory(prefix="vcpuscope-distributions.") as folder:
+        for suite in sys.argv[1:] or SUITES:
+            check(suite, folder, lambda line: print(line, flush=True))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
