@@ -23,7 +23,7 @@ struct chains {
 	void *closed_context;
 	struct chain_route *route;
 	struct lru index;
-	struct chain_group *groups;
+	struct chain_group **groups; /* by slot; NULL: never used */
 	struct lru ways_index;
 	struct way *ways; /* by which each guest's irqs came last */
 	size_t n_worst;
@@ -120,6 +120,19 @@ static void group_clear(struct chain_group *g)
 	memset(g, 0, sizeof(*g));
 }
 
+static void groups_free(struct chains *x)
+{
+	for (uint32_t slot = 0; x->index.count; slot++) {
+		if (!lru_used(&x->index, slot))
+			continue;
+		group_clear(x->groups[slot]);
+		free(x->groups[slot]);
+		x->groups[slot] = NULL;
+		lru_remove(&x->index, slot);
+	}
+}
+
+/* NULL: out of memory, which chains_error() reports. */
 static struct chain_group *group_of(struct chains *x, uint32_t vm, uint32_t of_vcpu,
 				    enum chain_source source, uint8_t vector)
 {
@@ -128,9 +141,20 @@ static struct chain_group *group_of(struct chains *x, uint32_t vm, uint32_t of_v
 	uint64_t key = (uint64_t)vm << 32 | (uint64_t)(vcpu & CHAIN_NO_VCPU) << 12 |
 		       (uint64_t)source << 8 | vector;
 	struct chain_group *g;
+	uint32_t slot;
 	bool fresh;
 
-	g = &x->groups[lru_put(&x->index, key, &fresh)];
+	slot = lru_put(&x->index, key, &fresh);
+	if (!x->groups[slot]) {
+		x->groups[slot] = calloc(1, sizeof(*g));
+		fresh = true;
+	}
+	g = x->groups[slot];
+	if (!g) {
+		lru_remove(&x->index, slot);
+		x->error = -ENOMEM;
+		return NULL;
+	}
 	if (fresh) {
 		group_clear(g);
 		g->vm = vm;
@@ -150,7 +174,10 @@ static struct chain_group *group_get(struct chains *x, const struct chain *c)
 static void on_ignored(void *context, uint32_t vm, uint32_t vcpu, enum chain_source source,
 		       uint8_t vector)
 {
-	group_of(context, vm, vcpu, source, vector)->ignored++;
+	struct chain_group *g = group_of(context, vm, vcpu, source, vector);
+
+	if (g)
+		g->ignored++;
 }
 
 static void stages_count(struct chains *x, struct chain_group *g, const struct chain *c)
@@ -212,6 +239,8 @@ static void on_closed(void *context, const struct chain *c, enum chain_end end)
 	struct chains *x = context;
 	struct chain_group *g = group_get(x, c);
 
+	if (!g)
+		return;
 	if (end == CHAIN_END_TORN) {
 		g->torn++;
 		return;
@@ -279,6 +308,7 @@ static void on_lost(void *context, const struct chain *c, bool halted, uint32_t 
 	struct chains *x = context;
 	struct chain_trouble *t = trouble_find(x, c);
 	bool news = !t || t->kind != CHAIN_LOST;
+	struct chain_group *g;
 
 	if (!t)
 		t = trouble_add(x, CHAIN_LOST, c);
@@ -288,8 +318,8 @@ static void on_lost(void *context, const struct chain *c, bool halted, uint32_t 
 	t->halted = halted;
 	t->progress = progress;
 	trouble_tell(x, t);
-	if (news)
-		group_get(x, c)->lost++;
+	if (news && (g = group_get(x, c)))
+		g->lost++;
 }
 
 static void on_found(void *context, const struct chain *c)
@@ -379,7 +409,7 @@ struct chains *chains_new(struct model *m, const struct chain_options *options)
 	x->closed_context = options->context;
 	if (!x->options.limit_ns)
 		x->options.limit_ns = LIMIT_DEFAULT_NS;
-	x->groups = calloc(GROUPS_MAX, sizeof(*x->groups));
+	x->groups = calloc(GROUPS_MAX, sizeof(struct chain_group *));
 	x->ways = calloc(WAYS_MAX, sizeof(*x->ways));
 	if (!x->groups || !x->ways || lru_init(&x->index, GROUPS_MAX) ||
 	    lru_init(&x->ways_index, WAYS_MAX))
@@ -396,10 +426,7 @@ void chains_free(struct chains *x)
 {
 	if (!x)
 		return;
-	for (uint32_t slot = 0; x->index.entries && slot < GROUPS_MAX; slot++) {
-		if (lru_used(&x->index, slot))
-			group_clear(&x->groups[slot]);
-	}
+	groups_free(x);
 	chain_route_free(x->route);
 	lru_fini(&x->index);
 	lru_fini(&x->ways_index);
@@ -410,14 +437,11 @@ void chains_free(struct chains *x)
 
 void chains_clear(struct chains *x)
 {
-	for (uint32_t slot = 0; slot < GROUPS_MAX; slot++) {
-		group_clear(&x->groups[slot]);
-		if (lru_used(&x->index, slot))
-			lru_remove(&x->index, slot);
-	}
+	groups_free(x);
 	x->n_worst = 0;
+	if (x->n_troubles)
+		memset(x->troubles, 0, sizeof(x->troubles));
 	x->n_troubles = 0;
-	memset(x->troubles, 0, sizeof(x->troubles));
 }
 
 void chains_finish(struct chains *x)
@@ -432,11 +456,12 @@ int chains_error(const struct chains *x)
 
 const struct chain_group *chains_group(const struct chains *x, size_t index)
 {
-	for (uint32_t slot = 0; slot < GROUPS_MAX; slot++) {
+	if (index >= x->index.count)
+		return NULL;
+	for (uint32_t slot = 0;; slot++) {
 		if (lru_used(&x->index, slot) && !index--)
-			return &x->groups[slot];
+			return x->groups[slot];
 	}
-	return NULL;
 }
 
 const struct chain *chains_worst(const struct chains *x, size_t index)

@@ -349,7 +349,7 @@ static void on_host_lost(struct chain_route *r, const struct host_instant *i)
 		return;
 	memset(p->raised, 0, sizeof(p->raised));
 	p->lossy = true;
-	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&r->index); slot++) {
 		if (lru_used(&r->index, slot))
 			chain_vcpu_host_gap(r->vcpus[slot], from, i->event.cpu);
 	}
@@ -371,7 +371,7 @@ static void sweep(struct chain_route *r, struct host_ns now)
 	if (now.ns < r->next_sweep.ns)
 		return;
 	r->next_sweep.ns = now.ns + r->limit_ns / 4;
-	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&r->index); slot++) {
 		struct chain_vcpu *v = r->vcpus[slot];
 
 		if (!lru_used(&r->index, slot))
@@ -528,7 +528,7 @@ uint64_t chain_route_handlers_alone(const struct chain_route *r)
 {
 	uint64_t n = r->handlers_alone;
 
-	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++)
+	for (uint32_t slot = 0; slot < lru_slots(&r->index); slot++)
 		n += lru_used(&r->index, slot) ? r->vcpus[slot]->handlers_alone : 0;
 	return n;
 }
@@ -539,7 +539,7 @@ void chain_route_finish(struct chain_route *r)
 		for (size_t k = 0; k < SOURCES; k++)
 			raised_end(r, &r->pcpus[cpu].raised[k]);
 	}
-	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&r->index); slot++) {
 		if (lru_used(&r->index, slot))
 			chain_vcpu_finish(r->vcpus[slot], model_now(r->model));
 	}

@@ -184,6 +184,57 @@ static void longest_note(struct facts_waits *out, const struct intervals *waited
 	out->longest_ns = ns > out->longest_ns ? ns : out->longest_ns;
 }
 
+/* What vCPU `k` of the same VM, if the host kept it, makes of the stretch. waits: when this vCPU
+ * waited. */
+static void fill_peer(const struct hints *h, const struct model *m, const struct view *view,
+		      const struct intervals *own_kept, const struct intervals *waits, uint32_t k,
+		      struct facts_waits *out)
+{
+	struct intervals kept = {0}, calls = {0}, called = {0}, rest, both, unseen;
+	struct hint longest;
+	int64_t ns;
+
+	collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
+	unseen = kept;
+	collect_unseen(view, m, h->vcpus[k], k, &unseen);
+	ns = intervals_length(&unseen);
+	if (ns > out->peer_kept_ns)
+		out->peer_kept_ns = ns;
+	if (!kept.n)
+		return;
+	collect_calls(h, view, view->f->vcpu, k, &calls);
+	intervals_without(&calls, own_kept, &called);
+	intervals_common(&called, &kept, &both);
+	ns = intervals_length(&both);
+	if (ns > out->call_ns) {
+		out->call_ns = ns;
+		longest_note(out, &both);
+		out->call_target = peer_of(k, &longest);
+	}
+	intervals_without(waits, &called, &rest);
+	intervals_common(&rest, &kept, &both);
+	ns = intervals_length(&both);
+	if (ns > out->lock_ns) {
+		out->lock_ns = ns;
+		longest_note(out, &both);
+		out->lock_halted_ns = halted_ns(view, &both);
+		out->lock_owner = peer_of(k, &longest);
+	}
+}
+
+static void peer_coincidence(const struct hints *h, const struct model *m, const struct view *view,
+			     uint32_t k, struct facts_waits *out)
+{
+	struct intervals kept = {0};
+	struct hint longest;
+
+	collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
+	if (kept.n)
+		coincidence(h, view, k, &kept, &longest, out);
+}
+
+/* Runs at every tick for every stretch that goes on: for a CPU that the VM has not, it costs one
+ * comparison. A set of intervals is 2 KiB. */
 static void fill_peers(const struct hints *h, const struct model *m, const struct view *view,
 		       const struct intervals *own_kept, struct facts_waits *out)
 {
@@ -193,50 +244,14 @@ static void fill_peers(const struct hints *h, const struct model *m, const struc
 	collect_waits(view, h->vcpus[vcpu], &all);
 	intervals_without(&all, own_kept, &waits);
 	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
-		struct intervals kept = {0}, calls = {0}, called = {0}, rest, both, unseen;
-		struct hint longest;
-		int64_t ns;
-
-		if (!h->vcpus[k] || k == vcpu)
-			continue;
-		collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
-		unseen = kept;
-		collect_unseen(view, m, h->vcpus[k], k, &unseen);
-		ns = intervals_length(&unseen);
-		if (ns > out->peer_kept_ns)
-			out->peer_kept_ns = ns;
-		if (!kept.n)
-			continue;
-		collect_calls(h, view, vcpu, k, &calls);
-		intervals_without(&calls, own_kept, &called);
-		intervals_common(&called, &kept, &both);
-		ns = intervals_length(&both);
-		if (ns > out->call_ns) {
-			out->call_ns = ns;
-			longest_note(out, &both);
-			out->call_target = peer_of(k, &longest);
-		}
-		intervals_without(&waits, &called, &rest);
-		intervals_common(&rest, &kept, &both);
-		ns = intervals_length(&both);
-		if (ns > out->lock_ns) {
-			out->lock_ns = ns;
-			longest_note(out, &both);
-			out->lock_halted_ns = halted_ns(view, &both);
-			out->lock_owner = peer_of(k, &longest);
-		}
+		if (h->vcpus[k] && k != vcpu)
+			fill_peer(h, m, view, own_kept, &waits, k, out);
 	}
 	if (out->call_ns || out->lock_ns)
 		return;
 	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
-		struct intervals kept = {0};
-		struct hint longest;
-
-		if (!h->vcpus[k] || k == vcpu)
-			continue;
-		collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
-		if (kept.n)
-			coincidence(h, view, k, &kept, &longest, out);
+		if (h->vcpus[k] && k != vcpu)
+			peer_coincidence(h, m, view, k, out);
 	}
 }
 

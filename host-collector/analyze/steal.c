@@ -142,7 +142,7 @@ void steal_free(struct steal *s)
 
 void steal_clear(struct steal *s)
 {
-	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&s->index); slot++) {
 		struct account *a = s->accounts[slot];
 
 		if (!lru_used(&s->index, slot) || !a || !a->begun)
@@ -158,7 +158,7 @@ void steal_clear(struct steal *s)
 
 const struct steal_vcpu *steal_vcpu(const struct steal *s, size_t index)
 {
-	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&s->index); slot++) {
 		const struct account *a = s->accounts[slot];
 
 		if (lru_used(&s->index, slot) && a && a->seen.readings > 1 && !index--)

@@ -236,7 +236,7 @@ void ticks_free(struct ticks *t)
 
 void ticks_clear(struct ticks *t)
 {
-	for (uint32_t slot = 0; slot < CPUS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&t->index); slot++) {
 		struct track *k = t->tracks[slot];
 
 		if (!k || !lru_used(&t->index, slot))
@@ -250,7 +250,7 @@ void ticks_clear(struct ticks *t)
 
 void ticks_finish(struct ticks *t)
 {
-	for (uint32_t slot = 0; slot < CPUS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&t->index); slot++) {
 		if (t->tracks[slot] && lru_used(&t->index, slot)) {
 			window_drop(t->tracks[slot]);
 			windows_settle(t, t->tracks[slot], true);
@@ -265,7 +265,7 @@ int ticks_error(const struct ticks *t)
 
 const struct ticks_cpu *ticks_cpu(const struct ticks *t, size_t index)
 {
-	for (uint32_t slot = 0; slot < CPUS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&t->index); slot++) {
 		const struct track *k = t->tracks[slot];
 
 		if (lru_used(&t->index, slot) && k && k->seen.ticks && !index--)

@@ -61,7 +61,7 @@ struct waiters_summary waiters_summarise(const struct waiters *w, uint16_t cpu,
 {
 	struct waiters_summary summary = {0};
 
-	for (uint32_t slot = 0; slot < WAITERS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&w->index); slot++) {
 		const struct waiter *waiter = &w->items[slot];
 		int64_t since, ns;
 

@@ -22,15 +22,13 @@ int lru_init(struct lru *l, uint32_t capacity)
 	while (size < capacity * 2)
 		size *= 2;
 	*l = (struct lru){.capacity = capacity, .mask = size - 1};
-	l->newest = l->oldest = LRU_NONE;
+	l->newest = l->oldest = l->free = LRU_NONE;
 	l->buckets = calloc(size, sizeof(*l->buckets));
 	l->entries = calloc(capacity, sizeof(*l->entries));
 	if (!l->buckets || !l->entries) {
 		lru_fini(l);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < capacity; i++)
-		l->entries[i].older = i + 1 < capacity ? i + 1 : LRU_NONE;
 	memset(l->recent, 0xff, sizeof(l->recent)); /* LRU_NONE */
 	/* Without entropy the index still works, only a peer could then slow it down. */
 	if (getrandom(&l->seed, sizeof(l->seed), GRND_NONBLOCK) != (ssize_t)sizeof(l->seed))
@@ -136,7 +134,10 @@ static uint32_t slot_give(struct lru *l, uint64_t key, uint32_t bucket)
 		bucket = find_bucket(l, key);
 	}
 	slot = l->free;
-	l->free = l->entries[slot].older;
+	if (slot != LRU_NONE)
+		l->free = l->entries[slot].older;
+	else
+		slot = l->begun++;
 	l->entries[slot].key = key;
 	l->entries[slot].used = true;
 	l->buckets[bucket] = slot + 1;

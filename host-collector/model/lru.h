@@ -22,6 +22,7 @@ struct lru_entry {
 
 struct lru {
 	uint32_t capacity, count, mask;
+	uint32_t begun; /* slots below it were given to a key at least once */
 	uint32_t newest, oldest, free;
 	uint64_t seed;
 	uint32_t *buckets; /* slot + 1, 0 empty; linear probing */
@@ -29,7 +30,7 @@ struct lru {
 	uint32_t recent[LRU_RECENT]; /* the slot of the key asked for last that ends so */
 };
 
-/* Room for `capacity` keys, all of it allocated now. 0 or -ENOMEM. */
+/* Room for `capacity` keys, all of it allocated now, and touched as keys come. 0 or -ENOMEM. */
 int lru_init(struct lru *l, uint32_t capacity);
 void lru_fini(struct lru *l);
 /* What lru_find and lru_put do where the key was not asked for lately. */
@@ -68,6 +69,12 @@ void lru_remove(struct lru *l, uint32_t slot);
 static inline bool lru_used(const struct lru *l, uint32_t slot)
 {
 	return l->entries[slot].used;
+}
+
+/* All used slots are below it: a loop over them need not go on to the capacity. */
+static inline uint32_t lru_slots(const struct lru *l)
+{
+	return l->begun;
 }
 
 static inline uint64_t lru_key(const struct lru *l, uint32_t slot)

@@ -246,7 +246,7 @@ size_t model_names(const struct model *m, uint32_t source, struct model_name *ou
 	const struct names *n = source == VS_SOURCE_HOST ? &m->names : vm ? &vm->names : NULL;
 	size_t found = 0;
 
-	for (uint32_t slot = 0; n && slot < n->index.capacity && found < max; slot++) {
+	for (uint32_t slot = 0; n && slot < lru_slots(&n->index) && found < max; slot++) {
 		if (!lru_used(&n->index, slot))
 			continue;
 		out[found].pid = (int32_t)lru_key(&n->index, slot);
