@@ -12,6 +12,7 @@
 #include "host-collector/cli/commands.h"
 #include "host-collector/daemon/daemon.h"
 #include "host-collector/daemon/notify.h"
+#include "host-collector/daemon/vitals.h"
 #include "host-collector/view/escape.h"
 
 struct daemon_arguments {
@@ -143,6 +144,7 @@ static int daemon_run(const struct command *self, int argc, char **argv)
 
 	if (!r)
 		return COMMAND_TROUBLE;
+	memory_lean();
 	result = options_parse_or_say(self, argc, argv, &r->arguments) ? COMMAND_USAGE
 								       : config_load(r);
 	if (result) {

@@ -333,7 +333,8 @@ static int do_snapshot(struct vm_daemon *d, struct json_object *request, struct 
 	if (err)
 		snprintf(why, why_bytes, "VM %s: %s", watched_vm_config(vm)->name,
 			 err == -ENOENT    ? "its flight recorder is off (flight = no)"
-			 : err == -ENODATA ? "nothing is known of it yet"
+			 : err == -ENODATA ? "nothing is known of it: it has not run yet, or ended "
+					     "more than 10 s ago"
 			 : err == -EBUSY   ? "other incidents are being written; try again"
 					   : strerror(-err));
 	else

@@ -19,7 +19,8 @@ enum {
 	VERDICT_MS = 1500,  /* that a trigger waits for the stall that it may be part of */
 	LOOK_MS = 1000,     /* of what `top` shows */
 	ROWS_MAX = 256,
-	JOIN_PER_S = 5, /* somebody who joins begins a fifth of a second back */
+	JOIN_PER_S = 5,       /* somebody who joins begins a fifth of a second back */
+	OVER_KEPT_MS = 10000, /* the last seconds of a VM that is gone */
 };
 
 /* What waits for its folder: the worst stall, or a trigger while there is none. */
@@ -37,7 +38,8 @@ struct flight_vm {
 	struct flight_ring *ring;
 	struct live *live;       /* NULL: out of memory, until the streams begin anew */
 	struct metrics *metrics; /* NULL: not wanted, or as above */
-	bool over;               /* the VM is gone: nothing comes any more, the ring stays */
+	bool over;               /* the VM is gone: nothing comes any more... */
+	uint64_t over_ms;        /* ...since then; what is known of it is kept for a while */
 	struct waiting waiting;
 	uint64_t folder_ms; /* when the last one was made; 0 never */
 	uint64_t incidents, triggered, folders, suppressed, told_suppressed;
@@ -301,6 +303,7 @@ static void on_end(void *context, const char *why)
 
 	(void)why;
 	v->over = true;
+	v->over_ms = now_ms();
 	if (v->live && live_finish(v->live))
 		live_drop(v);
 	if (v->live && v->waiting.is)
@@ -400,9 +403,20 @@ static void activity_tick(struct flight_vm *v)
 	log_tick(v);
 }
 
+/* The memory of a VM that is gone. */
+static void over_tick(struct flight_vm *v)
+{
+	if (!v->live || now_ms() - v->over_ms < OVER_KEPT_MS)
+		return;
+	live_forget(v);
+	flight_ring_clear(v->ring);
+}
+
 void flight_tick(struct flight *f)
 {
 	for (struct flight_vm *v = f->vms; v; v = v->next) {
+		if (v->over)
+			over_tick(v);
 		if (v->live && !v->over && live_tick(v->live, clock_tsc_read()))
 			live_drop(v);
 		if (v->live && !v->over)

@@ -4,6 +4,8 @@
  * as they happen (cli/live.h) and other triggers (analyze/triggers.h), and a folder
  * (incident_store.h) when a stall is over, a trigger fires or somebody asks.
  *
+ * What is known of a VM that ended is forgotten 10 s later, and its memory given back.
+ *
  * One VM has at most one folder in the configured time; what happens between is counted and told
  * with the next one.
  */

@@ -6,7 +6,13 @@
 
 #include "host-collector/record/self_cost.h"
 
-enum { LAG_WINDOW_MS = 10000, TIDY_MS = 30000, TIDY_BYTES = 8 << 20, TIDY_KEEP_BYTES = 1 << 20 };
+enum {
+	LAG_WINDOW_MS = 10000,
+	LARGE_BYTES = 128 << 10,
+	TIDY_MS = 30000,
+	TIDY_BYTES = 8 << 20,
+	TIDY_KEEP_BYTES = 1 << 20,
+};
 
 void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms)
 {
@@ -22,6 +28,11 @@ void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms)
 		m->max_ms = late;
 	if (late > m->ever_ms)
 		m->ever_ms = late;
+}
+
+void memory_lean(void)
+{
+	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 }
 
 void memory_tidy(uint64_t *tidied_ms, uint64_t now_ms)

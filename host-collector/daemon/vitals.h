@@ -19,6 +19,10 @@ struct lag_meter {
 /* Call it from a timer of `period_ms`, with a clock that does not stand still within a turn. */
 void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms);
 
+/* From now on a large table takes memory as it is touched, and gives it back when it is freed: once
+ * a large one was freed, malloc() would else keep such pieces and clear them whole for the next.
+ * For the whole process. */
+void memory_lean(void);
 /* Gives memory that was freed back to the kernel if that is much, now and then: what many small
  * pieces of a burst had taken stays with malloc() otherwise. Call it as above; *tidied_ms: when it
  * last was, 0 at first. */
