@@ -134,10 +134,12 @@ static int objects_loaded(void *context, struct bpf_object *object)
 	struct capture_bpf *c = context;
 	const long ringless = loader_variable_offset(object, ".bss", "ringless",
 						     VS_CPUS_MAX * sizeof(*c->ringless));
+	const long emitting =
+		loader_variable_offset(object, ".bss", "emitting", sizeof(*c->emitting));
 	struct bpf_map *globals = loader_section(object, ".bss");
 	int error;
 
-	if (ringless < 0 || !globals)
+	if (ringless < 0 || emitting < 0 || !globals)
 		return -EINVAL;
 	c->globals_bytes = size_page_align(bpf_map__value_size(globals));
 	c->globals = mmap(NULL, c->globals_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -147,6 +149,7 @@ static int objects_loaded(void *context, struct bpf_object *object)
 		return -errno;
 	}
 	c->ringless = (uint32_t *)((char *)c->globals + ringless);
+	c->emitting = (uint32_t *)((char *)c->globals + emitting);
 	c->rings_fd = bpf_object__find_map_fd_by_name(object, "rings");
 	error = c->host ? 0 : capture_wish_find(c, object);
 	if (!error && c->wish && c->options.sample_hz)
@@ -295,6 +298,8 @@ static long capture_bpf_drain(struct capture *base, const struct capture_sink *s
 
 	if (error)
 		return error;
+	if (c->wish)
+		capture_wish_settle(c);
 	total = rings_drain(c, sink);
 	while (c->tasks_fd >= 0) {
 		tasks_step(c);
@@ -504,6 +509,8 @@ static int capture_bpf_open(const struct capture_options *options, struct captur
 	error = capture_init(c, why, why_bytes);
 	if (!error)
 		error = loader_load(&request, &c->programs, why, why_bytes);
+	if (!error)
+		__atomic_store_n(c->emitting, 1, __ATOMIC_SEQ_CST);
 	if (!error)
 		error = tasks_open(c, why, why_bytes);
 	if (!error && c->options.sample_hz_max)

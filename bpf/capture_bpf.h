@@ -31,6 +31,7 @@ struct capture_bpf {
 	void *globals;
 	size_t globals_bytes;
 	uint32_t *ringless; /* in globals, VS_CPUS_MAX */
+	uint32_t *emitting; /* in globals */
 	uint64_t ringless_seen;
 	/* Iterator over the tasks that existed before us; -1: all named. */
 	int tasks_fd;
@@ -39,6 +40,7 @@ struct capture_bpf {
 	struct sample_timers timers;
 	struct guest_stacks *guest_stacks; /* NULL: none can be taken */
 	struct vs_guest_wish *wish;        /* in globals; NULL for a host capture */
+	uint64_t exits_off_ns; /* when the exits of classes that are off end, CLOCK_MONOTONIC */
 };
 
 #endif

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bpf/capture_perf.h"
@@ -22,6 +21,7 @@
 #include "bpf/follow.h"
 #include "bpf/ring.h"
 #include "bpf/task_scan.h"
+#include "clock/sample.h"
 
 enum {
 	GUEST_RING_BYTES = 4 << 20,
@@ -48,14 +48,6 @@ static struct capture_perf *perf_of(struct capture *c)
 static const struct capture_perf *perf_of_const(const struct capture *c)
 {
 	return (const struct capture_perf *)c;
-}
-
-uint64_t capture_perf_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 static void name_fill(struct vs_event *event, const char comm[16])
@@ -155,7 +147,7 @@ void capture_perf_read(struct capture_perf *c)
 /* Makes ready what is old enough that nothing older can follow. */
 static void advance(struct capture_perf *c)
 {
-	const uint64_t now = capture_perf_now_ns(), cutoff = now - LAG_NS;
+	const uint64_t now = clock_monotonic_ns(), cutoff = now - LAG_NS;
 
 	for (size_t i = 0; i < c->n_cpus; i++) {
 		if (c->cpus[i].queue.ready.n >= READY_MAX)
@@ -193,7 +185,7 @@ static int cpu_open(struct capture_perf *c, size_t cpu, char *why, size_t why_by
  * lost; how much, nobody counted. */
 static void cpus_follow(struct capture_perf *c)
 {
-	const uint64_t now = capture_perf_now_ns();
+	const uint64_t now = clock_monotonic_ns();
 	bool online[VS_CPUS_MAX];
 	char why[256];
 
@@ -303,7 +295,7 @@ static int rings_open(struct capture_perf *c, char *why, size_t why_bytes)
 	c->ring_pages = ring_pages_for(bytes, (size_t)error);
 	c->cpus = calloc(c->n_cpus, sizeof(*c->cpus));
 	error = c->cpus ? 0 : -ENOMEM;
-	c->cutoff = capture_perf_now_ns();
+	c->cutoff = clock_monotonic_ns();
 	for (size_t i = 0; i < c->n_cpus && !error; i++) {
 		if (!online[i])
 			continue;
@@ -429,7 +421,7 @@ static int capture_perf_cpu_stats(const struct capture *base, size_t cpu,
 
 	if (cpu >= c->n_cpus)
 		return -ENOENT;
-	if (capture_perf_now_ns() - c->advanced > ADVANCE_NS)
+	if (clock_monotonic_ns() - c->advanced > ADVANCE_NS)
 		advance(c);
 	out->emitted = c->cpus[cpu].queue.emitted + c->cpus[cpu].lost;
 	out->dropped = c->cpus[cpu].queue.dropped + c->cpus[cpu].lost;
@@ -485,7 +477,7 @@ static void capture_perf_host_stats(const struct capture *base, struct capture_h
 	*out = (struct capture_host_stats){0};
 	if (!c->host)
 		return;
-	if (capture_perf_now_ns() - c->advanced > ADVANCE_NS)
+	if (clock_monotonic_ns() - c->advanced > ADVANCE_NS)
 		advance(c);
 	perf_host_stats(c, out);
 }

@@ -44,8 +44,6 @@ struct capture_perf {
 	struct perf_host *host;         /* NULL for a guest capture */
 };
 
-/* CLOCK_MONOTONIC now, which perf's records are stamped with. */
-uint64_t capture_perf_now_ns(void);
 /* Empties all rings into their queues. */
 void capture_perf_read(struct capture_perf *c);
 /* The tracepoint that a record is of; NULL: none of ours. */

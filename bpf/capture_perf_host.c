@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bpf/capture_perf.h"
+#include "clock/sample.h"
 #include "bpf/perf_follow.h"
 #include "bpf/perf_rows.h"
 #include "bpf/perf_stacks.h"
@@ -140,7 +141,7 @@ int perf_host_add(struct capture_perf *c, pid_t tid, pid_t tgid, uint32_t vm, bo
 	int error;
 
 	perf_rows_cover(h->rows, tid, tgid, is_vcpu);
-	error = perf_follow_add(h->follow, capture_perf_now_ns(), tid, tgid, vm, is_vcpu);
+	error = perf_follow_add(h->follow, clock_monotonic_ns(), tid, tgid, vm, is_vcpu);
 	if (!error && is_vcpu && h->stacks)
 		error = perf_stacks_watch(h->stacks, tid);
 	return error;
@@ -148,7 +149,7 @@ int perf_host_add(struct capture_perf *c, pid_t tid, pid_t tgid, uint32_t vm, bo
 
 int perf_host_remove(struct capture_perf *c, pid_t tid)
 {
-	return perf_follow_remove(c->host->follow, capture_perf_now_ns(), tid);
+	return perf_follow_remove(c->host->follow, clock_monotonic_ns(), tid);
 }
 
 /* ---- replay, in the order of time ---- */

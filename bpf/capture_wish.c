@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clock/sample.h"
+
 _Static_assert((int)VS_WISH_PATTERNS == (int)VS_CONFIG_TASKS_MAX, "a pattern for each");
 
 int capture_wish_find(struct capture_bpf *c, struct bpf_object *object)
@@ -42,6 +44,28 @@ static void patterns_set(struct vs_guest_wish *wish, const struct message_config
 	__atomic_store_n(&wish->n_patterns, (vs_u32)config->n_tasks, __ATOMIC_SEQ_CST);
 }
 
+/* How long the exits of a class are still captured after its entries: a handler that runs longer
+ * stays without its exit. */
+#define EXITS_AFTER_NS 1000000000ull
+
+/* At any time an entry is captured only if its exit will be. */
+static void classes_set(struct capture_bpf *c, uint64_t off)
+{
+	struct vs_guest_wish *wish = c->wish;
+
+	__atomic_store_n(&wish->exits_off, wish->exits_off & off, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&wish->classes_off, off, __ATOMIC_SEQ_CST);
+	c->exits_off_ns = clock_monotonic_ns() + EXITS_AFTER_NS;
+}
+
+void capture_wish_settle(struct capture_bpf *c)
+{
+	struct vs_guest_wish *wish = c->wish;
+
+	if (wish->exits_off != wish->classes_off && clock_monotonic_ns() >= c->exits_off_ns)
+		__atomic_store_n(&wish->exits_off, wish->classes_off, __ATOMIC_SEQ_CST);
+}
+
 static int samples_set(struct capture_bpf *c, uint32_t hz)
 {
 	char why[128];
@@ -77,7 +101,7 @@ int capture_wish_set(struct capture *base, const struct message_config *config)
 
 	if (c->host || config->n_tasks > VS_CONFIG_TASKS_MAX)
 		return -EINVAL;
-	__atomic_store_n(&c->wish->classes_off, ~config->classes, __ATOMIC_RELAXED);
+	classes_set(c, ~config->classes);
 	patterns_set(c->wish, config);
 	return samples_set(c, config->sample_hz);
 }

@@ -9,6 +9,9 @@
 
 /* Finds the wish in the programs' globals, which are mapped. 0 or -EINVAL. */
 int capture_wish_find(struct capture_bpf *c, struct bpf_object *object);
+/* Once handlers of classes that were switched off have had time to end, their exits are no longer
+ * captured either. To be called regularly. */
+void capture_wish_settle(struct capture_bpf *c);
 /* As in capture.h. */
 uint32_t capture_wish_fields(const struct capture *base);
 int capture_wish_set(struct capture *base, const struct message_config *config);

@@ -18,17 +18,26 @@ struct {
 const volatile __u64 ring_mask;  /* slots - 1 */
 const volatile __u64 ring_limit; /* slots in use from which on new events are dropped */
 
+/*
+ * Userspace sets this once all programs are attached. Before that nothing is emitted: programs are
+ * attached one by one, and an event would come of which the counterpart is not captured yet.
+ */
+volatile __u32 emitting;
+
 /* Events of CPUs that had no ring yet. */
 __u32 ringless[VS_CPUS_MAX];
 
 static __always_inline void emit(__u16 type, __s32 pid, __s32 pid2, __u64 arg0, __u64 arg1)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), zero = 0;
-	void *array = bpf_map_lookup_elem(&rings, &cpu);
 	struct vs_ring *ring;
 	struct vs_event *slot;
 	__u64 dropped, position;
+	void *array;
 
+	if (!emitting)
+		return;
+	array = bpf_map_lookup_elem(&rings, &cpu);
 	if (!array) {
 		__sync_fetch_and_add(&ringless[cpu & (VS_CPUS_MAX - 1)], 1);
 		return;

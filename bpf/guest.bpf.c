@@ -115,7 +115,7 @@ int BPF_PROG(vs_irq_entry, int irq)
 VS_TRACEPOINT(irq_handler_exit)
 int BPF_PROG(vs_irq_exit, int irq, void *action, int returned)
 {
-	if (!class_off(EVENT_CLASS_IRQS))
+	if (!exits_off(EVENT_CLASS_IRQS))
 		emit(VS_EVENT_IRQ_EXIT, current_shown(), 0, (__u32)irq, (__u32)returned);
 	return 0;
 }
@@ -131,29 +131,30 @@ int BPF_PROG(vs_soft_entry, unsigned int number)
 VS_TRACEPOINT(softirq_exit)
 int BPF_PROG(vs_soft_exit, unsigned int number)
 {
-	if (!class_off(EVENT_CLASS_SOFTIRQS))
+	if (!exits_off(EVENT_CLASS_SOFTIRQS))
 		emit(VS_EVENT_SOFTIRQ_EXIT, current_shown(), 0, number, 0);
 	return 0;
 }
 
-#define VECTOR(tracepoint, program, event, number)                                                 \
+#define VECTOR(tracepoint, program, event, is_off, number)                                         \
 	VS_TRACEPOINT(tracepoint)                                                                  \
 	int BPF_PROG(program, int vector)                                                          \
 	{                                                                                          \
-		if (!class_off(EVENT_CLASS_VECTORS))                                               \
+		if (!is_off(EVENT_CLASS_VECTORS))                                                  \
 			emit(event, current_shown(), 0, number, (__u32)vector);                    \
 		return 0;                                                                          \
 	}
 
-VECTOR(local_timer_entry, vs_timer_entry, VS_EVENT_VECTOR_ENTRY, VS_VECTOR_LOCAL_TIMER)
-VECTOR(local_timer_exit, vs_timer_exit, VS_EVENT_VECTOR_EXIT, VS_VECTOR_LOCAL_TIMER)
-VECTOR(reschedule_entry, vs_resch_entry, VS_EVENT_VECTOR_ENTRY, VS_VECTOR_RESCHEDULE)
-VECTOR(reschedule_exit, vs_resch_exit, VS_EVENT_VECTOR_EXIT, VS_VECTOR_RESCHEDULE)
-VECTOR(call_function_entry, vs_call_entry, VS_EVENT_VECTOR_ENTRY, VS_VECTOR_CALL_FUNCTION)
-VECTOR(call_function_exit, vs_call_exit, VS_EVENT_VECTOR_EXIT, VS_VECTOR_CALL_FUNCTION)
-VECTOR(call_function_single_entry, vs_call1_entry, VS_EVENT_VECTOR_ENTRY,
+VECTOR(local_timer_entry, vs_timer_entry, VS_EVENT_VECTOR_ENTRY, class_off, VS_VECTOR_LOCAL_TIMER)
+VECTOR(local_timer_exit, vs_timer_exit, VS_EVENT_VECTOR_EXIT, exits_off, VS_VECTOR_LOCAL_TIMER)
+VECTOR(reschedule_entry, vs_resch_entry, VS_EVENT_VECTOR_ENTRY, class_off, VS_VECTOR_RESCHEDULE)
+VECTOR(reschedule_exit, vs_resch_exit, VS_EVENT_VECTOR_EXIT, exits_off, VS_VECTOR_RESCHEDULE)
+VECTOR(call_function_entry, vs_call_entry, VS_EVENT_VECTOR_ENTRY, class_off,
+       VS_VECTOR_CALL_FUNCTION)
+VECTOR(call_function_exit, vs_call_exit, VS_EVENT_VECTOR_EXIT, exits_off, VS_VECTOR_CALL_FUNCTION)
+VECTOR(call_function_single_entry, vs_call1_entry, VS_EVENT_VECTOR_ENTRY, class_off,
        VS_VECTOR_CALL_FUNCTION_SINGLE)
-VECTOR(call_function_single_exit, vs_call1_exit, VS_EVENT_VECTOR_EXIT,
+VECTOR(call_function_single_exit, vs_call1_exit, VS_EVENT_VECTOR_EXIT, exits_off,
        VS_VECTOR_CALL_FUNCTION_SINGLE)
 
 /*

@@ -16,7 +16,8 @@ struct vs_wish_pattern {
 };
 
 struct vs_guest_wish {
-	vs_u64 classes_off; /* bits of enum event_class */
+	vs_u64 classes_off; /* bits of enum event_class: nothing of them begins */
+	vs_u64 exits_off;   /* of these, handlers that began before do not end either */
 	vs_u64 sample_period_ns;
 	vs_u64 stacks;     /* taken so far, the programs' */
 	vs_u32 n_patterns; /* 0: all tasks */

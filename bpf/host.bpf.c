@@ -596,6 +596,8 @@ static __always_inline void tracepoint_hit(void *ctx)
 	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_attach_cookie))
 		return; /* before 5.15: then it cannot be attached with a cookie either */
 	t = &tracepoints[bpf_get_attach_cookie(ctx) & (VS_TRACEPOINTS_MAX - 1)];
+	if (!*(volatile __u32 *)&t->type)
+		return; /* others are not attached yet */
 	f = followed_of(tid, &slot);
 	if (!f && (t->scope == VS_SCOPE_FOLLOWED || t->scope == VS_SCOPE_BEGIN))
 		return;

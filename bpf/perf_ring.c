@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock/sample.h"
+
 struct perf_ring {
 	struct perf_cpu_map *cpus;
 	struct perf_thread_map *threads;
@@ -25,6 +27,9 @@ struct perf_ring {
 	size_t bytes;
 	uint64_t lost;         /* events, as far as it was told */
 	uint64_t lost_records; /* what the ring's records of losses come to */
+	/* Every event runs since, CLOCK_MONOTONIC. The kernel starts one after the other: an older
+	 * sample may be an entry of whose exit nothing was captured. */
+	uint64_t all_run_ns;
 };
 
 static int say_nothing(enum libperf_print_level level, const char *format, va_list arguments)
@@ -146,6 +151,7 @@ static int ring_try(const struct perf_ring_options *o, bool counts_losses, struc
 	}
 	r->map = perf_evlist__next_mmap(r->list, NULL, false);
 	perf_evlist__enable(r->list);
+	r->all_run_ns = clock_monotonic_ns();
 	*out = r;
 	return 0;
 out:
@@ -234,7 +240,8 @@ size_t perf_ring_read(struct perf_ring *r, size_t max,
 
 		bytes += event->header.size;
 		if (event->header.type == PERF_RECORD_SAMPLE) {
-			known = perf_sample_read(r->layout, &event->header, &out, NULL);
+			known = perf_sample_read(r->layout, &event->header, &out, NULL) &&
+				out.time >= r->all_run_ns;
 		} else if (event->header.type == PERF_RECORD_COMM) {
 			known = perf_sample_name_read(&event->header, name, &out);
 		} else if (event->header.type == PERF_RECORD_SWITCH_CPU_WIDE) {

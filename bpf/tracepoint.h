@@ -2,8 +2,8 @@
 /*
  * Classic tracepoints, all through one program: which event each becomes and where its fields lie
  * in this kernel's record. Userspace writes an entry before it attaches the program to the
- * tracepoint with the entry's index as cookie; it never changes after that. Included by BPF
- * programs and by userspace.
+ * tracepoint with the entry's index as cookie; the type, which makes hits events, follows once
+ * all are attached. It never changes after that. Included by BPF programs and by userspace.
  */
 #ifndef BPF_TRACEPOINT_H
 #define BPF_TRACEPOINT_H

@@ -14,6 +14,11 @@ static __always_inline bool class_off(enum event_class class)
 	return wish.classes_off & 1ull << class;
 }
 
+static __always_inline bool exits_off(enum event_class class)
+{
+	return wish.exits_off & 1ull << class;
+}
+
 static __always_inline bool name_wanted(const __u64 name[2])
 {
 	for (int i = 0; i < VS_WISH_PATTERNS; i++) {

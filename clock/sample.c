@@ -156,3 +156,11 @@ int clock_tsc_hz(uint64_t *hz)
 	*hz = measured;
 	return 0;
 }
+
+uint64_t clock_monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}

@@ -40,6 +40,8 @@ uint64_t clock_tsc_read(void);
 /* Ticks per second of this machine's TSC: from CPUID leaf 0x15/0x40000010 where given, else
  * measured against CLOCK_MONOTONIC_RAW (takes 20 ms). 0 or -errno. */
 int clock_tsc_hz(uint64_t *hz);
+/* CLOCK_MONOTONIC now, ns. */
+uint64_t clock_monotonic_ns(void);
 
 /* Maps CLOCK_MONOTONIC stamps to TSC within the span of the samples pushed so far. */
 struct capture_clock {

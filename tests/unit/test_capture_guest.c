@@ -6,6 +6,8 @@
 #include "tests/unit/capture_log.h"
 
 #include "bpf/batcher.h"
+#include "proto/message_config.h"
+#include "proto/message_config_classes.h"
 #include "proto/codec.h"
 
 enum { RING_BYTES = 16 << 20 };
@@ -155,18 +157,13 @@ static void tasks_that_exist_already_are_named(void **state)
 	capture_close(c);
 }
 
-static void vectors_pair_up(void **state)
+/* From the first event on: no entry without its exit, whenever the capture was opened. Returns how
+ * many pairs there were. */
+static size_t vectors_check(const struct log *log)
 {
-	struct capture *c = open_default();
-	struct log *log = log_new();
 	uint64_t open[VS_CPU_COLLECTOR] = {0};
 	size_t pairs = 0;
 
-	(void)state;
-	/* The programs were attached one by one: only what follows is complete. */
-	drain(c, log);
-	log->n = 0;
-	drain_for(c, log, 100);
 	for (size_t i = 0; i < log->n; i++) {
 		const struct vs_event *e = &log->events[i];
 
@@ -182,9 +179,67 @@ static void vectors_pair_up(void **state)
 				pairs++;
 			}
 			open[e->cpu] = 0;
+		} else if (e->type == VS_EVENT_SCHED_SWITCH) {
+			assert_int_equal(open[e->cpu], 0);
 		}
 	}
+	return pairs;
+}
+
+static void vectors_pair_up(void **state)
+{
+	pid_t busy[BUSY_MAX];
+	const size_t n_busy = cpus_keep_busy(busy);
+	size_t pairs = 0;
+
+	(void)state;
+	/* To attach a program patches the kernel's text, which interrupts every CPU: the capture
+	 * itself provides the entries between two attachments. */
+	for (int i = 0; i < 4; i++) {
+		struct capture *c = open_default();
+		struct log *log = log_new();
+
+		drain_for(c, log, 50);
+		pairs += vectors_check(log);
+		log_free(log);
+		capture_close(c);
+	}
 	assert_true(pairs > 0);
+	cpus_let_go(busy, n_busy);
+}
+
+/* A class that is switched off ends with exits: a handler that was under way has its own. */
+static void classes_end_without_open_handlers(void **state)
+{
+	struct message_config everything = {.classes = ~0ull}, quiet = {.classes = 0};
+	struct capture *c = open_default();
+	struct log *log = log_new();
+	pid_t busy[BUSY_MAX];
+	size_t n_busy, before;
+
+	(void)state;
+	if (!(capture_guest_fields(c) & 1u << CONFIG_CLASSES)) {
+		capture_close(c);
+		log_free(log);
+		return; /* this way of capturing has no classes */
+	}
+	n_busy = cpus_keep_busy(busy);
+	for (int i = 0; i < 200; i++) {
+		assert_int_equal(capture_guest_set(c, &quiet), 0);
+		drain_for(c, log, 1);
+		assert_int_equal(capture_guest_set(c, &everything), 0);
+		drain_for(c, log, 3);
+	}
+	assert_true(vectors_check(log) > 0);
+	assert_int_equal(capture_guest_set(c, &quiet), 0);
+	drain_for(c, log, 1200); /* exits end a second later */
+	before = log->n;
+	drain_for(c, log, 100);
+	for (size_t i = before; i < log->n; i++)
+		assert_true(log->events[i].type != VS_EVENT_VECTOR_EXIT &&
+			    log->events[i].type != VS_EVENT_VECTOR_ENTRY &&
+			    log->events[i].type != VS_EVENT_SOFTIRQ_EXIT);
+	cpus_let_go(busy, n_busy);
 	log_free(log);
 	capture_close(c);
 }
@@ -460,6 +515,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(every_event_type_is_seen),
 		cmocka_unit_test(tasks_that_exist_already_are_named),
 		cmocka_unit_test(vectors_pair_up),
+		cmocka_unit_test(classes_end_without_open_handlers),
 		cmocka_unit_test(ping_pong_gives_the_exact_switch_sequence),
 		cmocka_unit_test(gaps_in_seq_are_the_drops),
 		cmocka_unit_test(at_level_summary_short_handlers_are_counted),
