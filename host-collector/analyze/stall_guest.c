@@ -103,17 +103,23 @@ static void tick(struct stall_vm *v, struct stall_track *k, struct host_ns t)
 		facts_tick(&k->interrupt, t, k->tick_interval_ns);
 }
 
+static void interrupt_begin(const struct stall_detector *d, struct stall_track *k, struct host_ns t,
+			    int32_t pid)
+{
+	facts_begin(&k->interrupt, k->vm, k->cpu, t);
+	k->interrupt.pid = pid;
+	k->in_interrupt = true;
+	k->before_valid = stretch_copy(d, k, t, &k->before);
+}
+
 static void guest_enter(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
 			const struct guest_instant *i)
 {
 	if (i->type == VS_EVENT_VECTOR_ENTRY && i->event.arg0 == VS_VECTOR_LOCAL_TIMER)
 		tick(v, k, i->t);
-	if (k->in_interrupt)
-		return;
-	facts_begin(&k->interrupt, k->vm, k->cpu, i->t);
-	k->interrupt.pid = i->event.pid;
-	k->in_interrupt = true;
-	k->before_valid = stretch_copy(d, k, i->t, &k->before);
+	k->entered = i->t;
+	if (!k->in_interrupt)
+		interrupt_begin(d, k, i->t, i->event.pid);
 }
 
 static void track_forget(struct stall_vm *v, struct stall_track *k, struct host_ns t)
@@ -264,8 +270,16 @@ void stall_guest_interrupt(void *context, const struct guest_interrupt *i)
 	} else {
 		return;
 	}
-	if (!i->whole && i->end.ns < model_now(d->model).ns)
-		return; /* cut by a loss, and what the host did since is in its facts */
+	if (!i->whole && !i->goes_on) {
+		/* How long it took is not known. It is the entry of another that proved it over. */
+		if (f == &k->interrupt && k->entered.ns == model_now(d->model).ns &&
+		    k->entered.ns > i->begin.ns)
+			interrupt_begin(d, k, k->entered, i->pid);
+		return;
+	}
+	/* An idle CPU whose vCPU halts is not in a handler: its exit was never captured. */
+	if (!i->whole && i->pid == 0 && f->state_ns[VCPU_HALTED] * 2 >= i->end.ns - i->begin.ns)
+		return;
 	f->kind = i->kind;
 	f->pid = i->pid;
 	f->number = i->number;

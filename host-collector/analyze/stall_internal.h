@@ -30,6 +30,7 @@ struct stall_track {
 	int64_t tick_interval_ns;
 	struct host_ns last_tick;
 	bool last_tick_busy;
+	struct host_ns entered; /* the newest entry into an interrupt or softirq */
 	uint64_t err_ns;
 	struct stall_facts stretch, interrupt, chain;
 	struct stall_facts proven; /* a long stretch as of its newest event, if a loss cuts it */

@@ -91,7 +91,9 @@ static void update(struct guest_cpu *c, struct host_ns t, const struct guest_cpu
 	c->open = next;
 }
 
-static void pop(struct guest_cpu *c, struct host_ns t, bool whole,
+enum ending { ENDING_EXIT, ENDING_NO_EXIT, ENDING_DATA };
+
+static void pop(struct guest_cpu *c, struct host_ns t, enum ending ending,
 		const struct guest_cpu_sink *sink)
 {
 	const struct guest_context *top = &c->stack[--c->depth];
@@ -104,7 +106,8 @@ static void pop(struct guest_cpu *c, struct host_ns t, bool whole,
 		.begin = top->begin,
 		.end = t,
 		.pid = c->pid,
-		.whole = whole,
+		.whole = ending == ENDING_EXIT,
+		.goes_on = ending == ENDING_DATA,
 	};
 
 	if (c->doubted_depth > c->depth)
@@ -112,14 +115,49 @@ static void pop(struct guest_cpu *c, struct host_ns t, bool whole,
 	sink->interrupt(sink->context, &interrupt);
 }
 
+/*
+ * The innermost context is over, as what happens at `t` proves, and its exit was not seen. Of one
+ * from before a gap the exit may be what is missing: it surely went on until the gap. Else its exit
+ * was never captured, and nobody knows how long it took: only that it began. Softirqs alone may be
+ * interrupted by a switch, in a kernel with PREEMPT_RT.
+ */
+static void pop_incomplete(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink)
+{
+	const struct guest_context top = c->stack[c->depth - 1];
+
+	if (c->depth <= c->doubted_depth) {
+		pop(c, top.sure_until, ENDING_NO_EXIT, sink);
+	} else if (top.state == GUEST_CPU_SOFTIRQ) {
+		pop(c, t, ENDING_NO_EXIT, sink);
+	} else {
+		pop(c, top.begin, ENDING_NO_EXIT, sink);
+		/* What has not been handed out yet of its span is what it interrupted. */
+		if (c->open.begin.ns >= top.begin.ns)
+			c->open = state_now(c, c->open.begin);
+	}
+}
+
+/* Can an interrupt of kind `inner` begin inside `outer`? Vectors are handled with interrupts off,
+ * and softirqs run when the last hard interrupt is over; neither nests in itself. */
+static bool may_nest(const struct guest_context *outer, const struct guest_context *inner)
+{
+	if (outer->state == GUEST_CPU_SOFTIRQ || inner->state == GUEST_CPU_SOFTIRQ)
+		return outer->state != inner->state && inner->state != GUEST_CPU_SOFTIRQ;
+	return !outer->vector && (inner->vector || inner->number != outer->number);
+}
+
 static void enter(struct guest_cpu *c, struct host_ns t, const struct guest_context *context,
 		  const struct guest_cpu_sink *sink)
 {
+	unsigned possible = 0;
+
+	while (possible < c->depth && may_nest(&c->stack[possible], context))
+		possible++;
 	/* Deeper than any kernel nests: exits were missed. The oldest is the least likely alive. */
-	if (c->depth == GUEST_CPU_DEPTH) {
-		while (c->depth)
-			pop(c, t, false, sink);
-	}
+	if (possible == GUEST_CPU_DEPTH)
+		possible = 0;
+	while (c->depth > possible)
+		pop_incomplete(c, t, sink);
 	c->stack[c->depth] = *context;
 	c->stack[c->depth].seen = c->seen;
 	c->stack[c->depth++].begin = t;
@@ -176,11 +214,11 @@ static void leave(struct guest_cpu *c, struct host_ns t, const struct guest_cont
 		return;
 	}
 	while (c->depth > at)
-		pop(c, t, false, sink);
+		pop_incomplete(c, t, sink);
 	if (may_be_another(c, &c->stack[at - 1]))
-		pop(c, c->stack[at - 1].sure_until, false, sink);
+		pop(c, c->stack[at - 1].sure_until, ENDING_NO_EXIT, sink);
 	else
-		pop(c, t, true, sink);
+		pop(c, t, ENDING_EXIT, sink);
 }
 
 /* One row per event type: what it says about contexts, and which field names the current task. */
@@ -239,7 +277,7 @@ static void forget(struct guest_cpu *c, struct host_ns from, const struct guest_
 	c->doubted_depth = 0;
 	c->softirqs_known = c->unseen_possible = false;
 	while (c->depth)
-		pop(c, from, false, sink);
+		pop(c, from, ENDING_NO_EXIT, sink);
 	c->task_known = false;
 	c->pid = 0;
 	update(c, from, sink);
@@ -278,13 +316,6 @@ static void doubt_end(struct guest_cpu *c, struct host_ns t, const struct vs_eve
 	c->unseen_since = t;
 }
 
-/* When the innermost context, which something proves over, was surely still going on: of one from
- * before a gap the exit may be what is missing. */
-static struct host_ns proven_until(const struct guest_cpu *c, struct host_ns t)
-{
-	return c->depth <= c->doubted_depth ? c->stack[c->depth - 1].sure_until : t;
-}
-
 /* Hard interrupts do not nest in each other, nor softirqs: the entry of another proves one from
  * before a gap over. */
 static void doubted_pop(struct guest_cpu *c, struct host_ns t, enum guest_cpu_state entering,
@@ -297,7 +328,7 @@ static void doubted_pop(struct guest_cpu *c, struct host_ns t, enum guest_cpu_st
 	if (!at)
 		return;
 	while (c->depth >= at)
-		pop(c, proven_until(c, t), false, sink);
+		pop_incomplete(c, t, sink);
 	c->doubted_depth = at - 1;
 }
 
@@ -346,7 +377,7 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 	context.vector = rule->vector;
 	if (rule->action == RULE_SWITCH) {
 		while (c->depth)
-			pop(c, proven_until(c, t), false, sink);
+			pop_incomplete(c, t, sink);
 		c->doubted_depth = 0;
 	}
 	if (guest_event_current(e, &c->pid))
@@ -371,7 +402,7 @@ void guest_cpu_finish(struct guest_cpu *c, struct host_ns t, const struct guest_
 	last = c->open;
 
 	while (c->depth)
-		pop(c, t, false, sink);
+		pop(c, t, ENDING_DATA, sink);
 	last.end = t;
 	if (last.end.ns > last.begin.ns)
 		sink->span(sink->context, &last);

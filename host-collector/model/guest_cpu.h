@@ -3,7 +3,8 @@
  * What one guest CPU does by its own kernel's account: the current task, and above it a stack of
  * interrupt contexts of which the innermost is the state. Every event names the current task, so a
  * missed switch heals at the next event; an exit that was missed is healed by the exit of an outer
- * context or by a switch, which no interrupt context can survive. An exit of a softirq without an
+ * context, by an entry that cannot happen inside it, or by a switch, which no interrupt context can
+ * survive: of such an incomplete interrupt only the begin is known. An exit of a softirq without an
  * entry shows what the one event was that went missing before.
  */
 #ifndef MODEL_GUEST_CPU_H

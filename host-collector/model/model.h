@@ -138,8 +138,9 @@ struct guest_interrupt {
 	uint32_t number;           /* as in guest_span */
 	bool vector;
 	struct host_ns begin, end;
-	int32_t pid; /* the task it interrupted */
-	bool whole;  /* its exit was seen; else a later event proves it over, or the data ends */
+	int32_t pid;  /* the task it interrupted */
+	bool whole;   /* its exit was seen; else a later event proves that it is over... */
+	bool goes_on; /* or the data end, and it may go on */
 };
 
 /* The guest's kernel read its own clock. */

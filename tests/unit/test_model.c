@@ -471,14 +471,87 @@ static void missing_exits_heal(void **state)
 		SWITCH(VM, 60, 0, 43, 0, 1),
 	};
 	static const struct expected_span expected[] = {
-		{0, 10, GUEST_CPU_TASK},  {10, 20, GUEST_CPU_SOFTIRQ}, {20, 30, GUEST_CPU_HARDIRQ},
-		{30, 40, GUEST_CPU_TASK}, {40, 50, GUEST_CPU_HARDIRQ}, {50, 60, GUEST_CPU_TASK},
+		{0, 10, GUEST_CPU_TASK},  {10, 20, GUEST_CPU_SOFTIRQ}, {20, 30, GUEST_CPU_SOFTIRQ},
+		{30, 40, GUEST_CPU_TASK}, {40, 50, GUEST_CPU_TASK},    {50, 60, GUEST_CPU_TASK},
 	};
 	struct spans *s = malloc(sizeof(*s));
 
 	(void)state;
 	guest_story(events, COUNT(events), expected, COUNT(expected), s);
 	assert_false(s->interrupts[0].whole);
+	free(s);
+}
+
+/* Entries whose exits were never captured: of each only the begin is known, and no interrupt
+ * contains another that cannot happen inside it. */
+static void impossible_nestings_are_incomplete(void **state)
+{
+	static const struct timeline_event events[] = {
+		SWITCH(VM, 0, 0, 42, 0, 1),       IRQ(10, 0, VECTOR_ENTRY, 0, 3),
+		IRQ(20, 0, VECTOR_ENTRY, 0, 3), /* inside itself */
+		IRQ(30, 0, VECTOR_ENTRY, 0, 1), /* inside another vector */
+		IRQ(35, 0, VECTOR_EXIT, 0, 1),    IRQ(40, 0, VECTOR_ENTRY, 0, 3),
+		IRQ(50, 0, SOFTIRQ_ENTRY, 0, 7), /* a softirq inside a vector, */
+		IRQ(60, 0, SOFTIRQ_ENTRY, 0, 1), /* inside a softirq */
+		IRQ(70, 0, SOFTIRQ_EXIT, 0, 1),   IRQ(80, 0, IRQ_ENTRY, 0, 9),
+		IRQ(90, 0, IRQ_ENTRY, 0, 9), /* a line inside itself */
+		IRQ(95, 0, IRQ_EXIT, 0, 9),       IRQ(100, 0, VECTOR_ENTRY, 0, 3),
+		SWITCH(VM, 2000000, 0, 0, 42, 0),
+	};
+	struct spans *s = malloc(sizeof(*s));
+	struct model *m = model_new();
+	size_t whole = 0;
+
+	(void)state;
+	script_vm(m, 1, "");
+	spans_observe(m, s);
+	script_run(m, events, COUNT(events));
+	model_finish(m);
+	assert_int_equal(s->n_interrupts, 9);
+	for (size_t i = 0; i < s->n_interrupts; i++) {
+		const struct guest_interrupt *x = &s->interrupts[i];
+
+		whole += x->whole;
+		assert_false(x->goes_on);
+		if (!x->whole && x->kind == GUEST_CPU_HARDIRQ)
+			assert_int_equal(x->begin.ns, x->end.ns);
+		for (size_t k = 0; k < s->n_interrupts; k++) {
+			const struct guest_interrupt *y = &s->interrupts[k];
+
+			if (i != k && x->kind == y->kind)
+				assert_true(y->end.ns <= x->begin.ns || x->end.ns <= y->begin.ns);
+		}
+	}
+	assert_int_equal(whole, 3);
+	/* The CPU idled for 2 s: it was in no handler for so long. */
+	for (size_t i = 0; i < s->n_guest; i++)
+		assert_true(s->guest[i].state == GUEST_CPU_IDLE ||
+			    s->guest[i].end.ns - s->guest[i].begin.ns < 100000);
+	model_free(m);
+	free(s);
+}
+
+/* Hard interrupts of different lines nest where a handler lets them, and vectors inside those. */
+static void possible_nestings_are_whole(void **state)
+{
+	static const struct timeline_event events[] = {
+		SWITCH(VM, 0, 0, 0, 42, 0),      IRQ(10, 0, SOFTIRQ_ENTRY, 42, 3),
+		IRQ(20, 0, IRQ_ENTRY, 42, 9),    IRQ(30, 0, IRQ_ENTRY, 42, 10),
+		IRQ(40, 0, VECTOR_ENTRY, 42, 1), IRQ(50, 0, VECTOR_EXIT, 42, 1),
+		IRQ(60, 0, IRQ_EXIT, 42, 10),    IRQ(70, 0, IRQ_EXIT, 42, 9),
+		IRQ(80, 0, SOFTIRQ_EXIT, 42, 3), SWITCH(VM, 90, 0, 42, 0, 1),
+	};
+	struct spans *s = malloc(sizeof(*s));
+	struct model *m = model_new();
+
+	(void)state;
+	script_vm(m, 1, "");
+	spans_observe(m, s);
+	script_run(m, events, COUNT(events));
+	assert_int_equal(s->n_interrupts, 4);
+	for (size_t i = 0; i < s->n_interrupts; i++)
+		assert_true(s->interrupts[i].whole);
+	model_free(m);
 	free(s);
 }
 
@@ -656,6 +729,8 @@ int main(void)
 		cmocka_unit_test(an_uncertain_account_does_not_decide),
 		cmocka_unit_test(the_innermost_context_wins),
 		cmocka_unit_test(missing_exits_heal),
+		cmocka_unit_test(impossible_nestings_are_incomplete),
+		cmocka_unit_test(possible_nestings_are_whole),
 		cmocka_unit_test(guest_loss_is_unknown_until_the_next_good_event),
 		cmocka_unit_test(a_softirq_whose_entry_is_missing_is_known_from_its_exit),
 		cmocka_unit_test(hostile_numbers_are_refused),

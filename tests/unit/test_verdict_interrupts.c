@@ -217,6 +217,67 @@ static void unseen_softirq(struct tale *t)
 	waiter(t);
 }
 
+/* ---- entries of which the exit was never captured ---- */
+
+static void never_exits(struct tale *t, int64_t at, enum vs_vector vector, int32_t pid)
+{
+	ADD(t, EVENT(VM, at, 0, VECTOR_ENTRY, pid, 0, vector, 0xfc));
+}
+
+/* An agent that starts: the probe of entries works, that of exits does not yet. */
+static void open_call_over_a_halted_vcpu(struct tale *t)
+{
+	begins(t);
+	idles(t, 2300000);
+	never_exits(t, 300005, VS_VECTOR_CALL_FUNCTION, 0);
+	ADD(t, KVM(2299990, 0, ENTRY, TID0, 0));
+	ADD(t, SWITCH(VM, 2300100, 0, 0, 50, 0));
+	ticks(t, 2302000, 2310000, 50);
+	ADD(t, SWITCH(VM, 2310000, 0, 50, 42, 1));
+}
+
+static void open_calls_inside_each_other(struct tale *t)
+{
+	begins(t);
+	idles(t, 2300000);
+	for (int64_t at = 300005; at < 300010; at++)
+		never_exits(t, at, VS_VECTOR_CALL_FUNCTION, 0);
+	never_exits(t, 300010, VS_VECTOR_LOCAL_TIMER, 0);
+	ADD(t, KVM(2299990, 0, ENTRY, TID0, 0));
+	ADD(t, SWITCH(VM, 2300100, 0, 0, 50, 0));
+	ticks(t, 2302000, 2310000, 50);
+	ADD(t, SWITCH(VM, 2310000, 0, 50, 42, 1));
+}
+
+static void open_call_until_the_data_end(struct tale *t)
+{
+	begins(t);
+	idles(t, 0);
+	never_exits(t, 300005, VS_VECTOR_CALL_FUNCTION, 0);
+	ADD(t, SWITCH(HOST, 2300000, 1, 77, 500, 1));
+}
+
+/* The task that it interrupted computes on, and switches: nobody waited. */
+static void open_call_over_a_busy_task(struct tale *t)
+{
+	begins(t);
+	never_exits(t, 300005, VS_VECTOR_CALL_FUNCTION, 50);
+	ticks(t, 304000, 800000, 50);
+	ADD(t, SWITCH(VM, 800000, 0, 50, 42, 1));
+	ADD(t, SWITCH(VM, 810000, 0, 42, 50, 1));
+}
+
+/* What comes after one is judged by itself. */
+static void long_handler_after_an_open_call(struct tale *t)
+{
+	begins(t);
+	never_exits(t, 300005, VS_VECTOR_CALL_FUNCTION, 50);
+	ADD(t, IRQ(310000, 0, IRQ_ENTRY, 50, IRQ_NUMBER));
+	ADD(t, IRQ(710000, 0, IRQ_EXIT, 50, IRQ_NUMBER));
+	ticks(t, 712000, 720000, 50);
+	ADD(t, SWITCH(VM, 720000, 0, 50, 42, 1));
+}
+
 static const struct {
 	const char *name;
 	void (*tell)(struct tale *t);
@@ -242,6 +303,16 @@ static const struct {
 	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 200000, 710000, false},
 	{"timer and device late, the vCPU does not run", pcpu_taken, VERDICT_VCPU_NOT_SCHEDULED,
 	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 200000, 710000, false},
+	{"a call's exit was never captured, the vCPU halts", open_call_over_a_halted_vcpu,
+	 VERDICT_UNDETERMINED, 0, 0, 0, 0, false},
+	{"exits of vectors inside each other were never captured", open_calls_inside_each_other,
+	 VERDICT_UNDETERMINED, 0, 0, 0, 0, false},
+	{"the same, and nothing follows", open_call_until_the_data_end, VERDICT_UNDETERMINED, 0, 0,
+	 0, 0, false},
+	{"the same over a task that computes", open_call_over_a_busy_task, VERDICT_UNDETERMINED, 0,
+	 0, 0, 0, false},
+	{"a long handler after such a call", long_handler_after_an_open_call, VERDICT_GUEST_SPIN,
+	 CONFIDENCE_LIKELY, GUEST_CPU_HARDIRQ, 310000, 710000, false},
 	{"both late, below the threshold", late_below_the_threshold, VERDICT_UNDETERMINED, 0, 0, 0,
 	 0, false},
 };
