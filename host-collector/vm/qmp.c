@@ -318,6 +318,16 @@ void qmp_close(struct qmp *q)
 	free(q);
 }
 
+pid_t qmp_peer(const struct qmp *q)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(q->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return -errno;
+	return peer.pid ? peer.pid : -ESRCH;
+}
+
 int qmp_fd(const struct qmp *q)
 {
 	return q->fd;

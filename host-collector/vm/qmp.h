@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct json_object;
 struct qmp;
@@ -27,6 +28,9 @@ void qmp_close(struct qmp *q);
 int qmp_execute(struct qmp *q, const char *command, struct json_object *arguments,
 		struct json_object **result);
 
+/* The process that made the socket listen, as the kernel says (SO_PEERCRED). -ESRCH: it is in no
+ * PID namespace that we see; -errno. */
+pid_t qmp_peer(const struct qmp *q);
 /* To poll for reading; stays the connection's. */
 int qmp_fd(const struct qmp *q);
 /* An event's name ("STOP"), when QEMU sent it (CLOCK_REALTIME, 0 unknown), and its data, NULL if it

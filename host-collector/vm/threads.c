@@ -241,16 +241,62 @@ size_t threads_apply_debugfs(const char *debugfs, struct message_vm_info *info)
 	return known;
 }
 
-pid_t threads_tgid(const char *proc, pid_t tid)
+bool threads_ids_global(const char *proc)
 {
-	char path[512], status[4096];
-	const char *line;
+	/* The inode of the initial namespace is part of the kernel's interface: PROC_PID_INIT_INO,
+	 * fs/proc. */
+	static const char initial[] = "pid:[4026531836]";
+	char path[512], name[64];
+	ssize_t len;
 
-	snprintf(path, sizeof(path), "%s/%d/status", proc, tid);
+	snprintf(path, sizeof(path), "%s/self/ns/pid", proc);
+	len = readlink(path, name, sizeof(name));
+	return len < 0 ||
+	       ((size_t)len == strlen(initial) && !memcmp(name, initial, strlen(initial)));
+}
+
+/* The last number of NSpid: the id in the innermost namespace. Kernels before 4.1 have no NSpid. */
+static int32_t own_id(const char *proc, pid_t pid, int32_t tid)
+{
+	char path[512], status[4096], *line, *end;
+	int32_t own = tid;
+
+	snprintf(path, sizeof(path), "%s/%d/task/%d/status", proc, pid, tid);
 	if (file_read(path, status, sizeof(status)) <= 0)
 		return 0;
-	line = strstr(status, "\nTgid:");
-	return line ? (pid_t)strtol(line + 6, NULL, 10) : 0;
+	line = strstr(status, "\nNSpid:");
+	if (!line)
+		return own;
+	line += strlen("\nNSpid:");
+	for (;;) {
+		long id = *line == '\t' ? strtol(line, &end, 10) : 0;
+
+		if (id <= 0 || id > INT32_MAX)
+			return own;
+		own = (int32_t)id;
+		line = end;
+	}
+}
+
+ssize_t threads_ids(const char *proc, pid_t pid, struct thread_ids *out, size_t max)
+{
+	struct dirent *entry;
+	char path[512];
+	ssize_t n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/%d/task", proc, pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((entry = readdir(dir)) && (size_t)n < max) {
+		int32_t tid = tid_of(entry->d_name), own = tid ? own_id(proc, pid, tid) : 0;
+
+		if (own)
+			out[n++] = (struct thread_ids){tid, own};
+	}
+	closedir(dir);
+	return n ? n : -ESRCH;
 }
 
 static int pid_compare(const void *a, const void *b)

@@ -27,8 +27,15 @@ void threads_vm_name(const char *proc, pid_t pid, struct message_vm_info *info);
 size_t threads_apply_debugfs(const char *debugfs, struct message_vm_info *info);
 /* comm of a process; "" if it is gone. */
 void threads_comm(const char *proc, pid_t pid, char comm[16]);
-/* The process that a thread belongs to. 0 if it is gone. */
-pid_t threads_tgid(const char *proc, pid_t tid);
+/* Are the ids in /proc those that the kernel's events bear? Not in a PID namespace of our own. */
+bool threads_ids_global(const char *proc);
+/* A thread's id in /proc, and the one that the thread itself sees: they differ if its process has a
+ * PID namespace of its own. */
+struct thread_ids {
+	int32_t tid, own;
+};
+/* The threads of a process, at most `max`. How many, -ESRCH (no such process), -errno. */
+ssize_t threads_ids(const char *proc, pid_t pid, struct thread_ids *out, size_t max);
 /* Processes whose name says QEMU, at most `max`, in order of pid. Returns how many. */
 size_t threads_find_qemu(const char *proc, pid_t *pids, size_t max);
 

@@ -221,25 +221,66 @@ static void info_complete(struct vm *vm, struct message_vm_info *info)
 	threads_apply_debugfs(vm->options.debugfs, info);
 }
 
-/* The process that owns the first thread QMP names; checks a pid that the caller gave. */
-static int pid_by_qmp(struct vm *vm, pid_t *pid, char *why, size_t why_bytes)
+/*
+ * Which process the monitor speaks for is the kernel's word, not the monitor's: the one that made
+ * its socket listen. QEMU does that itself, also with a socket that libvirt hands to it. *pid: 0,
+ * or what the caller gave, which must be the same.
+ */
+static int process_find(const struct vm *vm, pid_t *pid, char *why, size_t why_bytes)
 {
-	pid_t owner = vm->n_named ? threads_tgid(vm->options.proc, vm->named[0].tid) : 0;
+	const char *path = vm->options.qmp_path;
+	pid_t peer = qmp_peer(vm->qmp);
+	char comm[16];
 
-	if (!owner) {
+	if (peer < 0) {
 		snprintf(why, why_bytes,
-			 "%s: QEMU's vCPU thread %d is no thread here: it runs on another machine "
-			 "or in another PID namespace; run vcpuscope there",
-			 vm->options.qmp_path, vm->n_named ? vm->named[0].tid : 0);
-		return -ESRCH;
+			 "%s: the process that serves it is in a PID namespace that is not visible "
+			 "here; run vcpuscope on the host",
+			 path);
+		return peer;
 	}
-	if (*pid && *pid != owner) {
-		snprintf(why, why_bytes, "%s belongs to process %d, not to --pid %d",
-			 vm->options.qmp_path, owner, *pid);
+	threads_comm(vm->options.proc, peer, comm);
+	if (*pid && *pid != peer) {
+		snprintf(why, why_bytes, "%s is served by process %d (%s), not by --pid %d", path,
+			 peer, comm, *pid);
 		return -EINVAL;
 	}
-	*pid = owner;
+	*pid = peer;
 	return 0;
+}
+
+/* QMP names threads by the ids that QEMU sees. Turns them into those of /proc, and refuses a thread
+ * that is not one of this process. */
+static int threads_prove(struct vm *vm, pid_t pid, char *why, size_t why_bytes)
+{
+	struct thread_ids *ids = calloc(VS_THREADS_MAX, sizeof(*ids));
+	ssize_t n = ids ? threads_ids(vm->options.proc, pid, ids, VS_THREADS_MAX) : -ENOMEM;
+	char comm[16];
+	int err = 0;
+
+	for (size_t i = 0; i < vm->n_named && n > 0 && !err; i++) {
+		ssize_t at = 0;
+
+		while (at < n && ids[at].own != vm->named[i].tid)
+			at++;
+		if (at < n) {
+			vm->named[i].tid = ids[at].tid;
+			continue;
+		}
+		threads_comm(vm->options.proc, pid, comm);
+		snprintf(why, why_bytes,
+			 "%s: its vCPU thread %d is no thread of process %d (%s), which serves it; "
+			 "give the monitor of QEMU itself",
+			 vm->options.qmp_path, vm->named[i].tid, pid, comm);
+		err = -ESRCH;
+	}
+	if (n < 0) {
+		err = (int)n;
+		snprintf(why, why_bytes, "%s: the threads of process %d, which serves it: %s",
+			 vm->options.qmp_path, pid, strerror(-err));
+	}
+	free(ids);
+	return err;
 }
 
 static int vcpus_missing(struct vm *vm, char *why, size_t why_bytes)
@@ -272,14 +313,23 @@ int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t
 	vm->options = *options;
 	vm->options.proc = options->proc ? options->proc : "/proc";
 	vm->options.debugfs = options->debugfs ? options->debugfs : "/sys/kernel/debug";
+	if (!threads_ids_global(vm->options.proc)) {
+		err = -EXDEV;
+		snprintf(why, why_bytes,
+			 "vcpuscope runs in a PID namespace of its own, where threads have other "
+			 "ids than in the kernel's events: run it in the host's (in a container: "
+			 "--pid=host)");
+		goto fail;
+	}
 	if (options->qmp_path) {
 		err = qmp_open(options->qmp_path, QMP_LIMIT_MS, &vm->qmp, why, why_bytes);
 		if (err)
 			goto fail;
-		err = vcpus_ask(vm, why, why_bytes);
-		if (err)
-			goto fail;
-		err = pid_by_qmp(vm, &pid, why, why_bytes);
+		err = process_find(vm, &pid, why, why_bytes);
+		if (!err)
+			err = vcpus_ask(vm, why, why_bytes);
+		if (!err)
+			err = threads_prove(vm, pid, why, why_bytes);
 		if (err)
 			goto fail;
 	}

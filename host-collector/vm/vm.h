@@ -26,7 +26,8 @@ struct vm_options {
 /*
  * Finds the VM. On error `why` receives one line that says what to do: -ESRCH (no such process),
  * -ENOEXEC (no QEMU), -ENODATA (its vCPU threads cannot be told apart), -ETIMEDOUT (QMP busy),
- * other -errno.
+ * -EXDEV (we are in a PID namespace of our own), other -errno. A process that QMP names is proven
+ * to be the VM: it serves the socket, and the vCPU threads are threads of it.
  */
 int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t why_bytes);
 void vm_close(struct vm *vm);

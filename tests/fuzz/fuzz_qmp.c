@@ -27,13 +27,13 @@ static const struct {
 	{"7/task/7", NULL},
 	{"7/task/8", NULL},
 	{"7/task/9", NULL},
-	{"8", NULL},
 	{"7/comm", "qemu-system-x86\n"},
 	{"7/task/7/comm", "qemu-system-x86\n"},
 	{"7/task/8/comm", "CPU 0/KVM\n"},
 	{"7/task/9/comm", "worker\n"},
-	{"7/status", "Name:\tx\nTgid:\t7\n"},
-	{"8/status", "Name:\tx\nTgid:\t7\n"},
+	{"7/task/7/status", "Name:\tx\nNSpid:\t7\n"},
+	{"7/task/8/status", "Name:\tx\nNSpid:\t8\n"},
+	{"7/task/9/status", "Name:\tx\nNSpid:\t9\n"},
 };
 enum { N_FILES = sizeof(files) / sizeof(files[0]) };
 
@@ -87,6 +87,13 @@ int __wrap_qmp_open(const char *path, int limit_ms, struct qmp **out, char *why,
 	shutdown(pair[1], SHUT_WR);
 	peer = pair[1];
 	return qmp_open_fd(pair[0], limit_ms, out, why, why_bytes);
+}
+
+pid_t __wrap_qmp_peer(const struct qmp *q);
+pid_t __wrap_qmp_peer(const struct qmp *q)
+{
+	(void)q;
+	return 7;
 }
 
 static void on_note(void *context, enum note_kind kind, uint64_t realtime_ns, const char *text)

@@ -84,7 +84,6 @@ static int tree_setup(void **state)
 	thread_put(t, 800, 800, "qemu-system-x86\n");
 	thread_put(t, 800, 801, "qemu-system-x86\n");
 	thread_put(t, 800, 802, "qemu-system-x86\n");
-	put_text(t->root, "proc/801/status", "Name:\tqemu\nUmask:\t0022\nTgid:\t800\nPid:\t801\n");
 	put_text(t->root, "proc/900/comm", "bash\n");
 	thread_put(t, 900, 900, "bash\n");
 	*state = t;
@@ -275,6 +274,27 @@ static void test_debugfs_knows_vcpus_and_apic_ids(void **state)
 	vm_close(vm);
 }
 
+/* Whoever is in a PID namespace of its own would follow threads of others. */
+static void test_ids_are_those_of_the_kernels_events(void **state)
+{
+	struct tree *t = *state;
+	struct vm *vm = NULL;
+	char path[128], why[256];
+
+	snprintf(path, sizeof(path), "%s/self", t->proc);
+	mkdir(path, 0755);
+	strcat(path, "/ns");
+	mkdir(path, 0755);
+	strcat(path, "/pid");
+	assert_int_equal(symlink("pid:[4026531836]", path), 0);
+	assert_int_equal(find(t, 700, false, &vm, why), 0);
+	vm_close(vm);
+	unlink(path);
+	assert_int_equal(symlink("pid:[4026532201]", path), 0);
+	assert_int_equal(find(t, 700, false, &vm, why), -EXDEV);
+	assert_non_null(strstr(why, "--pid=host"));
+}
+
 static void test_errors_say_what_to_do(void **state)
 {
 	static const struct {
@@ -330,6 +350,36 @@ static void note_seen(void *context, enum note_kind kind, uint64_t realtime_ns, 
 	snprintf(seen->text + len, sizeof(seen->text) - len, "%d ", kind);
 }
 
+/* The scripted monitor is this process's, so this is the QEMU: in two PID namespaces of its own, in
+ * which its vCPU threads 811 and 812 are 801 and 802. */
+static void qemu_put(struct tree *t)
+{
+	const int pid = getpid();
+	char path[128], text[256];
+
+	snprintf(path, sizeof(path), "proc/%d/comm", pid);
+	put_text(t->root, path, "qemu-system-x86\n");
+	thread_put(t, pid, pid, "qemu-system-x86\n");
+	for (int tid = 811; tid <= 812; tid++) {
+		thread_put(t, pid, tid, "qemu-system-x86\n");
+		snprintf(path, sizeof(path), "proc/%d/task/%d/status", pid, tid);
+		snprintf(text, sizeof(text),
+			 "Name:\tqemu\nTgid:\t%d\nNSpid:\t%d\t30\t%d\nThreads:\t3\n", pid, tid,
+			 tid - 10);
+		put_text(t->root, path, text);
+	}
+}
+
+static const struct message_vm_thread *thread_of(const struct message_vm_info *info, int32_t tid)
+{
+	for (size_t i = 0; i < info->n_threads; i++) {
+		if (info->threads[i].tid == tid)
+			return &info->threads[i];
+	}
+	fail_msg("no thread %d", tid);
+	return NULL;
+}
+
 static void test_qmp_names_vcpus(void **state)
 {
 	static const char *const lines[] = {
@@ -368,21 +418,25 @@ static void test_qmp_names_vcpus(void **state)
 	struct tree *t = *state;
 	struct script script = {.lines = lines};
 	struct seen seen = {.text = ""};
+	const struct message_vm_thread *vcpu;
 	const struct message_vm_info *info;
 	struct vm *vm = NULL;
 	pthread_t thread;
 	char why[256];
 
+	qemu_put(t);
 	script_start(t, &script, &thread);
 	assert_int_equal(find(t, 0, true, &vm, why), 0);
 	info = vm_info(vm);
-	assert_int_equal(info->qemu_pid, 800);
+	assert_int_equal(info->qemu_pid, getpid());
 	assert_string_equal(info->name, "db");
 	assert_string_equal(info->accelerator, "tcg");
 	assert_int_equal(vm_n_vcpus(vm), 2);
-	assert_int_equal(info->threads[2].vcpu, 1);
-	assert_true(info->threads[2].apic_id_known);
-	assert_int_equal(info->threads[2].apic_id, 73);
+	vcpu = thread_of(info, 812); /* which calls itself 802 */
+	assert_true(vcpu->is_vcpu);
+	assert_int_equal(vcpu->vcpu, 1);
+	assert_true(vcpu->apic_id_known);
+	assert_int_equal(vcpu->apic_id, 73);
 	assert_true(vm_paused(vm));
 	assert_true(vm_qmp_fd(vm) >= 0);
 	for (int i = 0; i < 200 && vm_paused(vm); i++) {
@@ -404,6 +458,15 @@ static void test_qmp_trouble(void **state)
 	static const char *const elsewhere[] = {
 		GREETING, NEGOTIATE, "<query-cpus-fast",
 		"=\"return\": [{\"thread-id\": 4242, \"cpu-index\": 0}]", NULL};
+	/* Process 800 has this thread; the monitor is not its. */
+	static const char *const another[] = {
+		GREETING, NEGOTIATE, "<query-cpus-fast",
+		"=\"return\": [{\"thread-id\": 800, \"cpu-index\": 0}]", NULL};
+	/* As /proc calls the thread, but not as QEMU does. */
+	static const char *const outer[] = {GREETING, NEGOTIATE, "<query-cpus-fast",
+					    "=\"return\": [{\"thread-id\": 811, \"cpu-index\": 0}]",
+					    NULL};
+	static const char *const greets[] = {GREETING, NEGOTIATE, NULL};
 	static const char *const stranger[] = {">{\"hello\": 1}", NULL};
 	static const char *const garbage[] = {">SSH-2.0-OpenSSH_9.2", NULL};
 	static const char *const number[] = {">1", NULL};
@@ -415,7 +478,10 @@ static void test_qmp_trouble(void **state)
 		int err;
 		const char *says;
 	} cases[] = {
-		{elsewhere, 0, -ESRCH, "thread 4242 is no thread here"},
+		{elsewhere, 0, -ESRCH, "its vCPU thread 4242 is no thread of process "},
+		{another, 0, -ESRCH, "its vCPU thread 800 is no thread of process "},
+		{outer, 0, -ESRCH, "its vCPU thread 811 is no thread of process "},
+		{greets, 700, -EINVAL, "(qemu-system-x86), not by --pid 700"},
 		{stranger, 0, -EBADMSG, "is no QMP monitor"},
 		{garbage, 0, -EBADMSG, "no greeting"},
 		{number, 0, -EBADMSG, "no greeting"},
@@ -423,6 +489,7 @@ static void test_qmp_trouble(void **state)
 	};
 	struct tree *t = *state;
 
+	qemu_put(t);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct script script = {.lines = cases[i].lines};
 		struct vm *vm = NULL;
@@ -458,6 +525,8 @@ int main(void)
 						tree_teardown),
 		cmocka_unit_test_setup_teardown(test_debugfs_knows_vcpus_and_apic_ids, tree_setup,
 						tree_teardown),
+		cmocka_unit_test_setup_teardown(test_ids_are_those_of_the_kernels_events,
+						tree_setup, tree_teardown),
 		cmocka_unit_test_setup_teardown(test_errors_say_what_to_do, tree_setup,
 						tree_teardown),
 		cmocka_unit_test_setup_teardown(test_qemu_processes_are_listed, tree_setup,

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The daemon's life: VMs come and go, files follow each other, the disk is not filled, a reload
 changes what changed, kill -9 leaves nothing behind, systemd hears what it wants to hear."""
+import json
 import os
+import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -88,6 +91,71 @@ def test_trouble_is_told_by_the_command_that_was_typed():
         done = subprocess.run([PROGRAM, *typed, "--control", "/nowhere"], capture_output=True, text=True)
         assert done.returncode == (2 if usage else 1), done
         assert done.stderr.startswith(usage or f"vcpuscope {typed[0]}: /nowhere: "), done
+
+
+# QEMU's monitor, to a collector: `python3 -c MONITOR PATH TID`; TID 0: a vCPU thread of its own.
+MONITOR = """
+import ctypes, json, socket, sys, threading, time
+named = [int(sys.argv[2])]
+ready = threading.Event()
+def vcpu():
+    ctypes.CDLL(None).prctl(15, b"CPU 0/KVM", 0, 0, 0)
+    named[0] = named[0] or threading.get_native_id()
+    ready.set()
+    while True:
+        time.sleep(0.01)
+threading.Thread(target=vcpu, daemon=True).start()
+ready.wait()
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen(4)
+while True:
+    stream = listener.accept()[0].makefile("rw")
+    def put(answer):
+        stream.write(json.dumps(answer) + "\\n")
+        stream.flush()
+    put({"QMP": {"version": {}, "capabilities": []}})
+    for line in stream:
+        asked = json.loads(line)
+        put({"id": asked["id"], "return": {
+            "query-cpus-fast": [{"thread-id": named[0], "cpu-index": 0}],
+            "query-name": {"name": "boxed"}}.get(asked["execute"], {})})
+"""
+
+
+def test_a_monitor_speaks_for_its_own_process_only():
+    """QEMU in a PID namespace names threads by ids that are other threads on the host."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="vcpuscope-qmp-", dir="/tmp"))
+    innocent = FakeVm("innocent")
+    monitors = []
+
+    def record(*words):
+        return run("record", *words, "--no-guest", "-o", folder / "run.vcs", "--for", "1s")
+
+    try:
+        for path, tid in (("own", 0), ("innocents", innocent.pid)):
+            monitors.append(subprocess.Popen(["unshare", "--pid", "--kill-child", sys.executable, "-c",
+                                              MONITOR, folder / path, str(tid)]))
+            until("the monitor answers", (folder / path).exists)
+        refused = record("--qmp", folder / "innocents")
+        assert refused.returncode and "is no thread of process" in refused.stderr, refused
+        refused = record("--qmp", folder / "own", "--pid", innocent.pid)
+        assert refused.returncode and f"not by --pid {innocent.pid}" in refused.stderr, refused
+        boxed = record("--qmp", folder / "own")
+        assert not boxed.returncode, boxed
+        report = report_json(folder / "run.vcs")  # its vCPU wakes 100 times a second
+        assert report["vcpus"][0]["vm"] == "boxed", report["vcpus"]
+        assert report["loss"]["host"]["delivered"] >= 50, report["loss"]
+        away = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", PROGRAM, "record", "--pid", "1",
+                               "--no-guest", "-o", folder / "away.vcs", "--for", "0.5s"],
+                              capture_output=True, text=True, timeout=60)
+        assert away.returncode and "PID namespace of its own" in away.stderr, away
+    finally:
+        for monitor in monitors:
+            monitor.kill()
+            monitor.wait()
+        innocent.end()
+        shutil.rmtree(folder)
 
 
 def test_a_file_of_another_kind_is_not_removed():
