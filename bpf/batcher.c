@@ -50,6 +50,7 @@ struct batcher {
 	struct cpu_state *cpus;
 	struct handler_summary summary;
 
+	uint64_t began_tsc;                /* of the first sample */
 	struct clock_sample before;        /* this drain's */
 	struct capture_clock clock;        /* up to the newest sample */
 	struct capture_clock spans[SPANS]; /* as it was when each span was new */
@@ -121,6 +122,7 @@ struct batcher *batcher_new_from(const struct batcher_source *source, struct fra
 		batcher_free(b);
 		return NULL;
 	}
+	b->began_tsc = b->before.tsc;
 	capture_clock_init(&b->clock);
 	capture_clock_push(&b->clock, &b->before);
 	return b;
@@ -377,6 +379,8 @@ static bool missing_settle(struct batcher *b, uint16_t cpu, uint64_t dropped_in_
 		begin = b->cooked[*n_cooked - 1].time;
 	else if (state->newest_time > begin)
 		begin = state->newest_time;
+	if (!begin) /* nothing of this CPU has come yet */
+		begin = b->began_tsc;
 	b->cooked[*n_cooked] =
 		event_lost(state->next_seq - state->untold, (uint64_t)missing, begin, 0);
 	b->cooked[(*n_cooked)++].cpu = cpu;

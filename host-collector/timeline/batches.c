@@ -92,6 +92,25 @@ static int gap_close(struct pipeline *p, struct stream *s, const struct batch *b
 	return events_push(p, s, b->cpu, &over, 1);
 }
 
+/*
+ * That events of a CPU are missing of which nothing has come yet: a sender that did not know since
+ * when said 0. Nothing is known from before the recording, except what an agent had kept.
+ */
+static void gap_confine(const struct pipeline *p, const struct continuity_cpu *cpu,
+			struct timeline_event *events, size_t n)
+{
+	struct timeline_event *e = &events[0];
+	struct host_ns first;
+
+	if (!n || e->event.type != VS_EVENT_LOST || cpu->floor_ns != INT64_MIN || !p->first_tsc ||
+	    !clock_book_host_ns(p->clocks, p->first_tsc, &first))
+		return;
+	if (n > 1 && events[1].t.ns < first.ns)
+		first = events[1].t;
+	if (e->t.ns < first.ns)
+		e->t = first;
+}
+
 /* Neighbours' errors are mostly the same. 0 or -ENOMEM. */
 static int errors_count(struct histogram *errors, const struct timeline_event *events, size_t n)
 {
@@ -155,6 +174,7 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 	if (!stream_is_host(s))
 		kept = events_of(guest_types, p->slice, known);
 	s->nonsense += known - kept;
+	gap_confine(p, cpu, p->slice, kept);
 	events_confine(cpu, p->slice, kept, limit);
 	if (kept && p->slice[0].t.ns < s->since_ns)
 		kept = events_since(p->slice, kept, s->since_ns);

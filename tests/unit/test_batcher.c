@@ -389,6 +389,20 @@ static void a_loss_at_the_end_is_told_before_the_next_event_comes(void **state)
 	assert_int_equal(f->seen[0].last.emitted, 10);
 }
 
+/* Nobody knows since when; but not since the machine's boot. */
+static void a_loss_before_the_first_event_began_with_the_batcher(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t now = tsc_at(f->now_ns);
+
+	f->ring_limit = 0;
+	emit(f, 0, 3);
+	assert_int_equal(drain(f), 0);
+	assert_int_equal(f->lost.arg0, 3);
+	assert_true(f->lost.time > 0 && f->lost.time <= now);
+	assert_true(now - f->lost.time < tsc_at(1000000));
+}
+
 static void a_slot_being_written_holds_the_watermark_and_is_not_lost(void **state)
 {
 	struct fixture *f = *state;
@@ -654,6 +668,7 @@ int main(void)
 		TEST(a_pause_by_the_vmm_is_inside_the_bound),
 		TEST(a_hole_in_seq_is_a_lost_marker_between_its_neighbours),
 		TEST(a_loss_at_the_end_is_told_before_the_next_event_comes),
+		TEST(a_loss_before_the_first_event_began_with_the_batcher),
 		TEST(a_slot_being_written_holds_the_watermark_and_is_not_lost),
 		TEST(an_interrupt_that_overtook_its_victim_is_put_right),
 		TEST(long_runs_are_split_and_keep_every_promise),

@@ -354,11 +354,44 @@ static void a_lost_hello_is_made_up_for(void **state)
 	play_end(&p);
 }
 
+/* A sender that lost its first events says 0 for when that began. */
+static void a_loss_since_nobody_knows_when_is_inside_the_recording(void **state)
+{
+	struct vs_event lost = {.cpu = 3, .type = VS_EVENT_LOST, .arg0 = 9};
+	struct batch_encoder *encoder = batch_encoder_new();
+	struct byte_buffer payload = {0};
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+	struct batch batch = {.cpu = 3,
+			      .watermark = synth_host_tsc0 + 1,
+			      .emitted = 9,
+			      .dropped_kernel = 9,
+			      .n_events = 1,
+			      .events = &lost};
+
+	(void)state;
+	assert_non_null(encoder);
+	synth_at(s, 1 * MS);
+	assert_int_equal(batch_encode(encoder, &batch, &payload), 0);
+	synth_frame(s, VS_SOURCE_HOST, FRAME_BATCH, payload.data, payload.len);
+	scene_switches(s, 3 * MS, 500 * MS);
+	synth_free(s);
+	play_offline(&p);
+	assert_true(model_begin(p.model).ns > synth_host_ns(-100 * MS));
+	assert_int_equal(source_of(&p, VS_SOURCE_HOST).dropped_kernel, 9);
+	assert_true(source_of(&p, VS_SOURCE_HOST).losses->spans[0].begin.ns >
+		    synth_host_ns(-100 * MS));
+	play_end(&p);
+	byte_buffer_fini(&payload);
+	batch_encoder_free(encoder);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(live_what_an_agent_kept_from_before_is_no_loss),
 		cmocka_unit_test(lost_events_become_a_gap),
+		cmocka_unit_test(a_loss_since_nobody_knows_when_is_inside_the_recording),
 		cmocka_unit_test(frames_lost_on_the_way_are_counted_and_leave_gaps),
 		cmocka_unit_test(every_event_is_accounted_for),
 		cmocka_unit_test(what_an_agent_tells_late_was_dropped_by_it),
