@@ -10,8 +10,6 @@
 
 enum { GROUPS_MAX = 4096, TICKS_KEPT = 256, WAYS_MAX = 4096 };
 
-#define LIMIT_DEFAULT_NS 10000000ll
-
 struct way {
 	uint32_t vcpu;
 	uint8_t vector;
@@ -408,7 +406,7 @@ struct chains *chains_new(struct model *m, const struct chain_options *options)
 	x->options = *options;
 	x->closed_context = options->context;
 	if (!x->options.limit_ns)
-		x->options.limit_ns = LIMIT_DEFAULT_NS;
+		x->options.limit_ns = CHAIN_LIMIT_NS;
 	x->groups = calloc(GROUPS_MAX, sizeof(struct chain_group *));
 	x->ways = calloc(WAYS_MAX, sizeof(*x->ways));
 	if (!x->groups || !x->ways || lru_init(&x->index, GROUPS_MAX) ||

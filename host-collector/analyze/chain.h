@@ -168,10 +168,14 @@ struct chain_trouble {
 	uint32_t progress; /* LOST: what the guest did since with interrupts on, events */
 };
 
+#define CHAIN_LIMIT_NS 10000000ll
+
 enum { CHAIN_WORST_MAX = 32, CHAIN_TROUBLES_MAX = 256 };
 
 struct chain_options {
-	int64_t limit_ns; /* of late and lost; 0: 10 ms */
+	/* From when on an interrupt is late, or lost; 0: CHAIN_LIMIT_NS. How interrupts are joined,
+	 * and where their time goes, does not depend on it. */
+	int64_t limit_ns;
 	bool merge_vcpus; /* one group for all vCPUs of a VM; its vcpu is 0 */
 	/* Each chain as it is closed (about 1 s after its last point), torn ones not. May be NULL.
 	 */

@@ -151,12 +151,13 @@ static struct chain_open *candidate_of_irq(struct chain_vcpu *v, uint32_t irq)
 static bool shows_progress(const struct chain_vcpu *v, const struct chain_open *o,
 			   struct chain_when w)
 {
-	return v->exit_before.ns && w.err_ns < v->limit_ns / 4 && chain_saw(&o->c, CHAIN_ACCEPT) &&
+	return v->exit_before.ns && w.err_ns < CHAIN_ORDER_NS && chain_saw(&o->c, CHAIN_ACCEPT) &&
 	       o->c.at[CHAIN_ACCEPT].ns - v->exit_before.ns > (int64_t)w.err_ns + o->c.host_err_ns;
 }
 
-static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when w, bool vector,
-		   uint32_t number)
+/* clock_ns: the vCPU's at that time. */
+static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when w,
+		   const int64_t *clock_ns, bool vector, uint32_t number)
 {
 	struct chain_open *served = chain_slot(v, v->served[o->c.vector]);
 	bool injected = chain_saw(&o->c, CHAIN_INJECT) || (v->injects && !o->c.posted);
@@ -173,7 +174,7 @@ static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when
 	v->handled[o->c.vector / 64] |= 1ull << o->c.vector % 64;
 	chain_point_set(o, CHAIN_HANDLER, w.t);
 	o->c.guest_err_ns = w.err_ns;
-	chain_places_count(v, o, w.t, injected ? CHAIN_PLACE_DELIVERY : CHAIN_PLACE_INTERRUPTS_OFF);
+	chain_places_add(o, clock_ns, injected ? CHAIN_PLACE_DELIVERY : CHAIN_PLACE_INTERRUPTS_OFF);
 	chain_places_settle(&o->c);
 	v->progress += shows_progress(v, o, w);
 	if (chain_saw(&o->c, CHAIN_INJECT))
@@ -203,7 +204,7 @@ static void handled_exit(struct chain_vcpu *v, struct chain_open *o, struct host
 static bool is_doubtful(struct chain_vcpu *v, const struct chain_open *o)
 {
 	return chain_slot(v, v->accepted[o->c.vector]) == o && chain_may_be_over(v, o) &&
-	       !o->c.lost && v->progress_since.ns > o->c.at[CHAIN_ACCEPT].ns + o->c.host_err_ns;
+	       v->progress_since.ns > o->c.at[CHAIN_ACCEPT].ns + o->c.host_err_ns;
 }
 
 static struct chain_alone *alone_add(struct chain_vcpu *v, struct chain_when w, bool vector,
@@ -214,6 +215,7 @@ static struct chain_alone *alone_add(struct chain_vcpu *v, struct chain_when w, 
 	v->n_deferred -= a->used && a->deferred;
 	*a = (struct chain_alone){
 		.used = true, .vector = vector, .number = number, .t = w.t, .err_ns = w.err_ns};
+	chain_clock_read(v, w.t, a->clock_ns);
 	v->handlers_alone++;
 	return a;
 }
@@ -235,7 +237,7 @@ static void deferred_join(struct chain_vcpu *v, struct chain_alone *a)
 	    !chain_saw(&o->c, CHAIN_INJECT) || o->c.at[CHAIN_INJECT].ns != a->injected.ns)
 		return;
 	v->handlers_alone--;
-	handle(v, o, (struct chain_when){a->t, a->err_ns}, a->vector, a->number);
+	handle(v, o, (struct chain_when){a->t, a->err_ns}, a->clock_ns, a->vector, a->number);
 	if (!a->exited)
 		return;
 	handled_exit(v, o, a->exit);
@@ -257,7 +259,7 @@ void chain_deferred_decide(struct chain_vcpu *v, const struct chain_open *served
 	}
 }
 
-void chain_deferred_settle(struct chain_vcpu *v, struct host_ns now)
+void chain_vcpu_now(struct chain_vcpu *v, struct host_ns now)
 {
 	for (unsigned i = 0; v->n_deferred && i < CHAIN_ALONE; i++) {
 		struct chain_alone *a = &v->alone[i];
@@ -281,9 +283,9 @@ void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, 
 {
 	struct chain_open *o, *last = v->handling;
 	struct chain_alone *alone;
+	int64_t clock_ns[CHAIN_WHERE_COUNT];
 	bool late;
 
-	chain_deferred_settle(v, w.t);
 	guest_note(v, w.t);
 	v->guest_err_ns = w.err_ns;
 	v->leaving = NULL;
@@ -296,13 +298,14 @@ void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, 
 	v->exit_before = v->exit_last;
 	v->handling = NULL;
 	o = vector ? candidate_of_vector(v, (uint8_t)number) : candidate_of_irq(v, number);
-	if (o && w.err_ns >= v->limit_ns) {
+	if (o && w.err_ns >= CHAIN_UNSURE_NS) {
 		chain_open_close(v, o, true); /* when that was is not known */
 		return;
 	}
 	late = o && (is_overdue(v, o, w) || is_unusual(v, o, w));
 	if (o && !late && !is_doubtful(v, o)) {
-		handle(v, o, w, vector, number);
+		chain_clock_read(v, w.t, clock_ns);
+		handle(v, o, w, clock_ns, vector, number);
 		return;
 	}
 	alone = alone_add(v, w, vector, number);
@@ -375,7 +378,8 @@ void chain_alone_join(struct chain_vcpu *v, struct chain_open *o)
 		return;
 	}
 	v->handlers_alone--;
-	handle(v, o, (struct chain_when){found->t, found->err_ns}, found->vector, found->number);
+	handle(v, o, (struct chain_when){found->t, found->err_ns}, found->clock_ns, found->vector,
+	       found->number);
 	if (found->exited)
 		handled_exit(v, o, found->exit);
 }
@@ -416,7 +420,7 @@ void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector
 static void progress_count(struct chain_vcpu *v, struct chain_when w)
 {
 	v->guest_err_ns = w.err_ns;
-	v->progress += w.err_ns < v->limit_ns / 4;
+	v->progress += w.err_ns < CHAIN_ORDER_NS;
 	v->progress_since.ns = w.t.ns - w.err_ns;
 }
 

@@ -12,12 +12,22 @@
 /* Events of a guest that show that it has had interrupts on for long enough to take one. */
 enum { CHAIN_PROGRESS_ENOUGH = 2 };
 
-/* The time that the vCPU has spent in each enum chain_where until `t`; CHAIN_WHERE_COUNT numbers.
+/* A guest's stamp that may be wrong by as much says nothing of an interrupt's time. */
+#define CHAIN_UNSURE_NS 10000000u
+/* One that may be wrong by less than this says in which order things happened. */
+#define CHAIN_ORDER_NS (CHAIN_UNSURE_NS / 4)
+
+/*
+ * The time that the vCPU had spent in each enum chain_where at `t`; CHAIN_WHERE_COUNT numbers. `t`
+ * may be in the past: where the vCPU was is remembered for CHAIN_MOVES moves, and what lies before
+ * them counts as CHAIN_NOWHERE.
  */
 void chain_clock_read(const struct chain_vcpu *v, struct host_ns t, int64_t *clock_ns);
 /* Adds what has passed since the last count to the chain's places; time in the guest is `guest`. */
 void chain_places_count(const struct chain_vcpu *v, struct chain_open *o, struct host_ns t,
 			enum chain_place guest);
+/* The same up to a time at which the clocks stood at `clock_ns`. */
+void chain_places_add(struct chain_open *o, const int64_t *clock_ns, enum chain_place guest);
 /* Makes the places sum to begin..handler. */
 void chain_places_settle(struct chain *c);
 
@@ -48,8 +58,6 @@ void chain_delivery_learn(struct chain_vcpu *v, const struct chain_open *o);
 /* One more is injected: is the handler that was seen rather its, or that of `served` after all? */
 void chain_deferred_decide(struct chain_vcpu *v, const struct chain_open *served,
 			   struct host_ns injected);
-/* Handlers that could be of an interrupt still to come, by the clocks, and are not, as of `now`. */
-void chain_deferred_settle(struct chain_vcpu *v, struct host_ns now);
 /* `o` has just begun or been injected: its handler may have been seen before, by the clocks. */
 void chain_alone_join(struct chain_vcpu *v, struct chain_open *o);
 

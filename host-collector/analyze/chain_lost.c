@@ -60,7 +60,7 @@ void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns
 
 void chain_vcpu_sweep(struct chain_vcpu *v, struct host_ns now, bool idle)
 {
-	chain_deferred_settle(v, now);
+	chain_vcpu_now(v, now);
 	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
 		struct chain_open *o = &v->open[i];
 
@@ -75,7 +75,7 @@ void chain_vcpu_sweep(struct chain_vcpu *v, struct host_ns now, bool idle)
 
 void chain_vcpu_finish(struct chain_vcpu *v, struct host_ns now)
 {
-	chain_deferred_settle(v, (struct host_ns){INT64_MAX});
+	chain_vcpu_now(v, (struct host_ns){INT64_MAX});
 	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
 		struct chain_open *o = &v->open[i];
 

@@ -11,14 +11,26 @@ enum { RAISER_ENOUGH = 4 };
 
 void chain_clock_read(const struct chain_vcpu *v, struct host_ns t, int64_t *clock_ns)
 {
+	struct host_ns until = v->since;
+
 	memcpy(clock_ns, v->clock_ns, sizeof(v->clock_ns));
-	if (t.ns > v->since.ns)
-		clock_ns[v->where] += t.ns - v->since.ns;
+	if (t.ns >= until.ns) {
+		clock_ns[v->where] += t.ns - until.ns;
+		return;
+	}
+	for (uint64_t i = v->n_moves; i && v->n_moves - i < CHAIN_MOVES; i--) {
+		const struct chain_move *m = &v->moves[(i - 1) % CHAIN_MOVES];
+		struct host_ns from = m->since.ns > t.ns ? m->since : t;
+
+		clock_ns[m->where] -= until.ns - from.ns;
+		until = from;
+		if (until.ns == t.ns)
+			return;
+	}
+	clock_ns[CHAIN_NOWHERE] -= until.ns - t.ns;
 }
 
-/* What has passed since the last count; time in the guest goes to `guest`. */
-void chain_places_count(const struct chain_vcpu *v, struct chain_open *o, struct host_ns t,
-			enum chain_place guest)
+void chain_places_add(struct chain_open *o, const int64_t *clock_ns, enum chain_place guest)
 {
 	const enum chain_place places[CHAIN_WHERE_COUNT] = {
 		[CHAIN_IN_GUEST] = guest,
@@ -27,14 +39,22 @@ void chain_places_count(const struct chain_vcpu *v, struct chain_open *o, struct
 		[CHAIN_SLEEPING] = CHAIN_PLACE_ASLEEP,
 		[CHAIN_NOWHERE] = CHAIN_PLACE_UNKNOWN,
 	};
-	int64_t now_ns[CHAIN_WHERE_COUNT];
 
-	chain_clock_read(v, t, now_ns);
 	for (int w = 0; w < CHAIN_WHERE_COUNT; w++) {
-		if (now_ns[w] > o->counted_ns[w])
-			o->c.place_ns[places[w]] += now_ns[w] - o->counted_ns[w];
-		o->counted_ns[w] = now_ns[w];
+		if (clock_ns[w] > o->counted_ns[w])
+			o->c.place_ns[places[w]] += clock_ns[w] - o->counted_ns[w];
+		o->counted_ns[w] = clock_ns[w];
 	}
+}
+
+/* What has passed since the last count; time in the guest goes to `guest`. */
+void chain_places_count(const struct chain_vcpu *v, struct chain_open *o, struct host_ns t,
+			enum chain_place guest)
+{
+	int64_t clock_ns[CHAIN_WHERE_COUNT];
+
+	chain_clock_read(v, t, clock_ns);
+	chain_places_add(o, clock_ns, guest);
 }
 
 /* The handler's stamp is the guest's: what the clocks disagree about, delivery bears. */

@@ -27,6 +27,8 @@ enum {
  * where entries are not told, what has led to nothing for so long leads to nothing. */
 #define SOURCE_AGE_NS      100000000ll
 #define SOURCE_AGE_VCPU_NS 1000000ll
+/* How often pending interrupts are looked at: whether one is lost is known so much late. */
+#define SWEEP_NS 2500000ll
 
 struct raised {
 	enum chain_source source; /* UNKNOWN: empty */
@@ -86,9 +88,20 @@ static struct chain_vcpu *vcpu_get(struct chain_route *r, uint32_t vm, uint32_t 
 	return r->vcpus[slot];
 }
 
+/* The same, for an event at `t`. */
+static struct chain_vcpu *vcpu_at(struct chain_route *r, uint32_t vm, uint32_t vcpu,
+				  struct host_ns t)
+{
+	struct chain_vcpu *v = vcpu_get(r, vm, vcpu);
+
+	if (v)
+		chain_vcpu_now(v, t);
+	return v;
+}
+
 static struct chain_vcpu *vcpu_of_instant(struct chain_route *r, const struct host_instant *i)
 {
-	return i->of_vcpu ? vcpu_get(r, i->vm, i->vcpu) : NULL;
+	return i->of_vcpu ? vcpu_at(r, i->vm, i->vcpu, i->t) : NULL;
 }
 
 /* ---- what raised it ---- */
@@ -245,7 +258,7 @@ static void accepted(struct chain_route *r, const struct host_instant *i, bool p
 	if ((delivery != DELIVERY_FIXED && delivery != DELIVERY_LOWEST) ||
 	    !target_find(r, i, (uint32_t)(e->arg0 >> 32), &target))
 		return;
-	v = vcpu_get(r, target.vm, target.vcpu);
+	v = vcpu_at(r, target.vm, target.vcpu, i->t);
 	if (!v)
 		return;
 	a.certain = target.certain;
@@ -327,7 +340,7 @@ static void on_switch(struct chain_route *r, const struct host_instant *i)
 		chain_vcpu_moved(out, i->t, waits ? CHAIN_WAITING : CHAIN_SLEEPING);
 	if (model_vcpu_of_thread(r->model, e->pid2, &vm, &vcpu))
 		return;
-	in = vcpu_get(r, vm, vcpu);
+	in = vcpu_at(r, vm, vcpu, i->t);
 	if (in)
 		chain_vcpu_scheduled(in, i->t, e->cpu);
 }
@@ -350,8 +363,10 @@ static void on_host_lost(struct chain_route *r, const struct host_instant *i)
 	memset(p->raised, 0, sizeof(p->raised));
 	p->lossy = true;
 	for (uint32_t slot = 0; slot < lru_slots(&r->index); slot++) {
-		if (lru_used(&r->index, slot))
-			chain_vcpu_host_gap(r->vcpus[slot], from, i->event.cpu);
+		if (!lru_used(&r->index, slot))
+			continue;
+		chain_vcpu_now(r->vcpus[slot], i->t);
+		chain_vcpu_host_gap(r->vcpus[slot], from, i->event.cpu);
 	}
 }
 
@@ -370,7 +385,7 @@ static void sweep(struct chain_route *r, struct host_ns now)
 {
 	if (now.ns < r->next_sweep.ns)
 		return;
-	r->next_sweep.ns = now.ns + r->limit_ns / 4;
+	r->next_sweep.ns = now.ns + SWEEP_NS;
 	for (uint32_t slot = 0; slot < lru_slots(&r->index); slot++) {
 		struct chain_vcpu *v = r->vcpus[slot];
 
@@ -477,7 +492,7 @@ static void guest_take(void *context, const struct guest_instant *i)
 	if (i->type >= VS_EVENT_TYPE_LIMIT || !guest_steps[i->type] ||
 	    model_vcpu_of_guest_cpu(r->model, i->vm, i->cpu, &vcpu))
 		return;
-	v = vcpu_get(r, i->vm, vcpu);
+	v = vcpu_at(r, i->vm, vcpu, i->t);
 	if (v)
 		guest_steps[i->type](v, i);
 }

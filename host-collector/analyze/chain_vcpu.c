@@ -25,12 +25,13 @@ void chain_vcpu_moved(struct chain_vcpu *v, struct host_ns t, enum chain_where w
 	for (size_t i = 0; leaves && i < CHAIN_OPEN_MAX; i++) {
 		struct chain_open *o = &v->open[i];
 
-		if (!o->used || o->kicked || o->c.posted)
+		if (!o->used || o->kicked || o->c.posted || chain_saw(&o->c, CHAIN_HANDLER))
 			continue;
 		chain_places_count(v, o, t, CHAIN_PLACE_DELIVERY);
 		o->kicked = true;
 	}
 	if (t.ns > v->since.ns) {
+		v->moves[v->n_moves++ % CHAIN_MOVES] = (struct chain_move){v->since, v->where};
 		v->clock_ns[v->where] += t.ns - v->since.ns;
 		v->since = t;
 	}
@@ -159,12 +160,9 @@ static bool accepted_before(struct chain_vcpu *v, struct host_ns t, const struct
 
 void chain_vcpu_accept(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a)
 {
-	struct chain_open *o;
-	bool ambiguous;
+	struct chain_open *o = chain_slot(v, v->accepted[a->vector]);
+	bool ambiguous = !o && may_be_served(v, t, a);
 
-	chain_deferred_settle(v, t);
-	o = chain_slot(v, v->accepted[a->vector]);
-	ambiguous = !o && may_be_served(v, t, a);
 	if (posted_take(v, t, a))
 		return;
 	if (!a->posted)
@@ -183,7 +181,7 @@ void chain_vcpu_accept(struct chain_vcpu *v, struct host_ns t, const struct chai
 	o->ambiguous = ambiguous;
 	accept_note(v, o, t, a);
 	if (a->source_known)
-		o->counted_ns[v->where] -= t.ns - a->source_at.ns;
+		chain_clock_read(v, a->source_at, o->counted_ns);
 	else if (o->c.source == CHAIN_SOURCE_TIMER)
 		timer_begin(v, o);
 	v->accepted[a->vector] = chain_slot_index(v, o);
@@ -202,11 +200,9 @@ static bool injected_before(const struct chain_open *served, struct chain_when w
 
 void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector, bool again)
 {
-	struct chain_open *o, *served;
+	struct chain_open *o = chain_slot(v, v->accepted[vector]);
+	struct chain_open *served = chain_slot(v, v->served[vector]);
 
-	chain_deferred_settle(v, w.t);
-	o = chain_slot(v, v->accepted[vector]);
-	served = chain_slot(v, v->served[vector]);
 	if (served && !again)
 		chain_deferred_decide(v, served, w.t);
 	v->injects = true;

@@ -14,6 +14,7 @@ enum {
 	CHAIN_IRQS = 32,
 	CHAIN_ALONE = 4,
 	CHAIN_RAISERS = 8,
+	CHAIN_MOVES = 64,           /* a power of two */
 	CHAIN_SYSTEM_VECTOR = 0xec, /* Linux: from here on no device's */
 	CHAIN_RESCHEDULE_VECTOR = 0xfd,
 };
@@ -73,6 +74,7 @@ struct chain_alone {
 	uint32_t err_ns;
 	struct chain_open *deferred; /* injected then: its, unless another follows at once */
 	struct host_ns injected;
+	int64_t clock_ns[CHAIN_WHERE_COUNT]; /* the vCPU's at `t` */
 };
 
 struct chain_vcpu {
@@ -81,8 +83,13 @@ struct chain_vcpu {
 	enum chain_where where;
 	struct host_ns since;
 	int64_t clock_ns[CHAIN_WHERE_COUNT]; /* time spent in each until `since` */
-	bool woken_known;                    /* it was woken, and has not entered the guest since */
-	bool woken_spent;                    /* by an interrupt that an accept has shown */
+	struct chain_move {                  /* where it was before, from when on */
+		struct host_ns since;
+		enum chain_where where;
+	} moves[CHAIN_MOVES];
+	uint64_t n_moves; /* ever; the newest are kept */
+	bool woken_known; /* it was woken, and has not entered the guest since */
+	bool woken_spent; /* by an interrupt that an accept has shown */
 	struct host_ns woken, scheduled;
 	int64_t woken_clock_ns[CHAIN_WHERE_COUNT];
 	bool injects;          /* this KVM shows injections */
@@ -154,9 +161,13 @@ struct chain_when {
 	uint32_t err_ns;
 };
 
-/* limit_ns: from where on an interrupt is late. The sink is copied. */
+/* limit_ns: from where on an interrupt is late. It decides what the sink is told of late and lost
+ * ones, never how they are joined. The sink is copied. */
 void chain_vcpu_init(struct chain_vcpu *v, uint32_t vm, uint32_t vcpu, int64_t limit_ns,
 		     const struct chain_sink *sink);
+/* It is `t` now: decides what was to be decided by then. Comes before each of the following, so
+ * that the result does not depend on how often anybody looks. */
+void chain_vcpu_now(struct chain_vcpu *v, struct host_ns t);
 /* Host side. */
 void chain_vcpu_moved(struct chain_vcpu *v, struct host_ns t, enum chain_where where);
 void chain_vcpu_woken(struct chain_vcpu *v, struct host_ns t);

@@ -8,8 +8,8 @@
 
 static void *chain_open(struct model *m, const struct figures_options *options)
 {
-	const struct chain_options chosen = {.limit_ns = options->than_ns,
-					     .merge_vcpus = !options->per_vcpu};
+	/* What is late or lost does not depend on --than, which only chooses rows. */
+	const struct chain_options chosen = {.merge_vcpus = !options->per_vcpu};
 
 	return chains_new(m, &chosen);
 }
@@ -312,6 +312,8 @@ static int overdue_fill(void *analysis, const struct figures_view *view, struct 
 		const struct chain *c = &trouble->chain;
 		struct host_ns until = trouble->open ? model_now(view->model) : trouble->until;
 
+		if (until.ns - c->begin.ns < view->than_ns)
+			continue;
 		table_row(t);
 		table_text(t, trouble->kind == CHAIN_LATE ? "late"
 			      : trouble->open             ? "lost"

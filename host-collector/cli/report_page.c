@@ -10,7 +10,8 @@
 
 enum { TABLE_ROWS = 40 };
 
-/* How the page's tables are asked for; the chains of interrupts are the report's own. */
+/* How the page's tables are asked for. Those of interrupts share chains of their own, whose limit
+ * is that of `report TABLE`, so that both say the same; the report's depends on its --than. */
 static const struct report_table_request requests[] = {
 	{.table = "tasks", .top = TABLE_ROWS, .format = "json", .alone = true},
 	{.table = "vcpu", .top = TABLE_ROWS, .format = "json"},
@@ -28,6 +29,7 @@ enum { TABLES = sizeof(requests) / sizeof(requests[0]) };
 struct report_page {
 	struct scenes *scenes;
 	struct latency_maps *latencies;
+	struct chains *chains;
 	struct report_table_request requests[TABLES];
 	struct report_table *tables[TABLES];
 };
@@ -57,12 +59,17 @@ struct report_page *report_page_new(struct model *m)
 
 int report_page_open(struct report_page *p, struct model *m, struct chains *chains)
 {
-	int err = model_observe_apart(m, true);
+	const struct chain_options limit = {0};
+	int err;
 
+	p->chains = chains_new(m, &limit);
+	if (!p->chains)
+		return -ENOMEM;
+	err = model_observe_apart(m, true);
 	chains_watch(chains, chain_closed, p);
 	for (size_t i = 0; i < TABLES && !err; i++) {
 		p->requests[i] = requests[i];
-		p->requests[i].chains = chains;
+		p->requests[i].chains = p->chains;
 		p->tables[i] = report_table_new(m, &p->requests[i]);
 		if (!p->tables[i])
 			err = -ENOMEM;
@@ -77,6 +84,7 @@ void report_page_free(struct report_page *p)
 		return;
 	for (size_t i = 0; i < TABLES; i++)
 		report_table_free(p->tables[i]);
+	chains_free(p->chains);
 	latency_maps_free(p->latencies);
 	scenes_free(p->scenes);
 	free(p);
@@ -101,6 +109,7 @@ static int analyses_finish(struct report_page *p)
 {
 	int err;
 
+	chains_finish(p->chains);
 	for (size_t i = 0; i < TABLES; i++)
 		report_table_finish(p->tables[i]);
 	err = latency_maps_error(p->latencies);

@@ -46,10 +46,10 @@ static inline void closed_take(void *context, const struct chain *c)
 }
 
 /* summary: the guest does not tell its short handlers. */
-static inline void told_at(struct told *t, const struct timeline_event *events, size_t n,
-			   bool summary)
+static inline void told_with(struct told *t, const struct timeline_event *events, size_t n,
+			     bool summary, int64_t limit_ns)
 {
-	struct chain_options options = {.closed = closed_take, .context = t};
+	struct chain_options options = {.limit_ns = limit_ns, .closed = closed_take, .context = t};
 	struct timeline_event name = NAME(HOST, 0, VHOST, 2, 0);
 
 	memset(t, 0, sizeof(*t));
@@ -67,6 +67,12 @@ static inline void told_at(struct told *t, const struct timeline_event *events, 
 	model_finish(t->model);
 	chains_finish(t->chains);
 	assert_int_equal(chains_error(t->chains), 0);
+}
+
+static inline void told_at(struct told *t, const struct timeline_event *events, size_t n,
+			   bool summary)
+{
+	told_with(t, events, n, summary, 0);
 }
 
 static inline void told_of(struct told *t, const struct timeline_event *events, size_t n)

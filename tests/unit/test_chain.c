@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Interrupt chains: each source, stage and place. */
+#include "host-collector/analyze/chain_internal.h"
 #include "tests/unit/chain_script.h"
 
 /* A vhost worker raises an MSI at a sleeping vCPU, whose pCPU another holds for 3 ms. */
@@ -372,6 +373,110 @@ static void an_irq_moves_and_one_is_not_accepted(void **unused)
 	told_free(&t);
 }
 
+/*
+ * Handlers that come late in a running guest, by clocks that may be wrong by 20 us: whose they are
+ * is known later, when the vCPU has been elsewhere.
+ */
+static struct timeline_event late_handlers[] = {
+	SWITCH(HOST, 0, 0, 0, TID0, 0),
+	ENTRY(10, 0, TID0),
+	EXIT(1000, 0, TID0),
+	MSI(1010, 1, VHOST, DEVICE),
+	ACCEPT(1012, 1, VHOST, DEVICE, 0),
+	INJECT(1050, 0, TID0, DEVICE),
+	ENTRY(1060, 0, TID0),
+	HANDLER(1500, 0, IRQ),
+	HANDLED(1510, 0, IRQ),
+	EXIT(1512, 0, TID0),
+	ENTRY(1900, 0, TID0),
+	EXIT(20000, 0, TID0),
+	MSI(20010, 1, VHOST, DEVICE),
+	/* The raiser is preempted here, and the vCPU moves on. */
+	ENTRY(20020, 0, TID0),
+	EXIT(20100, 0, TID0),
+	ACCEPT(20150, 1, VHOST, DEVICE, 0),
+	INJECT(20160, 0, TID0, DEVICE),
+	ENTRY(20170, 0, TID0),
+	HANDLER(20700, 0, IRQ),
+	HANDLED(20710, 0, IRQ),
+	EXIT(20712, 0, TID0),
+	SWITCH(HOST, 20720, 0, TID0, 0, 1),
+	WAKEUP(HOST, 60000, 0, TID0, 0, 0),
+	SWITCH(HOST, 60010, 0, 0, TID0, 0),
+	ENTRY(60020, 0, TID0),
+};
+
+static void where_the_time_went_is_as_of_the_handler(void **unused)
+{
+	struct told t;
+
+	(void)unused;
+	told_unsure(&t, late_handlers, COUNT(late_handlers), 1000, 20000);
+	assert_int_equal(t.n, 2);
+	for (size_t i = 0; i < t.n; i++)
+		assert_true(chain_saw(&t.closed[i], CHAIN_HANDLER));
+	expect_place(&t.closed[0], CHAIN_PLACE_EXIT_HANDLING, 50);
+	expect_place(&t.closed[0], CHAIN_PLACE_DELIVERY, 440);
+	expect_place(&t.closed[1], CHAIN_PLACE_EXIT_HANDLING, 10 + 70);
+	expect_place(&t.closed[1], CHAIN_PLACE_INTERRUPTS_OFF, 80);
+	expect_place(&t.closed[1], CHAIN_PLACE_DELIVERY, 530);
+	expect_place(&t.closed[1], CHAIN_PLACE_ASLEEP, 0);
+	told_free(&t);
+}
+
+/* Whatever is called late: the same interrupts are joined, and their time went to the same places.
+ */
+static void the_limit_of_what_is_late_changes_no_chain(void **unused)
+{
+	static const int64_t limits_ns[] = {1000, 100000, 1000000, 25000000, 1000000000};
+	struct told by_default, t;
+
+	(void)unused;
+	told_unsure(&by_default, late_handlers, COUNT(late_handlers), 1000, 20000);
+	for (size_t i = 0; i < COUNT(limits_ns); i++) {
+		told_with(&t, late_handlers, COUNT(late_handlers), false, limits_ns[i]);
+		assert_int_equal(t.n, by_default.n);
+		for (size_t k = 0; k < t.n; k++) {
+			t.closed[k].lost = by_default.closed[k].lost;
+			assert_memory_equal(&t.closed[k], &by_default.closed[k],
+					    sizeof(t.closed[k]));
+		}
+		told_free(&t);
+	}
+	told_free(&by_default);
+}
+
+/* More moves than are remembered: what lies before them is not known, and nothing is made up. */
+static void the_past_is_read_as_far_as_it_is_remembered(void **unused)
+{
+	static const struct chain_sink none = {0};
+	struct chain_vcpu *v = malloc(sizeof(*v));
+	int64_t clock_ns[CHAIN_WHERE_COUNT], all;
+
+	(void)unused;
+	assert_non_null(v);
+	chain_vcpu_init(v, VM, 0, CHAIN_LIMIT_NS, &none);
+	for (int i = 0; i < 200; i++)
+		chain_vcpu_moved(v, (struct host_ns){1000 + 10 * i},
+				 i % 2 ? CHAIN_IN_EXIT : CHAIN_IN_GUEST);
+	/* In the guest from 2980 on, in an exit from 2990 on. */
+	chain_clock_read(v, (struct host_ns){3000}, clock_ns);
+	assert_int_equal(clock_ns[CHAIN_IN_GUEST], 1000);
+	assert_int_equal(clock_ns[CHAIN_IN_EXIT], 1000);
+	chain_clock_read(v, (struct host_ns){2985}, clock_ns);
+	assert_int_equal(clock_ns[CHAIN_IN_GUEST], 995);
+	assert_int_equal(clock_ns[CHAIN_IN_EXIT], 990);
+	chain_clock_read(v, (struct host_ns){2500}, clock_ns);
+	assert_int_equal(clock_ns[CHAIN_IN_GUEST], 750);
+	assert_int_equal(clock_ns[CHAIN_IN_EXIT], 750);
+	assert_int_equal(clock_ns[CHAIN_NOWHERE], 1000);
+	chain_clock_read(v, (struct host_ns){1500}, clock_ns);
+	all = clock_ns[CHAIN_IN_GUEST] + clock_ns[CHAIN_IN_EXIT] + clock_ns[CHAIN_NOWHERE];
+	assert_int_equal(all, 1500);
+	assert_true(clock_ns[CHAIN_NOWHERE] < 1000);
+	free(v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +490,9 @@ int main(void)
 		cmocka_unit_test(an_entry_ends_what_was_raised),
 		cmocka_unit_test(an_ipi_to_another_is_not_the_senders_timer),
 		cmocka_unit_test(an_irq_moves_and_one_is_not_accepted),
+		cmocka_unit_test(where_the_time_went_is_as_of_the_handler),
+		cmocka_unit_test(the_limit_of_what_is_late_changes_no_chain),
+		cmocka_unit_test(the_past_is_read_as_far_as_it_is_remembered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
