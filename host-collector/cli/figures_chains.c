@@ -235,7 +235,7 @@ static void slowest_row(struct table *t, const struct chain *c, const struct fig
 	int64_t ns;
 
 	table_row(t);
-	table_time(t, c->begin.ns - model_begin(view->model).ns);
+	table_time(t, c->begin.ns);
 	table_text(t, model_vm_name(view->model, c->vm));
 	table_count(t, c->vcpu);
 	table_text(t, chain_source_name(c->source));
@@ -318,7 +318,7 @@ static int overdue_fill(void *analysis, const struct figures_view *view, struct 
 		table_text(t, trouble->kind == CHAIN_LATE ? "late"
 			      : trouble->open             ? "lost"
 							  : "lost, then found");
-		table_time(t, c->begin.ns - model_begin(view->model).ns);
+		table_time(t, c->begin.ns);
 		table_ns(t, until.ns - c->begin.ns);
 		table_text(t, model_vm_name(view->model, c->vm));
 		table_count(t, c->vcpu);

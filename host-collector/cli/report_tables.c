@@ -331,6 +331,7 @@ static struct table *table_fill(const struct report_table *r, const struct part 
 		return NULL;
 	}
 	table_span(t, since(r).ns, now.ns);
+	table_origin(t, model_begin(r->model).ns);
 	if (part->kind->sort_by)
 		table_sort(t, part->sort_by, view.top);
 	if (part->kind->records)

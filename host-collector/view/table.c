@@ -37,6 +37,7 @@ struct table {
 	struct cell *cells;
 	size_t sort_by;
 	int64_t begin_ns, end_ns; /* if spanned */
+	int64_t origin_ns;        /* from when text counts times */
 	bool spanned, records;
 	size_t n_cut;
 	int error;
@@ -135,6 +136,11 @@ void table_none(struct table *t)
 		 (struct cell){.none = true});
 }
 
+void table_origin(struct table *t, int64_t origin_ns)
+{
+	t->origin_ns = origin_ns;
+}
+
 void table_span(struct table *t, int64_t begin_ns, int64_t end_ns)
 {
 	t->spanned = true;
@@ -200,7 +206,7 @@ static void cell_draw(const struct table *t, size_t row, size_t column, char *te
 		snprintf(text, CELL_BYTES, "%s", c->number ? duration_text(c->number).text : "-");
 		break;
 	case TABLE_TIME:
-		snprintf(text, CELL_BYTES, "%.6f s", (double)c->number / 1e9);
+		snprintf(text, CELL_BYTES, "+%.6f s", (double)(c->number - t->origin_ns) / 1e9);
 		break;
 	case TABLE_PERCENT:
 		snprintf(text, CELL_BYTES, "%.1f %%", c->percent);
@@ -479,7 +485,7 @@ int tables_write_json(struct table *const *tables, size_t n, bool line, FILE *ou
 	const struct table *first = tables[0];
 	int err = 0;
 
-	json_object_object_add(root, "schema", json_object_new_string("vcpuscope.table/1"));
+	json_object_object_add(root, "schema", json_object_new_string("vcpuscope.table/2"));
 	json_object_object_add(root, "table", json_object_new_string(first->name));
 	if (first->spanned) {
 		json_object_object_add(root, "begin_ns", json_object_new_int64(first->begin_ns));

@@ -17,7 +17,7 @@ enum table_type {
 	TABLE_COUNT,
 	TABLE_NS,
 	TABLE_PERCENT,
-	TABLE_TIME, /* a point in time: like TABLE_NS, in text to the microsecond */
+	TABLE_TIME, /* a point on the timeline; in text since table_origin, to the microsecond */
 };
 
 struct table_column {
@@ -48,12 +48,14 @@ void table_cut(struct table *t, size_t n_rows);
 /* As text, each row is a block of its own: for rows that no line holds. */
 void table_records(struct table *t);
 
+/* From when text counts points in time: the recording's begin. Without it, 0. */
+void table_origin(struct table *t, int64_t origin_ns);
 /* The time that the figures cover, on the timeline: in JSON "begin_ns" and "end_ns". */
 void table_span(struct table *t, int64_t begin_ns, int64_t end_ns);
 
 /*
  * Each 0, -ENOMEM (also if a row could not be kept) or -EIO. Text tells how many rows were cut. Of
- * several tables, JSON has one object, schema vcpuscope.table/1 (docs/report-json.md), the first
+ * several tables, JSON has one object, schema vcpuscope.table/2 (docs/report-json.md), the first
  * one's, with the others in it; `line`: on one line. CSV has the columns of all behind one that
  * names the table; what a table has not stays empty.
  */

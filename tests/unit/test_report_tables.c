@@ -204,7 +204,7 @@ static void an_interval_holds_what_happened_in_it(void **unused)
 	(void)unused;
 	assert_int_equal(lines(text), 3);
 	assert_non_null(strstr(text, "\"begin_ns\":0,\"end_ns\":5000000,"));
-	assert_memory_equal(second, "{\"schema\":\"vcpuscope.table/1\"", 29);
+	assert_memory_equal(second, "{\"schema\":\"vcpuscope.table/2\"", 29);
 	assert_non_null(strstr(second, "\"begin_ns\":5000000,\"end_ns\":15000000,"));
 	assert_null(strstr(second, "\"pid\":500"));
 	assert_non_null(strstr(second, "\"pid\":501,\"held_ns\":1000000,\"waits\":1"));

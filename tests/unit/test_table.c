@@ -103,7 +103,7 @@ static void json_parses(void **unused)
 	(void)unused;
 	assert_non_null(root);
 	assert_true(json_object_object_get_ex(root, "schema", &value));
-	assert_string_equal(json_object_get_string(value), "vcpuscope.table/1");
+	assert_string_equal(json_object_get_string(value), "vcpuscope.table/2");
 	assert_true(json_object_object_get_ex(root, "rows", &rows));
 	assert_int_equal(json_object_array_length(rows), 3);
 	assert_true(

@@ -139,7 +139,7 @@ function cell_text(value, column) {
 	if (value === null)
 		return "n/a";
 	if (type === "time")
-		return wall(report.begin_ns + value);
+		return wall(value);
 	return type === "ns" ? (value ? duration(value) : "-") : type === "percent"
 		? value.toFixed(1) + " %" : type === "count" ? count(value) : value;
 }
