@@ -16,7 +16,8 @@ enum { TASKS_MAX = 8192, LANE_MAX = 1 << 16, LANE_FIRST = 64 };
 
 struct piece {
 	struct host_ns begin, end;
-	int32_t what; /* guest: pid; vCPU: state */
+	int32_t what;  /* guest: pid; vCPU: state */
+	uint32_t boot; /* guest: of its kernel */
 };
 
 /* A ring that grows to LANE_MAX. */
@@ -30,7 +31,8 @@ struct lane {
 	uint16_t cpu;
 	struct queue guest, vcpu;
 	struct host_ns covered; /* by vCPU spans told so far */
-	int32_t pid;            /* of the last stay */
+	int32_t pid;            /* of the last stay... */
+	uint32_t boot;          /* and its boot */
 	int64_t kept_ns;        /* at a stretch, up to now */
 };
 
@@ -87,15 +89,19 @@ static int queue_push(struct queue *q, struct piece p)
 	return 0;
 }
 
-static struct bill_task *task_get(struct bill *b, uint32_t vm, uint16_t cpu, int32_t pid)
+static struct bill_task *task_get(struct bill *b, uint32_t vm, uint32_t boot, uint16_t cpu,
+				  int32_t pid)
 {
 	uint16_t kept = b->options.per_vcpu ? cpu : 0;
 	bool fresh;
 	uint32_t slot = lru_put(&b->index,
-				(uint64_t)vm << 42 | (uint64_t)kept << 32 | (uint32_t)pid, &fresh);
+				(uint64_t)boot << 52 | (uint64_t)vm << 42 | (uint64_t)kept << 32 |
+					(uint32_t)pid,
+				&fresh);
 
 	if (fresh)
-		b->tasks[slot] = (struct bill_task){.vm = vm, .cpu = kept, .pid = pid};
+		b->tasks[slot] =
+			(struct bill_task){.vm = vm, .boot = boot, .cpu = kept, .pid = pid};
 	return &b->tasks[slot];
 }
 
@@ -124,7 +130,7 @@ static struct lane *lane_get(struct bill *b, uint32_t vm, uint16_t cpu)
 
 static void charge(struct bill *b, struct lane *l, int32_t pid, enum vcpu_state state, int64_t ns)
 {
-	struct bill_task *t = task_get(b, l->vm, l->cpu, pid);
+	struct bill_task *t = task_get(b, l->vm, l->boot, l->cpu, pid);
 	bool kept = state != VCPU_GUEST && state != VCPU_UNKNOWN;
 
 	t->state_ns[state] += ns;
@@ -151,9 +157,10 @@ static void lane_join(struct bill *b, struct lane *l, bool final)
 		}
 		if (!v && !final && l->covered.ns < g->end.ns)
 			break;
-		if (g->what != l->pid)
+		if (g->what != l->pid || g->boot != l->boot)
 			l->kept_ns = 0;
 		l->pid = g->what;
+		l->boot = g->boot;
 		if (!v || v->begin.ns > g->begin.ns) {
 			int64_t until = v ? least(v->begin.ns, g->end.ns) : g->end.ns;
 
@@ -201,7 +208,7 @@ static void vcpu_span_take(void *context, const struct vcpu_span *span)
 	}
 	if (span->end.ns > l->covered.ns)
 		l->covered = span->end;
-	lane_push(b, l, &l->vcpu, (struct piece){span->begin, span->end, span->state});
+	lane_push(b, l, &l->vcpu, (struct piece){span->begin, span->end, span->state, 0});
 }
 
 static void guest_span_take(void *context, const struct guest_span *span)
@@ -217,7 +224,7 @@ static void guest_span_take(void *context, const struct guest_span *span)
 		b->error = -ENOMEM;
 		return;
 	}
-	lane_push(b, l, &l->guest, (struct piece){span->begin, span->end, span->pid});
+	lane_push(b, l, &l->guest, (struct piece){span->begin, span->end, span->pid, span->boot});
 }
 
 static void guest_instant_take(void *context, const struct guest_instant *instant)
@@ -225,7 +232,7 @@ static void guest_instant_take(void *context, const struct guest_instant *instan
 	struct bill *b = context;
 
 	if (instant->type == VS_EVENT_SCHED_SWITCH && instant->event.pid2 > 0)
-		task_get(b, instant->vm, instant->cpu, instant->event.pid2)->stays++;
+		task_get(b, instant->vm, instant->boot, instant->cpu, instant->event.pid2)->stays++;
 }
 
 struct bill *bill_new(struct model *m, const struct figures_options *options)

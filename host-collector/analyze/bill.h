@@ -15,7 +15,9 @@
 
 struct bill_task {
 	uint32_t vm;
-	uint16_t cpu; /* only if per_vcpu */
+	uint16_t cpu;  /* only if per_vcpu */
+	uint32_t boot; /* of the guest's kernel, 0 the first: another has other tasks of the same
+			  ids */
 	int32_t pid;
 	uint64_t stays;                     /* times that it was switched to */
 	int64_t state_ns[VCPU_STATE_COUNT]; /* of its vCPU while the guest ran the task */

@@ -166,7 +166,7 @@ struct report_clock {
 	uint64_t error_ns;
 	uint64_t causality_pairs, causality_violations;
 	uint32_t epochs;
-	uint64_t disagreements; /* round trips that refute the hypervisor's parameters */
+	uint64_t disagreements; /* round trips that contradict the hypervisor's parameters */
 };
 
 /* Events lost somewhere between two instants, and by whom. */

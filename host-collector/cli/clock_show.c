@@ -48,7 +48,7 @@ static const char *epoch_verdict(const struct vm_clock_epoch *e)
 	if (!e->known)
 		return "unsettled";
 	if (e->contradicted)
-		return "refuted";
+		return "contested";
 	return e->agreed ? "proven" : "unconfirmed";
 }
 
@@ -350,7 +350,7 @@ static int times_convert(const struct pipeline *p, uint32_t source, FILE *in)
 			printf(" %" PRIu64 " %" PRIu64, tsc.ticks, err);
 		else
 			fputs(" - -", stdout);
-		if (clock_book_to_ns(book, source, guest, 0, &t))
+		if (clock_book_any_to_ns(book, source, guest, &t))
 			printf(" %" PRId64 " %" PRIu64, t.t.ns, t.err_ns);
 		else
 			fputs(" - -", stdout);

@@ -67,7 +67,7 @@ static void task_row(const struct bill_task *b, const struct figures_view *view,
 	table_ns(t, b->state_ns[VCPU_UNKNOWN]);
 	table_ns(t, b->longest_kept_ns);
 	table_count(t, b->stays);
-	table_text(t, model_task_name(view->model, b->vm, b->pid));
+	table_text(t, model_task_name_in(view->model, b->vm, b->boot, b->pid));
 }
 
 static int task_fill(void *analysis, const struct figures_view *view, struct table *t)

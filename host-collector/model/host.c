@@ -207,7 +207,7 @@ static void host_exit(struct model *m, struct host_ns t, const struct vs_event *
 	struct vcpu *v = vcpu_of_thread(m, e->pid);
 	struct vcpu_sink sink = vcpu_sink_of(m);
 
-	names_event(&m->names, e);
+	names_event(&m->names, 0, e);
 	if (!v)
 		return;
 	vcpu_exited(v, t, &sink);
@@ -217,7 +217,7 @@ static void host_exit(struct model *m, struct host_ns t, const struct vs_event *
 static void host_name(struct model *m, struct host_ns t, const struct vs_event *e)
 {
 	(void)t;
-	names_event(&m->names, e);
+	names_event(&m->names, 0, e);
 }
 
 static void host_signal(struct model *m, struct host_ns t, const struct vs_event *e)

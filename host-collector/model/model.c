@@ -94,8 +94,11 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 static void on_guest_span(void *context, const struct guest_span *span)
 {
 	struct model *m = context;
+	const struct vm *vm = vm_find(m, span->vm);
+	struct guest_span of_boot = *span;
 
-	TELL(&m->audiences, guest_span, span);
+	of_boot.boot = vm ? vm->boot : 0;
+	TELL(&m->audiences, guest_span, &of_boot);
 }
 
 static void on_guest_interrupt(void *context, const struct guest_interrupt *interrupt)
@@ -230,7 +233,8 @@ static int vm_set(struct model *m, const struct message_vm_info *info)
 			vcpu_retire(m, vm, i);
 	}
 	for (size_t i = 0; i < info->n_threads && !err; i++) {
-		names_set(&m->names, info->threads[i].tid, info->qemu_pid, info->threads[i].comm);
+		names_set(&m->names, 0, info->threads[i].tid, info->qemu_pid,
+			  info->threads[i].comm);
 		if (info->threads[i].is_vcpu)
 			err = vcpu_announce(m, vm, &info->threads[i]);
 	}
@@ -277,6 +281,16 @@ int model_guest_watchdog(struct model *m, uint32_t vm_id, uint32_t seconds)
 	if (!vm)
 		return -ENOENT;
 	vm->watchdog_s = seconds;
+	return 0;
+}
+
+int model_guest_boot(struct model *m, uint32_t vm_id, uint32_t boot)
+{
+	struct vm *vm = vm_find(m, vm_id);
+
+	if (!vm)
+		return -ENOENT;
+	vm->next_boot = boot;
 	return 0;
 }
 
@@ -398,6 +412,7 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 	const struct vs_event *e = &event->event;
 	struct guest_instant instant = {
 		.vm = vm->id,
+		.boot = vm->boot,
 		.cpu = e->cpu,
 		.t = m->now,
 		.err_ns = event->err_ns,
@@ -406,6 +421,8 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 	};
 	struct guest_cpu_sink sink = guest_cpu_sink_of(m);
 
+	if (vm->next_boot != vm->boot && e->type != VS_EVENT_LOST)
+		vm->boot = instant.boot = vm->next_boot;
 	if (!vm->cpus[e->cpu]) {
 		vm->cpus[e->cpu] = malloc(sizeof(struct guest_cpu));
 		if (!vm->cpus[e->cpu])
@@ -420,7 +437,7 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 			presence_event(&vv->presence, event->t, event->err_ns, &vm->presence);
 	}
 	if (e->type == VS_EVENT_TASK_NAME || e->type == VS_EVENT_TASK_EXIT)
-		names_event(&vm->names, e);
+		names_event(&vm->names, vm->boot, e);
 	if (e->type == VS_EVENT_SCHED_WAKEUP || e->type == VS_EVENT_SCHED_WAKEUP_NEW ||
 	    e->type == VS_EVENT_SCHED_MIGRATE) {
 		uint64_t target = e->type == VS_EVENT_SCHED_MIGRATE ? e->arg1 : e->arg0;

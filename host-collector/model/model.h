@@ -93,6 +93,7 @@ struct vcpu_span {
 
 struct guest_span {
 	uint32_t vm;
+	uint32_t boot; /* of the guest's kernel, 0 the first: pid is of that boot */
 	uint16_t cpu;
 	enum guest_cpu_state state;
 	struct host_ns begin, end;
@@ -104,7 +105,8 @@ struct guest_span {
 /* Instants that analyses need beside the spans. */
 struct guest_instant {
 	uint32_t vm;
-	uint16_t cpu; /* the guest CPU concerned (wake-up: the target CPU) */
+	uint32_t boot; /* as in guest_span */
+	uint16_t cpu;  /* the guest CPU concerned (wake-up: the target CPU) */
 	struct host_ns t;
 	uint32_t err_ns;         /* of t */
 	enum vs_event_type type; /* any that a guest's capture emits, LOST included */
@@ -211,6 +213,10 @@ int model_guest_cpus(struct model *m, uint32_t vm, const struct message_cpu *cpu
 int model_guest_tick(struct model *m, uint32_t vm, uint32_t hz);
 /* Its kernel calls stalls longer than this soft lockups; 0 not known, or never. -ENOENT. */
 int model_guest_watchdog(struct model *m, uint32_t vm, uint32_t seconds);
+/* The guest's kernel has booted again: from its next event on its tasks are those of boot `boot`,
+ * and none of those before. Its CPUs' last word was a LOST. In time order with the events. -ENOENT.
+ */
+int model_guest_boot(struct model *m, uint32_t vm, uint32_t boot);
 /* What the VMM says of itself (QMP STOP, RESUME), in time order with the events. -ENOENT. */
 int model_vm_paused(struct model *m, uint32_t vm, struct host_ns t, bool paused);
 /* What the guest's agent says of a CPU. -ENOENT, -EINVAL (a CPU number beyond VS_CPUS_MAX). */
@@ -305,9 +311,11 @@ struct model_name {
 };
 /* The names of `source`'s tasks that are known now, at most `max`, in no order. */
 size_t model_names(const struct model *m, uint32_t source, struct model_name *out, size_t max);
-/* comm of a host task (source VS_SOURCE_HOST) or of a VM's guest task; "" if unknown. Valid until
- * the next push. */
+/* comm of a host task (source VS_SOURCE_HOST) or of a VM's guest task in its present boot; "" if
+ * unknown. Valid until the next push. */
 const char *model_task_name(const struct model *m, uint32_t source, int32_t pid);
+/* The same of a guest's task in another boot. */
+const char *model_task_name_in(const struct model *m, uint32_t vm, uint32_t boot, int32_t pid);
 /* The process of such a task; 0 unknown. */
 int32_t model_task_process(const struct model *m, uint32_t source, int32_t pid);
 

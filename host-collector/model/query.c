@@ -57,8 +57,8 @@ int model_vcpu_of_thread(const struct model *m, int32_t tid, uint32_t *vm, uint3
 int model_vm_of_thread(const struct model *m, int32_t tid, uint32_t *vm)
 {
 	static const char vhost[] = "vhost-"; /* and the VMM's process */
-	const char *name = names_get(&m->names, tid);
-	int32_t tgid = names_tgid(&m->names, tid);
+	const char *name = names_get(&m->names, 0, tid);
+	int32_t tgid = names_tgid(&m->names, 0, tid);
 
 	if (!strncmp(name, vhost, sizeof(vhost) - 1))
 		tgid = (int32_t)strtol(name + sizeof(vhost) - 1, NULL, 10);
@@ -227,8 +227,8 @@ int32_t model_task_process(const struct model *m, uint32_t source, int32_t pid)
 	const struct vm *vm = source == VS_SOURCE_HOST ? NULL : vm_find(m, source);
 
 	if (source == VS_SOURCE_HOST)
-		return names_tgid(&m->names, pid);
-	return vm ? names_tgid(&vm->names, pid) : 0;
+		return names_tgid(&m->names, 0, pid);
+	return vm ? names_tgid(&vm->names, vm->boot, pid) : 0;
 }
 
 const char *model_task_name(const struct model *m, uint32_t source, int32_t pid)
@@ -236,8 +236,15 @@ const char *model_task_name(const struct model *m, uint32_t source, int32_t pid)
 	const struct vm *vm = source == VS_SOURCE_HOST ? NULL : vm_find(m, source);
 
 	if (source == VS_SOURCE_HOST)
-		return names_get(&m->names, pid);
-	return vm ? names_get(&vm->names, pid) : "";
+		return names_get(&m->names, 0, pid);
+	return vm ? names_get(&vm->names, vm->boot, pid) : "";
+}
+
+const char *model_task_name_in(const struct model *m, uint32_t vm_id, uint32_t boot, int32_t pid)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+
+	return vm ? names_get(&vm->names, boot, pid) : "";
 }
 
 size_t model_names(const struct model *m, uint32_t source, struct model_name *out, size_t max)
@@ -247,7 +254,8 @@ size_t model_names(const struct model *m, uint32_t source, struct model_name *ou
 	size_t found = 0;
 
 	for (uint32_t slot = 0; n && slot < lru_slots(&n->index) && found < max; slot++) {
-		if (!lru_used(&n->index, slot))
+		if (!lru_used(&n->index, slot) ||
+		    lru_key(&n->index, slot) >> 32 != (vm ? vm->boot : 0))
 			continue;
 		out[found].pid = (int32_t)lru_key(&n->index, slot);
 		out[found].tgid = n->tasks[slot].tgid;

@@ -25,9 +25,10 @@ struct vm {
 	uint32_t id;
 	char name[VS_TEXT_MAX];
 	int32_t tgid;
-	bool kvm;            /* runs under KVM, by VmInfo */
-	uint32_t tick_hz;    /* of the guest's kernel, 0 unknown */
-	uint32_t watchdog_s; /* the same */
+	bool kvm;                 /* runs under KVM, by VmInfo */
+	uint32_t tick_hz;         /* of the guest's kernel, 0 unknown */
+	uint32_t watchdog_s;      /* the same */
+	uint32_t boot, next_boot; /* of the guest's kernel; of its next event */
 	struct model_data data;
 	struct presence_count presence;
 	struct vcpu_signal signal;

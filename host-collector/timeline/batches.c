@@ -87,7 +87,7 @@ static int gap_close(struct pipeline *p, struct stream *s, const struct batch *b
 
 	if (!stream_is_host(s) || !gap_is_bounded(b, &b->events[b->n_events - 1]))
 		return 0;
-	if (!clock_book_map(p->clocks, s->id, &over.event, 1, b->time_err, &over))
+	if (!clock_book_map(p->clocks, s->id, s->boot, &over.event, 1, b->time_err, &over))
 		return -EBADMSG;
 	return events_push(p, s, b->cpu, &over, 1);
 }
@@ -158,7 +158,7 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 	int64_t limit = stream_latest_ns(p, s, arrival_tsc);
 	size_t known, kept;
 
-	if (!clock_book_map(p->clocks, s->id, events, n, b->time_err, p->slice))
+	if (!clock_book_map(p->clocks, s->id, s->boot, events, n, b->time_err, p->slice))
 		return -EBADMSG;
 	for (size_t i = 0; i < n; i++) {
 		struct timeline_event *e = &p->slice[i];
@@ -195,7 +195,7 @@ static int gap_push(struct pipeline *p, struct stream *s, struct continuity_cpu 
 			  .arg1 = next->time},
 	};
 
-	if (!clock_book_map(p->clocks, s->id, &lost.event, 1, time_err, &lost))
+	if (!clock_book_map(p->clocks, s->id, s->boot, &lost.event, 1, time_err, &lost))
 		return -EBADMSG;
 	if (cpu->floor_ns != INT64_MIN)
 		lost.t.ns = cpu->floor_ns;
@@ -247,7 +247,7 @@ int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const
 
 	if (err || !b.n_events)
 		return err;
-	if (!clock_book_knows(p->clocks, s->id))
+	if (!clock_book_knows(p->clocks, s->id, s->boot))
 		return batch_unplaced(p, s, arrival_tsc, &b);
 	err = stream_join(p, s);
 	if (!err)

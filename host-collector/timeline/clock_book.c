@@ -7,42 +7,23 @@
 #include <string.h>
 
 #include "clock/raw.h"
-#include "host-collector/timeline/printk_clock.h"
+#include "host-collector/timeline/guest_clock.h"
 #include "host-collector/timeline/standstill.h"
 #include "proto/recording.h"
 
 enum {
-	EARLY_MAX = 256, /* facts kept until the rate is known; the newest win */
+	EARLY_MAX = 256, /* facts kept until the rate is known */
 	SPANS_PER_SECOND = 8,
+	BOOTS_MAX = 64, /* that are kept of one guest; the oldest give way */
 };
 static const uint64_t ns_per_s = 1000000000;
 
-struct early_echoes {
-	struct echo_observation at[EARLY_MAX];
-	uint64_t n; /* ever */
-};
-
-/* Where a source without an echo map stands: its message left no later than it arrived. */
-struct arrival_line {
-	bool known;
-	uint64_t first_stream, last_stream;
-	uint64_t first_tsc, last_tsc;
-	double offset; /* host ticks at stream time first_stream, at most */
-};
-
 struct guest {
 	uint32_t source;
-	bool hello;
-	enum stream_clock clock;
-	uint64_t hz;
 	struct vm_clock *hypervisor; /* NULL: it said nothing */
-	struct echo_sync *echo;      /* once hz and the host's rate are known */
-	struct early_echoes *early;
-	struct arrival_line arrival;
-	bool by_arrival; /* settled without an echo */
-	struct printk_clock printk;
-	uint64_t observations;
 	struct standstills standstills;
+	uint32_t n_boots;                     /* ever; the newest is n_boots - 1 */
+	struct guest_clock *boots[BOOTS_MAX]; /* a ring */
 };
 
 struct clock_book {
@@ -68,9 +49,11 @@ void clock_book_free(struct clock_book *b)
 		return;
 	for (size_t i = 0; i < b->n_guests; i++) {
 		vm_clock_free(b->guests[i].hypervisor);
-		echo_sync_free(b->guests[i].echo);
-		free(b->guests[i].early);
-		printk_clock_clear(&b->guests[i].printk);
+		for (size_t k = 0; k < BOOTS_MAX; k++) {
+			if (b->guests[i].boots[k])
+				guest_clock_fini(b->guests[i].boots[k]);
+			free(b->guests[i].boots[k]);
+		}
 	}
 	raw_clock_free(b->raw);
 	free(b->early);
@@ -102,29 +85,49 @@ static struct guest *guest_get(struct clock_book *b, uint32_t source)
 	return g;
 }
 
-/* Begins the guest's echo map when both rates are known, with what arrived before. */
-static int guest_start_echo(struct clock_book *b, struct guest *g)
+/* NULL if it is not known, or long forgotten. */
+static struct guest_clock *boot_find(const struct guest *g, uint32_t boot)
 {
-	struct echo_options options = {.host_hz = b->host_hz, .stream_hz = g->hz};
-	uint64_t first;
+	return g && boot < g->n_boots && g->n_boots - boot <= BOOTS_MAX ? g->boots[boot % BOOTS_MAX]
+									: NULL;
+}
 
-	if (g->echo || !g->hz || !b->host_hz)
-		return 0;
-	g->echo = echo_sync_new(&options);
-	if (!g->echo)
+static struct guest_clock *boot_newest(const struct guest *g)
+{
+	return g && g->n_boots ? boot_find(g, g->n_boots - 1) : NULL;
+}
+
+static const struct guest_clock *boot_oldest(const struct guest *g)
+{
+	return boot_find(g, g->n_boots > BOOTS_MAX ? g->n_boots - BOOTS_MAX : 0);
+}
+
+/* *out: the boot, which exists from now on; NULL if it is long forgotten. 0 or -ENOMEM. */
+static int boot_get(struct clock_book *b, uint32_t source, uint32_t boot, struct guest_clock **out)
+{
+	struct guest *g = guest_get(b, source);
+
+	if (!g)
 		return -ENOMEM;
-	if (!g->early)
-		return 0;
-	first = g->early->n > EARLY_MAX ? g->early->n - EARLY_MAX : 0;
-	for (uint64_t i = first; i < g->early->n; i++) {
-		int err = echo_sync_add(g->echo, &g->early->at[i % EARLY_MAX]);
+	while (g->n_boots <= boot) {
+		struct guest_clock *before = boot_newest(g);
+		struct guest_clock **slot = &g->boots[g->n_boots % BOOTS_MAX];
 
-		if (err == -ENOMEM)
-			return err;
-		g->observations += err >= 0;
+		if (*slot)
+			guest_clock_fini(*slot);
+		else
+			*slot = malloc(sizeof(**slot));
+		if (!*slot)
+			return -ENOMEM;
+		guest_clock_init(*slot);
+		if (before) {
+			(*slot)->window.from = before->answered;
+			if (before->heard)
+				before->window.to = before->heard;
+		}
+		g->n_boots++;
 	}
-	free(g->early);
-	g->early = NULL;
+	*out = boot_find(g, boot);
 	return 0;
 }
 
@@ -150,32 +153,40 @@ static int host_start(struct clock_book *b, uint64_t hz)
 	free(b->early);
 	b->early = NULL;
 	b->n_early = 0;
-	for (size_t i = 0; i < b->n_guests && !err; i++)
-		err = guest_start_echo(b, &b->guests[i]);
+	for (size_t i = 0; i < b->n_guests && !err; i++) {
+		for (size_t k = 0; k < BOOTS_MAX && !err; k++) {
+			if (b->guests[i].boots[k])
+				err = guest_clock_start(b->guests[i].boots[k], hz);
+		}
+	}
 	return err;
 }
 
-int clock_book_hello(struct clock_book *b, uint32_t source, const struct message_hello *hello)
+int clock_book_hello(struct clock_book *b, uint32_t source, uint32_t boot,
+		     const struct message_hello *hello)
 {
-	struct guest *g;
+	struct guest_clock *g;
 	int err;
 
 	if (source == VS_SOURCE_HOST)
 		return b->raw || !hello->clock_hz ? 0 : host_start(b, hello->clock_hz);
-	g = guest_get(b, source);
-	if (!g)
-		return -ENOMEM;
-	/* Another clock or rate (another kernel booted): earlier echoes say nothing about it. */
-	if (g->hello && (g->clock != hello->clock || g->hz != hello->clock_hz)) {
-		echo_sync_free(g->echo);
-		g->echo = NULL;
-		printk_clock_clear(&g->printk);
-	}
-	g->hello = true;
-	g->clock = hello->clock;
-	g->hz = hello->clock_hz;
-	err = guest_start_echo(b, g);
-	return err ? err : clock_book_dmesg(b, source, &hello->dmesg);
+	err = boot_get(b, source, boot, &g);
+	if (err || !g)
+		return err;
+	err = guest_clock_hello(g, hello, b->host_hz);
+	return err ? err : clock_book_dmesg(b, source, boot, &hello->dmesg);
+}
+
+void clock_book_heard(struct clock_book *b, uint32_t source, uint32_t boot, uint64_t arrival_tsc)
+{
+	struct guest *vm = guest_find(b, source);
+	struct guest_clock *g = boot_find(vm, boot);
+
+	if (!g || arrival_tsc <= g->heard)
+		return;
+	g->heard = arrival_tsc;
+	if (g->window.to != UINT64_MAX)
+		g->window.to = arrival_tsc;
 }
 
 int clock_book_host_sample(struct clock_book *b, const struct message_clock_sample *m)
@@ -217,26 +228,16 @@ int clock_book_echo(struct clock_book *b, const struct message_echo_observation 
 		.guest_sent = m->guest_sent,
 		.received = {m->host_received},
 	};
-	struct guest *g = guest_get(b, m->vm);
-	int err;
+	const struct guest *vm = guest_find(b, m->vm);
+	struct guest_clock *g;
+	int err = boot_get(b, m->vm, vm && vm->n_boots ? vm->n_boots - 1 : 0, &g);
 
-	if (!g)
-		return -ENOMEM;
-	if (g->hypervisor)
-		vm_clock_observe(g->hypervisor, &o);
-	if (!g->echo) {
-		if (!g->early)
-			g->early = calloc(1, sizeof(*g->early));
-		if (!g->early)
-			return -ENOMEM;
-		g->early->at[g->early->n++ % EARLY_MAX] = o;
-		return 0;
-	}
-	err = echo_sync_add(g->echo, &o);
-	if (err == -ENOMEM)
+	if (err || !g)
 		return err;
-	g->observations += err >= 0;
-	return 0;
+	vm = guest_find(b, m->vm);
+	if (vm->hypervisor)
+		vm_clock_observe(vm->hypervisor, &o);
+	return guest_clock_echo(g, &o);
 }
 
 /* NULL if out of memory. */
@@ -276,83 +277,39 @@ void clock_book_imported(struct clock_book *b)
 void clock_book_break(struct clock_book *b, uint32_t source, struct host_tsc at, bool stops)
 {
 	struct guest *g = guest_find(b, source);
+	struct guest_clock *newest;
 
 	if (g)
 		standstills_note(&g->standstills, at, stops);
-	if (g && g->echo)
-		echo_sync_break_at(g->echo, at);
+	newest = boot_newest(g);
+	if (newest && newest->echo)
+		echo_sync_break_at(newest->echo, at);
 }
 
-int clock_book_dmesg(struct clock_book *b, uint32_t source, const struct message_dmesg_point *point)
+int clock_book_dmesg(struct clock_book *b, uint32_t source, uint32_t boot,
+		     const struct message_dmesg_point *point)
 {
-	struct guest *g = point->known ? guest_get(b, source) : NULL;
+	struct guest_clock *g = NULL;
+	int err = point->known ? boot_get(b, source, boot, &g) : 0;
 
-	if (!point->known)
-		return 0;
-	if (!g)
-		return -ENOMEM;
+	if (err || !g)
+		return err;
 	return printk_clock_add(&g->printk, point);
 }
 
-/* Host ticks per tick of the guest's stream clock, nominal. */
-static double guest_ratio(const struct clock_book *b, const struct guest *g)
-{
-	return g->hz && b->host_hz ? (double)b->host_hz / (double)g->hz : 1;
-}
-
-int clock_book_arrival(struct clock_book *b, uint32_t source, uint64_t stream_time,
+int clock_book_arrival(struct clock_book *b, uint32_t source, uint32_t boot, uint64_t stream_time,
 		       uint64_t arrival_tsc)
 {
-	struct guest *g = guest_get(b, source);
-	struct arrival_line *a;
-	double offset;
+	struct guest_clock *g;
+	int err = boot_get(b, source, boot, &g);
 
-	if (!g)
-		return -ENOMEM;
-	if (g->echo && g->observations) {
-		int err = echo_sync_not_after(g->echo, stream_time, (struct host_tsc){arrival_tsc});
-
-		if (err == -ENOMEM)
-			return err;
-	}
-	a = &g->arrival;
-	if (!a->known) {
-		*a = (struct arrival_line){.known = true,
-					   .first_stream = stream_time,
-					   .first_tsc = arrival_tsc,
-					   .offset = (double)arrival_tsc};
-	}
-	a->last_stream = stream_time;
-	a->last_tsc = arrival_tsc;
-	/* The earliest arrival, for its stamp, is the one that waited least on its way. */
-	offset = (double)arrival_tsc -
-		 (double)(int64_t)(stream_time - a->first_stream) * guest_ratio(b, g);
-	if (offset < a->offset)
-		a->offset = offset;
-	return 0;
+	return err || !g ? err : guest_clock_arrival(g, stream_time, arrival_tsc, b->host_hz);
 }
 
 /* A rate from two readings, 0 if they are too close together to tell. */
 static uint64_t rate_estimate(uint64_t ticks, uint64_t ns)
 {
 	return ns < ns_per_s / 10 ? 0 : (uint64_t)((double)ticks * 1e9 / (double)ns);
-}
-
-static uint64_t guest_rate_estimate(const struct clock_book *b, const struct guest *g)
-{
-	const struct echo_observation *first, *last;
-	uint64_t host_ticks;
-
-	if (!g->early || g->early->n < 2)
-		return 0;
-	last = &g->early->at[(g->early->n - 1) % EARLY_MAX];
-	first = &g->early->at[(g->early->n > EARLY_MAX ? g->early->n : 0) % EARLY_MAX];
-	host_ticks = last->received.ticks - first->received.ticks;
-	/* A second: what a round trip blurs is then below the slope that the map allows. */
-	if (!b->host_hz || host_ticks < b->host_hz)
-		return 0;
-	return (uint64_t)((double)(last->guest_sent - first->guest_sent) * (double)b->host_hz /
-			  (double)host_ticks);
 }
 
 /* No sample of the host's clock at all: its first known TSC value becomes one hour, so that what
@@ -362,9 +319,9 @@ static int host_anchor(struct clock_book *b)
 	struct clock_sample zero = {.raw_ns = 3600 * ns_per_s};
 
 	for (size_t i = 0; i < b->n_guests; i++) {
-		const struct guest *g = &b->guests[i];
+		const struct guest_clock *g = boot_oldest(&b->guests[i]);
 
-		if (g->arrival.known && (!zero.tsc || g->arrival.first_tsc < zero.tsc))
+		if (g && g->arrival.known && (!zero.tsc || g->arrival.first_tsc < zero.tsc))
 			zero.tsc = g->arrival.first_tsc;
 	}
 	return zero.tsc ? host_push(b, &zero) : 0;
@@ -380,8 +337,10 @@ int clock_book_settle(struct clock_book *b)
 
 		/* Last resort: a guest's TSC usually runs at the host's rate. */
 		for (size_t i = 0; i < b->n_guests && !hz; i++) {
-			if (b->guests[i].clock == STREAM_CLOCK_GUEST_TSC)
-				hz = b->guests[i].hz;
+			const struct guest_clock *g = boot_newest(&b->guests[i]);
+
+			if (g && g->clock == STREAM_CLOCK_GUEST_TSC)
+				hz = g->hz;
 		}
 		if (hz)
 			err = host_start(b, hz);
@@ -389,94 +348,81 @@ int clock_book_settle(struct clock_book *b)
 	if (b->raw && !b->n_samples && !err)
 		err = host_anchor(b);
 	for (size_t i = 0; i < b->n_guests && !err; i++) {
-		struct guest *g = &b->guests[i];
-
-		if (!g->hz)
-			g->hz = guest_rate_estimate(b, g);
-		err = guest_start_echo(b, g);
-		g->by_arrival = g->arrival.known && b->raw;
+		for (size_t k = 0; k < BOOTS_MAX && !err; k++) {
+			if (b->guests[i].boots[k])
+				err = guest_clock_settle(b->guests[i].boots[k], b->host_hz);
+		}
 	}
 	return err;
 }
 
-/* The hypervisor's parameters speak of the guest's TSC. */
-static bool exact_is_known(const struct guest *g)
-{
-	return g->hypervisor && g->clock == STREAM_CLOCK_GUEST_TSC;
-}
-
-static bool is_stated(const struct clock_book *b, const struct guest *g)
+static bool is_stated(const struct clock_book *b, const struct guest_clock *g)
 {
 	return b->imported && g->hello && g->clock == STREAM_CLOCK_HOST_TSC;
 }
 
 /* Host TSC at the guest's stream time. */
-static bool guest_to_tsc(const struct clock_book *b, const struct guest *g, uint64_t stream_time,
-			 struct host_tsc *tsc, uint64_t *err_ticks)
+static bool boot_to_tsc(const struct clock_book *b, const struct guest *vm,
+			const struct guest_clock *g, uint64_t stream_time, struct host_tsc *tsc,
+			uint64_t *err_ticks)
 {
-	const struct arrival_line *a = &g->arrival;
-	uint64_t span;
-	double at;
-
 	if (is_stated(b, g)) {
 		tsc->ticks = stream_time;
 		*err_ticks = 0;
 		return true;
 	}
-	if (exact_is_known(g) &&
-	    vm_clock_to_host(g->hypervisor, (struct guest_tsc){stream_time}, tsc, &span)) {
-		tsc->ticks += span / 2;
-		*err_ticks = span - span / 2;
-		return true;
-	}
-	if (g->echo && g->observations && echo_sync_to_host(g->echo, stream_time, tsc, err_ticks))
-		return true;
-	if (!g->by_arrival)
-		return false;
-	at = a->offset + (double)(int64_t)(stream_time - a->first_stream) * guest_ratio(b, g);
-	if (!(at >= 0 && at < 0x1p63))
-		return false;
-	tsc->ticks = (uint64_t)at;
-	*err_ticks = b->host_hz * 10; /* saturates the event's err_ns: not bounded at all */
-	return true;
+	return guest_clock_to_tsc(g, vm->hypervisor, b->host_hz, stream_time, tsc, err_ticks);
 }
 
-bool clock_book_knows(const struct clock_book *b, uint32_t source)
+bool clock_book_knows(const struct clock_book *b, uint32_t source, uint32_t boot)
 {
-	const struct guest *g;
+	const struct guest_clock *g;
 
 	if (!b->raw || !b->n_samples)
 		return false;
 	if (source == VS_SOURCE_HOST)
 		return true;
-	g = guest_find(b, source);
-	return g && (is_stated(b, g) || (g->echo && g->observations) || g->by_arrival);
+	g = boot_find(guest_find(b, source), boot);
+	return g && (is_stated(b, g) || guest_clock_knows(g));
 }
 
-static bool guest_to_ns(const struct clock_book *b, const struct guest *g, uint64_t stream_time,
-			uint64_t stamp_err, struct host_time *out)
+bool clock_book_knows_any(const struct clock_book *b, uint32_t source)
+{
+	const struct guest *g = guest_find(b, source);
+
+	for (uint32_t i = 0; g && i < g->n_boots; i++) {
+		if (clock_book_knows(b, source, i))
+			return true;
+	}
+	return clock_book_knows(b, source, 0);
+}
+
+static bool stream_to_ns(const struct clock_book *b, const struct guest *vm,
+			 const struct guest_clock *g, uint64_t stream_time, uint64_t stamp_err,
+			 struct host_time *out)
 {
 	struct host_tsc tsc = {stream_time};
 	uint64_t err = 0;
 
 	if (g) {
-		if (!guest_to_tsc(b, g, stream_time, &tsc, &err))
+		if (!boot_to_tsc(b, vm, g, stream_time, &tsc, &err))
 			return false;
-		stamp_err = (uint64_t)ceil((double)stamp_err * guest_ratio(b, g));
+		stamp_err = (uint64_t)ceil((double)stamp_err * guest_clock_ratio(g, b->host_hz));
 	}
 	err = err + stamp_err < err ? UINT64_MAX : err + stamp_err;
 	if (g)
-		standstills_evade(&g->standstills, &tsc, &err);
+		standstills_evade(&vm->standstills, &tsc, &err);
 	*out = raw_clock_from_tsc(b->raw, tsc, err);
 	return true;
 }
 
-bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint64_t stream_time,
-		      uint64_t stamp_err, struct host_time *out)
+bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint32_t boot,
+		      uint64_t stream_time, uint64_t stamp_err, struct host_time *out)
 {
-	return clock_book_knows(b, source) &&
-	       guest_to_ns(b, source == VS_SOURCE_HOST ? NULL : guest_find(b, source), stream_time,
-			   stamp_err, out);
+	const struct guest *vm = guest_find(b, source);
+
+	return clock_book_knows(b, source, boot) &&
+	       stream_to_ns(b, vm, boot_find(vm, boot), stream_time, stamp_err, out);
 }
 
 bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns *out)
@@ -506,20 +452,22 @@ static uint32_t err_saturate(uint64_t err_ns)
 	return err_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)err_ns;
 }
 
-bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs_event *events,
-		    size_t n, uint64_t stamp_err, struct timeline_event *out)
+bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot,
+		    const struct vs_event *events, size_t n, uint64_t stamp_err,
+		    struct timeline_event *out)
 {
-	const struct guest *g = source == VS_SOURCE_HOST ? NULL : guest_find(b, source);
+	const struct guest *vm = source == VS_SOURCE_HOST ? NULL : guest_find(b, source);
+	const struct guest_clock *g = boot_find(vm, boot);
 	uint64_t hz = g ? g->hz : b->host_hz;
 	double nominal = hz ? 1e9 / (double)hz : 1; /* ns per tick */
 	uint64_t span = hz / SPANS_PER_SECOND;
 
-	if (!clock_book_knows(b, source))
+	if (!clock_book_knows(b, source, boot))
 		return false;
 	/* An exact map may leap anywhere between its epochs, and by little. */
-	if (g && g->hypervisor && vm_clock_epochs(g->hypervisor) > 1)
+	if (g && vm->hypervisor && vm_clock_epochs(vm->hypervisor) > 1)
 		span = 0;
-	if (g && !exact_is_known(g) && g->echo && echo_sync_unsteady(g->echo))
+	if (g && !guest_clock_is_exact(g, vm->hypervisor) && g->echo && echo_sync_unsteady(g->echo))
 		span = 0;
 	for (size_t i = 0; i < n;) {
 		uint64_t from = events[i].time;
@@ -528,7 +476,7 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs
 		double ticks, slope, off;
 		uint64_t err;
 
-		if (!guest_to_ns(b, g, from, stamp_err, &first))
+		if (!stream_to_ns(b, vm, g, from, stamp_err, &first))
 			return false;
 		/* The first that is not in [from, from + span) ends the span, older ones too. */
 		while (end < n && events[end].time - from < span)
@@ -539,7 +487,7 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs
 			i = end;
 			continue;
 		}
-		if (!guest_to_ns(b, g, events[end - 1].time, stamp_err, &last))
+		if (!stream_to_ns(b, vm, g, events[end - 1].time, stamp_err, &last))
 			return false;
 		ticks = (double)(events[end - 1].time - from);
 		err = first.err_ns > last.err_ns ? first.err_ns : last.err_ns;
@@ -562,23 +510,40 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs
 	return true;
 }
 
-/* The guest's stream time at host TSC `t`. */
-static bool guest_from_tsc(const struct guest *g, struct host_tsc t, uint64_t *stream_time)
+/* Of a stream time whose boot nobody named: the newest in whose window it lies. */
+static const struct guest_clock *boot_of_stream(const struct clock_book *b, const struct guest *vm,
+						uint64_t stream_time)
 {
-	struct guest_tsc exact;
-	uint64_t err;
+	for (uint32_t i = vm ? vm->n_boots : 0; i-- > 0;) {
+		const struct guest_clock *g = boot_find(vm, i);
+		struct host_tsc tsc;
+		uint64_t err;
 
-	if (exact_is_known(g) && vm_clock_to_guest(g->hypervisor, t, &exact)) {
-		*stream_time = exact.ticks;
-		return true;
+		if (!g)
+			break;
+		if (boot_to_tsc(b, vm, g, stream_time, &tsc, &err) && tsc.ticks >= g->window.from &&
+		    tsc.ticks <= g->window.to)
+			return g;
 	}
-	return g->echo && echo_sync_to_guest(g->echo, t, stream_time, &err);
+	return boot_newest(vm);
+}
+
+/* The boot at host TSC `t`: the oldest that had not ended. */
+static const struct guest_clock *boot_of_tsc(const struct guest *vm, struct host_tsc t)
+{
+	for (uint32_t i = 0; vm && i < vm->n_boots; i++) {
+		const struct guest_clock *g = boot_find(vm, i);
+
+		if (g && t.ticks <= g->window.to)
+			return g;
+	}
+	return boot_newest(vm);
 }
 
 bool clock_book_dmesg_at(const struct clock_book *b, uint32_t source, uint64_t stream_time,
 			 uint64_t *dmesg_ns, uint64_t *err_ns)
 {
-	const struct guest *g = guest_find(b, source);
+	const struct guest_clock *g = boot_of_stream(b, guest_find(b, source), stream_time);
 
 	return g && printk_clock_at(&g->printk, g->hz, stream_time, dmesg_ns, err_ns);
 }
@@ -586,19 +551,34 @@ bool clock_book_dmesg_at(const struct clock_book *b, uint32_t source, uint64_t s
 bool clock_book_to_tsc(const struct clock_book *b, uint32_t source, uint64_t stream_time,
 		       struct host_tsc *tsc, uint64_t *err_ticks)
 {
-	const struct guest *g = guest_find(b, source);
+	const struct guest *vm = guest_find(b, source);
+	const struct guest_clock *g = boot_of_stream(b, vm, stream_time);
 
-	return g && guest_to_tsc(b, g, stream_time, tsc, err_ticks);
+	return g && boot_to_tsc(b, vm, g, stream_time, tsc, err_ticks);
+}
+
+bool clock_book_any_to_ns(const struct clock_book *b, uint32_t source, uint64_t stream_time,
+			  struct host_time *out)
+{
+	const struct guest *vm = guest_find(b, source);
+	const struct guest_clock *g = boot_of_stream(b, vm, stream_time);
+
+	return g && b->raw && b->n_samples && stream_to_ns(b, vm, g, stream_time, 0, out);
 }
 
 bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct host_ns t,
 			 uint64_t *dmesg_ns)
 {
-	const struct guest *g = guest_find(b, source);
+	const struct guest *vm = guest_find(b, source);
+	const struct guest_clock *g;
 	uint64_t stream, err_ns;
+	struct host_tsc tsc;
 
-	return g && b->raw && b->n_samples &&
-	       guest_from_tsc(g, raw_clock_to_tsc(b->raw, t), &stream) &&
+	if (!vm || !b->raw || !b->n_samples)
+		return false;
+	tsc = raw_clock_to_tsc(b->raw, t);
+	g = boot_of_tsc(vm, tsc);
+	return g && guest_clock_from_tsc(g, vm->hypervisor, tsc, &stream) &&
 	       printk_clock_at(&g->printk, g->hz, stream, dmesg_ns, &err_ns);
 }
 
@@ -608,12 +588,17 @@ static uint64_t host_ticks_to_ns(const struct clock_book *b, uint64_t ticks)
 }
 
 /* The hypervisor's parameters, where proven, are exact: what remains is a tick of scaling. */
-static void exact_summarise(const struct guest *g, struct clock_book_summary *out)
+static void exact_summarise(const struct guest *vm, struct clock_book_summary *out)
 {
 	struct vm_clock_summary exact;
 
-	vm_clock_summarise(g->hypervisor, &exact);
+	vm_clock_summarise(vm->hypervisor, &exact);
 	out->disagreements = exact.contradicted;
+	if (exact.contested) {
+		out->method = "untrusted";
+		out->err_ns = UINT64_MAX;
+		return;
+	}
 	if (!exact.proven)
 		return;
 	out->method = exact.kvmclock ? "pvclock" : "tsc";
@@ -622,14 +607,15 @@ static void exact_summarise(const struct guest *g, struct clock_book_summary *ou
 }
 
 /* How far the exact map is from the middle of echo's interval, at stream time `at`. */
-static void exact_compare(const struct clock_book *b, const struct guest *g, uint64_t at,
-			  struct clock_book_summary *out)
+static void exact_compare(const struct clock_book *b, const struct guest *vm,
+			  const struct guest_clock *g, uint64_t at, struct clock_book_summary *out)
 {
 	struct host_tsc exact, middle;
 	uint64_t span, err;
 
 	if (!b->host_hz ||
-	    !vm_clock_to_host(g->hypervisor, (struct guest_tsc){at}, &exact, &span) ||
+	    vm_clock_to_host(vm->hypervisor, &g->window, (struct guest_tsc){at}, &exact, &span) ==
+		    VM_CLOCK_SILENT ||
 	    !echo_sync_to_host(g->echo, at, &middle, &err))
 		return;
 	out->compared = true;
@@ -640,7 +626,8 @@ static void exact_compare(const struct clock_book *b, const struct guest *g, uin
 void clock_book_summarise(const struct clock_book *b, uint32_t source,
 			  struct clock_book_summary *out)
 {
-	const struct guest *g = guest_find(b, source);
+	const struct guest *vm = guest_find(b, source);
+	const struct guest_clock *g = boot_newest(vm);
 	struct echo_sync_summary echo;
 
 	*out = (struct clock_book_summary){.method = "none", .err_ns = UINT64_MAX};
@@ -668,19 +655,32 @@ void clock_book_summarise(const struct clock_book *b, uint32_t source,
 		out->ratio_min = echo.ratio_min;
 		out->ratio_max = echo.ratio_max;
 	}
-	if (!exact_is_known(g))
+	if (!guest_clock_is_exact(g, vm->hypervisor))
 		return;
-	exact_summarise(g, out);
+	exact_summarise(vm, out);
 	if (out->observations)
-		exact_compare(b, g, echo.newest_guest, out);
+		exact_compare(b, vm, g, echo.newest_guest, out);
 }
 
 bool clock_book_echo_epoch(const struct clock_book *b, uint32_t source, size_t i,
 			   struct echo_epoch *out)
 {
-	const struct guest *g = guest_find(b, source);
+	const struct guest *vm = guest_find(b, source);
+	uint32_t boot = vm && vm->n_boots > BOOTS_MAX ? vm->n_boots - BOOTS_MAX : 0;
 
-	return g && g->echo && echo_sync_epoch_get(g->echo, i, out);
+	for (; vm && boot < vm->n_boots; boot++) {
+		const struct guest_clock *g = boot_find(vm, boot);
+		size_t n = 0;
+
+		if (!g || !g->echo)
+			continue;
+		if (echo_sync_epoch_get(g->echo, i, out))
+			return true;
+		while (echo_sync_epoch_get(g->echo, n, out))
+			n++;
+		i -= n;
+	}
+	return false;
 }
 
 const struct vm_clock *clock_book_vm(const struct clock_book *b, uint32_t source)

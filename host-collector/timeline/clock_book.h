@@ -6,7 +6,9 @@
  *   host stream:  TSC -> raw_clock -> host_ns
  *   guest stream: stream clock -> vm_clock or echo_sync -> host TSC -> raw_clock -> host_ns
  *
- * vm_clock (the hypervisor's own parameters, exact) where round trips confirm it, else echo_sync.
+ * vm_clock (the hypervisor's own parameters, exact) where round trips confirm it; else echo_sync,
+ * where the hypervisor says nothing. Where the two contradict each other, nothing is proven: the
+ * error is unbounded. Every boot of a guest's kernel has a clock of its own (guest_clock.h).
  *
  * Every conversion carries the sum of the errors on its way: the stamp's own, the echo map's, the
  * raw clock's. Facts may arrive before the hello that names the clock's rate; they are kept until
@@ -31,15 +33,20 @@ struct clock_book;
 struct clock_book *clock_book_new(void); /* NULL on ENOMEM */
 void clock_book_free(struct clock_book *b);
 
-/* Facts, in order of arrival. 0 or -ENOMEM; facts that contradict themselves are ignored. */
-int clock_book_hello(struct clock_book *b, uint32_t source, const struct message_hello *hello);
+/* Facts, in order of arrival. 0 or -ENOMEM; facts that contradict themselves are ignored. `boot`
+ * counts the boots of a guest's kernel (boots.h): each has a clock of its own. */
+int clock_book_hello(struct clock_book *b, uint32_t source, uint32_t boot,
+		     const struct message_hello *hello);
+/* Any frame of this boot had arrived at `arrival_tsc`. */
+void clock_book_heard(struct clock_book *b, uint32_t source, uint32_t boot, uint64_t arrival_tsc);
 int clock_book_host_sample(struct clock_book *b, const struct message_clock_sample *sample);
+/* Of the newest boot. */
 int clock_book_echo(struct clock_book *b, const struct message_echo_observation *o);
 int clock_book_vm_clock(struct clock_book *b, const struct message_vm_clock *m);
 /* What the guest's own pvclock page held. */
 int clock_book_guest_page(struct clock_book *b, uint32_t source,
 			  const struct message_vm_clock_pvclock *m);
-int clock_book_dmesg(struct clock_book *b, uint32_t source,
+int clock_book_dmesg(struct clock_book *b, uint32_t source, uint32_t boot,
 		     const struct message_dmesg_point *point);
 /* The recording was imported: guests whose hello says STREAM_CLOCK_HOST_TSC are stamped in the
  * host's ticks already, by whoever imported them; method "stated". Without it, and live, no guest
@@ -48,17 +55,19 @@ void clock_book_imported(struct clock_book *b);
 /* The source's clock was stopped, or (`stops` false) went on, at host time `at`. */
 void clock_book_break(struct clock_book *b, uint32_t source, struct host_tsc at, bool stops);
 /* A message that the source stamped `stream_time` had arrived at `arrival_tsc`. */
-int clock_book_arrival(struct clock_book *b, uint32_t source, uint64_t stream_time,
+int clock_book_arrival(struct clock_book *b, uint32_t source, uint32_t boot, uint64_t stream_time,
 		       uint64_t arrival_tsc);
 /* No more facts for now: rates that no hello gave are estimated from the facts themselves, and
  * sources without an echo are placed by arrival. 0 or -ENOMEM. */
 int clock_book_settle(struct clock_book *b);
 
-/* Can times of this source be converted? */
-bool clock_book_knows(const struct clock_book *b, uint32_t source);
+/* Can times of this source be converted? The host has one boot, 0. */
+bool clock_book_knows(const struct clock_book *b, uint32_t source, uint32_t boot);
+/* Those of any of its boots? */
+bool clock_book_knows_any(const struct clock_book *b, uint32_t source);
 /* false if not. stamp_err: what the stamp already carries, in ticks of the stream clock. */
-bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint64_t stream_time,
-		      uint64_t stamp_err, struct host_time *out);
+bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint32_t boot,
+		      uint64_t stream_time, uint64_t stamp_err, struct host_time *out);
 /* host_ns of a host TSC value, such as an arrival. */
 bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns *out);
 /* CLOCK_REALTIME less host_ns, at `t`. false if no sample of the host's clocks was seen, or
@@ -74,16 +83,20 @@ bool clock_book_monotonic_point(const struct clock_book *b, size_t i, struct hos
  * there, so the ends' bound holds between them. Where the ends say that it is not, every event is
  * mapped by itself. false if the source's times cannot be converted.
  */
-bool clock_book_map(const struct clock_book *b, uint32_t source, const struct vs_event *events,
-		    size_t n, uint64_t stamp_err, struct timeline_event *out);
+bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot,
+		    const struct vs_event *events, size_t n, uint64_t stamp_err,
+		    struct timeline_event *out);
 
 /* The guest's printk time at host time `t`. */
 bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct host_ns t,
 			 uint64_t *dmesg_ns);
 
+/* The next three: of the newest boot that can have had this stream time. */
 /* Host TSC at the guest's stream time, and the bound. false if not known. */
 bool clock_book_to_tsc(const struct clock_book *b, uint32_t source, uint64_t stream_time,
 		       struct host_tsc *tsc, uint64_t *err_ticks);
+bool clock_book_any_to_ns(const struct clock_book *b, uint32_t source, uint64_t stream_time,
+			  struct host_time *out);
 /*
  * The guest's printk clock at its stream time, and the bound. That clock follows the stream clock
  * at a constant rate, but may have been stepped once between the two points around it; a step
@@ -93,7 +106,9 @@ bool clock_book_dmesg_at(const struct clock_book *b, uint32_t source, uint64_t s
 			 uint64_t *dmesg_ns, uint64_t *err_ns);
 
 struct clock_book_summary {
-	const char *method; /* "pvclock", "tsc", "echo", "stated" or "none" */
+	/* "pvclock", "tsc", "echo", "stated", "none", or "untrusted": the guest's answers and the
+	 * hypervisor's parameters contradict each other. Of the newest boot, but for the last. */
+	const char *method;
 	uint64_t epochs;
 	uint64_t err_ns; /* at the newest observation; UINT64_MAX if unbounded */
 	uint64_t observations;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/timeline/continuity.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,25 +54,9 @@ static void totals_add(struct continuity *c, struct continuity_cpu *cpu, const s
 	cpu->dropped_user = b->dropped_user;
 }
 
-void continuity_hello(struct continuity *c, uint64_t session_id, const char *boot_id)
+bool continuity_hello(struct continuity *c, uint64_t session_id, const char *boot_id)
 {
-	if (*c->boot_id && *boot_id && strcmp(c->boot_id, boot_id) != 0)
-		c->boot++;
-	if (*boot_id)
-		snprintf(c->boot_id, sizeof(c->boot_id), "%s", boot_id);
-	c->sessions[c->n_sessions++ % CONTINUITY_SESSIONS] =
-		(struct continuity_session){session_id, c->boot};
-}
-
-/* Of a session whose HELLO is not known: the one that the CPU was in. */
-static uint32_t boot_of(const struct continuity *c, const struct continuity_cpu *cpu,
-			uint64_t session_id)
-{
-	for (size_t i = c->n_sessions; i-- && c->n_sessions - i <= CONTINUITY_SESSIONS;) {
-		if (c->sessions[i % CONTINUITY_SESSIONS].id == session_id)
-			return c->sessions[i % CONTINUITY_SESSIONS].boot;
-	}
-	return cpu->boot;
+	return boots_hello(&c->boots, session_id, boot_id);
 }
 
 /* A sender that began anew counts from the start again, and what it tells is news; one that only
@@ -91,7 +74,8 @@ enum continuity_verdict continuity_check(struct continuity *c, struct continuity
 					 const struct batch *b, uint64_t session_id,
 					 uint64_t *missing)
 {
-	const uint32_t boot = boot_of(c, cpu, session_id);
+	/* Without a HELLO: the one that the CPU was in. */
+	const uint32_t boot = boots_of(&c->boots, session_id, cpu->boot);
 	const bool anew = b->n_events && began_anew(cpu, b, session_id, boot);
 	uint32_t base = cpu->started && !anew ? cpu->next_seq : b->n_events ? b->events[0].seq : 0;
 	/* relative to base: the sequence numbers at and after it that this batch accounts for, the

@@ -11,16 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host-collector/timeline/boots.h"
 #include "proto/codec.h"
 #include "proto/message.h"
-
-enum { CONTINUITY_SESSIONS = 8 }; /* whose HELLOs are remembered; held frames come behind them */
 
 struct continuity_cpu {
 	bool started;
 	uint32_t next_seq;
 	uint64_t session_id;
-	uint32_t boot; /* of the newest batch, see continuity.boot */
+	uint32_t boot; /* of the newest batch */
 	/* the sender's running totals in the newest batch */
 	uint64_t emitted, dropped_kernel, dropped_user;
 	/* never backwards: what an event mapped to, see pipeline.c */
@@ -32,13 +31,7 @@ struct continuity {
 	struct continuity_cpu *cpus; /* n_cpus of them */
 	size_t n_cpus;
 	uint64_t delivered, emitted, dropped_kernel, dropped_user;
-	char boot_id[VS_TEXT_MAX]; /* of the newest HELLO; "": none was told */
-	uint32_t boot;             /* how often another one followed it */
-	size_t n_sessions;         /* ever */
-	struct continuity_session {
-		uint64_t id;
-		uint32_t boot;
-	} sessions[CONTINUITY_SESSIONS]; /* a ring */
+	struct boots boots;
 };
 
 enum continuity_verdict {
@@ -54,8 +47,8 @@ void continuity_fini(struct continuity *c);
 /* The state of a CPU below VS_CPUS_MAX; valid until the next call. NULL on ENOMEM. */
 struct continuity_cpu *continuity_cpu(struct continuity *c, uint16_t cpu);
 /* A session's HELLO told its sender's boot id: a machine that booted again counts anew, and so may
- * its clock. */
-void continuity_hello(struct continuity *c, uint64_t session_id, const char *boot_id);
+ * its clock. True if it did. */
+bool continuity_hello(struct continuity *c, uint64_t session_id, const char *boot_id);
 /* Judges the next batch of a CPU and counts it. */
 enum continuity_verdict continuity_check(struct continuity *c, struct continuity_cpu *cpu,
 					 const struct batch *b, uint64_t session_id,

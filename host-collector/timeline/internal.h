@@ -10,6 +10,7 @@
 #include "host-collector/timeline/losses.h"
 #include "host-collector/timeline/pauses.h"
 #include "host-collector/timeline/quotas.h"
+#include "host-collector/timeline/reboots.h"
 #include "host-collector/timeline/pipeline.h"
 #include "proto/buffer.h"
 #include "proto/codec.h"
@@ -19,6 +20,12 @@ enum {
 	SLICE_EVENTS = 512,
 	HOLD_MS = 500,
 	KIND_LIMIT = FRAME_EXIT_SUMMARY + 1,
+};
+
+struct pipeline_log {
+	struct message_log_line line;
+	uint64_t session_id;
+	uint32_t boot;
 };
 
 struct stream {
@@ -38,7 +45,10 @@ struct stream {
 	struct frame_order order, learn_order;
 	uint64_t learned, replayed_entries; /* entries in the recording, and replayed so far */
 	uint64_t session_id;                /* of the frame in hand */
-	struct continuity continuity;
+	uint32_t boot, learn_boot;          /* its guest's: as replayed, as learned */
+	struct continuity continuity;       /* knows the boots that were replayed */
+	struct boots learn_boots;
+	struct stream_reboots reboots;
 	struct byte_buffer held; /* see pipeline.c */
 	uint64_t held_since_tsc;
 	uint64_t frames, heard_tsc, lost_frames, missing, replayed, nonsense;
@@ -59,9 +69,9 @@ struct stream {
 		struct host_ns t;
 		uint64_t err_ns, raw_ns;
 	} reading;
-	struct histogram errors;      /* of its events' times */
-	struct message_log_line *log; /* ring of PIPELINE_LOG_LINES */
-	uint64_t n_log;               /* ever */
+	struct histogram errors;  /* of its events' times */
+	struct pipeline_log *log; /* ring of PIPELINE_LOG_LINES */
+	uint64_t n_log;           /* ever */
 };
 
 struct pipeline {
@@ -73,6 +83,7 @@ struct pipeline {
 	struct handover *handover; /* NULL: the model is called at once */
 	struct pauses pauses, early_pauses;
 	struct quotas quotas, early_quotas;
+	size_t reboots_due; /* streams whose reboot the model has not heard of */
 	struct stream **streams;
 	size_t n_streams;
 	bool simulated, imported;
@@ -116,12 +127,20 @@ struct stream *stream_find(const struct pipeline *p, uint32_t source);
 /* From now on the timelines wait for this source. 0 or -ENOMEM. */
 int stream_join(struct pipeline *p, struct stream *s);
 void stream_leave(struct pipeline *p, struct stream *s);
+/* From its last word on nothing is known of any CPU of this guest. last: the latest such instant of
+ * any of them, if that is later; may be NULL. 0 or -ENOMEM. */
+int stream_cpus_end(struct pipeline *p, struct stream *s, struct host_ns *last);
 static inline bool stream_is_host(const struct stream *s)
 {
 	return s->id == VS_SOURCE_HOST;
 }
 /* The models hear of its VM, if they have not. 0 or -errno. */
 int stream_announce(struct pipeline *p, struct stream *s);
+/* Another boot's HELLO has arrived: the boot before it ends at its own last word, and the model
+ * hears of it in time order. 0 or -ENOMEM. */
+int stream_reboot(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
+/* The model hears of the reboots before `t`. */
+void reboots_deliver(struct pipeline *p, struct host_ns t);
 /* What a guest says cannot be younger than its arrival: a lie must not push the merge ahead.
  * INT64_MAX: no limit. */
 int64_t stream_latest_ns(const struct pipeline *p, const struct stream *s, uint64_t arrival_tsc);

@@ -50,7 +50,6 @@ static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	const struct message_hello *m = &p->in.hello;
 	int err = 0;
 
-	(void)arrival_tsc;
 	s->hello = true;
 	s->reading.known = false; /* its machine may have booted since */
 	s->channel_down = false;
@@ -61,7 +60,9 @@ static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 		p->hold_ticks = m->clock_hz / 1000 * HOLD_MS;
 		return err;
 	}
-	continuity_hello(&s->continuity, s->session_id, m->boot_id);
+	if (continuity_hello(&s->continuity, s->session_id, m->boot_id) && !err)
+		err = stream_reboot(p, s, arrival_tsc);
+	s->boot = s->continuity.boots.current;
 	if (!err)
 		err = stream_announce(p, s);
 	if (!err)
@@ -82,7 +83,11 @@ static int learn_hello(struct pipeline *p, struct stream *s, uint64_t arrival_ts
 	(void)arrival_tsc;
 	memcpy(s->kernel_release, p->in.hello.kernel_release, sizeof(s->kernel_release));
 	s->suspended_ns = p->in.hello.suspended_ns;
-	return clock_book_hello(p->clocks, s->id, &p->in.hello);
+	if (!stream_is_host(s)) {
+		boots_hello(&s->learn_boots, s->session_id, p->in.hello.boot_id);
+		s->learn_boot = s->learn_boots.current;
+	}
+	return clock_book_hello(p->clocks, s->id, s->learn_boot, &p->in.hello);
 }
 
 static int unpack_hello(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
@@ -111,7 +116,7 @@ static void promise(struct pipeline *p, struct stream *s, uint64_t stream_time,
 	int64_t limit = stream_latest_ns(p, s, arrival_tsc);
 	struct host_time until;
 
-	if (!clock_book_to_ns(p->clocks, s->id, stream_time, 0, &until))
+	if (!clock_book_to_ns(p->clocks, s->id, s->boot, stream_time, 0, &until))
 		return;
 	if (until.t.ns > limit)
 		until.t.ns = limit;
@@ -137,7 +142,7 @@ void stream_audit(struct pipeline *p, struct stream *s, uint64_t stream_time, ui
 	struct host_ns arrival;
 
 	if (arrival_tsc && !stream_is_host(s) &&
-	    clock_book_to_ns(p->clocks, s->id, stream_time, 0, &sent) &&
+	    clock_book_to_ns(p->clocks, s->id, s->boot, stream_time, 0, &sent) &&
 	    clock_book_host_ns(p->clocks, arrival_tsc, &arrival))
 		audit_order(s, sent.t, arrival, sent.err_ns);
 }
@@ -149,7 +154,7 @@ static void audit_reached(struct pipeline *p, struct stream *s, uint64_t sent_ts
 	struct host_time received;
 	struct host_ns sent;
 
-	if (clock_book_to_ns(p->clocks, s->id, stream_time, 0, &received) &&
+	if (clock_book_to_ns(p->clocks, s->id, s->boot, stream_time, 0, &received) &&
 	    clock_book_host_ns(p->clocks, sent_tsc, &sent))
 		audit_order(s, sent, received.t, received.err_ns);
 }
@@ -163,7 +168,8 @@ static int steal_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	int err = 0;
 
 	if (!m->known || stream_is_host(s) ||
-	    !clock_book_to_ns(p->clocks, s->id, m->time, m->err, &read) || read.t.ns > limit)
+	    !clock_book_to_ns(p->clocks, s->id, s->boot, m->time, m->err, &read) ||
+	    read.t.ns > limit)
 		return 0;
 	err = stream_announce(p, s);
 	for (size_t i = 0; i < m->n_cpus && !err; i++) {
@@ -195,7 +201,7 @@ static int reading_take(struct pipeline *p, struct stream *s)
 	int64_t ours, theirs;
 	double may_differ;
 
-	if (!m->raw_ns || !clock_book_to_ns(p->clocks, s->id, m->tsc, m->tsc_width, &t))
+	if (!m->raw_ns || !clock_book_to_ns(p->clocks, s->id, s->boot, m->tsc, m->tsc_width, &t))
 		return 0;
 	s->reading = (struct clock_reading){true, t.t, t.err_ns, m->raw_ns};
 	told.t = t.t;
@@ -248,7 +254,7 @@ static int untold_take(struct pipeline *p, struct stream *s)
 static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_heartbeat *m = &p->in.heartbeat;
-	int err = clock_book_knows(p->clocks, s->id) ? stream_join(p, s) : 0;
+	int err = clock_book_knows(p->clocks, s->id, s->boot) ? stream_join(p, s) : 0;
 
 	/* A sender that began anew counts from 0; what it missed before we listened is not ours. */
 	if (m->missed < s->missed_before)
@@ -287,10 +293,12 @@ static int learn_heartbeat(struct pipeline *p, struct stream *s, uint64_t arriva
 	if (stream_is_host(s))
 		return clock_book_host_sample(p->clocks, &m->sample);
 	untold_learn(s, m->untold);
-	err = arrival_tsc ? clock_book_arrival(p->clocks, s->id, m->time, arrival_tsc) : 0;
+	err = arrival_tsc
+		      ? clock_book_arrival(p->clocks, s->id, s->learn_boot, m->time, arrival_tsc)
+		      : 0;
 	if (!err && m->pvclock.known)
 		err = clock_book_guest_page(p->clocks, s->id, &m->pvclock);
-	return err ? err : clock_book_dmesg(p->clocks, s->id, &m->dmesg);
+	return err ? err : clock_book_dmesg(p->clocks, s->id, s->learn_boot, &m->dmesg);
 }
 
 static int unpack_heartbeat(struct pipeline *p, struct stream *s, const uint8_t *payload,
@@ -322,6 +330,7 @@ static int on_echo(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	(void)arrival_tsc;
 	if (err || !guest)
 		return err;
+	guest->boot = guest->continuity.boots.current;
 	audit_reached(p, guest, m->host_sent, m->guest_received);
 	stream_audit(p, guest, m->guest_sent, m->host_received);
 	return 0;
@@ -342,6 +351,23 @@ static int unpack_echo(struct pipeline *p, struct stream *s, const uint8_t *payl
 	return !err && p->in.echo.vm == VS_SOURCE_HOST ? -EBADMSG : err;
 }
 
+/* An agent that starts again reads its kernel's log from the beginning. */
+static bool log_is_repeated(const struct stream *s, const struct message_log_line *line)
+{
+	uint64_t first = s->n_log > PIPELINE_LOG_LINES ? s->n_log - PIPELINE_LOG_LINES : 0;
+
+	for (uint64_t i = s->n_log; i-- > first;) {
+		const struct pipeline_log *l = &s->log[i % PIPELINE_LOG_LINES];
+
+		if (l->boot != s->boot)
+			break;
+		if (l->session_id != s->session_id && l->line.dmesg_us == line->dmesg_us &&
+		    !strcmp(l->line.text, line->text))
+			return true;
+	}
+	return false;
+}
+
 static int on_log(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_kernel_log *m = &p->in.log;
@@ -359,8 +385,11 @@ static int on_log(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 		if (!s->log)
 			return -ENOMEM;
 	}
-	for (size_t i = 0; i < m->n_lines; i++)
-		s->log[s->n_log++ % PIPELINE_LOG_LINES] = m->lines[i];
+	for (size_t i = 0; i < m->n_lines; i++) {
+		if (!log_is_repeated(s, &m->lines[i]))
+			s->log[s->n_log++ % PIPELINE_LOG_LINES] =
+				(struct pipeline_log){m->lines[i], s->session_id, s->boot};
+	}
 	return 0;
 }
 
@@ -447,6 +476,8 @@ static int on_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	if (m->kind == NOTE_VM_PAUSED || m->kind == NOTE_VM_RESUMED || m->kind == NOTE_MIGRATION ||
 	    m->kind == NOTE_MIGRATION_OVER)
 		pause_take(p, m);
+	if (guest && m->kind == NOTE_VM_EVENT)
+		reboots_note(&guest->reboots, m);
 	if (m->kind == NOTE_SIMULATED)
 		p->simulated = true;
 	if (m->kind == NOTE_IMPORTED)

@@ -50,6 +50,8 @@ static void facts_deliver(struct pipeline *p, struct host_ns t)
 		pauses_deliver(&p->pauses, pipeline_model(p), t);
 	if (quotas_due(&p->quotas, t))
 		quotas_deliver(&p->quotas, pipeline_model(p), t);
+	if (p->reboots_due)
+		reboots_deliver(p, t);
 }
 
 static void early_facts_deliver(struct pipeline *p, struct host_ns t)
@@ -67,7 +69,7 @@ static void emit_merged(void *context, const struct timeline_event *e)
 		p->first_event = e->t;
 	}
 	p->last_event = e->t;
-	if (p->pauses.n || p->quotas.n)
+	if (p->pauses.n || p->quotas.n || p->reboots_due)
 		facts_deliver(p, e->t);
 	if (p->handover)
 		handover_push(p->handover, e);
@@ -172,6 +174,29 @@ int stream_get(struct pipeline *p, uint32_t source, struct stream **out)
 	return 0;
 }
 
+int stream_cpus_end(struct pipeline *p, struct stream *s, struct host_ns *last)
+{
+	const struct continuity *c = &s->continuity;
+	int err = 0;
+
+	for (size_t cpu = 0; cpu < c->n_cpus && !err; cpu++) {
+		struct timeline_event lost = {
+			.t = {s->promised_ns},
+			.source = s->id,
+			.event = {.cpu = (vs_u16)cpu, .type = VS_EVENT_LOST},
+		};
+
+		if (!c->cpus[cpu].started)
+			continue;
+		if (lost.t.ns < c->cpus[cpu].floor_ns)
+			lost.t.ns = c->cpus[cpu].floor_ns;
+		if (last && lost.t.ns > last->ns)
+			*last = lost.t;
+		err = timeline_push(p->timeline, s->id, (uint16_t)cpu, &lost, 1);
+	}
+	return err;
+}
+
 int stream_join(struct pipeline *p, struct stream *s)
 {
 	struct timeline_stats stats;
@@ -217,6 +242,8 @@ static int frame_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	int err = frame_unpack(p->unpacker, frame, &payload, &len);
 
 	s->session_id = frame->header.session_id;
+	s->boot = boots_of(&s->continuity.boots, s->session_id, s->boot);
+	s->learn_boot = boots_of(&s->learn_boots, s->session_id, s->learn_boot);
 	if (!err)
 		err = message_take(p, s, frame->header.kind, arrival_tsc, payload, len);
 	return blame(s, err);
@@ -336,6 +363,9 @@ int pipeline_learn(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 	if (err || !s)
 		return err;
 	s->learned++;
+	s->session_id = frame->header.session_id;
+	s->learn_boot = boots_of(&s->learn_boots, s->session_id, s->learn_boot);
+	clock_book_heard(p->clocks, source, s->learn_boot, arrival_tsc);
 	if (!message_has_clock_facts(frame->header.kind) ||
 	    !kind_is_admitted(frame->header.kind, source) ||
 	    frame_order_check(&s->learn_order, &frame->header) < 0)
@@ -352,7 +382,7 @@ int pipeline_learned(struct pipeline *p)
 
 	/* All are known now: the merge waits for each from the first event on. */
 	for (size_t i = 0; i < p->n_streams && !err; i++) {
-		if (clock_book_knows(p->clocks, p->streams[i]->id))
+		if (clock_book_knows_any(p->clocks, p->streams[i]->id))
 			err = stream_join(p, p->streams[i]);
 	}
 	return err;
@@ -368,6 +398,12 @@ static int frame_take_or_hold(struct pipeline *p, struct stream *s, uint64_t arr
 	if (p->options.live && s->id != VS_SOURCE_HOST &&
 	    (kind == FRAME_BATCH || kind == FRAME_HEARTBEAT))
 		return held_add(p, s, arrival_tsc, frame);
+	/* Another session may be another boot: what was held belongs to the one before. */
+	if (kind == FRAME_HELLO && s->held.len) {
+		err = held_release(p, s);
+		if (err)
+			return err;
+	}
 	err = frame_take(p, s, arrival_tsc, frame);
 	if (err || !p->options.live || kind != FRAME_ECHO_OBSERVATION)
 		return err;
@@ -378,26 +414,10 @@ static int frame_take_or_hold(struct pipeline *p, struct stream *s, uint64_t arr
 /* What a guest did after its last word is not known, though the host's half goes on. */
 static int stream_end(struct pipeline *p, struct stream *s)
 {
-	const struct continuity *c = &s->continuity;
-	int err = 0;
-
 	if (s->id == VS_SOURCE_HOST || s->ended || !s->joined)
 		return 0; /* of one that never joined nothing was known before either */
 	s->ended = true;
-	for (size_t cpu = 0; cpu < c->n_cpus && !err; cpu++) {
-		struct timeline_event lost = {
-			.t = {s->promised_ns},
-			.source = s->id,
-			.event = {.cpu = (vs_u16)cpu, .type = VS_EVENT_LOST},
-		};
-
-		if (!c->cpus[cpu].started)
-			continue;
-		if (lost.t.ns < c->cpus[cpu].floor_ns)
-			lost.t.ns = c->cpus[cpu].floor_ns;
-		err = timeline_push(p->timeline, s->id, (uint16_t)cpu, &lost, 1);
-	}
-	return err;
+	return stream_cpus_end(p, s, NULL);
 }
 
 int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
@@ -412,6 +432,10 @@ int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		p->first_tsc = arrival_tsc;
 	s->frames++;
 	s->heard_tsc = arrival_tsc ? arrival_tsc : p->last_tsc;
+	if (p->options.live && frame->header.kind != FRAME_HELLO)
+		clock_book_heard(p->clocks, source,
+				 boots_of(&s->learn_boots, frame->header.session_id, s->learn_boot),
+				 arrival_tsc);
 	s->replayed_entries++;
 	if (!kind_is_admitted(frame->header.kind, source))
 		s->nonsense++;
@@ -453,7 +477,7 @@ int pipeline_tick(struct pipeline *p, uint64_t now_tsc)
 		if (!held_is_due(p, s, now_tsc))
 			continue;
 		/* Never an echo: place it by its arrivals, and say "none". */
-		if (!clock_book_knows(p->clocks, s->id))
+		if (!clock_book_knows(p->clocks, s->id, s->boot))
 			err = clock_book_settle(p->clocks);
 		if (!err)
 			err = held_release(p, s);
@@ -601,8 +625,7 @@ bool pipeline_dmesg_ns(const struct pipeline *p, uint32_t vm, struct host_ns t, 
 	return clock_book_dmesg_ns(p->clocks, vm, t, dmesg_ns);
 }
 
-const struct message_log_line *pipeline_log_line(const struct pipeline *p, uint32_t vm,
-						 size_t index)
+static const struct pipeline_log *log_line(const struct pipeline *p, uint32_t vm, size_t index)
 {
 	const struct stream *s = stream_find(p, vm);
 	uint64_t first;
@@ -611,6 +634,28 @@ const struct message_log_line *pipeline_log_line(const struct pipeline *p, uint3
 		return NULL;
 	first = s->n_log > PIPELINE_LOG_LINES ? s->n_log - PIPELINE_LOG_LINES : 0;
 	return first + index < s->n_log ? &s->log[(first + index) % PIPELINE_LOG_LINES] : NULL;
+}
+
+const struct message_log_line *pipeline_log_line(const struct pipeline *p, uint32_t vm,
+						 size_t index)
+{
+	const struct pipeline_log *l = log_line(p, vm, index);
+
+	return l ? &l->line : NULL;
+}
+
+uint32_t pipeline_log_boot(const struct pipeline *p, uint32_t vm, size_t index)
+{
+	const struct pipeline_log *l = log_line(p, vm, index);
+
+	return l ? l->boot : 0;
+}
+
+const struct reboot *pipeline_reboot(const struct pipeline *p, uint32_t vm, size_t index)
+{
+	const struct stream *s = stream_find(p, vm);
+
+	return s && index < s->reboots.n && index < REBOOTS_KEPT ? &s->reboots.kept[index] : NULL;
 }
 
 void pipeline_timeline_stats(const struct pipeline *p, struct timeline_stats *out)

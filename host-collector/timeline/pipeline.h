@@ -21,6 +21,7 @@
 #include "host-collector/model/model.h"
 #include "host-collector/timeline/clock_book.h"
 #include "host-collector/timeline/losses.h"
+#include "host-collector/timeline/reboots.h"
 #include "host-collector/timeline/timeline.h"
 #include "proto/frame.h"
 #include "proto/message.h"
@@ -94,7 +95,7 @@ struct pipeline_source {
 	uint64_t late;               /* came after their time had been merged */
 	uint64_t replayed;           /* frames and batches seen before */
 	uint64_t nonsense;           /* frames and events that make no sense; dropped */
-	const char *clock_method;    /* "host", "pvclock", "tsc", "echo", "stated" or "none" */
+	const char *clock_method;    /* "host", or as clock_book_summary has it */
 	/* The largest of any of its events, and what half of them stay below; UINT64_MAX unbounded.
 	 */
 	uint64_t clock_error_ns, clock_error_median_ns;
@@ -102,7 +103,7 @@ struct pipeline_source {
 	 * round even at the edge of their errors. */
 	uint64_t causality_pairs, causality_violations;
 	uint32_t clock_epochs;
-	/* Round trips that contradict the hypervisor's parameters, which are not used then. */
+	/* Round trips that contradict the hypervisor's parameters: no time is proven then. */
 	uint64_t clock_disagreements;
 };
 /* Sources in the order of their first frame. -ENOENT past the last. */
@@ -131,6 +132,10 @@ bool pipeline_dmesg_ns(const struct pipeline *p, uint32_t vm, struct host_ns t, 
 enum { PIPELINE_LOG_LINES = 256 };
 const struct message_log_line *pipeline_log_line(const struct pipeline *p, uint32_t vm,
 						 size_t index);
+/* The boot whose kernel printed it. */
+uint32_t pipeline_log_boot(const struct pipeline *p, uint32_t vm, size_t index);
+/* The index-th reboot of this VM; borrowed. NULL past the last. */
+const struct reboot *pipeline_reboot(const struct pipeline *p, uint32_t vm, size_t index);
 
 /* Of the merge behind it, since it was made. */
 void pipeline_timeline_stats(const struct pipeline *p, struct timeline_stats *out);

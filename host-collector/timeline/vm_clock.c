@@ -298,11 +298,6 @@ static uint64_t epoch_begin_min(const struct vm_clock *c, size_t i)
 	return i ? c->epochs[i].from_min : 0;
 }
 
-static bool epoch_proven(const struct vm_clock_epoch *e)
-{
-	return e->known && e->agreed && !e->contradicted;
-}
-
 void vm_clock_observe(struct vm_clock *c, const struct echo_observation *o)
 {
 	struct vm_clock_epoch *e = NULL;
@@ -329,28 +324,64 @@ void vm_clock_observe(struct vm_clock *c, const struct echo_observation *o)
 		e->contradicted_at = o->received.ticks;
 }
 
-bool vm_clock_to_host(const struct vm_clock *c, struct guest_tsc guest, struct host_tsc *first,
-		      uint64_t *span)
+static enum vm_clock_trust epoch_trust(const struct vm_clock_epoch *e)
 {
-	bool found = false, sure = false;
+	if (!e->known || !(e->agreed + e->contradicted))
+		return VM_CLOCK_SILENT;
+	return e->contradicted ? VM_CLOCK_CONTESTED : VM_CLOCK_PROVEN;
+}
+
+/* Where epoch `i` puts a guest TSC. False if that is not in the epoch, or not in the window. */
+static bool epoch_to_host(const struct vm_clock *c, size_t i, const struct vm_clock_window *window,
+			  struct guest_tsc guest, struct host_tsc *at, uint64_t *span)
+{
+	const struct vm_clock_epoch *e = &c->epochs[i];
+	uint64_t from = epoch_begin_min(c, i), to = epoch_end_max(c, i);
+
+	from = window->from > from ? window->from : from;
+	to = window->to < to ? window->to : to;
+	return e->known && tsc_scaling_to_host(&e->tsc, guest, at, span) &&
+	       at->ticks + *span >= from && at->ticks <= to;
+}
+
+enum vm_clock_trust vm_clock_to_host(const struct vm_clock *c, const struct vm_clock_window *window,
+				     struct guest_tsc guest, struct host_tsc *first, uint64_t *span)
+{
+	enum vm_clock_trust trust = VM_CLOCK_SILENT;
+	struct host_tsc found_at;
+	uint64_t found_span;
+	bool found = false;
 
 	for (size_t i = c->n_epochs; i-- > 0;) {
 		const struct vm_clock_epoch *e = &c->epochs[i];
 		struct host_tsc at;
 		uint64_t more;
 
-		if (!e->known || !tsc_scaling_to_host(&e->tsc, guest, &at, &more) ||
-		    at.ticks + more < epoch_begin_min(c, i) || at.ticks > epoch_end_max(c, i))
+		if (!epoch_to_host(c, i, window, guest, &at, &more))
 			continue;
 		if (found)
-			return false; /* a clock that was set back, or just at the change */
+			return VM_CLOCK_SILENT; /* set back, or just at the change */
 		found = true;
-		sure = epoch_proven(e) && (!i || at.ticks >= e->from_max) &&
-		       at.ticks + more <= epoch_end_min(c, i);
-		*first = at;
-		*span = more;
+		found_at = at;
+		found_span = more;
+		if ((!i || at.ticks >= e->from_max) && at.ticks + more <= epoch_end_min(c, i))
+			trust = epoch_trust(e);
 	}
-	return sure;
+	if (trust == VM_CLOCK_SILENT)
+		return trust;
+	*first = found_at;
+	*span = found_span;
+	return trust;
+}
+
+bool vm_clock_contested(const struct vm_clock *c, struct host_tsc host)
+{
+	for (size_t i = 0; i < c->n_epochs; i++) {
+		if (c->epochs[i].contradicted && epoch_begin_min(c, i) <= host.ticks &&
+		    host.ticks <= epoch_end_max(c, i))
+			return true;
+	}
+	return false;
 }
 
 bool vm_clock_to_guest(const struct vm_clock *c, struct host_tsc host, struct guest_tsc *guest)
@@ -360,7 +391,7 @@ bool vm_clock_to_guest(const struct vm_clock *c, struct host_tsc host, struct gu
 
 		if (host.ticks < epoch_begin_min(c, i))
 			continue;
-		if (!epoch_proven(e) || (i && host.ticks < e->from_max) ||
+		if (epoch_trust(e) == VM_CLOCK_SILENT || (i && host.ticks < e->from_max) ||
 		    host.ticks > epoch_end_min(c, i))
 			return false;
 		*guest = tsc_scaling_to_guest(&e->tsc, host);
@@ -382,12 +413,14 @@ void vm_clock_summarise(const struct vm_clock *c, struct vm_clock_summary *out)
 		.epochs = c->n_epochs,
 		.lines = c->n_lines,
 		.vcpus = c->n_vcpus,
-		.proven = c->n_epochs && epoch_proven(&c->epochs[c->n_epochs - 1]),
+		.proven =
+			c->n_epochs && epoch_trust(&c->epochs[c->n_epochs - 1]) == VM_CLOCK_PROVEN,
 		.pages = c->n_pages,
 	};
 	for (size_t i = 0; i < c->n_epochs; i++) {
 		out->agreed += c->epochs[i].agreed;
 		out->contradicted += c->epochs[i].contradicted;
+		out->contested |= c->epochs[i].contradicted > 0;
 	}
 	for (size_t i = 0; i < c->n_vcpus; i++)
 		out->vcpus_unsettled += !vcpu_state(&c->vcpus[i]).known;

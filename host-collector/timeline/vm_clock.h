@@ -7,9 +7,13 @@
  * value) exists while every vCPU that was heard of has the same, and all sources that speak of a
  * vCPU agree; one of them must have seen what is in force (struct kvm_vcpu, debugfs), as a traced
  * write shows only what was asked for. An epoch is proven once a round trip of the VM's channel,
- * host TSC before and after guest TSC, has confirmed it. One that contradicts refutes it for good:
- * the hypervisor's word is then dropped, and echo sync converts instead. A contradiction that lies
- * where a later epoch turns out to have begun is none.
+ * host TSC before and after guest TSC, has confirmed it.
+ *
+ * A round trip that contradicts an epoch contests it. The parameters are the host's evidence, the
+ * stamps of a round trip are the guest's choice: the guest may lie, or the parameters may be stale.
+ * Nothing here tells which, so neither is believed: times are still placed by the parameters, but
+ * nothing bounds their error. A contradiction that lies where a later epoch turns out to have begun
+ * is none.
  */
 #ifndef TIMELINE_VM_CLOCK_H
 #define TIMELINE_VM_CLOCK_H
@@ -36,10 +40,26 @@ void vm_clock_observe(struct vm_clock *c, const struct echo_observation *o);
 /* What the guest reads in its own pvclock page. */
 void vm_clock_guest_page(struct vm_clock *c, const struct pvclock *page);
 
-/* The host TSC is in [*first, *first + *span]. false unless exactly one proven epoch can be meant.
- * Before the first epoch no change is assumed. */
-bool vm_clock_to_host(const struct vm_clock *c, struct guest_tsc guest, struct host_tsc *first,
-		      uint64_t *span);
+/* Host TSC: all that is asked for lies inside (a guest's boot, guest_clock.h). */
+struct vm_clock_window {
+	uint64_t from, to;
+};
+
+enum vm_clock_trust {
+	VM_CLOCK_SILENT,    /* says nothing of this time */
+	VM_CLOCK_CONTESTED, /* says where, and a round trip contradicts it */
+	VM_CLOCK_PROVEN,
+};
+
+/* The host TSC is in [*first, *first + *span]; unchanged if VM_CLOCK_SILENT: that is, unless
+ * exactly one epoch can be meant that a round trip has confirmed or contradicted. Before the first
+ * epoch no change is assumed. */
+enum vm_clock_trust vm_clock_to_host(const struct vm_clock *c, const struct vm_clock_window *window,
+				     struct guest_tsc guest, struct host_tsc *first,
+				     uint64_t *span);
+/* Was an epoch that may have been in force at `host` contradicted? */
+bool vm_clock_contested(const struct vm_clock *c, struct host_tsc host);
+/* The contested epochs included. */
 bool vm_clock_to_guest(const struct vm_clock *c, struct host_tsc host, struct guest_tsc *guest);
 /* kvmclock as this vCPU reads it, exact; `host` tells which parameters are in force. false if none
  * are known, or at a time when they may have just changed. */
@@ -65,6 +85,7 @@ struct vm_clock_summary {
 	size_t epochs, lines, vcpus;
 	size_t vcpus_unsettled; /* whose sources disagree at the end */
 	bool proven;            /* the newest epoch */
+	bool contested;         /* any epoch that is kept */
 	uint64_t agreed, contradicted;
 	size_t pages, pages_differ; /* values the guest's own page had; those no source showed */
 	bool kvmclock; /* proven, and the guest's own pages all agree: method "pvclock" */

@@ -470,8 +470,7 @@ static void clock_write(const struct page *p, const struct report_clock *c)
 			c->epochs == 1 ? "" : "s");
 	if (c->disagreements)
 		fprintf(p->out,
-			"; the hypervisor's TSC offset is contradicted by %" PRIu64
-			" round trip%s and not used",
+			"; the hypervisor's TSC offset is contradicted by %" PRIu64 " round trip%s",
 			c->disagreements, c->disagreements == 1 ? "" : "s");
 	fputc('\n', p->out);
 }

@@ -44,6 +44,9 @@ struct synth {
 	struct side host, guest;
 	struct byte_buffer payload, frame;
 	int64_t now, next_drain, next_echo;
+	int64_t boot_ns; /* when the guest's kernel booted */
+	const char *boot_id;
+	uint64_t sessions;
 	bool silent, loses;
 	uint64_t random;
 };
@@ -98,12 +101,11 @@ static struct message_clock_sample sample_at(const struct side *side, int64_t t_
 	};
 }
 
-static struct message_dmesg_point dmesg_at(const struct side *side, int64_t t_ns)
+static struct message_dmesg_point dmesg_at(const struct synth *s, int64_t t_ns)
 {
-	/* the guest booted 100 s before the scene */
 	return (struct message_dmesg_point){.known = true,
-					    .time = side_tsc(side, t_ns),
-					    .ns = 100000000000 + (uint64_t)t_ns,
+					    .time = side_tsc(&s->guest, t_ns),
+					    .ns = (uint64_t)(t_ns - s->boot_ns),
 					    .err = 10};
 }
 
@@ -140,9 +142,9 @@ static void hello_put(struct synth *s, struct side *side)
 	m->clock_hz = side->hz;
 	strcpy(m->program_version, "synth");
 	strcpy(m->kernel_release, "6.1.0-synth");
-	strcpy(m->boot_id, guest ? "guest" : "host");
+	strcpy(m->boot_id, guest ? s->boot_id : "host");
 	if (guest)
-		m->dmesg = dmesg_at(side, 0);
+		m->dmesg = dmesg_at(s, s->now);
 	m->tick_hz = 250;
 	m->n_cpus = side->n_cpus;
 	for (uint32_t cpu = 0; cpu < side->n_cpus; cpu++)
@@ -183,6 +185,8 @@ struct synth *synth_new(const struct synth_options *options)
 	must(s);
 	s->options = *options;
 	s->random = 42;
+	s->boot_ns = -100000000000;
+	s->boot_id = "guest";
 	if (!s->options.host_hz)
 		s->options.host_hz = 2500000000;
 	if (!s->options.guest_hz)
@@ -241,7 +245,7 @@ static void side_drain(struct synth *s, struct side *side)
 	for (uint16_t cpu = 0; cpu < side->n_cpus; cpu++)
 		cpu_drain(s, side, cpu, arrival);
 	if (side == &s->guest)
-		beat.dmesg = dmesg_at(side, s->now);
+		beat.dmesg = dmesg_at(s, s->now);
 	PUT(s, side, FRAME_HEARTBEAT, message_heartbeat_pack, &beat, arrival);
 }
 
@@ -310,6 +314,33 @@ void synth_guest_lose(struct synth *s, uint16_t cpu, uint32_t n)
 void synth_guest_silent(struct synth *s, bool silent)
 {
 	s->silent = silent;
+}
+
+uint64_t synth_guest_tsc(const struct synth *s)
+{
+	return side_tsc(&s->guest, s->now);
+}
+
+void synth_guest_hello(struct synth *s)
+{
+	frame_writer_free(s->guest.writer);
+	s->guest.writer = frame_writer_new(0x2000 + ++s->sessions);
+	must(s->guest.writer);
+	hello_put(s, &s->guest);
+}
+
+void synth_guest_boot(struct synth *s, const char *boot_id, uint64_t tsc)
+{
+	s->boot_id = boot_id;
+	s->boot_ns = s->now;
+	s->guest.tsc0 = 0;
+	s->guest.tsc0 = tsc - synth_guest_tsc(s);
+	for (uint32_t cpu = 0; cpu < s->guest.n_cpus; cpu++) {
+		s->guest.n_pending[cpu] = 0;
+		s->guest.seq[cpu] = 0;
+		s->guest.emitted[cpu] = s->guest.dropped[cpu] = 0;
+	}
+	synth_guest_hello(s);
 }
 
 void synth_channel_loses(struct synth *s, bool loses)

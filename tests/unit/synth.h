@@ -50,6 +50,13 @@ void synth_guest_event(struct synth *s, uint16_t cpu, struct vs_event e);
 void synth_guest_lose(struct synth *s, uint16_t cpu, uint32_t n);
 /* The guest does nothing (no drains, no echoes) until told otherwise. */
 void synth_guest_silent(struct synth *s, bool silent);
+/* Another kernel runs from now on: its TSC reads `tsc`, its log's clock 0, its events are counted
+ * from 0. What the one before had not sent is lost. Its agent's HELLO goes out now. */
+void synth_guest_boot(struct synth *s, const char *boot_id, uint64_t tsc);
+/* The agent of the same kernel starts again: another session. */
+void synth_guest_hello(struct synth *s);
+/* What the guest's TSC reads now. */
+uint64_t synth_guest_tsc(const struct synth *s);
 /* Frames of the guest made from now on are lost on their way (by their number a gap). */
 void synth_channel_loses(struct synth *s, bool loses);
 /* A frame of the host's or the guest's own making, with a valid CRC whatever the payload. */

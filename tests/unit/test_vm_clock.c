@@ -47,13 +47,25 @@ static void observe(struct vm_clock *c, uint64_t at, int64_t offset)
 	vm_clock_observe(c, &o);
 }
 
+static const struct vm_clock_window always = {0, UINT64_MAX};
+
+static enum vm_clock_trust trust(const struct vm_clock *c, uint64_t host, int64_t offset)
+{
+	struct host_tsc first;
+	uint64_t span;
+
+	return vm_clock_to_host(c, &always, (struct guest_tsc){host + (uint64_t)offset}, &first,
+				&span);
+}
+
 static bool converts(const struct vm_clock *c, uint64_t host, int64_t offset)
 {
 	struct host_tsc first;
 	struct guest_tsc guest;
 	uint64_t span;
 
-	if (!vm_clock_to_host(c, (struct guest_tsc){host + (uint64_t)offset}, &first, &span))
+	if (vm_clock_to_host(c, &always, (struct guest_tsc){host + (uint64_t)offset}, &first,
+			     &span) != VM_CLOCK_PROVEN)
 		return false;
 	assert_int_equal(first.ticks, host);
 	assert_int_equal(span, 0);
@@ -88,7 +100,7 @@ static void exact_once_a_round_trip_confirms(void **state)
 	vm_clock_free(c);
 }
 
-static void a_lie_is_caught_and_dropped_for_good(void **state)
+static void a_contradiction_leaves_nothing_proven(void **state)
 {
 	struct vm_clock *c = vm_clock_new();
 
@@ -107,7 +119,9 @@ static void a_lie_is_caught_and_dropped_for_good(void **state)
 	observe(c, T0 + SECOND, OFFSET);
 	observe(c, T0 + 2 * SECOND, OFFSET + 1000000);
 	observe(c, T0 + 3 * SECOND, OFFSET);
-	assert_false(converts(c, T0 + SECOND, OFFSET));
+	assert_int_equal(trust(c, T0 + SECOND, OFFSET), VM_CLOCK_CONTESTED);
+	assert_true(vm_clock_contested(c, (struct host_tsc){T0 + SECOND}));
+	assert_true(summary_of(c).contested);
 	assert_false(summary_of(c).proven);
 	vm_clock_free(c);
 }
@@ -116,8 +130,7 @@ static void a_change_begins_an_epoch_and_excuses_what_was_seen_before_the_news(v
 {
 	const int64_t later = OFFSET + 40000000;
 	struct vm_clock *c = vm_clock_new();
-	struct host_tsc host;
-	uint64_t span, change = T0 + 10 * SECOND;
+	uint64_t change = T0 + 10 * SECOND;
 	struct vm_clock_epoch e;
 
 	(void)state;
@@ -141,8 +154,7 @@ static void a_change_begins_an_epoch_and_excuses_what_was_seen_before_the_news(v
 	assert_true(converts(c, change - SECOND, OFFSET));
 	assert_true(converts(c, change + 2000, later));
 	/* In the leap: no instant at all. Around the change: which epoch is not known. */
-	assert_false(vm_clock_to_host(c, (struct guest_tsc){change + 5000 + (uint64_t)OFFSET},
-				      &host, &span));
+	assert_int_equal(trust(c, change + 5000, OFFSET), VM_CLOCK_SILENT);
 	assert_false(converts(c, change + 500, later));
 	vm_clock_free(c);
 }
@@ -151,18 +163,42 @@ static void a_clock_set_back_is_not_guessed(void **state)
 {
 	const int64_t back = OFFSET - (int64_t)SECOND;
 	struct vm_clock *c = vm_clock_new();
-	struct host_tsc host;
-	uint64_t span, change = T0 + 10 * SECOND;
+	uint64_t change = T0 + 10 * SECOND;
 
 	(void)state;
 	learn(c, VM_CLOCK_DEBUGFS, 0, OFFSET, 0, T0);
 	observe(c, T0 + SECOND, OFFSET);
 	learn(c, VM_CLOCK_DEBUGFS, 0, back, change, change + 10);
 	observe(c, change + SECOND, back);
-	assert_false(vm_clock_to_host(c, (struct guest_tsc){change + SECOND / 2 + (uint64_t)back},
-				      &host, &span));
+	assert_int_equal(trust(c, change + SECOND / 2, back), VM_CLOCK_SILENT);
 	assert_true(converts(c, change - 2 * SECOND, OFFSET));
 	assert_true(converts(c, change + 2 * SECOND, back));
+	vm_clock_free(c);
+}
+
+/* A reset: the TSC reads again what it read in the boot before, which is another time. */
+static void a_window_tells_which_boot_is_meant(void **state)
+{
+	const int64_t back = OFFSET - 10 * (int64_t)SECOND;
+	const uint64_t change = T0 + 10 * SECOND, twice = T0 + 2 * SECOND + (uint64_t)OFFSET;
+	const struct vm_clock_window first_boot = {0, change}, second_boot = {change, UINT64_MAX};
+	struct vm_clock *c = vm_clock_new();
+	struct host_tsc at;
+	uint64_t span;
+
+	(void)state;
+	learn(c, VM_CLOCK_VCPU, 0, OFFSET, 0, T0);
+	observe(c, T0 + SECOND, OFFSET);
+	learn(c, VM_CLOCK_VCPU, 0, back, change, change + 10);
+	observe(c, change + SECOND, back);
+	assert_int_equal(vm_clock_to_host(c, &always, (struct guest_tsc){twice}, &at, &span),
+			 VM_CLOCK_SILENT);
+	assert_int_equal(vm_clock_to_host(c, &first_boot, (struct guest_tsc){twice}, &at, &span),
+			 VM_CLOCK_PROVEN);
+	assert_int_equal(at.ticks, T0 + 2 * SECOND);
+	assert_int_equal(vm_clock_to_host(c, &second_boot, (struct guest_tsc){twice}, &at, &span),
+			 VM_CLOCK_PROVEN);
+	assert_int_equal(at.ticks, change + 2 * SECOND);
 	vm_clock_free(c);
 }
 
@@ -206,7 +242,7 @@ static void a_scaled_guest_converts_to_the_tick(void **state)
 	(void)state;
 	assert_int_equal(vm_clock_learn(c, &m), 0);
 	vm_clock_observe(c, &o);
-	assert_true(vm_clock_to_host(c, g, &first, &span));
+	assert_int_equal(vm_clock_to_host(c, &always, g, &first, &span), VM_CLOCK_PROVEN);
 	assert_true(first.ticks <= at.ticks && at.ticks <= first.ticks + span);
 	assert_true(span <= 1);
 	vm_clock_free(c);
@@ -286,10 +322,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exact_once_a_round_trip_confirms),
-		cmocka_unit_test(a_lie_is_caught_and_dropped_for_good),
+		cmocka_unit_test(a_contradiction_leaves_nothing_proven),
 		cmocka_unit_test(
 			a_change_begins_an_epoch_and_excuses_what_was_seen_before_the_news),
 		cmocka_unit_test(a_clock_set_back_is_not_guessed),
+		cmocka_unit_test(a_window_tells_which_boot_is_meant),
 		cmocka_unit_test(vcpus_or_sources_that_disagree_prove_nothing),
 		cmocka_unit_test(a_scaled_guest_converts_to_the_tick),
 		cmocka_unit_test(kvmclock_needs_the_guests_own_page_to_agree),
