@@ -235,6 +235,36 @@ void report_builder_wall(struct report_builder *b, int64_t wall_offset_ns)
 	b->report->wall_offset_ns = wall_offset_ns;
 }
 
+int report_builder_wall_step(struct report_builder *b, const struct report_wall_step *step)
+{
+	struct report *r = b->report;
+	struct report_wall_step *all =
+		reallocarray(r->wall_steps, r->n_wall_steps + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	r->wall_steps = all;
+	all[r->n_wall_steps++] = *step;
+	return 0;
+}
+
+int report_builder_reboot(struct report_builder *b, const struct report_reboot *reboot)
+{
+	struct report *r = b->report;
+	struct report_reboot *all = reallocarray(r->reboots, r->n_reboots + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	r->reboots = all;
+	all[r->n_reboots++] = *reboot;
+	return 0;
+}
+
+void report_builder_notes_clear(struct report_builder *b)
+{
+	b->report->n_wall_steps = b->report->n_reboots = 0;
+}
+
 size_t report_builder_ongoing(struct report_builder *b, struct incident *out, size_t max)
 {
 	size_t n = stall_ongoing(b->stalls, b->ongoing, max < ONGOING_MAX ? max : ONGOING_MAX);
@@ -298,6 +328,23 @@ static int name_vms(struct report_builder *b)
 	return err;
 }
 
+/* What was joined before the clock proved false. */
+static void unproven_remove(struct report *r, const struct report_clock *c)
+{
+	for (size_t n = 0; n < r->n_incidents; n++) {
+		struct incident *i = &r->incidents[n];
+
+		if (i->vm != c->vm)
+			continue;
+		i->missing |= 1u << MISSING_CLOCK_MAP;
+		if (i->confidence == CONFIDENCE_DECIDED)
+			i->confidence = CONFIDENCE_LIKELY;
+		if (!i->healthy && (i->kind == GUEST_CPU_TASK || i->kind == GUEST_CPU_HARDIRQ ||
+				    i->kind == GUEST_CPU_SOFTIRQ))
+			verdict_unjoin(i);
+	}
+}
+
 struct report *report_builder_finish(struct report_builder *b)
 {
 	struct report *r = b->report;
@@ -312,6 +359,10 @@ struct report *report_builder_finish(struct report_builder *b)
 		before_host_remove(b);
 	if (r->n_incidents)
 		qsort(r->incidents, r->n_incidents, sizeof(*r->incidents), by_begin);
+	for (size_t i = 0; i < r->n_clocks; i++) {
+		if (r->clocks[i].untrusted)
+			unproven_remove(r, &r->clocks[i]);
+	}
 	watchdog_join(r);
 	b->report = NULL;
 	return r;

@@ -41,8 +41,13 @@ int report_builder_loss(struct report_builder *b, const struct report_loss *loss
 void report_builder_origin(struct report_builder *b, bool simulated, bool imported, bool cut);
 /* A line of a VM's kernel log; what is no soft lockup is ignored. 0 or -ENOMEM. */
 int report_builder_log(struct report_builder *b, uint32_t vm, uint64_t dmesg_us, const char *text);
-/* wall_offset_ns: CLOCK_REALTIME minus the timeline's clock. */
+/* wall_offset_ns: CLOCK_REALTIME minus the timeline's clock, at the beginning. */
 void report_builder_wall(struct report_builder *b, int64_t wall_offset_ns);
+/* In order of time. 0 or -ENOMEM. */
+int report_builder_wall_step(struct report_builder *b, const struct report_wall_step *step);
+int report_builder_reboot(struct report_builder *b, const struct report_reboot *reboot);
+/* Forgets the steps and reboots that it was given before. */
+void report_builder_notes_clear(struct report_builder *b);
 
 /* The stretches that go on now and have been denied something for the threshold: by the host's own
  * state, so a silent guest is seen. Fills at most `max`; returns how many. */

@@ -217,6 +217,21 @@ void facts_close(struct stall_facts *f)
 	f->state_ns[VCPU_UNKNOWN] += facts_duration(f) - covered;
 }
 
+void facts_unjoin(struct stall_facts *f)
+{
+	if (f->kind == GUEST_CPU_UNKNOWN)
+		return;
+	memset(f->state_ns, 0, sizeof(f->state_ns));
+	memset(f->class_ns, 0, sizeof(f->class_ns));
+	f->lockup_ns = f->split_lock_ns = f->migration_ns = f->device_ns = 0;
+	f->pcpu_busy_ns = f->pcpu_idle_ns = f->chain_ns = f->longest_chain_ns = 0;
+	f->n_spans = f->n_holders = f->n_halts = 0;
+	f->waits = (struct facts_waits){0};
+	f->lost = (struct facts_lost){0};
+	f->tick_late_ns = 0;
+	f->tick_unexplained = false;
+}
+
 /* The watchdog speaks while its CPU stands still, or just after. */
 static const int64_t lockup_late_ns = 1000000000;
 

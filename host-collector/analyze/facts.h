@@ -133,6 +133,9 @@ void facts_tick(struct stall_facts *f, struct host_ns t, int64_t interval_ns);
 void facts_end(struct stall_facts *f, struct host_ns t);
 /* What the host's kernel log says of its pCPU and thread. Once no more vCPU spans follow. */
 void facts_host_log(struct stall_facts *f, const struct model *m);
+/* Nobody knows what the vCPU did in a stretch whose edges the guest alone stamped, without a bound:
+ * what was added of it is taken back. A stretch of the host's own (kind UNKNOWN) stays as it is. */
+void facts_unjoin(struct stall_facts *f);
 /* No more vCPU spans: what they left uncovered is unknown. */
 void facts_close(struct stall_facts *f);
 

@@ -137,6 +137,15 @@ const char *report_vm_name(const struct report *r, uint32_t vm)
 	return "";
 }
 
+int64_t report_wall_ns(const struct report *r, struct host_ns t)
+{
+	int64_t ns = t.ns + r->wall_offset_ns;
+
+	for (size_t i = 0; i < r->n_wall_steps && r->wall_steps[i].t.ns <= t.ns; i++)
+		ns += r->wall_steps[i].by_ns;
+	return ns;
+}
+
 void report_free(struct report *r)
 {
 	if (!r)
@@ -151,6 +160,8 @@ void report_free(struct report *r)
 	free(r->losses);
 	free(r->incidents);
 	free(r->watchdogs);
+	free(r->wall_steps);
+	free(r->reboots);
 	free(r->vcpus);
 	free(r->stacks);
 	free(r);

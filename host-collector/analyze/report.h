@@ -162,11 +162,16 @@ const char *missing_data_meaning(enum missing_data m);
 struct report_clock {
 	uint32_t vm;
 	const char *vm_name;
-	char method[16]; /* "echo", "tsc", "pvclock", "none" */
+	char method[16]; /* "pvclock", "tsc", "echo", "stated", "none", "untrusted" */
 	uint64_t error_ns;
 	uint64_t causality_pairs, causality_violations;
 	uint32_t epochs;
-	uint64_t disagreements; /* round trips that contradict the hypervisor's parameters */
+	uint64_t disagreements;   /* round trips that contradict the hypervisor's parameters... */
+	int64_t contradiction_ns; /* by how much at last; 0: not known */
+	/* Guest events that lie where their vCPU was certainly not in the guest. */
+	uint64_t impossible;
+	/* Nothing is proven of this guest's times: its side and the host's are not joined. */
+	bool untrusted;
 };
 
 /* Events lost somewhere between two instants, and by whom. */
@@ -221,13 +226,33 @@ struct report_vcpu {
 	int64_t states_ns[VCPU_STATE_COUNT]; /* sums to end - begin exactly */
 };
 
+/* The host's CLOCK_REALTIME was set: from then on it is ahead by so much more. */
+struct report_wall_step {
+	struct host_ns t; /* to within half of the time between two samples of the host's clocks */
+	int64_t by_ns;
+};
+
+/* A guest's kernel booted again. */
+struct report_reboot {
+	uint32_t vm;
+	struct host_ns after; /* the last word of the kernel before */
+	struct host_ns until; /* the first of this one's agent */
+	bool reset_known;
+	struct host_ns reset;      /* by QEMU's word */
+	char why[REPORT_TEXT_MAX]; /* what QEMU and the guest's log say of it; "": nothing */
+};
+
 struct report {
 	bool simulated;
 	bool imported; /* from another tracer's recording */
 	bool cut;      /* the recording ends in the middle */
 	struct host_ns begin, end;
 	bool wall_known;
-	int64_t wall_offset_ns; /* CLOCK_REALTIME minus the timeline's clock */
+	int64_t wall_offset_ns; /* CLOCK_REALTIME minus the timeline's clock, at the beginning */
+	size_t n_wall_steps;
+	struct report_wall_step *wall_steps; /* in order of t */
+	size_t n_reboots;
+	struct report_reboot *reboots; /* by VM, in order */
 	int64_t threshold_ns;
 	size_t n_clocks;
 	struct report_clock *clocks; /* one per VM */
@@ -252,6 +277,8 @@ size_t report_longest(const struct report *r, size_t max, size_t *indices);
 
 /* NULL if the report does not hold it. */
 const struct stack *report_stack_find(const struct report *r, uint32_t id);
+/* CLOCK_REALTIME at `t`, as the host's clock showed it then. Meaningless unless wall_known. */
+int64_t report_wall_ns(const struct report *r, struct host_ns t);
 /* Its VM's name, "" if unknown. */
 const char *report_vm_name(const struct report *r, uint32_t vm);
 

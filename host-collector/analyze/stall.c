@@ -47,11 +47,21 @@ struct stall_track *stall_track_get(struct stall_vm *v, uint16_t cpu)
 	return k;
 }
 
-/* A lost interrupt that no stretch shows. */
+bool stall_unproven(const struct stall_detector *d, const struct stall_track *k)
+{
+	return k && (k->err_ns >= UINT32_MAX ||
+		     model_presence(d->model, k->vm).violations >= PRESENCE_REFUTES);
+}
+
+/* A lost interrupt that no stretch shows: the host's word of when it came, the guest's of when it
+ * did not. */
 static void on_lost_interrupt(void *context, struct stall_facts *f)
 {
 	struct stall_detector *d = context;
+	struct stall_vm *v = stall_vm_get(d, f->vm);
 
+	if (v && stall_unproven(d, v->tracks[f->cpu]))
+		return;
 	f->data = model_data_of(d->model, f->vm);
 	f->denied = true;
 	d->found(d->context, f);

@@ -19,6 +19,8 @@ static bool chain_stands_alone(const struct stall_detector *d, const struct stal
 
 	chain->kind = GUEST_CPU_UNKNOWN;
 	chain->pid = 0;
+	if (stall_unproven(d, k))
+		return true;
 	if (k->task_known) {
 		best = overlap(chain->begin, chain->end, k->stretch.begin, model_now(d->model));
 		if (k->stretch.kind == GUEST_CPU_TASK && best >= d->options.than_ns)
@@ -50,7 +52,7 @@ void stall_chain_end(struct stall_detector *d, const struct stall_vm *v, struct 
 	if (facts_duration(f) < d->options.than_ns || !chain_stands_alone(d, k, f))
 		return;
 	f->than_ns = d->options.than_ns;
-	f->err_ns = k->err_ns;
+	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : k->err_ns;
 	stall_tell(d, v, f);
 }
 

@@ -73,6 +73,10 @@ struct stall_detector {
 struct stall_vm *stall_vm_get(struct stall_detector *d, uint32_t vm);
 struct stall_track *stall_track_get(struct stall_vm *v, uint16_t cpu);
 
+/* Nothing joins this guest's times to the host's: they have no bound, or the guest was seen to do
+ * things while its vCPUs were elsewhere. k: may be NULL. */
+bool stall_unproven(const struct stall_detector *d, const struct stall_track *k);
+
 /* ---- stall_pending.c ---- */
 
 /* Adds what only the whole detector knows: the log, the hints, whether anything was denied. */

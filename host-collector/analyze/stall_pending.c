@@ -27,11 +27,16 @@ static void waiters_count(const struct stall_vm *v, struct stall_facts *f)
 void stall_facts_complete(const struct stall_detector *d, const struct stall_vm *v,
 			  struct stall_facts *f)
 {
-	facts_close(f);
-	facts_host_log(f, d->model);
 	f->data = model_data_of(d->model, f->vm);
-	hints_fill(v->hints, d->model, f);
-	overdue_fill(d->overdue, f);
+	if (f->err_ns >= UINT32_MAX)
+		facts_unjoin(f);
+	facts_close(f);
+	if (f->err_ns < UINT32_MAX || f->kind == GUEST_CPU_UNKNOWN)
+		facts_host_log(f, d->model);
+	if (f->err_ns < UINT32_MAX) {
+		hints_fill(v->hints, d->model, f);
+		overdue_fill(d->overdue, f);
+	}
 	f->denied = facts_deny(f);
 }
 
@@ -144,7 +149,7 @@ void stall_stretch_seal(const struct stall_detector *d, const struct stall_vm *v
 {
 	facts_end(f, t);
 	f->than_ns = d->options.than_ns;
-	f->err_ns = k->err_ns;
+	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : k->err_ns;
 	f->tick_interval_ns =
 		k->ticks_seen >= STALL_TICKS_WANTED ? k->tick_interval_ns : v->tick_interval_ns;
 	waiters_count(v, f);

@@ -132,6 +132,21 @@ static int64_t denied_ns(const struct stall_facts *f)
 	       evidently_ran;
 }
 
+/* Nothing joins the guest's side to the host's, and this stretch is the guest's. */
+static bool unjoined(const struct stall_facts *f)
+{
+	return f->data.guest_events && f->kind != GUEST_CPU_UNKNOWN && f->err_ns >= UINT32_MAX;
+}
+
+void verdict_unjoin(struct incident *i)
+{
+	i->verdict = i->runner_up = VERDICT_UNDETERMINED;
+	i->confidence = CONFIDENCE_UNDETERMINED;
+	i->n_culprits = 0;
+	describe(i->because, sizeof(i->because),
+		 "the guest's times are not proven: what the host did meanwhile is not known");
+}
+
 static void judge(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	const struct verdict_rule *best = NULL, *second = NULL;
@@ -157,6 +172,10 @@ static void judge(const struct stall_facts *f, const struct model *m, struct inc
 	}
 	out->verdict = VERDICT_UNDETERMINED;
 	out->confidence = CONFIDENCE_UNDETERMINED;
+	if (unjoined(f)) {
+		verdict_unjoin(out);
+		return;
+	}
 	if (!best) {
 		describe(out->because, sizeof(out->because),
 			 "what was seen explains none of the %s that were denied",

@@ -33,4 +33,7 @@ extern const size_t verdict_rules_count;
 /* Fills everything of `out`. The model tells names. */
 void verdict_judge(const struct stall_facts *f, const struct model *m, struct incident *out);
 
+/* Takes back whatever verdict joined the guest's side to the host's. */
+void verdict_unjoin(struct incident *i);
+
 #endif

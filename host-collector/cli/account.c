@@ -2,6 +2,7 @@
 #include "host-collector/cli/account.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host-collector/link/config_text.h"
@@ -18,10 +19,16 @@ static int clock_give(const struct pipeline_source *s, const struct model *m,
 		.causality_pairs = s->causality_pairs + presence.pairs,
 		.causality_violations = s->causality_violations + presence.violations,
 		.disagreements = s->clock_disagreements,
+		.contradiction_ns = s->clock_contradiction_ns,
+		.impossible = presence.violations,
+		.untrusted = s->clock_untrusted || presence.violations >= PRESENCE_REFUTES,
 		.epochs = s->clock_epochs,
 	};
 
-	snprintf(clock.method, sizeof(clock.method), "%s", s->clock_method);
+	if (clock.untrusted)
+		clock.error_ns = UINT64_MAX;
+	snprintf(clock.method, sizeof(clock.method), "%s",
+		 clock.untrusted ? "untrusted" : s->clock_method);
 	return report_builder_clock(b, &clock);
 }
 
@@ -87,14 +94,68 @@ static int log_give(const struct pipeline *p, uint32_t vm, struct report_builder
 	return err;
 }
 
+/* Two samples of the host's clocks differ by more than any slewing: somebody set the wall clock. */
+enum { WALL_STEP_NS = 5000000, WALL_SLEW_PPM = 1000, WALL_STEPS_MAX = 256 };
+
+static int wall_give(const struct pipeline *p, struct report_builder *b)
+{
+	const struct clock_book *clocks = pipeline_clocks(p);
+	struct host_ns begin, end, t, before = {0};
+	struct monotonic_ns unused;
+	int64_t offset, last;
+	int err = 0;
+
+	if (!pipeline_span(p, &begin, &end) || !pipeline_wall_offset(p, begin, &last))
+		return 0;
+	report_builder_wall(b, last);
+	for (size_t i = 0, n = 0;
+	     !err && n < WALL_STEPS_MAX && clock_book_monotonic_point(clocks, i, &t, &unused);
+	     i++) {
+		const int64_t slewed = WALL_STEP_NS + (t.ns - before.ns) / 1000000 * WALL_SLEW_PPM;
+
+		if (!pipeline_wall_offset(p, t, &offset))
+			break;
+		if (i && llabs(offset - last) > slewed) {
+			const struct report_wall_step step = {
+				.t = {before.ns + (t.ns - before.ns) / 2}, .by_ns = offset - last};
+
+			err = report_builder_wall_step(b, &step);
+			n++;
+		}
+		before = t;
+		last = offset;
+	}
+	return err;
+}
+
+static int reboots_give(const struct pipeline *p, uint32_t vm, struct report_builder *b)
+{
+	const struct reboot *x;
+	int err = 0;
+
+	for (size_t i = 0; !err && (x = pipeline_reboot(p, vm, i)); i++) {
+		struct report_reboot reboot = {
+			.vm = vm,
+			.after = x->after,
+			.until = x->until,
+			.reset_known = x->reset_known,
+			.reset = x->reset,
+		};
+
+		snprintf(reboot.why, sizeof(reboot.why), "%s", x->why);
+		err = report_builder_reboot(b, &reboot);
+	}
+	return err;
+}
+
 int account_give(const struct pipeline *p, const struct model *m, uint64_t damaged_bytes,
 		 struct report_builder *b)
 {
-	struct host_ns begin, end;
 	struct pipeline_source s;
-	int64_t wall_offset_ns;
-	int err = 0;
+	int err;
 
+	report_builder_notes_clear(b);
+	err = wall_give(p, b);
 	for (size_t i = 0; !err && !pipeline_source_get(p, i, &s); i++) {
 		bool host = s.source == VS_SOURCE_HOST;
 
@@ -104,9 +165,9 @@ int account_give(const struct pipeline *p, const struct model *m, uint64_t damag
 			err = clock_give(&s, m, b);
 		if (!err && !host)
 			err = log_give(p, s.source, b);
+		if (!err && !host)
+			err = reboots_give(p, s.source, b);
 	}
-	if (pipeline_span(p, &begin, &end) && pipeline_wall_offset(p, begin, &wall_offset_ns))
-		report_builder_wall(b, wall_offset_ns);
 	return err;
 }
 

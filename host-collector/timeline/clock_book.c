@@ -594,6 +594,7 @@ static void exact_summarise(const struct guest *vm, struct clock_book_summary *o
 
 	vm_clock_summarise(vm->hypervisor, &exact);
 	out->disagreements = exact.contradicted;
+	out->untrusted = exact.contested;
 	if (exact.contested) {
 		out->method = "untrusted";
 		out->err_ns = UINT64_MAX;

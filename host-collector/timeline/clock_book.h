@@ -120,6 +120,7 @@ struct clock_book_summary {
 	bool unsteady; /* echo found no steady rate: only the order of round trips counts */
 	bool compared; /* at the newest observation, the exact map with echo's */
 	int64_t exact_from_echo_ns; /* from the middle of echo's interval */
+	bool untrusted;             /* some epoch of the hypervisor's is contested */
 	uint64_t disagreements;     /* round trips that contradict the hypervisor's parameters */
 };
 /* Method "none" and UINT64_MAX for a source that was never heard of. */

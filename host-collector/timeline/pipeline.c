@@ -567,6 +567,8 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.causality_violations = s->violations,
 		.clock_epochs = (uint32_t)clock.epochs,
 		.clock_disagreements = clock.disagreements,
+		.clock_contradiction_ns = clock.untrusted ? clock.exact_from_echo_ns : 0,
+		.clock_untrusted = clock.untrusted,
 	};
 	memcpy(out->untold, s->untold, sizeof(out->untold));
 	return 0;

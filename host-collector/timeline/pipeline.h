@@ -105,6 +105,8 @@ struct pipeline_source {
 	uint32_t clock_epochs;
 	/* Round trips that contradict the hypervisor's parameters: no time is proven then. */
 	uint64_t clock_disagreements;
+	int64_t clock_contradiction_ns; /* by how much at last; 0: not known, or there is none */
+	bool clock_untrusted;           /* a contradiction stands */
 };
 /* Sources in the order of their first frame. -ENOENT past the last. */
 int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_source *out);

@@ -223,6 +223,8 @@ static json *clock_json(const struct report_clock *c)
 	add_uint(clock, "epochs", c->epochs);
 	if (c->disagreements)
 		add_uint(clock, "disagreements", c->disagreements);
+	if (c->contradiction_ns)
+		add_int(clock, "contradiction_ns", c->contradiction_ns);
 	return clock;
 }
 
@@ -335,6 +337,39 @@ static json *watchdog_json(const struct report *r, const struct report_watchdog 
 	return line;
 }
 
+static json *wall_steps_json(const struct report *r)
+{
+	json *steps = json_object_new_array();
+
+	for (size_t i = 0; i < r->n_wall_steps; i++) {
+		json *step = json_object_new_object();
+
+		add_int(step, "t_ns", r->wall_steps[i].t.ns);
+		add_int(step, "by_ns", r->wall_steps[i].by_ns);
+		json_object_array_add(steps, step);
+	}
+	return steps;
+}
+
+static json *reboots_json(const struct report *r)
+{
+	json *reboots = json_object_new_array();
+
+	for (size_t i = 0; i < r->n_reboots; i++) {
+		const struct report_reboot *b = &r->reboots[i];
+		json *reboot = json_object_new_object();
+
+		add_text(reboot, "vm", report_vm_name(r, b->vm));
+		add_int(reboot, "after_ns", b->after.ns);
+		add_int(reboot, "until_ns", b->until.ns);
+		if (b->reset_known)
+			add_int(reboot, "reset_ns", b->reset.ns);
+		add_text(reboot, "why", b->why);
+		json_object_array_add(reboots, reboot);
+	}
+	return reboots;
+}
+
 static json *report_json(const struct report *r)
 {
 	json *root = json_object_new_object(), *array;
@@ -349,11 +384,15 @@ static json *report_json(const struct report *r)
 	add_int(root, "end_ns", r->end.ns);
 	if (r->wall_known)
 		add_int(root, "begin_realtime_ns", r->begin.ns + r->wall_offset_ns);
+	if (r->n_wall_steps)
+		add(root, "wall_clock_steps", wall_steps_json(r));
 	add_int(root, "threshold_ns", r->threshold_ns);
 	array = json_object_new_array_ext((int)r->n_clocks);
 	for (size_t i = 0; i < r->n_clocks; i++)
 		json_object_array_add(array, clock_json(&r->clocks[i]));
 	add(root, "clock", array);
+	if (r->n_reboots)
+		add(root, "reboots", reboots_json(r));
 	add(root, "loss", losses_json(r));
 	array = json_object_new_array_ext((int)r->n_incidents);
 	for (size_t i = 0; i < r->n_incidents; i++)

@@ -9,6 +9,8 @@
 
 #include "host-collector/analyze/describe.h"
 #include "host-collector/view/escape.h"
+#include "host-collector/view/text_notes.h"
+#include "host-collector/view/text_time.h"
 #include "host-collector/view/wrap.h"
 
 enum { BAR_WIDTH = 50, STACK_SHOWN = 10 };
@@ -43,53 +45,6 @@ struct text_options text_options_for(FILE *out, const char *colour)
 static int64_t duration(const struct incident *i)
 {
 	return i->end.ns - i->begin.ns;
-}
-
-/* ---- times ---- */
-
-struct time_text {
-	char text[64];
-};
-
-/* Host wall time if known, else seconds since the recording began. */
-static struct time_text when(const struct report *r, struct host_ns t, bool with_date)
-{
-	struct time_text text;
-	int64_t ns = t.ns + r->wall_offset_ns;
-	time_t seconds = (time_t)(ns / 1000000000);
-	char date[32];
-	struct tm tm;
-
-	if (!r->wall_known || !localtime_r(&seconds, &tm)) {
-		snprintf(text.text, sizeof(text.text), "+%.6f s",
-			 (double)(t.ns - r->begin.ns) / 1e9);
-		return text;
-	}
-	strftime(date, sizeof(date), with_date ? "%F %T" : "%T", &tm);
-	snprintf(text.text, sizeof(text.text), "%s.%06" PRId64, date, ns / 1000 % 1000000);
-	return text;
-}
-
-/* "[  123.456789]", as the guest's dmesg has it. */
-static struct time_text dmesg(uint64_t ns)
-{
-	struct time_text text;
-
-	snprintf(text.text, sizeof(text.text), "[%5" PRIu64 ".%06" PRIu64 "]", ns / 1000000000,
-		 ns / 1000 % 1000000);
-	return text;
-}
-
-/* "+-120 us". */
-static struct time_text error_text(uint64_t err_ns)
-{
-	struct time_text text;
-
-	if (err_ns >= UINT32_MAX) /* where the error of an event saturates */
-		snprintf(text.text, sizeof(text.text), "error unbounded");
-	else
-		snprintf(text.text, sizeof(text.text), "+-%s", duration_text((int64_t)err_ns).text);
-	return text;
 }
 
 /* ---- one incident ---- */
@@ -196,7 +151,7 @@ static void evidence_write(const struct page *p, const struct incident *i)
 		const struct report_evidence *e = &i->evidence[k];
 
 		fprintf(p->out, "   %-8s %s  %8s  %s\n", k ? "" : "seen",
-			when(p->report, e->t, false).text, duration_text(e->duration_ns).text,
+			time_when(p->report, e->t, false).text, duration_text(e->duration_ns).text,
 			escape(e->text).text);
 		stack_write(p, "slept in", e->waiter_stack);
 		stack_write(p, "woken from", e->waker_stack);
@@ -238,7 +193,7 @@ static void watchdog_write(const struct page *p, const struct report_watchdog *w
 	};
 
 	fprintf(p->out, "%sguest's log %s: CPU#%u stuck for %us, blames %s (%d)", head,
-		dmesg(w->dmesg_us * 1000).text, w->cpu, w->stuck_s,
+		time_dmesg(w->dmesg_us * 1000).text, w->cpu, w->stuck_s,
 		*w->comm ? escape(w->comm).text : "task", w->pid);
 	if (w->incident >= 0)
 		fprintf(p->out, ", %s\n", opinions[w->opinion]);
@@ -297,11 +252,11 @@ static void incident_write(const struct page *p, const struct incident *i)
 	const struct report *r = p->report;
 
 	headline_write(p, i);
-	fprintf(p->out, "   when     %s", when(r, i->begin, true).text);
+	fprintf(p->out, "   when     %s", time_when(r, i->begin, true).text);
 	if (i->dmesg_known)
-		fprintf(p->out, "  guest dmesg %s .. %s", dmesg(i->begin_dmesg_ns).text,
-			dmesg(i->end_dmesg_ns).text);
-	fprintf(p->out, "  clock %s, %s\n", clock_method(r, i->vm), error_text(i->err_ns).text);
+		fprintf(p->out, "  guest dmesg %s .. %s", time_dmesg(i->begin_dmesg_ns).text,
+			time_dmesg(i->end_dmesg_ns).text);
+	fprintf(p->out, "  clock %s, %s\n", clock_method(r, i->vm), time_error(i->err_ns).text);
 	if (!i->healthy) {
 		fprintf(p->out, "   why      %s\n", escape(i->because).text);
 		if (i->runner_up != VERDICT_UNDETERMINED)
@@ -364,7 +319,7 @@ static void block_write(const struct page *p, const size_t *blocks, size_t first
 			continue;
 		fprintf(p->out, "   %-8s guest CPU %u, %s, %s from %s\n", others++ ? "" : "also",
 			x->guest_cpu, what(x).text, duration_text(duration(x)).text,
-			when(r, x->begin, false).text);
+			time_when(r, x->begin, false).text);
 	}
 }
 
@@ -461,11 +416,14 @@ static void head_write(const struct page *p)
 
 static void clock_write(const struct page *p, const struct report_clock *c)
 {
-	fprintf(p->out, "VM %-8s guest times by %s", escape(c->vm_name).text,
-		escape(c->method).text);
+	fprintf(p->out, "VM %-8s guest times ", escape(c->vm_name).text);
+	if (c->untrusted)
+		fputs("not proven", p->out);
+	else
+		fprintf(p->out, "by %s", escape(c->method).text);
 	if (strcmp(c->method, "none") != 0)
 		fprintf(p->out, ", %s, %" PRIu64 " causality violation%s, %u epoch%s",
-			error_text(c->error_ns).text, c->causality_violations,
+			time_error(c->error_ns).text, c->causality_violations,
 			c->causality_violations == 1 ? "" : "s", c->epochs,
 			c->epochs == 1 ? "" : "s");
 	if (c->disagreements)
@@ -551,6 +509,7 @@ void text_report_write(const struct report *r, const struct text_options *o, FIL
 {
 	struct page p = page_open(r, o, out);
 
+	text_notes_write(r, p.out);
 	head_write(&p);
 	incidents_write(&p);
 	for (size_t i = 0; i < r->n_watchdogs; i++) {

@@ -44,6 +44,7 @@ struct synth {
 	struct side host, guest;
 	struct byte_buffer payload, frame;
 	int64_t now, next_drain, next_echo;
+	int64_t wall_ns; /* by how much the wall clock was set */
 	int64_t boot_ns; /* when the guest's kernel booted */
 	const char *boot_id;
 	uint64_t sessions;
@@ -53,7 +54,7 @@ struct synth {
 
 static uint64_t side_tsc(const struct side *side, int64_t t_ns)
 {
-	return side->tsc0 + (uint64_t)((unsigned __int128)(uint64_t)t_ns * side->hz / 1000000000);
+	return side->tsc0 + (uint64_t)((__int128)t_ns * (__int128)side->hz / 1000000000);
 }
 
 static int64_t latency(struct synth *s)
@@ -90,14 +91,15 @@ static void put(struct synth *s, struct side *side, enum frame_kind kind, const 
 		put(s, side, kind, (s)->payload.data, (s)->payload.len, arrival_ns);               \
 	} while (0)
 
-static struct message_clock_sample sample_at(const struct side *side, int64_t t_ns)
+static struct message_clock_sample sample_at(const struct synth *s, const struct side *side,
+					     int64_t t_ns)
 {
 	return (struct message_clock_sample){
 		.tsc = side_tsc(side, t_ns),
 		.tsc_width = 100,
 		.monotonic_ns = (uint64_t)(synth_raw_ns0 + t_ns),
 		.raw_ns = (uint64_t)(synth_raw_ns0 + t_ns),
-		.realtime_ns = (uint64_t)(realtime_ns0 + t_ns),
+		.realtime_ns = (uint64_t)(realtime_ns0 + t_ns + s->wall_ns),
 	};
 }
 
@@ -239,7 +241,7 @@ static void side_drain(struct synth *s, struct side *side)
 {
 	struct message_heartbeat beat = {.time = side_tsc(side, s->now),
 					 .rss_bytes = 8 << 20,
-					 .sample = sample_at(side, s->now)};
+					 .sample = sample_at(s, side, s->now)};
 	int64_t arrival = s->now + (side == &s->guest ? latency(s) : 0);
 
 	for (uint16_t cpu = 0; cpu < side->n_cpus; cpu++)
@@ -252,11 +254,12 @@ static void side_drain(struct synth *s, struct side *side)
 static void echo(struct synth *s)
 {
 	int64_t there = s->now + latency(s), back = there + 20000, home = back + latency(s);
+	uint64_t lie = side_tsc(&s->guest, s->options.echo_lie_ns) - s->guest.tsc0;
 	struct message_echo_observation o = {
 		.vm = SYNTH_VM,
 		.host_sent = side_tsc(&s->host, s->now),
-		.guest_received = side_tsc(&s->guest, there),
-		.guest_sent = side_tsc(&s->guest, back),
+		.guest_received = side_tsc(&s->guest, there) + lie,
+		.guest_sent = side_tsc(&s->guest, back) + lie,
 		.host_received = side_tsc(&s->host, home),
 	};
 
@@ -319,6 +322,11 @@ void synth_guest_silent(struct synth *s, bool silent)
 uint64_t synth_guest_tsc(const struct synth *s)
 {
 	return side_tsc(&s->guest, s->now);
+}
+
+void synth_wall_step(struct synth *s, int64_t by_ns)
+{
+	s->wall_ns += by_ns;
 }
 
 void synth_guest_hello(struct synth *s)

@@ -29,6 +29,7 @@ struct synth_options {
 	uint64_t drain_ns;              /* how often the capturers drain; 0: 50 ms */
 	bool no_host, no_guest;         /* leave that half out */
 	bool no_echo;                   /* the guest never answers an echo */
+	int64_t echo_lie_ns;            /* its answers to echoes are off by so much */
 };
 
 enum {
@@ -55,6 +56,8 @@ void synth_guest_silent(struct synth *s, bool silent);
 void synth_guest_boot(struct synth *s, const char *boot_id, uint64_t tsc);
 /* The agent of the same kernel starts again: another session. */
 void synth_guest_hello(struct synth *s);
+/* Somebody sets the host's wall clock: from now on it is ahead by so much more. */
+void synth_wall_step(struct synth *s, int64_t by_ns);
 /* What the guest's TSC reads now. */
 uint64_t synth_guest_tsc(const struct synth *s);
 /* Frames of the guest made from now on are lost on their way (by their number a gap). */

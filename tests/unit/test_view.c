@@ -81,7 +81,12 @@ static struct report *report_new(void)
 	r->threshold_ns = 100000000;
 	r->n_clocks = 1;
 	r->clocks = calloc(1, sizeof(*r->clocks));
-	r->clocks[0] = (struct report_clock){1, strdup("web1"), "echo", 98000, 50, 0, 1, 0};
+	r->clocks[0] = (struct report_clock){.vm = 1,
+					     .vm_name = strdup("web1"),
+					     .method = "echo",
+					     .error_ns = 98000,
+					     .causality_pairs = 50,
+					     .epochs = 1};
 	r->n_losses = 2;
 	r->losses = calloc(2, sizeof(*r->losses));
 	r->losses[0] = (struct report_loss){

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/view/text_time.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "host-collector/analyze/describe.h"
+
+struct time_text time_when(const struct report *r, struct host_ns t, bool with_date)
+{
+	struct time_text text;
+	int64_t ns = report_wall_ns(r, t);
+	time_t seconds = (time_t)(ns / 1000000000);
+	char date[32];
+	struct tm tm;
+
+	if (!r->wall_known || !localtime_r(&seconds, &tm)) {
+		snprintf(text.text, sizeof(text.text), "+%.6f s",
+			 (double)(t.ns - r->begin.ns) / 1e9);
+		return text;
+	}
+	strftime(date, sizeof(date), with_date ? "%F %T" : "%T", &tm);
+	snprintf(text.text, sizeof(text.text), "%s.%06" PRId64, date, ns / 1000 % 1000000);
+	return text;
+}
+
+struct time_text time_dmesg(uint64_t ns)
+{
+	struct time_text text;
+
+	snprintf(text.text, sizeof(text.text), "[%5" PRIu64 ".%06" PRIu64 "]", ns / 1000000000,
+		 ns / 1000 % 1000000);
+	return text;
+}
+
+struct time_text time_error(uint64_t err_ns)
+{
+	struct time_text text;
+
+	if (err_ns >= UINT32_MAX) /* where the error of an event saturates */
+		snprintf(text.text, sizeof(text.text), "error unbounded");
+	else
+		snprintf(text.text, sizeof(text.text), "+-%s", duration_text((int64_t)err_ns).text);
+	return text;
+}

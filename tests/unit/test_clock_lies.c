@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A guest that answers round trips falsely: three stalls of known cause, two of the host's making
+ * and one of the guest's own, and every lie about when. Whatever the guest claims, no stall of its
+ * own becomes the host's, the host's own stalls keep their verdicts and times, and no small error
+ * is claimed for times that nothing proves.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <json.h>
+
+#include "host-collector/cli/commands.h"
+#include "proto/recording.h"
+#include "tests/unit/synth.h"
+
+#define MS 1000000ll
+enum { VCPU0 = SYNTH_QEMU_PID + 1, HOG = 4242, KILLER = 5151, TASK = 77, OTHER = 88 };
+enum { SIGSTOP_NUMBER = 19, TSC_OFFSET = 987654321 };
+
+/* The stalls, in ms of the scene. */
+enum {
+	STOP_BEGIN = 1000,
+	STOP_END = 1400,
+	HOG_BEGIN = 2000,
+	HOG_END = 2500,
+	SPIN_BEGIN = 3000,
+	SPIN_END = 3600,
+	SCENE_END = 4200,
+};
+
+struct lie {
+	int64_t reply_us; /* every answer to a round trip is off by so much */
+	int64_t all_us;   /* everything that the guest says is */
+	bool hypervisor;  /* its parameters are in the recording */
+	bool harmless;
+};
+
+static void tick(struct synth *s, int32_t pid)
+{
+	struct vs_event e = {
+		.type = VS_EVENT_VECTOR_ENTRY, .pid = pid, .arg0 = VS_VECTOR_LOCAL_TIMER};
+
+	synth_guest_event(s, 0, e);
+	e.type = VS_EVENT_VECTOR_EXIT;
+	synth_guest_event(s, 0, e);
+}
+
+/* Two tasks take turns, a tick each. */
+static void busy(struct synth *s, int64_t begin_ms, int64_t end_ms)
+{
+	for (int64_t t = begin_ms * MS, i = 0; t < end_ms * MS; t += 4 * MS, i++) {
+		synth_at(s, t);
+		tick(s, i & 1 ? TASK : OTHER);
+		synth_guest_event(
+			s, 0, i & 1 ? synth_switch(TASK, 0, OTHER) : synth_switch(OTHER, 0, TASK));
+	}
+}
+
+static void kept_out(struct synth *s, int64_t begin_ms, int64_t end_ms, uint32_t state, int32_t by)
+{
+	synth_at(s, begin_ms * MS);
+	synth_host_event(s, 0, synth_switch(VCPU0, state, by));
+	synth_guest_silent(s, true);
+	synth_at(s, end_ms * MS);
+	synth_host_event(s, 0, synth_switch(by, 1, VCPU0));
+	synth_guest_silent(s, false);
+}
+
+static void hypervisor_put(struct synth *s)
+{
+	const struct message_vm_clock m = {
+		.vm = SYNTH_VM,
+		.source = VM_CLOCK_VCPU,
+		.from_max = synth_host_tsc0,
+		.tsc = {.known = true,
+			.scaling_known = true,
+			.offset = (uint64_t)TSC_OFFSET - synth_host_tsc0},
+	};
+	struct byte_buffer payload = {0};
+
+	assert_int_equal(message_vm_clock_pack(&m, &payload), 0);
+	synth_frame(s, VS_SOURCE_HOST, FRAME_VM_CLOCK, payload.data, payload.len);
+	byte_buffer_fini(&payload);
+}
+
+static void scene_write(const char *path, const struct lie *lie)
+{
+	struct synth *s = synth_new(&(struct synth_options){
+		.path = path,
+		.guest_cpus = 1,
+		.guest_tsc_offset = TSC_OFFSET + lie->all_us * 2500,
+		.echo_lie_ns = lie->reply_us * 1000,
+	});
+
+	if (lie->hypervisor)
+		hypervisor_put(s);
+	synth_at(s, 1 * MS);
+	synth_host_event(s, 0, synth_name(HOG, HOG, "hog"));
+	synth_host_event(s, 0, synth_name(KILLER, KILLER, "killer"));
+	synth_host_event(s, 0, synth_switch(0, 0, VCPU0));
+	synth_guest_event(s, 0, synth_name(TASK, TASK, "spinner"));
+	synth_guest_event(s, 0, synth_name(OTHER, OTHER, "other"));
+	busy(s, 2, STOP_BEGIN);
+	synth_at(s, STOP_BEGIN * MS);
+	synth_host_event(s, 1,
+			 (struct vs_event){.type = VS_EVENT_SIGNAL,
+					   .pid = SYNTH_QEMU_PID,
+					   .pid2 = KILLER,
+					   .arg0 = SIGSTOP_NUMBER,
+					   .arg1 = SYNTH_QEMU_PID});
+	kept_out(s, STOP_BEGIN, STOP_END, VS_TASK_STOPPED, 0);
+	busy(s, STOP_END + 1, HOG_BEGIN);
+	kept_out(s, HOG_BEGIN, HOG_END, VS_TASK_RUNNING, HOG);
+	busy(s, HOG_END + 1, SPIN_BEGIN);
+	synth_at(s, SPIN_BEGIN * MS);
+	synth_guest_event(s, 0, synth_switch(OTHER, 0, TASK));
+	for (int64_t t = SPIN_BEGIN + 4; t < SPIN_END; t += 4) {
+		synth_at(s, t * MS);
+		tick(s, TASK);
+	}
+	synth_at(s, SPIN_END * MS);
+	synth_guest_event(s, 0, synth_switch(TASK, 0, OTHER));
+	busy(s, SPIN_END + 4, SCENE_END);
+	/* Where KVM's events show it, the vCPU goes in and out of the guest all the time. */
+	synth_free(s);
+}
+
+static struct json_object *member(struct json_object *o, const char *key)
+{
+	struct json_object *value;
+
+	assert_true(json_object_object_get_ex(o, key, &value));
+	return value;
+}
+
+static const char *text_of(struct json_object *o, const char *key)
+{
+	return json_object_get_string(member(o, key));
+}
+
+static int64_t number_of(struct json_object *o, const char *key)
+{
+	return json_object_get_int64(member(o, key));
+}
+
+static bool misses_clock_map(struct json_object *incident)
+{
+	struct json_object *missing = member(incident, "missing");
+
+	for (size_t i = 0; i < json_object_array_length(missing); i++) {
+		if (!strcmp(json_object_get_string(json_object_array_get_idx(missing, i)),
+			    "clock_map"))
+			return true;
+	}
+	return false;
+}
+
+static struct json_object *report_of(const struct lie *lie)
+{
+	char recording[] = "/tmp/test_clock_lies.XXXXXX", output[sizeof(recording) + 4];
+	char *argv[] = {"report", recording, "--format", "json", "-o", output, NULL};
+	struct json_object *report;
+	int fd = mkstemp(recording);
+
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(output, sizeof(output), "%s.out", recording);
+	scene_write(recording, lie);
+	assert_int_equal(command_report.run(&command_report, 6, argv), COMMAND_OK);
+	report = json_object_from_file(output);
+	assert_non_null(report);
+	unlink(recording);
+	unlink(output);
+	return report;
+}
+
+static bool is_at(struct json_object *i, int64_t begin_ms, int64_t end_ms)
+{
+	return llabs(number_of(i, "begin_ns") - synth_host_ns(begin_ms * MS)) < 10 * MS &&
+	       llabs(number_of(i, "end_ns") - synth_host_ns(end_ms * MS)) < 10 * MS;
+}
+
+static bool truth_has(struct json_object *i)
+{
+	const char *verdict = text_of(i, "verdict");
+
+	if (!strcmp(verdict, "vm_paused"))
+		return is_at(i, STOP_BEGIN, STOP_END);
+	if (!strcmp(verdict, "vcpu_not_scheduled"))
+		return is_at(i, HOG_BEGIN, HOG_END);
+	return !strcmp(verdict, "guest_spin") && is_at(i, SPIN_BEGIN, SPIN_END);
+}
+
+/* With nothing proven: the host's stalls as the host saw them, everything else undetermined. */
+static void untrusted_check(struct json_object *incidents)
+{
+	bool stopped = false, hogged = false;
+
+	for (size_t n = 0; n < json_object_array_length(incidents); n++) {
+		struct json_object *i = json_object_array_get_idx(incidents, n);
+		const char *verdict = text_of(i, "verdict");
+
+		assert_true(misses_clock_map(i));
+		assert_string_not_equal(text_of(i, "confidence"), "decided");
+		if (!strcmp(verdict, "undetermined"))
+			continue;
+		assert_true(truth_has(i));
+		assert_string_equal(text_of(i, "kind"), "unknown");
+		stopped |= !strcmp(verdict, "vm_paused");
+		hogged |= !strcmp(verdict, "vcpu_not_scheduled");
+	}
+	assert_true(stopped && hogged);
+}
+
+static void lie_check(const struct lie *lie)
+{
+	struct json_object *report = report_of(lie), *incidents = member(report, "incidents");
+	struct json_object *clock = json_object_array_get_idx(member(report, "clock"), 0);
+
+	if (lie->harmless) {
+		assert_string_equal(text_of(clock, "method"), lie->hypervisor ? "tsc" : "echo");
+		assert_int_equal(json_object_array_length(incidents), 3);
+		for (size_t n = 0; n < 3; n++)
+			assert_true(truth_has(json_object_array_get_idx(incidents, n)));
+	} else {
+		assert_string_equal(text_of(clock, "method"), "untrusted");
+		assert_int_equal(json_object_get_uint64(member(clock, "error_ns")), UINT64_MAX);
+		untrusted_check(incidents);
+	}
+	json_object_put(report);
+}
+
+static void no_lie_makes_the_guests_stall_the_hosts(void **state)
+{
+	static const struct lie lies[] = {
+		{0, 0, true, true},         {20, 0, true, true},      {-20, 0, true, true},
+		{1700000, 0, true, false},  {405000, 0, true, false}, {-405000, 0, true, false},
+		{50000, 0, true, false},    {700000, 0, true, false}, {-700000, 0, true, false},
+		{-1900000, 0, true, false}, {0, 300000, true, false}, {0, -5000, true, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
+		lie_check(&lies[i]);
+}
+
+/* Any lie that a round trip can show. One that it cannot show is as small as a way there. */
+static void nor_does_any_other(void **state)
+{
+	uint64_t random = 20261122;
+
+	(void)state;
+	for (int i = 0; i < 40; i++) {
+		struct lie lie = {.hypervisor = true};
+
+		random = random * 6364136223846793005ull + 1442695040888963407ull;
+		lie.reply_us = (int64_t)(random >> 40) % 3000000;
+		lie.reply_us = (lie.reply_us + 400) * (random >> 20 & 1 ? 1 : -1);
+		lie_check(&lie);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_lie_makes_the_guests_stall_the_hosts),
+		cmocka_unit_test(nor_does_any_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
