@@ -26,6 +26,7 @@
 #include "guest-agent/session.h"
 #include "guest-agent/steal.h"
 #include "guest-agent/symbols.h"
+#include "proto/log_limit.h"
 #include "proto/message.h"
 
 enum {
@@ -63,12 +64,32 @@ struct agent {
 	struct symbols *symbols; /* NULL: no stacks were captured so far */
 	struct message_stack stack;
 	struct message_dmesg_point dmesg;
+	struct log_limit lines;
 	uint64_t heartbeat_ms, dmesg_ms, steal_ms, start_ms, stop_ms;
 	bool steal_clock;
 	struct self_stats self_at_start;
 	bool stopping, stopped, was_up, urgent, said_unreachable, said_drain;
 	int result;
 };
+
+static void hidden_say(struct agent *a, uint64_t now_ms)
+{
+	const uint64_t n = log_limit_hidden(&a->lines, now_ms);
+	char line[64];
+
+	if (!n)
+		return;
+	snprintf(line, sizeof(line), "%" PRIu64 " more lines were not shown", n);
+	a->options.say(a->options.context, line);
+}
+
+/* Most lines are caused by what the host does or sends: all have one limit. */
+static void line_say(struct agent *a, const char *line)
+{
+	hidden_say(a, uv_now(a->timer.loop));
+	if (log_limit_admit(&a->lines, uv_now(a->timer.loop)))
+		a->options.say(a->options.context, line);
+}
 
 __attribute__((format(printf, 2, 3))) static void agent_say(struct agent *a, const char *format,
 							    ...)
@@ -79,14 +100,12 @@ __attribute__((format(printf, 2, 3))) static void agent_say(struct agent *a, con
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	a->options.say(a->options.context, line);
+	line_say(a, line);
 }
 
 static void on_session_say(void *context, const char *line)
 {
-	struct agent *a = context;
-
-	a->options.say(a->options.context, line);
+	line_say(context, line);
 }
 
 static void on_queue_dropped(void *context, const struct send_item *item)
@@ -359,6 +378,8 @@ static void summary_say(struct agent *a, uint64_t now_ms)
 		return;
 	batcher_totals_get(a->batcher, &totals);
 	session_stats_get(a->session, &session);
+	hidden_say(a, UINT64_MAX); /* the last lines are always shown */
+	a->lines = (struct log_limit){0};
 	agent_say(a,
 		  "%" PRIu64 " events in %.1f s, lost %" PRIu64 " in the kernel and %" PRIu64
 		  " here; %" PRIu64 " sessions, %" PRIu64 " echoes; CPU %.2f %%, RSS %.1f MiB",
@@ -395,6 +416,7 @@ static void on_tick(uv_timer_t *timer)
 		stacks_queue(a);
 		if (beat) {
 			a->heartbeat_ms = now_ms;
+			hidden_say(a, now_ms);
 			dmesg_refresh(a, now_ms);
 			kernel_log_queue(a, now_ms);
 			config_step(a, now_ms);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * States: no descriptor (dial when the timer fires) -> descriptor without a peer (probe when the
- * timer fires) -> up (watched by uv_poll, no timer).
+ * timer fires) -> up (watched by uv_poll; the timer ends a pause of reading).
  */
 #include "guest-agent/channel.h"
 
@@ -14,6 +14,9 @@
 enum {
 	READ_BYTES = 16 * 1024,
 	READS_PER_WAKEUP = 4, /* a flooding host must not hold the loop */
+	/* What a host says is short. Who says more waits: what is not read costs nothing. */
+	READ_BYTES_PER_S = 64 * 1024,
+	READ_BURST_BYTES = 1024 * 1024,
 };
 
 struct channel {
@@ -25,6 +28,9 @@ struct channel {
 		*poll; /* allocated per descriptor: libuv closes it after the descriptor is gone */
 	int fd;
 	bool up, want_write, broken;
+	bool reads_wait;        /* until the timer fires */
+	int64_t read_allowance; /* bytes, at `read_ms` */
+	uint64_t read_ms;
 	unsigned int retry_ms;
 	int error;
 	uint8_t bytes[READ_BYTES];
@@ -77,7 +83,9 @@ static void retry_later(struct channel *c)
 
 static void poll_watch(struct channel *c)
 {
-	int err = uv_poll_start(c->poll, UV_READABLE | (c->want_write ? UV_WRITABLE : 0), on_poll);
+	int err = uv_poll_start(
+		c->poll, (c->reads_wait ? 0 : UV_READABLE) | (c->want_write ? UV_WRITABLE : 0),
+		on_poll);
 
 	if (err < 0) {
 		c->error = err;
@@ -124,7 +132,7 @@ static int channel_rise(struct channel *c)
 	}
 	c->poll->data = c;
 	c->up = true;
-	c->broken = c->want_write = false;
+	c->broken = c->want_write = c->reads_wait = false;
 	c->error = 0;
 	c->retry_ms = carrier(c)->retry_min_ms;
 	poll_watch(c);
@@ -135,7 +143,7 @@ static int channel_rise(struct channel *c)
 /* peer_only: the device is still there, only nobody at its other end. */
 static void channel_fall(struct channel *c, bool peer_only)
 {
-	c->up = c->broken = c->want_write = false;
+	c->up = c->broken = c->want_write = c->reads_wait = false;
 	if (peer_only && carrier(c)->keep_fd)
 		poll_drop(c);
 	else
@@ -151,6 +159,11 @@ static void on_timer(uv_timer_t *timer)
 
 	if (c->broken && c->up) {
 		channel_fall(c, c->error != -ENODEV);
+		return;
+	}
+	if (c->up) {
+		c->reads_wait = false;
+		poll_watch(c);
 		return;
 	}
 	if (c->fd < 0) {
@@ -176,6 +189,24 @@ static void on_timer(uv_timer_t *timer)
 	}
 }
 
+/* `n` bytes were read: may more be? Else the timer says when. */
+static void reads_budget(struct channel *c, size_t n)
+{
+	const uint64_t now_ms = uv_now(c->loop);
+
+	c->read_allowance += (int64_t)((now_ms - c->read_ms) * READ_BYTES_PER_S / 1000);
+	if (c->read_allowance > READ_BURST_BYTES || !c->read_ms)
+		c->read_allowance = READ_BURST_BYTES;
+	c->read_ms = now_ms;
+	c->read_allowance -= (int64_t)n;
+	if (c->read_allowance >= 0 || c->broken)
+		return;
+	c->reads_wait = true;
+	uv_timer_start(&c->timer, on_timer,
+		       (uint64_t)(-c->read_allowance * 1000 / READ_BYTES_PER_S) + 1, 0);
+	poll_watch(c);
+}
+
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
 	struct channel *c = poll->data;
@@ -196,7 +227,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 		c->events.received(c->events.context, c->bytes, (size_t)n);
 		if (c->poll != poll) /* closed by the owner */
 			return;
-		if ((size_t)n < sizeof(c->bytes))
+		reads_budget(c, (size_t)n);
+		if ((size_t)n < sizeof(c->bytes) || c->reads_wait)
 			break;
 	}
 	if (events & UV_WRITABLE) {

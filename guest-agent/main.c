@@ -12,6 +12,7 @@
 #include "bpf/capture.h"
 #include "guest-agent/agent.h"
 #include "guest-agent/arguments.h"
+#include "proto/log_writer.h"
 #include "proto/tls_psk.h"
 
 enum exit_code {
@@ -21,6 +22,8 @@ enum exit_code {
 	EXIT_NO_CHANNEL = 3,
 	EXIT_NO_CAPTURE = 4,
 };
+
+enum { LOG_FLUSH_MS = 1000 };
 
 /* Waiting events of one CPU that are worth a drain: an eighth of its ring, at most 256. */
 static uint64_t drain_events(size_t ring_bytes, size_t n_cpus)
@@ -37,10 +40,10 @@ struct program {
 	struct agent *agent;
 };
 
+/* context: the log_writer. A slow reader of the log must not hold up the rings. */
 static void say(void *context, const char *line)
 {
-	(void)context;
-	fprintf(stderr, "vcpuscope-agent: %s\n", line);
+	log_writer_line(context, "vcpuscope-agent: %s", line);
 }
 
 /* Rings must be emptied when the guest is busiest, and an echo answered at once is a tighter clock.
@@ -198,6 +201,7 @@ int main(int argc, char **argv)
 	struct capture_options capture_options = {.kind = CAPTURE_GUEST};
 	struct agent_options agent_options = {.say = say};
 	struct capture *capture = NULL;
+	struct log_writer *log = NULL;
 	struct arguments arguments;
 	enum exit_code code;
 	char why[512] = "";
@@ -256,7 +260,10 @@ int main(int argc, char **argv)
 	agent_options.backlog_bytes = (size_t)arguments.backlog_mib << 20;
 	agent_options.cpu_permille = arguments.max_cpu * 10;
 	agent_options.memory_bytes = (uint64_t)arguments.max_memory << 20;
+	log_writer_new(STDERR_FILENO, &log); /* without, lines are written at once */
+	agent_options.context = log;
 	code = program_run(capture, &arguments, &agent_options);
+	log_writer_free(log, LOG_FLUSH_MS);
 	capture_close(capture);
 	return code;
 }

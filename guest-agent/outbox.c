@@ -34,8 +34,10 @@ static int frame_next(struct outbox *o, uint64_t now_ms)
 		err = o->events.hello(o->events.context, now_ms, &o->frame);
 		return err ? err : 1;
 	}
-	if (session_echo_due(o->session)) {
-		err = session_echo(o->session, clock_tsc_read(), &o->frame);
+	if (session_hello_waits(o->session))
+		return 0;
+	if (session_echo_due(o->session, now_ms)) {
+		err = session_echo(o->session, now_ms, clock_tsc_read(), &o->frame);
 		return err ? err : 1;
 	}
 	if (session_state(o->session) != SESSION_OPEN)

@@ -12,6 +12,12 @@ struct echo_pending {
 	uint64_t received;
 };
 
+/* How many of a kind went out in the second that began then. */
+struct answers {
+	uint64_t begin_ms;
+	unsigned int n;
+};
+
 struct session {
 	struct session_options options;
 	enum session_state state;
@@ -19,6 +25,7 @@ struct session {
 	uint32_t frame_seq;
 	bool hello_wanted;
 	uint64_t hello_sent_ms;
+	struct answers hellos, echo_answers;
 
 	struct frame_reader reader;
 	struct frame_unpacker *unpacker;
@@ -82,7 +89,6 @@ static void session_renew(struct session *s)
 	s->hello_wanted = true;
 	s->n_echoes = 0;
 	s->config_came = false;
-	s->said_garbage = s->said_unexpected = false;
 	s->stats.sessions++;
 }
 
@@ -90,6 +96,7 @@ void session_begin(struct session *s)
 {
 	session_end(s);
 	s->state = SESSION_GREETING;
+	s->said_garbage = s->said_unexpected = false;
 	session_renew(s);
 }
 
@@ -265,12 +272,30 @@ const struct message_config *session_config_take(struct session *s)
 	return &s->config;
 }
 
+static bool answer_allowed(const struct answers *a, uint64_t now_ms, unsigned int per_second)
+{
+	return a->n < per_second || now_ms - a->begin_ms >= 1000;
+}
+
+static void answer_count(struct answers *a, uint64_t now_ms)
+{
+	if (!a->n || now_ms - a->begin_ms >= 1000)
+		*a = (struct answers){.begin_ms = now_ms};
+	a->n++;
+}
+
 bool session_hello_due(const struct session *s, uint64_t now_ms)
 {
 	if (s->state == SESSION_DOWN)
 		return false;
-	return s->hello_wanted ||
-	       (s->state == SESSION_GREETING && now_ms - s->hello_sent_ms >= SESSION_HELLO_MS);
+	if (s->hello_wanted)
+		return answer_allowed(&s->hellos, now_ms, SESSION_HELLOS_PER_S);
+	return s->state == SESSION_GREETING && now_ms - s->hello_sent_ms >= SESSION_HELLO_MS;
+}
+
+bool session_hello_waits(const struct session *s)
+{
+	return s->hello_wanted;
 }
 
 int session_hello(struct session *s, const struct message_hello *hello, uint64_t now_ms,
@@ -280,6 +305,7 @@ int session_hello(struct session *s, const struct message_hello *hello, uint64_t
 
 	s->hello_wanted = false;
 	s->hello_sent_ms = now_ms;
+	answer_count(&s->hellos, now_ms);
 	s->payload.len = 0;
 	err = message_hello_pack(hello, &s->payload);
 	if (err)
@@ -287,12 +313,13 @@ int session_hello(struct session *s, const struct message_hello *hello, uint64_t
 	return frame_write(s->options.writer, FRAME_HELLO, s->payload.data, s->payload.len, out);
 }
 
-bool session_echo_due(const struct session *s)
+bool session_echo_due(const struct session *s, uint64_t now_ms)
 {
-	return s->n_echoes > 0 && s->state != SESSION_DOWN;
+	return s->n_echoes > 0 && s->state != SESSION_DOWN &&
+	       answer_allowed(&s->echo_answers, now_ms, SESSION_ECHOES_PER_S);
 }
 
-int session_echo(struct session *s, uint64_t now, struct byte_buffer *out)
+int session_echo(struct session *s, uint64_t now_ms, uint64_t now, struct byte_buffer *out)
 {
 	struct message_echo_reply reply = {
 		.id = s->echoes[s->echo_at].id,
@@ -303,6 +330,7 @@ int session_echo(struct session *s, uint64_t now, struct byte_buffer *out)
 
 	s->echo_at = (s->echo_at + 1) % SESSION_ECHOES_MAX;
 	s->n_echoes--;
+	answer_count(&s->echo_answers, now_ms);
 	s->payload.len = 0;
 	err = message_echo_reply_pack(&reply, &s->payload);
 	if (err)

@@ -7,6 +7,7 @@
  * backlog is worth more than a guess that somebody reads. A HELLO from another host session means
  * that the host reconnected without our noticing, which a port cannot tell us: we start a new
  * session too. Echo requests are answered ahead of everything queued.
+ * Answers have a rate: a host that floods us with questions waits, and costs the guest little.
  *
  * Frames get their session id and number when they leave, not when they are made: they may wait
  * through several connections, or never leave.
@@ -25,6 +26,9 @@
 enum {
 	SESSION_ECHOES_MAX = 64, /* unanswered at a time; more are refused and counted */
 	SESSION_HELLO_MS = 1000,
+	/* Answers within a second, whoever asks how often; a collector asks for 20 echoes. */
+	SESSION_HELLOS_PER_S = 10,
+	SESSION_ECHOES_PER_S = 100,
 };
 
 enum session_state {
@@ -37,7 +41,7 @@ enum session_state {
 struct session_options {
 	struct frame_writer *writer;                  /* borrowed */
 	uint64_t seed;                                /* random; the session ids follow from it */
-	void (*say)(void *context, const char *line); /* once per kind of trouble and session */
+	void (*say)(void *context, const char *line); /* once per kind of trouble and connection */
 	void *context;
 };
 
@@ -69,9 +73,11 @@ bool session_hello_due(const struct session *s, uint64_t now_ms);
 /* Appends the HELLO frame, to be stamped like any other. 0 or -errno. */
 int session_hello(struct session *s, const struct message_hello *hello, uint64_t now_ms,
 		  struct byte_buffer *out);
-bool session_echo_due(const struct session *s);
+/* A HELLO is owed, due or not: nothing else may go out before it. */
+bool session_hello_waits(const struct session *s);
+bool session_echo_due(const struct session *s, uint64_t now_ms);
 /* Appends the oldest echo reply. `now`: stream time just before it is written. 0 or -errno. */
-int session_echo(struct session *s, uint64_t now, struct byte_buffer *out);
+int session_echo(struct session *s, uint64_t now_ms, uint64_t now, struct byte_buffer *out);
 /* Gives a whole frame this session's id and the next number; call once per frame, in the order of
  * writing. A frame that was stamped but not written by then needs it again: session_number()
  * differs from when it was stamped. */

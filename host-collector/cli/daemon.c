@@ -14,6 +14,9 @@
 #include "host-collector/daemon/notify.h"
 #include "host-collector/daemon/vitals.h"
 #include "host-collector/view/escape.h"
+#include "proto/log_writer.h"
+
+enum { LOG_FLUSH_MS = 2000 };
 
 struct daemon_arguments {
 	const char *config, *control, *directory;
@@ -32,6 +35,7 @@ struct daemon_run {
 	struct daemon_arguments arguments;
 	struct daemon_config config;
 	struct vm_daemon *daemon;
+	struct log_writer *log;
 	uv_loop_t loop;
 	uv_signal_t interrupt, terminate, hangup;
 	uv_timer_t watchdog;
@@ -39,8 +43,9 @@ struct daemon_run {
 
 static void on_say(void *context, const char *line)
 {
-	(void)context;
-	fprintf(stderr, "%s\n", escape(line).text);
+	struct daemon_run *r = context;
+
+	log_writer_line(r->log, "%s", escape(line).text);
 }
 
 static void on_end(uv_signal_t *signal, int number)
@@ -59,9 +64,9 @@ static void on_hangup(uv_signal_t *signal, int number)
 	(void)number;
 	notify_send("RELOADING=1");
 	if (vm_daemon_reload(r->daemon, why, sizeof(why)))
-		fprintf(stderr, "vcpuscope daemon: not reloaded: %s\n", why);
+		log_writer_line(r->log, "vcpuscope daemon: not reloaded: %s", why);
 	else
-		fprintf(stderr, "reloaded %s\n", r->arguments.config);
+		log_writer_line(r->log, "reloaded %s", r->arguments.config);
 	notify_send("READY=1");
 }
 
@@ -107,14 +112,16 @@ static void on_walk(uv_handle_t *handle, void *context)
 
 static int daemon_loop(struct daemon_run *r)
 {
-	const struct vm_daemon_options options = {
-		.config_path = r->arguments.config, .config = &r->config, .say = on_say};
+	const struct vm_daemon_options options = {.config_path = r->arguments.config,
+						  .config = &r->config,
+						  .say = on_say,
+						  .context = r};
 	uint64_t watchdog_ms = notify_watchdog_ms();
 	char why[512];
 	int err = vm_daemon_open(&r->loop, &options, &r->daemon, why, sizeof(why));
 
 	if (err) {
-		fprintf(stderr, "vcpuscope daemon: %s\n", why);
+		log_writer_line(r->log, "vcpuscope daemon: %s", why);
 		return err == -EPERM || err == -EACCES ? COMMAND_UNSUPPORTED : COMMAND_TROUBLE;
 	}
 	signal_start(r, &r->interrupt, SIGINT, on_end);
@@ -123,8 +130,8 @@ static int daemon_loop(struct daemon_run *r)
 	uv_timer_init(&r->loop, &r->watchdog);
 	if (watchdog_ms)
 		uv_timer_start(&r->watchdog, on_watchdog, watchdog_ms, watchdog_ms);
-	fprintf(stderr, "listening on %s; %zu VMs configured\n", r->config.control,
-		r->config.n_vms);
+	log_writer_line(r->log, "listening on %s; %zu VMs configured", r->config.control,
+			r->config.n_vms);
 	notify_send("READY=1");
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	notify_send("STOPPING=1");
@@ -154,10 +161,12 @@ static int daemon_run(const struct command *self, int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	uv_loop_init(&r->loop);
+	log_writer_new(STDERR_FILENO, &r->log); /* without, lines are written at once */
 	result = daemon_loop(r);
 	uv_walk(&r->loop, on_walk, NULL); /* a failed start leaves some */
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&r->loop);
+	log_writer_free(r->log, LOG_FLUSH_MS);
 	free(r);
 	return result;
 }

@@ -15,12 +15,14 @@
 #include "host-collector/cli/feed.h"
 #include "host-collector/cli/guest_options.h"
 #include "host-collector/view/escape.h"
+#include "proto/log_writer.h"
 #include "proto/recording.h"
 
 enum {
 	STATUS_TTY_MS = 500,
 	STATUS_PLAIN_MS = 5000,
 	FLUSH_MS = 1000,
+	LOG_FLUSH_MS = 2000,
 };
 
 struct record_options {
@@ -71,6 +73,7 @@ struct record {
 	struct feed_place place;
 	struct feed *feed;
 	struct recording_writer *writer;
+	struct log_writer *log; /* of the lines and the status */
 	int write_error;
 	bool tty, line_open; /* a status line stands on the terminal */
 	bool stopping;
@@ -90,7 +93,7 @@ static uint64_t now_ms(void)
 static void line_clear(struct record *r)
 {
 	if (r->line_open)
-		fprintf(stderr, "\r\033[K");
+		log_writer_put(r->log, "\r\033[K");
 	r->line_open = false;
 }
 
@@ -99,7 +102,7 @@ static void on_say(void *context, const char *line)
 	struct record *r = context;
 
 	line_clear(r);
-	fprintf(stderr, "%s\n", escape(line).text);
+	log_writer_line(r->log, "%s", escape(line).text);
 }
 
 static void stop(struct record *r)
@@ -128,11 +131,13 @@ static void write_failed(struct record *r, int err)
 	r->write_error = err;
 	line_clear(r);
 	if (!r->writer)
-		fprintf(stderr, "vcpuscope record: %s: %s\n", r->options.output, strerror(-err));
+		log_writer_line(r->log, "vcpuscope record: %s: %s", r->options.output,
+				strerror(-err));
 	else
-		fprintf(stderr,
+		log_writer_line(
+			r->log,
 			"vcpuscope record: %s: %s; what was written until now is readable; free "
-			"some space, or record elsewhere\n",
+			"some space, or record elsewhere",
 			r->options.output, strerror(-err));
 	r->exit_code = COMMAND_TROUBLE;
 	stop(r);
@@ -158,7 +163,7 @@ static void on_ended(void *context, const char *why)
 	struct record *r = context;
 
 	line_clear(r);
-	fprintf(stderr, "%s: the recording ends\n", why);
+	log_writer_line(r->log, "%s: the recording ends", why);
 	stop(r);
 }
 
@@ -201,7 +206,7 @@ static void status_print(struct record *r)
 {
 	struct collector_status s;
 	uint64_t now = now_ms(), elapsed = now - r->status_ms, host, guest;
-	char clock[32];
+	char clock[32], line[256];
 
 	feed_status_get(r->feed, &s);
 	host = s.host.events.emitted;
@@ -210,16 +215,16 @@ static void status_print(struct record *r)
 	if (!elapsed)
 		elapsed = 1;
 	line_clear(r);
-	fprintf(stderr,
-		"%6.1f s  host %" PRIu64 " ev/s  guest %" PRIu64 " ev/s  lost %" PRIu64
-		"  clock %s  %s%s  %.1f MB%s",
-		(double)(now - r->begin_ms) / 1000, (host - r->host_events) * 1000 / elapsed,
-		(guest - r->guest_events) * 1000 / elapsed, lost_events(&s), clock, guest_text(&s),
-		s.paused ? ", VM paused" : "",
-		r->writer ? (double)recording_writer_bytes(r->writer) / 1e6 : 0.0,
-		r->tty ? "" : "\n");
+	snprintf(line, sizeof(line),
+		 "%6.1f s  host %" PRIu64 " ev/s  guest %" PRIu64 " ev/s  lost %" PRIu64
+		 "  clock %s  %s%s  %.1f MB%s",
+		 (double)(now - r->begin_ms) / 1000, (host - r->host_events) * 1000 / elapsed,
+		 (guest - r->guest_events) * 1000 / elapsed, lost_events(&s), clock, guest_text(&s),
+		 s.paused ? ", VM paused" : "",
+		 r->writer ? (double)recording_writer_bytes(r->writer) / 1e6 : 0.0,
+		 r->tty ? "" : "\n");
+	log_writer_put(r->log, line);
 	r->line_open = r->tty;
-	fflush(stderr);
 	r->status_ms = now;
 	r->host_events = host;
 	r->guest_events = guest;
@@ -259,11 +264,13 @@ static void on_level_signal(uv_signal_t *signal, int number)
 
 	line_clear(r);
 	if (err == -EOPNOTSUPP)
-		fprintf(stderr, "vcpuscope record: the level stays detail: summary needs BPF\n");
+		log_writer_line(r->log,
+				"vcpuscope record: the level stays detail: summary needs BPF");
 	else if (err)
-		fprintf(stderr, "vcpuscope record: cannot switch the level: %s\n", strerror(-err));
+		log_writer_line(r->log, "vcpuscope record: cannot switch the level: %s",
+				strerror(-err));
 	else
-		fprintf(stderr, "level is %s from here on\n", level_names[level]);
+		log_writer_line(r->log, "level is %s from here on", level_names[level]);
 }
 
 /* What was recorded, in a line or two. */
@@ -271,28 +278,33 @@ static void summary_print(struct record *r)
 {
 	const char *path = r->options.output;
 	struct collector_status s;
+	char frames[48] = "";
 
 	feed_status_get(r->feed, &s);
-	fprintf(stderr, "%s: %.1f s of %s (%zu vCPU%s), %" PRIu64 " host events by %s", path,
-		(double)(now_ms() - r->begin_ms) / 1000, s.vm->name, s.n_vcpus,
-		s.n_vcpus == 1 ? "" : "s", s.host.events.emitted, s.backend);
 	if (s.has_channel)
-		fprintf(stderr, ", %" PRIu64 " guest frames", s.link.frames);
-	fprintf(stderr, ", lost %" PRIu64 "\n", lost_events(&s));
+		snprintf(frames, sizeof(frames), ", %" PRIu64 " guest frames", s.link.frames);
+	log_writer_line(r->log,
+			"%s: %.1f s of %s (%zu vCPU%s), %" PRIu64
+			" host events by %s%s, lost %" PRIu64,
+			path, (double)(now_ms() - r->begin_ms) / 1000, s.vm->name, s.n_vcpus,
+			s.n_vcpus == 1 ? "" : "s", s.host.events.emitted, s.backend, frames,
+			lost_events(&s));
 	if (s.has_channel && !s.link.frames)
-		fprintf(stderr, "nothing was heard from the guest: the recording holds the host's "
-				"side only\n");
+		log_writer_line(r->log,
+				"nothing was heard from the guest: the recording holds the host's "
+				"side only");
 	if (s.link.decoder.session.damaged || s.link.decoder.session.skipped_bytes ||
 	    s.link.decoder.session.replayed)
-		fprintf(stderr,
-			"the channel brought %" PRIu64 " damaged and %" PRIu64
-			" replayed frames; %" PRIu64 " bytes were skipped\n",
-			s.link.decoder.session.damaged, s.link.decoder.session.replayed,
-			s.link.decoder.session.skipped_bytes);
+		log_writer_line(r->log,
+				"the channel brought %" PRIu64 " damaged and %" PRIu64
+				" replayed frames; %" PRIu64 " bytes were skipped",
+				s.link.decoder.session.damaged, s.link.decoder.session.replayed,
+				s.link.decoder.session.skipped_bytes);
 	if (!s.host.kernel_names)
-		fprintf(stderr, "kernel addresses are hidden (kernel.kptr_restrict): stacks lack "
-				"kernel names\n");
-	fprintf(stderr, "next: vcpuscope report %s\n", path);
+		log_writer_line(r->log,
+				"kernel addresses are hidden (kernel.kptr_restrict): stacks lack "
+				"kernel names");
+	log_writer_line(r->log, "next: vcpuscope report %s", path);
 }
 
 /* NULL: the default. False: no such level. */
@@ -452,9 +464,10 @@ static int record_run(const struct command *self, int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	r->tty = isatty(STDERR_FILENO);
 	uv_loop_init(&r->loop);
+	log_writer_new(STDERR_FILENO, &r->log); /* without, lines are written at once */
 	err = record_loop(r, why, sizeof(why));
 	if (err) {
-		fprintf(stderr, "vcpuscope record: %s\n", why);
+		log_writer_line(r->log, "vcpuscope record: %s", why);
 		r->exit_code = exit_code_of(err);
 	}
 	if (r->writer) {
@@ -473,6 +486,7 @@ static int record_run(const struct command *self, int argc, char **argv)
 	uv_walk(&r->loop, on_walk, NULL);
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&r->loop);
+	log_writer_free(r->log, LOG_FLUSH_MS);
 	err = r->exit_code;
 	free(r);
 	return err;

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <uv.h>
@@ -22,8 +23,9 @@
 #include "host-collector/view/escape.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
+#include "proto/log_writer.h"
 
-enum { TICK_MS = 100 };
+enum { TICK_MS = 100, LOG_FLUSH_MS = 2000 };
 #define STALL_DEFAULT_NS    100000000
 #define METRICS_INTERVAL_NS 5000000000ull
 #define INTERVAL_DEFAULT_NS 1000000000
@@ -49,6 +51,7 @@ struct watch {
 	struct live *live;
 	struct report_table *table; /* NULL: stalls */
 	struct metrics *metrics;    /* NULL: not wanted */
+	struct log_writer *log;     /* of what goes to standard error */
 	uint64_t start_ns, shown_ns, metrics_ns;
 	bool ending, gone, terminal;
 	int error;
@@ -130,11 +133,22 @@ static void on_incident(void *context, const struct report *report)
 static void on_ongoing(void *context, const struct incident *incident, const char *vm_name)
 {
 	struct watch *w = context;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out;
 
 	if (w->table)
 		return;
 	/* A reader of JSON waits for the whole incident; a person is told at once. */
-	text_ongoing_write(incident, vm_name, &w->text, wants_json(w) ? stderr : stdout);
+	out = wants_json(w) ? open_memstream(&text, &len) : stdout;
+	if (!out)
+		return;
+	text_ongoing_write(incident, vm_name, &w->text, out);
+	if (out != stdout) {
+		fclose(out);
+		log_writer_put(w->log, text);
+		free(text);
+	}
 	output_flush(w);
 }
 
@@ -142,7 +156,10 @@ static void on_line(void *context, const char *line)
 {
 	struct watch *w = context;
 
-	fprintf(wants_json(w) || w->table ? stderr : stdout, "%s\n", escape(line).text);
+	if (wants_json(w) || w->table)
+		log_writer_line(w->log, "%s", escape(line).text);
+	else
+		fprintf(stdout, "%s\n", escape(line).text);
 	output_flush(w);
 }
 
@@ -158,15 +175,16 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const
 
 static void on_say(void *context, const char *line)
 {
-	(void)context;
-	fprintf(stderr, "vcpuscope watch: %s\n", escape(line).text);
+	struct watch *w = context;
+
+	log_writer_line(w->log, "vcpuscope watch: %s", escape(line).text);
 }
 
 static void on_ended(void *context, const char *why)
 {
 	struct watch *w = context;
 
-	fprintf(stderr, "vcpuscope watch: %s\n", escape(why).text);
+	log_writer_line(w->log, "vcpuscope watch: %s", escape(why).text);
 	w->gone = true;
 	watch_end(w);
 }
@@ -186,8 +204,8 @@ static void metrics_keep(struct watch *w)
 
 	w->metrics_ns = uv_hrtime();
 	if (err)
-		fprintf(stderr, "vcpuscope watch: --metrics %s: cannot write: %s\n",
-			w->arguments.metrics, strerror(-err));
+		log_writer_line(w->log, "vcpuscope watch: --metrics %s: cannot write: %s",
+				w->arguments.metrics, strerror(-err));
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -244,11 +262,11 @@ static void summary_say(const struct watch *w)
 	struct live_summary s;
 
 	live_summarise(w->live, &s);
-	fprintf(stderr,
-		"vcpuscope watch: %s: %" PRIu64 " incidents, %" PRIu64 " events, %" PRIu64
-		" lost, %" PRIu64 " late\n",
-		duration_text((int64_t)(uv_hrtime() - w->start_ns)).text, s.incidents, s.events,
-		s.lost, s.late);
+	log_writer_line(w->log,
+			"vcpuscope watch: %s: %" PRIu64 " incidents, %" PRIu64 " events, %" PRIu64
+			" lost, %" PRIu64 " late",
+			duration_text((int64_t)(uv_hrtime() - w->start_ns)).text, s.incidents,
+			s.events, s.lost, s.late);
 }
 
 /* Completes the arguments, or says what is wrong. */
@@ -337,6 +355,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		fprintf(stderr, "vcpuscope watch: %s\n", strerror(-err));
 		return COMMAND_TROUBLE;
 	}
+	log_writer_new(STDERR_FILENO, &w.log); /* without, lines are written at once */
 	w.start_ns = w.shown_ns = uv_hrtime();
 	err = live_open(&w, &live);
 	if (!err)
@@ -353,7 +372,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		err = feed_open(&w.loop, &place, &collector, false, &sink, &w.feed, why,
 				sizeof(why));
 	if (err) {
-		fprintf(stderr, "vcpuscope watch: %s\n", why);
+		log_writer_line(w.log, "vcpuscope watch: %s", why);
 		if (err == -EPERM || err == -EACCES || err == -EOPNOTSUPP)
 			result = COMMAND_UNSUPPORTED;
 		goto out;
@@ -368,7 +387,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		unlink(w.arguments.metrics);
 	summary_say(&w);
 	if (w.error && w.error != -EPIPE)
-		fprintf(stderr, "vcpuscope watch: %s\n", strerror(-w.error));
+		log_writer_line(w.log, "vcpuscope watch: %s", strerror(-w.error));
 	result = w.error ? COMMAND_TROUBLE : COMMAND_OK;
 out:
 	feed_close(w.feed);
@@ -378,6 +397,7 @@ out:
 	live_free(w.live);
 	report_table_free(w.table);
 	metrics_free(w.metrics);
+	log_writer_free(w.log, LOG_FLUSH_MS);
 	return result;
 }
 

@@ -2,6 +2,7 @@
 #include "host-collector/link/link.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "host-collector/decode/framer.h"
 #include "host-collector/link/config_text.h"
 #include "host-collector/link/socket_file.h"
+#include "proto/log_limit.h"
 
 enum {
 	TICK_MS = 50,
@@ -19,8 +21,12 @@ enum {
 	SILENCE_MS = 3000, /* an agent answers a HELLO at once; then it is worth a word */
 	DEATH_RETRY_MAX_MS = 30000,
 	DEATH_RARE_MS = 10000, /* a decoder that lived so long is replaced without more delay */
-	NOTES_MAX = 20,        /* of decoders, in each window */
-	NOTES_WINDOW_MS = 10000,
+};
+
+/* The last line on the channel's state that was hidden; text "": none. */
+struct hidden_state {
+	enum note_kind kind;
+	char text[VS_TEXT_MAX];
 };
 
 struct guest_link {
@@ -42,24 +48,52 @@ struct guest_link {
 	int said_dial_error;
 	unsigned int retry_ms, death_retry_ms;
 	uint64_t next_dial_ms, connected_ms, connections, deaths, frames, refused_records;
-	uint64_t connection_frames, notes_ms;
-	unsigned int notes;              /* since notes_ms */
+	uint64_t connection_frames;
+	struct log_limit lines; /* of notes, over all connections */
+	struct hidden_state hidden_state;
 	struct record_stats now, before; /* this decoder's, the sum of those before */
 };
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 static void on_accept(uv_poll_t *poll, int status, int events);
 
+/* The end of a time in which lines were hidden: how many, and how the channel stands. */
+static void hidden_note(struct guest_link *l, uint64_t now_ms)
+{
+	const uint64_t n = log_limit_hidden(&l->lines, now_ms);
+	const struct hidden_state hidden = l->hidden_state;
+	char text[VS_TEXT_MAX];
+
+	if (!n)
+		return;
+	snprintf(text, sizeof(text), "channel %.60s: %" PRIu64 " more lines were not shown",
+		 l->address.text, n);
+	l->events.note(l->events.context, NOTE_PROTOCOL, text);
+	l->hidden_state.text[0] = '\0';
+	if (hidden.text[0])
+		l->events.note(l->events.context, hidden.kind, hidden.text);
+}
+
+/* All that a guest can cause to be logged or noted passes here: one limit for all of it. Of hidden
+ * lines the last that says how the channel stands is kept, for readers act on it. */
 static void __attribute__((format(printf, 3, 4)))
 note(struct guest_link *l, enum note_kind kind, const char *format, ...)
 {
+	struct hidden_state *hidden = &l->hidden_state;
 	char text[VS_TEXT_MAX];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	l->events.note(l->events.context, kind, text);
+	hidden_note(l, uv_now(l->loop));
+	if (log_limit_admit(&l->lines, uv_now(l->loop))) {
+		hidden->text[0] = '\0';
+		l->events.note(l->events.context, kind, text);
+	} else if (kind == NOTE_CHANNEL_UP || kind == NOTE_CHANNEL_DOWN) {
+		hidden->kind = kind;
+		memcpy(hidden->text, text, sizeof(text));
+	}
 }
 
 static void poll_freed(uv_handle_t *handle)
@@ -234,18 +268,8 @@ static void on_decoder_note(struct guest_link *l, const struct message_note *sai
 {
 	/* What a decoder may say; all else is ours to say. */
 	enum note_kind kind = said->kind == NOTE_CHANNEL_DOWN ? NOTE_CHANNEL_DOWN : NOTE_PROTOCOL;
-	uint64_t now_ms = uv_now(l->loop);
 
-	if (now_ms - l->notes_ms >= NOTES_WINDOW_MS) {
-		l->notes_ms = now_ms;
-		if (l->notes > NOTES_MAX)
-			note(l, NOTE_PROTOCOL, "channel %.60s: %u more such lines were not shown",
-			     l->address.text, l->notes - NOTES_MAX);
-		l->notes = 0;
-	}
-	/* Who can reach a port can make it say so as often as he likes. */
-	if (l->notes++ < NOTES_MAX)
-		note(l, kind, "%s", said->text);
+	note(l, kind, "%s", said->text);
 }
 
 static void on_record(void *context, struct guest_record *r)
@@ -348,6 +372,7 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct guest_link *l = timer->data;
 
+	hidden_note(l, uv_now(l->loop));
 	if (l->decoder) {
 		decoder_tick(l->decoder, uv_now(l->loop));
 		if (l->decoder)
@@ -433,6 +458,7 @@ void guest_link_close(struct guest_link *l)
 {
 	if (!l || l->closed)
 		return;
+	hidden_note(l, UINT64_MAX);
 	l->closed = true;
 	decoder_stop(l->decoder);
 	poll_stop(l);

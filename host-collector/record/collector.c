@@ -2,6 +2,7 @@
 #include "host-collector/record/collector.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "host-collector/record/vm_clocks.h"
 #include "host-collector/vm/cgroup.h"
 #include "host-collector/vm/vm.h"
+#include "proto/log_limit.h"
 #include "proto/recording.h"
 
 enum {
@@ -48,6 +50,7 @@ struct collector {
 	int pidfd;
 	uint64_t heartbeat_ms, rescan_ms;
 	bool timer_open, stopped, ended, said_drain, said_clocks, said_quotas;
+	struct log_limit vm_lines;           /* from QEMU */
 	struct message_kernel_log log_lines; /* large, so not on the stack */
 };
 
@@ -192,12 +195,23 @@ static uv_poll_t *poll_open(struct collector *c, int fd, uv_poll_cb callback)
 	return poll;
 }
 
+static void vm_lines_hidden(struct collector *c)
+{
+	const uint64_t n = log_limit_hidden(&c->vm_lines, uv_now(c->loop));
+
+	if (n)
+		say(c, "%" PRIu64 " more lines from QEMU's monitor were not shown", n);
+}
+
+/* The recording gets all of them: pauses and migrations end what is known of the clocks. */
 static void on_vm_note(void *context, enum note_kind kind, uint64_t realtime_ns, const char *text)
 {
 	struct collector *c = context;
 
 	note_write_at(c, kind, tsc_at(c, realtime_ns), text);
-	say(c, "%s", text);
+	vm_lines_hidden(c);
+	if (log_limit_admit(&c->vm_lines, uv_now(c->loop)))
+		say(c, "%s", text);
 }
 
 static void on_qmp(uv_poll_t *poll, int status, int events)
@@ -314,6 +328,7 @@ static void on_timer(uv_timer_t *timer)
 	}
 	if (now_ms - c->rescan_ms >= RESCAN_MS) {
 		c->rescan_ms = now_ms;
+		vm_lines_hidden(c);
 		rescan(c);
 		quotas_follow(c);
 	}

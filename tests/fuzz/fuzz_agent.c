@@ -69,10 +69,10 @@ static void feed(const uint8_t *data, size_t len)
 		now.host = session_state(s) == SESSION_OPEN;
 		now.session = session_number(s);
 		configurer_step(&c, &now);
-		for (int i = 0; session_echo_due(s); i++) {
+		for (int i = 0; session_echo_due(s, at); i++) {
 			FUZZ_CHECK(i < SESSION_ECHOES_MAX);
 			out.len = 0;
-			FUZZ_CHECK(!session_echo(s, at, &out));
+			FUZZ_CHECK(!session_echo(s, at, at, &out));
 		}
 	}
 	FUZZ_CHECK(b.applied <= 2 * (steps / 10 + 1));

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "guest-agent/channel.h"
+#include "tests/unit/loop_run.h"
 
 static const struct {
 	const char *spec;
@@ -180,11 +181,61 @@ static void a_channel_comes_and_goes_with_its_host(void **state)
 	unlink(path);
 }
 
+/* A host that writes without a pause, for a second and a half: what is read has a rate. */
+static void a_host_that_floods_waits(void **state)
+{
+	static uint8_t bytes[65536];
+	struct seen seen = {0};
+	struct channel_events events = {on_up, on_down, on_received, on_writable, &seen};
+	struct channel_address address;
+	struct channel *channel;
+	char path[64], spec[80], why[256];
+	size_t written = 0, first;
+	int listener, host;
+	uv_timer_t timer;
+	uint64_t end;
+	uv_loop_t loop;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/tmp/test_channel_flood.%d.sock", (int)getpid());
+	snprintf(spec, sizeof(spec), "unix:%s", path);
+	assert_int_equal(channel_address_parse(spec, &address, why, sizeof(why)), 0);
+	assert_int_equal(uv_loop_init(&loop), 0);
+	listener = listen_on(path);
+	assert_int_equal(channel_open(&loop, &address, &events, &channel), 0);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	run_until(&loop, &seen.ups, 1);
+	host = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+	assert_true(host >= 0);
+	uv_timer_init(&loop, &timer);
+	for (end = uv_now(&loop) + 1500, first = 0; uv_now(&loop) < end;) {
+		ssize_t n = write(host, bytes, sizeof(bytes));
+
+		written += n > 0 ? (size_t)n : 0;
+		loop_run_ms(&loop, &timer, 1);
+		if (uv_now(&loop) < end - 1000)
+			first = seen.received;
+	}
+	assert_true(first >= 1 << 20);                /* the beginning is free */
+	assert_true(seen.received - first < 3 << 15); /* then 64 KiB/s */
+	assert_true(seen.received > first);
+	assert_true(written < 2 << 20); /* nor is it kept anywhere */
+
+	uv_close((uv_handle_t *)&timer, NULL);
+	channel_close(channel);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	close(host);
+	close(listener);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_are_understood_or_refused_in_one_line),
 		cmocka_unit_test(a_channel_comes_and_goes_with_its_host),
+		cmocka_unit_test(a_host_that_floods_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
 #include "host-collector/decode/worker.h"
 #include "host-collector/link/link.h"
 #include "host-collector/link/socket_file.h"
+#include "proto/log_limit.h"
 #include "tests/unit/loop_run.h"
 
 struct rig {
@@ -32,7 +33,7 @@ struct rig {
 	struct byte_buffer wire, payload;
 	size_t frames, hellos, observations, notes;
 	struct message_echo_observation last;
-	char note[VS_TEXT_MAX];
+	char note[VS_TEXT_MAX], before[VS_TEXT_MAX]; /* the last, and the one before */
 };
 
 static void on_frame(void *context, const struct frame_view *frame, uint64_t arrival_tsc)
@@ -67,6 +68,7 @@ static void on_note(void *context, enum note_kind kind, const char *text)
 
 	(void)kind;
 	r->notes++;
+	memcpy(r->before, r->note, sizeof(r->before));
 	snprintf(r->note, sizeof(r->note), "%s", text);
 }
 
@@ -549,16 +551,59 @@ static void test_addresses(void **state)
 	assert_int_equal(link_address_parse(long_path, &address, why, sizeof(why)), -EINVAL);
 }
 
+/* HELLOs of ever new sessions and answers to what nobody asked, for 2 s: few lines, whatever their
+ * kind, and a count of the others. */
+static void test_a_flood_of_lines_is_limited(void **state)
+{
+	struct rig *r = *state;
+	static struct message_config_reply reply;
+	uint64_t end;
+
+	port_listen(r);
+	link_to(r, "");
+	run_until_state(r, LINK_SILENT);
+	port_accept(r);
+	agent_hello(r);
+	run_until_state(r, LINK_TALKING);
+	reply.n_limits = VS_CONFIG_LIMITS_MAX;
+	for (size_t i = 0; i < VS_CONFIG_LIMITS_MAX; i++)
+		snprintf(reply.limits[i].text, sizeof(reply.limits[i].text), "line %zu", i);
+	end = uv_now(&r->loop) + 2000;
+	for (uint64_t i = 0; uv_now(&r->loop) < end; i++) {
+		struct byte_buffer wire = {0};
+
+		frame_writer_free(r->agent);
+		r->agent = frame_writer_new(0x3000 + i);
+		assert_int_equal(message_config_reply_pack(&reply, &r->payload), 0);
+		frame_write(r->agent, FRAME_CONFIG_REPLY, r->payload.data, r->payload.len, &wire);
+		r->payload.len = 0;
+		if (write(r->peer, wire.data, wire.len) != (ssize_t)wire.len)
+			fail_msg("the flood is not read");
+		byte_buffer_fini(&wire);
+		agent_hello(r);
+		run_ms(r, 2);
+	}
+	run_ms(r, 200);
+	assert_true(r->frames > 100);
+	assert_in_range(r->notes, LOG_LIMIT_LINES, 2 * LOG_LIMIT_LINES + 4);
+	guest_link_close(r->link);
+	r->link = NULL;
+	/* The count, then how the channel stands. */
+	assert_non_null(strstr(r->before, "more lines were not shown"));
+	assert_non_null(strstr(r->note, "agent 9.9 on guest kernel 6.1"));
+}
+
 #define RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		RIG(test_waits_for_a_port_then_talks),   RIG(test_comes_back_after_a_break),
-		RIG(test_listens_for_agents_that_dial),  RIG(test_busy_port_is_explained),
-		RIG(test_silent_port_is_explained),      RIG(test_flood_of_garbage_is_survived),
-		RIG(test_a_dead_decoder_is_replaced),    RIG(test_a_decoder_holds_nothing_else),
-		RIG(test_only_a_dead_socket_is_removed), cmocka_unit_test(test_addresses),
+		RIG(test_waits_for_a_port_then_talks),  RIG(test_comes_back_after_a_break),
+		RIG(test_listens_for_agents_that_dial), RIG(test_busy_port_is_explained),
+		RIG(test_silent_port_is_explained),     RIG(test_flood_of_garbage_is_survived),
+		RIG(test_a_dead_decoder_is_replaced),   RIG(test_a_decoder_holds_nothing_else),
+		RIG(test_a_flood_of_lines_is_limited),  RIG(test_only_a_dead_socket_is_removed),
+		cmocka_unit_test(test_addresses),
 	};
 
 	if (worker_is_meant(argc, argv))

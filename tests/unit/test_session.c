@@ -163,8 +163,8 @@ static void an_echo_carries_both_stamps_and_opens_the_session(void **state)
 	assert_int_equal(session_state(f->session), SESSION_OPEN);
 	for (uint32_t id = 77; id <= 78; id++) {
 		f->out.len = 0;
-		assert_true(session_echo_due(f->session));
-		assert_int_equal(session_echo(f->session, 1000 + id, &f->out), 0);
+		assert_true(session_echo_due(f->session, 0));
+		assert_int_equal(session_echo(f->session, 0, 1000 + id, &f->out), 0);
 		session_stamp(f->session, f->out.data);
 		frame_reader_init(&reader);
 		frame_reader_push(&reader, f->out.data, f->out.len);
@@ -177,7 +177,7 @@ static void an_echo_carries_both_stamps_and_opens_the_session(void **state)
 		assert_int_equal(reply.sent, 1000 + id);
 		frame_reader_fini(&reader);
 	}
-	assert_false(session_echo_due(f->session));
+	assert_false(session_echo_due(f->session, 0));
 	frame_unpacker_free(unpacker);
 }
 
@@ -257,7 +257,7 @@ static void a_damaged_frame_is_counted_and_the_next_one_read(void **state)
 	session_stats_get(f->session, &stats);
 	assert_int_equal(stats.reader.bad_crc, 1);
 	assert_int_equal(stats.reader.frames, 1);
-	assert_true(session_echo_due(f->session));
+	assert_true(session_echo_due(f->session, 0));
 }
 
 static void a_replayed_frame_is_not_answered(void **state)
@@ -270,9 +270,9 @@ static void a_replayed_frame_is_not_answered(void **state)
 	host_echo(f, 1);
 	byte_buffer_append(&copy, f->from_host.data, f->from_host.len);
 	deliver(f, 0, 1000);
-	assert_int_equal(session_echo(f->session, 0, &f->out), 0);
+	assert_int_equal(session_echo(f->session, 0, 0, &f->out), 0);
 	session_receive(f->session, copy.data, copy.len, 0);
-	assert_false(session_echo_due(f->session));
+	assert_false(session_echo_due(f->session, 0));
 	session_stats_get(f->session, &stats);
 	assert_int_equal(stats.frames_replayed, 1);
 	byte_buffer_fini(&copy);
@@ -326,8 +326,48 @@ static void an_echo_flood_is_bounded(void **state)
 	session_stats_get(f->session, &stats);
 	assert_int_equal(stats.echoes_refused, 10);
 	for (int i = 0; i < SESSION_ECHOES_MAX; i++)
-		assert_int_equal(session_echo(f->session, 0, &f->out), 0);
-	assert_false(session_echo_due(f->session));
+		assert_int_equal(session_echo(f->session, 0, 0, &f->out), 0);
+	assert_false(session_echo_due(f->session, 0));
+}
+
+/* HELLOs of ever new sessions, each with a frame of unknown kind, bytes that are no frame, and many
+ * echoes: what is answered and said does not grow with it. */
+static void a_flood_of_sessions_is_answered_and_said_at_a_rate(void **state)
+{
+	struct fixture *f = *state;
+	int hellos = 0, echoes = 0;
+
+	session_begin(f->session);
+	for (uint64_t i = 0; i < 3000; i++) {
+		const uint64_t ms = 5000 + i; /* 3 s */
+
+		host_restart(f, 10000 + i);
+		host_hello(f, 1, 1);
+		host_echo(f, 1);
+		byte_buffer_append(&f->payload, "x", 1);
+		host_write(f, (enum frame_kind)99);
+		byte_buffer_append(&f->from_host, "no frame", 8);
+		deliver(f, 0, 100000);
+		if (session_hello_due(f->session, ms)) {
+			send_hello(f, ms);
+			hellos++;
+		}
+		f->out.len = 0;
+		while (session_echo_due(f->session, ms)) {
+			assert_int_equal(session_echo(f->session, ms, 0, &f->out), 0);
+			echoes++;
+		}
+	}
+	assert_in_range(hellos, 20, 4 * SESSION_HELLOS_PER_S);
+	assert_in_range(echoes, 200, 4 * SESSION_ECHOES_PER_S);
+	assert_in_range(f->n_said, 1, 2);
+	/* And afterwards all is as before. */
+	assert_true(session_hello_waits(f->session));
+	send_hello(f, 9000);
+	assert_false(session_hello_waits(f->session));
+	host_echo(f, 2);
+	deliver(f, 0, 1000);
+	assert_true(session_echo_due(f->session, 9000));
 }
 
 static void half_a_frame_does_not_outlive_its_connection(void **state)
@@ -398,6 +438,7 @@ int main(void)
 		TEST(a_host_of_another_version_is_answered_and_told_once),
 		TEST(unknown_kinds_are_counted_and_said_once),
 		TEST(an_echo_flood_is_bounded),
+		TEST(a_flood_of_sessions_is_answered_and_said_at_a_rate),
 		TEST(the_newest_config_is_taken_once_and_dies_with_its_session),
 		TEST(half_a_frame_does_not_outlive_its_connection),
 	};

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -239,6 +240,75 @@ static void garbage_from_the_host_is_survived(void **state)
 	assert_null(strstr(said + 1, "no frame")); /* once */
 }
 
+/* HELLOs of ever new sessions with echo requests, unknown frames and garbage behind each, as fast
+ * as the agent takes them. */
+static void flood(struct agent_host *h, unsigned int ms)
+{
+	const uint64_t hz = h->hello.clock_hz, end = clock_tsc_read() + hz / 1000 * ms;
+	static struct message_hello hello = {.protocol_min = VS_PROTOCOL_MIN,
+					     .protocol_max = VS_PROTOCOL_MAX,
+					     .role = STREAM_ROLE_HOST,
+					     .clock = STREAM_CLOCK_HOST_TSC,
+					     .clock_hz = 1000000000};
+	const struct message_echo_request request = {.id = 1};
+	struct byte_buffer payload = {0}, out = {0};
+
+	for (uint64_t session = 1000; clock_tsc_read() < end; session++) {
+		struct frame_writer *w = frame_writer_new(session);
+		size_t at = 0;
+
+		out.len = payload.len = 0;
+		assert_int_equal(message_hello_pack(&hello, &payload), 0);
+		assert_int_equal(frame_write(w, FRAME_HELLO, payload.data, payload.len, &out), 0);
+		payload.len = 0;
+		assert_int_equal(message_echo_request_pack(&request, &payload), 0);
+		for (int i = 0; i < 20; i++)
+			frame_write(w, FRAME_ECHO_REQUEST, payload.data, payload.len, &out);
+		frame_write(w, (enum frame_kind)99, payload.data, payload.len, &out);
+		assert_int_equal(byte_buffer_append(&out, "no frame", 8), 0);
+		frame_writer_free(w);
+		while (at < out.len && clock_tsc_read() < end) {
+			ssize_t n = send(h->fd, out.data + at, out.len - at, MSG_DONTWAIT);
+
+			at += n > 0 ? (size_t)n : 0;
+			if (n <= 0)
+				agent_host_serve(h, 5);
+		}
+	}
+	byte_buffer_fini(&payload);
+	byte_buffer_fini(&out);
+}
+
+static void a_flood_from_the_host_costs_little_and_says_little(void **state)
+{
+	struct agent_host *h = *state;
+	char log[16384] = "";
+	uint64_t lines = 0;
+	double cpu_s;
+	ssize_t n;
+	int fd;
+
+	assert_int_equal(agent_host_listen(h), 0);
+	agent_spawn(h, NULL, NULL);
+	wait_open(h);
+	flood(h, 1000); /* the first megabyte is read at once */
+	cpu_s = agent_host_agent_cpu_s(h);
+	flood(h, 2000);
+	cpu_s = agent_host_agent_cpu_s(h) - cpu_s;
+	printf("CPU %.3f s in 2 s of flood, %.3f s in all\n", cpu_s, agent_host_agent_cpu_s(h)); 
+	if (cpu_s >= 0.12)
+		fail_msg("CPU %.2f s in 2 s of flood, want < 6 %%", cpu_s);
+	agent_host_stop_agent(h);
+	fd = open(h->log_path, O_RDONLY);
+	n = read(fd, log, sizeof(log) - 1);
+	close(fd);
+	assert_true(n > 0);
+	for (const char *at = log; (at = strchr(at, '\n')); at++)
+		lines++;
+	assert_in_range(lines, 1, 2 * 20 + 4);
+	assert_non_null(strstr(log, " sessions, ")); /* the summary is always there */
+}
+
 /* Runs the agent once: 0, or why this machine cannot. */
 static bool machine_is_able(char *why, size_t why_bytes)
 {
@@ -269,6 +339,7 @@ int main(void)
 		TEST(without_a_host_it_is_quiet_and_drops_the_oldest_by_exact_count),
 		TEST(a_host_that_goes_and_comes_back_gets_a_new_session),
 		TEST(garbage_from_the_host_is_survived),
+		TEST(a_flood_from_the_host_costs_little_and_says_little),
 	};
 	char why[1024];
 

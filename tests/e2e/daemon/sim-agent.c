@@ -114,8 +114,10 @@ static bool wire_fill(struct sim *s)
 	s->wire_queued = false;
 	if (session_hello_due(s->session, now_ms()))
 		return !session_hello(s->session, &s->hello, now_ms(), &s->wire);
-	if (session_echo_due(s->session))
-		return !session_echo(s->session, sim_tsc(s), &s->wire);
+	if (session_hello_waits(s->session))
+		return false;
+	if (session_echo_due(s->session, now_ms()))
+		return !session_echo(s->session, now_ms(), sim_tsc(s), &s->wire);
 	if (session_state(s->session) != SESSION_OPEN)
 		return false;
 	s->wire_queued = true;
