@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 
 static const char priorities[] =
@@ -32,20 +33,23 @@ static void text_tame(char *out, size_t out_bytes, const char *in)
 	}
 }
 
+/* An identity that is not ours gets a key that nobody has: what follows, the alert and the time it
+ * takes are those of a wrong key, and who has no key does not learn which identities there are. */
 static int on_key_wanted(gnutls_session_t session, const char *identity, gnutls_datum_t *key)
 {
 	struct tls *t = gnutls_session_get_ptr(session);
+	const bool ours = strcmp(identity, t->psk.identity) == 0;
+	uint8_t nobodys[TLS_PSK_KEY_MAX];
 
-	if (strcmp(identity, t->psk.identity) != 0) {
-		text_tame(t->asked_for, sizeof(t->asked_for), identity);
+	if (gnutls_rnd(GNUTLS_RND_NONCE, nobodys, sizeof(nobodys)))
 		return -1;
-	}
-	t->identity_known = true;
 	key->data = gnutls_malloc(t->psk.key_bytes);
 	if (!key->data)
 		return -1;
-	memcpy(key->data, t->psk.key, t->psk.key_bytes);
+	memcpy(key->data, ours ? t->psk.key : nobodys, t->psk.key_bytes);
 	key->size = (unsigned int)t->psk.key_bytes;
+	t->identity_known = ours;
+	text_tame(t->asked_for, sizeof(t->asked_for), ours ? "" : identity);
 	return 0;
 }
 
@@ -179,9 +183,14 @@ static void failure_explain(const struct tls *t, int err, char *why, size_t why_
 
 	if (t->is_server && t->asked_for[0])
 		snprintf(why, why_bytes, "refused: unknown TLS identity '%s'", t->asked_for);
-	else if (t->is_server && t->identity_known)
+	else if (t->is_server && t->identity_known && err == GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER)
 		snprintf(why, why_bytes, "refused: wrong TLS key for identity '%s'",
 			 t->psk.identity);
+	else if (t->is_server && (err == GNUTLS_E_PREMATURE_TERMINATION ||
+				  err == GNUTLS_E_PULL_ERROR || err == GNUTLS_E_PUSH_ERROR))
+		snprintf(why, why_bytes, "the other end gave up the TLS handshake%s%s%s",
+			 t->identity_known ? " as identity '" : "",
+			 t->identity_known ? t->psk.identity : "", t->identity_known ? "'" : "");
 	else if (t->is_server &&
 		 (err == GNUTLS_E_UNSUPPORTED_VERSION_PACKET || err == GNUTLS_E_NO_CIPHER_SUITES ||
 		  err == GNUTLS_E_INSUFFICIENT_CREDENTIALS))
@@ -217,6 +226,11 @@ int tls_handshake(struct tls *t, char *why, size_t why_bytes)
 	failure_explain(t, err, why, why_bytes);
 	gnutls_alert_send_appropriate(t->session, err);
 	return -EACCES;
+}
+
+bool tls_key_shown(const struct tls *t)
+{
+	return t->identity_known;
 }
 
 bool tls_wants_write(const struct tls *t)

@@ -25,6 +25,9 @@ void tls_free(struct tls *t); /* NULL is allowed */
 /* Goes on with the handshake. 0: done; -EAGAIN: when the socket is ready (tls_wants_write);
  * -EACCES, with one line in `why`: it failed, for ever. */
 int tls_handshake(struct tls *t, char *why, size_t why_bytes);
+/* Server, while the handshake goes on: has the other end shown that it knows the key? (Its first
+ * message proves that, unless it is a copy of one that was seen before.) */
+bool tls_key_shown(const struct tls *t);
 /* Does it wait for room in the socket, instead of bytes? */
 bool tls_wants_write(const struct tls *t);
 /* Bytes, 0 at the end, -EAGAIN, or -EPROTO. Call it until -EAGAIN: it may hold what poll() does not
