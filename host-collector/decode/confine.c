@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -67,13 +68,13 @@ static uint64_t memory_now(void)
 	return (uint64_t)pages * 4096;
 }
 
-static int limits_set(int keep, uint64_t as_bytes)
+static int limits_set(int descriptors, uint64_t as_bytes)
 {
 	const struct {
 		__rlimit_resource_t what;
 		rlim_t value;
 	} limits[] = {
-		{RLIMIT_NOFILE, (rlim_t)keep},
+		{RLIMIT_NOFILE, (rlim_t)descriptors},
 		{RLIMIT_NPROC, 0},
 		{RLIMIT_FSIZE, 0},
 		{RLIMIT_CORE, 0},
@@ -83,8 +84,11 @@ static int limits_set(int keep, uint64_t as_bytes)
 	};
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		struct rlimit limit = {limits[i].value, limits[i].value};
+		struct rlimit limit = {limits[i].value, limits[i].value}, now;
 
+		/* Lower already: without rights it cannot be raised. */
+		if (!getrlimit(limits[i].what, &now) && now.rlim_max < limits[i].value)
+			limit.rlim_cur = limit.rlim_max = now.rlim_max;
 		if (limits[i].what == RLIMIT_AS && UNDER_SANITIZER)
 			continue;
 		if (setrlimit(limits[i].what, &limit))
@@ -106,7 +110,7 @@ static int parent_follow(pid_t parent)
 	return getppid() == parent ? 0 : -ESRCH;
 }
 
-static int filter_load(void)
+static int filter_load(bool receives)
 {
 	/* What a loop over two descriptors, malloc and the clock need. */
 	static const int calls[] = {
@@ -116,7 +120,7 @@ static int filter_load(void)
 		SCMP_SYS(munmap),          SCMP_SYS(brk),
 		SCMP_SYS(madvise),         SCMP_SYS(shutdown),
 		SCMP_SYS(restart_syscall), SCMP_SYS(exit_group),
-		SCMP_SYS(mremap),
+		SCMP_SYS(mremap),          SCMP_SYS(close),
 	};
 	scmp_filter_ctx filter;
 	int err = 0;
@@ -128,6 +132,8 @@ static int filter_load(void)
 		return -ENOMEM;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]) && !err; i++)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+	if (!err && receives)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(recvmsg), 0);
 	/* Memory of its own only, and none to execute. */
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
@@ -143,7 +149,7 @@ static int filter_load(void)
 	return err;
 }
 
-int confine(int keep, uint64_t memory_bytes, pid_t parent, const char **step)
+int confine(int keep, int sockets, uint64_t memory_bytes, pid_t parent, const char **step)
 {
 	uint64_t as_bytes = memory_now() + memory_bytes;
 	int err;
@@ -168,11 +174,11 @@ int confine(int keep, uint64_t memory_bytes, pid_t parent, const char **step)
 	}
 	if (!err) {
 		*step = "setting limits";
-		err = limits_set(keep, as_bytes);
+		err = limits_set(keep + sockets, as_bytes);
 	}
 	if (!err) {
 		*step = "the system call filter (seccomp)";
-		err = filter_load();
+		err = filter_load(sockets > 0);
 	}
 	return err;
 }

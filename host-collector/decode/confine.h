@@ -11,9 +11,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Descriptors 0..keep-1 stay. memory_bytes: above what the process has now. parent: with which it
- * dies. 0, or -errno of the first step that failed, which `step` names: the process must not go on
- * then. */
-int confine(int keep, uint64_t memory_bytes, pid_t parent, const char **step);
+/* Descriptors 0..keep-1 stay; `sockets` more may be received through them, 0: none. memory_bytes:
+ * above what the process has now. parent: with which it dies. 0, or -errno of the first step that
+ * failed, which `step` names: the process must not go on then. */
+int confine(int keep, int sockets, uint64_t memory_bytes, pid_t parent, const char **step);
 
 #endif

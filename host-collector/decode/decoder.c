@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "host-collector/decode/gate.h"
 #include "host-collector/decode/worker.h"
 
 enum {
@@ -38,6 +40,7 @@ struct decoder {
 	struct ring_reader *reader;
 	pid_t pid;
 	int pidfd, wakefd;
+	int door; /* by which connections are handed over; -1: it was started with one */
 	uv_poll_t wake_poll, exit_poll;
 	int open_handles;
 	bool stopped, down_seen;
@@ -97,6 +100,9 @@ void decoder_stop(struct decoder *d)
 	uv_close((uv_handle_t *)&d->exit_poll, handle_closed);
 	close(d->wakefd);
 	close(d->pidfd);
+	if (d->door >= 0)
+		close(d->door);
+	d->door = -1;
 }
 
 static void over(struct decoder *d, bool died, const char *why)
@@ -210,9 +216,13 @@ void decoder_tick(struct decoder *d, uint64_t now_ms)
 	d->cpu_ns = used;
 }
 
-void decoder_regreet(struct decoder *d)
+int decoder_hand(struct decoder *d, int fd)
 {
-	atomic_fetch_add_explicit(&d->ring->regreets, 1, memory_order_relaxed);
+	if (d->stopped || d->door < 0) {
+		close(fd);
+		return -EPIPE;
+	}
+	return gate_hand(d->door, fd);
 }
 
 pid_t decoder_pid(const struct decoder *d)
@@ -305,6 +315,8 @@ static void start_undo(struct decoder *d)
 		close(d->wakefd);
 	if (d->pidfd >= 0)
 		close(d->pidfd);
+	if (d->door >= 0)
+		close(d->door);
 	ring_reader_free(d->reader);
 	d->reader = NULL;
 	ring_unmap(d->ring);
@@ -318,6 +330,18 @@ static void start_undo(struct decoder *d)
 	uv_close((uv_handle_t *)&d->wake_poll, handle_closed);
 }
 
+/* A pair of sockets: the decoder's, ours. 0 or -errno. */
+static int door_make(int *decoders, int *ours)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return -errno;
+	*decoders = pair[0];
+	*ours = pair[1];
+	return 0;
+}
+
 int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 		  const struct message_config *wish, const struct tls_psk *psk,
 		  const struct decoder_budget *budget, const struct decoder_events *events,
@@ -325,15 +349,22 @@ int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 {
 	struct decoder *d = calloc(1, sizeof(*d));
 	int ringfd = -1, err = -ENOMEM;
+	bool listens;
 
 	if (!d)
 		goto out;
 	d->loop = loop;
 	d->events = *events;
-	d->pidfd = d->wakefd = -1;
+	d->pidfd = d->wakefd = d->door = -1;
 	d->budget = *budget;
 	decoder_budget_fill(&d->budget);
 	d->beat_ms = d->cpu_ms = uv_now(loop);
+	listens = fd < 0;
+	if (listens) {
+		err = door_make(&fd, &d->door);
+		if (err)
+			goto out;
+	}
 	ringfd = ring_create();
 	if (ringfd < 0) {
 		err = ringfd;
@@ -351,7 +382,8 @@ int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 					       .cpu_permille = d->budget.cpu_permille,
 					       .memory_bytes = d->budget.memory_bytes,
 					       .collector = getpid(),
-					       .psk = *psk};
+					       .psk = *psk,
+					       .listens = listens};
 	err = descriptor_lift(&fd);
 	if (!err)
 		err = descriptor_lift(&ringfd);
@@ -364,7 +396,8 @@ int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 	d->pidfd = (int)syscall(SYS_pidfd_open, d->pid, 0);
 	err = d->pidfd < 0 ? -errno : handles_start(d);
 out:
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	if (ringfd >= 0)
 		close(ringfd);
 	if (err && d)

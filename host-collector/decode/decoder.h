@@ -34,9 +34,10 @@ struct decoder_events {
 
 struct decoder;
 
-/* Takes over `fd`, a connected non-blocking socket, in any case. hello: what the agent is greeted
- * with. wish: what it is asked for (guest_session_ask). psk: if it has a key, the other end must
- * speak TLS with it. 0 or -errno. */
+/* Takes over `fd`, a connected non-blocking socket, in any case; -1: one of the connections that
+ * decoder_hand() brings becomes the agent's (gate.h), and it ends when none is left. hello: what
+ * the agent is greeted with. wish: what it is asked for (guest_session_ask). psk: if it has a key,
+ * the other end must speak TLS with it. 0 or -errno. */
 int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 		  const struct message_config *wish, const struct tls_psk *psk,
 		  const struct decoder_budget *budget, const struct decoder_events *events,
@@ -46,8 +47,10 @@ int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 void decoder_stop(struct decoder *d);
 /* Call it every 50 ms or so: notices one that hangs. now_ms: uv_now(). May call `ended`. */
 void decoder_tick(struct decoder *d, uint64_t now_ms);
-/* Greets the agent as a new session, so that it tells again what a late listener must know. */
-void decoder_regreet(struct decoder *d);
+/* Of a decoder that was started without a connection: takes over one. 0, -EPIPE (it has its
+ * agent), -errno: `fd` is closed; -EAGAIN: too many are under way to it, `fd` is still the
+ * caller's. */
+int decoder_hand(struct decoder *d, int fd);
 pid_t decoder_pid(const struct decoder *d);
 
 #endif

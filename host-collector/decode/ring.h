@@ -9,6 +9,7 @@
 #define DECODE_RING_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -37,14 +38,15 @@ struct ring_config {
 	uint64_t memory_bytes;      /* above what it begins with */
 	pid_t collector;            /* with which it dies */
 	struct tls_psk psk;         /* no key: the channel is plain */
+	bool listens; /* WORKER_CHANNEL is no connection, but the door by which they come (gate.h)
+		       */
 };
 
 struct ring {
 	struct ring_config config;
-	_Alignas(64) _Atomic uint32_t head;     /* slots written, the decoder's */
-	_Atomic uint32_t beat;                  /* counts on while the decoder lives */
-	_Alignas(64) _Atomic uint32_t tail;     /* slots read, the collector's word */
-	_Alignas(64) _Atomic uint32_t regreets; /* sessions that the collector asked for */
+	_Alignas(64) _Atomic uint32_t head; /* slots written, the decoder's */
+	_Atomic uint32_t beat;              /* counts on while the decoder lives */
+	_Alignas(64) _Atomic uint32_t tail; /* slots read, the collector's word */
 	_Alignas(4096) struct ring_slot slots[RING_SLOTS];
 };
 

@@ -6,14 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "clock/sample.h"
 #include "host-collector/decode/confine.h"
+#include "host-collector/decode/gate.h"
 #include "host-collector/decode/ring.h"
-#include "proto/tls.h"
 
 enum {
 	TICK_MS = 50,
@@ -21,13 +20,18 @@ enum {
 	/* A frame costs its sender these parts of what it becomes when decompressed, at least. */
 	RAW_PER_BYTE = 16,
 	BURST_MS = 1000, /* of the budget may be used at once */
-	HANDSHAKE_MAX_MS = 5000,
+	HELD_MS = 5,     /* without reading, when the budget is used up */
+	LINGER_MS = 200, /* at the gate, when nobody waits */
+	GATE_SPARE = 8,  /* descriptors beyond those that wait: one that makes another leave */
 };
 
 struct worker {
 	struct ring *ring;
-	struct guest_session *session;
-	struct tls *tls; /* NULL: the channel is plain */
+	struct peer_kind kind; /* of all connections */
+	struct tls_psk psk;
+	struct gate *gate;  /* NULL: the channel does not listen, or has its agent */
+	struct peer *agent; /* NULL: not there yet */
+	struct guest_session_stats strangers; /* who were at the gate */
 	struct frame_unpacker *unpacker;
 	struct batch_decoder *decoder;
 	struct record_stats stats, told;
@@ -35,9 +39,8 @@ struct worker {
 	bool said_nonsense;
 	int64_t allowance; /* bytes that may still be read; negative: wait */
 	uint64_t allowance_ms, cpu_base_ns, cpu_base_ms;
-	uint64_t tick_ms;
-	uint32_t regreets;
-	struct guest_record record; /* large, so not on the stack */
+	uint64_t tick_ms, awaited_ms; /* when somebody last waited at the gate */
+	struct guest_record record;   /* large, so not on the stack */
 	uint8_t buffer[READ_BYTES];
 };
 
@@ -260,28 +263,27 @@ static void on_heartbeat(void *context, const struct message_heartbeat *heartbea
 	(void)context, (void)heartbeat;
 }
 
-static bool on_send(void *context, const uint8_t *bytes, size_t len, uint64_t *sent_tsc)
-{
-	struct worker *w = context;
-	ssize_t n;
-
-	*sent_tsc = clock_tsc_read();
-	n = w->tls ? tls_send(w->tls, bytes, len)
-		   : send(WORKER_CHANNEL, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-	/* A frame that went out in part would read as damage, and what TLS has begun to send cannot
-	 * be taken back: start afresh. A broken pipe is seen by the next read. */
-	if (w->tls ? n < (ssize_t)len : n >= 0 && (size_t)n < len)
-		shutdown(WORKER_CHANNEL, SHUT_RDWR);
-	return n == (ssize_t)len;
-}
-
 /* ---- the loop ---- */
+
+/* Of all connections; what is no count is the agent's. */
+static void session_stats_get(struct worker *w, struct guest_session_stats *out)
+{
+	const struct guest_session_stats none = {0};
+
+	*out = w->strangers;
+	if (w->gate)
+		gate_stats_add(w->gate, out);
+	if (w->agent)
+		peer_stats_add(w->agent, out);
+	else
+		guest_session_stats_add(out, &none);
+}
 
 static void stats_tell(struct worker *w)
 {
 	struct record_stats *s = &w->stats;
 
-	guest_session_stats_get(w->session, &s->session);
+	session_stats_get(w, &s->session);
 	s->cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 	w->told.cpu_ns = s->cpu_ns; /* that alone is no news */
 	if (!memcmp(s, &w->told, sizeof(*s)))
@@ -303,14 +305,11 @@ static void down(struct worker *w, int error)
 
 static void tick(struct worker *w, uint64_t now)
 {
-	uint32_t regreets = atomic_load_explicit(&w->ring->regreets, memory_order_relaxed);
-
 	w->tick_ms = now;
-	if (regreets != w->regreets) {
-		w->regreets = regreets;
-		guest_session_start(w->session, now);
-	}
-	guest_session_tick(w->session, now);
+	if (w->gate)
+		gate_tick(w->gate, now);
+	else
+		guest_session_tick(w->agent->session, now);
 	stats_tell(w);
 }
 
@@ -343,22 +342,11 @@ static bool within_budget(struct worker *w, uint64_t now)
 	return true;
 }
 
-/* Bytes, 0 at the end, or -errno. */
-static ssize_t channel_read(struct worker *w)
-{
-	ssize_t n;
-
-	if (w->tls)
-		return tls_receive(w->tls, w->buffer, sizeof(w->buffer));
-	n = recv(WORKER_CHANNEL, w->buffer, sizeof(w->buffer), MSG_DONTWAIT);
-	return n < 0 ? -errno : n;
-}
-
 /* -1: goes on; else an exit code. */
 static int readable(struct worker *w)
 {
-	ssize_t n =
-		channel_read(w); /* a whole record of TLS: none stays behind, unseen by poll() */
+	/* A whole record of TLS: none stays behind, unseen by poll(). */
+	ssize_t n = peer_read(w->agent, w->buffer, sizeof(w->buffer));
 	uint64_t tsc = clock_tsc_read();
 
 	if (n == -EAGAIN || n == -EINTR)
@@ -368,60 +356,76 @@ static int readable(struct worker *w)
 		return WORKER_DONE;
 	}
 	w->allowance -= n;
-	return guest_session_receive(w->session, w->buffer, (size_t)n, tsc, now_ms())
+	return guest_session_receive(w->agent->session, w->buffer, (size_t)n, tsc, now_ms())
 		       ? WORKER_TROUBLE
 		       : -1;
 }
 
-/* Until both ends know the key nothing of ours is sent and nothing of theirs is believed. -1: done;
- * else an exit code. */
-static int shake_hands(struct worker *w)
+/* The agent has been chosen: all other connections are closed. */
+static void gate_close(struct worker *w)
 {
-	const uint64_t since = now_ms();
-	char why[VS_TEXT_MAX] = "refused: no TLS handshake for 5 s";
-	int err;
+	gate_stats_add(w->gate, &w->strangers);
+	gate_free(w->gate);
+	w->gate = NULL;
+	close(WORKER_CHANNEL);
+	explicit_bzero(&w->psk, sizeof(w->psk));
+}
 
-	while ((err = tls_handshake(w->tls, why, sizeof(why))) == -EAGAIN) {
-		struct pollfd channel = {.fd = WORKER_CHANNEL,
-					 .events = tls_wants_write(w->tls) ? POLLOUT : POLLIN};
+/* One turn at the gate. -1: goes on; else an exit code. */
+static int gate_serve(struct worker *w, uint64_t now, int wait_ms)
+{
+	const int err = gate_turn(w->gate, now, wait_ms);
 
-		if (now_ms() - since > HANDSHAKE_MAX_MS)
-			break;
-		poll(&channel, 1, TICK_MS);
-		beat(w);
-		/* A byte alone leaves poll() ready and the handshake unmoved. */
-		if (channel.revents && !tls_wants_write(w->tls))
-			poll(NULL, 0, 1);
-	}
-	if (!err)
+	if (gate_waiting(w->gate))
+		w->awaited_ms = now;
+	if (err == -ENOMEM)
+		return WORKER_TROUBLE;
+	if (w->agent) {
+		gate_close(w);
 		return -1;
-	on_note(w, NOTE_CHANNEL_DOWN, why);
-	down(w, EACCES);
+	}
+	if (!err && now - w->awaited_ms < LINGER_MS)
+		return -1;
+	down(w, 0);
 	return WORKER_DONE;
+}
+
+/* One turn with the agent. -1: goes on; else an exit code. */
+static int agent_serve(struct worker *w, bool reads, int wait_ms)
+{
+	struct pollfd channel = {.fd = reads ? w->agent->fd : -1, .events = POLLIN};
+
+	poll(&channel, 1, wait_ms);
+	return channel.revents ? readable(w) : -1;
 }
 
 static int run(struct worker *w)
 {
-	int result = w->tls ? shake_hands(w) : -1;
+	int result = -1;
 
-	if (result < 0)
-		result = guest_session_start(w->session, now_ms()) ? WORKER_TROUBLE : -1;
-	w->allowance_ms = w->cpu_base_ms = w->tick_ms = now_ms();
+	if (w->agent)
+		result = guest_session_start(w->agent->session, now_ms()) ? WORKER_TROUBLE : -1;
+	w->allowance_ms = w->cpu_base_ms = w->tick_ms = w->awaited_ms = now_ms();
 	while (result < 0) {
 		uint64_t now = now_ms(), due = w->tick_ms + TICK_MS;
 		bool reads = within_budget(w, now);
-		struct pollfd channel = {.fd = reads ? WORKER_CHANNEL : -1, .events = POLLIN};
+		const int wait_ms = now >= due ? 0 : reads ? (int)(due - now) : HELD_MS;
 		uint32_t head = atomic_load_explicit(&w->ring->head, memory_order_relaxed);
 
-		poll(&channel, 1, now >= due ? 0 : reads ? (int)(due - now) : 5);
+		if (!w->gate)
+			result = agent_serve(w, reads, wait_ms);
+		else if (reads)
+			result = gate_serve(w, now, wait_ms);
+		else
+			poll(NULL, 0, wait_ms);
 		beat(w);
 		if (!reads)
 			w->stats.held_ms += now_ms() - now;
-		if (channel.revents)
-			result = readable(w);
 		now = now_ms();
 		if (result < 0 && now >= w->tick_ms + TICK_MS)
 			tick(w, now);
+		if (w->gate && w->agent) /* which a tick can bring about */
+			gate_close(w);
 		if (atomic_load_explicit(&w->ring->head, memory_order_relaxed) != head)
 			wake();
 	}
@@ -433,16 +437,41 @@ bool worker_is_meant(int argc, char **argv)
 	return argc > 0 && !strcmp(argv[0], WORKER_NAME);
 }
 
+/* Makes what the connections need, the last thing before the confinement. 0 or -errno; -EIO: GnuTLS
+ * does not allow what we need. */
+static int connections_prepare(struct worker *w)
+{
+	const struct ring_config *config = &w->ring->config;
+	struct tls *trial = NULL;
+	int err;
+
+	w->psk = config->psk;
+	explicit_bzero(&w->ring->config.psk, sizeof(w->ring->config.psk));
+	w->kind = (struct peer_kind){.hello = &config->hello,
+				     .wish = &config->wish,
+				     .psk = &w->psk,
+				     .to = {.frame = on_frame,
+					    .observation = on_observation,
+					    .hello = on_hello,
+					    .heartbeat = on_heartbeat,
+					    .note = on_note,
+					    .context = w}};
+	if (!config->listens)
+		return peer_open(WORKER_CHANNEL, &w->kind, &w->agent, &w->agent);
+	w->gate = gate_new(WORKER_CHANNEL, &w->kind, &w->agent);
+	if (!w->gate)
+		return -ENOMEM;
+	if (!w->psk.key_bytes)
+		return 0;
+	/* Said once, instead of at each connection. */
+	err = tls_server_new(WORKER_CHANNEL, &w->psk, &trial);
+	tls_free(trial);
+	return err;
+}
+
 int worker_main(void)
 {
 	struct worker *w = calloc(1, sizeof(*w));
-	const struct guest_session_events events = {.frame = on_frame,
-						    .observation = on_observation,
-						    .hello = on_hello,
-						    .heartbeat = on_heartbeat,
-						    .note = on_note,
-						    .send = on_send,
-						    .context = w};
 	char text[VS_TEXT_MAX];
 	const char *step = "";
 	int result = WORKER_TROUBLE, err;
@@ -454,18 +483,15 @@ int worker_main(void)
 		goto out;
 	w->unpacker = frame_unpacker_new();
 	w->decoder = batch_decoder_new();
-	w->session = guest_session_new(&w->ring->config.hello, &events);
-	if (!w->unpacker || !w->decoder || !w->session)
-		goto out;
-	guest_session_ask(w->session, &w->ring->config.wish);
-	if (w->ring->config.psk.key_bytes &&
-	    tls_server_new(WORKER_CHANNEL, &w->ring->config.psk, &w->tls)) {
+	err = w->unpacker && w->decoder ? connections_prepare(w) : -ENOMEM;
+	if (err == -EIO) {
 		on_note(w, NOTE_CHANNEL_DOWN, "TLS cannot be set up (GnuTLS)");
 		wake();
-		goto out;
 	}
-	explicit_bzero(&w->ring->config.psk, sizeof(w->ring->config.psk));
-	err = confine(WORKER_N, w->ring->config.memory_bytes, w->ring->config.collector, &step);
+	if (err)
+		goto out;
+	err = confine(WORKER_N, w->gate ? GATE_WAITING_MAX + GATE_SPARE : 0,
+		      w->ring->config.memory_bytes, w->ring->config.collector, &step);
 	if (err) {
 		snprintf(text, sizeof(text), "the decoder cannot be confined: %s: %s", step,
 			 strerror(-err));
@@ -477,12 +503,13 @@ int worker_main(void)
 	result = run(w);
 out:
 	if (w->ring) {
-		tls_free(w->tls);
-		guest_session_free(w->session);
+		gate_free(w->gate);
+		peer_close(w->agent);
 		batch_decoder_free(w->decoder);
 		frame_unpacker_free(w->unpacker);
 		ring_unmap(w->ring);
 	}
+	explicit_bzero(&w->psk, sizeof(w->psk));
 	free(w);
 	return result;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The decoder process, from its first instruction to its last: it holds one guest's connection, the
- * shared ring (ring.h) and a descriptor to wake the collector, confines itself (confine.h), and
- * only then reads. It runs the protocol (link/guest_session.h), decodes every frame completely, and
- * hands over what is left as records. decoder.h starts it.
+ * The decoder process, from its first instruction to its last: it holds one guest's connection, or
+ * the door by which connections come among which the agent's is (gate.h), the shared ring (ring.h)
+ * and a descriptor to wake the collector, confines itself (confine.h), and only then reads. It runs
+ * the protocol (link/guest_session.h), decodes every frame completely, and hands over what is left
+ * as records. decoder.h starts it.
  */
 #ifndef DECODE_WORKER_H
 #define DECODE_WORKER_H

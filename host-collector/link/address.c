@@ -16,6 +16,9 @@
 
 #include "host-collector/link/socket_file.h"
 
+/* Of a listening socket: whoever connects in vain must not keep the agent out. */
+enum { BACKLOG = 128 };
+
 static int unix_parse(const char *path, struct link_address *out, char *why, size_t why_bytes)
 {
 	struct sockaddr_un *address = (struct sockaddr_un *)&out->sockaddr;
@@ -158,7 +161,7 @@ int link_address_open(const struct link_address *address)
 	if (address->listens) {
 		if (address->tcp)
 			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-		err = bind(fd, sockaddr, address->sockaddr_len) || listen(fd, 1) ? -errno : 0;
+		err = bind(fd, sockaddr, address->sockaddr_len) || listen(fd, BACKLOG) ? -errno : 0;
 	} else {
 		err = connect(fd, sockaddr, address->sockaddr_len) ? -errno : 0;
 	}
@@ -179,7 +182,14 @@ int link_address_connected(int fd)
 	return -err;
 }
 
-int link_address_accept(const struct link_address *address, int listener)
+bool link_address_takes(const struct link_address *address, uint32_t cid)
+{
+	/* Below are the host and the machine itself. */
+	return cid > VMADDR_CID_HOST &&
+	       (address->peer_cid == VMADDR_CID_ANY || address->peer_cid == cid);
+}
+
+int link_address_accept(const struct link_address *address, int listener, uint32_t *cid)
 {
 	struct sockaddr_storage peer = {0};
 	socklen_t len = sizeof(peer);
@@ -187,8 +197,8 @@ int link_address_accept(const struct link_address *address, int listener)
 
 	if (fd < 0)
 		return -errno;
-	if (peer.ss_family == AF_VSOCK && address->peer_cid != VMADDR_CID_ANY &&
-	    ((struct sockaddr_vm *)&peer)->svm_cid != address->peer_cid) {
+	*cid = peer.ss_family == AF_VSOCK ? ((struct sockaddr_vm *)&peer)->svm_cid : 0;
+	if (peer.ss_family == AF_VSOCK && !link_address_takes(address, *cid)) {
 		close(fd);
 		return -EACCES;
 	}

@@ -24,7 +24,11 @@
 struct link_address {
 	char text[256]; /* as the user wrote it, for messages */
 	bool listens;
-	bool adopts; /* connections come by guest_link_adopt() */
+	bool adopts; /* connections come by guest_link_adopt(), each in the place of the one before
+		      */
+	/* Set by the caller for a listening address: somebody else listens there for several links,
+	 * and hands over this one's connections by guest_link_adopt(). */
+	bool handed;
 	bool tcp;
 	bool tls;
 	struct tls_psk psk; /* of a tls address; filled in by the caller */
@@ -42,9 +46,11 @@ int link_address_parse(const char *text, struct link_address *out, char *why, si
 int link_address_open(const struct link_address *address);
 /* After it became writable: 0 or the -errno with which the connection failed. */
 int link_address_connected(int fd);
-/* A client of a listening socket: non-blocking, TCP_NODELAY. Descriptor or -errno (-EACCES: another
- * guest than the one that is waited for). */
-int link_address_accept(const struct link_address *address, int listener);
+/* Of a vsock address: is the guest with this CID one that it is for? */
+bool link_address_takes(const struct link_address *address, uint32_t cid);
+/* A client of a listening socket: non-blocking, TCP_NODELAY. *cid: its guest's, if this is vsock.
+ * Descriptor or -errno (-EACCES: not the guest that is waited for, or no guest at all). */
+int link_address_accept(const struct link_address *address, int listener, uint32_t *cid);
 
 /* How an address may be used. */
 struct link_security {

@@ -90,6 +90,24 @@ void guest_session_stats_get(const struct guest_session *s, struct guest_session
 	out->refusing = s->refused;
 }
 
+void guest_session_stats_add(struct guest_session_stats *sum,
+			     const struct guest_session_stats *more)
+{
+	sum->bytes += more->bytes;
+	sum->frames += more->frames;
+	sum->damaged += more->damaged;
+	sum->skipped_bytes += more->skipped_bytes;
+	sum->replayed += more->replayed;
+	sum->lost += more->lost;
+	sum->refused += more->refused;
+	sum->echo_requests += more->echo_requests;
+	sum->echo_replies += more->echo_replies;
+	sum->last_frame_ms = more->last_frame_ms;
+	sum->hello_known = more->hello_known;
+	sum->refusing = more->refusing;
+	sum->unanswered += more->unanswered;
+}
+
 static void __attribute__((format(printf, 3, 4)))
 note(struct guest_session *s, enum note_kind kind, const char *format, ...)
 {

@@ -50,6 +50,10 @@ struct guest_session_stats {
 	uint64_t unanswered;    /* of our wishes: given up */
 };
 
+/* Counts of several sessions together; what is no count comes from `more`. */
+void guest_session_stats_add(struct guest_session_stats *sum,
+			     const struct guest_session_stats *more);
+
 /* hello: ours, copied. NULL on ENOMEM. */
 struct guest_session *guest_session_new(const struct message_hello *hello,
 					const struct guest_session_events *events);

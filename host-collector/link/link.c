@@ -21,6 +21,7 @@ enum {
 	SILENCE_MS = 3000, /* an agent answers a HELLO at once; then it is worth a word */
 	DEATH_RETRY_MAX_MS = 30000,
 	DEATH_RARE_MS = 10000, /* a decoder that lived so long is replaced without more delay */
+	ACCEPTS_AT_ONCE = 64,  /* then the loop's other handles have their turn */
 };
 
 /* The last line on the channel's state that was hidden; text "": none. */
@@ -40,12 +41,14 @@ struct guest_link {
 	uv_poll_t *poll; /* of fd or listener; freed when libuv has closed it */
 	int fd;          /* that is about to be connected; then it is the decoder's */
 	int listener;
+	int kept;                /* a connection that the decoder was too busy for; -1: none */
 	struct decoder *decoder; /* NULL: not connected */
 	struct framer *framer;
-	bool redials;
+	bool redials; /* or: */
+	bool listens; /* itself */
 	char agent_version[32];
 	bool talked, hello_known, said_silence, said_refused, closed;
-	int said_dial_error;
+	int dial_error, said_dial_error; /* the last one; 0: none since it worked */
 	unsigned int retry_ms, death_retry_ms;
 	uint64_t next_dial_ms, connected_ms, connections, deaths, frames, refused_records;
 	uint64_t connection_frames;
@@ -130,22 +133,7 @@ static int poll_start(struct guest_link *l, int fd, int events, uv_poll_cb callb
 
 static void stats_add(struct record_stats *sum, const struct record_stats *more)
 {
-	struct guest_session_stats *s = &sum->session;
-	const struct guest_session_stats *m = &more->session;
-
-	s->bytes += m->bytes;
-	s->frames += m->frames;
-	s->damaged += m->damaged;
-	s->skipped_bytes += m->skipped_bytes;
-	s->replayed += m->replayed;
-	s->lost += m->lost;
-	s->refused += m->refused;
-	s->echo_requests += m->echo_requests;
-	s->echo_replies += m->echo_replies;
-	s->last_frame_ms = m->last_frame_ms;
-	s->hello_known = m->hello_known;
-	s->refusing = m->refusing;
-	s->unanswered += m->unanswered;
+	guest_session_stats_add(&sum->session, &more->session);
 	sum->nonsense += more->nonsense;
 	sum->unknown_dropped += more->unknown_dropped;
 	sum->cpu_ns += more->cpu_ns;
@@ -210,10 +198,17 @@ static void on_decoder_ended(void *context, bool died, const char *why)
 	}
 	if (talked)
 		note(l, NOTE_CHANNEL_DOWN, "channel %.60s is down: %s", l->address.text, why);
-	if (l->listener >= 0)
+	if (!l->redials)
 		dial_later(l, 0);
 	else
 		retry_later(l);
+}
+
+static void kept_close(struct guest_link *l)
+{
+	if (l->kept >= 0)
+		close(l->kept);
+	l->kept = -1;
 }
 
 /* ---- what the decoder hands over ---- */
@@ -223,6 +218,10 @@ static void on_hello(struct guest_link *l, const struct message_hello *hello)
 	note(l, NOTE_CHANNEL_UP, "agent %.32s on guest kernel %.48s, %zu CPUs",
 	     hello->program_version, hello->kernel_release, hello->n_cpus);
 	l->talked = l->hello_known = true;
+	if (!l->redials) { /* whoever connects now waits until this one has gone */
+		poll_stop(l);
+		kept_close(l);
+	}
 	snprintf(l->agent_version, sizeof(l->agent_version), "%.31s", hello->program_version);
 	l->retry_ms = RETRY_MIN_MS;
 	l->events.hello(l->events.context, hello);
@@ -288,25 +287,61 @@ static void on_record(void *context, struct guest_record *r)
 		on_guest_frame(l, r);
 }
 
-/* l->fd is connected: it becomes the decoder's. */
-static void connection_up(struct guest_link *l)
+/* Starts a decoder for the connection `fd`, or with -1 for those that are handed over to it. */
+static bool decoder_begin(struct guest_link *l, int fd)
 {
 	const struct decoder_events events = {on_record, on_decoder_ended, l};
-	int fd = l->fd, err;
+	int err;
 
-	poll_stop(l);
-	l->fd = -1;
-	l->connections++;
 	l->connected_ms = uv_now(l->loop);
 	l->connection_frames = 0;
 	l->said_silence = false;
-	l->said_dial_error = 0;
+	l->dial_error = l->said_dial_error = 0;
 	err = decoder_start(l->loop, fd, &l->hello, &l->wish, &l->address.psk, &l->budget, &events,
 			    &l->decoder);
 	if (err) {
 		l->decoder = NULL;
 		decoder_died(l, strerror(-err));
 	}
+	return !err;
+}
+
+/* l->fd is connected: it becomes the decoder's. */
+static void connection_up(struct guest_link *l)
+{
+	int fd = l->fd;
+
+	poll_stop(l);
+	l->fd = -1;
+	l->connections++;
+	decoder_begin(l, fd);
+}
+
+/* Somebody has connected to where we listen: whether it is the agent, the decoder finds out. False
+ * if it takes no more for now; if it is only too busy, `fd` is kept for later. */
+static bool connection_hand(struct guest_link *l, int fd)
+{
+	int err;
+
+	if (!l->decoder && !decoder_begin(l, -1)) {
+		close(fd);
+		return false;
+	}
+	err = decoder_hand(l->decoder, fd);
+	if (err == -EAGAIN)
+		l->kept = fd;
+	return !err;
+}
+
+/* The one that was kept. False: there still is one. */
+static bool kept_hand(struct guest_link *l)
+{
+	int fd = l->kept;
+
+	l->kept = -1;
+	if (fd >= 0)
+		connection_hand(l, fd);
+	return l->kept < 0;
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
@@ -321,16 +356,56 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 		connection_up(l);
 }
 
+static bool connection_new(struct guest_link *l, int fd)
+{
+	l->connections++;
+	return connection_hand(l, fd);
+}
+
 static void on_accept(uv_poll_t *poll, int status, int events)
 {
 	struct guest_link *l = poll->data;
+	bool more = status >= 0;
 
 	(void)events;
-	if (status < 0)
+	for (int i = 0; i < ACCEPTS_AT_ONCE && more; i++) {
+		uint32_t cid;
+		int fd = link_address_accept(&l->address, l->listener, &cid);
+
+		if (fd == -EAGAIN)
+			return;
+		if (fd == -EACCES)
+			note(l, NOTE_PROTOCOL, "channel %.60s: refused who connects from CID %u",
+			     l->address.text, cid);
+		else if (fd != -ECONNABORTED && fd != -EINTR)
+			more = fd >= 0 && connection_new(l, fd);
+	}
+	if (!more)
+		poll_stop(l); /* until the next tick */
+}
+
+static void open_failed(struct guest_link *l, int err)
+{
+	l->dial_error = err;
+	if (err != l->said_dial_error)
+		note(l, NOTE_CHANNEL_DOWN, "channel %.60s: %s; trying again", l->address.text,
+		     socket_file_error(err));
+	l->said_dial_error = err;
+	retry_later(l);
+}
+
+/* Listens, if it does not yet. */
+static void listen_again(struct guest_link *l)
+{
+	if (l->listener < 0)
+		l->listener = link_address_open(&l->address);
+	if (l->listener < 0) {
+		open_failed(l, l->listener);
+		l->listener = -1;
 		return;
-	l->fd = link_address_accept(&l->address, l->listener);
-	if (l->fd >= 0)
-		connection_up(l);
+	}
+	l->dial_error = l->said_dial_error = 0;
+	poll_start(l, l->listener, UV_READABLE, on_accept);
 }
 
 static void dial(struct guest_link *l)
@@ -338,11 +413,7 @@ static void dial(struct guest_link *l)
 	int fd = link_address_open(&l->address);
 
 	if (fd < 0) {
-		if (fd != l->said_dial_error)
-			note(l, NOTE_CHANNEL_DOWN, "channel %.60s: %s; trying again",
-			     l->address.text, socket_file_error(fd));
-		l->said_dial_error = fd;
-		retry_later(l);
+		open_failed(l, fd);
 		return;
 	}
 	l->fd = fd;
@@ -350,8 +421,8 @@ static void dial(struct guest_link *l)
 		connection_fail(l);
 }
 
-/* Connected, but nobody answers: find out why, say it once per connection. */
-static void silence_check(struct guest_link *l)
+/* Why is nothing heard? */
+static const char *silence_explain(const struct guest_link *l)
 {
 	static const char *const causes[] = {
 		[LINK_BACKLOG_UNKNOWN] = "no agent runs in the guest, or its port has another name",
@@ -360,12 +431,21 @@ static void silence_check(struct guest_link *l)
 		[LINK_BACKLOG_STUCK] = "QEMU does not accept; is it stopped?",
 	};
 
+	if (l->redials || l->address.adopts)
+		return causes[link_address_backlog(&l->address, NULL)];
+	return l->address.tls ? "nobody who connects completes a TLS handshake"
+			      : "nobody who connects introduces itself as an agent";
+}
+
+/* Connected, but nobody answers: say why, once per connection. */
+static void silence_check(struct guest_link *l)
+{
 	if (l->said_silence || l->connection_frames || l->now.session.frames ||
 	    uv_now(l->loop) - l->connected_ms < SILENCE_MS)
 		return;
 	l->said_silence = true;
 	note(l, NOTE_CHANNEL_DOWN, "channel %.40s: silent for %d s: %s", l->address.text,
-	     SILENCE_MS / 1000, causes[link_address_backlog(&l->address, NULL)]);
+	     SILENCE_MS / 1000, silence_explain(l));
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -373,18 +453,18 @@ static void on_timer(uv_timer_t *timer)
 	struct guest_link *l = timer->data;
 
 	hidden_note(l, uv_now(l->loop));
-	if (l->decoder) {
+	if (l->decoder)
 		decoder_tick(l->decoder, uv_now(l->loop));
-		if (l->decoder)
-			silence_check(l);
-		return;
-	}
+	if (l->decoder)
+		silence_check(l);
 	if (l->fd >= 0 || uv_now(l->loop) < l->next_dial_ms)
 		return;
-	if (l->redials)
+	if (l->redials && !l->decoder)
 		dial(l);
-	else if (!l->poll && l->listener >= 0)
-		poll_start(l, l->listener, UV_READABLE, on_accept);
+	else if (!l->redials && !l->talked && !kept_hand(l))
+		return;
+	else if (l->listens && !l->poll && !l->talked)
+		listen_again(l);
 }
 
 /* ---- life ---- */
@@ -413,21 +493,23 @@ int guest_link_open(uv_loop_t *loop, const struct link_address *address,
 		l->budget = *budget;
 	decoder_budget_fill(&l->budget);
 	l->events = *events;
-	l->fd = l->listener = -1;
+	l->fd = l->listener = l->kept = -1;
 	l->redials = !address->listens;
+	l->listens = address->listens && !address->adopts && !address->handed;
 	l->retry_ms = l->death_retry_ms = RETRY_MIN_MS;
 	l->framer = framer_new();
 	if (!l->framer)
 		err = -ENOMEM;
-	if (!err && address->listens && !address->adopts) {
-		l->listener = link_address_open(address);
-		err = l->listener < 0 ? l->listener : 0;
-	}
 	if (err) {
-		framer_free(l->framer);
 		free(l);
 		return err;
 	}
+	/* So that whoever dials at once is heard. If it fails now, the timer says so and tries
+	 * again. */
+	if (l->listens)
+		l->listener = link_address_open(address);
+	if (l->listener < 0)
+		l->listener = -1;
 	uv_timer_init(loop, &l->timer);
 	l->timer.data = l;
 	uv_timer_start(&l->timer, on_timer, 0, TICK_MS);
@@ -442,6 +524,12 @@ void guest_link_ask(struct guest_link *l, const struct message_config *wish)
 
 void guest_link_adopt(struct guest_link *l, int fd)
 {
+	const bool waits = !l->closed && uv_now(l->loop) >= l->next_dial_ms;
+
+	if (l->address.handed && waits && !l->talked && l->kept < 0) {
+		connection_new(l, fd);
+		return;
+	}
 	if (l->closed || !l->address.adopts) {
 		close(fd);
 		return;
@@ -464,6 +552,7 @@ void guest_link_close(struct guest_link *l)
 	poll_stop(l);
 	if (l->fd >= 0)
 		close(l->fd);
+	kept_close(l);
 	if (l->listener >= 0) {
 		link_address_unlink(&l->address);
 		close(l->listener);
@@ -482,6 +571,9 @@ void guest_link_stats_get(const struct guest_link *l, struct guest_link_stats *o
 		.decoder = l->before,
 	};
 	memcpy(out->agent_version, l->agent_version, sizeof(out->agent_version));
+	if (l->dial_error)
+		snprintf(out->trouble, sizeof(out->trouble), "%s",
+			 socket_file_error(l->dial_error));
 	stats_add(&out->decoder, &l->now);
 	if (!l->decoder)
 		out->state = LINK_DOWN;
@@ -489,10 +581,4 @@ void guest_link_stats_get(const struct guest_link *l, struct guest_link_stats *o
 		out->state = LINK_REFUSED;
 	else
 		out->state = l->hello_known ? LINK_TALKING : LINK_SILENT;
-}
-
-void guest_link_regreet(struct guest_link *l)
-{
-	if (l->decoder)
-		decoder_regreet(l->decoder);
 }

@@ -40,25 +40,26 @@ struct link_events {
 struct guest_link;
 
 /* hello: ours. budget: NULL is the default. Nothing is called back before the loop runs. The
- * program runs worker_main() when it is asked to (decode/worker.h). 0 or -errno (a listening
- * address that cannot be bound; an address to connect to may come later). */
+ * program runs worker_main() when it is asked to (decode/worker.h). 0 or -ENOMEM: an address that
+ * cannot be used now is tried again, which a note and the statistics tell. */
 int guest_link_open(uv_loop_t *loop, const struct link_address *address,
 		    const struct message_hello *hello, const struct decoder_budget *budget,
 		    const struct link_events *events, struct guest_link **out);
 /* What the agent is asked for (guest_session_ask), from the next connection on; copied. */
 void guest_link_ask(struct guest_link *l, const struct message_config *wish);
-/* Of a link with an address that adopts: takes over `fd`, a connected non-blocking socket, in any
- * case. It takes the place of the connection before. */
+/* Takes over `fd`, a connected non-blocking socket, in any case. Of an address that adopts it takes
+ * the place of the connection before, for whoever calls knows that it is the VM's; of one that is
+ * handed connections it is one of those among which the agent is looked for (decode/gate.h), and is
+ * closed if the agent is there. */
 void guest_link_adopt(struct guest_link *l, int fd);
 /* Calls nothing back any more; memory is freed when the loop has run once more. */
 void guest_link_close(struct guest_link *l);
-/* The agent tells again what only the beginning of a stream tells (HELLO, the tasks' names). */
-void guest_link_regreet(struct guest_link *l);
 
 struct guest_link_stats {
 	enum link_state state;
 	uint64_t connections;   /* so far */
 	char agent_version[32]; /* as it said; "": never heard */
+	char trouble[96];       /* why the address cannot be used; "": it can */
 	uint64_t decoder_deaths;
 	pid_t decoder_pid;           /* 0: none runs */
 	uint64_t frames;             /* handed on */

@@ -85,7 +85,7 @@ static int confined(void (*try)(void))
 	int status;
 
 	if (!pid) {
-		if (confine(3, 8 << 20, parent, &step))
+		if (confine(3, 0, 8 << 20, parent, &step))
 			_exit(99);
 		try();
 		_exit(0);

@@ -21,6 +21,7 @@
 #include "host-collector/link/socket_file.h"
 #include "proto/log_limit.h"
 #include "tests/unit/loop_run.h"
+#include "tests/unit/strangers.h"
 
 struct rig {
 	uv_loop_t loop;
@@ -325,6 +326,109 @@ static void test_listens_for_agents_that_dial(void **state)
 	}
 }
 
+/* Dials as an agent does: again, if the backlog is full. */
+static void agent_dial(struct rig *r)
+{
+	struct sockaddr_un address = port_address(r);
+	int err = -1;
+
+	r->peer = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	for (int ms = 0; ms < PATIENCE_MS && err; ms += 10) {
+		err = connect(r->peer, (struct sockaddr *)&address, sizeof(address));
+		run_ms(r, 10);
+	}
+	assert_int_equal(err, 0);
+	agent_hello(r);
+}
+
+/* On a plain port the first that introduces itself is the agent; others may do what they like. */
+static void test_strangers_do_not_keep_the_agent_out(void **state)
+{
+	enum { STRANGERS = 1000, HEARD_MAX_MS = 4000 };
+	static const enum stranger_kind kinds[] = {STRANGERS_SILENT, STRANGERS_GARBAGE,
+						   STRANGERS_FLEETING};
+	struct rig *r = *state;
+	struct sockaddr_un address = port_address(r);
+
+	link_to(r, "listen:unix:");
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		pid_t pid;
+		uint64_t begin;
+
+		run_ms(r, 20);
+		pid = strangers_start((struct sockaddr *)&address, sizeof(address), STRANGERS,
+				      kinds[i]);
+		assert_true(pid > 0);
+		run_ms(r, 200);
+		begin = uv_hrtime();
+		agent_dial(r);
+		run_until(r, &r->hellos, i + 1);
+		begin = (uv_hrtime() - begin) / 1000000;
+		print_message("strangers of kind %d: heard after %llu ms\n", kinds[i],
+			      (unsigned long long)begin);
+		assert_true(begin < HEARD_MAX_MS);
+		assert_int_equal(state_of(r), LINK_TALKING);
+		strangers_stop(pid);
+		close(r->peer);
+		for (int ms = 0; ms < PATIENCE_MS && state_of(r) == LINK_TALKING; ms += 10)
+			run_ms(r, 10);
+		frame_writer_free(r->agent);
+		r->agent = frame_writer_new(0x2222 + i);
+	}
+	r->peer = -1;
+}
+
+/* It may be QEMU's end of a port in which no agent runs yet. */
+static void test_a_lone_silent_one_is_kept(void **state)
+{
+	enum { PROVE_MS = 5000 };
+	struct rig *r = *state;
+	struct sockaddr_un address = port_address(r);
+	char bytes[4096];
+	int first, second;
+
+	link_to(r, "listen:unix:");
+	run_ms(r, 20);
+	first = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	assert_int_equal(connect(first, (struct sockaddr *)&address, sizeof(address)), 0);
+	run_ms(r, PROVE_MS + 200);
+	assert_true(recv(first, bytes, sizeof(bytes), 0) > 0); /* it was greeted */
+	assert_int_equal(recv(first, bytes, sizeof(bytes), 0), -1);
+	assert_int_equal(errno, EAGAIN);
+	second = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	assert_int_equal(connect(second, (struct sockaddr *)&address, sizeof(address)), 0);
+	for (int ms = 0; ms < PATIENCE_MS && recv(first, bytes, sizeof(bytes), 0) < 0; ms += 10)
+		run_ms(r, 10);
+	assert_int_equal(recv(first, bytes, sizeof(bytes), 0), 0);
+	assert_non_null(strstr(r->note, "no HELLO of an agent for 5 s (connections closed: 1)"));
+	r->peer = second;
+	agent_hello(r);
+	run_until_state(r, LINK_TALKING);
+	close(first);
+}
+
+/* The address is in use when the link opens, and free later. */
+static void test_an_address_in_use_is_tried_again(void **state)
+{
+	struct rig *r = *state;
+	struct guest_link_stats stats;
+
+	port_listen(r);
+	link_to(r, "listen:unix:");
+	run_ms(r, 200);
+	guest_link_stats_get(r->link, &stats);
+	assert_int_equal(stats.state, LINK_DOWN);
+	assert_string_equal(stats.trouble, "another process listens there");
+	assert_int_equal(r->notes, 1);
+	assert_non_null(strstr(r->note, "another process listens there; trying again"));
+	close(r->listener);
+	r->listener = -1;
+	agent_dial(r);
+	run_until_state(r, LINK_TALKING);
+	guest_link_stats_get(r->link, &stats);
+	assert_string_equal(stats.trouble, "");
+}
+
 static void test_busy_port_is_explained(void **state)
 {
 	struct rig *r = *state;
@@ -598,15 +702,24 @@ static void test_a_flood_of_lines_is_limited(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		RIG(test_waits_for_a_port_then_talks),  RIG(test_comes_back_after_a_break),
-		RIG(test_listens_for_agents_that_dial), RIG(test_busy_port_is_explained),
-		RIG(test_silent_port_is_explained),     RIG(test_flood_of_garbage_is_survived),
-		RIG(test_a_dead_decoder_is_replaced),   RIG(test_a_decoder_holds_nothing_else),
-		RIG(test_a_flood_of_lines_is_limited),  RIG(test_only_a_dead_socket_is_removed),
+		RIG(test_waits_for_a_port_then_talks),
+		RIG(test_comes_back_after_a_break),
+		RIG(test_listens_for_agents_that_dial),
+		RIG(test_busy_port_is_explained),
+		RIG(test_silent_port_is_explained),
+		RIG(test_flood_of_garbage_is_survived),
+		RIG(test_a_dead_decoder_is_replaced),
+		RIG(test_a_decoder_holds_nothing_else),
+		RIG(test_strangers_do_not_keep_the_agent_out),
+		RIG(test_a_lone_silent_one_is_kept),
+		RIG(test_an_address_in_use_is_tried_again),
+		RIG(test_a_flood_of_lines_is_limited),
+		RIG(test_only_a_dead_socket_is_removed),
 		cmocka_unit_test(test_addresses),
 	};
 
 	if (worker_is_meant(argc, argv))
 		_exit(worker_main());
+	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,7 @@
 #include "host-collector/link/link.h"
 #include "proto/sibling.h"
 #include "tests/unit/loop_run.h"
+#include "tests/unit/strangers.h"
 
 #define KEY       "00112233445566778899aabbccddeeff"
 #define OTHER_KEY "ff112233445566778899aabbccddeeff"
@@ -408,19 +409,159 @@ static void an_older_tls_is_refused(void **state)
 	close(fd);
 }
 
-/* One that says nothing must not keep the agent out for ever. */
-static void silence_ends_and_the_next_is_served(void **state)
+/* A client without a relay of ours. */
+struct client {
+	int fd;
+	gnutls_session_t session;
+	gnutls_psk_client_credentials_t credentials;
+};
+
+static void client_dial(struct rig *r, struct client *c, const char *identity, const char *key_text)
+{
+	const gnutls_datum_t key = {(unsigned char *)key_text, (unsigned int)strlen(key_text)};
+
+	c->fd = stranger_dial(r);
+	fcntl(c->fd, F_SETFL, O_NONBLOCK);
+	gnutls_init(&c->session, GNUTLS_CLIENT | GNUTLS_NONBLOCK);
+	gnutls_priority_set_direct(c->session, "NORMAL:-VERS-ALL:+VERS-TLS1.3:-KX-ALL:+ECDHE-PSK",
+				   NULL);
+	gnutls_psk_allocate_client_credentials(&c->credentials);
+	gnutls_psk_set_client_credentials(c->credentials, identity, &key, GNUTLS_PSK_KEY_HEX);
+	gnutls_credentials_set(c->session, GNUTLS_CRD_PSK, c->credentials);
+	gnutls_transport_set_int(c->session, c->fd);
+}
+
+static void client_end(struct client *c)
+{
+	gnutls_deinit(c->session);
+	gnutls_psk_free_client_credentials(c->credentials);
+	close(c->fd);
+}
+
+/* The alert with which a handshake with this secret ends. */
+static int alert_for(struct rig *r, const char *identity, const char *key_text)
+{
+	struct client c;
+	int err = GNUTLS_E_AGAIN, alert;
+
+	client_dial(r, &c, identity, key_text);
+	for (int ms = 0; ms < PATIENCE_MS && err == GNUTLS_E_AGAIN; ms += 10) {
+		run_ms(r, 10);
+		err = gnutls_handshake(c.session);
+	}
+	assert_int_equal(err, GNUTLS_E_FATAL_ALERT_RECEIVED);
+	alert = (int)gnutls_alert_get(c.session);
+	client_end(&c);
+	return alert;
+}
+
+static void a_stranger_does_not_learn_which_identities_there_are(void **state)
 {
 	struct rig *r = *state;
+
+	host_listen(r, "tls", "vm1:" KEY "\n", NULL);
+	assert_int_equal(alert_for(r, "vm1", OTHER_KEY), alert_for(r, "vm2", OTHER_KEY));
+	run_until_said(r, "refused: wrong TLS key for identity 'vm1'\n");
+	run_until_said(r, "refused: unknown TLS identity 'vm2'\n");
+}
+
+/* Which is no wrong key. */
+static void a_handshake_given_up_is_called_that(void **state)
+{
+	struct rig *r = *state;
+	struct client c;
+	char byte;
+
+	host_listen(r, "tls", "vm1:" KEY "\n", NULL);
+	client_dial(r, &c, "vm1", KEY);
+	assert_int_equal(gnutls_handshake(c.session), GNUTLS_E_AGAIN);
+	for (int ms = 0; ms < PATIENCE_MS && recv(c.fd, &byte, 1, MSG_PEEK) < 0; ms += 10)
+		run_ms(r, 10);
+	client_end(&c); /* the host has answered */
+	expect_refused(r, "the other end gave up the TLS handshake as identity 'vm1'\n");
+	assert_null(strstr(r->said, "wrong TLS key"));
+}
+
+static void silence_ends(void **state)
+{
+	struct rig *r = *state;
+	char byte;
 	int fd;
 
 	host_listen(r, "tls", "vm1:" KEY "\n", NULL);
 	fd = stranger_dial(r);
-	run_ms(r, 50);
-	guest_dial(r, "vm1:" KEY "\n");
-	run_until(r, &r->hellos, 1);
-	assert_non_null(strstr(r->said, "refused: no TLS handshake"));
+	run_until_said(r, "refused: no TLS handshake for 5 s (connections closed: 1)\n");
+	assert_non_null(
+		strstr(r->said, "silent for 3 s: nobody who connects completes a TLS handshake\n"));
+	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), 0);
+	expect_refused(r, "");
 	close(fd);
+}
+
+/* From dialling to HELLO. */
+static uint64_t agent_arrives_ms(struct rig *r)
+{
+	uint64_t begin = uv_hrtime();
+	size_t hellos = r->hellos;
+
+	guest_dial(r, "vm1:" KEY "\n");
+	run_until(r, &r->hellos, hellos + 1);
+	return (uv_hrtime() - begin) / 1000000;
+}
+
+static void agent_leaves(struct rig *r)
+{
+	struct guest_link_stats stats;
+
+	channel_close(r->channel);
+	r->channel = NULL;
+	do {
+		run_ms(r, 10);
+		guest_link_stats_get(r->link, &stats);
+	} while (stats.state == LINK_TALKING);
+}
+
+/* As many as like may do what they like, also from the agent's own address: who has the key comes
+ * in as if nobody else was there, or at most two seconds later. */
+static void strangers_do_not_keep_the_agent_out(void **state)
+{
+	enum { STRANGERS = 1000, LATER_MAX_MS = 2000 };
+	static const struct {
+		enum stranger_kind kind;
+		const char *name;
+	} cases[] = {
+		{STRANGERS_SILENT, "silent"},
+		{STRANGERS_ONE_BYTE, "one byte each"},
+		{STRANGERS_GARBAGE, "garbage"},
+		{STRANGERS_FLEETING, "connect and close"},
+	};
+	struct rig *r = *state;
+	struct sockaddr_in in = {.sin_family = AF_INET,
+				 .sin_port = htons(r->port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	uint64_t alone_ms, ms;
+
+	host_listen(r, "tls", "vm1:" KEY "\n", NULL);
+	alone_ms = agent_arrives_ms(r);
+	agent_leaves(r);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		pid_t pid = strangers_start((struct sockaddr *)&in, sizeof(in), STRANGERS,
+					    cases[i].kind);
+
+		assert_true(pid > 0);
+		for (int time = 0; time < 2; time++) {
+			run_ms(r, 300); /* they fill what can be filled */
+			ms = agent_arrives_ms(r);
+			print_message("%d strangers, %s: the agent is heard after %llu ms "
+				      "(alone: %llu)\n",
+				      STRANGERS, cases[i].name, (unsigned long long)ms,
+				      (unsigned long long)alone_ms);
+			assert_true(ms < alone_ms + LATER_MAX_MS);
+			run_ms(r, 300);
+			agent_leaves(r);
+		}
+		strangers_stop(pid);
+	}
 }
 
 static void a_plain_host_gets_nothing(void **state)
@@ -539,7 +680,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(many_strangers_are_few_lines, rig_setup,
 						rig_teardown),
 		cmocka_unit_test_setup_teardown(an_older_tls_is_refused, rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(silence_ends_and_the_next_is_served, rig_setup,
+		cmocka_unit_test_setup_teardown(
+			a_stranger_does_not_learn_which_identities_there_are, rig_setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(a_handshake_given_up_is_called_that, rig_setup,
+						rig_teardown),
+		cmocka_unit_test_setup_teardown(silence_ends, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(strangers_do_not_keep_the_agent_out, rig_setup,
 						rig_teardown),
 		cmocka_unit_test_setup_teardown(a_plain_host_gets_nothing, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(secrets_are_read_or_refused_in_one_line, rig_setup,
