@@ -68,6 +68,8 @@ static void list_show(struct json_object *reply)
 					    number_of(vm, "guest_dropped")));
 		if (strcmp(text_of(vm, "why"), "-"))
 			printf("  %s\n", shown(vm, "why").text);
+		if (strcmp(text_of(vm, "channel_error"), "-"))
+			printf("  channel: %s; tried again\n", shown(vm, "channel_error").text);
 		if (!strcmp(text_of(vm, "recording"), "true"))
 			printf("  recording to %s\n", shown(vm, "file").text);
 		if (strcmp(text_of(vm, "recording_error"), "-"))

@@ -127,6 +127,7 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	struct watched_vm_status s;
 	struct flight_status flight;
 	struct spool_status spool;
+	const char *trouble;
 
 	watched_vm_status_get(vm, &s);
 	spool_status_get(vm_daemon_spool(d), vm, &spool);
@@ -139,6 +140,11 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	add_number(o, "sheds", s.sheds);
 	add_text(o, "channel", channel_text(&s));
 	add_text(o, "carrier", carrier_text(config->channel));
+	trouble = vm_daemon_channel_trouble(d, vm);
+	if (s.state == WATCHED_RUNNING && s.collector.link.trouble[0])
+		trouble = s.collector.link.trouble;
+	if (*trouble)
+		add_text(o, "channel_error", trouble);
 	if (config->qmp[0])
 		add_text(o, "qmp", config->qmp);
 	json_object_object_add(o, "recording", json_object_new_boolean(spool.recording));

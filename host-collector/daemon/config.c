@@ -318,6 +318,21 @@ int vm_config_check(const struct vm_config *vm, char *why, size_t why_bytes)
 	return why[0] || triggers_check(vm, why, why_bytes) ? -EINVAL : 0;
 }
 
+int vm_configs_check(const struct vm_config *a, const struct vm_config *b, char *why,
+		     size_t why_bytes)
+{
+	uint32_t port_a, port_b, cid_a, cid_b;
+
+	if (!strcmp(a->name, b->name) || !link_address_vsock(a->channel, &port_a, &cid_a) ||
+	    !link_address_vsock(b->channel, &port_b, &cid_b) || port_a != port_b || cid_a != cid_b)
+		return 0;
+	snprintf(why, why_bytes,
+		 "VM %s: channel: VM %s waits for the same guests on vsock port %u; give each VM "
+		 "its own vsock:CID:%u",
+		 b->name, a->name, port_b, port_b);
+	return -EINVAL;
+}
+
 /* ---- the file ---- */
 
 struct reading {
@@ -403,6 +418,8 @@ static int config_check(const struct daemon_config *c, char *why, size_t why_byt
 	for (size_t i = 0; i < c->n_vms; i++) {
 		int err = vm_config_check(&c->vms[i], why, why_bytes);
 
+		for (size_t j = 0; j < i && !err; j++)
+			err = vm_configs_check(&c->vms[j], &c->vms[i], why, why_bytes);
 		if (err)
 			return err;
 	}

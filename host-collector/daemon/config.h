@@ -71,5 +71,9 @@ int vm_config_set(struct vm_config *vm, const char *key, const char *value, char
 		  size_t why_bytes);
 /* Is there all that attaching needs? 0 or -EINVAL with `why`. */
 int vm_config_check(const struct vm_config *vm, char *why, size_t why_bytes);
+/* Can both be watched? Not if each would take the same guests' connections. 0 or -EINVAL with
+ * `why`. */
+int vm_configs_check(const struct vm_config *a, const struct vm_config *b, char *why,
+		     size_t why_bytes);
 
 #endif

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include <linux/vm_sockets.h>
 
 #include "clock/sample.h"
 #include "host-collector/daemon/agents_door.h"
@@ -16,6 +19,9 @@
 #include "host-collector/daemon/metrics_server.h"
 #include "host-collector/daemon/spool.h"
 #include "host-collector/daemon/streams.h"
+#include "host-collector/link/address.h"
+#include "host-collector/link/socket_file.h"
+#include "host-collector/link/vsock_doors.h"
 
 enum { TICK_MS = 100, METRICS_FILE_MS = 5000, LIBVIRT_LOOK_MS = 5000 };
 
@@ -32,6 +38,7 @@ struct vm_daemon {
 	struct metrics_server *metrics; /* NULL: none */
 	uint64_t metrics_file_ms;
 	struct agents_door *door;
+	struct vsock_doors *vsock;
 	struct libvirt_feed *libvirt; /* NULL: not followed */
 	uint64_t libvirt_look_ms;     /* when it was last looked for */
 	uv_timer_t timer;
@@ -112,6 +119,10 @@ int vm_daemon_attach(struct vm_daemon *d, const struct vm_config *config, char *
 {
 	int err = vm_config_check(config, why, why_bytes);
 
+	if (err)
+		return err;
+	for (size_t i = 0; i < d->n_vms && !err; i++)
+		err = vm_configs_check(watched_vm_config(d->vms[i]), config, why, why_bytes);
 	if (err)
 		return err;
 	if (index_of(d, config->name) < d->n_vms) {
@@ -233,6 +244,62 @@ static int on_go_on(void *context, const struct watched_vm *vm, struct recording
 	return flight_continue(d->flight, vm, out, places);
 }
 
+/* ---- vsock: one port for all VMs ---- */
+
+/* The VM that this guest is of: one that names its CID before one that takes any. */
+static struct watched_vm *vsock_vm(const struct vm_daemon *d, uint32_t port, uint32_t cid)
+{
+	struct watched_vm *any = NULL;
+
+	for (size_t i = 0; i < d->n_vms; i++) {
+		uint32_t vms_port, vms_cid;
+
+		if (!link_address_vsock(watched_vm_config(d->vms[i])->channel, &vms_port,
+					&vms_cid) ||
+		    vms_port != port)
+			continue;
+		if (vms_cid == cid)
+			return d->vms[i];
+		if (vms_cid == VMADDR_CID_ANY && !any)
+			any = d->vms[i];
+	}
+	return any;
+}
+
+static bool on_vsock(void *context, uint32_t port, uint32_t cid, int fd)
+{
+	struct watched_vm *vm = vsock_vm(context, port, cid);
+
+	if (vm)
+		watched_vm_adopt(vm, fd);
+	return vm != NULL;
+}
+
+static void on_vsock_say(void *context, const char *line)
+{
+	say(context, line);
+}
+
+static void vsock_tick(struct vm_daemon *d)
+{
+	uint32_t ports[DAEMON_VMS_MAX], cid;
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->n_vms; i++)
+		n += link_address_vsock(watched_vm_config(d->vms[i])->channel, &ports[n], &cid);
+	vsock_doors_keep(d->vsock, ports, n);
+}
+
+const char *vm_daemon_channel_trouble(const struct vm_daemon *d, const struct watched_vm *vm)
+{
+	uint32_t port, cid;
+	int err = link_address_vsock(watched_vm_config(vm)->channel, &port, &cid)
+			  ? vsock_doors_error(d->vsock, port)
+			  : 0;
+
+	return err ? socket_file_error(err) : "";
+}
+
 /* ---- libvirt ---- */
 
 static bool libvirt_is_here(void)
@@ -290,6 +357,7 @@ static void on_timer(uv_timer_t *timer)
 	streams_tick(d->streams);
 	metrics_tick(d, now_ms);
 	agents_door_tick(d->door);
+	vsock_tick(d);
 	libvirt_tick(d, now_ms);
 }
 
@@ -321,6 +389,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	struct spool_options spool = {.say = on_say, .go_on = on_go_on};
 	struct incident_store_options flight = {.say = on_say};
 	struct streams_options streams = {.describe = on_describe, .context = d};
+	const struct vsock_doors_events vsock = {on_vsock, on_vsock_say, d};
 	int err = -ENOMEM;
 
 	snprintf(why, why_bytes, "out of memory");
@@ -343,7 +412,8 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	d->captures = host_captures_new();
 	streams.flight = d->flight;
 	d->streams = streams_new(&streams);
-	if (!d->captures || !d->streams || !d->spool || !d->flight ||
+	d->vsock = vsock_doors_new(loop, NULL, &vsock);
+	if (!d->captures || !d->streams || !d->vsock || !d->spool || !d->flight ||
 	    (options->config_path && !d->config_path))
 		goto fail;
 	err = control_open(loop, d->config.control, d, &d->control, why, why_bytes);
@@ -385,6 +455,7 @@ void vm_daemon_close(struct vm_daemon *d)
 	spool_free(d->spool);
 	flight_close(d->flight);
 	agents_door_close(d->door);
+	vsock_doors_free(d->vsock);
 	control_close(d->control);
 	streams_free(d->streams);
 	uv_close((uv_handle_t *)&d->timer, daemon_freed);

@@ -52,6 +52,8 @@ struct streams *vm_daemon_streams(const struct vm_daemon *d);
 const struct host_captures *vm_daemon_captures(const struct vm_daemon *d);
 struct flight *vm_daemon_flight(const struct vm_daemon *d);
 struct spool *vm_daemon_spool(const struct vm_daemon *d); /* its recordings */
+/* Why nothing can be heard on the VM's channel, whose port is the daemon's; "": it can. */
+const char *vm_daemon_channel_trouble(const struct vm_daemon *d, const struct watched_vm *vm);
 const struct daemon_config *vm_daemon_config(const struct vm_daemon *d);
 void vm_daemon_vitals(const struct vm_daemon *d, struct vitals *out);
 uint64_t vm_daemon_uptime_ms(const struct vm_daemon *d);

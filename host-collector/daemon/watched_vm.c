@@ -127,6 +127,8 @@ static void run_begin(struct watched_vm *vm)
 		.pid = (pid_t)config->pid,
 		.qmp_path = config->qmp[0] ? config->qmp : NULL,
 		.channel = config->channel[0] ? config->channel : NULL,
+		.channel_can_wait = true,
+		.vsock_handed = true,
 		.wait_threshold_ns = config->stacks_over_ns,
 		.level = config->level,
 		.security = {.psk_path = config->psk[0] ? config->psk : NULL,

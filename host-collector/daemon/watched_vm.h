@@ -65,7 +65,8 @@ int watched_vm_level(struct watched_vm *vm, enum capture_level level);
 
 /* The process of its QEMU while it runs, else 0. */
 pid_t watched_vm_pid(const struct watched_vm *vm);
-/* Of a VM whose channel is `daemon:`: takes over its QEMU's connection, in any case. */
+/* Of a VM whose channel is `daemon:` or vsock: takes over the connection of its QEMU or guest, in
+ * any case. */
 void watched_vm_adopt(struct watched_vm *vm, int fd);
 
 struct watched_vm_status {

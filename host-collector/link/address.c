@@ -136,6 +136,19 @@ int link_address_parse(const char *text, struct link_address *out, char *why, si
 	return forms[i].parse(text + strlen(forms[i].prefix), out, why, why_bytes);
 }
 
+bool link_address_vsock(const char *text, uint32_t *port, uint32_t *cid)
+{
+	struct link_address address;
+	char why[256];
+
+	if ((strncmp(text, "vsock:", 6) && strncmp(text, "listen:vsock:", 13)) ||
+	    link_address_parse(text, &address, why, sizeof(why)))
+		return false;
+	*port = ((const struct sockaddr_vm *)&address.sockaddr)->svm_port;
+	*cid = address.peer_cid;
+	return true;
+}
+
 static void nodelay_set(const struct link_address *address, int fd)
 {
 	int on = 1;

@@ -40,6 +40,10 @@ struct link_address {
 /* 0, or -EINVAL with one line in `why`. Resolves a host name, which may take a moment. */
 int link_address_parse(const char *text, struct link_address *out, char *why, size_t why_bytes);
 
+/* The port and the guest (VMADDR_CID_ANY: any) of a vsock address; false for all others, of which
+ * no name is resolved. */
+bool link_address_vsock(const char *text, uint32_t *port, uint32_t *cid);
+
 /* A non-blocking, close-on-exec socket: connected or about to be (link_address_connected tells),
  * or listening (a Unix socket that nobody serves is replaced; -EEXIST: another kind of file is
  * there). Descriptor or -errno; socket_file_error() has words for it. */

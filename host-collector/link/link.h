@@ -59,7 +59,7 @@ struct guest_link_stats {
 	enum link_state state;
 	uint64_t connections;   /* so far */
 	char agent_version[32]; /* as it said; "": never heard */
-	char trouble[96];       /* why the address cannot be used; "": it can */
+	char trouble[256];      /* why the address cannot be used; "": it can */
 	uint64_t decoder_deaths;
 	pid_t decoder_pid;           /* 0: none runs */
 	uint64_t frames;             /* handed on */

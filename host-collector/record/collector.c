@@ -13,7 +13,6 @@
 #include "bpf/kernel_log.h"
 #include "clock/echo.h"
 #include "clock/sample.h"
-#include "host-collector/link/socket_file.h"
 #include "host-collector/record/vm_clocks.h"
 #include "host-collector/vm/cgroup.h"
 #include "host-collector/vm/vm.h"
@@ -24,6 +23,8 @@ enum {
 	DRAIN_MS = 20,
 	HEARTBEAT_MS = 100,
 	RESCAN_MS = 1000,
+	CHANNEL_AGAIN_MS = 2000,
+	CHANNEL_LATER = 50, /* times what the last try took */
 };
 
 /* Nothing that QEMU says is read later than this: the loop never sleeps so long. */
@@ -39,6 +40,16 @@ struct collector {
 	struct guest_link_stats last_link;
 	bool has_channel;
 	struct link_address address;
+	/* How the channel is set up, for another try. */
+	struct {
+		const char *address;
+		struct link_security security;
+		struct decoder_budget budget;
+		struct message_config wish;
+		bool has_budget, has_wish, handed;
+		uint64_t next_ms;
+		char why[256], said[256];
+	} channel;
 	bool guest_tsc;                 /* is what the agent stamps with */
 	struct echo_sync *echo;         /* for the status line; NULL before the agent's HELLO */
 	struct message_heartbeat guest; /* the last; emitted 0: none yet */
@@ -164,6 +175,73 @@ static void link_note(void *context, enum note_kind kind, const char *text)
 
 	note_write(c, kind, text);
 	say(c, "%s", text);
+}
+
+/* What the address is and which key belongs to it. 0, or -errno with the reason in channel.why. */
+static int channel_address(struct collector *c)
+{
+	char *why = c->channel.why;
+	const size_t why_bytes = sizeof(c->channel.why);
+	int err = link_address_parse(c->channel.address, &c->address, why, why_bytes);
+
+	if (!err)
+		err = link_address_secure(&c->address, &c->channel.security, why, why_bytes);
+	c->address.handed = c->channel.handed && c->address.sockaddr.ss_family == AF_VSOCK;
+	return err;
+}
+
+/* The same. */
+static int channel_link(struct collector *c)
+{
+	const struct link_events events = {.frame = link_frame,
+					   .observation = link_observation,
+					   .hello = link_hello,
+					   .heartbeat = link_heartbeat,
+					   .note = link_note,
+					   .context = c};
+	int err = guest_link_open(c->loop, &c->address, host_stream_hello(c->host),
+				  c->channel.has_budget ? &c->channel.budget : NULL, &events,
+				  &c->link);
+
+	if (err)
+		snprintf(c->channel.why, sizeof(c->channel.why), "channel %.200s: %s",
+			 c->address.text, strerror(-err));
+	else if (c->channel.has_wish)
+		guest_link_ask(c->link, &c->channel.wish);
+	return err;
+}
+
+/* Sets the channel up, or says why not. A name that takes long to resolve keeps everybody waiting:
+ * the longer it took, the later the next try. */
+static void channel_try(struct collector *c)
+{
+	const uint64_t begin_ms = uv_hrtime() / 1000000;
+	int err = channel_address(c);
+
+	if (!err)
+		err = channel_link(c);
+	uv_update_time(c->loop);
+	c->channel.next_ms = uv_now(c->loop) + CHANNEL_AGAIN_MS +
+			     CHANNEL_LATER * (uv_hrtime() / 1000000 - begin_ms);
+	if (!err)
+		c->channel.why[0] = '\0';
+	else if (strcmp(c->channel.why, c->channel.said) != 0)
+		link_note(c, NOTE_CHANNEL_DOWN, c->channel.why);
+	memcpy(c->channel.said, c->channel.why, sizeof(c->channel.said));
+}
+
+static void channel_plan(struct collector *c, const struct collector_options *options)
+{
+	c->has_channel = true;
+	c->channel.address = options->channel;
+	c->channel.security = options->security;
+	c->channel.handed = options->vsock_handed;
+	c->channel.has_budget = options->budget != NULL;
+	if (options->budget)
+		c->channel.budget = *options->budget;
+	c->channel.has_wish = options->wish != NULL;
+	if (options->wish)
+		c->channel.wish = *options->wish;
 }
 
 /* ---- the VM's side ---- */
@@ -326,6 +404,8 @@ static void on_timer(uv_timer_t *timer)
 		if (c->cgroups)
 			cgroups_read(c->cgroups, clock_tsc_read, on_quota, c);
 	}
+	if (c->has_channel && !c->link && now_ms >= c->channel.next_ms)
+		channel_try(c);
 	if (now_ms - c->rescan_ms >= RESCAN_MS) {
 		c->rescan_ms = now_ms;
 		vm_lines_hidden(c);
@@ -378,26 +458,6 @@ static void clocks_open(struct collector *c, enum capture_way way)
 		say(c, "%s", why);
 }
 
-static int guest_open(struct collector *c, const struct collector_options *options, char *why,
-		      size_t why_bytes)
-{
-	const struct link_events events = {.frame = link_frame,
-					   .observation = link_observation,
-					   .hello = link_hello,
-					   .heartbeat = link_heartbeat,
-					   .note = link_note,
-					   .context = c};
-	int err = guest_link_open(c->loop, &c->address, host_stream_hello(c->host), options->budget,
-				  &events, &c->link);
-
-	c->has_channel = true;
-	if (!err && options->wish)
-		guest_link_ask(c->link, options->wish);
-	if (err)
-		snprintf(why, why_bytes, "channel %s: %s", c->address.text, socket_file_error(err));
-	return err;
-}
-
 int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		   const struct collector_sink *sink, struct collector **out, char *why,
 		   size_t why_bytes)
@@ -405,7 +465,7 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	const struct vm_options vm = {
 		.number = COLLECTOR_VM, .pid = options->pid, .qmp_path = options->qmp_path};
 	struct collector *c = calloc(1, sizeof(*c));
-	int err;
+	int err = 0;
 
 	if (!c) {
 		snprintf(why, why_bytes, "out of memory");
@@ -414,20 +474,22 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	c->loop = loop;
 	c->sink = *sink;
 	c->pidfd = -1;
-	err = options->channel ? link_address_parse(options->channel, &c->address, why, why_bytes)
-			       : 0;
-	if (!err && options->channel)
-		err = link_address_secure(&c->address, &options->security, why, why_bytes);
+	if (options->channel)
+		channel_plan(c, options);
+	if (options->channel && !options->channel_can_wait) {
+		err = channel_address(c);
+		snprintf(why, why_bytes, "%s", c->channel.why);
+	}
 	if (!err)
 		err = vm_open(&vm, &c->vm, why, why_bytes);
 	if (!err)
 		err = host_open(c, options, why, why_bytes);
 	if (!err)
 		clocks_open(c, options->way);
-	if (!err && options->channel)
-		err = guest_open(c, options, why, why_bytes);
 	if (err)
 		goto fail;
+	if (options->channel)
+		channel_try(c);
 	if (!kernel_log_open(&c->log))
 		log_read(c, true);
 	c->cgroups = cgroups_new(NULL);
@@ -533,6 +595,8 @@ void collector_status_get(const struct collector *c, struct collector_status *ou
 	out->link = c->last_link;
 	if (c->link)
 		guest_link_stats_get(c->link, &out->link);
+	else if (c->channel.why[0])
+		snprintf(out->link.trouble, sizeof(out->link.trouble), "%s", c->channel.why);
 	out->guest_emitted = c->guest_emitted;
 	out->guest_dropped = c->guest_dropped;
 	if (c->echo)

@@ -27,7 +27,12 @@ struct collector_options {
 	const char *qmp_path;          /* NULL: by pid */
 	const char *channel;           /* link/address.h; NULL: the host only */
 	struct link_security security; /* of the channel */
-	uint64_t wait_threshold_ns;    /* waits longer than this bring stacks; 0: 20 ms */
+	/* A channel that cannot be set up (no such host, no key) is said and tried again, instead
+	 * of an error: the host's half does not depend on it. Then the strings of channel and
+	 * security are borrowed until collector_close(). */
+	bool channel_can_wait;
+	bool vsock_handed;          /* connections of a vsock channel come by collector_adopt() */
+	uint64_t wait_threshold_ns; /* waits longer than this bring stacks; 0: 20 ms */
 	uint32_t sample_hz; /* how often per second to look where its threads are; 0: never */
 	enum capture_level level;
 	enum capture_way way; /* how the host's events are captured; 0: whichever works */
@@ -57,7 +62,8 @@ struct collector;
 int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		   const struct collector_sink *sink, struct collector **out, char *why,
 		   size_t why_bytes);
-/* Of a channel that adopts (link/address.h): takes over `fd`, in any case. */
+/* Of a channel that adopts or is handed connections (link/address.h): takes over `fd`, in any
+ * case. */
 void collector_adopt(struct collector *c, int fd);
 /* A last drain, then nothing reaches the sink any more; statistics stay. Idempotent. */
 void collector_stop(struct collector *c);
@@ -74,7 +80,7 @@ struct collector_status {
 	const char *backend; /* of the host's events: "BPF", "perf"; as long as the collector */
 	struct host_stream_stats host;
 	bool has_channel;
-	struct guest_link_stats link;
+	struct guest_link_stats link; /* `trouble` also says why there is none */
 	/* By the agent's own word, since we first heard it. */
 	uint64_t guest_emitted, guest_dropped;
 	bool clock_known;        /* enough round trips to map guest times */

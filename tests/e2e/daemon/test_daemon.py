@@ -158,6 +158,52 @@ def test_a_monitor_speaks_for_its_own_process_only():
         shutil.rmtree(folder)
 
 
+def test_a_channel_that_fails_leaves_the_hosts_half():
+    """VMs share a vsock port; one that is not to be had, or a key that is not there, is tried again."""
+    vms = [FakeVm(f"v{i}") for i in range(3)]
+    try:
+        taken = socket.socket(socket.AF_VSOCK)
+        taken.bind((socket.VMADDR_CID_ANY, 17431))
+        taken.listen(1)
+        why = "another process listens there"
+    except OSError as e:  # no vsock here: then it cannot be had at all
+        taken, why = None, os.strerror(e.errno)
+    d = Daemon()
+    key = d.folder / "key"
+    d.configure(f"[vm a]\npid = {vms[0].pid}\nchannel = vsock:3:17431\n"
+                f"[vm b]\npid = {vms[1].pid}\nchannel = vsock:4:17431\n"
+                f"[vm c]\npid = {vms[2].pid}\nchannel = listen:tls:127.0.0.1:17432\npsk = {key}\n")
+
+    def all_are(good):
+        seen = d.ask("list")["vms"]
+        return all(map(good, seen)) and seen
+
+    try:
+        d.start()
+        vms_seen = until("the hosts' halves come without channels",
+                         lambda: all_are(lambda v: v["state"] == "running" and v["host_emitted"] > 10 and
+                                         "channel_error" in v))
+        assert [v["channel"] for v in vms_seen] == ["down"] * 3
+        errors = [v["channel_error"] for v in vms_seen]
+        assert errors[:2] == [why] * 2 and str(key) in errors[2], errors
+        assert f"channel: {why}; tried again" in d.ctl("list").stdout
+        if taken:
+            taken.close()
+        key.write_text("c:00112233445566778899aabbccddeeff\n")
+        key.chmod(0o600)
+        vms_seen = until("all channels can be used",
+                         lambda: all_are(lambda v: v.get("channel_error") == (None if taken or v["vm"] == "c" else why)))
+        assert [v["runs"] for v in vms_seen] == [1] * 3
+        refused = d.ctl("attach", "d", f"pid={os.getpid()}", "channel=vsock:4:17431")
+        assert refused.returncode and "VM b waits for the same guests" in refused.stderr, refused
+    finally:
+        d.clean()
+        if taken:
+            taken.close()
+        for vm in vms:
+            vm.end()
+
+
 def test_a_file_of_another_kind_is_not_removed():
     """A mistyped path must not cost a file."""
     d = Daemon()
