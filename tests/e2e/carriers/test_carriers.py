@@ -41,6 +41,7 @@ ALONE_MAX_S = 0.5  # for which nobody listens while the VM is detached
 RUN = "/run/carry"
 RECORDINGS = f"{RUN}/recordings/guest"
 KEY = f"carry:{'5a' * 32}\n"
+OTHER_GUEST = "vsock:4:7431"  # of a VM that is not there
 GUEST_START = ("guest-start 1 -device vhost-vsock-pci,guest-cid=3 -netdev user,id=net "
                "-device virtio-net-pci,netdev=net,romfile=")
 # agent, collector: their addresses; few: reconnects by default. A handshake of TLS takes an emulated
@@ -85,14 +86,14 @@ class Host:
 
     def daemon_configure(self, carrier):
         """The VM by this carrier, and one that does nothing: while the other is detached, its host
-        programs have a user."""
+        programs have a user. It waits for another guest on the same vsock port."""
         self._carrier = carrier
         idle = self.run(f"cd {RUN}; [ -s idle.pid ] || {{ {{ sleep 100000 | "
                         "sh -c 'echo $$ >idle.pid; exec fake-vmm idle 1'; } >/dev/null 2>&1 </dev/null & "
                         "sleep 1; }; cat idle.pid").strip()
         keys = "".join(f"{key} = {value}\n" for key, value in self._vm_keys(carrier).items())
         self.machine.put(f"{RUN}/conf", self._conf(f"{RUN}/control", (
-            f"[vm idle]\npid = {idle}\nflight = no\n[vm guest]\n{keys}")))
+            f"[vm idle]\npid = {idle}\nflight = no\nchannel = {OTHER_GUEST}\n[vm guest]\n{keys}")))
 
     def vm_detach(self):
         self.ctl("detach guest")
@@ -118,9 +119,9 @@ class Host:
         self.run(f"cd {RUN} && kill -{signal} $(cat pid) && while kill -0 $(cat pid) 2>/dev/null; do "
                  "usleep 20000; done")
 
-    def vm(self):
+    def vm(self, name="guest"):
         vms = json.loads(self.run(f"vcpuscope ctl list --format json --control {RUN}/control"))["vms"]
-        return next(vm for vm in vms if vm["vm"] == "guest")
+        return next(vm for vm in vms if vm["vm"] == name)
 
     def arrived(self, counts, wanted, seconds=60):
         """Waits until `counts` prints what is wanted; what is missing then is not on its way."""
@@ -317,6 +318,9 @@ def play(builder, source, folder, plan, lines, say):
             else:
                 host.ctl("record guest stop")
             played[carrier.name] = first, load(host, carrier, kinds) if kinds else None
+            idle = host.vm("idle")
+            if "channel_error" in idle or idle["link"]["connections"]:
+                raise scene.SceneError(f"the other VM's vsock channel: {idle}")
         host.daemon_end("TERM")
         machine.get_folder(RECORDINGS, folder)
     return played
