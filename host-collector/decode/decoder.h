@@ -37,7 +37,7 @@ struct decoder;
 /* Takes over `fd`, a connected non-blocking socket, in any case; -1: one of the connections that
  * decoder_hand() brings becomes the agent's (gate.h), and it ends when none is left. hello: what
  * the agent is greeted with. wish: what it is asked for (guest_session_ask). psk: if it has a key,
- * the other end must speak TLS with it. 0 or -errno. */
+ * the connections that are handed over must speak TLS with it. 0 or -errno. */
 int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 		  const struct message_config *wish, const struct tls_psk *psk,
 		  const struct decoder_budget *budget, const struct decoder_events *events,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The link to one guest's agent: connects (or listens), comes back with a growing delay, and hands
- * each connection to a decoder process of its own (decode/decoder.h), which runs the protocol on
- * it. What comes back is packed into frames anew: no byte that a guest made gets beyond the
- * decoder.
+ * The link to one guest's agent: connects and comes back with a growing delay, or listens. It hands
+ * its connection, or all among which the agent's is (decode/gate.h), to a decoder process of its own
+ * (decode/decoder.h), which runs the protocol. What comes back is packed into frames anew: no byte
+ * that a guest made gets beyond the decoder.
  *
  * A decoder that dies costs what it held and the time until the next one, which comes with a
  * growing delay too; both are said and counted.

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -284,6 +285,7 @@ fail:
 int qmp_open(const char *path, int limit_ms, struct qmp **out, char *why, size_t why_bytes)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const struct timeval limit = {.tv_sec = limit_ms / 1000, .tv_usec = limit_ms % 1000 * 1000};
 	char reason[192] = "";
 	int err, fd;
 
@@ -294,9 +296,17 @@ int qmp_open(const char *path, int limit_ms, struct qmp **out, char *why, size_t
 	}
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address))) {
-		err = -errno;
-		snprintf(why, why_bytes, "%s: %s", path, strerror(-err));
+	/* With a full backlog connect() would wait for ever; with this limit it says EAGAIN. */
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) ||
+	    connect(fd, (struct sockaddr *)&address, sizeof(address))) {
+		err = errno == EAGAIN ? -ETIMEDOUT : -errno;
+		if (err == -ETIMEDOUT)
+			snprintf(why, why_bytes,
+				 "%s: no connection within %d ms: other clients wait for this "
+				 "monitor (a QMP socket serves one)",
+				 path, limit_ms);
+		else
+			snprintf(why, why_bytes, "%s: %s", path, strerror(-err));
 		if (fd >= 0)
 			close(fd);
 		return err;

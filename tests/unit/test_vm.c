@@ -517,6 +517,32 @@ static void test_busy_monitor_is_said(void **state)
 	close(pair[1]);
 }
 
+/* Others wait already, as many as the kernel keeps: we must not join them for ever. */
+static void test_a_full_monitor_is_said(void **state)
+{
+	enum { OTHERS = 4 };
+	struct tree *t = *state;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0), others[OTHERS];
+	struct qmp *q = NULL;
+	char why[256];
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", t->qmp);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(listener, 0), 0);
+	for (int i = 0; i < OTHERS; i++) {
+		others[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		(void)!connect(others[i], (struct sockaddr *)&address, sizeof(address));
+	}
+	alarm(20); /* it must end */
+	assert_int_equal(qmp_open(t->qmp, 100, &q, why, sizeof(why)), -ETIMEDOUT);
+	alarm(0);
+	assert_non_null(strstr(why, "other clients wait for this monitor"));
+	for (int i = 0; i < OTHERS; i++)
+		close(others[i]);
+	close(listener);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -534,6 +560,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_qmp_names_vcpus, tree_setup, tree_teardown),
 		cmocka_unit_test_setup_teardown(test_qmp_trouble, tree_setup, tree_teardown),
 		cmocka_unit_test(test_busy_monitor_is_said),
+		cmocka_unit_test_setup_teardown(test_a_full_monitor_is_said, tree_setup,
+						tree_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
