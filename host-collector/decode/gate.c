@@ -113,7 +113,9 @@ void gate_stats_add(const struct gate *g, struct guest_session_stats *sum)
 	}
 }
 
-/* The one to close when there are too many, NULL: none may be. with_peer: one that is talked to. */
+/* The one to close when there are too many: the oldest silent one, else the oldest without a key,
+ * else the oldest (a first message that shows the key can be a copy). NULL: there is none.
+ * with_peer: one that is talked to. */
 static struct waiting *least_worth(struct gate *g, bool with_peer)
 {
 	struct waiting *found = NULL;
@@ -121,11 +123,11 @@ static struct waiting *least_worth(struct gate *g, bool with_peer)
 	for (size_t i = 0; i < g->n; i++) {
 		struct waiting *w = &g->waiting[i];
 
-		if (w->fd < 0 || w->proven || (with_peer && !w->peer))
+		if (w->fd < 0 || (with_peer && !w->peer))
 			continue;
 		if (!w->heard)
 			return w;
-		if (!found)
+		if (!found || (found->proven && !w->proven))
 			found = w;
 	}
 	return found;

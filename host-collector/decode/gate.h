@@ -7,7 +7,7 @@
  * its descriptor only, and up to GATE_WAITING_MAX of them wait at the same time; then the oldest is
  * closed for each that comes. Whoever sends something is served at once, beside all others: the
  * first that completes a TLS handshake, or on a plain port introduces itself as an agent, is
- * chosen. One that has shown its key is never closed in favour of others.
+ * chosen. Of those, one that has shown its key is closed last.
  *
  * After GATE_PROVE_MS a connection that has not got so far is closed: on a TLS port always, on a
  * plain port as soon as another one waits. (A lone silent one may be QEMU, connected for a guest
