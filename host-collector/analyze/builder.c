@@ -19,7 +19,7 @@ struct report_builder {
 	struct state_times *times;
 	struct stall_facts *ongoing; /* ONGOING_MAX */
 	struct report *report;
-	size_t incidents_capacity;
+	size_t incidents_capacity, watchdogs_capacity;
 	int err; /* -ENOMEM once something could not be kept */
 };
 
@@ -212,12 +212,12 @@ int report_builder_log(struct report_builder *b, uint32_t vm, uint64_t dmesg_us,
 
 	if (!watchdog_parse(text, &line))
 		return 0;
-	all = reallocarray(r->watchdogs, r->n_watchdogs + 1, sizeof(*all));
+	all = grow(r->watchdogs, r->n_watchdogs, &b->watchdogs_capacity, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
+	r->watchdogs = all;
 	line.vm = vm;
 	line.dmesg_us = dmesg_us;
-	r->watchdogs = all;
 	r->watchdogs[r->n_watchdogs++] = line;
 	return 0;
 }
@@ -263,6 +263,7 @@ int report_builder_reboot(struct report_builder *b, const struct report_reboot *
 void report_builder_notes_clear(struct report_builder *b)
 {
 	b->report->n_wall_steps = b->report->n_reboots = 0;
+	b->report->n_watchdogs = 0;
 }
 
 size_t report_builder_ongoing(struct report_builder *b, struct incident *out, size_t max)

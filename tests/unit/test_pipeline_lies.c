@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What a guest may not say, or says too often or wrongly: it harms nobody but itself. */
+#include "host-collector/analyze/builder.h"
+#include "host-collector/cli/account.h"
 #include "proto/recording.h"
 #include "tests/unit/pipeline_play.h"
 
@@ -182,7 +184,10 @@ static void the_guests_kernel_log_is_kept_up_to_a_bound(void **state)
 	struct play p;
 	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
 	struct message_kernel_log *log = calloc(1, sizeof(*log));
+	const struct report_options options = {.than_ns = 100 * MS};
 	struct byte_buffer payload = {0};
+	struct report_builder *builder;
+	struct report *report;
 	size_t n = 0;
 
 	(void)state;
@@ -190,7 +195,9 @@ static void the_guests_kernel_log_is_kept_up_to_a_bound(void **state)
 	for (uint64_t round = 0; round < 6; round++) {
 		for (size_t i = 0; i < log->n_lines; i++)
 			log->lines[i] = (struct message_log_line){
-				.dmesg_us = round * 1000 + i, .level = 4, .text = "watchdog: BUG"};
+				.dmesg_us = round * 1000 + i,
+				.level = 4,
+				.text = "watchdog: BUG: soft lockup - CPU#1 stuck for 23s! [a:5]"};
 		payload.len = 0;
 		assert_int_equal(message_kernel_log_pack(log, &payload), 0);
 		synth_frame(s, SYNTH_VM, FRAME_KERNEL_LOG, payload.data, payload.len);
@@ -205,6 +212,14 @@ static void the_guests_kernel_log_is_kept_up_to_a_bound(void **state)
 	assert_int_equal(pipeline_log_line(p.pipeline, SYNTH_VM, n - 1)->dmesg_us,
 			 5000 + VS_LOG_LINES_MAX - 1);
 	assert_null(pipeline_log_line(p.pipeline, VS_SOURCE_HOST, 0));
+	/* Live, the account is given ten times a second: the lines are there once all the same. */
+	builder = report_builder_new(p.model, &options);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(account_give(p.pipeline, p.model, 0, builder), 0);
+	report = report_builder_finish(builder);
+	assert_int_equal(report->n_watchdogs, PIPELINE_LOG_LINES);
+	report_free(report);
+	report_builder_free(builder);
 	play_end(&p);
 }
 
