@@ -44,7 +44,8 @@ void batch_decoder_free(struct batch_decoder *d);
 /* Decodes and validates a Batch payload; out->events is valid until the next call. What comes out
  * is in time order, of one CPU below VS_CPUS_MAX, with types of 1 and above. Types that event.h
  * does not have are kept (a newer peer's): up to 192 of them in one batch with their fields, any
- * others with time, seq and type alone (65535 for a type above that). 0, -EBADMSG, -E2BIG. */
+ * others with time, seq and type alone (65535 for a type above that). 0, -EBADMSG, -E2BIG, -ENOMEM.
+ */
 int batch_decode(struct batch_decoder *d, const uint8_t *payload, size_t len, struct batch *out);
 
 #endif

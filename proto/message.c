@@ -29,9 +29,7 @@ int wire_unpack(struct arena *a, const ProtobufCMessageDescriptor *type, const u
 
 	if (len < WIRE_ARENA_MAX_BYTES / WIRE_ARENA_PER_BYTE - WIRE_ARENA_BASE_BYTES)
 		limit = WIRE_ARENA_BASE_BYTES + len * WIRE_ARENA_PER_BYTE;
-	err = arena_init(a, limit);
-	if (err)
-		return err;
+	arena_init(a, limit);
 	err = arena_unpack(a, type, payload, len, &base);
 	*(ProtobufCMessage **)message = base;
 	return err;
