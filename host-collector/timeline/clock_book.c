@@ -30,12 +30,14 @@ struct clock_book {
 	uint64_t host_hz;
 	struct raw_clock *raw;
 	uint64_t n_samples; /* in raw */
+	bool span_limited;
+	int64_t origin_ns; /* of the first sample in raw */
 	struct message_clock_sample first_sample, last_sample;
 	struct clock_sample *early; /* until host_hz is known */
 	size_t n_early;
 	struct guest *guests;
 	size_t n_guests;
-	bool imported;
+	bool imported, apart; /* apart: of some sample the TSC is not CLOCK_MONOTONIC_RAW */
 };
 
 struct clock_book *clock_book_new(void)
@@ -59,6 +61,34 @@ void clock_book_free(struct clock_book *b)
 	free(b->early);
 	free(b->guests);
 	free(b);
+}
+
+void clock_book_limit_span(struct clock_book *b)
+{
+	b->span_limited = true;
+}
+
+bool clock_sample_in_range(const struct message_clock_sample *m)
+{
+	return m->raw_ns < HOST_NS_LIMIT && m->monotonic_ns < HOST_NS_LIMIT &&
+	       m->realtime_ns < REALTIME_NS_LIMIT && m->tsc_width < HOST_NS_LIMIT;
+}
+
+static bool in_range(const struct clock_book *b, int64_t ns)
+{
+	if (ns <= -HOST_NS_LIMIT || ns >= HOST_NS_LIMIT)
+		return false;
+	return !b->span_limited ||
+	       (ns >= b->origin_ns - SPAN_NS_LIMIT && ns <= b->origin_ns + SPAN_NS_LIMIT);
+}
+
+/* An importer stamps in nanoseconds, which come back exactly. */
+static struct host_time host_time_of(const struct clock_book *b, struct host_tsc tsc,
+				     uint64_t err_ticks)
+{
+	if (b->imported && !b->apart && tsc.ticks < HOST_NS_LIMIT)
+		return (struct host_time){{(int64_t)tsc.ticks}, err_ticks};
+	return raw_clock_from_tsc(b->raw, tsc, err_ticks);
 }
 
 static struct guest *guest_find(const struct clock_book *b, uint32_t source)
@@ -136,6 +166,8 @@ static int host_push(struct clock_book *b, const struct clock_sample *sample)
 {
 	int err = raw_clock_push(b->raw, sample);
 
+	if (!err && !b->n_samples)
+		b->origin_ns = (int64_t)sample->raw_ns;
 	b->n_samples += !err;
 	return err == -ENOMEM ? err : 0;
 }
@@ -202,8 +234,11 @@ int clock_book_host_sample(struct clock_book *b, const struct message_clock_samp
 	int err = 0;
 
 	/* Clocks that run backwards are no clocks; an empty sample is none. */
-	if (!m->tsc ||
+	if (!m->tsc || !clock_sample_in_range(m) ||
 	    (!first && (m->tsc <= b->last_sample.tsc || m->raw_ns <= b->last_sample.raw_ns)))
+		return 0;
+	if (!first && b->span_limited &&
+	    m->raw_ns - b->first_sample.raw_ns > (uint64_t)SPAN_NS_LIMIT)
 		return 0;
 	if (b->raw) {
 		err = host_push(b, &sample);
@@ -214,6 +249,7 @@ int clock_book_host_sample(struct clock_book *b, const struct message_clock_samp
 			return -ENOMEM;
 		b->early[b->n_early++] = sample;
 	}
+	b->apart |= m->tsc != m->raw_ns || m->tsc_width;
 	if (first)
 		b->first_sample = *m;
 	b->last_sample = *m;
@@ -412,8 +448,8 @@ static bool stream_to_ns(const struct clock_book *b, const struct guest *vm,
 	err = err + stamp_err < err ? UINT64_MAX : err + stamp_err;
 	if (g)
 		standstills_evade(&vm->standstills, &tsc, &err);
-	*out = raw_clock_from_tsc(b->raw, tsc, err);
-	return true;
+	*out = host_time_of(b, tsc, err);
+	return in_range(b, out->t.ns);
 }
 
 bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint32_t boot,
@@ -429,8 +465,8 @@ bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns
 {
 	if (!b->raw || !b->n_samples)
 		return false;
-	*out = raw_clock_from_tsc(b->raw, (struct host_tsc){tsc}, 0).t;
-	return true;
+	*out = host_time_of(b, (struct host_tsc){tsc}, 0).t;
+	return in_range(b, out->ns);
 }
 
 bool clock_book_wall_offset(const struct clock_book *b, struct host_ns t, int64_t *offset_ns)

@@ -28,10 +28,24 @@
 #include "host-collector/timeline/vm_clock.h"
 #include "proto/message.h"
 
+/*
+ * The range of all times. What a recording or a peer says lies outside of it is refused where it
+ * enters, so that sums, differences and small multiples of times behind that point cannot overflow:
+ * no duration of a recording exceeds 2^54 ns, and 2^9 times that fits an int64_t.
+ */
+#define HOST_NS_LIMIT     (1ll << 61) /* either way: 73 years, by whatever clock */
+#define REALTIME_NS_LIMIT (1ll << 62) /* the year 2116 */
+#define SPAN_NS_LIMIT     (1ll << 53) /* of a recording, from its first sample: 104 days */
+
 struct clock_book;
 
 struct clock_book *clock_book_new(void); /* NULL on ENOMEM */
 void clock_book_free(struct clock_book *b);
+/* From now on times further from the first sample than SPAN_NS_LIMIT are out of range too: for a
+ * recording. A collector may run for longer. */
+void clock_book_limit_span(struct clock_book *b);
+/* Is what a clock sample says within the range of all times? */
+bool clock_sample_in_range(const struct message_clock_sample *sample);
 
 /* Facts, in order of arrival. 0 or -ENOMEM; facts that contradict themselves are ignored. `boot`
  * counts the boots of a guest's kernel (boots.h): each has a clock of its own. */
@@ -65,10 +79,11 @@ int clock_book_settle(struct clock_book *b);
 bool clock_book_knows(const struct clock_book *b, uint32_t source, uint32_t boot);
 /* Those of any of its boots? */
 bool clock_book_knows_any(const struct clock_book *b, uint32_t source);
-/* false if not. stamp_err: what the stamp already carries, in ticks of the stream clock. */
+/* false if not, or if it is out of range. stamp_err: what the stamp already carries, in ticks of
+ * the stream clock. */
 bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint32_t boot,
 		      uint64_t stream_time, uint64_t stamp_err, struct host_time *out);
-/* host_ns of a host TSC value, such as an arrival. */
+/* host_ns of a host TSC value, such as an arrival. false if not known or out of range. */
 bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns *out);
 /* CLOCK_REALTIME less host_ns, at `t`. false if no sample of the host's clocks was seen, or
  * none that knew the wall clock. */

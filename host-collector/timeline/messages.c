@@ -116,8 +116,10 @@ static void promise(struct pipeline *p, struct stream *s, uint64_t stream_time,
 	int64_t limit = stream_latest_ns(p, s, arrival_tsc);
 	struct host_time until;
 
-	if (!clock_book_to_ns(p->clocks, s->id, s->boot, stream_time, 0, &until))
+	if (!clock_book_to_ns(p->clocks, s->id, s->boot, stream_time, 0, &until)) {
+		s->nonsense += clock_book_knows(p->clocks, s->id, s->boot); /* out of range */
 		return;
+	}
 	if (until.t.ns > limit)
 		until.t.ns = limit;
 	if (until.t.ns > s->promised_ns)
@@ -304,8 +306,10 @@ static int learn_heartbeat(struct pipeline *p, struct stream *s, uint64_t arriva
 static int unpack_heartbeat(struct pipeline *p, struct stream *s, const uint8_t *payload,
 			    size_t len)
 {
+	int err = message_heartbeat_unpack(payload, len, &p->in.heartbeat);
+
 	(void)s;
-	return message_heartbeat_unpack(payload, len, &p->in.heartbeat);
+	return !err && !clock_sample_in_range(&p->in.heartbeat.sample) ? -ERANGE : err;
 }
 
 static int learn_sample(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
@@ -316,8 +320,10 @@ static int learn_sample(struct pipeline *p, struct stream *s, uint64_t arrival_t
 
 static int unpack_sample(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
 {
+	int err = message_clock_sample_unpack(payload, len, &p->in.sample);
+
 	(void)s;
-	return message_clock_sample_unpack(payload, len, &p->in.sample);
+	return !err && !clock_sample_in_range(&p->in.sample) ? -ERANGE : err;
 }
 
 static int on_echo(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)

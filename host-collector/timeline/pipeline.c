@@ -100,6 +100,8 @@ struct pipeline *pipeline_new(const struct pipeline_options *options)
 	p->options = *options;
 	p->advanced.ns = INT64_MIN;
 	p->clocks = clock_book_new();
+	if (p->clocks && !options->live)
+		clock_book_limit_span(p->clocks);
 	p->unpacker = frame_unpacker_new();
 	p->decoder = batch_decoder_new();
 	p->timeline = timeline_new(&merge, emit_merged, p);
@@ -183,10 +185,13 @@ int stream_cpus_end(struct pipeline *p, struct stream *s, struct host_ns *last)
 		struct timeline_event lost = {
 			.t = {s->promised_ns},
 			.source = s->id,
+			.err_ns = s->errors.max_ns > UINT32_MAX ? UINT32_MAX
+								: (uint32_t)s->errors.max_ns,
 			.event = {.cpu = (vs_u16)cpu, .type = VS_EVENT_LOST},
 		};
 
-		if (!c->cpus[cpu].started)
+		/* Without a floor none of its events had a place. */
+		if (!c->cpus[cpu].started || c->cpus[cpu].floor_ns == INT64_MIN)
 			continue;
 		if (lost.t.ns < c->cpus[cpu].floor_ns)
 			lost.t.ns = c->cpus[cpu].floor_ns;
@@ -420,6 +425,18 @@ static int stream_end(struct pipeline *p, struct stream *s)
 	return stream_cpus_end(p, s, NULL);
 }
 
+/* An arrival that is out of range: as if nobody had seen when. */
+static uint64_t arrival_in_range(const struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	struct host_ns t;
+
+	if (!arrival_tsc || !clock_book_knows(p->clocks, VS_SOURCE_HOST, 0) ||
+	    clock_book_host_ns(p->clocks, arrival_tsc, &t))
+		return arrival_tsc;
+	s->nonsense++;
+	return 0;
+}
+
 int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		   const struct frame_view *frame)
 {
@@ -428,6 +445,7 @@ int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 
 	if (err || !s)
 		return err;
+	arrival_tsc = arrival_in_range(p, s, arrival_tsc);
 	if (arrival_tsc && (!p->first_tsc || arrival_tsc < p->first_tsc))
 		p->first_tsc = arrival_tsc;
 	s->frames++;

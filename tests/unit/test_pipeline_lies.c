@@ -151,13 +151,16 @@ static void a_guest_that_lies_about_the_time_harms_only_itself(void **state)
 {
 	struct play p;
 	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
-	struct message_heartbeat beat = {.time = UINT64_MAX / 4};
+	struct message_heartbeat beat = {.time = UINT64_MAX / 4}, near = {.time = 1ull << 50};
 	struct byte_buffer payload = {0};
 	const struct vcpu_span *span;
 
 	(void)state;
 	synth_at(s, 60 * MS);
 	assert_int_equal(message_heartbeat_pack(&beat, &payload), 0);
+	synth_frame(s, SYNTH_VM, FRAME_HEARTBEAT, payload.data, payload.len);
+	payload.len = 0;
+	assert_int_equal(message_heartbeat_pack(&near, &payload), 0);
 	synth_frame(s, SYNTH_VM, FRAME_HEARTBEAT, payload.data, payload.len);
 	byte_buffer_fini(&payload);
 	synth_at(s, 299 * MS);
@@ -171,6 +174,7 @@ static void a_guest_that_lies_about_the_time_harms_only_itself(void **state)
 	synth_at(s, 700 * MS);
 	synth_free(s);
 	play_offline(&p);
+	assert_int_equal(source_of(&p, SYNTH_VM).nonsense, 1); /* out of range */
 	assert_true(source_of(&p, SYNTH_VM).causality_violations >= 1);
 	assert_int_equal(source_of(&p, VS_SOURCE_HOST).late, 0);
 	span = span_find(p.seen, VCPU_RUNNABLE);
