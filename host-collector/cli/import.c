@@ -180,6 +180,12 @@ static void account_print(const char *side, struct gather *g)
 	count_print(g->malformed, "lines or records not understood, the first of them:");
 	for (size_t i = 0; i < g->malformed && i < GATHER_EXAMPLES; i++)
 		printf("    %s\n", escape(g->examples[i]).text);
+	count_print(g->torn,
+		    "of these are KVM's: they count as lost, and what their threads did after "
+		    "them is unknown");
+	if (g->torn && g->architecture)
+		printf("  they look like KVM's on %s, which is not supported: only x86's are read\n",
+		       g->architecture);
 	count_print(g->placeless, "of these name no CPU, or neither a thread nor a vCPU");
 	count_print(g->tickless, "of these have stamps in ticks: say how long with --tsc-hz N");
 }
@@ -304,8 +310,10 @@ static int import_run(const struct command *self, int argc, char **argv)
 		result = gathers[0].taken + gathers[1].taken
 				 ? recording_write(&a, &gathers[0], &gathers[1])
 				 : trouble_say("no event was understood: nothing written",
-					       "is this text of trace-cmd report, trace_pipe or "
-					       "perf script?");
+					       "the lines above show what came; it reads "
+					       "sched, irq and x86's kvm events as `trace-cmd "
+					       "report`, trace_pipe and `perf script` (with its "
+					       "CPU column) print them");
 	}
 	gather_fini(&gathers[0]);
 	gather_fini(&gathers[1]);

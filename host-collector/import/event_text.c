@@ -382,3 +382,22 @@ enum import_use event_text_parse(struct import_record *r, const char *text)
 	r->e.arg0 = row->vector;
 	return parsers[row->type](r, text);
 }
+
+const char *event_text_architecture(const char *text)
+{
+	/* How the arguments of kvm_entry and kvm_exit begin there (arch/ARCH/kvm/trace*.h). */
+	static const struct {
+		const char *begins, *name;
+	} rows[] = {
+		{"PC: 0x", "arm64"},   {"TRAP: ", "arm64"},   {"IRQ: HSR_EC", "arm64"},
+		{"IRQ: PC", "arm64"},  {"HSR_EC: ", "arm"},   {"SEPC: 0x", "RISC-V"},
+		{"SEPC:0x", "RISC-V"}, {"PC: ", "LoongArch"}, {"VCPU ", "PowerPC"},
+		{"exit=", "PowerPC"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (!strncmp(text, rows[i].begins, strlen(rows[i].begins)))
+			return rows[i].name;
+	}
+	return NULL;
+}

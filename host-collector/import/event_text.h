@@ -24,4 +24,8 @@ void event_text_comm(struct import_task *task, const char *comm, size_t len);
 /* "S", "R+", "D|K": enum vs_task_state. false: no letter of it is known. */
 bool event_text_state(const char *text, size_t len, uint64_t *state);
 
+/* Another architecture than x86 whose KVM writes its events like `text`; NULL: none that is known.
+ * Meant for texts of kvm_entry and kvm_exit that event_text_parse() does not understand. */
+const char *event_text_architecture(const char *text);
+
 #endif

@@ -208,7 +208,7 @@ int gather_record(struct gather *g, struct import_record *r, const char *source)
 	time_check(g, r->cpu, ns);
 	err = thread_take(g, &r->task, r->cpu, ns, &t);
 	if (!err && t && kvm) {
-		t->kvm = true;
+		t->kvm = t->kvm_read = true;
 		if (r->vcpu_known) {
 			t->vcpu_known = true;
 			t->vcpu = r->vcpu;
@@ -225,22 +225,53 @@ int gather_record(struct gather *g, struct import_record *r, const char *source)
 	return event_push(g, &r->e, !strcmp(r->event, "sched_waking"));
 }
 
+static int lost_push(struct gather *g, uint16_t cpu, uint64_t time, uint64_t n)
+{
+	const struct vs_event e = {.time = time, .cpu = cpu, .type = VS_EVENT_LOST, .arg0 = n};
+	int err = event_push(g, &e, false);
+
+	if (!err)
+		g->lost_open[cpu] = g->n_events;
+	return err;
+}
+
 int gather_lost(struct gather *g, uint16_t cpu, uint64_t n)
 {
-	const struct vs_event e = {
-		.time = g->started[cpu] ? g->newest[cpu] : 0,
-		.cpu = cpu,
-		.type = VS_EVENT_LOST,
-		.arg0 = n,
-	};
-	int err = event_push(g, &e, false);
+	int err = lost_push(g, cpu, g->started[cpu] ? g->newest[cpu] : 0, n);
 
 	if (err)
 		return err;
 	g->lost_marks++;
 	g->lost += n;
-	g->lost_open[cpu] = g->n_events;
 	return 0;
+}
+
+int gather_torn(struct gather *g, struct import_record *r, const char *source)
+{
+	struct gather_thread *t;
+	uint64_t ns;
+	int err;
+
+	if (g->options.guest) {
+		gather_unused(g, r->event);
+		return 0;
+	}
+	gather_malformed(g, source);
+	if (!time_take(g, r, &ns))
+		return 0;
+	time_check(g, r->cpu, ns);
+	err = thread_take(g, &r->task, r->cpu, ns, &t);
+	if (err)
+		return err;
+	if (t)
+		t->kvm = true;
+	g->torn++;
+	if (!g->architecture)
+		g->architecture = r->architecture;
+	/* One event is missing, which is counted; but it may have been anything, and readers draw
+	 * conclusions from numbers. So a mark without a number follows. */
+	err = lost_push(g, r->cpu, ns, 1);
+	return err ? err : lost_push(g, r->cpu, ns, 0);
 }
 
 void gather_unused(struct gather *g, const char *event)
@@ -301,6 +332,9 @@ int gather_text(struct gather *g, FILE *in)
 		case LINE_LOST:
 			err = gather_lost(g, r.cpu, r.e.arg0);
 			break;
+		case LINE_TORN:
+			err = gather_torn(g, &r, source);
+			break;
 		case LINE_NOTHING:
 			g->nothing++;
 			break;
@@ -347,6 +381,36 @@ static int silences_mark(struct gather *g)
 			if (g->started[cpu])
 				err = event_push(g, &lost, false);
 		}
+	}
+	if (!err && g->n_events > n)
+		qsort(g->events, g->n_events, sizeof(*g->events), time_order);
+	return err;
+}
+
+/*
+ * Of a thread that no KVM event was understood of, nobody knows when it was in the guest: not even
+ * from its switch to the CPU until the first event that was not understood.
+ */
+static int unread_mark(struct gather *g)
+{
+	const size_t n = g->n_events;
+	uint64_t next[GATHER_CPUS] = {0}, after[GATHER_CPUS] = {0}; /* the CPU's next two times */
+	int err = 0;
+
+	for (size_t i = n; g->torn && i-- > 0 && !err;) {
+		const struct vs_event e = g->events[i].e;
+		const struct gather_thread *t =
+			e.type == VS_EVENT_SCHED_SWITCH ? gather_thread_find(g, e.pid2) : NULL;
+		struct vs_event lost = {.time = e.time, .cpu = e.cpu, .type = VS_EVENT_LOST};
+
+		if (next[e.cpu] != e.time) {
+			after[e.cpu] = next[e.cpu];
+			next[e.cpu] = e.time;
+		}
+		if (!t || !t->kvm || t->kvm_read)
+			continue;
+		lost.arg1 = after[e.cpu];
+		err = event_push(g, &lost, false);
 	}
 	if (!err && g->n_events > n)
 		qsort(g->events, g->n_events, sizeof(*g->events), time_order);
@@ -400,5 +464,7 @@ int gather_finish(struct gather *g)
 		return 0;
 	qsort(g->events, g->n_events, sizeof(*g->events), time_order);
 	err = wakers_name(g);
+	if (!err)
+		err = unread_mark(g);
 	return err ? err : silences_mark(g);
 }

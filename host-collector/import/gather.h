@@ -29,7 +29,8 @@ struct gather_event {
 struct gather_thread {
 	int32_t tid, tgid;
 	char comm[IMPORT_COMM_BYTES];
-	bool kvm; /* had KVM events */
+	bool kvm;      /* had KVM events */
+	bool kvm_read; /* and at least one was understood */
 	bool vcpu_known;
 	uint32_t vcpu; /* as KVM's own events number it */
 };
@@ -58,6 +59,8 @@ struct gather {
 	uint64_t placeless;       /* of malformed: no CPU, or neither thread nor vCPU */
 	uint64_t tickless;        /* of malformed: a stamp in ticks of unknown length */
 	uint64_t reasons_unknown; /* kvm_exit whose reason no table has */
+	uint64_t torn;            /* of malformed: KVM's events; they count as lost */
+	const char *architecture; /* that they seem to come from; NULL: not known */
 	uint64_t lost_marks, lost;
 	uint64_t backwards;           /* times before their predecessor's on the same CPU */
 	uint64_t steps_back;          /* of these, by more than a second */
@@ -76,6 +79,9 @@ void gather_fini(struct gather *g);
 /* A record that was understood. `source` is the line, for an example if it makes no sense. 0 or
  * -ENOMEM. */
 int gather_record(struct gather *g, struct import_record *r, const char *source);
+/* A KVM event at a known place that was not understood: what its thread did from there on, until
+ * the next event, is not known. 0 or -ENOMEM. */
+int gather_torn(struct gather *g, struct import_record *r, const char *source);
 int gather_lost(struct gather *g, uint16_t cpu, uint64_t n);
 void gather_unused(struct gather *g, const char *event);
 void gather_malformed(struct gather *g, const char *source);

@@ -287,13 +287,14 @@ enum line_kind line_parse(char *line, struct import_record *r)
 		    !event_name_parse(text + strspn(text, " \t"), r, &text) ||
 		    !origin_parse(line, i, r))
 			continue;
+		r->architecture = event_text_architecture(text);
 		switch (event_text_parse(r, text)) {
 		case IMPORT_USED:
 			return LINE_EVENT;
 		case IMPORT_UNUSED:
 			return LINE_UNUSED;
 		case IMPORT_MALFORMED:
-			return LINE_MALFORMED;
+			return import_record_is_torn(r) ? LINE_TORN : LINE_MALFORMED;
 		}
 	}
 	return is_nothing(line) ? LINE_NOTHING : LINE_MALFORMED;

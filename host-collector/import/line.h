@@ -19,6 +19,7 @@ enum line_kind {
 	LINE_EVENT,
 	LINE_UNUSED,    /* an event that vcpuscope does not know; r->event names it */
 	LINE_LOST,      /* r->cpu, r->e.arg0: how many, 0 unknown */
+	LINE_TORN,      /* KVM's, of a known thread and CPU, but its text is not understood */
 	LINE_NOTHING,   /* empty, a comment, a heading, a line of a stack */
 	LINE_MALFORMED, /* none of these */
 };

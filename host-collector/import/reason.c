@@ -205,6 +205,19 @@ static const struct isa {
 	[IMPORT_ISA_SVM] = {svm_reasons, sizeof(svm_reasons) / sizeof(svm_reasons[0])},
 };
 
+static bool reason_find(enum import_isa isa, const char *name, size_t len, uint64_t *arg0)
+{
+	for (size_t i = 0; i < isas[isa].n; i++) {
+		const struct reason *r = &isas[isa].reasons[i];
+
+		if (strlen(r->name) != len || strncasecmp(r->name, name, len))
+			continue;
+		*arg0 = r->number | (uint64_t)isa << 32;
+		return true;
+	}
+	return false;
+}
+
 bool import_reason_parse(const char *name, size_t len, uint64_t *arg0)
 {
 	static const char prefix[] = "EXIT_";
@@ -221,15 +234,10 @@ bool import_reason_parse(const char *name, size_t len, uint64_t *arg0)
 		len -= strlen(prefix);
 	}
 	*arg0 = import_reason_unknown | (uint64_t)isa << 32;
-	for (size_t i = 0; i < isas[isa].n; i++) {
-		const struct reason *r = &isas[isa].reasons[i];
-
-		if (strlen(r->name) == len && !strncasecmp(r->name, name, len)) {
-			*arg0 = r->number | (uint64_t)isa << 32;
-			return true;
-		}
-	}
-	return false;
+	if (reason_find(isa, name, len, arg0))
+		return true;
+	/* KVM of 2010 wrote VMX's names in lower case, too. */
+	return !plugin && isa == IMPORT_ISA_SVM && reason_find(IMPORT_ISA_VMX, name, len, arg0);
 }
 
 const char *import_reason_name(uint64_t arg0)

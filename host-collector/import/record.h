@@ -32,10 +32,20 @@ struct import_record {
 	struct import_task named[2];   /* tasks that the event names */
 	bool vcpu_known;               /* a KVM event that says which vCPU */
 	uint32_t vcpu;
-	bool reason_unknown; /* a kvm_exit whose reason no table has */
+	const char *architecture; /* whose KVM prints such text, if not x86; NULL: none known */
+	bool reason_unknown;      /* a kvm_exit whose reason no table has */
 	/* Of what enum vs_event_type; 0: vcpuscope has no such event. time, seq and cpu are not
 	 * filled in; a KVM event's pid is the task's. */
 	struct vs_event e;
 };
+
+/* Of what was not understood: is it KVM's, and is it known where it belongs? */
+static inline bool import_record_is_torn(const struct import_record *r)
+{
+	const bool kvm = r->e.type == VS_EVENT_KVM_ENTRY || r->e.type == VS_EVENT_KVM_EXIT ||
+			 r->e.type == VS_EVENT_KVM_USERSPACE_EXIT;
+
+	return kvm && r->task.known && r->task.tid && r->cpu_known;
+}
 
 #endif

@@ -332,6 +332,7 @@ static int parcel_take(struct gather *g, struct parcel *p)
 	const bool placed = p->r.cpu_known && p->r.cpu < GATHER_CPUS;
 
 	texts_end(&p->r);
+	p->r.architecture = NULL; /* what the child says is no pointer of ours */
 	if (p->kind == LINE_LOST)
 		return placed ? gather_lost(g, p->r.cpu, p->r.e.arg0) : 0;
 	g->lines++;
@@ -343,6 +344,8 @@ static int parcel_take(struct gather *g, struct parcel *p)
 		 (unsigned long long)p->r.time);
 	if (p->kind == LINE_EVENT && placed)
 		return gather_record(g, &p->r, source);
+	if (p->kind == LINE_MALFORMED && placed && import_record_is_torn(&p->r))
+		return gather_torn(g, &p->r, source);
 	gather_malformed(g, source);
 	return 0;
 }
