@@ -4,15 +4,105 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host-collector/analyze/exits.h"
 #include "host-collector/analyze/report.h"
 #include "host-collector/view/csv.h"
 
+enum { ENTRIES = 16 }; /* of handlers that are under way on one CPU */
+
+/* What the model's spans do not carry: how sure their times are. A span of a guest CPU begins and
+ * ends with an event, which comes just before the span. */
+struct cpu_errors {
+	uint32_t newest_ns; /* of the newest event */
+	uint32_t begin_ns;  /* of the span that is open */
+	struct {
+		int64_t t_ns;
+		uint32_t err_ns;
+	} entries[ENTRIES];
+	size_t n_entries; /* ever */
+};
+
+struct vm_errors {
+	uint32_t vm;
+	struct cpu_errors *cpus;
+	size_t n_cpus;
+};
+
 struct csv_export {
 	const struct model *model;
 	FILE *out;
+	struct vm_errors vms[MODEL_VMS_MAX];
+	size_t n_vms, vm_at;
+	int error;
 };
+
+/* NULL if there is no room for one more. */
+static struct vm_errors *vm_errors_get(struct csv_export *x, uint32_t vm)
+{
+	if (x->vm_at < x->n_vms && x->vms[x->vm_at].vm == vm)
+		return &x->vms[x->vm_at];
+	for (x->vm_at = 0; x->vm_at < x->n_vms; x->vm_at++) {
+		if (x->vms[x->vm_at].vm == vm)
+			return &x->vms[x->vm_at];
+	}
+	if (x->n_vms == MODEL_VMS_MAX)
+		return NULL;
+	x->vms[x->n_vms] = (struct vm_errors){.vm = vm};
+	return &x->vms[x->n_vms++];
+}
+
+static struct cpu_errors *errors_get(struct csv_export *x, uint32_t vm, uint16_t cpu)
+{
+	struct vm_errors *v = vm_errors_get(x, vm);
+	struct cpu_errors *grown;
+
+	if (!v || cpu < v->n_cpus)
+		return v ? &v->cpus[cpu] : NULL;
+	grown = realloc(v->cpus, (cpu + 1u) * sizeof(*grown));
+	if (!grown) {
+		x->error = -ENOMEM;
+		return NULL;
+	}
+	memset(grown + v->n_cpus, 0, (cpu + 1u - v->n_cpus) * sizeof(*grown));
+	v->cpus = grown;
+	v->n_cpus = cpu + 1u;
+	return &v->cpus[cpu];
+}
+
+static void on_guest_instant(void *context, const struct guest_instant *i)
+{
+	struct csv_export *x = context;
+	struct cpu_errors *e = errors_get(x, i->vm, i->event.cpu);
+
+	if (!e)
+		return;
+	e->newest_ns = i->err_ns;
+	if (i->type != VS_EVENT_IRQ_ENTRY && i->type != VS_EVENT_SOFTIRQ_ENTRY &&
+	    i->type != VS_EVENT_VECTOR_ENTRY)
+		return;
+	e->entries[e->n_entries % ENTRIES].t_ns = i->t.ns;
+	e->entries[e->n_entries++ % ENTRIES].err_ns = i->err_ns;
+}
+
+static uint32_t entry_error_ns(const struct cpu_errors *e, struct host_ns begin)
+{
+	for (size_t i = e->n_entries; i-- > 0 && e->n_entries - i <= ENTRIES;) {
+		if (e->entries[i % ENTRIES].t_ns == begin.ns)
+			return e->entries[i % ENTRIES].err_ns;
+	}
+	return e->newest_ns;
+}
+
+/* The last two columns. whole: "" where it means nothing. */
+static void tail(struct csv_export *x, uint32_t err_ns, const char *whole)
+{
+	if (err_ns == UINT32_MAX)
+		fprintf(x->out, ",inf,%s\r\n", whole);
+	else
+		fprintf(x->out, ",%" PRIu32 ",%s\r\n", err_ns, whole);
+}
 
 static void head(struct csv_export *x, const char *kind, uint32_t vm, uint32_t cpu,
 		 const char *state, struct host_ns begin, struct host_ns end)
@@ -46,24 +136,32 @@ static void on_vcpu_span(void *context, const struct vcpu_span *s)
 	fprintf(x->out, ",%s,", s->exit.serial ? exit_name(s->exit.isa, s->exit.reason).text : "");
 	fprintf(x->out, "%s,", s->wait_class == WAIT_NONE ? "" : wait_class_name(s->wait_class));
 	task(x, VS_SOURCE_HOST, s->holder_pid ? s->holder_pid : s->waker_pid);
-	fputs("\r\n", x->out);
+	fputs(",,\r\n", x->out);
 }
 
 static void on_guest_span(void *context, const struct guest_span *s)
 {
 	struct csv_export *x = context;
+	struct cpu_errors *e = errors_get(x, s->vm, s->cpu);
+	const uint32_t begin_ns = e ? e->begin_ns : 0, end_ns = e ? e->newest_ns : 0;
 
+	if (e)
+		e->begin_ns = e->newest_ns;
 	head(x, "guest_cpu", s->vm, s->cpu, guest_cpu_state_name(s->state), s->begin, s->end);
 	if (s->state == GUEST_CPU_UNKNOWN)
 		fputs(",,", x->out);
 	else
 		task(x, s->vm, s->pid);
-	fputs(",,,,,\r\n", x->out);
+	fputs(",,,,,", x->out);
+	tail(x, begin_ns > end_ns ? begin_ns : end_ns, "");
 }
 
 static void on_guest_interrupt(void *context, const struct guest_interrupt *i)
 {
 	struct csv_export *x = context;
+	const struct cpu_errors *e = errors_get(x, i->vm, i->cpu);
+	const uint32_t begin_ns = e ? entry_error_ns(e, i->begin) : 0;
+	const uint32_t end_ns = e ? e->newest_ns : 0;
 	char name[64];
 
 	interrupt_name(i->kind, i->vector, i->number, name, sizeof(name));
@@ -71,7 +169,7 @@ static void on_guest_interrupt(void *context, const struct guest_interrupt *i)
 	task(x, i->vm, i->pid);
 	fputs(",,,,,", x->out);
 	csv_text_write(name, x->out);
-	fputs("\r\n", x->out);
+	tail(x, begin_ns > end_ns ? begin_ns : end_ns, i->whole ? "yes" : "no");
 }
 
 struct csv_export *csv_export_new(struct model *m, FILE *out)
@@ -81,6 +179,7 @@ struct csv_export *csv_export_new(struct model *m, FILE *out)
 		.vcpu_span = on_vcpu_span,
 		.guest_span = on_guest_span,
 		.guest_interrupt = on_guest_interrupt,
+		.guest_instant = on_guest_instant,
 	};
 
 	if (!x)
@@ -93,17 +192,21 @@ struct csv_export *csv_export_new(struct model *m, FILE *out)
 		return NULL;
 	}
 	fputs("kind,vm,cpu,state,begin_ns,end_ns,duration_ns,pid,task,pcpu,exit,wait,other_pid,"
-	      "other_task,interrupt\r\n",
+	      "other_task,interrupt,error_ns,whole\r\n",
 	      out);
 	return x;
 }
 
 void csv_export_free(struct csv_export *x)
 {
+	for (size_t i = 0; x && i < x->n_vms; i++)
+		free(x->vms[i].cpus);
 	free(x);
 }
 
 int csv_export_finish(struct csv_export *x)
 {
+	if (x->error)
+		return x->error;
 	return fflush(x->out) || ferror(x->out) ? (errno ? -errno : -EIO) : 0;
 }

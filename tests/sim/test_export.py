@@ -52,16 +52,22 @@ def perfetto_check(vcpuscope, recording, out, lossy):
     return bad
 
 
-def csv_check(vcpuscope, recording, out):
+def csv_check(vcpuscope, recording, out, lossy):
     run(vcpuscope, "export", recording, "--to", "csv", "-o", out)
-    ends, bad = {}, []
+    ends, bad, whole = {}, [], {"yes": 0, "no": 0}
     with open(out, newline="") as f:
         rows = list(csv.DictReader(f))
     for row in rows:
         begin, end = int(row["begin_ns"]), int(row["end_ns"])
         if end - begin != int(row["duration_ns"]):
             bad.append(f"{row}: not its duration")
+        if row["kind"] == "vcpu":
+            if row["error_ns"]:
+                bad.append(f"{row}: an error of the host's own time")
+        elif not 0 < float(row["error_ns"]) < 1e6:
+            bad.append(f"{row}: no error, or one that the simulation does not have")
         if row["kind"] == "interrupt":
+            whole[row["whole"]] += 1
             continue
         key = row["kind"], row["vm"], row["cpu"]
         if ends.get(key, begin) != begin:
@@ -69,6 +75,8 @@ def csv_check(vcpuscope, recording, out):
         ends[key] = end
     if {row["kind"] for row in rows} != {"vcpu", "guest_cpu", "interrupt"}:
         bad.append("a kind of row is missing")
+    if not whole["yes"] or (lossy and not whole["no"]):
+        bad.append(f"interrupts that are whole: {whole}")
     return bad
 
 
@@ -100,7 +108,7 @@ def main():
         for scenario, seed, loss in CASES:
             run(vcpuscope, "simulate", scenario, "--seed", str(seed), "--loss", loss, "-o", recording)
             bad = perfetto_check(vcpuscope, recording, out, loss != "0")
-            bad += csv_check(vcpuscope, recording, out)
+            bad += csv_check(vcpuscope, recording, out, loss != "0")
             for line in bad[:5]:
                 print(f"{scenario}, seed {seed}, loss {loss}: {line}")
             failed += bool(bad)
