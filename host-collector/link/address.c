@@ -16,8 +16,9 @@
 
 #include "host-collector/link/socket_file.h"
 
-/* Of a listening socket: whoever connects in vain must not keep the agent out. */
-enum { BACKLOG = 128 };
+/* Of a listening socket: who connects in vain must not keep the agent out, and with a full backlog
+ * TCP drops its SYN, which comes again a second later. */
+enum { BACKLOG = 1024 };
 
 static int unix_parse(const char *path, struct link_address *out, char *why, size_t why_bytes)
 {

@@ -2,6 +2,7 @@
 #include "host-collector/link/vsock_doors.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,10 @@
 
 #include "host-collector/link/address.h"
 #include "host-collector/link/socket_file.h"
+#include "proto/log_limit.h"
 
 enum {
 	RETRY_MS = 2000,
-	SAY_MS = 10000,
 	ACCEPTS_AT_ONCE = 64, /* then the loop's other handles have their turn */
 };
 
@@ -35,9 +36,7 @@ struct vsock_doors {
 	struct vsock_doors_events events;
 	size_t n;
 	struct door *all[VSOCK_PORTS_MAX];
-	/* Refused since said_ms; the last one's CID. */
-	uint64_t refused, said_ms;
-	uint32_t refused_cid;
+	struct log_limit lines; /* of guests that are refused */
 };
 
 static void address_make(uint32_t port, struct link_address *out)
@@ -82,20 +81,28 @@ struct vsock_doors *vsock_doors_new(uv_loop_t *loop, const struct vsock_carrier 
 	return doors;
 }
 
-static void refused_say(struct vsock_doors *doors)
+static void hidden_say(struct vsock_doors *doors)
 {
-	const uint64_t now_ms = uv_now(doors->loop);
-	char line[160];
+	const uint64_t n = log_limit_hidden(&doors->lines, uv_now(doors->loop));
+	char line[96];
 
-	if (!doors->refused || (doors->said_ms && now_ms - doors->said_ms < SAY_MS))
+	if (!n)
+		return;
+	snprintf(line, sizeof(line), "vsock: %" PRIu64 " more lines were not shown", n);
+	doors->events.say(doors->events.context, line);
+}
+
+static void refused_say(struct vsock_doors *doors, uint32_t port, uint32_t cid)
+{
+	char line[128];
+
+	hidden_say(doors);
+	if (!log_limit_admit(&doors->lines, uv_now(doors->loop)))
 		return;
 	snprintf(line, sizeof(line),
-		 "vsock: refused %llu connections of guests that no VM here is for (the last from "
-		 "CID %u)",
-		 (unsigned long long)doors->refused, doors->refused_cid);
+		 "vsock port %u: refused a connection from CID %u: no VM here is for it", port,
+		 cid);
 	doors->events.say(doors->events.context, line);
-	doors->refused = 0;
-	doors->said_ms = now_ms;
 }
 
 static void on_connection(uv_poll_t *poll, int status, int events)
@@ -118,12 +125,9 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 			continue;
 		if (fd >= 0)
 			close(fd);
-		if (fd >= 0 || fd == -EACCES) {
-			doors->refused++;
-			doors->refused_cid = cid;
-		}
+		if (fd >= 0 || fd == -EACCES)
+			refused_say(doors, door->port, cid);
 	}
-	refused_say(doors);
 }
 
 static void door_freed(uv_handle_t *handle)
@@ -215,7 +219,7 @@ void vsock_doors_keep(struct vsock_doors *doors, const uint32_t *ports, size_t n
 			door_close(doors->all[i]);
 	}
 	doors->n = kept;
-	refused_say(doors);
+	hidden_say(doors);
 }
 
 int vsock_doors_error(const struct vsock_doors *doors, uint32_t port)

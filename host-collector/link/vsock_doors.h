@@ -2,7 +2,8 @@
 /*
  * Listening vsock ports that several VMs share: all agents dial the same port, and a port can be
  * bound once. The host's kernel says which guest a connection comes from (its CID), so each goes to
- * the VM of that guest. One from a guest that no VM is for is refused; one line in 10 s says so.
+ * the VM of that guest. One from a guest that no VM is for is refused, in a limited number of
+ * lines.
  */
 #ifndef LINK_VSOCK_DOORS_H
 #define LINK_VSOCK_DOORS_H
