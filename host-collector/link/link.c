@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "host-collector/decode/framer.h"
@@ -356,10 +358,22 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 		connection_up(l);
 }
 
+/* Has the other end gone without a word? Who comes and goes fast is not worth more. */
+static bool is_gone(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+	int unread = 0;
+
+	return poll(&p, 1, 0) == 1 && !ioctl(fd, FIONREAD, &unread) && !unread;
+}
+
 static bool connection_new(struct guest_link *l, int fd)
 {
 	l->connections++;
-	return connection_hand(l, fd);
+	if (!is_gone(fd))
+		return connection_hand(l, fd);
+	close(fd);
+	return true;
 }
 
 static void on_accept(uv_poll_t *poll, int status, int events)
