@@ -55,6 +55,9 @@ struct batcher {
 	struct capture_clock clock;        /* up to the newest sample */
 	struct capture_clock spans[SPANS]; /* as it was when each span was new */
 	size_t n_spans;                    /* ever; the newest are kept */
+	/* Of what is being cooked: the span in which the clock stood still; two such: not told. */
+	uint64_t chord_begin, chord_end;
+	bool chords_many;
 
 	struct vs_event *stage; /* one CPU's, CLOCK_MONOTONIC */
 	size_t n_staged;
@@ -168,7 +171,7 @@ static void clock_reach(struct batcher *b, uint64_t monotonic_ns)
 	span_keep(b);
 }
 
-static uint64_t stream_time(const struct batcher *b, uint64_t monotonic_ns, uint64_t *err_ticks)
+static const struct capture_clock *span_of(const struct batcher *b, uint64_t monotonic_ns)
 {
 	size_t first = b->n_spans > SPANS ? b->n_spans - SPANS : 0, i = b->n_spans;
 
@@ -176,8 +179,26 @@ static uint64_t stream_time(const struct batcher *b, uint64_t monotonic_ns, uint
 		i--;
 	if (i == first && b->n_spans)
 		i++; /* older than all that is known */
-	return capture_clock_to_tsc(i ? &b->spans[(i - 1) % SPANS] : &b->clock, monotonic_ns,
-				    err_ticks);
+	return i ? &b->spans[(i - 1) % SPANS] : &b->clock;
+}
+
+static uint64_t stream_time(const struct batcher *b, uint64_t monotonic_ns, uint64_t *err_ticks)
+{
+	return capture_clock_to_tsc(span_of(b, monotonic_ns), monotonic_ns, err_ticks);
+}
+
+/* A reader who knows when the VM was paused can tell on which side of the pause a stamp lies, if it
+ * knows between which samples it was interpolated. */
+static void chord_note(struct batcher *b, uint64_t monotonic_ns)
+{
+	const struct capture_clock *span = span_of(b, monotonic_ns);
+
+	if (span->jump_ticks <= 0)
+		return;
+	b->chords_many |= b->chord_begin &&
+			  (b->chord_begin != span->before.tsc || b->chord_end != span->after.tsc);
+	b->chord_begin = span->before.tsc;
+	b->chord_end = span->after.tsc;
 }
 
 /* Records arrive almost ordered: insertion sort is one comparison for each. */
@@ -240,6 +261,8 @@ static void slice_encode(struct batcher *b, uint16_t cpu, struct vs_event *event
 		.emitted = state->emitted,
 		.dropped_kernel = state->dropped_kernel,
 		.dropped_user = state->dropped_user,
+		.chord_begin = b->chords_many ? 0 : b->chord_begin,
+		.chord_end = b->chords_many ? 0 : b->chord_end,
 		.n_events = n,
 		.events = events,
 	};
@@ -328,6 +351,7 @@ static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 		uint64_t err;
 
 		event.cpu = b->stage_cpu;
+		chord_note(b, event.time);
 		event.time = stamp_convert(b, state, event.time, &err);
 		if (err > *time_err)
 			*time_err = err;
@@ -417,6 +441,8 @@ static void stage_flush(struct batcher *b, bool turn_ends)
 	uint64_t watermark = state->watermark, time_err = 0, dropped = 0;
 	size_t n_cooked = 0;
 
+	b->chord_begin = b->chord_end = 0;
+	b->chords_many = false;
 	if (b->n_staged) {
 		clock_reach(b, b->stage_newest_ns);
 		events_sort_by_seq(b->stage, b->n_staged);

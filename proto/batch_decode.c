@@ -179,6 +179,8 @@ int batch_decode(struct batch_decoder *d, const uint8_t *payload, size_t len, st
 	err = decoder_build(d, m);
 	if (err)
 		return err;
+	if (m->chord_begin > m->chord_end)
+		return -EBADMSG;
 	*out = (struct batch){
 		.cpu = (uint16_t)m->cpu,
 		.time_err = m->time_err,
@@ -186,6 +188,8 @@ int batch_decode(struct batch_decoder *d, const uint8_t *payload, size_t len, st
 		.emitted = m->emitted,
 		.dropped_kernel = m->dropped_kernel,
 		.dropped_user = m->dropped_user,
+		.chord_begin = m->chord_begin,
+		.chord_end = m->chord_end,
 		.n_events = m->n_type,
 		.events = d->events,
 	};

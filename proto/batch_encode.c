@@ -206,6 +206,8 @@ int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buf
 	m.emitted = b->emitted;
 	m.dropped_kernel = b->dropped_kernel;
 	m.dropped_user = b->dropped_user;
+	m.chord_begin = b->chord_begin;
+	m.chord_end = b->chord_end;
 	m.base_time = time = b->n_events ? b->events[0].time : 0;
 	m.base_seq = seq = b->n_events ? b->events[0].seq : 0;
 	e->predictor = (struct predictor){0};

@@ -20,6 +20,9 @@ struct batch {
 	uint64_t time_err;  /* bound on every stamp, ticks of the stream clock */
 	uint64_t watermark; /* no event older than this follows on this CPU */
 	uint64_t emitted, dropped_kernel, dropped_user; /* running totals of this CPU */
+	/* Not 0: the sender's clock stood still between these stream times, and its stamps between
+	 * them lie on a straight line all the same (wire.proto). */
+	uint64_t chord_begin, chord_end;
 	size_t n_events;
 	struct vs_event *events; /* borrowed: caller's on encode, the decoder's on decode */
 };

@@ -144,7 +144,8 @@ struct incident {
 	X(GUEST_EVENTS, "guest_events", "no agent stream: which guest task, and was it denied")    \
 	X(HOST_EVENTS, "host_events", "no host capture: what the vCPU thread did")                 \
 	X(LOST_EVENTS, "lost_events", "events inside the window were lost")                        \
-	X(CLOCK_MAP, "clock_map", "guest and host times could not be joined")                      \
+	X(CLOCK_MAP, "clock_map",                                                                  \
+	  "the guest's times are not known well enough against the host's")                        \
 	X(STACKS, "stacks", "where the thread slept")                                              \
 	X(HANDLERS, "handlers",                                                                    \
 	  "short handlers were only counted (level summary): interrupts may have taken the time")
@@ -164,6 +165,9 @@ struct report_clock {
 	const char *vm_name;
 	char method[16]; /* "pvclock", "tsc", "echo", "stated", "none", "untrusted" */
 	uint64_t error_ns;
+	/* Events that may lie on either side of a pause of the VM: how many, and their largest
+	 * error. error_ns leaves them out. */
+	uint64_t beside_pauses, beside_pauses_error_ns;
 	uint64_t causality_pairs, causality_violations;
 	uint32_t epochs;
 	uint64_t disagreements;   /* round trips that contradict the hypervisor's parameters... */

@@ -278,7 +278,13 @@ static json_object *vm_json(const struct pipeline *p, const struct vm_account *a
 
 	add(vm, "vm", json_object_new_string(s->name));
 	add(vm, "method", json_object_new_string(s->clock_method));
-	add_bound(vm, "error_ns", strcmp(s->clock_method, "none") ? s->clock_error_ns : UINT64_MAX);
+	add_bound(vm, "error_ns",
+		  strcmp(s->clock_method, "none") && !s->clock_untrusted ? s->clock_error_ns
+									 : UINT64_MAX);
+	if (s->beside_pauses) {
+		add_uint(vm, "beside_pauses", s->beside_pauses);
+		add_bound(vm, "beside_pauses_error_ns", s->beside_pauses_error_ns);
+	}
 	add_bound(vm, "error_median_ns",
 		  strcmp(s->clock_method, "none") ? s->clock_error_median_ns : UINT64_MAX);
 	add_uint(vm, "causality_pairs", s->causality_pairs + a->presence.pairs);

@@ -89,6 +89,8 @@ static int pack_batch(struct framer *f, struct guest_record *r)
 		.emitted = r->batch.emitted,
 		.dropped_kernel = r->batch.dropped_kernel,
 		.dropped_user = r->batch.dropped_user,
+		.chord_begin = r->batch.chord_begin,
+		.chord_end = r->batch.chord_end,
 		.n_events = r->batch.n_events,
 		.events = r->batch.events,
 	};

@@ -102,6 +102,8 @@ static int batch_take(struct worker *w, const uint8_t *payload, size_t len)
 	out->emitted = b.emitted;
 	out->dropped_kernel = b.dropped_kernel;
 	out->dropped_user = b.dropped_user;
+	out->chord_begin = b.chord_begin;
+	out->chord_end = b.chord_end;
 	out->n_events = (uint32_t)b.n_events;
 	memcpy(out->events, b.events, b.n_events * sizeof(b.events[0]));
 	return 0;

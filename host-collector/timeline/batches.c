@@ -2,6 +2,7 @@
 /* Where a batch's events go: placed in time, kept in order, with what is missing between them. */
 #include <errno.h>
 
+#include "host-collector/timeline/chord.h"
 #include "host-collector/timeline/internal.h"
 
 #define X(number, ...) | 1ull << number
@@ -112,14 +113,27 @@ static void gap_confine(const struct pipeline *p, const struct continuity_cpu *c
 }
 
 /* Neighbours' errors are mostly the same. 0 or -ENOMEM. */
-static int errors_count(struct histogram *errors, const struct timeline_event *events, size_t n)
+static int errors_count(const struct pipeline *p, struct stream *s,
+			const struct timeline_event *events, size_t n)
 {
 	int err = 0;
 
 	for (size_t i = 0, end; i < n && !err; i = end) {
-		for (end = i + 1; end < n && events[end].err_ns == events[i].err_ns;)
-			end++;
-		err = histogram_add_many(errors, events[i].err_ns, end - i);
+		uint32_t err_ns = events[i].err_ns;
+		bool beside = clock_book_beside_pause(p->clocks, s->id, events[i].t, err_ns);
+
+		for (end = i + 1; end < n && events[end].err_ns == err_ns; end++) {
+			if (clock_book_beside_pause(p->clocks, s->id, events[end].t, err_ns) !=
+			    beside)
+				break;
+		}
+		if (!beside) {
+			err = histogram_add_many(&s->errors, err_ns, end - i);
+			continue;
+		}
+		s->beside_pauses += end - i;
+		if (err_ns > s->beside_pauses_err_ns)
+			s->beside_pauses_err_ns = err_ns;
 	}
 	return err;
 }
@@ -168,7 +182,7 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 		if (gap_is_bounded(b, &events[i]))
 			e->event.arg1 = b->watermark;
 	}
-	if (errors_count(&s->errors, p->slice, n))
+	if (errors_count(p, s, p->slice, n))
 		return -ENOMEM;
 	known = kept = events_of(known_types, p->slice, n);
 	if (!stream_is_host(s))
@@ -235,6 +249,16 @@ static int batch_unplaced(struct pipeline *p, struct stream *s, uint64_t arrival
 	return 0;
 }
 
+/* The VM was paused in the middle of this drain. */
+static void chord_take(struct pipeline *p, struct stream *s, struct batch *b)
+{
+	struct vm_clock_pause pause;
+
+	if (b->chord_end && !stream_is_host(s) &&
+	    clock_book_pause_between(p->clocks, s->id, b->chord_begin, b->chord_end, &pause))
+		chord_straighten(b, &pause);
+}
+
 int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const uint8_t *payload,
 	       size_t len)
 {
@@ -258,6 +282,7 @@ int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const
 	if (!cpu)
 		return -ENOMEM;
 	begin = cpu->floor_ns;
+	chord_take(p, s, &b);
 	verdict = continuity_check(&s->continuity, cpu, &b, s->session_id, &missing);
 	if (verdict == CONTINUITY_REPEATS) {
 		s->replayed++;

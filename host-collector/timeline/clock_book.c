@@ -14,7 +14,8 @@
 enum {
 	EARLY_MAX = 256, /* facts kept until the rate is known */
 	SPANS_PER_SECOND = 8,
-	BOOTS_MAX = 64, /* that are kept of one guest; the oldest give way */
+	PAUSE_SLACK_SHARE = 10, /* of a second: how late QEMU may tell of a pause */
+	BOOTS_MAX = 64,         /* that are kept of one guest; the oldest give way */
 };
 static const uint64_t ns_per_s = 1000000000;
 
@@ -544,6 +545,47 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot,
 		i = end;
 	}
 	return true;
+}
+
+bool clock_book_beside_pause(const struct clock_book *b, uint32_t source, struct host_ns t,
+			     uint64_t err_ns)
+{
+	const struct guest *vm = guest_find(b, source);
+	size_t n = vm && err_ns ? standstills_kept(&vm->standstills) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct standstill *x = &vm->standstills.spans[i];
+		int64_t begin, end;
+
+		if ((double)(x->end.ticks - x->begin.ticks) / 8 >
+		    (double)err_ns * (double)b->host_hz / 1e9)
+			continue;
+		begin = raw_clock_from_tsc(b->raw, x->begin, 0).t.ns;
+		end = raw_clock_from_tsc(b->raw, x->end, 0).t.ns;
+		if (t.ns + (int64_t)err_ns >= begin && t.ns - (int64_t)err_ns <= end)
+			return true;
+	}
+	return false;
+}
+
+bool clock_book_pause_between(const struct clock_book *b, uint32_t source, uint64_t from,
+			      uint64_t until, struct vm_clock_pause *out)
+{
+	const struct guest *vm = guest_find(b, source);
+	const uint64_t slack = b->host_hz / PAUSE_SLACK_SHARE;
+	size_t n = vm ? standstills_kept(&vm->standstills) : 0, found = 0;
+
+	for (size_t i = 0; i < n && vm->hypervisor; i++) {
+		const struct standstill *x = &vm->standstills.spans[i];
+		struct vm_clock_pause pause;
+
+		if (!vm_clock_pause_find(vm->hypervisor, x->begin, x->end, slack, &pause) ||
+		    pause.stopped < from || pause.resumed > until)
+			continue;
+		*out = pause;
+		found++;
+	}
+	return found == 1;
 }
 
 /* Of a stream time whose boot nobody named: the newest in whose window it lies. */

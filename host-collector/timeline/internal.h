@@ -69,9 +69,10 @@ struct stream {
 		struct host_ns t;
 		uint64_t err_ns, raw_ns;
 	} reading;
-	struct histogram errors;  /* of its events' times */
-	struct pipeline_log *log; /* ring of PIPELINE_LOG_LINES */
-	uint64_t n_log;           /* ever */
+	struct histogram errors;                      /* of its events' times, but... */
+	uint64_t beside_pauses, beside_pauses_err_ns; /* of these, and the largest of theirs */
+	struct pipeline_log *log;                     /* ring of PIPELINE_LOG_LINES */
+	uint64_t n_log;                               /* ever */
 };
 
 struct pipeline {

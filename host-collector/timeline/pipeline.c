@@ -581,6 +581,8 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.clock_method = s->id == VS_SOURCE_HOST ? "host" : clock.method,
 		.clock_error_ns = error_bound(s->errors.max_ns),
 		.clock_error_median_ns = error_bound(histogram_quantile(&s->errors, 0.5)),
+		.beside_pauses = s->beside_pauses,
+		.beside_pauses_error_ns = error_bound(s->beside_pauses_err_ns),
 		.causality_pairs = s->pairs,
 		.causality_violations = s->violations,
 		.clock_epochs = (uint32_t)clock.epochs,

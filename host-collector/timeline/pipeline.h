@@ -99,6 +99,9 @@ struct pipeline_source {
 	/* The largest of any of its events, and what half of them stay below; UINT64_MAX unbounded.
 	 */
 	uint64_t clock_error_ns, clock_error_median_ns;
+	/* Events that may lie on either side of a pause of the VM, and the largest of their errors
+	 * (UINT64_MAX unbounded): in neither of the two above. */
+	uint64_t beside_pauses, beside_pauses_error_ns;
 	/* Pairs of instants in a necessary order, such as sent and received; those the wrong way
 	 * round even at the edge of their errors. */
 	uint64_t causality_pairs, causality_violations;

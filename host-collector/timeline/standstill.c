@@ -12,7 +12,7 @@ void standstills_note(struct standstills *s, struct host_tsc at, bool stops)
 
 void standstills_evade(const struct standstills *s, struct host_tsc *t, uint64_t *err_ticks)
 {
-	size_t n = s->n < STANDSTILLS_MAX ? s->n : STANDSTILLS_MAX;
+	size_t n = standstills_kept(s);
 
 	for (size_t i = 0; i < n; i++) {
 		const struct standstill *x = &s->spans[i];

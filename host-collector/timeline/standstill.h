@@ -25,6 +25,11 @@ struct standstills {
 	bool still;
 };
 
+/* How many spans are kept. */
+static inline size_t standstills_kept(const struct standstills *s)
+{
+	return s->n < STANDSTILLS_MAX ? s->n : STANDSTILLS_MAX;
+}
 /* The VM was stopped at `at`, or (`stops` false) went on; in the order of QEMU's word. */
 void standstills_note(struct standstills *s, struct host_tsc at, bool stops);
 /* A stamp inside a standstill, known no better than to an edge of it, goes to the nearer edge that

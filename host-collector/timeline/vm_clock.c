@@ -273,6 +273,60 @@ bool vm_clock_kvmclock(const struct vm_clock *c, uint32_t vcpu, struct host_tsc 
 	return true;
 }
 
+/* The line of any vCPU that began first in [from, until], guest TSC. */
+static const struct vm_clock_line *line_begun(const struct vm_clock *c, uint64_t from,
+					      uint64_t until)
+{
+	const struct vm_clock_line *first = NULL;
+
+	for (size_t i = 0; i < c->n_lines; i++) {
+		const struct vm_clock_line *line = &c->lines[i];
+		uint64_t at = line->pvclock.tsc_timestamp;
+
+		if (at >= from && at <= until && (!first || at < first->pvclock.tsc_timestamp))
+			first = line;
+	}
+	return first;
+}
+
+/* The newest line of the same vCPU that began before this one. */
+static const struct vm_clock_line *line_before(const struct vm_clock *c,
+					       const struct vm_clock_line *next)
+{
+	const struct vm_clock_line *newest = NULL;
+
+	for (size_t i = 0; i < c->n_lines; i++) {
+		const struct vm_clock_line *line = &c->lines[i];
+		uint64_t at = line->pvclock.tsc_timestamp;
+
+		if (line->vcpu == next->vcpu && at < next->pvclock.tsc_timestamp &&
+		    (!newest || at > newest->pvclock.tsc_timestamp))
+			newest = line;
+	}
+	return newest;
+}
+
+bool vm_clock_pause_find(const struct vm_clock *c, struct host_tsc stop, struct host_tsc resume,
+			 uint64_t slack, struct vm_clock_pause *out)
+{
+	const struct vm_clock_line *after, *before;
+	struct guest_tsc stopped, resumed, at;
+	uint64_t span;
+
+	if (!vm_clock_to_guest(c, stop, &stopped) || !vm_clock_to_guest(c, resume, &resumed) ||
+	    stopped.ticks < slack)
+		return false;
+	after = line_begun(c, resumed.ticks - slack, resumed.ticks + slack);
+	before = after ? line_before(c, after) : NULL;
+	if (!before ||
+	    !pvclock_to_tsc(&before->pvclock, (struct kvmclock_ns){after->pvclock.system_time}, &at,
+			    &span))
+		return false;
+	*out = (struct vm_clock_pause){at.ticks, after->pvclock.tsc_timestamp};
+	return at.ticks >= stopped.ticks - slack && at.ticks <= stopped.ticks + slack &&
+	       out->stopped < out->resumed;
+}
+
 int vm_clock_learn(struct vm_clock *c, const struct message_vm_clock *m)
 {
 	if (m->pvclock.known)

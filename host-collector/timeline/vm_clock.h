@@ -66,6 +66,19 @@ bool vm_clock_to_guest(const struct vm_clock *c, struct host_tsc host, struct gu
 bool vm_clock_kvmclock(const struct vm_clock *c, uint32_t vcpu, struct host_tsc host,
 		       struct guest_tsc guest, struct kvmclock_ns *out);
 
+/* The guest TSC at which kvmclock stood still, and at which it went on. */
+struct vm_clock_pause {
+	uint64_t stopped, resumed;
+};
+/*
+ * The pause that the VMM says began at `stop` and ended at `resume`, by the two kvmclock lines
+ * around it: the second one begins (tsc_timestamp) where the clock went on, at the value
+ * (system_time) that the first one reads where it stopped. slack: how far that may be from the
+ * VMM's word, in host ticks. false if the lines do not show it.
+ */
+bool vm_clock_pause_find(const struct vm_clock *c, struct host_tsc stop, struct host_tsc resume,
+			 uint64_t slack, struct vm_clock_pause *out);
+
 struct vm_clock_epoch {
 	uint64_t from_min, from_max; /* began within, host TSC; from_min 0: not bounded */
 	bool known;                  /* false: vCPUs or sources disagree */

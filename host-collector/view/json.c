@@ -221,6 +221,10 @@ static json *clock_json(const struct report_clock *c)
 	add_uint(clock, "causality_pairs", c->causality_pairs);
 	add_uint(clock, "causality_violations", c->causality_violations);
 	add_uint(clock, "epochs", c->epochs);
+	if (c->beside_pauses) {
+		add_uint(clock, "beside_pauses", c->beside_pauses);
+		add_uint(clock, "beside_pauses_error_ns", c->beside_pauses_error_ns);
+	}
 	if (c->disagreements)
 		add_uint(clock, "disagreements", c->disagreements);
 	if (c->contradiction_ns)

@@ -426,6 +426,10 @@ static void clock_write(const struct page *p, const struct report_clock *c)
 			time_error(c->error_ns).text, c->causality_violations,
 			c->causality_violations == 1 ? "" : "s", c->epochs,
 			c->epochs == 1 ? "" : "s");
+	if (c->beside_pauses && !c->untrusted)
+		fprintf(p->out, "; %" PRIu64 " event%s beside a pause of the VM, %s",
+			c->beside_pauses, c->beside_pauses == 1 ? "" : "s",
+			time_error(c->beside_pauses_error_ns).text);
 	if (c->disagreements)
 		fprintf(p->out,
 			"; the hypervisor's TSC offset is contradicted by %" PRIu64 " round trip%s",

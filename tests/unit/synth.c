@@ -44,8 +44,10 @@ struct synth {
 	struct side host, guest;
 	struct byte_buffer payload, frame;
 	int64_t now, next_drain, next_echo;
-	int64_t wall_ns; /* by how much the wall clock was set */
-	int64_t boot_ns; /* when the guest's kernel booted */
+	int64_t pause_begin, pause_end; /* of the VM; 0 none */
+	int64_t guest_drained;          /* when the guest's side was drained last */
+	int64_t wall_ns;                /* by how much the wall clock was set */
+	int64_t boot_ns;                /* when the guest's kernel booted */
 	const char *boot_id;
 	uint64_t sessions;
 	bool silent, loses;
@@ -213,6 +215,30 @@ struct synth *synth_new(const struct synth_options *options)
 	return s;
 }
 
+/* The agent knows its clocks at two drains, and not that the one stood still in between. */
+static void chord_make(const struct synth *s, struct batch *b)
+{
+	const uint64_t begin = side_tsc(&s->guest, s->guest_drained),
+		       end = side_tsc(&s->guest, s->now);
+	const double pause = (double)(side_tsc(&s->guest, s->pause_end) -
+				      side_tsc(&s->guest, s->pause_begin)),
+		     length = (double)(end - begin);
+
+	b->chord_begin = begin;
+	b->chord_end = end;
+	for (size_t i = 0; i < b->n_events; i++) {
+		struct vs_event *e = &b->events[i];
+		double gone = (double)(e->time - begin), at, err;
+
+		if (e->time > side_tsc(&s->guest, s->pause_begin))
+			gone -= pause;
+		at = gone / (length - pause);
+		e->time = begin + (uint64_t)(at * length);
+		err = pause * (at > 0.5 ? at : 1 - at) + 50;
+		b->time_err = err > (double)b->time_err ? (uint64_t)err : b->time_err;
+	}
+}
+
 static void cpu_drain(struct synth *s, struct side *side, uint16_t cpu, int64_t arrival)
 {
 	size_t n = side->n_pending[cpu], at = 0;
@@ -229,6 +255,8 @@ static void cpu_drain(struct synth *s, struct side *side, uint16_t cpu, int64_t 
 			.events = side->pending[cpu] + at,
 		};
 
+		if (side == &s->guest && s->pause_end > s->guest_drained)
+			chord_make(s, &b);
 		s->payload.len = 0;
 		must(!batch_encode(s->encoder, &b, &s->payload));
 		put(s, side, FRAME_BATCH, s->payload.data, s->payload.len, arrival);
@@ -246,6 +274,8 @@ static void side_drain(struct synth *s, struct side *side)
 
 	for (uint16_t cpu = 0; cpu < side->n_cpus; cpu++)
 		cpu_drain(s, side, cpu, arrival);
+	if (side == &s->guest)
+		s->guest_drained = s->now;
 	if (side == &s->guest)
 		beat.dmesg = dmesg_at(s, s->now);
 	PUT(s, side, FRAME_HEARTBEAT, message_heartbeat_pack, &beat, arrival);
@@ -322,6 +352,12 @@ void synth_guest_silent(struct synth *s, bool silent)
 uint64_t synth_guest_tsc(const struct synth *s)
 {
 	return side_tsc(&s->guest, s->now);
+}
+
+void synth_guest_pause(struct synth *s, int64_t end_ns)
+{
+	s->pause_begin = s->now;
+	s->pause_end = end_ns;
 }
 
 void synth_wall_step(struct synth *s, int64_t by_ns)

@@ -56,6 +56,9 @@ void synth_guest_silent(struct synth *s, bool silent);
 void synth_guest_boot(struct synth *s, const char *boot_id, uint64_t tsc);
 /* The agent of the same kernel starts again: another session. */
 void synth_guest_hello(struct synth *s);
+/* The VMM pauses the VM from now on until `end_ns`: the guest's clock stops, its TSC does not. What
+ * its agent drains next, after that, is stamped as an agent stamps it (clock/capture.h). */
+void synth_guest_pause(struct synth *s, int64_t end_ns);
 /* Somebody sets the host's wall clock: from now on it is ahead by so much more. */
 void synth_wall_step(struct synth *s, int64_t by_ns);
 /* What the guest's TSC reads now. */

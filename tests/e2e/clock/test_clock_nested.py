@@ -33,6 +33,7 @@ SLEWS_PPM = ((500, -500), (-500, 500))  # host's and guest's CLOCK_MONOTONIC, on
 FRESH_CHANNELS, FRESH_A_BOOT, FRESH_S = (100 if FULL else 1), 25, 4
 ATTEMPTS = 4
 SILENT_MAX = 3  # recordings, in one boot, before the agent of a starved machine had dialled
+ERROR_MAX_NS = 5_000_000  # of any event; the pause is 140 times longer
 UNSURE_MAX = SAMPLES // 10  # samples while KVM may have been changing its parameters
 
 # Kernels of host/guest. Mixed ones by default, so that each side runs each.
@@ -232,6 +233,9 @@ def check(clocks, samples, log_lines, fresh):
            "when their vCPU was in the guest")
     expect(vm["causality_pairs"] >= 100 and not vm["causality_violations"],
            f"{vm['causality_violations']} of {vm['causality_pairs']} causal pairs are violated")
+    expect(vm["error_ns"] < ERROR_MAX_NS and not vm.get("beside_pauses"),
+           f"guest times are known to +-{vm['error_ns']} ns, and {vm.get('beside_pauses', 0)} events may "
+           "lie on either side of the pause")
     echo = vm["echo"]
     expect(abs(echo.get("exact_from_middle_ns", 1e18)) <= echo["error_ns"],
            f"echo's interval does not hold the exact map: {echo}")
