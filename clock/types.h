@@ -39,4 +39,10 @@ struct host_time {
 	uint64_t err_ns;
 };
 
+/* What a guest's kernel prints before a log line, and in which of its boots (0: the first). */
+struct dmesg_time {
+	uint64_t ns, err_ns;
+	uint32_t boot;
+};
+
 #endif

@@ -264,6 +264,27 @@ static void control_queue(struct agent *a, enum frame_kind kind)
 				a->frame.len);
 }
 
+static void file_line(const char *path, char *out, size_t out_bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, out, out_bytes - 1);
+
+	if (fd >= 0)
+		close(fd);
+	out[n > 0 ? n : 0] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+}
+
+/* kernel/watchdog.c: a soft lockup is twice the threshold. */
+static uint32_t watchdog_s(void)
+{
+	char on[16], threshold[16];
+
+	file_line("/proc/sys/kernel/soft_watchdog", on, sizeof(on));
+	file_line("/proc/sys/kernel/watchdog_thresh", threshold, sizeof(threshold));
+	return strcmp(on, "1") == 0 ? 2 * (uint32_t)strtoul(threshold, NULL, 10) : 0;
+}
+
 static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 {
 	const struct clock_sample *sample = batcher_sample(a->batcher);
@@ -298,6 +319,8 @@ static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 	if (!a->steal_ms || now_ms - a->steal_ms >= STEAL_MS) {
 		a->steal_ms = now_ms;
 		steal_read(a->steal_clock, &heartbeat->steal);
+		/* Whoever looks for lockups may set it at any time. */
+		heartbeat->watchdog = 1 + watchdog_s();
 	}
 	a->payload.len = 0;
 	if (message_heartbeat_pack(heartbeat, &a->payload) == 0)
@@ -453,17 +476,6 @@ int agent_result(const struct agent *a)
 	return a->result;
 }
 
-static void file_line(const char *path, char *out, size_t out_bytes)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, out, out_bytes - 1);
-
-	if (fd >= 0)
-		close(fd);
-	out[n > 0 ? n : 0] = '\0';
-	out[strcspn(out, "\n")] = '\0';
-}
-
 /* The coarse clock moves once per tick. */
 static uint32_t tick_hz(void)
 {
@@ -473,16 +485,6 @@ static uint32_t tick_hz(void)
 	    resolution.tv_nsec < 100000)
 		return 0;
 	return (uint32_t)((1000000000 + resolution.tv_nsec / 2) / resolution.tv_nsec);
-}
-
-/* kernel/watchdog.c: a soft lockup is twice the threshold. */
-static uint32_t watchdog_s(void)
-{
-	char on[16], threshold[16];
-
-	file_line("/proc/sys/kernel/soft_watchdog", on, sizeof(on));
-	file_line("/proc/sys/kernel/watchdog_thresh", threshold, sizeof(threshold));
-	return strcmp(on, "1") == 0 ? 2 * (uint32_t)strtoul(threshold, NULL, 10) : 0;
 }
 
 static int hello_init(struct message_hello *hello)

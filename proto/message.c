@@ -261,6 +261,7 @@ int message_heartbeat_pack(const struct message_heartbeat *m, struct byte_buffer
 	w.dropped_kernel = m->dropped_kernel;
 	w.dropped_user = m->dropped_user;
 	w.missed = m->missed;
+	w.watchdog = m->watchdog;
 	w.untold = untold_list;
 	for (uint32_t i = 0; i < EVENT_CLASSES; i++) {
 		if (!m->untold[i].count)
@@ -318,6 +319,7 @@ int message_heartbeat_unpack(const uint8_t *payload, size_t len, struct message_
 	m->dropped_kernel = w->dropped_kernel;
 	m->dropped_user = w->dropped_user;
 	m->missed = w->missed;
+	m->watchdog = w->watchdog;
 	untold_from_wire(w, m->untold);
 	clock_sample_from_wire(w->sample ? w->sample : &no_sample, &m->sample);
 	m->dmesg.known = w->dmesg_known;

@@ -147,6 +147,7 @@ struct message_heartbeat {
 	struct message_dmesg_point dmesg;
 	struct message_vm_clock_pvclock pvclock; /* the guest's own page; not known: it has none */
 	struct message_steal steal;              /* not known: not read this time */
+	uint32_t watchdog; /* 1 + message_hello.watchdog_s as it is now; 0: not told */
 };
 
 struct message_echo_request {

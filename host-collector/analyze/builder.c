@@ -41,10 +41,17 @@ static void dmesg_times(const struct report_builder *b, struct incident *inciden
 {
 	const struct report_options *o = &b->options;
 
+	struct dmesg_time begin, end;
+
 	incident->dmesg_known =
-		o->dmesg &&
-		o->dmesg(o->context, incident->vm, incident->begin, &incident->begin_dmesg_ns) &&
-		o->dmesg(o->context, incident->vm, incident->end, &incident->end_dmesg_ns);
+		o->dmesg && o->dmesg(o->context, incident->vm, incident->begin, &begin) &&
+		o->dmesg(o->context, incident->vm, incident->end, &end) && begin.boot == end.boot;
+	if (!incident->dmesg_known)
+		return;
+	incident->boot = begin.boot;
+	incident->begin_dmesg_ns = begin.ns;
+	incident->end_dmesg_ns = end.ns;
+	incident->dmesg_err_ns = begin.err_ns > end.err_ns ? begin.err_ns : end.err_ns;
 }
 
 /* A stack that a piece of evidence names; one that cannot be kept leaves the evidence without. */
@@ -205,7 +212,8 @@ int report_builder_loss(struct report_builder *b, const struct report_loss *loss
 	return 0;
 }
 
-int report_builder_log(struct report_builder *b, uint32_t vm, uint64_t dmesg_us, const char *text)
+int report_builder_log(struct report_builder *b, uint32_t vm, uint32_t boot, uint64_t dmesg_us,
+		       const char *text)
 {
 	struct report *r = b->report;
 	struct report_watchdog line, *all;
@@ -217,6 +225,7 @@ int report_builder_log(struct report_builder *b, uint32_t vm, uint64_t dmesg_us,
 		return -ENOMEM;
 	r->watchdogs = all;
 	line.vm = vm;
+	line.boot = boot;
 	line.dmesg_us = dmesg_us;
 	r->watchdogs[r->n_watchdogs++] = line;
 	return 0;

@@ -14,7 +14,7 @@ struct report_options {
 	int64_t than_ns;
 	bool all; /* healthy stretches too */
 	/* The guest's dmesg time at `t`; NULL or false: unknown. */
-	bool (*dmesg)(void *context, uint32_t vm, struct host_ns t, uint64_t *ns);
+	bool (*dmesg)(void *context, uint32_t vm, struct host_ns t, struct dmesg_time *out);
 	/* Live: called for each incident as soon as it is known, with a report that holds it alone;
 	 * borrowed for the call. Incidents are then not kept for report_builder_finish. */
 	void (*incident)(void *context, const struct report *report);
@@ -39,8 +39,10 @@ struct chains *report_builder_chains(const struct report_builder *b);
 int report_builder_clock(struct report_builder *b, const struct report_clock *clock);
 int report_builder_loss(struct report_builder *b, const struct report_loss *loss);
 void report_builder_origin(struct report_builder *b, bool simulated, bool imported, bool cut);
-/* A line of a VM's kernel log; what is no soft lockup is ignored. 0 or -ENOMEM. */
-int report_builder_log(struct report_builder *b, uint32_t vm, uint64_t dmesg_us, const char *text);
+/* A line of a VM's kernel log, in this of its boots; what is no soft lockup is ignored. 0 or
+ * -ENOMEM. */
+int report_builder_log(struct report_builder *b, uint32_t vm, uint32_t boot, uint64_t dmesg_us,
+		       const char *text);
 /* wall_offset_ns: CLOCK_REALTIME minus the timeline's clock, at the beginning. */
 void report_builder_wall(struct report_builder *b, int64_t wall_offset_ns);
 /* In order of time. 0 or -ENOMEM. */

@@ -122,7 +122,8 @@ struct incident {
 	uint64_t err_ns; /* clock error of the edges that the guest stamped */
 	bool ongoing;
 	bool dmesg_known;
-	uint64_t begin_dmesg_ns, end_dmesg_ns;
+	uint64_t begin_dmesg_ns, end_dmesg_ns, dmesg_err_ns;
+	uint32_t boot;                   /* of the guest's kernel, if dmesg_known; 0 the first */
 	enum verdict verdict, runner_up; /* runner_up UNDETERMINED: none */
 	enum confidence confidence;
 	char because[REPORT_TEXT_MAX];          /* the verdict in one plain sentence */
@@ -218,6 +219,7 @@ struct report_watchdog {
 	uint32_t stuck_s; /* as the guest says */
 	int32_t pid;      /* whom it blames */
 	char comm[16];
+	uint32_t boot;
 	uint64_t dmesg_us; /* of the line */
 	int incident;      /* index of the incident that it is about, -1 none */
 	enum watchdog_opinion opinion;

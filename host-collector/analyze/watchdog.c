@@ -38,12 +38,29 @@ bool watchdog_parse(const char *text, struct report_watchdog *out)
 	return true;
 }
 
-/* Can the line be about this incident? */
-static bool is_about(const struct report_watchdog *w, const struct incident *i)
+/*
+ * The line counts whole units of 2^30 ns since the CPU's watchdog thread ran last, which may be a
+ * sample period before the stall began; it is printed while the CPU is stuck, or by the first tick
+ * after it. So the stall is where the line's own span is.
+ */
+enum { ROUNDING_US = 2147484, SHARE_LEAST = 10 };
+
+/* How much of the line's span this incident covers, in us; 0: it is not about it. */
+static uint64_t covers_us(const struct report_watchdog *w, const struct incident *i)
 {
-	return i->vm == w->vm && i->guest_cpu == w->cpu && i->dmesg_known && !i->healthy &&
-	       w->dmesg_us >= i->begin_dmesg_ns / 1000 &&
-	       w->dmesg_us <= i->end_dmesg_ns / 1000 + WATCHDOG_LATE_US;
+	uint64_t stuck_us = (uint64_t)w->stuck_s * 1000000, span_us = stuck_us + ROUNDING_US,
+		 err_us = i->dmesg_err_ns / 1000, begin, end, from;
+
+	if (i->vm != w->vm || i->guest_cpu != w->cpu || !i->dmesg_known || i->boot != w->boot ||
+	    i->healthy || err_us > span_us / 2)
+		return 0;
+	from = w->dmesg_us > span_us ? w->dmesg_us - span_us : 0;
+	begin = i->begin_dmesg_ns / 1000;
+	end = i->end_dmesg_ns / 1000 + err_us;
+	begin = begin > err_us ? begin - err_us : 0;
+	begin = begin > from ? begin : from;
+	end = end < w->dmesg_us ? end : w->dmesg_us;
+	return end > begin && (end - begin) * SHARE_LEAST >= stuck_us ? end - begin : 0;
 }
 
 static bool guest_culprit(const struct incident *i, int32_t pid)
@@ -66,12 +83,15 @@ void watchdog_join(struct report *r)
 {
 	for (size_t k = 0; k < r->n_watchdogs; k++) {
 		struct report_watchdog *w = &r->watchdogs[k];
+		uint64_t most_us = 0;
 
 		for (size_t n = 0; n < r->n_incidents; n++) {
-			struct incident *i = &r->incidents[n];
+			const struct incident *i = &r->incidents[n];
+			uint64_t us = covers_us(w, i);
 
-			if (!is_about(w, i))
+			if (us <= most_us)
 				continue;
+			most_us = us;
 			w->incident = (int)n;
 			w->opinion = opinion(w, i);
 		}

@@ -92,7 +92,8 @@ static int log_give(const struct pipeline *p, uint32_t vm, struct report_builder
 	int err = 0;
 
 	for (size_t i = 0; !err && (line = pipeline_log_line(p, vm, i)); i++)
-		err = report_builder_log(b, vm, line->dmesg_us, line->text);
+		err = report_builder_log(b, vm, pipeline_log_boot(p, vm, i), line->dmesg_us,
+					 line->text);
 	return err;
 }
 
@@ -173,9 +174,9 @@ int account_give(const struct pipeline *p, const struct model *m, uint64_t damag
 	return err;
 }
 
-bool account_dmesg(void *context, uint32_t vm, struct host_ns t, uint64_t *ns)
+bool account_dmesg(void *context, uint32_t vm, struct host_ns t, struct dmesg_time *out)
 {
 	struct pipeline *const *p = context;
 
-	return *p && pipeline_dmesg_ns(*p, vm, t, ns);
+	return *p && pipeline_dmesg(*p, vm, t, out);
 }

@@ -10,6 +10,6 @@
 int account_give(const struct pipeline *p, const struct model *m, uint64_t damaged_bytes,
 		 struct report_builder *b);
 /* report_options.dmesg; context: a struct pipeline *const *, so that it may be made later. */
-bool account_dmesg(void *context, uint32_t vm, struct host_ns t, uint64_t *ns);
+bool account_dmesg(void *context, uint32_t vm, struct host_ns t, struct dmesg_time *out);
 
 #endif

@@ -55,11 +55,11 @@ static void on_early_incident(void *context, const struct report *report)
 	(void)report;
 }
 
-static bool on_dmesg(void *context, uint32_t vm, struct host_ns t, uint64_t *ns)
+static bool on_dmesg(void *context, uint32_t vm, struct host_ns t, struct dmesg_time *out)
 {
 	struct live *l = context;
 
-	return account_dmesg(&l->pipeline, vm, t, ns);
+	return account_dmesg(&l->pipeline, vm, t, out);
 }
 
 struct live *live_new(const struct live_options *options)

@@ -8,6 +8,8 @@
 #define SLEW 1e-3
 /* A bound of the agent's own that is off by more than this share of the pause is of another one. */
 #define BOUND_SHARE 8
+/* So many times as long as the rest of its drain. */
+#define PAUSE_LEAST 4
 
 struct chord {
 	const struct batch *b;
@@ -73,7 +75,8 @@ bool chord_straighten(struct batch *b, const struct vm_clock_pause *pause)
 	};
 	double err;
 
-	if (pause->stopped < b->chord_begin || pause->resumed > b->chord_end || c.pause >= c.length)
+	if (pause->stopped < b->chord_begin || pause->resumed > b->chord_end ||
+	    c.pause >= c.length || c.pause < PAUSE_LEAST * (c.length - c.pause))
 		return false;
 	err = error_left(&c);
 	if (err > c.pause / BOUND_SHARE)

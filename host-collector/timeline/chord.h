@@ -15,7 +15,9 @@
 #include "proto/codec.h"
 
 /* Puts the batch's stamps right and narrows its time_err. false, and nothing is changed, if the
- * batch contradicts the pause or some stamp may lie on either side. */
+ * batch contradicts the pause, or some stamp may lie on either side, or the pause is not much
+ * longer than the rest of the drain: then the clock may have been set back instead, while events
+ * went on. */
 bool chord_straighten(struct batch *b, const struct vm_clock_pause *pause);
 
 #endif

@@ -14,8 +14,9 @@
 enum {
 	EARLY_MAX = 256, /* facts kept until the rate is known */
 	SPANS_PER_SECOND = 8,
-	PAUSE_SLACK_SHARE = 10, /* of a second: how late QEMU may tell of a pause */
-	BOOTS_MAX = 64,         /* that are kept of one guest; the oldest give way */
+	PAUSES_MAX = (int)STANDSTILLS_MAX > (int)VM_CLOCK_PAUSES_MAX ? (int)STANDSTILLS_MAX
+								     : (int)VM_CLOCK_PAUSES_MAX,
+	BOOTS_MAX = 64, /* that are kept of one guest; the oldest give way */
 };
 static const uint64_t ns_per_s = 1000000000;
 
@@ -571,21 +572,17 @@ bool clock_book_beside_pause(const struct clock_book *b, uint32_t source, struct
 bool clock_book_pause_between(const struct clock_book *b, uint32_t source, uint64_t from,
 			      uint64_t until, struct vm_clock_pause *out)
 {
+	struct vm_clock_pause all[VM_CLOCK_PAUSES_MAX];
 	const struct guest *vm = guest_find(b, source);
-	const uint64_t slack = b->host_hz / PAUSE_SLACK_SHARE;
-	size_t n = vm ? standstills_kept(&vm->standstills) : 0, found = 0;
+	size_t n = vm && vm->hypervisor ? vm_clock_pauses(vm->hypervisor, all) : 0, found = 0;
 
-	for (size_t i = 0; i < n && vm->hypervisor; i++) {
-		const struct standstill *x = &vm->standstills.spans[i];
-		struct vm_clock_pause pause;
-
-		if (!vm_clock_pause_find(vm->hypervisor, x->begin, x->end, slack, &pause) ||
-		    pause.stopped < from || pause.resumed > until)
+	for (size_t i = 0; i < n; i++) {
+		if (all[i].stopped > until || all[i].resumed < from)
 			continue;
-		*out = pause;
+		*out = all[i];
 		found++;
 	}
-	return found == 1;
+	return found == 1 && out->stopped >= from && out->resumed <= until;
 }
 
 /* Of a stream time whose boot nobody named: the newest in whose window it lies. */
@@ -606,24 +603,47 @@ static const struct guest_clock *boot_of_stream(const struct clock_book *b, cons
 	return boot_newest(vm);
 }
 
-/* The boot at host TSC `t`: the oldest that had not ended. */
-static const struct guest_clock *boot_of_tsc(const struct guest *vm, struct host_tsc t)
+/* In stream time; as the hypervisor shows them, else by QEMU's word. Returns how many. */
+static size_t pauses_of(const struct guest *vm, const struct guest_clock *g,
+			struct printk_pause out[PAUSES_MAX])
 {
-	for (uint32_t i = 0; vm && i < vm->n_boots; i++) {
-		const struct guest_clock *g = boot_find(vm, i);
+	struct vm_clock_pause exact[VM_CLOCK_PAUSES_MAX];
+	size_t kept = standstills_kept(&vm->standstills), n = 0;
+	uint64_t err;
 
-		if (g && t.ticks <= g->window.to)
-			return g;
+	if (guest_clock_is_exact(g, vm->hypervisor))
+		n = vm_clock_pauses(vm->hypervisor, exact);
+	for (size_t i = 0; i < n; i++)
+		out[i] = (struct printk_pause){exact[i].stopped, exact[i].resumed};
+	if (n)
+		return n;
+	for (size_t i = 0; i < kept; i++) {
+		const struct standstill *x = &vm->standstills.spans[i];
+		struct printk_pause *p = &out[n];
+
+		n += guest_clock_from_tsc(g, vm->hypervisor, x->begin, &p->from, &err) &&
+		     guest_clock_from_tsc(g, vm->hypervisor, x->end, &p->until, &err) &&
+		     p->until > p->from;
 	}
-	return boot_newest(vm);
+	return n;
+}
+
+static bool boot_dmesg_at(const struct guest *vm, const struct guest_clock *g, uint64_t stream_time,
+			  uint64_t *dmesg_ns, uint64_t *err_ns)
+{
+	struct printk_pause pauses[PAUSES_MAX];
+	size_t n = pauses_of(vm, g, pauses);
+
+	return printk_clock_at(&g->printk, pauses, n, g->hz, stream_time, dmesg_ns, err_ns);
 }
 
 bool clock_book_dmesg_at(const struct clock_book *b, uint32_t source, uint64_t stream_time,
 			 uint64_t *dmesg_ns, uint64_t *err_ns)
 {
-	const struct guest_clock *g = boot_of_stream(b, guest_find(b, source), stream_time);
+	const struct guest *vm = guest_find(b, source);
+	const struct guest_clock *g = boot_of_stream(b, vm, stream_time);
 
-	return g && printk_clock_at(&g->printk, g->hz, stream_time, dmesg_ns, err_ns);
+	return g && boot_dmesg_at(vm, g, stream_time, dmesg_ns, err_ns);
 }
 
 bool clock_book_to_tsc(const struct clock_book *b, uint32_t source, uint64_t stream_time,
@@ -645,19 +665,29 @@ bool clock_book_any_to_ns(const struct clock_book *b, uint32_t source, uint64_t 
 }
 
 bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct host_ns t,
-			 uint64_t *dmesg_ns)
+			 struct dmesg_time *out)
 {
 	const struct guest *vm = guest_find(b, source);
-	const struct guest_clock *g;
-	uint64_t stream, err_ns;
 	struct host_tsc tsc;
 
 	if (!vm || !b->raw || !b->n_samples)
 		return false;
 	tsc = raw_clock_to_tsc(b->raw, t);
-	g = boot_of_tsc(vm, tsc);
-	return g && guest_clock_from_tsc(g, vm->hypervisor, tsc, &stream) &&
-	       printk_clock_at(&g->printk, g->hz, stream, dmesg_ns, &err_ns);
+	/* The oldest boot that had not ended. */
+	for (uint32_t boot = 0; boot < vm->n_boots; boot++) {
+		const struct guest_clock *g = boot_find(vm, boot);
+		uint64_t stream, stream_err;
+
+		if (!g || tsc.ticks > g->window.to)
+			continue;
+		out->boot = boot;
+		if (!guest_clock_from_tsc(g, vm->hypervisor, tsc, &stream, &stream_err) ||
+		    !boot_dmesg_at(vm, g, stream, &out->ns, &out->err_ns))
+			return false;
+		out->err_ns += g->hz ? (uint64_t)((double)stream_err * 1e9 / (double)g->hz) : 0;
+		return true;
+	}
+	return false;
 }
 
 static uint64_t host_ticks_to_ns(const struct clock_book *b, uint64_t ticks)

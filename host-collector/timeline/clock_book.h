@@ -105,14 +105,14 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot,
 /* Is an instant known so badly (+-err_ns) because the VM was paused then? */
 bool clock_book_beside_pause(const struct clock_book *b, uint32_t source, struct host_ns t,
 			     uint64_t err_ns);
-/* The one pause of the VM that lies between these stream times, if the hypervisor's parameters show
- * exactly when its clock stood still. false: none, more than one, or they do not. */
+/* The one pause of the VM between these stream times that the hypervisor's parameters show. false:
+ * none, or more than one, or one that is not all inside. */
 bool clock_book_pause_between(const struct clock_book *b, uint32_t source, uint64_t from,
 			      uint64_t until, struct vm_clock_pause *out);
 
-/* The guest's printk time at host time `t`. */
+/* The guest's printk time at host time `t`, with the bound. */
 bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct host_ns t,
-			 uint64_t *dmesg_ns);
+			 struct dmesg_time *out);
 
 /* The next three: of the newest boot that can have had this stream time. */
 /* Host TSC at the guest's stream time, and the bound. false if not known. */

@@ -201,14 +201,14 @@ bool guest_clock_to_tsc(const struct guest_clock *g, const struct vm_clock *hype
 }
 
 bool guest_clock_from_tsc(const struct guest_clock *g, const struct vm_clock *hypervisor,
-			  struct host_tsc t, uint64_t *stream_time)
+			  struct host_tsc t, uint64_t *stream_time, uint64_t *err_ticks)
 {
 	struct guest_tsc exact;
-	uint64_t err;
 
 	if (guest_clock_is_exact(g, hypervisor) && vm_clock_to_guest(hypervisor, t, &exact)) {
 		*stream_time = exact.ticks;
+		*err_ticks = vm_clock_contested(hypervisor, t) ? unbounded(g->hz) : 0;
 		return true;
 	}
-	return g->echo && echo_sync_to_guest(g->echo, t, stream_time, &err);
+	return g->echo && echo_sync_to_guest(g->echo, t, stream_time, err_ticks);
 }

@@ -66,8 +66,8 @@ bool guest_clock_is_exact(const struct guest_clock *g, const struct vm_clock *hy
 bool guest_clock_to_tsc(const struct guest_clock *g, const struct vm_clock *hypervisor,
 			uint64_t host_hz, uint64_t stream_time, struct host_tsc *tsc,
 			uint64_t *err_ticks);
-/* The guest's stream time at host TSC `t`. */
+/* The guest's stream time at host TSC `t`, and the bound, in ticks of that clock. */
 bool guest_clock_from_tsc(const struct guest_clock *g, const struct vm_clock *hypervisor,
-			  struct host_tsc t, uint64_t *stream_time);
+			  struct host_tsc t, uint64_t *stream_time, uint64_t *err_ticks);
 
 #endif

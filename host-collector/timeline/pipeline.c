@@ -642,9 +642,9 @@ bool pipeline_wall_offset(const struct pipeline *p, struct host_ns t, int64_t *o
 	return clock_book_wall_offset(p->clocks, t, offset_ns);
 }
 
-bool pipeline_dmesg_ns(const struct pipeline *p, uint32_t vm, struct host_ns t, uint64_t *dmesg_ns)
+bool pipeline_dmesg(const struct pipeline *p, uint32_t vm, struct host_ns t, struct dmesg_time *out)
 {
-	return clock_book_dmesg_ns(p->clocks, vm, t, dmesg_ns);
+	return clock_book_dmesg_ns(p->clocks, vm, t, out);
 }
 
 static const struct pipeline_log *log_line(const struct pipeline *p, uint32_t vm, size_t index)

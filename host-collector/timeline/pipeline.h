@@ -132,7 +132,8 @@ const struct clock_book *pipeline_clocks(const struct pipeline *p);
 bool pipeline_host_ns(const struct pipeline *p, uint64_t tsc, struct host_ns *out);
 /* CLOCK_REALTIME less the timeline's clock, at `t`. */
 bool pipeline_wall_offset(const struct pipeline *p, struct host_ns t, int64_t *offset_ns);
-bool pipeline_dmesg_ns(const struct pipeline *p, uint32_t vm, struct host_ns t, uint64_t *dmesg_ns);
+bool pipeline_dmesg(const struct pipeline *p, uint32_t vm, struct host_ns t,
+		    struct dmesg_time *out);
 /* The guest's newest kernel log lines, oldest first; at most PIPELINE_LOG_LINES. Borrowed. */
 enum { PIPELINE_LOG_LINES = 256 };
 const struct message_log_line *pipeline_log_line(const struct pipeline *p, uint32_t vm,

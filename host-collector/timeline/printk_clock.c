@@ -64,6 +64,46 @@ static struct printk_rate printk_rate(const struct printk_clock *c, uint64_t hz)
 	return chords[n / 2];
 }
 
+struct printk_pauses {
+	const struct printk_pause *all;
+	size_t n;
+};
+
+/* Ticks from `from` to `to` (negative if that is before it), pauses left out. */
+static double ticks_awake(const struct printk_pauses *p, uint64_t from, uint64_t to)
+{
+	uint64_t lo = from < to ? from : to, hi = from < to ? to : from;
+	double ticks = (double)(hi - lo);
+
+	for (size_t i = 0; i < p->n; i++) {
+		uint64_t begin = p->all[i].from > lo ? p->all[i].from : lo;
+		uint64_t end = p->all[i].until < hi ? p->all[i].until : hi;
+
+		if (end > begin)
+			ticks -= (double)(end - begin);
+	}
+	return from < to ? ticks : -ticks;
+}
+
+/* Does this clock stand still in a pause? The first two points around one say so; without such, it
+ * does. */
+static bool stops_in_pauses(const struct printk_clock *c, const struct printk_pauses *p,
+			    const struct printk_rate *rate)
+{
+	static const struct printk_pauses none = {NULL, 0};
+
+	for (size_t i = 1; i < c->n_points; i++) {
+		const struct message_dmesg_point *a = &c->points[i - 1], *b = &c->points[i];
+		double awake = ticks_awake(p, a->time, b->time),
+		       all = ticks_awake(&none, a->time, b->time);
+		double shown = (double)(int64_t)(b->ns - a->ns) / rate->rate;
+
+		if (all > awake)
+			return fabs(shown - awake) < fabs(shown - all);
+	}
+	return true;
+}
+
 struct printk_range {
 	bool known;
 	double lo, hi;
@@ -71,13 +111,14 @@ struct printk_range {
 
 /* Widens the range by what point `p`, if any, says of stream time `at`. */
 static void printk_range_add(struct printk_range *range, const struct message_dmesg_point *p,
-			     uint64_t at, const struct printk_rate *rate)
+			     const struct printk_pauses *pauses, uint64_t at,
+			     const struct printk_rate *rate)
 {
 	double distance, middle, err;
 
 	if (!p)
 		return;
-	distance = (double)(int64_t)(at - p->time);
+	distance = ticks_awake(pauses, p->time, at);
 	middle = (double)p->ns + distance * rate->rate;
 	err = fabs(distance) * rate->err + (double)p->err * rate->rate + 1;
 	range->lo = range->known ? fmin(range->lo, middle - err) : middle - err;
@@ -85,10 +126,12 @@ static void printk_range_add(struct printk_range *range, const struct message_dm
 	range->known = true;
 }
 
-bool printk_clock_at(const struct printk_clock *c, uint64_t hz, uint64_t at, uint64_t *dmesg_ns,
+bool printk_clock_at(const struct printk_clock *c, const struct printk_pause *pauses,
+		     size_t n_pauses, uint64_t hz, uint64_t at, uint64_t *dmesg_ns,
 		     uint64_t *err_ns)
 {
 	const struct message_dmesg_point *before = NULL, *after = NULL;
+	struct printk_pauses stops = {pauses, n_pauses};
 	struct printk_range range = {0};
 	struct printk_rate rate;
 
@@ -103,8 +146,10 @@ bool printk_clock_at(const struct printk_clock *c, uint64_t hz, uint64_t at, uin
 			after = p;
 	}
 	rate = printk_rate(c, hz);
-	printk_range_add(&range, before, at, &rate);
-	printk_range_add(&range, after, at, &rate);
+	if (stops.n && !stops_in_pauses(c, &stops, &rate))
+		stops.n = 0;
+	printk_range_add(&range, before, &stops, at, &rate);
+	printk_range_add(&range, after, &stops, at, &rate);
 	if (!(range.lo >= 0 && range.hi < 0x1p62))
 		return false;
 	*dmesg_ns = (uint64_t)((range.lo + range.hi) / 2);

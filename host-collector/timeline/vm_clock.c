@@ -273,58 +273,53 @@ bool vm_clock_kvmclock(const struct vm_clock *c, uint32_t vcpu, struct host_tsc 
 	return true;
 }
 
-/* The line of any vCPU that began first in [from, until], guest TSC. */
-static const struct vm_clock_line *line_begun(const struct vm_clock *c, uint64_t from,
-					      uint64_t until)
+static int by_beginning(const void *a, const void *b)
 {
-	const struct vm_clock_line *first = NULL;
+	const struct pvclock *x = a, *y = b;
 
-	for (size_t i = 0; i < c->n_lines; i++) {
-		const struct vm_clock_line *line = &c->lines[i];
-		uint64_t at = line->pvclock.tsc_timestamp;
-
-		if (at >= from && at <= until && (!first || at < first->pvclock.tsc_timestamp))
-			first = line;
-	}
-	return first;
+	return (x->tsc_timestamp > y->tsc_timestamp) - (x->tsc_timestamp < y->tsc_timestamp);
 }
 
-/* The newest line of the same vCPU that began before this one. */
-static const struct vm_clock_line *line_before(const struct vm_clock *c,
-					       const struct vm_clock_line *next)
+/* The lines of the first vCPU, in order of their beginning. NULL on ENOMEM. */
+static struct pvclock *lines_sorted(const struct vm_clock *c, size_t *n)
 {
-	const struct vm_clock_line *newest = NULL;
+	struct pvclock *lines = malloc(LINES_MAX * sizeof(*lines));
+	uint32_t vcpu = UINT32_MAX;
 
-	for (size_t i = 0; i < c->n_lines; i++) {
-		const struct vm_clock_line *line = &c->lines[i];
-		uint64_t at = line->pvclock.tsc_timestamp;
-
-		if (line->vcpu == next->vcpu && at < next->pvclock.tsc_timestamp &&
-		    (!newest || at > newest->pvclock.tsc_timestamp))
-			newest = line;
+	*n = 0;
+	for (size_t i = 0; i < c->n_lines; i++)
+		vcpu = c->lines[i].vcpu < vcpu ? c->lines[i].vcpu : vcpu;
+	for (size_t i = 0; lines && i < c->n_lines; i++) {
+		if (c->lines[i].vcpu == vcpu)
+			lines[(*n)++] = c->lines[i].pvclock;
 	}
-	return newest;
+	if (lines)
+		qsort(lines, *n, sizeof(*lines), by_beginning);
+	return lines;
 }
 
-bool vm_clock_pause_find(const struct vm_clock *c, struct host_tsc stop, struct host_tsc resume,
-			 uint64_t slack, struct vm_clock_pause *out)
+size_t vm_clock_pauses(const struct vm_clock *c, struct vm_clock_pause out[VM_CLOCK_PAUSES_MAX])
 {
-	const struct vm_clock_line *after, *before;
-	struct guest_tsc stopped, resumed, at;
-	uint64_t span;
+	static const uint64_t least_ns = 1000000;
+	size_t n_lines, n = 0;
+	struct pvclock *lines = lines_sorted(c, &n_lines);
 
-	if (!vm_clock_to_guest(c, stop, &stopped) || !vm_clock_to_guest(c, resume, &resumed) ||
-	    stopped.ticks < slack)
-		return false;
-	after = line_begun(c, resumed.ticks - slack, resumed.ticks + slack);
-	before = after ? line_before(c, after) : NULL;
-	if (!before ||
-	    !pvclock_to_tsc(&before->pvclock, (struct kvmclock_ns){after->pvclock.system_time}, &at,
-			    &span))
-		return false;
-	*out = (struct vm_clock_pause){at.ticks, after->pvclock.tsc_timestamp};
-	return at.ticks >= stopped.ticks - slack && at.ticks <= stopped.ticks + slack &&
-	       out->stopped < out->resumed;
+	for (size_t i = 1; lines && i < n_lines; i++) {
+		const struct guest_tsc resumed = {lines[i].tsc_timestamp};
+		const struct kvmclock_ns value = {lines[i].system_time};
+		struct guest_tsc stopped;
+		uint64_t span;
+
+		if (pvclock_from_tsc(&lines[i - 1], resumed).ns < value.ns + least_ns ||
+		    !pvclock_to_tsc(&lines[i - 1], value, &stopped, &span) ||
+		    stopped.ticks >= resumed.ticks)
+			continue;
+		if (n == VM_CLOCK_PAUSES_MAX)
+			memmove(out, out + 1, --n * sizeof(*out));
+		out[n++] = (struct vm_clock_pause){stopped.ticks, resumed.ticks};
+	}
+	free(lines);
+	return n;
 }
 
 int vm_clock_learn(struct vm_clock *c, const struct message_vm_clock *m)

@@ -70,14 +70,14 @@ bool vm_clock_kvmclock(const struct vm_clock *c, uint32_t vcpu, struct host_tsc 
 struct vm_clock_pause {
 	uint64_t stopped, resumed;
 };
+enum { VM_CLOCK_PAUSES_MAX = 64 };
 /*
- * The pause that the VMM says began at `stop` and ended at `resume`, by the two kvmclock lines
- * around it: the second one begins (tsc_timestamp) where the clock went on, at the value
- * (system_time) that the first one reads where it stopped. slack: how far that may be from the
- * VMM's word, in host ticks. false if the lines do not show it.
+ * Pauses of the VM, by the kvmclock lines around each: a line begins (tsc_timestamp) where the
+ * clock went on, at the value (system_time) that the line before it reads where the clock stopped.
+ * Shorter ones than 1 ms are none. Oldest first; of more than VM_CLOCK_PAUSES_MAX the newest.
+ * Returns how many.
  */
-bool vm_clock_pause_find(const struct vm_clock *c, struct host_tsc stop, struct host_tsc resume,
-			 uint64_t slack, struct vm_clock_pause *out);
+size_t vm_clock_pauses(const struct vm_clock *c, struct vm_clock_pause out[VM_CLOCK_PAUSES_MAX]);
 
 struct vm_clock_epoch {
 	uint64_t from_min, from_max; /* began within, host TSC; from_min 0: not bounded */

@@ -182,6 +182,7 @@ static json *incident_json(const struct report *r, const struct incident *i)
 	if (i->dmesg_known) {
 		add_dmesg(incident, "dmesg_begin_s", i->begin_dmesg_ns);
 		add_dmesg(incident, "dmesg_end_s", i->end_dmesg_ns);
+		add_uint(incident, "dmesg_error_ns", i->dmesg_err_ns);
 	}
 	add_bool(incident, "ongoing", i->ongoing);
 	add_bool(incident, "healthy", i->healthy);

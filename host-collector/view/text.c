@@ -13,7 +13,7 @@
 #include "host-collector/view/text_time.h"
 #include "host-collector/view/wrap.h"
 
-enum { BAR_WIDTH = 50, STACK_SHOWN = 10 };
+enum { BAR_WIDTH = 50, DMESG_ERR_SHOWN_NS = 1000000, STACK_SHOWN = 10 };
 
 enum colour { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
 
@@ -256,6 +256,8 @@ static void incident_write(const struct page *p, const struct incident *i)
 	if (i->dmesg_known)
 		fprintf(p->out, "  guest dmesg %s .. %s", time_dmesg(i->begin_dmesg_ns).text,
 			time_dmesg(i->end_dmesg_ns).text);
+	if (i->dmesg_known && i->dmesg_err_ns >= DMESG_ERR_SHOWN_NS)
+		fprintf(p->out, " %s", time_error(i->dmesg_err_ns).text);
 	fprintf(p->out, "  clock %s, %s\n", clock_method(r, i->vm), time_error(i->err_ns).text);
 	if (!i->healthy) {
 		fprintf(p->out, "   why      %s\n", escape(i->because).text);

@@ -122,11 +122,11 @@ static const struct {
 };
 
 /* The guest's log has the timeline's own time. */
-static bool same_time(void *context, uint32_t vm, struct host_ns t, uint64_t *dmesg_ns)
+static bool same_time(void *context, uint32_t vm, struct host_ns t, struct dmesg_time *out)
 {
 	(void)context;
 	(void)vm;
-	*dmesg_ns = (uint64_t)t.ns;
+	*out = (struct dmesg_time){.ns = (uint64_t)t.ns};
 	return true;
 }
 
@@ -145,7 +145,8 @@ static void every_detector_says_whether_it_saw_it(void **state)
 		tale_tell(&tale, m);
 		model_finish(m);
 		if (stories[k].line)
-			assert_int_equal(report_builder_log(b, VM, 22500000, stories[k].line), 0);
+			assert_int_equal(report_builder_log(b, VM, 0, 22500000, stories[k].line),
+					 0);
 		r = report_builder_finish(b);
 		print_message("  %s\n", stories[k].name);
 		assert_int_equal(r->n_incidents, 1);

@@ -272,16 +272,16 @@ static void host_times_become_the_guests_dmesg_times(void **state)
 {
 	struct play p;
 	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
-	uint64_t dmesg;
+	struct dmesg_time dmesg;
 
 	(void)state;
 	synth_at(s, 1000 * MS);
 	synth_free(s);
 	play_offline(&p);
-	assert_true(pipeline_dmesg_ns(p.pipeline, SYNTH_VM,
-				      (struct host_ns){synth_host_ns(620 * MS)}, &dmesg));
-	assert_true(llabs((int64_t)dmesg - (100000 * MS + 620 * MS)) < 400000);
-	assert_false(pipeline_dmesg_ns(p.pipeline, 9, (struct host_ns){0}, &dmesg));
+	assert_true(pipeline_dmesg(p.pipeline, SYNTH_VM, (struct host_ns){synth_host_ns(620 * MS)},
+				   &dmesg));
+	assert_true(llabs((int64_t)dmesg.ns - (100000 * MS + 620 * MS)) < 400000);
+	assert_false(pipeline_dmesg(p.pipeline, 9, (struct host_ns){0}, &dmesg));
 	play_end(&p);
 }
 

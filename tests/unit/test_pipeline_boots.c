@@ -183,7 +183,7 @@ static void an_agent_that_starts_again_is_no_reboot(void **state)
 {
 	struct play p;
 	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
-	uint64_t dmesg;
+	struct dmesg_time dmesg;
 
 	(void)state;
 	synth_guest_event(s, 0, synth_name(TASK, TASK, "webserver"));
@@ -195,9 +195,9 @@ static void an_agent_that_starts_again_is_no_reboot(void **state)
 	play_offline(&p);
 	assert_null(pipeline_reboot(p.pipeline, SYNTH_VM, 0));
 	assert_string_equal(model_task_name(p.model, SYNTH_VM, TASK), "webserver");
-	assert_true(pipeline_dmesg_ns(p.pipeline, SYNTH_VM,
-				      (struct host_ns){synth_host_ns(320 * MS)}, &dmesg));
-	assert_true(llabs((int64_t)dmesg - (100000 * MS + 320 * MS)) < 400000);
+	assert_true(pipeline_dmesg(p.pipeline, SYNTH_VM, (struct host_ns){synth_host_ns(320 * MS)},
+				   &dmesg));
+	assert_true(llabs((int64_t)dmesg.ns - (100000 * MS + 320 * MS)) < 400000);
 	play_end(&p);
 }
 

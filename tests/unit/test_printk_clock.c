@@ -31,7 +31,7 @@ static uint64_t check(const struct printk_clock *c, uint64_t at, uint64_t step_a
 {
 	uint64_t ns, err, expected = truth(at, step_at);
 
-	assert_true(printk_clock_at(c, hz, at, &ns, &err));
+	assert_true(printk_clock_at(c, NULL, 0, hz, at, &ns, &err));
 	assert_true(ns <= expected + err && expected <= ns + err);
 	return err;
 }
@@ -42,11 +42,11 @@ static void nothing_is_known_without_a_point(void **state)
 	uint64_t ns, err;
 
 	(void)state;
-	assert_false(printk_clock_at(&c, hz, hz, &ns, &err));
+	assert_false(printk_clock_at(&c, NULL, 0, hz, hz, &ns, &err));
 	add(&c, 10 * hz, UINT64_MAX);
-	assert_false(printk_clock_at(&c, 0, hz, &ns, &err));
+	assert_false(printk_clock_at(&c, NULL, 0, 0, hz, &ns, &err));
 	printk_clock_clear(&c);
-	assert_false(printk_clock_at(&c, hz, hz, &ns, &err));
+	assert_false(printk_clock_at(&c, NULL, 0, hz, hz, &ns, &err));
 }
 
 static void one_point_goes_by_the_nominal_rate(void **state)
@@ -81,12 +81,52 @@ static void the_interval_holds_the_truth(void **state)
 	printk_clock_clear(&c);
 }
 
+/* The VM is paused between two points: a clock that stops then, and one that does not. */
+static void a_pause_widens_nothing(void **state)
+{
+	const struct printk_pause pause = {100 * hz + hz / 4, 107 * hz + hz / 2};
+
+	(void)state;
+	for (int stops = 0; stops <= 1; stops++) {
+		struct printk_clock c = {0};
+
+		for (uint64_t s = 90; s <= 120; s++) {
+			uint64_t at = s * hz, still = 0;
+
+			if (at > pause.from && at < pause.until)
+				continue;
+			if (stops && at >= pause.until)
+				still = pause.until - pause.from;
+			assert_int_equal(
+				printk_clock_add(&c,
+						 &(struct message_dmesg_point){
+							 .known = true,
+							 .time = at,
+							 .ns = truth(at - still, UINT64_MAX),
+							 .err = 2000}),
+				0);
+		}
+		for (uint64_t at = 99 * hz; at < 110 * hz; at += hz / 7) {
+			uint64_t still = 0, ns, err, expected;
+
+			if (stops && at > pause.from)
+				still = (at < pause.until ? at : pause.until) - pause.from;
+			expected = truth(at - still, UINT64_MAX);
+			assert_true(printk_clock_at(&c, &pause, 1, hz, at, &ns, &err));
+			assert_true(ns <= expected + err && expected <= ns + err);
+			assert_true(err < 100000);
+		}
+		printk_clock_clear(&c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_known_without_a_point),
 		cmocka_unit_test(one_point_goes_by_the_nominal_rate),
 		cmocka_unit_test(the_interval_holds_the_truth),
+		cmocka_unit_test(a_pause_widens_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,13 +75,33 @@ static void the_guest_is_told_whom_it_blames_wrongly(void **unused)
 		stall(300, 330, VERDICT_UNDETERMINED, false, 50),
 	};
 	struct report_watchdog lines[] = {
-		{.vm = 1, .cpu = 2, .pid = 50, .dmesg_us = 105000000, .incident = -1},
-		{.vm = 1, .cpu = 2, .pid = 50, .dmesg_us = 222000000, .incident = -1},
-		{.vm = 1, .cpu = 2, .pid = 51, .dmesg_us = 331000000, .incident = -1},
-		{.vm = 1, .cpu = 1, .pid = 50, .dmesg_us = 222000000, .incident = -1},
-		{.vm = 2, .cpu = 2, .pid = 50, .dmesg_us = 222000000, .incident = -1},
-		{.vm = 1, .cpu = 2, .pid = 50, .dmesg_us = 99000000, .incident = -1},
-		{.vm = 1, .cpu = 2, .pid = 50, .dmesg_us = 129000000, .incident = -1},
+		{.vm = 1, .cpu = 2, .pid = 50, .stuck_s = 4, .dmesg_us = 105000000, .incident = -1},
+		{.vm = 1,
+		 .cpu = 2,
+		 .pid = 50,
+		 .stuck_s = 22,
+		 .dmesg_us = 222000000,
+		 .incident = -1},
+		{.vm = 1,
+		 .cpu = 2,
+		 .pid = 51,
+		 .stuck_s = 30,
+		 .dmesg_us = 331000000,
+		 .incident = -1},
+		{.vm = 1,
+		 .cpu = 1,
+		 .pid = 50,
+		 .stuck_s = 22,
+		 .dmesg_us = 222000000,
+		 .incident = -1},
+		{.vm = 2,
+		 .cpu = 2,
+		 .pid = 50,
+		 .stuck_s = 22,
+		 .dmesg_us = 222000000,
+		 .incident = -1},
+		{.vm = 1, .cpu = 2, .pid = 50, .stuck_s = 22, .dmesg_us = 99000000, .incident = -1},
+		{.vm = 1, .cpu = 2, .pid = 50, .stuck_s = 4, .dmesg_us = 129000000, .incident = -1},
 	};
 	static const struct {
 		int incident;
@@ -104,11 +124,44 @@ static void the_guest_is_told_whom_it_blames_wrongly(void **unused)
 	}
 }
 
+/* 12 s of a pause, and 24 ms after it another stall begins, in which the guest prints its line. */
+static void the_stall_that_fills_the_lines_span_is_meant(void **unused)
+{
+	struct incident incidents[] = {
+		stall(100, 112, VERDICT_VM_PAUSED, true, 50),
+		stall(112, 113, VERDICT_UNDETERMINED, false, 50),
+		stall(112, 113, VERDICT_GUEST_SPIN, false, 50),
+	};
+	struct report_watchdog line = {
+		.vm = 1, .cpu = 2, .pid = 50, .stuck_s = 12, .dmesg_us = 112048000, .incident = -1};
+	struct report r = {
+		.n_incidents = 3, .incidents = incidents, .n_watchdogs = 1, .watchdogs = &line};
+
+	(void)unused;
+	incidents[1].begin_dmesg_ns = 112024000000;
+	incidents[1].end_dmesg_ns = 112832000000;
+	incidents[2].boot = 1; /* the same time of another boot's clock */
+	watchdog_join(&r);
+	assert_int_equal(line.incident, 0);
+	assert_int_equal(line.opinion, WATCHDOG_WRONG);
+	/* Without the pause, a stall of 24 ms does not explain 12 s. */
+	incidents[0].vm = 7;
+	line.incident = -1;
+	watchdog_join(&r);
+	assert_int_equal(line.incident, -1);
+	/* Times that are known no better prove nothing. */
+	incidents[0].vm = 1;
+	incidents[0].dmesg_err_ns = 9000000000;
+	watchdog_join(&r);
+	assert_int_equal(line.incident, -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_are_read),
 		cmocka_unit_test(the_guest_is_told_whom_it_blames_wrongly),
+		cmocka_unit_test(the_stall_that_fills_the_lines_span_is_meant),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """Echo sync on emulated guests, where it is all there is: bed A under load with a stop and cont in
-the middle, and bed D, whose guest's TSC runs at another rate, and unsteadily.
+the middle, and bed D, whose guest's TSC runs at another rate, and unsteadily. Then bed A's guest reboots
+inside a recording: either boot has its own clock.
 
 The truth is apart from the channel under test: readings of the guest's TSC between two of the
 host's, through the bed's own control port. They are wide (a command's way there and back), so they
 show gross errors of the map; how tight the bound is shows against the best round trip.
 """
+import contextlib
 import json
 import os
 import signal
@@ -31,6 +33,9 @@ COVERED_SHARE = 0.7  # of the time between the readings: echo begins and ends wh
 WANDER_PER_S = 0.01e-6  # what echo allows a steady clock's rate to change in a second
 KNOT_S = 1
 ROUNDING_NS = 10  # of ticks
+AGENT = "vcpuscope-agent >/root/agent.log 2>&1 </dev/null &"
+REBOOT_MAX_NS = 30_000_000_000
+REBOOT_ERROR_MAX_NS = 50_000_000
 INSTANTS = 1000  # at which the bound is asked for
 
 
@@ -75,22 +80,47 @@ class Run:
     def record(self, path):
         self.truth, self.pause = [], None
         files = [(self._probe, "/usr/bin/clock-probe")]
-        boot = bed.boot_a if self.name == "a" else bed.boot_d
-        with boot(self._builder, files=files) as guest:
+        with self._boot(files) as guest:
             self._say(f"guest is up after {guest.boot_s:.1f} s, recording {RUN_S[self.name]} s")
-            guest.run("vcpuscope-agent >/root/agent.log 2>&1 </dev/null &")
+            guest.run(AGENT)
             self._load(guest)
-            recorder = subprocess.Popen(
-                [self._vcpuscope, "record", "--pid", str(guest.pid), "--channel", guest.agent_socket,
-                 "-o", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True)
-            try:
+            with self._recorder(guest, path) as recorder:
                 time.sleep(3)
                 self._meanwhile(guest, recorder)
-            finally:
-                recorder.send_signal(signal.SIGINT)
-                said, _ = recorder.communicate(timeout=60)
+            if self.name == "a":
+                with self._recorder(guest, f"{path}.reboot", "--qmp", guest.recorder_qmp_socket):
+                    time.sleep(3)
+                    self._reboot(guest)
+                    guest.run(AGENT)
+                    time.sleep(3)
+
+    def _boot(self, files):
+        if self.name == "d":
+            return bed.boot_d(self._builder, files=files)
+        return bed.boot_a(self._builder, files=files, qemu_args=("-action", "reboot=reset"))
+
+    @contextlib.contextmanager
+    def _recorder(self, guest, path, *more):
+        recorder = subprocess.Popen(
+            [self._vcpuscope, "record", "--pid", str(guest.pid), "--channel", guest.agent_socket, *more,
+             "-o", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True)
+        try:
+            yield recorder
+        finally:
+            recorder.send_signal(signal.SIGINT)
+            said, _ = recorder.communicate(timeout=60)
         self._say(f"the recorder said:\n{said}")
+
+    def _reboot(self, guest):
+        guest.run("(sleep 0.3; busybox reboot -f) >/dev/null 2>&1 </dev/null &")
+        time.sleep(2)  # from here on what is asked waits for the next kernel to open its port
+        guest.run("true", timeout_s=60)
+
+    def report(self, path):
+        done = subprocess.run([self._vcpuscope, "report", path, "--format", "json"],
+                              capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
 
     def clocks(self, path):
         """The account of the recording's clocks."""
@@ -158,6 +188,27 @@ def check_a(run, path, clocks, expect):
             "err_ns_median": sorted(errors)[len(errors) // 2], "err_ns_max": max(errors)}
 
 
+def check_reboot(run, path, expect):
+    """Nothing of either boot is lost, misplaced, or taken for a stall; the report names the reboot."""
+    report = run.report(path)
+    clock, reboots = report["clock"][0], report.get("reboots", [])
+    loss = next(of for name, of in report["loss"].items() if name != "host")
+    expect(len(reboots) == 1, f"{len(reboots)} reboots are told, not 1")
+    for reboot in reboots:
+        expect("QMP RESET" in reboot["why"] and "reset_ns" in reboot, f"QEMU's word is missing: {reboot}")
+        expect(0 < reboot["until_ns"] - reboot["after_ns"] < REBOOT_MAX_NS, f"no such reboot: {reboot}")
+        over = [i["verdict"] for i in report["incidents"] if i["kind"] == "task" and
+                i["begin_ns"] < reboot["after_ns"] and i["end_ns"] > reboot["until_ns"]]
+        expect(not over, f"stalls across the reboot: {over}")
+    expect(clock["method"] == "echo" and clock["error_ns"] < REBOOT_ERROR_MAX_NS,
+           f"the times of a guest that rebooted are known by {clock['method']} to +-{clock['error_ns']} ns")
+    expect(not clock["causality_violations"], f"causal pairs are violated: {clock}")
+    expect(loss["delivered"] > 1000 and not loss["unplaced"] and not loss["late"],
+           f"events of a boot have no place: {loss}")
+    return {"reboot_s": [(r["until_ns"] - r["after_ns"]) / 1e9 for r in reboots],
+            "reboot_error_ns": clock["error_ns"]}
+
+
 def check_d(run, path, clocks, expect):
     """A clock of instructions keeps its rate only on average: what the map makes of the truth's span is
     within the lead or lag that QEMU lets it have; and the rate found is that of what echo covers."""
@@ -211,6 +262,8 @@ def play(name, series):
                    "are violated")
             check_truth(run, path, expect)
             say(json.dumps((check_a if name == "a" else check_d)(run, path, clocks, expect)))
+            if name == "a":
+                say(json.dumps(check_reboot(run, f"{path}.reboot", expect)))
         except bed.BedError as error:
             wrong.append(str(error))
     for line in wrong:
