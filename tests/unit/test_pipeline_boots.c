@@ -201,6 +201,49 @@ static void an_agent_that_starts_again_is_no_reboot(void **state)
 	play_end(&p);
 }
 
+static void log_send(struct synth *s, uint64_t first_us, size_t n)
+{
+	struct message_kernel_log *log = calloc(1, sizeof(*log));
+	struct byte_buffer payload = {0};
+
+	assert_non_null(log);
+	log->n_lines = n;
+	for (size_t i = 0; i < n; i++)
+		log->lines[i] = (struct message_log_line){
+			.dmesg_us = first_us + i / 2, .level = 4, .text = "watchdog: BUG"};
+	assert_int_equal(message_kernel_log_pack(log, &payload), 0);
+	synth_frame(s, SYNTH_VM, FRAME_KERNEL_LOG, payload.data, payload.len);
+	byte_buffer_fini(&payload);
+	free(log);
+}
+
+/* It reads its kernel's log from the beginning. Another kernel may print the same at the same time.
+ */
+static void log_lines_of_an_agent_that_starts_again_are_not_told_twice(void **state)
+{
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+	size_t n = 0, of_second = 0;
+
+	(void)state;
+	synth_at(s, 100 * MS);
+	log_send(s, 1000, 6);
+	synth_guest_hello(s);
+	log_send(s, 1000, 6);
+	log_send(s, 2000, 2);
+	synth_at(s, 200 * MS);
+	synth_guest_boot(s, "another", 1000);
+	log_send(s, 1000, 6);
+	synth_at(s, 300 * MS);
+	synth_free(s);
+	play_offline(&p);
+	for (; pipeline_log_line(p.pipeline, SYNTH_VM, n); n++)
+		of_second += pipeline_log_boot(p.pipeline, SYNTH_VM, n) == 1;
+	assert_int_equal(n, 6 + 2 + 6);
+	assert_int_equal(of_second, 6);
+	play_end(&p);
+}
+
 /* A guest that claims to boot again and again harms itself alone. */
 static void a_flood_of_boots_is_bounded(void **state)
 {
@@ -235,6 +278,7 @@ int main(void)
 		cmocka_unit_test(each_boot_has_its_own_clock_and_tasks),
 		cmocka_unit_test(live_a_reboot_is_followed),
 		cmocka_unit_test(an_agent_that_starts_again_is_no_reboot),
+		cmocka_unit_test(log_lines_of_an_agent_that_starts_again_are_not_told_twice),
 		cmocka_unit_test(a_flood_of_boots_is_bounded),
 	};
 
