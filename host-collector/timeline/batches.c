@@ -255,7 +255,8 @@ static void chord_take(struct pipeline *p, struct stream *s, struct batch *b)
 	struct vm_clock_pause pause;
 
 	if (b->chord_end && !stream_is_host(s) &&
-	    clock_book_pause_between(p->clocks, s->id, b->chord_begin, b->chord_end, &pause))
+	    clock_book_pause_between(p->clocks, s->id, s->boot, b->chord_begin, b->chord_end,
+				     &pause))
 		chord_straighten(b, &pause);
 }
 

@@ -569,12 +569,27 @@ bool clock_book_beside_pause(const struct clock_book *b, uint32_t source, struct
 	return false;
 }
 
-bool clock_book_pause_between(const struct clock_book *b, uint32_t source, uint64_t from,
-			      uint64_t until, struct vm_clock_pause *out)
+/* Those that the hypervisor's parameters show of this boot. Returns how many. */
+static size_t exact_pauses(const struct guest *vm, const struct guest_clock *g,
+			   struct vm_clock_pause out[VM_CLOCK_PAUSES_MAX])
+{
+	size_t n = 0, all = 0;
+
+	if (g && guest_clock_is_exact(g, vm->hypervisor))
+		all = vm_clock_pauses(vm->hypervisor, out);
+	for (size_t i = 0; i < all; i++) {
+		if (out[i].seen.ticks >= g->window.from && out[i].seen.ticks <= g->window.to)
+			out[n++] = out[i];
+	}
+	return n;
+}
+
+bool clock_book_pause_between(const struct clock_book *b, uint32_t source, uint32_t boot,
+			      uint64_t from, uint64_t until, struct vm_clock_pause *out)
 {
 	struct vm_clock_pause all[VM_CLOCK_PAUSES_MAX];
 	const struct guest *vm = guest_find(b, source);
-	size_t n = vm && vm->hypervisor ? vm_clock_pauses(vm->hypervisor, all) : 0, found = 0;
+	size_t n = exact_pauses(vm, boot_find(vm, boot), all), found = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (all[i].stopped > until || all[i].resumed < from)
@@ -608,11 +623,9 @@ static size_t pauses_of(const struct guest *vm, const struct guest_clock *g,
 			struct printk_pause out[PAUSES_MAX])
 {
 	struct vm_clock_pause exact[VM_CLOCK_PAUSES_MAX];
-	size_t kept = standstills_kept(&vm->standstills), n = 0;
+	size_t kept = standstills_kept(&vm->standstills), n = exact_pauses(vm, g, exact);
 	uint64_t err;
 
-	if (guest_clock_is_exact(g, vm->hypervisor))
-		n = vm_clock_pauses(vm->hypervisor, exact);
 	for (size_t i = 0; i < n; i++)
 		out[i] = (struct printk_pause){exact[i].stopped, exact[i].resumed};
 	if (n)

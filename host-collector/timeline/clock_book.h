@@ -107,8 +107,8 @@ bool clock_book_beside_pause(const struct clock_book *b, uint32_t source, struct
 			     uint64_t err_ns);
 /* The one pause of the VM between these stream times that the hypervisor's parameters show. false:
  * none, or more than one, or one that is not all inside. */
-bool clock_book_pause_between(const struct clock_book *b, uint32_t source, uint64_t from,
-			      uint64_t until, struct vm_clock_pause *out);
+bool clock_book_pause_between(const struct clock_book *b, uint32_t source, uint32_t boot,
+			      uint64_t from, uint64_t until, struct vm_clock_pause *out);
 
 /* The guest's printk time at host time `t`, with the bound. */
 bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct host_ns t,

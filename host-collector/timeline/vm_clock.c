@@ -273,17 +273,17 @@ bool vm_clock_kvmclock(const struct vm_clock *c, uint32_t vcpu, struct host_tsc 
 	return true;
 }
 
-static int by_beginning(const void *a, const void *b)
+static int by_time(const void *a, const void *b)
 {
-	const struct pvclock *x = a, *y = b;
+	const struct vm_clock_line *x = a, *y = b;
 
-	return (x->tsc_timestamp > y->tsc_timestamp) - (x->tsc_timestamp < y->tsc_timestamp);
+	return (x->from_max > y->from_max) - (x->from_max < y->from_max);
 }
 
-/* The lines of the first vCPU, in order of their beginning. NULL on ENOMEM. */
-static struct pvclock *lines_sorted(const struct vm_clock *c, size_t *n)
+/* The lines of the first vCPU, in order of when they came into force. NULL on ENOMEM. */
+static struct vm_clock_line *lines_sorted(const struct vm_clock *c, size_t *n)
 {
-	struct pvclock *lines = malloc(LINES_MAX * sizeof(*lines));
+	struct vm_clock_line *lines = malloc(LINES_MAX * sizeof(*lines));
 	uint32_t vcpu = UINT32_MAX;
 
 	*n = 0;
@@ -291,32 +291,46 @@ static struct pvclock *lines_sorted(const struct vm_clock *c, size_t *n)
 		vcpu = c->lines[i].vcpu < vcpu ? c->lines[i].vcpu : vcpu;
 	for (size_t i = 0; lines && i < c->n_lines; i++) {
 		if (c->lines[i].vcpu == vcpu)
-			lines[(*n)++] = c->lines[i].pvclock;
+			lines[(*n)++] = c->lines[i];
 	}
 	if (lines)
-		qsort(lines, *n, sizeof(*lines), by_beginning);
+		qsort(lines, *n, sizeof(*lines), by_time);
 	return lines;
+}
+
+static bool pause_between(const struct vm_clock_line *before, const struct vm_clock_line *after,
+			  struct vm_clock_pause *out)
+{
+	static const uint64_t least_ns = 1000000;
+	const struct guest_tsc resumed = {after->pvclock.tsc_timestamp};
+	const struct kvmclock_ns value = {after->pvclock.system_time};
+	struct guest_tsc stopped;
+	uint64_t span;
+
+	/* A TSC that went back is another boot's. */
+	if (resumed.ticks <= before->pvclock.tsc_timestamp ||
+	    value.ns < before->pvclock.system_time ||
+	    pvclock_from_tsc(&before->pvclock, resumed).ns < value.ns + least_ns ||
+	    !pvclock_to_tsc(&before->pvclock, value, &stopped, &span) ||
+	    stopped.ticks >= resumed.ticks)
+		return false;
+	*out = (struct vm_clock_pause){stopped.ticks, resumed.ticks, {after->from_max}};
+	return true;
 }
 
 size_t vm_clock_pauses(const struct vm_clock *c, struct vm_clock_pause out[VM_CLOCK_PAUSES_MAX])
 {
-	static const uint64_t least_ns = 1000000;
 	size_t n_lines, n = 0;
-	struct pvclock *lines = lines_sorted(c, &n_lines);
+	struct vm_clock_line *lines = lines_sorted(c, &n_lines);
 
 	for (size_t i = 1; lines && i < n_lines; i++) {
-		const struct guest_tsc resumed = {lines[i].tsc_timestamp};
-		const struct kvmclock_ns value = {lines[i].system_time};
-		struct guest_tsc stopped;
-		uint64_t span;
+		struct vm_clock_pause pause;
 
-		if (pvclock_from_tsc(&lines[i - 1], resumed).ns < value.ns + least_ns ||
-		    !pvclock_to_tsc(&lines[i - 1], value, &stopped, &span) ||
-		    stopped.ticks >= resumed.ticks)
+		if (!pause_between(&lines[i - 1], &lines[i], &pause))
 			continue;
 		if (n == VM_CLOCK_PAUSES_MAX)
 			memmove(out, out + 1, --n * sizeof(*out));
-		out[n++] = (struct vm_clock_pause){stopped.ticks, resumed.ticks};
+		out[n++] = pause;
 	}
 	free(lines);
 	return n;

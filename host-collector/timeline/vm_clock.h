@@ -69,6 +69,8 @@ bool vm_clock_kvmclock(const struct vm_clock *c, uint32_t vcpu, struct host_tsc 
 /* The guest TSC at which kvmclock stood still, and at which it went on. */
 struct vm_clock_pause {
 	uint64_t stopped, resumed;
+	struct host_tsc
+		seen; /* the later line was in force by then: tells which boot's TSC it is */
 };
 enum { VM_CLOCK_PAUSES_MAX = 64 };
 /*
