@@ -46,11 +46,12 @@ int capture_open(const struct capture_options *options, struct capture **out, ch
 {
 	const struct way *way = &ways[options->way];
 	char first_why[256] = "", second_why[256] = "";
+	int second = 0;
 	int error = backend_open(way->first, options, out, first_why, sizeof(first_why));
 
-	/* If neither works, the reason to tell is the better backend's. */
-	if (error && way->second &&
-	    !backend_open(way->second, options, out, second_why, sizeof(second_why))) {
+	if (error && way->second)
+		second = backend_open(way->second, options, out, second_why, sizeof(second_why));
+	if (error && way->second && !second) {
 		snprintf((*out)->notice, sizeof((*out)->notice), "%s: capturing through perf",
 			 first_why);
 		error = 0;
@@ -61,7 +62,11 @@ int capture_open(const struct capture_options *options, struct capture **out, ch
 		snprintf((*out)->notice + used, sizeof((*out)->notice) - used,
 			 "%sno samples of stacks through perf", used ? ", " : "");
 	}
-	if (why && why_bytes)
+	/* Each backend lacks something else, and either would do; rights both lack are one thing.
+	 */
+	if (why && why_bytes && error && error != -EPERM && second && second_why[0])
+		snprintf(why, why_bytes, "%s; nor does perf do: %s", first_why, second_why);
+	else if (why && why_bytes)
 		snprintf(why, why_bytes, "%s", error ? first_why : "");
 	if (error)
 		*out = NULL;

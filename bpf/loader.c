@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bpf/explain.h"
+#include "bpf/lockdown.h"
 
 static const char mandatory[] = "sched_switch";
 
@@ -197,9 +198,15 @@ static int diagnose(const struct loader_request *request, const struct loader_bu
 			error = bpf_object__load(object);
 		if (error) {
 			verifier_summary(log, summary, sizeof(summary));
-			explain(why, why_bytes, error,
-				"this kernel refuses BPF program %s: %s (%s); please report it",
-				name, strerror(-error), summary);
+			if (lockdown_explains(LOCKDOWN_PATH, summary))
+				explain(why, why_bytes, error,
+					"the kernel is locked down (mode confidentiality) and "
+					"forbids BPF to read its memory: boot with "
+					"lockdown=integrity, or without Secure Boot");
+			else
+				explain(why, why_bytes, error,
+					"this kernel refuses BPF program %s: %s (%s); please report it",
+					name, strerror(-error), summary);
 			bpf_object__close(object);
 			free(log);
 			return error;
@@ -270,6 +277,21 @@ static int check_permission(char *why, size_t why_bytes)
 	return explain(why, why_bytes, fd, "bpf() fails: %s", strerror(-fd));
 }
 
+/* libbpf's errno says "No such process" of a file that is missing. */
+static int no_btf(int error, char *why, size_t why_bytes)
+{
+	const char *const path = "/sys/kernel/btf/vmlinux";
+
+	if (access(path, R_OK))
+		return explain(why, why_bytes, -errno,
+			       "this kernel has no type information (%s: %s): BPF needs one built "
+			       "with CONFIG_DEBUG_INFO_BTF=y",
+			       path, strerror(errno));
+	return explain(why, why_bytes, error ? error : -EINVAL,
+		       "this kernel's type information (%s) cannot be used: %s", path,
+		       strerror(error ? -error : EINVAL));
+}
+
 int loader_load(const struct loader_request *request, struct loader_object *out, char *why,
 		size_t why_bytes)
 {
@@ -283,10 +305,7 @@ int loader_load(const struct loader_request *request, struct loader_object *out,
 		goto out;
 	kernel = btf__load_vmlinux_btf();
 	if (!kernel) {
-		error = explain(why, why_bytes, -errno,
-				"no kernel type information (/sys/kernel/btf/vmlinux: %s): needs a "
-				"kernel with CONFIG_DEBUG_INFO_BTF=y",
-				strerror(errno));
+		error = no_btf(-errno, why, why_bytes);
 		goto out;
 	}
 	for (size_t i = 0; i < request->n_builds; i++) {

@@ -137,10 +137,17 @@ static int tracepoint_id(const char *name, int *id)
 	return err;
 }
 
+static const char *remedy_for_rights(void)
+{
+	return geteuid()
+		       ? "run as root"
+		       : "this root lacks rights: run it on the machine itself, not in a container";
+}
+
 /* What stands in the way when a path of the kernel's cannot be read. */
 static const char *remedy_for(int err, const char *if_absent)
 {
-	return err == -EACCES || err == -EPERM ? "run as root" : if_absent;
+	return err == -EACCES || err == -EPERM ? remedy_for_rights() : if_absent;
 }
 
 static void capture_try(struct check_result *result, enum capture_kind kind, enum capture_way way)
@@ -159,11 +166,11 @@ static void capture_try(struct check_result *result, enum capture_kind kind, enu
 		answer_no(result, "", "%s", why);
 		return;
 	}
-	answer_yes(result, "%s%s%s attaches in %ld ms%s%s", capture_notice(capture),
-		   *capture_notice(capture) ? "; " : "", capture_backend_name(capture),
+	answer_yes(result, "%s attaches in %ld ms%s%s%s%s", capture_backend_name(capture),
 		   (long)((end.tv_sec - begin.tv_sec) * 1000 +
 			  (end.tv_nsec - begin.tv_nsec) / 1000000),
-		   *capture_left_out(capture) ? ", without " : "", capture_left_out(capture));
+		   *capture_left_out(capture) ? ", without " : "", capture_left_out(capture),
+		   *capture_notice(capture) ? "; " : "", capture_notice(capture));
 	capture_close(capture);
 }
 
@@ -204,7 +211,7 @@ static void probe_tracefs(struct check_result *result)
 		answer_no(result, "mount -t tracefs tracefs " TRACEFS,
 			  TRACEFS "/events: not there");
 	else if (err)
-		answer_no(result, "run as root", TRACEFS "/events: %s", strerror(-err));
+		answer_no(result, remedy_for(err, ""), TRACEFS "/events: %s", strerror(-err));
 	else
 		answer_yes(result, TRACEFS ", sched_switch is event %d", id);
 }
@@ -218,8 +225,12 @@ static void probe_perf(struct check_result *result)
 
 	if (err == -ENOTSUP)
 		answer_no(result, "use a build with libperf, if BPF does not work here", "%s", why);
+	else if (err == -ENOENT)
+		answer_no(result, "mount -t tracefs tracefs " TRACEFS, "%s", why);
 	else if (err)
-		answer_no(result, "run as root; sysctl kernel.perf_event_paranoid tells who may",
+		answer_no(result,
+			  remedy_for(err, "see tracefs above, and sysctl "
+					  "kernel.perf_event_paranoid for who may use perf"),
 			  "%s", why);
 	else if (seen.strange)
 		answer_no(result, "report this: the kernel's format is not what it says",

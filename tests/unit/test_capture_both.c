@@ -173,14 +173,14 @@ static int without_btf(void)
 	const struct capture_options automatic = {.kind = CAPTURE_GUEST},
 				     bpf = {.kind = CAPTURE_GUEST, .way = CAPTURE_BY_BPF};
 	struct capture *c;
-	char why[256];
+	char why[512];
 
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL))
 		return 77;
 	if (!capture_open(&bpf, &c, why, sizeof(why)))
 		return 1;
-	if (!strstr(why, "BTF"))
+	if (!strstr(why, "BTF") || !strstr(why, "No such file"))
 		return 2;
 	if (capture_open(&automatic, &c, why, sizeof(why)))
 		return 3;
@@ -188,6 +188,14 @@ static int without_btf(void)
 	    strchr(capture_notice(c), '\n'))
 		return 4;
 	capture_close(c);
+	/* Nor tracefs: what both backends lack is said, in one line. */
+	if (mount("none", "/sys/kernel/tracing", "tmpfs", 0, NULL) ||
+	    mount("none", "/sys/kernel/debug", "tmpfs", 0, NULL))
+		return 77;
+	if (!capture_open(&automatic, &c, why, sizeof(why)))
+		return 5;
+	if (!strstr(why, "BTF") || !strstr(why, "mount -t tracefs") || strchr(why, '\n'))
+		return 6;
 	return 0;
 }
 
