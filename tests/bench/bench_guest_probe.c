@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "bpf/capture.h"
+#include "tests/bench/child.h"
 #include "tests/bench/probe.h"
 
 enum { TURNS = 15, ROUND_TRIPS = 20000, DRAIN_MS = 20 };
@@ -75,7 +76,7 @@ static double ping_pong(void)
 	if (pipe(to) || pipe(back) || pipe(result))
 		return 0;
 	for (int side = 0; side < 2; side++) {
-		pids[side] = fork();
+		pids[side] = child_fork();
 		if (pids[side])
 			continue;
 		pin(0);
@@ -120,7 +121,7 @@ static pid_t start_capture(enum capture_way way, int ready_fd, int stop_fd)
 	struct pollfd stop = {.fd = stop_fd, .events = POLLIN};
 	struct capture *c;
 	char why[256];
-	pid_t pid = fork();
+	pid_t pid = child_fork();
 
 	if (pid)
 		return pid;
@@ -180,9 +181,11 @@ static pid_t start_trace_cmd(const char *dir)
 
 	snprintf(data, sizeof(data), "%s/trace.dat", dir);
 	snprintf(empty, sizeof(empty), "%s/empty", dir);
-	pid = fork();
+	/* It then switches tracing off, and ends its own children. */
+	pid = child_fork_with(SIGINT);
 	if (pid)
 		return pid;
+	signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore it */
 	fd = open(empty, O_CREAT | O_WRONLY | O_TRUNC, 0600);
 	if (fd < 0 || write(fd, "1", 1) != 1)
 		_exit(1);

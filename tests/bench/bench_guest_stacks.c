@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "bpf/capture.h"
+#include "tests/bench/child.h"
 #include "tests/bench/probe.h"
 
 enum { SAMPLE_HZ = 999, WORK_MS = 2000, DRAIN_MS = 20, DEPTH = 16, FDS = 1024 };
@@ -57,7 +58,7 @@ static void ping_pong(void)
 	pin(0);
 	if (pipe(to) || pipe(back))
 		_exit(1);
-	other = fork();
+	other = child_fork();
 	close(other ? to[0] : to[1]);
 	close(other ? back[1] : back[0]);
 	/* The other ends when this one is killed: its pipe does. */
@@ -124,7 +125,7 @@ static int measure(void (*work)(void), uint32_t hz, const char *name, struct cos
 		printf("guest stacks: skipped: %s\n", why);
 		return err;
 	}
-	pid = fork();
+	pid = child_fork();
 	if (!pid) {
 		work();
 		_exit(0);

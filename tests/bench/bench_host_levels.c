@@ -14,12 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "bpf/capture_bpf.h"
+#include "tests/bench/child.h"
 
 enum { VMS_MANY = 50, ROUNDS = 60, CALLS = 10000, GOAL_NS = 200, SKIPPED = 77 };
 /* Rounds of one length vary by a few percent on a busy machine. */
@@ -91,10 +91,9 @@ static double measure(struct capture *c, const struct bpf_program *program)
 
 static pid_t sleeper(void)
 {
-	pid_t pid = fork();
+	pid_t pid = child_fork();
 
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		pause();
 		_exit(0);
 	}

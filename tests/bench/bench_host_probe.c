@@ -25,6 +25,7 @@
 
 #include "bpf/capture.h"
 #include "bpf/tracepoint_format.h"
+#include "tests/bench/child.h"
 #include "tests/bench/probe.h"
 
 enum { TURNS = 9, ROUND_TRIPS = 20000, EXITS = 20000, DRAIN_MS = 20, VM = 1, GUEST_BYTES = 4096 };
@@ -107,7 +108,7 @@ static bool load_start(struct load *l, enum role role)
 	    pipe2(l->result, O_CLOEXEC))
 		return false;
 	for (size_t side = 0; side < l->n; side++) {
-		l->pids[side] = fork();
+		l->pids[side] = child_fork();
 		if (!l->pids[side])
 			work(l, role, (int)side, to, back);
 	}
@@ -217,7 +218,7 @@ static double turn(enum capture_way way, enum role role, struct totals *sum, dou
 		return ns;
 	if (way == CAPTURE_BY_ANY)
 		return load_run(&l);
-	pid = fork();
+	pid = child_fork();
 	if (!pid) {
 		close(stop[1]);
 		capture_run(way, &l, role, ready[1], stop[0]);

@@ -20,6 +20,7 @@
 
 #include "bpf/capture_internal.h"
 #include "bpf/capture_shared.h"
+#include "tests/bench/child.h"
 
 enum { VMS = 50, CAPTURES = 10, ROUNDS = 15, ROUND_TRIPS = 5000, SKIPPED = 77 };
 /* Rounds of one kind vary by some percent on a busy machine. */
@@ -55,10 +56,9 @@ static void pass_bytes(const int from[2], const int to[2])
 
 static pid_t sleeper(void)
 {
-	pid_t pid = fork();
+	pid_t pid = child_fork();
 
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		pause();
 		_exit(0);
 	}
@@ -75,10 +75,10 @@ static bool pair_start(struct pair *p)
 {
 	if (pipe(p->begin) || pipe(p->between) || pipe(p->end))
 		return false;
-	p->pids[0] = fork();
+	p->pids[0] = child_fork();
 	if (!p->pids[0])
 		pass_bytes(p->begin, p->between);
-	p->pids[1] = fork();
+	p->pids[1] = child_fork();
 	if (!p->pids[1])
 		pass_bytes(p->between, p->end);
 	return p->pids[0] > 0 && p->pids[1] > 0;

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A bench that is killed leaves nothing running: its children die with it. */
+#ifndef BENCH_CHILD_H
+#define BENCH_CHILD_H
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/* fork(), and the child gets `signal_number` when its parent dies, also after an execve(). */
+static inline pid_t child_fork_with(int signal_number)
+{
+	const pid_t parent = getpid(), pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, signal_number);
+	if (getppid() != parent) /* it died before */
+		_exit(1);
+	return 0;
+}
+
+static inline pid_t child_fork(void)
+{
+	return child_fork_with(SIGKILL);
+}
+
+#endif
