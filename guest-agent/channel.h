@@ -18,6 +18,8 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#include "proto/log_limit.h"
+
 #define AGENT_PORT_NAME "org.vcpuscope.agent.0"
 
 struct channel_address {
@@ -32,6 +34,7 @@ struct channel_address {
 	const struct channel_carrier *chosen;
 	pid_t relay;
 	int relay_said;
+	struct log_limit relay_lines;
 };
 
 struct channel_carrier {

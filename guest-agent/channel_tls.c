@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
@@ -22,7 +23,19 @@ static int tls_parse(const char *rest, struct channel_address *address, char *wh
 	return channel_carrier_tcp.parse(rest, address, why, why_bytes);
 }
 
-/* The last relay's exit code: its reason was told. */
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/*
+ * The last relay's exit code: its reason was logged. A relay logs a reason that differs from the
+ * one before, which a host can make happen at every attempt: so that is limited, like all lines
+ * that a host causes.
+ */
 static int relay_reap(struct channel_address *address)
 {
 	int status;
@@ -30,10 +43,14 @@ static int relay_reap(struct channel_address *address)
 	if (address->relay <= 0)
 		return address->relay_said;
 	kill(address->relay, SIGKILL); /* one that still runs has lost its agent's end */
-	if (waitpid(address->relay, &status, 0) == address->relay && WIFEXITED(status))
+	if (waitpid(address->relay, &status, 0) == address->relay && WIFEXITED(status)) {
+		if (address->relay_said != WEXITSTATUS(status))
+			log_limit_admit(&address->relay_lines, now_ms());
 		address->relay_said = WEXITSTATUS(status);
+	}
 	address->relay = 0;
-	return address->relay_said;
+	return log_limit_is_reached(&address->relay_lines, now_ms()) ? RELAY_SILENT
+								     : address->relay_said;
 }
 
 int channel_tls_check(char *why, size_t why_bytes)
@@ -63,7 +80,7 @@ static int relay_spawn(struct channel_address *address, int fd, int said)
 		  is_v4 ? (const void *)&in->sin_addr : (const void *)&in6->sin6_addr, host,
 		  sizeof(host));
 	snprintf(port, sizeof(port), "%u", ntohs(is_v4 ? in->sin_port : in6->sin6_port));
-	snprintf(last, sizeof(last), "%d", said & 0xff);
+	snprintf(last, sizeof(last), "%d", said);
 	snprintf(psk, sizeof(psk), "%s", address->psk_path);
 	err = posix_spawn_file_actions_init(&files);
 	if (err)

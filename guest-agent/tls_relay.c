@@ -217,7 +217,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	err = relay_open(&r, argv, why, sizeof(why));
-	if (err && err != -EPIPE && atoi(argv[4]) != -err)
+	if (err && err != -EPIPE && atoi(argv[4]) != -err && atoi(argv[4]) != RELAY_SILENT)
 		fprintf(stderr, "vcpuscope-agent: cannot reach tls:%s:%s: %s; keeps trying\n",
 			argv[1], argv[2], why);
 	if (!err && send(RELAY_AGENT, &up, 1, MSG_NOSIGNAL) == 1)

@@ -20,6 +20,11 @@ uint64_t log_limit_hidden(struct log_limit *l, uint64_t now_ms)
 	return hidden;
 }
 
+bool log_limit_is_reached(const struct log_limit *l, uint64_t now_ms)
+{
+	return l->lines >= LOG_LIMIT_LINES && now_ms - l->begin_ms < LOG_LIMIT_MS;
+}
+
 bool log_limit_admit(struct log_limit *l, uint64_t now_ms)
 {
 	time_begin(l, now_ms);

@@ -23,6 +23,8 @@ struct log_limit {
 /* May one more line be shown now? Counts it either way. now_ms: any steady clock. Call
  * log_limit_hidden() first, so that the count comes before the line. */
 bool log_limit_admit(struct log_limit *l, uint64_t now_ms);
+/* Would log_limit_admit() refuse a line now? */
+bool log_limit_is_reached(const struct log_limit *l, uint64_t now_ms);
 /* Once after a time in which lines were hidden: how many; else 0. */
 uint64_t log_limit_hidden(struct log_limit *l, uint64_t now_ms);
 

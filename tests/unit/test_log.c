@@ -26,6 +26,8 @@ static void lines_are_limited_and_counted(void **state)
 	/* A line each millisecond for 60 s, then silence. */
 	for (uint64_t ms = 5; ms < 60005; ms++) {
 		hidden += log_limit_hidden(&l, ms);
+		assert_int_equal(log_limit_is_reached(&l, ms),
+				 l.lines == LOG_LIMIT_LINES && ms - l.begin_ms < LOG_LIMIT_MS);
 		shown += log_limit_admit(&l, ms);
 		if (shown > LOG_LIMIT_LINES * (ms / LOG_LIMIT_MS + 1))
 			fail_msg("%" PRIu64 " lines after %" PRIu64 " ms", shown, ms);
