@@ -19,7 +19,7 @@
 #include "bpf/loader.h"
 #include "bpf/ring.h"
 
-enum { EXIT_THRESHOLD_NS = 1000000 };
+enum { EXIT_THRESHOLD_NS = 1000000, BUFFERS_AT_ONCE = 16 };
 
 struct capture_host {
 	struct capture_options options;
@@ -245,26 +245,55 @@ int capture_host_drain(struct capture_host *h, const struct capture_sink *sink)
 	return error < 0 ? error : 0;
 }
 
+static void buffers_close(const int *fds, __u32 n)
+{
+	for (__u32 i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+/* Buffers for `slot` and those that will be taken next: an update of a map of maps waits for all
+ * programs that run (some 10 ms), one of many entries at once waits only once (Linux 6.8). */
+static int buffers_create(struct capture_host *h, __u32 slot)
+{
+	__u32 slots[BUFFERS_AT_ONCE], n = 0, done;
+	int fds[BUFFERS_AT_ONCE], error = 0;
+
+	for (__u32 next = slot; next && n < BUFFERS_AT_ONCE && !error; next--) {
+		if (h->buffer_fds[next] > 0)
+			continue;
+		fds[n] = stack_buffer_create();
+		if (fds[n] < 0)
+			error = fds[n];
+		else
+			slots[n++] = next;
+	}
+	if (!n)
+		return error;
+	done = n;
+	if (bpf_map_update_batch(h->buffers_fd, slots, fds, &done, NULL)) {
+		/* Before Linux 5.15, or out of memory: only the one that is needed now. */
+		buffers_close(fds + 1, n - 1);
+		n = 1;
+		error = bpf_map_update_elem(h->buffers_fd, &slots[0], &fds[0], BPF_ANY);
+		if (error) {
+			close(fds[0]);
+			return error;
+		}
+	}
+	for (__u32 i = 0; i < n; i++)
+		h->buffer_fds[slots[i]] = fds[i];
+	return 0;
+}
+
 /* A slot keeps its buffer: taking one out of the map costs a wait for programs, and slots are
- * reused last in, first out, so buffers stay as few as there ever were slots in use. */
+ * reused last in, first out, so buffers stay nearly as few as there ever were slots in use. */
 static int buffer_ready(struct capture_host *h, __u32 slot)
 {
 	const struct vs_stack *empty = h->empty_stack;
 	const __u32 zero = 0;
-	int fd = h->buffer_fds[slot], error;
+	const int fd = h->buffer_fds[slot];
 
-	if (fd > 0)
-		return bpf_map_update_elem(fd, &zero, empty, BPF_ANY);
-	fd = stack_buffer_create();
-	if (fd < 0)
-		return fd;
-	error = bpf_map_update_elem(h->buffers_fd, &slot, &fd, BPF_ANY);
-	if (error) {
-		close(fd);
-		return error;
-	}
-	h->buffer_fds[slot] = fd;
-	return 0;
+	return fd > 0 ? bpf_map_update_elem(fd, &zero, empty, BPF_ANY) : buffers_create(h, slot);
 }
 
 /* Attaches to the tracepoints that exist by now: the modules they belong to may be loaded later

@@ -16,6 +16,7 @@ struct symbol {
 struct kallsyms {
 	struct byte_buffer symbols; /* of struct symbol, sorted by address */
 	struct byte_buffer names;   /* NUL-terminated; the first is "" */
+	uint64_t modules;           /* modules_read() when it was loaded */
 };
 
 static size_t count(const struct kallsyms *k)
@@ -74,6 +75,32 @@ static int symbol_compare(const void *a, const void *b)
 	return (x->name > y->name) - (x->name < y->name);
 }
 
+static uint64_t text_hash(uint64_t hash, const char *text)
+{
+	for (; *text; text++) /* FNV-1a */
+		hash = (hash ^ (uint8_t)*text) * 0x100000001b3ull;
+	return hash;
+}
+
+/* A number that changes when a module is loaded or unloaded: of names and addresses only, for the
+ * use counts in the same lines change with every VM that starts. */
+static uint64_t modules_read(void)
+{
+	FILE *f = fopen("/proc/modules", "re");
+	uint64_t hash = 0xcbf29ce484222325ull;
+	char line[1024], name[64], address[32];
+
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f)) {
+		/* "kvm 1146880 1 kvm_intel, Live 0xffffffffc0000000" */
+		if (sscanf(line, "%63s %*s %*s %*s %*s %31s", name, address) == 2)
+			hash = text_hash(text_hash(hash, name), address);
+	}
+	fclose(f);
+	return hash;
+}
+
 int kallsyms_load(const char *path, struct kallsyms **out)
 {
 	FILE *f = fopen(path ? path : "/proc/kallsyms", "re");
@@ -105,6 +132,21 @@ int kallsyms_load(const char *path, struct kallsyms **out)
 	qsort(k->symbols.data, count(k), sizeof(struct symbol), symbol_compare);
 	*out = k;
 	return 0;
+}
+
+int kallsyms_refresh(struct kallsyms **k)
+{
+	const uint64_t modules = modules_read();
+	int err;
+
+	if (*k && (*k)->modules == modules)
+		return 0;
+	kallsyms_free(*k);
+	*k = NULL;
+	err = kallsyms_load(NULL, k);
+	if (!err)
+		(*k)->modules = modules;
+	return err;
 }
 
 void kallsyms_free(struct kallsyms *k)

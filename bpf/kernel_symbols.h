@@ -15,6 +15,9 @@ struct kallsyms;
 /* path: NULL for /proc/kallsyms. 0, -errno, -EACCES if the kernel hides its addresses from us
  * (kernel.kptr_restrict), -ENODATA if there is no code symbol. */
 int kallsyms_load(const char *path, struct kallsyms **out);
+/* *k becomes the symbols of the running kernel, read again only if modules were loaded or unloaded
+ * since. 0; or as above, then *k is NULL. */
+int kallsyms_refresh(struct kallsyms **k);
 void kallsyms_free(struct kallsyms *k);
 size_t kallsyms_count(const struct kallsyms *k);
 

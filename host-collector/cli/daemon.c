@@ -48,6 +48,12 @@ static void on_say(void *context, const char *line)
 	log_writer_line(r->log, "%s", escape(line).text);
 }
 
+static void on_ready(void *context)
+{
+	(void)context;
+	notify_send("READY=1");
+}
+
 static void on_end(uv_signal_t *signal, int number)
 {
 	struct daemon_run *r = signal->data;
@@ -115,6 +121,7 @@ static int daemon_loop(struct daemon_run *r)
 	const struct vm_daemon_options options = {.config_path = r->arguments.config,
 						  .config = &r->config,
 						  .say = on_say,
+						  .ready = on_ready,
 						  .context = r};
 	uint64_t watchdog_ms = notify_watchdog_ms();
 	char why[512];
@@ -132,7 +139,6 @@ static int daemon_loop(struct daemon_run *r)
 		uv_timer_start(&r->watchdog, on_watchdog, watchdog_ms, watchdog_ms);
 	log_writer_line(r->log, "listening on %s; %zu VMs configured", r->config.control,
 			r->config.n_vms);
-	notify_send("READY=1");
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	notify_send("STOPPING=1");
 	vm_daemon_close(r->daemon);

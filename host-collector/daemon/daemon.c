@@ -42,6 +42,8 @@ struct vm_daemon {
 	struct libvirt_feed *libvirt; /* NULL: not followed */
 	uint64_t libvirt_look_ms;     /* when it was last looked for */
 	uv_timer_t timer;
+	uv_idle_t attaching; /* active while a VM is due */
+	bool ready_told;
 	struct lag_meter lag;
 	uint64_t tidied_ms;
 	uint64_t start_ms;
@@ -83,6 +85,32 @@ static size_t index_of(const struct vm_daemon *d, const char *name)
 	return i;
 }
 
+/*
+ * An attempt to attach takes some ms: one in each turn of the loop, so that many VMs (a start, a
+ * reload, libvirt that comes back) hold up neither each other's events nor the control socket.
+ */
+static void on_attaching(uv_idle_t *idle)
+{
+	struct vm_daemon *d = idle->data;
+	size_t i = 0;
+
+	while (i < d->n_vms && !watched_vm_is_due(d->vms[i], uv_now(d->loop)))
+		i++;
+	if (i < d->n_vms) {
+		watched_vm_try(d->vms[i]);
+		return;
+	}
+	uv_idle_stop(idle);
+	if (!d->ready_told && d->options.ready)
+		d->options.ready(d->options.context);
+	d->ready_told = true;
+}
+
+static void attaching_start(struct vm_daemon *d)
+{
+	uv_idle_start(&d->attaching, on_attaching);
+}
+
 static int vm_add(struct vm_daemon *d, const struct vm_config *config, bool from_file)
 {
 	const struct watched_vm_events events = {.say = on_say, .context = d};
@@ -98,7 +126,7 @@ static int vm_add(struct vm_daemon *d, const struct vm_config *config, bool from
 	d->vms[d->n_vms++] = vm;
 	if (config->record)
 		spool_begin(d->spool, vm);
-	watched_vm_tick(vm, uv_now(d->loop));
+	attaching_start(d);
 	return 0;
 }
 
@@ -349,8 +377,11 @@ static void on_timer(uv_timer_t *timer)
 	lag_meter_tick(&d->lag, uv_hrtime() / 1000000, TICK_MS);
 	memory_tidy(&d->tidied_ms, uv_hrtime() / 1000000);
 	now_ms = uv_now(d->loop);
-	for (size_t i = 0; i < d->n_vms; i++)
+	for (size_t i = 0; i < d->n_vms; i++) {
 		watched_vm_tick(d->vms[i], now_ms);
+		if (watched_vm_is_due(d->vms[i], now_ms))
+			attaching_start(d);
+	}
 	host_captures_tidy(d->captures);
 	spool_tick(d->spool);
 	flight_tick(d->flight);
@@ -400,7 +431,8 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	d->config = *options->config;
 	d->start_ms = uv_now(loop);
 	uv_timer_init(loop, &d->timer);
-	d->timer.data = d;
+	uv_idle_init(loop, &d->attaching);
+	d->timer.data = d->attaching.data = d;
 	spool.config = &d->config;
 	spool.context = d;
 	d->spool = spool_new(&spool);
@@ -431,6 +463,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 		if (err)
 			goto fail;
 	}
+	attaching_start(d);
 	libvirt_start(d);
 	uv_timer_start(&d->timer, on_timer, TICK_MS, TICK_MS);
 	*out = d;
@@ -458,6 +491,7 @@ void vm_daemon_close(struct vm_daemon *d)
 	vsock_doors_free(d->vsock);
 	control_close(d->control);
 	streams_free(d->streams);
+	uv_close((uv_handle_t *)&d->attaching, NULL);
 	uv_close((uv_handle_t *)&d->timer, daemon_freed);
 }
 

@@ -21,10 +21,13 @@ struct vm_daemon_options {
 	const char *config_path;            /* read again at daemon_reload(); NULL: none */
 	const struct daemon_config *config; /* copied */
 	void (*say)(void *context, const char *line);
+	/* Every configured VM was tried once; called once. May be NULL. */
+	void (*ready)(void *context);
 	void *context;
 };
 
-/* Opens the control socket and attaches the configured VMs. 0 or -errno with one line in `why`. */
+/* Opens the control socket; the configured VMs are attached by the loop, one in each turn. 0 or
+ * -errno with one line in `why`. */
 int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, struct vm_daemon **out,
 		   char *why, size_t why_bytes);
 /* Detaches everything. The loop must run until its handles are closed. */
@@ -36,7 +39,8 @@ void vm_daemon_stop(struct vm_daemon *d);
  * those with other values attached anew, the others left alone. 0, or -errno with `why` and nothing
  * changed. */
 int vm_daemon_reload(struct vm_daemon *d, char *why, size_t why_bytes);
-/* 0, -EEXIST, -ENOSPC (DAEMON_VMS_MAX), -EINVAL, -ENOMEM with `why`. */
+/* It is tried before the loop waits for anything. 0, -EEXIST, -ENOSPC (DAEMON_VMS_MAX), -EINVAL,
+ * -ENOMEM with `why`. */
 int vm_daemon_attach(struct vm_daemon *d, const struct vm_config *config, char *why,
 		     size_t why_bytes);
 /* 0 or -ENOENT. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "bpf/tracepoint_format.h"
+#include "clock/sample.h"
 #include "host-collector/record/stack_names.h"
 
 enum { WAYS = CAPTURE_BY_PERF + 1 };
@@ -11,6 +12,7 @@ enum { WAYS = CAPTURE_BY_PERF + 1 };
 struct host_captures {
 	struct capture_shared *of[WAYS]; /* NULL: none */
 	struct stack_names *names;       /* NULL: none */
+	uint64_t tsc_hz;                 /* 0: not known yet */
 };
 
 struct host_captures *host_captures_new(void)
@@ -44,6 +46,13 @@ struct stack_names *host_captures_names(struct host_captures *h)
 	if (!h->names)
 		h->names = stack_names_new();
 	return h->names;
+}
+
+uint64_t host_captures_tsc_hz(struct host_captures *h)
+{
+	if (!h->tsc_hz && clock_tsc_hz(&h->tsc_hz))
+		h->tsc_hz = 0;
+	return h->tsc_hz;
 }
 
 void host_captures_tidy(struct host_captures *h)

@@ -21,6 +21,8 @@ struct capture_shared *host_captures_get(struct host_captures *h, enum capture_w
 					 char *why, size_t why_bytes);
 /* For the stacks of all streams; NULL on ENOMEM. Borrowed. */
 struct stack_names *host_captures_names(struct host_captures *h);
+/* Of this machine, measured once (20 ms); 0: it cannot be. */
+uint64_t host_captures_tsc_hz(struct host_captures *h);
 /* Call it now and then: ends captures that nobody uses. */
 void host_captures_tidy(struct host_captures *h);
 /* Sums over all; how many there are. */

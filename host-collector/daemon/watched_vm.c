@@ -150,6 +150,7 @@ static void run_begin(struct watched_vm *vm)
 	options.shared =
 		host_captures_get(vm->captures, config->way, &err, vm->why, sizeof(vm->why));
 	options.names = host_captures_names(vm->captures);
+	options.tsc_hz = host_captures_tsc_hz(vm->captures);
 	if (!err)
 		err = collector_open(vm->loop, &options, &sink, &vm->collector, vm->why,
 				     sizeof(vm->why));
@@ -230,7 +231,17 @@ void watched_vm_tick(struct watched_vm *vm, uint64_t now_ms)
 	}
 	if (vm->collector)
 		govern(vm, now_ms);
-	if (vm->state == WATCHED_WAITING && (!vm->try_ms || now_ms - vm->try_ms >= vm->again_ms))
+}
+
+bool watched_vm_is_due(const struct watched_vm *vm, uint64_t now_ms)
+{
+	return !vm->collector && vm->state == WATCHED_WAITING &&
+	       (!vm->try_ms || now_ms - vm->try_ms >= vm->again_ms);
+}
+
+void watched_vm_try(struct watched_vm *vm)
+{
+	if (!vm->collector)
 		run_begin(vm);
 }
 

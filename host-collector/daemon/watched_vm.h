@@ -40,8 +40,8 @@ struct watched_vm_events {
 	void *context;
 };
 
-/* Tries to attach at once; that it does not succeed is no error but a state. Copies config; borrows
- * captures, of which its events come. NULL on ENOMEM. */
+/* It waits until it is tried. Copies config; borrows captures, of which its events come. NULL on
+ * ENOMEM. */
 struct watched_vm *watched_vm_new(uv_loop_t *loop, const struct vm_config *config,
 				  struct host_captures *captures,
 				  const struct watched_vm_events *events);
@@ -49,8 +49,13 @@ struct watched_vm *watched_vm_new(uv_loop_t *loop, const struct vm_config *confi
 void watched_vm_detach(struct watched_vm *vm);
 /* Detaches if need be. The loop must run once more. */
 void watched_vm_close(struct watched_vm *vm);
-/* Call it every 100 ms: attaches again what came back. */
+/* Call it every 100 ms. */
 void watched_vm_tick(struct watched_vm *vm, uint64_t now_ms);
+/* Does it wait, and is it time to try to attach it (again)? */
+bool watched_vm_is_due(const struct watched_vm *vm, uint64_t now_ms);
+/* Tries. A failed attempt is not an error: it waits on. Blocks for some ms, or as long as a monitor
+ * (QMP) does not answer. */
+void watched_vm_try(struct watched_vm *vm);
 /* Ends the run and begins another, for a listener that wants to hear the beginning. */
 void watched_vm_restart(struct watched_vm *vm);
 

@@ -430,6 +430,7 @@ static int host_open(struct collector *c, const struct collector_options *option
 						 .way = options->way,
 						 .shared = options->shared,
 						 .names = options->names,
+						 .tsc_hz = options->tsc_hz,
 						 .frame = host_frame,
 						 .context = c};
 	int err = host_stream_open(&host, &c->host, why, why_bytes);

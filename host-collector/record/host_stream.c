@@ -75,7 +75,7 @@ static void sample_take(struct message_clock_sample *out)
 					     .realtime_ns = s.realtime_ns};
 }
 
-static int hello_fill(struct message_hello *hello)
+static int hello_fill(struct message_hello *hello, uint64_t tsc_hz)
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 	struct utsname name = {0};
@@ -94,7 +94,8 @@ static int hello_fill(struct message_hello *hello)
 			hello->boot_id[strcspn(hello->boot_id, "\n")] = 0;
 		fclose(f);
 	}
-	return clock_tsc_hz(&hello->clock_hz);
+	hello->clock_hz = tsc_hz;
+	return tsc_hz ? 0 : clock_tsc_hz(&hello->clock_hz);
 }
 
 static int stream_begin(struct host_stream *h)
@@ -139,7 +140,7 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 	if (!h)
 		return err;
 	h->options = *options;
-	err = hello_fill(&h->hello);
+	err = hello_fill(&h->hello, options->tsc_hz);
 	if (err) {
 		snprintf(why, why_bytes, "this machine's TSC cannot be read: %s", strerror(-err));
 		goto fail;

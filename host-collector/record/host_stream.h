@@ -29,6 +29,7 @@ struct host_stream_options {
 	 * NULL: one of its own. */
 	struct capture_shared *shared;
 	struct stack_names *names; /* the same of those; NULL: its own */
+	uint64_t tsc_hz;           /* of this machine; 0: not known yet: finding out takes 20 ms */
 	/* Stands in for the kernel in tests; NULL: capture. */
 	const struct batcher_source *source;
 };

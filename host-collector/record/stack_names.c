@@ -30,9 +30,7 @@ void stack_names_free(struct stack_names *n)
 
 void stack_names_join(struct stack_names *n)
 {
-	kallsyms_free(n->kallsyms);
-	if (kallsyms_load(NULL, &n->kallsyms))
-		n->kallsyms = NULL;
+	kallsyms_refresh(&n->kallsyms);
 	unwinder_keep(n->unwinder, ++n->users + WAKERS_KEPT);
 }
 

@@ -19,7 +19,7 @@ struct stack_names {
 struct stack_names *stack_names_new(void); /* NULL on ENOMEM */
 /* When nobody uses it. NULL is allowed. */
 void stack_names_free(struct stack_names *n);
-/* A stream begins: reads the kernel's symbols anew, for modules come and go. */
+/* A stream begins: reads the kernel's symbols if modules came or went since. */
 void stack_names_join(struct stack_names *n);
 void stack_names_leave(struct stack_names *n);
 

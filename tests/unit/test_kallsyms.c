@@ -81,11 +81,26 @@ static void test_hidden_addresses_are_an_error(void **state)
 	assert_int_equal(kallsyms_load("/nonexistent", &k), -ENOENT);
 }
 
+/* The same modules are loaded: nothing is read again. */
+static void test_refresh_keeps_what_is_current(void **state)
+{
+	struct kallsyms *k = NULL, *before;
+	int err = kallsyms_refresh(&k);
+
+	(void)state;
+	assert_true(err ? !k : k != NULL);
+	before = k;
+	assert_int_equal(kallsyms_refresh(&k), err);
+	assert_ptr_equal(k, before);
+	kallsyms_free(k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lookup),
 		cmocka_unit_test(test_hidden_addresses_are_an_error),
+		cmocka_unit_test(test_refresh_keeps_what_is_current),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
