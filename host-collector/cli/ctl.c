@@ -100,6 +100,10 @@ static void status_show(struct json_object *reply)
 	       (unsigned long long)(number_of(capture, "dropped") + number_of(capture, "missed")));
 	printf("recordings in %s: %.1f MiB\n", text_of(reply, "directory"),
 	       (double)number_of(reply, "recordings_bytes") / (1 << 20));
+	if (number_of(reply, "incidents_waiting") || number_of(reply, "reports_running"))
+		printf("incidents whose reports are being made: %llu, and %llu wait\n",
+		       (unsigned long long)number_of(reply, "reports_running"),
+		       (unsigned long long)number_of(reply, "incidents_waiting"));
 }
 
 static void snapshot_show(struct json_object *reply)

@@ -224,6 +224,7 @@ static int do_status(struct vm_daemon *d, struct json_object *request, struct js
 		     char *why, size_t why_bytes)
 {
 	uint64_t deaths = 0;
+	struct incident_store_stats incidents;
 	struct vitals v;
 
 	(void)request, (void)why, (void)why_bytes;
@@ -243,6 +244,9 @@ static int do_status(struct vm_daemon *d, struct json_object *request, struct js
 	add_number(reply, "loop_lag_ms", v.lag_max_ms);
 	add_number(reply, "loop_lag_ever_ms", v.lag_ever_ms);
 	add_number(reply, "decoder_deaths", deaths);
+	flight_queue_get(vm_daemon_flight(d), &incidents);
+	add_number(reply, "incidents_waiting", incidents.waiting);
+	add_number(reply, "reports_running", incidents.running);
 	json_object_object_add(reply, "capture", captures_describe(vm_daemon_captures(d)));
 	add_text(reply, "directory", vm_daemon_config(d)->directory);
 	add_number(reply, "recordings_bytes", spool_bytes(vm_daemon_spool(d)));
@@ -341,7 +345,6 @@ static int do_snapshot(struct vm_daemon *d, struct json_object *request, struct 
 			 err == -ENOENT    ? "its flight recorder is off (flight = no)"
 			 : err == -ENODATA ? "nothing is known of it: it has not run yet, or ended "
 					     "more than 10 s ago"
-			 : err == -EBUSY   ? "other incidents are being written; try again"
 					   : strerror(-err));
 	else
 		add_text(reply, "directory", path);

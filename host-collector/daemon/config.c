@@ -11,6 +11,8 @@
 #include "host-collector/cli/options.h"
 #include "host-collector/link/address.h"
 
+enum { REPORT_JOBS_MAX = 64 };
+
 enum key_type {
 	KEY_TEXT,
 	KEY_NUMBER,
@@ -46,6 +48,7 @@ static const struct key daemon_keys[] = {
 	{"file_time", KEY_DURATION, DAEMON(file_ns)},
 	{"incidents_budget", KEY_BYTES, DAEMON(incidents_budget_bytes)},
 	{"incident_gap", KEY_DURATION, DAEMON(incident_gap_ns)},
+	{"report_jobs", KEY_NUMBER, DAEMON(report_jobs)},
 	{"on_incident", KEY_TEXT, DAEMON(on_incident)},
 };
 
@@ -108,6 +111,7 @@ void daemon_config_default(struct daemon_config *out)
 	out->file_ns = 3600ull * 1000000000;
 	out->incidents_budget_bytes = 1ull << 30;
 	out->incident_gap_ns = 60ull * 1000000000;
+	out->report_jobs = 2;
 }
 
 /* "256M" to bytes: a number with K, M, G or T of 1024, or nothing. */
@@ -397,9 +401,36 @@ static int on_key(void *context, const char *section, const char *name, const ch
 				r->why_bytes);
 }
 
+/* As it is written in the file. */
+static void size_write(uint64_t bytes, char out[32])
+{
+	if (bytes % (1 << 20))
+		snprintf(out, 32, "%lluK", (unsigned long long)(bytes + 1023) >> 10);
+	else
+		snprintf(out, 32, "%lluM", (unsigned long long)bytes >> 20);
+}
+
+/* Each file begins with what the flight recorder holds: a smaller one would be full at once. */
+static int file_bytes_check(const struct daemon_config *c, const struct vm_config *vm, char *why,
+			    size_t why_bytes)
+{
+	char flight[32], least[32];
+
+	if (!vm->flight || c->file_bytes / 2 >= vm->flight_bytes)
+		return 0;
+	size_write(vm->flight_bytes, flight);
+	size_write(2 * vm->flight_bytes, least);
+	snprintf(why, why_bytes,
+		 "file_size: at least twice flight_size, which is %s for %s%s: write file_size = "
+		 "%s or more, or a smaller flight_size",
+		 flight, vm->name[0] ? "VM " : "a VM that is attached later", vm->name, least);
+	return -EINVAL;
+}
+
 static int config_check(const struct daemon_config *c, char *why, size_t why_bytes)
 {
 	const size_t socket_max = sizeof(((struct sockaddr_un *)0)->sun_path);
+	struct vm_config any;
 
 	if (!c->control[0] || strlen(c->control) >= socket_max) {
 		snprintf(why, why_bytes, "control: a socket's path has 1 to %zu characters",
@@ -415,11 +446,26 @@ static int config_check(const struct daemon_config *c, char *why, size_t why_byt
 			 (unsigned long long)c->file_bytes);
 		return -EINVAL;
 	}
+	if (c->file_ns < 1000000000) {
+		snprintf(why, why_bytes, "file_time: at least 1s");
+		return -EINVAL;
+	}
+	if (!c->report_jobs || c->report_jobs > REPORT_JOBS_MAX) {
+		snprintf(why, why_bytes, "report_jobs: 1 to %d", REPORT_JOBS_MAX);
+		return -EINVAL;
+	}
+	if (!c->n_vms) {
+		vm_config_default(&any);
+		if (file_bytes_check(c, &any, why, why_bytes))
+			return -EINVAL;
+	}
 	for (size_t i = 0; i < c->n_vms; i++) {
 		int err = vm_config_check(&c->vms[i], why, why_bytes);
 
 		for (size_t j = 0; j < i && !err; j++)
 			err = vm_configs_check(&c->vms[j], &c->vms[i], why, why_bytes);
+		if (!err)
+			err = file_bytes_check(c, &c->vms[i], why, why_bytes);
 		if (err)
 			return err;
 	}

@@ -50,11 +50,12 @@ struct daemon_config {
 	char metrics[DAEMON_PATH_MAX];      /* listen:tcp:HOST:PORT or listen:unix:PATH; "": none */
 	char metrics_file[DAEMON_PATH_MAX]; /* for node_exporter; "": none */
 	char directory[DAEMON_PATH_MAX];    /* of recordings: DIRECTORY/VM/VM-TIME.vcs */
-	uint64_t disk_budget_bytes;         /* of all recordings: the oldest go */
+	uint64_t disk_budget_bytes;         /* of all recordings, in shares: disk.h */
 	uint64_t disk_reserve_bytes;        /* that stay free on that disk, whoever fills it */
 	uint64_t file_bytes, file_ns; /* a recording that reaches either is followed by a new one */
-	uint64_t incidents_budget_bytes;   /* of all incidents' folders: the oldest go */
+	uint64_t incidents_budget_bytes;   /* of all incidents' folders, in shares: disk.h */
 	uint64_t incident_gap_ns;          /* between two folders of one VM, at least */
+	uint64_t report_jobs;              /* processes that make reports, at a time */
 	char on_incident[DAEMON_PATH_MAX]; /* a shell command, "": none */
 	size_t n_vms;
 	struct vm_config vms[DAEMON_VMS_MAX];

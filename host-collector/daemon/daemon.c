@@ -264,12 +264,26 @@ static void metrics_tick(struct vm_daemon *d, uint64_t now_ms)
 		on_say(d, "metrics_file", strerror(-err));
 }
 
-static int on_go_on(void *context, const struct watched_vm *vm, struct recording_writer *out,
-		    struct flight_places **places)
+static int on_go_on(void *context, const struct watched_vm *vm, size_t max_bytes,
+		    struct recording_writer *out, struct flight_places **places)
 {
 	struct vm_daemon *d = context;
 
-	return flight_continue(d->flight, vm, out, places);
+	return flight_continue(d->flight, vm, max_bytes, out, places);
+}
+
+static size_t on_past_bytes(void *context, const struct watched_vm *vm)
+{
+	const struct vm_daemon *d = context;
+	struct flight_status status;
+
+	flight_status_get(d->flight, vm, &status);
+	return status.bytes;
+}
+
+static bool on_watches(void *context, const char *vm)
+{
+	return vm_daemon_find(context, vm) != NULL;
 }
 
 /* ---- vsock: one port for all VMs ---- */
@@ -417,8 +431,11 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 		   char *why, size_t why_bytes)
 {
 	struct vm_daemon *d = calloc(1, sizeof(*d));
-	struct spool_options spool = {.say = on_say, .go_on = on_go_on};
-	struct incident_store_options flight = {.say = on_say};
+	struct spool_options spool = {.say = on_say,
+				      .go_on = on_go_on,
+				      .past_bytes = on_past_bytes,
+				      .watches = on_watches};
+	struct incident_store_options flight = {.say = on_say, .watches = on_watches};
 	struct streams_options streams = {.describe = on_describe, .context = d};
 	const struct vsock_doors_events vsock = {on_vsock, on_vsock_say, d};
 	int err = -ENOMEM;

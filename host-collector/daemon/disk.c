@@ -3,8 +3,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+
+enum { LEFT_S = 7 * 24 * 3600 }; /* so long a VM that is not watched keeps its share */
 
 int disk_folder_make(const char *path)
 {
@@ -29,15 +33,122 @@ uint64_t disk_free_bytes(const char *path)
 	return statvfs(path, &fs) ? UINT64_MAX : (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-static bool is_older(const struct timespec *a, const struct timespec *b)
+/* ---- shares ---- */
+
+int disk_items_add(struct disk_items *all, const struct disk_item *item)
 {
-	return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+	struct disk_item *bigger;
+	char *path;
+
+	if (all->n == all->capacity) {
+		const size_t capacity = all->capacity ? 2 * all->capacity : 64;
+
+		bigger = realloc(all->items, capacity * sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		all->items = bigger;
+		all->capacity = capacity;
+	}
+	path = strdup(item->path);
+	if (!path)
+		return -ENOMEM;
+	all->items[all->n] = *item;
+	all->items[all->n++].path = path;
+	return 0;
 }
 
-void disk_oldest_offer(struct disk_oldest *oldest, const char *path, const struct timespec *time)
+void disk_items_free(struct disk_items *all)
 {
-	if (oldest->path[0] && !is_older(time, &oldest->time))
-		return;
-	snprintf(oldest->path, sizeof(oldest->path), "%s", path);
-	oldest->time = *time;
+	for (size_t i = 0; i < all->n; i++)
+		free(all->items[i].path);
+	free(all->items);
+	*all = (struct disk_items){0};
+}
+
+uint64_t disk_items_bytes(const struct disk_items *all)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < all->n; i++)
+		bytes += all->items[i].gone ? 0 : all->items[i].bytes;
+	return bytes;
+}
+
+static int time_compare(const struct timespec *a, const struct timespec *b)
+{
+	if (a->tv_sec != b->tv_sec)
+		return a->tv_sec < b->tv_sec ? -1 : 1;
+	return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
+}
+
+static int item_compare(const void *a, const void *b)
+{
+	const struct disk_item *x = a, *y = b;
+	int order = strcmp(x->vm, y->vm);
+
+	if (!order)
+		order = time_compare(&x->time, &y->time);
+	return order ? order : strcmp(x->path, y->path);
+}
+
+/* What one VM holds: a run of the sorted items. */
+struct holding {
+	uint64_t bytes;
+	struct timespec newest;
+	struct disk_item *oldest; /* that may go; NULL: none may */
+};
+
+/* Fills it from item `i` on; returns where the next VM's begin. */
+static size_t holding_read(struct disk_items *all, size_t i, struct holding *out)
+{
+	const char *vm = all->items[i].vm;
+
+	*out = (struct holding){0};
+	for (; i < all->n && !strcmp(all->items[i].vm, vm); i++) {
+		struct disk_item *item = &all->items[i];
+
+		if (item->gone)
+			continue;
+		out->bytes += item->bytes;
+		out->newest = item->time;
+		if (!out->oldest && !item->busy)
+			out->oldest = item;
+	}
+	return i;
+}
+
+static bool holding_is_left(const struct holding *h, const char *vm, const struct disk_sharing *s)
+{
+	return h->newest.tv_sec < s->now - LEFT_S && !s->watches(s->context, vm);
+}
+
+struct disk_item *disk_items_next(struct disk_items *all, const struct disk_sharing *sharing)
+{
+	struct disk_item *left = NULL, *most = NULL;
+	uint64_t most_bytes = 0;
+	size_t sharers = 0;
+	struct holding h;
+
+	if (disk_items_bytes(all) <= sharing->budget_bytes)
+		return NULL;
+	qsort(all->items, all->n, sizeof(*all->items), item_compare);
+	for (size_t i = 0, next; i < all->n; i = next) {
+		next = holding_read(all, i, &h);
+		if (!h.bytes && !h.oldest)
+			continue;
+		if (holding_is_left(&h, all->items[i].vm, sharing)) {
+			if (h.oldest && (!left || time_compare(&h.oldest->time, &left->time) < 0))
+				left = h.oldest;
+			continue;
+		}
+		sharers++;
+		if (h.oldest && h.bytes > most_bytes) {
+			most_bytes = h.bytes;
+			most = h.oldest;
+		}
+	}
+	if (left)
+		return left;
+	/* Who holds more than this one may hold only what is being written. */
+	return most && most_bytes > sharing->budget_bytes / sharers ? most : NULL;
 }

@@ -2,23 +2,23 @@
 #include "host-collector/daemon/flight.h"
 
 #include <errno.h>
-#include <json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <time.h>
 
 #include "clock/sample.h"
 #include "host-collector/cli/live.h"
 #include "host-collector/daemon/flight_ring.h"
-#include "host-collector/view/json_string.h"
+#include "host-collector/daemon/incident_summary.h"
 
 enum {
 	AFTERMATH_MS = 300, /* belongs to the recording of an incident */
 	VERDICT_MS = 1500,  /* that a trigger waits for the stall that it may be part of */
 	LOOK_MS = 1000,     /* of what `top` shows */
 	ROWS_MAX = 256,
+	TRIES = 10,           /* to make a folder... */
+	TRY_AGAIN_MS = 1000,  /* ...so often */
 	JOIN_PER_S = 5,       /* somebody who joins begins a fifth of a second back */
 	OVER_KEPT_MS = 10000, /* the last seconds of a VM that is gone */
 };
@@ -26,6 +26,7 @@ enum {
 /* What waits for its folder: the worst stall, or a trigger while there is none. */
 struct waiting {
 	bool is, stall;
+	unsigned int tries;
 	uint64_t due_ms;
 	struct incident incident; /* of a stall */
 	struct trigger_firing firing;
@@ -57,6 +58,7 @@ struct flight {
 	struct incident_store *store;
 	struct flight_vm *vms;
 	uint64_t host_hz;
+	uv_idle_t *serving; /* active while a folder is due; freed when it is closed */
 };
 
 static uint64_t now_ms(void)
@@ -76,83 +78,41 @@ static void say(const struct flight_vm *v, const char *line)
 
 /* ---- folders ---- */
 
-static uint64_t realtime_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static void add_text(struct json_object *to, const char *name, const char *value)
-{
-	json_object_object_add(to, name, json_string_new(value));
-}
-
-static void add_number(struct json_object *to, const char *name, int64_t value)
-{
-	json_object_object_add(to, name, json_object_new_int64(value));
-}
-
-static const char *trigger_text(const struct waiting *w)
-{
-	return !w ? "snapshot" : w->stall ? "stall" : trigger_name(w->firing.trigger);
-}
-
-static struct json_object *summary_make(const struct flight_vm *v, const struct waiting *waiting)
-{
-	const struct incident *incident = waiting && waiting->stall ? &waiting->incident : NULL;
-	struct json_object *o = json_object_new_object();
-	struct utsname host;
-
-	add_text(o, "schema", "vcpuscope.incident/1");
-	add_text(o, "vm", name_of(v));
-	add_text(o, "trigger", trigger_text(waiting));
-	add_number(o, "realtime_ns", (int64_t)realtime_ns());
-	if (incident) {
-		add_text(o, "verdict", verdict_name(incident->verdict));
-		add_text(o, "confidence", confidence_name(incident->confidence));
-		add_text(o, "because", incident->because);
-		add_text(o, "denied", incident->denied);
-		add_number(o, "guest_cpu", incident->guest_cpu);
-		add_number(o, "vcpu", incident->vcpu);
-		add_number(o, "duration_ns", incident->end.ns - incident->begin.ns);
-	} else if (waiting) {
-		add_text(o, "because", waiting->firing.text);
-	}
-	add_number(o, "stalls_without_folder", (int64_t)(v->suppressed - v->told_suppressed));
-	if (!uname(&host)) {
-		add_text(o, "host", host.nodename);
-		add_text(o, "host_kernel", host.release);
-	}
-	return o;
-}
-
 static int recording_write(void *context, const char *path)
 {
 	const struct flight_vm *v = context;
+	struct timespec t;
 
-	return flight_ring_write(v->ring, live_model(v->live), path, realtime_ns());
-}
-
-/* A stall's folder has its verdict in its name. */
-static const char *what_of(const struct waiting *w)
-{
-	return w && w->stall ? verdict_name(w->incident.verdict) : trigger_text(w);
+	clock_gettime(CLOCK_REALTIME, &t);
+	return flight_ring_write(v->ring, live_model(v->live), path,
+				 (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec);
 }
 
 /* waiting: NULL for a snapshot. */
+static struct incident_summary summary_of(const struct flight_vm *v, const struct waiting *waiting)
+{
+	return (struct incident_summary){
+		.vm = name_of(v),
+		.incident = waiting && waiting->stall ? &waiting->incident : NULL,
+		.firing = waiting && !waiting->stall ? &waiting->firing : NULL,
+		.stalls_without_folder = v->suppressed - v->told_suppressed,
+	};
+}
+
 static int folder_make(struct flight_vm *v, const struct waiting *waiting, char *path,
 		       size_t path_bytes)
 {
+	const struct incident_summary summary = summary_of(v, waiting);
 	const struct incident_request request = {
 		.vm = name_of(v),
-		.what = what_of(waiting),
-		.summary = summary_make(v, waiting),
+		.what = incident_summary_what(&summary),
+		.summary = incident_summary_json(&summary),
 		.write = recording_write,
 		.context = v,
 	};
-	int err = incident_store_make(v->flight->store, &request, path, path_bytes);
+	int err = request.summary
+			  ? incident_store_make(v->flight->store, &request, path, path_bytes)
+			  : -ENOMEM;
 
 	if (err)
 		return err;
@@ -161,25 +121,61 @@ static int folder_make(struct flight_vm *v, const struct waiting *waiting, char 
 	return 0;
 }
 
+/* A folder that cannot be made is tried again while the ring still holds the stall. */
+static void waiting_refused(struct flight_vm *v, int err)
+{
+	const struct incident_summary summary = summary_of(v, &v->waiting);
+	char line[640];
+
+	v->waiting.due_ms = now_ms() + TRY_AGAIN_MS;
+	if (v->waiting.tries++ == 0) {
+		snprintf(line, sizeof(line), "%s%s gets no folder: %s; tried again for %d s",
+			 v->waiting.stall ? "a stall, " : "", incident_summary_what(&summary),
+			 strerror(-err), TRIES * TRY_AGAIN_MS / 1000);
+		say(v, line);
+	}
+	if (v->waiting.tries < TRIES)
+		return;
+	v->waiting.is = false;
+	v->suppressed++;
+}
+
 static void waiting_serve(struct flight_vm *v)
 {
 	const uint64_t gap_ms = v->flight->options.config->incident_gap_ns / 1000000;
-	char path[512], line[640];
+	char path[512];
 	int err;
 
-	v->waiting.is = false;
 	if (v->folder_ms && now_ms() - v->folder_ms < gap_ms) {
+		v->waiting.is = false;
 		v->suppressed++;
 		return;
 	}
-	v->folder_ms = now_ms();
 	err = folder_make(v, &v->waiting, path, sizeof(path));
-	if (!err)
+	if (err) {
+		waiting_refused(v, err);
 		return;
-	v->suppressed++;
-	snprintf(line, sizeof(line), "%s%s gets no folder: %s", v->waiting.stall ? "a stall, " : "",
-		 what_of(&v->waiting), strerror(-err));
-	say(v, line);
+	}
+	v->waiting.is = false;
+	v->folder_ms = now_ms();
+}
+
+/* A folder takes as long as it takes to write some MiB: one in each turn of the loop, the one that
+ * waits longest first. */
+static void on_serving(uv_idle_t *idle)
+{
+	const struct flight *f = idle->data;
+	struct flight_vm *next = NULL;
+
+	for (struct flight_vm *v = f->vms; v; v = v->next) {
+		if (v->live && v->waiting.is && now_ms() >= v->waiting.due_ms &&
+		    (!next || v->waiting.due_ms < next->waiting.due_ms))
+			next = v;
+	}
+	if (next)
+		waiting_serve(next);
+	else
+		uv_idle_stop(idle);
 }
 
 /* ---- what the VM does ---- */
@@ -202,6 +198,8 @@ static void on_incident(void *context, const struct report *report)
 		if (v->metrics)
 			metrics_incident(v->metrics, at);
 		v->suppressed += v->waiting.is; /* they share a folder */
+		if (!v->waiting.is)
+			v->waiting.tries = 0;
 		if (!v->waiting.is || !v->waiting.stall)
 			v->waiting.due_ms = now_ms() + AFTERMATH_MS;
 		if (!v->waiting.is || !v->waiting.stall ||
@@ -422,8 +420,9 @@ void flight_tick(struct flight *f)
 		if (v->live && !v->over)
 			activity_tick(v);
 		if (v->live && v->waiting.is && now_ms() >= v->waiting.due_ms)
-			waiting_serve(v);
+			uv_idle_start(f->serving, on_serving);
 	}
+	incident_store_tick(f->store);
 }
 
 void flight_trigger(struct flight *f, struct watched_vm *vm, enum trigger trigger, const char *text)
@@ -475,12 +474,13 @@ static int ring_begin(struct flight *f, const struct watched_vm *vm, uint64_t si
 		       : -ENODATA;
 }
 
-int flight_continue(struct flight *f, const struct watched_vm *vm, struct recording_writer *out,
-		    struct flight_places **places)
+int flight_continue(struct flight *f, const struct watched_vm *vm, size_t max_bytes,
+		    struct recording_writer *out, struct flight_places **places)
 {
 	const struct frame_taker taker = frame_taker_of(out);
+	const struct flight_vm *v = find(f, vm);
 
-	return ring_begin(f, vm, 0, &taker, places);
+	return ring_begin(f, vm, v ? flight_ring_since(v->ring, max_bytes) : 0, &taker, places);
 }
 
 int flight_join(struct flight *f, const struct watched_vm *vm, const struct frame_taker *out,
@@ -501,6 +501,11 @@ void flight_activity_get(const struct flight *f, const struct watched_vm *vm,
 					.n_rows = v->n_rows,
 					.seconds = (double)v->look_ms / 1000,
 					.ongoing = live_ongoing(v->live, COLLECTOR_VM)};
+}
+
+void flight_queue_get(const struct flight *f, struct incident_store_stats *out)
+{
+	incident_store_stats_get(f->store, out);
 }
 
 void flight_status_get(const struct flight *f, const struct watched_vm *vm,
@@ -537,11 +542,21 @@ struct flight *flight_new(uv_loop_t *loop, const struct incident_store_options *
 	if (clock_tsc_hz(&f->host_hz))
 		f->host_hz = 1000000000;
 	f->store = incident_store_new(loop, options);
-	if (!f->store) {
+	f->serving = calloc(1, sizeof(*f->serving));
+	if (!f->store || !f->serving) {
+		incident_store_close(f->store);
+		free(f->serving);
 		free(f);
 		return NULL;
 	}
+	uv_idle_init(loop, f->serving);
+	f->serving->data = f;
 	return f;
+}
+
+static void serving_closed(uv_handle_t *handle)
+{
+	free(handle);
 }
 
 void flight_close(struct flight *f)
@@ -550,6 +565,7 @@ void flight_close(struct flight *f)
 		return;
 	while (f->vms)
 		flight_end(f, f->vms->vm);
+	uv_close((uv_handle_t *)f->serving, serving_closed);
 	incident_store_close(f->store);
 	free(f);
 }

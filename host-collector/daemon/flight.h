@@ -46,11 +46,11 @@ int flight_snapshot(struct flight *f, struct watched_vm *vm, char *path, size_t 
 /* The VMs' shares of a page of metrics, if the configuration wants any: fills at most `max`,
  * returns how many. Borrowed until the loop goes on. */
 size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t max);
-/* Begins a recording with the VM's last seconds, to which flight_places_append() adds what follows.
- * 0, -ENOENT (no recorder for this VM), -ENODATA (no frame yet), -errno; *places is the caller's.
- */
-int flight_continue(struct flight *f, const struct watched_vm *vm, struct recording_writer *out,
-		    struct flight_places **places);
+/* Begins a recording with the VM's last seconds, as much of them as max_bytes holds, to which
+ * flight_places_append() adds what follows. 0, -ENOENT (no recorder for this VM), -ENODATA (no
+ * frame yet), -errno; *places is the caller's. */
+int flight_continue(struct flight *f, const struct watched_vm *vm, size_t max_bytes,
+		    struct recording_writer *out, struct flight_places **places);
 /* The same for somebody who wants what happens from now on: of the last seconds there is only what
  * it takes to know who is who, and 0.2 s. */
 int flight_join(struct flight *f, const struct watched_vm *vm, const struct frame_taker *out,
@@ -77,6 +77,9 @@ struct flight_activity {
 /* n_rows 0: it has no recorder. */
 void flight_activity_get(const struct flight *f, const struct watched_vm *vm,
 			 struct flight_activity *out);
+
+/* Incidents whose reports are still to come. */
+void flight_queue_get(const struct flight *f, struct incident_store_stats *out);
 
 /* All zero if it has no recorder. */
 void flight_status_get(const struct flight *f, const struct watched_vm *vm,

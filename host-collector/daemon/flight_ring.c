@@ -487,6 +487,18 @@ int flight_ring_begin(const struct flight_ring *r, const struct model *names, ui
 	return err;
 }
 
+uint64_t flight_ring_since(const struct flight_ring *r, size_t max_bytes)
+{
+	const struct held_frame *f = r->recent.first;
+	uint64_t since_tsc = 0;
+
+	for (size_t left = r->recent.bytes; f && left > max_bytes; f = f->next) {
+		left -= cost_of(f);
+		since_tsc = f->arrival_tsc + 1;
+	}
+	return since_tsc;
+}
+
 int flight_ring_write(const struct flight_ring *r, const struct model *names, const char *path,
 		      uint64_t realtime_ns)
 {

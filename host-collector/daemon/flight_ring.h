@@ -43,6 +43,8 @@ struct flight_places;
  * case, or NULL. */
 int flight_ring_begin(const struct flight_ring *r, const struct model *names, uint64_t since_tsc,
 		      const struct frame_taker *out, struct flight_places **places);
+/* The since_tsc that leaves the newest frames, at most max_bytes of them together. */
+uint64_t flight_ring_since(const struct flight_ring *r, size_t max_bytes);
 /* Hands over a later frame. 0 or -errno of the taker. */
 int flight_places_append(struct flight_places *p, const struct frame_taker *out, uint32_t source,
 			 uint64_t arrival_tsc, const uint8_t *frame, size_t len);

@@ -3,51 +3,26 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <json.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host-collector/daemon/disk.h"
+#include "host-collector/daemon/incident_jobs.h"
 #include "host-collector/view/json_string.h"
 
-enum {
-	JOBS_MAX = 4,
-	FOLDER_BYTES = DISK_PATH_MAX - 32, /* room for ".part/" and a file's name */
-};
-
-static const char unfinished[] = ".part";
-
-struct store_job {
-	struct incident_store *store;
-	char vm[DAEMON_NAME_MAX];
-	char folder[FOLDER_BYTES]; /* its final name */
-	size_t step;
-	bool runs; /* a process, and its handle is open */
-	uv_process_t process;
-	struct store_job *next;
-};
+enum { FOLDER_BYTES = DISK_PATH_MAX - 32 }; /* room for ".part/" and a file's name */
 
 struct incident_store {
-	uv_loop_t *loop;
 	struct incident_store_options options;
-	struct store_job *jobs;
-	size_t n_jobs;
-	uint64_t bytes;
-	bool closing;
+	struct incident_jobs *jobs;
+	uint64_t bytes; /* held at most; exact whenever the folders are read */
 };
-
-/* What is made of each recording, one after the other. */
-static const struct {
-	const char *format, *file;
-} reports[] = {{"json", "report.json"}, {"text", "report.txt"}, {"html", "report.html"}};
-
-enum { N_REPORTS = sizeof(reports) / sizeof(reports[0]) };
 
 static void __attribute__((format(printf, 3, 4)))
 say(const struct incident_store *s, const char *vm, const char *format, ...)
@@ -81,6 +56,7 @@ static void folder_remove(const char *path)
 	rmdir(path);
 }
 
+/* time: of the evidence. The folder's own is that of its last report. */
 static uint64_t folder_bytes(const char *path, struct timespec *time)
 {
 	DIR *dir = opendir(path);
@@ -93,216 +69,166 @@ static uint64_t folder_bytes(const char *path, struct timespec *time)
 	if (!fstat(dirfd(dir), &st))
 		*time = st.st_mtim;
 	while ((entry = readdir(dir))) {
-		if (!fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
-		    S_ISREG(st.st_mode))
-			sum += (uint64_t)st.st_size;
+		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+		    !S_ISREG(st.st_mode))
+			continue;
+		sum += (uint64_t)st.st_size;
+		if (!strcmp(entry->d_name, "incident.json"))
+			*time = st.st_mtim;
 	}
 	closedir(dir);
 	return sum;
 }
 
-static bool is_unfinished(const char *name)
+/* Takes INCIDENT_UNFINISHED off the end of a name or path; false: it has none. */
+static bool unfinished_strip(char *name)
 {
-	const size_t len = strlen(name), end = sizeof(unfinished) - 1;
+	const size_t len = strlen(name), end = sizeof(INCIDENT_UNFINISHED) - 1;
 
-	return len > end && !strcmp(name + len - end, unfinished);
+	if (len <= end || strcmp(name + len - end, INCIDENT_UNFINISHED) != 0)
+		return false;
+	name[len - end] = 0;
+	return true;
 }
 
-/* All finished folders together, and the oldest of them. */
-static uint64_t folders_sum(const struct incident_store *s, struct disk_oldest *oldest)
+/* Whose folder is this? VM-YYYYMMDDTHHMMSSZ-WHAT; a VM's name may have such parts, too. */
+static bool vm_of_name(const char *name, char *vm)
 {
-	char root[FOLDER_BYTES];
-	struct dirent *entry;
-	uint64_t sum = 0;
-	DIR *dir;
+	const size_t stamp = sizeof("-YYYYMMDDTHHMMSSZ-") - 1, len = strlen(name);
 
-	*oldest = (struct disk_oldest){0};
-	root_path(s, root, sizeof(root));
-	dir = opendir(root);
-	if (!dir)
-		return 0;
-	while ((entry = readdir(dir))) {
-		struct timespec time = {0};
-		char path[DISK_PATH_MAX];
+	for (size_t at = len < stamp ? 0 : len - stamp + 1; at-- > 0;) {
+		unsigned int day, second;
+		int end = 0;
 
-		if (entry->d_name[0] == '.' || is_unfinished(entry->d_name) ||
-		    snprintf(path, sizeof(path), "%s/%s", root, entry->d_name) >= (int)sizeof(path))
-			continue;
-		sum += folder_bytes(path, &time);
-		disk_oldest_offer(oldest, path, &time);
-	}
-	closedir(dir);
-	return sum;
-}
-
-static void budget_keep(struct incident_store *s)
-{
-	struct disk_oldest oldest;
-
-	while ((s->bytes = folders_sum(s, &oldest)) > s->options.config->incidents_budget_bytes &&
-	       oldest.path[0]) {
-		folder_remove(oldest.path);
-		if (!access(oldest.path, F_OK))
-			return; /* not ours to remove */
-		say(s, "", "removed %s: the incidents' budget is used up", oldest.path);
-	}
-}
-
-static void unfinished_remove(const struct incident_store *s)
-{
-	char root[FOLDER_BYTES];
-	struct dirent *entry;
-	DIR *dir;
-
-	root_path(s, root, sizeof(root));
-	dir = opendir(root);
-	if (!dir)
-		return;
-	while ((entry = readdir(dir))) {
-		char path[DISK_PATH_MAX];
-
-		if (is_unfinished(entry->d_name) &&
-		    snprintf(path, sizeof(path), "%s/%s", root, entry->d_name) < (int)sizeof(path))
-			folder_remove(path);
-	}
-	closedir(dir);
-}
-
-/* ---- a job: reports, then the name, then the notification ---- */
-
-static void job_next(struct store_job *job);
-
-static void job_free(struct store_job *job)
-{
-	struct incident_store *s = job->store;
-
-	for (struct store_job **at = &s->jobs; *at; at = &(*at)->next) {
-		if (*at != job)
-			continue;
-		*at = job->next;
-		break;
-	}
-	free(job);
-	s->n_jobs--;
-	if (s->closing && !s->n_jobs)
-		free(s);
-}
-
-static void on_process_closed(uv_handle_t *handle)
-{
-	struct store_job *job = handle->data;
-
-	job->runs = false;
-	job_next(job);
-}
-
-static void on_process_exit(uv_process_t *process, int64_t status, int signal)
-{
-	struct store_job *job = process->data;
-
-	if ((status || signal) && !job->store->closing)
-		say(job->store, job->vm, "%s: %s failed (%s %d)", job->folder,
-		    job->step <= N_REPORTS ? reports[job->step - 1].file
-					   : "the notification command",
-		    signal ? "signal" : "exit code", signal ? signal : (int)status);
-	uv_close((uv_handle_t *)process, on_process_closed);
-}
-
-/* input: a file for its standard input, or NULL. The handle is open in any case. */
-static void process_start(struct store_job *job, const char *program, char **args,
-			  const char *input)
-{
-	int fd = input ? open(input, O_RDONLY | O_CLOEXEC) : -1, err;
-	uv_stdio_container_t files[3] = {
-		{.flags = fd < 0 ? UV_IGNORE : UV_INHERIT_FD, .data.fd = fd},
-		{.flags = UV_IGNORE},
-		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-	};
-	const uv_process_options_t options = {
-		.exit_cb = on_process_exit,
-		.file = program,
-		.args = args,
-		.stdio_count = 3,
-		.stdio = files,
-	};
-
-	job->process.data = job;
-	job->runs = true;
-	err = uv_spawn(job->store->loop, &job->process, &options);
-	if (fd >= 0)
-		close(fd);
-	if (!err)
-		return;
-	say(job->store, job->vm, "%s: %s: %s", job->folder, program, uv_strerror(err));
-	uv_close((uv_handle_t *)&job->process, on_process_closed);
-}
-
-static void report_start(struct store_job *job)
-{
-	char recording[DISK_PATH_MAX], output[DISK_PATH_MAX], format[8];
-	char *args[] = {(char[]){"vcpuscope"},
-			(char[]){"report"},
-			recording,
-			(char[]){"--format"},
-			format,
-			(char[]){"--output"},
-			output,
-			NULL};
-
-	snprintf(recording, sizeof(recording), "%s%s/run.vcs", job->folder, unfinished);
-	snprintf(output, sizeof(output), "%s%s/%s", job->folder, unfinished,
-		 reports[job->step].file);
-	snprintf(format, sizeof(format), "%s", reports[job->step].format);
-	job->step++;
-	process_start(job, "/proc/self/exe", args, NULL);
-}
-
-static void notification_start(struct store_job *job)
-{
-	char command[DAEMON_PATH_MAX], input[DISK_PATH_MAX];
-	char *args[] = {(char[]){"sh"}, (char[]){"-c"}, command, NULL};
-
-	snprintf(command, sizeof(command), "%s", job->store->options.config->on_incident);
-	snprintf(input, sizeof(input), "%s/incident.json", job->folder);
-	job->step++;
-	process_start(job, "/bin/sh", args, input);
-}
-
-static void job_next(struct store_job *job)
-{
-	struct incident_store *s = job->store;
-	char part[DISK_PATH_MAX];
-
-	if (s->closing) {
-		job_free(job);
-		return;
-	}
-	if (job->step < N_REPORTS) {
-		report_start(job);
-		return;
-	}
-	if (job->step == N_REPORTS) {
-		snprintf(part, sizeof(part), "%s%s", job->folder, unfinished);
-		if (rename(part, job->folder))
-			say(s, job->vm, "%s: %s", job->folder, strerror(errno));
-		else
-			say(s, job->vm, "incident: %s", job->folder);
-		budget_keep(s);
-		if (s->options.config->on_incident[0]) {
-			notification_start(job);
-			return;
+		if (sscanf(name + at, "-%8uT%6uZ-%n", &day, &second, &end) == 2 &&
+		    end == (int)stamp && at > 0 && at < DAEMON_NAME_MAX) {
+			snprintf(vm, DAEMON_NAME_MAX, "%.*s", (int)at, name);
+			return true;
 		}
 	}
-	job_free(job);
+	return false;
+}
+
+/* All folders with evidence in them; what we did not make is left alone. */
+static void folders_read(const struct incident_store *s, struct disk_items *all)
+{
+	char root[FOLDER_BYTES];
+	struct dirent *entry;
+	DIR *dir;
+
+	root_path(s, root, sizeof(root));
+	dir = opendir(root);
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		char path[DISK_PATH_MAX], folder[DISK_PATH_MAX];
+		struct disk_item item = {.path = path};
+
+		if (!vm_of_name(entry->d_name, item.vm) ||
+		    snprintf(path, sizeof(path), "%s/%s", root, entry->d_name) >= (int)sizeof(path))
+			continue;
+		snprintf(folder, sizeof(folder), "%s", path);
+		unfinished_strip(folder);
+		item.bytes = folder_bytes(path, &item.time);
+		item.busy = incident_jobs_notifies(s->jobs, folder);
+		disk_items_add(all, &item);
+	}
+	closedir(dir);
+}
+
+/* `more` bytes were added. The folders are read only if all may be too much: there may be many. */
+static void budget_keep(struct incident_store *s, uint64_t more)
+{
+	const struct disk_sharing sharing = {.budget_bytes =
+						     s->options.config->incidents_budget_bytes,
+					     .watches = s->options.watches,
+					     .context = s->options.context,
+					     .now = time(NULL)};
+	struct disk_items all = {0};
+	struct disk_item *next;
+
+	s->bytes += more;
+	if (s->bytes <= sharing.budget_bytes)
+		return;
+	folders_read(s, &all);
+	while ((next = disk_items_next(&all, &sharing))) {
+		char folder[DISK_PATH_MAX];
+
+		snprintf(folder, sizeof(folder), "%s", next->path);
+		if (unfinished_strip(folder))
+			incident_jobs_drop(s->jobs, folder);
+		folder_remove(next->path);
+		if (!access(next->path, F_OK))
+			break; /* not ours to remove, or its last process is not gone yet */
+		next->gone = true;
+		say(s, "", "removed %s: the incidents' budget is used up, and %s has most of it",
+		    next->path, next->vm);
+	}
+	s->bytes = disk_items_bytes(&all);
+	disk_items_free(&all);
+}
+
+/* ---- jobs ---- */
+
+static void on_made(void *context, const char *vm, const char *folder)
+{
+	struct incident_store *s = context;
+	char part[DISK_PATH_MAX];
+	struct timespec time;
+
+	snprintf(part, sizeof(part), "%s" INCIDENT_UNFINISHED, folder);
+	if (rename(part, folder))
+		say(s, vm, "%s: %s", folder, strerror(errno));
+	else
+		say(s, vm, "incident: %s", folder);
+	budget_keep(s, folder_bytes(folder, &time));
+}
+
+static void on_say(void *context, const char *vm, const char *line)
+{
+	say(context, vm, "%s", line);
+}
+
+/* What an earlier run left: folders whose evidence is whole get their reports, others go. */
+static void unfinished_take(struct incident_store *s)
+{
+	char root[FOLDER_BYTES];
+	struct dirent *entry;
+	size_t taken = 0;
+	DIR *dir;
+
+	root_path(s, root, sizeof(root));
+	dir = opendir(root);
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		char path[DISK_PATH_MAX], file[DISK_PATH_MAX + 16], vm[DAEMON_NAME_MAX];
+
+		if (!vm_of_name(entry->d_name, vm) ||
+		    snprintf(path, sizeof(path), "%s/%s", root, entry->d_name) >= (int)sizeof(path))
+			continue;
+		snprintf(file, sizeof(file), "%s/incident.json", path);
+		if (!unfinished_strip(path))
+			continue;
+		if (!access(file, F_OK) && !incident_jobs_add(s->jobs, vm, path)) {
+			taken++;
+			continue;
+		}
+		strcat(path, INCIDENT_UNFINISHED); /* as it was */
+		folder_remove(path);
+	}
+	closedir(dir);
+	if (taken)
+		say(s, "", "%zu incidents of before get their reports now", taken);
 }
 
 /* ---- beginning ---- */
 
 /* The folder, unfinished, under a name that is not taken. */
-static int job_folder(struct store_job *job, const char *what)
+static int folder_make(const struct incident_store *s, const struct incident_request *request,
+		       char folder[FOLDER_BYTES], char part[DISK_PATH_MAX])
 {
-	const struct incident_store *s = job->store;
-	char root[DAEMON_PATH_MAX + 16], part[DISK_PATH_MAX], stamp[DISK_STAMP_BYTES];
+	char root[DAEMON_PATH_MAX + 16], stamp[DISK_STAMP_BYTES];
 	int err = disk_folder_make(s->options.config->directory);
 
 	root_path(s, root, sizeof(root));
@@ -314,88 +240,96 @@ static int job_folder(struct store_job *job, const char *what)
 
 		if (i)
 			snprintf(more, sizeof(more), "-%d", i);
-		if ((size_t)snprintf(job->folder, sizeof(job->folder), "%s/%s-%s-%.40s%s", root,
-				     job->vm, stamp, what, more) >= sizeof(job->folder))
+		if ((size_t)snprintf(folder, FOLDER_BYTES, "%s/%s-%s-%.40s%s", root, request->vm,
+				     stamp, request->what, more) >= FOLDER_BYTES)
 			return -ENAMETOOLONG;
-		snprintf(part, sizeof(part), "%s%s", job->folder, unfinished);
-		if (access(job->folder, F_OK) && !mkdir(part, 0700))
+		snprintf(part, DISK_PATH_MAX, "%s" INCIDENT_UNFINISHED, folder);
+		if (access(folder, F_OK) && !mkdir(part, 0700))
 			break;
-		if (i == 99 || (errno != EEXIST && access(job->folder, F_OK)))
+		if (i == 99 || (errno != EEXIST && access(folder, F_OK)))
 			err = -errno;
 	}
 	return err;
 }
 
-static int summary_write(const struct store_job *job, struct json_object *summary)
+/* Comes last and at once: where it is, the evidence is whole. */
+static int summary_write(const char *part, const char *folder, struct json_object *summary)
 {
-	char path[DISK_PATH_MAX];
+	char path[DISK_PATH_MAX + 32], draft[DISK_PATH_MAX + 32];
 
-	json_object_object_add(summary, "directory", json_string_new(job->folder));
+	json_object_object_add(summary, "directory", json_string_new(folder));
 	json_object_object_add(summary, "version", json_object_new_string(VCPUSCOPE_VERSION));
-	snprintf(path, sizeof(path), "%s%s/incident.json", job->folder, unfinished);
-	return json_object_to_file_ext(path, summary, JSON_C_TO_STRING_PRETTY) ? -EIO : 0;
+	snprintf(path, sizeof(path), "%s/incident.json", part);
+	snprintf(draft, sizeof(draft), "%s/.incident.json", part);
+	if (json_object_to_file_ext(draft, summary, JSON_C_TO_STRING_PRETTY))
+		return -EIO;
+	return rename(draft, path) ? -errno : 0;
 }
 
 int incident_store_make(struct incident_store *s, const struct incident_request *request,
 			char *path, size_t path_bytes)
 {
-	struct store_job *job = NULL;
-	char part[DISK_PATH_MAX];
+	char folder[FOLDER_BYTES], part[DISK_PATH_MAX], recording[DISK_PATH_MAX + 16];
+	struct timespec time;
+	bool made = false;
 	int err = 0;
 
-	if (s->n_jobs >= JOBS_MAX)
-		err = -EBUSY;
-	else if (disk_free_bytes(s->options.config->directory) <
-		 s->options.config->disk_reserve_bytes)
+	if (disk_free_bytes(s->options.config->directory) < s->options.config->disk_reserve_bytes)
 		err = -ENOSPC;
 	if (!err) {
-		job = calloc(1, sizeof(*job));
-		err = job ? 0 : -ENOMEM;
+		err = folder_make(s, request, folder, part);
+		made = !err;
 	}
-	if (err)
-		goto out;
-	job->store = s;
-	snprintf(job->vm, sizeof(job->vm), "%s", request->vm);
-	err = job_folder(job, request->what);
-	if (err)
-		goto out;
-	snprintf(part, sizeof(part), "%s%s/run.vcs", job->folder, unfinished);
-	err = request->write(request->context, part);
+	if (!err) {
+		snprintf(recording, sizeof(recording), "%s/run.vcs", part);
+		err = request->write(request->context, recording);
+	}
 	if (!err)
-		err = summary_write(job, request->summary);
-	if (err) {
-		snprintf(part, sizeof(part), "%s%s", job->folder, unfinished);
-		folder_remove(part);
-		goto out;
-	}
-	snprintf(path, path_bytes, "%s", job->folder);
-	job->next = s->jobs;
-	s->jobs = job;
-	s->n_jobs++;
-	job_next(job);
-	job = NULL;
-out:
-	free(job);
+		err = summary_write(part, folder, request->summary);
+	if (!err)
+		err = incident_jobs_add(s->jobs, request->vm, folder);
 	json_object_put(request->summary);
-	return err;
+	if (err) {
+		if (made)
+			folder_remove(part);
+		return err;
+	}
+	snprintf(path, path_bytes, "%s", folder);
+	budget_keep(s, folder_bytes(part, &time));
+	incident_jobs_tick(s->jobs);
+	return 0;
 }
 
-uint64_t incident_store_bytes(const struct incident_store *s)
+void incident_store_tick(struct incident_store *s)
 {
-	return s->bytes;
+	incident_jobs_tick(s->jobs);
+}
+
+void incident_store_stats_get(const struct incident_store *s, struct incident_store_stats *out)
+{
+	struct incident_jobs_stats jobs;
+
+	incident_jobs_stats_get(s->jobs, &jobs);
+	*out = (struct incident_store_stats){.waiting = jobs.waiting, .running = jobs.running};
 }
 
 struct incident_store *incident_store_new(uv_loop_t *loop,
 					  const struct incident_store_options *options)
 {
 	struct incident_store *s = calloc(1, sizeof(*s));
+	const struct incident_jobs_options jobs = {
+		.config = options->config, .made = on_made, .say = on_say, .context = s};
 
 	if (!s)
 		return NULL;
-	s->loop = loop;
 	s->options = *options;
-	unfinished_remove(s);
-	budget_keep(s);
+	s->jobs = incident_jobs_new(loop, &jobs);
+	if (!s->jobs) {
+		free(s);
+		return NULL;
+	}
+	unfinished_take(s);
+	budget_keep(s, UINT64_MAX); /* whatever there is */
 	return s;
 }
 
@@ -403,11 +337,6 @@ void incident_store_close(struct incident_store *s)
 {
 	if (!s)
 		return;
-	s->closing = true;
-	for (struct store_job *job = s->jobs; job; job = job->next) {
-		if (job->runs && uv_is_active((uv_handle_t *)&job->process))
-			uv_process_kill(&job->process, SIGKILL);
-	}
-	if (!s->n_jobs)
-		free(s);
+	incident_jobs_close(s->jobs);
+	free(s);
 }

@@ -6,13 +6,15 @@
  *   run.vcs         the recording around it
  *   report.txt, report.json, report.html
  *
- * The reports are made by processes of their own. A folder gets its name when all is in it; until
- * then it ends with .part. All folders together stay below a budget (the oldest go), and the disk
- * keeps its reserve.
+ * The evidence (the first two) is saved at once; the reports come later, from a queue
+ * (incident_jobs.h). The folder's name ends with .part until all is in it. What a daemon that ended
+ * left in the queue, the next one takes up. All folders together stay below a budget, in which
+ * every VM has its share (disk.h), and the disk keeps its reserve.
  */
 #ifndef DAEMON_INCIDENT_STORE_H
 #define DAEMON_INCIDENT_STORE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <uv.h>
 
@@ -24,14 +26,17 @@ struct incident_store;
 struct incident_store_options {
 	const struct daemon_config *config; /* borrowed, may change under us (reload) */
 	void (*say)(void *context, const char *vm, const char *line);
+	bool (*watches)(void *context, const char *vm); /* as of disk.h */
 	void *context;
 };
 
-/* Removes what an earlier run left unfinished. NULL on ENOMEM. */
+/* Takes up what an earlier run left. NULL on ENOMEM. */
 struct incident_store *incident_store_new(uv_loop_t *loop,
 					  const struct incident_store_options *options);
 /* Ends the processes that run. The loop must run once more. NULL is allowed. */
 void incident_store_close(struct incident_store *s);
+/* Call it every 100 ms. */
+void incident_store_tick(struct incident_store *s);
 
 struct incident_request {
 	const char *vm;
@@ -41,12 +46,14 @@ struct incident_request {
 	void *context;
 };
 
-/* Writes the recording now and begins with the rest. `path`: the folder's name to be. 0, -ENOSPC
- * (the disk's reserve), -EBUSY (four are being made already), -errno; nothing is left then. */
+/* Saves the evidence now and queues the rest. `path`: the folder's name to be. 0, -ENOSPC (the
+ * disk's reserve), -errno; nothing is left then. */
 int incident_store_make(struct incident_store *s, const struct incident_request *request,
 			char *path, size_t path_bytes);
 
-/* Of finished folders, at the last look. */
-uint64_t incident_store_bytes(const struct incident_store *s);
+struct incident_store_stats {
+	size_t waiting, running; /* folders whose reports are to be made, are being made */
+};
+void incident_store_stats_get(const struct incident_store *s, struct incident_store_stats *out);
 
 #endif

@@ -18,6 +18,8 @@ enum {
 	FLUSH_MS = 1000,
 	DISK_LOOK_MS = 1000,
 	TRY_AGAIN_MS = 10000,
+	SHARE_FILES = 2,            /* of a VM's share, before the oldest goes */
+	FILE_BYTES_LEAST = 1 << 20, /* however small the share */
 };
 
 /* One VM that is being recorded. */
@@ -28,7 +30,8 @@ struct spool_file {
 	struct recording_writer *writer; /* NULL: no frame yet, or an error */
 	struct flight_places *places;    /* NULL: the file began with the streams */
 	char path[DISK_PATH_MAX];
-	bool listens; /* a run has begun since it was asked for */
+	bool listens;        /* a run has begun since it was asked for */
+	uint64_t past_bytes; /* that it began with, from before it was opened */
 	uint64_t opened_ms, files, refused_frames;
 	int error; /* nothing is written until it is tried again */
 	uint64_t error_ms;
@@ -110,6 +113,7 @@ static int file_open(struct spool_file *f)
 	if (!err)
 		err = recording_writer_open(f->path, 0, now, &f->writer);
 	f->opened_ms = now_ms();
+	f->past_bytes = 0;
 	f->files += !err;
 	return err;
 }
@@ -169,8 +173,9 @@ static bool is_recording(const char *name)
 	return len > 4 && name[0] != '.' && !strcmp(name + len - 4, ".vcs");
 }
 
-static void folder_sum(const struct spool *s, const char *folder, uint64_t *sum,
-		       struct disk_oldest *oldest)
+/* A VM's recordings; of what cannot be remembered nothing is removed. */
+static void folder_read(const struct spool *s, const char *folder, const char *vm,
+			struct disk_items *all)
 {
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
@@ -180,53 +185,64 @@ static void folder_sum(const struct spool *s, const char *folder, uint64_t *sum,
 	if (!dir)
 		return;
 	while ((entry = readdir(dir))) {
+		struct disk_item item = {.path = path};
+
 		if (!is_recording(entry->d_name) ||
 		    snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) >=
 			    (int)sizeof(path) ||
 		    lstat(path, &st) || !S_ISREG(st.st_mode))
 			continue;
-		*sum += (uint64_t)st.st_size;
-		if (!is_open(s, path))
-			disk_oldest_offer(oldest, path, &st.st_mtim);
+		snprintf(item.vm, sizeof(item.vm), "%s", vm);
+		item.bytes = (uint64_t)st.st_size;
+		item.time = st.st_mtim;
+		item.busy = is_open(s, path);
+		disk_items_add(all, &item);
 	}
 	closedir(dir);
 }
 
-/* All recordings below the directory, and the oldest that is not being written. */
-static uint64_t directory_sum(const struct spool *s, struct disk_oldest *oldest)
+/* All recordings below the directory. */
+static void directory_read(const struct spool *s, struct disk_items *all)
 {
 	const char *directory = s->options.config->directory;
 	DIR *dir = opendir(directory);
 	struct dirent *entry;
-	uint64_t sum = 0;
 
-	*oldest = (struct disk_oldest){0};
 	if (!dir)
-		return 0;
+		return;
 	while ((entry = readdir(dir))) {
 		char path[DISK_PATH_MAX];
 
-		if (entry->d_name[0] == '.' || snprintf(path, sizeof(path), "%s/%s", directory,
-							entry->d_name) >= (int)sizeof(path))
+		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= DAEMON_NAME_MAX ||
+		    snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name) >=
+			    (int)sizeof(path))
 			continue;
-		folder_sum(s, path, &sum, oldest);
+		folder_read(s, path, entry->d_name, all);
 	}
 	closedir(dir);
-	return sum;
 }
 
 static void budget_keep(struct spool *s)
 {
-	struct disk_oldest oldest;
+	const struct disk_sharing sharing = {.budget_bytes = s->options.config->disk_budget_bytes,
+					     .watches = s->options.watches,
+					     .context = s->options.context,
+					     .now = time(NULL)};
+	struct disk_items all = {0};
+	struct disk_item *next;
 
-	while ((s->bytes = directory_sum(s, &oldest)) > s->options.config->disk_budget_bytes) {
-		char line[DISK_PATH_MAX + 64];
+	directory_read(s, &all);
+	while ((next = disk_items_next(&all, &sharing)) && !unlink(next->path)) {
+		char line[DISK_PATH_MAX + 96];
 
-		if (!oldest.path[0] || unlink(oldest.path))
-			return; /* only files that grow: their own limits end them */
-		snprintf(line, sizeof(line), "removed %s: the disk budget is used up", oldest.path);
+		next->gone = true;
+		snprintf(line, sizeof(line),
+			 "removed %s: the disk budget is used up, and %s has most of it",
+			 next->path, next->vm);
 		s->options.say(s->options.context, "", line);
 	}
+	s->bytes = disk_items_bytes(&all);
+	disk_items_free(&all);
 }
 
 /* Is the disk so full that we had better stop? With some slack between no and yes. */
@@ -259,6 +275,20 @@ static void reserve_check(struct spool *s)
 
 /* ---- all of them ---- */
 
+/* Of one file: with all that are being written together it is half of the budget. */
+static uint64_t file_limit(const struct spool *s)
+{
+	const struct daemon_config *c = s->options.config;
+	uint64_t limit, n = 0;
+
+	for (const struct spool_file *f = s->files; f; f = f->next)
+		n++;
+	limit = c->disk_budget_bytes / (n ? n : 1) / SHARE_FILES;
+	if (limit > c->file_bytes)
+		limit = c->file_bytes;
+	return limit < FILE_BYTES_LEAST ? FILE_BYTES_LEAST : limit;
+}
+
 /* The next file goes on where this one ends, or it begins with the streams. */
 static void file_follow(struct spool_file *f)
 {
@@ -274,7 +304,7 @@ static void file_follow(struct spool_file *f)
 	f->listens = true;
 	err = f->spool->full ? -ENOSPC : file_open(f);
 	if (!err)
-		err = o->go_on(o->context, f->vm, f->writer, &f->places);
+		err = o->go_on(o->context, f->vm, file_limit(f->spool) / 2, f->writer, &f->places);
 	if (err == -ENOENT || err == -ENODATA) { /* no recorder of its last seconds */
 		file_close(f);
 		unlink(f->path);
@@ -282,25 +312,42 @@ static void file_follow(struct spool_file *f)
 		watched_vm_restart(f->vm);
 	} else if (err) {
 		file_fail(f, err);
+	} else {
+		f->past_bytes = recording_writer_bytes(f->writer);
 	}
 }
 
-static void file_tick(struct spool_file *f, bool flush)
+/* Is it time for the next file, or to try again? */
+static bool file_is_due(const struct spool_file *f, uint64_t now, uint64_t limit)
 {
-	const struct daemon_config *c = f->spool->options.config;
-	uint64_t now = now_ms();
-	int err = f->writer && flush ? recording_writer_flush(f->writer) : 0;
+	const struct spool_options *o = &f->spool->options;
+	uint64_t bytes, past;
 
-	if (err)
-		file_fail(f, err);
-	if (f->error && !f->spool->full && now - f->error_ms >= TRY_AGAIN_MS) {
-		f->error_ms = now;
-		file_follow(f);
-		return;
+	if (f->error)
+		return !f->spool->full && now - f->error_ms >= TRY_AGAIN_MS;
+	if (!f->writer)
+		return false;
+	bytes = recording_writer_bytes(f->writer);
+	if (bytes < limit && (now - f->opened_ms) * 1000000 < o->config->file_ns)
+		return false;
+	past = o->past_bytes(o->context, f->vm);
+	return bytes - f->past_bytes >= (past < limit / 2 ? past : limit / 2);
+}
+
+/* At most one in each call: it copies some MiB. */
+static void files_follow(struct spool *s, uint64_t now)
+{
+	const uint64_t limit = file_limit(s);
+	struct spool_file *oldest = NULL;
+
+	for (struct spool_file *f = s->files; f; f = f->next) {
+		if (file_is_due(f, now, limit) && (!oldest || f->opened_ms < oldest->opened_ms))
+			oldest = f;
 	}
-	if (f->writer && (recording_writer_bytes(f->writer) >= c->file_bytes ||
-			  (now - f->opened_ms) * 1000000 >= c->file_ns))
-		file_follow(f);
+	if (!oldest)
+		return;
+	oldest->error_ms = now;
+	file_follow(oldest);
 }
 
 void spool_tick(struct spool *s)
@@ -310,8 +357,13 @@ void spool_tick(struct spool *s)
 
 	if (flush)
 		s->flush_ms = now;
-	for (struct spool_file *f = s->files; f; f = f->next)
-		file_tick(f, flush);
+	for (struct spool_file *f = s->files; f && flush; f = f->next) {
+		int err = f->writer ? recording_writer_flush(f->writer) : 0;
+
+		if (err)
+			file_fail(f, err);
+	}
+	files_follow(s, now);
 	if (!s->files || now - s->disk_ms < DISK_LOOK_MS)
 		return;
 	s->disk_ms = now;

@@ -3,9 +3,14 @@
  * The daemon's recordings: DIRECTORY/VM/VM-YYYYMMDDTHHMMSSZ.vcs, one growing file for each VM that
  * is being recorded.
  *
- * They never take more than their budget together (the oldest are removed first), and never the
- * last of the disk: below its reserve nothing is written, which is said and counted, until there is
- * room again.
+ * They never take more than their budget together, in which every VM has its share (disk.h), and
+ * never the last of the disk: below its reserve nothing is written, which is said and counted,
+ * until there is room again. A file is closed at the configured size or time, or at half of the
+ * VM's share.
+ *
+ * A file that follows another begins with the VM's last seconds. So that these are not written
+ * again and again, it is not closed before it has got as much of its own as the next would begin
+ * with.
  */
 #ifndef DAEMON_SPOOL_H
 #define DAEMON_SPOOL_H
@@ -25,8 +30,11 @@ struct spool_options {
 	const struct daemon_config *config; /* borrowed, may change under us (reload) */
 	/* Begins a recording with the last seconds of a running VM, as flight_continue(); where it
 	 * cannot, the VM's streams are made to begin anew. */
-	int (*go_on)(void *context, const struct watched_vm *vm, struct recording_writer *out,
-		     struct flight_places **places);
+	int (*go_on)(void *context, const struct watched_vm *vm, size_t max_bytes,
+		     struct recording_writer *out, struct flight_places **places);
+	/* How many bytes that would be, without a maximum. */
+	size_t (*past_bytes)(void *context, const struct watched_vm *vm);
+	bool (*watches)(void *context, const char *vm); /* as of disk.h */
 	void (*say)(void *context, const char *vm, const char *line);
 	void *context;
 };

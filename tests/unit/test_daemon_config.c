@@ -60,6 +60,13 @@ static void test_good(void **state)
 	assert_int_equal(c.vms[1].triggers[TRIGGER_STEAL], 30);
 	assert_int_equal(c.vms[1].triggers[TRIGGER_LIBVIRT_PANIC], 0);
 	assert_int_equal(c.vms[1].triggers[TRIGGER_LIBVIRT_IO_ERROR], 1); /* the default */
+	assert_int_equal(c.report_jobs, 2);
+	assert_int_equal(read_text("[daemon]\nfile_size = 2M\nreport_jobs = 7\n"
+				   "[vm a]\npid = 1\nflight_size = 1M\n"
+				   "[vm b]\npid = 2\nflight = no\n",
+				   &c, why, sizeof(why)),
+			 0);
+	assert_int_equal(c.report_jobs, 7);
 }
 
 static void test_wrong(void **state)
@@ -74,6 +81,15 @@ static void test_wrong(void **state)
 		{"[daemon]\nfile_time = 10\n", ":2: file_time: `10` is wrong: write a time"},
 		{"[daemon]\ndisk_budget = 1M\n", "disk_budget: at least twice file_size"},
 		{"[daemon]\nfile_size = 1K\n", "file_size: at least 1M"},
+		{"[daemon]\nfile_time = 10ms\n", "file_time: at least 1s"},
+		{"[daemon]\nfile_size = 1M\ndisk_budget = 64M\n[vm a]\npid = 1\n",
+		 "file_size: at least twice flight_size, which is 16M for VM a: write "
+		 "file_size = 32M or more"},
+		{"[daemon]\nfile_size = 31M\n", "which is 16M for a VM that is attached later"},
+		{"[daemon]\nfile_size = 2M\n[vm a]\npid = 1\nflight_size = 1025K\n",
+		 "which is 1025K for VM a: write file_size = 2050K or more"},
+		{"[daemon]\nreport_jobs = 0\n", "report_jobs: 1 to 64"},
+		{"[daemon]\nreport_jobs = 65\n", "report_jobs: 1 to 64"},
 		{"[vm a/b]\npid = 1\n", ":2: [vm a/b]: no such section"},
 		{"[vm ..]\npid = 1\n", "no such section"},
 		{"[vm a]\npid = 1\nguest_handlers_over = 50us\n",

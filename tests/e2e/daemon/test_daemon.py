@@ -295,9 +295,9 @@ def test_commands_go_through_the_daemon():
 
 def test_files_follow_each_other_within_the_budget():
     vm = FakeVm("one", 4)
-    d = Daemon(settings="file_size = 1M\ndisk_budget = 2M\nfile_time = 2s\ndisk_reserve = 1M")
+    d = Daemon(settings="file_size = 2M\ndisk_budget = 4M\nfile_time = 2s\ndisk_reserve = 1M")
     d.configure(f"[vm one]\npid = {vm.pid}\nrecord = yes\nchannel = listen:unix:{d.folder}/one\n"
-                f"flight_time = 1s\n")
+                f"flight_time = 1s\nflight_size = 1M\n")
     agent = None
     try:
         d.start()
@@ -317,12 +317,17 @@ def test_files_follow_each_other_within_the_budget():
                 assert not loss["nonsense_frames"], (name, loss)
         # Old recordings as large as the budget: they go, oldest first; other files are not ours.
         old = d.recordings / "one" / "one-20200101T000000Z.vcs"
+        # One that is gone since yesterday holds less than its share: it loses nothing to the other.
+        gone = d.recordings / "two" / "two-20200101T000000Z.vcs"
+        gone.parent.mkdir()
+        gone.write_bytes(bytes(1 << 20))
+        os.utime(gone, (time.time() - 86400,) * 2)
         other = d.recordings / "one" / "notes.txt"
         other.write_text("x")
-        old.write_bytes(bytes(2 << 20))
+        old.write_bytes(bytes(4 << 20))
         os.utime(old, (1, 1))
         until("the oldest goes", lambda: not old.exists())
-        assert other.exists()
+        assert other.exists() and gone.exists()
         closed = sorted(p for p in (d.recordings / "one").glob("*.vcs"))[:2]
         for path in closed:
             assert report_json(path)["loss"]["host"]["delivered"], path
@@ -336,8 +341,8 @@ def test_files_follow_each_other_within_the_budget():
 def test_a_full_disk_is_left_alone():
     """On a small disk of its own, filled by somebody else."""
     vm = FakeVm("one")
-    d = Daemon(f"[vm one]\npid = {vm.pid}\nrecord = yes\n",
-               "file_size = 1M\ndisk_budget = 100M\ndisk_reserve = 8M")
+    d = Daemon(f"[vm one]\npid = {vm.pid}\nrecord = yes\nflight_size = 1M\n",
+               "file_size = 2M\ndisk_budget = 100M\ndisk_reserve = 8M")
     d.recordings.mkdir()
     mounted = not subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32M", "none",
                                   d.recordings]).returncode

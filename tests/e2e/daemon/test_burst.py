@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""As many VMs as the daemon accepts stall at once: each gets one folder with its evidence at once, the
+reports come from a queue within their budget, a daemon that starts again takes up what is left, and the
+daemon answers all the while. The memory of a VM that ended is given back."""
+import collections
+import json
+import os
+import signal
+import time
+
+from daemon_rig import Daemon, FakeVm, skip_unless_possible, until
+
+VMS = 64
+PAUSE_S = 0.6
+JOBS = 2
+ANSWER_S = 10  # the machine is busy with 64 VMs and the reports
+
+
+class Burst:
+    def __init__(self):
+        self.vms = {f"vm{i}": FakeVm(f"vm{i}") for i in range(VMS + 1)}
+        self.daemon = Daemon("".join(f"[vm {name}]\npid = {vm.pid}\nflight_time = 2s\nstall = 300ms\n"
+                                     for name, vm in list(self.vms.items())[:VMS]),
+                             f"incident_gap = 60s\nreport_jobs = {JOBS}")
+        self.slowest_s = 0
+
+    def ask(self, *words):
+        begin = time.monotonic()
+        answer = self.daemon.ask(*words)
+        self.slowest_s = max(self.slowest_s, time.monotonic() - begin)
+        return answer
+
+    def running(self):
+        return sum(vm["state"] == "running" for vm in self.ask("list")["vms"])
+
+    def folders(self):
+        """Those whose evidence is whole."""
+        root = self.daemon.recordings / "incidents"
+        found = sorted(root.iterdir()) if root.is_dir() else []
+        return [path for path in found if (path / "incident.json").exists()]
+
+    def verdicts(self):
+        """The folders of each VM that was paused."""
+        of = collections.defaultdict(list)
+        for path in self.folders():
+            try:
+                summary = json.loads((path / "incident.json").read_text())
+            except FileNotFoundError:  # it got its name meanwhile
+                continue
+            of[summary["vm"]].append(summary.get("verdict"))
+        return of
+
+    def storm(self):
+        stopped = list(self.vms.values())[:VMS]
+        for vm in stopped:
+            os.kill(vm.pid, signal.SIGSTOP)
+        time.sleep(PAUSE_S)
+        for vm in stopped:
+            os.kill(vm.pid, signal.SIGCONT)
+
+    def reported(self):
+        status = self.ask("status")
+        assert status["reports_running"] <= JOBS, status
+        return [path for path in self.folders() if path.suffix != ".part"]
+
+    def run(self):
+        begin = time.monotonic()
+        self.daemon.start()
+        until("all run", lambda: self.running() == VMS)
+        print(f"  {VMS} VMs run after {time.monotonic() - begin:.1f} s")
+        one_more = self.daemon.ctl("attach", f"vm{VMS}", f"pid={self.vms[f'vm{VMS}'].pid}")
+        assert one_more.returncode == 1 and "that is the limit" in one_more.stderr, one_more
+        time.sleep(1)
+        self.storm()
+        begin = time.monotonic()
+        of = until("everybody's evidence", lambda: (lambda of: of if len(of) == VMS else None)(
+            self.verdicts()))
+        print(f"  all evidence is there {time.monotonic() - begin:.1f} s after the stalls")
+        assert all(len(verdicts) == 1 for verdicts in of.values()), of
+        # A busy machine stalls some by itself, just before: these have their folder already.
+        paused = sum(verdicts == ["vm_paused"] for verdicts in of.values())
+        assert paused > VMS * 3 // 4, of
+        assert sum(path.suffix == ".part" for path in self.folders()) > JOBS, "no queue to speak of"
+        flight = [vm["flight"] for vm in self.ask("list")["vms"]]
+        assert all(one["folders"] == 1 for one in flight), flight
+        done = until("some reports", lambda: (lambda done: done if len(done) >= 4 else None)(self.reported()))
+        for path in done[:4]:
+            for name in ("run.vcs", "report.json", "report.txt", "report.html"):
+                assert (path / name).stat().st_size, path / name
+        print(f"  the slowest answer took {self.slowest_s:.1f} s, the loop was late by "
+              f"{self.ask('status')['loop_lag_ever_ms']} ms")
+        assert self.slowest_s < ANSWER_S
+        assert "gets no folder" not in self.daemon.log.read_text()
+
+    def restart(self):
+        self.daemon.stop()
+        left = sum(path.suffix == ".part" for path in self.folders())
+        assert left, "all were reported: too fast for this test"
+        self.daemon.start()
+        assert f"{left} incidents of before get their reports now" in self.daemon.log.read_text()
+        until("all run again", lambda: self.running() == VMS)
+        self.vms["vm0"].end()
+        until("all are reported", lambda: len(self.reported()) >= VMS, 120)
+        for path in self.reported():
+            assert (path / "report.html").stat().st_size, path
+        until("what was known of a VM that ended is forgotten",
+              lambda: self.daemon.vm("vm0")["flight"]["bytes"] == 0)
+
+    def end(self):
+        self.daemon.clean()
+        for name, vm in self.vms.items():
+            if name != "vm0" or vm.process.poll() is None:
+                vm.end()
+
+
+if __name__ == "__main__":
+    skip_unless_possible()
+    burst = Burst()
+    try:
+        burst.run()
+        burst.restart()
+    finally:
+        burst.end()
