@@ -8,6 +8,7 @@
 #include "host-collector/cli/commands.h"
 #include "host-collector/daemon/config.h"
 #include "host-collector/daemon/control.h"
+#include "host-collector/record/collector.h"
 #include "host-collector/view/escape.h"
 
 enum { WORDS_MAX = 16 };
@@ -58,14 +59,19 @@ static void list_show(struct json_object *reply)
 	       "CARRIER", "AGENT", "CLOCK", "LOST");
 	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
 		struct json_object *vm = json_object_array_get_idx(vms, i);
+		const bool silent = !strcmp(text_of(vm, "channel"), "ok") &&
+				    number_of(vm, "agent_silent_ms") >= COLLECTOR_SILENT_MS;
 		char clock[64];
 
 		printf("%-20s %-8s %5llu %-8s %-13s %-8s %-22s %8llu\n", shown(vm, "vm").text,
 		       text_of(vm, "state"), (unsigned long long)number_of(vm, "vcpus"),
-		       text_of(vm, "channel"), text_of(vm, "carrier"), shown(vm, "agent").text,
-		       clock_text(vm, clock, sizeof(clock)),
+		       silent ? "silent" : text_of(vm, "channel"), text_of(vm, "carrier"),
+		       shown(vm, "agent").text, clock_text(vm, clock, sizeof(clock)),
 		       (unsigned long long)(number_of(vm, "host_dropped") +
 					    number_of(vm, "guest_dropped")));
+		if (silent)
+			printf("  agent silent for %llu s\n",
+			       (unsigned long long)number_of(vm, "agent_silent_ms") / 1000);
 		if (strcmp(text_of(vm, "why"), "-"))
 			printf("  %s\n", shown(vm, "why").text);
 		if (strcmp(text_of(vm, "channel_error"), "-"))

@@ -2,6 +2,7 @@
 #include "host-collector/cli/feed.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +118,7 @@ static void status_take(struct feed *f, struct json_object *o)
 	s->guest_dropped = since(now.guest_dropped, f->before.guest_dropped);
 	s->has_channel = !f->no_guest && strcmp(channel, "none") != 0;
 	s->link.state = link_state_of(channel);
+	s->agent_silent_ms = number_of(o, "agent_silent_ms");
 	s->clock_known = *clock != 0;
 	s->clock_error_ns = number_of(o, "clock_error_ns");
 	s->clock_exact = s->clock_known && s->clock_error_ns <= 1;
@@ -326,6 +328,24 @@ int feed_level(struct feed *f, enum capture_level level)
 		err = -EOPNOTSUPP;
 	json_object_put(reply);
 	return err;
+}
+
+void feed_guest_text(const struct collector_status *s, char *out, size_t out_bytes)
+{
+	static const char *const states[] = {
+		[LINK_DOWN] = "channel down",
+		[LINK_SILENT] = "no agent yet",
+		[LINK_TALKING] = "agent ok",
+		[LINK_REFUSED] = "agent of another version",
+	};
+
+	if (s->has_channel && s->link.state == LINK_TALKING &&
+	    s->agent_silent_ms >= COLLECTOR_SILENT_MS)
+		snprintf(out, out_bytes, "agent silent for %" PRIu64 " s",
+			 s->agent_silent_ms / 1000);
+	else
+		snprintf(out, out_bytes, "%s",
+			 s->has_channel ? states[s->link.state] : "host only");
 }
 
 void feed_status_get(struct feed *f, struct collector_status *out)

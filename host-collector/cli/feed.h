@@ -73,5 +73,7 @@ void feed_stop(struct feed *f);
 void feed_close(struct feed *f); /* NULL is allowed */
 int feed_level(struct feed *f, enum capture_level level);
 void feed_status_get(struct feed *f, struct collector_status *out);
+/* What is to be said of the guest's side: "agent ok", "agent silent for 25 s", "no agent yet". */
+void feed_guest_text(const struct collector_status *s, char *out, size_t out_bytes);
 
 #endif

@@ -172,18 +172,6 @@ static const char *const level_names[] = {
 
 /* ---- the live line ---- */
 
-static const char *guest_text(const struct collector_status *s)
-{
-	static const char *const states[] = {
-		[LINK_DOWN] = "channel down",
-		[LINK_SILENT] = "no agent yet",
-		[LINK_TALKING] = "agent ok",
-		[LINK_REFUSED] = "agent of another version",
-	};
-
-	return s->has_channel ? states[s->link.state] : "host only";
-}
-
 static uint64_t lost_events(const struct collector_status *s)
 {
 	return s->host.events.dropped_kernel + s->host.events.dropped_user + s->host.missed +
@@ -206,9 +194,10 @@ static void status_print(struct record *r)
 {
 	struct collector_status s;
 	uint64_t now = now_ms(), elapsed = now - r->status_ms, host, guest;
-	char clock[32], line[256];
+	char clock[32], agent[64], line[256];
 
 	feed_status_get(r->feed, &s);
+	feed_guest_text(&s, agent, sizeof(agent));
 	host = s.host.events.emitted;
 	guest = s.guest_emitted;
 	clock_text(&s, clock, sizeof(clock));
@@ -219,7 +208,7 @@ static void status_print(struct record *r)
 		 "%6.1f s  host %" PRIu64 " ev/s  guest %" PRIu64 " ev/s  lost %" PRIu64
 		 "  clock %s  %s%s  %.1f MB%s",
 		 (double)(now - r->begin_ms) / 1000, (host - r->host_events) * 1000 / elapsed,
-		 (guest - r->guest_events) * 1000 / elapsed, lost_events(&s), clock, guest_text(&s),
+		 (guest - r->guest_events) * 1000 / elapsed, lost_events(&s), clock, agent,
 		 s.paused ? ", VM paused" : "",
 		 r->writer ? (double)recording_writer_bytes(r->writer) / 1e6 : 0.0,
 		 r->tty ? "" : "\n");

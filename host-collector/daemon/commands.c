@@ -180,6 +180,7 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	add_number(o, "host_lost_shared", s.collector.host.lost_shared);
 	if (!s.collector.has_channel)
 		return o;
+	add_number(o, "agent_silent_ms", s.collector.agent_silent_ms);
 	add_number(o, "guest_emitted", s.collector.guest_emitted);
 	add_number(o, "guest_dropped", s.collector.guest_dropped);
 	if (s.collector.link.agent_version[0])

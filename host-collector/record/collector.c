@@ -54,6 +54,7 @@ struct collector {
 	struct echo_sync *echo;         /* for the status line; NULL before the agent's HELLO */
 	struct message_heartbeat guest; /* the last; emitted 0: none yet */
 	uint64_t guest_emitted, guest_dropped;
+	uint64_t heard_ms; /* uv_now() of the agent's last frame; 0: none yet */
 	uv_timer_t timer;
 	struct cgroups *cgroups;         /* NULL: out of memory */
 	struct kernel_log *log;          /* this machine's; NULL: not to be had */
@@ -121,6 +122,7 @@ static void link_frame(void *context, const struct frame_view *frame, uint64_t a
 {
 	struct collector *c = context;
 
+	c->heard_ms = uv_now(c->loop);
 	c->sink.frame(c->sink.context, COLLECTOR_VM, arrival_tsc, frame->bytes, frame->len);
 }
 
@@ -593,6 +595,8 @@ void collector_status_get(const struct collector *c, struct collector_status *ou
 	out->backend = host_stream_backend(c->host);
 	host_stream_stats_get(c->host, &out->host);
 	out->has_channel = c->has_channel;
+	if (c->heard_ms)
+		out->agent_silent_ms = uv_now(c->loop) - c->heard_ms;
 	out->link = c->last_link;
 	if (c->link)
 		guest_link_stats_get(c->link, &out->link);

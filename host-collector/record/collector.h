@@ -74,6 +74,10 @@ int collector_level(struct collector *c, enum capture_level level);
 /* Stops if need be. The loop must run once more before it is closed. */
 void collector_close(struct collector *c);
 
+/* An agent reports ten times a second, whatever its guest does: after so long its silence is said.
+ */
+enum { COLLECTOR_SILENT_MS = 1000 };
+
 struct collector_status {
 	const struct message_vm_info *vm; /* borrowed until the next turn of the loop */
 	size_t n_vcpus;
@@ -82,6 +86,7 @@ struct collector_status {
 	struct host_stream_stats host;
 	bool has_channel;
 	struct guest_link_stats link; /* `trouble` also says why there is none */
+	uint64_t agent_silent_ms;     /* since its last frame; 0: it never introduced itself */
 	/* By the agent's own word, since we first heard it. */
 	uint64_t guest_emitted, guest_dropped;
 	bool clock_known;        /* enough round trips to map guest times */

@@ -29,9 +29,43 @@ static void test_one_vm_is_named(void **state)
 		assert_int_equal(!*feed_arguments_check(&cases[i].arguments), cases[i].right);
 }
 
+static void test_silence_is_not_ok(void **state)
+{
+	static const struct {
+		bool has_channel;
+		enum link_state link;
+		uint64_t silent_ms;
+		const char *text;
+	} cases[] = {
+		{false, LINK_DOWN, 0, "host only"},
+		{true, LINK_DOWN, 0, "channel down"},
+		{true, LINK_DOWN, 9000, "channel down"},
+		{true, LINK_SILENT, 0, "no agent yet"},
+		{true, LINK_TALKING, 0, "agent ok"},
+		{true, LINK_TALKING, 999, "agent ok"},
+		{true, LINK_TALKING, 1000, "agent silent for 1 s"},
+		{true, LINK_TALKING, 25900, "agent silent for 25 s"},
+		{true, LINK_REFUSED, 9000, "agent of another version"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct collector_status s = {.has_channel = cases[i].has_channel,
+						   .link.state = cases[i].link,
+						   .agent_silent_ms = cases[i].silent_ms};
+		char text[64];
+
+		feed_guest_text(&s, text, sizeof(text));
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_vm_is_named)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_vm_is_named),
+		cmocka_unit_test(test_silence_is_not_ok),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

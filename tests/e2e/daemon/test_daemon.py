@@ -268,6 +268,11 @@ def test_commands_go_through_the_daemon():
         assert no.returncode == 1 and "watches no such VM" in no.stderr, no
         top = run("top", "--vm", "one", "--control", d.control, "--batch", "--count", 1)
         assert top.returncode == 0 and "1 VM" in top.stdout, top
+        os.kill(agent.pid, signal.SIGSTOP)  # it is silent then, not "ok"
+        until("its silence is said", lambda: "agent silent for " in d.ctl("list").stdout)
+        assert d.vm("one")["agent_silent_ms"] >= 1000
+        os.kill(agent.pid, signal.SIGCONT)
+        until("it is heard again", lambda: "silent" not in d.ctl("list").stdout)
         # Its stalls are told, and the end.
         watch = subprocess.Popen([PROGRAM, "watch", "--vm", "one", "--control", d.control],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
