@@ -85,6 +85,18 @@ static size_t index_of(const struct vm_daemon *d, const char *name)
 	return i;
 }
 
+/* Once every VM was tried. */
+static void ready_tell(struct vm_daemon *d)
+{
+	for (size_t i = 0; i < d->n_vms && !d->ready_told; i++) {
+		if (watched_vm_is_sought(d->vms[i]))
+			return;
+	}
+	if (!d->ready_told && d->options.ready)
+		d->options.ready(d->options.context);
+	d->ready_told = true;
+}
+
 /*
  * An attempt to attach takes some ms: one in each turn of the loop, so that many VMs (a start, a
  * reload, libvirt that comes back) hold up neither each other's events nor the control socket.
@@ -101,9 +113,7 @@ static void on_attaching(uv_idle_t *idle)
 		return;
 	}
 	uv_idle_stop(idle);
-	if (!d->ready_told && d->options.ready)
-		d->options.ready(d->options.context);
-	d->ready_told = true;
+	ready_tell(d);
 }
 
 static void attaching_start(struct vm_daemon *d)
@@ -396,6 +406,8 @@ static void on_timer(uv_timer_t *timer)
 		if (watched_vm_is_due(d->vms[i], now_ms))
 			attaching_start(d);
 	}
+	if (!uv_is_active((uv_handle_t *)&d->attaching))
+		ready_tell(d);
 	host_captures_tidy(d->captures);
 	spool_tick(d->spool);
 	flight_tick(d->flight);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host-collector/daemon/governor.h"
+#include "host-collector/daemon/vm_search.h"
 #include "host-collector/link/config_text.h"
 
 enum { ATTACH_AGAIN_MS = 5000, ATTACH_SILENT_AGAIN_MS = 60000 };
@@ -18,6 +19,7 @@ struct watched_vm {
 	struct vm_config config;
 	struct watched_vm_events events;
 	struct host_captures *captures;
+	struct vm_search *search;    /* of its monitor; NULL: none is under way */
 	struct collector *collector; /* NULL: none runs */
 	struct frame_tap *taps;
 	struct governor governor;
@@ -114,7 +116,22 @@ static void govern(struct watched_vm *vm, uint64_t now_ms)
 	on_say(vm, line);
 }
 
-static void run_begin(struct watched_vm *vm)
+static void run_refused(struct watched_vm *vm, int err)
+{
+	if (vm->state != WATCHED_WAITING)
+		state_set(vm, WATCHED_WAITING);
+	if (strcmp(vm->said, vm->why))
+		on_say(vm, vm->why);
+	snprintf(vm->said, sizeof(vm->said), "%s", vm->why);
+	uv_update_time(vm->loop);
+	vm->try_ms = uv_now(vm->loop);
+	/* There are few threads that search: one that has to wait does so rarely. */
+	if (err == -ETIMEDOUT)
+		vm->again_ms = ATTACH_SILENT_AGAIN_MS;
+}
+
+/* found: by its monitor; NULL: it is found by its pid. */
+static void run_open(struct watched_vm *vm, struct vm *found)
 {
 	const struct collector_sink sink = {
 		.frame = on_frame, .say = on_say, .ended = on_ended, .context = vm};
@@ -126,6 +143,7 @@ static void run_begin(struct watched_vm *vm)
 	struct collector_options options = {
 		.pid = (pid_t)config->pid,
 		.qmp_path = config->qmp[0] ? config->qmp : NULL,
+		.vm = found,
 		.channel = config->channel[0] ? config->channel : NULL,
 		.channel_can_wait = true,
 		.vsock_handed = true,
@@ -143,9 +161,6 @@ static void run_begin(struct watched_vm *vm)
 	if (config->guest_level == CAPTURE_SUMMARY) /* which was checked */
 		config_level_parse("summary", config->guest_handlers_over_ns, &wish, vm->why,
 				   sizeof(vm->why));
-	vm->ended = false;
-	vm->try_ms = uv_now(vm->loop);
-	vm->again_ms = ATTACH_AGAIN_MS;
 	taps_begin(vm);
 	options.shared =
 		host_captures_get(vm->captures, config->way, &err, vm->why, sizeof(vm->why));
@@ -154,24 +169,52 @@ static void run_begin(struct watched_vm *vm)
 	if (!err)
 		err = collector_open(vm->loop, &options, &sink, &vm->collector, vm->why,
 				     sizeof(vm->why));
-	if (!err) {
-		vm->runs++;
-		vm->why[0] = vm->said[0] = 0;
-		state_set(vm, WATCHED_RUNNING);
-		governor_start(vm);
+	else
+		vm_close(found);
+	if (err) {
+		vm->collector = NULL;
+		run_refused(vm, err);
 		return;
 	}
-	vm->collector = NULL;
-	if (vm->state != WATCHED_WAITING)
-		state_set(vm, WATCHED_WAITING);
-	if (strcmp(vm->said, vm->why))
-		on_say(vm, vm->why);
-	snprintf(vm->said, sizeof(vm->said), "%s", vm->why);
-	/* A monitor that does not answer holds up everybody: rarely, then. */
-	uv_update_time(vm->loop);
+	vm->runs++;
+	vm->why[0] = vm->said[0] = 0;
+	state_set(vm, WATCHED_RUNNING);
+	governor_start(vm);
+}
+
+static void on_found(void *context, struct vm *found, int err, const char *why)
+{
+	struct watched_vm *vm = context;
+
+	vm->search = NULL;
+	if (found) {
+		run_open(vm, found);
+		return;
+	}
+	snprintf(vm->why, sizeof(vm->why), "%s", why);
+	run_refused(vm, err);
+}
+
+static void run_begin(struct watched_vm *vm)
+{
+	const struct vm_config *config = &vm->config;
+	const struct vm_options options = {
+		.number = COLLECTOR_VM, .pid = (pid_t)config->pid, .qmp_path = config->qmp};
+	const struct vm_search_events events = {.done = on_found, .context = vm};
+	int err;
+
+	vm->ended = false;
 	vm->try_ms = uv_now(vm->loop);
-	if (err == -ETIMEDOUT)
-		vm->again_ms = ATTACH_SILENT_AGAIN_MS;
+	vm->again_ms = ATTACH_AGAIN_MS;
+	if (!config->qmp[0]) {
+		run_open(vm, NULL);
+		return;
+	}
+	err = vm_search_begin(vm->loop, &options, &events, &vm->search);
+	if (!err)
+		return;
+	snprintf(vm->why, sizeof(vm->why), "%s", strerror(-err));
+	run_refused(vm, err);
 }
 
 static void run_end(struct watched_vm *vm, const char *why)
@@ -209,6 +252,8 @@ struct watched_vm *watched_vm_new(uv_loop_t *loop, const struct vm_config *confi
 
 void watched_vm_detach(struct watched_vm *vm)
 {
+	vm_search_forget(vm->search);
+	vm->search = NULL;
 	run_end(vm, "detached");
 }
 
@@ -235,14 +280,19 @@ void watched_vm_tick(struct watched_vm *vm, uint64_t now_ms)
 
 bool watched_vm_is_due(const struct watched_vm *vm, uint64_t now_ms)
 {
-	return !vm->collector && vm->state == WATCHED_WAITING &&
+	return !vm->collector && !vm->search && vm->state == WATCHED_WAITING &&
 	       (!vm->try_ms || now_ms - vm->try_ms >= vm->again_ms);
 }
 
 void watched_vm_try(struct watched_vm *vm)
 {
-	if (!vm->collector)
+	if (!vm->collector && !vm->search)
 		run_begin(vm);
+}
+
+bool watched_vm_is_sought(const struct watched_vm *vm)
+{
+	return vm->search != NULL;
 }
 
 void watched_vm_restart(struct watched_vm *vm)

@@ -53,9 +53,11 @@ void watched_vm_close(struct watched_vm *vm);
 void watched_vm_tick(struct watched_vm *vm, uint64_t now_ms);
 /* Does it wait, and is it time to try to attach it (again)? */
 bool watched_vm_is_due(const struct watched_vm *vm, uint64_t now_ms);
-/* Tries. A failed attempt is not an error: it waits on. Blocks for some ms, or as long as a monitor
- * (QMP) does not answer. */
+/* Tries. A failed attempt is not an error: it waits on. Blocks for some ms; a monitor (QMP) is asked
+ * by another thread. */
 void watched_vm_try(struct watched_vm *vm);
+/* Is its monitor being asked? */
+bool watched_vm_is_sought(const struct watched_vm *vm);
 /* Ends the run and begins another, for a listener that wants to hear the beginning. */
 void watched_vm_restart(struct watched_vm *vm);
 

@@ -471,19 +471,21 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	int err = 0;
 
 	if (!c) {
+		vm_close(options->vm);
 		snprintf(why, why_bytes, "out of memory");
 		return -ENOMEM;
 	}
 	c->loop = loop;
 	c->sink = *sink;
 	c->pidfd = -1;
+	c->vm = options->vm;
 	if (options->channel)
 		channel_plan(c, options);
 	if (options->channel && !options->channel_can_wait) {
 		err = channel_address(c);
 		snprintf(why, why_bytes, "%s", c->channel.why);
 	}
-	if (!err)
+	if (!err && !c->vm)
 		err = vm_open(&vm, &c->vm, why, why_bytes);
 	if (!err)
 		err = host_open(c, options, why, why_bytes);

@@ -23,8 +23,10 @@
 enum { COLLECTOR_VM = 1 };
 
 struct collector_options {
-	pid_t pid;                     /* 0: by QMP */
-	const char *qmp_path;          /* NULL: by pid */
+	pid_t pid;            /* 0: by QMP */
+	const char *qmp_path; /* NULL: by pid */
+	struct vm *vm; /* found already, as number COLLECTOR_VM; taken over in any case. NULL: not
+			  yet */
 	const char *channel;           /* link/address.h; NULL: the host only */
 	struct link_security security; /* of the channel */
 	/* A channel that cannot be set up (no such host, no key) is said and tried again, instead
