@@ -306,6 +306,7 @@ static void on_end(void *context, const char *why)
 		live_drop(v);
 	if (v->live && v->waiting.is)
 		waiting_serve(v);
+	v->suppressed += v->waiting.is; /* nothing comes after it */
 	v->waiting.is = false;
 }
 
