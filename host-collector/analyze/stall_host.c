@@ -52,7 +52,8 @@ void stall_chain_end(struct stall_detector *d, const struct stall_vm *v, struct 
 	if (facts_duration(f) < d->options.than_ns || !chain_stands_alone(d, k, f))
 		return;
 	f->than_ns = d->options.than_ns;
-	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : k->err_ns;
+	/* Its edges are the host's own. */
+	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : 0;
 	stall_tell(d, v, f);
 }
 

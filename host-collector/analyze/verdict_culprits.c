@@ -44,6 +44,9 @@ void culprits_senders(const struct stall_facts *f, const struct model *m, struct
 		if (s->state == VCPU_STOPPED && s->signal_pid)
 			culprit_add(out, m, VS_SOURCE_HOST, s->signal_pid, "sent the stop signal",
 				    span_ns(s));
+		else if (s->state == VCPU_STOPPED && s->asker_pid)
+			culprit_add(out, m, VS_SOURCE_HOST, s->asker_pid, "wrote to QEMU's monitor",
+				    span_ns(s));
 	}
 }
 

@@ -176,11 +176,33 @@ static void host_switch(struct model *m, struct host_ns t, const struct vs_event
 	}
 }
 
+/*
+ * QEMU reads its QMP sockets in a thread of its own (monitor/monitor.c), "IO mon_iothread", which
+ * sleeps until somebody writes a command. That is not so of its main loop, which timers wake, too.
+ */
+static void monitor_woken(struct model *m, struct host_ns t, const struct vs_event *e)
+{
+	static const char reader[] = "mon_iothread", ours[] = "vcpuscope";
+	int32_t tgid;
+	if (e->pid2 <= 0 || !strstr(names_get(&m->names, 0, e->pid), reader) ||
+	    !strcmp(names_get(&m->names, 0, e->pid2), ours))
+		return;
+	tgid = names_tgid(&m->names, 0, e->pid);
+	for (size_t i = 0; i < m->n_vms && tgid > 0; i++) {
+		if (m->vms[i]->tgid != tgid || names_tgid(&m->names, 0, e->pid2) == tgid)
+			continue;
+		m->vms[i]->monitor_waker = e->pid2;
+		m->vms[i]->monitor_woken = t;
+	}
+}
+
 static void host_wakeup(struct model *m, struct host_ns t, const struct vs_event *e)
 {
 	struct vcpu *v = vcpu_of_thread(m, e->pid);
 	struct vcpu_sink sink = vcpu_sink_of(m);
 
+	if (!v)
+		monitor_woken(m, t, e);
 	if (!v || e->arg0 >= VS_CPUS_MAX)
 		return;
 	vcpu_woken(v, t, (uint16_t)e->arg0, e->pid2, &sink);

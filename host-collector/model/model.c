@@ -117,13 +117,15 @@ static enum guest_account account_of(void *context, const struct vcpu *v, struct
 		 : GUEST_ACCOUNT_UNKNOWN;
 }
 
-static bool paused_at(void *context, const struct vcpu *v, struct host_ns t, bool *migrates)
+static bool paused_at(void *context, const struct vcpu *v, struct host_ns t, struct vcpu_span *span)
 {
 	const struct vm *vm = ((const struct vm_vcpu *)v)->vm;
+	bool paused = t.ns >= vm->pause_begin.ns && (vm->paused || t.ns < vm->pause_end.ns);
 
 	(void)context;
-	*migrates = vm->pause_migrates;
-	return t.ns >= vm->pause_begin.ns && (vm->paused || t.ns < vm->pause_end.ns);
+	span->migrates = paused && vm->pause_migrates;
+	span->asker_pid = paused && !vm->pause_migrates ? vm->pause_asker : 0;
+	return paused;
 }
 
 static enum wait_class class_of(void *context, const struct vcpu *v, uint32_t id)
@@ -294,6 +296,9 @@ int model_guest_boot(struct model *m, uint32_t vm_id, uint32_t boot)
 	return 0;
 }
 
+/* A command to stop may first wait for the guest's disks. */
+#define ASKED_MAX_NS 1000000000ll
+
 int model_vm_paused(struct model *m, uint32_t vm_id, struct host_ns t, bool paused)
 {
 	struct vm *vm = vm_find(m, vm_id);
@@ -303,6 +308,8 @@ int model_vm_paused(struct model *m, uint32_t vm_id, struct host_ns t, bool paus
 	if (paused && !vm->paused) {
 		vm->pause_begin = t;
 		vm->pause_migrates = vm->migrates;
+		vm->pause_asker =
+			t.ns - vm->monitor_woken.ns <= ASKED_MAX_NS ? vm->monitor_waker : 0;
 	} else if (!paused && vm->paused) {
 		vm->pause_end = t;
 	}

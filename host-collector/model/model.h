@@ -87,6 +87,8 @@ struct vcpu_span {
 	uint32_t waiter_stack, waker_stack; /* stack ids, 0 none */
 	struct vcpu_exit exit;
 	bool migrates;      /* stopped, by its VMM: to complete a migration */
+	int32_t asker_pid;  /* stopped, by its VMM: who had written to its monitor before, 0 unknown
+			     */
 	int32_t signal_pid; /* stopped: the sender of the stopping signal, 0 unknown */
 	uint32_t signal_number;
 };

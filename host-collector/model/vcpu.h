@@ -51,8 +51,10 @@ struct vcpu_sink {
 	void (*span)(void *context, const struct vcpu_span *span);
 	/* Idle or busy by the guest's account at that time. */
 	enum guest_account (*account)(void *context, const struct vcpu *v, struct host_ns t);
-	/* Was the VM paused by its VMM at that time? *migrates: to complete a migration. */
-	bool (*paused)(void *context, const struct vcpu *v, struct host_ns t, bool *migrates);
+	/* Was the VM paused by its VMM at that time? Fills the span's migrates and asker_pid then.
+	 */
+	bool (*paused)(void *context, const struct vcpu *v, struct host_ns t,
+		       struct vcpu_span *span);
 	enum wait_class (*wait_class)(void *context, const struct vcpu *v, uint32_t stack);
 	void *context;
 };

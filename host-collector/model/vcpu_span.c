@@ -101,9 +101,8 @@ struct vcpu_span vcpu_span_closed(const struct vcpu *v, struct host_ns t,
 	span.end = t;
 	if (vcpu_off_cpu(v) && span.state != VCPU_UNKNOWN) {
 		struct host_ns middle = {span.begin.ns + (t.ns - span.begin.ns) / 2};
-		bool migrates, paused = sink->paused(sink->context, v, middle, &migrates);
+		bool paused = sink->paused(sink->context, v, middle, &span);
 
-		span.migrates = paused && migrates;
 		if (v->state == THREAD_SLEEPING)
 			span.state = paused ? VCPU_STOPPED : sleep_state(v, &span, middle, sink);
 		span.waiter_stack = v->waiter_stack;

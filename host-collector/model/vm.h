@@ -35,6 +35,9 @@ struct vm {
 	bool paused;                           /* by its VMM, since... */
 	struct host_ns pause_begin, pause_end; /* the latest pause */
 	bool migrates, pause_migrates;         /* now; when that pause began */
+	int32_t monitor_waker; /* who woke the thread that reads its monitor's socket last */
+	struct host_ns monitor_woken;
+	int32_t pause_asker; /* of the latest pause, 0 unknown */
 	struct names names;
 	struct stacks *stacks; /* the guest's own, by guest_stack_key(); NULL: it sent none */
 	size_t n_vcpus;

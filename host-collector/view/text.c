@@ -258,7 +258,11 @@ static void incident_write(const struct page *p, const struct incident *i)
 			time_dmesg(i->end_dmesg_ns).text);
 	if (i->dmesg_known && i->dmesg_err_ns >= DMESG_ERR_SHOWN_NS)
 		fprintf(p->out, " %s", time_error(i->dmesg_err_ns).text);
-	fprintf(p->out, "  clock %s, %s\n", clock_method(r, i->vm), time_error(i->err_ns).text);
+	if (i->err_ns)
+		fprintf(p->out, "  clock %s, %s\n", clock_method(r, i->vm),
+			time_error(i->err_ns).text);
+	else
+		fprintf(p->out, "  host's clock\n");
 	if (!i->healthy) {
 		fprintf(p->out, "   why      %s\n", escape(i->because).text);
 		if (i->runner_up != VERDICT_UNDETERMINED)

@@ -49,6 +49,26 @@ static void migrated(struct tale *t)
 	ADD(t, SWITCH(VM, 710000, 0, 50, 42, 1));
 }
 
+/* Somebody writes to QEMU's monitor, and QEMU stops the VM. Others wake its main loop all the time.
+ */
+static void paused_through_its_monitor(struct tale *t)
+{
+	enum { MONITOR = 78 };
+
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	ADD(t, EVENT(HOST, 200000, 0, TASK_NAME, MONITOR, QEMU, script_comm("IO mon_i"),
+		     script_comm("othread")));
+	ADD(t, WAKEUP(HOST, 299500, 1, MONITOR, 900, 1));
+	ADD(t, WAKEUP(HOST, 299600, 1, MONITOR, 77, 1));
+	ADD(t, WAKEUP(HOST, 299700, 1, QEMU, 500, 1));
+	tale_vmm(t, 300000, NOTE_VM_PAUSED);
+	tale_away(t, 300100, 700000, VS_TASK_INTERRUPTIBLE, 0);
+	tale_vmm(t, 699900, NOTE_VM_RESUMED);
+	tale_ticks(t, 700100, 710000, 50);
+	ADD(t, SWITCH(VM, 710000, 0, 50, 42, 1));
+}
+
 /* A migration that came only after the pause, and one that was over before, explain nothing. */
 static void paused_beside_a_migration(struct tale *t)
 {
@@ -317,6 +337,9 @@ static void unheld(struct tale *t)
 static const struct expected stalls[] = {
 	{"VM stopped by a signal", paused, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED, GUEST_CPU_TASK,
 	 510000, VCPU_STOPPED, 400000, 900, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"VM paused through QEMU's monitor", paused_through_its_monitor, VERDICT_VM_PAUSED,
+	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 510000, VCPU_STOPPED, 399900, 900, true,
+	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
 	{"downtime of a migration", migrated, VERDICT_MIGRATION, CONFIDENCE_DECIDED, GUEST_CPU_TASK,
 	 510000, VCPU_STOPPED, 399900, 0, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
 	{"paused, and a migration before and after", paused_beside_a_migration, VERDICT_VM_PAUSED,
