@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -44,6 +45,19 @@ struct program {
 static void say(void *context, const char *line)
 {
 	log_writer_line(context, "vcpuscope-agent: %s", line);
+}
+
+/* Behind what the agent has said before. */
+static void __attribute__((format(printf, 2, 3)))
+line_say(const struct agent_options *options, const char *format, ...)
+{
+	char line[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	options->say(options->context, line);
 }
 
 /* Rings must be emptied when the guest is busiest, and an echo answered at once is a tighter clock.
@@ -117,12 +131,12 @@ static enum exit_code program_run(struct capture *capture, const struct argument
 
 	err = uv_loop_init(&p.loop);
 	if (err) {
-		fprintf(stderr, "vcpuscope-agent: cannot start: %s\n", strerror(-err));
+		line_say(agent_options, "cannot start: %s", strerror(-err));
 		return EXIT_INTERNAL;
 	}
 	err = agent_start(&p.loop, capture, agent_options, &p.agent);
 	if (err) {
-		fprintf(stderr, "vcpuscope-agent: cannot start: %s\n", strerror(-err));
+		line_say(agent_options, "cannot start: %s", strerror(-err));
 		code = EXIT_INTERNAL;
 		goto out;
 	}
@@ -130,13 +144,13 @@ static enum exit_code program_run(struct capture *capture, const struct argument
 	uv_run(&p.loop, UV_RUN_DEFAULT);
 	err = agent_result(p.agent);
 	if (err == -ENODEV) {
-		fprintf(stderr,
-			"vcpuscope-agent: no virtio-serial port '%s' in /sys/class/virtio-ports%s: add a "
-			"virtserialport of that name to the VM, or load virtio_console\n",
-			agent_options->address.name,
-			agent_options->address.carrier == &channel_carrier_auto
-				? ", and no /dev/vsock"
-				: "");
+		line_say(agent_options,
+			 "no virtio-serial port '%s' in /sys/class/virtio-ports%s: add a "
+			 "virtserialport of that name to the VM, or load virtio_console",
+			 agent_options->address.name,
+			 agent_options->address.carrier == &channel_carrier_auto
+				 ? ", and no /dev/vsock"
+				 : "");
 		code = EXIT_NO_CHANNEL;
 	} else if (err) {
 		code = EXIT_INTERNAL;
