@@ -173,8 +173,6 @@ struct report_clock {
 	uint32_t epochs;
 	uint64_t disagreements;   /* round trips that contradict the hypervisor's parameters... */
 	int64_t contradiction_ns; /* by how much at last; 0: not known */
-	/* Guest events that lie where their vCPU was certainly not in the guest. */
-	uint64_t impossible;
 	/* Nothing is proven of this guest's times: its side and the host's are not joined. */
 	bool untrusted;
 };

@@ -22,7 +22,6 @@ static int clock_give(const struct pipeline_source *s, const struct model *m,
 		.causality_violations = s->causality_violations + presence.violations,
 		.disagreements = s->clock_disagreements,
 		.contradiction_ns = s->clock_contradiction_ns,
-		.impossible = presence.violations,
 		.untrusted = s->clock_untrusted || presence.violations >= PRESENCE_REFUTES,
 		.epochs = s->clock_epochs,
 	};

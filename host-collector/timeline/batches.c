@@ -179,6 +179,8 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 
 		e->source = s->id;
 		e->event = events[i];
+		if (stream_is_refuted(s))
+			e->err_ns = UINT32_MAX;
 		if (gap_is_bounded(b, &events[i]))
 			e->event.arg1 = b->watermark;
 	}

@@ -588,7 +588,7 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.clock_epochs = (uint32_t)clock.epochs,
 		.clock_disagreements = clock.disagreements,
 		.clock_contradiction_ns = clock.untrusted ? clock.exact_from_echo_ns : 0,
-		.clock_untrusted = clock.untrusted,
+		.clock_untrusted = clock.untrusted || stream_is_refuted(s),
 	};
 	memcpy(out->untold, s->untold, sizeof(out->untold));
 	return 0;

@@ -109,7 +109,7 @@ struct pipeline_source {
 	/* Round trips that contradict the hypervisor's parameters: no time is proven then. */
 	uint64_t clock_disagreements;
 	int64_t clock_contradiction_ns; /* by how much at last; 0: not known, or there is none */
-	bool clock_untrusted;           /* a contradiction stands */
+	bool clock_untrusted; /* a contradiction stands, or too many causality_violations */
 };
 /* Sources in the order of their first frame. -ENOENT past the last. */
 int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_source *out);

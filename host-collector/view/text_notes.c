@@ -25,9 +25,10 @@ static void untrusted_write(const struct report_clock *c, FILE *out)
 	} else {
 		fprintf(out,
 			"%" PRIu64
-			" of its events lie where their vCPU was not in the guest. The guest "
-			"lies about its clock, or events of the host are missing.",
-			c->impossible);
+			" of its instants are impossible: events while their vCPU was not in "
+			"the guest, or messages stamped after they had arrived. The guest lies about its "
+			"clock, or events of the host are missing.",
+			c->causality_violations);
 	}
 	fputs(" What the host saw holds; nothing of the guest's is joined to it.\n", out);
 }

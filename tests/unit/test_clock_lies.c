@@ -129,7 +129,6 @@ static void scene_write(const char *path, const struct lie *lie)
 	synth_at(s, SPIN_END * MS);
 	synth_guest_event(s, 0, synth_switch(TASK, 0, OTHER));
 	busy(s, SPIN_END + 4, SCENE_END);
-	/* Where KVM's events show it, the vCPU goes in and out of the guest all the time. */
 	synth_free(s);
 }
 
@@ -268,11 +267,42 @@ static void nor_does_any_other(void **state)
 	}
 }
 
+/*
+ * Where the hypervisor's parameters are not known, a lie shows by what it makes impossible: events
+ * while the vCPU was elsewhere, messages stamped after they had arrived. No stall of the guest's
+ * own is the host's then, either.
+ */
+static void without_the_hypervisor_a_lie_shows_by_what_it_makes_impossible(void **state)
+{
+	static const int64_t lies_us[] = {1700000, 405000, -405000, 150000, -700000};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(lies_us) / sizeof(*lies_us); k++) {
+		const struct lie lie = {.reply_us = lies_us[k]};
+		struct json_object *report = report_of(&lie),
+				   *incidents = member(report, "incidents");
+
+		struct json_object *clock = json_object_array_get_idx(member(report, "clock"), 0);
+
+		assert_string_equal(text_of(clock, "method"), "untrusted");
+		for (size_t n = 0; n < json_object_array_length(incidents); n++) {
+			struct json_object *i = json_object_array_get_idx(incidents, n);
+
+			assert_true(misses_clock_map(i));
+			assert_string_not_equal(text_of(i, "confidence"), "decided");
+			if (strcmp(text_of(i, "verdict"), "undetermined"))
+				assert_true(truth_has(i));
+		}
+		json_object_put(report);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_lie_makes_the_guests_stall_the_hosts),
 		cmocka_unit_test(nor_does_any_other),
+		cmocka_unit_test(without_the_hypervisor_a_lie_shows_by_what_it_makes_impossible),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
