@@ -34,6 +34,7 @@ enum {
 	EXPECT_REPLAYED = 8,
 	EXPECT_LOST = 16,
 	EXPECT_ANY = 31,
+	EXPECT_NOT_REFUSED = 32, /* beside EXPECT_ACCEPTED */
 };
 
 struct attack_case {

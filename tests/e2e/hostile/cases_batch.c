@@ -314,8 +314,11 @@ static void play_well_formed(struct attack *a, unsigned int variant)
 bool batch_case(size_t i, struct attack_case *out)
 {
 	if (i < N_MALFORMED)
-		*out = (struct attack_case){"batch", malformed_names[i], play_malformed,
-					    (unsigned int)i, EXPECT_REFUSED};
+		*out = (struct attack_case){
+			"batch", malformed_names[i], play_malformed, (unsigned int)i,
+			/* an unknown type is a newer agent's */
+			i == TYPE_64 || i == TYPE_HUGE ? EXPECT_ACCEPTED | EXPECT_NOT_REFUSED
+						       : EXPECT_REFUSED};
 	else if (i < N_MALFORMED + N_WELL_FORMED)
 		*out = (struct attack_case){"lie", well_formed[i - N_MALFORMED].name,
 					    play_well_formed, (unsigned int)(i - N_MALFORMED),

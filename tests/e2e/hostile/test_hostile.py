@@ -21,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "daemon"
 from daemon_rig import BUILD, Daemon, FakeVm, PROGRAM, skip_unless_possible, until  # noqa: E402
 
 HOSTILE = BUILD / "tests/e2e/hostile/hostile"
-ACCEPTED, DAMAGED, REFUSED, REPLAYED, LOST = 1, 2, 4, 8, 16
+ACCEPTED, DAMAGED, REFUSED, REPLAYED, LOST, NOT_REFUSED = 1, 2, 4, 8, 16, 32
 HELLO, BATCH, HEARTBEAT = 1, 2, 3
 RSS_GROWTH_MAX = 96 << 20  # the live timeline may hold 32 MiB of events that wait, the recorder 8
 ANSWER_MAX_S = 5  # on a machine that does other things too
@@ -94,6 +94,8 @@ def judge(family, name, expect, grew, deaths):
         return f"{deaths} decoders died"
     if expect and not any(grew[bit] for bit in grew if expect & bit):
         return f"none of the expected counts grew: {grew}"
+    if expect & NOT_REFUSED and grew[REFUSED]:
+        return f"something was refused: {grew}"
     if not expect and any(grew.values()):
         return f"something was counted: {grew}"
     # A spoilt HELLO refuses the session; after everything else the channel must still work.
