@@ -358,7 +358,7 @@ static void a_flood_of_sessions_is_answered_and_said_at_a_rate(void **state)
 			echoes++;
 		}
 	}
-	assert_in_range(hellos, 20, 4 * SESSION_HELLOS_PER_S);
+	assert_in_range(hellos, 60, 4 * SESSION_HELLOS_PER_S);
 	assert_in_range(echoes, 200, 4 * SESSION_ECHOES_PER_S);
 	assert_in_range(f->n_said, 1, 2);
 	/* And afterwards all is as before. */
