@@ -24,6 +24,15 @@ struct guest_context { /* one interrupt or softirq that has begun */
 	struct host_ns sure_until; /* the last event before the first of them */
 };
 
+/*
+ * What was seen of a task since it came onto its CPU, and what is missing. If most was seen and
+ * none of it was a switch, presumably none of what is missing was, either, if the next event finds
+ * the same task there.
+ */
+struct loss_balance {
+	uint64_t seen, lost;
+};
+
 struct guest_cpu {
 	uint32_t vm;
 	uint16_t cpu;
@@ -35,6 +44,7 @@ struct guest_cpu {
 	bool err_grows;      /* which grows as fast as time: of a gap between two clocks */
 	bool doubted; /* one event is missing since `last`; the next may show that it was no switch
 		       */
+	struct loss_balance balance; /* of the current task */
 	unsigned depth;
 	unsigned doubted_depth; /* so many of the contexts began before a loss */
 	uint64_t seen;          /* events so far */
@@ -82,6 +92,9 @@ bool guest_event_was_current(const struct vs_event *e, int32_t *pid);
 /* Does a LOST event leave room for one missing event only? That cannot have been a switch away from
  * a task and the switch back to it. */
 bool loss_is_single(const struct vs_event *e);
+/* Counts the events of a LOST event. Does the task presumably go on? One missing event cannot be a
+ * switch away and back; more can, but only where few are. */
+bool loss_bearable(struct loss_balance *b, const struct vs_event *e);
 /* Closes what is open. */
 void guest_cpu_finish(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink);
 /* Idle or busy at `t`, if the recent past remembers it and it was the same all around `t` for as

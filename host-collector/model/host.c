@@ -42,16 +42,16 @@ static void waiter_update(struct model *m, struct vcpu *v)
 }
 
 /* `pid` has run here since the last switch seen; it is what the waiters waited for. If switches may
- * be missing nobody knows who it was, but one alone cannot have led away and back. */
+ * be missing it has since the gap's end at the latest, but one alone cannot have led away and back.
+ */
 static void pcpu_account(struct pcpu *p, struct host_ns t, int32_t pid)
 {
 	bool known = p->lost_gap == 0 || (p->lost_gap == 1 && p->current == pid);
 
 	for (struct vcpu *v = p->waiters; v; v = v->next_waiter) {
-		if (known)
-			vcpu_held_by(v, t, pid);
-		else
-			v->queue.segment_begin = t;
+		if (!known && v->queue.segment_begin.ns < p->gap_end.ns)
+			v->queue.segment_begin = p->gap_end;
+		vcpu_held_by(v, t, pid);
 	}
 }
 
@@ -119,9 +119,11 @@ static void lossy_list_remove(struct model *m, uint16_t cpu)
 
 static void loss_end(struct model *m, uint16_t cpu, struct host_ns t)
 {
-	m->pcpus[cpu].lossy = false;
-	m->pcpus[cpu].gap_end = t;
-	m->pcpus[cpu].lost = 0;
+	struct pcpu *p = &m->pcpus[cpu];
+
+	p->lossy = false;
+	p->gap_end = t;
+	p->lost = 0;
 	lossy_list_remove(m, cpu);
 	if (--m->n_lossy == 0)
 		EACH_VCPU(m, v, vcpu_sure(v, t));

@@ -89,6 +89,9 @@ struct vcpu_span {
 	bool migrates;      /* stopped, by its VMM: to complete a migration */
 	int32_t asker_pid;  /* stopped, by its VMM: who had written to its monitor before, 0 unknown
 			     */
+	/* unknown: what it was before and after; what is missing may have led away and back */
+	bool presumed;
+	enum vcpu_state presumed_state;
 	int32_t signal_pid; /* stopped: the sender of the stopping signal, 0 unknown */
 	uint32_t signal_number;
 };

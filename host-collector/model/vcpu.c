@@ -56,6 +56,7 @@ static bool signal_explains(const struct vcpu_signal *signal, struct host_ns t, 
 void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t state,
 		     const struct vcpu_signal *signal, const struct vcpu_sink *sink)
 {
+	vcpu_presumption_fails(v);
 	/* It leaves the guest before it leaves the CPU. */
 	vcpu_doubt_end(v, t, v->state == THREAD_RUNNING && v->mode != MODE_GUEST, sink);
 	vcpu_prove(v, t, THREAD_RUNNING, pcpu, sink);
@@ -84,6 +85,7 @@ void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t s
 void vcpu_woken(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t waker,
 		const struct vcpu_sink *sink)
 {
+	vcpu_presumption_fails(v);
 	vcpu_doubt_end(v, t, v->state == THREAD_SLEEPING || v->state == THREAD_STOPPED, sink);
 	/* A wake-up of a thread that is not asleep only spares it the next sleep. */
 	if (v->state == THREAD_RUNNING || v->state == THREAD_READY)
@@ -103,6 +105,7 @@ void vcpu_migrated(struct vcpu *v, uint16_t pcpu)
 
 void vcpu_exited(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
+	vcpu_presumption_fails(v);
 	vcpu_doubt_end(v, t, v->state == THREAD_RUNNING, sink);
 	vcpu_span_close(v, t, sink);
 	vcpu_span_begin(v, t, THREAD_UNSEEN, VCPU_UNKNOWN, v->open.pcpu);
@@ -126,6 +129,7 @@ static bool exit_is_hlt(const struct vcpu_exit *exit)
 void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mode,
 	      const struct vcpu_exit *exit, const struct vcpu_sink *sink)
 {
+	vcpu_presumption_fails(v);
 	v->kvm_seen = true;
 	vcpu_doubt_end(v, t, v->state == THREAD_RUNNING && mode_leads_to(v->mode, mode), sink);
 	vcpu_prove(v, t, THREAD_RUNNING, pcpu, sink);

@@ -82,16 +82,20 @@ struct vcpu {
 		uint16_t pcpu;
 		uint64_t lost;
 		struct host_ns from;
+		bool own; /* the thread has been there */
 	} doubts[VCPU_DOUBTS];
 	/* READY: it may have had a turn inside gaps that are over, the first of which began then.
 	 */
 	bool holed;
 	struct host_ns hole_from;
+	bool presumed; /* UNSURE: presumably it has waited for a CPU since then */
+	struct host_ns presumed_from;
 	struct vcpu_span open; /* state: as far as known now */
 	bool open_hlt;         /* the wait began in a HLT exit */
 	/* An episode is the time off the CPU, from switch-out to switch-in. */
 	uint32_t episode;
 	struct host_ns episode_begin;
+	uint64_t off_lost;                  /* events missing since */
 	bool episode_seen;                  /* to begin; else it was under way already */
 	uint32_t waiter_stack, waker_stack; /* of the current episode, if they come early */
 	struct host_ns

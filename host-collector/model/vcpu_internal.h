@@ -45,6 +45,8 @@ struct vcpu_held *vcpu_held_at(const struct vcpu *v, uint32_t i);
 
 /* From `from` on nothing is known of the thread. */
 void vcpu_lose(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink);
+/* The thread was lost while it waited for a CPU, and its next event shows that it no longer did. */
+void vcpu_presumption_fails(struct vcpu *v);
 /* A lost thread had been `thread` since the gap ended. */
 void vcpu_prove(struct vcpu *v, struct host_ns t, enum thread_state thread, uint16_t pcpu,
 		const struct vcpu_sink *sink);

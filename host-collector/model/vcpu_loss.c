@@ -3,6 +3,11 @@
  */
 #include "host-collector/model/vcpu_internal.h"
 
+static struct host_ns later(struct host_ns a, struct host_ns b)
+{
+	return a.ns > b.ns ? a : b;
+}
+
 /* An unsure thread had been `thread` since the gap ended. */
 void vcpu_prove(struct vcpu *v, struct host_ns t, enum thread_state thread, uint16_t pcpu,
 		const struct vcpu_sink *sink)
@@ -45,29 +50,48 @@ void vcpu_lose(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink
 	if (vcpu_off_cpu(v))
 		vcpu_episode_end(v, from);
 	v->was_ready = v->state == THREAD_READY;
+	v->presumed = false;
 	vcpu_span_begin(v, from, THREAD_UNSURE, VCPU_UNKNOWN, pcpu);
 }
 
-/* Can the missing events have led the thread away from its state and back? A turn on a CPU begins
- * and ends with a switch there, which one lost event cannot both be; a sleeper must be woken, too.
+/*
+ * Of how many events a turn on a CPU consists: a switch there and a switch away, and, of a thread
+ * that was between two entries of its guest, an entry and an exit. Without these two it has had no
+ * time in the guest, and its wait may as well be called unbroken.
  */
+static uint64_t turn_events(const struct vcpu *v)
+{
+	return v->kvm_seen && (v->mode == MODE_KVM || v->mode == MODE_GUEST) ? 4 : 2;
+}
+
+/* Can what is missing on this pCPU be a turn? Elsewhere than where it waits the thread must have
+ * been brought there first, which may be missing there or elsewhere. */
+static bool turn_possible(const struct vcpu *v, const struct vcpu_doubt *d)
+{
+	return d->lost >= turn_events(v) &&
+	       (d->own || d->pcpu == v->open.pcpu || v->off_lost > turn_events(v));
+}
+
+/* Can the missing events have led the thread away from its state and back? A sleeper must be woken
+ * before it has a turn. */
 static bool round_trip_possible(const struct vcpu *v, struct host_ns t)
 {
-	uint64_t most = v->n_doubts > VCPU_DOUBTS ? UINT64_MAX : 0;
+	bool turn = false;
 
 	if (vcpu_off_cpu(v) && v->unbroken.ns >= t.ns)
 		return false;
-	for (unsigned i = 0; i < v->n_doubts && i < VCPU_DOUBTS; i++) {
-		if (v->doubts[i].lost > most)
-			most = v->doubts[i].lost;
-	}
 	if (v->state == THREAD_RUNNING)
 		return v->doubt_lost >= 2;
-	return most >= 2 && (v->state == THREAD_READY || v->doubt_lost >= 3);
+	if (v->n_doubts > VCPU_DOUBTS)
+		return true;
+	for (unsigned i = 0; i < v->n_doubts; i++)
+		turn |= turn_possible(v, &v->doubts[i]);
+	return turn && (v->state == THREAD_READY || v->doubt_lost > turn_events(v));
 }
 
-/* It had a turn after `from`: what was taken for one long wait since then was none. */
-static void wait_fails(struct vcpu *v, struct host_ns from)
+/* It may have had a turn after `from` (or has: !presumed): what was taken for one long wait since
+ * then may be none. */
+static void wait_fails(struct vcpu *v, struct host_ns from, bool presumed)
 {
 	for (uint32_t i = v->held_count; i-- > 0;) {
 		struct vcpu_held *h = vcpu_held_at(v, i);
@@ -77,18 +101,42 @@ static void wait_fails(struct vcpu *v, struct host_ns from)
 		if (h->span.state == VCPU_RUNNABLE || h->span.state == VCPU_THROTTLED) {
 			h->span.state = VCPU_UNKNOWN;
 			h->span.throttled_ns = 0;
+			h->span.presumed = true;
+			h->span.presumed_state = VCPU_RUNNABLE;
 		}
+		h->span.presumed &= presumed;
 	}
+}
+
+/* The thread waited for a CPU: nothing is known from `from` on, but presumably it still does. */
+static void wait_lose(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink)
+{
+	struct host_ns since = v->holed && v->hole_from.ns < from.ns ? v->hole_from : from;
+
+	vcpu_lose(v, from, sink);
+	v->open.presumed = v->presumed = true;
+	v->open.presumed_state = VCPU_RUNNABLE;
+	v->presumed_from = since;
+}
+
+void vcpu_presumption_fails(struct vcpu *v)
+{
+	if (!v->presumed)
+		return;
+	v->presumed = v->open.presumed = false;
+	wait_fails(v, v->presumed_from, false);
 }
 
 /* The thread's next event shows in which state it was just before. */
 void vcpu_doubt_end(struct vcpu *v, struct host_ns t, bool as_before, const struct vcpu_sink *sink)
 {
 	bool holed = v->holed && v->state == THREAD_READY;
+	bool asleep = v->state == THREAD_SLEEPING || v->state == THREAD_STOPPED;
+	enum vcpu_state state;
 
 	v->holed = false;
 	if (holed && !as_before)
-		wait_fails(v, v->hole_from);
+		wait_fails(v, v->hole_from, false);
 	if (!v->doubted) {
 		if (holed && !as_before)
 			vcpu_lose(v, v->open.begin, sink);
@@ -99,11 +147,16 @@ void vcpu_doubt_end(struct vcpu *v, struct host_ns t, bool as_before, const stru
 		v->mode_lost = 0;
 		return;
 	}
-	if (holed)
-		wait_fails(v, v->doubt_from);
+	state = v->state == THREAD_READY ? VCPU_RUNNABLE : vcpu_running_state(v);
 	vcpu_lose(v, holed && !as_before ? v->open.begin : v->doubt_from, sink);
-	if (v->doubt_over)
-		vcpu_sure(v, v->doubt_until);
+	if (as_before && !asleep && state != VCPU_UNKNOWN) {
+		v->open.presumed = true;
+		v->open.presumed_state = state;
+	}
+	/* What it did on the CPU since is presumed, too, unless its mode is known. */
+	if (v->doubt_over &&
+	    !(v->open.presumed && state != VCPU_RUNNABLE && vcpu_running_state(v) == VCPU_UNKNOWN))
+		vcpu_sure(v, later(v->doubt_until, v->open.begin));
 }
 
 /*
@@ -116,12 +169,13 @@ bool vcpu_wakeup_missed(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t
 {
 	const int64_t at_once_ns = 1000000;
 	struct host_ns begin = v->doubt_from, end = v->doubt_over ? v->doubt_until : t;
+	bool turn = round_trip_possible(v, t);
 
 	if (!v->doubted || (v->state != THREAD_SLEEPING && v->state != THREAD_STOPPED) ||
-	    (round_trip_possible(v, t) && !v->waking_known))
+	    (turn && !v->waking_known))
 		return false;
 	if (v->waking_known) {
-		bool turn = round_trip_possible(v, t), here = pcpu == v->open.pcpu;
+		bool here = pcpu == v->open.pcpu;
 		struct vcpu_queue queue = v->queue;
 		struct host_ns waking = v->waking.ns < v->open.begin.ns ? v->open.begin : v->waking;
 
@@ -156,25 +210,29 @@ static void doubt_add(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64
 		i++;
 	if (i == v->n_doubts && i < VCPU_DOUBTS)
 		v->doubts[v->n_doubts++] = (struct vcpu_doubt){.pcpu = pcpu, .from = from};
-	if (i < VCPU_DOUBTS)
-		v->doubts[i].lost += lost;
-	else
+	if (i >= VCPU_DOUBTS) {
 		v->n_doubts = VCPU_DOUBTS + 1;
+		return;
+	}
+	v->doubts[i].lost += lost;
+	v->doubts[i].own |= pcpu == v->open.pcpu;
 }
 
 void vcpu_unsure(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64_t lost,
 		 const struct vcpu_sink *sink)
 {
 	v->mode_lost += lost;
+	v->off_lost += lost;
 	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE) {
 		vcpu_lose(v, from, sink);
 		return;
 	}
 	if (v->holed && v->state == THREAD_READY) {
 		/* It may have gone to sleep in the hole, and what is missing now be its wake-up. */
-		wait_fails(v, v->hole_from);
-		v->holed = v->doubted = false;
-		vcpu_lose(v, v->open.begin, sink);
+		wait_fails(v, v->hole_from, true);
+		v->doubted = false;
+		wait_lose(v, v->open.begin, sink);
+		v->holed = false;
 		return;
 	}
 	if (from.ns < v->open.begin.ns)
@@ -196,18 +254,22 @@ static void hole(struct vcpu *v, struct host_ns from, struct host_ns until,
 {
 	uint16_t pcpu = v->open.pcpu;
 
+	if (from.ns < v->open.begin.ns) /* up to there is another hole */
+		from = v->open.begin;
+	if (!v->holed)
+		v->hole_from = from;
 	v->holed = true;
-	v->hole_from = from;
 	vcpu_span_close(v, from, sink);
 	vcpu_wait_begin(v, from, VCPU_UNKNOWN, pcpu);
+	v->open.presumed = true;
+	v->open.presumed_state = VCPU_RUNNABLE;
 	vcpu_span_close(v, until, sink);
 	vcpu_wait_begin(v, until, VCPU_RUNNABLE, pcpu);
 }
 
 void vcpu_turn_over(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struct vcpu_sink *sink)
 {
-	bool unbroken = v->unbroken.ns >= t.ns;
-	struct vcpu_doubt over;
+	bool unbroken = v->unbroken.ns >= t.ns, turn;
 	unsigned i = 0;
 
 	if (!v->doubted || v->n_doubts > VCPU_DOUBTS)
@@ -216,26 +278,28 @@ void vcpu_turn_over(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struc
 		i++;
 	if (i == v->n_doubts)
 		return;
-	over = v->doubts[i];
-	/* Of a sleeper, two or more may have been a whole turn: that stays possible. */
-	if (over.lost >= 2 && v->state != THREAD_READY)
+	turn = turn_possible(v, &v->doubts[i]) && !unbroken;
+	/* Of a sleeper it stays possible. */
+	if (turn && v->state != THREAD_READY)
 		return;
 	v->doubts[i] = v->doubts[--v->n_doubts];
 	if (v->state != THREAD_READY)
 		return;
-	if (over.lost >= 2 && !unbroken && v->n_doubts) {
+	if (turn && v->n_doubts) {
 		v->doubted = false;
-		vcpu_lose(v, v->doubt_from, sink);
+		wait_lose(v, v->doubt_from, sink);
 		if (v->doubt_over)
-			vcpu_sure(v, v->doubt_until);
+			vcpu_sure(v, later(v->doubt_until, v->open.begin));
 		return;
 	}
-	if (over.lost >= 2 && !unbroken)
-		hole(v, over.from, t, sink);
+	if (turn)
+		hole(v, v->doubt_from, t, sink);
 	/* Only a turn moves who waits for a CPU. */
 	if (!v->n_doubts)
 		v->doubted = false;
 	for (i = 0, v->doubt_from = t; i < v->n_doubts; i++) {
+		if (v->doubts[i].from.ns < v->open.begin.ns)
+			v->doubts[i].from = v->open.begin;
 		if (v->doubts[i].from.ns < v->doubt_from.ns)
 			v->doubt_from = v->doubts[i].from;
 	}

@@ -299,6 +299,7 @@ void vcpu_episode_begin(struct vcpu *v, struct host_ns t, bool seen)
 {
 	v->episode++;
 	v->episode_seen = seen;
+	v->off_lost = 0;
 	v->episode_begin = t;
 	v->waiter_stack = v->waker_stack = 0;
 	v->unbroken = v->episode_begin;
