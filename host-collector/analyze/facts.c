@@ -14,6 +14,11 @@ bool vcpu_state_denies(enum vcpu_state s)
 	return denies[s];
 }
 
+bool vcpu_span_denies(const struct vcpu_span *span)
+{
+	return vcpu_state_denies(span->presumed ? span->presumed_state : span->state);
+}
+
 void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t)
 {
 	/* A stretch begins at every switch of the guest: the details' counts do, not their bytes.
@@ -74,8 +79,8 @@ static void halt_keep(struct stall_facts *f, const struct vcpu_span *span)
 {
 	unsigned least = 0;
 
-	if (f->n_halts && span->begin.ns - f->halts[f->n_halts - 1].end.ns < halts_apart_ns) {
-		f->halts[f->n_halts - 1].end = span->end;
+	if (f->n_halts && span->begin.ns - f->halts[f->n_halts - 1].until.ns < halts_apart_ns) {
+		f->halts[f->n_halts - 1].end = f->halts[f->n_halts - 1].until = span->end;
 		return;
 	}
 	for (unsigned i = 1; i < f->n_halts; i++) {
@@ -86,7 +91,16 @@ static void halt_keep(struct stall_facts *f, const struct vcpu_span *span)
 	if (f->n_halts == FACTS_HALTS)
 		memmove(&f->halts[least], &f->halts[least + 1],
 			(--f->n_halts - least) * sizeof(f->halts[0]));
-	f->halts[f->n_halts++] = (struct facts_halt){span->begin, span->end};
+	f->halts[f->n_halts++] = (struct facts_halt){span->begin, span->end, span->end};
+}
+
+/* Nobody knows what this span was: a halt before it and one after it may be one. */
+static void halt_bridge(struct stall_facts *f, const struct vcpu_span *span)
+{
+	struct facts_halt *last = f->n_halts ? &f->halts[f->n_halts - 1] : NULL;
+
+	if (last && span->begin.ns - last->until.ns < halts_apart_ns)
+		last->until = span->end;
 }
 
 /* Exits by which a guest reaches a device: port I/O, and memory that is not there. */
@@ -128,10 +142,14 @@ void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 	f->vcpu = part.vcpu;
 	f->vcpu_known = true;
 	f->state_ns[part.state] += ns;
-	if (!vcpu_state_denies(part.state)) {
+	if (part.presumed)
+		f->presumed_ns[part.presumed_state] += ns;
+	if (!vcpu_span_denies(&part)) {
 		f->chain_ns = 0;
-		if (part.state == VCPU_UNKNOWN)
+		if (part.state == VCPU_UNKNOWN) {
 			span_keep(f, &part);
+			halt_bridge(f, &part);
+		}
 		if (part.state == VCPU_HALTED)
 			halt_keep(f, &part);
 		return;
@@ -230,6 +248,29 @@ void facts_unjoin(struct stall_facts *f)
 	f->lost = (struct facts_lost){0};
 	f->tick_late_ns = 0;
 	f->tick_unexplained = false;
+	memset(f->presumed_ns, 0, sizeof(f->presumed_ns));
+	f->presumed_lockup_ns = 0;
+}
+
+/* Who had the pCPU while it is known had it in between, too. */
+bool facts_presume(const struct stall_facts *f, struct stall_facts *presumed)
+{
+	int64_t known = f->pcpu_busy_ns + f->pcpu_idle_ns, waited = f->presumed_ns[VCPU_RUNNABLE];
+	double busy = known > 0 ? (double)f->pcpu_busy_ns / (double)known : 0;
+	bool any = false;
+
+	*presumed = *f;
+	for (int s = 0; s < VCPU_STATE_COUNT; s++) {
+		presumed->state_ns[VCPU_UNKNOWN] -= f->presumed_ns[s];
+		presumed->state_ns[s] += f->presumed_ns[s];
+		any |= f->presumed_ns[s] > 0;
+	}
+	presumed->lockup_ns += f->presumed_lockup_ns;
+	if (known > 0) {
+		presumed->pcpu_busy_ns += (int64_t)(busy * (double)waited);
+		presumed->pcpu_idle_ns += (int64_t)((1 - busy) * (double)waited);
+	}
+	return any;
 }
 
 /* The watchdog speaks while its CPU stands still, or just after. */
@@ -237,18 +278,20 @@ static const int64_t lockup_late_ns = 1000000000;
 
 static int64_t locked_up_ns(const struct stall_facts *f, const struct host_log_line *line)
 {
-	int64_t ns = 0, all;
+	int64_t ns = 0, all, presumed;
 
 	if (line->t.ns < f->begin.ns || line->t.ns - f->end.ns > lockup_late_ns)
 		return 0;
 	for (unsigned i = 0; i < f->n_spans; i++) {
 		const struct vcpu_span *s = &f->spans[i];
+		enum vcpu_state state = s->presumed ? s->presumed_state : s->state;
 
-		if (s->pcpu == line->cpu && (s->state == VCPU_RUNNABLE || s->state == VCPU_KVM))
+		if (s->pcpu == line->cpu && (state == VCPU_RUNNABLE || state == VCPU_KVM))
 			ns += length(s);
 	}
 	/* Only the longest pieces are kept; the rest of these states lay between them. */
-	all = f->state_ns[VCPU_RUNNABLE] + f->state_ns[VCPU_KVM];
+	presumed = f->presumed_ns[VCPU_RUNNABLE] + f->presumed_ns[VCPU_KVM];
+	all = f->state_ns[VCPU_RUNNABLE] + f->state_ns[VCPU_KVM] + presumed;
 	return ns * 10 >= all * 9 ? all : ns;
 }
 
@@ -256,6 +299,7 @@ void facts_host_log(struct stall_facts *f, const struct model *m)
 {
 	const struct host_log_line *line;
 	bool named = false;
+	int64_t all;
 
 	for (size_t i = 0; (line = model_host_log_line(m, i)); i++) {
 		if (line->kind == HOST_LOG_LOCKUP && locked_up_ns(f, line) > f->lockup_ns)
@@ -264,6 +308,9 @@ void facts_host_log(struct stall_facts *f, const struct model *m)
 		named |= line->kind == HOST_LOG_SPLIT_LOCK && line->t.ns <= f->end.ns &&
 			 f->n_spans && f->spans[0].tid == line->pid;
 	}
+	all = f->state_ns[VCPU_RUNNABLE] + f->state_ns[VCPU_KVM];
+	f->presumed_lockup_ns = f->lockup_ns > all ? f->lockup_ns - all : 0;
+	f->lockup_ns -= f->presumed_lockup_ns;
 	f->split_lock_ns = f->class_ns[WAIT_SPLIT_LOCK] + (named ? f->class_ns[WAIT_NONE] : 0);
 }
 
@@ -300,12 +347,16 @@ bool facts_ticks_stopped(const struct stall_facts *f)
 /* It takes 2,000 a second to starve a CPU with handlers of ordinary length. */
 enum { STORM_PER_SECOND = 2000, STORM_STARVES_PERCENT = 90 };
 
+/* Of a handler both events must be seen. */
 bool facts_storm(const struct stall_facts *f, int percent)
 {
+	uint64_t all = f->n_seen + f->n_lost;
+	double seen = all ? (double)f->n_seen / (double)all : 1, whole = seen * seen;
 	int64_t ns = facts_duration(f);
 
-	return f->kind == GUEST_CPU_TASK && f->irq_ns * 100 >= ns * percent &&
-	       f->n_irqs >= (double)ns / 1e9 * STORM_PER_SECOND;
+	return f->kind == GUEST_CPU_TASK &&
+	       (double)f->irq_ns * 100 >= (double)ns * percent * whole &&
+	       f->n_irqs >= (double)ns / 1e9 * STORM_PER_SECOND * whole;
 }
 
 /* The storm leaves the stretch's own task next to nothing. */

@@ -51,6 +51,7 @@ struct facts_waits {
 
 struct facts_halt {
 	struct host_ns begin, end;
+	struct host_ns until; /* it, and what is unknown behind it */
 };
 
 /* An interrupt that KVM accepted and whose handler did not run for the threshold (overdue.h). */
@@ -87,9 +88,11 @@ struct stall_facts {
 	int64_t lockup_ns;                  /* of its pCPU, as the host's kernel log has it */
 	int64_t split_lock_ns;              /* slept, for that, as the log or the stack has it */
 	int64_t migration_ns;               /* of what was stopped */
-	int64_t device_ns;    /* in QEMU for one access to a device; each of these 10 ms or more */
-	int64_t pcpu_busy_ns; /* of what was runnable: others were seen on its pCPU */
-	int64_t pcpu_idle_ns; /* of what was runnable: its pCPU idled */
+	int64_t device_ns; /* in QEMU for one access to a device; each of these 10 ms or more */
+	int64_t presumed_ns[VCPU_STATE_COUNT]; /* of what is unknown: it was so before and after */
+	int64_t presumed_lockup_ns;            /* of that, as lockup_ns */
+	int64_t pcpu_busy_ns;               /* of what was runnable: others were seen on its pCPU */
+	int64_t pcpu_idle_ns;               /* of what was runnable: its pCPU idled */
 	int64_t chain_ns, longest_chain_ns; /* out of guest mode without a break */
 	struct host_ns chain_end;
 
@@ -104,6 +107,8 @@ struct stall_facts {
 	struct host_ns tick_gap_end;
 	int64_t irq_ns; /* in interrupts and softirqs */
 	unsigned n_irqs;
+	uint64_t n_seen, n_lost; /* events of this guest CPU */
+	bool cut; /* events are missing at its end: nobody knows whether it went on */
 
 	struct model_data data;
 
@@ -122,6 +127,8 @@ struct stall_facts {
 
 /* Is the vCPU kept from the guest in this state, against the guest's will? */
 bool vcpu_state_denies(enum vcpu_state s);
+/* Is it, or presumably, in this span? */
+bool vcpu_span_denies(const struct vcpu_span *span);
 
 /* A new stretch of guest CPU `cpu` begins at `t`: all facts are forgotten. */
 void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t);
@@ -138,6 +145,10 @@ void facts_host_log(struct stall_facts *f, const struct model *m);
 void facts_unjoin(struct stall_facts *f);
 /* No more vCPU spans: what they left uncovered is unknown. */
 void facts_close(struct stall_facts *f);
+
+/* The facts as they are if what is presumed is true: for verdicts that are likely at most. False if
+ * nothing is presumed. */
+bool facts_presume(const struct stall_facts *f, struct stall_facts *presumed);
 
 static inline int64_t facts_duration(const struct stall_facts *f)
 {

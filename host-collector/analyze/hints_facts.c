@@ -119,10 +119,14 @@ static int64_t halted_ns(const struct view *view, const struct intervals *s)
 {
 	struct intervals halts = {0};
 
+	int64_t ns;
+
 	for (unsigned i = 0; i < view->f->n_halts; i++)
 		intervals_add(&halts, view->f->halts[i].begin.ns, view->f->halts[i].end.ns,
 			      view->within);
-	return common_ns(s, &halts);
+	ns = common_ns(s, &halts);
+	/* A halt in pieces with unknown time between them counts as one; that time does not. */
+	return ns < view->f->state_ns[VCPU_HALTED] ? ns : view->f->state_ns[VCPU_HALTED];
 }
 
 static struct facts_peer peer_of(uint32_t vcpu, const struct hint *kept)

@@ -55,7 +55,12 @@ const char *confidence_name(enum confidence c);
 void interrupt_name(enum guest_cpu_state kind, bool vector, uint32_t number, char *out,
 		    size_t out_bytes);
 
-enum { REPORT_TEXT_MAX = 256, REPORT_CULPRITS_MAX = 8, REPORT_EVIDENCE_MAX = 16 };
+enum {
+	REPORT_TEXT_MAX = 256,
+	REPORT_CULPRITS_MAX = 8,
+	REPORT_EVIDENCE_MAX = 16,
+	REPORT_CAUSES_MAX = 6
+};
 
 /* Who is to blame, on which side: a host task, a guest task, an interrupt. */
 struct report_culprit {
@@ -126,6 +131,13 @@ struct incident {
 	uint32_t boot;                   /* of the guest's kernel, if dmesg_known; 0 the first */
 	enum verdict verdict, runner_up; /* runner_up UNDETERMINED: none */
 	enum confidence confidence;
+	/* What accounts for at least a tenth of what was denied, the largest first; the verdict, if
+	 * any, is the first. */
+	size_t n_causes;
+	struct report_cause {
+		enum verdict verdict;
+		int64_t ns;
+	} causes[REPORT_CAUSES_MAX];
 	char because[REPORT_TEXT_MAX];          /* the verdict in one plain sentence */
 	char denied[REPORT_TEXT_MAX];           /* what was denied to whom, for how long */
 	int64_t breakdown_ns[VCPU_STATE_COUNT]; /* sums to end - begin exactly... */

@@ -2,8 +2,6 @@
 /* The guest's side of the stall detector: its events begin, end and fill stretches. */
 #include "host-collector/analyze/stall_internal.h"
 
-#include "host-collector/model/guest_cpu.h"
-
 /* A CPU has shown its tick after STALL_TICKS_WANTED regular intervals below this. */
 #define TICK_LIMIT_NS 100000000ll
 
@@ -47,6 +45,7 @@ static void guest_switch(struct stall_detector *d, struct stall_vm *v, struct st
 {
 	if (k->task_known)
 		stall_stretch_end(d, v, k, &k->stretch, i->t);
+	k->balance = (struct loss_balance){0};
 	waiters_remove(&v->waiters, i->event.pid2);
 	if (i->event.pid != 0 && i->event.arg0 == VS_TASK_RUNNING)
 		waiters_add(&v->waiters, i->event.pid, i->cpu, i->t);
@@ -128,6 +127,7 @@ static void track_forget(struct stall_vm *v, struct stall_track *k, struct host_
 	k->unseen_valid = false;
 	k->proven_valid = false;
 	k->task_known = false;
+	k->balance = (struct loss_balance){0};
 	k->last_tick_busy = false;
 	waiters_forget(&v->waiters, k->cpu, t);
 }
@@ -138,8 +138,10 @@ static void doubt_fails(struct stall_detector *d, struct stall_vm *v, struct sta
 {
 	if (k->doubt_proven) {
 		k->doubted.ongoing = false;
+		k->doubted.cut = true;
 		stall_stretch_end(d, v, k, &k->doubted, k->doubted.end);
 	} else if (k->proven_valid) {
+		k->proven.cut = true;
 		stall_stretch_end(d, v, k, &k->proven, k->proven.end);
 	}
 	track_forget(v, k, t);
@@ -165,12 +167,18 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stal
 		       const struct guest_instant *i)
 {
 	const struct host_ns never = {INT64_MIN};
+	bool bearable =
+		loss_bearable(&k->balance, &i->event) || (loss_is_single(&i->event) && !k->doubt);
 
+	k->stretch.n_lost += i->event.arg0;
+	k->interrupt.n_lost += i->event.arg0;
+	if (k->doubt && bearable)
+		return;
 	if (k->doubt) {
 		doubt_fails(d, v, k, i->t);
 		return;
 	}
-	if (k->task_known && loss_is_single(&i->event)) {
+	if (k->task_known && bearable) {
 		k->doubted = k->stretch;
 		facts_end(&k->doubted, i->t);
 		k->doubt = true;
@@ -183,8 +191,10 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stal
 	if (k->task_known && loss_since(&i->event, i->t, never).ns == i->t.ns &&
 	    i->err_ns < (uint64_t)d->options.than_ns / 2) {
 		k->stretch.ongoing = i->event.arg0 == 0;
+		k->stretch.cut = i->event.arg0 != 0;
 		stall_stretch_end(d, v, k, &k->stretch, i->t);
 	} else if (k->proven_valid) {
+		k->proven.cut = true;
 		stall_stretch_end(d, v, k, &k->proven, k->proven.end);
 	}
 	track_forget(v, k, i->t);
@@ -216,8 +226,11 @@ void stall_guest_instant(void *context, const struct guest_instant *i)
 
 	if (!k || !here)
 		return;
-	if (i->type != VS_EVENT_LOST)
+	if (i->type != VS_EVENT_LOST) {
 		here->err_ns = i->err_ns;
+		here->balance.seen++;
+		here->stretch.n_seen++;
+	}
 	if (i->type != VS_EVENT_LOST && here->doubt)
 		doubt_end(d, v, here, i);
 	if (i->type < VS_EVENT_TYPE_LIMIT && guest_handlers[i->type])

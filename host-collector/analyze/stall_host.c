@@ -89,13 +89,16 @@ void stall_vcpu_span(void *context, const struct vcpu_span *span)
 		facts_vcpu_span(&k->before, span);
 	stall_pending_check(d, v, k, false);
 
-	if (!vcpu_state_denies(span->state)) {
+	if (!vcpu_span_denies(span)) {
+		k->chain.cut |= span->state == VCPU_UNKNOWN;
 		if (k->chain_open)
 			stall_chain_end(d, v, k);
+		k->chain_after_unknown = span->state == VCPU_UNKNOWN;
 		return;
 	}
 	if (!k->chain_open) {
 		facts_begin(&k->chain, span->vm, cpu, span->begin);
+		k->chain.cut = k->chain_after_unknown;
 		k->chain_open = true;
 	}
 	k->chain.end.ns = INT64_MAX;

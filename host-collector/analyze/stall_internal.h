@@ -10,6 +10,7 @@
 #include "host-collector/analyze/overdue.h"
 #include "host-collector/analyze/stall.h"
 #include "host-collector/analyze/waiters.h"
+#include "host-collector/model/guest_cpu.h"
 
 enum { STALL_RECENT_MAX = 8 };
 
@@ -33,15 +34,16 @@ struct stall_track {
 	struct host_ns entered; /* the newest entry into an interrupt or softirq */
 	uint64_t err_ns;
 	struct stall_facts stretch, interrupt, chain;
-	struct stall_facts proven; /* a long stretch as of its newest event, if a loss cuts it */
+	struct loss_balance balance; /* of the stretch's task */
+	struct stall_facts proven;   /* a long stretch as of its newest event, if a loss cuts it */
 	struct stall_facts
 		doubted; /* the stretch as of a gap of one event, if the next event is no */
 	struct stall_facts before; /* a long stretch as of the interrupt's begin, if that is long */
 	struct stall_facts unseen; /* since such a gap: what is missing may be a softirq's entry */
 	struct stall_facts before_unseen; /* as `before`, for `unseen` */
 	struct stall_facts reading;       /* since the guest's clock was read last */
-	bool reading_valid, chain_open, proven_valid, doubt, doubt_proven, before_valid,
-		unseen_valid, before_unseen_valid;
+	bool reading_valid, chain_open, chain_after_unknown, proven_valid, doubt, doubt_proven,
+		before_valid, unseen_valid, before_unseen_valid;
 	struct stall_recent recent[STALL_RECENT_MAX];
 	unsigned n_recent;
 	struct host_ns peers_asked;  /* whether the other vCPUs are settled */

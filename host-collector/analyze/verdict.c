@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/analyze/verdict.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "host-collector/analyze/describe.h"
@@ -83,8 +84,8 @@ const struct verdict_rule verdict_rules[] = {
 	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), cause_late_tick_ns,
 	 against_tick_unwanted, because_late_tick, NULL},
 	{VERDICT_GUEST_IRQ_STORM, "short interrupts take most of the stretch, thousands a second",
-	 "neither KVM's events nor ticks show that the guest ran",
-	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), cause_storm_ns, against_guest_unproven,
+	 "neither KVM's events nor ticks show that the guest ran; 1 in 200 of the guest's events is missing",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), cause_storm_ns, against_storm_unproven,
 	 because_storm, culprits_guest_task},
 	{VERDICT_GUEST_SPIN, "something was denied while the vCPU ran the guest",
 	 "neither KVM's events nor ticks show that the guest ran; without all of KVM's events, another vCPU "
@@ -113,7 +114,7 @@ static uint32_t missing_of(const struct stall_facts *f)
 		missing |= NEEDS(HANDLERS);
 	if (!f->data.host_events)
 		missing |= NEEDS(HOST_EVENTS);
-	else if (f->state_ns[VCPU_UNKNOWN] > 0)
+	else if (f->state_ns[VCPU_UNKNOWN] > 0 || f->cut || f->n_lost)
 		missing |= NEEDS(LOST_EVENTS);
 	if (f->class_ns[WAIT_NONE] >= f->than_ns / 4)
 		missing |= NEEDS(STACKS);
@@ -123,13 +124,12 @@ static uint32_t missing_of(const struct stall_facts *f)
 	return missing;
 }
 
-/* Everything denied, whoever is to blame, what nobody can tell included. */
-static int64_t denied_ns(const struct stall_facts *f)
+/* Of what was denied, what nobody can tell. */
+static int64_t unknown_ns(const struct stall_facts *f)
 {
 	int64_t evidently_ran = facts_ran(f) - f->state_ns[VCPU_GUEST];
 
-	return facts_denied_by_host(f) + facts_denied_by_guest(f) + f->state_ns[VCPU_UNKNOWN] -
-	       evidently_ran;
+	return f->state_ns[VCPU_UNKNOWN] - evidently_ran;
 }
 
 /* Nothing joins the guest's side to the host's, and this stretch is the guest's. */
@@ -142,63 +142,138 @@ void verdict_unjoin(struct incident *i)
 {
 	i->verdict = i->runner_up = VERDICT_UNDETERMINED;
 	i->confidence = CONFIDENCE_UNDETERMINED;
-	i->n_culprits = 0;
+	i->n_culprits = i->n_causes = 0;
 	describe(i->because, sizeof(i->because),
 		 "the guest's times are not proven: what the host did meanwhile is not known");
 }
 
-static void judge(const struct stall_facts *f, const struct model *m, struct incident *out)
+/* Everything denied, whoever is to blame, what nobody can tell included. */
+static int64_t denied_ns(const struct stall_facts *f)
 {
-	const struct verdict_rule *best = NULL, *second = NULL;
-	int64_t best_ns = 0, second_ns = 0, all = denied_ns(f);
-	bool shared; /* two causes, neither half of it, leave nothing open together */
+	return facts_denied_by_host(f) + facts_denied_by_guest(f) + unknown_ns(f);
+}
 
+/* Fills the incident's causes and culprits: all rules that account for a tenth of what was denied.
+ */
+static void rank(const struct stall_facts *f, const struct model *m, int64_t all,
+		 struct incident *out)
+{
+	out->n_causes = out->n_culprits = 0;
 	for (size_t i = 0; i < verdict_rules_count; i++) {
 		int64_t ns = verdict_rules[i].accounts_for(f);
+		size_t at = out->n_causes;
 
 		if (ns <= 0 || ns * 100 < all * MENTIONED)
 			continue;
 		if (verdict_rules[i].culprits)
 			verdict_rules[i].culprits(f, m, out);
-		if (ns > best_ns) {
-			second = best;
-			second_ns = best_ns;
-			best = &verdict_rules[i];
-			best_ns = ns;
-		} else if (ns > second_ns) {
-			second = &verdict_rules[i];
-			second_ns = ns;
+		for (; at && out->causes[at - 1].ns < ns; at--) {
+			if (at < REPORT_CAUSES_MAX)
+				out->causes[at] = out->causes[at - 1];
 		}
+		if (at < REPORT_CAUSES_MAX)
+			out->causes[at] = (struct report_cause){verdict_rules[i].verdict, ns};
+		out->n_causes += out->n_causes < REPORT_CAUSES_MAX;
 	}
-	out->verdict = VERDICT_UNDETERMINED;
-	out->confidence = CONFIDENCE_UNDETERMINED;
-	if (unjoined(f)) {
-		verdict_unjoin(out);
-		return;
+}
+
+/* One cause is half of `all`, or all causes together leave next to nothing open. */
+static bool explained(const struct incident *i, int64_t all)
+{
+	int64_t sum = 0;
+
+	for (size_t k = 0; k < i->n_causes; k++)
+		sum += i->causes[k].ns;
+	return i->n_causes && (i->causes[0].ns * 100 >= all * LIKELY || sum * 100 >= all * DECIDES);
+}
+
+static const struct verdict_rule *rule_of(enum verdict verdict)
+{
+	const struct verdict_rule *rule = verdict_rules;
+
+	while (rule->verdict != verdict)
+		rule++;
+	return rule;
+}
+
+/* "no single cause: vcpu_not_scheduled took 360 ms of the 955 ms that were denied, vmm_lock ...".
+ */
+static void because_shared(struct incident *i, int64_t all)
+{
+	size_t len = 0;
+
+	for (size_t k = 0; k < i->n_causes && len < sizeof(i->because); k++) {
+		char part[96];
+
+		if (!k)
+			describe(part, sizeof(part),
+				 "no single cause: %s took %s of the %s that were denied",
+				 verdict_name(i->causes[k].verdict),
+				 duration_text(i->causes[k].ns).text, duration_text(all).text);
+		else
+			describe(part, sizeof(part), ", %s %s", verdict_name(i->causes[k].verdict),
+				 duration_text(i->causes[k].ns).text);
+		describe(i->because + len, sizeof(i->because) - len, "%s", part);
+		len += strlen(part);
 	}
-	if (!best) {
+}
+
+/* Does anything explain it? surely: nothing is presumed. */
+static bool judge_by(const struct stall_facts *f, const struct model *m, bool surely,
+		     struct incident *out)
+{
+	int64_t all = denied_ns(f), unknown = unknown_ns(f);
+	const struct report_cause *best = out->causes;
+	const struct verdict_rule *rule;
+	bool sure;
+
+	rank(f, m, all, out);
+	out->runner_up = VERDICT_UNDETERMINED;
+	if (!out->n_causes) {
 		describe(out->because, sizeof(out->because),
 			 "what was seen explains none of the %s that were denied",
 			 duration_text(all).text);
-		return;
+		return false;
 	}
-	shared = second && (best_ns + second_ns) * 100 >= all * DECIDES;
-	if (best_ns * 100 < all * LIKELY && !shared) {
+	/* Of what lost events left unknown, the time around it is the best witness. */
+	if (!explained(out, all) && (surely || !explained(out, all - unknown))) {
 		out->runner_up = best->verdict;
 		describe(out->because, sizeof(out->because),
 			 "no cause explains half of the %s that were denied; %s explains %s",
 			 duration_text(all).text, verdict_name(best->verdict),
-			 duration_text(best_ns).text);
+			 duration_text(best->ns).text);
+		return false;
+	}
+	rule = rule_of(best->verdict);
+	sure = surely && !f->cut && best->ns * 100 >= all * DECIDES &&
+	       !(rule->needs & out->missing) && !(out->missing & NEEDS(CLOCK_MAP)) &&
+	       !(rule->contradicted && rule->contradicted(f));
+	out->verdict = rule->verdict;
+	out->runner_up = out->n_causes > 1 ? out->causes[1].verdict : VERDICT_UNDETERMINED;
+	out->confidence = sure ? CONFIDENCE_DECIDED : CONFIDENCE_LIKELY;
+	if (out->n_causes > 2 && best->ns * 100 < all * LIKELY)
+		because_shared(out, all);
+	else
+		rule->because(f, m, best->ns, out->because, sizeof(out->because));
+	return true;
+}
+
+static void judge(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	struct stall_facts *presumed;
+
+	if (unjoined(f)) {
+		verdict_unjoin(out);
 		return;
 	}
-	out->verdict = best->verdict;
-	out->runner_up = second ? second->verdict : VERDICT_UNDETERMINED;
-	out->confidence = best_ns * 100 >= all * DECIDES && !(best->needs & out->missing) &&
-					  !(out->missing & NEEDS(CLOCK_MAP)) &&
-					  !(best->contradicted && best->contradicted(f))
-				  ? CONFIDENCE_DECIDED
-				  : CONFIDENCE_LIKELY;
-	best->because(f, m, best_ns, out->because, sizeof(out->because));
+	if (judge_by(f, m, true, out))
+		return;
+	presumed = malloc(sizeof(*presumed));
+	if (presumed && facts_presume(f, presumed))
+		judge_by(presumed, m, false, out);
+	else if (f->state_ns[VCPU_UNKNOWN] > 0)
+		judge_by(f, m, false, out);
+	free(presumed);
 }
 
 static void lost_interrupt(const struct stall_facts *f, const struct model *m,

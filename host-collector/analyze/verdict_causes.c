@@ -165,11 +165,19 @@ bool against_guest_unproven(const struct stall_facts *f)
 	       !(f->tick_interval_ns && f->ticks * f->tick_interval_ns > facts_duration(f) / 2);
 }
 
+/* The edges of a storm are as well known as its interrupts: with more than a few missing it may
+ * have been less than the threshold. */
+bool against_storm_unproven(const struct stall_facts *f)
+{
+	return against_guest_unproven(f) || f->n_lost * 200 > f->n_seen;
+}
+
 /* Without some of KVM's events a wait for another vCPU looks like a spin, and so does a tick that
  * the host's timer brought late; without short handlers, a storm of interrupts. */
 bool against_spin_unproven(const struct stall_facts *f)
 {
 	return against_guest_unproven(f) || f->tick_unexplained || f->data.handlers_counted ||
+	       f->waits.lossy || f->n_lost ||
 	       ((!f->data.kvm_events || f->waits.lossy) &&
 		f->waits.peer_kept_ns > cause_spin_ns(f) / 2);
 }

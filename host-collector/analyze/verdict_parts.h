@@ -36,6 +36,7 @@ bool against_guest_was_alive(const struct stall_facts *f);
 bool against_split_lock_unseen(const struct stall_facts *f);
 bool against_quota_unseen(const struct stall_facts *f);
 bool against_guest_unproven(const struct stall_facts *f);
+bool against_storm_unproven(const struct stall_facts *f);
 bool against_spin_unproven(const struct stall_facts *f);
 bool against_peer_unproven(const struct stall_facts *f);
 bool against_tick_unwanted(const struct stall_facts *f);

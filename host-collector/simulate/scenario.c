@@ -26,6 +26,17 @@ enum { WARM_UP_MS = 700, AFTERWARDS_MS = 700 };
 		}                                                                                  \
 	}
 
+#define TRIPLE(NAME, ABOUT, FIRST, SECOND, THIRD)                                                  \
+	{                                                                                          \
+		NAME, ABOUT, SCENARIO_TRIPLE, LOAD_ANY,                                            \
+		{                                                                                  \
+			{FAULT_##FIRST, 150, 400, 0, 0}, {FAULT_##SECOND, 150, 400, 0, 0},         \
+			{                                                                          \
+				FAULT_##THIRD, 150, 400, 0, 0                                      \
+			}                                                                          \
+		}                                                                                  \
+	}
+
 const struct scenario scenarios[] = {
 	SINGLE("vm_paused.signal", "SIGSTOP to QEMU, SIGCONT later", ANY, SIGSTOP, 250, 1500),
 	SINGLE("vm_paused.ptrace", "a debugger stops one vCPU thread", ANY, PTRACE, 250, 1500),
@@ -165,6 +176,15 @@ const struct scenario scenarios[] = {
 	 SCENARIO_DECOY,
 	 LOAD_SHARED,
 	 {{FAULT_PREEMPT_OFF, 15, 60, 3, 300}}},
+
+	TRIPLE("triple.paging_mmu_steal",
+	       "swap-in, then the memory map's lock, then a real-time task", SWAP_IN, MMAP_LOCK,
+	       REALTIME_HOG),
+	TRIPLE("triple.storage_lock_steal",
+	       "slow disk, then QEMU's big lock, then a real-time task", PFLASH, BIG_LOCK,
+	       REALTIME_HOG),
+	TRIPLE("triple.steal_quota_userfault", "a real-time task, no quota, then postcopy",
+	       REALTIME_HOG, QUOTA, USERFAULT),
 };
 
 const size_t scenarios_count = sizeof(scenarios) / sizeof(scenarios[0]);
@@ -175,6 +195,7 @@ const char *scenario_kind_name(enum scenario_kind kind)
 		[SCENARIO_SINGLE] = "single",
 		[SCENARIO_MIXTURE] = "mixture",
 		[SCENARIO_DECOY] = "decoy",
+		[SCENARIO_TRIPLE] = "triple",
 	};
 
 	return names[kind];

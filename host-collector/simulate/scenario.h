@@ -6,7 +6,7 @@
 #include "host-collector/simulate/faults.h"
 
 enum { SCENARIO_FAULTS_MAX = 4 };
-enum scenario_kind { SCENARIO_SINGLE, SCENARIO_MIXTURE, SCENARIO_DECOY };
+enum scenario_kind { SCENARIO_SINGLE, SCENARIO_MIXTURE, SCENARIO_DECOY, SCENARIO_TRIPLE };
 
 struct scenario_fault {
 	enum fault_kind kind;

@@ -83,6 +83,20 @@ static json *culprits_json(const struct incident *i)
 	return array;
 }
 
+static json *causes_json(const struct incident *i)
+{
+	json *array = json_object_new_array_ext((int)i->n_causes);
+
+	for (size_t k = 0; k < i->n_causes; k++) {
+		json *cause = json_object_new_object();
+
+		add_text(cause, "verdict", verdict_name(i->causes[k].verdict));
+		add_int(cause, "share_ns", i->causes[k].ns);
+		json_object_array_add(array, cause);
+	}
+	return array;
+}
+
 static json *evidence_json(const struct report *r, const struct incident *i)
 {
 	json *array = json_object_new_array_ext((int)i->n_evidence);
@@ -192,6 +206,7 @@ static json *incident_json(const struct report *r, const struct incident *i)
 			add_text(incident, "runner_up", verdict_name(i->runner_up));
 		add_text(incident, "confidence", confidence_name(i->confidence));
 		add_text(incident, "because", i->because);
+		add(incident, "causes", causes_json(i));
 	}
 	add_text(incident, "denied", i->denied);
 	add(incident, "breakdown_ns", states_json(i->breakdown_ns));

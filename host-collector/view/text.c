@@ -247,6 +247,18 @@ static void headline_write(const struct page *p, const struct incident *i)
 		escape(report_vm_name(p->report, i->vm)).text, i->guest_cpu, what(i).text);
 }
 
+/* With three causes or more, their shares. */
+static void runners_up_write(const struct page *p, const struct incident *i)
+{
+	if (i->n_causes < 3) {
+		fprintf(p->out, "            next best: %s\n", verdict_name(i->runner_up));
+		return;
+	}
+	for (size_t k = 0; k < i->n_causes; k++)
+		fprintf(p->out, "   %-8s %-22s %s\n", k ? "" : "shares",
+			verdict_name(i->causes[k].verdict), duration_text(i->causes[k].ns).text);
+}
+
 static void incident_write(const struct page *p, const struct incident *i)
 {
 	const struct report *r = p->report;
@@ -266,7 +278,7 @@ static void incident_write(const struct page *p, const struct incident *i)
 	if (!i->healthy) {
 		fprintf(p->out, "   why      %s\n", escape(i->because).text);
 		if (i->runner_up != VERDICT_UNDETERMINED)
-			fprintf(p->out, "            next best: %s\n", verdict_name(i->runner_up));
+			runners_up_write(p, i);
 	}
 	fprintf(p->out, "   denied   %s\n", escape(i->denied).text);
 	bar_write(p, i);

@@ -422,9 +422,9 @@ static const struct expected stalls[] = {
 	{"two causes, neither half of it, nearly all together", two_causes_and_a_little,
 	 VERDICT_VM_PAUSED, CONFIDENCE_LIKELY, GUEST_CPU_TASK, 530000, VCPU_STOPPED, 200000, 900,
 	 true, WITHOUT(KVM_EVENTS), VERDICT_VCPU_NOT_SCHEDULED},
-	{"three causes, none of them half of it", many_small_causes, VERDICT_UNDETERMINED,
-	 CONFIDENCE_UNDETERMINED, GUEST_CPU_TASK, 400000, VCPU_BLOCKED, 300000, 77, true,
-	 WITHOUT(KVM_EVENTS), VERDICT_VMM_LOCK},
+	{"three causes, none of them half of it", many_small_causes, VERDICT_VMM_LOCK,
+	 CONFIDENCE_LIKELY, GUEST_CPU_TASK, 400000, VCPU_BLOCKED, 300000, 77, true,
+	 WITHOUT(KVM_EVENTS), VERDICT_STORAGE_BACKEND},
 	{"the host's events are lost", unheld, VERDICT_UNDETERMINED, CONFIDENCE_UNDETERMINED,
 	 GUEST_CPU_TASK, 600000, VCPU_UNKNOWN, 590000, 0, true,
 	 WITHOUT(KVM_EVENTS) | WITHOUT(LOST_EVENTS), VERDICT_UNDETERMINED},
@@ -527,6 +527,94 @@ static void a_pause_before_a_long_interrupt_is_told(void **state)
 	assert_int_equal(r->incidents[1].begin.ns, 700100000);
 	assert_int_equal(r->incidents[1].breakdown_ns[VCPU_RUNNABLE], 200000000);
 	assert_balances(r);
+	report_free(r);
+}
+
+/* Stopped, then in another's turn, then asleep in QEMU's lock: each about a third. */
+static void three_causes(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	ADD(t, WAKEUP(VM, 299000, 0, 60, 50, 0));
+	ADD(t, SIGNAL(299900, QEMU, 900, 19));
+	tale_away(t, 300000, 440000, 0x104, 0);
+	tale_away(t, 440100, 580000, VS_TASK_RUNNING, 500);
+	tale_away(t, 580100, 700000, VS_TASK_INTERRUPTIBLE, 0);
+	ADD(t, STACK(700001, WAITER, TID0, TID0, STACK_LOCK, 119900));
+	ADD(t, SWITCH(VM, 710000, 0, 50, 60, 0));
+}
+
+static void three_causes_are_named_with_their_shares(void **state)
+{
+	struct report *r = judge(three_causes, false);
+	const struct incident *i = r->incidents;
+
+	(void)state;
+	assert_int_equal(r->n_incidents, 1);
+	assert_balances(r);
+	assert_int_equal(i->confidence, CONFIDENCE_LIKELY);
+	assert_int_equal(i->n_causes, 3);
+	assert_int_equal(i->causes[0].verdict, VERDICT_VM_PAUSED);
+	assert_int_equal(i->causes[0].ns, 140000000);
+	assert_int_equal(i->causes[1].verdict, VERDICT_VCPU_NOT_SCHEDULED);
+	assert_int_equal(i->causes[1].ns, 139900000);
+	assert_int_equal(i->causes[2].verdict, VERDICT_VMM_LOCK);
+	assert_int_equal(i->verdict, VERDICT_VM_PAUSED);
+	assert_int_equal(i->runner_up, VERDICT_VCPU_NOT_SCHEDULED);
+	assert_non_null(strstr(i->because, "no single cause: vm_paused took 140 ms"));
+	assert_true(i->n_culprits >= 2);
+	report_free(r);
+}
+
+/* Most of a wait for a pCPU is unknown; before and after it the vCPU waited. */
+static void runnable_but_for_lost_events(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	ADD(t, WAKEUP(VM, 299000, 0, 60, 50, 0));
+	ADD(t, SWITCH(HOST, 300000, 0, TID0, 500, 0));
+	ADD(t, EVENT(HOST, 350000, 0, LOST, 0, 0, 2, 1));
+	ADD(t, SWITCH(HOST, 650000, 0, 500, 501, 0));
+	ADD(t, SWITCH(HOST, 700000, 0, 501, TID0, 0));
+	ADD(t, SWITCH(VM, 710000, 0, 50, 60, 0));
+}
+
+static void what_was_seen_around_a_gap_makes_likely(void **state)
+{
+	struct report *r = judge(runnable_but_for_lost_events, false);
+	const struct incident *i = r->incidents;
+
+	(void)state;
+	assert_int_equal(r->n_incidents, 1);
+	assert_balances(r);
+	assert_int_equal(i->breakdown_ns[VCPU_UNKNOWN], 300000000);
+	assert_int_equal(i->verdict, VERDICT_VCPU_NOT_SCHEDULED);
+	assert_int_equal(i->confidence, CONFIDENCE_LIKELY);
+	assert_true(i->missing & 1u << MISSING_LOST_EVENTS);
+	report_free(r);
+}
+
+/* As `spins` in every respect, but for one event of the host's that is missing. */
+static void spins_but_for_a_lost_event(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	ADD(t, KVM(204001, 0, EXIT, TID0, 1 | 1ull << 32));
+	ADD(t, KVM(204002, 0, ENTRY, TID0, 0));
+	ADD(t, WAKEUP(VM, 301000, 0, 60, 50, 0));
+	ADD(t, EVENT(HOST, 500000, 1, LOST, 0, 0, 1, 1));
+	ADD(t, SWITCH(HOST, 500100, 1, 7, 8, 1));
+	ADD(t, SWITCH(VM, 710000, 0, 50, 60, 0));
+}
+
+static void a_spin_is_not_decided_by_what_was_not_seen(void **state)
+{
+	struct report *r = judge(spins_but_for_a_lost_event, false);
+
+	(void)state;
+	assert_int_equal(r->n_incidents, 1);
+	assert_int_equal(r->incidents[0].verdict, VERDICT_GUEST_SPIN);
+	assert_int_equal(r->incidents[0].confidence, CONFIDENCE_LIKELY);
 	report_free(r);
 }
 
@@ -817,6 +905,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_cause_gets_its_verdict),
 		cmocka_unit_test(a_pause_before_a_long_interrupt_is_told),
+		cmocka_unit_test(three_causes_are_named_with_their_shares),
+		cmocka_unit_test(what_was_seen_around_a_gap_makes_likely),
+		cmocka_unit_test(a_spin_is_not_decided_by_what_was_not_seen),
 		cmocka_unit_test(every_rule_has_a_story),
 		cmocka_unit_test(missing_ticks_are_seen_on_a_cpu_that_had_none),
 		cmocka_unit_test(short_handlers_untold_leave_a_doubt_and_are_named),

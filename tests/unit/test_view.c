@@ -48,6 +48,8 @@ static struct incident paused(uint16_t cpu, int64_t begin_ms)
 		.end_dmesg_ns = 123956789012,
 		.verdict = VERDICT_VM_PAUSED,
 		.runner_up = VERDICT_VCPU_NOT_SCHEDULED,
+		.n_causes = 2,
+		.causes = {{VERDICT_VM_PAUSED, 400000000}, {VERDICT_VCPU_NOT_SCHEDULED, 50000000}},
 		.confidence = CONFIDENCE_DECIDED,
 		.because = "the vCPU thread was stopped for 400 ms by a signal from bash (900)",
 		.denied = "the CPU itself: its vCPU was kept from the guest for 400 ms",
