@@ -47,6 +47,9 @@ struct facts_waits {
 	uint32_t polls;       /* and how often */
 	int64_t nested_ns;    /* it ran a guest of its own */
 	int64_t peer_kept_ns; /* the other vCPU that the host kept, or may have kept, longest */
+	struct facts_peer peer_kept; /* the one that it surely kept longest, and how long */
+	int64_t peer_surely_kept_ns;
+	bool spins_unseen; /* no PAUSE exit was ever seen: this machine may have none */
 };
 
 struct facts_halt {

@@ -116,6 +116,7 @@ static void on_exit_event(struct hints *h, const struct model *m, const struct h
 	if (!v)
 		return;
 	if (sign == EXIT_SPINS) {
+		h->spins_exit = true;
 		run_extend(v, &v->spin, HINT_SPIN, i->t, hint_spin_gap_ns(&v->spin));
 		return;
 	}

@@ -151,6 +151,19 @@ static void collect_calls(const struct hints *h, const struct view *view, uint32
 	}
 }
 
+/* Where no spin shows as an exit, the owner of a lock goes on for so long before it lets go. */
+static const int64_t release_late_ns = 10000000;
+
+/* Does a wait that ended `apart` after the other vCPU's return, and shared `ns` of its `denied`
+ * with that one's absence, look like one for it? */
+static bool ended_by(int64_t apart, int64_t ns, int64_t denied, int64_t slack, bool spins_unseen)
+{
+	if (apart >= -slack && apart <= slack)
+		return ns >= denied / 2;
+	return spins_unseen && apart >= -slack && apart <= slack + release_late_ns &&
+	       ns >= denied / 10 * 8;
+}
+
 /*
  * Without a sign of what the guest waited for: its wait, in guest mode, ended when another vCPU
  * came back to the guest. Chance does that to one wait in a hundred.
@@ -167,8 +180,8 @@ static void coincidence(const struct hints *h, const struct view *view, uint32_t
 
 	intervals_add(&wait, end.ns - denied, end.ns, view->within);
 	ns = common_ns(&wait, kept);
-	if (denied < f->than_ns || f->ongoing || !longest->longest_ns || apart < -slack ||
-	    apart > slack || ns < denied / 2 || ns <= out->lock_ns)
+	if (denied < f->than_ns || f->ongoing || !longest->longest_ns ||
+	    !ended_by(apart, ns, denied, slack, out->spins_unseen) || ns <= out->lock_ns)
 		return;
 	out->coincidence = true;
 	if (h->vcpus[peer]->called.ns - longest->end.ns < slack &&
@@ -206,6 +219,11 @@ static void fill_peer(const struct hints *h, const struct model *m, const struct
 		out->peer_kept_ns = ns;
 	if (!kept.n)
 		return;
+	ns = intervals_length(&kept);
+	if (ns > out->peer_surely_kept_ns) {
+		out->peer_surely_kept_ns = ns;
+		out->peer_kept = peer_of(k, &longest);
+	}
 	collect_calls(h, view, view->f->vcpu, k, &calls);
 	intervals_without(&calls, own_kept, &called);
 	intervals_common(&called, &kept, &both);
@@ -314,7 +332,7 @@ void hints_fill(const struct hints *h, const struct model *m, struct stall_facts
 	struct intervals own_kept = {0};
 	struct hint longest;
 
-	*w = (struct facts_waits){.lossy = lossy(h, f)};
+	*w = (struct facts_waits){.lossy = lossy(h, f), .spins_unseen = !h->spins_exit};
 	if (!f->vcpu_known || f->vcpu >= VS_CPUS_MAX)
 		return;
 	if (h->vcpus[f->vcpu]) {

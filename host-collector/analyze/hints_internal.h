@@ -52,6 +52,7 @@ struct vcpu_hints {
 };
 
 struct hints {
+	bool spins_exit; /* a PAUSE exit has been seen: this machine has them */
 	uint64_t n_lost; /* times in which events of the host's were missing, the newest kept */
 	struct loss {
 		struct host_ns first, last;

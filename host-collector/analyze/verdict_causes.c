@@ -172,14 +172,20 @@ bool against_storm_unproven(const struct stall_facts *f)
 	return against_guest_unproven(f) || f->n_lost * 200 > f->n_seen;
 }
 
-/* Without some of KVM's events a wait for another vCPU looks like a spin, and so does a tick that
- * the host's timer brought late; without short handlers, a storm of interrupts. */
+/* The time may have been a wait for another vCPU: the host kept one meanwhile, and a spin does not
+ * show here, or may be among what is missing. */
+bool spin_may_be_wait(const struct stall_facts *f)
+{
+	return (!f->data.kvm_events || f->waits.lossy || f->waits.spins_unseen) &&
+	       f->waits.peer_kept_ns > cause_spin_ns(f) / 2;
+}
+
+/* Without some of KVM's events a tick that the host's timer brought late looks like a spin, too;
+ * without short handlers, a storm of interrupts. */
 bool against_spin_unproven(const struct stall_facts *f)
 {
 	return against_guest_unproven(f) || f->tick_unexplained || f->data.handlers_counted ||
-	       f->waits.lossy || f->n_lost ||
-	       ((!f->data.kvm_events || f->waits.lossy) &&
-		f->waits.peer_kept_ns > cause_spin_ns(f) / 2);
+	       f->waits.lossy || f->n_lost || spin_may_be_wait(f);
 }
 
 /* Nothing but the end of the wait joins it to the other vCPU. */

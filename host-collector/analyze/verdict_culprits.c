@@ -104,4 +104,6 @@ void culprits_guest_task(const struct stall_facts *f, const struct model *m, str
 	culprit_add(out, m, f->vm, f->pid,
 		    f->kind == GUEST_CPU_TASK ? "kept the CPU" : "was interrupted",
 		    facts_denied_by_guest(f));
+	if (spin_may_be_wait(f))
+		peer_holder(&f->waits.peer_kept, m, f->waits.peer_surely_kept_ns, out);
 }

@@ -38,6 +38,7 @@ bool against_quota_unseen(const struct stall_facts *f);
 bool against_guest_unproven(const struct stall_facts *f);
 bool against_storm_unproven(const struct stall_facts *f);
 bool against_spin_unproven(const struct stall_facts *f);
+bool spin_may_be_wait(const struct stall_facts *f);
 bool against_peer_unproven(const struct stall_facts *f);
 bool against_tick_unwanted(const struct stall_facts *f);
 bool against_owner_unproven(const struct stall_facts *f);

@@ -158,22 +158,6 @@ void because_storm(const struct stall_facts *f, const struct model *m, int64_t n
 		 duration_text(ns).text, duration_text(facts_duration(f)).text);
 }
 
-void because_spin(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		  size_t n)
-{
-	char name[32];
-
-	if (f->kind == GUEST_CPU_TASK) {
-		describe(out, n, "%s kept the guest's CPU for %s while its vCPU ran",
-			 task_text(m, f->vm, f->pid).text, duration_text(ns).text);
-		return;
-	}
-	interrupt_name(f->kind, f->vector, f->number, name, sizeof(name));
-	describe(out, n, "the guest stayed in %s %s for %s while its vCPU ran",
-		 f->kind == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name,
-		 duration_text(ns).text);
-}
-
 struct peer_text {
 	char text[96];
 };
@@ -191,6 +175,25 @@ static struct peer_text peer_text(const struct stall_facts *f, const struct mode
 		describe(t.text, sizeof(t.text), "CPU %u, whose vCPU did not run (%s)", cpu,
 			 vcpu_state_name(peer->state));
 	return t;
+}
+
+void because_spin(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		  size_t n)
+{
+	char name[32], peer[112] = "";
+
+	if (spin_may_be_wait(f) && f->waits.peer_kept.known)
+		describe(peer, sizeof(peer), "; it may have waited for %s",
+			 peer_text(f, m, &f->waits.peer_kept).text);
+	if (f->kind == GUEST_CPU_TASK) {
+		describe(out, n, "%s kept the guest's CPU for %s while its vCPU ran%s",
+			 task_text(m, f->vm, f->pid).text, duration_text(ns).text, peer);
+		return;
+	}
+	interrupt_name(f->kind, f->vector, f->number, name, sizeof(name));
+	describe(out, n, "the guest stayed in %s %s for %s while its vCPU ran%s",
+		 f->kind == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name,
+		 duration_text(ns).text, peer);
 }
 
 void because_lock_owner(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,

@@ -102,6 +102,35 @@ static void stalls_beside_a_preempted_vcpu(struct tale *t)
 	peer_away(t, 250000, 650000);
 }
 
+/* KVM's events are there, but no PAUSE exit: the owner is back 5 ms before it lets go. */
+static void spins_unseen_for_a_preempted_owner(struct tale *t)
+{
+	waits(t, true);
+	peer_away(t, 310000, 695000);
+}
+
+/* The same with interrupts on: the waiter's ticks go on, and a task waits for its CPU. */
+static void spins_unseen_with_ticks(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 700000, 50);
+	exits(t, 100, 700000, 4000, 1);
+	ADD(t, WAKEUP(VM, 300000, 0, 60, 50, 0));
+	ADD(t, SWITCH(VM, 700000, 0, 50, 60, 0));
+	peer_away(t, 305000, 697000);
+}
+
+static void spins_unseen_for_a_traced_owner(struct tale *t)
+{
+	waits(t, true);
+	ADD(t, SWITCH(HOST, 1, 1, 0, TID1, 0));
+	ADD(t, SWITCH(VM, 2, 1, 0, 70, 0));
+	ADD(t, SWITCH(HOST, 310000, 1, TID1, 0, 8));
+	ADD(t, WAKEUP(HOST, 697000, 1, TID1, 901, 1));
+	ADD(t, SWITCH(HOST, 697010, 1, 0, TID1, 0));
+	ADD(t, SWITCH(VM, 699000, 1, 70, 0, 1));
+}
+
 static void call(struct tale *t, int64_t at, uint64_t vector)
 {
 	ADD(t, EVENT(HOST, at, 0, KVM_ACCEPT_IRQ, TID0, 0, vector | 1ull << 32, 0));
@@ -200,8 +229,14 @@ static const struct {
 	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_DECIDED},
 	{"spins, the lock's owner runs", spins_for_an_owner_that_runs, VERDICT_GUEST_SPIN,
 	 CONFIDENCE_DECIDED},
-	{"spins for no lock beside a preempted vCPU", spins_beside_a_preempted_vcpu,
-	 VERDICT_GUEST_SPIN, CONFIDENCE_DECIDED},
+	{"no PAUSE exits: spins beside a preempted vCPU", spins_beside_a_preempted_vcpu,
+	 VERDICT_GUEST_SPIN, CONFIDENCE_LIKELY},
+	{"no PAUSE exits: until another vCPU has been back for 5 ms",
+	 spins_unseen_for_a_preempted_owner, VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY},
+	{"no PAUSE exits: the same, and ticks go on", spins_unseen_with_ticks,
+	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY},
+	{"no PAUSE exits: the owner's thread was traced", spins_unseen_for_a_traced_owner,
+	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY},
 	{"no KVM events: waits until another vCPU is back", stalls_until_another_runs_again,
 	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY},
 	{"no KVM events: waits beside a preempted vCPU", stalls_beside_a_preempted_vcpu,
@@ -209,7 +244,7 @@ static const struct {
 	{"calls a CPU whose vCPU is preempted", calls_a_preempted_vcpu,
 	 VERDICT_IPI_TARGET_PREEMPTED, CONFIDENCE_DECIDED},
 	{"kicks a CPU whose vCPU is preempted, and spins", kicks_a_preempted_vcpu,
-	 VERDICT_GUEST_SPIN, CONFIDENCE_DECIDED},
+	 VERDICT_GUEST_SPIN, CONFIDENCE_LIKELY},
 	{"no KVM events: waits until another CPU answers", stalls_until_another_answers,
 	 VERDICT_IPI_TARGET_PREEMPTED, CONFIDENCE_LIKELY},
 	{"asks a disk's status all the time", asks_a_disk, VERDICT_DEVICE_NO_COMPLETION,
@@ -261,6 +296,12 @@ static void what_a_guest_waits_for_is_told(void **state)
 			      i->denied);
 		assert_int_equal(i->verdict, stories[k].verdict);
 		assert_int_equal(i->confidence, stories[k].confidence);
+		/* A doubt about another vCPU names it, and who held its pCPU. */
+		if (strstr(stories[k].name, "beside a preempted vCPU")) {
+			assert_non_null(
+				strstr(i->because, "may have waited for CPU 1, whose vCPU"));
+			assert_int_equal(i->culprits[i->n_culprits - 1].pid, 500);
+		}
 		assert_balances(r);
 		report_free(r);
 		report_builder_free(b);
