@@ -45,6 +45,8 @@ static const char *clock_text(struct json_object *vm, char *out, size_t out_byte
 {
 	if (!strcmp(text_of(vm, "clock"), "-"))
 		return "-";
+	if (!strcmp(text_of(vm, "clock"), "untrusted"))
+		return "not proven";
 	snprintf(out, out_bytes, "%s +-%.1f us", text_of(vm, "clock"),
 		 (double)number_of(vm, "clock_error_ns") / 1000);
 	return out;

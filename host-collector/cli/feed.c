@@ -121,6 +121,7 @@ static void status_take(struct feed *f, struct json_object *o)
 	s->agent_silent_ms = number_of(o, "agent_silent_ms");
 	s->clock_known = *clock != 0;
 	s->clock_error_ns = number_of(o, "clock_error_ns");
+	s->clock_contested = !strcmp(clock, "untrusted");
 	s->clock_exact = s->clock_known && s->clock_error_ns <= 1;
 }
 

@@ -184,6 +184,8 @@ static void clock_text(const struct collector_status *s, char *text, size_t byte
 		snprintf(text, bytes, "-");
 	else if (!s->clock_known)
 		snprintf(text, bytes, "?");
+	else if (s->clock_contested)
+		snprintf(text, bytes, "not proven");
 	else if (s->clock_exact)
 		snprintf(text, bytes, "exact");
 	else

@@ -529,8 +529,9 @@ void flight_status_get(const struct flight *f, const struct watched_vm *vm,
 				      .suppressed = v->suppressed};
 	if (!v->live || !live_source(v->live, COLLECTOR_VM, &guest) || !guest.hello)
 		return;
-	snprintf(out->clock_method, sizeof(out->clock_method), "%s", guest.clock_method);
-	out->clock_error_ns = guest.clock_error_median_ns;
+	snprintf(out->clock_method, sizeof(out->clock_method), "%s",
+		 guest.clock_untrusted ? "untrusted" : guest.clock_method);
+	out->clock_error_ns = guest.clock_untrusted ? UINT64_MAX : guest.clock_error_median_ns;
 }
 
 struct flight *flight_new(uv_loop_t *loop, const struct incident_store_options *options)

@@ -611,7 +611,10 @@ void collector_status_get(const struct collector *c, struct collector_status *ou
 	out->clock_known = summary.observations && summary.err_ticks != UINT64_MAX;
 	out->clock_exact =
 		out->clock_known && c->clocks && c->guest_tsc && vm_clocks_exact(c->clocks);
-	if (out->clock_exact)
+	out->clock_contested = c->clocks && c->guest_tsc && vm_clocks_contested(c->clocks);
+	if (out->clock_contested)
+		out->clock_error_ns = UINT64_MAX;
+	else if (out->clock_exact)
 		out->clock_error_ns = 1;
 	else if (out->clock_known)
 		out->clock_error_ns = (uint64_t)((double)summary.err_ticks * 1e9 /

@@ -93,6 +93,7 @@ struct collector_status {
 	uint64_t guest_emitted, guest_dropped;
 	bool clock_known;        /* enough round trips to map guest times */
 	bool clock_exact;        /* by the hypervisor's own parameters */
+	bool clock_contested;    /* the guest's answers contradict those: nothing is proven */
 	uint64_t clock_error_ns; /* then: the bound, now */
 };
 /* Now; counts since it was opened. */

@@ -138,6 +138,14 @@ bool vm_clocks_exact(const struct vm_clocks *c)
 	return summary.proven;
 }
 
+bool vm_clocks_contested(const struct vm_clocks *c)
+{
+	struct vm_clock_summary summary;
+
+	vm_clock_summarise(c->known, &summary);
+	return summary.contested;
+}
+
 uint64_t vm_clocks_left_out(const struct vm_clocks *c)
 {
 	return c->left_out;

@@ -22,6 +22,8 @@ struct vm_clocks;
  * empty or says which sources this kernel lacks. */
 int vm_clocks_open(struct host_stream *host, enum capture_way way, pid_t pid, uint32_t vm,
 		   struct vm_clocks **out, char *why, size_t why_bytes);
+/* The guest's answers contradict the hypervisor's parameters: nothing of its times is proven. */
+bool vm_clocks_contested(const struct vm_clocks *c);
 /* Changes beyond 500 a second are counted here, not written; the snapshots that follow are. */
 uint64_t vm_clocks_left_out(const struct vm_clocks *c);
 /* A round trip over the guest's channel, its stream being guest TSC. */
