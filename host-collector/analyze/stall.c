@@ -47,10 +47,16 @@ struct stall_track *stall_track_get(struct stall_vm *v, uint16_t cpu)
 	return k;
 }
 
+static bool presence_refutes(const struct model *m, uint32_t vm)
+{
+	const struct presence_count count = model_presence(m, vm);
+
+	return audit_refutes(&count.recent);
+}
+
 bool stall_unproven(const struct stall_detector *d, const struct stall_track *k)
 {
-	return k && (k->err_ns >= UINT32_MAX ||
-		     model_presence(d->model, k->vm).violations >= PRESENCE_REFUTES);
+	return k && (k->err_ns >= UINT32_MAX || presence_refutes(d->model, k->vm));
 }
 
 /* A lost interrupt that no stretch shows: the host's word of when it came, the guest's of when it

@@ -8,6 +8,9 @@
 #include "host-collector/link/config_text.h"
 #include "proto/recording.h"
 
+/* Of all pairs of a recording, so many are no accident (beside AUDIT_REFUTES): one in 1000. */
+enum { REFUTED_SHARE = 1000 };
+
 static int clock_give(const struct pipeline_source *s, const struct model *m,
 		      struct report_builder *b)
 {
@@ -22,7 +25,9 @@ static int clock_give(const struct pipeline_source *s, const struct model *m,
 		.causality_violations = s->causality_violations + presence.violations,
 		.disagreements = s->clock_disagreements,
 		.contradiction_ns = s->clock_contradiction_ns,
-		.untrusted = s->clock_untrusted || presence.violations >= PRESENCE_REFUTES,
+		.untrusted = s->clock_untrusted || audit_refutes(&presence.recent) ||
+			     (presence.violations >= AUDIT_REFUTES &&
+			      presence.violations * REFUTED_SHARE > presence.pairs),
 		.epochs = s->clock_epochs,
 	};
 

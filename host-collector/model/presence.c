@@ -11,6 +11,13 @@ void presence_left(struct presence *p, struct host_ns t, uint32_t err_ns)
 	p->left_until.ns = t.ns + err_ns;
 }
 
+static void pair_add(struct presence_count *count, bool violated)
+{
+	count->pairs++;
+	count->violations += violated;
+	audit_add(&count->recent, violated, PRESENCE_WINDOW);
+}
+
 void presence_back(struct presence *p, struct host_ns t, uint32_t err_ns,
 		   struct presence_count *count)
 {
@@ -19,10 +26,9 @@ void presence_back(struct presence *p, struct host_ns t, uint32_t err_ns,
 		int64_t late = p->waiting[i].from.ns - p->left_until.ns;
 		int64_t off = early < late ? early : late;
 
-		count->pairs++;
+		pair_add(count, off > 0);
 		if (off <= 0)
 			continue;
-		count->violations++;
 		if (off > count->worst_ns)
 			count->worst_ns = off;
 	}
@@ -42,7 +48,7 @@ void presence_event(struct presence *p, struct host_ns t, uint32_t err_ns,
 	if (!p->known)
 		return;
 	if (!p->away || t.ns - err_ns <= p->left_until.ns) {
-		count->pairs++;
+		pair_add(count, false);
 	} else if (p->n < PRESENCE_WAITING) {
 		p->waiting[p->n].from.ns = t.ns - err_ns;
 		p->waiting[p->n++].until.ns = t.ns + err_ns;

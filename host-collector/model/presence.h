@@ -11,15 +11,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "clock/audit.h"
 #include "clock/types.h"
 
-/* PRESENCE_REFUTES: so many violations are no accident. The map that placed the guest's events is
- * false then, whatever error it claims. */
-enum { PRESENCE_WAITING = 64, PRESENCE_REFUTES = 8 };
+enum { PRESENCE_WAITING = 64, PRESENCE_WINDOW = 65536 };
 
 struct presence_count {
 	uint64_t pairs;      /* guest events that could be held against the host's */
 	uint64_t violations; /* of those: recorded while the vCPU was certainly elsewhere */
+	struct audit recent; /* of them */
 	int64_t worst_ns;    /* by how much the worst is off, its errors taken away */
 };
 

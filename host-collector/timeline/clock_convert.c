@@ -333,7 +333,9 @@ bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct hos
 		if (!guest_clock_from_tsc(g, vm->hypervisor, tsc, &stream, &stream_err) ||
 		    !boot_dmesg_at(vm, g, stream, &out->ns, &out->err_ns))
 			return false;
-		out->err_ns += g->hz ? (uint64_t)((double)stream_err * 1e9 / (double)g->hz) : 0;
+		if (g->hz)
+			out->err_ns +=
+				(uint64_t)fmin((double)stream_err * 1e9 / (double)g->hz, 1e18);
 		return true;
 	}
 	return false;

@@ -3,6 +3,7 @@
 #ifndef TIMELINE_INTERNAL_H
 #define TIMELINE_INTERNAL_H
 
+#include "clock/audit.h"
 #include "clock/histogram.h"
 #include "host-collector/timeline/clock_book.h"
 #include "host-collector/timeline/continuity.h"
@@ -19,6 +20,7 @@
 enum {
 	SLICE_EVENTS = 512,
 	HOLD_MS = 500,
+	AUDIT_WINDOW = 1024,
 	KIND_LIMIT = FRAME_EXIT_SUMMARY + 1,
 };
 
@@ -62,9 +64,10 @@ struct stream {
 	bool handlers_counted; /* it does not tell short handlers, or did not at some time */
 	bool handlers_known;   /* and the model knows */
 	struct losses losses;
-	struct loss_counts noted;   /* the sum of losses */
-	uint64_t pairs, violations; /* see stream_is_refuted() */
-	struct clock_reading {      /* of its kernel's own clock, the newest */
+	struct loss_counts noted; /* the sum of losses */
+	uint64_t pairs, violations;
+	struct audit audit;    /* of them */
+	struct clock_reading { /* of its kernel's own clock, the newest */
 		bool known;
 		struct host_ns t;
 		uint64_t err_ns, raw_ns;
@@ -131,12 +134,10 @@ void stream_leave(struct pipeline *p, struct stream *s);
 /* From its last word on nothing is known of any CPU of this guest. last: the latest such instant of
  * any of them, if that is later; may be NULL. 0 or -ENOMEM. */
 int stream_cpus_end(struct pipeline *p, struct stream *s, struct host_ns *last);
-/* So many pairs of instants the wrong way round are no accident: the map that placed them is false,
- * whatever error it claims. */
-enum { STREAM_REFUTES = 8 };
+/* Is the map that places its events false, whatever error it claims? */
 static inline bool stream_is_refuted(const struct stream *s)
 {
-	return s->violations >= STREAM_REFUTES;
+	return audit_refutes(&s->audit);
 }
 static inline bool stream_is_host(const struct stream *s)
 {

@@ -133,9 +133,12 @@ static void promise(struct pipeline *p, struct stream *s, uint64_t stream_time,
 static void audit_order(struct stream *s, struct host_ns earlier, struct host_ns later,
 			uint64_t err_ns)
 {
+	const bool violated =
+		earlier.ns > later.ns && (uint64_t)earlier.ns - (uint64_t)later.ns > err_ns;
+
 	s->pairs++;
-	if (earlier.ns > later.ns && (uint64_t)earlier.ns - (uint64_t)later.ns > err_ns)
-		s->violations++;
+	s->violations += violated;
+	audit_add(&s->audit, violated, AUDIT_WINDOW);
 }
 
 void stream_audit(struct pipeline *p, struct stream *s, uint64_t stream_time, uint64_t arrival_tsc)
