@@ -33,7 +33,7 @@ struct gate {
 	int door;
 	const struct peer_kind *kind;
 	struct peer **chosen;
-	size_t n, n_peers;
+	size_t n, n_peers, most;                  /* n: at most `most` */
 	struct waiting waiting[GATE_WAITING_MAX]; /* the oldest first */
 	struct pollfd polls[1 + GATE_WAITING_MAX];
 	struct guest_session_stats ended;
@@ -46,13 +46,14 @@ static bool has_tls(const struct gate *g)
 	return g->kind->psk->key_bytes != 0;
 }
 
-struct gate *gate_new(int door, const struct peer_kind *kind, struct peer **chosen)
+struct gate *gate_new(int door, size_t most, const struct peer_kind *kind, struct peer **chosen)
 {
 	struct gate *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return NULL;
 	g->door = door;
+	g->most = most < GATE_WAITING_MAX ? most : GATE_WAITING_MAX;
 	g->kind = kind;
 	g->chosen = chosen;
 	return g;
@@ -324,7 +325,7 @@ static int door_take(struct gate *g, uint64_t now_ms)
 		}
 		if (fd < 0)
 			return -EPIPE;
-		if (g->n == GATE_WAITING_MAX && !room_make(g)) {
+		if (g->n == g->most && !room_make(g)) {
 			close(fd);
 			continue;
 		}

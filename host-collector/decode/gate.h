@@ -26,8 +26,9 @@ enum {
 struct gate;
 
 /* door: a Unix socket by which the connections come (gate_hand); borrowed, as are kind and chosen,
- * in which the agent's connection is left. NULL on ENOMEM. */
-struct gate *gate_new(int door, const struct peer_kind *kind, struct peer **chosen);
+ * in which the agent's connection is left. most: how many may wait, GATE_WAITING_MAX or less if
+ * this process may not have so many descriptors. NULL on ENOMEM. */
+struct gate *gate_new(int door, size_t most, const struct peer_kind *kind, struct peer **chosen);
 /* Closes all connections but the chosen one. NULL is allowed. */
 void gate_free(struct gate *g);
 /* Waits up to wait_ms for something to do, and does a bounded part of it. 0, -EPIPE (the collector

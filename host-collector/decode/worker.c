@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -444,7 +445,9 @@ bool worker_is_meant(int argc, char **argv)
 static int connections_prepare(struct worker *w)
 {
 	const struct ring_config *config = &w->ring->config;
+	size_t most = GATE_WAITING_MAX;
 	struct tls *trial = NULL;
+	struct rlimit files;
 	int err;
 
 	w->psk = config->psk;
@@ -460,7 +463,12 @@ static int connections_prepare(struct worker *w)
 					    .context = w}};
 	if (!config->listens)
 		return peer_open(WORKER_CHANNEL, &w->kind, &w->agent, &w->agent);
-	w->gate = gate_new(WORKER_CHANNEL, &w->kind, &w->agent);
+	if (!getrlimit(RLIMIT_NOFILE, &files) &&
+	    files.rlim_max < GATE_WAITING_MAX + WORKER_N + GATE_SPARE)
+		most = files.rlim_max > WORKER_N + GATE_SPARE
+			       ? (size_t)files.rlim_max - WORKER_N - GATE_SPARE
+			       : 1;
+	w->gate = gate_new(WORKER_CHANNEL, most, &w->kind, &w->agent);
 	if (!w->gate)
 		return -ENOMEM;
 	if (!w->psk.key_bytes)
