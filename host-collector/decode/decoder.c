@@ -2,10 +2,8 @@
 #include "host-collector/decode/decoder.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +16,7 @@
 
 #include "host-collector/decode/gate.h"
 #include "host-collector/decode/worker.h"
+#include "isolation/helper.h"
 
 enum {
 	SLOTS_PER_TURN = 96, /* then the loop's other handles have their turn; a batch has 81 */
@@ -26,7 +25,6 @@ enum {
 	CPU_WINDOW_MS = 5000,
 	CPU_EXCESS = 2, /* it holds itself to its budget; at twice that it is ended */
 	KILL_WAIT_MS = 2000,
-	DESCRIPTOR_MIN = 16, /* of what is duplicated to WORKER_*, so that no copy hits another */
 };
 
 static const struct decoder_budget budget_default = {
@@ -232,64 +230,6 @@ pid_t decoder_pid(const struct decoder *d)
 
 /* ---- its beginning ---- */
 
-/* Moves *fd out of the way of WORKER_*. 0 or -errno. */
-static int descriptor_lift(int *fd)
-{
-	int high = fcntl(*fd, F_DUPFD_CLOEXEC, DESCRIPTOR_MIN);
-
-	if (high < 0)
-		return -errno;
-	close(*fd);
-	*fd = high;
-	return 0;
-}
-
-static int worker_spawn(int channel, int ring, int wake, pid_t *pid)
-{
-	static char name[] = WORKER_NAME;
-	char *const argv[] = {name, NULL};
-	char *const envp[] = {NULL};
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	sigset_t none, all;
-	int err;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	err = posix_spawn_file_actions_init(&files);
-	if (err)
-		return -err;
-	err = posix_spawnattr_init(&attributes);
-	if (err) {
-		posix_spawn_file_actions_destroy(&files);
-		return -err;
-	}
-	err = posix_spawnattr_setsigmask(&attributes, &none);
-	if (!err)
-		err = posix_spawnattr_setsigdefault(&attributes, &all);
-	/* A group of its own: a terminal's Ctrl-C is for the collector, which ends its decoders. */
-	if (!err)
-		err = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK |
-								    POSIX_SPAWN_SETSIGDEF |
-								    POSIX_SPAWN_SETPGROUP);
-	for (int i = 0; i < 3 && !err; i++)
-		err = posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_RDWR, 0);
-	if (!err)
-		err = posix_spawn_file_actions_adddup2(&files, channel, WORKER_CHANNEL);
-	if (!err)
-		err = posix_spawn_file_actions_adddup2(&files, ring, WORKER_RING);
-	if (!err)
-		err = posix_spawn_file_actions_adddup2(&files, wake, WORKER_WAKE);
-	if (!err)
-		err = posix_spawn_file_actions_addclosefrom_np(&files, WORKER_N);
-	/* This very program, also after its file was replaced. */
-	if (!err)
-		err = posix_spawn(pid, "/proc/self/exe", &files, &attributes, argv, envp);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&files);
-	return -err;
-}
-
 static int handles_start(struct decoder *d)
 {
 	int err = uv_poll_init(d->loop, &d->wake_poll, d->wakefd);
@@ -384,13 +324,7 @@ int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 					       .collector = getpid(),
 					       .psk = *psk,
 					       .listens = listens};
-	err = descriptor_lift(&fd);
-	if (!err)
-		err = descriptor_lift(&ringfd);
-	if (!err)
-		err = descriptor_lift(&d->wakefd);
-	if (!err)
-		err = worker_spawn(fd, ringfd, d->wakefd, &d->pid);
+	err = helper_spawn(WORKER_NAME, (int[]){fd, ringfd, d->wakefd}, 3, &d->pid);
 	if (err)
 		goto out;
 	d->pidfd = (int)syscall(SYS_pidfd_open, d->pid, 0);

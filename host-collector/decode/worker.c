@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "clock/sample.h"
-#include "host-collector/decode/confine.h"
 #include "host-collector/decode/gate.h"
 #include "host-collector/decode/ring.h"
+#include "isolation/confine.h"
 
 enum {
 	TICK_MS = 50,
@@ -482,6 +482,7 @@ static int connections_prepare(struct worker *w)
 int worker_main(void)
 {
 	struct worker *w = calloc(1, sizeof(*w));
+	struct confinement limits = {.keep = WORKER_N};
 	char text[VS_TEXT_MAX];
 	const char *step = "";
 	int result = WORKER_TROUBLE, err;
@@ -500,8 +501,10 @@ int worker_main(void)
 	}
 	if (err)
 		goto out;
-	err = confine(WORKER_N, w->gate ? GATE_WAITING_MAX + GATE_SPARE : 0,
-		      w->ring->config.memory_bytes, w->ring->config.collector, &step);
+	limits.sockets = w->gate ? GATE_WAITING_MAX + GATE_SPARE : 0;
+	limits.memory_bytes = w->ring->config.memory_bytes;
+	limits.parent = w->ring->config.collector;
+	err = confine(&limits, &step);
 	if (err) {
 		snprintf(text, sizeof(text), "the decoder cannot be confined: %s: %s", step,
 			 strerror(-err));

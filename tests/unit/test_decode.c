@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/decode/confine.h"
+#include "isolation/confine.h"
 #include "host-collector/decode/framer.h"
 #include "host-collector/decode/ring.h"
 
@@ -80,12 +80,13 @@ static void try_nothing(void)
 /* Runs `try` in a confined process: its wait status. */
 static int confined(void (*try)(void))
 {
-	pid_t parent = getpid(), pid = fork();
+	const struct confinement limits = {.keep = 3, .memory_bytes = 8 << 20, .parent = getpid()};
+	pid_t pid = fork();
 	const char *step;
 	int status;
 
 	if (!pid) {
-		if (confine(3, 0, 8 << 20, parent, &step))
+		if (confine(&limits, &step))
 			_exit(99);
 		try();
 		_exit(0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "host-collector/decode/confine.h"
+#include "isolation/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/futex.h>
@@ -102,15 +103,23 @@ static int dumps_forbid(void)
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ? -errno : 0;
 }
 
-/* After the user changed, for that would undo it. */
-static int parent_follow(pid_t parent)
+int confine_follow_parent(pid_t parent)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return -errno;
 	return getppid() == parent ? 0 : -ESRCH;
 }
 
-static int filter_load(bool receives)
+static int calls_allow(scmp_filter_ctx filter, const int *calls, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+	return err;
+}
+
+static int filter_load(bool files, bool sockets)
 {
 	/* What a loop over two descriptors, malloc and the clock need. */
 	static const int calls[] = {
@@ -122,6 +131,12 @@ static int filter_load(bool receives)
 		SCMP_SYS(restart_syscall), SCMP_SYS(exit_group),
 		SCMP_SYS(mremap),          SCMP_SYS(close),
 	};
+	/* Descriptors of files come by message; libelf asks for their size, qsort() for that of
+	 * the memory. */
+	static const int file_calls[] = {
+		SCMP_SYS(recvmsg), SCMP_SYS(pread64),    SCMP_SYS(lseek),
+		SCMP_SYS(fstat),   SCMP_SYS(newfstatat), SCMP_SYS(sysinfo),
+	};
 	scmp_filter_ctx filter;
 	int err = 0;
 
@@ -130,9 +145,14 @@ static int filter_load(bool receives)
 	filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	if (!filter)
 		return -ENOMEM;
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]) && !err; i++)
-		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
-	if (!err && receives)
+	err = calls_allow(filter, calls, sizeof(calls) / sizeof(calls[0]));
+	if (!err && files)
+		err = calls_allow(filter, file_calls, sizeof(file_calls) / sizeof(file_calls[0]));
+	/* libelf asks whether a descriptor is open. */
+	if (!err && files)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+				       SCMP_A1(SCMP_CMP_EQ, F_GETFD));
+	if (!err && sockets && !files)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(recvmsg), 0);
 	/* Memory of its own only, and none to execute. */
 	if (!err)
@@ -149,13 +169,13 @@ static int filter_load(bool receives)
 	return err;
 }
 
-int confine(int keep, int sockets, uint64_t memory_bytes, pid_t parent, const char **step)
+int confine(const struct confinement *c, const char **step)
 {
-	uint64_t as_bytes = memory_now() + memory_bytes;
+	uint64_t as_bytes = memory_now() + c->memory_bytes;
 	int err;
 
 	*step = "closing the other descriptors";
-	err = descriptors_drop(keep);
+	err = descriptors_drop(c->keep);
 	if (!err) {
 		*step = "becoming nobody";
 		err = root_drop();
@@ -169,16 +189,16 @@ int confine(int keep, int sockets, uint64_t memory_bytes, pid_t parent, const ch
 		err = dumps_forbid();
 	}
 	if (!err) {
-		*step = "dying with the collector";
-		err = parent_follow(parent);
+		*step = "dying with its parent";
+		err = confine_follow_parent(c->parent);
 	}
 	if (!err) {
 		*step = "setting limits";
-		err = limits_set(keep + sockets, as_bytes);
+		err = limits_set(c->keep + c->files + c->sockets, as_bytes);
 	}
 	if (!err) {
 		*step = "the system call filter (seccomp)";
-		err = filter_load(sockets > 0);
+		err = filter_load(c->files > 0, c->sockets > 0);
 	}
 	return err;
 }
