@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "isolation/opener.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "isolation/bad_files.h"
+#include "isolation/confine.h"
+#include "isolation/modules.h"
+#include "isolation/packet.h"
+
+enum {
+	PROCESSES_MAX = 72,
+	LOOK_AGAIN_MS = 1000, /* at a process's mappings, at most so often */
+	STACK_CPU_MS = 1000,  /* of the namer's, for one stack */
+	STACK_MS = 3000,
+	WAIT_MS = 20,
+	WAITS_MIN = 20, /* a stopped opener proves nothing */
+	KILL_WAIT_MS = 1000,
+	STUCK_MAX = 4, /* namers that do not even go when killed; then no more of them */
+	BACKOFF_MS = 100,
+	BACKOFF_MAX_MS = 30000,
+	YOUNG_MS = 10000,
+};
+
+struct process {
+	pid_t pid;
+	uint64_t start_time, used, read_ms;
+	uint32_t list; /* number of the list of modules */
+	size_t n;
+	struct module *modules;
+};
+
+struct opener {
+	const struct naming_body *body;
+	struct bad_files *bad;
+	struct naming_place *place;
+	pid_t namer; /* 0: none */
+	int pidfd, socket;
+	uint64_t born_ms, retry_ms, backoff_ms;
+	pid_t stuck[STUCK_MAX]; /* killed, but not gone; 0: none */
+	bool unconfined;
+	uint64_t uses;
+	uint32_t lists;
+	struct process processes[PROCESSES_MAX];
+	/* large, so not on the stack */
+	struct module scratch[NAMING_MODULES_MAX];
+	struct {
+		struct naming_request head;
+		uint8_t rest[NAMING_ADDRESSES_MAX * sizeof(uint64_t) + NAMING_DATA_MAX];
+	} request;
+	struct {
+		struct naming_task head;
+		uint8_t rest[NAMING_ADDRESSES_MAX * sizeof(uint64_t) + NAMING_DATA_MAX];
+	} task;
+	struct {
+		struct naming_answer head;
+		struct message_stack_frame frames[VS_STACK_FRAMES_MAX];
+	} answer;
+	struct naming_modules modules;
+	union {
+		struct naming_head head;
+		struct naming_frames frames;
+		struct naming_build_id build_id;
+	} said; /* by the namer */
+};
+
+static uint64_t clock_ms(clockid_t clock)
+{
+	struct timespec t = {0};
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static uint64_t now_ms(void)
+{
+	return clock_ms(CLOCK_MONOTONIC);
+}
+
+/* ---- processes ---- */
+
+static void process_forget(struct process *p)
+{
+	free(p->modules);
+	*p = (struct process){0};
+}
+
+/* The mappings as they are now; what is known of their files stays. 0 or -errno. */
+static int process_look(struct opener *o, struct process *p)
+{
+	long n = modules_read(p->pid, o->scratch, NAMING_MODULES_MAX);
+	struct module *modules;
+
+	p->read_ms = now_ms();
+	if (n < 0)
+		return (int)n;
+	if (modules_start_time(p->pid) != p->start_time)
+		return -ESRCH;
+	modules = malloc((size_t)(n + 1) * sizeof(*modules));
+	if (!modules)
+		return -ENOMEM;
+	memcpy(modules, o->scratch, (size_t)n * sizeof(*modules));
+	for (size_t i = 0; i < (size_t)n; i++) {
+		const long was = modules_find(p->modules, p->n, modules[i].seen.code_begin);
+
+		if (was < 0 || p->modules[was].device != modules[i].device ||
+		    p->modules[was].inode != modules[i].inode)
+			continue;
+		modules[i].id = p->modules[was].id;
+		modules[i].owner = p->modules[was].owner;
+	}
+	free(p->modules);
+	p->modules = modules;
+	p->n = (size_t)n;
+	p->list = ++o->lists;
+	return 0;
+}
+
+/* NULL: it is gone. */
+static struct process *process_get(struct opener *o, pid_t pid, uint64_t start_time)
+{
+	struct process *oldest = &o->processes[0];
+
+	for (size_t i = 0; i < PROCESSES_MAX; i++) {
+		struct process *p = &o->processes[i];
+
+		if (p->pid == pid && p->start_time == start_time) {
+			p->used = ++o->uses;
+			return p;
+		}
+		if (p->pid == pid)
+			process_forget(p); /* dead, or another one by now */
+		if (p->used < oldest->used)
+			oldest = p;
+	}
+	process_forget(oldest);
+	oldest->pid = pid;
+	oldest->start_time = start_time;
+	oldest->used = ++o->uses;
+	if (!process_look(o, oldest))
+		return oldest;
+	process_forget(oldest);
+	return NULL;
+}
+
+/* ---- the namer ---- */
+
+static void namer_forget(struct opener *o)
+{
+	if (o->socket >= 0)
+		close(o->socket);
+	if (o->pidfd >= 0)
+		close(o->pidfd);
+	o->socket = o->pidfd = -1;
+	o->namer = 0;
+}
+
+/* Kills it and says how it ended: its exit code, or -1 if it did not exit by itself. */
+static int namer_end(struct opener *o)
+{
+	struct pollfd gone = {.fd = o->pidfd, .events = POLLIN};
+	int status = 0;
+	bool reaped;
+
+	kill(o->namer, SIGKILL); /* one that exits already keeps its code */
+	if (o->pidfd >= 0)
+		poll(&gone, 1, KILL_WAIT_MS);
+	reaped = waitpid(o->namer, &status, o->pidfd >= 0 ? WNOHANG : 0) == o->namer;
+	for (size_t i = 0; i < STUCK_MAX && !reaped; i++) {
+		if (!o->stuck[i]) {
+			o->stuck[i] = o->namer;
+			break;
+		}
+	}
+	namer_forget(o);
+	return reaped && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* It died or hung over `p`, NULL: over nobody. Which file was it? */
+static void namer_mourn(struct opener *o, const struct process *p)
+{
+	const uint32_t at = atomic_load_explicit(&o->place->module, memory_order_relaxed);
+	const uint64_t now = now_ms();
+	struct file_id process;
+
+	if (now - o->born_ms > YOUNG_MS || !o->backoff_ms)
+		o->backoff_ms = BACKOFF_MS;
+	else if (o->backoff_ms < BACKOFF_MAX_MS)
+		o->backoff_ms *= 2;
+	o->retry_ms = now + o->backoff_ms;
+	if (!p)
+		return;
+	if (at < p->n && p->modules[at].id.inode) {
+		bad_files_add(o->bad, &p->modules[at].id, p->modules[at].owner);
+		return;
+	}
+	process = bad_files_process(p->pid, p->start_time);
+	bad_files_add(o->bad, &process, 0);
+}
+
+/* Does not return in the namer: it has nothing of ours but the socket and the place. */
+static int namer_start(struct opener *o)
+{
+	const pid_t self = getpid();
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	atomic_store_explicit(&o->place->module, NAMING_NO_MODULE, memory_order_relaxed);
+	o->namer = fork();
+	if (!o->namer) {
+		bad_files_unmap(o->bad);
+		if (dup2(pair[1], OPENER_ASKER) < 0)
+			_exit(NAMING_UNCONFINED);
+		_exit(naming_serve(o->body, OPENER_ASKER, o->place, self));
+	}
+	close(pair[1]);
+	if (o->namer < 0) {
+		o->namer = 0;
+		close(pair[0]);
+		return -EAGAIN;
+	}
+	o->socket = pair[0];
+	o->pidfd = (int)syscall(SYS_pidfd_open, o->namer, 0);
+	o->born_ms = now_ms();
+	return 0;
+}
+
+/* Is there a namer, or may there be one now? */
+static bool namer_ready(struct opener *o)
+{
+	struct pollfd socket = {.fd = o->socket};
+
+	if (o->namer && poll(&socket, 1, 0) > 0) {
+		const int code = namer_end(o);
+
+		o->unconfined |= code == NAMING_UNCONFINED;
+		if (code != NAMING_FULL)
+			namer_mourn(o, NULL);
+	}
+	if (o->namer)
+		return true;
+	for (size_t i = 0; i < STUCK_MAX; i++) {
+		if (o->stuck[i] && waitpid(o->stuck[i], NULL, WNOHANG) == o->stuck[i])
+			o->stuck[i] = 0;
+	}
+	/* The last place is for the next one. */
+	return !o->unconfined && !o->stuck[STUCK_MAX - 1] && now_ms() >= o->retry_ms &&
+	       !namer_start(o);
+}
+
+/* ---- what the namer asks for ---- */
+
+static int modules_tell(struct opener *o, struct process *p, uint32_t list)
+{
+	struct naming_modules *m = &o->modules;
+
+	if (list == p->list && now_ms() - p->read_ms >= LOOK_AGAIN_MS)
+		process_look(o, p);
+	m->head = (struct naming_head){NAMING_MODULES, p->list};
+	m->n = (uint32_t)p->n;
+	for (size_t i = 0; i < p->n; i++)
+		m->of[i] = p->modules[i].seen;
+	return packet_send(o->socket, m, sizeof(*m) - sizeof(m->of) + p->n * sizeof(m->of[0]), -1);
+}
+
+static int file_tell(struct opener *o, int fd, const struct file_id *id)
+{
+	const struct naming_file file = {
+		.head = {NAMING_FILE, fd < 0 ? (uint32_t)-fd : 0},
+		.id = fd < 0 ? (struct file_id){0} : *id,
+	};
+	const int err = packet_send(o->socket, &file, sizeof(file), fd < 0 ? -1 : fd);
+
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+static int module_tell(struct opener *o, struct process *p, uint32_t index)
+{
+	struct module *m = index < p->n ? &p->modules[index] : NULL;
+	const struct file_id process = o->bad->current;
+	struct file_id unopened;
+	int fd;
+
+	if (!m)
+		return file_tell(o, -EINVAL, NULL);
+	unopened = bad_files_unopened(m->device, m->inode);
+	if (bad_files_has(o->bad, &unopened, 0))
+		return file_tell(o, -EPERM, NULL);
+	/* Should open() not return, we are killed, and this is why. */
+	o->bad->current = unopened;
+	fd = module_open(p->pid, m);
+	o->bad->current = process;
+	if (fd >= 0 && bad_files_has(o->bad, &m->id, m->owner)) {
+		close(fd);
+		fd = -EPERM;
+	}
+	return file_tell(o, fd, &m->id);
+}
+
+static int debug_tell(struct opener *o, size_t bytes)
+{
+	struct file_id id;
+	int fd = module_open_debug(o->said.build_id.bytes, bytes, &id);
+
+	return file_tell(o, fd, &id);
+}
+
+/* Waits until the namer says something. Bytes in o->said, or -errno: it is gone, hangs, or takes
+ * too long. */
+static long namer_hear(struct opener *o, uint64_t begin_ms, uint64_t begin_cpu_ms, clockid_t cpu)
+{
+	struct pollfd fds[] = {{.fd = o->socket, .events = POLLIN}, {.fd = OPENER_ASKER}};
+
+	for (unsigned int waits = 0;; waits++) {
+		if (poll(fds, 2, WAIT_MS) < 0 && errno != EINTR)
+			return -errno;
+		if (fds[1].revents & (POLLHUP | POLLERR))
+			_exit(NAMING_OVER);
+		if (fds[0].revents & POLLIN)
+			return packet_receive(o->socket, &o->said, sizeof(o->said), NULL);
+		if (fds[0].revents)
+			return 0;
+		if (clock_ms(cpu) - begin_cpu_ms > STACK_CPU_MS ||
+		    (now_ms() - begin_ms > STACK_MS && waits >= WAITS_MIN))
+			return -ETIMEDOUT;
+	}
+}
+
+/* Serves the namer until it has named the stack. How many frames, or -errno: it is of no more
+ * use. */
+static long namer_serve(struct opener *o, struct process *p)
+{
+	const uint64_t begin_ms = now_ms();
+	clockid_t cpu;
+	uint64_t begin_cpu_ms;
+
+	if (clock_getcpuclockid(o->namer, &cpu))
+		return -ESRCH;
+	begin_cpu_ms = clock_ms(cpu);
+	for (;;) {
+		const long len = namer_hear(o, begin_ms, begin_cpu_ms, cpu);
+		const uint32_t argument = o->said.head.argument;
+		int err;
+
+		if (len < (long)sizeof(struct naming_head))
+			return len < 0 ? len : -EPIPE;
+		switch (o->said.head.kind) {
+		case NAMING_GET_MODULES:
+			err = modules_tell(o, p, argument);
+			break;
+		case NAMING_GET_FILE:
+			err = module_tell(o, p, argument);
+			break;
+		case NAMING_GET_DEBUG:
+			err = len == (long)sizeof(o->said.build_id) ? debug_tell(o, argument)
+								    : -EPROTO;
+			break;
+		case NAMING_FRAMES:
+			if (argument > VS_STACK_FRAMES_MAX ||
+			    (size_t)len !=
+				    sizeof(o->said.head) + argument * sizeof(o->said.frames.of[0]))
+				return -EPROTO;
+			return argument;
+		default:
+			return -EPROTO;
+		}
+		if (err)
+			return err;
+	}
+}
+
+static int task_send(struct opener *o, const struct process *p)
+{
+	const struct naming_request *r = &o->request.head;
+	const size_t bytes = r->n_addresses * sizeof(uint64_t) + r->data_bytes;
+
+	o->task.head = (struct naming_task){.head = {NAMING_TASK, 0},
+					    .pid = p->pid,
+					    .start_time = p->start_time,
+					    .n_addresses = r->n_addresses,
+					    .data_bytes = r->data_bytes};
+	memcpy(o->task.rest, o->request.rest, bytes);
+	return packet_send(o->socket, &o->task, sizeof(o->task.head) + bytes, -1);
+}
+
+/* As namer_serve(), with a namer begun anew where the old one's memory was used up. */
+static long stack_name(struct opener *o, struct process *p)
+{
+	long n = -EAGAIN;
+
+	for (int attempt = 0; attempt < 2; attempt++) {
+		int code;
+
+		if (!namer_ready(o))
+			return -EAGAIN;
+		n = task_send(o, p);
+		if (!n)
+			n = namer_serve(o, p);
+		if (n >= 0)
+			return n;
+		code = namer_end(o);
+		o->unconfined |= code == NAMING_UNCONFINED;
+		if (code == NAMING_FULL)
+			continue;
+		namer_mourn(o, o->unconfined ? NULL : p);
+		break;
+	}
+	return n;
+}
+
+/* ---- requests ---- */
+
+/* What can be said of an address without reading a file. */
+static void frame_place(const struct process *p, uint64_t address, bool is_leaf,
+			struct message_stack_frame *frame)
+{
+	const uint64_t inside = is_leaf ? address : address - 1;
+	const long at = modules_find(p->modules, p->n, inside);
+	const struct naming_module *m = at < 0 ? NULL : &p->modules[at].seen;
+
+	*frame = (struct message_stack_frame){.offset = address};
+	if (!m)
+		return;
+	memcpy(frame->module, m->name, sizeof(frame->module));
+	frame->offset = address - m->code_begin + m->code_offset;
+}
+
+/* The frames are in o->answer; what became of it. */
+static enum naming_outcome request_answer(struct opener *o, uint64_t start_time, uint32_t *n_frames)
+{
+	const struct naming_request *r = &o->request.head;
+	const uint64_t *addresses = (const uint64_t *)o->request.rest;
+	struct process *p = process_get(o, r->pid, start_time);
+	long n;
+
+	if (!p)
+		return NAMING_GONE;
+	n = stack_name(o, p);
+	if (n >= 0) {
+		memcpy(o->answer.frames, o->said.frames.of, (size_t)n * sizeof(*o->answer.frames));
+		*n_frames = (uint32_t)n;
+		return NAMING_DONE;
+	}
+	*n_frames = r->n_addresses;
+	for (size_t i = 0; i < r->n_addresses; i++)
+		frame_place(p, addresses[i], !i, &o->answer.frames[i]);
+	return o->unconfined ? NAMING_UNAVAILABLE : NAMING_WITHOUT;
+}
+
+static void request_serve(struct opener *o)
+{
+	const struct naming_request *r = &o->request.head;
+	struct naming_answer *answer = &o->answer.head;
+	const uint64_t start_time = modules_start_time(r->pid);
+	const struct file_id process = bad_files_process(r->pid, start_time);
+
+	*answer = (struct naming_answer){.id = r->id, .outcome = NAMING_GONE};
+	if (start_time && bad_files_has(o->bad, &process, 0)) {
+		answer->outcome = NAMING_WITHOUT;
+	} else if (start_time) {
+		/* Should anything not return, we are killed, and this is why. */
+		o->bad->current = process;
+		answer->outcome = request_answer(o, start_time, &answer->n_frames);
+		o->bad->current = (struct file_id){0};
+	}
+	if (packet_send(OPENER_ASKER, &o->answer,
+			sizeof(*answer) + answer->n_frames * sizeof(o->answer.frames[0]), -1))
+		_exit(NAMING_OVER);
+}
+
+bool opener_is_meant(int argc, char **argv)
+{
+	return argc > 0 && !strcmp(argv[0], OPENER_NAME);
+}
+
+/* Whoever asks may run in real time: a hostile file's naming must not. */
+static void priority_drop(void)
+{
+	sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
+}
+
+static struct opener *opener_new(const struct naming_body *body)
+{
+	struct opener *o = calloc(1, sizeof(*o));
+	void *place;
+
+	if (!o)
+		return NULL;
+	o->body = body;
+	o->pidfd = o->socket = -1;
+	o->bad = bad_files_map(OPENER_BAD_FILES);
+	place = mmap(NULL, sizeof(*o->place), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		     -1, 0);
+	if (!o->bad || place == MAP_FAILED) {
+		free(o);
+		return NULL;
+	}
+	o->place = place;
+	return o;
+}
+
+int opener_main(const struct naming_body *body)
+{
+	struct opener *o = opener_new(body);
+
+	priority_drop();
+	if (!o || confine_follow_parent(getppid()))
+		return 1;
+	for (;;) {
+		const struct naming_request *r = &o->request.head;
+		const long len =
+			packet_receive(OPENER_ASKER, &o->request, sizeof(o->request), NULL);
+
+		if (len < (long)sizeof(*r) || r->n_addresses > NAMING_ADDRESSES_MAX ||
+		    r->data_bytes > NAMING_DATA_MAX ||
+		    len != (long)(sizeof(*r) + r->n_addresses * sizeof(uint64_t) + r->data_bytes))
+			return NAMING_OVER;
+		request_serve(o);
+	}
+}
