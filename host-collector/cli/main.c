@@ -6,6 +6,8 @@
 
 #include "host-collector/cli/commands.h"
 #include "host-collector/decode/worker.h"
+#include "host-collector/record/unwind.h"
+#include "isolation/opener.h"
 
 static const struct command *const commands[] = {
 	&command_record,  &command_report,   &command_watch,   &command_top,
@@ -54,6 +56,8 @@ int main(int argc, char **argv)
 
 	if (worker_is_meant(argc, argv))
 		_exit(worker_main());
+	if (opener_is_meant(argc, argv))
+		_exit(opener_main(&unwind_body));
 	if (!strcmp(name, "--version")) {
 		puts("vcpuscope " VCPUSCOPE_VERSION);
 		return COMMAND_OK;

@@ -295,6 +295,12 @@ static void summary_print(struct record *r)
 		log_writer_line(r->log,
 				"kernel addresses are hidden (kernel.kptr_restrict): stacks lack "
 				"kernel names");
+	if (s.host.stacks.bare)
+		log_writer_line(r->log,
+				"%" PRIu64 " of %" PRIu64
+				" stacks have addresses only for user code: the process that reads "
+				"symbols failed or was late",
+				s.host.stacks.bare, s.host.stacks.named);
 	log_writer_line(r->log, "next: vcpuscope report %s", path);
 }
 

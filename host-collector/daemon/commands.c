@@ -170,6 +170,8 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	add_text(o, "backend", s.collector.backend);
 	json_object_object_add(o, "kernel_names",
 			       json_object_new_boolean(s.collector.host.kernel_names));
+	add_number(o, "stacks", s.collector.host.stacks.named);
+	add_number(o, "stacks_without_names", s.collector.host.stacks.bare);
 	add_number(o, "vcpus", s.collector.n_vcpus);
 	json_object_object_add(o, "paused", json_object_new_boolean(s.collector.paused));
 	add_number(o, "host_emitted", s.collector.host.events.emitted);

@@ -546,7 +546,7 @@ void collector_stop(struct collector *c)
 	if (c->stopped)
 		return;
 	if (c->host) {
-		host_stream_drain(c->host, uv_now(c->loop));
+		host_stream_finish(c->host, uv_now(c->loop));
 		clocks_drain(c, uv_now(c->loop));
 		host_stream_heartbeat(c->host);
 	}

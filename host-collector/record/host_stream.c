@@ -15,6 +15,8 @@
 #include "host-collector/record/exit_counts.h"
 #include "host-collector/record/self_cost.h"
 
+enum { FINISH_MS = 200 }; /* for names of the last stacks */
+
 struct host_stream {
 	struct host_stream_options options;
 	struct message_hello hello;
@@ -268,6 +270,15 @@ static void on_stack(void *context, const struct capture_stack *stack, uint64_t 
 	stack_writer_offer(h->stacks, stack, err_ticks, h->now_ms);
 }
 
+/* What may be promised: nothing beyond a stack that waits for its names. */
+static uint64_t promise(const struct host_stream *h)
+{
+	const uint64_t hold = stack_writer_hold(h->stacks), all = batcher_promise(h->batcher);
+	const uint64_t most = hold < all ? hold : all;
+
+	return most > h->promised ? most : h->promised;
+}
+
 int host_stream_drain(struct host_stream *h, uint64_t now_ms)
 {
 	const struct batcher_stack_sink sink = {on_stack, h};
@@ -277,9 +288,20 @@ int host_stream_drain(struct host_stream *h, uint64_t now_ms)
 	h->now_ms = now_ms;
 	n = batcher_drain(h->batcher, &h->frames, &sink);
 	err = stack_writer_flush(h->stacks, h->writer, h->promised, batcher_promise(h->batcher),
-				 &h->frames);
+				 now_ms, &h->frames);
 	frames_deliver(h);
 	return n < 0 ? (int)n : err;
+}
+
+int host_stream_finish(struct host_stream *h, uint64_t now_ms)
+{
+	int err = host_stream_drain(h, now_ms), last;
+
+	stack_writer_settle(h->stacks, FINISH_MS);
+	last = stack_writer_flush(h->stacks, h->writer, h->promised, batcher_promise(h->batcher),
+				  now_ms, &h->frames);
+	frames_deliver(h);
+	return err ? err : last;
 }
 
 static void on_exit_count(void *context, const struct capture_exit *exit)
@@ -306,7 +328,7 @@ static int exits_deliver(struct host_stream *h)
 
 int host_stream_heartbeat(struct host_stream *h)
 {
-	struct message_heartbeat beat = {.time = batcher_promise(h->batcher)};
+	struct message_heartbeat beat = {.time = promise(h)};
 	struct batcher_totals totals;
 	struct self_cost cost;
 	int err = exits_deliver(h);

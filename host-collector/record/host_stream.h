@@ -54,7 +54,10 @@ int host_stream_follow(struct host_stream *h, const struct message_vm_info *info
 int host_stream_level(struct host_stream *h, enum capture_level level);
 /* Writes what happened since the last call. now_ms: any steady clock. 0 or -errno. */
 int host_stream_drain(struct host_stream *h, uint64_t now_ms);
-/* Promises that nothing older than the last drain follows, with the totals and a clock sample. */
+/* The last drain: waits for the names of stacks, 0.2 s at most. */
+int host_stream_finish(struct host_stream *h, uint64_t now_ms);
+/* Promises that nothing older than the last drain follows (than the oldest stack that waits for its
+ * names), with the totals and a clock sample. */
 int host_stream_heartbeat(struct host_stream *h);
 int host_stream_note(struct host_stream *h, const struct message_note *note);
 int host_stream_observation(struct host_stream *h, const struct message_echo_observation *o);

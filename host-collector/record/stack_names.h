@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What it takes to name the addresses of stacks: the kernel's symbols (some 8 MiB) and the ELF
- * files of processes (unwind.h). The streams of a daemon's VMs share one: it is the same kernel,
- * and often the same tasks that wake their threads.
+ * What it takes to name the addresses of stacks: the kernel's symbols (some 8 MiB) and a
+ * process that reads the ELF files of processes (isolation/namer.h, unwind.h). The streams of a
+ * daemon's VMs share one: it is the same kernel, and often the same tasks that wake their threads.
  */
 #ifndef RECORD_STACK_NAMES_H
 #define RECORD_STACK_NAMES_H
 
 #include "bpf/kernel_symbols.h"
-#include "host-collector/record/unwind.h"
+#include "isolation/namer.h"
 
 struct stack_names {
 	struct kallsyms *kallsyms; /* NULL: hidden */
-	struct unwinder *unwinder;
+	struct namer *namer;
 	unsigned int users;
 };
 

@@ -2,9 +2,11 @@
 #include "host-collector/record/stack_writer.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bpf/kernel_symbols.h"
 #include "host-collector/record/unwind.h"
@@ -18,14 +20,23 @@ enum {
 	WAITING_MAX = 2 * BURST, /* of which samples take no more than half */
 	KERNEL_MAX = 64,
 	COPIED_MAX = 16 * 1024,
+	PATIENCE_MS = 300, /* for names */
 	/* Distinct stacks remembered; when full, all are forgotten and get new ids. */
 	KNOWN_SLOTS = 16384,
 	KNOWN_MAX = KNOWN_SLOTS / 2,
 };
 
+enum raw_state { RAW_NEW, RAW_ASKED, RAW_READY };
+
 struct raw {
+	enum raw_state state;
 	struct capture_stack stack;
-	uint64_t err_ticks;
+	uint64_t err_ticks, offered_ms;
+	uint64_t tag;                     /* of the question */
+	uint64_t time;                    /* of its event; 0: not known yet */
+	bool gone;                        /* its process */
+	struct message_stack_frame *user; /* what the namer said */
+	size_t n_user;
 	uint64_t kernel[KERNEL_MAX];
 	uint8_t copied[COPIED_MAX];
 };
@@ -47,8 +58,9 @@ struct stack_writer {
 	struct batch_encoder *encoder;
 	struct byte_buffer payload;
 	struct message_stack message;
-	struct raw *raw;
+	struct raw **raw; /* the first n_raw are in use */
 	size_t n_raw;
+	uint64_t last_tag;
 	struct bucket waits, samples;
 	struct known *known;
 	size_t n_known;
@@ -56,6 +68,28 @@ struct stack_writer {
 	struct vs_event events[WAITING_MAX];
 	struct stack_writer_stats stats;
 };
+
+/* One by one: they change places, and hold pointers into themselves. */
+static bool raws_new(struct stack_writer *s)
+{
+	s->raw = calloc(WAITING_MAX, sizeof(*s->raw));
+	for (size_t i = 0; s->raw && i < WAITING_MAX; i++) {
+		s->raw[i] = calloc(1, sizeof(*s->raw[i]));
+		if (!s->raw[i])
+			return false;
+	}
+	return s->raw;
+}
+
+static void raws_free(struct stack_writer *s)
+{
+	for (size_t i = 0; s->raw && i < WAITING_MAX; i++) {
+		if (s->raw[i])
+			free(s->raw[i]->user);
+		free(s->raw[i]);
+	}
+	free(s->raw);
+}
 
 struct stack_writer *stack_writer_new(uint64_t host_hz, struct stack_names *shared,
 				      bool *kernel_names)
@@ -71,9 +105,8 @@ struct stack_writer *stack_writer_new(uint64_t host_hz, struct stack_names *shar
 	if (s->names)
 		stack_names_join(s->names);
 	s->encoder = batch_encoder_new();
-	s->raw = calloc(WAITING_MAX, sizeof(*s->raw));
 	s->known = calloc(KNOWN_SLOTS, sizeof(*s->known));
-	if (!s->names || !s->encoder || !s->raw || !s->known) {
+	if (!s->names || !s->encoder || !s->known || !raws_new(s)) {
 		stack_writer_free(s);
 		return NULL;
 	}
@@ -85,13 +118,15 @@ void stack_writer_free(struct stack_writer *s)
 {
 	if (!s)
 		return;
-	if (s->names)
+	if (s->names) {
+		namer_forget(s->names->namer, s, UINT64_MAX);
 		stack_names_leave(s->names);
+	}
 	if (s->own_names)
 		stack_names_free(s->names);
 	batch_encoder_free(s->encoder);
 	byte_buffer_fini(&s->payload);
-	free(s->raw);
+	raws_free(s);
 	free(s->known);
 	free(s);
 }
@@ -101,10 +136,26 @@ void stack_writer_stats_get(const struct stack_writer *s, struct stack_writer_st
 	*out = s->stats;
 }
 
+static void expected(void *context, uint64_t tag, enum naming_outcome outcome,
+		     const struct message_stack_frame *frames, size_t n)
+{
+	(void)context, (void)tag, (void)outcome, (void)frames, (void)n;
+}
+
 void stack_writer_expect(struct stack_writer *s, pid_t tgid)
 {
+	const struct namer_question nothing = {.pid = tgid};
+
 	/* Should it fail, the first stack tries again. */
-	unwinder_prepare(s->names->unwinder, tgid);
+	namer_ask(s->names->namer, &nothing, expected, s, 0);
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static bool token_take(struct bucket *b, unsigned per_second, uint64_t now_ms)
@@ -138,9 +189,16 @@ void stack_writer_offer(struct stack_writer *s, const struct capture_stack *stac
 		s->stats.skipped++;
 		return;
 	}
-	raw = &s->raw[s->n_raw++];
+	raw = s->raw[s->n_raw++];
+	raw->state = stack->has_user ? RAW_NEW : RAW_READY;
 	raw->stack = *stack;
 	raw->err_ticks = err_ticks;
+	raw->offered_ms = now_ms;
+	raw->time = 0;
+	raw->gone = false;
+	free(raw->user);
+	raw->user = NULL;
+	raw->n_user = 0;
 	if (raw->stack.n_kernel > KERNEL_MAX)
 		raw->stack.n_kernel = KERNEL_MAX;
 	if (raw->stack.n_kernel)
@@ -176,21 +234,119 @@ static void kernel_frame_name(const struct stack_writer *s, uint64_t address, bo
 	frame->offset = symbol.offset + (address - inside);
 }
 
+/* What the namer knew of the user's half; where the thread was if that is nothing. */
+static void user_frames_add(struct stack_writer *s, const struct raw *raw)
+{
+	struct message_stack *m = &s->message;
+	const size_t room = VS_STACK_FRAMES_MAX - m->n_frames;
+	const size_t n = raw->n_user < room ? raw->n_user : room;
+
+	if (n)
+		memcpy(m->frames + m->n_frames, raw->user, n * sizeof(m->frames[0]));
+	m->n_frames += n;
+	if (n || !room || raw->gone)
+		return;
+	m->frames[m->n_frames++] = (struct message_stack_frame){
+		.offset = raw->stack.user.regs[sizeof(raw->stack.user.regs) / 8 - 1]};
+}
+
 static void stack_name(struct stack_writer *s, const struct raw *raw)
 {
 	const struct capture_stack *stack = &raw->stack;
 	struct message_stack *m = &s->message;
-	long user = 0;
 
 	m->pid = stack->tid;
 	m->n_frames = 0;
 	for (size_t i = 0; i < stack->n_kernel; i++)
 		kernel_frame_name(s, stack->kernel[i], !i, &m->frames[m->n_frames++]);
 	if (stack->has_user)
-		user = unwinder_run(s->names->unwinder, stack->tgid, &stack->user,
-				    m->frames + m->n_frames, VS_STACK_FRAMES_MAX - m->n_frames);
-	if (user > 0)
-		m->n_frames += (size_t)user;
+		user_frames_add(s, raw);
+}
+
+/* ---- names of user stacks ---- */
+
+static void on_names(void *context, uint64_t tag, enum naming_outcome outcome,
+		     const struct message_stack_frame *frames, size_t n)
+{
+	struct stack_writer *s = context;
+	struct raw *raw = NULL;
+
+	for (size_t i = 0; i < s->n_raw && !raw; i++) {
+		if (s->raw[i]->state == RAW_ASKED && s->raw[i]->tag == tag)
+			raw = s->raw[i];
+	}
+	if (!raw)
+		return;
+	raw->state = RAW_READY;
+	raw->gone = outcome == NAMING_GONE;
+	s->stats.bare += outcome == NAMING_WITHOUT || outcome == NAMING_UNAVAILABLE;
+	raw->user = n ? malloc(n * sizeof(*frames)) : NULL;
+	if (!raw->user)
+		return;
+	memcpy(raw->user, frames, n * sizeof(*frames));
+	raw->n_user = n;
+}
+
+static void names_ask(struct stack_writer *s, struct raw *raw)
+{
+	const struct namer_question question = unwind_question(raw->stack.tgid, &raw->stack.user);
+	int err;
+
+	raw->tag = ++s->last_tag;
+	err = namer_ask(s->names->namer, &question, on_names, s, raw->tag);
+	if (!err)
+		raw->state = RAW_ASKED;
+	else if (err != -EAGAIN)
+		raw->state = RAW_READY;
+	s->stats.bare += raw->state == RAW_READY;
+}
+
+/* Is it to be written now, with names or without? */
+static bool raw_ready(struct stack_writer *s, struct raw *raw, uint64_t now_ms)
+{
+	if (raw->state == RAW_NEW)
+		names_ask(s, raw);
+	if (raw->state != RAW_READY && now_ms - raw->offered_ms >= PATIENCE_MS) {
+		namer_forget(s->names->namer, s, raw->tag);
+		raw->state = RAW_READY;
+		s->stats.bare++;
+	}
+	return raw->state == RAW_READY;
+}
+
+uint64_t stack_writer_hold(const struct stack_writer *s)
+{
+	uint64_t hold = UINT64_MAX;
+
+	for (size_t i = 0; i < s->n_raw; i++) {
+		if (s->raw[i]->time < hold)
+			hold = s->raw[i]->time;
+	}
+	return hold;
+}
+
+void stack_writer_settle(struct stack_writer *s, int ms)
+{
+	const uint64_t begin_ns = monotonic_ns();
+	size_t waiting;
+
+	do {
+		struct pollfd fd = {.fd = namer_descriptor(s->names->namer), .events = POLLIN};
+
+		poll(&fd, 1, 5);
+		namer_poll(s->names->namer);
+		waiting = 0;
+		for (size_t i = 0; i < s->n_raw; i++) {
+			if (s->raw[i]->state == RAW_NEW)
+				names_ask(s, s->raw[i]);
+			waiting += s->raw[i]->state != RAW_READY;
+		}
+	} while (waiting && monotonic_ns() - begin_ns < (uint64_t)ms * 1000000);
+	for (size_t i = 0; i < s->n_raw && waiting; i++) {
+		s->stats.bare += s->raw[i]->state != RAW_READY;
+		s->raw[i]->state = RAW_READY;
+	}
+	namer_forget(s->names->namer, s, UINT64_MAX);
 }
 
 static uint64_t hash_add(uint64_t hash, const void *data, size_t len)
@@ -274,6 +430,14 @@ static int event_compare(const void *a, const void *b)
 	return (x->time > y->time) - (x->time < y->time);
 }
 
+/* Where its event will lie, whenever it is written. */
+static uint64_t time_keep(const struct stack_writer *s, struct raw *raw, uint64_t promised)
+{
+	if (!raw->time)
+		raw->time = event_time(s, raw, promised);
+	return raw->time > promised ? raw->time : promised;
+}
+
 static int batch_write(struct stack_writer *s, struct frame_writer *w, size_t n, uint64_t promise,
 		       struct byte_buffer *out)
 {
@@ -293,15 +457,23 @@ static int batch_write(struct stack_writer *s, struct frame_writer *w, size_t n,
 }
 
 int stack_writer_flush(struct stack_writer *s, struct frame_writer *w, uint64_t promised,
-		       uint64_t promise, struct byte_buffer *out)
+		       uint64_t promise, uint64_t now_ms, struct byte_buffer *out)
 {
-	size_t n = 0;
+	size_t n = 0, kept = 0;
+	uint64_t hold;
 	int err = 0;
 
+	namer_poll(s->names->namer);
 	for (size_t i = 0; i < s->n_raw && !err; i++) {
-		const struct raw *raw = &s->raw[i];
+		struct raw *raw = s->raw[i];
+		const uint64_t time = time_keep(s, raw, promised);
 		uint32_t id;
 
+		if (!raw_ready(s, raw, now_ms)) {
+			s->raw[i] = s->raw[kept];
+			s->raw[kept++] = raw;
+			continue;
+		}
 		stack_name(s, raw);
 		if (!s->message.n_frames) {
 			s->stats.empty++;
@@ -311,7 +483,7 @@ int stack_writer_flush(struct stack_writer *s, struct frame_writer *w, uint64_t 
 		if (err)
 			break;
 		s->events[n++] = (struct vs_event){
-			.time = event_time(s, raw, promised),
+			.time = time,
 			.cpu = VS_CPU_COLLECTOR,
 			.type = VS_EVENT_STACK,
 			.pid = raw->stack.tid,
@@ -320,11 +492,12 @@ int stack_writer_flush(struct stack_writer *s, struct frame_writer *w, uint64_t 
 			.arg1 = (uint64_t)raw->stack.role | raw->stack.wait_ns << 8,
 		};
 	}
-	s->n_raw = 0;
+	s->n_raw = kept;
 	if (n) {
 		s->stats.named += n;
+		hold = stack_writer_hold(s);
 		if (!err)
-			err = batch_write(s, w, n, promise, out);
+			err = batch_write(s, w, n, promise < hold ? promise : hold, out);
 	}
 	return err;
 }

@@ -4,32 +4,25 @@
  * Debian's QEMU and libc keep no frame pointers. Works on the copy alone, whatever the thread has
  * done since; the ELF files come from the process's mappings, so it must still live.
  *
- * Cost: the first stack of a process reads its ELF files (5 ms for QEMU), later ones 15-120 us.
+ * The files belong to whoever runs the process: this runs in the confined namer
+ * (isolation/naming.h). Cost: the first stack of a process reads its ELF files (5 ms for QEMU),
+ * later ones 15-120 us.
  */
 #ifndef RECORD_UNWIND_H
 #define RECORD_UNWIND_H
 
-#include <stddef.h>
-#include <sys/types.h>
-
 #include "bpf/capture.h"
-#include "proto/message.h"
+#include "isolation/namer.h"
+#include "isolation/naming.h"
 
-struct unwinder;
-
-struct unwinder *unwinder_new(void); /* NULL on ENOMEM */
-void unwinder_free(struct unwinder *u);
-/* How many processes it knows at a time (8 at first, at most 72); some of the others go. */
-void unwinder_keep(struct unwinder *u, size_t n);
-/* Reads a process's ELF files now, so that its first stack, in the middle of a stall, does not have
- * to. 0, -ESRCH, -errno. */
-int unwinder_prepare(struct unwinder *u, pid_t tgid);
 /*
- * Fills at most `max` frames, leaf first. An address in no known function keeps its module and
- * the offset in it. At code that lies in no file (made at run time: module "[anon]", offset 0) the
- * walk ends. Returns the number of frames or -ESRCH (the process is gone), -errno.
+ * What the namer of a collector does. An address in no known function keeps its module and the
+ * offset in it. At code that lies in no file (made at run time: module "[anon]", offset 0) the walk
+ * ends.
  */
-long unwinder_run(struct unwinder *u, pid_t tgid, const struct capture_user_stack *stack,
-		  struct message_stack_frame *frames, size_t max);
+extern const struct naming_body unwind_body;
+
+/* The question to the namer (namer_ask) for a stack of this process, borrowed from `stack`. */
+struct namer_question unwind_question(pid_t tgid, const struct capture_user_stack *stack);
 
 #endif

@@ -13,6 +13,8 @@
 
 #include "clock/sample.h"
 #include "host-collector/record/host_stream.h"
+#include "host-collector/record/unwind.h"
+#include "isolation/opener.h"
 #include "proto/codec.h"
 
 enum { KINDS_MAX = 64 };
@@ -221,7 +223,7 @@ static void test_what_is_added_arrives(void **state)
 
 #define RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		RIG(test_it_introduces_itself),
@@ -230,5 +232,7 @@ int main(void)
 		RIG(test_what_is_added_arrives),
 	};
 
+	if (opener_is_meant(argc, argv))
+		_exit(opener_main(&unwind_body));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* Raw stack records become named stacks, each told once, and events that lie inside the waits they
  * explain; a flood of them is bounded. */
 #include <errno.h>
+#include <signal.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +14,8 @@
 
 #include "bpf/kernel_symbols.h"
 #include "host-collector/record/stack_writer.h"
+#include "host-collector/record/unwind.h"
+#include "isolation/opener.h"
 #include "proto/codec.h"
 #include "proto/message.h"
 
@@ -20,12 +23,14 @@ enum { HZ = 2000000000 };
 #define MS (HZ / 1000ull)
 
 struct rig {
+	struct stack_names *names;
 	struct stack_writer *writer;
 	struct frame_writer *frames;
 	struct frame_reader reader;
 	struct frame_unpacker *unpacker;
 	struct batch_decoder *decoder;
 	struct byte_buffer out;
+	uint64_t now_ms;
 	/* what came out of the last flush */
 	size_t n_stacks, n_events, n_batches;
 	struct message_stack stack; /* the last */
@@ -38,7 +43,8 @@ static int rig_setup(void **state)
 	struct rig *r = calloc(1, sizeof(*r));
 	bool names;
 
-	r->writer = stack_writer_new(HZ, NULL, &names);
+	r->names = stack_names_new();
+	r->writer = stack_writer_new(HZ, r->names, &names);
 	r->frames = frame_writer_new(1);
 	r->unpacker = frame_unpacker_new();
 	r->decoder = batch_decoder_new();
@@ -52,6 +58,7 @@ static int rig_teardown(void **state)
 	struct rig *r = *state;
 
 	stack_writer_free(r->writer);
+	stack_names_free(r->names);
 	frame_writer_free(r->frames);
 	frame_unpacker_free(r->unpacker);
 	batch_decoder_free(r->decoder);
@@ -87,7 +94,8 @@ static void flush(struct rig *r, uint64_t promised, uint64_t promise)
 
 	r->out.len = 0;
 	r->n_stacks = r->n_events = r->n_batches = 0;
-	assert_int_equal(stack_writer_flush(r->writer, r->frames, promised, promise, &r->out), 0);
+	assert_int_equal(
+		stack_writer_flush(r->writer, r->frames, promised, promise, r->now_ms, &r->out), 0);
 	if (r->out.len)
 		frame_reader_push(&r->reader, r->out.data, r->out.len);
 	while (frame_reader_next(&r->reader, &frame)) {
@@ -194,17 +202,61 @@ static void test_a_flood_is_bounded(void **state)
 	assert_int_equal(stats.skipped, 10000 - named);
 }
 
-static void test_stack_without_addresses_is_no_event(void **state)
+static void user_offer(struct rig *r, pid_t tgid, uint64_t time)
+{
+	const struct capture_stack stack = {.time = time,
+					    .tid = tgid,
+					    .tgid = tgid,
+					    .explains = 500,
+					    .wait_ns = 1000000,
+					    .role = VS_STACK_WAKER,
+					    .has_user = true,
+					    .user = {.regs[16] = 0x1234567}};
+
+	stack_writer_offer(r->writer, &stack, 0, r->now_ms);
+}
+
+static void test_stack_of_a_process_that_is_gone_is_no_event(void **state)
 {
 	struct rig *r = *state;
-	const struct capture_stack gone = {.tid = 1 << 29, .tgid = 1 << 29, .has_user = true};
+	struct stack_writer_stats stats = {0};
+
+	user_offer(r, 1 << 29, 5000 * MS);
+	for (int i = 0; i < 2000 && !stats.empty; i++) {
+		flush(r, 0, 1);
+		assert_int_equal(r->out.len, 0);
+		stack_writer_stats_get(r->writer, &stats);
+		usleep(10000);
+	}
+	assert_int_equal(stats.empty, 1);
+	assert_int_equal(stats.bare, 0);
+}
+
+static void test_what_waits_for_names_holds_the_promise_back_but_not_for_ever(void **state)
+{
+	struct rig *r = *state;
+	const uint64_t time = 1000000 * MS;
 	struct stack_writer_stats stats;
 
-	stack_writer_offer(r->writer, &gone, 0, 0);
-	flush(r, 0, 1);
+	assert_int_equal(stack_writer_hold(r->writer), UINT64_MAX);
+	stack_writer_expect(r->writer, getpid());
+	kill(namer_opener(r->names->namer), SIGSTOP); /* no answer comes */
+	user_offer(r, getpid(), time);
+	flush(r, time - 10 * MS, time + MS);
 	assert_int_equal(r->out.len, 0);
+	assert_in_range(stack_writer_hold(r->writer), time - 2 * MS, time);
+	r->now_ms += 300;
+	flush(r, time - 10 * MS, time + MS);
+	assert_int_equal(r->n_events, 1);
+	assert_in_range(r->events[0].time, time - 2 * MS, time);
+	assert_int_equal(r->watermark, time + MS);
+	assert_int_equal(stack_writer_hold(r->writer), UINT64_MAX);
+	/* where it was is told all the same */
+	assert_int_equal(r->stack.n_frames, 1);
+	assert_int_equal(r->stack.frames[0].offset, 0x1234567);
+	assert_string_equal(r->stack.frames[0].symbol, "");
 	stack_writer_stats_get(r->writer, &stats);
-	assert_int_equal(stats.empty, 1);
+	assert_int_equal(stats.bare, 1);
 }
 
 static void test_kernel_addresses_are_named(void **state)
@@ -240,14 +292,18 @@ static void test_kernel_addresses_are_named(void **state)
 
 #define RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (opener_is_meant(argc, argv))
+		_exit(opener_main(&unwind_body));
+
 	const struct CMUnitTest tests[] = {
 		RIG(test_events_lie_inside_their_waits),
 		RIG(test_nothing_is_stamped_before_a_promise),
 		RIG(test_equal_stacks_are_told_once),
 		RIG(test_a_flood_is_bounded),
-		RIG(test_stack_without_addresses_is_no_event),
+		RIG(test_stack_of_a_process_that_is_gone_is_no_event),
+		RIG(test_what_waits_for_names_holds_the_promise_back_but_not_for_ever),
 		RIG(test_kernel_addresses_are_named),
 	};
 

@@ -24,6 +24,7 @@
 #include <cmocka.h>
 
 #include "host-collector/record/unwind.h"
+#include "isolation/opener.h"
 
 #define PLAIN __attribute__((noinline, noclone, optimize("omit-frame-pointer")))
 
@@ -129,17 +130,51 @@ static void victim_end(struct victim *v)
 }
 
 struct rig {
-	struct unwinder *unwinder;
+	struct namer *namer;
 	struct victim victim;
+	/* the answer */
+	bool answered;
+	enum naming_outcome outcome;
+	long n;
 	struct message_stack_frame frames[VS_STACK_FRAMES_MAX];
 };
+
+static void on_answer(void *context, uint64_t tag, enum naming_outcome outcome,
+		      const struct message_stack_frame *frames, size_t n)
+{
+	struct rig *r = context;
+
+	assert_int_equal(tag, 7);
+	r->answered = true;
+	r->outcome = outcome;
+	r->n = (long)n;
+	if (n)
+		memcpy(r->frames, frames, n * sizeof(*frames));
+}
+
+/* How many frames, in r->frames. */
+static long unwind(struct rig *r, const struct capture_user_stack *stack)
+{
+	const struct namer_question question = unwind_question(r->victim.pid, stack);
+
+	r->answered = false;
+	assert_int_equal(namer_ask(r->namer, &question, on_answer, r, 7), 0);
+	for (int i = 0; i < 20000 && !r->answered; i++) {
+		struct pollfd fd = {.fd = namer_descriptor(r->namer), .events = POLLIN};
+
+		poll(&fd, 1, 20);
+		namer_poll(r->namer);
+	}
+	assert_true(r->answered);
+	return r->n;
+}
 
 static int rig_setup(void **state)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 
 	*state = r;
-	r->unwinder = unwinder_new();
+	r->namer = namer_new();
 	victim_start(&r->victim);
 	if (!victim_copy(&r->victim))
 		return 0;
@@ -153,7 +188,7 @@ static int rig_teardown(void **state)
 	struct rig *r = *state;
 
 	victim_end(&r->victim);
-	unwinder_free(r->unwinder);
+	namer_free(r->namer);
 	free(r);
 	return 0;
 }
@@ -174,8 +209,7 @@ static size_t find(const struct rig *r, long n, const char *symbol, size_t from)
 static void test_chain_is_named(void **state)
 {
 	struct rig *r = *state;
-	long n = unwinder_run(r->unwinder, r->victim.pid, &r->victim.stack, r->frames,
-			      VS_STACK_FRAMES_MAX);
+	long n = unwind(r, &r->victim.stack);
 	size_t at = 0;
 
 	assert_true(n > 5);
@@ -192,22 +226,19 @@ static void test_chain_is_named(void **state)
 	for (long i = 0; i < n; i++)
 		assert_null(strchr(r->frames[i].symbol, '@')); /* no symbol versions */
 	/* the second time nothing is opened, and the answer is the same */
-	assert_int_equal(unwinder_run(r->unwinder, r->victim.pid, &r->victim.stack, r->frames,
-				      VS_STACK_FRAMES_MAX),
-			 n);
+	assert_int_equal(unwind(r, &r->victim.stack), n);
+	assert_int_equal(r->outcome, NAMING_DONE);
 }
 
 static void test_limits_are_kept(void **state)
 {
 	struct rig *r = *state;
-	long n = unwinder_run(r->unwinder, r->victim.pid, &r->victim.stack, r->frames, 3);
+	long n;
 
-	assert_int_equal(n, 3);
 	/* a copy that ends early ends the stack early, with what was found */
 	for (size_t bytes = 0; bytes < 600; bytes += 8) {
 		r->victim.stack.copied_bytes = bytes;
-		n = unwinder_run(r->unwinder, r->victim.pid, &r->victim.stack, r->frames,
-				 VS_STACK_FRAMES_MAX);
+		n = unwind(r, &r->victim.stack);
 		assert_in_range(n, 1, 30);
 		assert_non_null(strstr(r->frames[0].module, "libc"));
 	}
@@ -228,8 +259,7 @@ static void test_nonsense_does_no_harm(void **state)
 			stack.regs[7] = (uint64_t)rand() << (i % 40);
 		for (int j = 0; j < 50; j++)
 			r->victim.copied[(size_t)rand() % stack.copied_bytes] = (uint8_t)rand();
-		n = unwinder_run(r->unwinder, r->victim.pid, &stack, r->frames,
-				 VS_STACK_FRAMES_MAX);
+		n = unwind(r, &stack);
 		assert_in_range(n, 0, VS_STACK_FRAMES_MAX);
 	}
 }
@@ -239,9 +269,7 @@ static void test_code_outside_files_ends_the_walk(void **state)
 	struct rig *r = *state;
 
 	r->victim.stack.regs[16] = 0x1234000;
-	assert_int_equal(unwinder_run(r->unwinder, r->victim.pid, &r->victim.stack, r->frames,
-				      VS_STACK_FRAMES_MAX),
-			 1);
+	assert_int_equal(unwind(r, &r->victim.stack), 1);
 	assert_string_equal(r->frames[0].module, "[anon]");
 	assert_string_equal(r->frames[0].symbol, "");
 	assert_int_equal(r->frames[0].offset, 0);
@@ -259,16 +287,25 @@ static size_t descriptors_count(void)
 	return n;
 }
 
+static void on_prepared(void *context, uint64_t tag, enum naming_outcome outcome,
+			const struct message_stack_frame *frames, size_t n)
+{
+	(void)context, (void)frames;
+	assert_int_equal(tag, 8);
+	assert_int_equal(outcome, NAMING_DONE);
+	assert_int_equal(n, 0);
+}
+
 /* A QEMU maps 200 files, and a host may have many. */
 static void test_no_file_stays_open(void **state)
 {
 	struct rig *r = *state;
 	const size_t before = descriptors_count();
+	const struct namer_question prepare = {.pid = r->victim.pid};
 
-	assert_true(unwinder_run(r->unwinder, r->victim.pid, &r->victim.stack, r->frames,
-				 VS_STACK_FRAMES_MAX) > 0);
-	assert_int_equal(unwinder_prepare(r->unwinder, r->victim.pid), 0);
-	assert_int_equal(descriptors_count(), before);
+	assert_int_equal(namer_ask(r->namer, &prepare, on_prepared, r, 8), 0);
+	assert_true(unwind(r, &r->victim.stack) > 0);
+	assert_int_equal(descriptors_count(), before + 1); /* the socket */
 }
 
 static void test_dead_process_is_said(void **state)
@@ -276,7 +313,7 @@ static void test_dead_process_is_said(void **state)
 	struct rig *r = *state;
 	pid_t pid = r->victim.pid;
 
-	assert_true(unwinder_run(r->unwinder, pid, &r->victim.stack, r->frames, 8) > 0);
+	assert_true(unwind(r, &r->victim.stack) > 0);
 	kill(pid, SIGKILL);
 	for (int i = 0; i < 100; i++) {
 		siginfo_t info;
@@ -285,15 +322,22 @@ static void test_dead_process_is_said(void **state)
 			break;
 	}
 	/* dead but not reaped, then reaped */
-	assert_int_equal(unwinder_run(r->unwinder, pid, &r->victim.stack, r->frames, 8), -ESRCH);
+	assert_int_equal(unwind(r, &r->victim.stack), 0);
+	assert_int_equal(r->outcome, NAMING_GONE);
 	victim_end(&r->victim);
-	assert_int_equal(unwinder_run(r->unwinder, pid, &r->victim.stack, r->frames, 8), -ESRCH);
+	r->victim.pid = pid;
+	assert_int_equal(unwind(r, &r->victim.stack), 0);
+	assert_int_equal(r->outcome, NAMING_GONE);
+	r->victim.pid = 0;
 }
 
 #define RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (opener_is_meant(argc, argv))
+		_exit(opener_main(&unwind_body));
+
 	const struct CMUnitTest tests[] = {
 		RIG(test_chain_is_named),        RIG(test_limits_are_kept),
 		RIG(test_nonsense_does_no_harm), RIG(test_code_outside_files_ends_the_walk),

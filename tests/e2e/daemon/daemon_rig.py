@@ -36,10 +36,12 @@ def until(what, condition, seconds=30):
 
 
 class FakeVm:
-    def __init__(self, name, vcpus=1):
-        self.process = subprocess.Popen([FAKE_VMM, name, str(vcpus)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE)
-        self.process.stdout.readline()
+    """port: its vCPUs sleep until a byte comes to the UDP port self.port."""
+
+    def __init__(self, name, vcpus=1, port=False):
+        self.process = subprocess.Popen([FAKE_VMM, name, str(vcpus)] + ["port"] * port,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.port = int(self.process.stdout.readline().split()[1])
         self.pid = self.process.pid
 
     def end(self):

@@ -18,6 +18,8 @@
 #include <cmocka.h>
 
 #include "host-collector/cli/replay.h"
+#include "host-collector/record/unwind.h"
+#include "isolation/opener.h"
 #include "irq_machine.h"
 #include "irq_chains.h"
 #include "irq_scene.h"
@@ -225,7 +227,7 @@ static void test_chains_are_what_was_raised(void **state)
 	irq_chains_check(*state);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_was_lost),
@@ -234,6 +236,8 @@ int main(void)
 		cmocka_unit_test(test_chains_are_what_was_raised),
 	};
 
+	if (opener_is_meant(argc, argv))
+		_exit(opener_main(&unwind_body));
 	if (access("/dev/kvm", R_OK | W_OK)) {
 		printf("/dev/kvm: %s; no guest can be run\n", strerror(errno));
 		return 77;

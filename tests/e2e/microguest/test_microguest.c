@@ -19,6 +19,8 @@
 #include "clock_changes.h"
 #include "clock_watch.h"
 #include "host-collector/record/collector.h"
+#include "host-collector/record/unwind.h"
+#include "isolation/opener.h"
 #include "proto/frame.h"
 
 enum { MILLION = 1000000 };
@@ -343,7 +345,7 @@ static int vmm_teardown(void **state)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_predicted_is_what_the_guest_reads, vmm_setup,
@@ -363,6 +365,8 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_vm_is_said_to_be_none),
 	};
 
+	if (opener_is_meant(argc, argv))
+		_exit(opener_main(&unwind_body));
 	if (access("/dev/kvm", R_OK | W_OK)) {
 		printf("/dev/kvm: %s; no guest can be run\n", strerror(errno));
 		return 77;

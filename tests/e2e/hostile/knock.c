@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A user without rights who wakes a VM's thread from a library of his own, and does things to the
+ * file of that library meanwhile: knock MODE PORT LIBRARY [OTHER]. LIBRARY must be his.
+ *
+ * plain     knocks 30 times
+ * truncate  makes the file short and whole again, at every length that leaves its code alone
+ * fifo      unmaps the first page, puts a FIFO in the file's place
+ * link      unmaps the first page, puts a link to OTHER in the file's place
+ */
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, SLEEP_US = 30000 };
+
+static int fd;
+
+struct library {
+	const char *path;
+	int (*knock)(int fd);
+	char *begin;
+	size_t loaded; /* bytes of the file that are mapped */
+};
+
+static int loaded_find(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct library *l = context;
+
+	(void)size;
+	for (size_t i = 0; info->dlpi_addr == (ElfW(Addr))l->begin && i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && p->p_offset + p->p_filesz > l->loaded)
+			l->loaded = p->p_offset + p->p_filesz;
+	}
+	return 0;
+}
+
+static void library_load(struct library *l, const char *path)
+{
+	void *handle = dlopen(path, RTLD_NOW);
+	Dl_info info;
+
+	l->path = path;
+	l->knock = handle ? (int (*)(int))(uintptr_t)dlsym(handle, "knock_from_here") : NULL;
+	if (!l->knock || !dladdr((void *)l->knock, &info)) {
+		fprintf(stderr, "knock: %s\n", dlerror());
+		exit(1);
+	}
+	l->begin = info.dli_fbase;
+	dl_iterate_phdr(loaded_find, l);
+}
+
+static void knock_often(const struct library *l, int times)
+{
+	for (int i = 0; i < times; i++) {
+		usleep(SLEEP_US); /* the VM's thread must have slept for its waker to count */
+		l->knock(fd);
+	}
+}
+
+static void truncate_often(const struct library *l)
+{
+	const int file = open(l->path, O_RDWR);
+	struct stat s;
+	char *whole;
+
+	if (file < 0 || fstat(file, &s))
+		exit(1);
+	whole = malloc((size_t)s.st_size);
+	if (pread(file, whole, (size_t)s.st_size, 0) != s.st_size)
+		exit(1);
+	knock_often(l, 5);
+	for (off_t len = (off_t)l->loaded; len < s.st_size; len += 2 * PAGE) {
+		if (ftruncate(file, len))
+			exit(1);
+		knock_often(l, 1);
+		if (pwrite(file, whole, (size_t)s.st_size, 0) != s.st_size)
+			exit(1);
+		knock_often(l, 1);
+	}
+	if (ftruncate(file, (off_t)l->loaded))
+		exit(1);
+	knock_often(l, 10);
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct library first = {0}, second = {0};
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	if (argc < 5) {
+		fprintf(stderr, "usage: knock MODE PORT FIRST SECOND [OTHER]\n");
+		return 2;
+	}
+	to.sin_port = htons((uint16_t)atoi(argv[2]));
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)))
+		return 1;
+	library_load(&first, argv[3]);
+	library_load(&second, argv[4]);
+	if (!strcmp(mode, "truncate")) {
+		truncate_often(&first);
+		return 0;
+	}
+	knock_often(&first, 15);
+	if (!strcmp(mode, "plain"))
+		return 0;
+	/* Nothing leads any longer to the file by the first page of its mapping. */
+	if (munmap(second.begin, PAGE) || unlink(second.path) ||
+	    (!strcmp(mode, "fifo") ? mkfifo(second.path, 0600) : symlink(argv[5], second.path)))
+		return 1;
+	knock_often(&second, 30);
+	return 0;
+}

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""A user without rights on the host, who gets into the stacks of a VM by waking its threads, attacks
+the daemon with the files that his stacks lead through: he shortens them while they are read, puts a FIFO
+or a link to somebody else's file in their place, or claims 3 GiB of symbols. The daemon answers at once
+all the time, opens nothing that he points at, stays small, and still names the stacks of others."""
+import ctypes
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "daemon"))
+from daemon_rig import BUILD, Daemon, FakeVm, PROGRAM, skip_unless_possible, until  # noqa: E402
+from test_hostile import Control  # noqa: E402
+
+HERE = BUILD / "tests/e2e/hostile"
+NOBODY = 65534
+ANSWER_MAX_S = 2
+MEMORY_MAX = 400 << 20  # daemon and its helpers; the sparse file claims 3 GiB
+IN_OPEN = 0x20
+
+
+class OpenWatch:
+    """Was a file opened? By inotify."""
+
+    def __init__(self, path):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        assert libc.inotify_add_watch(self.fd, os.fsencode(path), IN_OPEN) > 0
+
+    def opened(self):
+        try:
+            return bool(os.read(self.fd, 4096))
+        except BlockingIOError:
+            return False
+
+
+class Asker(threading.Thread):
+    """Asks the daemon all the time; remembers what took longest."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.over, self.slowest, self.failed = path, False, 0, None
+        self.start()
+
+    def run(self):
+        try:
+            control = Control(self.path)
+            while not self.over:
+                control.ask(command="status")
+                self.slowest = max(self.slowest, control.slowest)
+                time.sleep(0.05)
+            control.close()
+        except Exception as error:  # the daemon is gone
+            self.failed = error
+
+    def finish(self):
+        self.over = True
+        self.join(60)
+        assert not self.is_alive(), "the daemon does not answer"
+        if self.failed:
+            raise self.failed
+        return self.slowest
+
+
+def symbols_claim(path, size):
+    """Makes the file sparse and `size` long, and .symtab all of what was added."""
+    data = bytearray(path.read_bytes())
+    offset = (len(data) + 4095) & ~4095
+    headers, = struct.unpack_from("<Q", data, 40)
+    entry, n = struct.unpack_from("<HH", data, 58)
+    for at in range(headers, headers + entry * n, entry):
+        if struct.unpack_from("<I", data, at + 4)[0] == 2:  # SHT_SYMTAB
+            struct.pack_into("<QQ", data, at + 24, offset, (size - offset) // 24 * 24)
+    path.write_bytes(data)
+    os.truncate(path, size)
+
+
+def libraries(folder, owner):
+    folder.mkdir()
+    paths = [folder / name for name in ("first.so", "second.so")]
+    for path in paths:
+        shutil.copy(HERE / "libknock-library.so", path)
+        os.chown(path, owner, owner)
+    os.chown(folder, owner, owner)
+    return paths
+
+
+def knock(mode, vm, paths, owner, *more):
+    who = {"user": owner, "group": owner, "extra_groups": []} if owner else {}
+    subprocess.run([HERE / "knock", mode, str(vm.port), *paths, *more], check=True, timeout=120, **who)
+
+
+def wakers(recording):
+    """The functions on the stacks of who woke the VM, by the recording's flame graph."""
+    done = subprocess.run([PROGRAM, "flame", recording, "--kind", "offwake", "--of", "vcpus"],
+                          capture_output=True, text=True)
+    return {frame for line in done.stdout.splitlines() for frame in line.rsplit(" ", 1)[0].split(";")}
+
+
+def memory(pid):
+    """The largest that the process and its descendants have been."""
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    own = next(int(line.split()[1]) << 10 for line in text.splitlines() if line.startswith("VmHWM"))
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    total = own
+    for child in children:
+        try:
+            total += memory(int(child))
+        except (FileNotFoundError, StopIteration):
+            pass
+    return total
+
+
+def attack(d, vm, name, secret):
+    folder = d.folder / name
+    paths = libraries(folder, NOBODY)
+    watch = OpenWatch(secret)
+    asker = Asker(d.control)
+    more = []
+    if name.startswith("sparse"):
+        symbols_claim(paths[0], 3 << 30 if name == "sparse" else 900 << 20)
+    elif name == "link":
+        more = [secret]
+    knock("plain" if name.startswith("sparse") else name, vm, paths, NOBODY, *more)
+    slowest = asker.finish()
+    used = memory(d.process.pid)
+    print(f"{name}: slowest answer {slowest * 1000:.0f} ms, {used >> 20} MiB at most", flush=True)
+    assert slowest < ANSWER_MAX_S, f"{name}: an answer took {slowest:.1f} s"
+    assert not watch.opened(), f"{name}: a file that the attacker chose was opened"
+    assert used < MEMORY_MAX, f"{name}: {used >> 20} MiB"
+
+
+def main():
+    skip_unless_possible()
+    vm = FakeVm("vm", port=True)
+    d = Daemon(f"[vm vm]\npid = {vm.pid}\nrecord = yes\nflight_size = 4M\n")
+    d.folder.chmod(0o755)
+    secret = d.folder / "secret"
+    secret.write_text("root's own\n")
+    secret.chmod(0o600)
+    try:
+        d.start()
+        until("it records", lambda: d.vm("vm").get("file_bytes", 0) > 1000)
+        pid = d.process.pid
+        for name in ("plain", "fifo", "link", "sparse", "sparse-small", "truncate"):
+            attack(d, vm, name, secret)
+        recording = d.vm("vm")["file"]
+        named = wakers(recording)
+        assert "knock_from_here_[w]" in named, f"a harmless stack has no names: {sorted(named)[:40]}"
+        # Others are named after all that as before.
+        d.ctl("detach", "vm")
+        honest = libraries(d.folder / "honest", 0)
+        d.configure(f"[vm vm2]\npid = {vm.pid}\nrecord = yes\nflight_size = 4M\n")
+        assert not d.ctl("reload").returncode
+        until("it records anew", lambda: (d.vm("vm2") or {}).get("file_bytes", 0) > 1000)
+        knock("plain", vm, honest, 0)
+        recording = d.vm("vm2")["file"]
+        until("honest stacks are named", lambda: "knock_from_here_[w]" in wakers(recording), 10)
+        assert d.process.poll() is None and d.process.pid == pid
+    finally:
+        d.stop()
+        log = d.log.read_text()
+        print(log)
+        d.clean()
+        vm.end()
+    assert "Sanitizer" not in log
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
