@@ -34,6 +34,7 @@ enum {
 	DMESG_POINT_MS = 1000,
 	STEAL_MS = 1000,
 	STOP_GRACE_MS = 300,
+	NAMES_WAIT_MS = 100, /* at the end */
 	STACKS_NS = 1000000, /* spent on naming stacks between two looks at the rings */
 	PORT_WAIT_MS = 10000,
 };
@@ -62,13 +63,12 @@ struct agent {
 	struct message_config_reply config_reply;
 	bool kernel_log_told, tasks_filtered;
 	struct symbols *symbols; /* NULL: no stacks were captured so far */
-	struct message_stack stack;
 	struct message_dmesg_point dmesg;
 	struct log_limit lines;
 	uint64_t heartbeat_ms, dmesg_ms, steal_ms, start_ms, stop_ms;
 	bool steal_clock;
 	struct self_stats self_at_start;
-	bool stopping, stopped, was_up, urgent, said_unreachable, said_drain;
+	bool stopping, stopped, was_up, urgent, said_unreachable, said_drain, said_unnamed;
 	int result;
 };
 
@@ -224,17 +224,23 @@ static void tasks_name(struct agent *a, uint64_t now_ms)
 }
 
 /* Like events, the oldest stacks go first if the host does not take them. */
-static void on_guest_stack(void *context, const struct capture_guest_stack *stack)
+static void on_named_stack(void *context, const struct message_stack *stack)
 {
 	const struct send_item item = {.class = SEND_BULK};
 	struct agent *a = context;
 
-	symbols_name(a->symbols, stack, &a->stack);
 	a->payload.len = a->frame.len = 0;
-	if (message_stack_pack(&a->stack, &a->payload) == 0 &&
+	if (message_stack_pack(stack, &a->payload) == 0 &&
 	    frame_write(a->writer, FRAME_GUEST_STACK, a->payload.data, a->payload.len, &a->frame) ==
 		    0)
 		send_queue_push(a->queue, &item, a->frame.data, a->frame.len);
+}
+
+static void on_guest_stack(void *context, const struct capture_guest_stack *stack)
+{
+	struct agent *a = context;
+
+	symbols_name(a->symbols, stack);
 }
 
 /* Behind the events that name them. A host that joins late is told those in use again. */
@@ -249,11 +255,28 @@ static void stacks_queue(struct agent *a)
 		a->stacks_session = session_number(a->session);
 		capture_guest_stacks_forget(a->capture);
 	}
+	symbols_poll(a->symbols);
+	if (!symbols_user(a->symbols) && !a->said_unnamed) {
+		a->said_unnamed = true;
+		agent_say(a, "stacks of programs will have no names: the process that would read "
+			     "their files cannot be confined on this kernel");
+	}
 	/* It is not urgent, but done at our priority: a little at a time. */
 	begin = uv_hrtime();
-	while (capture_guest_stacks(a->capture, on_guest_stack, a, 1) > 0 &&
+	while (symbols_room(a->symbols) &&
+	       capture_guest_stacks(a->capture, on_guest_stack, a, 1) > 0 &&
 	       uv_hrtime() - begin < STACKS_NS) {
 	}
+}
+
+/* What the agent costs, with the processes that find names. 0 or -errno. */
+static int self_read(const struct agent *a, struct self_stats *self)
+{
+	int err = self_stats_read(self);
+
+	if (!err && a->symbols)
+		self->cpu_time_ns += symbols_cpu_ns(a->symbols);
+	return err;
 }
 
 static void control_queue(struct agent *a, enum frame_kind kind)
@@ -294,7 +317,7 @@ static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 	struct message_heartbeat *heartbeat = &a->heartbeat;
 
 	batcher_totals_get(a->batcher, &totals);
-	self_stats_read(&self);
+	self_read(a, &self);
 	*heartbeat = (struct message_heartbeat){
 		.time = batcher_promise(a->batcher),
 		.cpu_time_ns = self.cpu_time_ns,
@@ -352,7 +375,7 @@ static void config_step(struct agent *a, uint64_t now_ms)
 
 	if (asked)
 		configurer_ask(&a->configurer, asked);
-	self_stats_read(&self);
+	self_read(a, &self);
 	/* Stacks are taken in the kernel, at the expense of whoever runs there. */
 	now.cpu_ns =
 		self.cpu_time_ns + capture_guest_stacks_taken(a->capture) * VS_GUEST_STACK_COST_NS;
@@ -397,7 +420,7 @@ static void summary_say(struct agent *a, uint64_t now_ms)
 	struct self_stats self;
 	double seconds = (double)(now_ms - a->start_ms) / 1e3;
 
-	if (self_stats_read(&self) < 0)
+	if (self_read(a, &self) < 0)
 		return;
 	batcher_totals_get(a->batcher, &totals);
 	session_stats_get(a->session, &session);
@@ -464,6 +487,8 @@ void agent_stop(struct agent *a)
 		return;
 	capture_queue(a);
 	stacks_queue(a);
+	if (a->symbols)
+		symbols_finish(a->symbols, NAMES_WAIT_MS);
 	kernel_log_queue(a, uv_now(a->timer.loop));
 	a->steal_ms = 0; /* the last word on it */
 	heartbeat_queue(a, uv_now(a->timer.loop));
@@ -517,7 +542,7 @@ static int symbols_want(struct agent *a)
 {
 	if (a->symbols)
 		return 0;
-	a->symbols = symbols_new();
+	a->symbols = symbols_new(on_named_stack, a);
 	if (!a->symbols)
 		return -ENOMEM;
 	if (!symbols_kernel(a->symbols))

@@ -13,6 +13,8 @@
 #include "bpf/capture.h"
 #include "guest-agent/agent.h"
 #include "guest-agent/arguments.h"
+#include "guest-agent/symbols_body.h"
+#include "isolation/opener.h"
 #include "proto/log_writer.h"
 #include "proto/tls_psk.h"
 
@@ -221,6 +223,8 @@ int main(int argc, char **argv)
 	char why[512] = "";
 	int err;
 
+	if (opener_is_meant(argc, argv))
+		_exit(opener_main(&symbols_body));
 	if (argc == 2 && !strcmp(argv[1], "--dump-options")) {
 		arguments_dump(stdout);
 		return EXIT_AS_ASKED;

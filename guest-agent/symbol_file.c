@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "guest-agent/symbol_file.h"
 
-#include <fcntl.h>
 #include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,13 @@
 
 /* A function written in assembly may not say how long it is: it is taken to be this long. */
 enum { UNSIZED_BYTES = 256 };
-enum { FILES_MAX = 32, FUNCTIONS_MAX = 1 << 16, NAMES_BYTES_MAX = 4 << 20, SEGMENTS_MAX = 8 };
+enum {
+	FILES_MAX = 32,
+	FUNCTIONS_MAX = 1 << 16,
+	NAMES_BYTES_MAX = 4 << 20,
+	SEGMENTS_MAX = 8,
+	SECTION_BYTES_MAX = 16 << 20, /* larger ones are not read: libelf reads the whole section */
+};
 
 struct function {
 	uint64_t address, size;
@@ -22,8 +27,7 @@ struct segment {
 };
 
 struct symbol_file {
-	dev_t device;
-	ino_t inode;
+	struct file_id id;
 	uint64_t used; /* 0: free */
 	size_t n_functions, n_segments;
 	struct function *functions; /* by address */
@@ -50,13 +54,6 @@ static void file_clear(struct symbol_file *f)
 	*f = (struct symbol_file){0};
 }
 
-void symbol_files_free(struct symbol_files *files)
-{
-	for (size_t i = 0; files && i < FILES_MAX; i++)
-		file_clear(&files->items[i]);
-	free(files);
-}
-
 static void segments_read(struct symbol_file *f, Elf *elf)
 {
 	size_t n = 0;
@@ -73,6 +70,16 @@ static void segments_read(struct symbol_file *f, Elf *elf)
 	}
 }
 
+/* Is the table as large as those of real files, and are its names? */
+static bool table_is_sane(Elf *elf, const GElf_Shdr *table)
+{
+	Elf_Scn *names = elf_getscn(elf, table->sh_link);
+	GElf_Shdr h;
+
+	return table->sh_size <= SECTION_BYTES_MAX && names && gelf_getshdr(names, &h) &&
+	       h.sh_size <= SECTION_BYTES_MAX;
+}
+
 /* The full table, or else the one for the dynamic linker. */
 static Elf_Scn *table_find(Elf *elf, GElf_Shdr *header)
 {
@@ -80,7 +87,7 @@ static Elf_Scn *table_find(Elf *elf, GElf_Shdr *header)
 	GElf_Shdr h;
 
 	while ((section = elf_nextscn(elf, section))) {
-		if (!gelf_getshdr(section, &h))
+		if (!gelf_getshdr(section, &h) || !table_is_sane(elf, &h))
 			continue;
 		if (h.sh_type == SHT_SYMTAB) {
 			*header = h;
@@ -143,36 +150,35 @@ static void functions_read(struct symbol_file *f, Elf *elf)
 	f->names = smaller ? smaller : f->names;
 }
 
-struct symbol_file *symbol_file_get(struct symbol_files *files, dev_t device, ino_t inode,
-				    const char *path)
+struct symbol_file *symbol_file_get(struct symbol_files *files, struct naming *n, size_t index)
 {
 	struct symbol_file *f = &files->items[0];
+	struct file_id id;
 	Elf *elf;
-	int fd;
+	int fd = naming_open(n, index, &id);
 
+	if (fd < 0)
+		return NULL;
 	for (size_t i = 0; i < FILES_MAX; i++) {
 		struct symbol_file *known = &files->items[i];
 
-		if (known->used && known->device == device && known->inode == inode) {
+		if (known->used && !memcmp(&known->id, &id, sizeof(id))) {
 			known->used = ++files->clock;
+			close(fd);
 			return known;
 		}
 		if (known->used < f->used)
 			f = known;
 	}
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return NULL;
 	file_clear(f);
-	f->device = device;
-	f->inode = inode;
+	f->id = id;
 	f->used = ++files->clock;
-	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	if (elf) {
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (elf && elf_kind(elf) == ELF_K_ELF) {
 		segments_read(f, elf);
 		functions_read(f, elf);
-		elf_end(elf);
 	}
+	elf_end(elf);
 	close(fd);
 	return f;
 }

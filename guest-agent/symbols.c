@@ -2,36 +2,46 @@
 #include "guest-agent/symbols.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 
 #include "bpf/kernel_symbols.h"
-#include "guest-agent/symbol_file.h"
+#include "isolation/namer.h"
 
-/* A process's mapping of code. */
-struct mapping {
-	uint64_t begin, end, offset;
-	dev_t device;
-	ino_t inode;
-	char path[256];
+enum { WAITING_MAX = 64 };
+
+/* A process's stack that waits for its names. */
+struct waiting {
+	bool used;
+	uint32_t id;
+	pid_t tgid;
+	size_t n;
+	uint64_t addresses[VS_STACK_FRAMES_MAX];
 };
 
 struct symbols {
 	struct kallsyms *kernel; /* NULL: hidden */
-	struct symbol_files *files;
+	struct namer *namer;
+	bool unavailable;
+	symbols_taker take;
+	void *context;
+	size_t n_waiting;
+	struct waiting waiting[WAITING_MAX];
+	struct message_stack message; /* large, so not on the stack */
 };
 
-struct symbols *symbols_new(void)
+struct symbols *symbols_new(symbols_taker take, void *context)
 {
 	struct symbols *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	s->files = symbol_files_new();
-	if (!s->files || kallsyms_load(NULL, &s->kernel) == -ENOMEM) {
+	s->take = take;
+	s->context = context;
+	s->namer = namer_new();
+	if (!s->namer || kallsyms_load(NULL, &s->kernel) == -ENOMEM) {
 		symbols_free(s);
 		return NULL;
 	}
@@ -43,7 +53,7 @@ void symbols_free(struct symbols *s)
 	if (!s)
 		return;
 	kallsyms_free(s->kernel);
-	symbol_files_free(s->files);
+	namer_free(s->namer);
 	free(s);
 }
 
@@ -92,98 +102,102 @@ static void kernel_stack_name(const struct symbols *s, const struct capture_gues
 	memmove(out->frames, out->frames + skipped, out->n_frames * sizeof(out->frames[0]));
 }
 
-/* The mapping of code that holds `address`. */
-static bool mapping_find(FILE *maps, uint64_t address, struct mapping *m)
+/* Names, or what is known without: at least the addresses. */
+static void waiting_end(struct symbols *s, struct waiting *w,
+			const struct message_stack_frame *frames, size_t n)
 {
-	char line[512], flags[8];
-	unsigned int major, minor;
-	unsigned long inode;
+	struct message_stack *m = &s->message;
 
-	rewind(maps);
-	while (fgets(line, sizeof(line), maps)) {
-		char *rest;
-
-		/* Most lines are another mapping's: two numbers tell that. */
-		m->begin = strtoull(line, &rest, 16);
-		m->end = *rest == '-' ? strtoull(rest + 1, &rest, 16) : 0;
-		if (address < m->begin || address >= m->end)
-			continue;
-		*m->path = 0;
-		if (sscanf(rest, "%7s %" SCNx64 " %x:%x %lu %255[^\n]", flags, &m->offset, &major,
-			   &minor, &inode, m->path) < 5)
-			return false;
-		m->device = makedev(major, minor);
-		m->inode = inode;
-		return flags[2] == 'x';
-	}
-	return false;
+	m->id = w->id;
+	m->pid = w->tgid;
+	m->n_frames = n ? n : w->n;
+	for (size_t i = 0; i < m->n_frames; i++)
+		m->frames[i] =
+			n ? frames[i] : (struct message_stack_frame){.offset = w->addresses[i]};
+	w->used = false;
+	s->n_waiting--;
+	s->take(s->context, m);
 }
 
-static void user_name(struct symbols *s, pid_t pid, const struct mapping *m, uint64_t address,
-		      struct message_stack_frame *f)
+static void on_names(void *context, uint64_t tag, enum naming_outcome outcome,
+		     const struct message_stack_frame *frames, size_t n)
 {
-	const char *slash = strrchr(m->path, '/');
-	struct symbol_file *file;
-	char path[96];
+	struct symbols *s = context;
 
-	text_set(f->module, slash ? slash + 1 : m->path);
-	f->offset = address - m->begin + m->offset;
-	if (!slash)
+	s->unavailable |= outcome == NAMING_UNAVAILABLE;
+	waiting_end(s, &s->waiting[tag], frames, n);
+}
+
+static void user_stack_name(struct symbols *s, const struct capture_guest_stack *stack)
+{
+	struct namer_question question = {.pid = stack->tgid};
+	struct waiting *w = NULL;
+
+	for (size_t i = 0; i < WAITING_MAX && !w; i++) {
+		if (!s->waiting[i].used)
+			w = &s->waiting[i];
+	}
+	if (!w)
+		return; /* nobody asked symbols_room() */
+	w->used = true;
+	s->n_waiting++;
+	w->id = stack->id;
+	w->tgid = stack->tgid;
+	w->n = stack->n < VS_STACK_FRAMES_MAX ? stack->n : VS_STACK_FRAMES_MAX;
+	memcpy(w->addresses, stack->frames, w->n * sizeof(w->addresses[0]));
+	question.addresses = w->addresses;
+	question.n_addresses = w->n;
+	if (namer_ask(s->namer, &question, on_names, s, (uint64_t)(w - s->waiting)))
+		waiting_end(s, w, NULL, 0);
+}
+
+void symbols_name(struct symbols *s, const struct capture_guest_stack *stack)
+{
+	struct message_stack *m = &s->message;
+
+	if (stack->tgid) {
+		user_stack_name(s, stack);
 		return;
-	/* The very file, in whatever mount namespace, replaced or not. */
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->begin,
-		 m->end);
-	file = symbol_file_get(s->files, m->device, m->inode, path);
-	if (file)
-		symbol_file_lookup(file, f->offset, f->symbol, &f->offset);
-}
-
-/* libc begins a thread here, and keeps no frame pointer: what seems to follow is chance. */
-static bool is_root(const char *symbol)
-{
-	static const char *const roots[] = {"__libc_start_call_main", "start_thread", "_start",
-					    "clone3"};
-
-	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
-		if (!strcmp(symbol, roots[i]))
-			return true;
 	}
-	return false;
+	m->id = stack->id;
+	m->pid = 0;
+	m->n_frames = stack->n < VS_STACK_FRAMES_MAX ? stack->n : VS_STACK_FRAMES_MAX;
+	memset(m->frames, 0, m->n_frames * sizeof(m->frames[0]));
+	kernel_stack_name(s, stack, m);
+	s->take(s->context, m);
 }
 
-static void user_stack_name(struct symbols *s, const struct capture_guest_stack *stack,
-			    struct message_stack *out)
+bool symbols_room(const struct symbols *s)
 {
-	struct mapping m = {0};
-	char path[32];
-	FILE *maps;
+	return s->n_waiting < WAITING_MAX;
+}
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", stack->tgid);
-	maps = fopen(path, "re");
-	for (size_t i = 0; i < out->n_frames; i++) {
-		/* A return address may lie behind the function that ends in the call. */
-		const uint64_t address = stack->frames[i] - (i > 0);
+bool symbols_user(const struct symbols *s)
+{
+	return !s->unavailable;
+}
 
-		out->frames[i].offset = stack->frames[i];
-		if (maps &&
-		    ((address >= m.begin && address < m.end) || mapping_find(maps, address, &m)))
-			user_name(s, stack->tgid, &m, address, &out->frames[i]);
-		if (is_root(out->frames[i].symbol))
-			out->n_frames = i + 1;
+void symbols_poll(struct symbols *s)
+{
+	namer_poll(s->namer);
+}
+
+void symbols_finish(struct symbols *s, int ms)
+{
+	for (int waited = 0; s->n_waiting && waited < ms; waited += 5) {
+		struct pollfd fd = {.fd = namer_descriptor(s->namer), .events = POLLIN};
+
+		poll(&fd, 1, 5);
+		namer_poll(s->namer);
 	}
-	if (maps)
-		fclose(maps);
+	namer_forget(s->namer, s, UINT64_MAX);
+	for (size_t i = 0; i < WAITING_MAX; i++) {
+		if (s->waiting[i].used)
+			waiting_end(s, &s->waiting[i], NULL, 0);
+	}
 }
 
-void symbols_name(struct symbols *s, const struct capture_guest_stack *stack,
-		  struct message_stack *out)
+uint64_t symbols_cpu_ns(const struct symbols *s)
 {
-	out->id = stack->id;
-	out->pid = stack->tgid;
-	out->n_frames = stack->n < VS_STACK_FRAMES_MAX ? stack->n : VS_STACK_FRAMES_MAX;
-	memset(out->frames, 0, out->n_frames * sizeof(out->frames[0]));
-	if (stack->tgid)
-		user_stack_name(s, stack, out);
-	else
-		kernel_stack_name(s, stack, out);
+	return namer_cpu_ns(s->namer);
 }

@@ -24,11 +24,20 @@
 #define UNDER_SANITIZER 0
 #endif
 
-enum { NOBODY = 65534 };
+enum { NOBODY = 65534, DESCRIPTORS_OLD = 65536 };
 
 static int descriptors_drop(int keep)
 {
-	return syscall(SYS_close_range, keep, ~0u, 0) ? -errno : 0;
+	struct rlimit limit;
+
+	if (!syscall(SYS_close_range, keep, ~0u, 0))
+		return 0;
+	if (errno != ENOSYS || getrlimit(RLIMIT_NOFILE, &limit))
+		return -errno;
+	/* Linux before 5.9. A helper is started with few descriptors, all low. */
+	for (int fd = keep; fd < DESCRIPTORS_OLD && (rlim_t)fd < limit.rlim_cur; fd++)
+		close(fd);
+	return 0;
 }
 
 static int root_drop(void)

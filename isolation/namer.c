@@ -47,7 +47,8 @@ struct namer {
 	struct question questions[OPEN_MAX];
 	size_t n_questions;
 	uint64_t now_ms, heard_ms, born_ms, retry_ms, backoff_ms;
-	unsigned int polls; /* since it was heard */
+	uint64_t cpu_ns, past_cpu_ns; /* of this opener, and of those before */
+	unsigned int polls;           /* since it was heard */
 	/* large, so not on the stack */
 	struct {
 		struct naming_request head;
@@ -105,6 +106,8 @@ static void opener_end(struct namer *n)
 		}
 	}
 	n->opener = 0;
+	n->past_cpu_ns += n->cpu_ns;
+	n->cpu_ns = 0;
 	close(n->socket);
 	n->socket = -1;
 }
@@ -279,6 +282,7 @@ static void answer_take(struct namer *n)
 	const struct naming_answer *a = &n->answer.head;
 	size_t at = 0;
 
+	n->cpu_ns = a->cpu_ns;
 	for (size_t i = 0; i < a->n_frames; i++) {
 		struct message_stack_frame *f = &n->answer.frames[i];
 		struct message_stack_frame was = *f;
@@ -319,6 +323,11 @@ void namer_poll(struct namer *n)
 int namer_descriptor(const struct namer *n)
 {
 	return n->socket;
+}
+
+uint64_t namer_cpu_ns(const struct namer *n)
+{
+	return n->past_cpu_ns + n->cpu_ns;
 }
 
 pid_t namer_opener(const struct namer *n)

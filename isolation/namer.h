@@ -49,6 +49,8 @@ void namer_forget(struct namer *n, const void *context, uint64_t tag);
 void namer_poll(struct namer *n);
 /* Readable when an answer has come; -1: none runs. */
 int namer_descriptor(const struct namer *n);
+/* CPU time of its processes, as of the last answer. */
+uint64_t namer_cpu_ns(const struct namer *n);
 /* For tests: the opener's process; 0: none runs. */
 pid_t namer_opener(const struct namer *n);
 

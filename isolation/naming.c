@@ -12,11 +12,7 @@
 #include "isolation/confine.h"
 #include "isolation/packet.h"
 
-enum {
-	MEMORY_BYTES = 256 << 20,
-	MEMORY_FULL = 160 << 20, /* then another process takes over, before malloc() fails */
-	FILES_MAX = 480,
-};
+enum { FILES_MAX = 480 };
 
 struct naming {
 	int socket;
@@ -114,18 +110,18 @@ static void stack_serve(struct naming *n, const struct naming_body *body, void *
 	ask(n, &n->frames, sizeof(n->frames.head) + count * sizeof(n->frames.of[0]));
 }
 
-static bool is_full(void)
+static bool is_full(const struct naming_body *body)
 {
 	const struct mallinfo2 info = mallinfo2();
 
-	return info.arena + info.hblkhd > MEMORY_FULL;
+	return info.arena + info.hblkhd > body->memory_bytes;
 }
 
 int naming_serve(const struct naming_body *body, int socket, struct naming_place *place,
 		 pid_t opener)
 {
 	const struct confinement limits = {.keep = socket + 1,
-					   .memory_bytes = MEMORY_BYTES,
+					   .memory_bytes = body->memory_bytes / 2 * 3,
 					   .parent = opener,
 					   .files = FILES_MAX};
 	struct naming *n = calloc(1, sizeof(*n));
@@ -147,7 +143,7 @@ int naming_serve(const struct naming_body *body, int socket, struct naming_place
 		    len != sizeof(*t) + t->n_addresses * sizeof(uint64_t) + t->data_bytes)
 			return NAMING_OVER;
 		stack_serve(n, body, state);
-		if (is_full())
+		if (is_full(body))
 			return NAMING_FULL;
 	}
 }

@@ -32,6 +32,9 @@ struct naming_body {
 	 * addresses and data it makes ready what the process's next stack will need. */
 	size_t (*name)(void *state, struct naming *n, const struct naming_stack *stack,
 		       struct message_stack_frame *frames, size_t max);
+	/* When it has allocated so much, a new process takes over; 1.5 times as much is the limit.
+	 */
+	size_t memory_bytes;
 };
 
 /* The files of code of the stack's process; borrowed until the next call. `list` (in: the one

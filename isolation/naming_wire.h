@@ -47,6 +47,7 @@ enum naming_outcome {
 
 struct naming_answer {
 	uint64_t id;
+	uint64_t cpu_ns; /* that opener and namers have used so far */
 	uint32_t n_frames, outcome;
 	/* frames */
 };

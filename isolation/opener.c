@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -76,12 +77,17 @@ struct opener {
 	} said; /* by the namer */
 };
 
-static uint64_t clock_ms(clockid_t clock)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t = {0};
 
 	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t clock_ms(clockid_t clock)
+{
+	return clock_ns(clock) / 1000000;
 }
 
 static uint64_t now_ms(void)
@@ -440,6 +446,23 @@ static void frame_place(const struct process *p, uint64_t address, bool is_leaf,
 	frame->offset = address - m->code_begin + m->code_offset;
 }
 
+static uint64_t timeval_ns(const struct timeval *t)
+{
+	return (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_usec * 1000;
+}
+
+/* Of this process, the namer, and the namers before it. */
+static uint64_t cpu_ns(const struct opener *o)
+{
+	struct rusage past = {0};
+	clockid_t namer;
+
+	getrusage(RUSAGE_CHILDREN, &past);
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + timeval_ns(&past.ru_utime) +
+	       timeval_ns(&past.ru_stime) +
+	       (o->namer && !clock_getcpuclockid(o->namer, &namer) ? clock_ns(namer) : 0);
+}
+
 /* The frames are in o->answer; what became of it. */
 static enum naming_outcome request_answer(struct opener *o, uint64_t start_time, uint32_t *n_frames)
 {
@@ -478,6 +501,7 @@ static void request_serve(struct opener *o)
 		answer->outcome = request_answer(o, start_time, &answer->n_frames);
 		o->bad->current = (struct file_id){0};
 	}
+	answer->cpu_ns = cpu_ns(o);
 	if (packet_send(OPENER_ASKER, &o->answer,
 			sizeof(*answer) + answer->n_frames * sizeof(o->answer.frames[0]), -1))
 		_exit(NAMING_OVER);

@@ -410,7 +410,8 @@ static void *body_begin(void)
 	return NULL;
 }
 
-const struct naming_body unwind_body = {.begin = body_begin, .name = body_name};
+const struct naming_body unwind_body = {
+	.begin = body_begin, .name = body_name, .memory_bytes = 160 << 20};
 
 struct namer_question unwind_question(pid_t tgid, const struct capture_user_stack *stack)
 {

@@ -17,6 +17,8 @@
 #include "bpf/capture.h"
 #include "bpf/kernel_symbols.h"
 #include "guest-agent/symbols.h"
+#include "guest-agent/symbols_body.h"
+#include "isolation/opener.h"
 
 /* Kernel stacks of all that runs on this machine meanwhile are told, too. */
 enum { IDS_MAX = 1024, TOLD_MAX = 16384, HZ = 499 };
@@ -133,24 +135,69 @@ static void take(struct capture *c, struct seen *s)
 	}
 }
 
-/* Does a name of one of the stacks say where we were? */
-static bool names_show(struct symbols *symbols, const struct seen *s, pid_t tgid, const char *name)
-{
-	static struct message_stack m;
+struct wanted {
+	struct symbols *symbols;
+	pid_t tgid;
+	uint32_t id; /* of the stack asked for */
+	const char *name;
+	bool answered, shown;
+	struct message_stack last;
+};
 
-	for (size_t i = 0; i < s->n_told; i++) {
-		if (s->told[i].tgid != tgid)
-			continue;
-		symbols_name(symbols, &s->told[i], &m);
-		assert_int_equal(m.id, s->told[i].id);
-		assert_int_equal(m.pid, tgid);
-		for (size_t k = 0; k < m.n_frames; k++) {
-			assert_int_equal(m.frames[k].kernel, tgid == 0);
-			if (!strcmp(m.frames[k].symbol, name))
-				return true;
-		}
+static void on_named(void *context, const struct message_stack *m)
+{
+	struct wanted *w = context;
+
+	assert_int_equal(m->id, w->id);
+	assert_int_equal(m->pid, w->tgid);
+	w->answered = true;
+	w->last = *m;
+	for (size_t k = 0; k < m->n_frames; k++) {
+		assert_int_equal(m->frames[k].kernel, w->tgid == 0);
+		w->shown |= !strcmp(m->frames[k].symbol, w->name);
 	}
-	return false;
+}
+
+static void name(struct wanted *w, const struct capture_guest_stack *stack)
+{
+	w->answered = false;
+	w->id = stack->id;
+	assert_true(symbols_room(w->symbols));
+	symbols_name(w->symbols, stack);
+	for (int i = 0; i < 6000 && !w->answered; i++) {
+		symbols_poll(w->symbols);
+		if (!w->answered)
+			usleep(5000);
+	}
+	assert_true(w->answered);
+}
+
+static struct wanted *wanted_new(void)
+{
+	struct wanted *w = calloc(1, sizeof(*w));
+
+	assert_non_null(w);
+	w->symbols = symbols_new(on_named, w);
+	assert_non_null(w->symbols);
+	return w;
+}
+
+static void wanted_free(struct wanted *w)
+{
+	symbols_free(w->symbols);
+	free(w);
+}
+
+/* Does a name of one of the stacks say where we were? */
+static bool names_show(struct wanted *w, const struct seen *s, pid_t tgid, const char *symbol)
+{
+	w->tgid = tgid;
+	w->name = symbol;
+	for (size_t i = 0; i < s->n_told && !w->shown; i++) {
+		if (s->told[i].tgid == tgid)
+			name(w, &s->told[i]);
+	}
+	return w->shown;
 }
 
 static int64_t monotonic_ns(void)
@@ -166,10 +213,9 @@ static void samples_show_where_a_task_computes(void **unused)
 	const int64_t begin_ns = monotonic_ns();
 	struct seen *s = calloc(1, sizeof(*s));
 	struct capture *c = opened();
-	struct symbols *symbols = symbols_new();
+	struct wanted *wanted = wanted_new();
 
 	(void)unused;
-	assert_non_null(symbols);
 	take(c, s);
 	/* As often as the agent: other programs' stacks need room, too. */
 	for (int i = 0; i < 30; i++) {
@@ -181,13 +227,13 @@ static void samples_show_where_a_task_computes(void **unused)
 	assert_in_range(s->samples, 30, (monotonic_ns() - begin_ns) * HZ / 1000000000 + 1);
 	assert_int_equal(s->period_ns, 1000000000 / HZ);
 	assert_true(s->sleeps > 0);
-	assert_true(names_show(symbols, s, getpid(), "burn_in_here"));
+	assert_true(names_show(wanted, s, getpid(), "burn_in_here"));
 	/* Whatever an event names is told, once. */
 	for (size_t i = 0; i < s->n_ids; i++)
 		assert_non_null(stack_find(s, s->ids[i].tgid, s->ids[i].id));
 	for (size_t i = 0; i < s->n_told; i++)
 		assert_ptr_equal(stack_find(s, s->told[i].tgid, s->told[i].id), &s->told[i]);
-	symbols_free(symbols);
+	wanted_free(wanted);
 	capture_close(c);
 	free(s);
 }
@@ -196,18 +242,18 @@ static void sleeps_show_where_a_task_waits(void **unused)
 {
 	struct seen *s = calloc(1, sizeof(*s));
 	struct capture *c = opened();
-	struct symbols *symbols = symbols_new();
+	struct wanted *wanted = wanted_new();
 
 	(void)unused;
 	for (int i = 0; i < 5; i++)
 		usleep(2000);
 	take(c, s);
 	assert_in_range(s->sleeps, 5, 1000);
-	if (symbols_kernel(symbols))
-		assert_true(names_show(symbols, s, 0, "schedule"));
+	if (symbols_kernel(wanted->symbols))
+		assert_true(names_show(wanted, s, 0, "schedule"));
 	else
 		print_message("not checked: the kernel hides its addresses\n");
-	symbols_free(symbols);
+	wanted_free(wanted);
 	capture_close(c);
 	free(s);
 }
@@ -241,19 +287,20 @@ static void what_has_no_name_keeps_its_address(void **unused)
 {
 	const uint64_t frames[] = {0x1000, UINT64_MAX};
 	struct capture_guest_stack gone = {.tgid = 0x3fffffff, .id = 3, .n = 2, .frames = frames};
-	struct symbols *symbols = symbols_new();
-	static struct message_stack m;
+	struct wanted *wanted = wanted_new();
 
 	(void)unused;
-	symbols_name(symbols, &gone, &m);
-	assert_int_equal(m.n_frames, 2);
-	assert_string_equal(m.frames[0].symbol, "");
-	assert_string_equal(m.frames[0].module, "");
-	assert_int_equal(m.frames[0].offset, 0x1000);
-	symbols_free(symbols);
+	wanted->tgid = gone.tgid;
+	wanted->name = "";
+	name(wanted, &gone);
+	assert_int_equal(wanted->last.n_frames, 2);
+	assert_string_equal(wanted->last.frames[0].symbol, "");
+	assert_string_equal(wanted->last.frames[0].module, "");
+	assert_int_equal(wanted->last.frames[0].offset, 0x1000);
+	wanted_free(wanted);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples_show_where_a_task_computes),
@@ -262,5 +309,7 @@ int main(void)
 		cmocka_unit_test(what_has_no_name_keeps_its_address),
 	};
 
+	if (opener_is_meant(argc, argv))
+		_exit(opener_main(&symbols_body));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,8 @@ static size_t body_name(void *state, struct naming *n, const struct naming_stack
 	return 1;
 }
 
-static const struct naming_body body = {.begin = body_begin, .name = body_name};
+static const struct naming_body body = {
+	.begin = body_begin, .name = body_name, .memory_bytes = 160 << 20};
 
 /* ---- processes that map a file ---- */
 
@@ -447,6 +448,20 @@ static void test_helpers_have_no_rights_and_end_with_us(void **state)
 	assert_int_equal(kill(namer, 0), -1);
 }
 
+static void test_what_it_costs_is_told(void **state)
+{
+	struct rig *r = *state;
+	const struct victim *good = victim_of(r, "good"), *bad = victim_of(r, "hang");
+	uint64_t before_ns;
+
+	assert_string_equal(ask(r, good), "good");
+	before_ns = namer_cpu_ns(r->namer);
+	assert_in_range(before_ns, 1, 500000000);
+	ask(r, bad); /* a second, of a namer that is gone by then */
+	assert_string_equal(ask_until_done(r, good), "good");
+	assert_in_range(namer_cpu_ns(r->namer) - before_ns, 900000000, 3000000000);
+}
+
 static void test_who_is_forgotten_gets_no_answer(void **state)
 {
 	struct rig *r = *state;
@@ -475,6 +490,7 @@ int main(int argc, char **argv)
 		RIG(test_only_regular_files_of_a_sane_size_are_opened),
 		RIG(test_without_its_opener_the_asker_goes_on),
 		RIG(test_helpers_have_no_rights_and_end_with_us),
+		RIG(test_what_it_costs_is_told),
 		RIG(test_who_is_forgotten_gets_no_answer),
 	};
 

