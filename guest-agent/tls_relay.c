@@ -52,14 +52,16 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int rights_drop(void)
+static int rights_drop(pid_t agent)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (!geteuid() && (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
 			   setresuid(NOBODY, NOBODY, NOBODY)))
 		return -errno;
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+	/* After the user has changed, for that undoes it. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	return getppid() == agent ? 0 : -ESRCH;
 }
 
 /* 0 when fd or the agent has something to say, -ETIMEDOUT, -EPIPE: the agent is gone. */
@@ -188,12 +190,13 @@ static int carry(struct relay *r)
 static int relay_open(struct relay *r, char **argv, char *why, size_t why_bytes)
 {
 	const int64_t deadline_ms = now_ms() + CONNECT_MAX_MS;
+	const pid_t agent = getppid();
 	struct tls_psk psk;
 	int err = tls_psk_read(argv[3], NULL, &psk, why, why_bytes);
 
 	if (err)
 		return err;
-	err = rights_drop();
+	err = rights_drop(agent);
 	if (!err)
 		err = host_connect(argv[1], argv[2], deadline_ms, &r->host);
 	if (!err)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -667,6 +668,67 @@ static void what_crosses_a_network_is_encrypted_or_meant(void **state)
 	}
 }
 
+static char process_state(pid_t pid)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (f)
+		fclose(f);
+	return state;
+}
+
+/* Its socket to the agent stays open here: only the death of its parent tells it. */
+static void the_relay_dies_with_its_agent(void **state)
+{
+	struct rig *r = *state;
+	struct sockaddr_in in = {.sin_family = AF_INET,
+				 .sin_port = htons((uint16_t)r->port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	pid_t agent, relay = 0;
+	int pair[2], said[2];
+	char port[8];
+
+	file_put(r->guest_file, "web1:" KEY "\n");
+	snprintf(port, sizeof(port), "%d", r->port);
+	assert_int_equal(bind(door, (struct sockaddr *)&in, sizeof(in)), 0);
+	assert_int_equal(listen(door, 1), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(pipe(said), 0);
+	agent = fork();
+	if (!agent) {
+		relay = fork();
+		if (!relay) {
+			dup2(pair[1], RELAY_AGENT);
+			execl(RELAY_PROGRAM, RELAY_NAME, "127.0.0.1", port, r->guest_file, "0",
+			      NULL);
+			_exit(99);
+		}
+		(void)!write(said[1], &relay, sizeof(relay));
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(said[0], &relay, sizeof(relay)), sizeof(relay));
+	/* it has connected, so it has given up its rights, and now waits for an answer */
+	close(accept(door, NULL, NULL) < 0 ? -1 : said[1]);
+	usleep(200000);
+	assert_int_equal(process_state(relay), 'S');
+	kill(agent, SIGKILL);
+	waitpid(agent, NULL, 0);
+	for (int i = 0; i < 300 && process_state(relay) && process_state(relay) != 'Z'; i++)
+		usleep(10000);
+	assert_true(!process_state(relay) || process_state(relay) == 'Z');
+	close(said[0]);
+	close(pair[0]);
+	close(pair[1]);
+	close(door);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -693,6 +755,8 @@ int main(int argc, char **argv)
 						rig_teardown),
 		cmocka_unit_test_setup_teardown(what_crosses_a_network_is_encrypted_or_meant,
 						rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(the_relay_dies_with_its_agent, rig_setup,
+						rig_teardown),
 	};
 
 	if (worker_is_meant(argc, argv))
