@@ -104,31 +104,42 @@ out:
 	return result;
 }
 
-uint64_t modules_start_time(pid_t pid)
+/* Fields 3 and 22. False: it is gone. */
+static bool stat_read(pid_t pid, char *state, unsigned long long *start)
 {
-	unsigned long long start = 0;
 	char path[64], text[1024];
 	const char *after;
-	char state = 0;
 	size_t len;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	f = fopen(path, "re");
 	if (!f)
-		return 0;
+		return false;
 	len = fread(text, 1, sizeof(text) - 1, f);
 	fclose(f);
 	text[len] = 0;
 	after = strrchr(text, ')'); /* the name may hold anything */
-	if (!after ||
-	    sscanf(after + 1,
-		   " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-		   "%*d %*d %llu",
-		   &state, &start) != 2 ||
-	    state == 'Z' || state == 'X')
-		return 0;
-	return start;
+	return after && sscanf(after + 1,
+			       " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+			       "%*d %*d %*d %llu",
+			       state, start) == 2;
+}
+
+uint64_t modules_start_time(pid_t pid)
+{
+	unsigned long long start;
+	char state;
+
+	return stat_read(pid, &state, &start) && state != 'Z' && state != 'X' ? start : 0;
+}
+
+char modules_process_state(pid_t pid)
+{
+	unsigned long long start;
+	char state;
+
+	return stat_read(pid, &state, &start) ? state : 0;
 }
 
 long modules_find(const struct module *modules, size_t n, uint64_t address)

@@ -25,6 +25,8 @@ struct module {
 long modules_read(pid_t pid, struct module *out, size_t max);
 /* Field 22 of /proc/PID/stat; 0: the process is gone or only its corpse is there. */
 uint64_t modules_start_time(pid_t pid);
+/* Field 3: 'R' runs or waits for a CPU, 'S', 'D', ..; 0: gone. */
+char modules_process_state(pid_t pid);
 /* The module that holds `address`; -1: none. */
 long modules_find(const struct module *modules, size_t n, uint64_t address);
 /* A descriptor to read, of a regular file of at most 1 GiB; fills id and owner of `m`. -errno,

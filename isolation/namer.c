@@ -21,7 +21,7 @@
 
 enum {
 	OPEN_MAX = 256,
-	HANG_MS = 8000,  /* longer than an opener gives its namer, twice */
+	HANG_MS = 12000, /* longer than an opener gives its namer, twice */
 	HANG_POLLS = 20, /* a stopped asker proves nothing */
 	STUCK_MAX = 4,   /* openers that do not even go when killed; then no more of them */
 	KILL_WAIT_MS = 100,

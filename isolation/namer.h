@@ -5,9 +5,9 @@
  * (naming.h), behind one that opens the files (opener.h). The caller's process opens and parses
  * none.
  *
- * A namer that dies, hangs (1 s of CPU or 3 s for one stack), or uses up its memory is replaced, at
- * once or after 0.1 s, doubling up to 30 s while they die young; the file that it died of is not
- * read again (bad_files.h). Stacks meanwhile keep module and offset, or the address.
+ * A namer that dies, hangs (1 s of CPU for one stack, or 3 s blocked), or uses up its memory is
+ * replaced, at once or after 0.1 s, doubling up to 30 s while they die young; the file that it died
+ * of is not read again (bad_files.h). Stacks meanwhile keep module and offset, or the address.
  */
 #ifndef ISOLATION_NAMER_H
 #define ISOLATION_NAMER_H

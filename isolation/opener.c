@@ -25,9 +25,8 @@ enum {
 	PROCESSES_MAX = 72,
 	LOOK_AGAIN_MS = 1000, /* at a process's mappings, at most so often */
 	STACK_CPU_MS = 1000,  /* of the namer's, for one stack */
-	STACK_MS = 3000,
 	WAIT_MS = 20,
-	WAITS_MIN = 20, /* a stopped opener proves nothing */
+	BLOCKED_WAITS = 3000 / WAIT_MS, /* in which it blocked: to wait for a CPU is no fault */
 	KILL_WAIT_MS = 1000,
 	STUCK_MAX = 4, /* namers that do not even go when killed; then no more of them */
 	BACKOFF_MS = 100,
@@ -328,11 +327,12 @@ static int debug_tell(struct opener *o, size_t bytes)
 
 /* Waits until the namer says something. Bytes in o->said, or -errno: it is gone, hangs, or takes
  * too long. */
-static long namer_hear(struct opener *o, uint64_t begin_ms, uint64_t begin_cpu_ms, clockid_t cpu)
+static long namer_hear(struct opener *o, unsigned int *blocked, uint64_t begin_cpu_ms,
+		       clockid_t cpu)
 {
 	struct pollfd fds[] = {{.fd = o->socket, .events = POLLIN}, {.fd = OPENER_ASKER}};
 
-	for (unsigned int waits = 0;; waits++) {
+	for (;;) {
 		if (poll(fds, 2, WAIT_MS) < 0 && errno != EINTR)
 			return -errno;
 		if (fds[1].revents & (POLLHUP | POLLERR))
@@ -341,8 +341,8 @@ static long namer_hear(struct opener *o, uint64_t begin_ms, uint64_t begin_cpu_m
 			return packet_receive(o->socket, &o->said, sizeof(o->said), NULL);
 		if (fds[0].revents)
 			return 0;
-		if (clock_ms(cpu) - begin_cpu_ms > STACK_CPU_MS ||
-		    (now_ms() - begin_ms > STACK_MS && waits >= WAITS_MIN))
+		*blocked += modules_process_state(o->namer) != 'R';
+		if (clock_ms(cpu) - begin_cpu_ms > STACK_CPU_MS || *blocked > BLOCKED_WAITS)
 			return -ETIMEDOUT;
 	}
 }
@@ -351,7 +351,7 @@ static long namer_hear(struct opener *o, uint64_t begin_ms, uint64_t begin_cpu_m
  * use. */
 static long namer_serve(struct opener *o, struct process *p)
 {
-	const uint64_t begin_ms = now_ms();
+	unsigned int blocked = 0;
 	clockid_t cpu;
 	uint64_t begin_cpu_ms;
 
@@ -359,7 +359,7 @@ static long namer_serve(struct opener *o, struct process *p)
 		return -ESRCH;
 	begin_cpu_ms = clock_ms(cpu);
 	for (;;) {
-		const long len = namer_hear(o, begin_ms, begin_cpu_ms, cpu);
+		const long len = namer_hear(o, &blocked, begin_cpu_ms, cpu);
 		const uint32_t argument = o->said.head.argument;
 		int err;
 

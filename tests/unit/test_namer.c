@@ -415,7 +415,7 @@ static void test_without_its_opener_the_asker_goes_on(void **state)
 	ask(r, v);
 	assert_int_equal(r->outcome, NAMING_WITHOUT);
 	assert_int_equal(r->n, 0);
-	assert_true(now_ms() - begin_ms >= 8000);
+	assert_true(now_ms() - begin_ms >= 12000);
 	assert_string_equal(ask_until_done(r, v), "good");
 }
 
@@ -456,10 +456,10 @@ static void test_what_it_costs_is_told(void **state)
 
 	assert_string_equal(ask(r, good), "good");
 	before_ns = namer_cpu_ns(r->namer);
-	assert_in_range(before_ns, 1, 500000000);
+	assert_in_range(before_ns, 1, 2000000000);
 	ask(r, bad); /* a second, of a namer that is gone by then */
 	assert_string_equal(ask_until_done(r, good), "good");
-	assert_in_range(namer_cpu_ns(r->namer) - before_ns, 900000000, 3000000000);
+	assert_in_range(namer_cpu_ns(r->namer) - before_ns, 900000000, 10000000000);
 }
 
 static void test_who_is_forgotten_gets_no_answer(void **state)
