@@ -69,6 +69,14 @@ struct facts_lost {
 	struct host_ns begin;
 };
 
+/* What a task owes its CPU: it was current while the host kept the vCPU, and its kernel charged the
+ * time to it. */
+struct facts_debt {
+	int32_t pid;
+	int64_t ns; /* 0: none */
+	struct host_ns begin, end;
+};
+
 struct stall_facts {
 	uint32_t vm, vcpu;
 	uint16_t cpu;
@@ -103,6 +111,7 @@ struct stall_facts {
 	int32_t waiter_pid;       /* who waited longest for this CPU */
 	int64_t waiter_ns;        /* and for how long within the stretch; 0 nobody */
 	unsigned n_waiters;       /* how many waited for the threshold */
+	struct facts_debt debt;   /* of who waited longest, from a stall shortly before */
 	int64_t tick_interval_ns; /* what is normal here; 0 unknown */
 	unsigned ticks;           /* spaced like ticks; bursts after a gap count once */
 	struct host_ns last_tick;

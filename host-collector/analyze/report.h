@@ -138,6 +138,10 @@ struct incident {
 		enum verdict verdict;
 		int64_t ns;
 	} causes[REPORT_CAUSES_MAX];
+	/* Of a task that waits here the guest's kernel had charged so much to it in the stall of
+	 * this CPU that began then; 0: none. */
+	int64_t aftershock_ns;
+	struct host_ns aftershock_of;
 	char because[REPORT_TEXT_MAX];          /* the verdict in one plain sentence */
 	char denied[REPORT_TEXT_MAX];           /* what was denied to whom, for how long */
 	int64_t breakdown_ns[VCPU_STATE_COUNT]; /* sums to end - begin exactly... */

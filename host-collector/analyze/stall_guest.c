@@ -79,13 +79,28 @@ static void guest_exit(struct stall_detector *d, struct stall_vm *v, struct stal
 	waiters_remove(&v->waiters, i->event.pid);
 }
 
-static void tick(struct stall_vm *v, struct stall_track *k, struct host_ns t)
+/* Is an interval this long one of a healthy CPU? A guest that does not get its time has longer
+ * ones, and what is normal must not be learnt from them. */
+static bool tick_is_normal(const struct stall_detector *d, const struct stall_track *k,
+			   int64_t interval)
+{
+	int64_t configured = model_tick_interval_ns(d->model, k->vm);
+
+	if (interval >= TICK_LIMIT_NS)
+		return false;
+	if (configured)
+		return interval < 2 * configured;
+	return k->ticks_seen < STALL_TICKS_WANTED || interval < 2 * k->tick_interval_ns;
+}
+
+static void tick(const struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+		 struct host_ns t)
 {
 	bool busy = k->task_known && k->stretch.pid != 0;
 	int64_t interval = t.ns - k->last_tick.ns;
 
 	/* A tick that followed a tick, with a task running at both. */
-	if (busy && k->last_tick_busy && interval < TICK_LIMIT_NS) {
+	if (busy && k->last_tick_busy && tick_is_normal(d, k, interval)) {
 		if (k->ticks_seen < STALL_TICKS_WANTED)
 			k->ticks_seen++;
 		k->tick_interval_ns +=
@@ -115,7 +130,7 @@ static void guest_enter(struct stall_detector *d, struct stall_vm *v, struct sta
 			const struct guest_instant *i)
 {
 	if (i->type == VS_EVENT_VECTOR_ENTRY && i->event.arg0 == VS_VECTOR_LOCAL_TIMER)
-		tick(v, k, i->t);
+		tick(d, v, k, i->t);
 	k->entered = i->t;
 	if (!k->in_interrupt)
 		interrupt_begin(d, k, i->t, i->event.pid);

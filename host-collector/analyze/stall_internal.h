@@ -46,6 +46,7 @@ struct stall_track {
 		before_valid, unseen_valid, before_unseen_valid;
 	struct stall_recent recent[STALL_RECENT_MAX];
 	unsigned n_recent;
+	struct facts_debt debt;      /* by the newest stretch in which the host kept the vCPU */
 	struct host_ns peers_asked;  /* whether the other vCPUs are settled */
 	struct stall_facts *pending; /* PENDING_MAX of them once one is needed */
 	unsigned n_pending;

@@ -99,6 +99,23 @@ static bool clocks_settled(const struct stall_detector *d, const struct stall_fa
 	return model_now(d->model).ns - f->end.ns >= err_ns;
 }
 
+/* A fair scheduler lets a task wait for about as long as it was charged for. */
+static void debt_find(const struct stall_track *k, struct stall_facts *f)
+{
+	if (k->debt.ns && f->kind == GUEST_CPU_TASK && f->waiter_pid == k->debt.pid &&
+	    f->begin.ns >= k->debt.end.ns && f->begin.ns - k->debt.end.ns <= k->debt.ns)
+		f->debt = k->debt;
+}
+
+/* f: complete. */
+static void debt_note(struct stall_track *k, const struct stall_facts *f)
+{
+	int64_t ns = facts_denied_by_host(f);
+
+	if (f->kind == GUEST_CPU_TASK && ns >= f->than_ns / 2)
+		k->debt = (struct facts_debt){f->pid, ns, f->begin, f->end};
+}
+
 void stall_pending_check(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 			 bool all)
 {
@@ -114,7 +131,9 @@ void stall_pending_check(struct stall_detector *d, const struct stall_vm *v, str
 			return;
 		if (known)
 			stall_add_open_span(d, f, vcpu);
+		debt_find(k, f);
 		stall_tell(d, v, f);
+		debt_note(k, f);
 		k->n_pending--;
 		memmove(f, f + 1, k->n_pending * sizeof(*f));
 	}

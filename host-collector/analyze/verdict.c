@@ -312,6 +312,8 @@ void verdict_judge(const struct stall_facts *f, const struct model *m, struct in
 	out->end = f->end;
 	out->err_ns = f->err_ns;
 	out->ongoing = f->ongoing;
+	out->aftershock_ns = f->debt.ns;
+	out->aftershock_of = f->debt.begin;
 	memcpy(out->breakdown_ns, f->state_ns, sizeof(out->breakdown_ns));
 	out->missing = missing_of(f);
 	describe_denied(f, m, out->denied, sizeof(out->denied));

@@ -180,12 +180,12 @@ bool spin_may_be_wait(const struct stall_facts *f)
 	       f->waits.peer_kept_ns > cause_spin_ns(f) / 2;
 }
 
-/* Without some of KVM's events a tick that the host's timer brought late looks like a spin, too;
- * without short handlers, a storm of interrupts. */
+/* Who waits may pay for a stall before. Without some of KVM's events a tick that the host's timer
+ * brought late looks like a spin, too; without short handlers, a storm of interrupts. */
 bool against_spin_unproven(const struct stall_facts *f)
 {
 	return against_guest_unproven(f) || f->tick_unexplained || f->data.handlers_counted ||
-	       f->waits.lossy || f->n_lost || spin_may_be_wait(f);
+	       f->waits.lossy || f->n_lost || f->debt.ns || spin_may_be_wait(f);
 }
 
 /* Nothing but the end of the wait joins it to the other vCPU. */

@@ -180,9 +180,13 @@ static struct peer_text peer_text(const struct stall_facts *f, const struct mode
 void because_spin(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
 		  size_t n)
 {
-	char name[32], peer[112] = "";
+	char name[32], peer[160] = "";
 
-	if (spin_may_be_wait(f) && f->waits.peer_kept.known)
+	if (f->debt.ns)
+		describe(peer, sizeof(peer),
+			 "; %s pays for the stall before, whose %s its kernel charged to it",
+			 task_text(m, f->vm, f->debt.pid).text, duration_text(f->debt.ns).text);
+	else if (spin_may_be_wait(f) && f->waits.peer_kept.known)
 		describe(peer, sizeof(peer), "; it may have waited for %s",
 			 peer_text(f, m, &f->waits.peer_kept).text);
 	if (f->kind == GUEST_CPU_TASK) {

@@ -208,6 +208,10 @@ static json *incident_json(const struct report *r, const struct incident *i)
 		add_text(incident, "because", i->because);
 		add(incident, "causes", causes_json(i));
 	}
+	if (i->aftershock_ns) {
+		add_int(incident, "aftershock_of_ns", i->aftershock_of.ns);
+		add_int(incident, "aftershock_charged_ns", i->aftershock_ns);
+	}
 	add_text(incident, "denied", i->denied);
 	add(incident, "breakdown_ns", states_json(i->breakdown_ns));
 	if (i->inconsistent)

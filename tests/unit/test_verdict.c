@@ -618,6 +618,89 @@ static void a_spin_is_not_decided_by_what_was_not_seen(void **state)
 	report_free(r);
 }
 
+/* Task 50 is current while the VM is stopped; its kernel lets it wait afterwards for 60. */
+static void aftershock(struct tale *t, int64_t later_us)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	ADD(t, SIGNAL(299900, QEMU, 900, 19));
+	tale_away(t, 300000, 450000, 0x104, 0);
+	if (later_us) {
+		ADD(t, SWITCH(VM, 451000, 0, 50, 42, 1));
+		tale_ticks(t, 452000, 451000 + later_us, 42);
+		ADD(t, WAKEUP(VM, 450500 + later_us, 0, 50, 42, 0));
+		ADD(t, SWITCH(VM, 451000 + later_us, 0, 42, 60, 1));
+	} else {
+		ADD(t, SWITCH(VM, 451000, 0, 50, 60, 0));
+	}
+	tale_ticks(t, 452000 + later_us, 580000 + later_us, 60);
+	ADD(t, SWITCH(VM, 580000 + later_us, 0, 60, 50, 0));
+	ADD(t, SWITCH(VM, 590000 + later_us, 0, 50, 42, 1));
+}
+
+static void aftershock_at_once(struct tale *t)
+{
+	aftershock(t, 0);
+}
+
+static void no_aftershock(struct tale *t)
+{
+	aftershock(t, 400000);
+}
+
+static void who_pays_for_a_pause_blames_nobody_for_sure(void **state)
+{
+	struct report *r = judge(aftershock_at_once, false);
+	const struct incident *i = &r->incidents[1];
+
+	(void)state;
+	assert_int_equal(r->n_incidents, 2);
+	assert_int_equal(r->incidents[0].verdict, VERDICT_VM_PAUSED);
+	assert_int_equal(i->begin.ns, 451000000);
+	assert_int_equal(i->verdict, VERDICT_GUEST_SPIN);
+	assert_int_equal(i->confidence, CONFIDENCE_LIKELY);
+	assert_non_null(strstr(i->because, "victim (50) pays for the stall before, whose 150 ms"));
+	assert_int_equal(i->aftershock_ns, 150000000);
+	assert_int_equal(i->aftershock_of.ns, r->incidents[0].begin.ns);
+	report_free(r);
+
+	/* The debt is paid long before. */
+	r = judge(no_aftershock, false);
+	i = &r->incidents[r->n_incidents - 1];
+	assert_int_equal(i->begin.ns, 851000000);
+	assert_int_equal(i->verdict, VERDICT_GUEST_SPIN);
+	assert_null(strstr(i->because, "pays"));
+	assert_int_equal(i->aftershock_ns, 0);
+	report_free(r);
+}
+
+/* For 3 s the guest gets every sixth of its ticks; then none for 150 ms. */
+static void sick_ticks(struct tale *t)
+{
+	tale_begin(t);
+	for (int64_t at = 204000; at < 3200000; at += 6 * TICK_US)
+		ADD(t, IRQ(at, 0, VECTOR_ENTRY, 50, VS_VECTOR_LOCAL_TIMER));
+	for (int64_t at = 204005; at < 3200000; at += 6 * TICK_US)
+		ADD(t, IRQ(at, 0, VECTOR_EXIT, 50, VS_VECTOR_LOCAL_TIMER));
+	ADD(t, SWITCH(VM, 3210000, 0, 50, 42, 1));
+	ADD(t, IRQ(3220000, 0, VECTOR_ENTRY, 42, VS_VECTOR_LOCAL_TIMER));
+	ADD(t, IRQ(3220005, 0, VECTOR_EXIT, 42, VS_VECTOR_LOCAL_TIMER));
+	ADD(t, SWITCH(VM, 3370000, 0, 42, 50, 1));
+}
+
+static void what_is_normal_is_not_learnt_from_the_sick_state(void **state)
+{
+	struct report *r = judge(sick_ticks, false);
+	const struct incident *i = &r->incidents[r->n_incidents - 1];
+
+	(void)state;
+	assert_true(r->n_incidents >= 1);
+	assert_int_equal(i->begin.ns, 3210000000);
+	assert_int_equal(i->detectors[DETECTOR_TICKS].sight, SIGHT_YES);
+	assert_non_null(strstr(i->detectors[DETECTOR_TICKS].why, "normally one every 4."));
+	report_free(r);
+}
+
 /* Told in test_verdict_waits.c and test_verdict_interrupts.c. */
 static bool has_a_story_elsewhere(enum verdict v)
 {
@@ -908,6 +991,8 @@ int main(void)
 		cmocka_unit_test(three_causes_are_named_with_their_shares),
 		cmocka_unit_test(what_was_seen_around_a_gap_makes_likely),
 		cmocka_unit_test(a_spin_is_not_decided_by_what_was_not_seen),
+		cmocka_unit_test(who_pays_for_a_pause_blames_nobody_for_sure),
+		cmocka_unit_test(what_is_normal_is_not_learnt_from_the_sick_state),
 		cmocka_unit_test(every_rule_has_a_story),
 		cmocka_unit_test(missing_ticks_are_seen_on_a_cpu_that_had_none),
 		cmocka_unit_test(short_handlers_untold_leave_a_doubt_and_are_named),
