@@ -160,6 +160,8 @@ void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 		f->longest_chain_ns = f->chain_ns;
 	if (part.state == VCPU_BLOCKED)
 		f->class_ns[part.wait_class] += ns;
+	if (part.state == VCPU_BLOCKED && part.wait_class == WAIT_NONE && part.faulted)
+		f->fault_ns += ns;
 	if (waits_for_device(&part))
 		f->device_ns += ns;
 	if (part.state == VCPU_STOPPED && part.migrates)
@@ -241,6 +243,7 @@ void facts_unjoin(struct stall_facts *f)
 		return;
 	memset(f->state_ns, 0, sizeof(f->state_ns));
 	memset(f->class_ns, 0, sizeof(f->class_ns));
+	f->fault_ns = 0;
 	f->lockup_ns = f->split_lock_ns = f->migration_ns = f->device_ns = 0;
 	f->pcpu_busy_ns = f->pcpu_idle_ns = f->chain_ns = f->longest_chain_ns = 0;
 	f->n_spans = f->n_holders = f->n_halts = 0;

@@ -96,10 +96,12 @@ struct stall_facts {
 	/* The vCPU. */
 	int64_t state_ns[VCPU_STATE_COUNT]; /* complete once closed: sums to end - begin */
 	int64_t class_ns[WAIT_CLASS_COUNT]; /* of what was blocked */
-	int64_t lockup_ns;                  /* of its pCPU, as the host's kernel log has it */
-	int64_t split_lock_ns;              /* slept, for that, as the log or the stack has it */
-	int64_t migration_ns;               /* of what was stopped */
-	int64_t device_ns; /* in QEMU for one access to a device; each of these 10 ms or more */
+	int64_t fault_ns;  /* of what was blocked without a class: inside an exit for a missing page
+			    */
+	int64_t lockup_ns; /* of its pCPU, as the host's kernel log has it */
+	int64_t split_lock_ns; /* slept, for that, as the log or the stack has it */
+	int64_t migration_ns;  /* of what was stopped */
+	int64_t device_ns;     /* in QEMU for one access to a device; each of these 10 ms or more */
 	int64_t presumed_ns[VCPU_STATE_COUNT]; /* of what is unknown: it was so before and after */
 	int64_t presumed_lockup_ns;            /* of that, as lockup_ns */
 	int64_t pcpu_busy_ns;               /* of what was runnable: others were seen on its pCPU */

@@ -155,6 +155,7 @@ static void finish_track(struct stall_detector *d, struct stall_vm *v, struct st
 		k->chain.ongoing = true;
 		stall_chain_end(d, v, k);
 	}
+	stall_storm_finish(d, v, k);
 	if (k->task_known) {
 		k->stretch.ongoing = true;
 		stall_stretch_end(d, v, k, &k->stretch, model_now(d->model));

@@ -49,6 +49,7 @@ void stall_chain_end(struct stall_detector *d, const struct stall_vm *v, struct 
 	struct stall_facts *f = &k->chain;
 
 	k->chain_open = false;
+	stall_storm_piece(d, v, k);
 	if (facts_duration(f) < d->options.than_ns || !chain_stands_alone(d, k, f))
 		return;
 	f->than_ns = d->options.than_ns;
@@ -93,6 +94,7 @@ void stall_vcpu_span(void *context, const struct vcpu_span *span)
 		k->chain.cut |= span->state == VCPU_UNKNOWN;
 		if (k->chain_open)
 			stall_chain_end(d, v, k);
+		stall_storm_span(d, v, k, span);
 		k->chain_after_unknown = span->state == VCPU_UNKNOWN;
 		return;
 	}
@@ -101,6 +103,7 @@ void stall_vcpu_span(void *context, const struct vcpu_span *span)
 		k->chain.cut = k->chain_after_unknown;
 		k->chain_open = true;
 	}
+	stall_storm_span(d, v, k, span);
 	k->chain.end.ns = INT64_MAX;
 	facts_vcpu_span(&k->chain, span);
 	k->chain.end = span->end;

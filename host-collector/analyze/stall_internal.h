@@ -46,7 +46,11 @@ struct stall_track {
 		before_valid, unseen_valid, before_unseen_valid;
 	struct stall_recent recent[STALL_RECENT_MAX];
 	unsigned n_recent;
-	struct facts_debt debt;      /* by the newest stretch in which the host kept the vCPU */
+	struct facts_debt debt;        /* by the newest stretch in which the host kept the vCPU */
+	struct stall_facts storm;      /* since the first of many short denials by the host, */
+	struct stall_facts storm_told; /* and as of the end of the last one */
+	unsigned storm_pieces;
+	bool storm_open;
 	struct host_ns peers_asked;  /* whether the other vCPUs are settled */
 	struct stall_facts *pending; /* PENDING_MAX of them once one is needed */
 	unsigned n_pending;
@@ -100,6 +104,15 @@ void stall_stretch_seal(const struct stall_detector *d, const struct stall_vm *v
 /* Seals it and has it handed out, if it is long enough. */
 void stall_stretch_end(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 		       struct stall_facts *f, struct host_ns t);
+
+/* ---- stall_storm.c ---- */
+
+/* A span of the vCPU, before the chain takes it. */
+void stall_storm_span(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+		      const struct vcpu_span *span);
+/* The chain is over. */
+void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k);
+void stall_storm_finish(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k);
 
 /* ---- the model's events: context is the detector ---- */
 

@@ -45,7 +45,7 @@ int64_t cause_block_io_ns(const struct stall_facts *f)
 
 int64_t cause_paging_ns(const struct stall_facts *f)
 {
-	return f->class_ns[WAIT_USERFAULT] + f->class_ns[WAIT_PAGE_FAULT];
+	return f->class_ns[WAIT_USERFAULT] + f->class_ns[WAIT_PAGE_FAULT] + f->fault_ns;
 }
 
 int64_t cause_mmu_ns(const struct stall_facts *f)
@@ -144,6 +144,12 @@ bool against_guest_was_alive(const struct stall_facts *f)
 	return f->tick_interval_ns &&
 	       f->ticks * f->tick_interval_ns >
 		       facts_duration(f) - out + out / 4 + 2 * f->tick_interval_ns;
+}
+
+/* No stack says what the page fault waited for: it may have been memory, or a lock. */
+bool against_paging_unseen(const struct stall_facts *f)
+{
+	return f->fault_ns > cause_paging_ns(f) / 2 || against_guest_was_alive(f);
 }
 
 /* The thread was warned of once; no stack shows that it slept for that. */

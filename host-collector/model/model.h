@@ -86,9 +86,10 @@ struct vcpu_span {
 	int32_t waker_pid;          /* who ended a sleep, 0 unknown */
 	uint32_t waiter_stack, waker_stack; /* stack ids, 0 none */
 	struct vcpu_exit exit;
-	bool migrates;      /* stopped, by its VMM: to complete a migration */
-	int32_t asker_pid;  /* stopped, by its VMM: who had written to its monitor before, 0 unknown
-			     */
+	bool migrates;     /* stopped, by its VMM: to complete a migration */
+	int32_t asker_pid; /* stopped, by its VMM: who had written to its monitor before, 0 unknown
+			    */
+	bool faulted; /* blocked: uninterruptibly, inside an exit for a page that is not there */
 	/* unknown: what it was before and after; what is missing may have led away and back */
 	bool presumed;
 	enum vcpu_state presumed_state;

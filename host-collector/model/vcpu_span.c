@@ -92,6 +92,13 @@ void vcpu_quota_charge(struct vcpu_span *span, int64_t ns)
 		span->state = VCPU_THROTTLED;
 }
 
+/* The guest touched memory that the host's tables do not map: EPT violation, nested page fault. */
+static bool exit_is_fault(const struct vcpu_exit *exit)
+{
+	return exit->serial && ((exit->isa == 1 && exit->reason == 48) ||
+				(exit->isa == 2 && exit->reason == 0x400));
+}
+
 /* What the open span was, seen from its end. */
 struct vcpu_span vcpu_span_closed(const struct vcpu *v, struct host_ns t,
 				  const struct vcpu_sink *sink)
@@ -107,6 +114,10 @@ struct vcpu_span vcpu_span_closed(const struct vcpu *v, struct host_ns t,
 			span.state = paused ? VCPU_STOPPED : sleep_state(v, &span, middle, sink);
 		span.waiter_stack = v->waiter_stack;
 		span.waker_stack = v->waker_stack;
+		span.faulted = span.state == VCPU_BLOCKED && v->mode == MODE_KVM &&
+			       exit_is_fault(&span.exit) &&
+			       (span.task_state & VS_TASK_UNINTERRUPTIBLE) &&
+			       !(span.task_state & VS_TASK_INTERRUPTIBLE);
 		if (span.waiter_stack)
 			vcpu_span_explain(&span, span.state,
 					  sink->wait_class(sink->context, v, span.waiter_stack));

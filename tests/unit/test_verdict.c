@@ -701,6 +701,77 @@ static void what_is_normal_is_not_learnt_from_the_sick_state(void **state)
 	report_free(r);
 }
 
+/* Without the guest's side: away so long every so often, for 3 s. */
+static void away_again_and_again(struct tale *t, int64_t away_us, int64_t every_us)
+{
+	t->n = t->n_vmm = 0;
+	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
+	for (int64_t at = 100000; at < 3100000; at += every_us)
+		tale_away(t, at, at + away_us, VS_TASK_RUNNING, 500);
+	ADD(t, SWITCH(HOST, 3500000, 0, TID0, 0, 1));
+}
+
+static void a_tenth_of_a_cpu(struct tale *t)
+{
+	away_again_and_again(t, 90000, 100000);
+}
+
+static void fair_shares(struct tale *t)
+{
+	away_again_and_again(t, 3000, 10000);
+}
+
+static void short_waits_without_the_guest_add_up(void **state)
+{
+	struct report *r = judge(a_tenth_of_a_cpu, false);
+	int64_t denied = 0;
+
+	(void)state;
+	assert_balances(r);
+	assert_in_range(r->n_incidents, 3, 4); /* windows of at most 1 s */
+	for (size_t i = 0; i < r->n_incidents; i++) {
+		const struct incident *x = &r->incidents[i];
+
+		assert_int_equal(x->verdict, VERDICT_VCPU_NOT_SCHEDULED);
+		assert_int_equal(x->confidence, CONFIDENCE_DECIDED);
+		assert_int_equal(x->kind, GUEST_CPU_UNKNOWN);
+		assert_true(x->end.ns - x->begin.ns <= 1000000000);
+		assert_true(!i || x->begin.ns >= x[-1].end.ns);
+		denied += x->breakdown_ns[VCPU_RUNNABLE];
+	}
+	assert_int_equal(denied, 30 * 90000000ll);
+	report_free(r);
+	r = judge(fair_shares, false);
+	assert_int_equal(r->n_incidents, 0);
+	report_free(r);
+}
+
+/* Swap at 5 ms a page, too short for stacks; KVM shows the exits. */
+static void swaps(struct tale *t)
+{
+	t->n = t->n_vmm = 0;
+	ADD(t, SWITCH(HOST, 0, 0, 0, TID0, 0));
+	for (int64_t at = 100000; at < 1000000; at += 6000) {
+		ADD(t, KVM(at - 10, 0, EXIT, TID0, 48 | 1ull << 32));
+		tale_away(t, at, at + 5000, VS_TASK_UNINTERRUPTIBLE, 0);
+		ADD(t, KVM(at + 5010, 0, ENTRY, TID0, 0));
+	}
+	ADD(t, SWITCH(HOST, 1500000, 0, TID0, 0, 1));
+}
+
+static void sleeps_in_page_faults_need_no_stack(void **state)
+{
+	struct report *r = judge(swaps, false);
+
+	(void)state;
+	assert_balances(r);
+	assert_int_equal(r->n_incidents, 1);
+	assert_int_equal(r->incidents[0].verdict, VERDICT_DEMAND_PAGING);
+	assert_int_equal(r->incidents[0].confidence, CONFIDENCE_LIKELY);
+	assert_int_equal(r->incidents[0].breakdown_ns[VCPU_BLOCKED], 150 * 5000000ll);
+	report_free(r);
+}
+
 /* Told in test_verdict_waits.c and test_verdict_interrupts.c. */
 static bool has_a_story_elsewhere(enum verdict v)
 {
@@ -993,6 +1064,8 @@ int main(void)
 		cmocka_unit_test(a_spin_is_not_decided_by_what_was_not_seen),
 		cmocka_unit_test(who_pays_for_a_pause_blames_nobody_for_sure),
 		cmocka_unit_test(what_is_normal_is_not_learnt_from_the_sick_state),
+		cmocka_unit_test(short_waits_without_the_guest_add_up),
+		cmocka_unit_test(sleeps_in_page_faults_need_no_stack),
 		cmocka_unit_test(every_rule_has_a_story),
 		cmocka_unit_test(missing_ticks_are_seen_on_a_cpu_that_had_none),
 		cmocka_unit_test(short_handlers_untold_leave_a_doubt_and_are_named),
