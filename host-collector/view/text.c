@@ -9,6 +9,7 @@
 
 #include "host-collector/analyze/describe.h"
 #include "host-collector/view/escape.h"
+#include "host-collector/view/runs.h"
 #include "host-collector/view/text_notes.h"
 #include "host-collector/view/text_time.h"
 #include "host-collector/view/wrap.h"
@@ -322,7 +323,7 @@ static size_t *blocks_of(const struct report *r)
 static void block_write(const struct page *p, const size_t *blocks, size_t first)
 {
 	const struct report *r = p->report;
-	size_t longest = first, others = 0;
+	size_t longest = first, others = 0, again = 0;
 
 	for (size_t i = first; i < r->n_incidents; i++) {
 		if (blocks[i] == first &&
@@ -335,6 +336,13 @@ static void block_write(const struct page *p, const size_t *blocks, size_t first
 
 		if (blocks[i] != first || i == longest)
 			continue;
+		if (x->vm == r->incidents[longest].vm &&
+		    x->guest_cpu == r->incidents[longest].guest_cpu) {
+			fprintf(p->out, "   %-8s %s  %9s  %s\n", again++ ? "" : "again",
+				time_when(r, x->begin, false).text, duration_text(duration(x)).text,
+				what(x).text);
+			continue;
+		}
 		fprintf(p->out, "   %-8s guest CPU %u, %s, %s from %s\n", others++ ? "" : "also",
 			x->guest_cpu, what(x).text, duration_text(duration(x)).text,
 			time_when(r, x->begin, false).text);
@@ -344,6 +352,9 @@ static void block_write(const struct page *p, const size_t *blocks, size_t first
 static void incidents_write(const struct page *p)
 {
 	size_t *blocks = blocks_of(p->report);
+
+	if (blocks)
+		runs_join(p->report, blocks);
 
 	for (size_t i = 0; i < p->report->n_incidents; i++) {
 		if (!blocks)

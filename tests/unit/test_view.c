@@ -405,6 +405,36 @@ static void escapes(void **state)
 	assert_int_equal(strlen(escape(longest).text), ESCAPED_MAX / 4 * 4 - 4);
 }
 
+static void equal_stalls_in_a_row_are_one_block(void **state)
+{
+	enum { MANY = 31 };
+	struct report *r = report_new();
+	size_t lines = 0, again = 0;
+	char *text;
+
+	(void)state;
+	r->incidents = realloc(r->incidents, MANY * sizeof(*r->incidents));
+	assert_non_null(r->incidents);
+	r->n_incidents = MANY;
+	for (int i = 0; i < MANY; i++)
+		r->incidents[i] = paused(0, 2000 + 600 * i);
+	r->incidents[20].culprits[0].pid = 901; /* somebody else's */
+	text = text_of(r, false);
+	for (const char *c = text; *c; c++)
+		lines += *c == '\n';
+	for (const char *c = text; (c = strstr(c, "again")); c++)
+		again++;
+	assert_int_equal(again, 2); /* 20 before it, 10 after */
+	assert_in_range(lines, MANY, 100);
+	free(text);
+	/* Three are no crowd. */
+	r->n_incidents = 3;
+	text = text_of(r, false);
+	assert_null(strstr(text, "again"));
+	free(text);
+	report_free(r);
+}
+
 /* Writes the report that the golden file holds, for a human to compare. */
 static int golden_write(const char *path)
 {
@@ -422,6 +452,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_json_is_the_golden_file),
+		cmocka_unit_test(equal_stalls_in_a_row_are_one_block),
 		cmocka_unit_test(hostile_names_leave_the_json_valid),
 		cmocka_unit_test(the_text_says_what_happened_first),
 		cmocka_unit_test(nothing_found_is_said),
