@@ -69,6 +69,7 @@ struct report_culprit {
 	char comm[16];
 	char role[32]; /* "held the pCPU", "sent SIGSTOP", "spun", ... */
 	int64_t share_ns;
+	char what[64]; /* "vCPU 0 of VM web2", "7 tasks of such names", "all other tasks"; or "" */
 };
 
 struct report_evidence {

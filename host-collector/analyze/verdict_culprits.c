@@ -50,11 +50,87 @@ void culprits_senders(const struct stall_facts *f, const struct model *m, struct
 	}
 }
 
+/* "batch-job-12" and "batch-job-7" are of one kind; so are "make" and "make". */
+static size_t stem_length(const char *comm)
+{
+	size_t len = strlen(comm);
+
+	while (len && strchr("0123456789", comm[len - 1]))
+		len--;
+	while (len && strchr("-_.:/#", comm[len - 1]))
+		len--;
+	return len ? len : strlen(comm);
+}
+
+static bool same_kind(const char *a, const char *b)
+{
+	size_t len = stem_length(a);
+
+	/* Threads of this name are vCPUs, and each is somebody else's. */
+	if (strstr(a, "/KVM"))
+		return false;
+	return *a && len == stem_length(b) && !strncmp(a, b, len);
+}
+
+struct crowd {       /* tasks of one kind */
+	int32_t pid; /* the first, who had most */
+	unsigned n;
+	int64_t ns;
+};
+
+static void crowd_add(const struct crowd *c, const struct model *m, struct incident *out)
+{
+	int32_t process = model_task_process(m, VS_SOURCE_HOST, c->pid);
+	uint32_t vm, vcpu;
+
+	culprit_add(out, m, VS_SOURCE_HOST, c->pid, "held the pCPU", c->ns);
+	for (size_t i = 0; i < out->n_culprits; i++) {
+		struct report_culprit *x = &out->culprits[i];
+
+		if (!x->host || x->pid != c->pid || strcmp(x->role, "held the pCPU") != 0)
+			continue;
+		if (!model_vcpu_of_thread(m, c->pid, &vm, &vcpu))
+			describe(x->what, sizeof(x->what), "vCPU %u of VM %s", vcpu,
+				 model_vm_name(m, vm));
+		else if (c->n > 1)
+			describe(x->what, sizeof(x->what), "%u tasks of such names", c->n);
+		else if (process && process != c->pid)
+			describe(x->what, sizeof(x->what), "of process %d (%s)", process,
+				 model_task_name(m, VS_SOURCE_HOST, process));
+	}
+}
+
+/* The tasks that had the pCPU, those of one kind as one; and what all of them together had beyond
+ * those that were kept by themselves. */
 void culprits_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
-	for (unsigned i = 0; i < f->n_holders; i++)
-		culprit_add(out, m, VS_SOURCE_HOST, f->holders[i].pid, "held the pCPU",
-			    f->holders[i].ns);
+	struct crowd crowds[FACTS_HOLDERS];
+	unsigned n = 0;
+	int64_t named = 0;
+
+	for (unsigned i = 0; i < f->n_holders; i++) {
+		const struct facts_holder *h = &f->holders[i];
+		char comm[16];
+		unsigned k = 0;
+
+		describe(comm, sizeof(comm), "%s", model_task_name(m, VS_SOURCE_HOST, h->pid));
+		while (k < n && !same_kind(comm, model_task_name(m, VS_SOURCE_HOST, crowds[k].pid)))
+			k++;
+		if (k == n)
+			crowds[n++] = (struct crowd){.pid = h->pid};
+		crowds[k].n++;
+		crowds[k].ns += h->ns;
+		named += h->ns;
+	}
+	for (unsigned k = 0; k < n; k++)
+		crowd_add(&crowds[k], m, out);
+	if (n && (f->pcpu_busy_ns - named) * 5 > f->pcpu_busy_ns &&
+	    out->n_culprits < REPORT_CULPRITS_MAX)
+		out->culprits[out->n_culprits++] =
+			(struct report_culprit){.host = true,
+						.role = "held the pCPU",
+						.what = "all other tasks",
+						.share_ns = f->pcpu_busy_ns - named};
 }
 
 static void wakers_of(const struct stall_facts *f, const struct model *m, enum wait_class class,

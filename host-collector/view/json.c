@@ -77,6 +77,8 @@ static json *culprits_json(const struct incident *i)
 		add_int(culprit, "pid", from->pid);
 		add_text(culprit, "comm", from->comm);
 		add_text(culprit, "role", from->role);
+		if (*from->what)
+			add_text(culprit, "what", from->what);
 		add_int(culprit, "share_ns", from->share_ns);
 		json_object_array_add(array, culprit);
 	}

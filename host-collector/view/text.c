@@ -164,8 +164,11 @@ static void culprits_write(const struct page *p, const struct incident *i)
 	for (size_t k = 0; k < i->n_culprits; k++) {
 		const struct report_culprit *c = &i->culprits[k];
 
-		fprintf(p->out, "   %-8s %s (%d) in the %s: %s, %s\n", k ? "" : "who",
-			*c->comm ? escape(c->comm).text : "task", c->pid,
+		fprintf(p->out, "   %-8s ", k ? "" : "who");
+		if (c->pid)
+			fprintf(p->out, "%s (%d)%s", *c->comm ? escape(c->comm).text : "task",
+				c->pid, *c->what ? ", " : "");
+		fprintf(p->out, "%s in the %s: %s, %s\n", escape(c->what).text,
 			c->host ? "host" : "guest", escape(c->role).text,
 			duration_text(c->share_ns).text);
 	}

@@ -772,6 +772,46 @@ static void sleeps_in_page_faults_need_no_stack(void **state)
 	report_free(r);
 }
 
+/* Twenty of a kind take turns, 10 ms each, then the other vCPU of this VM has the pCPU for 100 ms.
+ */
+static void crowd(struct tale *t)
+{
+	int64_t at = 300000;
+
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, 50);
+	for (int i = 0; i < 20; i++, at += 10000) {
+		char comm[9];
+
+		snprintf(comm, sizeof(comm), "job-%d", i);
+		ADD(t, NAME(HOST, 2, 600 + i, 600 + i, script_comm(comm)));
+		tale_away(t, at, at + 9990, VS_TASK_RUNNING, 600 + i);
+	}
+	ADD(t, NAME(HOST, 2, 888, 880, script_comm("CPU 0/KV")));
+	ADD(t, NAME(HOST, 2, 880, 880, script_comm("qemu-web")));
+	tale_away(t, at, at + 100000, VS_TASK_RUNNING, 888);
+	ADD(t, SWITCH(VM, at + 110000, 0, 50, 42, 1));
+}
+
+static void a_crowd_is_summed_by_name_and_a_process_named(void **state)
+{
+	struct report *r = judge(crowd, false);
+	const struct report_culprit *c = r->incidents[0].culprits;
+
+	(void)state;
+	assert_int_equal(r->n_incidents, 1);
+	assert_int_equal(r->incidents[0].verdict, VERDICT_VCPU_NOT_SCHEDULED);
+	assert_int_equal(r->incidents[0].n_culprits, 3);
+	assert_int_equal(c[0].pid, 888);
+	assert_string_equal(c[0].what, "of process 880 (qemu-web)");
+	assert_int_equal(c[1].share_ns, 7 * 9990000ll); /* eight are kept by themselves */
+	assert_string_equal(c[1].what, "7 tasks of such names");
+	assert_int_equal(c[2].pid, 0);
+	assert_string_equal(c[2].what, "all other tasks");
+	assert_int_equal(c[0].share_ns + c[1].share_ns + c[2].share_ns, 20 * 9990000ll + 100000000);
+	report_free(r);
+}
+
 /* Told in test_verdict_waits.c and test_verdict_interrupts.c. */
 static bool has_a_story_elsewhere(enum verdict v)
 {
@@ -1066,6 +1106,7 @@ int main(void)
 		cmocka_unit_test(what_is_normal_is_not_learnt_from_the_sick_state),
 		cmocka_unit_test(short_waits_without_the_guest_add_up),
 		cmocka_unit_test(sleeps_in_page_faults_need_no_stack),
+		cmocka_unit_test(a_crowd_is_summed_by_name_and_a_process_named),
 		cmocka_unit_test(every_rule_has_a_story),
 		cmocka_unit_test(missing_ticks_are_seen_on_a_cpu_that_had_none),
 		cmocka_unit_test(short_handlers_untold_leave_a_doubt_and_are_named),
