@@ -101,37 +101,19 @@ static int log_give(const struct pipeline *p, uint32_t vm, struct report_builder
 	return err;
 }
 
-/* Two samples of the host's clocks differ by more than any slewing: somebody set the wall clock. */
-enum { WALL_STEP_NS = 5000000, WALL_SLEW_PPM = 1000, WALL_STEPS_MAX = 256 };
-
 static int wall_give(const struct pipeline *p, struct report_builder *b)
 {
-	const struct clock_book *clocks = pipeline_clocks(p);
-	struct host_ns begin, end, t, before = {0};
-	struct monotonic_ns unused;
-	int64_t offset, last;
+	struct report_wall_step step;
+	struct host_ns begin, end;
+	int64_t offset;
 	int err = 0;
 
-	if (!pipeline_span(p, &begin, &end) || !pipeline_wall_offset(p, begin, &last))
+	if (!pipeline_span(p, &begin, &end) || !pipeline_wall_offset(p, begin, &offset))
 		return 0;
-	report_builder_wall(b, last);
-	for (size_t i = 0, n = 0;
-	     !err && n < WALL_STEPS_MAX && clock_book_monotonic_point(clocks, i, &t, &unused);
-	     i++) {
-		const int64_t slewed = WALL_STEP_NS + (t.ns - before.ns) / 1000000 * WALL_SLEW_PPM;
-
-		if (!pipeline_wall_offset(p, t, &offset))
-			break;
-		if (i && llabs(offset - last) > slewed) {
-			const struct report_wall_step step = {
-				.t = {before.ns + (t.ns - before.ns) / 2}, .by_ns = offset - last};
-
-			err = report_builder_wall_step(b, &step);
-			n++;
-		}
-		before = t;
-		last = offset;
-	}
+	report_builder_wall(b, offset);
+	for (size_t i = 0;
+	     !err && clock_book_wall_step(pipeline_clocks(p), i, &step.t, &step.by_ns); i++)
+		err = step.t.ns > begin.ns ? report_builder_wall_step(b, &step) : 0;
 	return err;
 }
 

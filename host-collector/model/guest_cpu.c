@@ -17,7 +17,8 @@ void guest_cpu_init(struct guest_cpu *c, uint32_t vm, uint16_t cpu, struct host_
 
 static struct guest_span state_now(const struct guest_cpu *c, struct host_ns t)
 {
-	struct guest_span s = {.vm = c->vm, .cpu = c->cpu, .begin = t, .end = t, .pid = c->pid};
+	struct guest_span s = {
+		.vm = c->vm, .boot = c->boot, .cpu = c->cpu, .begin = t, .end = t, .pid = c->pid};
 
 	if (c->depth) {
 		const struct guest_context *top = &c->stack[c->depth - 1];

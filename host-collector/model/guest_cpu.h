@@ -35,6 +35,7 @@ struct loss_balance {
 
 struct guest_cpu {
 	uint32_t vm;
+	uint32_t boot; /* of its kernel: whoever feeds it says */
 	uint16_t cpu;
 	bool task_known;
 	int32_t pid; /* the current task; 0 the idle task */

@@ -94,11 +94,8 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 static void on_guest_span(void *context, const struct guest_span *span)
 {
 	struct model *m = context;
-	const struct vm *vm = vm_find(m, span->vm);
-	struct guest_span of_boot = *span;
 
-	of_boot.boot = vm ? vm->boot : 0;
-	TELL(&m->audiences, guest_span, &of_boot);
+	TELL(&m->audiences, guest_span, span);
 }
 
 static void on_guest_interrupt(void *context, const struct guest_interrupt *interrupt)
@@ -456,6 +453,7 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 	TELL(&m->audiences, guest_instant, &instant);
 	if (e->type != VS_EVENT_LOST)
 		guest_cpu_error(vm->cpus[e->cpu], m->now, event->err_ns);
+	vm->cpus[e->cpu]->boot = vm->boot;
 	guest_cpu_event(vm->cpus[e->cpu], m->now, e, &sink);
 	return 0;
 }

@@ -173,6 +173,22 @@ void clock_book_heard(struct clock_book *b, uint32_t source, uint32_t boot, uint
 		g->window.to = arrival_tsc;
 }
 
+/* Two samples of the host's clocks differ by more than any slewing makes of the time between. */
+enum { WALL_STEP_NS = 5000000, WALL_SLEW_SHARE = 1000 };
+
+static void wall_step_find(struct clock_book *b, const struct message_clock_sample *before,
+			   const struct message_clock_sample *now)
+{
+	int64_t between = (int64_t)(now->raw_ns - before->raw_ns);
+	int64_t by = (int64_t)(now->realtime_ns - before->realtime_ns) - between;
+
+	if (!before->realtime_ns || !now->realtime_ns || b->n_wall_steps == CLOCK_WALL_STEPS_MAX ||
+	    llabs(by) <= WALL_STEP_NS + between / WALL_SLEW_SHARE)
+		return;
+	b->wall_steps[b->n_wall_steps++] =
+		(struct clock_wall_step){.t = {(int64_t)before->raw_ns + between / 2}, .by_ns = by};
+}
+
 int clock_book_host_sample(struct clock_book *b, const struct message_clock_sample *m)
 {
 	const struct clock_sample sample = {
@@ -204,6 +220,8 @@ int clock_book_host_sample(struct clock_book *b, const struct message_clock_samp
 	b->apart |= m->tsc != m->raw_ns || m->tsc_width;
 	if (first)
 		b->first_sample = *m;
+	else
+		wall_step_find(b, &b->last_sample, m);
 	b->last_sample = *m;
 	return err;
 }

@@ -88,6 +88,9 @@ bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns
 /* CLOCK_REALTIME less host_ns, at `t`. false if no sample of the host's clocks was seen, or
  * none that knew the wall clock. */
 bool clock_book_wall_offset(const struct clock_book *b, struct host_ns t, int64_t *offset_ns);
+/* The i-th time that somebody set the host's wall clock: when, to within half of the time between
+ * two samples, and by how much. False past the last; 64 are kept. */
+bool clock_book_wall_step(const struct clock_book *b, size_t i, struct host_ns *t, int64_t *by_ns);
 /* Point number `i` of the host's CLOCK_MONOTONIC against host_ns (raw_clock_monotonic_point). False
  * past the last. */
 bool clock_book_monotonic_point(const struct clock_book *b, size_t i, struct host_ns *t,

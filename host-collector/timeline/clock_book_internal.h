@@ -10,6 +10,7 @@
 #include "host-collector/timeline/guest_clock.h"
 #include "host-collector/timeline/standstill.h"
 
+enum { CLOCK_WALL_STEPS_MAX = 64 };
 enum { CLOCK_BOOTS_MAX = 64 }; /* that are kept of one guest; the oldest give way */
 
 struct guest {
@@ -27,6 +28,11 @@ struct clock_book {
 	bool span_limited;
 	int64_t origin_ns; /* of the first sample in raw */
 	struct message_clock_sample first_sample, last_sample;
+	size_t n_wall_steps;
+	struct clock_wall_step {
+		struct host_ns t;
+		int64_t by_ns;
+	} wall_steps[CLOCK_WALL_STEPS_MAX];
 	struct clock_sample *early; /* until host_hz is known */
 	size_t n_early;
 	struct guest *guests;

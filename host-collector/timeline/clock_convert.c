@@ -115,6 +115,15 @@ bool clock_book_wall_offset(const struct clock_book *b, struct host_ns t, int64_
 	return true;
 }
 
+bool clock_book_wall_step(const struct clock_book *b, size_t i, struct host_ns *t, int64_t *by_ns)
+{
+	if (i >= b->n_wall_steps)
+		return false;
+	*t = b->wall_steps[i].t;
+	*by_ns = b->wall_steps[i].by_ns;
+	return true;
+}
+
 bool clock_book_monotonic_point(const struct clock_book *b, size_t i, struct host_ns *t,
 				struct monotonic_ns *monotonic)
 {

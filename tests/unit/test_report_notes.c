@@ -22,7 +22,7 @@ enum { VCPU0 = SYNTH_QEMU_PID + 1, HOG = 4242, TASK = 77, OTHER = 88 };
 
 struct output {
 	char *text;
-	struct json_object *json;
+	struct json_object *json, *tasks;
 };
 
 static char *file_read(const char *path)
@@ -42,6 +42,8 @@ static struct output report_of(const char *recording)
 	char path[80];
 	char *text[] = {"report", (char *)recording, "-o", path, NULL};
 	char *json[] = {"report", (char *)recording, "--format", "json", "-o", path, NULL};
+	char *tasks[] = {"report", (char *)recording, "tasks", "--format", "json", "-o", path,
+			 NULL};
 	struct output o;
 
 	snprintf(path, sizeof(path), "%s.out", recording);
@@ -50,6 +52,9 @@ static struct output report_of(const char *recording)
 	assert_int_equal(command_report.run(&command_report, 6, json), COMMAND_OK);
 	o.json = json_object_from_file(path);
 	assert_non_null(o.json);
+	assert_int_equal(command_report.run(&command_report, 7, tasks), COMMAND_OK);
+	o.tasks = json_object_from_file(path);
+	assert_non_null(o.tasks);
 	unlink(path);
 	unlink(recording);
 	return o;
@@ -59,6 +64,7 @@ static void output_free(struct output *o)
 {
 	free(o->text);
 	json_object_put(o->json);
+	json_object_put(o->tasks);
 }
 
 static struct synth *scene_new(char *recording, struct synth_options options)
@@ -109,6 +115,21 @@ static struct json_object *member(struct json_object *o, const char *key)
 static int64_t number_of(struct json_object *o, const char *key)
 {
 	return json_object_get_int64(member(o, key));
+}
+
+/* How many rows of the tasks' table are of this name, all of them of `pid`. */
+static unsigned rows_of(const struct output *o, int64_t pid, const char *name)
+{
+	struct json_object *rows = member(o->tasks, "rows");
+	unsigned n = 0;
+
+	for (size_t i = 0; i < json_object_array_length(rows); i++) {
+		struct json_object *row = json_object_array_get_idx(rows, i);
+
+		n += number_of(row, "pid") == pid &&
+		     !strcmp(json_object_get_string(member(row, "comm")), name);
+	}
+	return n;
 }
 
 /* A stall before, one after, and none where nobody knows what the guest did. */
@@ -166,6 +187,8 @@ static void a_reboot_is_named_and_is_no_stall(void **state)
 	}
 	assert_ptr_equal(strstr(o.text, "VM web1 rebooted between "), strstr(o.text, "VM web1"));
 	assert_non_null(strstr(o.text, "Kernel panic"));
+	assert_int_equal(rows_of(&o, TASK, "webserver"), 1);
+	assert_int_equal(rows_of(&o, TASK, "sleep"), 1);
 	output_free(&o);
 }
 
