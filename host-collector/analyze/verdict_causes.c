@@ -158,6 +158,13 @@ bool against_split_lock_unseen(const struct stall_facts *f)
 	return f->class_ns[WAIT_SPLIT_LOCK] < f->split_lock_ns / 2 || against_guest_was_alive(f);
 }
 
+/* The kernel counts throttling when it is over: whether a wait that lasts is one is not known yet.
+ */
+bool against_quota_uncounted(const struct stall_facts *f)
+{
+	return (f->ongoing && f->data.quota) || against_guest_was_alive(f);
+}
+
 /* Only what the quota left idle was seen, not the throttling itself. */
 bool against_quota_unseen(const struct stall_facts *f)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <stdio.h>
+#include <string.h>
 
 #include "host-collector/analyze/describe.h"
 #include "host-collector/analyze/verdict_parts.h"
@@ -84,6 +85,10 @@ void because_not_scheduled(const struct stall_facts *f, const struct model *m, i
 	else
 		describe(out, n, "the vCPU was ready to run but waited %s for a pCPU",
 			 duration_text(ns).text);
+	if (f->ongoing && f->data.quota)
+		describe(out + strlen(out), n - strlen(out),
+			 "; or its cgroup is out of CPU quota, which the kernel counts when the "
+			 "wait is over");
 }
 
 void because_quota(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,

@@ -398,10 +398,13 @@ void text_ongoing_write(const struct incident *i, const char *vm_name, const str
 {
 	struct page p = page_open(NULL, o, out);
 
-	fprintf(p.out, "%songoing%s  %s so far  VM %s, guest CPU %u, %s: %s%s%s\n", on(&p, YELLOW),
+	fprintf(p.out, "%songoing%s  %s so far  VM %s, guest CPU %u, %s: ", on(&p, YELLOW),
 		on(&p, PLAIN), duration_text(duration(i)).text, escape(vm_name).text, i->guest_cpu,
-		what(i).text, i->verdict == VERDICT_UNDETERMINED ? "" : verdict_name(i->verdict),
-		i->verdict == VERDICT_UNDETERMINED ? "" : ", ", escape(i->because).text);
+		what(i).text);
+	if (i->verdict != VERDICT_UNDETERMINED)
+		fprintf(p.out, "%s (%s), ", verdict_name(i->verdict),
+			confidence_name(i->confidence));
+	fprintf(p.out, "%s\n", escape(i->because).text);
 	page_close(&p, out);
 }
 
