@@ -75,6 +75,14 @@ static void holder_account(const struct model *m, struct vcpu *v, struct host_ns
 		vcpu_held_by(v, t, p->current);
 }
 
+void host_finish(struct model *m)
+{
+	EACH_VCPU(m, v, {
+		if (v->state == THREAD_READY)
+			holder_account(m, v, m->now);
+	});
+}
+
 /* Nothing that happened on `cpu` after `from` is known until its next event. */
 static void loss_begin(struct model *m, uint16_t cpu, struct host_ns from, uint64_t lost)
 {

@@ -61,6 +61,8 @@ struct vcpu *vcpu_of_thread(const struct model *m, int32_t tid);
 void waiter_unlink(struct vcpu *v);
 /* Whether this event shows a vCPU enter or leave the guest. */
 void host_presence(struct model *m, const struct timeline_event *event);
+/* At the end of the data: vCPUs that wait for a pCPU waited for whoever still has it. */
+void host_finish(struct model *m);
 void host_event(struct model *m, struct host_ns t, const struct vs_event *e);
 
 #endif

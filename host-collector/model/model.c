@@ -534,6 +534,7 @@ static void finish(struct model *m)
 	struct vcpu_sink sink = vcpu_sink_of(m);
 	struct guest_cpu_sink guest_sink = guest_cpu_sink_of(m);
 
+	host_finish(m);
 	EACH_VCPU(m, v, vcpu_finish(v, m->now, &sink));
 	for (size_t i = 0; i < m->n_vms; i++) {
 		for (size_t k = 0; k < VS_CPUS_MAX; k++) {
