@@ -85,8 +85,24 @@ static void each_track(struct stall_detector *d,
 	}
 }
 
+/* A vCPU that runs on and on is told by the model when it stops; what it was kept by is over. */
+static void chain_check(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
+{
+	struct vcpu_span open;
+	struct host_ns told;
+	uint32_t vcpu;
+
+	if (!k->chain_open || model_vcpu_of_guest_cpu(d->model, k->vm, k->cpu, &vcpu) ||
+	    model_vcpu_delivered(d->model, k->vm, vcpu, &told) ||
+	    model_vcpu_current(d->model, k->vm, vcpu, &open))
+		return;
+	if (open.state == VCPU_GUEST && told.ns == open.begin.ns && told.ns == k->chain.end.ns)
+		stall_chain_end(d, v, k);
+}
+
 static void advance_track(struct stall_detector *d, struct stall_vm *v, struct stall_track *k)
 {
+	chain_check(d, v, k);
 	stall_pending_check(d, v, k, false);
 }
 

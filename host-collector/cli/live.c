@@ -14,18 +14,30 @@
 
 enum { ONGOING_MAX = 64, AGENTS_MAX = MODEL_VMS_MAX };
 static const int64_t silent_after_ns = 500000000; /* five heartbeats */
+/* The guest's half of a silent agent ends so long after its last frame: the first if the guest was
+ * seen to idle on all its vCPUs meanwhile, when an agent that lives would have spoken; the second
+ * in any case. */
+static const int64_t ends_after_idle_ns = 3000000000, ends_after_ns = 30000000000;
+/* The merged model's open stalls are those of the present only if it is not further behind. */
+static const int64_t behind_ns = 1000000000;
 
 /* A stall that was told. */
 struct said {
 	uint32_t vm;
 	uint16_t cpu;
-	bool still; /* seen again in this tick */
+	bool still;     /* seen again in this tick */
+	int64_t length; /* when it was told last, ns */
 };
 
 struct agent {
 	uint32_t vm;
-	bool silent;
+	bool silent, gone;
 	uint64_t heard_tsc; /* when it fell silent: the last frame before */
+	struct host_ns heard;
+	/* Since its last frame: vCPUs that were seen halted, and whether one of them went to sleep
+	 * meanwhile, hence ran before. */
+	uint64_t idled[VS_CPUS_MAX / 64];
+	bool slept;
 };
 
 struct live {
@@ -62,12 +74,34 @@ static bool on_dmesg(void *context, uint32_t vm, struct host_ns t, struct dmesg_
 	return account_dmesg(&l->pipeline, vm, t, out);
 }
 
+/* What the host sees of a silent agent's guest. */
+static void idle_note(struct agent *a, const struct vcpu_span *span)
+{
+	const uint32_t bit = span->vcpu % VS_CPUS_MAX;
+
+	if (span->state != VCPU_HALTED || span->end.ns - a->heard.ns <= silent_after_ns)
+		return;
+	a->idled[bit / 64] |= 1ull << bit % 64;
+	a->slept |= span->begin.ns - a->heard.ns > silent_after_ns;
+}
+
+static void on_early_span(void *context, const struct vcpu_span *span)
+{
+	struct live *l = context;
+
+	for (size_t i = 0; i < l->n_agents; i++) {
+		if (l->agents[i].vm == span->vm && l->agents[i].silent && !l->agents[i].gone)
+			idle_note(&l->agents[i], span);
+	}
+}
+
 struct live *live_new(const struct live_options *options)
 {
 	struct report_options report = {
 		.than_ns = options->than_ns, .dmesg = on_dmesg, .incident = on_incident};
 	struct pipeline_options pipeline = {.live = true};
 	struct live *l = calloc(1, sizeof(*l));
+	const struct model_observer idling = {.vcpu_span = on_early_span, .context = l};
 
 	if (!l)
 		return NULL;
@@ -75,7 +109,7 @@ struct live *live_new(const struct live_options *options)
 	report.context = l;
 	l->model = model_new();
 	l->early = model_new();
-	if (!l->model || !l->early)
+	if (!l->model || !l->early || model_observe(l->early, &idling))
 		goto fail;
 	l->builder = report_builder_new(l->model, &report);
 	report.incident = on_early_incident;
@@ -133,7 +167,8 @@ static struct said *said_find(struct live *l, uint32_t vm, uint16_t cpu)
 	return NULL;
 }
 
-/* Each stall is told when it is first seen to go on. */
+/* Each stall is told when it is first seen to go on, and each time its length has doubled. Of one
+ * that both models see, the first that is asked speaks. */
 static void ongoing_tell(struct live *l, struct report_builder *b, const struct model *m)
 {
 	size_t n = report_builder_ongoing(b, l->ongoing, ONGOING_MAX);
@@ -141,14 +176,21 @@ static void ongoing_tell(struct live *l, struct report_builder *b, const struct 
 	for (size_t i = 0; i < n; i++) {
 		const struct incident *at = &l->ongoing[i];
 		struct said *said = said_find(l, at->vm, at->guest_cpu);
+		const int64_t length = at->end.ns - at->begin.ns;
 
-		if (said) {
-			said->still = true;
-			continue;
-		}
-		if (l->n_said == ONGOING_MAX)
+		if (!said && l->n_said == ONGOING_MAX)
 			return;
-		l->said[l->n_said++] = (struct said){at->vm, at->guest_cpu, true};
+		if (!said) {
+			said = &l->said[l->n_said++];
+			*said = (struct said){.vm = at->vm, .cpu = at->guest_cpu};
+		}
+		if (said->still)
+			continue;
+		said->still = true;
+		/* A shorter one is another. */
+		if (length < 2 * said->length && length >= said->length)
+			continue;
+		said->length = length;
 		l->options.ongoing(l->options.context, at, model_vm_name(m, at->vm));
 	}
 }
@@ -197,26 +239,86 @@ static void vcpus_describe(const struct live *l, uint32_t vm, struct host_ns now
 	}
 }
 
-static void agent_check(struct live *l, const struct pipeline_source *s, struct host_ns now)
+/* Do all vCPUs idle now and then? */
+static bool guest_idles(const struct live *l, struct agent *a)
+{
+	uint32_t vcpus[VS_CPUS_MAX];
+	const size_t n = model_vcpus(l->early, a->vm, vcpus, VS_CPUS_MAX);
+	bool all = n > 0;
+
+	for (size_t i = 0; i < n && i < VS_CPUS_MAX; i++) {
+		const uint32_t bit = vcpus[i] % VS_CPUS_MAX;
+		struct vcpu_span span;
+
+		if (!model_vcpu_current(l->early, a->vm, vcpus[i], &span))
+			idle_note(a, &span); /* one that sleeps on has not been told */
+		all = all && a->idled[bit / 64] & 1ull << bit % 64;
+	}
+	return all && a->slept;
+}
+
+static void agent_silent(struct live *l, struct agent *a, const struct pipeline_source *s,
+			 struct host_ns heard, struct host_ns now)
+{
+	char vcpus[256];
+
+	a->silent = true;
+	a->heard_tsc = s->heard_tsc;
+	a->heard = heard;
+	memset(a->idled, 0, sizeof(a->idled));
+	a->slept = false;
+	if (a->gone)
+		return;
+	vcpus_describe(l, s->source, now, vcpus, sizeof(vcpus));
+	say(l, "%s: its agent has been silent for %s%s", s->name,
+	    duration_text(now.ns - heard.ns).text, vcpus);
+}
+
+/* From here on the guest's half is not waited for. */
+static int agent_gone(struct live *l, struct agent *a, const struct pipeline_source *s,
+		      const char *why)
+{
+	if (a->gone)
+		return 0;
+	a->gone = true;
+	say(l, "%s: %s: until its agent is back, stalls are reported from the host's side alone",
+	    s->name, why);
+	return pipeline_guest_end(l->pipeline, s->source);
+}
+
+static int agent_check(struct live *l, const struct pipeline_source *s, struct host_ns now)
 {
 	struct agent *a = agent_get(l, s->source);
 	struct host_ns heard, fell;
-	char vcpus[256];
+	int64_t silence_ns;
+	bool idles;
+	int err = 0;
 
 	if (!a || !s->hello || !pipeline_host_ns(l->pipeline, s->heard_tsc, &heard))
-		return;
-	if (!a->silent && now.ns - heard.ns > silent_after_ns) {
-		a->silent = true;
-		a->heard_tsc = s->heard_tsc;
-		vcpus_describe(l, s->source, now, vcpus, sizeof(vcpus));
-		say(l, "%s: its agent has been silent for %s%s", s->name,
-		    duration_text(now.ns - heard.ns).text, vcpus);
-	} else if (a->silent && s->heard_tsc != a->heard_tsc &&
-		   pipeline_host_ns(l->pipeline, a->heard_tsc, &fell)) {
-		a->silent = false;
+		return 0;
+	silence_ns = now.ns - heard.ns;
+	if (a->silent && s->heard_tsc != a->heard_tsc && !s->channel_down &&
+	    pipeline_host_ns(l->pipeline, a->heard_tsc, &fell)) {
+		a->silent = a->gone = false;
 		say(l, "%s: its agent is back after %s", s->name,
 		    duration_text(heard.ns - fell.ns).text);
 	}
+	if (s->channel_down) {
+		err = agent_gone(l, a, s, "the channel to its agent is closed");
+		if (!a->silent)
+			agent_silent(l, a, s, heard, now);
+	} else if (!a->silent && silence_ns > silent_after_ns) {
+		agent_silent(l, a, s, heard, now);
+	}
+	if (err || !a->silent || a->gone)
+		return err;
+	idles = guest_idles(l, a);
+	if (silence_ns > ends_after_ns)
+		err = agent_gone(l, a, s, "its agent has been silent for 30 s");
+	else if (idles && silence_ns > ends_after_idle_ns)
+		err = agent_gone(l, a, s,
+				 "its agent has been silent for 3 s although the guest idles");
+	return err;
 }
 
 int live_frame(struct live *l, uint32_t source, uint64_t arrival_tsc,
@@ -236,13 +338,14 @@ int live_tick(struct live *l, uint64_t now_tsc)
 	if (err || !pipeline_host_ns(l->pipeline, now_tsc, &now))
 		return err;
 	ongoing_tell(l, l->early_builder, l->early);
-	ongoing_tell(l, l->builder, l->model);
+	if (now.ns - model_now(l->model).ns < behind_ns)
+		ongoing_tell(l, l->builder, l->model);
 	said_forget(l);
-	for (size_t i = 0; !pipeline_source_get(l->pipeline, i, &s); i++) {
+	for (size_t i = 0; !pipeline_source_get(l->pipeline, i, &s) && !err; i++) {
 		if (s.source != VS_SOURCE_HOST)
-			agent_check(l, &s, now);
+			err = agent_check(l, &s, now);
 	}
-	return 0;
+	return err;
 }
 
 int live_finish(struct live *l)

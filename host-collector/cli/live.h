@@ -5,6 +5,10 @@
  * Two models run. The merged one waits for the guest and gives the same verdicts as `report` when
  * a stall is over. The early one sees the host's events at once: from it come the lines on stalls
  * that still go on, so a guest that fell silent hides nothing; that it is silent is said too.
+ *
+ * A guest's half ends when its channel closes, or when its agent is silent: after 3 s if the host
+ * sees the guest idle on all its vCPUs meanwhile, else after 30 s. From then on the merged model
+ * goes on with the host's half alone, as for a VM without an agent, until the agent is heard again.
  */
 #ifndef CLI_LIVE_H
 #define CLI_LIVE_H
@@ -18,7 +22,8 @@ struct live_options {
 	int64_t than_ns;
 	/* A finished incident, alone in its report. Borrowed. */
 	void (*incident)(void *context, const struct report *report);
-	/* A stall that has lasted for than_ns and goes on: once for each. */
+	/* A stall that has lasted for than_ns and goes on: once, and each time that its length has
+	 * doubled since. By the same rules as the verdict when it is over, from what is known. */
 	void (*ongoing)(void *context, const struct incident *incident, const char *vm_name);
 	/* An agent that fell silent or came back. Not escaped. */
 	void (*line)(void *context, const char *line);

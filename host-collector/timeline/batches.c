@@ -292,7 +292,13 @@ int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const
 		return 0;
 	}
 	s->unknown_events += unknown_count(&b);
-	if (verdict == CONTINUITY_GAP) {
+	/* Between the old sender's last word and the new one's first nothing is known of any CPU.
+	 */
+	if (cpu->anew && s->anew_session != s->session_id) {
+		s->anew_session = s->session_id;
+		err = stream_cpus_end(p, s, s->greeted_ns, NULL);
+	}
+	if (!err && verdict == CONTINUITY_GAP) {
 		s->missing += missing;
 		err = gap_push(p, s, cpu, &b.events[0], missing, b.time_err);
 	}

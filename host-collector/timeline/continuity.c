@@ -85,6 +85,7 @@ enum continuity_verdict continuity_check(struct continuity *c, struct continuity
 	enum continuity_verdict verdict = CONTINUITY_WHOLE;
 
 	*missing = 0;
+	cpu->anew = anew;
 	if (anew)
 		cpu->started = false;
 	if (anew && b->events[0].time < cpu->floor_stream)

@@ -20,6 +20,7 @@ struct continuity_cpu {
 	uint32_t next_seq;
 	uint64_t session_id;
 	uint32_t boot; /* of the newest batch */
+	bool anew;     /* it is the first of a sender that counts from the start */
 	/* the sender's running totals in the newest batch */
 	uint64_t emitted, dropped_kernel, dropped_user;
 	/* never backwards: what an event mapped to, see pipeline.c */

@@ -38,12 +38,14 @@ struct stream {
 	bool config_known;
 	struct message_config_reply config;
 	bool hello, channel_down;
-	bool announced;      /* the model knows this VM */
-	bool merging;        /* the timelines wait for this source */
-	bool joined;         /* and have before */
-	bool ended;          /* its last word has been marked */
-	int64_t promised_ns; /* everything before is here; INT64_MIN: no promise yet */
-	int64_t since_ns;    /* live: what happened before was merged before anybody knew of it */
+	bool announced;        /* the model knows this VM */
+	bool merging;          /* the timelines wait for this source */
+	bool joined;           /* and have before */
+	bool ended;            /* its last word has been marked; live: until it is heard again */
+	int64_t promised_ns;   /* everything before is here; INT64_MIN: no promise yet */
+	int64_t greeted_ns;    /* promised_ns when the newest HELLO came */
+	uint64_t anew_session; /* the newest in which its sender counted from the start */
+	int64_t since_ns;      /* live: what happened before was merged before anybody knew of it */
 	struct frame_order order, learn_order;
 	uint64_t learned, replayed_entries; /* entries in the recording, and replayed so far */
 	uint64_t session_id;                /* of the frame in hand */
@@ -131,9 +133,9 @@ struct stream *stream_find(const struct pipeline *p, uint32_t source);
 /* From now on the timelines wait for this source. 0 or -ENOMEM. */
 int stream_join(struct pipeline *p, struct stream *s);
 void stream_leave(struct pipeline *p, struct stream *s);
-/* From its last word on nothing is known of any CPU of this guest. last: the latest such instant of
- * any of them, if that is later; may be NULL. 0 or -ENOMEM. */
-int stream_cpus_end(struct pipeline *p, struct stream *s, struct host_ns *last);
+/* From `t_ns` on, or its last event if that is later, nothing is known of any CPU of this guest.
+ * last: the latest such instant of any of them, if that is later; may be NULL. 0 or -ENOMEM. */
+int stream_cpus_end(struct pipeline *p, struct stream *s, int64_t t_ns, struct host_ns *last);
 /* Is the map that places its events false, whatever error it claims? */
 static inline bool stream_is_refuted(const struct stream *s)
 {

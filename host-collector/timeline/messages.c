@@ -53,6 +53,7 @@ static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	s->hello = true;
 	s->reading.known = false; /* its machine may have booted since */
 	s->channel_down = false;
+	s->greeted_ns = s->promised_ns;
 	/* From now on it is waited for: its first events may be old when its clock is known. */
 	if (p->options.live)
 		err = stream_join(p, s);
@@ -60,8 +61,10 @@ static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 		p->hold_ticks = m->clock_hz / 1000 * HOLD_MS;
 		return err;
 	}
-	if (continuity_hello(&s->continuity, s->session_id, m->boot_id) && !err)
+	if (continuity_hello(&s->continuity, s->session_id, m->boot_id) && !err) {
+		s->anew_session = s->session_id; /* all CPUs end now */
 		err = stream_reboot(p, s, arrival_tsc);
+	}
 	s->boot = s->continuity.boots.current;
 	if (!err)
 		err = stream_announce(p, s);
@@ -493,12 +496,9 @@ static int on_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 		p->simulated = true;
 	if (m->kind == NOTE_IMPORTED)
 		p->imported = true;
-	if (guest && (m->kind == NOTE_CHANNEL_DOWN || m->kind == NOTE_VM_GONE)) {
+	/* Live, its half ends there (pipeline.c); offline its later events are known to come. */
+	if (guest && (m->kind == NOTE_CHANNEL_DOWN || m->kind == NOTE_VM_GONE))
 		guest->channel_down = true;
-		/* Offline its later events are known to come: wait for them. */
-		if (p->options.live)
-			stream_leave(p, guest);
-	}
 	if (guest && m->kind == NOTE_CHANNEL_UP)
 		guest->channel_down = false;
 	if (p->options.note)

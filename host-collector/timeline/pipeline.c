@@ -176,14 +176,14 @@ int stream_get(struct pipeline *p, uint32_t source, struct stream **out)
 	return 0;
 }
 
-int stream_cpus_end(struct pipeline *p, struct stream *s, struct host_ns *last)
+int stream_cpus_end(struct pipeline *p, struct stream *s, int64_t t_ns, struct host_ns *last)
 {
 	const struct continuity *c = &s->continuity;
 	int err = 0;
 
 	for (size_t cpu = 0; cpu < c->n_cpus && !err; cpu++) {
 		struct timeline_event lost = {
-			.t = {s->promised_ns},
+			.t = {t_ns},
 			.source = s->id,
 			.err_ns = s->errors.max_ns > UINT32_MAX ? UINT32_MAX
 								: (uint32_t)s->errors.max_ns,
@@ -214,6 +214,8 @@ int stream_join(struct pipeline *p, struct stream *s)
 		s->since_ns = stats.released_until.ns;
 	}
 	s->joined = true;
+	if (p->options.live)
+		s->ended = false; /* it is heard again */
 	err = timeline_add_source(p->timeline, s->id);
 	if (!err && p->early && s->id == VS_SOURCE_HOST)
 		err = timeline_add_source(p->early, s->id);
@@ -227,6 +229,15 @@ void stream_leave(struct pipeline *p, struct stream *s)
 	if (p->early && s->id == VS_SOURCE_HOST)
 		timeline_remove_source(p->early, s->id);
 	s->merging = false;
+}
+
+/* After its last word. */
+static int stream_end(struct pipeline *p, struct stream *s)
+{
+	if (s->id == VS_SOURCE_HOST || s->ended || !s->joined)
+		return 0; /* of one that never joined nothing was known before either */
+	s->ended = true;
+	return stream_cpus_end(p, s, s->promised_ns, NULL);
 }
 
 /* A frame's -errno: only -ENOMEM is ours, the rest is the sender's fault and counted. */
@@ -295,6 +306,25 @@ static int held_add(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
 			s->held.len -= sizeof(h);
 	}
 	return err;
+}
+
+/* Live: the guest's half ends with its last word. What is held goes out first: released later, it
+ * would have the merge wait for the stream again. */
+static int guest_end(struct pipeline *p, struct stream *s)
+{
+	int err = held_release(p, s);
+
+	if (!err && s->merging)
+		err = stream_end(p, s);
+	stream_leave(p, s);
+	return err;
+}
+
+int pipeline_guest_end(struct pipeline *p, uint32_t source)
+{
+	struct stream *s = stream_find(p, source);
+
+	return s && !stream_is_host(s) && p->options.live ? guest_end(p, s) : 0;
 }
 
 /* Has what this stream holds waited long enough for its echo? */
@@ -393,6 +423,11 @@ int pipeline_learned(struct pipeline *p)
 	return err;
 }
 
+static bool note_ends_guest(const struct message_note *m)
+{
+	return m->kind == NOTE_CHANNEL_DOWN || m->kind == NOTE_VM_GONE || note_is_reset(m);
+}
+
 static int frame_take_or_hold(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
 			      const struct frame_view *frame)
 {
@@ -403,26 +438,21 @@ static int frame_take_or_hold(struct pipeline *p, struct stream *s, uint64_t arr
 	if (p->options.live && s->id != VS_SOURCE_HOST &&
 	    (kind == FRAME_BATCH || kind == FRAME_HEARTBEAT))
 		return held_add(p, s, arrival_tsc, frame);
+	if (kind == FRAME_NOTE)
+		p->in.note = (struct message_note){0}; /* it may not make sense */
 	/* Another session may be another boot: what was held belongs to the one before. */
-	if (kind == FRAME_HELLO && s->held.len) {
-		err = held_release(p, s);
-		if (err)
-			return err;
-	}
-	err = frame_take(p, s, arrival_tsc, frame);
-	if (err || !p->options.live || kind != FRAME_ECHO_OBSERVATION)
+	err = kind == FRAME_HELLO ? held_release(p, s) : 0;
+	if (!err)
+		err = frame_take(p, s, arrival_tsc, frame);
+	if (err || !p->options.live)
 		return err;
-	guest = stream_find(p, p->in.echo.vm);
-	return guest && guest != s ? held_release(p, guest) : 0;
-}
-
-/* What a guest did after its last word is not known, though the host's half goes on. */
-static int stream_end(struct pipeline *p, struct stream *s)
-{
-	if (s->id == VS_SOURCE_HOST || s->ended || !s->joined)
-		return 0; /* of one that never joined nothing was known before either */
-	s->ended = true;
-	return stream_cpus_end(p, s, NULL);
+	if (kind == FRAME_ECHO_OBSERVATION) {
+		guest = stream_find(p, p->in.echo.vm);
+		return guest && guest != s ? held_release(p, guest) : 0;
+	}
+	if (kind == FRAME_NOTE && note_ends_guest(&p->in.note))
+		return pipeline_guest_end(p, p->in.note.vm);
+	return 0;
 }
 
 /* An arrival that is out of range: as if nobody had seen when. */
@@ -560,6 +590,7 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.suspended_ns = s->suspended_ns,
 		.config = s->config_known ? &s->config : NULL,
 		.channel_down = s->channel_down,
+		.ended = s->ended,
 		.frames = s->frames,
 		.heard_tsc = s->heard_tsc,
 		.emitted = s->continuity.emitted,
@@ -644,6 +675,11 @@ bool pipeline_wall_offset(const struct pipeline *p, struct host_ns t, int64_t *o
 
 bool pipeline_dmesg(const struct pipeline *p, uint32_t vm, struct host_ns t, struct dmesg_time *out)
 {
+	const struct stream *s = stream_find(p, vm);
+
+	/* Live: since its last word the guest may have booted anew. */
+	if (p->options.live && s && s->ended && t.ns > s->promised_ns)
+		return false;
 	return clock_book_dmesg_ns(p->clocks, vm, t, out);
 }
 

@@ -62,6 +62,11 @@ void pipeline_handed_over(struct pipeline *p);
 void pipeline_take(struct pipeline *p);
 /* Live: the present is `now_tsc`. Releases what need not wait any longer. */
 int pipeline_tick(struct pipeline *p, uint64_t now_tsc);
+/*
+ * Live: this guest's half ends with its last word, and nothing waits for it any more, until it is
+ * heard again. The same happens by itself when its channel closes. 0 or -ENOMEM.
+ */
+int pipeline_guest_end(struct pipeline *p, uint32_t source);
 /* The end: everything goes to the model, whose spans are closed. */
 int pipeline_finish(struct pipeline *p);
 
@@ -73,8 +78,9 @@ struct pipeline_source {
 	uint64_t suspended_ns;      /* its CLOCK_BOOTTIME less CLOCK_MONOTONIC, as it said */
 	/* What it told last of a collector's wishes (message_config.h); NULL: nothing. Borrowed. */
 	const struct message_config_reply *config;
-	bool channel_down;  /* by the collector's last note */
-	uint64_t frames;    /* good ones */
+	bool channel_down; /* by the collector's last note */
+	bool ended;        /* nothing is known after its last word; live: until it is heard again */
+	uint64_t frames;   /* good ones */
 	uint64_t heard_tsc; /* arrival of the newest frame of its own, 0 never */
 	/* emitted = delivered + dropped_kernel + dropped_user + lost_channel, in every case:
 	 * emitted and dropped are the sender's word, as far as its batches brought it, delivered

@@ -6,10 +6,15 @@
 
 #include "host-collector/timeline/internal.h"
 
-void reboots_note(struct stream_reboots *r, const struct message_note *m)
+bool note_is_reset(const struct message_note *m)
 {
 	/* vm/vm.c writes the name of QEMU's event behind its text. */
-	if (strstr(m->text, "(QMP RESET")) {
+	return m->kind == NOTE_VM_EVENT && strstr(m->text, "(QMP RESET");
+}
+
+void reboots_note(struct stream_reboots *r, const struct message_note *m)
+{
+	if (note_is_reset(m)) {
 		r->reset_tsc = m->host_tsc;
 		snprintf(r->reset, sizeof(r->reset), "%s", m->text);
 	} else if (strstr(m->text, "(QMP GUEST_PANICKED")) {
@@ -72,7 +77,7 @@ static void reboot_tell(struct pipeline *p, struct stream *s)
 int stream_reboot(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	struct host_ns last = {s->promised_ns};
-	int err = s->joined ? stream_cpus_end(p, s, &last) : 0;
+	int err = s->joined ? stream_cpus_end(p, s, s->promised_ns, &last) : 0;
 
 	if (s->reboots.due)
 		reboot_tell(p, s);

@@ -34,6 +34,8 @@ struct stream_reboots {
 	char reset[VS_TEXT_MAX], panic[VS_TEXT_MAX];
 };
 
+/* QEMU says that it reset the VM. */
+bool note_is_reset(const struct message_note *m);
 /* What QEMU says of the VM (NOTE_VM_EVENT). */
 void reboots_note(struct stream_reboots *r, const struct message_note *m);
 

@@ -373,18 +373,55 @@ void synth_guest_hello(struct synth *s)
 	hello_put(s, &s->guest);
 }
 
+static void guest_counters_clear(struct side *g)
+{
+	for (uint32_t cpu = 0; cpu < g->n_cpus; cpu++) {
+		g->n_pending[cpu] = 0;
+		g->seq[cpu] = 0;
+		g->emitted[cpu] = g->dropped[cpu] = 0;
+	}
+}
+
 void synth_guest_boot(struct synth *s, const char *boot_id, uint64_t tsc)
 {
 	s->boot_id = boot_id;
 	s->boot_ns = s->now;
 	s->guest.tsc0 = 0;
 	s->guest.tsc0 = tsc - synth_guest_tsc(s);
-	for (uint32_t cpu = 0; cpu < s->guest.n_cpus; cpu++) {
-		s->guest.n_pending[cpu] = 0;
-		s->guest.seq[cpu] = 0;
-		s->guest.emitted[cpu] = s->guest.dropped[cpu] = 0;
-	}
+	guest_counters_clear(&s->guest);
 	synth_guest_hello(s);
+}
+
+void synth_guest_restart(struct synth *s)
+{
+	guest_counters_clear(&s->guest);
+	synth_guest_hello(s);
+}
+
+void synth_note(struct synth *s, enum note_kind kind, const char *text)
+{
+	struct message_note m = {
+		.vm = SYNTH_VM, .kind = kind, .host_tsc = side_tsc(&s->host, s->now)};
+
+	snprintf(m.text, sizeof(m.text), "%s", text);
+	PUT(s, &s->host, FRAME_NOTE, message_note_pack, &m, s->now);
+}
+
+void synth_quota(struct synth *s, int64_t from_ns, int64_t throttled_ns)
+{
+	struct message_cpu_quota *m = calloc(1, sizeof(*m));
+
+	must(m);
+	*m = (struct message_cpu_quota){.vm = SYNTH_VM,
+					.n_vcpus = 1,
+					.from = side_tsc(&s->host, from_ns),
+					.until = side_tsc(&s->host, s->now),
+					.quota_us = 10000,
+					.period_us = 100000,
+					.periods = throttled_ns > 0,
+					.throttled_ns = (uint64_t)throttled_ns};
+	PUT(s, &s->host, FRAME_CPU_QUOTA, message_cpu_quota_pack, m, s->now);
+	free(m);
 }
 
 void synth_channel_loses(struct synth *s, bool loses)

@@ -63,6 +63,12 @@ void synth_guest_pause(struct synth *s, int64_t end_ns);
 void synth_wall_step(struct synth *s, int64_t by_ns);
 /* What the guest's TSC reads now. */
 uint64_t synth_guest_tsc(const struct synth *s);
+/* Another agent greets, with counters that begin anew; what the old one had not sent is gone. */
+void synth_guest_restart(struct synth *s);
+/* The collector's note about the VM. */
+void synth_note(struct synth *s, enum note_kind kind, const char *text);
+/* vCPU 0's quota was read at `from_ns` and now: it throttled the vCPU for so long. */
+void synth_quota(struct synth *s, int64_t from_ns, int64_t throttled_ns);
 /* Frames of the guest made from now on are lost on their way (by their number a gap). */
 void synth_channel_loses(struct synth *s, bool loses);
 /* A frame of the host's or the guest's own making, with a valid CRC whatever the payload. */

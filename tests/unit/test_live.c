@@ -16,7 +16,7 @@
 #include "tests/unit/synth.h"
 
 #define MS 1000000ll
-enum { VCPU0 = SYNTH_QEMU_PID + 1, HOG = 4242, TASK = 77, OTHER = 88, HZ_PER_MS = 2500000 };
+enum { VCPU0 = SYNTH_QEMU_PID + 1, VCPU1, HOG = 4242, TASK = 77, OTHER = 88, HZ_PER_MS = 2500000 };
 
 struct said {
 	int64_t at_ns; /* by the scene's clock */
@@ -39,6 +39,7 @@ static void on_line(void *context, const char *line)
 
 	assert_true(s->n_said < 64);
 	s->said[s->n_said].at_ns = s->now_ns;
+	print_message("  %7.3f s: %s\n", (double)s->now_ns / 1e9, line);
 	snprintf(s->said[s->n_said++].line, sizeof(s->said[0].line), "%s", line);
 }
 
@@ -46,8 +47,10 @@ static void on_ongoing(void *context, const struct incident *incident, const cha
 {
 	char line[640];
 
-	snprintf(line, sizeof(line), "ongoing: %s CPU %u %s", vm_name, incident->guest_cpu,
-		 verdict_name(incident->verdict));
+	snprintf(line, sizeof(line), "ongoing %lld ms: %s CPU %u %s (%s): %s",
+		 (long long)((incident->end.ns - incident->begin.ns) / MS), vm_name,
+		 incident->guest_cpu, verdict_name(incident->verdict),
+		 confidence_name(incident->confidence), incident->because);
 	assert_true(incident->ongoing);
 	on_line(context, line);
 }
@@ -58,6 +61,12 @@ static void on_incident(void *context, const struct report *report)
 
 	assert_int_equal(report->n_incidents, 1);
 	assert_true(s->n_incidents < 16);
+	print_message("  %7.3f s: %s, %s, %.3f to %.3f s: %s\n", (double)s->now_ns / 1e9,
+		      verdict_name(report->incidents[0].verdict),
+		      confidence_name(report->incidents[0].confidence),
+		      (double)(report->incidents[0].begin.ns - synth_host_ns(0)) / 1e9,
+		      (double)(report->incidents[0].end.ns - synth_host_ns(0)) / 1e9,
+		      report->incidents[0].because);
 	s->told_ns[s->n_incidents] = s->now_ns;
 	s->incidents[s->n_incidents++] = report->incidents[0];
 }
@@ -74,7 +83,7 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc,
 	assert_int_equal(live_tick(s->live, arrival_tsc), 0);
 }
 
-static int setup(void **state)
+static int setup_cpus(void **state, uint32_t guest_cpus)
 {
 	struct stage *s = calloc(1, sizeof(*s));
 	const struct live_options options = {.than_ns = 100 * MS,
@@ -82,14 +91,26 @@ static int setup(void **state)
 					     .ongoing = on_ongoing,
 					     .line = on_line,
 					     .context = s};
-	const struct synth_options scene = {
-		.entry = on_frame, .context = s, .guest_cpus = 1, .guest_tsc_offset = 424242};
+	const struct synth_options scene = {.entry = on_frame,
+					    .context = s,
+					    .guest_cpus = guest_cpus,
+					    .guest_tsc_offset = 424242};
 
 	s->live = live_new(&options);
 	assert_non_null(s->live);
 	s->synth = synth_new(&scene);
 	*state = s;
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_cpus(state, 1);
+}
+
+static int setup_two(void **state)
+{
+	return setup_cpus(state, 2);
 }
 
 static int teardown(void **state)
@@ -136,7 +157,14 @@ static void scene_begin(struct stage *s)
 	synth_host_event(s->synth, 0, synth_switch(0, 0, VCPU0));
 	synth_guest_event(s->synth, 0, synth_name(TASK, TASK, "victim"));
 	synth_guest_event(s->synth, 0, synth_name(OTHER, OTHER, "other"));
-	busy(s->synth, 2 * MS, 1000 * MS);
+	busy(s->synth, 2 * MS, 800 * MS);
+	/* What came before the clocks were known has no place. */
+	synth_host_event(s->synth, 0, synth_switch(VCPU0, VS_TASK_RUNNING, HOG));
+	synth_at(s->synth, 801 * MS);
+	synth_host_event(s->synth, 0, synth_switch(HOG, 1, VCPU0));
+	synth_host_event(s->synth, 0, synth_name(HOG, HOG, "hog"));
+	synth_guest_event(s->synth, 0, synth_name(TASK, TASK, "victim"));
+	busy(s->synth, 801 * MS, 1000 * MS);
 }
 
 static void a_stall_is_told_while_it_lasts_and_when_it_ends(void **state)
@@ -158,7 +186,7 @@ static void a_stall_is_told_while_it_lasts_and_when_it_ends(void **state)
 	synth_free(s->synth);
 	assert_int_equal(live_finish(s->live), 0);
 
-	said = said_find(s, "ongoing: web1 CPU 0");
+	said = said_find(s, "web1 CPU 0");
 	assert_non_null(said);
 	assert_true(said->at_ns >= 1100 * MS && said->at_ns < 1400 * MS);
 	assert_non_null(strstr(said->line, "vcpu_not_scheduled"));
@@ -184,10 +212,12 @@ static void a_stall_is_told_while_it_lasts_and_when_it_ends(void **state)
 	assert_int_equal(summary.late, 0);
 }
 
+/* And each time that its length has doubled. */
 static void each_stall_is_told_once(void **state)
 {
 	struct stage *s = *state;
 	size_t ongoing = 0;
+	int64_t last = 0;
 
 	scene_begin(s);
 	for (int64_t t = 1000; t < 4000; t += 1000) {
@@ -201,10 +231,53 @@ static void each_stall_is_told_once(void **state)
 	}
 	synth_free(s->synth);
 	assert_int_equal(live_finish(s->live), 0);
-	for (size_t i = 0; i < s->n_said; i++)
-		ongoing += strstr(s->said[i].line, "ongoing") != NULL;
-	assert_int_equal(ongoing, 3);
+	for (size_t i = 0; i < s->n_said; i++) {
+		const char *line = strstr(s->said[i].line, "ongoing");
+		const int64_t length = line ? strtol(line + sizeof("ongoing"), NULL, 10) : 0;
+
+		if (!line)
+			continue;
+		if (ongoing % 3)
+			assert_true(length >= 2 * last);
+		else
+			assert_true(length >= 100 && length < 200);
+		last = length;
+		ongoing++;
+	}
+	assert_int_equal(ongoing, 3 * 3);
 	assert_int_equal(s->n_incidents, 3);
+}
+
+/* The counter of a quota advances when a throttling is over: until then nobody knows of it. */
+static void a_wait_under_a_quota_is_not_sure_while_it_lasts(void **state)
+{
+	struct stage *s = *state;
+	const struct said *said;
+
+	scene_begin(s);
+	synth_at(s->synth, 1000 * MS);
+	synth_quota(s->synth, 900 * MS, 0);
+	synth_host_event(s->synth, 0, synth_switch(VCPU0, VS_TASK_RUNNING, HOG));
+	synth_guest_silent(s->synth, true);
+	for (int64_t t = 1100; t <= 1800; t += 100) {
+		synth_at(s->synth, t * MS);
+		synth_quota(s->synth, (t - 100) * MS, 0);
+	}
+	synth_at(s->synth, 1890 * MS);
+	synth_host_event(s->synth, 0, synth_switch(HOG, 1, VCPU0));
+	synth_guest_silent(s->synth, false);
+	synth_at(s->synth, 1900 * MS);
+	synth_quota(s->synth, 1800 * MS, 889 * MS);
+	busy(s->synth, 1901 * MS, 4000 * MS);
+	synth_free(s->synth);
+	assert_int_equal(live_finish(s->live), 0);
+	said = said_find(s, "ongoing");
+	assert_non_null(said);
+	assert_non_null(strstr(said->line, "vcpu_not_scheduled (likely)"));
+	assert_non_null(strstr(said->line, "out of CPU quota"));
+	assert_int_equal(s->n_incidents, 1);
+	assert_int_equal(s->incidents[0].verdict, VERDICT_CGROUP_THROTTLED);
+	assert_int_equal(s->incidents[0].confidence, CONFIDENCE_DECIDED);
 }
 
 static void a_quiet_guest_is_not_talked_about(void **state)
@@ -217,6 +290,186 @@ static void a_quiet_guest_is_not_talked_about(void **state)
 	assert_int_equal(live_finish(s->live), 0);
 	assert_int_equal(s->n_said, 0);
 	assert_int_equal(s->n_incidents, 0);
+}
+
+/* ---- the agent goes ---- */
+
+/* The vCPU computes and sleeps by turns; the guest says nothing. */
+static void host_alone(struct synth *s, int64_t begin, int64_t end)
+{
+	for (int64_t t = begin; t + 25 * MS <= end; t += 25 * MS) {
+		synth_at(s, t + 5 * MS);
+		synth_host_event(s, 0, synth_switch(VCPU0, VS_TASK_INTERRUPTIBLE, 0));
+		synth_at(s, t + 24 * MS);
+		synth_host_event(s, 0, synth_wakeup(VCPU0, HOG, 0));
+		synth_at(s, t + 25 * MS);
+		synth_host_event(s, 0, synth_switch(0, 0, VCPU0));
+	}
+}
+
+/* Somebody stops the VM's process. */
+static void stopped(struct synth *s, int64_t begin, int64_t end)
+{
+	synth_at(s, begin);
+	synth_host_event(s, 0, synth_switch(VCPU0, VS_TASK_STOPPED, 0));
+	synth_at(s, end);
+	synth_host_event(s, 0, synth_wakeup(VCPU0, HOG, 0));
+	synth_at(s, end + MS);
+	synth_host_event(s, 0, synth_switch(0, 0, VCPU0));
+}
+
+static size_t said_count(const struct stage *s, const char *what)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_said; i++)
+		n += strstr(s->said[i].line, what) != NULL;
+	return n;
+}
+
+/* Each stop of 700 ms in the host's half alone: told within a second, and never again. */
+static void stop_is_told(const struct stage *s, size_t incident, int64_t begin_ms)
+{
+	const struct incident *i = &s->incidents[incident];
+
+	assert_true(s->n_incidents > incident);
+	assert_int_equal(i->verdict, VERDICT_VM_PAUSED);
+	assert_int_equal(i->confidence, CONFIDENCE_DECIDED);
+	assert_true(llabs(i->begin.ns - synth_host_ns(begin_ms * MS)) < 2 * MS);
+	assert_true(llabs(i->end.ns - i->begin.ns - 700 * MS) < 3 * MS);
+	assert_true(s->told_ns[incident] - (begin_ms + 700) * MS < 1000 * MS);
+	assert_string_equal(i->task_comm, "");
+}
+
+static void when_the_channel_closes_the_host_goes_on_alone(void **state)
+{
+	struct stage *s = *state;
+	const struct said *said;
+
+	scene_begin(s);
+	busy(s->synth, 1001 * MS, 1990 * MS); /* the last batches wait for an echo when it closes */
+	synth_at(s->synth, 2010 * MS);
+	synth_note(s->synth, NOTE_CHANNEL_DOWN, "channel is down: closed by the other end");
+	synth_guest_silent(s->synth, true);
+	host_alone(s->synth, 2010 * MS, 3000 * MS);
+	stopped(s->synth, 3000 * MS, 3700 * MS);
+	host_alone(s->synth, 3701 * MS, 45000 * MS);
+	stop_is_told(s, 0, 3000);
+	stopped(s->synth, 45000 * MS, 45700 * MS);
+	host_alone(s->synth, 45701 * MS, 46500 * MS);
+	stop_is_told(s, 1, 45000);
+	said = said_find(s, "the channel to its agent is closed: until its agent is back");
+	assert_non_null(said);
+	assert_true(said->at_ns < 2200 * MS);
+	assert_int_equal(said_count(s, "silent"), 0);
+
+	/* It returns: a stall of the guest's own is seen again. */
+	synth_guest_silent(s->synth, false);
+	synth_guest_restart(s->synth);
+	synth_note(s->synth, NOTE_CHANNEL_UP, "");
+	busy(s->synth, 46501 * MS, 48000 * MS);
+	synth_at(s->synth, 48000 * MS);
+	synth_guest_event(s->synth, 0, synth_wakeup(TASK, 0, 0));
+	busy(s->synth, 48400 * MS, 50000 * MS);
+	synth_free(s->synth);
+	assert_int_equal(live_finish(s->live), 0);
+	assert_non_null(said_find(s, "its agent is back after"));
+	assert_int_equal(s->n_incidents, 3);
+	assert_int_equal(s->incidents[2].verdict, VERDICT_GUEST_SPIN);
+	/* Each of the stops once when it was seen to go on, and twice as it doubled. */
+	assert_int_equal(said_count(s, "vm_paused"), 6);
+}
+
+/* The port of a guest whose agent was killed stays open, and so it does through a reset. */
+static void an_agent_silent_in_a_guest_that_idles_is_gone(void **state)
+{
+	struct stage *s = *state;
+	const struct said *said;
+
+	scene_begin(s);
+	busy(s->synth, 1001 * MS, 2000 * MS);
+	synth_guest_silent(s->synth, true);
+	host_alone(s->synth, 2000 * MS, 6000 * MS);
+	stopped(s->synth, 6000 * MS, 6700 * MS);
+	host_alone(s->synth, 6701 * MS, 8000 * MS);
+	stop_is_told(s, 0, 6000);
+	said = said_find(s, "although the guest idles: until its agent is back");
+	assert_non_null(said);
+	assert_true(said->at_ns > 4900 * MS && said->at_ns < 5400 * MS);
+	host_alone(s->synth, 8001 * MS, 60000 * MS);
+	/* It booted anew: the port was open all the time. */
+	synth_guest_silent(s->synth, false);
+	synth_guest_boot(s->synth, "another", 1000000000);
+	busy(s->synth, 60001 * MS, 62000 * MS);
+	stopped(s->synth, 62000 * MS, 62700 * MS);
+	busy(s->synth, 62702 * MS, 64000 * MS);
+	synth_free(s->synth);
+	assert_int_equal(live_finish(s->live), 0);
+	assert_int_equal(s->n_incidents, 2);
+	assert_int_equal(s->incidents[1].verdict, VERDICT_VM_PAUSED);
+	assert_non_null(said_find(s, "its agent is back after"));
+}
+
+/* A guest that computes may be stuck with its agent: it is waited for as long as a stall may last,
+ * and no longer. */
+static void an_agent_silent_in_a_guest_that_computes_is_waited_for(void **state)
+{
+	struct stage *s = *state;
+	const struct said *said;
+
+	scene_begin(s);
+	synth_at(s->synth, 1000 * MS);
+	synth_guest_silent(s->synth, true);
+	synth_at(s->synth, 11000 * MS);
+	synth_guest_event(s->synth, 0, synth_wakeup(TASK, 0, 0));
+	synth_guest_silent(s->synth, false);
+	busy(s->synth, 11001 * MS, 13000 * MS);
+	assert_int_equal(said_count(s, "until its agent is back"), 0);
+	assert_int_equal(s->n_incidents, 1);
+	assert_int_equal(s->incidents[0].verdict, VERDICT_GUEST_SPIN);
+	assert_true(llabs(s->incidents[0].end.ns - s->incidents[0].begin.ns - 10000 * MS) <
+		    100 * MS);
+	synth_guest_silent(s->synth, true);
+	synth_at(s->synth, 44000 * MS);
+	said = said_find(s, "its agent has been silent for 30 s: until its agent is back");
+	assert_non_null(said);
+	assert_true(said->at_ns > 42900 * MS && said->at_ns < 43300 * MS);
+	stopped(s->synth, 44000 * MS, 44700 * MS);
+	host_alone(s->synth, 44701 * MS, 46000 * MS);
+	stop_is_told(s, 1, 44000);
+	synth_free(s->synth);
+	assert_int_equal(live_finish(s->live), 0);
+	assert_int_equal(s->n_incidents, 2);
+}
+
+/* A new agent of another boot, the old one's end unseen: what a CPU did that is seen no more is not
+ * known, and hides nothing of what the host does to its vCPU. */
+static void what_the_old_agent_told_ends_with_it(void **state)
+{
+	struct stage *s = *state;
+
+	scene_begin(s);
+	synth_host_event(s->synth, 1, synth_switch(0, 0, VCPU1));
+	busy(s->synth, 1001 * MS, 1990 * MS);
+	synth_guest_event(s->synth, 1, synth_switch(0, 0, TASK));
+	busy(s->synth, 1990 * MS, 2001 * MS);
+	synth_guest_silent(s->synth, true);
+	synth_at(s->synth, 2300 * MS);
+	synth_guest_silent(s->synth, false);
+	synth_guest_boot(s->synth, "another", 1000000000);
+	busy(s->synth, 2301 * MS, 4000 * MS);
+	synth_at(s->synth, 4000 * MS);
+	synth_host_event(s->synth, 1, synth_switch(VCPU1, VS_TASK_STOPPED, 0));
+	busy(s->synth, 4001 * MS, 4700 * MS);
+	synth_at(s->synth, 4700 * MS);
+	synth_host_event(s->synth, 1, synth_wakeup(VCPU1, HOG, 0));
+	synth_host_event(s->synth, 1, synth_switch(0, 0, VCPU1));
+	busy(s->synth, 4701 * MS, 6000 * MS);
+	stop_is_told(s, 0, 4000);
+	assert_int_equal(s->incidents[0].guest_cpu, 1);
+	synth_free(s->synth);
+	assert_int_equal(live_finish(s->live), 0);
+	assert_int_equal(s->n_incidents, 1);
 }
 
 static void what_lasts_at_the_end_is_told_as_ongoing(void **state)
@@ -232,6 +485,7 @@ static void what_lasts_at_the_end_is_told_as_ongoing(void **state)
 	assert_int_equal(live_finish(s->live), 0);
 	assert_int_equal(s->n_incidents, 1);
 	assert_true(s->incidents[0].ongoing);
+	assert_int_equal(s->incidents[0].verdict, VERDICT_VCPU_NOT_SCHEDULED);
 }
 
 int main(void)
@@ -240,7 +494,17 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_stall_is_told_while_it_lasts_and_when_it_ends,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(each_stall_is_told_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_wait_under_a_quota_is_not_sure_while_it_lasts,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_quiet_guest_is_not_talked_about, setup, teardown),
+		cmocka_unit_test_setup_teardown(when_the_channel_closes_the_host_goes_on_alone,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(an_agent_silent_in_a_guest_that_idles_is_gone,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			an_agent_silent_in_a_guest_that_computes_is_waited_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_the_old_agent_told_ends_with_it, setup_two,
+						teardown),
 		cmocka_unit_test_setup_teardown(what_lasts_at_the_end_is_told_as_ongoing, setup,
 						teardown),
 	};

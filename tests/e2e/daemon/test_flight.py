@@ -7,6 +7,7 @@ a process that looks like one; its guest's agent is one that watches this machin
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -149,8 +150,9 @@ class FlightTest(unittest.TestCase):
             time.sleep(2 * FLIGHT_S)
             folder, _ = self.folder_after_stall(daemon)
         finally:
-            agent.terminate()
+            agent.kill()
             agent.wait()
+        self.without_the_agent(daemon)
         report = self.check(folder)
         guest = next(loss for name, loss in report["loss"].items() if name != "host")
         self.assertGreater(guest["delivered"], 100)
@@ -165,6 +167,41 @@ class FlightTest(unittest.TestCase):
             capture_output=True, text=True, check=True).stdout)["rows"]
         named = [row for row in rows if row.get("comm") or row.get("task")]
         self.assertGreater(len(named), len(rows) / 2, rows)
+
+    def without_the_agent(self, daemon):
+        """It was killed: the host's half goes on alone."""
+        until("its end is told", lambda: "stalls are reported from the host's side alone" in
+              daemon.log.read_text(), 5)
+        time.sleep(1.1)  # a folder a second
+        folder, after_s = self.folder_after_stall(daemon)
+        self.check(folder)
+        self.assertLess(after_s, 5)
+
+    def test_watch_goes_on_without_the_agent(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="vcpuscope-watch-", dir="/tmp"))
+        self.addCleanup(shutil.rmtree, folder, True)
+        out = folder / "out"
+        with open(out, "wb") as f:
+            watch = subprocess.Popen([PROGRAM, "watch", "--pid", str(self.vm.pid), "--than", "300ms", "--channel",
+                                      f"listen:unix:{folder}/agent"], stdout=f, stderr=subprocess.STDOUT)
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.terminate)
+        until("it listens", (folder / "agent").exists)
+        agent = subprocess.Popen([AGENT, "--connect", f"unix:{folder}/agent"], stderr=subprocess.DEVNULL)
+        until("the agent is heard", lambda: "on guest kernel" in out.read_text())
+        time.sleep(2)
+        agent.kill()
+        agent.wait()
+        until("its end is told", lambda: "stalls are reported from the host's side alone" in out.read_text(), 5)
+        for told in (1, 2):
+            stall(self.vm, 0.7)
+            end = time.monotonic()
+            until("the incident", lambda: len(re.findall(r"^vm_paused \(decided\)  \d", out.read_text(), re.M)) >= told,
+                  10)
+            self.assertLess(time.monotonic() - end, 3, out.read_text())  # 1 s and a busy machine
+        ongoing = re.findall(r"^ongoing.*", out.read_text(), re.M)
+        self.assertTrue(any("vm_paused (decided)" in line for line in ongoing), ongoing)
+        self.assertNotIn("task vcpuscope-agent", out.read_text())
 
     def test_libvirts_events_leave_a_folder(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="vcpuscope-feed-", dir="/tmp"))
