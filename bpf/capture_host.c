@@ -19,7 +19,11 @@
 #include "bpf/loader.h"
 #include "bpf/ring.h"
 
-enum { EXIT_THRESHOLD_NS = 1000000, BUFFERS_AT_ONCE = 16 };
+enum {
+	EXIT_THRESHOLD_NS = 1000000,
+	BUFFERS_AT_ONCE = 16,
+	STACKS_PER_DRAIN = 1024, /* they may come faster than they are taken */
+};
 
 struct capture_host {
 	struct capture_options options;
@@ -39,6 +43,7 @@ struct capture_host {
 	uint32_t *removed; /* slots to clean up at the next drain */
 	size_t n_removed;
 	const struct capture_sink *sink; /* during a drain */
+	unsigned int stacks_left;        /* that this drain still takes */
 	struct bpf_program *tracepoint_program, *fault_program;
 	struct vs_tracepoint *tracepoints; /* in the programs' globals */
 	uint8_t *summary;                  /* there too, by VM */
@@ -151,7 +156,7 @@ static int stack_arrived(void *context, void *data, size_t bytes)
 	memcpy(out.comm, s->comm, sizeof(out.comm));
 	memcpy(out.user.regs, s->regs, sizeof(out.user.regs));
 	h->sink->stack(h->sink->context, &out);
-	return 0;
+	return --h->stacks_left ? 0 : -EAGAIN; /* the one in hand is taken all the same */
 }
 
 int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void *globals)
@@ -239,10 +244,11 @@ int capture_host_drain(struct capture_host *h, const struct capture_sink *sink)
 	}
 	if (h->stacks) {
 		h->sink = sink;
+		h->stacks_left = STACKS_PER_DRAIN;
 		error = ring_buffer__consume(h->stacks);
 		h->sink = NULL;
 	}
-	return error < 0 ? error : 0;
+	return error < 0 && error != -EAGAIN ? error : 0;
 }
 
 static void buffers_close(const int *fds, __u32 n)

@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/detach.h"
 #include "host-collector/daemon/daemon.h"
 #include "host-collector/daemon/notify.h"
 #include "host-collector/daemon/vitals.h"
@@ -124,6 +125,7 @@ static int daemon_loop(struct daemon_run *r)
 						  .ready = on_ready,
 						  .context = r};
 	uint64_t watchdog_ms = notify_watchdog_ms();
+	struct detach detach;
 	char why[512];
 	int err = vm_daemon_open(&r->loop, &options, &r->daemon, why, sizeof(why));
 
@@ -141,12 +143,15 @@ static int daemon_loop(struct daemon_run *r)
 			r->config.n_vms);
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	notify_send("STOPPING=1");
+	detach_begin(&detach);
 	vm_daemon_close(r->daemon);
 	uv_close((uv_handle_t *)&r->watchdog, NULL);
 	uv_close((uv_handle_t *)&r->interrupt, NULL);
 	uv_close((uv_handle_t *)&r->terminate, NULL);
 	uv_close((uv_handle_t *)&r->hangup, NULL);
 	uv_run(&r->loop, UV_RUN_DEFAULT);
+	if (!detach_end(&detach, DETACH_WAIT_MS))
+		fprintf(stderr, DETACH_GOES_ON);
 	return COMMAND_OK;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host-collector/cli/detach.h"
 #include "host-collector/daemon/control.h"
 #include "host-collector/daemon/streams.h"
 #include "proto/recording.h"
@@ -298,10 +299,16 @@ static void pipe_closed(uv_handle_t *handle)
 
 void feed_close(struct feed *f)
 {
+	struct detach detach;
+
 	if (!f)
 		return;
 	feed_stop(f);
+	if (f->collector)
+		detach_begin(&detach);
 	collector_close(f->collector);
+	if (f->collector && !detach_end(&detach, DETACH_WAIT_MS))
+		fprintf(stderr, DETACH_GOES_ON);
 	f->collector = NULL;
 	if (f->piped)
 		uv_close((uv_handle_t *)&f->pipe, pipe_closed);
