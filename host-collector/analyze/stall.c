@@ -172,7 +172,7 @@ static void finish_track(struct stall_detector *d, struct stall_vm *v, struct st
 		stall_chain_end(d, v, k);
 	}
 	stall_storm_finish(d, v, k);
-	if (k->task_known) {
+	if (k->task_known && !model_guest_cpu_offline(d->model, k->vm, k->cpu)) {
 		k->stretch.ongoing = true;
 		stall_stretch_end(d, v, k, &k->stretch, model_now(d->model));
 		k->task_known = false;
@@ -192,7 +192,8 @@ static bool stretch_ongoing(const struct stall_detector *d, const struct stall_v
 			    const struct stall_track *k, struct stall_facts *f)
 {
 	if (!k->task_known || k->stretch.kind != GUEST_CPU_TASK ||
-	    v->guest_last.ns - k->stretch.begin.ns < d->options.than_ns)
+	    v->guest_last.ns - k->stretch.begin.ns < d->options.than_ns ||
+	    model_guest_cpu_offline(d->model, k->vm, k->cpu))
 		return false;
 	*f = k->stretch;
 	stall_stretch_seal(d, v, k, f, v->guest_last);

@@ -178,6 +178,23 @@ static void doubt_end(struct stall_detector *d, struct stall_vm *v, struct stall
 	k->before_unseen_valid = stretch_copy(d, k, i->t, &k->before_unseen);
 }
 
+/*
+ * Another task is current than the one of the stretch, and no switch led there: the CPU was
+ * offline, or its kernel left the switch out. The stretch counts up to its last event.
+ */
+static void stretch_unled(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+			  const struct guest_instant *i)
+{
+	int32_t pid;
+
+	if (!k->task_known || k->doubt || !guest_event_was_current(&i->event, &pid) ||
+	    pid == k->stretch.pid)
+		return;
+	if (k->proven_valid)
+		stall_stretch_end(d, v, k, &k->proven, k->proven.end);
+	track_forget(v, k, i->t);
+}
+
 static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
 		       const struct guest_instant *i)
 {
@@ -185,6 +202,10 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stal
 	bool bearable =
 		loss_bearable(&k->balance, &i->event) || (loss_is_single(&i->event) && !k->doubt);
 
+	if (model_guest_cpu_offline(d->model, k->vm, k->cpu)) {
+		track_forget(v, k, i->t);
+		return;
+	}
 	k->stretch.n_lost += i->event.arg0;
 	k->interrupt.n_lost += i->event.arg0;
 	if (k->doubt && bearable)
@@ -248,6 +269,8 @@ void stall_guest_instant(void *context, const struct guest_instant *i)
 	}
 	if (i->type != VS_EVENT_LOST && here->doubt)
 		doubt_end(d, v, here, i);
+	else if (i->type != VS_EVENT_LOST)
+		stretch_unled(d, v, here, i);
 	if (i->type < VS_EVENT_TYPE_LIMIT && guest_handlers[i->type])
 		guest_handlers[i->type](d, v, k, i);
 	if (i->type == VS_EVENT_LOST)

@@ -21,7 +21,7 @@ static bool chain_stands_alone(const struct stall_detector *d, const struct stal
 	chain->pid = 0;
 	if (stall_unproven(d, k))
 		return true;
-	if (k->task_known) {
+	if (k->task_known && !model_guest_cpu_offline(d->model, k->vm, k->cpu)) {
 		best = overlap(chain->begin, chain->end, k->stretch.begin, model_now(d->model));
 		if (k->stretch.kind == GUEST_CPU_TASK && best >= d->options.than_ns)
 			return false;

@@ -361,6 +361,23 @@ static void lost(struct guest_cpu *c, struct host_ns t, const struct vs_event *e
 	forget(c, c->doubted ? c->last : from, sink);
 }
 
+/*
+ * Another task is current than the one before, and no switch led there: the CPU was offline, or its
+ * kernel left the switch out. What it did since its last event is not known.
+ */
+static void unled(struct guest_cpu *c, const struct vs_event *e, const struct guest_cpu_sink *sink)
+{
+	int32_t pid;
+
+	if (c->task_known && !c->doubted && guest_event_was_current(e, &pid) && pid != c->pid)
+		forget(c, c->last, sink);
+}
+
+void guest_cpu_forget(struct guest_cpu *c, const struct guest_cpu_sink *sink)
+{
+	forget(c, c->last, sink);
+}
+
 void guest_cpu_error(struct guest_cpu *c, struct host_ns t, uint32_t err_ns)
 {
 	int64_t more = (int64_t)err_ns - c->err_ns;
@@ -386,6 +403,7 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 	c->seen++;
 	c->balance.seen++;
 	doubt_end(c, t, e, sink);
+	unled(c, e, sink);
 	context.state = rule->state;
 	context.vector = rule->vector;
 	if (rule->action == RULE_SWITCH) {

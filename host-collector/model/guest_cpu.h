@@ -96,6 +96,8 @@ bool loss_is_single(const struct vs_event *e);
 /* Counts the events of a LOST event. Does the task presumably go on? One missing event cannot be a
  * switch away and back; more can, but only where few are. */
 bool loss_bearable(struct loss_balance *b, const struct vs_event *e);
+/* What it did since its last event is not known. */
+void guest_cpu_forget(struct guest_cpu *c, const struct guest_cpu_sink *sink);
 /* Closes what is open. */
 void guest_cpu_finish(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink);
 /* Idle or busy at `t`, if the recent past remembers it and it was the same all around `t` for as

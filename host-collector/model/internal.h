@@ -55,6 +55,8 @@ struct model {
 
 struct vm *vm_find(const struct model *m, uint32_t id); /* NULL if unknown */
 struct vcpu_sink vcpu_sink_of(const struct model *m);
+/* It last ran what takes a CPU offline: nobody knows what it did at `t`, after its last event. */
+bool guest_cpu_may_be_offline(const struct vm *vm, const struct guest_cpu *c, struct host_ns t);
 /* The vCPU that this thread runs, or NULL. */
 struct vcpu *vcpu_of_thread(const struct model *m, int32_t tid);
 /* It no longer waits for its pCPU. */

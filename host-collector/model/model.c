@@ -110,8 +110,9 @@ static enum guest_account account_of(void *context, const struct vcpu *v, struct
 	const struct vm_vcpu *vv = (const struct vm_vcpu *)v;
 	const struct guest_cpu *c = vv->guest_cpu < 0 ? NULL : vv->vm->cpus[vv->guest_cpu];
 
-	return c ? guest_cpu_account(c, t, ((const struct model *)context)->now)
-		 : GUEST_ACCOUNT_UNKNOWN;
+	if (!c || guest_cpu_may_be_offline(vv->vm, c, t))
+		return GUEST_ACCOUNT_UNKNOWN;
+	return guest_cpu_account(c, t, ((const struct model *)context)->now);
 }
 
 static bool paused_at(void *context, const struct vcpu *v, struct host_ns t, struct vcpu_span *span)
@@ -158,13 +159,38 @@ struct vm *vm_find(const struct model *m, uint32_t id)
 	return NULL;
 }
 
+/* From now on nothing is known of it; if it has been taken offline, since its last event. */
+static void guest_cpu_end(struct model *m, struct vm *vm, uint16_t cpu)
+{
+	const struct guest_instant end = {
+		.vm = vm->id,
+		.cpu = cpu,
+		.t = m->now,
+		.type = VS_EVENT_LOST,
+		.event = {.cpu = cpu, .type = VS_EVENT_LOST},
+	};
+	const bool offline = model_guest_cpu_offline(m, vm->id, cpu);
+	struct guest_cpu_sink sink = guest_cpu_sink_of(m);
+
+	if (!vm->cpus[cpu])
+		return;
+	TELL(&m->audiences, guest_instant, &end);
+	if (offline)
+		guest_cpu_forget(vm->cpus[cpu], &sink);
+	else
+		guest_cpu_event(vm->cpus[cpu], m->now, &end.event, &sink);
+}
+
 static void vcpu_retire(struct model *m, struct vm *vm, size_t position)
 {
 	struct vcpu *v = &vm->vcpus[position]->v;
+	const int cpu = vm->vcpus[position]->guest_cpu;
 	struct vcpu_sink sink = vcpu_sink_of(m);
 	uint32_t slot = lru_find(&m->threads, (uint32_t)v->tid);
 
 	vcpu_finish(v, m->now, &sink);
+	if (cpu >= 0)
+		guest_cpu_end(m, vm, (uint16_t)cpu);
 	waiter_unlink(v);
 	if (slot != LRU_NONE && &m->by_thread[slot]->v == v)
 		lru_remove(&m->threads, slot);
@@ -538,8 +564,11 @@ static void finish(struct model *m)
 	EACH_VCPU(m, v, vcpu_finish(v, m->now, &sink));
 	for (size_t i = 0; i < m->n_vms; i++) {
 		for (size_t k = 0; k < VS_CPUS_MAX; k++) {
-			if (m->vms[i]->cpus[k])
-				guest_cpu_finish(m->vms[i]->cpus[k], m->now, &guest_sink);
+			if (!m->vms[i]->cpus[k])
+				continue;
+			if (model_guest_cpu_offline(m, m->vms[i]->id, (uint16_t)k))
+				guest_cpu_end(m, m->vms[i], (uint16_t)k);
+			guest_cpu_finish(m->vms[i]->cpus[k], m->now, &guest_sink);
 		}
 	}
 	TELL(&m->audiences, advance, m->now);

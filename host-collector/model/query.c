@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Questions to the model, and the names of its states. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,6 +124,35 @@ int model_vcpu_current(const struct model *m, uint32_t vm_id, uint32_t vcpu, str
 		}
 	}
 	return 0;
+}
+
+/* The task that a kernel runs on a CPU to take it offline: the last that is traced there. */
+static bool runs_stopper(const struct vm *vm, const struct guest_cpu *c)
+{
+	char stopper[24];
+
+	snprintf(stopper, sizeof(stopper), "migration/%u", c->cpu);
+	return c->task_known && !strcmp(names_get(&vm->names, vm->boot, c->pid), stopper);
+}
+
+bool guest_cpu_may_be_offline(const struct vm *vm, const struct guest_cpu *c, struct host_ns t)
+{
+	return t.ns > c->last.ns && runs_stopper(vm, c);
+}
+
+bool model_guest_cpu_offline(const struct model *m, uint32_t vm_id, uint16_t cpu)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+	const struct guest_cpu *c = vm && cpu < VS_CPUS_MAX ? vm->cpus[cpu] : NULL;
+	const struct vcpu *v;
+
+	if (!c || !guest_cpu_may_be_offline(vm, c, m->now))
+		return false;
+	if (vm->vcpu_of_cpu[cpu] < 0)
+		return vm->n_vcpus > 0;
+	/* Its vCPU sleeps, or its thread is gone; one that waits for all other CPUs runs. */
+	v = &vm->vcpus[vm->vcpu_of_cpu[cpu]]->v;
+	return v->state == THREAD_SLEEPING || v->state == THREAD_UNSEEN;
 }
 
 int model_vcpu_delivered(const struct model *m, uint32_t vm_id, uint32_t vcpu,

@@ -123,21 +123,32 @@ static int teardown(void **state)
 }
 
 /* The guest's CPU 0 and its vCPU are busy, two tasks take turns. */
+static bool task_is_current;
+
 static void busy(struct synth *s, int64_t begin, int64_t end)
 {
-	for (int64_t t = begin, i = 0; t < end; t += 4 * MS, i++) {
+	for (int64_t t = begin; t < end; t += 4 * MS) {
+		const int32_t out = task_is_current ? TASK : OTHER;
+		const int32_t in = task_is_current ? OTHER : TASK;
+		const struct vs_event entry = {
+			.type = VS_EVENT_VECTOR_ENTRY, .pid = out, .arg0 = VS_VECTOR_LOCAL_TIMER};
+		struct vs_event exit = entry;
+
+		exit.type = VS_EVENT_VECTOR_EXIT;
 		synth_at(s, t);
-		synth_guest_event(s, 0,
-				  (struct vs_event){.type = VS_EVENT_VECTOR_ENTRY,
-						    .pid = i & 1 ? TASK : OTHER,
-						    .arg0 = VS_VECTOR_LOCAL_TIMER});
-		synth_guest_event(s, 0,
-				  (struct vs_event){.type = VS_EVENT_VECTOR_EXIT,
-						    .pid = i & 1 ? TASK : OTHER,
-						    .arg0 = VS_VECTOR_LOCAL_TIMER});
-		synth_guest_event(
-			s, 0, i & 1 ? synth_switch(TASK, 0, OTHER) : synth_switch(OTHER, 0, TASK));
+		synth_guest_event(s, 0, entry);
+		synth_guest_event(s, 0, exit);
+		synth_guest_event(s, 0, synth_switch(out, 0, in));
+		task_is_current = !task_is_current;
 	}
+}
+
+/* One wakes the other, which has to wait. */
+static void wake_the_other(struct synth *s)
+{
+	synth_guest_event(
+		s, 0,
+		synth_wakeup(task_is_current ? OTHER : TASK, task_is_current ? TASK : OTHER, 0));
 }
 
 static const struct said *said_find(const struct stage *s, const char *what)
@@ -151,6 +162,7 @@ static const struct said *said_find(const struct stage *s, const char *what)
 
 static void scene_begin(struct stage *s)
 {
+	task_is_current = false;
 	synth_at(s->synth, 1 * MS);
 	synth_host_event(s->synth, 0, synth_name(VCPU0, SYNTH_QEMU_PID, "CPU 0/KVM"));
 	synth_host_event(s->synth, 0, synth_name(HOG, HOG, "hog"));
@@ -369,7 +381,7 @@ static void when_the_channel_closes_the_host_goes_on_alone(void **state)
 	synth_note(s->synth, NOTE_CHANNEL_UP, "");
 	busy(s->synth, 46501 * MS, 48000 * MS);
 	synth_at(s->synth, 48000 * MS);
-	synth_guest_event(s->synth, 0, synth_wakeup(TASK, 0, 0));
+	wake_the_other(s->synth);
 	busy(s->synth, 48400 * MS, 50000 * MS);
 	synth_free(s->synth);
 	assert_int_equal(live_finish(s->live), 0);
@@ -421,7 +433,7 @@ static void an_agent_silent_in_a_guest_that_computes_is_waited_for(void **state)
 	synth_at(s->synth, 1000 * MS);
 	synth_guest_silent(s->synth, true);
 	synth_at(s->synth, 11000 * MS);
-	synth_guest_event(s->synth, 0, synth_wakeup(TASK, 0, 0));
+	wake_the_other(s->synth);
 	synth_guest_silent(s->synth, false);
 	busy(s->synth, 11001 * MS, 13000 * MS);
 	assert_int_equal(said_count(s, "until its agent is back"), 0);
