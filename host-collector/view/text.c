@@ -296,15 +296,24 @@ static void incident_write(const struct page *p, const struct incident *i)
 
 /* ---- groups ---- */
 
+/* Nearly the same piece of time: one's breakdown stands for the other's. */
+static bool same_time(const struct incident *a, const struct incident *b)
+{
+	const int64_t begin = a->begin.ns > b->begin.ns ? a->begin.ns : b->begin.ns;
+	const int64_t end = a->end.ns < b->end.ns ? a->end.ns : b->end.ns;
+	const int64_t longer = duration(a) > duration(b) ? duration(a) : duration(b);
+
+	return (end - begin) * 5 >= longer * 4;
+}
+
 static bool same_cause(const struct incident *a, const struct incident *b)
 {
 	return a->vm == b->vm && !a->healthy && !b->healthy && a->verdict == b->verdict &&
-	       a->guest_cpu != b->guest_cpu &&
+	       a->verdict != VERDICT_UNDETERMINED && a->guest_cpu != b->guest_cpu &&
 	       (!a->n_culprits || !b->n_culprits || a->culprits[0].pid == b->culprits[0].pid);
 }
 
-/* The block of each incident: blocks[i] is the index of the block's first incident. Incidents are
- * in order of their begin, so a block's window grows at its end only. */
+/* The block of each incident: blocks[i] is the index of the block's first incident. */
 static size_t *blocks_of(const struct report *r)
 {
 	size_t *blocks = calloc(r->n_incidents ? r->n_incidents : 1, sizeof(*blocks));
@@ -314,7 +323,7 @@ static size_t *blocks_of(const struct report *r)
 		for (size_t k = i; k-- > 0;) {
 			const struct incident *a = &r->incidents[k], *b = &r->incidents[i];
 
-			if (same_cause(a, b) && b->begin.ns < a->end.ns) {
+			if (same_cause(a, b) && same_time(a, b)) {
 				blocks[i] = blocks[k];
 				break;
 			}

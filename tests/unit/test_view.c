@@ -316,6 +316,33 @@ static void the_text_says_what_happened_first(void **state)
 	report_free(r);
 }
 
+/* Of stalls of several CPUs only those of one cause and of nearly the same time share a block. */
+static void stalls_of_their_own_have_their_own_block(void **state)
+{
+	(void)state;
+	for (int undetermined = 0; undetermined < 2; undetermined++) {
+		struct report *r = report_new();
+		char *text;
+
+		for (size_t i = 0; i < r->n_incidents; i++) {
+			struct incident *x = &r->incidents[i];
+
+			if (x->healthy)
+				continue;
+			if (undetermined)
+				x->verdict = VERDICT_UNDETERMINED;
+			else if (x->guest_cpu == 1)
+				x->end.ns = x->begin.ns + 150000000;
+		}
+		text = text_of(r, false);
+		expect(text, undetermined ? "undetermined (decided)  500 ms  VM web1, guest CPU 1"
+					  : "vm_paused (decided)  150 ms  VM web1, guest CPU 1");
+		assert_null(strstr(text, "   also "));
+		free(text);
+		report_free(r);
+	}
+}
+
 static void nothing_found_is_said(void **state)
 {
 	struct report *r = report_new();
@@ -455,6 +482,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(equal_stalls_in_a_row_are_one_block),
 		cmocka_unit_test(hostile_names_leave_the_json_valid),
 		cmocka_unit_test(the_text_says_what_happened_first),
+		cmocka_unit_test(stalls_of_their_own_have_their_own_block),
 		cmocka_unit_test(nothing_found_is_said),
 		cmocka_unit_test(hostile_names_cannot_steer_a_terminal),
 		cmocka_unit_test(escapes),
