@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """The agent in a real guest, on its virtio-serial port: found by name, heard, left and met again."""
+import csv
+import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -112,7 +115,40 @@ class Agent(unittest.TestCase):
         self.guest.run("kill $(pidof vcpuscope-agent); sleep 1; ! pidof vcpuscope-agent")
         self.assertRegex(self.guest.run(f"cat {AGENT_LOG}"), r"\d+ events in .* lost 0 in the kernel")
 
-    def test_5_a_missing_port_is_one_line_and_exit_code_3(self):
+    def test_5_every_start_is_quiet(self):
+        """Probes are attached while the host records already: no interrupt stays open, none is a stall."""
+        program = f"{self.builder.build}/host-collector/vcpuscope"
+        with tempfile.TemporaryDirectory() as folder:
+            run = f"{folder}/run.vcs"
+            record = subprocess.Popen([program, "record", "--pid", str(self.guest.pid), "--channel",
+                                       self.guest.agent_socket, "-o", run], stderr=subprocess.PIPE, text=True)
+            for _ in range(2):
+                self.guest.run(f"vcpuscope-agent >{AGENT_LOG} 2>&1 & sleep 3; kill $!; wait $!; true")
+            record.send_signal(signal.SIGINT)
+            said = record.communicate(timeout=60)[1]
+            self.assertEqual(record.returncode, 0, said)
+            report = subprocess.run([program, "report", run, "--than", "20ms", "--format", "json"],
+                                    capture_output=True, text=True, timeout=60)
+            subprocess.run([program, "export", run, "--to", "csv", "-o", f"{folder}/run.csv"], check=True,
+                           timeout=60)
+            with open(f"{folder}/run.csv", encoding="utf-8", newline="") as f:
+                rows = list(csv.DictReader(f))
+        stalls = [i for i in json.loads(report.stdout)["incidents"] if i["kind"] in ("hardirq", "softirq")]
+        self.assertEqual(stalls, [])
+        handlers = {}
+        for row in rows:
+            if row["kind"] == "interrupt":
+                handlers.setdefault((row["cpu"], row["interrupt"]), []).append(
+                    (int(row["begin_ns"]), int(row["end_ns"])))
+        self.assertEqual(len({cpu for cpu, _ in handlers}), 2, said)
+        nested = [(where, a, b) for where, all_of in handlers.items()
+                  for a, b in itertools.pairwise(sorted(all_of)) if b[0] < a[1]]
+        self.assertEqual(nested, [])
+        # Of one whose exit was never captured only the begin is known.
+        self.assertEqual([where for where, all_of in handlers.items() for a in all_of if a[0] == a[1]], [])
+        print(f"two starts: {sum(map(len, handlers.values()))} handlers, none open")
+
+    def test_6_a_missing_port_is_one_line_and_exit_code_3(self):
         status, out = self.guest.run_bytes("vcpuscope-agent --connect port:no.such.port 2>&1")
         self.assertEqual(status, 3)
         last = out.decode().strip().splitlines()[-1]
