@@ -171,9 +171,12 @@ bool against_quota_unseen(const struct stall_facts *f)
 	return f->state_ns[VCPU_THROTTLED] < f->pcpu_idle_ns || against_guest_was_alive(f);
 }
 
-/* Neither KVM's events nor the guest's own ticks show that guest code ran. */
+/* Neither KVM's events nor the guest's own ticks show that guest code ran; or what the vCPU did was
+ * mostly not seen, and ticks alone show it. */
 bool against_guest_unproven(const struct stall_facts *f)
 {
+	if (f->state_ns[VCPU_UNKNOWN] * 2 > facts_duration(f))
+		return true;
 	return !f->data.kvm_events &&
 	       !(f->tick_interval_ns && f->ticks * f->tick_interval_ns > facts_duration(f) / 2);
 }

@@ -199,10 +199,47 @@ static void what_an_offline_cpu_does_is_unknown(void **state)
 	free(s);
 }
 
+/* The guest has a new CPU, and the collector does not know its vCPU yet: that it ran is inferred.
+ */
+static void a_stall_on_a_new_cpu_is_likely_at_most(void **state)
+{
+	struct report_options options = {.than_ns = 100000000};
+	struct model *m = model_new();
+	struct report_builder *b = report_builder_new(m, &options);
+	struct report *r;
+
+	(void)state;
+	script_vm(m, 1, "kvm");
+	tale_begin(&tale);
+	ADD(&tale, SWITCH(VM, 201000, 0, 50, 0, 1));
+	ADD(&tale, SWITCH(VM, 300000, 1, 0, 42, 0));
+	for (int64_t at = 302000; at < 900000; at += TICK_US) {
+		ADD(&tale, IRQ(at, 1, VECTOR_ENTRY, 42, VS_VECTOR_LOCAL_TIMER));
+		ADD(&tale, IRQ(at + 5, 1, VECTOR_EXIT, 42, VS_VECTOR_LOCAL_TIMER));
+	}
+	ADD(&tale, WAKEUP(VM, 310000, 1, 60, 42, 1));
+	ADD(&tale, SWITCH(VM, 900000, 1, 42, 60, 0));
+	ADD(&tale, SWITCH(VM, 910000, 1, 60, 0, 1));
+	ADD(&tale, SWITCH(HOST, 1000000, 1, 77, 500, 1));
+	tale_tell(&tale, m);
+	model_finish(m);
+	r = report_builder_finish(b);
+	assert_int_equal(r->n_incidents, 1);
+	print_message("  %s (%s): %s\n", verdict_name(r->incidents[0].verdict),
+		      confidence_name(r->incidents[0].confidence), r->incidents[0].because);
+	assert_int_equal(r->incidents[0].guest_cpu, 1);
+	assert_true(r->incidents[0].breakdown_ns[VCPU_UNKNOWN] > 590000000);
+	assert_int_equal(r->incidents[0].confidence, CONFIDENCE_LIKELY);
+	report_free(r);
+	report_builder_free(b);
+	model_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(offline_is_no_stall),
+		cmocka_unit_test(a_stall_on_a_new_cpu_is_likely_at_most),
 		cmocka_unit_test(what_an_offline_cpu_does_is_unknown),
 	};
 
