@@ -13,6 +13,7 @@ void guest_cpu_init(struct guest_cpu *c, uint32_t vm, uint16_t cpu, struct host_
 		.vm = vm, .cpu = cpu, .state = GUEST_CPU_UNKNOWN, .begin = t, .end = t};
 	c->changes[0].t = t;
 	c->n_changes = 1;
+	c->switched = t;
 }
 
 static struct guest_span state_now(const struct guest_cpu *c, struct host_ns t)
@@ -411,6 +412,8 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 			pop_incomplete(c, t, sink);
 		c->doubted_depth = 0;
 		c->balance = (struct loss_balance){0};
+		c->switched = t;
+		c->switched_to = e->pid2;
 	}
 	if (guest_event_current(e, &c->pid))
 		c->task_known = true;

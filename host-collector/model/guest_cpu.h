@@ -40,9 +40,11 @@ struct guest_cpu {
 	bool task_known;
 	int32_t pid; /* the current task; 0 the idle task */
 	struct guest_span open;
-	struct host_ns last; /* the newest event... */
-	uint32_t err_ns;     /* and the bound on its time's error, */
-	bool err_grows;      /* which grows as fast as time: of a gap between two clocks */
+	struct host_ns switched; /* the newest switch, */
+	int32_t switched_to;     /* and to which task */
+	struct host_ns last;     /* the newest event... */
+	uint32_t err_ns;         /* and the bound on its time's error, */
+	bool err_grows;          /* which grows as fast as time: of a gap between two clocks */
 	bool doubted; /* one event is missing since `last`; the next may show that it was no switch
 		       */
 	struct loss_balance balance; /* of the current task */

@@ -281,7 +281,7 @@ int model_vcpu_of_apic_id(const struct model *m, uint32_t vm, uint32_t apic_id, 
 /* The guest CPU that a vCPU runs: the inverse of model_vcpu_of_guest_cpu. -ENOENT. */
 int model_guest_cpu_of_vcpu(const struct model *m, uint32_t vm, uint32_t vcpu, uint16_t *cpu);
 /* Whether this guest CPU has, by all signs, been taken offline: the task that does that was the
- * last on it, and its vCPU sleeps or is gone. */
+ * last on it, and its vCPU sleeps or is gone, or other CPUs go on. */
 bool model_guest_cpu_offline(const struct model *m, uint32_t vm, uint16_t cpu);
 /* The open span of a guest CPU. -ENOENT. */
 int model_guest_current(const struct model *m, uint32_t vm, uint16_t cpu, struct guest_span *out);

@@ -7,6 +7,8 @@
 
 #include "host-collector/model/internal.h"
 
+#define OFFLINE_AFTER_NS 10000000ll
+
 static const char *const vcpu_state_names[] = {
 #define X(NAME, name, ...) [VCPU_##NAME] = name,
 	VCPU_STATES(X)
@@ -127,17 +129,33 @@ int model_vcpu_current(const struct model *m, uint32_t vm_id, uint32_t vcpu, str
 }
 
 /* The task that a kernel runs on a CPU to take it offline: the last that is traced there. */
-static bool runs_stopper(const struct vm *vm, const struct guest_cpu *c)
+static bool is_stopper(const struct vm *vm, const struct guest_cpu *c, int32_t pid)
 {
 	char stopper[24];
 
 	snprintf(stopper, sizeof(stopper), "migration/%u", c->cpu);
-	return c->task_known && !strcmp(names_get(&vm->names, vm->boot, c->pid), stopper);
+	return !strcmp(names_get(&vm->names, vm->boot, pid), stopper);
 }
 
 bool guest_cpu_may_be_offline(const struct vm *vm, const struct guest_cpu *c, struct host_ns t)
 {
-	return t.ns > c->last.ns && runs_stopper(vm, c);
+	return t.ns > c->last.ns && c->task_known && is_stopper(vm, c, c->pid);
+}
+
+/*
+ * While a kernel stops all its CPUs, none of them switches to another task than that. One that did
+ * since the stopper began shows that this stopper waits for nobody.
+ */
+static bool others_go_on(const struct vm *vm, const struct guest_cpu *c)
+{
+	for (size_t i = 0; i < VS_CPUS_MAX; i++) {
+		const struct guest_cpu *other = vm->cpus[i];
+
+		if (other && other != c && !is_stopper(vm, other, other->switched_to) &&
+		    other->switched.ns - c->last.ns > OFFLINE_AFTER_NS + c->err_ns + other->err_ns)
+			return true;
+	}
+	return false;
 }
 
 bool model_guest_cpu_offline(const struct model *m, uint32_t vm_id, uint16_t cpu)
@@ -150,9 +168,9 @@ bool model_guest_cpu_offline(const struct model *m, uint32_t vm_id, uint16_t cpu
 		return false;
 	if (vm->vcpu_of_cpu[cpu] < 0)
 		return vm->n_vcpus > 0;
-	/* Its vCPU sleeps, or its thread is gone; one that waits for all other CPUs runs. */
+	/* Its vCPU sleeps, or its thread is gone, or it spins (with MWAIT) and nobody needs it. */
 	v = &vm->vcpus[vm->vcpu_of_cpu[cpu]]->v;
-	return v->state == THREAD_SLEEPING || v->state == THREAD_UNSEEN;
+	return v->state == THREAD_SLEEPING || v->state == THREAD_UNSEEN || others_go_on(vm, c);
 }
 
 int model_vcpu_delivered(const struct model *m, uint32_t vm_id, uint32_t vcpu,

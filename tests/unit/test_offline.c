@@ -65,6 +65,19 @@ static void offline_for_good_without_kvm(struct tale *t)
 	ADD(t, SWITCH(HOST, 9000000, 1, 77, 500, 1));
 }
 
+/* Without HLT, as under an emulator: an offline CPU spins in MWAIT, and the others go on. */
+static void offline_and_its_vcpu_runs(struct tale *t)
+{
+	goes_offline(t, true);
+	t->events[t->n - 2].t.ns = 8900000000;
+	t->events[t->n - 1].t.ns = 8900010000;
+	for (int64_t at = 301000; at < 8000000; at += 50000) {
+		ADD(t, SWITCH(VM, at, 1, 0, 60, 0));
+		ADD(t, SWITCH(VM, at + 1000, 1, 60, 0, 1));
+	}
+	ADD(t, SWITCH(HOST, 9000000, 1, 77, 500, 1));
+}
+
 /* The thread ends; the VM's description follows later. */
 static void unplugged(struct tale *t)
 {
@@ -127,6 +140,8 @@ static const struct {
 	{"offline for good", offline_for_good, VERDICT_UNDETERMINED, 0, 0, false},
 	{"offline for good, without KVM's events", offline_for_good_without_kvm,
 	 VERDICT_UNDETERMINED, 0, 0, false},
+	{"offline for good, its vCPU runs", offline_and_its_vcpu_runs, VERDICT_UNDETERMINED, 0, 0,
+	 false},
 	{"its thread ended", unplugged, VERDICT_UNDETERMINED, 0, 0, false},
 	{"unplugged", unplugged, VERDICT_UNDETERMINED, 0, 0, true},
 	{"the stopper spins", stopper_spins, VERDICT_GUEST_SPIN, 300000, 800000, false},
