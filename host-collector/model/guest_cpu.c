@@ -9,8 +9,13 @@ void guest_cpu_init(struct guest_cpu *c, uint32_t vm, uint16_t cpu, struct host_
 	c->vm = vm;
 	c->cpu = cpu;
 	c->last = t;
-	c->open = (struct guest_span){
-		.vm = vm, .cpu = cpu, .state = GUEST_CPU_UNKNOWN, .begin = t, .end = t};
+	c->why = UNKNOWN_NOT_SEEN;
+	c->open = (struct guest_span){.vm = vm,
+				      .cpu = cpu,
+				      .state = GUEST_CPU_UNKNOWN,
+				      .why = c->why,
+				      .begin = t,
+				      .end = t};
 	c->changes[0].t = t;
 	c->n_changes = 1;
 	c->switched = t;
@@ -29,6 +34,7 @@ static struct guest_span state_now(const struct guest_cpu *c, struct host_ns t)
 		s.vector = top->vector;
 	} else if (!c->task_known) {
 		s.state = GUEST_CPU_UNKNOWN;
+		s.why = c->why;
 	} else {
 		s.state = c->pid == 0 ? GUEST_CPU_IDLE : GUEST_CPU_TASK;
 	}
@@ -279,7 +285,8 @@ bool loss_bearable(struct loss_balance *b, const struct vs_event *e)
 	return e->arg0 && (b->lost <= 1 || b->lost <= b->seen / 2);
 }
 
-static void forget(struct guest_cpu *c, struct host_ns from, const struct guest_cpu_sink *sink)
+static void forget(struct guest_cpu *c, struct host_ns from, enum unknown_reason why,
+		   const struct guest_cpu_sink *sink)
 {
 	if (from.ns < c->open.begin.ns)
 		from = c->open.begin;
@@ -288,6 +295,8 @@ static void forget(struct guest_cpu *c, struct host_ns from, const struct guest_
 	c->softirqs_known = c->unseen_possible = false;
 	while (c->depth)
 		pop(c, from, ENDING_NO_EXIT, sink);
+	if (c->task_known || c->why == UNKNOWN_NOT_SEEN)
+		c->why = why;
 	c->task_known = false;
 	c->pid = 0;
 	c->balance = (struct loss_balance){0};
@@ -321,7 +330,7 @@ static void doubt_end(struct guest_cpu *c, struct host_ns t, const struct vs_eve
 	if (!c->doubted)
 		return;
 	if (!guest_event_was_current(e, &pid) || pid != c->pid)
-		forget(c, c->last, sink);
+		forget(c, c->last, UNKNOWN_LOST, sink);
 	c->doubted = false;
 	c->unseen_possible = c->softirqs_known && !in_softirq(c);
 	c->unseen_since = t;
@@ -359,7 +368,7 @@ static void lost(struct guest_cpu *c, struct host_ns t, const struct vs_event *e
 		}
 		return;
 	}
-	forget(c, c->doubted ? c->last : from, sink);
+	forget(c, c->doubted ? c->last : from, e->arg0 ? UNKNOWN_LOST : UNKNOWN_NO_AGENT, sink);
 }
 
 /*
@@ -371,12 +380,12 @@ static void unled(struct guest_cpu *c, const struct vs_event *e, const struct gu
 	int32_t pid;
 
 	if (c->task_known && !c->doubted && guest_event_was_current(e, &pid) && pid != c->pid)
-		forget(c, c->last, sink);
+		forget(c, c->last, UNKNOWN_NO_SWITCH, sink);
 }
 
 void guest_cpu_forget(struct guest_cpu *c, const struct guest_cpu_sink *sink)
 {
-	forget(c, c->last, sink);
+	forget(c, c->last, UNKNOWN_NO_SWITCH, sink);
 }
 
 void guest_cpu_error(struct guest_cpu *c, struct host_ns t, uint32_t err_ns)
@@ -433,7 +442,7 @@ void guest_cpu_finish(struct guest_cpu *c, struct host_ns t, const struct guest_
 	struct guest_span last;
 
 	if (c->doubted)
-		forget(c, c->last, sink);
+		forget(c, c->last, UNKNOWN_LOST, sink);
 	last = c->open;
 
 	while (c->depth)

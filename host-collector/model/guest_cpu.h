@@ -38,7 +38,8 @@ struct guest_cpu {
 	uint32_t boot; /* of its kernel: whoever feeds it says */
 	uint16_t cpu;
 	bool task_known;
-	int32_t pid; /* the current task; 0 the idle task */
+	enum unknown_reason why; /* the task is not known */
+	int32_t pid;             /* the current task; 0 the idle task */
 	struct guest_span open;
 	struct host_ns switched; /* the newest switch, */
 	int32_t switched_to;     /* and to which task */

@@ -88,6 +88,7 @@ static void loss_begin(struct model *m, uint16_t cpu, struct host_ns from, uint6
 {
 	struct pcpu *p = &m->pcpus[cpu];
 	struct vcpu_sink sink = vcpu_sink_of(m);
+	enum unknown_reason why = lost ? UNKNOWN_LOST : UNKNOWN_NOT_RECORDED;
 
 	if (!lost || lost > LOST_MANY)
 		lost = LOST_MANY;
@@ -101,6 +102,7 @@ static void loss_begin(struct model *m, uint16_t cpu, struct host_ns from, uint6
 	EACH_VCPU(m, v, {
 		if (exposed(m, v)) {
 			holder_account(m, v, from);
+			v->gap_why = why;
 			vcpu_unsure(v, from, cpu, lost, &sink);
 			waiter_update(m, v);
 		}

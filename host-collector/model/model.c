@@ -277,6 +277,22 @@ int model_vm(struct model *m, const struct message_vm_info *info)
 	return err;
 }
 
+int model_vm_followed(struct model *m, uint32_t vm_id, struct host_ns t)
+{
+	struct vm *vm = vm_find(m, vm_id);
+
+	if (!vm)
+		return -ENOENT;
+	for (size_t i = 0; i < vm->n_vcpus; i++) {
+		struct vcpu *v = &vm->vcpus[i]->v;
+
+		if (!v->is_followed)
+			v->followed = t;
+		v->is_followed = true;
+	}
+	return 0;
+}
+
 int model_guest_cpus(struct model *m, uint32_t vm_id, const struct message_cpu *cpus, size_t n)
 {
 	struct vm *vm = vm_find(m, vm_id);

@@ -42,6 +42,27 @@ enum vcpu_state {
 		VCPU_STATE_COUNT
 };
 
+/* X(NAME, "name", meaning) Why a state is UNKNOWN. */
+#define UNKNOWN_REASONS(X)                                                                         \
+	X(NONE, "", "")                                                                            \
+	X(LOST, "lost_events", "events were lost")                                                 \
+	X(NOT_CAPTURED, "not_captured", "its capture had not begun")                               \
+	X(NOT_SEEN, "not_seen", "no event of it had come yet")                                     \
+	X(NO_ENTRY, "no_entry", "neither an entry to the guest nor an exit had come yet")          \
+	X(NO_STACK, "no_stack", "it slept, and the stack that says on what is missing")            \
+	X(NO_SWITCH, "no_switch", "the CPU was offline, or a switch of tasks was not seen")        \
+	X(ENDED, "thread_ended", "its thread had ended")                                           \
+	X(NOT_RECORDED, "not_recorded", "nothing was recorded")                                    \
+	X(NO_AGENT, "no_agent", "no agent was heard")                                              \
+	X(RECORDING_END, "recording_end", "the recording ended before the guest's next word")
+
+enum unknown_reason {
+#define X(NAME, ...) UNKNOWN_##NAME,
+	UNKNOWN_REASONS(X)
+#undef X
+		UNKNOWN_REASON_COUNT
+};
+
 /* What a guest CPU does by its own kernel's account; the innermost wins. */
 #define GUEST_CPU_STATES(X)                                                                        \
 	X(IDLE, "idle")                                                                            \
@@ -60,6 +81,9 @@ enum guest_cpu_state {
 /* As in reports and their JSON; static. */
 const char *vcpu_state_name(enum vcpu_state s);
 const char *guest_cpu_state_name(enum guest_cpu_state s);
+const char *unknown_reason_name(enum unknown_reason r);
+/* In words for people: "events were lost". */
+const char *unknown_reason_meaning(enum unknown_reason r);
 
 /* The VM-exit that a vCPU is in, from kvm_exit to kvm_entry. */
 struct vcpu_exit {
@@ -74,6 +98,7 @@ struct vcpu_span {
 	uint32_t vcpu;
 	int32_t tid;
 	enum vcpu_state state;
+	enum unknown_reason why; /* unknown: NONE in no other state */
 	struct host_ns begin, end;
 	uint16_t pcpu;        /* where it ran or waits */
 	uint32_t task_state;  /* off CPU: enum vs_task_state bits when it left */
@@ -102,6 +127,7 @@ struct guest_span {
 	uint32_t boot; /* of the guest's kernel, 0 the first: pid is of that boot */
 	uint16_t cpu;
 	enum guest_cpu_state state;
+	enum unknown_reason why; /* unknown: NONE in no other state */
 	struct host_ns begin, end;
 	int32_t pid;     /* the current task, also under interrupts */
 	uint32_t number; /* softirq number, irq number or enum vs_vector */
@@ -213,6 +239,9 @@ int model_observe_apart(struct model *m, bool apart);
 void model_apart_await(struct model *m);
 /* The VM's threads, and again whenever they change. 0, -E2BIG (too many VMs), -ENOMEM. */
 int model_vm(struct model *m, const struct message_vm_info *info);
+/* The host's capture follows all threads of the VM that were told so far, from `t` at the latest.
+ * -ENOENT. */
+int model_vm_followed(struct model *m, uint32_t vm, struct host_ns t);
 /* Guest CPU -> APIC id, from the agent's hello: joins guest CPUs to vCPUs. */
 int model_guest_cpus(struct model *m, uint32_t vm, const struct message_cpu *cpus, size_t n);
 /* The rate of its kernel's tick (CONFIG_HZ), 0 unknown. -ENOENT. */
@@ -272,6 +301,8 @@ int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm, uint16_t cpu, ui
 int model_vcpu_current(const struct model *m, uint32_t vm, uint32_t vcpu, struct vcpu_span *out);
 /* Spans of this vCPU that ended before *until have all been told to the observers. -ENOENT. */
 int model_vcpu_delivered(const struct model *m, uint32_t vm, uint32_t vcpu, struct host_ns *until);
+/* From when on the host's capture follows the vCPU's thread. -ENOENT: nobody said. */
+int model_vcpu_followed(const struct model *m, uint32_t vm, uint32_t vcpu, struct host_ns *since);
 /* The vCPU that this host thread runs. -ENOENT. */
 int model_vcpu_of_thread(const struct model *m, int32_t tid, uint32_t *vm, uint32_t *vcpu);
 /* The VM that this host thread works for: one of its VMM's, or its vhost worker. -ENOENT. */

@@ -21,6 +21,22 @@ static const char *const guest_cpu_state_names[] = {
 #undef X
 };
 
+static const char *const reason_names[][2] = {
+#define X(NAME, name, meaning) [UNKNOWN_##NAME] = {name, meaning},
+	UNKNOWN_REASONS(X)
+#undef X
+};
+
+const char *unknown_reason_name(enum unknown_reason r)
+{
+	return reason_names[r][0];
+}
+
+const char *unknown_reason_meaning(enum unknown_reason r)
+{
+	return reason_names[r][1];
+}
+
 const char *vcpu_state_name(enum vcpu_state s)
 {
 	return vcpu_state_names[s];
@@ -43,6 +59,17 @@ int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm_id, uint16_t cpu,
 	if (!vm || cpu >= VS_CPUS_MAX || vm->vcpu_of_cpu[cpu] < 0)
 		return -ENOENT;
 	*vcpu = vm->vcpus[vm->vcpu_of_cpu[cpu]]->v.vcpu;
+	return 0;
+}
+
+int model_vcpu_followed(const struct model *m, uint32_t vm_id, uint32_t vcpu, struct host_ns *since)
+{
+	const struct vm *vm = vm_find(m, vm_id);
+	const struct vm_vcpu *vv = vm ? vm_vcpu_find(vm, vcpu) : NULL;
+
+	if (!vv || !vv->v.is_followed)
+		return -ENOENT;
+	*since = vv->v.followed;
 	return 0;
 }
 

@@ -12,8 +12,16 @@ void vcpu_init(struct vcpu *v, uint32_t vm, uint32_t vcpu, int32_t tid, struct h
 	v->vm = vm;
 	v->vcpu = vcpu;
 	v->tid = tid;
-	v->open = (struct vcpu_span){
-		.vm = vm, .vcpu = vcpu, .tid = tid, .state = VCPU_UNKNOWN, .begin = t, .end = t};
+	v->why = UNKNOWN_NOT_SEEN;
+	v->mode_why = UNKNOWN_NO_ENTRY;
+	v->gap_why = UNKNOWN_LOST;
+	v->open = (struct vcpu_span){.vm = vm,
+				     .vcpu = vcpu,
+				     .tid = tid,
+				     .state = VCPU_UNKNOWN,
+				     .why = v->why,
+				     .begin = t,
+				     .end = t};
 }
 
 void vcpu_fini(struct vcpu *v)
@@ -37,7 +45,7 @@ void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struc
 		vcpu_held_by(v, tenures[i].until, tenures[i].pid);
 	}
 	if (v->state == THREAD_RUNNING)
-		v->open.state = VCPU_UNKNOWN; /* it left the CPU and nobody saw it */
+		vcpu_span_refute(v); /* it left the CPU and nobody saw it */
 	vcpu_span_close(v, t, sink);
 	if (vcpu_off_cpu(v))
 		vcpu_episode_end(v, t);
@@ -61,7 +69,7 @@ void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t s
 	vcpu_doubt_end(v, t, v->state == THREAD_RUNNING && v->mode != MODE_GUEST, sink);
 	vcpu_prove(v, t, THREAD_RUNNING, pcpu, sink);
 	if (v->state != THREAD_RUNNING)
-		v->open.state = VCPU_UNKNOWN; /* it came onto the CPU and nobody saw it */
+		vcpu_span_refute(v); /* it came onto the CPU and nobody saw it */
 	vcpu_span_close(v, t, sink);
 	vcpu_episode_begin(v, t, true);
 	v->open_hlt = v->mode == MODE_KVM && v->hlt;
@@ -73,6 +81,7 @@ void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t s
 			v->open.signal_number = signal->number;
 		}
 	} else if (state & (VS_TASK_EXIT | VS_TASK_DEAD)) {
+		v->why = UNKNOWN_ENDED;
 		vcpu_span_begin(v, t, THREAD_UNSEEN, VCPU_UNKNOWN, pcpu);
 	} else if (state == VS_TASK_RUNNING) {
 		vcpu_span_begin(v, t, THREAD_READY, VCPU_RUNNABLE, pcpu);
@@ -80,6 +89,27 @@ void vcpu_switch_out(struct vcpu *v, struct host_ns t, uint16_t pcpu, uint32_t s
 		vcpu_span_begin(v, t, THREAD_SLEEPING, VCPU_BLOCKED, pcpu);
 	}
 	v->open.task_state = state;
+}
+
+/*
+ * The first event of a thread that the capture has followed for some time is its wake-up: so it has
+ * slept since, in HLT if its guest idled.
+ */
+static void sleep_reveal(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
+{
+	struct host_ns from = v->followed, middle;
+
+	if (v->state != THREAD_UNSEEN || v->why != UNKNOWN_NOT_SEEN || !v->is_followed)
+		return;
+	if (from.ns < v->open.begin.ns)
+		from = v->open.begin;
+	middle.ns = from.ns + (t.ns - from.ns) / 2;
+	if (from.ns >= t.ns || sink->account(sink->context, v, middle) != GUEST_ACCOUNT_IDLE)
+		return;
+	vcpu_span_close(v, from, sink);
+	vcpu_episode_begin(v, from, false);
+	vcpu_span_begin(v, from, THREAD_SLEEPING, VCPU_HALTED, v->open.pcpu);
+	v->open_hlt = true;
 }
 
 void vcpu_woken(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t waker,
@@ -90,6 +120,7 @@ void vcpu_woken(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t waker,
 	/* A wake-up of a thread that is not asleep only spares it the next sleep. */
 	if (v->state == THREAD_RUNNING || v->state == THREAD_READY)
 		return;
+	sleep_reveal(v, t, sink);
 	v->open.waker_pid = waker;
 	vcpu_queue_begin(v, t);
 	vcpu_span_close(v, t, sink);
@@ -108,6 +139,7 @@ void vcpu_exited(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 	vcpu_presumption_fails(v);
 	vcpu_doubt_end(v, t, v->state == THREAD_RUNNING, sink);
 	vcpu_span_close(v, t, sink);
+	v->why = UNKNOWN_ENDED;
 	vcpu_span_begin(v, t, THREAD_UNSEEN, VCPU_UNKNOWN, v->open.pcpu);
 }
 
@@ -131,10 +163,11 @@ void vcpu_kvm(struct vcpu *v, struct host_ns t, uint16_t pcpu, enum vcpu_mode mo
 {
 	vcpu_presumption_fails(v);
 	v->kvm_seen = true;
+	vcpu_kvm_begins(v, t);
 	vcpu_doubt_end(v, t, v->state == THREAD_RUNNING && mode_leads_to(v->mode, mode), sink);
 	vcpu_prove(v, t, THREAD_RUNNING, pcpu, sink);
 	if (vcpu_off_cpu(v))
-		v->open.state = VCPU_UNKNOWN; /* it came onto the CPU and nobody saw it */
+		vcpu_span_refute(v); /* it came onto the CPU and nobody saw it */
 	v->hlt = mode == MODE_KVM && exit_is_hlt(exit);
 	v->hlt_sleeps = 0;
 	if (v->state == THREAD_RUNNING && v->mode == mode && v->open.state == vcpu_running_state(v))

@@ -42,6 +42,7 @@ struct vcpu_held {
 	uint32_t episode; /* 0: none, it was no wait */
 	bool guessed;     /* a sleep whose state only its stack can prove */
 	bool settled;     /* nothing more can change it */
+	bool assumed;     /* on a CPU, in the guest unless an event of KVM comes soon */
 };
 
 struct vcpu;
@@ -63,8 +64,15 @@ struct vcpu {
 	uint32_t vm, vcpu;
 	int32_t tid;
 	bool kvm_seen; /* the VM has KVM events */
+	bool kvm_own;  /* this thread has */
 	enum thread_state state;
 	enum vcpu_mode { MODE_UNSEEN, MODE_GUEST, MODE_KVM, MODE_VMM } mode;
+	enum unknown_reason why, mode_why; /* why the state or the mode is unknown, if it is */
+	enum unknown_reason gap_why;       /* why events are missing in the newest gap */
+	bool is_followed;                  /* by the capture, since... */
+	struct host_ns followed;
+	bool is_seen; /* an event of the thread has come, the first... */
+	struct host_ns first;
 	uint64_t mode_lost;  /* events missing since the mode was known for certain */
 	bool hlt;            /* the last KVM exit was HLT... */
 	uint32_t hlt_sleeps; /* ... and the thread has slept so often since */

@@ -41,6 +41,13 @@ void vcpu_episode_end(struct vcpu *v, struct host_ns t);
 /* The i-th of the spans that wait to be told, the oldest first. */
 struct vcpu_held *vcpu_held_at(const struct vcpu *v, uint32_t i);
 
+/* What the open span was taken for cannot be: an event is missing. */
+void vcpu_span_refute(struct vcpu *v);
+
+/* The thread's first event of KVM has come: until then it was not known to be in the guest, unless
+ * it had been seen for so long that KVM's events began later. */
+void vcpu_kvm_begins(struct vcpu *v, struct host_ns t);
+
 /* ---- vcpu_loss.c ---- */
 
 /* From `from` on nothing is known of the thread. */

@@ -40,6 +40,7 @@ void vcpu_lose(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink
 	v->sure = false;
 	if (!mode_certain(v)) {
 		v->mode = MODE_UNSEEN;
+		v->mode_why = v->gap_why;
 		v->exit = (struct vcpu_exit){0};
 	}
 	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE)
@@ -51,6 +52,7 @@ void vcpu_lose(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink
 		vcpu_episode_end(v, from);
 	v->was_ready = v->state == THREAD_READY;
 	v->presumed = false;
+	v->why = v->gap_why;
 	vcpu_span_begin(v, from, THREAD_UNSURE, VCPU_UNKNOWN, pcpu);
 }
 
@@ -100,6 +102,7 @@ static void wait_fails(struct vcpu *v, struct host_ns from, bool presumed)
 			break;
 		if (h->span.state == VCPU_RUNNABLE || h->span.state == VCPU_THROTTLED) {
 			h->span.state = VCPU_UNKNOWN;
+			h->span.why = v->gap_why;
 			h->span.throttled_ns = 0;
 			h->span.presumed = true;
 			h->span.presumed_state = VCPU_RUNNABLE;

@@ -8,6 +8,8 @@
 #define QUOTA_WAIT_NS 1000000ll
 /* A stack comes with the next drain of the capture's ring; later than this it is missing. */
 #define STACK_LATE_NS (MODEL_HOLD_NS / 4)
+/* A capture that shows KVM's events shows one of a running thread within this time of its first. */
+#define KVM_LATE_NS MODEL_HOLD_NS
 
 /* What a wait's class says about the vCPU's state. The classes that are not listed (a bare futex:
  * Debian's QEMU idles and locks in the same one) leave the decision to the other evidence. */
@@ -43,6 +45,35 @@ enum vcpu_state vcpu_running_state(const struct vcpu *v)
 	};
 
 	return v->kvm_seen ? states[v->mode] : VCPU_GUEST;
+}
+
+void vcpu_span_refute(struct vcpu *v)
+{
+	if (v->open.state != VCPU_UNKNOWN)
+		v->open.why = v->gap_why;
+	v->open.state = VCPU_UNKNOWN;
+}
+
+void vcpu_kvm_begins(struct vcpu *v, struct host_ns t)
+{
+	if (v->kvm_own)
+		return;
+	v->kvm_own = true;
+	for (uint32_t i = 0; i < v->held_count; i++) {
+		struct vcpu_held *h = vcpu_held_at(v, i);
+
+		if (!h->assumed)
+			continue;
+		h->span.state = VCPU_UNKNOWN;
+		h->span.why = v->mode_why;
+		h->assumed = false;
+		h->settled = true;
+	}
+	if (v->state == THREAD_RUNNING && v->open.state == VCPU_GUEST &&
+	    t.ns - v->first.ns < KVM_LATE_NS) {
+		v->open.state = VCPU_UNKNOWN;
+		v->open.why = v->mode_why;
+	}
 }
 
 /* A sleep, without a stack: the last exit, the kind of sleep, then the guest's own account. */
@@ -122,6 +153,8 @@ struct vcpu_span vcpu_span_closed(const struct vcpu *v, struct host_ns t,
 			vcpu_span_explain(&span, span.state,
 					  sink->wait_class(sink->context, v, span.waiter_stack));
 	}
+	if (span.state == VCPU_UNKNOWN && !span.why)
+		span.why = v->mode_why;
 	if (v->throttled_ns && span.state == VCPU_RUNNABLE)
 		vcpu_quota_charge(&span, v->throttled_ns);
 	span.pcpu_busy_ns = v->queue.busy_ns;
@@ -145,6 +178,7 @@ struct vcpu_span vcpu_current(const struct vcpu *v, struct host_ns t, const stru
 	if (v->doubted) {
 		span.begin = v->doubt_from;
 		span.state = VCPU_UNKNOWN;
+		span.why = v->gap_why;
 	}
 	return span;
 }
@@ -168,8 +202,25 @@ static void stack_missed(const struct vcpu *v, struct vcpu_held *h, struct host_
 	int64_t since = now.ns - h->span.end.ns;
 
 	if (h->guessed && !h->settled && !h->span.waiter_stack && v->stack_due_ns &&
-	    vcpu_span_length(&h->span) >= v->stack_due_ns && since >= STACK_LATE_NS)
+	    vcpu_span_length(&h->span) >= v->stack_due_ns && since >= STACK_LATE_NS) {
 		h->span.state = VCPU_UNKNOWN;
+		h->span.why = UNKNOWN_NO_STACK;
+	}
+}
+
+static void span_tell(struct vcpu_span *span, const struct vcpu_sink *sink)
+{
+	if (span->state != VCPU_UNKNOWN)
+		span->why = UNKNOWN_NONE;
+	sink->span(sink->context, span);
+}
+
+/* Nothing may change it any more? */
+static bool is_ripe(const struct vcpu *v, const struct vcpu_held *h, struct host_ns now)
+{
+	if (h->assumed)
+		return now.ns - v->first.ns >= KVM_LATE_NS;
+	return h->settled || now.ns - h->span.end.ns >= MODEL_HOLD_NS;
 }
 
 void vcpu_release(struct vcpu *v, struct host_ns now, bool all, const struct vcpu_sink *sink)
@@ -178,13 +229,13 @@ void vcpu_release(struct vcpu *v, struct host_ns now, bool all, const struct vcp
 		struct vcpu_held *h = vcpu_held_at(v, 0);
 		bool waiting = vcpu_off_cpu(v) && h->episode == v->episode;
 
-		if (!all && !h->settled && (waiting || now.ns - h->span.end.ns < MODEL_HOLD_NS))
+		if (!all && ((waiting && !h->settled) || !is_ripe(v, h, now)))
 			break;
 		if (!waiting)
 			stack_missed(v, h, now);
 		v->held_first = (v->held_first + 1) % v->held_capacity;
 		v->held_count--;
-		sink->span(sink->context, &h->span);
+		span_tell(&h->span, sink);
 	}
 }
 
@@ -207,24 +258,28 @@ static bool held_grow(struct vcpu *v)
 	return true;
 }
 
-static void held_push(struct vcpu *v, const struct vcpu_span *span, bool settled, bool guessed,
+static void held_push(struct vcpu *v, struct vcpu_span *span, bool settled, bool guessed,
 		      const struct vcpu_sink *sink)
 {
-	if (settled && !v->held_count) {
-		sink->span(sink->context, span);
+	bool assumed = !v->kvm_own && v->state == THREAD_RUNNING && span->state == VCPU_GUEST &&
+		       span->end.ns - v->first.ns < KVM_LATE_NS;
+
+	if (settled && !assumed && !v->held_count) {
+		span_tell(span, sink);
 		return;
 	}
 	if (v->held_count == v->held_capacity && !held_grow(v)) {
 		/* Full: a span without its stack is better than none. */
 		vcpu_release(v, span->end, true, sink);
-		sink->span(sink->context, span);
+		span_tell(span, sink);
 		return;
 	}
 	*vcpu_held_at(v, v->held_count++) = (struct vcpu_held){
 		.span = *span,
 		.episode = settled ? 0 : v->episode,
 		.guessed = guessed,
-		.settled = settled,
+		.settled = settled && !assumed,
+		.assumed = assumed,
 	};
 }
 
@@ -244,9 +299,25 @@ static bool sleep_guessed(const struct vcpu *v, const struct vcpu_span *span)
 	       (span->task_state & VS_TASK_INTERRUPTIBLE) && !(v->open_hlt && v->hlt_sleeps == 1);
 }
 
+/* Before its capture began a thread could not be seen: that is told apart. */
+static void unfollowed_close(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
+{
+	struct vcpu_span span = v->open;
+
+	if (v->open.state != VCPU_UNKNOWN || v->open.why != UNKNOWN_NOT_SEEN || !v->is_followed ||
+	    v->followed.ns <= v->open.begin.ns)
+		return;
+	span.end = v->followed.ns < t.ns ? v->followed : t;
+	span.why = UNKNOWN_NOT_CAPTURED;
+	v->open.begin = span.end;
+	held_push(v, &span, true, false, sink);
+}
+
 /* Ends the open span at `t` and queues it. What follows must be set by begin(). */
 void vcpu_span_close(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
+	if (t.ns > v->open.begin.ns)
+		unfollowed_close(v, t, sink);
 	if (t.ns > v->open.begin.ns) {
 		struct vcpu_span span = vcpu_span_closed(v, t, sink);
 		bool guessed = sleep_guessed(v, &span);
@@ -268,21 +339,36 @@ void vcpu_queue_begin(struct vcpu *v, struct host_ns t)
 	v->queue.busy_ns = 0;
 }
 
+/* Why the state is not known of a thread that has just come to v->state, if it is not. */
+static enum unknown_reason why_unknown(const struct vcpu *v)
+{
+	if (v->state == THREAD_UNSEEN || v->state == THREAD_UNSURE)
+		return v->why;
+	return v->state == THREAD_RUNNING ? v->mode_why : v->gap_why;
+}
+
 void vcpu_span_begin(struct vcpu *v, struct host_ns t, enum thread_state thread,
 		     enum vcpu_state state, uint16_t pcpu)
 {
 	v->state = thread;
+	if (!v->is_seen && thread != THREAD_UNSEEN) {
+		v->is_seen = true;
+		v->first = t;
+	}
 	v->open = (struct vcpu_span){
 		.vm = v->vm,
 		.vcpu = v->vcpu,
 		.tid = v->tid,
 		.state = state,
+		.why = why_unknown(v),
 		.begin = t,
 		.end = t,
 		.pcpu = pcpu,
 		.exit = v->exit,
 	};
 	vcpu_queue_begin(v, t);
+	if (state != VCPU_UNKNOWN)
+		v->open.why = UNKNOWN_NONE;
 	v->throttled_ns = 0;
 }
 

@@ -19,7 +19,7 @@ static void episode_explain(struct vcpu *v, uint32_t last, uint32_t stack, enum 
 	for (; last > 0 && vcpu_held_at(v, last - 1)->episode == episode; last--) {
 		struct vcpu_held *h = vcpu_held_at(v, last - 1);
 
-		if (h->settled)
+		if (h->settled || h->assumed)
 			break;
 		/* The first that fits is the wait's own; a later one that fits too is stale. */
 		if (role == VS_STACK_WAKER) {
@@ -48,7 +48,7 @@ static uint32_t episode_find(const struct vcpu *v, int64_t wait_ns)
 		while (first > 0 && vcpu_held_at(v, first - 1)->episode == end->episode)
 			first--;
 		ns = end->span.end.ns - vcpu_held_at(v, first)->span.begin.ns;
-		if (!end->settled && length_fits(ns, wait_ns))
+		if (!end->settled && !end->assumed && length_fits(ns, wait_ns))
 			return last;
 		last = first;
 	}

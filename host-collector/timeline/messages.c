@@ -416,17 +416,23 @@ static int unpack_log(struct pipeline *p, struct stream *s, const uint8_t *paylo
 static int on_vm_info(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_vm_info *m = &p->in.vm;
+	struct host_ns followed;
 	struct stream *guest;
 	int err = stream_get(p, m->vm, &guest);
 
 	(void)s;
-	(void)arrival_tsc;
 	if (err || !guest)
 		return err;
 	if (m->name[0])
 		memcpy(guest->name, m->name, sizeof(guest->name));
 	err = models_vm(p, m);
 	guest->announced |= !err;
+	/* It is sent when the capture follows all threads that it names. */
+	if (!err && arrival_tsc && clock_book_host_ns(p->clocks, arrival_tsc, &followed)) {
+		model_vm_followed(pipeline_model(p), m->vm, followed);
+		if (p->options.early)
+			model_vm_followed(p->options.early, m->vm, followed);
+	}
 	return err;
 }
 

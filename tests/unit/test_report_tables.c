@@ -182,6 +182,7 @@ static char *intervals_drawn(const char *format, bool terminal)
 	for (int i = 0; i < 2; i++) {
 		const struct timeline_event events[] = {
 			SWITCH(HOST, 10000 * i, 0, 0, TID0, 0),
+			KVM(10000 * i, 0, ENTRY, TID0, 0),
 			SWITCH(HOST, 10000 * i + 1000, 0, TID0, 500 + i, 0),
 			SWITCH(HOST, 10000 * i + 2000, 0, 500 + i, TID0, 0),
 			SWITCH(HOST, 10000 * i + 5000, 0, TID0, 0, 1),

@@ -65,11 +65,12 @@ static void both_accounts_are_of_the_same_span(void **unused)
 
 static void an_interval_begins_at_the_last_reading(void **unused)
 {
-	/* Waits that are told at once: none could still be explained by a stack. */
+	/* Waits that are told at once: none could still be explained by a stack, and an entry to
+	 * the guest has come. */
 	static const struct timeline_event waits[] = {
-		SWITCH(HOST, 10000, 0, TID0, HOG, 0),  SWITCH(HOST, 18000, 0, HOG, TID0, 0),
-		SWITCH(HOST, 40000, 0, TID0, HOG, 0),  SWITCH(HOST, 49000, 0, HOG, TID0, 0),
-		SWITCH(HOST, 100000, 0, TID0, HOG, 0),
+		KVM(9000, 0, ENTRY, TID0, 0),         SWITCH(HOST, 10000, 0, TID0, HOG, 0),
+		SWITCH(HOST, 18000, 0, HOG, TID0, 0), SWITCH(HOST, 40000, 0, TID0, HOG, 0),
+		SWITCH(HOST, 49000, 0, HOG, TID0, 0), SWITCH(HOST, 100000, 0, TID0, HOG, 0),
 	};
 	struct steal *s;
 	struct model *m = prepared(&s);
@@ -78,12 +79,12 @@ static void an_interval_begins_at_the_last_reading(void **unused)
 	(void)unused;
 	reading(m, 5000, 500, true);
 	reading(m, 12000, 510, true);
-	script_run(m, waits, 2);
+	script_run(m, waits, 3);
 	assert_non_null(steal_vcpu(s, 0));
 	steal_clear(s);
 	assert_null(steal_vcpu(s, 0));
 	reading(m, 80000, 530, true);
-	script_run(m, waits + 2, COUNT(waits) - 2);
+	script_run(m, waits + 3, COUNT(waits) - 3);
 	model_finish(m);
 	v = steal_vcpu(s, 0);
 	assert_non_null(v);
