@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/analyze/coverage.h"
 #include "host-collector/analyze/stall.h"
 #include "host-collector/analyze/state_times.h"
 #include "host-collector/analyze/verdict.h"
@@ -17,6 +18,7 @@ struct report_builder {
 	struct report_options options;
 	struct stall_detector *stalls;
 	struct state_times *times;
+	struct coverage *coverage;
 	struct stall_facts *ongoing; /* ONGOING_MAX */
 	struct report *report;
 	size_t incidents_capacity, watchdogs_capacity;
@@ -63,11 +65,12 @@ static void stack_keep(struct report_builder *b, struct report *r, uint32_t id)
 		return;
 	if (!r->stacks)
 		r->stacks = calloc(REPORT_STACKS_MAX, sizeof(struct stack *));
-	r->stacks[r->n_stacks] = r->stacks ? stack_dup(stack) : NULL;
-	if (!r->stacks || !r->stacks[r->n_stacks])
-		b->err = -ENOMEM;
-	else
+	if (r->stacks)
+		r->stacks[r->n_stacks] = stack_dup(stack);
+	if (r->stacks && r->stacks[r->n_stacks])
 		r->n_stacks++;
+	else
+		b->err = -ENOMEM;
 }
 
 static void stacks_keep(struct report_builder *b, struct report *r, const struct incident *i)
@@ -109,6 +112,8 @@ static void found(void *context, const struct stall_facts *facts)
 	if (b->options.noticed)
 		b->options.noticed(b->options.noticed_context, &incident);
 	if (b->options.incident) {
+		if (!incident.healthy)
+			coverage_stall(b->coverage, incident.vm, incident.vcpu);
 		tell_live(b, &incident);
 		return;
 	}
@@ -140,7 +145,8 @@ struct report_builder *report_builder_new(struct model *m, const struct report_o
 	b->ongoing = calloc(ONGOING_MAX, sizeof(*b->ongoing));
 	b->stalls = b->report && b->ongoing ? stall_new(m, &stall, found, b) : NULL;
 	b->times = b->stalls ? state_times_new(m) : NULL;
-	if (!b->times) {
+	b->coverage = b->times ? coverage_new(m, options->than_ns) : NULL;
+	if (!b->coverage) {
 		report_builder_free(b);
 		return NULL;
 	}
@@ -154,6 +160,7 @@ void report_builder_free(struct report_builder *b)
 		return;
 	stall_free(b->stalls);
 	state_times_free(b->times);
+	coverage_free(b->coverage);
 	report_free(b->report);
 	free(b->ongoing);
 	free(b);
@@ -362,11 +369,12 @@ struct report *report_builder_finish(struct report_builder *b)
 	stall_finish(b->stalls);
 	r->begin = model_begin(b->model);
 	r->end = model_now(b->model);
-	r->dropped_incidents += stall_dropped(b->stalls);
-	if (name_vms(b) || state_times_give(b->times, r) || b->err)
+	if (stall_dropped(b->stalls) || name_vms(b) || state_times_give(b->times, r) || b->err)
 		return NULL;
 	if (!b->options.all)
 		before_host_remove(b);
+	if (coverage_give(b->coverage, b->options.needed_percent, r))
+		return NULL;
 	if (r->n_incidents)
 		qsort(r->incidents, r->n_incidents, sizeof(*r->incidents), by_begin);
 	for (size_t i = 0; i < r->n_clocks; i++) {

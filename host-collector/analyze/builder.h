@@ -13,6 +13,8 @@ enum { REPORT_INCIDENTS_MAX = 4096, REPORT_STACKS_MAX = 2048 };
 struct report_options {
 	int64_t than_ns;
 	bool all; /* healthy stretches too */
+	/* So much of a vCPU's time must be observed for the answer that it had no stall. */
+	unsigned needed_percent;
 	/* The guest's dmesg time at `t`; NULL or false: unknown. */
 	bool (*dmesg)(void *context, uint32_t vm, struct host_ns t, struct dmesg_time *out);
 	/* Live: called for each incident as soon as it is known, with a report that holds it alone;

@@ -21,9 +21,9 @@ static void scheduler(const struct stall_facts *f, const struct model *m, struct
 		return;
 	}
 	d->sight = f->waiter_ns >= f->than_ns ? SIGHT_YES : SIGHT_NO;
-	describe(d->why, sizeof(d->why), "%s waited %s for this CPU%s",
-		 task_text(m, f->vm, f->waiter_pid).text, duration_text(f->waiter_ns).text,
-		 d->sight == SIGHT_YES ? "" : " only");
+	describe(d->why, sizeof(d->why), "%s waited %s%s for this CPU",
+		 task_text(m, f->vm, f->waiter_pid).text, d->sight == SIGHT_YES ? "" : "only ",
+		 duration_text(f->waiter_ns).text);
 }
 
 static void ticks(const struct stall_facts *f, struct incident *out)
@@ -63,8 +63,12 @@ void detectors_fill(const struct stall_facts *f, const struct model *m, struct i
 {
 	const char *blind = NULL;
 
-	if (!f->data.guest_events || f->kind == GUEST_CPU_UNKNOWN)
-		blind = "nothing of the guest's was recorded";
+	if (!f->data.guest_events)
+		blind = "no event of the guest was recorded";
+	else if (f->lost.alone)
+		blind = "one interrupt was not handled, which keeps no task waiting and stops no tick";
+	else if (f->kind == GUEST_CPU_UNKNOWN)
+		blind = "what this CPU of the guest did then is not known";
 	else if (f->kind == GUEST_CPU_IDLE)
 		blind = "the guest's CPU idled";
 	for (int d = 0; blind && d < DETECTOR_COUNT; d++)

@@ -38,6 +38,17 @@ const char *detector_name(enum detector d)
 	return detector_names[d];
 }
 
+static const char *const answer_names[] = {
+#define X(NAME, name) [ANSWER_##NAME] = name,
+	ANSWERS(X)
+#undef X
+};
+
+const char *answer_name(enum report_answer a)
+{
+	return answer_names[a];
+}
+
 const char *confidence_name(enum confidence c)
 {
 	return confidence_names[c];
@@ -163,6 +174,7 @@ void report_free(struct report *r)
 	free(r->wall_steps);
 	free(r->reboots);
 	free(r->vcpus);
+	free(r->gaps);
 	free(r->stacks);
 	free(r);
 }

@@ -240,11 +240,50 @@ struct report_watchdog {
 	enum watchdog_opinion opinion;
 };
 
+/* X(NAME, "name") What a report says of a vCPU. */
+#define ANSWERS(X)                                                                                 \
+	X(NO_STALL, "no_stall")                                                                    \
+	X(NO_STALL_BY_HOST, "no_stall_by_host") /* its guest was not recorded */                   \
+	X(STALLS, "stalls")                                                                        \
+	X(CANNOT_TELL, "cannot_tell") /* none was found, and too little was observed */
+
+enum report_answer {
+#define X(NAME, ...) ANSWER_##NAME,
+	ANSWERS(X)
+#undef X
+		ANSWER_COUNT
+};
+/* As in the JSON; static. */
+const char *answer_name(enum report_answer a);
+
+enum { REPORT_GAPS_MAX = 64 };
+
+/* A stretch of at least the threshold in which a vCPU was not observed, by the host or by its own
+ * kernel: it may hide a stall. */
+struct report_gap {
+	uint32_t vm, vcpu;
+	bool host; /* side */
+	struct host_ns begin, end;
+	enum unknown_reason why;
+};
+
+/* How much of a vCPU's time was observed, by the host and by its own kernel. */
+struct report_coverage {
+	int64_t span_ns;           /* of its time since its capture began... */
+	int64_t observed_ns;       /* its state on the host was known for so long */
+	bool guest;                /* its guest was recorded... */
+	int64_t guest_observed_ns; /* and for so long it was known what it did */
+	int64_t unknown_ns[UNKNOWN_REASON_COUNT], guest_unknown_ns[UNKNOWN_REASON_COUNT];
+	bool enough; /* was observed of both sides to say that there was no stall */
+	enum report_answer answer;
+};
+
 /* How one vCPU spent the recording; one that is unplugged and plugged again has two of these. */
 struct report_vcpu {
 	uint32_t vm, vcpu;
 	struct host_ns begin, end;           /* its first and last instant */
 	int64_t states_ns[VCPU_STATE_COUNT]; /* sums to end - begin exactly */
+	struct report_coverage coverage;
 };
 
 /* The host's CLOCK_REALTIME was set: from then on it is ahead by so much more. */
@@ -286,6 +325,10 @@ struct report {
 	struct report_watchdog *watchdogs;
 	size_t n_vcpus;
 	struct report_vcpu *vcpus;
+	unsigned needed_percent; /* so much of a vCPU's time must be observed: coverage.h */
+	size_t n_gaps;
+	struct report_gap *gaps; /* the longest REPORT_GAPS_MAX, by begin */
+	uint64_t dropped_gaps;   /* shorter ones */
 	size_t n_stacks;
 	struct stack **stacks; /* those that evidence names */
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/builder.h"
+#include "host-collector/analyze/coverage.h"
 #include "host-collector/analyze/describe.h"
 #include "host-collector/cli/account.h"
 #include "proto/recording.h"
@@ -50,6 +51,7 @@ struct live {
 	struct said said[ONGOING_MAX];
 	struct agent agents[AGENTS_MAX];
 	struct incident ongoing[ONGOING_MAX];
+	struct report *report; /* of the whole, once it is over */
 };
 
 static void on_incident(void *context, const struct report *report)
@@ -97,8 +99,10 @@ static void on_early_span(void *context, const struct vcpu_span *span)
 
 struct live *live_new(const struct live_options *options)
 {
-	struct report_options report = {
-		.than_ns = options->than_ns, .dmesg = on_dmesg, .incident = on_incident};
+	struct report_options report = {.needed_percent = COVERAGE_NEEDED_PERCENT,
+					.than_ns = options->than_ns,
+					.dmesg = on_dmesg,
+					.incident = on_incident};
 	struct pipeline_options pipeline = {.live = true};
 	struct live *l = calloc(1, sizeof(*l));
 	const struct model_observer idling = {.vcpu_span = on_early_span, .context = l};
@@ -142,6 +146,7 @@ void live_free(struct live *l)
 	pipeline_free(l->pipeline);
 	model_free(l->model);
 	model_free(l->early);
+	report_free(l->report);
 	report_builder_free(l->builder);
 	report_builder_free(l->early_builder);
 	free(l);
@@ -354,9 +359,14 @@ int live_finish(struct live *l)
 
 	if (!err)
 		err = account_give(l->pipeline, l->model, 0, l->builder);
-	/* Hands out what is still open; there is nothing else in it. */
-	report_free(report_builder_finish(l->builder));
+	/* Hands out what is still open. */
+	l->report = report_builder_finish(l->builder);
 	return err;
+}
+
+const struct report *live_report(const struct live *l)
+{
+	return l->report;
 }
 
 bool live_host_ns(const struct live *l, uint64_t tsc, struct host_ns *out)

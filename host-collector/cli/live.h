@@ -44,6 +44,10 @@ int live_tick(struct live *l, uint64_t now_tsc);
 /* The end: what still goes on becomes incidents marked ongoing. */
 int live_finish(struct live *l);
 
+/* After live_finish: a report without its incidents, which have been handed out; NULL on ENOMEM.
+ * Borrowed. */
+const struct report *live_report(const struct live *l);
+
 /* The timeline's time of an arrival; false: not known yet. */
 bool live_host_ns(const struct live *l, uint64_t tsc, struct host_ns *out);
 /* How many stalls of this VM have been told and go on. */

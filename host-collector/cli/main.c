@@ -30,7 +30,8 @@ static void help_print(FILE *to)
 		"`vcpuscope COMMAND --help` shows its options and examples.\n"
 		"`vcpuscope --version` prints the version.\n\n"
 		"exit codes: 0 done; 1 something went wrong; 2 wrong usage; 3 not permitted, or this\n"
-		"machine cannot do it (`vcpuscope doctor` says what is missing).\n");
+		"machine cannot do it (`vcpuscope doctor` says what is missing); 5 report: too little\n"
+		"was observed to say that a vCPU had no stall. compare has codes of its own.\n");
 }
 
 /* For deploy/pages/make-pages; hidden, because it is of use to nobody else. */

@@ -84,6 +84,18 @@ static int list_add(const struct option_spec *spec, struct option_list *list, co
 	return 0;
 }
 
+/* "90%". 0 or -EINVAL. */
+static int percent_parse(const char *text, uint64_t *percent)
+{
+	size_t len = strlen(text);
+	char digits[4];
+
+	if (len < 2 || len > 4 || text[len - 1] != '%')
+		return -EINVAL;
+	snprintf(digits, sizeof(digits), "%.*s", (int)(len - 1), text);
+	return number_parse(digits, percent) || *percent > 100 ? -EINVAL : 0;
+}
+
 static int value_store(const struct option_spec *spec, const char *text, void *out, char *why,
 		       size_t why_bytes)
 {
@@ -118,6 +130,14 @@ static int value_store(const struct option_spec *spec, const char *text, void *o
 	case OPTION_NUMBER:
 		if (number_parse(text, &number)) {
 			snprintf(why, why_bytes, "--%s %s: want a whole number", spec->name, text);
+			return -EINVAL;
+		}
+		*(uint64_t *)field = number;
+		return 0;
+	case OPTION_PERCENT:
+		if (percent_parse(text, &number)) {
+			snprintf(why, why_bytes, "--%s %s: want a percentage such as 90%%",
+				 spec->name, text);
 			return -EINVAL;
 		}
 		*(uint64_t *)field = number;

@@ -21,6 +21,7 @@ enum option_type {
 	OPTION_CHOICE,   /* const char *, one of the words of `value` ("text|json") */
 	OPTION_NUMBER,   /* uint64_t, decimal */
 	OPTION_DURATION, /* uint64_t nanoseconds, greater than zero */
+	OPTION_PERCENT,  /* uint64_t, whole percent from 0 to 100; "90%" */
 	OPTION_OPERAND,  /* const char *, the next argument that is no option */
 	OPTION_LIST,     /* struct option_list, at least one value */
 	OPTION_OPERANDS, /* struct option_list, all arguments that no other row takes; the last row
@@ -49,6 +50,7 @@ enum command_exit {
 	COMMAND_TROUBLE = 1,
 	COMMAND_USAGE = 2,
 	COMMAND_UNSUPPORTED = 3, /* not permitted, or this machine cannot do it */
+	COMMAND_CANNOT_TELL = 5, /* report: too little was observed to say that there was no stall */
 };
 
 struct command {

@@ -22,8 +22,9 @@ void options_dump(const struct command *command, FILE *to)
 	static const char *const types[] = {
 		[OPTION_FLAG] = "flag",         [OPTION_STRING] = "string",
 		[OPTION_CHOICE] = "choice",     [OPTION_NUMBER] = "number",
-		[OPTION_DURATION] = "duration", [OPTION_OPERAND] = "operand",
-		[OPTION_LIST] = "list",         [OPTION_OPERANDS] = "operands",
+		[OPTION_PERCENT] = "number",    [OPTION_DURATION] = "duration",
+		[OPTION_OPERAND] = "operand",   [OPTION_LIST] = "list",
+		[OPTION_OPERANDS] = "operands",
 	};
 
 	fputs("command", to);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/builder.h"
+#include "host-collector/analyze/coverage.h"
 #include "host-collector/analyze/state_times.h"
 #include "host-collector/cli/account.h"
 #include "host-collector/cli/commands.h"
@@ -24,6 +25,7 @@ struct report_arguments {
 	const char *recording, *output;
 	struct report_table_request table; /* .table NULL: stalls */
 	bool all;
+	uint64_t observed_percent;
 };
 
 static const struct option_spec report_option_table[] = {
@@ -48,6 +50,10 @@ static const struct option_spec report_option_table[] = {
 	 "of a TABLE: the first N rows (default 20, 0 all)", false},
 	{"all", OPTION_FLAG, offsetof(struct report_arguments, all), NULL,
 	 "long stretches in which nothing was denied, too", false},
+	{"observed", OPTION_PERCENT, offsetof(struct report_arguments, observed_percent), "90%",
+	 "say \"cannot tell\" of a vCPU without a stall of whose time less than this was observed "
+	 "(default 90%): exit code 5",
+	 false},
 	{"output", OPTION_STRING, offsetof(struct report_arguments, output), "FILE",
 	 "write there instead of to standard output (-o)", false},
 	{"color", OPTION_CHOICE, offsetof(struct report_arguments, color), TEXT_COLOUR,
@@ -174,7 +180,8 @@ static bool arguments_check(const struct report_arguments *a)
 
 static int report_run(const struct command *self, int argc, char **argv)
 {
-	struct report_arguments a = {.table = {.format = "text", .top = 20}};
+	struct report_arguments a = {.table = {.format = "text", .top = 20},
+				     .observed_percent = COVERAGE_NEEDED_PERCENT};
 	struct pipeline_options pipeline_options = {0};
 	struct pipeline *pipeline = NULL;
 	struct report_options options = {.dmesg = account_dmesg, .context = &pipeline};
@@ -191,6 +198,7 @@ static int report_run(const struct command *self, int argc, char **argv)
 		return COMMAND_USAGE;
 	options.than_ns = a.table.than_ns ? (int64_t)a.table.than_ns : STALL_DEFAULT_NS;
 	options.all = a.all;
+	options.needed_percent = (unsigned)a.observed_percent;
 	html = !strcmp(a.table.format, "html");
 	model = model_new();
 	if (model && html)
@@ -232,6 +240,8 @@ static int report_run(const struct command *self, int argc, char **argv)
 	}
 	if (result == COMMAND_OK || n_wrong)
 		gaps_say(a.recording, pipeline, model, &info);
+	if (result == COMMAND_OK && !a.table.table && !coverage_supports(found.report))
+		result = COMMAND_CANNOT_TELL;
 out:
 	report_free(found.report);
 	pipeline_free(pipeline);
@@ -249,6 +259,7 @@ const struct command command_report = {
 	.n_options = sizeof(report_option_table) / sizeof(report_option_table[0]),
 	.examples = "  vcpuscope report run.vcs\n"
 		    "  vcpuscope report run.vcs --than 20ms --all\n"
+		    "  vcpuscope report run.vcs --observed 99%\n"
 		    "  vcpuscope report run.vcs --format html -o report.html\n"
 		    "  vcpuscope report run.vcs --format json -o report.json\n"
 		    "  vcpuscope report run.vcs tasks --top 10\n"

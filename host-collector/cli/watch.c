@@ -22,6 +22,7 @@
 #include "host-collector/cli/report_tables.h"
 #include "host-collector/view/escape.h"
 #include "host-collector/view/json.h"
+#include "host-collector/view/headline.h"
 #include "host-collector/view/text.h"
 #include "proto/log_writer.h"
 
@@ -260,6 +261,7 @@ static void handle_close(uv_handle_t *handle, void *context)
 static void summary_say(const struct watch *w)
 {
 	struct live_summary s;
+	struct headline h;
 
 	live_summarise(w->live, &s);
 	log_writer_line(w->log,
@@ -267,6 +269,11 @@ static void summary_say(const struct watch *w)
 			" lost, %" PRIu64 " late",
 			duration_text((int64_t)(uv_hrtime() - w->start_ns)).text, s.incidents,
 			s.events, s.lost, s.late);
+	if (!live_report(w->live))
+		return;
+	headline_make(live_report(w->live), &h);
+	for (size_t i = 0; i < h.n_lines; i++)
+		log_writer_line(w->log, "vcpuscope watch: %s", h.lines[i]);
 }
 
 /* Completes the arguments, or says what is wrong. */

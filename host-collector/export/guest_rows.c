@@ -153,6 +153,7 @@ void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct pla
 	int32_t current;
 	bool fresh;
 
+	r->row->lost |= r->loss.open;
 	loss_row_over(x->losses, &r->loss, t, model_vm_name(x->model, r->vm), r->cpu);
 	/* Whom this event finds here has been here before, if nobody saw it come. */
 	if (guest_event_was_current(e, &current) && (!r->any || r->current != current))
@@ -190,7 +191,8 @@ void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct pla
 
 void guest_row_lost(struct guest_row *r, uint64_t from, uint64_t n)
 {
-	r->row->lost = true;
+	/* The end of what a guest said counts none: nothing is missing unless an event follows. */
+	r->row->lost |= n > 0;
 	loss_row_begin(&r->loss, from, n);
 }
 

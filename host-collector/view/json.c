@@ -7,7 +7,9 @@
 
 #include <json-c/json.h>
 
+#include "host-collector/analyze/coverage.h"
 #include "host-collector/view/escape.h"
+#include "host-collector/view/headline.h"
 #include "host-collector/view/json_string.h"
 
 typedef struct json_object json;
@@ -332,6 +334,79 @@ static json *losses_json(const struct report *r)
 	return losses;
 }
 
+static json *reasons_json(const int64_t *ns)
+{
+	json *reasons = json_object_new_object();
+
+	for (int why = 0; why < UNKNOWN_REASON_COUNT; why++) {
+		if (ns[why])
+			add_int(reasons, unknown_reason_name((enum unknown_reason)why), ns[why]);
+	}
+	return reasons;
+}
+
+static void add_coverage(json *to, const struct report_coverage *c)
+{
+	add_int(to, "span_ns", c->span_ns);
+	add_int(to, "observed_ns", c->observed_ns);
+	add(to, "guest_observed_ns", c->guest ? json_object_new_int64(c->guest_observed_ns) : NULL);
+	add(to, "unknown_ns", reasons_json(c->unknown_ns));
+	add(to, "guest_unknown_ns", c->guest ? reasons_json(c->guest_unknown_ns) : NULL);
+	add_text(to, "answer", answer_name(c->answer));
+}
+
+static json *gap_json(const struct report *r, const struct report_gap *g)
+{
+	json *gap = json_object_new_object();
+
+	add_text(gap, "vm", report_vm_name(r, g->vm));
+	add_uint(gap, "vcpu", g->vcpu);
+	add_text(gap, "side", g->host ? "host" : "guest");
+	add_int(gap, "begin_ns", g->begin.ns);
+	add_int(gap, "end_ns", g->end.ns);
+	add_text(gap, "reason", unknown_reason_name(g->why));
+	return gap;
+}
+
+/* What the report says first, and how much it rests on. */
+static json *coverage_json(const struct report *r)
+{
+	json *coverage = json_object_new_object(), *array = json_object_new_array();
+	struct report_coverage of;
+	json *vm;
+
+	add_uint(coverage, "needed_percent", r->needed_percent);
+	add_bool(coverage, "supported", coverage_supports(r));
+	for (size_t i = 0; i < r->n_clocks; i++) {
+		coverage_of_vm(r, r->clocks[i].vm, &of);
+		vm = json_object_new_object();
+		add_text(vm, "vm", r->clocks[i].vm_name);
+		add_coverage(vm, &of);
+		json_object_array_add(array, vm);
+	}
+	add(coverage, "vms", array);
+	array = json_object_new_array();
+	for (size_t i = 0; i < r->n_gaps; i++)
+		json_object_array_add(array, gap_json(r, &r->gaps[i]));
+	add(coverage, "gaps", array);
+	add_uint(coverage, "dropped_gaps", r->dropped_gaps);
+	return coverage;
+}
+
+static json *headline_json(const struct report *r)
+{
+	json *array = json_object_new_array();
+	char first[sizeof(((struct headline *)0)->count) + HEADLINE_LINE_BYTES];
+	struct headline h;
+
+	headline_make(r, &h);
+	snprintf(first, sizeof(first), "%s%s", h.count, h.rest);
+	json_object_array_add(array, json_string_new(first));
+	for (size_t i = 0; i < h.n_lines; i++)
+		json_object_array_add(array, json_string_new(h.lines[i]));
+	return array;
+}
+
 static json *vcpu_json(const struct report *r, const struct report_vcpu *v)
 {
 	json *vcpu = json_object_new_object();
@@ -341,6 +416,7 @@ static json *vcpu_json(const struct report *r, const struct report_vcpu *v)
 	add_int(vcpu, "begin_ns", v->begin.ns);
 	add_int(vcpu, "end_ns", v->end.ns);
 	add(vcpu, "states_ns", states_json(v->states_ns));
+	add_coverage(vcpu, &v->coverage);
 	return vcpu;
 }
 
@@ -413,6 +489,8 @@ static json *report_json(const struct report *r)
 	if (r->n_wall_steps)
 		add(root, "wall_clock_steps", wall_steps_json(r));
 	add_int(root, "threshold_ns", r->threshold_ns);
+	add(root, "headline", headline_json(r));
+	add(root, "coverage", coverage_json(r));
 	array = json_object_new_array_ext((int)r->n_clocks);
 	for (size_t i = 0; i < r->n_clocks; i++)
 		json_object_array_add(array, clock_json(&r->clocks[i]));
@@ -434,6 +512,19 @@ static json *report_json(const struct report *r)
 		json_object_array_add(array, watchdog_json(r, &r->watchdogs[i]));
 	add(root, "guest_watchdog", array);
 	return root;
+}
+
+int json_headline_write(const struct report *r, FILE *out)
+{
+	json *root = headline_json(r);
+	const char *text =
+		root ? json_object_to_json_string_ext(root, JSON_C_TO_STRING_NOSLASHESCAPE) : NULL;
+	int err = text ? 0 : -ENOMEM;
+
+	if (text && fputs(text, out) < 0)
+		err = -EIO;
+	json_object_put(root);
+	return err;
 }
 
 int json_report_write(const struct report *r, bool pretty, FILE *out)

@@ -9,5 +9,7 @@
 
 /* One object and a newline; `pretty`: indented, else on one line. 0, -ENOMEM, -EIO. */
 int json_report_write(const struct report *r, bool pretty, FILE *out);
+/* The array `headline` of that object. 0, -ENOMEM or -EIO. */
+int json_headline_write(const struct report *r, FILE *out);
 
 #endif

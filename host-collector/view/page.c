@@ -122,20 +122,24 @@ static int shown_fit(struct shown *s, const struct report *r, struct buffer_text
 	}
 }
 
-static void tables_write(const struct page *page, FILE *out)
+static int tables_write(const struct page *page, FILE *out)
 {
+	int err = 0;
+
 	fputc('[', out);
-	for (size_t i = 0; i < page->n_tables; i++) {
+	for (size_t i = 0; i < page->n_tables && !err; i++) {
 		fputs(i ? "," : "", out);
-		table_write_page(page->tables[i], out);
+		err = table_write_page(page->tables[i], out);
 	}
 	fputc(']', out);
+	return err;
 }
 
-static void data_write(const struct page *page, const struct shown *shown,
-		       const struct buffer_text *json, FILE *out)
+static int data_write(const struct page *page, const struct shown *shown,
+		      const struct buffer_text *json, FILE *out)
 {
 	const struct report *r = page->report;
+	int err;
 
 	fputs("{\"recording\":", out);
 	page_text_write(page->recording, out);
@@ -149,15 +153,20 @@ static void data_write(const struct page *page, const struct shown *shown,
 	for (size_t i = 0; i < shown->report.n_incidents; i++)
 		fprintf(out, "%s%d", i ? "," : "",
 			scenes_find(page->scenes, &shown->report.incidents[i]));
-	fputs("],\"scenes\":", out);
+	/* Of the whole report, whatever is shown of it. */
+	fputs("],\"headline\":", out);
+	err = json_headline_write(r, out);
+	fputs(",\"scenes\":", out);
 	page_scenes_write(page->scenes, r, out);
 	fputs(",\"latencies\":", out);
 	page_latencies_write(page->latencies, r, out);
 	fputs(",\"tables\":", out);
-	tables_write(page, out);
+	if (!err)
+		err = tables_write(page, out);
 	fputs(",\"report\":", out);
 	fwrite(json->text, 1, json->len, out);
 	fputs("}", out);
+	return err;
 }
 
 /* Into a script element: in JSON "<" stands in strings only, and nothing else could end it. */
@@ -208,7 +217,7 @@ static int text_write(const struct report *r, FILE *out)
 	return 0;
 }
 
-static int document_write(const struct buffer_text *data, const struct report *shown, FILE *out)
+static int document_write(const struct buffer_text *data, const struct report *r, FILE *out)
 {
 	int err;
 
@@ -220,7 +229,7 @@ static int document_write(const struct buffer_text *data, const struct report *s
 	      out);
 	fputs(page_file_report_css, out);
 	fputs("</style>\n</head>\n<body>\n<div id=\"page\"></div>\n<noscript><pre>", out);
-	err = text_write(shown, out);
+	err = text_write(r, out);
 	fputs("</pre></noscript>\n<script type=\"application/json\" id=\"data\">", out);
 	script_data_write(data, out);
 	fputs("</script>\n<script>\n", out);
@@ -246,11 +255,11 @@ int page_write(const struct page *page, FILE *out)
 		err = to ? 0 : -ENOMEM;
 	}
 	if (!err)
-		data_write(page, &shown, &json, to);
+		err = data_write(page, &shown, &json, to);
 	if (to && fclose(to))
 		err = -ENOMEM;
 	if (!err)
-		err = document_write(&data, &shown.report, out);
+		err = document_write(&data, page->report, out);
 	shown_free(&shown);
 	free(json.text);
 	free(data.text);

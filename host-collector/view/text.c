@@ -10,6 +10,7 @@
 #include "host-collector/analyze/describe.h"
 #include "host-collector/view/escape.h"
 #include "host-collector/view/runs.h"
+#include "host-collector/view/headline.h"
 #include "host-collector/view/text_notes.h"
 #include "host-collector/view/text_time.h"
 #include "host-collector/view/wrap.h"
@@ -63,6 +64,9 @@ static struct what_text what(const struct incident *i)
 
 	if (i->kind == GUEST_CPU_IDLE) {
 		snprintf(w.text, sizeof(w.text), "idle");
+	} else if (i->kind == GUEST_CPU_UNKNOWN && i->lost_interrupt.known) {
+		snprintf(w.text, sizeof(w.text), "interrupt 0x%02x not handled",
+			 i->lost_interrupt.vector);
 	} else if (i->kind == GUEST_CPU_UNKNOWN) {
 		snprintf(w.text, sizeof(w.text), "guest side unknown");
 	} else if (i->kind == GUEST_CPU_TASK) {
@@ -231,13 +235,36 @@ static void detectors_write(const struct page *p, const struct incident *i)
 	}
 }
 
-static const char *clock_method(const struct report *r, uint32_t vm)
+static const struct report_clock *clock_of(const struct report *r, uint32_t vm)
 {
 	for (size_t i = 0; i < r->n_clocks; i++) {
 		if (r->clocks[i].vm == vm)
-			return r->clocks[i].method;
+			return &r->clocks[i];
 	}
-	return "none";
+	return NULL;
+}
+
+/* Has this VM's guest no clock of its own here: it was not recorded? */
+static bool is_host_only(const struct report *r, uint32_t vm)
+{
+	for (size_t i = 0; i < r->n_losses; i++) {
+		if (r->losses[i].source == vm && r->losses[i].delivered)
+			return false;
+	}
+	return true;
+}
+
+/* By which clock an incident's times are, and how sure they are. */
+static void incident_clock_write(const struct page *p, const struct incident *i)
+{
+	const struct report_clock *c = clock_of(p->report, i->vm);
+
+	if (!i->err_ns || is_host_only(p->report, i->vm))
+		fputs("  by the host's clock\n", p->out);
+	else if (c && strcmp(c->method, "none") != 0)
+		fprintf(p->out, "  clock %s, %s\n", c->method, time_error(i->err_ns).text);
+	else
+		fprintf(p->out, "  guest times by arrival, %s\n", time_error(i->err_ns).text);
 }
 
 static void headline_write(const struct page *p, const struct incident *i)
@@ -274,11 +301,7 @@ static void incident_write(const struct page *p, const struct incident *i)
 			time_dmesg(i->end_dmesg_ns).text);
 	if (i->dmesg_known && i->dmesg_err_ns >= DMESG_ERR_SHOWN_NS)
 		fprintf(p->out, " %s", time_error(i->dmesg_err_ns).text);
-	if (i->err_ns)
-		fprintf(p->out, "  clock %s, %s\n", clock_method(r, i->vm),
-			time_error(i->err_ns).text);
-	else
-		fprintf(p->out, "  host's clock\n");
+	incident_clock_write(p, i);
 	if (!i->healthy) {
 		fprintf(p->out, "   why      %s\n", escape(i->because).text);
 		if (i->runner_up != VERDICT_UNDETERMINED)
@@ -422,34 +445,21 @@ void text_ongoing_write(const struct incident *i, const char *vm_name, const str
 static void head_write(const struct page *p)
 {
 	const struct report *r = p->report;
-	const struct incident *worst = NULL;
-	size_t n = 0, healthy = 0;
+	struct headline h;
+	size_t healthy = 0;
 
-	for (size_t i = 0; i < r->n_incidents; i++) {
-		const struct incident *x = &r->incidents[i];
-
-		healthy += x->healthy;
-		n += !x->healthy;
-		if (!x->healthy && (!worst || duration(x) > duration(worst)))
-			worst = x;
-	}
+	headline_make(r, &h);
+	for (size_t i = 0; i < r->n_incidents; i++)
+		healthy += r->incidents[i].healthy;
 	if (r->simulated)
 		fprintf(p->out,
 			"SIMULATED: this recording was made by the simulator, not by a machine.\n");
 	if (r->imported)
 		fprintf(p->out, "IMPORTED: from another tracer's recording, which may not hold all "
 				"that vcpuscope would have captured.\n");
-	if (worst)
-		fprintf(p->out,
-			"%s%zu stall%s in %s%s, the longest %s on guest CPU %u of VM %s: %s\n",
-			on(p, BOLD), n, n == 1 ? "" : "s",
-			duration_text(r->end.ns - r->begin.ns).text, on(p, PLAIN),
-			duration_text(duration(worst)).text, worst->guest_cpu,
-			escape(report_vm_name(r, worst->vm)).text, escape(worst->because).text);
-	else
-		fprintf(p->out, "%sNo stall%s of %s or more in %s.\n", on(p, BOLD), on(p, PLAIN),
-			duration_text(r->threshold_ns).text,
-			duration_text(r->end.ns - r->begin.ns).text);
+	fprintf(p->out, "%s%s%s%s\n", on(p, BOLD), h.count, on(p, PLAIN), h.rest);
+	for (size_t i = 0; i < h.n_lines; i++)
+		fprintf(p->out, "%s\n", h.lines[i]);
 	if (healthy)
 		fprintf(p->out, "%zu long stretch%s in which nothing was denied to anybody.\n",
 			healthy, healthy == 1 ? "" : "es");
@@ -460,9 +470,16 @@ static void head_write(const struct page *p)
 
 static void clock_write(const struct page *p, const struct report_clock *c)
 {
-	fprintf(p->out, "VM %-8s guest times ", escape(c->vm_name).text);
+	fprintf(p->out, "VM %-8s ", escape(c->vm_name).text);
+	if (strcmp(c->method, "none") == 0 && is_host_only(p->report, c->vm)) {
+		fputs("no guest times: the guest was not recorded\n", p->out);
+		return;
+	}
+	fputs("guest times ", p->out);
 	if (c->untrusted)
 		fputs("not proven", p->out);
+	else if (strcmp(c->method, "none") == 0)
+		fputs("by arrival, error unbounded", p->out);
 	else
 		fprintf(p->out, "by %s", escape(c->method).text);
 	if (strcmp(c->method, "none") != 0)

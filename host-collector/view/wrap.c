@@ -114,8 +114,13 @@ static ssize_t on_write(void *cookie, const char *data, size_t len)
 	struct wrap *w = cookie;
 	char *end;
 
-	if (byte_buffer_append(&w->line, data, len) || byte_buffer_reserve(&w->line, 1))
-		return 0;
+	if (byte_buffer_reserve(&w->line, len + 1)) { /* too wide is better than not at all */
+		fwrite(w->line.data, 1, w->line.len, w->to);
+		fwrite(data, 1, len, w->to);
+		w->line.len = 0;
+		return (ssize_t)len;
+	}
+	byte_buffer_append(&w->line, data, len);
 	w->line.data[w->line.len] = '\0';
 	while ((end = memchr(w->line.data, '\n', w->line.len))) {
 		*end = '\0';

@@ -37,10 +37,10 @@ def tables_of(vcpuscope, recording):
 
 
 def colours_check(vcpuscope, recording):
-    plain = text_of([vcpuscope, "report", recording])
-    always = text_of([vcpuscope, "report", recording, "--color", "always"],
+    plain = text_of([vcpuscope, "report", recording], (0, 5))
+    always = text_of([vcpuscope, "report", recording, "--color", "always"], (0, 5),
                      env={**os.environ, "NO_COLOR": "1"})
-    never = text_of([vcpuscope, "report", recording, "--color", "never"])
+    never = text_of([vcpuscope, "report", recording, "--color", "never"], (0, 5))
     bad = "\x1b" in plain or "\x1b" in never or not COLOUR.search(always)
     if bad or COLOUR.sub("", always) != plain or never != plain:
         print("colours are not where they should be")
@@ -67,7 +67,7 @@ def main():
                         ["report", recording, "--color", "always"], ["top", recording, "-b"]]
             commands += [["report", recording, table] for table in tables_of(a.vcpuscope, recording)]
             for command in commands:
-                bad += width_check(command, text_of([a.vcpuscope, *command]))
+                bad += width_check(command, text_of([a.vcpuscope, *command], (0, 5)))
         bad += colours_check(a.vcpuscope, os.path.join(folder, "vmm_lock.vcs"))
     names = re.findall(r"^  ([a-z]+) ", text_of([a.vcpuscope, "--help"]), re.M)
     for command in [["--help"], ["simulate", "--list"]] + [[name, "--help"] for name in names]:

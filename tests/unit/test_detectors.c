@@ -88,7 +88,7 @@ static const struct {
 	 0,
 	 NULL,
 	 {NO, YES, NO},
-	 {"waited 10.0 ms for this CPU only", "none", "shorter"}},
+	 {"waited only 10.0 ms for this CPU", "none", "shorter"}},
 	{"all three",
 	 spins_for_30_s,
 	 20,
@@ -118,7 +118,7 @@ static const struct {
 	 0,
 	 NULL,
 	 {BLIND, BLIND, BLIND},
-	 {"nothing of the guest's was recorded", "nothing", "nothing"}},
+	 {"no event of the guest was recorded", "no event", "no event"}},
 };
 
 /* The guest's log has the timeline's own time. */

@@ -302,6 +302,12 @@ static void a_quiet_guest_is_not_talked_about(void **state)
 	assert_int_equal(live_finish(s->live), 0);
 	assert_int_equal(s->n_said, 0);
 	assert_int_equal(s->n_incidents, 0);
+	/* At the end it is known how much of that was observed. */
+	assert_non_null(live_report(s->live));
+	assert_int_equal(live_report(s->live)->n_vcpus, 1);
+	/* Its thread's one event came before the host's clocks were known. */
+	assert_int_equal(live_report(s->live)->vcpus[0].coverage.answer, ANSWER_CANNOT_TELL);
+	assert_true(live_report(s->live)->vcpus[0].coverage.guest_observed_ns > 2900 * MS);
 }
 
 /* ---- the agent goes ---- */
@@ -497,6 +503,7 @@ static void what_lasts_at_the_end_is_told_as_ongoing(void **state)
 	assert_int_equal(live_finish(s->live), 0);
 	assert_int_equal(s->n_incidents, 1);
 	assert_true(s->incidents[0].ongoing);
+	assert_int_equal(live_report(s->live)->vcpus[0].coverage.answer, ANSWER_STALLS);
 	assert_int_equal(s->incidents[0].verdict, VERDICT_VCPU_NOT_SCHEDULED);
 }
 

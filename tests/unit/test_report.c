@@ -98,20 +98,25 @@ static int run(struct fixture *f, const char *option)
 	return command_report.run(&command_report, option ? 7 : 6, argv);
 }
 
-/* The report's incidents; the scene ends here. */
-static struct json_object *incidents(struct fixture *f, const char *option)
+/* The report's incidents; the scene ends here. exit_code: of `report`. */
+static struct json_object *incidents_of(struct fixture *f, const char *option, int exit_code)
 {
 	struct json_object *list;
 
 	if (f->synth)
 		synth_free(f->synth);
 	f->synth = NULL;
-	assert_int_equal(run(f, option), COMMAND_OK);
+	assert_int_equal(run(f, option), exit_code);
 	json_object_put(f->report);
 	f->report = json_object_from_file(f->output);
 	assert_non_null(f->report);
 	assert_true(json_object_object_get_ex(f->report, "incidents", &list));
 	return list;
+}
+
+static struct json_object *incidents(struct fixture *f, const char *option)
+{
+	return incidents_of(f, option, COMMAND_OK);
 }
 
 static const char *text_of(struct json_object *o, const char *key)
@@ -128,6 +133,21 @@ static int64_t number_of(struct json_object *o, const char *key)
 
 	assert_true(json_object_object_get_ex(o, key, &value));
 	return json_object_get_int64(value);
+}
+
+/* Does a sentence of the report's headline hold this? */
+static bool says(struct fixture *f, const char *text)
+{
+	struct json_object *lines;
+	bool found = false;
+
+	assert_true(json_object_object_get_ex(f->report, "headline", &lines));
+	for (size_t i = 0; i < json_object_array_length(lines); i++)
+		found |= strstr(json_object_get_string(json_object_array_get_idx(lines, i)),
+				text) != NULL;
+	for (size_t i = 0; !found && i < json_object_array_length(lines); i++)
+		print_message("%s\n", json_object_get_string(json_object_array_get_idx(lines, i)));
+	return found;
 }
 
 /* The one incident, which must have this verdict; *share: its time in this vCPU state. */
@@ -343,8 +363,9 @@ static void without_the_host_the_guests_half_is_told_and_the_rest_is_missing(voi
 	synth_at(f->synth, 1500 * MS);
 	synth_guest_silent(f->synth, false);
 	busy(f->synth, 1501 * MS, 2500 * MS);
-	list = incidents(f, NULL);
+	list = incidents_of(f, NULL, COMMAND_CANNOT_TELL);
 	assert_int_equal(json_object_array_length(list), 1);
+	assert_true(says(f, "Observed of VM vm1: nothing of its vCPUs on the host."));
 	assert_true(misses(json_object_array_get_idx(list, 0), "host_events"));
 	assert_string_not_equal(text_of(json_object_array_get_idx(list, 0), "confidence"),
 				"decided");
@@ -365,8 +386,8 @@ static void what_happened_before_the_recording_began_is_told_only_if_asked_for(v
 	busy(f->synth, 701 * MS, 1000 * MS);
 	synth_host_event(f->synth, 0, synth_switch(0, 0, VCPU0));
 	busy(f->synth, 1001 * MS, 2000 * MS);
-	assert_int_equal(json_object_array_length(incidents(f, NULL)), 0);
-	assert_int_equal(json_object_array_length(incidents(f, "--all")), 1);
+	assert_int_equal(json_object_array_length(incidents_of(f, NULL, COMMAND_CANNOT_TELL)), 0);
+	assert_int_equal(json_object_array_length(incidents_of(f, "--all", COMMAND_OK)), 1);
 }
 
 static void what_the_guest_did_after_its_last_word_is_not_guessed(void **state)
@@ -379,7 +400,36 @@ static void what_the_guest_did_after_its_last_word_is_not_guessed(void **state)
 	synth_at(f->synth, 1040 * MS);
 	synth_guest_silent(f->synth, true);
 	synth_at(f->synth, 3000 * MS);
-	assert_int_equal(json_object_array_length(incidents(f, NULL)), 0);
+	assert_int_equal(json_object_array_length(incidents_of(f, NULL, COMMAND_CANNOT_TELL)), 0);
+	assert_true(says(f, "Cannot tell whether there was a stall of 100 ms or more in "));
+	assert_true(says(f, ": no agent was heard."));
+}
+
+/* An agent is killed and started again 2 s later, by the same kernel: nothing was lost by anybody,
+ * and the guest's stalls in between could not be seen. */
+static void time_without_an_agent_is_a_gap(void **state)
+{
+	struct fixture *f = *state;
+	struct json_object *coverage, *gaps, *gap;
+
+	scene_new(f, (struct synth_options){0});
+	busy(f->synth, 2 * MS, 1000 * MS);
+	synth_guest_silent(f->synth, true);
+	synth_at(f->synth, 3000 * MS);
+	synth_guest_silent(f->synth, false);
+	synth_guest_boot(f->synth, "guest", synth_guest_tsc(f->synth));
+	busy(f->synth, 3001 * MS, 5000 * MS);
+	assert_int_equal(json_object_array_length(incidents_of(f, NULL, COMMAND_CANNOT_TELL)), 0);
+	assert_true(says(f, "Not observed of VM web1 in the guest: 20"));
+	assert_true(says(f, "Guest events missing for 20"));
+	assert_true(says(f, ": no agent was heard."));
+	assert_true(json_object_object_get_ex(f->report, "coverage", &coverage));
+	assert_true(json_object_object_get_ex(coverage, "gaps", &gaps));
+	assert_int_equal(json_object_array_length(gaps), 1);
+	gap = json_object_array_get_idx(gaps, 0);
+	assert_string_equal(text_of(gap, "side"), "guest");
+	assert_string_equal(text_of(gap, "reason"), "no_agent");
+	assert_true(number_of(gap, "end_ns") - number_of(gap, "begin_ns") > 1900 * MS);
 }
 
 static void a_cut_recording_says_so(void **state)
@@ -426,6 +476,7 @@ int main(void)
 		CASE(without_the_host_the_guests_half_is_told_and_the_rest_is_missing),
 		CASE(what_happened_before_the_recording_began_is_told_only_if_asked_for),
 		CASE(what_the_guest_did_after_its_last_word_is_not_guessed),
+		CASE(time_without_an_agent_is_a_gap),
 		CASE(a_cut_recording_says_so),
 		CASE(trouble_is_an_exit_code),
 	};

@@ -135,7 +135,18 @@ static struct report *report_new(void)
 		0,
 		{1000000000},
 		{11000000000},
-		{[VCPU_GUEST] = 9000000000, [VCPU_STOPPED] = 400000000, [VCPU_HALTED] = 600000000}};
+		{[VCPU_GUEST] = 9000000000, [VCPU_STOPPED] = 400000000, [VCPU_HALTED] = 600000000},
+		{.span_ns = 10000000000,
+		 .observed_ns = 10000000000,
+		 .guest = true,
+		 .guest_observed_ns = 9500000000,
+		 .guest_unknown_ns = {[UNKNOWN_NO_AGENT] = 500000000},
+		 .enough = true,
+		 .answer = ANSWER_STALLS}};
+	r->needed_percent = 90;
+	r->n_gaps = 1;
+	r->gaps = calloc(1, sizeof(*r->gaps));
+	r->gaps[0] = (struct report_gap){1, 0, false, {6000000000}, {6500000000}, UNKNOWN_NO_AGENT};
 	r->n_stacks = 1;
 	r->stacks = calloc(1, sizeof(struct stack *));
 	r->stacks[0] = waiter_stack();
@@ -462,6 +473,168 @@ static void equal_stalls_in_a_row_are_one_block(void **state)
 	report_free(r);
 }
 
+/* One change to the report, and what the text then says and no longer says. */
+static void change_host_only(struct report *r)
+{
+	strcpy(r->clocks[0].method, "none");
+	r->losses[1].delivered = 0;
+	r->incidents[0].err_ns = r->incidents[1].err_ns = r->incidents[2].err_ns = 0;
+}
+
+static void change_by_arrival(struct report *r)
+{
+	strcpy(r->clocks[0].method, "none");
+	r->incidents[0].err_ns = UINT32_MAX;
+}
+
+static void change_lost_interrupt(struct report *r)
+{
+	struct incident *i = &r->incidents[2];
+
+	i->healthy = false;
+	i->kind = GUEST_CPU_UNKNOWN;
+	i->lost_interrupt.vector = 0x24;
+}
+
+static void change_guest_unknown(struct report *r)
+{
+	r->incidents[0].kind = GUEST_CPU_UNKNOWN;
+}
+
+static void change_no_stall(struct report *r)
+{
+	r->n_incidents = 0;
+	r->vcpus[0].coverage.answer = ANSWER_NO_STALL;
+}
+
+static void change_cannot_tell(struct report *r)
+{
+	r->n_incidents = 0;
+	r->vcpus[0].coverage.enough = false;
+	r->vcpus[0].coverage.answer = ANSWER_CANNOT_TELL;
+}
+
+static void change_cut(struct report *r)
+{
+	r->cut = true;
+}
+
+static void log_line(struct report *r, int incident, enum watchdog_opinion opinion)
+{
+	r->n_watchdogs = 1;
+	r->watchdogs = calloc(1, sizeof(*r->watchdogs));
+	r->watchdogs[0] = (struct report_watchdog){.vm = 1,
+						   .stuck_s = 22,
+						   .pid = 50,
+						   .comm = "victim",
+						   .dmesg_us = 123456789,
+						   .incident = incident,
+						   .opinion = opinion};
+}
+
+static void change_log_wrong(struct report *r)
+{
+	log_line(r, 0, WATCHDOG_WRONG);
+}
+
+static void change_log_right(struct report *r)
+{
+	log_line(r, 0, WATCHDOG_RIGHT);
+}
+
+static void change_log_unproven(struct report *r)
+{
+	log_line(r, 0, WATCHDOG_UNPROVEN);
+}
+
+static void change_orphan_log(struct report *r)
+{
+	log_line(r, -1, WATCHDOG_UNPROVEN);
+}
+
+static void change_simulated(struct report *r)
+{
+	r->simulated = true;
+}
+
+static void change_more(struct report *r)
+{
+	r->dropped_incidents = 5;
+}
+
+static void change_imported(struct report *r)
+{
+	r->simulated = false;
+	r->imported = true;
+}
+
+static void change_nothing(struct report *r)
+{
+	(void)r;
+}
+
+static const struct {
+	void (*change)(struct report *r);
+	const char *says, *says_not;
+} sentences[] = {
+	{change_nothing,
+	 "2 stalls in 10.0 s, the longest 500 ms on guest CPU 0 of VM web1: ", "No "},
+	{change_nothing, "1 long stretch in which nothing was denied to anybody.", "cut"},
+	{change_nothing, "clock echo, +-", "guest times by arrival"},
+	{change_nothing, "VM web1     guest times by echo, +-98", "not recorded"},
+	{change_host_only, "  by the host's clock\n", "+-"},
+	{change_host_only, "VM web1     no guest times: the guest was not recorded\n", "by none"},
+	{change_by_arrival, "  guest times by arrival, error unbounded\n", "clock none"},
+	{change_by_arrival, "VM web1     guest times by arrival, error unbounded", "by none"},
+	{change_lost_interrupt, "guest CPU 1, interrupt 0x24 not handled\n", "guest side unknown"},
+	{change_guest_unknown, "guest CPU 0, guest side unknown\n", "not handled"},
+	{change_no_stall, "No stall of 100 ms or more in 10.0 s.\n", "Cannot tell"},
+	{change_cannot_tell,
+	 "Cannot tell whether there was a stall of 100 ms or more in 10.0 s: too little was "
+	 "observed.\n",
+	 "No stall"},
+	{change_log_wrong, "CPU#0 stuck for 22s, blames victim (50), which is innocent\n",
+	 "blame is"},
+	{change_log_right, "CPU#0 stuck for 22s, blames victim (50), it is to blame\n", "innocent"},
+	{change_log_unproven, "blames victim (50), whether it is to blame is", "innocent"},
+	{change_orphan_log, "of VM web1; no stall in this recording explains it\n", "innocent"},
+	{change_nothing, "(7 by its kernel's full ring, 3 by its agent, 12 on the way",
+	 "collector"},
+	{change_nothing, ", 2 too late\n", "more stalls than"},
+	{change_more, "5 more stalls than a report holds.\n", "No stall"},
+	{change_imported, "IMPORTED: from another tracer's recording", "SIMULATED"},
+	{change_simulated, "SIMULATED: this recording was made by the simulator", "IMPORTED"},
+	{change_cut, "The recording was cut: this is what is whole of it.\n", "IMPORTED"},
+};
+
+static bool is_said(const char *text, const char *sentence)
+{
+	char *in = squeezed(text), *what = squeezed(sentence);
+	bool found = strstr(in, what) != NULL;
+
+	free(in);
+	free(what);
+	return found;
+}
+
+static void each_sentence_is_said_when_it_is_true(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(sentences) / sizeof(sentences[0]); i++) {
+		struct report *r = report_new();
+		char *text;
+
+		sentences[i].change(r);
+		text = text_of(r, false);
+		if (!is_said(text, sentences[i].says))
+			fail_msg("it does not say '%s':\n%s", sentences[i].says, text);
+		if (is_said(text, sentences[i].says_not))
+			fail_msg("it says '%s':\n%s", sentences[i].says_not, text);
+		free(text);
+		report_free(r);
+	}
+}
+
 /* Writes the report that the golden file holds, for a human to compare. */
 static int golden_write(const char *path)
 {
@@ -480,6 +653,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_json_is_the_golden_file),
 		cmocka_unit_test(equal_stalls_in_a_row_are_one_block),
+		cmocka_unit_test(each_sentence_is_said_when_it_is_true),
 		cmocka_unit_test(hostile_names_leave_the_json_valid),
 		cmocka_unit_test(the_text_says_what_happened_first),
 		cmocka_unit_test(stalls_of_their_own_have_their_own_block),

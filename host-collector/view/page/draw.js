@@ -43,6 +43,11 @@ function svg(name, attributes, ...children) {
 	return fill(document.createElementNS(SVG_NS, name), attributes, children);
 }
 
+// "0x24", as vectors are written everywhere.
+function hex(number) {
+	return "0x" + Number(number).toString(16).padStart(2, "0");
+}
+
 // "412 ms", "3.52 ms", "80.0 us": three digits, as in the text report.
 function duration(ns) {
 	const units = [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"]];

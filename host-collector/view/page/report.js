@@ -42,6 +42,8 @@ function doing(incident) {
 
 	if (incident.kind === "idle")
 		return "idle";
+	if (incident.kind === "unknown" && incident.lost_interrupt)
+		return "interrupt " + hex(incident.lost_interrupt.vector) + " not handled";
 	if (incident.kind === "unknown")
 		return "the guest's side is not known";
 	if (incident.kind === "task")
@@ -82,9 +84,6 @@ function section(id, title, ...children) {
 // ---- head ----
 
 function head() {
-	const stalls = report.incidents.filter((i) => !i.healthy);
-	const total = stalls.length + data.incidents_left_out;
-	const longest = stalls.reduce((a, b) => !a || b.duration_ns > a.duration_ns ? b : a, null);
 	const badges = el("p", {class: "badges"});
 	const box = el("header", {}, el("h1", {}, "Why did the guest stall?"),
 		el("p", {class: "source"}, data.recording, ", " + wall(report.begin_ns, true) + ", " +
@@ -100,14 +99,11 @@ function head() {
 		badges.append(el("span", {class: "badge"}, "cut: this is what is whole of the recording"));
 	if (badges.childNodes.length)
 		box.append(badges);
-	if (longest)
-		box.append(el("p", {class: "answer"}, el("strong", {}, plural(total, "stall") + "."),
-			(total > 1 ? " The longest, " : " ") + duration(longest.duration_ns) + " on guest CPU " +
-			longest.guest_cpu + " of VM " + longest.vm + ": " + longest.because + "."));
-	else
-		box.append(el("p", {class: "answer"}, el("strong", {}, "No stall")," of " +
-			duration(report.threshold_ns) + " or more in " +
-			duration(report.end_ns - report.begin_ns) + "."));
+	const [first, ...others] = data.headline;
+	const bold = first.search(/, |: |\.$/);
+
+	box.append(el("p", {class: "answer"}, el("strong", {}, first.slice(0, bold)), first.slice(bold)));
+	box.append(el("ul", {class: "observed"}, ...others.map((line) => el("li", {}, line))));
 	return box;
 }
 
@@ -277,7 +273,7 @@ function watchdog_lines(index) {
 }
 
 function lost_text(lost) {
-	return "from " + lost.source + ", vector " + lost.vector + (lost.irq === null ? ""
+	return "from " + lost.source + ", vector " + hex(lost.vector) + (lost.irq === null ? ""
 		: ", irq " + lost.irq) + ", pending for " + duration(lost.pending_ns) + (lost.handled
 		? ", handled later" : "") + (lost.raised_by && lost.raised_by.comm ? ", raised by " +
 		lost.raised_by.comm + " (" + lost.raised_by.pid + ")" : "");
@@ -310,8 +306,12 @@ function facts(incident) {
 		add("next best", VERDICT_WORDS[incident.runner_up] || incident.runner_up);
 	const clock = clock_of(incident.vm);
 
-	add("clock", (clock ? "guest times by " + clock.method + ", " : "") +
-		error_text(incident.error_ns));
+	if (clock && clock.method === "none")
+		add("clock", incident.error_ns ? "guest times by arrival, " + error_text(incident.error_ns)
+			: "the host's");
+	else
+		add("clock", (clock ? "guest times by " + clock.method + ", " : "") +
+			error_text(incident.error_ns));
 	if (incident.lost_interrupt)
 		add("lost interrupt", lost_text(incident.lost_interrupt));
 	if (incident.missing.length)

@@ -487,7 +487,7 @@ class Timeline {
 		const lines = [name + ": " + meaning];
 
 		if (name === "interrupt")
-			lines.push("vector " + what + " on " + this.label(this.rows[to_row]));
+			lines.push("vector " + hex(what) + " on " + this.label(this.rows[to_row]));
 		else
 			lines.push(task(name === "kick" ? this.scene.host : this.scene.guest, pid));
 		lines.push(this.offset(from) + ", " + duration(to - from) + " later at its end");

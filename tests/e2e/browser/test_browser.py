@@ -95,7 +95,8 @@ class Files:
     def run(self, *arguments):
         done = subprocess.run([str(a) for a in arguments], stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True, timeout=300)
-        expect(f"{' '.join(map(str, arguments[:2]))} succeeds", not done.returncode, done.stderr)
+        # 5: a report was made, and cannot tell whether there was a stall.
+        expect(f"{' '.join(map(str, arguments[:2]))} succeeds", done.returncode in (0, 5), done.stderr)
 
     def simulated(self, scenario, name, *more):
         path = self.out / f"{name}.vcs"
