@@ -47,6 +47,8 @@ def perfetto_check(vcpuscope, recording, out, lossy):
             bad.append(f"thread {tid} has no states: {states}")
     if lossy and not trace.losses:
         bad.append("losses are not marked")
+    if not lossy and trace.losses:
+        bad.append(f"{trace.losses} bundles are marked as lossy, and nothing was lost")
     if not lossy and "outside their vCPU's" in told:
         bad.append(told)
     return bad
