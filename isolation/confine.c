@@ -160,7 +160,7 @@ static int filter_load(bool files, bool sockets)
 	/* libelf asks whether a descriptor is open. */
 	if (!err && files)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
-				       SCMP_A1(SCMP_CMP_EQ, F_GETFD));
+				       SCMP_A1(SCMP_CMP_EQ, F_GETFD, 0));
 	if (!err && sockets && !files)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(recvmsg), 0);
 	/* Memory of its own only, and none to execute. */
@@ -171,7 +171,7 @@ static int filter_load(bool files, bool sockets)
 	/* pthread_once() in GnuTLS wakes whoever waits, though there are no other threads. */
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(futex), 1,
-				       SCMP_A1(SCMP_CMP_EQ, FUTEX_WAKE_PRIVATE));
+				       SCMP_A1(SCMP_CMP_EQ, FUTEX_WAKE_PRIVATE, 0));
 	if (!err)
 		err = seccomp_load(filter);
 	seccomp_release(filter);

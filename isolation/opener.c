@@ -18,13 +18,11 @@
 
 #include "isolation/bad_files.h"
 #include "isolation/confine.h"
-#include "isolation/modules.h"
 #include "isolation/packet.h"
+#include "isolation/processes.h"
 
 enum {
-	PROCESSES_MAX = 72,
-	LOOK_AGAIN_MS = 1000, /* at a process's mappings, at most so often */
-	STACK_CPU_MS = 1000,  /* of the namer's, for one stack */
+	STACK_CPU_MS = 1000, /* of the namer's, for one stack */
 	WAIT_MS = 20,
 	BLOCKED_WAITS = 3000 / WAIT_MS, /* in which it blocked: to wait for a CPU is no fault */
 	KILL_WAIT_MS = 1000,
@@ -32,14 +30,6 @@ enum {
 	BACKOFF_MS = 100,
 	BACKOFF_MAX_MS = 30000,
 	YOUNG_MS = 10000,
-};
-
-struct process {
-	pid_t pid;
-	uint64_t start_time, used, read_ms;
-	uint32_t list; /* number of the list of modules */
-	size_t n;
-	struct module *modules;
 };
 
 struct opener {
@@ -51,11 +41,8 @@ struct opener {
 	uint64_t born_ms, retry_ms, backoff_ms;
 	pid_t stuck[STUCK_MAX]; /* killed, but not gone; 0: none */
 	bool unconfined;
-	uint64_t uses;
-	uint32_t lists;
-	struct process processes[PROCESSES_MAX];
+	struct processes *processes;
 	/* large, so not on the stack */
-	struct module scratch[NAMING_MODULES_MAX];
 	struct {
 		struct naming_request head;
 		uint8_t rest[NAMING_ADDRESSES_MAX * sizeof(uint64_t) + NAMING_DATA_MAX];
@@ -92,72 +79,6 @@ static uint64_t clock_ms(clockid_t clock)
 static uint64_t now_ms(void)
 {
 	return clock_ms(CLOCK_MONOTONIC);
-}
-
-/* ---- processes ---- */
-
-static void process_forget(struct process *p)
-{
-	free(p->modules);
-	*p = (struct process){0};
-}
-
-/* The mappings as they are now; what is known of their files stays. 0 or -errno. */
-static int process_look(struct opener *o, struct process *p)
-{
-	long n = modules_read(p->pid, o->scratch, NAMING_MODULES_MAX);
-	struct module *modules;
-
-	p->read_ms = now_ms();
-	if (n < 0)
-		return (int)n;
-	if (modules_start_time(p->pid) != p->start_time)
-		return -ESRCH;
-	modules = malloc((size_t)(n + 1) * sizeof(*modules));
-	if (!modules)
-		return -ENOMEM;
-	memcpy(modules, o->scratch, (size_t)n * sizeof(*modules));
-	for (size_t i = 0; i < (size_t)n; i++) {
-		const long was = modules_find(p->modules, p->n, modules[i].seen.code_begin);
-
-		if (was < 0 || p->modules[was].device != modules[i].device ||
-		    p->modules[was].inode != modules[i].inode)
-			continue;
-		modules[i].id = p->modules[was].id;
-		modules[i].owner = p->modules[was].owner;
-	}
-	free(p->modules);
-	p->modules = modules;
-	p->n = (size_t)n;
-	p->list = ++o->lists;
-	return 0;
-}
-
-/* NULL: it is gone. */
-static struct process *process_get(struct opener *o, pid_t pid, uint64_t start_time)
-{
-	struct process *oldest = &o->processes[0];
-
-	for (size_t i = 0; i < PROCESSES_MAX; i++) {
-		struct process *p = &o->processes[i];
-
-		if (p->pid == pid && p->start_time == start_time) {
-			p->used = ++o->uses;
-			return p;
-		}
-		if (p->pid == pid)
-			process_forget(p); /* dead, or another one by now */
-		if (p->used < oldest->used)
-			oldest = p;
-	}
-	process_forget(oldest);
-	oldest->pid = pid;
-	oldest->start_time = start_time;
-	oldest->used = ++o->uses;
-	if (!process_look(o, oldest))
-		return oldest;
-	process_forget(oldest);
-	return NULL;
 }
 
 /* ---- the namer ---- */
@@ -272,8 +193,8 @@ static int modules_tell(struct opener *o, struct process *p, uint32_t list)
 {
 	struct naming_modules *m = &o->modules;
 
-	if (list == p->list && now_ms() - p->read_ms >= LOOK_AGAIN_MS)
-		process_look(o, p);
+	if (list == p->list)
+		processes_look_again(o->processes, p);
 	m->head = (struct naming_head){NAMING_MODULES, p->list};
 	m->n = (uint32_t)p->n;
 	for (size_t i = 0; i < p->n; i++)
@@ -468,7 +389,7 @@ static enum naming_outcome request_answer(struct opener *o, uint64_t start_time,
 {
 	const struct naming_request *r = &o->request.head;
 	const uint64_t *addresses = (const uint64_t *)o->request.rest;
-	struct process *p = process_get(o, r->pid, start_time);
+	struct process *p = processes_get(o->processes, r->pid, start_time);
 	long n;
 
 	if (!p)
@@ -530,7 +451,8 @@ static struct opener *opener_new(const struct naming_body *body)
 	o->bad = bad_files_map(OPENER_BAD_FILES);
 	place = mmap(NULL, sizeof(*o->place), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		     -1, 0);
-	if (!o->bad || place == MAP_FAILED) {
+	o->processes = processes_new();
+	if (!o->bad || !o->processes || place == MAP_FAILED) {
 		free(o);
 		return NULL;
 	}
