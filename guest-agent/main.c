@@ -14,7 +14,7 @@
 #include "guest-agent/agent.h"
 #include "guest-agent/arguments.h"
 #include "guest-agent/symbols_body.h"
-#include "isolation/opener.h"
+#include "bpf/isolation/opener.h"
 #include "proto/log_writer.h"
 #include "proto/tls_psk.h"
 

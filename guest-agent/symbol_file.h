@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The functions of ELF files, by where they lie in the file; the files used last are kept. Runs in
- * the namer's process (isolation/naming.h): the files are anybody's. */
+ * the namer's process (bpf/isolation/naming.h): the files are anybody's. */
 #ifndef AGENT_SYMBOL_FILE_H
 #define AGENT_SYMBOL_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "isolation/naming.h"
+#include "bpf/isolation/naming.h"
 
 struct symbol_files;
 struct symbol_file;

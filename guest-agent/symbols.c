@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bpf/kernel_symbols.h"
-#include "isolation/namer.h"
+#include "bpf/isolation/namer.h"
 
 enum { WAITING_MAX = 64 };
 

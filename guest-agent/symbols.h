@@ -2,7 +2,7 @@
 /*
  * Names for the addresses of this guest's stacks: the kernel's from /proc/kallsyms, at once; a
  * process's from the files that it has mapped, by another process without rights, later
- * (isolation/namer.h, symbols_body.h).
+ * (bpf/isolation/namer.h, symbols_body.h).
  *
  * Bounded: 8 MiB for the kernel, 48 MiB for that process, and 64 stacks that wait for names.
  */

@@ -7,7 +7,7 @@
 #include "host-collector/cli/commands.h"
 #include "host-collector/decode/worker.h"
 #include "host-collector/record/unwind.h"
-#include "isolation/opener.h"
+#include "bpf/isolation/opener.h"
 
 static const struct command *const commands[] = {
 	&command_record,  &command_report,   &command_watch,   &command_top,

@@ -16,7 +16,7 @@
 
 #include "host-collector/decode/gate.h"
 #include "host-collector/decode/worker.h"
-#include "isolation/helper.h"
+#include "bpf/isolation/helper.h"
 
 enum {
 	SLOTS_PER_TURN = 96, /* then the loop's other handles have their turn; a batch has 81 */

@@ -13,7 +13,7 @@
 #include "clock/sample.h"
 #include "host-collector/decode/gate.h"
 #include "host-collector/decode/ring.h"
-#include "isolation/confine.h"
+#include "bpf/isolation/confine.h"
 
 enum {
 	TICK_MS = 50,

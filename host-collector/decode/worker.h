@@ -2,7 +2,7 @@
 /*
  * The decoder process, from its first instruction to its last: it holds one guest's connection, or
  * the door by which connections come among which the agent's is (gate.h), the shared ring (ring.h)
- * and a descriptor to wake the collector, confines itself (isolation/confine.h), and only then
+ * and a descriptor to wake the collector, confines itself (bpf/isolation/confine.h), and only then
  * reads. It runs the protocol (link/guest_session.h), decodes every frame completely, and hands
  * over what is left as records. decoder.h starts it.
  */
@@ -19,7 +19,7 @@ bool worker_is_meant(int argc, char **argv);
  * handlers may make calls that kill it. */
 int worker_main(void);
 
-/* The descriptors it is started with, in the order of helper_spawn() (isolation/helper.h). */
+/* The descriptors it is started with, in the order of helper_spawn() (bpf/isolation/helper.h). */
 enum worker_descriptor { WORKER_CHANNEL = 3, WORKER_RING = 4, WORKER_WAKE = 5, WORKER_N = 6 };
 
 enum worker_exit {

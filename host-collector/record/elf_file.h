@@ -2,8 +2,8 @@
 /*
  * ELF files that processes have mapped, each read once for all processes, with the names of their
  * functions, dumped once and then found by binary search (dwfl_module_addrinfo takes 50 us each).
- * Runs in the namer's process only (isolation/naming.h): the files are anybody's, so they are read
- * with pread() and never mapped, and what is larger than a real file's part is not read.
+ * Runs in the namer's process only (bpf/isolation/naming.h): the files are anybody's, so they are
+ * read with pread() and never mapped, and what is larger than a real file's part is not read.
  */
 #ifndef RECORD_ELF_FILE_H
 #define RECORD_ELF_FILE_H
@@ -11,7 +11,7 @@
 #include <elfutils/libdwfl.h>
 #include <stdint.h>
 
-#include "isolation/naming.h"
+#include "bpf/isolation/naming.h"
 
 struct elf_files;
 struct elf_file;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What it takes to name the addresses of stacks: the kernel's symbols (some 8 MiB) and a
- * process that reads the ELF files of processes (isolation/namer.h, unwind.h). The streams of a
+ * process that reads the ELF files of processes (bpf/isolation/namer.h, unwind.h). The streams of a
  * daemon's VMs share one: it is the same kernel, and often the same tasks that wake their threads.
  */
 #ifndef RECORD_STACK_NAMES_H
 #define RECORD_STACK_NAMES_H
 
 #include "bpf/kernel_symbols.h"
-#include "isolation/namer.h"
+#include "bpf/isolation/namer.h"
 
 struct stack_names {
 	struct kallsyms *kallsyms; /* NULL: hidden */

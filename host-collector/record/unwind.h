@@ -5,15 +5,15 @@
  * done since; the ELF files come from the process's mappings, so it must still live.
  *
  * The files belong to whoever runs the process: this runs in the confined namer
- * (isolation/naming.h). Cost: the first stack of a process reads its ELF files (5 ms for QEMU),
+ * (bpf/isolation/naming.h). Cost: the first stack of a process reads its ELF files (5 ms for QEMU),
  * later ones 15-120 us.
  */
 #ifndef RECORD_UNWIND_H
 #define RECORD_UNWIND_H
 
 #include "bpf/capture.h"
-#include "isolation/namer.h"
-#include "isolation/naming.h"
+#include "bpf/isolation/namer.h"
+#include "bpf/isolation/naming.h"
 
 /*
  * What the namer of a collector does. An address in no known function keeps its module and the

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "isolation/confine.h"
+#include "bpf/isolation/confine.h"
 #include "host-collector/decode/framer.h"
 #include "host-collector/decode/ring.h"
 

@@ -18,7 +18,7 @@
 #include "bpf/kernel_symbols.h"
 #include "guest-agent/symbols.h"
 #include "guest-agent/symbols_body.h"
-#include "isolation/opener.h"
+#include "bpf/isolation/opener.h"
 
 /* Kernel stacks of all that runs on this machine meanwhile are told, too. */
 enum { IDS_MAX = 1024, TOLD_MAX = 16384, HZ = 499 };

@@ -14,7 +14,7 @@
 #include "clock/sample.h"
 #include "host-collector/record/host_stream.h"
 #include "host-collector/record/unwind.h"
-#include "isolation/opener.h"
+#include "bpf/isolation/opener.h"
 #include "proto/codec.h"
 
 enum { KINDS_MAX = 64 };

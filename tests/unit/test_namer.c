@@ -23,9 +23,9 @@
 
 #include <cmocka.h>
 
-#include "isolation/bad_files.h"
-#include "isolation/namer.h"
-#include "isolation/opener.h"
+#include "bpf/isolation/bad_files.h"
+#include "bpf/isolation/namer.h"
+#include "bpf/isolation/opener.h"
 
 enum { PAGE = 4096, OWNER = 4711 };
 

@@ -15,7 +15,7 @@
 #include "bpf/kernel_symbols.h"
 #include "host-collector/record/stack_writer.h"
 #include "host-collector/record/unwind.h"
-#include "isolation/opener.h"
+#include "bpf/isolation/opener.h"
 #include "proto/codec.h"
 #include "proto/message.h"
 

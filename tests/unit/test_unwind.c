@@ -24,7 +24,7 @@
 #include <cmocka.h>
 
 #include "host-collector/record/unwind.h"
-#include "isolation/opener.h"
+#include "bpf/isolation/opener.h"
 
 #define PLAIN __attribute__((noinline, noclone, optimize("omit-frame-pointer")))
 

@@ -19,7 +19,7 @@
 
 #include "host-collector/cli/replay.h"
 #include "host-collector/record/unwind.h"
-#include "isolation/opener.h"
+#include "bpf/isolation/opener.h"
 #include "irq_machine.h"
 #include "irq_chains.h"
 #include "irq_scene.h"

@@ -20,7 +20,7 @@
 #include "clock_watch.h"
 #include "host-collector/record/collector.h"
 #include "host-collector/record/unwind.h"
-#include "isolation/opener.h"
+#include "bpf/isolation/opener.h"
 #include "proto/frame.h"
 
 enum { MILLION = 1000000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "isolation/bad_files.h"
+#include "bpf/isolation/bad_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

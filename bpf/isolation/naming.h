@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "isolation/naming_wire.h"
+#include "bpf/isolation/naming_wire.h"
 
 struct naming;
 

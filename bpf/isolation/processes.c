@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "isolation/processes.h"
+#include "bpf/isolation/processes.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "isolation/helper.h"
+#include "bpf/isolation/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "isolation/confine.h"
+#include "bpf/isolation/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "isolation/packet.h"
+#include "bpf/isolation/packet.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef ISOLATION_PROCESSES_H
 #define ISOLATION_PROCESSES_H
 
-#include "isolation/modules.h"
+#include "bpf/isolation/modules.h"
 
 struct process {
 	pid_t pid;

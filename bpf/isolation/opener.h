@@ -8,7 +8,7 @@
 #ifndef ISOLATION_OPENER_H
 #define ISOLATION_OPENER_H
 
-#include "isolation/naming.h"
+#include "bpf/isolation/naming.h"
 
 /* argv[0] of an opener: any program that uses namer.h asks opener_is_meant() first in main(). */
 #define OPENER_NAME "vcpuscope-namer"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "isolation/namer.h"
+#include "bpf/isolation/namer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "isolation/bad_files.h"
-#include "isolation/helper.h"
-#include "isolation/opener.h"
-#include "isolation/packet.h"
+#include "bpf/isolation/bad_files.h"
+#include "bpf/isolation/helper.h"
+#include "bpf/isolation/opener.h"
+#include "bpf/isolation/packet.h"
 #include "proto/text.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "isolation/opener.h"
+#include "bpf/isolation/opener.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "isolation/bad_files.h"
-#include "isolation/confine.h"
-#include "isolation/packet.h"
-#include "isolation/processes.h"
+#include "bpf/isolation/bad_files.h"
+#include "bpf/isolation/confine.h"
+#include "bpf/isolation/packet.h"
+#include "bpf/isolation/processes.h"
 
 enum {
 	STACK_CPU_MS = 1000, /* of the namer's, for one stack */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "isolation/naming_wire.h"
+#include "bpf/isolation/naming_wire.h"
 
 enum { BAD_FILES_MAX = 256, BAD_OWNERS_MAX = 64, BAD_OWNER_FILES = 3 };
 

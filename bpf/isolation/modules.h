@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "isolation/naming_wire.h"
+#include "bpf/isolation/naming_wire.h"
 
 struct module {
 	struct naming_module seen; /* what the namer gets to see */

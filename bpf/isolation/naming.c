@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "isolation/naming.h"
+#include "bpf/isolation/naming.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "isolation/confine.h"
-#include "isolation/packet.h"
+#include "bpf/isolation/confine.h"
+#include "bpf/isolation/packet.h"
 
 enum { FILES_MAX = 480 };
 

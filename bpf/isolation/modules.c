@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "isolation/modules.h"
+#include "bpf/isolation/modules.h"
 
 #include <errno.h>
 #include <fcntl.h>
