@@ -108,7 +108,7 @@ class Scene:
         """Starts the recorder and waits until its file appears, which it does once programs are
         attached, until the agent is heard, and a little more for the clocks to meet."""
         agent_tries = AGENT_START_MAX_S * 5 if self._agent_runs else 0
-        self._delay_around_ns = self._run_delay_ns()
+        self._delay_around_ns = self.run_delay_ns()
         self.host.run(
             f"mkdir -p {self.folder}; cd {self.folder} || exit; rm -f record.* run.vcs; "
             f"{{ taskset {1 << HOST_CPU:x} vcpuscope record --pid {self.qemu_pid} "
@@ -122,11 +122,11 @@ class Scene:
             "! grep -q 'on guest kernel' record.log; do sleep 0.2; i=$((i + 1)); done; "
             f"sleep {SETTLE_S}; [ -s run.vcs ] && [ ! -e record.status ] || "
             "{ tail -n 20 record.log; exit 1; }", timeout_s=RECORD_START_MAX_S + AGENT_START_MAX_S + 60)
-        self._delay_inside_ns = self._run_delay_ns()
+        self._delay_inside_ns = self.run_delay_ns()
 
     def record_stop(self):
         """Ends the recording as Ctrl-C would and waits until it is closed."""
-        inside_ns = self._run_delay_ns() - self._delay_inside_ns
+        inside_ns = self.run_delay_ns() - self._delay_inside_ns
         self.host.run(
             f"cd {self.folder} && kill -INT $(cat record.pid); i=0; "
             f"while [ ! -e record.status ] && [ $i -lt {RECORD_STOP_MAX_S * 10} ]; do sleep 0.1; "
@@ -135,7 +135,7 @@ class Scene:
             "echo \"its status: $(cat record.status 2>&1)\"; "
             "for t in /proc/$(cat record.pid)/task/*; do cat $t/comm $t/stack; done; exit 1; }",
             timeout_s=RECORD_STOP_MAX_S + 60)
-        self.truth["run_delay_ns"] = [inside_ns, self._run_delay_ns() - self._delay_around_ns]
+        self.truth["run_delay_ns"] = [inside_ns, self.run_delay_ns() - self._delay_around_ns]
 
     def meter_start(self):
         """On an emulated host: notes from now on when the machine underneath did not run it."""
@@ -154,11 +154,27 @@ class Scene:
             begin, duration = map(int, line.split())
             self.truth["interference"].append({"begin_raw_ns": begin, "duration_ns": duration})
 
-    def _run_delay_ns(self):
+    def run_delay_ns(self):
         """How long the host's own scheduler says that the vCPU thread has waited for a pCPU."""
         return int(self.host.run(
             f"for t in /proc/{self.qemu_pid}/task/*; do case $(cat $t/comm) in "
             "'CPU 0/'*) cut -d' ' -f2 $t/schedstat ;; esac; done"))
+
+    def guest_ran_ns(self):
+        """{task: how long the guest's own scheduler believes that it has run}. This guest's account takes
+        no steal off, so what the host denied a task on the CPU counts as its own time."""
+        text = self.guest.run("for n in agent ticker compute; do [ ! -e /run/$n.pid ] || "
+                              "echo $(cat /proc/$(cat /run/$n.pid)/comm /proc/$(cat /run/$n.pid)/schedstat); "
+                              "done")
+        return {comm: int(ran) for comm, ran, *_ in map(str.split, text.splitlines())}
+
+    def hog(self, ms):
+        """A real-time task takes the vCPU's pCPU: what it measured, and by how much each guest task's
+        own time grew meanwhile."""
+        before = self.guest_ran_ns()
+        measured = json.loads(self.host.run(f"provoke hog {VCPU_CPU} {ms}"))
+        after = self.guest_ran_ns()
+        return {**measured, "guest_ran_ns": {comm: ran - before.get(comm, 0) for comm, ran in after.items()}}
 
     def play(self):
         """The healthy load, then the stalls; fills in the truth."""
@@ -167,19 +183,19 @@ class Scene:
         self.guest.run(f"provoke compute {COMPUTE_MS}")
         self.guest.run("provoke ticker 5000 >/dev/null 2>&1 </dev/null & echo $! >/run/ticker.pid; "
                        "provoke compute 600000 >/dev/null 2>&1 </dev/null & echo $! >/run/compute.pid")
-        commands = {
-            "sigstop": (self.host, f"taskset {1 << HOST_CPU:x} provoke sigstop {self.qemu_pid} 400"),
-            "hog": (self.host, f"provoke hog {VCPU_CPU} 500"),
-            "stall": (self.guest, "provoke stall preempt 600"),
+        sigstop = f"taskset {1 << HOST_CPU:x} provoke sigstop {self.qemu_pid} 400"
+        provokers = {
+            "sigstop": lambda: json.loads(self.host.run(sigstop)),
+            "hog": lambda: self.hog(500),
+            "stall": lambda: json.loads(self.guest.run("provoke stall preempt 600")),
         }
         for stall in STALLS:
             time.sleep(PAUSE_S)
             self._say(f"stall: {stall['title']}")
-            place, command = commands[stall["action"]]
-            waited_ns = self._run_delay_ns()
-            measured = json.loads(place.run(command))
-            waited_ns = self._run_delay_ns() - waited_ns
-            self.truth["stalls"].append({**stall, **measured, "on_host_clock": place is self.host,
+            waited_ns = self.run_delay_ns()
+            measured = provokers[stall["action"]]()
+            waited_ns = self.run_delay_ns() - waited_ns
+            self.truth["stalls"].append({**stall, **measured, "on_host_clock": stall["side"] == "host",
                                          "run_delay_ns": waited_ns})
         time.sleep(PAUSE_S)
         self.meter_read()

@@ -97,13 +97,21 @@ class Check(unittest.TestCase):
     def test_run_delay_is_the_schedulers_own(self):
         vcpus = [{"run_delay_ns": 700 * MS, "waits": 100}]
         tasks = [{"comm": "compute", "run_delay_ns": 600 * MS}, {"comm": "sh", "run_delay_ns": 5 * MS}]
-        good = {"run_delay_ns": [695 * MS, 710 * MS]}
+        hog = {"duration_ns": 500 * MS, "guest_ran_ns": {"compute": 610 * MS, "ticker": 10 * MS}}
+        good = {"run_delay_ns": [695 * MS, 710 * MS], "stalls": [{"duration_ns": 1}, hog]}
         self.assertEqual(check_run_delay(vcpus, tasks, good), [])
-        self.assertTrue(check_run_delay(vcpus, tasks, {"run_delay_ns": [720 * MS, 730 * MS]}))
-        self.assertTrue(check_run_delay(vcpus, tasks, {"run_delay_ns": [600 * MS, 650 * MS]}))
+        self.assertTrue(check_run_delay(vcpus, tasks, {**good, "run_delay_ns": [720 * MS, 730 * MS]}))
+        self.assertTrue(check_run_delay(vcpus, tasks, {**good, "run_delay_ns": [600 * MS, 650 * MS]}))
         self.assertTrue(check_run_delay(vcpus, [*tasks, {"comm": "x", "run_delay_ns": 99 * MS}], good))
         self.assertTrue(check_run_delay(vcpus, tasks[1:], good))
-        busy = {"run_delay_ns": [730 * MS, 740 * MS], "emulated": True, "interference": [{}]}
+        hog["guest_ran_ns"] = {"compute": 90 * MS, "ticker": 501 * MS}
+        self.assertTrue(check_run_delay(vcpus, tasks, good))
+        tasks[0]["comm"] = "ticker"
+        self.assertEqual(check_run_delay(vcpus, tasks, good), [])
+        tasks[0]["run_delay_ns"] = 400 * MS
+        self.assertTrue(check_run_delay(vcpus, tasks, good))
+        tasks[0]["run_delay_ns"] = 600 * MS
+        busy = {**good, "run_delay_ns": [730 * MS, 740 * MS], "emulated": True, "interference": [{}]}
         self.assertEqual(check_run_delay(vcpus, tasks, busy), [])
         self.assertTrue(check_run_delay(vcpus, tasks, {**busy, "interference": []}))
 
