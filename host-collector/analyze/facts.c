@@ -326,6 +326,16 @@ int64_t facts_denied_by_host(const struct stall_facts *f)
 	return ns;
 }
 
+uint32_t facts_quota(const struct stall_facts *f)
+{
+	/* The longest come first. */
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		if (f->spans[i].state == VCPU_THROTTLED && f->spans[i].quota)
+			return f->spans[i].quota;
+	}
+	return 0;
+}
+
 int64_t facts_ran(const struct stall_facts *f)
 {
 	int64_t by_ticks = f->ticks * f->tick_interval_ns - f->state_ns[VCPU_GUEST];

@@ -173,6 +173,8 @@ static inline int64_t facts_duration(const struct stall_facts *f)
 int64_t facts_denied_by_host(const struct stall_facts *f);
 /* Time in which the guest certainly or, by its own ticks, evidently ran. */
 int64_t facts_ran(const struct stall_facts *f);
+/* Whose quota made the longest of the throttled waits, as struct vcpu_span has it; 0 unknown. */
+uint32_t facts_quota(const struct stall_facts *f);
 /* Many short interrupts, 2,000 a second or more, took at least `percent` of a task's stretch. */
 bool facts_storm(const struct stall_facts *f, int percent);
 /* Timer ticks were due for the threshold and did not come. */

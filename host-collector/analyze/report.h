@@ -146,7 +146,11 @@ struct incident {
 	char because[REPORT_TEXT_MAX];          /* the verdict in one plain sentence */
 	char denied[REPORT_TEXT_MAX];           /* what was denied to whom, for how long */
 	int64_t breakdown_ns[VCPU_STATE_COUNT]; /* sums to end - begin exactly... */
-	bool inconsistent; /* ...or not: a bug of vcpuscope, so there is no verdict */
+	bool inconsistent;        /* ...or not: a bug of vcpuscope, so there is no verdict */
+	struct report_quota {     /* that took the most: of the cgroup */
+		char cgroup[256]; /* "": none is known */
+		uint64_t quota_us, period_us; /* CPU time in every period; 0: not known */
+	} quota;
 	size_t n_culprits;
 	struct report_culprit culprits[REPORT_CULPRITS_MAX];
 	size_t n_evidence;

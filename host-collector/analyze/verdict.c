@@ -278,6 +278,18 @@ static void judge(const struct stall_facts *f, const struct model *m, struct inc
 	free(presumed);
 }
 
+/* The quota that made the longest of the vCPU's throttled waits. */
+static void quota_fill(const struct stall_facts *f, const struct model *m, struct report_quota *out)
+{
+	const struct cgroup *c = model_cgroup_of(m, facts_quota(f));
+
+	if (!c)
+		return;
+	describe(out->cgroup, sizeof(out->cgroup), "%s", c->path);
+	out->quota_us = c->quota_us;
+	out->period_us = c->period_us;
+}
+
 static void lost_interrupt(const struct stall_facts *f, const struct model *m,
 			   struct report_lost_interrupt *out)
 {
@@ -321,6 +333,7 @@ void verdict_judge(const struct stall_facts *f, const struct model *m, struct in
 	describe_denied(f, m, out->denied, sizeof(out->denied));
 	describe_evidence(f, m, out);
 	lost_interrupt(f, m, &out->lost_interrupt);
+	quota_fill(f, m, &out->quota);
 	if (!out->healthy)
 		judge(f, m, out);
 	detectors_fill(f, m, out);

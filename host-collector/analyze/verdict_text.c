@@ -91,17 +91,50 @@ void because_not_scheduled(const struct stall_facts *f, const struct model *m, i
 			 "wait is over");
 }
 
+/* A cgroup's path, so short that what follows it has room: the end says most. */
+struct path_text {
+	char text[104];
+};
+
+static struct path_text path_text(const char *path)
+{
+	struct path_text t;
+	size_t len = strlen(path);
+
+	if (len < sizeof(t.text))
+		describe(t.text, sizeof(t.text), "%s", path);
+	else
+		describe(t.text, sizeof(t.text), "...%s", path + len - sizeof(t.text) + 4);
+	return t;
+}
+
+static struct duration_text us_text(uint64_t us)
+{
+	return duration_text(us < INT64_MAX / 1000 ? (int64_t)us * 1000 : INT64_MAX);
+}
+
 void because_quota(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
 		   size_t n)
 {
-	(void)m;
-	describe(
-		out, n,
-		f->state_ns[VCPU_THROTTLED] >= f->pcpu_idle_ns
-			? "the VM's cgroup was out of CPU quota for %s"
-			: "the vCPU was ready to run for %s but did not, although its pCPU was idle: "
-			  "a CPU quota does that",
-		duration_text(ns).text);
+	const struct cgroup *c = model_cgroup_of(m, facts_quota(f));
+
+	if (f->state_ns[VCPU_THROTTLED] < f->pcpu_idle_ns)
+		describe(out, n,
+			 "the vCPU was ready to run for %s but did not run, although its pCPU was "
+			 "idle: a CPU quota does that",
+			 duration_text(ns).text);
+	else if (!c)
+		describe(out, n, "the VM's cgroup was out of CPU quota for %s",
+			 duration_text(ns).text);
+	else if (!c->quota_us)
+		describe(out, n, "the VM's cgroup %s was out of CPU quota for %s",
+			 path_text(c->path).text, duration_text(ns).text);
+	else
+		describe(out, n,
+			 "the VM's cgroup %s was out of CPU quota for %s: it gets %s of CPU time "
+			 "in every %s",
+			 path_text(c->path).text, duration_text(ns).text, us_text(c->quota_us).text,
+			 us_text(c->period_us).text);
 }
 
 void because_lock(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,

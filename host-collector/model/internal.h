@@ -34,6 +34,7 @@ struct model {
 	struct lru threads; /* tid of a vCPU thread -> by_thread */
 	struct vm_vcpu **by_thread;
 	struct names names; /* the host's */
+	struct cgroups_known cgroups;
 	struct stacks stacks;
 	struct host_log host_log;
 	unsigned n_lossy;

@@ -38,6 +38,7 @@ void model_free(struct model *m)
 		vm_free(m->vms[i]);
 	lru_fini(&m->threads);
 	names_fini(&m->names);
+	cgroups_known_fini(&m->cgroups);
 	stacks_fini(&m->stacks);
 	free(m->by_thread);
 	audiences_fini(&m->audiences);
@@ -414,6 +415,11 @@ int model_quota(struct model *m, const struct quota_reading *reading)
 	vm->data.quota = true;
 	vcpu_quota(&vv->v, reading, &sink);
 	return 0;
+}
+
+uint32_t model_cgroup(struct model *m, const char *path, uint64_t quota_us, uint64_t period_us)
+{
+	return cgroups_known_put(&m->cgroups, path, quota_us, period_us);
 }
 
 void model_host_log(struct model *m, struct host_ns t, const char *text)

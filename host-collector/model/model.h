@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "clock/types.h"
+#include "host-collector/model/cgroups.h"
 #include "host-collector/model/host_log.h"
 #include "host-collector/model/presence.h"
 #include "host-collector/model/stacks.h"
@@ -107,6 +108,7 @@ struct vcpu_span {
 	int64_t pcpu_busy_ns; /* runnable: how long tasks were seen on its pCPU */
 	int64_t pcpu_idle_ns; /* runnable: how long its pCPU idled all the same (a quota) */
 	int64_t throttled_ns; /* runnable, throttled: how long its quota is known to have cost */
+	uint32_t quota;       /* whose quota, by model_cgroup_of(); 0 unknown */
 	enum wait_class wait_class; /* off CPU: from the waiter's stack; WAIT_NONE without one */
 	int32_t waker_pid;          /* who ended a sleep, 0 unknown */
 	uint32_t waiter_stack, waker_stack; /* stack ids, 0 none */
@@ -272,7 +274,13 @@ struct quota_reading {
 	uint32_t n_vcpus; /* that share the cgroup */
 	struct host_ns from, until;
 	int64_t throttled_ns; /* by how much the counter advanced: over all pCPUs, at its end */
+	uint32_t cgroup;      /* whose quota it is, by model_cgroup(); 0 unknown */
 };
+/* The number of a cgroup of the host's, new or not, and of its CPU quota: quota_us of CPU time in
+ * every period_us, 0 if that is not known. 0: no more are kept. */
+uint32_t model_cgroup(struct model *m, const char *path, uint64_t quota_us, uint64_t period_us);
+/* NULL if there is none of this number. Valid until the next model_cgroup(). */
+const struct cgroup *model_cgroup_of(const struct model *m, uint32_t number);
 /* Once no event before `until` follows. Tells which of the vCPU's waits for a pCPU were throttling:
  * they are held back until it comes. -ENOENT. */
 int model_quota(struct model *m, const struct quota_reading *reading);

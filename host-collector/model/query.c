@@ -322,6 +322,11 @@ const char *model_task_name_in(const struct model *m, uint32_t vm_id, uint32_t b
 	return vm ? names_get(&vm->names, boot, pid) : "";
 }
 
+const struct cgroup *model_cgroup_of(const struct model *m, uint32_t number)
+{
+	return cgroups_known_get(&m->cgroups, number);
+}
+
 size_t model_names(const struct model *m, uint32_t source, struct model_name *out, size_t max)
 {
 	const struct vm *vm = source == VS_SOURCE_HOST ? NULL : vm_find(m, source);

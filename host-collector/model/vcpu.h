@@ -124,7 +124,8 @@ struct vcpu {
 	int64_t stack_due_ns; /* sleeps as short as this brought their stack, in this VM; 0: none
 				 did */
 	struct host_ns quota_until; /* the newest reading of its quota; 0: it has none */
-	int64_t throttled_ns;       /* known of the open wait for a pCPU */
+	int64_t throttled_ns;       /* known of the open wait for a pCPU... */
+	uint32_t throttled_by;      /* mostly by the quota of this cgroup */
 	struct vcpu *next_waiter, **waiter_link; /* among the waiters of a pCPU */
 	struct vcpu_held *held;                  /* a ring */
 	uint32_t held_first, held_count, held_capacity;

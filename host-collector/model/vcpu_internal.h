@@ -20,8 +20,9 @@ bool vcpu_wait_decides(enum wait_class class);
 /* Gives a wait its class, and the state that follows; `otherwise` if the class decides nothing. */
 void vcpu_span_explain(struct vcpu_span *span, enum vcpu_state otherwise, enum wait_class class);
 int64_t vcpu_span_length(const struct vcpu_span *span);
-/* `ns` more of a wait for a pCPU was throttling: the whole counts as what most of it was. */
-void vcpu_quota_charge(struct vcpu_span *span, int64_t ns);
+/* `ns` more of a wait for a pCPU was throttling, by the quota of `cgroup`: the whole counts as what
+ * most of it was. */
+void vcpu_quota_charge(struct vcpu_span *span, int64_t ns, uint32_t cgroup);
 /* A reading of the quota that is still to come may show that this wait was throttling. */
 bool vcpu_quota_awaited(const struct vcpu *v, const struct vcpu_span *span);
 /* What the open span was, seen from its end. */

@@ -44,10 +44,13 @@ void vcpu_quota(struct vcpu *v, const struct quota_reading *r, const struct vcpu
 			break;
 		ns = ns < left ? ns : left;
 		left -= ns;
-		if (most == &now)
-			v->throttled_ns += ns;
-		else
-			vcpu_quota_charge(most, ns);
+		if (most != &now) {
+			vcpu_quota_charge(most, ns, r->cgroup);
+			continue;
+		}
+		if (ns > v->throttled_ns)
+			v->throttled_by = r->cgroup;
+		v->throttled_ns += ns;
 	}
 	vcpu_release(v, r->until, false, sink);
 }

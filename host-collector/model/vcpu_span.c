@@ -114,8 +114,10 @@ int64_t vcpu_span_length(const struct vcpu_span *span)
 }
 
 /* So much more of the wait for a pCPU was throttling: the whole counts as what most of it was. */
-void vcpu_quota_charge(struct vcpu_span *span, int64_t ns)
+void vcpu_quota_charge(struct vcpu_span *span, int64_t ns, uint32_t cgroup)
 {
+	if (ns > span->throttled_ns)
+		span->quota = cgroup;
 	span->throttled_ns = span->throttled_ns + ns < vcpu_span_length(span)
 				     ? span->throttled_ns + ns
 				     : vcpu_span_length(span);
@@ -156,7 +158,7 @@ struct vcpu_span vcpu_span_closed(const struct vcpu *v, struct host_ns t,
 	if (span.state == VCPU_UNKNOWN && !span.why)
 		span.why = v->mode_why;
 	if (v->throttled_ns && span.state == VCPU_RUNNABLE)
-		vcpu_quota_charge(&span, v->throttled_ns);
+		vcpu_quota_charge(&span, v->throttled_ns, v->throttled_by);
 	span.pcpu_busy_ns = v->queue.busy_ns;
 	for (unsigned i = 0; i < v->queue.n_holders; i++) {
 		const struct vcpu_holder *h = &v->queue.holders[i];
@@ -370,6 +372,7 @@ void vcpu_span_begin(struct vcpu *v, struct host_ns t, enum thread_state thread,
 	if (state != VCPU_UNKNOWN)
 		v->open.why = UNKNOWN_NONE;
 	v->throttled_ns = 0;
+	v->throttled_by = 0;
 }
 
 /* Off its CPU, waiting for one, as far as `state` knows. */

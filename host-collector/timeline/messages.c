@@ -565,6 +565,22 @@ static int unpack_exit_summary(struct pipeline *p, struct stream *s, const uint8
 	return message_exit_summary_unpack(payload, len, &p->in.exits);
 }
 
+/* One reading for each vCPU. `reading`: what they share. */
+static int quotas_add_all(struct quotas *q, struct model *to, const struct message_cpu_quota *m,
+			  struct quota_reading *reading)
+{
+	int err = 0;
+
+	/* Only a reading that says something has a use for the name. */
+	reading->cgroup =
+		m->throttled_ns ? model_cgroup(to, m->cgroup, m->quota_us, m->period_us) : 0;
+	for (size_t i = 0; i < m->n_vcpus && !err; i++) {
+		reading->vcpu = m->vcpus[i];
+		err = quotas_add(q, to, reading);
+	}
+	return err;
+}
+
 static int on_cpu_quota(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_cpu_quota *m = &p->in.cpu_quota;
@@ -579,12 +595,9 @@ static int on_cpu_quota(struct pipeline *p, struct stream *s, uint64_t arrival_t
 	if (!clock_book_host_ns(p->clocks, m->from, &reading.from) ||
 	    !clock_book_host_ns(p->clocks, m->until, &reading.until))
 		return 0;
-	for (size_t i = 0; i < m->n_vcpus && !err; i++) {
-		reading.vcpu = m->vcpus[i];
-		err = quotas_add(&p->quotas, pipeline_model(p), &reading);
-		if (!err && p->options.early)
-			err = quotas_add(&p->early_quotas, p->options.early, &reading);
-	}
+	err = quotas_add_all(&p->quotas, pipeline_model(p), m, &reading);
+	if (!err && p->options.early)
+		err = quotas_add_all(&p->early_quotas, p->options.early, m, &reading);
 	return err;
 }
 

@@ -170,6 +170,16 @@ static json *lost_interrupt_json(const struct report_lost_interrupt *l)
 	return lost;
 }
 
+static json *quota_json(const struct report_quota *q)
+{
+	json *quota = json_object_new_object();
+
+	add_text(quota, "cgroup", q->cgroup);
+	add(quota, "quota_us", q->quota_us ? json_object_new_uint64(q->quota_us) : NULL);
+	add(quota, "period_us", q->quota_us ? json_object_new_uint64(q->period_us) : NULL);
+	return quota;
+}
+
 static json *states_json(const int64_t *states_ns)
 {
 	json *states = json_object_new_object();
@@ -221,6 +231,8 @@ static json *incident_json(const struct report *r, const struct incident *i)
 	if (i->inconsistent)
 		add_bool(incident, "inconsistent", true);
 	add(incident, "culprits", culprits_json(i));
+	if (*i->quota.cgroup)
+		add(incident, "quota", quota_json(&i->quota));
 	add(incident, "evidence", evidence_json(r, i));
 	part = json_object_new_array();
 	for (int m = 0; m < MISSING_COUNT; m++) {

@@ -150,6 +150,18 @@ static void stack_write(const struct page *p, const char *whose, uint32_t id)
 	fprintf(p->out, "%s%s\n", i < stack->n_frames ? " < ..." : "", on(p, PLAIN));
 }
 
+static void quota_write(const struct page *p, const struct report_quota *q)
+{
+	if (!*q->cgroup)
+		return;
+	fprintf(p->out, "   %-8s cgroup %s", "quota", escape(q->cgroup).text);
+	if (q->quota_us)
+		fprintf(p->out, ": %" PRIu64 " us of CPU time in every %" PRIu64 " us\n",
+			q->quota_us, q->period_us);
+	else
+		fputs(": its quota had been taken away when it was read\n", p->out);
+}
+
 static void evidence_write(const struct page *p, const struct incident *i)
 {
 	for (size_t k = 0; k < i->n_evidence; k++) {
@@ -310,6 +322,7 @@ static void incident_write(const struct page *p, const struct incident *i)
 	fprintf(p->out, "   denied   %s\n", escape(i->denied).text);
 	bar_write(p, i);
 	culprits_write(p, i);
+	quota_write(p, &i->quota);
 	evidence_write(p, i);
 	watchdogs_write(p, i);
 	if (!i->healthy)

@@ -26,7 +26,9 @@ struct tale {
 		int64_t t_us;
 		enum note_kind kind;
 	} vmm[TALE_VMM_MAX];
-	struct quotas quotas; /* readings, on their way */
+	struct quotas quotas; /* readings, on their way, of... */
+	const char *cgroup;   /* NULL: nobody says */
+	uint64_t quota_us;
 	int64_t log_us;
 	const char *log; /* NULL: none */
 };
@@ -49,6 +51,7 @@ static inline void tale_quota(struct tale *t, int64_t from_us, int64_t until_us,
 			      int64_t throttled_us)
 {
 	const struct quota_reading reading = {.vm = VM,
+					      .cgroup = t->cgroup ? 1 : 0,
 					      .n_vcpus = n_vcpus,
 					      .from = {from_us * 1000},
 					      .until = {until_us * 1000},
@@ -142,6 +145,9 @@ static inline void tale_tell(struct tale *t, struct model *m)
 	if (t->log)
 		model_host_log(m, (struct host_ns){t->log_us * 1000}, t->log);
 	t->log = NULL;
+	if (t->cgroup)
+		assert_int_equal(model_cgroup(m, t->cgroup, t->quota_us, 100000), 1);
+	t->cgroup = NULL;
 	for (size_t i = 0; i < t->n; i++) {
 		pauses_deliver(&pauses, m, t->events[i].t);
 		quotas_deliver(&t->quotas, m, t->events[i].t);

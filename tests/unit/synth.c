@@ -419,7 +419,8 @@ void synth_quota(struct synth *s, int64_t from_ns, int64_t throttled_ns)
 					.quota_us = 10000,
 					.period_us = 100000,
 					.periods = throttled_ns > 0,
-					.throttled_ns = (uint64_t)throttled_ns};
+					.throttled_ns = (uint64_t)throttled_ns,
+					.cgroup = "/machine.slice/synth.scope"};
 	PUT(s, &s->host, FRAME_CPU_QUOTA, message_cpu_quota_pack, m, s->now);
 	free(m);
 }

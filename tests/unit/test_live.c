@@ -290,6 +290,9 @@ static void a_wait_under_a_quota_is_not_sure_while_it_lasts(void **state)
 	assert_int_equal(s->n_incidents, 1);
 	assert_int_equal(s->incidents[0].verdict, VERDICT_CGROUP_THROTTLED);
 	assert_int_equal(s->incidents[0].confidence, CONFIDENCE_DECIDED);
+	assert_string_equal(s->incidents[0].quota.cgroup, "/machine.slice/synth.scope");
+	assert_int_equal(s->incidents[0].quota.quota_us, 10000);
+	assert_int_equal(s->incidents[0].quota.period_us, 100000);
 }
 
 static void a_quiet_guest_is_not_talked_about(void **state)

@@ -812,6 +812,53 @@ static void a_crowd_is_summed_by_name_and_a_process_named(void **state)
 	report_free(r);
 }
 
+static void quota_of_a_cgroup(struct tale *t)
+{
+	t->cgroup = "/machine.slice/web.scope";
+	t->quota_us = 25000;
+	quota_counted(t);
+}
+
+static void quota_taken_away(struct tale *t)
+{
+	t->cgroup = "/kubepods.slice/kubepods-burstable.slice/"
+		    "kubepods-burstable-pod5c8e5c2e_0a5b_4d0a_9d2f_3a1f5c2f7e11.slice/"
+		    "cri-containerd-3f1c.scope";
+	t->quota_us = 0;
+	quota_counted(t);
+}
+
+static void a_quota_is_named_with_its_cgroup_and_values(void **state)
+{
+	struct report *r = judge(quota_of_a_cgroup, false);
+	const struct incident *i = r->incidents;
+
+	(void)state;
+	assert_int_equal(r->n_incidents, 1);
+	assert_string_equal(i->because,
+			    "the VM's cgroup /machine.slice/web.scope was out of CPU quota for "
+			    "500 ms: it gets 25.0 ms of CPU time in every 100 ms");
+	assert_string_equal(i->quota.cgroup, "/machine.slice/web.scope");
+	assert_int_equal(i->quota.quota_us, 25000);
+	assert_int_equal(i->quota.period_us, 100000);
+	report_free(r);
+	r = judge(quota_taken_away, false);
+	i = r->incidents;
+	assert_int_equal(r->n_incidents, 1);
+	assert_string_equal(
+		i->because,
+		"the VM's cgroup ...ble.slice/kubepods-burstable-pod5c8e5c2e_0a5b_4d0a_9d2f_"
+		"3a1f5c2f7e11.slice/cri-containerd-3f1c.scope was out of CPU quota "
+		"for 500 ms");
+	assert_int_equal(i->quota.quota_us, 0);
+	report_free(r);
+	r = judge(quota_counted, false); /* a recording that names no cgroup */
+	assert_string_equal(r->incidents[0].because,
+			    "the VM's cgroup was out of CPU quota for 500 ms");
+	assert_string_equal(r->incidents[0].quota.cgroup, "");
+	report_free(r);
+}
+
 /* Told in test_verdict_waits.c and test_verdict_interrupts.c. */
 static bool has_a_story_elsewhere(enum verdict v)
 {
@@ -1107,6 +1154,7 @@ int main(void)
 		cmocka_unit_test(short_waits_without_the_guest_add_up),
 		cmocka_unit_test(sleeps_in_page_faults_need_no_stack),
 		cmocka_unit_test(a_crowd_is_summed_by_name_and_a_process_named),
+		cmocka_unit_test(a_quota_is_named_with_its_cgroup_and_values),
 		cmocka_unit_test(every_rule_has_a_story),
 		cmocka_unit_test(missing_ticks_are_seen_on_a_cpu_that_had_none),
 		cmocka_unit_test(short_handlers_untold_leave_a_doubt_and_are_named),
