@@ -130,9 +130,9 @@ struct chains *overdue_chains(const struct overdue *o)
 	return o->chains;
 }
 
-/* The tick that ended the longest gap: if its interrupt was not pending before, the host's timer
- * was late; else the guest did not take it. */
-static int64_t tick_late_ns(const struct overdue *o, const struct stall_facts *f)
+/* The tick that ended the longest gap: if its interrupt was not pending before, it came late; else
+ * the guest did not take it. */
+static int64_t tick_came_late_ns(const struct overdue *o, const struct stall_facts *f)
 {
 	const struct chain_tick *t;
 	int64_t pending;
@@ -148,13 +148,22 @@ static int64_t tick_late_ns(const struct overdue *o, const struct stall_facts *f
 	return f->tick_gap_ns - f->tick_interval_ns;
 }
 
+/* Less the time in which the vCPU did not run, for KVM injects no timer then: its absence is told
+ * of by another name than the host's timer. */
+static int64_t tick_late_ns(const struct overdue *o, const struct stall_facts *f)
+{
+	int64_t late = tick_came_late_ns(o, f), absent = facts_duration(f) - facts_ran(f);
+
+	return late > absent ? late - absent : 0;
+}
+
 /* KVM's events show timers, but not what became of this one. */
 static bool tick_unexplained(const struct overdue *o, const struct stall_facts *f)
 {
 	struct host_ns begin = {f->tick_gap_end.ns - f->tick_gap_ns};
 	const struct chain_trouble *t;
 
-	if (f->tick_late_ns || !f->tick_interval_ns || f->tick_gap_ns < f->than_ns ||
+	if (tick_came_late_ns(o, f) || !f->tick_interval_ns || f->tick_gap_ns < f->than_ns ||
 	    !chains_see_timers(o->chains, f->vm))
 		return false;
 	t = chains_trouble_in(o->chains, f->vm, f->vcpu, CHAIN_LATE, true, begin, f->tick_gap_end);

@@ -185,6 +185,19 @@ static void pcpu_taken(struct tale *t)
 	waiter(t);
 }
 
+/* Its task computes for 150 ms more, and 60 waits for it all the time. */
+static void pcpu_taken_from_a_spinner(struct tale *t)
+{
+	begins(t);
+	leaves(t, 300000, EXIT_EXTERNAL);
+	tale_away(t, 300010, 699900, VS_TASK_RUNNING, 500);
+	ADD(t, KVM(699950, 0, ACCEPT_IRQ, TID0, TICK));
+	taken(t, 700000, TICK, 50);
+	ticks(t, 704000, 850000, 50);
+	ADD(t, SWITCH(VM, 850000, 0, 50, 60, 0));
+	waiter(t);
+}
+
 static void late_below_the_threshold(struct tale *t)
 {
 	begins(t);
@@ -303,6 +316,9 @@ static const struct {
 	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 200000, 710000, false},
 	{"timer and device late, the vCPU does not run", pcpu_taken, VERDICT_VCPU_NOT_SCHEDULED,
 	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 200000, 710000, false},
+	{"the timer late, the vCPU does not run, the task spins before and after",
+	 pcpu_taken_from_a_spinner, VERDICT_VCPU_NOT_SCHEDULED, CONFIDENCE_LIKELY, GUEST_CPU_TASK,
+	 200000, 850000, false},
 	{"a call's exit was never captured, the vCPU halts", open_call_over_a_halted_vcpu,
 	 VERDICT_UNDETERMINED, 0, 0, 0, 0, false},
 	{"exits of vectors inside each other were never captured", open_calls_inside_each_other,
@@ -329,6 +345,8 @@ static void check(struct incident *i, size_t story)
 	assert_int_equal(i->begin.ns, stories[story].begin_us * 1000);
 	assert_int_equal(i->end.ns, stories[story].end_us * 1000);
 	assert_int_equal(i->ongoing, stories[story].ongoing);
+	if (strstr(stories[story].name, "spins before and after"))
+		assert_int_equal(i->runner_up, VERDICT_GUEST_SPIN);
 }
 
 static void what_interrupts_do_is_told(void **state)
