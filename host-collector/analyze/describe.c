@@ -204,6 +204,37 @@ static struct report_evidence *evidence_add(struct incident *out, struct host_ns
 	return e;
 }
 
+/* What the samples of the guest's stacks say of the time in which something was denied. */
+static void sampled(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	const struct facts_sampled *s = &f->sampled;
+	struct report_evidence *e = s->spinning || s->computing
+					    ? evidence_add(out,
+							   (struct host_ns){facts_denial_end(f).ns -
+									    facts_denial_ns(f)},
+							   facts_denial_ns(f))
+					    : NULL;
+	char task[64] = "the interrupt";
+
+	if (!e)
+		return;
+	if (f->kind == GUEST_CPU_TASK)
+		describe(task, sizeof(task), "%s", task_text(m, f->vm, f->pid).text);
+	if (s->spinning)
+		describe(e->text, sizeof(e->text),
+			 "in the guest, %s spins in %s: %u of %u stack samples show it %s", task,
+			 s->function, s->spins + s->calls, s->n,
+			 s->calls > s->spins ? "waiting for other CPUs' answers"
+					     : "waiting for a lock");
+	else
+		describe(
+			e->text, sizeof(e->text),
+			"in the guest, %s computes: %u of %u stack samples show no wait for a lock, most of "
+			"them %s%s",
+			task, s->n - s->spins - s->calls, s->n,
+			*s->function ? "in " : "its program's own code", s->function);
+}
+
 void describe_evidence(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	struct report_evidence *e;
@@ -245,6 +276,7 @@ void describe_evidence(const struct stall_facts *f, const struct model *m, struc
 				 task_text(m, f->vm, f->waiter_pid).text, f->n_waiters,
 				 f->n_waiters == 1 ? "" : "s");
 	}
+	sampled(f, m, out);
 	if (f->tick_interval_ns && f->kind != GUEST_CPU_IDLE) {
 		e = evidence_add(out, f->begin, facts_duration(f));
 		if (e)

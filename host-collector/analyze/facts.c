@@ -219,6 +219,24 @@ void facts_tick(struct stall_facts *f, struct host_ns t, int64_t interval_ns)
 	f->last_tick = t;
 }
 
+/* Once there is no room every second one goes, and only every second one is kept from then on. */
+void facts_task_sample(struct stall_facts *f, struct host_ns t, uint32_t kernel, bool user)
+{
+	if (!f->sample_stride)
+		f->sample_stride = 1;
+	if (++f->samples_skipped < f->sample_stride)
+		return;
+	if (f->n_samples == FACTS_SAMPLES) {
+		for (unsigned i = 0; i < FACTS_SAMPLES / 2; i++)
+			f->samples[i] = f->samples[2 * i + 1];
+		f->n_samples /= 2;
+		f->sample_stride *= 2;
+		return;
+	}
+	f->samples_skipped = 0;
+	f->samples[f->n_samples++] = (struct facts_sample){.t = t, .kernel = kernel, .user = user};
+}
+
 void facts_end(struct stall_facts *f, struct host_ns t)
 {
 	f->end = t;
@@ -248,6 +266,8 @@ void facts_unjoin(struct stall_facts *f)
 	f->pcpu_busy_ns = f->pcpu_idle_ns = f->chain_ns = f->longest_chain_ns = 0;
 	f->n_spans = f->n_holders = f->n_halts = 0;
 	f->waits = (struct facts_waits){0};
+	f->sampled = (struct facts_sampled){0};
+	f->guest_peer = (struct facts_guest_peer){0};
 	f->lost = (struct facts_lost){0};
 	f->tick_late_ns = 0;
 	f->tick_unexplained = false;
@@ -423,5 +443,23 @@ int64_t facts_denied_by_guest(const struct stall_facts *f)
 	denied = denied > elsewhere ? denied - elsewhere : 0;
 	waited = waited_for_peer_ns(f) - f->waits.lock_halted_ns;
 	/* Who halts for a lock does not run, but it is the guest's own kernel that waits. */
-	return (denied > waited ? denied : waited) + f->waits.lock_halted_ns;
+	return (denied > waited ? denied : waited) + f->waits.lock_halted_ns +
+	       f->guest_peer.halted_ns;
+}
+
+static bool ticks_lacked_longest(const struct stall_facts *f)
+{
+	return !is_interrupt(f) && facts_ticks_stopped(f) && f->tick_gap_ns > f->waiter_ns;
+}
+
+int64_t facts_denial_ns(const struct stall_facts *f)
+{
+	if (is_interrupt(f))
+		return facts_duration(f);
+	return ticks_lacked_longest(f) ? f->tick_gap_ns : f->waiter_ns;
+}
+
+struct host_ns facts_denial_end(const struct stall_facts *f)
+{
+	return ticks_lacked_longest(f) ? f->tick_gap_end : f->end;
 }

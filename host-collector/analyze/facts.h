@@ -9,7 +9,13 @@
 
 #include "host-collector/model/model.h"
 
-enum { FACTS_SPANS = 8, FACTS_HOLDERS = 8, FACTS_INTERRUPTS = 8, FACTS_HALTS = 8 };
+enum {
+	FACTS_SPANS = 8,
+	FACTS_HOLDERS = 8,
+	FACTS_INTERRUPTS = 8,
+	FACTS_HALTS = 8,
+	FACTS_SAMPLES = 32
+};
 
 struct facts_interrupt {
 	enum guest_cpu_state kind;
@@ -24,6 +30,22 @@ struct facts_holder {
 	int64_t ns;
 };
 
+/* X(NAME, "as a culprit's role", "in a sentence about the vCPU") */
+#define KEEPERS(X)                                                                                 \
+	X(HELD_PCPU, "held the other vCPU's pCPU", "held its pCPU")                                \
+	X(STOPPED, "stopped the other vCPU", "stopped it")                                         \
+	X(TRACED, "traced the other vCPU", "traced it")                                            \
+	X(ASKED, "wrote to QEMU's monitor", "wrote to QEMU's monitor")                             \
+	X(BIG_LOCK, "held QEMU's big lock", "held QEMU's big lock")                                \
+	X(PAGE, "provided the page", "provided the page")
+
+enum keeper {
+#define X(NAME, ...) KEEPER_##NAME,
+	KEEPERS(X)
+#undef X
+		KEEPER_COUNT
+};
+
 /* Another vCPU of the VM, which the host kept from the guest: how, and who had its pCPU (0: nobody,
  * or not known). */
 struct facts_peer {
@@ -31,6 +53,7 @@ struct facts_peer {
 	uint32_t vcpu;
 	enum vcpu_state state;
 	int32_t pid;
+	enum keeper keeper; /* what `pid` did to it */
 };
 
 /* What the guest waited for while its vCPU ran or halted (hints.h); 0: nothing of the kind seen. */
@@ -50,6 +73,44 @@ struct facts_waits {
 	struct facts_peer peer_kept; /* the one that it surely kept longest, and how long */
 	int64_t peer_surely_kept_ns;
 	bool spins_unseen; /* no PAUSE exit was ever seen: this machine may have none */
+	bool sampled;      /* lock_ns or call_ns are by where stack samples found the task */
+	/* The CPU that owed it an answer to an interrupt longest, whether or not the host kept it;
+	 * and how long. */
+	uint16_t called_cpu;
+	int64_t called_ns;
+};
+
+/* One look of the guest's timer at what ran, and what that was (spins.h). */
+struct facts_sample {
+	struct host_ns t;
+	uint32_t kernel; /* id of the stack in the kernel, 0: it was not there */
+	bool user;
+	uint8_t kind; /* enum spin_kind */
+};
+
+/* What the samples of the time in which something was denied show. */
+struct facts_sampled {
+	unsigned n, spins, calls; /* of n, in a lock's spin, in a wait for other CPUs' answers */
+	bool spinning, computing; /* they say so; else there are too few, or they are of both */
+	char function[48];        /* where most were; "": in user code */
+	unsigned in_function;     /* so many */
+};
+
+/* Another guest CPU, whose task or interrupt went on as long as this stretch waited: if this one
+ * waited for something that a CPU of the guest had, then for that one. */
+struct facts_guest_peer {
+	bool known;
+	bool unsure; /* it may as well be the other way round */
+	bool ended;  /* its stretch was over at the same time */
+	bool called; /* it owed this one the answer to an interrupt */
+	bool ticks_stopped;
+	uint16_t cpu;
+	enum guest_cpu_state kind;
+	uint32_t number; /* of the interrupt */
+	bool vector;
+	int32_t pid;
+	int64_t ns;        /* of what was denied here, it lasted meanwhile */
+	int64_t halted_ns; /* of the stretch, its vCPU halted with its task to run */
 };
 
 struct facts_halt {
@@ -122,6 +183,7 @@ struct stall_facts {
 	int64_t irq_ns; /* in interrupts and softirqs */
 	unsigned n_irqs;
 	uint64_t n_seen, n_lost; /* events of this guest CPU */
+	unsigned n_samples, sample_stride, samples_skipped;
 	bool cut; /* events are missing at its end: nobody knows whether it went on */
 
 	struct model_data data;
@@ -132,8 +194,11 @@ struct stall_facts {
 	struct facts_holder holders[FACTS_HOLDERS]; /* of its pCPU while it was runnable */
 	struct facts_interrupt interrupts[FACTS_INTERRUPTS];
 	struct facts_halt halts[FACTS_HALTS]; /* the longest; what is less than 1 ms apart is one */
-	struct facts_waits waits;             /* by hints_fill, last of all */
-	struct facts_lost lost;               /* by overdue_fill, as the next */
+	struct facts_sample samples[FACTS_SAMPLES]; /* evenly spread over the stretch */
+	struct facts_sampled sampled;               /* by spins_fill */
+	struct facts_waits waits;                   /* by hints_fill, last of all */
+	struct facts_guest_peer guest_peer;         /* by stall_peer_fill */
+	struct facts_lost lost;                     /* by overdue_fill, as the next */
 	bool tick_unexplained; /* of the tick gap: a timer interrupt was neither seen pending nor
 				  late */
 	int64_t tick_late_ns;  /* of the tick gap: no timer interrupt was pending, until one came */
@@ -150,6 +215,8 @@ void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_n
 void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span);
 void facts_guest_span(struct stall_facts *f, const struct guest_span *span);
 void facts_tick(struct stall_facts *f, struct host_ns t, int64_t interval_ns);
+/* A TASK_STACK event with VS_STACK_SAMPLE of this stretch. */
+void facts_task_sample(struct stall_facts *f, struct host_ns t, uint32_t kernel, bool user);
 /* The stretch is over at `t` for the guest's side; vCPU spans may still be added. */
 void facts_end(struct stall_facts *f, struct host_ns t);
 /* What the host's kernel log says of its pCPU and thread. Once no more vCPU spans follow. */
@@ -183,5 +250,9 @@ bool facts_ticks_stopped(const struct stall_facts *f);
 bool facts_deny(const struct stall_facts *f);
 /* Of what was denied, how much while the guest itself ran: its own doing. */
 int64_t facts_denied_by_guest(const struct stall_facts *f);
+/* How long the longest wait, tick gap or interrupt lasted, whoever is to blame; and when it was
+ * over. Known before the vCPU's time is. */
+int64_t facts_denial_ns(const struct stall_facts *f);
+struct host_ns facts_denial_end(const struct stall_facts *f);
 
 #endif

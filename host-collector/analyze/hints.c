@@ -313,6 +313,32 @@ void hints_guest(struct hints *h, uint32_t vcpu, const struct guest_instant *i)
 
 /* ---- the host keeps a vCPU from the guest ---- */
 
+int32_t hint_keeper(const struct vcpu_span *span, enum keeper *how)
+{
+	*how = KEEPER_HELD_PCPU;
+	if (span->state == VCPU_STOPPED && span->signal_pid) {
+		*how = KEEPER_STOPPED;
+		return span->signal_pid;
+	}
+	if (span->state == VCPU_STOPPED && span->asker_pid) {
+		*how = KEEPER_ASKED;
+		return span->asker_pid;
+	}
+	if (span->state == VCPU_STOPPED && span->task_state & VS_TASK_TRACED) {
+		*how = KEEPER_TRACED; /* nobody but its tracer wakes it */
+		return span->waker_pid;
+	}
+	if (span->state == VCPU_BLOCKED && span->wait_class == WAIT_VMM_LOCK) {
+		*how = KEEPER_BIG_LOCK;
+		return span->waker_pid;
+	}
+	if (span->state == VCPU_BLOCKED && span->wait_class == WAIT_USERFAULT) {
+		*how = KEEPER_PAGE;
+		return span->waker_pid;
+	}
+	return span->holder_pid;
+}
+
 void hints_vcpu(struct hints *h, const struct vcpu_span *span)
 {
 	struct vcpu_hints *v = vcpu_get(h, span->vcpu);
@@ -335,7 +361,7 @@ void hints_vcpu(struct hints *h, const struct vcpu_span *span)
 	if (ns > v->kept.longest_ns) {
 		v->kept.longest_ns = ns;
 		v->kept.state = span->state;
-		v->kept.pid = span->holder_pid;
+		v->kept.pid = hint_keeper(span, &v->kept.keeper);
 	}
 }
 

@@ -26,6 +26,9 @@ void hints_guest(struct hints *h, uint32_t vcpu, const struct guest_instant *i);
 void hints_vcpu(struct hints *h, const struct vcpu_span *span);
 /* Is enough told of the other vCPUs to judge what ended at `t`? */
 bool hints_settled(const struct hints *h, const struct model *m, uint32_t vm, struct host_ns t);
+/* How long, as far as is told, the host kept this vCPU from the guest between `begin` and `end`. */
+int64_t hints_kept_ns(const struct hints *h, const struct model *m, uint32_t vm, uint32_t vcpu,
+		      struct host_ns begin, struct host_ns end);
 /* Fills `waits` of facts that are closed. */
 void hints_fill(const struct hints *h, const struct model *m, struct stall_facts *f);
 

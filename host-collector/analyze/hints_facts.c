@@ -4,9 +4,11 @@
 
 #include "host-collector/analyze/hints_internal.h"
 #include "host-collector/analyze/intervals.h"
+#include "host-collector/analyze/spins.h"
 
 struct view { /* of one vCPU's hints, for one stretch */
 	const struct stall_facts *f;
+	uint32_t vm;
 	struct interval within;
 };
 
@@ -57,18 +59,19 @@ static void collect_kept(const struct view *view, const struct model *m, const s
 		    hint->begin.ns < view->within.end && hint->longest_ns > longest->longest_ns)
 			*longest = *hint;
 	}
-	if (model_vcpu_delivered(m, view->f->vm, vcpu, &told) ||
-	    model_vcpu_current(m, view->f->vm, vcpu, &open) || told.ns != open.begin.ns ||
+	if (model_vcpu_delivered(m, view->vm, vcpu, &told) ||
+	    model_vcpu_current(m, view->vm, vcpu, &open) || told.ns != open.begin.ns ||
 	    !vcpu_state_denies(open.state) || open.end.ns - open.begin.ns < hint_min_ns)
 		return;
 	intervals_add(out, open.begin.ns, open.end.ns, view->within);
-	if (open.end.ns - open.begin.ns > longest->longest_ns)
-		*longest = (struct hint){.kind = HINT_KEPT,
-					 .state = open.state,
-					 .pid = open.holder_pid,
-					 .begin = open.begin,
-					 .end = open.end,
-					 .longest_ns = open.end.ns - open.begin.ns};
+	if (open.end.ns - open.begin.ns <= longest->longest_ns)
+		return;
+	*longest = (struct hint){.kind = HINT_KEPT,
+				 .state = open.state,
+				 .begin = open.begin,
+				 .end = open.end,
+				 .longest_ns = open.end.ns - open.begin.ns};
+	longest->pid = hint_keeper(&open, &longest->keeper);
 }
 
 /* What nobody knows of this vCPU, or not yet. */
@@ -84,6 +87,24 @@ static void collect_unseen(const struct view *view, const struct model *m,
 		return;
 	if (open.state == VCPU_UNKNOWN || told.ns != open.begin.ns)
 		intervals_add(out, told.ns, view->within.end, view->within);
+}
+
+/* From one sample of this kind to the next. */
+static void collect_sampled(const struct view *view, enum spin_kind kind, struct intervals *out)
+{
+	const struct stall_facts *f = view->f;
+
+	for (unsigned i = 1; i < f->n_samples; i++) {
+		if (f->samples[i].kind == kind && f->samples[i - 1].kind == kind)
+			intervals_add(out, f->samples[i - 1].t.ns, f->samples[i].t.ns,
+				      view->within);
+	}
+}
+
+/* Samples say where the task waits, where exits do not. */
+static bool by_samples(const struct hints *h, const struct stall_facts *f)
+{
+	return f->sampled.spinning && !h->spins_exit;
 }
 
 /* When the vCPU spun or, with a task to run, halted: that is how paravirtual locks wait. */
@@ -131,8 +152,11 @@ static int64_t halted_ns(const struct view *view, const struct intervals *s)
 
 static struct facts_peer peer_of(uint32_t vcpu, const struct hint *kept)
 {
-	return (struct facts_peer){
-		.vcpu = vcpu, .state = kept->state, .pid = kept->pid, .known = true};
+	return (struct facts_peer){.vcpu = vcpu,
+				   .state = kept->state,
+				   .pid = kept->pid,
+				   .keeper = kept->keeper,
+				   .known = true};
 }
 
 /* Calls that this vCPU has sent to `to`, answered or not. */
@@ -169,18 +193,21 @@ static bool ended_by(int64_t apart, int64_t ns, int64_t denied, int64_t slack, b
  * came back to the guest. Chance does that to one wait in a hundred.
  */
 static void coincidence(const struct hints *h, const struct view *view, uint32_t peer,
-			const struct intervals *kept, const struct hint *longest,
-			struct facts_waits *out)
+			const struct intervals *own_kept, const struct intervals *kept,
+			const struct hint *longest, struct facts_waits *out)
 {
 	const struct stall_facts *f = view->f;
 	int64_t denied = facts_denied_by_guest(f), slack = hint_min_ns + (int64_t)f->err_ns;
-	struct host_ns end = f->waiter_ns >= f->tick_gap_ns ? f->end : f->tick_gap_end;
+	struct host_ns end = facts_denial_end(f);
 	int64_t apart = end.ns - longest->end.ns, ns;
-	struct intervals wait = {0};
+	struct intervals wait = {0}, late = {0};
 
+	/* What the host took of this vCPU since then is nobody's wait. */
+	intervals_add(&late, longest->end.ns, end.ns, view->within);
+	apart -= common_ns(&late, own_kept);
 	intervals_add(&wait, end.ns - denied, end.ns, view->within);
 	ns = common_ns(&wait, kept);
-	if (denied < f->than_ns || f->ongoing || !longest->longest_ns ||
+	if (denied < f->than_ns || f->ongoing || !longest->longest_ns || f->sampled.computing ||
 	    !ended_by(apart, ns, denied, slack, out->spins_unseen) || ns <= out->lock_ns)
 		return;
 	out->coincidence = true;
@@ -201,6 +228,18 @@ static void longest_note(struct facts_waits *out, const struct intervals *waited
 	out->longest_ns = ns > out->longest_ns ? ns : out->longest_ns;
 }
 
+/* Which CPU it called, and for how long that one did not answer. */
+static void called_note(const struct view *view, const struct model *m, uint32_t k, int64_t ns,
+			struct facts_waits *out)
+{
+	uint16_t cpu;
+
+	if (ns <= out->called_ns || model_guest_cpu_of_vcpu(m, view->f->vm, k, &cpu))
+		return;
+	out->called_ns = ns;
+	out->called_cpu = cpu;
+}
+
 /* What vCPU `k` of the same VM, if the host kept it, makes of the stretch. waits: when this vCPU
  * waited. */
 static void fill_peer(const struct hints *h, const struct model *m, const struct view *view,
@@ -209,8 +248,11 @@ static void fill_peer(const struct hints *h, const struct model *m, const struct
 {
 	struct intervals kept = {0}, calls = {0}, called = {0}, rest, both, unseen;
 	struct hint longest;
+	bool sampled = false;
 	int64_t ns;
 
+	collect_calls(h, view, view->f->vcpu, k, &calls);
+	called_note(view, m, k, intervals_length(&calls), out);
 	collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
 	unseen = kept;
 	collect_unseen(view, m, h->vcpus[k], k, &unseen);
@@ -224,7 +266,10 @@ static void fill_peer(const struct hints *h, const struct model *m, const struct
 		out->peer_surely_kept_ns = ns;
 		out->peer_kept = peer_of(k, &longest);
 	}
-	collect_calls(h, view, view->f->vcpu, k, &calls);
+	if (!calls.n && by_samples(h, view->f)) {
+		collect_sampled(view, SPIN_CALL, &calls);
+		sampled = calls.n;
+	}
 	intervals_without(&calls, own_kept, &called);
 	intervals_common(&called, &kept, &both);
 	ns = intervals_length(&both);
@@ -232,6 +277,7 @@ static void fill_peer(const struct hints *h, const struct model *m, const struct
 		out->call_ns = ns;
 		longest_note(out, &both);
 		out->call_target = peer_of(k, &longest);
+		out->sampled |= sampled;
 	}
 	intervals_without(waits, &called, &rest);
 	intervals_common(&rest, &kept, &both);
@@ -240,19 +286,21 @@ static void fill_peer(const struct hints *h, const struct model *m, const struct
 		out->lock_ns = ns;
 		longest_note(out, &both);
 		out->lock_halted_ns = halted_ns(view, &both);
+		/* That it halted is proof enough. */
+		out->sampled |= by_samples(h, view->f) && out->lock_halted_ns * 2 < ns;
 		out->lock_owner = peer_of(k, &longest);
 	}
 }
 
 static void peer_coincidence(const struct hints *h, const struct model *m, const struct view *view,
-			     uint32_t k, struct facts_waits *out)
+			     const struct intervals *own_kept, uint32_t k, struct facts_waits *out)
 {
 	struct intervals kept = {0};
 	struct hint longest;
 
 	collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
 	if (kept.n)
-		coincidence(h, view, k, &kept, &longest, out);
+		coincidence(h, view, k, own_kept, &kept, &longest, out);
 }
 
 /* Runs at every tick for every stretch that goes on: for a CPU that the VM has not, it costs one
@@ -264,16 +312,19 @@ static void fill_peers(const struct hints *h, const struct model *m, const struc
 	struct intervals all = {0}, waits = {0};
 
 	collect_waits(view, h->vcpus[vcpu], &all);
+	if (by_samples(h, view->f))
+		collect_sampled(view, SPIN_LOCK, &all);
 	intervals_without(&all, own_kept, &waits);
 	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
 		if (h->vcpus[k] && k != vcpu)
 			fill_peer(h, m, view, own_kept, &waits, k, out);
 	}
-	if (out->call_ns || out->lock_ns)
+	/* A lock that halts now and then shows part of its wait by that. */
+	if ((out->call_ns + out->lock_ns) * 2 > facts_denied_by_guest(view->f))
 		return;
 	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
 		if (h->vcpus[k] && k != vcpu)
-			peer_coincidence(h, m, view, k, out);
+			peer_coincidence(h, m, view, own_kept, k, out);
 	}
 }
 
@@ -327,7 +378,7 @@ static bool lossy(const struct hints *h, const struct stall_facts *f)
 
 void hints_fill(const struct hints *h, const struct model *m, struct stall_facts *f)
 {
-	const struct view view = {f, {f->begin.ns, f->end.ns}};
+	const struct view view = {f, f->vm, {f->begin.ns, f->end.ns}};
 	struct facts_waits *w = &f->waits;
 	struct intervals own_kept = {0};
 	struct hint longest;
@@ -341,4 +392,16 @@ void hints_fill(const struct hints *h, const struct model *m, struct stall_facts
 		fill_nested(&view, h->vcpus[f->vcpu], &own_kept, w);
 	}
 	fill_peers(h, m, &view, &own_kept, w);
+}
+
+int64_t hints_kept_ns(const struct hints *h, const struct model *m, uint32_t vm, uint32_t vcpu,
+		      struct host_ns begin, struct host_ns end)
+{
+	const struct view view = {NULL, vm, {begin.ns, end.ns}};
+	struct intervals kept = {0};
+	struct hint longest;
+
+	if (vcpu < VS_CPUS_MAX && h->vcpus[vcpu])
+		collect_kept(&view, m, h->vcpus[vcpu], vcpu, &kept, &longest);
+	return intervals_length(&kept);
 }

@@ -21,6 +21,7 @@ struct hint {
 	uint64_t what;
 	uint32_t count;
 	int32_t pid;
+	enum keeper keeper; /* what `pid` did */
 	int64_t longest_ns;
 };
 
@@ -62,6 +63,8 @@ struct hints {
 
 enum { HINT_PORT_BIT = 63 }; /* of `what` of HINT_POLL: it is a port */
 
+/* Who kept a vCPU from the guest, in a span that denies: 0 if nobody is known. */
+int32_t hint_keeper(const struct vcpu_span *span, enum keeper *how);
 /* The run so far, as a hint. */
 struct hint hint_of_run(const struct run *r, enum hint_kind kind);
 /* KVM doubles the time that a spin may take until its next exit, as long as the thread is not

@@ -236,6 +236,23 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stal
 	track_forget(v, k, i->t);
 }
 
+/* What the guest's timer found on the CPU. */
+static void guest_stack(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+			const struct guest_instant *i)
+{
+	const uint32_t kernel = (uint32_t)i->event.arg0;
+	const bool user = i->event.arg0 >> 32;
+
+	(void)d;
+	(void)v;
+	if ((i->event.arg1 & 0xff) != VS_STACK_SAMPLE || !k->task_known)
+		return;
+	if (k->stretch.pid == i->event.pid)
+		facts_task_sample(&k->stretch, i->t, kernel, user);
+	if (k->in_interrupt)
+		facts_task_sample(&k->interrupt, i->t, kernel, user);
+}
+
 typedef void (*guest_handler)(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
 			      const struct guest_instant *i);
 
@@ -249,6 +266,7 @@ static const guest_handler guest_handlers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_IRQ_ENTRY] = guest_enter,
 	[VS_EVENT_SOFTIRQ_ENTRY] = guest_enter,
 	[VS_EVENT_VECTOR_ENTRY] = guest_enter,
+	[VS_EVENT_TASK_STACK] = guest_stack,
 };
 
 void stall_guest_instant(void *context, const struct guest_instant *i)

@@ -8,6 +8,7 @@
 
 #include "host-collector/analyze/hints.h"
 #include "host-collector/analyze/overdue.h"
+#include "host-collector/analyze/spins.h"
 #include "host-collector/analyze/stall.h"
 #include "host-collector/analyze/waiters.h"
 #include "host-collector/model/guest_cpu.h"
@@ -21,6 +22,12 @@ enum { STALL_RECENT_MAX = 8 };
 struct stall_recent { /* a stretch long enough to claim a chain of the host's */
 	struct host_ns begin, end;
 	bool idle;
+	/* What another CPU may have waited for: */
+	enum guest_cpu_state kind;
+	int32_t pid;
+	uint32_t number;
+	bool vector, ticks_stopped;
+	struct host_ns denial; /* since when it denied something; its end: nothing */
 };
 
 struct stall_track {
@@ -101,9 +108,19 @@ void stall_pending_add(struct stall_detector *d, const struct stall_vm *v, struc
 /* What the track knows of a long stretch that ends at `t`. */
 void stall_stretch_seal(const struct stall_detector *d, const struct stall_vm *v,
 			const struct stall_track *k, struct stall_facts *f, struct host_ns t);
+/* What is kept of one that is sealed. */
+struct stall_recent stall_recent_of(const struct stall_facts *f);
 /* Seals it and has it handed out, if it is long enough. */
 void stall_stretch_end(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 		       struct stall_facts *f, struct host_ns t);
+
+/* ---- stall_peer.c ---- */
+
+/* Which other CPU of the guest the stretch may have waited for. Facts with waits and samples. */
+void stall_peer_fill(const struct stall_detector *d, const struct stall_vm *v,
+		     struct stall_facts *f);
+/* Have the guest's other CPUs been heard for as long as it takes them to let go? */
+bool stall_peer_settled(const struct stall_vm *v, const struct stall_facts *f, struct host_ns now);
 
 /* ---- stall_storm.c ---- */
 

@@ -33,9 +33,13 @@ void stall_facts_complete(const struct stall_detector *d, const struct stall_vm 
 	facts_close(f);
 	if (f->err_ns < UINT32_MAX || f->kind == GUEST_CPU_UNKNOWN)
 		facts_host_log(f, d->model);
+	f->sampled = (struct facts_sampled){0};
+	f->guest_peer = (struct facts_guest_peer){0};
 	if (f->err_ns < UINT32_MAX) {
+		spins_fill(f, d->model);
 		hints_fill(v->hints, d->model, f);
 		overdue_fill(d->overdue, f);
+		stall_peer_fill(d, v, f);
 	}
 	f->denied = facts_deny(f);
 }
@@ -76,18 +80,19 @@ static bool told_whole(const struct stall_detector *d, const struct stall_facts 
 	       (open.state == VCPU_UNKNOWN && !model_data_of(d->model, f->vm).host_events);
 }
 
-/* The other vCPUs' times come late as well, but nothing waits for them for long. */
+/* The other vCPUs' times come late as well, and so do the names of stacks, but nothing waits for
+ * them for long. */
 static bool peers_settled(const struct stall_detector *d, const struct stall_vm *v,
-			  struct stall_track *k, struct host_ns t)
+			  struct stall_track *k, const struct stall_facts *f)
 {
 	struct host_ns now = model_now(d->model);
 
-	if (now.ns - t.ns > PENDING_LIMIT_NS)
+	if (now.ns - f->end.ns > PENDING_LIMIT_NS)
 		return true;
-	if (now.ns - k->peers_asked.ns < STALL_PROVE_EVERY_NS)
+	if (!stall_peer_settled(v, f, now) || now.ns - k->peers_asked.ns < STALL_PROVE_EVERY_NS)
 		return false;
 	k->peers_asked = now;
-	return hints_settled(v->hints, d->model, k->vm, t);
+	return spins_named(f, d->model) && hints_settled(v->hints, d->model, k->vm, f->end);
 }
 
 /* By the clocks, what caused the guest's last event may be still to come from the host. */
@@ -127,7 +132,7 @@ void stall_pending_check(struct stall_detector *d, const struct stall_vm *v, str
 
 		if (known && !all &&
 		    (!clocks_settled(d, f) || !told_whole(d, f, vcpu) ||
-		     !peers_settled(d, v, k, f->end)))
+		     !peers_settled(d, v, k, f)))
 			return;
 		if (known)
 			stall_add_open_span(d, f, vcpu);
@@ -154,10 +159,24 @@ void stall_pending_add(struct stall_detector *d, const struct stall_vm *v, struc
 	stall_pending_check(d, v, k, false);
 }
 
+struct stall_recent stall_recent_of(const struct stall_facts *f)
+{
+	return (struct stall_recent){
+		.begin = f->begin,
+		.end = f->end,
+		.idle = f->kind == GUEST_CPU_IDLE,
+		.kind = f->kind,
+		.pid = f->pid,
+		.number = f->number,
+		.vector = f->vector,
+		.ticks_stopped = facts_ticks_stopped(f),
+		.denial = {facts_denial_end(f).ns - facts_denial_ns(f)},
+	};
+}
+
 static void recent_add(struct stall_track *k, const struct stall_facts *f)
 {
-	k->recent[k->n_recent++ % STALL_RECENT_MAX] = (struct stall_recent){
-		.begin = f->begin, .end = f->end, .idle = f->kind == GUEST_CPU_IDLE};
+	k->recent[k->n_recent++ % STALL_RECENT_MAX] = stall_recent_of(f);
 	if (k->n_recent == 2 * STALL_RECENT_MAX)
 		k->n_recent = STALL_RECENT_MAX;
 }

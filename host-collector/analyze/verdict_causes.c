@@ -192,22 +192,25 @@ bool against_storm_unproven(const struct stall_facts *f)
  * show here, or may be among what is missing. */
 bool spin_may_be_wait(const struct stall_facts *f)
 {
-	return (!f->data.kvm_events || f->waits.lossy || f->waits.spins_unseen) &&
+	return !f->sampled.computing &&
+	       (!f->data.kvm_events || f->waits.lossy || f->waits.spins_unseen) &&
 	       f->waits.peer_kept_ns > cause_spin_ns(f) / 2;
 }
 
-/* Who waits may pay for a stall before. Without some of KVM's events a tick that the host's timer
- * brought late looks like a spin, too; without short handlers, a storm of interrupts. */
+/* Who waits may pay for a stall before, or spin for what another CPU of the guest has. Without some
+ * of KVM's events a tick that the host's timer brought late looks like a spin, too; without short
+ * handlers, a storm of interrupts. */
 bool against_spin_unproven(const struct stall_facts *f)
 {
 	return against_guest_unproven(f) || f->tick_unexplained || f->data.handlers_counted ||
-	       f->waits.lossy || f->n_lost || f->debt.ns || spin_may_be_wait(f);
+	       f->waits.lossy || f->n_lost || f->debt.ns || f->sampled.spinning ||
+	       f->guest_peer.known || spin_may_be_wait(f);
 }
 
-/* Nothing but the end of the wait joins it to the other vCPU. */
+/* Nothing but the end of the wait joins it to the other vCPU, or that samples show it to wait. */
 bool against_peer_unproven(const struct stall_facts *f)
 {
-	return f->waits.coincidence;
+	return f->waits.coincidence || f->waits.sampled;
 }
 
 /* A guest may stop the tick of a CPU that has one task to run. */

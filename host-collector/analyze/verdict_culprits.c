@@ -159,8 +159,32 @@ void culprits_page_providers(const struct stall_facts *f, const struct model *m,
 static void peer_holder(const struct facts_peer *peer, const struct model *m, int64_t ns,
 			struct incident *out)
 {
+	static const char *const roles[KEEPER_COUNT] = {
+#define X(NAME, role, ...) [KEEPER_##NAME] = role,
+		KEEPERS(X)
+#undef X
+	};
+
 	if (peer->pid)
-		culprit_add(out, m, VS_SOURCE_HOST, peer->pid, "held the other vCPU's pCPU", ns);
+		culprit_add(out, m, VS_SOURCE_HOST, peer->pid, roles[peer->keeper], ns);
+}
+
+/* The guest's task that had what this one waited for, as far as that can be told. */
+static void guest_peer(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	const struct facts_guest_peer *p = &f->guest_peer;
+	const char *role = p->kind == GUEST_CPU_TASK ? "kept the other CPU"
+						     : "was interrupted on the other CPU";
+
+	if (!p->known)
+		return;
+	culprit_add(out, m, f->vm, p->pid, role, p->ns);
+	for (size_t i = 0; i < out->n_culprits; i++) {
+		struct report_culprit *c = &out->culprits[i];
+
+		if (!c->host && c->pid == p->pid && !strcmp(c->role, role))
+			describe(c->what, sizeof(c->what), "on CPU %u", p->cpu);
+	}
 }
 
 void culprits_of_lock_owner(const struct stall_facts *f, const struct model *m,
@@ -177,9 +201,11 @@ void culprits_of_call_target(const struct stall_facts *f, const struct model *m,
 
 void culprits_guest_task(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
-	culprit_add(out, m, f->vm, f->pid,
-		    f->kind == GUEST_CPU_TASK ? "kept the CPU" : "was interrupted",
-		    facts_denied_by_guest(f));
+	guest_peer(f, m, out);
+	if (!f->guest_peer.known || f->guest_peer.unsure)
+		culprit_add(out, m, f->vm, f->pid,
+			    f->kind == GUEST_CPU_TASK ? "kept the CPU" : "was interrupted",
+			    facts_denied_by_guest(f));
 	if (spin_may_be_wait(f))
 		peer_holder(&f->waits.peer_kept, m, f->waits.peer_surely_kept_ns, out);
 }

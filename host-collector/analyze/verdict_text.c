@@ -197,45 +197,114 @@ void because_storm(const struct stall_facts *f, const struct model *m, int64_t n
 }
 
 struct peer_text {
-	char text[96];
+	char text[192];
 };
 
+/* Whom the host kept, who did it, and what it ran. */
 static struct peer_text peer_text(const struct stall_facts *f, const struct model *m,
 				  const struct facts_peer *peer)
 {
+	static const char *const phrases[KEEPER_COUNT] = {
+#define X(NAME, role, phrase) [KEEPER_##NAME] = phrase,
+		KEEPERS(X)
+#undef X
+	};
+	const struct facts_guest_peer *g = &f->guest_peer;
+	char by[80] = "", task[64] = "";
 	struct peer_text t;
 	uint16_t cpu;
 
-	if (model_guest_cpu_of_vcpu(m, f->vm, peer->vcpu, &cpu))
-		describe(t.text, sizeof(t.text), "vCPU %u, which did not run (%s)", peer->vcpu,
-			 vcpu_state_name(peer->state));
-	else
-		describe(t.text, sizeof(t.text), "CPU %u, whose vCPU did not run (%s)", cpu,
-			 vcpu_state_name(peer->state));
+	if (peer->pid)
+		describe(by, sizeof(by), ": %s %s", task_text(m, VS_SOURCE_HOST, peer->pid).text,
+			 phrases[peer->keeper]);
+	if (model_guest_cpu_of_vcpu(m, f->vm, peer->vcpu, &cpu)) {
+		describe(t.text, sizeof(t.text), "vCPU %u, which did not run (%s%s)", peer->vcpu,
+			 vcpu_state_name(peer->state), by);
+		return t;
+	}
+	if (g->known && g->cpu == cpu && g->kind == GUEST_CPU_TASK)
+		describe(task, sizeof(task), "%s on ", task_text(m, f->vm, g->pid).text);
+	describe(t.text, sizeof(t.text), "%sCPU %u, whose vCPU did not run (%s%s)", task, cpu,
+		 vcpu_state_name(peer->state), by);
 	return t;
+}
+
+/* What the other CPU of the guest does that this one may wait for. */
+static struct peer_text guest_peer_text(const struct stall_facts *f, const struct model *m)
+{
+	const struct facts_guest_peer *p = &f->guest_peer;
+	struct peer_text t;
+	char name[32];
+
+	if (p->kind == GUEST_CPU_TASK) {
+		describe(t.text, sizeof(t.text), "%s, which kept CPU %u%s meanwhile",
+			 task_text(m, f->vm, p->pid).text, p->cpu,
+			 p->ticks_stopped ? ", interrupts off," : "");
+		return t;
+	}
+	interrupt_name(p->kind, p->vector, p->number, name, sizeof(name));
+	describe(t.text, sizeof(t.text), "CPU %u, which was in %s %s meanwhile", p->cpu,
+		 p->kind == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name);
+	return t;
+}
+
+/* Was it the host that kept the CPU which this one may have waited for? */
+static bool kept_by_host(const struct stall_facts *f, const struct model *m)
+{
+	uint16_t cpu;
+
+	return spin_may_be_wait(f) && f->waits.peer_kept.known &&
+	       !model_guest_cpu_of_vcpu(m, f->vm, f->waits.peer_kept.vcpu, &cpu) &&
+	       cpu == f->guest_peer.cpu;
+}
+
+/* Why the guest kept its CPU, as far as that shows: "; it spun in ...". */
+static void spin_reason(const struct stall_facts *f, const struct model *m, char *out, size_t n)
+{
+	const struct facts_sampled *s = &f->sampled;
+	char where[96] = "";
+
+	out[0] = 0;
+	if (s->spinning)
+		describe(where, sizeof(where), "; it %s in %s",
+			 s->calls > s->spins ? "waited for another CPU's answer" : "spun",
+			 s->function);
+	if (f->guest_peer.called)
+		describe(out, n, "%s; it had called %s", where, guest_peer_text(f, m).text);
+	else if (f->guest_peer.known && !kept_by_host(f, m))
+		describe(out, n, "%s; it %s waited for %s", where,
+			 f->guest_peer.unsure ? "may have" : "most likely",
+			 guest_peer_text(f, m).text);
+	else if (f->debt.ns)
+		describe(out, n,
+			 "; %s pays for the stall before, whose %s its kernel charged to it",
+			 task_text(m, f->vm, f->debt.pid).text, duration_text(f->debt.ns).text);
+	else if (spin_may_be_wait(f) && f->waits.peer_kept.known)
+		describe(out, n, "%s; it may have waited for %s", where,
+			 peer_text(f, m, &f->waits.peer_kept).text);
+	else
+		describe(out, n, "%s", where);
 }
 
 void because_spin(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
 		  size_t n)
 {
-	char name[32], peer[160] = "";
+	char name[32], reason[REPORT_TEXT_MAX];
 
-	if (f->debt.ns)
-		describe(peer, sizeof(peer),
-			 "; %s pays for the stall before, whose %s its kernel charged to it",
-			 task_text(m, f->vm, f->debt.pid).text, duration_text(f->debt.ns).text);
-	else if (spin_may_be_wait(f) && f->waits.peer_kept.known)
-		describe(peer, sizeof(peer), "; it may have waited for %s",
-			 peer_text(f, m, &f->waits.peer_kept).text);
+	spin_reason(f, m, reason, sizeof(reason));
 	if (f->kind == GUEST_CPU_TASK) {
-		describe(out, n, "%s kept the guest's CPU for %s while its vCPU ran%s",
-			 task_text(m, f->vm, f->pid).text, duration_text(ns).text, peer);
+		describe(out, n, "%s kept the guest's CPU for %s %s%s",
+			 task_text(m, f->vm, f->pid).text, duration_text(ns).text,
+			 f->guest_peer.halted_ns > ns / 2
+				 ? "while its vCPU halted, as a paravirtual lock does"
+				 : "while its vCPU ran",
+			 reason);
 		return;
 	}
 	interrupt_name(f->kind, f->vector, f->number, name, sizeof(name));
 	describe(out, n, "the guest stayed in %s %s for %s while its vCPU ran%s",
 		 f->kind == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name,
-		 duration_text(ns).text, peer);
+		 duration_text(ns).text, reason);
 }
 
 void because_lock_owner(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,

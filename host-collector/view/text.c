@@ -345,7 +345,8 @@ static bool same_time(const struct incident *a, const struct incident *b)
 static bool same_cause(const struct incident *a, const struct incident *b)
 {
 	return a->vm == b->vm && !a->healthy && !b->healthy && a->verdict == b->verdict &&
-	       a->verdict != VERDICT_UNDETERMINED && a->guest_cpu != b->guest_cpu &&
+	       a->verdict != VERDICT_UNDETERMINED && a->confidence == b->confidence &&
+	       a->guest_cpu != b->guest_cpu &&
 	       (!a->n_culprits || !b->n_culprits || a->culprits[0].pid == b->culprits[0].pid);
 }
 
