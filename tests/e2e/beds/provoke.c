@@ -146,10 +146,9 @@ static void on_signal(int number)
 	stopped = 1;
 }
 
-static int act_ticker(char **argument, struct interval *t)
+static int tick_on(long cpu, uint64_t period_ns, struct interval *t)
 {
-	uint64_t period_ns = (uint64_t)atol(argument[0]) * 1000;
-	int err = cpu_pin(0);
+	int err = cpu_pin(cpu);
 
 	signal(SIGTERM, on_signal);
 	signal(SIGINT, on_signal);
@@ -158,6 +157,60 @@ static int act_ticker(char **argument, struct interval *t)
 		sleep_ns(period_ns);
 	t->end = instant_now();
 	return err;
+}
+
+static int act_ticker(char **argument, struct interval *t)
+{
+	return tick_on(0, (uint64_t)atol(argument[0]) * 1000, t);
+}
+
+static int act_heartbeat(char **argument, struct interval *t)
+{
+	return tick_on(atol(argument[0]), (uint64_t)atol(argument[1]) * 1000, t);
+}
+
+/* A line to /proc/stall-lock from a CPU; the interval is the module's own. */
+static int lock_say(long cpu, const char *line, struct interval *t)
+{
+	int err = cpu_pin(cpu);
+	FILE *f;
+
+	if (err)
+		return err;
+	f = fopen("/proc/stall-lock", "r+");
+	if (!f)
+		return -errno;
+	if (write(fileno(f), line, strlen(line)) != (ssize_t)strlen(line))
+		err = -errno;
+	else if (fscanf(f, "%lu %lu %lu %lu", &t->begin.raw_ns, &t->end.raw_ns, &t->begin.tsc,
+			&t->end.tsc) != 4)
+		err = -EBADMSG;
+	fclose(f);
+	return err;
+}
+
+static int act_lock_hold(char **argument, struct interval *t)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "hold %s %s", argument[1], argument[2]);
+	return lock_say(atol(argument[0]), line, t);
+}
+
+static int act_lock_take(char **argument, struct interval *t)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "take %s", argument[1]);
+	return lock_say(atol(argument[0]), line, t);
+}
+
+static int act_call(char **argument, struct interval *t)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "call %s %s", argument[2], argument[1]);
+	return lock_say(atol(argument[0]), line, t);
 }
 
 static int act_ptrace_stop(char **argument, struct interval *t)
@@ -547,6 +600,13 @@ static const struct action {
 	 "MODE MS: through /proc/stall, in one of its modes"},
 	{"compute", 1, "compute", act_compute, "MS: burns CPU 0"},
 	{"ticker", 1, "ticker", act_ticker, "PERIOD_US: wakes up on CPU 0 until SIGTERM"},
+	{"heartbeat", 2, "heartbeat", act_heartbeat,
+	 "CPU PERIOD_US: wakes up on a CPU until SIGTERM"},
+	{"lock-hold", 3, "lock-owner", act_lock_hold,
+	 "CPU KIND MS: computes with a lock of the test module"},
+	{"lock-take", 2, "lock-waiter", act_lock_take, "CPU KIND: takes such a lock once"},
+	{"call", 3, "ipi-sender", act_call,
+	 "CPU TO MS: calls another CPU again and again, and waits for it"},
 	{"ptrace-stop", 2, "thread-stopper", act_ptrace_stop, "TID MS: stops one thread"},
 	{"freeze", 2, "freezer", act_freeze, "CGROUP MS: freezes a cgroup (v2)"},
 	{"quota", 2, "quota-setter", act_quota, "CGROUP MS: gives it 5 % of a CPU"},

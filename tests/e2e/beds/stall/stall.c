@@ -7,8 +7,14 @@
  *   cat /proc/stall                       the last stall: "MODE BEGIN_NS END_NS BEGIN_TSC END_TSC",
  *                                         BEGIN_NS and END_NS on CLOCK_MONOTONIC_RAW
  *
- * CPU matters to hardirq only; the others stall the writer's. Nothing is printed: a console write
- * would reset the very watchdogs that a stall is meant to wake.
+ *   echo "hold KIND MS" > /proc/stall-lock  takes a lock and computes with it. KIND: spin | irqsave
+ * | write | read echo "take KIND" > /proc/stall-lock     takes that lock once, and waits for who
+ * has it echo "call MS CPU" > /proc/stall-lock   has CPU run a function again and again, and waits
+ * for it each time reading from the same open file         "BEGIN_NS END_NS BEGIN_TSC END_TSC":
+ * that somebody had the lock, waited for it, or called
+ *
+ * CPU matters to hardirq and call only; the others stall the writer's. Nothing is printed: a
+ * console write would reset the very watchdogs that a stall is meant to wake.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -21,7 +27,9 @@
 #include <linux/mutex.h>
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/spinlock.h>
 #include <linux/uaccess.h>
 
 /* One of a storm's interrupts, how many come at once, as raising them costs a nested guest exits,
@@ -244,6 +252,150 @@ static int stall_open(struct inode *inode, struct file *file)
 	return single_open(file, stall_show, NULL);
 }
 
+/* ---- locks between CPUs ---- */
+
+static DEFINE_SPINLOCK(test_spinlock);
+static DEFINE_SPINLOCK(test_irqlock);
+static DEFINE_RWLOCK(test_rwlock);
+
+static void lock_begin(struct stall *s)
+{
+	s->begin_ns = ktime_get_raw_fast_ns();
+	s->begin_tsc = rdtsc();
+}
+
+static void lock_end(struct stall *s)
+{
+	s->end_tsc = rdtsc();
+	s->end_ns = ktime_get_raw_fast_ns();
+}
+
+/* With the lock: who waits for it has waited, who holds it keeps it. */
+static void lock_got(struct stall *s)
+{
+	if (s->ms)
+		stall_spin(s);
+	else
+		lock_end(s);
+}
+
+static void lock_spin(struct stall *s)
+{
+	spin_lock(&test_spinlock);
+	lock_got(s);
+	spin_unlock(&test_spinlock);
+}
+
+static void lock_irqsave(struct stall *s)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&test_irqlock, flags);
+	lock_got(s);
+	spin_unlock_irqrestore(&test_irqlock, flags);
+}
+
+static void lock_write(struct stall *s)
+{
+	write_lock(&test_rwlock);
+	lock_got(s);
+	write_unlock(&test_rwlock);
+}
+
+static void lock_read(struct stall *s)
+{
+	read_lock(&test_rwlock);
+	lock_got(s);
+	read_unlock(&test_rwlock);
+}
+
+static void called(void *unused)
+{
+}
+
+static void call_again_and_again(struct stall *s)
+{
+	u64 until_ns = ktime_get_raw_fast_ns() + s->ms * 1000000ull;
+
+	while (ktime_get_raw_fast_ns() < until_ns) {
+		smp_call_function_single(s->cpu, called, NULL, 1);
+		usleep_range(200, 300);
+	}
+	lock_end(s);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct stall *s);
+} locks[] = {
+	{"spin", lock_spin},
+	{"irqsave", lock_irqsave},
+	{"write", lock_write},
+	{"read", lock_read},
+};
+
+static void (*lock_of(const char *kind))(struct stall *s)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(locks); i++) {
+		if (!strcmp(locks[i].name, kind))
+			return locks[i].run;
+	}
+	return NULL;
+}
+
+static ssize_t locks_write(struct file *file, const char __user *user, size_t len, loff_t *offset)
+{
+	struct stall *s = ((struct seq_file *)file->private_data)->private;
+	void (*run)(struct stall * s) = NULL;
+	char line[64] = {0}, kind[16] = "";
+
+	if (len >= sizeof(line) || copy_from_user(line, user, len))
+		return -EFAULT;
+	*s = (struct stall){};
+	if (sscanf(line, "call %u %u", &s->ms, &s->cpu) == 2)
+		run = call_again_and_again;
+	else if (sscanf(line, "hold %15s %u", kind, &s->ms) == 2 ||
+		 sscanf(line, "take %15s", kind) == 1)
+		run = lock_of(kind);
+	if (!run || s->ms > STALL_MS_MAX)
+		return -EINVAL;
+	lock_begin(s);
+	run(s);
+	return len;
+}
+
+static int locks_show(struct seq_file *m, void *unused)
+{
+	const struct stall *s = m->private;
+
+	seq_printf(m, "%llu %llu %llu %llu\n", s->begin_ns, s->end_ns, s->begin_tsc, s->end_tsc);
+	return 0;
+}
+
+static int locks_open(struct inode *inode, struct file *file)
+{
+	struct stall *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	int err = s ? single_open(file, locks_show, s) : -ENOMEM;
+
+	if (err)
+		kfree(s);
+	return err;
+}
+
+static int locks_release(struct inode *inode, struct file *file)
+{
+	kfree(((struct seq_file *)file->private_data)->private);
+	return single_release(inode, file);
+}
+
+static const struct proc_ops locks_ops = {
+	.proc_open = locks_open,
+	.proc_read = seq_read,
+	.proc_lseek = seq_lseek,
+	.proc_release = locks_release,
+	.proc_write = locks_write,
+};
+
 static const struct proc_ops stall_ops = {
 	.proc_open = stall_open,
 	.proc_read = seq_read,
@@ -258,15 +410,21 @@ static int __init stall_init(void)
 
 	if (err)
 		return err;
-	if (!proc_create("stall", 0600, NULL, &stall_ops)) {
-		storm_device_remove();
-		return -ENOMEM;
-	}
+	if (!proc_create("stall", 0600, NULL, &stall_ops))
+		goto device;
+	if (!proc_create("stall-lock", 0600, NULL, &locks_ops))
+		goto entry;
 	return 0;
+entry:
+	remove_proc_entry("stall", NULL);
+device:
+	storm_device_remove();
+	return -ENOMEM;
 }
 
 static void __exit stall_exit(void)
 {
+	remove_proc_entry("stall-lock", NULL);
 	remove_proc_entry("stall", NULL);
 	tasklet_kill(&tasklet);
 	tasklet_kill(&storm_soft);
