@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/chain_route.h"
-#include "host-collector/model/lru.h"
+#include "host-collector/util/lru.h"
 
 enum { GROUPS_MAX = 4096, TICKS_KEPT = 256, WAYS_MAX = 4096 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "host-collector/model/guest_cpu.h"
-#include "host-collector/model/lru.h"
+#include "host-collector/util/lru.h"
 
 enum {
 	VCPUS_MAX = 1024,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host-collector/analyze/exits.h"
+#include "host-collector/tables/exits.h"
 #include "host-collector/analyze/flame_internal.h"
 #include "host-collector/analyze/report.h"
 

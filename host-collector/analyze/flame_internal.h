@@ -6,9 +6,9 @@
 #ifndef ANALYZE_FLAME_INTERNAL_H
 #define ANALYZE_FLAME_INTERNAL_H
 
-#include "host-collector/analyze/exits.h"
+#include "host-collector/tables/exits.h"
 #include "host-collector/analyze/flame.h"
-#include "host-collector/model/lru.h"
+#include "host-collector/util/lru.h"
 
 enum { FLAME_TASKS_MAX = 8192 };
 

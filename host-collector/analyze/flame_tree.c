@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/significance.h"
+#include "host-collector/util/significance.h"
 
 struct name {
 	char *text;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 
 struct kept_stack {
 	struct folded_stack stack;

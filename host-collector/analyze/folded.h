@@ -56,7 +56,7 @@ struct folded *folded_new(void);
 void folded_free(struct folded *f);
 /*
  * Adds a weight to a stack of at least one frame, root first. Names are copied: a semicolon becomes
- * a colon, characters that do more than show are spelled out (view/escape.h), and a name never ends
+ * a colon, characters that do more than show are spelled out (util/escape.h), and a name never ends
  * in a blank and a number, which readers of folded text take for a weight. 0, -EINVAL (no frame),
  * -ENOMEM.
  */

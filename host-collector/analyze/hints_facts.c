@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "host-collector/analyze/hints_internal.h"
-#include "host-collector/analyze/intervals.h"
+#include "host-collector/util/intervals.h"
 #include "host-collector/analyze/spins.h"
 
 struct view { /* of one vCPU's hints, for one stretch */

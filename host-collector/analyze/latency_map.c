@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/model/lru.h"
+#include "host-collector/util/lru.h"
 
 enum { WAITS_MAX = 4096 };
 

@@ -4,7 +4,7 @@
 #define ANALYZE_SCENE_ROWS_H
 
 #include "host-collector/analyze/scene.h"
-#include "host-collector/model/lru.h"
+#include "host-collector/util/lru.h"
 
 enum { SCENE_TRACKS_MAX = 384, SCENE_KNOWN_BITS = 8 };
 

@@ -8,7 +8,7 @@
 #define ANALYZE_WAITERS_H
 
 #include "clock/types.h"
-#include "host-collector/model/lru.h"
+#include "host-collector/util/lru.h"
 #include "proto/message.h"
 
 enum { WAITERS_MAX = 4096 };

@@ -9,9 +9,9 @@
 
 #include "clock/eval.h"
 #include "host-collector/cli/options.h"
-#include "host-collector/cli/replay.h"
-#include "host-collector/view/escape.h"
-#include "host-collector/view/wrap.h"
+#include "host-collector/engine/replay.h"
+#include "host-collector/util/escape.h"
+#include "host-collector/util/wrap.h"
 
 /* One VM's clocks, gathered for either form. */
 struct vm_account {

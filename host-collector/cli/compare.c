@@ -11,7 +11,7 @@
 
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/run_load.h"
-#include "host-collector/view/gate.h"
+#include "host-collector/compare/gate_text.h"
 
 /* The exit codes of a gate are its own: CI servers go by them. */
 enum compare_exit {

@@ -9,7 +9,7 @@
 #include "host-collector/daemon/config.h"
 #include "host-collector/daemon/control.h"
 #include "host-collector/record/collector.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 
 enum { WORDS_MAX = 16 };
 

@@ -14,7 +14,7 @@
 #include "host-collector/daemon/daemon.h"
 #include "host-collector/daemon/notify.h"
 #include "host-collector/daemon/vitals.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 #include "proto/log_writer.h"
 
 enum { LOG_FLUSH_MS = 2000 };

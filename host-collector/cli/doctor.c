@@ -5,7 +5,7 @@
 
 #include "host-collector/cli/checks.h"
 #include "host-collector/cli/commands.h"
-#include "host-collector/view/wrap.h"
+#include "host-collector/util/wrap.h"
 
 struct doctor_options {
 	bool json;

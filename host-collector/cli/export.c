@@ -11,11 +11,11 @@
 
 #include "host-collector/analyze/describe.h"
 #include "host-collector/cli/commands.h"
-#include "host-collector/cli/replay.h"
+#include "host-collector/engine/replay.h"
 #include "host-collector/export/csv.h"
 #include "host-collector/export/folded_export.h"
 #include "host-collector/export/perfetto.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 
 struct export_arguments {
 	const char *recording, *to, *output;

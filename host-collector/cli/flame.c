@@ -10,7 +10,7 @@
 #include "host-collector/analyze/flame.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/flame_draw.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 #include "host-collector/view/folded_text.h"
 
 /* No vCPU given. */

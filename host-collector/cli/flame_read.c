@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host-collector/cli/replay.h"
+#include "host-collector/engine/replay.h"
 #include "host-collector/view/folded_text.h"
 
 /* Watches the recording's time, to cut it into slices. */

@@ -4,7 +4,7 @@
 #define CLI_FLAME_READ_H
 
 #include "host-collector/analyze/flame.h"
-#include "host-collector/timeline/pipeline.h"
+#include "host-collector/engine/pipeline.h"
 #include "proto/recording.h"
 
 struct flame_reading {

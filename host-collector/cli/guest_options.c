@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "host-collector/link/config_text.h"
+#include "host-collector/decode/config_text.h"
 
 int guest_arguments_read(const struct guest_arguments *arguments, uint64_t sample_hz,
 			 struct message_config *out, char *why, size_t why_bytes)

@@ -15,7 +15,7 @@
 #include "host-collector/import/trace_dat.h"
 #include "host-collector/import/vcpus.h"
 #include "host-collector/import/writer.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 
 enum { ONE_CLOCK_ERROR_NS = 1000000 };
 

@@ -7,8 +7,8 @@
 
 #include "host-collector/analyze/builder.h"
 #include "host-collector/cli/commands.h"
-#include "host-collector/cli/metrics_page.h"
-#include "host-collector/cli/replay.h"
+#include "host-collector/metrics/metrics_page.h"
+#include "host-collector/engine/replay.h"
 
 #define STALL_DEFAULT_NS 100000000
 

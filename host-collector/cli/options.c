@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/view/wrap.h"
+#include "host-collector/util/wrap.h"
 
 static const struct {
 	const char *name;

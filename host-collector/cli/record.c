@@ -14,7 +14,7 @@
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/feed.h"
 #include "host-collector/cli/guest_options.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 #include "proto/log_writer.h"
 #include "proto/recording.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/cli/report_tables.h"
+#include "host-collector/tables/report_tables.h"
 #include "host-collector/view/page.h"
 
 enum { TABLE_ROWS = 40 };

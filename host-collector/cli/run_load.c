@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "host-collector/cli/replay.h"
+#include "host-collector/engine/replay.h"
 #include "host-collector/compare/summarize.h"
 
 /* One recording, replayed. */

@@ -8,7 +8,7 @@
 
 #include "host-collector/cli/commands.h"
 #include "host-collector/simulate/simulate.h"
-#include "host-collector/view/wrap.h"
+#include "host-collector/util/wrap.h"
 
 struct simulate_arguments {
 	const char *scenario, *loss, *shift, *output;

@@ -13,13 +13,13 @@
 #include <uv.h>
 
 #include "clock/sample.h"
-#include "host-collector/analyze/activity.h"
+#include "host-collector/tables/activity.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/feed.h"
-#include "host-collector/cli/live.h"
+#include "host-collector/engine/live.h"
 #include "host-collector/cli/top_daemon.h"
 #include "host-collector/cli/top_terminal.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 #include "host-collector/view/text.h"
 #include "proto/recording.h"
 

@@ -3,7 +3,7 @@
 #ifndef CLI_TOP_DAEMON_H
 #define CLI_TOP_DAEMON_H
 
-#include "host-collector/analyze/activity.h"
+#include "host-collector/tables/activity.h"
 
 struct top_vm {
 	char name[128];

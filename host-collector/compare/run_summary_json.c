@@ -8,7 +8,7 @@
 #include <json-c/json.h>
 
 #include "host-collector/compare/run_summary.h"
-#include "host-collector/view/json_string.h"
+#include "host-collector/util/json_string.h"
 
 static const char schema[] = "vcpuscope.summary/1";
 enum { FILE_BYTES_MAX = 64 << 20, NESTING_MAX = 8 };

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "host-collector/analyze/chain.h"
-#include "host-collector/analyze/exits.h"
-#include "host-collector/analyze/interrupts.h"
-#include "host-collector/analyze/run_delay.h"
+#include "host-collector/tables/exits.h"
+#include "host-collector/tables/interrupts.h"
+#include "host-collector/tables/run_delay.h"
 
 struct pool { /* the values of one figure */
 	char name[FIGURE_NAME_MAX];

@@ -10,7 +10,7 @@
 #include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/spool.h"
 #include "host-collector/daemon/streams.h"
-#include "host-collector/view/json_string.h"
+#include "host-collector/util/json_string.h"
 
 static void add_number(struct json_object *to, const char *name, uint64_t value)
 {

@@ -22,7 +22,7 @@ enum key_type {
 	KEY_NAME,
 	KEY_LEVEL,
 	KEY_BACKEND,
-	/* A trigger's (analyze/trigger.h). */
+	/* A trigger's (daemon/trigger.h). */
 	KEY_LIMIT_TIME,
 	KEY_LIMIT_PERCENT,
 	KEY_LIMIT_FLAG,

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "bpf/capture.h"
-#include "host-collector/analyze/trigger.h"
+#include "host-collector/daemon/trigger.h"
 #include "host-collector/decode/decoder.h"
 
 enum {
@@ -37,7 +37,7 @@ struct vm_config {
 	bool flight;          /* the last seconds are kept (flight.h) */
 	uint64_t flight_ns, flight_bytes; /* how many, and the memory they may take */
 	uint64_t stall_ns;                /* stalls from this length on get a folder */
-	uint64_t triggers[TRIGGER_COUNT]; /* limits of what else does: analyze/trigger.h */
+	uint64_t triggers[TRIGGER_COUNT]; /* limits of what else does: daemon/trigger.h */
 	char psk[DAEMON_PATH_MAX], psk_identity[DAEMON_NAME_MAX]; /* struct link_security */
 	bool insecure_plain_tcp;
 	uint64_t bytes_per_s, memory_bytes, cpu_permille; /* struct decoder_budget */

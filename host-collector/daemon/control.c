@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "host-collector/link/socket_file.h"
-#include "host-collector/view/json_string.h"
+#include "host-collector/util/json_string.h"
 
 enum { ANSWERS_WAIT_MAX = 1024 * 1024 }; /* bytes that a client has not read yet */
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "clock/sample.h"
-#include "host-collector/cli/live.h"
+#include "host-collector/engine/live.h"
 #include "host-collector/daemon/flight_ring.h"
 #include "host-collector/daemon/incident_summary.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The flight recorder: the last seconds of every VM in memory (flight_ring.h), its stalls watched
- * as they happen (cli/live.h) and other triggers (analyze/triggers.h), and a folder
+ * as they happen (engine/live.h) and other triggers (daemon/triggers.h), and a folder
  * (incident_store.h) when a stall is over, a trigger fires or somebody asks.
  *
  * What is known of a VM that ended is forgotten 10 s later, and its memory given back.
@@ -16,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "host-collector/cli/metrics_page.h"
+#include "host-collector/metrics/metrics_page.h"
 #include "host-collector/daemon/flight_ring.h"
-#include "host-collector/analyze/activity.h"
-#include "host-collector/analyze/triggers.h"
+#include "host-collector/tables/activity.h"
+#include "host-collector/daemon/triggers.h"
 #include "host-collector/daemon/incident_store.h"
 #include "host-collector/daemon/watched_vm.h"
 

@@ -14,7 +14,7 @@
 
 #include "host-collector/daemon/disk.h"
 #include "host-collector/daemon/incident_jobs.h"
-#include "host-collector/view/json_string.h"
+#include "host-collector/util/json_string.h"
 
 enum { FOLDER_BYTES = DISK_PATH_MAX - 32 }; /* room for ".part/" and a file's name */
 

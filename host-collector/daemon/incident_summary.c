@@ -5,7 +5,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "host-collector/view/json_string.h"
+#include "host-collector/util/json_string.h"
 
 static void add_text(struct json_object *to, const char *name, const char *value)
 {

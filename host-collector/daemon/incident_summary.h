@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "host-collector/analyze/report.h"
-#include "host-collector/analyze/triggers.h"
+#include "host-collector/daemon/triggers.h"
 
 struct json_object;
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host-collector/analyze/trigger.h"
+#include "host-collector/daemon/trigger.h"
 #include "host-collector/daemon/daemon.h"
 #include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/libvirt_relay.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/view/json_string.h"
+#include "host-collector/util/json_string.h"
 
 enum {
 	STATUS_MS = 200,

@@ -10,7 +10,7 @@
 
 #include "host-collector/daemon/governor.h"
 #include "host-collector/daemon/vm_search.h"
-#include "host-collector/link/config_text.h"
+#include "host-collector/decode/config_text.h"
 
 enum { ATTACH_AGAIN_MS = 5000, ATTACH_SILENT_AGAIN_MS = 60000 };
 

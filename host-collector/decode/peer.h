@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * One connection as a decoder process sees it: the bytes, by TLS or plain, and the protocol session
- * on them (link/guest_session.h). Several may be open until one is chosen to be the agent's
+ * on them (decode/guest_session.h). Several may be open until one is chosen to be the agent's
  * (gate.h); of the others nothing but notes goes any further.
  */
 #ifndef DECODE_PEER_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "host-collector/link/guest_session.h"
+#include "host-collector/decode/guest_session.h"
 #include "proto/tls.h"
 
 /* What all connections of a decoder share; borrowed, must outlive them. */

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "host-collector/link/guest_session.h"
+#include "host-collector/decode/guest_session.h"
 #include "proto/codec.h"
 #include "proto/message.h"
 #include "proto/unknown.h"

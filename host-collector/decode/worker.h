@@ -3,7 +3,7 @@
  * The decoder process, from its first instruction to its last: it holds one guest's connection, or
  * the door by which connections come among which the agent's is (gate.h), the shared ring (ring.h)
  * and a descriptor to wake the collector, confines itself (bpf/isolation/confine.h), and only then
- * reads. It runs the protocol (link/guest_session.h), decodes every frame completely, and hands
+ * reads. It runs the protocol (decode/guest_session.h), decodes every frame completely, and hands
  * over what is left as records. decoder.h starts it.
  */
 #ifndef DECODE_WORKER_H

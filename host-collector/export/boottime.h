@@ -8,7 +8,7 @@
 #define EXPORT_BOOTTIME_H
 
 #include "clock/types.h"
-#include "host-collector/timeline/pipeline.h"
+#include "host-collector/engine/pipeline.h"
 
 struct boottime_point {
 	int64_t host_ns, boot_ns;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/exits.h"
+#include "host-collector/tables/exits.h"
 #include "host-collector/analyze/report.h"
-#include "host-collector/view/csv.h"
+#include "host-collector/util/csv.h"
 
 enum { ENTRIES = 16 }; /* of handlers that are under way on one CPU */
 

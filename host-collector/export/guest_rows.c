@@ -6,7 +6,7 @@
 
 #include "host-collector/analyze/report.h"
 #include "host-collector/model/guest_cpu.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 
 enum { MOVED_MAX = 65536, RANK_VMS = 10 };
 

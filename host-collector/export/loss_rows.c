@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 
 enum { RANK_LAST = 1000000 };
 

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-#include "host-collector/timeline/pipeline.h"
+#include "host-collector/engine/pipeline.h"
 
 struct perfetto;
 

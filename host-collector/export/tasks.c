@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 
 static const char nobody_name[] = "[not captured]";
 

@@ -14,7 +14,7 @@
 
 #include "host-collector/export/perfetto_fields.h"
 #include "host-collector/export/protobuf.h"
-#include "host-collector/model/lru.h"
+#include "host-collector/util/lru.h"
 
 enum { TRACE_MACHINE_HOST = 0, TRACE_NAMES_MAX = 4096, TRACE_NAME_BYTES = 96 };
 

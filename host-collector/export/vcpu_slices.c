@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "host-collector/analyze/exits.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/tables/exits.h"
+#include "host-collector/util/escape.h"
 
 enum { STACK_TEXT_BYTES = 512 };
 

@@ -88,7 +88,7 @@ static int all_tell(virConnectPtr connection)
 
 /* ---- events ---- */
 
-/* trigger: of the flight recorder, see analyze/trigger.h. */
+/* trigger: of the flight recorder, see daemon/trigger.h. */
 static void note_tell(virDomainPtr domain, const char *trigger, const char *text)
 {
 	struct json_object *o = event_new("note");

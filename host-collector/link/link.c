@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "host-collector/decode/framer.h"
-#include "host-collector/link/config_text.h"
+#include "host-collector/decode/config_text.h"
 #include "host-collector/link/socket_file.h"
 #include "proto/log_limit.h"
 

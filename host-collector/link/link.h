@@ -17,7 +17,7 @@
 
 #include "host-collector/decode/decoder.h"
 #include "host-collector/link/address.h"
-#include "host-collector/link/guest_session.h"
+#include "host-collector/decode/guest_session.h"
 
 enum link_state {
 	LINK_DOWN,    /* nobody serves the socket; dialling again */

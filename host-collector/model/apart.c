@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "host-collector/model/relay.h"
+#include "host-collector/util/relay.h"
 
 enum { CHUNK_ITEMS = 256 };
 

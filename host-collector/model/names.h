@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "host-collector/model/lru.h"
+#include "host-collector/util/lru.h"
 #include "proto/event.h"
 
 enum { NAMES_MAX = 8192 };

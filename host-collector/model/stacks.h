@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "host-collector/model/lru.h"
+#include "host-collector/util/lru.h"
 #include "proto/message.h"
 
 enum { STACKS_MAX = 4096, STACKS_BYTES_MAX = 32 << 20 };

@@ -13,7 +13,7 @@
 #include "bpf/tracepoint_format.h"
 #include "clock/sample.h"
 #include "host-collector/record/exit_counts.h"
-#include "host-collector/record/self_cost.h"
+#include "host-collector/util/self_cost.h"
 
 enum { FINISH_MS = 200 }; /* for names of the last stacks */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/describe.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 #include "host-collector/view/page_files.h"
 
 enum { FONT = 12, FRAME = 16, PAD = 10, FOOT = 2 * FONT + 10, WIDTH_DEFAULT = 1200 };

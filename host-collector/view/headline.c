@@ -7,7 +7,7 @@
 
 #include "host-collector/analyze/coverage.h"
 #include "host-collector/analyze/describe.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 
 enum { VCPUS_NAMED = 8, GAPS_SHOWN = 4 };
 

@@ -8,9 +8,9 @@
 #include <json-c/json.h>
 
 #include "host-collector/analyze/coverage.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 #include "host-collector/view/headline.h"
-#include "host-collector/view/json_string.h"
+#include "host-collector/util/json_string.h"
 
 typedef struct json_object json;
 

@@ -6,7 +6,7 @@
 
 #include <json-c/json.h>
 
-#include "host-collector/view/json_string.h"
+#include "host-collector/util/json_string.h"
 
 void page_text_write(const char *text, FILE *out)
 {

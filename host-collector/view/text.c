@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include "host-collector/analyze/describe.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 #include "host-collector/view/runs.h"
 #include "host-collector/view/headline.h"
 #include "host-collector/view/text_notes.h"
 #include "host-collector/view/text_time.h"
-#include "host-collector/view/wrap.h"
+#include "host-collector/util/wrap.h"
 
 enum { BAR_WIDTH = 50, DMESG_ERR_SHOWN_NS = 1000000, STACK_SHOWN = 10 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "host-collector/analyze/describe.h"
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 #include "host-collector/view/text_time.h"
 
 static void untrusted_write(const struct report_clock *c, FILE *out)

@@ -12,9 +12,9 @@
 #include <time.h>
 
 #include "host-collector/analyze/builder.h"
-#include "host-collector/cli/figures.h"
+#include "host-collector/tables/figures.h"
 #include "host-collector/model/model.h"
-#include "host-collector/timeline/pipeline.h"
+#include "host-collector/engine/pipeline.h"
 #include "proto/recording.h"
 #include "tests/bench/busy_scene.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/chain.h"
-#include "host-collector/cli/replay.h"
+#include "host-collector/engine/replay.h"
 
 static void chain_print(const char *what, const struct chain *c)
 {

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "host-collector/analyze/builder.h"
-#include "host-collector/timeline/pauses.h"
-#include "host-collector/timeline/quotas.h"
+#include "host-collector/engine/pauses.h"
+#include "host-collector/engine/quotas.h"
 #include "tests/unit/model_script.h"
 
 enum { TALE_MAX = 65536, TICK_US = 4000 };

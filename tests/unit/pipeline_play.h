@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/timeline/pipeline.h"
+#include "host-collector/engine/pipeline.h"
 #include "tests/unit/synth.h"
 
 #define MS 1000000ll

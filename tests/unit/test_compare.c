@@ -13,7 +13,7 @@
 #include "host-collector/compare/gate.h"
 #include "host-collector/compare/max_t.h"
 #include "host-collector/compare/summarize.h"
-#include "host-collector/view/gate.h"
+#include "host-collector/compare/gate_text.h"
 
 /* ---- the test ---- */
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "host-collector/cli/guest_options.h"
-#include "host-collector/link/config_text.h"
+#include "host-collector/decode/config_text.h"
 
 static void a_level_is_asked_for_with_its_threshold(void **state)
 {

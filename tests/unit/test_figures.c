@@ -2,10 +2,10 @@
 /* Run delay, the bill to guest tasks and interrupts: told in stories whose figures are known. */
 #include <stdlib.h>
 
-#include "host-collector/analyze/bill.h"
-#include "host-collector/analyze/exits.h"
-#include "host-collector/analyze/interrupts.h"
-#include "host-collector/analyze/run_delay.h"
+#include "host-collector/tables/bill.h"
+#include "host-collector/tables/exits.h"
+#include "host-collector/tables/interrupts.h"
+#include "host-collector/tables/run_delay.h"
 #include "tests/unit/model_script.h"
 
 enum { HOG = 500, WAKER = 900, FIRST = 42, SECOND = 50 };

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "host-collector/analyze/flame.h"
-#include "host-collector/cli/replay.h"
+#include "host-collector/engine/replay.h"
 #include "host-collector/export/folded_export.h"
 #include "host-collector/simulate/simulate.h"
 #include "host-collector/view/folded_text.h"

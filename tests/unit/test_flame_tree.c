@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "host-collector/analyze/flame_tree.h"
-#include "host-collector/analyze/significance.h"
+#include "host-collector/util/significance.h"
 #include "host-collector/view/flame_svg.h"
 #include "host-collector/view/folded_text.h"
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/link/guest_session.h"
+#include "host-collector/decode/guest_session.h"
 
 struct rig {
 	struct guest_session *session;

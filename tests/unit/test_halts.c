@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What KVM's polling of halted vCPUs was worth. */
-#include "host-collector/analyze/halts.h"
+#include "host-collector/tables/halts.h"
 #include "tests/unit/model_script.h"
 
 #define WOKEN(T_US, NS, SLEPT) EVENT(HOST, T_US, 0, KVM_WAKEUP, TID0, 0, NS, (SLEPT) | 1ull << 32)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/timeline/handover.h"
+#include "host-collector/engine/handover.h"
 
 /* More than are ever on their way, and no multiple of what goes at once. */
 enum { EVENTS = 100003, ADVANCE_EVERY = 777, SETTLE_EVERY = 9973 };

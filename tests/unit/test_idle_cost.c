@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "host-collector/analyze/activity.h"
+#include "host-collector/tables/activity.h"
 #include "host-collector/analyze/hints.h"
-#include "host-collector/analyze/metrics.h"
-#include "host-collector/cli/live.h"
+#include "host-collector/metrics/metrics.h"
+#include "host-collector/engine/live.h"
 
 enum { VMS = 4, LOOKS = 3, ROWS = 16, VM_BYTES_MAX = 8 << 20, FILLS = 400, SMALL_BYTES = 1 << 20 };
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/cli/replay.h"
+#include "host-collector/engine/replay.h"
 #include "host-collector/import/foreign.h"
 #include "host-collector/import/gather.h"
 #include "host-collector/import/line.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/cli/live.h"
+#include "host-collector/engine/live.h"
 #include "tests/unit/synth.h"
 
 #define MS 1000000ll

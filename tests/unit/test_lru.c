@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "host-collector/model/lru.h"
+#include "host-collector/util/lru.h"
 
 enum { CAPACITY = 8, KEYS = 24, STEPS = 20000 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/view/metrics.h"
+#include "host-collector/metrics/metrics_text.h"
 
 static void test_counts_below_a_power_of_two_are_exact(void **state)
 {

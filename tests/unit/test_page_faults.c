@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Hot ranges of a guest's memory, and retries that are none on a device's registers. */
-#include "host-collector/analyze/page_faults.h"
+#include "host-collector/tables/page_faults.h"
 #include "tests/unit/model_script.h"
 
 #define FAULT(T_US, TID, GPA, ERROR) EVENT(HOST, T_US, 0, KVM_PAGE_FAULT, TID, 0, GPA, ERROR)

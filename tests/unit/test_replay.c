@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/cli/replay.h"
+#include "host-collector/engine/replay.h"
 #include "tests/unit/synth.h"
 
 #define MS 1000000ll

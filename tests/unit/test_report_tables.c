@@ -2,7 +2,7 @@
 /* What `report TABLE` can be asked for, and that every table can be drawn, split and cut. */
 #include <stdlib.h>
 
-#include "host-collector/cli/report_tables.h"
+#include "host-collector/tables/report_tables.h"
 #include "tests/unit/model_script.h"
 
 static const char *const tables[] = {"vcpu",   "pcpu",   "culprits", "steal",  "halts",

@@ -2,7 +2,7 @@
 /* Steal as the guest accounts it, held against the vCPU's run delay at the time of the readings. */
 #include <errno.h>
 
-#include "host-collector/analyze/steal.h"
+#include "host-collector/tables/steal.h"
 #include "tests/unit/model_script.h"
 
 enum { HOG = 500 };

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 
-#include "host-collector/view/table.h"
+#include "host-collector/tables/table.h"
 
 static const struct table_column columns[] = {
 	{"vm", "VM", TABLE_TEXT},

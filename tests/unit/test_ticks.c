@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Late ticks: the host's part and what is left. */
-#include "host-collector/analyze/ticks.h"
+#include "host-collector/tables/ticks.h"
 #include "tests/unit/model_script.h"
 
 enum { TASK = 42, HOG = 500 };

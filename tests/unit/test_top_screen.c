@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 #include "host-collector/view/top_screen.h"
 
 enum { VMS = 50, LINES_MAX = 200 };

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "host-collector/analyze/triggers.h"
-#include "host-collector/cli/live.h"
+#include "host-collector/daemon/triggers.h"
+#include "host-collector/engine/live.h"
 #include "host-collector/simulate/simulate.h"
 #include "proto/recording.h"
 #include "tests/unit/model_script.h"

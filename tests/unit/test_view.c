@@ -11,10 +11,10 @@
 
 #include <json-c/json.h>
 
-#include "host-collector/view/escape.h"
+#include "host-collector/util/escape.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
-#include "host-collector/view/wrap.h"
+#include "host-collector/util/wrap.h"
 
 /* ---- a report that uses every field ---- */
 

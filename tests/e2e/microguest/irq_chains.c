@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "host-collector/analyze/chain.h"
-#include "host-collector/cli/replay.h"
+#include "host-collector/engine/replay.h"
 #include "irq_machine.h"
 
 enum { CHAINS_MAX = 4 * IRQ_SCENE_INTERRUPTS_FULL };

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "host-collector/cli/replay.h"
+#include "host-collector/engine/replay.h"
 #include "host-collector/record/unwind.h"
 #include "bpf/isolation/opener.h"
 #include "irq_machine.h"

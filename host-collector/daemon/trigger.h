@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What makes the flight recorder keep what it holds, beside a stall: one row for each, with its
+ * limit.
+ */
+#ifndef DAEMON_TRIGGER_H
+#define DAEMON_TRIGGER_H
+
+#include <stdint.h>
+
+/* X(NAME, "name", LIMIT, by default, "meaning")
+ * The name is also the configuration's key, and the folder's. LIMIT: how it is written there.
+ *   LIMIT_TIME     nanoseconds; 0: never
+ *   LIMIT_PERCENT  1 to 100; 0: never
+ *   LIMIT_FLAG     1, or 0: never */
+#define TRIGGERS(X)                                                                                \
+	X(BLOCKED, "blocked", LIMIT_TIME, 1000000000,                                              \
+	  "a vCPU sleeps in the host while its guest wants to run")                                \
+	X(RUNNABLE, "runnable", LIMIT_TIME, 1000000000,                                            \
+	  "a vCPU waits for a pCPU or for its CPU quota")                                          \
+	X(INTERRUPT, "interrupt", LIMIT_TIME, 500000000,                                           \
+	  "an interrupt takes this long to its handler")                                           \
+	X(STEAL, "steal", LIMIT_PERCENT, 50, "share of 10 s that a vCPU waited for a pCPU")        \
+	X(GUEST_WATCHDOG, "guest_watchdog", LIMIT_FLAG, 1,                                         \
+	  "the guest's log tells of a lockup, a stall of RCU's or a hung task")                    \
+	X(LIBVIRT_WATCHDOG, "libvirt_watchdog", LIMIT_FLAG, 1, "the watchdog device fired")        \
+	X(LIBVIRT_PANIC, "libvirt_panic", LIMIT_FLAG, 1, "the guest panicked")                     \
+	X(LIBVIRT_IO_ERROR, "libvirt_io_error", LIMIT_FLAG, 1, "an I/O error of a disk")
+
+enum trigger {
+#define X(NAME, ...) TRIGGER_##NAME,
+	TRIGGERS(X)
+#undef X
+		TRIGGER_COUNT
+};
+
+enum trigger_limit { LIMIT_TIME, LIMIT_PERCENT, LIMIT_FLAG };
+
+/* As in the configuration and in folders' names; static. */
+const char *trigger_name(enum trigger t);
+/* How its limit is written. */
+enum trigger_limit trigger_limit_kind(enum trigger t);
+/* The one of this name, or -ENOENT. */
+int trigger_find(const char *name);
+/* The limits by default, TRIGGER_COUNT of them. */
+void trigger_limits_default(uint64_t *limits);
+
+#endif

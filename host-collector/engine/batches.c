@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Where a batch's events go: placed in time, kept in order, with what is missing between them. */
+#include <errno.h>
+
+#include "host-collector/timeline/chord.h"
+#include "host-collector/engine/internal.h"
+
+#define X(number, ...) | 1ull << number
+static const uint64_t known_types = 0 VS_EVENT_TYPES(X);
+#undef X
+
+/* What a guest's kernel can report; the rest of enum vs_event_type is the host's to say. */
+static const uint64_t guest_types =
+	1ull << VS_EVENT_LOST | 1ull << VS_EVENT_SCHED_SWITCH | 1ull << VS_EVENT_SCHED_WAKEUP |
+	1ull << VS_EVENT_SCHED_WAKEUP_NEW | 1ull << VS_EVENT_SCHED_MIGRATE |
+	1ull << VS_EVENT_TASK_NAME | 1ull << VS_EVENT_TASK_EXIT | 1ull << VS_EVENT_IRQ_ENTRY |
+	1ull << VS_EVENT_IRQ_EXIT | 1ull << VS_EVENT_SOFTIRQ_ENTRY | 1ull << VS_EVENT_SOFTIRQ_EXIT |
+	1ull << VS_EVENT_VECTOR_ENTRY | 1ull << VS_EVENT_VECTOR_EXIT | 1ull << VS_EVENT_SIGNAL |
+	1ull << VS_EVENT_TASK_STACK;
+
+static void event_move(struct timeline_event *e, int64_t to)
+{
+	uint64_t by =
+		to > e->t.ns ? (uint64_t)to - (uint64_t)e->t.ns : (uint64_t)e->t.ns - (uint64_t)to;
+
+	e->t.ns = to;
+	e->err_ns = by > UINT32_MAX - e->err_ns ? UINT32_MAX : e->err_ns + (uint32_t)by;
+}
+
+/* No event is younger than its arrival, and a map that tightened since the CPU's last batch must
+ * not turn back the time of its events. */
+static void events_confine(struct continuity_cpu *cpu, struct timeline_event *events, size_t n,
+			   int64_t limit)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct timeline_event *e = &events[i];
+
+		if (e->t.ns > limit)
+			event_move(e, limit);
+		if (e->event.time < cpu->floor_stream)
+			continue; /* truly older: a nested interrupt's record */
+		if (e->t.ns < cpu->floor_ns)
+			event_move(e, cpu->floor_ns);
+		cpu->floor_stream = e->event.time;
+		cpu->floor_ns = e->t.ns;
+	}
+}
+
+/* Drops what an agent had kept from before it was known, except names. Returns how many stay. */
+static size_t events_since(struct timeline_event *events, size_t n, int64_t since_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (events[i].t.ns >= since_ns || events[i].event.type == VS_EVENT_TASK_NAME)
+			events[kept++] = events[i];
+	}
+	return kept;
+}
+
+static int events_push(struct pipeline *p, struct stream *s, uint16_t cpu,
+		       const struct timeline_event *events, size_t n)
+{
+	int err = timeline_push(p->timeline, s->id, cpu, events, n);
+
+	if (!err && p->early && stream_is_host(s))
+		err = timeline_push(p->early, s->id, cpu, events, n);
+	return err;
+}
+
+/*
+ * The last word of a batch may be that events are missing, which the sender read from its kernel's
+ * counters at the batch's watermark: whatever is missing fired before that.
+ */
+static bool gap_is_bounded(const struct batch *b, const struct vs_event *e)
+{
+	return e == &b->events[b->n_events - 1] && e->type == VS_EVENT_LOST && e->arg0 &&
+	       !e->arg1 && e->time < b->watermark;
+}
+
+/* From then on its CPU's silence is believed: an event that means nothing shows where. */
+static int gap_close(struct pipeline *p, struct stream *s, const struct batch *b)
+{
+	struct timeline_event over = {
+		.source = s->id,
+		.event = {.time = b->watermark, .cpu = b->cpu, .type = VS_EVENT_NONE},
+	};
+
+	if (!stream_is_host(s) || !gap_is_bounded(b, &b->events[b->n_events - 1]))
+		return 0;
+	if (!clock_book_map(p->clocks, s->id, s->boot, &over.event, 1, b->time_err, &over))
+		return -EBADMSG;
+	return events_push(p, s, b->cpu, &over, 1);
+}
+
+/*
+ * That events of a CPU are missing of which nothing has come yet: a sender that did not know since
+ * when said 0. Nothing is known from before the recording, except what an agent had kept.
+ */
+static void gap_confine(const struct pipeline *p, const struct continuity_cpu *cpu,
+			struct timeline_event *events, size_t n)
+{
+	struct timeline_event *e = &events[0];
+	struct host_ns first;
+
+	if (!n || e->event.type != VS_EVENT_LOST || cpu->floor_ns != INT64_MIN || !p->first_tsc ||
+	    !clock_book_host_ns(p->clocks, p->first_tsc, &first))
+		return;
+	if (n > 1 && events[1].t.ns < first.ns)
+		first = events[1].t;
+	if (e->t.ns < first.ns)
+		e->t = first;
+}
+
+/* Neighbours' errors are mostly the same. 0 or -ENOMEM. */
+static int errors_count(const struct pipeline *p, struct stream *s,
+			const struct timeline_event *events, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0, end; i < n && !err; i = end) {
+		uint32_t err_ns = events[i].err_ns;
+		bool beside = clock_book_beside_pause(p->clocks, s->id, events[i].t, err_ns);
+
+		for (end = i + 1; end < n && events[end].err_ns == err_ns; end++) {
+			if (clock_book_beside_pause(p->clocks, s->id, events[end].t, err_ns) !=
+			    beside)
+				break;
+		}
+		if (!beside) {
+			err = histogram_add_many(&s->errors, err_ns, end - i);
+			continue;
+		}
+		s->beside_pauses += end - i;
+		if (err_ns > s->beside_pauses_err_ns)
+			s->beside_pauses_err_ns = err_ns;
+	}
+	return err;
+}
+
+static bool type_is_in(uint64_t types, uint16_t type)
+{
+	return type < VS_EVENT_TYPE_LIMIT && types & 1ull << type;
+}
+
+/* Keeps those of `types`, in order. Returns how many. */
+static size_t events_of(uint64_t types, struct timeline_event *events, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (type_is_in(types, events[i].event.type))
+			events[kept++] = events[i];
+	}
+	return kept;
+}
+
+static uint64_t unknown_count(const struct batch *b)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < b->n_events; i++)
+		n += !type_is_in(known_types, b->events[i].type);
+	return n;
+}
+
+/* `n` events at most SLICE_EVENTS: mapped, checked, pushed. */
+static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cpu *cpu,
+		      const struct vs_event *events, size_t n, const struct batch *b,
+		      uint64_t arrival_tsc)
+{
+	int64_t limit = stream_latest_ns(p, s, arrival_tsc);
+	size_t known, kept;
+
+	if (!clock_book_map(p->clocks, s->id, s->boot, events, n, b->time_err, p->slice))
+		return -EBADMSG;
+	for (size_t i = 0; i < n; i++) {
+		struct timeline_event *e = &p->slice[i];
+
+		e->source = s->id;
+		e->event = events[i];
+		if (stream_is_refuted(s))
+			e->err_ns = UINT32_MAX;
+		if (gap_is_bounded(b, &events[i]))
+			e->event.arg1 = b->watermark;
+	}
+	if (errors_count(p, s, p->slice, n))
+		return -ENOMEM;
+	known = kept = events_of(known_types, p->slice, n);
+	if (!stream_is_host(s))
+		kept = events_of(guest_types, p->slice, known);
+	s->nonsense += known - kept;
+	gap_confine(p, cpu, p->slice, kept);
+	events_confine(cpu, p->slice, kept, limit);
+	if (kept && p->slice[0].t.ns < s->since_ns)
+		kept = events_since(p->slice, kept, s->since_ns);
+	return events_push(p, s, b->cpu, p->slice, kept);
+}
+
+/* Events of this CPU are missing before `next`: the model must not guess what they were. */
+static int gap_push(struct pipeline *p, struct stream *s, struct continuity_cpu *cpu,
+		    const struct vs_event *next, uint64_t missing, uint64_t time_err)
+{
+	struct timeline_event lost = {
+		.source = s->id,
+		.event = {.time = cpu->floor_stream ? cpu->floor_stream : next->time,
+			  .seq = next->seq,
+			  .cpu = next->cpu,
+			  .type = VS_EVENT_LOST,
+			  .arg0 = missing,
+			  .arg1 = next->time},
+	};
+
+	if (!clock_book_map(p->clocks, s->id, s->boot, &lost.event, 1, time_err, &lost))
+		return -EBADMSG;
+	if (cpu->floor_ns != INT64_MIN)
+		lost.t.ns = cpu->floor_ns;
+	return events_push(p, s, next->cpu, &lost, 1);
+}
+
+/* Where something of this CPU lies that has no place: it had arrived by then. INT64_MIN: unknown.
+ */
+static int64_t arrival_ns(const struct pipeline *p, uint64_t arrival_tsc)
+{
+	struct host_ns t;
+
+	return clock_book_host_ns(p->clocks, arrival_tsc ? arrival_tsc : p->last_tsc, &t)
+		       ? t.ns
+		       : INT64_MIN;
+}
+
+/* No way to place its events; they are counted, so that the report can say so. */
+static int batch_unplaced(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
+			  const struct batch *b)
+{
+	struct continuity_cpu *cpu = continuity_cpu(&s->continuity, b->cpu);
+	const uint64_t unknown = unknown_count(b);
+	uint64_t missing;
+
+	if (!cpu)
+		return -ENOMEM;
+	if (continuity_check(&s->continuity, cpu, b, s->session_id, &missing) ==
+	    CONTINUITY_REPEATS) {
+		s->replayed++;
+	} else {
+		s->unknown_events += unknown;
+		s->unplaced += b->n_events - unknown;
+	}
+	s->missing += missing;
+	stream_lost(s, cpu->floor_ns, arrival_ns(p, arrival_tsc));
+	return 0;
+}
+
+/* The VM was paused in the middle of this drain. */
+static void chord_take(struct pipeline *p, struct stream *s, struct batch *b)
+{
+	struct vm_clock_pause pause;
+
+	if (b->chord_end && !stream_is_host(s) &&
+	    clock_book_pause_between(p->clocks, s->id, s->boot, b->chord_begin, b->chord_end,
+				     &pause))
+		chord_straighten(b, &pause);
+}
+
+int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const uint8_t *payload,
+	       size_t len)
+{
+	struct continuity_cpu *cpu;
+	enum continuity_verdict verdict;
+	struct batch b;
+	uint64_t missing;
+	int64_t begin;
+	int err = batch_decode(p->decoder, payload, len, &b);
+
+	if (err || !b.n_events)
+		return err;
+	if (!clock_book_knows(p->clocks, s->id, s->boot))
+		return batch_unplaced(p, s, arrival_tsc, &b);
+	err = stream_join(p, s);
+	if (!err)
+		err = stream_announce(p, s);
+	if (err)
+		return err;
+	cpu = continuity_cpu(&s->continuity, b.cpu);
+	if (!cpu)
+		return -ENOMEM;
+	begin = cpu->floor_ns;
+	chord_take(p, s, &b);
+	verdict = continuity_check(&s->continuity, cpu, &b, s->session_id, &missing);
+	if (verdict == CONTINUITY_REPEATS) {
+		s->replayed++;
+		return 0;
+	}
+	s->unknown_events += unknown_count(&b);
+	/* Between the old sender's last word and the new one's first nothing is known of any CPU.
+	 */
+	if (cpu->anew && s->anew_session != s->session_id) {
+		s->anew_session = s->session_id;
+		err = stream_cpus_end(p, s, s->greeted_ns, NULL);
+	}
+	if (!err && verdict == CONTINUITY_GAP) {
+		s->missing += missing;
+		err = gap_push(p, s, cpu, &b.events[0], missing, b.time_err);
+	}
+	for (size_t at = 0; at < b.n_events && !err; at += SLICE_EVENTS) {
+		size_t n = b.n_events - at < SLICE_EVENTS ? b.n_events - at : SLICE_EVENTS;
+
+		err = slice_take(p, s, cpu, b.events + at, n, &b, arrival_tsc);
+	}
+	if (!err)
+		err = gap_close(p, s, &b);
+	stream_lost(s, begin,
+		    cpu->floor_ns != INT64_MIN ? cpu->floor_ns : arrival_ns(p, arrival_tsc));
+	stream_audit(p, s, b.events[b.n_events - 1].time, arrival_tsc);
+	return err;
+}

@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What each kind of frame says and where it goes: one row per kind in `kinds`. What only the host
+ * side may say (frame_kind_senders) is taken from source 0 alone, whoever else may claim it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/engine/internal.h"
+
+static const int64_t arrival_unseen_ns = 5000000000;
+
+static int models_vm(struct pipeline *p, const struct message_vm_info *info)
+{
+	int err = model_vm(pipeline_model(p), info);
+
+	if (!err && p->options.early)
+		err = model_vm(p->options.early, info);
+	return err;
+}
+
+/* A guest whose VM nobody described (the host's half is missing) gets a name all the same. */
+int stream_announce(struct pipeline *p, struct stream *s)
+{
+	struct message_vm_info *info = &p->in.vm;
+	int err;
+
+	if (s->announced || stream_is_host(s))
+		return 0;
+	memset(info, 0, sizeof(*info));
+	info->vm = s->id;
+	memcpy(info->name, s->name, sizeof(info->name));
+	err = models_vm(p, info);
+	s->announced = !err;
+	return err;
+}
+
+/* Before its events, if that was learned. */
+static int handlers_tell(struct pipeline *p, struct stream *s)
+{
+	if (!s->handlers_counted || s->handlers_known || !s->announced)
+		return 0;
+	s->handlers_known = true;
+	return model_handlers_counted(pipeline_model(p), s->id);
+}
+
+static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_hello *m = &p->in.hello;
+	int err = 0;
+
+	s->hello = true;
+	s->reading.known = false; /* its machine may have booted since */
+	s->channel_down = false;
+	s->greeted_ns = s->promised_ns;
+	/* From now on it is waited for: its first events may be old when its clock is known. */
+	if (p->options.live)
+		err = stream_join(p, s);
+	if (stream_is_host(s)) {
+		p->hold_ticks = m->clock_hz / 1000 * HOLD_MS;
+		return err;
+	}
+	if (continuity_hello(&s->continuity, s->session_id, m->boot_id) && !err) {
+		s->anew_session = s->session_id; /* all CPUs end now */
+		err = stream_reboot(p, s, arrival_tsc);
+	}
+	s->boot = s->continuity.boots.current;
+	if (!err)
+		err = stream_announce(p, s);
+	if (!err)
+		err = handlers_tell(p, s);
+	if (!err)
+		err = model_guest_cpus(pipeline_model(p), s->id, m->cpus, m->n_cpus);
+	if (!err)
+		err = model_guest_tick(pipeline_model(p), s->id, m->tick_hz);
+	if (!err)
+		err = model_guest_watchdog(pipeline_model(p), s->id, m->watchdog_s);
+	if (!err && p->options.early)
+		err = model_guest_cpus(p->options.early, s->id, m->cpus, m->n_cpus);
+	return err;
+}
+
+static int learn_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)arrival_tsc;
+	memcpy(s->kernel_release, p->in.hello.kernel_release, sizeof(s->kernel_release));
+	s->suspended_ns = p->in.hello.suspended_ns;
+	if (!stream_is_host(s)) {
+		boots_hello(&s->learn_boots, s->session_id, p->in.hello.boot_id);
+		s->learn_boot = s->learn_boots.current;
+	}
+	return clock_book_hello(p->clocks, s->id, s->learn_boot, &p->in.hello);
+}
+
+static int unpack_hello(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	int err = message_hello_unpack(payload, len, &p->in.hello);
+
+	if (!err && p->in.hello.role != (stream_is_host(s) ? STREAM_ROLE_HOST : STREAM_ROLE_GUEST))
+		err = -EBADMSG;
+	return err;
+}
+
+int64_t stream_latest_ns(const struct pipeline *p, const struct stream *s, uint64_t arrival_tsc)
+{
+	/* An arrival of 0: nobody saw when, but it was no long time after the frame before. */
+	uint64_t tsc = arrival_tsc ? arrival_tsc : p->last_tsc;
+	struct host_ns arrival;
+
+	if (stream_is_host(s) || !clock_book_host_ns(p->clocks, tsc, &arrival))
+		return INT64_MAX;
+	return arrival_tsc ? arrival.ns : arrival.ns + arrival_unseen_ns;
+}
+
+static void promise(struct pipeline *p, struct stream *s, uint64_t stream_time,
+		    uint64_t arrival_tsc)
+{
+	int64_t limit = stream_latest_ns(p, s, arrival_tsc);
+	struct host_time until;
+
+	if (!clock_book_to_ns(p->clocks, s->id, s->boot, stream_time, 0, &until)) {
+		s->nonsense += clock_book_knows(p->clocks, s->id, s->boot); /* out of range */
+		return;
+	}
+	if (until.t.ns > limit)
+		until.t.ns = limit;
+	if (until.t.ns > s->promised_ns)
+		s->promised_ns = until.t.ns;
+	timeline_promise(p->timeline, s->id, until.t);
+	if (p->early && stream_is_host(s))
+		timeline_promise(p->early, s->id, until.t);
+}
+
+/* `earlier` cannot be later than `later` by more than `err_ns`. If it is, the map is wrong. */
+static void audit_order(struct stream *s, struct host_ns earlier, struct host_ns later,
+			uint64_t err_ns)
+{
+	const bool violated =
+		earlier.ns > later.ns && (uint64_t)earlier.ns - (uint64_t)later.ns > err_ns;
+
+	s->pairs++;
+	s->violations += violated;
+	audit_add(&s->audit, violated, AUDIT_WINDOW);
+}
+
+void stream_audit(struct pipeline *p, struct stream *s, uint64_t stream_time, uint64_t arrival_tsc)
+{
+	struct host_time sent;
+	struct host_ns arrival;
+
+	if (arrival_tsc && !stream_is_host(s) &&
+	    clock_book_to_ns(p->clocks, s->id, s->boot, stream_time, 0, &sent) &&
+	    clock_book_host_ns(p->clocks, arrival_tsc, &arrival))
+		audit_order(s, sent.t, arrival, sent.err_ns);
+}
+
+/* The host TSC when something was sent, and the guest's stamp when it had it. */
+static void audit_reached(struct pipeline *p, struct stream *s, uint64_t sent_tsc,
+			  uint64_t stream_time)
+{
+	struct host_time received;
+	struct host_ns sent;
+
+	if (clock_book_to_ns(p->clocks, s->id, s->boot, stream_time, 0, &received) &&
+	    clock_book_host_ns(p->clocks, sent_tsc, &sent))
+		audit_order(s, sent, received.t, received.err_ns);
+}
+
+/* What its kernel accounts as steal, placed on the timeline; where that cannot be, left out. */
+static int steal_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_steal *m = &p->in.heartbeat.steal;
+	int64_t limit = stream_latest_ns(p, s, arrival_tsc);
+	struct host_time read;
+	int err = 0;
+
+	if (!m->known || stream_is_host(s) ||
+	    !clock_book_to_ns(p->clocks, s->id, s->boot, m->time, m->err, &read) ||
+	    read.t.ns > limit)
+		return 0;
+	err = stream_announce(p, s);
+	for (size_t i = 0; i < m->n_cpus && !err; i++) {
+		const struct guest_steal steal = {
+			.vm = s->id,
+			.cpu = (uint16_t)m->cpus[i].cpu,
+			.t = read.t,
+			.err_ns = read.err_ns,
+			.steal_ns = m->cpus[i].steal_ns,
+			.unit_ns = m->unit_ns,
+			.clock = m->clock,
+		};
+
+		err = model_guest_steal(pipeline_model(p), &steal);
+	}
+	return err;
+}
+
+/* Clocks that go at a steady rate may differ by so much: a guest that measured its own badly. */
+enum { READING_RATE_PPM = 2500, READING_SLACK_NS = 5000000 };
+
+/* What the guest's kernel takes for the time must go by as ours does. */
+static int reading_take(struct pipeline *p, struct stream *s)
+{
+	const struct message_clock_sample *m = &p->in.heartbeat.sample;
+	const struct clock_reading before = s->reading;
+	struct guest_clock_reading told = {.vm = s->id};
+	struct host_time t;
+	int64_t ours, theirs;
+	double may_differ;
+
+	if (!m->raw_ns || !clock_book_to_ns(p->clocks, s->id, s->boot, m->tsc, m->tsc_width, &t))
+		return 0;
+	s->reading = (struct clock_reading){true, t.t, t.err_ns, m->raw_ns};
+	told.t = t.t;
+	ours = t.t.ns - before.t.ns;
+	theirs = (int64_t)(m->raw_ns - before.raw_ns);
+	may_differ = (double)t.err_ns + (double)before.err_ns +
+		     (double)ours * (READING_RATE_PPM / 1e6) + READING_SLACK_NS;
+	if (before.known && ((double)(theirs - ours) > may_differ || theirs < 0))
+		told.step_ns = theirs - ours;
+	return model_guest_clock(pipeline_model(p), &told);
+}
+
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+/* Totals of one class; a sender that began anew counts from 0. Whether it has counted since. */
+static bool untold_add(struct message_untold *sum, struct message_untold *before,
+		       const struct message_untold *now, bool known)
+{
+	bool grew;
+
+	if (now->count < before->count || now->total_ns < before->total_ns)
+		*before = (struct message_untold){0};
+	grew = known && now->count > before->count;
+	if (grew) {
+		sum->count = sum_of(sum->count, now->count - before->count);
+		sum->total_ns = sum_of(sum->total_ns, now->total_ns - before->total_ns);
+		/* It may have been before we listened, but none is longer than all of them. */
+		sum->max_ns = now->max_ns > sum->max_ns ? now->max_ns : sum->max_ns;
+		if (sum->max_ns > sum->total_ns)
+			sum->max_ns = sum->total_ns;
+	}
+	*before = *now;
+	return grew;
+}
+
+static int untold_take(struct pipeline *p, struct stream *s)
+{
+	const struct message_heartbeat *m = &p->in.heartbeat;
+
+	for (size_t i = 0; i < EVENT_CLASSES; i++)
+		s->handlers_counted |= untold_add(&s->untold[i], &s->untold_before[i],
+						  &m->untold[i], s->untold_known);
+	s->untold_known = true;
+	return stream_is_host(s) ? 0 : handlers_tell(p, s);
+}
+
+static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_heartbeat *m = &p->in.heartbeat;
+	int err = clock_book_knows(p->clocks, s->id, s->boot) ? stream_join(p, s) : 0;
+
+	/* A sender that began anew counts from 0; what it missed before we listened is not ours. */
+	if (m->missed < s->missed_before)
+		s->missed_before = 0;
+	if (s->missed_known)
+		s->missed += m->missed - s->missed_before;
+	s->missed_before = m->missed;
+	s->missed_known = true;
+	if (!err)
+		err = untold_take(p, s);
+	if (!err && m->watchdog && !stream_is_host(s) && s->announced)
+		err = model_guest_watchdog(pipeline_model(p), s->id, m->watchdog - 1);
+	stream_audit(p, s, m->time, arrival_tsc);
+	promise(p, s, m->time, arrival_tsc);
+	if (!err && !stream_is_host(s))
+		err = reading_take(p, s);
+	return err ? err : steal_take(p, s, arrival_tsc);
+}
+
+/* Of an agent that counts by its owner's wish no reply tells. What it counted at some time before
+ * is no sign that it does now. */
+static void untold_learn(struct stream *s, const struct message_untold *untold)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < EVENT_CLASSES; i++)
+		count = sum_of(count, untold[i].count);
+	s->handlers_counted |= s->untold_learned && count > s->untold_count;
+	s->untold_learned = true;
+	s->untold_count = count;
+}
+
+static int learn_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_heartbeat *m = &p->in.heartbeat;
+	int err;
+
+	if (stream_is_host(s))
+		return clock_book_host_sample(p->clocks, &m->sample);
+	untold_learn(s, m->untold);
+	err = arrival_tsc
+		      ? clock_book_arrival(p->clocks, s->id, s->learn_boot, m->time, arrival_tsc)
+		      : 0;
+	if (!err && m->pvclock.known)
+		err = clock_book_guest_page(p->clocks, s->id, &m->pvclock);
+	return err ? err : clock_book_dmesg(p->clocks, s->id, s->learn_boot, &m->dmesg);
+}
+
+static int unpack_heartbeat(struct pipeline *p, struct stream *s, const uint8_t *payload,
+			    size_t len)
+{
+	int err = message_heartbeat_unpack(payload, len, &p->in.heartbeat);
+
+	(void)s;
+	return !err && !clock_sample_in_range(&p->in.heartbeat.sample) ? -ERANGE : err;
+}
+
+static int learn_sample(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)arrival_tsc;
+	return stream_is_host(s) ? clock_book_host_sample(p->clocks, &p->in.sample) : 0;
+}
+
+static int unpack_sample(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	int err = message_clock_sample_unpack(payload, len, &p->in.sample);
+
+	(void)s;
+	return !err && !clock_sample_in_range(&p->in.sample) ? -ERANGE : err;
+}
+
+static int on_echo(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_echo_observation *m = &p->in.echo;
+	struct stream *guest;
+	int err = stream_get(p, m->vm, &guest);
+
+	(void)s;
+	(void)arrival_tsc;
+	if (err || !guest)
+		return err;
+	guest->boot = guest->continuity.boots.current;
+	audit_reached(p, guest, m->host_sent, m->guest_received);
+	stream_audit(p, guest, m->guest_sent, m->host_received);
+	return 0;
+}
+
+static int learn_echo(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)s;
+	(void)arrival_tsc;
+	return clock_book_echo(p->clocks, &p->in.echo);
+}
+
+static int unpack_echo(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	int err = message_echo_observation_unpack(payload, len, &p->in.echo);
+
+	(void)s;
+	return !err && p->in.echo.vm == VS_SOURCE_HOST ? -EBADMSG : err;
+}
+
+/* An agent that starts again reads its kernel's log from the beginning. */
+static bool log_is_repeated(const struct stream *s, const struct message_log_line *line)
+{
+	uint64_t first = s->n_log > PIPELINE_LOG_LINES ? s->n_log - PIPELINE_LOG_LINES : 0;
+
+	for (uint64_t i = s->n_log; i-- > first;) {
+		const struct pipeline_log *l = &s->log[i % PIPELINE_LOG_LINES];
+
+		if (l->boot != s->boot)
+			break;
+		if (l->session_id != s->session_id && l->line.dmesg_us == line->dmesg_us &&
+		    !strcmp(l->line.text, line->text))
+			return true;
+	}
+	return false;
+}
+
+static int on_log(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_kernel_log *m = &p->in.log;
+	struct host_ns t;
+
+	if (stream_is_host(s) && clock_book_host_ns(p->clocks, arrival_tsc, &t)) {
+		for (size_t i = 0; i < m->n_lines; i++) {
+			model_host_log(pipeline_model(p), t, m->lines[i].text);
+			if (p->options.early)
+				model_host_log(p->options.early, t, m->lines[i].text);
+		}
+	}
+	if (!s->log) {
+		s->log = malloc(PIPELINE_LOG_LINES * sizeof(*s->log));
+		if (!s->log)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < m->n_lines; i++) {
+		if (!log_is_repeated(s, &m->lines[i]))
+			s->log[s->n_log++ % PIPELINE_LOG_LINES] =
+				(struct pipeline_log){m->lines[i], s->session_id, s->boot};
+	}
+	return 0;
+}
+
+static int unpack_log(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	(void)s;
+	return message_kernel_log_unpack(payload, len, &p->in.log);
+}
+
+static int on_vm_info(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_vm_info *m = &p->in.vm;
+	struct host_ns followed;
+	struct stream *guest;
+	int err = stream_get(p, m->vm, &guest);
+
+	(void)s;
+	if (err || !guest)
+		return err;
+	if (m->name[0])
+		memcpy(guest->name, m->name, sizeof(guest->name));
+	err = models_vm(p, m);
+	guest->announced |= !err;
+	/* It is sent when the capture follows all threads that it names. */
+	if (!err && arrival_tsc && clock_book_host_ns(p->clocks, arrival_tsc, &followed)) {
+		model_vm_followed(pipeline_model(p), m->vm, followed);
+		if (p->options.early)
+			model_vm_followed(p->options.early, m->vm, followed);
+	}
+	return err;
+}
+
+static int unpack_vm_info(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	int err = message_vm_info_unpack(payload, len, &p->in.vm);
+
+	(void)s;
+	return !err && p->in.vm.vm == VS_SOURCE_HOST ? -EBADMSG : err;
+}
+
+static int on_stack(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	int err = model_stack(pipeline_model(p), &p->in.stack);
+
+	(void)s;
+	(void)arrival_tsc;
+	if (!err && p->options.early)
+		err = model_stack(p->options.early, &p->in.stack);
+	return err;
+}
+
+static int unpack_stack(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	(void)s;
+	return message_stack_unpack(payload, len, &p->in.stack);
+}
+
+static int on_guest_stack(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	int err = stream_announce(p, s);
+
+	(void)arrival_tsc;
+	return err ? err : model_guest_stack(pipeline_model(p), s->id, &p->in.stack);
+}
+
+static int unpack_guest_stack(struct pipeline *p, struct stream *s, const uint8_t *payload,
+			      size_t len)
+{
+	return stream_is_host(s) ? -EBADMSG : unpack_stack(p, s, payload, len);
+}
+
+static void pause_take(struct pipeline *p, const struct message_note *m)
+{
+	struct pause pause = {.vm = m->vm, .kind = m->kind};
+
+	if (!clock_book_host_ns(p->clocks, m->host_tsc, &pause.t))
+		return;
+	pauses_add(&p->pauses, pipeline_model(p), &pause);
+	if (p->options.early)
+		pauses_add(&p->early_pauses, p->options.early, &pause);
+}
+
+static int on_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_note *m = &p->in.note;
+	struct stream *guest = m->vm == VS_SOURCE_HOST ? NULL : stream_find(p, m->vm);
+
+	(void)s;
+	(void)arrival_tsc;
+	if (m->kind == NOTE_VM_PAUSED || m->kind == NOTE_VM_RESUMED || m->kind == NOTE_MIGRATION ||
+	    m->kind == NOTE_MIGRATION_OVER)
+		pause_take(p, m);
+	if (guest && m->kind == NOTE_VM_EVENT)
+		reboots_note(&guest->reboots, m);
+	if (m->kind == NOTE_SIMULATED)
+		p->simulated = true;
+	if (m->kind == NOTE_IMPORTED)
+		p->imported = true;
+	/* Live, its half ends there (pipeline.c); offline its later events are known to come. */
+	if (guest && (m->kind == NOTE_CHANNEL_DOWN || m->kind == NOTE_VM_GONE))
+		guest->channel_down = true;
+	if (guest && m->kind == NOTE_CHANNEL_UP)
+		guest->channel_down = false;
+	if (p->options.note)
+		p->options.note(p->options.context, m);
+	return 0;
+}
+
+/* The guest's clock stands still while it is paused: what was known of it ends here. */
+static int learn_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_note *m = &p->in.note;
+
+	(void)s;
+	(void)arrival_tsc;
+	if (m->kind == NOTE_VM_PAUSED || m->kind == NOTE_VM_RESUMED)
+		clock_book_break(p->clocks, m->vm, (struct host_tsc){m->host_tsc},
+				 m->kind == NOTE_VM_PAUSED);
+	if (m->kind == NOTE_IMPORTED && !p->options.live)
+		clock_book_imported(p->clocks);
+	return 0;
+}
+
+static int unpack_note(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	(void)s;
+	return message_note_unpack(payload, len, &p->in.note);
+}
+
+static int learn_vm_clock(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)s;
+	(void)arrival_tsc;
+	return clock_book_vm_clock(p->clocks, &p->in.vm_clock);
+}
+
+static int unpack_vm_clock(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+{
+	int err = message_vm_clock_unpack(payload, len, &p->in.vm_clock);
+
+	(void)s;
+	return !err && p->in.vm_clock.vm == VS_SOURCE_HOST ? -EBADMSG : err;
+}
+
+static int on_exit_summary(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)s;
+	(void)arrival_tsc;
+	model_exits_counted(pipeline_model(p), &p->in.exits);
+	free(p->in.exits.cells);
+	p->in.exits.cells = NULL;
+	return 0;
+}
+
+static int unpack_exit_summary(struct pipeline *p, struct stream *s, const uint8_t *payload,
+			       size_t len)
+{
+	(void)s;
+	return message_exit_summary_unpack(payload, len, &p->in.exits);
+}
+
+/* One reading for each vCPU. `reading`: what they share. */
+static int quotas_add_all(struct quotas *q, struct model *to, const struct message_cpu_quota *m,
+			  struct quota_reading *reading)
+{
+	int err = 0;
+
+	/* Only a reading that says something has a use for the name. */
+	reading->cgroup =
+		m->throttled_ns ? model_cgroup(to, m->cgroup, m->quota_us, m->period_us) : 0;
+	for (size_t i = 0; i < m->n_vcpus && !err; i++) {
+		reading->vcpu = m->vcpus[i];
+		err = quotas_add(q, to, reading);
+	}
+	return err;
+}
+
+static int on_cpu_quota(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	const struct message_cpu_quota *m = &p->in.cpu_quota;
+	struct quota_reading reading = {
+		.vm = m->vm,
+		.n_vcpus = (uint32_t)m->n_vcpus,
+		.throttled_ns = m->throttled_ns > INT64_MAX ? INT64_MAX : (int64_t)m->throttled_ns};
+	int err = 0;
+
+	(void)s;
+	(void)arrival_tsc;
+	if (!clock_book_host_ns(p->clocks, m->from, &reading.from) ||
+	    !clock_book_host_ns(p->clocks, m->until, &reading.until))
+		return 0;
+	err = quotas_add_all(&p->quotas, pipeline_model(p), m, &reading);
+	if (!err && p->options.early)
+		err = quotas_add_all(&p->early_quotas, p->options.early, m, &reading);
+	return err;
+}
+
+static int unpack_cpu_quota(struct pipeline *p, struct stream *s, const uint8_t *payload,
+			    size_t len)
+{
+	(void)s;
+	return message_cpu_quota_unpack(payload, len, &p->in.cpu_quota);
+}
+
+static int learn_config_reply(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)arrival_tsc;
+	s->handlers_counted |= p->in.config.in_force.level == GUEST_LEVEL_SUMMARY;
+	return 0;
+}
+
+static int on_config_reply(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	s->config = p->in.config;
+	s->config_known = true;
+	learn_config_reply(p, s, arrival_tsc);
+	return stream_is_host(s) ? 0 : handlers_tell(p, s);
+}
+
+static int unpack_config_reply(struct pipeline *p, struct stream *s, const uint8_t *payload,
+			       size_t len)
+{
+	(void)s;
+	return message_config_reply_unpack(payload, len, &p->in.config);
+}
+
+static const struct kind {
+	int (*unpack)(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len);
+	int (*learn)(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
+	int (*take)(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
+} kinds[KIND_LIMIT] = {
+	[FRAME_HELLO] = {unpack_hello, learn_hello, on_hello},
+	[FRAME_HEARTBEAT] = {unpack_heartbeat, learn_heartbeat, on_heartbeat},
+	[FRAME_CLOCK_SAMPLE] = {unpack_sample, learn_sample, NULL},
+	[FRAME_KERNEL_LOG] = {unpack_log, NULL, on_log},
+	[FRAME_GUEST_STACK] = {unpack_guest_stack, NULL, on_guest_stack},
+	[FRAME_CONFIG_REPLY] = {unpack_config_reply, learn_config_reply, on_config_reply},
+	[FRAME_VM_INFO] = {unpack_vm_info, NULL, on_vm_info},
+	[FRAME_ECHO_OBSERVATION] = {unpack_echo, learn_echo, on_echo},
+	[FRAME_STACK] = {unpack_stack, NULL, on_stack},
+	[FRAME_NOTE] = {unpack_note, learn_note, on_note},
+	[FRAME_EXIT_SUMMARY] = {unpack_exit_summary, NULL, on_exit_summary},
+	[FRAME_VM_CLOCK] = {unpack_vm_clock, learn_vm_clock, NULL},
+	[FRAME_CPU_QUOTA] = {unpack_cpu_quota, NULL, on_cpu_quota},
+};
+
+bool message_has_clock_facts(uint8_t kind)
+{
+	return kind < KIND_LIMIT && kinds[kind].learn;
+}
+
+int message_take(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t arrival_tsc,
+		 const uint8_t *payload, size_t len)
+{
+	const struct kind *k = kind < KIND_LIMIT ? &kinds[kind] : NULL;
+	int err;
+
+	if (kind == FRAME_BATCH)
+		return batch_take(p, s, arrival_tsc, payload, len);
+	if (!frame_kind_senders(kind))
+		s->unknown_frames++;
+	if (!k || !k->unpack)
+		return 0; /* echo frames and the recording's end say nothing to us; nor do kinds of
+			   * a newer peer */
+	if (!k->take && !(k->learn && p->options.live))
+		return 0;
+	err = k->unpack(p, s, payload, len);
+	if (!err && k->learn && p->options.live)
+		err = k->learn(p, s, arrival_tsc);
+	if (!err && k->take)
+		err = k->take(p, s, arrival_tsc);
+	return err;
+}
+
+int message_learn(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t arrival_tsc,
+		  const uint8_t *payload, size_t len)
+{
+	int err = kinds[kind].unpack(p, s, payload, len);
+
+	return err ? err : kinds[kind].learn(p, s, arrival_tsc);
+}

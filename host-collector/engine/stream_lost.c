@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/engine/internal.h"
+
+/*
+ * A batch was made before it waited in its agent's queue. So what the queue dropped from in front
+ * of it looks lost on the way at first, and only a batch made later tells that the agent dropped
+ * it.
+ */
+void stream_lost(struct stream *s, int64_t begin_ns, int64_t end_ns)
+{
+	const struct continuity *now = &s->continuity;
+	struct loss_counts *noted = &s->noted;
+	uint64_t user = now->dropped_user - noted->user;
+	int64_t channel = continuity_lost(now) - (int64_t)noted->channel;
+	struct loss_span span = {.begin = {begin_ns != INT64_MIN ? begin_ns : end_ns},
+				 .end = {end_ns}};
+
+	if (channel < 0) {
+		const uint64_t over = (uint64_t)-channel;
+		const uint64_t told =
+			losses_correct(&s->losses, user < over ? user : over, LOSS_BY_USER);
+
+		noted->user += told;
+		noted->channel -= told;
+		noted->channel -= losses_correct(&s->losses, over - told, LOSS_NONE);
+		user -= told;
+	}
+	if (end_ns == INT64_MIN)
+		return; /* with the next that has a place */
+	span.counts = (struct loss_counts){.kernel = now->dropped_kernel - noted->kernel,
+					   .user = user,
+					   .channel = channel > 0 ? (uint64_t)channel : 0};
+	if (!span.counts.kernel && !span.counts.user && !span.counts.channel)
+		return;
+	noted->kernel += span.counts.kernel;
+	noted->user += span.counts.user;
+	noted->channel += span.counts.channel;
+	losses_add(&s->losses, &span);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* One row of `families` per metric; a family's samples have to stand together, so that the page is
+ * written family by family. */
+#include "host-collector/metrics/metrics_text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "host-collector/util/escape.h"
+
+/* Bounds of histograms: 1 us to 1 s in steps of four, as powers of two, which are exact. */
+enum { BOUND_FIRST = 10, BOUND_LAST = 30, BOUND_STEP = 2 };
+
+struct output {
+	const struct metrics_page *page;
+	FILE *to;
+	const char *name; /* of the family */
+};
+
+static double seconds(int64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+/* Label values: backslash, quote and newline are escaped; the rest of what could do harm is spelled
+ * out by escape(), whose backslashes are doubled here like any other. */
+static void label_write(const char *name, const char *value, bool first, FILE *to)
+{
+	struct escaped text = escape(value);
+
+	fprintf(to, "%s%s=\"", first ? "" : ",", name);
+	for (const char *c = text.text; *c; c++) {
+		if (*c == '\\' || *c == '"')
+			fputc('\\', to);
+		fputc(*c, to);
+	}
+	fputc('"', to);
+}
+
+/* vm, and one more label if `key` is not NULL. */
+static void labels_write(const char *vm, const char *key, const char *value, FILE *to)
+{
+	label_write("vm", vm, true, to);
+	if (key)
+		label_write(key, value, false, to);
+}
+
+static void sample_begin(const struct output *o, const char *vm, const char *key, const char *value)
+{
+	fprintf(o->to, "%s{", o->name);
+	labels_write(vm, key, value, o->to);
+	fprintf(o->to, "} ");
+}
+
+static void sample_number(const struct output *o, const char *vm, const char *key,
+			  const char *value, double number)
+{
+	sample_begin(o, vm, key, value);
+	fprintf(o->to, "%.9g\n", number);
+}
+
+static void sample_count(const struct output *o, const char *vm, const char *key, const char *value,
+			 uint64_t count)
+{
+	sample_begin(o, vm, key, value);
+	fprintf(o->to, "%" PRIu64 "\n", count);
+}
+
+static void histogram_write(const struct output *o, const char *vm, const char *key,
+			    const char *value, const struct histogram *h)
+{
+	for (unsigned exponent = BOUND_FIRST; exponent <= BOUND_LAST; exponent += BOUND_STEP) {
+		fprintf(o->to, "%s_bucket{", o->name);
+		labels_write(vm, key, value, o->to);
+		fprintf(o->to, ",le=\"%.10g\"} %" PRIu64 "\n", (double)(1ull << exponent) / 1e9,
+			histogram_below(h, exponent));
+	}
+	fprintf(o->to, "%s_bucket{", o->name);
+	labels_write(vm, key, value, o->to);
+	fprintf(o->to, ",le=\"+Inf\"} %" PRIu64 "\n%s_sum{", h->count, o->name);
+	labels_write(vm, key, value, o->to);
+	fprintf(o->to, "} %.9g\n%s_count{", (double)h->sum_ns / 1e9, o->name);
+	labels_write(vm, key, value, o->to);
+	fprintf(o->to, "} %" PRIu64 "\n", h->count);
+}
+
+/* ---- families ---- */
+
+static void vcpus(const struct output *o, const struct metrics_vm *vm)
+{
+	sample_count(o, vm->name, NULL, NULL, vm->vcpus);
+}
+
+static void states(const struct output *o, const struct metrics_vm *vm)
+{
+	for (int s = 0; s < VCPU_STATE_COUNT; s++)
+		sample_number(o, vm->name, "state", vcpu_state_name((enum vcpu_state)s),
+			      seconds(vm->state_ns[s]));
+}
+
+static void delays(const struct output *o, const struct metrics_vm *vm)
+{
+	static const char *const causes[] = {
+		[RUN_DELAY_WOKEN] = "wakeup", [RUN_DELAY_PREEMPTED] = "preempted"};
+
+	for (int c = 0; c < RUN_DELAY_CAUSES; c++)
+		histogram_write(o, vm->name, "cause", causes[c], &vm->delays[c]);
+}
+
+static void exits(const struct output *o, const struct metrics_vm *vm)
+{
+	histogram_write(o, vm->name, NULL, NULL, &vm->exits);
+}
+
+static void reasons(const struct output *o, const struct metrics_vm *vm)
+{
+	for (size_t i = 0; i < vm->n_reasons; i++)
+		sample_count(o, vm->name, "reason", vm->reasons[i].name, vm->reasons[i].exits);
+}
+
+static void reason_times(const struct output *o, const struct metrics_vm *vm)
+{
+	for (size_t i = 0; i < vm->n_reasons; i++)
+		sample_number(o, vm->name, "reason", vm->reasons[i].name,
+			      seconds(vm->reasons[i].handling_ns));
+}
+
+static void interrupts(const struct output *o, const struct metrics_vm *vm)
+{
+	for (int s = 0; s < CHAIN_SOURCE_COUNT; s++)
+		histogram_write(o, vm->name, "source", chain_source_name((enum chain_source)s),
+				&vm->interrupts[s]);
+}
+
+static void interrupts_late(const struct output *o, const struct metrics_vm *vm)
+{
+	sample_count(o, vm->name, NULL, NULL, vm->interrupts_late);
+}
+
+static void interrupts_lost(const struct output *o, const struct metrics_vm *vm)
+{
+	sample_count(o, vm->name, NULL, NULL, vm->interrupts_lost);
+}
+
+/* All verdicts from the beginning: what appears with its first incident has no increase. */
+static void incidents(const struct output *o, const struct metrics_vm *vm)
+{
+	for (int v = 0; v < VERDICT_COUNT; v++)
+		sample_count(o, vm->name, "verdict", verdict_name((enum verdict)v),
+			     vm->incidents[v]);
+}
+
+static void incident_times(const struct output *o, const struct metrics_vm *vm)
+{
+	for (int v = 0; v < VERDICT_COUNT; v++)
+		sample_number(o, vm->name, "verdict", verdict_name((enum verdict)v),
+			      seconds(vm->incident_ns[v]));
+}
+
+/* ---- of a side ---- */
+
+static void agent_up(const struct output *o, const struct metrics_source *s)
+{
+	if (!s->host)
+		sample_count(o, s->vm, NULL, NULL, s->up);
+}
+
+static void side_count(const struct output *o, const struct metrics_source *s, uint64_t count)
+{
+	fprintf(o->to, "%s{", o->name);
+	label_write("side", s->host ? "host" : "guest", true, o->to);
+	label_write("vm", s->vm, false, o->to);
+	fprintf(o->to, "} %" PRIu64 "\n", count);
+}
+
+static void events(const struct output *o, const struct metrics_source *s)
+{
+	side_count(o, s, s->delivered);
+}
+
+static void events_lost(const struct output *o, const struct metrics_source *s)
+{
+	side_count(o, s, s->lost);
+}
+
+static void clock_error(const struct output *o, const struct metrics_source *s)
+{
+	if (!s->host && s->clock_known)
+		sample_number(o, s->vm, NULL, NULL, s->clock_error_s);
+}
+
+static const struct {
+	const char *name, *type, *help;
+	void (*vm)(const struct output *o, const struct metrics_vm *vm);
+	void (*source)(const struct output *o, const struct metrics_source *s);
+} families[] = {
+	{"vcpuscope_vcpus", "gauge", "vCPUs of the VM.", vcpus, NULL},
+	{"vcpuscope_vcpu_seconds_total", "counter",
+	 "Time of all vCPUs by state: runnable is run delay (steal).", states, NULL},
+	{"vcpuscope_run_delay_seconds", "histogram",
+	 "How long a vCPU waited for a pCPU, by what made it wait.", delays, NULL},
+	{"vcpuscope_exit_handling_seconds", "histogram",
+	 "Time of a VM-exit in KVM and the VMM, without sleep and waits.", exits, NULL},
+	{"vcpuscope_exits_total", "counter", "VM-exits by reason.", reasons, NULL},
+	{"vcpuscope_exit_handling_by_reason_seconds_total", "counter",
+	 "Time of VM-exits in KVM and the VMM by reason.", reason_times, NULL},
+	{"vcpuscope_interrupt_latency_seconds", "histogram",
+	 "From an interrupt's source to the guest's handler.", interrupts, NULL},
+	{"vcpuscope_interrupts_late_total", "counter",
+	 "Interrupts that were handled more than 10 ms late.", interrupts_late, NULL},
+	{"vcpuscope_interrupts_lost_total", "counter",
+	 "Interrupts that were accepted and not handled although the guest could.", interrupts_lost,
+	 NULL},
+	{"vcpuscope_incidents_total", "counter", "Stalls by verdict.", incidents, NULL},
+	{"vcpuscope_incident_seconds_total", "counter", "Length of stalls by verdict.",
+	 incident_times, NULL},
+	{"vcpuscope_agent_up", "gauge", "Whether the guest's agent is heard.", NULL, agent_up},
+	{"vcpuscope_events_total", "counter", "Events that arrived, by side.", NULL, events},
+	{"vcpuscope_events_lost_total", "counter", "Events that never arrived, by side.", NULL,
+	 events_lost},
+	{"vcpuscope_guest_clock_error_seconds", "gauge",
+	 "Bound on the error of the guest's times, median.", NULL, clock_error},
+};
+
+static void family_begin(struct output *o, const char *name, const char *type, const char *help)
+{
+	o->name = name;
+	fprintf(o->to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void self_write(struct output *o)
+{
+	family_begin(o, "vcpuscope_build_info", "gauge", "The collector's version.");
+	fprintf(o->to, "vcpuscope_build_info{version=\"" VCPUSCOPE_VERSION "\"} 1\n");
+	if (o->page->cpu_s > 0) {
+		family_begin(o, "vcpuscope_cpu_seconds_total", "counter",
+			     "CPU time of the collector itself.");
+		fprintf(o->to, "vcpuscope_cpu_seconds_total %.9g\n", o->page->cpu_s);
+	}
+	if (o->page->resident_bytes) {
+		family_begin(o, "vcpuscope_resident_memory_bytes", "gauge",
+			     "Resident memory of the collector itself.");
+		fprintf(o->to, "vcpuscope_resident_memory_bytes %" PRIu64 "\n",
+			o->page->resident_bytes);
+	}
+}
+
+int metrics_write(const struct metrics_page *page, FILE *to)
+{
+	struct output o = {.page = page, .to = to};
+
+	for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+		family_begin(&o, families[f].name, families[f].type, families[f].help);
+		for (size_t i = 0; families[f].vm && i < page->n_vms; i++)
+			families[f].vm(&o, &page->vms[i]);
+		for (size_t i = 0; families[f].source && i < page->n_sources; i++)
+			families[f].source(&o, &page->sources[i]);
+	}
+	self_write(&o);
+	return ferror(to) ? -EIO : 0;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One lane per guest CPU holds the spans of either side that the other has not covered yet. The
+ * model tells vCPU spans late (MODEL_HOLD_NS), so the guest's wait for them; a lane is bounded,
+ * and what it cannot keep is charged as unknown.
+ */
+#include "host-collector/tables/bill.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/util/lru.h"
+
+enum { TASKS_MAX = 8192, LANE_MAX = 1 << 16, LANE_FIRST = 64 };
+
+struct piece {
+	struct host_ns begin, end;
+	int32_t what;  /* guest: pid; vCPU: state */
+	uint32_t boot; /* guest: of its kernel */
+};
+
+/* A ring that grows to LANE_MAX. */
+struct queue {
+	struct piece *items;
+	uint32_t capacity, head, count;
+};
+
+struct lane {
+	uint32_t vm;
+	uint16_t cpu;
+	struct queue guest, vcpu;
+	struct host_ns covered; /* by vCPU spans told so far */
+	int32_t pid;            /* of the last stay... */
+	uint32_t boot;          /* and its boot */
+	int64_t kept_ns;        /* at a stretch, up to now */
+};
+
+struct bill_vm {
+	uint32_t vm;
+	struct lane *lanes[VS_CPUS_MAX];
+};
+
+struct bill {
+	struct model *model;
+	struct figures_options options;
+	struct lru index;
+	struct bill_task *tasks;
+	size_t n_vms;
+	struct bill_vm *vms[MODEL_VMS_MAX];
+	int error;
+};
+
+static struct piece *queue_head(const struct queue *q)
+{
+	return q->count ? &q->items[q->head] : NULL;
+}
+
+static void queue_pop(struct queue *q)
+{
+	q->head = (q->head + 1) & (q->capacity - 1);
+	q->count--;
+}
+
+static int queue_grow(struct queue *q)
+{
+	uint32_t capacity = q->capacity ? 2 * q->capacity : LANE_FIRST;
+	struct piece *items = malloc(capacity * sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < q->count; i++)
+		items[i] = q->items[(q->head + i) & (q->capacity - 1)];
+	free(q->items);
+	q->items = items;
+	q->capacity = capacity;
+	q->head = 0;
+	return 0;
+}
+
+/* 0, -ENOMEM, -ENOSPC. */
+static int queue_push(struct queue *q, struct piece p)
+{
+	if (q->count == LANE_MAX)
+		return -ENOSPC;
+	if (q->count == q->capacity && queue_grow(q))
+		return -ENOMEM;
+	q->items[(q->head + q->count++) & (q->capacity - 1)] = p;
+	return 0;
+}
+
+static struct bill_task *task_get(struct bill *b, uint32_t vm, uint32_t boot, uint16_t cpu,
+				  int32_t pid)
+{
+	uint16_t kept = b->options.per_vcpu ? cpu : 0;
+	bool fresh;
+	uint32_t slot = lru_put(&b->index,
+				(uint64_t)boot << 52 | (uint64_t)vm << 42 | (uint64_t)kept << 32 |
+					(uint32_t)pid,
+				&fresh);
+
+	if (fresh)
+		b->tasks[slot] =
+			(struct bill_task){.vm = vm, .boot = boot, .cpu = kept, .pid = pid};
+	return &b->tasks[slot];
+}
+
+static struct lane *lane_get(struct bill *b, uint32_t vm, uint16_t cpu)
+{
+	struct bill_vm *v = NULL;
+
+	for (size_t i = 0; i < b->n_vms && !v; i++) {
+		if (b->vms[i]->vm == vm)
+			v = b->vms[i];
+	}
+	if (!v) {
+		v = b->n_vms < MODEL_VMS_MAX ? calloc(1, sizeof(*v)) : NULL;
+		if (!v)
+			return NULL;
+		v->vm = vm;
+		b->vms[b->n_vms++] = v;
+	}
+	if (!v->lanes[cpu]) {
+		v->lanes[cpu] = calloc(1, sizeof(struct lane));
+		if (v->lanes[cpu])
+			*v->lanes[cpu] = (struct lane){.vm = vm, .cpu = cpu};
+	}
+	return v->lanes[cpu];
+}
+
+static void charge(struct bill *b, struct lane *l, int32_t pid, enum vcpu_state state, int64_t ns)
+{
+	struct bill_task *t = task_get(b, l->vm, l->boot, l->cpu, pid);
+	bool kept = state != VCPU_GUEST && state != VCPU_UNKNOWN;
+
+	t->state_ns[state] += ns;
+	l->kept_ns = kept ? l->kept_ns + ns : 0;
+	if (l->kept_ns > t->longest_kept_ns)
+		t->longest_kept_ns = l->kept_ns;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Joins what both sides know; with `final`, charges the guest's rest as unknown. */
+static void lane_join(struct bill *b, struct lane *l, bool final)
+{
+	struct piece *g, *v;
+
+	while ((g = queue_head(&l->guest))) {
+		v = queue_head(&l->vcpu);
+		if (v && v->end.ns <= g->begin.ns) {
+			queue_pop(&l->vcpu);
+			continue;
+		}
+		if (!v && !final && l->covered.ns < g->end.ns)
+			break;
+		if (g->what != l->pid || g->boot != l->boot)
+			l->kept_ns = 0;
+		l->pid = g->what;
+		l->boot = g->boot;
+		if (!v || v->begin.ns > g->begin.ns) {
+			int64_t until = v ? least(v->begin.ns, g->end.ns) : g->end.ns;
+
+			charge(b, l, g->what, VCPU_UNKNOWN, until - g->begin.ns);
+			g->begin.ns = until;
+		} else {
+			int64_t until = least(v->end.ns, g->end.ns);
+
+			charge(b, l, g->what, (enum vcpu_state)v->what, until - g->begin.ns);
+			g->begin.ns = until;
+		}
+		if (g->begin.ns >= g->end.ns)
+			queue_pop(&l->guest);
+	}
+}
+
+static void lane_push(struct bill *b, struct lane *l, struct queue *q, struct piece p)
+{
+	int err = queue_push(q, p);
+
+	if (err == -ENOSPC && q == &l->guest) {
+		lane_join(b, l, true);
+		err = queue_push(q, p);
+	} else if (err == -ENOSPC) { /* the guest says nothing: nobody to charge */
+		queue_pop(q);
+		err = queue_push(q, p);
+	}
+	if (err)
+		b->error = err;
+	lane_join(b, l, false);
+}
+
+static void vcpu_span_take(void *context, const struct vcpu_span *span)
+{
+	struct bill *b = context;
+	struct lane *l;
+	uint16_t cpu;
+
+	if (model_guest_cpu_of_vcpu(b->model, span->vm, span->vcpu, &cpu))
+		return;
+	l = lane_get(b, span->vm, cpu);
+	if (!l) {
+		b->error = -ENOMEM;
+		return;
+	}
+	if (span->end.ns > l->covered.ns)
+		l->covered = span->end;
+	lane_push(b, l, &l->vcpu, (struct piece){span->begin, span->end, span->state, 0});
+}
+
+static void guest_span_take(void *context, const struct guest_span *span)
+{
+	struct bill *b = context;
+	struct lane *l;
+
+	if (span->pid <= 0 || span->state == GUEST_CPU_IDLE || span->state == GUEST_CPU_UNKNOWN ||
+	    span->end.ns <= span->begin.ns)
+		return;
+	l = lane_get(b, span->vm, span->cpu);
+	if (!l) {
+		b->error = -ENOMEM;
+		return;
+	}
+	lane_push(b, l, &l->guest, (struct piece){span->begin, span->end, span->pid, span->boot});
+}
+
+static void guest_instant_take(void *context, const struct guest_instant *instant)
+{
+	struct bill *b = context;
+
+	if (instant->type == VS_EVENT_SCHED_SWITCH && instant->event.pid2 > 0)
+		task_get(b, instant->vm, instant->boot, instant->cpu, instant->event.pid2)->stays++;
+}
+
+struct bill *bill_new(struct model *m, const struct figures_options *options)
+{
+	struct bill *b = calloc(1, sizeof(*b));
+	struct model_observer observer = {.vcpu_span = vcpu_span_take,
+					  .guest_span = guest_span_take,
+					  .guest_instant = guest_instant_take,
+					  .guest_types = MODEL_EVENT_BIT(VS_EVENT_SCHED_SWITCH),
+					  .context = b};
+
+	if (!b)
+		return NULL;
+	b->model = m;
+	if (options)
+		b->options = *options;
+	b->tasks = calloc(TASKS_MAX, sizeof(*b->tasks));
+	if (!b->tasks || lru_init(&b->index, TASKS_MAX) || model_observe(m, &observer)) {
+		bill_free(b);
+		return NULL;
+	}
+	return b;
+}
+
+void bill_free(struct bill *b)
+{
+	if (!b)
+		return;
+	for (size_t i = 0; i < b->n_vms; i++) {
+		for (unsigned cpu = 0; cpu < VS_CPUS_MAX; cpu++) {
+			struct lane *l = b->vms[i]->lanes[cpu];
+
+			if (!l)
+				continue;
+			free(l->guest.items);
+			free(l->vcpu.items);
+			free(l);
+		}
+		free(b->vms[i]);
+	}
+	lru_fini(&b->index);
+	free(b->tasks);
+	free(b);
+}
+
+void bill_clear(struct bill *b)
+{
+	for (uint32_t slot = 0; slot < TASKS_MAX; slot++) {
+		if (lru_used(&b->index, slot))
+			lru_remove(&b->index, slot);
+	}
+}
+
+int bill_finish(struct bill *b)
+{
+	for (size_t i = 0; i < b->n_vms; i++) {
+		for (unsigned cpu = 0; cpu < VS_CPUS_MAX; cpu++) {
+			if (b->vms[i]->lanes[cpu])
+				lane_join(b, b->vms[i]->lanes[cpu], true);
+		}
+	}
+	return b->error;
+}
+
+int bill_error(const struct bill *b)
+{
+	return b->error;
+}
+
+const struct bill_task *bill_task(const struct bill *b, size_t index)
+{
+	for (uint32_t slot = 0; slot < TASKS_MAX; slot++) {
+		if (lru_used(&b->index, slot) && !index--)
+			return &b->tasks[slot];
+	}
+	return NULL;
+}
+
+int64_t bill_ran_ns(const struct bill_task *t)
+{
+	return t->state_ns[VCPU_GUEST] + t->state_ns[VCPU_KVM] + t->state_ns[VCPU_VMM];
+}
+
+int64_t bill_believed_ns(const struct bill_task *t)
+{
+	int64_t ns = 0;
+
+	for (int s = 0; s < VCPU_STATE_COUNT; s++)
+		ns += t->state_ns[s];
+	return ns;
+}

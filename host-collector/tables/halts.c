@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/tables/halts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/util/lru.h"
+
+enum { VCPUS_MAX = 4096 };
+
+struct halts {
+	struct figures_options options;
+	struct lru index;
+	struct halts_vcpu *vcpus;
+	int error;
+};
+
+static struct halts_vcpu *vcpu_get(struct halts *h, uint32_t vm, uint32_t vcpu)
+{
+	bool fresh;
+	uint32_t slot = lru_put(&h->index, (uint64_t)vm << 32 | vcpu, &fresh);
+	struct halts_vcpu *v = &h->vcpus[slot];
+
+	if (fresh) {
+		histogram_fini(&v->lengths);
+		*v = (struct halts_vcpu){.vm = vm, .vcpu = vcpu};
+	}
+	return v;
+}
+
+static int64_t clip(uint64_t ns)
+{
+	return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
+}
+
+static void woken(struct halts *h, struct halts_vcpu *v, const struct vs_event *e)
+{
+	int64_t ns = clip(e->arg0);
+
+	if (ns < h->options.than_ns)
+		return;
+	if (histogram_add(&v->lengths, e->arg0))
+		h->error = -ENOMEM;
+	if (!(uint32_t)e->arg1) {
+		v->polled++;
+		v->polled_ns += ns;
+		return;
+	}
+	v->slept++;
+	v->slept_ns += ns;
+	if (v->limit_known)
+		v->in_vain_ns += v->limit_ns < ns ? v->limit_ns : ns;
+	else
+		v->no_limit++;
+}
+
+/* The old limit is what held for the halts before. */
+static void limit_changed(struct halts_vcpu *v, const struct vs_event *e)
+{
+	if (!v->limit_known)
+		v->in_vain_ns += (int64_t)v->no_limit * (int64_t)(uint32_t)e->arg1;
+	v->limit_known = true;
+	v->no_limit = 0;
+	v->limit_ns = (uint32_t)e->arg0; /* an unsigned int in the kernel */
+}
+
+static void instant_take(void *context, const struct host_instant *i)
+{
+	struct halts *h = context;
+
+	if (!i->of_vcpu)
+		return;
+	if (i->event.type == VS_EVENT_KVM_WAKEUP)
+		woken(h, vcpu_get(h, i->vm, i->vcpu), &i->event);
+	else if (i->event.type == VS_EVENT_KVM_HALT_POLL)
+		limit_changed(vcpu_get(h, i->vm, i->vcpu), &i->event);
+}
+
+static void span_take(void *context, const struct vcpu_span *span)
+{
+	struct halts_vcpu *v;
+
+	if (span->state != VCPU_GUEST && span->state != VCPU_KVM && span->state != VCPU_VMM)
+		return;
+	v = vcpu_get(context, span->vm, span->vcpu);
+	v->migrations += v->ran && v->ran_on != span->pcpu;
+	v->ran = true;
+	v->ran_on = span->pcpu;
+}
+
+struct halts *halts_new(struct model *m, const struct figures_options *options)
+{
+	struct halts *h = calloc(1, sizeof(*h));
+	struct model_observer observer = {.vcpu_span = span_take,
+					  .host_types = MODEL_EVENT_BIT(VS_EVENT_KVM_WAKEUP) |
+							MODEL_EVENT_BIT(VS_EVENT_KVM_HALT_POLL),
+					  .host_instant = instant_take,
+					  .context = h};
+
+	if (!h)
+		return NULL;
+	if (options)
+		h->options = *options;
+	h->vcpus = calloc(VCPUS_MAX, sizeof(*h->vcpus));
+	if (!h->vcpus || lru_init(&h->index, VCPUS_MAX) || model_observe(m, &observer)) {
+		halts_free(h);
+		return NULL;
+	}
+	return h;
+}
+
+void halts_free(struct halts *h)
+{
+	if (!h)
+		return;
+	for (unsigned i = 0; h->vcpus && i < VCPUS_MAX; i++)
+		histogram_fini(&h->vcpus[i].lengths);
+	lru_fini(&h->index);
+	free(h->vcpus);
+	free(h);
+}
+
+void halts_clear(struct halts *h)
+{
+	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
+		struct halts_vcpu *v = &h->vcpus[slot];
+		struct halts_vcpu kept = {.vm = v->vm,
+					  .vcpu = v->vcpu,
+					  .limit_known = v->limit_known,
+					  .limit_ns = v->limit_ns,
+					  .ran = v->ran,
+					  .ran_on = v->ran_on};
+
+		histogram_fini(&v->lengths);
+		*v = kept;
+	}
+}
+
+int halts_error(const struct halts *h)
+{
+	return h->error;
+}
+
+const struct halts_vcpu *halts_vcpu(const struct halts *h, size_t index)
+{
+	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
+		const struct halts_vcpu *v = &h->vcpus[slot];
+
+		if (lru_used(&h->index, slot) && (v->lengths.count || v->migrations) && !index--)
+			return v;
+	}
+	return NULL;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/tables/interrupts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/util/lru.h"
+
+enum {
+	SOURCES_MAX = 4096,
+	WINDOWS_MAX = 4096,
+	STORM_PER_SECOND = 2000,
+	STORM_PERCENT = 60,
+};
+
+/* One source on one guest CPU, now. */
+struct window {
+	uint32_t source; /* slot... */
+	uint64_t key;    /* ... if it still has this key */
+	int64_t number;  /* begin / INTERRUPTS_WINDOW_NS */
+	uint64_t count;
+	int64_t ns;
+};
+
+struct interrupts {
+	struct figures_options options;
+	struct lru index, window_index;
+	struct interrupt_source *sources;
+	struct window *windows;
+	int error;
+};
+
+static void source_clear(struct interrupt_source *s)
+{
+	histogram_fini(&s->durations);
+	memset(s, 0, sizeof(*s));
+}
+
+static uint64_t source_key(const struct guest_interrupt *i, uint16_t cpu)
+{
+	return (uint64_t)i->vm << 44 | (uint64_t)cpu << 34 |
+	       (uint64_t)(i->kind == GUEST_CPU_SOFTIRQ) << 33 | (uint64_t)i->vector << 32 |
+	       i->number;
+}
+
+static void window_close(struct interrupts *x, struct window *w)
+{
+	struct interrupt_source *s = &x->sources[w->source];
+
+	if (!w->count || !lru_used(&x->index, w->source) || lru_key(&x->index, w->source) != w->key)
+		return;
+	if (w->ns > INTERRUPTS_WINDOW_NS)
+		w->ns = INTERRUPTS_WINDOW_NS;
+	if (w->count > s->peak_count)
+		s->peak_count = w->count;
+	if (w->ns > s->peak_ns)
+		s->peak_ns = w->ns;
+	if (w->count >= STORM_PER_SECOND * INTERRUPTS_WINDOW_NS / 1000000000 &&
+	    w->ns >= INTERRUPTS_WINDOW_NS * STORM_PERCENT / 100)
+		s->storm_ns += INTERRUPTS_WINDOW_NS;
+	w->count = 0;
+	w->ns = 0;
+}
+
+static void window_count(struct interrupts *x, const struct guest_interrupt *i, uint32_t source)
+{
+	int64_t number = i->begin.ns / INTERRUPTS_WINDOW_NS;
+	struct window *w;
+	bool fresh;
+
+	w = &x->windows[lru_put(&x->window_index, source_key(i, i->cpu), &fresh)];
+	if (fresh)
+		*w = (struct window){.number = number};
+	/* What was interrupted began before what interrupted it, but is told later. */
+	if (number > w->number) {
+		window_close(x, w);
+		w->number = number;
+	}
+	w->source = source;
+	w->key = lru_key(&x->index, source);
+	w->count++;
+	w->ns += i->end.ns - i->begin.ns;
+}
+
+static void interrupt_take(void *context, const struct guest_interrupt *i)
+{
+	struct interrupts *x = context;
+	int64_t ns = i->end.ns - i->begin.ns;
+	uint16_t cpu = x->options.per_vcpu ? i->cpu : 0;
+	struct interrupt_source *s;
+	uint32_t slot;
+	bool fresh;
+
+	if (ns < x->options.than_ns)
+		return;
+	slot = lru_put(&x->index, source_key(i, cpu), &fresh);
+	s = &x->sources[slot];
+	if (fresh) {
+		source_clear(s);
+		s->vm = i->vm;
+		s->cpu = cpu;
+		s->kind = i->kind;
+		s->number = i->number;
+		s->vector = i->vector;
+	}
+	if (!i->whole) {
+		s->torn++;
+		return;
+	}
+	window_count(x, i, slot);
+	if (histogram_add(&s->durations, (uint64_t)ns))
+		x->error = -ENOMEM;
+}
+
+struct interrupts *interrupts_new(struct model *m, const struct figures_options *options)
+{
+	struct interrupts *x = calloc(1, sizeof(*x));
+	struct model_observer observer = {.guest_interrupt = interrupt_take, .context = x};
+
+	if (!x)
+		return NULL;
+	if (options)
+		x->options = *options;
+	x->sources = calloc(SOURCES_MAX, sizeof(*x->sources));
+	x->windows = calloc(WINDOWS_MAX, sizeof(*x->windows));
+	if (!x->sources || !x->windows || lru_init(&x->index, SOURCES_MAX) ||
+	    lru_init(&x->window_index, WINDOWS_MAX) || model_observe(m, &observer)) {
+		interrupts_free(x);
+		return NULL;
+	}
+	return x;
+}
+
+void interrupts_free(struct interrupts *x)
+{
+	if (!x)
+		return;
+	for (unsigned i = 0; x->sources && i < SOURCES_MAX; i++)
+		source_clear(&x->sources[i]);
+	lru_fini(&x->index);
+	lru_fini(&x->window_index);
+	free(x->sources);
+	free(x->windows);
+	free(x);
+}
+
+void interrupts_clear(struct interrupts *x)
+{
+	for (uint32_t slot = 0; slot < SOURCES_MAX; slot++) {
+		if (lru_used(&x->index, slot))
+			lru_remove(&x->index, slot);
+	}
+	for (uint32_t slot = 0; slot < WINDOWS_MAX; slot++)
+		x->windows[slot].count = 0;
+}
+
+int interrupts_finish(struct interrupts *x)
+{
+	for (uint32_t slot = 0; slot < WINDOWS_MAX; slot++) {
+		if (lru_used(&x->window_index, slot))
+			window_close(x, &x->windows[slot]);
+	}
+	return x->error;
+}
+
+const struct interrupt_source *interrupts_source(const struct interrupts *x, size_t index)
+{
+	for (uint32_t slot = 0; slot < SOURCES_MAX; slot++) {
+		if (lru_used(&x->index, slot) && !index--)
+			return &x->sources[slot];
+	}
+	return NULL;
+}

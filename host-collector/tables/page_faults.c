@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/tables/page_faults.h"
+
+#include <stdlib.h>
+
+#include "host-collector/util/lru.h"
+
+enum { RANGES_MAX = 16384, VCPUS_MAX = 4096, PAGE_BITS = 12 };
+
+/* Bits of the error code as KVM shows it on both VMX and SVM (PFERR_* in kvm_host.h). */
+#define FAULT_WRITE    (1u << 1)
+#define FAULT_RESERVED (1u << 3) /* KVM's mark of a device's registers */
+#define FAULT_FETCH    (1u << 4)
+
+/* The row of faults that a vCPU is in. */
+struct row {
+	uint64_t gfn, error;
+	uint64_t length; /* 0: none */
+	bool mmio;
+	struct host_ns begin, last;
+};
+
+struct page_faults {
+	struct figures_options options;
+	struct lru index, row_index;
+	struct page_faults_range *ranges;
+	struct row *rows;
+};
+
+static struct page_faults_range *range_get(struct page_faults *f, const struct host_instant *i)
+{
+	uint64_t number = i->event.arg0 >> PAGE_FAULTS_RANGE_BITS;
+	uint32_t vcpu = f->options.per_vcpu ? i->vcpu : 0;
+	/* Mixed: an address may need 31 bits and more beside the VM and its vCPU. */
+	uint64_t key = ((uint64_t)i->vm << 32 | vcpu) * 0x9e3779b97f4a7c15 ^ number;
+	struct page_faults_range *r;
+	bool fresh;
+
+	r = &f->ranges[lru_put(&f->index, key, &fresh)];
+	if (fresh)
+		*r = (struct page_faults_range){
+			.vm = i->vm, .vcpu = vcpu, .gpa = number << PAGE_FAULTS_RANGE_BITS};
+	return r;
+}
+
+static struct row *row_get(struct page_faults *f, const struct host_instant *i)
+{
+	bool fresh;
+	struct row *row = &f->rows[lru_put(&f->row_index, (uint64_t)i->vm << 32 | i->vcpu, &fresh)];
+
+	if (fresh)
+		*row = (struct row){.length = 0};
+	return row;
+}
+
+static void row_count(struct page_faults_range *r, const struct row *row)
+{
+	int64_t ns = row->last.ns - row->begin.ns;
+
+	r->storms += row->length == PAGE_FAULTS_STORM;
+	if (row->length > r->longest_row) {
+		r->longest_row = row->length;
+		r->longest_gfn = row->gfn;
+	}
+	if (ns > r->longest_ns)
+		r->longest_ns = ns;
+}
+
+static void fault_take(struct page_faults *f, const struct host_instant *i)
+{
+	uint64_t gfn = i->event.arg0 >> PAGE_BITS, error = i->event.arg1;
+	struct page_faults_range *r = range_get(f, i);
+	struct row *row = row_get(f, i);
+	bool again = row->length && !row->mmio && row->gfn == gfn && row->error == error &&
+		     i->t.ns - row->last.ns <= PAGE_FAULTS_ROW_NS;
+
+	if (!again)
+		*row = (struct row){
+			.gfn = gfn, .error = error, .mmio = error & FAULT_RESERVED, .begin = i->t};
+	row->last = i->t;
+	row->length++;
+	r->faults++;
+	r->retries += again;
+	r->writes += (error & FAULT_WRITE) != 0;
+	r->fetches += (error & FAULT_FETCH) != 0;
+	r->mmio += row->mmio;
+	if (!row->mmio)
+		row_count(r, row);
+}
+
+/* The fault before was one on a device's registers, which KVM learns there and then. */
+static void mmio_take(struct page_faults *f, const struct host_instant *i)
+{
+	struct row *row = row_get(f, i);
+
+	if (!row->length || row->mmio || row->gfn != i->event.arg0 >> PAGE_BITS)
+		return;
+	row->mmio = true;
+	range_get(f, i)->mmio++;
+}
+
+static void instant_take(void *context, const struct host_instant *i)
+{
+	if (!i->of_vcpu)
+		return;
+	if (i->event.type == VS_EVENT_KVM_PAGE_FAULT)
+		fault_take(context, i);
+	else if (i->event.type == VS_EVENT_KVM_MMIO)
+		mmio_take(context, i);
+}
+
+struct page_faults *page_faults_new(struct model *m, const struct figures_options *options)
+{
+	struct page_faults *f = calloc(1, sizeof(*f));
+	struct model_observer observer = {.host_instant = instant_take, .context = f};
+
+	if (!f)
+		return NULL;
+	if (options)
+		f->options = *options;
+	f->ranges = calloc(RANGES_MAX, sizeof(*f->ranges));
+	f->rows = calloc(VCPUS_MAX, sizeof(*f->rows));
+	if (!f->ranges || !f->rows || lru_init(&f->index, RANGES_MAX) ||
+	    lru_init(&f->row_index, VCPUS_MAX) || model_observe(m, &observer)) {
+		page_faults_free(f);
+		return NULL;
+	}
+	return f;
+}
+
+void page_faults_free(struct page_faults *f)
+{
+	if (!f)
+		return;
+	lru_fini(&f->index);
+	lru_fini(&f->row_index);
+	free(f->ranges);
+	free(f->rows);
+	free(f);
+}
+
+void page_faults_clear(struct page_faults *f)
+{
+	for (uint32_t slot = 0; slot < RANGES_MAX; slot++) {
+		if (lru_used(&f->index, slot))
+			lru_remove(&f->index, slot);
+	}
+}
+
+const struct page_faults_range *page_faults_range(const struct page_faults *f, size_t index)
+{
+	for (uint32_t slot = 0; slot < RANGES_MAX; slot++) {
+		if (lru_used(&f->index, slot) && !index--)
+			return &f->ranges[slot];
+	}
+	return NULL;
+}

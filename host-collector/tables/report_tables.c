@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/tables/report_tables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "host-collector/analyze/describe.h"
+#include "host-collector/tables/figures.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum { COLUMNS_MAX = 32 };
+
+static const struct figures_kind *const groups[] = {figures_latency, figures_guest, figures_exits,
+						    figures_chains};
+
+static const struct {
+	const char *word;
+	unsigned per;
+} pers[] = {
+	{"vcpu", FIGURES_PER_VCPU},
+	{"pcpu", FIGURES_PER_PCPU},
+	{"vector", FIGURES_PER_VECTOR},
+	{"task", FIGURES_PER_TASK},
+};
+
+/* The first has the page's name and its rows on top; then as a reader would ask on. */
+const struct figures_page figures_pages[] = {
+	{{"vcpu", "pcpu", "culprits", "halts"}},
+	{{"tasks", "culprits"}},
+	{{"irq", "delays", "chains", "slowest", "overdue", "ticks"}},
+	{{"exits", "faults"}},
+	{{NULL}},
+};
+
+/* One table of what is shown. */
+struct part {
+	const struct figures_kind *kind;
+	struct figures_options options;
+	unsigned per;
+	void *analysis;
+	bool borrowed; /* the analysis is another part's, too, which owns it */
+	struct table_column columns[COLUMNS_MAX];
+	size_t n_columns, sort_by;
+};
+
+struct report_table {
+	const struct report_table_request *request;
+	struct model *model;
+	struct part parts[FIGURES_PAGE_TABLES];
+	size_t n_parts;
+	bool cleared;
+	struct host_ns since; /* if cleared */
+};
+
+double figures_percent(int64_t part, int64_t whole)
+{
+	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+int64_t figures_clip(uint64_t ns)
+{
+	return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
+}
+
+void figures_quantiles(struct table *t, const struct histogram *h)
+{
+	static const double shares[] = {0.5, 0.95, 0.99, 0.999, 1};
+
+	for (size_t i = 0; i < COUNT(shares); i++)
+		table_ns(t, figures_clip(histogram_quantile(h, shares[i])));
+}
+
+const struct figures_kind *figures_kind_at(size_t index)
+{
+	for (size_t g = 0; g < COUNT(groups); g++) {
+		for (const struct figures_kind *k = groups[g]; k->name; k++) {
+			if (!index--)
+				return k;
+		}
+	}
+	return NULL;
+}
+
+static const struct figures_kind *kind_find(const char *name)
+{
+	const struct figures_kind *k;
+
+	for (size_t i = 0; (k = figures_kind_at(i)); i++) {
+		if (!strcmp(k->name, name))
+			return k;
+	}
+	return NULL;
+}
+
+static unsigned per_find(const char *word)
+{
+	for (size_t i = 0; word && i < COUNT(pers); i++) {
+		if (!strcmp(pers[i].word, word))
+			return pers[i].per;
+	}
+	return 0;
+}
+
+/* "vcpu, pcpu and task" of what `is` tells to be there. */
+struct listing {
+	char text[256];
+	const char *pending;
+};
+
+static void listing_add(struct listing *l, const char *word)
+{
+	size_t len = strlen(l->text);
+
+	if (l->pending)
+		snprintf(l->text + len, sizeof(l->text) - len, "%s%s", len ? ", " : "", l->pending);
+	l->pending = word;
+}
+
+static void listing_end(struct listing *l)
+{
+	size_t len = strlen(l->text);
+
+	if (l->pending)
+		snprintf(l->text + len, sizeof(l->text) - len, "%s%s", len ? " and " : "",
+			 l->pending);
+}
+
+/* What a name stands for: the kinds of a page, or one. Their number, 0: no such name. */
+static size_t kinds_find(const struct report_table_request *request,
+			 const struct figures_kind *kinds[FIGURES_PAGE_TABLES])
+{
+	const char *name = request->table;
+	size_t n = 0;
+
+	for (const struct figures_page *p = figures_pages; p->tables[0]; p++) {
+		if (request->alone || strcmp(p->tables[0], name) != 0)
+			continue;
+		while (n < FIGURES_PAGE_TABLES && p->tables[n]) {
+			kinds[n] = kind_find(p->tables[n]);
+			n++;
+		}
+		return n;
+	}
+	kinds[0] = kind_find(name);
+	return kinds[0] ? 1 : 0;
+}
+
+/* Can this table be split and cut as is asked for? */
+static bool kind_can(const struct figures_kind *k, const struct report_table_request *request)
+{
+	return (!request->per || k->per & per_find(request->per)) && (!request->than_ns || k->than);
+}
+
+static void per_explain(unsigned per, char *why, size_t why_bytes)
+{
+	struct listing possible = {.text = ""};
+
+	for (size_t i = 0; i < COUNT(pers); i++) {
+		if (per & pers[i].per)
+			listing_add(&possible, pers[i].word);
+	}
+	listing_end(&possible);
+	snprintf(why, why_bytes, "its rows cannot be split so; --per takes %s here", possible.text);
+}
+
+static void than_explain(char *why, size_t why_bytes)
+{
+	struct listing possible = {.text = ""};
+	const struct figures_kind *k;
+
+	for (size_t i = 0; (k = figures_kind_at(i)); i++) {
+		if (k->than)
+			listing_add(&possible, k->name);
+	}
+	listing_end(&possible);
+	snprintf(why, why_bytes, "has no lengths that --than could compare; %s have",
+		 possible.text);
+}
+
+static void tables_explain(char *why, size_t why_bytes)
+{
+	struct listing possible = {.text = ""};
+	const struct figures_kind *k;
+
+	for (size_t i = 0; (k = figures_kind_at(i)); i++)
+		listing_add(&possible, k->name);
+	listing_end(&possible);
+	snprintf(why, why_bytes, "no such table; there are %s", possible.text);
+}
+
+int report_table_check(const struct report_table_request *request, char *why, size_t why_bytes)
+{
+	const struct figures_kind *kinds[FIGURES_PAGE_TABLES];
+	size_t n = kinds_find(request, kinds);
+	unsigned per = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (kind_can(kinds[i], request))
+			return 0;
+		per |= kinds[i]->per;
+	}
+	if (!n)
+		tables_explain(why, why_bytes);
+	else if (request->per && !(per & per_find(request->per)))
+		per_explain(per, why, why_bytes);
+	else
+		than_explain(why, why_bytes);
+	return -EINVAL;
+}
+
+static void columns_choose(struct part *part)
+{
+	const struct figures_kind *k = part->kind;
+
+	for (size_t i = 0; i < k->n_columns && part->n_columns < COLUMNS_MAX; i++) {
+		const struct figures_column *c = &k->columns[i];
+
+		if (c->per && !(c->per & part->per))
+			continue;
+		if (k->sort_by && !strcmp(c->column.name, k->sort_by))
+			part->sort_by = part->n_columns;
+		part->columns[part->n_columns++] = c->column;
+	}
+}
+
+static bool options_equal(const struct figures_options *a, const struct figures_options *b)
+{
+	return a->per_vcpu == b->per_vcpu && a->per_pcpu == b->per_pcpu && a->than_ns == b->than_ns;
+}
+
+/* Tables that ask the same of the same analysis share it. NULL on ENOMEM. */
+static void *analysis_open(struct report_table *t, struct part *part)
+{
+	if (t->request->chains && part->kind->open == figures_chains[0].open) {
+		part->borrowed = true;
+		return t->request->chains;
+	}
+	for (size_t i = 0; i < t->n_parts; i++) {
+		const struct part *other = &t->parts[i];
+
+		if (other->kind->open == part->kind->open &&
+		    options_equal(&other->options, &part->options)) {
+			part->borrowed = true;
+			return other->analysis;
+		}
+	}
+	return part->kind->open(t->model, &part->options);
+}
+
+static bool part_add(struct report_table *t, const struct figures_kind *kind)
+{
+	struct part *part = &t->parts[t->n_parts];
+
+	part->kind = kind;
+	part->per = t->request->per ? per_find(t->request->per) : kind->per_is;
+	/* What a kind is split by anyway need not be asked for: so more of them share an analysis.
+	 */
+	part->options = (struct figures_options){
+		.per_vcpu = part->per == FIGURES_PER_VCPU && kind->per_is != FIGURES_PER_VCPU,
+		.per_pcpu = part->per == FIGURES_PER_PCPU && kind->per_is != FIGURES_PER_PCPU,
+		.than_ns = kind->than ? figures_clip(t->request->than_ns) : 0,
+	};
+	columns_choose(part);
+	part->analysis = analysis_open(t, part);
+	t->n_parts += part->analysis != NULL;
+	return part->analysis != NULL;
+}
+
+struct report_table *report_table_new(struct model *m, const struct report_table_request *request)
+{
+	const struct figures_kind *kinds[FIGURES_PAGE_TABLES];
+	size_t n = kinds_find(request, kinds);
+	struct report_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->request = request;
+	t->model = m;
+	for (size_t i = 0; i < n; i++) {
+		if (kind_can(kinds[i], request) && !part_add(t, kinds[i])) {
+			report_table_free(t);
+			return NULL;
+		}
+	}
+	return t;
+}
+
+void report_table_free(struct report_table *t)
+{
+	for (size_t i = 0; t && i < t->n_parts; i++) {
+		if (!t->parts[i].borrowed)
+			t->parts[i].kind->close(t->parts[i].analysis);
+	}
+	free(t);
+}
+
+void report_table_finish(struct report_table *t)
+{
+	for (size_t i = 0; i < t->n_parts; i++) {
+		const struct part *part = &t->parts[i];
+
+		if (!part->borrowed && part->kind->finish)
+			part->kind->finish(part->analysis);
+	}
+}
+
+static struct host_ns since(const struct report_table *r)
+{
+	return r->cleared ? r->since : model_begin(r->model);
+}
+
+/* The table now, sorted and cut; NULL and *err on failure. */
+static struct table *table_fill(const struct report_table *r, const struct part *part, int *err)
+{
+	struct host_ns now = model_now(r->model);
+	const struct figures_view view = {
+		.model = r->model,
+		.per = part->per,
+		.than_ns = part->options.than_ns,
+		.span_ns = now.ns - since(r).ns,
+		.top = (size_t)r->request->top,
+	};
+	struct table *t = table_new(part->kind->name, part->columns, part->n_columns);
+
+	*err = t ? part->kind->fill(part->analysis, &view, t) : -ENOMEM;
+	if (*err) {
+		table_free(t);
+		return NULL;
+	}
+	table_span(t, since(r).ns, now.ns);
+	table_origin(t, model_begin(r->model).ns);
+	if (part->kind->sort_by)
+		table_sort(t, part->sort_by, view.top);
+	if (part->kind->records)
+		table_records(t);
+	return t;
+}
+
+/* Under its title, if it is one of several. */
+static int text_write(const struct report_table *r, struct table *const *tables, FILE *out)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < r->n_parts && !err; i++) {
+		if (r->n_parts > 1)
+			fprintf(out, "%s%s: %s\n", i ? "\n" : "", r->parts[i].kind->name,
+				r->parts[i].kind->title);
+		if (!table_rows(tables[i]))
+			fputs("nothing of that was seen\n", out);
+		else
+			err = table_write_text(tables[i], out);
+	}
+	return err;
+}
+
+/* All its tables in the format that was asked for; JSON on one `line`. 0 or -errno. */
+static int tables_write(const struct report_table *r, bool line, FILE *out)
+{
+	const char *format = r->request->format;
+	struct table *tables[FIGURES_PAGE_TABLES] = {NULL};
+	int err = 0;
+
+	for (size_t i = 0; i < r->n_parts && !err; i++)
+		tables[i] = table_fill(r, &r->parts[i], &err);
+	if (!err)
+		err = !strcmp(format, "json")  ? tables_write_json(tables, r->n_parts, line, out)
+		      : !strcmp(format, "csv") ? tables_write_csv(tables, r->n_parts, out)
+					       : text_write(r, tables, out);
+	for (size_t i = 0; i < r->n_parts; i++)
+		table_free(tables[i]);
+	return err;
+}
+
+struct table *report_table_part(const struct report_table *r, size_t index, int *err)
+{
+	*err = 0;
+	return index < r->n_parts ? table_fill(r, &r->parts[index], err) : NULL;
+}
+
+int report_table_write(struct report_table *r, FILE *out)
+{
+	return tables_write(r, false, out);
+}
+
+/* "12:34:56 tasks, over 1000 ms". */
+static void heading_write(const struct report_table *r, bool terminal, FILE *out)
+{
+	time_t now = time(NULL);
+	struct tm local;
+	char clock[16] = "";
+
+	if (localtime_r(&now, &local))
+		strftime(clock, sizeof(clock), "%H:%M:%S ", &local);
+	fprintf(out, "%s%s%s, over %s\n", terminal ? "\x1b[H\x1b[2J" : "", clock, r->request->table,
+		duration_text(model_now(r->model).ns - since(r).ns).text);
+}
+
+int report_table_interval(struct report_table *r, bool terminal, FILE *out)
+{
+	bool json = !strcmp(r->request->format, "json");
+	int err;
+
+	if (!json)
+		heading_write(r, terminal, out);
+	err = tables_write(r, true, out);
+	if (!json && !err && !terminal)
+		fputc('\n', out);
+	for (size_t i = 0; i < r->n_parts; i++) {
+		if (!r->parts[i].borrowed)
+			r->parts[i].kind->clear(r->parts[i].analysis);
+	}
+	/* Before the first event there is no time to count from. */
+	r->cleared = model_now(r->model).ns != 0;
+	r->since = model_now(r->model);
+	return !err && (fflush(out) || ferror(out)) ? -EPIPE : err;
+}

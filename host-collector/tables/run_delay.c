@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/tables/run_delay.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/util/lru.h"
+
+enum { TABLE_ITEMS = 4096 };
+
+struct run_delay {
+	struct figures_options options;
+	struct lru vcpu_index, pcpu_index, holder_index;
+	struct run_delay_vcpu *vcpus;
+	struct run_delay_pcpu *pcpus;
+	struct run_delay_holder *holders;
+	int error;
+};
+
+static bool runs(enum vcpu_state s)
+{
+	return s == VCPU_GUEST || s == VCPU_KVM || s == VCPU_VMM;
+}
+
+static bool waits(enum vcpu_state s)
+{
+	return s == VCPU_RUNNABLE || s == VCPU_THROTTLED;
+}
+
+static void vcpu_clear(struct run_delay_vcpu *v)
+{
+	for (int c = 0; c < RUN_DELAY_CAUSES; c++)
+		histogram_fini(&v->waits[c]);
+	memset(v, 0, sizeof(*v));
+}
+
+static struct run_delay_vcpu *vcpu_get(struct run_delay *r, const struct vcpu_span *span)
+{
+	bool fresh;
+	uint32_t slot = lru_put(&r->vcpu_index, (uint64_t)span->vm << 32 | span->vcpu, &fresh);
+	struct run_delay_vcpu *v = &r->vcpus[slot];
+
+	if (fresh) {
+		vcpu_clear(v);
+		v->vm = span->vm;
+		v->vcpu = span->vcpu;
+	}
+	return v;
+}
+
+static struct run_delay_pcpu *pcpu_get(struct run_delay *r, const struct vcpu_span *span)
+{
+	bool split = r->options.per_vcpu, fresh;
+	struct run_delay_pcpu key = {
+		.pcpu = span->pcpu, .vm = split ? span->vm : 0, .vcpu = split ? span->vcpu : 0};
+	uint32_t slot =
+		lru_put(&r->pcpu_index,
+			(uint64_t)key.vm << 32 | (uint64_t)key.vcpu << 10 | key.pcpu, &fresh);
+
+	if (fresh)
+		r->pcpus[slot] = key;
+	return &r->pcpus[slot];
+}
+
+/* Mixes what need not fit into one key. */
+static uint64_t holder_key(const struct run_delay_holder *h)
+{
+	uint64_t where = (uint64_t)h->vm << 32 | (uint64_t)h->vcpu << 10 | h->pcpu;
+
+	return where * 0x9e3779b97f4a7c15 ^ (uint32_t)h->pid;
+}
+
+static void holder_add(struct run_delay *r, const struct vcpu_span *span, int32_t pid, int64_t ns)
+{
+	struct run_delay_holder key = {.vm = span->vm,
+				       .vcpu = r->options.per_vcpu ? span->vcpu : 0,
+				       .pcpu = r->options.per_pcpu ? span->pcpu : 0,
+				       .pid = pid};
+	struct run_delay_holder *h;
+	bool fresh;
+
+	h = &r->holders[lru_put(&r->holder_index, holder_key(&key), &fresh)];
+	if (fresh)
+		*h = key;
+	h->held_ns += ns;
+	h->waits++;
+}
+
+static void holders_count(struct run_delay *r, const struct vcpu_span *span)
+{
+	int64_t others_ns = span->pcpu_busy_ns - (span->holder_pid ? span->holder_ns : 0);
+
+	if (span->end.ns - span->begin.ns < r->options.than_ns)
+		return;
+	if (span->holder_pid)
+		holder_add(r, span, span->holder_pid, span->holder_ns);
+	if (others_ns > 0)
+		holder_add(r, span, RUN_DELAY_OTHERS, others_ns);
+}
+
+static void wait_count(struct run_delay *r, struct run_delay_vcpu *v, const struct vcpu_span *span)
+{
+	int64_t ns = span->end.ns - span->begin.ns;
+
+	if (waits(span->state)) {
+		v->waiting = true;
+		v->wait_ns += ns;
+		return;
+	}
+	if (v->waiting && v->cause_known && runs(span->state) && v->wait_ns >= r->options.than_ns &&
+	    histogram_add(&v->waits[v->cause], (uint64_t)v->wait_ns))
+		r->error = -ENOMEM;
+	v->waiting = false;
+	v->wait_ns = 0;
+	v->cause_known = span->state != VCPU_UNKNOWN;
+	v->cause = runs(span->state) ? RUN_DELAY_PREEMPTED : RUN_DELAY_WOKEN;
+}
+
+static void span_take(void *context, const struct vcpu_span *span)
+{
+	struct run_delay *r = context;
+	struct run_delay_vcpu *v = vcpu_get(r, span);
+	int64_t ns = span->end.ns - span->begin.ns;
+
+	v->seen = true;
+	v->state_ns[span->state] += ns;
+	wait_count(r, v, span);
+	if (span->pcpu >= VS_CPUS_MAX)
+		return;
+	if (runs(span->state)) {
+		v->migrations += v->ran && v->ran_on != span->pcpu;
+		v->ran = true;
+		v->ran_on = span->pcpu;
+		pcpu_get(r, span)->run_ns += ns;
+	} else if (waits(span->state)) {
+		pcpu_get(r, span)->wait_ns += ns;
+		holders_count(r, span);
+	}
+}
+
+struct run_delay *run_delay_new(struct model *m, const struct figures_options *options)
+{
+	struct run_delay *r = calloc(1, sizeof(*r));
+	struct model_observer observer = {.vcpu_span = span_take, .context = r};
+
+	if (!r)
+		return NULL;
+	if (options)
+		r->options = *options;
+	r->vcpus = calloc(TABLE_ITEMS, sizeof(*r->vcpus));
+	r->pcpus = calloc(TABLE_ITEMS, sizeof(*r->pcpus));
+	r->holders = calloc(TABLE_ITEMS, sizeof(*r->holders));
+	if (!r->vcpus || !r->pcpus || !r->holders || lru_init(&r->vcpu_index, TABLE_ITEMS) ||
+	    lru_init(&r->pcpu_index, TABLE_ITEMS) || lru_init(&r->holder_index, TABLE_ITEMS) ||
+	    model_observe(m, &observer)) {
+		run_delay_free(r);
+		return NULL;
+	}
+	return r;
+}
+
+void run_delay_free(struct run_delay *r)
+{
+	if (!r)
+		return;
+	for (unsigned i = 0; r->vcpus && i < TABLE_ITEMS; i++)
+		vcpu_clear(&r->vcpus[i]);
+	lru_fini(&r->vcpu_index);
+	lru_fini(&r->pcpu_index);
+	lru_fini(&r->holder_index);
+	free(r->vcpus);
+	free(r->pcpus);
+	free(r->holders);
+	free(r);
+}
+
+static void index_clear(struct lru *l)
+{
+	for (uint32_t slot = 0; slot < TABLE_ITEMS; slot++) {
+		if (lru_used(l, slot))
+			lru_remove(l, slot);
+	}
+}
+
+void run_delay_clear(struct run_delay *r)
+{
+	for (uint32_t slot = 0; slot < TABLE_ITEMS; slot++) {
+		struct run_delay_vcpu *v = &r->vcpus[slot];
+
+		v->seen = false;
+		v->migrations = 0;
+		memset(v->state_ns, 0, sizeof(v->state_ns));
+		for (int c = 0; c < RUN_DELAY_CAUSES; c++) {
+			histogram_fini(&v->waits[c]);
+			v->waits[c] = (struct histogram){0};
+		}
+	}
+	index_clear(&r->pcpu_index);
+	index_clear(&r->holder_index);
+}
+
+int run_delay_error(const struct run_delay *r)
+{
+	return r->error;
+}
+
+/* The slot of the index-th key in use. */
+static uint32_t slot_at(const struct lru *l, size_t index)
+{
+	for (uint32_t slot = 0; slot < TABLE_ITEMS; slot++) {
+		if (lru_used(l, slot) && !index--)
+			return slot;
+	}
+	return LRU_NONE;
+}
+
+const struct run_delay_vcpu *run_delay_vcpu(const struct run_delay *r, size_t index)
+{
+	uint32_t slot = slot_at(&r->vcpu_index, index);
+
+	return slot == LRU_NONE ? NULL : &r->vcpus[slot];
+}
+
+const struct run_delay_holder *run_delay_holder(const struct run_delay *r, size_t index)
+{
+	uint32_t slot = slot_at(&r->holder_index, index);
+
+	return slot == LRU_NONE ? NULL : &r->holders[slot];
+}
+
+const struct run_delay_pcpu *run_delay_pcpu(const struct run_delay *r, size_t index)
+{
+	uint32_t slot = slot_at(&r->pcpu_index, index);
+
+	return slot == LRU_NONE ? NULL : &r->pcpus[slot];
+}
