@@ -6,22 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-struct duration_text duration_text(int64_t ns)
-{
-	struct duration_text d;
-	double us = (double)ns / 1000;
-
-	if (us < 1000)
-		snprintf(d.text, sizeof(d.text), "%.0f us", us);
-	else if (us < 100000)
-		snprintf(d.text, sizeof(d.text), "%.1f ms", us / 1000);
-	else if (us < 10000000)
-		snprintf(d.text, sizeof(d.text), "%.0f ms", us / 1000);
-	else
-		snprintf(d.text, sizeof(d.text), "%.1f s", us / 1000000);
-	return d;
-}
-
 struct task_text task_text(const struct model *m, uint32_t source, int32_t pid)
 {
 	const char *comm = pid == 0 ? "the idle task" : model_task_name(m, source, pid);

@@ -5,14 +5,7 @@
 
 #include "host-collector/analyze/facts.h"
 #include "host-collector/analyze/report.h"
-
-/* "412 ms", "3.5 ms", "80 us": three digits at least, for people. */
-struct duration_text {
-	char text[24];
-};
-/* Of nanoseconds, with a unit that people read ("250 us", "1.5 ms", "12.0 s"). By value, to stand
- * in an argument list. */
-struct duration_text duration_text(int64_t ns);
+#include "host-collector/util/duration.h"
 
 /* "stress-ng (1234)", or "task 1234" if its name is unknown. */
 struct task_text {

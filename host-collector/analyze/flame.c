@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "host-collector/analyze/flame_internal.h"
-#include "host-collector/analyze/report.h"
 #include "host-collector/model/guest_cpu.h"
 
 /* How a sleep ended. */

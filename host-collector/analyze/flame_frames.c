@@ -8,7 +8,6 @@
 
 #include "host-collector/tables/exits.h"
 #include "host-collector/analyze/flame_internal.h"
-#include "host-collector/analyze/report.h"
 
 struct frames *frames_begin(struct flame *f)
 {

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "host-collector/analyze/flame_internal.h"
-#include "host-collector/analyze/report.h"
 
 enum {
 	RING_FIRST = 64,

@@ -64,29 +64,6 @@ const char *missing_data_meaning(enum missing_data m)
 	return missing_names[m][1];
 }
 
-void interrupt_name(enum guest_cpu_state kind, bool vector, uint32_t number, char *out,
-		    size_t out_bytes)
-{
-	static const char *const softirqs[] = {"HI",       "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
-					       "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
-	static const char *const vectors[] = {
-		[VS_VECTOR_LOCAL_TIMER] = "local_timer",
-		[VS_VECTOR_RESCHEDULE] = "reschedule",
-		[VS_VECTOR_CALL_FUNCTION] = "call_function",
-		[VS_VECTOR_CALL_FUNCTION_SINGLE] = "call_function_single",
-	};
-	const char *name = NULL;
-
-	if (kind == GUEST_CPU_SOFTIRQ && number < sizeof(softirqs) / sizeof(*softirqs))
-		name = softirqs[number];
-	else if (vector && number < sizeof(vectors) / sizeof(*vectors))
-		name = vectors[number];
-	if (name)
-		snprintf(out, out_bytes, "%s", name);
-	else
-		snprintf(out, out_bytes, "%u", number);
-}
-
 struct ranked {
 	bool healthy;
 	int64_t ns;

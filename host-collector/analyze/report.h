@@ -50,10 +50,6 @@ enum confidence { CONFIDENCE_UNDETERMINED, CONFIDENCE_LIKELY, CONFIDENCE_DECIDED
 /* As in the JSON and in docs/verdicts.md; static. */
 const char *verdict_name(enum verdict v);
 const char *confidence_name(enum confidence c);
-/* "local_timer", "TIMER", "irq 24": an interrupt's name as /proc/interrupts or /proc/softirqs has
- * it, into the caller's buffer. */
-void interrupt_name(enum guest_cpu_state kind, bool vector, uint32_t number, char *out,
-		    size_t out_bytes);
 
 enum {
 	REPORT_TEXT_MAX = 256,

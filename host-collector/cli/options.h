@@ -77,7 +77,5 @@ void options_print_help(const struct command *command, FILE *to);
 /* The same for make-pages (deploy/pages), which turns it into manual pages and completion: one
  * record a line, its fields parted by tabs. */
 void options_dump(const struct command *command, FILE *to);
-/* "100ms" to nanoseconds. 0 or -EINVAL (no unit, zero, overflow). */
-int duration_parse(const char *text, uint64_t *ns);
 
 #endif

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "host-collector/cli/options.h"
 #include "host-collector/link/address.h"
+#include "host-collector/util/duration.h"
 
 enum { REPORT_JOBS_MAX = 64 };
 

@@ -13,15 +13,13 @@
 #include "bpf/capture.h"
 #include "host-collector/daemon/trigger.h"
 #include "host-collector/decode/decoder.h"
+#include "host-collector/util/paths.h"
 
 enum {
 	DAEMON_VMS_MAX = 64,
 	DAEMON_NAME_MAX = 64,  /* with the final NUL */
 	DAEMON_PATH_MAX = 256, /* a control socket's must be shorter, sockaddr_un has 108 */
 };
-
-#define DAEMON_CONFIG_PATH  "/etc/vcpuscope/vcpuscope.conf"
-#define DAEMON_CONTROL_PATH "/run/vcpuscope/control.sock"
 
 struct vm_config {
 	char name[DAEMON_NAME_MAX]; /* letters, digits, . _ - only: it becomes a folder */

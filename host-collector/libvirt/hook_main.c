@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "host-collector/daemon/config.h"
 #include "host-collector/libvirt/hook.h"
+#include "host-collector/util/paths.h"
 
 int main(int argc, char **argv)
 {

@@ -82,6 +82,10 @@ enum guest_cpu_state {
 /* As in reports and their JSON; static. */
 const char *vcpu_state_name(enum vcpu_state s);
 const char *guest_cpu_state_name(enum guest_cpu_state s);
+/* "local_timer", "TIMER", "irq 24": an interrupt's name as /proc/interrupts or /proc/softirqs has
+ * it, into the caller's buffer. */
+void interrupt_name(enum guest_cpu_state kind, bool vector, uint32_t number, char *out,
+		    size_t out_bytes);
 const char *unknown_reason_name(enum unknown_reason r);
 /* In words for people: "events were lost". */
 const char *unknown_reason_meaning(enum unknown_reason r);

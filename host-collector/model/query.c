@@ -47,6 +47,29 @@ const char *guest_cpu_state_name(enum guest_cpu_state s)
 	return guest_cpu_state_names[s];
 }
 
+void interrupt_name(enum guest_cpu_state kind, bool vector, uint32_t number, char *out,
+		    size_t out_bytes)
+{
+	static const char *const softirqs[] = {"HI",       "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
+					       "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
+	static const char *const vectors[] = {
+		[VS_VECTOR_LOCAL_TIMER] = "local_timer",
+		[VS_VECTOR_RESCHEDULE] = "reschedule",
+		[VS_VECTOR_CALL_FUNCTION] = "call_function",
+		[VS_VECTOR_CALL_FUNCTION_SINGLE] = "call_function_single",
+	};
+	const char *name = NULL;
+
+	if (kind == GUEST_CPU_SOFTIRQ && number < sizeof(softirqs) / sizeof(*softirqs))
+		name = softirqs[number];
+	else if (vector && number < sizeof(vectors) / sizeof(*vectors))
+		name = vectors[number];
+	if (name)
+		snprintf(out, out_bytes, "%s", name);
+	else
+		snprintf(out, out_bytes, "%u", number);
+}
+
 const struct host_log_line *model_host_log_line(const struct model *m, size_t i)
 {
 	return host_log_get(&m->host_log, i);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Tables of what guests did and were denied: tasks, irq, ticks. */
 #include "host-collector/tables/bill.h"
-#include "host-collector/analyze/describe.h"
 #include "host-collector/tables/interrupts.h"
 #include "host-collector/tables/ticks.h"
 #include "host-collector/tables/figures.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/tables/report_tables.h"
+#include "host-collector/util/duration.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "host-collector/analyze/describe.h"
 #include "host-collector/tables/figures.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "host-collector/analyze/chain.h"
-#include "host-collector/engine/pipeline.h"
 #include "host-collector/tables/table.h"
 
 /* What --per takes. */

@@ -9,8 +9,8 @@
 
 #include <json-c/json.h>
 
-#include "host-collector/analyze/describe.h"
 #include "host-collector/util/csv.h"
+#include "host-collector/util/duration.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/util/json_string.h"
 #include "host-collector/util/wrap.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/view/flame_svg.h"
+#include "host-collector/util/duration.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
-#include "host-collector/analyze/describe.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/view/page_files.h"
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "host-collector/cli/options.h"
+#include "host-collector/util/duration.h"
 
 struct values {
 	bool flag;
