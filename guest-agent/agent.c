@@ -13,12 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bpf/batcher.h"
+#include "bpf/capture/batcher.h"
 #include "clock/sample.h"
 #include "guest-agent/configurer.h"
 #include "guest-agent/cpus.h"
 #include "guest-agent/dmesg_clock.h"
-#include "bpf/kernel_log.h"
+#include "bpf/capture/kernel_log.h"
 #include "guest-agent/outbox.h"
 #include "guest-agent/pvclock_page.h"
 #include "guest-agent/self_stats.h"

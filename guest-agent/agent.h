@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "bpf/capture.h"
+#include "bpf/capture/capture.h"
 #include "guest-agent/channel.h"
 #include "guest-agent/limits.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "bpf/capture.h"
+#include "bpf/capture/capture.h"
 #include "guest-agent/agent.h"
 #include "guest-agent/arguments.h"
 #include "guest-agent/symbols_body.h"

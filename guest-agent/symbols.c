@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/kernel_symbols.h"
+#include "bpf/symbols/kernel_symbols.h"
 #include "bpf/isolation/namer.h"
 
 enum { WAITING_MAX = 64 };

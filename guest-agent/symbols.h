@@ -9,7 +9,7 @@
 #ifndef AGENT_SYMBOLS_H
 #define AGENT_SYMBOLS_H
 
-#include "bpf/capture.h"
+#include "bpf/capture/capture.h"
 #include "proto/message.h"
 
 struct symbols;

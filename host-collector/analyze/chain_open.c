@@ -182,7 +182,7 @@ void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 	o->used = false;
 }
 
-/* At a guest's level summary (bpf/handler_summary.h): of the interrupts that Linux traces, devices'
+/* At a guest's level summary (bpf/capture/handler_summary.h): of the interrupts that Linux traces, devices'
  * and reschedule interrupts. */
 static bool may_stay_untold(const struct chain_vcpu *v, uint8_t vector)
 {

@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bpf/capture.h"
-#include "bpf/perf_probe.h"
-#include "bpf/kernel_symbols.h"
+#include "bpf/capture/capture.h"
+#include "bpf/perf/perf_probe.h"
+#include "bpf/symbols/kernel_symbols.h"
 #include "host-collector/vm/threads.h"
 #include "host-collector/vm/vm.h"
 

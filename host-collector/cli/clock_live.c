@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/kvm_clock.h"
+#include "bpf/kvmclock/kvm_clock.h"
 #include "clock/map.h"
 #include "clock/sample.h"
 #include "host-collector/cli/commands.h"

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpf/capture.h"
+#include "bpf/capture/capture.h"
 #include "host-collector/daemon/trigger.h"
 #include "host-collector/decode/decoder.h"
 #include "host-collector/util/paths.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "bpf/tracepoint_format.h"
+#include "bpf/capture/tracepoint_format.h"
 #include "clock/sample.h"
 #include "host-collector/record/stack_names.h"
 

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "bpf/capture_shared.h"
+#include "bpf/backend/capture_shared.h"
 
 struct host_captures;
 struct stack_names;

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "bpf/kernel_log.h"
+#include "bpf/capture/kernel_log.h"
 #include "clock/echo.h"
 #include "clock/sample.h"
 #include "host-collector/record/vm_clocks.h"

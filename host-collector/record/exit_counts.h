@@ -3,7 +3,7 @@
 #ifndef RECORD_EXIT_COUNTS_H
 #define RECORD_EXIT_COUNTS_H
 
-#include "bpf/capture.h"
+#include "bpf/capture/capture.h"
 #include "proto/message.h"
 
 struct exit_counts;

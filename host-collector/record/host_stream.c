@@ -8,9 +8,9 @@
 #include <sys/random.h>
 #include <sys/utsname.h>
 
-#include "bpf/capture.h"
-#include "bpf/capture_shared.h"
-#include "bpf/tracepoint_format.h"
+#include "bpf/capture/capture.h"
+#include "bpf/backend/capture_shared.h"
+#include "bpf/capture/tracepoint_format.h"
 #include "clock/sample.h"
 #include "host-collector/record/exit_counts.h"
 #include "host-collector/util/self_cost.h"

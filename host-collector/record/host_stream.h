@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpf/batcher.h"
+#include "bpf/capture/batcher.h"
 #include "host-collector/record/stack_writer.h"
 #include "proto/message.h"
 

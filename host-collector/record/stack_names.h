@@ -7,7 +7,7 @@
 #ifndef RECORD_STACK_NAMES_H
 #define RECORD_STACK_NAMES_H
 
-#include "bpf/kernel_symbols.h"
+#include "bpf/symbols/kernel_symbols.h"
 #include "bpf/isolation/namer.h"
 
 struct stack_names {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "bpf/kernel_symbols.h"
+#include "bpf/symbols/kernel_symbols.h"
 #include "host-collector/record/unwind.h"
 #include "proto/codec.h"
 #include "proto/message.h"

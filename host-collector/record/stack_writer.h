@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/capture.h"
+#include "bpf/capture/capture.h"
 #include "host-collector/record/stack_names.h"
 #include "proto/buffer.h"
 #include "proto/frame.h"

@@ -11,7 +11,7 @@
 #ifndef RECORD_UNWIND_H
 #define RECORD_UNWIND_H
 
-#include "bpf/capture.h"
+#include "bpf/capture/capture.h"
 #include "bpf/isolation/namer.h"
 #include "bpf/isolation/naming.h"
 

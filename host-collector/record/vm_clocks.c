@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bpf/kvm_clock.h"
+#include "bpf/kvmclock/kvm_clock.h"
 #include "host-collector/timeline/vm_clock.h"
 
 enum {

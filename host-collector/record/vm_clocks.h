@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * One VM's clock parameters, from KVM into the host's stream: what there is at the start, then
- * every change (bpf/kvm_clock.h). Passive throughout. When nothing changes: about 13 us a drain,
+ * every change (bpf/kvmclock/kvm_clock.h). Passive throughout. When nothing changes: about 13 us a drain,
  * and 50 us every ten seconds.
  */
 #ifndef RECORD_VM_CLOCKS_H

@@ -8,7 +8,7 @@
 #ifndef SIMULATE_CAPTURE_H
 #define SIMULATE_CAPTURE_H
 
-#include "bpf/batcher.h"
+#include "bpf/capture/batcher.h"
 #include "host-collector/simulate/engine.h"
 #include "proto/message.h"
 

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bpf/capture.h"
+#include "bpf/capture/capture.h"
 #include "tests/bench/child.h"
 #include "tests/bench/probe.h"
 

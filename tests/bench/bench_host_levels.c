@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bpf/capture_bpf.h"
+#include "bpf/backend/capture_bpf.h"
 #include "tests/bench/child.h"
 
 enum { VMS_MANY = 50, ROUNDS = 60, CALLS = 10000, GOAL_NS = 200, SKIPPED = 77 };

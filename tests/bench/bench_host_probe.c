@@ -23,8 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bpf/capture.h"
-#include "bpf/tracepoint_format.h"
+#include "bpf/capture/capture.h"
+#include "bpf/capture/tracepoint_format.h"
 #include "tests/bench/child.h"
 #include "tests/bench/probe.h"
 

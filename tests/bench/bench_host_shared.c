@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bpf/capture_internal.h"
-#include "bpf/capture_shared.h"
+#include "bpf/capture/capture_internal.h"
+#include "bpf/backend/capture_shared.h"
 #include "tests/bench/child.h"
 
 enum { VMS = 50, CAPTURES = 10, ROUNDS = 15, ROUND_TRIPS = 5000, SKIPPED = 77 };

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "bpf/batcher.h"
+#include "bpf/capture/batcher.h"
 #include "proto/codec.h"
 
 enum { N_CPUS = 3, RING_MAX = 40000, TICKS_PER_NS = 3, START_NS = 1000000000 };

@@ -5,7 +5,7 @@
  */
 #include "tests/unit/capture_log.h"
 
-#include "bpf/batcher.h"
+#include "bpf/capture/batcher.h"
 #include "proto/message_config.h"
 #include "proto/message_config_classes.h"
 #include "proto/codec.h"

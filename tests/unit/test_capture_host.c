@@ -8,7 +8,7 @@
 
 #include <sys/syscall.h>
 
-#include "bpf/capture_shared.h"
+#include "bpf/backend/capture_shared.h"
 
 enum { THRESHOLD_MS = 20, VM = 7 };
 

@@ -6,7 +6,7 @@
  */
 #include "tests/unit/capture_compare.h"
 
-#include "bpf/tracepoint_format.h"
+#include "bpf/capture/tracepoint_format.h"
 #include "tests/unit/kvm_guest.h"
 
 enum {

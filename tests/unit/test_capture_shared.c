@@ -7,9 +7,9 @@
  */
 #include "tests/unit/capture_log.h"
 
-#include "bpf/batcher.h"
-#include "bpf/capture_shared.h"
-#include "bpf/event_router.h"
+#include "bpf/capture/batcher.h"
+#include "bpf/backend/capture_shared.h"
+#include "bpf/backend/event_router.h"
 
 enum { A = 3, B = 7, A_VCPU = 100, A_OTHER = 101, B_VCPU = 200, STRANGER = 300 };
 

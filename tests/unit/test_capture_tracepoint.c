@@ -10,8 +10,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "bpf/follow.h"
-#include "bpf/tracepoint_format.h"
+#include "bpf/prog/follow.h"
+#include "bpf/capture/tracepoint_format.h"
 #include "tests/unit/kvm_guest.h"
 
 enum { VM = 3, EXITS = 100, PORT = KVM_GUEST_PORT, BLOCK_BYTES = 4096, BLOCK_READS = 10 };

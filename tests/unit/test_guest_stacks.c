@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "bpf/capture.h"
-#include "bpf/kernel_symbols.h"
+#include "bpf/capture/capture.h"
+#include "bpf/symbols/kernel_symbols.h"
 #include "guest-agent/symbols.h"
 #include "guest-agent/symbols_body.h"
 #include "bpf/isolation/opener.h"

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "bpf/handler_summary.h"
+#include "bpf/capture/handler_summary.h"
 
 enum { OVER_NS = 10, EVENTS_MAX = 64 };
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "bpf/kernel_symbols.h"
+#include "bpf/symbols/kernel_symbols.h"
 
 static int load(const char *text, struct kallsyms **k)
 {

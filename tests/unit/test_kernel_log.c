@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "bpf/kernel_log.h"
+#include "bpf/capture/kernel_log.h"
 
 static const struct {
 	const char *record;

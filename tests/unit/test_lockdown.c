@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "bpf/lockdown.h"
+#include "bpf/capture/lockdown.h"
 
 static void the_mode_in_force_decides(void **state)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "bpf/perf_follow.h"
+#include "bpf/perf/perf_follow.h"
 
 enum { STRANGER = 1 };
 

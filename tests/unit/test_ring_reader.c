@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "bpf/ring_reader.h"
+#include "bpf/backend/ring_reader.h"
 
 enum { SLOTS = 64 };
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "bpf/kernel_symbols.h"
+#include "bpf/symbols/kernel_symbols.h"
 #include "host-collector/record/stack_writer.h"
 #include "host-collector/record/unwind.h"
 #include "bpf/isolation/opener.h"

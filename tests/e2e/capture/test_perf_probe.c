@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bpf/perf_probe.h"
+#include "bpf/perf/perf_probe.h"
 
 static void switches_arrive_and_match_their_format(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the sources of bpf/kvm_clock.h say of the VMM's guest, and what a map made of that predicts
+ * What the sources of bpf/kvmclock/kvm_clock.h say of the VMM's guest, and what a map made of that predicts
  * of its kvmclock. Every function fails the test that runs if something is not as it must be.
  *
  * How the prediction is made: the guest hands out (guest TSC, kvmclock). The TSC offset turns the
@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "bpf/kvm_clock.h"
+#include "bpf/kvmclock/kvm_clock.h"
 #include "clock/map.h"
 #include "vmm.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A guest's own reading of kvmclock against what its host computes for that moment, through what
- * every source of bpf/kvm_clock.h says (clock_watch.h), whatever is done to its clocks
+ * every source of bpf/kvmclock/kvm_clock.h says (clock_watch.h), whatever is done to its clocks
  * (clock_changes.h); through a collector, by the command, and by perf.
  */
 #include <errno.h>

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a capture by BPF programs consists of. */
+#ifndef BACKEND_CAPTURE_BPF_H
+#define BACKEND_CAPTURE_BPF_H
+
+#include "bpf/backend/capture_host.h"
+#include "bpf/capture/capture_internal.h"
+#include "bpf/backend/guest_stacks.h"
+#include "bpf/backend/loader.h"
+#include "bpf/backend/ring_reader.h"
+#include "bpf/backend/sample_timers.h"
+
+struct vs_guest_wish;
+
+struct capture_cpu {
+	int map_fd; /* -1: no ring yet, the CPU was offline when we looked */
+	struct vs_ring *ring;
+	struct ring_reader reader;
+};
+
+struct capture_bpf {
+	struct capture base;
+	struct capture_options options;
+	struct loader_object programs;
+	size_t ring_slots, ring_map_bytes;
+	int ring_template_fd;
+	int rings_fd;
+	size_t n_cpus;
+	struct capture_cpu *cpus; /* n_cpus */
+	/* The programs' writable globals, mapped. */
+	void *globals;
+	size_t globals_bytes;
+	uint32_t *ringless; /* in globals, VS_CPUS_MAX */
+	uint32_t *emitting; /* in globals */
+	uint64_t ringless_seen;
+	/* Iterator over the tasks that existed before us; -1: all named. */
+	int tasks_fd;
+	struct bpf_link *tasks_link;
+	struct capture_host *host; /* NULL for a guest capture */
+	struct sample_timers timers;
+	struct guest_stacks *guest_stacks; /* NULL: none can be taken */
+	struct vs_guest_wish *wish;        /* in globals; NULL for a host capture */
+	uint64_t exits_off_ns; /* when the exits of classes that are off end, CLOCK_MONOTONIC */
+};
+
+#endif

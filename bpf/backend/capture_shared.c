@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "bpf/backend/capture_shared.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/backend/capture_shared_internal.h"
+
+enum {
+	/* One VM's would do with less, see capture_bpf.c. */
+	RING_BYTES = 32 << 20,
+	WAIT_THRESHOLD_NS = 20000000,
+	COUNTERS_NS = 100000000,
+};
+
+static struct capture_user *user_of(struct capture *c)
+{
+	return (struct capture_user *)c;
+}
+
+static const struct capture_user *user_of_const(const struct capture *c)
+{
+	return (const struct capture_user *)c;
+}
+
+/* Of VMs, as the capture numbers them; 0 is none. */
+static uint32_t vm_of(const struct capture_user *user)
+{
+	return user->number + 1;
+}
+
+/* ---- what a user's capture does ---- */
+
+static long user_drain(struct capture *c, const struct capture_sink *sink)
+{
+	struct capture_user *user = user_of(c);
+	const struct capture_shared *s = user->shared;
+	long total = 0;
+
+	for (size_t i = 0; i < s->n_cpus; i++) {
+		struct user_queue *q = &user->queues[i];
+
+		if (q->n)
+			sink->events(sink->context, (uint16_t)i, q->events, q->n);
+		total += (long)q->n;
+		q->n = 0;
+	}
+	/* Stacks come at once, events when all CPUs have been read up to them. */
+	while (user->stacks && user->stacks->stack.time <= s->sample.monotonic_ns) {
+		struct kept_stack *kept = user->stacks;
+
+		if (sink->stack)
+			sink->stack(sink->context, &kept->stack);
+		user->stacks = kept->next;
+		if (!user->stacks)
+			user->stacks_end = &user->stacks;
+		user->n_stacks--;
+		free(kept);
+	}
+	return total;
+}
+
+static int user_sample(struct capture *c, struct clock_sample *out)
+{
+	struct capture_shared *s = user_of(c)->shared;
+	const int err = shared_pump(s);
+
+	*out = s->sample;
+	return err;
+}
+
+static size_t user_n_cpus(const struct capture *c)
+{
+	return user_of_const(c)->shared->n_cpus;
+}
+
+static int user_cpu_stats(const struct capture *c, size_t cpu, struct capture_cpu_stats *out)
+{
+	const struct capture_user *user = user_of_const(c);
+
+	if (cpu >= user->shared->n_cpus)
+		return -ENOENT;
+	*out = (struct capture_cpu_stats){.emitted = user->queues[cpu].emitted,
+					  .dropped = user->queues[cpu].dropped};
+	return 0;
+}
+
+static int user_name_tasks(struct capture *c)
+{
+	(void)c;
+	return -ENOTSUP;
+}
+
+static const char *user_left_out(const struct capture *c)
+{
+	return capture_left_out(user_of_const(c)->shared->capture);
+}
+
+static int user_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu)
+{
+	struct capture_user *user = user_of(c);
+	struct capture_shared *s = user->shared;
+	int err;
+
+	(void)vm;
+	if (tid <= 0 || tgid <= 0)
+		return -EINVAL;
+	err = event_router_follow(s->router, tid, tgid, user->number);
+	if (err)
+		return err;
+	err = capture_add_thread(s->capture, tid, tgid, vm_of(user), is_vcpu);
+	if (err)
+		event_router_unfollow(s->router, tid);
+	return err;
+}
+
+static int user_remove_thread(struct capture *c, pid_t tid)
+{
+	struct capture_user *user = user_of(c);
+	struct capture_shared *s = user->shared;
+
+	if (event_router_user_of(s->router, tid) != (int)user->number)
+		return -ENOENT;
+	event_router_unfollow(s->router, tid);
+	return capture_remove_thread(s->capture, tid);
+}
+
+static int user_level_set(struct capture *c, uint32_t vm, enum capture_level level)
+{
+	struct capture_user *user = user_of(c);
+	const int err = capture_level_set(user->shared->capture, vm_of(user), level);
+
+	(void)vm;
+	if (!err)
+		event_router_detail(user->shared->router, user->number, level == CAPTURE_DETAIL);
+	return err;
+}
+
+static void user_host_stats(const struct capture *c, struct capture_host_stats *out)
+{
+	const struct capture_user *user = user_of_const(c);
+
+	capture_host_stats_get(user->shared->capture, out);
+	out->stacks_dropped += user->stacks_dropped;
+}
+
+static uint64_t shared_missed(struct capture_shared *s)
+{
+	const uint64_t now = shared_now_ns();
+
+	if (!s->missed_ns || now - s->missed_ns >= COUNTERS_NS)
+		s->missed = capture_missed(s->capture);
+	s->missed_ns = now;
+	return s->missed;
+}
+
+static uint64_t user_missed(const struct capture *c)
+{
+	const struct capture_user *user = user_of_const(c);
+
+	return shared_missed(user->shared) - user->missed_before;
+}
+
+static int user_cost(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count)
+{
+	return capture_cost(user_of_const(c)->shared->capture, run_time_ns, run_count);
+}
+
+static int user_exits(struct capture *c, capture_exit_taker take, void *context)
+{
+	const struct capture_user *user = user_of(c);
+
+	return shared_exits_tell(user->shared, vm_of(user), take, context);
+}
+
+static long user_waiting(const struct capture *c, size_t cpu)
+{
+	const struct capture *inner = user_of_const(c)->shared->capture;
+
+	return inner->backend->waiting(inner, cpu);
+}
+
+static void thread_release(void *context, pid_t tid)
+{
+	capture_remove_thread(context, tid);
+}
+
+static void user_close(struct capture *c)
+{
+	struct capture_user *user = user_of(c);
+	struct capture_shared *s = user->shared;
+
+	event_router_leave(s->router, user->number, thread_release, s->capture);
+	/* Its number asks for nothing any more. */
+	if (capture_summarises(s->capture))
+		capture_level_set(s->capture, vm_of(user), CAPTURE_SUMMARY);
+	s->users[user->number] = NULL;
+	s->n_users--;
+	for (size_t i = 0; user->queues && i < s->n_cpus; i++)
+		free(user->queues[i].events);
+	while (user->stacks) {
+		struct kept_stack *kept = user->stacks;
+
+		user->stacks = kept->next;
+		free(kept);
+	}
+	free(user->queues);
+	free(user);
+}
+
+static const struct capture_backend user_backend = {
+	.close = user_close,
+	.drain = user_drain,
+	.sample = user_sample,
+	.name_tasks = user_name_tasks,
+	.n_cpus = user_n_cpus,
+	.cpu_stats = user_cpu_stats,
+	.left_out = user_left_out,
+	.add_thread = user_add_thread,
+	.remove_thread = user_remove_thread,
+	.exits = user_exits,
+	.level_set = user_level_set,
+	.host_stats = user_host_stats,
+	.missed = user_missed,
+	.cost = user_cost,
+	.waiting = user_waiting,
+};
+
+/* ---- all of them ---- */
+
+int capture_shared_open(const struct capture_options *options, struct capture_shared **out,
+			char *why, size_t why_bytes)
+{
+	struct capture_options host = *options;
+	struct capture_shared *s = calloc(1, sizeof(*s));
+	int err = -ENOMEM;
+
+	snprintf(why, why_bytes, "out of memory");
+	if (!s)
+		return err;
+	host.kind = CAPTURE_HOST;
+	host.sample_hz = 0;
+	if (!host.ring_bytes)
+		host.ring_bytes = RING_BYTES;
+	if (!host.wait_threshold_ns)
+		host.wait_threshold_ns = WAIT_THRESHOLD_NS;
+	err = capture_open(&host, &s->capture, why, why_bytes);
+	if (err)
+		goto fail;
+	s->n_cpus = capture_n_cpus(s->capture);
+	s->lag_ns = capture_lag_ns(s->capture);
+	s->backend = user_backend;
+	s->backend.name = capture_backend_name(s->capture);
+	s->backend.summarises = capture_summarises(s->capture);
+	s->backend.lag_ns = s->lag_ns;
+	s->router = event_router_new(s->n_cpus);
+	s->cpus = calloc(s->n_cpus, sizeof(*s->cpus));
+	err = -ENOMEM;
+	if (!s->router || !s->cpus)
+		goto fail;
+	err = shared_pump(s);
+	if (err) {
+		snprintf(why, why_bytes, "reading the host's events: %s", strerror(-err));
+		goto fail;
+	}
+	why[0] = 0;
+	*out = s;
+	return 0;
+fail:
+	capture_shared_close(s);
+	return err;
+}
+
+void capture_shared_close(struct capture_shared *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; s->cpus && i < s->n_cpus; i++)
+		free(s->cpus[i].events);
+	free(s->cpus);
+	event_router_free(s->router);
+	free(s->exits.cells);
+	capture_close(s->capture);
+	free(s);
+}
+
+int capture_shared_join(struct capture_shared *s, uint64_t wait_threshold_ns, struct capture **out)
+{
+	struct capture_user *user;
+	unsigned int number = 0;
+	int err;
+
+	while (number < ROUTER_USERS_MAX && s->users[number])
+		number++;
+	if (number == ROUTER_USERS_MAX)
+		return -ENOSPC;
+	if (!wait_threshold_ns)
+		wait_threshold_ns = WAIT_THRESHOLD_NS;
+	/* What concerned an earlier user of this number is handed out before. */
+	err = shared_pump(s);
+	if (!err)
+		err = capture_wait_threshold(s->capture, wait_threshold_ns);
+	if (!err) /* whatever an earlier user of this number had */
+		err = capture_level_set(s->capture, number + 1, CAPTURE_DETAIL);
+	if (err)
+		return err;
+	user = calloc(1, sizeof(*user));
+	if (user)
+		user->queues = calloc(s->n_cpus, sizeof(*user->queues));
+	if (!user || !user->queues) {
+		free(user);
+		return -ENOMEM;
+	}
+	user->base.backend = &s->backend;
+	snprintf(user->base.notice, sizeof(user->base.notice), "%s", capture_notice(s->capture));
+	user->shared = s;
+	user->number = number;
+	user->wait_threshold_ns = wait_threshold_ns;
+	user->stacks_end = &user->stacks;
+	user->missed_before = shared_missed(s);
+	s->users[number] = user;
+	s->n_users++;
+	*out = &user->base;
+	return 0;
+}
+
+void capture_shared_stats_get(const struct capture_shared *s, struct capture_shared_stats *out)
+{
+	*out = (struct capture_shared_stats){
+		.users = s->n_users, .missed = s->missed, .unclaimed = s->unclaimed};
+	for (size_t i = 0; i < s->n_cpus; i++) {
+		struct capture_cpu_stats cpu;
+
+		if (capture_cpu_stats(s->capture, i, &cpu))
+			continue;
+		out->emitted += cpu.emitted;
+		out->dropped_kernel += cpu.dropped;
+	}
+}
+
+uint64_t capture_shared_lost(const struct capture *c)
+{
+	return c->backend->sample == user_sample ? user_of_const(c)->lost : 0;
+}

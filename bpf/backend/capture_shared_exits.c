@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The kernel tells the counts of all VMs at once: they are read for all, then told to each. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/backend/capture_shared_internal.h"
+
+enum {
+	/* Between two readings, by the number of users, who ask ten times a second each. */
+	READ_NS_PER_USER = 20000000,
+	READ_NS_MAX = 1000000000,
+};
+
+struct shared_exit {
+	struct capture_exit exit;
+	uint64_t buckets[VS_EXIT_BUCKETS];
+};
+
+static void on_exit_count(void *context, const struct capture_exit *exit)
+{
+	struct shared_exits *exits = context;
+	struct shared_exit *cell;
+
+	if (exits->n == exits->capacity) {
+		const size_t capacity = exits->capacity ? 2 * exits->capacity : 64;
+
+		/* Totals: what is not told now is told the next time. */
+		cell = realloc(exits->cells, capacity * sizeof(*cell));
+		if (!cell)
+			return;
+		exits->cells = cell;
+		exits->capacity = capacity;
+	}
+	cell = &exits->cells[exits->n++];
+	cell->exit = *exit;
+	memcpy(cell->buckets, exit->buckets, sizeof(cell->buckets));
+}
+
+int shared_exits_tell(struct capture_shared *s, uint32_t vm, capture_exit_taker take, void *context)
+{
+	struct shared_exits *exits = &s->exits;
+	const uint64_t now = shared_now_ns(), every = READ_NS_PER_USER * (uint64_t)s->n_users;
+	int err = 0;
+
+	if (!exits->read_ns ||
+	    now - exits->read_ns >= (every < READ_NS_MAX ? every : READ_NS_MAX)) {
+		exits->n = 0;
+		exits->read_ns = now;
+		err = capture_exits(s->capture, on_exit_count, exits);
+	}
+	for (size_t i = 0; i < exits->n; i++) {
+		struct capture_exit exit = exits->cells[i].exit;
+
+		exit.buckets = exits->cells[i].buckets;
+		if (exit.vm == vm)
+			take(context, &exit);
+	}
+	return err;
+}

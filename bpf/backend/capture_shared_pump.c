@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * From the rings of all CPUs to the users' queues. A sample of the clocks is taken first, then the
+ * kernel's counters, then the rings are read, and what is not younger than the sample is handed out
+ * in the order of time. While a record of some CPU is still being written the sample stays the old
+ * one: users are never promised what may still come.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bpf/backend/capture_shared_internal.h"
+
+enum {
+	PUMP_NS = 5000000,
+	QUEUE_EVENTS_MAX = 1 << 20,
+	STACKS_MAX = 256, /* of a user that does not drain */
+};
+
+uint64_t shared_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Room for one more; false: there is none. */
+static bool events_reserve(struct vs_event **events, size_t n, size_t *capacity, size_t most)
+{
+	const size_t wanted = *capacity ? 2 * *capacity : 256;
+	struct vs_event *grown;
+
+	if (n < *capacity)
+		return true;
+	grown = n < most ? realloc(*events, wanted * sizeof(*grown)) : NULL;
+	if (!grown)
+		return false;
+	*events = grown;
+	*capacity = wanted;
+	return true;
+}
+
+/* ---- to a user ---- */
+
+/* What finds no room is lost like what the kernel's rings lose: the numbers show it. */
+static void queue_push(struct user_queue *q, const struct vs_event *event)
+{
+	const bool is_lost = event->type == VS_EVENT_LOST;
+	const uint64_t n = is_lost ? event->arg0 : 1;
+	const bool room = events_reserve(&q->events, q->n, &q->capacity, QUEUE_EVENTS_MAX);
+
+	if (room) {
+		q->events[q->n] = *event;
+		q->events[q->n++].seq = (uint32_t)q->emitted;
+	}
+	q->emitted += n;
+	if (is_lost || !room)
+		q->dropped += n;
+}
+
+static void user_push(struct capture_shared *s, struct capture_user *user,
+		      const struct vs_event *event)
+{
+	struct user_queue *q = &user->queues[event->cpu];
+	pid_t tids[2];
+
+	event_router_tasks(event, tids);
+	for (int i = 0; i < 2; i++) {
+		struct vs_event name;
+
+		if (!event_router_introduce(s->router, tids[i], user->number, &name))
+			continue;
+		name.time = event->time;
+		name.cpu = event->cpu;
+		queue_push(q, &name);
+	}
+	queue_push(q, event);
+}
+
+/* What was lost may have been anybody's. */
+static void lost_hand_out(struct capture_shared *s, const struct vs_event *lost)
+{
+	for (size_t i = 0; i < ROUTER_USERS_MAX; i++) {
+		struct capture_user *user = s->users[i];
+
+		if (!user)
+			continue;
+		queue_push(&user->queues[lost->cpu], lost);
+		user->lost += lost->arg0;
+	}
+}
+
+static void event_hand_out(struct capture_shared *s, const struct vs_event *event)
+{
+	uint64_t users;
+
+	if (event->type == VS_EVENT_LOST) {
+		lost_hand_out(s, event);
+		return;
+	}
+	users = event_router_route(s->router, event);
+	s->unclaimed += !users;
+	while (users) {
+		struct capture_user *user = s->users[__builtin_ctzll(users)];
+
+		users &= users - 1;
+		if (user)
+			user_push(s, user, event);
+	}
+}
+
+static void on_stack(void *context, const struct capture_stack *stack)
+{
+	struct capture_shared *s = context;
+	const int number = event_router_user_of(s->router, stack->explains);
+	const size_t kernel_bytes = stack->n_kernel * sizeof(*stack->kernel);
+	struct capture_user *user = number >= 0 ? s->users[number] : NULL;
+	struct kept_stack *kept;
+	char *behind;
+
+	if (!user || stack->wait_ns < user->wait_threshold_ns)
+		return;
+	kept = user->n_stacks < STACKS_MAX
+		       ? malloc(sizeof(*kept) + kernel_bytes + stack->user.copied_bytes)
+		       : NULL;
+	if (!kept) {
+		user->stacks_dropped++;
+		return;
+	}
+	behind = (char *)(kept + 1);
+	kept->next = NULL;
+	kept->stack = *stack;
+	kept->stack.kernel = (uint64_t *)(void *)behind;
+	kept->stack.user.copied = (uint8_t *)behind + kernel_bytes;
+	if (kernel_bytes)
+		memcpy(behind, stack->kernel, kernel_bytes);
+	if (stack->user.copied_bytes)
+		memcpy(behind + kernel_bytes, stack->user.copied, stack->user.copied_bytes);
+	*user->stacks_end = kept;
+	user->stacks_end = &kept->next;
+	user->n_stacks++;
+}
+
+/* ---- from the kernel ---- */
+
+static void cpu_push(struct capture_shared *s, struct shared_cpu *cpu, const struct vs_event *event)
+{
+	if (!events_reserve(&cpu->events, cpu->n, &cpu->capacity, SIZE_MAX / sizeof(*event))) {
+		s->error = -ENOMEM;
+		return;
+	}
+	cpu->events[cpu->n++] = *event;
+}
+
+static void cpu_push_lost(struct capture_shared *s, size_t number, uint64_t n, uint64_t end)
+{
+	struct shared_cpu *cpu = &s->cpus[number];
+	const struct vs_event lost = {.time = cpu->newest_time ? cpu->newest_time
+							       : s->sample.monotonic_ns,
+				      .type = VS_EVENT_LOST,
+				      .cpu = (uint16_t)number,
+				      .arg0 = n,
+				      .arg1 = end};
+
+	cpu->next_seq += (uint32_t)n;
+	cpu->lost += n;
+	cpu_push(s, cpu, &lost);
+}
+
+static void on_events(void *context, uint16_t number, const struct vs_event *events, size_t n)
+{
+	struct capture_shared *s = context;
+	struct shared_cpu *cpu = &s->cpus[number];
+
+	for (size_t i = 0; i < n; i++) {
+		const int32_t jump = (int32_t)(events[i].seq - cpu->next_seq);
+
+		if (jump > 0)
+			cpu_push_lost(s, number, (uint64_t)jump, events[i].time);
+		if (jump >= 0)
+			cpu->next_seq = events[i].seq + 1;
+		if (events[i].time > cpu->newest_time)
+			cpu->newest_time = events[i].time;
+		cpu_push(s, cpu, &events[i]);
+	}
+}
+
+/* What this CPU's probes had begun before the drain and we have not seen is lost, or else is being
+ * written right now: then false. */
+static bool cpu_settle(struct capture_shared *s, size_t number, uint64_t drained_ns)
+{
+	struct shared_cpu *cpu = &s->cpus[number];
+	const int32_t missing = (int32_t)((uint32_t)cpu->before.emitted - cpu->next_seq);
+
+	if (missing <= 0)
+		return true;
+	if (cpu->before.dropped < cpu->lost + (uint64_t)missing)
+		return false;
+	cpu_push_lost(s, number, (uint64_t)missing, drained_ns);
+	return true;
+}
+
+/* When an event can be handed out: a loss, once it is over. */
+static uint64_t due(const struct vs_event *event)
+{
+	return event->type == VS_EVENT_LOST ? event->arg1 : event->time;
+}
+
+/* The CPU whose next event is the oldest; NULL: none has one up to `limit`. */
+static struct shared_cpu *cpu_oldest(struct capture_shared *s, uint64_t limit)
+{
+	struct shared_cpu *oldest = NULL;
+
+	for (size_t i = 0; i < s->n_cpus; i++) {
+		struct shared_cpu *cpu = &s->cpus[i];
+
+		if (cpu->begin == cpu->n || due(&cpu->events[cpu->begin]) > limit)
+			continue;
+		limit = due(&cpu->events[cpu->begin]);
+		oldest = cpu;
+	}
+	return oldest;
+}
+
+static void events_hand_out(struct capture_shared *s, uint64_t limit)
+{
+	struct shared_cpu *cpu;
+
+	while ((cpu = cpu_oldest(s, limit)))
+		event_hand_out(s, &cpu->events[cpu->begin++]);
+	for (size_t i = 0; i < s->n_cpus; i++) {
+		cpu = &s->cpus[i];
+		if (!cpu->begin)
+			continue;
+		cpu->n -= cpu->begin;
+		memmove(cpu->events, cpu->events + cpu->begin, cpu->n * sizeof(*cpu->events));
+		cpu->begin = 0;
+	}
+}
+
+int shared_pump(struct capture_shared *s)
+{
+	const struct capture_sink sink = {on_events, on_stack, s};
+	const uint64_t now = shared_now_ns();
+	struct clock_sample sample = {0};
+	bool settled = true;
+	int err;
+	long n;
+
+	if (s->pumped_ns && now - s->pumped_ns < PUMP_NS)
+		return 0;
+	s->pumped_ns = now;
+	s->error = 0;
+	err = clock_sample_take(&sample);
+	if (err)
+		return err;
+	for (size_t i = 0; i < s->n_cpus; i++) {
+		err = capture_cpu_stats(s->capture, i, &s->cpus[i].before);
+		if (err)
+			return err;
+	}
+	n = capture_drain(s->capture, &sink);
+	if (n < 0)
+		return (int)n;
+	for (size_t i = 0; i < s->n_cpus; i++)
+		settled &= cpu_settle(s, i, shared_now_ns());
+	if (settled)
+		s->sample = sample;
+	events_hand_out(s, s->sample.monotonic_ns - s->lag_ns);
+	return s->error;
+}

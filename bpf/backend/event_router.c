@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "bpf/backend/event_router.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	THREAD_BUCKETS = 4096,
+	/* Names are kept in sets of a few: more than the kernel's programs remember, which tell
+	 * one only once. */
+	NAME_SETS = 8192,
+	NAME_WAYS = 4,
+};
+
+/* A thread of a user. */
+struct routed_thread {
+	pid_t tid, tgid;
+	unsigned int user;
+	int32_t waiting_cpu; /* it waits, runnable, for this one; -1: it does not */
+	bool on_cpu;
+	struct routed_thread *next;
+};
+
+struct task_name {
+	pid_t tid, tgid; /* tid 0: free */
+	uint64_t comm[2];
+	uint64_t told; /* users that have heard it */
+	uint64_t used;
+};
+
+struct cpu_waiters {
+	uint64_t users;
+	uint32_t n[ROUTER_USERS_MAX];
+};
+
+struct event_router {
+	size_t n_cpus;
+	struct cpu_waiters *waiters;
+	uint64_t detail; /* users */
+	pid_t processes[ROUTER_USERS_MAX];
+	uint64_t clock; /* counts names that were looked up */
+	struct routed_thread *threads[THREAD_BUCKETS];
+	struct task_name names[NAME_SETS][NAME_WAYS];
+};
+
+struct event_router *event_router_new(size_t n_cpus)
+{
+	struct event_router *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->n_cpus = n_cpus;
+	r->detail = UINT64_MAX;
+	r->waiters = calloc(n_cpus, sizeof(*r->waiters));
+	if (r->waiters)
+		return r;
+	free(r);
+	return NULL;
+}
+
+void event_router_free(struct event_router *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < THREAD_BUCKETS; i++) {
+		while (r->threads[i]) {
+			struct routed_thread *t = r->threads[i];
+
+			r->threads[i] = t->next;
+			free(t);
+		}
+	}
+	free(r->waiters);
+	free(r);
+}
+
+static uint64_t bit(unsigned int user)
+{
+	return (uint64_t)1 << user;
+}
+
+/* ---- threads ---- */
+
+static struct routed_thread **thread_at(struct event_router *r, pid_t tid)
+{
+	struct routed_thread **at = &r->threads[(uint32_t)tid % THREAD_BUCKETS];
+
+	while (*at && (*at)->tid != tid)
+		at = &(*at)->next;
+	return at;
+}
+
+static struct routed_thread *thread_find(const struct event_router *r, pid_t tid)
+{
+	return *thread_at((struct event_router *)(uintptr_t)r, tid);
+}
+
+static uint64_t users_of(const struct event_router *r, pid_t tid)
+{
+	const struct routed_thread *t = thread_find(r, tid);
+
+	return t ? bit(t->user) : 0;
+}
+
+static void wait_on(struct event_router *r, struct routed_thread *t, int32_t cpu)
+{
+	if (t->waiting_cpu >= 0) {
+		struct cpu_waiters *w = &r->waiters[t->waiting_cpu];
+
+		if (!--w->n[t->user])
+			w->users &= ~bit(t->user);
+	}
+	t->waiting_cpu = cpu >= 0 && (size_t)cpu < r->n_cpus ? cpu : -1;
+	if (t->waiting_cpu >= 0) {
+		struct cpu_waiters *w = &r->waiters[t->waiting_cpu];
+
+		w->n[t->user]++;
+		w->users |= bit(t->user);
+	}
+}
+
+static void thread_remove(struct event_router *r, struct routed_thread **at)
+{
+	struct routed_thread *t = *at;
+
+	wait_on(r, t, -1);
+	*at = t->next;
+	free(t);
+}
+
+int event_router_follow(struct event_router *r, pid_t tid, pid_t tgid, unsigned int user)
+{
+	struct routed_thread **at = thread_at(r, tid);
+
+	for (unsigned int i = 0; i < ROUTER_USERS_MAX; i++) {
+		if (i != user && r->processes[i] == tgid)
+			return -EBUSY;
+	}
+	/* Whoever had a thread of this number did not hear of its end yet. */
+	if (*at && (*at)->user != user)
+		thread_remove(r, at);
+	if (!*at) {
+		*at = calloc(1, sizeof(**at));
+		if (!*at)
+			return -ENOMEM;
+		**at = (struct routed_thread){
+			.tid = tid, .tgid = tgid, .user = user, .waiting_cpu = -1};
+	}
+	r->processes[user] = tgid;
+	return 0;
+}
+
+int event_router_unfollow(struct event_router *r, pid_t tid)
+{
+	struct routed_thread **at = thread_at(r, tid);
+
+	if (!*at)
+		return -ENOENT;
+	thread_remove(r, at);
+	return 0;
+}
+
+void event_router_leave(struct event_router *r, unsigned int user,
+			void (*each)(void *context, pid_t tid), void *context)
+{
+	for (size_t i = 0; i < THREAD_BUCKETS; i++) {
+		struct routed_thread **at = &r->threads[i];
+
+		while (*at) {
+			const pid_t tid = (*at)->tid;
+
+			if ((*at)->user != user) {
+				at = &(*at)->next;
+				continue;
+			}
+			thread_remove(r, at);
+			each(context, tid);
+		}
+	}
+	r->processes[user] = 0;
+	r->detail |= bit(user);
+	for (size_t i = 0; i < NAME_SETS; i++) {
+		for (size_t k = 0; k < NAME_WAYS; k++)
+			r->names[i][k].told &= ~bit(user);
+	}
+}
+
+void event_router_detail(struct event_router *r, unsigned int user, bool wanted)
+{
+	if (wanted)
+		r->detail |= bit(user);
+	else
+		r->detail &= ~bit(user);
+}
+
+int event_router_user_of(const struct event_router *r, pid_t tid)
+{
+	const struct routed_thread *t = thread_find(r, tid);
+
+	return t ? (int)t->user : -1;
+}
+
+/* ---- names ---- */
+
+static struct task_name *name_find(struct event_router *r, pid_t tid)
+{
+	struct task_name *set = r->names[(uint32_t)tid % NAME_SETS];
+
+	for (size_t i = 0; i < NAME_WAYS; i++) {
+		if (set[i].tid == tid) {
+			set[i].used = ++r->clock;
+			return &set[i];
+		}
+	}
+	return NULL;
+}
+
+static void name_learn(struct event_router *r, const struct vs_event *e)
+{
+	struct task_name *set = r->names[(uint32_t)e->pid % NAME_SETS], *to = set;
+
+	for (size_t i = 0; i < NAME_WAYS; i++) {
+		if (set[i].tid == e->pid) {
+			to = &set[i];
+			break;
+		}
+		if (set[i].used < to->used)
+			to = &set[i];
+	}
+	*to = (struct task_name){
+		.tid = e->pid, .tgid = e->pid2, .comm = {e->arg0, e->arg1}, .used = ++r->clock};
+}
+
+bool event_router_introduce(struct event_router *r, pid_t tid, unsigned int user,
+			    struct vs_event *out)
+{
+	struct task_name *name = tid > 0 ? name_find(r, tid) : NULL;
+
+	if (!name || name->told & bit(user))
+		return false;
+	name->told |= bit(user);
+	*out = (struct vs_event){.type = VS_EVENT_TASK_NAME,
+				 .pid = tid,
+				 .pid2 = name->tgid,
+				 .arg0 = name->comm[0],
+				 .arg1 = name->comm[1]};
+	return true;
+}
+
+/* A thread that a user's process created meanwhile: the kernel follows it by itself. */
+static void thread_adopt(struct event_router *r, pid_t tid, pid_t tgid)
+{
+	if (thread_find(r, tid))
+		return;
+	for (unsigned int i = 0; i < ROUTER_USERS_MAX; i++) {
+		if (r->processes[i] == tgid)
+			event_router_follow(r, tid, tgid, i);
+	}
+}
+
+/* ---- events ---- */
+
+static uint64_t route_of_switch(struct event_router *r, const struct vs_event *e)
+{
+	struct routed_thread *out = thread_find(r, e->pid), *in = thread_find(r, e->pid2);
+	uint64_t users = e->cpu < r->n_cpus ? r->waiters[e->cpu].users : 0;
+
+	if (in) {
+		users |= bit(in->user);
+		in->on_cpu = true;
+		wait_on(r, in, -1);
+	}
+	if (out) {
+		users |= bit(out->user);
+		out->on_cpu = false;
+		wait_on(r, out, e->arg0 == VS_TASK_RUNNING ? (int32_t)e->cpu : -1);
+		if (e->arg0 & VS_TASK_DEAD)
+			thread_remove(r, thread_at(r, e->pid));
+	}
+	return users;
+}
+
+static uint64_t route_of_wakeup(struct event_router *r, const struct vs_event *e)
+{
+	struct routed_thread *t = thread_find(r, e->pid);
+
+	if (t && !t->on_cpu && t->waiting_cpu < 0)
+		wait_on(r, t, (int32_t)e->arg0);
+	return users_of(r, e->pid);
+}
+
+static uint64_t route_of_new_thread(struct event_router *r, const struct vs_event *e)
+{
+	const struct task_name *name = name_find(r, e->pid);
+
+	if (name)
+		thread_adopt(r, e->pid, name->tgid);
+	return route_of_wakeup(r, e);
+}
+
+static uint64_t route_of_migration(struct event_router *r, const struct vs_event *e)
+{
+	struct routed_thread *t = thread_find(r, e->pid);
+
+	if (t && t->waiting_cpu >= 0)
+		wait_on(r, t, (int32_t)e->arg1);
+	return users_of(r, e->pid);
+}
+
+static uint64_t route_of_signal(struct event_router *r, const struct vs_event *e)
+{
+	uint64_t users = 0;
+
+	for (unsigned int i = 0; i < ROUTER_USERS_MAX; i++) {
+		if (r->processes[i] && r->processes[i] == (pid_t)e->arg1)
+			users |= bit(i);
+	}
+	return users;
+}
+
+/* Its users hear at once what a thread of theirs is called, others when they see the task. */
+static uint64_t route_of_name(struct event_router *r, const struct vs_event *e)
+{
+	uint64_t users;
+
+	name_learn(r, e);
+	thread_adopt(r, e->pid, e->pid2);
+	users = users_of(r, e->pid);
+	if (users)
+		name_find(r, e->pid)->told |= users;
+	return users;
+}
+
+static uint64_t route_of_request_end(struct event_router *r, const struct vs_event *e)
+{
+	return users_of(r, e->pid2) & r->detail;
+}
+
+/* Raised by whatever task or interrupted task: the kernel does not say for which VM. */
+static uint64_t route_to_all(struct event_router *r, const struct vs_event *e)
+{
+	(void)e;
+	return r->detail;
+}
+
+static uint64_t route_of_own(struct event_router *r, const struct vs_event *e)
+{
+	return users_of(r, e->pid);
+}
+
+typedef uint64_t (*route)(struct event_router *r, const struct vs_event *e);
+
+static const route routes[VS_EVENT_TYPE_LIMIT] = {
+	[VS_EVENT_SCHED_SWITCH] = route_of_switch,
+	[VS_EVENT_SCHED_WAKEUP] = route_of_wakeup,
+	[VS_EVENT_SCHED_WAKEUP_NEW] = route_of_new_thread,
+	[VS_EVENT_SCHED_MIGRATE] = route_of_migration,
+	[VS_EVENT_SIGNAL] = route_of_signal,
+	[VS_EVENT_TASK_NAME] = route_of_name,
+	[VS_EVENT_BLOCK_COMPLETE] = route_of_request_end,
+	/* Those of VS_SCOPE_ANYONE, tracepoint_source.c. */
+	[VS_EVENT_KVM_MSI] = route_to_all,
+	[VS_EVENT_KVM_SET_IRQ] = route_to_all,
+	[VS_EVENT_KVM_ACCEPT_IRQ] = route_to_all,
+	[VS_EVENT_KVM_APICV_ACCEPT_IRQ] = route_to_all,
+	[VS_EVENT_KVM_UNMAP] = route_to_all,
+};
+
+uint64_t event_router_route(struct event_router *r, const struct vs_event *event)
+{
+	const route of = event->type < VS_EVENT_TYPE_LIMIT ? routes[event->type] : NULL;
+
+	return of ? of(r, event) : route_of_own(r, event);
+}
+
+void event_router_tasks(const struct vs_event *event, pid_t tids[2])
+{
+	tids[0] = tids[1] = 0;
+	if ((event->type >= VS_EVENT_SCHED_SWITCH && event->type <= VS_EVENT_SCHED_MIGRATE) ||
+	    event->type == VS_EVENT_SIGNAL || event->type == VS_EVENT_TASK_EXIT) {
+		tids[0] = event->pid;
+		tids[1] = event->type == VS_EVENT_TASK_EXIT ? 0 : event->pid2;
+	}
+}

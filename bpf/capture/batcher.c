@@ -1,0 +1,640 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A drain hands over records CPU by CPU. They are staged until the CPU's turn ends or the stage is
+ * full, then flushed: ordered by seq, holes turned into LOST markers, stamps mapped to TSC between
+ * the sample before the previous drain and one taken after the newest staged record, ordered by
+ * time, and encoded in slices. When the stage is full its last records stay for the next flush, so
+ * that an interrupt's record that overtook the one it interrupted finds its place.
+ *
+ * What is still missing after a CPU's turn is either lost or being written right now (a vCPU can be
+ * descheduled inside a probe). The kernel's counters, read before the drain, tell which: the former
+ * becomes a LOST marker of unknown end, the latter holds the CPU's watermark where it was.
+ */
+#include "bpf/capture/batcher.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/capture/handler_summary.h"
+#include "proto/codec.h"
+
+enum {
+	STAGE_EVENTS = VS_BATCH_EVENTS_MAX,
+	STAGE_TAIL = 64, /* kept back when the stage is full */
+	COOKED_EVENTS =
+		2 * STAGE_EVENTS + 1, /* a LOST marker before every record, one at the end */
+	FRAMES_MIN = 64,
+	SPANS = 64,
+};
+
+/* MONOTONIC is slewed by at most 0.05 %, and the TSC's rate is known much better than that. */
+#define LAG_MARGIN 1.01
+
+struct cpu_state {
+	uint32_t next_seq; /* the source's; in frames less what was not told */
+	uint32_t untold;
+	uint64_t newest_time; /* stream time of the newest record handed out */
+	uint64_t watermark;
+	uint64_t emitted, dropped_kernel, dropped_user;
+	struct capture_cpu_stats before; /* the kernel's counters before this drain */
+};
+
+struct batcher {
+	struct batcher_source source;
+	uint64_t lag_ticks; /* of the source's lag, rather too many */
+	struct frame_writer *writer;
+	struct batch_encoder *encoder;
+	struct byte_buffer payload;
+	struct cpu_state *cpus;
+	struct handler_summary summary;
+
+	uint64_t began_tsc;                /* of the first sample */
+	struct clock_sample before;        /* this drain's */
+	struct capture_clock clock;        /* up to the newest sample */
+	struct capture_clock spans[SPANS]; /* as it was when each span was new */
+	size_t n_spans;                    /* ever; the newest are kept */
+	/* Of what is being cooked: the span in which the clock stood still; two such: not told. */
+	uint64_t chord_begin, chord_end;
+	bool chords_many;
+
+	struct vs_event *stage; /* one CPU's, CLOCK_MONOTONIC */
+	size_t n_staged;
+	uint16_t stage_cpu;
+	uint64_t stage_newest_ns;
+	struct vs_event *cooked; /* the same in stream time, with LOST markers */
+
+	struct batcher_frame *frames;
+	size_t n_frames, frames_capacity;
+
+	struct byte_buffer *out; /* of the drain under way, like the rest */
+	const struct batcher_stack_sink *stacks;
+	long n_delivered;
+	int error;
+};
+
+static int source_capture_sample(void *context, struct clock_sample *out)
+{
+	return capture_clock_sample(context, out);
+}
+
+static long source_capture_drain(void *context, const struct capture_sink *sink)
+{
+	return capture_drain(context, sink);
+}
+
+static int source_capture_cpu_stats(void *context, size_t cpu, struct capture_cpu_stats *out)
+{
+	return capture_cpu_stats(context, cpu, out);
+}
+
+struct batcher *batcher_new(struct capture *c, struct frame_writer *w)
+{
+	const struct batcher_source source = {
+		.drain = source_capture_drain,
+		.cpu_stats = source_capture_cpu_stats,
+		.sample = source_capture_sample,
+		.n_cpus = capture_n_cpus(c),
+		.lag_ns = capture_lag_ns(c),
+		.context = c,
+	};
+
+	return batcher_new_from(&source, w);
+}
+
+struct batcher *batcher_new_from(const struct batcher_source *source, struct frame_writer *w)
+{
+	struct batcher *b = calloc(1, sizeof(*b));
+	uint64_t hz;
+
+	if (!b)
+		return NULL;
+	b->source = *source;
+	b->writer = w;
+	b->encoder = batch_encoder_new();
+	b->cpus = calloc(source->n_cpus, sizeof(*b->cpus));
+	b->stage = malloc(STAGE_EVENTS * sizeof(*b->stage));
+	b->cooked = malloc(COOKED_EVENTS * sizeof(*b->cooked));
+	b->frames = malloc(FRAMES_MIN * sizeof(*b->frames));
+	b->frames_capacity = FRAMES_MIN;
+	if (source->lag_ns && !clock_tsc_hz(&hz))
+		b->lag_ticks = (uint64_t)((double)source->lag_ns * LAG_MARGIN * (double)hz / 1e9);
+	if (!b->encoder || !b->cpus || !b->stage || !b->cooked || !b->frames ||
+	    source->sample(source->context, &b->before) < 0) {
+		batcher_free(b);
+		return NULL;
+	}
+	b->began_tsc = b->before.tsc;
+	capture_clock_init(&b->clock);
+	capture_clock_push(&b->clock, &b->before);
+	return b;
+}
+
+void batcher_free(struct batcher *b)
+{
+	if (!b)
+		return;
+	batch_encoder_free(b->encoder);
+	byte_buffer_fini(&b->payload);
+	free(b->cpus);
+	free(b->stage);
+	free(b->cooked);
+	free(b->frames);
+	free(b);
+}
+
+/* A span is not changed once events have been mapped by it: so all CPUs' have one time, and their
+ * order is that of the stamps, whatever a sample is worth. */
+static void span_keep(struct batcher *b)
+{
+	if (b->clock.n_samples < 2)
+		b->n_spans = 0;
+	else if (!b->n_spans || b->spans[(b->n_spans - 1) % SPANS].after.tsc != b->clock.after.tsc)
+		b->spans[b->n_spans++ % SPANS] = b->clock;
+}
+
+/* A fresh sample if `monotonic_ns` lies beyond the newest one. */
+static void clock_reach(struct batcher *b, uint64_t monotonic_ns)
+{
+	struct clock_sample sample;
+	int err;
+
+	if (monotonic_ns <= b->clock.after.monotonic_ns)
+		return;
+	err = b->source.sample(b->source.context, &sample);
+	if (err < 0) {
+		b->error = err;
+		return;
+	}
+	capture_clock_extend(&b->clock, &sample);
+	span_keep(b);
+}
+
+static const struct capture_clock *span_of(const struct batcher *b, uint64_t monotonic_ns)
+{
+	size_t first = b->n_spans > SPANS ? b->n_spans - SPANS : 0, i = b->n_spans;
+
+	while (i > first && b->spans[(i - 1) % SPANS].before.monotonic_ns > monotonic_ns)
+		i--;
+	if (i == first && b->n_spans)
+		i++; /* older than all that is known */
+	return i ? &b->spans[(i - 1) % SPANS] : &b->clock;
+}
+
+static uint64_t stream_time(const struct batcher *b, uint64_t monotonic_ns, uint64_t *err_ticks)
+{
+	return capture_clock_to_tsc(span_of(b, monotonic_ns), monotonic_ns, err_ticks);
+}
+
+/* A reader who knows when the VM was paused can tell on which side of the pause a stamp lies, if it
+ * knows between which samples it was interpolated. */
+static void chord_note(struct batcher *b, uint64_t monotonic_ns)
+{
+	const struct capture_clock *span = span_of(b, monotonic_ns);
+
+	if (span->jump_ticks <= 0)
+		return;
+	b->chords_many |= b->chord_begin &&
+			  (b->chord_begin != span->before.tsc || b->chord_end != span->after.tsc);
+	b->chord_begin = span->before.tsc;
+	b->chord_end = span->after.tsc;
+}
+
+/* Records arrive almost ordered: insertion sort is one comparison for each. */
+static void events_sort_by_seq(struct vs_event *events, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		struct vs_event moved = events[i];
+		size_t at = i;
+
+		while (at > 0 && (int32_t)(moved.seq - events[at - 1].seq) < 0) {
+			events[at] = events[at - 1];
+			at--;
+		}
+		if (at != i)
+			events[at] = moved;
+	}
+}
+
+static void events_sort_by_time(struct vs_event *events, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		struct vs_event moved = events[i];
+		size_t at = i;
+
+		while (at > 0 && moved.time < events[at - 1].time) {
+			events[at] = events[at - 1];
+			at--;
+		}
+		if (at != i)
+			events[at] = moved;
+	}
+}
+
+static int frames_add(struct batcher *b, const struct batcher_frame *frame)
+{
+	if (b->n_frames == b->frames_capacity) {
+		size_t capacity = b->frames_capacity * 2;
+		struct batcher_frame *frames = realloc(b->frames, capacity * sizeof(*frames));
+
+		if (!frames)
+			return -ENOMEM;
+		b->frames = frames;
+		b->frames_capacity = capacity;
+	}
+	b->frames[b->n_frames++] = *frame;
+	return 0;
+}
+
+/* One frame of `n` cooked events, halved while it is too large for a frame. Whatever happens to
+ * it, the CPU's totals stay exact. */
+static void slice_encode(struct batcher *b, uint16_t cpu, struct vs_event *events, size_t n,
+			 uint64_t time_err, uint64_t watermark)
+{
+	struct cpu_state *state = &b->cpus[cpu];
+	struct batcher_frame frame = {.offset = b->out->len, .cpu = cpu};
+	struct batch batch = {
+		.cpu = cpu,
+		.time_err = time_err,
+		.watermark = watermark,
+		.emitted = state->emitted,
+		.dropped_kernel = state->dropped_kernel,
+		.dropped_user = state->dropped_user,
+		.chord_begin = b->chords_many ? 0 : b->chord_begin,
+		.chord_end = b->chords_many ? 0 : b->chord_end,
+		.n_events = n,
+		.events = events,
+	};
+	int err;
+
+	for (size_t i = 0; i < n; i++) {
+		if (events[i].type == VS_EVENT_LOST) {
+			batch.emitted += events[i].arg0;
+			batch.dropped_kernel += events[i].arg0;
+		} else {
+			batch.emitted++;
+			frame.events++;
+		}
+	}
+
+	b->payload.len = 0;
+	err = batch_encode(b->encoder, &batch, &b->payload);
+	if (!err)
+		err = frame_write(b->writer, FRAME_BATCH, b->payload.data, b->payload.len, b->out);
+	if (err == -E2BIG && n > 1) {
+		slice_encode(b, cpu, events, n / 2, time_err, events[n / 2].time);
+		slice_encode(b, cpu, events + n / 2, n - n / 2, time_err, watermark);
+		return;
+	}
+	if (!err) {
+		frame.len = b->out->len - frame.offset;
+		err = frames_add(b, &frame);
+		if (err)
+			b->out->len = frame.offset;
+	}
+	state->emitted = batch.emitted;
+	state->dropped_kernel = batch.dropped_kernel;
+	if (err) {
+		state->dropped_user += frame.events;
+		b->error = err;
+	} else {
+		b->n_delivered += frame.events;
+	}
+}
+
+static struct vs_event event_lost(uint32_t seq, uint64_t count, uint64_t begin, uint64_t end)
+{
+	return (struct vs_event){
+		.time = begin,
+		.seq = seq,
+		.type = VS_EVENT_LOST,
+		.arg0 = count,
+		.arg1 = end,
+	};
+}
+
+/* Stream time of a stamp, never before what was promised by less than its own error: the clocks may
+ * have been set back. */
+static uint64_t stamp_convert(struct batcher *b, const struct cpu_state *state, uint64_t mono_ns,
+			      uint64_t *err_ticks)
+{
+	uint64_t floor =
+		state->newest_time > state->watermark ? state->newest_time : state->watermark;
+	uint64_t time = stream_time(b, mono_ns, err_ticks);
+
+	return time < floor && floor - time <= *err_ticks ? floor : time;
+}
+
+/* Tells no handlers that are only counted. What was counted as lost before has its number. */
+static void stage_summarise(struct batcher *b, size_t n)
+{
+	const uint32_t next_seq = b->cpus[b->stage_cpu].next_seq;
+	size_t first = 0;
+
+	while (first < n && (int32_t)(b->stage[first].seq - next_seq) < 0)
+		first++;
+	handler_summary_mark(&b->summary, b->stage + first, n - first);
+}
+
+/* Fills b->cooked from the first `n` staged records; returns how many it holds. */
+static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
+{
+	struct cpu_state *state = &b->cpus[b->stage_cpu];
+	uint64_t previous =
+		state->newest_time > state->watermark ? state->newest_time : state->watermark;
+	size_t n_cooked = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct vs_event event = b->stage[i];
+		int32_t jump = (int32_t)(event.seq - state->next_seq);
+		uint64_t err;
+
+		event.cpu = b->stage_cpu;
+		chord_note(b, event.time);
+		event.time = stamp_convert(b, state, event.time, &err);
+		if (err > *time_err)
+			*time_err = err;
+		if (jump > 0) {
+			if (previous > event.time || previous == 0)
+				previous = event.time;
+			b->cooked[n_cooked] = event_lost(state->next_seq - state->untold,
+							 (uint64_t)jump, previous, event.time);
+			b->cooked[n_cooked++].cpu = b->stage_cpu;
+		}
+		if (event.type == VS_EVENT_LOST) {
+			/* The source knows when better than the gap in this stream shows. */
+			event.time = event.time > previous ? event.time : previous;
+			event.arg1 = stamp_convert(b, state, event.arg1, &err);
+			state->next_seq = event.seq + (uint32_t)event.arg0;
+		} else if (jump >= 0) {
+			state->next_seq = event.seq + 1;
+		} else if (state->dropped_kernel) {
+			/* Counted as lost in an earlier flush, and here it is. */
+			state->dropped_kernel--;
+			state->emitted--;
+		}
+		previous = event.time;
+		if (event.type == VS_EVENT_NONE) {
+			state->untold++;
+			continue;
+		}
+		event.seq -= state->untold;
+		b->cooked[n_cooked++] = event;
+	}
+	return n_cooked;
+}
+
+/* What this CPU attempted before the drain and we have not seen: appends a LOST marker if the
+ * kernel dropped it. Returns false while a record is still being written. */
+static bool missing_settle(struct batcher *b, uint16_t cpu, uint64_t dropped_in_cooked,
+			   size_t *n_cooked)
+{
+	struct cpu_state *state = &b->cpus[cpu];
+	int32_t missing = (int32_t)((uint32_t)state->before.emitted - state->next_seq);
+	uint64_t explained = state->dropped_kernel + dropped_in_cooked;
+	uint64_t begin = state->watermark;
+
+	if (missing <= 0)
+		return true;
+	if (state->before.dropped < explained + (uint64_t)missing)
+		return false;
+	if (*n_cooked)
+		begin = b->cooked[*n_cooked - 1].time;
+	else if (state->newest_time > begin)
+		begin = state->newest_time;
+	if (!begin) /* nothing of this CPU has come yet */
+		begin = b->began_tsc;
+	b->cooked[*n_cooked] =
+		event_lost(state->next_seq - state->untold, (uint64_t)missing, begin, 0);
+	b->cooked[(*n_cooked)++].cpu = cpu;
+	state->next_seq += (uint32_t)missing;
+	return true;
+}
+
+static uint64_t ticks_less(uint64_t ticks, uint64_t err)
+{
+	return ticks > err ? ticks - err : 0;
+}
+
+/* No record that was still to come can be older than what is kept in the stage. */
+static uint64_t stage_oldest(struct batcher *b, size_t from)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (size_t i = from; i < b->n_staged; i++) {
+		uint64_t err, time = stream_time(b, b->stage[i].time, &err);
+
+		time = ticks_less(time, err);
+		if (time < oldest)
+			oldest = time;
+	}
+	return oldest;
+}
+
+/* turn_ends: the source has nothing more of this CPU in this drain. */
+static void stage_flush(struct batcher *b, bool turn_ends)
+{
+	uint16_t cpu = b->stage_cpu;
+	struct cpu_state *state = &b->cpus[cpu];
+	size_t n = turn_ends ? b->n_staged : b->n_staged - STAGE_TAIL;
+	uint64_t watermark = state->watermark, time_err = 0, dropped = 0;
+	size_t n_cooked = 0;
+
+	b->chord_begin = b->chord_end = 0;
+	b->chords_many = false;
+	if (b->n_staged) {
+		clock_reach(b, b->stage_newest_ns);
+		events_sort_by_seq(b->stage, b->n_staged);
+		stage_summarise(b, n);
+		n_cooked = stage_cook(b, n, &time_err);
+		events_sort_by_time(b->cooked, n_cooked);
+	}
+	for (size_t i = 0; i < n_cooked; i++)
+		if (b->cooked[i].type == VS_EVENT_LOST)
+			dropped += b->cooked[i].arg0;
+
+	if (!turn_ends) {
+		watermark = stage_oldest(b, n);
+		if (n_cooked && b->cooked[n_cooked - 1].time < watermark)
+			watermark = b->cooked[n_cooked - 1].time;
+	} else if (missing_settle(b, cpu, dropped, &n_cooked)) {
+		watermark = ticks_less(b->before.tsc, b->before.tsc_width + 1 + b->lag_ticks);
+	}
+	if (watermark < state->watermark)
+		watermark = state->watermark;
+
+	for (size_t at = 0; at < n_cooked;) {
+		size_t rest = n_cooked - at;
+		size_t slice = rest < VS_BATCH_EVENTS_MAX ? rest : VS_BATCH_EVENTS_MAX;
+		bool last = slice == rest;
+
+		slice_encode(b, cpu, b->cooked + at, slice, time_err,
+			     last ? watermark : b->cooked[at + slice].time);
+		at += slice;
+	}
+	if (n_cooked && b->cooked[n_cooked - 1].time > state->newest_time)
+		state->newest_time = b->cooked[n_cooked - 1].time;
+	state->watermark = watermark;
+	b->n_staged -= n;
+	memmove(b->stage, b->stage + n, b->n_staged * sizeof(*b->stage));
+}
+
+static void batcher_on_events(void *context, uint16_t cpu, const struct vs_event *events, size_t n)
+{
+	struct batcher *b = context;
+
+	if (cpu >= b->source.n_cpus) {
+		b->error = -ERANGE;
+		return;
+	}
+	if (b->n_staged && b->stage_cpu != cpu)
+		stage_flush(b, true);
+	if (!b->n_staged)
+		b->stage_newest_ns = 0;
+	b->stage_cpu = cpu;
+	while (n) {
+		size_t room = STAGE_EVENTS - b->n_staged;
+		size_t take = n < room ? n : room;
+
+		memcpy(b->stage + b->n_staged, events, take * sizeof(*events));
+		for (size_t i = 0; i < take; i++)
+			if (events[i].time > b->stage_newest_ns)
+				b->stage_newest_ns = events[i].time;
+		b->n_staged += take;
+		events += take;
+		n -= take;
+		if (b->n_staged == STAGE_EVENTS)
+			stage_flush(b, false);
+	}
+}
+
+static void batcher_on_stack(void *context, const struct capture_stack *stack)
+{
+	struct batcher *b = context;
+	struct capture_stack converted = *stack;
+	uint64_t err;
+
+	if (!b->stacks)
+		return;
+	clock_reach(b, stack->time);
+	converted.time = stream_time(b, stack->time, &err);
+	b->stacks->stack(b->stacks->context, &converted, err);
+}
+
+long batcher_drain(struct batcher *b, struct byte_buffer *out,
+		   const struct batcher_stack_sink *stacks)
+{
+	const struct capture_sink sink = {
+		.events = batcher_on_events,
+		.stack = stacks ? batcher_on_stack : NULL,
+		.context = b,
+	};
+	struct clock_sample sample;
+	long n;
+	int err;
+
+	b->out = out;
+	b->stacks = stacks;
+	b->n_frames = 0;
+	b->n_delivered = 0;
+	b->error = 0;
+
+	/* First the time, then the counters, then the records: what the counters do not know yet
+	 * is younger than the time. */
+	err = b->source.sample(b->source.context, &sample);
+	if (err < 0)
+		return err;
+	if (sample.tsc != b->before.tsc)
+		capture_clock_push(&b->clock, &sample);
+	span_keep(b);
+	b->before = sample;
+	for (size_t cpu = 0; cpu < b->source.n_cpus; cpu++) {
+		err = b->source.cpu_stats(b->source.context, cpu, &b->cpus[cpu].before);
+		if (err < 0)
+			return err;
+	}
+
+	n = b->source.drain(b->source.context, &sink);
+	if (n < 0)
+		b->error = (int)n;
+	if (b->n_staged)
+		stage_flush(b, true);
+	/* CPUs that had no turn, and once more those that had: both are cheap. */
+	for (size_t cpu = 0; n >= 0 && cpu < b->source.n_cpus; cpu++) {
+		b->stage_cpu = (uint16_t)cpu;
+		stage_flush(b, true);
+	}
+	b->out = NULL;
+	b->stacks = NULL;
+	return b->error ? b->error : b->n_delivered;
+}
+
+uint64_t batcher_pending(const struct batcher *b)
+{
+	uint64_t most = 0;
+
+	for (size_t cpu = 0; cpu < b->source.n_cpus; cpu++) {
+		struct capture_cpu_stats now;
+		int32_t pending;
+
+		if (b->source.cpu_stats(b->source.context, cpu, &now) < 0)
+			continue;
+		pending = (int32_t)((uint32_t)now.emitted - b->cpus[cpu].next_seq);
+		if (pending > 0 && (uint64_t)pending > most)
+			most = (uint64_t)pending;
+	}
+	return most;
+}
+
+const struct batcher_frame *batcher_frames(const struct batcher *b, size_t *n)
+{
+	*n = b->n_frames;
+	return b->frames;
+}
+
+void batcher_drop(struct batcher *b, uint16_t cpu, uint64_t events)
+{
+	if (cpu < b->source.n_cpus)
+		b->cpus[cpu].dropped_user += events;
+}
+
+uint64_t batcher_promise(const struct batcher *b)
+{
+	uint64_t promise = UINT64_MAX;
+
+	for (size_t cpu = 0; cpu < b->source.n_cpus; cpu++)
+		if (b->cpus[cpu].watermark < promise)
+			promise = b->cpus[cpu].watermark;
+	return promise;
+}
+
+const struct clock_sample *batcher_sample(const struct batcher *b)
+{
+	return &b->before;
+}
+
+void batcher_summarise(struct batcher *b, uint64_t handler_over_ns)
+{
+	if (b->summary.over_ns == handler_over_ns)
+		return;
+	b->summary.over_ns = handler_over_ns;
+	for (size_t i = 0; i < EVENT_CLASSES; i++)
+		b->summary.untold[i].max_ns = 0;
+}
+
+const struct message_untold *batcher_untold(const struct batcher *b)
+{
+	return b->summary.untold;
+}
+
+void batcher_totals_get(const struct batcher *b, struct batcher_totals *out)
+{
+	*out = (struct batcher_totals){0};
+	for (size_t cpu = 0; cpu < b->source.n_cpus; cpu++) {
+		out->emitted += b->cpus[cpu].emitted;
+		out->dropped_kernel += b->cpus[cpu].dropped_kernel;
+		out->dropped_user += b->cpus[cpu].dropped_user;
+	}
+	out->delivered = out->emitted - out->dropped_kernel - out->dropped_user;
+}

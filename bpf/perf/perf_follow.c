@@ -1,0 +1,682 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "bpf/perf/perf_follow.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bpf/prog/follow.h"
+#include "bpf/perf/perf_tracepoint.h"
+#include "bpf/perf/request_table.h"
+#include "bpf/prog/ring.h"
+
+enum {
+	TYPES = PERF_SWITCHED_IN + 1,
+	SWITCHES_ENOUGH = 4096, /* without one that is missing, to believe that all are seen */
+	PRIO_DEFAULT = 120,
+	RUNNING_UNKNOWN = -1,
+	PROCESSES_MAX = 4096,
+};
+
+/* To be obeyed between the records before and after its time. */
+struct order {
+	uint64_t time;
+	pid_t tid, tgid;
+	uint32_t vm;
+	bool remove, is_vcpu;
+};
+
+/* One whose new threads and signals are of interest. */
+struct process {
+	pid_t tgid;
+	uint32_t vm;
+	size_t n_threads; /* followed; of these: */
+	size_t n_added;   /* by userspace */
+	size_t n_exiting;
+};
+
+struct perf_follow {
+	struct perf_follow_sink sink;
+	uint64_t wait_threshold_ns;
+	struct task_table *tasks;
+	struct request_table *requests;
+	struct process processes[PROCESSES_MAX];
+	size_t n_processes, n_followed;
+	uint64_t unfollowed, unseen_wakeups;
+	int32_t waiting[VS_CPUS_MAX];
+	int32_t running[VS_CPUS_MAX]; /* the task switched in last, RUNNING_UNKNOWN */
+	uint32_t seen[VS_CPUS_MAX];   /* switches since one was missed */
+	uint8_t scopes[TYPES];        /* enum vs_tracepoint_scope */
+	struct order *orders;
+	size_t n_orders, orders_capacity;
+};
+
+static void scopes_fill(struct perf_follow *f)
+{
+	size_t n;
+	const struct tracepoint_source *rows = tracepoint_sources(&n);
+
+	for (size_t i = 0; i < n; i++)
+		f->scopes[rows[i].as.type] = (uint8_t)rows[i].as.scope;
+}
+
+struct perf_follow *perf_follow_new(const struct perf_follow_sink *sink, uint64_t wait_threshold_ns)
+{
+	struct perf_follow *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->sink = *sink;
+	f->wait_threshold_ns = wait_threshold_ns;
+	f->tasks = task_table_new();
+	f->requests = request_table_new();
+	for (size_t i = 0; i < VS_CPUS_MAX; i++)
+		f->running[i] = RUNNING_UNKNOWN;
+	scopes_fill(f);
+	if (f->tasks && f->requests)
+		return f;
+	perf_follow_free(f);
+	return NULL;
+}
+
+void perf_follow_threshold(struct perf_follow *f, uint64_t wait_threshold_ns)
+{
+	if (wait_threshold_ns < f->wait_threshold_ns)
+		f->wait_threshold_ns = wait_threshold_ns;
+}
+
+void perf_follow_free(struct perf_follow *f)
+{
+	if (!f)
+		return;
+	task_table_free(f->tasks);
+	request_table_free(f->requests);
+	free(f->orders);
+	free(f);
+}
+
+/* Whose threads are to be let go of. */
+struct release {
+	struct perf_follow *f;
+	pid_t tgid;
+};
+
+/* ---- names ---- */
+
+static void task_name(struct task *task, pid_t tgid, const char *comm)
+{
+	task->tgid = tgid;
+	memset(task->comm, 0, sizeof(task->comm));
+	memcpy(task->comm, comm, strnlen(comm, sizeof(task->comm) - 1));
+}
+
+void perf_follow_name(struct perf_follow *f, pid_t tid, pid_t tgid, const char comm[16])
+{
+	struct task *task = task_get(f->tasks, tid);
+
+	if (task)
+		task_name(task, tgid, comm);
+}
+
+/* One whose beginning we missed is asked about while it exists. */
+static void task_ask(struct task *task)
+{
+	char path[64], line[128], comm[16] = "";
+	int tgid = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", task->tid);
+	file = fopen(path, "re");
+	while (file && !tgid && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (!strncmp(line, "Name:\t", 6))
+			memcpy(comm, line + 6, strnlen(line + 6, sizeof(comm) - 1));
+		sscanf(line, "Tgid: %d", &tgid);
+	}
+	if (file)
+		fclose(file);
+	if (tgid)
+		task_name(task, tgid, comm);
+}
+
+static void announce(struct perf_follow *f, const struct vs_event *at, int32_t tid)
+{
+	struct task *task = task_get(f->tasks, tid);
+	struct vs_event name = {.time = at->time, .cpu = at->cpu, .type = VS_EVENT_TASK_NAME};
+
+	if (!task) /* every CPU's idle task */
+		return;
+	if (!task->tgid)
+		task_ask(task);
+	if (!task->tgid || (task->announced && task->announced_tgid == task->tgid &&
+			    !memcmp(task->announced_comm, task->comm, sizeof(task->comm))))
+		return;
+	task->announced = true;
+	task->announced_tgid = task->tgid;
+	memcpy(task->announced_comm, task->comm, sizeof(task->comm));
+	name.pid = tid;
+	name.pid2 = task->tgid;
+	memcpy(&name.arg0, task->comm, 8);
+	memcpy(&name.arg1, task->comm + 8, 8);
+	f->sink.emit(f->sink.context, &name);
+}
+
+/* ---- who is followed, and waits ---- */
+
+static struct task *followed_of(const struct perf_follow *f, int32_t tid)
+{
+	struct task *task = task_find(f->tasks, tid);
+
+	return task && task->followed ? task : NULL;
+}
+
+/* cpu -1: it waits no longer. */
+static void wait_on(struct perf_follow *f, struct task *task, int32_t cpu)
+{
+	if (task->waiting_cpu >= 0)
+		f->waiting[task->waiting_cpu]--;
+	task->waiting_cpu = cpu < VS_CPUS_MAX ? cpu : -1;
+	if (task->waiting_cpu >= 0)
+		f->waiting[task->waiting_cpu]++;
+}
+
+static struct process *process_find(struct perf_follow *f, pid_t tgid)
+{
+	for (size_t i = 0; i < f->n_processes; i++) {
+		if (f->processes[i].tgid == tgid)
+			return &f->processes[i];
+	}
+	return NULL;
+}
+
+static struct process *process_get(struct perf_follow *f, pid_t tgid)
+{
+	struct process *p = process_find(f, tgid);
+
+	if (p || f->n_processes == PROCESSES_MAX)
+		return p;
+	p = &f->processes[f->n_processes++];
+	*p = (struct process){.tgid = tgid};
+	return p;
+}
+
+static void unfollow(struct perf_follow *f, struct task *task)
+{
+	struct process *p = process_find(f, task->tgid);
+
+	wait_on(f, task, -1);
+	task->followed = false;
+	f->n_followed--;
+	if (!p)
+		return;
+	p->n_added -= !task->by_kernel;
+	p->n_exiting -= task->exiting;
+	if (!--p->n_threads)
+		*p = f->processes[--f->n_processes];
+}
+
+static bool follow(struct perf_follow *f, struct task *task, uint32_t vm, bool by_kernel)
+{
+	struct process *p = process_get(f, task->tgid);
+
+	if (!p || f->n_followed >= VS_FOLLOWED_MAX)
+		return false;
+	p->vm = vm;
+	p->n_threads++;
+	p->n_added += !by_kernel;
+	task->followed = true;
+	task->is_vcpu = false;
+	task->by_kernel = by_kernel;
+	task->exiting = false;
+	task->vm = vm;
+	task->waker = -1;
+	task->off_state = 0;
+	task->off_time = 0;
+	task->on_time = 0;
+	f->n_followed++;
+	return true;
+}
+
+static bool on_cpu(const struct perf_follow *f, const struct task *task)
+{
+	return task->cpu >= 0 && f->running[task->cpu] == task->tid;
+}
+
+static void unfollow_of(void *context, struct task *task)
+{
+	const struct release *r = context;
+
+	if (task->followed && task->tgid == r->tgid)
+		unfollow(r->f, task);
+}
+
+/* After the last thread that userspace added, the others of its process go, too. */
+static void process_release(struct perf_follow *f, pid_t tgid)
+{
+	const struct process *p = process_find(f, tgid);
+	struct release r = {f, tgid};
+
+	if (p && !p->n_added)
+		task_each(f->tasks, unfollow_of, &r);
+}
+
+/* ---- orders ---- */
+
+static const struct order *order_last(const struct perf_follow *f, pid_t tid)
+{
+	for (size_t i = f->n_orders; i > 0; i--) {
+		if (f->orders[i - 1].tid == tid)
+			return &f->orders[i - 1];
+	}
+	return NULL;
+}
+
+bool perf_follow_will(const struct perf_follow *f, pid_t tid)
+{
+	const struct order *last = order_last(f, tid);
+
+	return last ? !last->remove : followed_of(f, tid) != NULL;
+}
+
+static int order_put(struct perf_follow *f, const struct order *order)
+{
+	if (f->n_orders == f->orders_capacity) {
+		const size_t capacity = f->orders_capacity ? 2 * f->orders_capacity : 16;
+		struct order *orders = realloc(f->orders, capacity * sizeof(*orders));
+
+		if (!orders)
+			return -ENOMEM;
+		f->orders = orders;
+		f->orders_capacity = capacity;
+	}
+	f->orders[f->n_orders++] = *order;
+	return 0;
+}
+
+static bool thread_exists(pid_t tid, pid_t tgid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", tgid, tid);
+	return !access(path, F_OK);
+}
+
+int perf_follow_add(struct perf_follow *f, uint64_t time, pid_t tid, pid_t tgid, uint32_t vm,
+		    bool is_vcpu)
+{
+	const struct order order = {
+		.time = time, .tid = tid, .tgid = tgid, .vm = vm, .is_vcpu = is_vcpu};
+
+	if (tid <= 0 || tgid <= 0)
+		return -EINVAL;
+	if (f->n_followed + f->n_orders >= VS_FOLLOWED_MAX)
+		return -ENOSPC;
+	return thread_exists(tid, tgid) ? order_put(f, &order) : -ESRCH;
+}
+
+int perf_follow_remove(struct perf_follow *f, uint64_t time, pid_t tid)
+{
+	const struct order order = {.time = time, .tid = tid, .remove = true};
+
+	return perf_follow_will(f, tid) ? order_put(f, &order) : -ENOENT;
+}
+
+static void order_remove(struct perf_follow *f, pid_t tid)
+{
+	struct task *task = followed_of(f, tid);
+
+	if (!task)
+		return;
+	unfollow(f, task);
+	process_release(f, task->tgid);
+}
+
+static void order_add(struct perf_follow *f, const struct order *order)
+{
+	struct task *task = task_find(f->tasks, order->tid);
+
+	/* One that is not known has left its CPU for the last time, or its beginning was lost. */
+	if (!task && thread_exists(order->tid, order->tgid))
+		task = task_get(f->tasks, order->tid);
+	if (!task)
+		return;
+	task->tgid = order->tgid;
+	if (!task->comm[0])
+		task_ask(task);
+	if (task->followed && task->by_kernel) {
+		struct process *p = process_find(f, task->tgid);
+
+		task->by_kernel = false;
+		if (p)
+			p->n_added++;
+	} else if (!task->followed && !follow(f, task, order->vm, false)) {
+		f->unfollowed++;
+		return;
+	}
+	task->vm = order->vm;
+	task->is_vcpu = order->is_vcpu;
+}
+
+static void order_obey(struct perf_follow *f, const struct order *order)
+{
+	if (order->remove)
+		order_remove(f, order->tid);
+	else
+		order_add(f, order);
+}
+
+void perf_follow_until(struct perf_follow *f, uint64_t time)
+{
+	size_t n = 0;
+
+	while (n < f->n_orders && f->orders[n].time <= time)
+		order_obey(f, &f->orders[n++]);
+	if (!n)
+		return;
+	f->n_orders -= n;
+	memmove(f->orders, f->orders + n, f->n_orders * sizeof(*f->orders));
+}
+
+/* ---- records, each as the program of the same tracepoint in host.bpf.c has it ---- */
+
+static bool slept_long(const struct perf_follow *f, const struct task *task, uint64_t now)
+{
+	return task->is_vcpu && task->off_time && task->off_state &&
+	       now - task->off_time >= f->wait_threshold_ns;
+}
+
+static void switch_replay(struct perf_follow *f, const struct vs_event *e)
+{
+	struct task *out = task_find(f->tasks, e->pid), *in = task_get(f->tasks, e->pid2);
+	const bool follows_out = out && out->followed, follows_in = in && in->followed;
+
+	f->running[e->cpu] = e->pid2;
+	/* It slept, and was not seen to be woken. */
+	if (follows_in && in->off_state && in->waiting_cpu < 0)
+		f->unseen_wakeups++;
+	if (follows_out || follows_in || f->waiting[e->cpu]) {
+		announce(f, e, e->pid);
+		announce(f, e, e->pid2);
+		f->sink.emit(f->sink.context, e);
+	}
+	if (out)
+		out->cpu = e->cpu; /* how it came there may be missing */
+	if (follows_out) {
+		out->off_time = e->time;
+		out->off_state = (uint32_t)e->arg0;
+		if (!e->arg0)
+			wait_on(f, out, e->cpu);
+		else if (e->arg0 & VS_TASK_DEAD)
+			unfollow(f, out);
+	}
+	if (follows_in) {
+		wait_on(f, in, -1);
+		if (slept_long(f, in, e->time))
+			f->sink.slept(f->sink.context, e, in);
+		in->off_state = 0;
+		in->on_time = e->time;
+	}
+	if (in)
+		in->cpu = e->cpu;
+	if (out && e->arg0 & VS_TASK_DEAD)
+		task_forget(f->tasks, out);
+}
+
+/* Whoever is on the CPU is not the one that was switched in last. */
+static bool is_hole(const struct perf_follow *f, const struct vs_event *e)
+{
+	return f->running[e->cpu] != RUNNING_UNKNOWN && f->running[e->cpu] != e->pid;
+}
+
+static void on_switch(struct perf_follow *f, const struct vs_event *e)
+{
+	struct task *out = task_find(f->tasks, e->pid), *in = task_get(f->tasks, e->pid2);
+
+	if (is_hole(f, e)) {
+		f->sink.missed(f->sink.context, e->cpu);
+		f->seen[e->cpu] = 0;
+	} else if (f->seen[e->cpu] < SWITCHES_ENOUGH) {
+		f->seen[e->cpu]++;
+	}
+	if (out)
+		out->prio = (int32_t)(uint32_t)e->arg1;
+	if (in)
+		in->prio = (int32_t)(e->arg1 >> 32);
+	switch_replay(f, e);
+}
+
+static uint64_t prio_of(const struct perf_follow *f, int32_t tid)
+{
+	const struct task *task = task_find(f->tasks, tid);
+
+	return task && task->prio ? (uint32_t)task->prio : PRIO_DEFAULT;
+}
+
+/* The tracepoint came before, unless perf is blind in the task that left. Then nobody knows why it
+ * left; who it was and who came is known. */
+static void on_switched_in(struct perf_follow *f, const struct vs_event *e)
+{
+	struct vs_event filled = *e;
+
+	if (f->running[e->cpu] == e->pid2)
+		return;
+	f->seen[e->cpu] = 0;
+	if (is_hole(f, e) || followed_of(f, e->pid))
+		f->sink.missed(f->sink.context, e->cpu);
+	filled.type = VS_EVENT_SCHED_SWITCH;
+	filled.arg0 = VS_TASK_RUNNING;
+	filled.arg1 = prio_of(f, e->pid) | prio_of(f, e->pid2) << 32;
+	switch_replay(f, &filled);
+}
+
+static void on_waking(struct perf_follow *f, const struct vs_event *e)
+{
+	struct task *task = followed_of(f, e->pid);
+
+	if (!task)
+		return;
+	task->waker = e->pid2;
+	announce(f, e, e->pid2);
+	if (task->waiting_cpu < 0 && slept_long(f, task, e->time))
+		f->sink.woke(f->sink.context, e, task, task_find(f->tasks, e->pid2));
+}
+
+static void on_wakeup(struct perf_follow *f, const struct vs_event *e)
+{
+	struct task *task = followed_of(f, e->pid);
+	struct vs_event out = *e;
+
+	if (!task)
+		return;
+	announce(f, e, e->pid);
+	if (task->waker >= 0)
+		out.pid2 = task->waker;
+	else
+		announce(f, e, e->pid2);
+	task->waker = -1;
+	f->sink.emit(f->sink.context, &out);
+	/* Woken before it had left its CPU, or for the second time: nothing changes. */
+	if (!on_cpu(f, task) && task->waiting_cpu < 0)
+		wait_on(f, task, (int32_t)e->arg0);
+}
+
+static void on_migrate(struct perf_follow *f, const struct vs_event *e)
+{
+	struct task *task = followed_of(f, e->pid);
+
+	if (!task)
+		return;
+	announce(f, e, e->pid);
+	announce(f, e, e->pid2);
+	f->sink.emit(f->sink.context, e);
+	if (task->waiting_cpu >= 0)
+		wait_on(f, task, (int32_t)e->arg1);
+}
+
+static void on_signal(struct perf_follow *f, const struct vs_event *e)
+{
+	const struct task *task = task_find(f->tasks, e->pid);
+	const struct process *p = task ? process_find(f, task->tgid) : NULL;
+	struct vs_event out = *e;
+
+	if (!p || p->n_exiting == p->n_threads)
+		return;
+	out.arg1 = (uint32_t)task->tgid;
+	announce(f, e, e->pid);
+	announce(f, e, e->pid2);
+	f->sink.emit(f->sink.context, &out);
+}
+
+static void on_new_task(struct perf_follow *f, const struct vs_event *e)
+{
+	struct task *task = task_get(f->tasks, e->pid);
+	const struct process *p;
+	char comm[16];
+
+	if (!task)
+		return;
+	memcpy(comm, &e->arg0, 8);
+	memcpy(comm + 8, &e->arg1, 8);
+	if (task->followed) /* its end was lost */
+		unfollow(f, task);
+	task->announced = false;
+	task->cpu = -1;
+	task_name(task, e->pid2, comm);
+	p = e->pid == e->pid2 ? NULL : process_find(f, e->pid2);
+	if (!p)
+		return;
+	if (follow(f, task, p->vm, true))
+		announce(f, e, e->pid);
+	else
+		f->unfollowed++;
+}
+
+static void on_name(struct perf_follow *f, const struct vs_event *e)
+{
+	struct task *task = task_get(f->tasks, e->pid);
+	char comm[16];
+
+	if (!task)
+		return;
+	memcpy(comm, &e->arg0, 8);
+	memcpy(comm + 8, &e->arg1, 8);
+	task_name(task, e->pid2, comm);
+	if (task->followed)
+		announce(f, e, e->pid);
+}
+
+static void on_exit_begun(struct perf_follow *f, const struct vs_event *e)
+{
+	struct task *task = followed_of(f, e->pid);
+	struct process *p = task ? process_find(f, task->tgid) : NULL;
+	struct vs_event out = *e;
+
+	if (!task)
+		return;
+	out.pid2 = task->tgid;
+	if (p && !task->exiting)
+		p->n_exiting++;
+	task->exiting = true;
+	announce(f, e, e->pid);
+	f->sink.emit(f->sink.context, &out);
+}
+
+static void on_row(struct perf_follow *f, const struct vs_event *e)
+{
+	const enum vs_tracepoint_scope scope = f->scopes[e->type];
+	const struct vs_request request = {.first = e->arg0, .second = (uint32_t)e->arg1};
+	struct vs_event out = *e;
+
+	if ((scope == VS_SCOPE_FOLLOWED || scope == VS_SCOPE_BEGIN) && !followed_of(f, e->pid))
+		return;
+	if (scope == VS_SCOPE_BEGIN)
+		request_begin(f->requests, &request, e->pid);
+	if (scope == VS_SCOPE_END && !request_end(f->requests, &request, &out.pid2))
+		return;
+	f->sink.emit(f->sink.context, &out);
+}
+
+typedef void (*record_handler)(struct perf_follow *f, const struct vs_event *e);
+
+static const record_handler handlers[TYPES] = {
+	[VS_EVENT_SCHED_SWITCH] = on_switch,   [PERF_WAKING] = on_waking,
+	[VS_EVENT_SCHED_WAKEUP] = on_wakeup,   [VS_EVENT_SCHED_WAKEUP_NEW] = on_wakeup,
+	[VS_EVENT_SCHED_MIGRATE] = on_migrate, [VS_EVENT_SIGNAL] = on_signal,
+	[PERF_NEW_TASK] = on_new_task,         [VS_EVENT_TASK_NAME] = on_name,
+	[VS_EVENT_TASK_EXIT] = on_exit_begun,  [PERF_SWITCHED_IN] = on_switched_in,
+};
+
+void perf_follow_record(struct perf_follow *f, const struct vs_event *event)
+{
+	perf_follow_until(f, event->time);
+	if (event->type >= TYPES || event->cpu >= VS_CPUS_MAX)
+		return;
+	(handlers[event->type] ? handlers[event->type] : on_row)(f, event);
+}
+
+void perf_follow_lost(struct perf_follow *f, uint16_t cpu)
+{
+	f->running[cpu] = RUNNING_UNKNOWN;
+}
+
+const struct task *perf_follow_find(const struct perf_follow *f, pid_t tid)
+{
+	return followed_of(f, tid);
+}
+
+bool perf_follow_concerns(const struct perf_follow *f, const struct vs_event *event)
+{
+	return followed_of(f, event->pid) || followed_of(f, event->pid2) ||
+	       (event->type < TYPES && f->scopes[event->type] != VS_SCOPE_FOLLOWED) ||
+	       (event->type == VS_EVENT_SCHED_SWITCH && f->waiting[event->cpu]);
+}
+
+uint64_t perf_follow_unseen_wakeups(const struct perf_follow *f)
+{
+	return f->unseen_wakeups;
+}
+
+static void count_then(const struct perf_follow *f, size_t *n)
+{
+	for (size_t i = 0; i < f->n_orders; i++) {
+		const struct order *o = &f->orders[i];
+
+		if (order_last(f, o->tid) != o)
+			continue;
+		if (!o->remove && !followed_of(f, o->tid))
+			(*n)++;
+		else if (o->remove && followed_of(f, o->tid))
+			(*n)--;
+	}
+}
+
+bool perf_follow_sees_all(const struct perf_follow *f, size_t cpu)
+{
+	return f->seen[cpu] >= SWITCHES_ENOUGH;
+}
+
+size_t perf_follow_threads(const struct perf_follow *f)
+{
+	size_t n = f->n_followed;
+
+	count_then(f, &n);
+	return n;
+}
+
+long perf_follow_waiting(const struct perf_follow *f, size_t cpu)
+{
+	long n = 0;
+
+	if (cpu != SIZE_MAX)
+		return cpu < VS_CPUS_MAX ? f->waiting[cpu] : 0;
+	for (size_t i = 0; i < VS_CPUS_MAX; i++)
+		n += f->waiting[i];
+	return n;
+}
+
+uint64_t perf_follow_unfollowed(const struct perf_follow *f)
+{
+	return f->unfollowed;
+}

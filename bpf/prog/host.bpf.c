@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Host capture: attached once, whatever the number of VMs. An event is emitted if it concerns a
+ * followed thread, or if a followed thread waits, runnable, for the CPU it happens on: that shows
+ * who holds the CPU. Every task named in an event of the scheduler is announced by TASK_NAME before
+ * its first one.
+ *
+ * Cost for a switch that concerns nobody: two loads from a table of counters and one from the
+ * CPU's waiter count.
+ */
+#include "bpf/prog/emit.h"
+#include "bpf/prog/follow.h"
+#include "bpf/prog/stack.h"
+#include "bpf/prog/tracepoint.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, VS_FOLLOWED_MAX);
+	__type(key, __s32);
+	__type(value, __u32);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, VS_FOLLOWED_MAX);
+	__type(key, __u32);
+	__type(value, struct vs_followed);
+} followed SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, VS_FOLLOWED_MAX);
+	__uint(key_size, 0);
+	__uint(value_size, sizeof(__u32));
+} free_slots SEC(".maps");
+
+/* Processes of followed threads: tgid -> VM. Their signals and new threads are of interest. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __s32);
+	__type(value, __u32);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __s32);
+	__type(value, struct vs_announced);
+} announced SEC(".maps");
+
+/* Block requests under way -> who issued them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct vs_request);
+	__type(value, __s32);
+} requests SEC(".maps");
+
+/* Slot -> a one-element array with the struct vs_stack of that vCPU thread. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, VS_FOLLOWED_MAX);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} stack_buffers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 21);
+} stacks SEC(".maps");
+
+/* By slot: the exit that a vCPU at summary level is in. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, VS_FOLLOWED_MAX);
+	__type(key, __u32);
+	__type(value, struct vs_exit);
+} exits SEC(".maps");
+
+/* And what those that became no events came to. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, VS_EXIT_CELLS_MAX_KERNEL);
+	__type(key, struct vs_exit_key);
+	__type(value, struct vs_exit_cell);
+} exit_cells SEC(".maps");
+
+/* What a new cell begins as: too large for a program's stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct vs_exit_cell);
+} empty_cell SEC(".maps");
+
+/* At summary level, exits that took less become no events. */
+const volatile __u64 exit_threshold_ns;
+const volatile bool with_stacks;
+/* 0: no samples. */
+const volatile __u64 sample_period_ns;
+
+/* Changed while the programs run. */
+volatile __u64 wait_threshold_ns;
+/* Followed threads by tid modulo VS_BUCKETS: most tasks are dismissed without a hash lookup. */
+__u32 buckets[VS_BUCKETS];
+/* Followed threads that wait, runnable, for each CPU. */
+__s32 waiting[VS_CPUS_MAX];
+/* New threads of followed processes that found no free slot; stacks that found no room. */
+__u64 unfollowed, stacks_dropped;
+struct vs_tracepoint tracepoints[VS_TRACEPOINTS_MAX];
+/* By VM: 1 if its level is summary. Whether the hits of other tasks are wanted by any VM. */
+__u8 summary[VS_VMS_MAX];
+__u32 detail_anywhere;
+/* Exits that became no events, and that no cell was left for. */
+__u64 exits_uncounted;
+
+static __always_inline struct vs_followed *followed_of(__s32 tid, __u32 *slot_out)
+{
+	__u32 *slot;
+
+	if (!*(volatile __u32 *)&buckets[tid & (VS_BUCKETS - 1)])
+		return NULL;
+	slot = bpf_map_lookup_elem(&slots, &tid);
+	if (!slot)
+		return NULL;
+	*slot_out = *slot;
+	return bpf_map_lookup_elem(&followed, slot);
+}
+
+/* Moves a thread between the waiter counts; cpu -1: it waits no longer. The exchange pairs every
+ * increment with one decrement, whoever comes first. */
+static __always_inline void wait_on(struct vs_followed *f, __s32 cpu)
+{
+	const __s32 before = __sync_lock_test_and_set(&f->waiting_cpu, cpu);
+
+	if (cpu >= 0)
+		__sync_fetch_and_add(&waiting[cpu & (VS_CPUS_MAX - 1)], 1);
+	if (before >= 0)
+		__sync_fetch_and_add(&waiting[before & (VS_CPUS_MAX - 1)], -1);
+}
+
+static __always_inline void announce_as(__s32 tid, __s32 tgid, const char *comm)
+{
+	struct vs_announced name = {.tgid = tgid}, *known;
+
+	if (!tid) /* every CPU's idle task */
+		return;
+	bpf_probe_read_kernel_str(name.comm, sizeof(name.comm), comm);
+	known = bpf_map_lookup_elem(&announced, &tid);
+	if (known && known->comm[0] == name.comm[0] && known->comm[1] == name.comm[1] &&
+	    known->tgid == tgid)
+		return;
+	bpf_map_update_elem(&announced, &tid, &name, BPF_ANY);
+	emit(VS_EVENT_TASK_NAME, tid, tgid, name.comm[0], name.comm[1]);
+}
+
+static __always_inline void announce(struct task_struct *p)
+{
+	announce_as(VS_READ(p, pid), VS_READ(p, tgid), p->comm);
+}
+
+static __always_inline void announce_current(void)
+{
+	announce(vs_current_task());
+}
+
+static __always_inline struct vs_stack *stack_buffer(__u32 slot)
+{
+	void *array = bpf_map_lookup_elem(&stack_buffers, &slot);
+	__u32 zero = 0;
+
+	return array ? bpf_map_lookup_elem(array, &zero) : NULL;
+}
+
+/* The thread in `slot` sleeps from now on: keep where. It is still the current task. */
+static __always_inline void stack_keep(void *ctx, __u32 slot, __u64 now, __s32 tid, __s32 tgid)
+{
+	struct vs_stack *s = stack_buffer(slot);
+
+	if (!s)
+		return;
+	stack_fill(ctx, s, true);
+	s->time = now;
+	s->tid = tid;
+	s->tgid = tgid;
+	s->explains = tid;
+	s->cpu = (__u16)bpf_get_smp_processor_id();
+	s->role = VS_STACK_WAITER;
+}
+
+/* `p`, in `slot`, runs again after a sleep of wait_ns. */
+static __always_inline void stack_send_kept(__u32 slot, struct task_struct *p, __u64 wait_ns)
+{
+	struct vs_stack *s = stack_buffer(slot);
+	__u64 bytes;
+
+	if (!s || s->role != VS_STACK_WAITER)
+		return;
+	s->wait_ns = wait_ns;
+	bpf_probe_read_kernel_str(s->comm, sizeof(s->comm), p->comm);
+	bytes = s->user_bytes;
+	if (bytes > VS_STACK_USER_BYTES)
+		bytes = VS_STACK_USER_BYTES;
+	bytes += __builtin_offsetof(struct vs_stack, user);
+	if (bpf_ringbuf_output(&stacks, s, bytes, BPF_RB_NO_WAKEUP))
+		__sync_fetch_and_add(&stacks_dropped, 1);
+	s->role = 0;
+}
+
+/* The current task wakes `woken`, which has slept for wait_ns. */
+static __always_inline void stack_send_waker(void *ctx, __s32 woken, __u64 now, __u64 wait_ns)
+{
+	struct task_struct *current = vs_current_task();
+	struct vs_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
+
+	if (!s) {
+		__sync_fetch_and_add(&stacks_dropped, 1);
+		return;
+	}
+	stack_fill(ctx, s, false);
+	s->time = now;
+	s->wait_ns = wait_ns;
+	s->tid = VS_READ(current, pid);
+	s->tgid = VS_READ(current, tgid);
+	s->explains = woken;
+	s->cpu = (__u16)bpf_get_smp_processor_id();
+	s->role = VS_STACK_WAKER;
+	bpf_probe_read_kernel_str(s->comm, sizeof(s->comm), current->comm);
+	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
+}
+
+/* ---- VM-exits at summary level ---- */
+
+static __always_inline __s32 microseconds_since(__u64 then, __u64 now)
+{
+	return (__s32)((now - then) / 1000);
+}
+
+/* The exit that `tid` is in becomes events, if it has not. */
+static __always_inline void exit_tell(struct vs_exit *x, __s32 tid, __u64 now)
+{
+	if (!x->begin || x->told)
+		return;
+	x->told = 1;
+	emit(VS_EVENT_KVM_EXIT, tid, microseconds_since(x->begin, now), x->reason, x->rip);
+	if (x->vmm_begin)
+		emit(VS_EVENT_KVM_USERSPACE_EXIT, tid, microseconds_since(x->vmm_begin, now),
+		     x->vmm_reason, x->vmm_errno);
+}
+
+static __always_inline void exit_count(struct vs_exit *x, __s32 tid, __u32 vm, __u64 now)
+{
+	const struct vs_exit_key key = {.reason = x->reason, .tid = tid};
+	struct vs_exit_cell *cell = bpf_map_lookup_elem(&exit_cells, &key);
+	const __u64 handling = now - x->begin;
+	const __u64 vmm = x->vmm_begin ? now - x->vmm_begin : 0;
+
+	if (!cell) {
+		const __u32 zero = 0;
+		struct vs_exit_cell *empty = bpf_map_lookup_elem(&empty_cell, &zero);
+
+		if (empty)
+			bpf_map_update_elem(&exit_cells, &key, empty, BPF_NOEXIST);
+		cell = bpf_map_lookup_elem(&exit_cells, &key);
+		if (!cell) {
+			__sync_fetch_and_add(&exits_uncounted, 1);
+			return;
+		}
+	}
+	cell->vm = vm;
+	cell->kernel_ns += handling - vmm;
+	cell->vmm_ns += vmm;
+	if (handling > cell->max_ns)
+		cell->max_ns = handling;
+	cell->buckets[exit_bucket_of(handling) & (VS_EXIT_BUCKETS - 1)]++;
+	cell->count++;
+}
+
+/* An entry, exit or return to the VMM of a vCPU whose VM is at summary level. */
+static __always_inline void exit_summarise(__u32 type, struct vs_followed *f, __u32 slot, __s32 tid,
+					   __u64 arg0, __u64 arg1)
+{
+	const __u64 now = bpf_ktime_get_ns();
+	struct vs_exit *x = bpf_map_lookup_elem(&exits, &slot);
+
+	if (!x)
+		return;
+	if (type == VS_EVENT_KVM_EXIT) {
+		*x = (struct vs_exit){.begin = now, .reason = arg0, .rip = arg1};
+	} else if (type == VS_EVENT_KVM_USERSPACE_EXIT) {
+		x->vmm_begin = now;
+		x->vmm_reason = arg0;
+		x->vmm_errno = arg1;
+		if (!x->begin || x->told)
+			emit((__u16)type, tid, 0, arg0, arg1);
+	} else {
+		if (x->begin && now - x->begin >= exit_threshold_ns)
+			exit_tell(x, tid, now);
+		if (!x->begin || x->told)
+			emit((__u16)type, tid, 0, arg0, arg1);
+		else
+			exit_count(x, tid, f->vm, now);
+		x->begin = 0;
+	}
+}
+
+static __always_inline bool is_summary(const struct vs_followed *f)
+{
+	return summary[f->vm & (VS_VMS_MAX - 1)];
+}
+
+/* A followed thread is gone for good, or its slot was never used. */
+static __always_inline void slot_free(struct vs_followed *f, __u32 slot)
+{
+	f->tid = 0;
+	bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+}
+
+static __always_inline void unfollow(struct vs_followed *f, __s32 tid, __u32 slot)
+{
+	if (bpf_map_delete_elem(&slots, &tid))
+		return; /* userspace was faster */
+	__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)], -1);
+	wait_on(f, -1);
+	slot_free(f, slot);
+}
+
+VS_TRACEPOINT(sched_switch)
+int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	const __s32 out = VS_READ(prev, pid), in = VS_READ(next, pid);
+	const __u32 cpu = bpf_get_smp_processor_id();
+	__u32 out_slot = 0, in_slot = 0, state;
+	bool concerns;
+	struct vs_followed *f_out = followed_of(out, &out_slot);
+	struct vs_followed *f_in = followed_of(in, &in_slot);
+	__u64 now;
+
+	concerns = f_out;
+	/* Or else the compiler tests both pointers at once by OR, which the verifier forbids. */
+	asm volatile("" : "+r"(concerns));
+	if (!concerns && !f_in && !*(volatile __s32 *)&waiting[cpu & (VS_CPUS_MAX - 1)])
+		return 0;
+	state = switch_state(ctx, preempted, prev);
+	if (f_out && f_out->flags & VS_FOLLOWED_VCPU && is_summary(f_out)) {
+		struct vs_exit *x = bpf_map_lookup_elem(&exits, &out_slot);
+
+		if (x)
+			exit_tell(x, out, bpf_ktime_get_ns());
+	}
+	announce(prev);
+	announce(next);
+	emit(VS_EVENT_SCHED_SWITCH, out, in, state,
+	     (__u32)VS_READ(prev, prio) | (__u64)(__u32)VS_READ(next, prio) << 32);
+	now = bpf_ktime_get_ns();
+	if (f_out) {
+		f_out->off_time = now;
+		f_out->off_state = state;
+		if (state == 0)
+			wait_on(f_out, (__s32)cpu);
+		else if (state & VS_TASK_DEAD)
+			unfollow(f_out, out, out_slot);
+		else if (with_stacks && f_out->flags & VS_FOLLOWED_VCPU)
+			stack_keep(ctx, out_slot, now, out, f_out->tgid);
+	}
+	if (f_in) {
+		const __u64 wait_ns = now - f_in->off_time;
+
+		wait_on(f_in, -1);
+		if (with_stacks && f_in->flags & VS_FOLLOWED_VCPU && f_in->off_time &&
+		    f_in->off_state && wait_ns >= wait_threshold_ns)
+			stack_send_kept(in_slot, next, wait_ns);
+		/* It runs: a waking that finds it so, on its way to sleep, ends no wait. */
+		f_in->off_state = 0;
+	}
+	return 0;
+}
+
+/* Attached to a timer of each CPU if samples are wanted: where a followed thread is now. */
+SEC("perf_event")
+int vs_h_sample(struct bpf_perf_event_data *ctx)
+{
+	const __u64 both = bpf_get_current_pid_tgid();
+	const __s32 tid = (__s32)both;
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct vs_stack *s;
+	__u32 slot = 0;
+
+	if (!tid || !followed_of(tid, &slot))
+		return 0;
+	s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
+	if (!s) {
+		__sync_fetch_and_add(&stacks_dropped, 1);
+		return 0;
+	}
+	stack_fill(ctx, s, false);
+	s->time = bpf_ktime_get_ns();
+	s->wait_ns = sample_period_ns;
+	s->tid = s->explains = tid;
+	s->tgid = (__s32)(both >> 32);
+	s->cpu = (__u16)bpf_get_smp_processor_id();
+	s->role = VS_STACK_SAMPLE;
+	bpf_probe_read_kernel_str(s->comm, sizeof(s->comm), current->comm);
+	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* In the waker's context, unlike sched_wakeup, which an idle CPU may see to by itself. */
+VS_TRACEPOINT(sched_waking)
+int BPF_PROG(vs_h_waking, struct task_struct *p)
+{
+	const __s32 tid = VS_READ(p, pid);
+	__u32 slot = 0;
+	struct vs_followed *f = followed_of(tid, &slot);
+	__u64 now, wait_ns;
+
+	if (!f)
+		return 0;
+	f->waker = current_tid();
+	announce_current();
+	now = bpf_ktime_get_ns();
+	wait_ns = now - f->off_time;
+	if (with_stacks && f->flags & VS_FOLLOWED_VCPU && f->off_time && f->off_state &&
+	    f->waiting_cpu < 0 && wait_ns >= wait_threshold_ns)
+		stack_send_waker(ctx, tid, now, wait_ns);
+	return 0;
+}
+
+static __always_inline void woken(struct task_struct *p, __u16 type)
+{
+	const __s32 tid = VS_READ(p, pid);
+	const __u32 cpu = task_cpu(p);
+	__u32 slot = 0;
+	struct vs_followed *f = followed_of(tid, &slot);
+	__s32 waker;
+
+	if (!f)
+		return;
+	waker = f->waker;
+	f->waker = -1;
+	announce(p);
+	if (waker < 0) {
+		announce_current();
+		waker = current_tid();
+	}
+	emit(type, tid, waker, cpu, (__u32)VS_READ(p, prio));
+	/* Woken before it had left its CPU, or for the second time: nothing changes. */
+	if (!VS_READ(p, on_cpu) && f->waiting_cpu < 0)
+		wait_on(f, (__s32)cpu);
+}
+
+VS_TRACEPOINT(sched_wakeup)
+int BPF_PROG(vs_h_wakeup, struct task_struct *p)
+{
+	woken(p, VS_EVENT_SCHED_WAKEUP);
+	return 0;
+}
+
+VS_TRACEPOINT(sched_wakeup_new)
+int BPF_PROG(vs_h_wakeup_new, struct task_struct *p)
+{
+	woken(p, VS_EVENT_SCHED_WAKEUP_NEW);
+	return 0;
+}
+
+VS_TRACEPOINT(sched_migrate_task)
+int BPF_PROG(vs_h_migrate, struct task_struct *p, int dest_cpu)
+{
+	const __s32 tid = VS_READ(p, pid);
+	__u32 slot = 0;
+	struct vs_followed *f = followed_of(tid, &slot);
+
+	if (!f)
+		return 0;
+	announce(p);
+	announce_current();
+	emit(VS_EVENT_SCHED_MIGRATE, tid, current_tid(), task_cpu(p), (__u32)dest_cpu);
+	if (f->waiting_cpu >= 0)
+		wait_on(f, dest_cpu);
+	return 0;
+}
+
+VS_TRACEPOINT(signal_generate)
+int BPF_PROG(vs_h_signal, int number, void *info, struct task_struct *p)
+{
+	const __s32 tgid = VS_READ(p, tgid);
+
+	if (!bpf_map_lookup_elem(&processes, &tgid))
+		return 0;
+	announce(p);
+	announce_current();
+	emit(VS_EVENT_SIGNAL, VS_READ(p, pid), current_tid(), (__u32)number, (__u32)tgid);
+	return 0;
+}
+
+/* A new thread of a followed process is followed, too. */
+VS_TRACEPOINT(task_newtask)
+int BPF_PROG(vs_h_newtask, struct task_struct *p)
+{
+	const __s32 tid = VS_READ(p, pid), tgid = VS_READ(p, tgid);
+	__u32 *vm = bpf_map_lookup_elem(&processes, &tgid);
+	struct vs_followed *f;
+	__u32 slot;
+
+	if (!vm)
+		return 0;
+	if (bpf_map_pop_elem(&free_slots, &slot)) {
+		__sync_fetch_and_add(&unfollowed, 1);
+		return 0;
+	}
+	f = bpf_map_lookup_elem(&followed, &slot);
+	if (!f)
+		return 0;
+	f->tgid = tgid;
+	f->vm = *vm;
+	f->flags = VS_FOLLOWED_BY_KERNEL;
+	f->waiting_cpu = -1;
+	f->off_state = 0;
+	f->off_time = 0;
+	f->waker = -1;
+	f->tid = tid;
+	__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)], 1);
+	if (bpf_map_update_elem(&slots, &tid, &slot, BPF_NOEXIST)) {
+		__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)], -1);
+		__sync_fetch_and_add(&unfollowed, 1);
+		slot_free(f, slot);
+		return 0;
+	}
+	announce(p);
+	return 0;
+}
+
+VS_TRACEPOINT(task_rename)
+int BPF_PROG(vs_h_rename, struct task_struct *p, const char *comm)
+{
+	const __s32 tid = VS_READ(p, pid);
+	__u32 slot = 0;
+
+	if (followed_of(tid, &slot))
+		announce_as(tid, VS_READ(p, tgid), comm);
+	return 0;
+}
+
+/* The thread itself stays followed until its last switch. */
+VS_TRACEPOINT(sched_process_exit)
+int BPF_PROG(vs_h_exit, struct task_struct *p)
+{
+	const __s32 tid = VS_READ(p, pid), tgid = VS_READ(p, tgid);
+	__u32 slot = 0;
+
+	if (followed_of(tid, &slot)) {
+		announce(p);
+		emit(VS_EVENT_TASK_EXIT, tid, tgid, 0, 0);
+	}
+	/* The last thread: its process id may be given to another process. */
+	if (bpf_map_lookup_elem(&processes, &tgid) && !VS_READ_VIA(p, signal, live.counter))
+		bpf_map_delete_elem(&processes, &tgid);
+	return 0;
+}
+
+static __always_inline __u64 field_read(const void *ctx, const struct vs_tracepoint_field *f)
+{
+	__u64 bytes = f->bytes, value = 0, unused;
+
+	/* Or else the compiler checks another register than it passes on. */
+	asm volatile("" : "+r"(bytes));
+	if (!bytes || bytes > sizeof(value))
+		return 0;
+	unused = 64 - 8 * bytes;
+	bpf_probe_read_kernel(&value, bytes, ctx + f->offset);
+	if (f->is_signed)
+		value = (__u64)((__s64)(value << unused) >> unused);
+	return value << f->shift;
+}
+
+static __always_inline __u64 fields_read(const void *ctx, const struct vs_tracepoint_field *f)
+{
+	return field_read(ctx, &f[0]) | field_read(ctx, &f[1]);
+}
+
+static __always_inline void tracepoint_hit(void *ctx)
+{
+	const struct vs_tracepoint *t;
+	struct vs_followed *f;
+	const __s32 tid = current_tid();
+	struct vs_request request = {};
+	__u64 arg0, arg1;
+	__s32 other = 0;
+	__u32 slot = 0;
+
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_attach_cookie))
+		return; /* before 5.15: then it cannot be attached with a cookie either */
+	t = &tracepoints[bpf_get_attach_cookie(ctx) & (VS_TRACEPOINTS_MAX - 1)];
+	if (!*(volatile __u32 *)&t->type)
+		return; /* others are not attached yet */
+	f = followed_of(tid, &slot);
+	if (!f && (t->scope == VS_SCOPE_FOLLOWED || t->scope == VS_SCOPE_BEGIN))
+		return;
+	/* What anyone does may concern any VM, whatever the level of the VM in whose thread it
+	 * happens. */
+	if (!t->always && !(f && t->scope != VS_SCOPE_ANYONE ? !is_summary(f)
+							     : *(volatile __u32 *)&detail_anywhere))
+		return;
+	arg0 = fields_read(ctx, t->arg0);
+	arg1 = fields_read(ctx, t->arg1);
+	if (t->always && f && is_summary(f)) {
+		exit_summarise(t->type, f, slot, tid, arg0, arg1);
+		return;
+	}
+	if (t->scope == VS_SCOPE_BEGIN || t->scope == VS_SCOPE_END) {
+		request.first = arg0;
+		request.second = (__u32)arg1;
+	}
+	if (t->scope == VS_SCOPE_BEGIN)
+		bpf_map_update_elem(&requests, &request, &tid, BPF_ANY);
+	if (t->scope == VS_SCOPE_END) {
+		const __s32 *beginner = bpf_map_lookup_elem(&requests, &request);
+
+		if (!beginner)
+			return;
+		other = *beginner;
+		bpf_map_delete_elem(&requests, &request);
+	}
+	emit((__u16)t->type, tid, other, arg0, arg1);
+}
+
+/* Attached to each tracepoint of a table in userspace, whose index is the cookie. */
+SEC("tp")
+int vs_h_tracepoint(void *ctx)
+{
+	tracepoint_hit(ctx);
+	return 1; /* 0 would hide the hit from perf, whoever uses it */
+}
+
+/* The kernel's struct bpf_perf_event_data on x86-64; its registers in the kernel's order. */
+struct fault_context {
+	__u64 regs[21];
+	__u64 sample_period;
+	__u64 address;
+};
+
+enum { FAULT_REGS_IP = 16 };
+
+/* Attached to every CPU's count of page faults that had to wait for a device. */
+SEC("perf_event")
+int vs_h_major_fault(struct fault_context *ctx)
+{
+	const __s32 tid = current_tid();
+	__u32 slot = 0;
+
+	if (followed_of(tid, &slot))
+		emit(VS_EVENT_MAJOR_FAULT, tid, 0, ctx->address, ctx->regs[FAULT_REGS_IP]);
+	return 0;
+}

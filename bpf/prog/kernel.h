@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The few kernel structs that our programs read, declared by hand: only the fields we use, located
+ * at load time by CO-RE, so that the build machine needs neither kernel BTF nor headers. A suffix
+ * ___x names another layout of the same kernel struct; which one exists is asked at load time.
+ */
+#ifndef PROG_KERNEL_H
+#define PROG_KERNEL_H
+
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+#include "proto/event.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct thread_info {
+	__u32 cpu;
+};
+
+struct mm_struct;
+
+struct atomic_int {
+	int counter;
+};
+
+struct signal_struct {
+	struct atomic_int live; /* threads that have not begun to exit */
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int __state;
+	int on_cpu;
+	int prio;
+	int pid;
+	int tgid;
+	struct mm_struct *mm;
+	struct signal_struct *signal;
+	char comm[16];
+};
+
+/* Before 5.14 `state` was a long; before 5.16 x86 kept the CPU outside thread_info. */
+struct task_struct___before_5_16 {
+	volatile long state;
+	unsigned int cpu;
+};
+
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
+	unsigned long ip, sp;
+};
+
+struct bpf_iter_meta;
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+#pragma clang attribute pop
+
+/*
+ * Every source is built twice. With BTF-typed tracepoints the verifier knows what the arguments
+ * point to and fields are plain loads; the raw-tracepoint build reads the same fields through
+ * bpf_probe_read_kernel, for kernels whose verifier refuses the first.
+ */
+#ifdef VS_RAW_TRACEPOINTS
+#define VS_TRACEPOINT(name)        SEC("raw_tp/" #name)
+#define VS_READ(p, field)          BPF_CORE_READ(p, field)
+#define VS_READ_VIA(p, via, field) BPF_CORE_READ(p, via, field)
+#define vs_current_task()          ((struct task_struct *)bpf_get_current_task())
+#else
+#define VS_TRACEPOINT(name)        SEC("tp_btf/" #name)
+#define VS_READ(p, field)          ((p)->field)
+#define VS_READ_VIA(p, via, field) ((p)->via->field)
+#define vs_current_task()          bpf_get_current_task_btf()
+#endif
+
+/* Set by the loader from this kernel's BTF: sched_switch hands over the state since 5.18. */
+const volatile bool switch_has_state;
+
+static __always_inline __u32 task_cpu(struct task_struct *p)
+{
+	if (bpf_core_field_exists(p->thread_info.cpu))
+		return VS_READ(p, thread_info.cpu);
+	return VS_READ((struct task_struct___before_5_16 *)p, cpu);
+}
+
+static __always_inline __u32 task_state(struct task_struct *p)
+{
+	if (bpf_core_field_exists(p->__state))
+		return VS_READ(p, __state);
+	return (__u32)VS_READ((struct task_struct___before_5_16 *)p, state);
+}
+
+/* The bits that enum vs_task_state names; the others (freezable, no load, kill) only qualify them.
+ * A state without any of them, like waiting for a real-time lock, is an uninterruptible sleep. */
+static __always_inline __u32 state_reported(__u32 state)
+{
+	const __u32 named = VS_TASK_INTERRUPTIBLE | VS_TASK_UNINTERRUPTIBLE | VS_TASK_STOPPED |
+			    VS_TASK_TRACED | VS_TASK_EXIT | VS_TASK_PARKED | VS_TASK_DEAD |
+			    VS_TASK_FROZEN;
+
+	const __u32 idle = VS_TASK_UNINTERRUPTIBLE | VS_TASK_IDLE;
+
+	if ((state & idle) == idle)
+		return (state & named) | VS_TASK_IDLE;
+	return state & named ? state & named : VS_TASK_UNINTERRUPTIBLE;
+}
+
+/*
+ * Why `prev` leaves the CPU, 0 if it stays runnable. `ctx` is the tracepoint's argument array. The
+ * kernel passes the state it decided on, because another CPU may overwrite the task's own one with
+ * TASK_WAKING meanwhile; a task that found a signal pending was made runnable again after that.
+ */
+static __always_inline __u32 switch_state(const unsigned long long *ctx, bool preempted,
+					  struct task_struct *prev)
+{
+	__u32 now = task_state(prev);
+
+	if (preempted || !now)
+		return 0;
+	return state_reported(switch_has_state ? (__u32)ctx[3] : now);
+}
+
+static __always_inline __s32 current_tid(void)
+{
+	return (__s32)bpf_get_current_pid_tgid();
+}
+
+#endif

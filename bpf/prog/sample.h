@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The guest programs' half of guest_stack.h. Off unless the wish has a sample_period_ns.
+ *
+ * User stacks are followed by frame pointers: what was built without them shows its leaf only.
+ * Cost: about 6 us for each sample, 3 to 5 us for each switch to sleep
+ * (tests/bench/bench_guest_stacks).
+ */
+#ifndef PROG_SAMPLE_H
+#define PROG_SAMPLE_H
+
+#include <asm-generic/errno-base.h>
+
+#include "bpf/prog/emit.h"
+#include "bpf/prog/guest_stack.h"
+#include "bpf/prog/wish.h"
+
+const volatile __s32 sample_except; /* a process, 0 none */
+
+/* Which stacks userspace has been given. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, VS_GUEST_STACKS_KNOWN);
+	__type(key, struct vs_guest_stack_key);
+	__type(value, __u8);
+} known_stacks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, VS_GUEST_STACKS_BYTES);
+} new_stacks SEC(".maps");
+
+/* By role, because a sample may interrupt a switch. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 4);
+	__type(key, __u32);
+	__type(value, struct vs_guest_stack);
+} stack_scratch SEC(".maps");
+
+/* FNV-1a over words, folded; never 0. */
+static __always_inline __u32 stack_id(const struct vs_guest_stack *s)
+{
+	__u64 h = 0xcbf29ce484222325;
+
+	for (int i = 0; i < VS_GUEST_STACK_FRAMES; i++) {
+		if ((__u32)i >= s->n)
+			break;
+		h = (h ^ s->frames[i]) * 0x100000001b3;
+		h ^= h >> 32;
+	}
+	return (__u32)h ? (__u32)h : 1;
+}
+
+/* Its id, 0 if there is none. */
+static __always_inline __u32 stack_take(void *ctx, struct vs_guest_stack *s, __s32 tgid,
+					__u64 flags)
+{
+	const long bytes = bpf_get_stack(ctx, s->frames, sizeof(s->frames), flags);
+	struct vs_guest_stack_key key = {.tgid = tgid};
+	const __u8 one = 1;
+
+	if (bytes <= 0)
+		return 0;
+	s->n = (__u32)bytes / sizeof(s->frames[0]);
+	s->tgid = tgid;
+	s->id = key.id = stack_id(s);
+	/*
+	 * Any other error than this one leaves open whether it was told: again, then. Before
+	 * Linux 6.3 an int is what comes back, and the upper half of the register is chance.
+	 */
+	if ((__s32)bpf_map_update_elem(&known_stacks, &key, &one, BPF_NOEXIST) == -EEXIST)
+		return s->id;
+	if (!bpf_ringbuf_output(&new_stacks, s, sizeof(*s), BPF_RB_NO_WAKEUP))
+		return s->id;
+	/* No room: the next one that is alike tries again. */
+	bpf_map_delete_elem(&known_stacks, &key);
+	return 0;
+}
+
+/* The current task's stack, in an event. */
+static __always_inline void stack_emit(void *ctx, __u32 role)
+{
+	const __u64 both = bpf_get_current_pid_tgid();
+	struct vs_guest_stack *s = bpf_map_lookup_elem(&stack_scratch, &role);
+	__u32 kernel, user;
+
+	if (!s || !(__u32)both || (__s32)(both >> 32) == sample_except ||
+	    current_shown() == VS_TASK_OTHER)
+		return;
+	__sync_fetch_and_add(&wish.stacks, 1);
+	s->role = role;
+	kernel = stack_take(ctx, s, 0, 0);
+	user = stack_take(ctx, s, (__s32)(both >> 32), BPF_F_USER_STACK);
+	emit(VS_EVENT_TASK_STACK, (__s32)both, (__s32)(both >> 32), kernel | (__u64)user << 32,
+	     role | wish.sample_period_ns << 8);
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Fills a struct vs_stack with the current task's kernel frames, user registers and the first
+ * 16 KiB of its user stack. Unwinding is userspace's: neither QEMU nor libc keeps frame pointers.
+ *
+ * Cost: the common case is one copy without a page fault, because the end of the stack's mapping
+ * is remembered from the copy before.
+ */
+#ifndef PROG_STACK_H
+#define PROG_STACK_H
+
+#include "bpf/prog/follow.h"
+#include "bpf/prog/kernel.h"
+
+enum {
+	STACK_PAGE_BYTES = 4096,
+	/* A page may have been absent when the end was looked for: look again now and then. */
+	STACK_RELEARN_COPIES = 256,
+};
+
+/* End of the mapping that holds sp, as far as it matters: at most 16 KiB and a page above sp. */
+static __always_inline __u64 user_stack_end(__u64 sp)
+{
+	__u64 end = (sp | (STACK_PAGE_BYTES - 1)) + 1;
+	char byte;
+
+	for (int i = 0; i < VS_STACK_USER_BYTES / STACK_PAGE_BYTES; i++) {
+		if (bpf_probe_read_user(&byte, 1, (void *)end))
+			break;
+		end += STACK_PAGE_BYTES;
+	}
+	return end;
+}
+
+static __always_inline bool user_stack_read(struct vs_stack *s, __u64 sp)
+{
+	__u64 bytes = s->user_end - sp;
+
+	if (bytes > VS_STACK_USER_BYTES)
+		bytes = VS_STACK_USER_BYTES;
+	s->user_bytes = 0;
+	if (bpf_probe_read_user(s->user, (__u32)bytes, (void *)sp))
+		return false;
+	s->user_bytes = (__u32)bytes;
+	return true;
+}
+
+static __always_inline void user_stack_copy(struct vs_stack *s, __u64 sp, bool remembers)
+{
+	const bool known = remembers && s->user_end > sp &&
+			   s->user_end - sp <= VS_STACK_USER_BYTES + STACK_PAGE_BYTES &&
+			   s->copies % STACK_RELEARN_COPIES;
+
+	if (known && user_stack_read(s, sp))
+		return;
+	s->user_end = user_stack_end(sp);
+	user_stack_read(s, sp);
+}
+
+/* remembers: `s` was filled by the same thread before (or is zeroed). */
+static __always_inline void stack_fill(void *ctx, struct vs_stack *s, bool remembers)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(current);
+	const long bytes = bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0);
+
+	s->n_kernel = bytes > 0 ? (__u32)bytes / sizeof(s->kernel[0]) : 0;
+	s->has_user = 0;
+	s->user_bytes = 0;
+	s->copies = remembers ? s->copies + 1 : 0;
+	if (!current->mm)
+		return;
+	s->has_user = 1;
+	s->regs[0] = regs->ax;
+	s->regs[1] = regs->dx;
+	s->regs[2] = regs->cx;
+	s->regs[3] = regs->bx;
+	s->regs[4] = regs->si;
+	s->regs[5] = regs->di;
+	s->regs[6] = regs->bp;
+	s->regs[7] = regs->sp;
+	s->regs[8] = regs->r8;
+	s->regs[9] = regs->r9;
+	s->regs[10] = regs->r10;
+	s->regs[11] = regs->r11;
+	s->regs[12] = regs->r12;
+	s->regs[13] = regs->r13;
+	s->regs[14] = regs->r14;
+	s->regs[15] = regs->r15;
+	s->regs[16] = regs->ip;
+	user_stack_copy(s, regs->sp, remembers);
+}
+
+#endif
