@@ -26,7 +26,7 @@ static int clock_give(const struct pipeline_source *s, const struct model *m,
 		.disagreements = s->clock_disagreements,
 		.contradiction_ns = s->clock_contradiction_ns,
 		.untrusted = s->clock_untrusted || audit_refutes(&presence.recent) ||
-			     (presence.violations >= AUDIT_REFUTES &&
+			     (presence.pieces >= AUDIT_REFUTES &&
 			      presence.violations * REFUTED_SHARE > presence.pairs),
 		.epochs = s->clock_epochs,
 	};

@@ -4,6 +4,10 @@
  * was in the guest. So whatever interrupt, wake-up or switch a guest CPU tells of must lie, within
  * both clocks' errors, between an entry of its vCPU into the guest and the exit that follows;
  * without KVM's events, between the thread's getting a pCPU and its leaving it.
+ *
+ * If the host missed that a vCPU came back for a moment and left again, any number of events may
+ * lie in that moment. So violations close to each other count as one piece of evidence against a
+ * clock.
  */
 #ifndef MODEL_PRESENCE_H
 #define MODEL_PRESENCE_H
@@ -14,12 +18,17 @@
 #include "clock/audit.h"
 #include "clock/types.h"
 
-enum { PRESENCE_WAITING = 64, PRESENCE_WINDOW = 65536 };
+enum {
+	PRESENCE_WAITING = 64,
+	PRESENCE_WINDOW = 65536,
+	PRESENCE_PIECE_NS = 4000000, /* the vCPU's turn on a busy pCPU */
+};
 
 struct presence_count {
 	uint64_t pairs;      /* guest events that could be held against the host's */
 	uint64_t violations; /* of those: recorded while the vCPU was certainly elsewhere */
-	struct audit recent; /* of them */
+	uint64_t pieces;     /* of evidence that they are */
+	struct audit recent; /* pairs, and pieces as violations */
 	int64_t worst_ns;    /* by how much the worst is off, its errors taken away */
 };
 

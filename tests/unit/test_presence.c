@@ -126,9 +126,38 @@ static void a_flood_while_away_is_bounded(void **state)
 	assert_int_equal(c.pairs, PRESENCE_WAITING);
 }
 
+/* One return that the host missed explains all events of a moment; many moments are no accident. */
+static void a_clock_is_refuted_by_many_moments_not_by_many_events(void **state)
+{
+	const int64_t piece_ns = PRESENCE_PIECE_NS;
+	struct presence_count c = {0};
+	struct presence p = {0};
+
+	(void)state;
+	for (int64_t moment = 1; moment <= AUDIT_REFUTES; moment++) {
+		const int64_t t = moment * 10 * piece_ns;
+
+		assert_false(audit_refutes(&c.recent));
+		presence_left(&p, (struct host_ns){t}, 0);
+		for (int i = 0; i < 50; i++)
+			presence_event(&p, (struct host_ns){t + 1000 + i * 1000}, 0, &c);
+		presence_back(&p, (struct host_ns){t + piece_ns}, 0, &c);
+		assert_int_equal(c.pieces, moment);
+	}
+	assert_true(audit_refutes(&c.recent));
+	/* A lie shows in one long absence, too. */
+	c = (struct presence_count){0};
+	presence_left(&p, (struct host_ns){1000}, 0);
+	for (int i = 1; i <= AUDIT_REFUTES; i++)
+		presence_event(&p, (struct host_ns){1000 + i * piece_ns}, 0, &c);
+	presence_back(&p, (struct host_ns){20 * piece_ns}, 0, &c);
+	assert_true(audit_refutes(&c.recent));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_clock_is_refuted_by_many_moments_not_by_many_events),
 		cmocka_unit_test(presence_is_judged_by_the_vcpus_entries_and_exits),
 		cmocka_unit_test(a_flood_while_away_is_bounded),
 	};
