@@ -459,6 +459,21 @@ static bool happened_in_guest(const struct vs_event *e)
 	       e->type != VS_EVENT_TASK_NAME;
 }
 
+/* The first event of a guest's CPU. 0 or -ENOMEM. */
+static int guest_cpu_new(struct model *m, struct vm *vm, uint16_t cpu)
+{
+	int err;
+
+	vm->cpus[cpu] = malloc(sizeof(struct guest_cpu));
+	if (!vm->cpus[cpu])
+		return -ENOMEM;
+	guest_cpu_init(vm->cpus[cpu], vm->id, cpu, m->now);
+	changes_begin(m);
+	err = vm_guest_cpu_add(vm, cpu);
+	changes_end(m);
+	return err;
+}
+
 static int guest_event(struct model *m, struct vm *vm, const struct timeline_event *event)
 {
 	const struct vs_event *e = &event->event;
@@ -475,12 +490,8 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 
 	if (vm->next_boot != vm->boot && e->type != VS_EVENT_LOST)
 		vm->boot = instant.boot = vm->next_boot;
-	if (!vm->cpus[e->cpu]) {
-		vm->cpus[e->cpu] = malloc(sizeof(struct guest_cpu));
-		if (!vm->cpus[e->cpu])
-			return -ENOMEM;
-		guest_cpu_init(vm->cpus[e->cpu], vm->id, e->cpu, m->now);
-	}
+	if (!vm->cpus[e->cpu] && guest_cpu_new(m, vm, e->cpu))
+		return -ENOMEM;
 	vm->data.guest_events = true;
 	if (vm->vcpu_of_cpu[e->cpu] >= 0 && happened_in_guest(e)) {
 		struct vm_vcpu *vv = vm->vcpus[vm->vcpu_of_cpu[e->cpu]];

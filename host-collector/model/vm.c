@@ -63,9 +63,32 @@ int vm_guest_cpus(struct vm *vm, const struct message_cpu *cpus, size_t n)
 	return 0;
 }
 
+/* Of a CPU that came after the guest had listed them. */
+enum { APIC_ID_UNKNOWN = UINT32_MAX };
+
+int vm_guest_cpu_add(struct vm *vm, uint32_t cpu)
+{
+	struct message_cpu *bigger;
+
+	if (!vm->n_hello) /* it never listed them: all are joined by rank */
+		return 0;
+	for (size_t i = 0; i < vm->n_hello; i++) {
+		if (vm->hello[i].cpu == cpu)
+			return 0;
+	}
+	bigger = reallocarray(vm->hello, vm->n_hello + 1, sizeof(*bigger));
+	if (!bigger)
+		return -ENOMEM;
+	vm->hello = bigger;
+	bigger[vm->n_hello++] = (struct message_cpu){.cpu = cpu, .apic_id = APIC_ID_UNKNOWN};
+	qsort(bigger, vm->n_hello, sizeof(*bigger), cpu_order);
+	vm_join(vm);
+	return 0;
+}
+
 static int vcpu_by_apic_id(const struct vm *vm, uint32_t apic_id)
 {
-	for (size_t i = 0; i < vm->n_vcpus; i++) {
+	for (size_t i = 0; apic_id != APIC_ID_UNKNOWN && i < vm->n_vcpus; i++) {
 		if (vm->vcpus[i]->apic_id_known && vm->vcpus[i]->apic_id == apic_id)
 			return (int)i;
 	}

@@ -58,6 +58,9 @@ struct vm *vm_new(const struct message_vm_info *info); /* without vCPUs; NULL on
 void vm_free(struct vm *vm);
 /* 0 or -ENOMEM. */
 int vm_guest_cpus(struct vm *vm, const struct message_cpu *cpus, size_t n);
+/* The guest has a CPU that its list, if it sent one, does not hold: it was plugged or taken online
+ * since. 0 or -ENOMEM. */
+int vm_guest_cpu_add(struct vm *vm, uint32_t cpu);
 /* Works out which vCPU runs which guest CPU. */
 void vm_join(struct vm *vm);
 struct vm_vcpu *vm_vcpu_find(const struct vm *vm, uint32_t vcpu);

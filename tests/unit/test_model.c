@@ -705,6 +705,38 @@ static void guest_cpus_join_vcpus_by_apic_id(void **state)
 	model_free(m);
 }
 
+/* A vCPU is plugged, and the guest takes its CPU online, after the agent has listed the CPUs. */
+static void a_cpu_that_came_later_joins_the_vcpu_that_is_left(void **state)
+{
+	static const struct message_cpu cpus[] = {{0, 0}, {2, 2}};
+	static struct message_vm_info info = {.vm = VM, .n_threads = 2, .qemu_pid = QEMU};
+	const struct timeline_event on_1 = SWITCH(VM, 10, 1, 0, 7, 0);
+	struct model *m = model_new();
+	uint32_t vcpu;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		info.threads[i] = (struct message_vm_thread){.tid = TID0 + (int)i,
+							     .is_vcpu = true,
+							     .vcpu = i,
+							     .apic_id_known = true,
+							     .apic_id = i};
+	info.threads[1].vcpu = info.threads[1].apic_id = 2;
+	assert_int_equal(model_vm(m, &info), 0);
+	assert_int_equal(model_guest_cpus(m, VM, cpus, COUNT(cpus)), 0);
+	assert_int_equal(model_vcpu_of_guest_cpu(m, VM, 1, &vcpu), -2);
+	info.n_threads = 3;
+	info.threads[2].vcpu = info.threads[2].apic_id = 1;
+	assert_int_equal(model_vm(m, &info), 0);
+	assert_int_equal(model_vcpu_of_guest_cpu(m, VM, 1, &vcpu), -2);
+	assert_int_equal(model_push(m, &on_1), 0);
+	for (uint16_t cpu = 0; cpu < 3; cpu++) {
+		assert_int_equal(model_vcpu_of_guest_cpu(m, VM, cpu, &vcpu), 0);
+		assert_int_equal(vcpu, cpu);
+	}
+	model_free(m);
+}
+
 static void a_vcpu_may_change_its_thread(void **state)
 {
 	static const struct timeline_event first[] = {START, SWITCH(HOST, 50, 1, 5, 6, 0)};
@@ -735,6 +767,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vcpu_stories_give_their_spans),
+		cmocka_unit_test(a_cpu_that_came_later_joins_the_vcpu_that_is_left),
 		cmocka_unit_test(a_pause_by_the_vmm_is_a_stop),
 		cmocka_unit_test(an_uncertain_account_does_not_decide),
 		cmocka_unit_test(the_innermost_context_wins),
