@@ -89,7 +89,7 @@ class Scene:
     def place_threads(self):
         """The vCPU on its pCPU, QEMU's other threads on the other."""
         self.host.run(
-            f"for t in /proc/{self.qemu_pid}/task/*; do case $(cat $t/comm) in "
+            f"for t in /proc/{self.qemu_pid}/task/*; do case $(cat $t/comm 2>/dev/null) in "
             f"'CPU 0/'*) mask={1 << VCPU_CPU:x} ;; *) mask={1 << HOST_CPU:x} ;; esac; "
             "taskset -p $mask ${t##*/} || [ ! -e $t ]; done")  # some end just then
 
@@ -157,7 +157,7 @@ class Scene:
     def run_delay_ns(self):
         """How long the host's own scheduler says that the vCPU thread has waited for a pCPU."""
         return int(self.host.run(
-            f"for t in /proc/{self.qemu_pid}/task/*; do case $(cat $t/comm) in "
+            f"for t in /proc/{self.qemu_pid}/task/*; do case $(cat $t/comm 2>/dev/null) in "
             "'CPU 0/'*) cut -d' ' -f2 $t/schedstat ;; esac; done"))
 
     def guest_ran_ns(self):

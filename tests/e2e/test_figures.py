@@ -26,7 +26,7 @@ WATCH_S = 4
 
 
 def vcpu_tid(played):
-    return played.host.run(f"for t in /proc/{played.qemu_pid}/task/*; do case $(cat $t/comm) in "
+    return played.host.run(f"for t in /proc/{played.qemu_pid}/task/*; do case $(cat $t/comm 2>/dev/null) in "
                            "'CPU 0/'*) echo ${t##*/} ;; esac; done").strip()
 
 

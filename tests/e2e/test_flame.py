@@ -36,7 +36,7 @@ GRAPHS = {
 
 def play(played, say):
     played.place_threads()
-    tid = int(played.host.run(f"for t in /proc/{played.qemu_pid}/task/*; do case $(cat $t/comm) in "
+    tid = int(played.host.run(f"for t in /proc/{played.qemu_pid}/task/*; do case $(cat $t/comm 2>/dev/null) in "
                               "'CPU 0/'*) echo ${t##*/} ;; esac; done"))
     played.agent_start(f"--sample-hz {SAMPLE_HZ}")
     played.record_arguments = f"--sample-hz {SAMPLE_HZ}"

@@ -66,6 +66,14 @@ static int cpu_pin(long cpu)
 	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }
 
+/* The CPU that an argument names behind '@'; 0 if it names none. */
+static long cpu_of(const char *argument)
+{
+	const char *at = strchr(argument, '@');
+
+	return at ? atol(at + 1) : 0;
+}
+
 struct interval {
 	struct instant begin, end;
 	uint64_t lasted_ns; /* 0: all of it */
@@ -110,8 +118,8 @@ static int act_hog(char **argument, struct interval *t)
 static int act_stall(char **argument, struct interval *t)
 {
 	char line[64];
-	int len = snprintf(line, sizeof(line), "%s %s 0", argument[0], argument[1]);
-	int err = cpu_pin(0);
+	int len = snprintf(line, sizeof(line), "%s %ld 0", argument[0], atol(argument[1]));
+	int err = cpu_pin(cpu_of(argument[1]));
 	FILE *f;
 
 	if (err)
@@ -280,29 +288,41 @@ static uint64_t throttled_ns(const char *cgroup)
 	return ns;
 }
 
-/* 50 ms of the second are allowed, so one busy thread is throttled until the quota is lifted. */
+/* A cgroup's quota: 10 ms of the second, or none. */
+static int quota_set(const char *cgroup, int limited)
+{
+	char v1_file[256];
+	int err;
+
+	snprintf(v1_file, sizeof(v1_file), "%s/cpu.cfs_quota_us", cgroup);
+	if (access(v1_file, F_OK))
+		return file_write(cgroup, "cpu.max", limited ? "10000 1000000" : "max");
+	err = limited ? file_write(cgroup, "cpu.cfs_period_us", "1000000") : 0;
+	return err ? err : file_write(cgroup, "cpu.cfs_quota_us", limited ? "10000" : "-1");
+}
+
+/*
+ * A busy thread is throttled until the quota is lifted, unless others take the pCPU from it for so
+ * long that it cannot use its quota up: then another try.
+ */
 static int act_quota(char **argument, struct interval *t)
 {
 	const char *cgroup = argument[0];
-	char v1_file[256];
-	int v1, err;
+	int err = 0, tries;
 
-	snprintf(v1_file, sizeof(v1_file), "%s/cpu.cfs_quota_us", cgroup);
-	v1 = access(v1_file, F_OK) == 0;
-	t->lasted_ns = throttled_ns(cgroup);
-	t->begin = instant_now();
-	err = v1 ? file_write(cgroup, "cpu.cfs_period_us", "1000000") : 0;
-	if (!err)
-		err = v1 ? file_write(cgroup, "cpu.cfs_quota_us", "50000")
-			 : file_write(cgroup, "cpu.max", "50000 1000000");
-	if (err)
-		return err;
-	sleep_ns((uint64_t)atol(argument[1]) * 1000000);
-	err = v1 ? file_write(cgroup, "cpu.cfs_quota_us", "-1")
-		 : file_write(cgroup, "cpu.max", "max");
-	t->end = instant_now();
-	t->lasted_ns = throttled_ns(cgroup) - t->lasted_ns;
-	return err;
+	for (tries = 5; !err && !t->lasted_ns && tries; tries--) {
+		const uint64_t before_ns = throttled_ns(cgroup);
+
+		t->begin = instant_now();
+		err = quota_set(cgroup, 1);
+		if (err)
+			return err;
+		sleep_ns((uint64_t)atol(argument[1]) * 1000000);
+		err = quota_set(cgroup, 0);
+		t->end = instant_now();
+		t->lasted_ns = throttled_ns(cgroup) - before_ns;
+	}
+	return !err && !t->lasted_ns ? -EAGAIN : err;
 }
 
 /* A command to QEMU; waits for its answer if `answered`, events before it are skipped. */
@@ -353,6 +373,20 @@ static int act_pause(char **argument, struct interval *t)
 	sleep_ns((uint64_t)atol(argument[1]) * 1000000);
 	if (!err)
 		err = qmp_say(qmp, "{\"execute\":\"cont\"}", 1);
+	t->end = instant_now();
+	fclose(qmp);
+	return err;
+}
+
+static int act_qmp(char **argument, struct interval *t)
+{
+	FILE *qmp;
+	int err = qmp_open(argument[0], &qmp);
+
+	if (err)
+		return err;
+	t->begin = instant_now();
+	err = qmp_say(qmp, argument[1], 1);
 	t->end = instant_now();
 	fclose(qmp);
 	return err;
@@ -597,7 +631,7 @@ static const struct action {
 	{"sigstop", 2, "vm-stopper", act_sigstop, "PID MS: SIGSTOP, wait, SIGCONT"},
 	{"hog", 2, "cpu-hog", act_hog, "CPU MS: SCHED_FIFO busy loop on a CPU"},
 	{"stall", 2, "guest-spinner", act_stall,
-	 "MODE MS: through /proc/stall, in one of its modes"},
+	 "MODE MS[@CPU]: through /proc/stall, in one of its modes"},
 	{"compute", 1, "compute", act_compute, "MS: burns CPU 0"},
 	{"ticker", 1, "ticker", act_ticker, "PERIOD_US: wakes up on CPU 0 until SIGTERM"},
 	{"heartbeat", 2, "heartbeat", act_heartbeat,
@@ -609,8 +643,9 @@ static const struct action {
 	 "CPU TO MS: calls another CPU again and again, and waits for it"},
 	{"ptrace-stop", 2, "thread-stopper", act_ptrace_stop, "TID MS: stops one thread"},
 	{"freeze", 2, "freezer", act_freeze, "CGROUP MS: freezes a cgroup (v2)"},
-	{"quota", 2, "quota-setter", act_quota, "CGROUP MS: gives it 5 % of a CPU"},
+	{"quota", 2, "quota-setter", act_quota, "CGROUP MS: gives it 1 % of a CPU"},
 	{"pause", 2, "vm-pauser", act_pause, "SOCKET MS: QMP stop, wait, cont"},
+	{"qmp", 2, "vm-manager", act_qmp, "SOCKET COMMAND: one command to QEMU, in JSON"},
 	{"migrate", 2, "vm-mover", act_migrate, "SOCKET MS: a migration with so long a downtime"},
 	{"postcopy", 5, "vm-mover", act_postcopy,
 	 "SOCKET RECEIVERS_SOCKET MIGRATION_SOCKET PID MS: the sender stands still so long"},
