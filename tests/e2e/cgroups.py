@@ -4,6 +4,7 @@ import os
 
 V2 = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 V1_CPU = "/sys/fs/cgroup/cpu"
+SHARES_MAX = 262144
 
 
 class VcpuCgroups:
@@ -30,7 +31,8 @@ class VcpuCgroups:
         run(f"mkdir {self._group} && echo {self._pid} >{self._group}/cgroup.procs && mkdir {self.frozen} && "
             f"echo threaded >{self.frozen}/cgroup.type && echo {self._tid} >{self.frozen}/cgroup.threads")
         if self._v1:
-            run(f"mkdir {self._v1} && echo {self._tid} >{self._v1}/tasks")
+            # A cgroup's share of a busy machine is not that of the bed's nice value.
+            run(f"mkdir {self._v1} && echo {SHARES_MAX} >{self._v1}/cpu.shares && echo {self._tid} >{self._v1}/tasks")
         else:
             run(f"echo +cpu >{self._root}/cgroup.subtree_control && echo +cpu >{self._group}/cgroup.subtree_control")
         return self

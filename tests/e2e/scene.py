@@ -154,11 +154,11 @@ class Scene:
             begin, duration = map(int, line.split())
             self.truth["interference"].append({"begin_raw_ns": begin, "duration_ns": duration})
 
-    def run_delay_ns(self):
+    def run_delay_ns(self, vcpu=0):
         """How long the host's own scheduler says that the vCPU thread has waited for a pCPU."""
         return int(self.host.run(
             f"for t in /proc/{self.qemu_pid}/task/*; do case $(cat $t/comm 2>/dev/null) in "
-            "'CPU 0/'*) cut -d' ' -f2 $t/schedstat ;; esac; done"))
+            f"'CPU {vcpu}/'*) cut -d' ' -f2 $t/schedstat ;; esac; done"))
 
     def guest_ran_ns(self):
         """{task: how long the guest's own scheduler believes that it has run}. This guest's account takes
