@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include <bpf/bpf.h>
 
 #include "bpf/kvmclock/kvm_clock_internal.h"
+#include "bpf/kvmclock/task_files.h"
 #include "clock/sample.h"
 #include "clock/tsc_scaling.h"
 
@@ -67,26 +67,6 @@ static int value_say(struct snapshot *s, struct message_vm_clock *m, uint64_t be
 
 /* ---- struct kvm_vcpu ---- */
 
-static int iterator_open(struct bpf_program *program, pid_t pid, struct bpf_link **link)
-{
-	union bpf_iter_link_info info = {.task.pid = (__u32)pid};
-	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info,
-		    .link_info_len = sizeof(info));
-	int fd, error;
-
-	*link = bpf_program__attach_iter(program, &options);
-	if (!*link) /* before 6.1: through everybody's files, which the program filters */
-		*link = bpf_program__attach_iter(program, NULL);
-	if (!*link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(*link));
-	if (fd >= 0)
-		return fd;
-	error = -errno;
-	bpf_link__destroy(*link);
-	return error;
-}
-
 /* Keeps each vCPU once, however many descriptors it has. */
 static int vcpu_keep(struct snapshot *s, const struct vs_kvm_vcpu *vcpu)
 {
@@ -110,29 +90,9 @@ static int vcpu_keep(struct snapshot *s, const struct vs_kvm_vcpu *vcpu)
 	return 0;
 }
 
-static int vcpus_read(struct snapshot *s, int fd)
+static int vcpu_take(void *context, const void *data)
 {
-	struct vs_kvm_vcpu vcpu;
-	size_t have = 0;
-	int error;
-
-	for (;;) {
-		ssize_t n = read(fd, (char *)&vcpu + have, sizeof(vcpu) - have);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			return have ? -EIO : 0;
-		have += (size_t)n;
-		if (have < sizeof(vcpu))
-			continue;
-		have = 0;
-		error = vcpu_keep(s, &vcpu);
-		if (error)
-			return error;
-	}
+	return vcpu_keep(context, data);
 }
 
 /*
@@ -175,17 +135,11 @@ static int vcpus_snapshot(struct snapshot *s)
 {
 	struct bpf_program *program = kvm_clock_iterator(s->k);
 	uint64_t began = clock_tsc_read();
-	struct bpf_link *link;
-	int fd, error;
+	int error;
 
 	if (!program)
 		return 0;
-	fd = iterator_open(program, s->pid, &link);
-	if (fd < 0)
-		return fd;
-	error = vcpus_read(s, fd);
-	close(fd);
-	bpf_link__destroy(link);
+	error = task_files_read(program, s->pid, sizeof(struct vs_kvm_vcpu), vcpu_take, s);
 	for (size_t i = 0; i < s->n_vcpus && !error; i++)
 		error = vcpu_say(s, &s->vcpus[i], began);
 	return error;

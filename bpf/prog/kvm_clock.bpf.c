@@ -9,6 +9,7 @@
  */
 #include "bpf/prog/kernel.h"
 #include "bpf/prog/kvm_clock_shared.h"
+#include "bpf/prog/kvm_file.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -106,35 +107,6 @@ int BPF_PROG(track_tsc, unsigned int vcpu, unsigned int n_matched, unsigned int 
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct super_block {
-	unsigned long s_magic;
-};
-
-struct qstr {
-	const unsigned char *name;
-};
-
-struct dentry {
-	struct qstr d_name;
-	struct super_block *d_sb;
-};
-
-struct path {
-	struct dentry *dentry;
-};
-
-struct file {
-	struct path f_path;
-	void *private_data;
-};
-
-struct bpf_iter__task_file {
-	struct bpf_iter_meta *meta;
-	struct task_struct *task;
-	__u32 fd;
-	struct file *file;
-};
-
 /* Before 5.17 pv_time was another type of cache, without uhva. */
 struct gfn_to_pfn_cache {
 	__u64 gpa;
@@ -178,24 +150,6 @@ struct kvm_vcpu {
 };
 
 #pragma clang attribute pop
-
-enum { ANON_INODE_FS = 0x09041934 }; /* linux/magic.h */
-
-static __always_inline bool is_vcpu_file(struct file *file)
-{
-	static const char prefix[] = "kvm-vcpu:";
-	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
-	char name[sizeof(prefix)] = {};
-
-	/* Anybody may call a file so, but not in that file system. */
-	if (BPF_CORE_READ(dentry, d_sb, s_magic) != ANON_INODE_FS)
-		return false;
-	bpf_probe_read_kernel(name, sizeof(prefix) - 1, BPF_CORE_READ(dentry, d_name.name));
-	for (int i = 0; i < sizeof(prefix) - 1; i++)
-		if (name[i] != prefix[i])
-			return false;
-	return true;
-}
 
 static __always_inline void vcpu_read(struct kvm_vcpu *vcpu, struct vs_kvm_vcpu *out)
 {

@@ -17,7 +17,7 @@
 #include "bpf/capture/capture.h"
 #include "bpf/perf/perf_probe.h"
 #include "bpf/symbols/kernel_symbols.h"
-#include "host-collector/vm/threads.h"
+#include "host-collector/vm/discover.h"
 #include "host-collector/vm/vm.h"
 
 #define TRACEFS "/sys/kernel/tracing"
@@ -303,30 +303,35 @@ static void probe_vsock(struct check_result *result)
 static void probe_vms(struct check_result *result)
 {
 	enum { SHOWN = 16 };
-	pid_t pids[SHOWN];
-	size_t n = threads_find_qemu("/proc", pids, SHOWN), unnamed = 0;
+	const struct vm_wanted all = {.emulated = true};
+	struct vm_finder *finder = vm_finder_new(NULL);
+	struct vm_found vms[SHOWN];
+	size_t n = finder ? vm_finder_look(finder, &all, vms, SHOWN) : 0, refused = 0;
 	char text[sizeof(result->detail)] = "";
 
 	for (size_t i = 0; i < n; i++) {
-		struct vm_options options = {.number = 1, .pid = pids[i]};
+		struct vm_options options = {.number = 1, .pid = vms[i].pid};
 		size_t len = strlen(text);
 		struct vm *vm = NULL;
 		char why[256];
 
 		if (vm_open(&options, &vm, why, sizeof(why))) {
-			unnamed++;
-			snprintf(text + len, sizeof(text) - len, "%spid %d: vCPU threads not named",
-				 i ? "; " : "", pids[i]);
+			refused++;
+			snprintf(text + len, sizeof(text) - len,
+				 "%spid %d, %s: its vCPU threads are not known", i ? "; " : "",
+				 vms[i].pid, vm_identity_vmm(&vms[i].identity));
 			continue;
 		}
 		snprintf(text + len, sizeof(text) - len, "%spid %d: %.40s, %s, %zu vCPU%s",
-			 i ? "; " : "", pids[i], vm_info(vm)->name, vm_info(vm)->accelerator,
+			 i ? "; " : "", vms[i].pid, vm_info(vm)->name, vm_info(vm)->accelerator,
 			 vm_n_vcpus(vm), vm_n_vcpus(vm) == 1 ? "" : "s");
 		vm_close(vm);
 	}
+	vm_finder_free(finder);
 	if (!n)
-		answer_no(result, "start one; record needs it running", "no QEMU process");
-	else if (unnamed)
+		answer_no(result, "start one; record needs it running",
+			  "no process with a vCPU of KVM's, no QEMU");
+	else if (refused)
 		answer_no(result, "use --qmp PATH, or start QEMU with -name X,debug-threads=on",
 			  "%s", text);
 	else

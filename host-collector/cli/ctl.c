@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* vcpuscope ctl: tells the running daemon what to do, and shows what it does. */
 #include <json.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/list_all.h"
 #include "host-collector/daemon/config.h"
 #include "host-collector/daemon/control.h"
 #include "host-collector/record/collector.h"
@@ -312,12 +314,39 @@ const struct command command_snapshot = {
 	.run = alias_run,
 };
 
+struct list_arguments {
+	const char *control, *format;
+	bool all;
+};
+
+/* `vcpuscope list` is `vcpuscope ctl list`, unless it is to look for itself. */
+static int list_run(const struct command *self, int argc, char **argv)
+{
+	struct list_arguments a = {.format = "text"};
+
+	if (options_parse_or_say(self, argc, argv, &a))
+		return COMMAND_USAGE;
+	return a.all ? list_all(a.control, a.format) : alias_run(self, argc, argv);
+}
+
+static const struct option_spec list_option_table[] = {
+	{"all", OPTION_FLAG, offsetof(struct list_arguments, all), NULL,
+	 "every VM of this machine, watched or not, whatever its VMM; needs no daemon", false},
+	{"control", OPTION_STRING, offsetof(struct list_arguments, control), "PATH",
+	 "the daemon's control socket (default " DAEMON_CONTROL_PATH ")", false},
+	{"format", OPTION_CHOICE, offsetof(struct list_arguments, format), "text|json",
+	 "for people, or for scripts", false},
+};
+
 const struct command command_list = {
 	.name = "list",
-	.summary = "the VMs that the daemon watches: channel, agent, clock, losses",
+	.summary =
+		"the VMs that the daemon watches: channel, agent, clock, losses; or all VMs here",
 	.usage = "[options]",
-	.options = ctl_option_table,
-	.n_options = sizeof(ctl_option_table) / sizeof(ctl_option_table[0]),
-	.examples = "  sudo vcpuscope list\n",
-	.run = alias_run,
+	.options = list_option_table,
+	.n_options = sizeof(list_option_table) / sizeof(list_option_table[0]),
+	.examples =
+		"  sudo vcpuscope list\n"
+		"  sudo vcpuscope list --all   # also those of Firecracker, in containers, ..\n",
+	.run = list_run,
 };

@@ -24,8 +24,12 @@ struct feed_arguments {
 
 /* at: the offset of a struct feed_arguments */
 #define FEED_OPTION_ROWS(at)                                                                       \
-	{"pid", OPTION_NUMBER,           (at) + offsetof(struct feed_arguments, pid),              \
-	 "N",   "the VM's QEMU process", false},                                                   \
+	{"pid",                                                                                    \
+	 OPTION_NUMBER,                                                                            \
+	 (at) + offsetof(struct feed_arguments, pid),                                              \
+	 "N",                                                                                      \
+	 "the VM's process, whatever the VMM",                                                     \
+	 false},                                                                                   \
 		{"qmp",                                                                            \
 		 OPTION_STRING,                                                                    \
 		 (at) + offsetof(struct feed_arguments, qmp),                                      \
@@ -36,7 +40,7 @@ struct feed_arguments {
 		 OPTION_STRING,                                                                    \
 		 (at) + offsetof(struct feed_arguments, vm),                                       \
 		 "NAME",                                                                           \
-		 "the VM by its name: the daemon's, or else that of QEMU's -name",                 \
+		 "the VM by its name: the daemon's, or else the one that `list --all` shows",      \
 		 false},                                                                           \
 	{                                                                                          \
 		"control", OPTION_STRING, (at) + offsetof(struct feed_arguments, control), "PATH", \

@@ -10,14 +10,14 @@
 
 #include "host-collector/cli/feed.h"
 #include "host-collector/daemon/control.h"
-#include "host-collector/vm/threads.h"
+#include "host-collector/vm/discover.h"
 
-enum { QEMUS_MAX = 4096 };
+enum { FOUND_MAX = 1024 };
 
 const char *feed_arguments_check(const struct feed_arguments *a)
 {
 	if (!a->vm == !(a->pid || a->qmp))
-		return "which VM? give --vm NAME, --pid N or --qmp PATH (`vcpuscope doctor` lists VMs)";
+		return "which VM? give --vm NAME, --pid N or --qmp PATH (`vcpuscope list --all` shows VMs)";
 	if (a->pid > INT32_MAX)
 		return "--pid: no such process number";
 	return "";
@@ -77,30 +77,31 @@ static int daemon_find(const struct feed_arguments *a, struct json_object *reply
 	return 0;
 }
 
-/* The one QEMU of that name. */
+/* The one VM of that name: names are claims, so two of the same are none. */
 static int name_find(const char *name, bool daemon_runs, struct feed_place *out, char *why,
 		     size_t why_bytes)
 {
-	struct message_vm_info *info = calloc(1, sizeof(*info));
-	pid_t *pids = calloc(QEMUS_MAX, sizeof(*pids));
-	size_t n = info && pids ? threads_find_qemu("/proc", pids, QEMUS_MAX) : 0, found = 0;
+	const struct vm_wanted all = {.emulated = true};
+	struct vm_found *vms = calloc(FOUND_MAX, sizeof(*vms));
+	struct vm_finder *finder = vm_finder_new(NULL);
+	size_t n = vms && finder ? vm_finder_look(finder, &all, vms, FOUND_MAX) : 0, found = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		threads_vm_name("/proc", pids[i], info);
-		if (strcmp(info->name, name))
+		char its[IDENTITY_NAME_MAX + 32];
+
+		vm_identity_name(&vms[i].identity, vms[i].pid, its, sizeof(its));
+		if (strcmp(its, name))
 			continue;
-		out->pid = pids[i];
+		out->pid = vms[i].pid;
 		found++;
 	}
-	free(info);
-	free(pids);
+	vm_finder_free(finder);
+	free(vms);
 	if (found == 1)
 		return 0;
-	snprintf(
-		why, why_bytes,
-		found ? "VM %.60s: %zu QEMU processes have this name%s; give --pid N"
-		      : "VM %.60s: %zu QEMU processes have this name%s; `vcpuscope doctor` lists them",
-		name, found, daemon_runs ? ", and the daemon watches no such VM" : "");
+	snprintf(why, why_bytes, "VM %.60s: %zu VMs here have this name%s; %s", name, found,
+		 daemon_runs ? ", and the daemon watches no such VM" : "",
+		 found ? "give --pid N" : "`vcpuscope list --all` shows them");
 	return -ENOENT;
 }
 

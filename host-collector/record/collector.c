@@ -309,6 +309,13 @@ static void on_qmp(uv_poll_t *poll, int status, int events)
 	say(c, "QEMU closed its monitor; pauses can no longer be named");
 }
 
+/* "QEMU 4711 has exited" */
+static void gone_text(const struct collector *c, char *out, size_t out_bytes)
+{
+	snprintf(out, out_bytes, "%s %d has exited", vm_identity_vmm(vm_identity(c->vm)),
+		 vm_info(c->vm)->qemu_pid);
+}
+
 static void on_exit_seen(uv_poll_t *poll, int status, int events)
 {
 	struct collector *c = poll->data;
@@ -316,7 +323,7 @@ static void on_exit_seen(uv_poll_t *poll, int status, int events)
 
 	(void)status, (void)events;
 	poll_close(&c->exit_poll);
-	snprintf(why, sizeof(why), "QEMU %d has exited", vm_info(c->vm)->qemu_pid);
+	gone_text(c, why, sizeof(why));
 	end(c, why);
 }
 
@@ -326,7 +333,7 @@ static void rescan(struct collector *c)
 	char why[96];
 
 	if (changed < 0) {
-		snprintf(why, sizeof(why), "QEMU %d has exited", vm_info(c->vm)->qemu_pid);
+		gone_text(c, why, sizeof(why));
 		end(c, why);
 	} else if (changed) {
 		snprintf(why, sizeof(why), "%zu threads, %zu of them vCPUs",
@@ -383,9 +390,9 @@ static void quotas_follow(struct collector *c)
 	if (c->cgroups && cgroups_follow(c->cgroups, vm_info(c->vm)) && !c->said_quotas) {
 		c->said_quotas = true;
 		say(c,
-		    "QEMU %d's threads are in more cgroups than are watched: CPU quotas of the "
+		    "%s %d's threads are in more cgroups than are watched: CPU quotas of the "
 		    "rest are not known",
-		    vm_info(c->vm)->qemu_pid);
+		    vm_identity_vmm(vm_identity(c->vm)), vm_info(c->vm)->qemu_pid);
 	}
 }
 
@@ -443,8 +450,9 @@ static int host_open(struct collector *c, const struct collector_options *option
 		say(c, "%s", host_stream_notice(c->host));
 	err = host_stream_follow(c->host, vm_info(c->vm));
 	if (err)
-		snprintf(why, why_bytes, "threads of QEMU %d cannot be followed: %s",
-			 vm_info(c->vm)->qemu_pid, strerror(-err));
+		snprintf(why, why_bytes, "threads of %s %d cannot be followed: %s",
+			 vm_identity_vmm(vm_identity(c->vm)), vm_info(c->vm)->qemu_pid,
+			 strerror(-err));
 	return err;
 }
 

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host-collector/vm/proc_file.h"
+
 /* QEMU's thread names (accel/kvm/kvm-accel-ops.c, accel/tcg/tcg-accel-ops-*.c). Without
  * multi-threaded TCG one thread runs all CPUs; it counts as vCPU 0. */
 static const struct {
@@ -43,41 +45,12 @@ bool thread_name_is_vcpu(const char *comm, uint32_t *vcpu, const char **accelera
 }
 #pragma GCC diagnostic pop
 
-/* Up to bytes - 1 bytes of a file, NUL-terminated. Bytes read or -errno. */
-static ssize_t file_read(const char *path, char *out, size_t bytes)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-	ssize_t n = 0;
-
-	if (fd < 0)
-		return -errno;
-	while (len < bytes - 1) {
-		n = read(fd, out + len, bytes - 1 - len);
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	n = n < 0 ? -errno : (ssize_t)len;
-	out[len] = 0;
-	close(fd);
-	return n;
-}
-
-static int tid_of(const char *name)
-{
-	char *end;
-	long tid = strtol(name, &end, 10);
-
-	return *end || tid <= 0 || tid > INT32_MAX ? 0 : (int)tid;
-}
-
 static void comm_read(const char *path, char comm[16])
 {
 	char line[64];
 
 	comm[0] = 0;
-	if (file_read(path, line, sizeof(line)) <= 0)
+	if (proc_file_read(path, line, sizeof(line)) <= 0)
 		return;
 	line[strcspn(line, "\n")] = 0;
 	snprintf(comm, 16, "%.15s", line);
@@ -114,7 +87,7 @@ int threads_scan(const char *proc, pid_t pid, struct message_vm_info *info)
 	while ((entry = readdir(dir)) && info->n_threads < VS_THREADS_MAX) {
 		struct message_vm_thread *thread = &info->threads[info->n_threads];
 		const char *accelerator;
-		int tid = tid_of(entry->d_name);
+		int tid = proc_id_of(entry->d_name);
 
 		if (!tid)
 			continue;
@@ -136,41 +109,6 @@ int threads_scan(const char *proc, pid_t pid, struct message_vm_info *info)
 	return 0;
 }
 
-/* "guest=web,debug-threads=on" or "web,process=x": QEMU's -name takes the name with or without. */
-static void name_take(const char *value, char *name, size_t bytes)
-{
-	size_t len;
-
-	if (!strncmp(value, "guest=", 6))
-		value += 6;
-	len = strcspn(value, ",");
-	snprintf(name, bytes, "%.*s", (int)len, value);
-}
-
-void threads_vm_name(const char *proc, pid_t pid, struct message_vm_info *info)
-{
-	enum { CMDLINE_MAX = 64 * 1024 };
-	char path[512], *line = malloc(CMDLINE_MAX);
-	ssize_t len = -1;
-
-	snprintf(info->name, sizeof(info->name), "qemu-%d", pid);
-	if (!line)
-		return;
-	snprintf(path, sizeof(path), "%s/%d/cmdline", proc, pid);
-	len = file_read(path, line, CMDLINE_MAX);
-	for (ssize_t at = 0; at < len; at += (ssize_t)strlen(line + at) + 1) {
-		const char *word = line + at;
-		const char *value = word + strlen(word) + 1;
-
-		if (strcmp(word, "-name") && strcmp(word, "--name"))
-			continue;
-		if (value < line + len && *value)
-			name_take(value, info->name, sizeof(info->name));
-		break;
-	}
-	free(line);
-}
-
 static struct message_vm_thread *thread_of(struct message_vm_info *info, int tid)
 {
 	for (size_t i = 0; i < info->n_threads; i++) {
@@ -181,64 +119,90 @@ static struct message_vm_thread *thread_of(struct message_vm_info *info, int tid
 }
 
 /* One VM's folder: vcpuN/pid files. */
-static size_t debugfs_vm(const char *folder, struct message_vm_info *info)
+static size_t debugfs_vm(const char *folder, struct message_vm_info *info, struct vcpu_thread *out,
+			 size_t max)
 {
 	struct dirent *entry;
 	DIR *dir = opendir(folder);
-	size_t known = 0;
+	size_t n = 0;
 
 	if (!dir)
 		return 0;
-	while ((entry = readdir(dir))) {
-		struct message_vm_thread *thread;
+	while ((entry = readdir(dir)) && n < max) {
 		char path[1024], text[32];
 		unsigned int id;
-		int end = 0;
+		int end = 0, tid;
 
 		if (sscanf(entry->d_name, "vcpu%u%n", &id, &end) != 1 || entry->d_name[end])
 			continue;
 		snprintf(path, sizeof(path), "%s/%s/pid", folder, entry->d_name);
-		if (file_read(path, text, sizeof(text)) <= 0)
+		if (proc_file_read(path, text, sizeof(text)) <= 0)
 			continue;
 		text[strcspn(text, "\n")] = 0;
-		thread = thread_of(info, tid_of(text));
-		if (!thread)
-			continue;
-		/* Without a name the index is unknown; the APIC id is the index unless the
-		 * topology has holes, and the join goes by APIC id anyway. */
-		if (!thread->is_vcpu)
-			thread->vcpu = id;
-		thread->is_vcpu = true;
-		thread->apic_id = id;
-		thread->apic_id_known = true;
-		known++;
+		tid = proc_id_of(text);
+		if (thread_of(info, tid))
+			out[n++] = (struct vcpu_thread){tid, id};
 	}
 	closedir(dir);
-	return known;
+	return n;
 }
 
-size_t threads_apply_debugfs(const char *debugfs, struct message_vm_info *info)
+/* "PID-FD", where PID is of the thread that created the VM: not always the first. */
+static bool folder_is_of(const char *name, struct message_vm_info *info)
 {
-	char path[512], prefix[32];
+	char *end;
+	long creator = strtol(name, &end, 10);
+
+	return end != name && *end == '-' && creator > 0 && creator <= INT32_MAX &&
+	       thread_of(info, (int)creator);
+}
+
+size_t threads_debugfs(const char *debugfs, struct message_vm_info *info, struct vcpu_thread *out,
+		       size_t max, bool *several)
+{
+	char path[512];
 	struct dirent *entry;
-	size_t known = 0;
+	size_t n = 0, more;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/kvm", debugfs);
 	dir = opendir(path);
 	if (!dir)
 		return 0;
-	snprintf(prefix, sizeof(prefix), "%d-", info->qemu_pid);
 	while ((entry = readdir(dir))) {
-		if (strncmp(entry->d_name, prefix, strlen(prefix)))
+		if (!folder_is_of(entry->d_name, info))
 			continue;
 		snprintf(path, sizeof(path), "%s/kvm/%.200s", debugfs, entry->d_name);
-		known += debugfs_vm(path, info);
+		more = debugfs_vm(path, info, out + n, max - n);
+		*several |= n && more;
+		n += more;
 	}
 	closedir(dir);
-	if (known)
+	return n;
+}
+
+void threads_apply_kvm(struct message_vm_info *info, const struct vcpu_thread *rows, size_t n,
+		       bool all)
+{
+	for (size_t i = 0; i < info->n_threads && all; i++)
+		info->threads[i].is_vcpu = false;
+	for (size_t i = 0; i < n; i++) {
+		struct message_vm_thread *thread = thread_of(info, rows[i].tid);
+		const char *accelerator;
+
+		if (!thread)
+			continue;
+		/* Without a name the index is unknown; the APIC id is the index unless the
+		 * topology has holes, and the join goes by APIC id anyway. */
+		if (!thread->is_vcpu &&
+		    !thread_name_is_vcpu(thread->comm, &thread->vcpu, &accelerator))
+			thread->vcpu = rows[i].vcpu;
+		thread->is_vcpu = true;
+		thread->apic_id = rows[i].vcpu;
+		thread->apic_id_known = true;
+	}
+	if (n)
 		snprintf(info->accelerator, sizeof(info->accelerator), "kvm");
-	return known;
 }
 
 bool threads_ids_global(const char *proc)
@@ -262,7 +226,7 @@ static int32_t own_id(const char *proc, pid_t pid, int32_t tid)
 	int32_t own = tid;
 
 	snprintf(path, sizeof(path), "%s/%d/task/%d/status", proc, pid, tid);
-	if (file_read(path, status, sizeof(status)) <= 0)
+	if (proc_file_read(path, status, sizeof(status)) <= 0)
 		return 0;
 	line = strstr(status, "\nNSpid:");
 	if (!line)
@@ -290,7 +254,7 @@ ssize_t threads_ids(const char *proc, pid_t pid, struct thread_ids *out, size_t 
 	if (!dir)
 		return errno == ENOENT ? -ESRCH : -errno;
 	while ((entry = readdir(dir)) && (size_t)n < max) {
-		int32_t tid = tid_of(entry->d_name), own = tid ? own_id(proc, pid, tid) : 0;
+		int32_t tid = proc_id_of(entry->d_name), own = tid ? own_id(proc, pid, tid) : 0;
 
 		if (own)
 			out[n++] = (struct thread_ids){tid, own};
@@ -316,7 +280,7 @@ size_t threads_find_qemu(const char *proc, pid_t *pids, size_t max)
 		return 0;
 	while ((entry = readdir(dir)) && n < max) {
 		char comm[16];
-		int pid = tid_of(entry->d_name);
+		int pid = proc_id_of(entry->d_name);
 
 		if (!pid)
 			continue;

@@ -9,12 +9,15 @@
 
 #include "host-collector/vm/qmp.h"
 #include "host-collector/vm/threads.h"
+#include "host-collector/vm/vcpu_threads.h"
 
 enum { QMP_LIMIT_MS = 3000 };
 
 struct vm {
 	struct vm_options options;
 	struct message_vm_info info, scratch;
+	struct vm_identity identity;
+	struct vcpu_threads vcpus;
 	struct qmp *qmp;
 	size_t n_named; /* vCPUs that QMP named at the start; their rows in `named` */
 	struct message_vm_thread *named;
@@ -24,6 +27,11 @@ struct vm {
 const struct message_vm_info *vm_info(const struct vm *vm)
 {
 	return &vm->info;
+}
+
+const struct vm_identity *vm_identity(const struct vm *vm)
+{
+	return &vm->identity;
 }
 
 static size_t vcpus_count(const struct message_vm_info *info)
@@ -204,8 +212,8 @@ static void accelerator_ask(struct vm *vm)
 	json_object_put(result);
 }
 
-/* What QMP and debugfs know beyond the thread names, put on a fresh scan. */
-static void info_complete(struct vm *vm, struct message_vm_info *info)
+/* What QMP and KVM know beyond the thread names, put on a fresh scan. */
+static void info_complete(struct vm *vm, struct message_vm_info *info, bool first)
 {
 	for (size_t i = 0; i < vm->n_named; i++) {
 		struct message_vm_thread *thread = thread_of(info, vm->named[i].tid);
@@ -218,7 +226,7 @@ static void info_complete(struct vm *vm, struct message_vm_info *info)
 		thread->apic_id = vm->named[i].apic_id;
 		thread->apic_id_known = vm->named[i].apic_id_known;
 	}
-	threads_apply_debugfs(vm->options.debugfs, info);
+	vcpu_threads_apply(&vm->vcpus, info, first);
 }
 
 /*
@@ -283,21 +291,79 @@ static int threads_prove(struct vm *vm, pid_t pid, char *why, size_t why_bytes)
 	return err;
 }
 
-static int vcpus_missing(struct vm *vm, char *why, size_t why_bytes)
+/* A monitor names threads of its own process, of which KVM says that they run no vCPU. */
+static int threads_refute(const struct vm *vm, char *why, size_t why_bytes)
 {
+	for (size_t i = 0; i < vm->n_named; i++) {
+		if (!vcpu_threads_refute(&vm->vcpus, vm->named[i].tid))
+			continue;
+		snprintf(
+			why, why_bytes,
+			"%s: it calls thread %d of process %d a vCPU, and KVM says that this thread "
+			"runs none: use --pid %d alone",
+			vm->options.qmp_path, vm->named[i].tid, vm->info.qemu_pid,
+			vm->info.qemu_pid);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+static int vcpus_missing(const struct vm *vm, char *why, size_t why_bytes)
+{
+	const struct kvm_files *held = &vm->vcpus.files;
+	const char *vmm = vm_identity_vmm(&vm->identity);
+	const int pid = vm->info.qemu_pid;
 	char comm[16];
 
-	threads_comm(vm->options.proc, vm->info.qemu_pid, comm);
-	if (strncmp(comm, "qemu", 4) && strcmp(comm, "kvm")) {
-		snprintf(why, why_bytes, "process %d is %s, no QEMU; `vcpuscope doctor` lists VMs",
-			 vm->info.qemu_pid, *comm ? comm : "unnamed");
+	if (held->n_vcpus) {
+		snprintf(
+			why, why_bytes,
+			"%s %d holds %zu vCPUs of KVM, and which of its threads run them cannot be "
+			"seen: as root, and once the VM runs, it can",
+			vmm, pid, held->n_vcpus);
+		return -ENODATA;
+	}
+	threads_comm(vm->options.proc, pid, comm);
+	if (vm->identity.kind != VMM_QEMU && strncmp(comm, "qemu", 4) && strcmp(comm, "kvm")) {
+		snprintf(
+			why, why_bytes,
+			"process %d is %s, no QEMU, and holds no vCPU of KVM; `vcpuscope list --all` "
+			"shows VMs",
+			pid, *comm ? comm : "unnamed");
 		return -ENOEXEC;
 	}
 	snprintf(why, why_bytes,
 		 "QEMU %d has no thread named as a vCPU: give its monitor with --qmp PATH, or "
 		 "start it with -name %s,debug-threads=on",
-		 vm->info.qemu_pid, vm->info.name);
+		 pid, vm->info.name);
 	return -ENODATA;
+}
+
+/* The process's threads, and which of them are vCPUs. */
+static int process_read(struct vm *vm, pid_t pid, char *why, size_t why_bytes)
+{
+	int err = threads_scan(vm->options.proc, pid, &vm->info);
+
+	if (!err)
+		err = vm_identity_read(vm->options.proc, pid, &vm->identity);
+	if (err) {
+		snprintf(why, why_bytes,
+			 err == -ESRCH ? "no process %d; `vcpuscope list --all` shows VMs"
+				       : "process %d: its threads cannot be listed; run as root",
+			 pid);
+		return err;
+	}
+	vm->info.vm = vm->options.number;
+	vm_identity_name(&vm->identity, pid, vm->info.name, sizeof(vm->info.name));
+	info_complete(vm, &vm->info, true);
+	if (vm->vcpus.several) {
+		snprintf(why, why_bytes,
+			 "process %d runs several VMs: their vCPUs cannot be told apart", pid);
+		return -ENOTUNIQ;
+	}
+	if (!vm_n_vcpus(vm))
+		return vcpus_missing(vm, why, why_bytes);
+	return vm->qmp ? threads_refute(vm, why, why_bytes) : 0;
 }
 
 int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t why_bytes)
@@ -313,6 +379,7 @@ int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t
 	vm->options = *options;
 	vm->options.proc = options->proc ? options->proc : "/proc";
 	vm->options.debugfs = options->debugfs ? options->debugfs : "/sys/kernel/debug";
+	vcpu_threads_init(&vm->vcpus, vm->options.proc, vm->options.debugfs, !options->proc);
 	if (!threads_ids_global(vm->options.proc)) {
 		err = -EXDEV;
 		snprintf(why, why_bytes,
@@ -333,21 +400,9 @@ int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t
 		if (err)
 			goto fail;
 	}
-	err = threads_scan(vm->options.proc, pid, &vm->info);
-	if (err) {
-		snprintf(why, why_bytes,
-			 err == -ESRCH ? "no process %d; `vcpuscope doctor` lists VMs"
-				       : "process %d: its threads cannot be listed; run as root",
-			 pid);
+	err = process_read(vm, pid, why, why_bytes);
+	if (err)
 		goto fail;
-	}
-	vm->info.vm = options->number;
-	threads_vm_name(vm->options.proc, pid, &vm->info);
-	info_complete(vm, &vm->info);
-	if (!vm_n_vcpus(vm)) {
-		err = vcpus_missing(vm, why, why_bytes);
-		goto fail;
-	}
 	if (vm->qmp) {
 		name_ask(vm);
 		accelerator_ask(vm);
@@ -366,6 +421,7 @@ void vm_close(struct vm *vm)
 	if (!vm)
 		return;
 	qmp_close(vm->qmp);
+	vcpu_threads_fini(&vm->vcpus);
 	free(vm->named);
 	free(vm);
 }
@@ -392,7 +448,7 @@ int vm_rescan(struct vm *vm)
 
 	if (err)
 		return err;
-	info_complete(vm, now);
+	info_complete(vm, now, false);
 	/* A QEMU that died but was not reaped keeps its first thread for ever. */
 	if (!vcpus_count(now))
 		return -ESRCH;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One VM: which QEMU process it is, which of its threads are vCPUs, and what QEMU says about it
- * while we look. Found by pid (thread names, KVM's debugfs) or by QMP socket.
+ * One VM: which process it is, which of its threads are vCPUs, and what QEMU says about it while we
+ * look. Found by pid (thread names, what KVM knows: vcpu_threads.h), whatever the VMM, or by QMP
+ * socket.
  */
 #ifndef VM_VM_H
 #define VM_VM_H
@@ -11,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "host-collector/vm/identity.h"
 #include "proto/message.h"
 
 struct vm;
@@ -25,16 +27,19 @@ struct vm_options {
 
 /*
  * Finds the VM. On error `why` receives one line that says what to do: -ESRCH (no such process),
- * -ENOEXEC (no QEMU), -ENODATA (its vCPU threads cannot be told apart), -ETIMEDOUT (QMP busy),
- * -EXDEV (we are in a PID namespace of our own), other -errno. A process that QMP names is proven
- * to be the VM: it serves the socket, and the vCPU threads are threads of it.
+ * -ENOEXEC (no VMM), -ENODATA (its vCPU threads cannot be told apart), -ENOTUNIQ (it runs several
+ * VMs), -ETIMEDOUT (QMP busy), -EXDEV (we are in a PID namespace of our own), other -errno. A
+ * process that QMP names is proven to be the VM: it serves the socket, the vCPU threads are threads
+ * of it, and where KVM knows which threads run vCPUs, they are those.
  */
 int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t why_bytes);
 void vm_close(struct vm *vm);
 /* Valid until the next vm_rescan() or vm_close(). */
 const struct message_vm_info *vm_info(const struct vm *vm);
 size_t vm_n_vcpus(const struct vm *vm);
-/* Looks at the threads again. 1 if they changed, 0 if not, -ESRCH if QEMU is gone. */
+/* As it was when the VM was opened; borrowed. */
+const struct vm_identity *vm_identity(const struct vm *vm);
+/* Looks at the threads again. 1 if they changed, 0 if not, -ESRCH if the VMM is gone. */
 int vm_rescan(struct vm *vm);
 
 /* The QMP descriptor to poll for reading, or -1. */

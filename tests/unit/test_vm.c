@@ -302,7 +302,7 @@ static void test_errors_say_what_to_do(void **state)
 		int err;
 		const char *says;
 	} cases[] = {
-		{12345, -ESRCH, "no process 12345; `vcpuscope doctor` lists VMs"},
+		{12345, -ESRCH, "no process 12345; `vcpuscope list --all` shows VMs"},
 		{900, -ENOEXEC, "process 900 is bash, no QEMU"},
 		{800, -ENODATA, "-name qemu-800,debug-threads=on"},
 		{800, -ENODATA, "--qmp PATH"},

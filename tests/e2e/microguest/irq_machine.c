@@ -307,8 +307,10 @@ static void *vcpu_main(void *argument)
 	char name[16];
 	int error;
 
-	snprintf(name, sizeof(name), "CPU %u/KVM", v->number);
-	pthread_setname_np(pthread_self(), name);
+	snprintf(name, sizeof(name), "%s%u%s", v->machine->thread_name, v->number,
+		 v->machine->thread_name_end);
+	if (*v->machine->thread_name)
+		pthread_setname_np(pthread_self(), name);
 	do {
 		error = control(v->fd, KVM_RUN, NULL);
 		if (!error)
@@ -361,7 +363,12 @@ int irq_machine_create(struct irq_machine *m, uint8_t *memory, struct irq_truth 
 						     .userspace_addr = (uintptr_t)memory};
 	int error;
 
-	*m = (struct irq_machine){.memory = memory, .truth = truth};
+	m->memory = memory;
+	m->truth = truth;
+	if (!m->thread_name) {
+		m->thread_name = "CPU ";
+		m->thread_name_end = "/KVM";
+	}
 	error = fail(m, vm_open(m), "/dev/kvm");
 	if (!error)
 		error = fail(m, control(m->vm, KVM_CREATE_IRQCHIP, NULL), "KVM_CREATE_IRQCHIP");

@@ -27,6 +27,8 @@ struct irq_machine {
 	int irqfds[IRQ_VMM_VCPUS][3]; /* by the place of their GSI below */
 	struct irq_truth *truth;
 	uint8_t *memory;
+	/* What vCPU threads are called: these around their number. "": nothing. */
+	const char *thread_name, *thread_name_end;
 };
 
 /* GSIs of vCPU n are these + n. */
@@ -39,7 +41,8 @@ enum {
 	IRQ_GSI_IRQFD_MSI_SHARED = 26,
 };
 
-/* memory, truth: shared with the test. 0 or -errno, then truth->error says at what. */
+/* m: zeros, or with names for the threads (default: as QEMU's). memory, truth: shared with the
+ * test. 0 or -errno, then truth->error says at what. */
 int irq_machine_create(struct irq_machine *m, uint8_t *memory, struct irq_truth *truth);
 volatile struct irq_guest_cpu *irq_machine_cpu(struct irq_machine *m, uint32_t vcpu);
 /* Raises from outside; `vector` is the kind's own or IRQ_VECTOR_SHARED. The LEVEL line is lowered

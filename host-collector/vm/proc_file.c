@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/vm/proc_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+ssize_t proc_file_read(const char *path, char *out, size_t bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (len < bytes - 1) {
+		n = read(fd, out + len, bytes - 1 - len);
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	n = n < 0 ? -errno : (ssize_t)len;
+	out[len] = 0;
+	close(fd);
+	return n;
+}
+
+int proc_id_of(const char *name)
+{
+	char *end;
+	long id = strtol(name, &end, 10);
+
+	return *end || id <= 0 || id > INT32_MAX ? 0 : (int)id;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A stand-in for VMMs that are not at hand: a VM with two vCPUs, each in its thread, which halts
+ * and is interrupted 200 times a second. Copied under the name of a VMM, and started with that
+ * VMM's options, it looks to its host as that VMM does: its descriptors of KVM are real. It reads
+ * no option. It ends when its standard input does.
+ *
+ * STANDIN_THREAD: what vCPU threads are called, before their number; "": nothing.
+ * STANDIN_QMP: a socket on which it plays a monitor that calls its first thread vCPU 0.
+ * STANDIN_CHILD: if set, a child inherits the descriptors, which are of no use to it.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "irq_machine.h"
+
+enum { EVERY_MS = 5, VCPU_0_EVERY = 10 };
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 4))
+		return -errno;
+	return fd;
+}
+
+/* The number that follows "id": of a request. */
+static long id_of(const char *request)
+{
+	const char *id = strstr(request, "\"id\":");
+
+	return id ? strtol(id + 5, NULL, 10) : -1;
+}
+
+/* One client, to its end. */
+static void *monitor_main(void *argument)
+{
+	const int listener = (int)(intptr_t)argument;
+
+	for (;;) {
+		int fd = accept(listener, NULL, NULL);
+		FILE *client = fd < 0 ? NULL : fdopen(fd, "r+");
+		char line[4096];
+
+		if (!client)
+			return NULL;
+		setvbuf(client, NULL, _IONBF, 0);
+		fputs("{\"QMP\": {\"version\": {}, \"capabilities\": []}}\r\n", client);
+		while (fgets(line, sizeof(line), client)) {
+			if (strstr(line, "query-cpus-fast"))
+				fprintf(client,
+					"{\"id\": %ld, \"return\": [{\"thread-id\": %d, "
+					"\"cpu-index\": 0}]}\r\n",
+					id_of(line), getpid());
+			else
+				fprintf(client, "{\"id\": %ld, \"return\": {}}\r\n", id_of(line));
+		}
+		fclose(client);
+	}
+}
+
+static int monitor_start(const char *path)
+{
+	int fd = listen_at(path);
+	pthread_t thread;
+
+	if (fd < 0)
+		return fd;
+	return -pthread_create(&thread, NULL, monitor_main, (void *)(intptr_t)fd);
+}
+
+/* KVM opens its descriptors so that they are closed when a program is executed, not by fork(). */
+static void child_start(void)
+{
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
+/* Until standard input ends. */
+static int play(struct irq_machine *m)
+{
+	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+	char byte;
+
+	for (uint32_t turn = 0;; turn++) {
+		const uint32_t vcpu = turn % VCPU_0_EVERY != 0;
+		int error = poll(&in, 1, EVERY_MS);
+
+		if (error > 0 && read(STDIN_FILENO, &byte, 1) <= 0)
+			return 0;
+		/* Its log is what a test of interrupts needs. */
+		irq_machine_cpu(m, vcpu)->n_log = 0;
+		error = irq_machine_raise(m, IRQ_KIND_MSI, vcpu, IRQ_VECTOR_MSI);
+		if (error || m->truth->error[0])
+			return error ? error : -EIO;
+	}
+}
+
+int main(void)
+{
+	static struct irq_truth truth;
+	struct irq_machine machine = {0};
+	uint8_t *memory = mmap(NULL, IRQ_GUEST_BYTES, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int error;
+
+	machine.thread_name = getenv("STANDIN_THREAD");
+	machine.thread_name_end = "";
+	error = memory == MAP_FAILED ? -ENOMEM : irq_machine_create(&machine, memory, &truth);
+	if (!error && getenv("STANDIN_QMP"))
+		error = monitor_start(getenv("STANDIN_QMP"));
+	if (!error && getenv("STANDIN_CHILD"))
+		child_start();
+	if (!error) {
+		puts("ready");
+		fflush(stdout);
+		error = play(&machine);
+	}
+	if (error)
+		fprintf(stderr, "standin: %s %s\n", strerror(-error), truth.error);
+	return error ? 1 : 0;
+}

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""VMs are found by KVM's descriptors, whatever the VMM: a stand-in with real ones (the micro-guest's
+VMM) under the names of Firecracker, Cloud Hypervisor, crosvm and QEMU, in this PID namespace and in
+others. On this machine's KVM, else inside bed B."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, f"{HERE}/beds")
+import bed  # noqa: E402
+
+STAND_IN = "tests/e2e/microguest/standin-vmm"
+LIVES_S = 90
+# (program, its options for a VM of this name, how it calls vCPU threads, what it is shown as)
+VMMS = (
+    ("firecracker", "--id {name} --api-sock /run/api.sock", "fc_vcpu ", "Firecracker"),
+    ("cloud-hypervisor", "--api-socket path=/run/vms/{name}.sock", "vcpu", "Cloud Hypervisor"),
+    ("crosvm", "run --name {name}", "crosvm_vcpu", "crosvm"),
+    # As QEMU without debug-threads=on.
+    ("qemu-system-x86_64", "-name guest={name} -uuid 11111111-2222-3333-4444-555555555555", "", "QEMU"),
+    # One that nobody knows, whose threads lie: KVM's word counts.
+    ("ourvmm", "", "CPU 7/KVM ", "ourvmm"),
+)
+
+
+class Here:
+    """This machine."""
+    collector = ""
+
+    def __init__(self, build):
+        self.folder = tempfile.mkdtemp(prefix="vcpuscope-standin-")
+        self.collector = f"{build}/host-collector/vcpuscope"
+        self.stand_in = f"{build}/{STAND_IN}"
+
+    def run(self, command):
+        done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=60)
+        return done.returncode, done.stdout
+
+
+class Nested:
+    """Bed B's host."""
+    folder, collector, stand_in = "/tmp/standin", "vcpuscope", "/usr/bin/standin-vmm"
+
+    def __init__(self, host):
+        self._host = host
+
+    def run(self, command):
+        status, output = self._host.run_bytes(command, timeout_s=60)
+        return status, output.decode(errors="replace")
+
+
+class Failure(Exception):
+    pass
+
+
+def want(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def done(place, command):
+    status, output = place.run(command)
+    want(not status, f"`{command}` ended with {status}: {output}")
+    return output
+
+
+def start(place, program, options, name, thread, *, apart, extra=""):
+    """Returns the VM's name as it is to be found, and its pid."""
+    out = f"{place.folder}/{name}.out"
+    way = "unshare -p -f -m -n " if apart else ""
+    done(place, f"cp {place.stand_in} {place.folder}/{program} 2>/dev/null; "
+                f"(sleep {LIVES_S} | STANDIN_THREAD='{thread}' {extra} {way}{place.folder}/{program} "
+                f"{options.format(name=name)}) >{out} 2>&1 & "
+                f"for i in $(seq 100); do grep -q . {out} && break; sleep 0.1; done; grep -x ready {out}"
+                f" || {{ cat {out}; false; }}")
+
+
+def listed(place):
+    reply = json.loads(done(place, f"{place.collector} list --all --format json"))
+    want(reply["by"] == "bpf", "the kernel was not asked")
+    return {vm["pid"]: vm for vm in reply["vms"] if vm["kvm"]}
+
+
+def vcpus_check(place, by, name, debugfs=True):
+    """Records it and compares with what the stand-in does: vCPU 1 wakes nine times as often."""
+    run = f"{place.folder}/run.vcs"
+    command = f"{place.collector} record {by} --no-guest --for 1s -o {run}"
+    if not debugfs:  # then BPF has to tell which thread is which vCPU
+        command = f"unshare -m sh -c 'umount -l /sys/kernel/debug; {command}'"
+    said = done(place, command)
+    want("(2 vCPUs)" in said, f"{by}: {said}")
+    table = done(place, f"{place.collector} report {run} vcpu --format json 2>/dev/null")
+    rows = [row for row in json.loads(table)["rows"] if row["cause"] == "wake-up"]
+    waits = {row["vcpu"]: row["waits"] for row in rows}
+    print(f"{by}: wake-ups by vCPU {waits}, as {rows[0]['vm']}", flush=True)
+    want(rows[0]["vm"] == name, f"{by}: recorded as {rows[0]['vm']}, not {name}")
+    want(set(waits) == {0, 1} and waits[1] > 4 * waits[0] > 0,
+         f"{by}: vCPUs are confused: {waits}")
+
+
+def found_check(place):
+    before = listed(place)
+    names = {}
+    for number, (program, options, thread, shown) in enumerate(VMMS):
+        for apart in (False, True):
+            name = f"si-{number}{'-apart' if apart else ''}"
+            start(place, program, options, name, thread, apart=apart)
+            new = {pid: vm for pid, vm in listed(place).items() if pid not in before}
+            want(len(new) == 1, f"{name}: found {list(new.values())}")
+            (pid, vm), = new.items()
+            before[pid] = vm
+            name = name if options else f"{program}-{pid}"
+            want((vm["name"], vm["vmm"], vm["vcpus"], vm["own_pid_namespace"], vm["uid"])
+                 == (name, shown, 2, apart, 0), f"{name}: {vm}")
+            want(("uuid" in vm) == (program[0] == "q"), f"{name}: {vm}")
+            names[name] = pid
+    return names
+
+
+def liar_check(place):
+    """A monitor that says what KVM refutes, and one that speaks for another process."""
+    before = set(listed(place))
+    socket = f"{place.folder}/qmp"
+    start(place, "firecracker", "--id liar", "liar", "", apart=True,
+          extra=f"STANDIN_CHILD=1 STANDIN_QMP={socket}")
+    new = [pid for pid in listed(place) if pid not in before]
+    want(len(new) == 1, f"the holder of foreign descriptors is taken for a VM: {new}")
+    record = f"{place.collector} record --no-guest --for 1s -o {place.folder}/liar.vcs --qmp {socket}"
+    for more, says in (("", "KVM says that this thread runs none"),
+                       (f" --pid {min(before)}", f"not by --pid {min(before)}")):
+        status, said = place.run(record + more)
+        print(f"lying monitor: {said.strip()}", flush=True)
+        want(status and says in said, f"{more}: status {status}: {said}")
+    vcpus_check(place, f"--pid {new[0]}", "liar")
+
+
+def check(place):
+    done(place, f"mkdir -p {place.folder}")
+    try:
+        names = found_check(place)
+        for name, pid in names.items():
+            if name.endswith("-apart"):
+                vcpus_check(place, f"--vm {name}", name)
+            elif name.startswith("ourvmm"):
+                vcpus_check(place, f"--pid {pid}", name, debugfs=False)
+        liar_check(place)
+        status, said = place.run(f"{place.collector} record --vm nosuch --no-guest --for 1s -o x")
+        want(status and "list --all" in said, said)
+    finally:
+        place.run(f"for p in /proc/[0-9]*; do case $(readlink $p/exe) in {place.folder}/*) "
+                  "kill -9 ${p#/proc/};; esac; done; rm -rf " + place.folder)
+
+
+def nested(builder):
+    files = [(f"{builder.build}/{STAND_IN}", "/usr/bin/standin-vmm")]
+    with bed.boot_b(builder, files=files) as host:
+        check(Nested(host))
+
+
+def main():
+    builds = os.environ.get("VCPUSCOPE_BUILD", f"{bed.REPOSITORY}/build")
+    full = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
+    real = os.access("/dev/kvm", os.R_OK | os.W_OK)
+    series = sys.argv[1:] or (("6.1", "6.12") if full else () if real else ("6.1",))
+    try:
+        if real and not sys.argv[1:]:
+            print("on this machine's KVM", flush=True)
+            check(Here(builds))
+        for each in series:
+            print(f"inside bed B, Linux {each}", flush=True)
+            bed.machine.retry_emulator(lambda: nested(bed.Builder(series=each)))
+    except Failure as failure:
+        print(f"failed: {failure}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
