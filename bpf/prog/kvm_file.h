@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* For BPF programs that walk the open files of processes: which file is a vCPU of KVM's. */
-#ifndef BPF_KVM_FILE_H
-#define BPF_KVM_FILE_H
+#ifndef PROG_KVM_FILE_H
+#define PROG_KVM_FILE_H
 
 #include "bpf/prog/kernel.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What kvm_vcpus.bpf.c hands to kvm_vcpus.c: one record for each open file of a vCPU. */
-#ifndef BPF_KVM_VCPUS_SHARED_H
-#define BPF_KVM_VCPUS_SHARED_H
+#ifndef PROG_KVM_VCPUS_SHARED_H
+#define PROG_KVM_VCPUS_SHARED_H
 
 #include <linux/types.h>
 
