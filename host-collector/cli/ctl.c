@@ -76,6 +76,9 @@ static void list_show(struct json_object *reply)
 		if (silent)
 			printf("  agent silent for %llu s\n",
 			       (unsigned long long)number_of(vm, "agent_silent_ms") / 1000);
+		if (!strcmp(text_of(vm, "origin"), "kvm"))
+			printf("  found by KVM: %s of uid %llu\n", shown(vm, "vmm").text,
+			       (unsigned long long)number_of(vm, "uid"));
 		if (strcmp(text_of(vm, "why"), "-"))
 			printf("  %s\n", shown(vm, "why").text);
 		if (strcmp(text_of(vm, "channel_error"), "-"))

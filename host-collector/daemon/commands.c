@@ -8,6 +8,7 @@
 #include "host-collector/daemon/control.h"
 #include "host-collector/daemon/daemon.h"
 #include "host-collector/daemon/flight.h"
+#include "host-collector/daemon/kvm_feed.h"
 #include "host-collector/daemon/spool.h"
 #include "host-collector/daemon/streams.h"
 #include "host-collector/util/json_string.h"
@@ -124,12 +125,19 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 {
 	const struct vm_config *config = watched_vm_config(vm);
 	struct json_object *o = json_object_new_object();
+	static const char *const origins[] = {[VM_BY_CTL] = "ctl",
+					      [VM_BY_FILE] = "configuration",
+					      [VM_BY_LIBVIRT] = "libvirt",
+					      [VM_BY_KVM] = "kvm"};
 	struct watched_vm_status s;
 	struct flight_status flight;
 	struct spool_status spool;
 	const char *trouble;
 
 	watched_vm_status_get(vm, &s);
+	add_text(o, "origin", origins[vm_daemon_origin(d, vm)]);
+	if (vm_daemon_origin(d, vm) == VM_BY_KVM)
+		kvm_feed_describe(vm_daemon_kvm_feed(d), config->name, o);
 	spool_status_get(vm_daemon_spool(d), vm, &spool);
 	add_text(o, "vm", config->name);
 	add_text(o, "state", state_text(&s));
@@ -277,7 +285,7 @@ static int do_attach(struct vm_daemon *d, struct json_object *request, struct js
 		if (vm_config_set(&config, key, json_object_get_string(value), why, why_bytes))
 			return -EINVAL;
 	}
-	return vm_daemon_attach(d, &config, why, why_bytes);
+	return vm_daemon_attach(d, &config, VM_BY_CTL, why, why_bytes);
 }
 
 static int do_detach(struct vm_daemon *d, struct json_object *request, struct json_object *reply,

@@ -41,6 +41,9 @@ static const struct key daemon_keys[] = {
 	{"metrics_file", KEY_TEXT, DAEMON(metrics_file)},
 	{"agents", KEY_TEXT, DAEMON(agents)},
 	{"libvirt", KEY_TEXT, DAEMON(libvirt)},
+	{"discover", KEY_TEXT, DAEMON(discover)},
+	{"discover_users", KEY_TEXT, DAEMON(discover_users)},
+	{"discover_per_user", KEY_NUMBER, DAEMON(discover_per_user)},
 	{"directory", KEY_TEXT, DAEMON(directory)},
 	{"disk_budget", KEY_BYTES, DAEMON(disk_budget_bytes)},
 	{"disk_reserve", KEY_BYTES, DAEMON(disk_reserve_bytes)},
@@ -104,6 +107,9 @@ void daemon_config_default(struct daemon_config *out)
 	memset(out, 0, sizeof(*out));
 	snprintf(out->control, sizeof(out->control), DAEMON_CONTROL_PATH);
 	snprintf(out->libvirt, sizeof(out->libvirt), "auto");
+	snprintf(out->discover, sizeof(out->discover), "libvirt");
+	snprintf(out->discover_users, sizeof(out->discover_users), "root,libvirt-qemu");
+	out->discover_per_user = DAEMON_VMS_MAX / 2;
 	snprintf(out->directory, sizeof(out->directory), "/var/lib/vcpuscope");
 	out->disk_budget_bytes = 10ull << 30;
 	out->disk_reserve_bytes = 1ull << 30;
@@ -427,6 +433,45 @@ static int file_bytes_check(const struct daemon_config *c, const struct vm_confi
 	return -EINVAL;
 }
 
+/* The length of the word at the head of a list; 0 at its end. */
+static size_t word_next(const char **list)
+{
+	*list += strspn(*list, ", \t");
+	return strcspn(*list, ", \t");
+}
+
+bool daemon_config_discovers(const struct daemon_config *c, const char *what)
+{
+	const char *list = c->discover;
+	size_t len;
+
+	for (; (len = word_next(&list)); list += len) {
+		if (len == strlen(what) && !strncmp(list, what, len))
+			return true;
+	}
+	return false;
+}
+
+static int discover_check(const struct daemon_config *c, char *why, size_t why_bytes)
+{
+	const char *list = c->discover;
+	size_t len;
+
+	for (; (len = word_next(&list)); list += len) {
+		if ((len == 7 && !strncmp(list, "libvirt", 7)) ||
+		    (len == 3 && !strncmp(list, "kvm", 3)))
+			continue;
+		snprintf(why, why_bytes, "discover: `%.*s`: write libvirt, kvm or both", (int)len,
+			 list);
+		return -EINVAL;
+	}
+	if (c->discover_per_user < 1 || c->discover_per_user > DAEMON_VMS_MAX) {
+		snprintf(why, why_bytes, "discover_per_user: 1 to %d", DAEMON_VMS_MAX);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int config_check(const struct daemon_config *c, char *why, size_t why_bytes)
 {
 	const size_t socket_max = sizeof(((struct sockaddr_un *)0)->sun_path);
@@ -454,6 +499,8 @@ static int config_check(const struct daemon_config *c, char *why, size_t why_byt
 		snprintf(why, why_bytes, "report_jobs: 1 to %d", REPORT_JOBS_MAX);
 		return -EINVAL;
 	}
+	if (discover_check(c, why, why_bytes))
+		return -EINVAL;
 	if (!c->n_vms) {
 		vm_config_default(&any);
 		if (file_bytes_check(c, &any, why, why_bytes))

@@ -43,8 +43,11 @@ struct vm_config {
 
 struct daemon_config {
 	char control[DAEMON_PATH_MAX];
-	char agents[DAEMON_PATH_MAX];       /* agents_door.h; "": agents.sock beside `control` */
-	char libvirt[DAEMON_PATH_MAX];      /* "auto", "no", or a URI (libvirt_feed.h) */
+	char agents[DAEMON_PATH_MAX];         /* agents_door.h; "": agents.sock beside `control` */
+	char libvirt[DAEMON_PATH_MAX];        /* "auto", "no", or a URI (libvirt_feed.h) */
+	char discover[DAEMON_PATH_MAX];       /* a list of "libvirt" and "kvm" (kvm_feed.h) */
+	char discover_users[DAEMON_PATH_MAX]; /* whose VMs "kvm" finds: names and numbers */
+	uint64_t discover_per_user;           /* and how many of each */
 	char metrics[DAEMON_PATH_MAX];      /* listen:tcp:HOST:PORT or listen:unix:PATH; "": none */
 	char metrics_file[DAEMON_PATH_MAX]; /* for node_exporter; "": none */
 	char directory[DAEMON_PATH_MAX];    /* of recordings: DIRECTORY/VM/VM-TIME.vcs */
@@ -65,6 +68,8 @@ void vm_config_default(struct vm_config *out);
 /* Reads and checks the file. 0, or -EINVAL or -errno of open with one line in `why`:
  * "FILE:LINE: KEY: what is wrong; what to write". */
 int daemon_config_read(const char *path, struct daemon_config *out, char *why, size_t why_bytes);
+/* Does `discover` name it ("libvirt", "kvm")? */
+bool daemon_config_discovers(const struct daemon_config *c, const char *what);
 /* Sets one key of a VM from its text, as in the file. 0 or -EINVAL with `why`. */
 int vm_config_set(struct vm_config *vm, const char *key, const char *value, char *why,
 		  size_t why_bytes);

@@ -15,6 +15,7 @@
 #include "host-collector/daemon/control.h"
 #include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/host_captures.h"
+#include "host-collector/daemon/kvm_feed.h"
 #include "host-collector/daemon/libvirt_feed.h"
 #include "host-collector/daemon/metrics_server.h"
 #include "host-collector/daemon/spool.h"
@@ -41,6 +42,7 @@ struct vm_daemon {
 	struct vsock_doors *vsock;
 	struct libvirt_feed *libvirt; /* NULL: not followed */
 	uint64_t libvirt_look_ms;     /* when it was last looked for */
+	struct kvm_feed *kvm;
 	uv_timer_t timer;
 	uv_idle_t attaching; /* active while a VM is due */
 	bool ready_told;
@@ -49,7 +51,7 @@ struct vm_daemon {
 	uint64_t start_ms;
 	size_t n_vms;
 	struct watched_vm *vms[DAEMON_VMS_MAX];
-	bool from_file[DAEMON_VMS_MAX]; /* else by ctl */
+	enum vm_origin origins[DAEMON_VMS_MAX];
 };
 
 static void say(const struct vm_daemon *d, const char *line)
@@ -121,14 +123,17 @@ static void attaching_start(struct vm_daemon *d)
 	uv_idle_start(&d->attaching, on_attaching);
 }
 
-static int vm_add(struct vm_daemon *d, const struct vm_config *config, bool from_file)
+static void on_process(void *context, const struct watched_vm *vm, pid_t pid);
+
+static int vm_add(struct vm_daemon *d, const struct vm_config *config, enum vm_origin origin)
 {
-	const struct watched_vm_events events = {.say = on_say, .context = d};
+	const struct watched_vm_events events = {
+		.say = on_say, .process = on_process, .context = d};
 	struct watched_vm *vm = watched_vm_new(d->loop, config, d->captures, &events);
 
 	if (!vm)
 		return -ENOMEM;
-	d->from_file[d->n_vms] = from_file;
+	d->origins[d->n_vms] = origin;
 	if (flight_begin(d->flight, vm)) {
 		watched_vm_close(vm);
 		return -ENOMEM;
@@ -149,16 +154,42 @@ static void vm_remove(struct vm_daemon *d, size_t i)
 	watched_vm_close(d->vms[i]);
 	d->n_vms--;
 	memmove(&d->vms[i], &d->vms[i + 1], (d->n_vms - i) * sizeof(d->vms[0]));
-	memmove(&d->from_file[i], &d->from_file[i + 1], (d->n_vms - i) * sizeof(d->from_file[0]));
+	memmove(&d->origins[i], &d->origins[i + 1], (d->n_vms - i) * sizeof(d->origins[0]));
 }
 
-int vm_daemon_attach(struct vm_daemon *d, const struct vm_config *config, char *why,
-		     size_t why_bytes)
+/* A name, or a process, that is known better than by KVM's descriptors: those VMs go. */
+static void claims_yield(struct vm_daemon *d, const char *name, uint64_t pid)
+{
+	for (size_t i = d->n_vms; i-- > 0;) {
+		const struct vm_config *its = watched_vm_config(d->vms[i]);
+
+		if (d->origins[i] != VM_BY_KVM ||
+		    (strcmp(its->name, name) != 0 && (!pid || its->pid != pid)))
+			continue;
+		on_say(d, its->name,
+		       "found by KVM alone: gives way to a VM of this name or process");
+		kvm_feed_yield(d->kvm, its->name);
+		vm_remove(d, i);
+	}
+}
+
+static void on_process(void *context, const struct watched_vm *vm, pid_t pid)
+{
+	struct vm_daemon *d = context;
+
+	if (vm_daemon_origin(d, vm) != VM_BY_KVM)
+		claims_yield(d, "", (uint64_t)pid);
+}
+
+int vm_daemon_attach(struct vm_daemon *d, const struct vm_config *config, enum vm_origin origin,
+		     char *why, size_t why_bytes)
 {
 	int err = vm_config_check(config, why, why_bytes);
 
 	if (err)
 		return err;
+	if (origin != VM_BY_KVM)
+		claims_yield(d, config->name, config->pid);
 	for (size_t i = 0; i < d->n_vms && !err; i++)
 		err = vm_configs_check(watched_vm_config(d->vms[i]), config, why, why_bytes);
 	if (err)
@@ -172,7 +203,7 @@ int vm_daemon_attach(struct vm_daemon *d, const struct vm_config *config, char *
 			 DAEMON_VMS_MAX);
 		return -ENOSPC;
 	}
-	err = vm_add(d, config, false);
+	err = vm_add(d, config, origin);
 	if (err)
 		snprintf(why, why_bytes, "VM %s: %s", config->name, strerror(-err));
 	return err;
@@ -206,15 +237,17 @@ static void vms_follow(struct vm_daemon *d, const struct daemon_config *next)
 		const struct vm_config *before = config_of(&d->config, name);
 		const struct vm_config *now = config_of(next, name);
 
-		if (d->from_file[i] && (!now || !before || memcmp(before, now, sizeof(*now))))
+		if (d->origins[i] == VM_BY_FILE &&
+		    (!now || !before || memcmp(before, now, sizeof(*now))))
 			vm_remove(d, i);
 	}
 	for (size_t i = 0; i < next->n_vms; i++) {
 		const struct vm_config *vm = &next->vms[i];
 
+		claims_yield(d, vm->name, vm->pid);
 		if (index_of(d, vm->name) < d->n_vms)
 			continue;
-		if (d->n_vms == DAEMON_VMS_MAX || vm_add(d, vm, true))
+		if (d->n_vms == DAEMON_VMS_MAX || vm_add(d, vm, VM_BY_FILE))
 			on_say(d, vm->name, "cannot be attached: too many VMs, or no memory");
 	}
 }
@@ -371,7 +404,8 @@ static void libvirt_start(struct vm_daemon *d)
 						     .say = on_say,
 						     .context = d};
 
-	if (!strcmp(d->config.libvirt, "no") || (automatic && !libvirt_is_here()))
+	if (!daemon_config_discovers(&d->config, "libvirt") || !strcmp(d->config.libvirt, "no") ||
+	    (automatic && !libvirt_is_here()))
 		return;
 	if (!libvirt_feed_possible()) {
 		say(d, "libvirt: vcpuscope-libvirt is not installed beside vcpuscope");
@@ -416,6 +450,7 @@ static void on_timer(uv_timer_t *timer)
 	agents_door_tick(d->door);
 	vsock_tick(d);
 	libvirt_tick(d, now_ms);
+	kvm_feed_tick(d->kvm);
 }
 
 static void daemon_freed(uv_handle_t *handle)
@@ -450,6 +485,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	struct incident_store_options flight = {.say = on_say, .watches = on_watches};
 	struct streams_options streams = {.describe = on_describe, .context = d};
 	const struct vsock_doors_events vsock = {on_vsock, on_vsock_say, d};
+	const struct kvm_feed_options kvm = {.daemon = d, .say = on_say, .context = d};
 	int err = -ENOMEM;
 
 	snprintf(why, why_bytes, "out of memory");
@@ -474,7 +510,8 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	streams.flight = d->flight;
 	d->streams = streams_new(&streams);
 	d->vsock = vsock_doors_new(loop, NULL, &vsock);
-	if (!d->captures || !d->streams || !d->vsock || !d->spool || !d->flight ||
+	d->kvm = kvm_feed_new(loop, &kvm);
+	if (!d->captures || !d->kvm || !d->streams || !d->vsock || !d->spool || !d->flight ||
 	    (options->config_path && !d->config_path))
 		goto fail;
 	err = control_open(loop, d->config.control, d, &d->control, why, why_bytes);
@@ -488,7 +525,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	if (err)
 		goto fail;
 	for (size_t i = 0; i < d->config.n_vms; i++) {
-		err = vm_add(d, &d->config.vms[i], true);
+		err = vm_add(d, &d->config.vms[i], VM_BY_FILE);
 		if (err)
 			goto fail;
 	}
@@ -507,6 +544,8 @@ void vm_daemon_close(struct vm_daemon *d)
 	if (!d)
 		return;
 	libvirt_feed_close(d->libvirt);
+	kvm_feed_close(d->kvm);
+	d->kvm = NULL;
 	while (d->n_vms)
 		vm_remove(d, d->n_vms - 1);
 	metrics_server_close(d->metrics);
@@ -537,6 +576,20 @@ size_t vm_daemon_n_vms(const struct vm_daemon *d)
 struct watched_vm *vm_daemon_vm(const struct vm_daemon *d, size_t index)
 {
 	return d->vms[index];
+}
+
+enum vm_origin vm_daemon_origin(const struct vm_daemon *d, const struct watched_vm *vm)
+{
+	size_t i = 0;
+
+	while (i < d->n_vms && d->vms[i] != vm)
+		i++;
+	return i < d->n_vms ? d->origins[i] : VM_BY_CTL;
+}
+
+const struct kvm_feed *vm_daemon_kvm_feed(const struct vm_daemon *d)
+{
+	return d->kvm;
 }
 
 struct watched_vm *vm_daemon_find(const struct vm_daemon *d, const char *name)

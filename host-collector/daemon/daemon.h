@@ -39,10 +39,14 @@ void vm_daemon_stop(struct vm_daemon *d);
  * those with other values attached anew, the others left alone. 0, or -errno with `why` and nothing
  * changed. */
 int vm_daemon_reload(struct vm_daemon *d, char *why, size_t why_bytes);
-/* It is tried before the loop waits for anything. 0, -EEXIST, -ENOSPC (DAEMON_VMS_MAX), -EINVAL,
+/* Who says that a VM is to be watched. */
+enum vm_origin { VM_BY_CTL, VM_BY_FILE, VM_BY_LIBVIRT, VM_BY_KVM };
+
+/* It is tried before the loop waits for anything. What was found by KVM's descriptors alone gives
+ * way to anybody else's VM of its name or process. 0, -EEXIST, -ENOSPC (DAEMON_VMS_MAX), -EINVAL,
  * -ENOMEM with `why`. */
-int vm_daemon_attach(struct vm_daemon *d, const struct vm_config *config, char *why,
-		     size_t why_bytes);
+int vm_daemon_attach(struct vm_daemon *d, const struct vm_config *config, enum vm_origin origin,
+		     char *why, size_t why_bytes);
 /* 0 or -ENOENT. */
 int vm_daemon_detach(struct vm_daemon *d, const char *name);
 
@@ -52,6 +56,9 @@ struct watched_vm *vm_daemon_vm(const struct vm_daemon *d, size_t index);
 struct watched_vm *vm_daemon_find(const struct vm_daemon *d, const char *name); /* or NULL */
 /* Asks libvirt for its domains again, if it is followed. */
 void vm_daemon_rescan(struct vm_daemon *d);
+enum vm_origin vm_daemon_origin(const struct vm_daemon *d, const struct watched_vm *vm);
+/* What finds VMs by KVM's descriptors; it may be NULL. */
+const struct kvm_feed *vm_daemon_kvm_feed(const struct vm_daemon *d);
 struct streams *vm_daemon_streams(const struct vm_daemon *d);
 const struct host_captures *vm_daemon_captures(const struct vm_daemon *d);
 struct flight *vm_daemon_flight(const struct vm_daemon *d);

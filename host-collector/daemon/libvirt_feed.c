@@ -174,7 +174,7 @@ static void on_domain(struct libvirt_feed *f, struct json_object *o)
 	}
 	if (fed || !config.pid || f->n_fed == DAEMON_VMS_MAX)
 		return;
-	if (vm_daemon_attach(f->options.daemon, &config, why, sizeof(why))) {
+	if (vm_daemon_attach(f->options.daemon, &config, VM_BY_LIBVIRT, why, sizeof(why))) {
 		say(f, "", "libvirt's domain is not watched: %s", why);
 		return;
 	}

@@ -188,6 +188,7 @@ static void on_found(void *context, struct vm *found, int err, const char *why)
 
 	vm->search = NULL;
 	if (found) {
+		vm->events.process(vm->events.context, vm, vm_info(found)->qemu_pid);
 		run_open(vm, found);
 		return;
 	}

@@ -37,6 +37,8 @@ struct watched_vm;
 
 struct watched_vm_events {
 	void (*say)(void *context, const char *vm, const char *line);
+	/* Its process is known, and not yet followed. */
+	void (*process)(void *context, const struct watched_vm *vm, pid_t pid);
 	void *context;
 };
 
@@ -53,8 +55,8 @@ void watched_vm_close(struct watched_vm *vm);
 void watched_vm_tick(struct watched_vm *vm, uint64_t now_ms);
 /* Does it wait, and is it time to try to attach it (again)? */
 bool watched_vm_is_due(const struct watched_vm *vm, uint64_t now_ms);
-/* Tries. A failed attempt is not an error: it waits on. Blocks for some ms; a monitor (QMP) is asked
- * by another thread. */
+/* Tries. A failed attempt is not an error: it waits on. Blocks for some ms; a monitor (QMP) is
+ * asked by another thread. */
 void watched_vm_try(struct watched_vm *vm);
 /* Is its monitor being asked? */
 bool watched_vm_is_sought(const struct watched_vm *vm);

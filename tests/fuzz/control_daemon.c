@@ -8,6 +8,7 @@
 #include "host-collector/daemon/daemon.h"
 #include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/host_captures.h"
+#include "host-collector/daemon/kvm_feed.h"
 #include "host-collector/daemon/spool.h"
 #include "host-collector/daemon/streams.h"
 #include "tests/fuzz/fuzz.h"
@@ -92,9 +93,26 @@ int vm_daemon_reload(struct vm_daemon *d, char *why, size_t why_bytes)
 	return -ENOENT;
 }
 
-int vm_daemon_attach(struct vm_daemon *d, const struct vm_config *config, char *why,
-		     size_t why_bytes)
+enum vm_origin vm_daemon_origin(const struct vm_daemon *d, const struct watched_vm *vm)
 {
+	return vm == &d->vms[0] ? VM_BY_KVM : VM_BY_CTL;
+}
+
+const struct kvm_feed *vm_daemon_kvm_feed(const struct vm_daemon *d)
+{
+	(void)d;
+	return NULL;
+}
+
+void kvm_feed_describe(const struct kvm_feed *f, const char *vm, struct json_object *out)
+{
+	(void)f, (void)vm, (void)out;
+}
+
+int vm_daemon_attach(struct vm_daemon *d, const struct vm_config *config, enum vm_origin origin,
+		     char *why, size_t why_bytes)
+{
+	FUZZ_CHECK(origin == VM_BY_CTL);
 	int err = vm_config_check(config, why, why_bytes);
 
 	if (err)

@@ -41,6 +41,10 @@ static void test_good(void **state)
 				   &c, why, sizeof(why)),
 			 0);
 	assert_string_equal(c.control, "/tmp/x.sock");
+	/* What is found by KVM's descriptors alone is watched only where somebody wants it. */
+	assert_true(daemon_config_discovers(&c, "libvirt"));
+	assert_false(daemon_config_discovers(&c, "kvm"));
+	assert_string_equal(c.discover_users, "root,libvirt-qemu");
 	assert_int_equal(c.disk_budget_bytes, 2ull << 30);
 	assert_int_equal(c.file_bytes, 64 << 20);
 	assert_int_equal(c.file_ns, 600ull * 1000000000);
@@ -67,6 +71,16 @@ static void test_good(void **state)
 				   &c, why, sizeof(why)),
 			 0);
 	assert_int_equal(c.report_jobs, 7);
+	assert_int_equal(read_text("[daemon]\ndiscover = kvm\ndiscover_users = root, 64055\n", &c,
+				   why, sizeof(why)),
+			 0);
+	assert_true(daemon_config_discovers(&c, "kvm"));
+	assert_false(daemon_config_discovers(&c, "libvirt"));
+	assert_int_equal(read_text("[daemon]\ndiscover = libvirt,kvm\ndiscover_per_user = 5\n", &c,
+				   why, sizeof(why)),
+			 0);
+	assert_true(daemon_config_discovers(&c, "kvm") && daemon_config_discovers(&c, "libvirt"));
+	assert_int_equal(c.discover_per_user, 5);
 }
 
 static void test_wrong(void **state)
@@ -88,6 +102,8 @@ static void test_wrong(void **state)
 		{"[daemon]\nfile_size = 31M\n", "which is 16M for a VM that is attached later"},
 		{"[daemon]\nfile_size = 2M\n[vm a]\npid = 1\nflight_size = 1025K\n",
 		 "which is 1025K for VM a: write file_size = 2050K or more"},
+		{"[daemon]\ndiscover = libvirt,kvmx\n", "discover: `kvmx`: write libvirt, kvm"},
+		{"[daemon]\ndiscover_per_user = 0\n", "discover_per_user: 1 to "},
 		{"[daemon]\nreport_jobs = 0\n", "report_jobs: 1 to 64"},
 		{"[daemon]\nreport_jobs = 65\n", "report_jobs: 1 to 64"},
 		{"[vm a/b]\npid = 1\n", ":2: [vm a/b]: no such section"},

@@ -7,6 +7,7 @@
  *
  * STANDIN_THREAD: what vCPU threads are called, before their number; "": nothing.
  * STANDIN_QMP: a socket on which it plays a monitor that calls its first thread vCPU 0.
+ * STANDIN_UID: the user that it becomes when the VM is there.
  * STANDIN_CHILD: if set, a child inherits the descriptors, which are of no use to it.
  */
 #include <errno.h>
@@ -124,6 +125,8 @@ int main(void)
 	error = memory == MAP_FAILED ? -ENOMEM : irq_machine_create(&machine, memory, &truth);
 	if (!error && getenv("STANDIN_QMP"))
 		error = monitor_start(getenv("STANDIN_QMP"));
+	if (!error && getenv("STANDIN_UID") && setuid((uid_t)atoi(getenv("STANDIN_UID"))))
+		error = -errno;
 	if (!error && getenv("STANDIN_CHILD"))
 		child_start();
 	if (!error) {
