@@ -10,6 +10,7 @@
 #include "host-collector/vm/qmp.h"
 #include "host-collector/vm/threads.h"
 #include "host-collector/vm/vcpu_threads.h"
+#include "host-collector/vm/vmm_socket.h"
 
 enum { QMP_LIMIT_MS = 3000 };
 
@@ -366,6 +367,31 @@ static int process_read(struct vm *vm, pid_t pid, char *why, size_t why_bytes)
 	return vm->qmp ? threads_refute(vm, why, why_bytes) : 0;
 }
 
+/* The monitor of a process that is known may be in its container. */
+static int monitor_open(struct vm *vm, char *why, size_t why_bytes)
+{
+	const struct vm_options *o = &vm->options;
+	char reason[192] = "";
+	int fd = -ENOENT, err;
+
+	if (o->pid && vmm_root_differs(o->proc, o->pid))
+		fd = vmm_socket_connect(o->proc, o->pid, o->qmp_path, QMP_LIMIT_MS);
+	if (fd == -ENOENT)
+		return qmp_open(o->qmp_path, QMP_LIMIT_MS, &vm->qmp, why, why_bytes);
+	if (fd < 0) {
+		snprintf(why, why_bytes, "%s of process %d, in its container: %s", o->qmp_path,
+			 o->pid,
+			 fd == -EPERM   ? "another process serves it"
+			 : fd == -ELOOP ? "a link that leads out of it"
+					: strerror(-fd));
+		return fd;
+	}
+	err = qmp_open_fd(fd, QMP_LIMIT_MS, &vm->qmp, reason, sizeof(reason));
+	if (err)
+		snprintf(why, why_bytes, "%s: %s", o->qmp_path, reason);
+	return err;
+}
+
 int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t why_bytes)
 {
 	struct vm *vm = calloc(1, sizeof(*vm));
@@ -389,7 +415,7 @@ int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t
 		goto fail;
 	}
 	if (options->qmp_path) {
-		err = qmp_open(options->qmp_path, QMP_LIMIT_MS, &vm->qmp, why, why_bytes);
+		err = monitor_open(vm, why, why_bytes);
 		if (err)
 			goto fail;
 		err = process_find(vm, &pid, why, why_bytes);

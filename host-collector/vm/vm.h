@@ -18,11 +18,13 @@
 struct vm;
 
 struct vm_options {
-	uint32_t number;      /* the `vm` of VmInfo: 1 and up */
-	pid_t pid;            /* 0: by QMP */
-	const char *qmp_path; /* NULL: by pid; both: QMP, and the pid must agree */
-	const char *proc;     /* NULL: /proc */
-	const char *debugfs;  /* NULL: /sys/kernel/debug */
+	uint32_t number; /* the `vm` of VmInfo: 1 and up */
+	pid_t pid;       /* 0: by QMP */
+	/* NULL: by pid; both: QMP, and the pid must agree. Then it may be a path in the container
+	 * of that process. */
+	const char *qmp_path;
+	const char *proc;    /* NULL: /proc */
+	const char *debugfs; /* NULL: /sys/kernel/debug */
 };
 
 /*
