@@ -95,6 +95,9 @@ static void stopped(const struct vcpu_span *s, const struct model *m, char *out,
 			 task_text(m, VS_SOURCE_HOST, s->signal_pid).text);
 	else if (s->wait_class == WAIT_FREEZER || (s->task_state & VS_TASK_FROZEN))
 		describe(out, n, "frozen with its cgroup");
+	else if (s->task_state & VS_TASK_TRACED && s->waker_pid)
+		describe(out, n, "stopped by its tracer %s",
+			 task_text(m, VS_SOURCE_HOST, s->waker_pid).text);
 	else if (s->task_state & VS_TASK_TRACED)
 		describe(out, n, "stopped by a debugger");
 	else if (s->task_state & VS_TASK_STOPPED)
@@ -214,9 +217,9 @@ static void sampled(const struct stall_facts *f, const struct model *m, struct i
 		describe(
 			e->text, sizeof(e->text),
 			"in the guest, %s computes: %u of %u stack samples show no wait for a lock, most of "
-			"them %s%s",
+			"them in %s",
 			task, s->n - s->spins - s->calls, s->n,
-			*s->function ? "in " : "its program's own code", s->function);
+			*s->function ? s->function : "its program's own code");
 }
 
 void describe_evidence(const struct stall_facts *f, const struct model *m, struct incident *out)

@@ -47,6 +47,10 @@ void culprits_senders(const struct stall_facts *f, const struct model *m, struct
 		else if (s->state == VCPU_STOPPED && s->asker_pid)
 			culprit_add(out, m, VS_SOURCE_HOST, s->asker_pid, "wrote to QEMU's monitor",
 				    span_ns(s));
+		else if (s->state == VCPU_STOPPED && s->task_state & VS_TASK_TRACED && s->waker_pid)
+			/* Nobody but its tracer wakes who is traced. */
+			culprit_add(out, m, VS_SOURCE_HOST, s->waker_pid, "traced the vCPU thread",
+				    span_ns(s));
 	}
 }
 

@@ -26,6 +26,9 @@ void because_stopped(const struct stall_facts *f, const struct model *m, int64_t
 	else if (s && (s->wait_class == WAIT_FREEZER || (s->task_state & VS_TASK_FROZEN)))
 		describe(out, n, "the vCPU thread was frozen with its cgroup for %s",
 			 duration_text(ns).text);
+	else if (s && (s->task_state & VS_TASK_TRACED) && s->waker_pid)
+		describe(out, n, "the vCPU thread was stopped for %s by its tracer %s",
+			 duration_text(ns).text, task_text(m, VS_SOURCE_HOST, s->waker_pid).text);
 	else if (s && (s->task_state & (VS_TASK_STOPPED | VS_TASK_TRACED)))
 		describe(out, n, "the vCPU thread was stopped for %s, by whom was not seen",
 			 duration_text(ns).text);

@@ -112,11 +112,10 @@ def check(case, window, sampled, report):
         wrong.append("no incident of the owner's CPU")
     else:
         blamed = [c["comm"] for c in owner["culprits"]]
-        expected = case.culprit[1] if case.keeper else case.owner.split()[1]
         if not case.keeper and (owner["verdict"] != "guest_spin" or blamed[:1] != [case.culprit[1]]):
             wrong.append(f"the owner's is {owner['verdict']} by {blamed}: {owner['because']}")
-        if case.keeper == HOG and "cpu-hog" not in blamed:
-            wrong.append(f"the owner's culprits are {blamed}, not {expected}: {owner['because']}")
+        if case.keeper and case.culprit[1] not in blamed:
+            wrong.append(f"the owner's culprits are {blamed}, not {case.culprit[1]}: {owner['because']}")
         if owner.get("runner_up") == "timer_late":
             wrong.append("the owner's runner-up is timer_late")
     return wrong

@@ -64,7 +64,7 @@ CASES = (
     Case("SIGSTOP to the VM", "host", "provoke sigstop {pid} 400",
          "vm_paused", ("stopped",), ("host", "vm-stopper")),
     Case("a debugger stops the vCPU thread", "host", "provoke ptrace-stop {tid} 400",
-         "vm_paused", ("stopped",)),
+         "vm_paused", ("stopped",), ("host", "thread-stopper")),
     Case("the freezer stops the vCPU thread", "host", "provoke freeze {frozen} 400",
          "vm_paused", ("stopped",)),
     # From before the one command to the reply to the other: on a slow machine they take their time.

@@ -191,6 +191,19 @@ static void owner_traced(struct tale *t)
 	ADD(t, SWITCH(HOST, 695010, 1, 0, TID1, 0));
 }
 
+static void itself_traced(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, VICTIM);
+	exits(t, 299000);
+	ADD(t, NAME(HOST, 1, TRACER, TRACER, script_comm("gdb")));
+	ADD(t, SWITCH(HOST, 300000, 0, TID0, 0, VS_TASK_TRACED));
+	ADD(t, WAKEUP(HOST, 695000, 1, TID0, TRACER, 0));
+	ADD(t, SWITCH(HOST, 695010, 0, 0, TID0, 0));
+	tale_ticks(t, 695100, 700000, VICTIM);
+	ADD(t, SWITCH(VM, 700000, 0, VICTIM, 42, 1));
+}
+
 static void owner_stopped(struct tale *t)
 {
 	victim_waits(t);
@@ -242,6 +255,8 @@ static const struct {
 	 VERDICT_GUEST_SPIN, CONFIDENCE_DECIDED, VICTIM, NULL, "computes: "},
 	{"the owner's vCPU thread is traced", owner_traced, VERDICT_LOCK_HOLDER_PREEMPTED,
 	 CONFIDENCE_LIKELY, -TRACER, "(stopped: gdb (901) traced it)", NULL},
+	{"its own vCPU thread is traced", itself_traced, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED,
+	 -TRACER, "stopped for 395 ms by its tracer gdb (901)", NULL},
 	{"the owner's vCPU thread is stopped", owner_stopped, VERDICT_LOCK_HOLDER_PREEMPTED,
 	 CONFIDENCE_LIKELY, -TRACER, "(stopped: backup (901) stopped it)", NULL},
 };
