@@ -89,10 +89,11 @@ static bool peers_settled(const struct stall_detector *d, const struct stall_vm 
 
 	if (now.ns - f->end.ns > PENDING_LIMIT_NS)
 		return true;
-	if (!stall_peer_settled(v, f, now) || now.ns - k->peers_asked.ns < STALL_PROVE_EVERY_NS)
+	if (now.ns - k->peers_asked.ns < STALL_PROVE_EVERY_NS)
 		return false;
 	k->peers_asked = now;
-	return spins_named(f, d->model) && hints_settled(v->hints, d->model, k->vm, f->end);
+	return stall_peer_settled(v, f, now) && spins_named(f, d->model) &&
+	       hints_settled(v->hints, d->model, k->vm, f->end);
 }
 
 /* By the clocks, what caused the guest's last event may be still to come from the host. */

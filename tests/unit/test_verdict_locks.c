@@ -191,6 +191,52 @@ static void owner_traced(struct tale *t)
 	ADD(t, SWITCH(HOST, 695010, 1, 0, TID1, 0));
 }
 
+/* Its vCPU halts with it from one time to the other; KVM sees HLT. */
+static void halts(struct tale *t, int64_t from_us, int64_t to_us)
+{
+	ADD(t, KVM(from_us, 0, EXIT, TID0, 12 | 1ull << 32));
+	ADD(t, SWITCH(HOST, from_us + 5, 0, TID0, 0, 1));
+	ADD(t, WAKEUP(HOST, to_us - 20, 1, TID0, TID1, 0));
+	ADD(t, SWITCH(HOST, to_us - 10, 0, 0, TID0, 0));
+	ADD(t, KVM(to_us, 0, ENTRY, TID0, 0));
+}
+
+/* A paravirtual lock, interrupts off, that halts until its owner lets go. */
+static void halts_for_a_lock_in_the_guest(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, VICTIM);
+	exits(t, 299000);
+	halts(t, 301000, 699000);
+	tale_ticks(t, 699100, 699200, VICTIM);
+	ADD(t, SWITCH(VM, 699500, 0, VICTIM, 42, 1));
+	owner_runs(t, 190000, 699600);
+	owner_ticks(t, 194000, 250000);
+	owner_ticks(t, 698500, 698900);
+}
+
+/* A tenth of its wait halts, the rest spins. */
+static void halts_now_and_then(struct tale *t)
+{
+	victim_waits(t);
+	for (int64_t at = 320200; at < 680000; at += 36000)
+		halts(t, at, at + 3000);
+	owner_preempted(t, 310000, 695000);
+}
+
+/* Its own vCPU is away when the owner is back, so it lets go late. */
+static void itself_away_at_the_end(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 662000, VICTIM);
+	tale_ticks(t, 694100, 700000, VICTIM);
+	exits(t, 661000);
+	ADD(t, WAKEUP(VM, 305000, 0, 60, VICTIM, 0));
+	ADD(t, SWITCH(VM, 700000, 0, VICTIM, 60, 0));
+	tale_away(t, 662100, 694000, VS_TASK_RUNNING, HOG);
+	owner_preempted(t, 310000, 662000);
+}
+
 static void itself_traced(struct tale *t)
 {
 	tale_begin(t);
@@ -255,6 +301,12 @@ static const struct {
 	 VERDICT_GUEST_SPIN, CONFIDENCE_DECIDED, VICTIM, NULL, "computes: "},
 	{"the owner's vCPU thread is traced", owner_traced, VERDICT_LOCK_HOLDER_PREEMPTED,
 	 CONFIDENCE_LIKELY, -TRACER, "(stopped: gdb (901) traced it)", NULL},
+	{"halts for a lock that another CPU of the guest holds", halts_for_a_lock_in_the_guest,
+	 VERDICT_GUEST_SPIN, CONFIDENCE_LIKELY, OWNER, "halted, as a paravirtual lock does", NULL},
+	{"halts now and then for a preempted owner", halts_now_and_then,
+	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG, "owner (70) on CPU 1", NULL},
+	{"is itself away when the owner is back", itself_away_at_the_end,
+	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG, "owner (70) on CPU 1", NULL},
 	{"its own vCPU thread is traced", itself_traced, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED,
 	 -TRACER, "stopped for 395 ms by its tracer gdb (901)", NULL},
 	{"the owner's vCPU thread is stopped", owner_stopped, VERDICT_LOCK_HOLDER_PREEMPTED,
