@@ -32,12 +32,15 @@ static bool denies_nothing(const struct stall_recent *r)
 	return r->denial.ns == r->end.ns;
 }
 
-static bool ends_with(const struct wait *w, const struct stall_recent *r)
+/* away_ns: of the time between, the host kept the vCPU that waited. Of who spins by its samples it
+ * is known that it waits, so a tenth of its wait will do. */
+static bool ends_with(const struct wait *w, const struct stall_recent *r, int64_t away_ns,
+		      bool spinning)
 {
-	int64_t apart = w->end - r->end.ns, most = (w->end - w->begin) / 10;
+	int64_t apart = w->end - r->end.ns - away_ns, most = (w->end - w->begin) / 10;
 	int64_t limit = denies_nothing(r) ? together_by_chance_ns : together_ns;
 
-	if (most > limit)
+	if (!spinning && most > limit)
 		most = limit;
 	return apart <= most && apart >= -most;
 }
@@ -67,13 +70,14 @@ static bool better(const struct facts_guest_peer *a, const struct facts_guest_pe
 
 /* Does the stretch wait for what this CPU does? on: it has not ended. */
 static void consider(const struct stall_facts *f, const struct wait *w, uint16_t cpu,
-		     const struct stall_recent *r, bool on, struct facts_guest_peer *best)
+		     const struct stall_recent *r, int64_t away_ns, bool on,
+		     struct facts_guest_peer *best)
 {
 	int64_t wait_ns = w->end - w->begin;
 	struct facts_guest_peer peer = {
 		.known = true,
 		.called = f->waits.called_cpu == cpu && f->waits.called_ns * 10 >= wait_ns * 8,
-		.ended = on ? f->ongoing : ends_with(w, r),
+		.ended = on ? f->ongoing : ends_with(w, r, away_ns, f->sampled.spinning),
 		.ticks_stopped = r->ticks_stopped,
 		.cpu = cpu,
 		.kind = r->kind,
@@ -124,19 +128,24 @@ static void consider_track(const struct stall_detector *d, const struct stall_vm
 {
 	unsigned n = k->n_recent < STALL_RECENT_MAX ? k->n_recent : STALL_RECENT_MAX;
 	struct stall_recent r;
+	int64_t away_ns;
 
 	for (unsigned i = 0; i < n; i++) {
 		r = k->recent[i];
 		if (!common_ns(w, &r))
 			continue;
 		ticks_excuse(d, v, k, w, &r);
-		consider(f, w, k->cpu, &r, false, best);
+		away_ns = r.end.ns < w->end && f->vcpu_known
+				  ? hints_kept_ns(v->hints, d->model, v->vm, f->vcpu, r.end,
+						  (struct host_ns){w->end})
+				  : 0;
+		consider(f, w, k->cpu, &r, away_ns, false, best);
 	}
 	if (!k->task_known || k->stretch.kind != GUEST_CPU_TASK || k->stretch.begin.ns > w->begin)
 		return;
 	r = open_stretch(d, v, k);
 	ticks_excuse(d, v, k, w, &r);
-	consider(f, w, k->cpu, &r, true, best);
+	consider(f, w, k->cpu, &r, 0, true, best);
 }
 
 void stall_peer_fill(const struct stall_detector *d, const struct stall_vm *v,

@@ -77,6 +77,30 @@ static void lock_in_the_guest_sampled(struct tale *t)
 	samples(t, 310000, 699000, STACK_LOCK, 9);
 }
 
+/* The host has taken its pCPU by then: it lets go late, in two ways of knowing. */
+static void lock_in_the_guest_let_go_late(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 655000, VICTIM);
+	tale_ticks(t, 694100, 700000, VICTIM);
+	exits(t, 655000);
+	ADD(t, WAKEUP(VM, 305000, 0, 60, VICTIM, 0));
+	ADD(t, SWITCH(VM, 700000, 0, VICTIM, 60, 0));
+	tale_away(t, 656100, 694000, VS_TASK_RUNNING, HOG);
+	owner_runs(t, 190000, 658000);
+	owner_ticks(t, 194000, 657000);
+	ADD(t, WAKEUP(VM, 195000, 1, 72, OWNER, 1));
+}
+
+static void lock_in_the_guest_let_go_late_sampled(struct tale *t)
+{
+	victim_waits(t);
+	owner_runs(t, 190000, 670000);
+	owner_ticks(t, 194000, 669000);
+	ADD(t, WAKEUP(VM, 195000, 1, 72, OWNER, 1));
+	samples(t, 310000, 699000, STACK_LOCK, 9);
+}
+
 /* The other CPU does not come to its interrupts. */
 static void irqs_off_in_the_guest(struct tale *t)
 {
@@ -273,6 +297,11 @@ static const struct {
 	 CONFIDENCE_LIKELY, OWNER, "most likely waited for owner (70), which kept CPU 1", NULL},
 	{"the same, sampled", lock_in_the_guest_sampled, VERDICT_GUEST_SPIN, CONFIDENCE_LIKELY,
 	 OWNER, "it spun in queued_write_lock_slowpath", "spins in queued_write_lock_slowpath"},
+	{"the same, its own vCPU away when the owner lets go", lock_in_the_guest_let_go_late,
+	 VERDICT_GUEST_SPIN, CONFIDENCE_LIKELY, OWNER, "most likely waited for owner (70)", NULL},
+	{"the same, sampled, 30 ms later", lock_in_the_guest_let_go_late_sampled,
+	 VERDICT_GUEST_SPIN, CONFIDENCE_LIKELY, OWNER, "most likely waited for owner (70)",
+	 "spins in queued_write_lock_slowpath"},
 	{"another CPU has its interrupts off", irqs_off_in_the_guest, VERDICT_GUEST_SPIN,
 	 CONFIDENCE_LIKELY, OWNER, "owner (70), which kept CPU 1, interrupts off", NULL},
 	{"the same, and it was called", call_to_irqs_off, VERDICT_GUEST_SPIN, CONFIDENCE_LIKELY,
