@@ -54,7 +54,8 @@ struct guest_link {
 	unsigned int retry_ms, death_retry_ms;
 	uint64_t next_dial_ms, connected_ms, connections, deaths, frames, refused_records;
 	uint64_t connection_frames;
-	struct log_limit lines; /* of notes, over all connections */
+	struct log_limit lines;     /* of notes, over all connections */
+	struct log_limit strangers; /* of those about connections that are not the agent's */
 	struct hidden_state hidden_state;
 	struct record_stats now, before; /* this decoder's, the sum of those before */
 };
@@ -65,7 +66,8 @@ static void on_accept(uv_poll_t *poll, int status, int events);
 /* The end of a time in which lines were hidden: how many, and how the channel stands. */
 static void hidden_note(struct guest_link *l, uint64_t now_ms)
 {
-	const uint64_t n = log_limit_hidden(&l->lines, now_ms);
+	const uint64_t n =
+		log_limit_hidden(&l->lines, now_ms) + log_limit_hidden(&l->strangers, now_ms);
 	const struct hidden_state hidden = l->hidden_state;
 	char text[VS_TEXT_MAX];
 
@@ -74,6 +76,8 @@ static void hidden_note(struct guest_link *l, uint64_t now_ms)
 	snprintf(text, sizeof(text), "channel %.60s: %" PRIu64 " more lines were not shown",
 		 l->address.text, n);
 	l->events.note(l->events.context, NOTE_PROTOCOL, text);
+	if (log_limit_is_reached(&l->lines, now_ms))
+		return; /* only strangers' were counted */
 	l->hidden_state.text[0] = '\0';
 	if (hidden.text[0])
 		l->events.note(l->events.context, hidden.kind, hidden.text);
@@ -99,6 +103,15 @@ note(struct guest_link *l, enum note_kind kind, const char *format, ...)
 		hidden->kind = kind;
 		memcpy(hidden->text, text, sizeof(text));
 	}
+}
+
+/* Where the collector listens, about who is not known to be the agent. A limit of its own, so that
+ * strangers do not hide what is said of the agent. */
+static void note_stranger(struct guest_link *l, enum note_kind kind, const char *text)
+{
+	hidden_note(l, uv_now(l->loop));
+	if (log_limit_admit(&l->strangers, uv_now(l->loop)))
+		l->events.note(l->events.context, kind, text);
 }
 
 static void poll_freed(uv_handle_t *handle)
@@ -270,7 +283,10 @@ static void on_decoder_note(struct guest_link *l, const struct message_note *sai
 	/* What a decoder may say; all else is ours to say. */
 	enum note_kind kind = said->kind == NOTE_CHANNEL_DOWN ? NOTE_CHANNEL_DOWN : NOTE_PROTOCOL;
 
-	note(l, kind, "%s", said->text);
+	if (l->listens && !l->hello_known)
+		note_stranger(l, kind, said->text);
+	else
+		note(l, kind, "%s", said->text);
 }
 
 static void on_record(void *context, struct guest_record *r)
