@@ -43,6 +43,25 @@ static void flow_sessions(struct attack *a)
 	attack_sign_of_life(a);
 }
 
+/* Answers to what nobody asked, with as many lines of text as a guest may choose. */
+static void flow_config_replies(struct attack *a)
+{
+	static struct message_config_reply reply;
+
+	reply.n_limits = VS_CONFIG_LIMITS_MAX;
+	for (size_t i = 0; i < VS_CONFIG_LIMITS_MAX; i++)
+		snprintf(reply.limits[i].text, sizeof(reply.limits[i].text), "limit %zu: %060d", i,
+			 0);
+	attack_hello(a);
+	for (int i = 0; i < 20000; i++) {
+		a->payload.len = 0;
+		if (message_config_reply_pack(&reply, &a->payload) ||
+		    !attack_frame(a, FRAME_CONFIG_REPLY))
+			break;
+	}
+	attack_sign_of_life(a);
+}
+
 static void flow_numbers_back(struct attack *a)
 {
 	attack_hello(a);
@@ -329,6 +348,7 @@ static const struct {
 	{"a frame sent 500 times again", flow_replay, EXPECT_REPLAYED},
 	{"frames of an older session", flow_replay_old_session, EXPECT_REPLAYED},
 	{"2000 sessions", flow_sessions, EXPECT_ACCEPTED},
+	{"20000 answers to no configuration", flow_config_replies, EXPECT_ACCEPTED},
 	{"numbers that run backwards", flow_numbers_back, EXPECT_REPLAYED},
 	{"numbers that skip millions", flow_numbers_skip, EXPECT_LOST},
 	{"3000 hellos", flow_hellos, EXPECT_ACCEPTED},

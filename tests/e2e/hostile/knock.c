@@ -7,6 +7,7 @@
  * truncate  makes the file short and whole again, at every length that leaves its code alone
  * fifo      unmaps the first page, puts a FIFO in the file's place
  * link      unmaps the first page, puts a link to OTHER in the file's place
+ * deleted   removes the file
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -182,6 +183,12 @@ int main(int argc, char **argv)
 	knock_often(&first, 15);
 	if (!strcmp(mode, "plain"))
 		return 0;
+	if (!strcmp(mode, "deleted")) {
+		if (unlink(first.path))
+			return 1;
+		knock_often(&first, 30);
+		return 0;
+	}
 	/* Nothing leads any longer to the file by the first page of its mapping. */
 	if (munmap(second.begin, PAGE) || unlink(second.path) ||
 	    (!strcmp(mode, "fifo") ? mkfifo(second.path, 0600) : symlink(argv[5], second.path)))

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A user without rights on the host, who gets into the stacks of a VM by waking its threads, attacks
 the daemon with the files that his stacks lead through: he shortens them while they are read, puts a FIFO
-or a link to somebody else's file in their place, or claims 3 GiB of symbols. The daemon answers at once
+or a link to somebody else's file in their place, claims 3 GiB of symbols, or lets whoever reads it
+wait for ever, in a file system of his own. The daemon answers at once
 all the time, opens nothing that he points at, stays small, and still names the stacks of others. And so
 does the agent, in whose guest he does the same."""
 import ctypes
@@ -45,6 +46,82 @@ class OpenWatch:
             return False
 
 
+def is_attacker(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "knock"
+    except FileNotFoundError:
+        return False
+
+
+class StuckFiles:
+    """A FUSE file system over `folder` that holds copies of `paths`. The user's own program runs from
+    there; of everybody else requests of the kind `stuck` are never answered."""
+    INIT, LOOKUP, GETATTR, OPEN, READ, FLUSH, RELEASE = 26, 1, 3, 14, 15, 25, 18
+
+    def __init__(self, folder, paths, stuck):
+        self.folder, self.files = str(folder), {p.name: p.read_bytes() for p in paths}
+        self.names, self.kind, self.waiting = list(self.files), stuck, 0
+
+    def __enter__(self):
+        self.fuse = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+        options = f"fd={self.fuse},rootmode=40000,user_id={NOBODY},group_id={NOBODY},allow_other"
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mount(b"knock", self.folder.encode(), b"fuse", 6, options.encode()):
+            raise OSError(ctypes.get_errno(), "mount of a FUSE file system")
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *unused):
+        ctypes.CDLL(None).umount2(self.folder.encode(), 2)
+        os.close(self.fuse)
+        assert self.waiting, "nobody but the attacker looked at his file"
+
+    def attr(self, node):
+        size = len(self.files[self.names[node - 2]]) if node > 1 else 0
+        mode = 0o100755 if node > 1 else 0o40755
+        return struct.pack("<QQQQQQIIIIIIIIII", node, size, (size + 511) // 512, 0, 0, 0, 0, 0, 0, mode, 1,
+                           NOBODY, NOBODY, 0, 4096, 0)
+
+    def answer(self, opcode, node, body):
+        """The reply's bytes, or a negative errno."""
+        if opcode == self.INIT:
+            return struct.pack("<IIIIHHIIHHIIII", 7, 31, 0, 0, 0, 0, 1 << 17, 0, 0, 0, 0, 0, 0, 0)[:64].ljust(64, b"\0")
+        if opcode == self.LOOKUP:
+            name = body.rstrip(b"\0").decode()
+            if name not in self.files:
+                return -2
+            node = self.names.index(name) + 2
+            return struct.pack("<QQQQII", node, 0, 1, 1, 0, 0) + self.attr(node)
+        if opcode == self.GETATTR:
+            return struct.pack("<QII", 1, 0, 0) + self.attr(node)
+        if opcode == self.OPEN:
+            return struct.pack("<QII", node, 1, 0)  # direct I/O: each read comes here
+        if opcode == self.READ:
+            _, offset, size = struct.unpack_from("<QQI", body)
+            return self.files[self.names[node - 2]][offset:offset + size]
+        return b"" if opcode in (self.FLUSH, self.RELEASE) else -38
+
+    def serve(self):
+        while True:
+            try:
+                request = os.read(self.fuse, 1 << 18)
+            except OSError:
+                return
+            if len(request) < 40:
+                return
+            _, opcode, unique, node, _, _, pid, _ = struct.unpack_from("<IIQQIIII", request)
+            if opcode == self.kind and not is_attacker(pid):
+                self.waiting += 1
+                continue
+            reply = self.answer(opcode, node, request[40:])
+            error, data = (reply, b"") if isinstance(reply, int) else (0, reply)
+            try:
+                os.write(self.fuse, struct.pack("<IiQ", 16 + len(data), error, unique) + data)
+            except OSError:
+                pass  # who asked is gone
+
+
 class Asker(threading.Thread):
     """Asks the daemon all the time; remembers what took longest."""
 
@@ -77,6 +154,11 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def listens(port):
+    rows = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return any(row.split()[1].endswith(f":{port:04X}") and row.split()[3] == "0A" for row in rows)
 
 
 def symbols_claim(path, size):
@@ -142,6 +224,7 @@ def agent_attack():
     port = free_port()
     record = subprocess.Popen([PROGRAM, "record", "--pid", str(vm.pid), "--channel", f"listen:tcp:127.0.0.1:{port}",
                                "-o", folder / "run.vcs"], stderr=subprocess.PIPE, text=True)
+    until("the recorder listens", lambda: listens(port))
     agent = subprocess.Popen([AGENT, "--connect", f"tcp:127.0.0.1:{port}", "--no-realtime", "--sample-hz", "99"],
                              stderr=subprocess.PIPE, text=True)
     try:
@@ -174,13 +257,38 @@ def attack(d, vm, name, secret):
         symbols_claim(paths[0], 3 << 30 if name == "sparse" else 900 << 20)
     elif name == "link":
         more = [secret]
-    knock("plain" if name.startswith("sparse") else name, vm, paths, NOBODY, *more)
+    if name.startswith("stuck"):
+        kind = StuckFiles.OPEN if name == "stuck-open" else StuckFiles.READ
+        with StuckFiles(folder, paths, kind):
+            knock("plain", vm, paths, NOBODY)
+    else:
+        knock("plain" if name.startswith("sparse") else name, vm, paths, NOBODY, *more)
     slowest = asker.finish()
     used = memory(d.process.pid)
     print(f"{name}: slowest answer {slowest * 1000:.0f} ms, {used >> 20} MiB at most", flush=True)
     assert slowest < ANSWER_MAX_S, f"{name}: an answer took {slowest:.1f} s"
     assert not watch.opened(), f"{name}: a file that the attacker chose was opened"
     assert used < MEMORY_MAX, f"{name}: {used >> 20} MiB"
+
+
+def stuck_attacks(vm, secret):
+    """Each at a daemon that does not know the user yet: it gives up on whose files did harm before."""
+    for name in ("stuck-open", "stuck-read"):
+        d = Daemon(f"[vm vm]\npid = {vm.pid}\nrecord = yes\nflight_size = 4M\n")
+        d.folder.chmod(0o755)
+        try:
+            d.start()
+            until("it records", lambda: d.vm("vm").get("file_bytes", 0) > 1000)
+            attack(d, vm, name, secret)
+            honest = libraries(d.folder / "honest", 0)
+            recording = d.vm("vm")["file"]
+            until("honest stacks are named again",
+                  lambda: knock("plain", vm, honest, 0) or "knock_from_here_[w]" in wakers(recording))
+            assert d.process.poll() is None
+        finally:
+            d.stop()
+            print(d.log.read_text())
+            d.clean()
 
 
 def main():
@@ -195,7 +303,7 @@ def main():
         d.start()
         until("it records", lambda: d.vm("vm").get("file_bytes", 0) > 1000)
         pid = d.process.pid
-        for name in ("plain", "fifo", "link", "sparse", "sparse-small", "truncate"):
+        for name in ("plain", "fifo", "link", "deleted", "sparse", "sparse-small", "truncate"):
             attack(d, vm, name, secret)
         recording = d.vm("vm")["file"]
         named = wakers(recording)
@@ -210,6 +318,7 @@ def main():
         recording = d.vm("vm2")["file"]
         until("honest stacks are named", lambda: "knock_from_here_[w]" in wakers(recording), 10)
         assert d.process.poll() is None and d.process.pid == pid
+        stuck_attacks(vm, secret)
     finally:
         d.stop()
         log = d.log.read_text()
