@@ -15,7 +15,7 @@ import machine
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = os.path.normpath(f"{HERE}/../../..")
 
-GUEST_MODULES = ("virtio_pci", "virtio_console", "vmw_vsock_virtio_transport")
+GUEST_MODULES = ("virtio_pci", "virtio_console", "vmw_vsock_virtio_transport", "pvpanic_pci")
 HOST_MODULES = ("virtio_pci", "virtio_console", "kvm_amd", "vhost_vsock", "brd", "dm_delay")
 FIRMWARE = ("seabios/bios-256k.bin", "qemu/kvmvapic.bin", "qemu/linuxboot_dma.bin")
 

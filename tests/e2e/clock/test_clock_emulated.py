@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """Echo sync on emulated guests, where it is all there is: bed A under load with a stop and cont in
-the middle, and bed D, whose guest's TSC runs at another rate, and unsteadily. Then bed A's guest reboots
-inside a recording: either boot has its own clock.
+the middle, and bed D, whose guest's TSC runs at another rate, and unsteadily.
 
 The truth is apart from the channel under test: readings of the guest's TSC between two of the
 host's, through the bed's own control port. They are wide (a command's way there and back), so they
@@ -23,7 +22,6 @@ sys.path[:0] = [os.path.dirname(HERE), f"{os.path.dirname(HERE)}/beds"]
 import bed  # noqa: E402
 
 SKIP = 77
-EXIT_CANNOT_TELL = 5
 FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
 RUN_S = {"a": 600 if FULL else 30, "d": 60 if FULL else 20}
 PAUSE_S = 0.7
@@ -35,8 +33,6 @@ WANDER_PER_S = 0.01e-6  # what echo allows a steady clock's rate to change in a 
 KNOT_S = 1
 ROUNDING_NS = 10  # of ticks
 AGENT = "vcpuscope-agent >/root/agent.log 2>&1 </dev/null &"
-REBOOT_MAX_NS = 30_000_000_000
-REBOOT_ERROR_MAX_NS = 50_000_000
 INSTANTS = 1000  # at which the bound is asked for
 
 
@@ -88,22 +84,16 @@ class Run:
             with self._recorder(guest, path) as recorder:
                 time.sleep(3)
                 self._meanwhile(guest, recorder)
-            if self.name == "a":
-                with self._recorder(guest, f"{path}.reboot", "--qmp", guest.recorder_qmp_socket):
-                    time.sleep(3)
-                    self._reboot(guest)
-                    guest.run(AGENT)
-                    time.sleep(3)
 
     def _boot(self, files):
         if self.name == "d":
             return bed.boot_d(self._builder, files=files)
-        return bed.boot_a(self._builder, files=files, qemu_args=("-action", "reboot=reset"))
+        return bed.boot_a(self._builder, files=files)
 
     @contextlib.contextmanager
-    def _recorder(self, guest, path, *more):
+    def _recorder(self, guest, path):
         recorder = subprocess.Popen(
-            [self._vcpuscope, "record", "--pid", str(guest.pid), "--channel", guest.agent_socket, *more,
+            [self._vcpuscope, "record", "--pid", str(guest.pid), "--channel", guest.agent_socket,
              "-o", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True)
         try:
@@ -112,19 +102,6 @@ class Run:
             recorder.send_signal(signal.SIGINT)
             said, _ = recorder.communicate(timeout=60)
         self._say(f"the recorder said:\n{said}")
-
-    def _reboot(self, guest):
-        guest.run("(sleep 0.3; busybox reboot -f) >/dev/null 2>&1 </dev/null &")
-        time.sleep(2)  # from here on what is asked waits for the next kernel to open its port
-        guest.run("true", timeout_s=60)
-
-    def report(self, path):
-        done = subprocess.run([self._vcpuscope, "report", path, "--format", "json"],
-                              capture_output=True, text=True)
-        # No agent runs while the guest boots, so the report may not tell of stalls there.
-        if done.returncode not in (0, EXIT_CANNOT_TELL):
-            raise bed.BedError(f"report ended with {done.returncode}: {done.stderr}")
-        return json.loads(done.stdout)
 
     def clocks(self, path):
         """The account of the recording's clocks."""
@@ -192,27 +169,6 @@ def check_a(run, path, clocks, expect):
             "err_ns_median": sorted(errors)[len(errors) // 2], "err_ns_max": max(errors)}
 
 
-def check_reboot(run, path, expect):
-    """Nothing of either boot is lost, misplaced, or taken for a stall; the report names the reboot."""
-    report = run.report(path)
-    clock, reboots = report["clock"][0], report.get("reboots", [])
-    loss = next(of for name, of in report["loss"].items() if name != "host")
-    expect(len(reboots) == 1, f"{len(reboots)} reboots are told, not 1")
-    for reboot in reboots:
-        expect("QMP RESET" in reboot["why"] and "reset_ns" in reboot, f"QEMU's word is missing: {reboot}")
-        expect(0 < reboot["until_ns"] - reboot["after_ns"] < REBOOT_MAX_NS, f"no such reboot: {reboot}")
-        over = [i["verdict"] for i in report["incidents"] if i["kind"] == "task" and
-                i["begin_ns"] < reboot["after_ns"] and i["end_ns"] > reboot["until_ns"]]
-        expect(not over, f"stalls across the reboot: {over}")
-    expect(clock["method"] == "echo" and clock["error_ns"] < REBOOT_ERROR_MAX_NS,
-           f"the times of a guest that rebooted are known by {clock['method']} to +-{clock['error_ns']} ns")
-    expect(not clock["causality_violations"], f"causal pairs are violated: {clock}")
-    expect(loss["delivered"] > 1000 and not loss["unplaced"] and not loss["late"],
-           f"events of a boot have no place: {loss}")
-    return {"reboot_s": [(r["until_ns"] - r["after_ns"]) / 1e9 for r in reboots],
-            "reboot_error_ns": clock["error_ns"]}
-
-
 def check_d(run, path, clocks, expect):
     """A clock of instructions keeps its rate only on average: what the map makes of the truth's span is
     within the lead or lag that QEMU lets it have; and the rate found is that of what echo covers."""
@@ -266,8 +222,6 @@ def play(name, series):
                    "are violated")
             check_truth(run, path, expect)
             say(json.dumps((check_a if name == "a" else check_d)(run, path, clocks, expect)))
-            if name == "a":
-                say(json.dumps(check_reboot(run, f"{path}.reboot", expect)))
         except bed.BedError as error:
             wrong.append(str(error))
     for line in wrong:
