@@ -228,6 +228,10 @@ def agent_attack():
     agent = subprocess.Popen([AGENT, "--connect", f"tcp:127.0.0.1:{port}", "--no-realtime", "--sample-hz", "99"],
                              stderr=subprocess.PIPE, text=True)
     try:
+        said_by_recorder = []
+        while "on guest kernel" not in (said_by_recorder or [""])[-1]:  # it hears the agent
+            said_by_recorder.append(record.stderr.readline())
+            assert said_by_recorder[-1], f"the recorder ended: {said_by_recorder}"
         subprocess.run([HERE / "knock", "sleep", "6", *copies], check=True, timeout=60, user=NOBODY,
                        group=NOBODY, extra_groups=[])
         assert agent.poll() is None, f"the agent ended with {agent.returncode}: {agent.stderr.read()}"
