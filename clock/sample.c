@@ -123,7 +123,7 @@ static uint64_t cpuid_tsc_hz(void)
 				return (uint64_t)a * 1000; /* kHz */
 		}
 	}
-	if (__get_cpuid_max(0, NULL) < CPUID_TSC_CRYSTAL)
+	if ((unsigned int)__get_cpuid_max(0, NULL) < CPUID_TSC_CRYSTAL)
 		return 0;
 	__cpuid_count(CPUID_TSC_CRYSTAL, 0, a, b, c, d);
 	return a && b && c ? (uint64_t)c * b / a : 0;

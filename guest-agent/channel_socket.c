@@ -86,7 +86,7 @@ static const char *number_parse(const char *text, char end, unsigned int *out)
 	if (*text < '0' || *text > '9')
 		return NULL;
 	number = strtoull(text, &stop, 10);
-	if (*stop != end || number >= VMADDR_PORT_ANY)
+	if (*stop != end || number >= UINT32_MAX)
 		return NULL;
 	*out = (unsigned int)number;
 	return stop + (end != '\0');
