@@ -514,6 +514,9 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	uv_timer_start(&c->timer, on_timer, DRAIN_MS, DRAIN_MS);
 	if (vm_qmp_fd(c->vm) >= 0)
 		c->qmp_poll = poll_open(c, vm_qmp_fd(c->vm), on_qmp);
+	if (vm_qmp_released(c->vm))
+		say(c, "QEMU's monitor was asked and given back, for Proxmox needs it: pauses from "
+		       "now on cannot be named");
 	if (vm_migrates(c->vm))
 		on_vm_note(c, NOTE_MIGRATION, 0,
 			   "QEMU migrates the VM already (QMP query-migrate)");

@@ -23,6 +23,7 @@ struct vm {
 	size_t n_named; /* vCPUs that QMP named at the start; their rows in `named` */
 	struct message_vm_thread *named;
 	bool paused, migrates; /* when it was opened; paused is kept up by events */
+	bool released;         /* the monitor was asked, and given back */
 };
 
 const struct message_vm_info *vm_info(const struct vm *vm)
@@ -392,6 +393,23 @@ static int monitor_open(struct vm *vm, char *why, size_t why_bytes)
 	return err;
 }
 
+/* Proxmox's own daemons use the one socket that its QEMU has: who keeps it stops them. */
+static void monitor_release(struct vm *vm)
+{
+	if (strcmp(vm->identity.manager, "proxmox") != 0)
+		return;
+	qmp_close(vm->qmp);
+	vm->qmp = NULL;
+	vm->released = true;
+	/* Nobody would say when it ends. */
+	vm->paused = vm->migrates = false;
+}
+
+bool vm_qmp_released(const struct vm *vm)
+{
+	return vm->released;
+}
+
 int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t why_bytes)
 {
 	struct vm *vm = calloc(1, sizeof(*vm));
@@ -434,6 +452,7 @@ int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t
 		accelerator_ask(vm);
 		state_ask(vm);
 		migration_ask(vm);
+		monitor_release(vm);
 	}
 	*out = vm;
 	return 0;

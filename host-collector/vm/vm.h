@@ -46,6 +46,8 @@ int vm_rescan(struct vm *vm);
 
 /* The QMP descriptor to poll for reading, or -1. */
 int vm_qmp_fd(const struct vm *vm);
+/* Was the monitor asked once and given back, because others need it (Proxmox)? */
+bool vm_qmp_released(const struct vm *vm);
 /* realtime_ns: when QEMU said so, 0 unknown. */
 typedef void (*vm_note)(void *context, enum note_kind kind, uint64_t realtime_ns, const char *text);
 /* Call when it is readable: hands over what QEMU says about the whole VM. 0, or -EPIPE when the

@@ -453,6 +453,49 @@ static void test_qmp_names_vcpus(void **state)
 	script_end(&script, thread);
 }
 
+/* Proxmox's daemons need the monitor that its QEMU has. */
+static void test_qmp_of_proxmox_is_given_back(void **state)
+{
+	static const char *const lines[] = {
+		GREETING,
+		NEGOTIATE,
+		"<query-cpus-fast",
+		"=\"return\": [{\"thread-id\": 801, \"cpu-index\": 0}]",
+		"<query-name",
+		"=\"return\": {\"name\": \"db\"}",
+		"<query-kvm",
+		"=\"return\": {\"enabled\": true}",
+		"<query-status",
+		"=\"return\": {\"running\": false, \"status\": \"paused\"}",
+		"<\"capability\":\"events\"",
+		"=\"return\": {}",
+		"<query-migrate",
+		"=\"return\": {}",
+		NULL,
+	};
+	static const char cmdline[] = "/usr/bin/kvm\0-id\000104\0-name\0web";
+	struct tree *t = *state;
+	struct script script = {.lines = lines};
+	struct vm *vm = NULL;
+	pthread_t thread;
+	char why[256], path[128];
+
+	qemu_put(t);
+	snprintf(path, sizeof(path), "proc/%d/cmdline", getpid());
+	put(t->root, path, cmdline, sizeof(cmdline));
+	script_start(t, &script, &thread);
+	assert_int_equal(find(t, 0, true, &vm, why), 0);
+	script_end(&script, thread); /* which waits until we are gone */
+	assert_true(vm_qmp_released(vm));
+	assert_int_equal(vm_qmp_fd(vm), -1);
+	assert_int_equal(vm_identity(vm)->vmid, 104);
+	assert_int_equal(vm_n_vcpus(vm), 1); /* what it said stays */
+	assert_false(vm_paused(vm)); /* nobody would say when that ends */
+	assert_int_equal(vm_rescan(vm), 0);
+	assert_int_equal(vm_n_vcpus(vm), 1);
+	vm_close(vm);
+}
+
 static void test_qmp_trouble(void **state)
 {
 	static const char *const elsewhere[] = {
@@ -558,6 +601,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_qemu_processes_are_listed, tree_setup,
 						tree_teardown),
 		cmocka_unit_test_setup_teardown(test_qmp_names_vcpus, tree_setup, tree_teardown),
+		cmocka_unit_test_setup_teardown(test_qmp_of_proxmox_is_given_back, tree_setup,
+						tree_teardown),
 		cmocka_unit_test_setup_teardown(test_qmp_trouble, tree_setup, tree_teardown),
 		cmocka_unit_test(test_busy_monitor_is_said),
 		cmocka_unit_test_setup_teardown(test_a_full_monitor_is_said, tree_setup,
