@@ -308,6 +308,8 @@ class Life:
             wrong += [f"{case.name} ({measured['duration_ns'] / 1e6:.0f} ms): {line}" for line in lines]
         extra = test_verdicts.unprovoked([*(m for _, m in self.truth), *self.known],
                                          self.played.truth["interference"], report)
+        # An emulated guest's ticks come from QEMU's main thread, which a busy machine holds up.
+        extra = [i for i in extra if self.bed != "a" or not i["denied"].startswith("timer ticks")]
         return wrong + [f"nobody provoked {i.get('verdict')}, {i['duration_ns'] / 1e6:.0f} ms at {i['begin_ns']} "
                         f"on guest CPU {i['guest_cpu']}: {i['because']}" for i in extra]
 
@@ -323,7 +325,7 @@ class Life:
                 with contextlib.suppress(Exception), open(f"{out}/{name}-{file}", "wb") as f:
                     f.write(self.host.get(f"{self.played.folder}/{file}"))
             with open(f"{out}/{name}-truth.json", "w") as f:
-                json.dump({"stalls": [(c.name, m) for c, m in self.truth], **self.played.truth}, f, indent=1)
+                json.dump({**self.played.truth, "stalls": [(c.name, m) for c, m in self.truth]}, f, indent=1)
         return wrong
 
 

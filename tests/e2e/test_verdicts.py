@@ -33,6 +33,7 @@ FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
 SERIES = ("6.1", "6.12")
 PAUSE_S = 0.8  # between provocations
 LOG_S = 2  # within which an agent in an emulated guest tells a line of the kernel's log, at the end, too
+UNKNOWN_MAX = 0.25  # of a stall: switches that a busy machine's kernel does not show to the tracer
 SPOILT_MAX = 4  # provocations that a busy machine may spoil
 TOLERANCE = 0.1
 SLACK_MS = 15  # what signalling, a tick and a wake-up add at the edges on a loaded machine
@@ -121,6 +122,12 @@ def is_spoilt(case, measured, incident):
             and incident["breakdown_ns"]["runnable"] <= (1 + TOLERANCE) * waited_ns + SLACK_MS * 1e6)
 
 
+def is_disturbed(measured, incident):
+    """Had other tasks the pCPU for so long, or did the tracer miss so much, that not all can be certain?"""
+    return (measured.get("run_delay_ns", 0) > TOLERANCE * incident["duration_ns"]
+            or 0 < incident["breakdown_ns"]["unknown"] <= UNKNOWN_MAX * incident["duration_ns"])
+
+
 def check(case, measured, report):
     """What differs: a list of lines."""
     incident = incident_of(report, measured["window"])
@@ -134,13 +141,14 @@ def check(case, measured, report):
         wrong.append(f"verdict is {incident.get('verdict')}, not {case.verdict}: {incident['because']}")
     if incident["confidence"] == "undetermined":
         wrong.append(f"undetermined, missing {incident['missing']}")
-    if case.confidence and incident["confidence"] != case.confidence:
+    if case.confidence and incident["confidence"] != case.confidence and not is_disturbed(measured, incident):
         wrong.append(f"it is {incident['confidence']}, not {case.confidence}")
     if sum(incident["breakdown_ns"].values()) != incident["duration_ns"]:
         wrong.append("the breakdown does not sum to the duration")
     share = sum(incident["breakdown_ns"][state] for state in case.states)
     # A guest that spins has not what its vCPU waited for a pCPU meanwhile; the host counts it.
     waited = incident["breakdown_ns"]["runnable"] if case.side == "guest" else 0
+    waited += min(incident["breakdown_ns"]["unknown"], UNKNOWN_MAX * measured["duration_ns"])
     low = case.at_least * measured["duration_ns"] - waited - SLACK_MS * 1e6
     high = case.at_most * measured["duration_ns"] + SLACK_MS * 1e6
     if not low <= share <= high:
