@@ -414,6 +414,42 @@ static void who_waits_for_whom(void **state)
 	}
 }
 
+/* While both still go on, the same is told of them. */
+static void a_wait_that_lasts_names_the_other(void **state)
+{
+	static struct incident open[4];
+	struct report_options options = {.than_ns = 100000000};
+	struct model *m = model_new();
+	struct report_builder *b = report_builder_new(m, &options);
+	size_t n, kept = 0, told = 0;
+
+	(void)state;
+	script_vm(m, 2, "kvm");
+	lock_in_the_guest(&tale);
+	for (size_t i = 0; i < tale.n; i++) {
+		if (tale.events[i].t.ns <= 600000000)
+			tale.events[kept++] = tale.events[i];
+	}
+	tale.n = kept;
+	tale_tell(&tale, m);
+	n = report_builder_ongoing(b, open, COUNT(open));
+	for (size_t i = 0; i < n; i++) {
+		print_message("  CPU %u: %s, %s: %s\n", open[i].guest_cpu,
+			      verdict_name(open[i].verdict), confidence_name(open[i].confidence),
+			      open[i].because);
+		assert_int_equal(open[i].verdict, VERDICT_GUEST_SPIN);
+		assert_int_equal(open[i].culprits[0].pid, OWNER);
+		if (open[i].guest_cpu)
+			continue;
+		told++;
+		assert_int_equal(open[i].confidence, CONFIDENCE_LIKELY);
+	}
+	assert_int_equal(n, 2);
+	assert_int_equal(told, 1);
+	report_builder_free(b);
+	model_free(m);
+}
+
 /* ---- the table of functions ---- */
 
 static const struct {
@@ -479,6 +515,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_waits_for_whom),
+		cmocka_unit_test(a_wait_that_lasts_names_the_other),
 		cmocka_unit_test(the_innermost_function_decides),
 		cmocka_unit_test(samples_are_spread),
 	};
