@@ -35,7 +35,7 @@ enum { TICK_MS = 100, LOG_FLUSH_MS = 2000 };
 struct watch_arguments {
 	const char *color;
 	struct feed_arguments which;
-	uint64_t for_ns, interval_ns;
+	uint64_t for_ns, interval_ns, stacks_over_ns;
 	const char *backend, *metrics;
 	struct channel_arguments channel; /* none: the host's half alone is seen */
 	struct guest_arguments guest;
@@ -80,6 +80,8 @@ static const struct option_spec watch_option_table[] = {
 	 false},
 	{"for", OPTION_DURATION, offsetof(struct watch_arguments, for_ns), "10s",
 	 "end after this time; otherwise with Ctrl-C or the VM", false},
+	{"stacks-over", OPTION_DURATION, offsetof(struct watch_arguments, stacks_over_ns), "TIME",
+	 "stacks of waits longer than this (20ms)", false},
 	{"backend", OPTION_CHOICE, offsetof(struct watch_arguments, backend), "auto|bpf|perf",
 	 "how to capture this host's events, as for record", false},
 	{"format", OPTION_CHOICE, offsetof(struct watch_arguments, table.format), "text|json",
@@ -348,6 +350,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		return COMMAND_USAGE;
 	}
 	collector.wish = &wish;
+	collector.wait_threshold_ns = w.arguments.stacks_over_ns;
 	w.text = text_options_for(stdout, w.arguments.color);
 	w.terminal = isatty(STDOUT_FILENO);
 	live.than_ns =
