@@ -163,6 +163,9 @@ enum vs_stack_role {
 	/* Where `pid` (= pid2) was on its CPU when a timer looked; explains no wait, and the
 	 * duration is the timer's period. */
 	VS_STACK_SAMPLE = 3,
+	/* As VS_STACK_WAITER, of a wait shorter than those that all bring their stack. It stands
+	 * for the thread's shorter waits since the last that brought one. */
+	VS_STACK_SHORT = 4,
 };
 
 /* The "CPU" of events that the collector itself adds to the host's stream. */

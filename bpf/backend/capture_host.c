@@ -147,6 +147,7 @@ static int stack_arrived(void *context, void *data, size_t bytes)
 		.explains = s->explains,
 		.cpu = s->cpu,
 		.role = s->role,
+		.sampled = s->sampled,
 		.n_kernel = s->n_kernel - skip,
 		.kernel = s->kernel + skip,
 		.has_user = s->has_user,

@@ -119,8 +119,10 @@ static void on_stack(void *context, const struct capture_stack *stack)
 	struct capture_user *user = number >= 0 ? s->users[number] : NULL;
 	struct kept_stack *kept;
 	char *behind;
+	bool is_short;
 
-	if (!user || stack->wait_ns < user->wait_threshold_ns)
+	is_short = user && stack->wait_ns < user->wait_threshold_ns;
+	if (!user || (is_short && !stack->sampled))
 		return;
 	kept = user->n_stacks < STACKS_MAX
 		       ? malloc(sizeof(*kept) + kernel_bytes + stack->user.copied_bytes)
@@ -132,6 +134,8 @@ static void on_stack(void *context, const struct capture_stack *stack)
 	behind = (char *)(kept + 1);
 	kept->next = NULL;
 	kept->stack = *stack;
+	if (is_short)
+		kept->stack.role = VS_STACK_SHORT;
 	kept->stack.kernel = (uint64_t *)(void *)behind;
 	kept->stack.user.copied = (uint8_t *)behind + kernel_bytes;
 	if (kernel_bytes)

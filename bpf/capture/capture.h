@@ -40,7 +40,7 @@ struct capture_options {
 	enum capture_way way;
 	size_t ring_bytes;          /* all CPUs together; 0: 4 MiB guest, 8 MiB host (by perf 4 MiB
 				     * a CPU, at most 64 MiB, and as much again for KVM's events) */
-	uint64_t wait_threshold_ns; /* host: waits longer than this bring stacks; 0: 20 ms */
+	uint64_t wait_threshold_ns; /* host: all waits longer than this bring stacks; 0: 20 ms */
 	uint64_t exit_threshold_ns; /* host, summary level: shorter VM-exits become no events; 0: 1
 				       ms */
 	bool stacks;                /* host: capture stacks */
@@ -72,6 +72,7 @@ struct capture_stack {
 	pid_t explains;   /* waiter: itself; waker: the task woken */
 	uint16_t cpu;
 	enum vs_stack_role role;
+	bool sampled; /* waiter, whatever the role: it stands for shorter waits as well */
 	char comm[16];
 	size_t n_kernel;
 	const uint64_t *kernel; /* addresses, leaf first */

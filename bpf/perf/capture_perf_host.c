@@ -53,12 +53,13 @@ static void on_missed(void *context, uint16_t cpu)
 	((struct capture_perf *)context)->cpus[cpu].lost++;
 }
 
-static void on_slept(void *context, const struct vs_event *event, const struct task *task)
+static void on_slept(void *context, const struct vs_event *event, const struct task *task,
+		     enum vs_stack_role role, bool sampled)
 {
 	const struct perf_host *h = ((struct capture_perf *)context)->host;
 
 	if (h->stacks)
-		perf_stacks_slept(h->stacks, event, task);
+		perf_stacks_slept(h->stacks, event, task, role, sampled);
 }
 
 static void on_woke(void *context, const struct vs_event *event, const struct task *woken,

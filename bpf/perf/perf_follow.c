@@ -235,6 +235,8 @@ static bool follow(struct perf_follow *f, struct task *task, uint32_t vm, bool b
 	task->off_state = 0;
 	task->off_time = 0;
 	task->on_time = 0;
+	task->halt = VS_HALT_NONE;
+	task->short_ns = 0;
 	f->n_followed++;
 	return true;
 }
@@ -387,6 +389,23 @@ static bool slept_long(const struct perf_follow *f, const struct task *task, uin
 	       now - task->off_time >= f->wait_threshold_ns;
 }
 
+/* The task runs again. */
+static void sleep_replay(struct perf_follow *f, const struct vs_event *e, struct task *task)
+{
+	const bool is_long = slept_long(f, task, e->time);
+	const bool sampled = task->is_vcpu && task->off_time && task->off_state &&
+			     task->halt != VS_HALT_SLEEP &&
+			     short_wait_due(&task->short_ns, e->time - task->off_time);
+
+	if (is_long || sampled)
+		f->sink.slept(f->sink.context, e, task, is_long ? VS_STACK_WAITER : VS_STACK_SHORT,
+			      sampled);
+	task->off_state = 0;
+	task->on_time = e->time;
+	if (task->halt == VS_HALT_SLEEP)
+		task->halt = VS_HALT_NONE;
+}
+
 static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 {
 	struct task *out = task_find(f->tasks, e->pid), *in = task_get(f->tasks, e->pid2);
@@ -406,6 +425,8 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 	if (follows_out) {
 		out->off_time = e->time;
 		out->off_state = (uint32_t)e->arg0;
+		if (e->arg0 && out->halt == VS_HALT_EXIT)
+			out->halt = VS_HALT_SLEEP;
 		if (!e->arg0)
 			wait_on(f, out, e->cpu);
 		else if (e->arg0 & VS_TASK_DEAD)
@@ -413,10 +434,7 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 	}
 	if (follows_in) {
 		wait_on(f, in, -1);
-		if (slept_long(f, in, e->time))
-			f->sink.slept(f->sink.context, e, in);
-		in->off_state = 0;
-		in->on_time = e->time;
+		sleep_replay(f, e, in);
 	}
 	if (in)
 		in->cpu = e->cpu;
@@ -588,9 +606,12 @@ static void on_row(struct perf_follow *f, const struct vs_event *e)
 	const enum vs_tracepoint_scope scope = f->scopes[e->type];
 	const struct vs_request request = {.first = e->arg0, .second = (uint32_t)e->arg1};
 	struct vs_event out = *e;
+	struct task *task = followed_of(f, e->pid);
 
-	if ((scope == VS_SCOPE_FOLLOWED || scope == VS_SCOPE_BEGIN) && !followed_of(f, e->pid))
+	if ((scope == VS_SCOPE_FOLLOWED || scope == VS_SCOPE_BEGIN) && !task)
 		return;
+	if (task && e->type == VS_EVENT_KVM_EXIT)
+		task->halt = exit_is_hlt(e->arg0) ? VS_HALT_EXIT : VS_HALT_NONE;
 	if (scope == VS_SCOPE_BEGIN)
 		request_begin(f->requests, &request, e->pid);
 	if (scope == VS_SCOPE_END && !request_end(f->requests, &request, &out.pid2))

@@ -24,8 +24,10 @@ struct perf_follow_sink {
 	void (*emit)(void *context, const struct vs_event *event);
 	/* The record shows that one before it, of the same CPU, is missing. */
 	void (*missed)(void *context, uint16_t cpu);
-	/* A vCPU thread that slept from task->off_time to event->time runs again. */
-	void (*slept)(void *context, const struct vs_event *event, const struct task *task);
+	/* A vCPU thread that slept from task->off_time to event->time runs again. role: WAITER, or
+	 * SHORT. sampled: it stands for short waits. */
+	void (*slept)(void *context, const struct vs_event *event, const struct task *task,
+		      enum vs_stack_role role, bool sampled);
 	/* The current task of event's CPU wakes one that has slept since woken->off_time. waker:
 	 * NULL: the idle task. */
 	void (*woke)(void *context, const struct vs_event *event, const struct task *woken,
@@ -33,7 +35,8 @@ struct perf_follow_sink {
 	void *context;
 };
 
-/* wait_threshold_ns: shorter sleeps are not told to slept() and woke(). NULL on ENOMEM. */
+/* wait_threshold_ns: shorter sleeps are not told to woke(), and of them only samples to slept().
+ * NULL on ENOMEM. */
 struct perf_follow *perf_follow_new(const struct perf_follow_sink *sink,
 				    uint64_t wait_threshold_ns);
 void perf_follow_free(struct perf_follow *f);

@@ -233,13 +233,15 @@ static struct found *found_add(struct perf_stacks *s, const struct kept_stack *s
 	return found;
 }
 
-void perf_stacks_slept(struct perf_stacks *s, const struct vs_event *event, const struct task *task)
+void perf_stacks_slept(struct perf_stacks *s, const struct vs_event *event, const struct task *task,
+		       enum vs_stack_role role, bool sampled)
 {
 	struct watched *w = watched_find(s, task->tid);
 	struct found *found;
 
 	if (!w || !sleeper_keep(w, task, event->time)) {
-		s->dropped++;
+		/* Another short wait will do as well. */
+		s->dropped += role == VS_STACK_WAITER;
 		return;
 	}
 	found = found_add(s, w->kept);
@@ -250,7 +252,8 @@ void perf_stacks_slept(struct perf_stacks *s, const struct vs_event *event, cons
 	found->out.tid = found->out.explains = task->tid;
 	found->out.tgid = task->tgid;
 	found->out.cpu = (uint16_t)task->cpu;
-	found->out.role = VS_STACK_WAITER;
+	found->out.role = role;
+	found->out.sampled = sampled;
 	memcpy(found->out.comm, task->comm, sizeof(found->out.comm));
 }
 

@@ -24,8 +24,8 @@ int perf_stacks_watch(struct perf_stacks *s, pid_t tid);
 void perf_stacks_cpu_open(struct perf_stacks *s, size_t cpu);
 void perf_stacks_cpu_close(struct perf_stacks *s, size_t cpu);
 /* See perf_follow_sink. */
-void perf_stacks_slept(struct perf_stacks *s, const struct vs_event *event,
-		       const struct task *task);
+void perf_stacks_slept(struct perf_stacks *s, const struct vs_event *event, const struct task *task,
+		       enum vs_stack_role role, bool sampled);
 void perf_stacks_woke(struct perf_stacks *s, const struct vs_event *event, const struct task *woken,
 		      const struct task *waker);
 /* After a replay: keeps where those are who sleep, and lets go of what is not needed any more, of

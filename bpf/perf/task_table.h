@@ -22,6 +22,8 @@ struct task {
 	int32_t waker;
 	uint32_t off_state;
 	uint64_t off_time, on_time;
+	uint32_t halt;
+	uint64_t short_ns;
 };
 
 struct task_table;

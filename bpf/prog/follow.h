@@ -23,12 +23,42 @@ enum {
 	VS_STACK_FRAMES_MAX = 64,
 	VS_STACK_REGS = 17,
 	VS_STACK_USER_BYTES = 16384,
+	/* Of a thread's short waits, one brings its stack each time they come to this much... */
+	VS_SHORT_EVERY_NS = 10000000,
+	VS_SHORT_LEAST_NS = 100000, /* (shorter ones do not count) */
+	/* ... and on the whole host no more than so many in this time. */
+	VS_SHORT_WINDOW_LOG2_NS = 25,
+	VS_SHORT_PER_WINDOW = 32,
 };
+
+/* Does the wait with which a thread's short waits come to *short_ns bring its stack? */
+static inline __attribute__((always_inline)) vs_u32 short_wait_due(vs_u64 *short_ns, vs_u64 wait_ns)
+{
+	if (wait_ns < VS_SHORT_LEAST_NS)
+		return 0;
+	*short_ns += wait_ns;
+	if (*short_ns < VS_SHORT_EVERY_NS)
+		return 0;
+	*short_ns = *short_ns < 2 * VS_SHORT_EVERY_NS ? *short_ns - VS_SHORT_EVERY_NS : 0;
+	return 1;
+}
+
+/* HLT, in which a vCPU waits because its guest wants to. exit: reason | isa << 32. */
+static inline __attribute__((always_inline)) vs_u32 exit_is_hlt(vs_u64 exit)
+{
+	return exit == (1ull << 32 | 12) || exit == (2ull << 32 | 0x78);
+}
 
 enum vs_followed_flags {
 	VS_FOLLOWED_VCPU = 1,
 	/* A thread that a followed process created meanwhile; goes with the process. */
 	VS_FOLLOWED_BY_KERNEL = 2,
+};
+
+enum vs_halt {
+	VS_HALT_NONE,
+	VS_HALT_EXIT,  /* the guest has halted: the next sleep is that */
+	VS_HALT_SLEEP, /* it sleeps for that */
 };
 
 struct vs_followed {
@@ -40,7 +70,9 @@ struct vs_followed {
 	vs_u32 off_state;   /* why it left its CPU last, enum vs_task_state; 0: preempted */
 	vs_u64 off_time;    /* CLOCK_MONOTONIC ns of that; 0: not seen yet */
 	vs_s32 waker;       /* who is waking it, -1: nobody */
-	vs_u32 reserved[7];
+	vs_u32 halt;        /* enum vs_halt */
+	vs_u64 short_ns;    /* of short waits, since one of them brought its stack */
+	vs_u32 reserved[4];
 };
 
 /* A stack, as kept per vCPU thread at switch-out and as sent to userspace. */
@@ -59,6 +91,8 @@ struct vs_stack {
 	vs_u32 user_bytes;
 	vs_u32 copies;   /* how often it was filled */
 	vs_u64 user_end; /* where the mapping of this thread's stack was found to end; 0 unknown */
+	vs_u32 sampled;  /* it stands for short waits */
+	vs_u32 reserved;
 	unsigned char user[VS_STACK_USER_BYTES];
 };
 

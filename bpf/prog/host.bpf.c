@@ -106,6 +106,9 @@ const volatile __u64 sample_period_ns;
 
 /* Changed while the programs run. */
 volatile __u64 wait_threshold_ns;
+/* The window of time in which stacks of short waits were taken last, and how many. */
+__u64 short_window;
+__u32 short_taken;
 /* Followed threads by tid modulo VS_BUCKETS: most tasks are dismissed without a hash lookup. */
 __u32 buckets[VS_BUCKETS];
 /* Followed threads that wait, runnable, for each CPU. */
@@ -193,8 +196,27 @@ static __always_inline void stack_keep(void *ctx, __u32 slot, __u64 now, __s32 t
 	s->role = VS_STACK_WAITER;
 }
 
+/* Is there room on this host for the stack of one more short wait? */
+static __always_inline bool short_room(__u64 now)
+{
+	const __u64 window = now >> VS_SHORT_WINDOW_LOG2_NS;
+
+	if (short_window != window) {
+		short_window = window;
+		short_taken = 0;
+	}
+	return __sync_fetch_and_add(&short_taken, 1) < VS_SHORT_PER_WINDOW;
+}
+
+/* Is the stack of this sleep to stand for short ones? */
+static __always_inline bool short_sampled(struct vs_followed *f, __u64 now, __u64 wait_ns)
+{
+	return f->halt != VS_HALT_SLEEP && short_wait_due(&f->short_ns, wait_ns) && short_room(now);
+}
+
 /* `p`, in `slot`, runs again after a sleep of wait_ns. */
-static __always_inline void stack_send_kept(__u32 slot, struct task_struct *p, __u64 wait_ns)
+static __always_inline void stack_send_kept(__u32 slot, struct task_struct *p, __u64 wait_ns,
+					    bool sampled)
 {
 	struct vs_stack *s = stack_buffer(slot);
 	__u64 bytes;
@@ -202,6 +224,9 @@ static __always_inline void stack_send_kept(__u32 slot, struct task_struct *p, _
 	if (!s || s->role != VS_STACK_WAITER)
 		return;
 	s->wait_ns = wait_ns;
+	s->sampled = sampled;
+	if (wait_ns < wait_threshold_ns)
+		s->role = VS_STACK_SHORT;
 	bpf_probe_read_kernel_str(s->comm, sizeof(s->comm), p->comm);
 	bytes = s->user_bytes;
 	if (bytes > VS_STACK_USER_BYTES)
@@ -223,6 +248,7 @@ static __always_inline void stack_send_waker(void *ctx, __s32 woken, __u64 now, 
 		return;
 	}
 	stack_fill(ctx, s, false);
+	s->sampled = 0;
 	s->time = now;
 	s->wait_ns = wait_ns;
 	s->tid = VS_READ(current, pid);
@@ -367,16 +393,24 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 			unfollow(f_out, out, out_slot);
 		else if (with_stacks && f_out->flags & VS_FOLLOWED_VCPU)
 			stack_keep(ctx, out_slot, now, out, f_out->tgid);
+		if (state && f_out->halt == VS_HALT_EXIT)
+			f_out->halt = VS_HALT_SLEEP;
 	}
 	if (f_in) {
 		const __u64 wait_ns = now - f_in->off_time;
 
 		wait_on(f_in, -1);
 		if (with_stacks && f_in->flags & VS_FOLLOWED_VCPU && f_in->off_time &&
-		    f_in->off_state && wait_ns >= wait_threshold_ns)
-			stack_send_kept(in_slot, next, wait_ns);
+		    f_in->off_state) {
+			const bool sampled = short_sampled(f_in, now, wait_ns);
+
+			if (sampled || wait_ns >= wait_threshold_ns)
+				stack_send_kept(in_slot, next, wait_ns, sampled);
+		}
 		/* It runs: a waking that finds it so, on its way to sleep, ends no wait. */
 		f_in->off_state = 0;
+		if (f_in->halt == VS_HALT_SLEEP)
+			f_in->halt = VS_HALT_NONE;
 	}
 	return 0;
 }
@@ -399,6 +433,7 @@ int vs_h_sample(struct bpf_perf_event_data *ctx)
 		return 0;
 	}
 	stack_fill(ctx, s, false);
+	s->sampled = 0;
 	s->time = bpf_ktime_get_ns();
 	s->wait_ns = sample_period_ns;
 	s->tid = s->explains = tid;
@@ -523,6 +558,8 @@ int BPF_PROG(vs_h_newtask, struct task_struct *p)
 	f->off_state = 0;
 	f->off_time = 0;
 	f->waker = -1;
+	f->halt = VS_HALT_NONE;
+	f->short_ns = 0;
 	f->tid = tid;
 	__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)], 1);
 	if (bpf_map_update_elem(&slots, &tid, &slot, BPF_NOEXIST)) {
@@ -608,6 +645,8 @@ static __always_inline void tracepoint_hit(void *ctx)
 		return;
 	arg0 = fields_read(ctx, t->arg0);
 	arg1 = fields_read(ctx, t->arg1);
+	if (f && t->type == VS_EVENT_KVM_EXIT)
+		f->halt = exit_is_hlt(arg0) ? VS_HALT_EXIT : VS_HALT_NONE;
 	if (t->always && f && is_summary(f)) {
 		exit_summarise(t->type, f, slot, tid, arg0, arg1);
 		return;

@@ -46,7 +46,7 @@ static const struct option_spec record_option_table[] = {
 	{"for", OPTION_DURATION, ROW(duration_ns), "TIME",
 	 "stop after this time (10s, 5m); else Ctrl-C", false},
 	{"stacks-over", OPTION_DURATION, ROW(stacks_over_ns), "TIME",
-	 "stacks of waits longer than this (20ms)", false},
+	 "stacks of all waits longer than this (20ms), and of samples of shorter ones", false},
 	{"sample-hz", OPTION_NUMBER, ROW(sample_hz), "N",
 	 "look so often per second where the VM's threads are, for flame graphs (none), and "
 	 "ask the agent for as much of its guest's tasks",

@@ -81,7 +81,7 @@ static const struct option_spec watch_option_table[] = {
 	{"for", OPTION_DURATION, offsetof(struct watch_arguments, for_ns), "10s",
 	 "end after this time; otherwise with Ctrl-C or the VM", false},
 	{"stacks-over", OPTION_DURATION, offsetof(struct watch_arguments, stacks_over_ns), "TIME",
-	 "stacks of waits longer than this (20ms)", false},
+	 "stacks of all waits longer than this (20ms), and of samples of shorter ones", false},
 	{"backend", OPTION_CHOICE, offsetof(struct watch_arguments, backend), "auto|bpf|perf",
 	 "how to capture this host's events, as for record", false},
 	{"format", OPTION_CHOICE, offsetof(struct watch_arguments, table.format), "text|json",

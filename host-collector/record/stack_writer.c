@@ -16,6 +16,7 @@
 enum {
 	PER_SECOND = 200,
 	SAMPLES_PER_SECOND = 1000,
+	SHORTS_PER_SECOND = 100,
 	BURST = 64,
 	WAITING_MAX = 2 * BURST, /* of which samples take no more than half */
 	KERNEL_MAX = 64,
@@ -61,7 +62,7 @@ struct stack_writer {
 	struct raw **raw; /* the first n_raw are in use */
 	size_t n_raw;
 	uint64_t last_tag;
-	struct bucket waits, samples;
+	struct bucket waits, shorts, samples;
 	struct known *known;
 	size_t n_known;
 	uint32_t last_id, seq;
@@ -99,7 +100,7 @@ struct stack_writer *stack_writer_new(uint64_t host_hz, struct stack_names *shar
 	if (!s)
 		return NULL;
 	s->host_hz = host_hz;
-	s->waits.tokens = s->samples.tokens = BURST;
+	s->waits.tokens = s->shorts.tokens = s->samples.tokens = BURST;
 	s->own_names = !shared;
 	s->names = shared ? shared : stack_names_new();
 	if (s->names)
@@ -171,9 +172,12 @@ static bool token_take(struct bucket *b, unsigned per_second, uint64_t now_ms)
 	return true;
 }
 
-/* Is there room and time for one more? A wait's stack explains a stall; a sample is one of many. */
+/* Is there room and time for one more? A long wait's stack explains a stall; a sample and a short
+ * wait are each one of many. */
 static bool is_welcome(struct stack_writer *s, enum vs_stack_role role, uint64_t now_ms)
 {
+	if (role == VS_STACK_SHORT)
+		return s->n_raw < BURST && token_take(&s->shorts, SHORTS_PER_SECOND, now_ms);
 	if (role == VS_STACK_SAMPLE)
 		return s->n_raw < BURST && token_take(&s->samples, SAMPLES_PER_SECOND, now_ms);
 	return s->n_raw < WAITING_MAX && token_take(&s->waits, PER_SECOND, now_ms);
@@ -416,7 +420,8 @@ static uint64_t event_time(const struct stack_writer *s, const struct raw *raw, 
 	double wait = (double)raw->stack.wait_ns * (double)s->host_hz / 1e9;
 	double margin = (double)s->host_hz * 20e-6 + wait / 1000 + (double)raw->err_ticks;
 	double begin = (double)(int64_t)(raw->stack.time - promised); /* mostly before it */
-	double end = raw->stack.role == VS_STACK_WAITER ? begin + wait : begin;
+	const bool waited = raw->stack.role == VS_STACK_WAITER || raw->stack.role == VS_STACK_SHORT;
+	double end = waited ? begin + wait : begin;
 
 	if (margin > wait)
 		margin = wait;

@@ -7,8 +7,9 @@
  * (bpf/isolation/namer.h), without waiting for it: a stack is written by the flush that finds its
  * names there, 0.3 s later at most, with its kernel's half and the address where the thread was if
  * it has no names by then. Until then nothing promises that its time is over. At most 200 stacks
- * are named per second, and 1000 samples; what comes beyond that, or beyond 128 waiting, is counted
- * and let go: the wait itself stays on the timeline, without its stack.
+ * of long waits are named per second, 100 of short ones, and 1000 samples; what comes beyond that,
+ * or beyond 128 waiting, is counted and let go: the wait itself stays on the timeline, without its
+ * stack.
  */
 #ifndef RECORD_STACK_WRITER_H
 #define RECORD_STACK_WRITER_H

@@ -202,6 +202,26 @@ static void test_a_flood_is_bounded(void **state)
 	assert_int_equal(stats.skipped, 10000 - named);
 }
 
+/* However many short waits there are, the stacks of long ones find room. */
+static void test_short_waits_leave_room_for_long_ones(void **state)
+{
+	struct rig *r = *state;
+	size_t shorts = 0, longs = 0;
+
+	for (uint64_t ms = 0; ms < 2000; ms += 20) {
+		for (int i = 0; i < 100; i++)
+			offer(r, 500, VS_STACK_SHORT, 1000, (5000 + ms) * MS, 1000000, ms);
+		offer(r, 500, VS_STACK_WAITER, 1000, (5000 + ms) * MS, 30000000, ms);
+		flush(r, 0, 1);
+		for (size_t i = 0; i < r->n_events; i++) {
+			shorts += (r->events[i].arg1 & 0xff) == VS_STACK_SHORT;
+			longs += (r->events[i].arg1 & 0xff) == VS_STACK_WAITER;
+		}
+	}
+	assert_in_range(shorts, 190, 100 * 2 + 64);
+	assert_int_equal(longs, 100);
+}
+
 static void user_offer(struct rig *r, pid_t tgid, uint64_t time)
 {
 	const struct capture_stack stack = {.time = time,
@@ -302,6 +322,7 @@ int main(int argc, char **argv)
 		RIG(test_nothing_is_stamped_before_a_promise),
 		RIG(test_equal_stacks_are_told_once),
 		RIG(test_a_flood_is_bounded),
+		RIG(test_short_waits_leave_room_for_long_ones),
 		RIG(test_stack_of_a_process_that_is_gone_is_no_event),
 		RIG(test_what_waits_for_names_holds_the_promise_back_but_not_for_ever),
 		RIG(test_kernel_addresses_are_named),
