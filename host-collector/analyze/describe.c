@@ -57,6 +57,11 @@ void describe_denied(const struct stall_facts *f, const struct model *m, char *o
 	} else if (f->longest_chain_ns >= f->than_ns && host < f->longest_chain_ns * 5 / 4) {
 		describe(out, out_bytes, "the CPU itself: its vCPU was kept from the guest for %s",
 			 duration_text(f->longest_chain_ns).text);
+	} else if (f->n_pieces) {
+		describe(
+			out, out_bytes,
+			"the CPU itself: its vCPU was kept from the guest %s in all, by %u short waits",
+			duration_text(host).text, f->n_pieces);
 	} else if (host >= f->than_ns) {
 		describe(out, out_bytes,
 			 "the CPU itself: its vCPU was kept from the guest %s in all",

@@ -67,6 +67,8 @@ void detectors_fill(const struct stall_facts *f, const struct model *m, struct i
 		blind = "no event of the guest was recorded";
 	else if (f->lost.alone)
 		blind = "one interrupt was not handled, which keeps no task waiting and stops no tick";
+	else if (f->n_pieces)
+		blind = "many short waits of the vCPU, none as long as what it looks for";
 	else if (f->kind == GUEST_CPU_UNKNOWN)
 		blind = "what this CPU of the guest did then is not known";
 	else if (f->kind == GUEST_CPU_IDLE)

@@ -158,8 +158,11 @@ void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 	f->chain_end = part.end;
 	if (f->chain_ns > f->longest_chain_ns)
 		f->longest_chain_ns = f->chain_ns;
-	if (part.state == VCPU_BLOCKED)
+	if (part.state == VCPU_BLOCKED) {
 		f->class_ns[part.wait_class] += ns;
+		f->inferred_ns[part.wait_class] += part.inferred ? ns : 0;
+		f->n_sampled[part.wait_class] += part.sampled;
+	}
 	if (part.state == VCPU_BLOCKED && part.wait_class == WAIT_NONE && part.faulted)
 		f->fault_ns += ns;
 	if (waits_for_device(&part))
@@ -261,6 +264,8 @@ void facts_unjoin(struct stall_facts *f)
 		return;
 	memset(f->state_ns, 0, sizeof(f->state_ns));
 	memset(f->class_ns, 0, sizeof(f->class_ns));
+	memset(f->inferred_ns, 0, sizeof(f->inferred_ns));
+	memset(f->n_sampled, 0, sizeof(f->n_sampled));
 	f->fault_ns = 0;
 	f->lockup_ns = f->split_lock_ns = f->migration_ns = f->device_ns = 0;
 	f->pcpu_busy_ns = f->pcpu_idle_ns = f->chain_ns = f->longest_chain_ns = 0;
@@ -356,6 +361,14 @@ uint32_t facts_quota(const struct stall_facts *f)
 	return 0;
 }
 
+int64_t facts_denied_in_pieces(const struct stall_facts *f)
+{
+	int64_t ran = f->state_ns[VCPU_GUEST] + f->state_ns[VCPU_KVM] + f->state_ns[VCPU_VMM];
+
+	/* Where nobody was seen on the pCPU, nobody had a share of it. */
+	return facts_denied_by_host(f) - (f->pcpu_busy_ns < ran ? f->pcpu_busy_ns : ran);
+}
+
 int64_t facts_ran(const struct stall_facts *f)
 {
 	int64_t by_ticks = f->ticks * f->tick_interval_ns - f->state_ns[VCPU_GUEST];
@@ -404,7 +417,8 @@ static int64_t waited_for_peer_ns(const struct stall_facts *f)
 	return f->waits.coincidence ? 0 : f->waits.lock_ns + f->waits.call_ns;
 }
 
-/* The time of a stall, without a break or in pieces that are enough of the stretch to be felt. */
+/* The time of a stall, without a break or in pieces (`ns` in all) that are enough of the stretch to
+ * be felt. */
 static bool felt(const struct stall_facts *f, int64_t ns, int64_t longest_ns)
 {
 	return longest_ns >= f->than_ns || (ns >= f->than_ns && ns >= facts_duration(f) / 4);
@@ -422,7 +436,7 @@ bool facts_deny(const struct stall_facts *f)
 	if (f->clock_step_ns)
 		return clock_jumped(f);
 	return f->waiter_ns >= f->than_ns || facts_ticks_stopped(f) || is_interrupt(f) ||
-	       storm_starves(f) || felt(f, facts_denied_by_host(f), f->longest_chain_ns) ||
+	       storm_starves(f) || felt(f, facts_denied_in_pieces(f), f->longest_chain_ns) ||
 	       felt(f, waited_for_peer_ns(f), f->waits.longest_ns) ||
 	       /* Its task does not sleep meanwhile, so it is what waits. */
 	       (f->kind == GUEST_CPU_TASK && f->waits.poll_ns >= f->than_ns);

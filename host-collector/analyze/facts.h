@@ -151,12 +151,16 @@ struct stall_facts {
 	bool ongoing, denied;
 	int64_t than_ns;
 
+	unsigned n_pieces; /* these are the facts of so many short waits (stall_storm.c); 0: not */
 	int64_t clock_step_ns; /* these are the facts of a step of the guest's clock, not of a stall
 				*/
 
 	/* The vCPU. */
-	int64_t state_ns[VCPU_STATE_COUNT]; /* complete once closed: sums to end - begin */
-	int64_t class_ns[WAIT_CLASS_COUNT]; /* of what was blocked */
+	int64_t state_ns[VCPU_STATE_COUNT];    /* complete once closed: sums to end - begin */
+	int64_t class_ns[WAIT_CLASS_COUNT];    /* of what was blocked */
+	int64_t inferred_ns[WAIT_CLASS_COUNT]; /* of that, short waits whose class a sample gave...
+						*/
+	uint32_t n_sampled[WAIT_CLASS_COUNT];  /* ... and the short waits that were samples */
 	int64_t fault_ns;  /* of what was blocked without a class: inside an exit for a missing page
 			    */
 	int64_t lockup_ns; /* of its pCPU, as the host's kernel log has it */
@@ -238,6 +242,9 @@ static inline int64_t facts_duration(const struct stall_facts *f)
 
 /* Time out of guest mode against the guest's will, as far as known. */
 int64_t facts_denied_by_host(const struct stall_facts *f);
+/* The same, less what short turns on its pCPU with other tasks took: of that, as much as the vCPU
+ * ran itself is a fair share. For what came in pieces; see docs/verdicts.md. */
+int64_t facts_denied_in_pieces(const struct stall_facts *f);
 /* Time in which the guest certainly or, by its own ticks, evidently ran. */
 int64_t facts_ran(const struct stall_facts *f);
 /* Whose quota made the longest of the throttled waits, as struct vcpu_span has it; 0 unknown. */

@@ -137,6 +137,8 @@ struct incident {
 	} causes[REPORT_CAUSES_MAX];
 	/* Of a task that waits here the guest's kernel had charged so much to it in the stall of
 	 * this CPU that began then; 0: none. */
+	/* It is so many waits, each shorter than the threshold, of the vCPU thread; 0: it is not. */
+	unsigned short_waits;
 	int64_t aftershock_ns;
 	struct host_ns aftershock_of;
 	char because[REPORT_TEXT_MAX];          /* the verdict in one plain sentence */

@@ -171,13 +171,14 @@ static void finish_track(struct stall_detector *d, struct stall_vm *v, struct st
 		k->chain.ongoing = true;
 		stall_chain_end(d, v, k);
 	}
-	stall_storm_finish(d, v, k);
 	if (k->task_known && !model_guest_cpu_offline(d->model, k->vm, k->cpu)) {
 		k->stretch.ongoing = true;
 		stall_stretch_end(d, v, k, &k->stretch, model_now(d->model));
 		k->task_known = false;
 	}
+	stall_storm_finish(d, v, k);
 	stall_pending_check(d, v, k, true);
+	stall_storm_stretch(d, v, k, NULL);
 }
 
 void stall_finish(struct stall_detector *d)

@@ -13,7 +13,7 @@
 #include "host-collector/analyze/waiters.h"
 #include "host-collector/model/guest_cpu.h"
 
-enum { STALL_RECENT_MAX = 8 };
+enum { STALL_RECENT_MAX = 8, STALL_CLAIMED_MAX = 4 };
 
 /* A CPU has shown its tick after this many regular intervals. */
 #define STALL_TICKS_WANTED   16
@@ -28,6 +28,19 @@ struct stall_recent { /* a stretch long enough to claim a chain of the host's */
 	uint32_t number;
 	bool vector, ticks_stopped;
 	struct host_ns denial; /* since when it denied something; its end: nothing */
+};
+
+/* Short waits since the first of them, and as of the end of the last (stall_storm.c). */
+struct stall_window {
+	struct stall_facts facts, told;
+	struct host_ns stretch; /* the begin of the heavy stretch in which they lie; 0 none */
+	unsigned pieces;
+	bool open;
+};
+
+struct stall_claimed { /* a window that is told if the stretches in it are not */
+	struct stall_facts facts;
+	struct host_ns stretch;
 };
 
 struct stall_track {
@@ -53,11 +66,10 @@ struct stall_track {
 		before_valid, unseen_valid, before_unseen_valid;
 	struct stall_recent recent[STALL_RECENT_MAX];
 	unsigned n_recent;
-	struct facts_debt debt;        /* by the newest stretch in which the host kept the vCPU */
-	struct stall_facts storm;      /* since the first of many short denials by the host, */
-	struct stall_facts storm_told; /* and as of the end of the last one */
-	unsigned storm_pieces;
-	bool storm_open;
+	struct facts_debt debt; /* by the newest stretch in which the host kept the vCPU */
+	struct stall_window storm, older, newer;
+	struct stall_claimed claimed[STALL_CLAIMED_MAX];
+	unsigned n_claimed;
 	struct host_ns peers_asked;  /* whether the other vCPUs are settled */
 	struct stall_facts *pending; /* PENDING_MAX of them once one is needed */
 	unsigned n_pending;
@@ -129,6 +141,9 @@ void stall_storm_span(struct stall_detector *d, const struct stall_vm *v, struct
 		      const struct vcpu_span *span);
 /* The chain is over. */
 void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k);
+/* A stretch was told, or not (f->denied). */
+void stall_storm_stretch(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+			 const struct stall_facts *f);
 void stall_storm_finish(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k);
 
 /* ---- the model's events: context is the detector ---- */

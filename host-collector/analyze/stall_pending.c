@@ -140,6 +140,7 @@ void stall_pending_check(struct stall_detector *d, const struct stall_vm *v, str
 		debt_find(k, f);
 		stall_tell(d, v, f);
 		debt_note(k, f);
+		stall_storm_stretch(d, v, k, f);
 		k->n_pending--;
 		memmove(f, f + 1, k->n_pending * sizeof(*f));
 	}

@@ -39,21 +39,21 @@ const struct verdict_rule verdict_rules[] = {
 	 "the throttling itself was not seen", NEEDS(HOST_EVENTS), cause_quota_ns,
 	 against_quota_unseen, because_quota, NULL},
 	{VERDICT_VMM_LOCK, "the vCPU thread sleeps where QEMU takes its big lock",
-	 "the guest's ticks went on", NEEDS(HOST_EVENTS), cause_vmm_lock_ns,
-	 against_guest_was_alive, because_lock, culprits_lock_holders},
+	 "few of many short waits brought a stack; the guest's ticks went on", NEEDS(HOST_EVENTS),
+	 cause_vmm_lock_ns, against_few_samples, because_lock, culprits_lock_holders},
 	{VERDICT_STORAGE_BACKEND, "the vCPU thread sleeps in block I/O",
-	 "the guest's ticks went on", NEEDS(HOST_EVENTS), cause_block_io_ns,
-	 against_guest_was_alive, because_block_io, NULL},
+	 "few of many short waits brought a stack; the guest's ticks went on", NEEDS(HOST_EVENTS),
+	 cause_block_io_ns, against_few_samples, because_block_io, NULL},
 	{VERDICT_DEMAND_PAGING, "the vCPU thread sleeps in a page fault or userfault",
-	 "no stack shows what the page fault waited for; the guest's ticks went on",
+	 "few stacks show what page faults waited for; the guest's ticks went on",
 	 NEEDS(HOST_EVENTS), cause_paging_ns, against_paging_unseen, because_paging,
 	 culprits_page_providers},
 	{VERDICT_MMU_CONTENTION, "the vCPU thread sleeps on a lock of the memory map",
-	 "the guest's ticks went on", NEEDS(HOST_EVENTS), cause_mmu_ns, against_guest_was_alive,
-	 because_mmu, NULL},
+	 "few of many short waits brought a stack; the guest's ticks went on", NEEDS(HOST_EVENTS),
+	 cause_mmu_ns, against_few_samples, because_mmu, NULL},
 	{VERDICT_HOST_MEMORY, "the vCPU thread sleeps in reclaim or compaction",
-	 "the guest's ticks went on", NEEDS(HOST_EVENTS), cause_reclaim_ns, against_guest_was_alive,
-	 because_reclaim, NULL},
+	 "few of many short waits brought a stack; the guest's ticks went on", NEEDS(HOST_EVENTS),
+	 cause_reclaim_ns, against_few_samples, because_reclaim, NULL},
 	{VERDICT_LOCK_HOLDER_PREEMPTED,
 	 "the guest spins (PAUSE exits) or halts with a task to run, while another of its vCPUs is "
 	 "kept from the guest",
@@ -326,6 +326,7 @@ void verdict_judge(const struct stall_facts *f, const struct model *m, struct in
 	out->end = f->end;
 	out->err_ns = f->err_ns;
 	out->ongoing = f->ongoing;
+	out->short_waits = f->n_pieces;
 	out->aftershock_ns = f->debt.ns;
 	out->aftershock_of = f->debt.begin;
 	memcpy(out->breakdown_ns, f->state_ns, sizeof(out->breakdown_ns));

@@ -146,10 +146,25 @@ bool against_guest_was_alive(const struct stall_facts *f)
 		       facts_duration(f) - out + out / 4 + 2 * f->tick_interval_ns;
 }
 
+/* As many samples of one class, and none of another, leave less than 5 % that the class has less
+ * than 80 % of the time: 0.8^14 = 0.044. */
+enum { SAMPLES_ENOUGH = 14 };
+
+/* Much of the cause is short waits of which few brought a stack. */
+bool against_few_samples(const struct stall_facts *f)
+{
+	for (int c = 0; c < WAIT_CLASS_COUNT; c++) {
+		if (f->inferred_ns[c] * 5 > facts_denied_by_host(f) &&
+		    f->n_sampled[c] < SAMPLES_ENOUGH)
+			return true;
+	}
+	return against_guest_was_alive(f);
+}
+
 /* No stack says what the page fault waited for: it may have been memory, or a lock. */
 bool against_paging_unseen(const struct stall_facts *f)
 {
-	return f->fault_ns > cause_paging_ns(f) / 2 || against_guest_was_alive(f);
+	return f->fault_ns > cause_paging_ns(f) / 2 || against_few_samples(f);
 }
 
 /* The thread was warned of once; no stack shows that it slept for that. */

@@ -284,6 +284,12 @@ static void stack_due(struct vm *vm, int64_t wait_ns)
 	}
 }
 
+static void shorts_sampled(struct vm *vm)
+{
+	for (size_t i = 0; i < vm->n_vcpus; i++)
+		vm->vcpus[i]->v.shorts_sampled = true;
+}
+
 static void host_stack(struct model *m, struct host_ns t, const struct vs_event *e)
 {
 	struct vcpu *v = vcpu_of_thread(m, e->pid2);
@@ -294,6 +300,8 @@ static void host_stack(struct model *m, struct host_ns t, const struct vs_event 
 	((struct vm_vcpu *)v)->vm->data.stacks = true;
 	if ((e->arg1 & 0xff) == VS_STACK_WAITER)
 		stack_due(((struct vm_vcpu *)v)->vm, (int64_t)(e->arg1 >> 8));
+	if ((e->arg1 & 0xff) == VS_STACK_SHORT)
+		shorts_sampled(((struct vm_vcpu *)v)->vm);
 	vcpu_stack(v, t, e->pid, (uint32_t)e->arg0, (enum vs_stack_role)(e->arg1 & 0xff),
 		   (int64_t)(e->arg1 >> 8), &sink);
 	waiter_update(m, v);

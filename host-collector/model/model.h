@@ -121,6 +121,9 @@ struct vcpu_span {
 	int32_t asker_pid; /* stopped, by its VMM: who had written to its monitor before, 0 unknown
 			    */
 	bool faulted; /* blocked: uninterruptibly, inside an exit for a page that is not there */
+	/* Too short to be sure to bring a stack: it brought one as a sample, or its class and state
+	 * are those of the sample that followed. */
+	bool sampled, inferred;
 	/* unknown: what it was before and after; what is missing may have led away and back */
 	bool presumed;
 	enum vcpu_state presumed_state;

@@ -106,6 +106,11 @@ struct vcpu {
 	uint64_t off_lost;                  /* events missing since */
 	bool episode_seen;                  /* to begin; else it was under way already */
 	uint32_t waiter_stack, waker_stack; /* of the current episode, if they come early */
+	bool waiter_sampled;                /* it was one of many short waits */
+	/* Short waits of this VM are sampled; the class of the newest sample among the sleeps that
+	 * a signal could end, and among the others. */
+	bool shorts_sampled;
+	enum wait_class short_class[2];
 	struct host_ns
 		unbroken;  /* as the capture measured it, it lasted until then without a turn */
 	bool waking_known; /* a waker's stack says by whom and when it was woken */

@@ -25,6 +25,8 @@ int64_t vcpu_span_length(const struct vcpu_span *span);
 void vcpu_quota_charge(struct vcpu_span *span, int64_t ns, uint32_t cgroup);
 /* A reading of the quota that is still to come may show that this wait was throttling. */
 bool vcpu_quota_awaited(const struct vcpu *v, const struct vcpu_span *span);
+/* A short sleep, of which a sample may still say what it was. */
+bool vcpu_short_awaited(const struct vcpu *v, const struct vcpu_held *h);
 /* What the open span was, seen from its end. */
 struct vcpu_span vcpu_span_closed(const struct vcpu *v, struct host_ns t,
 				  const struct vcpu_sink *sink);

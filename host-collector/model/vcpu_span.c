@@ -151,6 +151,7 @@ struct vcpu_span vcpu_span_closed(const struct vcpu *v, struct host_ns t,
 			       exit_is_fault(&span.exit) &&
 			       (span.task_state & VS_TASK_UNINTERRUPTIBLE) &&
 			       !(span.task_state & VS_TASK_INTERRUPTIBLE);
+		span.sampled = v->waiter_stack && v->waiter_sampled;
 		if (span.waiter_stack)
 			vcpu_span_explain(&span, span.state,
 					  sink->wait_class(sink->context, v, span.waiter_stack));
@@ -293,6 +294,16 @@ bool vcpu_quota_awaited(const struct vcpu *v, const struct vcpu_span *span)
 	       span->end.ns - v->quota_until.ns < MODEL_HOLD_NS;
 }
 
+bool vcpu_short_awaited(const struct vcpu *v, const struct vcpu_held *h)
+{
+	const struct vcpu_span *span = &h->span;
+	const bool unclear =
+		span->state == VCPU_BLOCKED || (span->state == VCPU_HALTED && h->guessed);
+
+	return v->shorts_sampled && unclear && !span->waiter_stack && !span->inferred &&
+	       (!v->stack_due_ns || vcpu_span_length(span) < v->stack_due_ns);
+}
+
 /* HLT sleeps interruptibly, and only the first sleep after its exit is surely its own. */
 static bool sleep_guessed(const struct vcpu *v, const struct vcpu_span *span)
 {
@@ -391,7 +402,7 @@ void vcpu_episode_end(struct vcpu *v, struct host_ns t)
 
 		if (h->episode != v->episode)
 			break;
-		h->settled = !vcpu_quota_awaited(v, &h->span);
+		h->settled = !vcpu_quota_awaited(v, &h->span) && !vcpu_short_awaited(v, h);
 	}
 }
 
@@ -402,6 +413,7 @@ void vcpu_episode_begin(struct vcpu *v, struct host_ns t, bool seen)
 	v->off_lost = 0;
 	v->episode_begin = t;
 	v->waiter_stack = v->waker_stack = 0;
+	v->waiter_sampled = false;
 	v->unbroken = v->episode_begin;
 	v->waking_known = v->holed = false;
 }

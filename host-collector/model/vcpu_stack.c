@@ -14,6 +14,7 @@ static bool length_fits(int64_t length, int64_t wait_ns)
 static void episode_explain(struct vcpu *v, uint32_t last, uint32_t stack, enum vs_stack_role role,
 			    const struct vcpu_sink *sink)
 {
+	const bool is_short = role == VS_STACK_SHORT;
 	uint32_t episode = last ? vcpu_held_at(v, last - 1)->episode : 0;
 
 	for (; last > 0 && vcpu_held_at(v, last - 1)->episode == episode; last--) {
@@ -27,10 +28,11 @@ static void episode_explain(struct vcpu *v, uint32_t last, uint32_t stack, enum 
 				h->span.waker_stack = stack;
 		} else if (!h->span.waiter_stack) {
 			h->span.waiter_stack = stack;
+			h->span.sampled = is_short;
 			vcpu_span_explain(&h->span, h->span.state,
 					  sink->wait_class(sink->context, v, stack));
 		}
-		h->settled = h->span.waiter_stack && h->span.waker_stack &&
+		h->settled = h->span.waiter_stack && (h->span.waker_stack || is_short) &&
 			     !vcpu_quota_awaited(v, &h->span);
 	}
 }
@@ -64,7 +66,7 @@ static void stack_proves(struct vcpu *v, struct host_ns t, int32_t pid, enum vs_
 
 	if (wait_ns == 0 || !v->episode_seen || differ > 100000 || -differ > slack)
 		return;
-	if (role == VS_STACK_WAITER) {
+	if (role != VS_STACK_WAKER) {
 		v->unbroken.ns = v->episode_begin.ns + wait_ns + slack;
 		return;
 	}
@@ -116,21 +118,97 @@ static void stack_reveals(struct vcpu *v, struct host_ns t, uint32_t stack, int6
 	v->open_hlt = false;
 }
 
+/* ---- short waits, of which samples bring their stack ---- */
+
+static int kind_of(const struct vcpu_span *span)
+{
+	return span->task_state & VS_TASK_INTERRUPTIBLE ? 0 : 1;
+}
+
+/* The kind of sleep of an episode, as an index of short_class; -1: it has none in hand. */
+static int sleep_kind(const struct vcpu *v, uint32_t episode)
+{
+	const struct vcpu_span *span = NULL;
+
+	if (v->state == THREAD_SLEEPING && v->episode == episode)
+		span = &v->open;
+	for (uint32_t i = v->held_count; !span && i-- > 0;) {
+		const struct vcpu_held *h = vcpu_held_at(v, i);
+
+		if (h->episode == episode && h->span.task_state)
+			span = &h->span;
+	}
+	return span ? kind_of(span) : -1;
+}
+
+/* A short sleep was of this class, if the sample that followed stands for it. */
+static void short_infer(struct vcpu *v, struct vcpu_held *h, enum wait_class class, bool again,
+			const struct vcpu_sink *sink)
+{
+	struct vcpu_span *span = &h->span;
+	struct host_ns middle = {span->begin.ns + vcpu_span_length(span) / 2};
+	struct vcpu_span as = *span;
+
+	vcpu_span_explain(&as, VCPU_BLOCKED, class);
+	if (!vcpu_wait_decides(class) || as.state != VCPU_BLOCKED)
+		return;
+	/* Without KVM's events it may have been a halt: two samples of one class must enclose it,
+	 * and the guest's own account goes before them. */
+	if (span->state == VCPU_HALTED &&
+	    (!again || sink->account(sink->context, v, middle) == GUEST_ACCOUNT_IDLE))
+		return;
+	span->wait_class = class;
+	span->state = VCPU_BLOCKED;
+	span->inferred = true;
+	h->settled = !vcpu_quota_awaited(v, span);
+}
+
+/* A sample stands for the short sleeps of its kind before it. */
+static void shorts_explain(struct vcpu *v, uint32_t episode, enum wait_class class,
+			   const struct vcpu_sink *sink)
+{
+	const int kind = sleep_kind(v, episode);
+	bool again;
+
+	if (kind < 0)
+		return;
+	again = v->short_class[kind] == class;
+	v->short_class[kind] = class;
+	for (uint32_t i = 0; i < v->held_count; i++) {
+		struct vcpu_held *h = vcpu_held_at(v, i);
+
+		if (h->episode && h->episode != episode && !h->settled && !h->assumed &&
+		    vcpu_short_awaited(v, h) && kind_of(&h->span) == kind)
+			short_infer(v, h, class, again, sink);
+	}
+}
+
 void vcpu_stack(struct vcpu *v, struct host_ns t, int32_t pid, uint32_t stack,
 		enum vs_stack_role role, int64_t wait_ns, const struct vcpu_sink *sink)
 {
+	uint32_t last, episode;
+	bool own;
+
 	if (role == VS_STACK_WAITER)
 		stack_reveals(v, t, stack, wait_ns, sink);
-	if (vcpu_off_cpu(v) && length_fits(t.ns - v->episode_begin.ns, wait_ns)) {
+	own = vcpu_off_cpu(v) && length_fits(t.ns - v->episode_begin.ns, wait_ns);
+	episode = v->episode;
+	if (own) {
 		uint32_t *of_episode = role == VS_STACK_WAKER ? &v->waker_stack : &v->waiter_stack;
 
 		stack_proves(v, t, pid, role, wait_ns);
 		if (!*of_episode)
 			*of_episode = stack;
+		v->waiter_sampled |= role == VS_STACK_SHORT;
 		if (v->held_count && vcpu_held_at(v, v->held_count - 1)->episode == v->episode)
 			episode_explain(v, v->held_count, stack, role, sink);
-		return;
+	} else {
+		last = episode_find(v, wait_ns);
+		episode = last ? vcpu_held_at(v, last - 1)->episode : 0;
+		episode_explain(v, last, stack, role, sink);
 	}
-	episode_explain(v, episode_find(v, wait_ns), stack, role, sink);
-	vcpu_release(v, t, false, sink);
+	if (role == VS_STACK_SHORT && episode)
+		shorts_explain(v, episode, sink->wait_class(sink->context, v, stack), sink);
+	if (!own)
+		vcpu_release(v, t, false, sink);
 }

@@ -222,6 +222,8 @@ static json *incident_json(const struct report *r, const struct incident *i)
 		add_text(incident, "because", i->because);
 		add(incident, "causes", causes_json(i));
 	}
+	if (i->short_waits)
+		add_int(incident, "short_waits", i->short_waits);
 	if (i->aftershock_ns) {
 		add_int(incident, "aftershock_of_ns", i->aftershock_of.ns);
 		add_int(incident, "aftershock_charged_ns", i->aftershock_ns);

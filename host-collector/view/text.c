@@ -67,6 +67,8 @@ static struct what_text what(const struct incident *i)
 	} else if (i->kind == GUEST_CPU_UNKNOWN && i->lost_interrupt.known) {
 		snprintf(w.text, sizeof(w.text), "interrupt 0x%02x not handled",
 			 i->lost_interrupt.vector);
+	} else if (i->kind == GUEST_CPU_UNKNOWN && i->short_waits) {
+		snprintf(w.text, sizeof(w.text), "%u short waits", i->short_waits);
 	} else if (i->kind == GUEST_CPU_UNKNOWN) {
 		snprintf(w.text, sizeof(w.text), "guest side unknown");
 	} else if (i->kind == GUEST_CPU_TASK) {

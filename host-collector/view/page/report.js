@@ -44,6 +44,8 @@ function doing(incident) {
 		return "idle";
 	if (incident.kind === "unknown" && incident.lost_interrupt)
 		return "interrupt " + hex(incident.lost_interrupt.vector) + " not handled";
+	if (incident.kind === "unknown" && incident.short_waits)
+		return incident.short_waits + " short waits";
 	if (incident.kind === "unknown")
 		return "the guest's side is not known";
 	if (incident.kind === "task")
