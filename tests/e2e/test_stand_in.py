@@ -107,23 +107,28 @@ def vcpus_check(place, by, name, debugfs=True):
          f"{by}: vCPUs are confused: {waits}")
 
 
-def found_check(place):
+def end(place):
+    """Ends all stand-ins."""
+    place.run(f"for p in /proc/[0-9]*; do case $(readlink $p/exe) in {place.folder}/*) "
+              "kill -9 ${p#/proc/};; esac; done")
+
+
+def found_check(place, program, options, thread, shown, apart):
+    name = "si-apart" if apart else "si"
     before = listed(place)
-    names = {}
-    for number, (program, options, thread, shown) in enumerate(VMMS):
-        for apart in (False, True):
-            name = f"si-{number}{'-apart' if apart else ''}"
-            start(place, program, options, name, thread, apart=apart)
-            new = {pid: vm for pid, vm in listed(place).items() if pid not in before}
-            want(len(new) == 1, f"{name}: found {list(new.values())}")
-            (pid, vm), = new.items()
-            before[pid] = vm
-            name = name if options else f"{program}-{pid}"
-            want((vm["name"], vm["vmm"], vm["vcpus"], vm["own_pid_namespace"], vm["uid"])
-                 == (name, shown, 2, apart, 0), f"{name}: {vm}")
-            want(("uuid" in vm) == (program[0] == "q"), f"{name}: {vm}")
-            names[name] = pid
-    return names
+    start(place, program, options, name, thread, apart=apart)
+    new = {pid: vm for pid, vm in listed(place).items() if pid not in before}
+    want(len(new) == 1, f"{name}: found {list(new.values())}")
+    (pid, vm), = new.items()
+    name = name if options else f"{program}-{pid}"
+    want((vm["name"], vm["vmm"], vm["vcpus"], vm["own_pid_namespace"], vm["uid"])
+         == (name, shown, 2, apart, 0), f"{name}: {vm}")
+    want(("uuid" in vm) == (program[0] == "q"), f"{name}: {vm}")
+    if apart:
+        vcpus_check(place, f"--vm {name}", name)
+    elif not options:
+        vcpus_check(place, f"--pid {pid}", name, debugfs=False)
+    end(place)
 
 
 def liar_check(place):
@@ -132,11 +137,13 @@ def liar_check(place):
     socket = f"{place.folder}/qmp"
     start(place, "firecracker", "--id liar", "liar", "", apart=True,
           extra=f"STANDIN_CHILD=1 STANDIN_QMP={socket}")
-    new = [pid for pid in listed(place) if pid not in before]
+    start(place, "crosvm", "run --name other", "other", "", apart=False)
+    new = [pid for pid, vm in listed(place).items() if pid not in before and vm["vmm"] == "Firecracker"]
+    other, = [pid for pid, vm in listed(place).items() if vm["name"] == "other"]
     want(len(new) == 1, f"the holder of foreign descriptors is taken for a VM: {new}")
     record = f"{place.collector} record --no-guest --for 1s -o {place.folder}/liar.vcs --qmp {socket}"
     for more, says in (("", "KVM says that this thread runs none"),
-                       (f" --pid {min(before)}", f"not by --pid {min(before)}")):
+                       (f" --pid {other}", f"not by --pid {other}")):
         status, said = place.run(record + more)
         print(f"lying monitor: {said.strip()}", flush=True)
         want(status and says in said, f"{more}: status {status}: {said}")
@@ -204,19 +211,17 @@ def daemon_check(place):
 def check(place):
     done(place, f"mkdir -p {place.folder}")
     try:
-        names = found_check(place)
-        for name, pid in names.items():
-            if name.endswith("-apart"):
-                vcpus_check(place, f"--vm {name}", name)
-            elif name.startswith("ourvmm"):
-                vcpus_check(place, f"--pid {pid}", name, debugfs=False)
+        for program, options, thread, shown in VMMS:
+            for apart in (False, True):
+                found_check(place, program, options, thread, shown, apart)
         liar_check(place)
+        end(place)
         daemon_check(place)
         status, said = place.run(f"{place.collector} record --vm nosuch --no-guest --for 1s -o x")
         want(status and "list --all" in said, said)
     finally:
-        place.run(f"for p in /proc/[0-9]*; do case $(readlink $p/exe) in {place.folder}/*) "
-                  "kill -9 ${p#/proc/};; esac; done; rm -rf " + place.folder)
+        end(place)
+        place.run(f"rm -rf {place.folder}")
 
 
 def nested(builder):
