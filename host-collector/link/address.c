@@ -15,6 +15,7 @@
 #include <linux/vm_sockets.h>
 
 #include "host-collector/link/socket_file.h"
+#include "host-collector/vm/vmm_socket.h"
 
 /* Of a listening socket: who connects in vain must not keep the agent out, and with a full backlog
  * TCP drops its SYN, which comes again a second later. */
@@ -110,6 +111,12 @@ static int daemon_parse(const char *text, struct link_address *out, char *why, s
 	return 0;
 }
 
+static int vmm_parse(const char *path, struct link_address *out, char *why, size_t why_bytes)
+{
+	out->in_vmm = true;
+	return unix_parse(path, out, why, why_bytes);
+}
+
 int link_address_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
 {
 	static const struct {
@@ -117,15 +124,11 @@ int link_address_parse(const char *text, struct link_address *out, char *why, si
 		bool listens;
 		int (*parse)(const char *, struct link_address *, char *, size_t);
 	} forms[] = {
-		{"listen:unix:", true, unix_parse},
-		{"listen:tcp:", true, tcp_parse},
-		{"listen:tls:", true, tls_parse},
-		{"unix:", false, unix_parse},
-		{"daemon:", true, daemon_parse},
-		{"tcp:", false, tcp_parse},
-		{"listen:vsock:", true, vsock_parse},
-		{"vsock:", true, vsock_parse},
-		{"", false, unix_parse},
+		{"listen:unix:", true, unix_parse}, {"listen:tcp:", true, tcp_parse},
+		{"listen:tls:", true, tls_parse},   {"unix:", false, unix_parse},
+		{"vmm:", false, vmm_parse},         {"daemon:", true, daemon_parse},
+		{"tcp:", false, tcp_parse},         {"listen:vsock:", true, vsock_parse},
+		{"vsock:", true, vsock_parse},      {"", false, unix_parse},
 	};
 	size_t i = 0;
 
@@ -164,6 +167,9 @@ int link_address_open(const struct link_address *address)
 	int on = 1, err = 0;
 	int fd;
 
+	if (address->in_vmm)
+		return vmm_socket_connect("/proc", address->vmm_pid,
+					  ((const struct sockaddr_un *)sockaddr)->sun_path, 0);
 	if (address->listens && sockaddr->sa_family == AF_UNIX)
 		err = socket_file_clear(((const struct sockaddr_un *)sockaddr)->sun_path);
 	if (err)
@@ -273,7 +279,7 @@ enum link_backlog link_address_backlog(const struct link_address *address,
 	char line[512];
 	FILE *f;
 
-	if (address->tcp || address->listens)
+	if (address->tcp || address->listens || address->in_vmm)
 		return LINK_BACKLOG_UNKNOWN;
 	f = fopen(proc_net_unix ? proc_net_unix : "/proc/net/unix", "re");
 	if (!f)

@@ -4,6 +4,7 @@
  * for agents that dial themselves (tests, TCP), a socket that we listen on.
  *
  *   PATH, unix:PATH              connect to a Unix socket
+ *   vmm:PATH                     the same, at a path in the VMM's container (vm/vmm_socket.h)
  *   tcp:HOST:PORT                connect by TCP
  *   listen:unix:PATH             listen on a Unix socket
  *   listen:tcp:HOST:PORT         listen on TCP; HOST * is every address
@@ -18,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #include "proto/tls_psk.h"
 
@@ -31,6 +33,8 @@ struct link_address {
 	bool handed;
 	bool tcp;
 	bool tls;
+	bool in_vmm;        /* the path is one in the VMM's container */
+	pid_t vmm_pid;      /* then filled in by the caller */
 	struct tls_psk psk; /* of a tls address; filled in by the caller */
 	uint32_t peer_cid;  /* vsock: who may connect; VMADDR_CID_ANY: anybody */
 	struct sockaddr_storage sockaddr;

@@ -188,6 +188,7 @@ static int channel_address(struct collector *c)
 
 	if (!err)
 		err = link_address_secure(&c->address, &c->channel.security, why, why_bytes);
+	c->address.vmm_pid = c->vm ? vm_info(c->vm)->qemu_pid : 0;
 	c->address.handed = c->channel.handed && c->address.sockaddr.ss_family == AF_VSOCK;
 	return err;
 }

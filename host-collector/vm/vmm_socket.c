@@ -78,10 +78,10 @@ int vmm_socket_connect(const char *proc, pid_t pid, const char *path, int limit_
 		return file;
 	/* The one magic link that is followed is ours. */
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", file);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (limit_ms ? 0 : SOCK_NONBLOCK), 0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) ||
 	    connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		err = errno == EAGAIN ? -ETIMEDOUT : -errno;
+		err = errno == EAGAIN && limit_ms ? -ETIMEDOUT : -errno;
 	if (!err)
 		err = peer_check(fd, pid);
 	close(file);

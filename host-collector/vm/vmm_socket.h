@@ -14,9 +14,10 @@
 /* Does the process see other files than we do? */
 bool vmm_root_differs(const char *proc, pid_t pid);
 /*
- * Connects to the socket that `pid` has at `path`. A full backlog is waited for up to limit_ms. A
- * connected descriptor, or -ENOENT, -ENOTSOCK, -ELOOP (a magic link), -EPERM (another process
- * listens there), -ETIMEDOUT, -ENOSYS (before Linux 5.6), -errno.
+ * Connects to the socket that `pid` has at `path`. A full backlog is waited for up to limit_ms;
+ * with 0 it is -EAGAIN at once, and the descriptor does not block. A connected descriptor, or
+ * -ENOENT, -ENOTSOCK, -ELOOP (a magic link), -EPERM (another process listens there), -ETIMEDOUT,
+ * -ENOSYS (before Linux 5.6), -errno.
  */
 int vmm_socket_connect(const char *proc, pid_t pid, const char *path, int limit_ms);
 

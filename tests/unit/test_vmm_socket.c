@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "host-collector/link/address.h"
 #include "host-collector/vm/vmm_socket.h"
 
 enum { LIMIT_MS = 200 };
@@ -139,6 +140,9 @@ static void test_a_path_leads_to_the_vmms_own_socket_only(void **state)
 		{"/run/nothing", -ENOENT},
 	};
 	const struct container *c = *state;
+	struct link_address address;
+	char why[256];
+	int channel;
 
 	if (geteuid())
 		skip(); /* makes namespaces: root only */
@@ -152,6 +156,16 @@ static void test_a_path_leads_to_the_vmms_own_socket_only(void **state)
 		if (fd >= 0)
 			close(fd);
 	}
+	/* As a channel's address: it does not block. */
+	assert_int_equal(link_address_parse("vmm:/run/absolute", &address, why, sizeof(why)), 0);
+	address.vmm_pid = c->pid;
+	channel = link_address_open(&address);
+	assert_true(channel >= 0);
+	assert_true(fcntl(channel, F_GETFL) & O_NONBLOCK);
+	close(channel);
+	assert_int_equal(link_address_parse("vmm:/run/other", &address, why, sizeof(why)), 0);
+	address.vmm_pid = c->pid;
+	assert_int_equal(link_address_open(&address), -EPERM);
 	/* Ours has the path, and is not the VMM's. */
 	assert_true(c->outside >= 0);
 	assert_int_equal(vmm_socket_connect("/proc", 0x7ffffff0, "/run/qmp", LIMIT_MS), -ENOENT);
