@@ -78,7 +78,9 @@ static void kvm_ask(struct vcpu_threads *v, struct message_vm_info *info)
 	v->several = false;
 	v->n_rows = threads_debugfs(v->debugfs, info, v->rows, VS_CPUS_MAX, &v->several);
 	/* Loading a program takes longer than reading a few files. */
-	if (v->n_rows < v->files.n_vcpus && v->by_bpf && (v->kvm || !kvm_vcpus_open(&v->kvm))) {
+	if (v->n_rows < v->files.n_vcpus && v->by_bpf && !v->kvm && !v->no_bpf)
+		v->no_bpf = kvm_vcpus_open(&v->kvm) != 0;
+	if (v->n_rows < v->files.n_vcpus && v->kvm) {
 		v->n_rows = 0;
 		kvm_vcpus_read(v->kvm, info->qemu_pid, vcpu_seen, &a);
 	}

@@ -16,6 +16,7 @@ struct kvm_vcpus;
 struct vcpu_threads {
 	const char *proc, *debugfs;
 	bool by_bpf;            /* false: the tree is a test's */
+	bool no_bpf;            /* it was tried: this kernel has not what it takes */
 	struct kvm_files files; /* what the process holds */
 	struct kvm_vcpus *kvm;  /* open while something is missing */
 	uint64_t threads;       /* which threads there were: a hash */
