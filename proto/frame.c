@@ -48,6 +48,7 @@ unsigned int frame_kind_senders(uint8_t kind)
 		[FRAME_VM_CLOCK] = COLLECTOR,
 		[FRAME_CPU_QUOTA] = COLLECTOR,
 		[FRAME_EXIT_SUMMARY] = COLLECTOR,
+		[FRAME_TASK_ORIGINS] = COLLECTOR,
 	};
 
 	return kind < sizeof(senders) ? senders[kind] : 0;

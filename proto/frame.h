@@ -51,6 +51,7 @@ enum frame_kind {
 	FRAME_VM_CLOCK = 21,
 	FRAME_CPU_QUOTA = 22,
 	FRAME_EXIT_SUMMARY = 23,
+	FRAME_TASK_ORIGINS = 24,
 };
 
 /* Who may send a kind, bits; 0: this version does not know it. */

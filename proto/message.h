@@ -28,6 +28,8 @@ enum {
 	VS_PROTOCOL_MAX = 1,
 	VS_CPUS_MAX = 1024,
 	VS_THREADS_MAX = 2048,
+	VS_TASK_ORIGINS_MAX = 64,
+	VS_CGROUP_MAX = 256, /* a path, with the final NUL */
 	VS_STACK_FRAMES_MAX = 128,
 	VS_LOG_TEXT_MAX = 512, /* a kernel log line; longer ones are cut */
 	VS_LOG_LINES_MAX = 64,
@@ -274,6 +276,24 @@ struct message_cpu_quota {
 	char cgroup[VS_TEXT_MAX]; /* its path below the mount, cut in front if it is long */
 };
 
+/* Where a task of the host comes from that ran while a vCPU wanted the pCPU (vm/task_files.h). */
+struct message_task_origin {
+	int32_t tid, tgid;
+	uint64_t seen, began; /* host TSC: of an event of it; not before it began, at most a tick
+				 after */
+	char cgroup[VS_CGROUP_MAX]; /* its path, cut in front if it is long; "": not known */
+	char vm[VS_TEXT_MAX];       /* whose VMM's thread it is; "": of none */
+	bool vcpu_known;
+	uint32_t vcpu;
+	bool claimed; /* nobody but its own user, uid, says that it is this VM */
+	uint32_t uid;
+};
+
+struct message_task_origins {
+	size_t n;
+	struct message_task_origin tasks[VS_TASK_ORIGINS_MAX];
+};
+
 /* VM-exits of one vCPU for one reason that became no events but were counted in the kernel, for the
  * vCPU did not leave its pCPU in them: totals since the capture began. */
 struct message_exit_cell {
@@ -329,6 +349,8 @@ int message_vm_clock_pack(const struct message_vm_clock *m, struct byte_buffer *
 int message_vm_clock_unpack(const uint8_t *payload, size_t len, struct message_vm_clock *m);
 int message_cpu_quota_pack(const struct message_cpu_quota *m, struct byte_buffer *out);
 int message_cpu_quota_unpack(const uint8_t *payload, size_t len, struct message_cpu_quota *m);
+int message_task_origins_pack(const struct message_task_origins *m, struct byte_buffer *out);
+int message_task_origins_unpack(const uint8_t *payload, size_t len, struct message_task_origins *m);
 int message_exit_summary_pack(const struct message_exit_summary *m, struct byte_buffer *out);
 int message_exit_summary_unpack(const uint8_t *payload, size_t len, struct message_exit_summary *m);
 int message_recording_end_pack(const struct message_recording_end *m, struct byte_buffer *out);

@@ -315,6 +315,79 @@ out:
 	return err;
 }
 
+int message_task_origins_pack(const struct message_task_origins *m, struct byte_buffer *out)
+{
+	WIRE(TaskOrigins) w = VCPUSCOPE__WIRE__TASK_ORIGINS__INIT;
+	WIRE(TaskOrigin) tasks[VS_TASK_ORIGINS_MAX], *list[VS_TASK_ORIGINS_MAX];
+
+	if (m->n > VS_TASK_ORIGINS_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < m->n; i++) {
+		const struct message_task_origin *from = &m->tasks[i];
+
+		vcpuscope__wire__task_origin__init(&tasks[i]);
+		tasks[i].tid = from->tid;
+		tasks[i].tgid = from->tgid;
+		tasks[i].seen = from->seen;
+		tasks[i].began = from->began;
+		tasks[i].cgroup = (char *)from->cgroup;
+		tasks[i].vm = (char *)from->vm;
+		tasks[i].vcpu_known = from->vcpu_known;
+		tasks[i].vcpu = from->vcpu;
+		tasks[i].claimed = from->claimed;
+		tasks[i].uid = from->uid;
+		list[i] = &tasks[i];
+	}
+	w.n_tasks = m->n;
+	w.tasks = list;
+	return wire_pack(&w.base, out);
+}
+
+static int task_origins_check(const WIRE(TaskOrigins) * w)
+{
+	if (w->n_tasks > VS_TASK_ORIGINS_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < w->n_tasks; i++) {
+		const WIRE(TaskOrigin) *t = w->tasks[i];
+
+		if (t->tid <= 0 || t->tgid <= 0 || t->began > t->seen)
+			return -EBADMSG;
+		if (t->vcpu_known && t->vcpu >= VS_CPUS_MAX)
+			return -E2BIG;
+	}
+	return 0;
+}
+
+int message_task_origins_unpack(const uint8_t *payload, size_t len, struct message_task_origins *m)
+{
+	struct arena a;
+	WIRE(TaskOrigins) * w;
+	int err = wire_unpack(&a, &vcpuscope__wire__task_origins__descriptor, payload, len, &w);
+
+	if (!err)
+		err = task_origins_check(w);
+	if (err)
+		goto out;
+	m->n = w->n_tasks;
+	for (size_t i = 0; i < w->n_tasks; i++) {
+		struct message_task_origin *to = &m->tasks[i];
+
+		*to = (struct message_task_origin){.tid = w->tasks[i]->tid,
+						   .tgid = w->tasks[i]->tgid,
+						   .seen = w->tasks[i]->seen,
+						   .began = w->tasks[i]->began,
+						   .vcpu_known = w->tasks[i]->vcpu_known,
+						   .vcpu = w->tasks[i]->vcpu,
+						   .claimed = w->tasks[i]->claimed,
+						   .uid = w->tasks[i]->uid};
+		text_copy(to->cgroup, sizeof(to->cgroup), w->tasks[i]->cgroup);
+		text_copy(to->vm, sizeof(to->vm), w->tasks[i]->vm);
+	}
+out:
+	arena_fini(&a);
+	return err;
+}
+
 int message_recording_end_pack(const struct message_recording_end *m, struct byte_buffer *out)
 {
 	WIRE(RecordingEnd) w = VCPUSCOPE__WIRE__RECORDING_END__INIT;

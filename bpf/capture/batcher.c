@@ -380,6 +380,9 @@ static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 			continue;
 		}
 		event.seq -= state->untold;
+		if (b->stacks && b->stacks->task &&
+		    (event.type == VS_EVENT_SCHED_SWITCH || event.type == VS_EVENT_TASK_NAME))
+			b->stacks->task(b->stacks->context, &event, b->stage[i].time);
 		b->cooked[n_cooked++] = event;
 	}
 	return n_cooked;

@@ -39,10 +39,14 @@ struct batcher_source {
 	void *context;
 };
 
-/* A capture's stack record; time is already TSC ticks, +-err_ticks. Borrowed for the call. */
+/* What a drain tells beside the frames. */
 struct batcher_stack_sink {
+	/* A capture's stack record; time is already TSC ticks, +-err_ticks. Borrowed. */
 	void (*stack)(void *context, const struct capture_stack *stack, uint64_t err_ticks);
 	void *context;
+	/* A TASK_NAME or SCHED_SWITCH on its way into a frame: its time is in TSC ticks,
+	 * monotonic_ns as it was captured. NULL: nobody asks. */
+	void (*task)(void *context, const struct vs_event *e, uint64_t monotonic_ns);
 };
 
 /* One frame of the last drain: where it lies in `out`, and what is lost if it is dropped. */

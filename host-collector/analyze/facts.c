@@ -57,6 +57,25 @@ static int64_t length(const struct vcpu_span *span)
 	return span->end.ns - span->begin.ns;
 }
 
+/* All who held the pCPU in this part of `span`. */
+static void holders_add(struct stall_facts *f, const struct vcpu_span *span, int64_t part_ns)
+{
+	double share = (double)part_ns / (double)length(span);
+
+	if (!span->n_crowd || !crowd_at(span->crowd, span->crowd_first)) {
+		holder_add(f, span->holder_pid,
+			   span->holder_ns < part_ns ? span->holder_ns : part_ns);
+		return;
+	}
+	for (uint32_t i = 0; i < span->n_crowd; i++) {
+		const struct vcpu_holder *h = crowd_at(span->crowd, span->crowd_first + i);
+
+		/* Who had the rest of a span that is cut is not known: each his share. */
+		if (h)
+			holder_add(f, h->pid, share < 1 ? (int64_t)((double)h->ns * share) : h->ns);
+	}
+}
+
 /* Keeps the longest spans, longest first. */
 static void span_keep(struct stall_facts *f, const struct vcpu_span *span)
 {
@@ -173,7 +192,7 @@ void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 		/* A clipped span keeps at most its own length of what its whole self had. */
 		f->pcpu_busy_ns += part.pcpu_busy_ns < ns ? part.pcpu_busy_ns : ns;
 		f->pcpu_idle_ns += part.pcpu_idle_ns < ns ? part.pcpu_idle_ns : ns;
-		holder_add(f, part.holder_pid, part.holder_ns < ns ? part.holder_ns : ns);
+		holders_add(f, span, ns);
 	}
 	span_keep(f, &part);
 }

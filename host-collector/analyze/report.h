@@ -55,7 +55,8 @@ enum {
 	REPORT_TEXT_MAX = 256,
 	REPORT_CULPRITS_MAX = 8,
 	REPORT_EVIDENCE_MAX = 16,
-	REPORT_CAUSES_MAX = 6
+	REPORT_CAUSES_MAX = 6,
+	REPORT_GROUPS_MAX = 4
 };
 
 /* Who is to blame, on which side: a host task, a guest task, an interrupt. */
@@ -65,7 +66,22 @@ struct report_culprit {
 	char comm[16];
 	char role[32]; /* "held the pCPU", "sent SIGSTOP", "spun", ... */
 	int64_t share_ns;
-	char what[64]; /* "vCPU 0 of VM web2", "7 tasks of such names", "all other tasks"; or "" */
+	char what[192];   /* "VM web2, vCPU 0", "7 tasks of such names", "all other tasks"; or "" */
+	unsigned n_tasks; /* of such names, with this one; 0: all others */
+	/* It is a thread of a VMM. */
+	char vm[128]; /* "": it is none, or of one that nobody knows */
+	bool vcpu_known;
+	uint32_t vcpu;
+	bool claimed; /* the VM's name is what a process of user `uid` says of itself */
+	uint32_t uid;
+	char cgroup[256]; /* of all these tasks; "": not known, or not one */
+};
+
+/* What the tasks of one cgroup of the host had of a pCPU that a vCPU wanted. */
+struct report_group {
+	char cgroup[256];
+	unsigned n_tasks;
+	int64_t share_ns;
 };
 
 struct report_evidence {
@@ -151,6 +167,8 @@ struct incident {
 	} quota;
 	size_t n_culprits;
 	struct report_culprit culprits[REPORT_CULPRITS_MAX];
+	size_t n_groups; /* of those who held the pCPU, the largest share first */
+	struct report_group groups[REPORT_GROUPS_MAX];
 	size_t n_evidence;
 	struct report_evidence evidence[REPORT_EVIDENCE_MAX];
 	uint32_t missing; /* bit per enum missing_data */

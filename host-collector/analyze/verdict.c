@@ -144,7 +144,7 @@ void verdict_unjoin(struct incident *i)
 {
 	i->verdict = i->runner_up = VERDICT_UNDETERMINED;
 	i->confidence = CONFIDENCE_UNDETERMINED;
-	i->n_culprits = i->n_causes = 0;
+	i->n_culprits = i->n_groups = i->n_causes = 0;
 	describe(i->because, sizeof(i->because),
 		 "the guest's times are not proven: what the host did meanwhile is not known");
 }
@@ -160,7 +160,7 @@ static int64_t denied_ns(const struct stall_facts *f)
 static void rank(const struct stall_facts *f, const struct model *m, int64_t all,
 		 struct incident *out)
 {
-	out->n_causes = out->n_culprits = 0;
+	out->n_causes = out->n_culprits = out->n_groups = 0;
 	for (size_t i = 0; i < verdict_rules_count; i++) {
 		int64_t ns = verdict_rules[i].accounts_for(f);
 		size_t at = out->n_causes;

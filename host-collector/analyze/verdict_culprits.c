@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#include <stdlib.h>
 #include <string.h>
 
 #include "host-collector/analyze/describe.h"
@@ -76,41 +77,105 @@ static bool same_kind(const char *a, const char *b)
 	return *a && len == stem_length(b) && !strncmp(a, b, len);
 }
 
-struct crowd {       /* tasks of one kind */
-	int32_t pid; /* the first, who had most */
-	unsigned n;
-	int64_t ns;
-};
+enum { TOLD_SHARE = 50 }; /* who had less than a 50th of the time is one of "all other tasks" */
 
-static void crowd_add(const struct crowd *c, const struct model *m, struct incident *out)
+static const char held_the_pcpu[] = "held the pCPU";
+
+static void vm_name_it(struct report_culprit *x, const struct model *m,
+		       const struct task_origin *origin)
 {
-	int32_t process = model_task_process(m, VS_SOURCE_HOST, c->pid);
 	uint32_t vm, vcpu;
 
-	culprit_add(out, m, VS_SOURCE_HOST, c->pid, "held the pCPU", c->ns);
-	for (size_t i = 0; i < out->n_culprits; i++) {
-		struct report_culprit *x = &out->culprits[i];
-
-		if (!x->host || x->pid != c->pid || strcmp(x->role, "held the pCPU") != 0)
-			continue;
-		if (!model_vcpu_of_thread(m, c->pid, &vm, &vcpu))
-			describe(x->what, sizeof(x->what), "vCPU %u of VM %s", vcpu,
-				 model_vm_name(m, vm));
-		else if (c->n > 1)
-			describe(x->what, sizeof(x->what), "%u tasks of such names", c->n);
-		else if (process && process != c->pid)
-			describe(x->what, sizeof(x->what), "of process %d (%s)", process,
-				 model_task_name(m, VS_SOURCE_HOST, process));
+	/* Of a VM of this recording the collector knows which it is. */
+	if (!model_vcpu_of_thread(m, x->pid, &vm, &vcpu)) {
+		describe(x->vm, sizeof(x->vm), "%s", model_vm_name(m, vm));
+		x->vcpu_known = true;
+		x->vcpu = vcpu;
+	} else if (!model_vm_of_thread(m, x->pid, &vm)) {
+		describe(x->vm, sizeof(x->vm), "%s", model_vm_name(m, vm));
+	} else if (origin && *origin->vm) {
+		describe(x->vm, sizeof(x->vm), "%s", origin->vm);
+		x->vcpu_known = origin->vcpu_known;
+		x->vcpu = origin->vcpu;
+		x->claimed = origin->claimed;
+		x->uid = origin->uid;
 	}
 }
 
-/* The tasks that had the pCPU, those of one kind as one; and what all of them together had beyond
- * those that were kept by themselves. */
-void culprits_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
+/* "VM web2, vCPU 0", and whose word that is. */
+void culprit_vm_text(const struct report_culprit *x, char *out, size_t n)
 {
-	struct crowd crowds[FACTS_HOLDERS];
+	char vcpu[24] = "", by[64] = "";
+
+	if (x->vcpu_known)
+		describe(vcpu, sizeof(vcpu), ", vCPU %u", x->vcpu);
+	if (x->claimed)
+		describe(by, sizeof(by), " (unverified name, a process of user %u)", x->uid);
+	describe(out, n, "VM %s%s%s", x->vm, vcpu, by);
+}
+
+struct holder_text holder_text(const struct stall_facts *f, const struct model *m, int32_t pid)
+{
+	struct report_culprit x = {.pid = pid};
+	struct holder_text t;
+	char vm[160];
+
+	vm_name_it(&x, m, model_task_origin(m, pid, f->end));
+	if (*x.vm)
+		culprit_vm_text(&x, vm, sizeof(vm));
+	if (*x.vm)
+		describe(t.text, sizeof(t.text), "%s: %s", vm,
+			 task_text(m, VS_SOURCE_HOST, pid).text);
+	else
+		describe(t.text, sizeof(t.text), "%s", task_text(m, VS_SOURCE_HOST, pid).text);
+	return t;
+}
+
+/* The tasks of one kind, or of one cgroup. */
+struct crowd {
+	int32_t pid; /* who had most */
+	int64_t most_ns;
+	unsigned n;
+	int64_t ns;
+	uint32_t cgroup; /* of all of them, 0: not known, or not one */
+};
+
+/* Adds a holder to `c`, which is `fresh` or has some. */
+static void crowd_take(struct crowd *c, bool fresh, const struct facts_holder *h, uint32_t cgroup)
+{
+	if (fresh)
+		*c = (struct crowd){.cgroup = cgroup};
+	if (c->cgroup != cgroup)
+		c->cgroup = 0;
+	if (h->ns > c->most_ns) {
+		c->pid = h->pid;
+		c->most_ns = h->ns;
+	}
+	c->n++;
+	c->ns += h->ns;
+}
+
+/* 0 also of a task that is in no cgroup but the root. */
+static uint32_t cgroup_of(const struct stall_facts *f, const struct model *m, int32_t pid)
+{
+	const struct task_origin *origin = model_task_origin(m, pid, f->end);
+	const struct cgroup *cgroup = model_cgroup_of(m, origin ? origin->cgroup : 0);
+
+	return cgroup && strcmp(cgroup->path, "/") != 0 ? origin->cgroup : 0;
+}
+
+static int crowd_order(const void *a, const void *b)
+{
+	const struct crowd *x = a, *y = b;
+
+	return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+/* The holders by kind, the largest share first. Returns how many kinds. */
+static unsigned crowds_by_kind(const struct stall_facts *f, const struct model *m,
+			       struct crowd crowds[FACTS_HOLDERS])
+{
 	unsigned n = 0;
-	int64_t named = 0;
 
 	for (unsigned i = 0; i < f->n_holders; i++) {
 		const struct facts_holder *h = &f->holders[i];
@@ -120,21 +185,132 @@ void culprits_holders(const struct stall_facts *f, const struct model *m, struct
 		describe(comm, sizeof(comm), "%s", model_task_name(m, VS_SOURCE_HOST, h->pid));
 		while (k < n && !same_kind(comm, model_task_name(m, VS_SOURCE_HOST, crowds[k].pid)))
 			k++;
-		if (k == n)
-			crowds[n++] = (struct crowd){.pid = h->pid};
-		crowds[k].n++;
-		crowds[k].ns += h->ns;
-		named += h->ns;
+		n += k == n;
+		crowd_take(&crowds[k], !crowds[k].n, h, cgroup_of(f, m, h->pid));
 	}
-	for (unsigned k = 0; k < n; k++)
-		crowd_add(&crowds[k], m, out);
-	if (n && (f->pcpu_busy_ns - named) * 5 > f->pcpu_busy_ns &&
-	    out->n_culprits < REPORT_CULPRITS_MAX)
-		out->culprits[out->n_culprits++] =
-			(struct report_culprit){.host = true,
-						.role = "held the pCPU",
-						.what = "all other tasks",
-						.share_ns = f->pcpu_busy_ns - named};
+	qsort(crowds, n, sizeof(*crowds), crowd_order);
+	return n;
+}
+
+/* The same by cgroup, as far as those are known. */
+static unsigned crowds_by_cgroup(const struct stall_facts *f, const struct model *m,
+				 struct crowd crowds[FACTS_HOLDERS])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f->n_holders; i++) {
+		uint32_t cgroup = cgroup_of(f, m, f->holders[i].pid);
+		unsigned k = 0;
+
+		if (!cgroup)
+			continue;
+		while (k < n && crowds[k].cgroup != cgroup)
+			k++;
+		n += k == n;
+		crowd_take(&crowds[k], !crowds[k].n, &f->holders[i], cgroup);
+	}
+	qsort(crowds, n, sizeof(*crowds), crowd_order);
+	return n;
+}
+
+static void crowd_tell(const struct stall_facts *f, const struct crowd *c, const struct model *m,
+		       struct incident *out)
+{
+	const struct task_origin *origin = model_task_origin(m, c->pid, f->end);
+	const struct cgroup *cgroup = model_cgroup_of(m, c->cgroup);
+	int32_t process = model_task_process(m, VS_SOURCE_HOST, c->pid);
+
+	culprit_add(out, m, VS_SOURCE_HOST, c->pid, held_the_pcpu, c->ns);
+	for (size_t i = 0; i < out->n_culprits; i++) {
+		struct report_culprit *x = &out->culprits[i];
+
+		if (!x->host || x->pid != c->pid || strcmp(x->role, held_the_pcpu) != 0)
+			continue;
+		x->n_tasks = c->n;
+		if (cgroup)
+			describe(x->cgroup, sizeof(x->cgroup), "%s", cgroup->path);
+		vm_name_it(x, m, origin);
+		if (*x->vm)
+			culprit_vm_text(x, x->what, sizeof(x->what));
+		else if (c->n > 1)
+			describe(x->what, sizeof(x->what), "%u tasks of such names", c->n);
+		else if (process && process != c->pid)
+			describe(x->what, sizeof(x->what), "of process %d (%s)", process,
+				 model_task_name(m, VS_SOURCE_HOST, process));
+	}
+}
+
+static void groups_fill(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	struct crowd crowds[FACTS_HOLDERS] = {0};
+	unsigned n = crowds_by_cgroup(f, m, crowds);
+
+	out->n_groups = 0;
+	for (unsigned k = 0; k < n && out->n_groups < REPORT_GROUPS_MAX; k++) {
+		struct report_group *g = &out->groups[out->n_groups];
+		const struct cgroup *cgroup = model_cgroup_of(m, crowds[k].cgroup);
+
+		if (crowds[k].ns < f->pcpu_busy_ns / TOLD_SHARE)
+			break;
+		out->n_groups++;
+		*g = (struct report_group){.n_tasks = crowds[k].n, .share_ns = crowds[k].ns};
+		if (cgroup)
+			describe(g->cgroup, sizeof(g->cgroup), "%s", cgroup->path);
+	}
+}
+
+/* What all who are not named had together, if it is a tenth of the whole. */
+static void others_add(const struct stall_facts *f, struct incident *out)
+{
+	struct report_culprit *others;
+	int64_t left = f->pcpu_busy_ns;
+
+	for (size_t i = 0; i < out->n_culprits; i++) {
+		if (strcmp(out->culprits[i].role, held_the_pcpu) == 0)
+			left -= out->culprits[i].share_ns;
+	}
+	if (left * 10 <= f->pcpu_busy_ns)
+		return;
+	if (out->n_culprits == REPORT_CULPRITS_MAX) {
+		others = &out->culprits[--out->n_culprits];
+		left += strcmp(others->role, held_the_pcpu) == 0 ? others->share_ns : 0;
+	}
+	others = &out->culprits[out->n_culprits++];
+	*others =
+		(struct report_culprit){.host = true, .what = "all other tasks", .share_ns = left};
+	describe(others->role, sizeof(others->role), "%s", held_the_pcpu);
+}
+
+/* The tasks that had the pCPU, those of one kind as one; what they had by cgroup; and what all of
+ * them together had beyond those that are named. */
+void culprits_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	struct crowd crowds[FACTS_HOLDERS] = {0};
+	unsigned n = crowds_by_kind(f, m, crowds);
+
+	for (unsigned k = n; k-- > 0;) {
+		if (!k || crowds[k].ns >= f->pcpu_busy_ns / TOLD_SHARE)
+			crowd_tell(f, &crowds[k], m, out);
+	}
+	if (n)
+		others_add(f, out);
+	groups_fill(f, m, out);
+}
+
+bool culprits_largest(const struct stall_facts *f, const struct model *m, bool by_cgroup,
+		      struct culprits_sum *out)
+{
+	struct crowd crowds[FACTS_HOLDERS] = {0};
+	unsigned n = by_cgroup ? crowds_by_cgroup(f, m, crowds) : crowds_by_kind(f, m, crowds);
+
+	if (!n)
+		return false;
+	*out = (struct culprits_sum){.pid = crowds[0].pid,
+				     .n = crowds[0].n,
+				     .ns = crowds[0].ns,
+				     .most_ns = crowds[0].most_ns,
+				     .cgroup = crowds[0].cgroup};
+	return true;
 }
 
 static void wakers_of(const struct stall_facts *f, const struct model *m, enum wait_class class,

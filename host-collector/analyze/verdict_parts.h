@@ -88,6 +88,24 @@ void because_lost(const struct stall_facts *f, const struct model *m, int64_t ns
 void because_late_tick(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
 		       size_t n);
 
+/* The tasks of one kind, or of one cgroup, that had the pCPU longest together
+ * (verdict_culprits.c). */
+struct culprits_sum {
+	int32_t pid; /* of them, who had most: most_ns */
+	unsigned n;
+	int64_t ns, most_ns;
+	uint32_t cgroup; /* by model_cgroup_of(); 0: not known, or not one */
+};
+bool culprits_largest(const struct stall_facts *f, const struct model *m, bool by_cgroup,
+		      struct culprits_sum *out);
+/* A culprit whose VM is known: "VM web2, vCPU 0", and whose word that is. */
+void culprit_vm_text(const struct report_culprit *x, char *out, size_t n);
+/* The host's task, and the VM that it runs, if it does. */
+struct holder_text {
+	char text[200];
+};
+struct holder_text holder_text(const struct stall_facts *f, const struct model *m, int32_t pid);
+
 /* culprits: adds who did it to out->culprits, most time first (verdict_culprits.c). */
 void culprits_senders(const struct stall_facts *f, const struct model *m, struct incident *out);
 void culprits_holders(const struct stall_facts *f, const struct model *m, struct incident *out);

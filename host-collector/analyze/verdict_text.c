@@ -66,34 +66,6 @@ void because_split_lock(const struct stall_facts *f, const struct model *m, int6
 		 duration_text(ns).text);
 }
 
-void because_not_scheduled(const struct stall_facts *f, const struct model *m, int64_t ns,
-			   char *out, size_t n)
-{
-	const struct facts_holder *most = NULL;
-
-	for (unsigned i = 0; i < f->n_holders; i++) {
-		if (!most || f->holders[i].ns > most->ns)
-			most = &f->holders[i];
-	}
-	if (most && most->ns < ns / 2)
-		describe(
-			out, n,
-			"the vCPU was ready to run but waited %s for a pCPU, held by several tasks in "
-			"turn, longest by %s: %s",
-			duration_text(ns).text, task_text(m, VS_SOURCE_HOST, most->pid).text,
-			duration_text(most->ns).text);
-	else if (most)
-		describe(out, n, "the vCPU was ready to run but waited %s for a pCPU, held by %s",
-			 duration_text(ns).text, task_text(m, VS_SOURCE_HOST, most->pid).text);
-	else
-		describe(out, n, "the vCPU was ready to run but waited %s for a pCPU",
-			 duration_text(ns).text);
-	if (f->ongoing && f->data.quota)
-		describe(out + strlen(out), n - strlen(out),
-			 "; or its cgroup is out of CPU quota, which the kernel counts when the "
-			 "wait is over");
-}
-
 /* A cgroup's path, so short that what follows it has room: the end says most. */
 struct path_text {
 	char text[104];
@@ -109,6 +81,49 @@ static struct path_text path_text(const char *path)
 	else
 		describe(t.text, sizeof(t.text), "...%s", path + len - sizeof(t.text) + 4);
 	return t;
+}
+
+/* "waited 2.5 s for a pCPU, held by 20 tasks in cgroup /batch.slice in turn: 2.4 s". */
+static void held_in_turn(const struct stall_facts *f, const struct model *m,
+			 const struct culprits_sum *kind, int64_t ns, char *out, size_t n)
+{
+	struct culprits_sum group;
+	const struct cgroup *cgroup = NULL;
+
+	if (kind->n > 1 && kind->ns >= ns / 2) {
+		describe(out, n, "%u tasks such as %s in turn: %s", kind->n,
+			 task_text(m, VS_SOURCE_HOST, kind->pid).text,
+			 duration_text(kind->ns).text);
+		return;
+	}
+	if (culprits_largest(f, m, true, &group) && group.n > 1 && group.ns >= ns / 2)
+		cgroup = model_cgroup_of(m, group.cgroup);
+	if (cgroup)
+		describe(out, n, "%u tasks in cgroup %s in turn: %s", group.n,
+			 path_text(cgroup->path).text, duration_text(group.ns).text);
+	else
+		describe(out, n, "several tasks in turn, longest by %s: %s",
+			 holder_text(f, m, kind->pid).text, duration_text(kind->most_ns).text);
+}
+
+void because_not_scheduled(const struct stall_facts *f, const struct model *m, int64_t ns,
+			   char *out, size_t n)
+{
+	struct culprits_sum kind;
+	char by[200] = "";
+
+	if (!culprits_largest(f, m, false, &kind))
+		by[0] = '\0';
+	else if (kind.most_ns < ns / 2)
+		held_in_turn(f, m, &kind, ns, by, sizeof(by));
+	else
+		describe(by, sizeof(by), "%s", holder_text(f, m, kind.pid).text);
+	describe(out, n, "the vCPU was ready to run but waited %s for a pCPU%s%s",
+		 duration_text(ns).text, *by ? ", held by " : "", by);
+	if (f->ongoing && f->data.quota)
+		describe(out + strlen(out), n - strlen(out),
+			 "; or its cgroup is out of CPU quota, which the kernel counts when the "
+			 "wait is over");
 }
 
 static struct duration_text us_text(uint64_t us)

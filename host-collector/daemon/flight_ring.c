@@ -110,6 +110,7 @@ static enum keeping keeping_of(const struct held_frame *f)
 		[FRAME_HELLO] = KEEP_NEWEST,     [FRAME_VM_INFO] = KEEP_NEWEST,
 		[FRAME_CPU_QUOTA] = KEEP_NEWEST, [FRAME_VM_CLOCK] = KEEP_ALL,
 		[FRAME_STACK] = KEEP_ALL,        [FRAME_GUEST_STACK] = KEEP_ALL,
+		[FRAME_TASK_ORIGINS] = KEEP_ALL,
 	};
 
 	return f->kind < sizeof(of_kind) / sizeof(of_kind[0]) ? of_kind[f->kind] : KEEP_NOT;

@@ -6,12 +6,14 @@
 #include "bpf/capture/tracepoint_format.h"
 #include "clock/sample.h"
 #include "host-collector/record/stack_names.h"
+#include "host-collector/record/task_origins.h"
 
 enum { WAYS = CAPTURE_BY_PERF + 1 };
 
 struct host_captures {
 	struct capture_shared *of[WAYS]; /* NULL: none */
 	struct stack_names *names;       /* NULL: none */
+	struct task_origins *origins;    /* the same */
 	uint64_t tsc_hz;                 /* 0: not known yet */
 };
 
@@ -24,8 +26,10 @@ void host_captures_free(struct host_captures *h)
 {
 	for (size_t i = 0; h && i < WAYS; i++)
 		capture_shared_close(h->of[i]);
-	if (h)
+	if (h) {
 		stack_names_free(h->names);
+		task_origins_free(h->origins);
+	}
 	free(h);
 }
 
@@ -46,6 +50,13 @@ struct stack_names *host_captures_names(struct host_captures *h)
 	if (!h->names)
 		h->names = stack_names_new();
 	return h->names;
+}
+
+struct task_origins *host_captures_origins(struct host_captures *h)
+{
+	if (!h->origins)
+		h->origins = task_origins_new(NULL, NULL);
+	return h->origins;
 }
 
 uint64_t host_captures_tsc_hz(struct host_captures *h)
@@ -71,6 +82,9 @@ void host_captures_tidy(struct host_captures *h)
 	if (h->names && !h->names->users) {
 		stack_names_free(h->names);
 		h->names = NULL;
+		/* The same streams use it. */
+		task_origins_free(h->origins);
+		h->origins = NULL;
 	}
 }
 

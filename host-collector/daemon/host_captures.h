@@ -12,6 +12,7 @@
 
 struct host_captures;
 struct stack_names;
+struct task_origins;
 
 struct host_captures *host_captures_new(void); /* NULL on ENOMEM */
 /* When no VM runs. NULL is allowed. */
@@ -21,6 +22,8 @@ struct capture_shared *host_captures_get(struct host_captures *h, enum capture_w
 					 char *why, size_t why_bytes);
 /* For the stacks of all streams; NULL on ENOMEM. Borrowed. */
 struct stack_names *host_captures_names(struct host_captures *h);
+/* Where tasks come from, for all streams; NULL on ENOMEM. Borrowed. */
+struct task_origins *host_captures_origins(struct host_captures *h);
 /* Of this machine, measured once (20 ms); 0: it cannot be. */
 uint64_t host_captures_tsc_hz(struct host_captures *h);
 /* Call it now and then: ends captures that nobody uses. */

@@ -21,7 +21,7 @@ enum {
 	SLICE_EVENTS = 512,
 	HOLD_MS = 500,
 	AUDIT_WINDOW = 1024,
-	KIND_LIMIT = FRAME_EXIT_SUMMARY + 1,
+	KIND_LIMIT = FRAME_TASK_ORIGINS + 1,
 };
 
 struct pipeline_log {
@@ -111,6 +111,7 @@ struct pipeline {
 		struct message_note note;
 		struct message_vm_clock vm_clock;
 		struct message_cpu_quota cpu_quota;
+		struct message_task_origins origins;
 		struct message_config_reply config;
 		struct message_exit_summary exits; /* its cells: until it was taken */
 	} in; /* what was unpacked last; large, so not on the stack */

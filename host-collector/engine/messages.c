@@ -572,8 +572,9 @@ static int quotas_add_all(struct quotas *q, struct model *to, const struct messa
 	int err = 0;
 
 	/* Only a reading that says something has a use for the name. */
-	reading->cgroup =
-		m->throttled_ns ? model_cgroup(to, m->cgroup, m->quota_us, m->period_us) : 0;
+	reading->cgroup = 0;
+	if (m->throttled_ns)
+		err = model_cgroup(to, m->cgroup, m->quota_us, m->period_us, &reading->cgroup);
 	for (size_t i = 0; i < m->n_vcpus && !err; i++) {
 		reading->vcpu = m->vcpus[i];
 		err = quotas_add(q, to, reading);
@@ -606,6 +607,48 @@ static int unpack_cpu_quota(struct pipeline *p, struct stream *s, const uint8_t 
 {
 	(void)s;
 	return message_cpu_quota_unpack(payload, len, &p->in.cpu_quota);
+}
+
+static int origin_tell(struct model *to, const struct pipeline *p,
+		       const struct message_task_origin *m)
+{
+	struct task_origin origin = {.tid = m->tid,
+				     .tgid = m->tgid,
+				     .vcpu_known = m->vcpu_known,
+				     .vcpu = m->vcpu,
+				     .claimed = m->claimed,
+				     .uid = m->uid};
+
+	if (!clock_book_host_ns(p->clocks, m->seen, &origin.seen) ||
+	    !clock_book_host_ns(p->clocks, m->began, &origin.began))
+		return 0;
+	memcpy(origin.vm, m->vm, sizeof(origin.vm));
+	if (model_cgroup(to, m->cgroup, 0, 0, &origin.cgroup))
+		return -ENOMEM;
+	return model_task_origin_set(to, &origin);
+}
+
+/* At once: it says when it holds. */
+static int on_task_origins(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	struct model *m = pipeline_model(p);
+	int err = 0;
+
+	(void)s;
+	(void)arrival_tsc;
+	for (size_t i = 0; i < p->in.origins.n && !err; i++) {
+		err = origin_tell(m, p, &p->in.origins.tasks[i]);
+		if (!err && p->options.early)
+			err = origin_tell(p->options.early, p, &p->in.origins.tasks[i]);
+	}
+	return err;
+}
+
+static int unpack_task_origins(struct pipeline *p, struct stream *s, const uint8_t *payload,
+			       size_t len)
+{
+	(void)s;
+	return message_task_origins_unpack(payload, len, &p->in.origins);
 }
 
 static int learn_config_reply(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
@@ -648,6 +691,7 @@ static const struct kind {
 	[FRAME_EXIT_SUMMARY] = {unpack_exit_summary, NULL, on_exit_summary},
 	[FRAME_VM_CLOCK] = {unpack_vm_clock, learn_vm_clock, NULL},
 	[FRAME_CPU_QUOTA] = {unpack_cpu_quota, NULL, on_cpu_quota},
+	[FRAME_TASK_ORIGINS] = {unpack_task_origins, NULL, on_task_origins},
 };
 
 bool message_has_clock_facts(uint8_t kind)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/model/cgroups.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,8 @@ void cgroups_known_fini(struct cgroups_known *c)
 	*c = (struct cgroups_known){0};
 }
 
-uint32_t cgroups_known_put(struct cgroups_known *c, const char *path, uint64_t quota_us,
-			   uint64_t period_us)
+int cgroups_known_put(struct cgroups_known *c, const char *path, uint64_t quota_us,
+		      uint64_t period_us, uint32_t *number)
 {
 	size_t len = strlen(path);
 	struct cgroup *to;
@@ -24,9 +25,12 @@ uint32_t cgroups_known_put(struct cgroups_known *c, const char *path, uint64_t q
 		path += len - CGROUP_PATH_MAX;
 	for (size_t i = 0; i < c->n; i++) {
 		if (c->all[i].quota_us == quota_us && c->all[i].period_us == period_us &&
-		    strcmp(c->all[i].path, path) == 0)
-			return (uint32_t)i + 1;
+		    strcmp(c->all[i].path, path) == 0) {
+			*number = (uint32_t)i + 1;
+			return 0;
+		}
 	}
+	*number = 0;
 	if (!len || c->n == CGROUPS_MAX)
 		return 0;
 	if (c->n == c->capacity) {
@@ -34,13 +38,16 @@ uint32_t cgroups_known_put(struct cgroups_known *c, const char *path, uint64_t q
 		struct cgroup *bigger = reallocarray(c->all, capacity, sizeof(*bigger));
 
 		if (!bigger)
-			return 0;
+			return -ENOMEM;
 		c->all = bigger;
 		c->capacity = capacity;
 	}
 	to = &c->all[c->n];
 	*to = (struct cgroup){.path = strdup(path), .quota_us = quota_us, .period_us = period_us};
-	return to->path ? (uint32_t)++c->n : 0;
+	if (!to->path)
+		return -ENOMEM;
+	*number = (uint32_t)++c->n;
+	return 0;
 }
 
 const struct cgroup *cgroups_known_get(const struct cgroups_known *c, uint32_t number)

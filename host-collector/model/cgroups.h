@@ -23,10 +23,10 @@ struct cgroups_known {
 };
 
 void cgroups_known_fini(struct cgroups_known *c);
-/* Its number, 1 and up; copied, the end of a path that is too long. 0: the table is full, the path
- * is empty, or there is no memory. */
-uint32_t cgroups_known_put(struct cgroups_known *c, const char *path, uint64_t quota_us,
-			   uint64_t period_us);
+/* *number: 1 and up; 0 if the table is full or the path is empty. Copied, the end of a path that is
+ * too long. 0 or -ENOMEM. */
+int cgroups_known_put(struct cgroups_known *c, const char *path, uint64_t quota_us,
+		      uint64_t period_us, uint32_t *number);
 /* NULL if there is none of this number. Valid until the next put. */
 const struct cgroup *cgroups_known_get(const struct cgroups_known *c, uint32_t number);
 

@@ -250,8 +250,8 @@ static void host_exit(struct model *m, struct host_ns t, const struct vs_event *
 
 static void host_name(struct model *m, struct host_ns t, const struct vs_event *e)
 {
-	(void)t;
 	names_event(&m->names, 0, e);
+	origins_announced(&m->origins, e->pid, t);
 }
 
 static void host_signal(struct model *m, struct host_ns t, const struct vs_event *e)

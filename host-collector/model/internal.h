@@ -35,6 +35,8 @@ struct model {
 	struct vm_vcpu **by_thread;
 	struct names names; /* the host's */
 	struct cgroups_known cgroups;
+	struct origins origins;
+	struct crowd_ring *crowd; /* NULL: no crowd yet */
 	struct stacks stacks;
 	struct host_log host_log;
 	unsigned n_lossy;

@@ -39,6 +39,8 @@ void model_free(struct model *m)
 	lru_fini(&m->threads);
 	names_fini(&m->names);
 	cgroups_known_fini(&m->cgroups);
+	origins_fini(&m->origins);
+	free(m->crowd);
 	stacks_fini(&m->stacks);
 	free(m->by_thread);
 	audiences_fini(&m->audiences);
@@ -139,9 +141,33 @@ static enum wait_class class_of(void *context, const struct vcpu *v, uint32_t id
 			     ((const struct vm_vcpu *)v)->vm->kvm);
 }
 
+/* Keeps the holders of a wait that is over. Without memory for them, the longest is known. */
+static void on_crowd(void *context, const struct vcpu_holder *holders, unsigned n,
+		     struct vcpu_span *span)
+{
+	struct model *m = context;
+
+	if (!m->crowd)
+		m->crowd = calloc(1, sizeof(*m->crowd));
+	if (!m->crowd)
+		return;
+	span->crowd = m->crowd;
+	span->crowd_first = m->crowd->n;
+	for (unsigned i = 0; i < n; i++) {
+		if (holders[i].pid)
+			crowd_add(m->crowd, &holders[i]);
+	}
+	span->n_crowd = (uint32_t)(m->crowd->n - span->crowd_first);
+}
+
 struct vcpu_sink vcpu_sink_of(const struct model *m)
 {
-	return (struct vcpu_sink){on_vcpu_span, account_of, paused_at, class_of, (void *)m};
+	return (struct vcpu_sink){.span = on_vcpu_span,
+				  .account = account_of,
+				  .paused = paused_at,
+				  .wait_class = class_of,
+				  .crowd = on_crowd,
+				  .context = (void *)m};
 }
 
 static struct guest_cpu_sink guest_cpu_sink_of(struct model *m)
@@ -417,9 +443,15 @@ int model_quota(struct model *m, const struct quota_reading *reading)
 	return 0;
 }
 
-uint32_t model_cgroup(struct model *m, const char *path, uint64_t quota_us, uint64_t period_us)
+int model_cgroup(struct model *m, const char *path, uint64_t quota_us, uint64_t period_us,
+		 uint32_t *number)
 {
-	return cgroups_known_put(&m->cgroups, path, quota_us, period_us);
+	return cgroups_known_put(&m->cgroups, path, quota_us, period_us, number);
+}
+
+int model_task_origin_set(struct model *m, const struct task_origin *origin)
+{
+	return origins_set(&m->origins, origin);
 }
 
 void model_host_log(struct model *m, struct host_ns t, const char *text)

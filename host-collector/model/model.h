@@ -16,7 +16,9 @@
 
 #include "clock/types.h"
 #include "host-collector/model/cgroups.h"
+#include "host-collector/model/crowd.h"
 #include "host-collector/model/host_log.h"
+#include "host-collector/model/origins.h"
 #include "host-collector/model/presence.h"
 #include "host-collector/model/stacks.h"
 #include "host-collector/model/wait_class.h"
@@ -109,7 +111,10 @@ struct vcpu_span {
 	uint32_t task_state;  /* off CPU: enum vs_task_state bits when it left */
 	int32_t holder_pid;   /* runnable: who held the pCPU longest meanwhile; else 0 */
 	int64_t holder_ns;    /* and for how long */
-	int64_t pcpu_busy_ns; /* runnable: how long tasks were seen on its pCPU */
+	uint64_t crowd_first; /* runnable: all holders, if there were several, are these... */
+	uint32_t n_crowd;     /* ... so many, in crowd; 0: there was one, or they are not kept */
+	const struct crowd_ring *crowd; /* the model's */
+	int64_t pcpu_busy_ns;           /* runnable: how long tasks were seen on its pCPU */
 	int64_t pcpu_idle_ns; /* runnable: how long its pCPU idled all the same (a quota) */
 	int64_t throttled_ns; /* runnable, throttled: how long its quota is known to have cost */
 	uint32_t quota;       /* whose quota, by model_cgroup_of(); 0 unknown */
@@ -284,13 +289,19 @@ struct quota_reading {
 	uint32_t cgroup;      /* whose quota it is, by model_cgroup(); 0 unknown */
 };
 /* The number of a cgroup of the host's, new or not, and of its CPU quota: quota_us of CPU time in
- * every period_us, 0 if that is not known. 0: no more are kept. */
-uint32_t model_cgroup(struct model *m, const char *path, uint64_t quota_us, uint64_t period_us);
+ * every period_us, 0 if that is not known. *number 0: no more are kept. 0 or -ENOMEM. */
+int model_cgroup(struct model *m, const char *path, uint64_t quota_us, uint64_t period_us,
+		 uint32_t *number);
 /* NULL if there is none of this number. Valid until the next model_cgroup(). */
 const struct cgroup *model_cgroup_of(const struct model *m, uint32_t number);
 /* Once no event before `until` follows. Tells which of the vCPU's waits for a pCPU were throttling:
  * they are held back until it comes. -ENOENT. */
 int model_quota(struct model *m, const struct quota_reading *reading);
+/* Where a task of the host comes from. Copied. 0 or -ENOMEM. */
+int model_task_origin_set(struct model *m, const struct task_origin *origin);
+/* The same, if it is known of the task that had this thread id at `t`; else NULL. Valid until the
+ * next model_task_origin_set() or model_push(). */
+const struct task_origin *model_task_origin(const struct model *m, int32_t tid, struct host_ns t);
 /* A line of the host's kernel log, as soon as it is known. */
 void model_host_log(struct model *m, struct host_ns t, const char *text);
 /* The i-th newest of them, NULL beyond the last that is kept. */

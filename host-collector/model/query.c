@@ -350,6 +350,15 @@ const struct cgroup *model_cgroup_of(const struct model *m, uint32_t number)
 	return cgroups_known_get(&m->cgroups, number);
 }
 
+const struct task_origin *model_task_origin(const struct model *m, int32_t tid, struct host_ns t)
+{
+	const struct task_origin *origin = origins_get(&m->origins, tid);
+	int32_t tgid = names_tgid(&m->names, 0, tid);
+
+	return origin && origin->began.ns <= t.ns && (!tgid || tgid == origin->tgid) ? origin
+										     : NULL;
+}
+
 size_t model_names(const struct model *m, uint32_t source, struct model_name *out, size_t max)
 {
 	const struct vm *vm = source == VS_SOURCE_HOST ? NULL : vm_find(m, source);

@@ -20,7 +20,7 @@ struct tenure {
 	struct host_ns from, until;
 };
 
-enum { VCPU_TENURES = 4, VCPU_HOLDERS = 8, VCPU_DOUBTS = 8, VCPU_HELD_MAX = 8192 };
+enum { VCPU_TENURES = 4, VCPU_HOLDERS = 64, VCPU_DOUBTS = 8, VCPU_HELD_MAX = 8192 };
 
 enum thread_state {
 	THREAD_UNSEEN, /* no event yet, or it ended */
@@ -57,6 +57,9 @@ struct vcpu_sink {
 	bool (*paused)(void *context, const struct vcpu *v, struct host_ns t,
 		       struct vcpu_span *span);
 	enum wait_class (*wait_class)(void *context, const struct vcpu *v, uint32_t stack);
+	/* Several tasks held the pCPU in turn: fills the span's crowd. */
+	void (*crowd)(void *context, const struct vcpu_holder *holders, unsigned n,
+		      struct vcpu_span *span);
 	void *context;
 };
 
@@ -121,10 +124,7 @@ struct vcpu {
 		struct host_ns segment_begin;
 		int64_t busy_ns; /* of all of them */
 		unsigned n_holders;
-		struct vcpu_holder {
-			int32_t pid;
-			int64_t ns;
-		} holders[VCPU_HOLDERS];
+		struct vcpu_holder holders[VCPU_HOLDERS];
 	} queue;
 	int64_t stack_due_ns; /* sleeps as short as this brought their stack, in this VM; 0: none
 				 did */

@@ -338,6 +338,8 @@ void vcpu_span_close(struct vcpu *v, struct host_ns t, const struct vcpu_sink *s
 			!vcpu_off_cpu(v) || v->open.state == VCPU_UNKNOWN ||
 			(span.waiter_stack && span.waker_stack && !vcpu_quota_awaited(v, &span));
 
+		if (span.state == VCPU_RUNNABLE && v->queue.n_holders > 1)
+			sink->crowd(sink->context, v->queue.holders, v->queue.n_holders, &span);
 		/* Whoever is told of it now must not find it open as well. */
 		v->open.begin = t;
 		v->open.state = VCPU_UNKNOWN;

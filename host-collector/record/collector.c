@@ -440,6 +440,7 @@ static int host_open(struct collector *c, const struct collector_options *option
 						 .way = options->way,
 						 .shared = options->shared,
 						 .names = options->names,
+						 .origins = options->origins,
 						 .tsc_hz = options->tsc_hz,
 						 .frame = host_frame,
 						 .context = c};

@@ -41,6 +41,7 @@ struct collector_options {
 	/* One for several collectors, as of host_stream.h; NULL: a capture of its own. */
 	struct capture_shared *shared;
 	struct stack_names *names;         /* the same */
+	struct task_origins *origins;      /* the same */
 	uint64_t tsc_hz;                   /* as of host_stream.h */
 	const struct message_config *wish; /* what the agent is asked for; NULL: nothing; copied */
 	const struct decoder_budget *budget; /* of the guest's channel; NULL: the default */

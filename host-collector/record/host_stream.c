@@ -29,6 +29,10 @@ struct host_stream {
 	uint64_t now_ms;
 	bool kernel_names;
 	struct exit_counts *exits;
+	/* NULL without a thread to be had: then nobody says where tasks come from. */
+	struct task_origins *own_origins;
+	struct origins_asker *origins;
+	struct message_task_origins found;
 	uint32_t vm;
 	size_t n_followed;
 	int32_t followed[VS_THREADS_MAX]; /* ascending */
@@ -131,6 +135,16 @@ static int capture_begin(struct host_stream *h, char *why, size_t why_bytes)
 	return err;
 }
 
+static void origins_begin(struct host_stream *h)
+{
+	struct task_origins *from = h->options.origins;
+
+	if (!from)
+		from = h->own_origins = task_origins_new(NULL, NULL);
+	if (from)
+		h->origins = origins_asker_new(from);
+}
+
 int host_stream_open(const struct host_stream_options *options, struct host_stream **out, char *why,
 		     size_t why_bytes)
 {
@@ -172,6 +186,8 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 				     : batcher_new(h->capture, h->writer);
 	if (!h->batcher)
 		goto fail;
+	if (!options->source || options->origins)
+		origins_begin(h);
 	err = stream_begin(h);
 	if (err)
 		goto fail;
@@ -189,6 +205,8 @@ void host_stream_close(struct host_stream *h)
 	batcher_free(h->batcher);
 	stack_writer_free(h->stacks);
 	exit_counts_free(h->exits);
+	origins_asker_free(h->origins);
+	task_origins_free(h->own_origins);
 	frame_writer_free(h->writer);
 	if (h->capture)
 		capture_close(h->capture);
@@ -270,6 +288,23 @@ static void on_stack(void *context, const struct capture_stack *stack, uint64_t 
 	stack_writer_offer(h->stacks, stack, err_ticks, h->now_ms);
 }
 
+static void on_task(void *context, const struct vs_event *e, uint64_t monotonic_ns)
+{
+	struct host_stream *h = context;
+
+	origins_event(h->origins, e, monotonic_ns);
+}
+
+static int origins_deliver(struct host_stream *h)
+{
+	int err = 0;
+
+	while (h->origins && !err && origins_take(h->origins, h->hello.clock_hz, &h->found))
+		err = payload_deliver(h, FRAME_TASK_ORIGINS,
+				      message_task_origins_pack(&h->found, &h->payload));
+	return err;
+}
+
 /* What may be promised: nothing beyond a stack that waits for its names. */
 static uint64_t promise(const struct host_stream *h)
 {
@@ -281,15 +316,18 @@ static uint64_t promise(const struct host_stream *h)
 
 int host_stream_drain(struct host_stream *h, uint64_t now_ms)
 {
-	const struct batcher_stack_sink sink = {on_stack, h};
+	const struct batcher_stack_sink sink = {
+		.stack = on_stack, .context = h, .task = h->origins ? on_task : NULL};
 	long n;
-	int err;
+	int err, last;
 
 	h->now_ms = now_ms;
 	n = batcher_drain(h->batcher, &h->frames, &sink);
 	err = stack_writer_flush(h->stacks, h->writer, h->promised, batcher_promise(h->batcher),
 				 now_ms, &h->frames);
 	frames_deliver(h);
+	last = origins_deliver(h);
+	err = err ? err : last;
 	return n < 0 ? (int)n : err;
 }
 

@@ -13,6 +13,7 @@
 
 #include "bpf/capture/batcher.h"
 #include "host-collector/record/stack_writer.h"
+#include "host-collector/record/task_origins.h"
 #include "proto/message.h"
 
 struct host_stream;
@@ -29,7 +30,9 @@ struct host_stream_options {
 	 * NULL: one of its own. */
 	struct capture_shared *shared;
 	struct stack_names *names; /* the same of those; NULL: its own */
-	uint64_t tsc_hz;           /* of this machine; 0: not known yet: finding out takes 20 ms */
+	/* Of where the host's tasks come from, borrowed; NULL: its own. */
+	struct task_origins *origins;
+	uint64_t tsc_hz; /* of this machine; 0: not known yet: finding out takes 20 ms */
 	/* Stands in for the kernel in tests; NULL: capture. */
 	const struct batcher_source *source;
 };

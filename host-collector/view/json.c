@@ -67,6 +67,16 @@ static json *stack_json(const struct stack *stack)
 	return array;
 }
 
+static json *culprit_vm_json(const struct report_culprit *c)
+{
+	json *vm = json_object_new_object();
+
+	add_text(vm, "name", c->vm);
+	add(vm, "vcpu", c->vcpu_known ? json_object_new_int64(c->vcpu) : NULL);
+	add(vm, "claimed_by_uid", c->claimed ? json_object_new_int64(c->uid) : NULL);
+	return vm;
+}
+
 static json *culprits_json(const struct incident *i)
 {
 	json *array = json_object_new_array_ext((int)i->n_culprits);
@@ -81,8 +91,29 @@ static json *culprits_json(const struct incident *i)
 		add_text(culprit, "role", from->role);
 		if (*from->what)
 			add_text(culprit, "what", from->what);
+		if (from->n_tasks)
+			add_uint(culprit, "tasks", from->n_tasks);
+		if (*from->cgroup)
+			add_text(culprit, "cgroup", from->cgroup);
+		if (*from->vm)
+			add(culprit, "vm", culprit_vm_json(from));
 		add_int(culprit, "share_ns", from->share_ns);
 		json_object_array_add(array, culprit);
+	}
+	return array;
+}
+
+static json *groups_json(const struct incident *i)
+{
+	json *array = json_object_new_array_ext((int)i->n_groups);
+
+	for (size_t k = 0; k < i->n_groups; k++) {
+		json *group = json_object_new_object();
+
+		add_text(group, "cgroup", i->groups[k].cgroup);
+		add_uint(group, "tasks", i->groups[k].n_tasks);
+		add_int(group, "share_ns", i->groups[k].share_ns);
+		json_object_array_add(array, group);
 	}
 	return array;
 }
@@ -233,6 +264,8 @@ static json *incident_json(const struct report *r, const struct incident *i)
 	if (i->inconsistent)
 		add_bool(incident, "inconsistent", true);
 	add(incident, "culprits", culprits_json(i));
+	if (i->n_groups)
+		add(incident, "culprit_cgroups", groups_json(i));
 	if (*i->quota.cgroup)
 		add(incident, "quota", quota_json(&i->quota));
 	add(incident, "evidence", evidence_json(r, i));

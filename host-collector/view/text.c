@@ -190,6 +190,12 @@ static void culprits_write(const struct page *p, const struct incident *i)
 			c->host ? "host" : "guest", escape(c->role).text,
 			duration_text(c->share_ns).text);
 	}
+	for (size_t k = 0; k < i->n_groups; k++) {
+		const struct report_group *g = &i->groups[k];
+
+		fprintf(p->out, "            cgroup %s: %s (%u task%s)\n", escape(g->cgroup).text,
+			duration_text(g->share_ns).text, g->n_tasks, g->n_tasks == 1 ? "" : "s");
+	}
 }
 
 static void missing_write(const struct page *p, const struct incident *i)

@@ -59,6 +59,8 @@ PLAIN(vm_clock, m->source >= VM_CLOCK_PVCLOCK_UPDATE && m->source <= (int)VM_CLO
 
 PLAIN(cpu_quota, m->n_vcpus <= VS_CPUS_MAX && m->from <= m->until)
 
+PLAIN(task_origins, m->n <= VS_TASK_ORIGINS_MAX)
+
 PLAIN(config, m->n_tasks <= VS_CONFIG_TASKS_MAX)
 PLAIN(config_reply,
       m->n_limits <= VS_CONFIG_LIMITS_MAX && m->in_force.n_tasks <= VS_CONFIG_TASKS_MAX)
@@ -93,6 +95,7 @@ static void (*const targets[])(const uint8_t *data, size_t len) = {
 	fuzz_clock_sample, fuzz_kernel_log, fuzz_vm_info,       fuzz_echo_observation,
 	fuzz_stack,        fuzz_note,       fuzz_recording_end, fuzz_vm_clock,
 	fuzz_cpu_quota,    fuzz_config,     fuzz_config_reply,  fuzz_exit_summary,
+	fuzz_task_origins,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

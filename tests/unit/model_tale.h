@@ -29,6 +29,7 @@ struct tale {
 	struct quotas quotas; /* readings, on their way, of... */
 	const char *cgroup;   /* NULL: nobody says */
 	uint64_t quota_us;
+	void (*prepare)(struct model *m); /* NULL: nothing more is known at first */
 	int64_t log_us;
 	const char *log; /* NULL: none */
 };
@@ -137,6 +138,7 @@ static inline int tale_order(const void *a, const void *b)
 static inline void tale_tell(struct tale *t, struct model *m)
 {
 	struct pauses pauses = {0};
+	uint32_t number; /* 1, as tale_quota() has it */
 
 	qsort(t->events, t->n, sizeof(*t->events), tale_order);
 	for (size_t i = 0; i < t->n_vmm; i++)
@@ -146,8 +148,11 @@ static inline void tale_tell(struct tale *t, struct model *m)
 		model_host_log(m, (struct host_ns){t->log_us * 1000}, t->log);
 	t->log = NULL;
 	if (t->cgroup)
-		assert_int_equal(model_cgroup(m, t->cgroup, t->quota_us, 100000), 1);
+		assert_int_equal(model_cgroup(m, t->cgroup, t->quota_us, 100000, &number), 0);
 	t->cgroup = NULL;
+	if (t->prepare)
+		t->prepare(m);
+	t->prepare = NULL;
 	for (size_t i = 0; i < t->n; i++) {
 		pauses_deliver(&pauses, m, t->events[i].t);
 		quotas_deliver(&t->quotas, m, t->events[i].t);

@@ -519,12 +519,74 @@ static void stacks_pass_with_converted_time(void **state)
 	};
 	struct batcher *b = batcher_new_from(&source, f->writer);
 	uint64_t got[2] = {0, 0};
-	struct batcher_stack_sink stacks = {stack_received, got};
+	struct batcher_stack_sink stacks = {.stack = stack_received, .context = got};
 	uint64_t truth;
 
 	assert_int_equal(batcher_drain(b, &f->out, &stacks), 0);
 	truth = tsc_at(stack_ns);
 	assert_true((got[0] > truth ? got[0] - truth : truth - got[0]) <= got[1]);
+	batcher_free(b);
+}
+
+struct tasks_seen {
+	size_t n;
+	struct vs_event events[4];
+	uint64_t monotonic_ns[4];
+};
+
+static void task_received(void *context, const struct vs_event *e, uint64_t monotonic_ns)
+{
+	struct tasks_seen *seen = context;
+
+	assert_true(seen->n < 4);
+	seen->events[seen->n] = *e;
+	seen->monotonic_ns[seen->n++] = monotonic_ns;
+}
+
+static uint64_t task_ns;
+
+static long task_drain(void *context, const struct capture_sink *sink)
+{
+	static const uint16_t types[] = {VS_EVENT_TASK_NAME, VS_EVENT_SCHED_WAKEUP,
+					 VS_EVENT_SCHED_SWITCH};
+	struct fixture *f = context;
+	struct vs_event events[3] = {0};
+
+	f->now_ns += 5000;
+	task_ns = f->now_ns;
+	for (uint32_t i = 0; i < 3; i++)
+		events[i] = (struct vs_event){
+			.time = task_ns, .seq = i, .type = types[i], .pid = 5, .pid2 = 6};
+	sink->events(sink->context, 0, events, 3);
+	return 3;
+}
+
+static void names_and_switches_are_handed_over_as_well(void **state)
+{
+	struct fixture *f = *state;
+	struct batcher_source source = {
+		.drain = task_drain,
+		.cpu_stats = fake_cpu_stats,
+		.sample = fake_sample,
+		.n_cpus = N_CPUS,
+		.context = f,
+	};
+	struct batcher *b = batcher_new_from(&source, f->writer);
+	struct tasks_seen seen = {0};
+	struct batcher_stack_sink sink = {.context = &seen, .task = task_received};
+	uint64_t truth;
+
+	assert_int_equal(batcher_drain(b, &f->out, &sink), 3);
+	truth = tsc_at(task_ns);
+	assert_int_equal(seen.n, 2);
+	assert_int_equal(seen.events[0].type, VS_EVENT_TASK_NAME);
+	assert_int_equal(seen.events[1].type, VS_EVENT_SCHED_SWITCH);
+	for (size_t i = 0; i < seen.n; i++) {
+		const uint64_t t = seen.events[i].time;
+
+		assert_int_equal(seen.monotonic_ns[i], task_ns);
+		assert_true((t > truth ? t - truth : truth - t) < tsc_at(100000));
+	}
 	batcher_free(b);
 }
 
@@ -675,6 +737,7 @@ int main(void)
 		TEST(idle_cpus_make_no_frame_but_the_promise_moves),
 		TEST(what_the_owner_drops_is_no_longer_delivered),
 		TEST(stacks_pass_with_converted_time),
+		TEST(names_and_switches_are_handed_over_as_well),
 		TEST(accounting_survives_any_order_of_events),
 		TEST(accounting_survives_handlers_that_are_only_counted),
 		TEST(short_handlers_are_counted_and_their_numbers_closed),

@@ -205,6 +205,24 @@ static void sample_cpu_quota(struct message_cpu_quota *m)
 	strcpy(m->cgroup, "/machine.slice/machine-qemu.scope/libvirt/vcpu0");
 }
 
+static void sample_task_origins(struct message_task_origins *m)
+{
+	m->n = 2;
+	m->tasks[0].tid = 4711;
+	m->tasks[0].tgid = 4700;
+	m->tasks[0].seen = 9000000000000;
+	m->tasks[0].began = 8000000000000;
+	strcpy(m->tasks[0].cgroup, "/machine.slice/machine-qemu.scope");
+	strcpy(m->tasks[0].vm, "web2");
+	m->tasks[0].vcpu_known = true;
+	m->tasks[0].vcpu = 3;
+	m->tasks[0].claimed = true;
+	m->tasks[0].uid = 1000;
+	m->tasks[1].tid = m->tasks[1].tgid = 17;
+	m->tasks[1].seen = 9000000000001;
+	strcpy(m->tasks[1].cgroup, "/");
+}
+
 static void sample_exit_cell(struct message_exit_cell *cell)
 {
 	*cell = (struct message_exit_cell){
@@ -334,6 +352,7 @@ MESSAGE(stack)
 MESSAGE(note)
 MESSAGE(vm_clock)
 MESSAGE(cpu_quota)
+MESSAGE(task_origins)
 MESSAGE(config)
 MESSAGE(config_reply)
 #undef MESSAGE
@@ -405,6 +424,7 @@ static const struct {
 	{FRAME_NOTE, "note", pack_note, check_note},
 	{FRAME_VM_CLOCK, "vm_clock", pack_vm_clock, check_vm_clock},
 	{FRAME_CPU_QUOTA, "cpu_quota", pack_cpu_quota, check_cpu_quota},
+	{FRAME_TASK_ORIGINS, "task_origins", pack_task_origins, check_task_origins},
 	{FRAME_EXIT_SUMMARY, "exit_summary", pack_exit_summary, check_exit_summary},
 	{FRAME_RECORDING_END, "recording_end", pack_recording_end, check_recording_end},
 };

@@ -288,6 +288,48 @@ static void test_cpu_quota_round_trip(void **state)
 	free(m);
 }
 
+static void test_task_origins_round_trip(void **state)
+{
+	struct message_task_origins *m = calloc(1, sizeof(*m));
+	struct byte_buffer packed = {0};
+
+	(void)state;
+	ASSERT_ROUND_TRIP(task_origins, m);
+	m->n = VS_TASK_ORIGINS_MAX;
+	for (size_t i = 0; i < m->n; i++) {
+		struct message_task_origin *t = &m->tasks[i];
+
+		*t = (struct message_task_origin){.tid = INT32_MAX,
+						  .tgid = (int32_t)i + 1,
+						  .seen = UINT64_MAX,
+						  .began = i,
+						  .vcpu_known = true,
+						  .vcpu = VS_CPUS_MAX - 1,
+						  .claimed = i & 1,
+						  .uid = UINT32_MAX};
+		memset(t->cgroup, 'c', sizeof(t->cgroup) - 1);
+		memset(t->vm, 'v', sizeof(t->vm) - 1);
+	}
+	ASSERT_ROUND_TRIP(task_origins, m);
+	m->tasks[1].vcpu = VS_CPUS_MAX;
+	assert_int_equal(message_task_origins_pack(m, &packed), 0);
+	assert_int_equal(message_task_origins_unpack(packed.data, packed.len, m), -E2BIG);
+	m->tasks[1].vcpu = 0;
+	m->tasks[2].seen = 1; /* and began at 2 */
+	packed.len = 0;
+	assert_int_equal(message_task_origins_pack(m, &packed), 0);
+	assert_int_equal(message_task_origins_unpack(packed.data, packed.len, m), -EBADMSG);
+	m->tasks[2].seen = 2;
+	m->tasks[3].tgid = 0;
+	packed.len = 0;
+	assert_int_equal(message_task_origins_pack(m, &packed), 0);
+	assert_int_equal(message_task_origins_unpack(packed.data, packed.len, m), -EBADMSG);
+	m->n = VS_TASK_ORIGINS_MAX + 1;
+	assert_int_equal(message_task_origins_pack(m, &packed), -E2BIG);
+	byte_buffer_fini(&packed);
+	free(m);
+}
+
 static struct message_vm_clock new_vm_clock(void)
 {
 	struct message_vm_clock m;
@@ -715,6 +757,7 @@ int main(void)
 		cmocka_unit_test(test_config_round_trip),
 		cmocka_unit_test(test_config_of_too_many_tasks_or_none_at_all_is_refused),
 		cmocka_unit_test(test_cpu_quota_round_trip),
+		cmocka_unit_test(test_task_origins_round_trip),
 		cmocka_unit_test(test_vm_clock_round_trips_from_every_source_in_every_combination),
 		cmocka_unit_test(test_clock_parameters_nobody_can_convert_by_are_refused),
 		cmocka_unit_test(test_recording_end_round_trip),

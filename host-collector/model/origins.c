@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/model/origins.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* The same event's time by the timeline and by the clocks as known when the origin was told. */
+static const int64_t same_event_ns = 1000000;
+
+void origins_fini(struct origins *o)
+{
+	if (o->all)
+		lru_fini(&o->index);
+	free(o->all);
+	o->all = NULL;
+}
+
+static int begin(struct origins *o)
+{
+	if (lru_init(&o->index, ORIGINS_MAX))
+		return -ENOMEM;
+	o->all = calloc(ORIGINS_MAX, sizeof(*o->all));
+	if (!o->all) {
+		lru_fini(&o->index);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int origins_set(struct origins *o, const struct task_origin *origin)
+{
+	bool fresh;
+
+	if (!o->all && begin(o))
+		return -ENOMEM;
+	o->all[lru_put(&o->index, (uint32_t)origin->tid, &fresh)] = *origin;
+	return 0;
+}
+
+void origins_announced(struct origins *o, int32_t tid, struct host_ns t)
+{
+	uint32_t slot = o->all ? lru_find(&o->index, (uint32_t)tid) : LRU_NONE;
+
+	if (slot != LRU_NONE && t.ns > o->all[slot].seen.ns + same_event_ns)
+		lru_remove(&o->index, slot);
+}
+
+const struct task_origin *origins_get(const struct origins *o, int32_t tid)
+{
+	uint32_t slot = o->all ? lru_find(&o->index, (uint32_t)tid) : LRU_NONE;
+
+	return slot == LRU_NONE ? NULL : &o->all[slot];
+}

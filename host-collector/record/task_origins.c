@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/record/task_origins.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "host-collector/vm/task_files.h"
+
+enum {
+	KNOWN_SLOTS = 1024, /* threads of one stream, by id */
+	QUEUE_MAX = 512,    /* questions of all streams */
+	ANSWERS_MAX = 256,  /* of one stream that were not taken */
+	LOOKUPS_A_TURN = 8,
+	TURN_NS = 20000000, /* so 400 lookups a second at most */
+	END_MS = 200,
+	STACK_BYTES = 256 * 1024,
+};
+
+static const uint64_t again_ns = 30000000000; /* a task may move to another cgroup */
+
+/* What an event said of a thread. */
+struct known_task {
+	int32_t tid, tgid;
+	char comm[16];
+	uint64_t asked_ns; /* 0: not yet */
+};
+
+struct question {
+	struct origins_asker *asker; /* NULL: it is gone */
+	struct task_identity task;
+	uint64_t tsc;
+};
+
+struct answer {
+	struct task_facts facts;
+	uint64_t tsc; /* of the event that asked */
+};
+
+struct origins_asker {
+	struct task_origins *owner;
+	struct known_task known[KNOWN_SLOTS];
+	size_t n_answers; /* under the owner's lock, like the next */
+	struct answer answers[ANSWERS_MAX];
+};
+
+struct task_origins {
+	pthread_mutex_t lock;
+	pthread_cond_t asked, ended;
+	struct task_files files;
+	bool stop, over;                /* over: the thread has ended */
+	bool left;                      /* by its owner: the thread frees it */
+	struct origins_asker *busy_for; /* whose question is being answered */
+	size_t first, n;
+	struct question queue[QUEUE_MAX];
+};
+
+static void origins_delete(struct task_origins *o)
+{
+	pthread_cond_destroy(&o->asked);
+	pthread_cond_destroy(&o->ended);
+	pthread_mutex_destroy(&o->lock);
+	free(o);
+}
+
+/* The thread's. Holds the lock when it begins and when it ends. */
+static void one_answer(struct task_origins *o)
+{
+	struct question q = o->queue[o->first];
+	struct answer answer = {.tsc = q.tsc};
+	bool found;
+
+	o->first = (o->first + 1) % QUEUE_MAX;
+	o->n--;
+	if (!q.asker)
+		return;
+	o->busy_for = q.asker;
+	pthread_mutex_unlock(&o->lock);
+	found = !task_files_read(&o->files, &q.task, &answer.facts);
+	pthread_mutex_lock(&o->lock);
+	/* Freed meanwhile? */
+	if (found && o->busy_for && o->busy_for->n_answers < ANSWERS_MAX)
+		o->busy_for->answers[o->busy_for->n_answers++] = answer;
+	o->busy_for = NULL;
+}
+
+static void *work(void *context)
+{
+	const struct timespec pause = {.tv_nsec = TURN_NS};
+	struct task_origins *o = context;
+	bool left;
+
+	pthread_mutex_lock(&o->lock);
+	while (!o->stop) {
+		if (!o->n) {
+			pthread_cond_wait(&o->asked, &o->lock);
+			continue;
+		}
+		for (int i = 0; i < LOOKUPS_A_TURN && o->n && !o->stop; i++)
+			one_answer(o);
+		pthread_mutex_unlock(&o->lock);
+		nanosleep(&pause, NULL);
+		pthread_mutex_lock(&o->lock);
+	}
+	o->over = true;
+	left = o->left;
+	pthread_cond_signal(&o->ended);
+	pthread_mutex_unlock(&o->lock);
+	if (left)
+		origins_delete(o);
+	return NULL;
+}
+
+static int thread_start(struct task_origins *o)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err = pthread_attr_init(&attr);
+
+	if (err)
+		return err;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	err = pthread_create(&thread, &attr, work, o);
+	pthread_attr_destroy(&attr);
+	return err;
+}
+
+struct task_origins *task_origins_new(const char *proc, const char *passwd)
+{
+	struct task_origins *o = calloc(1, sizeof(*o));
+	pthread_condattr_t attr;
+
+	if (!o)
+		return NULL;
+	task_files_init(&o->files, proc, passwd);
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_cond_init(&o->asked, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&o->ended, &attr);
+	pthread_condattr_destroy(&attr);
+	if (thread_start(o)) {
+		origins_delete(o);
+		return NULL;
+	}
+	return o;
+}
+
+void task_origins_free(struct task_origins *o)
+{
+	struct timespec until;
+	bool over;
+
+	if (!o)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += END_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&o->lock);
+	o->stop = true;
+	pthread_cond_signal(&o->asked);
+	while (!o->over && !pthread_cond_timedwait(&o->ended, &o->lock, &until))
+		;
+	over = o->over;
+	o->left = !over;
+	pthread_mutex_unlock(&o->lock);
+	if (over)
+		origins_delete(o);
+}
+
+struct origins_asker *origins_asker_new(struct task_origins *o)
+{
+	struct origins_asker *a = calloc(1, sizeof(*a));
+
+	if (a)
+		a->owner = o;
+	return a;
+}
+
+void origins_asker_free(struct origins_asker *a)
+{
+	struct task_origins *o;
+
+	if (!a)
+		return;
+	o = a->owner;
+	pthread_mutex_lock(&o->lock);
+	for (size_t i = 0; i < o->n; i++) {
+		struct question *q = &o->queue[(o->first + i) % QUEUE_MAX];
+
+		if (q->asker == a)
+			q->asker = NULL;
+	}
+	if (o->busy_for == a)
+		o->busy_for = NULL;
+	pthread_mutex_unlock(&o->lock);
+	free(a);
+}
+
+/* False if there is no room. */
+static bool question_put(struct origins_asker *a, const struct known_task *k, uint64_t seen_ns,
+			 uint64_t tsc)
+{
+	struct task_origins *o = a->owner;
+	struct question *q;
+	bool room;
+
+	pthread_mutex_lock(&o->lock);
+	room = o->n < QUEUE_MAX;
+	if (room) {
+		q = &o->queue[(o->first + o->n++) % QUEUE_MAX];
+		*q = (struct question){.asker = a, .tsc = tsc};
+		q->task =
+			(struct task_identity){.tid = k->tid, .tgid = k->tgid, .seen_ns = seen_ns};
+		memcpy(q->task.comm, k->comm, sizeof(q->task.comm));
+		pthread_cond_signal(&o->asked);
+	}
+	pthread_mutex_unlock(&o->lock);
+	return room;
+}
+
+void origins_event(struct origins_asker *a, const struct vs_event *e, uint64_t monotonic_ns)
+{
+	struct known_task *k;
+
+	if (e->type == VS_EVENT_TASK_NAME && e->pid > 0 && e->pid2 > 0) {
+		k = &a->known[(uint32_t)e->pid % KNOWN_SLOTS];
+		*k = (struct known_task){.tid = e->pid, .tgid = e->pid2};
+		memcpy(k->comm, &e->arg0, 8);
+		memcpy(k->comm + 8, &e->arg1, 7);
+		return;
+	}
+	if (e->type != VS_EVENT_SCHED_SWITCH || e->pid2 <= 0)
+		return;
+	k = &a->known[(uint32_t)e->pid2 % KNOWN_SLOTS];
+	if (k->tid != e->pid2 || (k->asked_ns && monotonic_ns - k->asked_ns < again_ns))
+		return;
+	if (question_put(a, k, monotonic_ns, e->time))
+		k->asked_ns = monotonic_ns;
+}
+
+bool origins_take(struct origins_asker *a, uint64_t tsc_hz, struct message_task_origins *out)
+{
+	struct task_origins *o = a->owner;
+
+	out->n = 0;
+	pthread_mutex_lock(&o->lock);
+	while (a->n_answers && out->n < VS_TASK_ORIGINS_MAX) {
+		const struct answer *from = &a->answers[--a->n_answers];
+		struct message_task_origin *to = &out->tasks[out->n++];
+		uint64_t ticks = (uint64_t)((double)from->facts.age_ns / 1e9 * (double)tsc_hz);
+
+		*to = (struct message_task_origin){.tid = from->facts.tid,
+						   .tgid = from->facts.tgid,
+						   .seen = from->tsc,
+						   .began = from->tsc > ticks ? from->tsc - ticks
+									      : 0,
+						   .vcpu = from->facts.vcpu,
+						   .vcpu_known = from->facts.vcpu_known,
+						   .claimed = from->facts.claimed,
+						   .uid = from->facts.uid};
+		memcpy(to->cgroup, from->facts.cgroup, sizeof(to->cgroup));
+		memcpy(to->vm, from->facts.vm, sizeof(to->vm));
+	}
+	pthread_mutex_unlock(&o->lock);
+	return out->n > 0;
+}
