@@ -34,6 +34,18 @@ static bool interrupted(const struct stall_facts *f)
 	return f->kind == GUEST_CPU_HARDIRQ || f->kind == GUEST_CPU_SOFTIRQ;
 }
 
+/* Who else waited, of so many in all. */
+static struct task_text others_text(unsigned n_waiters)
+{
+	struct task_text t = {""};
+
+	if (n_waiters == 2)
+		describe(t.text, sizeof(t.text), "; so was 1 other task");
+	else if (n_waiters > 2)
+		describe(t.text, sizeof(t.text), "; so were %u other tasks", n_waiters - 1);
+	return t;
+}
+
 void describe_denied(const struct stall_facts *f, const struct model *m, char *out,
 		     size_t out_bytes)
 {
@@ -43,40 +55,43 @@ void describe_denied(const struct stall_facts *f, const struct model *m, char *o
 	if (!f->denied) {
 		describe(out, out_bytes, "nothing");
 	} else if (f->lost.alone) {
-		describe(out, out_bytes, "its handler to an interrupt of vector 0x%02x",
+		describe(out, out_bytes, "interrupt 0x%02x: its handler did not run",
 			 f->lost.vector);
 	} else if (f->clock_step_ns) {
 		describe(out, out_bytes, "nothing: the guest's clock was set");
 	} else if (f->waiter_ns >= f->than_ns) {
 		describe(out, out_bytes, "%s was ready to run on this CPU for %s and did not run%s",
 			 task_text(m, f->vm, f->waiter_pid).text, duration_text(f->waiter_ns).text,
-			 f->n_waiters > 1 ? ", others too" : "");
+			 others_text(f->n_waiters).text);
 	} else if (interrupted(f) && f->pid) {
-		describe(out, out_bytes, "the CPU to %s, which it interrupted",
+		describe(out, out_bytes, "%s was interrupted and did not run",
 			 task_text(m, f->vm, f->pid).text);
 	} else if (f->longest_chain_ns >= f->than_ns && host < f->longest_chain_ns * 5 / 4) {
-		describe(out, out_bytes, "the CPU itself: its vCPU was kept from the guest for %s",
+		describe(out, out_bytes,
+			 "this CPU did not run: the host kept its vCPU from the guest for %s",
 			 duration_text(f->longest_chain_ns).text);
 	} else if (f->n_pieces) {
 		describe(
 			out, out_bytes,
-			"the CPU itself: its vCPU was kept from the guest %s in all, by %u short waits",
+			"this CPU did not run: the host kept its vCPU from the guest for %s in all, in %u "
+			"short waits",
 			duration_text(host).text, f->n_pieces);
 	} else if (host >= f->than_ns) {
-		describe(out, out_bytes,
-			 "the CPU itself: its vCPU was kept from the guest %s in all",
-			 duration_text(host).text);
+		describe(
+			out, out_bytes,
+			"this CPU did not run: the host kept its vCPU from the guest for %s in all",
+			duration_text(host).text);
 	} else if (!f->waits.coincidence && f->waits.lock_ns + f->waits.call_ns >= f->than_ns) {
 		describe(out, out_bytes,
-			 "to %s, what another of the guest's CPUs had, which did not run",
+			 "%s waited for another CPU of the guest, which did not run",
 			 task_text(m, f->vm, f->pid).text);
 	} else if (interrupted(f)) {
-		describe(out, out_bytes, "everything else on this CPU");
+		describe(out, out_bytes, "nothing else ran on this CPU");
 	} else if (f->tick_gap_ns < f->than_ns) {
-		describe(out, out_bytes, "the CPU to %s: interrupts took %s of it",
+		describe(out, out_bytes, "%s: interrupts took %s of its time on the CPU",
 			 task_text(m, f->vm, f->pid).text, duration_text(f->irq_ns).text);
 	} else {
-		describe(out, out_bytes, "timer ticks: none for %s, normally one every %s",
+		describe(out, out_bytes, "timer ticks did not come for %s; one every %s is normal",
 			 duration_text(f->tick_gap_ns).text,
 			 duration_text(f->tick_interval_ns).text);
 	}
@@ -158,7 +173,7 @@ static void in_vmm(const struct vcpu_span *s, const struct model *m, char *out, 
 {
 	(void)s;
 	(void)m;
-	describe(out, n, "QEMU handled an exit");
+	describe(out, n, "the VMM handled an exit");
 }
 
 static void throttled(const struct vcpu_span *s, const struct model *m, char *out, size_t n)
@@ -170,9 +185,10 @@ static void throttled(const struct vcpu_span *s, const struct model *m, char *ou
 
 static void unknown(const struct vcpu_span *s, const struct model *m, char *out, size_t n)
 {
-	(void)s;
+	const char *why = unknown_reason_meaning(s->why);
+
 	(void)m;
-	describe(out, n, "unknown: host events were lost or not captured");
+	describe(out, n, "unknown%s%s", *why ? ": " : "", why);
 }
 
 typedef void (*describe_state)(const struct vcpu_span *s, const struct model *m, char *out,
@@ -246,10 +262,10 @@ void describe_evidence(const struct stall_facts *f, const struct model *m, struc
 	if (f->lost.ns > 0) {
 		e = evidence_add(out, f->lost.begin, f->lost.ns);
 		if (e)
-			describe(e->text, sizeof(e->text),
-				 "an interrupt of vector 0x%02x (%s) was pending; its handler %s",
+			describe(e->text, sizeof(e->text), "interrupt 0x%02x (%s) was pending; %s",
 				 f->lost.vector, f->lost.source,
-				 f->lost.open ? "has not run since" : "ran only then");
+				 f->lost.open ? "its handler has not run since"
+					      : "then its handler ran");
 	}
 	for (size_t i = 0; model_host_log_line(m, i); i++) {
 		const struct host_log_line *line = model_host_log_line(m, i);
@@ -273,9 +289,10 @@ void describe_evidence(const struct stall_facts *f, const struct model *m, struc
 		e = evidence_add(out, f->begin, facts_duration(f));
 		if (e)
 			describe(e->text, sizeof(e->text),
-				 "in the guest, %u timer ticks (one every %s is normal), the "
+				 "in the guest, %u timer tick%s (one every %s is normal), the "
 				 "longest gap %s",
-				 f->ticks, duration_text(f->tick_interval_ns).text,
+				 f->ticks, f->ticks == 1 ? "" : "s",
+				 duration_text(f->tick_interval_ns).text,
 				 duration_text(f->tick_gap_ns).text);
 	}
 	for (unsigned i = 0; i < f->n_interrupts; i++) {
@@ -288,8 +305,8 @@ void describe_evidence(const struct stall_facts *f, const struct model *m, struc
 		e = evidence_add(out, f->begin, x->ns);
 		if (e)
 			describe(e->text, sizeof(e->text),
-				 "in the guest, %s %s took %s in %u parts",
+				 "in the guest, %s %s took %s in %u part%s",
 				 x->kind == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name,
-				 duration_text(x->ns).text, x->count);
+				 duration_text(x->ns).text, x->count, x->count == 1 ? "" : "s");
 	}
 }

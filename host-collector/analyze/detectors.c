@@ -48,14 +48,14 @@ static void watchdog(const struct stall_facts *f, const struct model *m, struct 
 
 	if (facts_duration(f) < ns) {
 		d->sight = SIGHT_NO;
-		describe(d->why, sizeof(d->why), "shorter than the %s after which it speaks%s",
+		describe(d->why, sizeof(d->why), "the stall is shorter than its threshold, %s%s",
 			 duration_text(ns).text, own_ns ? "" : " by default");
 	} else if (out->verdict == VERDICT_VM_PAUSED || out->verdict == VERDICT_MIGRATION) {
 		say(out, DETECTOR_WATCHDOG, SIGHT_NO,
-		    "no line in the guest's log: a guest that is told of a pause forgives it");
+		    "no such line in the guest's log: a guest that is told of a pause does not count it");
 	} else {
 		say(out, DETECTOR_WATCHDOG, SIGHT_NO,
-		    "no line in the guest's log, as far as it was recorded: it may be off");
+		    "no such line in the guest's log, as far as that was recorded; the watchdog may be off");
 	}
 }
 
@@ -66,11 +66,11 @@ void detectors_fill(const struct stall_facts *f, const struct model *m, struct i
 	if (!f->data.guest_events)
 		blind = "no event of the guest was recorded";
 	else if (f->lost.alone)
-		blind = "one interrupt was not handled, which keeps no task waiting and stops no tick";
+		blind = "an interrupt that is not handled keeps no task waiting and stops no tick";
 	else if (f->n_pieces)
 		blind = "many short waits of the vCPU, none as long as what it looks for";
 	else if (f->kind == GUEST_CPU_UNKNOWN)
-		blind = "what this CPU of the guest did then is not known";
+		blind = "no event of the guest says what this CPU of it did then";
 	else if (f->kind == GUEST_CPU_IDLE)
 		blind = "the guest's CPU idled";
 	for (int d = 0; blind && d < DETECTOR_COUNT; d++)

@@ -233,7 +233,7 @@ static bool judge_by(const struct stall_facts *f, const struct model *m, bool su
 	out->runner_up = VERDICT_UNDETERMINED;
 	if (!out->n_causes) {
 		describe(out->because, sizeof(out->because),
-			 "what was seen explains none of the %s that were denied",
+			 "nothing that was seen explains the %s that were denied",
 			 duration_text(all).text);
 		return false;
 	}

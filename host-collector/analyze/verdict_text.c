@@ -30,7 +30,7 @@ void because_stopped(const struct stall_facts *f, const struct model *m, int64_t
 		describe(out, n, "the vCPU thread was stopped for %s by its tracer %s",
 			 duration_text(ns).text, task_text(m, VS_SOURCE_HOST, s->waker_pid).text);
 	else if (s && (s->task_state & (VS_TASK_STOPPED | VS_TASK_TRACED)))
-		describe(out, n, "the vCPU thread was stopped for %s, by whom was not seen",
+		describe(out, n, "the vCPU thread was stopped for %s; who stopped it was not seen",
 			 duration_text(ns).text);
 	else
 		describe(out, n, "the VM was paused by its VMM for %s", duration_text(ns).text);
@@ -50,9 +50,11 @@ void because_lockup(const struct stall_facts *f, const struct model *m, int64_t 
 {
 	(void)f;
 	(void)m;
-	describe(out, n,
-		 "the vCPU's pCPU stood still in the host's kernel, says its watchdog: %s of it",
-		 duration_text(ns).text);
+	describe(
+		out, n,
+		"the host's watchdog reports that the vCPU's pCPU was stuck in the host's kernel: %s "
+		"of the stall",
+		duration_text(ns).text);
 }
 
 void because_split_lock(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,

@@ -486,7 +486,8 @@ static void head_write(const struct page *p)
 		fprintf(p->out, "%zu long stretch%s in which nothing was denied to anybody.\n",
 			healthy, healthy == 1 ? "" : "es");
 	if (r->cut)
-		fprintf(p->out, "The recording was cut: this is what is whole of it.\n");
+		fprintf(p->out,
+			"The recording was cut: the report covers what is complete of it.\n");
 	fputc('\n', p->out);
 }
 
@@ -535,8 +536,9 @@ static void loss_write(const struct page *p, const struct report_loss *l)
 	uint64_t dropped = l->dropped_kernel + l->dropped_user + l->lost_channel + l->missed;
 	bool first = true;
 
-	fprintf(p->out, "%-11s %" PRIu64 " events, %" PRIu64 " dropped",
-		l->source == VS_SOURCE_HOST ? "host" : escape(l->name).text, l->delivered, dropped);
+	fprintf(p->out, "%-11s %" PRIu64 " event%s, %" PRIu64 " dropped",
+		l->source == VS_SOURCE_HOST ? "host" : escape(l->name).text, l->delivered,
+		l->delivered == 1 ? "" : "s", dropped);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		if (!parts[i].n)
 			continue;
@@ -546,7 +548,8 @@ static void loss_write(const struct page *p, const struct report_loss *l)
 	if (!first)
 		fputc(')', p->out);
 	if (l->nonsense_frames)
-		fprintf(p->out, ", %" PRIu64 " frames and events of no sense", l->nonsense_frames);
+		fprintf(p->out, ", %" PRIu64 " malformed frame%s or event%s", l->nonsense_frames,
+			l->nonsense_frames == 1 ? "" : "s", l->nonsense_frames == 1 ? "" : "s");
 	if (l->unknown_events)
 		fprintf(p->out, ", %" PRIu64 " event%s of unknown type", l->unknown_events,
 			l->unknown_events == 1 ? "" : "s");
@@ -559,7 +562,8 @@ static void loss_write(const struct page *p, const struct report_loss *l)
 		fprintf(p->out, ", %" PRIu64 " frame%s lost", l->lost_frames,
 			l->lost_frames == 1 ? "" : "s");
 	if (l->damaged_bytes)
-		fprintf(p->out, ", %" PRIu64 " bytes damaged", l->damaged_bytes);
+		fprintf(p->out, ", %" PRIu64 " byte%s damaged", l->damaged_bytes,
+			l->damaged_bytes == 1 ? "" : "s");
 	if (l->late)
 		fprintf(p->out, ", %" PRIu64 " too late", l->late);
 	fputc('\n', p->out);

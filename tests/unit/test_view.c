@@ -568,6 +568,39 @@ static void change_imported(struct report *r)
 	r->imported = true;
 }
 
+static void change_one_of_each(struct report *r)
+{
+	struct report_loss *l = &r->losses[1];
+
+	l->delivered = l->nonsense_frames = l->damaged_bytes = 1;
+	l->unknown_events = l->unknown_frames = l->lost_frames = 1;
+}
+
+static void change_many_of_each(struct report *r)
+{
+	struct report_loss *l = &r->losses[1];
+
+	l->nonsense_frames = l->damaged_bytes = l->unknown_events = l->unknown_frames = 2;
+	l->lost_frames = 2;
+}
+
+static void change_quota(struct report *r)
+{
+	r->incidents[0].quota = (struct report_quota){"/vm.scope", 20000, 100000};
+}
+
+static void change_quota_gone(struct report *r)
+{
+	r->incidents[0].quota = (struct report_quota){"/vm.scope", 0, 0};
+}
+
+static void change_groups(struct report *r)
+{
+	r->incidents[0].n_groups = 2;
+	r->incidents[0].groups[0] = (struct report_group){"/batch.slice", 20, 2501000000};
+	r->incidents[0].groups[1] = (struct report_group){"/cron.service", 1, 30000000};
+}
+
 static void change_nothing(struct report *r)
 {
 	(void)r;
@@ -604,7 +637,22 @@ static const struct {
 	{change_more, "5 more stalls than a report holds.\n", "No stall"},
 	{change_imported, "IMPORTED: from another tracer's recording", "SIMULATED"},
 	{change_simulated, "SIMULATED: this recording was made by the simulator", "IMPORTED"},
-	{change_cut, "The recording was cut: this is what is whole of it.\n", "IMPORTED"},
+	{change_one_of_each, "web1        1 event, 23 dropped", "1 events"},
+	{change_one_of_each, ", 1 malformed frame or event, 1 event of unknown type", "1 frames"},
+	{change_one_of_each, ", 1 frame of unknown kind", "1 frames"},
+	{change_one_of_each, ", 1 frame lost, 1 byte damaged", "1 bytes"},
+	{change_many_of_each, ", 2 malformed frames or events, 2 events of unknown type",
+	 "2 frame "},
+	{change_many_of_each, ", 2 frames lost, 2 bytes damaged", "2 byte "},
+	{change_quota, "   quota    cgroup /vm.scope: 20000 us of CPU time in every 100000 us\n",
+	 "taken away"},
+	{change_quota_gone,
+	 "   quota    cgroup /vm.scope: its quota had been taken away when it was read\n",
+	 " us of"},
+	{change_groups, "            cgroup /batch.slice: 2501 ms (20 tasks)\n", "1 tasks"},
+	{change_groups, "            cgroup /cron.service: 30.0 ms (1 task)\n", "20 task)"},
+	{change_cut, "The recording was cut: the report covers what is complete of it.\n",
+	 "IMPORTED"},
 };
 
 static bool is_said(const char *text, const char *sentence)

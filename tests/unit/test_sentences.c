@@ -1,0 +1,806 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every sentence that the analyses write, from facts that are given: facts in, the exact sentence
+ * out. The last test reads the sources and fails for a sentence that no row here produces: add the
+ * facts that lead to it, and what it says then.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <stdlib.h>
+
+#include "host-collector/analyze/describe.h"
+#include "host-collector/analyze/detectors.h"
+#include "host-collector/analyze/state_times.h"
+#include "host-collector/analyze/verdict.h"
+#include "host-collector/analyze/verdict_parts.h"
+#include "tests/unit/model_script.h"
+
+#define MS 1000000ll
+
+enum { HOG = 500, BASH = 900, WAKER = 77, SPINNER = 50, WAITER = 60, OTHER = 61 };
+
+/* What most stalls have: task 50 had guest CPU 0 from 1000 to 1500 ms. */
+#define STALL                                                                                      \
+	.vm = VM, .vcpu_known = true, .than_ns = 100 * MS, .begin = {1000 * MS}, .end = {1500 * MS}
+#define TASK         STALL, .kind = GUEST_CPU_TASK, .pid = SPINNER
+#define VECTOR(NAME) STALL, .kind = GUEST_CPU_HARDIRQ, .vector = true, .number = VS_VECTOR_##NAME
+#define SPAN(STATE, ...)                                                                           \
+	.n_spans = 1, .spans = {{.vm = VM,                                                         \
+				 .state = VCPU_##STATE,                                            \
+				 .begin = {1050 * MS},                                             \
+				 .end = {1450 * MS},                                               \
+				 __VA_ARGS__}}
+#define DATA .data = {.host_events = true, .guest_events = true, .kvm_events = true}
+
+/* ---- what was said, for the last test ---- */
+
+enum { SAID_MAX = 512 };
+
+static char *said[SAID_MAX];
+static size_t n_said;
+
+static void say(const char *sentence)
+{
+	assert_true(n_said < SAID_MAX);
+	said[n_said] = strdup(sentence);
+	assert_non_null(said[n_said++]);
+}
+
+static void says(const char *sentence, const char *expected)
+{
+	assert_string_equal(sentence, expected);
+	say(sentence);
+}
+
+/* ---- the model: who is called what ---- */
+
+static struct model *m;
+
+static void name_of(uint32_t source, int32_t pid, int32_t process, const char *comm)
+{
+	struct timeline_event e = NAME(source, 1, pid, process, 0);
+	char text[16] = "";
+
+	snprintf(text, sizeof(text), "%s", comm);
+	memcpy(&e.event.arg0, text, 8);
+	memcpy(&e.event.arg1, text + 8, 8);
+	script_run(m, &e, 1);
+}
+
+static void name(uint32_t source, int32_t pid, const char *comm)
+{
+	name_of(source, pid, pid, comm);
+}
+
+static void origin(int32_t pid, const char *cgroup, const char *vm)
+{
+	struct task_origin o = {
+		.tid = pid, .tgid = pid, .seen = {MS}, .vcpu_known = *vm != 0, .uid = 1000};
+
+	o.claimed = pid == 889;
+	snprintf(o.vm, sizeof(o.vm), "%s", vm);
+	assert_int_equal(model_cgroup(m, cgroup, 0, 0, &o.cgroup), 0);
+	assert_int_equal(model_task_origin_set(m, &o), 0);
+}
+
+static int setup(void **state)
+{
+	uint32_t number;
+
+	(void)state;
+	m = model_new();
+	assert_non_null(m);
+	script_vm(m, 2, "kvm");
+	name(HOST, HOG, "hog");
+	name(HOST, BASH, "bash");
+	name(HOST, WAKER, "waker");
+	name(HOST, 888, "CPU 0/KVM");
+	name(HOST, 889, "CPU 0/KVM");
+	name(HOST, 601, "job-1");
+	name(HOST, 602, "job-2");
+	name(HOST, 603, "make");
+	name(HOST, 604, "cc");
+	name(HOST, 700, "nginx");
+	name_of(HOST, 701, 700, "worker");
+	name(VM, SPINNER, "spinner");
+	name(VM, WAITER, "waiter");
+	name(VM, OTHER, "other");
+	assert_int_equal(model_cgroup(m, "/vm.scope", 20000, 100000, &number), 0);
+	assert_int_equal(number, 1);
+	assert_int_equal(model_cgroup(m, "/vm.scope", 0, 0, &number), 0);
+	assert_int_equal(number, 2);
+	origin(888, "/machine.slice/web2.scope", "web2");
+	origin(889, "/user.slice", "web3");
+	origin(603, "/batch.slice", "");
+	origin(604, "/batch.slice", "");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	model_free(m);
+	for (size_t i = 0; i < n_said; i++)
+		free(said[i]);
+	return 0;
+}
+
+/* ---- why ---- */
+
+typedef void because(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		     size_t n);
+
+static const struct {
+	because *because;
+	const char *says;
+	struct stall_facts f;
+} causes[] = {
+	{because_stopped,
+	 "the vCPU thread was stopped for 400 ms by a signal from bash (900)",
+	 {TASK, SPAN(STOPPED, .signal_pid = BASH, .signal_number = 19)}},
+	{because_stopped,
+	 "the vCPU thread was frozen with its cgroup for 400 ms",
+	 {TASK, SPAN(STOPPED, .wait_class = WAIT_FREEZER)}},
+	{because_stopped,
+	 "the vCPU thread was stopped for 400 ms; who stopped it was not seen",
+	 {TASK, SPAN(STOPPED, .task_state = VS_TASK_STOPPED)}},
+	{because_stopped,
+	 "the vCPU thread was stopped for 400 ms by its tracer bash (900)",
+	 {TASK, SPAN(STOPPED, .task_state = VS_TASK_TRACED, .waker_pid = BASH)}},
+	{because_stopped, "the VM was paused by its VMM for 400 ms", {TASK, SPAN(STOPPED)}},
+	{because_migration, "QEMU paused the VM for 400 ms to complete its migration", {TASK}},
+	{because_lockup,
+	 "the host's watchdog reports that the vCPU's pCPU was stuck in the host's kernel: 400 ms of "
+	 "the stall",
+	 {TASK}},
+	{because_split_lock,
+	 "the guest locked memory across cache lines, and the host's kernel held its vCPU back for "
+	 "400 ms",
+	 {TASK}},
+	{because_not_scheduled,
+	 "the vCPU was ready to run but waited 400 ms for a pCPU, held by hog (500)",
+	 {TASK, .n_holders = 1, .holders = {{HOG, 390 * MS}}}},
+	{because_not_scheduled, "the vCPU was ready to run but waited 400 ms for a pCPU", {TASK}},
+	{because_not_scheduled,
+	 "the vCPU was ready to run but waited 400 ms for a pCPU, held by VM web2, vCPU 0: CPU 0/KVM "
+	 "(888)",
+	 {TASK, .n_holders = 1, .holders = {{888, 390 * MS}}}},
+	{because_not_scheduled,
+	 "the vCPU was ready to run but waited 400 ms for a pCPU, held by VM web3, vCPU 0 "
+	 "(unverified name, a process of user 1000): CPU 0/KVM (889)",
+	 {TASK, .n_holders = 1, .holders = {{889, 390 * MS}}}},
+	{because_not_scheduled,
+	 "the vCPU was ready to run but waited 400 ms for a pCPU, held by 2 tasks such as job-2 "
+	 "(602) in turn: 300 ms",
+	 {TASK, .n_holders = 2, .holders = {{601, 140 * MS}, {602, 160 * MS}}}},
+	{because_not_scheduled,
+	 "the vCPU was ready to run but waited 400 ms for a pCPU, held by 2 tasks in cgroup "
+	 "/batch.slice in turn: 300 ms",
+	 {TASK, .n_holders = 2, .holders = {{603, 140 * MS}, {604, 160 * MS}}}},
+	{because_not_scheduled,
+	 "the vCPU was ready to run but waited 400 ms for a pCPU, held by several tasks in turn, "
+	 "longest by hog (500): 150 ms",
+	 {TASK, .n_holders = 2, .holders = {{HOG, 150 * MS}, {603, 140 * MS}}}},
+	{because_not_scheduled,
+	 "the vCPU was ready to run but waited 400 ms for a pCPU, held by hog (500); or its cgroup is "
+	 "out of CPU quota, which the kernel counts when the wait is over",
+	 {TASK, .ongoing = true, .data = {.quota = true}, .n_holders = 1,
+	  .holders = {{HOG, 390 * MS}}}},
+	{because_quota,
+	 "the VM's cgroup was out of CPU quota for 400 ms",
+	 {TASK, .state_ns = {[VCPU_THROTTLED] = 400 * MS}}},
+	{because_quota,
+	 "the VM's cgroup /vm.scope was out of CPU quota for 400 ms: it gets 20.0 ms of CPU time in "
+	 "every 100 ms",
+	 {TASK, .state_ns = {[VCPU_THROTTLED] = 400 * MS}, SPAN(THROTTLED, .quota = 1)}},
+	{because_quota,
+	 "the VM's cgroup /vm.scope was out of CPU quota for 400 ms",
+	 {TASK, .state_ns = {[VCPU_THROTTLED] = 400 * MS}, SPAN(THROTTLED, .quota = 2)}},
+	{because_quota,
+	 "the vCPU was ready to run for 400 ms but did not run, although its pCPU was idle: a CPU "
+	 "quota does that",
+	 {TASK, .pcpu_idle_ns = 400 * MS}},
+	{because_lock, "the vCPU thread waited 400 ms for QEMU's big lock", {TASK}},
+	{because_lock,
+	 "the vCPU thread waited 400 ms for QEMU's big lock, released by waker (77)",
+	 {TASK, SPAN(BLOCKED, .wait_class = WAIT_VMM_LOCK, .waker_pid = WAKER)}},
+	{because_block_io, "the vCPU thread waited 400 ms for a block device in the host", {TASK}},
+	{because_paging,
+	 "the vCPU thread waited 400 ms for a page that userspace provides",
+	 {TASK, .class_ns = {[WAIT_USERFAULT] = 400 * MS}}},
+	{because_paging,
+	 "the vCPU thread waited 400 ms for a page to be read from disk or swap",
+	 {TASK, .class_ns = {[WAIT_PAGE_FAULT] = 400 * MS}}},
+	{because_mmu, "the vCPU thread waited 400 ms for a lock of the VM's memory map", {TASK}},
+	{because_reclaim, "the vCPU thread had to free host memory for 400 ms", {TASK}},
+	{because_storm,
+	 "2000 interrupts in the guest took 400 ms of 500 ms",
+	 {TASK, .n_irqs = 2000}},
+	{because_spin, "spinner (50) kept the guest's CPU for 400 ms while its vCPU ran", {TASK}},
+	{because_spin,
+	 "spinner (50) kept the guest's CPU for 400 ms while its vCPU halted, as a paravirtual lock "
+	 "does; it most likely waited for other (61), which kept CPU 1 meanwhile",
+	 {TASK, .guest_peer = {.known = true,
+			       .cpu = 1,
+			       .kind = GUEST_CPU_TASK,
+			       .pid = OTHER,
+			       .halted_ns = 390 * MS}}},
+	{because_spin,
+	 "spinner (50) kept the guest's CPU for 400 ms while its vCPU ran; it may have waited for "
+	 "other (61), which kept CPU 1, interrupts off, meanwhile",
+	 {TASK, .guest_peer = {.known = true,
+			       .unsure = true,
+			       .ticks_stopped = true,
+			       .cpu = 1,
+			       .kind = GUEST_CPU_TASK,
+			       .pid = OTHER}}},
+	{because_spin,
+	 "spinner (50) kept the guest's CPU for 400 ms while its vCPU ran; it waited for another "
+	 "CPU's answer in smp_call; it had called CPU 1, which was in softirq NET_RX meanwhile",
+	 {TASK, .sampled = {.n = 9, .calls = 9, .spinning = true, .function = "smp_call"},
+	  .guest_peer = {.known = true,
+			 .called = true,
+			 .cpu = 1,
+			 .kind = GUEST_CPU_SOFTIRQ,
+			 .number = 3}}},
+	{because_spin,
+	 "spinner (50) kept the guest's CPU for 400 ms while its vCPU ran; it spun in "
+	 "queued_spin_lock_slowpath; it most likely waited for CPU 1, which was in interrupt "
+	 "local_timer meanwhile",
+	 {TASK,
+	  .sampled =
+		  {.n = 9, .spins = 9, .spinning = true, .function = "queued_spin_lock_slowpath"},
+	  .guest_peer = {.known = true,
+			 .cpu = 1,
+			 .kind = GUEST_CPU_HARDIRQ,
+			 .vector = true,
+			 .number = VS_VECTOR_LOCAL_TIMER}}},
+	{because_spin,
+	 "spinner (50) kept the guest's CPU for 400 ms while its vCPU ran; waiter (60) pays for the "
+	 "stall before, whose 150 ms its kernel charged to it",
+	 {TASK, .debt = {.pid = WAITER, .ns = 150 * MS}}},
+	{because_spin,
+	 "the guest stayed in interrupt local_timer for 400 ms while its vCPU ran",
+	 {VECTOR(LOCAL_TIMER)}},
+	{because_spin,
+	 "the guest stayed in softirq NET_RX for 400 ms while its vCPU ran",
+	 {STALL, .kind = GUEST_CPU_SOFTIRQ, .number = 3}},
+	{because_spin,
+	 "spinner (50) kept the guest's CPU for 400 ms while its vCPU ran; it may have waited for CPU "
+	 "1, whose vCPU did not run (runnable: hog (500) held its pCPU)",
+	 {TASK, .waiter_pid = WAITER, .waiter_ns = 400 * MS,
+	  .waits = {.spins_unseen = true,
+		    .peer_kept_ns = 400 * MS,
+		    .peer_kept = {.known = true,
+				  .vcpu = 1,
+				  .state = VCPU_RUNNABLE,
+				  .pid = HOG,
+				  .keeper = KEEPER_HELD_PCPU}}}},
+	{because_lock_owner,
+	 "the guest spun for 400 ms for what was held by vCPU 7, which did not run (runnable)",
+	 {TASK, .waits = {.lock_owner = {.known = true, .vcpu = 7, .state = VCPU_RUNNABLE}}}},
+	{because_lock_owner,
+	 "the guest halted with a task to run for 400 ms for what was held by other (61) on CPU 1, "
+	 "whose vCPU did not run (stopped: bash (900) stopped it)",
+	 {TASK, .guest_peer = {.known = true, .cpu = 1, .kind = GUEST_CPU_TASK, .pid = OTHER},
+	  .waits = {.lock_halted_ns = 390 * MS,
+		    .lock_owner = {.known = true,
+				   .vcpu = 1,
+				   .state = VCPU_STOPPED,
+				   .pid = BASH,
+				   .keeper = KEEPER_STOPPED}}}},
+	{because_lock_owner,
+	 "the guest waited 400 ms until it was the turn again of CPU 1, whose vCPU did not run "
+	 "(runnable)",
+	 {TASK, .waits = {.coincidence = true,
+			  .lock_owner = {.known = true, .vcpu = 1, .state = VCPU_RUNNABLE}}}},
+	{because_call,
+	 "the guest waited 400 ms for the answer to an interrupt that it sent to CPU 1, whose vCPU "
+	 "did not run (runnable)",
+	 {TASK, .waits = {.call_target = {.known = true, .vcpu = 1, .state = VCPU_RUNNABLE}}}},
+	{because_call,
+	 "the guest waited 400 ms for the answer to an interrupt that it may have sent to CPU 1, "
+	 "whose vCPU did not run (runnable)",
+	 {TASK, .waits = {.coincidence = true,
+			  .call_target = {.known = true, .vcpu = 1, .state = VCPU_RUNNABLE}}}},
+	{because_device,
+	 "QEMU left the guest waiting 400 ms for its access to a device",
+	 {TASK, .device_ns = 400 * MS}},
+	{because_device,
+	 "the guest asked a device 70000 times (port 0x1f7) in 400 ms, and its VMM did not complete "
+	 "what it waited for",
+	 {TASK, .waits = {.polled = 0x1f7, .polled_port = true, .polls = 70000}}},
+	{because_device,
+	 "the guest asked a device 70000 times (address 0xfebc0000) in 400 ms, and its VMM did not "
+	 "complete what it waited for",
+	 {TASK, .waits = {.polled = 0xfebc0000, .polls = 70000}}},
+	{because_clock_step,
+	 "the guest's clock went ahead by 2000 ms: no stall, though the guest may take it for one",
+	 {TASK, .clock_step_ns = 2000 * MS}},
+	{because_clock_step,
+	 "the guest's clock went back by 2000 ms: no stall, though the guest may take it for one",
+	 {TASK, .clock_step_ns = -2000 * MS}},
+	{because_nested,
+	 "spinner (50) ran a guest of its own for 400 ms: what stalled in there cannot be seen from "
+	 "this host",
+	 {TASK}},
+	{because_lost,
+	 "KVM accepted an interrupt for the vCPU (msi, vector 0x24, irq 25, raised by waker (77)), "
+	 "and its handler did not run for 400 ms, although the vCPU halted",
+	 {STALL, .state_ns = {[VCPU_HALTED] = 400 * MS},
+	  .lost = {.source = "msi", .vector = 0x24, .irq = 25, .raiser = WAKER}}},
+	{because_lost,
+	 "KVM accepted an interrupt for the vCPU (ipi, vector 0xfb, raised by task 4711), and its "
+	 "handler did not run for 400 ms, although the guest went on",
+	 {STALL, .lost = {.source = "ipi", .vector = 0xfb, .irq = -1, .raiser = 4711}}},
+	{because_late_tick,
+	 "the host brought the guest's timer interrupt 400 ms late: none was pending until then",
+	 {TASK}},
+};
+
+static void every_cause_has_its_sentence(void **state)
+{
+	char text[REPORT_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(causes); i++) {
+		causes[i].because(&causes[i].f, m, 400 * MS, text, sizeof(text));
+		says(text, causes[i].says);
+	}
+}
+
+/* ---- denied ---- */
+
+static const struct {
+	const char *says;
+	struct stall_facts f;
+} denials[] = {
+	{"nothing", {TASK}},
+	{"interrupt 0x24: its handler did not run",
+	 {STALL, .denied = true, .lost = {.alone = true, .vector = 0x24}}},
+	{"nothing: the guest's clock was set", {TASK, .denied = true, .clock_step_ns = 2000 * MS}},
+	{"waiter (60) was ready to run on this CPU for 400 ms and did not run",
+	 {TASK, .denied = true, .waiter_pid = WAITER, .waiter_ns = 400 * MS, .n_waiters = 1}},
+	{"waiter (60) was ready to run on this CPU for 400 ms and did not run; so was 1 other task",
+	 {TASK, .denied = true, .waiter_pid = WAITER, .waiter_ns = 400 * MS, .n_waiters = 2}},
+	{"waiter (60) was ready to run on this CPU for 400 ms and did not run; so were 3 other tasks",
+	 {TASK, .denied = true, .waiter_pid = WAITER, .waiter_ns = 400 * MS, .n_waiters = 4}},
+	{"spinner (50) was interrupted and did not run",
+	 {VECTOR(LOCAL_TIMER), .pid = SPINNER, .denied = true}},
+	{"this CPU did not run: the host kept its vCPU from the guest for 400 ms",
+	 {TASK, .denied = true, .longest_chain_ns = 400 * MS,
+	  .state_ns = {[VCPU_RUNNABLE] = 400 * MS}}},
+	{"this CPU did not run: the host kept its vCPU from the guest for 400 ms in all",
+	 {TASK, .denied = true, .longest_chain_ns = 90 * MS,
+	  .state_ns = {[VCPU_RUNNABLE] = 400 * MS}}},
+	{"this CPU did not run: the host kept its vCPU from the guest for 400 ms in all, in 90 short "
+	 "waits",
+	 {STALL, .denied = true, .n_pieces = 90, .state_ns = {[VCPU_BLOCKED] = 400 * MS}}},
+	{"spinner (50) waited for another CPU of the guest, which did not run",
+	 {TASK, .denied = true, .waits = {.lock_ns = 400 * MS}}},
+	{"nothing else ran on this CPU", {VECTOR(LOCAL_TIMER), .denied = true}},
+	{"spinner (50): interrupts took 450 ms of its time on the CPU",
+	 {TASK, .denied = true, .irq_ns = 450 * MS}},
+	{"timer ticks did not come for 400 ms; one every 4.0 ms is normal",
+	 {TASK, .denied = true, .tick_gap_ns = 400 * MS, .tick_interval_ns = 4 * MS}},
+};
+
+static void what_was_denied_has_its_sentence(void **state)
+{
+	char text[REPORT_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(denials); i++) {
+		describe_denied(&denials[i].f, m, text, sizeof(text));
+		says(text, denials[i].says);
+	}
+}
+
+/* ---- seen ---- */
+
+static const struct {
+	const char *says;
+	struct stall_facts f;
+} sights[] = {
+	{"the host kernel handled an exit", {STALL, SPAN(KVM)}},
+	{"the VMM handled an exit", {STALL, SPAN(VMM)}},
+	{"out of its cgroup's CPU quota", {STALL, SPAN(THROTTLED)}},
+	{"unknown: events were lost", {STALL, SPAN(UNKNOWN, .why = UNKNOWN_LOST)}},
+	{"unknown: its capture had not begun", {STALL, SPAN(UNKNOWN, .why = UNKNOWN_NOT_CAPTURED)}},
+	{"unknown", {STALL, SPAN(UNKNOWN)}},
+	{"stopped by SIGSTOP from bash (900)",
+	 {STALL, SPAN(STOPPED, .signal_pid = BASH, .signal_number = 19)}},
+	{"stopped by a signal from bash (900)",
+	 {STALL, SPAN(STOPPED, .signal_pid = BASH, .signal_number = 10)}},
+	{"frozen with its cgroup", {STALL, SPAN(STOPPED, .task_state = VS_TASK_FROZEN)}},
+	{"stopped by its tracer bash (900)",
+	 {STALL, SPAN(STOPPED, .task_state = VS_TASK_TRACED, .waker_pid = BASH)}},
+	{"stopped by a debugger", {STALL, SPAN(STOPPED, .task_state = VS_TASK_TRACED)}},
+	{"stopped by a signal sent before the recording",
+	 {STALL, SPAN(STOPPED, .task_state = VS_TASK_STOPPED)}},
+	{"paused by its VMM to complete its migration", {STALL, SPAN(STOPPED, .migrates = true)}},
+	{"paused by its VMM", {STALL, SPAN(STOPPED)}},
+	{"ready to run, but pCPU 3 was held by several tasks in turn for 400 ms, longest by hog (500): "
+	 "90.0 ms",
+	 {STALL, SPAN(RUNNABLE, .pcpu = 3, .holder_pid = HOG, .holder_ns = 90 * MS,
+		      .pcpu_busy_ns = 400 * MS)}},
+	{"ready to run, but pCPU 3 was held by hog (500) for 390 ms",
+	 {STALL, SPAN(RUNNABLE, .pcpu = 3, .holder_pid = HOG, .holder_ns = 390 * MS,
+		      .pcpu_busy_ns = 400 * MS)}},
+	{"ready to run, but not run although pCPU 3 was idle",
+	 {STALL, SPAN(RUNNABLE, .pcpu = 3, .pcpu_idle_ns = 400 * MS)}},
+	{"ready to run on pCPU 3, but not run", {STALL, SPAN(RUNNABLE, .pcpu = 3)}},
+	{"slept in the host, waiting for something (no stack)", {STALL, SPAN(BLOCKED)}},
+	{"slept in the host, waiting for a block device, until waker (77) woke it",
+	 {STALL, SPAN(BLOCKED, .wait_class = WAIT_BLOCK_IO, .waker_pid = WAKER)}},
+	{"interrupt 0x24 (msi) was pending; then its handler ran",
+	 {STALL, .lost = {.ns = 400 * MS, .vector = 0x24, .source = "msi"}}},
+	{"interrupt 0x24 (msi) was pending; its handler has not run since",
+	 {STALL, .lost = {.ns = 400 * MS, .vector = 0x24, .source = "msi", .open = true}}},
+	{"in the guest, waiter (60) waited for this CPU; 1 task waited that long",
+	 {TASK, .waiter_pid = WAITER, .waiter_ns = 400 * MS, .n_waiters = 1}},
+	{"in the guest, waiter (60) waited for this CPU; 2 tasks waited that long",
+	 {TASK, .waiter_pid = WAITER, .waiter_ns = 400 * MS, .n_waiters = 2}},
+	{"in the guest, 1 timer tick (one every 4.0 ms is normal), the longest gap 400 ms",
+	 {TASK, .ticks = 1, .tick_interval_ns = 4 * MS, .tick_gap_ns = 400 * MS}},
+	{"in the guest, 25 timer ticks (one every 4.0 ms is normal), the longest gap 400 ms",
+	 {TASK, .ticks = 25, .tick_interval_ns = 4 * MS, .tick_gap_ns = 400 * MS}},
+	{"in the guest, interrupt 25 took 300 ms in 1 part",
+	 {TASK, .n_interrupts = 1,
+	  .interrupts = {{.kind = GUEST_CPU_HARDIRQ, .number = 25, .ns = 300 * MS, .count = 1}}}},
+	{"in the guest, softirq NET_RX took 300 ms in 9000 parts",
+	 {TASK, .n_interrupts = 1,
+	  .interrupts = {{.kind = GUEST_CPU_SOFTIRQ, .number = 3, .ns = 300 * MS, .count = 9000}}}},
+	{"in the guest, spinner (50) spins in _raw_spin_lock: 8 of 9 stack samples show it waiting "
+	 "for a lock",
+	 {TASK, .sampled = {.n = 9, .spins = 8, .spinning = true, .function = "_raw_spin_lock"}}},
+	{"in the guest, spinner (50) spins in smp_call: 8 of 9 stack samples show it waiting for "
+	 "other CPUs' answers",
+	 {TASK, .sampled = {.n = 9, .calls = 8, .spinning = true, .function = "smp_call"}}},
+	{"in the guest, the interrupt computes: 9 of 9 stack samples show no wait for a lock, most of "
+	 "them in crc32",
+	 {VECTOR(LOCAL_TIMER), .sampled = {.n = 9, .computing = true, .function = "crc32"}}},
+	{"in the guest, spinner (50) computes: 9 of 9 stack samples show no wait for a lock, most of "
+	 "them in its program's own code",
+	 {TASK, .sampled = {.n = 9, .computing = true}}},
+};
+
+static void what_was_seen_has_its_sentence(void **state)
+{
+	static struct incident out;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(sights); i++) {
+		memset(&out, 0, sizeof(out));
+		describe_evidence(&sights[i].f, m, &out);
+		assert_int_equal(out.n_evidence, 1);
+		says(out.evidence[0].text, sights[i].says);
+	}
+}
+
+static void a_line_of_the_hosts_log_is_evidence(void **state)
+{
+	static const struct stall_facts f = {STALL};
+	static struct incident out;
+	struct model *with_log = model_new();
+
+	(void)state;
+	model_host_log(with_log, (struct host_ns){1200 * MS},
+		       "watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [hog:500]");
+	describe_evidence(&f, with_log, &out);
+	assert_int_equal(out.n_evidence, 1);
+	says(out.evidence[0].text,
+	     "the host's kernel log: watchdog: BUG: soft lockup - CPU#0 stuck "
+	     "for 22s! [hog:500]");
+	model_free(with_log);
+}
+
+/* ---- who noticed ---- */
+
+enum { BLIND = SIGHT_BLIND, NO = SIGHT_NO, YES = SIGHT_YES };
+
+static const struct {
+	enum verdict verdict;
+	enum detector detector;
+	int sight;
+	const char *says;
+	struct stall_facts f;
+} detected[] = {
+	{VERDICT_VM_PAUSED, DETECTOR_TICKS, BLIND, "no event of the guest was recorded", {TASK}},
+	{VERDICT_INTERRUPT_LOST,
+	 DETECTOR_TICKS,
+	 BLIND,
+	 "an interrupt that is not handled keeps no task waiting and stops no tick",
+	 {STALL, DATA, .lost = {.alone = true}}},
+	{VERDICT_VM_PAUSED,
+	 DETECTOR_SCHEDULER,
+	 BLIND,
+	 "no event of the guest says what this CPU of it did then",
+	 {STALL, DATA, .kind = GUEST_CPU_UNKNOWN}},
+	{VERDICT_VM_PAUSED,
+	 DETECTOR_SCHEDULER,
+	 BLIND,
+	 "the guest's CPU idled",
+	 {STALL, DATA, .kind = GUEST_CPU_IDLE}},
+	{VERDICT_STORAGE_BACKEND,
+	 DETECTOR_SCHEDULER,
+	 BLIND,
+	 "many short waits of the vCPU, none as long as what it looks for",
+	 {STALL, DATA, .n_pieces = 90}},
+	{VERDICT_GUEST_SPIN,
+	 DETECTOR_SCHEDULER,
+	 NO,
+	 "no other task waited for this CPU",
+	 {TASK, DATA}},
+	{VERDICT_GUEST_SPIN,
+	 DETECTOR_SCHEDULER,
+	 NO,
+	 "waiter (60) waited only 789 us for this CPU",
+	 {TASK, DATA, .waiter_pid = WAITER, .waiter_ns = 789000}},
+	{VERDICT_GUEST_SPIN,
+	 DETECTOR_SCHEDULER,
+	 YES,
+	 "waiter (60) waited 400 ms for this CPU",
+	 {TASK, DATA, .waiter_pid = WAITER, .waiter_ns = 400 * MS}},
+	{VERDICT_GUEST_SPIN,
+	 DETECTOR_TICKS,
+	 BLIND,
+	 "too few ticks were seen to know their rate",
+	 {TASK, DATA}},
+	{VERDICT_GUEST_SPIN,
+	 DETECTOR_TICKS,
+	 YES,
+	 "none for 400 ms, normally one every 4.0 ms",
+	 {TASK, DATA, .tick_interval_ns = 4 * MS, .tick_gap_ns = 400 * MS}},
+	{VERDICT_GUEST_SPIN,
+	 DETECTOR_TICKS,
+	 NO,
+	 "they went on, at most 8.0 ms apart; normally one every 4.0 ms",
+	 {TASK, DATA, .tick_interval_ns = 4 * MS, .tick_gap_ns = 8 * MS}},
+	{VERDICT_GUEST_SPIN,
+	 DETECTOR_WATCHDOG,
+	 NO,
+	 "the stall is shorter than its threshold, 20.0 s by default",
+	 {TASK, DATA}},
+	{VERDICT_GUEST_SPIN,
+	 DETECTOR_WATCHDOG,
+	 NO,
+	 "no such line in the guest's log, as far as that was recorded; the watchdog may be off",
+	 {.vm = VM, .kind = GUEST_CPU_TASK, .than_ns = 100 * MS, .end = {30000 * MS}, DATA}},
+	{VERDICT_VM_PAUSED,
+	 DETECTOR_WATCHDOG,
+	 NO,
+	 "no such line in the guest's log: a guest that is told of a pause does not count it",
+	 {.vm = VM, .kind = GUEST_CPU_TASK, .than_ns = 100 * MS, .end = {30000 * MS}, DATA}},
+};
+
+static void every_detector_has_its_sentence(void **state)
+{
+	static const struct stall_facts ten_seconds = {TASK, DATA};
+	static struct incident out;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(detected); i++) {
+		memset(&out, 0, sizeof(out));
+		out.verdict = detected[i].verdict;
+		detectors_fill(&detected[i].f, m, &out);
+		assert_int_equal(out.detectors[detected[i].detector].sight, detected[i].sight);
+		says(out.detectors[detected[i].detector].why, detected[i].says);
+	}
+	assert_int_equal(model_guest_watchdog(m, VM, 10), 0);
+	detectors_fill(&ten_seconds, m, &out);
+	says(out.detectors[DETECTOR_WATCHDOG].why,
+	     "the stall is shorter than its threshold, 10.0 s");
+	assert_int_equal(model_guest_watchdog(m, VM, 0), 0);
+	detectors_watchdog(&(struct report_watchdog){.stuck_s = 22}, &out);
+	says(out.detectors[DETECTOR_WATCHDOG].why,
+	     "the guest's log says that its CPU was stuck for 22 s");
+}
+
+/* ---- the judge ---- */
+
+static const struct {
+	const char *says;
+	struct stall_facts f;
+} judged[] = {
+	{"nothing that was seen explains the 500 ms that were denied",
+	 {TASK, DATA, .denied = true, .longest_chain_ns = 500 * MS,
+	  .state_ns = {[VCPU_BLOCKED] = 500 * MS}}},
+	{"no cause explains half of the 500 ms that were denied; storage_backend explains 100 ms",
+	 {TASK, DATA, .denied = true, .longest_chain_ns = 500 * MS,
+	  .state_ns = {[VCPU_BLOCKED] = 500 * MS}, .class_ns = {[WAIT_BLOCK_IO] = 100 * MS}}},
+	{"no single cause: storage_backend took 200 ms of the 500 ms that were denied, "
+	 "mmu_contention 150 ms, host_memory 150 ms",
+	 {TASK, DATA, .denied = true, .longest_chain_ns = 500 * MS,
+	  .state_ns = {[VCPU_BLOCKED] = 500 * MS},
+	  .class_ns = {[WAIT_BLOCK_IO] = 200 * MS,
+		       [WAIT_MMU_LOCK] = 150 * MS,
+		       [WAIT_RECLAIM] = 150 * MS}}},
+	{"the guest's times are not proven: what the host did meanwhile is not known",
+	 {TASK, DATA, .denied = true, .err_ns = UINT64_MAX}},
+};
+
+static void the_judge_says_what_it_cannot_tell(void **state)
+{
+	static struct incident out;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(judged); i++) {
+		verdict_judge(&judged[i].f, m, &out);
+		says(out.because, judged[i].says);
+	}
+	out = (struct incident){.end = {10}, .breakdown_ns = {[VCPU_GUEST] = 9}};
+	incident_verify(&out);
+	says(out.because, "a bug of vcpuscope, please report it with the recording: its states sum "
+			  "to 9 ns, 10 ns passed");
+}
+
+/* Who held the pCPU, beside the name. */
+static void who_it_was_has_its_words(void **state)
+{
+	static const struct stall_facts f = {TASK,
+					     DATA,
+					     .denied = true,
+					     .longest_chain_ns = 500 * MS,
+					     .state_ns = {[VCPU_RUNNABLE] = 500 * MS},
+					     .pcpu_busy_ns = 500 * MS,
+					     .n_holders = 5,
+					     .holders = {{601, 75 * MS},
+							 {602, 75 * MS},
+							 {888, 120 * MS},
+							 {889, 80 * MS},
+							 {701, 70 * MS}}};
+	static struct incident out;
+
+	(void)state;
+	verdict_judge(&f, m, &out);
+	assert_int_equal(out.n_culprits, 5);
+	says(out.culprits[0].what, "2 tasks of such names");
+	says(out.culprits[1].what, "VM web2, vCPU 0");
+	says(out.culprits[2].what, "VM web3, vCPU 0 (unverified name, a process of user 1000)");
+	says(out.culprits[3].what, "of process 700 (nginx)");
+	says(out.culprits[4].what, "all other tasks");
+	assert_int_equal(out.culprits[4].share_ns, 80 * MS);
+	for (size_t i = 0; i < out.n_culprits; i++)
+		assert_string_equal(out.culprits[i].role, "held the pCPU");
+}
+
+/* ---- no sentence without a row ---- */
+
+/* "took %s of %s" was said if "took " and then " of " stand in one of the sentences. */
+static bool was_said(const char *format)
+{
+	for (size_t i = 0; i < n_said; i++) {
+		const char *in = said[i], *at = format;
+
+		while (in && *at) {
+			char piece[512];
+			size_t n = strcspn(at, "%");
+
+			memcpy(piece, at, n);
+			piece[n] = 0;
+			in = strstr(in, piece);
+			in = in ? in + n : NULL;
+			at += n;
+			if (*at)
+				at += strcspn(at + 1, "acdiopsuxX%") + 2;
+		}
+		if (in)
+			return true;
+	}
+	return false;
+}
+
+/* Is there something to read in it beside conversions and single words? */
+static bool is_sentence(const char *text)
+{
+	size_t letters = 0;
+	bool blank = false;
+
+	for (const char *c = text; *c; c++) {
+		if (*c == '%')
+			c += strcspn(c + 1, "acdiopsuxX%") + 1;
+		else if (isalpha((unsigned char)*c))
+			letters++;
+		else
+			blank |= *c == ' ';
+	}
+	return letters >= 2 && blank;
+}
+
+/* The string that begins at `at`, with those that follow it directly. Returns where it ends. */
+static const char *string_take(const char *at, char *out, size_t bytes)
+{
+	size_t n = 0;
+
+	do {
+		for (at++; *at && *at != '"'; at++) {
+			if (*at == '\\')
+				at++;
+			assert_true(n + 1 < bytes);
+			out[n++] = *at;
+		}
+		at++;
+		at += strspn(at, " \t\n");
+	} while (*at == '"');
+	out[n] = 0;
+	return at;
+}
+
+/* All strings in the calls of `function`: how many were looked at, and how many nobody said. */
+static void calls_check(const char *file, const char *source, const char *function, size_t *n,
+			size_t *unsaid)
+{
+
+	for (const char *at = source; (at = strstr(at, function)); at++) {
+		int depth = 1;
+		const char *c = at + strlen(function);
+
+		if (at > source && (isalnum((unsigned char)at[-1]) || at[-1] == '_'))
+			continue;
+		while (depth && *c) {
+			char text[512];
+
+			if (*c == '"') {
+				c = string_take(c, text, sizeof(text));
+				++*n;
+				if (is_sentence(text) && !was_said(text)) {
+					print_error(
+						"%s: no row of test_sentences.c produces \"%s\"\n",
+						file, text);
+					++*unsaid;
+				}
+				continue;
+			}
+			depth += *c == '(';
+			depth -= *c == ')';
+			c++;
+		}
+	}
+}
+
+static void no_sentence_is_without_a_row(void **state)
+{
+	static const char folder[] = TEST_SOURCE_DIR "/../host-collector/analyze";
+	static char source[256 * 1024];
+	size_t n = 0, unsaid = 0;
+	struct dirent *entry;
+	DIR *dir = opendir(folder);
+
+	(void)state;
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		const char *end = strrchr(entry->d_name, '.');
+		char path[512];
+		FILE *f;
+
+		if (!end || strcmp(end, ".c") != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		f = fopen(path, "r");
+		assert_non_null(f);
+		source[fread(source, 1, sizeof(source) - 1, f)] = 0;
+		fclose(f);
+		calls_check(entry->d_name, source, "describe(", &n, &unsaid);
+		calls_check(entry->d_name, source, "say(", &n, &unsaid);
+	}
+	closedir(dir);
+	assert_true(n > 100); /* the sources were understood */
+	assert_int_equal(unsaid, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_cause_has_its_sentence),
+		cmocka_unit_test(what_was_denied_has_its_sentence),
+		cmocka_unit_test(what_was_seen_has_its_sentence),
+		cmocka_unit_test(a_line_of_the_hosts_log_is_evidence),
+		cmocka_unit_test(every_detector_has_its_sentence),
+		cmocka_unit_test(the_judge_says_what_it_cannot_tell),
+		cmocka_unit_test(who_it_was_has_its_words),
+		cmocka_unit_test(no_sentence_is_without_a_row),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
