@@ -259,9 +259,13 @@ function evidence(incident) {
 function culprits(incident) {
 	if (!incident.culprits.length)
 		return null;
+	const name = (c) => c.pid ? (c.comm || "task") + " (" + c.pid + ")" : c.what;
+
 	return el("div", {}, el("h4", {}, "Who"), el("ul", {}, ...incident.culprits.map((c) =>
-		el("li", {}, el("strong", {}, (c.comm || "task") + (c.pid ? " (" + c.pid + ")" : "")),
-			" in the " + c.side + ": " + c.role + ", " + duration(c.share_ns)))));
+		el("li", {}, el("strong", {}, name(c)), c.pid && c.what ? ", " + c.what + "," : "",
+			" in the " + c.side + ": " + c.role + ", " + duration(c.share_ns))),
+		...(incident.culprit_cgroups || []).map((g) => el("li", {}, "cgroup " + g.cgroup + ": " +
+			duration(g.share_ns) + " (" + g.tasks + (g.tasks === 1 ? " task)" : " tasks)")))));
 }
 
 function watchdog_lines(index) {
