@@ -146,6 +146,32 @@ static bool waits_for_device(const struct vcpu_span *span)
 	       length(span) >= device_min_ns && exit_is_device(&span->exit);
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * A wait for a pCPU. A part of it may have been throttling: what the quota is known to have cost is
+ * taken out, first of the time in which the pCPU idled. A clipped span keeps at most its own length
+ * of what its whole self had. Of a throttled one only what others had of its pCPU is anything else.
+ */
+static void wait_add(struct stall_facts *f, const struct vcpu_span *whole,
+		     const struct vcpu_span *part)
+{
+	int64_t ns = length(part), quota = least(part->throttled_ns, ns);
+	int64_t busy = least(part->pcpu_busy_ns, ns - quota), idle = part->pcpu_idle_ns - quota;
+
+	if (part->state == VCPU_THROTTLED)
+		quota = ns - busy;
+	f->quota_ns += quota;
+	f->pcpu_busy_ns += busy;
+	idle = least(idle, ns - quota - busy);
+	f->pcpu_idle_ns += idle > 0 ? idle : 0;
+	if (part->state == VCPU_RUNNABLE || busy > 0)
+		holders_add(f, whole, ns);
+}
+
 void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 {
 	struct vcpu_span part = *span;
@@ -188,12 +214,8 @@ void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 		f->device_ns += ns;
 	if (part.state == VCPU_STOPPED && part.migrates)
 		f->migration_ns += ns;
-	if (part.state == VCPU_RUNNABLE) {
-		/* A clipped span keeps at most its own length of what its whole self had. */
-		f->pcpu_busy_ns += part.pcpu_busy_ns < ns ? part.pcpu_busy_ns : ns;
-		f->pcpu_idle_ns += part.pcpu_idle_ns < ns ? part.pcpu_idle_ns : ns;
-		holders_add(f, span, ns);
-	}
+	if (part.state == VCPU_RUNNABLE || part.state == VCPU_THROTTLED)
+		wait_add(f, span, &part);
 	span_keep(f, &part);
 }
 
@@ -287,7 +309,7 @@ void facts_unjoin(struct stall_facts *f)
 	memset(f->n_sampled, 0, sizeof(f->n_sampled));
 	f->fault_ns = 0;
 	f->lockup_ns = f->split_lock_ns = f->migration_ns = f->device_ns = 0;
-	f->pcpu_busy_ns = f->pcpu_idle_ns = f->chain_ns = f->longest_chain_ns = 0;
+	f->quota_ns = f->pcpu_busy_ns = f->pcpu_idle_ns = f->chain_ns = f->longest_chain_ns = 0;
 	f->n_spans = f->n_holders = f->n_halts = 0;
 	f->waits = (struct facts_waits){0};
 	f->sampled = (struct facts_sampled){0};
@@ -374,7 +396,7 @@ uint32_t facts_quota(const struct stall_facts *f)
 {
 	/* The longest come first. */
 	for (unsigned i = 0; i < f->n_spans; i++) {
-		if (f->spans[i].state == VCPU_THROTTLED && f->spans[i].quota)
+		if (f->spans[i].throttled_ns > 0 && f->spans[i].quota)
 			return f->spans[i].quota;
 	}
 	return 0;

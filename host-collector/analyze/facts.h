@@ -169,8 +169,10 @@ struct stall_facts {
 	int64_t device_ns;     /* in QEMU for one access to a device; each of these 10 ms or more */
 	int64_t presumed_ns[VCPU_STATE_COUNT]; /* of what is unknown: it was so before and after */
 	int64_t presumed_lockup_ns;            /* of that, as lockup_ns */
-	int64_t pcpu_busy_ns;               /* of what was runnable: others were seen on its pCPU */
-	int64_t pcpu_idle_ns;               /* of what was runnable: its pCPU idled */
+	int64_t quota_ns; /* of what was runnable or throttled: its quota is known to have cost it
+			   */
+	int64_t pcpu_busy_ns;               /* of the rest: others were seen on its pCPU */
+	int64_t pcpu_idle_ns;               /* of the rest: its pCPU idled */
 	int64_t chain_ns, longest_chain_ns; /* out of guest mode without a break */
 	struct host_ns chain_end;
 

@@ -30,7 +30,7 @@ int64_t cause_not_scheduled_ns(const struct stall_facts *f)
 
 int64_t cause_quota_ns(const struct stall_facts *f)
 {
-	return f->state_ns[VCPU_THROTTLED] + f->pcpu_idle_ns;
+	return f->quota_ns + f->pcpu_idle_ns;
 }
 
 int64_t cause_vmm_lock_ns(const struct stall_facts *f)
@@ -183,7 +183,7 @@ bool against_quota_uncounted(const struct stall_facts *f)
 /* Only what the quota left idle was seen, not the throttling itself. */
 bool against_quota_unseen(const struct stall_facts *f)
 {
-	return f->state_ns[VCPU_THROTTLED] < f->pcpu_idle_ns || against_guest_was_alive(f);
+	return f->quota_ns < f->pcpu_idle_ns || against_guest_was_alive(f);
 }
 
 /* Neither KVM's events nor the guest's own ticks show that guest code ran; or what the vCPU did was

@@ -138,7 +138,7 @@ void because_quota(const struct stall_facts *f, const struct model *m, int64_t n
 {
 	const struct cgroup *c = model_cgroup_of(m, facts_quota(f));
 
-	if (f->state_ns[VCPU_THROTTLED] < f->pcpu_idle_ns)
+	if (f->quota_ns < f->pcpu_idle_ns)
 		describe(out, n,
 			 "the vCPU was ready to run for %s but did not run, although its pCPU was "
 			 "idle: a CPU quota does that",

@@ -430,6 +430,28 @@ void model_exits_counted(struct model *m, const struct message_exit_summary *cou
 	TELL(&m->audiences, exits_counted, counted);
 }
 
+/* The waits of all vCPUs of a group, before the first of them is charged. */
+static const struct quota_waits *quota_waits_of(struct vm *vm, const struct quota_reading *reading,
+						const struct vcpu_sink *sink)
+{
+	if (vm->quota_until.ns == reading->until.ns && vm->quota_cgroup == reading->cgroup &&
+	    reading->n_vcpus > 1)
+		return &vm->quota_waits;
+	vm->quota_until = reading->until;
+	vm->quota_cgroup = reading->cgroup;
+	vm->quota_waits = (struct quota_waits){0};
+	for (size_t i = 0; i < vm->n_vcpus; i++) {
+		const struct vcpu *v = &vm->vcpus[i]->v;
+
+		if (reading->n_vcpus > 1 || vm->vcpus[i] == vm_vcpu_find(vm, reading->vcpu))
+			vcpu_quota_waits(v, reading, sink, &vm->quota_waits);
+	}
+	/* Nobody knows how long those waited. */
+	if (reading->n_vcpus > vm->n_vcpus)
+		vm->quota_waits.n_busy += reading->n_vcpus - (unsigned)vm->n_vcpus;
+	return &vm->quota_waits;
+}
+
 int model_quota(struct model *m, const struct quota_reading *reading)
 {
 	struct vm *vm = vm_find(m, reading->vm);
@@ -439,7 +461,7 @@ int model_quota(struct model *m, const struct quota_reading *reading)
 	if (!vv)
 		return -ENOENT;
 	vm->data.quota = true;
-	vcpu_quota(&vv->v, reading, &sink);
+	vcpu_quota(&vv->v, reading, quota_waits_of(vm, reading, &sink), &sink);
 	return 0;
 }
 

@@ -160,8 +160,18 @@ void vcpu_held_by(struct vcpu *v, struct host_ns t, int32_t pid);
 /* A STACK event: `pid` is whose stack it is. */
 void vcpu_stack(struct vcpu *v, struct host_ns t, int32_t pid, uint32_t stack,
 		enum vs_stack_role role, int64_t wait_ns, const struct vcpu_sink *sink);
+/* Waits for a pCPU that a reading of a quota may be about, of all vCPUs that share it. */
+struct quota_waits {
+	int64_t idle_ns; /* their pCPUs idled meanwhile */
+	unsigned n_busy; /* of these waits, others ran on the pCPU for a part */
+};
+
+/* Adds this vCPU's. */
+void vcpu_quota_waits(const struct vcpu *v, const struct quota_reading *reading,
+		      const struct vcpu_sink *sink, struct quota_waits *sum);
 /* Its quota was read. */
-void vcpu_quota(struct vcpu *v, const struct quota_reading *reading, const struct vcpu_sink *sink);
+void vcpu_quota(struct vcpu *v, const struct quota_reading *reading, const struct quota_waits *all,
+		const struct vcpu_sink *sink);
 /* `lost` events of `pcpu` that could have concerned this thread are missing since `from`. */
 void vcpu_unsure(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64_t lost,
 		 const struct vcpu_sink *sink);

@@ -9,6 +9,9 @@
 
 #include "host-collector/model/vcpu.h"
 
+/* Shorter waits for a pCPU are told at once, throttled or not. */
+#define QUOTA_WAIT_NS 1000000ll
+
 /* ---- vcpu_span.c ---- */
 
 /* Ready, sleeping or stopped. */

@@ -13,25 +13,77 @@ static int64_t quota_chargeable(const struct vcpu_span *span, const struct quota
 	return end - span->begin.ns - span->throttled_ns;
 }
 
+/* Of this, as much as its pCPU idled and is not charged yet. */
+static int64_t quota_idle(const struct vcpu_span *span, int64_t chargeable)
+{
+	int64_t ns = span->pcpu_idle_ns - span->throttled_ns;
+
+	if (ns <= 0)
+		return 0;
+	return ns < chargeable ? ns : chargeable;
+}
+
+static bool quota_open_wait(const struct vcpu *v, const struct quota_reading *r)
+{
+	return v->state == THREAD_READY && v->open.begin.ns < r->until.ns;
+}
+
+static void waits_add(const struct vcpu_span *span, const struct quota_reading *r,
+		      struct quota_waits *sum)
+{
+	int64_t ns = quota_chargeable(span, r), idle;
+
+	if (ns <= 0)
+		return;
+	idle = quota_idle(span, ns);
+	sum->idle_ns += idle;
+	sum->n_busy += ns - idle >= QUOTA_WAIT_NS;
+}
+
+void vcpu_quota_waits(const struct vcpu *v, const struct quota_reading *r,
+		      const struct vcpu_sink *sink, struct quota_waits *sum)
+{
+	if (quota_open_wait(v, r)) {
+		struct vcpu_span now = vcpu_span_closed(v, r->until, sink);
+
+		waits_add(&now, r, sum);
+	}
+	for (uint32_t i = 0; i < v->held_count; i++)
+		waits_add(&vcpu_held_at(v, i)->span, r, sum);
+}
+
+/* What a wait is to be charged with: all of it if `spare` suffices, else what its pCPU idled. */
+static int64_t quota_due(const struct vcpu_span *span, const struct quota_reading *r, int64_t spare)
+{
+	int64_t ns = quota_chargeable(span, r), idle;
+
+	if (ns <= 0)
+		return 0;
+	idle = quota_idle(span, ns);
+	return ns - idle <= spare + spare / 4 ? ns : idle;
+}
+
 /*
  * The counter adds up what all pCPUs were throttled, so the longest waits are charged first. One
- * whose pCPU idled meanwhile can hardly have been anything else; where others ran on it, a fair
- * share of the sum must suffice for all of it.
+ * whose pCPU idled meanwhile can hardly have been anything else. What the counter has beyond that
+ * was throttling while others ran on the pCPU: a fair share of it must suffice for all of a wait.
  */
-void vcpu_quota(struct vcpu *v, const struct quota_reading *r, const struct vcpu_sink *sink)
+void vcpu_quota(struct vcpu *v, const struct quota_reading *r, const struct quota_waits *all,
+		const struct vcpu_sink *sink)
 {
-	int64_t left = r->throttled_ns, share = left / (r->n_vcpus ? r->n_vcpus : 1);
+	int64_t left = r->throttled_ns, spare = left - all->idle_ns;
 
+	spare = spare > 0 ? spare / (all->n_busy ? all->n_busy : 1) : 0;
 	v->quota_until = r->until;
 	while (left > 0) {
-		bool open = v->state == THREAD_READY && v->open.begin.ns < r->until.ns;
+		bool open = quota_open_wait(v, r);
 		struct vcpu_span now = open ? vcpu_span_closed(v, r->until, sink) : v->open;
 		struct vcpu_span *most = open ? &now : NULL;
-		int64_t ns = open ? quota_chargeable(&now, r) : 0;
+		int64_t ns = open ? quota_due(&now, r, spare) : 0;
 
 		for (uint32_t i = 0; i < v->held_count; i++) {
 			struct vcpu_span *span = &vcpu_held_at(v, i)->span;
-			int64_t more = quota_chargeable(span, r);
+			int64_t more = quota_due(span, r, spare);
 
 			if (more > ns) {
 				ns = more;
@@ -39,8 +91,6 @@ void vcpu_quota(struct vcpu *v, const struct quota_reading *r, const struct vcpu
 			}
 		}
 		if (ns <= 0)
-			break;
-		if (most->pcpu_idle_ns < ns / 2 && ns > share + share / 4)
 			break;
 		ns = ns < left ? ns : left;
 		left -= ns;

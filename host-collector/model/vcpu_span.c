@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-/* Shorter waits for a pCPU are told at once, throttled or not. */
-#define QUOTA_WAIT_NS 1000000ll
 /* A stack comes with the next drain of the capture's ring; later than this it is missing. */
 #define STACK_LATE_NS (MODEL_HOLD_NS / 4)
 /* A capture that shows KVM's events shows one of a running thread within this time of its first. */

@@ -38,6 +38,9 @@ struct vm {
 	int32_t monitor_waker; /* who woke the thread that reads its monitor's socket last */
 	struct host_ns monitor_woken;
 	int32_t pause_asker; /* of the latest pause, 0 unknown */
+	struct quota_waits quota_waits;
+	struct host_ns quota_until; /* the reading that these are about, 0 none */
+	uint32_t quota_cgroup;
 	struct names names;
 	struct stacks *stacks; /* the guest's own, by guest_stack_key(); NULL: it sent none */
 	size_t n_vcpus;

@@ -180,6 +180,19 @@ static void quota_counted_a_little(struct tale *t)
 	quota_read(t, 1, 90000);
 }
 
+/* It waits for one pCPU first because another task has it, then because it has no quota left; the
+ * other vCPU of the group had none for as long. */
+static void pcpu_taken_then_no_quota(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 250000, 50);
+	ADD(t, SWITCH(HOST, 250000, 0, TID0, 500, VS_TASK_RUNNING));
+	ADD(t, SWITCH(HOST, 450000, 0, 500, 0, 1));
+	ADD(t, SWITCH(HOST, 750000, 0, 0, TID0, 0));
+	ADD(t, SWITCH(VM, 760000, 0, 50, 42, 1));
+	quota_read(t, 2, 600000);
+}
+
 static void sleep_with_stack(struct tale *t, uint32_t stack, uint32_t state)
 {
 	tale_begin(t);
@@ -369,6 +382,9 @@ static const struct expected stalls[] = {
 	{"pCPU taken, throttled a little", quota_counted_a_little, VERDICT_VCPU_NOT_SCHEDULED,
 	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 560000, VCPU_RUNNABLE, 500000, 500, true,
 	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"pCPU taken, then no quota", pcpu_taken_then_no_quota, VERDICT_CGROUP_THROTTLED,
+	 CONFIDENCE_LIKELY, GUEST_CPU_TASK, 560000, VCPU_THROTTLED, 500000, 500, true,
+	 WITHOUT(KVM_EVENTS), VERDICT_VCPU_NOT_SCHEDULED},
 	{"QEMU's big lock", big_lock, VERDICT_VMM_LOCK, CONFIDENCE_DECIDED, GUEST_CPU_TASK, 410000,
 	 VCPU_BLOCKED, 300000, 77, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
 	{"block I/O", disk, VERDICT_STORAGE_BACKEND, CONFIDENCE_DECIDED, GUEST_CPU_TASK, 410000,
