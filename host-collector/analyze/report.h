@@ -75,6 +75,7 @@ struct report_culprit {
 	bool claimed; /* the VM's name is what a process of user `uid` says of itself */
 	uint32_t uid;
 	char cgroup[256]; /* of all these tasks; "": not known, or not one */
+	enum verdict cause; /* of which of the incident's causes */
 };
 
 /* What the tasks of one cgroup of the host had of a pCPU that a vCPU wanted. */

@@ -169,6 +169,10 @@ static void rank(const struct stall_facts *f, const struct model *m, int64_t all
 			continue;
 		if (verdict_rules[i].culprits)
 			verdict_rules[i].culprits(f, m, out);
+		for (size_t k = 0; k < out->n_culprits; k++) {
+			if (out->culprits[k].cause == VERDICT_UNDETERMINED)
+				out->culprits[k].cause = verdict_rules[i].verdict;
+		}
 		for (; at && out->causes[at - 1].ns < ns; at--) {
 			if (at < REPORT_CAUSES_MAX)
 				out->causes[at] = out->causes[at - 1];

@@ -89,6 +89,7 @@ static json *culprits_json(const struct incident *i)
 		add_int(culprit, "pid", from->pid);
 		add_text(culprit, "comm", from->comm);
 		add_text(culprit, "role", from->role);
+		add_text(culprit, "cause", verdict_name(from->cause));
 		if (*from->what)
 			add_text(culprit, "what", from->what);
 		if (from->n_tasks)
