@@ -225,6 +225,7 @@ static void gaps_add(struct headline *h, const struct report *r)
 	for (size_t i = 0; i < r->n_gaps; i++) {
 		const struct report_gap *g = &r->gaps[i];
 		size_t longer = 0;
+		int64_t begin_ns;
 
 		if (!gap_counts(r, g))
 			continue;
@@ -238,10 +239,11 @@ static void gaps_add(struct headline *h, const struct report *r)
 		if (longer >= GAPS_SHOWN)
 			continue;
 		shown++;
+		begin_ns = g->begin.ns - r->begin.ns;
 		add(h, "%s missing for %s from +%.6f s on, of vCPU %u of VM %s: %s.",
 		    g->host ? "Host events" : "Guest events",
 		    duration_text(g->end.ns - g->begin.ns).text,
-		    (double)(g->begin.ns - r->begin.ns) / 1e9, g->vcpu, vm_name(r, g->vm).text,
+		    begin_ns > 0 ? (double)begin_ns / 1e9 : 0.0, g->vcpu, vm_name(r, g->vm).text,
 		    unknown_reason_meaning(g->why));
 	}
 	if (n + r->dropped_gaps > shown)
