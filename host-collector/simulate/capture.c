@@ -29,6 +29,13 @@ static uint64_t clock_monotonic(const struct sim_clock *c, int64_t t)
 	       (uint64_t)(int64_t)((__int128)t * c->monotonic_ppb / 1000000000);
 }
 
+void sim_clock_restart(struct sim_clock *c, int64_t t)
+{
+	c->tsc0 -= sim_clock_tsc(c, t);
+	c->monotonic0 -= clock_monotonic(c, t);
+	c->raw0 = (uint64_t)-t;
+}
+
 static int source_sample(void *context, struct clock_sample *out)
 {
 	struct sim_capture *c = context;
@@ -126,9 +133,18 @@ static bool ring_grow(struct sim_capture *c, struct sim_ring *r)
 	return true;
 }
 
+static bool is_handlers_exit(uint16_t type)
+{
+	return type == VS_EVENT_IRQ_EXIT || type == VS_EVENT_SOFTIRQ_EXIT ||
+	       type == VS_EVENT_VECTOR_EXIT;
+}
+
 bool sim_capture_event(struct sim_capture *c, uint16_t cpu, struct vs_event e)
 {
 	struct sim_ring *r = &c->rings[cpu];
+
+	if (c->mute[cpu] || (c->o.engine->now < c->no_exits_until && is_handlers_exit(e.type)))
+		return false;
 
 	/* A probe reads the clock a little after the fact. */
 	e.time = clock_monotonic(&c->o.clock, c->o.engine->now) +
@@ -195,7 +211,7 @@ static struct message_dmesg_point dmesg_now(const struct sim_capture *c)
 	return (struct message_dmesg_point){
 		.known = true,
 		.time = sim_clock_tsc(&c->o.clock, c->o.engine->now),
-		.ns = GUEST_BOOTED_S * 1000000000ull + (uint64_t)c->o.engine->now,
+		.ns = GUEST_BOOTED_S * 1000000000ull + (uint64_t)(c->o.engine->now - c->o.boot),
 		.err = 2000,
 	};
 }

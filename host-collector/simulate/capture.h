@@ -25,7 +25,8 @@ struct sim_capture_options {
 	struct engine *engine;
 	struct sim_clock clock;
 	uint32_t source, n_cpus;
-	double loss; /* of each event */
+	int64_t boot; /* when the machine booted, of this run's time */
+	double loss;  /* of each event */
 	/* Whole frames, in the order of their numbers. */
 	void (*frame)(void *context, uint32_t source, const uint8_t *frame, size_t len);
 	void *context;
@@ -44,11 +45,15 @@ struct sim_capture {
 	struct batcher *batcher;
 	struct batch_encoder *encoder;
 	struct byte_buffer payload, frames;
-	uint64_t promised; /* by the last heartbeat */
+	uint64_t promised;       /* by the last heartbeat */
+	bool mute[SIM_CPUS_MAX]; /* nothing is captured there */
+	int64_t no_exits_until;  /* handlers' exits are not captured yet */
 };
 
 /* The whole machine's clocks leap ahead. */
 void sim_clock_step(struct sim_clock *c, int64_t ns);
+/* The machine's clocks begin at 0 again at `t`; the wall clock goes on. */
+void sim_clock_restart(struct sim_clock *c, int64_t t);
 uint64_t sim_clock_tsc(const struct sim_clock *c, int64_t t);
 
 /* 0 or -ENOMEM; sim_capture_fini in any case. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "host-collector/simulate/life.h"
 #include "host-collector/simulate/waits.h"
 
 static const int64_t retry_ns = 50000;
@@ -459,6 +460,85 @@ static void timer_end(struct fault *f)
 	apic_timer_hold(&target(f)->apic, false);
 }
 
+/* ---- the guest's and its agent's life ---- */
+
+static bool quiet_begin(struct fault *f)
+{
+	(void)f;
+	return true;
+}
+
+static bool attach_begin(struct fault *f)
+{
+	life_agent_start(f->world);
+	return true;
+}
+
+static void attach_end(struct fault *f)
+{
+	life_agent_start(f->world);
+}
+
+static bool torn_begin(struct fault *f)
+{
+	life_agent_start_torn(f->world, f->world->engine.now + f->ns);
+	return true;
+}
+
+static bool gone_begin(struct fault *f)
+{
+	life_agent_stop(f->world);
+	return true;
+}
+
+static bool reboot_begin(struct fault *f)
+{
+	life_reboot(f->world);
+	return true;
+}
+
+static bool offline_begin(struct fault *f)
+{
+	return life_cpu_offline(f->world);
+}
+
+static void offline_end(struct fault *f)
+{
+	life_cpu_online(f->world);
+}
+
+/* By 2 ms to 1 s, ahead or back. */
+static int64_t lie_draw(struct engine *e)
+{
+	int64_t ns = engine_between(e, 2000000, 20000000);
+
+	if (engine_chance(e, 0.5))
+		ns *= 50;
+	return engine_chance(e, 0.5) ? ns : -ns;
+}
+
+static bool echo_lie_begin(struct fault *f)
+{
+	life_echo_lie(f->world, lie_draw(&f->world->engine));
+	return true;
+}
+
+static void echo_lie_end(struct fault *f)
+{
+	life_echo_lie(f->world, 0);
+}
+
+static bool stamp_lie_begin(struct fault *f)
+{
+	life_stamp_lie(f->world, lie_draw(&f->world->engine));
+	return true;
+}
+
+static void stamp_lie_end(struct fault *f)
+{
+	life_stamp_lie(f->world, 0);
+}
+
 /* ---- */
 
 #define STOPS(CAUSE, TASK_STATE, STACK)                                                            \
@@ -546,6 +626,15 @@ static const struct fault_row rows[FAULT_KIND_COUNT] = {
 			       .step = {.kind = STEP_VMM, .cause = SIM_CAUSE_DEVICE},
 			       .needs_kvm = true},
 	[FAULT_CLOCK_JUMP] = {.begin = clock_jump_begin},
+	[FAULT_QUIET] = {.begin = quiet_begin},
+	[FAULT_AGENT_ATTACHES] = {.begin = attach_begin},
+	[FAULT_AGENT_TORN] = {.begin = torn_begin},
+	[FAULT_AGENT_AWAY] = {.begin = gone_begin, .end = attach_end},
+	[FAULT_AGENT_GONE] = {.begin = gone_begin},
+	[FAULT_REBOOT] = {.begin = reboot_begin, .end = attach_end},
+	[FAULT_CPU_OFFLINE] = {.begin = offline_begin, .end = offline_end},
+	[FAULT_ECHO_LIE] = {.begin = echo_lie_begin, .end = echo_lie_end},
+	[FAULT_STAMP_LIE] = {.begin = stamp_lie_begin, .end = stamp_lie_end},
 	[FAULT_NESTED] = {.wait = wait_nested, .needs_kvm = true},
 	[FAULT_NESTED_LIFE] = {.wait = nested_life, .needs_kvm = true},
 	[FAULT_SPIN_BESIDE_STEAL] = {.wait = wait_beside_steal},

@@ -45,6 +45,15 @@ enum fault_kind {
 	FAULT_LOST_INTERRUPT,
 	FAULT_LATE_TIMER,
 	FAULT_CLOCK_JUMP,
+	FAULT_QUIET, /* none: time goes by */
+	FAULT_AGENT_ATTACHES,
+	FAULT_AGENT_TORN, /* attaches again, and its handlers' exits come late */
+	FAULT_AGENT_AWAY,
+	FAULT_AGENT_GONE,
+	FAULT_REBOOT,
+	FAULT_CPU_OFFLINE,
+	FAULT_ECHO_LIE,
+	FAULT_STAMP_LIE,
 	FAULT_KIND_COUNT
 };
 

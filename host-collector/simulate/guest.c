@@ -160,7 +160,7 @@ static void wake(struct guest_task *t, struct guest_cpu_sim *by)
 	struct guest_cpu_sim *g = t->cpu;
 
 	t->due = false;
-	if (t->state != TASK_SLEEPING)
+	if (t->state != TASK_SLEEPING || g->offline)
 		return;
 	announce(by, t);
 	emit(by, (struct vs_event){.type = VS_EVENT_SCHED_WAKEUP,
@@ -433,6 +433,8 @@ void guest_sim_leave(struct guest_cpu_sim *g)
 
 void guest_sim_interrupt(struct guest_cpu_sim *g, enum guest_vector vector)
 {
+	if (g->offline)
+		return;
 	apic_interrupt(&g->vcpu->apic, vector);
 }
 
@@ -473,6 +475,43 @@ void guest_sim_storm(struct guest_cpu_sim *g, const struct guest_storm *storm)
 {
 	g->storm = *storm;
 	guest_sim_interrupt(g, GUEST_STORM);
+}
+
+void guest_sim_offline(struct guest_cpu_sim *g, struct guest_task *stopper)
+{
+	settle(g);
+	for (size_t i = 0; i < g->n_tasks; i++) {
+		struct guest_task *t = &g->tasks[i];
+
+		t->state = TASK_SLEEPING;
+		t->due = false;
+		t->left = 0;
+		t->generation++;
+	}
+	g->n_ready = 0;
+	g->need_resched = false;
+	ready_add(stopper);
+	if (g->current)
+		g->current->state = TASK_SLEEPING;
+	schedule(g, VS_TASK_INTERRUPTIBLE);
+	g->offline = true;
+	g->current = NULL; /* its kernel's last switch there is not traced */
+	truth_switch(g->truth, g->cpu, 0, "");
+	proceed(g);
+}
+
+void guest_sim_online(struct guest_cpu_sim *g)
+{
+	g->offline = false;
+	for (size_t i = 0; i < g->n_tasks; i++) {
+		struct guest_task *t = &g->tasks[i];
+
+		if (t->sleep_ns[1])
+			engine_at(g->engine,
+				  g->engine->now + engine_between(g->engine, 1000000,
+								  t->sleep_ns[1] + 1000000),
+				  task_timer, t, t->generation);
+	}
 }
 
 /* Ticks stop while the CPU idles. */

@@ -71,6 +71,7 @@ struct guest_cpu_sim {
 	struct sim_vcpu *vcpu;
 	uint16_t cpu;
 	bool in_guest, need_resched;
+	bool offline; /* the guest's kernel has taken it offline */
 	int64_t since;
 	uint64_t generation;
 	unsigned pending;
@@ -99,6 +100,9 @@ void guest_sim_leave(struct guest_cpu_sim *g);
 void guest_sim_interrupt(struct guest_cpu_sim *g, enum guest_vector vector);
 /* An interrupt has come that needs no exit. */
 void guest_sim_poke(struct guest_cpu_sim *g);
+/* The CPU, whose vCPU is in guest mode, goes offline: `stopper` runs last. */
+void guest_sim_offline(struct guest_cpu_sim *g, struct guest_task *stopper);
+void guest_sim_online(struct guest_cpu_sim *g);
 /* Are its interrupts on? */
 bool guest_sim_takes(const struct guest_cpu_sim *g);
 /* A task becomes due: the next interrupt wakes it. */

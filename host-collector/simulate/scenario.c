@@ -6,18 +6,23 @@
 static const int64_t ms = 1000000;
 enum { WARM_UP_MS = 700, AFTERWARDS_MS = 700 };
 
-#define SINGLE(NAME, ABOUT, LOAD, FAULT, LOW, HIGH)                                                \
+#define ROW(KIND, NAME, ABOUT, LOAD, FAULT, LOW, HIGH)                                             \
 	{                                                                                          \
-		NAME, ABOUT, SCENARIO_SINGLE, LOAD_##LOAD,                                         \
+		NAME, ABOUT, SCENARIO_##KIND, LOAD_##LOAD,                                         \
 		{                                                                                  \
 			{                                                                          \
 				FAULT_##FAULT, LOW, HIGH, 0, 0                                     \
 			}                                                                          \
 		}                                                                                  \
 	}
-#define MIXTURE(NAME, ABOUT, FIRST, SECOND)                                                        \
+#define SINGLE(NAME, ABOUT, LOAD, FAULT, LOW, HIGH) ROW(SINGLE, NAME, ABOUT, LOAD, FAULT, LOW, HIGH)
+#define NEAR(NAME, ABOUT, LOAD, FAULT, LOW, HIGH)   ROW(NEAR, NAME, ABOUT, LOAD, FAULT, LOW, HIGH)
+#define LONG(NAME, ABOUT, LOAD, FAULT)              ROW(LONG, NAME, ABOUT, LOAD, FAULT, 9000, 30000)
+#define MIXTURE(NAME, ABOUT, FIRST, SECOND)         TWO(MIXTURE, NAME, ABOUT, FIRST, SECOND)
+#define DOUBLE(NAME, ABOUT, FIRST, SECOND)          TWO(DOUBLE, NAME, ABOUT, FIRST, SECOND)
+#define TWO(KIND, NAME, ABOUT, FIRST, SECOND)                                                      \
 	{                                                                                          \
-		NAME, ABOUT, SCENARIO_MIXTURE, LOAD_ANY,                                           \
+		NAME, ABOUT, SCENARIO_##KIND, LOAD_ANY,                                            \
 		{                                                                                  \
 			{FAULT_##FIRST, 200, 600, 0, 0},                                           \
 			{                                                                          \
@@ -177,6 +182,17 @@ const struct scenario scenarios[] = {
 	 LOAD_SHARED,
 	 {{FAULT_PREEMPT_OFF, 15, 60, 3, 300}}},
 
+	DOUBLE("double.lock_then_pause", "QEMU's big lock, and the VM is stopped meanwhile",
+	       BIG_LOCK, SIGSTOP),
+	DOUBLE("double.steal_then_quota", "a real-time task, then no quota", REALTIME_HOG, QUOTA),
+	DOUBLE("double.quota_then_steal", "no quota, then a real-time task", QUOTA, REALTIME_HOG),
+	DOUBLE("double.reclaim_then_swap", "direct reclaim, then swap-in", RECLAIM, SWAP_IN),
+	DOUBLE("double.userfault_then_pause", "postcopy, and the VM is stopped meanwhile",
+	       USERFAULT, QMP_STOP),
+	DOUBLE("double.spin_and_pause", "a spin with interrupts off that is stopped", IRQS_OFF,
+	       SIGSTOP),
+	DOUBLE("double.softirq_and_steal", "a long softirq that is preempted", LONG_SOFTIRQ,
+	       REALTIME_HOG),
 	TRIPLE("triple.paging_mmu_steal",
 	       "swap-in, then the memory map's lock, then a real-time task", SWAP_IN, MMAP_LOCK,
 	       REALTIME_HOG),
@@ -185,6 +201,185 @@ const struct scenario scenarios[] = {
 	       REALTIME_HOG),
 	TRIPLE("triple.steal_quota_userfault", "a real-time task, no quota, then postcopy",
 	       REALTIME_HOG, QUOTA, USERFAULT),
+	TRIPLE("triple.memory_lock_quota", "direct reclaim, QEMU's big lock, then no quota",
+	       RECLAIM, BIG_LOCK, QUOTA),
+	TRIPLE("triple.userfault_storage_pause",
+	       "postcopy, then a slow disk, and the VM is stopped meanwhile", USERFAULT, BLOCK_SYNC,
+	       SIGSTOP),
+	TRIPLE("triple.spin_steal_pause", "a spin with interrupts off, preempted, then stopped",
+	       IRQS_OFF, REALTIME_HOG, SIGSTOP),
+
+	NEAR("near.below.pause", "SIGSTOP to QEMU, just below the threshold", ANY, SIGSTOP, 80, 90),
+	NEAR("near.above.pause", "SIGSTOP to QEMU, just above the threshold", ANY, SIGSTOP, 106,
+	     125),
+	NEAR("near.below.steal", "a real-time task, just below the threshold", ANY, REALTIME_HOG,
+	     80, 90),
+	NEAR("near.above.steal", "a real-time task, just above the threshold", ANY, REALTIME_HOG,
+	     106, 125),
+	NEAR("near.below.lock", "QEMU's big lock, just below the threshold", ANY, BIG_LOCK, 80, 90),
+	NEAR("near.above.lock", "QEMU's big lock, just above the threshold", ANY, BIG_LOCK, 106,
+	     125),
+	NEAR("near.below.storage", "a slow disk, just below the threshold", ANY, PFLASH, 80, 90),
+	NEAR("near.above.storage", "a slow disk, just above the threshold", ANY, PFLASH, 106, 125),
+	NEAR("near.below.userfault", "postcopy, just below the threshold", ANY, USERFAULT, 80, 90),
+	NEAR("near.above.userfault", "postcopy, just above the threshold", ANY, USERFAULT, 106,
+	     125),
+	NEAR("near.below.irqs_off", "a spin with interrupts off, just below the threshold", ANY,
+	     IRQS_OFF, 80, 90),
+	NEAR("near.above.irqs_off", "a spin with interrupts off, just above the threshold", ANY,
+	     IRQS_OFF, 106, 125),
+	NEAR("near.below.preempt_off", "a spin while a task waits, just below the threshold",
+	     SHARED, PREEMPT_OFF, 80, 90),
+	NEAR("near.above.preempt_off", "a spin while a task waits, just above the threshold",
+	     SHARED, PREEMPT_OFF, 106, 125),
+	NEAR("near.below.softirq", "a long softirq, just below the threshold", ANY, LONG_SOFTIRQ,
+	     80, 90),
+	NEAR("near.above.softirq", "a long softirq, just above the threshold", ANY, LONG_SOFTIRQ,
+	     106, 125),
+
+	LONG("long.pause", "SIGSTOP to QEMU, for 9 to 30 s", ANY, SIGSTOP),
+	LONG("long.steal", "a real-time task, for 9 to 30 s", ANY, REALTIME_HOG),
+	LONG("long.lock", "QEMU's big lock, for 9 to 30 s", ANY, BIG_LOCK),
+	LONG("long.storage", "a slow disk, for 9 to 30 s", ANY, BLOCK_SYNC),
+	LONG("long.userfault", "postcopy, for 9 to 30 s", ANY, USERFAULT),
+	LONG("long.irqs_off", "a spin with interrupts off, for 9 to 30 s", ANY, IRQS_OFF),
+	LONG("long.preempt_off", "a spin while a task waits, for 9 to 30 s", SHARED, PREEMPT_OFF),
+
+	{"life.agent_attaches",
+	 "the agent attaches while events flow, then a real-time task",
+	 SCENARIO_LIFE,
+	 LOAD_ANY,
+	 {{FAULT_AGENT_ATTACHES, 300, 600, 0, 0}, {FAULT_REALTIME_HOG, 250, 900, 0, 0}}},
+	{"life.agent_attaches_idle",
+	 "the agent attaches while events flow, the guest idles",
+	 SCENARIO_LIFE,
+	 LOAD_IDLE,
+	 {{FAULT_AGENT_ATTACHES, 1200, 1500, 0, 0}}},
+	{"life.stall_before_agent",
+	 "SIGSTOP before the agent attaches, a slow disk after it",
+	 SCENARIO_LIFE,
+	 LOAD_ANY,
+	 {{FAULT_SIGSTOP, 250, 900, 0, 0},
+	  {FAULT_QUIET, 100, 300, 0, 0},
+	  {FAULT_AGENT_ATTACHES, 300, 600, 0, 0},
+	  {FAULT_PFLASH, 250, 900, 0, 0}}},
+	{"life.torn_entries",
+	 "the agent attaches, and exits of handlers come late: nothing stalls",
+	 SCENARIO_LIFE,
+	 LOAD_ANY,
+	 {{FAULT_AGENT_TORN, 50, 300, 0, 0}, {FAULT_QUIET, 500, 900, 0, 0}}},
+	{"life.torn_entries_idle",
+	 "the same in a guest with nothing to do",
+	 SCENARIO_LIFE,
+	 LOAD_IDLE,
+	 {{FAULT_AGENT_TORN, 50, 300, 0, 0}, {FAULT_QUIET, 1500, 2500, 0, 0}}},
+	{"life.agent_restarts",
+	 "the agent ends and starts again: nothing stalls",
+	 SCENARIO_LIFE,
+	 LOAD_ANY,
+	 {{FAULT_AGENT_AWAY, 100, 900, 0, 0}, {FAULT_QUIET, 300, 500, 0, 0}}},
+	{"life.agent_restarts_stall",
+	 "the agent starts again, then a real-time task",
+	 SCENARIO_LIFE,
+	 LOAD_ANY,
+	 {{FAULT_AGENT_AWAY, 100, 900, 0, 0},
+	  {FAULT_QUIET, 300, 400, 0, 0},
+	  {FAULT_REALTIME_HOG, 250, 900, 0, 0}}},
+	{"life.agent_away_stall",
+	 "SIGSTOP while the agent is away",
+	 SCENARIO_LIFE,
+	 LOAD_ANY,
+	 {{FAULT_AGENT_AWAY, 1500, 2000, 0, 300},
+	  {FAULT_SIGSTOP, 250, 700, 0, 0},
+	  {FAULT_QUIET, 1500, 2000, 0, 0}}},
+	{"life.agent_gone",
+	 "the agent is gone, then SIGSTOP",
+	 SCENARIO_LIFE,
+	 LOAD_ANY,
+	 {{FAULT_AGENT_GONE, 1, 2, 0, 0},
+	  {FAULT_QUIET, 300, 600, 0, 0},
+	  {FAULT_SIGSTOP, 250, 900, 0, 0}}},
+	{"life.agent_gone_idle",
+	 "the agent is gone: nothing stalls",
+	 SCENARIO_LIFE,
+	 LOAD_ANY,
+	 {{FAULT_AGENT_GONE, 1, 2, 0, 0}, {FAULT_QUIET, 900, 1500, 0, 0}}},
+	{"life.reboot",
+	 "the guest reboots: nothing stalls",
+	 SCENARIO_LIFE,
+	 LOAD_ANY,
+	 {{FAULT_REBOOT, 300, 900, 0, 0}, {FAULT_QUIET, 700, 900, 0, 0}}},
+	{"life.reboot_stalls",
+	 "a spin, a reboot, then a real-time task",
+	 SCENARIO_LIFE,
+	 LOAD_ANY,
+	 {{FAULT_IRQS_OFF, 250, 600, 0, 0},
+	  {FAULT_QUIET, 200, 400, 0, 0},
+	  {FAULT_REBOOT, 300, 900, 0, 0},
+	  {FAULT_QUIET, 300, 400, 0, 0},
+	  {FAULT_REALTIME_HOG, 250, 600, 0, 0}}},
+	{"life.cpu_offline",
+	 "a CPU goes offline and comes back: nothing stalls",
+	 SCENARIO_LIFE,
+	 LOAD_ANY,
+	 {{FAULT_CPU_OFFLINE, 500, 3000, 0, 0}, {FAULT_QUIET, 300, 500, 0, 0}}},
+	{"life.cpu_offline_stall",
+	 "a CPU goes offline and comes back, then SIGSTOP",
+	 SCENARIO_LIFE,
+	 LOAD_ANY,
+	 {{FAULT_CPU_OFFLINE, 500, 3000, 0, 0},
+	  {FAULT_QUIET, 300, 500, 0, 0},
+	  {FAULT_SIGSTOP, 250, 900, 0, 0}}},
+	{"lie.echo",
+	 "false replies to all round trips; SIGSTOP, then a spin",
+	 SCENARIO_LIE,
+	 LOAD_ANY,
+	 {{FAULT_ECHO_LIE, 4000, 4000, 0, 200},
+	  {FAULT_SIGSTOP, 250, 700, 0, 0},
+	  {FAULT_QUIET, 200, 400, 0, 0},
+	  {FAULT_IRQS_OFF, 250, 700, 0, 0}}},
+	{"lie.echo_some",
+	 "false replies for a while; then SIGSTOP and a spin",
+	 SCENARIO_LIE,
+	 LOAD_ANY,
+	 {{FAULT_ECHO_LIE, 60, 400, 0, 0},
+	  {FAULT_QUIET, 100, 200, 0, 0},
+	  {FAULT_SIGSTOP, 250, 700, 0, 0},
+	  {FAULT_QUIET, 200, 400, 0, 0},
+	  {FAULT_IRQS_OFF, 250, 700, 0, 0}}},
+	{"lie.stamps",
+	 "false stamps of all events; SIGSTOP, then a spin",
+	 SCENARIO_LIE,
+	 LOAD_ANY,
+	 {{FAULT_STAMP_LIE, 4000, 4000, 0, 200},
+	  {FAULT_SIGSTOP, 250, 700, 0, 0},
+	  {FAULT_QUIET, 200, 400, 0, 0},
+	  {FAULT_IRQS_OFF, 250, 700, 0, 0}}},
+	{"lie.stamps_some",
+	 "false stamps for a while; then SIGSTOP and a spin",
+	 SCENARIO_LIE,
+	 LOAD_ANY,
+	 {{FAULT_STAMP_LIE, 60, 400, 0, 0},
+	  {FAULT_QUIET, 100, 200, 0, 0},
+	  {FAULT_SIGSTOP, 250, 700, 0, 0},
+	  {FAULT_QUIET, 200, 400, 0, 0},
+	  {FAULT_IRQS_OFF, 250, 700, 0, 0}}},
+	{"lie.echo_steal",
+	 "false replies; a spin, then a real-time task",
+	 SCENARIO_LIE,
+	 LOAD_SHARED,
+	 {{FAULT_ECHO_LIE, 4000, 4000, 0, 200},
+	  {FAULT_PREEMPT_OFF, 250, 700, 0, 0},
+	  {FAULT_QUIET, 200, 400, 0, 0},
+	  {FAULT_REALTIME_HOG, 250, 700, 0, 0}}},
+	{"lie.stamps_steal",
+	 "false stamps; a spin, then a real-time task",
+	 SCENARIO_LIE,
+	 LOAD_SHARED,
+	 {{FAULT_STAMP_LIE, 4000, 4000, 0, 200},
+	  {FAULT_PREEMPT_OFF, 250, 700, 0, 0},
+	  {FAULT_QUIET, 200, 400, 0, 0},
+	  {FAULT_REALTIME_HOG, 250, 700, 0, 0}}},
 };
 
 const size_t scenarios_count = sizeof(scenarios) / sizeof(scenarios[0]);
@@ -192,10 +387,11 @@ const size_t scenarios_count = sizeof(scenarios) / sizeof(scenarios[0]);
 const char *scenario_kind_name(enum scenario_kind kind)
 {
 	static const char *const names[] = {
-		[SCENARIO_SINGLE] = "single",
-		[SCENARIO_MIXTURE] = "mixture",
-		[SCENARIO_DECOY] = "decoy",
-		[SCENARIO_TRIPLE] = "triple",
+		[SCENARIO_SINGLE] = "single", [SCENARIO_MIXTURE] = "mixture",
+		[SCENARIO_DECOY] = "decoy",   [SCENARIO_DOUBLE] = "double",
+		[SCENARIO_TRIPLE] = "triple", [SCENARIO_NEAR] = "near",
+		[SCENARIO_LONG] = "long",     [SCENARIO_LIFE] = "life",
+		[SCENARIO_LIE] = "lie",
 	};
 
 	return names[kind];
@@ -228,22 +424,39 @@ bool scenario_shows_interrupts(const struct scenario *s)
 	return s->kind == SCENARIO_DECOY && s->load != LOAD_STEADY;
 }
 
+bool scenario_agent_late(const struct scenario *s)
+{
+	for (size_t i = 0; i < SCENARIO_FAULTS_MAX && s->faults[i].kind; i++) {
+		if (s->faults[i].kind == FAULT_AGENT_ATTACHES)
+			return true;
+	}
+	return false;
+}
+
+bool scenario_shows_clock(const struct scenario *s)
+{
+	return s->kind == SCENARIO_LIFE || s->kind == SCENARIO_LIE;
+}
+
 int64_t scenario_plan(const struct scenario *s, struct world *w)
 {
 	struct engine *e = &w->engine;
 	int64_t t = engine_between(e, WARM_UP_MS * ms, (WARM_UP_MS + 200) * ms), end = t;
+	/* Faults that are no stalls have nothing to do with what comes next. */
+	bool apart = scenario_shows_clock(s);
 
 	for (size_t i = 0; i < SCENARIO_FAULTS_MAX && s->faults[i].kind; i++) {
 		const struct scenario_fault *f = &s->faults[i];
 		/* It is there before the one before it is over: the guest gets no turn between. */
-		int64_t early = i ? 1 * ms : 0;
+		int64_t early = i && !apart ? 1 * ms : 0;
 
 		for (unsigned n = 0; n <= f->again; n++) {
 			int64_t ns = engine_between(e, f->low_ms * ms, f->high_ms * ms);
 
 			fault_plan(w, f->kind, t - early, ns + early);
-			end = t + ns;
-			t = n < f->again ? t + f->every_ms * ms : end;
+			end = end > t + ns ? end : t + ns;
+			t = f->every_ms && (n < f->again || !f->again) ? t + f->every_ms * ms
+								       : t + ns;
 		}
 	}
 	return end + AFTERWARDS_MS * ms;

@@ -37,6 +37,8 @@ int simulate_run(const struct simulate_options *o, char *why, size_t why_bytes)
 					      .load = o->scenario->load,
 					      .kvm_events = scenario_needs_kvm(o->scenario),
 					      .interrupts = scenario_shows_interrupts(o->scenario),
+					      .agent_late = scenario_agent_late(o->scenario),
+					      .shows_clock = scenario_shows_clock(o->scenario),
 					      .pace = o->pace};
 	struct world *w = calloc(1, sizeof(*w));
 	const char *what = o->recording;

@@ -125,22 +125,74 @@ void sim_stacks_waker(struct sim_stacks *s, int32_t waker, int32_t woken,
 					 .stack = stack});
 }
 
+struct recorded_stack {
+	enum sim_kernel host;
+	const struct sim_stack *kind;
+	const char *kernel, *user; /* functions, separated by spaces; "?FILE" is not known */
+};
+
+static const struct recorded_stack recorded[] = {
+#define RECORDED(HOST, KIND, KERNEL, USER) {SIM_KERNEL_##HOST, &sim_stack_##KIND, KERNEL, USER},
+#include "host-collector/simulate/recorded_stacks.def"
+#undef RECORDED
+};
+
+enum { RECORDED_COUNT = sizeof(recorded) / sizeof(recorded[0]) };
+
+/* One of those that this host's kernel shows for this kind; NULL: none was recorded. */
+static const struct recorded_stack *recorded_find(struct sim_stacks *s,
+						  const struct sim_stack *kind)
+{
+	const struct recorded_stack *found = NULL;
+	int64_t n = 0;
+
+	for (size_t i = 0; i < RECORDED_COUNT; i++) {
+		if (recorded[i].host == s->kernel && recorded[i].kind == kind &&
+		    engine_between(s->capture->o.engine, 0, n++) == 0)
+			found = &recorded[i];
+	}
+	return found;
+}
+
+static void frame_add(struct message_stack *m, const char *symbol, size_t len, bool kernel)
+{
+	struct message_stack_frame *f;
+	bool known = *symbol != '?';
+	const char *module = kernel ? "kernel" : "qemu-system-x86_64";
+
+	if (m->n_frames == VS_STACK_FRAMES_MAX)
+		return;
+	f = &m->frames[m->n_frames++];
+	memset(f, 0, sizeof(*f));
+	if (known) {
+		snprintf(f->symbol, sizeof(f->symbol), "%.*s", (int)len, symbol);
+		snprintf(f->module, sizeof(f->module), "%s", module);
+	} else {
+		snprintf(f->module, sizeof(f->module), "%.*s", (int)len - 1, symbol + 1);
+	}
+	f->offset = 16 + m->n_frames;
+	f->kernel = kernel;
+}
+
 static void frames_add(struct message_stack *m, const char *const *symbols, bool kernel)
 {
-	for (size_t i = 0; i < SIM_STACK_FRAMES && symbols[i]; i++) {
-		struct message_stack_frame *f = &m->frames[m->n_frames++];
+	for (size_t i = 0; i < SIM_STACK_FRAMES && symbols[i]; i++)
+		frame_add(m, symbols[i], strlen(symbols[i]), kernel);
+}
 
-		memset(f, 0, sizeof(*f));
-		snprintf(f->symbol, sizeof(f->symbol), "%s", symbols[i]);
-		snprintf(f->module, sizeof(f->module), "%s",
-			 kernel ? "kernel" : "qemu-system-x86_64");
-		f->offset = 16 + i;
-		f->kernel = kernel;
+static void frames_split(struct message_stack *m, const char *symbols, bool kernel)
+{
+	while (*symbols) {
+		size_t len = strcspn(symbols, " ");
+
+		frame_add(m, symbols, len, kernel);
+		symbols += len + strspn(symbols + len, " ");
 	}
 }
 
 static uint32_t identify(struct sim_stacks *s, const struct sim_stack_record *r)
 {
+	const struct recorded_stack *found;
 	size_t id = 0;
 
 	while (id < s->n_known && (s->known[id].stack != r->stack || s->known[id].pid != r->pid))
@@ -154,8 +206,14 @@ static uint32_t identify(struct sim_stacks *s, const struct sim_stack_record *r)
 	s->message.id = (uint32_t)id + 1;
 	s->message.pid = r->pid;
 	s->message.n_frames = 0;
-	frames_add(&s->message, r->stack->kernel, true);
-	frames_add(&s->message, r->stack->user, false);
+	found = recorded_find(s, r->stack);
+	if (found) {
+		frames_split(&s->message, found->kernel, true);
+		frames_split(&s->message, found->user, false);
+	} else {
+		frames_add(&s->message, r->stack->kernel, true);
+		frames_add(&s->message, r->stack->user, false);
+	}
 	sim_capture_message(s->capture, FRAME_STACK,
 			    message_stack_pack(&s->message, &s->capture->payload));
 	return s->message.id;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stacks of vCPU threads that slept long, and of who woke them: texts as kernels and QEMU really
- * show them (Linux 6.1 to 6.12, QEMU 7 to 9), and the collector's way of writing them down.
+ * Stacks of vCPU threads that slept long, and of who woke them, and the collector's way of writing
+ * them down. A run shows the stacks of one kernel: as real hosts recorded them where there is such
+ * a recording (recorded_stacks.def), else with names from the sources of Linux 6.1 to 6.12 and
+ * QEMU 8.
  */
 #ifndef SIMULATE_STACKS_H
 #define SIMULATE_STACKS_H
@@ -21,6 +23,8 @@ extern const struct sim_stack sim_stack_halt, sim_stack_signal_stop, sim_stack_p
 	sim_stack_split_lock, sim_stack_reclaim, sim_stack_memcg, sim_stack_unlock,
 	sim_stack_interrupt, sim_stack_uffd_copy, sim_stack_cont;
 
+enum sim_kernel { SIM_KERNEL_SOURCES, SIM_KERNEL_6_1, SIM_KERNEL_6_12, SIM_KERNEL_COUNT };
+
 struct sim_stack_record {
 	int64_t t, wait_ns;
 	int32_t pid, explains;
@@ -30,6 +34,7 @@ struct sim_stack_record {
 
 struct sim_stacks {
 	struct sim_capture *capture; /* the host's */
+	enum sim_kernel kernel;
 	size_t n_known, n_pending;
 	struct {
 		const struct sim_stack *stack;

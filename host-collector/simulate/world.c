@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/simulate/life.h"
+
 enum {
 	HOST_CPUS = 4,
 	HOST_DRAIN_NS = 20000000,
@@ -158,6 +160,10 @@ static void agent_done(void *context)
 	struct engine *e = &w->engine;
 	struct echo_reply *r;
 
+	if (w->agent_gone) {
+		w->echo_waits = false;
+		return;
+	}
 	sim_capture_drain(&w->guest_capture);
 	if (w->heartbeats++ % AGENT_HEARTBEATS == 0)
 		guest_heartbeat(w);
@@ -173,8 +179,8 @@ static void agent_done(void *context)
 	r->observation = (struct message_echo_observation){
 		.vm = WORLD_VM,
 		.host_sent = sim_clock_tsc(&w->host_clock, w->echo_sent),
-		.guest_received = sim_clock_tsc(&w->guest_clock, e->now),
-		.guest_sent = sim_clock_tsc(&w->guest_clock, e->now),
+		.guest_received = sim_clock_tsc(&w->guest_clock, e->now) + w->echo_lie_ticks,
+		.guest_sent = sim_clock_tsc(&w->guest_clock, e->now) + w->echo_lie_ticks,
 	};
 	engine_at(e, e->now + way_home(e), echo_home, r, 0);
 }
@@ -252,6 +258,27 @@ void world_log(struct world *w, const char *text)
 	snprintf(m->lines[0].text, sizeof(m->lines[0].text), "%s", text);
 	sim_capture_message(c, FRAME_KERNEL_LOG, message_kernel_log_pack(m, &c->payload));
 	free(m);
+}
+
+void world_clock_tell(struct world *w)
+{
+	struct sim_capture *c = &w->host_capture;
+
+	for (uint32_t i = 0; w->shows_clock && i < WORLD_VCPUS; i++) {
+		uint64_t now = sim_clock_tsc(&w->host_clock, w->engine.now);
+		struct message_vm_clock m = {
+			.vm = WORLD_VM,
+			.vcpu = i,
+			.source = VM_CLOCK_VCPU,
+			.from_min = w->engine.now ? now : 0,
+			.from_max = now,
+			.tsc = {.known = true,
+				.scaling_known = true,
+				.offset = sim_clock_tsc(&w->guest_clock, w->engine.now) - now},
+		};
+
+		sim_capture_message(c, FRAME_VM_CLOCK, message_vm_clock_pack(&m, &c->payload));
+	}
 }
 
 static void vm_info(struct world *w)
@@ -454,7 +481,7 @@ int world_init(struct world *w, const struct world_options *o)
 	memset(w, 0, sizeof(*w));
 	w->options = *o;
 	w->parcels_end = &w->parcels;
-	engine_init(&w->engine, o->seed * 0x9e3779b97f4a7c15 + 1);
+	engine_init(&w->engine, o->seed);
 	w->pace = o->pace;
 	if (o->load == LOAD_STEADY)
 		pace_vary(&w->pace, &w->engine, steady_jitter);
@@ -472,12 +499,18 @@ int world_init(struct world *w, const struct world_options *o)
 		return err;
 	truth_init(&w->truth, &w->engine, WORLD_VCPUS);
 	w->stacks.capture = &w->host_capture;
+	w->stacks.kernel = (enum sim_kernel)engine_between(&w->engine, 0, SIM_KERNEL_COUNT - 1);
 	host_init(&w->host, &w->engine, &w->pace, &w->host_capture, &w->stacks, HOST_CPUS);
 	sim_capture_hello(&w->host_capture, "simulator", "simulated-host");
 	sim_capture_sample(&w->host_capture);
 	vm_info(w);
+	w->shows_clock = o->shows_clock && engine_chance(&w->engine, 0.5);
+	world_clock_tell(w);
 	world_note(w, NOTE_SIMULATED, "made by vcpuscope simulate");
-	sim_capture_hello(&w->guest_capture, "simulator", "simulated-guest");
+	if (o->agent_late)
+		life_agent_absent(w);
+	else
+		sim_capture_hello(&w->guest_capture, "simulator", "simulated-guest");
 	background_init(w);
 	guest_init(w);
 	engine_at(&w->engine, 1000000, echo_send, w, 0);
@@ -495,8 +528,10 @@ int world_close(struct world *w)
 {
 	int err;
 
-	sim_capture_drain(&w->guest_capture);
-	sim_capture_heartbeat(&w->guest_capture);
+	if (!w->agent_gone) {
+		sim_capture_drain(&w->guest_capture);
+		sim_capture_heartbeat(&w->guest_capture);
+	}
 	while (w->parcels)
 		parcel_arrives(w, 0);
 	sim_capture_drain(&w->host_capture);

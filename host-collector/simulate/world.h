@@ -29,8 +29,11 @@ struct world_options {
 	uint64_t seed;
 	double loss;
 	enum world_load load;
-	bool interrupts; /* KVM's events of them, too, in runs that have its events */
-	bool kvm_events; /* in every run, else in every other */
+	bool interrupts;  /* KVM's events of them, too, in runs that have its events */
+	bool agent_late;  /* the agent attaches later (life.h) */
+	bool shows_clock; /* half of the runs have the hypervisor's parameters of the guest's clock
+			   */
+	bool kvm_events;  /* in every run, else in every other */
 	struct sim_pace pace;
 };
 
@@ -56,6 +59,11 @@ struct world {
 	struct guest_cpu_sim guests[WORLD_VCPUS];
 	struct guest_task *agent;
 	bool wait_halts; /* the section that waits for a lock (waits.h) */
+	/* life.h */
+	bool agent_gone, shows_clock;
+	unsigned boots; /* of the guest, after its first */
+	struct guest_task stopper;
+	uint64_t echo_lie_ticks, stamp_lie_ticks;
 	struct recording_writer *recording;
 
 	/* The channel: what left the guest and has not arrived yet. */
@@ -82,6 +90,8 @@ int world_close(struct world *w);
 void world_fini(struct world *w);
 /* A line of the host's kernel log. */
 void world_log(struct world *w, const char *text);
+/* The hypervisor's parameters of the guest's clock, as the collector reads them. */
+void world_clock_tell(struct world *w);
 void world_note(struct world *w, enum note_kind kind, const char *text);
 
 #endif
