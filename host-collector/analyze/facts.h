@@ -152,6 +152,7 @@ struct stall_facts {
 	int64_t than_ns;
 
 	unsigned n_pieces; /* these are the facts of so many short waits (stall_storm.c); 0: not */
+	bool clock_step_proven;
 	int64_t clock_step_ns; /* these are the facts of a step of the guest's clock, not of a stall
 				*/
 

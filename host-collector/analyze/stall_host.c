@@ -139,6 +139,7 @@ void stall_guest_clock(void *context, const struct guest_clock_reading *r)
 		f->than_ns = d->options.than_ns;
 		f->err_ns = k->err_ns;
 		f->clock_step_ns = r->step_ns;
+		f->clock_step_proven = r->proven;
 		f->kind = k->task_known ? k->stretch.kind : GUEST_CPU_UNKNOWN;
 		f->pid = k->task_known ? k->stretch.pid : 0;
 		stall_pending_add(d, v, k, f);

@@ -15,8 +15,9 @@
 const struct verdict_rule verdict_rules[] = {
 	{VERDICT_CLOCK_JUMP,
 	 "between two readings of the guest's clock it went ahead of the host's, or back",
-	 "the clocks' error is as large", NEEDS(GUEST_EVENTS), cause_clock_step_ns, NULL,
-	 because_clock_step, NULL},
+	 "the clocks' error is as large; only the guest's own answers show when it read its clock",
+	 NEEDS(GUEST_EVENTS), cause_clock_step_ns, against_clock_unproven, because_clock_step,
+	 NULL},
 	{VERDICT_VM_PAUSED, "the vCPU thread is stopped: a signal, a debugger, the freezer, QMP",
 	 "the guest's timer ticks went on meanwhile", NEEDS(HOST_EVENTS), cause_stopped_ns,
 	 against_guest_was_alive, because_stopped, culprits_senders},

@@ -136,6 +136,12 @@ int64_t cause_spin_ns(const struct stall_facts *f)
 
 /* ---- what speaks against a cause ---- */
 
+/* When the guest read its clock is known by the guest's answers only, which may be as false. */
+bool against_clock_unproven(const struct stall_facts *f)
+{
+	return !f->clock_step_proven;
+}
+
 /* The guest's own ticks fill time in which, by the host's account, the guest did not run. */
 bool against_guest_was_alive(const struct stall_facts *f)
 {

@@ -32,6 +32,7 @@ int64_t cause_device_ns(const struct stall_facts *f);
 int64_t cause_spin_ns(const struct stall_facts *f);
 
 /* contradicted: something speaks against the cause (verdict_causes.c). */
+bool against_clock_unproven(const struct stall_facts *f);
 bool against_guest_was_alive(const struct stall_facts *f);
 bool against_few_samples(const struct stall_facts *f);
 bool against_paging_unseen(const struct stall_facts *f);

@@ -197,7 +197,7 @@ static int steal_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 }
 
 /* Clocks that go at a steady rate may differ by so much: a guest that measured its own badly. */
-enum { READING_RATE_PPM = 2500, READING_SLACK_NS = 5000000 };
+enum { READING_RATE_PPM = 2500, READING_SLACK_NS = 5000000, READING_EXACT_NS = 10000 };
 
 /* What the guest's kernel takes for the time must go by as ours does. */
 static int reading_take(struct pipeline *p, struct stream *s)
@@ -219,6 +219,8 @@ static int reading_take(struct pipeline *p, struct stream *s)
 		     (double)ours * (READING_RATE_PPM / 1e6) + READING_SLACK_NS;
 	if (before.known && ((double)(theirs - ours) > may_differ || theirs < 0))
 		told.step_ns = theirs - ours;
+	/* Round trips are the guest's word, as its clock is; their bound is never as small. */
+	told.proven = t.err_ns < READING_EXACT_NS && before.err_ns < READING_EXACT_NS;
 	return model_guest_clock(pipeline_model(p), &told);
 }
 

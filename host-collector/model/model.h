@@ -197,6 +197,7 @@ struct guest_clock_reading {
 	struct host_ns t; /* when */
 	int64_t step_ns;  /* by how much it had leapt ahead (or gone back) since the reading before
 			   */
+	bool proven;      /* when both were is shown by more than the guest's word */
 };
 
 #define MODEL_EVENT_BIT(type) (1ull << (type) % VS_EVENT_TYPE_LIMIT)

@@ -314,13 +314,14 @@ static void what_a_guest_waits_for_is_told(void **state)
 static const struct {
 	const char *name;
 	int64_t step_ms;
-	bool told;
+	bool told, proven;
 } steps[] = {
-	{"goes on", 0, false},
-	{"leaps ahead by less than a stall", 60, false},
-	{"leaps ahead", 5000, true},
-	{"stood still, as in a pause", -190, false},
-	{"goes back to what had been", -5000, true},
+	{"goes on", 0, false, true},
+	{"leaps ahead by less than a stall", 60, false, true},
+	{"leaps ahead", 5000, true, true},
+	{"leaps ahead, by the guest's word", 5000, true, false},
+	{"stood still, as in a pause", -190, false, true},
+	{"goes back to what had been", -5000, true, true},
 };
 
 static void a_clock_that_steps_is_no_stall(void **state)
@@ -345,6 +346,7 @@ static void a_clock_that_steps_is_no_stall(void **state)
 		tale_tell(&tale, m);
 		reading.t.ns = 500000000;
 		reading.step_ns = steps[k].step_ms * 1000000;
+		reading.proven = steps[k].proven;
 		assert_int_equal(model_guest_clock(m, &reading), 0);
 		model_finish(m);
 		r = report_builder_finish(b);
@@ -353,7 +355,8 @@ static void a_clock_that_steps_is_no_stall(void **state)
 		if (steps[k].told) {
 			print_message("    %s\n", r->incidents[0].because);
 			assert_int_equal(r->incidents[0].verdict, VERDICT_CLOCK_JUMP);
-			assert_int_equal(r->incidents[0].confidence, CONFIDENCE_DECIDED);
+			assert_int_equal(r->incidents[0].confidence,
+					 steps[k].proven ? CONFIDENCE_DECIDED : CONFIDENCE_LIKELY);
 			assert_int_equal(r->incidents[0].begin.ns, 300000000);
 			assert_int_equal(r->incidents[0].end.ns, 500000000);
 		}
