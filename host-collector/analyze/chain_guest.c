@@ -277,6 +277,8 @@ static void guest_note(struct chain_vcpu *v, struct host_ns t)
 	v->agent = true;
 	v->guest_last = t;
 	v->guest_seen++;
+	if (v->gap_until.ns == INT64_MAX)
+		v->gap_until = t;
 }
 
 void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, uint32_t number)
@@ -452,7 +454,8 @@ void chain_vcpu_switch(struct chain_vcpu *v, struct chain_when w)
 	v->leaving = v->softirq = v->handling = NULL;
 }
 
-void chain_vcpu_guest_gap(struct chain_vcpu *v, struct chain_when w, uint64_t lost)
+void chain_vcpu_guest_gap(struct chain_vcpu *v, struct chain_when w, uint64_t lost,
+			  int64_t length_ns)
 {
 	/* A handler's entry and its exit are next to each other, or something nests in it. */
 	bool both = lost != 1 || (v->guest_gap && v->guest_seen + 1 - v->guest_gap <= 2);
@@ -463,7 +466,7 @@ void chain_vcpu_guest_gap(struct chain_vcpu *v, struct chain_when w, uint64_t lo
 		return;
 	v->handling = NULL;
 	/* By the clocks, their accept may be still to come. */
-	v->gap_until.ns = w.t.ns + w.err_ns;
+	v->gap_until.ns = lost ? w.t.ns + w.err_ns + length_ns : INT64_MAX;
 	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++)
 		v->open[i].handler_missing |= !chain_is_settled(v, &v->open[i]);
 }

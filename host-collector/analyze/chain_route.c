@@ -472,7 +472,8 @@ static void on_guest_switch(struct chain_vcpu *v, const struct guest_instant *i)
 
 static void on_guest_lost(struct chain_vcpu *v, const struct guest_instant *i)
 {
-	chain_vcpu_guest_gap(v, (struct chain_when){i->t, i->err_ns}, i->event.arg0);
+	chain_vcpu_guest_gap(v, (struct chain_when){i->t, i->err_ns}, i->event.arg0,
+			     i->event.pid2 > 0 ? (int64_t)i->event.pid2 * 1000 : 0);
 }
 
 static const guest_step guest_steps[VS_EVENT_TYPE_LIMIT] = {

@@ -185,7 +185,10 @@ void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector
 void chain_vcpu_softirq(struct chain_vcpu *v, struct chain_when w, uint32_t number);
 void chain_vcpu_softirq_exit(struct chain_vcpu *v, struct host_ns t, uint32_t number);
 void chain_vcpu_switch(struct chain_vcpu *v, struct chain_when w);
-void chain_vcpu_guest_gap(struct chain_vcpu *v, struct chain_when w, uint64_t lost);
+/* `lost` events are missing from `w` on, for length_ns if that is known, else 0; lost 0: until the
+ * guest's next event. */
+void chain_vcpu_guest_gap(struct chain_vcpu *v, struct chain_when w, uint64_t lost,
+			  int64_t length_ns);
 /* It halted from..to, as is known once it is over. */
 void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns to);
 /* Now and then: what is lost, what is over. `idle`: by the guest's account, or nobody tells. */

@@ -197,7 +197,8 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 	return events_push(p, s, b->cpu, p->slice, kept);
 }
 
-/* Events of this CPU are missing before `next`: the model must not guess what they were. */
+/* Events of this CPU are missing before `next`: the model must not guess what they were. The length
+ * of the gap goes with it, in microseconds. */
 static int gap_push(struct pipeline *p, struct stream *s, struct continuity_cpu *cpu,
 		    const struct vs_event *next, uint64_t missing, uint64_t time_err)
 {
@@ -211,11 +212,49 @@ static int gap_push(struct pipeline *p, struct stream *s, struct continuity_cpu 
 			  .arg1 = next->time},
 	};
 
-	if (!clock_book_map(p->clocks, s->id, s->boot, &lost.event, 1, time_err, &lost))
+	struct timeline_event end;
+	int64_t us;
+
+	if (!clock_book_map(p->clocks, s->id, s->boot, &lost.event, 1, time_err, &lost) ||
+	    !clock_book_map(p->clocks, s->id, s->boot, next, 1, time_err, &end))
 		return -EBADMSG;
 	if (cpu->floor_ns != INT64_MIN)
 		lost.t.ns = cpu->floor_ns;
+	us = end.t.ns > lost.t.ns ? (end.t.ns - lost.t.ns) / 1000 : 0;
+	lost.event.pid2 = us < INT32_MAX ? (vs_s32)us : INT32_MAX;
 	return events_push(p, s, next->cpu, &lost, 1);
+}
+
+/* Of this session's events, how many the batches that came account for. */
+static uint64_t accounted_for(const struct stream *s)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < s->continuity.n_cpus; i++) {
+		const struct continuity_cpu *cpu = &s->continuity.cpus[i];
+
+		if (cpu->started && cpu->session_id == s->session_id)
+			sum += cpu->emitted;
+	}
+	return sum;
+}
+
+int batches_missed(struct pipeline *p, struct stream *s, uint64_t time, uint64_t emitted)
+{
+	uint64_t known = accounted_for(s);
+	int err = 0;
+
+	if (!s->frames_missing)
+		return 0;
+	s->frames_missing = false;
+	for (size_t i = 0; i < s->continuity.n_cpus && emitted > known && !err; i++) {
+		struct continuity_cpu *cpu = &s->continuity.cpus[i];
+		struct vs_event next = {.time = time, .seq = cpu->next_seq, .cpu = (vs_u16)i};
+
+		if (cpu->started && cpu->session_id == s->session_id && cpu->floor_stream < time)
+			err = gap_push(p, s, cpu, &next, emitted - known, 0);
+	}
+	return err == -EBADMSG ? 0 : err;
 }
 
 /* Where something of this CPU lies that has no place: it had arrived by then. INT64_MIN: unknown.

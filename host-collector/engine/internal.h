@@ -55,6 +55,8 @@ struct stream {
 	struct stream_reboots reboots;
 	struct byte_buffer held; /* see pipeline.c */
 	uint64_t held_since_tsc;
+	bool frames_missing; /* since the newest heartbeat; of which CPU events were in them is
+				unknown */
 	uint64_t frames, heard_tsc, lost_frames, missing, replayed, nonsense;
 	uint64_t unknown_events, unknown_frames; /* of a type or kind that this version lacks */
 	uint64_t unplaced; /* events that came before any clock of this source was known */
@@ -159,6 +161,10 @@ int64_t stream_latest_ns(const struct pipeline *p, const struct stream *s, uint6
 /* A guest's stamp and the host TSC when it had arrived (0: nobody saw): counts the pair, and
  * whether it is out of order by more than the error. */
 void stream_audit(struct pipeline *p, struct stream *s, uint64_t stream_time, uint64_t arrival_tsc);
+/* The sender has emitted so many events by `time`, and promises that none from before follow. What
+ * frames that were lost held of it does not follow either: each CPU is unknown since its last
+ * event, if what came does not account for all. 0 or -ENOMEM. */
+int batches_missed(struct pipeline *p, struct stream *s, uint64_t time, uint64_t emitted);
 /* The payload of a BATCH frame. 0, -ENOMEM, or another -errno: it makes no sense. */
 int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const uint8_t *payload,
 	       size_t len);

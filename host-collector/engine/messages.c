@@ -277,6 +277,8 @@ static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_t
 		err = untold_take(p, s);
 	if (!err && m->watchdog && !stream_is_host(s) && s->announced)
 		err = model_guest_watchdog(pipeline_model(p), s->id, m->watchdog - 1);
+	if (!err)
+		err = batches_missed(p, s, m->time, m->emitted);
 	stream_audit(p, s, m->time, arrival_tsc);
 	promise(p, s, m->time, arrival_tsc);
 	if (!err && !stream_is_host(s))

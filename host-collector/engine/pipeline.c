@@ -384,6 +384,7 @@ static bool order_admit(struct stream *s, struct frame_order *order,
 		return false;
 	}
 	s->lost_frames += (uint64_t)verdict;
+	s->frames_missing |= verdict > 0;
 	return true;
 }
 

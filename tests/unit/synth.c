@@ -272,8 +272,10 @@ static void side_drain(struct synth *s, struct side *side)
 					 .sample = sample_at(s, side, s->now)};
 	int64_t arrival = s->now + (side == &s->guest ? latency(s) : 0);
 
-	for (uint16_t cpu = 0; cpu < side->n_cpus; cpu++)
+	for (uint16_t cpu = 0; cpu < side->n_cpus; cpu++) {
 		cpu_drain(s, side, cpu, arrival);
+		beat.emitted += side->emitted[cpu];
+	}
 	if (side == &s->guest)
 		s->guest_drained = s->now;
 	if (side == &s->guest)

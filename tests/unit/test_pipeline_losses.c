@@ -109,6 +109,33 @@ static void frames_lost_on_the_way_are_counted_and_leave_gaps(void **state)
 	play_end(&p);
 }
 
+/* After them nothing more happens in the guest: only the sender's total tells. */
+static void what_lost_frames_held_is_missing_before_a_heartbeat(void **state)
+{
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+	unsigned gaps = 0;
+
+	(void)state;
+	scene_switches(s, 3 * MS, 500 * MS);
+	synth_channel_loses(s, true);
+	scene_switches(s, 510 * MS, 600 * MS);
+	synth_channel_loses(s, false);
+	synth_at(s, 2000 * MS);
+	synth_free(s);
+	play_offline(&p);
+	for (size_t i = 0; i < p.seen->n_instants; i++) {
+		const struct guest_instant *gap = &p.seen->instants[i];
+
+		if (gap->type != VS_EVENT_LOST || !gap->event.arg0)
+			continue;
+		gaps++;
+		assert_true(gap->t.ns < synth_host_ns(600 * MS));
+	}
+	assert_int_equal(gaps, 2); /* one on each CPU */
+	play_end(&p);
+}
+
 /* Losses of both kinds, again and again: the parts sum to the whole, and so do the spans. */
 static void every_event_is_accounted_for(void **state)
 {
@@ -393,6 +420,7 @@ int main(void)
 		cmocka_unit_test(lost_events_become_a_gap),
 		cmocka_unit_test(a_loss_since_nobody_knows_when_is_inside_the_recording),
 		cmocka_unit_test(frames_lost_on_the_way_are_counted_and_leave_gaps),
+		cmocka_unit_test(what_lost_frames_held_is_missing_before_a_heartbeat),
 		cmocka_unit_test(every_event_is_accounted_for),
 		cmocka_unit_test(what_an_agent_tells_late_was_dropped_by_it),
 		cmocka_unit_test(what_has_no_number_is_counted_too),
