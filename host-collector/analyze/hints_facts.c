@@ -295,12 +295,14 @@ static void fill_peer(const struct hints *h, const struct model *m, const struct
 static void peer_coincidence(const struct hints *h, const struct model *m, const struct view *view,
 			     const struct intervals *own_kept, uint32_t k, struct facts_waits *out)
 {
-	struct intervals kept = {0};
+	struct intervals kept = {0}, alone;
 	struct hint longest;
 
 	collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
-	if (kept.n)
-		coincidence(h, view, k, own_kept, &kept, &longest, out);
+	/* While the host kept this vCPU, too, the guest did not wait for the other. */
+	intervals_without(&kept, own_kept, &alone);
+	if (alone.n)
+		coincidence(h, view, k, own_kept, &alone, &longest, out);
 }
 
 /* Runs at every tick for every stretch that goes on: for a CPU that the VM has not, it costs one
