@@ -29,6 +29,7 @@ enum {
 	/* ... and on the whole host no more than so many in this time. */
 	VS_SHORT_WINDOW_LOG2_NS = 25,
 	VS_SHORT_PER_WINDOW = 32,
+	VS_SHORT_RING_BYTES = 1 << 20, /* while no more wait to be taken */
 };
 
 /* Does the wait with which a thread's short waits come to *short_ns bring its stack? */

@@ -201,6 +201,9 @@ static __always_inline bool short_room(__u64 now)
 {
 	const __u64 window = now >> VS_SHORT_WINDOW_LOG2_NS;
 
+	/* The rest of the ring is for long waits, should userspace be late. */
+	if (bpf_ringbuf_query(&stacks, 0 /* BPF_RB_AVAIL_DATA */) > VS_SHORT_RING_BYTES)
+		return false;
 	if (short_window != window) {
 		short_window = window;
 		short_taken = 0;

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "bpf/backend/capture_shared.h"
+#include "bpf/prog/follow.h"
 
 enum { THRESHOLD_MS = 20, VM = 7 };
 
@@ -556,6 +557,50 @@ static void of_short_waits_samples_bring_their_stack(void **state)
 	log_free(log);
 }
 
+/* Nobody takes stacks for 2 s, in which short waits bring more than there is room for. */
+static void short_waits_leave_room_for_long_ones(void **state)
+{
+	enum { SLEEP_MS = 3, SLEEPS = 700, LONG_MS = 3 * THRESHOLD_MS };
+	struct capture *c;
+	struct log *log = log_new();
+	const struct logged_stack *waiter;
+	pid_t child;
+
+	(void)state;
+	if (variant->way != CAPTURE_BY_BPF) {
+		print_message("perf keeps the newest\n");
+		log_free(log);
+		return;
+	}
+	c = open_host();
+	child = fork();
+	if (!child) {
+		volatile char deep[2 * VS_STACK_USER_BYTES]; /* all of what is copied */
+
+		memset((void *)deep, 1, sizeof(deep));
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sleep_ms(100);
+		for (int i = 0; i < SLEEPS; i++)
+			sleep_ms(SLEEP_MS);
+		sleep_ms(LONG_MS);
+		_exit(deep[0] != 1);
+	}
+	follow(c, child);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	drain(c, log);
+	waiter = NULL;
+	for (size_t i = 0; i < log->n_stacks; i++) {
+		const struct capture_stack *s = &log->stacks[i].s;
+
+		/* The first is that of the child's wait to be followed. */
+		if (i && s->role == VS_STACK_WAITER && s->wait_ns >= LONG_MS * 1000000ul)
+			waiter = &log->stacks[i];
+	}
+	assert_non_null(waiter);
+	close_host(c);
+	log_free(log);
+}
+
 static void samples_are_those_of_followed_threads(void **state)
 {
 	enum { HZ = 200 };
@@ -620,6 +665,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(removal_leaves_no_waiter_behind),
 		cmocka_unit_test(long_waits_bring_the_stacks_of_waiter_and_waker),
 		cmocka_unit_test(of_short_waits_samples_bring_their_stack),
+		cmocka_unit_test(short_waits_leave_room_for_long_ones),
 		cmocka_unit_test(samples_are_those_of_followed_threads),
 		cmocka_unit_test(nothing_stays_in_the_kernel),
 	};
