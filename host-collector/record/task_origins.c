@@ -78,7 +78,7 @@ static void one_answer(struct task_origins *o)
 		return;
 	o->busy_for = q.asker;
 	pthread_mutex_unlock(&o->lock);
-	found = !task_files_read(&o->files, &q.task, &answer.facts);
+	found = !task_facts_read(&o->files, &q.task, &answer.facts);
 	pthread_mutex_lock(&o->lock);
 	/* Freed meanwhile? */
 	if (found && o->busy_for && o->busy_for->n_answers < ANSWERS_MAX)
@@ -135,7 +135,7 @@ struct task_origins *task_origins_new(const char *proc, const char *passwd)
 
 	if (!o)
 		return NULL;
-	task_files_init(&o->files, proc, passwd);
+	task_facts_init(&o->files, proc, passwd);
 	pthread_mutex_init(&o->lock, NULL);
 	pthread_cond_init(&o->asked, NULL);
 	pthread_condattr_init(&attr);

@@ -14,7 +14,7 @@
 #include "host-collector/vm/identity.h"
 #include "host-collector/vm/threads.h"
 
-void task_files_init(struct task_files *f, const char *proc, const char *passwd)
+void task_facts_init(struct task_files *f, const char *proc, const char *passwd)
 {
 	static const char *const names[] = {"libvirt-qemu", "qemu"};
 	FILE *users = fopen(passwd ? passwd : "/etc/passwd", "re");
@@ -193,7 +193,7 @@ static void vm_read(const struct task_files *f, int process, const struct task_i
 	out->claimed = !is_trusted(f, out->uid);
 }
 
-int task_files_read(const struct task_files *f, const struct task_identity *task,
+int task_facts_read(const struct task_files *f, const struct task_identity *task,
 		    struct task_facts *out)
 {
 	char path[sizeof(f->proc) + 32];

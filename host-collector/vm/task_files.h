@@ -47,9 +47,9 @@ struct task_facts {
 };
 
 /* proc: NULL is /proc; passwd: NULL is /etc/passwd. */
-void task_files_init(struct task_files *f, const char *proc, const char *passwd);
+void task_facts_init(struct task_files *f, const char *proc, const char *passwd);
 /* 0, -ESRCH (the task that was seen is gone, or another has its id now), -errno. */
-int task_files_read(const struct task_files *f, const struct task_identity *task,
+int task_facts_read(const struct task_files *f, const struct task_identity *task,
 		    struct task_facts *out);
 
 #endif

@@ -104,7 +104,7 @@ static int tree_setup(void **state)
 	task_put(t, 900, 900, "a (b) c", 1000,
 		 "9:cpuset:/x\n4:cpu,cpuacct:/batch\n1:name=systemd:/batch.slice\n0::/\n");
 	process_put(t, 900, "a (b) c", 0, "batch", 6);
-	task_files_init(&t->files, t->proc, t->passwd);
+	task_facts_init(&t->files, t->proc, t->passwd);
 	t->files.tick_ns = 10000000;
 	t->files.suspended_ns = 0;
 	*state = t;
@@ -155,7 +155,7 @@ static void a_vm_is_named_and_whose_word_that_is(void **state)
 			identity(table[i].tgid, table[i].tid, table[i].comm, 60 * SECOND);
 		struct task_facts facts;
 
-		assert_int_equal(task_files_read(&t->files, &who, &facts), 0);
+		assert_int_equal(task_facts_read(&t->files, &who, &facts), 0);
 		assert_string_equal(facts.vm, table[i].vm);
 		assert_string_equal(facts.cgroup, table[i].cgroup);
 		assert_int_equal(facts.vcpu_known, table[i].vcpu_known);
@@ -188,7 +188,7 @@ static void a_thread_id_that_is_used_again_is_another_task(void **state)
 			identity(table[i].tgid, 900, table[i].comm, table[i].seen_ns);
 		struct task_facts facts;
 
-		assert_int_equal(task_files_read(&t->files, &who, &facts), table[i].err);
+		assert_int_equal(task_facts_read(&t->files, &who, &facts), table[i].err);
 		if (!table[i].err)
 			assert_int_equal(facts.age_ns, table[i].seen_ns - 10 * SECOND);
 	}
