@@ -188,14 +188,14 @@ static const struct {
 	  .holders = {{HOG, 390 * MS}}}},
 	{because_quota,
 	 "the VM's cgroup was out of CPU quota for 400 ms",
-	 {TASK, .state_ns = {[VCPU_THROTTLED] = 400 * MS}}},
+	 {TASK, .quota_ns = 400 * MS}},
 	{because_quota,
 	 "the VM's cgroup /vm.scope was out of CPU quota for 400 ms: it gets 20.0 ms of CPU time in "
 	 "every 100 ms",
-	 {TASK, .state_ns = {[VCPU_THROTTLED] = 400 * MS}, SPAN(THROTTLED, .quota = 1)}},
+	 {TASK, .quota_ns = 400 * MS, SPAN(THROTTLED, .throttled_ns = 400 * MS, .quota = 1)}},
 	{because_quota,
 	 "the VM's cgroup /vm.scope was out of CPU quota for 400 ms",
-	 {TASK, .state_ns = {[VCPU_THROTTLED] = 400 * MS}, SPAN(THROTTLED, .quota = 2)}},
+	 {TASK, .quota_ns = 400 * MS, SPAN(THROTTLED, .throttled_ns = 400 * MS, .quota = 2)}},
 	{because_quota,
 	 "the vCPU was ready to run for 400 ms but did not run, although its pCPU was idle: a CPU "
 	 "quota does that",
