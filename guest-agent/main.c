@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture.h"
 #include "guest-agent/agent.h"
 #include "guest-agent/arguments.h"

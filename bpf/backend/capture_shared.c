@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/backend/capture_open.h"
 #include "bpf/backend/capture_shared_internal.h"
 
 enum {

@@ -1,76 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Chooses the backend of a capture, and hands the calls on to it. */
+/* Hands the calls of a capture on to the backend that was opened. */
 #include "bpf/capture/capture.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "bpf/capture/capture_internal.h"
 
-static const struct way {
-	const char *name;
-	const struct capture_backend *first, *second; /* second: if the first fails */
-} ways[] = {
-	[CAPTURE_BY_ANY] = {"auto", &capture_backend_bpf, &capture_backend_perf},
-	[CAPTURE_BY_BPF] = {"bpf", &capture_backend_bpf, NULL},
-	[CAPTURE_BY_PERF] = {"perf", &capture_backend_perf, NULL},
+static const char *const way_names[] = {
+	[CAPTURE_BY_ANY] = "auto",
+	[CAPTURE_BY_BPF] = "bpf",
+	[CAPTURE_BY_PERF] = "perf",
 };
 
 int capture_way_parse(const char *name, enum capture_way *out)
 {
-	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
-		if (strcmp(name, ways[i].name))
+	for (size_t i = 0; i < sizeof(way_names) / sizeof(*way_names); i++) {
+		if (strcmp(name, way_names[i]))
 			continue;
 		*out = (enum capture_way)i;
 		return 0;
 	}
 	return -EINVAL;
-}
-
-static int backend_open(const struct capture_backend *backend,
-			const struct capture_options *options, struct capture **out, char *why,
-			size_t why_bytes)
-{
-	const int error = backend->open(options, out, why, why_bytes);
-
-	if (!error) {
-		(*out)->backend = backend;
-		why[0] = '\0';
-	}
-	return error;
-}
-
-int capture_open(const struct capture_options *options, struct capture **out, char *why,
-		 size_t why_bytes)
-{
-	const struct way *way = &ways[options->way];
-	char first_why[256] = "", second_why[256] = "";
-	int second = 0;
-	int error = backend_open(way->first, options, out, first_why, sizeof(first_why));
-
-	if (error && way->second)
-		second = backend_open(way->second, options, out, second_why, sizeof(second_why));
-	if (error && way->second && !second) {
-		snprintf((*out)->notice, sizeof((*out)->notice), "%s: capturing through perf",
-			 first_why);
-		error = 0;
-	}
-	if (!error && options->sample_hz && (*out)->backend == &capture_backend_perf) {
-		const size_t used = strlen((*out)->notice);
-
-		snprintf((*out)->notice + used, sizeof((*out)->notice) - used,
-			 "%sno samples of stacks through perf", used ? ", " : "");
-	}
-	/* Each backend lacks something else, and either would do; rights both lack are one thing.
-	 */
-	if (why && why_bytes && error && error != -EPERM && second && second_why[0])
-		snprintf(why, why_bytes, "%s; nor does perf do: %s", first_why, second_why);
-	else if (why && why_bytes)
-		snprintf(why, why_bytes, "%s", error ? first_why : "");
-	if (error)
-		*out = NULL;
-	return error;
 }
 
 void capture_close(struct capture *c)

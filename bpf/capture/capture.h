@@ -97,10 +97,6 @@ struct capture_cpu_stats {
 /* The way's number for its name ("auto", "bpf", "perf"), or -EINVAL. */
 int capture_way_parse(const char *name, enum capture_way *out);
 
-/* Loads and attaches. `why` (may be NULL) receives one line that says what failed and what to do.
- * 0 or -errno. */
-int capture_open(const struct capture_options *options, struct capture **out, char *why,
-		 size_t why_bytes);
 void capture_close(struct capture *c);
 /* Hands everything committed so far to the sink, CPU by CPU. Returns events delivered or -errno. */
 long capture_drain(struct capture *c, const struct capture_sink *sink);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture.h"
 #include "bpf/perf/perf_probe.h"
 #include "bpf/symbols/kernel_symbols.h"

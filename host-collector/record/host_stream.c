@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <sys/utsname.h>
 
+#include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture.h"
 #include "bpf/backend/capture_shared.h"
 #include "bpf/capture/tracepoint_format.h"

@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture.h"
 #include "tests/bench/child.h"
 #include "tests/bench/probe.h"

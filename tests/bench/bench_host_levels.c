@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bpf/backend/capture_open.h"
 #include "bpf/backend/capture_bpf.h"
 #include "tests/bench/child.h"
 

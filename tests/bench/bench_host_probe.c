@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture.h"
 #include "bpf/capture/tracepoint_format.h"
 #include "tests/bench/child.h"

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture_internal.h"
 #include "bpf/backend/capture_shared.h"
 #include "tests/bench/child.h"

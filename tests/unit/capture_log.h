@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
+#include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture_internal.h"
 
 /* The ways to capture, each of which must pass the same tests. */

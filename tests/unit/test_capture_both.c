@@ -3,6 +3,7 @@
  * Both backends at once over the same workload: they must record the same. Needs root, BPF and
  * perf; skips otherwise.
  */
+#include "bpf/backend/capture_open.h"
 #include "tests/unit/capture_compare.h"
 
 #include <sys/mount.h>

@@ -3,6 +3,7 @@
  * Guest capture against the running kernel. Needs root, and BPF or perf; skips what does not work.
  * Other programs run meanwhile, so tests look only at threads of their own.
  */
+#include "bpf/backend/capture_open.h"
 #include "tests/unit/capture_log.h"
 
 #include "bpf/capture/batcher.h"

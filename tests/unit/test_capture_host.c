@@ -4,6 +4,7 @@
  * root and BPF, or perf; skips otherwise.
  */
 #include <inttypes.h>
+#include "bpf/backend/capture_open.h"
 #include "tests/unit/capture_log.h"
 
 #include <sys/syscall.h>

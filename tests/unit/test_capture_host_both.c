@@ -4,6 +4,7 @@
  * must record the same. Needs root, BPF and perf, and /dev/kvm for KVM's events; skips otherwise
  * what does.
  */
+#include "bpf/backend/capture_open.h"
 #include "tests/unit/capture_compare.h"
 
 #include "bpf/capture/tracepoint_format.h"

@@ -4,6 +4,7 @@
  * otherwise what does. The guest is one instruction in real mode, so that exits can be counted
  * exactly.
  */
+#include "bpf/backend/capture_open.h"
 #include "tests/unit/capture_log.h"
 
 #include <sys/mman.h>

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture.h"
 #include "bpf/symbols/kernel_symbols.h"
 #include "guest-agent/symbols.h"

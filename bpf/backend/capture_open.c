@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "bpf/backend/capture_open.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bpf/capture/capture_internal.h"
+
+static const struct way {
+	const struct capture_backend *first, *second; /* second: if the first fails */
+} ways[] = {
+	[CAPTURE_BY_ANY] = {&capture_backend_bpf, &capture_backend_perf},
+	[CAPTURE_BY_BPF] = {&capture_backend_bpf, NULL},
+	[CAPTURE_BY_PERF] = {&capture_backend_perf, NULL},
+};
+
+static int backend_open(const struct capture_backend *backend,
+			const struct capture_options *options, struct capture **out, char *why,
+			size_t why_bytes)
+{
+	const int error = backend->open(options, out, why, why_bytes);
+
+	if (!error) {
+		(*out)->backend = backend;
+		why[0] = '\0';
+	}
+	return error;
+}
+
+int capture_open(const struct capture_options *options, struct capture **out, char *why,
+		 size_t why_bytes)
+{
+	const struct way *way = &ways[options->way];
+	char first_why[256] = "", second_why[256] = "";
+	int second = 0;
+	int error = backend_open(way->first, options, out, first_why, sizeof(first_why));
+
+	if (error && way->second)
+		second = backend_open(way->second, options, out, second_why, sizeof(second_why));
+	if (error && way->second && !second) {
+		snprintf((*out)->notice, sizeof((*out)->notice), "%s: capturing through perf",
+			 first_why);
+		error = 0;
+	}
+	if (!error && options->sample_hz && (*out)->backend == &capture_backend_perf) {
+		const size_t used = strlen((*out)->notice);
+
+		snprintf((*out)->notice + used, sizeof((*out)->notice) - used,
+			 "%sno samples of stacks through perf", used ? ", " : "");
+	}
+	/* Each backend lacks something else, and either would do; rights both lack are one thing.
+	 */
+	if (why && why_bytes && error && error != -EPERM && second && second_why[0])
+		snprintf(why, why_bytes, "%s; nor does perf do: %s", first_why, second_why);
+	else if (why && why_bytes)
+		snprintf(why, why_bytes, "%s", error ? first_why : "");
+	if (error)
+		*out = NULL;
+	return error;
+}
