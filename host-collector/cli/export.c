@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host-collector/analyze/describe.h"
+#include "host-collector/analyze/stall/describe.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/engine/replay.h"
 #include "host-collector/export/csv.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/describe.h"
-#include "host-collector/analyze/flame.h"
+#include "host-collector/analyze/stall/describe.h"
+#include "host-collector/analyze/flame/flame.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/flame_draw.h"
 #include "host-collector/util/escape.h"

@@ -3,7 +3,7 @@
 #ifndef CLI_FLAME_READ_H
 #define CLI_FLAME_READ_H
 
-#include "host-collector/analyze/flame.h"
+#include "host-collector/analyze/flame/flame.h"
 #include "host-collector/engine/pipeline.h"
 #include "proto/recording.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host-collector/analyze/builder.h"
+#include "host-collector/analyze/stall/builder.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/metrics/metrics_page.h"
 #include "host-collector/engine/replay.h"

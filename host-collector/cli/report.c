@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/builder.h"
-#include "host-collector/analyze/coverage.h"
-#include "host-collector/analyze/state_times.h"
+#include "host-collector/analyze/stall/builder.h"
+#include "host-collector/analyze/stall/coverage.h"
+#include "host-collector/analyze/stall/state_times.h"
 #include "host-collector/engine/account.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/engine/replay.h"

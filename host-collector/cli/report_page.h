@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "host-collector/analyze/chain.h"
-#include "host-collector/analyze/report.h"
+#include "host-collector/analyze/chain/chain.h"
+#include "host-collector/analyze/stall/report.h"
 #include "host-collector/model/model.h"
 
 struct report_page;

@@ -12,7 +12,7 @@
 #include <uv.h>
 
 #include "clock/sample.h"
-#include "host-collector/analyze/describe.h"
+#include "host-collector/analyze/stall/describe.h"
 #include "host-collector/cli/channel_options.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/feed.h"

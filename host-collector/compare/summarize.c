@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/chain.h"
+#include "host-collector/analyze/chain/chain.h"
 #include "host-collector/tables/exits.h"
 #include "host-collector/tables/interrupts.h"
 #include "host-collector/tables/run_delay.h"

@@ -4,7 +4,7 @@
  *
  *	run_delay.wakeup, .preempted   waits of vCPU threads for a pCPU, by what made them wait
  *	exit.REASON, exits        VM-exits: time in KVM and the VMM, without sleep and waits
- *	irq.SOURCE.STAGE               interrupt chains, see analyze/chain.h
+ *	irq.SOURCE.STAGE               interrupt chains, see analyze/chain/chain.h
  *	handler.hardirq, .softirq      the guest's handlers by its own account
  *	share.STATE                    of the vCPUs' time, percent
  *

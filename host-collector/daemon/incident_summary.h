@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "host-collector/analyze/report.h"
+#include "host-collector/analyze/stall/report.h"
 #include "host-collector/daemon/triggers.h"
 
 struct json_object;

@@ -3,7 +3,7 @@
 #ifndef ENGINE_ACCOUNT_H
 #define ENGINE_ACCOUNT_H
 
-#include "host-collector/analyze/builder.h"
+#include "host-collector/analyze/stall/builder.h"
 #include "host-collector/engine/pipeline.h"
 
 /* damaged_bytes: passed over before frames were found. 0 or -ENOMEM. */

@@ -13,7 +13,7 @@
 #ifndef ENGINE_LIVE_H
 #define ENGINE_LIVE_H
 
-#include "host-collector/analyze/report.h"
+#include "host-collector/analyze/stall/report.h"
 #include "host-collector/engine/pipeline.h"
 
 struct live;

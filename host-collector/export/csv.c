@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "host-collector/tables/exits.h"
-#include "host-collector/analyze/report.h"
+#include "host-collector/analyze/stall/report.h"
 #include "host-collector/util/csv.h"
 
 enum { ENTRIES = 16 }; /* of handlers that are under way on one CPU */

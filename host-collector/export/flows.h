@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Arrows from what raised an interrupt over its injection to the guest's handler, by the chains of
- * analyze/chain.h. A chain is closed about a second after its handler, whose slice therefore waits
+ * analyze/chain/chain.h. A chain is closed about a second after its handler, whose slice therefore waits
  * (FLOW_HOLD_NS of the recording's time).
  */
 #ifndef EXPORT_FLOWS_H
 #define EXPORT_FLOWS_H
 
-#include "host-collector/analyze/chain.h"
+#include "host-collector/analyze/chain/chain.h"
 #include "host-collector/export/boottime.h"
 #include "host-collector/export/tasks.h"
 

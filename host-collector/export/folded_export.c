@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "host-collector/analyze/flame.h"
+#include "host-collector/analyze/flame/flame.h"
 #include "host-collector/view/folded_text.h"
 
 struct folded_export {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "host-collector/analyze/report.h"
+#include "host-collector/analyze/stall/report.h"
 #include "host-collector/model/guest_cpu.h"
 #include "host-collector/util/escape.h"
 

@@ -8,8 +8,8 @@
 #define METRICS_METRICS_H
 
 #include "clock/histogram.h"
-#include "host-collector/analyze/chain.h"
-#include "host-collector/analyze/report.h"
+#include "host-collector/analyze/chain/chain.h"
+#include "host-collector/analyze/stall/report.h"
 #include "host-collector/tables/run_delay.h"
 
 /* Exit reasons beyond these are summed as "other": KVM knows some 70, a VM meets a dozen. */

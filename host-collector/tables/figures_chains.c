@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "host-collector/analyze/chain.h"
+#include "host-collector/analyze/chain/chain.h"
 #include "host-collector/tables/figures.h"
 
 static void *chain_open(struct model *m, const struct figures_options *options)

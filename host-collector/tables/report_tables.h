@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "host-collector/analyze/chain.h"
+#include "host-collector/analyze/chain/chain.h"
 #include "host-collector/tables/table.h"
 
 /* What --per takes. */

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-#include "host-collector/analyze/flame_tree.h"
+#include "host-collector/analyze/flame/flame_tree.h"
 
 /* X(NAME, "name", what its colours are for) */
 #define FLAME_PALETTES(X)                                                                          \

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "host-collector/analyze/folded.h"
+#include "host-collector/analyze/flame/folded.h"
 
 /* In the set's order. What rounding takes from one line is given to a later one: the sum of the
  * lines is the total, cut to a microsecond. Stacks that come to less have no line. 0 or -errno. */

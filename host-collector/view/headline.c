@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host-collector/analyze/coverage.h"
-#include "host-collector/analyze/describe.h"
+#include "host-collector/analyze/stall/coverage.h"
+#include "host-collector/analyze/stall/describe.h"
 #include "host-collector/util/escape.h"
 
 enum { VCPUS_NAMED = 8, GAPS_SHOWN = 4 };

@@ -7,7 +7,7 @@
 #ifndef VIEW_HEADLINE_H
 #define VIEW_HEADLINE_H
 
-#include "host-collector/analyze/report.h"
+#include "host-collector/analyze/stall/report.h"
 
 enum { HEADLINE_LINES_MAX = 24, HEADLINE_LINE_BYTES = 1536 };
 

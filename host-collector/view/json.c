@@ -7,7 +7,7 @@
 
 #include <json-c/json.h>
 
-#include "host-collector/analyze/coverage.h"
+#include "host-collector/analyze/stall/coverage.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/view/headline.h"
 #include "host-collector/util/json_string.h"

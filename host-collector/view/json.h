@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "host-collector/analyze/report.h"
+#include "host-collector/analyze/stall/report.h"
 
 /* One object and a newline; `pretty`: indented, else on one line. 0, -ENOMEM, -EIO. */
 int json_report_write(const struct report *r, bool pretty, FILE *out);

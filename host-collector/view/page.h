@@ -12,9 +12,9 @@
 
 #include <stdio.h>
 
-#include "host-collector/analyze/latency_map.h"
-#include "host-collector/analyze/report.h"
-#include "host-collector/analyze/scene.h"
+#include "host-collector/analyze/scene/latency_map.h"
+#include "host-collector/analyze/stall/report.h"
+#include "host-collector/analyze/scene/scene.h"
 #include "host-collector/tables/table.h"
 
 enum { PAGE_INCIDENTS_MAX = 250, PAGE_TABLES_MAX = 20, PAGE_PIECES_MAX = 24000 };

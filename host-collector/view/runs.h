@@ -6,7 +6,7 @@
 #ifndef VIEW_RUNS_H
 #define VIEW_RUNS_H
 
-#include "host-collector/analyze/report.h"
+#include "host-collector/analyze/stall/report.h"
 
 /* blocks[i]: the first incident of the block in which incident i is shown. Joins the blocks of four
  * or more equal stalls in a row; what is undetermined, or does not add up, stays alone. */

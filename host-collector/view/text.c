@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host-collector/analyze/describe.h"
+#include "host-collector/analyze/stall/describe.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/view/runs.h"
 #include "host-collector/view/headline.h"

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "host-collector/analyze/report.h"
+#include "host-collector/analyze/stall/report.h"
 
 struct text_options {
 	bool colour;

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "host-collector/analyze/report.h"
+#include "host-collector/analyze/stall/report.h"
 
 void text_notes_write(const struct report *r, FILE *out);
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "host-collector/analyze/describe.h"
+#include "host-collector/analyze/stall/describe.h"
 
 struct time_text time_when(const struct report *r, struct host_ns t, bool with_date)
 {

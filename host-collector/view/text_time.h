@@ -3,7 +3,7 @@
 #ifndef VIEW_TEXT_TIME_H
 #define VIEW_TEXT_TIME_H
 
-#include "host-collector/analyze/report.h"
+#include "host-collector/analyze/stall/report.h"
 
 struct time_text {
 	char text[64];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/describe.h"
+#include "host-collector/analyze/stall/describe.h"
 #include "host-collector/util/escape.h"
 
 enum { LINE_BYTES = 1024, NAME_LEAST = 8, FIGURES_WIDTH = 58 };

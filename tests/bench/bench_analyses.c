@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "host-collector/analyze/builder.h"
+#include "host-collector/analyze/stall/builder.h"
 #include "host-collector/tables/figures.h"
 #include "host-collector/model/model.h"
 #include "host-collector/engine/pipeline.h"

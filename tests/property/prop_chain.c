@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/chain.h"
+#include "host-collector/analyze/chain/chain.h"
 
 #define US 1000ll
 #define MS 1000000ll

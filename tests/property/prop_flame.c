@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "host-collector/analyze/flame.h"
+#include "host-collector/analyze/flame/flame.h"
 
 enum { SEEDS = 150, EVENTS = 4000, VCPUS = 3, PIDS = 12 };
 

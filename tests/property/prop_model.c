@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "host-collector/analyze/builder.h"
+#include "host-collector/analyze/stall/builder.h"
 
 enum { PCPUS = 3, THREADS = 4, GUEST_CPUS = 2, STEPS = 3000, RUNS = 200 };
 

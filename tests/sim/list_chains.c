@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host-collector/analyze/chain.h"
+#include "host-collector/analyze/chain/chain.h"
 #include "host-collector/engine/replay.h"
 
 static void chain_print(const char *what, const struct chain *c)

@@ -3,7 +3,7 @@
 #ifndef TESTS_BALANCE_H
 #define TESTS_BALANCE_H
 
-#include "host-collector/analyze/state_times.h"
+#include "host-collector/analyze/stall/state_times.h"
 
 static inline void assert_balances(const struct report *r)
 {

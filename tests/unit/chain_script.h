@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "host-collector/analyze/chain.h"
+#include "host-collector/analyze/chain/chain.h"
 #include "tests/unit/model_script.h"
 
 enum { VHOST = 700, STRANGER = 800, DEVICE = 0x22, TICK = 0xec, RESCHEDULE = 0xfd, IRQ = 25 };

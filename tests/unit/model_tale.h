@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "host-collector/analyze/builder.h"
+#include "host-collector/analyze/stall/builder.h"
 #include "host-collector/engine/pauses.h"
 #include "host-collector/engine/quotas.h"
 #include "tests/unit/model_script.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Interrupt chains: each source, stage and place. */
-#include "host-collector/analyze/chain_internal.h"
+#include "host-collector/analyze/chain/chain_internal.h"
 #include "tests/unit/chain_script.h"
 
 /* A vhost worker raises an MSI at a sleeping vCPU, whose pCPU another holds for 3 ms. */

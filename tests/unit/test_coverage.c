@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "host-collector/analyze/builder.h"
-#include "host-collector/analyze/coverage.h"
+#include "host-collector/analyze/stall/builder.h"
+#include "host-collector/analyze/stall/coverage.h"
 #include "host-collector/view/headline.h"
 #include "tests/unit/model_script.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host-collector/analyze/flame.h"
+#include "host-collector/analyze/flame/flame.h"
 #include "host-collector/engine/replay.h"
 #include "host-collector/export/folded_export.h"
 #include "host-collector/simulate/simulate.h"

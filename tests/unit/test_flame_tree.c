@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "host-collector/analyze/flame_tree.h"
+#include "host-collector/analyze/flame/flame_tree.h"
 #include "host-collector/util/significance.h"
 #include "host-collector/view/flame_svg.h"
 #include "host-collector/view/folded_text.h"

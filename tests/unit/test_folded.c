@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/analyze/folded.h"
+#include "host-collector/analyze/flame/folded.h"
 #include "host-collector/view/folded_text.h"
 
 #define FRAMES(...)                                                                                \

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "host-collector/tables/activity.h"
-#include "host-collector/analyze/hints.h"
+#include "host-collector/analyze/stall/hints.h"
 #include "host-collector/metrics/metrics.h"
 #include "host-collector/engine/live.h"
 

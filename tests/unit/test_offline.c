@@ -3,7 +3,7 @@
  * of it hides one. */
 #include "tests/unit/model_tale.h"
 
-#include "host-collector/analyze/verdict.h"
+#include "host-collector/analyze/stall/verdict.h"
 #include "tests/unit/balance.h"
 
 enum { SVM = 2, HLT = 0x78, STOPPER = 21, CPUHP = 22 };

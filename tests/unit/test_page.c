@@ -11,9 +11,9 @@
 
 #include <json-c/json.h>
 
-#include "host-collector/analyze/builder.h"
+#include "host-collector/analyze/stall/builder.h"
 #include "host-collector/cli/report_page.h"
-#include "host-collector/analyze/scene.h"
+#include "host-collector/analyze/scene/scene.h"
 #include "tests/unit/model_script.h"
 
 enum { HOG = 900, TASK = 50, PAGE_BYTES_MAX = 3 << 20 };

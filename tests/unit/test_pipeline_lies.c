@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What a guest may not say, or says too often or wrongly: it harms nobody but itself. */
-#include "host-collector/analyze/builder.h"
+#include "host-collector/analyze/stall/builder.h"
 #include "host-collector/engine/account.h"
 #include "proto/recording.h"
 #include "tests/unit/pipeline_play.h"

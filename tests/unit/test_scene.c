@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "host-collector/analyze/latency_map.h"
-#include "host-collector/analyze/scene.h"
+#include "host-collector/analyze/scene/latency_map.h"
+#include "host-collector/analyze/scene/scene.h"
 #include "tests/unit/model_script.h"
 
 enum { HOG = 900, TASK = 50, OTHER = 51 };

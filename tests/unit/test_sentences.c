@@ -8,11 +8,11 @@
 #include <dirent.h>
 #include <stdlib.h>
 
-#include "host-collector/analyze/describe.h"
-#include "host-collector/analyze/detectors.h"
-#include "host-collector/analyze/state_times.h"
-#include "host-collector/analyze/verdict.h"
-#include "host-collector/analyze/verdict_parts.h"
+#include "host-collector/analyze/stall/describe.h"
+#include "host-collector/analyze/stall/detectors.h"
+#include "host-collector/analyze/stall/state_times.h"
+#include "host-collector/analyze/stall/verdict.h"
+#include "host-collector/analyze/stall/verdict_parts.h"
 #include "tests/unit/model_script.h"
 
 #define MS 1000000ll

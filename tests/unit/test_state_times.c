@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "host-collector/analyze/state_times.h"
+#include "host-collector/analyze/stall/state_times.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
 

@@ -4,7 +4,7 @@
  * stretches of a guest's tasks. */
 #include "tests/unit/model_tale.h"
 
-#include "host-collector/analyze/verdict.h"
+#include "host-collector/analyze/stall/verdict.h"
 #include "tests/unit/balance.h"
 
 enum { STACK_SWAP = 1, STACK_USERFAULT, STACK_MMAP, STACK_HALT, STACK_DISK };

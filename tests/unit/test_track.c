@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "host-collector/analyze/track.h"
+#include "host-collector/analyze/scene/track.h"
 
 struct sum {
 	size_t n;

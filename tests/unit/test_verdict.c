@@ -3,7 +3,7 @@
  * stall at all. */
 #include "tests/unit/model_tale.h"
 
-#include "host-collector/analyze/verdict.h"
+#include "host-collector/analyze/stall/verdict.h"
 #include "tests/unit/balance.h"
 
 enum { STACK_LOCK = 1, STACK_DISK, STACK_USERFAULT, STACK_MMAP, STACK_RECLAIM, STACK_SPLIT_LOCK };

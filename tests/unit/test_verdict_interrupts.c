@@ -3,7 +3,7 @@
  * timer brought late; and those that only look so. */
 #include "tests/unit/model_tale.h"
 
-#include "host-collector/analyze/verdict.h"
+#include "host-collector/analyze/stall/verdict.h"
 #include "tests/unit/balance.h"
 
 enum { VMX = 1, EXIT_EXTERNAL = 1, EXIT_HLT = 12, DEVICE = 0x22, TICK = 0xec, KICK = 0xfd };

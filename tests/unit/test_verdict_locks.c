@@ -3,8 +3,8 @@
  * whom, where no PAUSE exit tells it. CPU 0 is the one that is judged. */
 #include "tests/unit/model_tale.h"
 
-#include "host-collector/analyze/spins.h"
-#include "host-collector/analyze/verdict.h"
+#include "host-collector/analyze/stall/spins.h"
+#include "host-collector/analyze/stall/verdict.h"
 #include "tests/unit/balance.h"
 
 enum { OWNER = 70, VICTIM = 50, HOG = 500, TRACER = 901 };

@@ -3,7 +3,7 @@
  * guest of its own; and spins beside which another vCPU happens not to run. */
 #include "tests/unit/model_tale.h"
 
-#include "host-collector/analyze/verdict.h"
+#include "host-collector/analyze/stall/verdict.h"
 #include "tests/unit/balance.h"
 
 enum { VMX = 1, EXIT_HLT = 12, EXIT_RESUME = 24, EXIT_IO = 30, EXIT_PAUSE = 40, CALL = 0xfb };

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host-collector/analyze/watchdog.h"
+#include "host-collector/analyze/stall/watchdog.h"
 
 static const struct parse_case {
 	const char *text;

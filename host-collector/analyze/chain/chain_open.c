@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <string.h>
+
+#include "host-collector/analyze/chain/chain_internal.h"
+
+#define RAISER_NS 100000ll
+
+enum { RAISER_ENOUGH = 4 };
+
+/* ---- where the vCPU's time goes ---- */
+
+void chain_clock_read(const struct chain_vcpu *v, struct host_ns t, int64_t *clock_ns)
+{
+	struct host_ns until = v->since;
+
+	memcpy(clock_ns, v->clock_ns, sizeof(v->clock_ns));
+	if (t.ns >= until.ns) {
+		clock_ns[v->where] += t.ns - until.ns;
+		return;
+	}
+	for (uint64_t i = v->n_moves; i && v->n_moves - i < CHAIN_MOVES; i--) {
+		const struct chain_move *m = &v->moves[(i - 1) % CHAIN_MOVES];
+		struct host_ns from = m->since.ns > t.ns ? m->since : t;
+
+		clock_ns[m->where] -= until.ns - from.ns;
+		until = from;
+		if (until.ns == t.ns)
+			return;
+	}
+	clock_ns[CHAIN_NOWHERE] -= until.ns - t.ns;
+}
+
+void chain_places_add(struct chain_open *o, const int64_t *clock_ns, enum chain_place guest)
+{
+	const enum chain_place places[CHAIN_WHERE_COUNT] = {
+		[CHAIN_IN_GUEST] = guest,
+		[CHAIN_IN_EXIT] = CHAIN_PLACE_EXIT_HANDLING,
+		[CHAIN_WAITING] = CHAIN_PLACE_NOT_SCHEDULED,
+		[CHAIN_SLEEPING] = CHAIN_PLACE_ASLEEP,
+		[CHAIN_NOWHERE] = CHAIN_PLACE_UNKNOWN,
+	};
+
+	for (int w = 0; w < CHAIN_WHERE_COUNT; w++) {
+		if (clock_ns[w] > o->counted_ns[w])
+			o->c.place_ns[places[w]] += clock_ns[w] - o->counted_ns[w];
+		o->counted_ns[w] = clock_ns[w];
+	}
+}
+
+/* What has passed since the last count; time in the guest goes to `guest`. */
+void chain_places_count(const struct chain_vcpu *v, struct chain_open *o, struct host_ns t,
+			enum chain_place guest)
+{
+	int64_t clock_ns[CHAIN_WHERE_COUNT];
+
+	chain_clock_read(v, t, clock_ns);
+	chain_places_add(o, clock_ns, guest);
+}
+
+/* The handler's stamp is the guest's: what the clocks disagree about, delivery bears. */
+void chain_places_settle(struct chain *c)
+{
+	int64_t rest = c->at[CHAIN_HANDLER].ns - c->begin.ns;
+	enum chain_place largest = CHAIN_PLACE_DELIVERY;
+
+	if (rest < 0)
+		rest = 0;
+	for (int p = 0; p < CHAIN_PLACE_COUNT; p++)
+		rest -= c->place_ns[p];
+	c->place_ns[CHAIN_PLACE_DELIVERY] += rest;
+	while (c->place_ns[CHAIN_PLACE_DELIVERY] < 0) {
+		int64_t take = -c->place_ns[CHAIN_PLACE_DELIVERY];
+
+		for (int p = 0; p < CHAIN_PLACE_COUNT; p++) {
+			if (c->place_ns[p] > c->place_ns[largest])
+				largest = (enum chain_place)p;
+		}
+		if (largest == CHAIN_PLACE_DELIVERY)
+			break;
+		if (take > c->place_ns[largest])
+			take = c->place_ns[largest];
+		c->place_ns[largest] -= take;
+		c->place_ns[CHAIN_PLACE_DELIVERY] += take;
+	}
+}
+
+/* ---- open chains ---- */
+
+void chain_point_set(struct chain_open *o, enum chain_point p, struct host_ns t)
+{
+	o->c.observed |= 1u << p;
+	o->c.at[p] = t;
+	if (t.ns > o->last.ns)
+		o->last = t;
+}
+
+struct chain_open *chain_slot(struct chain_vcpu *v, uint8_t index)
+{
+	return index ? &v->open[index - 1] : NULL;
+}
+
+uint8_t chain_slot_index(const struct chain_vcpu *v, const struct chain_open *o)
+{
+	return (uint8_t)(o - v->open + 1);
+}
+
+void chain_accepted_clear(struct chain_vcpu *v, uint8_t vector)
+{
+	if (v->accepted[vector])
+		v->n_accepted--;
+	v->accepted[vector] = 0;
+}
+
+/* Its handler would be here if there had been one: the guest's account covers its time. */
+static bool is_covered(const struct chain_vcpu *v, const struct chain *c)
+{
+	enum chain_point p = chain_saw(c, CHAIN_INJECT) ? CHAIN_INJECT : CHAIN_ACCEPT;
+
+	return v->agent && v->handled[c->vector / 64] >> c->vector % 64 & 1 &&
+	       v->guest_first.ns <= c->begin.ns && v->guest_last.ns > c->at[p].ns;
+}
+
+/* ---- raisers that no VM is known of ---- */
+
+static struct chain_raiser *raiser_find(struct chain_vcpu *v, int32_t pid, uint8_t vector)
+{
+	for (size_t i = 0; i < CHAIN_RAISERS; i++) {
+		struct chain_raiser *r = &v->raisers[i];
+
+		if (r->pid == pid && r->vector == vector)
+			return r;
+	}
+	return NULL;
+}
+
+bool chain_raiser_known(struct chain_vcpu *v, int32_t pid, uint8_t vector)
+{
+	const struct chain_raiser *r = raiser_find(v, pid, vector);
+
+	return r && r->handled >= RAISER_ENOUGH;
+}
+
+static void raiser_learn(struct chain_vcpu *v, const struct chain *c, bool handled)
+{
+	struct chain_raiser *r = raiser_find(v, c->raiser, c->vector);
+	bool at_once = handled && c->at[CHAIN_HANDLER].ns - c->at[CHAIN_ACCEPT].ns <=
+					  RAISER_NS + c->guest_err_ns + c->host_err_ns;
+
+	if (!r) {
+		r = &v->raisers[v->n_raisers++ % CHAIN_RAISERS];
+		*r = (struct chain_raiser){.pid = c->raiser, .vector = c->vector};
+	}
+	if (!at_once)
+		r->handled = 0;
+	else if (r->handled < RAISER_ENOUGH)
+		r->handled++;
+}
+
+void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
+{
+	struct chain_open **roles[] = {&v->entering, &v->handling, &v->leaving, &v->softirq,
+				       &v->newest};
+	bool handled = chain_saw(&o->c, CHAIN_HANDLER);
+
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+		if (*roles[i] == o)
+			*roles[i] = NULL;
+	}
+	if (chain_slot(v, v->accepted[o->c.vector]) == o)
+		chain_accepted_clear(v, o->c.vector);
+	if (chain_slot(v, v->served[o->c.vector]) == o)
+		v->served[o->c.vector] = 0;
+	torn |= o->torn || (!handled && is_covered(v, &o->c));
+	v->takes_uninjected |= handled && !torn && !chain_saw(&o->c, CHAIN_INJECT) &&
+			       !o->c.posted && !o->inject_missing;
+	if (chain_saw(&o->c, CHAIN_ACCEPT) && !o->c.certain && !torn)
+		raiser_learn(v, &o->c, handled);
+	v->sink.closed(v->sink.context, &o->c,
+		       torn      ? CHAIN_END_TORN
+		       : handled ? CHAIN_END_HANDLED
+				 : CHAIN_END_HALF);
+	o->used = false;
+}
+
+/* At a guest's level summary (bpf/capture/handler_summary.h): of the interrupts that Linux traces, devices'
+ * and reschedule interrupts. */
+static bool may_stay_untold(const struct chain_vcpu *v, uint8_t vector)
+{
+	return v->handlers_counted &&
+	       (vector < CHAIN_SYSTEM_VECTOR || vector == CHAIN_RESCHEDULE_VECTOR);
+}
+
+struct chain_open *chain_open_new(struct chain_vcpu *v, struct host_ns t, uint8_t vector,
+				  uint32_t err_ns)
+{
+	struct chain_open *o = NULL, *oldest = &v->open[0];
+
+	for (size_t i = 0; i < CHAIN_OPEN_MAX && !o; i++) {
+		if (!v->open[i].used)
+			o = &v->open[i];
+		else if (v->open[i].last.ns < oldest->last.ns)
+			oldest = &v->open[i];
+	}
+	if (!o) {
+		o = oldest;
+		chain_open_close(v, o, false);
+	}
+	*o = (struct chain_open){
+		.used = true,
+		.kicked = v->where != CHAIN_IN_GUEST,
+		.handler_missing = t.ns <= v->gap_until.ns || may_stay_untold(v, vector),
+		.last = t,
+		.progress_begun = v->progress,
+		.c = {.vm = v->vm,
+		      .vcpu = v->vcpu,
+		      .vector = vector,
+		      .irq = -1,
+		      .softirq = -1,
+		      .host_err_ns = err_ns,
+		      .begin = t},
+	};
+	chain_clock_read(v, t, o->counted_ns);
+	return o;
+}
+
+/* ---- what may have been missed ---- */
+
+/* Whether the pending `o` may have been handled unseen, so that the next accept is another's. */
+bool chain_may_be_over(const struct chain_vcpu *v, const struct chain_open *o)
+{
+	if (o->ambiguous && v->progress_since.ns > o->c.at[CHAIN_ACCEPT].ns + o->c.host_err_ns)
+		return true;
+	return o->handler_missing && (o->inject_missing || o->c.posted || !v->injects);
+}
+
+bool chain_is_over(const struct chain_vcpu *v, const struct chain_open *o, struct host_ns now)
+{
+	return o->torn &&
+	       (now.ns > o->torn_until.ns || !v->injects || o->c.posted || o->inject_missing);
+}
+
+/* The guest has had interrupts on since this one came, so that it is handled by now, or never: what
+ * is missing from here on does not hide it. One more than lost_check wants, for the clocks. */
+bool chain_is_settled(const struct chain_vcpu *v, const struct chain_open *o)
+{
+	return v->progress - o->progress_begun > CHAIN_PROGRESS_ENOUGH;
+}

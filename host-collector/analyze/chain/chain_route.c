@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/chain/chain_route.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/model/guest_cpu.h"
+#include "host-collector/util/lru.h"
+
+enum {
+	VCPUS_MAX = 1024,
+	SOURCES = 4,
+	HYPERCALL_SEND_IPI = 10,
+	DELIVERY_FIXED = 0,
+	DELIVERY_LOWEST = 1,
+	IRQCHIP_IOAPIC = 2,    /* whose pin is a GSI's number */
+	ICR_DELIVERY = 7 << 8, /* 0: fixed */
+	ICR_LOGICAL = 1 << 11,
+	ICR_SHORTHAND = 3 << 18,
+	BROADCAST = 0xff,
+};
+
+#define X2APIC_BROADCAST 0xffffffffu
+
+/* An accept follows its source at once, unless the thread is preempted in between. Only a vCPU
+ * thread accepts without a source, too (timers), but not before it has entered the guest again;
+ * where entries are not told, what has led to nothing for so long leads to nothing. */
+#define SOURCE_AGE_NS      100000000ll
+#define SOURCE_AGE_VCPU_NS 1000000ll
+/* How often pending interrupts are looked at: whether one is lost is known so much late. */
+#define SWEEP_NS 2500000ll
+
+struct raised {
+	enum chain_source source; /* UNKNOWN: empty */
+	int32_t pid;
+	struct host_ns t;
+	int vector; /* -1: not told */
+	bool level; /* only a level-triggered interrupt is its */
+	bool to_known;
+	uint32_t to; /* the one APIC that it is for */
+	uint32_t gsi;
+	bool accepted; /* or nothing is to come of it */
+};
+
+struct pcpu_sources {
+	struct raised raised[SOURCES];
+	unsigned n;
+	bool lossy; /* a source may be missing */
+	struct host_ns last;
+};
+
+struct chain_route {
+	struct model *model;
+	struct lru index;
+	struct chain_vcpu **vcpus; /* by slot; kept when evicted, to be used again */
+	struct pcpu_sources *pcpus;
+	struct chain_sink sink;
+	int64_t limit_ns;
+	bool enters; /* kvm_entry is told */
+	struct host_ns next_sweep;
+	uint64_t handlers_alone; /* of vCPUs that were evicted */
+};
+
+static void handlers_ask(const struct chain_route *r, struct chain_vcpu *v)
+{
+	v->handlers_counted = model_data_of(r->model, v->vm).handlers_counted;
+}
+
+static struct chain_vcpu *vcpu_get(struct chain_route *r, uint32_t vm, uint32_t vcpu)
+{
+	bool fresh;
+	uint32_t slot = lru_put(&r->index, (uint64_t)vm << 32 | vcpu, &fresh);
+
+	if (!fresh)
+		return r->vcpus[slot];
+	if (r->vcpus[slot]) {
+		r->handlers_alone += r->vcpus[slot]->handlers_alone;
+		chain_vcpu_finish(r->vcpus[slot], model_now(r->model));
+	} else {
+		r->vcpus[slot] = malloc(sizeof(struct chain_vcpu));
+	}
+	if (!r->vcpus[slot]) {
+		lru_remove(&r->index, slot);
+		return NULL;
+	}
+	chain_vcpu_init(r->vcpus[slot], vm, vcpu, r->limit_ns, &r->sink);
+	handlers_ask(r, r->vcpus[slot]);
+	return r->vcpus[slot];
+}
+
+/* The same, for an event at `t`. */
+static struct chain_vcpu *vcpu_at(struct chain_route *r, uint32_t vm, uint32_t vcpu,
+				  struct host_ns t)
+{
+	struct chain_vcpu *v = vcpu_get(r, vm, vcpu);
+
+	if (v)
+		chain_vcpu_now(v, t);
+	return v;
+}
+
+static struct chain_vcpu *vcpu_of_instant(struct chain_route *r, const struct host_instant *i)
+{
+	return i->of_vcpu ? vcpu_at(r, i->vm, i->vcpu, i->t) : NULL;
+}
+
+/* ---- what raised it ---- */
+
+/* Nothing accepts it any more: if nothing did, it is told. */
+static void raised_end(struct chain_route *r, struct raised *s)
+{
+	uint32_t vm, vcpu = CHAIN_NO_VCPU;
+
+	if (s->source != CHAIN_SOURCE_UNKNOWN && !s->accepted &&
+	    !model_vm_of_thread(r->model, s->pid, &vm)) {
+		if (s->to_known && model_vcpu_of_apic_id(r->model, vm, s->to, &vcpu))
+			vcpu = CHAIN_NO_VCPU;
+		r->sink.ignored(r->sink.context, vm, vcpu, s->source,
+				s->vector < 0 ? 0 : (uint8_t)s->vector);
+	}
+	s->source = CHAIN_SOURCE_UNKNOWN;
+}
+
+static void raise(struct chain_route *r, const struct host_instant *i, struct raised s)
+{
+	struct pcpu_sources *p = &r->pcpus[i->event.cpu];
+	struct raised *slot = &p->raised[p->n++ % SOURCES];
+
+	raised_end(r, slot);
+	*slot = s;
+	slot->pid = i->event.pid;
+	slot->t = i->t;
+}
+
+static struct raised *raised_find(struct chain_route *r, const struct host_instant *i,
+				  const struct chain_accept *a, uint32_t apic_id)
+{
+	struct pcpu_sources *p = &r->pcpus[i->event.cpu];
+	int64_t age_ns = i->of_vcpu && !r->enters ? SOURCE_AGE_VCPU_NS : SOURCE_AGE_NS;
+
+	for (unsigned k = 1; k <= SOURCES; k++) {
+		struct raised *s = &p->raised[(p->n - k) % SOURCES];
+
+		if (s->source != CHAIN_SOURCE_UNKNOWN && s->pid == i->event.pid &&
+		    (s->vector < 0 || s->vector == a->vector) && (!s->level || a->level) &&
+		    (!s->to_known || s->to == apic_id) && i->t.ns - s->t.ns <= age_ns)
+			return s;
+	}
+	return NULL;
+}
+
+/* This thread's sources have led to all they will. */
+static void raised_over(struct chain_route *r, const struct host_instant *i)
+{
+	struct pcpu_sources *p = &r->pcpus[i->event.cpu];
+
+	for (unsigned k = 0; k < SOURCES; k++) {
+		if (p->raised[k].pid == i->event.pid)
+			raised_end(r, &p->raised[k]);
+	}
+}
+
+static void on_msi(struct chain_route *r, const struct host_instant *i)
+{
+	raise(r, i,
+	      (struct raised){.source = CHAIN_SOURCE_MSI, .vector = (int)(i->event.arg1 & 0xff)});
+}
+
+static void on_set_irq(struct chain_route *r, const struct host_instant *i)
+{
+	if (i->event.arg0 >> 32)
+		raise(r, i,
+		      (struct raised){.source = CHAIN_SOURCE_GSI,
+				      .vector = -1,
+				      .gsi = (uint32_t)i->event.arg0});
+}
+
+/* The IOAPIC takes a level-triggered interrupt's end: if its line is still up it comes again. */
+static void on_ack(struct chain_route *r, const struct host_instant *i)
+{
+	if (i->event.arg0 == IRQCHIP_IOAPIC)
+		raise(r, i,
+		      (struct raised){.source = CHAIN_SOURCE_GSI,
+				      .vector = -1,
+				      .level = true,
+				      .accepted = true,
+				      .gsi = (uint32_t)i->event.arg1});
+}
+
+static void on_ipi(struct chain_route *r, const struct host_instant *i)
+{
+	uint32_t icr = (uint32_t)i->event.arg0, to = (uint32_t)i->event.arg1;
+	bool one =
+		!(icr & (ICR_LOGICAL | ICR_SHORTHAND)) && to != BROADCAST && to != X2APIC_BROADCAST;
+
+	raise(r, i,
+	      (struct raised){.source = CHAIN_SOURCE_IPI,
+			      .vector = (int)(icr & 0xff),
+			      .to_known = one,
+			      .to = to,
+			      .accepted = icr & ICR_DELIVERY});
+}
+
+static void on_hypercall(struct chain_route *r, const struct host_instant *i)
+{
+	if (i->event.arg0 == HYPERCALL_SEND_IPI)
+		raise(r, i,
+		      (struct raised){.source = CHAIN_SOURCE_IPI, .vector = -1, .accepted = true});
+}
+
+/* ---- whose it is ---- */
+
+struct target {
+	uint32_t vm, vcpu;
+	bool certain;
+};
+
+static bool target_find(const struct chain_route *r, const struct host_instant *i, uint32_t apic_id,
+			struct target *out)
+{
+	uint32_t vms[MODEL_VMS_MAX];
+	size_t n, found = 0;
+
+	out->certain = true;
+	if (i->of_vcpu)
+		out->vm = i->vm;
+	if (i->of_vcpu || !model_vm_of_thread(r->model, i->event.pid, &out->vm))
+		return !model_vcpu_of_apic_id(r->model, out->vm, apic_id, &out->vcpu);
+	out->certain = false;
+	n = model_vms(r->model, vms, MODEL_VMS_MAX);
+	for (size_t k = 0; k < n; k++) {
+		uint32_t vcpu;
+
+		if (model_vcpu_of_apic_id(r->model, vms[k], apic_id, &vcpu))
+			continue;
+		out->vm = vms[k];
+		out->vcpu = vcpu;
+		found++;
+	}
+	return found == 1;
+}
+
+static void accepted(struct chain_route *r, const struct host_instant *i, bool posted)
+{
+	const struct vs_event *e = &i->event;
+	uint32_t delivery = (uint32_t)e->arg1 >> 8;
+	struct chain_accept a = {
+		.vector = (uint8_t)e->arg0,
+		.level = e->arg1 >> 32 != 0,
+		.posted = posted,
+		.raiser = e->pid,
+		.err_ns = i->err_ns,
+	};
+	struct raised *source;
+	struct target target;
+	struct chain_vcpu *v;
+
+	if ((delivery != DELIVERY_FIXED && delivery != DELIVERY_LOWEST) ||
+	    !target_find(r, i, (uint32_t)(e->arg0 >> 32), &target))
+		return;
+	v = vcpu_at(r, target.vm, target.vcpu, i->t);
+	if (!v)
+		return;
+	a.certain = target.certain;
+	source = raised_find(r, i, &a, (uint32_t)(e->arg0 >> 32));
+	a.own = i->of_vcpu && i->vm == target.vm && i->vcpu == target.vcpu;
+	if (source) {
+		source->accepted = true;
+		a.source_known = true;
+		a.source = source->source;
+		a.source_at = source->t;
+		a.gsi = source->gsi;
+	} else if (a.own && !a.level && !r->pcpus[e->cpu].lossy) {
+		a.source = CHAIN_SOURCE_TIMER; /* nothing else is accepted out of the blue */
+	}
+	chain_vcpu_accept(v, i->t, &a);
+}
+
+static void on_accept(struct chain_route *r, const struct host_instant *i)
+{
+	accepted(r, i, false);
+}
+
+static void on_posted(struct chain_route *r, const struct host_instant *i)
+{
+	accepted(r, i, true);
+}
+
+/* ---- the vCPU's own thread ---- */
+
+static void on_inject(struct chain_route *r, const struct host_instant *i)
+{
+	struct chain_vcpu *v = vcpu_of_instant(r, i);
+
+	if (v && !(i->event.arg1 & 1) && i->event.arg0 < CHAIN_VECTORS)
+		chain_vcpu_inject(v, (struct chain_when){i->t, i->err_ns}, (uint8_t)i->event.arg0,
+				  i->event.arg1 >> 32 != 0);
+}
+
+static void on_entry(struct chain_route *r, const struct host_instant *i)
+{
+	struct chain_vcpu *v = vcpu_of_instant(r, i);
+
+	if (!v)
+		return;
+	v->pcpu = i->event.cpu;
+	chain_vcpu_entry(v, i->t);
+	raised_over(r, i);
+	r->enters = true;
+	r->pcpus[i->event.cpu].lossy = false;
+}
+
+static void on_exit_event(struct chain_route *r, const struct host_instant *i)
+{
+	struct chain_vcpu *v = vcpu_of_instant(r, i);
+
+	if (!v)
+		return;
+	v->pcpu = i->event.cpu;
+	chain_vcpu_moved(v, i->t, CHAIN_IN_EXIT);
+}
+
+static void on_eoi(struct chain_route *r, const struct host_instant *i)
+{
+	struct chain_vcpu *v = vcpu_of_instant(r, i);
+
+	if (v)
+		chain_vcpu_eoi(v, i->t, (int)(int64_t)i->event.arg1);
+}
+
+static void on_switch(struct chain_route *r, const struct host_instant *i)
+{
+	const struct vs_event *e = &i->event;
+	bool waits = !e->arg0 || e->arg0 & (VS_TASK_STOPPED | VS_TASK_TRACED | VS_TASK_FROZEN);
+	struct chain_vcpu *out = vcpu_of_instant(r, i), *in;
+	uint32_t vm, vcpu;
+
+	r->pcpus[e->cpu].lossy = false;
+	if (out)
+		chain_vcpu_moved(out, i->t, waits ? CHAIN_WAITING : CHAIN_SLEEPING);
+	if (model_vcpu_of_thread(r->model, e->pid2, &vm, &vcpu))
+		return;
+	in = vcpu_at(r, vm, vcpu, i->t);
+	if (in)
+		chain_vcpu_scheduled(in, i->t, e->cpu);
+}
+
+static void on_wakeup(struct chain_route *r, const struct host_instant *i)
+{
+	struct chain_vcpu *v = vcpu_of_instant(r, i);
+
+	if (v && (v->where == CHAIN_SLEEPING || v->where == CHAIN_NOWHERE))
+		chain_vcpu_woken(v, i->t); /* else it had not gone yet */
+}
+
+static void on_host_lost(struct chain_route *r, const struct host_instant *i)
+{
+	struct pcpu_sources *p = &r->pcpus[i->event.cpu];
+	struct host_ns from = loss_since(&i->event, i->t, p->last);
+
+	if (i->event.cpu == VS_CPU_COLLECTOR)
+		return;
+	memset(p->raised, 0, sizeof(p->raised));
+	p->lossy = true;
+	for (uint32_t slot = 0; slot < lru_slots(&r->index); slot++) {
+		if (!lru_used(&r->index, slot))
+			continue;
+		chain_vcpu_now(r->vcpus[slot], i->t);
+		chain_vcpu_host_gap(r->vcpus[slot], from, i->event.cpu);
+	}
+}
+
+/* By its own account, or nobody tells. */
+static bool guest_idles(const struct chain_route *r, const struct chain_vcpu *v)
+{
+	struct guest_span span;
+	uint16_t cpu;
+
+	return model_guest_cpu_of_vcpu(r->model, v->vm, v->vcpu, &cpu) ||
+	       model_guest_current(r->model, v->vm, cpu, &span) || span.state == GUEST_CPU_IDLE ||
+	       span.state == GUEST_CPU_UNKNOWN;
+}
+
+static void sweep(struct chain_route *r, struct host_ns now)
+{
+	if (now.ns < r->next_sweep.ns)
+		return;
+	r->next_sweep.ns = now.ns + SWEEP_NS;
+	for (uint32_t slot = 0; slot < lru_slots(&r->index); slot++) {
+		struct chain_vcpu *v = r->vcpus[slot];
+
+		if (!lru_used(&r->index, slot))
+			continue;
+		handlers_ask(r, v);
+		chain_vcpu_sweep(v, now, !v->n_accepted || guest_idles(r, v));
+	}
+}
+
+static void span_take(void *context, const struct vcpu_span *span)
+{
+	struct chain_route *r = context;
+	uint32_t slot;
+
+	if (span->state != VCPU_HALTED || span->end.ns - span->begin.ns < r->limit_ns)
+		return;
+	slot = lru_find(&r->index, (uint64_t)span->vm << 32 | span->vcpu);
+	if (slot != LRU_NONE)
+		chain_vcpu_halted(r->vcpus[slot], span->begin, span->end);
+}
+
+typedef void (*host_step)(struct chain_route *r, const struct host_instant *i);
+
+static const host_step host_steps[VS_EVENT_TYPE_LIMIT] = {
+	[VS_EVENT_LOST] = on_host_lost,        [VS_EVENT_SCHED_SWITCH] = on_switch,
+	[VS_EVENT_SCHED_WAKEUP] = on_wakeup,   [VS_EVENT_KVM_ENTRY] = on_entry,
+	[VS_EVENT_KVM_EXIT] = on_exit_event,   [VS_EVENT_KVM_HYPERCALL] = on_hypercall,
+	[VS_EVENT_KVM_MSI] = on_msi,           [VS_EVENT_KVM_SET_IRQ] = on_set_irq,
+	[VS_EVENT_KVM_IPI] = on_ipi,           [VS_EVENT_KVM_ACK_IRQ] = on_ack,
+	[VS_EVENT_KVM_ACCEPT_IRQ] = on_accept, [VS_EVENT_KVM_APICV_ACCEPT_IRQ] = on_posted,
+	[VS_EVENT_KVM_INJECT] = on_inject,     [VS_EVENT_KVM_EOI] = on_eoi,
+	[VS_EVENT_KVM_PV_EOI] = on_eoi,
+};
+
+static void host_take(void *context, const struct host_instant *i)
+{
+	struct chain_route *r = context;
+
+	sweep(r, i->t);
+	if (i->event.type < VS_EVENT_TYPE_LIMIT && host_steps[i->event.type])
+		host_steps[i->event.type](r, i);
+	r->pcpus[i->event.cpu].last = i->t;
+}
+
+/* ---- the guest ---- */
+
+typedef void (*guest_step)(struct chain_vcpu *v, const struct guest_instant *i);
+
+static void on_irq(struct chain_vcpu *v, const struct guest_instant *i)
+{
+	chain_vcpu_handler(v, (struct chain_when){i->t, i->err_ns}, false, (uint32_t)i->event.arg0);
+}
+
+static void on_irq_exit(struct chain_vcpu *v, const struct guest_instant *i)
+{
+	chain_vcpu_handler_exit(v, i->t, false, (uint32_t)i->event.arg0);
+}
+
+static void on_vector(struct chain_vcpu *v, const struct guest_instant *i)
+{
+	chain_vcpu_handler(v, (struct chain_when){i->t, i->err_ns}, true, (uint8_t)i->event.arg1);
+}
+
+static void on_vector_exit(struct chain_vcpu *v, const struct guest_instant *i)
+{
+	chain_vcpu_handler_exit(v, i->t, true, (uint8_t)i->event.arg1);
+}
+
+static void on_softirq(struct chain_vcpu *v, const struct guest_instant *i)
+{
+	chain_vcpu_softirq(v, (struct chain_when){i->t, i->err_ns}, (uint32_t)i->event.arg0);
+}
+
+static void on_softirq_exit(struct chain_vcpu *v, const struct guest_instant *i)
+{
+	chain_vcpu_softirq_exit(v, i->t, (uint32_t)i->event.arg0);
+}
+
+static void on_guest_switch(struct chain_vcpu *v, const struct guest_instant *i)
+{
+	chain_vcpu_switch(v, (struct chain_when){i->t, i->err_ns});
+}
+
+static void on_guest_lost(struct chain_vcpu *v, const struct guest_instant *i)
+{
+	chain_vcpu_guest_gap(v, (struct chain_when){i->t, i->err_ns}, i->event.arg0,
+			     i->event.pid2 > 0 ? (int64_t)i->event.pid2 * 1000 : 0);
+}
+
+static const guest_step guest_steps[VS_EVENT_TYPE_LIMIT] = {
+	[VS_EVENT_LOST] = on_guest_lost,       [VS_EVENT_SCHED_SWITCH] = on_guest_switch,
+	[VS_EVENT_IRQ_ENTRY] = on_irq,         [VS_EVENT_IRQ_EXIT] = on_irq_exit,
+	[VS_EVENT_SOFTIRQ_ENTRY] = on_softirq, [VS_EVENT_SOFTIRQ_EXIT] = on_softirq_exit,
+	[VS_EVENT_VECTOR_ENTRY] = on_vector,   [VS_EVENT_VECTOR_EXIT] = on_vector_exit,
+};
+
+static void guest_take(void *context, const struct guest_instant *i)
+{
+	struct chain_route *r = context;
+	struct chain_vcpu *v;
+	uint32_t vcpu;
+
+	sweep(r, i->t);
+	if (i->type >= VS_EVENT_TYPE_LIMIT || !guest_steps[i->type] ||
+	    model_vcpu_of_guest_cpu(r->model, i->vm, i->cpu, &vcpu))
+		return;
+	v = vcpu_at(r, i->vm, vcpu, i->t);
+	if (v)
+		guest_steps[i->type](v, i);
+}
+
+static void time_take(void *context, struct host_ns now)
+{
+	sweep(context, now);
+}
+
+struct chain_route *chain_route_new(struct model *m, int64_t limit_ns,
+				    const struct chain_sink *sink)
+{
+	struct chain_route *r = calloc(1, sizeof(*r));
+	struct model_observer observer = {.host_instant = host_take,
+					  .guest_instant = guest_take,
+					  .advance = time_take,
+					  .vcpu_span = span_take,
+					  .context = r};
+
+	if (!r)
+		return NULL;
+	r->model = m;
+	r->limit_ns = limit_ns;
+	r->sink = *sink;
+	r->vcpus = calloc(VCPUS_MAX, sizeof(struct chain_vcpu *));
+	r->pcpus = calloc(VS_CPUS_MAX, sizeof(*r->pcpus));
+	if (!r->vcpus || !r->pcpus || lru_init(&r->index, VCPUS_MAX) ||
+	    model_observe(m, &observer)) {
+		chain_route_free(r);
+		return NULL;
+	}
+	return r;
+}
+
+void chain_route_free(struct chain_route *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; r->vcpus && i < VCPUS_MAX; i++)
+		free(r->vcpus[i]);
+	lru_fini(&r->index);
+	free(r->vcpus);
+	free(r->pcpus);
+	free(r);
+}
+
+uint64_t chain_route_handlers_alone(const struct chain_route *r)
+{
+	uint64_t n = r->handlers_alone;
+
+	for (uint32_t slot = 0; slot < lru_slots(&r->index); slot++)
+		n += lru_used(&r->index, slot) ? r->vcpus[slot]->handlers_alone : 0;
+	return n;
+}
+
+void chain_route_finish(struct chain_route *r)
+{
+	for (size_t cpu = 0; cpu < VS_CPUS_MAX; cpu++) {
+		for (size_t k = 0; k < SOURCES; k++)
+			raised_end(r, &r->pcpus[cpu].raised[k]);
+	}
+	for (uint32_t slot = 0; slot < lru_slots(&r->index); slot++) {
+		if (lru_used(&r->index, slot))
+			chain_vcpu_finish(r->vcpus[slot], model_now(r->model));
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The kinds that show the vCPUs' threads without their guest: a span, or a sample, is a stack. */
+#include "host-collector/analyze/flame/flame_internal.h"
+
+static bool is_wait(enum vcpu_state state)
+{
+	return state == VCPU_RUNNABLE || state == VCPU_HALTED || state == VCPU_BLOCKED ||
+	       state == VCPU_THROTTLED || state == VCPU_STOPPED;
+}
+
+static void oncpu(struct flame *f, struct frames *s, const struct vcpu_span *span)
+{
+	frames_thread(s, f, span->vm, span->tid);
+	frames_vcpu(s, f, span, false);
+}
+
+/* Where it waited: its stack, or in words where there is none. */
+static void offcpu(struct flame *f, struct frames *s, const struct vcpu_span *span)
+{
+	const struct stack *stack = model_stack_of(f->model, span->waiter_stack);
+
+	frames_thread(s, f, span->vm, span->tid);
+	if (stack && stack->n_frames && span->state != VCPU_RUNNABLE)
+		frames_stack(s, stack, false, false, FRAMES_ROOT_FIRST, FRAMES_ALL);
+	else
+		frames_vcpu(s, f, span, false);
+}
+
+static void offwake(struct flame *f, struct frames *s, const struct vcpu_span *span)
+{
+	offcpu(f, s, span);
+	frames_waker(s, f, span);
+}
+
+static void wakeup(struct flame *f, struct frames *s, const struct vcpu_span *span)
+{
+	const struct stack *stack = model_stack_of(f->model, span->waker_stack);
+
+	if (span->state == VCPU_RUNNABLE || span->state == VCPU_THROTTLED)
+		return;
+	if (span->waker_pid || span->waker_stack)
+		frames_thread(s, f, span->vm, span->waker_pid);
+	else
+		frames_text(s, FOLDED_ANNOTATION, false, "[an interrupt, or unknown]");
+	frames_stack(s, stack, false, false, FRAMES_ROOT_FIRST, FRAMES_KERNEL);
+	frames_thread_again(s, f, span->tid);
+}
+
+static void exits(struct flame *f, struct frames *s, const struct vcpu_span *span)
+{
+	frames_thread(s, f, span->vm, span->tid);
+	frames_add(s, FOLDED_ANNOTATION, false, "%s",
+		   exit_name(span->exit.isa, span->exit.reason).text);
+	frames_vcpu(s, f, span, true);
+}
+
+static bool is_on_pcpu(const struct vcpu_span *span)
+{
+	return span->state == VCPU_GUEST || span->state == VCPU_KVM || span->state == VCPU_VMM;
+}
+
+static bool is_off_pcpu(const struct vcpu_span *span)
+{
+	return is_wait(span->state);
+}
+
+static bool is_off_pcpu_in_exit(const struct vcpu_span *span)
+{
+	return is_wait(span->state) && span->exit.serial;
+}
+
+/* Which spans a kind shows, and how. */
+static const struct {
+	bool (*takes)(const struct vcpu_span *span);
+	void (*frames)(struct flame *f, struct frames *s, const struct vcpu_span *span);
+} kinds[FLAME_KIND_COUNT] = {
+	[FLAME_ONCPU] = {is_on_pcpu, oncpu},          [FLAME_OFFCPU] = {is_off_pcpu, offcpu},
+	[FLAME_WAKEUP] = {is_off_pcpu, wakeup},       [FLAME_OFFWAKE] = {is_off_pcpu, offwake},
+	[FLAME_EXITS] = {is_off_pcpu_in_exit, exits},
+};
+
+static bool wants_thread(const struct flame *f, uint32_t vm, uint32_t vcpu, int32_t tid)
+{
+	return flame_wants_vm(f, vm) &&
+	       (f->options.vcpu < 0 || (uint32_t)f->options.vcpu == vcpu) &&
+	       flame_wants_task(f, VS_SOURCE_HOST, tid);
+}
+
+void flame_vcpu_span(struct flame *f, const struct vcpu_span *span)
+{
+	struct frames *s = frames_begin(f);
+
+	if (!kinds[f->options.kind].takes || !kinds[f->options.kind].takes(span) ||
+	    !wants_thread(f, span->vm, span->vcpu, span->tid) || !flame_wants_state(f, span->state))
+		return;
+	kinds[f->options.kind].frames(f, s, span);
+	if (s->n)
+		frames_charge(f, s, span->end.ns - span->begin.ns);
+}
+
+/* By KVM's account the vCPU is in the guest: the host's kernel has no stack then. */
+static bool in_guest(const struct flame *f, const struct host_instant *i, const struct stack *stack)
+{
+	struct vcpu_span now;
+
+	return i->of_vcpu && model_data_of(f->model, i->vm).kvm_events &&
+	       !(stack->n_frames && stack->frames[0].kernel) &&
+	       !model_vcpu_current(f->model, i->vm, i->vcpu, &now) && now.state == VCPU_GUEST;
+}
+
+/* A sample of any thread of a VM stands for the time since the one before. */
+void flame_host_sample(struct flame *f, const struct host_instant *i)
+{
+	const struct vs_event *e = &i->event;
+	const struct stack *stack = model_stack_of(f->model, (uint32_t)e->arg0);
+	uint32_t vm = i->vm;
+	struct frames *s;
+	int err;
+
+	if (e->type != VS_EVENT_STACK || (e->arg1 & 0xff) != VS_STACK_SAMPLE || !stack ||
+	    (!i->of_vcpu && model_vm_of_thread(f->model, e->pid, &vm)) ||
+	    !wants_thread(f, vm, i->of_vcpu ? i->vcpu : UINT32_MAX, e->pid))
+		return;
+	s = frames_begin(f);
+	frames_thread(s, f, vm, e->pid);
+	frames_stack(s, stack, false, false, FRAMES_ROOT_FIRST, FRAMES_ALL);
+	if (in_guest(f, i, stack))
+		frames_text(s, FOLDED_ANNOTATION, false, "[guest mode]");
+	err = folded_add(f->samples, s->items, s->n, e->arg1 >> 8);
+	if (err)
+		f->error = err;
+}
+
+static void exit_charge(struct flame *f, const struct exit_reason *r, enum vcpu_state state,
+			const char *where, int64_t ns)
+{
+	struct flame_vm *vm = flame_vm_get(f, r->vm);
+	struct frames *s = frames_begin(f);
+
+	if (!vm || !ns || !flame_wants_state(f, state) ||
+	    !wants_thread(f, r->vm, r->vcpu, vm->tids[r->vcpu % VS_CPUS_MAX]))
+		return;
+	frames_thread(s, f, r->vm, vm->tids[r->vcpu % VS_CPUS_MAX]);
+	frames_add(s, FOLDED_ANNOTATION, false, "%s", exit_name(r->isa, r->reason).text);
+	frames_add(s, FOLDED_ANNOTATION, false, "[in %s]", where);
+	frames_charge(f, s, ns);
+}
+
+void flame_exits_charge(struct flame *f)
+{
+	const struct exit_reason *r;
+
+	for (size_t i = 0; f->exits && (r = exits_reason(f->exits, i)); i++) {
+		exit_charge(f, r, VCPU_KVM, "KVM", r->kernel_ns);
+		exit_charge(f, r, VCPU_VMM, "VMM", r->vmm_ns);
+	}
+	if (f->exits)
+		exits_clear(f->exits);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/scene/latency_map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/util/lru.h"
+
+enum { WAITS_MAX = 4096 };
+
+/* A vCPU's wait for a pCPU that goes on. */
+struct wait {
+	int64_t ns;   /* so far; 0: it does not wait */
+	bool unknown; /* what came before, so its beginning was not seen */
+};
+
+struct latency_maps {
+	struct model *model;
+	size_t n_vms;
+	struct latency_map *vms[LATENCY_VMS_MAX][LATENCY_KIND_COUNT];
+	bool left_out;
+	struct lru index; /* vCPUs */
+	struct wait *waits;
+	size_t n_open; /* of them with anything in them */
+	int error;
+};
+
+#define X(NAME, name, meaning) [LATENCY_##NAME] = {name, meaning},
+static const char *const names[][2] = {LATENCY_KINDS(X)};
+#undef X
+
+const char *latency_kind_name(enum latency_kind k)
+{
+	return names[k][0];
+}
+
+const char *latency_kind_meaning(enum latency_kind k)
+{
+	return names[k][1];
+}
+
+/* Two rows for each power of two: 64 ns and more begin row 2. */
+int64_t latency_row_ns(unsigned row)
+{
+	unsigned octave = row / 2 + 5;
+
+	return row < 1 ? 0 : row % 2 ? 3ll << (octave - 1) : 1ll << octave;
+}
+
+static unsigned row_of(int64_t ns)
+{
+	unsigned octave, row;
+
+	if (ns < latency_row_ns(1))
+		return 0;
+	octave = 63u - (unsigned)__builtin_clzll((unsigned long long)ns);
+	row = 2 * (octave - 5) + (unsigned)(ns >> (octave - 1) & 1);
+	return row < LATENCY_ROWS ? row : LATENCY_ROWS - 1;
+}
+
+static void columns_halve(struct latency_map *m)
+{
+	for (unsigned c = 0; c < LATENCY_COLUMNS; c++) {
+		for (unsigned r = 0; r < LATENCY_ROWS; r++) {
+			uint32_t count = m->counts[c][r];
+
+			m->counts[c][r] = 0;
+			m->counts[c / 2][r] += count;
+		}
+	}
+	m->column_ns *= 2;
+	m->columns = (m->columns + 1) / 2;
+}
+
+static struct latency_map *map_get(struct latency_maps *l, uint32_t vm, enum latency_kind kind)
+{
+	size_t i = 0;
+
+	while (i < l->n_vms && l->vms[i][0]->vm != vm)
+		i++;
+	if (i < l->n_vms)
+		return l->vms[i][kind];
+	if (i == LATENCY_VMS_MAX) {
+		l->left_out = true;
+		return NULL;
+	}
+	for (int k = 0; k < LATENCY_KIND_COUNT; k++) {
+		struct latency_map *m = l->vms[i][k] ? l->vms[i][k] : calloc(1, sizeof(*m));
+
+		l->vms[i][k] = m;
+		if (!m) {
+			l->error = -ENOMEM;
+			return NULL;
+		}
+		m->vm = vm;
+		m->kind = (enum latency_kind)k;
+		m->begin = model_begin(l->model);
+		m->column_ns = LATENCY_COLUMN_MIN_NS;
+	}
+	l->n_vms++;
+	return l->vms[i][kind];
+}
+
+static void latency_add(struct latency_maps *l, uint32_t vm, enum latency_kind kind,
+			struct host_ns t, int64_t ns)
+{
+	struct latency_map *m = map_get(l, vm, kind);
+	unsigned column;
+	int64_t since;
+
+	if (!m)
+		return;
+	since = t.ns > m->begin.ns ? t.ns - m->begin.ns : 0;
+	while (since >= LATENCY_COLUMNS * m->column_ns)
+		columns_halve(m);
+	column = (unsigned)(since >> __builtin_ctzll((unsigned long long)m->column_ns));
+	if (column >= m->columns)
+		m->columns = column + 1;
+	m->counts[column][row_of(ns)]++;
+	if (histogram_add(&m->lengths, (uint64_t)(ns > 0 ? ns : 0)))
+		l->error = -ENOMEM;
+}
+
+static bool is_open(const struct wait *w)
+{
+	return w->ns || w->unknown;
+}
+
+/* Most spans neither are a wait nor end one. */
+static void vcpu_take(void *context, const struct vcpu_span *span)
+{
+	struct latency_maps *l = context;
+	bool runs = span->state == VCPU_GUEST || span->state == VCPU_KVM || span->state == VCPU_VMM;
+	bool fresh;
+	struct wait *w;
+
+	if (runs && !l->n_open)
+		return;
+	w = &l->waits[lru_put(&l->index, (uint64_t)span->vm << 32 | span->vcpu, &fresh)];
+	l->n_open -= is_open(w);
+	if (fresh)
+		*w = (struct wait){.ns = 0};
+	if (span->state == VCPU_RUNNABLE || span->state == VCPU_THROTTLED) {
+		w->ns += span->end.ns - span->begin.ns;
+	} else {
+		if (w->ns && !w->unknown && runs)
+			latency_add(l, span->vm, LATENCY_PCPU_WAIT, span->begin, w->ns);
+		*w = (struct wait){.unknown = span->state == VCPU_UNKNOWN};
+	}
+	l->n_open += is_open(w);
+}
+
+static void interrupt_take(void *context, const struct guest_interrupt *i)
+{
+	if (i->whole)
+		latency_add(context, i->vm, LATENCY_HANDLER, i->begin, i->end.ns - i->begin.ns);
+}
+
+void latency_maps_chain(struct latency_maps *l, const struct chain *c)
+{
+	int64_t ns;
+
+	if (chain_stage_ns(c, CHAIN_STAGE_LATENCY, &ns))
+		latency_add(l, c->vm, LATENCY_INTERRUPT, c->begin, ns);
+}
+
+struct latency_maps *latency_maps_new(struct model *m)
+{
+	struct latency_maps *l = calloc(1, sizeof(*l));
+	struct model_observer observer = {
+		.vcpu_span = vcpu_take, .guest_interrupt = interrupt_take, .context = l};
+
+	if (!l)
+		return NULL;
+	l->model = m;
+	l->waits = calloc(WAITS_MAX, sizeof(*l->waits));
+	if (!l->waits || lru_init(&l->index, WAITS_MAX) || model_observe(m, &observer)) {
+		latency_maps_free(l);
+		return NULL;
+	}
+	return l;
+}
+
+void latency_maps_free(struct latency_maps *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < LATENCY_VMS_MAX; i++) {
+		for (int k = 0; k < LATENCY_KIND_COUNT; k++) {
+			if (l->vms[i][k])
+				histogram_fini(&l->vms[i][k]->lengths);
+			free(l->vms[i][k]);
+		}
+	}
+	lru_fini(&l->index);
+	free(l->waits);
+	free(l);
+}
+
+const struct latency_map *latency_maps_at(const struct latency_maps *l, size_t index)
+{
+	for (size_t i = 0; i < l->n_vms; i++) {
+		for (int k = 0; k < LATENCY_KIND_COUNT; k++) {
+			if (l->vms[i][k]->lengths.count && !index--)
+				return l->vms[i][k];
+		}
+	}
+	return NULL;
+}
+
+bool latency_maps_left_out(const struct latency_maps *l)
+{
+	return l->left_out;
+}
+
+int latency_maps_error(const struct latency_maps *l)
+{
+	return l->error;
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/scene/scene.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/analyze/scene/scene_arrows.h"
+#include "host-collector/analyze/scene/scene_rows.h"
+
+/* A row's spans are there MODEL_HOLD_NS after their end, a chain about a second after its. */
+enum { PENDING_MAX = 64, NAMES_MAX = 4096 };
+#define ARROWS_DELAY_NS 1500000000ll
+#define MARGIN_MIN_NS   5000000ll
+#define RETRY_NS        20000000ll
+
+/* A scene while it is gathered. */
+struct gathering {
+	struct scene scene;
+	bool healthy;
+	uint32_t vcpu;      /* of the incident that it is for */
+	int64_t ns;         /* the incident's length */
+	bool rows_gathered; /* its arrows may still come */
+};
+
+struct scenes {
+	struct model *model;
+	struct scene_rows rows;
+	struct arrows arrows;
+	size_t n;
+	struct gathering *all[SCENES_MAX];
+	size_t n_pending;
+	struct gathering *pending[PENDING_MAX]; /* in order of being found */
+	struct host_ns due;                     /* of the first of them */
+	int error;
+};
+
+#define X(NAME, name, ...) [SCENE_ROW_##NAME] = name,
+static const char *const row_names[] = {SCENE_ROW_KINDS(X)};
+#undef X
+#define X(NAME, name, meaning) [SCENE_PCPU_##NAME] = {name, meaning},
+static const char *const pcpu_names[][2] = {SCENE_PCPU_STATES(X)};
+#undef X
+#define X(NAME, name, meaning) [SCENE_ARROW_##NAME] = {name, meaning},
+static const char *const arrow_names[][2] = {SCENE_ARROW_KINDS(X)};
+#undef X
+
+const char *scene_row_name(enum scene_row_kind k)
+{
+	return row_names[k];
+}
+
+const char *scene_pcpu_state_name(enum scene_pcpu_state s)
+{
+	return pcpu_names[s][0];
+}
+
+const char *scene_pcpu_state_meaning(enum scene_pcpu_state s)
+{
+	return pcpu_names[s][1];
+}
+
+const char *scene_arrow_name(enum scene_arrow_kind k)
+{
+	return arrow_names[k][0];
+}
+
+const char *scene_arrow_meaning(enum scene_arrow_kind k)
+{
+	return arrow_names[k][1];
+}
+
+/* ---- gathering a scene ---- */
+
+static void gathering_free(struct gathering *g)
+{
+	if (!g)
+		return;
+	for (size_t i = 0; i < g->scene.n_rows; i++)
+		free(g->scene.rows[i].pieces);
+	free(g->scene.names);
+	free(g);
+}
+
+/* The vCPUs of the scene: the incident's first. Returns how many. */
+static size_t vcpus_choose(const struct scenes *s, const struct gathering *g, uint32_t *chosen,
+			   size_t *left_out)
+{
+	uint32_t all[VS_CPUS_MAX];
+	size_t n = model_vcpus(s->model, g->scene.vm, all, VS_CPUS_MAX), kept = 0;
+
+	chosen[kept++] = g->vcpu;
+	if (n > VS_CPUS_MAX)
+		n = VS_CPUS_MAX;
+	for (size_t i = 0; i < n; i++) {
+		if (all[i] == g->vcpu)
+			continue;
+		if (kept < SCENE_VCPUS_MAX)
+			chosen[kept++] = all[i];
+		else
+			++*left_out;
+	}
+	return kept;
+}
+
+static void name_add(struct scenes *s, struct scene *scene, bool host, int32_t pid)
+{
+	struct scene_name *names;
+
+	for (size_t i = 0; i < scene->n_names; i++) {
+		if (scene->names[i].pid == pid && scene->names[i].host == host)
+			return;
+	}
+	if (!pid || scene->n_names == NAMES_MAX)
+		return;
+	if (!(scene->n_names & (scene->n_names - 1))) {
+		names = reallocarray(scene->names, scene->n_names ? 2 * scene->n_names : 1,
+				     sizeof(*names));
+		if (!names) {
+			s->error = -ENOMEM;
+			return;
+		}
+		scene->names = names;
+	}
+	names = &scene->names[scene->n_names++];
+	*names = (struct scene_name){.host = host, .pid = pid};
+	strncpy(names->comm, model_task_name(s->model, host ? VS_SOURCE_HOST : scene->vm, pid),
+		sizeof(names->comm) - 1);
+}
+
+static void rows_gather(struct scenes *s, struct gathering *g)
+{
+	struct scene *scene = &g->scene;
+	bool pcpus[VS_CPUS_MAX] = {false};
+	uint32_t vcpus[SCENE_VCPUS_MAX];
+	size_t n = vcpus_choose(s, g, vcpus, &scene->rows_left_out), n_pcpus = 0;
+	uint16_t cpu;
+
+	model_apart_await(s->model);
+	for (size_t i = 0; i < n; i++) {
+		scene_rows_gather(&s->rows, scene, SCENE_ROW_VCPU, vcpus[i], pcpus);
+		if (!model_guest_cpu_of_vcpu(s->model, scene->vm, vcpus[i], &cpu))
+			scene_rows_gather(&s->rows, scene, SCENE_ROW_GUEST, cpu, pcpus);
+	}
+	for (uint32_t p = 0; p < VS_CPUS_MAX; p++) {
+		if (!pcpus[p] || !scene_rows_has_pcpu(&s->rows, p))
+			continue;
+		if (n_pcpus++ < SCENE_PCPUS_MAX)
+			scene_rows_gather(&s->rows, scene, SCENE_ROW_PCPU, p, pcpus);
+		else
+			scene->rows_left_out++;
+	}
+	g->rows_gathered = true;
+}
+
+static int row_of(const struct scene *scene, const struct arrow_end *end)
+{
+	for (size_t i = 0; i < scene->n_rows; i++) {
+		if (scene->rows[i].kind == end->kind && scene->rows[i].number == end->number)
+			return (int)i;
+	}
+	return -1;
+}
+
+static void arrows_gather(struct scenes *s, struct gathering *g)
+{
+	struct scene *scene = &g->scene;
+	const struct arrow *a;
+
+	for (uint64_t i = 0; (a = arrows_at(&s->arrows, i)); i++) {
+		struct scene_arrow arrow = {.kind = a->kind,
+					    .from = a->from.t,
+					    .to = a->to.t,
+					    .pid = a->pid,
+					    .number = a->number};
+		int from = row_of(scene, &a->from), to = row_of(scene, &a->to);
+
+		if (a->vm != scene->vm || a->from.t.ns > scene->end.ns ||
+		    a->to.t.ns < scene->begin.ns || from < 0 || to < 0)
+			continue;
+		arrow.from_row = (size_t)from;
+		arrow.to_row = (size_t)to;
+		if (scene->n_arrows == SCENE_ARROWS_MAX) {
+			scene->arrows_left_out++;
+			continue;
+		}
+		scene->arrows[scene->n_arrows++] = arrow;
+	}
+}
+
+/* ---- which incidents ---- */
+
+static bool is_better(const struct gathering *a, const struct gathering *b)
+{
+	return a->healthy != b->healthy ? b->healthy : a->ns > b->ns;
+}
+
+/* Takes over `g`, at the expense of the least of all. */
+static void scene_keep(struct scenes *s, struct gathering *g)
+{
+	size_t worst = 0;
+
+	if (s->n < SCENES_MAX) {
+		s->all[s->n++] = g;
+		return;
+	}
+	for (size_t i = 1; i < s->n; i++) {
+		if (is_better(s->all[worst], s->all[i]))
+			worst = i;
+	}
+	if (!is_better(g, s->all[worst])) {
+		gathering_free(g);
+		return;
+	}
+	gathering_free(s->all[worst]);
+	s->all[worst] = g;
+}
+
+/* Has all been told that the rows of this scene show? What a stack may still explain is not. */
+static bool rows_are_told(const struct scenes *s, const struct gathering *g)
+{
+	uint32_t vcpus[SCENE_VCPUS_MAX];
+	size_t left_out = 0, n = vcpus_choose(s, g, vcpus, &left_out);
+	struct vcpu_span open;
+	struct host_ns until;
+
+	for (size_t i = 0; i < n; i++) {
+		if (model_vcpu_delivered(s->model, g->scene.vm, vcpus[i], &until) ||
+		    model_vcpu_current(s->model, g->scene.vm, vcpus[i], &open))
+			continue;
+		if (until.ns < g->scene.end.ns && until.ns < open.begin.ns)
+			return false;
+	}
+	return true;
+}
+
+/* When to look again. Once it is complete, the scene is kept, and this is INT64_MAX. */
+static int64_t pending_try(struct scenes *s, struct gathering *g, struct host_ns now)
+{
+	int64_t rows_due = g->scene.end.ns + MODEL_HOLD_NS;
+	int64_t arrows_due = g->scene.end.ns + ARROWS_DELAY_NS;
+
+	if (now.ns >= arrows_due) {
+		if (!g->rows_gathered)
+			rows_gather(s, g);
+		arrows_gather(s, g);
+		scene_keep(s, g);
+		return INT64_MAX;
+	}
+	if (now.ns < rows_due)
+		return rows_due;
+	if (!g->rows_gathered && !rows_are_told(s, g))
+		return now.ns + RETRY_NS;
+	if (!g->rows_gathered)
+		rows_gather(s, g);
+	return arrows_due;
+}
+
+static void pending_update(struct scenes *s, struct host_ns now)
+{
+	size_t kept = 0;
+
+	s->due.ns = INT64_MAX;
+	for (size_t i = 0; i < s->n_pending; i++) {
+		struct gathering *g = s->pending[i];
+		int64_t due = pending_try(s, g, now);
+
+		if (due == INT64_MAX)
+			continue;
+		s->pending[kept++] = g;
+		if (due < s->due.ns)
+			s->due.ns = due;
+	}
+	s->n_pending = kept;
+}
+
+static bool shows(const struct scene *scene, const struct incident *i)
+{
+	const struct arrow_end vcpu = {.kind = SCENE_ROW_VCPU, .number = i->vcpu};
+
+	return scene->vm == i->vm && scene->begin.ns <= i->begin.ns && scene->end.ns >= i->end.ns &&
+	       row_of(scene, &vcpu) >= 0;
+}
+
+/* Will a scene that is still to be gathered show it? */
+static bool is_covered(const struct scenes *s, const struct incident *i)
+{
+	uint32_t all[VS_CPUS_MAX];
+
+	for (size_t k = 0; k < s->n_pending; k++) {
+		const struct gathering *g = s->pending[k];
+
+		if (g->healthy <= i->healthy && g->scene.vm == i->vm &&
+		    g->scene.begin.ns <= i->begin.ns && g->scene.end.ns >= i->end.ns &&
+		    model_vcpus(s->model, i->vm, all, VS_CPUS_MAX) <= SCENE_VCPUS_MAX)
+			return true;
+	}
+	return false;
+}
+
+void scenes_incident(struct scenes *s, const struct incident *i)
+{
+	int64_t ns = i->end.ns - i->begin.ns;
+	int64_t margin = ns / 8 > MARGIN_MIN_NS ? ns / 8 : MARGIN_MIN_NS;
+	struct gathering *g;
+
+	if (is_covered(s, i))
+		return;
+	if (s->n_pending == PENDING_MAX)
+		pending_update(s, (struct host_ns){INT64_MAX});
+	g = calloc(1, sizeof(*g));
+	if (!g) {
+		s->error = -ENOMEM;
+		return;
+	}
+	g->scene.vm = i->vm;
+	g->scene.begin.ns = i->begin.ns - margin;
+	g->scene.end.ns = i->end.ns + margin;
+	if (g->scene.begin.ns < model_begin(s->model).ns)
+		g->scene.begin = model_begin(s->model);
+	g->vcpu = i->vcpu;
+	g->ns = ns;
+	g->healthy = i->healthy;
+	s->pending[s->n_pending++] = g;
+	pending_update(s, model_now(s->model));
+}
+
+void scenes_chain(struct scenes *s, const struct chain *c)
+{
+	arrows_chain(&s->arrows, c, s->model);
+}
+
+/* ---- events ---- */
+
+static void guest_instant_take(void *context, const struct guest_instant *i)
+{
+	struct scenes *s = context;
+
+	arrows_guest(&s->arrows, i);
+	if (i->t.ns >= s->due.ns)
+		pending_update(s, i->t);
+}
+
+static void host_instant_take(void *context, const struct host_instant *i)
+{
+	struct scenes *s = context;
+
+	arrows_host(&s->arrows, i);
+	if (i->t.ns >= s->due.ns)
+		pending_update(s, i->t);
+}
+
+struct scenes *scenes_new(struct model *m)
+{
+	struct scenes *s = calloc(1, sizeof(*s));
+	struct model_observer observer = {.guest_instant = guest_instant_take,
+					  .host_instant = host_instant_take,
+					  .context = s};
+
+	if (!s)
+		return NULL;
+	s->model = m;
+	s->due.ns = INT64_MAX;
+	if (scene_rows_init(&s->rows, m) || arrows_init(&s->arrows) ||
+	    model_observe(m, &observer)) {
+		scenes_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void scenes_free(struct scenes *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n; i++)
+		gathering_free(s->all[i]);
+	for (size_t i = 0; i < s->n_pending; i++)
+		gathering_free(s->pending[i]);
+	arrows_fini(&s->arrows);
+	scene_rows_fini(&s->rows);
+	free(s);
+}
+
+/* ---- the result ---- */
+
+static size_t scene_pieces(const struct scene *scene)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < scene->n_rows; i++)
+		n += scene->rows[i].n;
+	return n;
+}
+
+static void scene_thin(struct scene *scene, size_t pieces_max)
+{
+	int64_t grain_ns = (scene->end.ns - scene->begin.ns) >> 16;
+	size_t before = scene_pieces(scene);
+
+	for (; scene_pieces(scene) > pieces_max && grain_ns < scene->end.ns - scene->begin.ns;
+	     grain_ns = 2 * grain_ns + 1) {
+		for (size_t i = 0; i < scene->n_rows; i++)
+			scene->rows[i].n =
+				track_thin(scene->rows[i].pieces, scene->rows[i].n, grain_ns);
+		if (scene_pieces(scene) < before && grain_ns > scene->grain_ns)
+			scene->grain_ns = grain_ns;
+	}
+}
+
+static void scene_names(struct scenes *s, struct scene *scene)
+{
+	for (size_t i = 0; i < scene->n_rows; i++) {
+		const struct scene_row *row = &scene->rows[i];
+
+		for (size_t k = 0; k < row->n; k++)
+			name_add(s, scene, row->kind != SCENE_ROW_GUEST, row->pieces[k].pid);
+	}
+	for (size_t i = 0; i < scene->n_arrows; i++)
+		name_add(s, scene, scene->arrows[i].kind != SCENE_ARROW_WAKEUP,
+			 scene->arrows[i].pid);
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct gathering *x = *(struct gathering *const *)a;
+	const struct gathering *y = *(struct gathering *const *)b;
+
+	return (x->scene.begin.ns > y->scene.begin.ns) - (x->scene.begin.ns < y->scene.begin.ns);
+}
+
+static int by_pieces(const void *a, const void *b)
+{
+	size_t x = scene_pieces(&(*(struct gathering *const *)a)->scene);
+	size_t y = scene_pieces(&(*(struct gathering *const *)b)->scene);
+
+	return (x > y) - (x < y);
+}
+
+/* What small scenes leave of their share is the larger ones'. */
+static void scenes_thin(struct scenes *s, size_t pieces_max)
+{
+	if (s->n)
+		qsort(s->all, s->n, sizeof(struct gathering *), by_pieces);
+	for (size_t i = 0; i < s->n; i++) {
+		struct scene *scene = &s->all[i]->scene;
+		size_t used;
+
+		scene_thin(scene, pieces_max / (s->n - i));
+		used = scene_pieces(scene);
+		pieces_max -= used < pieces_max ? used : pieces_max;
+	}
+	if (s->n)
+		qsort(s->all, s->n, sizeof(struct gathering *), by_begin);
+}
+
+int scenes_finish(struct scenes *s, size_t pieces_max)
+{
+	pending_update(s, (struct host_ns){INT64_MAX});
+	scenes_thin(s, pieces_max);
+	for (size_t i = 0; i < s->n; i++) {
+		struct scene *scene = &s->all[i]->scene;
+
+		if (scene->end.ns > model_now(s->model).ns)
+			scene->end = model_now(s->model);
+		scene_names(s, scene);
+	}
+	return s->error ? s->error : s->rows.error;
+}
+
+const struct scene *scenes_at(const struct scenes *s, size_t index)
+{
+	return index < s->n ? &s->all[index]->scene : NULL;
+}
+
+int scenes_find(const struct scenes *s, const struct incident *i)
+{
+	for (size_t k = 0; k < s->n; k++) {
+		if (shows(&s->all[k]->scene, i))
+			return (int)k;
+	}
+	return -1;
+}

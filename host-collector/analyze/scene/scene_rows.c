@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/scene/scene_rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static uint64_t track_key(enum scene_row_kind kind, uint32_t vm, uint32_t number)
+{
+	return (uint64_t)kind << 60 | (uint64_t)vm << 32 | number;
+}
+
+/* The row's history. A row that was just asked for is found without the index. */
+static struct track *track_get(struct scene_rows *r, uint64_t key)
+{
+	uint32_t *known = &r->known[(key * 0x9e3779b97f4a7c15) >> (64 - SCENE_KNOWN_BITS)];
+	bool fresh;
+
+	if (lru_used(&r->index, *known) && lru_key(&r->index, *known) == key)
+		return &r->tracks[*known];
+	*known = lru_put(&r->index, key, &fresh);
+	if (fresh)
+		track_fini(&r->tracks[*known]);
+	return &r->tracks[*known];
+}
+
+static void track_put(struct scene_rows *r, uint64_t key, const struct track_piece *piece)
+{
+	if (track_add(track_get(r, key), piece))
+		r->error = -ENOMEM;
+}
+
+static struct track_piece vcpu_piece(const struct vcpu_span *span)
+{
+	return (struct track_piece){.begin = span->begin,
+				    .ns = span->end.ns - span->begin.ns,
+				    .pid = span->holder_pid,
+				    .number = span->wait_class,
+				    .where = span->pcpu,
+				    .state = (uint8_t)span->state};
+}
+
+static void vcpu_take(void *context, const struct vcpu_span *span)
+{
+	struct scene_rows *r = context;
+	const struct track_piece piece = vcpu_piece(span);
+
+	track_put(r, track_key(SCENE_ROW_VCPU, span->vm, span->vcpu), &piece);
+}
+
+static struct track_piece guest_piece(const struct guest_span *span)
+{
+	return (struct track_piece){.begin = span->begin,
+				    .ns = span->end.ns - span->begin.ns,
+				    .pid = span->pid,
+				    .number = span->number,
+				    .where = span->vector,
+				    .state = (uint8_t)span->state};
+}
+
+static void guest_take(void *context, const struct guest_span *span)
+{
+	struct scene_rows *r = context;
+	const struct track_piece piece = guest_piece(span);
+
+	track_put(r, track_key(SCENE_ROW_GUEST, span->vm, span->cpu), &piece);
+}
+
+static struct track_piece pcpu_piece(const struct scene_rows *r, uint16_t cpu, struct host_ns until)
+{
+	const struct pcpu_now *now = &r->pcpus[cpu];
+	struct track_piece piece = {
+		.begin = now->since, .ns = until.ns - now->since.ns, .pid = now->pid};
+	uint32_t vm, vcpu;
+
+	piece.state = !now->known                                             ? SCENE_PCPU_UNSEEN
+		      : !now->pid                                             ? SCENE_PCPU_IDLE
+		      : !model_vcpu_of_thread(r->model, now->pid, &vm, &vcpu) ? SCENE_PCPU_VCPU
+									      : SCENE_PCPU_TASK;
+	return piece;
+}
+
+/* A pCPU's switches are captured only while a vCPU runs or waits there. */
+static void pcpu_switch(struct scene_rows *r, const struct host_instant *i)
+{
+	struct pcpu_now *now = &r->pcpus[i->event.cpu];
+	struct track_piece piece;
+
+	now->known &= now->pid == i->event.pid;
+	piece = pcpu_piece(r, i->event.cpu, i->t);
+	if (now->since.ns)
+		track_put(r, track_key(SCENE_ROW_PCPU, 0, i->event.cpu), &piece);
+	*now = (struct pcpu_now){.known = true, .pid = i->event.pid2, .since = i->t};
+}
+
+static void host_take(void *context, const struct host_instant *i)
+{
+	struct scene_rows *r = context;
+
+	if (i->event.type == VS_EVENT_SCHED_SWITCH)
+		pcpu_switch(r, i);
+	else if (i->event.type == VS_EVENT_LOST)
+		r->pcpus[i->event.cpu].known = false;
+}
+
+bool scene_rows_has_pcpu(const struct scene_rows *r, uint32_t pcpu)
+{
+	return r->pcpus[pcpu].since.ns;
+}
+
+int scene_rows_init(struct scene_rows *r, struct model *m)
+{
+	const struct model_observer observer = {
+		.vcpu_span = vcpu_take,
+		.guest_span = guest_take,
+		.host_instant = host_take,
+		.host_types =
+			MODEL_EVENT_BIT(VS_EVENT_SCHED_SWITCH) | MODEL_EVENT_BIT(VS_EVENT_LOST),
+		.context = r,
+	};
+	int err;
+
+	r->model = m;
+	r->tracks = calloc(SCENE_TRACKS_MAX, sizeof(*r->tracks));
+	if (!r->tracks || lru_init(&r->index, SCENE_TRACKS_MAX))
+		return -ENOMEM;
+	model_observe_apart(m, true); /* without a thread it is told like the others */
+	err = model_observe(m, &observer);
+	model_observe_apart(m, false);
+	return err;
+}
+
+void scene_rows_fini(struct scene_rows *r)
+{
+	for (size_t i = 0; r->tracks && i < SCENE_TRACKS_MAX; i++)
+		track_fini(&r->tracks[i]);
+	lru_fini(&r->index);
+	free(r->tracks);
+}
+
+/* ---- one row of a scene ---- */
+
+struct row_filling {
+	struct scene_row *row;
+	size_t capacity;
+	bool *pcpus; /* those that it used */
+	int error;
+};
+
+static void piece_keep(void *context, const struct track_piece *piece)
+{
+	struct row_filling *f = context;
+
+	if (f->row->n == f->capacity) {
+		size_t capacity = f->capacity ? 2 * f->capacity : 64;
+		struct track_piece *pieces =
+			reallocarray(f->row->pieces, capacity, sizeof(*pieces));
+
+		if (!pieces) {
+			f->error = -ENOMEM;
+			return;
+		}
+		f->row->pieces = pieces;
+		f->capacity = capacity;
+	}
+	f->row->pieces[f->row->n++] = *piece;
+	if (f->row->kind == SCENE_ROW_VCPU && piece->where < VS_CPUS_MAX)
+		f->pcpus[piece->where] = true;
+}
+
+/* What the row does now, which is no part of its history yet. False: not known. */
+static bool piece_open(const struct scene_rows *r, const struct scene *scene,
+		       const struct scene_row *row, struct track_piece *piece)
+{
+	struct vcpu_span vcpu;
+	struct guest_span guest;
+
+	if (row->kind == SCENE_ROW_PCPU) {
+		*piece = pcpu_piece(r, (uint16_t)row->number, model_now(r->model));
+		return r->pcpus[row->number].known;
+	}
+	if (row->kind == SCENE_ROW_VCPU) {
+		if (model_vcpu_current(r->model, scene->vm, row->number, &vcpu))
+			return false;
+		*piece = vcpu_piece(&vcpu);
+		return true;
+	}
+	if (model_guest_current(r->model, scene->vm, (uint16_t)row->number, &guest))
+		return false;
+	*piece = guest_piece(&guest);
+	return true;
+}
+
+static void piece_open_keep(const struct scene_rows *r, const struct scene *scene,
+			    struct row_filling *f)
+{
+	const struct scene_row *row = f->row;
+	int64_t begin_ns = row->n ? row->pieces[row->n - 1].begin.ns + row->pieces[row->n - 1].ns
+				  : scene->begin.ns;
+	struct track_piece piece;
+	int64_t end_ns;
+
+	if (!piece_open(r, scene, row, &piece))
+		return;
+	end_ns = piece.begin.ns + piece.ns;
+	if (end_ns > scene->end.ns)
+		end_ns = scene->end.ns;
+	if (piece.begin.ns < begin_ns)
+		piece.begin.ns = begin_ns;
+	piece.ns = end_ns - piece.begin.ns;
+	if (piece.ns > 0)
+		piece_keep(f, &piece);
+}
+
+void scene_rows_gather(struct scene_rows *r, struct scene *scene, enum scene_row_kind kind,
+		       uint32_t number, bool *pcpus)
+{
+	struct scene_row *row = &scene->rows[scene->n_rows++];
+	uint32_t vm = kind == SCENE_ROW_PCPU ? 0 : scene->vm;
+	uint32_t slot = lru_find(&r->index, track_key(kind, vm, number));
+	struct row_filling f = {.row = row, .pcpus = pcpus};
+	const struct track *track;
+	int64_t grain_ns;
+
+	*row = (struct scene_row){.kind = kind, .number = number};
+	if (slot != LRU_NONE) {
+		track = &r->tracks[slot];
+		track_each(track, scene->begin, scene->end, piece_keep, &f);
+		grain_ns = track_grain_ns(track, scene->begin);
+		if (grain_ns > scene->grain_ns)
+			scene->grain_ns = grain_ns;
+		scene->cut |= track->forgot && row->n && row->pieces[0].begin.ns > scene->begin.ns;
+	}
+	piece_open_keep(r, scene, &f);
+	if (f.error)
+		r->error = f.error;
+}

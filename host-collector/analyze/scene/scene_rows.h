@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The histories of all rows that a timeline may show, for scene.c. */
+#ifndef SCENE_SCENE_ROWS_H
+#define SCENE_SCENE_ROWS_H
+
+#include "host-collector/analyze/scene/scene.h"
+#include "host-collector/util/lru.h"
+
+enum { SCENE_TRACKS_MAX = 384, SCENE_KNOWN_BITS = 8 };
+
+/* What a pCPU does now. */
+struct pcpu_now {
+	bool known;
+	int32_t pid;
+	struct host_ns since;
+};
+
+struct scene_rows {
+	struct model *model;
+	struct lru index;
+	struct track *tracks;                  /* by index; of more, the least recently found go */
+	uint32_t known[1 << SCENE_KNOWN_BITS]; /* slots of the index, by a hash of the key */
+	struct pcpu_now pcpus[VS_CPUS_MAX];
+	int error; /* -ENOMEM once something is missing */
+};
+
+/* Subscribes to the model, apart if it can. r: all zero. 0 or -ENOMEM; then scene_rows_fini is due,
+ * too. */
+int scene_rows_init(struct scene_rows *r, struct model *m);
+void scene_rows_fini(struct scene_rows *r);
+/* The rest once model_apart_await has returned. Was it seen who ran there? */
+bool scene_rows_has_pcpu(const struct scene_rows *r, uint32_t pcpu);
+/* Adds a row to a scene: its pieces from the scene's begin to its end. Sets pcpus[p] for each pCPU
+ * that a vCPU's row used. */
+void scene_rows_gather(struct scene_rows *r, struct scene *scene, enum scene_row_kind kind,
+		       uint32_t number, bool *pcpus);
+
+#endif

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/stall/facts.h"
+
+#include <stddef.h>
+#include <string.h>
+
+bool vcpu_state_denies(enum vcpu_state s)
+{
+	static const bool denies[VCPU_STATE_COUNT] = {
+		[VCPU_KVM] = true,     [VCPU_VMM] = true,       [VCPU_RUNNABLE] = true,
+		[VCPU_BLOCKED] = true, [VCPU_THROTTLED] = true, [VCPU_STOPPED] = true,
+	};
+
+	return denies[s];
+}
+
+bool vcpu_span_denies(const struct vcpu_span *span)
+{
+	return vcpu_state_denies(span->presumed ? span->presumed_state : span->state);
+}
+
+void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t)
+{
+	/* A stretch begins at every switch of the guest: the details' counts do, not their bytes.
+	 */
+	memset(f, 0, offsetof(struct stall_facts, spans));
+	f->vm = vm;
+	f->cpu = cpu;
+	f->begin = t;
+	f->end.ns = INT64_MAX;
+	f->last_tick = t;
+}
+
+static void holder_add(struct stall_facts *f, int32_t pid, int64_t ns)
+{
+	struct facts_holder *least = f->holders;
+
+	if (ns <= 0)
+		return;
+	for (unsigned i = 0; i < f->n_holders; i++) {
+		if (f->holders[i].pid == pid) {
+			f->holders[i].ns += ns;
+			return;
+		}
+		if (f->holders[i].ns < least->ns)
+			least = &f->holders[i];
+	}
+	if (f->n_holders < FACTS_HOLDERS)
+		least = &f->holders[f->n_holders++];
+	else if (least->ns >= ns)
+		return;
+	*least = (struct facts_holder){.pid = pid, .ns = ns};
+}
+
+static int64_t length(const struct vcpu_span *span)
+{
+	return span->end.ns - span->begin.ns;
+}
+
+/* All who held the pCPU in this part of `span`. */
+static void holders_add(struct stall_facts *f, const struct vcpu_span *span, int64_t part_ns)
+{
+	double share = (double)part_ns / (double)length(span);
+
+	if (!span->n_crowd || !crowd_at(span->crowd, span->crowd_first)) {
+		holder_add(f, span->holder_pid,
+			   span->holder_ns < part_ns ? span->holder_ns : part_ns);
+		return;
+	}
+	for (uint32_t i = 0; i < span->n_crowd; i++) {
+		const struct vcpu_holder *h = crowd_at(span->crowd, span->crowd_first + i);
+
+		/* Who had the rest of a span that is cut is not known: each his share. */
+		if (h)
+			holder_add(f, h->pid, share < 1 ? (int64_t)((double)h->ns * share) : h->ns);
+	}
+}
+
+/* Keeps the longest spans, longest first. */
+static void span_keep(struct stall_facts *f, const struct vcpu_span *span)
+{
+	unsigned at = f->n_spans;
+
+	if (at == FACTS_SPANS && length(&f->spans[at - 1]) >= length(span))
+		return;
+	if (at < FACTS_SPANS)
+		f->n_spans++;
+	else
+		at--;
+	for (; at > 0 && length(&f->spans[at - 1]) < length(span); at--)
+		f->spans[at] = f->spans[at - 1];
+	f->spans[at] = *span;
+}
+
+static const int64_t halts_apart_ns = 1000000;
+
+static void halt_keep(struct stall_facts *f, const struct vcpu_span *span)
+{
+	unsigned least = 0;
+
+	if (f->n_halts && span->begin.ns - f->halts[f->n_halts - 1].until.ns < halts_apart_ns) {
+		f->halts[f->n_halts - 1].end = f->halts[f->n_halts - 1].until = span->end;
+		return;
+	}
+	for (unsigned i = 1; i < f->n_halts; i++) {
+		if (f->halts[i].end.ns - f->halts[i].begin.ns <
+		    f->halts[least].end.ns - f->halts[least].begin.ns)
+			least = i;
+	}
+	if (f->n_halts == FACTS_HALTS)
+		memmove(&f->halts[least], &f->halts[least + 1],
+			(--f->n_halts - least) * sizeof(f->halts[0]));
+	f->halts[f->n_halts++] = (struct facts_halt){span->begin, span->end, span->end};
+}
+
+/* Nobody knows what this span was: a halt before it and one after it may be one. */
+static void halt_bridge(struct stall_facts *f, const struct vcpu_span *span)
+{
+	struct facts_halt *last = f->n_halts ? &f->halts[f->n_halts - 1] : NULL;
+
+	if (last && span->begin.ns - last->until.ns < halts_apart_ns)
+		last->until = span->end;
+}
+
+/* Exits by which a guest reaches a device: port I/O, and memory that is not there. */
+static bool exit_is_device(const struct vcpu_exit *x)
+{
+	static const struct {
+		uint32_t isa, reason;
+	} reasons[] = {{1, 30}, {1, 48}, {1, 49}, {2, 0x7b}, {2, 0x400}};
+
+	for (size_t i = 0; x->serial && i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		if (reasons[i].isa == x->isa && reasons[i].reason == x->reason)
+			return true;
+	}
+	return false;
+}
+
+/* Shorter, an access is a device's work; so long, its guest waits. */
+static const int64_t device_min_ns = 10000000;
+
+static bool waits_for_device(const struct vcpu_span *span)
+{
+	return (span->state == VCPU_VMM ||
+		(span->state == VCPU_BLOCKED && span->wait_class == WAIT_POLL)) &&
+	       length(span) >= device_min_ns && exit_is_device(&span->exit);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * A wait for a pCPU. A part of it may have been throttling: what the quota is known to have cost is
+ * taken out, first of the time in which the pCPU idled. A clipped span keeps at most its own length
+ * of what its whole self had. Of a throttled one only what others had of its pCPU is anything else.
+ */
+static void wait_add(struct stall_facts *f, const struct vcpu_span *whole,
+		     const struct vcpu_span *part)
+{
+	int64_t ns = length(part), quota = least(part->throttled_ns, ns);
+	int64_t busy = least(part->pcpu_busy_ns, ns - quota), idle = part->pcpu_idle_ns - quota;
+
+	if (part->state == VCPU_THROTTLED)
+		quota = ns - busy;
+	f->quota_ns += quota;
+	f->pcpu_busy_ns += busy;
+	idle = least(idle, ns - quota - busy);
+	f->pcpu_idle_ns += idle > 0 ? idle : 0;
+	if (part->state == VCPU_RUNNABLE || busy > 0)
+		holders_add(f, whole, ns);
+}
+
+void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
+{
+	struct vcpu_span part = *span;
+	int64_t ns;
+
+	if (part.begin.ns < f->begin.ns)
+		part.begin = f->begin;
+	if (part.end.ns > f->end.ns)
+		part.end = f->end;
+	ns = length(&part);
+	if (ns <= 0)
+		return;
+	f->vcpu = part.vcpu;
+	f->vcpu_known = true;
+	f->state_ns[part.state] += ns;
+	if (part.presumed)
+		f->presumed_ns[part.presumed_state] += ns;
+	if (!vcpu_span_denies(&part)) {
+		f->chain_ns = 0;
+		if (part.state == VCPU_UNKNOWN) {
+			span_keep(f, &part);
+			halt_bridge(f, &part);
+		}
+		if (part.state == VCPU_HALTED)
+			halt_keep(f, &part);
+		return;
+	}
+	f->chain_ns = f->chain_end.ns == part.begin.ns ? f->chain_ns + ns : ns;
+	f->chain_end = part.end;
+	if (f->chain_ns > f->longest_chain_ns)
+		f->longest_chain_ns = f->chain_ns;
+	if (part.state == VCPU_BLOCKED) {
+		f->class_ns[part.wait_class] += ns;
+		f->inferred_ns[part.wait_class] += part.inferred ? ns : 0;
+		f->n_sampled[part.wait_class] += part.sampled;
+	}
+	if (part.state == VCPU_BLOCKED && part.wait_class == WAIT_NONE && part.faulted)
+		f->fault_ns += ns;
+	if (waits_for_device(&part))
+		f->device_ns += ns;
+	if (part.state == VCPU_STOPPED && part.migrates)
+		f->migration_ns += ns;
+	if (part.state == VCPU_RUNNABLE || part.state == VCPU_THROTTLED)
+		wait_add(f, span, &part);
+	span_keep(f, &part);
+}
+
+void facts_guest_span(struct stall_facts *f, const struct guest_span *span)
+{
+	int64_t begin = span->begin.ns > f->begin.ns ? span->begin.ns : f->begin.ns;
+	int64_t end = span->end.ns < f->end.ns ? span->end.ns : f->end.ns;
+	struct facts_interrupt *least = f->interrupts;
+
+	if (end <= begin || (span->state != GUEST_CPU_HARDIRQ && span->state != GUEST_CPU_SOFTIRQ))
+		return;
+	f->irq_ns += end - begin;
+	f->n_irqs++;
+	for (unsigned i = 0; i < f->n_interrupts; i++) {
+		struct facts_interrupt *x = &f->interrupts[i];
+
+		if (x->kind == span->state && x->number == span->number &&
+		    x->vector == span->vector) {
+			x->ns += end - begin;
+			x->count++;
+			return;
+		}
+		if (x->ns < least->ns)
+			least = x;
+	}
+	if (f->n_interrupts < FACTS_INTERRUPTS)
+		least = &f->interrupts[f->n_interrupts++];
+	*least = (struct facts_interrupt){.kind = span->state,
+					  .number = span->number,
+					  .vector = span->vector,
+					  .ns = end - begin,
+					  .count = 1};
+}
+
+void facts_tick(struct stall_facts *f, struct host_ns t, int64_t interval_ns)
+{
+	int64_t gap = t.ns - f->last_tick.ns;
+
+	if (gap > f->tick_gap_ns) {
+		f->tick_gap_ns = gap;
+		f->tick_gap_end = t;
+	}
+	if (gap >= interval_ns / 2)
+		f->ticks++;
+	f->last_tick = t;
+}
+
+/* Once there is no room every second one goes, and only every second one is kept from then on. */
+void facts_task_sample(struct stall_facts *f, struct host_ns t, uint32_t kernel, bool user)
+{
+	if (!f->sample_stride)
+		f->sample_stride = 1;
+	if (++f->samples_skipped < f->sample_stride)
+		return;
+	if (f->n_samples == FACTS_SAMPLES) {
+		for (unsigned i = 0; i < FACTS_SAMPLES / 2; i++)
+			f->samples[i] = f->samples[2 * i + 1];
+		f->n_samples /= 2;
+		f->sample_stride *= 2;
+		return;
+	}
+	f->samples_skipped = 0;
+	f->samples[f->n_samples++] = (struct facts_sample){.t = t, .kernel = kernel, .user = user};
+}
+
+void facts_end(struct stall_facts *f, struct host_ns t)
+{
+	f->end = t;
+	if (t.ns - f->last_tick.ns > f->tick_gap_ns) {
+		f->tick_gap_ns = t.ns - f->last_tick.ns;
+		f->tick_gap_end = t;
+	}
+}
+
+void facts_close(struct stall_facts *f)
+{
+	int64_t covered = 0;
+
+	for (int s = 0; s < VCPU_STATE_COUNT; s++)
+		covered += f->state_ns[s];
+	f->state_ns[VCPU_UNKNOWN] += facts_duration(f) - covered;
+}
+
+void facts_unjoin(struct stall_facts *f)
+{
+	if (f->kind == GUEST_CPU_UNKNOWN)
+		return;
+	memset(f->state_ns, 0, sizeof(f->state_ns));
+	memset(f->class_ns, 0, sizeof(f->class_ns));
+	memset(f->inferred_ns, 0, sizeof(f->inferred_ns));
+	memset(f->n_sampled, 0, sizeof(f->n_sampled));
+	f->fault_ns = 0;
+	f->lockup_ns = f->split_lock_ns = f->migration_ns = f->device_ns = 0;
+	f->quota_ns = f->pcpu_busy_ns = f->pcpu_idle_ns = f->chain_ns = f->longest_chain_ns = 0;
+	f->n_spans = f->n_holders = f->n_halts = 0;
+	f->waits = (struct facts_waits){0};
+	f->sampled = (struct facts_sampled){0};
+	f->guest_peer = (struct facts_guest_peer){0};
+	f->lost = (struct facts_lost){0};
+	f->tick_late_ns = 0;
+	f->tick_unexplained = false;
+	memset(f->presumed_ns, 0, sizeof(f->presumed_ns));
+	f->presumed_lockup_ns = 0;
+}
+
+/* Who had the pCPU while it is known had it in between, too. */
+bool facts_presume(const struct stall_facts *f, struct stall_facts *presumed)
+{
+	int64_t known = f->pcpu_busy_ns + f->pcpu_idle_ns, waited = f->presumed_ns[VCPU_RUNNABLE];
+	double busy = known > 0 ? (double)f->pcpu_busy_ns / (double)known : 0;
+	bool any = false;
+
+	*presumed = *f;
+	for (int s = 0; s < VCPU_STATE_COUNT; s++) {
+		presumed->state_ns[VCPU_UNKNOWN] -= f->presumed_ns[s];
+		presumed->state_ns[s] += f->presumed_ns[s];
+		any |= f->presumed_ns[s] > 0;
+	}
+	presumed->lockup_ns += f->presumed_lockup_ns;
+	if (known > 0) {
+		presumed->pcpu_busy_ns += (int64_t)(busy * (double)waited);
+		presumed->pcpu_idle_ns += (int64_t)((1 - busy) * (double)waited);
+	}
+	return any;
+}
+
+/* The watchdog speaks while its CPU stands still, or just after. */
+static const int64_t lockup_late_ns = 1000000000;
+
+static int64_t locked_up_ns(const struct stall_facts *f, const struct host_log_line *line)
+{
+	int64_t ns = 0, all, presumed;
+
+	if (line->t.ns < f->begin.ns || line->t.ns - f->end.ns > lockup_late_ns)
+		return 0;
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		const struct vcpu_span *s = &f->spans[i];
+		enum vcpu_state state = s->presumed ? s->presumed_state : s->state;
+
+		if (s->pcpu == line->cpu && (state == VCPU_RUNNABLE || state == VCPU_KVM))
+			ns += length(s);
+	}
+	/* Only the longest pieces are kept; the rest of these states lay between them. */
+	presumed = f->presumed_ns[VCPU_RUNNABLE] + f->presumed_ns[VCPU_KVM];
+	all = f->state_ns[VCPU_RUNNABLE] + f->state_ns[VCPU_KVM] + presumed;
+	return ns * 10 >= all * 9 ? all : ns;
+}
+
+void facts_host_log(struct stall_facts *f, const struct model *m)
+{
+	const struct host_log_line *line;
+	bool named = false;
+	int64_t all;
+
+	for (size_t i = 0; (line = model_host_log_line(m, i)); i++) {
+		if (line->kind == HOST_LOG_LOCKUP && locked_up_ns(f, line) > f->lockup_ns)
+			f->lockup_ns = locked_up_ns(f, line);
+		/* It is written once for each thread, at its first. */
+		named |= line->kind == HOST_LOG_SPLIT_LOCK && line->t.ns <= f->end.ns &&
+			 f->n_spans && f->spans[0].tid == line->pid;
+	}
+	all = f->state_ns[VCPU_RUNNABLE] + f->state_ns[VCPU_KVM];
+	f->presumed_lockup_ns = f->lockup_ns > all ? f->lockup_ns - all : 0;
+	f->lockup_ns -= f->presumed_lockup_ns;
+	f->split_lock_ns = f->class_ns[WAIT_SPLIT_LOCK] + (named ? f->class_ns[WAIT_NONE] : 0);
+}
+
+int64_t facts_denied_by_host(const struct stall_facts *f)
+{
+	int64_t ns = 0;
+
+	for (int s = 0; s < VCPU_STATE_COUNT; s++)
+		ns += vcpu_state_denies((enum vcpu_state)s) ? f->state_ns[s] : 0;
+	return ns;
+}
+
+uint32_t facts_quota(const struct stall_facts *f)
+{
+	/* The longest come first. */
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		if (f->spans[i].throttled_ns > 0 && f->spans[i].quota)
+			return f->spans[i].quota;
+	}
+	return 0;
+}
+
+int64_t facts_denied_in_pieces(const struct stall_facts *f)
+{
+	int64_t ran = f->state_ns[VCPU_GUEST] + f->state_ns[VCPU_KVM] + f->state_ns[VCPU_VMM];
+
+	/* Where nobody was seen on the pCPU, nobody had a share of it. */
+	return facts_denied_by_host(f) - (f->pcpu_busy_ns < ran ? f->pcpu_busy_ns : ran);
+}
+
+int64_t facts_ran(const struct stall_facts *f)
+{
+	int64_t by_ticks = f->ticks * f->tick_interval_ns - f->state_ns[VCPU_GUEST];
+	int64_t unknown = f->state_ns[VCPU_UNKNOWN];
+
+	if (by_ticks < 0)
+		by_ticks = 0;
+	return f->state_ns[VCPU_GUEST] + (by_ticks < unknown ? by_ticks : unknown);
+}
+
+static bool is_interrupt(const struct stall_facts *f)
+{
+	return f->kind == GUEST_CPU_HARDIRQ || f->kind == GUEST_CPU_SOFTIRQ;
+}
+
+bool facts_ticks_stopped(const struct stall_facts *f)
+{
+	return f->kind != GUEST_CPU_IDLE && f->tick_interval_ns && f->tick_gap_ns >= f->than_ns &&
+	       f->tick_gap_ns >= 8 * f->tick_interval_ns;
+}
+
+/* It takes 2,000 a second to starve a CPU with handlers of ordinary length. */
+enum { STORM_PER_SECOND = 2000, STORM_STARVES_PERCENT = 90 };
+
+/* Of a handler both events must be seen. */
+bool facts_storm(const struct stall_facts *f, int percent)
+{
+	uint64_t all = f->n_seen + f->n_lost;
+	double seen = all ? (double)f->n_seen / (double)all : 1, whole = seen * seen;
+	int64_t ns = facts_duration(f);
+
+	return f->kind == GUEST_CPU_TASK &&
+	       (double)f->irq_ns * 100 >= (double)ns * percent * whole &&
+	       f->n_irqs >= (double)ns / 1e9 * STORM_PER_SECOND * whole;
+}
+
+/* The storm leaves the stretch's own task next to nothing. */
+static bool storm_starves(const struct stall_facts *f)
+{
+	return f->irq_ns >= f->than_ns && facts_storm(f, STORM_STARVES_PERCENT);
+}
+
+/* For a lock or an answer, and this was seen, not concluded from when it ended. */
+static int64_t waited_for_peer_ns(const struct stall_facts *f)
+{
+	return f->waits.coincidence ? 0 : f->waits.lock_ns + f->waits.call_ns;
+}
+
+/* The time of a stall, without a break or in pieces (`ns` in all) that are enough of the stretch to
+ * be felt. */
+static bool felt(const struct stall_facts *f, int64_t ns, int64_t longest_ns)
+{
+	return longest_ns >= f->than_ns || (ns >= f->than_ns && ns >= facts_duration(f) / 4);
+}
+
+/* Ahead, or back to a time that had been before. That it stood still is a pause. */
+static bool clock_jumped(const struct stall_facts *f)
+{
+	return f->clock_step_ns >= f->than_ns ||
+	       f->clock_step_ns + facts_duration(f) <= -f->than_ns;
+}
+
+bool facts_deny(const struct stall_facts *f)
+{
+	if (f->clock_step_ns)
+		return clock_jumped(f);
+	return f->waiter_ns >= f->than_ns || facts_ticks_stopped(f) || is_interrupt(f) ||
+	       storm_starves(f) || felt(f, facts_denied_in_pieces(f), f->longest_chain_ns) ||
+	       felt(f, waited_for_peer_ns(f), f->waits.longest_ns) ||
+	       /* Its task does not sleep meanwhile, so it is what waits. */
+	       (f->kind == GUEST_CPU_TASK && f->waits.poll_ns >= f->than_ns);
+}
+
+int64_t facts_denied_by_guest(const struct stall_facts *f)
+{
+	int64_t denied = f->waiter_ns, elsewhere = facts_duration(f) - facts_ran(f), waited;
+
+	if (f->lost.alone) /* what the host did not take, the guest did without the handler */
+		return f->state_ns[VCPU_GUEST] + f->state_ns[VCPU_HALTED];
+	if (facts_ticks_stopped(f) && f->tick_gap_ns > denied)
+		denied = f->tick_gap_ns;
+	if (is_interrupt(f))
+		denied = facts_duration(f);
+	else if (storm_starves(f) && f->irq_ns > denied)
+		denied = f->irq_ns;
+	denied = denied > elsewhere ? denied - elsewhere : 0;
+	waited = waited_for_peer_ns(f) - f->waits.lock_halted_ns;
+	/* Who halts for a lock does not run, but it is the guest's own kernel that waits. */
+	return (denied > waited ? denied : waited) + f->waits.lock_halted_ns +
+	       f->guest_peer.halted_ns;
+}
+
+static bool ticks_lacked_longest(const struct stall_facts *f)
+{
+	return !is_interrupt(f) && facts_ticks_stopped(f) && f->tick_gap_ns > f->waiter_ns;
+}
+
+int64_t facts_denial_ns(const struct stall_facts *f)
+{
+	if (is_interrupt(f))
+		return facts_duration(f);
+	return ticks_lacked_longest(f) ? f->tick_gap_ns : f->waiter_ns;
+}
+
+struct host_ns facts_denial_end(const struct stall_facts *f)
+{
+	return ticks_lacked_longest(f) ? f->tick_gap_end : f->end;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <stdlib.h>
+
+#include "host-collector/analyze/stall/hints_internal.h"
+
+struct hints *hints_new(void)
+{
+	return calloc(1, sizeof(struct hints));
+}
+
+void hints_free(struct hints *h)
+{
+	for (size_t i = 0; h && i < VS_CPUS_MAX; i++) {
+		if (h->vcpus[i])
+			free(h->vcpus[i]->ring);
+		free(h->vcpus[i]);
+	}
+	free(h);
+}
+
+static struct vcpu_hints *vcpu_get(struct hints *h, uint32_t vcpu)
+{
+	if (vcpu >= VS_CPUS_MAX)
+		return NULL;
+	if (!h->vcpus[vcpu])
+		h->vcpus[vcpu] = calloc(1, sizeof(struct vcpu_hints));
+	return h->vcpus[vcpu];
+}
+
+static void hint_keep(struct vcpu_hints *v, const struct hint *hint)
+{
+	if (hint->end.ns - hint->begin.ns < hint_min_ns)
+		return;
+	if (!v->ring)
+		v->ring = calloc(HINTS_KEPT, sizeof(*v->ring));
+	if (v->ring)
+		v->ring[v->n++ % HINTS_KEPT] = *hint;
+}
+
+/* ---- exits ---- */
+
+enum { ISA_VMX = 1, ISA_SVM = 2 };
+
+/* X86's and Linux's own numbers: SDM volume 3 appendix C, APM volume 2 appendix C. */
+static const struct {
+	uint32_t isa, reason;
+	enum exit_sign { EXIT_NO_SIGN, EXIT_SPINS, EXIT_ENTERS_GUEST, EXIT_SERVES_GUEST } sign;
+} exit_signs[] = {
+	{ISA_VMX, 40, EXIT_SPINS},        /* PAUSE in a loop */
+	{ISA_SVM, 0x77, EXIT_SPINS},      /* PAUSE, its filter */
+	{ISA_VMX, 20, EXIT_ENTERS_GUEST}, /* VMLAUNCH */
+	{ISA_VMX, 24, EXIT_ENTERS_GUEST}, /* VMRESUME */
+	{ISA_SVM, 0x80, EXIT_ENTERS_GUEST}, {ISA_VMX, 19, EXIT_SERVES_GUEST}, /* VMCLEAR */
+	{ISA_VMX, 21, EXIT_SERVES_GUEST},                                     /* VMPTRLD */
+	{ISA_VMX, 23, EXIT_SERVES_GUEST},                                     /* VMREAD */
+	{ISA_VMX, 25, EXIT_SERVES_GUEST},                                     /* VMWRITE */
+	{ISA_SVM, 0x82, EXIT_SERVES_GUEST}, {ISA_SVM, 0x83, EXIT_SERVES_GUEST},
+	{ISA_SVM, 0x84, EXIT_SERVES_GUEST},
+};
+
+static enum exit_sign exit_sign(uint32_t isa, uint32_t reason)
+{
+	for (size_t i = 0; i < sizeof(exit_signs) / sizeof(exit_signs[0]); i++) {
+		if (exit_signs[i].reason == reason && exit_signs[i].isa == isa)
+			return exit_signs[i].sign;
+	}
+	return EXIT_NO_SIGN;
+}
+
+struct hint hint_of_run(const struct run *r, enum hint_kind kind)
+{
+	return (struct hint){.kind = kind,
+			     .begin = r->begin,
+			     .end = r->last,
+			     .what = r->what,
+			     .count = r->count};
+}
+
+/* Ends the run if `t` is more than `gap_ns` after its last event, else it goes on until `t`. */
+static void run_extend(struct vcpu_hints *v, struct run *r, enum hint_kind kind, struct host_ns t,
+		       int64_t gap_ns)
+{
+	struct hint over = hint_of_run(r, kind);
+
+	if (r->count && t.ns - r->last.ns > gap_ns) {
+		hint_keep(v, &over);
+		r->count = r->others = 0;
+	}
+	if (!r->count++)
+		r->begin = t;
+	r->last = t;
+}
+
+int64_t hint_spin_gap_ns(const struct run *r)
+{
+	return 5 * (r->last.ns - r->begin.ns) + 200000;
+}
+
+static void nested_end(struct vcpu_hints *v, struct host_ns t)
+{
+	struct hint over = hint_of_run(&v->nested, HINT_NESTED);
+
+	if (!v->in_guest_of_its_own)
+		return;
+	over.end = t;
+	hint_keep(v, &over);
+	v->in_guest_of_its_own = false;
+}
+
+static void on_exit_event(struct hints *h, const struct model *m, const struct host_instant *i)
+{
+	enum exit_sign sign = exit_sign((uint32_t)(i->event.arg0 >> 32), (uint32_t)i->event.arg0);
+	struct vcpu_hints *v = sign ? vcpu_get(h, i->vcpu) : NULL;
+
+	(void)m;
+	if (!v)
+		return;
+	if (sign == EXIT_SPINS) {
+		h->spins_exit = true;
+		run_extend(v, &v->spin, HINT_SPIN, i->t, hint_spin_gap_ns(&v->spin));
+		return;
+	}
+	if (sign == EXIT_SERVES_GUEST)
+		nested_end(v, i->t);
+	if (sign == EXIT_ENTERS_GUEST && !v->in_guest_of_its_own) {
+		v->in_guest_of_its_own = true;
+		v->nested = (struct run){.begin = i->t, .last = i->t, .count = 1};
+	}
+}
+
+/* ---- devices ---- */
+
+/* Registers that are clocks: who reads them wants to know the time. */
+static bool register_is_clock(uint64_t address, bool port)
+{
+	static const struct {
+		bool port;
+		uint64_t first, last;
+	} clocks[] = {
+		{true, 0x40, 0x43},              /* PIT */
+		{true, 0x61, 0x61},              /* its gate, which calibration reads */
+		{true, 0x70, 0x71},              /* RTC */
+		{true, 0x608, 0x60b},            /* ACPI PM timer of QEMU's q35 */
+		{true, 0xb008, 0xb00b},          /* and pc */
+		{false, 0xfed00000, 0xfed003ff}, /* HPET */
+		{false, 0xfee00000, 0xfee00fff}, /* local APIC: its timer's count */
+	};
+
+	for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
+		if (clocks[i].port == port && address >= clocks[i].first &&
+		    address <= clocks[i].last)
+			return true;
+	}
+	return false;
+}
+
+enum { POLL_MIN = 10, POLL_READS_PERCENT = 80 };
+static const int64_t poll_gap_ns = 2000000;
+
+bool hint_run_polls(const struct run *r)
+{
+	return r->count >= POLL_MIN &&
+	       r->count * 100ull >= (r->count + r->others) * (uint64_t)POLL_READS_PERCENT;
+}
+
+static void device_access(struct hints *h, const struct host_instant *i, uint64_t address,
+			  bool port, bool read)
+{
+	struct vcpu_hints *v = vcpu_get(h, i->vcpu);
+	uint64_t what = address | (uint64_t)port << HINT_PORT_BIT;
+	struct run *r;
+
+	if (!v || register_is_clock(address, port))
+		return;
+	r = v->registers;
+	for (size_t k = 0; k < REGISTERS; k++) {
+		struct run *x = &v->registers[k];
+
+		x->others += x->count && (!read || x->what != what);
+		if (x->count && x->what == what) {
+			r = x;
+			break;
+		}
+		if (x->last.ns < r->last.ns)
+			r = x;
+	}
+	if (!read)
+		return;
+	if (r->count && r->what != what) {
+		struct hint over = hint_of_run(r, HINT_POLL);
+
+		if (hint_run_polls(r))
+			hint_keep(v, &over);
+		*r = (struct run){0};
+	}
+	r->what = what;
+	run_extend(v, r, HINT_POLL, i->t, poll_gap_ns);
+}
+
+static void on_pio(struct hints *h, const struct model *m, const struct host_instant *i)
+{
+	(void)m;
+	device_access(h, i, (uint32_t)i->event.arg0, true, (uint32_t)i->event.arg1 == 0);
+}
+
+static void on_mmio(struct hints *h, const struct model *m, const struct host_instant *i)
+{
+	uint32_t kind = (uint32_t)i->event.arg1;
+
+	(void)m;
+	if (kind) /* a read that is answered comes a second time */
+		device_access(h, i, i->event.arg0, false, kind == 1);
+}
+
+/* ---- calls to other CPUs ---- */
+
+/* Linux's vectors by which one CPU has another run a function (arch/x86, irq_vectors.h), flushes of
+ * its TLB included. */
+static bool vector_calls(uint32_t vector)
+{
+	return vector == 0xfb || vector == 0xfc;
+}
+
+static void on_accept(struct hints *h, const struct model *m, const struct host_instant *i)
+{
+	uint32_t target;
+	struct vcpu_hints *v;
+
+	if (!vector_calls((uint32_t)i->event.arg0) ||
+	    model_vcpu_of_apic_id(m, i->vm, (uint32_t)(i->event.arg0 >> 32), &target) ||
+	    target == i->vcpu)
+		return;
+	v = vcpu_get(h, target);
+	for (size_t k = 0; v && k < CALLERS; k++) {
+		if (v->calls[k].open && v->calls[k].caller == i->vcpu)
+			return; /* it waits for the first one already */
+	}
+	for (size_t k = 0; v && k < CALLERS; k++) {
+		if (v->calls[k].open)
+			continue;
+		v->calls[k].open = true;
+		v->calls[k].caller = i->vcpu;
+		v->calls[k].since = i->t;
+		return;
+	}
+}
+
+static void calls_answer(struct hints *h, struct vcpu_hints *v, uint32_t vcpu, struct host_ns t)
+{
+	for (size_t k = 0; k < CALLERS; k++) {
+		struct vcpu_hints *caller = NULL;
+
+		if (v->calls[k].open)
+			caller = vcpu_get(h, v->calls[k].caller);
+		if (caller)
+			hint_keep(caller, &(struct hint){.kind = HINT_CALL,
+							 .begin = v->calls[k].since,
+							 .end = t,
+							 .what = vcpu});
+		v->calls[k].open = false;
+	}
+}
+
+void hints_lost(struct hints *h, struct host_ns t)
+{
+	const int64_t together_ns = 50000000;
+	struct loss *newest = h->n_lost ? &h->lost[(h->n_lost - 1) % LOSSES] : NULL;
+
+	if (newest && t.ns - newest->last.ns < together_ns)
+		newest->last = t;
+	else
+		h->lost[h->n_lost++ % LOSSES] = (struct loss){t, t};
+}
+
+typedef void (*host_handler)(struct hints *h, const struct model *m, const struct host_instant *i);
+
+static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
+	[VS_EVENT_KVM_EXIT] = on_exit_event,
+	[VS_EVENT_KVM_PIO] = on_pio,
+	[VS_EVENT_KVM_MMIO] = on_mmio,
+	[VS_EVENT_KVM_ACCEPT_IRQ] = on_accept,
+	[VS_EVENT_KVM_APICV_ACCEPT_IRQ] = on_accept,
+};
+
+void hints_host(struct hints *h, const struct model *m, const struct host_instant *i)
+{
+	if (i->event.type < VS_EVENT_TYPE_LIMIT && host_handlers[i->event.type])
+		host_handlers[i->event.type](h, m, i);
+}
+
+void hints_guest(struct hints *h, uint32_t vcpu, const struct guest_instant *i)
+{
+	struct vcpu_hints *v = vcpu_get(h, vcpu);
+	bool answers = i->type == VS_EVENT_VECTOR_ENTRY &&
+		       (i->event.arg0 == VS_VECTOR_CALL_FUNCTION ||
+			i->event.arg0 == VS_VECTOR_CALL_FUNCTION_SINGLE);
+
+	if (!v || i->type == VS_EVENT_LOST)
+		return;
+	if (i->type == VS_EVENT_SCHED_SWITCH)
+		nested_end(v, i->t); /* no switch lies between its entry and the way back */
+	if (i->t.ns - v->guest_last.ns >= 10 * hint_min_ns) {
+		v->silence_end = i->t;
+		v->since_silence = 0;
+	}
+	v->guest_last = i->t;
+	if (answers && v->since_silence < RETURN_EVENTS)
+		v->called = v->silence_end;
+	v->since_silence++;
+	if (answers)
+		calls_answer(h, v, vcpu, i->t);
+}
+
+/* ---- the host keeps a vCPU from the guest ---- */
+
+int32_t hint_keeper(const struct vcpu_span *span, enum keeper *how)
+{
+	*how = KEEPER_HELD_PCPU;
+	if (span->state == VCPU_STOPPED && span->signal_pid) {
+		*how = KEEPER_STOPPED;
+		return span->signal_pid;
+	}
+	if (span->state == VCPU_STOPPED && span->asker_pid) {
+		*how = KEEPER_ASKED;
+		return span->asker_pid;
+	}
+	if (span->state == VCPU_STOPPED && span->task_state & VS_TASK_TRACED) {
+		*how = KEEPER_TRACED; /* nobody but its tracer wakes it */
+		return span->waker_pid;
+	}
+	if (span->state == VCPU_BLOCKED && span->wait_class == WAIT_VMM_LOCK) {
+		*how = KEEPER_BIG_LOCK;
+		return span->waker_pid;
+	}
+	if (span->state == VCPU_BLOCKED && span->wait_class == WAIT_USERFAULT) {
+		*how = KEEPER_PAGE;
+		return span->waker_pid;
+	}
+	return span->holder_pid;
+}
+
+void hints_vcpu(struct hints *h, const struct vcpu_span *span)
+{
+	struct vcpu_hints *v = vcpu_get(h, span->vcpu);
+	int64_t ns = span->end.ns - span->begin.ns;
+
+	if (!v)
+		return;
+	if (v->kept.longest_ns && v->kept.end.ns != span->begin.ns) {
+		hint_keep(v, &v->kept);
+		v->kept.longest_ns = 0;
+	}
+	if (span->state == VCPU_UNKNOWN)
+		hint_keep(v, &(struct hint){
+				     .kind = HINT_UNSEEN, .begin = span->begin, .end = span->end});
+	if (!vcpu_state_denies(span->state) || ns <= 0)
+		return;
+	if (!v->kept.longest_ns)
+		v->kept = (struct hint){.kind = HINT_KEPT, .begin = span->begin};
+	v->kept.end = span->end;
+	if (ns > v->kept.longest_ns) {
+		v->kept.longest_ns = ns;
+		v->kept.state = span->state;
+		v->kept.pid = hint_keeper(span, &v->kept.keeper);
+	}
+}
+
+bool hints_settled(const struct hints *h, const struct model *m, uint32_t vm, struct host_ns t)
+{
+	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
+		struct vcpu_span open;
+		struct host_ns told;
+
+		if (!h->vcpus[k] || model_vcpu_delivered(m, vm, k, &told) || told.ns >= t.ns)
+			continue;
+		if (model_vcpu_current(m, vm, k, &open) || told.ns != open.begin.ns)
+			return false;
+	}
+	return true;
+}

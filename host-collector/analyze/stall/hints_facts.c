@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a stretch makes of the hints that lie in it. */
+#include <stdlib.h>
+
+#include "host-collector/analyze/stall/hints_internal.h"
+#include "host-collector/util/intervals.h"
+#include "host-collector/analyze/stall/spins.h"
+
+struct view { /* of one vCPU's hints, for one stretch */
+	const struct stall_facts *f;
+	uint32_t vm;
+	struct interval within;
+};
+
+static const struct hint *hint_at(const struct vcpu_hints *v, uint64_t i)
+{
+	return &v->ring[i % HINTS_KEPT];
+}
+
+static uint64_t hint_first(const struct vcpu_hints *v)
+{
+	return v->n > HINTS_KEPT ? v->n - HINTS_KEPT : 0;
+}
+
+static void add_hint(struct intervals *s, const struct view *view, const struct hint *hint)
+{
+	intervals_add(s, hint->begin.ns, hint->end.ns, view->within);
+}
+
+/* All hints of this kind (about `what`, unless it is NULL) that lie in the stretch. */
+static void collect(const struct view *view, const struct vcpu_hints *v, enum hint_kind kind,
+		    const uint64_t *what, struct intervals *out)
+{
+	for (uint64_t i = hint_first(v); i < v->n; i++) {
+		const struct hint *hint = hint_at(v, i);
+
+		if (hint->kind == kind && (!what || hint->what == *what))
+			add_hint(out, view, hint);
+	}
+}
+
+/* The longest time that the host kept this vCPU from the guest within the stretch explains it. */
+static void collect_kept(const struct view *view, const struct model *m, const struct vcpu_hints *v,
+			 uint32_t vcpu, struct intervals *out, struct hint *longest)
+{
+	struct hint now = v->kept;
+	struct vcpu_span open;
+	struct host_ns told;
+
+	*longest = (struct hint){0};
+	for (uint64_t i = hint_first(v); i <= v->n; i++) {
+		const struct hint *hint = i < v->n ? hint_at(v, i) : &now;
+		size_t n = out->n;
+
+		if (hint->kind != HINT_KEPT || (i == v->n && !now.longest_ns))
+			continue;
+		add_hint(out, view, hint);
+		if ((out->n != n || i == v->n) && hint->end.ns > view->within.begin &&
+		    hint->begin.ns < view->within.end && hint->longest_ns > longest->longest_ns)
+			*longest = *hint;
+	}
+	if (model_vcpu_delivered(m, view->vm, vcpu, &told) ||
+	    model_vcpu_current(m, view->vm, vcpu, &open) || told.ns != open.begin.ns ||
+	    !vcpu_state_denies(open.state) || open.end.ns - open.begin.ns < hint_min_ns)
+		return;
+	intervals_add(out, open.begin.ns, open.end.ns, view->within);
+	if (open.end.ns - open.begin.ns <= longest->longest_ns)
+		return;
+	*longest = (struct hint){.kind = HINT_KEPT,
+				 .state = open.state,
+				 .begin = open.begin,
+				 .end = open.end,
+				 .longest_ns = open.end.ns - open.begin.ns};
+	longest->pid = hint_keeper(&open, &longest->keeper);
+}
+
+/* What nobody knows of this vCPU, or not yet. */
+static void collect_unseen(const struct view *view, const struct model *m,
+			   const struct vcpu_hints *v, uint32_t vcpu, struct intervals *out)
+{
+	struct vcpu_span open;
+	struct host_ns told;
+
+	collect(view, v, HINT_UNSEEN, NULL, out);
+	if (model_vcpu_delivered(m, view->f->vm, vcpu, &told) ||
+	    model_vcpu_current(m, view->f->vm, vcpu, &open))
+		return;
+	if (open.state == VCPU_UNKNOWN || told.ns != open.begin.ns)
+		intervals_add(out, told.ns, view->within.end, view->within);
+}
+
+/* From one sample of this kind to the next. */
+static void collect_sampled(const struct view *view, enum spin_kind kind, struct intervals *out)
+{
+	const struct stall_facts *f = view->f;
+
+	for (unsigned i = 1; i < f->n_samples; i++) {
+		if (f->samples[i].kind == kind && f->samples[i - 1].kind == kind)
+			intervals_add(out, f->samples[i - 1].t.ns, f->samples[i].t.ns,
+				      view->within);
+	}
+}
+
+/* Samples say where the task waits, where exits do not. */
+static bool by_samples(const struct hints *h, const struct stall_facts *f)
+{
+	return f->sampled.spinning && !h->spins_exit;
+}
+
+/* When the vCPU spun or, with a task to run, halted: that is how paravirtual locks wait. */
+static void collect_waits(const struct view *view, const struct vcpu_hints *v,
+			  struct intervals *out)
+{
+	const struct stall_facts *f = view->f;
+
+	if (v) {
+		struct hint now = hint_of_run(&v->spin, HINT_SPIN);
+
+		collect(view, v, HINT_SPIN, NULL, out);
+		/* Its last exit does not end it. */
+		now.end.ns += hint_spin_gap_ns(&v->spin);
+		if (v->spin.count > 1)
+			add_hint(out, view, &now);
+	}
+	if (f->kind != GUEST_CPU_TASK)
+		return;
+	for (unsigned i = 0; i < f->n_halts; i++)
+		intervals_add(out, f->halts[i].begin.ns, f->halts[i].end.ns, view->within);
+}
+
+static int64_t common_ns(const struct intervals *a, const struct intervals *b)
+{
+	struct intervals both;
+
+	intervals_common(a, b, &both);
+	return intervals_length(&both);
+}
+
+static int64_t halted_ns(const struct view *view, const struct intervals *s)
+{
+	struct intervals halts = {0};
+
+	int64_t ns;
+
+	for (unsigned i = 0; i < view->f->n_halts; i++)
+		intervals_add(&halts, view->f->halts[i].begin.ns, view->f->halts[i].end.ns,
+			      view->within);
+	ns = common_ns(s, &halts);
+	/* A halt in pieces with unknown time between them counts as one; that time does not. */
+	return ns < view->f->state_ns[VCPU_HALTED] ? ns : view->f->state_ns[VCPU_HALTED];
+}
+
+static struct facts_peer peer_of(uint32_t vcpu, const struct hint *kept)
+{
+	return (struct facts_peer){.vcpu = vcpu,
+				   .state = kept->state,
+				   .pid = kept->pid,
+				   .keeper = kept->keeper,
+				   .known = true};
+}
+
+/* Calls that this vCPU has sent to `to`, answered or not. */
+static void collect_calls(const struct hints *h, const struct view *view, uint32_t vcpu,
+			  uint32_t to, struct intervals *out)
+{
+	const uint64_t what = to;
+	const struct vcpu_hints *target = h->vcpus[to];
+
+	if (h->vcpus[vcpu])
+		collect(view, h->vcpus[vcpu], HINT_CALL, &what, out);
+	for (size_t k = 0; k < CALLERS; k++) {
+		if (target->calls[k].open && target->calls[k].caller == vcpu)
+			intervals_add(out, target->calls[k].since.ns, view->within.end,
+				      view->within);
+	}
+}
+
+/* Where no spin shows as an exit, the owner of a lock goes on for so long before it lets go. */
+static const int64_t release_late_ns = 10000000;
+
+/* Does a wait that ended `apart` after the other vCPU's return, and shared `ns` of its `denied`
+ * with that one's absence, look like one for it? */
+static bool ended_by(int64_t apart, int64_t ns, int64_t denied, int64_t slack, bool spins_unseen)
+{
+	if (apart >= -slack && apart <= slack)
+		return ns >= denied / 2;
+	return spins_unseen && apart >= -slack && apart <= slack + release_late_ns &&
+	       ns >= denied / 10 * 8;
+}
+
+/*
+ * Without a sign of what the guest waited for: its wait, in guest mode, ended when another vCPU
+ * came back to the guest. Chance does that to one wait in a hundred.
+ */
+static void coincidence(const struct hints *h, const struct view *view, uint32_t peer,
+			const struct intervals *own_kept, const struct intervals *kept,
+			const struct hint *longest, struct facts_waits *out)
+{
+	const struct stall_facts *f = view->f;
+	int64_t denied = facts_denied_by_guest(f), slack = hint_min_ns + (int64_t)f->err_ns;
+	struct host_ns end = facts_denial_end(f);
+	int64_t apart = end.ns - longest->end.ns, ns;
+	struct intervals wait = {0}, late = {0};
+
+	/* What the host took of this vCPU since then is nobody's wait. */
+	intervals_add(&late, longest->end.ns, end.ns, view->within);
+	apart -= common_ns(&late, own_kept);
+	intervals_add(&wait, end.ns - denied, end.ns, view->within);
+	ns = common_ns(&wait, kept);
+	if (denied < f->than_ns || f->ongoing || !longest->longest_ns || f->sampled.computing ||
+	    !ended_by(apart, ns, denied, slack, out->spins_unseen) || ns <= out->lock_ns)
+		return;
+	out->coincidence = true;
+	if (h->vcpus[peer]->called.ns - longest->end.ns < slack &&
+	    h->vcpus[peer]->called.ns - longest->end.ns > -slack) {
+		out->call_ns = ns;
+		out->call_target = peer_of(peer, longest);
+	} else {
+		out->lock_ns = ns;
+		out->lock_owner = peer_of(peer, longest);
+	}
+}
+
+static void longest_note(struct facts_waits *out, const struct intervals *waited)
+{
+	int64_t ns = intervals_longest(waited);
+
+	out->longest_ns = ns > out->longest_ns ? ns : out->longest_ns;
+}
+
+/* Which CPU it called, and for how long that one did not answer. */
+static void called_note(const struct view *view, const struct model *m, uint32_t k, int64_t ns,
+			struct facts_waits *out)
+{
+	uint16_t cpu;
+
+	if (ns <= out->called_ns || model_guest_cpu_of_vcpu(m, view->f->vm, k, &cpu))
+		return;
+	out->called_ns = ns;
+	out->called_cpu = cpu;
+}
+
+/* What vCPU `k` of the same VM, if the host kept it, makes of the stretch. waits: when this vCPU
+ * waited. */
+static void fill_peer(const struct hints *h, const struct model *m, const struct view *view,
+		      const struct intervals *own_kept, const struct intervals *waits, uint32_t k,
+		      struct facts_waits *out)
+{
+	struct intervals kept = {0}, calls = {0}, called = {0}, rest, both, unseen;
+	struct hint longest;
+	bool sampled = false;
+	int64_t ns;
+
+	collect_calls(h, view, view->f->vcpu, k, &calls);
+	called_note(view, m, k, intervals_length(&calls), out);
+	collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
+	unseen = kept;
+	collect_unseen(view, m, h->vcpus[k], k, &unseen);
+	ns = intervals_length(&unseen);
+	if (ns > out->peer_kept_ns)
+		out->peer_kept_ns = ns;
+	if (!kept.n)
+		return;
+	ns = intervals_length(&kept);
+	if (ns > out->peer_surely_kept_ns) {
+		out->peer_surely_kept_ns = ns;
+		out->peer_kept = peer_of(k, &longest);
+	}
+	if (!calls.n && by_samples(h, view->f)) {
+		collect_sampled(view, SPIN_CALL, &calls);
+		sampled = calls.n;
+	}
+	intervals_without(&calls, own_kept, &called);
+	intervals_common(&called, &kept, &both);
+	ns = intervals_length(&both);
+	if (ns > out->call_ns) {
+		out->call_ns = ns;
+		longest_note(out, &both);
+		out->call_target = peer_of(k, &longest);
+		out->sampled |= sampled;
+	}
+	intervals_without(waits, &called, &rest);
+	intervals_common(&rest, &kept, &both);
+	ns = intervals_length(&both);
+	if (ns > out->lock_ns) {
+		out->lock_ns = ns;
+		longest_note(out, &both);
+		out->lock_halted_ns = halted_ns(view, &both);
+		/* That it halted is proof enough. */
+		out->sampled |= by_samples(h, view->f) && out->lock_halted_ns * 2 < ns;
+		out->lock_owner = peer_of(k, &longest);
+	}
+}
+
+static void peer_coincidence(const struct hints *h, const struct model *m, const struct view *view,
+			     const struct intervals *own_kept, uint32_t k, struct facts_waits *out)
+{
+	struct intervals kept = {0}, alone;
+	struct hint longest;
+
+	collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
+	/* While the host kept this vCPU, too, the guest did not wait for the other. */
+	intervals_without(&kept, own_kept, &alone);
+	if (alone.n)
+		coincidence(h, view, k, own_kept, &alone, &longest, out);
+}
+
+/* Runs at every tick for every stretch that goes on: for a CPU that the VM has not, it costs one
+ * comparison. A set of intervals is 2 KiB. */
+static void fill_peers(const struct hints *h, const struct model *m, const struct view *view,
+		       const struct intervals *own_kept, struct facts_waits *out)
+{
+	uint32_t vcpu = view->f->vcpu;
+	struct intervals all = {0}, waits = {0};
+
+	collect_waits(view, h->vcpus[vcpu], &all);
+	if (by_samples(h, view->f))
+		collect_sampled(view, SPIN_LOCK, &all);
+	intervals_without(&all, own_kept, &waits);
+	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
+		if (h->vcpus[k] && k != vcpu)
+			fill_peer(h, m, view, own_kept, &waits, k, out);
+	}
+	/* A lock that halts now and then shows part of its wait by that. */
+	if ((out->call_ns + out->lock_ns) * 2 > facts_denied_by_guest(view->f))
+		return;
+	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
+		if (h->vcpus[k] && k != vcpu)
+			peer_coincidence(h, m, view, own_kept, k, out);
+	}
+}
+
+static void fill_poll(const struct view *view, const struct vcpu_hints *v,
+		      const struct intervals *own_kept, struct facts_waits *out)
+{
+	for (uint64_t i = hint_first(v); i < v->n + REGISTERS; i++) {
+		const struct run *r = i < v->n ? NULL : &v->registers[i - v->n];
+		struct hint hint = r ? hint_of_run(r, HINT_POLL) : *hint_at(v, i);
+		struct intervals polled = {0}, left;
+		int64_t ns;
+
+		if (hint.kind != HINT_POLL || (r && !hint_run_polls(r)))
+			continue;
+		add_hint(&polled, view, &hint);
+		intervals_without(&polled, own_kept, &left);
+		ns = intervals_length(&left);
+		if (ns <= out->poll_ns)
+			continue;
+		out->poll_ns = ns;
+		out->polled = hint.what & ~(1ull << HINT_PORT_BIT);
+		out->polled_port = hint.what >> HINT_PORT_BIT;
+		out->polls = hint.count;
+	}
+}
+
+static void fill_nested(const struct view *view, const struct vcpu_hints *v,
+			const struct intervals *own_kept, struct facts_waits *out)
+{
+	struct intervals nested = {0}, left;
+
+	collect(view, v, HINT_NESTED, NULL, &nested);
+	if (v->in_guest_of_its_own)
+		intervals_add(&nested, v->nested.begin.ns, view->within.end, view->within);
+	intervals_without(&nested, own_kept, &left);
+	out->nested_ns = intervals_length(&left);
+}
+
+/* What a wait began with may be missing, too. */
+static const int64_t lossy_before_ns = 10000000;
+
+static bool lossy(const struct hints *h, const struct stall_facts *f)
+{
+	for (uint64_t i = 0; i < h->n_lost && i < LOSSES; i++) {
+		if (h->lost[i].last.ns >= f->begin.ns - lossy_before_ns &&
+		    h->lost[i].first.ns <= f->end.ns)
+			return true;
+	}
+	return false;
+}
+
+void hints_fill(const struct hints *h, const struct model *m, struct stall_facts *f)
+{
+	const struct view view = {f, f->vm, {f->begin.ns, f->end.ns}};
+	struct facts_waits *w = &f->waits;
+	struct intervals own_kept = {0};
+	struct hint longest;
+
+	*w = (struct facts_waits){.lossy = lossy(h, f), .spins_unseen = !h->spins_exit};
+	if (!f->vcpu_known || f->vcpu >= VS_CPUS_MAX)
+		return;
+	if (h->vcpus[f->vcpu]) {
+		collect_kept(&view, m, h->vcpus[f->vcpu], f->vcpu, &own_kept, &longest);
+		fill_poll(&view, h->vcpus[f->vcpu], &own_kept, w);
+		fill_nested(&view, h->vcpus[f->vcpu], &own_kept, w);
+	}
+	fill_peers(h, m, &view, &own_kept, w);
+}
+
+int64_t hints_kept_ns(const struct hints *h, const struct model *m, uint32_t vm, uint32_t vcpu,
+		      struct host_ns begin, struct host_ns end)
+{
+	const struct view view = {NULL, vm, {begin.ns, end.ns}};
+	struct intervals kept = {0};
+	struct hint longest;
+
+	if (vcpu < VS_CPUS_MAX && h->vcpus[vcpu])
+		collect_kept(&view, m, h->vcpus[vcpu], vcpu, &kept, &longest);
+	return intervals_length(&kept);
+}

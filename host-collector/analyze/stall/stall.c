@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One track per guest CPU. Its guest side collects facts of the current stretch (since the last
+ * switch) and of the current outermost interrupt; its host side collects facts of the current
+ * chain of vCPU states that keep it from the guest. A stretch that has ended waits until the
+ * vCPU's spans have been told up to its end, because the model tells them late.
+ */
+#include "host-collector/analyze/stall/stall.h"
+
+#include <stdlib.h>
+
+#include "host-collector/analyze/stall/stall_internal.h"
+
+struct stall_vm *stall_vm_get(struct stall_detector *d, uint32_t vm)
+{
+	struct stall_vm *v;
+
+	for (size_t i = 0; i < d->n_vms; i++) {
+		if (d->vms[i]->vm == vm)
+			return d->vms[i];
+	}
+	v = d->n_vms < MODEL_VMS_MAX ? calloc(1, sizeof(*v)) : NULL;
+	if (!v)
+		return NULL;
+	v->vm = vm;
+	v->hints = hints_new();
+	if (!v->hints || waiters_init(&v->waiters)) {
+		hints_free(v->hints);
+		free(v);
+		return NULL;
+	}
+	d->vms[d->n_vms++] = v;
+	return v;
+}
+
+struct stall_track *stall_track_get(struct stall_vm *v, uint16_t cpu)
+{
+	struct stall_track *k = v->tracks[cpu];
+
+	if (k)
+		return k;
+	k = v->tracks[cpu] = calloc(1, sizeof(*k));
+	if (k) {
+		k->vm = v->vm;
+		k->cpu = cpu;
+	}
+	return k;
+}
+
+static bool presence_refutes(const struct model *m, uint32_t vm)
+{
+	const struct presence_count count = model_presence(m, vm);
+
+	return audit_refutes(&count.recent);
+}
+
+bool stall_unproven(const struct stall_detector *d, const struct stall_track *k)
+{
+	return k && (k->err_ns >= UINT32_MAX || presence_refutes(d->model, k->vm));
+}
+
+/* A lost interrupt that no stretch shows: the host's word of when it came, the guest's of when it
+ * did not. */
+static void on_lost_interrupt(void *context, struct stall_facts *f)
+{
+	struct stall_detector *d = context;
+	struct stall_vm *v = stall_vm_get(d, f->vm);
+
+	if (v && stall_unproven(d, v->tracks[f->cpu]))
+		return;
+	f->data = model_data_of(d->model, f->vm);
+	f->denied = true;
+	d->found(d->context, f);
+}
+
+static void each_track(struct stall_detector *d,
+		       void (*visit)(struct stall_detector *d, struct stall_vm *v,
+				     struct stall_track *k))
+{
+	for (size_t i = 0; i < d->n_vms; i++) {
+		for (size_t c = 0; c < VS_CPUS_MAX; c++) {
+			if (d->vms[i]->tracks[c])
+				visit(d, d->vms[i], d->vms[i]->tracks[c]);
+		}
+	}
+}
+
+/* A vCPU that runs on and on is told by the model when it stops; what it was kept by is over. */
+static void chain_check(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
+{
+	struct vcpu_span open;
+	struct host_ns told;
+	uint32_t vcpu;
+
+	if (!k->chain_open || model_vcpu_of_guest_cpu(d->model, k->vm, k->cpu, &vcpu) ||
+	    model_vcpu_delivered(d->model, k->vm, vcpu, &told) ||
+	    model_vcpu_current(d->model, k->vm, vcpu, &open))
+		return;
+	if (open.state == VCPU_GUEST && told.ns == open.begin.ns && told.ns == k->chain.end.ns)
+		stall_chain_end(d, v, k);
+}
+
+static void advance_track(struct stall_detector *d, struct stall_vm *v, struct stall_track *k)
+{
+	chain_check(d, v, k);
+	stall_pending_check(d, v, k, false);
+}
+
+static void on_advance(void *context, struct host_ns now)
+{
+	(void)now;
+	each_track(context, advance_track);
+}
+
+struct stall_detector *stall_new(struct model *m, const struct stall_options *options,
+				 stall_found found, void *context)
+{
+	struct stall_detector *d = calloc(1, sizeof(*d));
+	struct model_observer observer = {
+		.vcpu_span = stall_vcpu_span,
+		.guest_span = stall_guest_span,
+		.guest_instant = stall_guest_instant,
+		.guest_interrupt = stall_guest_interrupt,
+		.host_instant = stall_host_instant,
+		.guest_clock = stall_guest_clock,
+		.advance = on_advance,
+		.context = d,
+	};
+
+	if (!d)
+		return NULL;
+	d->model = m;
+	d->options = *options;
+	d->found = found;
+	d->context = context;
+	d->overdue = overdue_new(m, options->than_ns, on_lost_interrupt, d);
+	if (!d->overdue || model_observe(m, &observer)) {
+		overdue_free(d->overdue);
+		free(d);
+		return NULL;
+	}
+	return d;
+}
+
+struct chains *stall_chains(const struct stall_detector *d)
+{
+	return overdue_chains(d->overdue);
+}
+
+void stall_free(struct stall_detector *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < d->n_vms; i++) {
+		for (size_t c = 0; c < VS_CPUS_MAX; c++) {
+			if (d->vms[i]->tracks[c])
+				free(d->vms[i]->tracks[c]->pending);
+			free(d->vms[i]->tracks[c]);
+		}
+		hints_free(d->vms[i]->hints);
+		waiters_fini(&d->vms[i]->waiters);
+		free(d->vms[i]);
+	}
+	overdue_free(d->overdue);
+	free(d);
+}
+
+static void finish_track(struct stall_detector *d, struct stall_vm *v, struct stall_track *k)
+{
+	if (k->chain_open) {
+		k->chain.ongoing = true;
+		stall_chain_end(d, v, k);
+	}
+	if (k->task_known && !model_guest_cpu_offline(d->model, k->vm, k->cpu)) {
+		k->stretch.ongoing = true;
+		stall_stretch_end(d, v, k, &k->stretch, model_now(d->model));
+		k->task_known = false;
+	}
+	stall_storm_finish(d, v, k);
+	stall_pending_check(d, v, k, true);
+	stall_storm_stretch(d, v, k, NULL);
+}
+
+void stall_finish(struct stall_detector *d)
+{
+	overdue_finish(d->overdue);
+	each_track(d, finish_track);
+}
+
+/* What the guest's side of an open stretch shows, as of the newest event of that guest: its later
+ * silence may only mean that its events have not arrived. */
+static bool stretch_ongoing(const struct stall_detector *d, const struct stall_vm *v,
+			    const struct stall_track *k, struct stall_facts *f)
+{
+	if (!k->task_known || k->stretch.kind != GUEST_CPU_TASK ||
+	    v->guest_last.ns - k->stretch.begin.ns < d->options.than_ns ||
+	    model_guest_cpu_offline(d->model, k->vm, k->cpu))
+		return false;
+	*f = k->stretch;
+	stall_stretch_seal(d, v, k, f, v->guest_last);
+	f->end = model_now(d->model);
+	return true;
+}
+
+static bool chain_ongoing(const struct stall_detector *d, const struct stall_track *k,
+			  uint32_t vcpu, struct stall_facts *f)
+{
+	struct vcpu_span open;
+
+	if (model_vcpu_current(d->model, k->vm, vcpu, &open) || !vcpu_state_denies(open.state))
+		return false;
+	if (k->chain_open && k->chain.end.ns == open.begin.ns) {
+		*f = k->chain;
+		f->end.ns = INT64_MAX;
+	} else {
+		facts_begin(f, k->vm, k->cpu, open.begin);
+	}
+	facts_vcpu_span(f, &open);
+	f->end = open.end;
+	f->than_ns = d->options.than_ns;
+	f->err_ns = k->err_ns;
+	f->kind = k->task_known ? k->stretch.kind : GUEST_CPU_UNKNOWN;
+	f->pid = k->task_known ? k->stretch.pid : 0;
+	return facts_duration(f) >= d->options.than_ns;
+}
+
+/* A vCPU that was never off its pCPU before has told nothing yet, but its stall counts too. */
+static void tracks_complete(struct stall_detector *d)
+{
+	uint32_t vms[MODEL_VMS_MAX];
+	size_t n_vms = model_vms(d->model, vms, MODEL_VMS_MAX);
+
+	for (size_t i = 0; i < n_vms; i++) {
+		struct stall_vm *v = stall_vm_get(d, vms[i]);
+		uint32_t vcpus[VS_CPUS_MAX];
+		size_t n = v ? model_vcpus(d->model, vms[i], vcpus, VS_CPUS_MAX) : 0;
+
+		for (size_t k = 0; k < n; k++) {
+			uint16_t cpu;
+
+			if (!model_guest_cpu_of_vcpu(d->model, vms[i], vcpus[k], &cpu))
+				stall_track_get(v, cpu);
+		}
+	}
+}
+
+size_t stall_ongoing(struct stall_detector *d, struct stall_facts *out, size_t max)
+{
+	size_t n = 0;
+
+	tracks_complete(d);
+	for (size_t i = 0; i < d->n_vms; i++) {
+		for (size_t c = 0; c < VS_CPUS_MAX && n < max; c++) {
+			const struct stall_track *k = d->vms[i]->tracks[c];
+			struct stall_facts *f = &out[n];
+			uint32_t vcpu;
+			bool joined;
+
+			if (!k)
+				continue;
+			joined = !model_vcpu_of_guest_cpu(d->model, k->vm, k->cpu, &vcpu);
+			if (!(joined && chain_ongoing(d, k, vcpu, f))) {
+				if (!stretch_ongoing(d, d->vms[i], k, f))
+					continue;
+				if (joined)
+					stall_add_open_span(d, f, vcpu);
+			}
+			f->ongoing = true;
+			stall_facts_complete(d, d->vms[i], f);
+			n += f->denied;
+		}
+	}
+	return n;
+}
+
+uint64_t stall_dropped(const struct stall_detector *d)
+{
+	return d->dropped;
+}

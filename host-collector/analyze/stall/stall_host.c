@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The host's side of the stall detector: what keeps a vCPU from the guest, and the guest's clock.
+ */
+#include "host-collector/analyze/stall/stall_internal.h"
+
+static int64_t overlap(struct host_ns a, struct host_ns b, struct host_ns x, struct host_ns y)
+{
+	int64_t begin = a.ns > x.ns ? a.ns : x.ns, end = b.ns < y.ns ? b.ns : y.ns;
+
+	return end > begin ? end - begin : 0;
+}
+
+/* Which stretch of the guest a chain of the host's lies in. False: one that is told by itself. */
+static bool chain_stands_alone(const struct stall_detector *d, const struct stall_track *k,
+			       struct stall_facts *chain)
+{
+	unsigned n = k->n_recent < STALL_RECENT_MAX ? k->n_recent : STALL_RECENT_MAX;
+	int64_t best = 0;
+
+	chain->kind = GUEST_CPU_UNKNOWN;
+	chain->pid = 0;
+	if (stall_unproven(d, k))
+		return true;
+	if (k->task_known && !model_guest_cpu_offline(d->model, k->vm, k->cpu)) {
+		best = overlap(chain->begin, chain->end, k->stretch.begin, model_now(d->model));
+		if (k->stretch.kind == GUEST_CPU_TASK && best >= d->options.than_ns)
+			return false;
+		if (best > 0)
+			chain->kind = k->stretch.kind;
+		chain->pid = k->stretch.pid;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		int64_t ns =
+			overlap(chain->begin, chain->end, k->recent[i].begin, k->recent[i].end);
+
+		if (!k->recent[i].idle && ns >= d->options.than_ns)
+			return false;
+		if (ns > best) {
+			best = ns;
+			chain->kind = GUEST_CPU_IDLE;
+			chain->pid = 0;
+		}
+	}
+	return true;
+}
+
+void stall_chain_end(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
+{
+	struct stall_facts *f = &k->chain;
+
+	k->chain_open = false;
+	stall_storm_piece(d, v, k);
+	if (facts_duration(f) < d->options.than_ns || !chain_stands_alone(d, k, f))
+		return;
+	f->than_ns = d->options.than_ns;
+	/* Its edges are the host's own. */
+	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : 0;
+	stall_tell(d, v, f);
+}
+
+void stall_vcpu_span(void *context, const struct vcpu_span *span)
+{
+	struct stall_detector *d = context;
+	struct stall_vm *v = stall_vm_get(d, span->vm);
+	struct stall_track *k;
+	uint16_t cpu;
+
+	if (!v || model_guest_cpu_of_vcpu(d->model, span->vm, span->vcpu, &cpu))
+		return;
+	k = stall_track_get(v, cpu);
+	if (!k)
+		return;
+	hints_vcpu(v->hints, span);
+	if (k->reading_valid)
+		facts_vcpu_span(&k->reading, span);
+	for (unsigned i = 0; i < k->n_pending; i++)
+		facts_vcpu_span(&k->pending[i], span);
+	facts_vcpu_span(&k->stretch, span);
+	if (k->doubt)
+		facts_vcpu_span(&k->doubted, span);
+	if (k->proven_valid)
+		facts_vcpu_span(&k->proven, span);
+	if (k->unseen_valid)
+		facts_vcpu_span(&k->unseen, span);
+	if (k->unseen_valid && k->before_unseen_valid)
+		facts_vcpu_span(&k->before_unseen, span);
+	if (k->in_interrupt)
+		facts_vcpu_span(&k->interrupt, span);
+	if (k->in_interrupt && k->before_valid)
+		facts_vcpu_span(&k->before, span);
+	stall_pending_check(d, v, k, false);
+
+	if (!vcpu_span_denies(span)) {
+		k->chain.cut |= span->state == VCPU_UNKNOWN;
+		if (k->chain_open)
+			stall_chain_end(d, v, k);
+		stall_storm_span(d, v, k, span);
+		k->chain_after_unknown = span->state == VCPU_UNKNOWN;
+		return;
+	}
+	if (!k->chain_open) {
+		facts_begin(&k->chain, span->vm, cpu, span->begin);
+		k->chain.cut = k->chain_after_unknown;
+		k->chain_open = true;
+	}
+	stall_storm_span(d, v, k, span);
+	k->chain.end.ns = INT64_MAX;
+	facts_vcpu_span(&k->chain, span);
+	k->chain.end = span->end;
+}
+
+void stall_host_instant(void *context, const struct host_instant *i)
+{
+	struct stall_detector *d = context;
+	struct stall_vm *v = i->of_vcpu ? stall_vm_get(d, i->vm) : NULL;
+
+	/* The collector's own stream brings only stacks. */
+	for (size_t k = 0; i->event.type == VS_EVENT_LOST && k < d->n_vms; k++) {
+		if (i->event.cpu != VS_CPU_COLLECTOR)
+			hints_lost(d->vms[k]->hints, i->t);
+	}
+	if (v)
+		hints_host(v->hints, d->model, i);
+}
+
+/* The clock is the whole guest's: what it does is told of the guest's first CPU. */
+void stall_guest_clock(void *context, const struct guest_clock_reading *r)
+{
+	struct stall_detector *d = context;
+	struct stall_vm *v = stall_vm_get(d, r->vm);
+	struct stall_track *k = v ? stall_track_get(v, 0) : NULL;
+	struct stall_facts *f;
+
+	if (!k)
+		return;
+	f = &k->reading;
+	if (k->reading_valid && r->step_ns && r->t.ns > f->begin.ns) {
+		facts_end(f, r->t);
+		f->than_ns = d->options.than_ns;
+		f->err_ns = k->err_ns;
+		f->clock_step_ns = r->step_ns;
+		f->clock_step_proven = r->proven;
+		f->kind = k->task_known ? k->stretch.kind : GUEST_CPU_UNKNOWN;
+		f->pid = k->task_known ? k->stretch.pid : 0;
+		stall_pending_add(d, v, k, f);
+	}
+	facts_begin(f, k->vm, k->cpu, r->t);
+	k->reading_valid = true;
+}

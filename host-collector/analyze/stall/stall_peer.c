@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Two CPUs of one guest that keep their tasks at the same time: one may spin for what the other
+ * has, a lock or the answer to a call. Their events look alike. The one that waits cannot have
+ * begun before the other kept its CPU, and both let go together.
+ */
+#include "host-collector/analyze/stall/stall_internal.h"
+
+/* From the release of what one waits for to the switch by which each lets go of its CPU. */
+static const int64_t together_ns = 10000000;
+/* Of a CPU whose task denied nothing: many a task leaves its CPU at about that time. */
+static const int64_t together_by_chance_ns = 1000000;
+/* Denials that begin closer together than that say nothing of who was first. */
+static const int64_t first_ns = 10000000;
+
+/* The part of the stretch in which the guest itself denied something. */
+struct wait {
+	int64_t begin, end, halted_ns;
+	bool ticks_stopped;
+};
+
+static int64_t common_ns(const struct wait *w, const struct stall_recent *r)
+{
+	int64_t begin = w->begin > r->begin.ns ? w->begin : r->begin.ns;
+	int64_t end = w->end < r->end.ns ? w->end : r->end.ns;
+
+	return end > begin ? end - begin : 0;
+}
+
+static bool denies_nothing(const struct stall_recent *r)
+{
+	return r->denial.ns == r->end.ns;
+}
+
+/* away_ns: of the time between, the host kept the vCPU that waited. Of who spins by its samples it
+ * is known that it waits, so a tenth of its wait will do. */
+static bool ends_with(const struct wait *w, const struct stall_recent *r, int64_t away_ns,
+		      bool spinning)
+{
+	int64_t apart = w->end - r->end.ns - away_ns, most = (w->end - w->begin) / 10;
+	int64_t limit = denies_nothing(r) ? together_by_chance_ns : together_ns;
+
+	if (!spinning && most > limit)
+		most = limit;
+	return apart <= most && apart >= -most;
+}
+
+/* Did this CPU deny something before the other? unsure: one cannot say. */
+static bool was_first(const struct wait *w, const struct stall_recent *r, bool *unsure)
+{
+	int64_t before = w->begin - r->denial.ns;
+
+	*unsure = false;
+	if (r->ticks_stopped != w->ticks_stopped)
+		return w->ticks_stopped;
+	*unsure = denies_nothing(r) || (before < first_ns && before > -first_ns);
+	return before < 0 && !*unsure;
+}
+
+static bool better(const struct facts_guest_peer *a, const struct facts_guest_peer *b)
+{
+	if (a->called != b->called)
+		return a->called;
+	if (a->ended != b->ended)
+		return a->ended;
+	if (a->unsure != b->unsure)
+		return b->unsure;
+	return a->ns > b->ns;
+}
+
+/* Does the stretch wait for what this CPU does? on: it has not ended. */
+static void consider(const struct stall_facts *f, const struct wait *w, uint16_t cpu,
+		     const struct stall_recent *r, int64_t away_ns, bool on,
+		     struct facts_guest_peer *best)
+{
+	int64_t wait_ns = w->end - w->begin;
+	struct facts_guest_peer peer = {
+		.known = true,
+		.called = f->waits.called_cpu == cpu && f->waits.called_ns * 10 >= wait_ns * 8,
+		.ended = on ? f->ongoing : ends_with(w, r, away_ns, f->sampled.spinning),
+		.ticks_stopped = r->ticks_stopped,
+		.cpu = cpu,
+		.kind = r->kind,
+		.number = r->number,
+		.vector = r->vector,
+		.pid = r->pid,
+		.ns = common_ns(w, r),
+		.halted_ns = w->halted_ns,
+	};
+	bool proven = peer.called || f->sampled.spinning;
+
+	if (r->idle || peer.ns * 10 < wait_ns * 8 || !(peer.ended || proven))
+		return;
+	if (was_first(w, r, &peer.unsure) && !proven)
+		return;
+	peer.unsure = !peer.called && (peer.unsure || !peer.ended);
+	if (!best->known || better(&peer, best))
+		*best = peer;
+}
+
+/* What this CPU has had since its last switch, as if it were over. */
+static struct stall_recent open_stretch(const struct stall_detector *d, const struct stall_vm *v,
+					const struct stall_track *k)
+{
+	struct stall_facts f = k->stretch;
+
+	stall_stretch_seal(d, v, k, &f, v->guest_last);
+	return stall_recent_of(&f);
+}
+
+/* Its ticks stopped because its vCPU did not run: that says nothing of its interrupts. */
+static void ticks_excuse(const struct stall_detector *d, const struct stall_vm *v,
+			 const struct stall_track *k, const struct wait *w, struct stall_recent *r)
+{
+	uint32_t vcpu;
+
+	if (r->ticks_stopped && !model_vcpu_of_guest_cpu(d->model, v->vm, k->cpu, &vcpu) &&
+	    hints_kept_ns(v->hints, d->model, v->vm, vcpu, (struct host_ns){w->begin},
+			  (struct host_ns){w->end}) *
+			    2 >
+		    w->end - w->begin)
+		r->ticks_stopped = false;
+}
+
+static void consider_track(const struct stall_detector *d, const struct stall_vm *v,
+			   const struct stall_facts *f, const struct wait *w,
+			   const struct stall_track *k, struct facts_guest_peer *best)
+{
+	unsigned n = k->n_recent < STALL_RECENT_MAX ? k->n_recent : STALL_RECENT_MAX;
+	struct stall_recent r;
+	int64_t away_ns;
+
+	for (unsigned i = 0; i < n; i++) {
+		r = k->recent[i];
+		if (!common_ns(w, &r))
+			continue;
+		ticks_excuse(d, v, k, w, &r);
+		away_ns = r.end.ns < w->end && f->vcpu_known
+				  ? hints_kept_ns(v->hints, d->model, v->vm, f->vcpu, r.end,
+						  (struct host_ns){w->end})
+				  : 0;
+		consider(f, w, k->cpu, &r, away_ns, false, best);
+	}
+	if (!k->task_known || k->stretch.kind != GUEST_CPU_TASK || k->stretch.begin.ns > w->begin)
+		return;
+	r = open_stretch(d, v, k);
+	ticks_excuse(d, v, k, w, &r);
+	consider(f, w, k->cpu, &r, 0, true, best);
+}
+
+void stall_peer_fill(const struct stall_detector *d, const struct stall_vm *v,
+		     struct stall_facts *f)
+{
+	const int64_t end = facts_denial_end(f).ns, all = facts_denial_ns(f);
+	struct facts_guest_peer *best = &f->guest_peer;
+	struct wait w = {.end = end, .ticks_stopped = facts_ticks_stopped(f)};
+	int64_t own;
+
+	*best = (struct facts_guest_peer){0};
+	if (f->kind == GUEST_CPU_IDLE || f->kind == GUEST_CPU_UNKNOWN || f->lost.alone ||
+	    f->clock_step_ns || f->sampled.computing)
+		return;
+	/* A paravirtual lock halts in between, though it has a task to run. Or its idle task's
+	 * switch is missing. */
+	if (f->kind == GUEST_CPU_TASK && f->data.kvm_events && !f->n_lost && !f->waits.lossy)
+		w.halted_ns = f->state_ns[VCPU_HALTED] - f->waits.lock_halted_ns;
+	own = facts_denied_by_guest(f) + w.halted_ns;
+	w.begin = end - (own < all ? own : all);
+	if (w.end - w.begin < f->than_ns)
+		return;
+	for (size_t c = 0; c < VS_CPUS_MAX; c++) {
+		if (v->tracks[c] && v->tracks[c]->cpu != f->cpu)
+			consider_track(d, v, f, &w, v->tracks[c], best);
+	}
+}
+
+bool stall_peer_settled(const struct stall_vm *v, const struct stall_facts *f, struct host_ns now)
+{
+	if (now.ns - f->end.ns > together_ns)
+		return true;
+	for (size_t c = 0; c < VS_CPUS_MAX; c++) {
+		const struct stall_track *k = v->tracks[c];
+
+		if (k && k->cpu != f->cpu && k->task_known && k->stretch.kind == GUEST_CPU_TASK &&
+		    f->end.ns - k->stretch.begin.ns >= f->than_ns)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Many short times in which the host keeps a vCPU from the guest, none of them the threshold long:
+ * a quota of a tenth per 100 ms, swap at 5 ms a page. They are added up over a window that lasts as
+ * long as they are at least half of it, at most 1 s. A window ends with the last of them.
+ *
+ * With the guest's side a stretch of a task adds up what lies in it, and no time is told twice. A
+ * stretch in which the host took the threshold is heavy: it will be told, so no window crosses its
+ * edges, and one inside is told only if the stretch is not after all. Windows go on across other
+ * stretches; one that overlaps a stretch which is told for another reason is dropped.
+ *
+ * The stretch in which a piece lies may become heavy, or not. Until that is known there are three
+ * windows: `storm` with it, `older` without it, and `newer`, which begins in it.
+ */
+#include "host-collector/analyze/stall/stall_internal.h"
+
+#include <string.h>
+
+#define STORM_WINDOW_NS 1000000000ll
+/* A wait shorter than this is no piece, as most exits are. */
+#define STORM_PIECE_NS 50000ll
+
+/* Of what the host took, what the vCPU waited for: the handling of exits is no wait, and turns with
+ * others on its pCPU are a fair share up to what the vCPU ran itself. */
+static int64_t waited_ns(const struct stall_facts *f)
+{
+	return facts_denied_in_pieces(f) - f->state_ns[VCPU_KVM] - f->state_ns[VCPU_VMM];
+}
+
+static void window_tell(struct stall_detector *d, const struct stall_vm *v,
+			const struct stall_track *k, struct stall_facts *f)
+{
+	f->kind = GUEST_CPU_UNKNOWN;
+	f->than_ns = d->options.than_ns;
+	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : 0; /* its edges are the host's own */
+	stall_tell(d, v, f);
+}
+
+/* A window that begins with the chain that is over. */
+static void window_begin(struct stall_window *w, const struct stall_track *k,
+			 struct host_ns stretch)
+{
+	w->facts = w->told = k->chain;
+	w->facts.end.ns = INT64_MAX;
+	w->stretch = stretch;
+	w->pieces = 1;
+	w->open = true;
+}
+
+/* Is the stretch that began then still to end, or to be told? */
+static bool stretch_awaited(const struct stall_track *k, struct host_ns begin)
+{
+	if (k->task_known && k->stretch.begin.ns == begin.ns)
+		return true;
+	for (unsigned i = 0; i < k->n_pending; i++) {
+		if (k->pending[i].begin.ns == begin.ns)
+			return true;
+	}
+	return false;
+}
+
+static void claimed_remove(struct stall_track *k, unsigned at)
+{
+	k->n_claimed--;
+	memmove(&k->claimed[at], &k->claimed[at + 1], (k->n_claimed - at) * sizeof(k->claimed[0]));
+}
+
+/* A task's, by which the guest's side adds up times of the host's. */
+static bool has_open_stretch(const struct stall_detector *d, const struct stall_track *k)
+{
+	return k->task_known && k->stretch.kind == GUEST_CPU_TASK && !stall_unproven(d, k) &&
+	       !model_guest_cpu_offline(d->model, k->vm, k->cpu);
+}
+
+/* The begin of the newest stretch that overlaps the window and that may be told; 0: none. */
+static struct host_ns newest_stretch(const struct stall_detector *d, const struct stall_track *k,
+				     const struct stall_window *w)
+{
+	const struct host_ns none = {0};
+
+	if (w->stretch.ns)
+		return w->stretch;
+	if (has_open_stretch(d, k) && k->stretch.begin.ns < w->told.end.ns)
+		return k->stretch.begin;
+	for (unsigned i = k->n_pending; i-- > 0 && !stall_unproven(d, k);) {
+		if (k->pending[i].begin.ns < w->told.end.ns &&
+		    k->pending[i].end.ns > w->told.begin.ns)
+			return k->pending[i].begin;
+	}
+	return none;
+}
+
+static void window_close(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+			 struct stall_window *w)
+{
+	struct host_ns stretch = newest_stretch(d, k, w);
+
+	if (!w->open)
+		return;
+	w->open = false;
+	if (w->pieces < 2 || waited_ns(&w->told) < d->options.than_ns)
+		return;
+	w->told.n_pieces = w->pieces;
+	if (!stretch.ns || !stretch_awaited(k, stretch)) {
+		window_tell(d, v, k, &w->told);
+		return;
+	}
+	/* A stretch in which there are more of them is sure to be told. */
+	if (k->n_claimed == STALL_CLAIMED_MAX)
+		claimed_remove(k, 0);
+	k->claimed[k->n_claimed++] = (struct stall_claimed){w->told, stretch};
+}
+
+static bool is_heavy(const struct stall_detector *d, const struct stall_facts *stretch)
+{
+	return facts_denied_in_pieces(stretch) >= d->options.than_ns;
+}
+
+/* The heavy stretch in which a chain ended at `t`, by its begin; 0: in none, or not known yet: then
+ * *may is the begin of the one that may become heavy. */
+static struct host_ns stretch_of(const struct stall_detector *d, const struct stall_track *k,
+				 struct host_ns t, struct host_ns *may)
+{
+	const struct stall_facts *in = NULL;
+	const struct host_ns none = {0};
+
+	*may = none;
+	if (has_open_stretch(d, k) && t.ns > k->stretch.begin.ns)
+		in = &k->stretch;
+	for (unsigned i = 0; !in && i < k->n_pending && !stall_unproven(d, k); i++) {
+		if (t.ns > k->pending[i].begin.ns && t.ns <= k->pending[i].end.ns)
+			in = &k->pending[i];
+	}
+	if (in && is_heavy(d, in))
+		return in->begin;
+	if (in)
+		*may = in->begin;
+	return none;
+}
+
+/* Has the stretch in which `newer` begins become heavy? Then nothing before it goes with it. If it
+ * has ended otherwise, nothing keeps them apart. */
+static void newer_resolve(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
+{
+	struct host_ns may, stretch;
+
+	if (!k->newer.open)
+		return;
+	stretch = stretch_of(d, k, k->newer.told.end, &may);
+	if (stretch.ns == k->newer.stretch.ns) {
+		window_close(d, v, k, &k->older);
+		k->storm = k->newer;
+	}
+	if (may.ns != k->newer.stretch.ns)
+		k->newer.open = k->older.open = false;
+}
+
+/* Ends the windows; of one in a stretch that may become heavy, the parts. */
+static void windows_close(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
+{
+	newer_resolve(d, v, k);
+	if (k->newer.open) {
+		window_close(d, v, k, &k->older);
+		window_close(d, v, k, &k->newer);
+		k->storm.open = false;
+	} else {
+		window_close(d, v, k, &k->storm);
+	}
+}
+
+/* Does the chain that is over make the window too long, or too thin? */
+static bool window_ends(const struct stall_window *w, const struct stall_track *k,
+			struct stall_facts *next)
+{
+	*next = w->facts;
+	facts_end(next, k->chain.end);
+	return 2 * waited_ns(next) < facts_duration(next) || facts_duration(next) > STORM_WINDOW_NS;
+}
+
+/* False: the window must end before it. */
+static bool window_add(struct stall_window *w, const struct stall_track *k)
+{
+	struct stall_facts next;
+
+	if (!w->open || window_ends(w, k, &next))
+		return false;
+	w->told = next;
+	w->pieces++;
+	return true;
+}
+
+void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
+{
+	struct host_ns may, stretch;
+	bool added;
+
+	if (waited_ns(&k->chain) < STORM_PIECE_NS)
+		return;
+	if (facts_duration(&k->chain) >= d->options.than_ns) {
+		windows_close(d, v, k); /* this one is told by itself */
+		return;
+	}
+	newer_resolve(d, v, k);
+	stretch = stretch_of(d, k, k->chain.end, &may);
+	if (k->storm.open && stretch.ns != k->storm.stretch.ns)
+		windows_close(d, v, k);
+	if (may.ns && k->storm.open && !k->newer.open) {
+		k->older = k->storm;
+		window_begin(&k->newer, k, may);
+		added = window_add(&k->storm, k);
+	} else {
+		added = window_add(&k->storm, k);
+		if (added && k->newer.open && !window_add(&k->newer, k))
+			window_begin(&k->newer, k, may);
+	}
+	if (added)
+		return;
+	windows_close(d, v, k);
+	window_begin(&k->storm, k, stretch);
+	if (may.ns) {
+		k->older.open = false;
+		window_begin(&k->newer, k, may);
+	}
+}
+
+static bool overlaps(const struct stall_facts *a, const struct stall_facts *b)
+{
+	return a->begin.ns < b->end.ns && b->begin.ns < a->end.ns;
+}
+
+static void window_drop(struct stall_window *w, const struct stall_facts *told)
+{
+	if (w->open && overlaps(&w->told, told))
+		w->open = false;
+}
+
+/* Tells the windows of stretches that were not told. `told`: one that is, if denied. */
+void stall_storm_stretch(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+			 const struct stall_facts *told)
+{
+	const bool claims = told && told->denied && told->kind != GUEST_CPU_UNKNOWN;
+
+	newer_resolve(d, v, k);
+	if (claims) {
+		window_drop(&k->storm, told);
+		window_drop(&k->older, told);
+		window_drop(&k->newer, told);
+	}
+	for (unsigned i = 0; i < k->n_claimed;) {
+		struct stall_claimed c = k->claimed[i];
+
+		if (claims && overlaps(&c.facts, told)) {
+			claimed_remove(k, i);
+		} else if (stretch_awaited(k, c.stretch)) {
+			i++;
+		} else {
+			claimed_remove(k, i);
+			window_tell(d, v, k, &c.facts);
+		}
+	}
+}
+
+static void window_span(struct stall_window *w, const struct vcpu_span *span)
+{
+	if (w->open)
+		facts_vcpu_span(&w->facts, span);
+}
+
+void stall_storm_span(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+		      const struct vcpu_span *span)
+{
+	if (k->n_claimed)
+		stall_storm_stretch(d, v, k, NULL);
+	if (!k->storm.open)
+		return;
+	window_span(&k->storm, span);
+	window_span(&k->newer, span);
+	/* Nothing for so long that no later piece can make half of it. */
+	if (!vcpu_span_denies(span) &&
+	    span->end.ns - k->storm.facts.begin.ns > STORM_WINDOW_NS + d->options.than_ns)
+		windows_close(d, v, k);
+}
+
+void stall_storm_finish(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
+{
+	windows_close(d, v, k);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/stall/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/analyze/stall/describe.h"
+#include "host-collector/analyze/stall/detectors.h"
+#include "host-collector/analyze/stall/verdict_parts.h"
+
+/* ---- the table ---- */
+
+#define NEEDS(NAME) (1u << MISSING_##NAME)
+
+const struct verdict_rule verdict_rules[] = {
+	{VERDICT_CLOCK_JUMP,
+	 "between two readings of the guest's clock it went ahead of the host's, or back",
+	 "the clocks' error is as large; only the guest's own answers show when it read its clock",
+	 NEEDS(GUEST_EVENTS), cause_clock_step_ns, against_clock_unproven, because_clock_step,
+	 NULL},
+	{VERDICT_VM_PAUSED, "the vCPU thread is stopped: a signal, a debugger, the freezer, QMP",
+	 "the guest's timer ticks went on meanwhile", NEEDS(HOST_EVENTS), cause_stopped_ns,
+	 against_guest_was_alive, because_stopped, culprits_senders},
+	{VERDICT_MIGRATION, "QEMU paused the VM while it migrated it",
+	 "the guest's timer ticks went on meanwhile", NEEDS(HOST_EVENTS), cause_migration_ns,
+	 against_guest_was_alive, because_migration, NULL},
+	{VERDICT_HOST_LOCKUP, "the host's watchdog says that the vCPU's pCPU stands still",
+	 "the guest's ticks went on", NEEDS(HOST_EVENTS), cause_lockup_ns, against_guest_was_alive,
+	 because_lockup, NULL}, /* who had the pCPU is told with the next rule but one */
+	{VERDICT_SPLIT_LOCK,
+	 "the vCPU thread sleeps where the host's kernel slows down split locks",
+	 "no stack shows it", NEEDS(HOST_EVENTS), cause_split_lock_ns, against_split_lock_unseen,
+	 because_split_lock, NULL},
+	{VERDICT_VCPU_NOT_SCHEDULED,
+	 "the vCPU thread is ready to run and another task runs instead",
+	 "the guest's ticks went on; a wait that lasts, under a CPU quota, may be throttling",
+	 NEEDS(HOST_EVENTS), cause_not_scheduled_ns, against_quota_uncounted, because_not_scheduled,
+	 culprits_holders},
+	{VERDICT_CGROUP_THROTTLED, "the vCPU thread is ready to run, not run, and its pCPU idles",
+	 "the throttling itself was not seen", NEEDS(HOST_EVENTS), cause_quota_ns,
+	 against_quota_unseen, because_quota, NULL},
+	{VERDICT_VMM_LOCK, "the vCPU thread sleeps where QEMU takes its big lock",
+	 "few of many short waits brought a stack; the guest's ticks went on", NEEDS(HOST_EVENTS),
+	 cause_vmm_lock_ns, against_few_samples, because_lock, culprits_lock_holders},
+	{VERDICT_STORAGE_BACKEND, "the vCPU thread sleeps in block I/O",
+	 "few of many short waits brought a stack; the guest's ticks went on", NEEDS(HOST_EVENTS),
+	 cause_block_io_ns, against_few_samples, because_block_io, NULL},
+	{VERDICT_DEMAND_PAGING, "the vCPU thread sleeps in a page fault or userfault",
+	 "few stacks show what page faults waited for; the guest's ticks went on",
+	 NEEDS(HOST_EVENTS), cause_paging_ns, against_paging_unseen, because_paging,
+	 culprits_page_providers},
+	{VERDICT_MMU_CONTENTION, "the vCPU thread sleeps on a lock of the memory map",
+	 "few of many short waits brought a stack; the guest's ticks went on", NEEDS(HOST_EVENTS),
+	 cause_mmu_ns, against_few_samples, because_mmu, NULL},
+	{VERDICT_HOST_MEMORY, "the vCPU thread sleeps in reclaim or compaction",
+	 "few of many short waits brought a stack; the guest's ticks went on", NEEDS(HOST_EVENTS),
+	 cause_reclaim_ns, against_few_samples, because_reclaim, NULL},
+	{VERDICT_LOCK_HOLDER_PREEMPTED,
+	 "the guest spins (PAUSE exits) or halts with a task to run, while another of its vCPUs is "
+	 "kept from the guest",
+	 "only the end of the wait joins it to that vCPU; events are missing",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), cause_lock_ns,
+	 against_owner_unproven, because_lock_owner, culprits_of_lock_owner},
+	{VERDICT_IPI_TARGET_PREEMPTED,
+	 "the guest has called another of its CPUs by an interrupt, which its vCPU, kept from the "
+	 "guest, does not take",
+	 "only the end of the wait joins it to that vCPU",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), cause_call_ns,
+	 against_peer_unproven, because_call, culprits_of_call_target},
+	{VERDICT_DEVICE_NO_COMPLETION,
+	 "QEMU does not end an access to a device, or the guest reads one register of it again and "
+	 "again, and hardly writes",
+	 "the guest's ticks went on", NEEDS(HOST_EVENTS) | NEEDS(KVM_EVENTS), cause_device_ns,
+	 against_guest_was_alive, because_device, NULL},
+	{VERDICT_NESTED_UNOBSERVABLE,
+	 "the guest entered a guest of its own and neither came back nor switched tasks",
+	 "neither KVM's events nor ticks show that the guest ran",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), cause_nested_ns,
+	 against_guest_unproven, because_nested, NULL},
+	{VERDICT_INTERRUPT_LOST,
+	 "KVM accepted an interrupt and no handler ran, though the vCPU halted or the guest went on",
+	 "", NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), cause_lost_ns, NULL,
+	 because_lost, NULL},
+	{VERDICT_TIMER_LATE,
+	 "ticks stop though the vCPU runs the guest, and no timer interrupt is pending until one comes",
+	 "nobody waited for the CPU: the guest may have stopped its tick",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), cause_late_tick_ns,
+	 against_tick_unwanted, because_late_tick, NULL},
+	{VERDICT_GUEST_IRQ_STORM, "short interrupts take most of the stretch, thousands a second",
+	 "neither KVM's events nor ticks show that the guest ran; 1 in 200 of the guest's events is missing",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), cause_storm_ns, against_storm_unproven,
+	 because_storm, culprits_guest_task},
+	{VERDICT_GUEST_SPIN, "something was denied while the vCPU ran the guest",
+	 "neither KVM's events nor ticks show that the guest ran; without all of KVM's events, another vCPU "
+	 "of the VM did not run meanwhile; short handlers were only counted",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), cause_spin_ns, against_spin_unproven,
+	 because_spin, culprits_guest_task},
+};
+
+const size_t verdict_rules_count = sizeof(verdict_rules) / sizeof(*verdict_rules);
+
+/* ---- the judge ---- */
+
+/* Shares of the denied time, in percent: what decides, what makes likely, what is worth a mention
+ * as runner-up. docs/verdicts.md gives the reasons. */
+enum { DECIDES = 80, LIKELY = 50, MENTIONED = 10 };
+
+static uint32_t missing_of(const struct stall_facts *f)
+{
+	uint32_t missing = 0;
+
+	if (!f->data.kvm_events)
+		missing |= NEEDS(KVM_EVENTS);
+	if (!f->data.guest_events)
+		missing |= NEEDS(GUEST_EVENTS);
+	if (f->data.handlers_counted)
+		missing |= NEEDS(HANDLERS);
+	if (!f->data.host_events)
+		missing |= NEEDS(HOST_EVENTS);
+	else if (f->state_ns[VCPU_UNKNOWN] > 0 || f->cut || f->n_lost)
+		missing |= NEEDS(LOST_EVENTS);
+	if (f->class_ns[WAIT_NONE] >= f->than_ns / 4)
+		missing |= NEEDS(STACKS);
+	/* The edges are known no better than the thing itself. */
+	if (f->data.guest_events && f->err_ns > (uint64_t)f->than_ns / 2)
+		missing |= NEEDS(CLOCK_MAP);
+	return missing;
+}
+
+/* Of what was denied, what nobody can tell. */
+static int64_t unknown_ns(const struct stall_facts *f)
+{
+	int64_t evidently_ran = facts_ran(f) - f->state_ns[VCPU_GUEST];
+
+	return f->state_ns[VCPU_UNKNOWN] - evidently_ran;
+}
+
+/* Nothing joins the guest's side to the host's, and this stretch is the guest's. */
+static bool unjoined(const struct stall_facts *f)
+{
+	return f->data.guest_events && f->kind != GUEST_CPU_UNKNOWN && f->err_ns >= UINT32_MAX;
+}
+
+void verdict_unjoin(struct incident *i)
+{
+	i->verdict = i->runner_up = VERDICT_UNDETERMINED;
+	i->confidence = CONFIDENCE_UNDETERMINED;
+	i->n_culprits = i->n_groups = i->n_causes = 0;
+	describe(i->because, sizeof(i->because),
+		 "the guest's times are not proven: what the host did meanwhile is not known");
+}
+
+/* Everything denied, whoever is to blame, what nobody can tell included. */
+static int64_t denied_ns(const struct stall_facts *f)
+{
+	return facts_denied_by_host(f) + facts_denied_by_guest(f) + unknown_ns(f);
+}
+
+/* Fills the incident's causes and culprits: all rules that account for a tenth of what was denied.
+ */
+static void rank(const struct stall_facts *f, const struct model *m, int64_t all,
+		 struct incident *out)
+{
+	out->n_causes = out->n_culprits = out->n_groups = 0;
+	for (size_t i = 0; i < verdict_rules_count; i++) {
+		int64_t ns = verdict_rules[i].accounts_for(f);
+		size_t at = out->n_causes;
+
+		if (ns <= 0 || ns * 100 < all * MENTIONED)
+			continue;
+		if (verdict_rules[i].culprits)
+			verdict_rules[i].culprits(f, m, out);
+		for (size_t k = 0; k < out->n_culprits; k++) {
+			if (out->culprits[k].cause == VERDICT_UNDETERMINED)
+				out->culprits[k].cause = verdict_rules[i].verdict;
+		}
+		for (; at && out->causes[at - 1].ns < ns; at--) {
+			if (at < REPORT_CAUSES_MAX)
+				out->causes[at] = out->causes[at - 1];
+		}
+		if (at < REPORT_CAUSES_MAX)
+			out->causes[at] = (struct report_cause){verdict_rules[i].verdict, ns};
+		out->n_causes += out->n_causes < REPORT_CAUSES_MAX;
+	}
+}
+
+/* One cause is half of `all`, or all causes together leave next to nothing open. */
+static bool explained(const struct incident *i, int64_t all)
+{
+	int64_t sum = 0;
+
+	for (size_t k = 0; k < i->n_causes; k++)
+		sum += i->causes[k].ns;
+	return i->n_causes && (i->causes[0].ns * 100 >= all * LIKELY || sum * 100 >= all * DECIDES);
+}
+
+static const struct verdict_rule *rule_of(enum verdict verdict)
+{
+	const struct verdict_rule *rule = verdict_rules;
+
+	while (rule->verdict != verdict)
+		rule++;
+	return rule;
+}
+
+/* "no single cause: vcpu_not_scheduled took 360 ms of the 955 ms that were denied, vmm_lock ...".
+ */
+static void because_shared(struct incident *i, int64_t all)
+{
+	size_t len = 0;
+
+	for (size_t k = 0; k < i->n_causes && len < sizeof(i->because); k++) {
+		char part[96];
+
+		if (!k)
+			describe(part, sizeof(part),
+				 "no single cause: %s took %s of the %s that were denied",
+				 verdict_name(i->causes[k].verdict),
+				 duration_text(i->causes[k].ns).text, duration_text(all).text);
+		else
+			describe(part, sizeof(part), ", %s %s", verdict_name(i->causes[k].verdict),
+				 duration_text(i->causes[k].ns).text);
+		describe(i->because + len, sizeof(i->because) - len, "%s", part);
+		len += strlen(part);
+	}
+}
+
+/* Does anything explain it? surely: nothing is presumed. */
+static bool judge_by(const struct stall_facts *f, const struct model *m, bool surely,
+		     struct incident *out)
+{
+	int64_t all = denied_ns(f), unknown = unknown_ns(f);
+	const struct report_cause *best = out->causes;
+	const struct verdict_rule *rule;
+	bool sure;
+
+	rank(f, m, all, out);
+	out->runner_up = VERDICT_UNDETERMINED;
+	if (!out->n_causes) {
+		describe(out->because, sizeof(out->because),
+			 "nothing that was seen explains the %s that were denied",
+			 duration_text(all).text);
+		return false;
+	}
+	/* Of what lost events left unknown, the time around it is the best witness. */
+	if (!explained(out, all) && (surely || !explained(out, all - unknown))) {
+		out->runner_up = best->verdict;
+		describe(out->because, sizeof(out->because),
+			 "no cause explains half of the %s that were denied; %s explains %s",
+			 duration_text(all).text, verdict_name(best->verdict),
+			 duration_text(best->ns).text);
+		return false;
+	}
+	rule = rule_of(best->verdict);
+	sure = surely && !f->cut && best->ns * 100 >= all * DECIDES &&
+	       !(rule->needs & out->missing) && !(out->missing & NEEDS(CLOCK_MAP)) &&
+	       !(rule->contradicted && rule->contradicted(f));
+	out->verdict = rule->verdict;
+	out->runner_up = out->n_causes > 1 ? out->causes[1].verdict : VERDICT_UNDETERMINED;
+	out->confidence = sure ? CONFIDENCE_DECIDED : CONFIDENCE_LIKELY;
+	if (out->n_causes > 2 && best->ns * 100 < all * LIKELY)
+		because_shared(out, all);
+	else
+		rule->because(f, m, best->ns, out->because, sizeof(out->because));
+	return true;
+}
+
+static void judge(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	struct stall_facts *presumed;
+
+	if (unjoined(f)) {
+		verdict_unjoin(out);
+		return;
+	}
+	if (judge_by(f, m, true, out))
+		return;
+	presumed = malloc(sizeof(*presumed));
+	if (presumed && facts_presume(f, presumed))
+		judge_by(presumed, m, false, out);
+	else if (f->state_ns[VCPU_UNKNOWN] > 0)
+		judge_by(f, m, false, out);
+	free(presumed);
+}
+
+/* The quota that made the longest of the vCPU's throttled waits. */
+static void quota_fill(const struct stall_facts *f, const struct model *m, struct report_quota *out)
+{
+	const struct cgroup *c = model_cgroup_of(m, facts_quota(f));
+
+	if (!c)
+		return;
+	describe(out->cgroup, sizeof(out->cgroup), "%s", c->path);
+	out->quota_us = c->quota_us;
+	out->period_us = c->period_us;
+}
+
+static void lost_interrupt(const struct stall_facts *f, const struct model *m,
+			   struct report_lost_interrupt *out)
+{
+	const struct facts_lost *l = &f->lost;
+
+	if (l->ns <= 0)
+		return;
+	*out = (struct report_lost_interrupt){.known = true,
+					      .source = l->source,
+					      .vector = l->vector,
+					      .irq = l->irq,
+					      .begin = l->begin,
+					      .pending_ns = l->ns,
+					      .handled = !l->open,
+					      .raiser_pid = l->raiser};
+	describe(out->raiser_comm, sizeof(out->raiser_comm), "%s",
+		 model_task_name(m, VS_SOURCE_HOST, l->raiser));
+}
+
+void verdict_judge(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->vm = f->vm;
+	out->guest_cpu = f->cpu;
+	out->vcpu = f->vcpu_known ? f->vcpu : f->cpu;
+	out->healthy = !f->denied;
+	out->kind = f->kind;
+	out->task_pid = f->pid;
+	describe(out->task_comm, sizeof(out->task_comm), "%s",
+		 f->kind == GUEST_CPU_IDLE ? "idle" : model_task_name(m, f->vm, f->pid));
+	out->number = f->number;
+	out->vector = f->vector;
+	out->begin = f->begin;
+	out->end = f->end;
+	out->err_ns = f->err_ns;
+	out->ongoing = f->ongoing;
+	out->short_waits = f->n_pieces;
+	out->aftershock_ns = f->debt.ns;
+	out->aftershock_of = f->debt.begin;
+	memcpy(out->breakdown_ns, f->state_ns, sizeof(out->breakdown_ns));
+	out->missing = missing_of(f);
+	describe_denied(f, m, out->denied, sizeof(out->denied));
+	describe_evidence(f, m, out);
+	lost_interrupt(f, m, &out->lost_interrupt);
+	quota_fill(f, m, &out->quota);
+	if (!out->healthy)
+		judge(f, m, out);
+	detectors_fill(f, m, out);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/stall/verdict_parts.h"
+
+/* ---- what each cause accounts for ---- */
+
+int64_t cause_stopped_ns(const struct stall_facts *f)
+{
+	return f->state_ns[VCPU_STOPPED] - f->migration_ns;
+}
+
+int64_t cause_migration_ns(const struct stall_facts *f)
+{
+	return f->migration_ns;
+}
+
+int64_t cause_lockup_ns(const struct stall_facts *f)
+{
+	return f->lockup_ns;
+}
+
+int64_t cause_split_lock_ns(const struct stall_facts *f)
+{
+	return f->split_lock_ns;
+}
+
+int64_t cause_not_scheduled_ns(const struct stall_facts *f)
+{
+	return f->pcpu_busy_ns;
+}
+
+int64_t cause_quota_ns(const struct stall_facts *f)
+{
+	return f->quota_ns + f->pcpu_idle_ns;
+}
+
+int64_t cause_vmm_lock_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_VMM_LOCK];
+}
+
+int64_t cause_block_io_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_BLOCK_IO];
+}
+
+int64_t cause_paging_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_USERFAULT] + f->class_ns[WAIT_PAGE_FAULT] + f->fault_ns;
+}
+
+int64_t cause_mmu_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_MMU_LOCK];
+}
+
+int64_t cause_reclaim_ns(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_RECLAIM];
+}
+
+/* It takes well over half of a CPU's time to make tasks wait for it. */
+enum { STORM_SHARE_PERCENT = 60 };
+
+int64_t cause_storm_ns(const struct stall_facts *f)
+{
+	if (!facts_storm(f, STORM_SHARE_PERCENT))
+		return 0;
+	return facts_denied_by_guest(f) < f->irq_ns ? facts_denied_by_guest(f) : f->irq_ns;
+}
+
+/* Whatever the vCPU did meanwhile, the guest takes the step for time in which nothing happened. */
+int64_t cause_clock_step_ns(const struct stall_facts *f)
+{
+	return f->clock_step_ns ? facts_duration(f) : 0;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+int64_t cause_lock_ns(const struct stall_facts *f)
+{
+	return least(f->waits.lock_ns, facts_denied_by_guest(f));
+}
+
+int64_t cause_call_ns(const struct stall_facts *f)
+{
+	return least(f->waits.call_ns, facts_denied_by_guest(f) - cause_lock_ns(f));
+}
+
+/* What the guest denied itself, less what storms and other vCPUs explain. */
+static int64_t alone_ns(const struct stall_facts *f)
+{
+	int64_t ns = facts_denied_by_guest(f) - cause_storm_ns(f) - cause_lock_ns(f) -
+		     cause_call_ns(f) - f->tick_late_ns - f->lost.ns;
+
+	return ns > 0 ? ns : 0;
+}
+
+int64_t cause_late_tick_ns(const struct stall_facts *f)
+{
+	return least(f->tick_late_ns, facts_denied_by_guest(f));
+}
+
+int64_t cause_lost_ns(const struct stall_facts *f)
+{
+	return least(f->lost.ns, facts_denied_by_guest(f) - cause_late_tick_ns(f));
+}
+
+int64_t cause_nested_ns(const struct stall_facts *f)
+{
+	return least(f->waits.nested_ns, alone_ns(f));
+}
+
+/* While the guest reads a register again and again, most of the time goes to its exits. */
+static int64_t polled_ns(const struct stall_facts *f)
+{
+	int64_t exits = f->state_ns[VCPU_KVM] + f->state_ns[VCPU_VMM] - f->device_ns;
+
+	return least(f->waits.poll_ns, (exits > 0 ? exits : 0) + alone_ns(f) - cause_nested_ns(f));
+}
+
+int64_t cause_device_ns(const struct stall_facts *f)
+{
+	return f->device_ns + polled_ns(f);
+}
+
+int64_t cause_spin_ns(const struct stall_facts *f)
+{
+	int64_t ns = alone_ns(f) - cause_nested_ns(f);
+
+	/* Of a device that is asked all the time no part is a spin of its own. */
+	return ns - least(ns, f->waits.poll_ns);
+}
+
+/* ---- what speaks against a cause ---- */
+
+/* When the guest read its clock is known by the guest's answers only, which may be as false. */
+bool against_clock_unproven(const struct stall_facts *f)
+{
+	return !f->clock_step_proven;
+}
+
+/* The guest's own ticks fill time in which, by the host's account, the guest did not run. */
+bool against_guest_was_alive(const struct stall_facts *f)
+{
+	int64_t out = facts_denied_by_host(f);
+
+	return f->tick_interval_ns &&
+	       f->ticks * f->tick_interval_ns >
+		       facts_duration(f) - out + out / 4 + 2 * f->tick_interval_ns;
+}
+
+/* As many samples of one class, and none of another, leave less than 5 % that the class has less
+ * than 80 % of the time: 0.8^14 = 0.044. */
+enum { SAMPLES_ENOUGH = 14 };
+
+/* Much of the cause is short waits of which few brought a stack. */
+bool against_few_samples(const struct stall_facts *f)
+{
+	for (int c = 0; c < WAIT_CLASS_COUNT; c++) {
+		if (f->inferred_ns[c] * 5 > facts_denied_by_host(f) &&
+		    f->n_sampled[c] < SAMPLES_ENOUGH)
+			return true;
+	}
+	return against_guest_was_alive(f);
+}
+
+/* No stack says what the page fault waited for: it may have been memory, or a lock. */
+bool against_paging_unseen(const struct stall_facts *f)
+{
+	return f->fault_ns > cause_paging_ns(f) / 2 || against_few_samples(f);
+}
+
+/* The thread was warned of once; no stack shows that it slept for that. */
+bool against_split_lock_unseen(const struct stall_facts *f)
+{
+	return f->class_ns[WAIT_SPLIT_LOCK] < f->split_lock_ns / 2 || against_guest_was_alive(f);
+}
+
+/* The kernel counts throttling when it is over: whether a wait that lasts is one is not known yet.
+ */
+bool against_quota_uncounted(const struct stall_facts *f)
+{
+	return (f->ongoing && f->data.quota) || against_guest_was_alive(f);
+}
+
+/* Only what the quota left idle was seen, not the throttling itself. */
+bool against_quota_unseen(const struct stall_facts *f)
+{
+	return f->quota_ns < f->pcpu_idle_ns || against_guest_was_alive(f);
+}
+
+/* Neither KVM's events nor the guest's own ticks show that guest code ran; or what the vCPU did was
+ * mostly not seen, and ticks alone show it. */
+bool against_guest_unproven(const struct stall_facts *f)
+{
+	if (f->state_ns[VCPU_UNKNOWN] * 2 > facts_duration(f))
+		return true;
+	return !f->data.kvm_events &&
+	       !(f->tick_interval_ns && f->ticks * f->tick_interval_ns > facts_duration(f) / 2);
+}
+
+/* The edges of a storm are as well known as its interrupts: with more than a few missing it may
+ * have been less than the threshold. */
+bool against_storm_unproven(const struct stall_facts *f)
+{
+	return against_guest_unproven(f) || f->n_lost * 200 > f->n_seen;
+}
+
+/* The time may have been a wait for another vCPU: the host kept one meanwhile, and a spin does not
+ * show here, or may be among what is missing. */
+bool spin_may_be_wait(const struct stall_facts *f)
+{
+	return !f->sampled.computing &&
+	       (!f->data.kvm_events || f->waits.lossy || f->waits.spins_unseen) &&
+	       f->waits.peer_kept_ns > cause_spin_ns(f) / 2;
+}
+
+/* Who waits may pay for a stall before, or spin for what another CPU of the guest has. Without some
+ * of KVM's events a tick that the host's timer brought late looks like a spin, too; without short
+ * handlers, a storm of interrupts. */
+bool against_spin_unproven(const struct stall_facts *f)
+{
+	return against_guest_unproven(f) || f->tick_unexplained || f->data.handlers_counted ||
+	       f->waits.lossy || f->n_lost || f->debt.ns || f->sampled.spinning ||
+	       f->guest_peer.known || spin_may_be_wait(f);
+}
+
+/* Nothing but the end of the wait joins it to the other vCPU, or that samples show it to wait. */
+bool against_peer_unproven(const struct stall_facts *f)
+{
+	return f->waits.coincidence || f->waits.sampled;
+}
+
+/* A guest may stop the tick of a CPU that has one task to run. */
+bool against_tick_unwanted(const struct stall_facts *f)
+{
+	return f->waiter_ns < f->than_ns;
+}
+
+/* Or the interrupt for whose answer the guest waits may be among what is missing. */
+bool against_owner_unproven(const struct stall_facts *f)
+{
+	return against_peer_unproven(f) || f->waits.lossy;
+}

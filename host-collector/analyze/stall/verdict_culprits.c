@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/analyze/stall/describe.h"
+#include "host-collector/analyze/stall/verdict_parts.h"
+
+static void culprit_add(struct incident *out, const struct model *m, uint32_t source, int32_t pid,
+			const char *role, int64_t ns)
+{
+	struct report_culprit c = {.host = source == VS_SOURCE_HOST, .pid = pid, .share_ns = ns};
+	size_t at;
+
+	for (size_t i = 0; i < out->n_culprits; i++) {
+		struct report_culprit *same = &out->culprits[i];
+
+		if (same->host == c.host && same->pid == pid && strcmp(same->role, role) == 0) {
+			c.share_ns += same->share_ns;
+			memmove(same, same + 1, (--out->n_culprits - i) * sizeof(*same));
+			break;
+		}
+	}
+	describe(c.comm, sizeof(c.comm), "%s", model_task_name(m, source, pid));
+	describe(c.role, sizeof(c.role), "%s", role);
+	if (out->n_culprits == REPORT_CULPRITS_MAX) {
+		if (out->culprits[REPORT_CULPRITS_MAX - 1].share_ns >= c.share_ns)
+			return;
+		out->n_culprits--;
+	}
+	for (at = out->n_culprits++; at > 0 && out->culprits[at - 1].share_ns < c.share_ns; at--)
+		out->culprits[at] = out->culprits[at - 1];
+	out->culprits[at] = c;
+}
+
+static int64_t span_ns(const struct vcpu_span *s)
+{
+	return s->end.ns - s->begin.ns;
+}
+
+void culprits_senders(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		const struct vcpu_span *s = &f->spans[i];
+
+		if (s->state == VCPU_STOPPED && s->signal_pid)
+			culprit_add(out, m, VS_SOURCE_HOST, s->signal_pid, "sent the stop signal",
+				    span_ns(s));
+		else if (s->state == VCPU_STOPPED && s->asker_pid)
+			culprit_add(out, m, VS_SOURCE_HOST, s->asker_pid, "wrote to QEMU's monitor",
+				    span_ns(s));
+		else if (s->state == VCPU_STOPPED && s->task_state & VS_TASK_TRACED && s->waker_pid)
+			/* Nobody but its tracer wakes who is traced. */
+			culprit_add(out, m, VS_SOURCE_HOST, s->waker_pid, "traced the vCPU thread",
+				    span_ns(s));
+	}
+}
+
+/* "batch-job-12" and "batch-job-7" are of one kind; so are "make" and "make". */
+static size_t stem_length(const char *comm)
+{
+	size_t len = strlen(comm);
+
+	while (len && strchr("0123456789", comm[len - 1]))
+		len--;
+	while (len && strchr("-_.:/#", comm[len - 1]))
+		len--;
+	return len ? len : strlen(comm);
+}
+
+static bool same_kind(const char *a, const char *b)
+{
+	size_t len = stem_length(a);
+
+	/* Threads of this name are vCPUs, and each is somebody else's. */
+	if (strstr(a, "/KVM"))
+		return false;
+	return *a && len == stem_length(b) && !strncmp(a, b, len);
+}
+
+enum { TOLD_SHARE = 50 }; /* who had less than a 50th of the time is one of "all other tasks" */
+
+static const char held_the_pcpu[] = "held the pCPU";
+
+static void vm_name_it(struct report_culprit *x, const struct model *m,
+		       const struct task_origin *origin)
+{
+	uint32_t vm, vcpu;
+
+	/* Of a VM of this recording the collector knows which it is. */
+	if (!model_vcpu_of_thread(m, x->pid, &vm, &vcpu)) {
+		describe(x->vm, sizeof(x->vm), "%s", model_vm_name(m, vm));
+		x->vcpu_known = true;
+		x->vcpu = vcpu;
+	} else if (!model_vm_of_thread(m, x->pid, &vm)) {
+		describe(x->vm, sizeof(x->vm), "%s", model_vm_name(m, vm));
+	} else if (origin && *origin->vm) {
+		describe(x->vm, sizeof(x->vm), "%s", origin->vm);
+		x->vcpu_known = origin->vcpu_known;
+		x->vcpu = origin->vcpu;
+		x->claimed = origin->claimed;
+		x->uid = origin->uid;
+	}
+}
+
+/* "VM web2, vCPU 0", and whose word that is. */
+void culprit_vm_text(const struct report_culprit *x, char *out, size_t n)
+{
+	char vcpu[24] = "", by[64] = "";
+
+	if (x->vcpu_known)
+		describe(vcpu, sizeof(vcpu), ", vCPU %u", x->vcpu);
+	if (x->claimed)
+		describe(by, sizeof(by), " (unverified name, a process of user %u)", x->uid);
+	describe(out, n, "VM %s%s%s", x->vm, vcpu, by);
+}
+
+struct holder_text holder_text(const struct stall_facts *f, const struct model *m, int32_t pid)
+{
+	struct report_culprit x = {.pid = pid};
+	struct holder_text t;
+	char vm[160];
+
+	vm_name_it(&x, m, model_task_origin(m, pid, f->end));
+	if (*x.vm)
+		culprit_vm_text(&x, vm, sizeof(vm));
+	if (*x.vm)
+		describe(t.text, sizeof(t.text), "%s: %s", vm,
+			 task_text(m, VS_SOURCE_HOST, pid).text);
+	else
+		describe(t.text, sizeof(t.text), "%s", task_text(m, VS_SOURCE_HOST, pid).text);
+	return t;
+}
+
+/* The tasks of one kind, or of one cgroup. */
+struct crowd {
+	int32_t pid; /* who had most */
+	int64_t most_ns;
+	unsigned n;
+	int64_t ns;
+	uint32_t cgroup; /* of all of them, 0: not known, or not one */
+};
+
+/* Adds a holder to `c`, which is `fresh` or has some. */
+static void crowd_take(struct crowd *c, bool fresh, const struct facts_holder *h, uint32_t cgroup)
+{
+	if (fresh)
+		*c = (struct crowd){.cgroup = cgroup};
+	if (c->cgroup != cgroup)
+		c->cgroup = 0;
+	if (h->ns > c->most_ns) {
+		c->pid = h->pid;
+		c->most_ns = h->ns;
+	}
+	c->n++;
+	c->ns += h->ns;
+}
+
+/* 0 also of a task that is in no cgroup but the root. */
+static uint32_t cgroup_of(const struct stall_facts *f, const struct model *m, int32_t pid)
+{
+	const struct task_origin *origin = model_task_origin(m, pid, f->end);
+	const struct cgroup *cgroup = model_cgroup_of(m, origin ? origin->cgroup : 0);
+
+	return cgroup && strcmp(cgroup->path, "/") != 0 ? origin->cgroup : 0;
+}
+
+static int crowd_order(const void *a, const void *b)
+{
+	const struct crowd *x = a, *y = b;
+
+	return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+/* The holders by kind, the largest share first. Returns how many kinds. */
+static unsigned crowds_by_kind(const struct stall_facts *f, const struct model *m,
+			       struct crowd crowds[FACTS_HOLDERS])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f->n_holders; i++) {
+		const struct facts_holder *h = &f->holders[i];
+		char comm[16];
+		unsigned k = 0;
+
+		describe(comm, sizeof(comm), "%s", model_task_name(m, VS_SOURCE_HOST, h->pid));
+		while (k < n && !same_kind(comm, model_task_name(m, VS_SOURCE_HOST, crowds[k].pid)))
+			k++;
+		n += k == n;
+		crowd_take(&crowds[k], !crowds[k].n, h, cgroup_of(f, m, h->pid));
+	}
+	qsort(crowds, n, sizeof(*crowds), crowd_order);
+	return n;
+}
+
+/* The same by cgroup, as far as those are known. */
+static unsigned crowds_by_cgroup(const struct stall_facts *f, const struct model *m,
+				 struct crowd crowds[FACTS_HOLDERS])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f->n_holders; i++) {
+		uint32_t cgroup = cgroup_of(f, m, f->holders[i].pid);
+		unsigned k = 0;
+
+		if (!cgroup)
+			continue;
+		while (k < n && crowds[k].cgroup != cgroup)
+			k++;
+		n += k == n;
+		crowd_take(&crowds[k], !crowds[k].n, &f->holders[i], cgroup);
+	}
+	qsort(crowds, n, sizeof(*crowds), crowd_order);
+	return n;
+}
+
+static void crowd_tell(const struct stall_facts *f, const struct crowd *c, const struct model *m,
+		       struct incident *out)
+{
+	const struct task_origin *origin = model_task_origin(m, c->pid, f->end);
+	const struct cgroup *cgroup = model_cgroup_of(m, c->cgroup);
+	int32_t process = model_task_process(m, VS_SOURCE_HOST, c->pid);
+
+	culprit_add(out, m, VS_SOURCE_HOST, c->pid, held_the_pcpu, c->ns);
+	for (size_t i = 0; i < out->n_culprits; i++) {
+		struct report_culprit *x = &out->culprits[i];
+
+		if (!x->host || x->pid != c->pid || strcmp(x->role, held_the_pcpu) != 0)
+			continue;
+		x->n_tasks = c->n;
+		if (cgroup)
+			describe(x->cgroup, sizeof(x->cgroup), "%s", cgroup->path);
+		vm_name_it(x, m, origin);
+		if (*x->vm)
+			culprit_vm_text(x, x->what, sizeof(x->what));
+		else if (c->n > 1)
+			describe(x->what, sizeof(x->what), "%u tasks of such names", c->n);
+		else if (process && process != c->pid)
+			describe(x->what, sizeof(x->what), "of process %d (%s)", process,
+				 model_task_name(m, VS_SOURCE_HOST, process));
+	}
+}
+
+static void groups_fill(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	struct crowd crowds[FACTS_HOLDERS] = {0};
+	unsigned n = crowds_by_cgroup(f, m, crowds);
+
+	out->n_groups = 0;
+	for (unsigned k = 0; k < n && out->n_groups < REPORT_GROUPS_MAX; k++) {
+		struct report_group *g = &out->groups[out->n_groups];
+		const struct cgroup *cgroup = model_cgroup_of(m, crowds[k].cgroup);
+
+		if (crowds[k].ns < f->pcpu_busy_ns / TOLD_SHARE)
+			break;
+		out->n_groups++;
+		*g = (struct report_group){.n_tasks = crowds[k].n, .share_ns = crowds[k].ns};
+		if (cgroup)
+			describe(g->cgroup, sizeof(g->cgroup), "%s", cgroup->path);
+	}
+}
+
+/* What all who are not named had together, if it is a tenth of the whole. */
+static void others_add(const struct stall_facts *f, struct incident *out)
+{
+	struct report_culprit *others;
+	int64_t left = f->pcpu_busy_ns;
+
+	for (size_t i = 0; i < out->n_culprits; i++) {
+		if (strcmp(out->culprits[i].role, held_the_pcpu) == 0)
+			left -= out->culprits[i].share_ns;
+	}
+	if (left * 10 <= f->pcpu_busy_ns)
+		return;
+	if (out->n_culprits == REPORT_CULPRITS_MAX) {
+		others = &out->culprits[--out->n_culprits];
+		left += strcmp(others->role, held_the_pcpu) == 0 ? others->share_ns : 0;
+	}
+	others = &out->culprits[out->n_culprits++];
+	*others =
+		(struct report_culprit){.host = true, .what = "all other tasks", .share_ns = left};
+	describe(others->role, sizeof(others->role), "%s", held_the_pcpu);
+}
+
+/* The tasks that had the pCPU, those of one kind as one; what they had by cgroup; and what all of
+ * them together had beyond those that are named. */
+void culprits_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	struct crowd crowds[FACTS_HOLDERS] = {0};
+	unsigned n = crowds_by_kind(f, m, crowds);
+
+	for (unsigned k = n; k-- > 0;) {
+		if (!k || crowds[k].ns >= f->pcpu_busy_ns / TOLD_SHARE)
+			crowd_tell(f, &crowds[k], m, out);
+	}
+	if (n)
+		others_add(f, out);
+	groups_fill(f, m, out);
+}
+
+bool culprits_largest(const struct stall_facts *f, const struct model *m, bool by_cgroup,
+		      struct culprits_sum *out)
+{
+	struct crowd crowds[FACTS_HOLDERS] = {0};
+	unsigned n = by_cgroup ? crowds_by_cgroup(f, m, crowds) : crowds_by_kind(f, m, crowds);
+
+	if (!n)
+		return false;
+	*out = (struct culprits_sum){.pid = crowds[0].pid,
+				     .n = crowds[0].n,
+				     .ns = crowds[0].ns,
+				     .most_ns = crowds[0].most_ns,
+				     .cgroup = crowds[0].cgroup};
+	return true;
+}
+
+static void wakers_of(const struct stall_facts *f, const struct model *m, enum wait_class class,
+		      const char *role, struct incident *out)
+{
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		const struct vcpu_span *s = &f->spans[i];
+
+		if (s->state == VCPU_BLOCKED && s->wait_class == class && s->waker_pid)
+			culprit_add(out, m, VS_SOURCE_HOST, s->waker_pid, role, span_ns(s));
+	}
+}
+
+void culprits_lock_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	/* Who wakes a waiter of a lock has just released it. */
+	wakers_of(f, m, WAIT_VMM_LOCK, "held QEMU's big lock", out);
+}
+
+void culprits_page_providers(const struct stall_facts *f, const struct model *m,
+			     struct incident *out)
+{
+	wakers_of(f, m, WAIT_USERFAULT, "provided the page", out);
+}
+
+static void peer_holder(const struct facts_peer *peer, const struct model *m, int64_t ns,
+			struct incident *out)
+{
+	static const char *const roles[KEEPER_COUNT] = {
+#define X(NAME, role, ...) [KEEPER_##NAME] = role,
+		KEEPERS(X)
+#undef X
+	};
+
+	if (peer->pid)
+		culprit_add(out, m, VS_SOURCE_HOST, peer->pid, roles[peer->keeper], ns);
+}
+
+/* The guest's task that had what this one waited for, as far as that can be told. */
+static void guest_peer(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	const struct facts_guest_peer *p = &f->guest_peer;
+	const char *role = p->kind == GUEST_CPU_TASK ? "kept the other CPU"
+						     : "was interrupted on the other CPU";
+
+	if (!p->known)
+		return;
+	culprit_add(out, m, f->vm, p->pid, role, p->ns);
+	for (size_t i = 0; i < out->n_culprits; i++) {
+		struct report_culprit *c = &out->culprits[i];
+
+		if (!c->host && c->pid == p->pid && !strcmp(c->role, role))
+			describe(c->what, sizeof(c->what), "on CPU %u", p->cpu);
+	}
+}
+
+void culprits_of_lock_owner(const struct stall_facts *f, const struct model *m,
+			    struct incident *out)
+{
+	peer_holder(&f->waits.lock_owner, m, f->waits.lock_ns, out);
+}
+
+void culprits_of_call_target(const struct stall_facts *f, const struct model *m,
+			     struct incident *out)
+{
+	peer_holder(&f->waits.call_target, m, f->waits.call_ns, out);
+}
+
+void culprits_guest_task(const struct stall_facts *f, const struct model *m, struct incident *out)
+{
+	guest_peer(f, m, out);
+	if (!f->guest_peer.known || f->guest_peer.unsure)
+		culprit_add(out, m, f->vm, f->pid,
+			    f->kind == GUEST_CPU_TASK ? "kept the CPU" : "was interrupted",
+			    facts_denied_by_guest(f));
+	if (spin_may_be_wait(f))
+		peer_holder(&f->waits.peer_kept, m, f->waits.peer_surely_kept_ns, out);
+}
