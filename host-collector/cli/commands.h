@@ -4,6 +4,7 @@
 #define CLI_COMMANDS_H
 
 #include "host-collector/cli/options.h"
+#include "host-collector/cli/simulate_options.h"
 
 extern const struct command command_record;
 extern const struct command command_report;
@@ -15,7 +16,6 @@ extern const struct command command_summarize;
 extern const struct command command_metrics;
 extern const struct command command_export;
 extern const struct command command_top;
-extern const struct command command_simulate;
 extern const struct command command_import;
 extern const struct command command_doctor;
 extern const struct command command_daemon;

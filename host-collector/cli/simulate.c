@@ -1,122 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope simulate: a scenario in, a recording and the truth about it out. */
 #include <errno.h>
-#include <stddef.h>
+#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "host-collector/cli/commands.h"
-#include "host-collector/simulate/simulate.h"
-#include "host-collector/util/wrap.h"
+#include "host-collector/cli/simulate_options.h"
+#include "proto/sibling.h"
 
-struct simulate_arguments {
-	const char *scenario, *loss, *shift, *output;
-	uint64_t seed, for_ns;
-	bool list;
-};
+#define PROGRAM "vcpuscope-simulate" /* proto/sibling.h finds it */
 
-static const struct option_spec simulate_option_table[] = {
-	{"SCENARIO", OPTION_OPERAND, offsetof(struct simulate_arguments, scenario), NULL,
-	 "what is to happen; see --list", false},
-	{"seed", OPTION_NUMBER, offsetof(struct simulate_arguments, seed), "N",
-	 "the same seed gives the same run (default 1)", false},
-	{"loss", OPTION_STRING, offsetof(struct simulate_arguments, loss), "P",
-	 "share of the events that get lost: 0 to 1, or 0% to 100% (default 0)", false},
-	{"for", OPTION_DURATION, offsetof(struct simulate_arguments, for_ns), "10s",
-	 "how long the run lasts at least (default: as its scenario needs)", false},
-	{"shift", OPTION_STRING, offsetof(struct simulate_arguments, shift), "STAGE=N%",
-	 "make one stage N % slower; --list names the stages", false},
-	{"output", OPTION_STRING, offsetof(struct simulate_arguments, output), "RUN.vcs",
-	 "the recording (-o); the truth goes to RUN.vcs.truth.json", false},
-	{"list", OPTION_FLAG, offsetof(struct simulate_arguments, list), NULL,
-	 "name the scenarios and stages, and exit", false},
-};
-
-static int list_print(void)
+int simulate_command_run(const struct command *self, int argc, char **argv)
 {
-	for (size_t i = 0; i < scenarios_count; i++)
-		wrap_print(stdout, "%-30s %-8s %s\n", scenarios[i].name,
-			   scenario_kind_name(scenarios[i].kind), scenarios[i].about);
-	wrap_print(stdout, "\nstages for --shift:\n");
-	for (int i = 0; i < PACE_STAGE_COUNT; i++)
-		wrap_print(stdout, "%-39s %s\n", pace_stage_name((enum pace_stage)i),
-			   pace_stage_meaning((enum pace_stage)i));
-	return fflush(stdout) ? COMMAND_TROUBLE : COMMAND_OK;
-}
+	char path[PATH_MAX];
+	int err = sibling_path(PROGRAM, path, sizeof(path));
 
-static int usage_say(const char *what, const char *next)
-{
-	fprintf(stderr, "vcpuscope simulate: %s; %s\n", what, next);
-	return COMMAND_USAGE;
-}
-
-static bool loss_parse(const char *text, double *loss)
-{
-	char *end;
-
-	if (!text)
-		return true;
-	*loss = strtod(text, &end);
-	if (end != text && *end == '%') {
-		*loss /= 100;
-		end++;
+	(void)argc;
+	if (!err) {
+		execv(path, argv);
+		err = -errno;
 	}
-	return end != text && !*end && *loss >= 0 && *loss <= 1;
+	fprintf(stderr, "vcpuscope %s: %s: %s; it comes with vcpuscope\n", self->name, path,
+		strerror(-err));
+	return COMMAND_TROUBLE;
 }
-
-static int simulate_command_run(const struct command *self, int argc, char **argv)
-{
-	struct simulate_arguments a = {.seed = 1};
-	struct simulate_options o = {0};
-	char *truth, why[512];
-	size_t len;
-	int err;
-
-	if (options_parse_or_say(self, argc, argv, &a))
-		return COMMAND_USAGE;
-	if (a.list)
-		return list_print();
-	if (!a.scenario)
-		return usage_say("no scenario given", "--list names them");
-	if (!a.output)
-		return usage_say("no recording given", "say where it goes with -o RUN.vcs");
-	o.scenario = scenario_find(a.scenario);
-	if (!o.scenario)
-		return usage_say("no such scenario", "--list names them");
-	if (!loss_parse(a.loss, &o.loss))
-		return usage_say("--loss is no share",
-				 "give a number from 0 to 1, such as 0.01, or 1%");
-	if (a.shift && pace_shift(&o.pace, a.shift))
-		return usage_say("--shift names no stage and percentage",
-				 "write it as exit_kvm=10%; --list names the stages");
-	o.for_ns = (int64_t)a.for_ns;
-	len = strlen(a.output) + sizeof(".truth.json");
-	truth = malloc(len);
-	if (!truth) {
-		fprintf(stderr, "vcpuscope simulate: out of memory\n");
-		return COMMAND_TROUBLE;
-	}
-	snprintf(truth, len, "%s.truth.json", a.output);
-	o.seed = a.seed;
-	o.recording = a.output;
-	o.truth = truth;
-	err = simulate_run(&o, why, sizeof(why));
-	if (err)
-		fprintf(stderr, "vcpuscope simulate: %s\n", why);
-	free(truth);
-	return err ? COMMAND_TROUBLE : COMMAND_OK;
-}
-
-const struct command command_simulate = {
-	.name = "simulate",
-	.summary = "make a recording of a stall whose cause is known",
-	.usage = "SCENARIO [options] -o RUN.vcs | --list",
-	.options = simulate_option_table,
-	.n_options = sizeof(simulate_option_table) / sizeof(simulate_option_table[0]),
-	.examples = "  vcpuscope simulate --list\n"
-		    "  vcpuscope simulate vmm_lock --seed 7 --loss 0.01 -o run.vcs\n"
-		    "  vcpuscope simulate decoy.steady --for 10s --shift exit_kvm=10% -o slow.vcs\n"
-		    "  vcpuscope report run.vcs\n",
-	.run = simulate_command_run,
-};

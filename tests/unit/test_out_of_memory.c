@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "host-collector/cli/commands.h"
+#include "host-collector/simulate/simulate.h"
 
 static unsigned long countdown; /* 0: none fails */
 static unsigned long calls;
@@ -236,7 +237,12 @@ static void a_table_without_memory_is_an_error(void **state)
 
 static int setup(void **state)
 {
-	char *argv[] = {"simulate", "vm_paused.signal", "--for", "1s", "-o", recording, NULL};
+	struct simulate_options o = {.scenario = scenario_find("vm_paused.signal"),
+				     .seed = 1,
+				     .for_ns = 1000000000,
+				     .recording = recording,
+				     .truth = "/dev/null"};
+	char why[512];
 	int fd = mkstemp(recording);
 
 	(void)state;
@@ -245,16 +251,12 @@ static int setup(void **state)
 	close(fd);
 	snprintf(output, sizeof(output), "%s.out", recording);
 	snprintf(said, sizeof(said), "%s.said", recording);
-	return command_simulate.run(&command_simulate, 6, argv);
+	return simulate_run(&o, why, sizeof(why));
 }
 
 static int teardown(void **state)
 {
-	char truth[64];
-
 	(void)state;
-	snprintf(truth, sizeof(truth), "%s.truth.json", recording);
-	unlink(truth);
 	unlink(recording);
 	unlink(output);
 	unlink(said);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * vcpuscope-simulate: a scenario in, a recording and the truth about it out. `vcpuscope simulate`
+ * runs it: no daemon with rights carries a simulator.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/cli/simulate_options.h"
+#include "host-collector/simulate/simulate.h"
+#include "host-collector/util/wrap.h"
+
+static int list_print(void)
+{
+	for (size_t i = 0; i < scenarios_count; i++)
+		wrap_print(stdout, "%-30s %-8s %s\n", scenarios[i].name,
+			   scenario_kind_name(scenarios[i].kind), scenarios[i].about);
+	wrap_print(stdout, "\nstages for --shift:\n");
+	for (int i = 0; i < PACE_STAGE_COUNT; i++)
+		wrap_print(stdout, "%-39s %s\n", pace_stage_name((enum pace_stage)i),
+			   pace_stage_meaning((enum pace_stage)i));
+	return fflush(stdout) ? COMMAND_TROUBLE : COMMAND_OK;
+}
+
+static int usage_say(const char *what, const char *next)
+{
+	fprintf(stderr, "vcpuscope simulate: %s; %s\n", what, next);
+	return COMMAND_USAGE;
+}
+
+static bool loss_parse(const char *text, double *loss)
+{
+	char *end;
+
+	if (!text)
+		return true;
+	*loss = strtod(text, &end);
+	if (end != text && *end == '%') {
+		*loss /= 100;
+		end++;
+	}
+	return end != text && !*end && *loss >= 0 && *loss <= 1;
+}
+
+int simulate_command_run(const struct command *self, int argc, char **argv)
+{
+	struct simulate_arguments a = {.seed = 1};
+	struct simulate_options o = {0};
+	char *truth, why[512];
+	size_t len;
+	int err;
+
+	if (options_parse_or_say(self, argc, argv, &a))
+		return COMMAND_USAGE;
+	if (a.list)
+		return list_print();
+	if (!a.scenario)
+		return usage_say("no scenario given", "--list names them");
+	if (!a.output)
+		return usage_say("no recording given", "say where it goes with -o RUN.vcs");
+	o.scenario = scenario_find(a.scenario);
+	if (!o.scenario)
+		return usage_say("no such scenario", "--list names them");
+	if (!loss_parse(a.loss, &o.loss))
+		return usage_say("--loss is no share",
+				 "give a number from 0 to 1, such as 0.01, or 1%");
+	if (a.shift && pace_shift(&o.pace, a.shift))
+		return usage_say("--shift names no stage and percentage",
+				 "write it as exit_kvm=10%; --list names the stages");
+	o.for_ns = (int64_t)a.for_ns;
+	len = strlen(a.output) + sizeof(".truth.json");
+	truth = malloc(len);
+	if (!truth) {
+		fprintf(stderr, "vcpuscope simulate: out of memory\n");
+		return COMMAND_TROUBLE;
+	}
+	snprintf(truth, len, "%s.truth.json", a.output);
+	o.seed = a.seed;
+	o.recording = a.output;
+	o.truth = truth;
+	err = simulate_run(&o, why, sizeof(why));
+	if (err)
+		fprintf(stderr, "vcpuscope simulate: %s\n", why);
+	free(truth);
+	return err ? COMMAND_TROUBLE : COMMAND_OK;
+}
+
+int main(int argc, char **argv)
+{
+	return command_simulate.run(&command_simulate, argc, argv);
+}
