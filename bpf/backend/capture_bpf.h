@@ -43,4 +43,6 @@ struct capture_bpf {
 	uint64_t exits_off_ns; /* when the exits of classes that are off end, CLOCK_MONOTONIC */
 };
 
+extern const struct capture_backend capture_backend_bpf;
+
 #endif

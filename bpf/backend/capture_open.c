@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bpf/backend/capture_bpf.h"
 #include "bpf/capture/capture_internal.h"
+#include "bpf/perf/capture_perf.h"
 
 static const struct way {
 	const struct capture_backend *first, *second; /* second: if the first fails */

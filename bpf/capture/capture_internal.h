@@ -46,6 +46,4 @@ struct capture_backend {
 	uint64_t lag_ns;
 };
 
-extern const struct capture_backend capture_backend_bpf, capture_backend_perf;
-
 #endif

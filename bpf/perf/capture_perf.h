@@ -71,4 +71,6 @@ uint64_t perf_host_missed(const struct capture_perf *c);
 void perf_host_stats(const struct capture_perf *c, struct capture_host_stats *out);
 long perf_host_waiting(const struct capture_perf *c, size_t cpu);
 
+extern const struct capture_backend capture_backend_perf;
+
 #endif
