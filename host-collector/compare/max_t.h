@@ -32,7 +32,5 @@ struct max_t_row {
 /* 0, -ENOMEM, or -EINVAL: a group of less than two. */
 int max_t_test(struct max_t_row *rows, size_t n_rows, size_t n_base, size_t n_new, uint64_t *splits,
 	       bool *complete);
-/* How many splits there are, at most `limit` + 1. */
-uint64_t max_t_splits(size_t n_base, size_t n_new, uint64_t limit);
 
 #endif

@@ -17,7 +17,8 @@ static void add_number(struct json_object *to, const char *name, int64_t value)
 	json_object_object_add(to, name, json_object_new_int64(value));
 }
 
-const char *incident_summary_trigger(const struct incident_summary *s)
+/* "stall", the trigger's name, or "snapshot"; static. */
+static const char *incident_summary_trigger(const struct incident_summary *s)
 {
 	return s->incident ? "stall" : s->firing ? trigger_name(s->firing->trigger) : "snapshot";
 }

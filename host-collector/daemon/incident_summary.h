@@ -17,9 +17,7 @@ struct incident_summary {
 	uint64_t stalls_without_folder;      /* since the last folder */
 };
 
-/* "stall", the trigger's name, or "snapshot"; static. */
-const char *incident_summary_trigger(const struct incident_summary *s);
-/* For the folder's name: a stall's verdict, else as above; static. */
+/* For the folder's name: a stall's verdict, else the trigger's name or "snapshot"; static. */
 const char *incident_summary_what(const struct incident_summary *s);
 /* The caller's. NULL: out of memory. */
 struct json_object *incident_summary_json(const struct incident_summary *s);

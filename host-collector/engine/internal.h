@@ -135,7 +135,6 @@ int stream_get(struct pipeline *p, uint32_t source, struct stream **out);
 struct stream *stream_find(const struct pipeline *p, uint32_t source);
 /* From now on the timelines wait for this source. 0 or -ENOMEM. */
 int stream_join(struct pipeline *p, struct stream *s);
-void stream_leave(struct pipeline *p, struct stream *s);
 /* From `t_ns` on, or its last event if that is later, nothing is known of any CPU of this guest.
  * last: the latest such instant of any of them, if that is later; may be NULL. 0 or -ENOMEM. */
 int stream_cpus_end(struct pipeline *p, struct stream *s, int64_t t_ns, struct host_ns *last);

@@ -223,7 +223,7 @@ int stream_join(struct pipeline *p, struct stream *s)
 	return err;
 }
 
-void stream_leave(struct pipeline *p, struct stream *s)
+static void stream_leave(struct pipeline *p, struct stream *s)
 {
 	timeline_remove_source(p->timeline, s->id);
 	if (p->early && s->id == VS_SOURCE_HOST)

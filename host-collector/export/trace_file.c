@@ -272,9 +272,3 @@ void trace_end(struct trace_file *f, uint64_t t, uint64_t track)
 {
 	trace_event_close(f, trace_event_open(f, t, track, EVENT_END, 0));
 }
-
-void trace_slice(struct trace_file *f, uint64_t begin, uint64_t end, uint64_t track, uint32_t name)
-{
-	trace_event_close(f, trace_event_open(f, begin, track, EVENT_BEGIN, name));
-	trace_end(f, end, track);
-}

@@ -77,7 +77,5 @@ void trace_flow(struct trace_file *f, uint64_t flow, bool ends);
 void trace_event_close(struct trace_file *f, struct trace_event e);
 /* The slice that was begun last on this track is over. */
 void trace_end(struct trace_file *f, uint64_t t, uint64_t track);
-/* A slice that has nothing more to say. */
-void trace_slice(struct trace_file *f, uint64_t begin, uint64_t end, uint64_t track, uint32_t name);
 
 #endif

@@ -20,7 +20,8 @@ void event_text_comm(struct import_task *task, const char *comm, size_t len)
 	memcpy(task->comm, comm, len);
 }
 
-bool event_text_state(const char *text, size_t len, uint64_t *state)
+/* "S", "R+", "D|K": enum vs_task_state. false: no letter of it is known. */
+static bool event_text_state(const char *text, size_t len, uint64_t *state)
 {
 	static const struct {
 		char letter;

@@ -21,8 +21,6 @@ enum import_use {
 enum import_use event_text_parse(struct import_record *r, const char *text);
 /* A thread's name from `len` bytes: cut to what the kernel holds; "<...>" is none. */
 void event_text_comm(struct import_task *task, const char *comm, size_t len);
-/* "S", "R+", "D|K": enum vs_task_state. false: no letter of it is known. */
-bool event_text_state(const char *text, size_t len, uint64_t *state);
 
 /* Another architecture than x86 whose KVM writes its events like `text`; NULL: none that is known.
  * Meant for texts of kvm_entry and kvm_exit that event_text_parse() does not understand. */

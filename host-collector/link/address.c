@@ -202,7 +202,8 @@ int link_address_connected(int fd)
 	return -err;
 }
 
-bool link_address_takes(const struct link_address *address, uint32_t cid)
+/* Of a vsock address: is the guest with this CID one that it is for? */
+static bool link_address_takes(const struct link_address *address, uint32_t cid)
 {
 	/* Below are the host and the machine itself. */
 	return cid > VMADDR_CID_HOST &&
@@ -226,7 +227,9 @@ int link_address_accept(const struct link_address *address, int listener, uint32
 	return fd;
 }
 
-bool link_address_is_exposed(const struct link_address *address)
+/* Would the bytes cross a network readable and changeable by others: TCP without TLS that is not
+ * loopback? */
+static bool link_address_is_exposed(const struct link_address *address)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)&address->sockaddr;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address->sockaddr;

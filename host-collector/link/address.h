@@ -54,8 +54,6 @@ bool link_address_vsock(const char *text, uint32_t *port, uint32_t *cid);
 int link_address_open(const struct link_address *address);
 /* After it became writable: 0 or the -errno with which the connection failed. */
 int link_address_connected(int fd);
-/* Of a vsock address: is the guest with this CID one that it is for? */
-bool link_address_takes(const struct link_address *address, uint32_t cid);
 /* A client of a listening socket: non-blocking, TCP_NODELAY. *cid: its guest's, if this is vsock.
  * Descriptor or -errno (-EACCES: not the guest that is waited for, or no guest at all). */
 int link_address_accept(const struct link_address *address, int listener, uint32_t *cid);
@@ -70,9 +68,6 @@ struct link_security {
  * 0, or -errno with one line in `why`. */
 int link_address_secure(struct link_address *address, const struct link_security *security,
 			char *why, size_t why_bytes);
-/* Would the bytes cross a network readable and changeable by others: TCP without TLS that is not
- * loopback? */
-bool link_address_is_exposed(const struct link_address *address);
 
 /* Removes the socket file of a listening Unix address; call it before the socket is closed. */
 void link_address_unlink(const struct link_address *address);

@@ -64,7 +64,7 @@ struct guest_clock *clock_boot_newest(const struct guest *g)
 	return g && g->n_boots ? clock_boot_find(g, g->n_boots - 1) : NULL;
 }
 
-struct guest_clock *clock_boot_oldest(const struct guest *g)
+static struct guest_clock *clock_boot_oldest(const struct guest *g)
 {
 	return clock_boot_find(g, g->n_boots > CLOCK_BOOTS_MAX ? g->n_boots - CLOCK_BOOTS_MAX : 0);
 }

@@ -45,7 +45,6 @@ struct guest *clock_guest_find(const struct clock_book *b, uint32_t source);
 /* NULL if it is not known, or long forgotten. */
 struct guest_clock *clock_boot_find(const struct guest *g, uint32_t boot);
 struct guest_clock *clock_boot_newest(const struct guest *g);
-struct guest_clock *clock_boot_oldest(const struct guest *g);
 /* Did an importer state the host's time of every event of it? */
 bool clock_is_stated(const struct clock_book *b, const struct guest_clock *g);
 

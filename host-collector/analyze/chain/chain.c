@@ -41,12 +41,6 @@ static const char *const source_names[] = {
 #undef X
 };
 
-static const char *const point_names[] = {
-#define X(NAME, name, ...) [CHAIN_##NAME] = name,
-	CHAIN_POINTS(X)
-#undef X
-};
-
 static const struct {
 	const char *name;
 	enum chain_point from, to;
@@ -65,11 +59,6 @@ static const char *const place_names[] = {
 const char *chain_source_name(enum chain_source s)
 {
 	return source_names[s];
-}
-
-const char *chain_point_name(enum chain_point p)
-{
-	return point_names[p];
 }
 
 const char *chain_stage_name(enum chain_stage s)

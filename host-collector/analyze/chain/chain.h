@@ -96,7 +96,6 @@ enum chain_place {
 
 /* As in tables and JSON ("msi"); static. */
 const char *chain_source_name(enum chain_source s);
-const char *chain_point_name(enum chain_point p);
 const char *chain_stage_name(enum chain_stage s);
 const char *chain_place_name(enum chain_place p);
 

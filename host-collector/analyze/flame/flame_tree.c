@@ -28,7 +28,6 @@ struct flame_tree {
 	struct name *names;
 	size_t n_names, names_size; /* a hash table */
 	size_t depth;
-	uint64_t left_out;
 };
 
 /* ---- names ---- */
@@ -198,10 +197,8 @@ static int stack_add(struct flame_tree *t, enum flame_side side, size_t slice,
 
 		if (child == FLAME_NONE)
 			return -ENOMEM;
-		if (child == node) {
-			t->left_out++;
+		if (child == node) /* beyond FLAME_TREE_NODES_MAX: the weight is its own */
 			break;
-		}
 		node = child;
 	}
 	if (s->n_frames > t->depth)
@@ -442,9 +439,4 @@ size_t flame_tree_count(const struct flame_tree *t)
 size_t flame_tree_depth(const struct flame_tree *t)
 {
 	return t->depth;
-}
-
-uint64_t flame_tree_left_out(const struct flame_tree *t)
-{
-	return t->left_out;
 }

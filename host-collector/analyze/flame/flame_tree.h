@@ -60,7 +60,5 @@ const struct flame_node *flame_tree_at(const struct flame_tree *t, uint32_t node
 size_t flame_tree_count(const struct flame_tree *t);
 /* How many levels, the root not counted. */
 size_t flame_tree_depth(const struct flame_tree *t);
-/* Frames beyond FLAME_TREE_NODES_MAX: their weight is their parent's own. */
-uint64_t flame_tree_left_out(const struct flame_tree *t);
 
 #endif

@@ -38,36 +38,10 @@ struct scenes {
 #define X(NAME, name, ...) [SCENE_ROW_##NAME] = name,
 static const char *const row_names[] = {SCENE_ROW_KINDS(X)};
 #undef X
-#define X(NAME, name, meaning) [SCENE_PCPU_##NAME] = {name, meaning},
-static const char *const pcpu_names[][2] = {SCENE_PCPU_STATES(X)};
-#undef X
-#define X(NAME, name, meaning) [SCENE_ARROW_##NAME] = {name, meaning},
-static const char *const arrow_names[][2] = {SCENE_ARROW_KINDS(X)};
-#undef X
 
 const char *scene_row_name(enum scene_row_kind k)
 {
 	return row_names[k];
-}
-
-const char *scene_pcpu_state_name(enum scene_pcpu_state s)
-{
-	return pcpu_names[s][0];
-}
-
-const char *scene_pcpu_state_meaning(enum scene_pcpu_state s)
-{
-	return pcpu_names[s][1];
-}
-
-const char *scene_arrow_name(enum scene_arrow_kind k)
-{
-	return arrow_names[k][0];
-}
-
-const char *scene_arrow_meaning(enum scene_arrow_kind k)
-{
-	return arrow_names[k][1];
 }
 
 /* ---- gathering a scene ---- */

@@ -48,10 +48,8 @@ enum scene_pcpu_state {
 #undef X
 		SCENE_PCPU_STATE_COUNT
 };
-/* As in the page's data; `meaning` for people. Static. */
+/* As in the page's data; static. */
 const char *scene_row_name(enum scene_row_kind k);
-const char *scene_pcpu_state_name(enum scene_pcpu_state s);
-const char *scene_pcpu_state_meaning(enum scene_pcpu_state s);
 
 struct scene_row {
 	enum scene_row_kind kind;
@@ -72,9 +70,6 @@ enum scene_arrow_kind {
 #undef X
 		SCENE_ARROW_KIND_COUNT
 };
-/* As in the page's data; `meaning` for people. Static. */
-const char *scene_arrow_name(enum scene_arrow_kind k);
-const char *scene_arrow_meaning(enum scene_arrow_kind k);
 
 struct scene_arrow {
 	enum scene_arrow_kind kind;

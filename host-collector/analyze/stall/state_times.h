@@ -18,8 +18,6 @@ void state_times_free(struct state_times *s);
 /* After model_finish: hands over what there is as r->vcpus. 0 or -ENOMEM. */
 int state_times_give(struct state_times *s, struct report *r);
 
-/* Does the incident's breakdown add up? If not, says how it fails. */
-bool incident_balances(const struct incident *i, char *why, size_t why_bytes);
 /* A breakdown that does not add up proves nothing: marks the incident and takes its verdict. */
 void incident_verify(struct incident *i);
 /* How many vCPUs and incidents of the report do not add up; `why` describes the first. */
