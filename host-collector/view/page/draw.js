@@ -5,7 +5,7 @@
 
 const SVG_NS = "http://www.w3.org/2000/svg";
 
-// Characters that would steer, hide or reorder what stands beside them (view/escape.c).
+// Characters that would steer, hide or reorder what stands beside them (util/escape.c).
 const UNSAFE = new RegExp("[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b-\\u200f" +
 	"\\u2028-\\u202e\\u2060-\\u206f\\ufe00-\\ufe0f\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e0fff}]",
 	"gu");
