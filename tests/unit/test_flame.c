@@ -420,7 +420,7 @@ static const char *scratch(void)
 	return path;
 }
 
-static void covers(const char *scenario, enum flame_subject subject)
+static void covers(const struct scenario *scenario, enum flame_subject subject)
 {
 	const struct flame_options o = {
 		.kind = FLAME_WALL, .subject = subject, .vcpu = -1, .threads = true};
@@ -431,6 +431,7 @@ static void covers(const char *scenario, enum flame_subject subject)
 	struct flame_coverage c;
 	struct host_ns begin, end;
 	char why[512] = "";
+	bool whole;
 
 	if (replay_run(p, scratch(), &info, why, sizeof(why)))
 		fail_msg("%s", why);
@@ -438,11 +439,14 @@ static void covers(const char *scenario, enum flame_subject subject)
 	flame_coverage_get(f, &c);
 	if (c.off || !c.threads || c.wall_ns != (int64_t)folded_total_ns(flame_stacks(f)))
 		fail_msg("%s: %zu of %zu threads are off, %s %.3f %%; %lld of %lld ns in stacks",
-			 scenario, c.off, c.threads, c.worst, c.worst_percent,
+			 scenario->name, c.off, c.threads, c.worst, c.worst_percent,
 			 (long long)folded_total_ns(flame_stacks(f)), (long long)c.wall_ns);
-	/* And against a clock that this analysis has no part in. */
+	/* And against a clock that this analysis has no part in; but no guest task is seen before
+	 * its agent comes, after it goes, or where its clock is not believed. */
 	assert_true(pipeline_span(p, &begin, &end));
-	for (size_t i = 0; i < folded_count(flame_stacks(f));) {
+	whole = subject == FLAME_OF_VCPUS ||
+		(scenario->kind != SCENARIO_LIFE && scenario->kind != SCENARIO_LIE);
+	for (size_t i = 0; whole && i < folded_count(flame_stacks(f));) {
 		const char *root = folded_at(flame_stacks(f), i)->frames[0]->name;
 		uint64_t ns = 0;
 
@@ -451,8 +455,8 @@ static void covers(const char *scenario, enum flame_subject subject)
 		     i++)
 			ns += folded_at(flame_stacks(f), i)->weight_ns;
 		if (llabs((int64_t)ns - (end.ns - begin.ns)) > (end.ns - begin.ns) / 200)
-			fail_msg("%s: %s: %llu ns of %lld", scenario, root, (unsigned long long)ns,
-				 (long long)(end.ns - begin.ns));
+			fail_msg("%s: %s: %llu ns of %lld", scenario->name, root,
+				 (unsigned long long)ns, (long long)(end.ns - begin.ns));
 	}
 	pipeline_free(p);
 	model_free(pipeline_options.model);
@@ -531,6 +535,9 @@ static void no_time_is_missing_or_double(void **unused)
 
 	(void)unused;
 	for (size_t i = 0; i < scenarios_count; i++) {
+		/* The many variants of a kind differ little here. */
+		if (scenarios[i].kind >= SCENARIO_DOUBLE && i % 4)
+			continue;
 		for (size_t k = 0; k < COUNT(losses); k++) {
 			const struct simulate_options o = {.scenario = &scenarios[i],
 							   .seed = 5,
@@ -540,8 +547,8 @@ static void no_time_is_missing_or_double(void **unused)
 			char why[512];
 
 			assert_int_equal(simulate_run(&o, why, sizeof(why)), 0);
-			covers(scenarios[i].name, FLAME_OF_TASKS);
-			covers(scenarios[i].name, FLAME_OF_VCPUS);
+			covers(&scenarios[i], FLAME_OF_TASKS);
+			covers(&scenarios[i], FLAME_OF_VCPUS);
 		}
 	}
 	unlink(scratch());
