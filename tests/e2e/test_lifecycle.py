@@ -222,7 +222,7 @@ class Life:
         folder = self.played.folder
         self.truth, self.known = [], []
         self.host.run(
-            f"cd {folder} || exit; rm -f watch.status; {{ taskset {1 << scene.HOST_CPU:x} vcpuscope watch "
+            f"mkdir -p {folder}; cd {folder} || exit; rm -f watch.status; {{ taskset {1 << scene.HOST_CPU:x} vcpuscope watch "
             f"--pid {self.played.qemu_pid} --channel {self.played.channel} --format json --for 600s >watch.json 2>record.log & echo $! >watch.pid; wait $!; "
             "echo $? >watch.status; } >/dev/null 2>&1 </dev/null &")
         self.played.meter_start()
