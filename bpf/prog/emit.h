@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The probes' half of ring.h: one event into the ring of the CPU that runs the program. */
+/* Emits an event into the ring (ring.h) of the CPU that runs the program. For BPF programs. */
 #ifndef PROG_EMIT_H
 #define PROG_EMIT_H
 
 #include "bpf/prog/kernel.h"
 #include "bpf/prog/ring.h"
 
-/* CPU -> a one-element array that holds its struct vs_ring. Filled by the loader, also later for a
- * CPU that comes online. */
+/* Map from a CPU to a one-element array that holds the CPU's struct vs_ring. User space fills it,
+ * also later when another CPU comes online. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(key_size, sizeof(__u32));
@@ -16,15 +16,13 @@ struct {
 } rings SEC(".maps");
 
 const volatile __u64 ring_mask;  /* slots - 1 */
-const volatile __u64 ring_limit; /* slots in use from which on new events are dropped */
+const volatile __u64 ring_limit; /* number of used slots from which on new events are dropped */
 
-/*
- * Userspace sets this once all programs are attached. Before that nothing is emitted: programs are
- * attached one by one, and an event would come of which the counterpart is not captured yet.
- */
+/* User space sets this after all programs are attached. Until then nothing is emitted: programs are
+ * attached one by one, so an event could be captured whose counterpart is not captured yet. */
 volatile __u32 emitting;
 
-/* Events of CPUs that had no ring yet. */
+/* number of lost events, by CPU, while the CPU had no ring */
 __u32 ringless[VS_CPUS_MAX];
 
 static __always_inline void emit(__u16 type, __s32 pid, __s32 pid2, __u64 arg0, __u64 arg1)
@@ -59,7 +57,7 @@ static __always_inline void emit(__u16 type, __s32 pid, __s32 pid2, __u64 arg0, 
 	slot->pid2 = pid2;
 	slot->arg0 = arg0;
 	slot->arg1 = arg1;
-	/* x86 keeps the order of stores; the compiler must, too. */
+	/* x86 keeps the order of stores; the compiler must do so, too. */
 	asm volatile("" ::: "memory");
 	*(volatile __u16 *)&slot->type = type;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the host's programs and userspace share about the threads that are followed. Included by
- * BPF programs and by userspace.
+ * Data that the host's BPF programs and user space share about the followed threads. Included by
+ * BPF programs and by user space.
  *
- * A followed thread has a slot in a memory-mapped array; a hash finds the slot by tid. Both sides
- * change slots only by atomic operations on single fields. Whoever succeeds in deleting the hash
- * entry owns the slot from then on and puts it back onto the stack of free ones: the kernel at the
- * thread's last switch, userspace when the thread is removed (after programs that may still hold
- * the slot have finished).
+ * A followed thread has a slot in a memory-mapped array. A hash finds the slot by tid. Both sides
+ * change slots only by atomic operations on single fields. The side that deletes the hash entry
+ * owns the slot and returns it to the stack of free slots: the kernel at the thread's last switch,
+ * user space when it removes the thread (after all programs that may still use the slot have
+ * ended).
  */
 #ifndef PROG_FOLLOW_H
 #define PROG_FOLLOW_H
@@ -16,23 +16,26 @@
 #include "proto/exit_bucket.h"
 
 enum {
-	VS_FOLLOWED_MAX = 16384, /* slots; 0 is never used */
-	VS_VMS_MAX = 4096,       /* VMs that have a level of their own; a power of two */
+	VS_FOLLOWED_MAX = 16384, /* number of slots; slot 0 is never used */
+	VS_VMS_MAX = 4096,       /* VMs with a level each; a power of two */
 	VS_BUCKETS = 4096,
-	VS_EXIT_CELLS_MAX_KERNEL = 16384, /* vCPU threads times reasons */
+	VS_EXIT_CELLS_MAX_KERNEL = 16384, /* pairs of a vCPU thread and an exit reason */
 	VS_STACK_FRAMES_MAX = 64,
 	VS_STACK_REGS = 17,
 	VS_STACK_USER_BYTES = 16384,
-	/* Of a thread's short waits, one brings its stack each time they come to this much... */
+	/* Each time a thread's short waits add up to this time, the stack of the last one is
+	 * sent. */
 	VS_SHORT_EVERY_NS = 10000000,
-	VS_SHORT_LEAST_NS = 100000, /* (shorter ones do not count) */
-	/* ... and on the whole host no more than so many in this time. */
+	VS_SHORT_LEAST_NS = 100000, /* shorter waits are not added up */
+	/* In each window of 2^25 ns (34 ms) at most VS_SHORT_PER_WINDOW of these stacks are sent on
+	 * the whole host. */
 	VS_SHORT_WINDOW_LOG2_NS = 25,
 	VS_SHORT_PER_WINDOW = 32,
-	VS_SHORT_RING_BYTES = 1 << 20, /* while no more wait to be taken */
+	VS_SHORT_RING_BYTES = 1 << 20, /* ... and none while more than this is unread */
 };
 
-/* Does the wait with which a thread's short waits come to *short_ns bring its stack? */
+/* Adds a short wait to *short_ns. Returns 1 if the wait's stack is due, and then subtracts
+ * VS_SHORT_EVERY_NS from the sum, or sets it to 0 if it would still be due. */
 static inline __attribute__((always_inline)) vs_u32 short_wait_due(vs_u64 *short_ns, vs_u64 wait_ns)
 {
 	if (wait_ns < VS_SHORT_LEAST_NS)
@@ -44,7 +47,8 @@ static inline __attribute__((always_inline)) vs_u32 short_wait_due(vs_u64 *short
 	return 1;
 }
 
-/* HLT, in which a vCPU waits because its guest wants to. exit: reason | isa << 32. */
+/* Returns 1 if the exit is a HLT, in which the guest itself made the vCPU wait. exit: reason | isa
+ * << 32. */
 static inline __attribute__((always_inline)) vs_u32 exit_is_hlt(vs_u64 exit)
 {
 	return exit == (1ull << 32 | 12) || exit == (2ull << 32 | 0x78);
@@ -52,62 +56,61 @@ static inline __attribute__((always_inline)) vs_u32 exit_is_hlt(vs_u64 exit)
 
 enum vs_followed_flags {
 	VS_FOLLOWED_VCPU = 1,
-	/* A thread that a followed process created meanwhile; goes with the process. */
+	/* A followed process created the thread. It is followed as long as its process. */
 	VS_FOLLOWED_BY_KERNEL = 2,
 };
 
 enum vs_halt {
 	VS_HALT_NONE,
-	VS_HALT_EXIT,  /* the guest has halted: the next sleep is that */
-	VS_HALT_SLEEP, /* it sleeps for that */
+	VS_HALT_EXIT,  /* the guest halted; the thread's next sleep is due to that */
+	VS_HALT_SLEEP, /* the thread sleeps because the guest halted */
 };
 
 struct vs_followed {
-	vs_s32 tid; /* 0: free */
+	vs_s32 tid; /* thread id; 0: the slot is free */
 	vs_s32 tgid;
 	vs_u32 vm;
 	vs_u32 flags;
-	vs_s32 waiting_cpu; /* where it waits, runnable, for the CPU; -1: it does not */
-	vs_u32 off_state;   /* why it left its CPU last, enum vs_task_state; 0: preempted */
-	vs_u64 off_time;    /* CLOCK_MONOTONIC ns of that; 0: not seen yet */
-	vs_s32 waker;       /* who is waking it, -1: nobody */
+	vs_s32 waiting_cpu; /* CPU for which the thread waits, runnable; -1: none */
+	vs_u32 off_state;   /* enum vs_task_state at the last switch-out; 0: runnable, or it runs */
+	vs_u64 off_time;    /* CLOCK_MONOTONIC ns of the last switch-out; 0: none seen yet */
+	vs_s32 waker;       /* task that is waking the thread; -1: none */
 	vs_u32 halt;        /* enum vs_halt */
-	vs_u64 short_ns;    /* of short waits, since one of them brought its stack */
+	vs_u64 short_ns;    /* sum of short waits, ns; see short_wait_due() */
 	vs_u32 reserved[4];
 };
 
-/* A stack, as kept per vCPU thread at switch-out and as sent to userspace. */
+/* A stack: kept per vCPU thread at switch-out, and sent to user space. */
 struct vs_stack {
 	vs_u64 time;
 	vs_u64 wait_ns;
 	vs_s32 tid, tgid;
 	vs_s32 explains;
 	vs_u16 cpu;
-	vs_u16 role; /* enum vs_stack_role; 0: nothing kept */
+	vs_u16 role; /* enum vs_stack_role; 0: the buffer holds no stack */
 	char comm[16];
-	vs_u64 regs[VS_STACK_REGS]; /* DWARF order */
+	vs_u64 regs[VS_STACK_REGS]; /* registers in DWARF's order */
 	vs_u64 kernel[VS_STACK_FRAMES_MAX];
 	vs_u32 n_kernel;
 	vs_u32 has_user;
 	vs_u32 user_bytes;
-	vs_u32 copies;   /* how often it was filled */
-	vs_u64 user_end; /* where the mapping of this thread's stack was found to end; 0 unknown */
-	vs_u32 sampled;  /* it stands for short waits */
+	vs_u32 copies;   /* number of copies into this buffer */
+	vs_u64 user_end; /* end of the thread's stack mapping, as last found; 0: unknown */
+	vs_u32 sampled;  /* 1: represents the thread's shorter waits as well */
 	vs_u32 reserved;
 	unsigned char user[VS_STACK_USER_BYTES];
 };
 
-/*
- * At summary level: the VM-exit that a vCPU thread is in. It becomes events once the thread leaves
- * its pCPU in it, or once it is over and took as long as the threshold; else it is counted.
- */
+/* The current VM-exit of a vCPU thread, at level summary. It becomes events if the thread leaves
+ * its pCPU during the exit, or if the exit takes at least exit_threshold_ns. Otherwise it is
+ * counted. */
 struct vs_exit {
-	vs_u64 begin;  /* CLOCK_MONOTONIC ns; 0: in none that was seen to begin */
+	vs_u64 begin;  /* CLOCK_MONOTONIC ns; 0: no exit whose begin was seen */
 	vs_u64 reason; /* reason | isa << 32 */
 	vs_u64 rip;
-	vs_u64 vmm_begin; /* it went on to the VMM; 0: it did not */
+	vs_u64 vmm_begin; /* CLOCK_MONOTONIC ns of the return to the VMM; 0: none */
 	vs_u64 vmm_reason, vmm_errno;
-	vs_u32 told; /* it has become events */
+	vs_u32 told; /* 1: the exit has become events */
 	vs_u32 reserved;
 };
 
@@ -117,7 +120,7 @@ struct vs_exit_key {
 	vs_u32 reserved;
 };
 
-/* Only its own vCPU thread writes to a cell. */
+/* Counts of the exits of one vCPU thread for one reason. Only that thread writes to it. */
 struct vs_exit_cell {
 	vs_u64 count;
 	vs_u64 kernel_ns, vmm_ns;

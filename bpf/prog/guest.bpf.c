@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Guest capture: every scheduler, interrupt, softirq and vector event of this kernel that is wanted
- * (guest_wish.h; at first all) into the ring of its CPU. Only vs_switch is mandatory; the loader
- * leaves out a program whose tracepoint this kernel does not have.
- */
+/* Captures a guest: emits every event of the scheduler, interrupts, softirqs and vectors of this
+ * kernel that passes the filter (guest_wish.h; at first all) into the ring of its CPU. Only
+ * vs_switch is mandatory. The loader omits a program whose tracepoint this kernel does not have. */
 #include "bpf/prog/emit.h"
 #include "bpf/prog/sample.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What of this kernel's events is wanted: a variable of the guest programs that userspace changes
- * while they run. All zero: everything, and no stacks. Included by BPF programs and by userspace.
- */
+/* The filter of a guest's capture: a variable of the guest's BPF programs that user space
+ * changes while they run. All zero: every event, and no stacks. Included by BPF programs and by
+ * user space. */
 #ifndef PROG_GUEST_WISH_H
 #define PROG_GUEST_WISH_H
 
@@ -10,17 +9,19 @@
 
 enum { VS_WISH_PATTERNS = 8 };
 
-/* A task's name, as two words, matches if it is `word` wherever `mask` has a bit. */
+/* A pattern for a task's name, in two words. A name matches if it equals `word` in all bits that
+ * are set in `mask`. */
 struct vs_wish_pattern {
 	vs_u64 word[2], mask[2];
 };
 
 struct vs_guest_wish {
-	vs_u64 classes_off; /* bits of enum event_class: nothing of them begins */
-	vs_u64 exits_off;   /* of these, handlers that began before do not end either */
+	vs_u64 classes_off; /* bits of enum event_class: of these, only handlers' exits are emitted
+			     */
+	vs_u64 exits_off;   /* bits of enum event_class: of these, no exits are emitted */
 	vs_u64 sample_period_ns;
-	vs_u64 stacks;     /* taken so far, the programs' */
-	vs_u32 n_patterns; /* 0: all tasks */
+	vs_u64 stacks;     /* number of stacks taken so far; the programs count */
+	vs_u32 n_patterns; /* number of patterns; 0: all tasks */
 	vs_u32 pad;
 	struct vs_wish_pattern patterns[VS_WISH_PATTERNS];
 };

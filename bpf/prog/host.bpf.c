@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Host capture: attached once, whatever the number of VMs. An event is emitted if it concerns a
- * followed thread, or if a followed thread waits, runnable, for the CPU it happens on: that shows
- * who holds the CPU. Every task named in an event of the scheduler is announced by TASK_NAME before
- * its first one.
+ * Captures a host. The programs are attached once, for any number of VMs. They emit an event if it
+ * concerns a followed thread (events of classic tracepoints: see enum vs_tracepoint_scope), and a
+ * task switch also if a followed thread waits, runnable, for the CPU on which it happens; so the
+ * switches show which task holds that CPU. A TASK_NAME event precedes the first event of the
+ * scheduler that names a task.
  *
- * Cost for a switch that concerns nobody: two loads from a table of counters and one from the
- * CPU's waiter count.
+ * Cost of a switch that concerns no followed thread: two loads from a table of counters and one
+ * from the CPU's waiter count.
  */
 #include "bpf/prog/emit.h"
 #include "bpf/prog/follow.h"

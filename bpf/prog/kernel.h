@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The few kernel structs that our programs read, declared by hand: only the fields we use, located
- * at load time by CO-RE, so that the build machine needs neither kernel BTF nor headers. A suffix
- * ___x names another layout of the same kernel struct; which one exists is asked at load time.
+ * The kernel structs that the BPF programs read. Only the used fields are declared; CO-RE finds
+ * their offsets at load time. So the build machine needs neither the kernel's BTF nor its headers.
+ * A suffix ___x names another layout of the same struct; a program checks at load time which layout
+ * the kernel has.
  */
 #ifndef PROG_KERNEL_H
 #define PROG_KERNEL_H
@@ -29,7 +30,7 @@ struct atomic_int {
 };
 
 struct signal_struct {
-	struct atomic_int live; /* threads that have not begun to exit */
+	struct atomic_int live; /* number of threads that have not begun to exit */
 };
 
 struct task_struct {
@@ -44,7 +45,7 @@ struct task_struct {
 	char comm[16];
 };
 
-/* Before 5.14 `state` was a long; before 5.16 x86 kept the CPU outside thread_info. */
+/* Before Linux 5.14 `state` is a long. Before 5.16, x86 has the CPU outside thread_info. */
 struct task_struct___before_5_16 {
 	volatile long state;
 	unsigned int cpu;
@@ -70,11 +71,9 @@ struct bpf_iter_meta {
 
 #pragma clang attribute pop
 
-/*
- * Every source is built twice. With BTF-typed tracepoints the verifier knows what the arguments
- * point to and fields are plain loads; the raw-tracepoint build reads the same fields through
- * bpf_probe_read_kernel, for kernels whose verifier refuses the first.
- */
+/* Every source is built twice. In the build with BTF-typed tracepoints the verifier knows the types
+ * of the arguments, so the programs read fields by plain loads. The raw-tracepoint build reads the
+ * same fields through bpf_probe_read_kernel, for kernels whose verifier refuses the first build. */
 #ifdef VS_RAW_TRACEPOINTS
 #define VS_TRACEPOINT(name)        SEC("raw_tp/" #name)
 #define VS_READ(p, field)          BPF_CORE_READ(p, field)
@@ -87,7 +86,8 @@ struct bpf_iter_meta {
 #define vs_current_task()          bpf_get_current_task_btf()
 #endif
 
-/* Set by the loader from this kernel's BTF: sched_switch hands over the state since 5.18. */
+/* True if sched_switch has the argument prev_state (Linux 5.18 or later). The loader sets it from
+ * this kernel's BTF. */
 const volatile bool switch_has_state;
 
 static __always_inline __u32 task_cpu(struct task_struct *p)
@@ -104,8 +104,9 @@ static __always_inline __u32 task_state(struct task_struct *p)
 	return (__u32)VS_READ((struct task_struct___before_5_16 *)p, state);
 }
 
-/* The bits that enum vs_task_state names; the others (freezable, no load, kill) only qualify them.
- * A state without any of them, like waiting for a real-time lock, is an uninterruptible sleep. */
+/* Returns the bits of `state` that enum vs_task_state names. The other bits (freezable, no load,
+ * kill) only qualify these. A state without any named bit, such as the wait for a real-time lock,
+ * is reported as uninterruptible. */
 static __always_inline __u32 state_reported(__u32 state)
 {
 	const __u32 named = VS_TASK_INTERRUPTIBLE | VS_TASK_UNINTERRUPTIBLE | VS_TASK_STOPPED |
@@ -120,9 +121,10 @@ static __always_inline __u32 state_reported(__u32 state)
 }
 
 /*
- * Why `prev` leaves the CPU, 0 if it stays runnable. `ctx` is the tracepoint's argument array. The
- * kernel passes the state it decided on, because another CPU may overwrite the task's own one with
- * TASK_WAKING meanwhile; a task that found a signal pending was made runnable again after that.
+ * Returns the state in which `prev` leaves the CPU, 0 if it stays runnable. `ctx` is the
+ * tracepoint's argument array. Where the kernel passes the state, the function uses it, because
+ * another CPU may meanwhile set the task's own state to TASK_WAKING. It returns 0 if the task's own
+ * state is 0: a task that finds a pending signal stays runnable.
  */
 static __always_inline __u32 switch_state(const unsigned long long *ctx, bool preempted,
 					  struct task_struct *prev)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A followed VM's clock parameters, when KVM changes them (tracepoints) and as they are (iterator).
- * Raw tracepoints because their few arguments have not changed since Linux 3.10, and because they
- * load whether KVM is a module or not, and whatever the verifier thinks of typed pointers.
+ * Reads the clock parameters of followed VMs: their changes from tracepoints, their current values
+ * from an iterator. The programs use raw tracepoints, because their few arguments have not changed
+ * since Linux 3.10, and because raw tracepoints load whether or not KVM is a module and whether or
+ * not the verifier accepts typed pointers.
  *
- * All four fire in a thread of the process that owns the VM: in a vCPU's on its way into the guest,
- * or in whichever made the ioctl.
+ * All tracepoints fire in a thread of the process that owns the VM: in a vCPU thread before a
+ * VM-entry, or in the thread that called the ioctl.
  */
 #include "bpf/prog/kernel.h"
 #include "bpf/prog/kvm_clock_shared.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What kvm_clock.bpf.c hands to kvm_clock.c: events of a ring, and one record per vCPU of the
- * iterator. */
+/* The records that kvm_clock.bpf.c sends to kvm_clock.c: events through a ring, and one record per
+ * vCPU from the iterator. */
 #ifndef PROG_KVM_CLOCK_SHARED_H
 #define PROG_KVM_CLOCK_SHARED_H
 
 #include <linux/types.h>
 
-/* struct pvclock_vcpu_time_info, the guest's ABI (asm/pvclock-abi.h). */
+/* struct pvclock_vcpu_time_info, an ABI between KVM and the guest (asm/pvclock-abi.h). */
 struct vs_pvclock_page {
-	__u32 version; /* odd while KVM writes */
+	__u32 version; /* odd while KVM writes the page */
 	__u32 pad0;
 	__u64 tsc_timestamp;
 	__u64 system_time;
@@ -20,8 +20,8 @@ struct vs_pvclock_page {
 
 enum vs_kvm_clock_type {
 	VS_KVM_CLOCK_PVCLOCK = 1,
-	VS_KVM_CLOCK_OFFSET = 2, /* value: the new offset */
-	VS_KVM_CLOCK_MASTER = 3, /* value: bit 0 used, bit 1 offsets matched */
+	VS_KVM_CLOCK_OFFSET = 2, /* value: the new TSC offset */
+	VS_KVM_CLOCK_MASTER = 3, /* value: bit 0: master clock used; bit 1: TSC offsets match */
 };
 
 struct vs_kvm_clock_event {
@@ -34,15 +34,15 @@ struct vs_kvm_clock_event {
 };
 
 struct vs_kvm_vcpu {
-	__u64 kvm; /* which VM of the process: an address, compared only */
+	__u64 kvm; /* address of the VM's struct kvm; only compared, to distinguish VMs */
 	__s32 tgid;
 	__u32 vcpu;
 	__u64 offset; /* l1_tsc_offset */
 	__u64 ratio;  /* l1_tsc_scaling_ratio */
-	/* Of the guest's pvclock page; 0: none registered. Their low 12 bits may differ, gpa's are
-	 * right. */
+	/* Address of the guest's pvclock page in the VMM's memory and in the guest's; 0: none. The
+	 * low 12 bits of page_uhva may be wrong; those of page_gpa are right. */
 	__u64 page_uhva, page_gpa;
-	struct vs_pvclock_page pvclock; /* mul 0: this kernel does not keep it */
+	struct vs_pvclock_page pvclock; /* tsc_to_system_mul 0: unknown in this kernel */
 	__u32 master_used;
 	__u32 offsets_matched;
 };

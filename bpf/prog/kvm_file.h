@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* For BPF programs that walk the open files of processes: which file is a vCPU of KVM's. */
+/* Finds the files that are vCPUs of KVM. For BPF programs that walk the open files of processes. */
 #ifndef PROG_KVM_FILE_H
 #define PROG_KVM_FILE_H
 
@@ -40,14 +40,14 @@ struct bpf_iter__task_file {
 
 enum { ANON_INODE_FS = 0x09041934 }; /* linux/magic.h */
 
-/* Then its private_data is a struct kvm_vcpu. */
+/* Returns true if the file is a vCPU. Then its private_data points to a struct kvm_vcpu. */
 static __always_inline bool is_vcpu_file(struct file *file)
 {
 	static const char prefix[] = "kvm-vcpu:";
 	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
 	char name[sizeof(prefix)] = {};
 
-	/* Anybody may call a file so, but not in that file system. */
+	/* A program may give any file this name, but not in this file system. */
 	if (BPF_CORE_READ(dentry, d_sb, s_magic) != ANON_INODE_FS)
 		return false;
 	bpf_probe_read_kernel(name, sizeof(prefix) - 1, BPF_CORE_READ(dentry, d_name.name));

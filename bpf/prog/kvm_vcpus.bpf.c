@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The vCPUs that processes hold, and the threads that run them, as KVM knows them. */
+/* Lists the vCPUs that processes hold, and the threads that run them, from KVM's own data. */
 #include "bpf/prog/kernel.h"
 #include "bpf/prog/kvm_file.h"
 #include "bpf/prog/kvm_vcpus_shared.h"

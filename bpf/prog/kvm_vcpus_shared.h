@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What kvm_vcpus.bpf.c hands to kvm_vcpus.c: one record for each open file of a vCPU. */
+/* The record that kvm_vcpus.bpf.c sends to kvm_vcpus.c for each open file of a vCPU. */
 #ifndef PROG_KVM_VCPUS_SHARED_H
 #define PROG_KVM_VCPUS_SHARED_H
 
 #include <linux/types.h>
 
 struct vs_vcpu_file {
-	__u64 kvm;  /* which VM: an address, compared only */
-	__s32 tgid; /* the process that holds the file */
-	__s32 tid;  /* the thread that entered the guest last; 0: none did */
-	__u32 vcpu; /* KVM's number: on x86 the APIC id */
-	/* KVM takes commands of one address space only: is it that of the holder? A process to
-	 * which somebody else's descriptor was passed cannot run the VM. */
+	__u64 kvm;  /* address of the VM's struct kvm; only compared, to distinguish VMs */
+	__s32 tgid; /* process that holds the file */
+	__s32 tid;  /* thread that last entered the guest; 0: none */
+	__u32 vcpu; /* KVM's vcpu_id; on x86 the APIC id */
+	/* 1: the VM belongs to the address space of the process. KVM accepts commands from that
+	 * address space only, so a process that received the descriptor from another cannot run the
+	 * VM. */
 	__u32 owned;
 };
 

@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A CPU's event ring: one element of a memory-mapped BPF array, written by the probes of that CPU,
- * emptied in place by ring_reader.c. Included by BPF programs and by userspace.
+ * The event ring of a CPU: one element of a memory-mapped BPF array. The programs that run on the
+ * CPU write it, ring_reader.c reads it in place. Included by BPF programs and by user space.
  *
- * A probe claims a slot by an atomic add to `head`, then takes the time, fills the slot and stores
- * `type` last. An interrupt may nest anywhere in between; it then claims a later slot with an
- * earlier time and has finished before the outer slot is committed. So whatever a reader sees
- * behind an uncommitted slot is held back, and all inversions lie within what it hands out at
- * once. A slot with type 0 is free or being written; the reader zeroes the type before it moves
- * `tail`, which makes room for probes.
+ * A program claims a slot by an atomic add to `head`, then reads the time, fills the slot and
+ * stores `type` last. An interrupt may occur between these steps. Its program claims a later slot,
+ * possibly with an earlier time, and completes it before the interrupted program completes its own.
+ * Therefore the reader delivers nothing behind an incomplete slot, and all events that are out of
+ * order are within one read. A slot with type 0 is free or incomplete. The reader sets the type to
+ * 0 before it advances `tail`, which frees the slots.
  *
- * A full ring drops the new event. `seq` of a slot holds the drop counter's value when it was
- * claimed; the reader adds the position, which yields numbers whose gaps are the drops.
+ * If the ring is full, the new event is dropped. The `seq` of a slot holds the value that the drop
+ * counter had when the slot was claimed. The reader adds the slot's position. In the resulting
+ * numbers each gap is as long as the number of dropped events.
  */
 #ifndef PROG_RING_H
 #define PROG_RING_H
 
 #include "proto/event.h"
 
-/* head and tail live on cache lines of their own: different sides write them. */
+/* head and tail are in separate cache lines, because different CPUs write them. */
 struct vs_ring {
-	vs_u64 head;    /* slots claimed so far */
-	vs_u64 dropped; /* events refused because the ring was full */
+	vs_u64 head;    /* number of slots claimed so far */
+	vs_u64 dropped; /* number of events dropped because the ring was full */
 	vs_u64 pad0[6];
-	vs_u64 tail; /* slots given back so far */
+	vs_u64 tail; /* number of slots freed so far */
 	vs_u64 pad1[7];
 	struct vs_event slots[];
 };
 
 enum {
 	VS_RING_SLOTS_MIN = 64,
-	/* Probes that may pass the check for room at once: one per nesting level, with a margin. */
+	/* Slots in reserve: programs at different levels of nested interrupts may check for room at
+	 * the same time. */
 	VS_RING_SLACK = 16,
-	VS_CPUS_MAX = 1024, /* as VS_CPU_COLLECTOR in event.h assumes */
+	VS_CPUS_MAX = 1024, /* so VS_CPU_COLLECTOR in event.h is the highest CPU number */
 };
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The guest programs' half of guest_stack.h. Off unless the wish has a sample_period_ns.
+ * Takes the stacks of a guest's tasks (guest_stack.h) while wish.sample_period_ns is not 0. For BPF
+ * programs only.
  *
- * User stacks are followed by frame pointers: what was built without them shows its leaf only.
- * Cost: about 6 us for each sample, 3 to 5 us for each switch to sleep
- * (tests/bench/bench_guest_stacks).
+ * User stacks are unwound by frame pointers. Of code that was built without them, only the leaf is
+ * found.
+ *
+ * Cost: about 6 us per sample, 3 to 5 us per switch to sleep (tests/bench/bench_guest_stacks).
  */
 #ifndef PROG_SAMPLE_H
 #define PROG_SAMPLE_H
@@ -15,9 +17,9 @@
 #include "bpf/prog/guest_stack.h"
 #include "bpf/prog/wish.h"
 
-const volatile __s32 sample_except; /* a process, 0 none */
+const volatile __s32 sample_except; /* process whose stacks are not taken; 0: none */
 
-/* Which stacks userspace has been given. */
+/* The stacks that were sent to user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, VS_GUEST_STACKS_KNOWN);
@@ -30,7 +32,7 @@ struct {
 	__uint(max_entries, VS_GUEST_STACKS_BYTES);
 } new_stacks SEC(".maps");
 
-/* By role, because a sample may interrupt a switch. */
+/* One buffer per role, because a sample may interrupt a switch. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 4);
@@ -38,7 +40,7 @@ struct {
 	__type(value, struct vs_guest_stack);
 } stack_scratch SEC(".maps");
 
-/* FNV-1a over words, folded; never 0. */
+/* Returns a hash of the addresses: FNV-1a over words, folded to 32 bits, never 0. */
 static __always_inline __u32 stack_id(const struct vs_guest_stack *s)
 {
 	__u64 h = 0xcbf29ce484222325;
@@ -52,7 +54,8 @@ static __always_inline __u32 stack_id(const struct vs_guest_stack *s)
 	return (__u32)h ? (__u32)h : 1;
 }
 
-/* Its id, 0 if there is none. */
+/* Takes the current stack and sends it to user space if it is new. Returns its id, or 0 if there is
+ * no stack or no room for it. */
 static __always_inline __u32 stack_take(void *ctx, struct vs_guest_stack *s, __s32 tgid,
 					__u64 flags)
 {
@@ -65,20 +68,19 @@ static __always_inline __u32 stack_take(void *ctx, struct vs_guest_stack *s, __s
 	s->n = (__u32)bytes / sizeof(s->frames[0]);
 	s->tgid = tgid;
 	s->id = key.id = stack_id(s);
-	/*
-	 * Any other error than this one leaves open whether it was told: again, then. Before
-	 * Linux 6.3 an int is what comes back, and the upper half of the register is chance.
-	 */
+	/* -EEXIST: the stack was sent before. After any other error that is not known, so it is
+	 * sent again. Before Linux 6.3 the helper returns an int; the upper half of the register is
+	 * undefined. */
 	if ((__s32)bpf_map_update_elem(&known_stacks, &key, &one, BPF_NOEXIST) == -EEXIST)
 		return s->id;
 	if (!bpf_ringbuf_output(&new_stacks, s, sizeof(*s), BPF_RB_NO_WAKEUP))
 		return s->id;
-	/* No room: the next one that is alike tries again. */
+	/* There is no room. The next event with this stack tries again. */
 	bpf_map_delete_elem(&known_stacks, &key);
 	return 0;
 }
 
-/* The current task's stack, in an event. */
+/* Emits a TASK_STACK event with the current task's stacks. */
 static __always_inline void stack_emit(void *ctx, __u32 role)
 {
 	const __u64 both = bpf_get_current_pid_tgid();

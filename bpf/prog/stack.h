@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Fills a struct vs_stack with the current task's kernel frames, user registers and the first
- * 16 KiB of its user stack. Unwinding is userspace's: neither QEMU nor libc keeps frame pointers.
+ * Fills a struct vs_stack with the current task's kernel frames, its user registers and the first
+ * 16 KiB of its user stack. User space unwinds the user stack, because neither QEMU nor libc keeps
+ * frame pointers.
  *
- * Cost: the common case is one copy without a page fault, because the end of the stack's mapping
- * is remembered from the copy before.
+ * Cost: usually one copy without a page fault, because the end of the stack's mapping is known from
+ * the previous copy.
  */
 #ifndef PROG_STACK_H
 #define PROG_STACK_H
@@ -14,11 +15,12 @@
 
 enum {
 	STACK_PAGE_BYTES = 4096,
-	/* A page may have been absent when the end was looked for: look again now and then. */
+	/* number of copies after which the end is searched again: a page may have been absent */
 	STACK_RELEARN_COPIES = 256,
 };
 
-/* End of the mapping that holds sp, as far as it matters: at most 16 KiB and a page above sp. */
+/* Returns the end of the mapping that holds sp, but at most the end of the fourth page after that
+ * of sp. */
 static __always_inline __u64 user_stack_end(__u64 sp)
 {
 	__u64 end = (sp | (STACK_PAGE_BYTES - 1)) + 1;
@@ -57,7 +59,7 @@ static __always_inline void user_stack_copy(struct vs_stack *s, __u64 sp, bool r
 	user_stack_read(s, sp);
 }
 
-/* remembers: `s` was filled by the same thread before (or is zeroed). */
+/* Fills `s`. remembers: `s` is zeroed, or was last filled by the same thread. */
 static __always_inline void stack_fill(void *ctx, struct vs_stack *s, bool remembers)
 {
 	struct task_struct *current = bpf_get_current_task_btf();

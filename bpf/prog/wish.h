@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The guest programs' half of guest_wish.h. */
+/* Applies the filter of guest_wish.h. For the guest's BPF programs. */
 #ifndef PROG_WISH_H
 #define PROG_WISH_H
 
@@ -33,7 +33,7 @@ static __always_inline bool name_wanted(const __u64 name[2])
 	return false;
 }
 
-/* The id under which a task appears: its own, or that of all whom the filter leaves out. */
+/* Returns the id under which a task appears: its own, or VS_TASK_OTHER if it is filtered out. */
 static __always_inline __s32 task_shown(struct task_struct *p)
 {
 	const __s32 tid = VS_READ(p, pid);
