@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A drain hands over records CPU by CPU. They are staged until the CPU's turn ends or the stage is
- * full, then flushed: ordered by seq, holes turned into LOST markers, stamps mapped to TSC between
- * the sample before the previous drain and one taken after the newest staged record, ordered by
- * time, and encoded in slices. When the stage is full its last records stay for the next flush, so
- * that an interrupt's record that overtook the one it interrupted finds its place.
+ * A drain delivers events CPU by CPU. The batcher stages them until the CPU has no more or the
+ * stage is full, then flushes the stage: it orders the events by seq, turns gaps into LOST markers,
+ * converts the stamps to TSC by the clock samples around them, orders the events by time, and
+ * encodes them in slices. If the stage is full, its last events stay for the next flush, so that an
+ * event that was delivered before the event that it interrupted is still put in order.
  *
- * What is still missing after a CPU's turn is either lost or being written right now (a vCPU can be
- * descheduled inside a probe). The kernel's counters, read before the drain, tell which: the former
- * becomes a LOST marker of unknown end, the latter holds the CPU's watermark where it was.
+ * A sequence number that is still missing after a CPU's last event is either lost or incomplete (a
+ * vCPU can be descheduled inside a probe). The kernel's counters, read before the drain,
+ * distinguish these: a lost event becomes a LOST marker without an end; for an incomplete one the
+ * CPU keeps its old watermark.
  */
 #include "bpf/capture/batcher.h"
 

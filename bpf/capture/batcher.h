@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From captured records to Batch frames: the one path by which events of either kernel get stamps
- * of the stream clock (TSC), sequence gaps become LOST events, and per-CPU totals are kept.
+ * Turns captured events into Batch frames: converts their stamps to the stream's clock (TSC ticks),
+ * turns gaps in their sequence numbers into LOST events, and keeps totals per CPU. The events of
+ * guest and host both pass here.
  *
  * Invariant, per CPU and at every frame: emitted = delivered + dropped_kernel + dropped_user, where
- * delivered counts the events (not the LOST markers) in frames that nobody reported as dropped.
- * A reader proves it without trusting us: consecutive batches of a CPU continue each other's
- * sequence numbers, so what it did not receive is a jump it can count.
+ * delivered counts the events (without LOST markers) in frames that were not reported to
+ * batcher_drop(). A reader can check this: the sequence numbers of a CPU continue from one batch to
+ * the next, so each event that the reader did not receive leaves a gap.
  *
- * Idle CPUs produce no frame; batcher_promise() is what a heartbeat says for them.
- * Cost: about 25 ns and no allocation per event; 700 KiB plus 100 bytes per CPU.
+ * A CPU without events produces no frame; batcher_promise() covers it. Cost: about 25 ns and no
+ * allocation per event; 700 KiB, and 100 bytes per CPU.
  */
 #ifndef CAPTURE_BATCHER_H
 #define CAPTURE_BATCHER_H
@@ -25,75 +26,80 @@
 
 struct batcher;
 
-/* What the batcher needs of a capture and of the clocks; tests stand in for the kernel here. */
+/* The functions of a capture and of the clocks that the batcher uses. Tests replace them. */
 struct batcher_source {
-	/* As capture_drain(). A LOST event among them stands for as many numbers as it says, of
-	 * which the source's totals know that they were dropped. */
+	/* As capture_drain(). The source may deliver LOST events: arg0 is the number of sequence
+	 * numbers that each replaces, and the source's totals count these as dropped. */
 	long (*drain)(void *context, const struct capture_sink *sink);
 	int (*cpu_stats)(void *context, size_t cpu, struct capture_cpu_stats *out);
-	/* What is not older was not handed over yet; the last one again if nothing is newer. */
+	/* Takes a clock sample that is not older than any event delivered so far; it may return the
+	 * last sample again. 0 or -errno. */
 	int (*sample)(void *context, struct clock_sample *out);
 	size_t n_cpus;
-	uint64_t
-		lag_ns; /* how much later than younger records one may come, see capture_lag_ns() */
+	uint64_t lag_ns; /* see capture_lag_ns() */
 	void *context;
 };
 
-/* What a drain tells beside the frames. */
+/* Receives what a drain delivers in addition to the frames. */
 struct batcher_stack_sink {
-	/* A capture's stack record; time is already TSC ticks, +-err_ticks. Borrowed. */
+	/* Receives a captured stack, borrowed for the call. Its time is in TSC ticks, with an error
+	 * of at most err_ticks. */
 	void (*stack)(void *context, const struct capture_stack *stack, uint64_t err_ticks);
 	void *context;
-	/* A TASK_NAME or SCHED_SWITCH on its way into a frame: its time is in TSC ticks,
-	 * monotonic_ns as it was captured. NULL: nobody asks. */
+	/* Receives each TASK_NAME and SCHED_SWITCH before it is encoded. Its time is in TSC ticks;
+	 * monotonic_ns is the captured stamp. May be NULL. */
 	void (*task)(void *context, const struct vs_event *e, uint64_t monotonic_ns);
 };
 
-/* One frame of the last drain: where it lies in `out`, and what is lost if it is dropped. */
+/* A frame of the last drain: its place in `out`, and the number of events that are lost if the
+ * caller drops it. */
 struct batcher_frame {
 	size_t offset, len;
 	uint16_t cpu;
-	uint32_t events; /* without LOST markers */
+	uint32_t events; /* number of events, without LOST markers */
 };
 
 struct batcher_totals {
 	uint64_t emitted, delivered, dropped_kernel, dropped_user;
 };
 
-/* Batches `c` (which must outlive the batcher) into frames of `w` (borrowed too). Takes the first
- * clock sample. NULL on ENOMEM or if the clocks cannot be read. */
+/* Creates a batcher that turns the events of `c` into frames of `w`. Borrows both. Takes the first
+ * clock sample. Returns NULL if out of memory or if the clocks cannot be read. */
 struct batcher *batcher_new(struct capture *c, struct frame_writer *w);
 struct batcher *batcher_new_from(const struct batcher_source *source, struct frame_writer *w);
 void batcher_free(struct batcher *b);
 
 /*
- * Drains the source once and appends whole Batch frames to `out`, CPU by CPU, at most
- * VS_BATCH_EVENTS_MAX records each. stacks: may be NULL. Returns the number of events in those
- * frames, or -errno of the source; then `out` still holds whole frames for everything that was
- * handed over before, and what could not be encoded is counted as dropped_user.
+ * Drains the source once and appends complete Batch frames to `out`, CPU by CPU, each with at most
+ * VS_BATCH_EVENTS_MAX events. stacks: may be NULL. Returns the number of events in the frames, or
+ * -errno. After an error `out` holds complete frames of the events that the source delivered before
+ * the error; events that could not be encoded are counted in dropped_user.
  */
 long batcher_drain(struct batcher *b, struct byte_buffer *out,
 		   const struct batcher_stack_sink *stacks);
-/* Events that wait in the kernel now, of the CPU that has most: is a drain worth it? Cheap. */
+/* Returns how many emitted events are not drained yet, of the CPU that has most of them. Callers
+ * use it to decide whether to drain. Cheap. */
 uint64_t batcher_pending(const struct batcher *b);
-/* The frames that the last drain appended, in order; valid until the next drain. */
+/* Returns the frames that the last drain appended, in order. They are valid until the next
+ * drain. */
 const struct batcher_frame *batcher_frames(const struct batcher *b, size_t *n);
-/* `events` of this CPU, delivered before, were thrown away by the caller (a full queue). */
+/* Counts `events` of frames of this CPU as dropped_user: the caller dropped the frames. */
 void batcher_drop(struct batcher *b, uint16_t cpu, uint64_t events);
 
-/* No event of any CPU older than this stream time follows: the `before` sample of the last drain
- * less its error and the source's lag, or the last proven watermark while a record is still being
- * written somewhere. */
+/* Returns the watermark of all CPUs, in TSC ticks: no older event of any CPU will follow. It is the
+ * time of the clock sample before the last drain, less its error and the source's lag. While a
+ * record of a CPU is incomplete, that CPU's previous watermark holds. */
 uint64_t batcher_promise(const struct batcher *b);
-/* Clock sample taken before the last drain. */
+/* Returns the clock sample that was taken before the last drain. */
 const struct clock_sample *batcher_sample(const struct batcher *b);
-/* From the next drain on handlers that take less become no events but are counted, as
- * handler_summary.h says; 0: none. They are in no total and have no sequence number. */
+/* Sets the threshold of handler_summary.h from the next drain on: shorter handlers do not become
+ * events but are counted. 0: all handlers become events. Counted handlers are in no total and have
+ * no sequence number. */
 void batcher_summarise(struct batcher *b, uint64_t handler_over_ns);
-/* What was counted so far, by enum event_class; max_ns since the threshold changed. Valid as long
- * as the batcher. */
+/* Returns the counts so far, by enum event_class; max_ns is since the threshold last changed. The
+ * array is valid as long as the batcher. */
 const struct message_untold *batcher_untold(const struct batcher *b);
-/* Sums over all CPUs, as of the last drain. */
+/* Returns the sums over all CPUs as of the last drain. */
 void batcher_totals_get(const struct batcher *b, struct batcher_totals *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Hands the calls of a capture on to the backend that was opened. */
+/* Passes the calls of a capture to the backend that was opened. */
 #include "bpf/capture/capture.h"
 
 #include <errno.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Captures of this kernel's events into vs_event records, in per-CPU ring buffers that are drained
- * on the caller's timer (no wake-up per event). One interface for the guest's capture (everything
- * on this kernel) and the host's (the threads of some VMs), and for both ways to get at the events:
- * BPF programs, or perf where the kernel has no BPF or no BTF.
+ * A capture records events of this kernel as struct vs_event in one ring buffer per CPU. The caller
+ * drains the rings on a timer; no event wakes a process. The interface is the same for the guest's
+ * capture (all tasks of this kernel) and the host's (the threads of some VMs), and for both
+ * backends: BPF, and perf for kernels without BPF or BTF.
  *
- * Nothing is pinned: closing the last descriptor, even by kill -9, ends the capture.
+ * Nothing is pinned in bpffs: the capture ends when its last file descriptor is closed, also after
+ * a kill -9.
  */
 #ifndef CAPTURE_CAPTURE_H
 #define CAPTURE_CAPTURE_H
@@ -24,55 +25,57 @@ struct capture;
 struct clock_sample;
 
 enum capture_kind {
-	CAPTURE_GUEST = 1, /* all scheduler, irq, softirq and vector events of this kernel */
-	CAPTURE_HOST = 2,  /* events of the scheduler, signals and KVM of the threads added
-			    * to it */
+	CAPTURE_GUEST = 1, /* all events of the scheduler, interrupts, softirqs and vectors */
+	CAPTURE_HOST = 2,  /* events of the scheduler, signals and KVM of added threads */
 };
 
 enum capture_way {
-	CAPTURE_BY_ANY = 0, /* BPF, or if that fails perf, which capture_notice() then says */
+	CAPTURE_BY_ANY = 0, /* BPF, or perf if BPF fails; capture_notice() says why */
 	CAPTURE_BY_BPF = 1,
-	CAPTURE_BY_PERF = 2, /* without CAPTURE_SUMMARY */
+	CAPTURE_BY_PERF = 2, /* supports no CAPTURE_SUMMARY */
 };
 
 struct capture_options {
 	enum capture_kind kind;
 	enum capture_way way;
-	size_t ring_bytes;          /* all CPUs together; 0: 4 MiB guest, 8 MiB host (by perf 4 MiB
-				     * a CPU, at most 64 MiB, and as much again for KVM's events) */
-	uint64_t wait_threshold_ns; /* host: all waits longer than this bring stacks; 0: 20 ms */
-	uint64_t exit_threshold_ns; /* host, summary level: shorter VM-exits become no events; 0: 1
-				       ms */
+	size_t ring_bytes; /* size of all CPUs' rings; 0: 4 MiB (guest) or 8 MiB (host). By perf, 0:
+			      4 MiB per CPU, at most 64 MiB, and the same again for KVM's events */
+	uint64_t wait_threshold_ns; /* host: shortest wait with stacks; 0: 20 ms */
+	uint64_t exit_threshold_ns; /* level summary: shortest exit that becomes events; 0: 1 ms */
 	bool stacks;                /* host: capture stacks */
-	/* host: capture KVM, block requests and major faults, too, from the first vCPU on, as far
-	 * as their tracepoints exist by then; NULL: do not */
+	/* host: reads the layout of tracepoints. After the first vCPU is added, KVM's events, block
+	 * requests and major faults are captured as well, as far as their tracepoints exist then.
+	 * NULL: these are not captured. */
 	tracepoint_reader tracepoints;
-	/* By BPF: look so often per second at what each CPU runs. guest: at every task, and
-	 * wherever one goes to sleep: TASK_STACK events, and capture_guest_stacks(). host: at
-	 * followed threads: stacks for the sink, with the period as wait_ns. 0: do not. */
+	/*
+	 * BPF: number of samples per second and CPU. guest: of every task; each sample, and each
+	 * switch to sleep, gives a TASK_STACK event, and capture_guest_stacks() gives the stack.
+	 * host: of the followed threads; the sink receives the stacks, with the period as wait_ns.
+	 * 0: no samples.
+	 */
 	uint32_t sample_hz;
-	uint32_t sample_hz_max; /* guest: the most that capture_guest_set() may ask for */
-	pid_t sample_except;    /* guest: not of this process, such as the one that names them */
-	bool raw_tracepoints;   /* BPF: use the dearer programs for kernels that refuse the others,
-				 * which capture_open() otherwise tries second */
+	uint32_t sample_hz_max; /* guest: highest sample_hz that capture_guest_set() accepts */
+	pid_t sample_except;    /* guest: process whose stacks are not taken; 0: none */
+	bool raw_tracepoints; /* BPF: use only the raw-tracepoint build, which is slower. Otherwise
+				 capture_open() tries it if the kernel refuses the BTF build. */
 };
 
-/* Raw material of a user stack, as it was when the thread left the CPU or woke another. */
+/* A user stack before unwinding, at the time when the thread left its CPU or woke another. */
 struct capture_user_stack {
-	/* x86-64 in DWARF's register order: rax rdx rcx rbx rsi rdi rbp rsp r8..r15, rip. */
+	/* registers of x86-64 in DWARF's order: rax rdx rcx rbx rsi rdi rbp rsp r8..r15, rip */
 	uint64_t regs[17];
-	size_t copied_bytes; /* from sp upwards, at most 16 KiB */
+	size_t copied_bytes; /* number of bytes copied, from rsp upwards, at most 16 KiB */
 	const uint8_t *copied;
 };
 
 struct capture_stack {
-	uint64_t time;    /* CLOCK_MONOTONIC ns of the switch-out or wake-up it belongs to */
-	uint64_t wait_ns; /* how long the wait lasted (waker: had lasted) */
-	pid_t tid, tgid;  /* whose stack */
-	pid_t explains;   /* waiter: itself; waker: the task woken */
+	uint64_t time;    /* CLOCK_MONOTONIC ns of the switch-out, wake-up or sample */
+	uint64_t wait_ns; /* length of the wait (waker: until the wake-up) */
+	pid_t tid, tgid;  /* thread whose stack it is */
+	pid_t explains;   /* waker: the task woken; otherwise the same as tid */
 	uint16_t cpu;
 	enum vs_stack_role role;
-	bool sampled; /* waiter, whatever the role: it stands for shorter waits as well */
+	bool sampled; /* waiter and short: also represents the thread's shorter waits */
 	char comm[16];
 	size_t n_kernel;
 	const uint64_t *kernel; /* addresses, leaf first */
@@ -81,137 +84,151 @@ struct capture_stack {
 };
 
 struct capture_sink {
-	/* A run of records of one CPU, in time order and in seq order but for losses; times are
-	 * CLOCK_MONOTONIC ns. Borrowed for the call. */
+	/* Receives events of one CPU, borrowed for the call. They are in the order of time. Their
+	 * sequence numbers increase; a gap is a loss. Times are CLOCK_MONOTONIC ns. */
 	void (*events)(void *context, uint16_t cpu, const struct vs_event *events, size_t n);
 	void (*stack)(void *context, const struct capture_stack *stack); /* may be NULL */
 	void *context;
 };
 
 struct capture_cpu_stats {
-	/* Running totals: attempted by the probes, lost in the kernel. What is emitted but neither
-	 * dropped nor delivered yet is in the ring, or just being written. */
+	/* Totals since the capture began: events that were emitted, and those of them that were
+	 * lost in the kernel. An event that is emitted but neither dropped nor delivered is still
+	 * in the ring, or incomplete. */
 	uint64_t emitted, dropped;
 };
 
-/* The way's number for its name ("auto", "bpf", "perf"), or -EINVAL. */
+/* Converts a name ("auto", "bpf", "perf") to the number of the backend. 0 or -EINVAL. */
 int capture_way_parse(const char *name, enum capture_way *out);
 
 void capture_close(struct capture *c);
-/* Hands everything committed so far to the sink, CPU by CPU. Returns events delivered or -errno. */
+/* Delivers all complete events to the sink, CPU by CPU. Returns the number of events or -errno. */
 long capture_drain(struct capture *c, const struct capture_sink *sink);
-/* The clocks, so that no event older than that will be handed over later than by the next drain,
- * but for the lag. 0 or -errno. */
+/* Takes a clock sample. The next drain delivers all events that are older than the sample by more
+ * than capture_lag_ns(), except an incomplete event and those behind it in the ring of its CPU. 0
+ * or -errno. */
 int capture_clock_sample(struct capture *c, struct clock_sample *out);
-/* A record may be handed over this much later than younger ones of other CPUs: what was drained is
- * complete up to then. One that comes later still counts as dropped. */
+/* Returns how much later, in ns, the capture may deliver an event than younger events of other
+ * CPUs. An event that arrives even later is dropped and counted. */
 uint64_t capture_lag_ns(const struct capture *c);
-/* One line for the user on how the events are captured, "" if there is nothing to say. Valid as
- * long as the capture. */
+/* Returns one line for the user about how events are captured, for example why perf is used; "" if
+ * there is nothing to report. Valid as long as the capture. */
 const char *capture_notice(const struct capture *c);
-/* Guest capture: the next drain brings a TASK_NAME of every task that exists, as the first one
- * does; for a reader that joins late. 0, -ENOTSUP (host capture) or -errno. */
+/* Guest: makes the next drain deliver a TASK_NAME of every task, as the first drain does. Call it
+ * for a reader that joins later. 0, -ENOTSUP (host) or -errno. */
 int capture_name_tasks(struct capture *c);
-/* How the events are captured: "BPF" or "perf". */
+/* Returns the name of the backend: "BPF" or "perf". */
 const char *capture_backend_name(const struct capture *c);
-/* Whether it has CAPTURE_SUMMARY. */
+/* Returns true if the backend supports CAPTURE_SUMMARY. */
 bool capture_summarises(const struct capture *c);
 size_t capture_n_cpus(const struct capture *c);
 int capture_cpu_stats(const struct capture *c, size_t cpu, struct capture_cpu_stats *out);
 
-/* A stack that TASK_STACK events name. */
+/* A stack to which TASK_STACK events refer. */
 struct capture_guest_stack {
-	pid_t tgid; /* 0: of the kernel */
+	pid_t tgid; /* process; 0: a kernel stack */
 	uint32_t id;
-	enum vs_stack_role role; /* how it was taken first */
+	enum vs_stack_role role; /* role of the event that first had this stack */
 	size_t n;
 	const uint64_t *frames; /* addresses, leaf first; borrowed for the call */
 };
 typedef void (*capture_guest_stack_taker)(void *context, const struct capture_guest_stack *stack);
-/* Guest capture with sample_hz: tells stacks that were not told yet, at most `max`. Call it after a
- * drain. How many, -ENOTSUP or -errno. */
+/* Guest with sample_hz: delivers at most `max` stacks that were not delivered before. Call it after
+ * a drain. Returns their number, -ENOTSUP or -errno. */
 long capture_guest_stacks(struct capture *c, capture_guest_stack_taker take, void *context,
 			  size_t max);
-/* All are to be told again, to a reader that joins late. */
+/* Makes capture_guest_stacks() deliver every stack again, for a reader that joins later. */
 void capture_guest_stacks_forget(struct capture *c);
 
-/* Guest capture: which fields of a Config it can change while it runs, as bits 1 << enum
+/* Guest: returns which fields of a Config the capture can change while it runs, as bits 1 << enum
  * config_field. */
 uint32_t capture_guest_fields(const struct capture *c);
-/* From now on tells what these fields say; ask for the tasks' names again if the filter has become
- * another. 0, -EPERM: sample_hz is above the maximum, -ENOTSUP: nothing can be changed, or -errno:
- * no samples can be had, all else is in force. */
+/*
+ * Applies classes, tasks and sample_hz of `config`. If the task filter changed, call
+ * capture_name_tasks() afterwards. 0; -ENOTSUP: the backend cannot change them; -EINVAL: not a
+ * guest capture, or too many tasks; -EPERM: sample_hz is above the maximum; other -errno: samples
+ * failed. After -EPERM the old sample_hz holds, after a failure there are no samples; the other
+ * fields are in force in both cases.
+ */
 int capture_guest_set(struct capture *c, const struct message_config *config);
-/* How many stacks were taken so far, at about VS_GUEST_STACK_COST_NS each. */
+/* Returns the number of stacks taken so far. The agent adds VS_GUEST_STACK_COST_NS of CPU time per
+ * stack to its own. */
 uint64_t capture_guest_stacks_taken(const struct capture *c);
 enum { VS_GUEST_STACK_COST_NS = 2000 };
 
-/* Names of tracepoints that are missing in this kernel or could not be attached, "" if none. Valid
- * as long as the capture. */
+/* Returns the names of the tracepoints that this kernel does not have or that could not be
+ * attached, "" if none. Valid as long as the capture. */
 const char *capture_left_out(const struct capture *c);
 
 /*
- * Host capture: which threads to follow. `vm` is the caller's number of the VM. Threads that a
- * followed process creates later are followed by themselves; adding one says that it is a vCPU.
- * 0, -ESRCH: no such thread, -ENOSPC: too many, -ENOTSUP: not a host capture.
+ * Host: follows a thread of process `tgid`. `vm` is the caller's number of the VM. The capture
+ * follows threads that the process creates later without a call; a call for one of them marks it as
+ * a vCPU thread. 0, -ESRCH: no such thread, -ENOSPC: too many threads, -ENOTSUP: not a host
+ * capture, or -errno.
  */
 int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
-/* After the last thread that was added of a process, its other threads go, too. 0, -ENOENT: not
- * followed (it may have ended). */
+/* Host: stops following a thread. With the last added thread of a process, the process's other
+ * threads are no longer followed either. 0, -ENOENT: not followed (the thread may have ended),
+ * -ENOTSUP. */
 int capture_remove_thread(struct capture *c, pid_t tid);
 
-/* Host capture: from now on waits longer than this bring stacks, too; it never becomes longer. 0,
- * -ENOTSUP: not a host capture. */
+/* Host: lowers wait_threshold_ns to `ns`; a higher value has no effect. 0, -ENOTSUP: not a host
+ * capture. */
 int capture_wait_threshold(struct capture *c, uint64_t ns);
 
-/* How much of what KVM and the block layer do for a VM becomes events; the others do not depend on
- * it. */
+/* Which events of KVM and the block layer are captured for a VM. Other events do not depend on the
+ * level. */
 enum capture_level {
-	CAPTURE_DETAIL = 0, /* all of it */
-	/* Of KVM, VM-exits in which the vCPU leaves its pCPU, or that take exit_threshold_ns; the
-	 * kernel counts the others by reason (capture_exits()). */
+	CAPTURE_DETAIL = 0, /* all events */
+	/* Of KVM, only VM-exits during which the vCPU leaves its pCPU, or which take at least
+	 * exit_threshold_ns. The kernel counts the others by reason (capture_exits()). */
 	CAPTURE_SUMMARY = 1,
 };
 
-/* Switches a VM's level, at any time, also before its threads are added. Until the first call all
- * VMs are at CAPTURE_DETAIL. What tasks of no VM do comes as long as a VM that was set is at
- * CAPTURE_DETAIL. 0, -EINVAL (vm >= 4096), -ENOTSUP: not a host capture, or this level by perf. */
+/*
+ * Sets the level of a VM, also before its threads are added. The initial level is CAPTURE_DETAIL.
+ * Events of tasks of no VM are captured until this function is called first, and then only while a
+ * VM for which it was called is at CAPTURE_DETAIL. 0, -EINVAL: vm >= 4096, -ENOTSUP: not a host
+ * capture, or the backend does not support the level.
+ */
 int capture_level_set(struct capture *c, uint32_t vm, enum capture_level level);
 
-/* One vCPU thread's exits for one reason that became no events, as totals since the capture began.
- */
+/* The counted exits of a vCPU thread for one reason: totals since the capture began. */
 struct capture_exit {
 	uint32_t vm;
 	pid_t tid;
 	uint32_t isa, reason;
 	uint64_t count;
 	uint64_t kernel_ns, vmm_ns;
-	uint64_t max_ns;         /* of one exit, both together */
-	const uint64_t *buckets; /* VS_EXIT_BUCKETS (proto/exit_bucket.h) */
+	uint64_t max_ns;         /* longest exit */
+	const uint64_t *buckets; /* histogram, VS_EXIT_BUCKETS counts (proto/exit_bucket.h) */
 };
 typedef void (*capture_exit_taker)(void *context, const struct capture_exit *exit);
-/* Tells what was counted of VMs at CAPTURE_SUMMARY; of a thread that is not followed any more for
- * the last time. 0, -ENOTSUP: not a host capture, or -errno. */
+/* Delivers the counted exits of VMs at CAPTURE_SUMMARY. Those of a thread that is no longer
+ * followed are delivered once more, then removed. 0, -ENOTSUP: not a host capture, or -errno. */
 int capture_exits(struct capture *c, capture_exit_taker take, void *context);
 
 struct capture_host_stats {
-	size_t tracepoints;          /* of KVM, captured now; 0: none exists here, or not yet */
-	size_t threads;              /* followed now, with those that a followed process created */
-	long threads_waiting;        /* of these, runnable and waiting for a CPU */
-	uint64_t threads_unfollowed; /* new threads that could not be followed: too many */
+	size_t tracepoints; /* number of attached tracepoints; 0: none yet, or none exists */
+	size_t threads;     /* number of followed threads, added or created by a followed process */
+	long threads_waiting; /* number of followed threads that are runnable and wait for a CPU */
+	uint64_t threads_unfollowed; /* number of new threads above the limit, not followed */
 	uint64_t stacks_dropped;
-	uint64_t exits_uncounted; /* at summary level: there were too many vCPUs and reasons */
+	uint64_t exits_uncounted; /* number of exits not counted, because the table was full */
 };
-/* Zeros for a guest capture. */
+/* Fills `out`; with zeros for a guest capture. */
 void capture_host_stats_get(const struct capture *c, struct capture_host_stats *out);
 
-/* Events that the kernel did not hand to a program because the same one was running already on that
- * CPU: lost, and in no CPU's counters. By perf on a host: wake-ups that it must have left out,
- * because a thread runs that slept; by perf in a guest, 0: nothing shows them. */
+/*
+ * Returns the number of events that were lost without a sequence number; the totals of the CPUs do
+ * not include them. BPF: the kernel skipped a program because it was already running on that CPU.
+ * perf on a host: wake-ups that perf must have omitted, because a thread that slept runs again.
+ * perf in a guest: 0, because nothing shows such losses.
+ */
 uint64_t capture_missed(const struct capture *c);
 
-/* Run time and count of our programs if kernel.bpf_stats_enabled, for benches and doctor. 0,
- * -ENOTSUP (perf) or -errno. */
+/* Returns the run time and the number of runs of the BPF programs, for benchmarks and doctor. The
+ * kernel counts them only while kernel.bpf_stats_enabled is set. 0, -ENOTSUP (perf) or -errno. */
 int capture_cost(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count);
 
 #endif

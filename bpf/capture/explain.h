@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Failures with a reason for people. */
+/* Formats the reason of a failure for the user. */
 #ifndef CAPTURE_EXPLAIN_H
 #define CAPTURE_EXPLAIN_H
 
 #include <stddef.h>
 
-/* Writes the reason into why[0..why_bytes-1], if there is one, and returns `error`, for `return`.
- */
+/* Writes the reason into why[0..why_bytes-1] if that is not empty. Returns `error`, so that a
+ * caller can write `return explain(...)`. */
 int explain(char *why, size_t why_bytes, int error, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 

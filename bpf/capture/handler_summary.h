@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * At a guest's level summary: which handlers become no events but are counted. A device's
- * interrupt, softirq or reschedule interrupt that took less than the threshold and in which nothing
- * else happened: whatever a handler wakes, it is told with. The timer's and the calls' of other
- * CPUs are always told, for verdicts rest on them (ticks, who waited for whom).
+ * Decides which handlers are counted instead of emitted, at a guest's level summary: handlers of a
+ * device's interrupt, a softirq or a reschedule interrupt that took less than the threshold and
+ * during which no other event was emitted. So a handler that wakes a task is always emitted.
+ * Handlers of the timer and of function calls are always emitted, because verdicts use them.
  *
- * It looks at events that are in hand, so that none is told late: a handler that is under way when
- * they end is told. Cost: about 3 ns an event.
+ * The decision is made for events that were already drained, so it delays none. A handler that is
+ * still running at the end of the drained events is emitted. Cost: about 3 ns per event.
  */
 #ifndef CAPTURE_HANDLER_SUMMARY_H
 #define CAPTURE_HANDLER_SUMMARY_H
@@ -18,13 +18,13 @@
 #include "proto/message.h"
 
 struct handler_summary {
-	uint64_t over_ns; /* 0: every handler is told */
-	/* By enum event_class; running totals over all CPUs. */
+	uint64_t over_ns; /* threshold; 0: every handler is emitted */
+	/* counts of the handlers not emitted, by enum event_class, over all CPUs */
 	struct message_untold untold[EVENT_CLASSES];
 };
 
-/* `events` of one CPU, by seq, times in ns. The entries and exits that are not to be told get type
- * VS_EVENT_NONE, and are counted. */
+/* Counts the handlers that are not to be emitted and sets the type of their entries and exits to
+ * VS_EVENT_NONE. `events`: of one CPU, ordered by seq, times in ns. */
 void handler_summary_mark(struct handler_summary *s, struct vs_event *events, size_t n);
 
 #endif

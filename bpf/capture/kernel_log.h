@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Follows /dev/kmsg from its end. Of what was logged before, only the last lines about lockups and
- * stalls are reported, because they are why somebody started us. A flood is cut at a rate, and what
- * was cut or overwritten is said in a line of its own.
+ * Reads /dev/kmsg from its end on. Of the older lines, only the last ones about lockups and stalls
+ * are delivered, because they may be the reason for the capture. At most
+ * KERNEL_LOG_LINES_PER_SECOND are delivered; one line gives the number of those that were skipped
+ * or overwritten.
  */
 #ifndef CAPTURE_KERNEL_LOG_H
 #define CAPTURE_KERNEL_LOG_H
@@ -23,10 +24,10 @@ struct kernel_log_record {
 	struct message_log_line line;
 };
 
-/* One read of /dev/kmsg: "level,seq,usec,flags;text\n KEY=value\n". Control characters in the text
- * become '?'. 0 or -EBADMSG. */
+/* Parses one record of /dev/kmsg: "level,seq,usec,flags;text\n KEY=value\n". Replaces control
+ * characters in the text by '?'. 0 or -EBADMSG. */
 int kernel_log_parse(const char *record, size_t len, struct kernel_log_record *out);
-/* Does the line speak of a stall? */
+/* Returns true if the text has a sign of a stall, for example "soft lockup" or "rcu:". */
 bool kernel_log_is_stall(const char *text);
 
 struct kernel_log_stats {
@@ -37,11 +38,11 @@ struct kernel_log;
 
 /* Opens /dev/kmsg and reads the history. 0 or -errno. */
 int kernel_log_open(struct kernel_log **out);
-/* The same on a descriptor of records, one per read, that says EAGAIN at its end. Owns fd. */
+/* The same for a descriptor that gives one record per read, and EAGAIN at its end. Owns fd. */
 int kernel_log_open_fd(int fd, struct kernel_log **out);
 void kernel_log_close(struct kernel_log *k);
-/* Fills `out` with what is new, at most VS_LOG_LINES_MAX lines. now_ms: monotonic, for the rate.
- * Returns the number of lines or -errno. */
+/* Fills `out` with the new lines, at most VS_LOG_LINES_MAX. now_ms: monotonic time, for the rate
+ * limit. Returns the number of lines or -errno. */
 long kernel_log_read(struct kernel_log *k, uint64_t now_ms, struct message_kernel_log *out);
 const struct kernel_log_stats *kernel_log_stats_get(const struct kernel_log *k);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Kernel lockdown (kernel_lockdown(7)): in mode confidentiality, not even root's BPF programs may
- * read the kernel's memory. */
+/* Detects kernel lockdown (kernel_lockdown(7)). In mode confidentiality no BPF program may read the
+ * kernel's memory, not even with root's rights. */
 #ifndef CAPTURE_LOCKDOWN_H
 #define CAPTURE_LOCKDOWN_H
 
@@ -9,10 +9,10 @@
 #define LOCKDOWN_PATH "/sys/kernel/security/lockdown"
 
 /*
- * Is lockdown the reason for the verifier's complaint? `path` is LOCKDOWN_PATH, which says what is
- * in force. Where it cannot be read (securityfs is not mounted), the complaint decides: under
- * lockdown the verifier does not know the functions that read memory. Very old kernels do not have
- * them.
+ * Returns true if lockdown is the reason for the verifier's message `complaint`. `path` is
+ * LOCKDOWN_PATH, which holds the mode in force. If that file cannot be opened (securityfs is not
+ * mounted), the message decides: under lockdown the verifier does not know the functions that read
+ * memory. Very old kernels lack these functions as well.
  */
 bool lockdown_explains(const char *path, const char *complaint);
 
