@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The backend of BPF programs: life cycle and rings. Every online CPU has a ring of its own (see
- * ring.h), mapped here and emptied in place; a CPU that comes online later gets one at the next
- * drain.
- */
+/* The BPF backend: opens and closes a capture and reads its rings. Every online CPU has a ring
+ * (ring.h) that is mapped here and read in place. A CPU that comes online later gets a ring at the
+ * next drain after its first event. */
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a capture by BPF programs consists of. */
+/* The state of a capture by BPF programs. */
 #ifndef BACKEND_CAPTURE_BPF_H
 #define BACKEND_CAPTURE_BPF_H
 
@@ -13,7 +13,7 @@
 struct vs_guest_wish;
 
 struct capture_cpu {
-	int map_fd; /* -1: no ring yet, the CPU was offline when we looked */
+	int map_fd; /* descriptor of the ring's map; -1: no ring, the CPU is not online yet */
 	struct vs_ring *ring;
 	struct ring_reader reader;
 };
@@ -26,21 +26,21 @@ struct capture_bpf {
 	int ring_template_fd;
 	int rings_fd;
 	size_t n_cpus;
-	struct capture_cpu *cpus; /* n_cpus */
-	/* The programs' writable globals, mapped. */
+	struct capture_cpu *cpus; /* n_cpus elements */
+	/* The programs' .bss, mapped. */
 	void *globals;
 	size_t globals_bytes;
-	uint32_t *ringless; /* in globals, VS_CPUS_MAX */
-	uint32_t *emitting; /* in globals */
+	uint32_t *ringless; /* events lost without a ring, by CPU; in globals, VS_CPUS_MAX */
+	uint32_t *emitting; /* 1: the programs emit events; in globals */
 	uint64_t ringless_seen;
-	/* Iterator over the tasks that existed before us; -1: all named. */
+	/* Iterator that names the existing tasks; -1: all are named. */
 	int tasks_fd;
 	struct bpf_link *tasks_link;
 	struct capture_host *host; /* NULL for a guest capture */
 	struct sample_timers timers;
-	struct guest_stacks *guest_stacks; /* NULL: none can be taken */
-	struct vs_guest_wish *wish;        /* in globals; NULL for a host capture */
-	uint64_t exits_off_ns; /* when the exits of classes that are off end, CLOCK_MONOTONIC */
+	struct guest_stacks *guest_stacks; /* NULL: stacks cannot be taken */
+	struct vs_guest_wish *wish; /* the guest's filter, in globals; NULL for a host capture */
+	uint64_t exits_off_ns;      /* CLOCK_MONOTONIC ns at which exits_off becomes classes_off */
 };
 
 extern const struct capture_backend capture_backend_bpf;

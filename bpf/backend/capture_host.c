@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Followed threads: userspace's half of follow.h. A thread that is removed leaves the kernel's hash
- * at once; its slot is cleaned up at the next drain, after a wait for the programs that may still
- * hold it, so that the waiter counts stay exact.
- */
+/* User space's use of follow.h: adds and removes followed threads. A removed thread leaves the
+ * kernel's hash at once. Its slot is freed at the next drain, after a wait for the programs that
+ * may still use it, so that the counts of waiting threads stay exact. */
 #include "bpf/backend/capture_host.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The host's half of a capture: which threads are followed, and their stacks. */
+/* The part of a BPF capture that only a host has: the followed threads, their stacks, the levels
+ * and the counted exits. Functions without a comment do what capture.h says of their
+ * counterparts. */
 #ifndef BACKEND_CAPTURE_HOST_H
 #define BACKEND_CAPTURE_HOST_H
 
@@ -10,21 +12,23 @@
 
 struct capture_host;
 
-/* NULL on ENOMEM. */
+/* Returns NULL if out of memory. */
 struct capture_host *capture_host_new(const struct capture_options *options);
 void capture_host_free(struct capture_host *h);
-/* Before load and after it; 0 or -errno. globals: the mapped .bss of the object. */
+/* Sets variables and maps of the object before it is loaded, and uses its maps after that. 0 or
+ * -errno. globals: the object's .bss, mapped. */
 int capture_host_prepare(struct capture_host *h, struct bpf_object *object);
 int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void *globals);
-/* Slots of removed threads that no program can hold any more become free. Then the stacks that
- * have arrived go to the sink. 0 or -errno. */
+/* Frees the slots of removed threads after it has waited for the programs that may still use them.
+ * Then delivers at most 1024 stacks to the sink. 0 or -errno. */
 int capture_host_drain(struct capture_host *h, const struct capture_sink *sink);
 int capture_host_add(struct capture_host *h, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
 int capture_host_exits(struct capture_host *h, capture_exit_taker take, void *context);
 int capture_host_level(struct capture_host *h, uint32_t vm, enum capture_level level);
 void capture_host_wait_threshold(struct capture_host *h, uint64_t ns);
 int capture_host_remove(struct capture_host *h, pid_t tid);
-/* The waiter count of one CPU, for tests: it must not leak. */
+/* Returns the number of followed threads that wait for this CPU. For tests, which check that each
+ * increment of the count is undone. */
 long capture_host_waiting(const struct capture_host *h, size_t cpu);
 void capture_host_stats(const struct capture_host *h, struct capture_host_stats *out);
 

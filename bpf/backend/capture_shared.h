@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One host capture for many users: attached once, filtered in the kernel, and each user gets a
- * struct capture that behaves as one of its own (capture.h), with event numbers, totals and tasks'
- * names of its own. What one CPU's ring lost before anybody knew whose it was is in every user's
- * stream, with its time and number: any of it may have been theirs. It is counted once here.
+ * One host capture for many users: attached once and filtered in the kernel. Each user gets a
+ * struct capture (capture.h) with its own event numbers, totals and task names, as if it had opened
+ * the capture itself. Events that a CPU's ring lost could be any user's. Therefore each user's
+ * stream contains such a loss, with its time and its number of events; the statistics here count it
+ * once.
  *
- * All on one thread. Whoever drains first empties the kernel's rings for all.
+ * All functions must be called on one thread. A user's capture_clock_sample() reads the kernel's
+ * rings for all users if that was not done within the last 5 ms; its capture_drain() delivers what
+ * was read.
  */
 #ifndef BACKEND_CAPTURE_SHARED_H
 #define BACKEND_CAPTURE_SHARED_H
@@ -14,29 +17,33 @@
 
 struct capture_shared;
 
-/* As capture_open(), of a host; `kind` and `sample_hz` of the options are ignored. Nothing is
- * attached once it is closed. */
+/* Opens the capture of a host as capture_open() does. Ignores `kind` and `sample_hz` of the
+ * options. */
 int capture_shared_open(const struct capture_options *options, struct capture_shared **out,
 			char *why, size_t why_bytes);
-/* Only when all users have closed theirs. NULL is allowed. */
+/* Closes the capture. All users must have closed theirs before. `s` may be NULL. */
 void capture_shared_close(struct capture_shared *s);
 
-/* One more user, whose threads' waits longer than this bring stacks; 0: 20 ms. capture_close()
- * ends it: its threads are no longer followed. Its VM numbers do not matter: all its threads are
- * of one. capture_add_thread() also says -EBUSY: the process is another user's. 0, -ENOSPC (64
- * users), -ENOMEM or -errno. */
+/*
+ * Adds a user and gives it a capture. wait_threshold_ns: shortest wait of its threads whose stacks
+ * are all delivered; 0: 20 ms. capture_close() removes the user and stops following its threads.
+ * The user's capture ignores the VM numbers that it is given: all its threads belong to one VM. Its
+ * capture_add_thread() returns -EBUSY if the process belongs to another user. 0, -ENOSPC: 64 users,
+ * -ENOMEM or other -errno.
+ */
 int capture_shared_join(struct capture_shared *s, uint64_t wait_threshold_ns, struct capture **out);
 
 struct capture_shared_stats {
 	size_t users;
-	/* The kernel's totals; dropped: of whomever. */
+	/* Totals of the kernel, for all users. */
 	uint64_t emitted, dropped_kernel;
-	uint64_t missed;    /* in neither, see capture_missed() */
-	uint64_t unclaimed; /* of threads whose user had left meanwhile, or of tasks' names */
+	uint64_t missed; /* number of events lost without a sequence number, see capture_missed() */
+	uint64_t unclaimed; /* events of removed users, and task names that no user needs yet */
 };
-/* Since it was opened. */
+/* Returns the statistics since the capture was opened. */
 void capture_shared_stats_get(const struct capture_shared *s, struct capture_shared_stats *out);
-/* Of what a user lost: what the rings lost, of whomever. Zero for other captures. */
+/* Returns how many of the events that this user lost were lost by the kernel's rings; these may
+ * have belonged to other users. 0 for a capture that is not shared. */
 uint64_t capture_shared_lost(const struct capture *c);
 
 #endif

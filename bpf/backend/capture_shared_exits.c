@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The kernel tells the counts of all VMs at once: they are read for all, then told to each. */
+/* Counted VM-exits of a shared capture. One read of the kernel's table gives the counts of all VMs;
+ * each user then gets those of its VM. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What capture_shared.c (users) and capture_shared_pump.c (who gets what) share. */
+/* The data that capture_shared.c (users), capture_shared_pump.c (distribution of the events) and
+ * capture_shared_exits.c (counted exits) share. */
 #ifndef BACKEND_CAPTURE_SHARED_INTERNAL_H
 #define BACKEND_CAPTURE_SHARED_INTERNAL_H
 
@@ -8,17 +9,17 @@
 #include "bpf/backend/event_router.h"
 #include "clock/sample.h"
 
-/* Events that were read from a CPU's ring and wait for those of other CPUs, in order. */
+/* Events of a CPU that were read from its ring and wait, in order, for those of other CPUs. */
 struct shared_cpu {
 	struct vs_event *events;
 	size_t begin, n, capacity;
 	uint32_t next_seq;
-	uint64_t lost;        /* of these numbers so far */
-	uint64_t newest_time; /* of what was read */
+	uint64_t lost;        /* number of lost sequence numbers so far */
+	uint64_t newest_time; /* CLOCK_MONOTONIC ns of the newest event read */
 	struct capture_cpu_stats before;
 };
 
-/* One CPU's events for one user. */
+/* Events of a CPU for one user. */
 struct user_queue {
 	struct vs_event *events;
 	size_t n, capacity;
@@ -26,7 +27,7 @@ struct user_queue {
 };
 
 struct kept_stack {
-	struct capture_stack stack; /* its addresses and bytes lie behind it */
+	struct capture_stack stack; /* its addresses and bytes follow this struct */
 	struct kept_stack *next;
 };
 
@@ -35,15 +36,15 @@ struct capture_user {
 	struct capture_shared *shared;
 	unsigned int number;
 	uint64_t wait_threshold_ns;
-	struct user_queue *queues; /* n_cpus */
+	struct user_queue *queues; /* n_cpus elements */
 	struct kept_stack *stacks, **stacks_end;
 	size_t n_stacks;
 	uint64_t stacks_dropped;
-	uint64_t lost;          /* of what the rings lost */
-	uint64_t missed_before; /* the capture's when this user came */
+	uint64_t lost;          /* number of events that the rings lost, of any user */
+	uint64_t missed_before; /* the capture's count when this user was added */
 };
 
-/* The kernel's counts of VM-exits, of all VMs, as they were read last. */
+/* The counted VM-exits of all VMs, as last read from the kernel. */
 struct shared_exits {
 	struct shared_exit *cells;
 	size_t n, capacity;
@@ -52,26 +53,26 @@ struct shared_exits {
 
 struct capture_shared {
 	struct capture *capture;
-	struct capture_backend backend; /* of the users */
+	struct capture_backend backend; /* used by all users' captures */
 	uint64_t lag_ns;
 	size_t n_cpus, n_users;
 	struct capture_user *users[ROUTER_USERS_MAX];
 	struct event_router *router;
 	struct shared_cpu *cpus;
-	struct clock_sample sample; /* all events up to it have been handed out, less the lag */
+	struct clock_sample sample; /* older events, less the lag, are all in the queues */
 	uint64_t pumped_ns;
 	uint64_t unclaimed;
 	uint64_t missed, missed_ns;
 	struct shared_exits exits;
-	int error; /* of the pump */
+	int error; /* -errno of the current pump */
 };
 
-/* CLOCK_MONOTONIC. */
+/* Returns CLOCK_MONOTONIC, ns. */
 uint64_t shared_now_ns(void);
-/* Reads the kernel's rings, unless that was just done, and gives each user what is its. 0 or
- * -errno. */
+/* Reads the kernel's rings, unless that was done within the last 5 ms, and gives each user its
+ * events. 0 or -errno. */
 int shared_pump(struct capture_shared *s);
-/* As capture_exits() for one VM. */
+/* Does capture_exits() for one VM. */
 int shared_exits_tell(struct capture_shared *s, uint32_t vm, capture_exit_taker take,
 		      void *context);
 

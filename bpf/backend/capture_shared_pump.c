@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From the rings of all CPUs to the users' queues. A sample of the clocks is taken first, then the
- * kernel's counters, then the rings are read, and what is not younger than the sample is handed out
- * in the order of time. While a record of some CPU is still being written the sample stays the old
- * one: users are never promised what may still come.
+ * Moves events from the rings of all CPUs to the users' queues. The pump takes a clock sample,
+ * reads the kernel's counters, and then reads the rings. It distributes the events that are not
+ * younger than the sample, in the order of time. While an event of some CPU is incomplete, the
+ * previous sample stays in force, so that no user is promised completeness too early.
  */
 #include <errno.h>
 #include <stdlib.h>

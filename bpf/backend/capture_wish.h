@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* capture_guest_set() by BPF: the programs' struct vs_guest_wish, changed while they run. */
+/* Implements capture_guest_set() for BPF: changes the struct vs_guest_wish of the running
+ * programs. */
 #ifndef BACKEND_CAPTURE_WISH_H
 #define BACKEND_CAPTURE_WISH_H
 
@@ -7,12 +8,13 @@
 #include "bpf/prog/guest_wish.h"
 #include "proto/message_config.h"
 
-/* Finds the wish in the programs' globals, which are mapped. 0 or -EINVAL. */
+/* Finds the variable `wish` in the mapped globals of the programs. 0 or -EINVAL. */
 int capture_wish_find(struct capture_bpf *c, struct bpf_object *object);
-/* Once handlers of classes that were switched off have had time to end, their exits are no longer
- * captured either. To be called regularly. */
+/* Disables the exits of disabled classes one second after the classes were disabled, so that
+ * handlers which began before end with an event. Each drain calls it. */
 void capture_wish_settle(struct capture_bpf *c);
-/* As in capture.h. */
+/* Implement the functions of capture.h: capture_guest_fields(), capture_guest_set() and
+ * capture_guest_stacks_taken(). */
 uint32_t capture_wish_fields(const struct capture *base);
 int capture_wish_set(struct capture *base, const struct message_config *config);
 uint64_t capture_wish_stacks(const struct capture *base);

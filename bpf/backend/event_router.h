@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whose a host's events are, when one capture serves many users (capture_shared.h): each gets what
- * a capture of its own would give it. Replays the scheduler's events in the order of time, for a
- * switch also concerns those whose threads wait for that CPU.
+ * Decides which users an event of the host concerns when one capture serves many users
+ * (capture_shared.h): each user gets the events that a capture of its own would give it. The router
+ * must receive the events in the order of time, because it tracks which threads wait for which CPU:
+ * a switch also concerns the users whose threads wait for that CPU.
  *
- * Cost: a few loads per event, whatever the number of users.
+ * Cost: a few loads per event, independent of the number of users.
  */
 #ifndef BACKEND_EVENT_ROUTER_H
 #define BACKEND_EVENT_ROUTER_H
@@ -16,34 +17,35 @@
 
 #include "proto/event.h"
 
-enum { ROUTER_USERS_MAX = 64 }; /* a set of users is a word of bits */
+enum { ROUTER_USERS_MAX = 64 }; /* a set of users is a uint64_t, one bit per user */
 
 struct event_router;
 
-struct event_router *event_router_new(size_t n_cpus); /* NULL on ENOMEM */
+struct event_router *event_router_new(size_t n_cpus); /* NULL if out of memory */
 void event_router_free(struct event_router *r);
 
-/* The thread is `user`'s from now on, and so are threads that its process creates later. 0,
- * -EBUSY: the same process is another user's, -ENOMEM. */
+/* Assigns a thread, and the threads that its process creates later, to `user`. 0, -EBUSY: the
+ * process belongs to another user, -ENOMEM. */
 int event_router_follow(struct event_router *r, pid_t tid, pid_t tgid, unsigned int user);
-/* What it does from now on is nobody's. 0, -ENOENT. */
+/* Removes a thread; its later events concern no user. 0 or -ENOENT. */
 int event_router_unfollow(struct event_router *r, pid_t tid);
-/* Unfollows all threads of a user, which `each` hears of. */
+/* Removes all threads of a user and calls `each` for every one. */
 void event_router_leave(struct event_router *r, unsigned int user,
 			void (*each)(void *context, pid_t tid), void *context);
-/* Whether a user wants events that the kernel does not ascribe to one VM. A new user does. */
+/* Sets whether a user gets events that the kernel does not assign to one VM. Initially it does. */
 void event_router_detail(struct event_router *r, unsigned int user, bool wanted);
 
-/* The users whose event this is, as bits; the next one in the order of time. */
+/* Returns the users that the event concerns, as bits. Call it for every event, in the order of
+ * time. */
 uint64_t event_router_route(struct event_router *r, const struct vs_event *event);
-/* Whose thread this is now, -1: nobody's. */
+/* Returns the user to which the thread belongs now, -1 for none. */
 int event_router_user_of(const struct event_router *r, pid_t tid);
 
-/* Whether `user` must be told the name of a task before an event that names it; fills `out` but for
- * time, seq and cpu. It counts as told then. */
+/* Returns true if `user` needs a TASK_NAME of this task before an event that names the task. Fills
+ * `out` with it, except for time, seq and cpu, and records that the user has the name. */
 bool event_router_introduce(struct event_router *r, pid_t tid, unsigned int user,
 			    struct vs_event *out);
-/* The tasks that an event of the scheduler or of signals names, 0 where it names none. */
+/* Sets tids to the tasks that an event of the scheduler or a signal names, 0 for none. */
 void event_router_tasks(const struct vs_event *event, pid_t tids[2]);
 
 #endif

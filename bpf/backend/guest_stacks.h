@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Userspace's half of guest_stack.h: the stacks that arrived.
- */
+/* Reads the stacks that the guest's BPF programs send (guest_stack.h). */
 #ifndef BACKEND_GUEST_STACKS_H
 #define BACKEND_GUEST_STACKS_H
 
@@ -11,13 +9,13 @@
 
 struct guest_stacks;
 
-/* Before load; not wanted: their maps are to take no memory. except: a process that has none. 0 or
- * -errno. */
+/* Call it before load. wanted: false makes the maps of the stacks as small as possible. except:
+ * process whose stacks are not taken; 0: none. 0 or -errno. */
 int guest_stacks_prepare(struct bpf_object *object, bool wanted, pid_t except);
-/* After load. 0 or -errno; *out is to be closed in any case. */
+/* Call it after load. 0 or -errno. The caller closes *out also after an error. */
 int guest_stacks_open(struct bpf_object *object, struct guest_stacks **out);
 void guest_stacks_close(struct guest_stacks *g);
-/* As capture_guest_stacks() and capture_guest_stacks_forget(). */
+/* Implement capture_guest_stacks() and capture_guest_stacks_forget(). */
 long guest_stacks_take(struct guest_stacks *g, capture_guest_stack_taker take, void *context,
 		       size_t max);
 void guest_stacks_forget(struct guest_stacks *g);

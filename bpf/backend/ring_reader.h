@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Userspace's half of ring.h: hands out what one CPU's probes have committed, in place. */
+/* Reads the complete events of a CPU's ring (ring.h) in place. */
 #ifndef BACKEND_RING_READER_H
 #define BACKEND_RING_READER_H
 
@@ -11,7 +11,7 @@
 struct ring_reader {
 	struct vs_ring *ring;
 	size_t mask;    /* slots - 1 */
-	uint64_t drops; /* drops known to lie before the events handed out so far */
+	uint64_t drops; /* number of drops before the events delivered so far */
 	size_t taken;
 };
 
@@ -20,15 +20,16 @@ struct ring_run {
 	size_t n;
 };
 
-/* ring: with a power-of-two number of slots, borrowed. */
+/* Initializes a reader of `ring`, which it borrows. slots: a power of two. */
 void ring_reader_init(struct ring_reader *r, struct vs_ring *ring, size_t slots);
 /*
- * Everything committed and not yet released, as at most two runs in time and seq order; the second
- * is empty unless the ring wraps. early_drops: events of this CPU that were lost before the ring
- * existed. Returns the number of events; they stay valid until ring_reader_release().
+ * Returns the number of complete events that were not released yet, as at most two runs in the
+ * order of time and seq; the second run is empty unless the ring wraps. early_drops: number of
+ * events of this CPU that were lost before it had a ring. The events are valid until
+ * ring_reader_release().
  */
 size_t ring_reader_take(struct ring_reader *r, uint64_t early_drops, struct ring_run runs[2]);
-/* Gives the slots of the last take back to the probes. */
+/* Frees the slots of the last ring_reader_take() for new events. */
 void ring_reader_release(struct ring_reader *r);
 
 #endif
