@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The backend of perf, for kernels without BPF or BTF: tracepoints as perf events, one ring for
- * each online CPU (perf_ring.h), their records turned into the events that the BPF programs write
- * (perf_tracepoint.h). What the programs find out in the kernel is found out here: the names of
- * tasks come from /proc and from perf's own records; a host's half is in capture_perf_host.c.
+ * The perf backend, for kernels without BPF or BTF. Tracepoints are perf events, with one ring for
+ * each online CPU (perf_ring.h). Their records are converted to the events that the BPF programs
+ * write (perf_tracepoint.h). User space does what the BPF programs do in the kernel: the names of
+ * tasks come from /proc and from perf's own records. capture_perf_host.c has the part of a host
+ * capture.
  *
- * Records wait LAG_NS before they are handed over (perf_queue.h). One that comes later yet, because
- * a hypervisor took the CPU away inside perf, counts as lost.
+ * Records wait for LAG_NS before they are delivered (perf_queue.h). A record that arrives later,
+ * because a hypervisor took the CPU away inside perf, counts as lost.
  *
- * Cost: about 0.9 us per event in the kernel, 100 ns here.
+ * Cost: about 0.9 us per event in the kernel, 100 ns in user space.
  */
 #include <errno.h>
 #include <stdio.h>

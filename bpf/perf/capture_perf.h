@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a capture by perf consists of, and its host's half. */
+/* The state of the perf backend, and the functions that only a host capture needs. */
 #ifndef PERF_CAPTURE_PERF_H
 #define PERF_CAPTURE_PERF_H
 
@@ -10,65 +10,76 @@
 
 enum {
 	PERF_TRACEPOINTS_MAX = 64,
-	PERF_TRACEPOINT_IDS = 65536, /* the records have 16 bits for them */
+	PERF_TRACEPOINT_IDS = 65536, /* a record holds its tracepoint id in 16 bits */
 };
 
 struct perf_host;
 
 struct perf_cpu_state {
-	struct perf_ring *ring; /* NULL: offline */
+	struct perf_ring *ring; /* NULL: the CPU is offline */
 	struct perf_queue queue;
-	size_t ring_records; /* the ring cannot hold more */
-	int32_t running;     /* the task switched in last, RUNNING_UNKNOWN; the guest's */
-	uint64_t lost;       /* host: since the last event that was handed on */
+	size_t ring_records; /* upper bound of the records that the ring can hold */
+	int32_t running;     /* guest capture: the task switched in last, or RUNNING_UNKNOWN */
+	uint64_t lost;       /* host capture: events lost since the last emitted event */
 };
 
 struct capture_perf {
 	struct capture base;
 	struct capture_options options;
 	size_t ring_pages;
-	size_t n_cpus, first_cpu; /* first_cpu: an online one, names are its */
+	/* first_cpu: an online CPU. TASK_NAME events of a scan of /proc carry it. */
+	size_t n_cpus, first_cpu;
 	struct perf_cpu_state *cpus;
 	struct tep_handle *tep;
 	struct perf_tracepoint tracepoints[PERF_TRACEPOINTS_MAX];
-	size_t n_base;                      /* that every CPU's first ring holds */
-	size_t n_sources;                   /* with a host's that wait for threads to be followed */
-	size_t n_tracepoints;               /* and with its rows */
+	size_t n_base;        /* tracepoints in the first ring of each CPU */
+	size_t n_sources;     /* n_base and those opened when a thread is followed */
+	size_t n_tracepoints; /* n_sources and the resolved rows of tracepoint_sources() */
 	uint8_t by_id[PERF_TRACEPOINT_IDS]; /* index into tracepoints + 1 */
-	uint64_t cutoff;                    /* everything up to here has been made ready */
+	uint64_t cutoff; /* CLOCK_MONOTONIC ns; all events up to this time are ready */
+	/* CLOCK_MONOTONIC ns of the last read of the rings, and of the list of online CPUs */
 	uint64_t advanced, online_read;
 	bool names_wanted;
-	size_t names; /* read in this scan */
+	size_t names; /* number of tasks that scans of /proc found */
+	/* names of the tracepoints that this kernel lacks */
 	char left_out[256];
-	struct perf_cpu_state *reading; /* for on_record() */
+	struct perf_cpu_state *reading; /* the CPU whose ring is being read */
 	struct perf_host *host;         /* NULL for a guest capture */
 };
 
-/* Empties all rings into their queues. */
+/* Reads all records of all rings into their queues. */
 void capture_perf_read(struct capture_perf *c);
-/* The tracepoint that a record is of; NULL: none of ours. */
+/* Returns the tracepoint that wrote `record`, or NULL if the capture did not open it. */
 const struct perf_tracepoint *capture_perf_tracepoint_of(const struct capture_perf *c,
 							 const struct perf_record *record);
 
-/* The host's half: what the functions of capture_host.h do for BPF. With one line in `why`. */
+/* Sets up the part of a host capture: replay, further rings, stacks; reads the names of all tasks
+ * from /proc. Returns 0 or -errno with one line in `why`. After an error the caller calls
+ * perf_host_close(). */
 int perf_host_open(struct capture_perf *c, char *why, size_t why_bytes);
+/* Frees what perf_host_open() allocated. Does nothing for a guest capture. */
 void perf_host_close(struct capture_perf *c);
-/* What the CPU has besides its first ring, and its end. */
+/* Open and close the rings that a CPU has besides its first one. */
 void perf_host_cpu_open(struct capture_perf *c, size_t cpu);
 void perf_host_cpu_close(struct capture_perf *c, size_t cpu);
-/* A record of the CPU's first ring that came too late; whether it is to count as lost. */
+/* Handles an event whose time has already been replayed. Returns whether it counts as lost. */
 bool perf_host_late(struct capture_perf *c, const struct vs_event *event);
-/* Reads the other rings; then makes ready what is not younger than `cutoff`. */
+/* perf_host_read() reads the rings besides the first ones. perf_host_replay() processes all events
+ * up to `cutoff` (CLOCK_MONOTONIC ns) in the order of time and makes the resulting events ready. */
 void perf_host_read(struct capture_perf *c);
 void perf_host_replay(struct capture_perf *c, uint64_t cutoff);
-/* Hands over the stacks that were found. */
+/* Passes the stacks that were found to the sink. */
 void perf_host_drain(struct capture_perf *c, const struct capture_sink *sink);
+/* These implement capture_add_thread(), capture_remove_thread() and the change of the wait
+ * threshold (capture.h). Return 0 or -errno; -ENOTSUP for a guest capture. */
 int perf_host_add(struct capture_perf *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
 int perf_host_remove(struct capture_perf *c, pid_t tid);
 int perf_host_wait_threshold(struct capture_perf *c, uint64_t ns);
-/* Wake-ups of followed threads that perf did not see. */
+/* Returns the number of wake-ups of followed threads for which perf delivered no record. */
 uint64_t perf_host_missed(const struct capture_perf *c);
+/* Fills the counters of `out`. */
 void perf_host_stats(const struct capture_perf *c, struct capture_host_stats *out);
+/* Returns how many followed threads wait for `cpu` (SIZE_MAX: for any CPU). */
 long perf_host_waiting(const struct capture_perf *c, size_t cpu);
 
 extern const struct capture_backend capture_backend_perf;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The host's half of a capture by perf. perf cannot tell in the kernel who holds a CPU for which a
- * followed thread waits, so every switch of every CPU comes here, and is left out here unless it
- * concerns somebody (perf_follow.h). The rest is filtered in the kernel (perf_rows.h).
+ * The part of the perf backend that only a host capture uses. A filter of perf cannot select the
+ * tasks that hold a CPU for which a followed thread waits. So the capture receives every switch of
+ * every CPU and discards those that concern no followed thread (perf_follow.h). The kernel filters
+ * the other events (perf_rows.h).
  */
 #include <errno.h>
 #include <stdio.h>

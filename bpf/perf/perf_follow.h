@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the host's BPF programs do in the kernel (host.bpf.c), done afterwards with perf's records
- * of all CPUs in the order of time: which of them concern the followed threads, which threads these
- * are by then, who waits for which CPU, and what the tasks are called. The records are vs_events of
- * the types of perf_tracepoint_host_sources() and tracepoint_sources(), and TASK_NAME for a new
- * name.
+ * Selects the events of a host capture through perf. The BPF programs do this in the kernel
+ * (host.bpf.c). With perf, user space replays the records of all CPUs in the order of time and
+ * decides which of them concern a followed thread, which threads are followed at that time, which
+ * thread waits for which CPU, and what the tasks are called.
+ *
+ * The records are vs_events of the types of perf_tracepoint_host_sources() and
+ * tracepoint_sources(), and TASK_NAME for a new name. Not thread-safe.
  */
 #ifndef PERF_PERF_FOLLOW_H
 #define PERF_PERF_FOLLOW_H
@@ -20,63 +22,74 @@
 struct perf_follow;
 
 struct perf_follow_sink {
-	/* An event for the capture's user. */
+	/* Receives an event of the capture. Borrowed. */
 	void (*emit)(void *context, const struct vs_event *event);
-	/* The record shows that one before it, of the same CPU, is missing. */
+	/* Reports that at least one record of this CPU, before the current one, is missing. */
 	void (*missed)(void *context, uint16_t cpu);
-	/* A vCPU thread that slept from task->off_time to event->time runs again. role: WAITER, or
-	 * SHORT. sampled: it stands for short waits. */
+	/* Reports that a vCPU thread runs again; it slept from task->off_time to event->time. role:
+	 * VS_STACK_WAITER if it slept for the threshold or longer, else VS_STACK_SHORT. sampled: it
+	 * is a sample of the short waits. */
 	void (*slept)(void *context, const struct vs_event *event, const struct task *task,
 		      enum vs_stack_role role, bool sampled);
-	/* The current task of event's CPU wakes one that has slept since woken->off_time. waker:
-	 * NULL: the idle task. */
+	/* Reports that the task that runs on event->cpu wakes `woken`, a vCPU thread that has slept
+	 * since woken->off_time for the threshold or longer. waker: NULL if the task is unknown or
+	 * the idle task. */
 	void (*woke)(void *context, const struct vs_event *event, const struct task *woken,
 		     const struct task *waker);
 	void *context;
 };
 
-/* wait_threshold_ns: shorter sleeps are not told to woke(), and of them only samples to slept().
- * NULL on ENOMEM. */
+/* Allocates a replay. wait_threshold_ns: woke() does not receive shorter sleeps, slept() receives
+ * only samples of them. Returns NULL on ENOMEM. */
 struct perf_follow *perf_follow_new(const struct perf_follow_sink *sink,
 				    uint64_t wait_threshold_ns);
 void perf_follow_free(struct perf_follow *f);
-/* From now on; it never becomes longer. */
+/* Lowers the threshold from the next record on. Ignores a longer threshold. */
 void perf_follow_threshold(struct perf_follow *f, uint64_t wait_threshold_ns);
 
-/* A task that existed before all records. */
+/* Sets the name of a task that existed before the first record. */
 void perf_follow_name(struct perf_follow *f, pid_t tid, pid_t tgid, const char comm[16]);
-/* From `time` (CLOCK_MONOTONIC ns, not before that of any call so far) on. As capture_add_thread()
- * and capture_remove_thread(). */
+/* Start and stop following a thread at `time` (CLOCK_MONOTONIC ns, not earlier than in any previous
+ * call); see capture_add_thread() and capture_remove_thread(). Return 0 or -errno: add -EINVAL,
+ * -ENOSPC (too many threads), -ESRCH (no such thread), -ENOMEM; remove -ENOENT (not followed),
+ * -ENOMEM. */
 int perf_follow_add(struct perf_follow *f, uint64_t time, pid_t tid, pid_t tgid, uint32_t vm,
 		    bool is_vcpu);
 int perf_follow_remove(struct perf_follow *f, uint64_t time, pid_t tid);
 
-/* The next record, in the order of time. */
+/* Replays the next record. Records come in the order of time. */
 void perf_follow_record(struct perf_follow *f, const struct vs_event *event);
-/* Records of this CPU were lost before the next one. */
+/* States that records of this CPU were lost before the next record. */
 void perf_follow_lost(struct perf_follow *f, uint16_t cpu);
-/* No record older than this follows. */
+/* States that no record older than `time` follows (CLOCK_MONOTONIC ns). */
 void perf_follow_until(struct perf_follow *f, uint64_t time);
 
-/* A followed thread, as of the last record; NULL: not followed. */
+/* Returns a followed thread, as of the last record, or NULL if it is not followed. Borrowed; valid
+ * until the next record. */
 const struct task *perf_follow_find(const struct perf_follow *f, pid_t tid);
-/* Whether it is followed once all calls have taken effect. */
+/* Returns whether the thread is followed once all calls of add and remove have taken effect. */
 bool perf_follow_will(const struct perf_follow *f, pid_t tid);
-/* Whether a record of these tasks and this CPU would concern anybody, as of the last record. */
+/* Returns whether a record of these tasks and this CPU concerns a followed thread, as of the last
+ * record. */
 bool perf_follow_concerns(const struct perf_follow *f, const struct vs_event *event);
 /*
- * perf is blind in some tasks: it leaves out what happens while it is busy in the same task, and
- * kernels on which some tasks count as busy for ever exist (seen on 6.18, the idle task among
- * them). PERF_SWITCHED_IN, made by whoever comes next, fills in when such a task left its CPU.
- * Whether the switches of this CPU have been complete for a while without it.
+ * Returns whether the switches of `cpu` have been complete for thousands of switches without
+ * PERF_SWITCHED_IN.
+ *
+ * perf drops events of a task while it already handles an event of this task. On some kernels some
+ * tasks always count as handling one (seen on 6.18, also for the idle task), so their events never
+ * arrive. When such a task leaves its CPU, the record PERF_SWITCHED_IN of the next task replaces
+ * the missing switch.
  */
 bool perf_follow_sees_all(const struct perf_follow *f, size_t cpu);
-/* Followed threads, of these waiting for a CPU (SIZE_MAX: any), new threads that were too many. */
+/* Return the number of followed threads, of followed threads that wait for `cpu` (SIZE_MAX: for any
+ * CPU), and of threads that were not followed because there were too many. */
 size_t perf_follow_threads(const struct perf_follow *f);
 long perf_follow_waiting(const struct perf_follow *f, size_t cpu);
 uint64_t perf_follow_unfollowed(const struct perf_follow *f);
-/* How often a followed thread that had slept ran again without a wake-up: what woke it ran in a
- * task in which perf is blind, or its record was lost, which is counted elsewhere as well. */
+/* Returns how often a followed thread that had slept ran again without a wake-up. Either its waker
+ * ran in a task whose events perf drops, or the record was lost; such a loss is also counted as
+ * lost. */
 uint64_t perf_follow_unseen_wakeups(const struct perf_follow *f);
 
 #endif

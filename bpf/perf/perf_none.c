@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What perf_ring.c and perf_probe.c offer, in a build without libperf: every attempt is refused. */
+/* Replaces perf_ring.c and perf_probe.c in a build without libperf: opening fails with -ENOTSUP. */
 #include <errno.h>
 
 #include "bpf/capture/explain.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Whether this machine can capture tracepoints through perf, the way for kernels without BPF: tries
- * it for a moment with the real thing, on all CPUs, and checks what arrives against the
- * tracepoint's format.
- */
+/* Tests whether this machine can capture tracepoints through perf: opens one tracepoint on all CPUs
+ * for a short time and checks the records that arrive against the tracepoint's format. */
 #ifndef PERF_PERF_PROBE_H
 #define PERF_PERF_PROBE_H
 
@@ -11,16 +8,15 @@
 #include <stdint.h>
 
 struct perf_probe_result {
-	uint64_t events;  /* well-formed records of the tracepoint that arrived */
-	uint64_t strange; /* records that do not match its format: should be 0 */
+	uint64_t events;  /* well-formed records of the tracepoint */
+	uint64_t strange; /* malformed records; expected to be 0 */
+	/* records that the kernel reports as lost */
 	uint64_t lost;
 };
 
-/*
- * Captures system:name for window_ms (the call takes that long). 0 or -errno; then `why` (may be
- * NULL) receives one line that says what failed and what to do. No event in the window is not an
- * error: that is for the caller to judge.
- */
+/* Captures the tracepoint system:name for window_ms; the call takes that long. Returns 0, or -errno
+ * with one line in `why` (may be NULL) that says what failed and what to do. Returns 0 also if no
+ * event occurred. */
 int perf_probe_tracepoint(const char *system, const char *name, unsigned int window_ms,
 			  struct perf_probe_result *out, char *why, size_t why_bytes);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Some perf events of one CPU and the ring that they share. The kernel wakes nobody up; whoever
- * owns the ring reads it on a timer.
- */
+/* A ring that several perf events of one CPU share. The kernel wakes no reader: the owner reads the
+ * ring on a timer. */
 #ifndef PERF_PERF_RING_H
 #define PERF_PERF_RING_H
 
@@ -15,28 +13,30 @@
 struct perf_ring;
 
 struct perf_ring_event {
-	int id;             /* the tracepoint's */
-	const char *filter; /* in the kernel, as tracefs writes it; NULL: every hit */
+	int id;             /* id of the tracepoint */
+	const char *filter; /* kernel filter in the syntax of tracefs; NULL: none */
 };
 
 struct perf_ring_options {
 	int cpu;
-	enum perf_layout layout;              /* PERF_LAYOUT_FAULT: major page faults, */
-	const struct perf_ring_event *events; /* else tracepoints */
+	enum perf_layout layout; /* PERF_LAYOUT_FAULT: major page faults; else tracepoints */
+	const struct perf_ring_event *events; /* the tracepoints, if there is no fault event */
 	size_t n_events;
-	bool names;        /* also report what tasks are renamed to */
-	bool switches;     /* also report who gets the CPU from whom */
-	size_t page_count; /* a power of two */
+	bool names;        /* also report new names of tasks */
+	bool switches;     /* also report each task that gets the CPU, and the previous one */
+	size_t page_count; /* size of the ring in pages; a power of two */
 };
 
-/* Opens the events and lets them run. 0 or -errno, with one line in `why`. */
+/* Opens and enables the events. Returns 0 or -errno with one line in `why`. */
 int perf_ring_open(const struct perf_ring_options *options, struct perf_ring **out, char *why,
 		   size_t why_bytes);
+/* Closes the events and frees the ring. NULL is allowed. */
 void perf_ring_close(struct perf_ring *r);
-/* Whether switches are reported from now on, of a ring that was opened with them. */
+/* Enables or disables the reports of switches. The ring must have been opened with `switches`. */
 void perf_ring_switches_report(struct perf_ring *r, bool wanted);
-/* Hands over at most `max` records, oldest first; each is borrowed for the call. Returns how many;
- * fewer than max: the ring is empty. What the kernel lost until then is told, too. */
+/* Reads at most `max` records from the ring and passes them to `record`, in the order of the ring.
+ * Each record is borrowed for the call. Also passes the number of events that the kernel lost
+ * (perf_record.lost). Returns the number of records read; fewer than `max` if the ring is empty. */
 size_t perf_ring_read(struct perf_ring *r, size_t max,
 		      void (*record)(void *context, const struct perf_record *record),
 		      void *context);

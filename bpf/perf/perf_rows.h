@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a host's capture by perf opens once there are threads to follow, in rings of its own: who
- * wakes and moves them, and with the first vCPU the tracepoints of tracepoint_sources() and major
- * page faults.
+ * The rings that a host capture through perf opens when the first thread is followed. They hold the
+ * wake-ups and migrations of followed threads and, from the first vCPU on, the tracepoints of
+ * tracepoint_sources() and major page faults.
  *
- * The kernel filters by thread where only followed threads' hits matter, because these are many and
- * others' are no business of ours. A filter cannot be changed once it is set, so it lets through
- * the threads that the process has by then and every thread that is younger: what is too much is
- * left out by the replay. A thread that this misses, because the VM is older than the one followed
- * first or thread ids began anew, is covered by a further set of events. A hit that two sets see
- * counts for the first.
+ * Where only the hits of followed threads matter, the kernel filters by thread, because there are
+ * many hits. A filter is never changed: it passes the threads that the process had when it was set,
+ * and every thread with a higher id. The replay (perf_follow.h) discards the rest. If a new
+ * followed thread does not pass, because its VM is older than the VM that was followed first or
+ * because thread ids have wrapped around, a further set of events is opened. A hit that two sets
+ * report is used from the first set. The last set that can be opened has no filter.
  */
 #ifndef PERF_PERF_ROWS_H
 #define PERF_PERF_ROWS_H
@@ -20,25 +20,28 @@
 
 struct perf_rows;
 
-/* What a ring holds until it is replayed. */
+/* A ring and the queue of its records that have not been replayed. */
 struct perf_input {
-	struct perf_ring *ring; /* NULL: the CPU is offline */
+	struct perf_ring *ring; /* NULL: the CPU is offline, or the ring could not be opened */
 	struct perf_queue queue;
 	uint16_t cpu;
 };
 
 struct perf_rows *perf_rows_new(struct capture_perf *c); /* NULL on ENOMEM */
 void perf_rows_free(struct perf_rows *r);
-/* Before a thread is followed: opens what it takes. */
+/* Opens the events that a new followed thread needs. Call it before perf_follow_add(). Events that
+ * cannot be opened are not observed. */
 void perf_rows_cover(struct perf_rows *r, pid_t tid, pid_t tgid, bool is_vcpu);
+/* Open and close the rings of a CPU that comes online or goes offline. */
 void perf_rows_cpu_open(struct perf_rows *r, size_t cpu);
 void perf_rows_cpu_close(struct perf_rows *r, size_t cpu);
-/* Empties the rings into their queues. */
+/* Reads all records of the rings into their queues. */
 void perf_rows_read(struct perf_rows *r);
-/* Adds the queues to `out`, which has room for perf_rows_n_inputs(). */
+/* Fills `out`, which has room for perf_rows_n_inputs() pointers. The inputs are borrowed. Returns
+ * the number. */
 size_t perf_rows_n_inputs(const struct perf_rows *r);
 size_t perf_rows_inputs(struct perf_rows *r, struct perf_input **out);
-/* Tracepoints that are captured now. */
+/* Returns the number of tracepoints of tracepoint_sources() that are captured. */
 size_t perf_rows_n_tracepoints(const struct perf_rows *r);
 
 #endif

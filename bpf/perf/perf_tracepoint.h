@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * From a tracepoint's raw record, as perf delivers it, to the vs_event that the BPF programs would
- * have written: tables of what is captured, resolved against this kernel's formats.
- */
+/* Converts a tracepoint's raw record, as perf delivers it, to the vs_event that the BPF programs
+ * would write. Tables list the captured tracepoints; their fields are resolved against the formats
+ * of the running kernel. */
 #ifndef PERF_PERF_TRACEPOINT_H
 #define PERF_PERF_TRACEPOINT_H
 
@@ -14,11 +13,12 @@
 
 struct perf_tracepoint;
 
-/* What a host's capture takes and only some of which becomes an event: types behind all others. */
+/* Event types that exist only inside a host capture. The replay (perf_follow.h) uses them and emits
+ * them as other types or not at all. */
 enum perf_host_type {
-	PERF_WAKING = VS_EVENT_TYPE_LIMIT, /* pid: woken by pid2 */
-	PERF_NEW_TASK,                     /* as TASK_NAME */
-	PERF_SWITCHED_IN,                  /* pid2 has got the CPU from pid: no tracepoint */
+	PERF_WAKING = VS_EVENT_TYPE_LIMIT, /* pid2 wakes pid */
+	PERF_NEW_TASK,                     /* a new task; the members are those of TASK_NAME */
+	PERF_SWITCHED_IN, /* pid2 got the CPU after pid; from perf's switch record, no tracepoint */
 };
 
 typedef void (*perf_tracepoint_finish)(const struct perf_tracepoint *t,
@@ -33,33 +33,37 @@ struct perf_tracepoint_source {
 	const char *pid2; /* NULL: none */
 	const char *arg0[VS_TRACEPOINT_PARTS], *arg1[VS_TRACEPOINT_PARTS];
 	vs_u64 arg0_constant;                     /* added to arg0 */
-	const char *extra[PERF_TRACEPOINT_EXTRA]; /* fields that `finish` needs */
-	perf_tracepoint_finish finish;            /* the last touch; NULL: none */
-	bool by_thread; /* matters only if `pid` is followed: the kernel may filter by it */
+	const char *extra[PERF_TRACEPOINT_EXTRA]; /* further fields, for `finish` */
+	perf_tracepoint_finish finish;            /* adjusts the decoded event; NULL: none */
+	bool by_thread; /* only hits with a followed `pid` matter, so the kernel may filter by it */
 };
 
 struct perf_tracepoint {
-	int id; /* of perf and of the record's first field */
+	int id; /* id of the tracepoint for perf, and the record's first field */
 	vs_u16 type;
 	vs_u16 scope;                                /* enum vs_tracepoint_scope */
 	const struct perf_tracepoint_source *source; /* NULL: a row of tracepoint_sources() */
-	size_t raw_bytes;                            /* the least a record must have */
+	size_t raw_bytes;                            /* smallest size of a record */
 	struct vs_tracepoint_field pid, pid2, arg0[VS_TRACEPOINT_PARTS], arg1[VS_TRACEPOINT_PARTS],
 		extra[PERF_TRACEPOINT_EXTRA];
 };
 
-/* What the guest's capture takes; the first is mandatory. */
+/* Returns the tracepoints of a guest capture. The first one is mandatory. */
 const struct perf_tracepoint_source *perf_tracepoint_guest_sources(size_t *n);
-/* What a host's capture takes of the scheduler and of signals; so is its first. */
+/* Returns the tracepoints of the scheduler, tasks and signals of a host capture. The first one is
+ * mandatory. */
 const struct perf_tracepoint_source *perf_tracepoint_host_sources(size_t *n);
-/* tep: keeps the format. 0, -ENOENT: no such tracepoint (or no tracefs), -EACCES, -ENOMEM, -EPROTO:
- * a field is missing or does not fit. */
+/* Resolves the fields of a tracepoint against this kernel. The format is stored in `tep`. Returns 0
+ * or -errno: -ENOENT (no such tracepoint, or no tracefs), -EACCES, -ENOMEM, -EPROTO (a field is
+ * missing or has an unexpected size). */
 int perf_tracepoint_resolve(struct tep_handle *tep, const struct perf_tracepoint_source *source,
 			    struct perf_tracepoint *out);
-/* The same of a row of tracepoint_sources(); `reader` says where its fields lie. */
+/* Resolves a row of tracepoint_sources() in the same way; `reader` finds the places of its
+ * fields. */
 int perf_tracepoint_resolve_row(struct tep_handle *tep, const struct tracepoint_source *row,
 				tracepoint_reader reader, struct perf_tracepoint *out);
-/* Fills all of *event but seq and cpu. False: the record is shorter than its format. */
+/* Decodes a record into *event, except seq and cpu. Returns false if the record is shorter than its
+ * format. */
 bool perf_tracepoint_decode(const struct perf_tracepoint *t, const struct perf_record *record,
 			    struct vs_event *event);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Block requests under way and who issued them; the oldest of a full bucket are forgotten. */
+/* Block requests in progress, with the thread that issued each. The table has a fixed size: if a
+ * bucket is full, a new request replaces the oldest. */
 #ifndef PERF_REQUEST_TABLE_H
 #define PERF_REQUEST_TABLE_H
 
@@ -12,8 +13,10 @@ struct request_table;
 
 struct request_table *request_table_new(void); /* NULL on ENOMEM */
 void request_table_free(struct request_table *t);
+/* Stores that thread `beginner` issued the request. */
 void request_begin(struct request_table *t, const struct vs_request *request, int32_t beginner);
-/* Forgets the request. False: nobody began it, as far as we remember. */
+/* Removes the request and stores the thread that issued it in *beginner. Returns false if the table
+ * does not contain the request. */
 bool request_end(struct request_table *t, const struct vs_request *request, int32_t *beginner);
 
 #endif

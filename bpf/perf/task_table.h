@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The tasks of this machine by their thread ids, as a replay of the kernel's events knows them. */
+/* The tasks of this machine by thread id, in the state in which the replayed events left them. */
 #ifndef PERF_TASK_TABLE_H
 #define PERF_TASK_TABLE_H
 
@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 struct task {
-	int32_t tid, tgid; /* tid 0: nobody */
+	int32_t tid, tgid; /* tid 0: the entry is empty */
 	char comm[16];
-	int32_t prio;   /* 0: not seen yet */
-	int32_t cpu;    /* it was switched in there last; -1: not seen yet */
-	bool announced; /* by the process and name below */
+	int32_t prio;   /* kernel priority; 0: unknown */
+	int32_t cpu;    /* CPU where it ran last; -1: unknown */
+	bool announced; /* a TASK_NAME event with the two members below was emitted */
 	int32_t announced_tgid;
 	char announced_comm[16];
-	/* What the host's programs keep in struct vs_followed (follow.h). */
+	/* The members of struct vs_followed (follow.h). */
 	bool followed, is_vcpu, by_kernel, exiting;
 	uint32_t vm;
 	int32_t waiting_cpu;
@@ -30,12 +30,14 @@ struct task_table;
 
 struct task_table *task_table_new(void); /* NULL on ENOMEM */
 void task_table_free(struct task_table *t);
-/* NULL: not known. Valid until the task is forgotten. */
+/* Returns the task, or NULL if it is not in the table. Valid until the task is removed. */
 struct task *task_find(const struct task_table *t, int32_t tid);
-/* Finds it, or adds one of which only the id is known. NULL: out of memory, or no id of a task. */
+/* Returns the task; adds it, with only its id known, if it is not in the table. Returns NULL on
+ * ENOMEM or if `tid` is not a valid thread id. */
 struct task *task_get(struct task_table *t, int32_t tid);
+/* Removes the task. */
 void task_forget(struct task_table *t, struct task *task);
-/* Calls `each` for every task; it may forget the one it is called for. */
+/* Calls `each` for every task. `each` may remove the task that it gets. */
 void task_each(struct task_table *t, void (*each)(void *context, struct task *task), void *context);
 
 #endif
