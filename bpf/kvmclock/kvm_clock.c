@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Changes, by KVM's tracepoints. A stamp in CLOCK_MONOTONIC becomes host TSC by interpolation
- * between a clock sample of the drain before and one taken after the last event was read out, so
- * every event lies between the two.
- */
+/* Reads changes from KVM's tracepoints. It converts a stamp in CLOCK_MONOTONIC to host TSC by
+ * interpolation between two clock samples: one of the previous drain, one taken after the last
+ * event was read. So every event lies between them. */
 #include "bpf/kvmclock/kvm_clock.h"
 
 #include <errno.h>

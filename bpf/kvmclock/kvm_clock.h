@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a VM's clock parameters come from, on its host, without its help and without disturbing it:
+ * Reads the clock parameters of VMs on the host. It does not need the guest's help and does not
+ * disturb the guest. The sources are:
  *
- *  - KVM's tracepoints, the moment they change (kvm_pvclock_update, kvm_write_tsc_offset,
- *    kvm_update_master_clock, kvm_track_tsc), by BPF, filtered in the kernel by process, or by
- *    perf;
- *  - a snapshot for who attaches to a VM that runs already: struct kvm_vcpu through a BPF iterator,
- *    debugfs, and the page that the guest itself reads, through process_vm_readv(). Without BPF
- *    debugfs alone, for nobody else knows where that page is.
+ *  - KVM's tracepoints, which report changes (kvm_pvclock_update, kvm_write_tsc_offset,
+ *    kvm_update_master_clock, kvm_track_tsc): by BPF, filtered in the kernel by process, or
+ *    by perf;
+ *  - a snapshot, for a VM that already runs: struct kvm_vcpu through a BPF iterator, debugfs,
+ *    and the pvclock page that the guest reads, through process_vm_readv(). Without BPF the
+ *    snapshot uses debugfs only, because only the iterator finds the page.
  *
- * Each source speaks for itself (message_vm_clock.source), of one part (tsc, pvclock, master) at a
- * time: comparing them is the reader's business. A value is handed out when it differs from what
- * the same source said of the same vCPU before; KVM repeats itself every 300 s. Not thread-safe.
- * One VM per process, as vCPUs are told apart by their number only.
+ * Each value names its source (message_vm_clock.source) and holds one part (tsc, pvclock or
+ * master). The reader compares the sources. A value is delivered only if it differs from the
+ * previous value of the same source, vCPU and part; KVM writes unchanged values every 300 s. Only
+ * one VM per process, because the tracepoints identify a vCPU by its number only. Not thread-safe.
  *
- * How far to trust them: the guest can write to its own page. kvm_write_tsc_offset shows what KVM
- * asks for, not what takes effect: where the vCPU cannot be given an offset, struct kvm_vcpu and
- * debugfs keep the true one. So take a snapshot after such a change; if it confirms the written
- * value, it is dated by the write.
+ * Trust: the guest can write to its page. kvm_write_tsc_offset reports the offset that KVM
+ * requests. If the vCPU cannot have an offset, the request has no effect, and only struct kvm_vcpu
+ * and debugfs hold the true offset. So take a snapshot after such a change. If the snapshot
+ * confirms the written offset, it has the time of the write.
  */
 #ifndef KVMCLOCK_KVM_CLOCK_H
 #define KVMCLOCK_KVM_CLOCK_H
@@ -32,39 +33,47 @@
 struct kvm_clock;
 
 struct kvm_clock_sink {
-	/* Borrowed for the call. from_min and from_max are host TSC. */
+	/* Receives one value, borrowed for the call. from_min and from_max are host TSC: the value
+	 * came into force between them. */
 	void (*value)(void *context, const struct message_vm_clock *value);
 	void *context;
 };
 
-/* Loads and attaches; follows nothing yet. way: CAPTURE_BY_ANY takes perf where BPF fails. 0 or
- * -errno with one line in `why`: -EPERM (not root), -EOPNOTSUPP (neither tracepoints nor iterator
- * nor debugfs: no KVM here). */
+/* Opens the sources; follows no process yet. way: with CAPTURE_BY_ANY, perf is used if BPF fails.
+ * Returns 0 or -errno with one line in `why`: -EPERM (not root), -EOPNOTSUPP (no KVM tracepoints:
+ * is the kvm module loaded?). */
 int kvm_clock_open(enum capture_way way, struct kvm_clock **out, char *why, size_t why_bytes);
+/* Detaches and frees. NULL is allowed. */
 void kvm_clock_close(struct kvm_clock *k);
-/* Sources that this kernel does not have, "" if none; as long as `k`. */
+/* Returns the names of the sources that this kernel does not have, "" if none. Valid until
+ * kvm_clock_close(). */
 const char *kvm_clock_left_out(const struct kvm_clock *k);
 
-/* Reports changes in this process from now on, as `vm`. Follow first, then take the snapshot: a
- * change in between is seen twice rather than not at all. 0, -E2BIG or -errno. */
+/* Reports the changes of this process from now on, with `vm` as the VM's number. Call it before
+ * kvm_clock_snapshot(), so that a change in between is reported twice and not missed. Returns 0,
+ * -E2BIG (too many processes) or other -errno. */
 int kvm_clock_follow(struct kvm_clock *k, pid_t pid, uint32_t vm);
+/* Stops following the process and forgets its values. */
 void kvm_clock_unfollow(struct kvm_clock *k, pid_t pid);
 
 /*
- * What the passive sources show of a followed process now. from_min of a value is when this source
- * was last seen to say something else (0 the first time), from_max the end of reading. Returns the
- * number of vCPUs seen, or with one line in `why`: -ENOENT (not followed, or no vCPUs: not KVM),
- * -ENOTUNIQ (more than one VM in the process), -ESRCH, -errno.
+ * Reads the current values of a followed process from the sources that do not trace. from_min is
+ * the TSC at which the previous reading of the same source began (0 the first time), from_max the
+ * TSC after this reading. A new TSC offset that kvm_write_tsc_offset reported since then has the
+ * times of that write instead. Returns the number of vCPUs, or -errno with one line in `why`:
+ * -ENOENT (not followed, or no KVM vCPUs), -ENOTUNIQ (several VMs in the process).
  */
 long kvm_clock_snapshot(struct kvm_clock *k, pid_t pid, const struct kvm_clock_sink *sink,
 			char *why, size_t why_bytes);
 /*
- * What the tracepoints saw since the last call; call it every few ten ms, because the bound on a
- * stamp grows with the time between two calls. from_min and from_max bracket the moment of the
- * tracepoint, in the thread that runs the vCPU: before it enters the guest again. Returns the
- * number of changes or -errno. After losses (kvm_clock_dropped grows) take a snapshot.
+ * Delivers the changes that the tracepoints reported since the last call. Call it every few tens of
+ * ms, because the error bound of a stamp grows with the time between two calls. from_min and
+ * from_max bracket the tracepoint, which the vCPU thread hits before it enters the guest again.
+ * Returns the number of delivered changes or -errno. Take a snapshot when kvm_clock_dropped() has
+ * grown.
  */
 long kvm_clock_drain(struct kvm_clock *k, const struct kvm_clock_sink *sink);
+/* Returns the number of changes that were lost. */
 uint64_t kvm_clock_dropped(const struct kvm_clock *k);
 
 #endif

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The passive sources: struct kvm_vcpu, debugfs, and the guest's page. None of them makes KVM or
- * the guest do anything.
- */
+/* Takes the snapshot from struct kvm_vcpu, debugfs, and the guest's pvclock page. Reading them
+ * makes neither KVM nor the guest do anything. */
 #include "bpf/kvmclock/kvm_clock.h"
 
 #include <dirent.h>

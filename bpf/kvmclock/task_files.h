@@ -8,9 +8,10 @@
 #include <bpf/libbpf.h>
 
 /*
- * Reads what the program writes, records of `bytes` each, and calls `record` for each until it
- * returns other than 0. pid: of this process only, where the kernel can (since 6.1): the program
- * must tell them apart itself; 0: of all. 0, what `record` returned, or -errno.
+ * Reads the records of `bytes` bytes that the program writes, and calls `record` for each until it
+ * returns a value other than 0. pid: 0 for all processes, else only this one if the kernel supports
+ * it (since 6.1); an older kernel runs the program for all processes, so the program must filter.
+ * Returns 0, the value that `record` returned, or -errno.
  */
 int task_files_read(struct bpf_program *program, pid_t pid, size_t bytes,
 		    int (*record)(void *context, const void *data), void *context);
