@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Names of kernel code addresses, from /proc/kallsyms: read once (100 ms, 5 MiB for 120,000
- * symbols), then a binary search.
- */
+/* Names of kernel code addresses. Loading reads /proc/kallsyms (100 ms, 5 MiB for 120,000 symbols);
+ * a lookup is a binary search. */
 #ifndef SYMBOLS_KERNEL_SYMBOLS_H
 #define SYMBOLS_KERNEL_SYMBOLS_H
 
@@ -12,21 +10,23 @@
 
 struct kallsyms;
 
-/* path: NULL for /proc/kallsyms. 0, -errno, -EACCES if the kernel hides its addresses from us
- * (kernel.kptr_restrict), -ENODATA if there is no code symbol. */
+/* Loads the symbols. path: NULL for /proc/kallsyms. Returns 0 or -errno: -EACCES (the kernel hides
+ * its addresses, kernel.kptr_restrict), -ENODATA (no code symbol). */
 int kallsyms_load(const char *path, struct kallsyms **out);
-/* *k becomes the symbols of the running kernel, read again only if modules were loaded or unloaded
- * since. 0; or as above, then *k is NULL. */
+/* Replaces *k by the symbols of the running kernel if *k is NULL or modules were loaded or unloaded
+ * since it was read. Returns 0, or -errno as kallsyms_load(); then *k is NULL. */
 int kallsyms_refresh(struct kallsyms **k);
 void kallsyms_free(struct kallsyms *k);
+/* Returns the number of symbols. */
 size_t kallsyms_count(const struct kallsyms *k);
 
 struct kallsyms_symbol {
 	const char *name;
-	const char *module; /* "" for the kernel proper */
-	uint64_t offset;    /* of the address from the symbol */
+	const char *module; /* "" for the kernel itself */
+	uint64_t offset;    /* distance of the address from the symbol's start, in bytes */
 };
-/* The code symbol at or before `address`; false if it lies before the first. */
+/* Finds the last code symbol at or before `address`. Returns false if there is none. The strings of
+ * `out` are borrowed from `k`. */
 bool kallsyms_lookup(const struct kallsyms *k, uint64_t address, struct kallsyms_symbol *out);
 
 #endif
