@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The files that killed or hung who read them, in memory that the asking process shares with its
- * opener, so that it outlives both opener and namer. Files are known by device, inode, time of
- * change and size. A user (not root) who owns three of them has all his files refused. A process
- * that did it twice, where no file is known that did, is listed among them.
+ * A list of the files that killed or blocked the process that read them. It lies in memory that the
+ * asking process shares with its opener, so it outlives opener and namer. Device, inode, time of
+ * change and size identify a file. If a user other than root owns three of them, all files of this
+ * user are refused. If no file can be blamed, the process whose stack was being named is listed; it
+ * is refused after two entries.
  */
 #ifndef ISOLATION_BAD_FILES_H
 #define ISOLATION_BAD_FILES_H
@@ -21,26 +22,29 @@ struct bad_owner {
 };
 
 struct bad_files {
-	/* What the opener works on now; inode 0: nothing. */
+	/* the file or process that the opener works on; inode 0: none */
 	struct file_id current;
-	uint32_t n, n_owners; /* ever; they wrap around */
+	uint32_t n, n_owners; /* numbers of entries ever added; the newest replaces the oldest */
 	struct file_id files[BAD_FILES_MAX];
 	struct bad_owner owners[BAD_OWNERS_MAX];
 };
 
-/* A memory file of that size. Descriptor or -errno. */
+/* Creates a memory file for a struct bad_files. Returns its descriptor, which the caller closes, or
+ * -errno. */
 int bad_files_create(void);
-struct bad_files *bad_files_map(int fd); /* NULL: errno says why */
+struct bad_files *bad_files_map(int fd); /* NULL with errno set on failure */
 void bad_files_unmap(struct bad_files *b);
 
+/* Adds an entry and counts it for its owner, unless that is root. */
 void bad_files_add(struct bad_files *b, const struct file_id *id, uid_t owner);
+/* Returns whether the file, process or owner is refused. */
 bool bad_files_has(const struct bad_files *b, const struct file_id *id, uid_t owner);
-/* Adds `current`, if there is any: the opener died or hung. */
+/* Adds `current`, if it is set, and clears it. Call it when the opener died or hung. */
 void bad_files_blame(struct bad_files *b);
 
-/* A file of which only this much is known before it is opened. */
+/* Returns the id of a file that has not been opened yet. */
 struct file_id bad_files_unopened(uint64_t device, uint64_t inode);
-/* A process, as if it were a file. */
+/* Returns an id that identifies a process instead of a file. */
 struct file_id bad_files_process(pid_t pid, uint64_t start_time);
 
 #endif

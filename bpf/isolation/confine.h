@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Takes everything from the calling process that a helper does not need which reads foreign bytes:
- * other descriptors, root, capabilities, new descriptors and processes, memory beyond a limit, and
- * all system calls but those that read and write what it holds. Any other call kills it (SIGSYS),
- * and it dies with its parent.
+ * Removes all rights from the calling process that a helper for other users' bytes does not need.
+ * It closes other descriptors, drops root and capabilities, forbids new descriptors and processes,
+ * limits memory, and allows only the system calls that read and write the descriptors it holds. Any
+ * other call kills the process (SIGSYS). The process dies with its parent.
  */
 #ifndef ISOLATION_CONFINE_H
 #define ISOLATION_CONFINE_H
@@ -13,19 +13,20 @@
 #include <sys/types.h>
 
 struct confinement {
-	int keep;              /* descriptors 0..keep-1 stay */
-	uint64_t memory_bytes; /* above what the process has now */
-	pid_t parent;          /* with which it dies */
-	/* It may receive up to this many descriptors through those; 0: none. It opens none itself.
-	 * sockets: of connections; files: it may read them with pread(), too. */
+	int keep;              /* descriptors 0..keep-1 stay open */
+	uint64_t memory_bytes; /* limit of the memory that it may allocate from now on */
+	pid_t parent;          /* the parent process, whose death ends this one */
+	/* Numbers of descriptors that it may receive through the kept ones; 0: none. It cannot open
+	 * any itself. sockets: connections. files: files, which it may also read with pread(). */
 	int sockets, files;
 };
 
-/* 0, or -errno of the first step that failed, which `step` names: the process must not go on
- * then. */
+/* Confines the process. Returns 0, or -errno of the first step that failed, with its name in *step;
+ * then the process must exit. */
 int confine(const struct confinement *c, const char **step);
-/* Only the death with the parent; for a process that keeps its rights. To be called after the user
- * has changed, for that undoes it. 0, -errno, -ESRCH: the parent is gone already. */
+/* Makes the process die with its parent, for a process that keeps its rights. Call it after a
+ * change of user, which resets this setting. Returns 0 or -errno: -ESRCH (the parent is already
+ * gone). */
 int confine_follow_parent(pid_t parent);
 
 #endif

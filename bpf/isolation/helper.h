@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Starts this very program again as a helper process, which main() recognises by argv[0]. */
+/* Starts the running program again as a helper process, which main() recognizes by argv[0]. */
 #ifndef ISOLATION_HELPER_H
 #define ISOLATION_HELPER_H
 
@@ -9,10 +9,11 @@
 enum { HELPER_FIRST = 3, HELPER_DESCRIPTORS_MAX = 8 };
 
 /*
- * Starts /proc/self/exe with argv[0] `name` and an empty environment, in a process group of its own
- * (a terminal's Ctrl-C is for us, who end our helpers). It holds /dev/null as 0 to 2, fds[0] as
- * HELPER_FIRST, fds[1] as the next and so on, and nothing else. The descriptors stay ours. 0 or
- * -errno.
+ * Starts /proc/self/exe with argv[0] `name` and an empty environment, in a process group of its
+ * own: a Ctrl-C of the terminal reaches only the caller, which ends its helpers. The helper holds
+ * /dev/null as descriptors 0 to 2, fds[0] as HELPER_FIRST, the others after it, and no other
+ * descriptors. The caller keeps its descriptors. Stores the process id in *pid. Returns 0 or
+ * -errno; -E2BIG: more than HELPER_DESCRIPTORS_MAX.
  */
 int helper_spawn(const char *name, const int *fds, size_t n, pid_t *pid);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The files of code that a process has mapped: which they are, as the kernel says, and a descriptor
- * of the very file, by /proc/PID/map_files: never by a path, which the process or its owner
- * chooses. Nothing is read of any file.
- */
+/* The executable files that a process has mapped: what the kernel reports about them, and
+ * descriptors of these files through /proc/PID/map_files. Never by path, because the process or its
+ * owner chooses the path. These functions do not read the content of the files. */
 #ifndef ISOLATION_MODULES_H
 #define ISOLATION_MODULES_H
 
@@ -14,25 +12,30 @@
 #include "bpf/isolation/naming_wire.h"
 
 struct module {
-	struct naming_module seen; /* what the namer gets to see */
-	uint64_t device, inode;    /* as in /proc/PID/maps; inode 0: no file */
-	struct file_id id;         /* once it was opened */
+	struct naming_module seen; /* the part that the namer receives */
+	uint64_t device, inode;    /* from /proc/PID/maps; inode 0: no file */
+	struct file_id id;         /* set when the file was opened */
 	uid_t owner;
 };
 
-/* Bounded: 16384 lines of /proc/PID/maps are read. Fills out[0..max-1], by address; how many, or
- * -ESRCH (a zombie, too), -errno. */
+/* Reads the executable mappings of a process from at most 16384 lines of /proc/PID/maps and fills
+ * out[0..max-1], ordered by address. Returns their number or -errno: -ESRCH (no such process, or a
+ * zombie). */
 long modules_read(pid_t pid, struct module *out, size_t max);
-/* Field 22 of /proc/PID/stat; 0: the process is gone or only its corpse is there. */
+/* Returns the start time of a process (field 22 of /proc/PID/stat, clock ticks since boot), or 0 if
+ * the process is gone or a zombie. */
 uint64_t modules_start_time(pid_t pid);
-/* Field 3: 'R' runs or waits for a CPU, 'S', 'D', ..; 0: gone. */
+/* Returns the state of a process (field 3 of /proc/PID/stat): 'R' for running or runnable, 'S', 'D'
+ * and so on; 0 if it is gone. */
 char modules_process_state(pid_t pid);
-/* The module that holds `address`; -1: none. */
+/* Returns the index of the module that contains `address`, or -1. */
 long modules_find(const struct module *modules, size_t n, uint64_t address);
-/* A descriptor to read, of a regular file of at most 1 GiB; fills id and owner of `m`. -errno,
- * -EINVAL: not such a file. May block as long as the file's system does. */
+/* Opens the file of `m` for reading if it is a regular file of at most 1 GiB, and fills id and
+ * owner of `m`. Returns a descriptor, which the caller closes, or -errno; -EINVAL: not such a file.
+ * May block as long as its file system blocks. */
 int module_open(pid_t pid, struct module *m);
-/* Of a file with symbols only, where this machine's packages put it. As above. */
+/* Opens the file of debug symbols with this build-id, from the folder where the packages of this
+ * machine install it. Returns as module_open(); -EPERM: root does not own the file. */
 int module_open_debug(const uint8_t *build_id, size_t bytes, struct file_id *id);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The namer's side: a process without rights (confine.h) that gets stacks, and descriptors of the
- * files that their processes have mapped, and names them. What it does with the files is the
- * body's: the host unwinds by .eh_frame, the agent looks addresses up. It may die of a file at any
- * time.
+ * The namer process. It has no rights (confine.h). It receives stacks, and descriptors of the files
+ * that their processes have mapped, and finds the names. The body decides how: on the host it
+ * unwinds with .eh_frame, in the agent it looks up addresses. A malformed file may kill the process
+ * at any time.
+ *
+ * The functions end the process if the opener is gone.
  */
 #ifndef ISOLATION_NAMING_H
 #define ISOLATION_NAMING_H
@@ -19,43 +21,46 @@ struct naming;
 
 struct naming_stack {
 	pid_t pid;
-	uint64_t start_time; /* with pid: which process */
+	uint64_t start_time; /* identifies the process together with pid */
 	size_t n_addresses, data_bytes;
 	const uint64_t *addresses;
 	const uint8_t *data; /* aligned to 8 bytes */
 };
 
 struct naming_body {
-	/* Before the process is confined. NULL: out of memory. */
+	/* Allocates the body's state, before the process is confined. Returns NULL on ENOMEM. */
 	void *(*begin)(void);
-	/* Fills at most `max` frames, leaf first, and returns how many. Of a stack without
-	 * addresses and data it makes ready what the process's next stack will need. */
+	/* Fills at most `max` frames, leaf first, and returns their number. For a stack without
+	 * addresses and data it prepares what the next stack of the process will need. */
 	size_t (*name)(void *state, struct naming *n, const struct naming_stack *stack,
 		       struct message_stack_frame *frames, size_t max);
-	/* When it has allocated so much, a new process takes over; 1.5 times as much is the limit.
-	 */
+	/* when so much is allocated, a new process replaces this one; the hard limit is 1.5 times
+	 * as much */
 	size_t memory_bytes;
 };
 
-/* The files of code of the stack's process; borrowed until the next call. `list` (in: the one
- * known, 0 none) gets the number of the list that is returned: the same, unless a second has passed
- * and the process was looked at again. */
+/* Returns the executable files of the stack's process; borrowed until the next call. *list: on
+ * entry the number of the list that the caller knows, 0 for none; on return the number of the
+ * returned list. The opener reads the mappings again if the caller knows the current list and it is
+ * at least one second old. */
 const struct naming_module *naming_modules(struct naming *n, uint32_t *list, size_t *count);
-/* A descriptor of the file of modules[index], now the caller's. -errno: it is not to be had. */
+/* Returns a descriptor of the file of modules[index], which the caller closes, or -errno. Also
+ * calls naming_at(). */
 int naming_open(struct naming *n, size_t index, struct file_id *id);
-/* Of the file with the symbols that were split off. As above. */
+/* Does the same for the file of debug symbols with this build-id. */
 int naming_open_debug(struct naming *n, const uint8_t *build_id, size_t bytes, struct file_id *id);
-/* From now on modules[index] is read: if this process dies, that is the file it died of. */
+/* States that the process reads modules[index] from now on. If it dies, this file is blamed. */
 void naming_at(struct naming *n, size_t index);
 
-/* The namer process: confines itself and serves the opener at descriptor `socket` until that is
- * gone. What _exit() gets. */
+/* Runs the namer process: confines it and serves the opener at descriptor `socket` until the opener
+ * closes it. Returns an enum naming_exit, the exit code of the process. */
 int naming_serve(const struct naming_body *body, int socket, struct naming_place *place,
 		 pid_t opener);
 
 enum naming_exit {
 	NAMING_OVER = 0,
-	NAMING_FULL = 3, /* its memory is used up: another one is to begin anew */
+	NAMING_FULL = 3, /* its memory is used up; a new process must replace it */
+	/* the process could not be confined */
 	NAMING_UNCONFINED = 4,
 };
 

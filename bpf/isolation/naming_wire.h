@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the three processes say to each other to name a stack, one message per packet:
+ * The messages between the three processes that name a stack, one message per packet:
  *
- *   the asking process <-> opener (root, parses no file) <-> namer (confined, parses files)
+ *  the asking process <-> opener (root, parses no file) <-> namer (confined, parses files)
  *
- * They are the same program, so the structs travel as they are. Whoever receives from the namer
- * checks everything all the same.
+ * The three run the same program, so the structs are sent as they are in memory. The opener and the
+ * asking process nevertheless check everything that comes from the namer.
  */
 #ifndef ISOLATION_NAMING_WIRE_H
 #define ISOLATION_NAMING_WIRE_H
@@ -18,12 +18,12 @@
 enum {
 	NAMING_ADDRESSES_MAX = VS_STACK_FRAMES_MAX,
 	NAMING_DATA_MAX = 17 * 1024,
-	NAMING_MODULES_MAX = 512, /* of one process; others are as if there were no file */
+	NAMING_MODULES_MAX = 512, /* of one process; addresses in further ones have no module */
 	NAMING_BUILD_ID_MAX = 64,
 	NAMING_NO_MODULE = UINT32_MAX >> 1,
 };
 
-/* Which file, in which state. */
+/* Identifies a file and its content. */
 struct file_id {
 	uint64_t device, inode, mtime_ns, size_bytes;
 };
@@ -38,16 +38,15 @@ struct naming_request {
 };
 
 enum naming_outcome {
-	NAMING_DONE = 0, /* the namer's answer */
-	NAMING_GONE = 1, /* no such process any more: no frames */
-	NAMING_WITHOUT =
-		2, /* no namer, or none for this file: frames have module and offset only */
-	NAMING_UNAVAILABLE = 3, /* likewise, for good: the namer cannot be confined here */
+	NAMING_DONE = 0,        /* the frames come from the namer */
+	NAMING_GONE = 1,        /* the process is gone: no frames */
+	NAMING_WITHOUT = 2,     /* no namer now, or a refused file: frames have module and offset */
+	NAMING_UNAVAILABLE = 3, /* the same, permanently: no namer can be confined here */
 };
 
 struct naming_answer {
 	uint64_t id;
-	uint64_t cpu_ns; /* that opener and namers have used so far */
+	uint64_t cpu_ns; /* CPU time of the opener and its namers so far, in ns */
 	uint32_t n_frames, outcome;
 	/* frames */
 };
@@ -55,13 +54,14 @@ struct naming_answer {
 /* ---- opener and namer ---- */
 
 enum naming_kind {
-	NAMING_TASK = 1,    /* to the namer: a stack to be named */
-	NAMING_FRAMES,      /* the answer to it */
-	NAMING_GET_MODULES, /* to the opener: argument: the number of the list that is known */
+	NAMING_TASK = 1,    /* to the namer: a stack to name */
+	NAMING_FRAMES,      /* to the opener: the named frames */
+	NAMING_GET_MODULES, /* to the opener; argument: the list that the namer knows */
+	/* to the namer: the list of modules */
 	NAMING_MODULES,
-	NAMING_GET_FILE,  /* argument: index into the list */
-	NAMING_GET_DEBUG, /* argument: bytes of the build-id, which follows */
-	NAMING_FILE,      /* a struct file_id, with the descriptor; argument: errno, then without */
+	NAMING_GET_FILE,  /* to the opener; argument: index into the list */
+	NAMING_GET_DEBUG, /* to the opener; argument: size of the build-id that follows */
+	NAMING_FILE,      /* to the namer: file_id and descriptor, or argument: errno */
 };
 
 struct naming_head {
@@ -72,17 +72,18 @@ struct naming_task {
 	struct naming_head head;
 	int32_t pid;
 	uint32_t n_addresses;
-	uint64_t start_time; /* with pid: which process */
+	uint64_t start_time; /* identifies the process together with pid */
 	uint32_t data_bytes, list;
 	/* addresses, data */
 };
 
-/* A file of code that a process has mapped. */
+/* An executable file that a process has mapped. */
 struct naming_module {
-	uint64_t begin, end;                        /* of all its mappings */
-	uint64_t code_begin, code_end, code_offset; /* of the first one with code */
+	uint64_t begin, end; /* addresses of all its mappings */
+	/* addresses and file offset of the first executable mapping */
+	uint64_t code_begin, code_end, code_offset;
 	uint32_t is_vdso, reserved;
-	char name[VS_TEXT_MAX]; /* the last part of its path */
+	char name[VS_TEXT_MAX]; /* the last component of its path */
 };
 
 struct naming_modules {
@@ -92,7 +93,7 @@ struct naming_modules {
 };
 
 struct naming_frames {
-	struct naming_head head; /* argument: how many */
+	struct naming_head head; /* argument: number of frames */
 	struct message_stack_frame of[VS_STACK_FRAMES_MAX];
 };
 
@@ -106,9 +107,9 @@ struct naming_build_id {
 	uint8_t bytes[NAMING_BUILD_ID_MAX];
 };
 
-/* Shared by opener and namer: in which file the namer reads. */
+/* Memory that opener and namer share: the file that the namer reads. */
 struct naming_place {
-	_Atomic uint32_t module; /* index into the list; NAMING_NO_MODULE */
+	_Atomic uint32_t module; /* index into the list, or NAMING_NO_MODULE */
 };
 
 #endif

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The process between who asks for names (namer.h) and the namer (naming.h). It keeps the rights
- * that it takes to open what another process has mapped, reads nothing of any file, and may hang in
- * open(): then it is killed. It starts the namer, ends it when a stack takes it too long, and
- * remembers the file that killed it.
+ * The opener process, between the asking process (namer.h) and the namer (naming.h). It keeps the
+ * rights that opening the mapped files of other users' processes needs, and reads no file. It may
+ * hang in open(); then the asking process kills it. It starts the namer, ends it when a stack takes
+ * too long, and records the file that killed it.
  */
 #ifndef ISOLATION_OPENER_H
 #define ISOLATION_OPENER_H
 
 #include "bpf/isolation/naming.h"
 
-/* argv[0] of an opener: any program that uses namer.h asks opener_is_meant() first in main(). */
+/* argv[0] of an opener. main() of each program that uses namer.h calls opener_is_meant() first. */
 #define OPENER_NAME "vcpuscope-namer"
 
 enum opener_descriptor { OPENER_ASKER = 3, OPENER_BAD_FILES = 4 };
 
+/* Returns whether this process was started as an opener. */
 bool opener_is_meant(int argc, char **argv);
-/* Returns when the asking process is gone: what main() gives to _exit(). Of the two processes that
- * return from it one is the namer. */
+/* Runs the opener until the asking process is gone. Returns the exit code of the process. */
 int opener_main(const struct naming_body *body);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What an opener remembers of the processes whose stacks are named: the files of code that each has
- * mapped, of the 72 processes used last. */
+/* The opener's cache of mapped executable files, for the 72 processes used last. */
 #ifndef ISOLATION_PROCESSES_H
 #define ISOLATION_PROCESSES_H
 
@@ -9,7 +8,7 @@
 struct process {
 	pid_t pid;
 	uint64_t start_time, used, read_ms;
-	uint32_t list; /* number of the list of modules; another list has another */
+	uint32_t list; /* number of the list of modules; each list has a new number */
 	size_t n;
 	struct module *modules;
 };
@@ -17,9 +16,11 @@ struct process {
 struct processes;
 
 struct processes *processes_new(void); /* NULL on ENOMEM */
-/* Reads its mappings unless it is known. NULL: it is gone. Valid until the next call. */
+/* Returns the process; reads its mappings if it is not in the cache. Returns NULL if the process is
+ * gone or its mappings cannot be read. Valid until the next call. */
 struct process *processes_get(struct processes *all, pid_t pid, uint64_t start_time);
-/* Its mappings as they are now, once a second at most; what is known of their files stays. */
+/* Reads the mappings of `p` again if the last reading is at least one second old. Keeps what is
+ * known of their files. */
 void processes_look_again(struct processes *all, struct process *p);
 
 #endif
