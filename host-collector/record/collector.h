@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The live core of `record` and `watch`: follows one VM on the host, talks to its agent, and hands
- * every frame of both, in order of arrival, to one sink. Runs on the caller's loop; wakes every
- * 20 ms.
+ * The live part of `record`, `watch`, `top` and `daemon`. It follows one VM on the host,
+ * communicates with its agent, and passes every frame of both, in order of arrival, to one sink. It
+ * runs on the caller's libuv loop, on which it does work every 20 ms. Not thread-safe.
  *
- * What it survives: no agent, an agent that comes and goes, threads that come and go, a monitor
- * that closes. What ends it: QEMU's exit, of which it tells the caller once.
+ * It continues if there is no agent, if an agent or threads come and go, and if QEMU closes its
+ * monitor. It ends when the VMM exits, which it reports once.
  */
 #ifndef RECORD_COLLECTOR_H
 #define RECORD_COLLECTOR_H
@@ -19,85 +19,91 @@
 #include "host-collector/link/link.h"
 #include "host-collector/record/host_stream.h"
 
-/* The number of the VM that a collector follows: the source of its guest's frames. */
+/* The number of the VM that a collector follows. Frames of its guest have this source. */
 enum { COLLECTOR_VM = 1 };
 
 struct collector_options {
-	pid_t pid;            /* 0: by QMP */
-	const char *qmp_path; /* NULL: by pid */
-	struct vm *vm; /* found already, as number COLLECTOR_VM; taken over in any case. NULL: not
-			  yet */
-	const char *channel;           /* link/address.h; NULL: the host only */
-	struct link_security security; /* of the channel */
-	/* A channel that cannot be set up (no such host, no key) is said and tried again, instead
-	 * of an error: the host's half does not depend on it. Then the strings of channel and
-	 * security are borrowed until collector_close(). */
+	pid_t pid;            /* process id of the VMM; 0: find it by QMP */
+	const char *qmp_path; /* path of the QMP socket; NULL: find the VM by pid */
+	/* An open VM with number COLLECTOR_VM, which the collector owns from now on, also on error.
+	 * NULL: open it. */
+	struct vm *vm;
+	const char *channel; /* address of the channel (link/address.h); NULL: host side only */
+	struct link_security security; /* keys and permissions of the channel */
+	/* true: if the channel cannot be set up (no such host, no key), report this and try again;
+	 * false: return an error. If true, the strings of channel and security are borrowed until
+	 * collector_close(). */
 	bool channel_can_wait;
-	bool vsock_handed;          /* connections of a vsock channel come by collector_adopt() */
-	uint64_t wait_threshold_ns; /* waits longer than this bring stacks; 0: 20 ms */
-	uint32_t sample_hz; /* how often per second to look where its threads are; 0: never */
+	bool vsock_handed;          /* vsock: the caller passes connections to collector_adopt() */
+	uint64_t wait_threshold_ns; /* ns; longer waits are recorded with stacks; 0: 20 ms */
+	uint32_t sample_hz;         /* stack samples of the VM's threads per second; 0: none */
 	enum capture_level level;
-	enum capture_way way; /* how the host's events are captured; 0: whichever works */
-	/* One for several collectors, as of host_stream.h; NULL: a capture of its own. */
+	enum capture_way way; /* backend of the host's capture; 0: BPF, or perf if BPF fails */
+	/* A capture that several collectors share (see host_stream.h); NULL: its own capture. */
 	struct capture_shared *shared;
-	struct stack_names *names;         /* the same */
-	struct task_origins *origins;      /* the same */
-	uint64_t tsc_hz;                   /* as of host_stream.h */
-	const struct message_config *wish; /* what the agent is asked for; NULL: nothing; copied */
-	const struct decoder_budget *budget; /* of the guest's channel; NULL: the default */
+	struct stack_names *names;           /* shared in the same way */
+	struct task_origins *origins;        /* shared in the same way */
+	uint64_t tsc_hz;                     /* see host_stream.h */
+	const struct message_config *wish;   /* requested of the agent; NULL: nothing; copied */
+	const struct decoder_budget *budget; /* limits of the guest's channel; NULL: the default */
 };
 
 struct collector_sink {
-	/* A whole, CRC-checked frame of the host (VS_SOURCE_HOST) or of VM `source`. Borrowed. */
+	/* Receives a complete frame with a verified checksum. source: VS_SOURCE_HOST or the VM.
+	 * arrival_tsc: host TSC. Borrowed for the call. */
 	void (*frame)(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
 		      size_t len);
-	/* A line that a person at a terminal should see: comings, goings, trouble. */
+	/* Receives a line for the user: agents and threads that come and go, problems. */
 	void (*say)(void *context, const char *line);
-	/* The VM is gone; called once. collector_stop() is the caller's to call. */
+	/* Reports once that the VM is gone. Does not stop the collector: the caller calls
+	 * collector_stop(). */
 	void (*ended)(void *context, const char *why);
 	void *context;
 };
 
 struct collector;
 
-/* Strings in options are borrowed until collector_open returns. The first frames may reach the
- * sink before that. On error `why` receives one line: -EINVAL (the channel's address), what
- * vm_open and host_stream_open say, -errno. */
+/* Starts a collector. Borrows the strings of the options until it returns; see also
+ * channel_can_wait. The sink may receive frames before it returns. Returns 0, or -errno with one
+ * line in `why`: -EINVAL (address of the channel), the errors of vm_open() and host_stream_open(),
+ * or other -errno. */
 int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		   const struct collector_sink *sink, struct collector **out, char *why,
 		   size_t why_bytes);
-/* Of a channel that adopts or is handed connections (link/address.h): takes over `fd`, in any
- * case. */
+/* Adds a connection to a channel that adopts or is handed connections (link/address.h). The
+ * collector owns `fd` from now on, in all cases. */
 void collector_adopt(struct collector *c, int fd);
-/* A last drain, then nothing reaches the sink any more; statistics stay. Idempotent. */
+/* Drains once more and stops; the sink receives nothing after that. Statistics remain available. A
+ * second call does nothing. */
 void collector_stop(struct collector *c);
-/* Switches what is captured of KVM and the block layer. 0 or -errno, -EOPNOTSUPP: this level needs
- * BPF. */
+/* Switches the level at which KVM and the block layer are captured. Returns 0 or -errno;
+ * -EOPNOTSUPP: the level needs BPF. */
 int collector_level(struct collector *c, enum capture_level level);
-/* Stops if need be. The loop must run once more before it is closed. */
+/* Stops the collector if it runs, and frees it. The loop must run once more before it is closed.
+ * NULL is allowed. */
 void collector_close(struct collector *c);
 
-/* An agent reports ten times a second, whatever its guest does: after so long its silence is said.
- */
+/* An agent sends ten heartbeats per second. After this time without a frame it is reported as
+ * silent. */
 enum { COLLECTOR_SILENT_MS = 1000 };
 
 struct collector_status {
-	const struct message_vm_info *vm; /* borrowed until the next turn of the loop */
+	const struct message_vm_info *vm; /* borrowed until the next iteration of the loop */
 	size_t n_vcpus;
-	bool paused;         /* by QMP's word */
-	const char *backend; /* of the host's events: "BPF", "perf"; as long as the collector */
+	bool paused;         /* QMP reports that the VM is paused */
+	const char *backend; /* "BPF" or "perf"; borrowed from the collector */
 	struct host_stream_stats host;
 	bool has_channel;
-	struct guest_link_stats link; /* `trouble` also says why there is none */
-	uint64_t agent_silent_ms;     /* since its last frame; 0: it never introduced itself */
-	/* By the agent's own word, since we first heard it. */
+	struct guest_link_stats link; /* `trouble`: also why there is no channel */
+	uint64_t agent_silent_ms;     /* ms since the agent's last frame; 0: no frame yet */
+	/* Events as the agent counts them, since its first heartbeat. */
 	uint64_t guest_emitted, guest_dropped;
-	bool clock_known;        /* enough round trips to map guest times */
-	bool clock_exact;        /* by the hypervisor's own parameters */
-	bool clock_contested;    /* the guest's answers contradict those: nothing is proven */
-	uint64_t clock_error_ns; /* then: the bound, now */
+	bool clock_known;     /* there are enough round trips to convert guest times */
+	bool clock_exact;     /* KVM's clock parameters convert guest times exactly */
+	bool clock_contested; /* the round trips contradict KVM's parameters: nothing is proven */
+	uint64_t clock_error_ns; /* if clock_known: the bound; UINT64_MAX if contested */
 };
-/* Now; counts since it was opened. */
+/* Fills the current status. Counters start at collector_open(). */
 void collector_status_get(const struct collector *c, struct collector_status *out);
 
 #endif

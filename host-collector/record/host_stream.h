@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The host's own stream: what this kernel did to the VMs' threads, and everything the collector
- * adds to it (which thread is what, stacks, round trips, notes), as frames in the order of their
- * numbers. It begins with HELLO and CLOCK_SAMPLE.
- */
+/* The host's stream: what the host's kernel did to the threads of the VMs, and what the collector
+ * adds (which thread is which vCPU, stacks, round trips, notes), as frames with consecutive
+ * numbers. It begins with HELLO and CLOCK_SAMPLE. Not thread-safe. */
 #ifndef RECORD_HOST_STREAM_H
 #define RECORD_HOST_STREAM_H
 
@@ -19,49 +17,52 @@
 struct host_stream;
 
 struct host_stream_options {
-	uint64_t wait_threshold_ns; /* waits longer than this bring stacks; 0: capture's default */
-	uint32_t sample_hz; /* how often per second to look where their threads are; 0: never */
-	enum capture_level level; /* of every VM that is followed */
-	enum capture_way way;     /* BPF or perf; 0: whichever works */
-	/* One whole frame; borrowed. An error of the sink's is the sink's to remember. */
+	uint64_t wait_threshold_ns; /* longer waits get stacks; 0: the capture's default */
+	uint32_t sample_hz;         /* stack samples of the threads per second; 0: none */
+	enum capture_level level;   /* the level of every followed VM */
+	enum capture_way way;       /* backend; 0: BPF, or perf if BPF fails */
+	/* Receives one complete frame, borrowed for the call. The sink must keep its own errors. */
 	void (*frame)(void *context, uint64_t tsc, const uint8_t *frame, size_t len);
 	void *context;
-	/* The capture to take part in, borrowed; it gives no samples, and its `way` is its own.
-	 * NULL: one of its own. */
+	/* The shared capture to join, borrowed. It gives no samples and has its own backend. NULL:
+	 * open one. */
 	struct capture_shared *shared;
-	struct stack_names *names; /* the same of those; NULL: its own */
-	/* Of where the host's tasks come from, borrowed; NULL: its own. */
+	struct stack_names *names; /* names shared with other streams, borrowed; NULL: its own */
+	/* Finds the cgroups and VMs of the host's tasks; shared, borrowed; NULL: its own. */
 	struct task_origins *origins;
-	uint64_t tsc_hz; /* of this machine; 0: not known yet: finding out takes 20 ms */
-	/* Stands in for the kernel in tests; NULL: capture. */
+	uint64_t tsc_hz; /* TSC frequency of this machine; 0: measure it, which takes 20 ms */
+	/* source of events in tests; NULL: the capture */
 	const struct batcher_source *source;
 };
 
-/* Attaches the capture and writes the stream's beginning. On error `why` receives one line: 0 or
- * -errno (-EPERM: not root, -EOPNOTSUPP: this kernel cannot). */
+/* Attaches the capture and writes the beginning of the stream. Returns 0 or -errno with one line in
+ * `why`: -EPERM (not root), -EOPNOTSUPP (not supported by this kernel). */
 int host_stream_open(const struct host_stream_options *options, struct host_stream **out, char *why,
 		     size_t why_bytes);
 void host_stream_close(struct host_stream *h);
-/* How the events are captured ("BPF", "perf"), and one line on why so or what is missing, "" if
- * there is nothing to say. Valid as long as the stream. */
+/* Return the name of the backend ("BPF", "perf"), and one line with the reason for this backend or
+ * with what is missing, "" if there is none. Borrowed from the stream. */
 const char *host_stream_backend(const struct host_stream *h);
 const char *host_stream_notice(const struct host_stream *h);
-/* What it said of itself; also what an agent is greeted with. */
+/* Returns the stream's HELLO, which the link also sends to an agent. Borrowed from the stream. */
 const struct message_hello *host_stream_hello(const struct host_stream *h);
 
-/* Follows exactly the threads of `info` (of this VM) from now on and writes VM_INFO. 0 or the
- * first -errno; the other threads are followed nevertheless. */
+/* Follows exactly the threads of `info` from now on and writes VM_INFO. Returns 0 or the first
+ * -errno; after the error of one thread it still follows the others. A thread that has ended is no
+ * error. */
 int host_stream_follow(struct host_stream *h, const struct message_vm_info *info);
-/* Switches the level of every VM that is followed, now or later. 0 or -errno, -EOPNOTSUPP: this
- * level needs BPF. */
+/* Switches the level of the VM, also for later calls of host_stream_follow(). Returns 0 or -errno;
+ * -EOPNOTSUPP: the level needs BPF. */
 int host_stream_level(struct host_stream *h, enum capture_level level);
-/* Writes what happened since the last call. now_ms: any steady clock. 0 or -errno. */
+/* Writes what happened since the last call. now_ms: any monotonic clock. Returns 0 or -errno. */
 int host_stream_drain(struct host_stream *h, uint64_t now_ms);
-/* The last drain: waits for the names of stacks, 0.2 s at most. */
+/* Drains for the last time; waits up to 0.2 s for the names of stacks. Returns 0 or -errno. */
 int host_stream_finish(struct host_stream *h, uint64_t now_ms);
-/* Promises that nothing older than the last drain follows (than the oldest stack that waits for its
- * names), with the totals and a clock sample. */
+/* Writes a heartbeat with the totals and a clock sample. It promises that no event older than the
+ * last drain follows, or none older than the oldest stack that waits for its names. Returns 0 or
+ * -errno. */
 int host_stream_heartbeat(struct host_stream *h);
+/* Each writes one message to the stream. Return 0 or -errno. */
 int host_stream_note(struct host_stream *h, const struct message_note *note);
 int host_stream_observation(struct host_stream *h, const struct message_echo_observation *o);
 int host_stream_cpu_quota(struct host_stream *h, const struct message_cpu_quota *m);
@@ -70,12 +71,12 @@ int host_stream_vm_clock(struct host_stream *h, const struct message_vm_clock *m
 
 struct host_stream_stats {
 	struct batcher_totals events;
-	uint64_t lost_shared; /* of those dropped, by a shared capture: of whatever VM */
-	uint64_t missed;      /* lost without a number: in none of those */
+	uint64_t lost_shared; /* of `events`: dropped by the shared capture, of any VM */
+	uint64_t missed;      /* events lost without a sequence number; not contained in `events` */
 	struct stack_writer_stats stacks;
-	bool kernel_names; /* false: kernel addresses are hidden from us */
+	bool kernel_names; /* false: the kernel hides its addresses */
 };
-/* Since it was opened. */
+/* Fills the statistics since host_stream_open(). */
 void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats *out);
 
 #endif

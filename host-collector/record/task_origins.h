@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the host's tasks come from that were seen on a pCPU while a vCPU wanted it: their cgroup,
- * and of a VMM's threads the VM. /proc is read by a thread of its own: a task whose memory map is
- * locked, or whose command line lies in memory that somebody else serves, keeps that thread
- * waiting, and nobody else. At most 400 tasks a second are looked at, for all streams that share
- * one of these.
+ * Finds the origin of host tasks that ran on a pCPU while a vCPU waited for it: their cgroup and,
+ * for threads of a VMM, the VM.
  *
- * A thread id may have gone to another task since the event that named it. So an answer counts only
- * if the task that /proc shows began before that event and belongs to the process that it named;
- * all files of one answer are read below one directory that stands for one task.
+ * A worker thread reads /proc. If the memory map of a task is locked, or another process serves the
+ * memory of its command line, only this thread waits. It looks up at most 400 tasks per second, for
+ * all streams that share it.
+ *
+ * A thread id may have been given to another task since the event. So an answer counts only if the
+ * task in /proc started before the event and belongs to the process that the event named. All files
+ * of one answer are read below one open directory, which belongs to one task.
  */
 #ifndef RECORD_TASK_ORIGINS_H
 #define RECORD_TASK_ORIGINS_H
@@ -21,27 +22,25 @@
 
 struct task_origins;
 
-/* One stream's questions and answers. */
+/* The requests and answers of one stream. */
 struct origins_asker;
 
-/* proc: NULL is /proc; passwd: NULL is /etc/passwd, for the users that libvirt runs VMs as. NULL on
- * ENOMEM, or if there is no thread to be had. */
+/* Starts the worker thread. proc: NULL for /proc. passwd: NULL for /etc/passwd, from which it reads
+ * the users that libvirt runs VMs as. Returns NULL on ENOMEM or if the thread cannot be started. */
 struct task_origins *task_origins_new(const char *proc, const char *passwd);
-/* Once all askers are freed. Waits at most 0.2 s for the thread; if it hangs in /proc it ends with
- * the program. NULL is allowed. */
+/* Stops the thread and frees the object. All askers must have been freed. Waits at most 0.2 s; a
+ * thread that is blocked in /proc ends later, or with the program. NULL is allowed. */
 void task_origins_free(struct task_origins *o);
 
 /* NULL on ENOMEM. */
 struct origins_asker *origins_asker_new(struct task_origins *o);
 void origins_asker_free(struct origins_asker *a); /* NULL is allowed */
-/*
- * An event of the stream, whose time is in the host's TSC; monotonic_ns: in CLOCK_MONOTONIC.
- * TASK_NAME says who a thread is; a SCHED_SWITCH to a thread asks for it, if that was not done in
- * the last 30 s. Cheap.
- */
+/* Processes an event of the stream. e->time: host TSC. monotonic_ns: the same time in
+ * CLOCK_MONOTONIC. TASK_NAME names a thread; a SCHED_SWITCH to a named thread requests its origin
+ * unless this was done in the last 30 s. Does not wait for the worker. */
 void origins_event(struct origins_asker *a, const struct vs_event *e, uint64_t monotonic_ns);
-/* The answers so far, at most VS_TASK_ORIGINS_MAX at a time; returns whether there are any.
- * tsc_hz: of the host. */
+/* Takes up to VS_TASK_ORIGINS_MAX answers. tsc_hz: TSC frequency of the host. Returns false if
+ * there are none. */
 bool origins_take(struct origins_asker *a, uint64_t tsc_hz, struct message_task_origins *out);
 
 #endif
