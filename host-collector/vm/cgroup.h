@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The CPU quotas over a VM's vCPU threads: which cgroups (v1 and v2) hold them, up to the root, and
- * what the kernel counts of throttling in each. A thread may be in a cgroup of its own.
+ * The CPU quotas of a VM's vCPU threads: the cgroups (v1 and v2) that contain the threads, up to
+ * the root, and the kernel's throttling counters of each. Each thread may be in a different cgroup.
  *
- * A cgroup without a quota is read as well, because one may be set and used up between two looks;
- * it is reported only if its counter moved. Where there are many, those are read once a second.
+ * Cgroups without a quota are read too, because a quota may be set and used up between two
+ * readings. They are reported only if a counter changed. If there are more than 32 cgroups, those
+ * without a quota are read only once a second.
  */
 #ifndef VM_CGROUP_H
 #define VM_CGROUP_H
@@ -18,14 +19,16 @@ struct cgroups;
 
 typedef void (*cgroup_reading)(void *context, const struct message_cpu_quota *reading);
 
-/* proc: NULL is /proc; its self/mountinfo says where cgroups are mounted. NULL on ENOMEM. */
+/* Allocates the object. proc: NULL for /proc; its self/mountinfo shows where cgroups are mounted.
+ * Returns NULL on ENOMEM. */
 struct cgroups *cgroups_new(const char *proc);
 void cgroups_free(struct cgroups *c);
-/* Looks in which cgroups the VM's vCPU threads are now. Call it at first, and once a second. 0,
- * -E2BIG (not all of them are watched), -ENOMEM. */
+/* Finds the current cgroups of the VM's vCPU threads. Call it first, and then once a second.
+ * Returns 0, or -E2BIG if not all cgroups can be watched. */
 int cgroups_follow(struct cgroups *c, const struct message_vm_info *info);
-/* Reads every counter that is due, and hands out what changed since the last time; `tsc` is now.
- * Call it every 100 ms. */
+/* Reads all counters that are due. Calls `reading` for each cgroup that has a quota or whose
+ * counters changed, with the changes since its last reading. tsc: returns the host TSC. Call it
+ * every 100 ms. */
 void cgroups_read(struct cgroups *c, uint64_t (*tsc)(void), cgroup_reading reading, void *context);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Finds the VMs of this machine: every process that holds a vCPU of KVM's and can run it, and
- * emulated ones by QEMU's name. The kernel is asked (bpf/kvm_vcpus.h); where it cannot be, the open
- * files of all processes are read from /proc.
- */
+/* Finds the VMs of this machine: every process that holds vCPUs of KVM and can run them, and
+ * emulated VMs, which it recognizes by QEMU's name. It reads the vCPUs from the kernel through BPF
+ * (bpf/kvmclock/kvm_vcpus.h), or, if that is not possible, from the open files of all processes in
+ * /proc. */
 #ifndef VM_DISCOVER_H
 #define VM_DISCOVER_H
 
@@ -16,29 +15,29 @@
 
 struct vm_found {
 	pid_t pid;
-	bool kvm;       /* it holds vCPUs of KVM; false: QEMU by its name, which emulates */
-	bool several;   /* VMs in one process: they cannot be told apart */
-	size_t n_vcpus; /* of KVM */
+	bool kvm;     /* it holds vCPUs of KVM; false: an emulating QEMU, recognized by its name */
+	bool several; /* several VMs in one process, which cannot be distinguished */
+	size_t n_vcpus; /* number of KVM's vCPUs */
 	struct vm_identity identity;
 };
 
 struct vm_wanted {
-	const uint32_t *uids; /* of these users only; NULL: of all */
+	const uint32_t *uids; /* only VMs of these users; NULL: of all users */
 	size_t n_uids;
-	bool emulated; /* those without KVM, too */
+	bool emulated; /* also emulated VMs */
 };
 
 struct vm_finder;
 
-/* proc: NULL is /proc. NULL on ENOMEM. One thread at a time may use it. */
+/* Allocates a finder. proc: NULL for /proc. Returns NULL on ENOMEM. Not thread-safe. */
 struct vm_finder *vm_finder_new(const char *proc);
 void vm_finder_free(struct vm_finder *f); /* NULL is allowed */
-/* The VMs that there are now, at most `max`, in order of pid; of more, those that were met first.
- * Returns how many. */
+/* Finds the current VMs, at most `max`, and sorts them by pid. If there are more, it keeps those
+ * that it found first. Returns their number. */
 size_t vm_finder_look(struct vm_finder *f, const struct vm_wanted *wanted, struct vm_found *out,
 		      size_t max);
-/* Did the last look ask the kernel? Else it read /proc, which takes longer, and finds those that
- * merely hold somebody else's descriptors, too. */
+/* Returns whether the last look read the vCPUs through BPF. Otherwise it read /proc, which takes
+ * longer and also finds processes that only hold another process's descriptors. */
 bool vm_finder_by_bpf(const struct vm_finder *f);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What a VM is called and which VMM runs it, from where each VMM keeps it: its command line, the
- * path of its API socket, its cgroup. Whoever may start a process chooses all of these: they are
- * claims, to be shown together with the user that makes them, and never to be preferred to what
- * libvirt or a configuration says. Only the user and the PID namespace are the kernel's word.
- */
+/* The name of a VM and the kind of its VMM, from the VMM's command line, its program and its
+ * cgroup. Any process can choose these: they are claims. Show them together with the user, and
+ * prefer what libvirt or a configuration says. Only the user and the PID namespace come from the
+ * kernel. */
 #ifndef VM_IDENTITY_H
 #define VM_IDENTITY_H
 
@@ -27,30 +25,33 @@ enum { IDENTITY_NAME_MAX = 64, IDENTITY_UUID_BYTES = 37 }; /* with the final NUL
 
 struct vm_identity {
 	enum vmm_kind kind;
-	char program[32]; /* the name of its program's file, else of the process */
-	/* Claims; "": none. Of any bytes. */
+	char program[32]; /* name of the program's file, or else of the process */
+	/* Claims; "": none. They may contain any bytes. */
 	char name[IDENTITY_NAME_MAX];
 	char uuid[IDENTITY_UUID_BYTES];
-	char pod_uid[IDENTITY_UUID_BYTES]; /* of a Kubernetes pod */
-	char manager[16]; /* who runs the VMM: "libvirt", "proxmox", "kata", "kubernetes" */
-	uint32_t vmid;    /* Proxmox's; 0: none */
-	uint32_t uid;     /* the real user, as this namespace sees it; UINT32_MAX: not known */
-	bool own_pids;    /* its PID namespace is not ours */
-	uint64_t started; /* in the kernel's ticks since boot: with the pid, one process; 0: not
-			     known */
+	char pod_uid[IDENTITY_UUID_BYTES]; /* UID of a Kubernetes pod */
+	char manager[16]; /* the manager of the VMM: "libvirt", "proxmox", "kata", "kubernetes" */
+	uint32_t vmid;    /* Proxmox's number of the VM; 0: none */
+	uint32_t uid;     /* real user id in this user namespace; UINT32_MAX: unknown */
+	bool own_pids;    /* its PID namespace differs from the caller's */
+	/* Start time in clock ticks since boot; 0: unknown. Identifies the process together with
+	 * the pid. */
+	uint64_t started;
 };
 
-/* "QEMU", "Firecracker"; of another VMM its program's name. */
+/* Returns the VMM's name, for example "QEMU"; for an unknown VMM the name of its program.
+ * Borrowed. */
 const char *vm_identity_vmm(const struct vm_identity *i);
-/* Reads it. 0, -ESRCH (no such process). */
+/* Reads the identity of a process. Returns 0 or -errno: -ESRCH (no such process), -ENOMEM. */
 int vm_identity_read(const char *proc, pid_t pid, struct vm_identity *out);
-/* The name, else one that no claim can be: "qemu-4711", by the program and the pid. */
+/* Writes the claimed name or, if there is none, a name made of program and pid: "qemu-4711". */
 void vm_identity_name(const struct vm_identity *i, pid_t pid, char *out, size_t out_bytes);
 
-/* The parts, for tests and fuzzing. argv: strings one behind the other, each with its final NUL. */
+/* Parts of vm_identity_read(); also for tests and fuzzing. argv: strings one after the other, each
+ * with its final NUL. */
 enum vmm_kind vm_identity_kind(const char *program);
 void vm_identity_command_line(const char *argv, size_t bytes, struct vm_identity *out);
-/* text: as /proc/PID/cgroup. */
+/* text: the content of /proc/PID/cgroup. */
 void vm_identity_cgroup(const char *text, struct vm_identity *out);
 
 #endif

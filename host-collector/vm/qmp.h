@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A small QMP client: JSON lines over QEMU's monitor socket. Questions are asked one at a time and
- * wait for their answer up to a time limit; events that arrive in between are kept, and later ones
- * are picked up by qmp_events() whenever the descriptor is readable. Who asks waits, so a QEMU that
- * answers slowly is given twice the limit for all questions together; what comes after that is not
- * asked.
+ * A small QMP client: JSON lines over QEMU's monitor socket. It sends one command at a time and
+ * waits for the answer up to a time limit. Events that arrive meanwhile are kept; qmp_events()
+ * reads later ones when the descriptor is readable. All commands together may wait for twice the
+ * limit; further commands fail. Not thread-safe.
  */
 #ifndef VM_QMP_H
 #define VM_QMP_H
@@ -16,30 +15,31 @@
 struct json_object;
 struct qmp;
 
-/* Connects, reads the greeting, negotiates. `why` receives one line on error: 0, -errno;
- * -ETIMEDOUT: nobody greets (a monitor serves one client). limit_ms: for each answer. */
+/* Connects, reads the greeting and negotiates. limit_ms: time limit of each answer. Returns 0, or
+ * -errno with one line in `why`; -ETIMEDOUT: no greeting (a monitor serves one client). */
 int qmp_open(const char *path, int limit_ms, struct qmp **out, char *why, size_t why_bytes);
-/* The same over a connected descriptor, which it owns from now on, also on error. */
+/* Does the same over a connected descriptor, which it owns from now on, also on error. */
 int qmp_open_fd(int fd, int limit_ms, struct qmp **out, char *why, size_t why_bytes);
 void qmp_close(struct qmp *q);
 
-/* Executes `command`; `arguments` may be NULL and is taken over. *result is what "return" holds;
- * json_object_put() it. 0, -ETIMEDOUT, -EPIPE (closed), -EREMOTEIO (QEMU said no), -EBADMSG. */
+/* Executes `command`. arguments: may be NULL; the call consumes the reference. *result: the value
+ * of "return"; the caller releases it with json_object_put(). Returns 0 or -errno: -ETIMEDOUT,
+ * -EPIPE (QEMU closed the connection), -EREMOTEIO (QEMU refused), -EBADMSG. */
 int qmp_execute(struct qmp *q, const char *command, struct json_object *arguments,
 		struct json_object **result);
 
-/* The process that made the socket listen, as the kernel says (SO_PEERCRED). -ESRCH: it is in no
- * PID namespace that we see; -errno. */
+/* Returns the id of the process that made the socket listen (SO_PEERCRED), or -errno; -ESRCH: it is
+ * not visible in this PID namespace. */
 pid_t qmp_peer(const struct qmp *q);
-/* To poll for reading; stays the connection's. */
+/* Returns the descriptor to poll for reading. Borrowed. */
 int qmp_fd(const struct qmp *q);
-/* An event's name ("STOP"), when QEMU sent it (CLOCK_REALTIME, 0 unknown), and its data, NULL if it
- * has none; borrowed. */
+/* Receives an event: its name, for example "STOP"; the time at which QEMU sent it (CLOCK_REALTIME
+ * ns, 0 unknown); its data, NULL if it has none. Borrowed for the call. */
 typedef void (*qmp_event)(void *context, const char *name, uint64_t realtime_ns,
 			  struct json_object *data);
-/* Reads what is there, up to a bound, and calls `event` for each event: call it again while the
- * descriptor is readable. 0, or -EPIPE once QEMU has closed the
- * connection. Never blocks. */
+/* Reads the available bytes, up to a limit, and calls `event` for each event. Call it while the
+ * descriptor is readable. Never blocks. Returns 0, or -EPIPE if the connection is closed or
+ * broken. */
 int qmp_events(struct qmp *q, qmp_event event, void *context);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which threads of a VMM run vCPUs. QEMU's thread names, or its monitor, have marked some already;
- * for all that hold descriptors of KVM, KVM itself is asked: its debugfs, else struct kvm_vcpu by
- * BPF, else the system calls in which the threads wait, else the names that other VMMs give
- * their threads. What KVM says counts more than names.
+ * Finds the threads of a VMM that run vCPUs. QEMU's thread names or its monitor may have marked
+ * some. If the process holds descriptors of KVM, these sources are tried in turn: KVM's debugfs,
+ * struct kvm_vcpu through BPF, the thread names of other VMMs, the system calls in which the
+ * threads sleep. What KVM reports overrides names.
  */
 #ifndef VM_VCPU_THREADS_H
 #define VM_VCPU_THREADS_H
@@ -15,24 +15,24 @@ struct kvm_vcpus;
 
 struct vcpu_threads {
 	const char *proc, *debugfs;
-	bool by_bpf;            /* false: the tree is a test's */
-	bool no_bpf;            /* it was tried: this kernel has not what it takes */
-	struct kvm_files files; /* what the process holds */
-	struct kvm_vcpus *kvm;  /* open while something is missing */
-	uint64_t threads;       /* which threads there were: a hash */
-	size_t asked;           /* KVM, since the threads changed */
-	bool all;               /* KVM named a thread for each vCPU */
-	bool several;           /* VMs in one process */
+	bool by_bpf;            /* false: `proc` is a test's */
+	bool no_bpf;            /* loading the BPF iterator failed */
+	struct kvm_files files; /* the process's descriptors of KVM */
+	struct kvm_vcpus *kvm;  /* BPF iterator, open while vCPUs without a thread remain */
+	uint64_t threads;       /* hash of the thread ids at the last scan */
+	size_t asked;           /* readings of KVM since the threads changed */
+	bool all;               /* KVM reported a thread for each vCPU */
+	bool several;           /* the process runs several VMs */
 	size_t n_rows;
-	struct vcpu_thread rows[VS_CPUS_MAX]; /* by KVM's word */
+	struct vcpu_thread rows[VS_CPUS_MAX]; /* the vCPUs as KVM reports them */
 };
 
 void vcpu_threads_init(struct vcpu_threads *v, const char *proc, const char *debugfs, bool by_bpf);
 void vcpu_threads_fini(struct vcpu_threads *v);
-/* Marks threads of `info`, freshly scanned. patient: waits up to 40 ms for vCPUs to fall asleep,
- * if there is no other source. */
+/* Marks the vCPU threads of `info`, which has just been scanned. patient: wait up to 40 ms until
+ * vCPUs sleep in KVM_RUN if there is no other source. */
 void vcpu_threads_apply(struct vcpu_threads *v, struct message_vm_info *info, bool patient);
-/* Does KVM say that this thread runs no vCPU, although it has named a thread for each? */
+/* Returns whether KVM reported a thread for each vCPU and this thread is none of them. */
 bool vcpu_threads_refute(const struct vcpu_threads *v, int32_t tid);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * One VM: which process it is, which of its threads are vCPUs, and what QEMU says about it while we
- * look. Found by pid (thread names, what KVM knows: vcpu_threads.h), whatever the VMM, or by QMP
- * socket.
- */
+/* One VM: its process, its vCPU threads, and what QEMU reports about it while it is open. The VM is
+ * found by pid (thread names and KVM: vcpu_threads.h), for every VMM, or by QMP socket. Not
+ * thread-safe. */
 #ifndef VM_VM_H
 #define VM_VM_H
 
@@ -18,44 +16,49 @@
 struct vm;
 
 struct vm_options {
-	uint32_t number; /* the `vm` of VmInfo: 1 and up */
-	pid_t pid;       /* 0: by QMP */
-	/* NULL: by pid; both: QMP, and the pid must agree. Then it may be a path in the container
-	 * of that process. */
+	uint32_t number; /* `vm` of VmInfo: 1 or more */
+	pid_t pid;       /* process id of the VMM; 0: find it by QMP */
+	/* Path of the QMP socket; NULL: find the VM by pid. If both are given, `pid` must serve the
+	 * socket; then the path may be one in the container of that process. */
 	const char *qmp_path;
 	const char *proc;    /* NULL: /proc */
 	const char *debugfs; /* NULL: /sys/kernel/debug */
 };
 
 /*
- * Finds the VM. On error `why` receives one line that says what to do: -ESRCH (no such process),
- * -ENOEXEC (no VMM), -ENODATA (its vCPU threads cannot be told apart), -ENOTUNIQ (it runs several
- * VMs), -ETIMEDOUT (QMP busy), -EXDEV (we are in a PID namespace of our own), other -errno. A
- * process that QMP names is proven to be the VM: it serves the socket, the vCPU threads are threads
- * of it, and where KVM knows which threads run vCPUs, they are those.
+ * Finds the VM. Returns 0, or -errno with one line in `why` that says what to do: -ESRCH (no such
+ * process), -ENOEXEC (no VMM), -ENODATA (its vCPU threads cannot be found), -ENOTUNIQ (it runs
+ * several VMs), -ETIMEDOUT (QMP busy), -EXDEV (the caller is in a PID namespace of its own),
+ * others.
+ *
+ * If QMP names the process, vm_open() proves that it is the VM: it serves the socket, the named
+ * vCPU threads are its threads, and they are those that KVM reports, if KVM reports all.
  */
 int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t why_bytes);
+/* Closes the VM. NULL is allowed. */
 void vm_close(struct vm *vm);
-/* Valid until the next vm_rescan() or vm_close(). */
+/* Returns the VM's process and threads. Valid until the next vm_rescan() or vm_close(). */
 const struct message_vm_info *vm_info(const struct vm *vm);
 size_t vm_n_vcpus(const struct vm *vm);
-/* As it was when the VM was opened; borrowed. */
+/* Returns the identity as of vm_open(). Borrowed. */
 const struct vm_identity *vm_identity(const struct vm *vm);
-/* Looks at the threads again. 1 if they changed, 0 if not, -ESRCH if the VMM is gone. */
+/* Reads the threads again. Returns 1 if they changed, 0 if not, or -errno; -ESRCH: the VMM is
+ * gone. */
 int vm_rescan(struct vm *vm);
 
-/* The QMP descriptor to poll for reading, or -1. */
+/* Returns the QMP descriptor to poll for reading, or -1. Borrowed. */
 int vm_qmp_fd(const struct vm *vm);
-/* Was the monitor asked once and given back, because others need it (Proxmox)? */
+/* Returns whether vm_open() used the monitor and closed it, because others need it (Proxmox). */
 bool vm_qmp_released(const struct vm *vm);
-/* realtime_ns: when QEMU said so, 0 unknown. */
+/* Receives a note about the VM. realtime_ns: time of QEMU's event (CLOCK_REALTIME), 0 unknown. */
 typedef void (*vm_note)(void *context, enum note_kind kind, uint64_t realtime_ns, const char *text);
-/* Call when it is readable: hands over what QEMU says about the whole VM. 0, or -EPIPE when the
- * monitor is gone (the VM itself may live on); the descriptor is closed then. */
+/* Passes QEMU's events that concern the whole VM to `note`. Call it when the descriptor is
+ * readable. Returns 0, or -EPIPE if the monitor is gone; then the descriptor is closed, but the VM
+ * may still run. */
 int vm_qmp_events(struct vm *vm, vm_note note, void *context);
-/* As of the last event: does QEMU say that the VM is paused? */
+/* Returns whether the VM is paused, according to QEMU's last event. */
 bool vm_paused(const struct vm *vm);
-/* Was a migration under way when the VM was opened? */
+/* Returns whether a migration was in progress when the VM was opened. */
 bool vm_migrates(const struct vm *vm);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sockets of a VMM that lives in a container: in a mount namespace, or below a root directory, that
- * is not ours. Whoever made the container chooses what its paths lead to, so a path is resolved
- * below the VMM's root whatever it says, through no magic link of /proc, only to a socket, and only
- * to one that the VMM itself made listen.
+ * Connects to sockets of a VMM in a container, that is, with another mount namespace or root
+ * directory than the caller. The creator of the container controls where its paths lead. So a path
+ * is resolved below the VMM's root, through no magic link of /proc, only to a socket, and only to a
+ * socket that the VMM itself made listen.
  */
 #ifndef VM_VMM_SOCKET_H
 #define VM_VMM_SOCKET_H
@@ -11,13 +11,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Does the process see other files than we do? */
+/* Returns whether the process has another mount namespace or root directory than the caller. */
 bool vmm_root_differs(const char *proc, pid_t pid);
 /*
- * Connects to the socket that `pid` has at `path`. A full backlog is waited for up to limit_ms;
- * with 0 it is -EAGAIN at once, and the descriptor does not block. A connected descriptor, or
- * -ENOENT, -ENOTSOCK, -ELOOP (a magic link), -EPERM (another process listens there), -ETIMEDOUT,
- * -ENOSYS (before Linux 5.6), -errno.
+ * Connects to the socket that `pid` has at `path`. limit_ms: time to wait if the backlog is full;
+ * 0: return -EAGAIN at once, and make the descriptor non-blocking. Returns a connected descriptor,
+ * which the caller closes, or -errno: -ENOENT, -ENOTSOCK, -ELOOP (a magic link), -EPERM (another
+ * process listens), -ETIMEDOUT, -ENOSYS (before Linux 5.6).
  */
 int vmm_socket_connect(const char *proc, pid_t pid, const char *path, int limit_ms);
 
