@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The link to one guest's agent: connects and comes back with a growing delay, or listens. It hands
- * its connection, or all among which the agent's is (decode/gate.h), to a decoder process of its own
- * (decode/decoder.h), which runs the protocol. What comes back is packed into frames anew: no byte
- * that a guest made gets beyond the decoder.
+ * The link to one guest's agent. It connects, and connects again after a growing delay, or it
+ * listens. A decoder process (decode/decoder.h) runs the protocol. The link passes it the
+ * connection or, if it listens, all connections, among which the decoder finds the agent's
+ * (decode/gate.h). The link encodes the decoded records into new frames, so no byte from a guest
+ * gets beyond the decoder.
  *
- * A decoder that dies costs what it held and the time until the next one, which comes with a
- * growing delay too; both are said and counted.
+ * If a decoder dies, its data are lost, and the next one starts after a growing delay. The link
+ * reports and counts this. Runs on the caller's libuv loop; not thread-safe.
  */
 #ifndef LINK_LINK_H
 #define LINK_LINK_H
@@ -20,53 +21,57 @@
 #include "host-collector/decode/guest_session.h"
 
 enum link_state {
-	LINK_DOWN,    /* nobody serves the socket; dialling again */
-	LINK_SILENT,  /* connected, nothing heard yet */
-	LINK_TALKING, /* the agent introduced itself */
-	LINK_REFUSED, /* what talks there is of another protocol */
+	LINK_DOWN,    /* not connected; trying again */
+	LINK_SILENT,  /* connected, no HELLO received yet */
+	LINK_TALKING, /* the agent sent its HELLO */
+	LINK_REFUSED, /* the peer uses another protocol */
 };
 
 struct link_events {
-	/* As in guest_session.h. */
+	/* See guest_session.h. */
 	void (*frame)(void *context, const struct frame_view *frame, uint64_t arrival_tsc);
 	void (*observation)(void *context, const struct message_echo_observation *observation);
 	void (*hello)(void *context, const struct message_hello *hello);
 	void (*heartbeat)(void *context, const struct message_heartbeat *heartbeat);
-	/* Comings and goings too; one plain line. */
+	/* Receives one line of plain text, also when an agent comes or goes. */
 	void (*note)(void *context, enum note_kind kind, const char *text);
 	void *context;
 };
 
 struct guest_link;
 
-/* hello: ours. budget: NULL is the default. Nothing is called back before the loop runs. The
- * program runs worker_main() when it is asked to (decode/worker.h). 0 or -ENOMEM: an address that
- * cannot be used now is tried again, which a note and the statistics tell. */
+/* Opens a link. hello: the collector's own. budget: NULL for the default. Copies address, hello,
+ * budget and events. Calls no callback before the loop runs. main() of the program must run
+ * worker_main() on request (decode/worker.h). Returns 0 or -ENOMEM. An address that cannot be used
+ * now is tried again, which a note and the statistics report. */
 int guest_link_open(uv_loop_t *loop, const struct link_address *address,
 		    const struct message_hello *hello, const struct decoder_budget *budget,
 		    const struct link_events *events, struct guest_link **out);
-/* What the agent is asked for (guest_session_ask), from the next connection on; copied. */
+/* Sets the configuration that the link requests of the agent (guest_session_ask()), from the next
+ * connection on. Copies it. */
 void guest_link_ask(struct guest_link *l, const struct message_config *wish);
-/* Takes over `fd`, a connected non-blocking socket, in any case. Of an address that adopts it takes
- * the place of the connection before, for whoever calls knows that it is the VM's; of one that is
- * handed connections it is one of those among which the agent is looked for (decode/gate.h), and is
- * closed if the agent is there. */
+/* Adds `fd`, a connected non-blocking socket, which the link owns from now on, in all cases. For an
+ * address with `adopts` it replaces the previous connection, because the caller knows that it is
+ * the VM's. For an address with `handed` it is one of the connections among which the decoder finds
+ * the agent (decode/gate.h); it is closed if the agent is already connected or the decoder is
+ * busy. */
 void guest_link_adopt(struct guest_link *l, int fd);
-/* Calls nothing back any more; memory is freed when the loop has run once more. */
+/* Closes the link. Calls no callback after that; the memory is freed after one more run of the
+ * loop. */
 void guest_link_close(struct guest_link *l);
 
 struct guest_link_stats {
 	enum link_state state;
-	uint64_t connections;   /* so far */
-	char agent_version[32]; /* as it said; "": never heard */
-	char trouble[256];      /* why the address cannot be used; "": it can */
+	uint64_t connections;   /* number of connections so far */
+	char agent_version[32]; /* version that the agent reported; "": none yet */
+	char trouble[256];      /* why the address cannot be used; "": it can be used */
 	uint64_t decoder_deaths;
-	pid_t decoder_pid;           /* 0: none runs */
-	uint64_t frames;             /* handed on */
-	uint64_t refused_records;    /* of a decoder: values that no agent sends */
-	struct record_stats decoder; /* of all decoders so far, at most 50 ms old */
+	pid_t decoder_pid;           /* 0: no decoder runs */
+	uint64_t frames;             /* number of frames delivered */
+	uint64_t refused_records;    /* records from a decoder with values that no agent sends */
+	struct record_stats decoder; /* sum of all decoders, at most 50 ms old */
 };
-/* Since it was opened, all connections together. */
+/* Fills the statistics of all connections since guest_link_open(). */
 void guest_link_stats_get(const struct guest_link *l, struct guest_link_stats *out);
 
 #endif
