@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Interrupt chains: joins a host's injection to the guest's handler, one chain per interrupt, from
- * whatever raised it to its EOI. A point that was not seen is "not observed", never zero, and a
- * stage counts only if both its ends were seen.
+ * Interrupt chains: joins the events of one interrupt, on the host and in the guest, to one chain,
+ * from the event that raised it to its EOI. docs/chains.md has the rules and a worked example.
+ * A point without an event is "not observed", never zero. A stage has a length only if both of its
+ * points were observed.
  *
- * The joiner (chain_internal.h) goes by vCPU, vector and order: an accept sets the vector's bit
- * (IRR), more accepts until the injection coalesce onto it, a handler consumes it. Where nothing
- * injects (posted interrupts, a KVM without that tracepoint) the handler itself does. A Linux irq
- * number is no vector: which it is, the injections teach. A guest's stamp may precede what caused
- * it by as much as the clocks may be wrong.
+ * The joiner (chain_internal.h) matches events by vCPU, vector and order. An accept sets the
+ * vector's bit in the local APIC (IRR). Further accepts before the injection coalesce with the
+ * first. The handler that follows the injection belongs to it. Without an injection event (posted
+ * interrupts, a KVM without that tracepoint), the handler clears the bit. The guest reports Linux
+ * irq numbers, not vectors; injections show which irq has which vector. A guest's stamp may precede
+ * its cause by at most the clocks' error.
  *
- * Lost events: a chain that may have been handled unseen is torn, counted, and in no figure. Which
- * gap may hide what is known: injections are only missing where the vCPU ran, a handler's entry and
- * exit only where the guest CPU has a gap of two.
+ * Lost events: a chain whose handler may have run without an event is incomplete. Incomplete chains
+ * are counted in chain_group.torn and in no other figure. A gap of a pCPU can hide an injection
+ * only if the vCPU may have run there. A gap of a guest CPU can hide a whole handler only if at
+ * least two events are missing.
  */
 #ifndef CHAIN_CHAIN_H
 #define CHAIN_CHAIN_H
@@ -20,7 +23,7 @@
 #include "clock/histogram.h"
 #include "host-collector/model/model.h"
 
-/* X(NAME, "name") What raised it. */
+/* X(NAME, "name"): what raised the interrupt. */
 #define CHAIN_SOURCES(X)                                                                           \
 	X(UNKNOWN, "unknown")                                                                      \
 	X(MSI, "msi")                                                                              \
@@ -35,7 +38,7 @@ enum chain_source {
 		CHAIN_SOURCE_COUNT
 };
 
-/* X(NAME, "name", meaning) */
+/* X(NAME, "name", meaning): the points of a chain, in the usual order. */
 #define CHAIN_POINTS(X)                                                                            \
 	X(SOURCE, "source", "kvm_msi_set_irq, kvm_set_irq or kvm_apic_ipi")                        \
 	X(ACCEPT, "accept", "the vCPU's local APIC took it (kvm_apic_accept_irq)")                 \
@@ -56,7 +59,7 @@ enum chain_point {
 		CHAIN_POINT_COUNT
 };
 
-/* X(NAME, "name", from, to) LATENCY is from the chain's begin (chain_begin). */
+/* X(NAME, "name", from, to): the stages of a chain. LATENCY starts at chain.begin. */
 #define CHAIN_STAGES(X)                                                                            \
 	X(LATENCY, "latency", POINT_COUNT, HANDLER)                                                \
 	X(RAISE, "raise", SOURCE, ACCEPT)                                                          \
@@ -77,7 +80,8 @@ enum chain_stage {
 		CHAIN_STAGE_COUNT
 };
 
-/* X(NAME, "name", meaning) Where the time from begin to handler went; they sum to it. */
+/* X(NAME, "name", meaning): a division of the time from chain.begin to the handler. The parts sum
+ * to that time. */
 #define CHAIN_PLACES(X)                                                                            \
 	X(NOT_SCHEDULED, "not_scheduled", "the vCPU thread wanted a pCPU")                         \
 	X(ASLEEP, "asleep", "halted (or blocked) until woken")                                     \
@@ -94,7 +98,7 @@ enum chain_place {
 		CHAIN_PLACE_COUNT
 };
 
-/* As in tables and JSON ("msi"); static. */
+/* Return the name that tables and JSON use, for example "msi". Static strings. */
 const char *chain_source_name(enum chain_source s);
 const char *chain_stage_name(enum chain_stage s);
 const char *chain_place_name(enum chain_place p);
@@ -104,19 +108,19 @@ struct chain {
 	uint8_t vector;
 	bool level;   /* level-triggered */
 	bool posted;  /* delivered without an exit (kvm_apicv_accept_irq) */
-	bool certain; /* that it is this VM's: the kernel does not say, its raiser is known */
-	bool lost;    /* see chain_trouble */
+	bool certain; /* the task that raised it proves that it belongs to this VM */
+	bool lost;    /* was found lost (CHAIN_LOST) */
 	enum chain_source source;
-	uint32_t gsi;                       /* of GSI */
-	int32_t raiser;                     /* host thread (or whom it interrupted) */
-	int32_t irq;                        /* the guest's irq number, -1: has none or not known */
-	int32_t softirq;                    /* number of SOFTIRQ, -1 none */
-	uint32_t coalesced;                 /* more accepts that it served */
+	uint32_t gsi;                       /* if source is GSI */
+	int32_t raiser;                     /* host thread that ran when it was accepted */
+	int32_t irq;                        /* the guest's irq number; -1: none or unknown */
+	int32_t softirq;                    /* number of the softirq; -1: none */
+	uint32_t coalesced;                 /* further accepts that its handler served */
 	uint32_t observed;                  /* bit per enum chain_point */
-	uint32_t host_err_ns, guest_err_ns; /* of the points that each side stamped */
+	uint32_t host_err_ns, guest_err_ns; /* bounds on the error of each side's stamps */
 	struct host_ns begin;
-	struct host_ns at[CHAIN_POINT_COUNT]; /* where observed */
-	int64_t place_ns[CHAIN_PLACE_COUNT];  /* if the handler was */
+	struct host_ns at[CHAIN_POINT_COUNT]; /* valid for points in `observed` */
+	int64_t place_ns[CHAIN_PLACE_COUNT];  /* valid if HANDLER is in `observed` */
 };
 
 static inline bool chain_saw(const struct chain *c, enum chain_point p)
@@ -124,47 +128,52 @@ static inline bool chain_saw(const struct chain *c, enum chain_point p)
 	return c->observed >> p & 1;
 }
 
-/* The length of a stage, negative by at most the clocks' error. False: not observed. */
+/* Computes the length of a stage in nanoseconds. It can be negative because of the clocks' error.
+ * Returns false if the stage was not observed. */
 bool chain_stage_ns(const struct chain *c, enum chain_stage s, int64_t *ns);
 
-/* The vCPU of what was raised for nobody can tell whom. */
+/* The `vcpu` of groups that count raised interrupts whose target vCPU is unknown. */
 #define CHAIN_NO_VCPU 0xfffffu
 
-/* Chains of one vCPU, vector and source. */
+/* Counters of the chains of one vCPU, vector and source. */
 struct chain_group {
 	uint32_t vm, vcpu;
-	uint8_t vector; /* 0: not told by what raised it (`ignored` only) */
+	uint8_t vector; /* 0: unknown (`ignored` only) */
 	enum chain_source source;
-	int32_t irq;         /* the newest chain's */
-	uint64_t handled;    /* joined to their handler */
-	uint64_t half;       /* the guest's side not seen: no agent, or no tracepoint there */
-	uint64_t coalesced;  /* accepts that another's handler served */
-	uint64_t posted;     /* of handled */
-	uint64_t torn;       /* events lost: in none of the above */
-	uint64_t ignored;    /* raised, and no local APIC took it: in none of the above either */
-	uint64_t moved;      /* of handled: its irq had come by another vector or vCPU before */
-	uint64_t late, lost; /* beyond the limit; lost: see below */
-	uint64_t negative;   /* stages below zero, within the clocks' error or not */
-	uint64_t beyond;     /* of these: by more than the clocks' error */
-	struct histogram stages[CHAIN_STAGE_COUNT]; /* negative ones count as 0 */
-	int64_t place_ns[CHAIN_PLACE_COUNT];        /* sums */
+	int32_t irq;         /* of the newest chain that has one; -1: none */
+	uint64_t handled;    /* chains joined to their handler */
+	uint64_t half;       /* unmatched: no handler, and no guest events cover the time */
+	uint64_t coalesced;  /* accepts that coalesced with an earlier one */
+	uint64_t posted;     /* of `handled`: posted interrupts */
+	uint64_t torn;       /* incomplete chains, in none of the above */
+	uint64_t ignored;    /* raised but accepted by no local APIC, in none of the above */
+	uint64_t moved;      /* of `handled`: the irq's previous chain had another vector or vCPU */
+	uint64_t late, lost; /* see enum chain_trouble_kind */
+	uint64_t negative;   /* stages of negative length */
+	uint64_t beyond;     /* of `negative`: by more than the clocks' error */
+	struct histogram stages[CHAIN_STAGE_COUNT]; /* lengths in ns; negative ones count as 0 */
+	int64_t place_ns[CHAIN_PLACE_COUNT];        /* sums over `handled` */
 };
 
 /*
- * Evidence for the verdicts interrupt_lost and timer_late. LOST: accepted, certainly this VM's, not
- * handled for the limit although the vCPU halted with it pending, or the guest went on to do what
- * it only does with interrupts on (switched tasks, ran softirqs, took an interrupt of lower
- * priority), and no lost event can hide a handler. LATE: handled, but later than the limit.
+ * Evidence for the verdicts interrupt_lost and timer_late.
+ *
+ * LATE: the interrupt was handled later than the limit.
+ *
+ * LOST: the interrupt was accepted, certainly belongs to this VM, and was not handled for the
+ * limit; no lost event can hide a handler; and either the vCPU halted for the limit with the
+ * interrupt pending, or the guest made progress that needs interrupts on (it switched tasks, ran
+ * softirqs, or took an interrupt that was accepted after the previous handler had ended).
  */
 enum chain_trouble_kind { CHAIN_LATE, CHAIN_LOST };
 
 struct chain_trouble {
 	enum chain_trouble_kind kind;
-	struct chain chain;   /* as it is known now */
-	struct host_ns until; /* it was handled; or, `open`, is not yet */
-	bool open;
-	bool halted;       /* LOST: the vCPU slept with it pending */
-	uint32_t progress; /* LOST: what the guest did since with interrupts on, events */
+	struct chain chain;   /* what is known so far */
+	struct host_ns until; /* time of the handler; invalid while `open` */
+	bool open;            /* not handled yet */
+	bool halted;          /* LOST: the vCPU halted with it pending */
+	uint32_t progress;    /* LOST: events since then that need interrupts on */
 };
 
 #define CHAIN_LIMIT_NS 10000000ll
@@ -172,20 +181,21 @@ struct chain_trouble {
 enum { CHAIN_WORST_MAX = 32, CHAIN_TROUBLES_MAX = 256 };
 
 struct chain_options {
-	/* From when on an interrupt is late, or lost; 0: CHAIN_LIMIT_NS. How interrupts are joined,
-	 * and where their time goes, does not depend on it. */
+	/* Age from which an interrupt is late or lost; 0: CHAIN_LIMIT_NS. It affects neither how
+	 * events are joined nor how the time is divided. */
 	int64_t limit_ns;
-	bool merge_vcpus; /* one group for all vCPUs of a VM; its vcpu is 0 */
-	/* Each chain as it is closed (about 1 s after its last point), torn ones not. May be NULL.
-	 */
+	bool merge_vcpus; /* one group for all vCPUs of a VM, with vcpu 0 */
+	/* Called for each chain that is closed and not incomplete: when the next interrupt of its
+	 * vector is served, or about 1 s after its last point. May be NULL. */
 	void (*closed)(void *context, const struct chain *c);
-	/* Each trouble as it is found; again if a LATE one turns out LOST, and once a LOST one is
-	 * handled. May be NULL. */
+	/* Called for each trouble when it is found; again when a LATE one proves to be LOST, when a
+	 * LOST one is handled, and by chains_finish for a LOST one that is still open. May be
+	 * NULL. */
 	void (*trouble)(void *context, const struct chain_trouble *t);
 	void *context;
 };
 
-/* A timer interrupt whose vCPU had handled none for the limit before. */
+/* A timer interrupt that the vCPU handled after it had handled none for the limit. */
 struct chain_tick {
 	uint32_t vm, vcpu;
 	struct host_ns accepted, handled;
@@ -194,39 +204,42 @@ struct chain_tick {
 
 struct chains;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
+/* Subscribes to the model. Feed the model no more after chains_free. Returns NULL if out of memory.
+ */
 struct chains *chains_new(struct model *m, const struct chain_options *options);
 void chains_free(struct chains *x);
-/* As chain_options.closed, which it replaces. */
+/* Replaces chain_options.closed and its context. */
 void chains_watch(struct chains *x, void (*closed)(void *context, const struct chain *c),
 		  void *context);
-/* After the last event: closes the chains that are open; those not handled are counted nowhere, and
- * of those lost the places are counted up to then. */
+/* Closes the open chains; call it after the last event. A chain that is still pending is counted in
+ * no group. The trouble of a lost one is updated up to this time. */
 void chains_finish(struct chains *x);
-/* Forgets groups, worst and troubles; open chains stay open. */
+/* Clears groups, slowest chains and troubles. Open chains stay open. */
 void chains_clear(struct chains *x);
-/* 0, or -ENOMEM: something could not be counted. */
+/* Returns -ENOMEM if something could not be counted, else 0. */
 int chains_error(const struct chains *x);
-/* Item number `index`, NULL past the last. Borrowed. */
+/* Returns group number `index`; NULL after the last. Borrowed. */
 const struct chain_group *chains_group(const struct chains *x, size_t index);
-/* The chains of the highest latency, worst first; at most CHAIN_WORST_MAX. Borrowed. */
+/* Returns the chain with the (`index` + 1)-th highest latency; NULL after the last. At most
+ * CHAIN_WORST_MAX are kept. Borrowed. */
 const struct chain *chains_worst(const struct chains *x, size_t index);
-/* The newest CHAIN_TROUBLES_MAX in order of their finding; NULL past the last. Borrowed until the
- * next event. */
+/* Returns trouble number `index` of the newest CHAIN_TROUBLES_MAX, in the order in which they were
+ * found; NULL after the last. Borrowed until the next event. */
 const struct chain_trouble *chains_trouble(const struct chains *x, size_t index);
-/* The trouble of this kind that overlaps from..to of a vCPU longest (LATE: of timers only if
- * `timers`), NULL: none. */
+/* Returns the trouble of this kind and vCPU with the longest overlap with from..to; NULL if none
+ * overlaps. `timers`: consider only timers (LATE only). Borrowed until the next event. */
 const struct chain_trouble *chains_trouble_in(const struct chains *x, uint32_t vm, uint32_t vcpu,
 					      enum chain_trouble_kind kind, bool timers,
 					      struct host_ns from, struct host_ns to);
-/* The one of a vCPU whose handler ran at `t`; NULL: none did, or its accept was not seen, or it is
- * too long ago. Borrowed until the next event. */
+/* Returns the vCPU's tick whose handler began at `t`; NULL if there is none among the newest 256 of
+ * all vCPUs. Borrowed until the next event. */
 const struct chain_tick *chains_tick_at(const struct chains *x, uint32_t vm, uint32_t vcpu,
 					struct host_ns t);
-/* Have a VM's timers been joined to their handlers, so that one that is missing means something? */
+/* Returns true if a timer interrupt of the VM was joined to its handler before. Only then does a
+ * missing one count as evidence. */
 bool chains_see_timers(const struct chains *x, uint32_t vm);
-/* Handlers whose interrupt was not seen on the host: of devices that KVM does not carry, or before
- * the recording, or lost. */
+/* Returns the number of handlers without an interrupt on the host: the interrupt bypassed KVM, came
+ * before the recording, or its events were lost. */
 uint64_t chains_handlers_alone(const struct chains *x);
 
 #endif

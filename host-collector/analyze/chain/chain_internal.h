@@ -1,64 +1,72 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How chain_open.c (a chain from its opening to its closing, and where its time goes), chain_vcpu.c
- * (the host's events), chain_guest.c (the guest's) and chain_lost.c (what is lost, what is over)
- * work together.
+ * Functions that the parts of the joiner share: chain_open.c opens and closes chains and divides
+ * their time, chain_vcpu.c takes the host's events, chain_guest.c takes the guest's events,
+ * chain_lost.c finds lost interrupts and chains that are over.
  */
 #ifndef CHAIN_CHAIN_INTERNAL_H
 #define CHAIN_CHAIN_INTERNAL_H
 
 #include "host-collector/analyze/chain/chain_vcpu.h"
 
-/* Events of a guest that show that it has had interrupts on for long enough to take one. */
+/* Number of guest events that need interrupts on after which a pending interrupt counts as lost. */
 enum { CHAIN_PROGRESS_ENOUGH = 2 };
 
-/* A guest's stamp that may be wrong by as much says nothing of an interrupt's time. */
+/* A guest's stamp with at least this error is not used as the time of a handler. */
 #define CHAIN_UNSURE_NS 10000000u
-/* One that may be wrong by less than this says in which order things happened. */
+/* A guest's stamp with less than this error shows the order of events. */
 #define CHAIN_ORDER_NS (CHAIN_UNSURE_NS / 4)
 
 /*
- * The time that the vCPU had spent in each enum chain_where at `t`; CHAIN_WHERE_COUNT numbers. `t`
- * may be in the past: where the vCPU was is remembered for CHAIN_MOVES moves, and what lies before
- * them counts as CHAIN_NOWHERE.
+ * Fills `clock_ns` (CHAIN_WHERE_COUNT numbers) with the time that the vCPU had spent in each enum
+ * chain_where at `t`. `t` may be in the past: the newest CHAIN_MOVES moves are kept, the time
+ * before them counts as CHAIN_NOWHERE.
  */
 void chain_clock_read(const struct chain_vcpu *v, struct host_ns t, int64_t *clock_ns);
-/* Adds what has passed since the last count to the chain's places; time in the guest is `guest`. */
+/* Adds the time since the last count, up to `t`, to the chain's places. Counts time in the guest as
+ * `guest`. */
 void chain_places_count(const struct chain_vcpu *v, struct chain_open *o, struct host_ns t,
 			enum chain_place guest);
-/* The same up to a time at which the clocks stood at `clock_ns`. */
+/* Does the same up to the time for which chain_clock_read returned `clock_ns`. */
 void chain_places_add(struct chain_open *o, const int64_t *clock_ns, enum chain_place guest);
-/* Makes the places sum to begin..handler. */
+/* Adjusts the places so that they sum to the time from begin to handler. The clocks' error goes to
+ * CHAIN_PLACE_DELIVERY as far as possible. */
 void chain_places_settle(struct chain *c);
 
-/* The point was seen at `t`. */
+/* Records that the point was observed at `t`. */
 void chain_point_set(struct chain_open *o, enum chain_point p, struct host_ns t);
-/* chain_vcpu.accepted and .served hold such indices. NULL: none. */
+/* Convert between a chain and its index in chain_vcpu.accepted and .served. Index 0: NULL. */
 struct chain_open *chain_slot(struct chain_vcpu *v, uint8_t index);
 uint8_t chain_slot_index(const struct chain_vcpu *v, const struct chain_open *o);
-/* This vector has no interrupt any more that waits for its injection. */
+/* Records that no interrupt of this vector waits for its injection. */
 void chain_accepted_clear(struct chain_vcpu *v, uint8_t vector);
-/* Never NULL: the chain that has been quiet longest makes room. */
+/* Opens a chain that begins at `t`. Never returns NULL: if all slots are in use, closes the chain
+ * whose newest point is oldest. */
 struct chain_open *chain_open_new(struct chain_vcpu *v, struct host_ns t, uint8_t vector,
 				  uint32_t err_ns);
-/* Tells the sink, as torn if so asked, if it is, or if its handler should have been seen. */
+/* Closes the chain and passes it to the sink. It is incomplete if `torn`, if o->torn, or if it has
+ * no handler although the guest's events cover its time. */
 void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn);
-/* Has the guest handled enough of what this task raised by this vector, at once, to be its? */
+/* Returns true if the guest handled the last four interrupts that this task raised with this vector
+ * without delay. They then count as certain. */
 bool chain_raiser_known(struct chain_vcpu *v, int32_t pid, uint8_t vector);
-/* May the pending `o` have been handled unseen, so that the next accept is another's? */
+/* Returns true if the pending chain may have been handled without an event. The next accept then
+ * opens a new chain. */
 bool chain_may_be_over(const struct chain_vcpu *v, const struct chain_open *o);
-/* Its handler ran unseen, and no injection of it is to come any more? */
+/* Returns true if the chain's handler ran without an event and no injection of it can follow. */
 bool chain_is_over(const struct chain_vcpu *v, const struct chain_open *o, struct host_ns now);
-/* Has the guest had interrupts on since this one came, so that it is handled by now, or never? What
- * is missing from here on does not hide it. */
+/* Returns true if the guest has had interrupts on since the chain began. The interrupt is then
+ * handled by now or lost, and later gaps cannot hide its handler. */
 bool chain_is_settled(const struct chain_vcpu *v, const struct chain_open *o);
 
-/* `o` has both its injection and its handler: so long it takes. */
+/* Updates the usual time from injection to handler from a chain that has both. */
 void chain_delivery_learn(struct chain_vcpu *v, const struct chain_open *o);
-/* One more is injected: is the handler that was seen rather its, or that of `served` after all? */
+/* Call it when the vector's next interrupt is injected, at `injected`. Joins a deferred handler to
+ * `served` unless its delay after the new injection is closer to the usual delay. */
 void chain_deferred_decide(struct chain_vcpu *v, const struct chain_open *served,
 			   struct host_ns injected);
-/* `o` has just begun or been injected: its handler may have been seen before, by the clocks. */
+/* Joins `o`, which was just opened or injected, to a handler with an earlier stamp, if the clocks'
+ * error allows it. */
 void chain_alone_join(struct chain_vcpu *v, struct chain_open *o);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The open chains of one vCPU: what analyze/chain/chain.h joins, event by event. Whoever feeds it has
- * found out which vCPU an event is about; nothing here looks anything up.
+ * The open chains of one vCPU. Joins one event at a time, by the rules of chain.h. The caller
+ * (chain_route.c) has already found the vCPU of each event. Memory is bounded: at most
+ * CHAIN_OPEN_MAX chains are open, and no function allocates.
  */
 #ifndef CHAIN_CHAIN_VCPU_H
 #define CHAIN_CHAIN_VCPU_H
@@ -14,32 +15,37 @@ enum {
 	CHAIN_IRQS = 32,
 	CHAIN_ALONE = 4,
 	CHAIN_RAISERS = 8,
-	CHAIN_MOVES = 64,           /* a power of two */
-	CHAIN_SYSTEM_VECTOR = 0xec, /* Linux: from here on no device's */
+	CHAIN_MOVES = 64,           /* must be a power of two */
+	CHAIN_SYSTEM_VECTOR = 0xec, /* Linux: first vector that no device uses */
 	CHAIN_RESCHEDULE_VECTOR = 0xfd,
 };
 
-/* Where the vCPU thread is, as far as interrupts care. */
+/* Where the vCPU thread is: the vCPU's state, as far as interrupts depend on it. */
 enum chain_where {
 	CHAIN_IN_GUEST,
-	CHAIN_IN_EXIT, /* KVM or VMM */
-	CHAIN_WAITING, /* for a pCPU, or stopped */
+	CHAIN_IN_EXIT, /* on a pCPU in KVM or the VMM */
+	CHAIN_WAITING, /* runnable or stopped */
 	CHAIN_SLEEPING,
-	CHAIN_NOWHERE, /* not known */
+	CHAIN_NOWHERE, /* unknown */
 	CHAIN_WHERE_COUNT
 };
 
+/* How a chain was closed: with a handler, without one (unmatched), incomplete. */
 enum chain_end { CHAIN_END_HANDLED, CHAIN_END_HALF, CHAIN_END_TORN };
 
+/* Receives the results. All callbacks are required; chains are borrowed for the call. */
 struct chain_sink {
 	void (*closed)(void *context, const struct chain *c, enum chain_end end);
+	/* A handler began later than the limit. */
 	void (*late)(void *context, const struct chain *c);
-	/* A timer's, after none was handled for the limit. */
+	/* A timer was handled after the vCPU had handled none for the limit. */
 	void (*tick)(void *context, const struct chain *c);
-	/* Found lost; then, if it ever is, handled; else once more at the end. */
+	/* An interrupt was found lost. Called again by chain_vcpu_finish if it is still pending. */
 	void (*lost)(void *context, const struct chain *c, bool halted, uint32_t progress);
+	/* An interrupt that was found lost is handled. */
 	void (*found)(void *context, const struct chain *c);
-	/* Raised for a vCPU (or CHAIN_NO_VCPU), and not accepted. vector 0: not told. */
+	/* An interrupt was raised and not accepted. vcpu may be CHAIN_NO_VCPU; vector 0: unknown.
+	 */
 	void (*ignored)(void *context, uint32_t vm, uint32_t vcpu, enum chain_source source,
 			uint8_t vector);
 	void *context;
@@ -48,65 +54,67 @@ struct chain_sink {
 struct chain_open {
 	struct chain c;
 	bool used;
-	bool kicked; /* the vCPU was not in the guest when it began, or has left it since */
-	bool inject_missing, handler_missing; /* may be, for events were lost */
-	/* Its handler ran unseen; kept for its injection, which is no other interrupt's, if it
-	 * comes until then, for the clocks. */
+	bool kicked; /* the vCPU was not in the guest at its begin, or has left the guest since */
+	bool inject_missing, handler_missing; /* a gap may hide its injection, its handler */
+	/* Its handler ran without an event. Kept until torn_until (the clocks' error), so that its
+	 * injection is not taken for another interrupt's. */
 	bool torn;
 	struct host_ns torn_until;
-	bool masked;    /* the vCPU slept with it pending, and the guest was not idle (a spinlock's
-			   HLT) */
-	bool ambiguous; /* by the clocks, a handler before it may have served it */
-	bool halted;    /* LOST for this */
-	bool progress_known;
-	uint64_t progress_begun;               /* the vCPU's when it began... */
-	uint64_t progress;                     /* and when time enough had passed */
-	int64_t counted_ns[CHAIN_WHERE_COUNT]; /* so much of the vCPU's clocks is in place_ns */
-	struct host_ns last;
+	bool masked;    /* the vCPU slept with it pending while the guest was not idle (the HLT of
+			   a spinlock) */
+	bool ambiguous; /* within the clocks' error, an earlier handler may have served it */
+	bool halted;    /* lost because the vCPU halted with it pending */
+	bool progress_known;     /* `progress` is valid */
+	uint64_t progress_begun; /* chain_vcpu.progress at its begin */
+	uint64_t progress;       /* the same a quarter of the limit after its accept */
+	int64_t counted_ns[CHAIN_WHERE_COUNT]; /* part of chain_vcpu.clock_ns that place_ns has */
+	struct host_ns last;                   /* its newest point */
 };
 
-/* A handler whose interrupt has not been seen (yet). */
+/* A handler whose interrupt has not been observed so far. */
 struct chain_alone {
 	bool used, vector, exited;
-	bool torn; /* only its exit was seen */
+	bool torn; /* only its exit was observed */
 	uint32_t number;
-	struct host_ns t, exit;
+	struct host_ns t, exit; /* entry; exit if `exited` */
 	uint32_t err_ns;
-	struct chain_open *deferred; /* injected then: its, unless another follows at once */
-	struct host_ns injected;
-	int64_t clock_ns[CHAIN_WHERE_COUNT]; /* the vCPU's at `t` */
+	struct chain_open *
+		deferred; /* its chain, unless another interrupt follows within the clocks' error */
+	struct host_ns injected;             /* injection of `deferred` */
+	int64_t clock_ns[CHAIN_WHERE_COUNT]; /* chain_vcpu.clock_ns at `t` */
 };
 
 struct chain_vcpu {
 	uint32_t vm, vcpu;
 	uint16_t pcpu;
 	enum chain_where where;
-	struct host_ns since;
-	int64_t clock_ns[CHAIN_WHERE_COUNT]; /* time spent in each until `since` */
-	struct chain_move {                  /* where it was before, from when on */
+	struct host_ns since;                /* begin of `where` */
+	int64_t clock_ns[CHAIN_WHERE_COUNT]; /* time spent in each before `since` */
+	struct chain_move {                  /* earlier values of `where` and `since` */
 		struct host_ns since;
 		enum chain_where where;
 	} moves[CHAIN_MOVES];
-	uint64_t n_moves; /* ever; the newest are kept */
-	bool woken_known; /* it was woken, and has not entered the guest since */
-	bool woken_spent; /* by an interrupt that an accept has shown */
+	uint64_t n_moves; /* number of all moves; the newest CHAIN_MOVES are kept */
+	bool woken_known; /* it was woken and has not entered the guest since */
+	bool woken_spent; /* an accepted interrupt explains the wake-up */
 	struct host_ns woken, scheduled;
 	int64_t woken_clock_ns[CHAIN_WHERE_COUNT];
-	bool injects;          /* this KVM shows injections */
-	bool takes_uninjected; /* but not of all, and not as posted */
-	bool handlers_counted; /* the guest does not tell all of its short handlers */
-	bool agent;            /* the guest's events come: from, until */
-	struct host_ns guest_first, guest_last;
-	uint64_t progress;
+	bool injects;          /* KVM emits injections */
+	bool takes_uninjected; /* but some interrupts that are not posted have no injection */
+	bool handlers_counted; /* the guest aggregates short handlers (level summary) */
+	bool agent;            /* the guest's events arrive */
+	struct host_ns guest_first, guest_last; /* its first and newest event */
+	uint64_t progress;                      /* number of guest events that need interrupts on */
 	struct host_ns
-		progress_since;   /* its newest came later than this, whatever the clocks say */
-	uint32_t guest_err_ns;    /* of its newest events */
-	struct host_ns gap_until; /* what begins until then may have been handled unseen */
-	uint64_t guest_seen, guest_gap;       /* events; how many there were at the last gap... */
-	uint64_t exit_seen;                   /* ...and at the newest end of a handler */
-	uint64_t timers[CHAIN_VECTORS / 64];  /* vectors that have been a timer's */
-	uint64_t handled[CHAIN_VECTORS / 64]; /* vectors that have had a handler */
-	uint8_t accepted[CHAIN_VECTORS], served[CHAIN_VECTORS]; /* 1 + index into open, 0 none */
+		progress_since;   /* earliest possible time of the newest task switch or softirq */
+	uint32_t guest_err_ns;    /* bound on the error of its newest events */
+	struct host_ns gap_until; /* a gap may hide the handler of a chain that begins before */
+	uint64_t guest_seen,
+		guest_gap;  /* number of its events; 1 + that at the last gap, 0: none */
+	uint64_t exit_seen; /* guest_seen at the newest exit of a handler */
+	uint64_t timers[CHAIN_VECTORS / 64];  /* bitmap of vectors that a timer used */
+	uint64_t handled[CHAIN_VECTORS / 64]; /* bitmap of vectors that had a handler */
+	uint8_t accepted[CHAIN_VECTORS], served[CHAIN_VECTORS]; /* 1 + index into open; 0: none */
 	unsigned n_accepted;
 	struct chain_plain { /* the newest accept, by kvm_apic_accept_irq */
 		struct host_ns t;
@@ -114,40 +122,42 @@ struct chain_vcpu {
 		uint8_t vector;
 	} plain;
 	struct chain_open open[CHAIN_OPEN_MAX];
-	struct chain_open *entering; /* injected, the entry is to come */
+	struct chain_open *entering; /* injected; its VM-entry follows */
 	struct chain_open *handling; /* its handler runs */
-	struct chain_open *leaving;  /* its handler has ended, softirqs may follow */
-	struct chain_open *softirq;  /* whose softirq runs */
-	struct chain_open *newest;   /* handled */
-	struct chain_irq {
+	struct chain_open *leaving;  /* its handler has ended; softirqs may follow */
+	struct chain_open *softirq;  /* its softirq runs */
+	struct chain_open *newest;   /* the last that was handled */
+	struct chain_irq {           /* the vector of an irq, with the number of confirmations */
 		bool used;
 		uint32_t irq;
 		uint8_t vector, trust;
 	} irqs[CHAIN_IRQS];
-	struct chain_raiser { /* of a task whose VM nobody has told */
+	struct chain_raiser { /* a task whose VM is unknown */
 		int32_t pid;
-		uint8_t vector, handled; /* so many in a row, at once */
+		uint8_t vector, handled; /* handled: newest interrupts without delay */
 	} raisers[CHAIN_RAISERS];
 	unsigned n_raisers;
 	struct chain_alone alone[CHAIN_ALONE];
 	unsigned n_alone, n_deferred;
 	struct host_ns exit_last,
-		exit_before; /* of handlers: the newest's; before the newest began */
-	uint64_t n_delivered;
-	/* From an injection to its handler, lately; the clocks' error is in it. */
+		exit_before;  /* newest exit of a handler; newest one before the last entry */
+	uint64_t n_delivered; /* chains with injection and handler */
+	/* Smoothed time from injection to handler, and its deviation (as in RFC 6298). Includes the
+	 * clocks' error. */
 	int64_t delivery_ns, delivery_varies_ns;
-	struct host_ns tick; /* the newest timer's handler */
-	uint64_t handlers_alone;
+	struct host_ns tick;     /* begin of the newest timer's handler */
+	uint64_t handlers_alone; /* handlers whose interrupt was not observed */
 	int64_t limit_ns;
 	struct chain_sink sink;
 };
 
 struct chain_accept {
 	uint8_t vector;
-	bool level, certain;
-	bool posted;       /* kvm_apicv_accept_irq, which follows the accept */
-	bool own;          /* in the vCPU's own thread */
-	bool source_known; /* source, source_at: seen; else what can be told without */
+	bool level, certain; /* as in struct chain */
+	bool posted;         /* from kvm_apicv_accept_irq, which follows kvm_apic_accept_irq */
+	bool own;            /* accepted by the vCPU's own thread */
+	bool source_known;   /* the source event was observed, source_at is valid; else source is
+				inferred */
 	enum chain_source source;
 	struct host_ns source_at;
 	uint32_t gsi;
@@ -155,44 +165,48 @@ struct chain_accept {
 	uint32_t err_ns;
 };
 
-/* A point in time of an event, and its bound. */
+/* The time of an event, with the bound on its error. */
 struct chain_when {
 	struct host_ns t;
 	uint32_t err_ns;
 };
 
-/* limit_ns: from where on an interrupt is late. It decides what the sink is told of late and lost
- * ones, never how they are joined. The sink is copied. */
+/* Initializes `v`. An interrupt is late or lost from limit_ns on; the limit does not affect how
+ * events are joined. Copies the sink. */
 void chain_vcpu_init(struct chain_vcpu *v, uint32_t vm, uint32_t vcpu, int64_t limit_ns,
 		     const struct chain_sink *sink);
-/* It is `t` now: decides what was to be decided by then. Comes before each of the following, so
- * that the result does not depend on how often anybody looks. */
+/* Advances the time to `t` and makes the decisions that were deferred until then. Call it before
+ * each of the following functions, so that the result does not depend on the frequency of sweeps.
+ */
 void chain_vcpu_now(struct chain_vcpu *v, struct host_ns t);
-/* Host side. */
+/* Events of the host. */
 void chain_vcpu_moved(struct chain_vcpu *v, struct host_ns t, enum chain_where where);
 void chain_vcpu_woken(struct chain_vcpu *v, struct host_ns t);
 void chain_vcpu_scheduled(struct chain_vcpu *v, struct host_ns t, uint16_t pcpu);
 void chain_vcpu_accept(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a);
+/* again: KVM injects the interrupt again because an exit interrupted its delivery. */
 void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector, bool again);
 void chain_vcpu_entry(struct chain_vcpu *v, struct host_ns t);
-/* vector -1: not known */
+/* vector -1: unknown */
 void chain_vcpu_eoi(struct chain_vcpu *v, struct host_ns t, int vector);
-/* Events of pCPU `cpu` are missing since `from`. */
+/* Events of pCPU `cpu` since `from` are missing. */
 void chain_vcpu_host_gap(struct chain_vcpu *v, struct host_ns from, uint16_t cpu);
-/* Guest side. `vector`: number is a vector, else an irq. */
+/* Events of the guest. `vector`: `number` is a vector, else an irq. */
 void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, uint32_t number);
 void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector, uint32_t number);
 void chain_vcpu_softirq(struct chain_vcpu *v, struct chain_when w, uint32_t number);
 void chain_vcpu_softirq_exit(struct chain_vcpu *v, struct host_ns t, uint32_t number);
 void chain_vcpu_switch(struct chain_vcpu *v, struct chain_when w);
-/* `lost` events are missing from `w` on, for length_ns if that is known, else 0; lost 0: until the
- * guest's next event. */
+/* `lost` events are missing from `w` on. length_ns: length of the gap, 0 if unknown. lost 0: the
+ * gap lasts until the guest's next event. */
 void chain_vcpu_guest_gap(struct chain_vcpu *v, struct chain_when w, uint64_t lost,
 			  int64_t length_ns);
-/* It halted from..to, as is known once it is over. */
+/* The vCPU halted from..to. Called when the halt is over. */
 void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns to);
-/* Now and then: what is lost, what is over. `idle`: by the guest's account, or nobody tells. */
+/* Finds lost interrupts and closes old chains. Call it regularly. `idle`: the guest CPU idles, or
+ * its state is unknown. */
 void chain_vcpu_sweep(struct chain_vcpu *v, struct host_ns now, bool idle);
+/* Closes the open chains. Pending ones are not passed to sink.closed. */
 void chain_vcpu_finish(struct chain_vcpu *v, struct host_ns now);
 
 #endif
