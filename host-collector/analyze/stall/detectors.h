@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who else saw a stall: three detectors that know nothing of each other. The guest's scheduler
- * stream shows tasks that wait for a CPU, its timer interrupt shows when a CPU does not even take
- * that, its kernel's own watchdog writes to the log. For each incident every one of them says that
- * it saw it, or why not.
+ * Three independent tests for a stall. The scheduler test looks for tasks that wait for the CPU,
+ * the tick test for missing timer interrupts, the watchdog test for soft lockup lines in the
+ * guest's log. For each incident, each test states whether it found the stall, and the reason.
  */
 #ifndef STALL_DETECTORS_H
 #define STALL_DETECTORS_H
@@ -11,9 +10,9 @@
 #include "host-collector/analyze/stall/facts.h"
 #include "host-collector/analyze/stall/report.h"
 
-/* Fills out->detectors; the guest's watchdog as if no line of its log were about this. */
+/* Fills out->detectors. The watchdog test assumes that no log line belongs to the incident. */
 void detectors_fill(const struct stall_facts *f, const struct model *m, struct incident *out);
-/* A line of the guest's log is about this incident. */
+/* Records that this line of the guest's log belongs to the incident. */
 void detectors_watchdog(const struct report_watchdog *line, struct incident *out);
 
 #endif

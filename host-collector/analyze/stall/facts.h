@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is known of one stretch of a guest CPU: how its vCPU spent the time, what was denied to
- * whom, what the guest's interrupts did meanwhile. The stall detector collects it, the verdict
- * rules read it. Plain numbers of fixed size: a stretch costs the same however long it lasts.
+ * The facts of one interval of a guest CPU: how its vCPU spent the time, what was denied to which
+ * task, what the guest's interrupts did. The stall detector (stall.h) collects them, the verdict
+ * rules (verdict.h) read them. Facts have a fixed size and need no memory of their own, whatever
+ * the length of the interval.
+ *
+ * An interval is a run interval of the guest (docs/glossary.md), a time in which the host kept the
+ * vCPU from the guest, a storm of short waits, the time of a lost interrupt, or the time between
+ * two readings of the guest's clock.
  */
 #ifndef STALL_FACTS_H
 #define STALL_FACTS_H
@@ -17,6 +22,7 @@ enum {
 	FACTS_SAMPLES = 32
 };
 
+/* Sums of the interrupts or softirqs of one kind and number. */
 struct facts_interrupt {
 	enum guest_cpu_state kind;
 	uint32_t number;
@@ -25,12 +31,14 @@ struct facts_interrupt {
 	uint32_t count;
 };
 
+/* A host task that held the vCPU's pCPU, and for how long. */
 struct facts_holder {
 	int32_t pid;
 	int64_t ns;
 };
 
-/* X(NAME, "as a culprit's role", "in a sentence about the vCPU") */
+/* X(NAME, role of the culprit, phrase in a sentence about the vCPU): what a host task did that kept
+ * a vCPU from the guest. */
 #define KEEPERS(X)                                                                                 \
 	X(HELD_PCPU, "held the other vCPU's pCPU", "held its pCPU")                                \
 	X(STOPPED, "stopped the other vCPU", "stopped it")                                         \
@@ -46,92 +54,94 @@ enum keeper {
 		KEEPER_COUNT
 };
 
-/* Another vCPU of the VM, which the host kept from the guest: how, and who had its pCPU (0: nobody,
- * or not known). */
+/* Another vCPU of the VM that the host kept from the guest. */
 struct facts_peer {
 	bool known;
 	uint32_t vcpu;
-	enum vcpu_state state;
-	int32_t pid;
-	enum keeper keeper; /* what `pid` did to it */
+	enum vcpu_state state; /* of the longest span in which it was kept from the guest */
+	int32_t pid;           /* the host task responsible; 0: none or unknown */
+	enum keeper keeper;    /* what `pid` did */
 };
 
-/* What the guest waited for while its vCPU ran or halted (hints.h); 0: nothing of the kind seen. */
+/* What the guest waited for while its vCPU ran or halted (hints.h). A time of 0: not observed. */
 struct facts_waits {
-	int64_t lock_ns, lock_halted_ns; /* it spun, or halted, while lock_owner did not run */
-	int64_t call_ns;                 /* call_target owed it an answer, and did not run */
+	/* It spun or halted for a lock while the host kept lock_owner; of that, it halted. */
+	int64_t lock_ns, lock_halted_ns;
+	/* It waited for call_target's answer to an IPI while the host kept call_target. */
+	int64_t call_ns;
 	struct facts_peer lock_owner, call_target;
-	int64_t longest_ns; /* the longest piece of either */
-	bool coincidence;   /* these two only by when the wait ended */
-	bool lossy;         /* events of the host's are missing: a sign may be, too */
-	int64_t poll_ns;    /* it read one device register again and again... */
-	uint64_t polled;    /* which: an address or a port... */
+	int64_t longest_ns; /* the longest uninterrupted part of lock_ns or call_ns */
+	bool coincidence;   /* lock_ns or call_ns follows only from the time at which the wait ended
+			     */
+	bool lossy;         /* host events in or just before the interval were lost */
+	int64_t poll_ns;    /* it polled one device register */
+	uint64_t polled;    /* the address or port of that register */
 	bool polled_port;
-	uint32_t polls;       /* and how often */
-	int64_t nested_ns;    /* it ran a guest of its own */
-	int64_t peer_kept_ns; /* the other vCPU that the host kept, or may have kept, longest */
-	struct facts_peer peer_kept; /* the one that it surely kept longest, and how long */
-	int64_t peer_surely_kept_ns;
-	bool spins_unseen; /* no PAUSE exit was ever seen: this machine may have none */
-	bool sampled;      /* lock_ns or call_ns are by where stack samples found the task */
-	/* The CPU that owed it an answer to an interrupt longest, whether or not the host kept it;
-	 * and how long. */
+	uint32_t polls;              /* number of reads of it */
+	int64_t nested_ns;           /* it ran a nested guest */
+	int64_t peer_kept_ns;        /* the longest that the host may have kept another vCPU */
+	struct facts_peer peer_kept; /* the vCPU that the host certainly kept longest */
+	int64_t peer_surely_kept_ns; /* the length of that time */
+	bool spins_unseen; /* no PAUSE exit was observed; the host may not intercept PAUSE */
+	bool sampled;      /* lock_ns or call_ns follows from stack samples */
+	/* The guest CPU that left an IPI unanswered longest, whether or not the host kept its vCPU,
+	 * and the length of that time. */
 	uint16_t called_cpu;
 	int64_t called_ns;
 };
 
-/* One look of the guest's timer at what ran, and what that was (spins.h). */
+/* A stack sample of the running task, taken by the guest's timer (spins.h). */
 struct facts_sample {
 	struct host_ns t;
-	uint32_t kernel; /* id of the stack in the kernel, 0: it was not there */
+	uint32_t kernel; /* id of the kernel stack; 0: not in the kernel */
 	bool user;
 	uint8_t kind; /* enum spin_kind */
 };
 
-/* What the samples of the time in which something was denied show. */
+/* Summary of the samples from the time in which something was denied. */
 struct facts_sampled {
-	unsigned n, spins, calls; /* of n, in a lock's spin, in a wait for other CPUs' answers */
-	bool spinning, computing; /* they say so; else there are too few, or they are of both */
-	char function[48];        /* where most were; "": in user code */
-	unsigned in_function;     /* so many */
+	unsigned n, spins, calls; /* number: all, in a spin for a lock, in a wait for other CPUs */
+	bool spinning, computing; /* neither: too few samples, or some of both */
+	char function[48];        /* the function with most samples; "": user code */
+	unsigned in_function;     /* number of samples in `function` */
 };
 
-/* Another guest CPU, whose task or interrupt went on as long as this stretch waited: if this one
- * waited for something that a CPU of the guest had, then for that one. */
+/* The guest CPU that this interval most likely waited for, if it waited for another CPU of its
+ * guest: one whose run interval covers most of the wait. */
 struct facts_guest_peer {
 	bool known;
-	bool unsure; /* it may as well be the other way round */
-	bool ended;  /* its stretch was over at the same time */
-	bool called; /* it owed this one the answer to an interrupt */
+	bool unsure; /* the other CPU may have waited for this one instead */
+	bool ended;  /* its run interval ended at the same time */
+	bool called; /* it did not answer an IPI of this CPU */
 	bool ticks_stopped;
 	uint16_t cpu;
 	enum guest_cpu_state kind;
 	uint32_t number; /* of the interrupt */
 	bool vector;
 	int32_t pid;
-	int64_t ns;        /* of what was denied here, it lasted meanwhile */
-	int64_t halted_ns; /* of the stretch, its vCPU halted with its task to run */
+	int64_t ns;        /* the part of the wait that its run interval covers */
+	int64_t halted_ns; /* this interval's vCPU halted although it had a task to run */
 };
 
 struct facts_halt {
 	struct host_ns begin, end;
-	struct host_ns until; /* it, and what is unknown behind it */
+	struct host_ns until; /* end of the unknown time that follows it */
 };
 
-/* An interrupt that KVM accepted and whose handler did not run for the threshold (overdue.h). */
+/* A lost interrupt: KVM accepted it, and its handler did not run for the threshold (overdue.h). */
 struct facts_lost {
-	int64_t ns; /* of the stretch, it was pending; 0: none was */
-	bool alone; /* the stretch is its time, and nothing else */
-	bool open;  /* its handler has not run since, either */
+	int64_t ns; /* time of the interval in which it was pending; 0: no lost interrupt */
+	bool alone; /* the interval is the time of this interrupt */
+	bool open;  /* its handler has not run so far */
 	uint8_t vector;
-	const char *source; /* "msi", ... */
-	int32_t irq;        /* -1: not known */
-	int32_t raiser;     /* host thread */
+	const char *source; /* "msi" and so on (chain_source_name); static */
+	int32_t irq;        /* the guest's irq number; -1: unknown */
+	int32_t raiser;     /* host thread that ran when it was accepted */
 	struct host_ns begin;
 };
 
-/* What a task owes its CPU: it was current while the host kept the vCPU, and its kernel charged the
- * time to it. */
+/* CPU time that the guest's kernel charged to a task although the host kept the vCPU from the guest
+ * while the task was current. */
 struct facts_debt {
 	int32_t pid;
 	int64_t ns; /* 0: none */
@@ -147,121 +157,128 @@ struct stall_facts {
 	uint32_t number;           /* of the interrupt */
 	bool vector;
 	struct host_ns begin, end; /* end INT64_MAX while it lasts */
-	uint64_t err_ns;
-	bool ongoing, denied;
-	int64_t than_ns;
+	uint64_t err_ns;           /* bound on the error of the guest's stamps */
+	bool ongoing, denied;      /* has not ended; facts_deny() is true */
+	int64_t than_ns;           /* the threshold */
 
-	unsigned n_pieces; /* these are the facts of so many short waits (stall_storm.c); 0: not */
+	unsigned n_pieces; /* number of short waits, if the interval is a storm; else 0 */
 	bool clock_step_proven;
-	int64_t clock_step_ns; /* these are the facts of a step of the guest's clock, not of a stall
-				*/
+	int64_t clock_step_ns; /* step of the guest's clock, if that is reported; else 0 */
 
 	/* The vCPU. */
-	int64_t state_ns[VCPU_STATE_COUNT];    /* complete once closed: sums to end - begin */
-	int64_t class_ns[WAIT_CLASS_COUNT];    /* of what was blocked */
-	int64_t inferred_ns[WAIT_CLASS_COUNT]; /* of that, short waits whose class a sample gave...
-						*/
-	uint32_t n_sampled[WAIT_CLASS_COUNT];  /* ... and the short waits that were samples */
-	int64_t fault_ns;  /* of what was blocked without a class: inside an exit for a missing page
-			    */
-	int64_t lockup_ns; /* of its pCPU, as the host's kernel log has it */
-	int64_t split_lock_ns; /* slept, for that, as the log or the stack has it */
-	int64_t migration_ns;  /* of what was stopped */
-	int64_t device_ns;     /* in QEMU for one access to a device; each of these 10 ms or more */
-	int64_t presumed_ns[VCPU_STATE_COUNT]; /* of what is unknown: it was so before and after */
+	int64_t state_ns[VCPU_STATE_COUNT];    /* sums to end - begin after facts_close */
+	int64_t class_ns[WAIT_CLASS_COUNT];    /* blocked time by class */
+	int64_t inferred_ns[WAIT_CLASS_COUNT]; /* of that, in short waits classed by a sample */
+	uint32_t n_sampled[WAIT_CLASS_COUNT];  /* number of short waits that are samples */
+	int64_t fault_ns;      /* blocked without a class, in an exit for a missing page */
+	int64_t lockup_ns;     /* the host's log reports a lockup of the vCPU's pCPU */
+	int64_t split_lock_ns; /* slept because of a split lock, by the host's log or the stack */
+	int64_t migration_ns;  /* stopped to complete a migration */
+	int64_t device_ns;     /* in QEMU for accesses to a device, each of 10 ms or more */
+	int64_t presumed_ns[VCPU_STATE_COUNT]; /* unknown, with this state before and after */
 	int64_t presumed_lockup_ns;            /* of that, as lockup_ns */
-	int64_t quota_ns; /* of what was runnable or throttled: its quota is known to have cost it
-			   */
-	int64_t pcpu_busy_ns;               /* of the rest: others were seen on its pCPU */
-	int64_t pcpu_idle_ns;               /* of the rest: its pCPU idled */
-	int64_t chain_ns, longest_chain_ns; /* out of guest mode without a break */
+	int64_t quota_ns;                      /* waited for a pCPU because of a quota */
+	int64_t pcpu_busy_ns; /* waited for a pCPU that other tasks held, without a quota */
+	int64_t pcpu_idle_ns; /* waited for a pCPU that idled, without a quota */
+	/* Denied by the host without a break: the newest such time and its end; the longest. */
+	int64_t chain_ns, longest_chain_ns;
 	struct host_ns chain_end;
 
 	/* The guest. */
-	int32_t waiter_pid;       /* who waited longest for this CPU */
-	int64_t waiter_ns;        /* and for how long within the stretch; 0 nobody */
-	unsigned n_waiters;       /* how many waited for the threshold */
-	struct facts_debt debt;   /* of who waited longest, from a stall shortly before */
-	int64_t tick_interval_ns; /* what is normal here; 0 unknown */
-	unsigned ticks;           /* spaced like ticks; bursts after a gap count once */
+	int32_t waiter_pid;       /* the task that waited longest for this CPU */
+	int64_t waiter_ns;        /* its wait within the interval; 0: no task waited */
+	unsigned n_waiters;       /* number of tasks that waited for the threshold */
+	struct facts_debt debt;   /* of waiter_pid, from a stall shortly before */
+	int64_t tick_interval_ns; /* the usual tick interval of this CPU; 0: unknown */
+	unsigned ticks;           /* number of ticks; a burst after a gap counts as one */
 	struct host_ns last_tick;
-	int64_t tick_gap_ns;
+	int64_t tick_gap_ns; /* longest time between two ticks */
 	struct host_ns tick_gap_end;
-	int64_t irq_ns; /* in interrupts and softirqs */
-	unsigned n_irqs;
+	int64_t irq_ns;          /* in interrupts and softirqs */
+	unsigned n_irqs;         /* number of these */
 	uint64_t n_seen, n_lost; /* events of this guest CPU */
+	/* Only every sample_stride-th sample is kept; samples_skipped since the last that was. */
 	unsigned n_samples, sample_stride, samples_skipped;
-	bool cut; /* events are missing at its end: nobody knows whether it went on */
+	bool cut; /* events at its end are missing: it may have lasted longer */
 
 	struct model_data data;
 
-	/* The details, as many as counted. */
+	/* Details. Only the counted elements are valid. */
 	unsigned n_spans, n_holders, n_interrupts, n_halts;
-	struct vcpu_span spans[FACTS_SPANS]; /* the longest that kept it from the guest, clipped */
-	struct facts_holder holders[FACTS_HOLDERS]; /* of its pCPU while it was runnable */
+	struct vcpu_span spans[FACTS_SPANS]; /* longest denied or unknown ones, clipped */
+	struct facts_holder
+		holders[FACTS_HOLDERS]; /* of its pCPU while it was runnable or throttled */
 	struct facts_interrupt interrupts[FACTS_INTERRUPTS];
-	struct facts_halt halts[FACTS_HALTS]; /* the longest; what is less than 1 ms apart is one */
-	struct facts_sample samples[FACTS_SAMPLES]; /* evenly spread over the stretch */
-	struct facts_sampled sampled;               /* by spins_fill */
-	struct facts_waits waits;                   /* by hints_fill, last of all */
-	struct facts_guest_peer guest_peer;         /* by stall_peer_fill */
-	struct facts_lost lost;                     /* by overdue_fill, as the next */
-	bool tick_unexplained; /* of the tick gap: a timer interrupt was neither seen pending nor
-				  late */
-	int64_t tick_late_ns;  /* of the tick gap: no timer interrupt was pending, until one came */
+	struct facts_halt halts[FACTS_HALTS];       /* longest; halts within 1 ms count as one */
+	struct facts_sample samples[FACTS_SAMPLES]; /* evenly spread over the interval */
+	struct facts_sampled sampled;               /* filled by spins_fill */
+	struct facts_waits waits;                   /* filled by hints_fill */
+	struct facts_guest_peer guest_peer;         /* filled by stall_peer_fill */
+	struct facts_lost lost; /* filled by overdue_fill, as are the next two */
+	bool tick_unexplained; /* no timer interrupt was observed pending or late in the tick gap */
+	int64_t tick_late_ns;  /* part of the tick gap in which the host delivered no timer */
 };
 
-/* Is the vCPU kept from the guest in this state, against the guest's will? */
+/* Returns true if the vCPU is kept from the guest in this state against the guest's will. */
 bool vcpu_state_denies(enum vcpu_state s);
-/* Is it, or presumably, in this span? */
+/* The same for a span; uses the presumed state if there is one. */
 bool vcpu_span_denies(const struct vcpu_span *span);
 
-/* A new stretch of guest CPU `cpu` begins at `t`: all facts are forgotten. */
+/* Clears the facts and begins a new interval of guest CPU `cpu` at `t`. */
 void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t);
-/* Adds the part of the vCPU's span that lies within the stretch. Spans in order. */
+/* Add the part of a span that lies in the interval; a tick of the guest. Call them in order of
+ * time. interval_ns: the usual tick interval; 0: unknown. */
 void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span);
 void facts_guest_span(struct stall_facts *f, const struct guest_span *span);
 void facts_tick(struct stall_facts *f, struct host_ns t, int64_t interval_ns);
-/* A TASK_STACK event with VS_STACK_SAMPLE of this stretch. */
+/* Adds a stack sample (TASK_STACK event with VS_STACK_SAMPLE). kernel: id of its kernel stack, or
+ * 0. */
 void facts_task_sample(struct stall_facts *f, struct host_ns t, uint32_t kernel, bool user);
-/* The stretch is over at `t` for the guest's side; vCPU spans may still be added. */
+/* Ends the interval at `t`. Spans of the vCPU may still be added. */
 void facts_end(struct stall_facts *f, struct host_ns t);
-/* What the host's kernel log says of its pCPU and thread. Once no more vCPU spans follow. */
+/* Adds what the host's kernel log reports about its pCPU and thread. Call it after the last span.
+ */
 void facts_host_log(struct stall_facts *f, const struct model *m);
-/* Nobody knows what the vCPU did in a stretch whose edges the guest alone stamped, without a bound:
- * what was added of it is taken back. A stretch of the host's own (kind UNKNOWN) stays as it is. */
+/* Removes all facts about the vCPU. Call it if the error of the guest's stamps has no bound: then
+ * the interval cannot be placed on the host's timeline. Does nothing if kind is UNKNOWN, because
+ * such an interval has the host's stamps. */
 void facts_unjoin(struct stall_facts *f);
-/* No more vCPU spans: what they left uncovered is unknown. */
+/* Completes state_ns after the last span: the rest of the interval counts as unknown. */
 void facts_close(struct stall_facts *f);
 
-/* The facts as they are if what is presumed is true: for verdicts that are likely at most. False if
- * nothing is presumed. */
+/* Fills `presumed` with the facts under the assumption that presumed states are true. A verdict
+ * from them is at most likely. Returns false if nothing is presumed. */
 bool facts_presume(const struct stall_facts *f, struct stall_facts *presumed);
 
+/* Returns the length of the interval in ns. */
 static inline int64_t facts_duration(const struct stall_facts *f)
 {
 	return f->end.ns - f->begin.ns;
 }
 
-/* Time out of guest mode against the guest's will, as far as known. */
+/* Returns the known time in which the host kept the vCPU from the guest against its will. */
 int64_t facts_denied_by_host(const struct stall_facts *f);
-/* The same, less what short turns on its pCPU with other tasks took: of that, as much as the vCPU
- * ran itself is a fair share. For what came in pieces; see docs/verdicts.md. */
+/* Returns the same time without the fair share of other tasks on its pCPU: their time, but at most
+ * the time that the vCPU itself was on a pCPU (docs/verdicts.md). */
 int64_t facts_denied_in_pieces(const struct stall_facts *f);
-/* Time in which the guest certainly or, by its own ticks, evidently ran. */
+/* Returns the time in which the guest ran: known time, and unknown time in which its ticks
+ * continued. */
 int64_t facts_ran(const struct stall_facts *f);
-/* Whose quota made the longest of the throttled waits, as struct vcpu_span has it; 0 unknown. */
+/* Returns the number of the cgroup whose quota caused the longest throttled wait (vcpu_span.quota);
+ * 0: unknown. */
 uint32_t facts_quota(const struct stall_facts *f);
-/* Many short interrupts, 2,000 a second or more, took at least `percent` of a task's stretch. */
+/* Returns true if at least 2,000 interrupts per second took at least `percent` of a task's run
+ * interval. */
 bool facts_storm(const struct stall_facts *f, int percent);
-/* Timer ticks were due for the threshold and did not come. */
+/* Returns true if ticks stopped for the threshold and for at least 8 usual tick intervals. */
 bool facts_ticks_stopped(const struct stall_facts *f);
-/* Was something denied for the threshold? See docs/verdicts.md. */
+/* Returns true if something was denied for the threshold (docs/verdicts.md). */
 bool facts_deny(const struct stall_facts *f);
-/* Of what was denied, how much while the guest itself ran: its own doing. */
+/* Returns the time that the guest denied itself: denied time in which the vCPU ran, a lower bound.
+ */
 int64_t facts_denied_by_guest(const struct stall_facts *f);
-/* How long the longest wait, tick gap or interrupt lasted, whoever is to blame; and when it was
- * over. Known before the vCPU's time is. */
+/* Return the length and the end of the longest wait, tick gap or interrupt, whatever its cause.
+ * They do not depend on the vCPU's spans. */
 int64_t facts_denial_ns(const struct stall_facts *f);
 struct host_ns facts_denial_end(const struct stall_facts *f);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a stretch makes of the hints that lie in it. */
+/* Turns the hints that lie in an interval into its facts. */
 #include <stdlib.h>
 
 #include "host-collector/analyze/stall/hints_internal.h"

@@ -1,76 +1,79 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What hints.c keeps of the events, for hints_facts.c to make facts of. */
+/* The data that hints.c collects from events and that hints_facts.c turns into facts. */
 #ifndef STALL_HINTS_INTERNAL_H
 #define STALL_HINTS_INTERNAL_H
 
 #include "host-collector/analyze/stall/hints.h"
 
 enum hint_kind {
-	HINT_SPIN,   /* PAUSE exits, one after the other */
-	HINT_CALL,   /* `what`, another vCPU, owes the answer to an interrupt */
+	HINT_SPIN,   /* consecutive PAUSE exits */
+	HINT_CALL,   /* vCPU `what` has not answered an IPI */
 	HINT_POLL,   /* reads of the device register `what` */
-	HINT_NESTED, /* it entered a guest of its own, and did not come back before the end */
-	HINT_KEPT,   /* the host kept it from the guest; `pid` had its pCPU, if any */
-	HINT_UNSEEN, /* nobody knows what it did */
+	HINT_NESTED, /* it ran a nested guest */
+	HINT_KEPT,   /* the host kept it from the guest */
+	HINT_UNSEEN, /* its state is unknown */
 };
 
 struct hint {
 	enum hint_kind kind;
-	enum vcpu_state state; /* HINT_KEPT: the longest */
+	enum vcpu_state state; /* HINT_KEPT: state of its longest span */
 	struct host_ns begin, end;
-	uint64_t what;
-	uint32_t count;
-	int32_t pid;
-	enum keeper keeper; /* what `pid` did */
-	int64_t longest_ns;
+	uint64_t what;      /* HINT_CALL: vCPU; HINT_POLL: address or port (HINT_PORT_BIT) */
+	uint32_t count;     /* number of events */
+	int32_t pid;        /* HINT_KEPT: the host task responsible; 0: unknown */
+	enum keeper keeper; /* HINT_KEPT: what `pid` did */
+	int64_t longest_ns; /* HINT_KEPT: length of its longest span */
 };
 
 enum { LOSSES = 64, HINTS_KEPT = 256, CALLERS = 4, REGISTERS = 4, RETURN_EVENTS = 8 };
 
-/* Shorter pieces explain no stall, and would push out those that do. */
+/* Shorter hints are not kept: they explain no stall and would displace longer ones. */
 static const int64_t hint_min_ns = 1000000;
 
-struct run { /* under way */
+struct run { /* a hint in progress */
 	struct host_ns begin, last;
 	uint64_t what;
-	uint32_t count, others; /* others: of its kind, but not it, meanwhile */
+	uint32_t count, others; /* others: other device accesses meanwhile */
 };
 
 struct vcpu_hints {
 	struct run spin, nested, registers[REGISTERS];
 	bool in_guest_of_its_own;
-	struct { /* unanswered interrupts that call this CPU */
+	struct { /* unanswered IPIs to this vCPU */
 		bool open;
 		uint32_t caller;
 		struct host_ns since;
 	} calls[CALLERS];
-	struct hint kept; /* under way if longer than nothing */
-	/* The guest CPU's silence that ended last, and when it answered a call just after that. */
+	struct hint kept; /* in progress if longest_ns is not 0 */
+	/* The newest event; the end of the newest time without events; the latter again if the
+	 * guest CPU answered an IPI just after it. */
 	struct host_ns guest_last, silence_end, called;
-	unsigned since_silence;
-	uint64_t n; /* ever */
-	struct hint *ring;
+	unsigned since_silence; /* events since silence_end */
+	uint64_t n;             /* number of all hints; the newest HINTS_KEPT are kept */
+	struct hint *ring;      /* HINTS_KEPT; NULL before the first */
 };
 
 struct hints {
-	bool spins_exit; /* a PAUSE exit has been seen: this machine has them */
-	uint64_t n_lost; /* times in which events of the host's were missing, the newest kept */
+	bool spins_exit; /* a PAUSE exit was observed: the host intercepts them */
+	uint64_t n_lost; /* number of all losses of host events; the newest LOSSES are kept */
 	struct loss {
 		struct host_ns first, last;
 	} lost[LOSSES];
 	struct vcpu_hints *vcpus[VS_CPUS_MAX];
 };
 
-enum { HINT_PORT_BIT = 63 }; /* of `what` of HINT_POLL: it is a port */
+enum { HINT_PORT_BIT = 63 }; /* in `what` of HINT_POLL: the register is a port */
 
-/* Who kept a vCPU from the guest, in a span that denies: 0 if nobody is known. */
+/* Returns the host task that kept the vCPU from the guest in this span; 0: unknown. Sets *how to
+ * what the task did. */
 int32_t hint_keeper(const struct vcpu_span *span, enum keeper *how);
-/* The run so far, as a hint. */
+/* Returns the run so far as a hint. */
 struct hint hint_of_run(const struct run *r, enum hint_kind kind);
-/* KVM doubles the time that a spin may take until its next exit, as long as the thread is not
- * scheduled: what follows within that time belongs to it, also if one exit was lost in between. */
+/* Returns the time in ns within which the next PAUSE exit belongs to the same spin. KVM doubles the
+ * time between the exits of a spin while the thread stays on its pCPU; the result allows for one
+ * lost exit. */
 int64_t hint_spin_gap_ns(const struct run *r);
-/* Are these reads of one register a poll? */
+/* Returns true if the guest polls the register of this run. */
 bool hint_run_polls(const struct run *r);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Interrupts as causes of stalls: those that KVM accepted and no handler took, and timer ticks that
- * the host brought late. What the chains of interrupts (chain.h) know of a stretch goes into its
- * facts. A lost interrupt that no stretch shows, because its guest CPU idled or did something else
- * meanwhile, is an incident of its own.
+ * Interrupts as causes of stalls: interrupts that KVM accepted and no handler served, and ticks
+ * that the host delivered late. Adds what the interrupt chains (chain.h) show about an interval to
+ * its facts. A lost interrupt that no interval shows, because its guest CPU idled or ran other
+ * tasks, is an incident of its own.
  */
 #ifndef STALL_OVERDUE_H
 #define STALL_OVERDUE_H
@@ -12,19 +12,21 @@
 
 struct overdue;
 
-/* A lost interrupt that stands alone, once it is handled after all, or at the end. Facts complete
- * but for `data`. */
+/* Called for a lost interrupt that is an incident of its own, when it is handled or at the end. The
+ * facts are complete except `data`; borrowed for the call. */
 typedef void (*overdue_found)(void *context, struct stall_facts *f);
 
-/* Subscribes to the model; before whoever asks it of stretches, so that it knows more. NULL on
- * ENOMEM. */
+/* Subscribes to the model. Call it before the users of overdue_fill subscribe, so that the chains
+ * have each event first. Feed the model no more after overdue_free. Returns NULL if out of memory.
+ */
 struct overdue *overdue_new(struct model *m, int64_t than_ns, overdue_found found, void *context);
 void overdue_free(struct overdue *o);
-/* What it goes by: per vCPU, late is a quarter of than_ns. Borrowed. */
+/* Returns the chains that it uses: one group per vCPU; the limit is a quarter of than_ns, at least
+ * 1 ms. Borrowed. */
 struct chains *overdue_chains(const struct overdue *o);
-/* What is known of a stretch that is closed. */
+/* Fills f->lost, f->tick_late_ns and f->tick_unexplained. The facts must be closed. */
 void overdue_fill(const struct overdue *o, struct stall_facts *f);
-/* After the last event. */
+/* Finishes the chains and reports interrupts that are still lost; call it after the last event. */
 void overdue_finish(struct overdue *o);
 
 #endif

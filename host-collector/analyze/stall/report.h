@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the analyses found, as data: the views draw it, the JSON schema (docs/report-json.md,
- * vcpuscope.report/1) mirrors it field by field. All strings are as the guest or host chose them;
- * views escape.
+ * A report: the results of the analyses as data. The views print it. The JSON format
+ * (docs/report-json.md, vcpuscope.report/1) has the same fields. Strings are unescaped: guests and
+ * host tasks choose their content, so each view must escape them.
  */
 #ifndef STALL_REPORT_H
 #define STALL_REPORT_H
@@ -14,7 +14,7 @@
 #include "clock/types.h"
 #include "host-collector/model/model.h"
 
-/* X(NAME, "name"): the whole set of the design; a rule exists where analyze/stall/verdict.c has a row. */
+/* X(NAME, "name"): all verdicts. verdict.c has a row for each one that has a rule. */
 #define VERDICTS(X)                                                                                \
 	X(UNDETERMINED, "undetermined")                                                            \
 	X(VCPU_NOT_SCHEDULED, "vcpu_not_scheduled")                                                \
@@ -47,7 +47,7 @@ enum verdict {
 
 enum confidence { CONFIDENCE_UNDETERMINED, CONFIDENCE_LIKELY, CONFIDENCE_DECIDED };
 
-/* As in the JSON and in docs/verdicts.md; static. */
+/* Return the name that the JSON and docs/verdicts.md use. Static strings. */
 const char *verdict_name(enum verdict v);
 const char *confidence_name(enum confidence c);
 
@@ -59,26 +59,26 @@ enum {
 	REPORT_GROUPS_MAX = 4
 };
 
-/* Who is to blame, on which side: a host task, a guest task, an interrupt. */
+/* A culprit: a host task, a group of host tasks, or a guest task. */
 struct report_culprit {
 	bool host;
 	int32_t pid;
 	char comm[16];
-	char role[32]; /* "held the pCPU", "sent SIGSTOP", "spun", ... */
-	int64_t share_ns;
+	char role[32];    /* "held the pCPU", "sent SIGSTOP", "spun", ... */
+	int64_t share_ns; /* time of the incident that it caused */
 	char what[192];   /* "VM web2, vCPU 0", "7 tasks of such names", "all other tasks"; or "" */
-	unsigned n_tasks; /* of such names, with this one; 0: all others */
-	/* It is a thread of a VMM. */
-	char vm[128]; /* "": it is none, or of one that nobody knows */
+	unsigned n_tasks; /* number of tasks with similar names; 0: all other tasks */
+	/* The VM whose VMM the task is a thread of. */
+	char vm[128]; /* "": no VMM, or an unknown one */
 	bool vcpu_known;
 	uint32_t vcpu;
-	bool claimed; /* the VM's name is what a process of user `uid` says of itself */
+	bool claimed; /* the VM's name is a claim of a process of user `uid` */
 	uint32_t uid;
-	char cgroup[256]; /* of all these tasks; "": not known, or not one */
-	enum verdict cause; /* of which of the incident's causes */
+	char cgroup[256];   /* of all these tasks; "": unknown or several */
+	enum verdict cause; /* the incident's cause to which it contributed */
 };
 
-/* What the tasks of one cgroup of the host had of a pCPU that a vCPU wanted. */
+/* The tasks of one host cgroup that held the pCPU while the vCPU waited for it. */
 struct report_group {
 	char cgroup[256];
 	unsigned n_tasks;
@@ -89,23 +89,23 @@ struct report_evidence {
 	struct host_ns t;
 	int64_t duration_ns;
 	char text[REPORT_TEXT_MAX];
-	uint32_t waiter_stack, waker_stack; /* ids into report.stacks, 0 none */
+	uint32_t waiter_stack, waker_stack; /* ids of stacks in report.stacks; 0: none */
 };
 
-/* An interrupt that KVM accepted and whose handler did not run meanwhile. */
+/* A lost interrupt: KVM accepted it and its handler did not run. */
 struct report_lost_interrupt {
 	bool known;
 	const char *source; /* "msi", "gsi", "ipi", "timer", "unknown" */
 	uint8_t vector;
-	int32_t irq; /* the guest's number, -1: not known */
+	int32_t irq; /* the guest's irq number; -1: unknown */
 	struct host_ns begin;
-	int64_t pending_ns; /* of the incident */
-	bool handled;       /* since */
-	int32_t raiser_pid; /* host thread */
+	int64_t pending_ns; /* time of the incident in which it was pending */
+	bool handled;       /* its handler ran later */
+	int32_t raiser_pid; /* host thread that ran when it was accepted */
 	char raiser_comm[16];
 };
 
-/* X(NAME, "name", "what it looks at") */
+/* X(NAME, "name", what the detector examines) */
 #define DETECTORS(X)                                                                               \
 	X(SCHEDULER, "scheduler", "tasks that wait for the CPU")                                   \
 	X(TICKS, "ticks", "the CPU's timer interrupt")                                             \
@@ -117,67 +117,68 @@ enum detector {
 #undef X
 		DETECTOR_COUNT
 };
-/* As in the JSON; static. */
+/* Returns the name that the JSON uses. Static string. */
 const char *detector_name(enum detector d);
 
+/* The result of a detector. BLIND: it lacked the data to find the stall. */
 enum detector_sight { SIGHT_BLIND, SIGHT_NO, SIGHT_YES };
 
 struct report_detector {
-	enum detector_sight sight; /* blind: it could not have seen anything */
-	char why[128];
+	enum detector_sight sight;
+	char why[128]; /* the reason, as text */
 };
 
 struct incident {
 	uint32_t vm;
 	uint16_t guest_cpu;
 	uint32_t vcpu;
-	bool healthy;              /* listed by --all only: long, but nothing was denied */
-	enum guest_cpu_state kind; /* UNKNOWN: the guest's own account is missing */
+	bool healthy;              /* long, but nothing was denied; listed by --all only */
+	enum guest_cpu_state kind; /* UNKNOWN: no data of the guest */
 	int32_t task_pid;
 	char task_comm[16];
 	uint32_t number; /* of the interrupt or softirq */
 	bool vector;
 	struct host_ns begin, end;
-	uint64_t err_ns; /* clock error of the edges that the guest stamped */
-	bool ongoing;
-	bool dmesg_known;
+	uint64_t err_ns;  /* bound on the error of the guest's stamps */
+	bool ongoing;     /* had not ended when the report was made */
+	bool dmesg_known; /* the next four members are valid */
 	uint64_t begin_dmesg_ns, end_dmesg_ns, dmesg_err_ns;
-	uint32_t boot;                   /* of the guest's kernel, if dmesg_known; 0 the first */
-	enum verdict verdict, runner_up; /* runner_up UNDETERMINED: none */
+	uint32_t boot;                   /* number of the guest kernel's boot; 0: the first */
+	enum verdict verdict, runner_up; /* UNDETERMINED: none */
 	enum confidence confidence;
-	/* What accounts for at least a tenth of what was denied, the largest first; the verdict, if
-	 * any, is the first. */
+	/* The causes that account for at least a tenth of the denied time, largest first. The first
+	 * one is the verdict, if there is a verdict. */
 	size_t n_causes;
 	struct report_cause {
 		enum verdict verdict;
 		int64_t ns;
 	} causes[REPORT_CAUSES_MAX];
-	/* Of a task that waits here the guest's kernel had charged so much to it in the stall of
-	 * this CPU that began then; 0: none. */
-	/* It is so many waits, each shorter than the threshold, of the vCPU thread; 0: it is not. */
+	/* Number of waits of the vCPU thread, if the incident is a storm of short waits; else 0. */
 	unsigned short_waits;
+	/* The time that the guest's kernel charged to the waiting task during an earlier stall of
+	 * this CPU, and the begin of that stall; 0: none. */
 	int64_t aftershock_ns;
 	struct host_ns aftershock_of;
-	char because[REPORT_TEXT_MAX];          /* the verdict in one plain sentence */
-	char denied[REPORT_TEXT_MAX];           /* what was denied to whom, for how long */
-	int64_t breakdown_ns[VCPU_STATE_COUNT]; /* sums to end - begin exactly... */
-	bool inconsistent;        /* ...or not: a bug of vcpuscope, so there is no verdict */
-	struct report_quota {     /* that took the most: of the cgroup */
-		char cgroup[256]; /* "": none is known */
-		uint64_t quota_us, period_us; /* CPU time in every period; 0: not known */
+	char because[REPORT_TEXT_MAX]; /* the reason for the verdict, one sentence */
+	char denied[REPORT_TEXT_MAX];  /* what was denied to which task, and for how long */
+	int64_t breakdown_ns[VCPU_STATE_COUNT]; /* time by state; sums exactly to end - begin */
+	bool inconsistent;        /* the sum is wrong (a bug of vcpuscope); no verdict */
+	struct report_quota {     /* the quota that caused the longest throttled wait */
+		char cgroup[256]; /* its cgroup; "": none known */
+		uint64_t quota_us, period_us; /* CPU time per period; 0: unknown */
 	} quota;
 	size_t n_culprits;
 	struct report_culprit culprits[REPORT_CULPRITS_MAX];
-	size_t n_groups; /* of those who held the pCPU, the largest share first */
+	size_t n_groups; /* holders of the pCPU by cgroup, largest share first */
 	struct report_group groups[REPORT_GROUPS_MAX];
 	size_t n_evidence;
 	struct report_evidence evidence[REPORT_EVIDENCE_MAX];
-	uint32_t missing; /* bit per enum missing_data */
+	uint32_t missing; /* bit per enum missing_data: data that was not available */
 	struct report_detector detectors[DETECTOR_COUNT];
 	struct report_lost_interrupt lost_interrupt;
 };
 
-/* X(NAME, "name", "what would be known with it, and how to get it") */
+/* X(NAME, "name", meaning): data that was not available for an incident */
 #define MISSING_DATA(X)                                                                            \
 	X(KVM_EVENTS, "kvm_events", "time in KVM and QEMU counts as guest")                        \
 	X(GUEST_EVENTS, "guest_events", "no agent stream: which guest task, and was it denied")    \
@@ -195,78 +196,82 @@ enum missing_data {
 #undef X
 		MISSING_COUNT
 };
-/* As in the JSON; in words for people. Static. */
+/* Return the name that the JSON uses; the meaning as text. Static strings. */
 const char *missing_data_name(enum missing_data m);
 const char *missing_data_meaning(enum missing_data m);
 
+/* How a guest's times were converted to the host's (docs/clocks.md). */
 struct report_clock {
 	uint32_t vm;
-	const char *vm_name;
-	char method[16]; /* "pvclock", "tsc", "echo", "stated", "none", "untrusted" */
-	uint64_t error_ns;
-	/* Events that may lie on either side of a pause of the VM: how many, and their largest
-	 * error. error_ns leaves them out. */
+	const char *vm_name; /* owned by the report */
+	char method[16];     /* "pvclock", "tsc", "echo", "stated", "none", "untrusted" */
+	uint64_t error_ns;   /* bound on the error of the guest's times */
+	/* Number of events that may lie on either side of a pause of the VM, and the largest bound
+	 * on their error. error_ns does not include them. */
 	uint64_t beside_pauses, beside_pauses_error_ns;
 	uint64_t causality_pairs, causality_violations;
 	uint32_t epochs;
-	uint64_t disagreements;   /* round trips that contradict the hypervisor's parameters... */
-	int64_t contradiction_ns; /* by how much at last; 0: not known */
-	/* Nothing is proven of this guest's times: its side and the host's are not joined. */
+	uint64_t disagreements;   /* round trips that contradict the hypervisor's parameters */
+	int64_t contradiction_ns; /* size of the newest contradiction; 0: unknown */
+	/* The guest's times are unproven, so guest side and host side are not joined. */
 	bool untrusted;
 };
 
-/* Events lost somewhere between two instants, and by whom. */
+/* Events lost between two instants, by the place of the loss. */
 struct report_loss_span {
 	struct host_ns begin, end;
 	uint64_t dropped_kernel, dropped_user, lost_channel;
 };
 enum { REPORT_LOSS_SPANS_MAX = 64 };
 
+/* The loss of one source (docs/loss.md). */
 struct report_loss {
-	uint32_t source; /* 0: the host's capture */
-	const char *name;
+	uint32_t source;  /* number of the VM; 0: the host's capture */
+	const char *name; /* owned by the report */
 	/* emitted = delivered + dropped_kernel + dropped_user + lost_channel */
 	uint64_t emitted, delivered, dropped_kernel, dropped_user, lost_channel;
-	uint64_t overdelivered; /* more than that came: the sender contradicts itself */
-	uint64_t missed;        /* by the kernel, without a number: in no other total */
-	uint64_t unplaced;      /* of those delivered: when they were is not known */
-	/* Of a newer peer's types and kinds that this version does not know; dropped, not lost. */
+	uint64_t overdelivered; /* events delivered beyond those that the sender emitted */
+	uint64_t missed;        /* not emitted by the kernel's capture; in no other total */
+	uint64_t unplaced;      /* of `delivered`: events whose time is unknown */
+	/* Events and frames of types that only newer versions know; dropped, not lost. */
 	uint64_t unknown_events, unknown_frames;
-	/* By enum event_class: handlers that became no events by design. Not lost. */
+	/* Handlers that the guest aggregated, by enum event_class. Not lost. */
 	struct message_untold untold[EVENT_CLASSES];
 	uint64_t lost_frames, nonsense_frames, damaged_bytes, late;
 	size_t n_spans;
-	struct report_loss_span spans[REPORT_LOSS_SPANS_MAX]; /* by begin; they sum to the losses */
-	/* What a guest was asked for and has in force, in its words; "": it was not asked. */
+	struct report_loss_span
+		spans[REPORT_LOSS_SPANS_MAX]; /* in order of begin; they sum to the losses */
+	/* The settings in force in the guest after a request of the host, as the agent describes
+	 * them; "": no request. */
 	char config[256];
 };
 
-/* Does the guest's watchdog blame whom the verdict blames? */
+/* Whether the guest's watchdog blames the same task as the verdict. */
 enum watchdog_opinion {
-	WATCHDOG_UNPROVEN, /* nothing is decided */
+	WATCHDOG_UNPROVEN, /* the incident has no verdict */
 	WATCHDOG_RIGHT,
-	WATCHDOG_WRONG, /* the task that it names is innocent */
+	WATCHDOG_WRONG, /* the task that it names is no culprit */
 };
 
-/* One soft lockup line of a guest's log; see watchdog.h. */
+/* A soft lockup line of a guest's log (watchdog.h). */
 struct report_watchdog {
 	uint32_t vm;
 	uint16_t cpu;
-	uint32_t stuck_s; /* as the guest says */
-	int32_t pid;      /* whom it blames */
+	uint32_t stuck_s; /* the duration in the line */
+	int32_t pid;      /* the task that it blames, and its name */
 	char comm[16];
 	uint32_t boot;
-	uint64_t dmesg_us; /* of the line */
-	int incident;      /* index of the incident that it is about, -1 none */
+	uint64_t dmesg_us; /* dmesg time of the line */
+	int incident;      /* index of the incident that it reports; -1: none */
 	enum watchdog_opinion opinion;
 };
 
-/* X(NAME, "name") What a report says of a vCPU. */
+/* X(NAME, "name"): whether a vCPU had stalls. */
 #define ANSWERS(X)                                                                                 \
 	X(NO_STALL, "no_stall")                                                                    \
-	X(NO_STALL_BY_HOST, "no_stall_by_host") /* its guest was not recorded */                   \
+	X(NO_STALL_BY_HOST, "no_stall_by_host") /* from the host side only */                      \
 	X(STALLS, "stalls")                                                                        \
-	X(CANNOT_TELL, "cannot_tell") /* none was found, and too little was observed */
+	X(CANNOT_TELL, "cannot_tell") /* none found, too little observed */
 
 enum report_answer {
 #define X(NAME, ...) ANSWER_##NAME,
@@ -274,66 +279,67 @@ enum report_answer {
 #undef X
 		ANSWER_COUNT
 };
-/* As in the JSON; static. */
+/* Returns the name that the JSON uses. Static string. */
 const char *answer_name(enum report_answer a);
 
 enum { REPORT_GAPS_MAX = 64 };
 
-/* A stretch of at least the threshold in which a vCPU was not observed, by the host or by its own
- * kernel: it may hide a stall. */
+/* A time of at least the threshold in which a vCPU was not observed on one side. It may hide a
+ * stall. */
 struct report_gap {
 	uint32_t vm, vcpu;
-	bool host; /* side */
+	bool host; /* the side: host or guest */
 	struct host_ns begin, end;
 	enum unknown_reason why;
 };
 
-/* How much of a vCPU's time was observed, by the host and by its own kernel. */
+/* How much of a vCPU's time was observed on the host side and on the guest side. */
 struct report_coverage {
-	int64_t span_ns;           /* of its time since its capture began... */
-	int64_t observed_ns;       /* its state on the host was known for so long */
-	bool guest;                /* its guest was recorded... */
-	int64_t guest_observed_ns; /* and for so long it was known what it did */
+	int64_t span_ns;           /* its time since its capture began */
+	int64_t observed_ns;       /* of that, its state on the host was known */
+	bool guest;                /* its guest was recorded */
+	int64_t guest_observed_ns; /* of span_ns, the state of its guest CPU was known */
+	/* Time that was not observed on the host side and on the guest side, by reason. */
 	int64_t unknown_ns[UNKNOWN_REASON_COUNT], guest_unknown_ns[UNKNOWN_REASON_COUNT];
-	bool enough; /* was observed of both sides to say that there was no stall */
+	bool enough; /* enough was observed on both sides for the answer "no stall" */
 	enum report_answer answer;
 };
 
-/* How one vCPU spent the recording; one that is unplugged and plugged again has two of these. */
+/* How a vCPU spent its time. A vCPU that was unplugged and plugged again has two of these. */
 struct report_vcpu {
 	uint32_t vm, vcpu;
 	struct host_ns begin, end;           /* its first and last instant */
-	int64_t states_ns[VCPU_STATE_COUNT]; /* sums to end - begin exactly */
+	int64_t states_ns[VCPU_STATE_COUNT]; /* sums exactly to end - begin */
 	struct report_coverage coverage;
 };
 
-/* The host's CLOCK_REALTIME was set: from then on it is ahead by so much more. */
+/* A step of the host's CLOCK_REALTIME. */
 struct report_wall_step {
-	struct host_ns t; /* to within half of the time between two samples of the host's clocks */
-	int64_t by_ns;
+	struct host_ns t; /* error: at most half the time between two samples of the clocks */
+	int64_t by_ns;    /* positive: the clock was set forward */
 };
 
-/* A guest's kernel booted again. */
+/* A reboot of a guest. */
 struct report_reboot {
 	uint32_t vm;
-	struct host_ns after; /* the last word of the kernel before */
-	struct host_ns until; /* the first of this one's agent */
+	struct host_ns after; /* the last sign of the previous boot */
+	struct host_ns until; /* the first message of the new boot's agent */
 	bool reset_known;
-	struct host_ns reset;      /* by QEMU's word */
-	char why[REPORT_TEXT_MAX]; /* what QEMU and the guest's log say of it; "": nothing */
+	struct host_ns reset;      /* the time of the reset, as QEMU reported it */
+	char why[REPORT_TEXT_MAX]; /* the reason that QEMU or the guest's log gives; "": none */
 };
 
 struct report {
 	bool simulated;
 	bool imported; /* from another tracer's recording */
-	bool cut;      /* the recording ends in the middle */
+	bool cut;      /* the recording is incomplete at its end */
 	struct host_ns begin, end;
 	bool wall_known;
-	int64_t wall_offset_ns; /* CLOCK_REALTIME minus the timeline's clock, at the beginning */
+	int64_t wall_offset_ns; /* CLOCK_REALTIME minus the timeline's clock, at `begin` */
 	size_t n_wall_steps;
 	struct report_wall_step *wall_steps; /* in order of t */
 	size_t n_reboots;
-	struct report_reboot *reboots; /* by VM, in order */
+	struct report_reboot *reboots; /* by VM, in order of time */
 	int64_t threshold_ns;
 	size_t n_clocks;
 	struct report_clock *clocks; /* one per VM */
@@ -341,30 +347,30 @@ struct report {
 	struct report_loss *losses;
 	size_t n_incidents;
 	struct incident *incidents; /* in order of begin */
-	uint64_t dropped_incidents; /* beyond what a report holds */
+	uint64_t dropped_incidents; /* number of those beyond REPORT_INCIDENTS_MAX */
 	size_t n_watchdogs;
 	struct report_watchdog *watchdogs;
 	size_t n_vcpus;
 	struct report_vcpu *vcpus;
-	unsigned needed_percent; /* so much of a vCPU's time must be observed: coverage.h */
+	unsigned needed_percent; /* share of a vCPU's time that must be observed (coverage.h) */
 	size_t n_gaps;
-	struct report_gap *gaps; /* the longest REPORT_GAPS_MAX, by begin */
-	uint64_t dropped_gaps;   /* shorter ones */
+	struct report_gap *gaps; /* the longest REPORT_GAPS_MAX, in order of begin */
+	uint64_t dropped_gaps;   /* number of shorter ones */
 	size_t n_stacks;
-	struct stack **stacks; /* those that evidence names */
+	struct stack **stacks; /* the stacks that evidence refers to */
 };
 
-/* With its incidents, their texts and stacks. NULL is allowed. */
+/* Frees the report and all that it owns. `r` may be NULL. */
 void report_free(struct report *r);
-/* Fills `indices` with those of the `max` longest incidents, healthy ones last, in order of begin.
- * Returns how many. */
+/* Selects the `max` longest incidents, healthy ones last. Fills `indices` with their indices in
+ * ascending order and returns their number. */
 size_t report_longest(const struct report *r, size_t max, size_t *indices);
 
-/* NULL if the report does not hold it. */
+/* Returns the stack with this id; NULL if the report does not have it. */
 const struct stack *report_stack_find(const struct report *r, uint32_t id);
-/* CLOCK_REALTIME at `t`, as the host's clock showed it then. Meaningless unless wall_known. */
+/* Returns the value of the host's CLOCK_REALTIME at `t`, in ns. Valid only if r->wall_known. */
 int64_t report_wall_ns(const struct report *r, struct host_ns t);
-/* Its VM's name, "" if unknown. */
+/* Returns the name of a VM; "" if unknown. */
 const char *report_vm_name(const struct report *r, uint32_t vm);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Does a guest's task compute, or does it spin for something that another CPU of the guest has? The
- * events of its kernel look alike; samples of its stack (vcpuscope-agent --sample-hz) tell. One
- * table of the kernel's functions that spin decides, by the innermost frame.
+ * Distinguishes a guest task that computes from one that spins for something that another guest CPU
+ * has. The guest's events look the same in both cases, so this uses samples of the task's stack
+ * (vcpuscope-agent --sample-hz). A table of kernel functions that spin (spins.c) decides, by the
+ * innermost frames.
  */
 #ifndef STALL_SPINS_H
 #define STALL_SPINS_H
@@ -10,18 +11,18 @@
 #include "host-collector/analyze/stall/facts.h"
 
 enum spin_kind {
-	SPIN_UNKNOWN, /* a stack whose frames have not come */
-	SPIN_NONE,
-	SPIN_LOCK, /* for a lock */
-	SPIN_CALL, /* until other CPUs have run the function that it sent them */
+	SPIN_UNKNOWN, /* the stack's frames are missing */
+	SPIN_NONE,    /* computes */
+	SPIN_LOCK,    /* spins for a lock */
+	SPIN_CALL,    /* waits until other CPUs have run a function that it sent them */
 };
 
-/* Of a stack in the guest's kernel. `function`: set to the name that decides, inside the stack; the
- * innermost one if none does. */
+/* Classifies a stack of the guest's kernel. Sets *function to the function that decides, or to the
+ * innermost one; the string belongs to the stack. */
 enum spin_kind spin_of_stack(const struct stack *stack, const char **function);
-/* Fills `sampled`, and the kind of every sample. Facts that are closed. */
+/* Fills f->sampled and the kind of each sample. The facts must be closed. */
 void spins_fill(struct stall_facts *f, const struct model *m);
-/* Have the frames of all its samples come? */
+/* Returns true if the frames of all samples have arrived. */
 bool spins_named(const struct stall_facts *f, const struct model *m);
 
 #endif

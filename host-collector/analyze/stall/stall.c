@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One track per guest CPU. Its guest side collects facts of the current stretch (since the last
- * switch) and of the current outermost interrupt; its host side collects facts of the current
- * chain of vCPU states that keep it from the guest. A stretch that has ended waits until the
- * vCPU's spans have been told up to its end, because the model tells them late.
+ * One track per guest CPU. The track collects the facts of the current run interval (since the last
+ * switch), of the current outermost interrupt, and of the current chain of spans in which the host
+ * keeps the vCPU from the guest. An interval that has ended stays pending until the model has
+ * delivered the vCPU's spans up to its end.
  */
 #include "host-collector/analyze/stall/stall.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The guest's side of the stall detector: its events begin, end and fill stretches. */
+/* The guest side of the stall detector: events of the guest begin and end run intervals, and add
+ * facts to them. */
 #include "host-collector/analyze/stall/stall_internal.h"
 
 /* A CPU has shown its tick after STALL_TICKS_WANTED regular intervals below this. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The host's side of the stall detector: what keeps a vCPU from the guest, and the guest's clock.
- */
+/* The host side of the stall detector: chains of spans in which the host keeps a vCPU from the
+ * guest; steps of the guest's clock. */
 #include "host-collector/analyze/stall/stall_internal.h"
 
 static int64_t overlap(struct host_ns a, struct host_ns b, struct host_ns x, struct host_ns y)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of the stall detector share (stall.h): stall_guest.c and stall_host.c take the
- * model's events, stall_pending.c hands out what has ended, stall.c owns it all.
+ * What the files of the stall detector (stall.h) share. stall_guest.c and stall_host.c take the
+ * model's events, stall_storm.c adds up short waits, stall_pending.c reports intervals that have
+ * ended, stall_peer.c compares guest CPUs, stall.c owns the objects.
+ *
+ * A chain, in these files, is a sequence of abutting spans in which the host keeps a vCPU from the
+ * guest (vcpu_span_denies). It has nothing to do with interrupt chains.
  */
 #ifndef STALL_STALL_INTERNAL_H
 #define STALL_STALL_INTERNAL_H
@@ -15,34 +19,37 @@
 
 enum { STALL_RECENT_MAX = 8, STALL_CLAIMED_MAX = 4 };
 
-/* A CPU has shown its tick after this many regular intervals. */
+/* The number of regular intervals after which the usual tick interval of a CPU is known; the
+ * shortest time between two updates of stall_track.proven or two checks of the other vCPUs. */
 #define STALL_TICKS_WANTED   16
 #define STALL_PROVE_EVERY_NS 1000000ll
 
-struct stall_recent { /* a stretch long enough to claim a chain of the host's */
+struct stall_recent { /* a recent interval of at least the threshold */
 	struct host_ns begin, end;
 	bool idle;
-	/* What another CPU may have waited for: */
+	/* What another guest CPU may have waited for. */
 	enum guest_cpu_state kind;
 	int32_t pid;
 	uint32_t number;
 	bool vector, ticks_stopped;
-	struct host_ns denial; /* since when it denied something; its end: nothing */
+	struct host_ns denial; /* begin of its denied time; `end`: none */
 };
 
-/* Short waits since the first of them, and as of the end of the last (stall_storm.c). */
+/* A window of short waits (stall_storm.c): its facts so far, and its facts at the end of its last
+ * wait. */
 struct stall_window {
 	struct stall_facts facts, told;
-	struct host_ns stretch; /* the begin of the heavy stretch in which they lie; 0 none */
+	struct host_ns stretch; /* begin of the heavy interval that contains the waits; 0: none */
 	unsigned pieces;
 	bool open;
 };
 
-struct stall_claimed { /* a window that is told if the stretches in it are not */
+struct stall_claimed { /* a window that is reported if the intervals in it are not */
 	struct stall_facts facts;
 	struct host_ns stretch;
 };
 
+/* The state of one guest CPU. */
 struct stall_track {
 	uint32_t vm;
 	uint16_t cpu;
@@ -52,33 +59,34 @@ struct stall_track {
 	struct host_ns last_tick;
 	bool last_tick_busy;
 	struct host_ns entered; /* the newest entry into an interrupt or softirq */
-	uint64_t err_ns;
+	uint64_t err_ns;        /* bound on the error of its newest event */
+	/* The current run interval of a task, the current outermost interrupt, the current chain.
+	 */
 	struct stall_facts stretch, interrupt, chain;
-	struct loss_balance balance; /* of the stretch's task */
-	struct stall_facts proven;   /* a long stretch as of its newest event, if a loss cuts it */
-	struct stall_facts
-		doubted; /* the stretch as of a gap of one event, if the next event is no */
-	struct stall_facts before; /* a long stretch as of the interrupt's begin, if that is long */
-	struct stall_facts unseen; /* since such a gap: what is missing may be a softirq's entry */
+	struct loss_balance balance; /* of the current task */
+	struct stall_facts proven;   /* `stretch` up to a recent event, used if a loss ends it */
+	struct stall_facts doubted;  /* `stretch` up to a short gap, used if the gap hid a switch */
+	struct stall_facts before;   /* `stretch` up to the begin of `interrupt` */
+	struct stall_facts unseen;   /* since a short gap, which may hide the entry of a softirq */
 	struct stall_facts before_unseen; /* as `before`, for `unseen` */
-	struct stall_facts reading;       /* since the guest's clock was read last */
+	struct stall_facts reading;       /* since the newest reading of the guest's clock */
 	bool reading_valid, chain_open, chain_after_unknown, proven_valid, doubt, doubt_proven,
 		before_valid, unseen_valid, before_unseen_valid;
 	struct stall_recent recent[STALL_RECENT_MAX];
 	unsigned n_recent;
-	struct facts_debt debt; /* by the newest stretch in which the host kept the vCPU */
+	struct facts_debt debt; /* from the newest run interval in which the host kept the vCPU */
 	struct stall_window storm, older, newer;
 	struct stall_claimed claimed[STALL_CLAIMED_MAX];
 	unsigned n_claimed;
-	struct host_ns peers_asked;  /* whether the other vCPUs are settled */
-	struct stall_facts *pending; /* PENDING_MAX of them once one is needed */
+	struct host_ns peers_asked;  /* time of the last check of the other vCPUs */
+	struct stall_facts *pending; /* intervals that have ended; NULL before the first */
 	unsigned n_pending;
 };
 
 struct stall_vm {
 	uint32_t vm;
 	struct host_ns guest_last; /* the newest event of the guest */
-	int64_t tick_interval_ns;  /* of the CPU that showed it last, for those that have not; 0 */
+	int64_t tick_interval_ns;  /* usual one of some CPU, for CPUs without one; 0: unknown */
 	struct waiters waiters;
 	struct hints *hints;
 	struct stall_track *tracks[VS_CPUS_MAX];
@@ -95,55 +103,60 @@ struct stall_detector {
 	struct stall_vm *vms[MODEL_VMS_MAX];
 };
 
-/* NULL if there are too many, or no memory. */
+/* Find or add a VM, a track. Return NULL if there are too many VMs or memory ran out. */
 struct stall_vm *stall_vm_get(struct stall_detector *d, uint32_t vm);
 struct stall_track *stall_track_get(struct stall_vm *v, uint16_t cpu);
 
-/* Nothing joins this guest's times to the host's: they have no bound, or the guest was seen to do
- * things while its vCPUs were elsewhere. k: may be NULL. */
+/* Returns true if the guest's times cannot be joined to the host's: their error has no bound, or
+ * the guest emitted events while its vCPUs were not in the guest. Returns false if k is NULL. */
 bool stall_unproven(const struct stall_detector *d, const struct stall_track *k);
 
 /* ---- stall_pending.c ---- */
 
-/* Adds what only the whole detector knows: the log, the hints, whether anything was denied. */
+/* Completes the facts after the last span: log, samples, hints, interrupts, peers, `denied`. */
 void stall_facts_complete(const struct stall_detector *d, const struct stall_vm *v,
 			  struct stall_facts *f);
-/* Completes and hands out. */
+/* Completes the facts and reports them if something was denied, or if options.all is set. */
 void stall_tell(struct stall_detector *d, const struct stall_vm *v, struct stall_facts *f);
-/* Adds the open span of the vCPU if it follows what has been told. */
+/* Adds the vCPU's open span if all spans before it were delivered. */
 void stall_add_open_span(const struct stall_detector *d, struct stall_facts *f, uint32_t vcpu);
-/* Hands out what is known in full by now; everything if `all`. */
+/* Reports the pending intervals whose facts are complete; all pending ones if `all`. */
 void stall_pending_check(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 			 bool all);
+/* Queues an interval that has ended. Counts it in d->dropped if memory ran out. */
 void stall_pending_add(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 		       const struct stall_facts *f);
-/* What the track knows of a long stretch that ends at `t`. */
+/* Ends the facts at `t` and adds what the track has: threshold, error, tick interval, waiters. */
 void stall_stretch_seal(const struct stall_detector *d, const struct stall_vm *v,
 			const struct stall_track *k, struct stall_facts *f, struct host_ns t);
-/* What is kept of one that is sealed. */
+/* Returns the summary of sealed facts that stall_track.recent keeps. */
 struct stall_recent stall_recent_of(const struct stall_facts *f);
-/* Seals it and has it handed out, if it is long enough. */
+/* If the interval has at least the threshold, seals it at `t` and adds it to `recent`. Queues it
+ * unless the guest CPU idled: denials of an idle CPU are reported as chains. */
 void stall_stretch_end(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 		       struct stall_facts *f, struct host_ns t);
 
 /* ---- stall_peer.c ---- */
 
-/* Which other CPU of the guest the stretch may have waited for. Facts with waits and samples. */
+/* Fills f->guest_peer. `waits` and `sampled` must be filled. */
 void stall_peer_fill(const struct stall_detector *d, const struct stall_vm *v,
 		     struct stall_facts *f);
-/* Have the guest's other CPUs been heard for as long as it takes them to let go? */
+/* Returns true if no other CPU of the guest has a long open run interval, or if 10 ms have passed
+ * since the end of this one. */
 bool stall_peer_settled(const struct stall_vm *v, const struct stall_facts *f, struct host_ns now);
 
 /* ---- stall_storm.c ---- */
 
-/* A span of the vCPU, before the chain takes it. */
+/* Takes a span of the vCPU. Call it before the span is added to k->chain. */
 void stall_storm_span(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 		      const struct vcpu_span *span);
-/* The chain is over. */
+/* k->chain has ended: adds it to the windows, or ends them. */
 void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k);
-/* A stretch was told, or not (f->denied). */
+/* Takes an interval that was judged; NULL: none. If it was reported (f->denied), drops the windows
+ * that overlap it. Reports the claimed windows whose intervals were not reported. */
 void stall_storm_stretch(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 			 const struct stall_facts *f);
+/* Ends the windows. */
 void stall_storm_finish(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k);
 
 /* ---- the model's events: context is the detector ---- */
@@ -154,7 +167,8 @@ void stall_guest_interrupt(void *context, const struct guest_interrupt *i);
 void stall_vcpu_span(void *context, const struct vcpu_span *span);
 void stall_host_instant(void *context, const struct host_instant *i);
 void stall_guest_clock(void *context, const struct guest_clock_reading *r);
-/* The host gives the vCPU back: what kept it from the guest is told, if no stretch tells it. */
+/* Ends k->chain, and reports it if it has at least the threshold and lies in no interval that is
+ * reported. */
 void stall_chain_end(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Two CPUs of one guest that keep their tasks at the same time: one may spin for what the other
- * has, a lock or the answer to a call. Their events look alike. The one that waits cannot have
- * begun before the other kept its CPU, and both let go together.
+ * Two CPUs of one guest have long run intervals at the same time. One may spin for a lock that the
+ * other holds, or for its answer to an IPI. The events of both look the same. The wait cannot begin
+ * before the other CPU's interval, and both intervals end together.
  */
 #include "host-collector/analyze/stall/stall_internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* From a stretch that has ended to the facts that are handed out, once the vCPUs' times are told.
- */
+/* Keeps intervals that have ended until the vCPUs' spans are delivered, then completes and reports
+ * their facts. */
 #include "host-collector/analyze/stall/stall_internal.h"
 
 #include <stdlib.h>

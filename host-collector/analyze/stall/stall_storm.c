@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Many short times in which the host keeps a vCPU from the guest, none of them the threshold long:
- * a quota of a tenth per 100 ms, swap at 5 ms a page. They are added up over a window that lasts as
- * long as they are at least half of it, at most 1 s. A window ends with the last of them.
+ * Storms: many short waits of a vCPU thread, each shorter than the threshold, for example a quota
+ * of a tenth of a CPU per 100 ms, or swap at 5 ms a page. A window adds them up. It lasts at most 1
+ * s, and only as long as the waits are at least half of it. It ends with the last wait.
  *
- * With the guest's side a stretch of a task adds up what lies in it, and no time is told twice. A
- * stretch in which the host took the threshold is heavy: it will be told, so no window crosses its
- * edges, and one inside is told only if the stretch is not after all. Windows go on across other
- * stretches; one that overlaps a stretch which is told for another reason is dropped.
+ * With the guest side, a task's run interval adds up the waits that lie in it, and no time may be
+ * reported twice. An interval in which the host took the threshold is heavy: it is expected to be
+ * reported. So no window crosses its edges, and a window inside it is reported only if the interval
+ * is not. A window continues across other intervals; it is dropped if it overlaps an interval that
+ * is reported for another reason.
  *
- * The stretch in which a piece lies may become heavy, or not. Until that is known there are three
- * windows: `storm` with it, `older` without it, and `newer`, which begins in it.
+ * The interval in which a wait lies may become heavy later. Until this is known there are three
+ * windows: `storm` includes the wait, `older` ends before it, `newer` begins with it.
  */
 #include "host-collector/analyze/stall/stall_internal.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The account of every vCPU over a whole recording: how long it was in which state. It balances if
- * the states sum to the time from its first to its last instant, to the nanosecond; so does every
- * incident's breakdown, and no state is negative. The report's builder checks every incident (and
- * takes the verdict from one that fails); who prints a report checks all of it.
+ * How long each vCPU was in each state over the whole recording.
+ *
+ * Invariant: the states of a vCPU sum exactly to the time from its first to its last instant, the
+ * breakdown of an incident sums exactly to its length, and no time is negative. The report builder
+ * checks each incident and removes the verdict of one that fails. The program that prints a report
+ * checks the whole report.
  */
 #ifndef STALL_STATE_TIMES_H
 #define STALL_STATE_TIMES_H
@@ -12,15 +14,19 @@
 
 struct state_times;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
+/* Subscribes to the model. Feed the model no more after state_times_free. Returns NULL if out of
+ * memory.
+ */
 struct state_times *state_times_new(struct model *m);
 void state_times_free(struct state_times *s);
-/* After model_finish: hands over what there is as r->vcpus. 0 or -ENOMEM. */
+/* Sets r->vcpus, which the report then owns; call it after model_finish. Returns 0 or -ENOMEM. */
 int state_times_give(struct state_times *s, struct report *r);
 
-/* A breakdown that does not add up proves nothing: marks the incident and takes its verdict. */
+/* Checks the incident's breakdown. If it does not add up, marks the incident as inconsistent and
+ * removes its verdict. */
 void incident_verify(struct incident *i);
-/* How many vCPUs and incidents of the report do not add up; `why` describes the first. */
+/* Returns the number of vCPUs and incidents that break the invariant. `why` describes the first; it
+ * is unchanged if there is none. */
 size_t report_imbalances(const struct report *r, char *why, size_t why_bytes);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From the facts of a stretch to its cause. Every verdict is one row of one table (verdict.c): how
- * much of the denied time it accounts for, what contradicts it, what data it cannot do without.
- * All rows are measured; the one that accounts for most wins, the next is the runner-up. How sure
- * the answer is follows from shares alone, see docs/verdicts.md.
+ * Finds the cause of a stall from the facts of its interval. Each verdict is a row of one table
+ * (verdict.c): how much of the denied time it accounts for, what contradicts it, which data it
+ * needs. The row that accounts for the most time is the verdict, the next one is the runner-up.
+ * docs/verdicts.md has the limits that decide the confidence.
  */
 #ifndef STALL_VERDICT_H
 #define STALL_VERDICT_H
@@ -13,27 +13,29 @@
 
 struct verdict_rule {
 	enum verdict verdict;
-	const char *holds;       /* in words, for people */
-	const char *contradicts; /* what would speak against it */
-	uint32_t needs;          /* bits of enum missing_data: without them at most likely */
-	/* Nanoseconds of denied time that this cause accounts for; 0: it does not hold. */
+	const char *holds;       /* the condition, as text */
+	const char *contradicts; /* what would contradict it, as text */
+	uint32_t needs;          /* bit per enum missing_data; if any is missing, at most likely */
+	/* Returns the denied time in ns that this cause accounts for; 0: none. */
 	int64_t (*accounts_for)(const struct stall_facts *f);
-	/* Does something speak against it? Then it is at most likely. NULL: never. */
+	/* Returns true if something contradicts the cause; it is then at most likely. May be NULL.
+	 */
 	bool (*contradicted)(const struct stall_facts *f);
-	/* One plain sentence. */
+	/* Writes incident.because, one sentence about `ns` of denied time. */
 	void (*because)(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
 			size_t out_bytes);
-	/* Who did it, if a culprit is known. May be NULL. */
+	/* Adds the culprits to the incident. May be NULL. */
 	void (*culprits)(const struct stall_facts *f, const struct model *m, struct incident *out);
 };
 
 extern const struct verdict_rule verdict_rules[];
 extern const size_t verdict_rules_count;
 
-/* Fills everything of `out`. The model tells names. */
+/* Fills the incident from the facts: verdict, culprits, evidence, texts and detectors. Leaves the
+ * dmesg times unset. Takes names from the model. */
 void verdict_judge(const struct stall_facts *f, const struct model *m, struct incident *out);
 
-/* Takes back whatever verdict joined the guest's side to the host's. */
+/* Removes the verdict, because the guest's times cannot be joined to the host's. */
 void verdict_unjoin(struct incident *i);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the rows of the verdict table are made of, inside analyze/ only: verdict.c holds the table.
- * Each is a column's function of struct verdict_rule, which says what it returns.
+ * The functions that the rows of the verdict table (verdict.c) consist of. struct verdict_rule in
+ * verdict.h describes each kind of function.
  */
 #ifndef STALL_VERDICT_PARTS_H
 #define STALL_VERDICT_PARTS_H
@@ -9,7 +9,7 @@
 #include "host-collector/analyze/stall/facts.h"
 #include "host-collector/analyze/stall/report.h"
 
-/* accounts_for: nanoseconds of the denied time that this cause explains (verdict_causes.c). */
+/* accounts_for: return the denied time in ns that the cause accounts for (verdict_causes.c). */
 int64_t cause_stopped_ns(const struct stall_facts *f);
 int64_t cause_migration_ns(const struct stall_facts *f);
 int64_t cause_lockup_ns(const struct stall_facts *f);
@@ -31,7 +31,7 @@ int64_t cause_nested_ns(const struct stall_facts *f);
 int64_t cause_device_ns(const struct stall_facts *f);
 int64_t cause_spin_ns(const struct stall_facts *f);
 
-/* contradicted: something speaks against the cause (verdict_causes.c). */
+/* contradicted: return true if something contradicts the cause (verdict_causes.c). */
 bool against_clock_unproven(const struct stall_facts *f);
 bool against_guest_was_alive(const struct stall_facts *f);
 bool against_few_samples(const struct stall_facts *f);
@@ -47,7 +47,7 @@ bool against_peer_unproven(const struct stall_facts *f);
 bool against_tick_unwanted(const struct stall_facts *f);
 bool against_owner_unproven(const struct stall_facts *f);
 
-/* because: one plain sentence about `ns` of denied time (verdict_text.c). */
+/* because: write one sentence about `ns` of denied time (verdict_text.c). */
 void because_stopped(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
 		     size_t n);
 void because_migration(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
@@ -89,25 +89,26 @@ void because_lost(const struct stall_facts *f, const struct model *m, int64_t ns
 void because_late_tick(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
 		       size_t n);
 
-/* The tasks of one kind, or of one cgroup, that had the pCPU longest together
+/* A group of tasks with similar names, or of one cgroup, that held the pCPU
  * (verdict_culprits.c). */
 struct culprits_sum {
-	int32_t pid; /* of them, who had most: most_ns */
-	unsigned n;
+	int32_t pid; /* the task that held the pCPU longest, for most_ns */
+	unsigned n;  /* number of tasks */
 	int64_t ns, most_ns;
-	uint32_t cgroup; /* by model_cgroup_of(); 0: not known, or not one */
+	uint32_t cgroup; /* for model_cgroup_of(); 0: unknown or several */
 };
+/* Finds the group that held the pCPU longest. Returns false if no holder is known. */
 bool culprits_largest(const struct stall_facts *f, const struct model *m, bool by_cgroup,
 		      struct culprits_sum *out);
-/* A culprit whose VM is known: "VM web2, vCPU 0", and whose word that is. */
+/* Writes the VM of a culprit, for example "VM web2, vCPU 0". Adds a note if the name is a claim. */
 void culprit_vm_text(const struct report_culprit *x, char *out, size_t n);
-/* The host's task, and the VM that it runs, if it does. */
 struct holder_text {
 	char text[200];
 };
+/* Returns the name of a host task, after its VM if it is a thread of a VMM. */
 struct holder_text holder_text(const struct stall_facts *f, const struct model *m, int32_t pid);
 
-/* culprits: adds who did it to out->culprits, most time first (verdict_culprits.c). */
+/* culprits: add the culprits to out->culprits, longest time first (verdict_culprits.c). */
 void culprits_senders(const struct stall_facts *f, const struct model *m, struct incident *out);
 void culprits_holders(const struct stall_facts *f, const struct model *m, struct incident *out);
 void culprits_lock_holders(const struct stall_facts *f, const struct model *m,
