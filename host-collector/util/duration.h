@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Durations as text: what reports print and what options accept. */
+/* Converts durations to the text that reports print, and from the text that options accept. */
 #ifndef UTIL_DURATION_H
 #define UTIL_DURATION_H
 
 #include <stdint.h>
 
-/* "412 ms", "3.5 ms", "80 us": three digits at least, for people. */
+/* A duration as text: "80 us", "3.5 ms", "412 ms", "12.0 s". */
 struct duration_text {
 	char text[24];
 };
-/* Of nanoseconds, with a unit that people read ("250 us", "1.5 ms", "12.0 s"). By value, to stand
- * in an argument list. */
+/* Formats nanoseconds for people. Returns the text by value, for use in an argument list. */
 struct duration_text duration_text(int64_t ns);
 
-/* "100ms" to nanoseconds. 0 or -EINVAL (no unit, zero, overflow). */
+/* Parses a positive number with a unit (ns, us, ms, s, m, h), such as "100ms", into nanoseconds.
+ * Returns 0, or -EINVAL if the number or the unit is missing, or if the result is below 1 ns or
+ * exceeds 9.2e18 ns. */
 int duration_parse(const char *text, uint64_t *ns);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Text that a guest or another user chose, made safe to show: task names, symbols, VM names. What
- * could steer a terminal, hide or reorder what stands beside it (control characters, terminal
- * escapes, bidirectional overrides, invisible characters, bytes that are no UTF-8) is spelled out.
+ * Makes text from a guest or from another user safe to show: task names, symbols, VM names.
+ * Characters that could control a terminal, or hide or reorder the text beside them, are written as
+ * escapes: control characters, bidirectional overrides, invisible characters and bytes that are not
+ * valid UTF-8.
  */
 #ifndef UTIL_ESCAPE_H
 #define UTIL_ESCAPE_H
@@ -11,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The character at the beginning of a NUL-terminated, non-empty text. An overlong, surrogate or
- * broken sequence is one invalid byte. */
+/* Decodes the first character of a non-empty, NUL-terminated text. In an overlong, surrogate or
+ * incomplete sequence, the first byte is returned as one invalid character. */
 struct character {
 	uint32_t code;
 	unsigned bytes;
@@ -20,13 +21,15 @@ struct character {
 };
 struct character character_at(const char *text);
 
-/* Would showing this character do more than show it? */
+/* Returns true if the character could control a terminal, or is invisible, or changes the
+ * direction of the text. */
 bool character_is_unsafe(uint32_t code);
 
 enum { ESCAPED_MAX = 640 };
 
-/* For terminals and files: unsafe characters as \n, \x1b or \u{202e}, a backslash doubled. Longer
- * texts are cut. By value, so that it can stand in an argument list. */
+/* Escapes text for terminals and files: writes an unsafe character as \n, \x1b or \u{202e}, and a
+ * backslash as two. Truncates the result to ESCAPED_MAX - 1 bytes. Returns the text by value, for
+ * use in an argument list. */
 struct escaped {
 	char text[ESCAPED_MAX];
 };

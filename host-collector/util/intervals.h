@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Small sets of times: sorted pieces that do not touch. Bounded: of more than INTERVALS_MAX pieces
- * the later ones are left out, so a length is never too large.
+ * Small sets of times, stored as sorted intervals that neither overlap nor touch. A set holds at
+ * most INTERVALS_MAX intervals. A full set discards its latest interval, so its length may be too
+ * small.
  */
 #ifndef UTIL_INTERVALS_H
 #define UTIL_INTERVALS_H
@@ -18,11 +19,11 @@ struct intervals {
 	} at[INTERVALS_MAX];
 };
 
-/* Adds [begin, end), clipped to `within`. */
+/* Adds [begin, end), clipped to `within`. Joins it with the intervals that it touches. */
 void intervals_add(struct intervals *s, int64_t begin, int64_t end, struct interval within);
-/* What lies in both. `out` is neither of them. */
+/* Writes the intersection of `a` and `b` to `out`, which must be neither of them. */
 void intervals_common(const struct intervals *a, const struct intervals *b, struct intervals *out);
-/* What lies in `a` and not in `b`. `out` is neither of them. */
+/* Writes the times that are in `a` and not in `b` to `out`, which must be neither of them. */
 void intervals_without(const struct intervals *a, const struct intervals *b, struct intervals *out);
 int64_t intervals_length(const struct intervals *s);
 int64_t intervals_longest(const struct intervals *s);

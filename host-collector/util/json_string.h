@@ -4,8 +4,9 @@
 
 struct json_object;
 
-/* A JSON string that is safe to print: what could steer a terminal is written as \uXXXX, bytes that
- * are no UTF-8 as U+FFFD; json-c itself passes both through. NULL on ENOMEM. */
+/* Returns a new JSON string that is safe to print, or NULL on ENOMEM. The caller owns it. When it
+ * is printed, characters that could control a terminal become \uXXXX and bytes that are not valid
+ * UTF-8 become U+FFFD. json-c itself prints both unchanged. */
 struct json_object *json_string_new(const char *text);
 
 #endif

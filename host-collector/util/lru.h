@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A bounded index: 64-bit keys to slots 0..capacity-1 of the caller's own arrays. When it is full,
- * the least recently touched key gives up its slot, so a peer that invents keys costs no memory.
- * The hash is seeded per index: a peer cannot choose keys that collide.
+ * A bounded index that maps 64-bit keys to slots 0..capacity-1 of the caller's own arrays. When it
+ * is full, a new key takes the slot of the least recently used key, so a peer that invents keys
+ * cannot make memory grow. Each index seeds its hash with a random number, so a peer cannot choose
+ * keys that collide.
  */
 #ifndef UTIL_LRU_H
 #define UTIL_LRU_H
@@ -22,18 +23,20 @@ struct lru_entry {
 
 struct lru {
 	uint32_t capacity, count, mask;
-	uint32_t begun; /* slots below it were given to a key at least once */
+	uint32_t begun; /* slots in use are below this number */
 	uint32_t newest, oldest, free;
 	uint64_t seed;
-	uint32_t *buckets; /* slot + 1, 0 empty; linear probing */
+	uint32_t *buckets; /* slot + 1, or 0 if empty; linear probing */
 	struct lru_entry *entries;
-	uint32_t recent[LRU_RECENT]; /* the slot of the key asked for last that ends so */
+	/* A cache of recent lookups: the slot of the last key with key % LRU_RECENT == i. */
+	uint32_t recent[LRU_RECENT];
 };
 
-/* Room for `capacity` keys, all of it allocated now, and touched as keys come. 0 or -ENOMEM. */
+/* Allocates memory for `capacity` keys. Returns 0 or -ENOMEM. */
 int lru_init(struct lru *l, uint32_t capacity);
 void lru_fini(struct lru *l);
-/* What lru_find and lru_put do where the key was not asked for lately. */
+/* The parts of lru_find() and lru_put() that do not use the cache of recent lookups. Call those
+ * instead. */
 uint32_t lru_search(const struct lru *l, uint64_t key);
 uint32_t lru_touch(struct lru *l, uint64_t key, bool *fresh);
 
@@ -44,14 +47,14 @@ static inline bool lru_is_recent(const struct lru *l, uint64_t key)
 	return slot != LRU_NONE && l->entries[slot].key == key && l->entries[slot].used;
 }
 
-/* The slot of `key`, or LRU_NONE. */
+/* Returns the slot of `key`, or LRU_NONE. */
 static inline uint32_t lru_find(const struct lru *l, uint64_t key)
 {
 	return lru_is_recent(l, key) ? l->recent[key % LRU_RECENT] : lru_search(l, key);
 }
 
-/* The slot of `key`, made the most recent. *fresh: the slot was given to this key just now, and
- * what the caller keeps there belongs to nobody or to an evicted key. */
+/* Returns the slot of `key` and makes `key` the most recently used. Sets *fresh if the key is new:
+ * the caller's data in this slot is then unused or belongs to an evicted key. */
 static inline uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
 {
 	uint32_t slot = l->recent[key % LRU_RECENT];
@@ -62,7 +65,7 @@ static inline uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
 	return slot;
 }
 
-/* This slot is the next to be evicted. */
+/* Makes the slot's key the next that is evicted. */
 void lru_age(struct lru *l, uint32_t slot);
 void lru_remove(struct lru *l, uint32_t slot);
 
@@ -71,7 +74,8 @@ static inline bool lru_used(const struct lru *l, uint32_t slot)
 	return l->entries[slot].used;
 }
 
-/* All used slots are below it: a loop over them need not go on to the capacity. */
+/* Returns a number that is larger than every slot in use, for loops over all slots. It is at most
+ * the capacity. */
 static inline uint32_t lru_slots(const struct lru *l)
 {
 	return l->begun;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Where the daemon's files are, for the daemon and for the programs that speak to it. */
+/* Paths of the daemon's files, for the daemon and for the programs that connect to it. */
 #ifndef UTIL_PATHS_H
 #define UTIL_PATHS_H
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A ring of RELAY_CHUNKS chunks between two threads, without the chunks: which of them the writer
- * fills, and which the reader works on. The writer's is always empty when it gets it, and at most
- * the others are on their way: a writer that is far ahead waits, until half of them are back. A
- * reader that has nothing to do sleeps until half of them are on their way, or the writer settles:
- * waking it for each costs both of them more than the work.
+ * The synchronization of a ring of RELAY_CHUNKS chunks between one writer thread and one reader
+ * thread. The chunks themselves belong to the caller.
+ *
+ * The writer always has an empty chunk to fill. When all chunks are published, it waits until the
+ * reader has returned half of them. A reader that finds no published chunk sleeps until half of the
+ * chunks are published, or until the writer calls relay_settle() or relay_end(): a wake-up for each
+ * chunk would cost more than the work itself.
  */
 #ifndef UTIL_RELAY_H
 #define UTIL_RELAY_H
@@ -18,33 +20,35 @@ enum { RELAY_CHUNKS = 16 };
 struct relay {
 	pthread_mutex_t lock;
 	pthread_cond_t published_more, taken_enough;
-	size_t published, taken; /* ever */
-	size_t enough;           /* so few on their way wake the writer */
+	size_t published, taken; /* totals since relay_init() */
+	size_t enough;           /* wake the writer when no more chunks than this are published */
 	bool writer_waits, reader_waits, ended;
 };
 
 void relay_init(struct relay *r);
 void relay_fini(struct relay *r);
 
-/* The writer's. */
+/* Functions for the writer: */
 
-/* The index of the chunk that is filled. */
+/* Returns the index of the chunk that the writer may fill. */
 static inline size_t relay_filled(const struct relay *r)
 {
 	return r->published % RELAY_CHUNKS;
 }
-/* The filled one goes on its way; the next is empty. */
+/* Passes the filled chunk to the reader. Waits if no other chunk is empty. */
 void relay_publish(struct relay *r);
-/* Until all are back. What the reader did with them is seen from then on. */
+/* Waits until the reader has returned all chunks. The writer then sees all changes that the reader
+ * made. */
 void relay_settle(struct relay *r);
-/* No more follow. */
+/* Declares that no more chunks follow. */
 void relay_end(struct relay *r);
 
-/* The reader's. */
+/* Functions for the reader: */
 
-/* The index of the oldest chunk on its way, once there is one. False: no more follow. */
+/* Waits for a published chunk and sets *index to the oldest one. Returns false if the writer has
+ * ended and no chunk is left. */
 bool relay_await(struct relay *r, size_t *index);
-/* It is empty again. */
+/* Returns the oldest published chunk to the writer as empty. */
 void relay_return(struct relay *r);
 
 #endif

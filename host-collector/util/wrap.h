@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Text of any width on a page of 100 columns: long lines go on below where their text began. */
+/* Wraps lines for a page of WRAP_COLUMNS columns. A continuation line is indented to the column in
+ * which the text after the labels of its line begins. */
 #ifndef UTIL_WRAP_H
 #define UTIL_WRAP_H
 
@@ -7,13 +8,13 @@
 
 enum { WRAP_COLUMNS = 100 };
 
-/* A stream that breaks what is written to it into lines of at most WRAP_COLUMNS and passes them on;
- * colours take no room. fclose() it before `to`, to which the last line goes then. NULL on ENOMEM.
- */
+/* Opens a stream that wraps its lines at WRAP_COLUMNS and writes them to `to`. Colour sequences
+ * have no width. fclose() writes the last, unfinished line, so `to` must be closed later. Returns
+ * NULL on ENOMEM. */
 FILE *wrap_open(FILE *to);
-/* The same for one text at a time, which ends with a line. */
+/* Formats a text that ends with a newline, wraps it and writes it to `to`. */
 void wrap_print(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Characters of a text, colours left out. */
+/* Returns the number of characters in `text` without colour sequences. */
 unsigned wrap_width(const char *text);
 
 #endif
