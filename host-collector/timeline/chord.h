@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A VMM's pause stops the clock that stamps a guest's events, not its TSC. The agent, which samples
- * both at every drain, maps the stamps in between by a straight line (clock/capture.h), so it
- * spreads those of the drain that spans a pause over the pause. It tells between which two samples
- * (batch.chord_begin, chord_end). Where the pause is known exactly, every stamp goes back to the
- * side where it belongs.
+ * Corrects the times of guest events in a drain during which the VMM paused the VM.
+ *
+ * A pause stops the clock that stamps a guest's events, but not the guest's TSC. The agent samples
+ * both clocks before and after each drain and converts stamps with a straight line between the two
+ * samples (clock/capture.h), the chord. If the VM was paused between the samples, this line spreads
+ * the events over the pause. Each batch names the two samples (chord_begin, chord_end). If the
+ * pause is known exactly, chord_straighten() moves each stamp back to the side of the pause on
+ * which the event happened.
  */
 #ifndef TIMELINE_CHORD_H
 #define TIMELINE_CHORD_H
@@ -14,10 +17,10 @@
 #include "host-collector/timeline/vm_clock.h"
 #include "proto/codec.h"
 
-/* Puts the batch's stamps right and narrows its time_err. false, and nothing is changed, if the
- * batch contradicts the pause, or some stamp may lie on either side, or the pause is not much
- * longer than the rest of the drain: then the clock may have been set back instead, while events
- * went on. */
+/* Corrects the stamps of a batch and reduces its time_err. Returns false and changes nothing if
+ * the pause is not between the two samples, is less than 4 times as long as the rest of the drain
+ * (the clock may have been set back instead, while events continued), contradicts the batch's
+ * time_err, or if a stamp may lie on either side of the pause. */
 bool chord_straighten(struct batch *b, const struct vm_clock_pause *pause);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How well a guest's clock is known, and by what. */
+/* Summarises how a guest's clock is converted, and how precisely. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

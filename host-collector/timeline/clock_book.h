@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The clocks of one recording or live session: what is known about the host's TSC and about each
- * guest's stream clock, and the conversion of stream times to the timeline's nanoseconds.
+ * Collects what is known about the host's clocks and about each guest's stream clock, for one
+ * recording or live session, and converts stream times to the timeline's nanoseconds:
  *
  *   host stream:  TSC -> raw_clock -> host_ns
  *   guest stream: stream clock -> vm_clock or echo_sync -> host TSC -> raw_clock -> host_ns
  *
- * vm_clock (the hypervisor's own parameters, exact) where round trips confirm it; else echo_sync,
- * where the hypervisor says nothing. Where the two contradict each other, nothing is proven: the
- * error is unbounded. Every boot of a guest's kernel has a clock of its own (guest_clock.h).
+ * vm_clock uses the hypervisor's own parameters and is exact. It is used where round trips confirm
+ * these parameters. echo_sync uses the round trips and is used where the parameters are unknown. If
+ * the round trips contradict the parameters, the error of a time is unbounded. Each boot of a
+ * guest's kernel has its own clock (guest_clock.h).
  *
- * Every conversion carries the sum of the errors on its way: the stamp's own, the echo map's, the
- * raw clock's. Facts may arrive before the hello that names the clock's rate; they are kept until
- * then (a bounded number). A guest that never answered an echo is placed by the arrival of its
- * messages, with an unbounded error: method "none".
+ * The bound of a converted time is the sum of the bounds of all steps: that of the stamp, of the
+ * echo map and of the raw clock. Observations may arrive before the HELLO with the clock's rate: a
+ * limited number of them is kept until then. If a guest never answered an echo request, its events
+ * are placed by the arrival times of its messages, with an unbounded error (method "none").
  */
 #ifndef TIMELINE_CLOCK_BOOK_H
 #define TIMELINE_CLOCK_BOOK_H
@@ -29,133 +30,144 @@
 #include "proto/message.h"
 
 /*
- * The range of all times. What a recording or a peer says lies outside of it is refused where it
- * enters, so that sums, differences and small multiples of times behind that point cannot overflow:
- * no duration of a recording exceeds 2^54 ns, and 2^9 times that fits an int64_t.
+ * The range of all times. A value outside this range is rejected when it is read from a recording
+ * or a peer, so that later sums, differences and small multiples of times cannot overflow: no
+ * duration of a recording exceeds 2^54 ns, and 2^9 times that fits an int64_t.
  */
-#define HOST_NS_LIMIT     (1ll << 61) /* either way: 73 years, by whatever clock */
+#define HOST_NS_LIMIT     (1ll << 61) /* 73 years, before and after 0, for each clock */
 #define REALTIME_NS_LIMIT (1ll << 62) /* the year 2116 */
-#define SPAN_NS_LIMIT     (1ll << 53) /* of a recording, from its first sample: 104 days */
+#define SPAN_NS_LIMIT     (1ll << 53) /* 104 days from the first sample of a recording */
 
 struct clock_book;
 
 struct clock_book *clock_book_new(void); /* NULL on ENOMEM */
 void clock_book_free(struct clock_book *b);
-/* From now on times further from the first sample than SPAN_NS_LIMIT are out of range too: for a
- * recording. A collector may run for longer. */
+/* Also rejects times that are further than SPAN_NS_LIMIT from the first sample, from now on. For
+ * recordings: a collector may run for longer. */
 void clock_book_limit_span(struct clock_book *b);
-/* Is what a clock sample says within the range of all times? */
+/* Returns true if all values of a clock sample are in the range of all times. */
 bool clock_sample_in_range(const struct message_clock_sample *sample);
 
-/* Facts, in order of arrival. 0 or -ENOMEM; facts that contradict themselves are ignored. `boot`
- * counts the boots of a guest's kernel (boots.h): each has a clock of its own. */
+/* The following functions add observations in order of arrival and ignore those that contradict
+ * themselves. Those that return int return 0 or -ENOMEM. `boot` counts the boots of the guest's
+ * kernel (boots.h). */
 int clock_book_hello(struct clock_book *b, uint32_t source, uint32_t boot,
 		     const struct message_hello *hello);
-/* Any frame of this boot had arrived at `arrival_tsc`. */
+/* Notes that a frame of this boot arrived at host TSC `arrival_tsc`. */
 void clock_book_heard(struct clock_book *b, uint32_t source, uint32_t boot, uint64_t arrival_tsc);
 int clock_book_host_sample(struct clock_book *b, const struct message_clock_sample *sample);
-/* Of the newest boot. */
+/* Adds a round trip. It belongs to the newest boot. */
 int clock_book_echo(struct clock_book *b, const struct message_echo_observation *o);
 int clock_book_vm_clock(struct clock_book *b, const struct message_vm_clock *m);
-/* What the guest's own pvclock page held. */
+/* Adds the content of the pvclock page that the guest itself read. */
 int clock_book_guest_page(struct clock_book *b, uint32_t source,
 			  const struct message_vm_clock_pvclock *m);
 int clock_book_dmesg(struct clock_book *b, uint32_t source, uint32_t boot,
 		     const struct message_dmesg_point *point);
-/* The recording was imported: guests whose hello says STREAM_CLOCK_HOST_TSC are stamped in the
- * host's ticks already, by whoever imported them; method "stated". Without it, and live, no guest
- * is believed to know the host's clock. */
+/* Declares that the recording was imported. Events of a guest whose HELLO says
+ * STREAM_CLOCK_HOST_TSC are then stamped in host TSC ticks already (method "stated"). In other
+ * recordings and in live sessions such a stamp is not trusted. */
 void clock_book_imported(struct clock_book *b);
-/* The source's clock was stopped, or (`stops` false) went on, at host time `at`. */
+/* Notes that the source's clock was stopped (`stops`) or restarted at host TSC `at`. */
 void clock_book_break(struct clock_book *b, uint32_t source, struct host_tsc at, bool stops);
-/* A message that the source stamped `stream_time` had arrived at `arrival_tsc`. */
+/* Notes that a message with the source's stamp `stream_time` arrived at host TSC `arrival_tsc`. */
 int clock_book_arrival(struct clock_book *b, uint32_t source, uint32_t boot, uint64_t stream_time,
 		       uint64_t arrival_tsc);
-/* No more facts for now: rates that no hello gave are estimated from the facts themselves, and
- * sources without an echo are placed by arrival. 0 or -ENOMEM. */
+/* Completes the clocks with the observations so far: estimates rates that no HELLO stated, and
+ * places sources without a round trip by arrival. Returns 0 or -ENOMEM. */
 int clock_book_settle(struct clock_book *b);
 
-/* Can times of this source be converted? The host has one boot, 0. */
+/* Returns true if times of this boot of the source can be converted. The host has one boot, 0. */
 bool clock_book_knows(const struct clock_book *b, uint32_t source, uint32_t boot);
-/* Those of any of its boots? */
+/* Returns true if times of any boot of the source can be converted. */
 bool clock_book_knows_any(const struct clock_book *b, uint32_t source);
-/* false if not, or if it is out of range. stamp_err: what the stamp already carries, in ticks of
- * the stream clock. */
+/* Converts a stream time. stamp_err is the bound that the stamp already has, in ticks of the
+ * stream clock. Returns false if the clock is unknown or the result is out of range. */
 bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint32_t boot,
 		      uint64_t stream_time, uint64_t stamp_err, struct host_time *out);
-/* host_ns of a host TSC value, such as an arrival. false if not known or out of range. */
+/* Converts a host TSC value, for example an arrival time. Returns false if the host's clock is
+ * unknown or the result is out of range. */
 bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns *out);
-/* CLOCK_REALTIME less host_ns, at `t`. false if no sample of the host's clocks was seen, or
- * none that knew the wall clock. */
+/* Sets *offset_ns to CLOCK_REALTIME minus host_ns at time `t`. Returns false if no sample of
+ * CLOCK_REALTIME is known. */
 bool clock_book_wall_offset(const struct clock_book *b, struct host_ns t, int64_t *offset_ns);
-/* The i-th time that somebody set the host's wall clock: when, to within half of the time between
- * two samples, and by how much. False past the last; 64 are kept. */
+/* Returns the i-th step of the host's wall clock: its size, and its time as the middle between the
+ * two samples around it. Returns false after the last. At most 64 steps are kept. */
 bool clock_book_wall_step(const struct clock_book *b, size_t i, struct host_ns *t, int64_t *by_ns);
-/* Point number `i` of the host's CLOCK_MONOTONIC against host_ns (raw_clock_monotonic_point). False
- * past the last. */
+/* Returns the i-th point that relates the host's CLOCK_MONOTONIC to host_ns
+ * (raw_clock_monotonic_point). Returns false after the last. */
 bool clock_book_monotonic_point(const struct clock_book *b, size_t i, struct host_ns *t,
 				struct monotonic_ns *monotonic);
 /*
- * Fills t and err_ns of out[0..n) for the events of one batch; the rest of out[] is left alone.
- * Maps the ends of spans of at most 1/8 s and interpolates between them: the true map is a line
- * there, so the ends' bound holds between them. Where the ends say that it is not, every event is
- * mapped by itself. false if the source's times cannot be converted.
+ * Converts the times of one batch's events: sets t and err_ns of out[0..n) and leaves the other
+ * members alone. Converts the first and last event of each interval of at most 1/8 s and
+ * interpolates between them: the true map is a straight line there, so the larger bound of the two
+ * holds for all events between them. If the slope shows that the map is not a straight line, or if
+ * the clock is known to change its rate or offset, converts each event separately. Returns false if
+ * a time of the source cannot be converted.
  */
 bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot,
 		    const struct vs_event *events, size_t n, uint64_t stamp_err,
 		    struct timeline_event *out);
 
-/* Is an instant known so badly (+-err_ns) because the VM was paused then? */
+/* Returns true if the VM may have been paused at time `t` +- err_ns and this pause explains such a
+ * large error. */
 bool clock_book_beside_pause(const struct clock_book *b, uint32_t source, struct host_ns t,
 			     uint64_t err_ns);
-/* The one pause of the VM between these stream times that the hypervisor's parameters show. false:
- * none, or more than one, or one that is not all inside. */
+/* Finds the pause of the VM between two stream times, as the hypervisor's parameters show it.
+ * Returns false if there is no pause or more than one, or if it is not entirely inside. */
 bool clock_book_pause_between(const struct clock_book *b, uint32_t source, uint32_t boot,
 			      uint64_t from, uint64_t until, struct vm_clock_pause *out);
 
-/* The guest's printk time at host time `t`, with the bound. */
+/* Converts host time `t` to the guest's printk time, with its bound. Returns false if it is
+ * unknown. */
 bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct host_ns t,
 			 struct dmesg_time *out);
 
-/* The next three: of the newest boot that can have had this stream time. */
-/* Host TSC at the guest's stream time, and the bound. false if not known. */
+/* The next three functions use the newest boot in which the stream time is possible. */
+/* Converts a guest's stream time to host TSC, with its bound in ticks. Returns false if the clock
+ * is unknown. */
 bool clock_book_to_tsc(const struct clock_book *b, uint32_t source, uint64_t stream_time,
 		       struct host_tsc *tsc, uint64_t *err_ticks);
 bool clock_book_any_to_ns(const struct clock_book *b, uint32_t source, uint64_t stream_time,
 			  struct host_time *out);
 /*
- * The guest's printk clock at its stream time, and the bound. That clock follows the stream clock
- * at a constant rate, but may have been stepped once between the two points around it; a step
- * beyond the newest point is not known.
+ * Converts a guest's stream time to its printk time, with its bound. The printk clock runs at a
+ * constant rate relative to the stream clock, but may have been stepped once between the two known
+ * points around `stream_time`. A step after the newest point is not detected.
  */
 bool clock_book_dmesg_at(const struct clock_book *b, uint32_t source, uint64_t stream_time,
 			 uint64_t *dmesg_ns, uint64_t *err_ns);
 
 struct clock_book_summary {
-	/* "pvclock", "tsc", "echo", "stated", "none", or "untrusted": the guest's answers and the
-	 * hypervisor's parameters contradict each other. Of the newest boot, but for the last. */
+	/* How times of the newest boot are converted: "pvclock", "tsc", "echo", "stated", "none",
+	 * or "untrusted" if round trips contradict the hypervisor's parameters. */
 	const char *method;
 	uint64_t epochs;
-	uint64_t err_ns; /* at the newest observation; UINT64_MAX if unbounded */
+	uint64_t err_ns; /* at the newest round trip; UINT64_MAX: unbounded */
 	uint64_t observations;
-	/* Of echo sync, whatever the method: of all epochs, then of the current one. */
+	/* About the round trips, whatever the method: first of all epochs, then of the current
+	 * epoch. */
 	uint64_t echo_epochs, best_round_trip_ns;
 	uint64_t echo_err_ns, epoch_best_round_trip_ns;
-	uint64_t best_guest;         /* stream time of the best round trip of all */
-	double ratio_min, ratio_max; /* ticks of the guest's stream clock per host TSC tick */
-	bool unsteady; /* echo found no steady rate: only the order of round trips counts */
-	bool compared; /* at the newest observation, the exact map with echo's */
-	int64_t exact_from_echo_ns; /* from the middle of echo's interval */
-	bool untrusted;             /* some epoch of the hypervisor's is contested */
-	uint64_t disagreements;     /* round trips that contradict the hypervisor's parameters */
+	uint64_t best_guest;         /* stream time of the best round trip */
+	double ratio_min, ratio_max; /* stream clock ticks per host TSC tick */
+	/* The round trips fit no steady rate, so only their order is used. */
+	bool unsteady;
+	bool compared; /* the next member is valid */
+	/* The exact map minus the middle of echo's interval, at the newest round trip. */
+	int64_t exact_from_echo_ns;
+	bool untrusted;         /* round trips contradict an epoch of the parameters */
+	uint64_t disagreements; /* round trips that contradict the parameters */
 };
-/* Method "none" and UINT64_MAX for a source that was never heard of. */
+/* Summarises the newest boot's clock. For an unknown source the method is "none" and err_ns is
+ * UINT64_MAX. */
 void clock_book_summarise(const struct clock_book *b, uint32_t source,
 			  struct clock_book_summary *out);
-/* The i-th epoch of echo's map that is kept; false beyond the last. */
+/* Returns the i-th kept epoch of echo's maps, over all boots. Returns false after the last. */
 bool clock_book_echo_epoch(const struct clock_book *b, uint32_t source, size_t i,
 			   struct echo_epoch *out);
-/* Borrowed; NULL if the hypervisor said nothing of this VM. */
+/* Returns the VM's vm_clock, or NULL if no parameters of this VM are known. Borrowed. */
 const struct vm_clock *clock_book_vm(const struct clock_book *b, uint32_t source);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* From stream times to the timeline's, and back to what a guest's log shows. */
+/* Converts stream times to host_ns, and host_ns and stream times to the time of a guest's log. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Did every event of a stream arrive? Consecutive batches of a CPU continue each other's sequence
- * numbers, and a LOST marker accounts for as many as it says, so a reader counts what it did not
- * get without trusting the sender. Also sums the sender's own totals per CPU.
+ * Counts the events of a stream that did not arrive. Consecutive batches of a CPU have consecutive
+ * sequence numbers, and a LOST event covers as many numbers as events were lost. So a reader can
+ * count missing events without trusting the sender's counters. Also sums these counters over all
+ * CPUs.
  */
 #ifndef TIMELINE_CONTINUITY_H
 #define TIMELINE_CONTINUITY_H
@@ -19,38 +20,42 @@ struct continuity_cpu {
 	bool started;
 	uint32_t next_seq;
 	uint64_t session_id;
-	uint32_t boot; /* of the newest batch */
-	bool anew;     /* it is the first of a sender that counts from the start */
-	/* the sender's running totals in the newest batch */
+	uint32_t boot; /* boot of the newest batch */
+	/* The newest batch is the first after the sender restarted its sequence numbers. */
+	bool anew;
+	/* the sender's counters in the newest batch */
 	uint64_t emitted, dropped_kernel, dropped_user;
-	/* never backwards: what an event mapped to, see pipeline.c */
+	/* The latest stream time that was converted, and its host time: converted times of a CPU
+	 * never decrease (batches.c). */
 	uint64_t floor_stream;
 	int64_t floor_ns;
 };
 
 struct continuity {
-	struct continuity_cpu *cpus; /* n_cpus of them */
+	struct continuity_cpu *cpus; /* array of n_cpus */
 	size_t n_cpus;
 	uint64_t delivered, emitted, dropped_kernel, dropped_user;
 	struct boots boots;
 };
 
 enum continuity_verdict {
-	CONTINUITY_WHOLE,   /* continues the CPU's last batch */
-	CONTINUITY_GAP,     /* *missing events are not here (0: nobody knows how many) */
-	CONTINUITY_REPEATS, /* nothing new in it: drop it */
+	CONTINUITY_WHOLE,   /* continues the last batch of the CPU */
+	CONTINUITY_GAP,     /* *missing events did not arrive; 0: their number is unknown */
+	CONTINUITY_REPEATS, /* contains nothing new: drop the batch */
 };
 
-/* Of what was emitted, neither delivered nor dropped by the sender's word: lost on the way.
- * Negative if the sender contradicts itself, or for a moment while stragglers come. */
+/* Returns the number of events that were emitted and neither delivered nor reported as dropped by
+ * the sender, so they were lost on the channel. Negative if the sender's counters contradict each
+ * other, or for a short time while delayed events arrive. */
 int64_t continuity_lost(const struct continuity *c);
 void continuity_fini(struct continuity *c);
-/* The state of a CPU below VS_CPUS_MAX; valid until the next call. NULL on ENOMEM. */
+/* Returns the state of a CPU number below VS_CPUS_MAX, or NULL on ENOMEM. The pointer is valid
+ * until the next call. */
 struct continuity_cpu *continuity_cpu(struct continuity *c, uint16_t cpu);
-/* A session's HELLO told its sender's boot id: a machine that booted again counts anew, and so may
- * its clock. True if it did. */
+/* Takes the boot id from the HELLO of a session. Returns true if another boot begins: its sequence
+ * numbers, and possibly its clock, restart. */
 bool continuity_hello(struct continuity *c, uint64_t session_id, const char *boot_id);
-/* Judges the next batch of a CPU and counts it. */
+/* Compares the next batch of a CPU with the ones before and counts its events. */
 enum continuity_verdict continuity_check(struct continuity *c, struct continuity_cpu *cpu,
 					 const struct batch *b, uint64_t session_id,
 					 uint64_t *missing);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The stream clock of one boot of one guest, against the host's TSC: what the hypervisor's
- * parameters (vm_clock.h), round trips (clock/echo.h) and arrivals say of it. Nothing of one boot
- * is used for another: a clock may restart at 0, run on, or leap when a kernel boots.
+ * Converts between the stream clock of one boot of one guest and the host's TSC, with the
+ * hypervisor's parameters (vm_clock.h), round trips (clock/echo.h) or arrival times. Observations
+ * of one boot are not used for another: when a kernel boots, its clock may restart at 0, continue
+ * or jump.
  *
- * A boot has a window of host time. It begins no earlier than the newest round trip that the boot
- * before it answered, and ends no later than its last frame arrived, once another boot is known.
+ * A boot has a window of host time. It begins no earlier than the newest round trip that the
+ * previous boot answered. Once a later boot is known, it ends no later than the arrival of the
+ * boot's last frame.
  */
 #ifndef TIMELINE_GUEST_CLOCK_H
 #define TIMELINE_GUEST_CLOCK_H
@@ -24,49 +26,54 @@ struct guest_early_echoes;
 struct guest_clock {
 	bool hello;
 	enum stream_clock clock;
-	uint64_t hz;            /* of the stream clock, nominal; 0: not known yet */
-	struct echo_sync *echo; /* once hz and the host's rate are known */
-	uint64_t observations;  /* that echo took */
+	uint64_t hz;            /* nominal rate of the stream clock; 0: unknown */
+	struct echo_sync *echo; /* NULL until hz and the host's rate are known */
+	uint64_t observations;  /* round trips that echo accepted */
 	struct guest_early_echoes *early;
-	struct arrival_line { /* a message left no later than it arrived */
+	struct arrival_line { /* a message is never sent after it arrived */
 		bool known;
 		uint64_t first_stream, first_tsc;
-		double offset; /* host ticks at stream time first_stream, at most */
+		/* Upper bound: host TSC at stream time first_stream. */
+		double offset;
 	} arrival;
-	bool by_arrival; /* settled without an echo */
+	bool by_arrival; /* place events by arrival if there is no echo */
 	struct printk_clock printk;
-	uint64_t answered; /* host TSC: when the newest round trip was sent; 0 none */
-	uint64_t heard;    /* host TSC: when the newest frame arrived; 0 none */
+	uint64_t answered; /* host TSC at which the newest answered request was sent; 0: none */
+	uint64_t heard;    /* host TSC at which the newest frame arrived; 0: none */
 	struct vm_clock_window window;
 };
 
-/* All facts: 0 or -ENOMEM. `host_hz`: 0 not known yet. */
+/* The following functions add observations. Those that return int return 0 or -ENOMEM. `host_hz`
+ * is 0 while the host's rate is unknown. */
 void guest_clock_init(struct guest_clock *g);
 void guest_clock_fini(struct guest_clock *g);
 int guest_clock_hello(struct guest_clock *g, const struct message_hello *hello, uint64_t host_hz);
 int guest_clock_echo(struct guest_clock *g, const struct echo_observation *o);
-/* A message that the guest stamped `stream_time` had arrived at `arrival_tsc`. */
+/* Notes that a message with the guest's stamp `stream_time` arrived at host TSC `arrival_tsc`. */
 int guest_clock_arrival(struct guest_clock *g, uint64_t stream_time, uint64_t arrival_tsc,
 			uint64_t host_hz);
-/* The host's rate is known: the echo map begins, if the guest's is, too. */
+/* Creates the echo map if both the host's rate and the guest's rate are known. */
 int guest_clock_start(struct guest_clock *g, uint64_t host_hz);
-/* No more facts for now: a rate that no hello gave is estimated, and without an echo the boot is
- * placed by arrival. */
+/* Completes the clock with the observations so far: estimates a rate that no HELLO stated, and
+ * allows the boot to be placed by arrival. */
 int guest_clock_settle(struct guest_clock *g, uint64_t host_hz);
 
-/* Can times of this boot be converted at all? */
+/* Returns true if times of this boot can be converted. */
 bool guest_clock_knows(const struct guest_clock *g);
-/* Host ticks per tick of the stream clock, nominal. */
+/* Returns the nominal number of host ticks per tick of the stream clock. */
 double guest_clock_ratio(const struct guest_clock *g, uint64_t host_hz);
-/* Do the hypervisor's parameters speak of this clock? hypervisor: may be NULL. */
+/* Returns true if the hypervisor's parameters describe this stream clock. `hypervisor` may be
+ * NULL. */
 bool guest_clock_is_exact(const struct guest_clock *g, const struct vm_clock *hypervisor);
 
-/* Host TSC at the guest's stream time, and the bound; where nothing bounds the error that is
- * more than an event's err_ns can hold. false if not known. */
+/* Converts a stream time to host TSC, with its bound in host ticks. If the error is unbounded, the
+ * bound is 10 s, which is more than an event's err_ns can hold. Returns false if the clock is
+ * unknown. */
 bool guest_clock_to_tsc(const struct guest_clock *g, const struct vm_clock *hypervisor,
 			uint64_t host_hz, uint64_t stream_time, struct host_tsc *tsc,
 			uint64_t *err_ticks);
-/* The guest's stream time at host TSC `t`, and the bound, in ticks of that clock. */
+/* Converts host TSC `t` to the guest's stream time, with its bound in ticks of the stream clock.
+ * Returns false if the clock is unknown. */
 bool guest_clock_from_tsc(const struct guest_clock *g, const struct vm_clock *hypervisor,
 			  struct host_tsc t, uint64_t *stream_time, uint64_t *err_ticks);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * When a VM stood still by QEMU's own word: no stamp of its guest lies inside. Under KVM a pause
- * stops the clock that stamps the guest's events and not its TSC, so that between two samples of
- * both the agent knows a stamp to +- the pause only, and may have put it there.
+ * The intervals in which a VM was stopped, as QEMU reported them. No guest event can happen in such
+ * an interval. Under KVM a pause stops the clock that stamps the guest's events, but not the
+ * guest's TSC. So the agent's conversion between the two is uncertain by the length of the pause,
+ * and may place an event inside the pause.
  */
 #ifndef TIMELINE_STANDSTILL_H
 #define TIMELINE_STANDSTILL_H
@@ -15,25 +16,27 @@
 
 enum { STANDSTILLS_MAX = 64 };
 
-/* All zero: none yet. */
+/* Must be all zero at first. */
 struct standstills {
 	struct standstill {
 		struct host_tsc begin, end;
-	} spans[STANDSTILLS_MAX]; /* the newest, in a ring */
-	size_t n;                 /* ever ended */
+	} spans[STANDSTILLS_MAX]; /* ring of the newest intervals */
+	size_t n;                 /* total number of intervals that ended */
 	struct host_tsc since;
 	bool still;
 };
 
-/* How many spans are kept. */
+/* Returns the number of intervals in `spans`. */
 static inline size_t standstills_kept(const struct standstills *s)
 {
 	return s->n < STANDSTILLS_MAX ? s->n : STANDSTILLS_MAX;
 }
-/* The VM was stopped at `at`, or (`stops` false) went on; in the order of QEMU's word. */
+/* Notes that the VM was stopped (`stops`) or continued at host TSC `at`. Call it in the order in
+ * which QEMU reported. */
 void standstills_note(struct standstills *s, struct host_tsc at, bool stops);
-/* A stamp inside a standstill, known no better than to an edge of it, goes to the nearer edge that
- * its error reaches; *err_ticks grows by as much. */
+/* Moves a time that lies inside a standstill to the nearer edge, if its error reaches that edge,
+ * and increases *err_ticks by the distance. A time whose error does not reach an edge is not moved.
+ */
 void standstills_evade(const struct standstills *s, struct host_tsc *t, uint64_t *err_ticks);
 
 #endif

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The merge. Every (source, CPU) has a run: its waiting events in time order, in a list of fixed
- * chunks. The runs that hold something form a binary heap by the time of their first event. To
- * release up to a limit, the first run of the heap is emptied until its next event is younger than
- * the first of the second run, so the heap moves once per burst, not once per event.
+ * Each pair of source and CPU has a run: its waiting events in time order, in a list of chunks of
+ * fixed size. The runs that are not empty form a binary heap, ordered by the time of their first
+ * event. To release events up to a limit, the first run of the heap is emptied until its next event
+ * is younger than the first event of the second run. So the heap is reordered once per burst, not
+ * once per event.
  *
- * The limit is the oldest promise of the live sources, but a source is not waited for beyond the
- * silence limit. Chunks come from a pool that never exceeds memory_bytes and is never given back
- * before timeline_free: once warm, nothing is allocated. With the pool used up the oldest events
- * go out unpromised until an eighth of it is free.
+ * The limit is the oldest promise of all live sources, or the silence limit if that is later.
+ * Chunks come from a pool that never exceeds memory_bytes and is freed only by timeline_free(), so
+ * in steady state nothing is allocated. When the pool is exhausted, the oldest events are released
+ * without a promise until an eighth of the pool is free.
  *
- * Invariant: nothing in any run is older than `released`, the time of the last event emitted or
- * the last limit reached.
+ * Invariant: no event in any run is older than `released`, the time of the last emitted event or
+ * the last limit that was reached.
  */
 #include "host-collector/timeline/timeline.h"
 
