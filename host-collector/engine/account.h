@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tells a report builder what a pipeline knows of its sources: clocks, losses, wall time. */
+/* Gives a report builder what a pipeline knows about its sources: precision of clocks, losses, log
+ * lines, reboots and wall time. */
 #ifndef ENGINE_ACCOUNT_H
 #define ENGINE_ACCOUNT_H
 
 #include "host-collector/analyze/stall/builder.h"
 #include "host-collector/engine/pipeline.h"
 
-/* damaged_bytes: passed over before frames were found. 0 or -ENOMEM. */
+/* Replaces what an earlier call gave. damaged_bytes: bytes of the recording that contain no valid
+ * frame. Returns 0 or -ENOMEM. */
 int account_give(const struct pipeline *p, const struct model *m, uint64_t damaged_bytes,
 		 struct report_builder *b);
-/* report_options.dmesg; context: a struct pipeline *const *, so that it may be made later. */
+/* Implements report_options.dmesg. `context` is a struct pipeline *const *, so that the pipeline
+ * may be created later. */
 bool account_dmesg(void *context, uint32_t vm, struct host_ns t, struct dmesg_time *out);
 
 #endif

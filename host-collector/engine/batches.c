@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Where a batch's events go: placed in time, kept in order, with what is missing between them. */
+/* Processes batches: converts the times of their events, keeps the events in order and marks gaps.
+ */
 #include <errno.h>
 
 #include "host-collector/timeline/chord.h"

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A model's events on their way from the thread that reads a recording to the one that works on
- * what it says, so that both go on at once. The reader pushes; the taker runs the model, and with
- * it all its observers.
+ * Passes a model's events from the thread that reads a recording (the reader) to the thread that
+ * runs the model and its observers (the taker), so that both work in parallel.
  *
- * The model is the taker's, but between handover_settle() and the reader's next push it is the
- * reader's: all that was pushed has been taken, and the taker waits. So the model is told
- * everything in the order in which one thread alone would tell it. What is on its way is bounded
- * (about 1 MiB): a reader that is ahead waits.
+ * The model belongs to the taker. Only from the return of handover_settle() to the reader's next
+ * push may the reader use it: the taker has then processed everything and waits. So the model gets
+ * all input in the same order as with one thread. Memory is bounded (about 1 MiB): a reader that is
+ * ahead waits.
  */
 #ifndef ENGINE_HANDOVER_H
 #define ENGINE_HANDOVER_H
@@ -16,19 +15,20 @@
 
 struct handover;
 
-struct handover *handover_new(struct model *m); /* borrowed; NULL on ENOMEM */
-/* Once neither thread uses it. NULL is allowed. */
+struct handover *handover_new(struct model *m); /* `m` is borrowed; NULL on ENOMEM */
+/* Call it when neither thread uses `h` any more. Accepts NULL. */
 void handover_free(struct handover *h);
 
-/* The reader's: model_push and model_advance, later. */
+/* The reader calls these instead of model_push() and model_advance(). */
 void handover_push(struct handover *h, const struct timeline_event *event);
 void handover_advance(struct handover *h, struct host_ns now);
-/* Until all that was pushed has been taken. */
+/* Waits until the taker has processed everything that was pushed. */
 void handover_settle(struct handover *h);
-/* Settles; nothing more follows. 0, or -ENOMEM if the model was out of memory for something. */
+/* Settles, and declares that nothing more follows. Returns 0, or -ENOMEM if the model returned
+ * that. */
 int handover_end(struct handover *h);
 
-/* The taker's: until the end. */
+/* The taker calls this. Runs the model until handover_end(). */
 void handover_take(struct handover *h);
 
 #endif

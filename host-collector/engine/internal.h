@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What pipeline.c (order, holding, queries) and messages.c (what frames say) share. */
+/* Definitions that the files of the pipeline share: pipeline.c orders and holds frames and answers
+ * queries, messages.c and batches.c process the content of frames. */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
 
@@ -38,48 +39,62 @@ struct stream {
 	bool config_known;
 	struct message_config_reply config;
 	bool hello, channel_down;
-	bool announced;        /* the model knows this VM */
-	bool merging;          /* the timelines wait for this source */
-	bool joined;           /* and have before */
-	bool ended;            /* its last word has been marked; live: until it is heard again */
-	int64_t promised_ns;   /* everything before is here; INT64_MIN: no promise yet */
-	int64_t greeted_ns;    /* promised_ns when the newest HELLO came */
-	uint64_t anew_session; /* the newest in which its sender counted from the start */
-	int64_t since_ns;      /* live: what happened before was merged before anybody knew of it */
+	bool announced; /* the model knows this VM */
+	bool merging;   /* the timelines wait for this source */
+	bool joined;    /* the timelines have waited for it at some time */
+	/* Its CPUs are marked as unknown after its last event; live: until a new frame arrives. */
+	bool ended;
+	/* All events before this time have arrived; INT64_MIN: no promise yet. */
+	int64_t promised_ns;
+	int64_t greeted_ns; /* promised_ns at the newest HELLO */
+	/* The newest session in which its sender restarted its counters. */
+	uint64_t anew_session;
+	/* Live: older events are dropped, because the merge had passed them before this source
+	 * joined. */
+	int64_t since_ns;
 	struct frame_order order, learn_order;
-	uint64_t learned, replayed_entries; /* entries in the recording, and replayed so far */
-	uint64_t session_id;                /* of the frame in hand */
-	uint32_t boot, learn_boot;          /* its guest's: as replayed, as learned */
-	struct continuity continuity;       /* knows the boots that were replayed */
+	uint64_t learned, replayed_entries; /* entries of the recording: all, and replayed so far */
+	uint64_t session_id;                /* session of the current frame */
+	/* Boot of the current frame: in the replay, and while learning. */
+	uint32_t boot, learn_boot;
+	struct continuity continuity; /* includes the boots that were replayed */
 	struct boots learn_boots;
 	struct stream_reboots reboots;
-	struct byte_buffer held; /* see pipeline.c */
+	struct byte_buffer held; /* frames that wait, see pipeline.c */
 	uint64_t held_since_tsc;
-	bool frames_missing; /* since the newest heartbeat; of which CPU events were in them is
-				unknown */
+	/* Frames were lost since the newest heartbeat. The CPUs of the events in them are unknown.
+	 */
+	bool frames_missing;
 	uint64_t frames, heard_tsc, lost_frames, missing, replayed, nonsense;
-	uint64_t unknown_events, unknown_frames; /* of a type or kind that this version lacks */
-	uint64_t unplaced; /* events that came before any clock of this source was known */
-	uint64_t missed, missed_before; /* without a number; at its sender's last word */
+	/* Events of types and frames of kinds that this version does not know. */
+	uint64_t unknown_events, unknown_frames;
+	uint64_t unplaced; /* events that arrived before any clock of this source was known */
+	/* Events without a sequence number that its kernel missed: in total, and by its newest
+	 * heartbeat. */
+	uint64_t missed, missed_before;
 	bool missed_known;
-	struct message_untold untold[EVENT_CLASSES], untold_before[EVENT_CLASSES]; /* the same */
+	/* Counters of aggregated events: in total, and in its newest heartbeat. */
+	struct message_untold untold[EVENT_CLASSES], untold_before[EVENT_CLASSES];
 	bool untold_known, untold_learned;
-	uint64_t untold_count; /* of all classes, as learned last */
-	bool handlers_counted; /* it does not tell short handlers, or did not at some time */
-	bool handlers_known;   /* and the model knows */
+	uint64_t untold_count; /* sum of all classes, as learned last */
+	/* Its agent counts short handlers instead of sending them, or did so at some time. */
+	bool handlers_counted;
+	bool handlers_known; /* the model was notified of handlers_counted */
 	struct losses losses;
-	struct loss_counts noted; /* the sum of losses */
+	struct loss_counts noted; /* the sum of all losses in `losses` */
 	uint64_t pairs, violations;
-	struct audit audit;    /* of them */
-	struct clock_reading { /* of its kernel's own clock, the newest */
+	struct audit audit;    /* audit of these pairs */
+	struct clock_reading { /* the newest reading of its kernel's clock */
 		bool known;
 		struct host_ns t;
 		uint64_t err_ns, raw_ns;
 	} reading;
-	struct histogram errors;                      /* of its events' times, but... */
-	uint64_t beside_pauses, beside_pauses_err_ns; /* of these, and the largest of theirs */
-	struct pipeline_log *log;                     /* ring of PIPELINE_LOG_LINES */
-	uint64_t n_log;                               /* ever */
+	/* Errors of its events' times, except for events beside pauses. */
+	struct histogram errors;
+	/* The number of events beside pauses, and the largest of their errors. */
+	uint64_t beside_pauses, beside_pauses_err_ns;
+	struct pipeline_log *log; /* ring of PIPELINE_LOG_LINES */
+	uint64_t n_log;           /* total number of lines */
 };
 
 struct pipeline {
@@ -88,10 +103,11 @@ struct pipeline {
 	struct frame_unpacker *unpacker;
 	struct batch_decoder *decoder;
 	struct timeline *timeline, *early;
-	struct handover *handover; /* NULL: the model is called at once */
+	struct handover *handover; /* NULL: the model is called directly */
 	struct pauses pauses, early_pauses;
 	struct quotas quotas, early_quotas;
-	size_t reboots_due; /* streams whose reboot the model has not heard of */
+	/* The number of streams with a reboot of which the model was not yet notified. */
+	size_t reboots_due;
 	struct stream **streams;
 	size_t n_streams;
 	bool simulated, imported;
@@ -100,7 +116,7 @@ struct pipeline {
 	bool any_event;
 	struct host_ns first_event, last_event;
 	struct host_ns advanced;
-	int error; /* of a callback: -ENOMEM */
+	int error; /* of a callback: 0 or -ENOMEM */
 	struct timeline_event slice[SLICE_EVENTS];
 	struct {
 		struct message_hello hello;
@@ -115,11 +131,12 @@ struct pipeline {
 		struct message_cpu_quota cpu_quota;
 		struct message_task_origins origins;
 		struct message_config_reply config;
-		struct message_exit_summary exits; /* its cells: until it was taken */
-	} in; /* what was unpacked last; large, so not on the stack */
+		struct message_exit_summary exits; /* its cells are valid until it is processed */
+	} in; /* the message that was unpacked last; too large for the stack */
 };
 
-/* This version does not know the kind, or the source may send it. */
+/* Returns true if the source may send frames of this kind, or if this version does not know the
+ * kind. */
 static inline bool kind_is_admitted(uint8_t kind, uint32_t source)
 {
 	const unsigned int senders = frame_kind_senders(kind);
@@ -128,17 +145,19 @@ static inline bool kind_is_admitted(uint8_t kind, uint32_t source)
 	       senders & (source == VS_SOURCE_HOST ? FRAME_BY_COLLECTOR : FRAME_BY_AGENT);
 }
 
-/* The model, which has been told everything up to now. */
+/* Returns the model after it has processed all input so far. */
 struct model *pipeline_model(struct pipeline *p);
-/* 0 and *out (NULL if there are too many sources), or -ENOMEM. */
+/* Sets *out to the stream of a source, which is created if necessary, or to NULL if there are too
+ * many sources. Returns 0 or -ENOMEM. */
 int stream_get(struct pipeline *p, uint32_t source, struct stream **out);
 struct stream *stream_find(const struct pipeline *p, uint32_t source);
-/* From now on the timelines wait for this source. 0 or -ENOMEM. */
+/* Makes the timelines wait for this source. Returns 0 or -ENOMEM. */
 int stream_join(struct pipeline *p, struct stream *s);
-/* From `t_ns` on, or its last event if that is later, nothing is known of any CPU of this guest.
- * last: the latest such instant of any of them, if that is later; may be NULL. 0 or -ENOMEM. */
+/* Marks every CPU of this guest as unknown from `t_ns`, or from its last event if that is later.
+ * Raises *last to the latest of these times; `last` may be NULL. Returns 0 or -ENOMEM. */
 int stream_cpus_end(struct pipeline *p, struct stream *s, int64_t t_ns, struct host_ns *last);
-/* Is the map that places its events false, whatever error it claims? */
+/* Returns true if the audit proves that the clock map of this stream is wrong by more than its
+ * bound. */
 static inline bool stream_is_refuted(const struct stream *s)
 {
 	return audit_refutes(&s->audit);
@@ -147,35 +166,38 @@ static inline bool stream_is_host(const struct stream *s)
 {
 	return s->id == VS_SOURCE_HOST;
 }
-/* The models hear of its VM, if they have not. 0 or -errno. */
+/* Announces the stream's VM to the models once. Returns 0 or -errno. */
 int stream_announce(struct pipeline *p, struct stream *s);
-/* Another boot's HELLO has arrived: the boot before it ends at its own last word, and the model
- * hears of it in time order. 0 or -ENOMEM. */
+/* Handles the HELLO of another boot: ends the previous boot after its last event, and schedules
+ * the notification of the model for that time. Returns 0 or -ENOMEM. */
 int stream_reboot(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
-/* The model hears of the reboots before `t`. */
+/* Notifies the model of the reboots before `t`. */
 void reboots_deliver(struct pipeline *p, struct host_ns t);
-/* What a guest says cannot be younger than its arrival: a lie must not push the merge ahead.
- * INT64_MAX: no limit. */
+/* Returns the latest time that an event in a frame with this arrival can have: an event cannot be
+ * younger than its arrival, so a guest's false time cannot push the merge ahead. INT64_MAX: no
+ * limit. */
 int64_t stream_latest_ns(const struct pipeline *p, const struct stream *s, uint64_t arrival_tsc);
-/* A guest's stamp and the host TSC when it had arrived (0: nobody saw): counts the pair, and
- * whether it is out of order by more than the error. */
+/* Counts the pair of a guest's stamp and its arrival time (host TSC; 0: unknown), and counts a
+ * violation if the stamp is later by more than its error. */
 void stream_audit(struct pipeline *p, struct stream *s, uint64_t stream_time, uint64_t arrival_tsc);
-/* The sender has emitted so many events by `time`, and promises that none from before follow. What
- * frames that were lost held of it does not follow either: each CPU is unknown since its last
- * event, if what came does not account for all. 0 or -ENOMEM. */
+/* Handles a sender's promise: it has emitted `emitted` events by stream time `time` and will send
+ * no older ones. If frames were lost and the batches that arrived contain fewer events, marks each
+ * CPU as unknown since its last event. Returns 0 or -ENOMEM. */
 int batches_missed(struct pipeline *p, struct stream *s, uint64_t time, uint64_t emitted);
-/* The payload of a BATCH frame. 0, -ENOMEM, or another -errno: it makes no sense. */
+/* Processes the payload of a BATCH frame. Returns 0, -ENOMEM, or another -errno if it is
+ * malformed. */
 int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const uint8_t *payload,
 	       size_t len);
-/* What a batch has just told of losses lies between the CPU's last event before it (INT64_MIN:
- * none) and its own last (INT64_MIN: nobody knows when; it comes with the next that has a place).
- */
+/* Records the losses that the newest batch of a CPU revealed, as an interval from the CPU's last
+ * event before the batch (INT64_MIN: none) to the last event in it (INT64_MIN: unknown; the next
+ * batch with a known time then records them). */
 void stream_lost(struct stream *s, int64_t begin_ns, int64_t end_ns);
 
-/* Takes what a frame of `kind` says. 0, -ENOMEM, or another -errno: it makes no sense. */
+/* Processes the payload of a frame of `kind`. Returns 0, -ENOMEM, or another -errno if it is
+ * malformed. */
 int message_take(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t arrival_tsc,
 		 const uint8_t *payload, size_t len);
-/* The same for its clock facts alone. */
+/* Processes only what the frame says about clocks. Returns as message_take(). */
 int message_learn(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t arrival_tsc,
 		  const uint8_t *payload, size_t len);
 bool message_has_clock_facts(uint8_t kind);

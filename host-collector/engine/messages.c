@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What each kind of frame says and where it goes: one row per kind in `kinds`. What only the host
- * side may say (frame_kind_senders) is taken from source 0 alone, whoever else may claim it.
+ * Processes each kind of frame: the table `kinds` has one row per kind. A kind that only the host
+ * side may send (frame_kind_senders) is accepted only from source 0.
  */
 #include <errno.h>
 #include <stdlib.h>

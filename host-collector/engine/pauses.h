@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What QEMU said of its VMs' pauses and migrations, on its way to a model: notes arrive when they
- * were sent, events when they have been merged, and the model wants both in time order.
+ * Delivers the pauses and migrations of VMs that QEMU reports to a model in time order. A note
+ * arrives when it is sent, but events reach the model only after they are merged, so notes wait
+ * here for older events.
  */
 #ifndef ENGINE_PAUSES_H
 #define ENGINE_PAUSES_H
@@ -18,7 +19,7 @@ enum { PAUSES_MAX = 64 };
 struct pause {
 	uint32_t vm;
 	struct host_ns t;
-	enum note_kind kind; /* VM_PAUSED, VM_RESUMED, MIGRATION, MIGRATION_OVER */
+	enum note_kind kind; /* NOTE_VM_PAUSED, _VM_RESUMED, _MIGRATION or _MIGRATION_OVER */
 };
 
 struct pauses {
@@ -26,14 +27,14 @@ struct pauses {
 	size_t n;
 };
 
-/* When too many wait the oldest goes to the model at once. */
+/* Adds a note. If the queue is full, delivers the oldest note at once. */
 void pauses_add(struct pauses *p, struct model *m, const struct pause *pause);
-/* Is there anything up to and at `t`? */
+/* Returns true if a note at or before `t` waits. */
 static inline bool pauses_due(const struct pauses *p, struct host_ns t)
 {
 	return p->n && p->waiting[0].t.ns <= t.ns;
 }
-/* Everything up to and at `t` goes to the model. */
+/* Delivers all notes at or before `t` to the model. */
 void pauses_deliver(struct pauses *p, struct model *m, struct host_ns t);
 
 #endif

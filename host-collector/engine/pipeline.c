@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Order, holding, the clockwork and the queries; what frames say is in messages.c.
+ * Orders and holds frames, and answers queries. messages.c and batches.c process the content of
+ * frames.
  *
- * Live, a guest's batches and heartbeats are held as received until the next echo observation of
- * that guest (or HOLD_MS), so that their times are interpolated, not extrapolated, and belong to
- * the right epoch: its channel keeps order, so what came before an echo's reply was sent before it.
+ * Live, a guest's batches and heartbeats are held until the next round trip of that guest, or for
+ * HOLD_MS. So their times are interpolated between round trips and converted with the right epoch:
+ * the channel keeps the order, so frames that arrive before an echo's reply were sent before it.
  */
 #include "host-collector/engine/pipeline.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Frames in, model input out: the one path of `report` and `watch`. Unpacks and orders frames,
- * decodes what is inside, keeps what it says about each source, maps event times to the host's
- * and hands the merged events to the model. Whatever a frame says is checked; what makes no sense
- * is counted and dropped.
+ * Turns frames into the input of a model. `report` and `watch` both use this path. Unpacks and
+ * orders the frames, decodes their content, keeps what they say about each source, converts the
+ * times of events to the host's time and passes the merged events to the model. All content is
+ * validated: what is malformed is counted and dropped.
  *
- * Offline, a recording is read twice: pipeline_learn() takes the clocks out of every frame, then,
- * after pipeline_learned(), pipeline_frame() replays with all of that known, so that early events
- * get the map that late round trips proved. Live, the clocks grow with the frames: a guest's events
- * wait (bounded) for the next echo, which pins them down; a map that tightens never makes one CPU's
- * time run back (see timeline.h).
+ * Offline, a recording is read twice. pipeline_learn() takes the clock data from every frame. After
+ * pipeline_learned(), pipeline_frame() replays the frames with all clock data known, so early
+ * events benefit from late round trips. Live, the clock data arrives with the frames: a guest's
+ * events wait for the next echo, which bounds their times, but only for a limited time. When a
+ * clock map becomes more precise, the times of one CPU still never decrease (timeline.h).
  */
 #ifndef ENGINE_PIPELINE_H
 #define ENGINE_PIPELINE_H
@@ -30,12 +30,12 @@ struct pipeline;
 
 struct pipeline_options {
 	bool live;
-	struct model *model; /* gets everything, in time order; borrowed */
-	/* Live: another model that gets the host's events as they come, whatever the guests do: it
-	 * sees a stall while it lasts. NULL: none. Borrowed. */
+	struct model *model; /* gets everything in time order; borrowed */
+	/* Live: a second model that gets the host's events without waiting for the guests, so that
+	 * it sees a stall while it lasts. NULL: none. Borrowed. */
 	struct model *early;
-	size_t memory_bytes; /* for waiting events; 0: 32 MiB live, 256 MiB offline */
-	/* Every note of the collector, as it comes; may be NULL. */
+	size_t memory_bytes; /* memory for waiting events; 0: 32 MiB live, 256 MiB offline */
+	/* Called with every note of the collector, when it arrives. May be NULL. */
 	void (*note)(void *context, const struct message_note *note);
 	void *context;
 };
@@ -43,113 +43,120 @@ struct pipeline_options {
 struct pipeline *pipeline_new(const struct pipeline_options *options); /* NULL on ENOMEM */
 void pipeline_free(struct pipeline *p);
 
-/* All return 0 or -ENOMEM. Frames are CRC-checked (a recording's or a frame reader's). */
+/* These functions return 0 or -ENOMEM. The caller has checked the CRC of the frame. */
 int pipeline_learn(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		   const struct frame_view *frame);
 int pipeline_learned(struct pipeline *p);
 int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		   const struct frame_view *frame);
 /*
- * Two threads for one recording, after pipeline_learned(): one, the reader, calls pipeline_frame()
- * for every frame and then pipeline_handed_over(). Meanwhile the other, in pipeline_take(), calls
- * the model, so that reading and the analyses go on at once. Until both have returned nothing else
- * may be called but, by the model's observers, the conversions and pipeline_hello_get(). A few
- * observers (guest_steal, guest_clock, exits_counted) are called by the reader, while the other
- * waits. 0 or -ENOMEM.
+ * Lets two threads process one recording, after pipeline_learned(). The reader thread calls
+ * pipeline_frame() for every frame and then pipeline_handed_over(). In parallel the other thread
+ * calls pipeline_take(), which runs the model. Until both have returned, no other function may be
+ * called, except that the model's observers may call the conversions and pipeline_hello_get(). The
+ * reader calls the observers' guest_steal, guest_clock and exits_counted itself, while the other
+ * thread waits. Returns 0 or -ENOMEM.
  */
 int pipeline_hand_over(struct pipeline *p);
 void pipeline_handed_over(struct pipeline *p);
 void pipeline_take(struct pipeline *p);
-/* Live: the present is `now_tsc`. Releases what need not wait any longer. */
+/* Live: advances the time to host TSC `now_tsc` and releases what need not wait any longer.
+ * Returns 0 or -ENOMEM. */
 int pipeline_tick(struct pipeline *p, uint64_t now_tsc);
 /*
- * Live: this guest's half ends with its last word, and nothing waits for it any more, until it is
- * heard again. The same happens by itself when its channel closes. 0 or -ENOMEM.
+ * Live: ends the guest side after its last event. The merge does not wait for it until it sends
+ * again. This also happens when its channel closes. Returns 0 or -ENOMEM.
  */
 int pipeline_guest_end(struct pipeline *p, uint32_t source);
-/* The end: everything goes to the model, whose spans are closed. */
+/* Passes everything that waits to the models and closes their spans. Returns 0 or -ENOMEM. */
 int pipeline_finish(struct pipeline *p);
 
 struct pipeline_source {
 	uint32_t source; /* VS_SOURCE_HOST or a VM */
 	const char *name;
-	bool hello;                 /* said what it is */
-	const char *kernel_release; /* as it said; "" if it did not */
-	uint64_t suspended_ns;      /* its CLOCK_BOOTTIME less CLOCK_MONOTONIC, as it said */
-	/* What it told last of a collector's wishes (message_config.h); NULL: nothing. Borrowed. */
+	bool hello;                 /* it sent a HELLO */
+	const char *kernel_release; /* from its HELLO, or "" */
+	uint64_t suspended_ns;      /* its CLOCK_BOOTTIME minus CLOCK_MONOTONIC */
+	/* Its newest answer to a collector's request (message_config.h); NULL: none. Borrowed. */
 	const struct message_config_reply *config;
-	bool channel_down; /* by the collector's last note */
-	bool ended;        /* nothing is known after its last word; live: until it is heard again */
-	uint64_t frames;   /* good ones */
-	uint64_t heard_tsc; /* arrival of the newest frame of its own, 0 never */
-	/* emitted = delivered + dropped_kernel + dropped_user + lost_channel, in every case:
-	 * emitted and dropped are the sender's word, as far as its batches brought it, delivered
-	 * our count. overdelivered: how much more came than a sender that contradicts itself
-	 * admits. */
+	bool channel_down;  /* according to the collector's newest note */
+	bool ended;         /* nothing is known after its last event; live: until it sends again */
+	uint64_t frames;    /* frames with a valid checksum */
+	uint64_t heard_tsc; /* host TSC at which its newest frame arrived; 0: none */
+	/* Always: emitted = delivered + dropped_kernel + dropped_user + lost_channel -
+	 * overdelivered. The counters of emitted and dropped events are the sender's. Delivered
+	 * events are counted here. overdelivered is the excess if the sender's counters are too
+	 * small. */
 	uint64_t emitted, delivered, dropped_kernel, dropped_user, lost_channel, overdelivered;
-	uint64_t missed; /* by its kernel, without a number: in no other total */
-	/* By enum event_class: handlers that it did not tell but counted, while we listened. Not
+	uint64_t missed; /* missed by its kernel without a sequence number; in no other total */
+	/* By enum event_class: handlers that the sender counted instead of sending. They are not
 	 * lost. */
 	struct message_untold untold[EVENT_CLASSES];
-	uint64_t unplaced; /* of those delivered: no clock was known yet */
-	/* Of those delivered: events of a type that this version does not know. They are dropped,
-	 * and lost to nobody. The same for frames. */
+	uint64_t unplaced; /* delivered events whose time is unknown: no clock was known yet */
+	/* Delivered events of types and frames of kinds that this version does not know. They are
+	 * dropped and do not count as lost. */
 	uint64_t unknown_events, unknown_frames;
-	const struct losses *losses; /* when; borrowed */
-	uint64_t lost_frames;        /* by frame_seq */
-	uint64_t missing;            /* events that never came, by their sequence numbers */
-	uint64_t late;               /* came after their time had been merged */
-	uint64_t replayed;           /* frames and batches seen before */
-	uint64_t nonsense;           /* frames and events that make no sense; dropped */
-	const char *clock_method;    /* "host", or as clock_book_summary has it */
-	/* The largest of any of its events, and what half of them stay below; UINT64_MAX unbounded.
+	const struct losses *losses; /* when events were lost; borrowed */
+	uint64_t lost_frames;        /* lost frames, by frame_seq */
+	uint64_t missing;            /* events that did not arrive, by their sequence numbers */
+	uint64_t late;               /* events that arrived after the merge had passed their time */
+	uint64_t replayed;           /* repeated frames and batches */
+	uint64_t nonsense;           /* malformed frames and events, which were dropped */
+	const char *clock_method;    /* "host", or as in clock_book_summary */
+	/* The largest error of its events' times, and their median error. UINT64_MAX: unbounded.
 	 */
 	uint64_t clock_error_ns, clock_error_median_ns;
-	/* Events that may lie on either side of a pause of the VM, and the largest of their errors
-	 * (UINT64_MAX unbounded): in neither of the two above. */
+	/* The number of events that may lie on either side of a pause of the VM, and the largest
+	 * of their errors (UINT64_MAX: unbounded). The two members above do not include them. */
 	uint64_t beside_pauses, beside_pauses_error_ns;
-	/* Pairs of instants in a necessary order, such as sent and received; those the wrong way
-	 * round even at the edge of their errors. */
+	/* The number of pairs of times with a necessary order, for example sent and received, and
+	 * the number of pairs that violate this order by more than their errors. */
 	uint64_t causality_pairs, causality_violations;
 	uint32_t clock_epochs;
-	/* Round trips that contradict the hypervisor's parameters: no time is proven then. */
+	/* Round trips that contradict the hypervisor's parameters. The error of all times is then
+	 * unbounded. */
 	uint64_t clock_disagreements;
-	int64_t clock_contradiction_ns; /* by how much at last; 0: not known, or there is none */
-	bool clock_untrusted; /* a contradiction stands, or too many causality_violations */
+	int64_t clock_contradiction_ns; /* size of the newest contradiction; 0: none or unknown */
+	bool clock_untrusted;           /* contradicted, or too many causality_violations */
 };
-/* Sources in the order of their first frame. -ENOENT past the last. */
+/* Describes the index-th source in the order of their first frames. Returns 0, or -ENOENT after
+ * the last. */
 int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_source *out);
 
-/* What a source said of its machine when it was learned. Borrowed. */
+/* What the HELLO of a source says about its machine. Borrowed. */
 struct pipeline_hello {
-	const char *kernel_release; /* "" if it did not say */
+	const char *kernel_release; /* "" if unknown */
 	uint64_t suspended_ns;
 };
-/* false: no such source. */
+/* Returns false if there is no such source. */
 bool pipeline_hello_get(const struct pipeline *p, uint32_t source, struct pipeline_hello *out);
 
-/* From the first to the last instant that anything is known of. false if nothing is. */
+/* Returns the first and last time about which anything is known. Returns false if there is none.
+ */
 bool pipeline_span(const struct pipeline *p, struct host_ns *begin, struct host_ns *end);
 bool pipeline_is_simulated(const struct pipeline *p);
 bool pipeline_is_imported(const struct pipeline *p);
-/* Everything known about the clocks; borrowed. */
+/* Returns all clock data. Borrowed. */
 const struct clock_book *pipeline_clocks(const struct pipeline *p);
-/* Conversions for views; false if not known. */
+/* Converts a host TSC value to the timeline's time. Returns false if the host's clock is unknown.
+ */
 bool pipeline_host_ns(const struct pipeline *p, uint64_t tsc, struct host_ns *out);
-/* CLOCK_REALTIME less the timeline's clock, at `t`. */
+/* Sets *offset_ns to CLOCK_REALTIME minus the timeline's clock at `t`. Returns false if it is
+ * unknown. */
 bool pipeline_wall_offset(const struct pipeline *p, struct host_ns t, int64_t *offset_ns);
 bool pipeline_dmesg(const struct pipeline *p, uint32_t vm, struct host_ns t,
 		    struct dmesg_time *out);
-/* The guest's newest kernel log lines, oldest first; at most PIPELINE_LOG_LINES. Borrowed. */
+/* Returns the index-th of the guest's newest kernel log lines, oldest first, or NULL after the
+ * last. At most PIPELINE_LOG_LINES are kept. Borrowed. */
 enum { PIPELINE_LOG_LINES = 256 };
 const struct message_log_line *pipeline_log_line(const struct pipeline *p, uint32_t vm,
 						 size_t index);
-/* The boot whose kernel printed it. */
+/* Returns the boot whose kernel printed the line. */
 uint32_t pipeline_log_boot(const struct pipeline *p, uint32_t vm, size_t index);
-/* The index-th reboot of this VM; borrowed. NULL past the last. */
+/* Returns the index-th reboot of this VM, or NULL after the last. Borrowed. */
 const struct reboot *pipeline_reboot(const struct pipeline *p, uint32_t vm, size_t index);
 
-/* Of the merge behind it, since it was made. */
+/* Returns the statistics of the merge since pipeline_new(). */
 void pipeline_timeline_stats(const struct pipeline *p, struct timeline_stats *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Readings of CPU quotas on their way to a model: they arrive when they were taken, events when
- * they have been merged, and the model wants a reading once it knows what happened before it.
+ * Delivers readings of CPU quotas to a model in time order. A reading arrives when it is taken, but
+ * events reach the model only after they are merged, so readings wait here for older events.
  */
 #ifndef ENGINE_QUOTAS_H
 #define ENGINE_QUOTAS_H
@@ -12,20 +12,21 @@
 #include "host-collector/model/model.h"
 
 struct quotas {
-	struct quota_reading *waiting; /* in time order of `until` */
+	struct quota_reading *waiting; /* sorted by `until` */
 	size_t n, capacity;
 };
 
-/* Drops what waits. */
+/* Frees the readings without delivering them. */
 void quotas_fini(struct quotas *q);
-/* Copied. When too many wait the oldest goes to the model at once. 0 or -ENOMEM. */
+/* Adds a copy of a reading. If the queue is full, delivers the oldest readings at once. Returns 0
+ * or -ENOMEM. */
 int quotas_add(struct quotas *q, struct model *m, const struct quota_reading *reading);
-/* Is there anything up to and at `t`? */
+/* Returns true if a reading with `until` at or before `t` waits. */
 static inline bool quotas_due(const struct quotas *q, struct host_ns t)
 {
 	return q->n && q->waiting[0].until.ns <= t.ns;
 }
-/* Everything up to and at `t` goes to the model. */
+/* Delivers all readings with `until` at or before `t` to the model. */
 void quotas_deliver(struct quotas *q, struct model *m, struct host_ns t);
 
 #endif

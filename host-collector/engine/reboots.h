@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The reboots of one guest: when one boot's last word came and when the next one's agent was heard
- * first, and what QEMU (QMP RESET, GUEST_PANICKED) or the guest's log said of the reason.
+ * The reboots of one guest: when the last event of one boot happened, when the first frame of the
+ * next boot arrived, and the reason that QEMU (QMP RESET, GUEST_PANICKED) or the guest's log gives.
  */
 #ifndef ENGINE_REBOOTS_H
 #define ENGINE_REBOOTS_H
@@ -16,27 +16,28 @@
 enum { REBOOTS_KEPT = 64, REBOOT_WHY_MAX = 256 };
 
 struct reboot {
-	uint32_t boot;        /* that began; the first one heard of is 0 and no reboot */
-	struct host_ns after; /* the last word of the boot before */
-	struct host_ns until; /* the first of this one */
+	uint32_t boot; /* the boot that began; 0 is the first known boot, which is no reboot */
+	struct host_ns after; /* time of the last event of the previous boot */
+	struct host_ns until; /* arrival of the first frame of this boot */
 	bool reset_known;
-	struct host_ns reset;     /* by QEMU's word: when this boot began */
-	char why[REBOOT_WHY_MAX]; /* what QEMU and the guest's log say; "": nothing */
+	struct host_ns reset;     /* time at which QEMU reset the VM */
+	char why[REBOOT_WHY_MAX]; /* reasons from QEMU and the guest's log; "": unknown */
 };
 
-/* All zero: none. */
+/* Must be all zero at first. */
 struct stream_reboots {
-	size_t n; /* ever; the first REBOOTS_KEPT are kept */
+	size_t n; /* total number; the first REBOOTS_KEPT are kept */
 	struct reboot kept[REBOOTS_KEPT];
-	bool due; /* the model has not heard of the newest */
+	bool due; /* the model was not yet notified of the newest reboot */
 	struct host_ns due_at;
-	uint64_t reset_tsc; /* of QEMU's newest word since the newest boot was heard of; 0 none */
+	/* Host TSC of QEMU's newest reset since the newest boot began; 0: none. */
+	uint64_t reset_tsc;
 	char reset[VS_TEXT_MAX], panic[VS_TEXT_MAX];
 };
 
-/* QEMU says that it reset the VM. */
+/* Returns true if the note says that QEMU reset the VM. */
 bool note_is_reset(const struct message_note *m);
-/* What QEMU says of the VM (NOTE_VM_EVENT). */
+/* Takes a note of QEMU about the VM (NOTE_VM_EVENT). */
 void reboots_note(struct stream_reboots *r, const struct message_note *m);
 
 #endif

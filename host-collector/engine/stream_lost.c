@@ -2,9 +2,9 @@
 #include "host-collector/engine/internal.h"
 
 /*
- * A batch was made before it waited in its agent's queue. So what the queue dropped from in front
- * of it looks lost on the way at first, and only a batch made later tells that the agent dropped
- * it.
+ * The agent writes its counters into a batch before the batch waits in its queue. If the queue
+ * then drops older batches, their events at first look lost on the channel. Only a later batch
+ * shows that the agent dropped them: then losses_correct() corrects the counts.
  */
 void stream_lost(struct stream *s, int64_t begin_ns, int64_t end_ns)
 {
