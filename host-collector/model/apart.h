@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Observers that are told by a thread of their own: what the model tells is copied, a few thousand
- * of it at most, and told again there, in the same order. For observers that ask the model nothing
- * but how its VMs are made (model_observe_apart).
+ * Runs observers on a worker thread. The model's callbacks are copied into a queue of a few
+ * thousand entries and called on the worker thread in the same order. Only exits_counted runs on
+ * the caller's thread, when the queue is empty. Such observers ask the model only for its VMs'
+ * vCPUs, guest CPUs and threads (model_observe_apart).
  */
 #ifndef MODEL_APART_H
 #define MODEL_APART_H
@@ -11,17 +12,19 @@
 
 struct apart;
 
-/* 0 and *out, -ENOMEM, -EAGAIN (no thread to be had). */
+/* Creates the worker thread. Returns 0 and *out, -ENOMEM, or -EAGAIN if no thread can be created.
+ */
 int apart_new(struct apart **out);
-/* Once all has been told; ends the thread. NULL is allowed. */
+/* Waits until all callbacks have run, then ends the thread. Accepts NULL. */
 void apart_free(struct apart *a);
-/* Adds an observer; *from: what the model has to tell from now on for its sake. 0 or -ENOMEM. */
+/* Adds an observer. Sets *from to the callbacks that the model must call from now on for it.
+ * Returns 0 or -ENOMEM. */
 int apart_observe(struct apart *a, const struct model_observer *observer,
 		  struct model_observer *from);
-/* Until all has been told: the thread waits for more. */
+/* Waits until all queued callbacks have run. */
 void apart_await(struct apart *a);
-/* Until all has been told; from then on, until apart_resume(), the thread waits and the observers
- * are told at once. */
+/* Waits until all queued callbacks have run. Until apart_resume(), callbacks then run on the
+ * caller's thread at once. */
 void apart_pause(struct apart *a);
 void apart_resume(struct apart *a);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Who is told what: for each callback of struct model_observer those that have it. */
+/* Lists of observers, one for each callback of struct model_observer. */
 #ifndef MODEL_AUDIENCE_H
 #define MODEL_AUDIENCE_H
 
 #include "host-collector/model/model.h"
 
-/* The observers that have one of the callbacks, in the order of their addition. */
+/* The observers that have one of the callbacks, in the order in which they were added. */
 struct audience {
 	size_t n;
 	struct model_observer *observers;
@@ -28,7 +28,7 @@ struct audiences {
 #undef X
 };
 
-/* Copied. 0 or -ENOMEM. */
+/* Adds a copy of the observer. Returns 0 or -ENOMEM. */
 int audiences_add(struct audiences *a, const struct model_observer *observer);
 void audiences_fini(struct audiences *a);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Host events: which vCPU thread they move, who held the pCPU it waited for, and what a loss leaves
- * unknown.
+ * Processes the host's events: changes of vCPU threads, the holders of the pCPUs that they wait
+ * for, and what a loss leaves unknown.
  */
 #include <signal.h>
 #include <string.h>

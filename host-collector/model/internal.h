@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The model's own state, shared by model.c (routing, VMs, time), host.c (host events) and query.c.
- */
+/* The model's state, shared by model.c (routing, VMs, time), host.c (events of the host) and
+ * query.c. */
 #ifndef MODEL_INTERNAL_H
 #define MODEL_INTERNAL_H
 
@@ -10,15 +10,16 @@
 enum { THREADS_INDEXED = 16384 };
 
 struct pcpu {
-	bool lossy;        /* events are missing since the last one */
+	bool lossy;        /* events were lost since the last event here */
 	uint64_t lost;     /* how many, while it is lossy */
-	uint64_t lost_gap; /* how many since its last switch */
-	bool turn_open;    /* events are missing since it was seen who runs here */
+	uint64_t lost_gap; /* events lost since its last switch */
+	/* Events were lost since the current task of this pCPU was last seen. */
+	bool turn_open;
 	bool current_known;
-	int32_t current;         /* by the last switch seen here */
-	struct host_ns last;     /* the newest event that fired here */
-	struct host_ns switched; /* the newest switch */
-	struct host_ns gap_end;  /* of the newest loss that is over */
+	int32_t current;         /* the task of the last switch here */
+	struct host_ns last;     /* the newest event here */
+	struct host_ns switched; /* the newest switch here */
+	struct host_ns gap_end;  /* end of the newest loss that is over */
 	struct tenure tenures[VCPU_TENURES];
 	struct vcpu *waiters;
 };
@@ -27,21 +28,21 @@ struct model {
 	bool started;
 	struct host_ns begin, now;
 	struct audiences audiences;
-	struct apart *apart; /* NULL: all observers are told at once */
+	struct apart *apart; /* NULL: all observers run on the caller's thread */
 	bool observing_apart;
 	size_t n_vms;
 	struct vm *vms[MODEL_VMS_MAX];
-	struct lru threads; /* tid of a vCPU thread -> by_thread */
+	struct lru threads; /* maps the tid of a vCPU thread to a slot of by_thread */
 	struct vm_vcpu **by_thread;
-	struct names names; /* the host's */
+	struct names names; /* names of the host's tasks */
 	struct cgroups_known cgroups;
 	struct origins origins;
-	struct crowd_ring *crowd; /* NULL: no crowd yet */
+	struct crowd_ring *crowd; /* NULL until the first entry */
 	struct stacks stacks;
 	struct host_log host_log;
 	unsigned n_lossy;
-	uint16_t lossy[VCPU_DOUBTS]; /* which, if they are not more */
-	struct host_ns next_release; /* no held span is due before */
+	uint16_t lossy[VCPU_DOUBTS]; /* the lossy pCPUs, if no more than VCPU_DOUBTS */
+	struct host_ns next_release; /* no held span is due before this time */
 	struct pcpu pcpus[VS_CPUS_MAX];
 };
 
@@ -58,15 +59,17 @@ struct model {
 
 struct vm *vm_find(const struct model *m, uint32_t id); /* NULL if unknown */
 struct vcpu_sink vcpu_sink_of(const struct model *m);
-/* It last ran what takes a CPU offline: nobody knows what it did at `t`, after its last event. */
+/* Returns true if the guest CPU's last task was the one that takes a CPU offline, so its state at
+ * `t`, after its last event, is unknown. */
 bool guest_cpu_may_be_offline(const struct vm *vm, const struct guest_cpu *c, struct host_ns t);
-/* The vCPU that this thread runs, or NULL. */
+/* Returns the vCPU that this thread runs, or NULL. */
 struct vcpu *vcpu_of_thread(const struct model *m, int32_t tid);
-/* It no longer waits for its pCPU. */
+/* Removes a vCPU from the waiters of its pCPU. */
 void waiter_unlink(struct vcpu *v);
-/* Whether this event shows a vCPU enter or leave the guest. */
+/* Updates the presence of vCPUs if the event shows that one enters or leaves the guest. */
 void host_presence(struct model *m, const struct timeline_event *event);
-/* At the end of the data: vCPUs that wait for a pCPU waited for whoever still has it. */
+/* At the end of the data: accounts the time of vCPUs that still wait for a pCPU to its current
+ * task. */
 void host_finish(struct model *m);
 void host_event(struct model *m, struct host_ns t, const struct vs_event *e);
 

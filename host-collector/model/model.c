@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Routes the timeline's events to the state machines they concern: host events (host.c) to the vCPU
- * threads (vcpu.c) by thread id and to the account of who held which pCPU, guest events to the
- * guest CPUs (guest_cpu.c). One event touches a handful of machines, except for losses, which touch
- * all.
+ * Routes the timeline's events to the state machines that they concern. Host events (host.c) go to
+ * the vCPU threads (vcpu.c) by thread id, and to the accounting of each pCPU's holders. Guest
+ * events go to the guest CPUs (guest_cpu.c). One event concerns only a few state machines, except
+ * for a loss, which concerns all.
  */
 #include "host-collector/model/model.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The model replays the timeline into states: for every vCPU exactly one state at every instant,
- * for every guest CPU what it was doing by its own kernel's account. It knows no clocks beyond
- * host_ns, no files and no verdicts; analyses subscribe to its spans.
+ * Turns the timeline's events into states: each vCPU has exactly one state at each time, and each
+ * guest CPU has the state that its own kernel's events show. The model uses no clock but host_ns,
+ * reads no files and gives no verdicts. Analyses observe its spans.
  *
- * Invariant: the spans of one vCPU (of one guest CPU) abut; their lengths sum to the time from its
- * first to its last instant exactly.
+ * Invariant: consecutive spans of one vCPU (of one guest CPU) touch, so their lengths sum exactly
+ * to the time from its first to its last span.
  */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
@@ -26,7 +26,7 @@
 #include "proto/message.h"
 #include "proto/recording.h"
 
-/* X(NAME, "name", meaning) The order is the order of columns in every report. */
+/* X(NAME, "name", meaning). Reports list the columns in this order. */
 #define VCPU_STATES(X)                                                                             \
 	X(GUEST, "guest", "on a pCPU in guest mode (without KVM events: on a pCPU)")               \
 	X(KVM, "kvm", "on a pCPU, the host kernel handles an exit")                                \
@@ -45,7 +45,7 @@ enum vcpu_state {
 		VCPU_STATE_COUNT
 };
 
-/* X(NAME, "name", meaning) Why a state is UNKNOWN. */
+/* X(NAME, "name", meaning): why a state is UNKNOWN. */
 #define UNKNOWN_REASONS(X)                                                                         \
 	X(NONE, "", "")                                                                            \
 	X(LOST, "lost_events", "events were lost")                                                 \
@@ -66,7 +66,8 @@ enum unknown_reason {
 		UNKNOWN_REASON_COUNT
 };
 
-/* What a guest CPU does by its own kernel's account; the innermost wins. */
+/* The state of a guest CPU as its own kernel's events show it; that of the innermost interrupt or
+ * softirq. */
 #define GUEST_CPU_STATES(X)                                                                        \
 	X(IDLE, "idle")                                                                            \
 	X(TASK, "task")                                                                            \
@@ -81,104 +82,109 @@ enum guest_cpu_state {
 		GUEST_CPU_STATE_COUNT
 };
 
-/* As in reports and their JSON; static. */
+/* Return the name used in reports and JSON. Static. */
 const char *vcpu_state_name(enum vcpu_state s);
 const char *guest_cpu_state_name(enum guest_cpu_state s);
-/* "local_timer", "TIMER", "irq 24": an interrupt's name as /proc/interrupts or /proc/softirqs has
- * it, into the caller's buffer. */
+/* Writes an interrupt's name, as in /proc/interrupts or /proc/softirqs, to `out`: "local_timer",
+ * "TIMER", "irq 24". */
 void interrupt_name(enum guest_cpu_state kind, bool vector, uint32_t number, char *out,
 		    size_t out_bytes);
 const char *unknown_reason_name(enum unknown_reason r);
-/* In words for people: "events were lost". */
+/* Returns a description for people: "events were lost". Static. */
 const char *unknown_reason_meaning(enum unknown_reason r);
 
-/* The VM-exit that a vCPU is in, from kvm_exit to kvm_entry. */
+/* The VM-exit in which a vCPU is, from kvm_exit to kvm_entry. */
 struct vcpu_exit {
-	uint64_t serial; /* counts this vCPU's exits; 0: in none, or not known in which */
-	uint32_t reason; /* by isa: basic exit reason of VMX, exit code of SVM */
+	uint64_t serial; /* number of the vCPU's exit; 0: in no exit, or unknown in which */
+	uint32_t reason; /* by isa: basic exit reason of VMX, or exit code of SVM */
 	uint32_t isa;    /* KVM_ISA_VMX (1) or KVM_ISA_SVM (2) */
 };
 
-/* Why a span is what it is; which fields mean something depends on the state. */
+/* One state of a vCPU and its explanation. Comments name the states in which a member is valid. */
 struct vcpu_span {
 	uint32_t vm;
 	uint32_t vcpu;
 	int32_t tid;
 	enum vcpu_state state;
-	enum unknown_reason why; /* unknown: NONE in no other state */
+	enum unknown_reason why; /* unknown: the reason; otherwise NONE */
 	struct host_ns begin, end;
-	uint16_t pcpu;        /* where it ran or waits */
-	uint32_t task_state;  /* off CPU: enum vs_task_state bits when it left */
-	int32_t holder_pid;   /* runnable: who held the pCPU longest meanwhile; else 0 */
-	int64_t holder_ns;    /* and for how long */
-	uint64_t crowd_first; /* runnable: all holders, if there were several, are these... */
-	uint32_t n_crowd;     /* ... so many, in crowd; 0: there was one, or they are not kept */
-	const struct crowd_ring *crowd; /* the model's */
-	int64_t pcpu_busy_ns;           /* runnable: how long tasks were seen on its pCPU */
-	int64_t pcpu_idle_ns; /* runnable: how long its pCPU idled all the same (a quota) */
-	int64_t throttled_ns; /* runnable, throttled: how long its quota is known to have cost */
-	uint32_t quota;       /* whose quota, by model_cgroup_of(); 0 unknown */
-	enum wait_class wait_class; /* off CPU: from the waiter's stack; WAIT_NONE without one */
-	int32_t waker_pid;          /* who ended a sleep, 0 unknown */
-	uint32_t waiter_stack, waker_stack; /* stack ids, 0 none */
+	uint16_t pcpu;       /* where it ran or waited */
+	uint32_t task_state; /* off CPU: enum vs_task_state bits at its switch-out */
+	int32_t holder_pid;  /* runnable: the task that held the pCPU longest; else 0 */
+	int64_t holder_ns;   /* runnable: for how long */
+	/* Runnable, if several tasks held the pCPU: they are entries crowd_first to crowd_first +
+	 * n_crowd - 1 of `crowd`. */
+	uint64_t crowd_first;
+	uint32_t n_crowd;               /* 0: there was only one, or they are not kept */
+	const struct crowd_ring *crowd; /* owned by the model */
+	int64_t pcpu_busy_ns;           /* runnable: time in which tasks were seen on its pCPU */
+	int64_t pcpu_idle_ns;           /* runnable: time in which its pCPU idled (throttling) */
+	int64_t throttled_ns;       /* runnable, throttled: time known to be lost to its quota */
+	uint32_t quota;             /* whose quota, by model_cgroup_of(); 0: unknown */
+	enum wait_class wait_class; /* off CPU: from its stack; else WAIT_NONE */
+	int32_t waker_pid;          /* who ended a sleep; 0: unknown */
+	uint32_t waiter_stack, waker_stack; /* stack ids; 0: none */
 	struct vcpu_exit exit;
-	bool migrates;     /* stopped, by its VMM: to complete a migration */
-	int32_t asker_pid; /* stopped, by its VMM: who had written to its monitor before, 0 unknown
-			    */
-	bool faulted; /* blocked: uninterruptibly, inside an exit for a page that is not there */
-	/* Too short to be sure to bring a stack: it brought one as a sample, or its class and state
-	 * are those of the sample that followed. */
+	bool migrates; /* stopped by its VMM: to complete a migration */
+	/* Stopped by its VMM: the task that last wrote to the VMM's monitor before; 0: unknown. */
+	int32_t asker_pid;
+	/* Blocked: it slept uninterruptibly in an exit for a page that was not mapped. */
+	bool faulted;
+	/* A wait that is too short to always get a stack: it got one as a sample (sampled), or its
+	 * class and state are those of the sample that followed (inferred). */
 	bool sampled, inferred;
-	/* unknown: what it was before and after; what is missing may have led away and back */
+	/* Unknown: the state before and after the loss was presumed_state, but the lost events may
+	 * have led away and back. */
 	bool presumed;
 	enum vcpu_state presumed_state;
-	int32_t signal_pid; /* stopped: the sender of the stopping signal, 0 unknown */
+	int32_t signal_pid; /* stopped: who sent the signal; 0: unknown */
 	uint32_t signal_number;
 };
 
 struct guest_span {
 	uint32_t vm;
-	uint32_t boot; /* of the guest's kernel, 0 the first: pid is of that boot */
+	uint32_t boot; /* boot of the guest's kernel (0: the first), to which pid belongs */
 	uint16_t cpu;
 	enum guest_cpu_state state;
-	enum unknown_reason why; /* unknown: NONE in no other state */
+	enum unknown_reason why; /* unknown: the reason; otherwise NONE */
 	struct host_ns begin, end;
-	int32_t pid;     /* the current task, also under interrupts */
+	int32_t pid;     /* current task, also during interrupts */
 	uint32_t number; /* softirq number, irq number or enum vs_vector */
-	bool vector;     /* hardirq: number is an enum vs_vector */
+	bool vector;     /* hardirq: `number` is an enum vs_vector */
 };
 
-/* Instants that analyses need beside the spans. */
+/* Single guest events, for analyses that need more than spans. */
 struct guest_instant {
 	uint32_t vm;
 	uint32_t boot; /* as in guest_span */
-	uint16_t cpu;  /* the guest CPU concerned (wake-up: the target CPU) */
+	uint16_t cpu;  /* the guest CPU; for a wake-up the target CPU */
 	struct host_ns t;
-	uint32_t err_ns;         /* of t */
-	enum vs_event_type type; /* any that a guest's capture emits, LOST included */
+	uint32_t err_ns;         /* bound on the error of t */
+	enum vs_event_type type; /* any type that a guest's capture emits, also LOST */
 	struct vs_event event;
 };
 
-/* Any event of the host's stream, as it comes, LOST included. */
+/* An event of the host's stream, of any type, also LOST. */
 struct host_instant {
 	struct host_ns t;
-	uint32_t err_ns; /* of t */
+	uint32_t err_ns; /* bound on the error of t */
 	struct vs_event event;
-	bool of_vcpu; /* event.pid is a vCPU's thread: of this one */
+	bool of_vcpu; /* event.pid is the thread of the vCPU below */
 	uint32_t vm, vcpu;
 };
 
-/* What a guest's kernel says that it was denied of this CPU since its boot. */
+/* The steal time of a guest CPU since boot, as the guest's kernel reports it. */
 struct guest_steal {
 	uint32_t vm;
 	uint16_t cpu;
-	struct host_ns t; /* of the reading... */
-	uint64_t err_ns;  /* and the bound on its error */
+	struct host_ns t; /* time of the reading */
+	uint64_t err_ns;  /* bound on the error of t */
 	uint64_t steal_ns, unit_ns;
-	bool clock; /* its hypervisor tells it; else a zero means nothing */
+	/* The hypervisor reports steal. If not, 0 means unknown. */
+	bool clock;
 };
 
-/* One interrupt or softirq from entry to exit, others nested inside it included. */
+/* One interrupt or softirq from entry to exit, including those that are nested inside it. */
 struct guest_interrupt {
 	uint32_t vm;
 	uint16_t cpu;
@@ -186,26 +192,28 @@ struct guest_interrupt {
 	uint32_t number;           /* as in guest_span */
 	bool vector;
 	struct host_ns begin, end;
-	int32_t pid;  /* the task it interrupted */
-	bool whole;   /* its exit was seen; else a later event proves that it is over... */
-	bool goes_on; /* or the data end, and it may go on */
+	int32_t pid; /* the interrupted task */
+	/* Its exit was seen. If not, a later event shows that it has ended, unless goes_on. */
+	bool whole;
+	bool goes_on; /* the data end before its exit */
 };
 
-/* The guest's kernel read its own clock. */
+/* A reading of the guest's kernel clock. */
 struct guest_clock_reading {
 	uint32_t vm;
-	struct host_ns t; /* when */
-	int64_t step_ns;  /* by how much it had leapt ahead (or gone back) since the reading before
-			   */
-	bool proven;      /* when both were is shown by more than the guest's word */
+	struct host_ns t; /* time of the reading */
+	/* How far the clock jumped ahead (or, if negative, back) since the previous reading. */
+	int64_t step_ns;
+	/* The times of both readings are bounded by more than the guest's own statements. */
+	bool proven;
 };
 
 #define MODEL_EVENT_BIT(type) (1ull << (type) % VS_EVENT_TYPE_LIMIT)
 
 /*
- * Any callback may be NULL. Spans of one vCPU (of one guest CPU) come in order. A vCPU's span comes
- * when it has ended, and up to MODEL_HOLD_NS later if a stack may still explain it. An instant
- * comes before the model applies it: what it ends is still open.
+ * Callbacks may be NULL. The spans of one vCPU (of one guest CPU) arrive in order. A vCPU's span
+ * arrives after it has ended, up to MODEL_HOLD_NS later if a stack may still explain it. An instant
+ * arrives before the model processes the event, so the span that it ends is still open.
  */
 struct model_observer {
 	void (*vcpu_span)(void *context, const struct vcpu_span *span);
@@ -213,21 +221,23 @@ struct model_observer {
 	void (*guest_instant)(void *context, const struct guest_instant *instant);
 	void (*guest_interrupt)(void *context, const struct guest_interrupt *interrupt);
 	void (*host_instant)(void *context, const struct host_instant *instant);
-	/* Of one CPU in order, but ahead of the events before `t`. */
+	/* In order for one CPU, but possibly before older events. */
 	void (*guest_steal)(void *context, const struct guest_steal *steal);
-	/* The same. */
+	/* In order, but possibly before older events. */
 	void (*guest_clock)(void *context, const struct guest_clock_reading *reading);
-	/* VM-exits that the capture counted instead of telling: totals since it began. Borrowed. */
+	/* VM-exits that the capture counted (aggregated): totals since the capture began.
+	 * Borrowed. */
 	void (*exits_counted)(void *context, const struct message_exit_summary *m);
-	void (*advance)(void *context, struct host_ns now); /* model_advance, model_finish (last) */
+	/* Called by model_advance() and, as the last callback, by model_finish(). */
+	void (*advance)(void *context, struct host_ns now);
 	void *context;
-	/* Which events it wants as instants (MODEL_EVENT_BIT each); 0: all. Others may come, too.
-	 */
+	/* The requested types of host_instant and guest_instant, as a mask of MODEL_EVENT_BIT; 0:
+	 * all. Other types may also arrive. */
 	uint64_t host_types, guest_types;
 };
 
-/* A wait of at least MODEL_STACK_WAIT_NS is kept back this long for its STACK events, which the
- * capture can only send once the wait is over. */
+/* The span of a wait of at least MODEL_STACK_WAIT_NS is held for MODEL_HOLD_NS, because its STACK
+ * events can be sent only after the wait. */
 #define MODEL_HOLD_NS       200000000ll
 #define MODEL_STACK_WAIT_NS 10000000ll
 
@@ -235,155 +245,174 @@ enum { MODEL_VMS_MAX = 256 };
 
 struct model;
 
-/* NULL on ENOMEM. It is freed with all that it was told; observers hear nothing more. NULL is
- * allowed. */
+/* model_new() returns NULL on ENOMEM. model_free() frees everything that the model has copied,
+ * makes no callbacks, and accepts NULL. */
 struct model *model_new(void);
 void model_free(struct model *m);
-/* Observers are called in the order of addition, spans in order of their end. Copied. */
+/* Adds a copy of an observer. Observers are called in the order in which they were added, with
+ * spans in the order of their end. Returns 0 or -ENOMEM. */
 int model_observe(struct model *m, const struct model_observer *observer);
 /*
- * Observers that are added from now on (until `apart` is false again) are told by a thread of their
- * own, in the same order, but later. They share nothing with other observers and ask the model at
- * most for its VMs' vCPUs, guest CPUs and threads; a callback that adds to an error of its own is
- * fine. All has been told when model_finish returns. 0, -ENOMEM, -EAGAIN (no thread to be had).
+ * If `apart`, observers that are added from now on run on a worker thread: in the same order, but
+ * later. They must share no data with other observers, and may ask the model only for its VMs'
+ * vCPUs, guest CPUs and threads. A callback may record an error in its own data. When
+ * model_finish() returns, all callbacks have run. Returns 0, -ENOMEM, or -EAGAIN if no thread can
+ * be created.
  */
 int model_observe_apart(struct model *m, bool apart);
-/* Until they have been told all that the others have: from then on until the model is told more,
- * what they have made of it can be read. In a callback, what the model tells just now may be
- * missing. */
+/* Waits until observers on the worker thread have received everything so far. Until the model gets
+ * more input, the caller may read their results. Inside a callback, the current event may be
+ * missing from them. */
 void model_apart_await(struct model *m);
-/* The VM's threads, and again whenever they change. 0, -E2BIG (too many VMs), -ENOMEM. */
+/* Sets the threads of a VM, also when they change. Returns 0, -E2BIG (too many VMs) or -ENOMEM. */
 int model_vm(struct model *m, const struct message_vm_info *info);
-/* The host's capture follows all threads of the VM that were told so far, from `t` at the latest.
- * -ENOENT. */
+/* Notes that the host's capture follows all threads of the VM that are known now, from `t` at the
+ * latest. Returns 0 or -ENOENT. */
 int model_vm_followed(struct model *m, uint32_t vm, struct host_ns t);
-/* Guest CPU -> APIC id, from the agent's hello: joins guest CPUs to vCPUs. */
+/* Sets the APIC ids of the guest's CPUs, from the agent's HELLO. They assign guest CPUs to vCPUs.
+ * Returns 0, -ENOENT or -ENOMEM. */
 int model_guest_cpus(struct model *m, uint32_t vm, const struct message_cpu *cpus, size_t n);
-/* The rate of its kernel's tick (CONFIG_HZ), 0 unknown. -ENOENT. */
+/* Sets the tick rate of the guest's kernel (CONFIG_HZ); 0: unknown. Returns 0 or -ENOENT. */
 int model_guest_tick(struct model *m, uint32_t vm, uint32_t hz);
-/* Its kernel calls stalls longer than this soft lockups; 0 not known, or never. -ENOENT. */
+/* Sets the guest's soft lockup threshold; 0: unknown or disabled. Returns 0 or -ENOENT. */
 int model_guest_watchdog(struct model *m, uint32_t vm, uint32_t seconds);
-/* The guest's kernel has booted again: from its next event on its tasks are those of boot `boot`,
- * and none of those before. Its CPUs' last word was a LOST. In time order with the events. -ENOENT.
- */
+/* Notes that the guest's kernel has booted again. From its next event on, its tasks belong to boot
+ * `boot`. Before this call, a LOST event must have ended each of its CPUs. Call it in time order
+ * with the events. Returns 0 or -ENOENT. */
 int model_guest_boot(struct model *m, uint32_t vm, uint32_t boot);
-/* What the VMM says of itself (QMP STOP, RESUME), in time order with the events. -ENOENT. */
+/* Notes that the VMM paused or resumed the VM (QMP STOP, RESUME). Call it in time order with the
+ * events. Returns 0 or -ENOENT. */
 int model_vm_paused(struct model *m, uint32_t vm, struct host_ns t, bool paused);
-/* What the guest's agent says of a CPU. -ENOENT, -EINVAL (a CPU number beyond VS_CPUS_MAX). */
+/* Passes on the agent's reading of a CPU's steal time. Returns 0, -ENOENT or -EINVAL (a CPU number
+ * beyond VS_CPUS_MAX). */
 int model_guest_steal(struct model *m, const struct guest_steal *steal);
-/* What the guest's agent says of its kernel's clock. -ENOENT. */
+/* Passes on the agent's reading of its kernel's clock. Returns 0 or -ENOENT. */
 int model_guest_clock(struct model *m, const struct guest_clock_reading *reading);
-/* It migrates the VM, or no longer does (QMP MIGRATION): what it pauses meanwhile, it pauses to
- * complete that. In time order with the events. -ENOENT. */
+/* Notes that the VMM begins or ends a migration of the VM (QMP MIGRATION). A pause during a
+ * migration counts as a part of it. Call it in time order with the events. Returns 0 or -ENOENT. */
 int model_vm_migrates(struct model *m, uint32_t vm, bool migrates);
-/* From now on its agent may only count short handlers. -ENOENT. */
+/* Notes that the VM's agent may count short handlers instead of sending them, from now on. Returns
+ * 0 or -ENOENT. */
 int model_handlers_counted(struct model *m, uint32_t vm);
-/* Passes on what the capture counted. */
+/* Passes on the counts of VM-exits that the capture aggregated. */
 void model_exits_counted(struct model *m, const struct message_exit_summary *counted);
 
-/* What a CPU quota did to a vCPU, by two readings of its cgroup's counters. */
+/* Two readings of the counters of a vCPU's cgroup, and how long its CPU quota throttled the vCPU
+ * between them. */
 struct quota_reading {
 	uint32_t vm, vcpu;
-	uint32_t n_vcpus; /* that share the cgroup */
+	uint32_t n_vcpus; /* number of vCPUs that share the cgroup */
 	struct host_ns from, until;
-	int64_t throttled_ns; /* by how much the counter advanced: over all pCPUs, at its end */
-	uint32_t cgroup;      /* whose quota it is, by model_cgroup(); 0 unknown */
+	/* Increase of the counter: a sum over all pCPUs, added when a throttling ends. */
+	int64_t throttled_ns;
+	uint32_t cgroup; /* whose quota, by model_cgroup(); 0: unknown */
 };
-/* The number of a cgroup of the host's, new or not, and of its CPU quota: quota_us of CPU time in
- * every period_us, 0 if that is not known. *number 0: no more are kept. 0 or -ENOMEM. */
+/* Finds or adds a cgroup of the host with its CPU quota: quota_us of CPU time in each period_us;
+ * 0: unknown. Sets *number, to 0 if no more cgroups are kept. Returns 0 or -ENOMEM. */
 int model_cgroup(struct model *m, const char *path, uint64_t quota_us, uint64_t period_us,
 		 uint32_t *number);
-/* NULL if there is none of this number. Valid until the next model_cgroup(). */
+/* Returns the cgroup with this number, or NULL. Valid until the next model_cgroup(). */
 const struct cgroup *model_cgroup_of(const struct model *m, uint32_t number);
-/* Once no event before `until` follows. Tells which of the vCPU's waits for a pCPU were throttling:
- * they are held back until it comes. -ENOENT. */
+/* Determines which of the vCPU's waits for a pCPU were throttling. Call it when no event before
+ * `until` follows: such waits are held until then. Returns 0 or -ENOENT. */
 int model_quota(struct model *m, const struct quota_reading *reading);
-/* Where a task of the host comes from. Copied. 0 or -ENOMEM. */
+/* Sets where a task of the host comes from. Copied. Returns 0 or -ENOMEM. */
 int model_task_origin_set(struct model *m, const struct task_origin *origin);
-/* The same, if it is known of the task that had this thread id at `t`; else NULL. Valid until the
- * next model_task_origin_set() or model_push(). */
+/* Returns where the task comes from that had this thread id at `t`, or NULL. Valid until the next
+ * model_task_origin_set() or model_push(). */
 const struct task_origin *model_task_origin(const struct model *m, int32_t tid, struct host_ns t);
-/* A line of the host's kernel log, as soon as it is known. */
+/* Adds a line of the host's kernel log that was read at `t`. */
 void model_host_log(struct model *m, struct host_ns t, const char *text);
-/* The i-th newest of them, NULL beyond the last that is kept. */
+/* Returns the i-th newest line, or NULL after the last that is kept. */
 const struct host_log_line *model_host_log_line(const struct model *m, size_t i);
-/* A stack that STACK events will name or have named within MODEL_HOLD_NS. Copied. 0, -EINVAL,
- * -ENOMEM. */
+/* Adds a copy of a stack. STACK events refer to it, at most MODEL_HOLD_NS before this call or any
+ * time after it. Returns 0, -EINVAL or -ENOMEM. */
 int model_stack(struct model *m, const struct message_stack *stack);
-/* A stack that a guest's TASK_STACK events name. Copied; what a VM may keep here is bounded, the
- * oldest goes first. 0, -ENOENT, -EINVAL, -ENOMEM. */
+/* Adds a copy of a stack to which a guest's TASK_STACK events refer. The memory of each VM is
+ * bounded: the least recently added stacks are removed. Returns 0, -ENOENT, -EINVAL or -ENOMEM. */
 int model_guest_stack(struct model *m, uint32_t vm, const struct message_stack *stack);
-/* Events in time order; one that steps back counts as simultaneous with its predecessor. A LOST
- * event makes unknown what its CPU could have shown from the gap's begin (loss_since) to its next.
- * 0, -ENOMEM, -EINVAL (a CPU number beyond VS_CPUS_MAX, a VM never announced by model_vm). */
+/* Processes an event. Events must arrive in time order; an event that is older than the previous
+ * one gets its time. A LOST event makes everything unknown that its CPU could have shown from the
+ * begin of the gap (loss_since) to the CPU's next event. Returns 0, -ENOMEM or -EINVAL (a CPU
+ * number beyond VS_CPUS_MAX, or an unknown VM). */
 int model_push(struct model *m, const struct timeline_event *event);
-/* Nothing older than `now` follows: long open spans become visible to model_current. */
+/* Declares that no event older than `now` follows, so that model_vcpu_current() shows open spans
+ * up to `now`. */
 void model_advance(struct model *m, struct host_ns now);
-/* Closes all open spans at the time of the last event. */
+/* Closes all open spans at the time of the last event or advance. */
 void model_finish(struct model *m);
 
-/* The vCPU that runs guest CPU `cpu`: by APIC id if both sides know it, else by rank. -ENOENT. */
+/* Finds the vCPU that runs guest CPU `cpu`: by APIC id if both sides know it, else by rank.
+ * Returns 0 or -ENOENT. */
 int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm, uint16_t cpu, uint32_t *vcpu);
-/* The open span of a vCPU (its end is the time of the last event). -ENOENT. */
+/* Returns the open span of a vCPU in *out, ending at model_now(). Returns 0 or -ENOENT. */
 int model_vcpu_current(const struct model *m, uint32_t vm, uint32_t vcpu, struct vcpu_span *out);
-/* Spans of this vCPU that ended before *until have all been told to the observers. -ENOENT. */
+/* Sets *until: all spans of this vCPU that ended before have been delivered to the observers.
+ * Returns 0 or -ENOENT. */
 int model_vcpu_delivered(const struct model *m, uint32_t vm, uint32_t vcpu, struct host_ns *until);
-/* From when on the host's capture follows the vCPU's thread. -ENOENT: nobody said. */
+/* Sets *since to the time from which the host's capture follows the vCPU's thread. Returns 0, or
+ * -ENOENT if it is unknown. */
 int model_vcpu_followed(const struct model *m, uint32_t vm, uint32_t vcpu, struct host_ns *since);
-/* The vCPU that this host thread runs. -ENOENT. */
+/* Finds the vCPU that this host thread runs. Returns 0 or -ENOENT. */
 int model_vcpu_of_thread(const struct model *m, int32_t tid, uint32_t *vm, uint32_t *vcpu);
-/* The VM that this host thread works for: one of its VMM's, or its vhost worker. -ENOENT. */
+/* Finds the VM that this host thread works for: a thread of its VMM, or its vhost worker. Returns
+ * 0 or -ENOENT. */
 int model_vm_of_thread(const struct model *m, int32_t tid, uint32_t *vm);
-/* The vCPU of this APIC id: as the VMM told, else as it is by default. -ENOENT. */
+/* Finds the vCPU with this APIC id: as the VMM reported it, else the vCPU's index. Returns 0 or
+ * -ENOENT. */
 int model_vcpu_of_apic_id(const struct model *m, uint32_t vm, uint32_t apic_id, uint32_t *vcpu);
-/* The guest CPU that a vCPU runs: the inverse of model_vcpu_of_guest_cpu. -ENOENT. */
+/* Finds the guest CPU that a vCPU runs. Returns 0 or -ENOENT. */
 int model_guest_cpu_of_vcpu(const struct model *m, uint32_t vm, uint32_t vcpu, uint16_t *cpu);
-/* Whether this guest CPU has, by all signs, been taken offline: the task that does that was the
- * last on it, and its vCPU sleeps or is gone, or other CPUs go on. */
+/* Returns true if this guest CPU is probably offline: its last task was the one that takes a CPU
+ * offline, and its vCPU sleeps or is gone, or other CPUs continue. */
 bool model_guest_cpu_offline(const struct model *m, uint32_t vm, uint16_t cpu);
-/* The open span of a guest CPU. -ENOENT. */
+/* Returns the open span of a guest CPU in *out. Returns 0 or -ENOENT. */
 int model_guest_current(const struct model *m, uint32_t vm, uint16_t cpu, struct guest_span *out);
-/* The time of the first event, and of the last event or advance. */
+/* Return the time of the first event, and of the last event or advance. */
 struct host_ns model_begin(const struct model *m);
 struct host_ns model_now(const struct model *m);
-/* Fills `vcpus` with the indices of a VM's vCPUs in ascending order; returns how many there are. */
+/* Fills `vcpus` with at most `max` indices of a VM's vCPUs in ascending order. Returns the number
+ * of its vCPUs. */
 size_t model_vcpus(const struct model *m, uint32_t vm, uint32_t *vcpus, size_t max);
-/* Fills `vms` with the numbers of the VMs; returns how many there are. */
+/* Fills `vms` with at most `max` numbers of VMs. Returns the number of VMs. */
 size_t model_vms(const struct model *m, uint32_t *vms, size_t max);
-/* "" if unknown. */
+/* Returns the VM's name, or "" if it is unknown. */
 const char *model_vm_name(const struct model *m, uint32_t vm);
-/* The interval of the guest's ticks while a CPU of its is busy; 0 unknown. */
+/* Returns the interval of the guest's ticks on a busy CPU, or 0 if it is unknown. */
 int64_t model_tick_interval_ns(const struct model *m, uint32_t vm);
-/* The guest's own threshold for soft lockups; 0 unknown, or never. */
+/* Returns the guest's soft lockup threshold, or 0 if it is unknown or disabled. */
 int64_t model_watchdog_ns(const struct model *m, uint32_t vm);
-/* What kinds of data this VM has brought so far. */
+/* The kinds of data of a VM that have arrived so far. */
 struct model_data {
 	bool host_events, guest_events, kvm_events, stacks;
-	bool exits_counted;    /* some VM-exits were counted instead of told */
-	bool handlers_counted; /* so were short handlers of its interrupts and softirqs */
-	bool quota;            /* its cgroup's CPU quota has been read */
+	bool exits_counted;    /* some VM-exits were counted (aggregated) */
+	bool handlers_counted; /* some short handlers were counted (aggregated) */
+	bool quota;            /* its cgroup's CPU quota was read */
 	bool guest_stacks;     /* its agent sends stacks of its tasks */
 };
-/* Guest events held against when their vCPU was in the guest (presence.h). All 0 if unknown. */
+/* Returns the result of testing guest events against VM-entries and VM-exits (presence.h). All 0
+ * if the VM is unknown. */
 struct presence_count model_presence(const struct model *m, uint32_t vm);
 struct model_data model_data_of(const struct model *m, uint32_t vm);
-/* NULL if unknown. Valid until the next model_stack. */
+/* Returns a stack, or NULL if it is unknown. Valid until the next model_stack(). */
 const struct stack *model_stack_of(const struct model *m, uint32_t id);
-/* The same of a guest's stack; pid 0: of its kernel. Valid until the next model_guest_stack. */
+/* Returns a guest's stack, or NULL if it is unknown. pid 0: a stack of its kernel. Valid until the
+ * next model_guest_stack(). */
 const struct stack *model_guest_stack_of(const struct model *m, uint32_t vm, int32_t pid,
 					 uint32_t id);
 struct model_name {
 	int32_t pid, tgid;
 	char comm[16];
 };
-/* The names of `source`'s tasks that are known now, at most `max`, in no order. */
+/* Fills `out` with at most `max` names of the tasks of `source`, in no order. Returns their
+ * number. */
 size_t model_names(const struct model *m, uint32_t source, struct model_name *out, size_t max);
-/* comm of a host task (source VS_SOURCE_HOST) or of a VM's guest task in its present boot; "" if
- * unknown. Valid until the next push. */
+/* Returns the comm of a host task (source VS_SOURCE_HOST) or of a guest task in the VM's current
+ * boot, or "" if it is unknown. Valid until the next push. */
 const char *model_task_name(const struct model *m, uint32_t source, int32_t pid);
-/* The same of a guest's task in another boot. */
+/* Returns the comm of a guest task in the given boot, or "" if it is unknown. */
 const char *model_task_name_in(const struct model *m, uint32_t vm, uint32_t boot, int32_t pid);
-/* The process of such a task; 0 unknown. */
+/* Returns the process id of a task of `source`, or 0 if it is unknown. */
 int32_t model_task_process(const struct model *m, uint32_t source, int32_t pid);
 
 #endif

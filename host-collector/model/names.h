@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Task names of one machine, by its kernel's boot (0 the first) and thread id: a bounded table, the
- * least recently named go first. */
+/* Names of the tasks of one machine, by boot of its kernel (0 is the first) and thread id. The
+ * table is bounded: when it is full, the least recently named task is removed. */
 #ifndef MODEL_NAMES_H
 #define MODEL_NAMES_H
 
@@ -23,12 +23,13 @@ struct names {
 
 int names_init(struct names *n); /* 0 or -ENOMEM */
 void names_fini(struct names *n);
-/* Takes a TASK_NAME event, or a TASK_EXIT: a dead task's name stays until room is needed. */
+/* Processes a TASK_NAME or TASK_EXIT event. The name of a dead task is kept until its slot is
+ * needed. */
 void names_event(struct names *n, uint32_t boot, const struct vs_event *e);
 void names_set(struct names *n, uint32_t boot, int32_t pid, int32_t tgid, const char *comm);
-/* "" if unknown. Borrowed until the next change. */
+/* Returns a task's name, or "" if it is unknown. Borrowed until the next change. */
 const char *names_get(const struct names *n, uint32_t boot, int32_t pid);
-/* Its process; 0 unknown. */
+/* Returns the task's process id, or 0 if it is unknown. */
 int32_t names_tgid(const struct names *n, uint32_t boot, int32_t pid);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Where tasks of the host come from, by thread id: a bounded table, the least recently told go
- * first. */
+/* Where tasks of the host come from (cgroup, VM, user), by thread id. The table is bounded: when
+ * it is full, the least recently set entry is removed. */
 #ifndef MODEL_ORIGINS_H
 #define MODEL_ORIGINS_H
 
@@ -15,27 +15,29 @@ enum { ORIGINS_MAX = 2048 };
 
 struct task_origin {
 	int32_t tid, tgid;
-	struct host_ns seen, began; /* an event of it; it began then, or a tick later */
-	uint32_t cgroup;            /* by model_cgroup_of(), 0 unknown */
-	char vm[VS_TEXT_MAX];       /* it is a thread of this VM's VMM; "": of none */
+	/* `seen` is the time of one of its events. It began at `began`, or up to a tick later. */
+	struct host_ns seen, began;
+	uint32_t cgroup;      /* by model_cgroup_of(); 0: unknown */
+	char vm[VS_TEXT_MAX]; /* the VM to whose VMM the thread belongs, or "" */
 	bool vcpu_known;
 	uint32_t vcpu;
-	bool claimed; /* nobody but its own user, uid, says that it is this VM */
+	/* The name of the VM is only a claim of a process of user `uid`. */
+	bool claimed;
 	uint32_t uid;
 };
 
 struct origins {
 	struct lru index;
-	struct task_origin *all; /* NULL: none was told */
+	struct task_origin *all; /* NULL until the first entry */
 };
 
 void origins_fini(struct origins *o);
-/* Copied. 0 or -ENOMEM. */
+/* Adds or replaces a copy of an entry. Returns 0 or -ENOMEM. */
 int origins_set(struct origins *o, const struct task_origin *origin);
-/* A thread of this id was announced at `t`: what was known of it before is another task's, or may
- * be out of date. */
+/* A thread with this id was announced at `t`: removes an older entry, which belongs to another
+ * task or may be out of date. */
 void origins_announced(struct origins *o, int32_t tid, struct host_ns t);
-/* NULL if unknown. Valid until the next change. */
+/* Returns the entry of a thread, or NULL. Valid until the next change. */
 const struct task_origin *origins_get(const struct origins *o, int32_t tid);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Questions to the model, and the names of its states. */
+/* Answers queries to the model, and names its states. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Symbolised stacks by id, as STACK and TASK_STACK events name them: the most recent ones,
- * compactly. */
+/* Symbolized stacks by id, for STACK and TASK_STACK events. The least recently added are removed
+ * when there are STACKS_MAX, or when they exceed STACKS_BYTES_MAX. */
 #ifndef MODEL_STACKS_H
 #define MODEL_STACKS_H
 
@@ -13,7 +13,7 @@
 enum { STACKS_MAX = 4096, STACKS_BYTES_MAX = 32 << 20 };
 
 struct stack_frame {
-	const char *symbol, *module; /* inside the same allocation */
+	const char *symbol, *module; /* inside the allocation of the stack */
 	uint64_t offset;
 	bool kernel;
 };
@@ -21,7 +21,7 @@ struct stack_frame {
 struct stack {
 	uint32_t id;
 	int32_t pid;
-	size_t bytes; /* of this allocation */
+	size_t bytes; /* size of this allocation */
 	size_t n_frames;
 	struct stack_frame frames[]; /* leaf first; the strings follow */
 };
@@ -29,17 +29,18 @@ struct stack {
 struct stacks {
 	struct lru index;
 	struct stack **items;
-	size_t bytes; /* of them all, at most STACKS_BYTES_MAX */
+	size_t bytes; /* total size of the stacks, at most STACKS_BYTES_MAX */
 };
 
 int stacks_init(struct stacks *s); /* 0 or -ENOMEM */
 void stacks_fini(struct stacks *s);
-/* Copies; what the key named before is replaced. The key is the id, unless ids are those of several
- * processes. 0, -EINVAL (id 0, too many frames), -ENOMEM. */
+/* Adds a copy of a stack and replaces an older stack with this key. The key is the stack's id,
+ * combined with a process id where each process has its own ids. Returns 0, -EINVAL (id 0, too many
+ * frames) or -ENOMEM. */
 int stacks_put(struct stacks *s, uint64_t key, const struct message_stack *m);
-/* NULL if unknown or forgotten. Borrowed until the next put. */
+/* Returns the stack, or NULL if it is unknown or removed. Borrowed until the next put. */
 const struct stack *stacks_get(const struct stacks *s, uint64_t key);
-/* A copy that one free() releases. NULL on ENOMEM. */
+/* Returns a copy that is released with one free(), or NULL on ENOMEM. */
 struct stack *stack_dup(const struct stack *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a thread's next event says of a gap: that nothing moved it, or from when nothing is known.
- */
+/* Decides after a loss, when the thread's next event arrives, whether the thread was in the same
+ * state throughout the gap, or from when on its state is unknown. */
 #include "host-collector/model/vcpu_internal.h"
 
 static struct host_ns later(struct host_ns a, struct host_ns b)

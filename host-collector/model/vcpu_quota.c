@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which waits for a pCPU were throttling, by what the cgroup's counter advanced. */
+/* Decides which waits for a pCPU were throttling, from the increase of the cgroup's counter. */
 #include "host-collector/model/vcpu_internal.h"
 
 /* How much of a wait that nobody is charged for yet lies before `until`, if any of it came after

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The span that is open, what it was once it ends, and the queue of those that may still change. */
+/* Handles the open span of a vCPU, determines its state when it ends, and queues the spans whose
+ * state may still change. */
 #include "host-collector/model/vcpu_internal.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The stacks of a wait come after it: to which wait they belong, and what they prove of it. */
+/* Assigns stacks, which arrive after a wait, to their wait, and derives what they prove about it.
+ */
 #include "host-collector/model/vcpu_internal.h"
 
 /* Does a wait of `length` fit what the capture says it measured, up to its own rounding? */

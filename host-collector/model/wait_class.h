@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a thread waited for, told by the symbols of its stack. The table in wait_class.c holds one
- * row per pattern with the reason it is there; the first row that matches wins, so rows stand in
- * order from the most telling to the most general. What no row knows is "other", never hidden.
+ * Determines what a thread waited for from the symbols of its stack. The table in wait_class.c has
+ * one row per pattern, with the reason for it. The first row that matches decides, so the rows are
+ * sorted from specific to general. A stack that matches no row gets the class "other".
  */
 #ifndef MODEL_WAIT_CLASS_H
 #define MODEL_WAIT_CLASS_H
@@ -36,13 +36,14 @@ enum wait_class {
 		WAIT_CLASS_COUNT
 };
 
-/* As in exports; static. */
+/* Returns the name used in exports. Static. */
 const char *wait_class_name(enum wait_class c);
-/* "QEMU's big lock", to stand after "waited for". */
+/* Returns what was waited for, to follow "waited for": "QEMU's big lock". Static. */
 const char *wait_class_object(enum wait_class c);
 
-/* symbols: the stack's names, leaf first, "" where unknown. kvm: the VM runs under KVM (QEMU's
- * idle loop means a pause there, a halt under TCG). n == 0: WAIT_NONE. */
+/* Returns the class of a stack. `symbols` are its names, leaf first, "" if unknown. `kvm`: the VM
+ * runs under KVM, where QEMU's idle loop is a pause; under TCG it is a halt. Returns WAIT_NONE if n
+ * is 0. */
 enum wait_class wait_class_of(const char *const *symbols, size_t n, bool kvm);
 
 #endif
