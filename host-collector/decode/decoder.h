@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One guest's decoder process (worker.h), seen from the collector: started with the connection,
- * watched, drained, stopped. The collector parses nothing of what the guest sent: it takes checked
- * records out of shared memory. A decoder that dies, hangs, writes what is no record or uses more
- * CPU than it may is over, and `ended` says which; starting another one is the caller's.
+ * Starts, supervises and stops the decoder process of one guest (worker.h) for the collector.
+ *
+ * The collector parses none of the guest's bytes: it reads checked records from shared memory
+ * (ring.h). A decoder ends when the connection closes, and the collector ends one that hangs,
+ * writes invalid records or exceeds twice its CPU budget. `ended` reports the reason; the caller
+ * decides whether to start another decoder. All functions run on the loop's thread.
  */
 #ifndef DECODE_DECODER_H
 #define DECODE_DECODER_H
@@ -15,41 +17,45 @@
 
 #include "host-collector/decode/ring.h"
 
-/* What one guest may use up. 0: the default (decoder.c). */
+/* Limits for one guest. A value of 0 selects the default (decoder.c). */
 struct decoder_budget {
-	uint64_t bytes_per_s;  /* of its channel; beyond it is not read, and its agent drops */
-	uint64_t memory_bytes; /* of the decoder */
-	uint32_t cpu_permille; /* of one CPU, for the decoder */
+	uint64_t bytes_per_s;  /* read from the channel; more stays unread, and the agent drops
+				  events */
+	uint64_t memory_bytes; /* of the decoder process, beyond what it uses at its start */
+	uint32_t cpu_permille; /* CPU time of the decoder process, per mille of one CPU */
 };
-/* Puts the defaults where there is 0. */
+/* Replaces each 0 with the default. */
 void decoder_budget_fill(struct decoder_budget *budget);
 
 struct decoder_events {
-	/* Checked; valid during the call, and the callee's to change. */
+	/* Delivers a checked record. It is valid during the call; the callee may modify it. */
 	void (*record)(void *context, struct guest_record *record);
-	/* The last call. died: not because the connection ended. */
+	/* Reports the end; the last call. died: true unless the decoder ended because the
+	 * connection did. */
 	void (*ended)(void *context, bool died, const char *why);
 	void *context;
 };
 
 struct decoder;
 
-/* Takes over `fd`, a connected non-blocking socket, in any case; -1: one of the connections that
- * decoder_hand() brings becomes the agent's (gate.h), and it ends when none is left. hello: what
- * the agent is greeted with. wish: what it is asked for (guest_session_ask). psk: if it has a key,
- * the connections that are handed over must speak TLS with it. 0 or -errno. */
+/* Starts a decoder. fd: a connected non-blocking socket, which the function owns even on failure;
+ * or -1: the connections come through decoder_hand(), the decoder chooses the agent's (gate.h), and
+ * it ends when no connection is left. hello: the greeting for the agent. wish: the configuration
+ * that the decoder requests from the agent (guest_session_ask()). psk: if it holds a key,
+ * connections from decoder_hand() must use TLS with this key. Returns 0 or -errno. */
 int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 		  const struct message_config *wish, const struct tls_psk *psk,
 		  const struct decoder_budget *budget, const struct decoder_events *events,
 		  struct decoder **out);
-/* Kills it and waits for that; calls nothing back. Frees when the loop has run once more. NULL is
- * allowed. */
+/* Kills the decoder and waits up to 2 s for its exit. Calls no callback. The next turn of the loop
+ * frees `d`. NULL is allowed. */
 void decoder_stop(struct decoder *d);
-/* Call it every 50 ms or so: notices one that hangs. now_ms: uv_now(). May call `ended`. */
+/* Detects a decoder that hangs or exceeds twice its CPU budget. Call it about every 50 ms; now_ms
+ * is uv_now(). May call `ended`. */
 void decoder_tick(struct decoder *d, uint64_t now_ms);
-/* Of a decoder that was started without a connection: takes over one. 0, -EPIPE (it has its
- * agent), -errno: `fd` is closed; -EAGAIN: too many are under way to it, `fd` is still the
- * caller's. */
+/* Passes a connection to a decoder that was started with fd -1. Returns 0; -EAGAIN if the queue is
+ * full, then the caller still owns `fd`; or another -errno, then `fd` is closed (-EPIPE: the
+ * decoder already has its agent or has ended). */
 int decoder_hand(struct decoder *d, int fd);
 pid_t decoder_pid(const struct decoder *d);
 

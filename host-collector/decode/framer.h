@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A decoder's record back into a frame: packed, compressed and summed by ourselves from checked
- * values, with the session and number that the guest's frame had. So nobody behind the collector,
- * `report` included, ever parses bytes that a guest made.
+ * Encodes a decoder's record as a frame. The frame is packed, compressed and given its CRC in the
+ * collector from checked values, and keeps the session id and sequence number of the guest's frame.
+ * Therefore no later reader, `report` included, parses bytes that a guest encoded.
  */
 #ifndef DECODE_FRAMER_H
 #define DECODE_FRAMER_H
@@ -12,13 +12,14 @@
 
 struct framer;
 
-struct framer *framer_new(void); /* NULL on ENOMEM */
+struct framer *framer_new(void); /* NULL: no memory */
 void framer_free(struct framer *f);
-/* Keeps the fields of a RECORD_UNKNOWN for the frame of the next record, if that has the same
- * session and number and they check out (proto/unknown.h). */
+/* Keeps the fields of a RECORD_UNKNOWN. The next frame includes them if its record has the same
+ * session id and sequence number and the fields pass unknown_check() (proto/unknown.h). */
 void framer_unknown(struct framer *f, const struct guest_record *record);
-/* The frame of a guest's record that passed record_check(); valid until the next call. 0, -EINVAL
- * (a record of the decoder's own; values that no agent sends), -ENOMEM. */
+/* Makes the frame of a record that passed record_check(). `out` is valid until the next call.
+ * Returns 0, -EINVAL (a record that is not a guest's frame, or values that no agent sends) or
+ * -ENOMEM. */
 int framer_frame(struct framer *f, struct guest_record *record, struct frame_view *out);
 
 #endif

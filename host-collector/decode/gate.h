@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The gate of a channel that listens: which of the connections is the agent's? Anybody who reaches
- * the port can connect, say nothing, or say anything; none of that may keep the agent out.
+ * Finds the agent's connection among all connections to a listening channel. Any process that can
+ * reach the port may connect and send nothing or arbitrary bytes; this must not keep the agent out.
  *
- * The collector accepts and hands every connection over, unread. One that has sent nothing costs
- * its descriptor only, and up to GATE_WAITING_MAX of them wait at the same time; then the oldest is
- * closed for each that comes. Whoever sends something is served at once, beside all others: the
- * first that completes a TLS handshake, or on a plain port introduces itself as an agent, is
- * chosen. Of those, one that has shown its key is closed last.
+ * The collector accepts each connection and passes it, unread, to the decoder, where the gate runs.
+ * A connection that sent nothing costs one descriptor. Up to GATE_WAITING_MAX connections wait;
+ * beyond that, each new connection makes the gate close one: the oldest that sent nothing, else the
+ * oldest that has not shown the TLS key, else the oldest. The gate serves all connections that send
+ * something concurrently. It chooses the first that completes a TLS handshake or, on a plain port,
+ * introduces itself as an agent.
  *
- * After GATE_PROVE_MS a connection that has not got so far is closed: on a TLS port always, on a
- * plain port as soon as another one waits. (A lone silent one may be QEMU, connected for a guest
- * whose agent does not run yet, and need not come back.)
+ * GATE_PROVE_MS after its start, an unchosen connection is closed: on a TLS port always, on a plain
+ * port only if another connection waits. A single silent connection on a plain port may be QEMU's,
+ * for a guest whose agent has not started yet, and QEMU may not connect again.
  */
 #ifndef DECODE_GATE_H
 #define DECODE_GATE_H
@@ -25,24 +26,25 @@ enum {
 
 struct gate;
 
-/* door: a Unix socket by which the connections come (gate_hand); borrowed, as are kind and chosen,
- * in which the agent's connection is left. most: how many may wait, GATE_WAITING_MAX or less if
- * this process may not have so many descriptors. NULL on ENOMEM. */
+/* Allocates a gate. door: the Unix socket that delivers the connections (gate_hand()). The gate
+ * borrows door, kind and chosen, and stores the agent's connection in *chosen. most: the largest
+ * number of waiting connections, at most GATE_WAITING_MAX; less if the process may open fewer
+ * descriptors. Returns NULL if there is no memory. */
 struct gate *gate_new(int door, size_t most, const struct peer_kind *kind, struct peer **chosen);
-/* Closes all connections but the chosen one. NULL is allowed. */
+/* Frees the gate and closes all connections except the chosen one. NULL is allowed. */
 void gate_free(struct gate *g);
-/* Waits up to wait_ms for something to do, and does a bounded part of it. 0, -EPIPE (the collector
- * has closed its end of the door), -ENOMEM. */
+/* Waits up to wait_ms for activity and handles a bounded amount of it. Returns 0, -EPIPE (the
+ * collector closed its end of `door`) or -ENOMEM. */
 int gate_turn(struct gate *g, uint64_t now_ms, int wait_ms);
-/* Call it every 50 ms. */
+/* Closes connections whose time is over and sends repeated messages. Call it every 50 ms. */
 void gate_tick(struct gate *g, uint64_t now_ms);
-/* How many wait. */
+/* Returns the number of waiting connections. */
 size_t gate_waiting(const struct gate *g);
-/* Adds what was received on all connections but the chosen one. */
+/* Adds the counts of all connections except the chosen one to `sum`. */
 void gate_stats_add(const struct gate *g, struct guest_session_stats *sum);
 
-/* The collector's side: sends `fd` through `door` and closes it. 0; -EAGAIN: too many are under
- * way, `fd` stays open; -errno. */
+/* Sends `fd` through `door`; the collector calls this. Returns 0, -EAGAIN if the queue is full
+ * (`fd` stays open), or another -errno. Closes `fd` in all cases but -EAGAIN. */
 int gate_hand(int door, int fd);
 
 #endif

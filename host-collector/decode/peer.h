@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One connection as a decoder process sees it: the bytes, by TLS or plain, and the protocol session
- * on them (decode/guest_session.h). Several may be open until one is chosen to be the agent's
- * (gate.h); of the others nothing but notes goes any further.
+ * One connection in a decoder process: its bytes, plain or over TLS, and the protocol session on
+ * them (guest_session.h). Several connections may be open until one is chosen as the agent's
+ * (gate.h). From the others only notes are delivered.
  */
 #ifndef DECODE_PEER_H
 #define DECODE_PEER_H
@@ -15,12 +15,12 @@
 #include "host-collector/decode/guest_session.h"
 #include "proto/tls.h"
 
-/* What all connections of a decoder share; borrowed, must outlive them. */
+/* What all connections of a decoder share. The connections borrow it; it must outlive them. */
 struct peer_kind {
-	const struct message_hello *hello; /* ours */
-	const struct message_config *wish; /* what the agent is asked for */
-	const struct tls_psk *psk;         /* without a key: the bytes are plain */
-	struct guest_session_events to;    /* `send` is not used */
+	const struct message_hello *hello; /* the host's greeting */
+	const struct message_config *wish; /* the configuration to request from the agent */
+	const struct tls_psk *psk;         /* TLS key; without a key the connection is plain */
+	struct guest_session_events to;    /* for the chosen connection; `send` unused */
 };
 
 struct peer {
@@ -28,20 +28,21 @@ struct peer {
 	const struct peer_kind *kind;
 	struct tls *tls; /* NULL: plain */
 	struct guest_session *session;
-	uint64_t early; /* frames before it was chosen, which are dropped */
-	/* The one that was chosen, NULL: none yet. A plain peer chooses itself when it introduces
-	 * itself as an agent, if none was chosen before. */
+	uint64_t early; /* frames dropped before this peer was chosen */
+	/* The chosen connection; *chosen is NULL until there is one. A peer sets it to itself when
+	 * it receives a valid HELLO of an agent and no peer is chosen. */
 	struct peer **chosen;
 };
 
-/* Takes over `fd`, a connected non-blocking socket, in any case. 0, -ENOMEM, or what
- * tls_server_new() says. */
+/* Opens a peer on `fd`, a connected non-blocking socket, which the function owns even on failure.
+ * Returns 0, -ENOMEM or the error of tls_server_new(). */
 int peer_open(int fd, const struct peer_kind *kind, struct peer **chosen, struct peer **out);
 void peer_close(struct peer *p); /* NULL is allowed */
-int peer_let_go(struct peer *p); /* frees all but the socket, which it returns */
-/* Adds what its session counted; frames before it was chosen were refused. */
+int peer_let_go(struct peer *p); /* frees everything except the socket, which it returns */
+/* Adds the session's counts to `sum`; frames that arrived before this peer was chosen count as
+ * refused. */
 void peer_stats_add(const struct peer *p, struct guest_session_stats *sum);
-/* Bytes, 0 at the end, or -errno. */
+/* Reads without waiting. Returns the number of bytes, 0 at the end of the connection, or -errno. */
 ssize_t peer_read(struct peer *p, void *data, size_t len);
 
 #endif

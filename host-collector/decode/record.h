@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a decoder process tells the collector: one fixed struct without pointers. A decoder that was
- * taken over may write anything into it, so the collector works on a copy of its own that went
- * through record_check(): counts are within their arrays, texts end, booleans are 0 or 1. What the
- * values mean is then nobody's memory safety: framer.h packs them into a frame afresh.
+ * The records that a decoder process sends to the collector: one fixed struct without pointers.
+ *
+ * A compromised decoder may write anything into a record. Therefore the collector works on a copy
+ * that passed record_check(): counts are within their arrays, texts end with NUL, booleans are 0 or
+ * 1. The values themselves are not trusted, but cannot break memory safety: framer.h encodes them
+ * into a new frame.
  */
 #ifndef DECODE_RECORD_H
 #define DECODE_RECORD_H
@@ -17,7 +19,7 @@
 #include "proto/unknown.h"
 
 enum record_kind {
-	/* A frame of the guest's, taken apart. */
+	/* The decoded content of a guest's frame. */
 	RECORD_HELLO = 1,
 	RECORD_BATCH,
 	RECORD_HEARTBEAT,
@@ -25,23 +27,23 @@ enum record_kind {
 	RECORD_CLOCK_SAMPLE,
 	RECORD_KERNEL_LOG,
 	RECORD_STACK,
-	/* The decoder's own. */
+	/* Made by the decoder itself. */
 	RECORD_OBSERVATION,
 	RECORD_NOTE,
 	RECORD_STATS,
 	RECORD_DOWN,         /* the connection ended; the last record */
-	RECORD_CONFIG_REPLY, /* a frame of the guest's */
-	/* Fields of the guest's next frame that this version does not know, as they came. */
+	RECORD_CONFIG_REPLY, /* the decoded content of a guest's frame */
+	/* The unchanged fields of the guest's next frame that this version does not know. */
 	RECORD_UNKNOWN,
-	/* A guest's frame of a kind that this version does not know; only its place is kept. */
+	/* A guest's frame of a kind that this version does not know; the content is dropped. */
 	RECORD_UNKNOWN_FRAME,
 };
 
 struct record_head {
 	uint16_t kind;
-	uint16_t fresh; /* HELLO: the agent introduced itself, for the first time or anew */
+	uint16_t fresh; /* HELLO: 1 if the agent introduced itself, first or after a restart */
 	uint32_t frame_seq;
-	uint64_t session_id, arrival_tsc; /* with frame_seq: of the frame */
+	uint64_t session_id, arrival_tsc; /* of the frame, as is frame_seq */
 };
 
 struct record_batch {
@@ -53,11 +55,11 @@ struct record_batch {
 
 struct record_stats {
 	struct guest_session_stats session;
-	uint64_t nonsense;        /* frames whose content makes no sense; dropped */
-	uint64_t unknown_dropped; /* frames with more unknown fields than VS_UNKNOWN_MAX bytes */
-	uint64_t cpu_ns;          /* the decoder's own */
-	uint64_t held_ms;         /* it did not read, because the guest had used up its budget */
-	uint64_t blocked_ms; /* it did not read, because the collector did not take its records */
+	uint64_t nonsense;        /* malformed frames, which are dropped */
+	uint64_t unknown_dropped; /* frames with more than VS_UNKNOWN_MAX bytes of unknown fields */
+	uint64_t cpu_ns;          /* CPU time of the decoder */
+	uint64_t held_ms;         /* time without reading because the guest's budget was used up */
+	uint64_t blocked_ms;      /* time without reading because the ring was full */
 };
 
 struct record_unknown {
@@ -70,7 +72,7 @@ struct record_unknown_frame {
 };
 
 struct record_down {
-	int32_t error; /* errno; 0: closed by the other end */
+	int32_t error; /* errno; 0: the other end closed the connection */
 };
 
 struct guest_record {
@@ -93,10 +95,10 @@ struct guest_record {
 	};
 };
 
-/* How many bytes of `record` matter: the rest of its last array is left out. */
+/* Returns the number of bytes of `record` in use: the unused rest of its last array is not sent. */
 size_t record_bytes(const struct guest_record *record);
-/* Makes `record`, of which `bytes` bytes were received, safe to use. 0 or -EPROTO: no decoder of
- * ours writes this. */
+/* Makes `record`, of which `bytes` bytes were received, safe to use. Returns 0, or -EPROTO if it
+ * breaks the format. */
 int record_check(struct guest_record *record, size_t bytes);
 
 #endif
