@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One socket for the channels of all VMs: libvirt's <channel> in mode='connect'. QEMU connects, and
- * the kernel says which process that is (SO_PEERCRED): the connection becomes the link of the VM of
- * that process, whose channel is `daemon:`. One that belongs to no VM yet waits a moment for it.
+ * Listens on one Unix socket for the agents' channels of all VMs: the target of libvirt's <channel>
+ * with mode='connect'.
+ *
+ * QEMU connects, and the kernel names QEMU's process (SO_PEERCRED). The connection is passed to the
+ * VM of that process if the VM's configured channel is `daemon:`. A connection without such a VM
+ * waits up to 10 s for one, then it is closed; at most 64 wait.
  */
 #ifndef DAEMON_AGENTS_DOOR_H
 #define DAEMON_AGENTS_DOOR_H
@@ -13,12 +16,15 @@
 struct agents_door;
 struct vm_daemon;
 
-/* Listens; any user's QEMU may connect. 0 or -errno with `why`. */
+/* Creates the socket, mode 0666: QEMU may run as any user. Returns 0, or -errno with one line in
+ * `why`. */
 int agents_door_open(uv_loop_t *loop, const char *path, struct vm_daemon *daemon,
 		     struct agents_door **out, char *why, size_t why_bytes);
-/* Also removes the socket. The loop must run once more. NULL is allowed. */
+/* Closes all waiting connections and removes the socket file. The next turn of the loop frees
+ * `door`. NULL is allowed. */
 void agents_door_close(struct agents_door *door);
-/* Call it every 100 ms. */
+/* Passes waiting connections to their VMs and closes those that waited too long. Call it every 100
+ * ms. */
 void agents_door_tick(struct agents_door *door);
 
 #endif

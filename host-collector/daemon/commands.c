@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the control socket understands: one row, one function each. */
+/* The commands of the control socket: one table row and one function for each. */
 #include <errno.h>
 #include <json.h>
 #include <stdio.h>

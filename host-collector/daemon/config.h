@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The daemon's configuration: an INI file with one section [daemon] and one [vm NAME] for each VM
- * that it attaches by itself. Every key is a row of a table (config.c) and of docs/daemon.md.
+ * The daemon's configuration: an INI file with one section [daemon] and one section [vm NAME] for
+ * each VM to attach at the start. config.c has a table with one row for each key; docs/daemon.md
+ * describes the keys.
  */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
@@ -18,65 +19,70 @@
 enum {
 	DAEMON_VMS_MAX = 64,
 	DAEMON_NAME_MAX = 64,  /* with the final NUL */
-	DAEMON_PATH_MAX = 256, /* a control socket's must be shorter, sockaddr_un has 108 */
+	DAEMON_PATH_MAX = 256, /* the path of a socket must fit sockaddr_un, which has 108 bytes */
 };
 
 struct vm_config {
-	char name[DAEMON_NAME_MAX]; /* letters, digits, . _ - only: it becomes a folder */
-	uint64_t pid;               /* 0: by QMP */
+	char name[DAEMON_NAME_MAX]; /* only letters, digits, '.', '_' and '-': it becomes the name
+				       of a folder */
+	uint64_t pid;               /* 0: the VM is found by its QMP socket */
 	char qmp[DAEMON_PATH_MAX], channel[DAEMON_PATH_MAX]; /* "": none */
-	bool record;                                         /* from the beginning */
+	bool record; /* start recording when the VM is attached */
 	enum capture_level level;
 	enum capture_way way;
 	uint64_t stacks_over_ns;
-	enum capture_level guest_level;  /* detail: as the agent has it */
-	uint64_t guest_handlers_over_ns; /* 0: the same */
-	uint64_t detail_rate; /* host events per second; beyond it detail is shed; 0: never */
-	bool flight;          /* the last seconds are kept (flight.h) */
-	uint64_t flight_ns, flight_bytes; /* how many, and the memory they may take */
-	uint64_t stall_ns;                /* stalls from this length on get a folder */
-	uint64_t triggers[TRIGGER_COUNT]; /* limits of what else does: daemon/trigger.h */
-	char psk[DAEMON_PATH_MAX], psk_identity[DAEMON_NAME_MAX]; /* struct link_security */
+	enum capture_level guest_level;  /* CAPTURE_DETAIL: the agent keeps its own level */
+	uint64_t guest_handlers_over_ns; /* 0: the agent keeps its own threshold */
+	uint64_t detail_rate; /* limit of host events per second, above which the level becomes
+				 summary; 0: none */
+	bool flight;          /* keep the last seconds in memory (flight.h) */
+	uint64_t flight_ns, flight_bytes; /* length of that history; limit of its memory */
+	uint64_t stall_ns;                /* shortest stall that gets an incident folder */
+	uint64_t triggers[TRIGGER_COUNT]; /* limits of the triggers (trigger.h) */
+	char psk[DAEMON_PATH_MAX], psk_identity[DAEMON_NAME_MAX]; /* see struct link_security */
 	bool insecure_plain_tcp;
-	uint64_t bytes_per_s, memory_bytes, cpu_permille; /* struct decoder_budget */
+	uint64_t bytes_per_s, memory_bytes, cpu_permille; /* see struct decoder_budget */
 };
 
 struct daemon_config {
 	char control[DAEMON_PATH_MAX];
-	char agents[DAEMON_PATH_MAX];         /* agents_door.h; "": agents.sock beside `control` */
-	char libvirt[DAEMON_PATH_MAX];        /* "auto", "no", or a URI (libvirt_feed.h) */
+	char agents[DAEMON_PATH_MAX]; /* socket of agents_door.h; "": agents.sock beside the control
+					 socket */
+	char libvirt[DAEMON_PATH_MAX];        /* "auto", "no" or a URI (libvirt_feed.h) */
 	char discover[DAEMON_PATH_MAX];       /* a list of "libvirt" and "kvm" (kvm_feed.h) */
-	char discover_users[DAEMON_PATH_MAX]; /* whose VMs "kvm" finds: names and numbers */
-	uint64_t discover_per_user;           /* and how many of each */
+	char discover_users[DAEMON_PATH_MAX]; /* user names and uids whose VMs "kvm" finds */
+	uint64_t discover_per_user;           /* largest number of such VMs per user */
 	char metrics[DAEMON_PATH_MAX];      /* listen:tcp:HOST:PORT or listen:unix:PATH; "": none */
-	char metrics_file[DAEMON_PATH_MAX]; /* for node_exporter; "": none */
-	char directory[DAEMON_PATH_MAX];    /* of recordings: DIRECTORY/VM/VM-TIME.vcs */
-	uint64_t disk_budget_bytes;         /* of all recordings, in shares: disk.h */
-	uint64_t disk_reserve_bytes;        /* that stay free on that disk, whoever fills it */
-	uint64_t file_bytes, file_ns; /* a recording that reaches either is followed by a new one */
-	uint64_t incidents_budget_bytes;   /* of all incidents' folders, in shares: disk.h */
-	uint64_t incident_gap_ns;          /* between two folders of one VM, at least */
-	uint64_t report_jobs;              /* processes that make reports, at a time */
-	char on_incident[DAEMON_PATH_MAX]; /* a shell command, "": none */
+	char metrics_file[DAEMON_PATH_MAX]; /* file for node_exporter; "": none */
+	char directory[DAEMON_PATH_MAX];    /* of the recordings: DIRECTORY/VM/VM-TIME.vcs */
+	uint64_t disk_budget_bytes;         /* limit for all recordings, shared as in disk.h */
+	uint64_t disk_reserve_bytes;        /* space to leave free on that file system */
+	uint64_t file_bytes, file_ns;       /* size and age at which a new recording starts */
+	uint64_t incidents_budget_bytes;   /* limit for all incident folders, shared as in disk.h */
+	uint64_t incident_gap_ns;          /* shortest time between two incident folders of a VM */
+	uint64_t report_jobs;              /* number of reports to make concurrently */
+	char on_incident[DAEMON_PATH_MAX]; /* shell command to notify of an incident; "": none */
 	size_t n_vms;
 	struct vm_config vms[DAEMON_VMS_MAX];
 };
 
-/* What docs/daemon.md names as defaults; without VMs, without names. */
+/* Sets the defaults that docs/daemon.md gives; no VM, or a VM without a name. */
 void daemon_config_default(struct daemon_config *out);
 void vm_config_default(struct vm_config *out);
-/* Reads and checks the file. 0, or -EINVAL or -errno of open with one line in `why`:
- * "FILE:LINE: KEY: what is wrong; what to write". */
+/* Reads and checks the file. Returns 0, or with one line in `why` -EINVAL ("FILE:LINE: KEY: what is
+ * wrong; what to write") or the -errno of opening the file. */
 int daemon_config_read(const char *path, struct daemon_config *out, char *why, size_t why_bytes);
-/* Does `discover` name it ("libvirt", "kvm")? */
+/* Returns whether the key `discover` lists `what` ("libvirt" or "kvm"). */
 bool daemon_config_discovers(const struct daemon_config *c, const char *what);
-/* Sets one key of a VM from its text, as in the file. 0 or -EINVAL with `why`. */
+/* Sets one key of a VM to a value written as in the file. Returns 0, or -EINVAL with one line in
+ * `why`. */
 int vm_config_set(struct vm_config *vm, const char *key, const char *value, char *why,
 		  size_t why_bytes);
-/* Is there all that attaching needs? 0 or -EINVAL with `why`. */
+/* Checks that the VM's values are valid and sufficient to attach it. Returns 0, or -EINVAL with one
+ * line in `why`. */
 int vm_config_check(const struct vm_config *vm, char *why, size_t why_bytes);
-/* Can both be watched? Not if each would take the same guests' connections. 0 or -EINVAL with
- * `why`. */
+/* Checks that two VMs do not wait for the same guests on vsock (equal port and CID). Returns 0, or
+ * -EINVAL with one line in `why`. */
 int vm_configs_check(const struct vm_config *a, const struct vm_config *b, char *why,
 		     size_t why_bytes);
 

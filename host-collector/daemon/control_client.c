@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The control socket as those who ask see it. */
+/* The client's side of the control socket. */
 #include <errno.h>
 #include <json.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The last seconds of one VM's streams in memory, as the frames that came, and what a reader who
- * begins there must know from before: who speaks, which thread is which vCPU, the clocks'
- * parameters, the stacks and names that later events refer to. Written out it is a recording like
- * any other.
+ * Keeps the last seconds of one VM's streams in memory, as the frames that were received. It also
+ * keeps older frames that a reader needs to interpret the recent ones: HELLO, VM information, CPU
+ * quota, clock parameters, stacks and origins of tasks. Written to a file, the content is a normal
+ * recording.
  */
 #ifndef DAEMON_FLIGHT_RING_H
 #define DAEMON_FLIGHT_RING_H
@@ -16,51 +16,53 @@
 struct flight_ring;
 struct recording_writer;
 
-/* Of the frames in it: no older than age_ns, no more than max_bytes with all that is kept beside
- * them. host_hz: ticks of arrival_tsc per second. NULL on ENOMEM. */
+/* Allocates a ring. Frames are removed when they are older than age_ns or when recent and older
+ * frames together exceed max_bytes. host_hz: frequency of arrival_tsc. Returns NULL if there is no
+ * memory. */
 struct flight_ring *flight_ring_new(uint64_t age_ns, size_t max_bytes, uint64_t host_hz);
 void flight_ring_free(struct flight_ring *r); /* NULL is allowed */
-/* Forgets everything: the streams begin anew. */
+/* Removes all frames: the streams start again. */
 void flight_ring_clear(struct flight_ring *r);
-/* A whole frame, as it would be recorded. Without memory for it, it is missing and counted. */
+/* Adds a copy of a whole frame. Without memory for it, counts it as refused. */
 void flight_ring_push(struct flight_ring *r, uint32_t source, uint64_t arrival_tsc,
 		      const uint8_t *frame, size_t len);
 
-/* Who is handed the frames: a recording, or somebody far away. */
+/* The receiver of frames: a recording or a client of the control socket. */
 struct frame_taker {
-	/* As recording_writer_append(). */
+	/* Like recording_writer_append(). */
 	int (*take)(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
 		    size_t len);
 	void *context;
 };
 struct frame_taker frame_taker_of(struct recording_writer *out);
 
-/* A recording that goes on after what the ring held: its frames are numbered so that nothing seems
- * to be missing in front. */
+/* The state of a recording that starts with the ring's frames and continues with later frames. It
+ * renumbers each source's first session from 0, so that a reader does not count older frames as
+ * lost. */
 struct flight_places;
-/* Begins with what the ring holds that arrived at since_tsc or later (0: all of it), and what must
- * be known from before. names: as below. 0 or -errno; *places is the caller's to free in either
- * case, or NULL. */
+/* Writes the frames that arrived at since_tsc or later (0: all), and before them the older frames
+ * that a reader needs and the tasks' names, which the model `names` knows. Returns 0 or -errno. The
+ * caller frees *places, which may be NULL, in any case. */
 int flight_ring_begin(const struct flight_ring *r, const struct model *names, uint64_t since_tsc,
 		      const struct frame_taker *out, struct flight_places **places);
-/* The since_tsc that leaves the newest frames, at most max_bytes of them together. */
+/* Returns the since_tsc that selects the newest frames, at most max_bytes of them. */
 uint64_t flight_ring_since(const struct flight_ring *r, size_t max_bytes);
-/* Hands over a later frame. 0 or -errno of the taker. */
+/* Renumbers a later frame and passes it to `out`. Returns 0 or the -errno of `out`. */
 int flight_places_append(struct flight_places *p, const struct frame_taker *out, uint32_t source,
 			 uint64_t arrival_tsc, const uint8_t *frame, size_t len);
 void flight_places_free(struct flight_places *p); /* NULL is allowed */
 
-/* Writes a recording. names: who knows the tasks' names. 0 or -errno; a file that was begun stays.
- */
+/* Writes the ring's content to a recording at `path`. names: see flight_ring_begin(). Returns 0 or
+ * -errno; on an error a partial file remains. */
 int flight_ring_write(const struct flight_ring *r, const struct model *names, const char *path,
 		      uint64_t realtime_ns);
 
 struct flight_ring_stats {
-	uint64_t frames, bytes; /* held now, all together */
-	uint64_t early;         /* frames that went before their time: no room */
-	uint64_t refused;       /* no memory */
+	uint64_t frames, bytes; /* held now: recent and older */
+	uint64_t early;         /* frames removed before their time because memory was full */
+	uint64_t refused;       /* frames not kept: no memory, or malformed */
 };
-/* What it holds now; what it lost since it was made. */
+/* Returns what the ring holds now, and the totals since flight_ring_new(). */
 void flight_ring_stats_get(const struct flight_ring *r, struct flight_ring_stats *out);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The host's captures that the daemon's VMs share: one for each way to capture that a VM asks for,
- * which is one. Attached when the first VM runs, gone when none does. So with the names of stacks.
+ * The host captures that the daemon's VMs share, one for each backend that their configurations
+ * name, and the names of stack addresses and the origins of tasks. Each is created for the first VM
+ * that needs it and freed by host_captures_tidy() when no VM uses it.
  */
 #ifndef DAEMON_HOST_CAPTURES_H
 #define DAEMON_HOST_CAPTURES_H
@@ -14,21 +15,23 @@ struct host_captures;
 struct stack_names;
 struct task_origins;
 
-struct host_captures *host_captures_new(void); /* NULL on ENOMEM */
-/* When no VM runs. NULL is allowed. */
+struct host_captures *host_captures_new(void); /* NULL: no memory */
+/* Frees everything. No VM may run. NULL is allowed. */
 void host_captures_free(struct host_captures *h);
-/* The capture of this way; attaches it if need be. NULL: *err says why, and `why` in a line. */
+/* Returns the capture with this backend, which it starts if necessary; or NULL with -errno in *err
+ * and one line in `why`. */
 struct capture_shared *host_captures_get(struct host_captures *h, enum capture_way way, int *err,
 					 char *why, size_t why_bytes);
-/* For the stacks of all streams; NULL on ENOMEM. Borrowed. */
+/* Returns the names for the stacks of all streams, or NULL if there is no memory. Borrowed. */
 struct stack_names *host_captures_names(struct host_captures *h);
-/* Where tasks come from, for all streams; NULL on ENOMEM. Borrowed. */
+/* Returns the origins of tasks for all streams, or NULL if there is no memory. Borrowed. */
 struct task_origins *host_captures_origins(struct host_captures *h);
-/* Of this machine, measured once (20 ms); 0: it cannot be. */
+/* Returns the frequency of the host's TSC in Hz, measured at the first call (20 ms), or 0 if it
+ * cannot be measured. */
 uint64_t host_captures_tsc_hz(struct host_captures *h);
-/* Call it now and then: ends captures that nobody uses. */
+/* Frees what no VM uses. Call it regularly. */
 void host_captures_tidy(struct host_captures *h);
-/* Sums over all; how many there are. */
+/* Stores the sums over all captures in `out` and returns the number of captures. */
 size_t host_captures_stats(const struct host_captures *h, struct capture_shared_stats *out);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is made of an incident after its evidence is saved: the reports, by processes of their own
- * at low priority, then the notification.
+ * Makes the reports of saved incidents and then runs the notification command. Each report is made
+ * by a process of its own at low priority.
  *
- * Folders wait in a queue. Of those that wait, the VM whose last turn is longest ago is served
- * first, its oldest folder first, so a VM with many incidents does not hold up another's first. No
- * more than `report_jobs` reports are made at a time. A process that takes too long is killed; what
- * it should have made is missing then, which is said.
+ * Folders wait in a queue. The next folder is the oldest one of the VM that was served least
+ * recently, so a VM with many incidents does not delay another VM's first. At most `report_jobs`
+ * folders are processed at a time. A process that runs for 5 minutes (10 for a notification) is
+ * killed, which is reported; its output is missing.
  */
 #ifndef DAEMON_INCIDENT_JOBS_H
 #define DAEMON_INCIDENT_JOBS_H
@@ -20,8 +20,8 @@
 struct incident_jobs;
 
 struct incident_jobs_options {
-	const struct daemon_config *config; /* borrowed, may change under us (reload) */
-	/* The reports of `folder` are made; the notification follows. */
+	const struct daemon_config *config; /* borrowed; a reload may change it */
+	/* Reports that the reports of `folder` are made. The notification follows. */
 	void (*made)(void *context, const char *vm, const char *folder);
 	void (*say)(void *context, const char *vm, const char *line);
 	void *context;
@@ -29,21 +29,21 @@ struct incident_jobs_options {
 
 struct incident_jobs *incident_jobs_new(uv_loop_t *loop,
 					const struct incident_jobs_options *options);
-/* Ends the processes that run. The loop must run once more. NULL is allowed. */
+/* Kills the processes that run. The loop must run until they are reaped. NULL is allowed. */
 void incident_jobs_close(struct incident_jobs *j);
 /* Call it every 100 ms. */
 void incident_jobs_tick(struct incident_jobs *j);
 
-/* folder: where it will be when the reports are made; until then INCIDENT_UNFINISHED is appended to
- * its name. 0, -ENAMETOOLONG or -ENOMEM. */
+/* Queues a folder. folder: its final name; until the reports are made, the name has the suffix
+ * INCIDENT_UNFINISHED. Returns 0, -ENAMETOOLONG or -ENOMEM. */
 int incident_jobs_add(struct incident_jobs *j, const char *vm, const char *folder);
-/* Is its notification under way, or about to be? */
+/* Returns whether the folder's notification runs or is next. */
 bool incident_jobs_notifies(const struct incident_jobs *j, const char *folder);
-/* The folder is to go: no reports of it are made any more. */
+/* Cancels the reports of a folder that is about to be removed. */
 void incident_jobs_drop(struct incident_jobs *j, const char *folder);
 
 struct incident_jobs_stats {
-	size_t waiting, running; /* folders */
+	size_t waiting, running; /* number of folders */
 };
 void incident_jobs_stats_get(const struct incident_jobs *j, struct incident_jobs_stats *out);
 

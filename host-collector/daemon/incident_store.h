@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The daemon's incidents, one folder each: DIRECTORY/incidents/VM-YYYYMMDDTHHMMSSZ-WHAT with
+ * Stores the daemon's incidents, one folder each: DIRECTORY/incidents/VM-YYYYMMDDTHHMMSSZ-WHAT with
  *
- *   incident.json   what happened, in short; also what the notification command reads
- *   run.vcs         the recording around it
+ *   incident.json   summary; also the input of the notification command
+ *   run.vcs         the recording around the incident
  *   report.txt, report.json, report.html
  *
- * The evidence (the first two) is saved at once; the reports come later, from a queue
- * (incident_jobs.h). The folder's name ends with .part until all is in it. What a daemon that ended
- * left in the queue, the next one takes up. All folders together stay below a budget, in which
- * every VM has its share (disk.h), and the disk keeps its reserve.
+ * The first two files are the evidence and are saved at once. The reports are made later, from a
+ * queue (incident_jobs.h). Until then the folder's name ends with ".part"; a new daemon continues
+ * with the folders that an earlier one left unfinished. All folders together stay within a budget
+ * that the VMs share (disk.h), and nothing is saved below the disk's reserve.
  */
 #ifndef DAEMON_INCIDENT_STORE_H
 #define DAEMON_INCIDENT_STORE_H
@@ -24,35 +24,36 @@ struct json_object;
 struct incident_store;
 
 struct incident_store_options {
-	const struct daemon_config *config; /* borrowed, may change under us (reload) */
+	const struct daemon_config *config; /* borrowed; a reload may change it */
 	void (*say)(void *context, const char *vm, const char *line);
-	bool (*watches)(void *context, const char *vm); /* as of disk.h */
+	bool (*watches)(void *context, const char *vm); /* see disk.h */
 	void *context;
 };
 
-/* Takes up what an earlier run left. NULL on ENOMEM. */
+/* Allocates the store and queues unfinished folders of an earlier daemon. Returns NULL if there is
+ * no memory. */
 struct incident_store *incident_store_new(uv_loop_t *loop,
 					  const struct incident_store_options *options);
-/* Ends the processes that run. The loop must run once more. NULL is allowed. */
+/* Kills the processes that run. The loop must run until they are reaped. NULL is allowed. */
 void incident_store_close(struct incident_store *s);
 /* Call it every 100 ms. */
 void incident_store_tick(struct incident_store *s);
 
 struct incident_request {
 	const char *vm;
-	const char *what;            /* a word for the folder's name: the verdict, "snapshot" */
-	struct json_object *summary; /* taken over, in any case */
-	int (*write)(void *context, const char *path); /* the recording: 0 or -errno */
+	const char *what;            /* a word for the folder's name: the verdict or the trigger */
+	struct json_object *summary; /* the store takes it over, even on an error */
+	int (*write)(void *context, const char *path); /* writes run.vcs; 0 or -errno */
 	void *context;
 };
 
-/* Saves the evidence now and queues the rest. `path`: the folder's name to be. 0, -ENOSPC (the
- * disk's reserve), -errno; nothing is left then. */
+/* Saves the evidence and queues the reports. Stores the folder's final name in `path`. Returns 0,
+ * -ENOSPC (the disk's reserve is reached) or -errno; on an error no folder remains. */
 int incident_store_make(struct incident_store *s, const struct incident_request *request,
 			char *path, size_t path_bytes);
 
 struct incident_store_stats {
-	size_t waiting, running; /* folders whose reports are to be made, are being made */
+	size_t waiting, running; /* folders whose reports are queued; are being made */
 };
 void incident_store_stats_get(const struct incident_store *s, struct incident_store_stats *out);
 

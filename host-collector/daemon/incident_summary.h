@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What incident.json says. */
+/* Builds the content of incident.json. */
 #ifndef DAEMON_INCIDENT_SUMMARY_H
 #define DAEMON_INCIDENT_SUMMARY_H
 
@@ -12,14 +12,15 @@ struct json_object;
 
 struct incident_summary {
 	const char *vm;
-	const struct incident *incident;     /* of a stall, else NULL */
-	const struct trigger_firing *firing; /* of a trigger, else NULL; both: by hand */
-	uint64_t stalls_without_folder;      /* since the last folder */
+	const struct incident *incident;     /* the stall, or NULL */
+	const struct trigger_firing *firing; /* the trigger, or NULL; both NULL: a snapshot */
+	uint64_t stalls_without_folder;      /* stalls and triggers since the last folder */
 };
 
-/* For the folder's name: a stall's verdict, else the trigger's name or "snapshot"; static. */
+/* Returns the word for the folder's name: the stall's verdict, else the trigger's name, else
+ * "snapshot". Static. */
 const char *incident_summary_what(const struct incident_summary *s);
-/* The caller's. NULL: out of memory. */
+/* Returns an object that the caller owns, or NULL if there is no memory. */
 struct json_object *incident_summary_json(const struct incident_summary *s);
 
 #endif

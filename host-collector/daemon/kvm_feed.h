@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * VMs that hold vCPUs of KVM's (vm/discover.h), as VMs of the daemon, if its configuration says
- * `discover = kvm`: attached a few seconds after they begin, detached when they are gone. Anybody
- * who may open /dev/kvm can make such processes and call them what he likes, so only those of
- * `discover_users` count, no more than `discover_per_user` of each; a name that another VM has is
- * refused, and a VM gives way as soon as libvirt, the configuration or `ctl` attaches one of its
- * name or process.
+ * Attaches VMs that are found by KVM's descriptors (vm/discover.h), if the configuration has
+ * `discover = kvm`. A worker thread searches every 3 s. A VM is attached when it was found twice
+ * and detached when it is gone.
  *
- * A worker thread looks, every 3 s.
+ * Any user who can open /dev/kvm can create such processes and give them any name. Therefore only
+ * VMs of the users in `discover_users` count, at most `discover_per_user` of each. A claimed name
+ * that another VM has is not used. A VM is detached as soon as libvirt, the configuration or ctl
+ * attaches a VM of the same name or process.
  */
 #ifndef DAEMON_KVM_FEED_H
 #define DAEMON_KVM_FEED_H
@@ -21,20 +21,22 @@ struct vm_daemon;
 
 struct kvm_feed_options {
 	struct vm_daemon *daemon;
-	/* vm: "" for none in particular. */
+	/* vm: "" if the line concerns no attached VM. */
 	void (*say)(void *context, const char *vm, const char *line);
 	void *context;
 };
 
-/* NULL on ENOMEM. */
+/* Returns NULL if there is no memory. */
 struct kvm_feed *kvm_feed_new(uv_loop_t *loop, const struct kvm_feed_options *options);
-/* Detaches nothing. The loop must run until a look that is under way is over. NULL is allowed. */
+/* Stops the search; detaches no VM. The loop must run until a search in progress ends. NULL is
+ * allowed. */
 void kvm_feed_close(struct kvm_feed *f);
 /* Call it every 100 ms. */
 void kvm_feed_tick(struct kvm_feed *f);
-/* The daemon takes its VM `vm` from it, for somebody else's. NULL is allowed. */
+/* Reports that the daemon is about to detach `vm` in favor of another origin. NULL is allowed. */
 void kvm_feed_yield(struct kvm_feed *f, const char *vm);
-/* Adds to `out` what is claimed of a VM that it attached: vmm, uid and more. NULL is allowed. */
+/* Adds the VMM, the uid and the claims of a VM that this feed attached to `out`. NULL is
+ * allowed. */
 void kvm_feed_describe(const struct kvm_feed *f, const char *vm, struct json_object *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * libvirt's running domains, as VMs of the daemon: what vcpuscope-libvirt (libvirt/main.c), a
- * process of its own, tells of them. They are attached when they start and detached when they are
- * gone; their <metadata> may set what the configuration would.
+ * Attaches libvirt's running domains as VMs of the daemon and detaches them when they end. A
+ * separate process, vcpuscope-libvirt (libvirt/main.c), reports the domains. A domain's <metadata>
+ * may set keys of the VM's configuration.
  */
 #ifndef DAEMON_LIBVIRT_FEED_H
 #define DAEMON_LIBVIRT_FEED_H
@@ -14,22 +14,22 @@ struct libvirt_feed;
 struct vm_daemon;
 
 struct libvirt_feed_options {
-	const char *uri; /* such as qemu:///system; borrowed until libvirt_feed_new returns */
+	const char *uri; /* for example qemu:///system; borrowed until libvirt_feed_new() returns */
 	struct vm_daemon *daemon;
-	/* vm: "" for libvirt itself. */
+	/* vm: "" if the line concerns libvirt itself. */
 	void (*say)(void *context, const char *vm, const char *line);
 	void *context;
 };
 
-/* Is vcpuscope-libvirt installed? */
+/* Returns whether vcpuscope-libvirt is installed. */
 bool libvirt_feed_possible(void);
-/* Starts it, and again when it ends. NULL on ENOMEM. */
+/* Starts the process, and starts it again whenever it ends. Returns NULL if there is no memory. */
 struct libvirt_feed *libvirt_feed_new(uv_loop_t *loop, const struct libvirt_feed_options *options);
 /* The loop must run once more. NULL is allowed. */
 void libvirt_feed_close(struct libvirt_feed *f);
 /* Call it every 100 ms. */
 void libvirt_feed_tick(struct libvirt_feed *f);
-/* Asks for all domains again: somebody knows that something changed. NULL is allowed. */
+/* Requests all domains again. NULL is allowed. */
 void libvirt_feed_rescan(struct libvirt_feed *f);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* metrics_server.c in a build without libmicrohttpd: an address for metrics is refused. */
+/* Replaces metrics_server.c in a build without libmicrohttpd: refuses an address for metrics. */
 #include "host-collector/daemon/metrics_server.h"
 
 #include <errno.h>

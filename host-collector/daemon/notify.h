@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What systemd is told (Type=notify, WatchdogSec=): sd_notify(3)'s protocol, one datagram each.
- * Without systemd (no NOTIFY_SOCKET) nothing happens. */
+/*
+ * Notifies systemd of the daemon's state (Type=notify, WatchdogSec=) with the protocol of
+ * sd_notify(3). Does nothing without NOTIFY_SOCKET in the environment.
+ */
 #ifndef DAEMON_NOTIFY_H
 #define DAEMON_NOTIFY_H
 
 #include <stdint.h>
 
-/* "READY=1", "STOPPING=1", "RELOADING=1", "WATCHDOG=1", "STATUS=.."; lines may be joined by \n. */
+/* Sends one datagram: "READY=1", "STOPPING=1", "RELOADING=1", "WATCHDOG=1" or "STATUS=..."; several
+ * lines are separated by \n. */
 void notify_send(const char *state);
-/* How often WATCHDOG=1 is wanted, in ms (half of what systemd waits); 0: not at all. */
+/* Returns the interval at which to send WATCHDOG=1, in ms: half of systemd's timeout; 0: never. */
 uint64_t notify_watchdog_ms(void);
 
 #endif

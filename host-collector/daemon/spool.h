@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The daemon's recordings: DIRECTORY/VM/VM-YYYYMMDDTHHMMSSZ.vcs, one growing file for each VM that
- * is being recorded.
+ * Writes the daemon's recordings, DIRECTORY/VM/VM-YYYYMMDDTHHMMSSZ.vcs: one open file for each VM
+ * that is being recorded.
  *
- * They never take more than their budget together, in which every VM has its share (disk.h), and
- * never the last of the disk: below its reserve nothing is written, which is said and counted,
- * until there is room again. A file is closed at the configured size or time, or at half of the
- * VM's share.
+ * All recordings together stay within a disk budget that the VMs share (disk.h). While the free
+ * disk space is below the reserve, nothing is written; this is reported and counted. A file is
+ * closed, and the next one opened, when it reaches the configured size or age, or half of the VM's
+ * share.
  *
- * A file that follows another begins with the VM's last seconds. So that these are not written
- * again and again, it is not closed before it has got as much of its own as the next would begin
- * with.
+ * The next file starts with the VM's last seconds (flight.h). A file stays open until its own data
+ * are at least as large as what the next file would start with, so that most of the data on disk
+ * are not copies.
  */
 #ifndef DAEMON_SPOOL_H
 #define DAEMON_SPOOL_H
@@ -27,36 +27,37 @@ struct flight_places;
 struct recording_writer;
 
 struct spool_options {
-	const struct daemon_config *config; /* borrowed, may change under us (reload) */
-	/* Begins a recording with the last seconds of a running VM, as flight_continue(); where it
-	 * cannot, the VM's streams are made to begin anew. */
+	const struct daemon_config *config; /* borrowed; a reload may change it */
+	/* Starts a recording with the last seconds of a VM, as flight_continue() does. On -ENOENT
+	 * or -ENODATA the spool restarts the VM's streams instead. */
 	int (*go_on)(void *context, const struct watched_vm *vm, size_t max_bytes,
 		     struct recording_writer *out, struct flight_places **places);
-	/* How many bytes that would be, without a maximum. */
+	/* Returns how many bytes go_on() would write without a limit. */
 	size_t (*past_bytes)(void *context, const struct watched_vm *vm);
-	bool (*watches)(void *context, const char *vm); /* as of disk.h */
+	bool (*watches)(void *context, const char *vm); /* see disk.h */
 	void (*say)(void *context, const char *vm, const char *line);
 	void *context;
 };
-struct spool *spool_new(const struct spool_options *options); /* NULL on ENOMEM */
+struct spool *spool_new(const struct spool_options *options); /* NULL: no memory */
 void spool_free(struct spool *s);
-/* Call it every 100 ms: flushes every second, looks after sizes and the disk. */
+/* Flushes files every second, starts the next files, and checks the budget and the reserve. Call it
+ * every 100 ms. */
 void spool_tick(struct spool *s);
 
-/* Records the VM from now, with its last seconds. 0, -EALREADY, -ENOMEM. */
+/* Records the VM from now on, and its last seconds. Returns 0, -EALREADY or -ENOMEM. */
 int spool_begin(struct spool *s, struct watched_vm *vm);
-/* Closes its file. 0 or -ENOENT (it is not being recorded). */
+/* Closes the VM's file. Returns 0, or -ENOENT if the VM is not being recorded. */
 int spool_end(struct spool *s, struct watched_vm *vm);
 
 struct spool_status {
 	bool recording;
 	const char *path; /* "" before the first frame; borrowed */
 	uint64_t bytes, files, refused_frames;
-	int error; /* -errno: why nothing is written now */
+	int error; /* -errno: why nothing is written now; 0: none */
 };
-/* recording is false for a VM that is not being recorded. */
+/* Sets `recording` to false if the VM is not being recorded. */
 void spool_status_get(const struct spool *s, const struct watched_vm *vm, struct spool_status *out);
-/* Of all recordings below the folder, at the last look. */
+/* Returns the size of all recordings at the last check. */
 uint64_t spool_bytes(const struct spool *s);
 
 #endif

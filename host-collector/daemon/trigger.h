@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What makes the flight recorder keep what it holds, beside a stall: one row for each, with its
- * limit.
- */
+/* The triggers of the flight recorder other than stalls, one row for each, with its limit. */
 #ifndef DAEMON_TRIGGER_H
 #define DAEMON_TRIGGER_H
 
 #include <stdint.h>
 
-/* X(NAME, "name", LIMIT, by default, "meaning")
- * The name is also the configuration's key, and the folder's. LIMIT: how it is written there.
+/*
+ * X(NAME, "name", LIMIT, default, "meaning"). The name is also the key in the configuration and a
+ * part of the folder's name. LIMIT is the unit of the limit:
+ *
  *   LIMIT_TIME     nanoseconds; 0: never
  *   LIMIT_PERCENT  1 to 100; 0: never
- *   LIMIT_FLAG     1, or 0: never */
+ *   LIMIT_FLAG     1; 0: never
+ */
 #define TRIGGERS(X)                                                                                \
 	X(BLOCKED, "blocked", LIMIT_TIME, 1000000000,                                              \
 	  "a vCPU sleeps in the host while its guest wants to run")                                \
@@ -36,13 +36,13 @@ enum trigger {
 
 enum trigger_limit { LIMIT_TIME, LIMIT_PERCENT, LIMIT_FLAG };
 
-/* As in the configuration and in folders' names; static. */
+/* Returns the name, as in the configuration and in folder names. Static. */
 const char *trigger_name(enum trigger t);
-/* How its limit is written. */
+/* Returns the unit of the trigger's limit. */
 enum trigger_limit trigger_limit_kind(enum trigger t);
-/* The one of this name, or -ENOENT. */
+/* Returns the trigger with this name, or -ENOENT. */
 int trigger_find(const char *name);
-/* The limits by default, TRIGGER_COUNT of them. */
+/* Stores the default limits, TRIGGER_COUNT of them. */
 void trigger_limits_default(uint64_t *limits);
 
 #endif

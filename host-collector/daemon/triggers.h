@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Looks for the triggers (trigger.h) that can be seen in a VM's streams; the others come from whom
- * they name.
+ * Checks the triggers (trigger.h) that a VM's streams can show. libvirt reports the others.
  *
- * A condition that lasts fires once: when it ends, or when it has lasted for TRIGGER_PATIENCE_NS,
- * so that what began it is still held. Steal fires again only after a time below its limit.
+ * A condition of a vCPU fires once: when it ends, or while it continues, as soon as it has lasted
+ * TRIGGER_PATIENCE_NS, so that the flight recorder still holds its beginning. Steal fires again
+ * only after an interval below the limit.
  */
 #ifndef DAEMON_TRIGGERS_H
 #define DAEMON_TRIGGERS_H
@@ -16,33 +16,34 @@
 #include "host-collector/daemon/trigger.h"
 #include "host-collector/model/model.h"
 
-/* The conditions of a vCPU are told while they last once they lasted this long. */
+/* A condition that has lasted this long fires before it ends. */
 #define TRIGGER_PATIENCE_NS 10000000000ll
-/* Steal is a share of this. */
+/* The interval of which steal is a share. */
 #define TRIGGER_STEAL_NS 10000000000ll
 
-/* One that fired. */
+/* A trigger that fired. */
 struct trigger_firing {
 	enum trigger trigger;
 	uint32_t vm;
-	char text[256]; /* in one plain sentence; may hold what a guest wrote, not escaped */
+	char text[256]; /* one sentence; may contain text from the guest, not escaped */
 };
 
 struct triggers;
 
 struct triggers_options {
-	const uint64_t *limits; /* TRIGGER_COUNT; copied */
+	const uint64_t *limits; /* TRIGGER_COUNT limits; copied */
 	void (*fired)(void *context, const struct trigger_firing *firing);
 	void *context;
 };
 
-/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
+/* Allocates the triggers and subscribes to the model, which must not receive events after
+ * triggers_free(). Returns NULL if there is no memory. */
 struct triggers *triggers_new(struct model *m, const struct triggers_options *options);
 void triggers_free(struct triggers *t);
-/* What the vCPUs did in the last `span_ns`. */
+/* Checks the vCPUs' activity of the last span_ns. */
 void triggers_activity(struct triggers *t, const struct activity_row *rows, size_t n,
 		       int64_t span_ns);
-/* A line of a guest's kernel log, in order; each once. */
+/* Checks one line of a guest's kernel log. Call it once for each line, in order. */
 void triggers_log(struct triggers *t, uint32_t vm, const char *line);
 
 #endif

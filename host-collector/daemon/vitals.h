@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How the daemon itself fares. */
+/* Measures the daemon's own resource usage and manages its heap. */
 #ifndef DAEMON_VITALS_H
 #define DAEMON_VITALS_H
 
 #include <stdint.h>
 
 struct vitals {
-	uint64_t cpu_ns, rss_bytes; /* of the daemon without its decoders */
+	uint64_t cpu_ns, rss_bytes; /* CPU time and memory, without the decoders */
 	uint64_t descriptors;
-	uint64_t lag_max_ms; /* the loop came so late, at worst, in the last 10 to 20 s */
+	uint64_t lag_max_ms; /* largest delay of the loop in the last 10 to 20 s */
 	uint64_t lag_ever_ms;
 };
 
@@ -16,19 +16,19 @@ struct lag_meter {
 	uint64_t due_ms, since_ms;
 	uint64_t max_ms, before_ms, ever_ms;
 };
-/* Call it from a timer of `period_ms`, with a clock that does not stand still within a turn. */
+/* Measures the delay of a timer of period_ms. Call it from that timer; now_ms must come from a
+ * clock that advances during a turn of the loop. */
 void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms);
 
-/* From now on a large table takes memory as it is touched, and gives it back when it is freed: once
- * a large one was freed, malloc() would else keep such pieces and clear them whole for the next.
- * For the whole process. */
+/* Makes malloc() map each allocation of 128 KiB or more separately, so that its pages use memory
+ * only when touched and are returned when freed. Without this, malloc() raises that threshold after
+ * the first large free(). Affects the whole process. */
 void memory_lean(void);
-/* Gives memory that was freed back to the kernel if that is much, now and then: what many small
- * pieces of a burst had taken stays with malloc() otherwise. Call it as above; *tidied_ms: when it
- * last was, 0 at first. */
+/* Returns freed memory to the kernel if there is more than 8 MiB of it, at most every 30 s.
+ * *tidied_ms: time of the last check, initially 0. Call it regularly. */
 void memory_tidy(uint64_t *tidied_ms, uint64_t now_ms);
 
-/* Of this process, now. */
+/* Reads the values of this process. */
 void vitals_read(const struct lag_meter *m, struct vitals *out);
 
 #endif
