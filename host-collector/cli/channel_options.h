@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The options that say where a VM's agent is, alike in every command that talks to one. */
+/* The options that give the channel to a VM's agent, shared by all commands that use one. */
 #ifndef CLI_CHANNEL_OPTIONS_H
 #define CLI_CHANNEL_OPTIONS_H
 
@@ -11,7 +11,7 @@ struct channel_arguments {
 	struct link_security security;
 };
 
-/* at: the offset of a struct channel_arguments */
+/* at: offset of a struct channel_arguments in the command's struct */
 #define CHANNEL_OPTION_ROWS(at)                                                                    \
 	{"channel",                                                                                \
 	 OPTION_STRING,                                                                            \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What this machine can do for us: one row per question, each answered by trying it. doctor prints
- * them; a row that is `needed` decides whether `record` can work here.
+ * The checks of `vcpuscope doctor`: one row for each capability of this machine. A check tries the
+ * operation that needs the capability. `record` does not work on a machine where a check with
+ * `needed` fails.
  */
 #ifndef CLI_CHECKS_H
 #define CLI_CHECKS_H
@@ -13,18 +14,18 @@ enum check_answer { CHECK_YES, CHECK_NO };
 
 struct check_result {
 	enum check_answer answer;
-	char detail[512]; /* what was found */
-	char remedy[256]; /* what to do about a no; "" if there is nothing to do */
+	char detail[512]; /* what the check found */
+	char remedy[256]; /* what to do about CHECK_NO; "" if nothing helps */
 };
 
 struct check {
 	const char *name;
-	const char *purpose; /* what a yes gives */
-	bool needed;         /* record cannot work without */
+	const char *purpose; /* what the capability is needed for */
+	bool needed;         /* whether `record` fails without it */
 	void (*probe)(struct check_result *result);
 };
 
-/* The rows, in the order to show them. */
+/* The checks, in the order of the output. */
 extern const struct check check_table[];
 extern const size_t check_table_len;
 

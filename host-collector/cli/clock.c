@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vcpuscope clock RUN.vcs: the clocks of a recording, see clock_show.c. vcpuscope clock --pid N:
- * those of a running VM, see clock_live.c. vcpuscope clock eval: what
- * every clock of a VM reads at one instant, for scripts and tests.
+ * `vcpuscope clock RUN.vcs` shows the clocks of a recording (clock_show.c), `vcpuscope clock --pid
+ * N` those of a running VM (clock_live.c). `vcpuscope clock eval` converts one instant to each
+ * clock of a VM, for scripts and tests.
  */
 #include <errno.h>
 #include <inttypes.h>

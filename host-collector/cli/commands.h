@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The sub-commands, one file each; main.c lists them in the order of its help. */
+/* The commands, one file each. main.c lists them in the order of its help. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 

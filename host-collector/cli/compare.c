@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope compare: several runs before a change against several after it; a gate for CI. */
+/* `vcpuscope compare`: compares runs before a change with runs after it; a gate for CI. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <math.h>

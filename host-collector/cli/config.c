@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope config check: is this what the daemon would accept? */
+/* `vcpuscope config check`: checks a configuration file of the daemon. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

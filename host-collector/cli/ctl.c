@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope ctl: tells the running daemon what to do, and shows what it does. */
+/* `vcpuscope ctl`: controls the running daemon and shows its state. */
 #include <json.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope daemon: watches many VMs for months; `vcpuscope ctl` talks to it. */
+/* `vcpuscope daemon`: watches many VMs; `vcpuscope ctl` controls it. */
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>

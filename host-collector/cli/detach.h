@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The end of a command that captured. The kernel detaches one probe after the other and waits for
- * a grace period of RCU each time: some 50 ms on a quiet machine, a second or more each on one
- *whose CPUs are taken. Whoever closes the last descriptor waits. So that the command does not, a
- *process that shares the descriptors closes them last.
+ * Lets a command end without waiting for the kernel to detach its probes.
+ *
+ * The process that closes the last descriptor of the probes waits until the kernel has detached
+ * them one after another, each after an RCU grace period: about 50 ms per probe on an idle machine,
+ * a second or more on a busy one. Therefore a second process shares the descriptors and closes them
+ * last.
  *
  *	detach_begin(&d);
- *	...                    // closes the captures: returns at once
+ *	...                    // close the captures: returns at once
  *	detach_end(&d, DETACH_WAIT_MS);
  */
 #ifndef CLI_DETACH_H
@@ -19,14 +21,14 @@ enum { DETACH_WAIT_MS = 2500 };
 #define DETACH_GOES_ON "vcpuscope: the kernel still detaches the probes, and goes on by itself\n"
 
 struct detach {
-	pid_t pid; /* of the process that closes last; 0: there is none */
-	int go_fd; /* it closes when this is closed */
+	pid_t pid; /* the process that closes last; 0: none */
+	int go_fd; /* closing it makes that process close the probes */
 };
 
-/* Starts that process. If it cannot, the caller waits for the kernel, as without it. */
+/* Starts the process. If that fails, closing the captures waits for the kernel. */
 void detach_begin(struct detach *d);
-/* Lets it close, and waits for it at most so long. False: the kernel is not done, and the process
- * ends by itself when it is. */
+/* Makes the process close its descriptors and waits at most wait_ms for its end. Returns false if
+ * the kernel has not finished; the process then ends later by itself. */
 bool detach_end(struct detach *d, unsigned int wait_ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope doctor: what this machine can and cannot do for us, and what to do about each "no". */
+/* `vcpuscope doctor`: shows what vcpuscope can do on this machine and how to repair what fails. */
 #include <json-c/json.h>
 #include <stdio.h>
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope attach, detach: the agent's channel in a domain of libvirt; vcpuscope hook: what
- * libvirt's hook does. */
+/*
+ * `vcpuscope attach` and `detach` add the agent's channel to a libvirt domain and remove it;
+ * `vcpuscope hook` runs as libvirt's hook.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope export: a recording in; what other tools read out. One row of `formats` for each. */
+/* `vcpuscope export`: converts a recording for other tools. Each format is a row of `formats`. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a live command's frames come from: a collector of its own, or the daemon, if it watches the
- * VM already: then it owns the channel, and hands on what comes through its control socket
- * (daemon/streams.h). Either way the same frames reach the same sink.
+ * The source of frames for a live command. If the daemon watches the VM, it owns the VM's channel
+ * and sends the frames through its control socket (daemon/streams.h). Otherwise the command runs a
+ * collector. The sink receives the same frames in both cases.
  */
 #ifndef CLI_FEED_H
 #define CLI_FEED_H
@@ -16,13 +16,13 @@
 #include "host-collector/daemon/config.h"
 #include "host-collector/record/collector.h"
 
-/* Which VM, as the user says it. */
+/* The options that select the VM. */
 struct feed_arguments {
 	const char *vm, *qmp, *control;
 	uint64_t pid;
 };
 
-/* at: the offset of a struct feed_arguments */
+/* at: offset of a struct feed_arguments in the command's struct */
 #define FEED_OPTION_ROWS(at)                                                                       \
 	{"pid",                                                                                    \
 	 OPTION_NUMBER,                                                                            \
@@ -49,35 +49,39 @@ struct feed_arguments {
 			false                                                                      \
 	}
 
-/* What the arguments stand for now. */
+/* The source that feed_find() selected. */
 struct feed_place {
 	bool by_daemon;
 	char control[DAEMON_PATH_MAX];
-	char vm[64];     /* by_daemon: its name there */
-	char level[16];  /* and its level, "detail" or "summary" */
-	pid_t pid;       /* else: 0, or what the name stands for */
-	const char *qmp; /* else: NULL, or the path */
+	char vm[64];     /* if by_daemon: the VM's name in the daemon */
+	char level[16];  /* if by_daemon: its level, "detail" or "summary" */
+	pid_t pid;       /* else: the VM's process; 0: use qmp */
+	const char *qmp; /* else: path of the QMP socket, or NULL */
 };
 
-/* "" or what is wrong with the arguments, for a person. */
+/* Returns "" or the error in the arguments, for the user. */
 const char *feed_arguments_check(const struct feed_arguments *a);
-/* Asks the daemon, if it runs, whose the VM is. 0, or -errno with one line in `why`: -ENOENT (no VM
- * of that name), -EAGAIN (the daemon waits for it). */
+/* Selects the source: asks the daemon, if it runs, whether it watches the VM; otherwise finds a VM
+ * by its name. Returns 0, or -errno with one line in `why`: -ENOENT (no VM, or several, with this
+ * name), -EAGAIN (the daemon waits for the VM). */
 int feed_find(const struct feed_arguments *a, struct feed_place *out, char *why, size_t why_bytes);
 
 struct feed;
 
-/* As collector_open(), from the place. options: for a collector of our own; of a daemon's VM its
- * settings count, and `options->channel` NULL still brings the guest's frames unless no_guest. */
+/* Opens the source. `options` configures the collector as in collector_open(). A VM of the daemon
+ * keeps the daemon's settings, and the guest's frames arrive even if options->channel is NULL,
+ * unless no_guest is set. Returns 0 or -errno with one line in `why`. */
 int feed_open(uv_loop_t *loop, const struct feed_place *place,
 	      const struct collector_options *options, bool no_guest,
 	      const struct collector_sink *sink, struct feed **out, char *why, size_t why_bytes);
-/* As those of collector.h; of the daemon's counts, what it counted since feed_open(). */
+/* Like the functions of collector.h. For a VM of the daemon, the status counts from feed_open()
+ * on. */
 void feed_stop(struct feed *f);
 void feed_close(struct feed *f); /* NULL is allowed */
 int feed_level(struct feed *f, enum capture_level level);
 void feed_status_get(struct feed *f, struct collector_status *out);
-/* What is to be said of the guest's side: "agent ok", "agent silent for 25 s", "no agent yet". */
+/* Writes the state of the guest side for the user, for example "agent ok", "agent silent for 25 s"
+ * or "no agent yet". */
 void feed_guest_text(const struct collector_status *s, char *out, size_t out_bytes);
 
 #endif

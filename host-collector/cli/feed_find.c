@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whose a VM is: the daemon's, or nobody's. */
+/* Finds the source of a VM's frames: the daemon, or a collector for one process. */
 #include <errno.h>
 #include <json.h>
 #include <limits.h>

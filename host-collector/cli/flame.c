@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* vcpuscope flame: a recording in; where time went, as weighted stacks, out. */
+/* `vcpuscope flame`: shows where the time in a recording was spent, as weighted stacks. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>

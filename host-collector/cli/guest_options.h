@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The options that ask a guest's agent for less, or for stacks; alike in record and watch. */
+/* The options that request a configuration from a guest's agent; shared by record and watch. */
 #ifndef CLI_GUEST_OPTIONS_H
 #define CLI_GUEST_OPTIONS_H
 
@@ -7,11 +7,11 @@
 #include "proto/message_config.h"
 
 struct guest_arguments {
-	const char *events, *level, *task_filter; /* NULL: as the agent has it */
-	uint64_t handlers_over_ns;                /* 0: the same */
+	const char *events, *level, *task_filter; /* NULL: the agent keeps its own setting */
+	uint64_t handlers_over_ns;                /* 0: the agent keeps its own threshold */
 };
 
-/* at: the offset of a struct guest_arguments */
+/* at: offset of a struct guest_arguments in the command's struct */
 #define GUEST_OPTION_ROWS(at)                                                                      \
 	{"guest-events",                                                                           \
 	 OPTION_STRING,                                                                            \
@@ -43,8 +43,8 @@ struct guest_arguments {
 			false                                                                      \
 	}
 
-/* What the agent is to be asked for. sample_hz 0: stacks as the agent has it. 0, or -EINVAL with
- * one line in `why`. */
+/* Makes the request for the agent. sample_hz: stack samples per second, or 0 to keep the agent's
+ * own rate. Returns 0, or -EINVAL with one line in `why`. */
 int guest_arguments_read(const struct guest_arguments *arguments, uint64_t sample_hz,
 			 struct message_config *out, char *why, size_t why_bytes);
 

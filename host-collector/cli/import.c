@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope import: what another tracer recorded in, a recording out, and an account of what was
- * and what was not understood. */
+/*
+ * `vcpuscope import`: converts the output of another tracer to a recording and reports what was
+ * converted and what was not.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope: finds the sub-command in the table and hands over. */
+/* vcpuscope: finds the command in the table and runs it. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

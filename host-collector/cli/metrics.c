@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope metrics: a recording in, its counters in Prometheus' text format out. */
+/* `vcpuscope metrics`: writes the counters of a recording in the text format of Prometheus. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>

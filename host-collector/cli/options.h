@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Options as tables: a command lists what it takes (name, type, where the value goes, help), and
- * parsing, checking and the help text all come from that one list.
+ * Parses a command's options. Each command has one table of its options (name, type, destination,
+ * help); parsing, checks and the help text use this table.
  *
- * Long options only: `--name VALUE` or `--name=VALUE`. Durations are written with a unit (`250us`,
- * `100ms`, `10s`, `5m`) and stored as nanoseconds. A list takes all arguments up to the next
- * option.
+ * Options are long: `--name VALUE` or `--name=VALUE`; -o, -i, -b and -n are short for --output,
+ * --interval, --batch and --count. A duration has a unit (`250us`, `100ms`, `10s`, `5m`) and is
+ * stored in nanoseconds. A list takes all arguments up to the next that starts with `-`. `--` ends
+ * the options.
  */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
@@ -17,65 +18,62 @@
 
 enum option_type {
 	OPTION_FLAG = 1, /* bool; takes no value */
-	OPTION_STRING,   /* const char *, into argv */
+	OPTION_STRING,   /* const char *, points into argv */
 	OPTION_CHOICE,   /* const char *, one of the words of `value` ("text|json") */
 	OPTION_NUMBER,   /* uint64_t, decimal */
 	OPTION_DURATION, /* uint64_t nanoseconds, greater than zero */
-	OPTION_PERCENT,  /* uint64_t, whole percent from 0 to 100; "90%" */
-	OPTION_OPERAND,  /* const char *, the next argument that is no option */
+	OPTION_PERCENT,  /* uint64_t, written as a whole percentage from 0% to 100% */
+	OPTION_OPERAND,  /* const char *, the next argument that is not an option */
 	OPTION_LIST,     /* struct option_list, at least one value */
-	OPTION_OPERANDS, /* struct option_list, all arguments that no other row takes; the last row
-			    of operands */
+	OPTION_OPERANDS, /* struct option_list, all further operands; last in the table */
 };
 
 enum { OPTION_LIST_MAX = 1024 };
 
 struct option_list {
-	const char *items[OPTION_LIST_MAX]; /* into argv */
+	const char *items[OPTION_LIST_MAX]; /* point into argv */
 	size_t n;
 };
 
 struct option_spec {
-	const char *name; /* without the dashes; an operand: as shown in the usage line */
+	const char *name; /* without the dashes; for an operand, its name in the usage line */
 	enum option_type type;
 	size_t offset;     /* of the field in the command's own struct */
-	const char *value; /* what stands for the value in the help; NULL for flags and operands */
-	const char *help;  /* one line of any length: wrap.h breaks it */
+	const char *value; /* placeholder of the value in the help; NULL for flags and operands */
+	const char *help;  /* one line of any length; util/wrap.h breaks it */
 	bool required;
 };
 
-/* How a command ends: the exit codes that `vcpuscope --help` documents. */
+/* The exit codes that `vcpuscope --help` documents. */
 enum command_exit {
 	COMMAND_OK = 0,
 	COMMAND_TROUBLE = 1,
 	COMMAND_USAGE = 2,
-	COMMAND_UNSUPPORTED = 3, /* not permitted, or this machine cannot do it */
-	COMMAND_CANNOT_TELL = 5, /* report: too little was observed to say that there was no stall */
+	COMMAND_UNSUPPORTED = 3, /* not permitted, or not supported by this machine */
+	COMMAND_CANNOT_TELL = 5, /* report: too little was observed to say "no stall" */
 };
 
 struct command {
 	const char *name;
-	const char *summary; /* one line, no full stop */
-	const char *usage; /* what follows the name in the usage line; NULL: made from the table */
-	const char *examples; /* whole lines, each ended by a newline */
+	const char *summary;  /* one line, no full stop */
+	const char *usage;    /* the usage line after the name; NULL: generated from the table */
+	const char *examples; /* whole lines, each ends with a newline */
 	const struct option_spec *options;
 	size_t n_options;
-	/* argv[0] is the command's name. Returns enum command_exit. */
+	/* Runs the command; argv[0] is its name. Returns enum command_exit. */
 	int (*run)(const struct command *self, int argc, char **argv);
 };
 
-/*
- * Parses argv[1..argc-1] into the struct at `out`, whose fields keep the values they have (the
- * defaults) unless given. 0, or -EINVAL with one line in `why` that says what is wrong.
- */
+/* Parses argv[1..argc-1] into the struct at `out`. Fields of options that are not given keep their
+ * values, which are the defaults. Returns 0, or -EINVAL or -E2BIG with one line in `why`. */
 int options_parse(const struct command *command, int argc, char **argv, void *out, char *why,
 		  size_t why_bytes);
-/* The same for a command's run(): says what is wrong on stderr. 0 or COMMAND_USAGE. */
+/* Parses like options_parse() and reports an error on stderr. Returns 0 or COMMAND_USAGE. */
 int options_parse_or_say(const struct command *command, int argc, char **argv, void *out);
-/* Usage line, options, examples. */
+/* Prints the usage line, the options and the examples. */
 void options_print_help(const struct command *command, FILE *to);
-/* The same for make-pages (deploy/pages), which turns it into manual pages and completion: one
- * record a line, its fields parted by tabs. */
+/* Prints the same for make-pages (deploy/pages), which generates manual pages and shell completion:
+ * one record per line, its fields separated by tabs. */
 void options_dump(const struct command *command, FILE *to);
 
 #endif

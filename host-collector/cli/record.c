@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope record: writes what both kernels do into a recording, until told to stop. */
+/*
+ * `vcpuscope record`: records the events of the host's and the guest's kernel until it is stopped.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

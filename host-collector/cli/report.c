@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope report: a recording in; its stalls and their causes out, or a table of figures. */
+/* `vcpuscope report`: shows the stalls in a recording and their causes, or a table. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `report --format html` gathers beside the report: timelines, latencies, tables. */
+/*
+ * Collects what `report --format html` shows in addition to the report: timelines, latencies and
+ * tables.
+ */
 #ifndef CLI_REPORT_PAGE_H
 #define CLI_REPORT_PAGE_H
 
@@ -11,15 +14,17 @@
 
 struct report_page;
 
-/* Subscribes to the model before events are played through it. NULL on ENOMEM. */
+/* Allocates the page and subscribes to the model; call it before the replay. Returns NULL if there
+ * is no memory. */
 struct report_page *report_page_new(struct model *m);
 void report_page_free(struct report_page *p);
-/* Opens its tables, before events are played. `chains`: of the report's builder, which must outlive
- * the page. 0 or -ENOMEM. */
+/* Opens the page's tables; call it before the replay. chains: those of the report's builder, which
+ * must outlive the page. Returns 0 or -ENOMEM. */
 int report_page_open(struct report_page *p, struct model *m, struct chains *chains);
-/* report_options.noticed; context: the struct report_page. */
+/* Use as report_options.noticed; context: the struct report_page. */
 void report_page_notice(void *context, const struct incident *incident);
-/* After model_finish. `recording`: its file's name. 0 or -errno. */
+/* Writes the page; call it after model_finish(). recording: path of the recording. Returns 0 or
+ * -errno. */
 int report_page_write(struct report_page *p, const char *recording, const struct report *r,
 		      FILE *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The options of `vcpuscope simulate`: vcpuscope shows them and starts vcpuscope-simulate, which
- * obeys them. No daemon with rights carries a simulator.
+ * The options of `vcpuscope simulate`. vcpuscope shows their help and executes vcpuscope-simulate,
+ * which parses them: the program that runs with rights does not contain the simulator.
  */
 #ifndef CLI_SIMULATE_OPTIONS_H
 #define CLI_SIMULATE_OPTIONS_H
@@ -15,8 +15,8 @@ struct simulate_arguments {
 };
 
 extern const struct command command_simulate;
-/* Its run(): of vcpuscope it becomes the other program (simulate.c), of that it makes the recording
- * (simulate/main.c). */
+/* The command's run(). In vcpuscope it executes vcpuscope-simulate (simulate.c); in
+ * vcpuscope-simulate it makes the recording (simulate/main.c). */
 int simulate_command_run(const struct command *self, int argc, char **argv);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope summarize: recordings in, one small file out that compare takes in their place. */
+/*
+ * `vcpuscope summarize`: writes the figures of recordings to one small file, which `vcpuscope
+ * compare` accepts instead of the recordings.
+ */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>

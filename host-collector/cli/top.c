@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope top: VMs and vCPUs by what they suffer, once a second; live, or a recording played
- * again. Frames go to live.c as those of `watch` do. */
+/*
+ * `vcpuscope top`: shows the VMs and vCPUs that are impaired most, once a second, live or from a
+ * recording. The live analysis is engine/live.h.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `top` shows of the daemon's VMs: its answer to `top`, as rows. */
+/* Gets the data for `top` from the daemon, as rows. */
 #ifndef CLI_TOP_DAEMON_H
 #define CLI_TOP_DAEMON_H
 
@@ -7,18 +7,19 @@
 
 struct top_vm {
 	char name[128];
-	uint64_t open; /* stalls that go on */
+	uint64_t open; /* stalls in progress */
 };
 
 struct top_answer {
-	double seconds; /* that the rows cover, of the VM that was looked at longest */
+	double seconds; /* time that the rows cover, the longest of all VMs */
 	size_t n_rows, n_vms;
-	struct activity_row *rows; /* row.vm: index into vms */
+	struct activity_row *rows; /* row.vm is an index into vms */
 	struct top_vm *vms;
 };
 
-/* Asks the daemon at `control`. rows and vms: the caller's, of `max_rows` and `max_vms`; what does
- * not fit is left out. 0, or -errno with one line in `why`. */
+/* Asks the daemon at `control`. The caller provides out->rows and out->vms with max_rows and
+ * max_vms members; further rows and VMs are omitted. Returns 0, or -errno with one line in
+ * `why`. */
 int top_daemon_ask(const char *control, struct top_answer *out, size_t max_rows, size_t max_vms,
 		   char *why, size_t why_bytes);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* vcpuscope watch: one VM's stalls as they happen, or a table of figures again and again. The
- * collector's frames go straight to live.c. */
+/*
+ * `vcpuscope watch`: shows the stalls of one VM live, or a table at regular intervals. The live
+ * analysis is engine/live.h.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
