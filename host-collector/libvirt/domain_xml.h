@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a domain's XML says that we want to know. The texts come from libvirt, what stands in them
- * from whoever may define domains.
+ * Extracts the agent's channel and the settings from the XML of a libvirt domain. libvirt generates
+ * the XML, but the values in it come from the user who defined the domain and are not trusted.
  */
 #ifndef LIBVIRT_DOMAIN_XML_H
 #define LIBVIRT_DOMAIN_XML_H
 
 struct json_object;
 
-/* Adds "channel": {"mode", "path"} to `out` if the domain has our port. */
+/* Adds "channel": {"mode", "path"} to `out` if the domain has the agent's port. */
 void domain_xml_channel(const char *text, struct json_object *out);
-/* Adds "settings": {KEY: VALUE} to `out`, of <vcpuscope:settings KEY="VALUE" ../>; nothing if the
- * text is no XML. */
+/* Adds "settings": {KEY: VALUE} to `out`, from <vcpuscope:settings KEY="VALUE" .../>. Adds nothing
+ * if `text` is not valid XML. */
 void domain_xml_settings(const char *text, struct json_object *out);
-/* The channel's element as text, to free(); NULL if the domain has none. */
+/* Returns the XML of the channel, which the caller frees with free(); NULL if the domain has
+ * none. */
 char *domain_xml_channel_element(const char *text);
 
 #endif

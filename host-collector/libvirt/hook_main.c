@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vcpuscope-hook [--control PATH] [what libvirt tells its hooks]: `vcpuscope hook` with no library
- * but libc. Those of vcpuscope take 8 ms to load, and many times that where a domain's start keeps
- * all CPUs busy.
+ * vcpuscope-hook [--control PATH] [arguments of libvirt's hooks]: does the same as `vcpuscope
+ * hook`, but needs only libc. Loading the libraries of vcpuscope takes 8 ms, and much longer while
+ * the start of a domain uses all CPUs.
  */
 #include <string.h>
 

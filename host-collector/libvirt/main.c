@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vcpuscope-libvirt: everything that needs libvirt's library, in a process of its own, because its
- * calls may hang and because it brings OpenSSL along.
+ * vcpuscope-libvirt: uses libvirt's library in a process of its own, because calls of libvirt may
+ * hang and because the library loads OpenSSL.
  *
- * `follow URI` tells of running domains on standard output, a JSON object a line, until standard
- * input ends: {"event": "domain", ..} (domains.h), {"event": "gone", "uuid"}, {"event": "note",
+ * `follow URI` reports running domains on standard output, one JSON object per line, until standard
+ * input ends: {"event": "domain", ...} (domains.h), {"event": "gone", "uuid"}, {"event": "note",
  * "uuid", "trigger", "text"}, {"event": "connected"}, {"event": "disconnected", "why"}. A byte on
- * standard input asks for all domains again.
+ * standard input requests all domains again.
  *
- * `attach URI DOMAIN [SOCKET]` adds the agent's channel, `detach URI DOMAIN` removes it, `list URI`
- * tells the running domains once. `relay URI UUID` carries the agent's channel on standard input,
- * a socket (relay.h).
+ * `attach URI DOMAIN [SOCKET]` adds the agent's channel and `detach URI DOMAIN` removes it. `list
+ * URI` writes the running domains once. `relay URI UUID` connects the agent's channel to standard
+ * input, which is a socket (relay.h).
  */
 #include <json.h>
 #include <libvirt/libvirt.h>

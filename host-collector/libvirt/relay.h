@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The agent's channel by way of libvirt (virDomainOpenChannel), for a channel whose socket cannot
- * be reached from here: carries its bytes to and from a descriptor.
+ * Connects the agent's channel through libvirt (virDomainOpenChannel()) to a descriptor, for a
+ * channel whose socket this host's daemon cannot reach.
  */
 #ifndef LIBVIRT_RELAY_H
 #define LIBVIRT_RELAY_H
 
 #include <stddef.h>
 
-/* Runs until either side ends, which is 0; or -1 with one line in `why`. fd: a stream socket, made
- * non-blocking; stays the caller's. libvirt's event loop must not run elsewhere. */
+/* Copies bytes in both directions until one side ends. fd: a stream socket, which is made
+ * non-blocking and stays the caller's. No other code may run libvirt's event loop. Returns 0, or -1
+ * with one line in `why`. */
 int relay_run(const char *uri, const char *uuid, int fd, char *why, size_t why_bytes);
 
 #endif
