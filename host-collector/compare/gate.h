@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Judges new runs by base runs and rules. A row is one figure and statistic. It moved if the
- * permutation test (max_t.h) says so at the gate's level, which counts for all rows together; it
- * fails if it moved for the worse and by the rule's hard limit or more, or if the new runs' median
- * is above `max`. What has no data never passes.
+ * Compares new runs with base runs by rules. A row of the result is one figure and statistic. A row
+ * moved if the permutation test (max_t.h) is significant at the gate's level (`false_alarms`),
+ * which holds for all rows together. A row fails if it moved for the worse by at least the rule's
+ * hard limit, or if the new runs' median is above `max`. A gate that lacks required data does not
+ * pass.
  */
 #ifndef COMPARE_GATE_H
 #define COMPARE_GATE_H
@@ -11,15 +12,15 @@
 #include "host-collector/compare/gate_rules.h"
 #include "host-collector/compare/shift.h"
 
-/* X(NAME, "name") Of a row, and of the whole. */
+/* X(NAME, "name"): the outcome of a row, and of the gate. */
 #define GATE_OUTCOMES(X)                                                                           \
 	X(PASS, "pass")                                                                            \
-	X(BETTER, "better")   /* moved, for the better */                                          \
-	X(WORSE, "worse")     /* moved, below the limits */                                        \
-	X(SOFT, "warning")    /* moved, beyond the soft limit */                                   \
-	X(HARD, "regression") /* moved, beyond the hard limit, or above max */                     \
-	X(RARE, "rare")       /* too few samples on both sides: not tested */                      \
-	X(NO_DATA, "no data") /* too few samples where there have to be enough */
+	X(BETTER, "better")   /* moved for the better */                                           \
+	X(WORSE, "worse")     /* moved for the worse, below the limits */                          \
+	X(SOFT, "warning")    /* moved by the soft limit or more */                                \
+	X(HARD, "regression") /* moved by the hard limit or more, or above max */                  \
+	X(RARE, "rare")       /* not tested: too few samples on both sides */                      \
+	X(NO_DATA, "no data") /* too few samples where the rule requires them */
 
 enum gate_outcome {
 #define X(NAME, ...) GATE_##NAME,
@@ -28,18 +29,18 @@ enum gate_outcome {
 		GATE_OUTCOME_COUNT
 };
 
-/* As in the JSON (docs/gate.md); static. */
+/* Returns the name as in the JSON (docs/gate.md). Static. */
 const char *gate_outcome_name(enum gate_outcome o);
 
 struct gate_row {
 	const struct gate_rule *rule;
-	char figure[FIGURE_NAME_MAX]; /* a pattern if nothing matches it */
+	char figure[FIGURE_NAME_MAX]; /* the rule's pattern if it matches no figure */
 	enum gate_outcome outcome;
 	size_t n_base, n_new; /* runs with enough samples */
-	/* The rest only where both have min_runs. */
+	/* The following members are valid only if the row was tested. */
 	double base, new;    /* medians over runs, in the statistic's unit */
-	struct shift change; /* percent; of a share percentage points */
-	double p;            /* adjusted for all rows: that chance shows as much */
+	struct shift change; /* percent; percentage points for a share */
+	double p;            /* p-value, adjusted for all rows */
 	bool above_max;
 };
 
@@ -48,16 +49,17 @@ struct gate_result {
 	size_t n_base, n_new;
 	struct gate_row *rows;
 	size_t n, tested;
-	const struct gate_row *first; /* the first to move in the order of cause; NULL: none */
+	const struct gate_row *first; /* first failed row in the order of cause; NULL: none */
 	uint64_t splits;
-	bool complete;                   /* every split was gone through */
+	bool complete;                   /* all splits were evaluated */
 	double false_alarms, confidence; /* of the gate; of the intervals */
 	bool simulated;
-	char why[256]; /* NO_DATA: what is missing; else "" */
+	char why[256]; /* for NO_DATA, what is missing; else "" */
 };
 
-/* Rules are borrowed. 0, or -errno (-EINVAL: simulated runs against real ones) with one line in
- * `why`. gate_result_fini in any case. */
+/* Evaluates the rules, which the result borrows. Returns 0, or -errno with one line in `why`
+ * (-EINVAL: simulated and real runs together). The caller calls gate_result_fini() in both
+ * cases. */
 int gate_judge(const struct run_set *base, const struct run_set *new,
 	       const struct gate_rules *rules, struct gate_result *out, char *why,
 	       size_t why_bytes);

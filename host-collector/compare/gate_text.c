@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Figures' names are made of fixed words and read back only if plain, rules are the user's own: the
- * one text that may hold anything is a rule's pattern, which XML gets escaped. */
+/*
+ * Only a rule's pattern may contain arbitrary text, because it comes from the user; the XML output
+ * escapes it. The names of figures consist of letters, digits, '.', '_' and '-': summaries files
+ * with others are refused.
+ */
 #include "host-collector/compare/gate_text.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What one run comes down to when runs are compared: a list of named figures (VM-exits by reason,
- * interrupt stages, run delay, shares of the vCPUs' time), each with the statistics that a gate can
- * ask for. Names are made of fixed words only; nothing that a guest chose is in them.
+ * The summary of a run for comparisons: a list of named figures (VM-exits by reason, stages of
+ * interrupts, run delay, shares of the vCPUs' time), each with the statistics that a gate can use.
+ * The names consist of fixed words and contain no text from a guest.
  *
  * A summaries file is JSON and holds any number of runs, so that a baseline is one small file.
  */
@@ -16,7 +16,7 @@
 
 enum { FIGURE_NAME_MAX = 64, RUN_FIGURES_MAX = 1024, RUN_SET_MAX = 4096 };
 
-/* X(NAME, "name", share of the values at or below it; 0: is no quantile) Times in nanoseconds. */
+/* X(NAME, "name", quantile as a share; 0: not a quantile). Times are in nanoseconds. */
 #define RUN_STATISTICS(X)                                                                          \
 	X(MEAN, "mean", 0)                                                                         \
 	X(P50, "p50", 0.5)                                                                         \
@@ -24,7 +24,7 @@ enum { FIGURE_NAME_MAX = 64, RUN_FIGURES_MAX = 1024, RUN_SET_MAX = 4096 };
 	X(P95, "p95", 0.95)                                                                        \
 	X(P99, "p99", 0.99)                                                                        \
 	X(P99_9, "p99.9", 0.999)                                                                   \
-	X(RATE, "rate", 0)   /* a second */                                                        \
+	X(RATE, "rate", 0)   /* per second */                                                      \
 	X(SHARE, "share", 0) /* of the vCPUs' time, percent */
 
 enum run_statistic {
@@ -34,24 +34,25 @@ enum run_statistic {
 		RUN_STATISTIC_COUNT
 };
 
-/* As in summaries and gates.conf ("p99"); static. */
+/* Returns the name as in summaries files and gates.conf ("p99"). Static. */
 const char *run_statistic_name(enum run_statistic s);
-/* RUN_STATISTIC_COUNT if there is none of that name. */
+/* Returns RUN_STATISTIC_COUNT if no statistic has this name. */
 enum run_statistic run_statistic_find(const char *name);
-/* How many samples it takes: five beyond a quantile, at least 20. A share: one millisecond. */
+/* Returns how many samples the statistic needs: enough for five beyond the quantile, at least 20. A
+ * share needs one millisecond. */
 uint64_t run_statistic_needs(enum run_statistic s);
 
 struct run_figure {
-	char name[FIGURE_NAME_MAX]; /* "exit.HLT" */
-	uint64_t count;             /* samples; of a share: milliseconds that it is a share of */
-	double at[RUN_STATISTIC_COUNT]; /* NAN: this figure has no such statistic */
+	char name[FIGURE_NAME_MAX];     /* for example "exit.HLT" */
+	uint64_t count;                 /* number of samples; for a share, the total time in ms */
+	double at[RUN_STATISTIC_COUNT]; /* NAN: the figure does not have the statistic */
 };
 
 struct run_summary {
-	char *recording; /* its file name */
+	char *recording; /* path of the recording */
 	bool simulated;
 	int64_t span_ns;
-	uint64_t lost; /* events that never came */
+	uint64_t lost; /* number of lost events */
 	struct run_figure *figures;
 	size_t n;
 };
@@ -61,18 +62,20 @@ struct run_set {
 	size_t n;
 };
 
-/* A figure whose statistics are all NAN; valid until the next. NULL on ENOMEM or one too many. */
+/* Adds a figure whose statistics are all NAN. It is valid until the next call. Returns NULL if
+ * there is no memory or the run has RUN_FIGURES_MAX figures. */
 struct run_figure *run_figure_add(struct run_summary *run, const char *name);
 const struct run_figure *run_figure_find(const struct run_summary *run, const char *name);
-/* A run without figures at the end of the set, NULL on ENOMEM or one too many. */
+/* Appends a run without figures. Returns NULL if there is no memory or the set has RUN_SET_MAX
+ * runs. */
 struct run_summary *run_set_add(struct run_set *set, const char *recording);
 void run_set_fini(struct run_set *set);
 
-/* Is this file one of summaries? false also if it cannot be read. */
+/* Returns whether the file looks like a summaries file; false also if it cannot be read. */
 bool run_set_is_file(const char *path);
-/* Adds the runs of a file. 0, or -errno with one line in `why`. */
+/* Adds the runs of a summaries file. Returns 0, or -errno with one line in `why`. */
 int run_set_read(struct run_set *set, const char *path, char *why, size_t why_bytes);
-/* 0, -ENOMEM or -EIO. */
+/* Writes a summaries file. Returns 0, -ENOMEM or -EIO. */
 int run_set_write(const struct run_set *set, FILE *to);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Summaries files: docs/gate.md describes their fields. */
+/* Reads and writes summaries files; docs/gate.md describes their fields. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Turns a model that is fed a recording into the run's summary:
+ * Computes the summary of a run from the model of a recording, over all VMs and vCPUs together:
  *
- *	run_delay.wakeup, .preempted   waits of vCPU threads for a pCPU, by what made them wait
- *	exit.REASON, exits        VM-exits: time in KVM and the VMM, without sleep and waits
+ *	run_delay.wakeup, .preempted   run delay of vCPU threads, by its cause
+ *	exit.REASON, exits             VM-exits: time in KVM and the VMM, without sleep and waits
  *	irq.SOURCE.STAGE               interrupt chains, see analyze/chain/chain.h
- *	handler.hardirq, .softirq      the guest's handlers by its own account
- *	share.STATE                    of the vCPUs' time, percent
- *
- * All VMs and vCPUs of a recording together.
+ *	handler.hardirq, .softirq      time in the guest's handlers, from the guest's events
+ *	share.STATE                    share of the vCPUs' time, percent
  */
 #ifndef COMPARE_SUMMARIZE_H
 #define COMPARE_SUMMARIZE_H
@@ -18,13 +16,15 @@
 
 struct summarizer;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
+/* Allocates a summarizer and subscribes to the model, which must not receive events after
+ * summarizer_free(). Returns NULL if there is no memory. */
 struct summarizer *summarizer_new(struct model *m);
 void summarizer_free(struct summarizer *s);
-/* After model_finish: fills in figures and span. 0 or -ENOMEM. */
+/* Fills the figures and the span of `out`; call it after model_finish(). Returns 0 or -ENOMEM. */
 int summarizer_finish(struct summarizer *s, struct run_summary *out);
 
-/* Where a figure stands in the order of cause: what comes first may have moved what comes later. */
+/* Returns the position of a figure in the order of cause: a change of an earlier figure may cause a
+ * change of a later one. */
 unsigned figure_rank(const char *name);
 
 #endif
