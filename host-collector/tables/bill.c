@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One lane per guest CPU holds the spans of either side that the other has not covered yet. The
- * model tells vCPU spans late (MODEL_HOLD_NS), so the guest's wait for them; a lane is bounded,
- * and what it cannot keep is charged as unknown.
+ * For each guest CPU, a lane holds the spans of each side that the other side has not covered yet.
+ * The model delivers vCPU spans late (MODEL_HOLD_NS), so the guest's spans wait for them. A lane is
+ * bounded: if the guest's queue is full, its spans are charged as unknown.
  */
 #include "host-collector/tables/bill.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Names of exit reasons: basic exit reasons of VMX (Intel SDM volume 3, appendix C), exit codes of
- * SVM (AMD APM volume 2, appendix C), written as the kernel's trace output writes them, and what
- * they mean to somebody who asks what the guest did.
+ * Names of exit reasons and what they mean for the guest: basic exit reasons of VMX (Intel SDM
+ * volume 3, appendix C) and exit codes of SVM (AMD APM volume 2, appendix C). Most are spelled as
+ * in the kernel's trace output.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kinds of table that `report TABLE` and `watch TABLE` can show: one row of `figures_kinds`
- * each, made of the columns, the analysis behind them and what fills the ones from the other.
+ * The tables of `report TABLE` and `watch TABLE`. Each is one row of `figures_kinds`: its columns,
+ * its analysis, and the function that fills the columns from the analysis.
  */
 #ifndef TABLES_FIGURES_H
 #define TABLES_FIGURES_H
@@ -11,7 +11,7 @@
 #include "host-collector/model/model.h"
 #include "host-collector/tables/table.h"
 
-/* By what --per can split a table's rows. */
+/* The ways in which --per can split a table's rows. */
 enum figures_per {
 	FIGURES_PER_VCPU = 1,
 	FIGURES_PER_PCPU = 2,
@@ -24,56 +24,57 @@ struct figures_column {
 	struct table_column column;
 };
 
-/* What was asked for, and over what time. */
+/* The request, and the time that it covers. */
 struct figures_view {
 	const struct model *model;
-	unsigned per; /* enum figures_per */
+	unsigned per; /* bits of enum figures_per */
 	int64_t than_ns;
-	int64_t span_ns; /* what the figures cover */
-	size_t top;      /* for a kind without sort_by, which cuts by itself; 0: all */
+	int64_t span_ns; /* length of the time that the table covers */
+	size_t top;      /* maximum number of rows, for a table without sort_by; 0: no limit */
 };
 
 struct figures_kind {
 	const char *name;
-	const char *title; /* over its rows where several tables are shown */
+	const char *title; /* heading, where several tables are shown */
 	const struct figures_column *columns;
 	size_t n_columns;
-	const char *sort_by; /* a column's name; NULL: it fills its rows in their order */
-	bool records;        /* as text, a block for each row: too wide for lines */
-	unsigned per;        /* what --per can be... */
-	unsigned per_is;     /* ... and what it is without; 0: a row for each VM */
-	bool than;           /* --than is possible */
-	/* The analysis. NULL on ENOMEM. */
+	const char *sort_by; /* name of the column to sort by; NULL: fill() adds the rows in their
+				order */
+	bool records;        /* text shows each row as a block, because it is too wide for a line */
+	unsigned per;        /* values that --per accepts */
+	unsigned per_is;     /* value if --per is absent; 0: one row for each VM */
+	bool than;           /* the table accepts --than */
+	/* Creates the analysis. Returns NULL on ENOMEM. */
 	void *(*open)(struct model *m, const struct figures_options *options);
 	void (*close)(void *analysis);
-	/* Forgets the figures so far. */
+	/* Clears the counts. What is in progress stays. */
 	void (*clear)(void *analysis);
-	/* No more events follow: counts what waited for more. May be NULL. */
+	/* Counts what waited for further events, of which none follow. May be NULL. */
 	void (*finish)(void *analysis);
-	/* 0, or -ENOMEM: something could not be counted. */
+	/* Adds the rows to `t`. Returns 0, or -ENOMEM if something could not be counted. */
 	int (*fill)(void *analysis, const struct figures_view *view, struct table *t);
 };
 
-/* Ended by one without a name. */
+/* Each array ends with an entry without a name. */
 extern const struct figures_kind figures_latency[], figures_guest[], figures_exits[],
 	figures_chains[];
 
-/* The kind number `index` of all, NULL past the last. */
+/* Returns table number `index`, NULL past the last. */
 const struct figures_kind *figures_kind_at(size_t index);
 
 enum { FIGURES_PAGE_TABLES = 6 };
 
-/* Tables that answer one question together; the first of them has the page's name. */
+/* Tables that answer one question together. The page has the name of the first one. */
 struct figures_page {
 	const char *tables[FIGURES_PAGE_TABLES];
 };
 
-/* Ended by one without a table. */
+/* Ends with an entry without a table. */
 extern const struct figures_page figures_pages[];
 
 #define FIGURES_COLUMNS(array) (array), sizeof(array) / sizeof((array)[0])
 
-/* p50 to max of a histogram. */
+/* The columns p50 to max of a histogram. */
 #define FIGURES_QUANTILES                                                                          \
 	{0, {"p50", "p50", TABLE_NS}}, {0, {"p95", "p95", TABLE_NS}},                              \
 		{0, {"p99", "p99", TABLE_NS}}, {0, {"p99_9", "p99.9", TABLE_NS}},                  \
@@ -84,11 +85,11 @@ extern const struct figures_page figures_pages[];
 		}                                                                                  \
 	}
 
-/* 0 of nothing. */
+/* Returns the percentage of `part` in `whole`, 0 if `whole` is 0. */
 double figures_percent(int64_t part, int64_t whole);
-/* For a cell: what does not fit becomes INT64_MAX. */
+/* Converts to the type of a cell. Values above INT64_MAX become INT64_MAX. */
 int64_t figures_clip(uint64_t ns);
-/* The cells for FIGURES_QUANTILES. */
+/* Adds the cells for FIGURES_QUANTILES to the current row. */
 void figures_quantiles(struct table *t, const struct histogram *h);
 
 #endif

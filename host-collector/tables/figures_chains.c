@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tables of interrupts from their source to their handler: chains, delays, slowest, overdue. */
+/* Tables of interrupts from source to handler: chains, delays, slowest, overdue. */
 #include <errno.h>
 #include <stdlib.h>
 

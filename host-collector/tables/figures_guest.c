@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tables of what guests did and were denied: tasks, irq, ticks. */
+/* Tables of what guests ran and what delayed them: tasks, irq, ticks. */
 #include "host-collector/tables/bill.h"
 #include "host-collector/tables/interrupts.h"
 #include "host-collector/tables/ticks.h"

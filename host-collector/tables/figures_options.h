@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the analyses behind `report TABLE` have in common: how finely they keep their items. */
+/* Options that the analyses of `report TABLE` share: how they split and filter their items. */
 #ifndef TABLES_FIGURES_OPTIONS_H
 #define TABLES_FIGURES_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* NULL wherever it is asked for is all zero: one item for each VM, of any length. */
+/* A NULL pointer to it means all zero: one item for each VM, of any length. */
 struct figures_options {
-	bool per_vcpu;   /* an item for each vCPU (guest CPU), too */
-	bool per_pcpu;   /* an item for each pCPU, too */
-	int64_t than_ns; /* what took less does not count */
+	bool per_vcpu;   /* one item for each vCPU or guest CPU */
+	bool per_pcpu;   /* one item for each pCPU */
+	int64_t than_ns; /* shortest length that counts */
 };
 
 #endif

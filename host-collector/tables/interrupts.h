@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A guest's interrupts and softirqs by its own account: how often each came, how long it took from
- * entry to exit, what nested inside it included, and how dense they came. The time is the host's:
- * it holds what the vCPU was kept from the guest meanwhile.
+ * The table `irq`: counts a guest's interrupts and softirqs as the guest's kernel reports them. It
+ * shows how often each came, its time from entry to exit (nested ones included), and the highest
+ * rate. The time is host time, so it includes time in which the vCPU was outside the guest.
  *
- * Density is judged for each guest CPU in windows of INTERRUPTS_WINDOW_NS: a storm is a window with
- * 2,000 a second or more that take 60 % of it, as in the verdict of that name.
+ * Rates are computed for each guest CPU in windows of INTERRUPTS_WINDOW_NS. A window with at least
+ * 2,000 interrupts per second that take 60 % of it is a storm, as in the verdict guest_irq_storm.
  */
 #ifndef TABLES_INTERRUPTS_H
 #define TABLES_INTERRUPTS_H
@@ -18,28 +18,29 @@
 
 struct interrupt_source {
 	uint32_t vm;
-	uint16_t cpu;              /* only if per_vcpu */
+	uint16_t cpu;              /* guest CPU, only if per_vcpu */
 	enum guest_cpu_state kind; /* HARDIRQ or SOFTIRQ */
-	uint32_t number;           /* as in guest_interrupt */
+	uint32_t number;           /* irq, vector or softirq number, as in struct guest_interrupt */
 	bool vector;
 	struct histogram durations;
-	uint64_t torn;       /* began or ended unseen: in no histogram */
-	uint64_t peak_count; /* in the fullest window of one guest CPU */
-	int64_t peak_ns;     /* taken of the window of which most was taken */
-	int64_t storm_ns;    /* windows that were storms */
+	uint64_t torn;       /* incomplete: entry or exit is missing; in no histogram */
+	uint64_t peak_count; /* largest count in one window of one guest CPU */
+	int64_t peak_ns;     /* longest time taken in one window of one guest CPU */
+	int64_t storm_ns;    /* total length of the windows that were storms */
 };
 
 struct interrupts;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. With than_ns, shorter
- * ones are in no figure. NULL on ENOMEM. */
+/* Subscribes to the model. The caller must not feed the model after interrupts_free(). `options`
+ * are copied and may be NULL. With than_ns, shorter ones do not count. Returns NULL on ENOMEM. */
 struct interrupts *interrupts_new(struct model *m, const struct figures_options *options);
 void interrupts_free(struct interrupts *x);
 void interrupts_clear(struct interrupts *x);
-/* Counts the windows that are still open. 0, or -ENOMEM: something could not be counted. */
+/* Counts the windows that are still open. Returns 0, or -ENOMEM if something could not be
+ * counted. */
 int interrupts_finish(struct interrupts *x);
-/* Item number `index`, NULL past the last. Borrowed. Of more than 4096 sources the least recently
- * seen are forgotten: a guest chooses its numbers. */
+/* Returns source number `index`, NULL past the last. Borrowed. Keeps 4096 sources, because a
+ * guest chooses its numbers; further ones replace the least recently seen. */
 const struct interrupt_source *interrupts_source(const struct interrupts *x, size_t index);
 
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where in its physical memory a guest faults: KVM's page faults by ranges of 2 MiB, and retries: a
- * vCPU that faults on the same page with the same access again and again, because what it waits for
- * (another CPU's hold on the memory map, a page that is taken away as fast as it comes) is not
- * done. A fault on a device's registers is emulated each time and so no retry.
+ * The table `faults`: counts KVM's page faults by ranges of 2 MiB of the guest's physical memory,
+ * and finds retries.
+ *
+ * A sequence is a series of faults of one vCPU on the same page with the same access, each at most
+ * PAGE_FAULTS_ROW_NS after the one before it. Each fault after the first is a retry: what the vCPU
+ * waits for (for example the memory map's lock, or a page that is reclaimed again at once) is not
+ * done. Faults on a device's registers are emulated each time, so they form no sequence.
  */
 #ifndef TABLES_PAGE_FAULTS_H
 #define TABLES_PAGE_FAULTS_H
@@ -13,34 +16,35 @@
 
 enum {
 	PAGE_FAULTS_RANGE_BITS = 21,
-	PAGE_FAULTS_STORM = 8, /* faults in a row on one page */
+	PAGE_FAULTS_STORM = 8, /* length of a sequence that is a storm */
 };
-/* Faults further apart are not of one row. */
+/* Longest time between two faults of a sequence. */
 #define PAGE_FAULTS_ROW_NS 10000000ll
 
 struct page_faults_range {
 	uint32_t vm;
 	uint32_t vcpu; /* only if per_vcpu */
-	uint64_t gpa;  /* where the range begins */
+	uint64_t gpa;  /* guest physical address of the range */
 	uint64_t faults;
-	uint64_t writes, fetches; /* of them */
-	uint64_t mmio;            /* of them, on a device's registers */
-	uint64_t retries;         /* of them, not the first in their row */
-	uint64_t storms;          /* rows of at least PAGE_FAULTS_STORM */
-	uint64_t longest_row;     /* faults */
+	uint64_t writes, fetches; /* faults that wrote; faults that fetched instructions */
+	uint64_t mmio;            /* faults on a device's registers */
+	uint64_t retries;         /* faults after the first of their sequence */
+	uint64_t storms;          /* sequences of at least PAGE_FAULTS_STORM faults */
+	uint64_t longest_row;     /* length of the longest sequence, faults */
 	uint64_t longest_gfn;
-	int64_t longest_ns; /* the row that lasted longest, first to last fault */
+	int64_t longest_ns; /* longest time from first to last fault of a sequence */
 };
 
 struct page_faults;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
+/* Subscribes to the model. The caller must not feed the model after page_faults_free().
+ * `options` are copied and may be NULL. Returns NULL on ENOMEM. */
 struct page_faults *page_faults_new(struct model *m, const struct figures_options *options);
 void page_faults_free(struct page_faults *f);
-/* Forgets all figures, but not the rows that go on. */
+/* Clears all counts. Sequences in progress stay. */
 void page_faults_clear(struct page_faults *f);
-/* Item number `index`, NULL past the last. Borrowed. Of more than 16384 ranges the least recently
- * seen are forgotten: a guest chooses its addresses. */
+/* Returns range number `index`, NULL past the last. Borrowed. Keeps 16384 ranges, because a
+ * guest chooses its addresses; further ones replace the least recently seen. */
 const struct page_faults_range *page_faults_range(const struct page_faults *f, size_t index);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vCPU scheduling latency: for every vCPU the time in each state and how long it waited for a pCPU
- * whenever it wanted one (run delay), by what made it wait; for every pCPU how long vCPUs waited
- * there; and who ran instead.
+ * The tables `vcpu`, `pcpu` and `culprits`: scheduling latency of vCPUs. For each vCPU they show
+ * the time in each state and its waits for a pCPU (run delay) by cause, for each pCPU how long
+ * vCPUs waited for it, and which tasks ran instead.
  *
  * One wait is the unbroken time in `runnable` and `throttled` until the thread runs. A wait whose
- * beginning or end was not seen counts in the states, not as a wait.
+ * begin or end was not observed counts in the states, not as a wait.
  */
 #ifndef TABLES_RUN_DELAY_H
 #define TABLES_RUN_DELAY_H
@@ -15,22 +15,22 @@
 #include "host-collector/model/model.h"
 
 enum run_delay_cause {
-	RUN_DELAY_WOKEN,     /* it had slept: wake-up to run */
-	RUN_DELAY_PREEMPTED, /* it had run: preempted to run */
+	RUN_DELAY_WOKEN,     /* from wake-up to run */
+	RUN_DELAY_PREEMPTED, /* from preemption to run */
 	RUN_DELAY_CAUSES,
 };
 
-/* Instead of a pid: all who held a pCPU less long than another in the same wait. */
+/* Pid for all tasks that held a pCPU for less time than the longest holder of the same wait. */
 enum { RUN_DELAY_OTHERS = 0 };
 
 struct run_delay_vcpu {
 	uint32_t vm, vcpu;
 	int64_t state_ns[VCPU_STATE_COUNT];
 	struct histogram waits[RUN_DELAY_CAUSES];
-	uint64_t migrations; /* to another pCPU, between two times that it ran */
-	bool seen;           /* anything of the above since the last run_delay_clear */
+	uint64_t migrations; /* moves to another pCPU between two runs */
+	bool seen;           /* counted anything since the last run_delay_clear() */
 
-	/* The wait that goes on. */
+	/* The wait in progress. */
 	int64_t wait_ns;
 	enum run_delay_cause cause;
 	bool waiting, cause_known, ran;
@@ -40,10 +40,10 @@ struct run_delay_vcpu {
 struct run_delay_pcpu {
 	uint16_t pcpu;
 	uint32_t vm, vcpu;       /* only if per_vcpu */
-	int64_t run_ns, wait_ns; /* of all vCPUs */
+	int64_t run_ns, wait_ns; /* time that vCPUs ran there; time that they waited for it */
 };
 
-struct run_delay_holder {  /* a host task that held a pCPU which a vCPU wanted */
+struct run_delay_holder {  /* a host task that held a pCPU for which a vCPU waited */
 	uint32_t vm, vcpu; /* vcpu: only if per_vcpu */
 	uint16_t pcpu;     /* only if per_pcpu */
 	int32_t pid;       /* or RUN_DELAY_OTHERS */
@@ -53,16 +53,17 @@ struct run_delay_holder {  /* a host task that held a pCPU which a vCPU wanted *
 
 struct run_delay;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. With than_ns, shorter
- * waits are in the states only. NULL on ENOMEM. */
+/* Subscribes to the model. The caller must not feed the model after run_delay_free(). `options`
+ * are copied and may be NULL. With than_ns, shorter waits count in the states only. Returns NULL
+ * on ENOMEM. */
 struct run_delay *run_delay_new(struct model *m, const struct figures_options *options);
-/* Forgets all figures, but not what goes on. */
+/* Clears all counts. Waits in progress stay. */
 void run_delay_clear(struct run_delay *r);
 void run_delay_free(struct run_delay *r);
-/* 0, or -ENOMEM: something could not be counted. */
+/* Returns 0, or -ENOMEM if something could not be counted. */
 int run_delay_error(const struct run_delay *r);
-/* The results so far: item number `index`, NULL past the last. Borrowed. Of more than 4096 vCPUs,
- * pCPUs or holders the least recently seen are forgotten. */
+/* Each returns item number `index`, NULL past the last. Borrowed. Keeps 4096 vCPUs, pCPUs and
+ * holders each; further ones replace the least recently seen. */
 const struct run_delay_vcpu *run_delay_vcpu(const struct run_delay *r, size_t index);
 const struct run_delay_pcpu *run_delay_pcpu(const struct run_delay *r, size_t index);
 const struct run_delay_holder *run_delay_holder(const struct run_delay *r, size_t index);

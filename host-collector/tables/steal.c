@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Readings come ahead of the spans that cover them (the agent's word is taken as it arrives, the
- * timeline waits), so a few of each vCPU wait in a ring until its spans have reached them.
+ * Readings arrive before the spans that cover them: the agent's totals need no merging, while the
+ * timeline waits for all sources. So each vCPU keeps a few readings in a ring until its spans have
+ * reached their times.
  */
 #include "host-collector/tables/steal.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Steal as a guest accounts it beside the run delay of the same vCPU as the host saw it, between
- * the first and the last reading of the guest's account. A reading is held against the vCPU's spans
- * at its own time, so both figures are of one span of time.
+ * The table `steal`: compares the steal that a guest reports with the run delay of the same vCPU
+ * that the host observed, between the first and the last reading of the guest's steal counter. Each
+ * reading is compared with the vCPU's spans at the time of the reading, so both values cover the
+ * same time.
  *
- * A guest accounts in whole units (mostly 10 ms) and at its own ticks, so up to a unit and a tick
- * at either end is no contradiction. Stops, quotas of old kernels and sleeps in the host are no
- * steal by KVM's account, and so none here.
+ * A guest counts steal in whole units (mostly 10 ms) and at its own ticks, so both ends may differ
+ * by a unit and a tick. KVM does not count stops, throttling on old kernels and sleeps in the host
+ * as steal; this table does not count stops and sleeps as run delay either.
  */
 #ifndef TABLES_STEAL_H
 #define TABLES_STEAL_H
@@ -17,22 +18,24 @@
 struct steal_vcpu {
 	uint32_t vm, vcpu;
 	uint16_t guest_cpu;
-	bool clock;       /* the guest has a steal clock; without one it accounts nothing */
-	uint64_t unit_ns; /* the guest accounts in whole ones */
+	bool clock;       /* the guest has a steal clock; without one it counts nothing */
+	uint64_t unit_ns; /* unit in which the guest counts */
 	uint64_t readings;
-	struct host_ns begin, end; /* first and last reading */
+	struct host_ns begin, end; /* times of the first and the last reading */
 	int64_t accounted_ns, measured_ns;
-	int64_t unknown_ns; /* what the vCPU did was not seen */
+	int64_t unknown_ns; /* time in which the vCPU's state is unknown */
 };
 
 struct steal;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
+/* Subscribes to the model. The caller must not feed the model after steal_free(). Returns NULL
+ * on ENOMEM. */
 struct steal *steal_new(struct model *m);
 void steal_free(struct steal *s);
-/* What follows counts from the last reading on. */
+/* Clears the counts. The last reading becomes the first of the next interval. */
 void steal_clear(struct steal *s);
-/* Item number `index`, NULL past the last. Borrowed. One reading alone tells nothing. */
+/* Returns vCPU number `index`, NULL past the last. Borrowed. Leaves out vCPUs with fewer than
+ * two readings. */
 const struct steal_vcpu *steal_vcpu(const struct steal *s, size_t index);
 
 #endif

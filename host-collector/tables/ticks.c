@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From each tick on a window is open that begins when the next is due. It collects what the vCPU
- * does outside the guest; a tick in time drops it, a late one ends it. The model tells a vCPU's
- * spans late (MODEL_HOLD_NS), so ended windows wait for the spans that cover them.
+ * After each tick a window opens that begins when the next tick is due. It collects the time that
+ * the vCPU spends outside the guest. A tick in time discards the window, a late one ends it. The
+ * model delivers a vCPU's spans late (MODEL_HOLD_NS), so ended windows wait for the spans that
+ * cover them.
  */
 #include "host-collector/tables/ticks.h"
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A guest CPU's timer ticks, and what made them late: the host, which kept the vCPU from the guest
- * when the tick was due, or what is left: the guest had its interrupts off (a section delays a tick
- * only from when it is due, so it was at least as long), or the host's timer came late.
+ * The table `ticks`: counts a guest CPU's timer ticks and finds what delayed late ones. Time in
+ * which the vCPU was outside the guest after the tick was due is the host's part. The rest means
+ * that the guest had interrupts off (for at least that long, because only the part after the due
+ * time delays the tick), or that the host's timer was late.
  *
- * Judged are ticks that follow another with no idling in between (an idle CPU has no ticks), once
- * two in a row came in time (a CPU may have stopped its tick altogether). A tick is due one
- * interval of the guest's kernel after the one before; other timers use the same vector and only
- * move that later. Late is what comes an eighth of the interval after.
+ * A tick is judged if the CPU was not idle since the tick before it (an idle CPU has no ticks), and
+ * only after two consecutive ticks came in time (the CPU may have stopped its tick). A tick is due
+ * one tick interval of the guest's kernel after the one before. Other timers use the same vector;
+ * they can only make the due time later. A tick is late if it comes an eighth of the interval after
+ * it was due.
  */
 #ifndef TABLES_TICKS_H
 #define TABLES_TICKS_H
@@ -19,27 +21,29 @@
 struct ticks_cpu {
 	uint32_t vm;
 	uint16_t cpu;
-	uint64_t ticks;        /* judged */
-	int64_t interval_ns;   /* 0: not known, so nothing is late */
-	struct histogram late; /* by how much */
-	int64_t kept_ns;       /* of it, the vCPU was kept from the guest */
-	struct histogram off;  /* what is left of each, if anything is */
-	uint64_t unknown;      /* late ones of which the host's part is not known */
+	uint64_t ticks;        /* ticks that followed another without idling */
+	int64_t interval_ns;   /* tick interval; 0: unknown, then no tick is late */
+	struct histogram late; /* delays of late ticks */
+	int64_t kept_ns;       /* part of the delays in which the vCPU was outside the guest */
+	struct histogram off;  /* the rest of each delay, if there is one */
+	uint64_t unknown;      /* late ticks whose host part is unknown */
 };
 
 struct ticks;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. With than_ns, late
- * and off count what is at least as long. NULL on ENOMEM. */
+/* Subscribes to the model. The caller must not feed the model after ticks_free(). `options` are
+ * copied and may be NULL. With than_ns, `late` and `off` leave out shorter times. Returns NULL
+ * on ENOMEM. */
 struct ticks *ticks_new(struct model *m, const struct figures_options *options);
 void ticks_free(struct ticks *t);
-/* Forgets all figures, but not the intervals. */
+/* Clears all counts. The tick intervals stay. */
 void ticks_clear(struct ticks *t);
-/* No more events follow: what still waits for the host's half counts as unknown. */
+/* Counts late ticks that still wait for the host side as unknown. No more events follow. */
 void ticks_finish(struct ticks *t);
-/* 0, or -ENOMEM: something could not be counted. */
+/* Returns 0, or -ENOMEM if something could not be counted. */
 int ticks_error(const struct ticks *t);
-/* Item number `index`, NULL past the last. Borrowed. */
+/* Returns guest CPU number `index`, NULL past the last. Borrowed. Keeps 4096 guest CPUs; further
+ * ones replace the least recently seen. */
 const struct ticks_cpu *ticks_cpu(const struct ticks *t, size_t index);
 
 #endif
