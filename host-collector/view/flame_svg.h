@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A flame graph as one SVG file, with what users of flamegraph.pl and inferno expect: a click
- * zooms, Ctrl-F or F3 searches by regular expression, Ctrl-I ignores case, hovering tells a frame's
- * weight, the URL holds the state. Without scripts (in an <img>) it is still the whole picture.
+ * Writes a flame graph as one SVG file with the controls of flamegraph.pl and inferno: a click
+ * zooms, Ctrl-F or F3 searches by regular expression, Ctrl-I ignores case, hovering shows a frame's
+ * weight, and the URL holds the state. Without scripts (in an <img>) it shows the whole graph.
  *
- * Of a tree that compares, frames are as wide as the larger side, so that what vanished is shown,
- * too; every frame is coloured by its own difference, red for more and blue for less, and grey if
- * the difference is not significant.
+ * If the tree compares two sides, each frame is as wide as its larger side, so that frames which
+ * vanished are shown, too. The colour of a frame shows its own difference: red for more, blue for
+ * less, grey for a difference that is not significant.
  */
 #ifndef VIEW_FLAME_SVG_H
 #define VIEW_FLAME_SVG_H
@@ -30,21 +30,21 @@ enum flame_palette {
 #undef X
 		FLAME_PALETTE_COUNT
 };
-/* 0 or -EINVAL. */
+/* Parses the name of a palette. Returns 0 or -EINVAL. */
 int flame_palette_parse(const char *text, enum flame_palette *palette);
 
 struct flame_svg_options {
 	const char *title, *subtitle; /* NULL: none */
-	const char *unit;             /* of weights / 1000: "us", "samples" */
+	const char *unit;             /* unit of weights / 1000: "us", "samples" */
 	bool compare;                 /* the tree has two sides */
-	bool inverted;                /* roots on top */
+	bool inverted;                /* roots are at the top */
 	enum flame_palette palette;
-	unsigned width;       /* pixels, 0: 1200 */
-	double min_width;     /* pixels: frames narrower than that are left out; 0: 0.1 */
-	const char *names[2]; /* compare: how the two sides are called */
+	unsigned width;       /* pixels; 0: 1200 */
+	double min_width;     /* narrowest frame that is drawn, pixels; 0: 0.1 */
+	const char *names[2]; /* names of the two sides, if compare */
 };
 
-/* 0 or -EIO. */
+/* Writes the SVG file. Returns 0 or -EIO. */
 int flame_svg_write(const struct flame_tree *t, const struct flame_svg_options *o, FILE *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a report says first, in words: how many stalls there were in how much time, how much of that
- * time was observed, and of which vCPUs nothing can be said. Text, page, JSON and the last line of
- * `watch` take their words from here.
+ * Builds the first sentences of a report: the number of stalls and the length of the recording, how
+ * much of that time was observed, and the vCPUs for which the report cannot tell. Text, page, JSON
+ * and the last line of `watch` use these sentences.
  */
 #ifndef VIEW_HEADLINE_H
 #define VIEW_HEADLINE_H
@@ -13,15 +13,15 @@ enum { HEADLINE_LINES_MAX = 24, HEADLINE_LINE_BYTES = 1536 };
 
 struct headline {
 	char count[160];                /* "3 stalls in 13.2 s" */
-	char rest[HEADLINE_LINE_BYTES]; /* of that sentence: ", the longest ..." or "." */
-	size_t n_lines;                 /* sentences that follow, what cannot be told first */
+	char rest[HEADLINE_LINE_BYTES]; /* rest of that sentence: ", the longest ..." or "." */
+	size_t n_lines; /* number of further sentences; those that cannot tell come first */
 	char lines[HEADLINE_LINES_MAX][HEADLINE_LINE_BYTES];
 };
 
-/* Names are escaped. */
+/* Fills in `out` from the report. Escapes names. */
 void headline_make(const struct report *r, struct headline *out);
-/* "VM web: 98.7 % of its vCPUs' time on the host, 97.0 % in the guest": how much of a VM's time was
- * observed, in one line without a full stop. */
+/* Writes how much of a VM's time was observed, as one line without a full stop: "VM web: 98.7 %
+ * of its vCPUs' time on the host, 97.0 % in the guest". */
 void headline_observed(const struct report *r, uint32_t vm, char *out, size_t out_bytes);
 
 #endif

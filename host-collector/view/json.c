@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The tree is json-c's, which keeps members in the order of insertion. */
+/* The report is built as a tree of json-c, which keeps members in the order of insertion. */
 #include "host-collector/view/json.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A report as JSON, schema vcpuscope.report/1 (docs/report-json.md). */
+/* Writes a report as JSON, schema vcpuscope.report/1 (docs/report-json.md). */
 #ifndef VIEW_JSON_H
 #define VIEW_JSON_H
 
@@ -7,9 +7,10 @@
 
 #include "host-collector/analyze/stall/report.h"
 
-/* One object and a newline; `pretty`: indented, else on one line. 0, -ENOMEM, -EIO. */
+/* Writes one object and a newline. `pretty`: indented, else on one line. Returns 0, -ENOMEM or
+ * -EIO. */
 int json_report_write(const struct report *r, bool pretty, FILE *out);
-/* The array `headline` of that object. 0, -ENOMEM or -EIO. */
+/* Writes the array `headline` of that object. Returns 0, -ENOMEM or -EIO. */
 int json_headline_write(const struct report *r, FILE *out);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A report as one HTML file that needs nothing else: style, script and data are in it, it loads
- * nothing and works from disk. Drawn by the scripts of view/page/ from the data that is written
- * here; without scripts the page shows the report's text.
+ * Writes a report as one HTML file that contains its style, scripts and data. It loads nothing and
+ * works from disk. The scripts of view/page/ draw it from the data that this module writes; without
+ * scripts the page shows the report's text.
  *
- * Its size is bounded: of more than PAGE_INCIDENTS_MAX incidents the longest are shown, and the
- * page says how many are not.
+ * The size of the file is bounded: of more than PAGE_INCIDENTS_MAX incidents it shows the longest
+ * and states how many it leaves out.
  */
 #ifndef VIEW_PAGE_H
 #define VIEW_PAGE_H
@@ -20,15 +20,15 @@
 enum { PAGE_INCIDENTS_MAX = 250, PAGE_TABLES_MAX = 20, PAGE_PIECES_MAX = 24000 };
 
 struct page {
-	const char *recording; /* how it is called */
+	const char *recording; /* name of the recording */
 	const struct report *report;
-	const struct scenes *scenes;          /* finished */
-	const struct latency_maps *latencies; /* finished */
+	const struct scenes *scenes;          /* after scenes_finish() */
+	const struct latency_maps *latencies; /* complete */
 	size_t n_tables;
 	struct table *tables[PAGE_TABLES_MAX];
 };
 
-/* 0, -ENOMEM, -EIO. */
+/* Writes the page. Returns 0, -ENOMEM or -EIO. */
 int page_write(const struct page *page, FILE *out);
 
 #endif

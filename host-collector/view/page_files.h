@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The texts of view/page/, turned into C by the build (embed.cmake). */
+/* The files of view/page/, which the build turns into C (embed.cmake). */
 #ifndef VIEW_PAGE_FILES_H
 #define VIEW_PAGE_FILES_H
 

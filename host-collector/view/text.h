@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A report for the person who was woken by it: the first line says what happened, then one block
- * per incident, then what the answer rests on. Incidents of one VM that have the same cause and
- * overlap share a block. Nothing here is computed, only drawn; every name is escaped, no line is
- * longer than WRAP_COLUMNS (wrap.h).
+ * Writes a report as text: the first line says what happened, then one block follows for each
+ * incident, then what the results are based on. Incidents of one VM that overlap and have the same
+ * cause share a block.
+ *
+ * This module computes nothing. It escapes every name and breaks lines at WRAP_COLUMNS (wrap.h).
  */
 #ifndef VIEW_TEXT_H
 #define VIEW_TEXT_H
@@ -16,18 +17,18 @@ struct text_options {
 	bool colour;
 };
 
-/* What --color takes. */
+/* Values of --color. */
 #define TEXT_COLOUR "auto|always|never"
 
-/* colour: a word of TEXT_COLOUR; NULL and "auto": colours if `out` is a terminal and neither
- * NO_COLOR nor TERM=dumb speaks against it. */
+/* Chooses colours for `out`. `colour` is a word of TEXT_COLOUR. NULL and "auto" mean colours if
+ * `out` is a terminal, unless NO_COLOR or TERM=dumb is set. */
 struct text_options text_options_for(FILE *out, const char *colour);
 
-/* The whole report; errors are the stream's (ferror). */
+/* Writes the whole report. Errors remain in the stream (ferror). */
 void text_report_write(const struct report *r, const struct text_options *o, FILE *out);
-/* The incidents of `r` without head and foot, for watch. */
+/* Writes the incidents without head and foot, for `watch`. */
 void text_incidents_write(const struct report *r, const struct text_options *o, FILE *out);
-/* One line: an incident that still goes on. */
+/* Writes one line for an incident that is not over yet. */
 void text_ongoing_write(const struct incident *i, const char *vm_name, const struct text_options *o,
 			FILE *out);
 

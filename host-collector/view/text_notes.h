@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a reader must know before the first stall: clocks that prove nothing, guests that rebooted,
- * a wall clock that was set. */
+/* Writes the notes that come before the first stall: untrusted clocks, reboots of guests, and
+ * changes of the wall clock. */
 #ifndef VIEW_TEXT_NOTES_H
 #define VIEW_TEXT_NOTES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Times and errors as a report's text shows them. */
+/* Formats times and bounds for a report's text. */
 #ifndef VIEW_TEXT_TIME_H
 #define VIEW_TEXT_TIME_H
 
@@ -9,12 +9,12 @@ struct time_text {
 	char text[64];
 };
 
-/* Host wall time, as the host's clock showed it then, if known; else seconds since the recording
- * began. */
+/* Returns the wall time that the host's clock showed at `t`, if known, else the seconds since
+ * the recording's begin. */
 struct time_text time_when(const struct report *r, struct host_ns t, bool with_date);
-/* "[  123.456789]", as the guest's dmesg has it. */
+/* Returns a time since boot in the form of dmesg: "[  123.456789]". */
 struct time_text time_dmesg(uint64_t ns);
-/* "+-120 us". */
+/* Returns a bound, for example "+-120 us", or "error unbounded". */
 struct time_text time_error(uint64_t err_ns);
 
 #endif

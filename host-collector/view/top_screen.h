@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The lines of `top`: VMs, or one VM's vCPUs, by what they suffer. Nothing here knows a terminal:
- * lines go to a callback, so that a screen, a script's output and a test get the same.
+ * Draws the lines of `top`: VMs, or the vCPUs of one VM, sorted by one column. This module does not
+ * use a terminal: it passes lines to a callback, so that a screen, a script's output and a test get
+ * the same lines.
  */
 #ifndef VIEW_TOP_SCREEN_H
 #define VIEW_TOP_SCREEN_H
@@ -10,18 +11,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One VM, or one vCPU of the VM that is looked into. Shares are of the time that is known. */
+/* One VM, or one vCPU of the VM that the screen shows. Shares are percentages of the observed
+ * time. */
 struct top_row {
 	uint32_t vm, vcpu;
-	char name[128]; /* of the VM; escaped when drawn */
-	char state[16]; /* of a vCPU now; of a VM "" */
+	char name[128]; /* name of the VM; escaped when drawn */
+	char state[16]; /* current state of the vCPU; "" for a VM */
 	unsigned n_vcpus;
 	int32_t tid;
 	double ran, delay, blocked, stopped, halted, steal; /* percent */
 	bool known, steal_known, latency_known;
 	double exits_per_s;
 	int64_t latency_ns;
-	uint64_t open; /* incidents that go on */
+	uint64_t open; /* number of incidents in progress */
 };
 
 #define TOP_SORTS(X)                                                                               \
@@ -40,28 +42,29 @@ enum top_sort {
 #undef X
 		TOP_SORT_COUNT
 };
-/* As for --sort and in the head; static. */
+/* Returns the name of a column as --sort and the head show it. Static. */
 const char *top_sort_name(enum top_sort s);
-/* -EINVAL: no such column. */
+/* Parses the name of a column. Returns 0, or -EINVAL if there is no such column. */
 int top_sort_parse(const char *word, enum top_sort *out);
 
 struct top_screen {
-	unsigned columns, lines; /* lines 0: as many as there are rows */
+	unsigned columns, lines; /* lines 0: one for each row */
 	enum top_sort sort;
-	const char *filter;        /* "" : none; in the VM's name */
-	const char *inside;        /* name of the VM that is looked into; NULL: all VMs */
-	size_t selected;           /* row; moved so that it exists */
-	bool paused, help, typing; /* typing: a filter */
-	bool plain;                /* for scripts: no selection, no keys */
-	const char *when;          /* "12:00:01", what the head says of the time */
-	const char *notice;        /* the newest thing that happened, "" none */
+	const char *filter;        /* shows only VMs whose name contains it; "": all */
+	const char *inside;        /* name of the VM whose vCPUs are shown; NULL: all VMs */
+	size_t selected;           /* index of the selected row; corrected if it does not exist */
+	bool paused, help, typing; /* typing: the user types a filter */
+	bool plain;                /* output for scripts: no selection, no keys */
+	const char *when;          /* time in the head, for example "12:00:01" */
+	const char *notice;        /* newest message; "": none */
 };
 
 enum top_look { TOP_PLAIN, TOP_HEAD, TOP_COLUMNS, TOP_SELECTED, TOP_ALARM };
 
-/* Sorts `rows`, takes those out that the filter does not want; returns how many are left. */
+/* Removes the rows that do not match the filter and sorts the others. Returns their number. */
 size_t top_rows_prepare(struct top_row *rows, size_t n, const struct top_screen *s);
-/* Draws prepared rows. Lines come from top to bottom; none is wider than s->columns. */
+/* Draws prepared rows: calls `line` for each line from top to bottom. No line is wider than
+ * s->columns. */
 void top_screen_draw(struct top_screen *s, const struct top_row *rows, size_t n,
 		     void (*line)(void *context, enum top_look look, const char *text),
 		     void *context);
