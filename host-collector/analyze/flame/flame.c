@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What every task of a guest does, by its kernel's own account: running, waiting for a CPU, or
- * asleep. Time asleep is charged here, when it is over; running and waiting is told to the lane of
- * the CPU (flame_lane.c), which knows what the vCPU did meanwhile.
+ * Tracks the state of each guest task as its kernel reports it: running, waiting for a CPU, or
+ * asleep. This file charges time asleep when the sleep ends. It passes running and waiting to the
+ * lane of the CPU (flame_lane.c), which knows what the vCPU did at that time.
  */
 #include <errno.h>
 #include <stdio.h>

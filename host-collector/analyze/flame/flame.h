@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where time went, as weighted stacks: the data behind `vcpuscope flame`.
+ * Computes weighted stacks of time: the data of `vcpuscope flame`.
  *
- * A guest task's time goes through the boundary: its own stack, then what its vCPU did meanwhile,
- * then the host's stack where the vCPU slept, then who ended that. Time is measured from event to
- * event; a sample lends its stack to the time since the sample before it, within one stay of the
- * task on its CPU. So every instant of a thread is counted exactly once, with stacks or without.
+ * The stack of a guest task continues on the host: first the task's own stack, then what its vCPU
+ * did at that time, then the host's stack where the vCPU slept, then the waker. Time is measured
+ * from event to event. A sample applies to the time since the previous sample in the same run of
+ * the task on its CPU. So each instant of a thread is counted exactly once, with or without stacks.
  */
 #ifndef FLAME_FLAME_H
 #define FLAME_FLAME_H
@@ -29,10 +29,10 @@ enum flame_kind {
 		FLAME_KIND_COUNT
 };
 
-/* Whose time. */
+/* The threads whose time is counted. */
 enum flame_subject { FLAME_OF_TASKS = 1, FLAME_OF_VCPUS = 2 };
 
-/* What a guest's task does by its own kernel's account. */
+/* States of a guest task, as its kernel reports them. */
 #define FLAME_TASK_STATES(X)                                                                       \
 	X(RUNNING, "running")                                                                      \
 	X(RUNNABLE, "runnable")                                                                    \
@@ -52,46 +52,48 @@ enum flame_task_state {
 struct flame_options {
 	enum flame_kind kind;
 	enum flame_subject subject;
-	const char *vm;   /* its name or number; NULL: all. Borrowed. */
-	int32_t vcpu;     /* index, -1: all */
-	const char *task; /* a guest task's name or pid; NULL: all. Borrowed. */
-	uint32_t states;  /* bits by enum flame_task_state or vcpu_state, as subject says; 0: all */
+	const char *vm;   /* name or number; NULL: all. Borrowed. */
+	int32_t vcpu;     /* index; -1: all */
+	const char *task; /* name or pid of a guest task; NULL: all. Borrowed. */
+	uint32_t states;  /* bits of enum flame_task_state or vcpu_state, depending on subject; 0:
+			     all */
 	bool threads;     /* roots are `name-pid`, not `name` */
 };
 
-/* A mask for flame_options.states from "runnable,blocked", or "-sleeping" for all but that.
- * `running` of a vCPU means guest, kvm and vmm. 0 or -EINVAL with one line in `why`. */
+/* Parses the mask flame_options.states: "runnable,blocked", or "-sleeping" for all states except
+ * that one. For vCPUs, `running` means guest, kvm and vmm. Returns 0, or -EINVAL with one line
+ * in `why`. */
 int flame_states_parse(enum flame_subject subject, const char *text, uint32_t *states, char *why,
 		       size_t why_bytes);
-/* -EINVAL. */
+/* Parses the name of a kind. Returns 0 or -EINVAL. */
 int flame_kind_parse(const char *text, enum flame_kind *kind);
-/* Whose time a kind shows unless told otherwise. */
+/* Returns the subject that a kind shows by default. */
 enum flame_subject flame_subject_of(enum flame_kind kind);
 
 struct flame;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. Options are copied.
- * NULL on ENOMEM. */
+/* Subscribes to the model. The caller must not feed the model after flame_free(). `options` are
+ * copied. Returns NULL on ENOMEM. */
 struct flame *flame_new(struct model *m, const struct flame_options *options);
 void flame_free(struct flame *f);
-/* After model_finish. 0, or -ENOMEM: something could not be counted. */
+/* Counts the time up to the end; call it after model_finish(). Returns 0, or -ENOMEM if
+ * something could not be counted. */
 int flame_finish(struct flame *f);
-/* What has been counted so far. Borrowed until more is counted and this is called again. */
+/* Returns the stacks so far. Borrowed until the next call after more time was counted. */
 struct folded *flame_stacks(struct flame *f);
 
-/* Threads held against the clock: what was counted, whether shown or left out, and what should have
- * been. */
+/* Compares the counted time of the threads, shown or filtered out, with their total time. */
 struct flame_coverage {
 	size_t threads;
-	int64_t wall_ns;      /* of them all: from where each is known to its end */
-	int64_t counted_ns;   /* in the stacks, or left out by `states` or `vcpu` */
-	int64_t unknown_ns;   /* of these: events were lost, or had not been captured */
-	size_t off;           /* threads of which more than 0.5 % (and 1 ms) is missing or double */
-	char worst[64];       /* the thread that is off most, "" if none is */
-	double worst_percent; /* of its wall time that was counted */
-	uint64_t forgotten;   /* threads of which there were too many at once */
+	int64_t wall_ns;      /* time of all threads, each from its first to its last known state */
+	int64_t counted_ns;   /* time in the stacks or filtered out by `states` or `vcpu` */
+	int64_t unknown_ns;   /* part of counted_ns in which events were lost or not captured yet */
+	size_t off;           /* threads with more than 0.5 % (and 1 ms) missing or counted twice */
+	char worst[64];       /* the thread with the largest difference, "" if there is none */
+	double worst_percent; /* its counted time, percent of its total time */
+	uint64_t forgotten;   /* threads discarded because there were too many at once */
 };
-/* For FLAME_WALL, after flame_finish. */
+/* Fills in the coverage. Only for FLAME_WALL, after flame_finish(). */
 void flame_coverage_get(const struct flame *f, struct flame_coverage *out);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How what is known becomes a stack of frames. */
+/* Builds stacks of frames from samples, tasks and spans. */
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>

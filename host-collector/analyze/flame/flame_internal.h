@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How flame.c (what each guest task does), flame_lane.c (what its vCPU does meanwhile),
- * flame_vcpu.c (what a vCPU thread does) and flame_frames.c (stacks) work together.
+ * Interfaces between the files of the flame graph analysis: flame.c tracks the states of guest
+ * tasks, flame_lane.c what the vCPU did at the same time, flame_vcpu.c the vCPU threads;
+ * flame_frames.c builds stacks.
  */
 #ifndef FLAME_FLAME_INTERNAL_H
 #define FLAME_FLAME_INTERNAL_H
@@ -12,10 +13,10 @@
 
 enum { FLAME_TASKS_MAX = 8192 };
 
-/* Two stacks of a guest's task, by the ids of its TASK_STACK events. */
+/* Kernel and user stack of a guest task, by the ids of its TASK_STACK events. */
 struct flame_guest_stack {
 	int32_t tgid;
-	uint32_t kernel, user; /* 0 none */
+	uint32_t kernel, user; /* 0: none */
 };
 
 struct flame_task {
@@ -23,33 +24,33 @@ struct flame_task {
 	int32_t pid;
 	enum flame_task_state state;
 	bool seen, gone;
-	uint16_t cpu;         /* runs or waits there, or did so last */
-	struct host_ns since; /* in this state */
+	uint16_t cpu;         /* guest CPU on which it runs or waits, or did so last */
+	struct host_ns since; /* begin of the state */
 	int64_t wall_ns, counted_ns, unknown_ns;
-	struct flame_guest_stack wait; /* where it went to sleep */
+	struct flame_guest_stack wait; /* stack where it went to sleep */
 };
 
-/* What happens on a lane besides its spans. */
+/* Events of a lane other than spans. */
 enum mark_type { MARK_RUN, MARK_WAIT, MARK_WAIT_OVER, MARK_SAMPLE };
 struct mark {
 	struct host_ns t;
 	int32_t pid;
 	enum mark_type type;
-	bool preempted; /* MARK_WAIT */
+	bool preempted; /* only for MARK_WAIT */
 	struct flame_guest_stack stack;
 };
 
-/* Grows up to a limit. */
+/* A ring that grows up to a limit. */
 struct ring {
 	uint8_t *items;
 	size_t item_bytes;
 	uint32_t capacity, head, count;
 };
 
-/* What the task that runs has used since the last sample, by what its vCPU did. */
+/* Time of the current task since its last sample, by what its vCPU did. */
 struct pending {
 	struct vcpu_span span;
-	bool observed; /* `span` is one */
+	bool observed; /* `span` is valid */
 	struct guest_span context;
 	int64_t ns;
 };
@@ -60,50 +61,51 @@ struct lane_waiter {
 	bool preempted;
 };
 
-/* A guest CPU and the vCPU that runs it: the two joined in time order. */
+/* A guest CPU and its vCPU, whose events are joined in time order. */
 struct lane {
 	uint32_t vm, vcpu;
 	bool has_vcpu, has_guest;
-	struct ring spans, contexts, marks; /* struct vcpu_span, guest_span, mark */
+	struct ring spans, contexts, marks; /* of struct vcpu_span, guest_span, mark */
 	bool begun;
-	struct host_ns at; /* joined up to here */
+	struct host_ns at; /* time up to which the lane is joined */
 	struct host_ns spans_until, contexts_until, marked;
-	int32_t runner; /* -1 unknown */
+	int32_t runner; /* pid of the current task; -1: unknown */
 	size_t n_waiters, waiters_capacity;
 	struct lane_waiter *waiters;
-	bool sampled; /* in this stay */
+	bool sampled; /* `sample` belongs to the current run of the task */
 	struct flame_guest_stack sample;
 	size_t n_pending;
 	struct pending pending[PENDING_MAX];
 	int32_t tid;
-	int64_t wall_ns, counted_ns, unknown_ns; /* of the vCPU's time */
+	int64_t wall_ns, counted_ns, unknown_ns; /* time of the vCPU */
 };
 
 struct flame_vm {
 	uint32_t vm;
 	bool has_guest;
 	struct host_ns guest_begin;
-	struct host_ns lost; /* the newest gap in its events begins */
+	struct host_ns lost; /* begin of the newest gap in its events */
 	int32_t current[VS_CPUS_MAX];
-	struct host_ns last[VS_CPUS_MAX]; /* the newest event of a guest CPU */
-	int32_t tids[VS_CPUS_MAX];        /* of the vCPUs' threads, as far as seen */
+	struct host_ns last[VS_CPUS_MAX]; /* time of the newest event of each guest CPU */
+	int32_t tids[VS_CPUS_MAX];        /* tids of the vCPU threads that were seen */
 	struct lane *by_vcpu[VS_CPUS_MAX];
-	struct lane *orphans[VS_CPUS_MAX]; /* guest CPUs whose vCPU is not known */
+	struct lane *orphans[VS_CPUS_MAX]; /* lanes of guest CPUs whose vCPU is unknown */
 };
 
-/* A stack under construction, root first. */
+/* A stack that is being built, root first. */
 struct frames {
 	size_t n;
 	struct folded_frame items[FOLDED_DEPTH_MAX];
 	size_t text_used;
-	char text[4096]; /* of the names made here */
+	char text[4096]; /* memory of the names that frames_add() formats */
 };
 
 struct flame {
 	struct model *model;
 	struct flame_options options;
 	struct folded *folded;
-	struct folded *samples; /* for FLAME_ONCPU of vCPUs, instead of `folded` if there are any */
+	struct folded
+		*samples; /* for FLAME_ONCPU of vCPUs; replaces `folded` if it contains stacks */
 	struct lru index;
 	struct flame_task *tasks;
 	size_t n_vms;
@@ -111,9 +113,9 @@ struct flame {
 	struct exits *exits; /* for FLAME_EXITS */
 	struct flame_coverage coverage;
 	bool several_vms, said_vms;
-	bool naming; /* roots get their names now */
+	bool naming; /* roots are being named */
 	struct folded *named;
-	uint64_t named_total_ns; /* of what it was made from */
+	uint64_t named_total_ns; /* total of the set from which `named` was made */
 	struct frames scratch;
 	int error;
 };
@@ -123,38 +125,40 @@ struct flame {
 enum frames_order { FRAMES_ROOT_FIRST, FRAMES_LEAF_FIRST };
 enum frames_part { FRAMES_USER = 1, FRAMES_KERNEL = 2, FRAMES_ALL = 3 };
 
-/* Empty; there is one, for one use at a time. */
+/* Returns the only stack under construction, emptied. */
 struct frames *frames_begin(struct flame *f);
-/* A name that outlives the stack. */
+/* Adds a frame. `name` is borrowed until the stack is charged. */
 void frames_text(struct frames *s, enum folded_kind kind, bool waker, const char *name);
 void frames_add(struct frames *s, enum folded_kind kind, bool waker, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Nothing for NULL. */
+/* Adds the frames of a stack; none if it is NULL. */
 void frames_stack(struct frames *s, const struct stack *stack, bool guest, bool waker,
 		  enum frames_order order, enum frames_part part);
-/* The VM, if there are several, then the thread. */
+/* Adds the VM, if there are several, then the thread. */
 void frames_task(struct frames *s, struct flame *f, uint32_t vm, int32_t pid, bool root);
 void frames_thread(struct frames *s, struct flame *f, uint32_t vm, int32_t tid);
-/* A host's thread that is not the root. */
+/* Adds a host thread that is not the root. */
 void frames_thread_again(struct frames *s, struct flame *f, int32_t tid);
-/* An agent tells a stack after the event that names it, seconds after on a slow guest: what is not
- * told yet is filled in by flame_frames_name(). `otherwise`, if not empty, stands for one that is
- * never told; it may have found no room on its way. */
+/* Adds the frames of a guest stack. The agent sends their names after the event that refers to
+ * the stack, seconds later on a slow guest. For a stack whose names have not arrived yet, adds a
+ * FOLDED_LATER frame, which flame_frames_name() replaces. `otherwise`, unless empty, is the
+ * annotation of a stack whose names never arrive, for example because the channel had no room
+ * for them. */
 void frames_guest_stack(struct frames *s, struct flame *f, uint32_t vm,
 			const struct flame_guest_stack *stack, const char *otherwise);
-/* What a vCPU did: `running`, or why it did not and where. NULL: nobody knows. `where`: with the
- * host's stacks. */
+/* Adds what a vCPU did: `running`, or why and where it did not run. NULL: unknown. `where`: adds
+ * the host's stacks, too. */
 void frames_vcpu(struct frames *s, struct flame *f, const struct vcpu_span *span, bool where);
-/* `--`, then the waker's stack, then the waker; nothing if there is none. */
+/* Adds `--`, the waker's stack and the waker; nothing if there is no waker. */
 void frames_waker(struct frames *s, struct flame *f, const struct vcpu_span *span);
-/* `in` to `out`, with what was not known yet when it was charged: roots' names and stacks. 0,
- * -ENOMEM. */
+/* Copies `in` to `out` and fills in the roots' names and the stacks that were unknown when they
+ * were charged. Returns 0 or -ENOMEM. */
 int flame_frames_name(struct flame *f, struct folded *in, struct folded *out);
 void frames_charge(struct flame *f, const struct frames *s, int64_t ns);
 
 /* ---- flame_lane.c ---- */
 
-/* The lane of a guest CPU or of a vCPU; NULL on ENOMEM, which f->error keeps. */
+/* Return the lane of a guest CPU or vCPU; on ENOMEM return NULL and set f->error. */
 struct lane *lane_of_cpu(struct flame *f, struct flame_vm *vm, uint16_t cpu);
 struct lane *lane_of_vcpu(struct flame *f, struct flame_vm *vm, uint32_t vcpu);
 void lane_free(struct lane *l);
@@ -165,11 +169,11 @@ void lane_finish(struct flame *f, struct lane *l, struct host_ns end);
 
 /* ---- flame_vcpu.c ---- */
 
-/* A span of a vCPU, as the model tells it: becomes stacks of its thread. */
+/* Turns a span of a vCPU into stacks of its thread. */
 void flame_vcpu_span(struct flame *f, const struct vcpu_span *span);
-/* Of any event of the host: takes what is a sample. */
+/* Counts an event of the host if it is a sample; ignores others. */
 void flame_host_sample(struct flame *f, const struct host_instant *instant);
-/* What VM-exits cost on a pCPU since it was last called. */
+/* Adds the time that VM-exits took in KVM and the VMM since the last call. */
 void flame_exits_charge(struct flame *f);
 
 /* ---- flame.c ---- */
@@ -179,7 +183,7 @@ struct flame_task *flame_task_find(struct flame *f, uint32_t vm, int32_t pid);
 bool flame_wants_vm(const struct flame *f, uint32_t vm);
 bool flame_wants_task(const struct flame *f, uint32_t vm, int32_t pid);
 bool flame_wants_state(const struct flame *f, unsigned state);
-/* Of a task's time, `ns` have gone into a stack, or are left out on purpose. */
+/* Notes that `ns` of a task's time are in a stack or were filtered out. */
 void flame_task_counted(struct flame *f, uint32_t vm, int32_t pid, int64_t ns, bool known);
 
 #endif

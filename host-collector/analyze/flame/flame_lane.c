@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A lane joins three streams in time order: what the vCPU did (told late, up to MODEL_HOLD_NS),
- * what context its guest CPU was in, and marks: who runs there, who waits there, samples. Between
- * two changes of any of them lies a segment, which is charged to the task that runs and to every
- * task that waits. Each stream is bounded: where one falls behind by more, the rest goes on without
- * it.
+ * A lane joins three streams in time order: the vCPU's spans (which arrive late, up to
+ * MODEL_HOLD_NS), the contexts of its guest CPU, and marks: who runs or waits there, and samples. A
+ * segment is the time between two changes of any stream. It is charged to the task that runs and to
+ * each task that waits. Each stream is bounded: if one stream is late by more, the others go on
+ * without it.
  */
 #include <errno.h>
 #include <stdlib.h>

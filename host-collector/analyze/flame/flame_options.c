@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The words of flame_options. */
+/* Parses the words of flame_options. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The kinds that show the vCPUs' threads without their guest: a span, or a sample, is a stack. */
+/* Counts vCPU threads for the kinds that do not show the guest: each span or sample is a stack. */
 #include "host-collector/analyze/flame/flame_internal.h"
 
 static bool is_wait(enum vcpu_state state)
