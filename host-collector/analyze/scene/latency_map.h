@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Latencies over time, for histograms and heat maps: per VM, how often each length came in each
- * column of time. Columns double in width as the recording grows, lengths are kept to half an
- * octave; beside them an exact-to-0.8 % histogram for the quantiles.
+ * Counts latencies over time, for histograms and heat maps: for each VM, how often each length
+ * occurred in each column of time. When a recording outgrows its columns, their width doubles. Rows
+ * have a resolution of half an octave; a second histogram with an error of 0.8 % gives the
+ * quantiles.
  */
 #ifndef SCENE_LATENCY_MAP_H
 #define SCENE_LATENCY_MAP_H
@@ -11,7 +12,7 @@
 #include "host-collector/analyze/chain/chain.h"
 #include "host-collector/model/model.h"
 
-/* X(NAME, "name", what it is the length of) */
+/* X(NAME, "name", what the length is) */
 #define LATENCY_KINDS(X)                                                                           \
 	X(PCPU_WAIT, "vcpu_wait", "vCPU ready to run, until it got a pCPU")                        \
 	X(INTERRUPT, "interrupt", "interrupt raised, until the guest's handler began")             \
@@ -23,14 +24,14 @@ enum latency_kind {
 #undef X
 		LATENCY_KIND_COUNT
 };
-/* As in the page's data; what to call it for people. Static. */
+/* Return the name in the page's data, and the name for people. Static. */
 const char *latency_kind_name(enum latency_kind k);
 const char *latency_kind_meaning(enum latency_kind k);
 
-/* Row r of a map holds what took less than latency_row_ns(r + 1) and at least latency_row_ns(r). */
+/* Row r of a map counts lengths from latency_row_ns(r) to less than latency_row_ns(r + 1). */
 enum { LATENCY_COLUMNS = 192, LATENCY_ROWS = 64, LATENCY_VMS_MAX = 8 };
 #define LATENCY_COLUMN_MIN_NS (1ll << 20)
-/* The lower edge of a row, ns; two rows an octave. */
+/* Returns the lower edge of a row, ns. An octave has two rows. */
 int64_t latency_row_ns(unsigned row);
 
 struct latency_map {
@@ -38,23 +39,24 @@ struct latency_map {
 	enum latency_kind kind;
 	struct host_ns begin;
 	int64_t column_ns; /* a power of two */
-	unsigned columns;  /* with anything in them, from the first on */
+	unsigned columns;  /* columns in use, from the first one on */
 	uint32_t counts[LATENCY_COLUMNS][LATENCY_ROWS];
 	struct histogram lengths;
 };
 
 struct latency_maps;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
+/* Subscribes to the model. The caller must not feed the model after latency_maps_free(). Returns
+ * NULL on ENOMEM. */
 struct latency_maps *latency_maps_new(struct model *m);
 void latency_maps_free(struct latency_maps *l);
-/* A chain that has been closed (chain_options.closed). */
+/* Counts a closed chain (chain_options.closed). */
 void latency_maps_chain(struct latency_maps *l, const struct chain *c);
-/* Item number `index` (none is empty), NULL past the last. Borrowed. */
+/* Returns map number `index`, NULL past the last. No map is empty. Borrowed. */
 const struct latency_map *latency_maps_at(const struct latency_maps *l, size_t index);
-/* VMs beyond LATENCY_VMS_MAX, which have no map. */
+/* Returns whether there were more than LATENCY_VMS_MAX VMs; the further ones have no map. */
 bool latency_maps_left_out(const struct latency_maps *l);
-/* 0, or -ENOMEM: something could not be counted. */
+/* Returns 0, or -ENOMEM if something could not be counted. */
 int latency_maps_error(const struct latency_maps *l);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a timeline of an incident shows: the pieces of its VM's vCPUs, of the guest CPUs that they
- * run and of the pCPUs that they used, from a moment before the incident to one after it, and the
- * arrows between them. Gathered while the events pass, in bounded memory: each row's history
- * (track.h) is copied soon after the incident's end. The longest incidents have a scene.
+ * Collects what the timeline of an incident shows: the spans of the VM's vCPUs, of their guest CPUs
+ * and of the pCPUs that they used, from shortly before the incident to shortly after it, and arrows
+ * between them. The longest incidents have a scene.
+ *
+ * An incident is known only when it ends. So each row's history is kept in bounded memory (track.h)
+ * and copied soon after the incident's end.
  */
 #ifndef SCENE_SCENE_H
 #define SCENE_SCENE_H
@@ -21,7 +23,7 @@ enum {
 	SCENE_ARROWS_MAX = 300,
 };
 
-/* X(NAME, "name", what `pid`, `number` and `where` of its pieces are) */
+/* X(NAME, "name", meaning of state, pid, number and where of its pieces) */
 #define SCENE_ROW_KINDS(X)                                                                         \
 	X(PCPU, "pcpu", "state: enum scene_pcpu_state; pid: the task")                             \
 	X(VCPU, "vcpu", "state: enum vcpu_state; pid: who held its pCPU; where: the pCPU")         \
@@ -48,12 +50,12 @@ enum scene_pcpu_state {
 #undef X
 		SCENE_PCPU_STATE_COUNT
 };
-/* As in the page's data; static. */
+/* Returns the name in the page's data. Static. */
 const char *scene_row_name(enum scene_row_kind k);
 
 struct scene_row {
 	enum scene_row_kind kind;
-	uint32_t number; /* of the pCPU, vCPU or guest CPU */
+	uint32_t number; /* number of the pCPU, vCPU or guest CPU */
 	size_t n;
 	struct track_piece *pieces;
 };
@@ -74,13 +76,13 @@ enum scene_arrow_kind {
 struct scene_arrow {
 	enum scene_arrow_kind kind;
 	struct host_ns from, to;
-	size_t from_row, to_row; /* indices of scene.rows */
-	int32_t pid;             /* woken; of an INTERRUPT: who raised it */
-	uint32_t number;         /* of an INTERRUPT: its vector */
+	size_t from_row, to_row; /* indices into scene.rows */
+	int32_t pid;             /* task that was woken; for INTERRUPT: task that raised it */
+	uint32_t number;         /* for INTERRUPT: its vector */
 };
 
 struct scene_name {
-	bool host; /* else a task of the guest */
+	bool host; /* a host task; else a guest task */
 	int32_t pid;
 	char comm[16];
 };
@@ -88,8 +90,8 @@ struct scene_name {
 struct scene {
 	uint32_t vm;
 	struct host_ns begin, end;
-	int64_t grain_ns; /* shorter pieces are merged; 0: all are there */
-	bool cut;         /* its beginning lies before what is kept */
+	int64_t grain_ns; /* shorter pieces are merged; 0: none is */
+	bool cut;         /* its begin is older than the kept history */
 	size_t n_rows;
 	struct scene_row rows[SCENE_ROWS_MAX];
 	size_t rows_left_out; /* vCPUs and pCPUs beyond the limits */
@@ -102,20 +104,23 @@ struct scene {
 
 struct scenes;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. What its rows do is
- * noted apart (model_observe_apart) if a thread can be had. NULL on ENOMEM. */
+/* Subscribes to the model. The caller must not feed the model after scenes_free(). Keeps the
+ * rows' histories on a worker thread (model_observe_apart) if it can create one. Returns NULL on
+ * ENOMEM. */
 struct scenes *scenes_new(struct model *m);
 void scenes_free(struct scenes *s);
-/* An incident that has just been found (report_options.noticed). */
+/* Adds an incident when it was found (report_options.noticed). */
 void scenes_incident(struct scenes *s, const struct incident *i);
-/* A chain that has been closed (chain_options.closed). */
+/* Adds the arrow of a closed chain (chain_options.closed). */
 void scenes_chain(struct scenes *s, const struct chain *c);
-/* After model_finish. All scenes together then have about `pieces_max` pieces: each is thinned to
- * its share. 0, or -ENOMEM: something is missing. */
+/* Completes all scenes; call it after model_finish(). Merges short pieces until all scenes
+ * together have about `pieces_max`; each scene gets its share. Returns 0, or -ENOMEM if
+ * something is missing. */
 int scenes_finish(struct scenes *s, size_t pieces_max);
-/* Item number `index` in order of begin, NULL past the last. Borrowed. After scenes_finish. */
+/* Returns scene number `index` in order of begin, NULL past the last. Borrowed. Only after
+ * scenes_finish(). */
 const struct scene *scenes_at(const struct scenes *s, size_t index);
-/* The index of the scene that shows this incident, -1 none. */
+/* Returns the index of the scene that shows this incident, or -1. */
 int scenes_find(const struct scenes *s, const struct incident *i);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The histories of all rows that a timeline may show, for scene.c. */
+/* Keeps the histories of all rows that a timeline may show. */
 #ifndef SCENE_SCENE_ROWS_H
 #define SCENE_SCENE_ROWS_H
 
@@ -8,7 +8,7 @@
 
 enum { SCENE_TRACKS_MAX = 384, SCENE_KNOWN_BITS = 8 };
 
-/* What a pCPU does now. */
+/* The current task of a pCPU. */
 struct pcpu_now {
 	bool known;
 	int32_t pid;
@@ -18,20 +18,21 @@ struct pcpu_now {
 struct scene_rows {
 	struct model *model;
 	struct lru index;
-	struct track *tracks;                  /* by index; of more, the least recently found go */
-	uint32_t known[1 << SCENE_KNOWN_BITS]; /* slots of the index, by a hash of the key */
+	struct track *tracks; /* by slot of `index`; further ones replace the least recently used */
+	uint32_t known[1 << SCENE_KNOWN_BITS]; /* slots of `index`, by a hash of the key */
 	struct pcpu_now pcpus[VS_CPUS_MAX];
-	int error; /* -ENOMEM once something is missing */
+	int error; /* -ENOMEM if something is missing */
 };
 
-/* Subscribes to the model, apart if it can. r: all zero. 0 or -ENOMEM; then scene_rows_fini is due,
- * too. */
+/* Subscribes to the model, on a worker thread if it can create one. `r` must be all zero.
+ * Returns 0 or -ENOMEM; call scene_rows_fini() in both cases. */
 int scene_rows_init(struct scene_rows *r, struct model *m);
 void scene_rows_fini(struct scene_rows *r);
-/* The rest once model_apart_await has returned. Was it seen who ran there? */
+/* Returns whether the pCPU's tasks were captured. Call this and scene_rows_gather() only after
+ * model_apart_await(). */
 bool scene_rows_has_pcpu(const struct scene_rows *r, uint32_t pcpu);
-/* Adds a row to a scene: its pieces from the scene's begin to its end. Sets pcpus[p] for each pCPU
- * that a vCPU's row used. */
+/* Adds a row to a scene: its pieces from the scene's begin to its end. Sets pcpus[p] for each
+ * pCPU that a vCPU's row used. */
 void scene_rows_gather(struct scene_rows *r, struct scene *scene, enum scene_row_kind kind,
 		       uint32_t number, bool *pcpus);
 
