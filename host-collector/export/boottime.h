@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The timeline's nanoseconds (CLOCK_MONOTONIC_RAW) to the host's CLOCK_BOOTTIME, which other tools
- * use: a chain of lines between the recording's clock samples, so that it follows NTP and never
- * runs back. Without samples the timeline's own time passes for it.
+ * Converts the timeline's nanoseconds (CLOCK_MONOTONIC_RAW) to the host's CLOCK_BOOTTIME, which
+ * other tools use. The conversion interpolates between the clock samples of the recording, so it
+ * follows NTP and never runs backwards. Without samples it returns the timeline's time.
  */
 #ifndef EXPORT_BOOTTIME_H
 #define EXPORT_BOOTTIME_H
@@ -15,15 +15,16 @@ struct boottime_point {
 };
 
 struct boottime {
-	size_t n, at; /* at: the line used last */
+	size_t n, at; /* at: index of the line that was used last */
 	uint64_t suspended_ns;
 	struct boottime_point *points;
 };
 
-/* p: has learned the recording's clocks. 0 or -ENOMEM; free with boottime_fini. */
+/* Copies the clock samples of `p`, which has read all of the recording's clocks. Returns 0 or
+ * -ENOMEM; call boottime_fini() in both cases. */
 int boottime_init(struct boottime *b, const struct pipeline *p);
 void boottime_fini(struct boottime *b);
-/* Never negative. */
+/* Returns the CLOCK_BOOTTIME of `t` in ns, 0 for times before boot. */
 uint64_t boottime_of(struct boottime *b, struct host_ns t);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Arrows from what raised an interrupt over its injection to the guest's handler, by the chains of
- * analyze/chain/chain.h. A chain is closed about a second after its handler, whose slice therefore waits
- * (FLOW_HOLD_NS of the recording's time).
+ * Draws arrows (Perfetto calls them flows) from the source of an interrupt over its injection to
+ * the guest's handler, based on the chains of analyze/chain/chain.h. A chain is closed about a
+ * second after its handler, so the handler's slice is held back for FLOW_HOLD_NS of the recording's
+ * time.
  */
 #ifndef EXPORT_FLOWS_H
 #define EXPORT_FLOWS_H
@@ -25,12 +26,12 @@ struct flows {
 	uint64_t drawn, out_of_order;
 };
 
-int flows_init(struct flows *x); /* after its borrowed members are set. 0 or -ENOMEM */
+int flows_init(struct flows *x); /* set the borrowed members first. Returns 0 or -ENOMEM */
 void flows_fini(struct flows *x);
-/* For chain_options.closed. */
+/* Stores a closed chain. For chain_options.closed. */
 void flows_chain(void *flows, const struct chain *c);
-/* Writes the arrow's beginning, if one leads to this handler, whose slice begins at `t`; returns
- * the flow that the slice ends, 0 none. */
+/* Writes the begin of the arrow that leads to this handler, whose slice begins at `t`. Returns
+ * the flow that ends at the slice, 0 if there is none. */
 uint64_t flows_to(struct flows *x, uint32_t vm, uint16_t cpu, struct host_ns handler, uint64_t t);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A recording as folded stacks, as `vcpuscope flame --kind wall` has them: all time of every guest
- * task, through the boundary; of the vCPUs' threads if it has no guest.
+ * Writes a recording as folded stacks, like `vcpuscope flame --kind wall`: all time of each guest
+ * task with what its vCPU did at that time, or of the vCPU threads if the recording has no guest.
  */
 #ifndef EXPORT_FOLDED_EXPORT_H
 #define EXPORT_FOLDED_EXPORT_H
@@ -12,10 +12,11 @@
 
 struct folded_export;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
+/* Subscribes to the model. The caller must not feed the model after folded_export_free(). `out`
+ * is borrowed. Returns NULL on ENOMEM. */
 struct folded_export *folded_export_new(struct model *m, FILE *out);
 void folded_export_free(struct folded_export *x);
-/* After model_finish. 0 or -errno. */
+/* Writes the stacks; call it after model_finish(). Returns 0 or -errno. */
 int folded_export_finish(struct folded_export *x);
 
 #endif

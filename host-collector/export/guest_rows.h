@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The guests' CPUs: their schedules, each VM a machine of its own, and their interrupts and
- * softirqs as slices of machine 0, below a group for each VM.
+ * Writes the guest CPUs: their schedules, where each VM is a machine of its own, and their
+ * interrupts and softirqs, which are slices of machine 0 below a group for each VM.
  */
 #ifndef EXPORT_GUEST_ROWS_H
 #define EXPORT_GUEST_ROWS_H
@@ -16,12 +16,12 @@ struct guest_row {
 	uint16_t cpu;
 	struct sched_row *row;
 	bool any;
-	int32_t current;     /* as shown */
-	struct host_ns last; /* the newest event, as it came; kept by who hands them over */
-	uint64_t track;      /* of its interrupts, 0: none yet */
+	int32_t current;     /* pid of the current task, as shown */
+	struct host_ns last; /* time of the newest event as received; set by the caller */
+	uint64_t track;      /* track of its interrupts, 0: none yet */
 	struct loss_row loss;
 	size_t first, n, capacity;
-	struct guest_interrupt *interrupts; /* ring: those that may still get an arrow */
+	struct guest_interrupt *interrupts; /* ring of interrupts that may still get an arrow */
 };
 
 struct guest_rows {
@@ -33,24 +33,25 @@ struct guest_rows {
 	const struct model *model;
 	const struct pipeline *const *pipeline;
 	int error;
-	struct lru moved; /* stamps of interrupts that were put elsewhere (placement.h) */
+	struct lru moved; /* stamps of interrupts that were moved (placement.h) */
 	uint64_t *moved_to;
 	uint32_t irqs[256], softirqs[16], vectors[16];
-	size_t n_vms, newest; /* newest: asked for last */
+	size_t n_vms, newest; /* newest: index of the VM that was used last */
 	struct guest_rows_vm {
 		uint32_t vm;
-		uint64_t group; /* track above its CPUs' */
+		uint64_t group; /* parent track of its CPUs' tracks */
 		struct guest_row *cpus[VS_CPUS_MAX];
 	} * vms[MODEL_VMS_MAX];
 };
 
-int guest_rows_init(struct guest_rows *x); /* after its borrowed members. 0 or -ENOMEM */
+int guest_rows_init(
+	struct guest_rows *x); /* set the borrowed members first. Returns 0 or -ENOMEM */
 void guest_rows_fini(struct guest_rows *x);
-/* Says what the host is. */
+/* Writes the host's system information. */
 void guest_rows_host(struct guest_rows *x);
-/* NULL on ENOMEM. Borrowed; it stays. */
+/* Returns the row of a guest CPU, NULL on ENOMEM. Borrowed; valid until guest_rows_fini(). */
 struct guest_row *guest_rows_get(struct guest_rows *x, uint32_t vm, uint16_t cpu);
-/* An event that happened in the guest, at its place. */
+/* Writes a guest event at the time `t` at which it was placed. */
 void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct placement_event *e,
 		     uint64_t t);
 void guest_row_lost(struct guest_row *r, uint64_t from, uint64_t n);

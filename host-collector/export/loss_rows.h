@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Where events are missing, as slices: a row for each CPU that lost some, host's and guests'. */
+/* Writes the intervals in which events are missing as slices, one row for each CPU that lost
+ * some, of the host and of guests. */
 #ifndef EXPORT_LOSS_ROWS_H
 #define EXPORT_LOSS_ROWS_H
 
@@ -7,20 +8,20 @@
 
 struct loss_rows {
 	struct trace_file *file;
-	uint64_t group; /* track above them, 0: none yet */
+	uint64_t group; /* parent track, 0: none yet */
 };
 
 struct loss_row {
 	uint64_t track;
 	bool open;
 	uint64_t from;
-	uint64_t n; /* how many are missing... */
-	bool more;  /* ... at least */
+	uint64_t n; /* number of missing events */
+	bool more;  /* `n` is a lower bound */
 };
 
-/* n 0: nobody knows how many. */
+/* Begins a loss, or continues it. `n`: number of events, 0 if unknown. */
 void loss_row_begin(struct loss_row *l, uint64_t from, uint64_t n);
-/* The first event after them; `machine` as people know it. */
+/* Ends a loss at the first event after it. `machine`: the name to show. */
 void loss_row_over(struct loss_rows *x, struct loss_row *l, uint64_t t, const char *machine,
 		   uint16_t cpu);
 

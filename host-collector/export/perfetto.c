@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Hands the model's instants, spans and interrupts to the rows they belong to, and follows every
- * vCPU's thread through the host's events, for a guest's event belongs where its vCPU was in the
- * guest (placement.h).
+ * Passes the model's instants, spans and interrupts to the rows to which they belong. Follows each
+ * vCPU thread through the host's events, because a guest's event is shown at a time when its vCPU
+ * was in the guest (placement.h).
  */
 #include "host-collector/export/perfetto.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The numbers of Perfetto's schema (protos/perfetto/trace, as of v55) that an export writes. */
+/* Field numbers of Perfetto's schema (protos/perfetto/trace, v55) that the export writes. */
 #ifndef EXPORT_PERFETTO_FIELDS_H
 #define EXPORT_PERFETTO_FIELDS_H
 

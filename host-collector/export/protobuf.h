@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Writes protobuf's wire format field by field, for a schema of which only field numbers are known
- * (perfetto_fields.h). What does not fit any more is remembered as an error: nobody need check
- * every field.
+ * Writes protobuf's wire format field by field, for a schema of which only the field numbers are
+ * known (perfetto_fields.h). Running out of memory sets `error`, so that callers need not check
+ * each field.
  */
 #ifndef EXPORT_PROTOBUF_H
 #define EXPORT_PROTOBUF_H
@@ -39,7 +39,7 @@ static inline uint8_t *protobuf_put_varint(uint8_t *at, uint64_t v)
 	return at;
 }
 
-/* An element of a packed field, too: a varint without a tag. */
+/* Appends a varint without a tag, for example an element of a packed field. */
 static inline void protobuf_varint(struct protobuf *p, uint64_t v)
 {
 	uint8_t *at = protobuf_room(p, 10);
@@ -70,13 +70,12 @@ static inline void protobuf_fixed64(struct protobuf *p, uint32_t field, uint64_t
 	p->bytes.len = (size_t)(at - p->bytes.data);
 }
 
-/* A field with these bytes, or this text without its NUL. Appended; out of memory is kept, as
- * everywhere here. */
+/* Append a field with these bytes, or with this text without its NUL. */
 void protobuf_bytes(struct protobuf *p, uint32_t field, const void *data, size_t len);
 void protobuf_text(struct protobuf *p, uint32_t field, const char *text);
 
-/* A message (or a packed field) inside another: what is written until protobuf_close belongs to it.
- * Returns what close needs. */
+/* Opens a message (or a packed field) inside another. What is written until protobuf_close()
+ * belongs to it. Returns the argument `opened` of protobuf_close(). */
 static inline size_t protobuf_open(struct protobuf *p, uint32_t field)
 {
 	uint8_t *at = protobuf_room(p, 6);
@@ -84,12 +83,12 @@ static inline size_t protobuf_open(struct protobuf *p, uint32_t field)
 	if (!at)
 		return 0;
 	at = protobuf_put_varint(at, field << 3 | PROTOBUF_BYTES);
-	*at++ = 0; /* room for the length of a short one; a longer one is moved */
+	*at++ = 0; /* room for the length of a short message; a longer one is moved */
 	p->bytes.len = (size_t)(at - p->bytes.data);
 	return p->bytes.len;
 }
 
-/* protobuf_close() of a message of 128 bytes or more, which is moved by what its length takes. */
+/* Closes a message of 128 bytes or more: moves it to make room for its length. */
 void protobuf_close_long(struct protobuf *p, size_t opened);
 
 static inline void protobuf_close(struct protobuf *p, size_t opened)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The tasks of all machines as a trace shows them: each is announced, with its process, before its
- * first appearance, and again when its name changes. Names are escaped here.
+ * Keeps the tasks of all machines as a trace shows them. Each is announced with its process before
+ * it first appears, and again when its name changes. This module escapes the names.
  */
 #ifndef EXPORT_TASKS_H
 #define EXPORT_TASKS_H
@@ -11,15 +11,16 @@
 
 enum { TASKS_MAX = 32768 };
 
-/* Stands for whoever ran on a CPU of the host while the recording does not say who. */
+/* Process of the pseudo-tasks that are shown on a CPU of the host while the recording does not
+ * show which task ran. */
 #define TASKS_NOBODY 0x7f000000
 
 struct task {
 	char name[TRACE_NAME_BYTES];
 	int32_t tid, tgid;
-	int32_t cpu; /* where it was switched to last */
+	int32_t cpu; /* CPU to which it was switched last */
 	bool announced, process_announced;
-	uint64_t track; /* of its slices, 0: none yet */
+	uint64_t track; /* track of its slices, 0: none yet */
 };
 
 struct tasks {
@@ -27,18 +28,20 @@ struct tasks {
 	struct task *items;
 	const struct model *model;
 	struct trace_file *file;
-	uint64_t begin; /* of the trace: announcements hold from there on */
+	uint64_t begin; /* begin of the trace; announcements carry this time */
 };
 
-int tasks_init(struct tasks *x, const struct model *m, struct trace_file *f); /* 0 or -ENOMEM */
+int tasks_init(struct tasks *x, const struct model *m,
+	       struct trace_file *f); /* returns 0 or -ENOMEM */
 void tasks_fini(struct tasks *x);
-/* machine: TRACE_MACHINE_HOST or a VM. Borrowed until the next call. */
+/* Returns a task and announces it if necessary. machine: TRACE_MACHINE_HOST or a VM. Borrowed
+ * until the next call. */
 struct task *tasks_get(struct tasks *x, uint32_t machine, int32_t tid);
-/* A TASK_NAME event of that machine. */
+/* Applies a TASK_NAME event of that machine. */
 void tasks_named(struct tasks *x, uint32_t machine, const struct vs_event *e);
-/* The track of a host's task. */
+/* Returns the track of a host task. */
 uint64_t tasks_track(struct tasks *x, int32_t tid);
-/* Nobody known, on this CPU of the host. */
+/* Returns the tid of the pseudo-task for unknown tasks on this CPU of the host. */
 int32_t tasks_nobody(uint16_t cpu);
 
 #endif

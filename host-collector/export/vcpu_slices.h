@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A vCPU's spans as slices on the track of its thread: `guest`, and `exit: REASON` from VM-exit to
- * entry with what the vCPU did meanwhile (kvm, vmm, halted, runnable, ...) inside. Where the exit
- * is not known, the states stand by themselves.
+ * Writes a vCPU's spans as slices on the track of its thread: `guest`, and `exit: REASON` from
+ * VM-exit to entry, which contains the states of the vCPU in that time (kvm, vmm, halted, runnable,
+ * ...). If the exit is unknown, the states have no slice around them.
+ *
+ * A proof is the time of a guest event: the vCPU was in the guest at that time, even if the host's
+ * events show an exit or nothing.
  */
 #ifndef EXPORT_VCPU_SLICES_H
 #define EXPORT_VCPU_SLICES_H
@@ -13,7 +16,7 @@
 
 enum { EXIT_NAMES_CACHED = 512, VCPU_SPANS_KEPT = 256 };
 
-/* What all vCPUs share. */
+/* Names and files that all vCPUs share. */
 struct vcpu_slices {
 	struct trace_file *file;
 	struct tasks *tasks;
@@ -24,28 +27,28 @@ struct vcpu_slices {
 
 struct vcpu_track {
 	uint64_t track;
-	uint64_t exit;   /* serial of the one whose slice is open, 0 none */
-	uint64_t end;    /* of the last piece written */
-	uint64_t proved; /* the last proof that was taken: it may end one span and begin the next */
-	/* When the guest did something although the host's events speak of an exit, or tell
-	 * nothing: ring, ascending. */
+	uint64_t exit;   /* serial of the exit whose slice is open, 0: none */
+	uint64_t end;    /* end of the last slice */
+	uint64_t proved; /* last proof that was used: it may end one span and begin the next */
+	/* Proofs, ascending (ring). */
 	size_t first, n, capacity;
 	uint64_t *proofs;
-	/* Not written yet: proofs that fall into them may follow. */
+	/* Spans that are not written yet, because proofs inside them may follow. */
 	size_t n_kept;
-	struct vcpu_span *kept; /* VCPU_SPANS_KEPT, or NULL: never any */
+	struct vcpu_span *kept; /* of VCPU_SPANS_KEPT, or NULL if none was held back yet */
 };
 
-/* Frees what was kept back; nothing is written. */
+/* Frees what was held back. Does not write. */
 void vcpu_track_fini(struct vcpu_track *v);
-/* The vCPU was in the guest at `t`: an exit that would cover it is shown before and after. 0 or
- * -ENOMEM. */
+/* Adds a proof. An exit that would cover `t` is split into slices before and after it. Returns 0
+ * or -ENOMEM. */
 int vcpu_track_proof(struct vcpu_track *v, uint64_t t);
-/* In order of time. proofs_due: some of a time before its end may follow; it is kept back until a
- * span for which none are due, but at most VCPU_SPANS_KEPT are. 0 or -ENOMEM. */
+/* Adds a span; spans come in order of time. proofs_due: proofs before its end may follow. Such
+ * spans are held back until one without proofs_due comes, but at most VCPU_SPANS_KEPT. Returns 0
+ * or -ENOMEM. */
 int vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu_span *span,
 		     bool proofs_due);
-/* No proofs follow. */
+/* Writes what is held back. No proofs follow. */
 void vcpu_slices_finish(struct vcpu_slices *x, struct vcpu_track *v);
 
 #endif
