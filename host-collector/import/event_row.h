@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The kernel's tracepoints that an import knows, and what each becomes. */
+/* The kernel's tracepoints that an import knows, and the event that each becomes. */
 #ifndef IMPORT_EVENT_ROW_H
 #define IMPORT_EVENT_ROW_H
 
@@ -8,10 +8,10 @@
 struct event_row {
 	const char *name;
 	vs_u16 type;
-	enum vs_vector vector; /* of irq_vectors' */
+	enum vs_vector vector; /* vector, for tracepoints of irq_vectors */
 };
 
-/* NULL: none that vcpuscope knows. */
+/* Returns the row of a tracepoint, NULL if vcpuscope does not know it. */
 const struct event_row *event_row_find(const char *name);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What stands behind the event's name in ftrace text: the kernel's own print formats of all
- * generations and those of trace-cmd's and perf's plugins. One row per event.
+ * Parses the text that follows an event's name in ftrace text: the print formats of all kernel
+ * versions, and those of trace-cmd's and perf's plugins. There is one row for each event.
  */
 #ifndef IMPORT_EVENT_TEXT_H
 #define IMPORT_EVENT_TEXT_H
@@ -12,18 +12,18 @@
 
 enum import_use {
 	IMPORT_USED,
-	IMPORT_UNUSED,    /* no event that vcpuscope knows */
-	IMPORT_MALFORMED, /* one that it knows, but not this text */
+	IMPORT_UNUSED,    /* vcpuscope does not know the event */
+	IMPORT_MALFORMED, /* vcpuscope knows the event, but not this text */
 };
 
-/* Fills in e, named, vcpu and reason_unknown of `r`, whose event and task are there, from the NUL-
- * terminated text behind "event: ". */
+/* Parses the NUL-terminated text after "event: ". Sets e, named, vcpu and reason_unknown of `r`,
+ * in which event and task are already set. */
 enum import_use event_text_parse(struct import_record *r, const char *text);
-/* A thread's name from `len` bytes: cut to what the kernel holds; "<...>" is none. */
+/* Sets a thread's name from `len` bytes, cut to the kernel's length. Ignores "<...>". */
 void event_text_comm(struct import_task *task, const char *comm, size_t len);
 
-/* Another architecture than x86 whose KVM writes its events like `text`; NULL: none that is known.
- * Meant for texts of kvm_entry and kvm_exit that event_text_parse() does not understand. */
+/* Returns the name of another architecture than x86 whose KVM prints events like `text`, NULL if
+ * none is known. For texts of kvm_entry and kvm_exit that event_text_parse() does not parse. */
 const char *event_text_architecture(const char *text);
 
 #endif

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Files that hold a trace, but not as text: what makes text of them. */
+/* Recognizes files that contain a trace in another form than text, and names the command that
+ * converts them to text. */
 #ifndef IMPORT_FOREIGN_H
 #define IMPORT_FOREIGN_H
 
 struct foreign {
-	const char *begins, *is, *text_by; /* is, text_by: for people; a command before its file */
+	const char *begins, *is, *text_by; /* first bytes; the format, for messages; the command,
+					      which takes the file's name */
 };
 
-/* By how the file begins; NULL: none of these, or it cannot be read. Static. */
+/* Returns the format of a file by its first bytes, NULL if it is unknown or the file cannot be
+ * read. Static. */
 const struct foreign *foreign_of(const char *path);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A thread's name may hold nearly anything, so a line is read from its stamp: the first word that
- * looks like one, is followed by an event's name and preceded by what can be a task and a CPU.
+ * A thread's name may contain nearly any text, so a line is parsed from its stamp: the first word
+ * that looks like a stamp, is followed by an event's name, and is preceded by what can be a task
+ * and a CPU.
  */
 #include "host-collector/import/line.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One line or one record of another tracer, understood: what ftrace text and trace.dat have in
- * common. An event that vcpuscope has no use for is understood too, as its name alone.
+ * One parsed line or record of another tracer: what ftrace text and trace.dat have in common. For
+ * an event that vcpuscope does not use, only the name is set.
  */
 #ifndef IMPORT_RECORD_H
 #define IMPORT_RECORD_H
@@ -13,33 +13,34 @@
 
 enum { IMPORT_COMM_BYTES = 16, IMPORT_NAME_BYTES = 64 };
 
-/* A thread and the name it had; tid 0 is an idle CPU, whose name says nothing. */
+/* A thread and its name. tid 0 is the idle task, whose name is ignored. */
 struct import_task {
 	bool known;
 	int32_t tid;
-	int32_t tgid; /* 0: unknown */
+	int32_t tgid; /* process id; 0: unknown */
 	char comm[IMPORT_COMM_BYTES];
 };
 
 struct import_record {
 	uint64_t time; /* nanoseconds, or ticks if `ticks` */
 	bool ticks;    /* the stamp had no decimal point */
-	uint64_t unit; /* of the stamp's last digit, in ns */
+	uint64_t unit; /* unit of the stamp's last digit, ns */
 	bool cpu_known;
 	uint16_t cpu;
-	struct import_task task;       /* on the CPU */
+	struct import_task task;       /* task on the CPU */
 	char event[IMPORT_NAME_BYTES]; /* without its subsystem */
 	struct import_task named[2];   /* tasks that the event names */
-	bool vcpu_known;               /* a KVM event that says which vCPU */
+	bool vcpu_known;               /* a KVM event that names its vCPU */
 	uint32_t vcpu;
-	const char *architecture; /* whose KVM prints such text, if not x86; NULL: none known */
-	bool reason_unknown;      /* a kvm_exit whose reason no table has */
-	/* Of what enum vs_event_type; 0: vcpuscope has no such event. time, seq and cpu are not
-	 * filled in; a KVM event's pid is the task's. */
+	const char *architecture; /* architecture whose KVM prints such text, if not x86; NULL:
+				     unknown */
+	bool reason_unknown;      /* a kvm_exit with a reason that no table has */
+	/* The event; type 0: vcpuscope has no such event. time, seq and cpu are not set. The pid
+	 * of a KVM event is that of the task. */
 	struct vs_event e;
 };
 
-/* Of what was not understood: is it KVM's, and is it known where it belongs? */
+/* Returns whether a record that could not be parsed is a KVM event of a known thread and CPU. */
 static inline bool import_record_is_torn(const struct import_record *r)
 {
 	const bool kvm = r->e.type == VS_EVENT_KVM_ENTRY || r->e.type == VS_EVENT_KVM_EXIT ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* trace_dat.c in a build without libtracecmd: the file is one of foreign.h's, to be read as text.
- */
+/* Replaces trace_dat.c in a build without libtracecmd. trace-cmd's files are then treated like
+ * the formats of foreign.h, which must be converted to text. */
 #include "host-collector/import/trace_dat.h"
 
 #include <errno.h>

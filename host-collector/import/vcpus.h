@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which threads of a foreign recording are vCPUs, and of which VM: said by the user (TID=INDEX),
- * else by the name that QEMU gives the thread (CPU 0/KVM), else by KVM's own events.
+ * Finds which threads of a foreign recording are vCPUs, and of which VM: from the user (TID=INDEX),
+ * else from the name that QEMU gives the thread (CPU 0/KVM), else from KVM's events.
  */
 #ifndef IMPORT_VCPUS_H
 #define IMPORT_VCPUS_H
@@ -13,15 +13,16 @@
 #include "proto/message.h"
 
 struct vcpus {
-	struct message_vm_info *vms; /* vm is 1.. in their order */
+	struct message_vm_info *vms; /* numbered from 1 in their order */
 	size_t n;
-	size_t left_out; /* vCPU threads beyond what a recording holds */
+	size_t left_out; /* vCPU threads beyond the limits of a recording */
 };
 
 /*
- * stated: "TID=INDEX,TID=INDEX", or NULL; then these are all, of one VM. name: of the first VM,
- * NULL: "vm1". Threads of different processes, or two that claim one index, are of different VMs.
- * 0, -ENOMEM, or -EINVAL if `stated` cannot be read; vcpus_fini in any case.
+ * Fills in `v`. stated: "TID=INDEX,TID=INDEX": all vCPUs, of one VM; or NULL. name: name of the
+ * first VM; NULL: "vm1". Threads of different processes, or two threads with the same index, belong
+ * to different VMs. Returns 0, -ENOMEM, or -EINVAL if `stated` is malformed; call vcpus_fini() in
+ * each case.
  */
 int vcpus_find(struct vcpus *v, const struct gather *host, const char *stated, const char *name);
 void vcpus_fini(struct vcpus *v);

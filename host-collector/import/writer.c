@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * In slices of 100 ms, the host's first: a reader that merges both waits for as little as it would
- * have to live. Times in which nothing happened anywhere are skipped.
+ * Batches are written in slices of 100 ms, the host's before the guest's, so that a reader that
+ * merges both waits no longer than for a live recording. Intervals without any event are skipped.
  */
 #include "host-collector/import/writer.h"
 
