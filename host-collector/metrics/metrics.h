@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a monitoring system wants to know of each VM, as counters that only grow: the analyses that
- * the tables show, kept from the beginning. Of a fixed, small size: nothing in it is split by task,
- * vCPU, vector or any other thing that a guest can make more of.
+ * Keeps counters of each VM for a monitoring system. The counters only grow: they come from the
+ * analyses of the tables, which are never cleared. Their size is small and fixed: nothing is split
+ * by task, vCPU, vector or anything else whose number a guest can increase.
  */
 #ifndef METRICS_METRICS_H
 #define METRICS_METRICS_H
@@ -12,7 +12,8 @@
 #include "host-collector/analyze/stall/report.h"
 #include "host-collector/tables/run_delay.h"
 
-/* Exit reasons beyond these are summed as "other": KVM knows some 70, a VM meets a dozen. */
+/* Further exit reasons are summed as "other". KVM has about 70 reasons; a VM causes about a
+ * dozen. */
 enum { METRICS_REASONS = 24, METRICS_REASON_NAME = 32 };
 
 struct metrics_reason {
@@ -24,7 +25,7 @@ struct metrics_reason {
 /* One VM's counters. */
 struct metrics_vm {
 	uint32_t vm;
-	const char *name; /* as the VMM was started with; borrowed, not escaped */
+	const char *name; /* VM name that the VMM was started with; borrowed, not escaped */
 	uint32_t vcpus;
 	int64_t state_ns[VCPU_STATE_COUNT]; /* of all vCPUs */
 	struct histogram delays[RUN_DELAY_CAUSES];
@@ -39,15 +40,16 @@ struct metrics_vm {
 
 struct metrics;
 
-/* Subscribes to the model, which must not be fed any more once this is freed. NULL on ENOMEM. */
+/* Subscribes to the model. The caller must not feed the model after metrics_free(). Returns NULL
+ * on ENOMEM. */
 struct metrics *metrics_new(struct model *m);
 void metrics_free(struct metrics *x);
-/* After the last event. */
+/* Counts the chains that are still open; call it after the last event. */
 void metrics_finish(struct metrics *x);
-/* A stall that was found. */
+/* Counts an incident, unless it is healthy. */
 void metrics_incident(struct metrics *x, const struct incident *incident);
-/* VM number `index` as it stands now: 0, -ENOENT past the last, -ENOMEM (also if something could
- * not be counted). metrics_vm_fini in any case. */
+/* Copies the current counters of VM number `index`. Returns 0, -ENOENT past the last, or -ENOMEM
+ * (also if something could not be counted). Call metrics_vm_fini() in each case. */
 int metrics_vm_get(const struct metrics *x, size_t index, struct metrics_vm *out);
 void metrics_vm_fini(struct metrics_vm *vm);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One row of `families` per metric; a family's samples have to stand together, so that the page is
- * written family by family. */
+/* `families` has one row for each metric. All samples of a family must be consecutive, so the
+ * page is written family by family. */
 #include "host-collector/metrics/metrics_text.h"
 
 #include <errno.h>

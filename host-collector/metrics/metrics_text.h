@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Metrics in Prometheus' text format, version 0.0.4. Labels are names of fixed sets and the VM's
- * own name, which its VMM was given by the host; nothing that a guest chose. docs/metrics.md has
- * them all.
+ * Writes metrics in Prometheus' text format, version 0.0.4. Labels are names from fixed sets and
+ * the VM's name, which the host gave to the VMM; a guest chooses none of them. docs/metrics.md
+ * lists all metrics.
  */
 #ifndef METRICS_METRICS_TEXT_H
 #define METRICS_METRICS_TEXT_H
@@ -11,11 +11,11 @@
 
 #include "host-collector/metrics/metrics.h"
 
-/* What came of one side of a VM. */
+/* The events of one side of a VM. */
 struct metrics_source {
 	bool host;
-	const char *vm; /* "": the host's side of several VMs */
-	bool up;        /* the agent is heard */
+	const char *vm; /* name of the VM; "": the host side of several VMs */
+	bool up;        /* the agent is connected */
 	uint64_t delivered, lost;
 	bool clock_known;
 	double clock_error_s;
@@ -26,12 +26,12 @@ struct metrics_page {
 	size_t n_vms;
 	const struct metrics_source *sources;
 	size_t n_sources;
-	/* The collector itself; 0: not known, left out. */
+	/* Cost of the collector itself; 0: unknown, left out. */
 	double cpu_s;
 	uint64_t resident_bytes;
 };
 
-/* 0 or -EIO. */
+/* Writes the page. Returns 0 or -EIO. */
 int metrics_write(const struct metrics_page *page, FILE *to);
 
 #endif
