@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The local APIC of a vCPU and what KVM does for it: who raises an interrupt and on which thread it
- * is accepted, when the vCPU is kicked out of the guest for it and when it is injected, and the
- * tracepoints that tell. The guest (guest.h) keeps what is pending; this decides what it may take.
+ * Simulates the local APIC of a vCPU and KVM's handling of it: who raises an interrupt, on which
+ * thread it is accepted, when the vCPU leaves the guest for it, when it is injected, and the
+ * tracepoints that KVM emits. The guest (guest.h) keeps the pending interrupts; the APIC decides
+ * which of them the guest may take.
  *
- * A timer expires in the host and is accepted by the vCPU's own thread before it enters again, as
- * is a line that is still up; a device's is raised by a worker of the VM's, a call by the other
- * vCPU's thread. With posted interrupts nothing is injected, and who is in the guest need not leave
- * it.
+ * A timer expires in the host, and the vCPU's own thread accepts it before it enters the guest
+ * again; the same holds for a level interrupt that is still asserted. A device's interrupt is
+ * raised by a worker thread of the VM, an IPI by the thread of the other vCPU. With posted
+ * interrupts nothing is injected, and a vCPU in the guest need not exit.
  */
 #ifndef SIMULATE_APIC_H
 #define SIMULATE_APIC_H
@@ -21,40 +22,42 @@ enum { APIC_VECTORS_MAX = 8 };
 
 struct sim_apic {
 	struct sim_vcpu *vcpu;
-	/* Raises the devices'; NULL: an interrupt of the host's does, and no event shows it. */
+	/* Raises the devices' interrupts. NULL: an interrupt of the host raises them, without an
+	 * event. */
 	struct host_thread *worker;
-	bool posted, shown; /* shown: by KVM's tracepoints, as the exits are */
-	unsigned requested; /* of enum guest_vector: the worker is to raise them */
-	unsigned due;       /* pending, and the vCPU's own thread is to accept them */
-	unsigned injected;  /* the one that the guest gets as it enters */
-	unsigned handled;   /* whose end KVM learns of at the next exit */
-	/* By the bit of enum guest_vector: the first and the last recorded accept of what is
-	 * pending, -1 none. */
+	bool posted, shown; /* shown: KVM emits tracepoints of interrupts */
+	unsigned requested; /* bits of enum guest_vector that the worker is to raise */
+	unsigned due;       /* pending bits that the vCPU's own thread is to accept */
+	unsigned injected;  /* the bit that is injected at the next VM-entry */
+	unsigned handled;   /* bits whose EOI KVM sees at the next exit */
+	/* By bit of enum guest_vector: time of the first and of the last recorded accept of the
+	 * pending interrupt, -1 none. */
 	int64_t accepts[APIC_VECTORS_MAX][2];
-	unsigned held;                /* lost: accepted, and nothing comes of it for now */
-	int64_t lost_since;           /* -1: none is */
-	bool timer_held, timer_waits; /* the host's timer is late; and would have expired */
+	unsigned held;                /* bits that are accepted but not delivered (lost) */
+	int64_t lost_since;           /* time since which one is lost; -1: none */
+	bool timer_held, timer_waits; /* the host's timer does not expire; it would have expired */
 };
 
-/* Of the vCPU `v`, borrowed. Nothing is pending. */
+/* Initializes the APIC of the vCPU `v`, which is borrowed. Nothing is pending. */
 void apic_init(struct sim_apic *a, struct sim_vcpu *v);
-/* The guest's devices and timers want its attention. */
+/* Requests an interrupt for a device or a timer. */
 void apic_interrupt(struct sim_apic *a, enum guest_vector vector);
-/* The worker has run: what was requested of it is raised. */
+/* The worker ran: raises the interrupts that were requested of it. */
 void apic_worker(struct sim_apic *a);
-/* The vCPU `by` calls this one; it has just left its guest to do so. */
+/* The vCPU `by`, which has just left its guest, sends an IPI to this vCPU. */
 void apic_call(struct sim_apic *a, enum guest_vector vector, struct sim_vcpu *by);
-/* The vCPU's thread is about to enter the guest; it has just left it. */
+/* The vCPU thread is about to enter the guest; it has just left it. */
 void apic_enter(struct sim_apic *a);
 void apic_left(struct sim_apic *a);
-/* What of `pending` is there for the guest; and what it can take without leaving. */
+/* Return the bits of `pending` that the APIC holds for the guest, and those that the guest can
+ * take without an exit. */
 unsigned apic_visible(const struct sim_apic *a, unsigned pending);
 unsigned apic_deliverable(const struct sim_apic *a, unsigned pending);
-/* The guest's handler begins, and the recording has that; has ended. */
+/* The guest's handler begins, `recorded`: with an event; the handler has ended. */
 void apic_taken(struct sim_apic *a, enum guest_vector vector, bool recorded);
 void apic_done(struct sim_apic *a, enum guest_vector vector);
 
-/* Until the opposite: the device's interrupts get lost; the host's timer does not expire. */
+/* Until called with false: the device's interrupts get lost; the host's timer does not expire. */
 void apic_lose(struct sim_apic *a, bool lose);
 void apic_timer_hold(struct sim_apic *a, bool hold);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a capturer of one kernel makes of the events that the simulation emits: stamps of that
- * kernel's CLOCK_MONOTONIC with jitter, per-CPU buffers, losses, then the real batcher
- * (bpf/batcher) and frames. So LOST markers, totals, sequence gaps and error bounds are the real
- * capturers' own.
+ * Simulates the capture of one kernel: stamps of that kernel's CLOCK_MONOTONIC with jitter, per-CPU
+ * buffers and losses, followed by the real batcher (bpf/capture/batcher.h) and frames. So LOST
+ * events, totals, gaps in sequence numbers and bounds are those of a real capture.
  */
 #ifndef SIMULATE_CAPTURE_H
 #define SIMULATE_CAPTURE_H
@@ -14,20 +13,20 @@
 
 enum { SIM_CPUS_MAX = 16 };
 
-/* One kernel's clocks as functions of the run's time. */
+/* The clocks of one kernel, as functions of the simulated time. */
 struct sim_clock {
-	uint64_t nominal_hz, true_hz; /* of its TSC */
+	uint64_t nominal_hz, true_hz; /* frequencies of its TSC */
 	uint64_t tsc0, monotonic0, raw0, realtime0;
-	int64_t monotonic_ppb; /* NTP's opinion */
+	int64_t monotonic_ppb; /* NTP's rate correction of CLOCK_MONOTONIC */
 };
 
 struct sim_capture_options {
 	struct engine *engine;
 	struct sim_clock clock;
 	uint32_t source, n_cpus;
-	int64_t boot; /* when the machine booted, of this run's time */
-	double loss;  /* of each event */
-	/* Whole frames, in the order of their numbers. */
+	int64_t boot; /* simulated time at which the machine booted */
+	double loss;  /* probability that an event is lost */
+	/* Receives whole frames in the order of their numbers. */
 	void (*frame)(void *context, uint32_t source, const uint8_t *frame, size_t len);
 	void *context;
 };
@@ -45,28 +44,28 @@ struct sim_capture {
 	struct batcher *batcher;
 	struct batch_encoder *encoder;
 	struct byte_buffer payload, frames;
-	uint64_t promised;       /* by the last heartbeat */
-	bool mute[SIM_CPUS_MAX]; /* nothing is captured there */
-	int64_t no_exits_until;  /* handlers' exits are not captured yet */
+	uint64_t promised;       /* watermark of the last heartbeat */
+	bool mute[SIM_CPUS_MAX]; /* nothing is captured on this CPU */
+	int64_t no_exits_until;  /* exits of handlers are not captured before this time */
 };
 
-/* The whole machine's clocks leap ahead. */
+/* Moves all clocks of the machine ahead by `ns`. */
 void sim_clock_step(struct sim_clock *c, int64_t ns);
-/* The machine's clocks begin at 0 again at `t`; the wall clock goes on. */
+/* Restarts the machine's clocks at 0 at time `t`; the wall clock continues. */
 void sim_clock_restart(struct sim_clock *c, int64_t t);
 uint64_t sim_clock_tsc(const struct sim_clock *c, int64_t t);
 
-/* 0 or -ENOMEM; sim_capture_fini in any case. */
+/* Returns 0 or -ENOMEM; call sim_capture_fini() in both cases. */
 int sim_capture_init(struct sim_capture *c, const struct sim_capture_options *o);
 void sim_capture_fini(struct sim_capture *c);
-/* An event now; its time, seq and cpu are filled in. False: it got lost. */
+/* Captures an event now; sets its time, seq and cpu. Returns false if it is lost. */
 bool sim_capture_event(struct sim_capture *c, uint16_t cpu, struct vs_event e);
-/* Everything captured so far as batches. */
+/* Sends the events captured so far as batches. */
 void sim_capture_drain(struct sim_capture *c);
 void sim_capture_hello(struct sim_capture *c, const char *version, const char *boot_id);
 void sim_capture_sample(struct sim_capture *c);
 void sim_capture_heartbeat(struct sim_capture *c);
-/* Frames what lies in c->payload; err: what packing it said. */
+/* Sends c->payload as a frame. err: result of packing it. */
 void sim_capture_message(struct sim_capture *c, enum frame_kind kind, int err);
 
 #endif

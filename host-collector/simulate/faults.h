@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What can go wrong: one row per fault in the table of faults.c. */
+/* The faults that can be simulated; each is one row of the table in faults.c. */
 #ifndef SIMULATE_FAULTS_H
 #define SIMULATE_FAULTS_H
 
@@ -45,9 +45,10 @@ enum fault_kind {
 	FAULT_LOST_INTERRUPT,
 	FAULT_LATE_TIMER,
 	FAULT_CLOCK_JUMP,
-	FAULT_QUIET, /* none: time goes by */
+	FAULT_QUIET, /* no fault */
 	FAULT_AGENT_ATTACHES,
-	FAULT_AGENT_TORN, /* attaches again, and its handlers' exits come late */
+	FAULT_AGENT_TORN, /* attaches again, and exits of handlers are captured later than entries
+			   */
 	FAULT_AGENT_AWAY,
 	FAULT_AGENT_GONE,
 	FAULT_REBOOT,
@@ -57,11 +58,12 @@ enum fault_kind {
 	FAULT_KIND_COUNT
 };
 
-/* Without KVM's events, nothing shows this fault for what it is. */
+/* Returns whether only KVM's events show the fault. */
 bool fault_needs_kvm(enum fault_kind kind);
-/* Nor without those of interrupts. */
+/* Returns whether only KVM's events of interrupts show the fault. */
 bool fault_needs_interrupts(enum fault_kind kind);
-/* At time t, as soon as the target vCPU is where the fault can strike, for about `ns`. */
+/* Plans a fault of about `ns` at time t, or as soon after it as the target vCPU is in a state in
+ * which the fault can occur. */
 void fault_plan(struct world *w, enum fault_kind kind, int64_t t, int64_t ns);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The host: pCPUs with run queues, threads that run, sleep, wake and preempt each other, and what a
- * capture that follows the VM's threads sees of it: their switches and wake-ups, and whoever runs
- * on a CPU that one of them waits for.
+ * Simulates the host: pCPUs with run queues, and threads that run, sleep, wake and preempt each
+ * other. Emits what a capture that follows the VM's threads sees: their switches and wake-ups, and
+ * the tasks that run on a CPU for which one of them waits.
  */
 #ifndef SIMULATE_HOST_H
 #define SIMULATE_HOST_H
@@ -19,8 +19,9 @@ enum host_thread_state { HOST_SLEEPING, HOST_READY, HOST_RUNNING };
 struct host_thread;
 
 struct host_thread_ops {
-	void (*leaves)(struct host_thread *t); /* about to be switched out, still current */
-	void (*runs)(struct host_thread *t);   /* has been switched in */
+	void (*leaves)(struct host_thread *t); /* called before the thread is switched out, while it
+						  is current */
+	void (*runs)(struct host_thread *t);   /* called after the thread was switched in */
 };
 
 struct host_thread {
@@ -29,21 +30,23 @@ struct host_thread {
 	char comm[16];
 	uint16_t cpu;
 	bool pinned, followed, is_vcpu, announced;
-	bool throttled; /* ready, but its group has no quota left */
+	bool throttled; /* ready, but its cgroup has no quota left */
 	enum host_urgency urgency;
 	enum host_thread_state state;
-	struct host_thread *next; /* in the run queue */
+	struct host_thread *next; /* next in the run queue */
 	const struct host_thread_ops *ops;
 	void *owner;
 
-	uint32_t off_state; /* why and since when it is off its CPU */
+	uint32_t off_state; /* state while it is off its CPU, and begin of that state */
 	int64_t off_time;
-	const struct sim_stack *off_stack, *waking_stack; /* where it sleeps; from where it wakes */
+	const struct sim_stack *off_stack,
+		*waking_stack; /* stack where it sleeps; stack that wakes it */
 
-	/* Ordinary threads work for a while and sleep for a while; a sleep of 0: until woken. */
+	/* Ordinary threads work, then sleep; lengths are drawn from [0]..[1]. Sleep 0: until
+	 * woken. */
 	int64_t run_ns[2], sleep_ns[2], left, since;
 	uint64_t generation;
-	void (*done)(void *context); /* its work is, before it sleeps */
+	void (*done)(void *context); /* called when its work is done, before it sleeps */
 	void *context;
 };
 
@@ -54,7 +57,7 @@ struct pcpu {
 	uint64_t switches;
 	int64_t current_since;
 	bool slice_planned;
-	bool locked_up; /* it does not leave its kernel */
+	bool locked_up; /* its kernel does not switch tasks */
 	unsigned followed_waiting;
 };
 
@@ -69,23 +72,23 @@ struct host {
 	struct host_thread threads[HOST_THREADS_MAX];
 };
 
-/* All pointers are borrowed for the run. */
+/* Initializes the host. All pointers are borrowed for the run. */
 void host_init(struct host *h, struct engine *e, const struct sim_pace *pace, struct sim_capture *c,
 	       struct sim_stacks *s, uint16_t n_cpus);
-/* A sleeping thread; NULL if there are too many. */
+/* Adds a sleeping thread. Returns NULL if there are too many. */
 struct host_thread *host_thread_new(struct host *h, int32_t tid, int32_t tgid, const char *comm,
 				    uint16_t cpu);
-/* It works run_ns, then sleeps sleep_ns, each drawn anew from [0], [1]. */
+/* Makes the thread work, then sleep, in turn. Each length is drawn from its range anew. */
 void host_thread_works(struct host_thread *t, int64_t run_low, int64_t run_high, int64_t sleep_low,
 		       int64_t sleep_high);
-/* waker NULL: an interrupt on the CPU that the thread last ran on. */
+/* Wakes a thread. waker NULL: an interrupt on the CPU on which the thread last ran. */
 void host_wake(struct host_thread *t, struct host_thread *waker);
-/* The thread, which runs, goes to sleep. */
+/* Puts the running thread to sleep. */
 void host_sleep(struct host_thread *t, uint32_t state, const struct sim_stack *stack);
-/* The group of the thread has used up its quota, or got a new one. */
+/* The cgroup of the thread has used up its quota, or got a new one. */
 void host_throttle(struct host_thread *t, bool throttled);
 void host_signal(struct host_thread *target, struct host_thread *sender, uint32_t number);
-/* An event on the thread's CPU. False: it got lost. */
+/* Captures an event on the thread's CPU. Returns false if it is lost. */
 bool sim_host_event(struct host_thread *t, struct vs_event e);
 
 #endif

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What happens to a guest and its agent besides stalls: the agent comes late, starts again or is
- * gone, the guest reboots, takes a CPU offline, or says what is not true of its clock.
+ * Simulates what happens to a guest and its agent besides stalls: the agent attaches late, restarts
+ * or ends, the guest reboots, takes a CPU offline, or sends false times.
  */
 #ifndef SIMULATE_LIFE_H
 #define SIMULATE_LIFE_H
 
 #include "host-collector/simulate/world.h"
 
-/* The agent has not attached yet. */
+/* The agent is not attached, and nothing is captured. */
 void life_agent_absent(struct world *w);
-/* The agent attaches while events flow, or says what it saw to the end and is gone. */
+/* Attaches the agent while events occur. Ends it; in half of the cases it sends its events
+ * first. */
 void life_agent_start(struct world *w);
 void life_agent_stop(struct world *w);
-/* Like life_agent_start(), but up to `until` entries of handlers are seen and no exits. */
+/* Like life_agent_start(), but until `until` only entries of handlers are captured, not exits. */
 void life_agent_start_torn(struct world *w, int64_t until);
-/* The guest's kernel starts anew: its TSC at 0, without an agent. */
+/* Restarts the guest's kernel: its TSC is 0, and no agent runs. */
 void life_reboot(struct world *w);
-/* A CPU on which the agent does not run is taken offline. False: not now. */
+/* Takes a CPU offline on which the agent does not run. Returns false if that is not possible
+ * now. */
 bool life_cpu_offline(struct world *w);
 void life_cpu_online(struct world *w);
-/* From now on the guest's replies to round trips, or the stamps of its events, are off by `ns`. */
+/* From now on, the times in the guest's replies to round trips, or the stamps of its events, are
+ * wrong by `ns`. */
 void life_echo_lie(struct world *w, int64_t ns);
 void life_stamp_lie(struct world *w, int64_t ns);
 

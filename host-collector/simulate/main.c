@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vcpuscope-simulate: a scenario in, a recording and the truth about it out. `vcpuscope simulate`
- * runs it: no daemon with rights carries a simulator.
+ * vcpuscope-simulate runs a scenario and writes a recording and its truth file. `vcpuscope
+ * simulate` runs it as a separate program, so that a daemon with rights does not contain a
+ * simulator.
  */
 #include <errno.h>
 #include <stdio.h>

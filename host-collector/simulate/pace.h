@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How long the parts of a simulated run take: one row per stage that can be made slower, so that it
- * is known which stage a comparison of two runs has to name.
+ * Defines how long the parts of a simulated run take. Each row is a stage that can be made slower,
+ * so that it is known which stage a comparison of two runs must report.
  */
 #ifndef SIMULATE_PACE_H
 #define SIMULATE_PACE_H
@@ -24,20 +24,22 @@ enum pace_stage {
 		PACE_STAGE_COUNT
 };
 
-/* All zero: everything as it is written where it is used. */
+/* All zero: stages take the times that their users pass. */
 struct sim_pace {
-	bool tails; /* times have long tails, they are not uniform */
-	double more[PACE_STAGE_COUNT], jitter[PACE_STAGE_COUNT]; /* shares by which it is longer */
+	bool tails; /* times have long tails instead of being uniform */
+	double more[PACE_STAGE_COUNT],
+		jitter[PACE_STAGE_COUNT]; /* relative increase and relative jitter of each stage */
 };
 
-/* Tails, and a jitter of up to +-`share` of each stage for the whole run: no two runs of the same
- * software are alike. */
+/* Turns tails on and draws a jitter of up to +-`share` for each stage, for the whole run, so
+ * that no two runs of the same software are equal. */
 void pace_vary(struct sim_pace *p, struct engine *e, double share);
-/* A time: uniform in [low, high], or of the same mean with an exponential tail; then what the stage
- * takes more. */
+/* Draws a time, uniform in [low, high], or with an exponential tail and the same mean; then
+ * scales it by the stage's increase and jitter. Returns ns. */
 int64_t pace_draw(const struct sim_pace *p, struct engine *e, enum pace_stage stage, int64_t low,
 		  int64_t high);
-/* "exit_kvm=10%" makes that stage 10 % longer (or shorter, "-10%"). 0 or -EINVAL. */
+/* Parses "exit_kvm=10%", which makes that stage 10 % longer ("-10%": shorter). Returns 0 or
+ * -EINVAL. */
 int pace_shift(struct sim_pace *p, const char *text);
 const char *pace_stage_name(enum pace_stage stage);
 const char *pace_stage_meaning(enum pace_stage stage);

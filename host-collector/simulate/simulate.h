@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A scenario in, a recording and the truth about it out. */
+/* Runs a scenario and writes its recording and its truth file. */
 #ifndef SIMULATE_SIMULATE_H
 #define SIMULATE_SIMULATE_H
 
@@ -8,13 +8,13 @@
 struct simulate_options {
 	const struct scenario *scenario;
 	uint64_t seed;
-	double loss;    /* of each event, 0 to 1 */
-	int64_t for_ns; /* how long at least; 0: as long as the scenario takes */
+	double loss;    /* probability that an event is lost, 0 to 1 */
+	int64_t for_ns; /* minimum length of the run; 0: as long as the scenario takes */
 	struct sim_pace pace;
 	const char *recording, *truth;
 };
 
-/* 0 or -errno; `why` says in one line what failed. */
+/* Returns 0, or -errno with one line in `why`. */
 int simulate_run(const struct simulate_options *o, char *why, size_t why_bytes);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stacks of vCPU threads that slept long, and of who woke them, and the collector's way of writing
- * them down. A run shows the stacks of one kernel: as real hosts recorded them where there is such
- * a recording (recorded_stacks.def), else with names from the sources of Linux 6.1 to 6.12 and
- * QEMU 8.
+ * Provides the stacks of vCPU threads after a long sleep and of their wakers, and writes them to
+ * the recording as the collector does. A run uses the stacks of one kernel: recorded on real hosts
+ * where such a recording exists (recorded_stacks.def), else with names from the sources of Linux
+ * 6.1 to 6.12 and QEMU 8.
  */
 #ifndef SIMULATE_STACKS_H
 #define SIMULATE_STACKS_H
@@ -33,7 +33,7 @@ struct sim_stack_record {
 };
 
 struct sim_stacks {
-	struct sim_capture *capture; /* the host's */
+	struct sim_capture *capture; /* the host's capture */
 	enum sim_kernel kernel;
 	size_t n_known, n_pending;
 	struct {
@@ -46,13 +46,14 @@ struct sim_stacks {
 	struct message_stack message;
 };
 
-/* `tid` runs again after a sleep of wait_ns. stack NULL: none was taken. It may be lost. */
+/* `tid` runs again after a sleep of wait_ns. stack NULL: no stack was taken. The record may be
+ * lost. */
 void sim_stacks_waiter(struct sim_stacks *s, int32_t tid, const struct sim_stack *stack,
 		       int64_t wait_ns);
 /* `waker` wakes `woken`, which has slept for wait_ns. */
 void sim_stacks_waker(struct sim_stacks *s, int32_t waker, int32_t woken,
 		      const struct sim_stack *stack, int64_t wait_ns);
-/* Writes what has come since the last call: after a drain of the capture. */
+/* Writes the stacks since the last call. Call it after a drain of the capture. */
 void sim_stacks_flush(struct sim_stacks *s);
 
 #endif

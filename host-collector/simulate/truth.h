@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What really happened, as the simulation itself moved its vCPUs and guest CPUs: every state with
- * the cause that put the vCPU there, without clocks, losses or rules in between. From it come the
- * incidents that a perfect report would show, in the report's own fields.
+ * Records the truth of a run: each state of its vCPUs and guest CPUs with the cause that put it
+ * there, as the simulation set it. Clocks, losses and the rules of the analysis have no part in it.
+ * Computes from these the incidents that a perfect report would show, in the report's fields.
  */
 #ifndef SIMULATE_TRUTH_H
 #define SIMULATE_TRUTH_H
@@ -66,7 +66,7 @@ struct truth_phase {
 	int64_t t;
 	enum sim_state state;
 	enum sim_cause cause;
-	int32_t culprit; /* host thread, or guest task for the guest's own causes; 0 */
+	int32_t culprit; /* host thread, or guest task if the cause is in the guest; 0: none */
 };
 
 struct truth_stretch {
@@ -81,7 +81,7 @@ struct truth_interrupt {
 	uint32_t number;
 };
 
-/* Accepted at `begin`, and its handler ran at `end`. */
+/* A lost interrupt: accepted at `begin`, its handler ran at `end`. */
 struct truth_loss {
 	int64_t begin, end;
 	uint8_t vector;
@@ -90,9 +90,9 @@ struct truth_loss {
 /* An interrupt that the guest took. */
 struct truth_taken {
 	int64_t handler;
-	int64_t lost_ns; /* so long it was held back, 0 not */
+	int64_t lost_ns; /* time for which it was held back; 0: not */
 	uint8_t vector;
-	int64_t accepts[2]; /* the first and the last of those recorded, -1 none is */
+	int64_t accepts[2]; /* first and last recorded accept; -1: none */
 	bool handler_recorded;
 };
 
@@ -101,7 +101,7 @@ struct truth_cpu {
 	size_t n_phases, phases_capacity;
 	struct truth_stretch *stretches;
 	size_t n_stretches, stretches_capacity;
-	struct truth_interrupt *interrupts; /* the long ones */
+	struct truth_interrupt *interrupts; /* only long ones */
 	size_t n_interrupts, interrupts_capacity;
 	struct truth_loss *losses;
 	size_t n_losses, losses_capacity;
@@ -109,7 +109,7 @@ struct truth_cpu {
 	size_t n_taken, taken_capacity;
 };
 
-/* How many interrupts of each source the guest took. */
+/* Sources of interrupts, by which the handled ones are counted. */
 #define TRUTH_SOURCES(X)                                                                           \
 	X(MSI, "msi")                                                                              \
 	X(GSI, "gsi")                                                                              \
@@ -130,10 +130,10 @@ struct truth {
 	uint32_t n_cpus;
 	struct truth_cpu cpus[TRUTH_CPUS_MAX]; /* guest CPU n is vCPU n */
 	int64_t handled[TRUTH_SOURCE_COUNT];
-	int64_t reading; /* when the guest's clock was read last */
-	bool stepped;    /* since then */
+	int64_t reading; /* time of the last reading of the guest's clock */
+	bool stepped;    /* the clock was stepped since that reading */
 	size_t n_steps;
-	struct truth_step { /* between which readings it was stepped */
+	struct truth_step { /* the readings before and after each step */
 		int64_t begin, end;
 	} steps[TRUTH_STEPS_MAX];
 };
@@ -142,28 +142,28 @@ struct truth_header {
 	const char *scenario, *about, *vm_name;
 	uint64_t seed, raw0;
 	double loss;
-	bool kvm_events, interrupts; /* which of them the recording shows */
+	bool kvm_events, interrupts; /* which events the recording contains */
 };
 
-/* The engine is borrowed; it tells the time and takes the errors. */
+/* Initializes the truth. The engine is borrowed; it provides the time and keeps errors. */
 void truth_init(struct truth *t, struct engine *e, uint32_t n_cpus);
 void truth_fini(struct truth *t);
-/* From now on this is what happens to the CPU, and why; culprit: the pid of who did it. */
+/* From now on, the CPU is in `state` because of `cause`. culprit: pid of the culprit, 0 none. */
 void truth_phase(struct truth *t, uint32_t cpu, enum sim_state state, enum sim_cause cause,
 		 int32_t culprit);
-/* The guest's clock was stepped; it was read. */
+/* Note that the guest's clock was stepped, or read. */
 void truth_clock_step(struct truth *t);
 void truth_clock_reading(struct truth *t);
 void truth_switch(struct truth *t, uint32_t cpu, int32_t pid, const char *comm);
 void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *kind,
 		     uint32_t number);
-/* The handler of `taken` begins, now (its time is filled in). */
+/* The handler of `taken` begins now. Sets the time of the handler. */
 void truth_handled(struct truth *t, uint32_t cpu, enum truth_source source,
 		   struct truth_taken taken);
-/* A lost interrupt has its handler, now. */
+/* The handler of a lost interrupt begins now. */
 void truth_lost(struct truth *t, uint32_t cpu, int64_t begin, uint8_t vector);
-/* The incidents as JSON, and by themselves those that miss the threshold by less than 2 %.
- * 0 or -errno. */
+/* Writes the incidents as JSON, and separately those that are slightly shorter than the
+ * threshold, which a report may show or not. Returns 0 or -errno. */
 int truth_write(const struct truth *t, const struct truth_header *header, FILE *to);
 
 #endif

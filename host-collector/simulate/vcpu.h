@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * KVM and QEMU as one vCPU thread sees them: it enters the guest, leaves it by exits, and works off
- * a plan of steps (in KVM, in QEMU, asleep) before it enters again.
+ * Simulates KVM and QEMU for one vCPU thread: it enters the guest, leaves it with an exit, and
+ * executes a list of steps (in KVM, in QEMU, asleep) before it enters again.
  */
 #ifndef SIMULATE_VCPU_H
 #define SIMULATE_VCPU_H
@@ -16,24 +16,24 @@ enum sim_step_kind { STEP_KVM, STEP_VMM, STEP_SLEEP };
 
 struct sim_step {
 	enum sim_step_kind kind;
-	int64_t ns;           /* how long; a sleep of -1: until woken */
-	enum sim_state state; /* a sleep: what it is */
+	int64_t ns;           /* length; -1 for a sleep: until woken */
+	enum sim_state state; /* state during a sleep */
 	enum sim_cause cause;
-	uint32_t task_state; /* a sleep: enum vs_task_state */
+	uint32_t task_state; /* task state during a sleep, enum vs_task_state */
 	const struct sim_stack *stack, *waking_stack;
 	struct host_thread *waker; /* NULL: an interrupt */
-	bool halts, stops;         /* ended by any interrupt; by vcpu_continue only */
+	bool halts, stops; /* sleeps that any interrupt ends; that only vcpu_sim_continue() ends */
 };
 
 enum sim_mode { MODE_IN_KVM, MODE_IN_VMM, MODE_IN_GUEST };
 
-/* Exit reasons of VMX, as far as this guest brings them about. */
+/* Exit reasons of VMX that this guest causes. */
 enum sim_exit {
 	EXIT_EXTERNAL = 1,
-	EXIT_WINDOW = 7, /* interrupts are on again, and one waits */
+	EXIT_WINDOW = 7, /* interrupt window: interrupts are on again and one is pending */
 	EXIT_HLT = 12,
 	EXIT_HYPERCALL = 18,
-	EXIT_RESUME = 24, /* of a guest of its own */
+	EXIT_RESUME = 24, /* VMRESUME of a nested guest */
 	EXIT_IO = 30,
 	EXIT_PAUSE = 40,
 	EXIT_MMIO = 48,
@@ -49,7 +49,7 @@ struct sim_vcpu {
 	struct guest_cpu_sim *guest;
 	bool kvm_events;
 	enum sim_mode mode;
-	struct sim_step steps[VCPU_STEPS_MAX]; /* the first is under way */
+	struct sim_step steps[VCPU_STEPS_MAX]; /* the first one is being executed */
 	size_t n_steps;
 	int64_t step_since;
 	bool step_begun;
@@ -57,22 +57,23 @@ struct sim_vcpu {
 	struct sim_apic apic;
 };
 
-/* All pointers are borrowed for the run. kvm_events: does the recording show KVM's? */
+/* Initializes a vCPU. All pointers are borrowed for the run. kvm_events: the recording contains
+ * KVM's events. */
 void vcpu_sim_init(struct sim_vcpu *v, struct host_thread *thread, struct guest_cpu_sim *guest,
 		   struct truth *truth, bool kvm_events);
-/* In guest mode: leaves the guest, works off `steps`, enters again. */
+/* Leaves the guest, executes `steps` and enters again. The vCPU is in guest mode. */
 void vcpu_sim_exit(struct sim_vcpu *v, enum sim_exit reason, const struct sim_step *steps,
 		   size_t n);
-/* Of KVM's, on the vCPU's thread; nothing in a run without KVM's events. */
+/* Captures an event of KVM on the vCPU thread; does nothing in a run without KVM's events. */
 void vcpu_sim_event(struct sim_vcpu *v, uint16_t type, uint64_t arg0, uint64_t arg1);
-/* The guest has nothing to run. */
+/* The guest halts because it has nothing to run. */
 void vcpu_sim_halt(struct sim_vcpu *v);
 /* An interrupt for the guest is pending. waker NULL: the host's own timer. */
 void vcpu_sim_kick(struct sim_vcpu *v, struct host_thread *waker);
-/* The thread sleeps in `step` as soon as it can be made to, until vcpu_sim_continue. */
+/* Makes the thread sleep in `step` as soon as possible, until vcpu_sim_continue(). */
 void vcpu_sim_stop(struct sim_vcpu *v, const struct sim_step *step, struct host_thread *by);
 void vcpu_sim_continue(struct sim_vcpu *v, struct host_thread *by);
-/* What the guest does changes its share in the blame. */
+/* Records the current state and cause of the vCPU in the truth. */
 void vcpu_sim_tell(struct sim_vcpu *v);
 bool vcpu_sim_in_guest(const struct sim_vcpu *v);
 

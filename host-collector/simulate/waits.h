@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A guest CPU that runs and yet gets nowhere, because what it waits for is somebody else's turn: a
- * lock's owner, a CPU that it has called, a device, a guest of its own. Each begins on the target
- * vCPU, false if not now; `ns` is how long the other side leaves it waiting.
+ * Simulates waits of a guest CPU that runs but makes no progress, because it waits for a lock's
+ * owner, for another CPU that it called, for a device, or for a nested guest. Each function begins
+ * such a wait on the target vCPU and returns false if that is not possible now. `ns` is the length
+ * of the wait.
  */
 #ifndef SIMULATE_WAITS_H
 #define SIMULATE_WAITS_H
 
 #include "host-collector/simulate/world.h"
 
-/* The other vCPU has a lock and loses its pCPU. */
+/* The other vCPU holds a lock and loses its pCPU. */
 bool wait_for_owner(struct world *w, int64_t ns);
-/* The same; this one halts after a short spin and is kicked. */
+/* The same, with a paravirtual lock: this vCPU halts after a short spin and is kicked. */
 bool wait_paravirtual(struct world *w, int64_t ns);
-/* The other vCPU has the lock and keeps it, running. */
+/* The other vCPU holds the lock and keeps running. */
 bool wait_contended(struct world *w, int64_t ns);
-/* The other vCPU has lost its pCPU; now it is called. */
+/* The other vCPU has lost its pCPU; then this one calls it with an IPI. */
 bool wait_for_call(struct world *w, int64_t ns);
-/* A device's status says busy. */
+/* A device's status register shows busy. */
 bool wait_polling(struct world *w, int64_t ns);
-/* The guest's own guest does not come back. */
+/* A nested guest does not exit. */
 bool wait_nested(struct world *w, int64_t ns);
-/* Spins for nothing, while the other vCPU has lost its pCPU for a time of its own. */
+/* Spins with interrupts off, while the other vCPU has lost its pCPU for part of that time. */
 bool wait_beside_steal(struct world *w, int64_t ns);
-/* The guest runs a guest of its own that comes back all the time. */
+/* The guest runs a nested guest that exits all the time. */
 bool nested_life(struct world *w, int64_t ns);
 
 #endif
