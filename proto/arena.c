@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Nothing is freed one by one: protobuf-c's frees are ignored, a reset forgets everything. */
+/* The arena frees no single allocation: it ignores the frees of protobuf-c, and a reset
+ * invalidates all. */
 #include "proto/arena.h"
 
 #include <errno.h>

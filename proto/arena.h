@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A bounded bump allocator behind protobuf-c. A few wire bytes can ask protobuf-c for many bytes
- * of memory (a two-byte sub-message becomes a struct, a pointer and a scan record), so what a peer
- * sends is parsed into storage of bounded size: when it is used up, parsing fails. The storage
- * grows in chunks as it is used, for the bound is far above what an honest message needs.
+ * A bump allocator of bounded size for protobuf-c.
+ *
+ * Some bytes on the wire cost protobuf-c far more bytes of memory: an empty sub-message of two
+ * bytes needs a struct, a pointer and a scan record. The bytes of a peer are therefore parsed into
+ * an arena, and parsing fails when the arena is full. The arena allocates its chunks on demand,
+ * because its limit is far above the need of a normal message.
  */
 #ifndef PROTO_ARENA_H
 #define PROTO_ARENA_H
@@ -14,7 +16,7 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-enum { ARENA_CHUNKS = 20 }; /* each twice as large as the one before */
+enum { ARENA_CHUNKS = 20 }; /* each is twice as large as its predecessor */
 
 struct arena_chunk {
 	uint8_t *data;
@@ -24,22 +26,24 @@ struct arena_chunk {
 struct arena {
 	ProtobufCAllocator allocator;
 	struct arena_chunk chunks[ARENA_CHUNKS];
-	size_t n_chunks, at; /* at: that is being used up */
+	size_t n_chunks, at; /* at: index of the chunk in use */
 	size_t used, limit;
-	/* Since the last reset an allocation was refused: by the limit, for want of memory. */
+	/* An allocation has failed since the last reset: because of the limit; because malloc()
+	 * failed. */
 	bool exhausted, failed;
 };
 
-/* Hands out at most `limit` bytes between two resets. Must not move afterwards: the allocator
- * points into it. */
+/* Initialises an arena that allocates at most `limit` bytes between two resets. Do not move the
+ * arena afterwards: its allocator points to it. */
 void arena_init(struct arena *a, size_t limit);
-/* Makes everything allocated so far invalid. */
+/* Invalidates all allocations. Keeps the chunks. */
 void arena_reset(struct arena *a);
 void arena_fini(struct arena *a);
 
 /*
- * Parses `payload` into the arena; *out is valid until its reset. 0, -EBADMSG (no such message),
- * -E2BIG (it needs more than the arena has), -ENOMEM.
+ * Parses `payload` into the arena. *out is valid until the next reset. Returns 0, -EBADMSG (the
+ * payload is not a message of this type), -E2BIG (the message exceeds the arena's limit) or
+ * -ENOMEM.
  */
 int arena_unpack(struct arena *a, const ProtobufCMessageDescriptor *type, const uint8_t *payload,
 		 size_t len, ProtobufCMessage **out);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Columns to events. The payload comes from a peer: protobuf-c parses it into an arena of fixed
- * size, then every length is checked against the number of events before the first is built.
+ * Decodes columns into events. The payload comes from a peer: protobuf-c parses it into an arena
+ * of bounded size, and the decoder compares all lengths with the number of events before it builds
+ * the first one.
  */
 #include "proto/codec.h"
 

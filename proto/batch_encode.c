@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Events to columns. Two passes: the first checks and counts by type, so that every type's columns
- * get their place in arrays of fixed size; the second fills them. protobuf-c then packs from the
- * arrays. Nothing is allocated but room in `out`.
+ * Encodes events as columns, in two passes. The first pass checks the events and counts them by
+ * type; this gives each type's columns their place in arrays of fixed size. The second pass fills
+ * the columns. protobuf-c then packs the arrays. Only `out` allocates memory.
  */
 #include "proto/codec.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Growth doubles, so appending n bytes one by one costs O(n) copies in all. */
+/* The capacity doubles, so appending n bytes one by one copies O(n) bytes in total. */
 #include "proto/buffer.h"
 
 #include <errno.h>

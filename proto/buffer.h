@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A growable byte buffer; the one owning buffer type of the project. Zero-initialised is empty. */
+/* A growable byte buffer that owns its storage. A buffer of all zeros is empty. */
 #ifndef PROTO_BUFFER_H
 #define PROTO_BUFFER_H
 
@@ -12,14 +12,14 @@ struct byte_buffer {
 	size_t capacity;
 };
 
-/* Room for `more` bytes past len, so that data + len may be written; data is never NULL afterwards,
- * not even for 0 more. 0 or -ENOMEM. */
+/* Reserves space for `more` bytes behind data[len - 1]. On success data is not NULL, even if
+ * `more` is 0. Returns 0 or -ENOMEM. */
 int byte_buffer_reserve(struct byte_buffer *b, size_t more);
-/* Appends `len` bytes. 0 or -ENOMEM (nothing appended). */
+/* Appends `len` bytes. Returns 0, or -ENOMEM and leaves the buffer unchanged. */
 int byte_buffer_append(struct byte_buffer *b, const void *data, size_t len);
-/* Drops `n` bytes from the front, keeping the rest in order. */
+/* Removes the first `n` bytes and moves the rest to the front. */
 void byte_buffer_consume(struct byte_buffer *b, size_t n);
-/* Frees the storage; the buffer is empty and usable again. */
+/* Frees the storage. The buffer is empty afterwards and can be used again. */
 void byte_buffer_fini(struct byte_buffer *b);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Little-endian fields of headers, at any alignment. */
+/* Reads and writes little-endian integers at any alignment. */
 #ifndef PROTO_BYTES_H
 #define PROTO_BYTES_H
 

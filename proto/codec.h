@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Batches: the events of one CPU as columns of deltas (wire.proto, Batch). One codec for guest and
- * host, live and recorded. Encoding allocates nothing per event; decoding writes into storage that
- * the decoder keeps between calls.
+ * The batch codec. A batch holds the events of one CPU, encoded as columns of differences (Batch
+ * in wire.proto). The agent and the collector use the same codec, both live and for recordings.
+ *
+ * Encoding allocates no memory per event. Decoding writes into storage that the decoder owns and
+ * reuses.
  */
 #ifndef PROTO_CODEC_H
 #define PROTO_CODEC_H
@@ -17,37 +19,44 @@ enum { VS_BATCH_EVENTS_MAX = 8192 };
 
 struct batch {
 	uint16_t cpu;
-	uint64_t time_err;  /* bound on every stamp, ticks of the stream clock */
-	uint64_t watermark; /* no event older than this follows on this CPU */
-	uint64_t emitted, dropped_kernel, dropped_user; /* running totals of this CPU */
-	/* Not 0: the sender's clock stood still between these stream times, and its stamps between
-	 * them lie on a straight line all the same (wire.proto). */
+	uint64_t time_err;  /* bound on the error of each stamp, ticks of the stream clock */
+	uint64_t watermark; /* stream time; no older event of this CPU follows */
+	uint64_t emitted, dropped_kernel, dropped_user; /* totals of this CPU, events */
+	/* If not 0: stream times of two clock samples between which the VMM paused the sender. The
+	 * stamps between them were interpolated as if the clock had not stopped (wire.proto). */
 	uint64_t chord_begin, chord_end;
 	size_t n_events;
-	struct vs_event *events; /* borrowed: caller's on encode, the decoder's on decode */
+	struct vs_event *events; /* borrowed from the caller (encode) or decoder (decode) */
 };
 
 struct batch_encoder;
 struct batch_decoder;
 
-/* NULL on ENOMEM. The scratch storage is bounded by VS_BATCH_EVENTS_MAX. */
+/* Returns NULL if out of memory. VS_BATCH_EVENTS_MAX bounds the memory of the encoder. */
 struct batch_encoder *batch_encoder_new(void);
 void batch_encoder_free(struct batch_encoder *e);
-/* From here on types that event.h does not have are encoded too: for one who passes on what a newer
- * peer sent. */
+/* Makes the encoder accept event types that event.h does not define. A program that forwards the
+ * events of a newer peer needs this. */
 void batch_encoder_relay(struct batch_encoder *e);
-/* Appends the Batch message to `out`. Events must all be of b->cpu and in time order (equal times
- * allowed). 0, -E2BIG (more than VS_BATCH_EVENTS_MAX), -EINVAL (another cpu, a time before its
- * predecessor's, a type that event.h does not have; nothing is appended), -ENOMEM. */
+/* Appends the Batch message to `out`. All events must be of b->cpu and in order of time; equal
+ * times are allowed. Returns 0, -E2BIG (more than VS_BATCH_EVENTS_MAX events), -EINVAL (an event
+ * of another CPU, an event older than its predecessor, or a type that event.h does not define) or
+ * -ENOMEM. On error nothing is appended. */
 int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buffer *out);
 
-/* NULL on ENOMEM. Owns what it decodes into. Freeing NULL is allowed. */
+/* Returns NULL if out of memory. batch_decoder_free() accepts NULL. */
 struct batch_decoder *batch_decoder_new(void);
 void batch_decoder_free(struct batch_decoder *d);
-/* Decodes and validates a Batch payload; out->events is valid until the next call. What comes out
- * is in time order, of one CPU below VS_CPUS_MAX, with types of 1 and above. Types that event.h
- * does not have are kept (a newer peer's): up to 192 of them in one batch with their fields, any
- * others with time, seq and type alone (65535 for a type above that). 0, -EBADMSG, -E2BIG, -ENOMEM.
+/*
+ * Decodes and validates a Batch payload. out->events is valid until the next call. The decoded
+ * events are in order of time, of one CPU below VS_CPUS_MAX, and have types of 1 and above.
+ *
+ * The decoder keeps events of types that event.h does not define (a newer peer sends them): up to
+ * 192 such types per batch with all fields, further types with time, seq and type only. A type
+ * above 65535 becomes 65535.
+ *
+ * Returns 0, -EBADMSG (malformed), -E2BIG (too many events, a CPU number out of range, or a
+ * payload that exceeds the decoder's memory) or -ENOMEM.
  */
 int batch_decode(struct batch_decoder *d, const uint8_t *payload, size_t len, struct batch *out);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The prediction that both halves of the batch codec make (wire.proto, Column). Most events name
- * the task that is on the CPU, and that is known from the last switch: those fields cost nothing.
+ * The predictions that the encoder and the decoder of batches share (Column in wire.proto). Most
+ * events name the task that runs on the CPU, which is known from the last task switch. A field
+ * that equals its prediction takes almost no space.
  */
 #ifndef PROTO_CODEC_PREDICT_H
 #define PROTO_CODEC_PREDICT_H
@@ -9,31 +10,32 @@
 #include "proto/event.h"
 
 /*
- * Where a batch keeps what belongs to a type: types below VS_EVENT_TYPE_LIMIT have a slot each, and
- * the others that occur in the batch (a newer peer's) get the slots behind those. Beyond
- * BATCH_NEW_TYPES_MAX of them, and from EVENT_TYPE_MAX on, a type has no slot: its events keep
- * their time and number, and lose their fields.
+ * The slot of an event type is the index of its data in the codec's arrays. A type below
+ * VS_EVENT_TYPE_LIMIT is its own slot. The first BATCH_NEW_TYPES_MAX other types of a batch (a
+ * newer peer sends them) get the slots above. Any further type, and EVENT_TYPE_MAX, has no slot:
+ * its events keep their time, seq and type, and lose the other fields.
  */
 enum {
 	BATCH_NEW_TYPES_MAX = 192,
 	BATCH_SLOTS = VS_EVENT_TYPE_LIMIT + BATCH_NEW_TYPES_MAX,
-	EVENT_TYPE_MAX = 0xffff, /* stands for every type that struct vs_event cannot hold */
+	EVENT_TYPE_MAX = 0xffff, /* replaces each type that does not fit in struct vs_event */
 };
 
 struct type_slots {
-	unsigned char of_new[EVENT_TYPE_MAX - VS_EVENT_TYPE_LIMIT]; /* 0: none */
+	/* Indexed by type - VS_EVENT_TYPE_LIMIT; 0: no slot. */
+	unsigned char of_new[EVENT_TYPE_MAX - VS_EVENT_TYPE_LIMIT];
 	vs_u16 new_types[BATCH_NEW_TYPES_MAX];
 	vs_u32 n_new;
 };
 
-/* No slot for a new type from here on. */
+/* Removes the slots of all new types. */
 static inline void type_slots_reset(struct type_slots *s)
 {
 	while (s->n_new)
 		s->of_new[s->new_types[--s->n_new] - VS_EVENT_TYPE_LIMIT] = 0;
 }
 
-/* 0: it has none. */
+/* Returns the slot of `type`, 0 if it has none. */
 static inline vs_u32 type_slot(const struct type_slots *s, vs_u32 type)
 {
 	if (type < VS_EVENT_TYPE_LIMIT)
@@ -41,7 +43,7 @@ static inline vs_u32 type_slot(const struct type_slots *s, vs_u32 type)
 	return type >= EVENT_TYPE_MAX ? 0 : s->of_new[type - VS_EVENT_TYPE_LIMIT];
 }
 
-/* The slot of a type that occurs; 0: there is none left. */
+/* Returns the slot of `type` and assigns one if needed; 0 if none is free. */
 static inline vs_u32 type_slot_get(struct type_slots *s, vs_u32 type)
 {
 	vs_u32 slot = type_slot(s, type);
@@ -59,7 +61,7 @@ static inline vs_u32 type_slots_used(const struct type_slots *s)
 	return VS_EVENT_TYPE_LIMIT + s->n_new;
 }
 
-/* Part of the wire format. A reader refuses bits it does not know. */
+/* The wire format contains these bits. A reader refuses a column with unknown bits. */
 enum column_predict {
 	PREDICT_PID_CURRENT = 1,
 	PREDICT_PID2_CURRENT = 2,
@@ -96,13 +98,13 @@ static inline vs_u64 unzigzag64(vs_u64 coded)
 	return coded >> 1 ^ (0 - (coded & 1));
 }
 
-/* `slot` is that of the event's type, below BATCH_SLOTS. */
+/* Returns the prediction of pid. slot: of the event's type, below BATCH_SLOTS. */
 static inline vs_s32 predict_pid(const struct predictor *p, vs_u32 slot, vs_u32 predict)
 {
 	return predict & PREDICT_PID_CURRENT ? p->current : p->previous[slot].pid;
 }
 
-/* After pid was learned. */
+/* Returns the prediction of pid2. Call predictor_learn_pid() first. */
 static inline vs_s32 predict_pid2(const struct predictor *p, vs_u32 slot, vs_u32 predict)
 {
 	return predict & PREDICT_PID2_CURRENT ? p->current : p->previous[slot].pid2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CRC-32C (Castagnoli, RFC 3720 appendix B.4), reflected, by the SSE4.2 instruction where the CPU
- * has it (a few GB/s) and by a 16-entry table where it has not.
+ * CRC-32C (Castagnoli, RFC 3720 appendix B.4), reflected. Uses the SSE4.2 instruction if the CPU
+ * has it (some GB/s), else a table of 16 entries.
  */
 #include "proto/frame.h"
 

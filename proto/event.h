@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The event record: one fixed-size struct for everything that either kernel did, written by the
- * BPF programs, carried by batches, read by the model. Its fields mean what the table below says.
+ * The event record: one struct of fixed size for each event of either kernel. The BPF programs
+ * write it, batches carry it and the model reads it. VS_EVENT_TYPES defines the meaning of its
+ * fields.
  *
- * Included by BPF programs too: nothing but fixed-width types here. The numbers are part of the
- * wire format: append, never renumber.
+ * BPF programs include this header: use fixed-width types only. The wire format contains the
+ * numbers: append new ones, never change one.
  */
 #ifndef PROTO_EVENT_H
 #define PROTO_EVENT_H
@@ -24,9 +25,10 @@ typedef int32_t vs_s32;
 #endif
 
 /*
- * `time` is CLOCK_MONOTONIC nanoseconds as it leaves the kernel, and ticks of the stream's clock
- * (enum stream_clock in message.h) once a capturer has converted it. `seq` counts what the probes
- * of this CPU attempted to emit, including what was dropped, so a gap is a loss.
+ * `time`: in the kernel, nanoseconds of CLOCK_MONOTONIC; after the capture has converted it, ticks
+ * of the stream clock (enum stream_clock in message.h). `seq` counts the events that the kernel's
+ * programs on this CPU tried to emit. It counts dropped events too, so a gap in the sequence is a
+ * loss.
  */
 struct vs_event {
 	vs_u64 time;
@@ -40,10 +42,10 @@ struct vs_event {
 };
 
 /*
- * X(number, NAME, "name", pid, pid2, arg0, arg1). "pid" is always a kernel thread id (tid);
- * "current" is the task on the CPU when the event fired; for a wake-up in the host's stream it is
- * the task that asked for it, even if another CPU carried it out. An empty string: the field is
- * zero.
+ * X(number, NAME, "name", pid, pid2, arg0, arg1). "pid" is a kernel thread id (tid). "current" is
+ * the task on the CPU at the time of the event. In a wake-up of the host's stream, "current" is
+ * the task that requested the wake-up, even if another CPU performed it. An empty string means
+ * that the field is zero.
  */
 #define VS_EVENT_TYPES(X)                                                                          \
 	X(1, LOST, "lost", "", "", "number of events lost, 0 unknown",                             \
@@ -88,8 +90,8 @@ struct vs_event {
 	X(41, KVM_WAKEUP, "kvm_vcpu_wakeup", "vCPU thread", "", "ns since it halted",              \
 	  "1 if it slept, 0 if polling sufficed | 1 << 32 if an event ended it")                   \
 	X(42, KVM_PLE_WINDOW, "kvm_ple_window", "vCPU thread", "", "new window", "old window")     \
-	/* 43 to 51: an interrupt's way. These come from whatever task or interrupted task raises  \
-	 * one, of any VM of this machine: the kernel does not say of which. */                    \
+	/* 43 to 51: an interrupt between its source and the guest. Any task of any VM may emit    \
+	 * these events, also a task that an interrupt interrupted. They do not name the VM. */    \
 	X(43, KVM_MSI, "kvm_msi_set_irq", "current", "", "MSI address", "MSI data (0..7 vector)")  \
 	X(44, KVM_SET_IRQ, "kvm_set_irq", "current", "", "gsi | level << 32", "source id")         \
 	X(45, KVM_IPI, "kvm_apic_ipi", "current (the sender's vCPU thread)", "",                   \
@@ -120,13 +122,14 @@ enum vs_event_type {
 	VS_EVENT_TYPES(X)
 #undef X
 		VS_EVENT_TYPE_LIMIT =
-			64 /* the types above are below it; a newer peer's may not be */
+			64 /* above all types here; a newer peer may send greater ones */
 };
 
-/* Stands for every task that a filter by name leaves out (Config.tasks): above any real id. */
+/* Replaces the id of each task that the task filter excludes (Config.tasks). Above all real ids. */
 enum { VS_TASK_OTHER = 0x7fffffff };
 
-/* Why a task left its CPU: the kernel's own bits (include/linux/sched.h, stable since 4.14). */
+/* State of a task that left its CPU: bits of the kernel (include/linux/sched.h, stable since
+ * 4.14). */
 enum vs_task_state {
 	VS_TASK_RUNNING = 0,
 	VS_TASK_INTERRUPTIBLE = 0x1,
@@ -136,11 +139,11 @@ enum vs_task_state {
 	VS_TASK_EXIT = 0x30, /* dead | zombie */
 	VS_TASK_PARKED = 0x40,
 	VS_TASK_DEAD = 0x80,
-	VS_TASK_IDLE = 0x400, /* beside UNINTERRUPTIBLE: an idle kernel thread's, no load */
+	VS_TASK_IDLE = 0x400, /* with UNINTERRUPTIBLE: an idle kernel thread, not counted as load */
 	VS_TASK_FROZEN = 0x8000,
 };
 
-/* The interrupt vectors that have a tracepoint pair and that a guest's scheduling depends on. */
+/* Interrupt vectors with a pair of tracepoints that the scheduling of a guest depends on. */
 enum vs_vector {
 	VS_VECTOR_LOCAL_TIMER = 1,
 	VS_VECTOR_RESCHEDULE = 2,
@@ -149,26 +152,28 @@ enum vs_vector {
 };
 
 /*
- * A guest's TASK_STACK is emitted by its CPU as it happens: a sample, or VS_STACK_WAITER just
- * before the SCHED_SWITCH that begins a wait. What the ids stand for follows in frames
- * FRAME_GUEST_STACK: with pid 0 for a kernel's stack, with the process for a user's.
+ * TASK_STACK (guest): the CPU emits it when it takes the stack. This is either a sample, or
+ * VS_STACK_WAITER right before the SCHED_SWITCH that begins a wait. The frames of a stack id
+ * follow in FRAME_GUEST_STACK: with pid 0 for a kernel stack, with the pid of the process for a
+ * user stack.
  *
- * A STACK event explains one wait of task `pid2`. It is known only when the wait is over, so its
- * time lies inside the wait, just before its end; the wait began `duration` before that (+-1 ms).
- * No CPU emits it: it travels in batches of VS_CPU_COLLECTOR, which have seq numbers of their own.
+ * STACK (host): explains one wait of task `pid2`. The collector knows it only after the wait, so
+ * its time is inside the wait, right before the end. The wait began `duration` earlier (+-1 ms).
+ * The event comes from no CPU: batches of VS_CPU_COLLECTOR carry it and have their own sequence
+ * numbers.
  */
 enum vs_stack_role {
-	VS_STACK_WAITER = 1, /* where `pid` (= pid2) left the CPU when the wait began */
+	VS_STACK_WAITER = 1, /* where `pid` (= pid2) left the CPU at the begin of the wait */
 	VS_STACK_WAKER = 2,  /* where `pid` was when it woke `pid2` */
-	/* Where `pid` (= pid2) was on its CPU when a timer looked; explains no wait, and the
+	/* Where `pid` (= pid2) was on its CPU when the sampling timer fired. Explains no wait; the
 	 * duration is the timer's period. */
 	VS_STACK_SAMPLE = 3,
-	/* As VS_STACK_WAITER, of a wait shorter than those that all bring their stack. It stands
-	 * for the thread's shorter waits since the last that brought one. */
+	/* Like VS_STACK_WAITER, but for a wait that is too short to always have a stack. It
+	 * represents the shorter waits of the thread since its last such event. */
 	VS_STACK_SHORT = 4,
 };
 
-/* The "CPU" of events that the collector itself adds to the host's stream. */
+/* The CPU number of events that the collector itself adds to the host's stream. */
 enum { VS_CPU_COLLECTOR = 1023 };
 
 #endif

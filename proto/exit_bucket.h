@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How long a VM-exit took, sorted into buckets: each power of two of nanoseconds in four equal
- * parts, so a bucket's middle is at most 12.5 % off; what is longer than the last goes there, too.
- * Included by BPF programs and by userspace.
+ * A histogram of the durations of VM-exits. Each power of two of nanoseconds has four buckets of
+ * equal width, so the middle of a bucket is at most 12.5 % off. The last bucket also counts all
+ * longer durations. BPF programs and user space include this header.
  */
 #ifndef PROTO_EXIT_BUCKET_H
 #define PROTO_EXIT_BUCKET_H
@@ -14,13 +14,13 @@ enum {
 	VS_EXIT_BUCKETS = 4 * VS_EXIT_BUCKET_RANGES,
 };
 
-/* 0..3 ns are buckets of their own; then 4 and 5, 6 and 7, ... */
+/* Returns the bucket of `ns`. 0 to 3 ns have one bucket each; then 4 and 5, 6 and 7, and so on. */
 static inline __attribute__((always_inline)) vs_u32 exit_bucket_of(vs_u64 ns)
 {
 	vs_u32 range = 0, bucket;
 	vs_u64 rest = ns;
 
-	/* Without a loop or a builtin: the verifier and every compiler take it. */
+	/* No loop and no builtin: the verifier and all compilers accept this. */
 	if (rest >> 32) {
 		range += 32;
 		rest >>= 32;
@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) vs_u32 exit_bucket_of(vs_u64 ns)
 	return bucket < VS_EXIT_BUCKETS ? bucket : VS_EXIT_BUCKETS - 1;
 }
 
-/* The middle of a bucket. */
+/* Returns the middle of a bucket, in ns. */
 static inline vs_u64 exit_bucket_middle_ns(vs_u32 bucket)
 {
 	const vs_u32 range = bucket / 4 + 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Writing frames, taking whole ones apart, judging their order. The stream search is
- * frame_reader.c. The zstd contexts are kept between frames: creating one costs more than using it.
+ * Writes and parses frames and checks their order; frame_reader.c searches a stream for them. The
+ * zstd contexts live as long as their owner, because creating one costs more than using it.
  */
 #include "proto/frame.h"
 

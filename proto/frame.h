@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Frames: what a channel carries and a recording stores. Little-endian header, then the payload
- * (one message of wire.proto, zstd-compressed if VS_FRAME_ZSTD).
+ * Frames are the unit that a channel carries and a recording stores. A frame is a little-endian
+ * header and a payload: one message of wire.proto, compressed with zstd if VS_FRAME_ZSTD is set.
  *
  *   0  4  magic "VCSF"
  *   4  1  version (1)
@@ -9,10 +9,10 @@
  *   6  2  flags
  *   8  4  payload_bytes, as stored
  *  12  4  raw_bytes, after decompression (= payload_bytes if not compressed)
- *  16  8  session_id, random per connection attempt
+ *  16  8  session_id, random for each connection attempt
  *  24  4  frame_seq, from 0 in each session: a gap is a lost frame, a step back is a replay
  *  28  4  CRC32C of the stored payload
- *  32  4  CRC32C of header bytes 0..31, so that a damaged length is known at once
+ *  32  4  CRC32C of header bytes 0..31; a reader detects a damaged length at once
  */
 #ifndef PROTO_FRAME_H
 #define PROTO_FRAME_H
@@ -26,7 +26,7 @@
 enum {
 	VS_FRAME_VERSION = 1,
 	VS_FRAME_HEADER_BYTES = 36,
-	VS_FRAME_PAYLOAD_MAX = 512 * 1024, /* the largest legal batch fits, compressible or not */
+	VS_FRAME_PAYLOAD_MAX = 512 * 1024, /* enough for the largest batch without compression */
 	VS_FRAME_RAW_MAX = 1024 * 1024,
 };
 
@@ -40,8 +40,8 @@ enum frame_kind {
 	FRAME_ECHO_REPLY = 5,
 	FRAME_CLOCK_SAMPLE = 6,
 	FRAME_KERNEL_LOG = 7,
-	FRAME_GUEST_STACK = 8, /* a Stack that a guest's TASK_STACK events name */
-	FRAME_CONFIG = 9,      /* the host's */
+	FRAME_GUEST_STACK = 8, /* a Stack whose id the guest's TASK_STACK events contain */
+	FRAME_CONFIG = 9,      /* from the host to the agent */
 	FRAME_CONFIG_REPLY = 10,
 	FRAME_VM_INFO = 16,
 	FRAME_ECHO_OBSERVATION = 17,
@@ -54,8 +54,9 @@ enum frame_kind {
 	FRAME_TASK_ORIGINS = 24,
 };
 
-/* Who may send a kind, bits; 0: this version does not know it. */
+/* Bits: the programs that may send a kind. */
 enum frame_sender { FRAME_BY_AGENT = 1, FRAME_BY_COLLECTOR = 2 };
+/* Returns bits of enum frame_sender; 0 if this version does not know the kind. */
 unsigned int frame_kind_senders(uint8_t kind);
 
 struct frame_header {
@@ -69,97 +70,104 @@ struct frame_header {
 	uint32_t payload_crc;
 };
 
-/* A whole frame inside somebody else's memory: bytes is header + stored payload. */
+/* A complete frame in memory of another owner. bytes: header and stored payload. */
 struct frame_view {
 	struct frame_header header;
 	const uint8_t *bytes;
 	size_t len;
 };
 
-/* Continues `crc`, which is 0 at the start. */
+/* Continues the CRC32C `crc` with `data` and returns the result. Start with 0. */
 uint32_t frame_crc32c(uint32_t crc, const void *data, size_t len);
 
-struct frame_writer; /* a zstd context and the session's counter */
-/* NULL on ENOMEM. */
+struct frame_writer; /* owns a zstd context and the sequence number of the session */
+/* Returns NULL if out of memory. */
 struct frame_writer *frame_writer_new(uint64_t session_id);
 void frame_writer_free(struct frame_writer *w);
-/* Appends one frame; compresses (zstd -1) when that makes it smaller. 0, -E2BIG, -ENOMEM; on error
- * nothing is appended and no frame_seq is used up. */
+/* Appends one frame to `out`. Compresses the payload (zstd level 1) if that makes it smaller.
+ * Returns 0, -E2BIG (the payload exceeds a limit) or -ENOMEM. On error it appends nothing and uses
+ * no frame_seq. */
 int frame_write(struct frame_writer *w, enum frame_kind kind, const uint8_t *payload, size_t len,
 		struct byte_buffer *out);
-/* Gives a whole frame, made earlier by frame_write, the place in a session that it leaves with. */
+/* Sets the session id and the sequence number of a complete frame and updates the header's CRC. */
 void frame_restamp(uint8_t *frame, uint64_t session_id, uint32_t frame_seq);
 
-/* Takes the header apart; checks magic, version, sizes and the header's CRC, not the payload's. 0,
- * -EAGAIN (fewer than VS_FRAME_HEADER_BYTES), -EBADMSG (no magic), -EPROTONOSUPPORT (another
- * version), -EILSEQ (the header's CRC is wrong), -E2BIG (sizes that no writer of ours makes). */
+/* Parses a header. Checks magic, version, sizes and the CRC of the header, but not the payload.
+ * Returns 0, -EAGAIN (fewer than VS_FRAME_HEADER_BYTES), -EBADMSG (no magic), -EPROTONOSUPPORT
+ * (another version), -EILSEQ (wrong header CRC) or -E2BIG (sizes that frame_write() never
+ * produces). */
 int frame_header_parse(const uint8_t *bytes, size_t len, struct frame_header *header);
-/* A whole frame at the start of `bytes`, both CRCs checked. 0, what frame_header_parse says,
- * -EAGAIN (the payload is not all there), -EILSEQ (the payload's CRC is wrong). */
+/* Parses a complete frame at the start of `bytes` and checks both CRCs. Returns 0, an error of
+ * frame_header_parse(), -EAGAIN (the payload is not complete) or -EILSEQ (wrong payload CRC). */
 int frame_parse(const uint8_t *bytes, size_t len, struct frame_view *frame);
 
 struct frame_reader_stats {
-	uint64_t frames;        /* good ones */
-	uint64_t skipped_bytes; /* passed over to find the next good frame */
-	uint64_t bad_crc;       /* frames whose header or payload was damaged */
-	uint64_t bad_length;    /* headers with sizes that no writer of ours makes */
+	uint64_t frames;        /* valid frames */
+	uint64_t skipped_bytes; /* skipped in the search for a valid frame */
+	uint64_t bad_crc;       /* frames with a damaged header or payload */
+	uint64_t bad_length;    /* headers with sizes that frame_write() never produces */
 	uint64_t bad_version;   /* frames of another version */
-	uint64_t abandoned;     /* frames that never became whole */
-	uint64_t resyncs;       /* good frames that came after something else */
+	uint64_t abandoned;     /* incomplete frames that frame_reader_abandon() gave up */
+	uint64_t resyncs;       /* valid frames after skipped bytes */
 };
 
 /*
- * Finds frames in a byte stream of any quality. After anything that is no good frame, the search
- * goes on one byte later, so that damage costs the damaged frames only.
+ * Finds frames in a byte stream that may be damaged. After bytes that are not a valid frame, the
+ * search continues one byte later, so damage costs only the damaged frames.
  */
 struct frame_reader {
 	struct byte_buffer pending;
-	size_t consumed;      /* of pending: handed out or passed over */
-	size_t rescan_credit; /* bytes that may yet be looked at twice, see frame_reader.c */
+	size_t consumed;      /* bytes of `pending` that were returned or skipped */
+	size_t rescan_credit; /* bytes that the search may check again, see frame_reader.c */
 	bool out_of_sync;
 	struct frame_reader_stats stats;
 };
-/* Frees what waits; the reader itself is the caller's. */
 void frame_reader_init(struct frame_reader *r);
+/* Frees the pending bytes, not the reader itself. */
 void frame_reader_fini(struct frame_reader *r);
-/* Adds bytes from the channel. Memory is bounded by twice one largest frame plus `len`, if the
- * frames were taken out before. 0, -ENOMEM. */
+/* Adds bytes from the channel. Returns 0 or -ENOMEM. If the caller takes all frames after each
+ * call, the reader needs at most two frames of the largest size plus `len` bytes of memory. */
 int frame_reader_push(struct frame_reader *r, const uint8_t *data, size_t len);
-/* The next good frame, valid until the next call on this reader: 1, or 0 if more bytes are
- * needed. */
+/* Finds the next valid frame; it is valid until the next call on this reader. Returns 1, or 0 if
+ * the reader needs more bytes. */
 int frame_reader_next(struct frame_reader *r, struct frame_view *frame);
-/* True while the beginning of a frame waits for its rest. */
+/* Returns true if the pending bytes begin with an incomplete frame. */
 bool frame_reader_is_partial(const struct frame_reader *r);
 /*
- * Gives up the frame whose beginning waits, and searches behind it. For a caller with a clock: a
- * peer that died in the middle of a frame would else hide what its successor sends until as many
- * bytes have arrived as the dead frame announced. Call it when one frame stayed partial for a few
- * seconds, then frame_reader_next again.
+ * Gives up an incomplete frame and continues the search behind its first byte. Call this if a
+ * frame stays incomplete for some seconds, then call frame_reader_next() again. Otherwise, if a
+ * peer ends in the middle of a frame, the reader takes the bytes of the next peer for the rest of
+ * that frame.
  */
 void frame_reader_abandon(struct frame_reader *r);
 
-/* Decompresses frame payloads; owns the output. */
+/* Decompresses frame payloads. Owns the output. */
 struct frame_unpacker;
-/* NULL on ENOMEM. Freeing NULL is allowed. */
+/* Returns NULL if out of memory. frame_unpacker_free() accepts NULL. */
 struct frame_unpacker *frame_unpacker_new(void);
 void frame_unpacker_free(struct frame_unpacker *u);
-/* The raw payload of a CRC-checked frame, valid until the next call. 0, -EBADMSG (zstd error or
- * raw_bytes lies), -E2BIG, -ENOMEM. */
+/* Returns the decompressed payload of a frame whose CRCs are valid. It is valid until the next
+ * call and as long as the frame. Returns 0, -EBADMSG (zstd error, or raw_bytes is wrong), -E2BIG
+ * or -ENOMEM. */
 int frame_unpack(struct frame_unpacker *u, const struct frame_view *frame, const uint8_t **payload,
 		 size_t *len);
 
 enum { VS_RETIRED_SESSIONS = 8 };
 
-/* Judges a session's frame_seq: 0 in order, > 0 frames lost before this one, < 0 -EALREADY: a
- * replayed frame, drop it. A new session_id starts a new order; the last few that it replaced stay
- * known, so that what a channel's backlog still held of them is a replay too. */
+/* The order of the frames of one channel. */
 struct frame_order {
 	bool started;
 	uint64_t session_id;
 	uint32_t next;
-	uint32_t n_retired; /* in all; the newest VS_RETIRED_SESSIONS are kept */
-	uint64_t retired[VS_RETIRED_SESSIONS];
+	uint32_t n_retired;                    /* sessions replaced so far */
+	uint64_t retired[VS_RETIRED_SESSIONS]; /* ids of the newest of them */
 };
+/*
+ * Checks the session and the sequence number of a frame. Returns 0 if the frame is in order, the
+ * number of frames lost before it if there is a gap, or -EALREADY for a replayed frame, which the
+ * caller must drop. A new session_id starts a new sequence. A frame of one of the last
+ * VS_RETIRED_SESSIONS replaced sessions is a replay.
+ */
 int64_t frame_order_check(struct frame_order *o, const struct frame_header *h);
 
 #endif

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The search for frames in a stream. Damage is searched byte by byte for the next frame, which a
- * hostile peer could use to have every byte checked thousands of times (headers that are all
- * right, each announcing the largest payload). So looking again draws on a credit, which grows
- * with the bytes that arrive; when it is used up, a damaged frame is passed over as a whole.
+ * Searches for frames in a stream. After damage, the search tries each byte as the begin of a
+ * frame. A hostile peer could send many valid headers that each announce the largest payload, and
+ * so make the reader check each byte thousands of times. Each repeated check therefore uses a
+ * credit that grows with the received bytes. Without credit, the reader skips a damaged frame as a
+ * whole.
  */
 #include "proto/frame.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two buffers: callers fill one while the thread writes the other. The thread may hang in write()
- * for ever; so it is detached, and whoever comes last, it or log_writer_free(), frees the memory.
+ * Uses two buffers: callers fill one while the thread writes the other. The thread may block in
+ * write() forever. It is therefore detached, and the last of the thread and log_writer_free()
+ * frees the memory.
  */
 #include "proto/log_writer.h"
 

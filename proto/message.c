@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The messages that both sides of a channel send. Unpacking goes through an arena whose size
- * follows from the payload's, so that a small message costs little and no message much.
+ * Messages that both sides of a channel send. Unpacking uses an arena whose limit depends on the
+ * size of the payload, so the memory that a message can use is proportional to its size.
  */
 #include "proto/message.h"
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Typed, bounded forms of everything in wire.proto except Batch (codec.h). Packing writes a frame
- * payload; unpacking validates (counts, CPU numbers, enums) and copies into the caller's struct, so
- * no code behind this header ever sees a length or a pointer that a peer chose.
+ * Typed structs of bounded size for all messages of wire.proto except Batch (codec.h). Packing
+ * writes the payload of a frame. Unpacking checks counts, CPU numbers and enums and copies into
+ * the caller's struct, so the callers handle no length and no pointer from a peer.
  *
- * Texts come out NUL-terminated, as valid UTF-8 (other bytes become U+FFFD), cut between characters
- * at their field's size. They may hold control characters: whoever shows them escapes them.
+ * Unpacked texts are NUL-terminated, valid UTF-8 (invalid bytes become U+FFFD) and cut between
+ * characters at the size of their field. They may contain control characters: escape them for
+ * display.
  *
- * All *_pack functions append to `out` and return 0, -E2BIG (a count above its array) or -ENOMEM;
- * texts must be NUL-terminated. All *_unpack functions return 0, -EBADMSG (not this message, or a
- * value that has no meaning), -E2BIG (a bound of this header exceeded) or -ENOMEM; on error the
- * struct is unspecified but needs no cleaning up. None keeps a reference to `payload`.
+ * All *_pack functions append to `out` and return 0, -E2BIG (a count exceeds its array) or
+ * -ENOMEM. Texts must be NUL-terminated. All *_unpack functions return 0, -EBADMSG (not this
+ * message, or an invalid value), -E2BIG (a limit of this header exceeded) or -ENOMEM. After an
+ * error the content of the struct is undefined and needs no cleanup. No function keeps a reference
+ * to `payload`.
  */
 #ifndef PROTO_MESSAGE_H
 #define PROTO_MESSAGE_H
@@ -29,17 +31,17 @@ enum {
 	VS_CPUS_MAX = 1024,
 	VS_THREADS_MAX = 2048,
 	VS_TASK_ORIGINS_MAX = 64,
-	VS_CGROUP_MAX = 256, /* a path, with the final NUL */
+	VS_CGROUP_MAX = 256, /* a path, with its NUL */
 	VS_STACK_FRAMES_MAX = 128,
-	VS_LOG_TEXT_MAX = 512, /* a kernel log line; longer ones are cut */
+	VS_LOG_TEXT_MAX = 512, /* a line of the kernel's log; longer ones are cut */
 	VS_LOG_LINES_MAX = 64,
 	VS_CHECKPOINTS_MAX = 65536,
 	VS_EXIT_CELLS_MAX = 4096,
 };
 
-/* Bits of a hello's `features`. */
+/* Bits of message_hello.features. */
 enum protocol_feature {
-	FEATURE_CONFIG = 1, /* guest: takes a Config; host: knows what a ConfigReply is */
+	FEATURE_CONFIG = 1, /* agent: accepts a Config; host: understands a ConfigReply */
 };
 
 enum stream_role { STREAM_ROLE_HOST = 1, STREAM_ROLE_GUEST = 2 };
@@ -55,19 +57,19 @@ enum note_kind {
 	NOTE_CHANNEL_UP = 1,
 	NOTE_CHANNEL_DOWN = 2,
 	NOTE_VM_GONE = 3,
-	NOTE_PROTOCOL = 4,  /* a bad frame, an unknown version; text says what */
-	NOTE_THREADS = 5,   /* vCPU threads changed */
-	NOTE_SIMULATED = 6, /* this recording was made by the simulator */
-	NOTE_VM_PAUSED = 7, /* QEMU says that it stopped the VM (QMP STOP) */
+	NOTE_PROTOCOL = 4,  /* a malformed frame or an unknown version; details in the text */
+	NOTE_THREADS = 5,   /* the vCPU threads changed */
+	NOTE_SIMULATED = 6, /* the simulator made this recording */
+	NOTE_VM_PAUSED = 7, /* QEMU stopped the VM (QMP STOP) */
 	NOTE_VM_RESUMED = 8,
-	NOTE_IMPORTED = 9,        /* made from what another tracer recorded; text says from what */
-	NOTE_MIGRATION = 10,      /* QEMU says that it migrates the VM (QMP MIGRATION) */
-	NOTE_MIGRATION_OVER = 11, /* it no longer does: completed, failed, cancelled */
-	NOTE_VM_EVENT = 12,       /* something else that QEMU said of the VM; text says what */
-	NOTE_LEVEL = 13,          /* from here on more, or less, of KVM is told; text says which */
-	NOTE_GUEST_CONFIG = 14,   /* what of our wishes the agent has in force; text says it */
+	NOTE_IMPORTED = 9,        /* made from another tracer's recording; the text names it */
+	NOTE_MIGRATION = 10,      /* QEMU migrates the VM (QMP MIGRATION) */
+	NOTE_MIGRATION_OVER = 11, /* the migration completed, failed or was cancelled */
+	NOTE_VM_EVENT = 12,       /* another QMP event of the VM; details in the text */
+	NOTE_LEVEL = 13,          /* the level changed; the text names the new one */
+	NOTE_GUEST_CONFIG = 14,   /* the agent's configuration in force, as text */
 };
-enum { NOTE_KIND_LAST = NOTE_GUEST_CONFIG }; /* a note of a later kind is not unpacked */
+enum { NOTE_KIND_LAST = NOTE_GUEST_CONFIG }; /* unpacking refuses a note of a later kind */
 
 struct message_clock_sample {
 	uint64_t tsc;
@@ -77,7 +79,7 @@ struct message_clock_sample {
 	uint64_t realtime_ns;
 };
 
-/* Where the guest's printk clock stood: dmesg_ns at stream time `time`, +-`err` ticks of it. */
+/* A point of the guest's printk clock: it read `ns` at stream time `time`, +- `err` ticks. */
 struct message_dmesg_point {
 	bool known;
 	uint64_t time;
@@ -85,7 +87,7 @@ struct message_dmesg_point {
 	uint64_t err;
 };
 
-/* See clock/pvclock.h; mul is not 0, shift within -31..31. */
+/* A kvmclock line, see clock/pvclock.h. mul is not 0, shift is within -31..31. */
 struct message_vm_clock_pvclock {
 	bool known;
 	int8_t shift;
@@ -111,15 +113,15 @@ struct message_hello {
 	char boot_id[VS_TEXT_MAX];
 	struct message_dmesg_point dmesg;
 	uint32_t tick_hz;
-	uint64_t suspended_ns; /* how long this machine was suspended since its boot */
-	uint32_t watchdog_s; /* its kernel calls longer stalls soft lockups; 0 not known, or off */
-	uint64_t features;   /* enum protocol_feature; others of a newer peer */
+	uint64_t suspended_ns; /* total time that the machine was suspended since its boot */
+	uint32_t watchdog_s;   /* the guest's threshold of a soft lockup; 0 unknown or off */
+	uint64_t features;     /* bits of enum protocol_feature; a newer peer may set others */
 	size_t n_cpus;
 	struct message_cpu cpus[VS_CPUS_MAX];
 };
 
-/* Handlers of one class that became no events but were counted; max_ns of one, since the threshold
- * is what it is. */
+/* Aggregated handlers of one class: counted, not sent as events. max_ns: longest one since the
+ * threshold was last changed. */
 struct message_untold {
 	uint64_t count, total_ns, max_ns;
 };
@@ -129,11 +131,11 @@ struct message_cpu_steal {
 	uint64_t steal_ns;
 };
 
-/* What a guest's kernel accounts as stolen from each CPU since its boot, in whole units. */
+/* Steal of each CPU since the guest's boot, as its kernel counts it, in multiples of unit_ns. */
 struct message_steal {
 	bool known;
-	bool clock;                  /* its hypervisor tells it; else zeros mean nothing */
-	uint64_t time, err, unit_ns; /* stream time of the reading, +-err */
+	bool clock; /* the hypervisor reports steal; if false, the values are meaningless */
+	uint64_t time, err, unit_ns; /* stream time of the reading, and its bound */
 	size_t n_cpus;
 	struct message_cpu_steal cpus[VS_CPUS_MAX];
 };
@@ -143,13 +145,13 @@ struct message_heartbeat {
 	uint64_t cpu_time_ns;
 	uint64_t rss_bytes;
 	uint64_t emitted, delivered, dropped_kernel, dropped_user;
-	uint64_t missed; /* lost without a number: in none of the four above */
+	uint64_t missed; /* events lost without a number, not part of the totals above */
 	struct message_untold untold[EVENT_CLASSES]; /* at level summary */
 	struct message_clock_sample sample;
 	struct message_dmesg_point dmesg;
-	struct message_vm_clock_pvclock pvclock; /* the guest's own page; not known: it has none */
-	struct message_steal steal;              /* not known: not read this time */
-	uint32_t watchdog; /* 1 + message_hello.watchdog_s as it is now; 0: not told */
+	struct message_vm_clock_pvclock pvclock; /* the guest's pvclock page, if it has one */
+	struct message_steal steal; /* unknown if the agent did not read it for this heartbeat */
+	uint32_t watchdog; /* 1 + the current value of message_hello.watchdog_s; 0 if not sent */
 };
 
 struct message_echo_request {
@@ -218,41 +220,43 @@ struct message_note {
 
 enum vm_clock_source {
 	VM_CLOCK_PVCLOCK_UPDATE = 1,   /* tracepoint kvm_pvclock_update */
-	VM_CLOCK_WRITE_TSC_OFFSET = 2, /* tracepoint kvm_write_tsc_offset: what KVM asks for */
+	VM_CLOCK_WRITE_TSC_OFFSET = 2, /* tracepoint kvm_write_tsc_offset: a request of KVM */
 	VM_CLOCK_MASTER_CLOCK = 3,     /* tracepoint kvm_update_master_clock or kvm_track_tsc */
 	VM_CLOCK_VCPU = 4,             /* struct kvm_vcpu, by a BPF iterator */
 	VM_CLOCK_DEBUGFS = 5,          /* kvm/PID-FD/vcpuN/tsc-* */
-	VM_CLOCK_GUEST_PAGE = 6,       /* the page that the guest reads, from outside */
+	VM_CLOCK_GUEST_PAGE = 6,       /* the guest's pvclock page, read from the host */
 };
-enum { VM_CLOCK_SOURCE_LAST = VM_CLOCK_GUEST_PAGE }; /* one of a later source is not unpacked */
+enum { VM_CLOCK_SOURCE_LAST = VM_CLOCK_GUEST_PAGE }; /* unpacking refuses a later source */
 
 /* guest TSC = ((host TSC * ratio) >> frac_bits) + offset, mod 2^64; see clock/tsc_scaling.h. */
 struct message_vm_clock_tsc {
 	bool known;
-	bool scaling_known; /* else only the offset is */
-	uint32_t frac_bits; /* 0: not scaled, ratio says nothing */
-	uint64_t offset;    /* a negative one as its two's complement */
+	bool scaling_known; /* if false, only the offset is known */
+	uint32_t frac_bits; /* 0: no scaling, ratio has no meaning */
+	uint64_t offset;    /* two's complement if negative */
 	uint64_t ratio;
 };
 
 struct message_vm_clock_master {
 	bool known;
-	bool used; /* one line for all vCPUs */
+	bool used; /* one kvmclock line for all vCPUs */
 	bool offsets_matched;
 };
 
 /*
- * What one source shows of a vCPU's clock parameters. They came into force at a host TSC within
- * [from_min, from_max]; from_min is 0 if nothing bounds it, as for a collector that attached late.
- * Sources of one recording are not in the order of their from_max: sort before use. An offset by
- * VM_CLOCK_WRITE_TSC_OFFSET is a request; VM_CLOCK_VCPU and VM_CLOCK_DEBUGFS show what became of
- * it, with the same from_min and from_max if it was granted.
- * The collector writes one part per message, because each came into force at its own time.
- * A master part is the VM's: vcpu is 0 then and means nothing.
+ * Clock parameters of a vCPU from one source. They came into force at a host TSC within [from_min,
+ * from_max]. from_min is 0 if it is unknown, for example because the collector attached later.
+ *
+ * The messages of a recording are not sorted by from_max: sort them before use. An offset from
+ * VM_CLOCK_WRITE_TSC_OFFSET is a request. VM_CLOCK_VCPU and VM_CLOCK_DEBUGFS show the offset in
+ * force, with the same from_min and from_max if KVM granted the request.
+ *
+ * The collector writes one part (tsc, pvclock or master) per message, because each came into force
+ * at its own time. The master part belongs to the VM: vcpu is 0 then and has no meaning.
  */
 struct message_vm_clock {
 	uint32_t vm;
-	uint32_t vcpu; /* KVM's vcpu_id, mostly the APIC id; not QEMU's index */
+	uint32_t vcpu; /* KVM's vcpu_id, usually the APIC id; not QEMU's index */
 	enum vm_clock_source source;
 	uint64_t from_min, from_max;
 	struct message_vm_clock_tsc tsc;
@@ -261,31 +265,31 @@ struct message_vm_clock {
 };
 
 /*
- * What a CPU quota did to some of a VM's vCPUs between two readings of their cgroup's cpu.stat, at
- * host TSC `from` and `until`. The kernel counts a throttling when it ends, so that throttled_ns
- * may exceed the time between. Written while the cgroup has a quota, also if nothing was throttled.
+ * Effect of a CPU quota on some vCPUs of a VM between two readings of cpu.stat of their cgroup, at
+ * host TSC `from` and `until`. The kernel counts a throttling at its end, so throttled_ns may
+ * exceed the time between the readings. The collector writes the message while the cgroup has a
+ * quota, even if nothing was throttled.
  */
 struct message_cpu_quota {
 	uint32_t vm;
 	size_t n_vcpus;
-	uint32_t vcpus[VS_CPUS_MAX]; /* whose threads are in the cgroup or below it */
+	uint32_t vcpus[VS_CPUS_MAX]; /* vCPUs whose threads are in the cgroup or below it */
 	uint64_t from, until;
-	uint64_t throttled_ns; /* by how much the counters advanced: over all CPUs of the host, */
-	uint64_t periods;      /* and periods in which something was throttled */
+	uint64_t throttled_ns; /* increase of the throttled time, summed over the host's CPUs */
+	uint64_t periods;      /* increase of the number of throttled periods */
 	uint64_t quota_us, period_us;
-	char cgroup[VS_TEXT_MAX]; /* its path below the mount, cut in front if it is long */
+	char cgroup[VS_TEXT_MAX]; /* path below the mount point; a long path is cut at its front */
 };
 
-/* Where a task of the host comes from that ran while a vCPU wanted the pCPU (vm/task_files.h). */
+/* Origin of a host task that ran while a vCPU waited for the pCPU (vm/task_files.h). */
 struct message_task_origin {
 	int32_t tid, tgid;
-	uint64_t seen, began; /* host TSC: of an event of it; not before it began, at most a tick
-				 after */
-	char cgroup[VS_CGROUP_MAX]; /* its path, cut in front if it is long; "": not known */
-	char vm[VS_TEXT_MAX];       /* whose VMM's thread it is; "": of none */
+	uint64_t seen, began; /* host TSC: of an event of the task; its start (up to 1 tick late) */
+	char cgroup[VS_CGROUP_MAX]; /* path; a long path is cut at its front; "" if unknown */
+	char vm[VS_TEXT_MAX];       /* the VM whose VMM the thread belongs to; "" if none */
 	bool vcpu_known;
 	uint32_t vcpu;
-	bool claimed; /* nobody but its own user, uid, says that it is this VM */
+	bool claimed; /* the VM's identity is a claim of user `uid` only */
 	uint32_t uid;
 };
 
@@ -294,14 +298,14 @@ struct message_task_origins {
 	struct message_task_origin tasks[VS_TASK_ORIGINS_MAX];
 };
 
-/* VM-exits of one vCPU for one reason that became no events but were counted in the kernel, for the
- * vCPU did not leave its pCPU in them: totals since the capture began. */
+/* Aggregated VM-exits of one vCPU for one reason: the kernel counted them and emitted no events,
+ * because the vCPU did not leave its pCPU. Totals since the capture began. */
 struct message_exit_cell {
-	uint32_t vcpu; /* index */
+	uint32_t vcpu; /* index of the vCPU */
 	uint32_t isa, reason;
 	uint64_t count;
 	uint64_t kernel_ns, vmm_ns;
-	uint64_t max_ns; /* of one exit, both together */
+	uint64_t max_ns; /* longest exit, kernel and VMM time together */
 	uint64_t buckets[VS_EXIT_BUCKETS];
 };
 
@@ -309,14 +313,14 @@ struct message_exit_summary {
 	uint32_t vm;
 	uint64_t host_tsc;
 	size_t n_cells;
-	struct message_exit_cell *cells; /* unpack allocates; free() it. pack borrows. */
+	struct message_exit_cell *cells; /* unpack: allocated, caller frees; pack: borrowed */
 };
 
 struct message_recording_end {
 	uint64_t entries;
 	uint64_t host_dropped;
 	size_t n_checkpoints;
-	uint64_t *checkpoints; /* unpack allocates; free() it. pack borrows. */
+	uint64_t *checkpoints; /* unpack: allocated, caller frees; pack: borrowed */
 };
 
 int message_hello_pack(const struct message_hello *m, struct byte_buffer *out);

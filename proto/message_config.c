@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Config and its reply: see message_config.h. */
+/* Packs and unpacks Config and ConfigReply (message_config.h). */
 #include "proto/message.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a host may ask of a guest's agent (Config), and what the agent answers (ConfigReply). Both
- * come from a peer that is not trusted: values are bounded when unpacked, and what they mean is
- * decided by the guest's owner (guest-agent/limits.h).
+ * The request of a host to an agent (Config) and the agent's answer (ConfigReply). Neither side
+ * trusts the other: unpacking limits the sizes only. The agent checks the values against the
+ * limits that the guest's owner set (guest-agent/limits.h).
  */
 #ifndef PROTO_MESSAGE_CONFIG_H
 #define PROTO_MESSAGE_CONFIG_H
@@ -13,25 +13,25 @@
 #include "proto/message_config_classes.h"
 
 enum {
-	VS_TEXT_MAX = 128, /* names, versions, symbols; with the final NUL */
+	VS_TEXT_MAX = 128, /* names, versions, symbols; with the NUL */
 	VS_CONFIG_TASKS_MAX = 8,
 	VS_CONFIG_LIMITS_MAX = 16,
-	VS_TASK_PATTERN_MAX = 17, /* 15 bytes of a name, "*", NUL */
+	VS_TASK_PATTERN_MAX = 17, /* 15 bytes of a name, "*" and NUL */
 	CONFIG_HANDLER_OVER_MAX_NS = 1000000000,
 };
 
-/* "irqs"; class: less than EVENT_CLASSES. */
+/* Returns the name of a class, for example "irqs". class: less than EVENT_CLASSES. */
 const char *event_class_name(uint32_t class);
 
 enum guest_level {
 	GUEST_LEVEL_DETAIL = 1,
-	/* A handler becomes events only if it takes handler_over_ns, or if something else happens
-	 * in it, or if it is under way when the agent looks; the others are counted
-	 * (Heartbeat.untold). The local timer's and the function calls' are always told. */
+	/* A handler is aggregated (Heartbeat.untold) unless it takes at least handler_over_ns,
+	 * another event occurs in it, or it is still running when the agent drains the rings. The
+	 * handlers of the local timer and of function calls are always sent. */
 	GUEST_LEVEL_SUMMARY = 2,
 };
 
-/* X(number, NAME, "name"): the fields of a Config; 1 << number is a bit of `asks`. */
+/* X(number, NAME, "name"): the fields of a Config. Bit 1 << number of `asks` selects a field. */
 #define VS_CONFIG_FIELDS(X)                                                                        \
 	X(0, CLASSES, "events")                                                                    \
 	X(1, LEVEL, "level")                                                                       \
@@ -47,33 +47,33 @@ enum config_field {
 };
 enum { CONFIG_FIELDS_ALL = (1 << CONFIG_FIELDS) - 1 };
 
-/* Why a field is not in force as it was asked for. A newer agent may know others. */
+/* Why a field is not in force as requested. A newer agent may send other reasons. */
 enum config_reason {
 	CONFIG_REASON_OWNER = 1,       /* the guest's owner set a limit */
-	CONFIG_REASON_UNSUPPORTED = 2, /* this agent, or its kernel, cannot */
-	CONFIG_REASON_BUDGET = 3,      /* the agent's CPU or memory budget was used up */
-	CONFIG_REASON_INVALID = 4,     /* the value has no meaning */
+	CONFIG_REASON_UNSUPPORTED = 2, /* the agent or its kernel does not support it */
+	CONFIG_REASON_BUDGET = 3,      /* the agent exceeded its budget of CPU or memory */
+	CONFIG_REASON_INVALID = 4,     /* the value is invalid */
 };
 
 struct message_config {
 	uint32_t id;
 	uint32_t asks;    /* bits of enum config_field; a newer host may set others */
 	uint64_t classes; /* bits of enum event_class; a newer host may set others */
-	uint32_t level;   /* enum guest_level; not checked */
+	uint32_t level;   /* enum guest_level; not validated */
 	uint64_t handler_over_ns;
 	uint32_t sample_hz;
 	size_t n_tasks;
-	/* Task names, or beginnings if the last byte is '*'. Longer ones are cut. */
+	/* Task names, or prefixes if the last byte is '*'. Longer ones are cut. */
 	char tasks[VS_CONFIG_TASKS_MAX][VS_TASK_PATTERN_MAX];
 };
 
 struct message_config_limit {
-	uint32_t field, reason; /* enum config_field, enum config_reason; not checked */
+	uint32_t field, reason; /* enum config_field, enum config_reason; not validated */
 	char text[VS_TEXT_MAX];
 };
 
 struct message_config_reply {
-	uint32_t id; /* of the Config it is about; 0: something changed by itself */
+	uint32_t id; /* of the answered Config; 0: the agent changed its configuration itself */
 	uint64_t time;
 	struct message_config in_force;
 	size_t n_limits;

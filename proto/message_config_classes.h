@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The classes of guest events. Included by BPF programs too; numbers are part of the wire format.
- */
+/* The classes of guest events. BPF programs include this header. The wire format contains the
+ * numbers: never change one. */
 #ifndef PROTO_MESSAGE_CONFIG_CLASSES_H
 #define PROTO_MESSAGE_CONFIG_CLASSES_H
 
-/* X(number, NAME, "name", what): kinds of guest events that can be had or not. */
+/* X(number, NAME, "name", what): classes of guest events that a host can request. */
 #define VS_EVENT_CLASSES(X)                                                                        \
 	X(0, SWITCHES, "switches", "task switches, ends and names; never off")                     \
 	X(1, WAKEUPS, "wakeups", "wake-ups and migrations of tasks")                               \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The messages that only the host side writes, into recordings. They are checked like a guest's:
- * a recording may come from anywhere.
+ * Messages that only the collector writes, into recordings. Unpacking checks them like messages of
+ * a guest, because a recording may come from an untrusted source.
  */
 #include "proto/message.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Sizes and magics of recording.h's layout, for its reader and its writer. */
+/* Sizes and magic numbers of the format in recording.h, for its reader and writer. */
 #ifndef PROTO_RECORDING_FORMAT_H
 #define PROTO_RECORDING_FORMAT_H
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads entries through a window. An entry counts if its header, its frame's header and the frame's
- * payload all pass their CRC. When one does not, the search goes on where it would have ended if
- * another entry begins there (only bytes were changed), else one byte later (bytes are missing).
+ * Reads entries through a window. An entry is valid if the CRCs of its header, of its frame's
+ * header and of the payload match. After damage, the reader continues at the end of the damaged
+ * entry if another entry begins there (bytes were changed), else one byte later (bytes are
+ * missing).
  */
 #include "proto/recording.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Appends whole entries to a buffer and the buffer to the file. The file ends in whole entries
- * after every flush, also after one that failed: what was written of a part is cut off again.
+ * Appends complete entries to a buffer and writes the buffer to the file. After each flush the
+ * file ends with a complete entry. If a write fails, the writer cuts off the incomplete entry.
  */
 #include "proto/recording.h"
 

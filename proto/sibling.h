@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A program of ours that the running one starts. */
+/* Finds other programs of vcpuscope that the running program starts. */
 #ifndef PROTO_SIBLING_H
 #define PROTO_SIBLING_H
 
 #include <stddef.h>
 
 /*
- * Writes the path of `name` into out[0..out_bytes-1]: in the folder of the running program, or, if
- * there is none, in ../libexec/vcpuscope from there, where what is not for people is installed. 0;
- * -ENAMETOOLONG, or why the running program is not found: out is `name` then, if it fits; else why
- * `name` cannot be run, with its path beside the program in out.
+ * Writes the path of program `name` to out[0..out_bytes-1]. Searches the folder of the running
+ * program, then ../libexec/vcpuscope relative to it, where programs are installed that users do
+ * not start themselves. Returns 0 if the program is executable.
+ *
+ * If the path of the running program is unavailable or too long, `out` is `name` (cut if it does
+ * not fit), and the result is -errno of readlink() or -ENAMETOOLONG. If `name` is not executable,
+ * `out` is its path in the folder of the running program, and the result is -errno of access().
  */
 int sibling_path(const char *name, char *out, size_t out_bytes);
 

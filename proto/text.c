@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* UTF-8 of RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 #include "proto/text.h"
 
 #include <stdint.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The shared secrets of TLS over TCP. A file in psktool's format names them, one a line:
+ * Reads the shared secrets of TLS over TCP from a file in the format of psktool, one secret per
+ * line:
  *
  *   IDENTITY:KEY      the key in hexadecimal digits; '#' begins a comment line
  *
- * The guest's file has one line; the host's may have one for every VM.
+ * The guest's file has one line; the host's file may have one line per VM.
  */
 #ifndef PROTO_TLS_PSK_H
 #define PROTO_TLS_PSK_H
@@ -13,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-	TLS_PSK_IDENTITY_MAX = 64, /* with the NUL */
+	TLS_PSK_IDENTITY_MAX = 64, /* with its NUL */
 	TLS_PSK_KEY_MIN = 16,
 	TLS_PSK_KEY_MAX = 64,
 };
@@ -25,9 +26,10 @@ struct tls_psk {
 };
 
 /*
- * The secret of `identity` in the file, or of the only one there if that is NULL. 0 or -errno, with
- * one line in `why` that names the file and line: not readable (-errno), readable by others than
- * its owner (-EPERM), damaged (-EINVAL), no such identity (-ENOENT), more than one (-EINVAL).
+ * Reads the secret of `identity`, or the only secret of the file if `identity` is NULL. Returns 0
+ * or -errno, and then writes one line to `why` that names the file: -errno (not readable), -EPERM
+ * (other users than the owner may access the file), -EINVAL (a malformed line, or several secrets
+ * although `identity` is NULL), -ENOENT (no such identity).
  */
 int tls_psk_read(const char *path, const char *identity, struct tls_psk *out, char *why,
 		 size_t why_bytes);
