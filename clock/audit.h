@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Pairs of instants whose order is necessary, and how many of the recent ones were the wrong way
- * round. A few may be accidents: a map that is a moment out of date. Many refute the map that
- * placed them, whatever error it claims, for as long as they are recent.
+ * Counts pairs of events whose order is known and that a clock map placed in the wrong order. A
+ * few violations can have a harmless cause, for example a map that is a moment out of date. Many
+ * violations among the recent pairs refute the map, whatever bound it claims.
  */
 #ifndef CLOCK_AUDIT_H
 #define CLOCK_AUDIT_H
@@ -12,12 +12,12 @@
 
 enum { AUDIT_REFUTES = 8 };
 
-/* All zero: none yet. */
+/* An audit of all zeros is new. */
 struct audit {
-	uint32_t pairs, violations; /* violations: what is older than a window counts half */
+	uint32_t pairs, violations; /* violations: halved at the end of each window */
 };
 
-/* window: of so many pairs. */
+/* Adds one pair. window: number of pairs after which the violations count half. */
 static inline void audit_add(struct audit *a, bool violated, uint32_t window)
 {
 	a->violations += violated;
@@ -27,6 +27,7 @@ static inline void audit_add(struct audit *a, bool violated, uint32_t window)
 	a->violations /= 2;
 }
 
+/* Returns true if the recent violations refute the map. */
 static inline bool audit_refutes(const struct audit *a)
 {
 	return a->violations >= AUDIT_REFUTES;

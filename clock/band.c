@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * At a knot x the map is a tangent line plus a bend of at most wander*d^2/2 at distance d (and
- * never more than the slopes allow), so every fact, relaxed by that bend, is a point the tangent
- * passes above or below: feasible.c gives the range of its value and slope. Between knots w apart
- * the map bends away from the chord by at most wander*w^2/8, so interpolating both edges and adding
- * that holds it.
+ * At distance d from a knot x, the map differs from its tangent at x by at most wander*d^2/2, and
+ * never by more than the slope limits allow. Each fact, relaxed by this difference, is therefore a
+ * point that the tangent passes above or below. feasible.c computes the range of the tangent's
+ * value and slope. Between two knots at distance w, the map differs from the chord by at most
+ * wander*w^2/8. The band between two knots is the interpolation of its edges, widened by this
+ * value.
  *
- * A knot is computed when an observation arrives, and again when later facts can improve it: at
- * 1, 4, 16 and 64 knots of age, and at the end of its epoch.
+ * A knot is computed when an observation arrives. It is computed again when later facts can
+ * improve it: at an age of 1, 4, 16 and 64 knots, and at the end of its epoch.
  */
 #include "clock/band_internal.h"
 

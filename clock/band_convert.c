@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* From the knots of a band to the interval at some x, and back. */
+/* Converts with the knots of a band: from x to the interval of y, and back. */
 #include "clock/band_internal.h"
 
 static struct range range_between(const struct band *b, const struct knot *left,

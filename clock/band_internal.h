@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What band.c (facts to knots) and band_convert.c (knots to answers) share. */
+/* Internals that band.c (facts to knots) and band_convert.c (conversions) share. */
 #ifndef CLOCK_BAND_INTERNAL_H
 #define CLOCK_BAND_INTERNAL_H
 
@@ -11,12 +11,12 @@
 
 enum {
 	FACTS_MAX = FEASIBLE_POINTS_MAX,
-	FACTS_FRESH = 32, /* the newest facts are never thinned */
+	FACTS_FRESH = 32, /* the newest facts, which are never thinned */
 	KNOTS_MAX = 8192,
 	EPOCHS_MAX = 1024,
 	IMPROVE_KNOTS = 64,
 	BREAKS_MAX = 2,
-	PAUSE_SLACK = 200, /* of the spacing: what a pause's edges may be told late or early */
+	PAUSE_SLACK = 200, /* edges of a pause may be off by spacing / PAUSE_SLACK */
 };
 
 struct facts {
@@ -24,7 +24,7 @@ struct facts {
 	struct band_fact at[FACTS_MAX]; /* in order of arrival */
 };
 
-/* The map at x lies in [y + lo, y + hi]. */
+/* The map at x lies within [y + lo, y + hi]. */
 struct knot {
 	uint64_t x, y;
 	double lo, hi;
@@ -35,19 +35,19 @@ struct slopes {
 };
 
 struct epoch {
-	size_t first; /* its first knot; the next epoch's first, or n_knots, ends it */
-	struct slopes before, after; /* at its first and last knot */
-	bool paused; /* the clock of x stood still once since the epoch before, between... */
+	size_t first; /* its first knot; it ends before the next epoch's first, or at n_knots */
+	struct slopes before, after; /* at its first and at its last knot */
+	bool paused;                 /* the clock of x was stopped from stopped_y to resumed_y */
 	uint64_t stopped_y, resumed_y;
 };
 
 struct band {
 	struct band_options options;
-	double rounding; /* stamps are rounded down: what one tick of x is worth, and one of y */
+	double rounding; /* rounding error of the stamps in y: one tick of x plus one of y */
 	bool broken;
-	unsigned n_breaks; /* since the newest observation; beyond BREAKS_MAX: too many to tell */
-	uint64_t breaks[BREAKS_MAX]; /* y */
-	struct facts lower, upper;   /* of the present epoch */
+	unsigned n_breaks; /* since the newest observation; above BREAKS_MAX: times unknown */
+	uint64_t breaks[BREAKS_MAX]; /* in y */
+	struct facts lower, upper;   /* of the current epoch */
 	size_t n_knots, knots_allocated;
 	struct knot *knots;
 	size_t n_epochs;
@@ -55,7 +55,7 @@ struct band {
 	struct epoch *epochs;
 };
 
-/* The map lies in [base + lo, base + hi]. */
+/* The map lies within [base + lo, base + hi]. */
 struct range {
 	uint64_t base;
 	double lo, hi;
@@ -66,7 +66,7 @@ static inline double difference(uint64_t a, uint64_t b)
 	return (double)(int64_t)(a - b);
 }
 
-/* How far the map may bend away from its tangent at distance d. */
+/* Returns how far the map may bend away from its tangent at distance d, in y. */
 static inline double bend(const struct band *b, double d)
 {
 	d = fabs(d);
@@ -74,19 +74,21 @@ static inline double bend(const struct band *b, double d)
 		       (b->options.slope_max - b->options.slope_min) * d);
 }
 
-/* How far it may bend away from a chord of width w. */
+/* Returns how far the map may bend away from a chord of width w, in y. */
 static inline double chord_bend(const struct band *b, double w)
 {
 	return smaller(b->options.wander * w * w / 8,
 		       (b->options.slope_max - b->options.slope_min) * w / 4);
 }
 
+/* Returns the index behind the last knot of epoch e. */
 static inline size_t epoch_end(const struct band *b, size_t e)
 {
 	return e + 1 < b->n_epochs ? b->epochs[e + 1].first : b->n_knots;
 }
 
-/* The map at x within the present epoch; x is not before it. *knot: the knot at or before x. */
+/* Returns the range of the map at x in the current epoch; x must not precede it. *knot: last knot
+ * at or before x. */
 struct range band_range_now(const struct band *b, uint64_t x, size_t *knot);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CLOCK_MONOTONIC stamps to TSC: a straight line between two samples, and a bound on how far the
- * truth may bend away from it. Both ends are known, so if the rate lies within c +- s throughout,
- * the truth at distance u from one end of a span L deviates by at most 2*s*u*(L-u)/L, whatever the
- * chord's own slope: it can gain at most (rate_max - chord)*u on the way in and must lose it at
- * (chord - rate_min) on the way out.
+ * Converts CLOCK_MONOTONIC to TSC on a straight line (the chord) between two samples and bounds
+ * the deviation of the true time from the chord. Both ends are known. If the rate lies within c +-
+ * s throughout, the deviation at distance u from one end of a span L is at most 2*s*u*(L-u)/L,
+ * whatever the slope of the chord: before this point the true time can gain at most (rate_max -
+ * chord)*u, and after it it must lose this at a rate of at most chord - rate_min.
  */
 #include "clock/sample.h"
 

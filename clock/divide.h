@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * 128 by 64 bit division where the quotient fits in 64 bits: one DIV instruction, which compilers
- * do not emit for it on their own (__udivti3 is a call and a few branches).
+ * Divides 128 by 64 bits with one DIV instruction. The quotient must fit in 64 bits. Compilers
+ * emit a call of __udivti3 instead.
  */
 #ifndef CLOCK_DIVIDE_H
 #define CLOCK_DIVIDE_H
 
 #include <stdint.h>
 
-/* (high * 2^64 + low) / divisor. high must be below divisor. */
+/* Returns (high * 2^64 + low) / divisor and stores the remainder in *rest. high must be below
+ * divisor. */
 static inline uint64_t divide_128_64(uint64_t high, uint64_t low, uint64_t divisor, uint64_t *rest)
 {
 	uint64_t quotient;
@@ -18,8 +19,9 @@ static inline uint64_t divide_128_64(uint64_t high, uint64_t low, uint64_t divis
 }
 
 /*
- * The integers q with n <= q * divisor / unit < n + 1, n * unit = high * 2^64 + low: the first, and
- * in *span how many follow it. unit is at most 2^63, divisor not 0. high must be below divisor.
+ * Finds the integers q with n <= q * divisor / unit < n + 1, where n * unit = high * 2^64 + low.
+ * Returns the first one; *span is the number of those that follow. unit: at most 2^63; divisor:
+ * not 0; high: below divisor.
  */
 static inline uint64_t divide_range(uint64_t high, uint64_t low, uint64_t divisor, uint64_t unit,
 				    uint64_t *span)
@@ -27,7 +29,7 @@ static inline uint64_t divide_range(uint64_t high, uint64_t low, uint64_t diviso
 	uint64_t rest, first = divide_128_64(high, low, divisor, &rest);
 	uint64_t more = 0, gap;
 
-	/* Rounded up: the first multiple of divisor that is not below, and how far above it is. */
+	/* The first multiple of divisor at or above, and its distance. */
 	gap = rest ? divisor - rest : 0;
 	first += rest != 0;
 	/* Multiples within the next `unit`: ceil((unit - gap) / divisor). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The map H from guest ticks to host TSC is what callers want, so the band (band.h) is kept over
- * guest time: a round trip says H(g1) >= h0 and H(g2) <= h3.
+ * Callers need the map H from guest ticks to host TSC, so the band (band.h) has guest time as x. A
+ * round trip proves H(g1) >= h0 and H(g2) <= h3.
  */
 #include "clock/echo.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The arithmetic of `vcpuscope clock eval`: all clocks of one instant under given parameters. */
+/* Implements `vcpuscope clock eval`: computes all clocks of one instant from given parameters. */
 #ifndef CLOCK_EVAL_H
 #define CLOCK_EVAL_H
 
@@ -13,7 +13,7 @@ enum clock_eval_from {
 	CLOCK_EVAL_KVMCLOCK,
 };
 
-/* Of all host TSC values at which the given clock reads the given value, which one to take. */
+/* Which host TSC to use if several give the requested value. */
 enum clock_eval_inverse { CLOCK_EVAL_FIRST = 0, CLOCK_EVAL_LAST };
 
 struct clock_eval_request {
@@ -28,20 +28,21 @@ struct clock_eval_result {
 	struct guest_tsc guest;
 	bool has_kvmclock;
 	struct kvmclock_ns kvmclock;
-	/* Host ticks at which the given clock reads the given value, less one: 0 is exact. */
+	/* Number of further host ticks at which the clock reads the value; 0 is exact. */
 	uint64_t span_ticks;
-	/* No instant reads the given value (the clock steps over it): the next instant that reads
-	 * more was taken. */
+	/* The clock steps over the value: the result is the first instant at which it reads
+	 * more. */
 	bool stepped_over;
 };
 
-/* 0; -EINVAL: parameters out of range, or kvmclock asked without pvclock; -ERANGE: beyond 2^64. */
+/* Returns 0, -EINVAL (parameters out of range, or kvmclock requested without pvclock) or -ERANGE
+ * (beyond 2^64). */
 int clock_eval(const struct clock_eval_request *request, struct clock_eval_result *out);
 
 /*
- * Text forms, decimal or 0x hexadecimal. 0 or -EINVAL.
- * offset: -2^63 .. 2^64-1; scaling: RATIO/FRAC; pvclock: tsc_timestamp=N,system_time=N,mul=N,
- * shift=N[,flags=N] in any order.
+ * Parse texts with decimal or 0x hexadecimal numbers. Return 0 or -EINVAL. offset: -2^63 ..
+ * 2^64-1; scaling: RATIO/FRAC; pvclock: tsc_timestamp=N,system_time=N,mul=N, shift=N[,flags=N] in
+ * any order.
  */
 int clock_eval_parse_u64(const char *text, uint64_t *out);
 int clock_eval_parse_offset(const char *text, uint64_t *out);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * For a fixed slope s the points above leave c <= U(s) = min(v - s*d), the points below leave
- * c >= L(s) = max(v - s*d). U is concave, L convex, both piecewise linear: a slope is feasible
- * where U - L >= 0, and the extreme values of c are max U and min L over the feasible slopes.
- * Newton steps and tangents of a concave function never cut off a part of it.
+ * For a fixed slope s, the points above the line require c <= U(s) = min(v - s*d), and the points
+ * below require c >= L(s) = max(v - s*d). U is concave, L is convex, and both are piecewise
+ * linear. A slope is feasible if U - L >= 0. The extreme values of c are max U and min L over the
+ * feasible slopes. Newton steps and tangents of a concave function never exclude a part of the
+ * feasible set.
  */
 #include "clock/feasible.h"
 

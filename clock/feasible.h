@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The lines y = c + s*d that pass below some points and above others: a linear programme in two
- * variables (c, s), solved by cutting planes. Every intermediate result is an outer bound, so what
- * comes out holds the exact answer however early it stops. O(points), a handful of passes.
+ * Finds the lines y = c + s*d that pass below some points and above others. This is a linear
+ * program in two variables (c, s), solved with cutting planes. Each intermediate result is an
+ * outer bound, so the result contains the exact answer even if the solver stops early. The cost is
+ * a few passes over the points.
  */
 #ifndef CLOCK_FEASIBLE_H
 #define CLOCK_FEASIBLE_H
@@ -12,7 +13,7 @@
 
 enum { FEASIBLE_POINTS_MAX = 128 };
 
-/* Points (d, v), both relative to the place where the line's value is wanted. */
+/* Points (d, v), relative to the place at which the value of the line is needed. */
 struct feasible_points {
 	size_t n;
 	double d[FEASIBLE_POINTS_MAX];
@@ -20,8 +21,8 @@ struct feasible_points {
 };
 
 struct feasible_set {
-	struct feasible_points above; /* the line passes at or below these */
-	struct feasible_points below; /* and at or above these */
+	struct feasible_points above; /* the line passes at or below these points */
+	struct feasible_points below; /* the line passes at or above these points */
 	double slope_min, slope_max;
 };
 
@@ -30,7 +31,8 @@ struct feasible_lines {
 	double slope_min, slope_max; /* s */
 };
 
-/* false if no line satisfies all. Both sides must hold at least one point. */
+/* Bounds c and s over all such lines. Returns false if there is none. Both sides need at least one
+ * point. */
 bool feasible_solve(const struct feasible_set *set, struct feasible_lines *out);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A log-linear histogram of times: every power of two is cut into HISTOGRAM_STEPS equal buckets,
- * and a quantile is the middle of its bucket, so it is off by at most half a bucket: 1 / (2 *
- * HISTOGRAM_STEPS) = 0.8 % of the value. Memory comes per power of two, as values appear. Merging
- * adds counts: it is associative and loses nothing.
+ * A log-linear histogram of times. Each power of two has HISTOGRAM_STEPS buckets of equal width. A
+ * quantile is the middle of its bucket, so its error is at most half a bucket: 1 / (2 *
+ * HISTOGRAM_STEPS) = 0.8 % of the value. Memory is allocated per power of two when values appear.
+ * Merging adds counts; it is associative and loses no information.
  */
 #ifndef CLOCK_HISTOGRAM_H
 #define CLOCK_HISTOGRAM_H
@@ -16,7 +16,7 @@ enum {
 	HISTOGRAM_RANGES = 64 - HISTOGRAM_STEP_BITS + 1,
 };
 
-/* All zero is an empty histogram. */
+/* A histogram of all zeros is empty. */
 struct histogram {
 	uint64_t count;
 	uint64_t sum_ns; /* saturates */
@@ -24,16 +24,16 @@ struct histogram {
 	uint64_t *ranges[HISTOGRAM_RANGES];
 };
 
-/* 0 or -ENOMEM, then nothing was added. */
+/* Adds one value. Returns 0, or -ENOMEM and adds nothing. */
 int histogram_add(struct histogram *h, uint64_t ns);
-/* `count` values of about `ns` each. 0 or -ENOMEM, then nothing was added. */
+/* Adds `count` values of about `ns` each. Returns 0, or -ENOMEM and adds nothing. */
 int histogram_add_many(struct histogram *h, uint64_t ns, uint64_t count);
-/* Adds `from` to `to`. 0 or -ENOMEM, then `to` is as before. */
+/* Adds `from` to `to`. Returns 0, or -ENOMEM and leaves `to` unchanged. */
 int histogram_merge(struct histogram *to, const struct histogram *from);
-/* The value that `share` (0..1) of all values do not exceed (the nearest rank), within 0.8 % and
- * never outside the smallest and largest value; 0 if empty. */
+/* Returns the value that `share` (0..1) of all values do not exceed (nearest rank), within 0.8 %
+ * and between the smallest and the largest value; 0 if the histogram is empty. */
 uint64_t histogram_quantile(const struct histogram *h, double share);
-/* How many values are below 2^exponent ns, exactly; exponent: HISTOGRAM_STEP_BITS to 63. */
+/* Returns the exact number of values below 2^exponent ns. exponent: HISTOGRAM_STEP_BITS to 63. */
 uint64_t histogram_below(const struct histogram *h, unsigned exponent);
 void histogram_fini(struct histogram *h);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* fmin() and fmax() without their care for NaN, which makes calls of what is one instruction. */
+/* fmin() and fmax() without the handling of NaN, which would turn one instruction into a call. */
 #ifndef CLOCK_MINMAX_H
 #define CLOCK_MINMAX_H
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What order alone proves of the map y(x) between two clocks: both run forwards, so between two
- * observations y lies between what they say. True of any clock, however unsteady (a guest that
- * counts instructions runs at any rate, or not at all); as wide as the time between observations.
+ * Bounds the map y(x) between two clocks by the order of observations alone. Both clocks only run
+ * forwards, so y between two observations lies between their values. This holds for any clock,
+ * even one that runs at a varying rate or stops (a guest that counts instructions). The bound is
+ * as wide as the time between observations.
  *
- * It also tells whether the clock deserves more trust: where most observations around x contradict
- * every steady map through the ones before them (each began an epoch of a band), it does not.
+ * It also detects unsteady clocks. The clock is unsteady around x if most observations there
+ * contradict every steady map through the earlier ones, so that each of them began an epoch of a
+ * band (band.h).
  *
- * Memory is bounded: when full, every second observation goes. A conversion is a binary search.
+ * Memory is bounded: when it is full, every second observation is dropped. A conversion is a
+ * binary search.
  */
 #ifndef CLOCK_ORDER_H
 #define CLOCK_ORDER_H
@@ -18,24 +21,26 @@
 
 struct order;
 
-struct order *order_new(void); /* NULL on ENOMEM */
+struct order *order_new(void); /* returns NULL if out of memory */
 void order_free(struct order *o);
 
-/* y(low_x) >= low_y and y(high_x) <= high_y; low_x <= high_x, low_y <= high_y. `fits`: a steady map
- * went on. Observations come in order of high_y; of a clock that was set back, what was before is
- * forgotten. 0 or -ENOMEM. */
+/* Adds the facts y(low_x) >= low_y and y(high_x) <= high_y, with low_x <= high_x and low_y <=
+ * high_y. `fits`: a steady map satisfies them. Add observations in order of high_y. If the clock
+ * of x was set back, all earlier observations are dropped. Returns 0 or -ENOMEM. */
 int order_observe(struct order *o, uint64_t low_x, uint64_t low_y, uint64_t high_x, uint64_t high_y,
 		  bool fits);
-/* y(x) <= y, from a message's arrival; the newest is kept. */
+/* Adds the fact y(x) <= y, from the arrival of a message. Only the newest is kept. */
 void order_not_after(struct order *o, uint64_t x, uint64_t y);
 
-/* Is the clock known to be unsteady around x? */
+/* Returns true if the clock is unsteady around x. */
 bool order_unsteady(const struct order *o, uint64_t x);
-/* Was it ever? */
+/* Returns true if the clock was ever unsteady. */
 bool order_ever_unsteady(const struct order *o);
-/* y at x and the bound, UINT64_MAX if one side is open. false without an observation. */
+/* Converts x. *err: bound, UINT64_MAX if one side has no observation. Returns false before the
+ * first observation. */
 bool order_y(const struct order *o, uint64_t x, uint64_t *y, uint64_t *err);
-/* The mean slope, y ticks per x tick, over all that was observed. false before the second. */
+/* Bounds the mean slope, in y ticks per x tick, over all observations. Returns false before the
+ * second. */
 bool order_slope(const struct order *o, double *min, double *max);
 
 #endif

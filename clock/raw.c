@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A clock sample says: at the first TSC read CLOCK_MONOTONIC_RAW had not passed raw_ns yet, at the
- * second it had. That is all a band needs (band.h).
+ * A clock sample proves that CLOCK_MONOTONIC_RAW was at most raw_ns at the first TSC read and at
+ * least raw_ns at the second. These two facts are the input of a band (band.h).
  */
 #include "clock/raw.h"
 

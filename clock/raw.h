@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Host TSC <-> host CLOCK_MONOTONIC_RAW, from clock samples of the host. Anchored at the first
- * sample; the rate is refined by each later one, so nearby times never jump by more than their
- * stated error.
+ * Converts between host TSC and the host's CLOCK_MONOTONIC_RAW with clock samples of the host.
+ * Each sample refines the rate, and conversions of nearby times never differ by more than their
+ * bounds.
  */
 #ifndef CLOCK_RAW_H
 #define CLOCK_RAW_H
@@ -15,21 +15,23 @@
 
 struct raw_clock;
 
-/* hz: nominal TSC rate. NULL on ENOMEM. */
+/* Returns NULL if out of memory. hz: nominal TSC frequency. */
 struct raw_clock *raw_clock_new(uint64_t hz);
 void raw_clock_free(struct raw_clock *c);
-/* 0, -EINVAL if the sample contradicts itself (ignored), -ENOMEM; samples must come in time order.
- */
+/* Adds a sample, in order of time. Returns 0, -EINVAL if the sample contradicts itself (it is
+ * ignored) or -ENOMEM. */
 int raw_clock_push(struct raw_clock *c, const struct clock_sample *sample);
-/* err_ticks: the error the tick count already carries. Valid after the first push. */
+/* Converts tsc. err_ticks: bound of tsc, included in the result's bound. Needs at least one
+ * sample. */
 struct host_time raw_clock_from_tsc(const struct raw_clock *c, struct host_tsc tsc,
 				    uint64_t err_ticks);
 struct host_tsc raw_clock_to_tsc(const struct raw_clock *c, struct host_ns t);
-/* Point number `i` of CLOCK_MONOTONIC against the timeline, in time order: between two of them it
- * is a line to within what NTP's rate changes there. At most 1024 are kept. False past the last. */
+/* Copies the i-th pair of CLOCK_MONOTONIC and the timeline, in order of time. Between two pairs
+ * the relation is a line, apart from changes of NTP's rate. At most 1024 pairs are kept. Returns
+ * false behind the last. */
 bool raw_clock_monotonic_point(const struct raw_clock *c, size_t i, struct host_ns *t,
 			       struct monotonic_ns *monotonic);
-/* Wall time (CLOCK_REALTIME ns) at host time t, by the nearest sample. */
+/* Returns CLOCK_REALTIME, ns, at host time t, from the nearest sample; 0 without a sample. */
 uint64_t raw_clock_realtime_ns(const struct raw_clock *c, struct host_ns t);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Bracketed samples of this machine's clocks, and the conversion of capture stamps
- * (CLOCK_MONOTONIC, which NTP slews) to TSC ticks by interpolation between the samples taken
- * before and after a drain. Used alike by agent and collector.
+ * Clock samples, and the conversion of the capture's stamps to TSC. A clock sample reads this
+ * machine's clocks between two reads of the TSC (a bracket). The capture stamps events with
+ * CLOCK_MONOTONIC, which NTP slews; the conversion interpolates between the samples before and
+ * after a drain. Agent and collector both use this.
  */
 #ifndef CLOCK_SAMPLE_H
 #define CLOCK_SAMPLE_H
@@ -11,64 +12,68 @@
 #include <stdint.h>
 
 struct clock_sample {
-	uint64_t tsc;       /* midpoint of the tightest bracket of a few attempts */
-	uint64_t tsc_width; /* ticks between the two TSC reads of that bracket */
+	uint64_t tsc;       /* midpoint of the narrowest bracket of some attempts */
+	uint64_t tsc_width; /* width of that bracket, ticks */
 	uint64_t monotonic_ns;
 	uint64_t raw_ns;
 	uint64_t realtime_ns;
 	/*
-	 * What the kernel does to CLOCK_MONOTONIC's rate, from adjtimex(2); all zero where unknown.
-	 * rate_ppb is the declared rate against CLOCK_MONOTONIC_RAW; steady: and nothing else is
-	 * being slewed out on top of it. slew_ppb bounds what may be in effect altogether, either
-	 * way.
+	 * How the kernel adjusts the rate of CLOCK_MONOTONIC, from adjtimex(2); all zeros if
+	 * unknown. rate_ppb: the declared rate relative to CLOCK_MONOTONIC_RAW. steady: no offset
+	 * is being slewed in addition. slew_ppb: limit of the total adjustment in either
+	 * direction.
 	 */
 	bool steady;
 	int32_t rate_ppb;
 	uint32_t slew_ppb;
 };
 
-/* Reads all clocks between two TSC reads, a few times, and keeps the tightest. 0 or -errno. */
+/* Reads all clocks between two TSC reads several times and keeps the narrowest bracket. Returns 0
+ * or -errno. */
 int clock_sample_take(struct clock_sample *out);
 
-/* CLOCK_BOOTTIME less CLOCK_MONOTONIC: how long this machine was suspended since its boot. 0 where
- * that is less than the two can be told apart by reading them (1 us). */
+/* Returns CLOCK_BOOTTIME less CLOCK_MONOTONIC, ns: the time that this machine was suspended since
+ * its boot. Returns 0 below 1 us, because reading the two clocks cannot distinguish such a value
+ * from 0. */
 uint64_t clock_suspended_ns(void);
 
-/* rdtsc, ordered after earlier loads. */
+/* Reads the TSC after all earlier loads. */
 uint64_t clock_tsc_read(void);
 
-/* Ticks per second of this machine's TSC: from CPUID leaf 0x15/0x40000010 where given, else
- * measured against CLOCK_MONOTONIC_RAW (takes 20 ms). 0 or -errno. */
+/* Determines the TSC frequency of this machine by a measurement against CLOCK_MONOTONIC_RAW (20
+ * ms). Uses the value of CPUID leaf 0x40000010 or 0x15 instead if it agrees within 2000 ppm.
+ * Returns 0 or -errno. */
 int clock_tsc_hz(uint64_t *hz);
-/* CLOCK_MONOTONIC now, ns. */
+/* Returns CLOCK_MONOTONIC, ns. */
 uint64_t clock_monotonic_ns(void);
 
-/* Maps CLOCK_MONOTONIC stamps to TSC within the span of the samples pushed so far. */
+/* Converts CLOCK_MONOTONIC to TSC within the span between two clock samples. */
 struct capture_clock {
 	struct clock_sample before, after;
 	uint64_t n_samples;
-	struct clock_sample pushed; /* where what rates are learned from began */
-	bool pushed_jump;           /* a span since has a jump */
-	double ticks_per_raw_ns;    /* of the newest past span without a jump; 0 before the first */
-	double jumped_rate;         /* of the newest past span, if it has one; else 0 */
-	double jump_ticks; /* how far the TSC ran on while the clocks stood still in this */
+	struct clock_sample pushed; /* begin of the interval from which the next rate is learned */
+	bool pushed_jump;           /* a span since then contains a jump */
+	double ticks_per_raw_ns;    /* of the newest interval without a jump; 0: none yet */
+	double jumped_rate;         /* of the newest interval if it contains a jump; else 0 */
+	double jump_ticks;          /* advance of the TSC during the jump of this span */
 };
-/* Knows no sample yet. Owns nothing. */
+/* Initialises a clock without samples. It owns no memory. */
 void capture_clock_init(struct capture_clock *c);
-/* A newer sample: the span becomes [last after, sample]. */
+/* Adds a sample. The span is then [previous sample, this sample]. */
 void capture_clock_push(struct capture_clock *c, const struct clock_sample *sample);
-/* The same, but too soon to learn anything of rates from. */
+/* Like capture_clock_push(), but does not learn a rate: the sample follows too soon. */
 void capture_clock_extend(struct capture_clock *c, const struct clock_sample *sample);
 /*
- * The TSC at capture stamp `monotonic_ns`. Within the span *err_ticks bounds the error: half the
- * wider bracket, the rounding, and the deviation from the chord that a change of rate within the
- * span admits. The rate is taken to stay within 500 ppm of CLOCK_MONOTONIC_RAW, or within what
- * either sample says is being slewed if that is more; where both samples declare the same steady
- * rate, a deviation is bounded by what is missing between that rate and the chord instead (one
- * excursion of the rate within a span; docs/clocks.md). A VMM that pauses the guest stops its
- * clocks but not its TSC: in a span that holds such a jump the bound holds the jump. Outside the
- * span the error grows with the distance. Before the second sample there is no rate: *err_ticks is
- * UINT64_MAX.
+ * Returns the TSC at `monotonic_ns`. Within the span, *err_ticks bounds the error: half the wider
+ * bracket, the rounding, and the deviation from the chord that a change of rate within the span
+ * allows. The rate is assumed to be within 500 ppm of CLOCK_MONOTONIC_RAW, or within the slew of
+ * either sample if that is larger. If both samples declare the same steady rate, the difference
+ * between that rate and the chord bounds the deviation instead; this assumes one excursion of the
+ * rate per span (docs/clocks.md).
+ *
+ * A VMM that pauses the guest stops its clocks but not its TSC: if the span contains such a jump,
+ * the bound includes it. Outside the span the bound grows with the distance. Before the second
+ * sample there is no rate, and *err_ticks is UINT64_MAX.
  */
 uint64_t capture_clock_to_tsc(const struct capture_clock *c, uint64_t monotonic_ns,
 			      uint64_t *err_ticks);

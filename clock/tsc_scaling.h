@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Host TSC <-> guest TSC under KVM, exact in integers (arch/x86/kvm/x86.c, kvm_scale_tsc() and
- * kvm_read_l1_tsc()):
+ * Converts between host TSC and guest TSC with KVM's integer arithmetic (arch/x86/kvm/x86.c,
+ * kvm_scale_tsc() and kvm_read_l1_tsc()):
  *
  *	guest = ((host * ratio) >> frac_bits) + offset   mod 2^64
  *
- * frac_bits is 48 on VMX and 32 on SVM; debugfs shows ratio and offset per vCPU. The way back
- * subtracts the offset first and divides then. Where the guest runs slower, several host ticks
- * read the same guest tick; the first of them is returned.
+ * frac_bits is 48 on VMX and 32 on SVM; debugfs shows ratio and offset of each vCPU. The inverse
+ * subtracts the offset, then divides. If the guest TSC is slower, it reads the same at several
+ * host ticks; the inverse returns the first of them.
  */
 #ifndef CLOCK_TSC_SCALING_H
 #define CLOCK_TSC_SCALING_H
@@ -21,17 +21,18 @@ enum { TSC_FRAC_BITS_VMX = 48, TSC_FRAC_BITS_SVM = 32 };
 
 struct tsc_scaling {
 	uint64_t ratio;
-	uint32_t frac_bits; /* 0: not scaled, ratio is ignored */
-	uint64_t offset;    /* a negative one as its two's complement */
+	uint32_t frac_bits; /* 0: no scaling, ratio is ignored */
+	uint64_t offset;    /* two's complement if negative */
 };
 
-/* frac_bits below 64, ratio not 0 if scaled. The functions below require it. */
+/* Returns true if frac_bits is below 64, and ratio not 0 with scaling. The functions below require
+ * it. */
 bool tsc_scaling_valid(const struct tsc_scaling *s);
 struct guest_tsc tsc_scaling_to_guest(const struct tsc_scaling *s, struct host_tsc host);
 /*
- * The first host TSC at which the guest TSC has reached `guest`. While it reads exactly `guest` the
- * host's lies in [*first, *first + *span]; *span is 0 for a value that the guest TSC steps over.
- * false if that is beyond 2^64.
+ * Computes the first host TSC at which the guest TSC has reached `guest`. While the guest TSC
+ * reads exactly `guest`, the host TSC lies within [*first, *first + *span]. *span is 0 if the
+ * guest TSC steps over `guest`. Returns false if the result exceeds 2^64.
  */
 bool tsc_scaling_to_host(const struct tsc_scaling *s, struct guest_tsc guest,
 			 struct host_tsc *first, uint64_t *span);

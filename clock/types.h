@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One struct per clock, so that the compiler refuses to mix them. A converted time carries the
- * bound of its error: the true value lies in [t - err, t + err].
+ * One struct per clock, so the compiler refuses to mix them. A converted time has a bound: the
+ * true value lies within [t - err, t + err].
  */
 #ifndef CLOCK_TYPES_H
 #define CLOCK_TYPES_H
@@ -17,19 +17,19 @@ struct guest_tsc {
 struct kvmclock_ns {
 	uint64_t ns;
 };
-/* Nanoseconds of the host's CLOCK_MONOTONIC_RAW: the unit of the timeline. */
+/* Nanoseconds of the host's CLOCK_MONOTONIC_RAW, the clock of the timeline. */
 struct host_ns {
 	int64_t ns;
 };
-/* Nanoseconds of the CLOCK_MONOTONIC of whichever kernel stamped the event. */
+/* Nanoseconds of CLOCK_MONOTONIC of the kernel that stamped the event. */
 struct monotonic_ns {
 	uint64_t ns;
 };
-/* Nanoseconds of perf's clock (sched_clock) of whichever kernel stamped the event. */
+/* Nanoseconds of perf's clock (sched_clock) of the kernel that stamped the event. */
 struct perf_ns {
 	uint64_t ns;
 };
-/* Nanoseconds since 1970 of whichever kernel says so. */
+/* Nanoseconds since 1970 (CLOCK_REALTIME) of the kernel that provided the time. */
 struct realtime_ns {
 	uint64_t ns;
 };
@@ -39,7 +39,7 @@ struct host_time {
 	uint64_t err_ns;
 };
 
-/* What a guest's kernel prints before a log line, and in which of its boots (0: the first). */
+/* The stamp of a line of a guest's kernel log, and the boot that it belongs to (0: the first). */
 struct dmesg_time {
 	uint64_t ns, err_ns;
 	uint32_t boot;
