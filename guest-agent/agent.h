@@ -2,10 +2,11 @@
 /*
  * The agent: capture -> batches -> send queue -> channel, on one libuv loop.
  *
- * Every `interval_ms` a look at the kernel's rings decides whether to drain them into the queue: at
- * once if many events wait, with the next heartbeat otherwise, because few large batches cost less
- * than many small ones. Heartbeats and kernel log lines join the queue in order. Whatever makes the
- * channel writable, or brings an echo request, empties the queue as far as the kernel takes it.
+ * Every `interval_ms` the agent checks how full the kernel's rings are. It drains them into the
+ * send queue at once if many events wait, else at the next heartbeat, because a few large batches
+ * cost less than many small ones. Heartbeats and lines of the kernel's log enter the same queue in
+ * order. When the channel becomes writable or an echo request arrives, the agent sends from the
+ * queue until the channel is full.
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
@@ -25,29 +26,31 @@ struct agent_options {
 	struct channel_address address;
 	uint64_t interval_ms;
 	size_t backlog_bytes;
-	uint64_t drain_events; /* waiting on one CPU: drain now */
-	struct limits limits;  /* what a host may ask for; without EVENT_CLASS_KERNEL_LOG the
-				* kernel's log stays here */
-	uint32_t cpu_permille; /* budgets, see configurer.h; 0: none */
-	uint64_t memory_bytes;
-	/* One line for people, without a newline. */
+	uint64_t drain_events; /* events waiting on one CPU that cause a drain at once */
+	struct limits limits;  /* without EVENT_CLASS_KERNEL_LOG the kernel's log is not sent */
+	uint32_t cpu_permille; /* budget of CPU (see configurer.h), 1/1000 of one CPU; 0: none */
+	uint64_t memory_bytes; /* budget of memory; 0: none */
+	/* Logs one line of text, passed without a newline. */
 	void (*say)(void *context, const char *line);
-	/* May be NULL. False while a host that has just come is told all that waited for it, which
-	 * is long work and not urgent; true otherwise. Called on change, first from agent_start. */
+	/* Reports whether the agent's work is urgent. May be NULL. After a host has connected, the
+	 * agent sends it the backlog: this is long work and not urgent. All other work is urgent.
+	 * agent_start() calls it first, then each change does. */
 	void (*urgent)(void *context, bool urgent);
 	void *context;
 };
 
 struct agent;
 
-/* Starts on `loop`. `capture` is borrowed. 0 or -errno. */
+/* Starts the agent on `loop`. `capture` is borrowed. Returns 0 or -errno. */
 int agent_start(uv_loop_t *loop, struct capture *capture, const struct agent_options *options,
 		struct agent **out);
-/* Drains once more, gives the host a moment to take what waits, then ends the loop's work. */
+/* Drains the rings once more, waits up to 300 ms until the host has taken the queue, then closes
+ * the agent's handles in the loop. */
 void agent_stop(struct agent *a);
-/* Why the loop's work ended: 0 as asked, -ENODEV the port never appeared, other -errno. */
+/* Returns why the agent ended: 0 after agent_stop(), -ENODEV if the port never appeared, another
+ * -errno. */
 int agent_result(const struct agent *a);
-/* After the loop has run dry. */
+/* Call it after uv_run() has returned. Accepts NULL. */
 void agent_free(struct agent *a);
 
 #endif

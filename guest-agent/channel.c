@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * States: no descriptor (dial when the timer fires) -> descriptor without a peer (probe when the
- * timer fires) -> up (watched by uv_poll; the timer ends a pause of reading).
+ * States: no descriptor (the timer dials) -> descriptor without a peer (the timer probes it) -> up
+ * (uv_poll watches it; the timer ends a pause of reading).
  */
 #include "guest-agent/channel.h"
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One connection to the host, kept up: dials, tells when it is up, carries bytes, tells when it is
- * down, dials again. What differs between a virtio-serial port and a socket is a carrier: how to
- * dial, and how to know that somebody is there.
+ * Keeps one connection to the host: dials, reports when it is up, transfers bytes, reports when it
+ * is down and dials again. A carrier contains what differs between virtio-serial ports and
+ * sockets: how to dial, and how to detect a peer.
  *
- * Never spins: a port without a host polls as readable and hung up for ever (libuv would turn at
- * 100 % CPU), so descriptors are watched only while connected, and probed by a timer otherwise.
- * Never queues: channel_write() takes what the kernel takes now.
+ * The channel never spins. poll() reports a port without a host as readable and hung up all the
+ * time, so libuv would use 100 % of a CPU. Therefore the channel polls a descriptor only while
+ * connected, and else probes it with a timer.
+ *
+ * The channel has no queue: channel_write() writes what the kernel accepts at once.
  */
 #ifndef AGENT_CHANNEL_H
 #define AGENT_CHANNEL_H
@@ -24,13 +26,13 @@
 
 struct channel_address {
 	const struct channel_carrier *carrier;
-	char text[256]; /* as the user wrote it, for messages */
-	char name[128]; /* port: its name or device path */
+	char text[256]; /* as the user wrote it; for messages */
+	char name[128]; /* carrier port: name or device path */
 	struct sockaddr_storage sockaddr;
 	socklen_t sockaddr_len;
-	const char *psk_path; /* tls: the caller's, borrowed (proto/tls_psk.h) */
-	/* What dialling finds out: the carrier that "auto" chose; the process that carries TLS, and
-	 * the exit code of the one before. */
+	const char *psk_path; /* carrier tls: key file, borrowed (proto/tls_psk.h) */
+	/* State of dialling: the carrier that "auto" chose, the TLS relay process, and the exit
+	 * code of its predecessor. */
 	const struct channel_carrier *chosen;
 	pid_t relay;
 	int relay_said;
@@ -38,18 +40,19 @@ struct channel_address {
 };
 
 struct channel_carrier {
-	const char *prefix; /* "unix:" */
-	/* 0 or -EINVAL with one line in `why`. */
+	const char *prefix; /* for example "unix:" */
+	/* Parses the address behind the prefix. Returns 0, or -EINVAL and one line in `why`. */
 	int (*parse)(const char *rest, struct channel_address *address, char *why,
 		     size_t why_bytes);
-	/* A non-blocking descriptor (perhaps not connected yet) or -errno. */
+	/* Returns a non-blocking descriptor, which may not be connected yet, or -errno. */
 	int (*dial)(struct channel_address *address);
-	/* Is somebody at the other end? 1, 0 not yet, -errno: dial again. NULL where dialling
+	/* Returns 1 if a peer is connected, 0 if not yet, -errno to dial again. NULL if dial
 	 * chooses another carrier. */
 	int (*probe)(int fd);
-	bool keep_fd;   /* the descriptor outlives the peer: on a hang-up go back to probing */
-	bool tells_why; /* says itself why it is refused (-ECONNREFUSED) */
-	unsigned int retry_min_ms, retry_max_ms; /* between two dials or probes; doubles */
+	bool keep_fd;   /* after a hang-up the descriptor is kept and probed again */
+	bool tells_why; /* the carrier itself logs why it was refused (-ECONNREFUSED) */
+	/* Time between two dials or probes; doubles each time from min to max. */
+	unsigned int retry_min_ms, retry_max_ms;
 };
 
 extern const struct channel_carrier channel_carrier_port;
@@ -67,32 +70,35 @@ struct channel_events {
 	void *context;
 };
 
-/* "unix:PATH", "tcp:ADDRESS:PORT" and "tls:ADDRESS:PORT" (numeric), "vsock:CID:PORT", "port:NAME",
- * or "auto": our virtio-serial port where there is one, else the host by vsock. 0 or -EINVAL with a
- * line in `why`. */
+/* Parses an address: "unix:PATH", "tcp:ADDRESS:PORT" or "tls:ADDRESS:PORT" (numeric),
+ * "vsock:CID:PORT", "port:NAME", or "auto": the agent's virtio-serial port if it exists, else the
+ * host over vsock. Returns 0, or -EINVAL and one line in `why`. */
 int channel_address_parse(const char *spec, struct channel_address *out, char *why,
 			  size_t why_bytes);
 
-/* Can tls: be dialled: is its relay installed? 0 or -errno with a line in `why`. */
+/* Checks that the TLS relay is installed. Returns 0, or -errno and one line in `why`. */
 int channel_tls_check(char *why, size_t why_bytes);
-/* Would the bytes cross a network readable and changeable by others: TCP that is not loopback? */
+/* Returns true if others on a network could read and change the bytes: plain TCP, not on the
+ * loopback device. */
 bool channel_address_is_exposed(const struct channel_address *address);
 
 struct channel;
 
-/* Starts dialling; no event is delivered before the loop runs. 0 or -errno. */
+/* Starts to dial. Delivers no event before the loop runs. Returns 0 or -errno. */
 int channel_open(uv_loop_t *loop, const struct channel_address *address,
 		 const struct channel_events *events, struct channel **out);
-/* Closes at once and delivers nothing more; memory is freed when the loop has run. */
+/* Closes the channel at once and delivers no more events. The loop frees the memory later. Accepts
+ * NULL. */
 void channel_close(struct channel *c);
 bool channel_is_up(const struct channel *c);
-/* Bytes taken, 0 if the channel is full or down; `writable` follows when there is room again.
- * A broken channel takes nothing and reports `down` from the loop. */
+/* Returns the number of bytes written, 0 if the channel is full or down. After a short write,
+ * `writable` follows when the channel has space. If the channel is broken, `down` follows from the
+ * loop. */
 size_t channel_write(struct channel *c, const uint8_t *data, size_t len);
-/* Asks for `writable` from the loop although the channel is not full: lets other work come between.
- */
+/* Requests a `writable` event although the channel is not full, so that the loop can do other work
+ * first. */
 void channel_yield(struct channel *c);
-/* The last failure to dial, as -errno, 0 if none since it was last up. */
+/* Returns the last error of dialling as -errno, 0 if none since the channel was last up. */
 int channel_error(const struct channel *c);
 
 #endif

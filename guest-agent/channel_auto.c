@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The carrier that is there: our virtio-serial port first, for only this VM's host can be at its
- * other end and it survives a migration; else vsock, if the VM has that device.
+ * Chooses the carrier: the agent's virtio-serial port if it exists, else vsock if the VM has that
+ * device. The port comes first because only the host of this VM can be its peer, and because it
+ * survives a migration.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A virtio-serial port, found by name through sysfs: there is no udev in an initramfs, so no
- * /dev/virtio-ports either. The device stays open while hosts come and go.
+ * Virtio-serial ports. The port is found by its name in sysfs: an initramfs has no udev, so it has
+ * no /dev/virtio-ports. The device stays open while hosts connect and disconnect.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sockets: vsock where a VM has that device, unix for tests and nested machines, TCP where a VM has
- * no spare port. TCP addresses are numeric: the agent is linked statically, where glibc's resolver
- * does not work.
+ * Socket carriers: vsock for VMs with that device, unix for tests and nested machines, TCP for VMs
+ * without a free port. TCP addresses are numeric, because the agent is linked statically and
+ * glibc's resolver does not work there.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* TLS over TCP: a relay process carries the bytes (tls_relay.c). */
+/* TLS over TCP: a relay process (tls_relay.c) transfers the bytes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

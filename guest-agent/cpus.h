@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The CPUs of this machine with their APIC ids, by which the host joins a guest CPU to its vCPU. */
+/* Reads the guest CPUs and their APIC ids. The host finds the vCPU of a guest CPU by its APIC
+ * id. */
 #ifndef AGENT_CPUS_H
 #define AGENT_CPUS_H
 
@@ -7,10 +8,10 @@
 
 #include "proto/message.h"
 
-/* Takes (processor, apicid) pairs out of the text of /proc/cpuinfo. Returns how many were found,
- * at most `max`; a processor without an apicid line is left out. */
+/* Reads (processor, apicid) pairs from the text of /proc/cpuinfo. Returns their number, at most
+ * `max`. Skips a processor without an apicid line. */
 size_t cpus_parse(const char *cpuinfo, struct message_cpu *cpus, size_t max);
-/* The same of the running kernel. Number of CPUs or -errno. */
+/* Does the same with /proc/cpuinfo of the running kernel. Returns the number of CPUs or -errno. */
 long cpus_read(struct message_cpu *cpus, size_t max);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a host may have from this guest's agent: the owner's settings and maxima against a host's
- * Config. Nothing here acts; it only decides, so that a host's bytes meet one small function.
+ * Checks a host's request (Config) against the settings and limits of the guest's owner. It
+ * decides only and applies nothing, so one small module handles the values that a host chose.
  *
- * A host can take away from what the owner has told (events, short handlers, tasks, stacks), and
- * have stacks up to the owner's maximum. It can turn on nothing that the owner turned off.
+ * A host can remove what the owner allows (events, short handlers, tasks, stacks) and can raise
+ * the sample rate up to the owner's maximum. It cannot switch on what the owner switched off.
  */
 #ifndef AGENT_LIMITS_H
 #define AGENT_LIMITS_H
@@ -14,24 +14,25 @@
 
 #include "proto/message_config.h"
 
-enum { LIMITS_HANDLER_OVER_NS = 100000 }; /* at level summary without a threshold */
+enum { LIMITS_HANDLER_OVER_NS = 100000 }; /* threshold at level summary if the owner set none */
 
 struct limits {
-	bool no_host_config;    /* the host's wishes are refused, all of them */
-	uint64_t classes;       /* bits of enum event_class: told at all */
-	uint32_t sample_hz;     /* without being asked; 0 none */
-	uint32_t sample_hz_max; /* when asked; at least sample_hz */
-	/* Above 0: level summary, whoever asks, with this threshold or a higher one. */
+	bool no_host_config;    /* refuses all requests of the host */
+	uint64_t classes;       /* bits of enum event_class: classes that may be sent */
+	uint32_t sample_hz;     /* sample rate without a request; 0 none */
+	uint32_t sample_hz_max; /* largest rate that a host may request; at least sample_hz */
+	/* If above 0: level summary always, with this threshold or a higher one. */
 	uint64_t handler_over_ns;
-	uint32_t fields; /* bits of enum config_field that the capture can change */
+	uint32_t fields; /* bits of enum config_field: what the capture can change */
 };
 
-/* What is in force while no host asks for anything else. */
+/* Fills `out` with the owner's settings. They are in force while no host requests anything else. */
 void limits_default(const struct limits *l, struct message_config *out);
-/* What comes into force of `asked`, and what does not and why; all of `reply` but its time. */
+/* Fills `reply`, except for its time: the part of `asked` that comes into force, and the reasons
+ * for the rest. */
 void limits_apply(const struct limits *l, const struct message_config *asked,
 		  struct message_config_reply *reply);
-/* Adds a line to the reply, if there is room for it. */
+/* Adds a line to the reply. Drops it if the reply is full. */
 void limits_say(struct message_config_reply *reply, uint32_t field, enum config_reason reason,
 		const char *format, ...) __attribute__((format(printf, 4, 5)));
 

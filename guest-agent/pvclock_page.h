@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The pvclock parameters that this guest's own kvmclock is computed from: the page that the kernel
- * maps into every process for the vDSO (the boot CPU's, one line for all while the master clock is
- * on). Reading it costs no system call.
+ * Reads the pvclock parameters of this guest's kvmclock. The kernel maps them into each process
+ * for the vDSO. The page is that of the boot CPU; while the master clock is on, one kvmclock line
+ * holds for all CPUs. A read makes no system call once the page has proved readable.
  */
 #ifndef AGENT_PVCLOCK_PAGE_H
 #define AGENT_PVCLOCK_PAGE_H
@@ -10,16 +10,16 @@
 #include "proto/message.h"
 
 struct pvclock_page {
-	const volatile void *at; /* NULL: this process has no such mapping */
-	bool readable;           /* the kernel has let us read it: it will from now on */
+	const volatile void *at; /* the mapped page; NULL: this process has none */
+	bool readable;           /* a test showed that the page is readable; it stays so */
 	uint64_t tsc_hz;
 };
 
-/* tsc_hz: the TSC's nominal rate, to tell parameters from noise. Never fails: without a page every
- * read says "not known". */
+/* Finds the page. Never fails: without a page each read returns known = false. tsc_hz: nominal TSC
+ * frequency, which the parameters must match. */
 void pvclock_page_init(struct pvclock_page *p, uint64_t tsc_hz);
-/* known = false: there is no kvmclock here (TCG, kvm-clock disabled, master clock off), the host
- * was writing all the time, or what is there runs at another rate than the TSC. */
+/* Reads the parameters. known = false if there is no kvmclock (TCG, kvm-clock disabled, master
+ * clock off), if the host wrote during all attempts, or if the rate differs from the TSC's. */
 void pvclock_page_read(struct pvclock_page *p, struct message_vm_clock_pvclock *out);
 
 #endif

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Frames waiting for the host, in the order they were made, in bounded memory.
+ * A queue of frames for the host, in bounded memory.
  *
- * Two rings of bytes: bulk (batches; when full the oldest go first, and each is reported to the
- * owner with its event count) and control (heartbeats, kernel log; small, kept when bulk drops). A
- * common order number restores the order on the way out, because a heartbeat promises that nothing
- * older follows. Memory is touched only as far as the backlog has ever grown.
+ * It consists of two rings of bytes. The bulk ring holds batches and stacks; the control ring
+ * holds heartbeats, the kernel's log and replies. If a ring is full, its oldest frames are
+ * dropped, and each is reported with its number of events. The control ring is small and keeps its
+ * frames when the bulk ring drops some.
+ *
+ * A common order number restores the order of both rings when frames are removed, because a
+ * heartbeat promises that no older event follows. The queue touches only as much memory as its
+ * largest backlog needed.
  */
 #ifndef AGENT_SEND_QUEUE_H
 #define AGENT_SEND_QUEUE_H
@@ -24,23 +28,23 @@ enum send_class {
 
 struct send_item {
 	enum send_class class;
-	uint16_t cpu;    /* bulk: whose batch it is */
-	uint32_t events; /* bulk: events lost if it is dropped */
+	uint16_t cpu;    /* bulk: CPU of the batch */
+	uint32_t events; /* bulk: number of events in the frame */
 };
 
-/* A frame was thrown away to make room, or never fitted. */
+/* Reports a frame that was dropped to make space or that is too large. */
 typedef void (*send_queue_dropped)(void *context, const struct send_item *item);
 
 struct send_queue;
 
-/* Limits in bytes, frames' own sizes plus 24 bytes each. NULL on ENOMEM. */
+/* Returns NULL if out of memory. Limits: in bytes; each frame needs its size plus 24 bytes. */
 struct send_queue *send_queue_new(size_t bulk_limit, size_t control_limit,
 				  send_queue_dropped dropped, void *context);
 void send_queue_free(struct send_queue *q);
-/* Copies the frame in, dropping the oldest of its class until it fits. */
+/* Copies the frame into the queue. Drops the oldest frames of its class until it fits. */
 void send_queue_push(struct send_queue *q, const struct send_item *item, const uint8_t *frame,
 		     size_t len);
-/* Appends the oldest frame to `out` and removes it. 1, 0 if nothing waits, -ENOMEM. */
+/* Moves the oldest frame to the end of `out`. Returns 1, 0 if the queue is empty, or -ENOMEM. */
 int send_queue_pop(struct send_queue *q, struct send_item *item, struct byte_buffer *out);
 
 struct send_queue_stats {
@@ -48,7 +52,7 @@ struct send_queue_stats {
 	uint64_t dropped_frames[SEND_CLASSES];
 	uint64_t dropped_events;
 };
-/* Since it was made. */
+/* Returns the waiting bytes, and the totals since send_queue_new(). */
 void send_queue_stats_get(const struct send_queue *q, struct send_queue_stats *out);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the agent's namer does (bpf/isolation/naming.h): each address of a stack gets the function
- * that holds it, by the symbol tables of the files that its process has mapped. What has no name
- * keeps its file and the offset in it; what lies in no file keeps its address.
+ * The work of the agent's namer (bpf/isolation/naming.h): finds for each address of a stack the
+ * function that contains it, in the symbol tables of the files that the process has mapped. An
+ * address without a function gets its file and the offset in it. An address outside all files
+ * remains an address.
  */
 #ifndef AGENT_SYMBOLS_BODY_H
 #define AGENT_SYMBOLS_BODY_H

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * vcpuscope-agent-tls: carries the agent's bytes to the host by TLS. The agent starts it with a
- * socket as descriptor 3 and talks plain text on that; the agent itself is linked statically and
- * runs as root, so GnuTLS lives here, in a process that has given up every right but its two
- * sockets. When the connection is up it writes one byte to the agent: RELAY_UP.
+ * vcpuscope-agent-tls: transfers the agent's bytes to the host over TLS. The agent starts it with
+ * a socket as descriptor 3 and sends plain text on it. When the TLS connection is up, the relay
+ * writes one byte to the agent: RELAY_UP.
  *
- * usage: vcpuscope-agent-tls ADDRESS PORT PSK-FILE SAID
- * SAID: the exit code of the one before, whose reason was already told: it is not told again.
+ * The agent is linked statically and runs as root. GnuTLS therefore runs in this separate process,
+ * which has dropped all rights except the use of its two sockets.
+ *
+ * usage: vcpuscope-agent-tls ADDRESS PORT PSK-FILE SAID SAID: exit code of the previous relay,
+ * which has logged its reason; this relay does not log it again.
  */
 #include <arpa/inet.h>
 #include <errno.h>
