@@ -178,77 +178,137 @@ static bool arguments_check(const struct report_arguments *a)
 	return false;
 }
 
-static int report_run(const struct command *self, int argc, char **argv)
-{
-	struct report_arguments a = {.table = {.format = "text", .top = 20},
-				     .observed_percent = COVERAGE_NEEDED_PERCENT};
-	struct pipeline_options pipeline_options = {0};
-	struct pipeline *pipeline = NULL;
-	struct report_options options = {.dmesg = account_dmesg, .context = &pipeline};
-	struct report_builder *builder = NULL;
+/* One reading of the recording. All zero before pass_run(); ended by pass_end(). */
+struct pass {
+	struct model *model;
+	struct pipeline *pipeline;
+	struct report_builder *builder;
 	struct recording_info info;
-	struct result found = {0};
-	struct model *model = NULL;
-	int result = COMMAND_TROUBLE;
-	char why[512] = "out of memory";
-	size_t n_wrong;
-	bool html, opened;
+	struct result found;
+};
 
-	if (options_parse_or_say(self, argc, argv, &a) || !arguments_check(&a))
-		return COMMAND_USAGE;
-	options.than_ns = a.table.than_ns ? (int64_t)a.table.than_ns : STALL_DEFAULT_NS;
-	options.all = a.all;
-	options.needed_percent = (unsigned)a.observed_percent;
-	html = !strcmp(a.table.format, "html");
-	model = model_new();
-	if (model && html)
-		found.page = report_page_new(model);
-	options.noticed = found.page ? report_page_notice : NULL;
-	options.noticed_context = found.page;
-	if (model && (found.page || !html))
-		builder = report_builder_new(model, &options);
-	opened = builder && (!found.page ||
-			     !report_page_open(found.page, model, report_builder_chains(builder)));
-	if (opened && a.table.table)
-		found.table = report_table_new(model, &a.table);
-	pipeline_options.model = model;
-	if (opened && (found.table || !a.table.table))
-		pipeline = pipeline_new(&pipeline_options);
-	if (!pipeline || replay_run(pipeline, a.recording, &info, why, sizeof(why))) {
+static bool pass_open(const struct report_arguments *a, struct pass *p)
+{
+	struct report_options options = {.dmesg = account_dmesg, .context = &p->pipeline};
+	struct pipeline_options pipeline_options = {.model = p->model};
+	bool html = !strcmp(a->table.format, "html");
+
+	options.than_ns = a->table.than_ns ? (int64_t)a->table.than_ns : STALL_DEFAULT_NS;
+	options.all = a->all;
+	options.needed_percent = (unsigned)a->observed_percent;
+	if (html) {
+		p->found.page = report_page_new(p->model);
+		if (!p->found.page)
+			return false;
+		options.noticed = report_page_notice;
+		options.noticed_context = p->found.page;
+	}
+	p->builder = report_builder_new(p->model, &options);
+	if (!p->builder ||
+	    (html && report_page_open(p->found.page, p->model, report_builder_chains(p->builder))))
+		return false;
+	if (a->table.table) {
+		p->found.table = report_table_new(p->model, &a->table);
+		if (!p->found.table)
+			return false;
+	}
+	p->pipeline = pipeline_new(&pipeline_options);
+	return p->pipeline != NULL;
+}
+
+/* Reads the recording. The times of the guests that `first`, an earlier pass, found contradicted
+ * count as unproven from the begin; NULL: none. Says what is wrong. 0 or -1. */
+static int pass_run(const struct report_arguments *a, const struct report *first, struct pass *p)
+{
+	char why[512] = "out of memory";
+
+	p->model = model_new();
+	for (size_t i = 0; p->model && first && i < first->n_clocks; i++) {
+		if (first->clocks[i].untrusted)
+			model_guest_distrust(p->model, first->clocks[i].vm);
+	}
+	if (!p->model || !pass_open(a, p) ||
+	    replay_run(p->pipeline, a->recording, &p->info, why, sizeof(why))) {
 		fprintf(stderr, "vcpuscope report: %s\n", why);
-		goto out;
+		return -1;
 	}
 	report_builder_origin(
-		builder, info.flags & VS_RECORDING_SIMULATED || pipeline_is_simulated(pipeline),
-		info.flags & VS_RECORDING_IMPORTED || pipeline_is_imported(pipeline), !info.closed);
-	if (!account_give(pipeline, model, info.damaged_bytes, builder))
-		found.report = report_builder_finish(builder);
-	if (!found.report) {
-		say(a.recording, "out of memory");
-		goto out;
+		p->builder,
+		p->info.flags & VS_RECORDING_SIMULATED || pipeline_is_simulated(p->pipeline),
+		p->info.flags & VS_RECORDING_IMPORTED || pipeline_is_imported(p->pipeline),
+		!p->info.closed);
+	if (!account_give(p->pipeline, p->model, p->info.damaged_bytes, p->builder))
+		p->found.report = report_builder_finish(p->builder);
+	if (!p->found.report) {
+		say(a->recording, "out of memory");
+		return -1;
 	}
-	if (found.table)
-		report_table_finish(found.table);
-	result = output_write(&a, &found);
-	n_wrong = report_imbalances(found.report, why, sizeof(why));
+	return 0;
+}
+
+static void pass_end(struct pass *p)
+{
+	report_free(p->found.report);
+	pipeline_free(p->pipeline);
+	model_free(p->model);
+	report_table_free(p->found.table);
+	report_page_free(p->found.page);
+	report_builder_free(p->builder);
+}
+
+static bool finds_untrusted(const struct report *r)
+{
+	for (size_t i = 0; i < r->n_clocks; i++) {
+		if (r->clocks[i].untrusted)
+			return true;
+	}
+	return false;
+}
+
+/* Writes what was found and returns the exit code. */
+static int pass_show(const struct report_arguments *a, struct pass *p)
+{
+	char why[512];
+	size_t n_wrong;
+	int result;
+
+	if (p->found.table)
+		report_table_finish(p->found.table);
+	result = output_write(a, &p->found);
+	n_wrong = report_imbalances(p->found.report, why, sizeof(why));
 	if (n_wrong) {
-		say(a.recording,
+		say(a->recording,
 		    "%zu part%s of this report do%s not add up (the rest is right): a bug of "
 		    "vcpuscope, please report it with the recording. The first: %s",
 		    n_wrong, n_wrong == 1 ? "" : "s", n_wrong == 1 ? "es" : "", why);
 		result = COMMAND_TROUBLE;
 	}
 	if (result == COMMAND_OK || n_wrong)
-		gaps_say(a.recording, pipeline, model, &info);
-	if (result == COMMAND_OK && !a.table.table && !coverage_supports(found.report))
+		gaps_say(a->recording, p->pipeline, p->model, &p->info);
+	if (result == COMMAND_OK && !a->table.table && !coverage_supports(p->found.report))
 		result = COMMAND_CANNOT_TELL;
+	return result;
+}
+
+static int report_run(const struct command *self, int argc, char **argv)
+{
+	struct report_arguments a = {.table = {.format = "text", .top = 20},
+				     .observed_percent = COVERAGE_NEEDED_PERCENT};
+	struct pass first = {0}, second = {0};
+	int result = COMMAND_TROUBLE;
+
+	if (options_parse_or_say(self, argc, argv, &a) || !arguments_check(&a))
+		return COMMAND_USAGE;
+	if (pass_run(&a, NULL, &first))
+		goto out;
+	/* What was found before a guest's clock was contradicted rests on that clock, too. */
+	if (!finds_untrusted(first.found.report))
+		result = pass_show(&a, &first);
+	else if (!pass_run(&a, first.found.report, &second))
+		result = pass_show(&a, &second);
 out:
-	report_free(found.report);
-	pipeline_free(pipeline);
-	model_free(model);
-	report_table_free(found.table);
-	report_page_free(found.page);
-	report_builder_free(builder);
+	pass_end(&second);
+	pass_end(&first);
 	return result;
 }
 

@@ -393,6 +393,12 @@ struct model_data {
 /* Returns the result of testing guest events against VM-entries and VM-exits (presence.h). All 0
  * if the VM is unknown. */
 struct presence_count model_presence(const struct model *m, uint32_t vm);
+/* Declares the times of a guest unproven from the first event on: a first reading of the recording
+ * found that they contradict the host. Call it before any event. Ignored beyond
+ * MODEL_VMS_MAX guests. */
+void model_guest_distrust(struct model *m, uint32_t vm);
+/* Returns whether model_guest_distrust() was called for the guest. */
+bool model_guest_distrusted(const struct model *m, uint32_t vm);
 struct model_data model_data_of(const struct model *m, uint32_t vm);
 /* Returns a stack, or NULL if it is unknown. Valid until the next model_stack(). */
 const struct stack *model_stack_of(const struct model *m, uint32_t id);

@@ -300,6 +300,21 @@ struct presence_count model_presence(const struct model *m, uint32_t vm_id)
 	return vm ? vm->presence : (struct presence_count){0};
 }
 
+void model_guest_distrust(struct model *m, uint32_t vm_id)
+{
+	if (m->n_distrusted < MODEL_VMS_MAX)
+		m->distrusted[m->n_distrusted++] = vm_id;
+}
+
+bool model_guest_distrusted(const struct model *m, uint32_t vm_id)
+{
+	for (size_t i = 0; i < m->n_distrusted; i++) {
+		if (m->distrusted[i] == vm_id)
+			return true;
+	}
+	return false;
+}
+
 struct model_data model_data_of(const struct model *m, uint32_t vm_id)
 {
 	const struct vm *vm = vm_find(m, vm_id);

@@ -56,7 +56,8 @@ static bool presence_refutes(const struct model *m, uint32_t vm)
 
 bool stall_unproven(const struct stall_detector *d, const struct stall_track *k)
 {
-	return k && (k->err_ns >= UINT32_MAX || presence_refutes(d->model, k->vm));
+	return k && (k->err_ns >= UINT32_MAX || model_guest_distrusted(d->model, k->vm) ||
+		     presence_refutes(d->model, k->vm));
 }
 
 /* A lost interrupt that no stretch shows: the host's word of when it came, the guest's of when it
