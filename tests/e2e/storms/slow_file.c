@@ -16,13 +16,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NODE = 2, REQUEST_BYTES = 1 << 17, PAGE = 4096 };
+enum { NODE = 2, REQUEST_BYTES = 1 << 17, WRITE_BYTES = 1 << 16, PAGE = 4096 };
 
 static struct {
 	char folder[32];
 	int fd;
+	uint8_t *data;
 	size_t bytes;
 	long read_us;
+	bool direct;
 	pthread_t thread;
 } files = {.fd = -1};
 
@@ -40,20 +42,34 @@ static struct fuse_attr attributes(uint64_t node)
 {
 	return (struct fuse_attr){.ino = node,
 				  .size = node == NODE ? files.bytes : 0,
-				  .mode = node == NODE ? S_IFREG | 0444 : S_IFDIR | 0555,
+				  .mode = node == NODE ? S_IFREG | 0644 : S_IFDIR | 0555,
 				  .nlink = 1,
 				  .blksize = PAGE};
 }
 
+/* How much of `bytes` at `offset` the file has. */
+static size_t within(uint64_t offset, size_t bytes)
+{
+	size_t left = offset < files.bytes ? files.bytes - offset : 0;
+
+	return bytes < left ? bytes : left;
+}
+
 static void read_slowly(const struct fuse_in_header *in, const struct fuse_read_in *wanted)
 {
-	static const uint8_t zeros[REQUEST_BYTES];
 	const struct timespec t = {files.read_us / 1000000, files.read_us % 1000000 * 1000};
-	size_t left = wanted->offset < files.bytes ? files.bytes - wanted->offset : 0;
-	size_t bytes = wanted->size < left ? wanted->size : left;
+	size_t bytes = within(wanted->offset, wanted->size);
 
 	nanosleep(&t, NULL);
-	answer(in->unique, 0, zeros, bytes < sizeof(zeros) ? bytes : sizeof(zeros));
+	answer(in->unique, 0, files.data + wanted->offset, bytes);
+}
+
+static void write_at_once(const struct fuse_in_header *in, const struct fuse_write_in *wanted)
+{
+	const struct fuse_write_out out = {.size = (uint32_t)within(wanted->offset, wanted->size)};
+
+	memcpy(files.data + wanted->offset, wanted + 1, out.size);
+	answer(in->unique, 0, &out, sizeof(out));
 }
 
 static void serve_one(const struct fuse_in_header *in)
@@ -66,7 +82,7 @@ static void serve_one(const struct fuse_in_header *in)
 						  .minor = 31,
 						  .max_readahead = PAGE,
 						  .max_background = 16,
-						  .max_write = PAGE,
+						  .max_write = WRITE_BYTES,
 						  .time_gran = 1};
 
 		answer(in->unique, 0, &out, sizeof(out));
@@ -88,7 +104,9 @@ static void serve_one(const struct fuse_in_header *in)
 		break;
 	}
 	case FUSE_OPEN: {
-		const struct fuse_open_out out = {.fh = 1};
+		/* What was written must not be read back from the page cache. */
+		const struct fuse_open_out out = {.fh = 1,
+						  .open_flags = files.direct ? FOPEN_DIRECT_IO : 0};
 
 		answer(in->unique, 0, &out, sizeof(out));
 		break;
@@ -96,7 +114,11 @@ static void serve_one(const struct fuse_in_header *in)
 	case FUSE_READ:
 		read_slowly(in, argument);
 		break;
+	case FUSE_WRITE:
+		write_at_once(in, argument);
+		break;
 	case FUSE_FLUSH:
+	case FUSE_FSYNC:
 	case FUSE_RELEASE:
 		answer(in->unique, 0, NULL, 0);
 		break;
@@ -125,12 +147,16 @@ static void *serve(void *unused)
 	}
 }
 
-int slow_file_open(size_t bytes, long read_us)
+int slow_file_open(size_t bytes, long read_us, bool writable)
 {
 	char options[96], path[64];
 
+	files.data = calloc(1, bytes);
+	if (!files.data)
+		return -1;
 	files.bytes = bytes;
 	files.read_us = read_us;
+	files.direct = writable;
 	snprintf(files.folder, sizeof(files.folder), "/tmp/slow-file.XXXXXX");
 	files.fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (files.fd < 0 || !mkdtemp(files.folder))
@@ -142,7 +168,7 @@ int slow_file_open(size_t bytes, long read_us)
 		return -1;
 	}
 	snprintf(path, sizeof(path), "%s/file", files.folder);
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 }
 
 void slow_file_close(void)
@@ -151,4 +177,5 @@ void slow_file_close(void)
 	pthread_join(files.thread, NULL);
 	close(files.fd);
 	rmdir(files.folder);
+	free(files.data);
 }

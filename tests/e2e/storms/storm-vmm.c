@@ -6,13 +6,16 @@
  *	compute MS 0		computes
  *	userfault N US		touches N pages, which another thread provides US later
  *	disk N US		touches N pages of a file, each of which takes US to read
- *	map MS US		maps and unmaps a page again and again, while another thread holds
- *				the lock of the memory map, each time for long, US apart
+ *	swap-begin N US		swaps to a file of which each read takes US, and makes pages to swap
+ *out swap N US		touches N of these pages swap-end 1 0		swaps to nowhere map MS US
+ *maps and unmaps a page again and again, while another thread holds the lock of the memory map,
+ *each time for long, US apart
  *
  * and answers each with a line: its begin and end by CLOCK_MONOTONIC_RAW, and for how much of that
  * it was not on a CPU, in ns. It ends with its standard input.
  */
 #include <fcntl.h>
+#include <linux/loop.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
@@ -25,6 +28,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/swap.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -134,7 +138,7 @@ static void userfault(long n, long us)
 
 static void disk(long n, long us)
 {
-	int fd = slow_file_open((size_t)n * PAGE, us);
+	int fd = slow_file_open((size_t)n * PAGE, us, false);
 	void *pages =
 		fd < 0 ? MAP_FAILED : mmap(NULL, (size_t)n * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
 
@@ -145,6 +149,84 @@ static void disk(long n, long us)
 	munmap(pages, (size_t)n * PAGE);
 	close(fd);
 	slow_file_close();
+}
+
+/* ---- swap ---- */
+
+/* The kernel reads eight pages at a time: of so many that lie one after the other, one is touched.
+ */
+enum { APART_PAGES = 16, HEADER_LAST_PAGE = 1024 + 4, HEADER_MAGIC_BYTES = 10 };
+
+/* A loop device over `fd`: a descriptor, which keeps it; its name in `path`. */
+static int loop_over(int fd, char path[32])
+{
+	const struct loop_config config = {
+		.fd = (uint32_t)fd, .block_size = PAGE, .info = {.lo_flags = LO_FLAGS_AUTOCLEAR}};
+	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+	int n = control < 0 ? -1 : ioctl(control, LOOP_CTL_GET_FREE), loop;
+
+	close(control);
+	snprintf(path, 32, "/dev/loop%d", n);
+	loop = n < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
+	if (loop >= 0 && ioctl(loop, LOOP_CONFIGURE, &config))
+		return -1;
+	return loop;
+}
+
+static bool swap_header_write(int fd, uint32_t pages)
+{
+	uint8_t header[PAGE] = {0};
+	const uint32_t version = 1, last = pages - 1;
+
+	memcpy(header + HEADER_LAST_PAGE - 4, &version, 4);
+	memcpy(header + HEADER_LAST_PAGE, &last, 4);
+	memcpy(header + PAGE - HEADER_MAGIC_BYTES, "SWAPSPACE2", HEADER_MAGIC_BYTES);
+	return pwrite(fd, header, PAGE, 0) == PAGE;
+}
+
+static struct {
+	uint8_t *pages;
+	size_t bytes;
+	char path[32];
+	int fd, loop;
+} swapped;
+
+static void swap_begin(long n, long us)
+{
+	swapped.bytes = (size_t)n * APART_PAGES * PAGE;
+	/* Whoever serves the swap must not be swapped out. */
+	if (mlockall(MCL_CURRENT))
+		exit(1);
+	swapped.fd = slow_file_open(swapped.bytes + PAGE, us, true);
+	swapped.loop = swapped.fd < 0 ? -1 : loop_over(swapped.fd, swapped.path);
+	if (swapped.loop < 0 || mlockall(MCL_CURRENT) ||
+	    !swap_header_write(swapped.loop, (uint32_t)(n * APART_PAGES) + 1) ||
+	    fsync(swapped.loop) || swapon(swapped.path, 0))
+		exit(1);
+	swapped.pages = mmap(NULL, swapped.bytes, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (swapped.pages == MAP_FAILED || madvise(swapped.pages, swapped.bytes, MADV_NOHUGEPAGE))
+		exit(1);
+	memset(swapped.pages, 1, swapped.bytes); /* a page of zeros would not be written */
+}
+
+static void swap_touch(long n, long unused)
+{
+	(void)unused;
+	for (long i = 0; i < n; i++)
+		touch(swapped.pages + i * APART_PAGES * PAGE, 1);
+}
+
+static void swap_end(long unused1, long unused2)
+{
+	(void)unused1;
+	(void)unused2;
+	munmap(swapped.pages, swapped.bytes);
+	swapoff(swapped.path);
+	close(swapped.loop);
+	close(swapped.fd);
+	slow_file_close();
+	munlockall();
 }
 
 /* ---- the lock of the memory map ---- */
@@ -193,7 +275,9 @@ static void map(long ms, long us)
 static const struct {
 	const char *name;
 	void (*act)(long n, long us);
-} acts[] = {{"compute", compute}, {"userfault", userfault}, {"disk", disk}, {"map", map}};
+} acts[] = {
+	{"compute", compute}, {"userfault", userfault}, {"disk", disk}, {"swap-begin", swap_begin},
+	{"swap", swap_touch}, {"swap-end", swap_end},   {"map", map}};
 
 static void obey(const char *name, long n, long us)
 {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Waits of a vCPU thread that are each far shorter than the threshold: page faults that userspace or a
-slow disk serves in 5 ms, a contended memory map, a quota. Each storm is told with its cause, for what
+"""Waits of a vCPU thread that are each far shorter than the threshold: page faults that userspace, a
+slow disk or swap serves in 5 ms, a contended memory map, a quota. Each storm is told with its cause, for what
 its own clock says it took; a fair share of the pCPU for others is no incident.
 
     test_storms.py [--rounds N] [NAME...]
@@ -97,6 +97,30 @@ def quota(vm, group):
         limited.remove()
 
 
+@contextlib.contextmanager
+def swapped_out(vm, group):
+    """Pages of the VM's that lie in a slow swap file: reclaimed from the memory cgroup that it is in."""
+    v1 = pathlib.Path("/sys/fs/cgroup/memory")
+    v1 = v1 if (v1 / "memory.usage_in_bytes").exists() else None
+    if not v1:
+        (V2 / "cgroup.subtree_control").write_text("+memory")
+    limited = (v1 or V2) / f"vcpuscope-swap.{os.getpid()}"
+    limited.mkdir()
+    (limited / "cgroup.procs").write_text(str(vm.pid))
+    try:
+        vm.act("swap-begin", *STORMS["swap"][0][1:])
+        with contextlib.suppress(OSError):  # it cannot have all: some is locked
+            (limited / ("memory.force_empty" if v1 else "memory.reclaim")).write_text("0" if v1 else "1G")
+        yield
+    finally:
+        vm.act("swap-end", 1, 0)
+        if v1:
+            (v1 / "cgroup.procs").write_text(str(vm.pid))
+        else:
+            group.take(vm.pid)
+        limited.rmdir()
+
+
 def rival(busy_s, idle_s):
     """A process on the same pCPU, of the same priority, that computes and sleeps in turn."""
     @contextlib.contextmanager
@@ -125,6 +149,7 @@ STORMS = {
     "quiet": (("compute", 500, 0), nothing, None),
     "userfaults": (("userfault", 300, 5000), nothing, ("demand_paging", "blocked")),
     "slow disk": (("disk", 200, 5000), nothing, ("demand_paging", "blocked")),
+    "swap": (("swap", 200, 5000), swapped_out, ("demand_paging", "blocked")),
     "memory map": (("map", 1500, 500), nothing, ("mmu_contention", "blocked")),
     "quota": (("compute", 3000, 0), quota, ("cgroup_throttled", "throttled")),
     "half to another": (("compute", 2000, 0), rival(0.1, 0), None),
@@ -202,9 +227,11 @@ def main():
         print("skipped: the collector captures the host's events, which needs root")
         return 77
     names = arguments.names or list(STORMS)
-    if "slow disk" in names and not os.path.exists("/dev/fuse"):
-        print("not played: slow disk, which needs /dev/fuse")
-        names.remove("slow disk")
+    for name, devices in (("slow disk", ["/dev/fuse"]), ("swap", ["/dev/fuse", "/dev/loop-control"])):
+        missing = [d for d in devices if not os.path.exists(d)]
+        if name in names and missing:
+            print(f"not played: {name}, which needs {missing[0]}")
+            names.remove(name)
     failed = 0
     with tempfile.TemporaryDirectory(prefix="vcpuscope-storms-") as folder:
         for n in range(arguments.rounds):
