@@ -2,11 +2,11 @@
 #include "host-collector/compare/gate.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/compare/figure_name.h"
 #include "host-collector/compare/max_t.h"
 #include "host-collector/compare/summarize.h"
 
@@ -69,7 +69,8 @@ static int rows_of_set(struct gate_result *r, const struct gate_rule *rule,
 		for (size_t j = 0; j < set->runs[i].n; j++) {
 			const struct run_figure *f = &set->runs[i].figures[j];
 
-			if (isnan(f->at[rule->statistic]) || fnmatch(rule->figure, f->name, 0) ||
+			if (isnan(f->at[rule->statistic]) ||
+			    !figure_name_matches(rule->figure, f->name) ||
 			    row_known(r, f->name, rule->statistic))
 				continue;
 			if (row_add(r, rule, f->name))
@@ -109,6 +110,25 @@ static size_t values_fill(const struct run_set *set, const struct gate_row *row,
 		known += !isnan(values[i]);
 	}
 	return known;
+}
+
+static bool set_has(const struct run_set *set, const struct gate_row *row)
+{
+	for (size_t i = 0; i < set->n; i++) {
+		const struct run_figure *f = run_figure_find(&set->runs[i], row->figure);
+
+		if (f && !isnan(f->at[row->rule->statistic]))
+			return true;
+	}
+	return false;
+}
+
+static enum gate_side side_alone(const struct gate_row *row, const struct run_set *base,
+				 const struct run_set *new)
+{
+	if (row->n_base && !set_has(new, row))
+		return GATE_BASE;
+	return row->n_new && !set_has(base, row) ? GATE_NEW : GATE_BOTH_SIDES;
 }
 
 static size_t known_copy(const double *values, size_t n, double *to)
@@ -211,6 +231,7 @@ static int rows_test(struct gate_result *r, const struct run_set *base, const st
 		row->n_new = values_fill(new, row, of + base->n);
 		enough_base = row->n_base >= rules->min_runs;
 		enough_new = row->n_new >= rules->min_runs;
+		row->only_in = side_alone(row, base, new);
 		if (!enough_base || !enough_new) {
 			row->outcome = enough_base == enough_new ? GATE_RARE : GATE_NO_DATA;
 			continue;

@@ -32,11 +32,15 @@ enum gate_outcome {
 /* Returns the name as in the JSON (docs/gate.md). Static. */
 const char *gate_outcome_name(enum gate_outcome o);
 
+enum gate_side { GATE_BOTH_SIDES, GATE_BASE, GATE_NEW };
+
 struct gate_row {
 	const struct gate_rule *rule;
 	char figure[FIGURE_NAME_MAX]; /* the rule's pattern if it matches no figure */
 	enum gate_outcome outcome;
 	size_t n_base, n_new; /* runs with enough samples */
+	/* The side that has the figure, if no run of the other side has it. */
+	enum gate_side only_in;
 	/* The following members are valid only if the row was tested. */
 	double base, new;    /* medians over runs, in the statistic's unit */
 	struct shift change; /* percent; percentage points for a share */

@@ -66,6 +66,15 @@ static void row_sentence(const struct gate_row *row, const struct gate_result *r
 {
 	enum run_statistic s = row->rule->statistic;
 
+	if (row->only_in != GATE_BOTH_SIDES) {
+		snprintf(text, bytes,
+			 "only the %s runs have this figure (%zu of %zu), no %s run has it",
+			 row->only_in == GATE_BASE ? "base" : "new",
+			 row->only_in == GATE_BASE ? row->n_base : row->n_new,
+			 row->only_in == GATE_BASE ? r->n_base : r->n_new,
+			 row->only_in == GATE_BASE ? "new" : "base");
+		return;
+	}
 	if (!was_tested(row)) {
 		snprintf(
 			text, bytes,
@@ -142,7 +151,8 @@ static void text_row(const struct gate_row *row, const struct gate_result *r, FI
 
 static bool is_shown(const struct gate_row *row, bool all)
 {
-	return all || (row->outcome != GATE_PASS && row->outcome != GATE_RARE);
+	return all || row->only_in != GATE_BOTH_SIDES ||
+	       (row->outcome != GATE_PASS && row->outcome != GATE_RARE);
 }
 
 int gate_write_text(const struct gate_result *r, const struct gate_view *view, FILE *to)
@@ -214,6 +224,8 @@ static struct json_object *row_json(const struct gate_row *row)
 	add_text(o, "outcome", gate_outcome_name(row->outcome));
 	json_object_object_add(o, "base_runs", json_object_new_uint64(row->n_base));
 	json_object_object_add(o, "new_runs", json_object_new_uint64(row->n_new));
+	if (row->only_in != GATE_BOTH_SIDES)
+		add_text(o, "only_in", row->only_in == GATE_BASE ? "base" : "new");
 	if (!was_tested(row))
 		return o;
 	add_number(o, "base", row->base);
@@ -343,7 +355,9 @@ int gate_write_tap(const struct gate_result *r, const struct gate_view *view, FI
 		row_sentence(row, r, why, sizeof(why));
 		fprintf(to, "%sok %zu - %s %s%s\n# %s: %s\n", good ? "" : "not ", i + 1,
 			row->figure, run_statistic_name(row->rule->statistic),
-			row->outcome == GATE_RARE ? " # SKIP too few samples" : "",
+			row->outcome != GATE_RARE         ? ""
+			: row->only_in != GATE_BOTH_SIDES ? " # SKIP on one side only"
+							  : " # SKIP too few samples",
 			gate_outcome_name(row->outcome), why);
 	}
 	if (extra)

@@ -7,6 +7,7 @@
 
 #include <json-c/json.h>
 
+#include "host-collector/compare/figure_name.h"
 #include "host-collector/compare/run_summary.h"
 #include "host-collector/util/json_string.h"
 
@@ -95,12 +96,16 @@ static int figure_read(struct json_object *o, struct run_summary *run)
 {
 	struct json_object *name = member(o, "name", json_type_string);
 	struct json_object *count = member(o, "count", json_type_int);
+	struct figure_name current;
 	struct run_figure *f;
 
 	if (!name || !count || !name_is_plain(json_object_get_string(name)) ||
-	    json_object_get_int64(count) < 0 || run_figure_find(run, json_object_get_string(name)))
+	    json_object_get_int64(count) < 0)
 		return -EBADMSG;
-	f = run_figure_add(run, json_object_get_string(name));
+	current = figure_name_current(json_object_get_string(name));
+	if (run_figure_find(run, current.text))
+		return -EBADMSG;
+	f = run_figure_add(run, current.text);
 	if (!f)
 		return -ENOMEM;
 	f->count = json_object_get_uint64(count);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/chain/chain.h"
+#include "host-collector/compare/figure_name.h"
 #include "host-collector/tables/exits.h"
 #include "host-collector/tables/interrupts.h"
 #include "host-collector/tables/run_delay.h"
@@ -100,12 +101,10 @@ static int exits_pool(struct summarizer *s)
 	int err = exits_error(s->exits);
 
 	for (size_t i = 0; !err && (r = exits_reason(s->exits, i)); i++) {
-		char name[FIGURE_NAME_MAX];
-
 		err = pool_add(s, "exits", &r->handling);
-		snprintf(name, sizeof(name), "exit.%s", exit_name(r->isa, r->reason).text);
 		if (!err)
-			err = pool_add(s, name, &r->handling);
+			err = pool_add(s, figure_name_of_exit(r->isa, r->reason).text,
+				       &r->handling);
 	}
 	return err;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/tables/exits.h"
+#include "host-collector/model/exit_name.h"
 #include "host-collector/analyze/stall/report.h"
 #include "host-collector/util/csv.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "host-collector/tables/exits.h"
+#include "host-collector/model/exit_name.h"
 #include "host-collector/util/escape.h"
 
 enum { STACK_TEXT_BYTES = 512 };

@@ -13,7 +13,7 @@
 #include "host-collector/import/event_row.h"
 #include "host-collector/import/event_text.h"
 #include "host-collector/import/line.h"
-#include "host-collector/import/reason.h"
+#include "host-collector/model/exit_name.h"
 
 /* What the reading process tells: one record, or that it came to the end. */
 struct parcel {
@@ -164,7 +164,7 @@ static bool on_entry(const struct source *s, struct import_record *r)
 
 static bool on_kvm_exit(const struct source *s, struct import_record *r)
 {
-	uint64_t isa = IMPORT_ISA_VMX;
+	uint64_t isa = KVM_ISA_VMX;
 
 	vcpu_take(s, r);
 	r->e.pid = r->task.tid;
@@ -173,8 +173,8 @@ static bool on_kvm_exit(const struct source *s, struct import_record *r)
 	if (!number(s, "exit_reason", &r->e.arg0))
 		return false;
 	/* VMX: the upper half holds flags. */
-	r->e.arg0 = (isa == IMPORT_ISA_VMX ? r->e.arg0 & 0xffff : (uint32_t)r->e.arg0) | isa << 32;
-	r->reason_unknown = !import_reason_name(r->e.arg0);
+	r->e.arg0 = (isa == KVM_ISA_VMX ? r->e.arg0 & 0xffff : (uint32_t)r->e.arg0) | isa << 32;
+	r->reason_unknown = !exit_name_known((uint32_t)isa, (uint32_t)r->e.arg0);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/model/exit_name.h"
 #include "host-collector/tables/exits.h"
 
 struct stalls { /* of one VM */

@@ -42,12 +42,4 @@ const struct exit_reason *exits_reason(const struct exits *x, size_t index);
  * Without per_vcpu, pass vcpu 0. */
 int64_t exits_handling_ns(const struct exits *x, uint32_t vm, uint32_t vcpu);
 
-/* "HLT", "EPT_VIOLATION", "npf"; "0x7b" if unknown */
-struct exit_name {
-	char text[32];
-	const char *meaning; /* what the guest did, for example "idles"; "" if the name says it */
-};
-/* Returns the name of an exit reason; a reason without a name gets its number in hexadecimal. */
-struct exit_name exit_name(uint32_t isa, uint32_t reason);
-
 #endif

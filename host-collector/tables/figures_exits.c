@@ -2,6 +2,7 @@
 /* Tables of VM-exits: exits, faults. */
 #include <inttypes.h>
 
+#include "host-collector/model/exit_name.h"
 #include "host-collector/tables/exits.h"
 #include "host-collector/tables/page_faults.h"
 #include "host-collector/tables/figures.h"

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "host-collector/compare/figure_name.h"
 #include "host-collector/compare/gate.h"
 #include "host-collector/compare/max_t.h"
 #include "host-collector/compare/summarize.h"
@@ -330,6 +331,83 @@ static void test_summaries_survive_a_file(void **state)
 	run_set_fini(&back);
 }
 
+/* A baseline of an earlier version, a gate of another tool, and runs with the current name. */
+static void test_other_names_of_exits_mean_the_same_figure(void **state)
+{
+	char path[] = "/tmp/vcpuscope-summary.XXXXXX";
+	struct bench b = {0};
+	struct run_set old = {0};
+	int fd = mkstemp(path);
+	FILE *to = fdopen(fd, "w");
+
+	(void)state;
+	runs_make(&old, 8, 1000, 1000);
+	runs_make(&b.new, 8, 1100, 1000);
+	for (size_t i = 0; i < 8; i++) {
+		strcpy(old.runs[i].figures[0].name, i % 2 ? "exit.vmmcall" : "exit.hypercall");
+		strcpy(b.new.runs[i].figures[0].name, "exit.hypercall");
+	}
+	assert_int_equal(run_set_write(&old, to), 0);
+	fclose(to);
+	assert_int_equal(run_set_read(&b.base, path, b.why, sizeof(b.why)), 0);
+	unlink(path);
+	assert_int_equal(judge(&b, "gate exit.vmmc* p99 hard 5%"), 0);
+	assert_int_equal(b.result.outcome, GATE_HARD);
+	assert_string_equal(b.result.first->figure, "exit.hypercall");
+	assert_int_equal(b.result.n, 1);
+	assert_string_equal(figure_name_of_exit(2, 0x4e).text, "exit.PF_excp");
+	assert_string_equal(figure_name_current("exit.CPUID").text, "exit.CPUID");
+	assert_string_equal(figure_name_current("exit.cpuid").text, "exit.cpuid");
+	assert_string_equal(figure_name_current("exit.0x7b").text, "exit.0x7b");
+	assert_string_equal(figure_name_current("exits").text, "exits");
+	run_set_fini(&old);
+	bench_fini(&b);
+}
+
+static void figures_rename(struct run_set *set, const char *name)
+{
+	for (size_t i = 0; i < set->n; i++)
+		snprintf(set->runs[i].figures[0].name, FIGURE_NAME_MAX, "%s", name);
+}
+
+/* An optional gate lets it pass, but every format says that there was nothing to compare with. */
+static void test_a_figure_of_one_side_only_is_reported(void **state)
+{
+	static const struct {
+		int (*write)(const struct gate_result *, const struct gate_view *, FILE *);
+		const char *says[2];
+	} formats[] = {
+		{gate_write_text,
+		 {"exit.HLT                 p99   only the base runs have this figure (8 of 8)",
+		  "exit.CPUID               p99   only the new runs have this figure (8 of 8)"}},
+		{gate_write_json, {"\"only_in\":\"base\"", "\"only_in\":\"new\""}},
+		{gate_write_junit, {"no new run has it", "no base run has it"}},
+		{gate_write_tap,
+		 {"# SKIP on one side only\n# rare: only the base runs", "no base run"}},
+	};
+	const struct gate_view view = {0};
+	struct bench b = {0};
+
+	(void)state;
+	runs_make(&b.base, 8, 1000, 1000);
+	runs_make(&b.new, 8, 1000, 1000);
+	figures_rename(&b.base, "exit.HLT");
+	figures_rename(&b.new, "exit.CPUID");
+	assert_int_equal(judge(&b, "gate exit.* p99 hard 5% optional"), 0);
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		char *text = NULL;
+		size_t len;
+		FILE *to = open_memstream(&text, &len);
+
+		assert_int_equal(formats[i].write(&b.result, &view, to), 0);
+		fclose(to);
+		if (!strstr(text, formats[i].says[0]) || !strstr(text, formats[i].says[1]))
+			fail_msg("format %zu: %s", i, text);
+		free(text);
+	}
+	bench_fini(&b);
+}
+
 static void test_files_that_are_no_summaries_are_refused(void **state)
 {
 #define RUN(FIGURES)                                                                               \
@@ -418,6 +496,8 @@ int main(void)
 		cmocka_unit_test(test_simulated_runs_are_not_held_against_real_ones),
 		cmocka_unit_test(test_the_first_stage_in_the_order_of_cause_is_named),
 		cmocka_unit_test(test_summaries_survive_a_file),
+		cmocka_unit_test(test_other_names_of_exits_mean_the_same_figure),
+		cmocka_unit_test(test_a_figure_of_one_side_only_is_reported),
 		cmocka_unit_test(test_files_that_are_no_summaries_are_refused),
 		cmocka_unit_test(test_every_format_tells_the_regression),
 	};

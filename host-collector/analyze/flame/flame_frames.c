@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host-collector/tables/exits.h"
 #include "host-collector/analyze/flame/flame_internal.h"
 
 struct frames *frames_begin(struct flame *f)

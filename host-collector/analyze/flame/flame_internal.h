@@ -7,8 +7,9 @@
 #ifndef FLAME_FLAME_INTERNAL_H
 #define FLAME_FLAME_INTERNAL_H
 
-#include "host-collector/tables/exits.h"
 #include "host-collector/analyze/flame/flame.h"
+#include "host-collector/model/exit_name.h"
+#include "host-collector/tables/exits.h"
 #include "host-collector/util/lru.h"
 
 enum { FLAME_TASKS_MAX = 8192 };

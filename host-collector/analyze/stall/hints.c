@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "host-collector/analyze/stall/hints_internal.h"
+#include "host-collector/model/exit_name.h"
 
 struct hints *hints_new(void)
 {
@@ -38,34 +39,6 @@ static void hint_keep(struct vcpu_hints *v, const struct hint *hint)
 }
 
 /* ---- exits ---- */
-
-enum { ISA_VMX = 1, ISA_SVM = 2 };
-
-/* X86's and Linux's own numbers: SDM volume 3 appendix C, APM volume 2 appendix C. */
-static const struct {
-	uint32_t isa, reason;
-	enum exit_sign { EXIT_NO_SIGN, EXIT_SPINS, EXIT_ENTERS_GUEST, EXIT_SERVES_GUEST } sign;
-} exit_signs[] = {
-	{ISA_VMX, 40, EXIT_SPINS},        /* PAUSE in a loop */
-	{ISA_SVM, 0x77, EXIT_SPINS},      /* PAUSE, its filter */
-	{ISA_VMX, 20, EXIT_ENTERS_GUEST}, /* VMLAUNCH */
-	{ISA_VMX, 24, EXIT_ENTERS_GUEST}, /* VMRESUME */
-	{ISA_SVM, 0x80, EXIT_ENTERS_GUEST}, {ISA_VMX, 19, EXIT_SERVES_GUEST}, /* VMCLEAR */
-	{ISA_VMX, 21, EXIT_SERVES_GUEST},                                     /* VMPTRLD */
-	{ISA_VMX, 23, EXIT_SERVES_GUEST},                                     /* VMREAD */
-	{ISA_VMX, 25, EXIT_SERVES_GUEST},                                     /* VMWRITE */
-	{ISA_SVM, 0x82, EXIT_SERVES_GUEST}, {ISA_SVM, 0x83, EXIT_SERVES_GUEST},
-	{ISA_SVM, 0x84, EXIT_SERVES_GUEST},
-};
-
-static enum exit_sign exit_sign(uint32_t isa, uint32_t reason)
-{
-	for (size_t i = 0; i < sizeof(exit_signs) / sizeof(exit_signs[0]); i++) {
-		if (exit_signs[i].reason == reason && exit_signs[i].isa == isa)
-			return exit_signs[i].sign;
-	}
-	return EXIT_NO_SIGN;
-}
 
 struct hint hint_of_run(const struct run *r, enum hint_kind kind)
 {
