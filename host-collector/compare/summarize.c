@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/chain/chain.h"
 #include "host-collector/compare/figure_name.h"
+#include "host-collector/tables/chains.h"
 #include "host-collector/tables/exits.h"
 #include "host-collector/tables/interrupts.h"
 #include "host-collector/tables/run_delay.h"
@@ -20,40 +20,41 @@ struct pool { /* the values of one figure */
 
 struct summarizer {
 	const struct model *model;
-	struct run_delay *delay;
-	struct exits *exits;
-	struct chains *chains;
-	struct interrupts *interrupts;
+	struct analyses analyses;
+	struct run_delay *delay; /* one of these */
 	struct pool *pools;
 	size_t n_pools;
 };
 
+/* The analyses whose histograms are figures, in the order of the figures. */
+static const struct analysis *const figures_of[] = {&run_delay_analysis, &exits_analysis,
+						    &chains_analysis, &interrupts_analysis};
+
 struct summarizer *summarizer_new(struct model *m)
 {
-	const struct chain_options merged = {.merge_vcpus = true};
 	struct summarizer *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->model = m;
-	s->delay = run_delay_new(m, NULL);
-	s->exits = exits_new(m, NULL);
-	s->chains = chains_new(m, &merged);
-	s->interrupts = interrupts_new(m, NULL);
-	if (s->delay && s->exits && s->chains && s->interrupts)
-		return s;
-	summarizer_free(s);
-	return NULL;
+	for (size_t i = 0; i < sizeof(figures_of) / sizeof(figures_of[0]); i++) {
+		void *analysis = analyses_start(&s->analyses, figures_of[i], m, NULL);
+
+		if (!analysis) {
+			summarizer_free(s);
+			return NULL;
+		}
+		if (figures_of[i] == &run_delay_analysis)
+			s->delay = analysis;
+	}
+	return s;
 }
 
 void summarizer_free(struct summarizer *s)
 {
 	if (!s)
 		return;
-	run_delay_free(s->delay);
-	exits_free(s->exits);
-	chains_free(s->chains);
-	interrupts_free(s->interrupts);
+	analyses_fini(&s->analyses);
 	for (size_t i = 0; i < s->n_pools; i++)
 		histogram_fini(&s->pools[i].values);
 	free(s->pools);
@@ -81,62 +82,20 @@ static int pool_add(struct summarizer *s, const char *name, const struct histogr
 	return histogram_merge(&grown[s->n_pools++].values, values);
 }
 
-static int delays_pool(struct summarizer *s)
+static int histogram_take(void *context, const char *figure, const struct histogram *values)
 {
-	static const char *const names[] = {[RUN_DELAY_WOKEN] = "run_delay.wakeup",
-					    [RUN_DELAY_PREEMPTED] = "run_delay.preempted"};
-	const struct run_delay_vcpu *v;
-	int err = run_delay_error(s->delay);
-
-	for (size_t i = 0; !err && (v = run_delay_vcpu(s->delay, i)); i++) {
-		for (int cause = 0; cause < RUN_DELAY_CAUSES && !err; cause++)
-			err = pool_add(s, names[cause], &v->waits[cause]);
-	}
-	return err;
+	return pool_add(context, figure_name_current(figure).text, values);
 }
 
-static int exits_pool(struct summarizer *s)
+static int analyses_pool(struct summarizer *s)
 {
-	const struct exit_reason *r;
-	int err = exits_error(s->exits);
-
-	for (size_t i = 0; !err && (r = exits_reason(s->exits, i)); i++) {
-		err = pool_add(s, "exits", &r->handling);
-		if (!err)
-			err = pool_add(s, figure_name_of_exit(r->isa, r->reason).text,
-				       &r->handling);
-	}
-	return err;
-}
-
-static int chains_pool(struct summarizer *s)
-{
-	const struct chain_group *g;
 	int err;
 
-	chains_finish(s->chains);
-	err = chains_error(s->chains);
-	for (size_t i = 0; !err && (g = chains_group(s->chains, i)); i++) {
-		for (int stage = 0; stage < CHAIN_STAGE_COUNT && !err; stage++) {
-			char name[FIGURE_NAME_MAX];
-
-			snprintf(name, sizeof(name), "irq.%s.%s", chain_source_name(g->source),
-				 chain_stage_name((enum chain_stage)stage));
-			err = pool_add(s, name, &g->stages[stage]);
-		}
-	}
-	return err;
-}
-
-static int interrupts_pool(struct summarizer *s)
-{
-	const struct interrupt_source *x;
-	int err = interrupts_finish(s->interrupts);
-
-	for (size_t i = 0; !err && (x = interrupts_source(s->interrupts, i)); i++)
-		err = pool_add(s,
-			       x->kind == GUEST_CPU_SOFTIRQ ? "handler.softirq" : "handler.hardirq",
-			       &x->durations);
+	analyses_finish(&s->analyses);
+	err = analyses_error(&s->analyses);
+	for (size_t i = 0; i < s->analyses.n && !err; i++)
+		err = s->analyses.items[i].what->histograms(s->analyses.items[i].self,
+							    histogram_take, s);
 	return err;
 }
 
@@ -190,13 +149,10 @@ static int shares_tell(const struct summarizer *s, struct run_summary *out)
 
 int summarizer_finish(struct summarizer *s, struct run_summary *out)
 {
-	static int (*const pools[])(struct summarizer *) = {delays_pool, exits_pool, chains_pool,
-							    interrupts_pool};
-	int err = 0;
+	int err;
 
 	out->span_ns = model_now(s->model).ns - model_begin(s->model).ns;
-	for (size_t i = 0; i < sizeof(pools) / sizeof(pools[0]) && !err; i++)
-		err = pools[i](s);
+	err = analyses_pool(s);
 	for (size_t i = 0; i < s->n_pools && !err; i++)
 		err = pool_tell(&s->pools[i], out);
 	return err ? err : shares_tell(s, out);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host-collector/model/exit_name.h"
+#include "host-collector/tables/chains.h"
 #include "host-collector/tables/exits.h"
 
 struct stalls { /* of one VM */
@@ -17,7 +18,8 @@ struct stalls { /* of one VM */
 
 struct metrics {
 	const struct model *model;
-	struct run_delay *delay;
+	struct analyses analyses;
+	struct run_delay *delay; /* these three belong to `analyses` */
 	struct exits *exits;
 	struct chains *chains;
 	struct stalls stalls[MODEL_VMS_MAX];
@@ -26,15 +28,14 @@ struct metrics {
 
 struct metrics *metrics_new(struct model *m)
 {
-	const struct chain_options merged = {.merge_vcpus = true};
 	struct metrics *x = calloc(1, sizeof(*x));
 
 	if (!x)
 		return NULL;
 	x->model = m;
-	x->delay = run_delay_new(m, NULL);
-	x->exits = exits_new(m, NULL);
-	x->chains = chains_new(m, &merged);
+	x->delay = analyses_start(&x->analyses, &run_delay_analysis, m, NULL);
+	x->exits = analyses_start(&x->analyses, &exits_analysis, m, NULL);
+	x->chains = analyses_start(&x->analyses, &chains_analysis, m, NULL);
 	if (x->delay && x->exits && x->chains)
 		return x;
 	metrics_free(x);
@@ -45,15 +46,13 @@ void metrics_free(struct metrics *x)
 {
 	if (!x)
 		return;
-	run_delay_free(x->delay);
-	exits_free(x->exits);
-	chains_free(x->chains);
+	analyses_fini(&x->analyses);
 	free(x);
 }
 
 void metrics_finish(struct metrics *x)
 {
-	chains_finish(x->chains);
+	analyses_finish(&x->analyses);
 }
 
 void metrics_incident(struct metrics *x, const struct incident *incident)
@@ -75,7 +74,7 @@ void metrics_incident(struct metrics *x, const struct incident *incident)
 static int delays_sum(const struct metrics *x, struct metrics_vm *out)
 {
 	const struct run_delay_vcpu *v;
-	int err = run_delay_error(x->delay);
+	int err = 0;
 
 	for (size_t i = 0; !err && (v = run_delay_vcpu(x->delay, i)); i++) {
 		if (v->vm != out->vm)
@@ -106,7 +105,7 @@ static struct metrics_reason *reason_get(struct metrics_vm *vm, const char *name
 static int exits_sum(const struct metrics *x, struct metrics_vm *out)
 {
 	const struct exit_reason *r;
-	int err = exits_error(x->exits);
+	int err = 0;
 
 	for (size_t i = 0; !err && (r = exits_reason(x->exits, i)); i++) {
 		struct metrics_reason *to;
@@ -124,7 +123,7 @@ static int exits_sum(const struct metrics *x, struct metrics_vm *out)
 static int interrupts_sum(const struct metrics *x, struct metrics_vm *out)
 {
 	const struct chain_group *g;
-	int err = chains_error(x->chains);
+	int err = 0;
 
 	for (size_t i = 0; !err && (g = chains_group(x->chains, i)); i++) {
 		if (g->vm != out->vm)
@@ -148,7 +147,9 @@ int metrics_vm_get(const struct metrics *x, size_t index, struct metrics_vm *out
 	out->vm = vms[index];
 	out->name = model_vm_name(x->model, out->vm);
 	out->vcpus = (uint32_t)model_vcpus(x->model, out->vm, NULL, 0);
-	err = delays_sum(x, out);
+	err = analyses_error(&x->analyses);
+	if (!err)
+		err = delays_sum(x, out);
 	if (!err)
 		err = exits_sum(x, out);
 	if (!err)

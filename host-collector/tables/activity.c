@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/chain/chain.h"
+#include "host-collector/tables/chains.h"
 #include "host-collector/tables/steal.h"
 #include "host-collector/util/lru.h"
 
@@ -21,7 +21,8 @@ struct vcpu_activity {
 
 struct activity {
 	struct model *model;
-	struct chains *chains;
+	struct analyses analyses;
+	struct chains *chains; /* these two belong to `analyses` */
 	struct steal *steal;
 	struct lru index;
 	struct vcpu_activity *vcpus;
@@ -83,15 +84,15 @@ struct activity *activity_new(struct model *m)
 	struct model_observer observer = {.vcpu_span = on_vcpu_span,
 					  .host_instant = on_host_instant,
 					  .exits_counted = on_exits_counted};
-	const struct chain_options options = {0};
+	const struct figures_options per_vcpu = {.per_vcpu = true};
 
 	if (!a)
 		return NULL;
 	a->model = m;
 	observer.context = a;
 	a->vcpus = calloc(VCPUS_MAX, sizeof(*a->vcpus));
-	a->chains = chains_new(m, &options);
-	a->steal = steal_new(m);
+	a->chains = analyses_start(&a->analyses, &chains_analysis, m, &per_vcpu);
+	a->steal = analyses_start(&a->analyses, &steal_analysis, m, NULL);
 	if (!a->vcpus || !a->chains || !a->steal || lru_init(&a->index, VCPUS_MAX) ||
 	    model_observe(m, &observer)) {
 		activity_free(a);
@@ -104,8 +105,7 @@ void activity_free(struct activity *a)
 {
 	if (!a)
 		return;
-	chains_free(a->chains);
-	steal_free(a->steal);
+	analyses_fini(&a->analyses);
 	lru_fini(&a->index);
 	free(a->vcpus);
 	free(a);
@@ -197,7 +197,6 @@ long activity_look(struct activity *a, struct activity_row *rows, size_t max)
 	}
 	steal_look(a, rows, n);
 	latency_look(a, rows, n);
-	steal_clear(a->steal);
-	chains_clear(a->chains);
-	return chains_error(a->chains) ? chains_error(a->chains) : (long)n;
+	analyses_clear(&a->analyses);
+	return analyses_error(&a->analyses) ? analyses_error(&a->analyses) : (long)n;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/tables/figures.h"
 #include "host-collector/util/lru.h"
 
 enum { TASKS_MAX = 8192, LANE_MAX = 1 << 16, LANE_FIRST = 64 };
@@ -235,7 +236,30 @@ static void guest_instant_take(void *context, const struct guest_instant *instan
 		task_get(b, instant->vm, instant->boot, instant->cpu, instant->event.pid2)->stays++;
 }
 
-struct bill *bill_new(struct model *m, const struct figures_options *options)
+static void bill_free(void *analysis)
+{
+	struct bill *b = analysis;
+
+	if (!b)
+		return;
+	for (size_t i = 0; i < b->n_vms; i++) {
+		for (unsigned cpu = 0; cpu < VS_CPUS_MAX; cpu++) {
+			struct lane *l = b->vms[i]->lanes[cpu];
+
+			if (!l)
+				continue;
+			free(l->guest.items);
+			free(l->vcpu.items);
+			free(l);
+		}
+		free(b->vms[i]);
+	}
+	lru_fini(&b->index);
+	free(b->tasks);
+	free(b);
+}
+
+static void *bill_new(struct model *m, const struct figures_options *options)
 {
 	struct bill *b = calloc(1, sizeof(*b));
 	struct model_observer observer = {.vcpu_span = vcpu_span_take,
@@ -257,48 +281,32 @@ struct bill *bill_new(struct model *m, const struct figures_options *options)
 	return b;
 }
 
-void bill_free(struct bill *b)
+static void bill_clear(void *analysis)
 {
-	if (!b)
-		return;
-	for (size_t i = 0; i < b->n_vms; i++) {
-		for (unsigned cpu = 0; cpu < VS_CPUS_MAX; cpu++) {
-			struct lane *l = b->vms[i]->lanes[cpu];
+	struct bill *b = analysis;
 
-			if (!l)
-				continue;
-			free(l->guest.items);
-			free(l->vcpu.items);
-			free(l);
-		}
-		free(b->vms[i]);
-	}
-	lru_fini(&b->index);
-	free(b->tasks);
-	free(b);
-}
-
-void bill_clear(struct bill *b)
-{
 	for (uint32_t slot = 0; slot < TASKS_MAX; slot++) {
 		if (lru_used(&b->index, slot))
 			lru_remove(&b->index, slot);
 	}
 }
 
-int bill_finish(struct bill *b)
+static void bill_finish(void *analysis)
 {
+	struct bill *b = analysis;
+
 	for (size_t i = 0; i < b->n_vms; i++) {
 		for (unsigned cpu = 0; cpu < VS_CPUS_MAX; cpu++) {
 			if (b->vms[i]->lanes[cpu])
 				lane_join(b, b->vms[i]->lanes[cpu], true);
 		}
 	}
-	return b->error;
 }
 
-int bill_error(const struct bill *b)
+static int bill_error(const void *analysis)
 {
+	const struct bill *b = analysis;
+
 	return b->error;
 }
 
@@ -324,3 +332,75 @@ int64_t bill_believed_ns(const struct bill_task *t)
 		ns += t->state_ns[s];
 	return ns;
 }
+
+/* ---- table tasks ---- */
+
+static const struct figures_column task_columns[] = {
+	{0, {"vm", "VM", TABLE_TEXT}},
+	{FIGURES_PER_VCPU, {"guest_cpu", "guest CPU", TABLE_COUNT}},
+	{0, {"pid", "pid", TABLE_COUNT}},
+	{0, {"believed", "believed it ran", TABLE_NS}},
+	{0, {"ran", "really ran", TABLE_NS}},
+	{0, {"kept", "was kept", TABLE_NS}},
+	{0, {"kept_share", "share", TABLE_PERCENT}},
+	{0, {"run_delay", "vCPU waited", TABLE_NS}},
+	{0, {"blocked", "blocked", TABLE_NS}},
+	{0, {"stopped", "stopped", TABLE_NS}},
+	{0, {"halted", "halted", TABLE_NS}},
+	{0, {"unknown", "unknown", TABLE_NS}},
+	{0, {"longest_kept", "at a stretch", TABLE_NS}},
+	{0, {"stays", "switched to", TABLE_COUNT}},
+	{0, {"comm", "guest task", TABLE_TEXT}},
+};
+
+static void task_row(const struct bill_task *b, const struct figures_view *view, struct table *t)
+{
+	int64_t believed = bill_believed_ns(b), ran = bill_ran_ns(b);
+	int64_t kept = believed - ran - b->state_ns[VCPU_UNKNOWN];
+
+	table_row(t);
+	table_text(t, model_vm_name(view->model, b->vm));
+	if (view->per == FIGURES_PER_VCPU)
+		table_count(t, b->cpu);
+	table_count(t, (uint64_t)b->pid);
+	table_ns(t, believed);
+	table_ns(t, ran);
+	table_ns(t, kept);
+	table_percent(t, figures_percent(kept, believed));
+	table_ns(t, b->state_ns[VCPU_RUNNABLE] + b->state_ns[VCPU_THROTTLED]);
+	table_ns(t, b->state_ns[VCPU_BLOCKED]);
+	table_ns(t, b->state_ns[VCPU_STOPPED]);
+	table_ns(t, b->state_ns[VCPU_HALTED]);
+	table_ns(t, b->state_ns[VCPU_UNKNOWN]);
+	table_ns(t, b->longest_kept_ns);
+	table_count(t, b->stays);
+	table_text(t, model_task_name_in(view->model, b->vm, b->boot, b->pid));
+}
+
+static int task_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct bill_task *b;
+
+	for (size_t i = 0; (b = bill_task(analysis, i)); i++) {
+		if (bill_believed_ns(b) && b->longest_kept_ns >= view->than_ns)
+			task_row(b, view, t);
+	}
+	return 0;
+}
+
+static const struct figures_kind tables[] = {
+	{"tasks", "What guest tasks believed they ran, and what they got",
+	 FIGURES_COLUMNS(task_columns), "kept", false, FIGURES_PER_TASK | FIGURES_PER_VCPU,
+	 FIGURES_PER_TASK, true, task_fill},
+	{.name = NULL},
+};
+
+const struct analysis bill_analysis = {
+	.name = "bill",
+	.new = bill_new,
+	.free = bill_free,
+	.clear = bill_clear,
+	.finish = bill_finish,
+	.error = bill_error,
+	.tables = tables,
+};

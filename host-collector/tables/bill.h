@@ -10,7 +10,7 @@
 #ifndef TABLES_BILL_H
 #define TABLES_BILL_H
 
-#include "host-collector/tables/figures_options.h"
+#include "host-collector/tables/analysis.h"
 #include "host-collector/model/model.h"
 
 struct bill_task {
@@ -28,17 +28,8 @@ struct bill_task {
 
 struct bill;
 
-/* Subscribes to the model. The caller must not feed the model after bill_free(). `options` are
- * copied and may be NULL. Returns NULL on ENOMEM. */
-struct bill *bill_new(struct model *m, const struct figures_options *options);
-/* Clears all counts. Spans that are not joined yet stay. */
-void bill_clear(struct bill *b);
-void bill_free(struct bill *b);
-/* Charges the spans that are not joined yet; call it after model_finish(). Returns 0, or -ENOMEM
- * if something is missing. */
-int bill_finish(struct bill *b);
-/* Returns 0, or -ENOMEM if something could not be counted. */
-int bill_error(const struct bill *b);
+/* clear() keeps spans that are not joined yet; finish() charges them. */
+extern const struct analysis bill_analysis;
 /* Returns task number `index`, NULL past the last. Borrowed. Keeps 8192 tasks; further ones
  * replace the least recently seen. */
 const struct bill_task *bill_task(const struct bill *b, size_t index);

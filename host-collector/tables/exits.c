@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/model/exit_name.h"
+#include "host-collector/tables/figures.h"
 #include "host-collector/util/lru.h"
 
 enum { REASONS_MAX = 16384, VCPUS_MAX = 4096, COUNTED_MAX = 4096 };
@@ -169,7 +171,26 @@ static void counted_take(void *context, const struct message_exit_summary *m)
 	}
 }
 
-struct exits *exits_new(struct model *m, const struct figures_options *options)
+static void exits_free(void *analysis)
+{
+	struct exits *x = analysis;
+
+	if (!x)
+		return;
+	for (unsigned i = 0; x->reasons && i < REASONS_MAX; i++)
+		reason_clear(&x->reasons[i]);
+	lru_fini(&x->reason_index);
+	lru_fini(&x->total_index);
+	lru_fini(&x->vcpu_index);
+	lru_fini(&x->counted_index);
+	free(x->counted);
+	free(x->reasons);
+	free(x->totals);
+	free(x->open);
+	free(x);
+}
+
+static void *exits_new(struct model *m, const struct figures_options *options)
 {
 	struct exits *x = calloc(1, sizeof(*x));
 	struct model_observer observer = {
@@ -191,25 +212,10 @@ struct exits *exits_new(struct model *m, const struct figures_options *options)
 	return x;
 }
 
-void exits_free(struct exits *x)
+static void exits_clear(void *analysis)
 {
-	if (!x)
-		return;
-	for (unsigned i = 0; x->reasons && i < REASONS_MAX; i++)
-		reason_clear(&x->reasons[i]);
-	lru_fini(&x->reason_index);
-	lru_fini(&x->total_index);
-	lru_fini(&x->vcpu_index);
-	lru_fini(&x->counted_index);
-	free(x->counted);
-	free(x->reasons);
-	free(x->totals);
-	free(x->open);
-	free(x);
-}
+	struct exits *x = analysis;
 
-void exits_clear(struct exits *x)
-{
 	for (uint32_t slot = 0; slot < REASONS_MAX; slot++) {
 		if (lru_used(&x->reason_index, slot))
 			lru_remove(&x->reason_index, slot);
@@ -220,8 +226,10 @@ void exits_clear(struct exits *x)
 	}
 }
 
-int exits_error(const struct exits *x)
+static int exits_error(const void *analysis)
 {
+	const struct exits *x = analysis;
+
 	return x->error;
 }
 
@@ -240,3 +248,85 @@ int64_t exits_handling_ns(const struct exits *x, uint32_t vm, uint32_t vcpu)
 
 	return slot == LRU_NONE ? 0 : x->totals[slot];
 }
+
+/* ---- table exits ---- */
+
+static const struct figures_column exit_columns[] = {
+	{0, {"vm", "VM", TABLE_TEXT}},           {FIGURES_PER_VCPU, {"vcpu", "vCPU", TABLE_COUNT}},
+	{0, {"reason", "reason", TABLE_TEXT}},   {0, {"meaning", "that is", TABLE_TEXT}},
+	{0, {"count", "exits", TABLE_COUNT}},    {0, {"total", "handled for", TABLE_NS}},
+	{0, {"share", "of all", TABLE_PERCENT}}, {0, {"kernel", "in KVM", TABLE_NS}},
+	{0, {"vmm", "in VMM", TABLE_NS}},        {0, {"scheduled_out", "scheduled out", TABLE_NS}},
+	{0, {"slept", "slept", TABLE_NS}},       {0, {"min", "min", TABLE_NS}},
+	{0, {"avg", "avg", TABLE_NS}},           FIGURES_QUANTILES,
+	{0, {"torn", "torn", TABLE_COUNT}},
+};
+
+static void exit_row(void *analysis, const struct exit_reason *e, const struct figures_view *view,
+		     struct table *t)
+{
+	const struct histogram *h = &e->handling;
+	struct exit_name name = exit_name(e->isa, e->reason);
+	int64_t total = e->kernel_ns + e->vmm_ns;
+
+	table_row(t);
+	table_text(t, model_vm_name(view->model, e->vm));
+	if (view->per == FIGURES_PER_VCPU)
+		table_count(t, e->vcpu);
+	table_text(t, name.text);
+	table_text(t, name.meaning);
+	table_count(t, h->count);
+	table_ns(t, total);
+	table_percent(t, figures_percent(total, exits_handling_ns(analysis, e->vm, e->vcpu)));
+	table_ns(t, e->kernel_ns);
+	table_ns(t, e->vmm_ns);
+	table_ns(t, e->scheduled_out_ns);
+	table_ns(t, e->slept_ns);
+	table_ns(t, figures_clip(h->min_ns));
+	table_ns(t, h->count ? total / figures_clip(h->count) : 0);
+	figures_quantiles(t, h);
+	table_count(t, e->torn);
+}
+
+static int exit_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct exit_reason *e;
+
+	for (size_t i = 0; (e = exits_reason(analysis, i)); i++)
+		exit_row(analysis, e, view, t);
+	return 0;
+}
+
+/* ---- summaries ---- */
+
+static int exits_histograms(void *analysis, analysis_histogram_take *take, void *context)
+{
+	const struct exit_reason *r;
+	int err = 0;
+
+	for (size_t i = 0; !err && (r = exits_reason(analysis, i)); i++) {
+		char name[64];
+
+		err = take(context, "exits", &r->handling);
+		snprintf(name, sizeof(name), "exit.%s", exit_name(r->isa, r->reason).text);
+		if (!err)
+			err = take(context, name, &r->handling);
+	}
+	return err;
+}
+
+static const struct figures_kind tables[] = {
+	{"exits", "Why vCPUs left the guest, and where the time went",
+	 FIGURES_COLUMNS(exit_columns), "total", false, FIGURES_PER_VCPU, 0, true, exit_fill},
+	{.name = NULL},
+};
+
+const struct analysis exits_analysis = {
+	.name = "exits",
+	.new = exits_new,
+	.free = exits_free,
+	.clear = exits_clear,
+	.error = exits_error,
+	.histograms = exits_histograms,
+	.tables = tables,
+};

@@ -11,7 +11,7 @@
 #define TABLES_EXITS_H
 
 #include "clock/histogram.h"
-#include "host-collector/tables/figures_options.h"
+#include "host-collector/tables/analysis.h"
 #include "host-collector/model/model.h"
 
 struct exit_reason {
@@ -26,15 +26,9 @@ struct exit_reason {
 
 struct exits;
 
-/* Subscribes to the model. The caller must not feed the model after exits_free(). `options` are
- * copied and may be NULL. With than_ns, exits whose handling took less count in
- * exits_handling_ns() only. Returns NULL on ENOMEM. */
-struct exits *exits_new(struct model *m, const struct figures_options *options);
-/* Clears all counts. Exits in progress stay. */
-void exits_clear(struct exits *x);
-void exits_free(struct exits *x);
-/* Returns 0, or -ENOMEM if something could not be counted. */
-int exits_error(const struct exits *x);
+/* With than_ns, exits whose handling took less count in exits_handling_ns() only. clear() keeps
+ * exits in progress. */
+extern const struct analysis exits_analysis;
 /* Returns reason number `index`, NULL past the last. Borrowed. Keeps 16384 reasons; further ones
  * replace the least recently seen. */
 const struct exit_reason *exits_reason(const struct exits *x, size_t index);

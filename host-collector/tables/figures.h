@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The tables of `report TABLE` and `watch TABLE`. Each is one row of `figures_kinds`: its columns,
- * its analysis, and the function that fills the columns from the analysis.
+ * The tables of `report TABLE` and `watch TABLE`. Each is one row of its analysis' `tables`: its
+ * columns, and the function that fills them from the analysis. Both stand in the analysis' file.
  */
 #ifndef TABLES_FIGURES_H
 #define TABLES_FIGURES_H
 
 #include "clock/histogram.h"
-#include "host-collector/tables/figures_options.h"
+#include "host-collector/tables/analysis.h"
 #include "host-collector/model/model.h"
 #include "host-collector/tables/table.h"
 
@@ -44,23 +44,12 @@ struct figures_kind {
 	unsigned per;        /* values that --per accepts */
 	unsigned per_is;     /* value if --per is absent; 0: one row for each VM */
 	bool than;           /* the table accepts --than */
-	/* Creates the analysis. Returns NULL on ENOMEM. */
-	void *(*open)(struct model *m, const struct figures_options *options);
-	void (*close)(void *analysis);
-	/* Clears the counts. What is in progress stays. */
-	void (*clear)(void *analysis);
-	/* Counts what waited for further events, of which none follow. May be NULL. */
-	void (*finish)(void *analysis);
-	/* Adds the rows to `t`. Returns 0, or -ENOMEM if something could not be counted. */
+	/* Adds the rows to `t`. Returns 0 or -ENOMEM. */
 	int (*fill)(void *analysis, const struct figures_view *view, struct table *t);
 };
 
-/* Each array ends with an entry without a name. */
-extern const struct figures_kind figures_latency[], figures_guest[], figures_exits[],
-	figures_chains[];
-
-/* Returns table number `index`, NULL past the last. */
-const struct figures_kind *figures_kind_at(size_t index);
+/* Returns table number `index`, NULL past the last; *what: its analysis, may be NULL. */
+const struct figures_kind *figures_kind_at(size_t index, const struct analysis **what);
 
 enum { FIGURES_PAGE_TABLES = 6 };
 

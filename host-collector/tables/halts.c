@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/tables/figures.h"
 #include "host-collector/util/lru.h"
 
 enum { VCPUS_MAX = 4096 };
@@ -89,7 +90,20 @@ static void span_take(void *context, const struct vcpu_span *span)
 	v->ran_on = span->pcpu;
 }
 
-struct halts *halts_new(struct model *m, const struct figures_options *options)
+static void halts_free(void *analysis)
+{
+	struct halts *h = analysis;
+
+	if (!h)
+		return;
+	for (unsigned i = 0; h->vcpus && i < VCPUS_MAX; i++)
+		histogram_fini(&h->vcpus[i].lengths);
+	lru_fini(&h->index);
+	free(h->vcpus);
+	free(h);
+}
+
+static void *halts_new(struct model *m, const struct figures_options *options)
 {
 	struct halts *h = calloc(1, sizeof(*h));
 	struct model_observer observer = {.vcpu_span = span_take,
@@ -110,19 +124,10 @@ struct halts *halts_new(struct model *m, const struct figures_options *options)
 	return h;
 }
 
-void halts_free(struct halts *h)
+static void halts_clear(void *analysis)
 {
-	if (!h)
-		return;
-	for (unsigned i = 0; h->vcpus && i < VCPUS_MAX; i++)
-		histogram_fini(&h->vcpus[i].lengths);
-	lru_fini(&h->index);
-	free(h->vcpus);
-	free(h);
-}
+	struct halts *h = analysis;
 
-void halts_clear(struct halts *h)
-{
 	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
 		struct halts_vcpu *v = &h->vcpus[slot];
 		struct halts_vcpu kept = {.vm = v->vm,
@@ -137,8 +142,10 @@ void halts_clear(struct halts *h)
 	}
 }
 
-int halts_error(const struct halts *h)
+static int halts_error(const void *analysis)
 {
+	const struct halts *h = analysis;
+
 	return h->error;
 }
 
@@ -152,3 +159,70 @@ const struct halts_vcpu *halts_vcpu(const struct halts *h, size_t index)
 	}
 	return NULL;
 }
+
+/* ---- table halts ---- */
+
+static const struct figures_column halt_columns[] = {
+	{0, {"vm", "VM", TABLE_TEXT}},
+	{0, {"vcpu", "vCPU", TABLE_COUNT}},
+	{0, {"halts", "halts", TABLE_COUNT}},
+	{0, {"total", "halted for", TABLE_NS}},
+	{0, {"polled", "polled enough", TABLE_COUNT}},
+	{0, {"polled_share", "of halts", TABLE_PERCENT}},
+	{0, {"poll", "polled for", TABLE_NS}},
+	{0, {"poll_in_vain", "in vain, at most", TABLE_NS}},
+	{0, {"poll_limit", "limit now", TABLE_NS}},
+	{0, {"slept", "slept", TABLE_COUNT}},
+	FIGURES_QUANTILES,
+	{0, {"migrations", "migrations", TABLE_COUNT}},
+};
+
+static void halt_row(const struct halts_vcpu *v, const struct figures_view *view, struct table *t)
+{
+	bool vain_known = v->limit_known || !v->slept;
+
+	table_row(t);
+	table_text(t, model_vm_name(view->model, v->vm));
+	table_count(t, v->vcpu);
+	table_count(t, v->lengths.count);
+	table_ns(t, v->polled_ns + v->slept_ns);
+	table_count(t, v->polled);
+	table_percent(t, figures_percent((int64_t)v->polled, (int64_t)v->lengths.count));
+	table_ns(t, v->polled_ns);
+	if (vain_known)
+		table_ns(t, v->in_vain_ns);
+	else
+		table_none(t);
+	if (v->limit_known)
+		table_ns(t, v->limit_ns);
+	else
+		table_none(t);
+	table_count(t, v->slept);
+	figures_quantiles(t, &v->lengths);
+	table_count(t, v->migrations);
+}
+
+static int halt_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct halts_vcpu *v;
+
+	for (size_t i = 0; (v = halts_vcpu(analysis, i)); i++)
+		halt_row(v, view, t);
+	return 0;
+}
+
+static const struct figures_kind tables[] = {
+	{"halts", "How long vCPUs halted, and what polling for the next event was worth",
+	 FIGURES_COLUMNS(halt_columns), "total", false, FIGURES_PER_VCPU, FIGURES_PER_VCPU, true,
+	 halt_fill},
+	{.name = NULL},
+};
+
+const struct analysis halts_analysis = {
+	.name = "halts",
+	.new = halts_new,
+	.free = halts_free,
+	.clear = halts_clear,
+	.error = halts_error,
+	.tables = tables,
+};

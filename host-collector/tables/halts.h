@@ -12,7 +12,7 @@
 #define TABLES_HALTS_H
 
 #include "clock/histogram.h"
-#include "host-collector/tables/figures_options.h"
+#include "host-collector/tables/analysis.h"
 #include "host-collector/model/model.h"
 
 struct halts_vcpu {
@@ -34,14 +34,8 @@ struct halts_vcpu {
 
 struct halts;
 
-/* Subscribes to the model. The caller must not feed the model after halts_free(). `options` are
- * copied and may be NULL. With than_ns, shorter halts do not count. Returns NULL on ENOMEM. */
-struct halts *halts_new(struct model *m, const struct figures_options *options);
-void halts_free(struct halts *h);
-/* Clears all counts. The polling limits stay. */
-void halts_clear(struct halts *h);
-/* Returns 0, or -ENOMEM if something could not be counted. */
-int halts_error(const struct halts *h);
+/* With than_ns, shorter halts do not count. clear() keeps the polling limits. */
+extern const struct analysis halts_analysis;
 /* Returns vCPU number `index`, NULL past the last. Borrowed. Keeps 4096 vCPUs; further ones
  * replace the least recently seen. */
 const struct halts_vcpu *halts_vcpu(const struct halts *h, size_t index);

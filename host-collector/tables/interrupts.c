@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/tables/figures.h"
 #include "host-collector/util/lru.h"
 
 enum {
@@ -113,7 +114,22 @@ static void interrupt_take(void *context, const struct guest_interrupt *i)
 		x->error = -ENOMEM;
 }
 
-struct interrupts *interrupts_new(struct model *m, const struct figures_options *options)
+static void interrupts_free(void *analysis)
+{
+	struct interrupts *x = analysis;
+
+	if (!x)
+		return;
+	for (unsigned i = 0; x->sources && i < SOURCES_MAX; i++)
+		source_clear(&x->sources[i]);
+	lru_fini(&x->index);
+	lru_fini(&x->window_index);
+	free(x->sources);
+	free(x->windows);
+	free(x);
+}
+
+static void *interrupts_new(struct model *m, const struct figures_options *options)
 {
 	struct interrupts *x = calloc(1, sizeof(*x));
 	struct model_observer observer = {.guest_interrupt = interrupt_take, .context = x};
@@ -132,21 +148,10 @@ struct interrupts *interrupts_new(struct model *m, const struct figures_options 
 	return x;
 }
 
-void interrupts_free(struct interrupts *x)
+static void interrupts_clear(void *analysis)
 {
-	if (!x)
-		return;
-	for (unsigned i = 0; x->sources && i < SOURCES_MAX; i++)
-		source_clear(&x->sources[i]);
-	lru_fini(&x->index);
-	lru_fini(&x->window_index);
-	free(x->sources);
-	free(x->windows);
-	free(x);
-}
+	struct interrupts *x = analysis;
 
-void interrupts_clear(struct interrupts *x)
-{
 	for (uint32_t slot = 0; slot < SOURCES_MAX; slot++) {
 		if (lru_used(&x->index, slot))
 			lru_remove(&x->index, slot);
@@ -155,12 +160,20 @@ void interrupts_clear(struct interrupts *x)
 		x->windows[slot].count = 0;
 }
 
-int interrupts_finish(struct interrupts *x)
+static void interrupts_finish(void *analysis)
 {
+	struct interrupts *x = analysis;
+
 	for (uint32_t slot = 0; slot < WINDOWS_MAX; slot++) {
 		if (lru_used(&x->window_index, slot))
 			window_close(x, &x->windows[slot]);
 	}
+}
+
+static int interrupts_error(const void *analysis)
+{
+	const struct interrupts *x = analysis;
+
 	return x->error;
 }
 
@@ -172,3 +185,92 @@ const struct interrupt_source *interrupts_source(const struct interrupts *x, siz
 	}
 	return NULL;
 }
+
+/* ---- table irq ---- */
+
+static const struct figures_column irq_columns[] = {
+	{0, {"vm", "VM", TABLE_TEXT}},
+	{FIGURES_PER_VCPU, {"guest_cpu", "guest CPU", TABLE_COUNT}},
+	{0, {"kind", "kind", TABLE_TEXT}},
+	{0, {"number", "number", TABLE_COUNT}},
+	{0, {"name", "name", TABLE_TEXT}},
+	{0, {"count", "count", TABLE_COUNT}},
+	{0, {"rate", "a second", TABLE_COUNT}},
+	{0, {"total", "total", TABLE_NS}},
+	{0, {"share", "of a CPU", TABLE_PERCENT}},
+	FIGURES_QUANTILES,
+	{0, {"peak_rate", "peak a second", TABLE_COUNT}},
+	{0, {"peak_share", "peak of a CPU", TABLE_PERCENT}},
+	{0, {"storm", "storms", TABLE_NS}},
+	{0, {"torn", "torn", TABLE_COUNT}},
+};
+
+static uint64_t rate(uint64_t count, int64_t ns)
+{
+	return ns > 0 ? (uint64_t)((double)count * 1e9 / (double)ns + 0.5) : 0;
+}
+
+static void irq_row(const struct interrupt_source *s, const struct figures_view *view,
+		    struct table *t)
+{
+	char name[32];
+
+	interrupt_name(s->kind, s->vector, s->number, name, sizeof(name));
+	table_row(t);
+	table_text(t, model_vm_name(view->model, s->vm));
+	if (view->per == FIGURES_PER_VCPU)
+		table_count(t, s->cpu);
+	table_text(t, s->kind == GUEST_CPU_SOFTIRQ ? "softirq" : s->vector ? "vector" : "irq");
+	table_count(t, s->number);
+	table_text(t, name);
+	table_count(t, s->durations.count);
+	table_count(t, rate(s->durations.count, view->span_ns));
+	table_ns(t, figures_clip(s->durations.sum_ns));
+	table_percent(t, figures_percent(figures_clip(s->durations.sum_ns), view->span_ns));
+	figures_quantiles(t, &s->durations);
+	table_count(t, rate(s->peak_count, INTERRUPTS_WINDOW_NS));
+	table_percent(t, figures_percent(s->peak_ns, INTERRUPTS_WINDOW_NS));
+	table_ns(t, s->storm_ns);
+	table_count(t, s->torn);
+}
+
+static int irq_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct interrupt_source *s;
+
+	interrupts_finish(analysis);
+	for (size_t i = 0; (s = interrupts_source(analysis, i)); i++)
+		irq_row(s, view, t);
+	return 0;
+}
+
+/* ---- summaries ---- */
+
+static int interrupts_histograms(void *analysis, analysis_histogram_take *take, void *context)
+{
+	const struct interrupt_source *s;
+	int err = 0;
+
+	for (size_t i = 0; !err && (s = interrupts_source(analysis, i)); i++)
+		err = take(context,
+			   s->kind == GUEST_CPU_SOFTIRQ ? "handler.softirq" : "handler.hardirq",
+			   &s->durations);
+	return err;
+}
+
+static const struct figures_kind tables[] = {
+	{"irq", "How long interrupts and softirqs took in the guest", FIGURES_COLUMNS(irq_columns),
+	 "total", false, FIGURES_PER_VECTOR | FIGURES_PER_VCPU, FIGURES_PER_VECTOR, true, irq_fill},
+	{.name = NULL},
+};
+
+const struct analysis interrupts_analysis = {
+	.name = "interrupts",
+	.new = interrupts_new,
+	.free = interrupts_free,
+	.clear = interrupts_clear,
+	.finish = interrupts_finish,
+	.error = interrupts_error,
+	.histograms = interrupts_histograms,
+	.tables = tables,
+};

@@ -11,7 +11,7 @@
 #define TABLES_INTERRUPTS_H
 
 #include "clock/histogram.h"
-#include "host-collector/tables/figures_options.h"
+#include "host-collector/tables/analysis.h"
 #include "host-collector/model/model.h"
 
 #define INTERRUPTS_WINDOW_NS 100000000ll
@@ -31,14 +31,8 @@ struct interrupt_source {
 
 struct interrupts;
 
-/* Subscribes to the model. The caller must not feed the model after interrupts_free(). `options`
- * are copied and may be NULL. With than_ns, shorter ones do not count. Returns NULL on ENOMEM. */
-struct interrupts *interrupts_new(struct model *m, const struct figures_options *options);
-void interrupts_free(struct interrupts *x);
-void interrupts_clear(struct interrupts *x);
-/* Counts the windows that are still open. Returns 0, or -ENOMEM if something could not be
- * counted. */
-int interrupts_finish(struct interrupts *x);
+/* With than_ns, shorter ones do not count. finish() counts the windows that are still open. */
+extern const struct analysis interrupts_analysis;
 /* Returns source number `index`, NULL past the last. Borrowed. Keeps 4096 sources, because a
  * guest chooses its numbers; further ones replace the least recently seen. */
 const struct interrupt_source *interrupts_source(const struct interrupts *x, size_t index);

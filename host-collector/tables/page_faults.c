@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/tables/page_faults.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "host-collector/tables/figures.h"
 #include "host-collector/util/lru.h"
 
 enum { RANGES_MAX = 16384, VCPUS_MAX = 4096, PAGE_BITS = 12 };
@@ -109,7 +111,20 @@ static void instant_take(void *context, const struct host_instant *i)
 		mmio_take(context, i);
 }
 
-struct page_faults *page_faults_new(struct model *m, const struct figures_options *options)
+static void page_faults_free(void *analysis)
+{
+	struct page_faults *f = analysis;
+
+	if (!f)
+		return;
+	lru_fini(&f->index);
+	lru_fini(&f->row_index);
+	free(f->ranges);
+	free(f->rows);
+	free(f);
+}
+
+static void *page_faults_new(struct model *m, const struct figures_options *options)
 {
 	struct page_faults *f = calloc(1, sizeof(*f));
 	struct model_observer observer = {.host_instant = instant_take, .context = f};
@@ -128,19 +143,10 @@ struct page_faults *page_faults_new(struct model *m, const struct figures_option
 	return f;
 }
 
-void page_faults_free(struct page_faults *f)
+static void page_faults_clear(void *analysis)
 {
-	if (!f)
-		return;
-	lru_fini(&f->index);
-	lru_fini(&f->row_index);
-	free(f->ranges);
-	free(f->rows);
-	free(f);
-}
+	struct page_faults *f = analysis;
 
-void page_faults_clear(struct page_faults *f)
-{
 	for (uint32_t slot = 0; slot < RANGES_MAX; slot++) {
 		if (lru_used(&f->index, slot))
 			lru_remove(&f->index, slot);
@@ -155,3 +161,70 @@ const struct page_faults_range *page_faults_range(const struct page_faults *f, s
 	}
 	return NULL;
 }
+
+/* ---- table faults ---- */
+
+static const struct figures_column fault_columns[] = {
+	{0, {"vm", "VM", TABLE_TEXT}},
+	{FIGURES_PER_VCPU, {"vcpu", "vCPU", TABLE_COUNT}},
+	{0, {"range", "2 MiB at", TABLE_TEXT}},
+	{0, {"faults", "faults", TABLE_COUNT}},
+	{0, {"writes", "writes", TABLE_COUNT}},
+	{0, {"fetches", "fetches", TABLE_COUNT}},
+	{0, {"mmio", "of devices", TABLE_COUNT}},
+	{0, {"retries", "retries", TABLE_COUNT}},
+	{0, {"storms", "storms", TABLE_COUNT}},
+	{0, {"longest_row", "most in a row", TABLE_COUNT}},
+	{0, {"longest_page", "on page", TABLE_TEXT}},
+	{0, {"longest", "longest row", TABLE_NS}},
+};
+
+static void address(struct table *t, uint64_t gpa)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, gpa);
+	table_text(t, text);
+}
+
+static int fault_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct page_faults_range *r;
+
+	for (size_t i = 0; (r = page_faults_range(analysis, i)); i++) {
+		if (r->longest_ns < view->than_ns)
+			continue;
+		table_row(t);
+		table_text(t, model_vm_name(view->model, r->vm));
+		if (view->per == FIGURES_PER_VCPU)
+			table_count(t, r->vcpu);
+		address(t, r->gpa);
+		table_count(t, r->faults);
+		table_count(t, r->writes);
+		table_count(t, r->fetches);
+		table_count(t, r->mmio);
+		table_count(t, r->retries);
+		table_count(t, r->storms);
+		table_count(t, r->longest_row);
+		if (r->longest_row)
+			address(t, r->longest_gfn << 12);
+		else
+			table_none(t);
+		table_ns(t, r->longest_ns);
+	}
+	return 0;
+}
+
+static const struct figures_kind tables[] = {
+	{"faults", "Where in the guest's memory KVM handled page faults",
+	 FIGURES_COLUMNS(fault_columns), "faults", false, FIGURES_PER_VCPU, 0, true, fault_fill},
+	{.name = NULL},
+};
+
+const struct analysis page_faults_analysis = {
+	.name = "page_faults",
+	.new = page_faults_new,
+	.free = page_faults_free,
+	.clear = page_faults_clear,
+	.tables = tables,
+};

@@ -11,7 +11,7 @@
 #ifndef TABLES_PAGE_FAULTS_H
 #define TABLES_PAGE_FAULTS_H
 
-#include "host-collector/tables/figures_options.h"
+#include "host-collector/tables/analysis.h"
 #include "host-collector/model/model.h"
 
 enum {
@@ -37,12 +37,8 @@ struct page_faults_range {
 
 struct page_faults;
 
-/* Subscribes to the model. The caller must not feed the model after page_faults_free().
- * `options` are copied and may be NULL. Returns NULL on ENOMEM. */
-struct page_faults *page_faults_new(struct model *m, const struct figures_options *options);
-void page_faults_free(struct page_faults *f);
-/* Clears all counts. Sequences in progress stay. */
-void page_faults_clear(struct page_faults *f);
+/* clear() keeps sequences in progress. */
+extern const struct analysis page_faults_analysis;
 /* Returns range number `index`, NULL past the last. Borrowed. Keeps 16384 ranges, because a
  * guest chooses its addresses; further ones replace the least recently seen. */
 const struct page_faults_range *page_faults_range(const struct page_faults *f, size_t index);

@@ -7,14 +7,28 @@
 #include <string.h>
 #include <time.h>
 
+#include "host-collector/tables/bill.h"
+#include "host-collector/tables/chains.h"
+#include "host-collector/tables/exits.h"
 #include "host-collector/tables/figures.h"
+#include "host-collector/tables/halts.h"
+#include "host-collector/tables/interrupts.h"
+#include "host-collector/tables/page_faults.h"
+#include "host-collector/tables/run_delay.h"
+#include "host-collector/tables/steal.h"
+#include "host-collector/tables/ticks.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum { COLUMNS_MAX = 32 };
 
-static const struct figures_kind *const groups[] = {figures_latency, figures_guest, figures_exits,
-						    figures_chains};
+const struct analysis *const analyses_all[] = {
+	&run_delay_analysis,  &steal_analysis,
+	&halts_analysis,      &bill_analysis,
+	&interrupts_analysis, &ticks_analysis,
+	&exits_analysis,      &page_faults_analysis,
+	&chains_analysis,     NULL,
+};
 
 static const struct {
 	const char *word;
@@ -38,10 +52,10 @@ const struct figures_page figures_pages[] = {
 /* One table of what is shown. */
 struct part {
 	const struct figures_kind *kind;
+	const struct analysis *what;
 	struct figures_options options;
 	unsigned per;
-	void *analysis;
-	bool borrowed; /* the analysis is another part's, too, which owns it */
+	void *analysis; /* belongs to `analyses`, or to the caller */
 	struct table_column columns[COLUMNS_MAX];
 	size_t n_columns, sort_by;
 };
@@ -49,6 +63,7 @@ struct part {
 struct report_table {
 	const struct report_table_request *request;
 	struct model *model;
+	struct analyses analyses;
 	struct part parts[FIGURES_PAGE_TABLES];
 	size_t n_parts;
 	bool cleared;
@@ -73,22 +88,25 @@ void figures_quantiles(struct table *t, const struct histogram *h)
 		table_ns(t, figures_clip(histogram_quantile(h, shares[i])));
 }
 
-const struct figures_kind *figures_kind_at(size_t index)
+const struct figures_kind *figures_kind_at(size_t index, const struct analysis **what)
 {
-	for (size_t g = 0; g < COUNT(groups); g++) {
-		for (const struct figures_kind *k = groups[g]; k->name; k++) {
-			if (!index--)
-				return k;
+	for (const struct analysis *const *a = analyses_all; *a; a++) {
+		for (const struct figures_kind *k = (*a)->tables; k->name; k++) {
+			if (index--)
+				continue;
+			if (what)
+				*what = *a;
+			return k;
 		}
 	}
 	return NULL;
 }
 
-static const struct figures_kind *kind_find(const char *name)
+static const struct figures_kind *kind_find(const char *name, const struct analysis **what)
 {
 	const struct figures_kind *k;
 
-	for (size_t i = 0; (k = figures_kind_at(i)); i++) {
+	for (size_t i = 0; (k = figures_kind_at(i, what)); i++) {
 		if (!strcmp(k->name, name))
 			return k;
 	}
@@ -139,12 +157,12 @@ static size_t kinds_find(const struct report_table_request *request,
 		if (request->alone || strcmp(p->tables[0], name) != 0)
 			continue;
 		while (n < FIGURES_PAGE_TABLES && p->tables[n]) {
-			kinds[n] = kind_find(p->tables[n]);
+			kinds[n] = kind_find(p->tables[n], NULL);
 			n++;
 		}
 		return n;
 	}
-	kinds[0] = kind_find(name);
+	kinds[0] = kind_find(name, NULL);
 	return kinds[0] ? 1 : 0;
 }
 
@@ -171,7 +189,7 @@ static void than_explain(char *why, size_t why_bytes)
 	struct listing possible = {.text = ""};
 	const struct figures_kind *k;
 
-	for (size_t i = 0; (k = figures_kind_at(i)); i++) {
+	for (size_t i = 0; (k = figures_kind_at(i, NULL)); i++) {
 		if (k->than)
 			listing_add(&possible, k->name);
 	}
@@ -185,7 +203,7 @@ static void tables_explain(char *why, size_t why_bytes)
 	struct listing possible = {.text = ""};
 	const struct figures_kind *k;
 
-	for (size_t i = 0; (k = figures_kind_at(i)); i++)
+	for (size_t i = 0; (k = figures_kind_at(i, NULL)); i++)
 		listing_add(&possible, k->name);
 	listing_end(&possible);
 	snprintf(why, why_bytes, "no such table; there are %s", possible.text);
@@ -226,35 +244,19 @@ static void columns_choose(struct part *part)
 	}
 }
 
-static bool options_equal(const struct figures_options *a, const struct figures_options *b)
+/* Tables that ask the same of the same analysis share it. Returns NULL on ENOMEM. */
+static void *analysis_start(struct report_table *t, const struct part *part)
 {
-	return a->per_vcpu == b->per_vcpu && a->per_pcpu == b->per_pcpu && a->than_ns == b->than_ns;
-}
-
-/* Tables that ask the same of the same analysis share it. NULL on ENOMEM. */
-static void *analysis_open(struct report_table *t, struct part *part)
-{
-	if (t->request->chains && part->kind->open == figures_chains[0].open) {
-		part->borrowed = true;
+	if (t->request->chains && part->what == &chains_analysis)
 		return t->request->chains;
-	}
-	for (size_t i = 0; i < t->n_parts; i++) {
-		const struct part *other = &t->parts[i];
-
-		if (other->kind->open == part->kind->open &&
-		    options_equal(&other->options, &part->options)) {
-			part->borrowed = true;
-			return other->analysis;
-		}
-	}
-	return part->kind->open(t->model, &part->options);
+	return analyses_start(&t->analyses, part->what, t->model, &part->options);
 }
 
 static bool part_add(struct report_table *t, const struct figures_kind *kind)
 {
 	struct part *part = &t->parts[t->n_parts];
 
-	part->kind = kind;
+	part->kind = kind_find(kind->name, &part->what);
 	part->per = t->request->per ? per_find(t->request->per) : kind->per_is;
 	/* What a kind is split by anyway need not be asked for: so more of them share an analysis.
 	 */
@@ -264,7 +266,7 @@ static bool part_add(struct report_table *t, const struct figures_kind *kind)
 		.than_ns = kind->than ? figures_clip(t->request->than_ns) : 0,
 	};
 	columns_choose(part);
-	part->analysis = analysis_open(t, part);
+	part->analysis = analysis_start(t, part);
 	t->n_parts += part->analysis != NULL;
 	return part->analysis != NULL;
 }
@@ -290,21 +292,14 @@ struct report_table *report_table_new(struct model *m, const struct report_table
 
 void report_table_free(struct report_table *t)
 {
-	for (size_t i = 0; t && i < t->n_parts; i++) {
-		if (!t->parts[i].borrowed)
-			t->parts[i].kind->close(t->parts[i].analysis);
-	}
+	if (t)
+		analyses_fini(&t->analyses);
 	free(t);
 }
 
 void report_table_finish(struct report_table *t)
 {
-	for (size_t i = 0; i < t->n_parts; i++) {
-		const struct part *part = &t->parts[i];
-
-		if (!part->borrowed && part->kind->finish)
-			part->kind->finish(part->analysis);
-	}
+	analyses_finish(&t->analyses);
 }
 
 static struct host_ns since(const struct report_table *r)
@@ -326,6 +321,8 @@ static struct table *table_fill(const struct report_table *r, const struct part 
 	struct table *t = table_new(part->kind->name, part->columns, part->n_columns);
 
 	*err = t ? part->kind->fill(part->analysis, &view, t) : -ENOMEM;
+	if (!*err && part->what->error)
+		*err = part->what->error(part->analysis);
 	if (*err) {
 		table_free(t);
 		return NULL;
@@ -408,10 +405,7 @@ int report_table_interval(struct report_table *r, bool terminal, FILE *out)
 	err = tables_write(r, true, out);
 	if (!json && !err && !terminal)
 		fputc('\n', out);
-	for (size_t i = 0; i < r->n_parts; i++) {
-		if (!r->parts[i].borrowed)
-			r->parts[i].kind->clear(r->parts[i].analysis);
-	}
+	analyses_clear(&r->analyses);
 	/* Before the first event there is no time to count from. */
 	r->cleared = model_now(r->model).ns != 0;
 	r->since = model_now(r->model);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/tables/figures.h"
 #include "host-collector/util/lru.h"
 
 enum { TABLE_ITEMS = 4096 };
@@ -139,7 +140,24 @@ static void span_take(void *context, const struct vcpu_span *span)
 	}
 }
 
-struct run_delay *run_delay_new(struct model *m, const struct figures_options *options)
+static void run_delay_free(void *analysis)
+{
+	struct run_delay *r = analysis;
+
+	if (!r)
+		return;
+	for (unsigned i = 0; r->vcpus && i < TABLE_ITEMS; i++)
+		vcpu_clear(&r->vcpus[i]);
+	lru_fini(&r->vcpu_index);
+	lru_fini(&r->pcpu_index);
+	lru_fini(&r->holder_index);
+	free(r->vcpus);
+	free(r->pcpus);
+	free(r->holders);
+	free(r);
+}
+
+static void *run_delay_new(struct model *m, const struct figures_options *options)
 {
 	struct run_delay *r = calloc(1, sizeof(*r));
 	struct model_observer observer = {.vcpu_span = span_take, .context = r};
@@ -160,21 +178,6 @@ struct run_delay *run_delay_new(struct model *m, const struct figures_options *o
 	return r;
 }
 
-void run_delay_free(struct run_delay *r)
-{
-	if (!r)
-		return;
-	for (unsigned i = 0; r->vcpus && i < TABLE_ITEMS; i++)
-		vcpu_clear(&r->vcpus[i]);
-	lru_fini(&r->vcpu_index);
-	lru_fini(&r->pcpu_index);
-	lru_fini(&r->holder_index);
-	free(r->vcpus);
-	free(r->pcpus);
-	free(r->holders);
-	free(r);
-}
-
 static void index_clear(struct lru *l)
 {
 	for (uint32_t slot = 0; slot < TABLE_ITEMS; slot++) {
@@ -183,8 +186,10 @@ static void index_clear(struct lru *l)
 	}
 }
 
-void run_delay_clear(struct run_delay *r)
+static void run_delay_clear(void *analysis)
 {
+	struct run_delay *r = analysis;
+
 	for (uint32_t slot = 0; slot < TABLE_ITEMS; slot++) {
 		struct run_delay_vcpu *v = &r->vcpus[slot];
 
@@ -200,8 +205,10 @@ void run_delay_clear(struct run_delay *r)
 	index_clear(&r->holder_index);
 }
 
-int run_delay_error(const struct run_delay *r)
+static int run_delay_error(const void *analysis)
 {
+	const struct run_delay *r = analysis;
+
 	return r->error;
 }
 
@@ -235,3 +242,157 @@ const struct run_delay_pcpu *run_delay_pcpu(const struct run_delay *r, size_t in
 
 	return slot == LRU_NONE ? NULL : &r->pcpus[slot];
 }
+
+/* ---- table vcpu ---- */
+
+static const struct figures_column vcpu_columns[] = {
+	{0, {"vm", "VM", TABLE_TEXT}},
+	{0, {"vcpu", "vCPU", TABLE_COUNT}},
+	{0, {"ran", "ran", TABLE_NS}},
+	{0, {"run_delay", "waited", TABLE_NS}},
+	{0, {"run_delay_share", "of both", TABLE_PERCENT}},
+	{0, {"halted", "halted", TABLE_NS}},
+	{0, {"blocked", "blocked", TABLE_NS}},
+	{0, {"stopped", "stopped", TABLE_NS}},
+	{0, {"unknown", "unknown", TABLE_NS}},
+	{0, {"cause", "waits after", TABLE_TEXT}},
+	{0, {"waits", "waits", TABLE_COUNT}},
+	FIGURES_QUANTILES,
+	{0, {"migrations", "migrations", TABLE_COUNT}},
+};
+
+static void vcpu_row(struct table *t, const struct model *m, const struct run_delay_vcpu *v,
+		     enum run_delay_cause cause)
+{
+	static const char *const causes[] = {
+		[RUN_DELAY_WOKEN] = "wake-up", [RUN_DELAY_PREEMPTED] = "preemption"};
+	const int64_t *ns = v->state_ns;
+	int64_t ran = ns[VCPU_GUEST] + ns[VCPU_KVM] + ns[VCPU_VMM];
+	int64_t waited = ns[VCPU_RUNNABLE] + ns[VCPU_THROTTLED];
+
+	table_row(t);
+	table_text(t, model_vm_name(m, v->vm));
+	table_count(t, v->vcpu);
+	table_ns(t, ran);
+	table_ns(t, waited);
+	table_percent(t, figures_percent(waited, ran + waited));
+	table_ns(t, ns[VCPU_HALTED]);
+	table_ns(t, ns[VCPU_BLOCKED]);
+	table_ns(t, ns[VCPU_STOPPED]);
+	table_ns(t, ns[VCPU_UNKNOWN]);
+	table_text(t, causes[cause]);
+	table_count(t, v->waits[cause].count);
+	figures_quantiles(t, &v->waits[cause]);
+	table_count(t, v->migrations);
+}
+
+static int vcpu_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct run_delay_vcpu *v;
+
+	for (size_t i = 0; (v = run_delay_vcpu(analysis, i)); i++) {
+		for (int cause = 0; v->seen && cause < RUN_DELAY_CAUSES; cause++)
+			vcpu_row(t, view->model, v, cause);
+	}
+	return 0;
+}
+
+/* ---- table pcpu ---- */
+
+static const struct figures_column pcpu_columns[] = {
+	{0, {"pcpu", "pCPU", TABLE_COUNT}},
+	{FIGURES_PER_VCPU, {"vm", "VM", TABLE_TEXT}},
+	{FIGURES_PER_VCPU, {"vcpu", "vCPU", TABLE_COUNT}},
+	{0, {"ran", "vCPUs ran", TABLE_NS}},
+	{0, {"run_delay", "vCPUs waited", TABLE_NS}},
+	{0, {"run_delay_share", "of both", TABLE_PERCENT}},
+};
+
+static int pcpu_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct run_delay_pcpu *p;
+
+	for (size_t i = 0; (p = run_delay_pcpu(analysis, i)); i++) {
+		table_row(t);
+		table_count(t, p->pcpu);
+		if (view->per == FIGURES_PER_VCPU) {
+			table_text(t, model_vm_name(view->model, p->vm));
+			table_count(t, p->vcpu);
+		}
+		table_ns(t, p->run_ns);
+		table_ns(t, p->wait_ns);
+		table_percent(t, figures_percent(p->wait_ns, p->run_ns + p->wait_ns));
+	}
+	return 0;
+}
+
+/* ---- table culprits ---- */
+
+static const struct figures_column culprit_columns[] = {
+	{0, {"vm", "VM that waited", TABLE_TEXT}},
+	{FIGURES_PER_VCPU, {"vcpu", "vCPU", TABLE_COUNT}},
+	{FIGURES_PER_PCPU, {"pcpu", "pCPU", TABLE_COUNT}},
+	{0, {"pid", "pid", TABLE_COUNT}},
+	{0, {"held", "held its pCPU", TABLE_NS}},
+	{0, {"waits", "in waits", TABLE_COUNT}},
+	{0, {"comm", "host task", TABLE_TEXT}},
+};
+
+static int culprit_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct run_delay_holder *h;
+
+	for (size_t i = 0; (h = run_delay_holder(analysis, i)); i++) {
+		table_row(t);
+		table_text(t, model_vm_name(view->model, h->vm));
+		if (view->per == FIGURES_PER_VCPU)
+			table_count(t, h->vcpu);
+		if (view->per == FIGURES_PER_PCPU)
+			table_count(t, h->pcpu);
+		table_count(t, (uint64_t)h->pid);
+		table_ns(t, h->held_ns);
+		table_count(t, h->waits);
+		table_text(t, h->pid == RUN_DELAY_OTHERS
+				      ? "all others, in turn with these"
+				      : model_task_name(view->model, VS_SOURCE_HOST, h->pid));
+	}
+	return 0;
+}
+
+/* ---- summaries ---- */
+
+static int run_delay_histograms(void *analysis, analysis_histogram_take *take, void *context)
+{
+	static const char *const names[] = {[RUN_DELAY_WOKEN] = "run_delay.wakeup",
+					    [RUN_DELAY_PREEMPTED] = "run_delay.preempted"};
+	const struct run_delay_vcpu *v;
+	int err = 0;
+
+	for (size_t i = 0; !err && (v = run_delay_vcpu(analysis, i)); i++) {
+		for (int cause = 0; cause < RUN_DELAY_CAUSES && !err; cause++)
+			err = take(context, names[cause], &v->waits[cause]);
+	}
+	return err;
+}
+
+static const struct figures_kind tables[] = {
+	{"vcpu", "How long vCPUs ran, waited for a pCPU and slept", FIGURES_COLUMNS(vcpu_columns),
+	 "run_delay", false, FIGURES_PER_VCPU, FIGURES_PER_VCPU, true, vcpu_fill},
+	{"pcpu", "On which pCPU they ran and waited", FIGURES_COLUMNS(pcpu_columns), "run_delay",
+	 false, FIGURES_PER_PCPU | FIGURES_PER_VCPU, FIGURES_PER_PCPU, false, pcpu_fill},
+	{"culprits", "Which host tasks held a pCPU that a vCPU waited for",
+	 FIGURES_COLUMNS(culprit_columns), "held", false,
+	 FIGURES_PER_TASK | FIGURES_PER_VCPU | FIGURES_PER_PCPU, FIGURES_PER_TASK, true,
+	 culprit_fill},
+	{.name = NULL},
+};
+
+const struct analysis run_delay_analysis = {
+	.name = "run_delay",
+	.new = run_delay_new,
+	.free = run_delay_free,
+	.clear = run_delay_clear,
+	.error = run_delay_error,
+	.histograms = run_delay_histograms,
+	.tables = tables,
+};

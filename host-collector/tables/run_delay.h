@@ -11,7 +11,7 @@
 #define TABLES_RUN_DELAY_H
 
 #include "clock/histogram.h"
-#include "host-collector/tables/figures_options.h"
+#include "host-collector/tables/analysis.h"
 #include "host-collector/model/model.h"
 
 enum run_delay_cause {
@@ -53,15 +53,8 @@ struct run_delay_holder {  /* a host task that held a pCPU for which a vCPU wait
 
 struct run_delay;
 
-/* Subscribes to the model. The caller must not feed the model after run_delay_free(). `options`
- * are copied and may be NULL. With than_ns, shorter waits count in the states only. Returns NULL
- * on ENOMEM. */
-struct run_delay *run_delay_new(struct model *m, const struct figures_options *options);
-/* Clears all counts. Waits in progress stay. */
-void run_delay_clear(struct run_delay *r);
-void run_delay_free(struct run_delay *r);
-/* Returns 0, or -ENOMEM if something could not be counted. */
-int run_delay_error(const struct run_delay *r);
+/* With than_ns, shorter waits count in the states only. clear() keeps waits in progress. */
+extern const struct analysis run_delay_analysis;
 /* Each returns item number `index`, NULL past the last. Borrowed. Keeps 4096 vCPUs, pCPUs and
  * holders each; further ones replace the least recently seen. */
 const struct run_delay_vcpu *run_delay_vcpu(const struct run_delay *r, size_t index);

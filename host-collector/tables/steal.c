@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "host-collector/tables/figures.h"
 #include "host-collector/util/lru.h"
 
 enum { VCPUS_MAX = 4096, READINGS_MAX = 64 };
@@ -115,12 +116,25 @@ static void guest_steal_take(void *context, const struct guest_steal *g)
 	a->readings[(a->head + a->count++) % READINGS_MAX] = (struct reading){g->t, g->steal_ns};
 }
 
-struct steal *steal_new(struct model *m)
+static void steal_free(void *analysis)
+{
+	struct steal *s = analysis;
+
+	if (!s)
+		return;
+	for (unsigned i = 0; i < VCPUS_MAX; i++)
+		free(s->accounts[i]);
+	lru_fini(&s->index);
+	free(s);
+}
+
+static void *steal_new(struct model *m, const struct figures_options *options)
 {
 	struct steal *s = calloc(1, sizeof(*s));
 	struct model_observer observer = {
 		.vcpu_span = span_take, .guest_steal = guest_steal_take, .context = s};
 
+	(void)options;
 	if (!s)
 		return NULL;
 	s->model = m;
@@ -131,18 +145,10 @@ struct steal *steal_new(struct model *m)
 	return s;
 }
 
-void steal_free(struct steal *s)
+static void steal_clear(void *analysis)
 {
-	if (!s)
-		return;
-	for (unsigned i = 0; i < VCPUS_MAX; i++)
-		free(s->accounts[i]);
-	lru_fini(&s->index);
-	free(s);
-}
+	struct steal *s = analysis;
 
-void steal_clear(struct steal *s)
-{
 	for (uint32_t slot = 0; slot < lru_slots(&s->index); slot++) {
 		struct account *a = s->accounts[slot];
 
@@ -167,3 +173,67 @@ const struct steal_vcpu *steal_vcpu(const struct steal *s, size_t index)
 	}
 	return NULL;
 }
+
+/* ---- table steal ---- */
+
+static const struct figures_column steal_columns[] = {
+	{0, {"vm", "VM", TABLE_TEXT}},
+	{0, {"vcpu", "vCPU", TABLE_COUNT}},
+	{0, {"guest_cpu", "guest CPU", TABLE_COUNT}},
+	{0, {"accounted", "guest accounts", TABLE_NS}},
+	{0, {"measured", "measured", TABLE_NS}},
+	{0, {"difference", "difference", TABLE_NS}},
+	{0, {"measured_share", "of the time", TABLE_PERCENT}},
+	{0, {"unknown", "unknown", TABLE_NS}},
+	{0, {"span", "over", TABLE_NS}},
+	{0, {"readings", "readings", TABLE_COUNT}},
+	{0, {"unit", "guest's unit", TABLE_NS}},
+	{0, {"steal_clock", "steal clock", TABLE_TEXT}},
+};
+
+static int steal_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct steal_vcpu *v;
+
+	for (size_t i = 0; (v = steal_vcpu(analysis, i)); i++) {
+		int64_t difference = v->accounted_ns - v->measured_ns;
+
+		if (llabs(difference) < view->than_ns)
+			continue;
+		table_row(t);
+		table_text(t, model_vm_name(view->model, v->vm));
+		table_count(t, v->vcpu);
+		table_count(t, v->guest_cpu);
+		if (v->clock)
+			table_ns(t, v->accounted_ns);
+		else
+			table_none(t);
+		table_ns(t, v->measured_ns);
+		if (v->clock)
+			table_ns(t, difference);
+		else
+			table_none(t);
+		table_percent(t, figures_percent(v->measured_ns, v->end.ns - v->begin.ns));
+		table_ns(t, v->unknown_ns);
+		table_ns(t, v->end.ns - v->begin.ns);
+		table_count(t, v->readings);
+		table_ns(t, figures_clip(v->unit_ns));
+		table_text(t, v->clock ? "yes" : "none");
+	}
+	return 0;
+}
+
+static const struct figures_kind tables[] = {
+	{"steal", "Steal as the guest accounts it, beside the wait that was measured",
+	 FIGURES_COLUMNS(steal_columns), "measured", false, FIGURES_PER_VCPU, FIGURES_PER_VCPU,
+	 true, steal_fill},
+	{.name = NULL},
+};
+
+const struct analysis steal_analysis = {
+	.name = "steal",
+	.new = steal_new,
+	.free = steal_free,
+	.clear = steal_clear,
+	.tables = tables,
+};

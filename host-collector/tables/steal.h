@@ -12,7 +12,7 @@
 #ifndef TABLES_STEAL_H
 #define TABLES_STEAL_H
 
-#include "host-collector/tables/figures_options.h"
+#include "host-collector/tables/analysis.h"
 #include "host-collector/model/model.h"
 
 struct steal_vcpu {
@@ -28,12 +28,8 @@ struct steal_vcpu {
 
 struct steal;
 
-/* Subscribes to the model. The caller must not feed the model after steal_free(). Returns NULL
- * on ENOMEM. */
-struct steal *steal_new(struct model *m);
-void steal_free(struct steal *s);
-/* Clears the counts. The last reading becomes the first of the next interval. */
-void steal_clear(struct steal *s);
+/* Takes no options. After clear(), the last reading is the first of the next interval. */
+extern const struct analysis steal_analysis;
 /* Returns vCPU number `index`, NULL past the last. Borrowed. Leaves out vCPUs with fewer than
  * two readings. */
 const struct steal_vcpu *steal_vcpu(const struct steal *s, size_t index);

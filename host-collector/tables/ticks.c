@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/tables/figures.h"
 #include "host-collector/util/lru.h"
 
 enum { CPUS_MAX = 4096, WINDOWS_MAX = 64, REGULAR_WANTED = 2, LATE_PART = 8 };
@@ -204,7 +205,22 @@ static void vcpu_span_take(void *context, const struct vcpu_span *span)
 	windows_settle(t, k, false);
 }
 
-struct ticks *ticks_new(struct model *m, const struct figures_options *options)
+static void ticks_free(void *analysis)
+{
+	struct ticks *t = analysis;
+
+	if (!t)
+		return;
+	for (unsigned i = 0; i < CPUS_MAX; i++) {
+		if (t->tracks[i])
+			track_clear(t->tracks[i]);
+		free(t->tracks[i]);
+	}
+	lru_fini(&t->index);
+	free(t);
+}
+
+static void *ticks_new(struct model *m, const struct figures_options *options)
 {
 	struct ticks *t = calloc(1, sizeof(*t));
 	struct model_observer observer = {
@@ -222,21 +238,10 @@ struct ticks *ticks_new(struct model *m, const struct figures_options *options)
 	return t;
 }
 
-void ticks_free(struct ticks *t)
+static void ticks_clear(void *analysis)
 {
-	if (!t)
-		return;
-	for (unsigned i = 0; i < CPUS_MAX; i++) {
-		if (t->tracks[i])
-			track_clear(t->tracks[i]);
-		free(t->tracks[i]);
-	}
-	lru_fini(&t->index);
-	free(t);
-}
+	struct ticks *t = analysis;
 
-void ticks_clear(struct ticks *t)
-{
 	for (uint32_t slot = 0; slot < lru_slots(&t->index); slot++) {
 		struct track *k = t->tracks[slot];
 
@@ -249,8 +254,10 @@ void ticks_clear(struct ticks *t)
 	}
 }
 
-void ticks_finish(struct ticks *t)
+static void ticks_finish(void *analysis)
 {
+	struct ticks *t = analysis;
+
 	for (uint32_t slot = 0; slot < lru_slots(&t->index); slot++) {
 		if (t->tracks[slot] && lru_used(&t->index, slot)) {
 			window_drop(t->tracks[slot]);
@@ -259,8 +266,10 @@ void ticks_finish(struct ticks *t)
 	}
 }
 
-int ticks_error(const struct ticks *t)
+static int ticks_error(const void *analysis)
 {
+	const struct ticks *t = analysis;
+
 	return t->error;
 }
 
@@ -274,3 +283,59 @@ const struct ticks_cpu *ticks_cpu(const struct ticks *t, size_t index)
 	}
 	return NULL;
 }
+
+/* ---- table ticks ---- */
+
+static const struct figures_column tick_columns[] = {
+	{0, {"vm", "VM", TABLE_TEXT}},
+	{0, {"guest_cpu", "guest CPU", TABLE_COUNT}},
+	{0, {"ticks", "ticks", TABLE_COUNT}},
+	{0, {"interval", "interval", TABLE_NS}},
+	{0, {"late", "late", TABLE_COUNT}},
+	{0, {"late_total", "late by", TABLE_NS}},
+	{0, {"kept", "by the host", TABLE_NS}},
+	{0, {"off", "while it ran", TABLE_COUNT}},
+	{0, {"off_total", "in all", TABLE_NS}},
+	FIGURES_QUANTILES,
+	{0, {"unknown", "unknown", TABLE_COUNT}},
+};
+
+static int tick_fill(void *analysis, const struct figures_view *view, struct table *t)
+{
+	const struct ticks_cpu *c;
+
+	for (size_t i = 0; (c = ticks_cpu(analysis, i)); i++) {
+		table_row(t);
+		table_text(t, model_vm_name(view->model, c->vm));
+		table_count(t, c->cpu);
+		table_count(t, c->ticks);
+		if (c->interval_ns)
+			table_ns(t, c->interval_ns);
+		else
+			table_none(t);
+		table_count(t, c->late.count);
+		table_ns(t, figures_clip(c->late.sum_ns));
+		table_ns(t, c->kept_ns);
+		table_count(t, c->off.count);
+		table_ns(t, figures_clip(c->off.sum_ns));
+		figures_quantiles(t, &c->off);
+		table_count(t, c->unknown);
+	}
+	return 0;
+}
+
+static const struct figures_kind tables[] = {
+	{"ticks", "Timer ticks that came late to a busy guest CPU", FIGURES_COLUMNS(tick_columns),
+	 "off_total", false, FIGURES_PER_VCPU, FIGURES_PER_VCPU, true, tick_fill},
+	{.name = NULL},
+};
+
+const struct analysis ticks_analysis = {
+	.name = "ticks",
+	.new = ticks_new,
+	.free = ticks_free,
+	.clear = ticks_clear,
+	.finish = ticks_finish,
+	.error = ticks_error,
+	.tables = tables,
+};

@@ -15,7 +15,7 @@
 #define TABLES_TICKS_H
 
 #include "clock/histogram.h"
-#include "host-collector/tables/figures_options.h"
+#include "host-collector/tables/analysis.h"
 #include "host-collector/model/model.h"
 
 struct ticks_cpu {
@@ -31,17 +31,9 @@ struct ticks_cpu {
 
 struct ticks;
 
-/* Subscribes to the model. The caller must not feed the model after ticks_free(). `options` are
- * copied and may be NULL. With than_ns, `late` and `off` leave out shorter times. Returns NULL
- * on ENOMEM. */
-struct ticks *ticks_new(struct model *m, const struct figures_options *options);
-void ticks_free(struct ticks *t);
-/* Clears all counts. The tick intervals stay. */
-void ticks_clear(struct ticks *t);
-/* Counts late ticks that still wait for the host side as unknown. No more events follow. */
-void ticks_finish(struct ticks *t);
-/* Returns 0, or -ENOMEM if something could not be counted. */
-int ticks_error(const struct ticks *t);
+/* With than_ns, `late` and `off` leave out shorter times. clear() keeps the tick intervals.
+ * finish() counts late ticks that still wait for the host side as unknown. */
+extern const struct analysis ticks_analysis;
 /* Returns guest CPU number `index`, NULL past the last. Borrowed. Keeps 4096 guest CPUs; further
  * ones replace the least recently seen. */
 const struct ticks_cpu *ticks_cpu(const struct ticks *t, size_t index);

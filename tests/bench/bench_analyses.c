@@ -18,7 +18,7 @@
 #include "proto/recording.h"
 #include "tests/bench/busy_scene.h"
 
-enum { EVENTS = 1000000, ROUNDS = 5, SLICE = 4096, STALL_NS = 100000000, ANALYSES_MAX = 31 };
+enum { EVENTS = 1000000, ROUNDS = 5, SLICE = 4096, STALL_NS = 100000000, LIST_MAX = 31 };
 
 #define LIMIT_PER_S 3e6
 
@@ -44,33 +44,25 @@ static void stalls_close(void *x)
 	report_builder_free(x);
 }
 
-static const struct figures_kind stalls = {
-	.name = "stalls and verdicts", .open = stalls_open, .close = stalls_close};
+static const struct analysis stalls = {
+	.name = "stalls and verdicts", .new = stalls_open, .free = stalls_close};
 
-/* Stalls, and what is behind each of the tables of `report TABLE`, once. */
-struct analyses {
+/* Stalls, and each analysis of the tables. */
+struct list {
 	unsigned n;
-	const struct figures_kind *kinds[ANALYSES_MAX];
-	void *opened[ANALYSES_MAX];
+	const struct analysis *kinds[LIST_MAX];
+	void *opened[LIST_MAX];
 };
 
 /* A set of analyses: a bit each. */
-enum { NONE = 0, ALL = (1u << ANALYSES_MAX) - 1 };
+enum { NONE = 0, ALL = (1u << LIST_MAX) - 1 };
 
-static void analyses_list(struct analyses *a)
+static void analyses_list(struct list *a)
 {
-	const struct figures_kind *k;
-
 	a->kinds[a->n++] = &stalls;
-	for (size_t i = 0; (k = figures_kind_at(i)); i++) {
-		unsigned known = 0;
-
-		while (known < a->n && a->kinds[known]->open != k->open)
-			known++;
-		if (known < a->n)
-			continue;
-		must(a->n < ANALYSES_MAX);
-		a->kinds[a->n++] = k;
+	for (const struct analysis *const *what = analyses_all; *what; what++) {
+		must(a->n < LIST_MAX);
+		a->kinds[a->n++] = *what;
 	}
 }
 
@@ -83,17 +75,17 @@ static double cpu_s(void)
 }
 
 /* Every item as fine as a report can ask for. */
-static void open_all(struct analyses *a, struct model *m, unsigned set)
+static void open_all(struct list *a, struct model *m, unsigned set)
 {
 	static const struct figures_options finest = {.per_vcpu = true, .per_pcpu = true};
 
 	for (unsigned i = 0; i < a->n; i++) {
-		a->opened[i] = set >> i & 1 ? a->kinds[i]->open(m, &finest) : NULL;
+		a->opened[i] = set >> i & 1 ? a->kinds[i]->new (m, &finest) : NULL;
 		must(a->opened[i] || !(set >> i & 1));
 	}
 }
 
-static void finish_all(struct analyses *a)
+static void finish_all(struct list *a)
 {
 	for (unsigned i = 0; i < a->n; i++) {
 		if (a->opened[i] && a->kinds[i]->finish)
@@ -101,11 +93,11 @@ static void finish_all(struct analyses *a)
 	}
 }
 
-static void close_all(struct analyses *a)
+static void close_all(struct list *a)
 {
 	for (unsigned i = 0; i < a->n; i++) {
 		if (a->opened[i])
-			a->kinds[i]->close(a->opened[i]);
+			a->kinds[i]->free(a->opened[i]);
 	}
 }
 
@@ -131,8 +123,7 @@ static void vm_announce(struct model *m)
 	must(!model_guest_cpus(m, SYNTH_VM, cpus, BUSY_VCPUS));
 }
 
-static double model_s(struct analyses *a, const struct timeline_event *events, size_t n,
-		      unsigned set)
+static double model_s(struct list *a, const struct timeline_event *events, size_t n, unsigned set)
 {
 	struct model *m = model_new();
 	double began, took;
@@ -154,7 +145,7 @@ static double model_s(struct analyses *a, const struct timeline_event *events, s
 	return took;
 }
 
-static double best_model_s(struct analyses *a, const struct timeline_event *events, size_t n,
+static double best_model_s(struct list *a, const struct timeline_event *events, size_t n,
 			   unsigned set)
 {
 	double best = 0;
@@ -225,7 +216,7 @@ static void frames_play(const struct frames *f, struct pipeline *p,
 	}
 }
 
-static double report_s(struct analyses *a, const struct frames *f, unsigned set)
+static double report_s(struct list *a, const struct frames *f, unsigned set)
 {
 	struct model *m = model_new();
 	const struct pipeline_options options = {.model = m};
@@ -247,7 +238,7 @@ static double report_s(struct analyses *a, const struct frames *f, unsigned set)
 	return took;
 }
 
-static double best_report_s(struct analyses *a, const struct frames *f, unsigned set)
+static double best_report_s(struct list *a, const struct frames *f, unsigned set)
 {
 	double best = 0;
 
@@ -265,7 +256,7 @@ int main(int argc, char **argv)
 	size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : EVENTS, n_host = 0;
 	struct timeline_event *events = n ? busy_scene_new(n) : NULL;
 	struct frames frames = {0};
-	struct analyses a = {0};
+	struct list a = {0};
 	double all, alone, sum, whole;
 
 	must(events);

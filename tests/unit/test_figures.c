@@ -42,25 +42,27 @@ static struct figures figures_of(const struct timeline_event *events, size_t n)
 	struct figures f = {.model = model_new()};
 
 	assert_non_null(f.model);
-	f.delay = run_delay_new(f.model, NULL);
-	f.bill = bill_new(f.model, NULL);
-	f.interrupts = interrupts_new(f.model, NULL);
+	f.delay = run_delay_analysis.new(f.model, NULL);
+	f.bill = bill_analysis.new(f.model, NULL);
+	f.interrupts = interrupts_analysis.new(f.model, NULL);
 	assert_true(f.delay && f.bill && f.interrupts);
 	script_vm(f.model, 1, "kvm");
 	script_run(f.model, events, n);
 	model_finish(f.model);
-	assert_int_equal(bill_finish(f.bill), 0);
-	assert_int_equal(run_delay_error(f.delay), 0);
-	assert_int_equal(interrupts_finish(f.interrupts), 0);
+	bill_analysis.finish(f.bill);
+	assert_int_equal(bill_analysis.error(f.bill), 0);
+	assert_int_equal(run_delay_analysis.error(f.delay), 0);
+	interrupts_analysis.finish(f.interrupts);
+	assert_int_equal(interrupts_analysis.error(f.interrupts), 0);
 	return f;
 }
 
 static void figures_free(struct figures *f)
 {
 	model_free(f->model);
-	run_delay_free(f->delay);
-	bill_free(f->bill);
-	interrupts_free(f->interrupts);
+	run_delay_analysis.free(f->delay);
+	bill_analysis.free(f->bill);
+	interrupts_analysis.free(f->interrupts);
 }
 
 static const struct bill_task *task_find(const struct figures *f, int32_t pid)
@@ -179,7 +181,7 @@ static struct run_delay *delay_in(const struct timeline_event *events, size_t n,
 				  const struct figures_options *options)
 {
 	struct model *m = model_new();
-	struct run_delay *r = run_delay_new(m, options);
+	struct run_delay *r = run_delay_analysis.new(m, options);
 
 	assert_non_null(r);
 	script_vm(m, 1, "kvm");
@@ -222,7 +224,7 @@ static void holders_add_up_to_the_wait(void **unused)
 		assert_int_equal(h->waits, want[i].waits);
 	}
 	assert_null(run_delay_holder(r, COUNT(want)));
-	run_delay_free(r);
+	run_delay_analysis.free(r);
 }
 
 static void shorter_waits_do_not_count(void **unused)
@@ -235,7 +237,7 @@ static void shorter_waits_do_not_count(void **unused)
 	assert_int_equal(v->waits[RUN_DELAY_WOKEN].count, 0);
 	assert_int_equal(v->state_ns[VCPU_RUNNABLE], 23000000);
 	assert_int_equal(run_delay_holder(r, 0)->held_ns, 20000000);
-	run_delay_free(r);
+	run_delay_analysis.free(r);
 }
 
 static void holders_split_by_pcpu_and_pcpus_by_vcpu(void **unused)
@@ -257,7 +259,7 @@ static void holders_split_by_pcpu_and_pcpus_by_vcpu(void **unused)
 		assert_int_equal(p->vm, VM);
 		assert_int_equal(p->vcpu, 0);
 	}
-	run_delay_free(r);
+	run_delay_analysis.free(r);
 }
 
 /* Figures of intervals: what lay before the cut is gone, what goes on over it is not. */
@@ -265,9 +267,9 @@ static void clearing_forgets_figures_but_not_what_goes_on(void **unused)
 {
 	static const struct timeline_event entry = KVM(0, 0, ENTRY, TID0, 0);
 	struct model *m = model_new();
-	struct run_delay *r = run_delay_new(m, NULL);
-	struct bill *b = bill_new(m, NULL);
-	struct interrupts *x = interrupts_new(m, NULL);
+	struct run_delay *r = run_delay_analysis.new(m, NULL);
+	struct bill *b = bill_analysis.new(m, NULL);
+	struct interrupts *x = interrupts_analysis.new(m, NULL);
 	const struct run_delay_vcpu *v;
 	const struct bill_task *task;
 
@@ -277,15 +279,16 @@ static void clearing_forgets_figures_but_not_what_goes_on(void **unused)
 	script_run(m, story, 1);
 	script_run(m, &entry, 1);
 	script_run(m, story + 1, 6); /* up to the preemption */
-	run_delay_clear(r);
-	bill_clear(b);
-	interrupts_clear(x);
+	run_delay_analysis.clear(r);
+	bill_analysis.clear(b);
+	interrupts_analysis.clear(x);
 	assert_null(run_delay_pcpu(r, 0));
 	assert_null(bill_task(b, 0));
 	assert_null(interrupts_source(x, 0));
 	script_run(m, story + 7, COUNT(story) - 7);
 	model_finish(m);
-	assert_int_equal(bill_finish(b), 0);
+	bill_analysis.finish(b);
+	assert_int_equal(bill_analysis.error(b), 0);
 	v = run_delay_vcpu(r, 0);
 	assert_non_null(v);
 	assert_int_equal(v->waits[RUN_DELAY_PREEMPTED].count, 1);
@@ -294,16 +297,16 @@ static void clearing_forgets_figures_but_not_what_goes_on(void **unused)
 	assert_non_null(task);
 	assert_int_equal(interrupts_source(x, 0)->durations.max_ns, 22000000);
 	model_free(m);
-	run_delay_free(r);
-	bill_free(b);
-	interrupts_free(x);
+	run_delay_analysis.free(r);
+	bill_analysis.free(b);
+	interrupts_analysis.free(x);
 }
 
 /* 100 interrupts of 700 us within 100 ms on CPU 0, one on CPU 1. */
 static void storms_are_dense_and_of_one_cpu(void **unused)
 {
 	struct model *m = model_new();
-	struct interrupts *x = interrupts_new(m, NULL);
+	struct interrupts *x = interrupts_analysis.new(m, NULL);
 	const struct interrupt_source *s;
 
 	(void)unused;
@@ -325,7 +328,8 @@ static void storms_are_dense_and_of_one_cpu(void **unused)
 		script_run(m, pair, 2);
 	}
 	model_finish(m);
-	assert_int_equal(interrupts_finish(x), 0);
+	interrupts_analysis.finish(x);
+	assert_int_equal(interrupts_analysis.error(x), 0);
 	s = interrupts_source(x, 0);
 	assert_non_null(s);
 	assert_null(interrupts_source(x, 1));
@@ -334,7 +338,7 @@ static void storms_are_dense_and_of_one_cpu(void **unused)
 	assert_int_equal(s->peak_ns, 80000000); /* on CPU 1: dense it is not */
 	assert_int_equal(s->storm_ns, INTERRUPTS_WINDOW_NS);
 	model_free(m);
-	interrupts_free(x);
+	interrupts_analysis.free(x);
 }
 
 #define VMX(reason) ((reason) | 1ull << 32)
@@ -365,7 +369,7 @@ static void counted_exits_are_the_difference_of_totals(void **unused)
 	};
 	struct message_exit_summary m1 = {.vm = VM, .n_cells = 2, .cells = cells};
 	struct model *m = model_new();
-	struct exits *x = exits_new(m, NULL);
+	struct exits *x = exits_analysis.new(m, NULL);
 	const struct exit_reason *r;
 
 	(void)unused;
@@ -395,10 +399,10 @@ static void counted_exits_are_the_difference_of_totals(void **unused)
 	assert_int_equal(r->kernel_ns, 12800);
 	assert_int_equal(exits_handling_ns(x, VM, 0), 13800);
 	assert_in_range(histogram_quantile(&r->handling, 0.5), 875, 1125);
-	assert_int_equal(exits_error(x), 0);
+	assert_int_equal(exits_analysis.error(x), 0);
 	assert_true(model_data_of(m, VM).exits_counted);
 	model_free(m);
-	exits_free(x);
+	exits_analysis.free(x);
 }
 
 static void exits_keep_their_costs_apart(void **unused)
@@ -417,14 +421,14 @@ static void exits_keep_their_costs_apart(void **unused)
 	};
 	const struct exit_reason *hlt, *io;
 	struct model *m = model_new();
-	struct exits *x = exits_new(m, NULL);
+	struct exits *x = exits_analysis.new(m, NULL);
 
 	(void)unused;
 	assert_non_null(x);
 	script_vm(m, 1, "kvm");
 	script_run(m, events, COUNT(events));
 	model_finish(m);
-	assert_int_equal(exits_error(x), 0);
+	assert_int_equal(exits_analysis.error(x), 0);
 	hlt = reason_find(x, 12);
 	io = reason_find(x, 30);
 	assert_true(hlt && io);
@@ -441,7 +445,7 @@ static void exits_keep_their_costs_apart(void **unused)
 	assert_int_equal(io->torn, 1);
 	assert_int_equal(exits_handling_ns(x, VM, 0), 209000);
 	model_free(m);
-	exits_free(x);
+	exits_analysis.free(x);
 }
 
 int main(void)

@@ -15,13 +15,13 @@ static const struct timeline_event story[] = {
 static struct halts *halts_of(const struct figures_options *options, size_t n)
 {
 	struct model *m = model_new();
-	struct halts *h = halts_new(m, options);
+	struct halts *h = halts_analysis.new(m, options);
 
 	assert_non_null(h);
 	script_vm(m, 1, "kvm");
 	script_run(m, story, n);
 	model_finish(m);
-	assert_int_equal(halts_error(h), 0);
+	assert_int_equal(halts_analysis.error(h), 0);
 	model_free(m);
 	return h;
 }
@@ -43,7 +43,7 @@ static void polling_that_sufficed_and_polling_in_vain(void **unused)
 	assert_int_equal(v->limit_ns, 0);
 	/* Twice the old limit, once the new one, then none. */
 	assert_int_equal(v->in_vain_ns, 2 * 5000 + 10000);
-	halts_free(h);
+	halts_analysis.free(h);
 }
 
 static void without_a_limit_the_waste_is_not_known(void **unused)
@@ -53,7 +53,7 @@ static void without_a_limit_the_waste_is_not_known(void **unused)
 	(void)unused;
 	assert_false(halts_vcpu(h, 0)->limit_known);
 	assert_int_equal(halts_vcpu(h, 0)->no_limit, 2);
-	halts_free(h);
+	halts_analysis.free(h);
 }
 
 static void shorter_halts_do_not_count_and_clearing_keeps_the_limit(void **unused)
@@ -63,9 +63,9 @@ static void shorter_halts_do_not_count_and_clearing_keeps_the_limit(void **unuse
 	(void)unused;
 	assert_int_equal(halts_vcpu(h, 0)->lengths.count, 1);
 	assert_int_equal(halts_vcpu(h, 0)->in_vain_ns, 10000);
-	halts_clear(h);
+	halts_analysis.clear(h);
 	assert_null(halts_vcpu(h, 0));
-	halts_free(h);
+	halts_analysis.free(h);
 }
 
 int main(void)

@@ -12,7 +12,7 @@ static struct page_faults *faults_of(const struct figures_options *options,
 				     const struct timeline_event *events, size_t n)
 {
 	struct model *m = model_new();
-	struct page_faults *f = page_faults_new(m, options);
+	struct page_faults *f = page_faults_analysis.new(m, options);
 
 	assert_non_null(f);
 	script_vm(m, 2, "kvm");
@@ -65,7 +65,7 @@ static void rows_on_one_page_are_retries(void **unused)
 	assert_int_equal(r->longest_gfn, 0x40201);
 	assert_int_equal(r->longest_ns, 900000);
 	assert_int_equal(r->mmio, 0);
-	page_faults_free(f);
+	page_faults_analysis.free(f);
 }
 
 static void registers_of_devices_are_no_retries(void **unused)
@@ -86,7 +86,7 @@ static void registers_of_devices_are_no_retries(void **unused)
 	assert_int_equal(r->mmio, 4);
 	assert_int_equal(r->retries, 0);
 	assert_int_equal(r->storms, 0);
-	page_faults_free(f);
+	page_faults_analysis.free(f);
 }
 
 static void ranges_split_by_vcpu(void **unused)
@@ -104,9 +104,9 @@ static void ranges_split_by_vcpu(void **unused)
 	assert_non_null(range_find(f, 0, 1));
 	assert_non_null(range_find(f, 0x200000, 1));
 	assert_null(range_find(f, 0x200000, 0));
-	page_faults_clear(f);
+	page_faults_analysis.clear(f);
 	assert_null(page_faults_range(f, 0));
-	page_faults_free(f);
+	page_faults_analysis.free(f);
 }
 
 int main(void)

@@ -31,7 +31,7 @@ static struct model *prepared(struct steal **s)
 {
 	struct model *m = model_new();
 
-	*s = steal_new(m);
+	*s = steal_analysis.new(m, NULL);
 	assert_non_null(*s);
 	script_vm(m, 1, "kvm");
 	script_run(m, story, 2); /* now the guest's CPU is known */
@@ -60,7 +60,7 @@ static void both_accounts_are_of_the_same_span(void **unused)
 	assert_int_equal(v->unknown_ns, 0);
 	assert_true(v->clock);
 	model_free(m);
-	steal_free(s);
+	steal_analysis.free(s);
 }
 
 static void an_interval_begins_at_the_last_reading(void **unused)
@@ -81,7 +81,7 @@ static void an_interval_begins_at_the_last_reading(void **unused)
 	reading(m, 12000, 510, true);
 	script_run(m, waits, 3);
 	assert_non_null(steal_vcpu(s, 0));
-	steal_clear(s);
+	steal_analysis.clear(s);
 	assert_null(steal_vcpu(s, 0));
 	reading(m, 80000, 530, true);
 	script_run(m, waits + 3, COUNT(waits) - 3);
@@ -91,7 +91,7 @@ static void an_interval_begins_at_the_last_reading(void **unused)
 	assert_int_equal(v->accounted_ns, 20000000);
 	assert_int_equal(v->measured_ns, 15000000);
 	model_free(m);
-	steal_free(s);
+	steal_analysis.free(s);
 }
 
 static void a_reboot_begins_anew(void **unused)
@@ -111,7 +111,7 @@ static void a_reboot_begins_anew(void **unused)
 	assert_int_equal(v->accounted_ns, 15000000);
 	assert_int_equal(v->measured_ns, 15000000);
 	model_free(m);
-	steal_free(s);
+	steal_analysis.free(s);
 }
 
 static void lost_events_are_told(void **unused)
@@ -137,7 +137,7 @@ static void lost_events_are_told(void **unused)
 	assert_int_equal(v->measured_ns + v->unknown_ns, 20000000);
 	assert_false(v->clock);
 	model_free(m);
-	steal_free(s);
+	steal_analysis.free(s);
 }
 
 static void a_reading_of_nobody_is_refused(void **unused)
@@ -151,7 +151,7 @@ static void a_reading_of_nobody_is_refused(void **unused)
 			 -EINVAL);
 	assert_int_equal(model_guest_steal(m, &(struct guest_steal){.vm = VM, .cpu = 5}), 0);
 	model_free(m);
-	steal_free(s);
+	steal_analysis.free(s);
 }
 
 int main(void)

@@ -34,15 +34,15 @@ static struct ticks *ticks_of(uint32_t hz, const struct figures_options *options
 			      const struct timeline_event *events, size_t n)
 {
 	struct model *m = model_new();
-	struct ticks *t = ticks_new(m, options);
+	struct ticks *t = ticks_analysis.new(m, options);
 
 	assert_non_null(t);
 	script_vm(m, 1, "kvm");
 	assert_int_equal(model_guest_tick(m, VM, hz), 0);
 	script_run(m, events, n);
 	model_finish(m);
-	ticks_finish(t);
-	assert_int_equal(ticks_error(t), 0);
+	ticks_analysis.finish(t);
+	assert_int_equal(ticks_analysis.error(t), 0);
 	model_free(m);
 	return t;
 }
@@ -62,7 +62,7 @@ static void lateness_is_the_hosts_or_the_guests(void **unused)
 	assert_int_equal(c->off.count, 2);
 	assert_int_equal(c->off.sum_ns, 2000000 + 3000000);
 	assert_int_equal(c->unknown, 0);
-	ticks_free(t);
+	ticks_analysis.free(t);
 }
 
 static void shorter_ones_do_not_count(void **unused)
@@ -73,7 +73,7 @@ static void shorter_ones_do_not_count(void **unused)
 	(void)unused;
 	assert_int_equal(ticks_cpu(t, 0)->late.count, 2);
 	assert_int_equal(ticks_cpu(t, 0)->off.count, 1);
-	ticks_free(t);
+	ticks_analysis.free(t);
 }
 
 static void without_the_tick_rate_nothing_is_late(void **unused)
@@ -83,7 +83,7 @@ static void without_the_tick_rate_nothing_is_late(void **unused)
 	(void)unused;
 	assert_int_equal(ticks_cpu(t, 0)->interval_ns, 0);
 	assert_int_equal(ticks_cpu(t, 0)->late.count, 0);
-	ticks_free(t);
+	ticks_analysis.free(t);
 }
 
 static void without_the_host_the_cause_is_unknown(void **unused)
@@ -101,7 +101,7 @@ static void without_the_host_the_cause_is_unknown(void **unused)
 	assert_int_equal(ticks_cpu(t, 0)->late.count, 2);
 	assert_int_equal(ticks_cpu(t, 0)->off.count, 0);
 	assert_int_equal(ticks_cpu(t, 0)->unknown, 2);
-	ticks_free(t);
+	ticks_analysis.free(t);
 }
 
 static void a_cpu_that_stopped_its_tick_is_not_late(void **unused)
@@ -118,7 +118,7 @@ static void a_cpu_that_stopped_its_tick_is_not_late(void **unused)
 
 	(void)unused;
 	assert_int_equal(ticks_cpu(t, 0)->late.count, 0);
-	ticks_free(t);
+	ticks_analysis.free(t);
 }
 
 int main(void)

@@ -486,7 +486,7 @@ struct flame *flame_new(struct model *m, const struct flame_options *options)
 	f->samples = folded_new();
 	f->tasks = calloc(FLAME_TASKS_MAX, sizeof(*f->tasks));
 	if (options->kind == FLAME_EXITS)
-		f->exits = exits_new(m, &per_vcpu);
+		f->exits = exits_analysis.new(m, &per_vcpu);
 	if (!f->folded || !f->samples || !f->tasks || (options->kind == FLAME_EXITS && !f->exits) ||
 	    lru_init(&f->index, FLAME_TASKS_MAX) || model_observe(m, &observer)) {
 		flame_free(f);
@@ -510,7 +510,7 @@ void flame_free(struct flame *f)
 	folded_free(f->folded);
 	folded_free(f->samples);
 	folded_free(f->named);
-	exits_free(f->exits);
+	exits_analysis.free(f->exits);
 	free(f->tasks);
 	free(f);
 }

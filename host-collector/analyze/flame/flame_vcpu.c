@@ -155,5 +155,5 @@ void flame_exits_charge(struct flame *f)
 		exit_charge(f, r, VCPU_VMM, "VMM", r->vmm_ns);
 	}
 	if (f->exits)
-		exits_clear(f->exits);
+		exits_analysis.clear(f->exits);
 }

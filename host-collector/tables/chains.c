@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "host-collector/analyze/chain/chain.h"
+#include "host-collector/tables/chains.h"
 #include "host-collector/tables/figures.h"
 
-static void *chain_open(struct model *m, const struct figures_options *options)
+static void *chains_start(struct model *m, const struct figures_options *options)
 {
 	/* What is late or lost does not depend on --than, which only chooses rows. */
 	const struct chain_options chosen = {.merge_vcpus = !options->per_vcpu};
@@ -14,17 +14,17 @@ static void *chain_open(struct model *m, const struct figures_options *options)
 	return chains_new(m, &chosen);
 }
 
-static void chain_close(void *analysis)
+static void chains_end(void *analysis)
 {
 	chains_free(analysis);
 }
 
-static void chain_clear(void *analysis)
+static void chains_reset(void *analysis)
 {
 	chains_clear(analysis);
 }
 
-static void chain_finish(void *analysis)
+static void chains_settle(void *analysis)
 {
 	chains_finish(analysis);
 }
@@ -48,7 +48,12 @@ static void irq(struct table *t, int32_t number)
 		table_count(t, (uint64_t)number);
 }
 
-/* ---- chains: stage by stage ---- */
+static int chains_problem(const void *analysis)
+{
+	return chains_error(analysis);
+}
+
+/* ---- table chains: stage by stage ---- */
 
 #define CHAIN_COLUMNS                                                                              \
 	{0, {"vm", "VM", TABLE_TEXT}}, {FIGURES_PER_VCPU, {"vcpu", "vCPU", TABLE_COUNT}},          \
@@ -153,10 +158,10 @@ static int stage_fill(void *analysis, const struct figures_view *view, struct ta
 	}
 	table_cut(t, cut);
 	free(groups);
-	return chains_error(analysis);
+	return 0;
 }
 
-/* ---- delays: how many, and where the time to the handler went ---- */
+/* ---- table delays: how many, and where the time to the handler went ---- */
 
 static const struct figures_column delay_columns[] = {
 	CHAIN_COLUMNS,
@@ -204,10 +209,10 @@ static int delay_fill(void *analysis, const struct figures_view *view, struct ta
 		table_count(t, g->ignored);
 		table_count(t, g->moved);
 	}
-	return chains_error(analysis);
+	return 0;
 }
 
-/* ---- slowest: single chains in full ---- */
+/* ---- table slowest: single chains in full ---- */
 
 static const struct figures_column slowest_columns[] = {
 	{0, {"begin", "began at", TABLE_TIME}},
@@ -263,10 +268,10 @@ static int slowest_fill(void *analysis, const struct figures_view *view, struct 
 		if (chain_stage_ns(c, CHAIN_STAGE_LATENCY, &ns) && ns >= view->than_ns)
 			slowest_row(t, c, view);
 	}
-	return chains_error(analysis);
+	return 0;
 }
 
-/* ---- overdue: single interrupts that were lost or late ---- */
+/* ---- table overdue: single interrupts that were lost or late ---- */
 
 static const struct figures_column overdue_columns[] = {
 	{0, {"what", "what", TABLE_TEXT}},
@@ -332,21 +337,48 @@ static int overdue_fill(void *analysis, const struct figures_view *view, struct 
 			table_none(t);
 		table_text(t, meanwhile(trouble));
 	}
-	return chains_error(analysis);
+	return 0;
 }
 
-const struct figures_kind figures_chains[] = {
+/* ---- summaries ---- */
+
+static int chains_histograms(void *analysis, analysis_histogram_take *take, void *context)
+{
+	const struct chain_group *g;
+	int err = 0;
+
+	for (size_t i = 0; !err && (g = chains_group(analysis, i)); i++) {
+		for (int stage = 0; stage < CHAIN_STAGE_COUNT && !err; stage++) {
+			char name[64];
+
+			snprintf(name, sizeof(name), "irq.%s.%s", chain_source_name(g->source),
+				 chain_stage_name((enum chain_stage)stage));
+			err = take(context, name, &g->stages[stage]);
+		}
+	}
+	return err;
+}
+
+static const struct figures_kind tables[] = {
 	{"chains", "How long each stage of an interrupt's way took", FIGURES_COLUMNS(stage_columns),
-	 NULL, false, FIGURES_PER_VECTOR | FIGURES_PER_VCPU, FIGURES_PER_VECTOR, true, chain_open,
-	 chain_close, chain_clear, chain_finish, stage_fill},
+	 NULL, false, FIGURES_PER_VECTOR | FIGURES_PER_VCPU, FIGURES_PER_VECTOR, true, stage_fill},
 	{"delays", "Where the time went until the handler", FIGURES_COLUMNS(delay_columns), "total",
-	 false, FIGURES_PER_VECTOR | FIGURES_PER_VCPU, FIGURES_PER_VECTOR, true, chain_open,
-	 chain_close, chain_clear, chain_finish, delay_fill},
+	 false, FIGURES_PER_VECTOR | FIGURES_PER_VCPU, FIGURES_PER_VECTOR, true, delay_fill},
 	{"slowest", "The slowest interrupts in full", FIGURES_COLUMNS(slowest_columns), "latency",
-	 true, FIGURES_PER_VECTOR | FIGURES_PER_VCPU, FIGURES_PER_VECTOR, true, chain_open,
-	 chain_close, chain_clear, chain_finish, slowest_fill},
+	 true, FIGURES_PER_VECTOR | FIGURES_PER_VCPU, FIGURES_PER_VECTOR, true, slowest_fill},
 	{"overdue", "Interrupts that were lost, or handled late", FIGURES_COLUMNS(overdue_columns),
 	 "overdue", false, FIGURES_PER_VECTOR | FIGURES_PER_VCPU, FIGURES_PER_VECTOR, true,
-	 chain_open, chain_close, chain_clear, chain_finish, overdue_fill},
+	 overdue_fill},
 	{.name = NULL},
+};
+
+const struct analysis chains_analysis = {
+	.name = "chains",
+	.new = chains_start,
+	.free = chains_end,
+	.clear = chains_reset,
+	.finish = chains_settle,
+	.error = chains_problem,
+	.histograms = chains_histograms,
+	.tables = tables,
 };
