@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The command line of vcpuscope-agent. A table has one row per option; --help prints this table. */
+/* The command line of vcpuscope-agent. */
 #ifndef AGENT_ARGUMENTS_H
 #define AGENT_ARGUMENTS_H
 
 #include <stdbool.h>
-#include <stdio.h>
+#include <stdint.h>
+
+#include "proto/program/options.h"
 
 struct arguments {
 	const char *connect; /* borrowed from argv */
 	const char *backend; /* borrowed from argv, too */
 	const char *psk;     /* borrowed from argv, too; NULL: none */
-	unsigned int interval_ms;
-	unsigned int backlog_mib;
-	unsigned int ring_mib;
-	unsigned int run_for_s; /* 0: until a signal stops the agent */
-	unsigned int sample_hz; /* 0: no stacks */
-	unsigned int max_sample_hz;
-	unsigned int handlers_over_us; /* 0: no handler is aggregated */
-	unsigned int max_cpu;          /* percent of one CPU */
-	unsigned int max_memory;       /* MiB */
+	uint64_t interval_ns;
+	uint64_t backlog_bytes;
+	uint64_t ring_bytes;
+	uint64_t run_for_ns; /* 0: until a signal stops the agent */
+	uint64_t sample_hz;  /* 0: no stacks */
+	uint64_t max_sample_hz;
+	uint64_t handlers_over_ns; /* 0: no handler is aggregated */
+	uint64_t max_cpu_percent;  /* of one CPU */
+	uint64_t max_memory_bytes;
 	bool no_host_config, no_kernel_log, no_realtime, insecure_plain_tcp;
-	bool help, version;
 };
 
-/* Fills `out` with the defaults and the options of argv. Returns 0, or -EINVAL and one line in
- * `why`. */
-int arguments_parse(int argc, char **argv, struct arguments *out, char *why, size_t why_bytes);
-void arguments_help(FILE *to);
-/* Prints the table for deploy/pages/make-pages, in the format of the collector's options_dump(). */
-void arguments_dump(FILE *to);
+/* The agent as a command without a name, with the table of its options. */
+extern const struct command agent_command;
+
+/* Sets the defaults that --help documents. */
+void arguments_default(struct arguments *out);
 
 #endif

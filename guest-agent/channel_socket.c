@@ -18,6 +18,7 @@
 #include <linux/vm_sockets.h>
 
 #include "guest-agent/channel.h"
+#include "proto/program/value.h"
 
 static int unix_parse(const char *rest, struct channel_address *address, char *why,
 		      size_t why_bytes)
@@ -41,13 +42,10 @@ static int tcp_parse(const char *rest, struct channel_address *address, char *wh
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&address->sockaddr;
 	const char *colon = strrchr(rest, ':');
 	char host[INET6_ADDRSTRLEN + 2];
-	unsigned long port = 0;
-	char *end = NULL;
+	uint64_t port;
 	size_t n;
 
-	if (colon)
-		port = strtoul(colon + 1, &end, 10);
-	if (!colon || end == colon + 1 || *end || port < 1 || port > 65535)
+	if (!colon || number_parse(colon + 1, &port) || port < 1 || port > 65535)
 		goto refuse;
 	n = (size_t)(colon - rest);
 	if (n >= 2 && rest[0] == '[' && rest[n - 1] == ']') {
@@ -77,36 +75,23 @@ refuse:
 	return -EINVAL;
 }
 
-/* A number below 2^32 - 1 that ends with `end`; what follows, or NULL. */
-static const char *number_parse(const char *text, char end, unsigned int *out)
-{
-	char *stop;
-	unsigned long long number;
-
-	if (*text < '0' || *text > '9')
-		return NULL;
-	number = strtoull(text, &stop, 10);
-	if (*stop != end || number >= UINT32_MAX)
-		return NULL;
-	*out = (unsigned int)number;
-	return stop + (end != '\0');
-}
-
 /* CID:PORT; CID 2 is the host (VMADDR_CID_HOST). */
 static int vsock_parse(const char *rest, struct channel_address *address, char *why,
 		       size_t why_bytes)
 {
 	struct sockaddr_vm *vm = (struct sockaddr_vm *)&address->sockaddr;
-	unsigned int cid, port = 0;
+	const size_t len = strcspn(rest, ":");
+	uint64_t cid, port;
 
-	rest = number_parse(rest, ':', &cid);
-	if (!rest || !number_parse(rest, '\0', &port) || !port) {
+	/* UINT32_MAX stands for any. */
+	if (!rest[len] || digits_parse(rest, len, &cid) || number_parse(rest + len + 1, &port) ||
+	    cid >= UINT32_MAX || !port || port >= UINT32_MAX) {
 		snprintf(why, why_bytes, "vsock: needs CID:PORT, like vsock:2:7431 (2: the host)");
 		return -EINVAL;
 	}
 	vm->svm_family = AF_VSOCK;
-	vm->svm_cid = cid;
-	vm->svm_port = port;
+	vm->svm_cid = (unsigned int)cid;
+	vm->svm_port = (unsigned int)port;
 	address->sockaddr_len = sizeof(*vm);
 	return 0;
 }

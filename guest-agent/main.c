@@ -101,7 +101,7 @@ static void on_run_for(uv_timer_t *handle)
 
 /* Handles that must not keep the loop alive by themselves are unreferenced: the loop ends when the
  * agent's are closed. */
-static void program_watch(struct program *p, unsigned int run_for_s)
+static void program_watch(struct program *p, uint64_t run_for_ns)
 {
 	static const int numbers[] = {SIGINT, SIGTERM};
 
@@ -114,8 +114,8 @@ static void program_watch(struct program *p, unsigned int run_for_s)
 	uv_timer_init(&p->loop, &p->run_for);
 	p->run_for.data = p;
 	uv_unref((uv_handle_t *)&p->run_for);
-	if (run_for_s)
-		uv_timer_start(&p->run_for, on_run_for, (uint64_t)run_for_s * 1000, 0);
+	if (run_for_ns)
+		uv_timer_start(&p->run_for, on_run_for, run_for_ns / 1000000, 0);
 }
 
 static void handle_close(uv_handle_t *handle, void *context)
@@ -143,7 +143,7 @@ static enum exit_code program_run(struct capture *capture, const struct argument
 		code = EXIT_INTERNAL;
 		goto out;
 	}
-	program_watch(&p, arguments->run_for_s);
+	program_watch(&p, arguments->run_for_ns);
 	uv_run(&p.loop, UV_RUN_DEFAULT);
 	err = agent_result(p.agent);
 	if (err == -ENODEV) {
@@ -203,9 +203,9 @@ static void limits_from_arguments(const struct arguments *arguments, struct limi
 	*out = (struct limits){
 		.no_host_config = arguments->no_host_config,
 		.classes = EVENT_CLASSES_ALL,
-		.sample_hz = arguments->sample_hz,
-		.sample_hz_max = arguments->no_host_config ? 0 : arguments->max_sample_hz,
-		.handler_over_ns = (uint64_t)arguments->handlers_over_us * 1000,
+		.sample_hz = (uint32_t)arguments->sample_hz,
+		.sample_hz_max = arguments->no_host_config ? 0 : (uint32_t)arguments->max_sample_hz,
+		.handler_over_ns = arguments->handlers_over_ns,
 	};
 	if (out->sample_hz_max < out->sample_hz)
 		out->sample_hz_max = out->sample_hz;
@@ -227,26 +227,16 @@ int main(int argc, char **argv)
 	if (opener_is_meant(argc, argv))
 		_exit(opener_main(&symbols_body));
 	if (argc == 2 && !strcmp(argv[1], "--dump-options")) {
-		arguments_dump(stdout);
+		options_dump(&agent_command, stdout);
 		return EXIT_AS_ASKED;
 	}
-	err = arguments_parse(argc, argv, &arguments, why, sizeof(why));
-	if (!err && arguments.help) {
-		arguments_help(stdout);
+	if (options_answer(&agent_command, argc, argv))
 		return EXIT_AS_ASKED;
-	}
-	if (!err && arguments.version) {
-		printf("vcpuscope-agent %s\n", VCPUSCOPE_VERSION);
-		return EXIT_AS_ASKED;
-	}
-	if (!err)
-		err = channel_address_parse(arguments.connect, &agent_options.address, why,
-					    sizeof(why));
-	if (!err && capture_way_parse(arguments.backend, &capture_options.way)) {
-		snprintf(why, sizeof(why), "--backend %s: there are auto, bpf and perf",
-			 arguments.backend);
-		err = -EINVAL;
-	}
+	arguments_default(&arguments);
+	if (options_read(&agent_command, argc, argv, &arguments))
+		return EXIT_WRONG_USAGE;
+	capture_way_parse(arguments.backend, &capture_options.way);
+	err = channel_address_parse(arguments.connect, &agent_options.address, why, sizeof(why));
 	if (!err)
 		err = transport_check(&arguments, &agent_options.address, why, sizeof(why));
 	if (err) {
@@ -257,8 +247,8 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 
 	limits_from_arguments(&arguments, &agent_options.limits);
-	capture_options.ring_bytes = (size_t)arguments.ring_mib << 20;
-	capture_options.sample_hz = arguments.sample_hz;
+	capture_options.ring_bytes = arguments.ring_bytes;
+	capture_options.sample_hz = (uint32_t)arguments.sample_hz;
 	capture_options.sample_hz_max = agent_options.limits.sample_hz_max;
 	capture_options.sample_except = getpid();
 	err = capture_open(&capture_options, &capture, why, sizeof(why));
@@ -275,10 +265,10 @@ int main(int argc, char **argv)
 		agent_options.urgent = on_urgent;
 	agent_options.drain_events =
 		drain_events(capture_options.ring_bytes, capture_n_cpus(capture));
-	agent_options.interval_ms = arguments.interval_ms;
-	agent_options.backlog_bytes = (size_t)arguments.backlog_mib << 20;
-	agent_options.cpu_permille = arguments.max_cpu * 10;
-	agent_options.memory_bytes = (uint64_t)arguments.max_memory << 20;
+	agent_options.interval_ms = (unsigned int)(arguments.interval_ns / 1000000);
+	agent_options.backlog_bytes = arguments.backlog_bytes;
+	agent_options.cpu_permille = (unsigned int)arguments.max_cpu_percent * 10;
+	agent_options.memory_bytes = arguments.max_memory_bytes;
 	log_writer_new(STDERR_FILENO, &log); /* without, lines are written at once */
 	agent_options.context = log;
 	code = program_run(capture, &arguments, &agent_options);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "clock/eval.h"
-#include "host-collector/cli/options.h"
+#include "proto/program/options.h"
 #include "host-collector/engine/replay.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/util/wrap.h"

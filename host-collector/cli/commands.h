@@ -3,7 +3,7 @@
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
-#include "host-collector/cli/options.h"
+#include "proto/program/options.h"
 #include "host-collector/cli/simulate_options.h"
 
 extern const struct command command_record;

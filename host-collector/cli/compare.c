@@ -28,20 +28,39 @@ struct compare_arguments {
 };
 
 static const struct option_spec compare_option_table[] = {
-	{"BASE", OPTION_OPERANDS, offsetof(struct compare_arguments, base), NULL,
-	 "recordings before the change, or their summaries (`vcpuscope summarize`)", false},
-	{"against", OPTION_LIST, offsetof(struct compare_arguments, against), "NEW...",
-	 "recordings after the change, or their summaries", false},
-	{"gate", OPTION_STRING, offsetof(struct compare_arguments, gate), "gates.conf",
-	 "what to watch and what to let pass (default: --print-gates shows it)", false},
-	{"format", OPTION_CHOICE, offsetof(struct compare_arguments, format), "text|json|junit|tap",
-	 "for people, for programs (docs/gate.md), for CI servers", false},
-	{"all", OPTION_FLAG, offsetof(struct compare_arguments, all), NULL,
-	 "figures that did not move, too", false},
-	{"output", OPTION_STRING, offsetof(struct compare_arguments, output), "FILE",
-	 "write there instead of to standard output (-o)", false},
-	{"print-gates", OPTION_FLAG, offsetof(struct compare_arguments, print_gates), NULL,
-	 "print the default gates.conf and exit", false},
+	{.name = "BASE",
+	 .type = OPTION_OPERANDS,
+	 .offset = offsetof(struct compare_arguments, base),
+	 .help = "recordings before the change, or their summaries (`vcpuscope summarize`)"},
+	{.name = "against",
+	 .type = OPTION_LIST,
+	 .offset = offsetof(struct compare_arguments, against),
+	 .value = "NEW...",
+	 .help = "recordings after the change, or their summaries"},
+	{.name = "gate",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct compare_arguments, gate),
+	 .value = "gates.conf",
+	 .help = "what to watch and what to let pass (default: --print-gates shows it)"},
+	{.name = "format",
+	 .type = OPTION_CHOICE,
+	 .offset = offsetof(struct compare_arguments, format),
+	 .value = "text|json|junit|tap",
+	 .help = "for people, for programs (docs/gate.md), for CI servers"},
+	{.name = "all",
+	 .type = OPTION_FLAG,
+	 .offset = offsetof(struct compare_arguments, all),
+	 .help = "figures that did not move, too"},
+	{.name = "output",
+	 .letter = 'o',
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct compare_arguments, output),
+	 .value = "FILE",
+	 .help = "write there instead of to standard output"},
+	{.name = "print-gates",
+	 .type = OPTION_FLAG,
+	 .offset = offsetof(struct compare_arguments, print_gates),
+	 .help = "print the default gates.conf and exit"},
 };
 
 static const struct {
@@ -159,7 +178,7 @@ static int compare_run(const struct command *self, int argc, char **argv)
 	int code = COMPARE_USAGE;
 
 	a = (struct compare_arguments){.format = "text"};
-	if (options_parse_or_say(self, argc, argv, &a))
+	if (options_read(self, argc, argv, &a))
 		return COMPARE_USAGE;
 	if (a.print_gates) {
 		fputs(gate_rules_default, stdout);
@@ -193,8 +212,10 @@ const struct command command_compare = {
 	.n_options = sizeof(compare_option_table) / sizeof(compare_option_table[0]),
 	.examples = "  vcpuscope compare base-*.vcs --against new-*.vcs\n"
 		    "  vcpuscope compare base.json --against new-*.vcs --gate gates.conf --format "
-		    "junit -o gate.xml\n"
-		    "exit codes: 0 pass; 1 wrong usage, or a file cannot be read; 2 regression;\n"
-		    "3 not enough data to tell.\n",
+		    "junit -o gate.xml\n",
+	.exits = "  0  pass\n"
+		 "  1  wrong usage, or a file cannot be read or written\n"
+		 "  2  regression\n"
+		 "  3  not enough data to tell\n",
 	.run = compare_run,
 };

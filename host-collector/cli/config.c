@@ -13,10 +13,15 @@ struct config_arguments {
 };
 
 static const struct option_spec config_option_table[] = {
-	{"check", OPTION_OPERAND, offsetof(struct config_arguments, what), NULL,
-	 "read the file as the daemon would, and say what is wrong with it", true},
-	{"FILE", OPTION_OPERAND, offsetof(struct config_arguments, file), NULL,
-	 "default " DAEMON_CONFIG_PATH, false},
+	{.name = "check",
+	 .type = OPTION_OPERAND,
+	 .required = true,
+	 .offset = offsetof(struct config_arguments, what),
+	 .help = "read the file as the daemon would, and say what is wrong with it"},
+	{.name = "FILE",
+	 .type = OPTION_OPERAND,
+	 .offset = offsetof(struct config_arguments, file),
+	 .help = "default " DAEMON_CONFIG_PATH},
 };
 
 static int config_run(const struct command *self, int argc, char **argv)
@@ -26,7 +31,7 @@ static int config_run(const struct command *self, int argc, char **argv)
 	char why[512];
 	int err;
 
-	if (options_parse_or_say(self, argc, argv, &a))
+	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	if (strcmp(a.what, "check")) {
 		fprintf(stderr, "vcpuscope config: %s: there is only `check`\n", a.what);

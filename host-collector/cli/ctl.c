@@ -12,14 +12,14 @@
 #include "host-collector/daemon/control.h"
 #include "host-collector/record/collector.h"
 #include "host-collector/util/escape.h"
+#include "proto/program/suggest.h"
 
 enum { WORDS_MAX = 16 };
 
-struct ctl_words {
-	const char *typed; /* the command's name: ctl, or its verb alone */
+struct ctl_arguments {
 	const char *control, *format;
-	size_t n;
-	const char *words[WORDS_MAX];
+	struct option_list words; /* the verb and its operands */
+	bool all;                 /* list: look at this machine instead of asking the daemon */
 };
 
 static const char *text_of(struct json_object *o, const char *name)
@@ -142,143 +142,141 @@ static const struct verb {
 	{"stop", "", 0, 0, NULL},
 };
 
-/* Options may stand anywhere; the rest are words. 0 or COMMAND_USAGE. */
-static int words_take(int argc, char **argv, struct ctl_words *w)
-{
-	static const struct {
-		const char *name;
-		size_t offset;
-	} options[] = {{"--control", offsetof(struct ctl_words, control)},
-		       {"--format", offsetof(struct ctl_words, format)}};
-
-	for (int i = 1; i < argc; i++) {
-		size_t o = 0;
-
-		if (strncmp(argv[i], "--", 2)) {
-			if (w->n == WORDS_MAX) {
-				fprintf(stderr, "vcpuscope %s: too many words\n", w->typed);
-				return COMMAND_USAGE;
-			}
-			w->words[w->n++] = argv[i];
-			continue;
-		}
-		while (o < 2 && strncmp(argv[i], options[o].name, strlen(options[o].name)))
-			o++;
-		if (o < 2 && argv[i][strlen(options[o].name)] == '=')
-			*(const char **)((char *)w + options[o].offset) =
-				argv[i] + strlen(options[o].name) + 1;
-		else if (o < 2 && !argv[i][strlen(options[o].name)] && i + 1 < argc)
-			*(const char **)((char *)w + options[o].offset) = argv[++i];
-		else {
-			fprintf(stderr,
-				"vcpuscope %s: %s: no such option, or its value is missing; see "
-				"`vcpuscope %s --help`\n",
-				w->typed, argv[i], w->typed);
-			return COMMAND_USAGE;
-		}
-	}
-	return 0;
-}
-
-/* NULL: a word is no KEY=VALUE, said. */
-static struct json_object *request_make(const struct verb *verb, const struct ctl_words *w)
+/* Makes the daemon's request. Reports a word that is not KEY=VALUE and returns NULL. */
+static struct json_object *request_make(const struct command *self, const struct verb *verb,
+					const struct ctl_arguments *a)
 {
 	struct json_object *request = json_object_new_object();
+	const char *const *words = a->words.items;
+	const size_t n = a->words.n;
 
 	json_object_object_add(request, "command", json_object_new_string(verb->name));
-	if (w->n > 1)
-		json_object_object_add(request, "vm", json_object_new_string(w->words[1]));
-	if (w->n == 3 && strcmp(verb->name, "attach"))
-		json_object_object_add(request, "what", json_object_new_string(w->words[2]));
-	for (size_t i = 2; i < w->n && !strcmp(verb->name, "attach"); i++) {
-		const char *equals = strchr(w->words[i], '=');
+	if (n > 1)
+		json_object_object_add(request, "vm", json_object_new_string(words[1]));
+	if (n == 3 && strcmp(verb->name, "attach"))
+		json_object_object_add(request, "what", json_object_new_string(words[2]));
+	for (size_t i = 2; i < n && !strcmp(verb->name, "attach"); i++) {
+		const char *equals = strchr(words[i], '=');
 		char key[64];
 
-		if (!equals || (size_t)(equals - w->words[i]) >= sizeof(key)) {
-			fprintf(stderr, "vcpuscope %s: %s: write KEY=VALUE, as in docs/daemon.md\n",
-				w->typed, w->words[i]);
+		if (!equals || (size_t)(equals - words[i]) >= sizeof(key)) {
+			fprintf(stderr,
+				"vcpuscope %s: %s: expected KEY=VALUE, see docs/daemon.md\n",
+				self->name, words[i]);
 			json_object_put(request);
 			return NULL;
 		}
-		snprintf(key, sizeof(key), "%.*s", (int)(equals - w->words[i]), w->words[i]);
+		snprintf(key, sizeof(key), "%.*s", (int)(equals - words[i]), words[i]);
 		json_object_object_add(request, key, json_object_new_string(equals + 1));
 	}
 	return request;
 }
 
-static int reply_show(const struct verb *verb, const struct ctl_words *w, struct json_object *reply)
+static int reply_show(const struct command *self, const struct verb *verb, const char *format,
+		      struct json_object *reply)
 {
 	struct json_object *ok = NULL;
 
 	if (!json_object_object_get_ex(reply, "ok", &ok) || !json_object_get_boolean(ok)) {
-		fprintf(stderr, "vcpuscope %s: %s\n", w->typed, shown(reply, "error").text);
+		fprintf(stderr, "vcpuscope %s: %s\n", self->name, shown(reply, "error").text);
 		return COMMAND_TROUBLE;
 	}
-	if (!strcmp(w->format, "json"))
+	if (!strcmp(format, "json"))
 		puts(json_object_to_json_string_ext(reply, JSON_C_TO_STRING_PLAIN));
 	else if (verb->show)
 		verb->show(reply);
 	return COMMAND_OK;
 }
 
-static int ctl_run(const struct command *self, int argc, char **argv)
+/* Reports an unknown or missing verb. */
+static const struct verb *verb_find(const char *name)
 {
-	struct ctl_words w = {
-		.typed = self->name, .control = DAEMON_CONTROL_PATH, .format = "text"};
+	struct suggest s;
+
+	suggest_begin(&s, name, strlen(name));
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		if (!strcmp(verbs[i].name, name))
+			return &verbs[i];
+		suggest_try(&s, verbs[i].name);
+	}
+	if (s.best)
+		fprintf(stderr, "vcpuscope ctl: unknown verb '%s'; did you mean '%s'?\n", name,
+			s.best);
+	else
+		fprintf(stderr, "vcpuscope ctl: unknown verb '%s'; see `vcpuscope ctl --help`\n",
+			name);
+	return NULL;
+}
+
+/* Asks the daemon for what the words say. */
+static int words_run(const struct command *self, const struct ctl_arguments *a)
+{
+	const struct verb *verb = verb_find(a->words.items[0]);
 	struct json_object *request, *reply;
-	const struct verb *verb = NULL;
 	char why[512];
 	int err;
 
-	if (words_take(argc, argv, &w))
+	if (!verb)
 		return COMMAND_USAGE;
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]) && w.n; i++) {
-		if (!strcmp(verbs[i].name, w.words[0]))
-			verb = &verbs[i];
-	}
-	if (!verb) {
-		fprintf(stderr, "vcpuscope ctl: what? see `vcpuscope ctl --help`\n");
-		return COMMAND_USAGE;
-	}
-	if (w.n - 1 < verb->least || w.n - 1 > verb->most) {
+	if (a->words.n - 1 < verb->least || a->words.n - 1 > verb->most) {
 		fprintf(stderr, "usage: vcpuscope %s%s %s\n", self == &command_ctl ? "ctl " : "",
 			verb->name, verb->wants);
 		return COMMAND_USAGE;
 	}
-	request = request_make(verb, &w);
+	request = request_make(self, verb, a);
 	if (!request)
 		return COMMAND_USAGE;
-	err = control_ask(w.control, request, &reply, why, sizeof(why));
+	err = control_ask(a->control, request, &reply, why, sizeof(why));
 	json_object_put(request);
 	if (err) {
-		fprintf(stderr, "vcpuscope %s: %s\n", w.typed, why);
+		fprintf(stderr, "vcpuscope %s: %s\n", self->name, why);
 		return COMMAND_TROUBLE;
 	}
-	err = reply_show(verb, &w, reply);
+	err = reply_show(self, verb, a->format, reply);
 	json_object_put(reply);
 	return err;
 }
 
-/* `vcpuscope snapshot ..` is `vcpuscope ctl snapshot ..`; so is list. */
-static int alias_run(const struct command *self, int argc, char **argv)
+static int ctl_run(const struct command *self, int argc, char **argv)
 {
-	char verb[16], *words[WORDS_MAX + 2] = {argv[0], verb};
+	struct ctl_arguments a = {.control = DAEMON_CONTROL_PATH, .format = "text"};
 
-	if (argc > WORDS_MAX) {
-		fprintf(stderr, "vcpuscope %s: too many words\n", self->name);
+	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
-	}
-	snprintf(verb, sizeof(verb), "%s", self->name);
-	for (int i = 1; i < argc; i++)
-		words[i + 1] = argv[i];
-	return ctl_run(self, argc + 1, words);
+	return words_run(self, &a);
 }
 
+/* A command that is one verb: `vcpuscope snapshot VM` is `vcpuscope ctl snapshot VM`. */
+static int verb_run(const struct command *self, int argc, char **argv)
+{
+	struct ctl_arguments a = {.control = DAEMON_CONTROL_PATH,
+				  .format = "text",
+				  .words = {.items = {self->name}, .n = 1}};
+
+	if (options_read(self, argc, argv, &a))
+		return COMMAND_USAGE;
+	return a.all ? list_all(a.control, a.format) : words_run(self, &a);
+}
+
+#define ROW(field) offsetof(struct ctl_arguments, field)
+#define CONTROL_ROWS                                                                               \
+	{.name = "control",                                                                        \
+	 .type = OPTION_STRING,                                                                    \
+	 .offset = ROW(control),                                                                   \
+	 .value = "PATH",                                                                          \
+	 .help = "the daemon's control socket (default " DAEMON_CONTROL_PATH ")"},                 \
+	{                                                                                          \
+		.name = "format", .type = OPTION_CHOICE, .offset = ROW(format),                    \
+		.value = "text|json", .help = "for people, or the daemon's answer as it is"        \
+	}
+
 static const struct option_spec ctl_option_table[] = {
-	{"control", OPTION_STRING, offsetof(struct ctl_words, control), "PATH",
-	 "the daemon's control socket (default " DAEMON_CONTROL_PATH ")", false},
-	{"format", OPTION_CHOICE, offsetof(struct ctl_words, format), "text|json",
-	 "for people, or the daemon's answer as it is", false},
+	{.name = "VERB",
+	 .type = OPTION_OPERANDS,
+	 .required = true,
+	 .offset = ROW(words),
+	 .help = "what to do, and with which VM"},
+	CONTROL_ROWS,
 };
 
 const struct command command_ctl = {
@@ -307,38 +305,31 @@ const struct command command_ctl = {
 	.run = ctl_run,
 };
 
+static const struct option_spec snapshot_option_table[] = {
+	{.name = "VM",
+	 .type = OPTION_OPERANDS,
+	 .required = true,
+	 .offset = ROW(words),
+	 .help = "its name in the daemon"},
+	CONTROL_ROWS,
+};
+
 const struct command command_snapshot = {
 	.name = "snapshot",
 	.summary = "have the daemon write what its flight recorder holds of a VM",
 	.usage = "VM [options]",
-	.options = ctl_option_table,
-	.n_options = sizeof(ctl_option_table) / sizeof(ctl_option_table[0]),
+	.options = snapshot_option_table,
+	.n_options = sizeof(snapshot_option_table) / sizeof(snapshot_option_table[0]),
 	.examples = "  sudo vcpuscope snapshot web1   # prints the folder: recording and reports\n",
-	.run = alias_run,
+	.run = verb_run,
 };
-
-struct list_arguments {
-	const char *control, *format;
-	bool all;
-};
-
-/* `vcpuscope list` is `vcpuscope ctl list`, unless it is to look for itself. */
-static int list_run(const struct command *self, int argc, char **argv)
-{
-	struct list_arguments a = {.format = "text"};
-
-	if (options_parse_or_say(self, argc, argv, &a))
-		return COMMAND_USAGE;
-	return a.all ? list_all(a.control, a.format) : alias_run(self, argc, argv);
-}
 
 static const struct option_spec list_option_table[] = {
-	{"all", OPTION_FLAG, offsetof(struct list_arguments, all), NULL,
-	 "every VM of this machine, watched or not, whatever its VMM; needs no daemon", false},
-	{"control", OPTION_STRING, offsetof(struct list_arguments, control), "PATH",
-	 "the daemon's control socket (default " DAEMON_CONTROL_PATH ")", false},
-	{"format", OPTION_CHOICE, offsetof(struct list_arguments, format), "text|json",
-	 "for people, or for scripts", false},
+	{.name = "all",
+	 .type = OPTION_FLAG,
+	 .offset = ROW(all),
+	 .help = "every VM of this machine, watched or not, whatever its VMM; needs no daemon"},
+	CONTROL_ROWS,
 };
 
 const struct command command_list = {
@@ -351,5 +342,5 @@ const struct command command_list = {
 	.examples =
 		"  sudo vcpuscope list\n"
 		"  sudo vcpuscope list --all   # also those of Firecracker, in containers, ..\n",
-	.run = list_run,
+	.run = verb_run,
 };

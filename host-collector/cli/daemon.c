@@ -24,12 +24,21 @@ struct daemon_arguments {
 };
 
 static const struct option_spec daemon_option_table[] = {
-	{"config", OPTION_STRING, offsetof(struct daemon_arguments, config), "FILE",
-	 "the configuration (default " DAEMON_CONFIG_PATH ", if it exists)", false},
-	{"control", OPTION_STRING, offsetof(struct daemon_arguments, control), "PATH",
-	 "the control socket, instead of the configuration's", false},
-	{"directory", OPTION_STRING, offsetof(struct daemon_arguments, directory), "PATH",
-	 "where recordings go, instead of the configuration's", false},
+	{.name = "config",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct daemon_arguments, config),
+	 .value = "FILE",
+	 .help = "the configuration (default " DAEMON_CONFIG_PATH ", if it exists)"},
+	{.name = "control",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct daemon_arguments, control),
+	 .value = "PATH",
+	 .help = "the control socket, instead of the configuration's"},
+	{.name = "directory",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct daemon_arguments, directory),
+	 .value = "PATH",
+	 .help = "where recordings go, instead of the configuration's"},
 };
 
 struct daemon_run {
@@ -163,7 +172,7 @@ static int daemon_run(const struct command *self, int argc, char **argv)
 	if (!r)
 		return COMMAND_TROUBLE;
 	memory_lean();
-	result = options_parse_or_say(self, argc, argv, &r->arguments) ? COMMAND_USAGE
+	result = options_read(self, argc, argv, &r->arguments) ? COMMAND_USAGE
 								       : config_load(r);
 	if (result) {
 		free(r);

@@ -2,18 +2,27 @@
 /* `vcpuscope doctor`: shows what vcpuscope can do on this machine and how to repair what fails. */
 #include <json-c/json.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "host-collector/cli/checks.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/util/wrap.h"
 
 struct doctor_options {
+	const char *format;
 	bool json;
 };
 
 static const struct option_spec doctor_option_table[] = {
-	{"json", OPTION_FLAG, offsetof(struct doctor_options, json), NULL,
-	 "print one JSON object instead of a table", false},
+	{.name = "format",
+	 .type = OPTION_CHOICE,
+	 .offset = offsetof(struct doctor_options, format),
+	 .value = "text|json",
+	 .help = "a table for people (default), or one JSON object for programs"},
+	{.name = "json",
+	 .type = OPTION_FLAG,
+	 .offset = offsetof(struct doctor_options, json),
+	 .replaced_by = "--format json"},
 };
 
 static const char *answer_word(const struct check *check, const struct check_result *result)
@@ -50,12 +59,13 @@ static void json_add(struct json_object *list, const struct check *check,
 
 static int doctor_run(const struct command *self, int argc, char **argv)
 {
-	struct doctor_options options = {0};
+	struct doctor_options options = {.format = "text"};
 	struct json_object *root = NULL, *list = NULL;
 	const char *blocker = NULL;
 
-	if (options_parse_or_say(self, argc, argv, &options))
+	if (options_read(self, argc, argv, &options))
 		return COMMAND_USAGE;
+	options.json |= !strcmp(options.format, "json");
 	if (options.json) {
 		root = json_object_new_object();
 		list = json_object_new_array();
@@ -95,6 +105,6 @@ const struct command command_doctor = {
 	.n_options = sizeof(doctor_option_table) / sizeof(doctor_option_table[0]),
 	.examples =
 		"  sudo vcpuscope doctor\n"
-		"  sudo vcpuscope doctor --json     # for scripts; exit code 0: capture works\n",
+		"  sudo vcpuscope doctor --format json   # for scripts; exit code 0: capture works\n",
 	.run = doctor_run,
 };

@@ -38,18 +38,27 @@ static int attach_run(const struct command *self, int argc, char **argv)
 {
 	struct domain_arguments a = {.uri = "qemu:///system"};
 
-	if (options_parse_or_say(self, argc, argv, &a))
+	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	return libvirt_run(self->name, &a);
 }
 
 static const struct option_spec attach_option_table[] = {
-	{"DOMAIN", OPTION_OPERAND, offsetof(struct domain_arguments, domain), NULL,
-	 "its name or UUID", true},
-	{"connect", OPTION_STRING, offsetof(struct domain_arguments, uri), "URI",
-	 "libvirt's (default qemu:///system)", false},
-	{"socket", OPTION_STRING, offsetof(struct domain_arguments, socket), "PATH",
-	 "where the daemon waits for channels (default /run/vcpuscope/agents.sock)", false},
+	{.name = "DOMAIN",
+	 .type = OPTION_OPERAND,
+	 .required = true,
+	 .offset = offsetof(struct domain_arguments, domain),
+	 .help = "its name or UUID"},
+	{.name = "connect",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct domain_arguments, uri),
+	 .value = "URI",
+	 .help = "libvirt's (default qemu:///system)"},
+	{.name = "socket",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct domain_arguments, socket),
+	 .value = "PATH",
+	 .help = "where the daemon waits for channels (default /run/vcpuscope/agents.sock)"},
 };
 
 const struct command command_attach = {
@@ -64,10 +73,16 @@ const struct command command_attach = {
 };
 
 static const struct option_spec detach_option_table[] = {
-	{"DOMAIN", OPTION_OPERAND, offsetof(struct domain_arguments, domain), NULL,
-	 "its name or UUID", true},
-	{"connect", OPTION_STRING, offsetof(struct domain_arguments, uri), "URI",
-	 "libvirt's (default qemu:///system)", false},
+	{.name = "DOMAIN",
+	 .type = OPTION_OPERAND,
+	 .required = true,
+	 .offset = offsetof(struct domain_arguments, domain),
+	 .help = "its name or UUID"},
+	{.name = "connect",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct domain_arguments, uri),
+	 .value = "URI",
+	 .help = "libvirt's (default qemu:///system)"},
 };
 
 const struct command command_detach = {
@@ -90,21 +105,33 @@ static int hook_run(const struct command *self, int argc, char **argv)
 {
 	struct hook_arguments a = {.control = DAEMON_CONTROL_PATH};
 
-	if (!options_parse_or_say(self, argc, argv, &a))
+	if (!options_read(self, argc, argv, &a))
 		hook_tell(a.control);
 	return COMMAND_OK;
 }
 
 static const struct option_spec hook_option_table[] = {
-	{"DOMAIN", OPTION_OPERAND, offsetof(struct hook_arguments, domain), NULL,
-	 "as libvirt calls its hooks: the domain,", false},
-	{"OPERATION", OPTION_OPERAND, offsetof(struct hook_arguments, operation), NULL,
-	 "prepare, start, started, stopped, release, reconnect, migrate, ..", false},
-	{"SUB-OPERATION", OPTION_OPERAND, offsetof(struct hook_arguments, sub_operation), NULL,
-	 "begin, end", false},
-	{"EXTRA", OPTION_OPERAND, offsetof(struct hook_arguments, extra), NULL, "-", false},
-	{"control", OPTION_STRING, offsetof(struct hook_arguments, control), "PATH",
-	 "the daemon's control socket (default " DAEMON_CONTROL_PATH ")", false},
+	{.name = "DOMAIN",
+	 .type = OPTION_OPERAND,
+	 .offset = offsetof(struct hook_arguments, domain),
+	 .help = "as libvirt calls its hooks: the domain,"},
+	{.name = "OPERATION",
+	 .type = OPTION_OPERAND,
+	 .offset = offsetof(struct hook_arguments, operation),
+	 .help = "prepare, start, started, stopped, release, reconnect, migrate, .."},
+	{.name = "SUB-OPERATION",
+	 .type = OPTION_OPERAND,
+	 .offset = offsetof(struct hook_arguments, sub_operation),
+	 .help = "begin, end"},
+	{.name = "EXTRA",
+	 .type = OPTION_OPERAND,
+	 .offset = offsetof(struct hook_arguments, extra),
+	 .help = "-"},
+	{.name = "control",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct hook_arguments, control),
+	 .value = "PATH",
+	 .help = "the daemon's control socket (default " DAEMON_CONTROL_PATH ")"},
 };
 
 const struct command command_hook = {

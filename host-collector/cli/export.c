@@ -22,14 +22,25 @@ struct export_arguments {
 };
 
 static const struct option_spec export_option_table[] = {
-	{"RUN.vcs", OPTION_OPERAND, offsetof(struct export_arguments, recording), NULL,
-	 "the recording", true},
-	{"to", OPTION_CHOICE, offsetof(struct export_arguments, to), "perfetto|csv|folded",
-	 "a trace for ui.perfetto.dev, every span of every CPU as one line, or where all time of "
-	 "every guest task went, as folded stacks (`flame` has more of these)",
-	 true},
-	{"output", OPTION_STRING, offsetof(struct export_arguments, output), "FILE",
-	 "where to (-o)", true},
+	{.name = "RUN.vcs",
+	 .type = OPTION_OPERAND,
+	 .required = true,
+	 .offset = offsetof(struct export_arguments, recording),
+	 .help = "the recording"},
+	{.name = "to",
+	 .type = OPTION_CHOICE,
+	 .required = true,
+	 .offset = offsetof(struct export_arguments, to),
+	 .value = "perfetto|csv|folded",
+	 .help = "a trace for ui.perfetto.dev, every span of every CPU as one line, or where all time of "
+		 "every guest task went, as folded stacks (`flame` has more of these)"},
+	{.name = "output",
+	 .letter = 'o',
+	 .type = OPTION_STRING,
+	 .required = true,
+	 .offset = offsetof(struct export_arguments, output),
+	 .value = "FILE",
+	 .help = "where to"},
 };
 
 struct export_format {
@@ -169,7 +180,7 @@ static int export_run(const struct command *self, int argc, char **argv)
 	void *x = NULL;
 	FILE *out;
 
-	if (options_parse_or_say(self, argc, argv, &a))
+	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	format = format_find(a.to);
 	out = fopen(a.output, "w");

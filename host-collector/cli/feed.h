@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "host-collector/cli/options.h"
+#include "proto/program/options.h"
 #include "host-collector/daemon/config.h"
 #include "host-collector/record/collector.h"
 
@@ -23,30 +23,28 @@ struct feed_arguments {
 };
 
 /* at: offset of a struct feed_arguments in the command's struct */
-#define FEED_OPTION_ROWS(at)                                                                       \
-	{"pid",                                                                                    \
-	 OPTION_NUMBER,                                                                            \
-	 (at) + offsetof(struct feed_arguments, pid),                                              \
-	 "N",                                                                                      \
-	 "the VM's process, whatever the VMM",                                                     \
-	 false},                                                                                   \
-		{"qmp",                                                                            \
-		 OPTION_STRING,                                                                    \
-		 (at) + offsetof(struct feed_arguments, qmp),                                      \
-		 "PATH",                                                                           \
-		 "the VM's QMP socket, instead of --pid or beside it",                             \
-		 false},                                                                           \
-		{"vm",                                                                             \
-		 OPTION_STRING,                                                                    \
-		 (at) + offsetof(struct feed_arguments, vm),                                       \
-		 "NAME",                                                                           \
-		 "the VM by its name: the daemon's, or else the one that `list --all` shows",      \
-		 false},                                                                           \
-	{                                                                                          \
-		"control", OPTION_STRING, (at) + offsetof(struct feed_arguments, control), "PATH", \
-			"the daemon's control socket (default " DAEMON_CONTROL_PATH                \
-			"): what it watches comes from it",                                        \
-			false                                                                      \
+#define FEED_OPTION_ROWS(at)                                                                           \
+	{.name = "pid",                                                                                \
+	 .letter = 'p',                                                                                \
+	 .type = OPTION_NUMBER,                                                                        \
+	 .offset = (at) + offsetof(struct feed_arguments, pid),                                        \
+	 .value = "N",                                                                                 \
+	 .help = "the VM's process, whatever the VMM"},                                                \
+		{.name = "qmp",                                                                        \
+		 .type = OPTION_STRING,                                                                \
+		 .offset = (at) + offsetof(struct feed_arguments, qmp),                                \
+		 .value = "PATH",                                                                      \
+		 .help = "the VM's QMP socket, instead of --pid or beside it"},                        \
+		{.name = "vm",                                                                         \
+		 .type = OPTION_STRING,                                                                \
+		 .offset = (at) + offsetof(struct feed_arguments, vm),                                 \
+		 .value = "NAME",                                                                      \
+		 .help = "the VM by its name: the daemon's, or else the one that `list --all` shows"}, \
+	{                                                                                              \
+		.name = "control", .type = OPTION_STRING,                                              \
+		.offset = (at) + offsetof(struct feed_arguments, control), .value = "PATH",            \
+		.help = "the daemon's control socket (default " DAEMON_CONTROL_PATH                    \
+			"): what it watches comes from it"                                             \
 	}
 
 /* The source that feed_find() selected. */

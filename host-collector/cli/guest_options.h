@@ -3,7 +3,7 @@
 #ifndef CLI_GUEST_OPTIONS_H
 #define CLI_GUEST_OPTIONS_H
 
-#include "host-collector/cli/options.h"
+#include "proto/program/options.h"
 #include "proto/message_config.h"
 
 struct guest_arguments {
@@ -12,35 +12,31 @@ struct guest_arguments {
 };
 
 /* at: offset of a struct guest_arguments in the command's struct */
-#define GUEST_OPTION_ROWS(at)                                                                      \
-	{"guest-events",                                                                           \
-	 OPTION_STRING,                                                                            \
-	 (at) + offsetof(struct guest_arguments, events),                                          \
-	 "LIST",                                                                                   \
-	 "ask the agent for these only, beside task switches: wakeups, irqs, softirqs, "           \
-	 "vectors, kernel-log; parted by commas (as the agent has it: all)",                       \
-	 false},                                                                                   \
-		{"guest-level",                                                                    \
-		 OPTION_CHOICE,                                                                    \
-		 (at) + offsetof(struct guest_arguments, level),                                   \
-		 "detail|summary",                                                                 \
-		 "summary: ask the agent to count handlers of devices' interrupts, softirqs and "  \
-		 "reschedule interrupts that are short and wake nobody, instead of telling them "  \
-		 "(as the agent has it: detail)",                                                  \
-		 false},                                                                           \
-		{"guest-handlers-over",                                                            \
-		 OPTION_DURATION,                                                                  \
-		 (at) + offsetof(struct guest_arguments, handlers_over_ns),                        \
-		 "TIME",                                                                           \
-		 "at --guest-level summary, handlers that take so long are told, at most 1s "      \
-		 "(as the agent has it: 100us)",                                                   \
-		 false},                                                                           \
-	{                                                                                          \
-		"guest-task-filter", OPTION_STRING,                                                \
-			(at) + offsetof(struct guest_arguments, task_filter), "LIST",              \
-			"ask the agent for these tasks only: NAME or BEGIN*, up to 8, parted by "  \
-			"commas; of the others just that one of them runs",                        \
-			false                                                                      \
+#define GUEST_OPTION_ROWS(at)                                                                             \
+	{.name = "guest-events",                                                                          \
+	 .type = OPTION_STRING,                                                                           \
+	 .offset = (at) + offsetof(struct guest_arguments, events),                                       \
+	 .value = "LIST",                                                                                 \
+	 .help = "ask the agent for these only, beside task switches: wakeups, irqs, softirqs, "          \
+		 "vectors, kernel-log; parted by commas (as the agent has it: all)"},                     \
+		{.name = "guest-level",                                                                   \
+		 .type = OPTION_CHOICE,                                                                   \
+		 .offset = (at) + offsetof(struct guest_arguments, level),                                \
+		 .value = "detail|summary",                                                               \
+		 .help = "summary: ask the agent to count handlers of devices' interrupts, softirqs and " \
+			 "reschedule interrupts that are short and wake nobody, instead of telling them " \
+			 "(as the agent has it: detail)"},                                                \
+		{.name = "guest-handlers-over",                                                           \
+		 .type = OPTION_DURATION,                                                                 \
+		 .offset = (at) + offsetof(struct guest_arguments, handlers_over_ns),                     \
+		 .value = "TIME",                                                                         \
+		 .help = "at --guest-level summary, handlers that take so long are told, at most 1s "     \
+			 "(as the agent has it: 100us)"},                                                 \
+	{                                                                                                 \
+		.name = "guest-task-filter", .type = OPTION_STRING,                                       \
+		.offset = (at) + offsetof(struct guest_arguments, task_filter), .value = "LIST",          \
+		.help = "ask the agent for these tasks only: NAME or BEGIN*, up to 8, parted by "         \
+			"commas; of the others just that one of them runs"                                \
 	}
 
 /* Makes the request for the agent. sample_hz: stack samples per second, or 0 to keep the agent's

@@ -18,6 +18,7 @@
 #include "host-collector/import/vcpus.h"
 #include "host-collector/import/writer.h"
 #include "host-collector/util/escape.h"
+#include "proto/program/value.h"
 
 enum { ONE_CLOCK_ERROR_NS = 1000000 };
 
@@ -27,31 +28,59 @@ struct import_arguments {
 };
 
 static const struct option_spec import_option_table[] = {
-	{"host", OPTION_STRING, offsetof(struct import_arguments, host), "FILE",
-	 "a trace.dat, or text of `trace-cmd report`, trace_pipe or `perf script`; - is standard input",
-	 true},
-	{"output", OPTION_STRING, offsetof(struct import_arguments, output), "RUN.vcs",
-	 "the recording (-o)", true},
-	{"vcpu", OPTION_STRING, offsetof(struct import_arguments, vcpu), "TID=INDEX,...",
-	 "these threads are the vCPUs (default: by thread name `CPU N/KVM` and KVM's events)",
-	 false},
-	{"vm", OPTION_STRING, offsetof(struct import_arguments, vm), "NAME",
-	 "what the first VM is called (default vm1)", false},
-	{"guest", OPTION_STRING, offsetof(struct import_arguments, guest), "FILE",
-	 "the same, recorded in the first VM", false},
-	{"guest-offset-ns", OPTION_STRING, offsetof(struct import_arguments, offset), "N",
-	 "host's clock less guest's clock, may be negative (default: one clock, if the times overlap)",
-	 false},
-	{"guest-error-ns", OPTION_NUMBER, offsetof(struct import_arguments, error_ns), "N",
-	 "how wrong that may be; every report shows it (default, without an offset: 1000000)",
-	 false},
-	{"clock", OPTION_STRING, offsetof(struct import_arguments, clock), "NAME",
-	 "the trace clock of the host's stamps (local, mono, x86-tsc), to be shown", false},
-	{"tsc-hz", OPTION_NUMBER, offsetof(struct import_arguments, tsc_hz), "N",
-	 "ticks per second, if stamps are ticks: text without a decimal point, clock x86-tsc",
-	 false},
-	{"guest-tsc-hz", OPTION_NUMBER, offsetof(struct import_arguments, guest_tsc_hz), "N",
-	 "the same for the guest's", false},
+	{.name = "host",
+	 .type = OPTION_STRING,
+	 .required = true,
+	 .offset = offsetof(struct import_arguments, host),
+	 .value = "FILE",
+	 .help = "a trace.dat, or text of `trace-cmd report`, trace_pipe or `perf script`; - is standard input"},
+	{.name = "output",
+	 .letter = 'o',
+	 .type = OPTION_STRING,
+	 .required = true,
+	 .offset = offsetof(struct import_arguments, output),
+	 .value = "RUN.vcs",
+	 .help = "the recording"},
+	{.name = "vcpu",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct import_arguments, vcpu),
+	 .value = "TID=INDEX,...",
+	 .help = "these threads are the vCPUs (default: by thread name `CPU N/KVM` and KVM's events)"},
+	{.name = "vm",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct import_arguments, vm),
+	 .value = "NAME",
+	 .help = "what the first VM is called (default vm1)"},
+	{.name = "guest",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct import_arguments, guest),
+	 .value = "FILE",
+	 .help = "the same, recorded in the first VM"},
+	{.name = "guest-offset-ns",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct import_arguments, offset),
+	 .value = "N",
+	 .help = "host's clock less guest's clock, may be negative (default: one clock, if the times overlap)"},
+	{.name = "guest-error-ns",
+	 .type = OPTION_NUMBER,
+	 .offset = offsetof(struct import_arguments, error_ns),
+	 .value = "N",
+	 .help = "how wrong that may be; every report shows it (default, without an offset: 1000000)"},
+	{.name = "clock",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct import_arguments, clock),
+	 .value = "NAME",
+	 .help = "the trace clock of the host's stamps (local, mono, x86-tsc), to be shown"},
+	{.name = "tsc-hz",
+	 .type = OPTION_NUMBER,
+	 .offset = offsetof(struct import_arguments, tsc_hz),
+	 .value = "N",
+	 .help = "ticks per second, if stamps are ticks: text without a decimal point, clock x86-tsc"},
+	{.name = "guest-tsc-hz",
+	 .type = OPTION_NUMBER,
+	 .offset = offsetof(struct import_arguments, guest_tsc_hz),
+	 .value = "N",
+	 .help = "the same for the guest's"},
 };
 
 static int trouble_say(const char *what, const char *next)
@@ -66,20 +95,9 @@ static int usage_say(const char *what, const char *next)
 	return COMMAND_USAGE;
 }
 
-static bool offset_parse(const char *text, int64_t *ns)
-{
-	char *end;
-
-	if (!text)
-		return true;
-	errno = 0;
-	*ns = strtoll(text, &end, 10);
-	return end != text && !*end && !errno;
-}
-
 static int arguments_check(const struct import_arguments *a, int64_t *offset_ns)
 {
-	if (!offset_parse(a->offset, offset_ns))
+	if (a->offset && signed_parse(a->offset, offset_ns))
 		return usage_say("--guest-offset-ns is no number of nanoseconds",
 				 "give host time less guest time, such as -1500000");
 	if (a->offset && !a->error_ns)
@@ -286,7 +304,7 @@ static int import_run(const struct command *self, int argc, char **argv)
 	struct gather *gathers;
 	int result;
 
-	if (options_parse_or_say(self, argc, argv, &a))
+	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	result = arguments_check(&a, &guest_options.offset_ns);
 	if (result)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/cli/options.h"
+#include "proto/program/options.h"
 #include "host-collector/daemon/config.h"
 #include "host-collector/daemon/control.h"
 #include "host-collector/util/escape.h"

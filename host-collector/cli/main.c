@@ -8,6 +8,7 @@
 #include "host-collector/decode/worker.h"
 #include "host-collector/record/unwind.h"
 #include "bpf/isolation/opener.h"
+#include "proto/program/suggest.h"
 
 static const struct command *const commands[] = {
 	&command_record,  &command_report,   &command_watch,   &command_top,
@@ -19,6 +20,17 @@ static const struct command *const commands[] = {
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
+static const struct command itself = {
+	.program = "vcpuscope",
+	.summary = "why did this guest stall?",
+	.exits = "  0  done\n"
+		 "  1  something went wrong\n"
+		 "  2  wrong usage\n"
+		 "  3  not permitted, or this machine cannot do it (`vcpuscope doctor` shows why)\n"
+		 "  5  report: too little was observed to say that a vCPU had no stall\n"
+		 "  compare has its own codes: see `vcpuscope compare --help`\n",
+};
+
 static void help_print(FILE *to)
 {
 	fprintf(to, "vcpuscope " VCPUSCOPE_VERSION ": why did this guest stall?\n\n"
@@ -29,37 +41,53 @@ static void help_print(FILE *to)
 		"\n"
 		"`vcpuscope COMMAND --help` shows its options and examples.\n"
 		"`vcpuscope --version` prints the version.\n\n"
-		"exit codes: 0 done; 1 something went wrong; 2 wrong usage; 3 not permitted, or this\n"
-		"machine cannot do it (`vcpuscope doctor` says what is missing); 5 report: too little\n"
-		"was observed to say that a vCPU had no stall. compare has codes of its own.\n");
+		"exit codes:\n%s",
+		itself.exits);
 }
 
 /* For deploy/pages/make-pages; hidden, because it is of use to nobody else. */
 static void options_dump_all(FILE *to)
 {
-	fprintf(to, "program\tvcpuscope\t" VCPUSCOPE_VERSION "\twhy did this guest stall?\n");
+	options_dump(&itself, to);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		options_dump(commands[i], to);
 }
 
-static bool wants_help(int argc, char **argv)
+/* NULL: no command has this name. */
+static const struct command *command_find(const char *name)
 {
-	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-			return true;
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		if (!strcmp(name, commands[i]->name))
+			return commands[i];
 	}
-	return false;
+	return NULL;
+}
+
+static int command_unknown(const char *name)
+{
+	struct suggest s;
+
+	suggest_begin(&s, name, strlen(name));
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		suggest_try(&s, commands[i]->name);
+	fprintf(stderr, "vcpuscope: unknown command '%s'; ", name);
+	if (s.best)
+		fprintf(stderr, "did you mean '%s'?\n", s.best);
+	else
+		fputs("see `vcpuscope --help`\n", stderr);
+	return COMMAND_USAGE;
 }
 
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
+	const struct command *command = command_find(name);
 
 	if (worker_is_meant(argc, argv))
 		_exit(worker_main());
 	if (opener_is_meant(argc, argv))
 		_exit(opener_main(&unwind_body));
-	if (!strcmp(name, "--version")) {
+	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
 		puts("vcpuscope " VCPUSCOPE_VERSION);
 		return COMMAND_OK;
 	}
@@ -67,22 +95,23 @@ int main(int argc, char **argv)
 		options_dump_all(stdout);
 		return COMMAND_OK;
 	}
+	if (!strcmp(name, "help") && argc > 2) {
+		command = command_find(argv[2]);
+		if (!command)
+			return command_unknown(argv[2]);
+		options_print_help(command, stdout);
+		return COMMAND_OK;
+	}
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
 		help_print(stdout);
 		return COMMAND_OK;
 	}
-	for (size_t i = 0; i < N_COMMANDS; i++) {
-		if (strcmp(name, commands[i]->name))
-			continue;
-		if (wants_help(argc - 1, argv + 1)) {
-			options_print_help(commands[i], stdout);
-			return COMMAND_OK;
-		}
-		return commands[i]->run(commands[i], argc - 1, argv + 1);
-	}
+	if (command && options_answer(command, argc - 1, argv + 1))
+		return COMMAND_OK;
+	if (command)
+		return command->run(command, argc - 1, argv + 1);
 	if (*name)
-		fprintf(stderr, "vcpuscope: %s: no such command; see `vcpuscope --help`\n", name);
-	else
-		help_print(stderr);
+		return command_unknown(name);
+	help_print(stderr);
 	return COMMAND_USAGE;
 }

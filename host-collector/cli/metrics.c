@@ -18,12 +18,22 @@ struct metrics_arguments {
 };
 
 static const struct option_spec metrics_option_table[] = {
-	{"RUN.vcs", OPTION_OPERAND, offsetof(struct metrics_arguments, recording), NULL,
-	 "a recording made by `vcpuscope record`", true},
-	{"than", OPTION_DURATION, offsetof(struct metrics_arguments, than_ns), "100ms",
-	 "count stalls of at least this length (default 100ms)", false},
-	{"output", OPTION_STRING, offsetof(struct metrics_arguments, output), "FILE",
-	 "write there instead of to standard output (-o)", false},
+	{.name = "RUN.vcs",
+	 .type = OPTION_OPERAND,
+	 .required = true,
+	 .offset = offsetof(struct metrics_arguments, recording),
+	 .help = "a recording made by `vcpuscope record`"},
+	{.name = "than",
+	 .type = OPTION_DURATION,
+	 .offset = offsetof(struct metrics_arguments, than_ns),
+	 .value = "100ms",
+	 .help = "count stalls of at least this length (default 100ms)"},
+	{.name = "output",
+	 .letter = 'o',
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct metrics_arguments, output),
+	 .value = "FILE",
+	 .help = "write there instead of to standard output"},
 };
 
 static void on_incident(void *context, const struct report *report)
@@ -64,7 +74,7 @@ static int metrics_run(const struct command *self, int argc, char **argv)
 	char why[512] = "out of memory";
 	int result = COMMAND_TROUBLE;
 
-	if (options_parse_or_say(self, argc, argv, &a))
+	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	options.than_ns = (int64_t)a.than_ns;
 	model = model_new();

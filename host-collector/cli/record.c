@@ -43,25 +43,46 @@ static const struct option_spec record_option_table[] = {
 	FEED_OPTION_ROWS(ROW(which)),
 	CHANNEL_OPTION_ROWS(ROW(channel)),
 	GUEST_OPTION_ROWS(ROW(guest)),
-	{"no-guest", OPTION_FLAG, ROW(no_guest), NULL, "record the host's side only", false},
-	{"output", OPTION_STRING, ROW(output), "FILE", "the recording (also -o FILE)", true},
-	{"for", OPTION_DURATION, ROW(duration_ns), "TIME",
-	 "stop after this time (10s, 5m); else Ctrl-C", false},
-	{"stacks-over", OPTION_DURATION, ROW(stacks_over_ns), "TIME",
-	 "stacks of all waits longer than this (20ms), and of samples of shorter ones", false},
-	{"sample-hz", OPTION_NUMBER, ROW(sample_hz), "N",
-	 "look so often per second where the VM's threads are, for flame graphs (none), and "
-	 "ask the agent for as much of its guest's tasks",
-	 false},
-	{"level", OPTION_STRING, ROW(level), "LEVEL",
-	 "of KVM's and the block layer's events: detail, all of them (default), or "
-	 "summary, VM-exits of 1 ms or in which the vCPU leaves its pCPU, the others "
-	 "counted by reason; SIGUSR1 switches to detail, SIGUSR2 to summary",
-	 false},
-	{"backend", OPTION_CHOICE, ROW(backend), "auto|bpf|perf",
-	 "how to capture this host's events: auto takes BPF, and perf where that does not "
-	 "work (no BTF, an old kernel), which costs more and has no summary level",
-	 false},
+	{.name = "no-guest",
+	 .type = OPTION_FLAG,
+	 .offset = ROW(no_guest),
+	 .help = "record the host's side only"},
+	{.name = "output",
+	 .letter = 'o',
+	 .type = OPTION_STRING,
+	 .required = true,
+	 .offset = ROW(output),
+	 .value = "FILE",
+	 .help = "the recording"},
+	{.name = "for",
+	 .type = OPTION_DURATION,
+	 .offset = ROW(duration_ns),
+	 .value = "TIME",
+	 .help = "stop after this time (10s, 5m); else Ctrl-C"},
+	{.name = "stacks-over",
+	 .type = OPTION_DURATION,
+	 .offset = ROW(stacks_over_ns),
+	 .value = "TIME",
+	 .help = "stacks of all waits longer than this (20ms), and of samples of shorter ones"},
+	{.name = "sample-hz",
+	 .type = OPTION_NUMBER,
+	 .offset = ROW(sample_hz),
+	 .value = "N",
+	 .help = "look so often per second where the VM's threads are, for flame graphs (none), and "
+		 "ask the agent for as much of its guest's tasks"},
+	{.name = "level",
+	 .type = OPTION_STRING,
+	 .offset = ROW(level),
+	 .value = "LEVEL",
+	 .help = "of KVM's and the block layer's events: detail, all of them (default), or "
+		 "summary, VM-exits of 1 ms or in which the vCPU leaves its pCPU, the others "
+		 "counted by reason; SIGUSR1 switches to detail, SIGUSR2 to summary"},
+	{.name = "backend",
+	 .type = OPTION_CHOICE,
+	 .offset = ROW(backend),
+	 .value = "auto|bpf|perf",
+	 .help = "how to capture this host's events: auto takes BPF, and perf where that does not "
+		 "work (no BTF, an old kernel), which costs more and has no summary level"},
 };
 
 struct record {
@@ -440,7 +461,7 @@ static int record_run(const struct command *self, int argc, char **argv)
 
 	if (!r)
 		return COMMAND_TROUBLE;
-	if (options_parse_or_say(self, argc, argv, &r->options) ||
+	if (options_read(self, argc, argv, &r->options) ||
 	    options_check(&r->options, &r->level)) {
 		free(r);
 		return COMMAND_USAGE;

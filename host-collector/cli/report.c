@@ -29,35 +29,60 @@ struct report_arguments {
 };
 
 static const struct option_spec report_option_table[] = {
-	{"RUN.vcs", OPTION_OPERAND, offsetof(struct report_arguments, recording), NULL,
-	 "a recording made by `vcpuscope record`", true},
-	{"TABLE", OPTION_OPERAND, offsetof(struct report_arguments, table.table), NULL,
-	 "figures instead of stalls: vcpu, tasks, irq, exits or steal; each of their tables alone: "
-	 "pcpu, culprits, halts, delays, chains, slowest, overdue, ticks, faults",
-	 false},
-	{"than", OPTION_DURATION, offsetof(struct report_arguments, table.than_ns), "100ms",
-	 "report stalls of at least this length (default 100ms); of a TABLE: only what took as "
-	 "long (default all)",
-	 false},
-	{"per", OPTION_CHOICE, offsetof(struct report_arguments, table.per), REPORT_TABLE_PER,
-	 "of a TABLE: split its rows", false},
-	{"format", OPTION_CHOICE, offsetof(struct report_arguments, table.format),
-	 "text|html|json|csv",
-	 "for people, for a browser (one file, docs/views.md), or for programs "
-	 "(docs/report-json.md); csv of a TABLE only, html not of one",
-	 false},
-	{"top", OPTION_NUMBER, offsetof(struct report_arguments, table.top), "N",
-	 "of a TABLE: the first N rows (default 20, 0 all)", false},
-	{"all", OPTION_FLAG, offsetof(struct report_arguments, all), NULL,
-	 "long stretches in which nothing was denied, too", false},
-	{"observed", OPTION_PERCENT, offsetof(struct report_arguments, observed_percent), "90%",
-	 "say \"cannot tell\" of a vCPU without a stall of whose time less than this was observed "
-	 "(default 90%): exit code 5",
-	 false},
-	{"output", OPTION_STRING, offsetof(struct report_arguments, output), "FILE",
-	 "write there instead of to standard output (-o)", false},
-	{"color", OPTION_CHOICE, offsetof(struct report_arguments, color), TEXT_COLOUR,
-	 "colours: on a terminal (default; not with NO_COLOR), or as said", false},
+	{.name = "RUN.vcs",
+	 .type = OPTION_OPERAND,
+	 .required = true,
+	 .offset = offsetof(struct report_arguments, recording),
+	 .help = "a recording made by `vcpuscope record`"},
+	{.name = "TABLE",
+	 .type = OPTION_OPERAND,
+	 .offset = offsetof(struct report_arguments, table.table),
+	 .help = "figures instead of stalls: vcpu, tasks, irq, exits or steal; each of their tables alone: "
+		 "pcpu, culprits, halts, delays, chains, slowest, overdue, ticks, faults"},
+	{.name = "than",
+	 .type = OPTION_DURATION,
+	 .offset = offsetof(struct report_arguments, table.than_ns),
+	 .value = "100ms",
+	 .help = "report stalls of at least this length (default 100ms); of a TABLE: only what took as "
+		 "long (default all)"},
+	{.name = "per",
+	 .type = OPTION_CHOICE,
+	 .offset = offsetof(struct report_arguments, table.per),
+	 .value = REPORT_TABLE_PER,
+	 .help = "of a TABLE: split its rows"},
+	{.name = "format",
+	 .type = OPTION_CHOICE,
+	 .offset = offsetof(struct report_arguments, table.format),
+	 .value = "text|html|json|csv",
+	 .help = "for people, for a browser (one file, docs/views.md), or for programs "
+		 "(docs/report-json.md); csv of a TABLE only, html not of one"},
+	{.name = "top",
+	 .letter = 'n',
+	 .type = OPTION_NUMBER,
+	 .offset = offsetof(struct report_arguments, table.top),
+	 .value = "N",
+	 .help = "of a TABLE: the first N rows (default 20, 0 all)"},
+	{.name = "all",
+	 .type = OPTION_FLAG,
+	 .offset = offsetof(struct report_arguments, all),
+	 .help = "long stretches in which nothing was denied, too"},
+	{.name = "observed",
+	 .type = OPTION_PERCENT,
+	 .offset = offsetof(struct report_arguments, observed_percent),
+	 .value = "90%",
+	 .help = "say \"cannot tell\" of a vCPU without a stall of whose time less than this was observed "
+		 "(default 90%): exit code 5"},
+	{.name = "output",
+	 .letter = 'o',
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct report_arguments, output),
+	 .value = "FILE",
+	 .help = "write there instead of to standard output"},
+	{.name = "color",
+	 .type = OPTION_CHOICE,
+	 .offset = offsetof(struct report_arguments, color),
+	 .value = TEXT_COLOUR,
+	 .help = "colours: on a terminal (default; not with NO_COLOR), or as said"},
 };
 
 static void __attribute__((format(printf, 2, 3))) say(const char *path, const char *format, ...)
@@ -297,7 +322,7 @@ static int report_run(const struct command *self, int argc, char **argv)
 	struct pass first = {0}, second = {0};
 	int result = COMMAND_TROUBLE;
 
-	if (options_parse_or_say(self, argc, argv, &a) || !arguments_check(&a))
+	if (options_read(self, argc, argv, &a) || !arguments_check(&a))
 		return COMMAND_USAGE;
 	if (pass_run(&a, NULL, &first))
 		goto out;

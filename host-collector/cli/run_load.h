@@ -3,7 +3,7 @@
 #ifndef CLI_RUN_LOAD_H
 #define CLI_RUN_LOAD_H
 
-#include "host-collector/cli/options.h"
+#include "proto/program/options.h"
 #include "host-collector/compare/run_summary.h"
 
 /* Adds the runs of all files to `set`, in the order of the files. Returns 0, or -errno with one

@@ -6,7 +6,7 @@
 #ifndef CLI_SIMULATE_OPTIONS_H
 #define CLI_SIMULATE_OPTIONS_H
 
-#include "host-collector/cli/options.h"
+#include "proto/program/options.h"
 
 struct simulate_arguments {
 	const char *scenario, *loss, *shift, *output;

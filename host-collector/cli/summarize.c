@@ -17,10 +17,17 @@ struct summarize_arguments {
 };
 
 static const struct option_spec summarize_option_table[] = {
-	{"RUN.vcs", OPTION_OPERANDS, offsetof(struct summarize_arguments, recordings), NULL,
-	 "recordings made by `vcpuscope record`, or summaries files", true},
-	{"output", OPTION_STRING, offsetof(struct summarize_arguments, output), "FILE",
-	 "write there instead of to standard output (-o)", false},
+	{.name = "RUN.vcs",
+	 .type = OPTION_OPERANDS,
+	 .required = true,
+	 .offset = offsetof(struct summarize_arguments, recordings),
+	 .help = "recordings made by `vcpuscope record`, or summaries files"},
+	{.name = "output",
+	 .letter = 'o',
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct summarize_arguments, output),
+	 .value = "FILE",
+	 .help = "write there instead of to standard output"},
 };
 
 static int summarize_run(const struct command *self, int argc, char **argv)
@@ -32,7 +39,7 @@ static int summarize_run(const struct command *self, int argc, char **argv)
 	int err;
 
 	a = (struct summarize_arguments){0};
-	if (options_parse_or_say(self, argc, argv, &a))
+	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	err = runs_load(&set, &a.recordings, why, sizeof(why));
 	if (!err && a.output) {

@@ -66,23 +66,48 @@ struct top {
 };
 
 static const struct option_spec top_option_table[] = {
-	{"RUN.vcs", OPTION_OPERAND, offsetof(struct top_arguments, recording), NULL,
-	 "a recording to play; without it, --vm, --pid and --qmp: the daemon's VMs", false},
+	{.name = "RUN.vcs",
+	 .type = OPTION_OPERAND,
+	 .offset = offsetof(struct top_arguments, recording),
+	 .help = "a recording to play; without it, --vm, --pid and --qmp: the daemon's VMs"},
 	FEED_OPTION_ROWS(offsetof(struct top_arguments, which)),
-	{"channel", OPTION_STRING, offsetof(struct top_arguments, channel), "PATH",
-	 "the socket of the agent's port; without it the host's half alone is seen", false},
-	{"sort", OPTION_CHOICE, offsetof(struct top_arguments, sort),
-	 "delay|blocked|steal|exits|irq|open|ran|name", "by what (default delay)", false},
-	{"filter", OPTION_STRING, offsetof(struct top_arguments, filter), "TEXT",
-	 "only VMs with this in their name", false},
-	{"interval", OPTION_DURATION, offsetof(struct top_arguments, interval_ns), "1s",
-	 "look so often (-i, default 1s)", false},
-	{"batch", OPTION_FLAG, offsetof(struct top_arguments, batch), NULL,
-	 "lines for scripts instead of a screen (-b); a recording is played without pauses", false},
-	{"count", OPTION_NUMBER, offsetof(struct top_arguments, count), "N",
-	 "with --batch: end after so many looks (-n)", false},
-	{"color", OPTION_CHOICE, offsetof(struct top_arguments, color), TEXT_COLOUR,
-	 "colours: on a terminal (default; not with NO_COLOR), or as said", false},
+	{.name = "channel",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct top_arguments, channel),
+	 .value = "PATH",
+	 .help = "the socket of the agent's port; without it the host's half alone is seen"},
+	{.name = "sort",
+	 .type = OPTION_CHOICE,
+	 .offset = offsetof(struct top_arguments, sort),
+	 .value = "delay|blocked|steal|exits|irq|open|ran|name",
+	 .help = "by what (default delay)"},
+	{.name = "filter",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct top_arguments, filter),
+	 .value = "TEXT",
+	 .help = "only VMs with this in their name"},
+	{.name = "interval",
+	 .letter = 'i',
+	 .type = OPTION_DURATION,
+	 .offset = offsetof(struct top_arguments, interval_ns),
+	 .value = "1s",
+	 .help = "look so often (default 1s)"},
+	{.name = "batch",
+	 .letter = 'b',
+	 .type = OPTION_FLAG,
+	 .offset = offsetof(struct top_arguments, batch),
+	 .help = "lines for scripts instead of a screen; a recording is played without pauses"},
+	{.name = "count",
+	 .letter = 'n',
+	 .type = OPTION_NUMBER,
+	 .offset = offsetof(struct top_arguments, count),
+	 .value = "N",
+	 .help = "with --batch: end after so many looks"},
+	{.name = "color",
+	 .type = OPTION_CHOICE,
+	 .offset = offsetof(struct top_arguments, color),
+	 .value = TEXT_COLOUR,
+	 .help = "colours: on a terminal (default; not with NO_COLOR), or as said"},
 };
 
 static void top_end(struct top *t)
@@ -617,8 +642,7 @@ static int top_run(const struct command *self, int argc, char **argv)
 	if (!t)
 		return COMMAND_TROUBLE;
 	t->arguments = (struct top_arguments){.sort = "delay", .interval_ns = 1000000000};
-	if (options_parse_or_say(self, argc, argv, &t->arguments) ||
-	    !arguments_check(&t->arguments)) {
+	if (options_read(self, argc, argv, &t->arguments) || !arguments_check(&t->arguments)) {
 		free(t);
 		return COMMAND_USAGE;
 	}

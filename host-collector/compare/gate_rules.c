@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/program/value.h"
+
 enum { LINE_MAX_BYTES = 1024, WORDS_MAX = 16, FILE_BYTES_MAX = 1 << 20 };
 
 struct parser {
@@ -43,18 +45,12 @@ static bool number_read(const char *text, const char *unit, double *value)
 
 static bool time_read(const char *text, double *ns)
 {
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	uint64_t whole;
 
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (!number_read(text, units[i].unit, ns))
-			continue;
-		*ns *= units[i].ns;
-		return true;
-	}
-	return false;
+	if (duration_parse(text, &whole))
+		return false;
+	*ns = (double)whole;
+	return true;
 }
 
 static int limit_read(const struct parser *p, const char *what, const char *text,

@@ -9,7 +9,8 @@
 #include <sys/un.h>
 
 #include "host-collector/link/address.h"
-#include "host-collector/util/duration.h"
+#include "proto/program/suggest.h"
+#include "proto/program/value.h"
 
 enum { REPORT_JOBS_MAX = 64 };
 
@@ -120,52 +121,18 @@ void daemon_config_default(struct daemon_config *out)
 	out->report_jobs = 2;
 }
 
-/* "256M" to bytes: a number with K, M, G or T of 1024, or nothing. */
-static int bytes_parse(const char *text, uint64_t *out)
-{
-	static const char units[] = "KMGT";
-	const char *unit;
-	char *end;
-
-	errno = 0;
-	*out = strtoull(text, &end, 10);
-	if (errno || end == text || *text < '0' || *text > '9')
-		return -EINVAL;
-	if (!*end)
-		return 0;
-	unit = strchr(units, *end);
-	if (!unit || end[1])
-		return -EINVAL;
-	for (const char *u = units; u <= unit; u++) {
-		if (*out > UINT64_MAX / 1024)
-			return -EINVAL;
-		*out *= 1024;
-	}
-	return 0;
-}
-
-static int flag_parse(const char *text, bool *out)
-{
-	*out = !strcmp(text, "yes");
-	return *out || !strcmp(text, "no") ? 0 : -EINVAL;
-}
-
 static int limit_time_parse(const char *text, uint64_t *out)
 {
 	*out = 0;
 	return strcmp(text, "no") ? duration_parse(text, out) : 0;
 }
 
-/* "50%". */
 static int limit_percent_parse(const char *text, uint64_t *out)
 {
-	char *end;
-
 	*out = 0;
 	if (!strcmp(text, "no"))
 		return 0;
-	*out = strtoull(text, &end, 10);
-	return *text < '0' || *text > '9' || strcmp(end, "%") || !*out || *out > 100 ? -EINVAL : 0;
+	return percent_parse(text, out) || !*out ? -EINVAL : 0;
 }
 
 static int limit_flag_parse(const char *text, uint64_t *out)
@@ -181,15 +148,6 @@ static int level_parse(const char *text, enum capture_level *out)
 {
 	*out = strcmp(text, "summary") ? CAPTURE_DETAIL : CAPTURE_SUMMARY;
 	return *out == CAPTURE_SUMMARY || !strcmp(text, "detail") ? 0 : -EINVAL;
-}
-
-static int number_parse(const char *text, uint64_t *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtoull(text, &end, 10);
-	return errno || *end || *text < '0' || *text > '9' ? -EINVAL : 0;
 }
 
 static int text_take(const char *text, char *out, size_t out_bytes)
@@ -216,16 +174,20 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 		[KEY_LIMIT_PERCENT] = "a share from 1% to 100%, or no",
 		[KEY_LIMIT_FLAG] = "yes or no",
 	};
+	struct suggest s;
 	size_t i = 0;
 	void *field;
 	int err;
 
-	while (i < n && strcmp(keys[i].name, name))
-		i++;
-	if (i == n) {
-		snprintf(why, why_bytes, "%.40s: no such key here; see docs/daemon.md", name);
+	suggest_begin(&s, name, strlen(name));
+	for (; i < n && strcmp(keys[i].name, name); i++)
+		suggest_try(&s, keys[i].name);
+	if (i == n && s.best)
+		snprintf(why, why_bytes, "%.40s: unknown key; did you mean %s?", name, s.best);
+	else if (i == n)
+		snprintf(why, why_bytes, "%.40s: unknown key; see docs/daemon.md", name);
+	if (i == n)
 		return -EINVAL;
-	}
 	field = (char *)to + keys[i].offset;
 	switch (keys[i].type) {
 	case KEY_TEXT:
@@ -235,7 +197,7 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 		err = number_parse(value, field);
 		break;
 	case KEY_BYTES:
-		err = bytes_parse(value, field);
+		err = size_parse(value, field);
 		break;
 	case KEY_DURATION:
 		err = duration_parse(value, field);

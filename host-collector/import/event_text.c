@@ -2,13 +2,13 @@
 #include "host-collector/import/event_text.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host-collector/import/event_row.h"
 #include "host-collector/import/reason.h"
+#include "proto/program/value.h"
 
 void event_text_comm(struct import_task *task, const char *comm, size_t len)
 {
@@ -55,19 +55,16 @@ static bool event_text_state(const char *text, size_t len, uint64_t *state)
 }
 
 /* A decimal number that fits an int32_t; *end is behind it. */
-static bool number_parse(const char *text, int64_t *out, const char **end)
+static bool int32_read(const char *text, int64_t *out, const char **end)
 {
-	char *stop;
-	long long value;
+	const bool negative = *text == '-';
+	const size_t len = strspn(text + negative, "0123456789");
+	uint64_t value;
 
-	if (!isdigit((unsigned char)*text) && !(*text == '-' && isdigit((unsigned char)text[1])))
+	if (digits_parse(text + negative, len, &value) || value > INT32_MAX + (uint64_t)negative)
 		return false;
-	errno = 0;
-	value = strtoll(text, &stop, 10);
-	if (errno || value > INT32_MAX || value < INT32_MIN)
-		return false;
-	*out = value;
-	*end = stop;
+	*out = negative ? -(int64_t)value : (int64_t)value;
+	*end = text + negative + len;
 	return true;
 }
 
@@ -78,7 +75,7 @@ static bool key_number(const char *text, const char *key, int64_t *out)
 
 	for (const char *at = strstr(text, key); at; at = strstr(at + 1, key)) {
 		if (at == text || at[-1] == ' ')
-			return number_parse(at + strlen(key), out, &end);
+			return int32_read(at + strlen(key), out, &end);
 	}
 	return false;
 }
@@ -116,7 +113,7 @@ static bool task_by_keys(const char *text, struct import_task *task, int64_t *pr
 	const char *comm = strstr(text, comm_key), *pid = comm ? strstr(comm, pid_key) : NULL, *end;
 	int64_t tid;
 
-	if (!pid || !number_parse(pid + strlen(pid_key), &tid, &end))
+	if (!pid || !int32_read(pid + strlen(pid_key), &tid, &end))
 		return false;
 	if (!key_number(end, "prio=", prio))
 		*prio = 0;
@@ -139,8 +136,8 @@ static bool task_by_plugin(const char *text, size_t len, struct import_task *tas
 		if (*at == ':')
 			colon = at;
 	}
-	if (!colon || !number_parse(colon + 1, &tid, &end) || end != open ||
-	    !number_parse(open + 2, prio, &end) || *end != ']')
+	if (!colon || !int32_read(colon + 1, &tid, &end) || end != open ||
+	    !int32_read(open + 2, prio, &end) || *end != ']')
 		return false;
 	*rest = end + 1;
 	return task_set(task, text, (size_t)(colon - text), tid);
@@ -166,8 +163,8 @@ static bool switch_by_keys(struct import_record *r, const char *text, int64_t pr
 	at = strstr(text, out_state);
 	pid[1] = last_of(arrow, in_pid);
 	if (!pid[0] || !at || !pid[1] || pid[0] > arrow || at > arrow ||
-	    !number_parse(pid[0] + strlen(out_pid), &tid[0], &end) ||
-	    !number_parse(pid[1] + strlen(in_pid), &tid[1], &end) ||
+	    !int32_read(pid[0] + strlen(out_pid), &tid[0], &end) ||
+	    !int32_read(pid[1] + strlen(in_pid), &tid[1], &end) ||
 	    !key_number(text, "prev_prio=", &prio[0]) || !key_number(arrow, "next_prio=", &prio[1]))
 		return false;
 	at += strlen(out_state);
@@ -341,7 +338,7 @@ static enum import_use on_userspace_exit(struct import_record *r, const char *te
 	bool failed = strstr(text, "reason restart") || strstr(text, "reason error");
 	int64_t number;
 
-	if (!open || !number_parse(open + 1, &number, &end) || *end != ')')
+	if (!open || !int32_read(open + 1, &number, &end) || *end != ')')
 		return IMPORT_MALFORMED;
 	r->e.pid = r->task.tid;
 	/* Where it failed, KVM prints the error's number in the reason's place. */

@@ -16,6 +16,7 @@
 
 #include "host-collector/link/socket_file.h"
 #include "host-collector/vm/vmm_socket.h"
+#include "proto/program/value.h"
 
 /* Of a listening socket: who connects in vain must not keep the agent out, and with a full backlog
  * TCP drops its SYN, which comes again a second later. */
@@ -37,12 +38,9 @@ static int unix_parse(const char *path, struct link_address *out, char *why, siz
 }
 
 /* `len` digits, below 2^32 - 1. 0 or -EINVAL. */
-static int number_parse(const char *text, size_t len, uint64_t *out)
+static int id_parse(const char *text, size_t len, uint64_t *out)
 {
-	if (!len || len > 10 || strspn(text, "0123456789") < len)
-		return -EINVAL;
-	*out = strtoull(text, NULL, 10);
-	return *out < UINT32_MAX ? 0 : -EINVAL;
+	return digits_parse(text, len, out) || *out >= UINT32_MAX ? -EINVAL : 0;
 }
 
 static int tcp_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
@@ -78,10 +76,8 @@ static int vsock_parse(const char *text, struct link_address *out, char *why, si
 	const char *colon = strchr(text, ':');
 	uint64_t cid = (uint32_t)VMADDR_CID_ANY, port;
 
-	if ((colon &&
-	     (number_parse(text, (size_t)(colon - text), &cid) || cid <= VMADDR_CID_HOST)) ||
-	    number_parse(colon ? colon + 1 : text, strlen(colon ? colon + 1 : text), &port) ||
-	    !port) {
+	if ((colon && (id_parse(text, (size_t)(colon - text), &cid) || cid <= VMADDR_CID_HOST)) ||
+	    id_parse(colon ? colon + 1 : text, strlen(colon ? colon + 1 : text), &port) || !port) {
 		snprintf(why, why_bytes,
 			 "%s: want vsock:PORT, or vsock:CID:PORT for one guest (CID from 3)",
 			 out->text);

@@ -53,7 +53,7 @@ int simulate_command_run(const struct command *self, int argc, char **argv)
 	size_t len;
 	int err;
 
-	if (options_parse_or_say(self, argc, argv, &a))
+	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	if (a.list)
 		return list_print();
@@ -90,5 +90,7 @@ int simulate_command_run(const struct command *self, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	if (options_answer(&command_simulate, argc, argv))
+		return COMMAND_OK;
 	return command_simulate.run(&command_simulate, argc, argv);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/util/duration.h"
 
-#include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct duration_text duration_text(int64_t ns)
 {
@@ -21,40 +17,4 @@ struct duration_text duration_text(int64_t ns)
 	else
 		snprintf(d.text, sizeof(d.text), "%.1f s", us / 1000000);
 	return d;
-}
-
-static const struct {
-	const char *name;
-	uint64_t ns;
-} duration_units[] = {
-	{"ns", 1},
-	{"us", 1000},
-	{"ms", 1000000},
-	{"s", 1000000000ull},
-	{"m", 60000000000ull},
-	{"h", 3600000000000ull},
-};
-
-int duration_parse(const char *text, uint64_t *ns)
-{
-	char *end;
-	double number;
-
-	if (text[0] < '0' || text[0] > '9')
-		return -EINVAL;
-	errno = 0;
-	number = strtod(text, &end);
-	if (errno || end == text)
-		return -EINVAL;
-	for (size_t i = 0; i < sizeof(duration_units) / sizeof(duration_units[0]); i++) {
-		double product = number * (double)duration_units[i].ns;
-
-		if (strcmp(end, duration_units[i].name))
-			continue;
-		if (!(product >= 1) || product > 9.2e18)
-			return -EINVAL;
-		*ns = (uint64_t)(product + 0.5);
-		return 0;
-	}
-	return -EINVAL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Converts durations to the text that reports print, and from the text that options accept. */
+/* Converts durations to the text that reports print; proto/program/value.h parses them. */
 #ifndef UTIL_DURATION_H
 #define UTIL_DURATION_H
 
@@ -11,10 +11,5 @@ struct duration_text {
 };
 /* Formats nanoseconds for people. Returns the text by value, for use in an argument list. */
 struct duration_text duration_text(int64_t ns);
-
-/* Parses a positive number with a unit (ns, us, ms, s, m, h), such as "100ms", into nanoseconds.
- * Returns 0, or -EINVAL if the number or the unit is missing, or if the result is below 1 ns or
- * exceeds 9.2e18 ns. */
-int duration_parse(const char *text, uint64_t *ns);
 
 #endif

@@ -42,7 +42,7 @@ def check_pages(name, section, dump, folder):
             check(fields[0] in texts[f"{name}.{section}"],
                   f"{name}.{section} does not name {fields[0]}")
         elif kind == "option":
-            left = fields[0] if fields[1].startswith("operand") else "--" + fields[0]
+            left = fields[0] if fields[2].startswith("operand") else "--" + fields[0]
             check(left in texts.get(here, ""), f"{here} does not name {left}")
     check(len(texts) == 1 + sum(r[0] == "command" for r in dump), f"{folder} has {list(texts)}")
 
@@ -70,12 +70,12 @@ def check_completion(name, dump, script):
     for kind, *fields in dump:
         if kind == "command":
             before = (fields[0],)
-        if kind != "option" or fields[1].startswith("operand"):
+        if kind != "option" or fields[2].startswith("operand"):
             continue
         check("--" + fields[0] in complete(script, name, *before, "--"),
               f"{name} {' '.join(before)}: --{fields[0]} is not offered")
-        if fields[1] == "choice":
-            words = set(fields[2].split("|"))
+        if fields[2] == "choice":
+            words = set(fields[3].split("|"))
             check(complete(script, name, *before, "--" + fields[0], "") == words,
                   f"{name} {' '.join(before)}: --{fields[0]} does not offer {words}")
             check(complete(script, name, *before, "--" + fields[0], "=") == words,

@@ -89,7 +89,7 @@ static void test_wrong(void **state)
 		const char *text, *says;
 	} cases[] = {
 		{"control = /x\n", ":1: control: begin with [daemon]"},
-		{"[daemon]\ncolour = red\n", ":2: colour: no such key"},
+		{"[daemon]\ncolour = red\n", ":2: colour: unknown key"},
 		{"[daemon]\n\ndisk_budget = 10X\n",
 		 ":3: disk_budget: `10X` is wrong: write a size"},
 		{"[daemon]\nfile_time = 10\n", ":2: file_time: `10` is wrong: write a time"},

@@ -317,7 +317,7 @@ static bool machine_is_able(char *why, size_t why_bytes)
 	ssize_t n = 0;
 
 	why[0] = '\0';
-	if (agent_host_init(&h) || agent_host_spawn(&h, AGENT_PROGRAM, "--run-for", "1"))
+	if (agent_host_init(&h) || agent_host_spawn(&h, AGENT_PROGRAM, "--run-for", "1s"))
 		return false;
 	waitpid(h.agent, &status, 0);
 	h.agent = 0;
