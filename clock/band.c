@@ -357,13 +357,12 @@ int band_observe(struct band *b, struct band_fact lower, struct band_fact upper)
 	return 0;
 }
 
-static int fact_add(struct band *b, struct facts *facts, struct band_fact fact, double direction)
+int band_upper(struct band *b, struct band_fact fact)
 {
 	struct slopes slopes;
 	struct epoch *e;
 	struct knot knot;
 	struct range r;
-	double distance;
 	size_t k;
 
 	if (!b->n_epochs)
@@ -373,34 +372,17 @@ static int fact_add(struct band *b, struct facts *facts, struct band_fact fact, 
 		return 0;
 	knot = b->knots[b->n_knots - 1];
 	r = band_range_now(b, fact.x, &k);
-	distance = difference(fact.y, r.base);
-	if (direction > 0 ? distance >= r.hi : distance <= r.lo)
+	if (difference(fact.y, r.base) >= r.hi)
 		return 0; /* known better already */
-	facts_add(b, facts, fact, direction);
+	facts_add(b, &b->upper, fact, 1);
 	if (!knot_solve(b, knot.x, knot.y, &knot, &slopes)) {
-		facts->n--;
+		b->upper.n--;
 		return -EINVAL;
 	}
 	knot_improve(b, k);
 	if (k + 1 < b->n_knots)
 		knot_improve(b, b->n_knots - 1);
 	return 0;
-}
-
-int band_lower(struct band *b, struct band_fact fact)
-{
-	return fact_add(b, &b->lower, fact, -1);
-}
-
-int band_upper(struct band *b, struct band_fact fact)
-{
-	return fact_add(b, &b->upper, fact, 1);
-}
-
-void band_break(struct band *b)
-{
-	b->broken = b->n_epochs > 0;
-	b->n_breaks = BREAKS_MAX + 1;
 }
 
 void band_break_at(struct band *b, uint64_t y)

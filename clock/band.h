@@ -42,15 +42,12 @@ void band_free(struct band *b);
  * two facts contradict each other (they are ignored) or -ENOMEM.
  */
 int band_observe(struct band *b, struct band_fact lower, struct band_fact upper);
-/* Add a single fact. Return 0, -EINVAL if no map of the current epoch satisfies it (it is ignored)
- * or -ENOENT before the first observation. */
-int band_lower(struct band *b, struct band_fact fact);
+/* Adds the fact y(fact.x) <= fact.y. Returns 0, -EINVAL if no map of the current epoch satisfies it
+ * (it is ignored) or -ENOENT before the first observation. */
 int band_upper(struct band *b, struct band_fact fact);
-/* Makes the next observation begin a new epoch, even if it fits the current one. */
-void band_break(struct band *b);
-/* Like band_break(), with a time: the clock of x had stopped by `y`, or did not run again before
- * `y`. If exactly one stop and one restart (in this order) lie between two observations,
- * conversions know on which side of the pause each x lies. */
+/* Makes the next observation begin a new epoch, even if it fits the current one: the clock of x had
+ * stopped by `y`, or did not run again before `y`. If exactly one stop and one restart (in this
+ * order) lie between two observations, conversions know on which side of the pause each x lies. */
 void band_break_at(struct band *b, uint64_t y);
 
 /* Convert x to y and y to x. *err: bound, in ticks of the result's clock. Return false before the

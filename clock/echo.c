@@ -104,28 +104,13 @@ int echo_sync_add(struct echo_sync *s, const struct echo_observation *o)
 	return r;
 }
 
-static int fact_result(struct echo_sync *s, int r)
-{
-	if (r == -EINVAL)
-		s->contradictions++;
-	return r;
-}
-
-int echo_sync_not_before(struct echo_sync *s, uint64_t guest, struct host_tsc host)
-{
-	return fact_result(s, band_lower(s->band, (struct band_fact){guest, host.ticks}));
-}
-
 int echo_sync_not_after(struct echo_sync *s, uint64_t guest, struct host_tsc host)
 {
-	order_not_after(s->order, guest, host.ticks);
-	return fact_result(s, band_upper(s->band, (struct band_fact){guest, host.ticks}));
-}
+	int r = band_upper(s->band, (struct band_fact){guest, host.ticks});
 
-void echo_sync_break(struct echo_sync *s)
-{
-	s->announced = true;
-	band_break(s->band);
+	order_not_after(s->order, guest, host.ticks);
+	s->contradictions += r == -EINVAL;
+	return r;
 }
 
 void echo_sync_break_at(struct echo_sync *s, struct host_tsc host)

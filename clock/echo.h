@@ -14,7 +14,7 @@
  * and only the order of the round trips is used (order.h).
  *
  * Round trips do not show a step of the clock that is smaller than the interval at that time. A
- * caller that knows of one (QMP STOP, RESUME) calls echo_sync_break().
+ * caller that knows of one (QMP STOP, RESUME) calls echo_sync_break_at().
  */
 #ifndef CLOCK_ECHO_H
 #define CLOCK_ECHO_H
@@ -50,18 +50,14 @@ void echo_sync_free(struct echo_sync *s);
  * epoch, -EINVAL if it contradicts itself (it is ignored) or -ENOMEM. */
 int echo_sync_add(struct echo_sync *s, const struct echo_observation *o);
 /*
- * Add a one-sided fact: the guest read `guest` at host time `host` or later (not_before), or at
- * `host` or earlier (not_after). Such facts come from matched events, one of which caused the
- * other, and from the arrival of any message. Return 0, -EINVAL if the fact contradicts the
- * current epoch (it is counted and ignored; the next observation shows whether a new epoch began)
- * or -ENOENT before the first observation.
+ * Adds a one-sided fact: the guest read `guest` at host time `host` or earlier. The arrival of any
+ * message is such a fact. Returns 0, -EINVAL if the fact contradicts the current epoch (it is
+ * counted and ignored; the next observation shows whether a new epoch began) or -ENOENT before the
+ * first observation.
  */
-int echo_sync_not_before(struct echo_sync *s, uint64_t guest, struct host_tsc host);
 int echo_sync_not_after(struct echo_sync *s, uint64_t guest, struct host_tsc host);
-/* Makes the next observation begin a new epoch, because the clock may have been stepped. */
-void echo_sync_break(struct echo_sync *s);
-/* Like echo_sync_break(), with a time: the clock had stopped by `host` (QMP STOP), or did not run
- * again before `host` (RESUME). */
+/* Makes the next observation begin a new epoch, because the clock may have been stepped: it had
+ * stopped by `host` (QMP STOP), or did not run again before `host` (RESUME). */
 void echo_sync_break_at(struct echo_sync *s, struct host_tsc host);
 
 /*
