@@ -6,6 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The host TSC at which kvmclock reads t lies within [*first, *first + *err_ticks]. */
+static bool kvmclock_to_host(const struct clock_params *p, struct kvmclock_ns t,
+			     struct host_tsc *first, uint64_t *err_ticks)
+{
+	struct guest_tsc guest, after;
+	struct host_tsc end;
+	uint64_t span, last, unused;
+
+	if (!pvclock_to_tsc(&p->pvclock, t, &guest, &span))
+		return false;
+	/* No instant lies before the host's tick 0. */
+	last = guest.ticks + span - p->scaling.offset;
+	if (span > last)
+		span = last;
+	guest.ticks = last - span + p->scaling.offset;
+	if (!tsc_scaling_to_host(&p->scaling, guest, first, err_ticks))
+		return false;
+	if (!p->scaling.frac_bits) {
+		*err_ticks = span;
+		return true;
+	}
+	/* Up to the host tick before the one that reads more. */
+	after.ticks = guest.ticks + span + 1;
+	if (!tsc_scaling_to_host(&p->scaling, after, &end, &unused))
+		*err_ticks = UINT64_MAX - first->ticks;
+	else if (end.ticks > first->ticks)
+		*err_ticks = end.ticks - first->ticks - 1;
+	return true;
+}
+
 int clock_eval(const struct clock_eval_request *request, struct clock_eval_result *out)
 {
 	const struct clock_params *p = &request->params;
@@ -26,8 +56,8 @@ int clock_eval(const struct clock_eval_request *request, struct clock_eval_resul
 	case CLOCK_EVAL_KVMCLOCK:
 		if (!p->has_pvclock)
 			return -EINVAL;
-		found = clock_params_from_kvmclock(p, (struct kvmclock_ns){request->value},
-						   &out->host, &out->span_ticks);
+		found = kvmclock_to_host(p, (struct kvmclock_ns){request->value}, &out->host,
+					 &out->span_ticks);
 		break;
 	default:
 		return -EINVAL;

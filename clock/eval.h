@@ -3,9 +3,20 @@
 #ifndef CLOCK_EVAL_H
 #define CLOCK_EVAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "clock/map.h"
+#include "clock/pvclock.h"
+#include "clock/tsc_scaling.h"
+#include "clock/types.h"
+
+/* The clock parameters of one vCPU. */
+struct clock_params {
+	struct tsc_scaling scaling;
+	bool has_pvclock;
+	struct pvclock pvclock;
+};
 
 enum clock_eval_from {
 	CLOCK_EVAL_HOST_TSC = 1,

@@ -25,10 +25,6 @@ struct host_ns {
 struct monotonic_ns {
 	uint64_t ns;
 };
-/* Nanoseconds of perf's clock (sched_clock) of the kernel that stamped the event. */
-struct perf_ns {
-	uint64_t ns;
-};
 /* Nanoseconds since 1970 (CLOCK_REALTIME) of the kernel that provided the time. */
 struct realtime_ns {
 	uint64_t ns;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "host-collector/cli/clock_live.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bpf/kvmclock/kvm_clock.h"
-#include "clock/map.h"
 #include "clock/sample.h"
 #include "host-collector/cli/commands.h"
+#include "host-collector/timeline/vm_clock.h"
 
 enum {
 	VM_NUMBER = 1,
@@ -25,6 +26,7 @@ static const char *const source_names[] = {
 struct values {
 	size_t n;
 	struct message_vm_clock *at; /* the newest of each vCPU, source and part */
+	struct vm_clock *clock;
 	bool out_of_memory;
 };
 
@@ -39,6 +41,7 @@ static void value_keep(void *context, const struct message_vm_clock *m)
 	struct values *v = context;
 	struct message_vm_clock *more;
 
+	v->out_of_memory |= vm_clock_learn(v->clock, m) != 0;
 	for (size_t i = 0; i < v->n; i++)
 		if (same_kind(&v->at[i], m)) {
 			v->at[i] = *m;
@@ -97,49 +100,24 @@ static void value_print(const struct message_vm_clock *m, FILE *out)
 	fprintf(out, " (%s)\n", source_names[m->source]);
 }
 
-static void params_take(struct clock_params *params, const struct message_vm_clock *m)
-{
-	const struct message_vm_clock_pvclock *p = &m->pvclock;
-
-	if (m->tsc.known)
-		params->scaling = (struct tsc_scaling){.offset = m->tsc.offset,
-						       .ratio = m->tsc.ratio,
-						       .frac_bits = m->tsc.frac_bits};
-	if (!p->known)
-		return;
-	params->has_pvclock = true;
-	params->pvclock = (struct pvclock){.tsc_timestamp = p->tsc_timestamp,
-					   .system_time = p->system_time,
-					   .mul = p->mul,
-					   .shift = p->shift,
-					   .flags = p->flags};
-}
-
 /* Every vCPU's clocks at one instant. */
-static void now_print(const struct values *v, FILE *out)
+static void now_print(const struct vm_clock *clock, FILE *out)
 {
 	const struct host_tsc now = {clock_tsc_read()};
+	struct vm_clock_vcpu vcpu;
 
-	for (size_t i = 0; i < v->n; i++) {
-		struct clock_params params = {0};
-		struct guest_tsc tsc;
-		bool first = v->at[i].tsc.known;
+	for (size_t i = 0; vm_clock_vcpu_get(clock, i, &vcpu); i++) {
+		const struct guest_tsc tsc = tsc_scaling_to_guest(&vcpu.tsc, now);
+		struct kvmclock_ns kvmclock;
 
-		for (size_t j = 0; j < v->n; j++) {
-			bool ours = v->at[j].vcpu == v->at[i].vcpu;
-
-			first &= !(ours && v->at[j].tsc.known && j < i);
-			if (ours)
-				params_take(&params, &v->at[j]);
-		}
-		if (!first)
+		if (!vcpu.known) {
+			fprintf(out, "vcpu %u now: TSC scaling unknown\n", vcpu.id);
 			continue;
-		tsc = tsc_scaling_to_guest(&params.scaling, now);
-		fprintf(out, "vcpu %u now host_tsc %" PRIu64 " guest_tsc %" PRIu64, v->at[i].vcpu,
+		}
+		fprintf(out, "vcpu %u now host_tsc %" PRIu64 " guest_tsc %" PRIu64, vcpu.id,
 			now.ticks, tsc.ticks);
-		if (params.has_pvclock)
-			fprintf(out, " kvmclock_ns %" PRIu64,
-				pvclock_from_tsc(&params.pvclock, tsc).ns);
+		if (vm_clock_kvmclock(clock, vcpu.id, now, tsc, &kvmclock))
+			fprintf(out, " kvmclock_ns %" PRIu64, kvmclock.ns);
 		fprintf(out, "\n");
 	}
 }
@@ -155,21 +133,24 @@ static int show(const struct values *v, FILE *out)
 			source_names[v->at[one].source], source_names[v->at[other].source]);
 		return COMMAND_TROUBLE;
 	}
-	now_print(v, out);
+	now_print(v->clock, out);
 	fprintf(out, "sources agree; error 0 ns as long as these parameters hold\n");
 	return COMMAND_OK;
 }
 
 int clock_live_show(pid_t pid, FILE *out)
 {
-	struct values v = {0};
+	struct values v = {.clock = vm_clock_new()};
 	const struct kvm_clock_sink sink = {value_keep, &v};
 	struct kvm_clock *sources = NULL;
 	size_t one, other;
 	char why[256] = "";
 	int status = COMMAND_TROUBLE, looks = 0;
-	long n = kvm_clock_open(CAPTURE_BY_ANY, &sources, why, sizeof(why));
+	long n = -ENOMEM;
 
+	v.out_of_memory = !v.clock;
+	if (v.clock)
+		n = kvm_clock_open(CAPTURE_BY_ANY, &sources, why, sizeof(why));
 	if (!n) {
 		n = kvm_clock_follow(sources, pid, VM_NUMBER);
 		snprintf(why, sizeof(why), "process %d cannot be followed", pid);
@@ -179,13 +160,14 @@ int clock_live_show(pid_t pid, FILE *out)
 			n = kvm_clock_snapshot(sources, pid, &sink, why, sizeof(why));
 		while (n > 0 && ++looks < LOOKS && disagreement_find(&v, &one, &other));
 	}
-	if (n >= 0 && v.out_of_memory)
+	if (v.out_of_memory)
 		snprintf(why, sizeof(why), "out of memory");
 	if (n < 0 || v.out_of_memory)
 		fprintf(stderr, "vcpuscope: clock: %s\n", why);
 	else
 		status = show(&v, out);
 	kvm_clock_close(sources);
+	vm_clock_free(v.clock);
 	free(v.at);
 	return status;
 }

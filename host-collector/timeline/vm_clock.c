@@ -505,6 +505,17 @@ bool vm_clock_epoch_get(const struct vm_clock *c, size_t i, struct vm_clock_epoc
 	return true;
 }
 
+bool vm_clock_vcpu_get(const struct vm_clock *c, size_t i, struct vm_clock_vcpu *out)
+{
+	struct state s;
+
+	if (i >= c->n_vcpus)
+		return false;
+	s = vcpu_state(&c->vcpus[i]);
+	*out = (struct vm_clock_vcpu){c->vcpus[i].id, s.known, s.tsc};
+	return true;
+}
+
 bool vm_clock_line_get(const struct vm_clock *c, size_t i, struct vm_clock_line *out)
 {
 	if (i >= c->n_lines)

@@ -63,8 +63,9 @@ bool vm_clock_contested(const struct vm_clock *c, struct host_tsc host);
 /* Converts host TSC to guest TSC, in proven and contested epochs. Returns false if the epoch at
  * `host` is not certain. */
 bool vm_clock_to_guest(const struct vm_clock *c, struct host_tsc host, struct guest_tsc *guest);
-/* Computes the exact value of kvmclock that the vCPU reads. `host` selects the parameters in
- * force. Returns false if none are known, or if they may have changed at about this time. */
+/* Computes the exact value of kvmclock that the vCPU reads at `host`, when its TSC reads `guest`.
+ * `host` selects the line in force. Returns false if none is known, or if it may have changed at
+ * about this time. */
 bool vm_clock_kvmclock(const struct vm_clock *c, uint32_t vcpu, struct host_tsc host,
 		       struct guest_tsc guest, struct kvmclock_ns *out);
 
@@ -91,6 +92,12 @@ struct vm_clock_epoch {
 	uint64_t agreed, contradicted; /* numbers of round trips */
 	uint64_t contradicted_at;      /* host TSC of the first contradiction */
 };
+/* The TSC of one vCPU, by the newest parameters of all its sources. */
+struct vm_clock_vcpu {
+	uint32_t id; /* KVM's vcpu_id */
+	bool known;  /* false: sources disagree, or none has read the parameters in force */
+	struct tsc_scaling tsc;
+};
 /* One kvmclock line of one vCPU. */
 struct vm_clock_line {
 	uint32_t vcpu;
@@ -115,9 +122,10 @@ struct vm_clock_summary {
 /* Returns the number of epochs that are kept. */
 size_t vm_clock_epochs(const struct vm_clock *c);
 void vm_clock_summarise(const struct vm_clock *c, struct vm_clock_summary *out);
-/* Return the i-th kept epoch or line. Epochs are sorted, oldest first. Return false after the
+/* Return the i-th kept epoch, vCPU or line. Epochs are sorted, oldest first. Return false after the
  * last. */
 bool vm_clock_epoch_get(const struct vm_clock *c, size_t i, struct vm_clock_epoch *out);
+bool vm_clock_vcpu_get(const struct vm_clock *c, size_t i, struct vm_clock_vcpu *out);
 bool vm_clock_line_get(const struct vm_clock *c, size_t i, struct vm_clock_line *out);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * Random parameters against a reference in 256-bit integers that shares nothing with the code under
  * test: schoolbook multiplication and division by shifting and subtracting, magnitudes with a sign.
- * Conversions agree with it to the bit, both ways, and there and back stays within the stated span.
+ * Conversions agree with it to the bit, both ways, and there and back stays within the stated span;
+ * so do `clock eval` and vm_clock, which converts recordings.
  *
  * `--full` or VCPUSCOPE_TEST_FULL=1: 10^7 parameter sets; `--sets N`: N. A failure names its set.
  */
@@ -12,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock/cycle_clock.h"
-#include "clock/map.h"
+#include "clock/eval.h"
+#include "host-collector/timeline/vm_clock.h"
 
 /* ---- the reference ---- */
 
@@ -354,88 +355,89 @@ static const char *pvclock_check(const struct pvclock *p, uint64_t tsc, bool *wr
 	return NULL;
 }
 
-static const char *chain_check(const struct clock_params *p, uint64_t host)
+static const char *eval_check(const struct clock_params *p, uint64_t host)
 {
+	const struct clock_eval_request ahead = {*p, CLOCK_EVAL_HOST_TSC, CLOCK_EVAL_FIRST, host};
 	struct guest_tsc guest = tsc_scaling_to_guest(&p->scaling, (struct host_tsc){host});
-	struct kvmclock_ns ns = pvclock_from_tsc(&p->pvclock, guest), again;
-	uint64_t scaled = guest.ticks - p->scaling.offset;
-	struct clock_map *m = clock_map_new();
-	struct host_tsc first = {0};
-	const char *wrong = NULL;
-	uint64_t err = 0;
+	struct kvmclock_ns ns = pvclock_from_tsc(&p->pvclock, guest);
+	const struct clock_eval_request back = {*p, CLOCK_EVAL_KVMCLOCK, CLOCK_EVAL_FIRST, ns.ns};
+	uint64_t scaled = guest.ticks - p->scaling.offset, span;
+	struct clock_eval_result found = {0};
 	/* pvclock_check() has established that this is as it should be. */
-	bool known = pvclock_to_tsc(&p->pvclock, ns, &guest, &err);
-	/* Nor does it have to tell the last ticks before 2^64 from the first. */
-	bool passes_top = scaled + err < scaled;
+	bool known = pvclock_to_tsc(&p->pvclock, ns, &guest, &span);
+	/* Nor does it have to distinguish the last ticks before 2^64 from the first. */
+	bool passes_top = scaled + span < scaled;
 
-	clock_map_push(m, (struct host_tsc){host}, p);
-	if (!clock_map_kvmclock(m, (struct host_tsc){host}, &again) || again.ns != ns.ns)
-		wrong = "clock_map_kvmclock";
-	else if (clock_map_from_kvmclock(m, ns, &first, &err) != known)
-		wrong = "clock_map_from_kvmclock";
-	else if (known && !passes_top && host - first.ticks > err)
-		wrong = "host - first.ticks <= err";
-	clock_map_free(m);
-	if (wrong)
-		fprintf(stderr,
-			"host %llu ratio %llu/%u offset %llu pvclock %llu,%llu,%u,%d: [%llu, +%llu]\n",
-			(unsigned long long)host, (unsigned long long)p->scaling.ratio,
-			p->scaling.frac_bits, (unsigned long long)p->scaling.offset,
-			(unsigned long long)p->pvclock.tsc_timestamp,
-			(unsigned long long)p->pvclock.system_time, p->pvclock.mul,
-			p->pvclock.shift, (unsigned long long)first.ticks, (unsigned long long)err);
+	REQUIRE(!clock_eval(&ahead, &found) && found.kvmclock.ns == ns.ns);
+	REQUIRE(!clock_eval(&back, &found) == known);
+	REQUIRE(!known || passes_top || host - found.host.ticks <= found.span_ticks);
+	return NULL;
+}
+
+/* A vm_clock that has learned `p` of vCPU 0, and that a round trip at `host` has confirmed. */
+static struct vm_clock *engine_new(const struct clock_params *p, uint64_t host)
+{
+	const struct message_vm_clock tsc = {
+		.source = VM_CLOCK_DEBUGFS,
+		.tsc = {.known = true,
+			.scaling_known = true,
+			.frac_bits = p->scaling.frac_bits,
+			.offset = p->scaling.offset,
+			.ratio = p->scaling.ratio},
+	};
+	const struct message_vm_clock line = {
+		.source = VM_CLOCK_PVCLOCK_UPDATE,
+		.pvclock = {.known = true,
+			    .tsc_timestamp = p->pvclock.tsc_timestamp,
+			    .system_time = p->pvclock.system_time,
+			    .mul = p->pvclock.mul,
+			    .shift = p->pvclock.shift},
+	};
+	const uint64_t guest = tsc_scaling_to_guest(&p->scaling, (struct host_tsc){host}).ticks;
+	const struct echo_observation o = {{host}, guest, guest, {host}};
+	struct vm_clock *c = vm_clock_new();
+
+	if (c && (vm_clock_learn(c, &tsc) || vm_clock_learn(c, &line))) {
+		vm_clock_free(c);
+		return NULL;
+	}
+	if (c)
+		vm_clock_observe(c, &o);
+	return c;
+}
+
+/* What recordings are converted with gives the exact values that the checks before this one
+ * compared with the reference. */
+static const char *engine_check(const struct clock_params *p, uint64_t host)
+{
+	static const struct vm_clock_window always = {0, UINT64_MAX};
+	const struct guest_tsc guest = tsc_scaling_to_guest(&p->scaling, (struct host_tsc){host});
+	struct vm_clock *c = engine_new(p, host);
+	const char *wrong = NULL;
+	struct host_tsc at, want;
+	struct kvmclock_ns ns;
+	struct guest_tsc back;
+	uint64_t span, want_span;
+	bool found = tsc_scaling_to_host(&p->scaling, guest, &want, &want_span);
+
+	if (!c)
+		wrong = "engine_new()";
+	else if ((vm_clock_to_host(c, &always, guest, &at, &span) == VM_CLOCK_PROVEN) != found)
+		wrong = "vm_clock_to_host()";
+	else if (found && (at.ticks != want.ticks || span != want_span))
+		wrong = "at.ticks == want.ticks && span == want_span";
+	else if (!vm_clock_to_guest(c, (struct host_tsc){host}, &back) || back.ticks != guest.ticks)
+		wrong = "vm_clock_to_guest()";
+	else if (!vm_clock_kvmclock(c, 0, (struct host_tsc){host}, guest, &ns) ||
+		 ns.ns != pvclock_from_tsc(&p->pvclock, guest).ns)
+		wrong = "vm_clock_kvmclock()";
+	vm_clock_free(c);
 	return wrong;
-}
-
-static const char *cycle_clock_check(const struct cycle_clock *c, uint64_t cycles)
-{
-	struct number d = number_of_delta(cycles, c->cycles0), ns, first, end;
-	uint64_t got = cycle_clock_ns(c, cycles), back, span;
-	bool found;
-
-	ns = number_scale(d, c->mult, (int)c->shift);
-	REQUIRE(got == c->ns0 + number_low(&ns));
-	if (!number_fits_s64(&ns))
-		return NULL;
-	first = number_unscale(ns, c->mult, c->shift);
-	end = number_unscale(number_next(ns), c->mult, c->shift);
-	found = cycle_clock_cycles(c, got, &back, &span);
-	REQUIRE(found == (number_fits_s64(&first) && number_fits_s64(&end)));
-	if (!found)
-		return NULL;
-	REQUIRE(back == c->cycles0 + number_low(&first));
-	REQUIRE(span == (number_low(&end) == number_low(&first)
-				 ? 0
-				 : number_low(&end) - number_low(&first) - 1));
-	REQUIRE(cycles - back <= span);
-	return NULL;
-}
-
-static const char *perf_page_check(const struct perf_page_clock *page, uint64_t cycles)
-{
-	struct wide ns = wide_shift_divide(wide_times(wide_of(cycles), wide_of(page->time_mult)),
-					   page->time_shift, false);
-	struct wide first =
-		wide_divide(wide_left(ns, page->time_shift), wide_of(page->time_mult), true);
-	struct host_tsc back;
-	struct perf_ns got;
-	uint64_t span;
-
-	REQUIRE(perf_page_ns(page, (struct host_tsc){cycles}, &got));
-	REQUIRE(got.ns == page->time_zero + wide_low(&ns));
-	if (!wide_fits(&ns, 64))
-		return NULL;
-	REQUIRE(perf_page_tsc(page, got, &back, &span));
-	REQUIRE(back.ticks == wide_low(&first));
-	REQUIRE(cycles - back.ticks <= span);
-	return NULL;
 }
 
 static const char *set_check(uint64_t *state)
 {
 	struct clock_params p = {.scaling = random_scaling(state), .has_pvclock = true};
-	struct cycle_clock c = {.ns0 = next(state), .mult = (uint32_t)any(state) | 1};
-	struct perf_page_clock page = {.user_time_zero = true, .time_zero = next(state)};
 	uint64_t host = next(state) % 3 ? any(state) : next(state) >> 2, guest;
 	bool wrapped, unscaled_wraps;
 	const char *wrong = scaling_check(&p.scaling, host);
@@ -454,18 +456,11 @@ static const char *set_check(uint64_t *state)
 	unscaled_wraps = scaled >> 64 != 0;
 	if (!wrapped && !unscaled_wraps &&
 	    llabs((int64_t)(guest - p.pvclock.tsc_timestamp)) < 1ll << 62) {
-		wrong = chain_check(&p, host);
+		wrong = eval_check(&p, host);
 		if (wrong)
 			return wrong;
 	}
-	c.shift = (uint32_t)(next(state) % (next(state) % 4 ? 33 : 64));
-	c.cycles0 = next(state) % 2 ? host - any(state) : host + any(state);
-	wrong = cycle_clock_check(&c, host);
-	if (wrong)
-		return wrong;
-	page.time_mult = c.mult;
-	page.time_shift = (uint16_t)c.shift;
-	return perf_page_check(&page, host);
+	return engine_check(&p, host);
 }
 
 static uint64_t sets_wanted(int argc, char **argv)

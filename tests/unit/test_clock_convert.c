@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * TSC scaling, pvclock, perf's page and multiplier/shift clocks, against numbers worked out apart
- * from this code (Python integers).
- */
+/* TSC scaling and pvclock, against numbers that were computed with Python's integers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "clock/cycle_clock.h"
 #include "clock/pvclock.h"
 #include "clock/tsc_scaling.h"
 
@@ -158,94 +154,6 @@ static void only_the_line_makes_an_epoch(void **state)
 	assert_false(pvclock_valid(&(struct pvclock){.mul = 1, .shift = -32}));
 }
 
-/* The example of perf_event.h, computed the way that header writes it. */
-static uint64_t perf_event_h_ns(const struct perf_page_clock *p, uint64_t cycles)
-{
-	uint64_t quot = cycles >> p->time_shift;
-	uint64_t rem = cycles & (((uint64_t)1 << p->time_shift) - 1);
-
-	return p->time_zero + quot * p->time_mult + ((rem * p->time_mult) >> p->time_shift);
-}
-
-static void perf_page_is_the_headers_formula(void **state)
-{
-	const struct perf_page_clock page = {.user_time_zero = true,
-					     .time_zero = (uint64_t)-123456789,
-					     .time_mult = 1006632960,
-					     .time_shift = 31};
-	const uint64_t cycles[] = {0, 1, 123456789, 1ull << 40, 0xfffffffffffffff0u};
-	const struct perf_page_clock without = {.time_mult = 1};
-	struct perf_ns t;
-
-	(void)state;
-	for (size_t i = 0; i < LENGTH(cycles); i++) {
-		struct host_tsc first;
-		uint64_t span;
-
-		assert_true(perf_page_ns(&page, (struct host_tsc){cycles[i]}, &t));
-		assert_int_equal(t.ns, perf_event_h_ns(&page, cycles[i]));
-		assert_true(perf_page_tsc(&page, t, &first, &span));
-		assert_true(first.ticks <= cycles[i] && cycles[i] - first.ticks <= span);
-	}
-	assert_false(perf_page_ns(&without, (struct host_tsc){5}, &t));
-}
-
-static void a_narrow_counter_is_widened(void **state)
-{
-	const struct perf_page_clock page = {.user_time_zero = true,
-					     .user_time_short = true,
-					     .time_mult = 1,
-					     .time_cycles = 0xfffff0,
-					     .time_mask = 0xffffff};
-	struct perf_ns t;
-
-	(void)state;
-	assert_true(perf_page_ns(&page, (struct host_tsc){0x000010}, &t));
-	assert_int_equal(t.ns, 0x1000010);
-}
-
-static const struct {
-	uint32_t from, to, seconds, mult, shift;
-} mult_shifts[] = {
-	{2596128, 1000000, 600000, 6462399, 24}, /* as read from a kernel at 2596.128 MHz */
-	{2000000, 1000000, 600000, 4194304, 23},
-	{3000000, 1000000, 600000, 5592405, 24},
-	{4000000, 1000000, 600000, 2097152, 23},
-	{1000000, 1000000, 600000, 8388608, 23},
-	{14318180, 1000000000, 1, 2343484437, 25},
-	{1000000000, 1000000000, 600, 8388608, 23}, /* kvm-clock */
-};
-
-static void multiplier_and_shift_are_the_kernels(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < LENGTH(mult_shifts); i++) {
-		uint32_t mult, shift;
-
-		clock_mult_shift(mult_shifts[i].from, mult_shifts[i].to, mult_shifts[i].seconds,
-				 &mult, &shift);
-		assert_int_equal(mult, mult_shifts[i].mult);
-		assert_int_equal(shift, mult_shifts[i].shift);
-	}
-}
-
-static void cycle_clock_goes_both_ways(void **state)
-{
-	const struct cycle_clock c = {1ull << 50, 5000, 6462399, 24};
-	const int64_t deltas[] = {0, 1, 2596128, 2596128000LL * 86400, -2596128000LL};
-
-	(void)state;
-	assert_int_equal(cycle_clock_ns(&c, c.cycles0 + 2596128000), 5000 + 999999939);
-	for (size_t i = 0; i < LENGTH(deltas); i++) {
-		uint64_t cycles = c.cycles0 + (uint64_t)deltas[i], first, span;
-
-		assert_true(cycle_clock_cycles(&c, cycle_clock_ns(&c, cycles), &first, &span));
-		assert_true(first <= cycles && cycles - first <= span);
-		assert_int_equal(cycle_clock_ns(&c, first + span), cycle_clock_ns(&c, cycles));
-		assert_int_equal(cycle_clock_ns(&c, first - 1), cycle_clock_ns(&c, cycles) - 1);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,10 +162,6 @@ int main(void)
 		cmocka_unit_test(a_value_stepped_over_gives_the_next_tick),
 		cmocka_unit_test(pvclock_is_the_guests_both_ways),
 		cmocka_unit_test(only_the_line_makes_an_epoch),
-		cmocka_unit_test(perf_page_is_the_headers_formula),
-		cmocka_unit_test(a_narrow_counter_is_widened),
-		cmocka_unit_test(multiplier_and_shift_are_the_kernels),
-		cmocka_unit_test(cycle_clock_goes_both_ways),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -299,6 +299,173 @@ static void kvmclock_needs_the_guests_own_page_to_agree(void **state)
 	vm_clock_free(c);
 }
 
+/* Parameters of vCPU 0: its TSC, and its kvmclock line. */
+struct params {
+	struct tsc_scaling tsc;
+	struct pvclock line;
+};
+
+static void params_learn(struct vm_clock *c, const struct params *p, uint64_t from_min,
+			 uint64_t from_max)
+{
+	const struct message_vm_clock tsc = {
+		.source = VM_CLOCK_DEBUGFS,
+		.from_min = from_min,
+		.from_max = from_max,
+		.tsc = {true, true, p->tsc.frac_bits, p->tsc.offset, p->tsc.ratio},
+	};
+	const struct message_vm_clock line = {
+		.source = VM_CLOCK_PVCLOCK_UPDATE,
+		.from_min = from_min,
+		.from_max = from_max,
+		.pvclock = {.known = true,
+			    .tsc_timestamp = p->line.tsc_timestamp,
+			    .system_time = p->line.system_time,
+			    .mul = p->line.mul,
+			    .shift = p->line.shift,
+			    .flags = p->line.flags},
+	};
+
+	assert_int_equal(vm_clock_learn(c, &tsc), 0);
+	assert_int_equal(vm_clock_learn(c, &line), 0);
+}
+
+static const struct params plain = {
+	.tsc = {.offset = (uint64_t)-1000000000},
+	.line = {500000000, 3000000000, 3435973836, -1, PVCLOCK_TSC_STABLE},
+};
+
+/* KVM repeats the values every 300 s, and a pause sets a flag. */
+static void a_repetition_of_the_same_values_is_no_change(void **state)
+{
+	struct vm_clock *c = vm_clock_new();
+	struct params p = plain;
+
+	(void)state;
+	params_learn(c, &p, 0, T0);
+	params_learn(c, &p, T0 + 300 * SECOND, T0 + 300 * SECOND + 10);
+	p.line.flags |= PVCLOCK_PAUSED;
+	params_learn(c, &p, T0 + 310 * SECOND, T0 + 310 * SECOND + 10);
+	assert_int_equal(summary_of(c).epochs, 1);
+	assert_int_equal(summary_of(c).lines, 1);
+	p.line.system_time += 5;
+	params_learn(c, &p, T0 + 320 * SECOND, T0 + 320 * SECOND + 10);
+	assert_int_equal(summary_of(c).epochs, 1);
+	assert_int_equal(summary_of(c).lines, 2);
+	p.tsc.offset += 5;
+	params_learn(c, &p, T0 + 330 * SECOND, T0 + 330 * SECOND + 10);
+	assert_int_equal(summary_of(c).epochs, 2);
+	vm_clock_free(c);
+}
+
+static void without_parameters_nothing_is_converted(void **state)
+{
+	struct vm_clock *c = vm_clock_new();
+	struct vm_clock_vcpu vcpu;
+	struct kvmclock_ns ns;
+	struct guest_tsc guest;
+
+	(void)state;
+	observe(c, T0, OFFSET);
+	assert_int_equal(trust(c, T0, OFFSET), VM_CLOCK_SILENT);
+	assert_false(vm_clock_to_guest(c, (struct host_tsc){T0}, &guest));
+	assert_false(vm_clock_vcpu_get(c, 0, &vcpu));
+	learn(c, VM_CLOCK_WRITE_TSC_OFFSET, 3, OFFSET, T0, T0);
+	assert_true(vm_clock_vcpu_get(c, 0, &vcpu));
+	assert_true(vcpu.id == 3 && !vcpu.known); /* requested, not seen in force */
+	learn(c, VM_CLOCK_VCPU, 3, OFFSET, T0, T0);
+	observe(c, T0 + SECOND, OFFSET);
+	assert_true(converts(c, T0 + SECOND, OFFSET));
+	assert_true(vm_clock_vcpu_get(c, 0, &vcpu));
+	assert_true(vcpu.known && vcpu.tsc.offset == (uint64_t)OFFSET);
+	assert_false(vm_clock_vcpu_get(c, 1, &vcpu));
+	/* The TSC alone gives no kvmclock. */
+	assert_false(vm_clock_kvmclock(c, 3, (struct host_tsc){T0}, (struct guest_tsc){1}, &ns));
+	vm_clock_free(c);
+}
+
+/* Changes that happen to a VM's clocks, one after another. */
+static void change_apply(struct params *p, int step, uint64_t now)
+{
+	switch (step % 5) {
+	case 0: /* KVM_SET_CLOCK, ahead */
+		p->line.system_time += 7000000000;
+		break;
+	case 1: /* a pause under QEMU: kvmclock goes on where it stood 3 s ago */
+		p->line.system_time =
+			pvclock_from_tsc(&p->line,
+					 (struct guest_tsc){now - 3 * SECOND + p->tsc.offset})
+				.ns;
+		p->line.tsc_timestamp = now + p->tsc.offset;
+		break;
+	case 2: /* TSC offset written, ahead; kvmclock follows its new timestamp */
+		p->tsc.offset += 123456789;
+		p->line.tsc_timestamp += 123456789;
+		break;
+	case 3: /* master clock off: tens of ns */
+		p->line.flags = 0;
+		p->line.system_time += 40;
+		break;
+	default: /* migration to a host with TSC scaling */
+		p->tsc.ratio = 234562480592213;
+		p->tsc.frac_bits = TSC_FRAC_BITS_VMX;
+		p->line.tsc_timestamp = tsc_scaling_to_guest(&p->tsc, (struct host_tsc){now}).ticks;
+		p->line.system_time += 900000000000;
+		break;
+	}
+}
+
+static void each_epoch_converts_by_its_own_parameters(void **state)
+{
+	enum { CHANGES = 40, DATED_TICKS = 100 };
+	const uint64_t period = 10 * SECOND;
+	struct params params[CHANGES] = {plain};
+	struct vm_clock *c = vm_clock_new();
+	struct kvmclock_ns ns;
+
+	(void)state;
+	for (int i = 0; i < CHANGES; i++) {
+		uint64_t now = (uint64_t)(i + 1) * period, seen = now + SECOND, guest;
+		struct echo_observation o;
+
+		if (i) {
+			params[i] = params[i - 1];
+			change_apply(&params[i], i - 1, now);
+		}
+		params_learn(c, &params[i], now, now + DATED_TICKS);
+		guest = tsc_scaling_to_guest(&params[i].tsc, (struct host_tsc){seen}).ticks;
+		o = (struct echo_observation){{seen}, guest, guest, {seen}};
+		vm_clock_observe(c, &o);
+	}
+	assert_int_equal(summary_of(c).lines, CHANGES);
+	for (int i = 0; i < CHANGES; i++) {
+		uint64_t begin = (uint64_t)(i + 1) * period;
+		/* The scaled TSC reads values again that the unscaled one read. */
+		const struct vm_clock_window window = {begin, begin + period};
+		const struct tsc_scaling *tsc = &params[i].tsc;
+
+		for (uint64_t at = 0; at < 10; at += 3) {
+			struct host_tsc host = {begin + at * SECOND + DATED_TICKS + 1}, back;
+			struct guest_tsc guest, want = tsc_scaling_to_guest(tsc, host);
+			uint64_t span;
+
+			assert_true(vm_clock_to_guest(c, host, &guest));
+			assert_int_equal(guest.ticks, want.ticks);
+			assert_true(vm_clock_kvmclock(c, 0, host, guest, &ns));
+			assert_int_equal(ns.ns, pvclock_from_tsc(&params[i].line, guest).ns);
+			assert_int_equal(vm_clock_to_host(c, &window, guest, &back, &span),
+					 VM_CLOCK_PROVEN);
+			assert_in_range(host.ticks, back.ticks, back.ticks + span);
+		}
+		/* While the change comes into force, either line may be read. */
+		if (i)
+			assert_false(vm_clock_kvmclock(c, 0,
+						       (struct host_tsc){begin + DATED_TICKS / 2},
+						       (struct guest_tsc){begin}, &ns));
+	}
+	vm_clock_free(c);
+}
+
 static void memory_stays_bounded(void **state)
 {
 	struct vm_clock *c = vm_clock_new();
@@ -330,6 +497,9 @@ int main(void)
 		cmocka_unit_test(vcpus_or_sources_that_disagree_prove_nothing),
 		cmocka_unit_test(a_scaled_guest_converts_to_the_tick),
 		cmocka_unit_test(kvmclock_needs_the_guests_own_page_to_agree),
+		cmocka_unit_test(a_repetition_of_the_same_values_is_no_change),
+		cmocka_unit_test(without_parameters_nothing_is_converted),
+		cmocka_unit_test(each_epoch_converts_by_its_own_parameters),
 		cmocka_unit_test(memory_stays_bounded),
 	};
 

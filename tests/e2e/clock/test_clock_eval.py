@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """`vcpuscope clock eval` against Python's own integers: KVM's formulas written anew, forward; and back,
-that the host tick it names reads the value and its neighbour does not. Seeded; the seed is printed."""
+that the host tick it names reads the value and its neighbour does not. Seeded; the seed is printed.
+Then the examples of docs/clocks.md: each command prints what the page shows."""
 import os
 import random
+import re
 import subprocess
 import sys
 
-BUILD = os.environ.get("VCPUSCOPE_BUILD") or os.path.abspath(f"{os.path.dirname(__file__)}/../../../build")
+ROOT = os.path.abspath(f"{os.path.dirname(os.path.abspath(__file__))}/../../..")
+BUILD = os.environ.get("VCPUSCOPE_BUILD") or f"{ROOT}/build"
 CASES = 1000 if os.environ.get("VCPUSCOPE_TEST_FULL") == "1" else 150
 WRAP = 1 << 64
 SCALINGS = (None, ((1 << 48) * 5 // 6, 48), ((1 << 48) * 6 // 5, 48), ((1 << 32) * 25 // 26, 32),
@@ -62,14 +65,29 @@ def case(dice):
             yield f"{command}: {said} is not the {end} to read {value}"
 
 
+def examples():
+    """(number of examples in docs/clocks.md, what is wrong with them)"""
+    with open(f"{ROOT}/docs/clocks.md", encoding="utf-8") as f:
+        found = re.findall(r"^```\n\$ ((?:[^\n]*\\\n)*[^\n]*\n)(.*?)^```$", f.read(), flags=re.M | re.S)
+    wrong = []
+    for command, shown in found:
+        path = f"{BUILD}/host-collector:{os.environ['PATH']}"
+        done = subprocess.run(command, shell=True, cwd=ROOT, env={**os.environ, "PATH": path},
+                              capture_output=True, text=True)
+        if done.stdout != shown:
+            wrong.append(f"docs/clocks.md: {command}prints\n{done.stdout}{done.stderr}")
+    return len(found), wrong
+
+
 def main():
     seed = random.randrange(1 << 32)
     dice = random.Random(seed)
     wrong = [text for _ in range(CASES) for text in case(dice)]
-    for text in wrong[:10]:
+    shown, differ = examples()
+    for text in wrong[:10] + differ:
         print("wrong:", text)
-    print(f"seed {seed}: {CASES} cases, {len(wrong)} wrong answers")
-    return bool(wrong)
+    print(f"seed {seed}: {CASES} cases, {len(wrong)} wrong answers; {shown} examples, {len(differ)} differ")
+    return bool(wrong or differ) or not shown
 
 
 if __name__ == "__main__":

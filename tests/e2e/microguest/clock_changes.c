@@ -24,7 +24,7 @@ enum {
 };
 
 struct summary {
-	size_t n;
+	size_t n, unanswered;
 	uint64_t worst_ns, bracket_ticks; /* the narrowest */
 };
 
@@ -41,11 +41,19 @@ static void measure(struct vmm *v, struct watch *w, struct summary *s)
 	}
 	watch_drain(w);
 	for (size_t i = 0; i < PAIRS; i++)
+		for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++)
+			watch_observe(w, &pairs[vcpu][i]);
+	for (size_t i = 0; i < PAIRS; i++)
 		for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++) {
 			const struct vmm_pair *pair = &pairs[vcpu][i];
-			uint64_t off = (uint64_t)llabs(watch_residual(w, vcpu, pair));
-			uint64_t bracket = pair->host_after - pair->host_before;
+			uint64_t bracket = pair->host_after - pair->host_before, off;
+			int64_t residual;
 
+			if (!watch_residual(w, vcpu, pair, &residual)) {
+				s->unanswered++;
+				continue;
+			}
+			off = (uint64_t)llabs(residual);
 			s->n++;
 			s->worst_ns = off > s->worst_ns ? off : s->worst_ns;
 			s->bracket_ticks = bracket < s->bracket_ticks ? bracket : s->bracket_ticks;
@@ -226,8 +234,10 @@ static void check_agreement(struct vmm *v, const struct watch *w, struct tally *
 static void check_summary(const struct phase *phase, const char *how, const struct summary *s)
 {
 	printf("%-30s %-8s master %-3s %3zu pairs, worst residual %" PRIu64
-	       " ns, entry bracket >= %" PRIu64 " ticks\n",
-	       phase->name, how, phase->master ? "on" : "off", s->n, s->worst_ns, s->bracket_ticks);
+	       " ns, entry bracket >= %" PRIu64 " ticks; %zu pairs at a change\n",
+	       phase->name, how, phase->master ? "on" : "off", s->n, s->worst_ns, s->bracket_ticks,
+	       s->unanswered);
+	assert_true(s->unanswered <= PAIRS * VMM_VCPUS / 10);
 	if (s->worst_ns > (phase->master ? 0 : MASTER_OFF_NS))
 		fail_msg("%s, %s: residual %" PRIu64 " ns", phase->name, how, s->worst_ns);
 }
@@ -276,6 +286,7 @@ static void run_phase(struct vmm *v, struct watch *early, const struct phase *ph
 	uint64_t began;
 	bool master;
 
+	watch_drain(early); /* as the collector does: an old sample widens the bound of a stamp */
 	began = clock_tsc_read();
 	if (phase->act(v) == -EOPNOTSUPP) {
 		printf("%-30s left out: this KVM cannot scale the TSC\n", phase->name);

@@ -9,13 +9,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static bool feeds_map(const struct watch *w, const struct message_vm_clock *m)
-{
-	if (m->source == VM_CLOCK_VCPU)
-		return m->tsc.known; /* the offset in force */
-	return m->source == w->line_source;
-}
-
 void watch_value(void *context, const struct message_vm_clock *m)
 {
 	struct watch *w = context;
@@ -28,45 +21,8 @@ void watch_value(void *context, const struct message_vm_clock *m)
 	part = m->tsc.known ? TSC : m->pvclock.known ? LINE : MASTER;
 	w->last[m->vcpu][m->source][part] = *m;
 	w->n_values[m->vcpu][m->source][part]++;
-	if (!feeds_map(w, m))
-		return;
-	assert_true(w->n_pending < PENDING_MAX);
-	w->pending[w->n_pending++] = *m;
-}
-
-static int older(const void *a, const void *b)
-{
-	const struct message_vm_clock *p = a, *q = b;
-
-	return p->from_min < q->from_min ? -1 : p->from_min > q->from_min;
-}
-
-void watch_maps_update(struct watch *w)
-{
-	qsort(w->pending, w->n_pending, sizeof(*w->pending), older);
-	for (size_t i = 0; i < w->n_pending; i++) {
-		const struct message_vm_clock *m = &w->pending[i];
-		struct clock_params *p = &w->params[m->vcpu];
-
-		if (m->source == VM_CLOCK_VCPU) {
-			p->scaling = (struct tsc_scaling){.offset = m->tsc.offset,
-							  .ratio = m->tsc.ratio,
-							  .frac_bits = m->tsc.frac_bits};
-			w->offset_known[m->vcpu] = true;
-		} else {
-			p->has_pvclock = true;
-			p->pvclock = (struct pvclock){.tsc_timestamp = m->pvclock.tsc_timestamp,
-						      .system_time = m->pvclock.system_time,
-						      .mul = m->pvclock.mul,
-						      .shift = m->pvclock.shift,
-						      .flags = m->pvclock.flags};
-		}
-		/* The vCPU is in the host from from_min to from_max: both are right. */
-		if (w->offset_known[m->vcpu])
-			assert_true(clock_map_push(w->maps[m->vcpu], (struct host_tsc){m->from_min},
-						   p) >= 0);
-	}
-	w->n_pending = 0;
+	if (part != LINE || !w->line_source || m->source == w->line_source)
+		assert_int_equal(vm_clock_learn(w->clock, m), 0);
 }
 
 void watch_start(struct watch *w, bool passive, pid_t pid)
@@ -78,15 +34,13 @@ void watch_start(struct watch *w, bool passive, pid_t pid)
 	w->pid = pid;
 	if (kvm_clock_open(CAPTURE_BY_BPF, &w->sources, why, sizeof(why)))
 		fail_msg("%s", why);
-	for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++)
-		assert_non_null(w->maps[vcpu] = clock_map_new());
+	assert_non_null(w->clock = vm_clock_new());
 	assert_int_equal(kvm_clock_follow(w->sources, pid, VM_NUMBER), 0);
 }
 
 void watch_stop(struct watch *w)
 {
-	for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++)
-		clock_map_free(w->maps[vcpu]);
+	vm_clock_free(w->clock);
 	kvm_clock_close(w->sources);
 }
 
@@ -106,7 +60,6 @@ void watch_snapshot(struct watch *w)
 
 	if (kvm_clock_snapshot(w->sources, w->pid, &sink, why, sizeof(why)) != VMM_VCPUS)
 		fail_msg("snapshot: %s", why);
-	watch_maps_update(w);
 }
 
 void watch_drain(struct watch *w)
@@ -118,18 +71,94 @@ void watch_drain(struct watch *w)
 	assert_int_equal(kvm_clock_dropped(w->sources), 0);
 	if (writes(w) > before)
 		watch_snapshot(w); /* what became of the request */
-	watch_maps_update(w);
 }
 
-int64_t watch_residual(const struct watch *w, uint32_t vcpu, const struct vmm_pair *pair)
+void watch_observe(struct watch *w, const struct vmm_pair *pair)
 {
+	const struct echo_observation o = {
+		.sent = {pair->host_before},
+		.guest_received = pair->guest_tsc,
+		.guest_sent = pair->guest_tsc,
+		.received = {pair->host_after},
+	};
+
+	vm_clock_observe(w->clock, &o);
+}
+
+static bool same_tsc(const struct message_vm_clock_tsc *a, const struct message_vm_clock_tsc *b)
+{
+	return a->offset == b->offset && a->frac_bits == b->frac_bits && a->ratio == b->ratio;
+}
+
+/* All vCPUs have the same TSC in force, and every offset that KVM requested took effect. */
+static bool one_tsc(const struct watch *w)
+{
+	for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++) {
+		const struct message_vm_clock_tsc *in_force =
+			&w->last[vcpu][VM_CLOCK_VCPU][TSC].tsc;
+
+		if (!in_force->known || !same_tsc(in_force, &w->last[0][VM_CLOCK_VCPU][TSC].tsc))
+			return false;
+		if (w->n_values[vcpu][VM_CLOCK_WRITE_TSC_OFFSET][TSC] &&
+		    w->last[vcpu][VM_CLOCK_WRITE_TSC_OFFSET][TSC].tsc.offset != in_force->offset)
+			return false;
+	}
+	return true;
+}
+
+/* New parameters may have come into force while the guest read its clocks. */
+static bool changed(const struct watch *w, uint32_t vcpu, const struct vmm_pair *pair)
+{
+	struct vm_clock_epoch epoch;
+	struct vm_clock_line line;
+
+	for (size_t i = 1; vm_clock_epoch_get(w->clock, i, &epoch); i++)
+		if (epoch.from_min <= pair->host_after && epoch.from_max >= pair->host_before)
+			return true;
+	for (size_t i = 0; vm_clock_line_get(w->clock, i, &line); i++)
+		if (line.vcpu == vcpu && line.from_min && line.from_min <= pair->host_after &&
+		    line.from_max >= pair->host_before)
+			return true;
+	return false;
+}
+
+/* Converts the reading's guest TSC. Returns false if the engine must not and does not. */
+static bool host_tsc_of(const struct watch *w, uint32_t vcpu, const struct vmm_pair *pair,
+			struct host_tsc *out)
+{
+	static const struct vm_clock_window always = {0, UINT64_MAX};
 	const struct guest_tsc read = {pair->guest_tsc};
-	struct kvmclock_ns predicted;
-	struct host_tsc host;
+	enum vm_clock_trust trust;
+	struct guest_tsc back;
 	uint64_t span;
 
-	assert_true(clock_map_from_guest_tsc(w->maps[vcpu], read, &host, &span));
-	assert_in_range(host.ticks, pair->host_before, pair->host_after);
-	assert_true(clock_map_kvmclock(w->maps[vcpu], host, &predicted));
-	return (int64_t)(pair->kvmclock_ns - predicted.ns);
+	trust = vm_clock_to_host(w->clock, &always, read, out, &span);
+	if (trust == VM_CLOCK_SILENT) {
+		assert_true(!one_tsc(w) || changed(w, vcpu, pair));
+		return false;
+	}
+	assert_int_equal(trust, VM_CLOCK_PROVEN);
+	assert_true(one_tsc(w));
+	assert_true(out->ticks <= pair->host_after && out->ticks + span >= pair->host_before);
+	assert_true(vm_clock_to_guest(w->clock, *out, &back));
+	assert_int_equal(back.ticks, read.ticks);
+	return true;
+}
+
+bool watch_residual(const struct watch *w, uint32_t vcpu, const struct vmm_pair *pair,
+		    int64_t *residual_ns)
+{
+	const struct guest_tsc read = {pair->guest_tsc};
+	struct host_tsc first = {pair->host_before}, last = {pair->host_after};
+	struct kvmclock_ns predicted, again;
+
+	if (host_tsc_of(w, vcpu, pair, &first))
+		last = first;
+	if (!vm_clock_kvmclock(w->clock, vcpu, first, read, &predicted) ||
+	    !vm_clock_kvmclock(w->clock, vcpu, last, read, &again) || predicted.ns != again.ns) {
+		assert_true(changed(w, vcpu, pair));
+		return false;
+	}
+	*residual_ns = (int64_t)(pair->kvmclock_ns - predicted.ns);
+	return true;
 }

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the sources of bpf/kvmclock/kvm_clock.h say of the VMM's guest, and what a map made of that predicts
- * of its kvmclock. Every function fails the test that runs if something is not as it must be.
+ * Collects what the sources of bpf/kvmclock/kvm_clock.h report about the VMM's guest, gives it to
+ * vm_clock, the engine that converts recordings, and compares that engine's kvmclock with what the
+ * guest read. Every function fails the test that runs if something is not as it must be.
  *
- * How the prediction is made: the guest hands out (guest TSC, kvmclock). The TSC offset turns the
- * first into the host TSC of the reading, which must lie within what the VMM saw around its entry
- * into the guest; from that host TSC alone the vCPU's map computes kvmclock. The difference to what
- * the guest read is the residual.
+ * A reading is a pair (guest TSC, kvmclock) from the guest, and the host's TSC before and after
+ * the VMM entered the guest for it. That is a round trip, which confirms the TSC parameters. Where
+ * they are confirmed, the engine converts the guest TSC to host TSC, which must lie within the
+ * VMM's two readings. For this host TSC the engine computes kvmclock. The difference to the
+ * guest's own value is the residual.
+ *
+ * The engine refuses an answer where a change may just have come into force. A refusal anywhere
+ * else fails the test.
  */
 #ifndef MICROGUEST_CLOCK_WATCH_H
 #define MICROGUEST_CLOCK_WATCH_H
@@ -17,44 +22,42 @@
 #include <sys/types.h>
 
 #include "bpf/kvmclock/kvm_clock.h"
-#include "clock/map.h"
+#include "host-collector/timeline/vm_clock.h"
 #include "vmm.h"
 
 enum {
-	PENDING_MAX = 1000,
 	VM_NUMBER = 7,
 	SOURCES = VM_CLOCK_SOURCE_LAST + 1,
 };
 
 enum part { TSC, LINE, MASTER, PARTS };
 
-/* A collector: sources, what each of them said, and a map per vCPU. */
+/* A collector: sources, the newest value of each, and the engine that learns the values. */
 struct watch {
 	struct kvm_clock *sources;
 	pid_t pid;
-	enum vm_clock_source line_source; /* which source's pvclock parameters make the maps */
-	struct clock_map *maps[VMM_VCPUS];
-	struct clock_params params[VMM_VCPUS];
-	bool offset_known[VMM_VCPUS];
-	size_t n_pending;
-	struct message_vm_clock pending[PENDING_MAX];
+	/* The one source whose kvmclock lines the engine learns; 0: all sources. */
+	enum vm_clock_source line_source;
+	struct vm_clock *clock;
 	struct message_vm_clock last[VMM_VCPUS][SOURCES][PARTS];
 	size_t n_values[VMM_VCPUS][SOURCES][PARTS];
 };
 
-/* Follows the VM of process `pid`. passive: the maps are made of what the guest's page says, else
- * of what KVM's tracepoints tell. */
+/* Follows the VM of process `pid`. The engine learns kvmclock lines from the guest's page if
+ * `passive`, otherwise from KVM's tracepoints. */
 void watch_start(struct watch *w, bool passive, pid_t pid);
 void watch_stop(struct watch *w);
-/* A kvm_clock_sink's: keeps what a source said of a `struct watch`. */
+/* Callback of kvm_clock_sink: takes one value. context is a `struct watch`. */
 void watch_value(void *context, const struct message_vm_clock *m);
-/* What was said since the last time goes into the maps, oldest first. */
-void watch_maps_update(struct watch *w);
-/* Asks the passive sources; reads the tracepoints' ring, nothing of which may be lost. Both update
- * the maps. */
+/* Reads the passive sources. */
 void watch_snapshot(struct watch *w);
+/* Reads the tracepoints' ring, which must have lost nothing. */
 void watch_drain(struct watch *w);
-/* The guest's kvmclock less what `w` predicts, ns. */
-int64_t watch_residual(const struct watch *w, uint32_t vcpu, const struct vmm_pair *pair);
+/* Gives a reading to the engine as a round trip. */
+void watch_observe(struct watch *w, const struct vmm_pair *pair);
+/* Sets *residual_ns to the guest's kvmclock minus the engine's. Returns false if the engine gives
+ * no answer. Observe the readings of the same parameters first. */
+bool watch_residual(const struct watch *w, uint32_t vcpu, const struct vmm_pair *pair,
+		    int64_t *residual_ns);
 
 #endif
