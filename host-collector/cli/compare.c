@@ -12,6 +12,7 @@
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/run_load.h"
 #include "host-collector/compare/gate_text.h"
+#include "proto/program/output.h"
 
 /* The exit codes of a gate are its own: CI servers go by them. */
 enum compare_exit {
@@ -149,18 +150,18 @@ static int result_write(const struct compare_arguments *a, const struct gate_res
 			const char *next)
 {
 	const struct gate_view view = {.all = a->all, .next = next};
-	FILE *to = a->output ? fopen(a->output, "w") : stdout;
-	int err = to ? 0 : -errno;
+	FILE *to;
+	int err = output_open(a->output, &to), closed;
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && !err; i++) {
 		if (!strcmp(formats[i].name, a->format))
 			err = formats[i].write(r, &view, to);
 	}
-	if (to && (fflush(to) || (to != stdout && fclose(to))) && !err)
-		err = -errno;
+	closed = to ? output_close(to) : 0;
+	err = err ? err : closed;
 	if (err)
-		fprintf(stderr, "vcpuscope compare: %s: cannot write: %s\n",
-			a->output ? a->output : "standard output", strerror(-err));
+		fprintf(stderr, "vcpuscope compare: %s: cannot write: %s\n", output_name(a->output),
+			strerror(-err));
 	return err;
 }
 

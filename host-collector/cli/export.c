@@ -16,6 +16,7 @@
 #include "host-collector/export/folded_export.h"
 #include "host-collector/export/perfetto.h"
 #include "host-collector/util/escape.h"
+#include "proto/program/output.h"
 
 struct export_arguments {
 	const char *recording, *to, *output;
@@ -176,17 +177,17 @@ static int export_run(const struct command *self, int argc, char **argv)
 	struct model *model = NULL;
 	struct recording_info info;
 	char why[512] = "out of memory";
-	int err, result = COMMAND_TROUBLE;
+	int err, closed, result = COMMAND_TROUBLE;
 	void *x = NULL;
 	FILE *out;
 
 	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	format = format_find(a.to);
-	out = fopen(a.output, "w");
-	if (!out) {
+	err = output_open(a.output, &out);
+	if (err) {
 		fprintf(stderr, "vcpuscope export: %s: cannot write: %s\n", a.output,
-			strerror(errno));
+			strerror(-err));
 		return COMMAND_TROUBLE;
 	}
 	model = model_new();
@@ -201,21 +202,21 @@ static int export_run(const struct command *self, int argc, char **argv)
 		goto out;
 	}
 	err = format->finish(x);
-	if (fclose(out) && !err)
-		err = -errno;
+	closed = output_close(out);
+	err = err ? err : closed;
 	out = NULL;
 	if (err) {
-		fprintf(stderr, "vcpuscope export: %s: cannot write: %s\n", a.output,
+		fprintf(stderr, "vcpuscope export: %s: cannot write: %s\n", output_name(a.output),
 			strerror(-err));
 		goto out;
 	}
 	if (format->tell)
-		format->tell(x, model, a.output);
+		format->tell(x, model, output_name(a.output));
 	result = COMMAND_OK;
 out:
 	if (out)
-		fclose(out);
-	if (result != COMMAND_OK)
+		output_close(out);
+	if (result != COMMAND_OK && !output_is_stdout(a.output))
 		output_remove(a.output);
 	pipeline_free(pipeline);
 	model_free(model);

@@ -12,6 +12,7 @@
 #include "host-collector/cli/flame_draw.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/view/folded_text.h"
+#include "proto/program/output.h"
 
 /* No vCPU given. */
 #define EVERY_VCPU UINT64_MAX
@@ -181,18 +182,20 @@ static bool has_suffix(const char *text, const char *suffix)
 /* Says what is wrong. */
 static bool arguments_check(const struct flame_arguments *a)
 {
-	bool svg = a->output && has_suffix(a->output, ".svg");
+	const bool to_stdout = output_is_stdout(a->output);
+	const bool svg = !to_stdout && has_suffix(a->output, ".svg");
 	char why[256];
 
-	if (a->output && !svg && !has_suffix(a->output, ".folded"))
+	if (!to_stdout && !svg && !has_suffix(a->output, ".folded"))
 		trouble(a->output,
 			"what to write there? Give it a name that ends in .svg or .folded");
 	else if (a->diff && !a->other)
 		trouble("--diff", "needs two recordings: vcpuscope flame --diff A.vcs B.vcs");
 	else if (!a->diff && a->other)
 		trouble(a->other, "one recording at a time; --diff compares two");
-	else if (a->diff && !svg)
-		trouble("--diff", "is drawn as a graph; say where it goes with -o FILE.svg");
+	else if (a->diff && !svg && !(a->output && to_stdout))
+		trouble("--diff",
+			"writes an SVG graph; give -o FILE.svg, or -o - for standard output");
 	else if (flame_look_check(&a->look, why, sizeof(why)))
 		fprintf(stderr, "vcpuscope flame: %s\n", why);
 	else
@@ -205,18 +208,15 @@ static int output_write(const struct flame_arguments *a,
 			int (*write)(const struct flame_arguments *a, void *what, FILE *to),
 			void *what)
 {
-	FILE *to = a->output ? fopen(a->output, "w") : stdout;
-	const char *name = a->output ? a->output : "standard output";
-	int err;
+	FILE *to;
+	int err = output_open(a->output, &to), closed;
 
-	if (!to)
-		return trouble(name, strerror(errno));
-	err = write(a, what, to);
-	if (!err && fflush(to))
-		err = -errno;
-	if (to != stdout && fclose(to) && !err)
-		err = -errno;
-	return err ? trouble(name, strerror(-err)) : COMMAND_OK;
+	if (!err) {
+		err = write(a, what, to);
+		closed = output_close(to);
+		err = err ? err : closed;
+	}
+	return err ? trouble(output_name(a->output), strerror(-err)) : COMMAND_OK;
 }
 
 struct drawing {

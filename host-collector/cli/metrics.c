@@ -9,6 +9,7 @@
 #include "host-collector/cli/commands.h"
 #include "host-collector/metrics/metrics_page.h"
 #include "host-collector/engine/replay.h"
+#include "proto/program/output.h"
 
 #define STALL_DEFAULT_NS 100000000
 
@@ -48,16 +49,16 @@ static int output_write(const struct metrics_arguments *a, const struct metrics 
 	const struct metrics_part part = {.metrics = x, .pipeline = p};
 	int err;
 
-	if (a->output) {
+	if (!output_is_stdout(a->output)) {
 		err = metrics_page_save(&part, 1, 0, a->output);
 	} else {
 		err = metrics_page_write(&part, 1, 0, stdout);
-		if (fflush(stdout) && !err)
-			err = -errno;
+		if (!err)
+			err = output_close(stdout);
 	}
 	if (err)
-		fprintf(stderr, "vcpuscope metrics: %s: cannot write: %s\n",
-			a->output ? a->output : "standard output", strerror(-err));
+		fprintf(stderr, "vcpuscope metrics: %s: cannot write: %s\n", output_name(a->output),
+			strerror(-err));
 	return err;
 }
 

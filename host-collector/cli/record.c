@@ -49,7 +49,7 @@ static const struct option_spec record_option_table[] = {
 	 .help = "record the host's side only"},
 	{.name = "output",
 	 .letter = 'o',
-	 .type = OPTION_STRING,
+	 .type = OPTION_FILE,
 	 .required = true,
 	 .offset = ROW(output),
 	 .value = "FILE",
@@ -461,8 +461,7 @@ static int record_run(const struct command *self, int argc, char **argv)
 
 	if (!r)
 		return COMMAND_TROUBLE;
-	if (options_read(self, argc, argv, &r->options) ||
-	    options_check(&r->options, &r->level)) {
+	if (options_read(self, argc, argv, &r->options) || options_check(&r->options, &r->level)) {
 		free(r);
 		return COMMAND_USAGE;
 	}

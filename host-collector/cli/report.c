@@ -17,6 +17,7 @@
 #include "host-collector/tables/report_tables.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
+#include "proto/program/output.h"
 
 #define STALL_DEFAULT_NS 100000000
 
@@ -165,20 +166,16 @@ static int result_write(const struct report_arguments *a, const struct result *r
 
 static int output_write(const struct report_arguments *a, const struct result *result)
 {
-	FILE *to = a->output ? fopen(a->output, "w") : stdout;
-	int err;
+	FILE *to;
+	int err = output_open(a->output, &to), closed;
 
-	if (!to) {
-		say(a->output, "cannot write: %s", strerror(errno));
-		return COMMAND_TROUBLE;
+	if (!err) {
+		err = result_write(a, result, to);
+		closed = output_close(to);
+		err = err ? err : closed;
 	}
-	err = result_write(a, result, to);
-	if (!err && (fflush(to) || ferror(to)))
-		err = errno ? -errno : -EIO;
-	if (to != stdout && fclose(to) && !err)
-		err = -errno;
 	if (err)
-		say(a->output ? a->output : "standard output", "cannot write: %s", strerror(-err));
+		say(output_name(a->output), "cannot write: %s", strerror(-err));
 	return err ? COMMAND_TROUBLE : COMMAND_OK;
 }
 

@@ -10,6 +10,7 @@
 
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/run_load.h"
+#include "proto/program/output.h"
 
 struct summarize_arguments {
 	struct option_list recordings;
@@ -35,25 +36,23 @@ static int summarize_run(const struct command *self, int argc, char **argv)
 	static struct summarize_arguments a; /* too large for the stack */
 	struct run_set set = {0};
 	char why[512];
-	FILE *to = stdout;
-	int err;
+	FILE *to;
+	int err, closed;
 
 	a = (struct summarize_arguments){0};
 	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	err = runs_load(&set, &a.recordings, why, sizeof(why));
-	if (!err && a.output) {
-		to = fopen(a.output, "w");
-		err = to ? 0 : -errno;
-	}
-	if (!err || (a.output && !to)) {
-		if (!err)
+	if (!err) {
+		err = output_open(a.output, &to);
+		if (!err) {
 			err = run_set_write(&set, to);
-		if (to && (fflush(to) || (to != stdout && fclose(to))) && !err)
-			err = -errno;
+			closed = output_close(to);
+			err = err ? err : closed;
+		}
 		if (err)
-			snprintf(why, sizeof(why), "%s: cannot write: %s",
-				 a.output ? a.output : "standard output", strerror(-err));
+			snprintf(why, sizeof(why), "%s: cannot write: %s", output_name(a.output),
+				 strerror(-err));
 	}
 	if (err)
 		fprintf(stderr, "vcpuscope summarize: %s\n", why);

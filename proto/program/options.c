@@ -175,6 +175,11 @@ static int value_store(const struct option_spec *spec, const char *text, void *o
 				     spec->value);
 		*(const char **)field = text;
 		return 0;
+	case OPTION_FILE:
+		if (!strcmp(text, "-"))
+			return wrong(m, "--%s -: this cannot go to standard output; name a file",
+				     spec->name);
+		/* fallthrough */
 	case OPTION_STRING:
 	case OPTION_OPERAND:
 	case OPTION_LIST:

@@ -23,6 +23,7 @@
 enum option_type {
 	OPTION_FLAG = 1, /* bool; takes no value */
 	OPTION_STRING,   /* const char *, points into argv */
+	OPTION_FILE,     /* the same, a file that cannot be standard output: "-" is refused */
 	OPTION_CHOICE,   /* const char *, one of the words of `value` ("text|json") */
 	OPTION_NUMBER,   /* uint64_t, decimal */
 	OPTION_DURATION, /* uint64_t nanoseconds, greater than zero; written with a unit */

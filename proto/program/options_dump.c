@@ -29,11 +29,12 @@ static void text_write(const char *kind, const char *text, FILE *to)
 static void row_write(const struct option_spec *spec, FILE *to)
 {
 	static const char *const types[] = {
-		[OPTION_FLAG] = "flag",      [OPTION_STRING] = "string",
-		[OPTION_CHOICE] = "choice",  [OPTION_NUMBER] = "number",
-		[OPTION_PERCENT] = "number", [OPTION_DURATION] = "duration",
-		[OPTION_SIZE] = "size",      [OPTION_OPERAND] = "operand",
-		[OPTION_LIST] = "list",      [OPTION_OPERANDS] = "operands",
+		[OPTION_FLAG] = "flag",         [OPTION_STRING] = "string",
+		[OPTION_FILE] = "string",       [OPTION_CHOICE] = "choice",
+		[OPTION_NUMBER] = "number",     [OPTION_PERCENT] = "number",
+		[OPTION_DURATION] = "duration", [OPTION_SIZE] = "size",
+		[OPTION_OPERAND] = "operand",   [OPTION_LIST] = "list",
+		[OPTION_OPERANDS] = "operands",
 	};
 	const char letter[] = {spec->letter, '\0'};
 

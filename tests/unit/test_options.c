@@ -36,6 +36,7 @@ static const struct option_spec rows[] = {
 	    .bare_unit = "ms"),
 	ROW("ring", OPTION_SIZE, size, .value = "SIZE", .min = 1 << 20, .max = 1 << 30),
 	ROW("share", OPTION_PERCENT, percent, .value = "90%"),
+	ROW("recording", OPTION_FILE, string, .value = "FILE"),
 	ROW("old", OPTION_FLAG, old, .replaced_by = "--format json"),
 };
 static const struct command command = {.name = "try",
@@ -115,6 +116,9 @@ static void test_mistakes_are_named(void **state)
 		{"--format tex", "expected one of text|json"},
 		{"--format=", "expected one of text|json"},
 		{"--output=", "--output is empty"},
+		{"--output -", ""},
+		{"--recording=", "--recording is empty"},
+		{"--recording -", "--recording -: this cannot go to standard output"},
 		{"a b c", "unexpected argument 'c'"},
 	};
 
