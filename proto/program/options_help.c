@@ -41,10 +41,32 @@ static void row_print(const struct option_spec *spec, FILE *to)
 	text_fill(spec->help, HELP_AT, to);
 }
 
-static void usage_print(const struct command *command, FILE *to)
+/* Lines that fit stay as they are: they may be a table. Others continue below `indent`. */
+static void usage_lines_print(const char *usage, size_t indent, FILE *to)
+{
+	size_t at = indent;
+
+	for (size_t len; *usage; usage += len + (usage[len] == '\n')) {
+		const size_t blanks = strspn(usage, " ");
+		char line[256];
+
+		len = strcspn(usage, "\n");
+		if (at + len <= COLUMNS) {
+			fprintf(to, "%.*s\n", (int)len, usage);
+		} else {
+			snprintf(line, sizeof(line), "%.*s", (int)len, usage);
+			fprintf(to, "%*s", (int)blanks, "");
+			text_fill(line, at ? at : blanks + 4, to);
+		}
+		at = 0;
+	}
+}
+
+static void usage_print(const struct command *command, size_t indent, FILE *to)
 {
 	if (command->usage) {
-		fprintf(to, " %s\n", command->usage);
+		fputc(' ', to);
+		usage_lines_print(command->usage, indent, to);
 		return;
 	}
 	for (size_t i = 0; i < command->n_options; i++) {
@@ -66,7 +88,7 @@ void options_print_help(const struct command *command, FILE *to)
 	fprintf(to, "%s: ", title);
 	text_fill(command->summary, strlen(title) + 2, to);
 	fprintf(to, "\nusage: %s", title);
-	usage_print(command, to);
+	usage_print(command, strlen("usage: ") + strlen(title) + 1, to);
 	fputc('\n', to);
 	for (size_t i = 0; i < command->n_options; i++)
 		row_print(&command->options[i], to);
