@@ -143,6 +143,7 @@ static void functions_read(struct symbol_file *f, Elf *elf)
 			break;
 	}
 	if (f->n_functions)
+		/* There are functions only if there is memory. NOLINTNEXTLINE(clang-analyzer-*) */
 		qsort(f->functions, f->n_functions, sizeof(*f->functions), function_compare);
 	smaller = realloc(f->functions, (f->n_functions + 1) * sizeof(*f->functions));
 	f->functions = smaller ? smaller : f->functions;

@@ -56,7 +56,7 @@ static bool line_parse(char *line, struct tls_psk *out)
 static int file_open(const char *path, FILE **out, char *why, size_t why_bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
-	struct stat status;
+	struct stat status = {0};
 
 	if (fd < 0 || fstat(fd, &status) < 0)
 		err = -errno;

@@ -129,7 +129,7 @@ int naming_serve(const struct naming_body *body, int socket, struct naming_place
 	const char *step;
 
 	if (!n || !state)
-		return NAMING_FULL;
+		return NAMING_FULL; /* `n` goes with the process. NOLINT(clang-analyzer-*) */
 	n->socket = socket;
 	n->place = place;
 	if (confine(&limits, &step))

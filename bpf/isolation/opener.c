@@ -466,7 +466,7 @@ int opener_main(const struct naming_body *body)
 
 	priority_drop();
 	if (!o || confine_follow_parent(getppid()))
-		return 1;
+		return 1; /* `o` goes with the process. NOLINT(clang-analyzer-*) */
 	for (;;) {
 		const struct naming_request *r = &o->request.head;
 		const long len =

@@ -316,6 +316,7 @@ int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 	err = d->wakefd < 0 ? -errno : d->reader ? 0 : -ENOMEM;
 	if (err)
 		goto out;
+	/* It takes errno to be 0 after a call that failed. NOLINTNEXTLINE(clang-analyzer-*) */
 	d->ring->config = (struct ring_config){.hello = *hello,
 					       .wish = *wish,
 					       .bytes_per_s = d->budget.bytes_per_s,

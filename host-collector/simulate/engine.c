@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The generator's state is a counter: seeds that its step divides would share their numbers, shifted. */
+/* The generator's state is a counter: seeds that its step divides would share their numbers,
+ * shifted. */
 void engine_init(struct engine *e, uint64_t seed)
 {
 	memset(e, 0, sizeof(*e));

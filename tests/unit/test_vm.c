@@ -490,7 +490,7 @@ static void test_qmp_of_proxmox_is_given_back(void **state)
 	assert_int_equal(vm_qmp_fd(vm), -1);
 	assert_int_equal(vm_identity(vm)->vmid, 104);
 	assert_int_equal(vm_n_vcpus(vm), 1); /* what it said stays */
-	assert_false(vm_paused(vm)); /* nobody would say when that ends */
+	assert_false(vm_paused(vm));         /* nobody would say when that ends */
 	assert_int_equal(vm_rescan(vm), 0);
 	assert_int_equal(vm_n_vcpus(vm), 1);
 	vm_close(vm);

@@ -182,8 +182,8 @@ void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 	o->used = false;
 }
 
-/* At a guest's level summary (bpf/capture/handler_summary.h): of the interrupts that Linux traces, devices'
- * and reschedule interrupts. */
+/* At a guest's level summary (bpf/capture/handler_summary.h): of the interrupts that Linux traces,
+ * devices' and reschedule interrupts. */
 static bool may_stay_untold(const struct chain_vcpu *v, uint8_t vector)
 {
 	return v->handlers_counted &&

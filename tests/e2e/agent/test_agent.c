@@ -295,7 +295,7 @@ static void a_flood_from_the_host_costs_little_and_says_little(void **state)
 	cpu_s = agent_host_agent_cpu_s(h);
 	flood(h, 2000);
 	cpu_s = agent_host_agent_cpu_s(h) - cpu_s;
-	printf("CPU %.3f s in 2 s of flood, %.3f s in all\n", cpu_s, agent_host_agent_cpu_s(h)); 
+	printf("CPU %.3f s in 2 s of flood, %.3f s in all\n", cpu_s, agent_host_agent_cpu_s(h));
 	if (cpu_s >= 0.12)
 		fail_msg("CPU %.2f s in 2 s of flood, want < 6 %%", cpu_s);
 	agent_host_stop_agent(h);
