@@ -172,8 +172,7 @@ static int daemon_run(const struct command *self, int argc, char **argv)
 	if (!r)
 		return COMMAND_TROUBLE;
 	memory_lean();
-	result = options_read(self, argc, argv, &r->arguments) ? COMMAND_USAGE
-								       : config_load(r);
+	result = options_read(self, argc, argv, &r->arguments) ? COMMAND_USAGE : config_load(r);
 	if (result) {
 		free(r);
 		return result;
