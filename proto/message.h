@@ -150,8 +150,10 @@ struct message_heartbeat {
 	struct message_clock_sample sample;
 	struct message_dmesg_point dmesg;
 	struct message_vm_clock_pvclock pvclock; /* the guest's pvclock page, if it has one */
-	struct message_steal steal; /* unknown if the agent did not read it for this heartbeat */
 	uint32_t watchdog; /* 1 + the current value of message_hello.watchdog_s; 0 if not sent */
+	/* Unknown if the agent did not read it for this heartbeat. The last member: a record
+	 * (decode/record.h) ends after the used CPUs. */
+	struct message_steal steal;
 };
 
 struct message_echo_request {

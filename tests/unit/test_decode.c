@@ -208,6 +208,33 @@ static void test_records_arrive_whole_and_in_order(void **state)
 	assert_true(full > 0); /* it was full at times, and nothing was lost */
 }
 
+/* Nothing lies behind the array of which only the used part travels. */
+static void test_a_heartbeat_arrives_with_all_its_fields(void **state)
+{
+	static struct guest_record record;
+	struct rig *r = *state;
+	const struct guest_record *got;
+	unsigned int slots = RING_SLOTS;
+
+	batch_make(&record, VS_BATCH_EVENTS_MAX, 99);
+	assert_int_equal(ring_put(r->writer, &record), 0);
+	assert_int_equal(ring_take(r->reader, &slots, &got), 1);
+	memset(&record, 0, sizeof(record));
+	record.head.kind = RECORD_HEARTBEAT;
+	record.heartbeat.time = 5;
+	record.heartbeat.watchdog = 21;
+	record.heartbeat.steal.known = true;
+	record.heartbeat.steal.n_cpus = 2;
+	record.heartbeat.steal.cpus[1].cpu = 1;
+	record.heartbeat.steal.cpus[1].steal_ns = 7;
+	assert_int_equal(ring_put(r->writer, &record), 0);
+	assert_int_equal(ring_take(r->reader, &slots, &got), 1);
+	assert_int_equal(got->heartbeat.time, 5);
+	assert_int_equal(got->heartbeat.watchdog, 21);
+	assert_int_equal(got->heartbeat.steal.n_cpus, 2);
+	assert_int_equal(got->heartbeat.steal.cpus[1].steal_ns, 7);
+}
+
 static void test_the_memory_cannot_shrink(void **state)
 {
 	struct rig *r = *state;
@@ -348,6 +375,7 @@ int main(void)
 		cmocka_unit_test(test_a_confined_process_dies_of_what_it_may_not),
 		cmocka_unit_test(test_memory_is_bounded),
 		RIG(test_records_arrive_whole_and_in_order),
+		RIG(test_a_heartbeat_arrives_with_all_its_fields),
 		RIG(test_the_memory_cannot_shrink),
 		RIG(test_a_mad_writer_is_found_out),
 		cmocka_unit_test(test_counts_and_texts_are_bounded),
