@@ -26,34 +26,6 @@ struct frame_writer {
 	struct byte_buffer scratch;
 };
 
-unsigned int frame_kind_senders(uint8_t kind)
-{
-	enum { AGENT = FRAME_BY_AGENT, COLLECTOR = FRAME_BY_COLLECTOR };
-	static const uint8_t senders[] = {
-		[FRAME_HELLO] = AGENT | COLLECTOR,
-		[FRAME_BATCH] = AGENT | COLLECTOR,
-		[FRAME_HEARTBEAT] = AGENT | COLLECTOR,
-		[FRAME_ECHO_REQUEST] = COLLECTOR,
-		[FRAME_ECHO_REPLY] = AGENT,
-		[FRAME_CLOCK_SAMPLE] = AGENT | COLLECTOR,
-		[FRAME_KERNEL_LOG] = AGENT | COLLECTOR,
-		[FRAME_GUEST_STACK] = AGENT,
-		[FRAME_CONFIG] = COLLECTOR,
-		[FRAME_CONFIG_REPLY] = AGENT,
-		[FRAME_VM_INFO] = COLLECTOR,
-		[FRAME_ECHO_OBSERVATION] = COLLECTOR,
-		[FRAME_STACK] = COLLECTOR,
-		[FRAME_NOTE] = COLLECTOR,
-		[FRAME_RECORDING_END] = COLLECTOR,
-		[FRAME_VM_CLOCK] = COLLECTOR,
-		[FRAME_CPU_QUOTA] = COLLECTOR,
-		[FRAME_EXIT_SUMMARY] = COLLECTOR,
-		[FRAME_TASK_ORIGINS] = COLLECTOR,
-	};
-
-	return kind < sizeof(senders) ? senders[kind] : 0;
-}
-
 struct frame_writer *frame_writer_new(uint64_t session_id)
 {
 	struct frame_writer *w = calloc(1, sizeof(*w));

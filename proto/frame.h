@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "proto/buffer.h"
+#include "proto/frame_kinds.h"
 
 enum {
 	VS_FRAME_VERSION = 1,
@@ -31,33 +32,6 @@ enum {
 };
 
 enum frame_flags { VS_FRAME_ZSTD = 1 };
-
-enum frame_kind {
-	FRAME_HELLO = 1,
-	FRAME_BATCH = 2,
-	FRAME_HEARTBEAT = 3,
-	FRAME_ECHO_REQUEST = 4,
-	FRAME_ECHO_REPLY = 5,
-	FRAME_CLOCK_SAMPLE = 6,
-	FRAME_KERNEL_LOG = 7,
-	FRAME_GUEST_STACK = 8, /* a Stack whose id the guest's TASK_STACK events contain */
-	FRAME_CONFIG = 9,      /* from the host to the agent */
-	FRAME_CONFIG_REPLY = 10,
-	FRAME_VM_INFO = 16,
-	FRAME_ECHO_OBSERVATION = 17,
-	FRAME_STACK = 18,
-	FRAME_NOTE = 19,
-	FRAME_RECORDING_END = 20,
-	FRAME_VM_CLOCK = 21,
-	FRAME_CPU_QUOTA = 22,
-	FRAME_EXIT_SUMMARY = 23,
-	FRAME_TASK_ORIGINS = 24,
-};
-
-/* Bits: the programs that may send a kind. */
-enum frame_sender { FRAME_BY_AGENT = 1, FRAME_BY_COLLECTOR = 2 };
-/* Returns bits of enum frame_sender; 0 if this version does not know the kind. */
-unsigned int frame_kind_senders(uint8_t kind);
 
 struct frame_header {
 	uint8_t version;

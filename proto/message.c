@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Messages that both sides of a channel send. Unpacking uses an arena whose limit depends on the
- * size of the payload, so the memory that a message can use is proportional to its size.
+ * Packs, unpacks and cleans messages by the rows of the catalogue. Both directions go through the
+ * structs that protobuf-c made of wire.proto, which live in an arena. When unpacking, the arena's
+ * limit depends on the size of the payload, so the memory that a message can use is proportional to
+ * its size.
  */
 #include "proto/message.h"
 
 #include <errno.h>
-#include <string.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "proto/message_wire.h"
+#include "proto/arena.h"
 #include "proto/text.h"
 
 enum {
@@ -18,402 +20,467 @@ enum {
 	WIRE_ARENA_PER_BYTE = 128,
 	WIRE_ARENA_BASE_BYTES = 4096,
 	WIRE_ARENA_MAX_BYTES = 4 * 1024 * 1024,
+	PACK_ARENA_MAX_BYTES = 64 * 1024 * 1024, /* our own messages: their counts bound it */
 };
 
-int wire_unpack(struct arena *a, const ProtobufCMessageDescriptor *type, const uint8_t *payload,
-		size_t len, void *message)
+#define ROWS(layout, f)                                                                            \
+	const struct message_field *f = (layout)->fields, *end_ = f + (layout)->n_fields;          \
+	f < end_;                                                                                  \
+	f++
+
+static uint64_t number_load(const void *at, uint32_t bytes, unsigned int flags)
+{
+	uint64_t u64;
+	uint32_t u32;
+	uint8_t u8;
+
+	switch (bytes) {
+	case sizeof(u8):
+		memcpy(&u8, at, sizeof(u8));
+		return flags & FIELD_SIGNED ? (uint64_t)(int8_t)u8 : u8;
+	case sizeof(u32):
+		memcpy(&u32, at, sizeof(u32));
+		return flags & FIELD_SIGNED ? (uint64_t)(int32_t)u32 : u32;
+	default:
+		memcpy(&u64, at, sizeof(u64));
+		return u64;
+	}
+}
+
+static void number_store(void *at, uint32_t bytes, uint64_t value)
+{
+	const uint32_t u32 = (uint32_t)value;
+	const uint8_t u8 = (uint8_t)value;
+
+	if (bytes == sizeof(u8))
+		memcpy(at, &u8, sizeof(u8));
+	else
+		memcpy(at, bytes == sizeof(u32) ? (const void *)&u32 : &value, bytes);
+}
+
+static bool bool_load(const void *at)
+{
+	return number_load(at, sizeof(bool), 0);
+}
+
+static size_t count_load(const void *m, const struct message_field *f)
+{
+	size_t n;
+
+	memcpy(&n, (const char *)m + f->count_at, sizeof(n));
+	return n;
+}
+
+static void count_store(void *m, const struct message_field *f, size_t n)
+{
+	memcpy((char *)m + f->count_at, &n, sizeof(n));
+}
+
+static void *pointer_load(const void *at)
+{
+	void *p;
+
+	memcpy(&p, at, sizeof(p));
+	return p;
+}
+
+static void pointer_store(void *at, const void *p)
+{
+	memcpy(at, &p, sizeof(p));
+}
+
+/* The elements of an array, wherever they are. */
+static void *elements(const void *m, const struct message_field *f)
+{
+	char *at = (char *)m + f->at;
+
+	return f->flags & FIELD_ALLOCATED ? pointer_load(at) : at;
+}
+
+/* ---- struct to wire ---- */
+
+static int to_wire(struct arena *a, const struct message_layout *layout, const void *m, char *w);
+
+static void *arena_get(struct arena *a, size_t bytes)
+{
+	return a->allocator.alloc(a->allocator.allocator_data, bytes);
+}
+
+/* Returns the part as the wire's struct; NULL: *err is set. */
+static void *part_to_wire(struct arena *a, const struct message_layout *part, const void *m,
+			  int *err)
+{
+	char *w = arena_get(a, part->wire->sizeof_message);
+
+	*err = -ENOMEM;
+	if (!w)
+		return NULL;
+	part->wire->message_init((ProtobufCMessage *)w);
+	*err = to_wire(a, part, m, w);
+	return *err ? NULL : w;
+}
+
+static int list_to_wire(struct arena *a, const struct message_field *f, const void *m, char *w)
+{
+	const size_t n = f->form == FIELD_NUMBERED ? f->limit : count_load(m, f);
+	const char *element = elements(m, f);
+	size_t used = 0;
+	void **to;
+	int err = 0;
+
+	if (n > f->limit)
+		return -E2BIG;
+	to = arena_get(a, n * sizeof(*to));
+	if (!to)
+		return -ENOMEM;
+	for (size_t i = 0; i < n && !err; i++, element += f->bytes) {
+		if (f->form == FIELD_TEXTS) {
+			to[used++] = (void *)element;
+			continue;
+		}
+		if (f->form == FIELD_NUMBERED &&
+		    !number_load(element + f->part->fields->at, f->part->fields->bytes, 0))
+			continue;
+		to[used] = part_to_wire(a, f->part, element, &err);
+		if (!err && f->form == FIELD_NUMBERED)
+			number_store((char *)to[used] + f->number_at, sizeof(uint32_t), i);
+		used++;
+	}
+	memcpy(w + f->wire_count_at, &used, sizeof(used));
+	pointer_store(w + f->wire_at, to);
+	return err;
+}
+
+static int pairs_to_wire(struct arena *a, const struct message_field *f, const void *m, char *w)
+{
+	uint64_t *to = arena_get(a, 2 * f->limit * sizeof(*to));
+	size_t used = 0;
+
+	if (!to)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < f->limit; i++) {
+		const uint64_t value = number_load((const char *)elements(m, f) + i * sizeof(value),
+						   sizeof(value), 0);
+
+		if (!value)
+			continue;
+		to[used++] = i;
+		to[used++] = value;
+	}
+	memcpy(w + f->wire_count_at, &used, sizeof(used));
+	pointer_store(w + f->wire_at, to);
+	return 0;
+}
+
+static int field_to_wire(struct arena *a, const struct message_field *f, const void *m, char *w)
+{
+	const char *at = (const char *)m + f->at;
+	int err = 0;
+
+	switch (f->form) {
+	case FIELD_NUMBER:
+		number_store(w + f->wire_at, f->wire_bytes, number_load(at, f->bytes, f->flags));
+		return 0;
+	case FIELD_TEXT:
+		pointer_store(w + f->wire_at, at);
+		return 0;
+	case FIELD_PART:
+		if (!f->if_at || bool_load((const char *)m + f->if_at))
+			pointer_store(w + f->wire_at, part_to_wire(a, f->part, at, &err));
+		return err;
+	case FIELD_NUMBERS:
+		if (count_load(m, f) > f->limit)
+			return -E2BIG;
+		memcpy(w + f->wire_count_at, (const char *)m + f->count_at, sizeof(size_t));
+		pointer_store(w + f->wire_at, elements(m, f));
+		return 0;
+	case FIELD_PAIRS:
+		return pairs_to_wire(a, f, m, w);
+	default:
+		return list_to_wire(a, f, m, w);
+	}
+}
+
+static int to_wire(struct arena *a, const struct message_layout *layout, const void *m, char *w)
+{
+	int err = 0;
+
+	for (ROWS(layout, f)) {
+		err = field_to_wire(a, f, m, w);
+		if (err)
+			break;
+	}
+	return err;
+}
+
+int message_pack(const struct message_layout *layout, const void *m, struct byte_buffer *out)
+{
+	const ProtobufCMessage *w;
+	struct arena a;
+	int err;
+
+	arena_init(&a, PACK_ARENA_MAX_BYTES);
+	w = part_to_wire(&a, layout, m, &err);
+	if (!err)
+		err = byte_buffer_reserve(out, protobuf_c_message_get_packed_size(w));
+	if (!err)
+		out->len += protobuf_c_message_pack(w, out->data + out->len);
+	arena_fini(&a);
+	return err;
+}
+
+/* ---- wire to struct ---- */
+
+static int from_wire(const struct message_layout *layout, const char *w, void *m);
+
+static bool is_within(const struct message_field *f, uint64_t value)
+{
+	if (f->flags & FIELD_SIGNED)
+		return (int64_t)value >= (int64_t)f->least && (int64_t)value <= (int64_t)f->most;
+	return value >= f->least && value <= f->most;
+}
+
+static int number_from_wire(const struct message_field *f, const char *w, char *m)
+{
+	const unsigned int is_signed = f->flags & FIELD_SIGNED;
+	uint64_t value = number_load(w + f->wire_at, f->wire_bytes, is_signed);
+
+	if (f->flags & FIELD_BOOL)
+		value = value != 0;
+	if (f->error && (!f->if_at || bool_load(m + f->if_at)) && !is_within(f, value))
+		return f->error;
+	number_store(m + f->at, f->bytes, value);
+	return 0;
+}
+
+static int part_from_wire(const struct message_field *f, const char *w, char *m)
+{
+	const char *part = pointer_load(w + f->wire_at);
+
+	if (!part) {
+		memset(m + f->at, 0, f->bytes);
+		return f->flags & FIELD_REQUIRED ? -EBADMSG : 0;
+	}
+	if (f->if_at)
+		number_store(m + f->if_at, sizeof(bool), true);
+	return from_wire(f->part, part, m + f->at);
+}
+
+static int list_from_wire(const struct message_field *f, const char *w, char *m)
+{
+	const void *const *from = pointer_load(w + f->wire_at);
+	char *element;
+	size_t n;
+	int err = 0;
+
+	memcpy(&n, w + f->wire_count_at, sizeof(n));
+	if (n > f->limit)
+		return -E2BIG;
+	if (f->flags & FIELD_ALLOCATED && n) {
+		pointer_store(m + f->at, calloc(n, f->bytes));
+		if (!elements(m, f))
+			return -ENOMEM;
+	}
+	count_store(m, f, n);
+	element = elements(m, f);
+	if (f->form == FIELD_NUMBERS && n)
+		memcpy(element, from, n * f->bytes);
+	for (size_t i = 0; i < n && f->form != FIELD_NUMBERS && !err; i++, element += f->bytes) {
+		if (f->form == FIELD_TEXTS)
+			text_copy(element, f->bytes, from[i]);
+		else
+			err = from_wire(f->part, from[i], element);
+	}
+	return err;
+}
+
+static int numbered_from_wire(const struct message_field *f, const char *w, char *m)
+{
+	const struct message_field *first = f->part->fields;
+	const char *const *from = pointer_load(w + f->wire_at);
+	size_t n;
+	int err = 0;
+
+	memset(m + f->at, 0, (size_t)f->limit * f->bytes);
+	memcpy(&n, w + f->wire_count_at, sizeof(n));
+	for (size_t i = 0; i < n && !err; i++) {
+		const uint64_t number = number_load(from[i] + f->number_at, sizeof(uint32_t), 0);
+
+		if (number < f->limit &&
+		    number_load(from[i] + first->wire_at, first->wire_bytes, 0))
+			err = from_wire(f->part, from[i], m + f->at + number * f->bytes);
+	}
+	return err;
+}
+
+static int pairs_from_wire(const struct message_field *f, const char *w, char *m)
+{
+	const uint64_t *from = pointer_load(w + f->wire_at);
+	size_t n;
+
+	memset(m + f->at, 0, (size_t)f->limit * f->bytes);
+	memcpy(&n, w + f->wire_count_at, sizeof(n));
+	if (n % 2)
+		return -EBADMSG;
+	for (size_t i = 0; i < n; i += 2) {
+		if (from[i] >= f->limit)
+			return -EBADMSG;
+		number_store(m + f->at + from[i] * f->bytes, f->bytes, from[i + 1]);
+	}
+	return 0;
+}
+
+static int field_from_wire(const struct message_field *f, const char *w, char *m)
+{
+	switch (f->form) {
+	case FIELD_NUMBER:
+		return number_from_wire(f, w, m);
+	case FIELD_TEXT:
+		text_copy(m + f->at, f->bytes, pointer_load(w + f->wire_at));
+		return 0;
+	case FIELD_PART:
+		return part_from_wire(f, w, m);
+	case FIELD_NUMBERED:
+		return numbered_from_wire(f, w, m);
+	case FIELD_PAIRS:
+		return pairs_from_wire(f, w, m);
+	default:
+		return list_from_wire(f, w, m);
+	}
+}
+
+static bool is_in_order(const struct message_field *f, const char *m)
+{
+	return !f->not_above_at ||
+	       number_load(m + f->at, f->bytes, 0) <= number_load(m + f->not_above_at, f->bytes, 0);
+}
+
+static int from_wire(const struct message_layout *layout, const char *w, void *m)
+{
+	int err = 0;
+
+	for (ROWS(layout, f)) {
+		err = field_from_wire(f, w, m);
+		if (err)
+			return err;
+	}
+	for (ROWS(layout, f)) {
+		if (!is_in_order(f, m))
+			return -EBADMSG;
+	}
+	return layout->valid && !layout->valid(m) ? -EBADMSG : 0;
+}
+
+/* Empties the allocated arrays: nobody has to free them after an error. */
+static void allocated_init(const struct message_layout *layout, void *m, bool release)
+{
+	for (ROWS(layout, f)) {
+		if (!(f->flags & FIELD_ALLOCATED))
+			continue;
+		if (release)
+			free(elements(m, f));
+		pointer_store((char *)m + f->at, NULL);
+		count_store(m, f, 0);
+	}
+}
+
+int message_unpack(const struct message_layout *layout, const uint8_t *payload, size_t len, void *m)
 {
 	size_t limit = WIRE_ARENA_MAX_BYTES;
-	ProtobufCMessage *base;
+	ProtobufCMessage *w;
+	struct arena a;
 	int err;
 
 	if (len < WIRE_ARENA_MAX_BYTES / WIRE_ARENA_PER_BYTE - WIRE_ARENA_BASE_BYTES)
 		limit = WIRE_ARENA_BASE_BYTES + len * WIRE_ARENA_PER_BYTE;
-	arena_init(a, limit);
-	err = arena_unpack(a, type, payload, len, &base);
-	*(ProtobufCMessage **)message = base;
-	return err;
-}
-
-int wire_pack(const ProtobufCMessage *message, struct byte_buffer *out)
-{
-	int err = byte_buffer_reserve(out, protobuf_c_message_get_packed_size(message));
-
+	arena_init(&a, limit);
+	allocated_init(layout, m, false);
+	err = arena_unpack(&a, layout->wire, payload, len, &w);
 	if (!err)
-		out->len += protobuf_c_message_pack(message, out->data + out->len);
-	return err;
-}
-
-int message_hello_pack(const struct message_hello *m, struct byte_buffer *out)
-{
-	WIRE(Hello) w = VCPUSCOPE__WIRE__HELLO__INIT;
-	WIRE(Cpu) *cpus = NULL;
-	int err = -ENOMEM;
-
-	if (m->n_cpus > VS_CPUS_MAX)
-		return -E2BIG;
-	cpus = calloc(m->n_cpus + 1, sizeof(*cpus));
-	w.cpus = calloc(m->n_cpus + 1, sizeof(*w.cpus));
-	if (!cpus || !w.cpus)
-		goto out;
-	w.protocol_min = m->protocol_min;
-	w.protocol_max = m->protocol_max;
-	w.role = m->role;
-	w.clock = m->clock;
-	w.clock_hz = m->clock_hz;
-	w.program_version = (char *)m->program_version;
-	w.kernel_release = (char *)m->kernel_release;
-	w.boot_id = (char *)m->boot_id;
-	w.dmesg_known = m->dmesg.known;
-	w.dmesg_time = m->dmesg.time;
-	w.dmesg_ns = m->dmesg.ns;
-	w.dmesg_err = m->dmesg.err;
-	w.tick_hz = m->tick_hz;
-	w.watchdog_s = m->watchdog_s;
-	w.suspended_ns = m->suspended_ns;
-	w.features = m->features;
-	w.n_cpus = m->n_cpus;
-	for (size_t i = 0; i < m->n_cpus; i++) {
-		vcpuscope__wire__cpu__init(&cpus[i]);
-		cpus[i].cpu = m->cpus[i].cpu;
-		cpus[i].apic_id = m->cpus[i].apic_id;
-		w.cpus[i] = &cpus[i];
-	}
-	err = wire_pack(&w.base, out);
-out:
-	free(w.cpus);
-	free(cpus);
-	return err;
-}
-
-static int hello_check(const WIRE(Hello) * w)
-{
-	if (w->n_cpus > VS_CPUS_MAX)
-		return -E2BIG;
-	for (size_t i = 0; i < w->n_cpus; i++)
-		if (w->cpus[i]->cpu >= VS_CPUS_MAX)
-			return -E2BIG;
-	if (w->role < STREAM_ROLE_HOST || w->role > STREAM_ROLE_GUEST ||
-	    w->clock < STREAM_CLOCK_HOST_TSC || w->clock > STREAM_CLOCK_KVMCLOCK_NS ||
-	    !w->clock_hz || w->protocol_min > w->protocol_max)
-		return -EBADMSG;
-	return 0;
-}
-
-int message_hello_unpack(const uint8_t *payload, size_t len, struct message_hello *m)
-{
-	struct arena a;
-	WIRE(Hello) * w;
-	int err = wire_unpack(&a, &vcpuscope__wire__hello__descriptor, payload, len, &w);
-
-	if (!err)
-		err = hello_check(w);
+		err = from_wire(layout, (const char *)w, m);
 	if (err)
-		goto out;
-	m->protocol_min = w->protocol_min;
-	m->protocol_max = w->protocol_max;
-	m->role = w->role;
-	m->clock = w->clock;
-	m->clock_hz = w->clock_hz;
-	text_copy(m->program_version, sizeof(m->program_version), w->program_version);
-	text_copy(m->kernel_release, sizeof(m->kernel_release), w->kernel_release);
-	text_copy(m->boot_id, sizeof(m->boot_id), w->boot_id);
-	m->dmesg.known = w->dmesg_known;
-	m->dmesg.time = w->dmesg_time;
-	m->dmesg.ns = w->dmesg_ns;
-	m->dmesg.err = w->dmesg_err;
-	m->tick_hz = w->tick_hz;
-	m->watchdog_s = w->watchdog_s;
-	m->suspended_ns = w->suspended_ns;
-	m->features = w->features;
-	m->n_cpus = w->n_cpus;
-	for (size_t i = 0; i < w->n_cpus; i++) {
-		m->cpus[i].cpu = w->cpus[i]->cpu;
-		m->cpus[i].apic_id = w->cpus[i]->apic_id;
-	}
-out:
+		allocated_init(layout, m, true);
 	arena_fini(&a);
 	return err;
 }
 
-static void clock_sample_to_wire(const struct message_clock_sample *m, WIRE(ClockSample) * w)
+/* ---- a struct of foreign memory ---- */
+
+/* A bool of foreign memory may hold any byte; reading it as a bool would be undefined. */
+static void bool_clean(char *at)
 {
-	w->tsc = m->tsc;
-	w->tsc_width = m->tsc_width;
-	w->monotonic_ns = m->monotonic_ns;
-	w->raw_ns = m->raw_ns;
-	w->realtime_ns = m->realtime_ns;
+	number_store(at, sizeof(bool), bool_load(at));
 }
 
-static void clock_sample_from_wire(const WIRE(ClockSample) * w, struct message_clock_sample *m)
+static int array_clean(const struct message_field *f, char *m)
 {
-	m->tsc = w->tsc;
-	m->tsc_width = w->tsc_width;
-	m->monotonic_ns = w->monotonic_ns;
-	m->raw_ns = w->raw_ns;
-	m->realtime_ns = w->realtime_ns;
-}
+	char *element = m + f->at;
+	int err = 0;
 
-int message_clock_sample_pack(const struct message_clock_sample *m, struct byte_buffer *out)
-{
-	WIRE(ClockSample) w = VCPUSCOPE__WIRE__CLOCK_SAMPLE__INIT;
-
-	clock_sample_to_wire(m, &w);
-	return wire_pack(&w.base, out);
-}
-
-int message_clock_sample_unpack(const uint8_t *payload, size_t len, struct message_clock_sample *m)
-{
-	struct arena a;
-	WIRE(ClockSample) * w;
-	int err = wire_unpack(&a, &vcpuscope__wire__clock_sample__descriptor, payload, len, &w);
-
-	if (!err)
-		clock_sample_from_wire(w, m);
-	arena_fini(&a);
+	if (f->flags & FIELD_ALLOCATED || count_load(m, f) > f->limit)
+		return -EPROTO;
+	if (f->form == FIELD_TEXTS) { /* all, as they lie before the array that may be cut */
+		for (size_t i = 0; i < f->limit; i++, element += f->bytes)
+			element[f->bytes - 1] = 0;
+	}
+	if (f->form == FIELD_LIST) {
+		for (size_t i = 0; i < count_load(m, f) && !err; i++, element += f->bytes)
+			err = message_clean(f->part, element);
+	}
 	return err;
 }
 
-void wire_pvclock_fill(WIRE(VmClockPvclock) * w, const struct message_vm_clock_pvclock *m)
+int message_clean(const struct message_layout *layout, void *message)
 {
-	w->tsc_timestamp = m->tsc_timestamp;
-	w->system_time = m->system_time;
-	w->mul = m->mul;
-	w->shift = m->shift;
-	w->flags = m->flags;
-	w->version = m->version;
-}
+	char *m = message;
+	int err = 0;
 
-bool wire_pvclock_read(const WIRE(VmClockPvclock) * w, struct message_vm_clock_pvclock *m)
-{
-	/* Whoever converts by these parameters relies on what is checked here. */
-	if (!w->mul || w->shift < -31 || w->shift > 31 || w->flags > UINT8_MAX)
-		return false;
-	/* Field by field: an assigned literal would bring whatever it has between the fields. */
-	m->known = true;
-	m->shift = (int8_t)w->shift;
-	m->flags = (uint8_t)w->flags;
-	m->mul = w->mul;
-	m->version = w->version;
-	m->tsc_timestamp = w->tsc_timestamp;
-	m->system_time = w->system_time;
-	return true;
-}
-
-static void steal_from_wire(const WIRE(Steal) * w, struct message_steal *m)
-{
-	m->known = true;
-	m->clock = w->clock;
-	m->time = w->time;
-	m->err = w->err;
-	m->unit_ns = w->unit_ns;
-	m->n_cpus = w->n_cpus;
-	for (size_t i = 0; i < w->n_cpus; i++) {
-		m->cpus[i].cpu = w->cpus[i]->cpu;
-		m->cpus[i].steal_ns = w->cpus[i]->steal_ns;
-	}
-}
-
-/* Of a class that we do not know nothing can be said. */
-static void untold_from_wire(const WIRE(Heartbeat) * w, struct message_untold *m)
-{
-	memset(m, 0, EVENT_CLASSES * sizeof(*m));
-	for (size_t i = 0; i < w->n_untold; i++) {
-		const WIRE(Untold) *from = w->untold[i];
-
-		if (from->class_ >= EVENT_CLASSES || !from->count)
-			continue;
-		m[from->class_].count = from->count;
-		m[from->class_].total_ns = from->total_ns;
-		m[from->class_].max_ns = from->max_ns;
-	}
-}
-
-/* 0 or -E2BIG. */
-static int steal_check(const WIRE(Steal) * w)
-{
-	if (w->n_cpus > VS_CPUS_MAX)
-		return -E2BIG;
-	for (size_t i = 0; i < w->n_cpus; i++) {
-		if (w->cpus[i]->cpu >= VS_CPUS_MAX)
-			return -E2BIG;
+	for (ROWS(layout, f)) {
+		switch (f->form) {
+		case FIELD_NUMBER:
+			if (f->flags & FIELD_BOOL)
+				bool_clean(m + f->at);
+			break;
+		case FIELD_TEXT:
+			m[f->at + f->bytes - 1] = 0;
+			break;
+		case FIELD_PART:
+			if (f->if_at)
+				bool_clean(m + f->if_at);
+			err = message_clean(f->part, m + f->at);
+			break;
+		case FIELD_NUMBERED:
+			for (uint32_t i = 0; i < f->limit && !err; i++)
+				err = message_clean(f->part, m + f->at + i * f->bytes);
+			break;
+		case FIELD_PAIRS:
+			break;
+		default:
+			err = array_clean(f, m);
+		}
+		if (err)
+			return err;
 	}
 	return 0;
 }
 
-int message_heartbeat_pack(const struct message_heartbeat *m, struct byte_buffer *out)
+struct message_tail message_tail(const struct message_layout *layout)
 {
-	WIRE(Heartbeat) w = VCPUSCOPE__WIRE__HEARTBEAT__INIT;
-	WIRE(ClockSample) sample = VCPUSCOPE__WIRE__CLOCK_SAMPLE__INIT;
-	WIRE(VmClockPvclock) pvclock = VCPUSCOPE__WIRE__VM_CLOCK_PVCLOCK__INIT;
-	WIRE(Steal) steal = VCPUSCOPE__WIRE__STEAL__INIT;
-	WIRE(CpuSteal) cpus[VS_CPUS_MAX], *list[VS_CPUS_MAX];
-	WIRE(Untold) untold[EVENT_CLASSES], *untold_list[EVENT_CLASSES];
+	const struct message_field *last = NULL;
+	struct message_tail tail = {.at = layout->bytes};
 
-	if (m->steal.n_cpus > VS_CPUS_MAX)
-		return -E2BIG;
-	clock_sample_to_wire(&m->sample, &sample);
-	w.time = m->time;
-	w.cpu_time_ns = m->cpu_time_ns;
-	w.rss_bytes = m->rss_bytes;
-	w.emitted = m->emitted;
-	w.delivered = m->delivered;
-	w.dropped_kernel = m->dropped_kernel;
-	w.dropped_user = m->dropped_user;
-	w.missed = m->missed;
-	w.watchdog = m->watchdog;
-	w.untold = untold_list;
-	for (uint32_t i = 0; i < EVENT_CLASSES; i++) {
-		if (!m->untold[i].count)
-			continue;
-		vcpuscope__wire__untold__init(&untold[i]);
-		untold[i].class_ = i;
-		untold[i].count = m->untold[i].count;
-		untold[i].total_ns = m->untold[i].total_ns;
-		untold[i].max_ns = m->untold[i].max_ns;
-		untold_list[w.n_untold++] = &untold[i];
+	for (ROWS(layout, f)) {
+		if (!last || f->at > last->at)
+			last = f;
 	}
-	w.sample = &sample;
-	w.dmesg_known = m->dmesg.known;
-	w.dmesg_time = m->dmesg.time;
-	w.dmesg_ns = m->dmesg.ns;
-	w.dmesg_err = m->dmesg.err;
-	wire_pvclock_fill(&pvclock, &m->pvclock);
-	w.pvclock = m->pvclock.known ? &pvclock : NULL;
-	for (size_t i = 0; i < m->steal.n_cpus; i++) {
-		vcpuscope__wire__cpu_steal__init(&cpus[i]);
-		cpus[i].cpu = m->steal.cpus[i].cpu;
-		cpus[i].steal_ns = m->steal.cpus[i].steal_ns;
-		list[i] = &cpus[i];
+	if (!last || last->flags & FIELD_ALLOCATED)
+		return tail;
+	if (last->form == FIELD_PART && message_tail(last->part).bytes) {
+		tail = message_tail(last->part);
+		tail.at += last->at;
+		tail.count_at += last->at;
 	}
-	steal.clock = m->steal.clock;
-	steal.time = m->steal.time;
-	steal.err = m->steal.err;
-	steal.unit_ns = m->steal.unit_ns;
-	steal.n_cpus = m->steal.n_cpus;
-	steal.cpus = list;
-	w.steal = m->steal.known ? &steal : NULL;
-	return wire_pack(&w.base, out);
-}
-
-int message_heartbeat_unpack(const uint8_t *payload, size_t len, struct message_heartbeat *m)
-{
-	static const WIRE(ClockSample) no_sample = VCPUSCOPE__WIRE__CLOCK_SAMPLE__INIT;
-	struct arena a;
-	WIRE(Heartbeat) * w;
-	int err = wire_unpack(&a, &vcpuscope__wire__heartbeat__descriptor, payload, len, &w);
-
-	memset(&m->pvclock, 0, sizeof(m->pvclock));
-	memset(&m->steal, 0, sizeof(m->steal));
-	if (!err && w->steal)
-		err = steal_check(w->steal);
-	if (!err && w->pvclock && !wire_pvclock_read(w->pvclock, &m->pvclock))
-		err = -EBADMSG;
-	if (err)
-		goto out;
-	m->time = w->time;
-	m->cpu_time_ns = w->cpu_time_ns;
-	m->rss_bytes = w->rss_bytes;
-	m->emitted = w->emitted;
-	m->delivered = w->delivered;
-	m->dropped_kernel = w->dropped_kernel;
-	m->dropped_user = w->dropped_user;
-	m->missed = w->missed;
-	m->watchdog = w->watchdog;
-	untold_from_wire(w, m->untold);
-	clock_sample_from_wire(w->sample ? w->sample : &no_sample, &m->sample);
-	m->dmesg.known = w->dmesg_known;
-	m->dmesg.time = w->dmesg_time;
-	m->dmesg.ns = w->dmesg_ns;
-	m->dmesg.err = w->dmesg_err;
-	if (w->steal)
-		steal_from_wire(w->steal, &m->steal);
-out:
-	arena_fini(&a);
-	return err;
-}
-
-int message_echo_request_pack(const struct message_echo_request *m, struct byte_buffer *out)
-{
-	WIRE(EchoRequest) w = VCPUSCOPE__WIRE__ECHO_REQUEST__INIT;
-
-	w.id = m->id;
-	return wire_pack(&w.base, out);
-}
-
-int message_echo_request_unpack(const uint8_t *payload, size_t len, struct message_echo_request *m)
-{
-	struct arena a;
-	WIRE(EchoRequest) * w;
-	int err = wire_unpack(&a, &vcpuscope__wire__echo_request__descriptor, payload, len, &w);
-
-	if (!err)
-		m->id = w->id;
-	arena_fini(&a);
-	return err;
-}
-
-int message_echo_reply_pack(const struct message_echo_reply *m, struct byte_buffer *out)
-{
-	WIRE(EchoReply) w = VCPUSCOPE__WIRE__ECHO_REPLY__INIT;
-
-	w.id = m->id;
-	w.received = m->received;
-	w.sent = m->sent;
-	return wire_pack(&w.base, out);
-}
-
-int message_echo_reply_unpack(const uint8_t *payload, size_t len, struct message_echo_reply *m)
-{
-	struct arena a;
-	WIRE(EchoReply) * w;
-	int err = wire_unpack(&a, &vcpuscope__wire__echo_reply__descriptor, payload, len, &w);
-
-	if (!err) {
-		m->id = w->id;
-		m->received = w->received;
-		m->sent = w->sent;
-	}
-	arena_fini(&a);
-	return err;
-}
-
-int message_kernel_log_pack(const struct message_kernel_log *m, struct byte_buffer *out)
-{
-	WIRE(KernelLog) w = VCPUSCOPE__WIRE__KERNEL_LOG__INIT;
-	WIRE(KernelLogLine) lines[VS_LOG_LINES_MAX], *list[VS_LOG_LINES_MAX];
-
-	if (m->n_lines > VS_LOG_LINES_MAX)
-		return -E2BIG;
-	for (size_t i = 0; i < m->n_lines; i++) {
-		vcpuscope__wire__kernel_log_line__init(&lines[i]);
-		lines[i].dmesg_us = m->lines[i].dmesg_us;
-		lines[i].level = m->lines[i].level;
-		lines[i].text = (char *)m->lines[i].text;
-		list[i] = &lines[i];
-	}
-	w.n_lines = m->n_lines;
-	w.lines = list;
-	return wire_pack(&w.base, out);
-}
-
-int message_kernel_log_unpack(const uint8_t *payload, size_t len, struct message_kernel_log *m)
-{
-	struct arena a;
-	WIRE(KernelLog) * w;
-	int err = wire_unpack(&a, &vcpuscope__wire__kernel_log__descriptor, payload, len, &w);
-
-	if (!err && w->n_lines > VS_LOG_LINES_MAX)
-		err = -E2BIG;
-	if (err)
-		goto out;
-	m->n_lines = w->n_lines;
-	for (size_t i = 0; i < w->n_lines; i++) {
-		m->lines[i].dmesg_us = w->lines[i]->dmesg_us;
-		m->lines[i].level = w->lines[i]->level;
-		text_copy(m->lines[i].text, sizeof(m->lines[i].text), w->lines[i]->text);
-	}
-out:
-	arena_fini(&a);
-	return err;
+	if (last->form == FIELD_LIST)
+		tail = (struct message_tail){last->at, last->bytes, last->limit, last->count_at};
+	return tail;
 }

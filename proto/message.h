@@ -2,14 +2,15 @@
 /*
  * Typed structs of bounded size for all messages of wire.proto except Batch (codec.h). Packing
  * writes the payload of a frame. Unpacking checks counts, CPU numbers and enums and copies into
- * the caller's struct, so the callers handle no length and no pointer from a peer.
+ * the caller's struct, so the callers handle no length and no pointer from a peer. The bounds are
+ * in the catalogue (message_fields.h); docs/hacking/message.md says how to add a message.
  *
  * Unpacked texts are NUL-terminated, valid UTF-8 (invalid bytes become U+FFFD) and cut between
  * characters at the size of their field. They may contain control characters: escape them for
  * display.
  *
- * All *_pack functions append to `out` and return 0, -E2BIG (a count exceeds its array) or
- * -ENOMEM. Texts must be NUL-terminated. All *_unpack functions return 0, -EBADMSG (not this
+ * Packing appends to `out` and returns 0, -E2BIG (a count exceeds its array) or
+ * -ENOMEM. Texts must be NUL-terminated. Unpacking returns 0, -EBADMSG (not this
  * message, or an invalid value), -E2BIG (a limit of this header exceeded) or -ENOMEM. After an
  * error the content of the struct is undefined and needs no cleanup. No function keeps a reference
  * to `payload`.
@@ -24,6 +25,7 @@
 #include "proto/buffer.h"
 #include "proto/exit_bucket.h"
 #include "proto/message_config.h"
+#include "proto/message_fields.h"
 
 enum {
 	VS_PROTOCOL_MIN = 1,
@@ -325,42 +327,39 @@ struct message_recording_end {
 	uint64_t *checkpoints; /* unpack: allocated, caller frees; pack: borrowed */
 };
 
-int message_hello_pack(const struct message_hello *m, struct byte_buffer *out);
-int message_hello_unpack(const uint8_t *payload, size_t len, struct message_hello *m);
-int message_heartbeat_pack(const struct message_heartbeat *m, struct byte_buffer *out);
-int message_heartbeat_unpack(const uint8_t *payload, size_t len, struct message_heartbeat *m);
-int message_echo_request_pack(const struct message_echo_request *m, struct byte_buffer *out);
-int message_echo_request_unpack(const uint8_t *payload, size_t len, struct message_echo_request *m);
-int message_echo_reply_pack(const struct message_echo_reply *m, struct byte_buffer *out);
-int message_echo_reply_unpack(const uint8_t *payload, size_t len, struct message_echo_reply *m);
-int message_clock_sample_pack(const struct message_clock_sample *m, struct byte_buffer *out);
-int message_clock_sample_unpack(const uint8_t *payload, size_t len, struct message_clock_sample *m);
-int message_kernel_log_pack(const struct message_kernel_log *m, struct byte_buffer *out);
-int message_kernel_log_unpack(const uint8_t *payload, size_t len, struct message_kernel_log *m);
-int message_config_pack(const struct message_config *m, struct byte_buffer *out);
-int message_config_unpack(const uint8_t *payload, size_t len, struct message_config *m);
-int message_config_reply_pack(const struct message_config_reply *m, struct byte_buffer *out);
-int message_config_reply_unpack(const uint8_t *payload, size_t len, struct message_config_reply *m);
-int message_vm_info_pack(const struct message_vm_info *m, struct byte_buffer *out);
-int message_vm_info_unpack(const uint8_t *payload, size_t len, struct message_vm_info *m);
-int message_echo_observation_pack(const struct message_echo_observation *m,
-				  struct byte_buffer *out);
-int message_echo_observation_unpack(const uint8_t *payload, size_t len,
-				    struct message_echo_observation *m);
-int message_stack_pack(const struct message_stack *m, struct byte_buffer *out);
-int message_stack_unpack(const uint8_t *payload, size_t len, struct message_stack *m);
-int message_note_pack(const struct message_note *m, struct byte_buffer *out);
-int message_note_unpack(const uint8_t *payload, size_t len, struct message_note *m);
-int message_vm_clock_pack(const struct message_vm_clock *m, struct byte_buffer *out);
-int message_vm_clock_unpack(const uint8_t *payload, size_t len, struct message_vm_clock *m);
-int message_cpu_quota_pack(const struct message_cpu_quota *m, struct byte_buffer *out);
-int message_cpu_quota_unpack(const uint8_t *payload, size_t len, struct message_cpu_quota *m);
-int message_task_origins_pack(const struct message_task_origins *m, struct byte_buffer *out);
-int message_task_origins_unpack(const uint8_t *payload, size_t len, struct message_task_origins *m);
-int message_exit_summary_pack(const struct message_exit_summary *m, struct byte_buffer *out);
-int message_exit_summary_unpack(const uint8_t *payload, size_t len, struct message_exit_summary *m);
-int message_recording_end_pack(const struct message_recording_end *m, struct byte_buffer *out);
-int message_recording_end_unpack(const uint8_t *payload, size_t len,
-				 struct message_recording_end *m);
+/* Appends the message to `out`. */
+int message_pack(const struct message_layout *layout, const void *m, struct byte_buffer *out);
+/* Fills the struct of this layout. */
+int message_unpack(const struct message_layout *layout, const uint8_t *payload, size_t len,
+		   void *m);
+
+/* message_<message>_pack() and message_<message>_unpack() are the same for one struct. */
+#define X(message)                                                                                 \
+	static inline int message_##message##_pack(const struct message_##message *m,              \
+						   struct byte_buffer *out)                        \
+	{                                                                                          \
+		return message_pack(&message_##message##_layout, m, out);                          \
+	}                                                                                          \
+	static inline int message_##message##_unpack(const uint8_t *payload, size_t len,           \
+						     struct message_##message *m)                  \
+	{                                                                                          \
+		return message_unpack(&message_##message##_layout, payload, len, m);               \
+	}
+VS_MESSAGES(X)
+#undef X
+
+/* Makes a struct safe that another process wrote: counts are within their arrays, texts end with
+ * NUL, booleans are 0 or 1. Other values are not checked: pack and unpack the struct for that.
+ * Returns 0, or -EPROTO (a count exceeds its array; a struct with pointers). */
+int message_clean(const struct message_layout *layout, void *m);
+
+/* The array at the end of a struct, of which the first members are used. */
+struct message_tail {
+	size_t at, bytes; /* offset in the struct; size of a member. bytes 0: there is no such
+			   * array, and `at` is the size of the struct */
+	size_t limit;     /* members */
+	size_t count_at;  /* offset of a size_t: the number of used members */
+};
+struct message_tail message_tail(const struct message_layout *layout);
 
 #endif

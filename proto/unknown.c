@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "proto/frame.h"
-#include "wire.pb-c.h"
+#include "proto/frame_kinds.h"
+#include "proto/message_fields.h"
 
 enum {
 	WIRE_VARINT = 0,
@@ -24,17 +24,6 @@ struct sink {
 	uint8_t *out;
 	size_t used, limit;
 	bool full;
-};
-
-static const ProtobufCMessageDescriptor *const kinds[] = {
-	[FRAME_HELLO] = &vcpuscope__wire__hello__descriptor,
-	[FRAME_BATCH] = &vcpuscope__wire__batch__descriptor,
-	[FRAME_HEARTBEAT] = &vcpuscope__wire__heartbeat__descriptor,
-	[FRAME_ECHO_REPLY] = &vcpuscope__wire__echo_reply__descriptor,
-	[FRAME_CLOCK_SAMPLE] = &vcpuscope__wire__clock_sample__descriptor,
-	[FRAME_KERNEL_LOG] = &vcpuscope__wire__kernel_log__descriptor,
-	[FRAME_GUEST_STACK] = &vcpuscope__wire__stack__descriptor,
-	[FRAME_CONFIG_REPLY] = &vcpuscope__wire__config_reply__descriptor,
 };
 
 static bool varint_read(struct cursor *c, uint64_t *out)
@@ -105,12 +94,13 @@ static int message_walk(const ProtobufCMessageDescriptor *type, struct cursor c,
 long unknown_extract(uint8_t kind, const uint8_t *payload, size_t len, uint8_t *out,
 		     size_t out_bytes)
 {
+	const struct frame_kind_row *row = frame_kind_row(kind);
 	struct sink s = {.out = out, .limit = out_bytes};
 	int err;
 
-	if (kind >= sizeof(kinds) / sizeof(kinds[0]) || !kinds[kind] || !len)
+	if (!(row->senders & FRAME_BY_AGENT) || !len)
 		return 0;
-	err = message_walk(kinds[kind], (struct cursor){payload, payload + len}, &s);
+	err = message_walk(row->message->wire, (struct cursor){payload, payload + len}, &s);
 	if (!err && s.full)
 		err = -E2BIG;
 	return err ? err : (long)s.used;
