@@ -102,18 +102,9 @@ void flight_ring_free(struct flight_ring *r)
 
 /* ---- what outlives its time ---- */
 
-enum keeping { KEEP_NOT, KEEP_NEWEST, KEEP_ALL };
-
-static enum keeping keeping_of(const struct held_frame *f)
+static enum frame_keeping keeping_of(const struct held_frame *f)
 {
-	static const enum keeping of_kind[] = {
-		[FRAME_HELLO] = KEEP_NEWEST,     [FRAME_VM_INFO] = KEEP_NEWEST,
-		[FRAME_CPU_QUOTA] = KEEP_NEWEST, [FRAME_VM_CLOCK] = KEEP_ALL,
-		[FRAME_STACK] = KEEP_ALL,        [FRAME_GUEST_STACK] = KEEP_ALL,
-		[FRAME_TASK_ORIGINS] = KEEP_ALL,
-	};
-
-	return f->kind < sizeof(of_kind) / sizeof(of_kind[0]) ? of_kind[f->kind] : KEEP_NOT;
+	return frame_kind_row(f->kind)->keeping;
 }
 
 static void kept_replace(struct flight_ring *r, const struct held_frame *by)
@@ -133,13 +124,13 @@ static void kept_replace(struct flight_ring *r, const struct held_frame *by)
 static void recent_retire(struct flight_ring *r)
 {
 	struct held_frame *f = list_take(&r->recent, &r->recent.first, NULL);
-	const enum keeping keeping = keeping_of(f);
+	const enum frame_keeping keeping = keeping_of(f);
 
-	if (keeping == KEEP_NOT) {
+	if (keeping == FRAME_DROP) {
 		free(f);
 		return;
 	}
-	if (keeping == KEEP_NEWEST)
+	if (keeping == FRAME_KEEP_NEWEST)
 		kept_replace(r, f);
 	list_append(&r->kept, f);
 }
@@ -150,7 +141,7 @@ static void kept_bound(struct flight_ring *r)
 	struct held_frame *before = NULL, **at = &r->kept.first;
 
 	while (*at && r->kept.bytes > r->max_bytes / KEPT_SHARE) {
-		if (keeping_of(*at) == KEEP_ALL) {
+		if (keeping_of(*at) == FRAME_KEEP_ALL) {
 			free(list_take(&r->kept, at, before));
 			continue;
 		}
@@ -387,7 +378,7 @@ static const struct held_frame *before_next(const struct writing *w, const struc
 		f = r->kept.first ? r->kept.first : r->recent.first;
 	else
 		f = f == r->kept.last ? r->recent.first : f->next;
-	while (f && f != w->begin && keeping_of(f) == KEEP_NOT)
+	while (f && f != w->begin && keeping_of(f) == FRAME_DROP)
 		f = f->next;
 	return f == w->begin ? NULL : f;
 }
@@ -397,7 +388,7 @@ static bool is_outdated(const struct writing *w, const struct held_frame *f)
 {
 	const struct held_frame *later = f;
 
-	if (keeping_of(f) != KEEP_NEWEST)
+	if (keeping_of(f) != FRAME_KEEP_NEWEST)
 		return false;
 	while ((later = before_next(w, later))) {
 		if (later->source == f->source && later->kind == f->kind)

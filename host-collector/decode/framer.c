@@ -40,46 +40,6 @@ void framer_free(struct framer *f)
 	free(f);
 }
 
-/* Packed and unpacked again: unpacking knows which values have a meaning. */
-#define PACK(name, f, r)                                                                           \
-	(message_##name##_pack(&(r)->name, &(f)->payload) ||                                       \
-	 message_##name##_unpack((f)->payload.data, (f)->payload.len, &(r)->name))
-
-static int pack_hello(struct framer *f, struct guest_record *r)
-{
-	return PACK(hello, f, r) || r->hello.role != STREAM_ROLE_GUEST;
-}
-
-static int pack_heartbeat(struct framer *f, struct guest_record *r)
-{
-	return PACK(heartbeat, f, r);
-}
-
-static int pack_echo_reply(struct framer *f, struct guest_record *r)
-{
-	return PACK(echo_reply, f, r);
-}
-
-static int pack_clock_sample(struct framer *f, struct guest_record *r)
-{
-	return PACK(clock_sample, f, r);
-}
-
-static int pack_kernel_log(struct framer *f, struct guest_record *r)
-{
-	return PACK(kernel_log, f, r);
-}
-
-static int pack_stack(struct framer *f, struct guest_record *r)
-{
-	return PACK(stack, f, r);
-}
-
-static int pack_config_reply(struct framer *f, struct guest_record *r)
-{
-	return PACK(config_reply, f, r);
-}
-
 static int pack_batch(struct framer *f, struct guest_record *r)
 {
 	const struct batch batch = {
@@ -98,19 +58,15 @@ static int pack_batch(struct framer *f, struct guest_record *r)
 	return batch_encode(f->encoder, &batch, &f->payload);
 }
 
-static const struct {
-	enum frame_kind kind;
-	int (*pack)(struct framer *f, struct guest_record *r);
-} packers[] = {
-	[RECORD_HELLO] = {FRAME_HELLO, pack_hello},
-	[RECORD_BATCH] = {FRAME_BATCH, pack_batch},
-	[RECORD_HEARTBEAT] = {FRAME_HEARTBEAT, pack_heartbeat},
-	[RECORD_ECHO_REPLY] = {FRAME_ECHO_REPLY, pack_echo_reply},
-	[RECORD_CLOCK_SAMPLE] = {FRAME_CLOCK_SAMPLE, pack_clock_sample},
-	[RECORD_KERNEL_LOG] = {FRAME_KERNEL_LOG, pack_kernel_log},
-	[RECORD_STACK] = {FRAME_GUEST_STACK, pack_stack},
-	[RECORD_CONFIG_REPLY] = {FRAME_CONFIG_REPLY, pack_config_reply},
-};
+static int message_repack(struct framer *f, struct guest_record *r, uint8_t kind)
+{
+	const struct message_layout *message = frame_kind_row(kind)->message;
+
+	/* Unpacked again: unpacking knows which values have a meaning. */
+	return message_pack(message, record_message(r), &f->payload) ||
+	       message_unpack(message, f->payload.data, f->payload.len, record_message(r)) ||
+	       (kind == FRAME_HELLO && r->hello.role != STREAM_ROLE_GUEST);
+}
 
 void framer_unknown(struct framer *f, const struct guest_record *r)
 {
@@ -120,13 +76,12 @@ void framer_unknown(struct framer *f, const struct guest_record *r)
 }
 
 /* Behind the known fields, where a reader of protobuf takes them as well as anywhere. */
-static int unknown_append(struct framer *f, const struct guest_record *r, enum frame_kind kind)
+static int unknown_append(struct framer *f, const struct guest_record *r, uint8_t kind)
 {
 	const struct record_unknown *u = &f->unknown;
 
 	if (!u->n || f->unknown_of.session_id != r->head.session_id ||
-	    f->unknown_of.frame_seq != r->head.frame_seq ||
-	    !unknown_check((uint8_t)kind, u->bytes, u->n))
+	    f->unknown_of.frame_seq != r->head.frame_seq || !unknown_check(kind, u->bytes, u->n))
 		return 0;
 	return byte_buffer_append(&f->payload, u->bytes, u->n);
 }
@@ -143,16 +98,16 @@ static int unknown_frame(struct framer *f, const struct guest_record *r)
 
 static int known_frame(struct framer *f, struct guest_record *r)
 {
+	const uint8_t kind = (uint8_t)r->head.kind;
 	int err;
 
-	if (r->head.kind >= sizeof(packers) / sizeof(packers[0]) || !packers[r->head.kind].pack ||
-	    packers[r->head.kind].pack(f, r))
+	if (r->head.kind > UINT8_MAX || !(frame_kind_senders(kind) & FRAME_BY_AGENT))
 		return -EINVAL;
-	err = unknown_append(f, r, packers[r->head.kind].kind);
+	if (kind == FRAME_BATCH ? pack_batch(f, r) : message_repack(f, r, kind))
+		return -EINVAL;
+	err = unknown_append(f, r, kind);
 	f->unknown.n = 0;
-	return err ? err
-		   : frame_write(f->writer, packers[r->head.kind].kind, f->payload.data,
-				 f->payload.len, &f->frame);
+	return err ? err : frame_write(f->writer, kind, f->payload.data, f->payload.len, &f->frame);
 }
 
 int framer_frame(struct framer *f, struct guest_record *r, struct frame_view *out)

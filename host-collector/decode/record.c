@@ -4,69 +4,82 @@
 #include <errno.h>
 #include <string.h>
 
-/* A struct that may end in an array of which only the beginning travels. */
-struct record_shape {
-	size_t fixed;  /* bytes before the array, or all */
-	size_t member; /* of the array; 0: there is none */
-	size_t limit;  /* members at most */
-};
-
+/* An own kind of the decoder: a struct without an array. */
 #define WHOLE(field)                                                                               \
+	(struct message_tail)                                                                      \
 	{                                                                                          \
-		offsetof(struct guest_record, field) + sizeof(((struct guest_record *)0)->field),  \
-			0, 0                                                                       \
+		.at = offsetof(struct guest_record, field) +                                       \
+		      sizeof(((struct guest_record *)0)->field)                                    \
 	}
-#define ENDS_IN(array)                                                                             \
+/* One that ends in an array. */
+#define ENDS_IN(array, count)                                                                      \
+	(struct message_tail)                                                                      \
 	{                                                                                          \
-		offsetof(struct guest_record, array),                                              \
-			sizeof(((struct guest_record *)0)->array[0]),                              \
-			sizeof(((struct guest_record *)0)->array) /                                \
-				sizeof(((struct guest_record *)0)->array[0])                       \
+		.at = offsetof(struct guest_record, array),                                        \
+		.bytes = sizeof(((struct guest_record *)0)->array[0]),                             \
+		.limit = sizeof(((struct guest_record *)0)->array) /                               \
+			 sizeof(((struct guest_record *)0)->array[0]),                             \
+		.count_at = offsetof(struct guest_record, count)                                   \
 	}
 
-static const struct record_shape shapes[] = {
-	[RECORD_HELLO] = ENDS_IN(hello.cpus),
-	[RECORD_BATCH] = ENDS_IN(batch.events),
-	[RECORD_HEARTBEAT] = ENDS_IN(heartbeat.steal.cpus),
-	[RECORD_ECHO_REPLY] = WHOLE(echo_reply),
-	[RECORD_CLOCK_SAMPLE] = WHOLE(clock_sample),
-	[RECORD_KERNEL_LOG] = ENDS_IN(kernel_log.lines),
-	[RECORD_STACK] = ENDS_IN(stack.frames),
-	[RECORD_OBSERVATION] = WHOLE(observation),
-	[RECORD_NOTE] = WHOLE(note),
-	[RECORD_STATS] = WHOLE(stats),
-	[RECORD_DOWN] = WHOLE(down),
-	[RECORD_CONFIG_REPLY] = WHOLE(config_reply),
-	[RECORD_UNKNOWN] = ENDS_IN(unknown.bytes),
-	[RECORD_UNKNOWN_FRAME] = WHOLE(unknown_frame),
-};
-enum { N_SHAPES = sizeof(shapes) / sizeof(shapes[0]) };
-
-static size_t record_members(const struct guest_record *r)
+/* The message of a kind; NULL: the kind is none that a decoder sends, or not a message's struct. */
+static const struct message_layout *message_of(uint16_t kind)
 {
-	switch (r->head.kind) {
-	case RECORD_HELLO:
-		return r->hello.n_cpus;
-	case RECORD_BATCH:
-		return r->batch.n_events;
-	case RECORD_HEARTBEAT:
-		return r->heartbeat.steal.n_cpus;
-	case RECORD_KERNEL_LOG:
-		return r->kernel_log.n_lines;
-	case RECORD_STACK:
-		return r->stack.n_frames;
+	const struct frame_kind_row *row = frame_kind_row(kind > UINT8_MAX ? 0 : (uint8_t)kind);
+
+	if (!(row->senders & FRAME_BY_AGENT) && kind != RECORD_OBSERVATION && kind != RECORD_NOTE)
+		return NULL;
+	return row->message->bytes ? row->message : NULL;
+}
+
+/* Sets *out to the array at the end of a record, or to the size of one without (bytes 0). Returns
+ * false for an invalid kind. */
+static bool record_tail(uint16_t kind, struct message_tail *out)
+{
+	const struct message_layout *message = message_of(kind);
+
+	switch (kind) {
+	case FRAME_BATCH:
+		*out = ENDS_IN(batch.events, batch.n_events);
+		return true;
+	case RECORD_STATS:
+		*out = WHOLE(stats);
+		return true;
+	case RECORD_DOWN:
+		*out = WHOLE(down);
+		return true;
 	case RECORD_UNKNOWN:
-		return r->unknown.n;
+		*out = ENDS_IN(unknown.bytes, unknown.n);
+		return true;
+	case RECORD_UNKNOWN_FRAME:
+		*out = WHOLE(unknown_frame);
+		return true;
 	default:
-		return 0;
+		if (!message)
+			return false;
+		*out = message_tail(message);
+		out->at += offsetof(struct guest_record, hello);
+		out->count_at += offsetof(struct guest_record, hello);
+		return true;
 	}
+}
+
+static size_t members_of(const struct guest_record *r, const struct message_tail *tail)
+{
+	size_t n = 0;
+
+	if (tail->bytes)
+		memcpy(&n, (const char *)r + tail->count_at, sizeof(n));
+	return n;
 }
 
 size_t record_bytes(const struct guest_record *r)
 {
-	const struct record_shape *shape = &shapes[r->head.kind];
+	struct message_tail tail;
 
-	return shape->fixed + shape->member * record_members(r);
+	if (!record_tail(r->head.kind, &tail))
+		return sizeof(r->head);
+	return tail.at + tail.bytes * members_of(r, &tail);
 }
 
 /* A bool of foreign memory may hold any byte; reading it as a bool would be undefined. */
@@ -78,71 +91,23 @@ static void bool_clean(bool *b)
 	*b = byte != 0;
 }
 
-#define TEXT_END(text) ((text)[sizeof(text) - 1] = 0)
-
-static void record_clean(struct guest_record *r)
-{
-	switch (r->head.kind) {
-	case RECORD_HELLO:
-		TEXT_END(r->hello.program_version);
-		TEXT_END(r->hello.kernel_release);
-		TEXT_END(r->hello.boot_id);
-		bool_clean(&r->hello.dmesg.known);
-		break;
-	case RECORD_HEARTBEAT:
-		bool_clean(&r->heartbeat.dmesg.known);
-		bool_clean(&r->heartbeat.pvclock.known);
-		bool_clean(&r->heartbeat.steal.known);
-		bool_clean(&r->heartbeat.steal.clock);
-		break;
-	case RECORD_KERNEL_LOG:
-		for (size_t i = 0; i < r->kernel_log.n_lines; i++)
-			TEXT_END(r->kernel_log.lines[i].text);
-		break;
-	case RECORD_STACK:
-		for (size_t i = 0; i < r->stack.n_frames; i++) {
-			TEXT_END(r->stack.frames[i].symbol);
-			TEXT_END(r->stack.frames[i].module);
-			bool_clean(&r->stack.frames[i].kernel);
-		}
-		break;
-	case RECORD_CONFIG_REPLY:
-		for (size_t i = 0; i < VS_CONFIG_TASKS_MAX; i++)
-			TEXT_END(r->config_reply.in_force.tasks[i]);
-		for (size_t i = 0; i < VS_CONFIG_LIMITS_MAX; i++)
-			TEXT_END(r->config_reply.limits[i].text);
-		break;
-	case RECORD_NOTE:
-		TEXT_END(r->note.text);
-		break;
-	case RECORD_STATS:
-		bool_clean(&r->stats.session.hello_known);
-		bool_clean(&r->stats.session.refusing);
-		break;
-	default:
-		break;
-	}
-}
-
 int record_check(struct guest_record *r, size_t bytes)
 {
-	const struct record_shape *shape;
+	const struct message_layout *message;
+	struct message_tail tail;
 	size_t members;
 
-	if (bytes < sizeof(r->head) || !r->head.kind || r->head.kind >= N_SHAPES)
+	if (bytes < sizeof(r->head) || !record_tail(r->head.kind, &tail) || bytes < tail.at)
 		return -EPROTO;
-	shape = &shapes[r->head.kind];
-	if (bytes < shape->fixed)
+	members = members_of(r, &tail);
+	if (members > tail.limit || bytes != tail.at + members * tail.bytes)
 		return -EPROTO;
-	members = record_members(r);
-	if (members > shape->limit || bytes != shape->fixed + members * shape->member)
+	if (r->head.kind == FRAME_BATCH && r->batch.cpu >= VS_CPUS_MAX)
 		return -EPROTO;
-	if (r->head.kind == RECORD_BATCH && r->batch.cpu >= VS_CPUS_MAX)
-		return -EPROTO;
-	if (r->head.kind == RECORD_CONFIG_REPLY &&
-	    (r->config_reply.n_limits > VS_CONFIG_LIMITS_MAX ||
-	     r->config_reply.in_force.n_tasks > VS_CONFIG_TASKS_MAX))
-		return -EPROTO;
-	record_clean(r);
-	return 0;
+	if (r->head.kind == RECORD_STATS) {
+		bool_clean(&r->stats.session.hello_known);
+		bool_clean(&r->stats.session.refusing);
+	}
+	message = message_of(r->head.kind);
+	return message ? message_clean(message, record_message(r)) : 0;
 }

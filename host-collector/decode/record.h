@@ -5,7 +5,7 @@
  * A compromised decoder may write anything into a record. Therefore the collector works on a copy
  * that passed record_check(): counts are within their arrays, texts end with NUL, booleans are 0 or
  * 1. The values themselves are not trusted, but cannot break memory safety: framer.h encodes them
- * into a new frame.
+ * into a new frame. The catalogue of messages (proto/message_fields.h) says what to clean.
  */
 #ifndef DECODE_RECORD_H
 #define DECODE_RECORD_H
@@ -15,24 +15,17 @@
 
 #include "host-collector/decode/guest_session.h"
 #include "proto/codec.h"
+#include "proto/frame_kinds.h"
 #include "proto/message.h"
 #include "proto/unknown.h"
 
+/* The kind of a record: a frame kind that an agent sends (proto/frame_kinds.h), with the decoded
+ * content of the guest's frame, or one of these, which the decoder makes itself. */
 enum record_kind {
-	/* The decoded content of a guest's frame. */
-	RECORD_HELLO = 1,
-	RECORD_BATCH,
-	RECORD_HEARTBEAT,
-	RECORD_ECHO_REPLY,
-	RECORD_CLOCK_SAMPLE,
-	RECORD_KERNEL_LOG,
-	RECORD_STACK,
-	/* Made by the decoder itself. */
-	RECORD_OBSERVATION,
-	RECORD_NOTE,
-	RECORD_STATS,
-	RECORD_DOWN,         /* the connection ended; the last record */
-	RECORD_CONFIG_REPLY, /* the decoded content of a guest's frame */
+	RECORD_OBSERVATION = FRAME_ECHO_OBSERVATION,
+	RECORD_NOTE = FRAME_NOTE,
+	RECORD_STATS = 256, /* above all frame kinds */
+	RECORD_DOWN,        /* the connection ended; the last record */
 	/* The unchanged fields of the guest's next frame that this version does not know. */
 	RECORD_UNKNOWN,
 	/* A guest's frame of a kind that this version does not know; the content is dropped. */
@@ -49,7 +42,8 @@ struct record_head {
 struct record_batch {
 	uint64_t time_err, watermark, emitted, dropped_kernel, dropped_user;
 	uint64_t chord_begin, chord_end;
-	uint32_t cpu, n_events;
+	uint32_t cpu;
+	size_t n_events;
 	struct vs_event events[VS_BATCH_EVENTS_MAX];
 };
 
@@ -63,7 +57,7 @@ struct record_stats {
 };
 
 struct record_unknown {
-	uint32_t n;
+	size_t n;
 	uint8_t bytes[VS_UNKNOWN_MAX];
 };
 
@@ -94,6 +88,12 @@ struct guest_record {
 		struct record_unknown_frame unknown_frame;
 	};
 };
+
+/* Returns the struct of a record whose kind is a frame kind with such a struct (message.h). */
+static inline void *record_message(struct guest_record *record)
+{
+	return &record->hello;
+}
 
 /* Returns the number of bytes of `record` in use: the unused rest of its last array is not sent. */
 size_t record_bytes(const struct guest_record *record);

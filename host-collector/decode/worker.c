@@ -105,69 +105,26 @@ static int batch_take(struct worker *w, const uint8_t *payload, size_t len)
 	out->dropped_user = b.dropped_user;
 	out->chord_begin = b.chord_begin;
 	out->chord_end = b.chord_end;
-	out->n_events = (uint32_t)b.n_events;
+	out->n_events = b.n_events;
 	memcpy(out->events, b.events, b.n_events * sizeof(b.events[0]));
 	return 0;
 }
 
-static int hello_take(struct worker *w, const uint8_t *payload, size_t len)
+static int message_take(struct worker *w, uint8_t kind, const uint8_t *payload, size_t len)
 {
-	return message_hello_unpack(payload, len, &w->record.hello);
+	const struct message_layout *message = frame_kind_row(kind)->message;
+
+	/* The fixed part travels whole: nothing of the record before shall. */
+	memset(record_message(&w->record), 0, message_tail(message).at);
+	return message_unpack(message, payload, len, record_message(&w->record));
 }
 
-static int heartbeat_take(struct worker *w, const uint8_t *payload, size_t len)
+static void head_set(struct worker *w, uint16_t kind)
 {
-	return message_heartbeat_unpack(payload, len, &w->record.heartbeat);
+	w->record.head = (struct record_head){.kind = kind};
 }
 
-static int echo_reply_take(struct worker *w, const uint8_t *payload, size_t len)
-{
-	return message_echo_reply_unpack(payload, len, &w->record.echo_reply);
-}
-
-static int clock_sample_take_frame(struct worker *w, const uint8_t *payload, size_t len)
-{
-	return message_clock_sample_unpack(payload, len, &w->record.clock_sample);
-}
-
-static int kernel_log_take(struct worker *w, const uint8_t *payload, size_t len)
-{
-	return message_kernel_log_unpack(payload, len, &w->record.kernel_log);
-}
-
-static int stack_take(struct worker *w, const uint8_t *payload, size_t len)
-{
-	return message_stack_unpack(payload, len, &w->record.stack);
-}
-
-static int config_reply_take(struct worker *w, const uint8_t *payload, size_t len)
-{
-	/* The whole struct travels: nothing of the record before shall. */
-	memset(&w->record.config_reply, 0, sizeof(w->record.config_reply));
-	return message_config_reply_unpack(payload, len, &w->record.config_reply);
-}
-
-static const struct {
-	enum frame_kind frame;
-	enum record_kind record;
-	int (*take)(struct worker *w, const uint8_t *payload, size_t len);
-} takers[] = {
-	{FRAME_HELLO, RECORD_HELLO, hello_take},
-	{FRAME_BATCH, RECORD_BATCH, batch_take},
-	{FRAME_HEARTBEAT, RECORD_HEARTBEAT, heartbeat_take},
-	{FRAME_ECHO_REPLY, RECORD_ECHO_REPLY, echo_reply_take},
-	{FRAME_CLOCK_SAMPLE, RECORD_CLOCK_SAMPLE, clock_sample_take_frame},
-	{FRAME_KERNEL_LOG, RECORD_KERNEL_LOG, kernel_log_take},
-	{FRAME_GUEST_STACK, RECORD_STACK, stack_take},
-	{FRAME_CONFIG_REPLY, RECORD_CONFIG_REPLY, config_reply_take},
-};
-
-static void head_set(struct worker *w, enum record_kind kind)
-{
-	w->record.head = (struct record_head){.kind = (uint16_t)kind};
-}
-
-static void head_set_of(struct worker *w, enum record_kind kind, const struct frame_view *frame)
+static void head_set_of(struct worker *w, uint16_t kind, const struct frame_view *frame)
 {
 	head_set(w, kind);
 	w->record.head.frame_seq = frame->header.frame_seq;
@@ -204,7 +161,7 @@ static void unknown_take(struct worker *w, const struct frame_view *frame, const
 		w->stats.unknown_dropped++;
 	if (n <= 0)
 		return;
-	w->record.unknown.n = (uint32_t)n;
+	w->record.unknown.n = (size_t)n;
 	head_set_of(w, RECORD_UNKNOWN, frame);
 	record_give(w);
 }
@@ -212,14 +169,13 @@ static void unknown_take(struct worker *w, const struct frame_view *frame, const
 static void on_frame(void *context, const struct frame_view *frame, uint64_t arrival_tsc)
 {
 	struct worker *w = context;
+	const uint8_t kind = frame->header.kind;
 	const uint8_t *payload;
-	size_t len, i = 0;
+	size_t len;
 
-	while (i < sizeof(takers) / sizeof(takers[0]) && takers[i].frame != frame->header.kind)
-		i++;
-	if (i == sizeof(takers) / sizeof(takers[0])) {
+	if (!(frame_kind_senders(kind) & FRAME_BY_AGENT)) {
 		head_set_of(w, RECORD_UNKNOWN_FRAME, frame);
-		w->record.unknown_frame.kind = frame->header.kind;
+		w->record.unknown_frame.kind = kind;
 		record_give(w);
 		return;
 	}
@@ -229,18 +185,15 @@ static void on_frame(void *context, const struct frame_view *frame, uint64_t arr
 	}
 	w->allowance -= (int64_t)(len / RAW_PER_BYTE);
 	unknown_take(w, frame, payload, len);
-	if (takers[i].take(w, payload, len)) {
+	if (kind == FRAME_BATCH ? batch_take(w, payload, len)
+				: message_take(w, kind, payload, len)) {
 		nonsense(w);
 		return;
 	}
-	w->record.head = (struct record_head){
-		.kind = (uint16_t)takers[i].record,
-		.fresh = w->fresh && takers[i].record == RECORD_HELLO,
-		.frame_seq = frame->header.frame_seq,
-		.session_id = frame->header.session_id,
-		.arrival_tsc = arrival_tsc,
-	};
-	w->fresh &= takers[i].record != RECORD_HELLO;
+	head_set_of(w, kind, frame);
+	w->record.head.fresh = w->fresh && kind == FRAME_HELLO;
+	w->record.head.arrival_tsc = arrival_tsc;
+	w->fresh &= kind != FRAME_HELLO;
 	record_give(w);
 }
 

@@ -269,12 +269,12 @@ static void on_guest_frame(struct guest_link *l, struct guest_record *r)
 	}
 	l->frames++;
 	l->connection_frames++;
-	if (r->head.kind == RECORD_HELLO && r->head.fresh)
+	if (r->head.kind == FRAME_HELLO && r->head.fresh)
 		on_hello(l, &r->hello);
 	l->events.frame(l->events.context, &frame, r->head.arrival_tsc);
-	if (r->head.kind == RECORD_CONFIG_REPLY && !l->closed)
+	if (r->head.kind == FRAME_CONFIG_REPLY && !l->closed)
 		on_config_reply(l, &r->config_reply);
-	if (r->head.kind == RECORD_HEARTBEAT && !l->closed)
+	if (r->head.kind == FRAME_HEARTBEAT && !l->closed)
 		l->events.heartbeat(l->events.context, &r->heartbeat);
 }
 
