@@ -22,7 +22,6 @@ enum {
 	SLICE_EVENTS = 512,
 	HOLD_MS = 500,
 	AUDIT_WINDOW = 1024,
-	KIND_LIMIT = FRAME_TASK_ORIGINS + 1,
 };
 
 struct pipeline_log {
@@ -121,17 +120,17 @@ struct pipeline {
 	struct {
 		struct message_hello hello;
 		struct message_heartbeat heartbeat;
-		struct message_clock_sample sample;
-		struct message_echo_observation echo;
-		struct message_kernel_log log;
-		struct message_vm_info vm;
+		struct message_clock_sample clock_sample;
+		struct message_kernel_log kernel_log;
 		struct message_stack stack;
+		struct message_config_reply config_reply;
+		struct message_vm_info vm_info;
+		struct message_echo_observation echo_observation;
 		struct message_note note;
 		struct message_vm_clock vm_clock;
 		struct message_cpu_quota cpu_quota;
-		struct message_task_origins origins;
-		struct message_config_reply config;
-		struct message_exit_summary exits; /* its cells are valid until it is processed */
+		struct message_exit_summary exit_summary; /* its cells: until it is processed */
+		struct message_task_origins task_origins;
 	} in; /* the message that was unpacked last; too large for the stack */
 };
 

@@ -23,7 +23,7 @@ static int models_vm(struct pipeline *p, const struct message_vm_info *info)
 /* A guest whose VM nobody described (the host's half is missing) gets a name all the same. */
 int stream_announce(struct pipeline *p, struct stream *s)
 {
-	struct message_vm_info *info = &p->in.vm;
+	struct message_vm_info *info = &p->in.vm_info;
 	int err;
 
 	if (s->announced || stream_is_host(s))
@@ -93,13 +93,11 @@ static int learn_hello(struct pipeline *p, struct stream *s, uint64_t arrival_ts
 	return clock_book_hello(p->clocks, s->id, s->learn_boot, &p->in.hello);
 }
 
-static int unpack_hello(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+static int check_hello(const struct pipeline *p, const struct stream *s)
 {
-	int err = message_hello_unpack(payload, len, &p->in.hello);
+	const enum stream_role role = stream_is_host(s) ? STREAM_ROLE_HOST : STREAM_ROLE_GUEST;
 
-	if (!err && p->in.hello.role != (stream_is_host(s) ? STREAM_ROLE_HOST : STREAM_ROLE_GUEST))
-		err = -EBADMSG;
-	return err;
+	return p->in.hello.role == role ? 0 : -EBADMSG;
 }
 
 int64_t stream_latest_ns(const struct pipeline *p, const struct stream *s, uint64_t arrival_tsc)
@@ -315,32 +313,27 @@ static int learn_heartbeat(struct pipeline *p, struct stream *s, uint64_t arriva
 	return err ? err : clock_book_dmesg(p->clocks, s->id, s->learn_boot, &m->dmesg);
 }
 
-static int unpack_heartbeat(struct pipeline *p, struct stream *s, const uint8_t *payload,
-			    size_t len)
+static int check_heartbeat(const struct pipeline *p, const struct stream *s)
 {
-	int err = message_heartbeat_unpack(payload, len, &p->in.heartbeat);
-
 	(void)s;
-	return !err && !clock_sample_in_range(&p->in.heartbeat.sample) ? -ERANGE : err;
+	return clock_sample_in_range(&p->in.heartbeat.sample) ? 0 : -ERANGE;
 }
 
 static int learn_sample(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	(void)arrival_tsc;
-	return stream_is_host(s) ? clock_book_host_sample(p->clocks, &p->in.sample) : 0;
+	return stream_is_host(s) ? clock_book_host_sample(p->clocks, &p->in.clock_sample) : 0;
 }
 
-static int unpack_sample(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+static int check_sample(const struct pipeline *p, const struct stream *s)
 {
-	int err = message_clock_sample_unpack(payload, len, &p->in.sample);
-
 	(void)s;
-	return !err && !clock_sample_in_range(&p->in.sample) ? -ERANGE : err;
+	return clock_sample_in_range(&p->in.clock_sample) ? 0 : -ERANGE;
 }
 
 static int on_echo(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
-	const struct message_echo_observation *m = &p->in.echo;
+	const struct message_echo_observation *m = &p->in.echo_observation;
 	struct stream *guest;
 	int err = stream_get(p, m->vm, &guest);
 
@@ -358,15 +351,13 @@ static int learn_echo(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 {
 	(void)s;
 	(void)arrival_tsc;
-	return clock_book_echo(p->clocks, &p->in.echo);
+	return clock_book_echo(p->clocks, &p->in.echo_observation);
 }
 
-static int unpack_echo(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+static int check_echo(const struct pipeline *p, const struct stream *s)
 {
-	int err = message_echo_observation_unpack(payload, len, &p->in.echo);
-
 	(void)s;
-	return !err && p->in.echo.vm == VS_SOURCE_HOST ? -EBADMSG : err;
+	return p->in.echo_observation.vm == VS_SOURCE_HOST ? -EBADMSG : 0;
 }
 
 /* An agent that starts again reads its kernel's log from the beginning. */
@@ -388,7 +379,7 @@ static bool log_is_repeated(const struct stream *s, const struct message_log_lin
 
 static int on_log(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
-	const struct message_kernel_log *m = &p->in.log;
+	const struct message_kernel_log *m = &p->in.kernel_log;
 	struct host_ns t;
 
 	if (stream_is_host(s) && clock_book_host_ns(p->clocks, arrival_tsc, &t)) {
@@ -411,15 +402,9 @@ static int on_log(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	return 0;
 }
 
-static int unpack_log(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
-{
-	(void)s;
-	return message_kernel_log_unpack(payload, len, &p->in.log);
-}
-
 static int on_vm_info(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
-	const struct message_vm_info *m = &p->in.vm;
+	const struct message_vm_info *m = &p->in.vm_info;
 	struct host_ns followed;
 	struct stream *guest;
 	int err = stream_get(p, m->vm, &guest);
@@ -440,12 +425,10 @@ static int on_vm_info(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	return err;
 }
 
-static int unpack_vm_info(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+static int check_vm_info(const struct pipeline *p, const struct stream *s)
 {
-	int err = message_vm_info_unpack(payload, len, &p->in.vm);
-
 	(void)s;
-	return !err && p->in.vm.vm == VS_SOURCE_HOST ? -EBADMSG : err;
+	return p->in.vm_info.vm == VS_SOURCE_HOST ? -EBADMSG : 0;
 }
 
 static int on_stack(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
@@ -459,12 +442,6 @@ static int on_stack(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	return err;
 }
 
-static int unpack_stack(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
-{
-	(void)s;
-	return message_stack_unpack(payload, len, &p->in.stack);
-}
-
 static int on_guest_stack(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	int err = stream_announce(p, s);
@@ -473,10 +450,10 @@ static int on_guest_stack(struct pipeline *p, struct stream *s, uint64_t arrival
 	return err ? err : model_guest_stack(pipeline_model(p), s->id, &p->in.stack);
 }
 
-static int unpack_guest_stack(struct pipeline *p, struct stream *s, const uint8_t *payload,
-			      size_t len)
+static int check_guest_stack(const struct pipeline *p, const struct stream *s)
 {
-	return stream_is_host(s) ? -EBADMSG : unpack_stack(p, s, payload, len);
+	(void)p;
+	return stream_is_host(s) ? -EBADMSG : 0;
 }
 
 static void pause_take(struct pipeline *p, const struct message_note *m)
@@ -531,12 +508,6 @@ static int learn_note(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	return 0;
 }
 
-static int unpack_note(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
-{
-	(void)s;
-	return message_note_unpack(payload, len, &p->in.note);
-}
-
 static int learn_vm_clock(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	(void)s;
@@ -544,29 +515,20 @@ static int learn_vm_clock(struct pipeline *p, struct stream *s, uint64_t arrival
 	return clock_book_vm_clock(p->clocks, &p->in.vm_clock);
 }
 
-static int unpack_vm_clock(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len)
+static int check_vm_clock(const struct pipeline *p, const struct stream *s)
 {
-	int err = message_vm_clock_unpack(payload, len, &p->in.vm_clock);
-
 	(void)s;
-	return !err && p->in.vm_clock.vm == VS_SOURCE_HOST ? -EBADMSG : err;
+	return p->in.vm_clock.vm == VS_SOURCE_HOST ? -EBADMSG : 0;
 }
 
 static int on_exit_summary(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	(void)s;
 	(void)arrival_tsc;
-	model_exits_counted(pipeline_model(p), &p->in.exits);
-	free(p->in.exits.cells);
-	p->in.exits.cells = NULL;
+	model_exits_counted(pipeline_model(p), &p->in.exit_summary);
+	free(p->in.exit_summary.cells);
+	p->in.exit_summary.cells = NULL;
 	return 0;
-}
-
-static int unpack_exit_summary(struct pipeline *p, struct stream *s, const uint8_t *payload,
-			       size_t len)
-{
-	(void)s;
-	return message_exit_summary_unpack(payload, len, &p->in.exits);
 }
 
 /* One reading for each vCPU. `reading`: what they share. */
@@ -606,13 +568,6 @@ static int on_cpu_quota(struct pipeline *p, struct stream *s, uint64_t arrival_t
 	return err;
 }
 
-static int unpack_cpu_quota(struct pipeline *p, struct stream *s, const uint8_t *payload,
-			    size_t len)
-{
-	(void)s;
-	return message_cpu_quota_unpack(payload, len, &p->in.cpu_quota);
-}
-
 static int origin_tell(struct model *to, const struct pipeline *p,
 		       const struct message_task_origin *m)
 {
@@ -640,85 +595,83 @@ static int on_task_origins(struct pipeline *p, struct stream *s, uint64_t arriva
 
 	(void)s;
 	(void)arrival_tsc;
-	for (size_t i = 0; i < p->in.origins.n && !err; i++) {
-		err = origin_tell(m, p, &p->in.origins.tasks[i]);
+	for (size_t i = 0; i < p->in.task_origins.n && !err; i++) {
+		err = origin_tell(m, p, &p->in.task_origins.tasks[i]);
 		if (!err && p->options.early)
-			err = origin_tell(p->options.early, p, &p->in.origins.tasks[i]);
+			err = origin_tell(p->options.early, p, &p->in.task_origins.tasks[i]);
 	}
 	return err;
-}
-
-static int unpack_task_origins(struct pipeline *p, struct stream *s, const uint8_t *payload,
-			       size_t len)
-{
-	(void)s;
-	return message_task_origins_unpack(payload, len, &p->in.origins);
 }
 
 static int learn_config_reply(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	(void)arrival_tsc;
-	s->handlers_counted |= p->in.config.in_force.level == GUEST_LEVEL_SUMMARY;
+	s->handlers_counted |= p->in.config_reply.in_force.level == GUEST_LEVEL_SUMMARY;
 	return 0;
 }
 
 static int on_config_reply(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
-	s->config = p->in.config;
+	s->config = p->in.config_reply;
 	s->config_known = true;
 	learn_config_reply(p, s, arrival_tsc);
 	return stream_is_host(s) ? 0 : handlers_tell(p, s);
 }
 
-static int unpack_config_reply(struct pipeline *p, struct stream *s, const uint8_t *payload,
-			       size_t len)
-{
-	(void)s;
-	return message_config_reply_unpack(payload, len, &p->in.config);
-}
-
+/* A row for each kind that says something to the pipeline. */
+#define IN(message) offsetof(struct pipeline, in.message)
 static const struct kind {
-	int (*unpack)(struct pipeline *p, struct stream *s, const uint8_t *payload, size_t len);
+	size_t in; /* offset of the unpacked message in struct pipeline */
+	/* Returns 0, or -errno for what this source must not send; NULL: all is well. */
+	int (*check)(const struct pipeline *p, const struct stream *s);
+	/* Processes what the message says about clocks. */
 	int (*learn)(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
 	int (*take)(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
-} kinds[KIND_LIMIT] = {
-	[FRAME_HELLO] = {unpack_hello, learn_hello, on_hello},
-	[FRAME_HEARTBEAT] = {unpack_heartbeat, learn_heartbeat, on_heartbeat},
-	[FRAME_CLOCK_SAMPLE] = {unpack_sample, learn_sample, NULL},
-	[FRAME_KERNEL_LOG] = {unpack_log, NULL, on_log},
-	[FRAME_GUEST_STACK] = {unpack_guest_stack, NULL, on_guest_stack},
-	[FRAME_CONFIG_REPLY] = {unpack_config_reply, learn_config_reply, on_config_reply},
-	[FRAME_VM_INFO] = {unpack_vm_info, NULL, on_vm_info},
-	[FRAME_ECHO_OBSERVATION] = {unpack_echo, learn_echo, on_echo},
-	[FRAME_STACK] = {unpack_stack, NULL, on_stack},
-	[FRAME_NOTE] = {unpack_note, learn_note, on_note},
-	[FRAME_EXIT_SUMMARY] = {unpack_exit_summary, NULL, on_exit_summary},
-	[FRAME_VM_CLOCK] = {unpack_vm_clock, learn_vm_clock, NULL},
-	[FRAME_CPU_QUOTA] = {unpack_cpu_quota, NULL, on_cpu_quota},
-	[FRAME_TASK_ORIGINS] = {unpack_task_origins, NULL, on_task_origins},
+} kinds[FRAME_KIND_LIMIT] = {
+	[FRAME_HELLO] = {IN(hello), check_hello, learn_hello, on_hello},
+	[FRAME_HEARTBEAT] = {IN(heartbeat), check_heartbeat, learn_heartbeat, on_heartbeat},
+	[FRAME_CLOCK_SAMPLE] = {IN(clock_sample), check_sample, learn_sample, NULL},
+	[FRAME_KERNEL_LOG] = {IN(kernel_log), NULL, NULL, on_log},
+	[FRAME_GUEST_STACK] = {IN(stack), check_guest_stack, NULL, on_guest_stack},
+	[FRAME_CONFIG_REPLY] = {IN(config_reply), NULL, learn_config_reply, on_config_reply},
+	[FRAME_VM_INFO] = {IN(vm_info), check_vm_info, NULL, on_vm_info},
+	[FRAME_ECHO_OBSERVATION] = {IN(echo_observation), check_echo, learn_echo, on_echo},
+	[FRAME_STACK] = {IN(stack), NULL, NULL, on_stack},
+	[FRAME_NOTE] = {IN(note), NULL, learn_note, on_note},
+	[FRAME_EXIT_SUMMARY] = {IN(exit_summary), NULL, NULL, on_exit_summary},
+	[FRAME_VM_CLOCK] = {IN(vm_clock), check_vm_clock, learn_vm_clock, NULL},
+	[FRAME_CPU_QUOTA] = {IN(cpu_quota), NULL, NULL, on_cpu_quota},
+	[FRAME_TASK_ORIGINS] = {IN(task_origins), NULL, NULL, on_task_origins},
 };
+
+static int unpack(struct pipeline *p, const struct stream *s, uint8_t kind, const uint8_t *payload,
+		  size_t len)
+{
+	const struct kind *k = &kinds[kind];
+	int err = message_unpack(frame_kind_row(kind)->message, payload, len, (char *)p + k->in);
+
+	return !err && k->check ? k->check(p, s) : err;
+}
 
 bool message_has_clock_facts(uint8_t kind)
 {
-	return kind < KIND_LIMIT && kinds[kind].learn;
+	return kind < FRAME_KIND_LIMIT && kinds[kind].learn;
 }
 
 int message_take(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t arrival_tsc,
 		 const uint8_t *payload, size_t len)
 {
-	const struct kind *k = kind < KIND_LIMIT ? &kinds[kind] : NULL;
+	const struct kind *k = &kinds[kind < FRAME_KIND_LIMIT ? kind : 0];
 	int err;
 
 	if (kind == FRAME_BATCH)
 		return batch_take(p, s, arrival_tsc, payload, len);
 	if (!frame_kind_senders(kind))
 		s->unknown_frames++;
-	if (!k || !k->unpack)
-		return 0; /* echo frames and the recording's end say nothing to us; nor do kinds of
-			   * a newer peer */
+	/* Echo frames and the recording's end say nothing to us; nor do kinds of a newer peer. */
 	if (!k->take && !(k->learn && p->options.live))
 		return 0;
-	err = k->unpack(p, s, payload, len);
+	err = unpack(p, s, kind, payload, len);
 	if (!err && k->learn && p->options.live)
 		err = k->learn(p, s, arrival_tsc);
 	if (!err && k->take)
@@ -729,7 +682,7 @@ int message_take(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t ar
 int message_learn(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t arrival_tsc,
 		  const uint8_t *payload, size_t len)
 {
-	int err = kinds[kind].unpack(p, s, payload, len);
+	int err = unpack(p, s, kind, payload, len);
 
 	return err ? err : kinds[kind].learn(p, s, arrival_tsc);
 }

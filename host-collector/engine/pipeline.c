@@ -449,7 +449,7 @@ static int frame_take_or_hold(struct pipeline *p, struct stream *s, uint64_t arr
 	if (err || !p->options.live)
 		return err;
 	if (kind == FRAME_ECHO_OBSERVATION) {
-		guest = stream_find(p, p->in.echo.vm);
+		guest = stream_find(p, p->in.echo_observation.vm);
 		return guest && guest != s ? held_release(p, guest) : 0;
 	}
 	if (kind == FRAME_NOTE && note_ends_guest(&p->in.note))
