@@ -10,7 +10,6 @@ enum { CHUNK_ITEMS = 256 };
 
 /* What is told by a pointer to it and is whole in itself, and whether anybody wants it. */
 #define COPIED(X)                                                                                  \
-	X(vcpu_span, true)                                                                         \
 	X(guest_span, true)                                                                        \
 	X(guest_instant, is_in(a->guest_types, told->event.type))                                  \
 	X(guest_interrupt, true)                                                                   \
@@ -22,13 +21,17 @@ struct item {
 #define X(callback, ...) ITEM_##callback,
 		COPIED(X)
 #undef X
-			ITEM_guest_clock,
+			ITEM_vcpu_span,
+		ITEM_holder, /* of the next vcpu_span */
+		ITEM_guest_clock,
 		ITEM_advance,
 	} kind;
 	union {
 #define X(callback, ...) struct callback callback;
 		COPIED(X)
 #undef X
+		struct vcpu_span vcpu_span;
+		struct vcpu_holder holder;
 		struct guest_clock_reading guest_clock;
 		struct host_ns advance;
 	};
@@ -43,6 +46,10 @@ struct apart {
 	struct audiences audiences;
 	bool paused;
 	uint64_t host_types, guest_types; /* of instants: what any of the observers wants */
+	/* The copied spans' holders of pCPUs, and how many of them there were. The model changes
+	 * its own ring while the observers read. */
+	struct crowd_ring crowd;
+	uint64_t n_holders;
 	pthread_t thread;
 	struct relay relay;
 	struct chunk chunks[RELAY_CHUNKS];
@@ -53,7 +60,7 @@ static bool is_in(uint64_t types, uint16_t type)
 	return types & MODEL_EVENT_BIT(type);
 }
 
-static void item_tell(const struct apart *a, const struct item *item)
+static void item_tell(struct apart *a, const struct item *item)
 {
 	const struct audiences *to = &a->audiences;
 
@@ -64,6 +71,12 @@ static void item_tell(const struct apart *a, const struct item *item)
 		break;
 		COPIED(X)
 #undef X
+	case ITEM_vcpu_span:
+		TELL(to, vcpu_span, &item->vcpu_span);
+		break;
+	case ITEM_holder:
+		crowd_add(&a->crowd, &item->holder);
+		break;
 	case ITEM_guest_clock:
 		TELL(to, guest_clock, &item->guest_clock);
 		break;
@@ -125,6 +138,36 @@ static void item_end(struct apart *a)
 	}
 COPIED(X)
 #undef X
+
+/* Copies the holders that the span refers to; the copy refers to the copied ones. */
+static void on_vcpu_span(void *context, const struct vcpu_span *told)
+{
+	struct apart *a = context;
+	struct vcpu_span span = *told;
+	struct item *item;
+
+	if (a->paused) {
+		TELL(&a->audiences, vcpu_span, told);
+		return;
+	}
+	span.crowd = &a->crowd;
+	span.crowd_first = a->n_holders;
+	span.n_crowd = 0; /* unknown, unless they are kept */
+	/* The ring loses the oldest first: if the first is kept, all are. */
+	if (crowd_at(told->crowd, told->crowd_first))
+		span.n_crowd = told->n_crowd;
+	for (uint32_t i = 0; i < span.n_crowd; i++) {
+		item = item_begin(a);
+		item->kind = ITEM_holder;
+		item->holder = *crowd_at(told->crowd, told->crowd_first + i);
+		item_end(a);
+	}
+	a->n_holders += span.n_crowd;
+	item = item_begin(a);
+	item->kind = ITEM_vcpu_span;
+	item->vcpu_span = span;
+	item_end(a);
+}
 
 static void on_guest_clock(void *context, const struct guest_clock_reading *told)
 {

@@ -17,6 +17,8 @@ enum figures_per {
 	FIGURES_PER_PCPU = 2,
 	FIGURES_PER_VECTOR = 4,
 	FIGURES_PER_TASK = 8,
+	FIGURES_PER_PROCESS = 16,
+	FIGURES_PER_CGROUP = 32,
 };
 
 struct figures_column {

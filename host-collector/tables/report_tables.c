@@ -34,10 +34,9 @@ static const struct {
 	const char *word;
 	unsigned per;
 } pers[] = {
-	{"vcpu", FIGURES_PER_VCPU},
-	{"pcpu", FIGURES_PER_PCPU},
-	{"vector", FIGURES_PER_VECTOR},
-	{"task", FIGURES_PER_TASK},
+	{"vcpu", FIGURES_PER_VCPU},       {"pcpu", FIGURES_PER_PCPU},
+	{"vector", FIGURES_PER_VECTOR},   {"task", FIGURES_PER_TASK},
+	{"process", FIGURES_PER_PROCESS}, {"cgroup", FIGURES_PER_CGROUP},
 };
 
 /* The first has the page's name and its rows on top; then as a reader would ask on. */

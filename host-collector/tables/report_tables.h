@@ -14,7 +14,7 @@
 #include "host-collector/tables/table.h"
 
 /* Values of --per. */
-#define REPORT_TABLE_PER "vcpu|pcpu|vector|task"
+#define REPORT_TABLE_PER "vcpu|pcpu|vector|task|process|cgroup"
 
 struct report_table_request {
 	const char *table;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/tables/culprits.h"
 #include "host-collector/tables/figures.h"
 #include "host-collector/util/lru.h"
 
@@ -69,7 +70,7 @@ static uint64_t holder_key(const struct run_delay_holder *h)
 {
 	uint64_t where = (uint64_t)h->vm << 32 | (uint64_t)h->vcpu << 10 | h->pcpu;
 
-	return where * 0x9e3779b97f4a7c15 ^ (uint32_t)h->pid;
+	return where * 0x9e3779b97f4a7c15 ^ (uint64_t)h->quota << 32 ^ (uint32_t)h->pid;
 }
 
 static void holder_add(struct run_delay *r, const struct vcpu_span *span, int32_t pid, int64_t ns)
@@ -77,10 +78,13 @@ static void holder_add(struct run_delay *r, const struct vcpu_span *span, int32_
 	struct run_delay_holder key = {.vm = span->vm,
 				       .vcpu = r->options.per_vcpu ? span->vcpu : 0,
 				       .pcpu = r->options.per_pcpu ? span->pcpu : 0,
-				       .pid = pid};
+				       .pid = pid,
+				       .quota = pid == RUN_DELAY_QUOTA ? span->quota : 0};
 	struct run_delay_holder *h;
 	bool fresh;
 
+	if (ns <= 0)
+		return;
 	h = &r->holders[lru_put(&r->holder_index, holder_key(&key), &fresh)];
 	if (fresh)
 		*h = key;
@@ -90,14 +94,24 @@ static void holder_add(struct run_delay *r, const struct vcpu_span *span, int32_
 
 static void holders_count(struct run_delay *r, const struct vcpu_span *span)
 {
-	int64_t others_ns = span->pcpu_busy_ns - (span->holder_pid ? span->holder_ns : 0);
+	/* The ring loses the oldest first: if the first is kept, all are. */
+	bool crowd = span->n_crowd && crowd_at(span->crowd, span->crowd_first);
+	int64_t others_ns = span->pcpu_busy_ns;
 
 	if (span->end.ns - span->begin.ns < r->options.than_ns)
 		return;
-	if (span->holder_pid)
+	holder_add(r, span, RUN_DELAY_QUOTA, span->throttled_ns);
+	if (!crowd && span->holder_pid) {
 		holder_add(r, span, span->holder_pid, span->holder_ns);
-	if (others_ns > 0)
-		holder_add(r, span, RUN_DELAY_OTHERS, others_ns);
+		others_ns -= span->holder_ns;
+	}
+	for (uint32_t i = 0; crowd && i < span->n_crowd; i++) {
+		const struct vcpu_holder *h = crowd_at(span->crowd, span->crowd_first + i);
+
+		holder_add(r, span, h->pid, h->ns);
+		others_ns -= h->ns;
+	}
+	holder_add(r, span, RUN_DELAY_OTHERS, others_ns);
 }
 
 static void wait_count(struct run_delay *r, struct run_delay_vcpu *v, const struct vcpu_span *span)
@@ -326,39 +340,6 @@ static int pcpu_fill(void *analysis, const struct figures_view *view, struct tab
 	return 0;
 }
 
-/* ---- table culprits ---- */
-
-static const struct figures_column culprit_columns[] = {
-	{0, {"vm", "VM that waited", TABLE_TEXT}},
-	{FIGURES_PER_VCPU, {"vcpu", "vCPU", TABLE_COUNT}},
-	{FIGURES_PER_PCPU, {"pcpu", "pCPU", TABLE_COUNT}},
-	{0, {"pid", "pid", TABLE_COUNT}},
-	{0, {"held", "held its pCPU", TABLE_NS}},
-	{0, {"waits", "in waits", TABLE_COUNT}},
-	{0, {"comm", "host task", TABLE_TEXT}},
-};
-
-static int culprit_fill(void *analysis, const struct figures_view *view, struct table *t)
-{
-	const struct run_delay_holder *h;
-
-	for (size_t i = 0; (h = run_delay_holder(analysis, i)); i++) {
-		table_row(t);
-		table_text(t, model_vm_name(view->model, h->vm));
-		if (view->per == FIGURES_PER_VCPU)
-			table_count(t, h->vcpu);
-		if (view->per == FIGURES_PER_PCPU)
-			table_count(t, h->pcpu);
-		table_count(t, (uint64_t)h->pid);
-		table_ns(t, h->held_ns);
-		table_count(t, h->waits);
-		table_text(t, h->pid == RUN_DELAY_OTHERS
-				      ? "all others, in turn with these"
-				      : model_task_name(view->model, VS_SOURCE_HOST, h->pid));
-	}
-	return 0;
-}
-
 /* ---- summaries ---- */
 
 static int run_delay_histograms(void *analysis, analysis_histogram_take *take, void *context)
@@ -380,10 +361,11 @@ static const struct figures_kind tables[] = {
 	 "run_delay", false, FIGURES_PER_VCPU, FIGURES_PER_VCPU, true, vcpu_fill},
 	{"pcpu", "On which pCPU they ran and waited", FIGURES_COLUMNS(pcpu_columns), "run_delay",
 	 false, FIGURES_PER_PCPU | FIGURES_PER_VCPU, FIGURES_PER_PCPU, false, pcpu_fill},
-	{"culprits", "Which host tasks held a pCPU that a vCPU waited for",
-	 FIGURES_COLUMNS(culprit_columns), "held", false,
-	 FIGURES_PER_TASK | FIGURES_PER_VCPU | FIGURES_PER_PCPU, FIGURES_PER_TASK, true,
-	 culprit_fill},
+	{"culprits", "Which host tasks held a pCPU that a vCPU waited for", culprit_columns,
+	 CULPRIT_COLUMNS, "held", false,
+	 FIGURES_PER_TASK | FIGURES_PER_VCPU | FIGURES_PER_PCPU | FIGURES_PER_PROCESS |
+		 FIGURES_PER_CGROUP,
+	 FIGURES_PER_TASK, true, culprits_fill},
 	{.name = NULL},
 };
 

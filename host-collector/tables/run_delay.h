@@ -20,8 +20,9 @@ enum run_delay_cause {
 	RUN_DELAY_CAUSES,
 };
 
-/* Pid for all tasks that held a pCPU for less time than the longest holder of the same wait. */
-enum { RUN_DELAY_OTHERS = 0 };
+/* Instead of a pid: all tasks that are not known one by one (of very long waits, or with more than
+ * 64 holders); the vCPU's own CPU quota. */
+enum { RUN_DELAY_OTHERS = 0, RUN_DELAY_QUOTA = -1 };
 
 struct run_delay_vcpu {
 	uint32_t vm, vcpu;
@@ -46,9 +47,10 @@ struct run_delay_pcpu {
 struct run_delay_holder {  /* a host task that held a pCPU for which a vCPU waited */
 	uint32_t vm, vcpu; /* vcpu: only if per_vcpu */
 	uint16_t pcpu;     /* only if per_pcpu */
-	int32_t pid;       /* or RUN_DELAY_OTHERS */
-	int64_t held_ns;
-	uint64_t waits; /* spans of waiting in which it was the longest holder */
+	int32_t pid;       /* or RUN_DELAY_OTHERS, RUN_DELAY_QUOTA */
+	uint32_t quota;    /* RUN_DELAY_QUOTA: whose, by model_cgroup_of(); 0: unknown */
+	int64_t held_ns;   /* RUN_DELAY_QUOTA: time without quota */
+	uint64_t waits;    /* spans of waiting in which it held the pCPU */
 };
 
 struct run_delay;

@@ -249,6 +249,24 @@ static void cell_write(const struct table *t, size_t row, size_t column, int wid
 		last ? "\n" : "  ");
 }
 
+/* Does this column only explain the name of a row? */
+static bool is_detail(const struct table_column *c)
+{
+	return c->type == TABLE_TEXT && (!strcmp(c->name, "owner") || !strcmp(c->name, "cgroup"));
+}
+
+/* A column of details of which no row has any. */
+static bool is_void(const struct table *t, size_t column)
+{
+	for (size_t row = 0; row < t->n_rows; row++) {
+		const char *text = t->cells[row * t->n_columns + column].text;
+
+		if (text && *text)
+			return false;
+	}
+	return true;
+}
+
 /* Does this column say what a row is about? Names do, and numbers of CPUs and tasks. */
 static bool is_key(const struct table_column *c)
 {
@@ -258,7 +276,7 @@ static bool is_key(const struct table_column *c)
 		if (c->type == TABLE_COUNT && !strcmp(c->name, numbers[i]))
 			return true;
 	}
-	return c->type == TABLE_TEXT;
+	return c->type == TABLE_TEXT && !is_detail(c);
 }
 
 static void block_draw(const struct table *t, const int *widths, const size_t *columns, size_t n,
@@ -279,6 +297,10 @@ static void lines_draw(const struct table *t, FILE *out)
 	char text[CELL_BYTES];
 
 	for (size_t c = 0; c < t->n_columns; c++) {
+		if (is_detail(&t->columns[c]) && is_void(t, c)) {
+			is_shown[c] = true; /* not at all */
+			continue;
+		}
 		widths[c] = width_of(t->columns[c].head);
 		for (size_t row = 0; row < t->n_rows; row++) {
 			cell_draw(t, row, c, text);
@@ -288,7 +310,8 @@ static void lines_draw(const struct table *t, FILE *out)
 		all += widths[c] + 2;
 	}
 	for (size_t c = 0; c < t->n_columns && all > WRAP_COLUMNS; c++) {
-		if (t->columns[c].type == TABLE_TEXT && widths[c] > KEY_WIDTH)
+		if (t->columns[c].type == TABLE_TEXT && !is_detail(&t->columns[c]) &&
+		    widths[c] > KEY_WIDTH)
 			widths[c] = KEY_WIDTH;
 		if (keys < KEYS_MAX && is_key(&t->columns[c])) {
 			shown[keys++] = c;

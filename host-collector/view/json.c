@@ -71,9 +71,9 @@ static json *culprit_vm_json(const struct report_culprit *c)
 {
 	json *vm = json_object_new_object();
 
-	add_text(vm, "name", c->vm);
-	add(vm, "vcpu", c->vcpu_known ? json_object_new_int64(c->vcpu) : NULL);
-	add(vm, "claimed_by_uid", c->claimed ? json_object_new_int64(c->uid) : NULL);
+	add_text(vm, "name", c->vm.name);
+	add(vm, "vcpu", c->vm.vcpu_known ? json_object_new_int64(c->vm.vcpu) : NULL);
+	add(vm, "claimed_by_uid", c->vm.claimed ? json_object_new_int64(c->vm.uid) : NULL);
 	return vm;
 }
 
@@ -96,7 +96,7 @@ static json *culprits_json(const struct incident *i)
 			add_uint(culprit, "tasks", from->n_tasks);
 		if (*from->cgroup)
 			add_text(culprit, "cgroup", from->cgroup);
-		if (*from->vm)
+		if (*from->vm.name)
 			add(culprit, "vm", culprit_vm_json(from));
 		add_int(culprit, "share_ns", from->share_ns);
 		json_object_array_add(array, culprit);

@@ -210,7 +210,7 @@ static void holders_add_up_to_the_wait(void **unused)
 		int32_t pid;
 		int64_t held_ns;
 		uint64_t waits;
-	} want[] = {{HOG, 5000000, 1}, {RUN_DELAY_OTHERS, 9000000, 1}, {501, 2000000, 1}};
+	} want[] = {{501, 5000000, 2}, {HOG, 5000000, 1}, {502, 2000000, 1}, {503, 4000000, 1}};
 	struct run_delay *r =
 		delay_in(in_turn, COUNT(in_turn), &(struct figures_options){.than_ns = 0});
 

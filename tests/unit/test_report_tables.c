@@ -93,7 +93,8 @@ static size_t lines(const char *text)
 static void every_table_draws_in_every_format_however_split(void **unused)
 {
 	static const char *const formats[] = {"text", "json", "csv"};
-	static const char *const pers[] = {NULL, "vcpu", "pcpu", "vector", "task"};
+	static const char *const pers[] = {NULL,   "vcpu",    "pcpu",  "vector",
+					   "task", "process", "cgroup"};
 	char why[320];
 
 	(void)unused;
@@ -167,6 +168,100 @@ static void a_page_shows_its_tables_as_far_as_they_fit(void **unused)
 	free(text);
 }
 
+static void origin(struct model *m, int32_t tid, int32_t tgid, const char *cgroup, const char *vm)
+{
+	struct task_origin o = {.tid = tid, .tgid = tgid, .seen = {1}, .vcpu_known = *vm != 0};
+
+	snprintf(o.vm, sizeof(o.vm), "%s", vm);
+	assert_int_equal(model_cgroup(m, cgroup, 0, 0, &o.cgroup), 0);
+	assert_int_equal(model_task_origin_set(m, &o), 0);
+}
+
+/* A vCPU waits for two threads of a process, for another VM's vCPU, for a task of which nothing
+ * is known, and for its quota. */
+static char *culprits_drawn(const char *per)
+{
+	const struct timeline_event events[] = {
+		NAME(HOST, 0, 700, 700, script_comm("make")),
+		NAME(HOST, 0, 701, 700, script_comm("worker")),
+		NAME(HOST, 0, 888, 880, script_comm("CPU 0/KV")),
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		SWITCH(HOST, 10000, 0, TID0, 700, 0),
+		SWITCH(HOST, 13000, 0, 700, 701, 0),
+		SWITCH(HOST, 15000, 0, 701, 888, 0),
+		SWITCH(HOST, 20000, 0, 888, 999, 0),
+		SWITCH(HOST, 21000, 0, 999, 700, 0),
+		SWITCH(HOST, 22000, 0, 700, TID0, 0),
+		SWITCH(HOST, 30000, 0, TID0, 0, 0),
+		SWITCH(HOST, 90000, 0, 0, TID0, 0),
+		SWITCH(HOST, 100000, 0, TID0, 0, 1),
+	};
+	const struct report_table_request request = {
+		.table = "culprits", .per = per, .format = "csv", .alone = true};
+	struct quota_reading quota = {.vm = VM,
+				      .from = {25000000},
+				      .until = {95000000},
+				      .throttled_ns = 60000000,
+				      .n_vcpus = 1};
+	struct model *m = model_new();
+	struct report_table *t = report_table_new(m, &request);
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_true(m && t && out);
+	script_vm(m, 1, "kvm");
+	assert_int_equal(model_cgroup(m, "/machine/web1", 10000, 100000, &quota.cgroup), 0);
+	script_run(m, events, COUNT(events) - 1);
+	origin(m, 700, 700, "/batch", "");
+	origin(m, 701, 700, "/batch", "");
+	origin(m, 888, 880, "/machine/web2", "web2");
+	assert_int_equal(model_quota(m, &quota), 0);
+	script_run(m, events + COUNT(events) - 1, 1);
+	model_finish(m);
+	report_table_finish(t);
+	assert_int_equal(report_table_write(t, out), 0);
+	model_free(m);
+	report_table_free(t);
+	fclose(out);
+	return text;
+}
+
+static void culprits_are_tasks_processes_or_cgroups(void **unused)
+{
+	static const struct {
+		const char *per, *text;
+	} cases[] = {
+		{"task",
+		 "vm,pid,held_ns,waits,comm,owner,cgroup\r\n"
+		 "\"web1\",0,60000000,1,\"\",\"CPU quota, 10.0 ms in every 100 ms\",\"/machine/web1\"\r\n"
+		 "\"web1\",888,5000000,1,\"CPU 0/KV\",\"VM web2, vCPU 0\",\"/machine/web2\"\r\n"
+		 "\"web1\",700,4000000,1,\"make\",\"\",\"/batch\"\r\n"
+		 "\"web1\",701,2000000,1,\"worker\",\"of process 700 (make)\",\"/batch\"\r\n"
+		 "\"web1\",999,1000000,1,\"\",\"\",\"\"\r\n"},
+		{"process",
+		 "vm,pid,held_ns,tasks,comm,owner,cgroup\r\n"
+		 "\"web1\",0,60000000,0,\"\",\"CPU quota, 10.0 ms in every 100 ms\",\"/machine/web1\"\r\n"
+		 "\"web1\",700,6000000,2,\"make\",\"\",\"/batch\"\r\n"
+		 "\"web1\",880,5000000,1,\"CPU 0/KV\",\"VM web2, vCPU 0\",\"/machine/web2\"\r\n"
+		 "\"web1\",999,1000000,1,\"\",\"\",\"\"\r\n"},
+		{"cgroup",
+		 "vm,held_ns,tasks,comm,owner,cgroup\r\n"
+		 "\"web1\",60000000,0,\"\",\"CPU quota, 10.0 ms in every 100 ms\",\"/machine/web1\"\r\n"
+		 "\"web1\",6000000,2,\"make\",\"\",\"/batch\"\r\n"
+		 "\"web1\",5000000,1,\"CPU 0/KV\",\"VM web2, vCPU 0\",\"/machine/web2\"\r\n"
+		 "\"web1\",1000000,1,\"\",\"\",\"\"\r\n"},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char *text = culprits_drawn(cases[i].per);
+
+		assert_string_equal(text, cases[i].text);
+		free(text);
+	}
+}
+
 /* Two intervals of one vCPU that waits 1 ms in each, then one in which nothing happens. */
 static char *intervals_drawn(const char *format, bool terminal)
 {
@@ -229,6 +324,7 @@ static void only_a_terminal_is_cleared(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(culprits_are_tasks_processes_or_cgroups),
 		cmocka_unit_test(what_is_not_possible_is_told_with_what_is),
 		cmocka_unit_test(every_table_draws_in_every_format_however_split),
 		cmocka_unit_test(a_split_brings_its_column),

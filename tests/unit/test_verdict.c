@@ -904,9 +904,9 @@ static void a_crowd_is_summed_by_cgroup_and_a_vm_named(void **state)
 	assert_int_equal(c[0].n_tasks, 20);
 	assert_string_equal(c[0].cgroup, "/batch.slice");
 	assert_string_equal(c[1].what, "VM web2, vCPU 0");
-	assert_string_equal(c[1].vm, "web2");
+	assert_string_equal(c[1].vm.name, "web2");
 	assert_int_equal(c[1].share_ns, 60000000);
-	assert_false(c[1].claimed);
+	assert_false(c[1].vm.claimed);
 	assert_string_equal(c[2].comm, "cron");
 	assert_int_equal(i->n_groups, 3);
 	assert_string_equal(i->groups[0].cgroup, "/batch.slice");
@@ -965,8 +965,8 @@ static void who_held_the_pcpu_is_said_in_words(void **state)
 		r->incidents[0].because,
 		"the vCPU was ready to run but waited 500 ms for a pCPU, held by VM "
 		"web2, vCPU 0 (unverified name, a process of user 1000): CPU 0/KV (888)");
-	assert_true(r->incidents[0].culprits[0].claimed);
-	assert_int_equal(r->incidents[0].culprits[0].uid, 1000);
+	assert_true(r->incidents[0].culprits[0].vm.claimed);
+	assert_int_equal(r->incidents[0].culprits[0].vm.uid, 1000);
 	report_free(r);
 	r = judge(thread_id_used_again, false);
 	assert_string_equal(r->incidents[0].because,

@@ -13,6 +13,7 @@
 
 #include "clock/types.h"
 #include "host-collector/model/model.h"
+#include "host-collector/model/thread_vm.h"
 
 /* X(NAME, "name"): all verdicts. verdict.c has a row for each one that has a rule. */
 #define VERDICTS(X)                                                                                \
@@ -68,12 +69,8 @@ struct report_culprit {
 	int64_t share_ns; /* time of the incident that it caused */
 	char what[192];   /* "VM web2, vCPU 0", "7 tasks of such names", "all other tasks"; or "" */
 	unsigned n_tasks; /* number of tasks with similar names; 0: all other tasks */
-	/* The VM whose VMM the task is a thread of. */
-	char vm[128]; /* "": no VMM, or an unknown one */
-	bool vcpu_known;
-	uint32_t vcpu;
-	bool claimed; /* the VM's name is a claim of a process of user `uid` */
-	uint32_t uid;
+	/* The VM whose VMM the task is a thread of; name "": no VMM, or an unknown one. */
+	struct thread_vm vm;
 	char cgroup[256];   /* of all these tasks; "": unknown or several */
 	enum verdict cause; /* the incident's cause to which it contributed */
 };

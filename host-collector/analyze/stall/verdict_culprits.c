@@ -81,53 +81,19 @@ enum { TOLD_SHARE = 50 }; /* who had less than a 50th of the time is one of "all
 
 static const char held_the_pcpu[] = "held the pCPU";
 
-static void vm_name_it(struct report_culprit *x, const struct model *m,
-		       const struct task_origin *origin)
-{
-	uint32_t vm, vcpu;
-
-	/* Of a VM of this recording the collector knows which it is. */
-	if (!model_vcpu_of_thread(m, x->pid, &vm, &vcpu)) {
-		describe(x->vm, sizeof(x->vm), "%s", model_vm_name(m, vm));
-		x->vcpu_known = true;
-		x->vcpu = vcpu;
-	} else if (!model_vm_of_thread(m, x->pid, &vm)) {
-		describe(x->vm, sizeof(x->vm), "%s", model_vm_name(m, vm));
-	} else if (origin && *origin->vm) {
-		describe(x->vm, sizeof(x->vm), "%s", origin->vm);
-		x->vcpu_known = origin->vcpu_known;
-		x->vcpu = origin->vcpu;
-		x->claimed = origin->claimed;
-		x->uid = origin->uid;
-	}
-}
-
-/* "VM web2, vCPU 0", and whose word that is. */
-void culprit_vm_text(const struct report_culprit *x, char *out, size_t n)
-{
-	char vcpu[24] = "", by[64] = "";
-
-	if (x->vcpu_known)
-		describe(vcpu, sizeof(vcpu), ", vCPU %u", x->vcpu);
-	if (x->claimed)
-		describe(by, sizeof(by), " (unverified name, a process of user %u)", x->uid);
-	describe(out, n, "VM %s%s%s", x->vm, vcpu, by);
-}
-
 struct holder_text holder_text(const struct stall_facts *f, const struct model *m, int32_t pid)
 {
-	struct report_culprit x = {.pid = pid};
+	struct thread_vm owner;
 	struct holder_text t;
 	char vm[160];
 
-	vm_name_it(&x, m, model_task_origin(m, pid, f->end));
-	if (*x.vm)
-		culprit_vm_text(&x, vm, sizeof(vm));
-	if (*x.vm)
+	if (model_thread_vm(m, pid, f->end, &owner)) {
+		thread_vm_text(&owner, vm, sizeof(vm));
 		describe(t.text, sizeof(t.text), "%s: %s", vm,
 			 task_text(m, VS_SOURCE_HOST, pid).text);
-	else
+	} else {
 		describe(t.text, sizeof(t.text), "%s", task_text(m, VS_SOURCE_HOST, pid).text);
+	}
 	return t;
 }
 
@@ -216,7 +182,6 @@ static unsigned crowds_by_cgroup(const struct stall_facts *f, const struct model
 static void crowd_tell(const struct stall_facts *f, const struct crowd *c, const struct model *m,
 		       struct incident *out)
 {
-	const struct task_origin *origin = model_task_origin(m, c->pid, f->end);
 	const struct cgroup *cgroup = model_cgroup_of(m, c->cgroup);
 	int32_t process = model_task_process(m, VS_SOURCE_HOST, c->pid);
 
@@ -229,9 +194,8 @@ static void crowd_tell(const struct stall_facts *f, const struct crowd *c, const
 		x->n_tasks = c->n;
 		if (cgroup)
 			describe(x->cgroup, sizeof(x->cgroup), "%s", cgroup->path);
-		vm_name_it(x, m, origin);
-		if (*x->vm)
-			culprit_vm_text(x, x->what, sizeof(x->what));
+		if (model_thread_vm(m, c->pid, f->end, &x->vm))
+			thread_vm_text(&x->vm, x->what, sizeof(x->what));
 		else if (c->n > 1)
 			describe(x->what, sizeof(x->what), "%u tasks of such names", c->n);
 		else if (process && process != c->pid)

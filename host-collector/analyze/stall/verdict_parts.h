@@ -101,7 +101,6 @@ struct culprits_sum {
 bool culprits_largest(const struct stall_facts *f, const struct model *m, bool by_cgroup,
 		      struct culprits_sum *out);
 /* Writes the VM of a culprit, for example "VM web2, vCPU 0". Adds a note if the name is a claim. */
-void culprit_vm_text(const struct report_culprit *x, char *out, size_t n);
 struct holder_text {
 	char text[200];
 };
