@@ -446,9 +446,8 @@ static const struct quota_waits *quota_waits_of(struct vm *vm, const struct quot
 		if (reading->n_vcpus > 1 || vm->vcpus[i] == vm_vcpu_find(vm, reading->vcpu))
 			vcpu_quota_waits(v, reading, sink, &vm->quota_waits);
 	}
-	/* Nobody knows how long those waited. */
-	if (reading->n_vcpus > vm->n_vcpus)
-		vm->quota_waits.n_busy += reading->n_vcpus - (unsigned)vm->n_vcpus;
+	vcpu_quota_choose(&vm->quota_waits, reading->throttled_ns, (uint32_t)vm->n_vcpus,
+			  reading->n_vcpus);
 	return &vm->quota_waits;
 }
 

@@ -174,16 +174,30 @@ void vcpu_held_by(struct vcpu *v, struct host_ns t, int32_t pid);
 /* Processes a STACK event. `pid` is the task whose stack it is, wait_ns the length of the wait. */
 void vcpu_stack(struct vcpu *v, struct host_ns t, int32_t pid, uint32_t stack,
 		enum vs_stack_role role, int64_t wait_ns, const struct vcpu_sink *sink);
+enum { QUOTA_BUSY_MAX = 64 };
 /* The waits for a pCPU that one reading of a quota may explain, of all vCPUs that share the quota.
- */
+ * Must be all zero at first. */
 struct quota_waits {
-	int64_t idle_ns; /* time in which their pCPUs idled */
-	unsigned n_busy; /* number of waits during a part of which other tasks ran */
+	/* Waits that ended: the time in which their pCPUs idled, and of each of the longest waits
+	 * the time in which other tasks ran there, the longest first. */
+	int64_t idle_ns, busy_ns[QUOTA_BUSY_MAX];
+	size_t n_busy;
+	/* Waits that go on: the time in which their pCPUs idled, and the number of those during
+	 * which other tasks ran. */
+	int64_t open_idle_ns;
+	unsigned n_open;
+	/* Set by vcpu_quota_choose(): the waits that ended with a busy_ns of least_ns to most_ns
+	 * are throttling; open_ns is left for the waits that go on, open_share_ns for the busy time
+	 * of one of them. */
+	int64_t least_ns, most_ns, open_ns, open_share_ns;
 };
 
-/* Adds the waits of this vCPU to *sum. */
+/* Adds the waits of this vCPU to *all. */
 void vcpu_quota_waits(const struct vcpu *v, const struct quota_reading *reading,
-		      const struct vcpu_sink *sink, struct quota_waits *sum);
+		      const struct vcpu_sink *sink, struct quota_waits *all);
+/* Chooses the waits that an increase of the counter by throttled_ns explains. `all` has the waits
+ * of `known` vCPUs out of the `n` that share the quota. */
+void vcpu_quota_choose(struct quota_waits *all, int64_t throttled_ns, uint32_t known, uint32_t n);
 /* Charges a reading of its quota to its waits. `all` are the waits of all vCPUs that share it. */
 void vcpu_quota(struct vcpu *v, const struct quota_reading *reading, const struct quota_waits *all,
 		const struct vcpu_sink *sink);

@@ -139,6 +139,37 @@ static void silent_half_quota(struct tale *t)
 	silent_end(t);
 }
 
+/*
+ * Others run on the pCPU whenever the vCPU's quota is used up, and a reading comes in the middle of
+ * a wait: its increase is that of the wait before. In each second one wait is not for the quota,
+ * and is as long as `other_us`.
+ */
+static void busy_quota(struct tale *t, int64_t other_us)
+{
+	int64_t last = 0;
+
+	silent_begin(t);
+	for (int64_t at = 300000; at < 3300000; at += 100000) {
+		bool other = at % 1000000 == 0;
+
+		tale_away(t, at, at + (other ? other_us : 90000), VS_TASK_RUNNING, 500);
+		tale_quota(t, at - 50000, at + 50000, 1, last);
+		last = other ? 0 : 86000;
+	}
+	tale_quota(t, 3250000, 3350000, 1, last);
+	silent_end(t);
+}
+
+static void silent_busy_quota(struct tale *t)
+{
+	busy_quota(t, 90000);
+}
+
+static void silent_busy_quota_and_another(struct tale *t)
+{
+	busy_quota(t, 40000);
+}
+
 /* ---- sleeps, of which samples bring their stack ---- */
 
 struct sleeps {
@@ -300,6 +331,10 @@ static const struct storm {
 	 VCPU_RUNNABLE, 2700000},
 	{"a quota of four tenths", silent_half_quota, 3, 4, VERDICT_CGROUP_THROTTLED,
 	 CONFIDENCE_LIKELY, VCPU_RUNNABLE, 1800000},
+	{"a quota of a tenth, while others run", silent_busy_quota, 3, 4, VERDICT_CGROUP_THROTTLED,
+	 CONFIDENCE_DECIDED, VCPU_THROTTLED, 27 * 90000},
+	{"a quota of a tenth, while others run, and one more wait", silent_busy_quota_and_another,
+	 3, 4, VERDICT_CGROUP_THROTTLED, CONFIDENCE_DECIDED, VCPU_THROTTLED, 27 * 90000},
 	{"swap", silent_swap, 1, 2, VERDICT_DEMAND_PAGING, CONFIDENCE_DECIDED, VCPU_BLOCKED,
 	 800000},
 	{"userfaults that could be halts", silent_userfaults, 2, 2, VERDICT_DEMAND_PAGING,

@@ -144,6 +144,23 @@ def rival(busy_s, idle_s):
     return runs
 
 
+@contextlib.contextmanager
+def busy_quota(vm, group):
+    """Whenever the quota is used up, another process runs on the pCPU."""
+    child = os.fork()
+    if not child:
+        os.sched_setaffinity(0, {PCPU})
+        while os.getppid() != 1:
+            pass
+        os._exit(0)
+    try:
+        with quota(vm, group):
+            yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 # Name: what the vCPU does, beside what, and the verdict and state that are told; None: no incident.
 STORMS = {
     "quiet": (("compute", 500, 0), nothing, None),
@@ -152,6 +169,7 @@ STORMS = {
     "swap": (("swap", 200, 5000), swapped_out, ("demand_paging", "blocked")),
     "memory map": (("map", 1500, 500), nothing, ("mmu_contention", "blocked")),
     "quota": (("compute", 3000, 0), quota, ("cgroup_throttled", "throttled")),
+    "quota, busy pCPU": (("compute", 3000, 0), busy_quota, ("cgroup_throttled", "throttled")),
     "half to another": (("compute", 2000, 0), rival(0.1, 0), None),
     "a third to another": (("compute", 2000, 0), rival(0.003, 0.007), None),
 }
