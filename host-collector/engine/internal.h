@@ -87,6 +87,8 @@ struct stream {
 		bool known;
 		struct host_ns t;
 		uint64_t err_ns, raw_ns;
+		bool arrival_known;
+		struct host_ns arrival;
 	} reading;
 	/* Errors of its events' times, except for events beside pauses. */
 	struct histogram errors;

@@ -197,8 +197,22 @@ static int steal_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 /* Clocks that go at a steady rate may differ by so much: a guest that measured its own badly. */
 enum { READING_RATE_PPM = 2500, READING_SLACK_NS = 5000000, READING_EXACT_NS = 10000 };
 
+/* Whether the host's word of when both readings arrived shows most of the step, too. The stamp of a
+ * reading is the guest's own word, whatever converts it: a guest that sends false stamps makes a
+ * step of the stamps alone. */
+static bool arrivals_show(const struct clock_reading *before, const struct clock_reading *now,
+			  int64_t step_ns)
+{
+	int64_t theirs = (int64_t)(now->raw_ns - before->raw_ns), off;
+
+	if (!before->arrival_known || !now->arrival_known)
+		return false;
+	off = theirs - (now->arrival.ns - before->arrival.ns) - step_ns;
+	return (off < 0 ? -off : off) < (step_ns < 0 ? -step_ns : step_ns) / 2;
+}
+
 /* What the guest's kernel takes for the time must go by as ours does. */
-static int reading_take(struct pipeline *p, struct stream *s)
+static int reading_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_clock_sample *m = &p->in.heartbeat.sample;
 	const struct clock_reading before = s->reading;
@@ -209,7 +223,10 @@ static int reading_take(struct pipeline *p, struct stream *s)
 
 	if (!m->raw_ns || !clock_book_to_ns(p->clocks, s->id, s->boot, m->tsc, m->tsc_width, &t))
 		return 0;
-	s->reading = (struct clock_reading){true, t.t, t.err_ns, m->raw_ns};
+	s->reading = (struct clock_reading){
+		.known = true, .t = t.t, .err_ns = t.err_ns, .raw_ns = m->raw_ns};
+	s->reading.arrival_known =
+		arrival_tsc && clock_book_host_ns(p->clocks, arrival_tsc, &s->reading.arrival);
 	told.t = t.t;
 	ours = t.t.ns - before.t.ns;
 	theirs = (int64_t)(m->raw_ns - before.raw_ns);
@@ -218,7 +235,8 @@ static int reading_take(struct pipeline *p, struct stream *s)
 	if (before.known && ((double)(theirs - ours) > may_differ || theirs < 0))
 		told.step_ns = theirs - ours;
 	/* Round trips are the guest's word, as its clock is; their bound is never as small. */
-	told.proven = t.err_ns < READING_EXACT_NS && before.err_ns < READING_EXACT_NS;
+	told.proven = t.err_ns < READING_EXACT_NS && before.err_ns < READING_EXACT_NS &&
+		      arrivals_show(&before, &s->reading, told.step_ns);
 	return model_guest_clock(pipeline_model(p), &told);
 }
 
@@ -280,7 +298,7 @@ static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_t
 	stream_audit(p, s, m->time, arrival_tsc);
 	promise(p, s, m->time, arrival_tsc);
 	if (!err && !stream_is_host(s))
-		err = reading_take(p, s);
+		err = reading_take(p, s, arrival_tsc);
 	return err ? err : steal_take(p, s, arrival_tsc);
 }
 

@@ -375,7 +375,7 @@ static int present(struct pipeline *p, uint64_t now_tsc)
 }
 
 /* Judges a frame's place in its session; false: seen before. */
-static bool order_admit(struct stream *s, struct frame_order *order,
+static bool order_admit(struct pipeline *p, struct stream *s, struct frame_order *order,
 			const struct frame_header *header)
 {
 	int64_t verdict = frame_order_check(order, header);
@@ -383,6 +383,11 @@ static bool order_admit(struct stream *s, struct frame_order *order,
 	if (verdict < 0) {
 		s->replayed++;
 		return false;
+	}
+	if (verdict > 0 && stream_is_host(s) && !s->lost_frames) {
+		model_notes_lost(pipeline_model(p));
+		if (p->options.early)
+			model_notes_lost(p->options.early);
 	}
 	s->lost_frames += (uint64_t)verdict;
 	s->frames_missing |= verdict > 0;
@@ -489,7 +494,7 @@ int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 	s->replayed_entries++;
 	if (!kind_is_admitted(frame->header.kind, source))
 		s->nonsense++;
-	else if (order_admit(s, &s->order, &frame->header))
+	else if (order_admit(p, s, &s->order, &frame->header))
 		err = frame_take_or_hold(p, s, arrival_tsc, frame);
 	if (!err && !p->options.live && s->replayed_entries == s->learned) {
 		err = stream_end(p, s);

@@ -32,6 +32,7 @@ struct model {
 	bool observing_apart;
 	size_t n_vms;
 	struct vm *vms[MODEL_VMS_MAX];
+	bool notes_lost;
 	size_t n_distrusted;
 	uint32_t distrusted[MODEL_VMS_MAX]; /* ids of guests (model_guest_distrust) */
 	struct lru threads; /* maps the tid of a vCPU thread to a slot of by_thread */

@@ -393,6 +393,11 @@ int model_vm_migrates(struct model *m, uint32_t vm_id, bool migrates)
 	return 0;
 }
 
+void model_notes_lost(struct model *m)
+{
+	m->notes_lost = true;
+}
+
 int model_guest_steal(struct model *m, const struct guest_steal *steal)
 {
 	if (steal->cpu >= VS_CPUS_MAX)

@@ -204,7 +204,8 @@ struct guest_clock_reading {
 	struct host_ns t; /* time of the reading */
 	/* How far the clock jumped ahead (or, if negative, back) since the previous reading. */
 	int64_t step_ns;
-	/* The times of both readings are bounded by more than the guest's own statements. */
+	/* The times of both readings are bounded by more than the guest's own statements, and the
+	 * times at which they arrived on the host show the step, too. */
 	bool proven;
 };
 
@@ -288,6 +289,10 @@ int model_vm_paused(struct model *m, uint32_t vm, struct host_ns t, bool paused)
 int model_guest_steal(struct model *m, const struct guest_steal *steal);
 /* Passes on the agent's reading of its kernel's clock. Returns 0 or -ENOENT. */
 int model_guest_clock(struct model *m, const struct guest_clock_reading *reading);
+/* Notes that frames of the host's stream were lost. They are not only events: a migration that QEMU
+ * announced, a line of the host's log or a reading of a quota may be among them, and nothing else
+ * shows that. */
+void model_notes_lost(struct model *m);
 /* Notes that the VMM begins or ends a migration of the VM (QMP MIGRATION). A pause during a
  * migration counts as a part of it. Call it in time order with the events. Returns 0 or -ENOENT. */
 int model_vm_migrates(struct model *m, uint32_t vm, bool migrates);
@@ -389,6 +394,7 @@ struct model_data {
 	bool handlers_counted; /* some short handlers were counted (aggregated) */
 	bool quota;            /* its cgroup's CPU quota was read */
 	bool guest_stacks;     /* its agent sends stacks of its tasks */
+	bool notes_lost;       /* frames of the host's stream were lost (model_notes_lost) */
 };
 /* Returns the result of testing guest events against VM-entries and VM-exits (presence.h). All 0
  * if the VM is unknown. */

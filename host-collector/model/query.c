@@ -318,8 +318,10 @@ bool model_guest_distrusted(const struct model *m, uint32_t vm_id)
 struct model_data model_data_of(const struct model *m, uint32_t vm_id)
 {
 	const struct vm *vm = vm_find(m, vm_id);
+	struct model_data data = vm ? vm->data : (struct model_data){false};
 
-	return vm ? vm->data : (struct model_data){false};
+	data.notes_lost = m->notes_lost;
+	return data;
 }
 
 const struct stack *model_stack_of(const struct model *m, uint32_t id)

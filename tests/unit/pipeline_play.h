@@ -141,9 +141,9 @@ static inline void play_entry(struct play *p, const struct entry *e)
 	assert_int_equal(pipeline_frame(p->pipeline, e->source, e->arrival_tsc, &e->frame), 0);
 }
 
-static inline void play_offline(struct play *p)
+/* The whole tape, offline, into a play that was started. */
+static inline void play_whole(struct play *p)
 {
-	play_start(p, false);
 	for (size_t i = 0; i < p->tape.n; i++) {
 		const struct entry *e = &p->tape.entries[i];
 
@@ -154,6 +154,12 @@ static inline void play_offline(struct play *p)
 	for (size_t i = 0; i < p->tape.n; i++)
 		play_entry(p, &p->tape.entries[i]);
 	assert_int_equal(pipeline_finish(p->pipeline), 0);
+}
+
+static inline void play_offline(struct play *p)
+{
+	play_start(p, false);
+	play_whole(p);
 }
 
 static inline void play_end(struct play *p)

@@ -227,6 +227,88 @@ static void the_guests_kernel_log_is_kept_up_to_a_bound(void **state)
 	play_end(&p);
 }
 
+/* ---- readings of the guest's clock ---- */
+
+static void hypervisor_says(struct synth *s)
+{
+	const struct message_vm_clock m = {
+		.vm = SYNTH_VM,
+		.source = VM_CLOCK_VCPU,
+		.from_max = synth_host_tsc0 + 100,
+		.tsc = {.known = true, .scaling_known = true, .offset = 1000 - synth_host_tsc0},
+	};
+	struct byte_buffer payload = {0};
+
+	assert_int_equal(message_vm_clock_pack(&m, &payload), 0);
+	synth_frame(s, VS_SOURCE_HOST, FRAME_VM_CLOCK, payload.data, payload.len);
+	byte_buffer_fini(&payload);
+}
+
+/* A heartbeat now (`now_ns`) whose reading is stamped, and reads, so much more than it should. */
+static void reading_send(struct synth *s, int64_t now_ns, int64_t stamp_ns, int64_t raw_ns)
+{
+	struct message_heartbeat *beat = calloc(1, sizeof(*beat));
+	struct byte_buffer payload = {0};
+
+	assert_non_null(beat);
+	beat->time = 1000 + (uint64_t)now_ns * 5 / 2;
+	beat->sample = (struct message_clock_sample){
+		.tsc = 1000 + (uint64_t)(now_ns + stamp_ns) * 5 / 2,
+		.tsc_width = 100,
+		.monotonic_ns = (uint64_t)(synth_raw_ns0 + now_ns + raw_ns),
+		.raw_ns = (uint64_t)(synth_raw_ns0 + now_ns + raw_ns)};
+	assert_int_equal(message_heartbeat_pack(beat, &payload), 0);
+	synth_frame(s, SYNTH_VM, FRAME_HEARTBEAT, payload.data, payload.len);
+	byte_buffer_fini(&payload);
+	free(beat);
+}
+
+struct steps_seen {
+	struct guest_clock_reading ahead;
+	unsigned n_ahead;
+};
+
+static void see_step(void *context, const struct guest_clock_reading *r)
+{
+	struct steps_seen *seen = context;
+
+	if (r->step_ns <= 0)
+		return;
+	seen->ahead = *r;
+	seen->n_ahead++;
+}
+
+/* The clock of one reading is ahead; or its stamp is back, which looks the same but for when the
+ * reading arrived. */
+static void a_step_is_proven_only_if_the_arrivals_show_it(void **state)
+{
+	static const struct {
+		int64_t stamp_ns, raw_ns;
+		bool proven;
+	} readings[] = {{0, 200 * MS, true}, {-200 * MS, 0, false}};
+
+	(void)state;
+	for (size_t k = 0; k < 2; k++) {
+		struct steps_seen seen = {0};
+		const struct model_observer observer = {.guest_clock = see_step, .context = &seen};
+		struct play p;
+		struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
+
+		hypervisor_says(s);
+		scene_switches(s, 3 * MS, 510 * MS);
+		reading_send(s, 510 * MS, readings[k].stamp_ns, readings[k].raw_ns);
+		synth_at(s, 600 * MS);
+		synth_free(s);
+		play_start(&p, false);
+		assert_int_equal(model_observe(p.model, &observer), 0);
+		play_whole(&p);
+		assert_int_equal(seen.n_ahead, 1);
+		assert_true(llabs(seen.ahead.step_ns - 200 * MS) < MS);
+		assert_int_equal(seen.ahead.proven, readings[k].proven);
+		play_end(&p);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -236,6 +318,7 @@ int main(void)
 		cmocka_unit_test(payloads_of_noise_are_counted_and_cost_nothing_else),
 		cmocka_unit_test(a_guest_that_lies_about_the_time_harms_only_itself),
 		cmocka_unit_test(the_guests_kernel_log_is_kept_up_to_a_bound),
+		cmocka_unit_test(a_step_is_proven_only_if_the_arrivals_show_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,6 +69,20 @@ static void paused_through_its_monitor(struct tale *t)
 	ADD(t, SWITCH(VM, 710000, 0, 50, 42, 1));
 }
 
+/* The same, and frames of the host were lost: one may have announced a migration. */
+static void paused_and_notes_lost(struct tale *t)
+{
+	paused_through_its_monitor(t);
+	t->prepare = model_notes_lost;
+}
+
+/* A signal is an event and needs no note. */
+static void stopped_and_notes_lost(struct tale *t)
+{
+	paused(t);
+	t->prepare = model_notes_lost;
+}
+
 /* A migration that came only after the pause, and one that was over before, explain nothing. */
 static void paused_beside_a_migration(struct tale *t)
 {
@@ -119,6 +133,30 @@ static void woken_but_not_scheduled(struct tale *t)
 	ADD(t, SWITCH(HOST, 720000, 0, 500, TID0, 0));
 	ADD(t, SWITCH(VM, 720100, 0, 0, 50, 0));
 	ADD(t, SWITCH(VM, 721000, 0, 50, 42, 1));
+}
+
+/* The host's log, or a quota, may be what was lost. */
+static void not_scheduled_and_notes_lost(struct tale *t)
+{
+	not_scheduled(t);
+	t->prepare = model_notes_lost;
+}
+
+/* Its task is ready to run and was preempted for 2 ms; the vCPU halts, for no reason that was seen.
+ */
+static void halted_though_busy(struct tale *t)
+{
+	tale_begin(t);
+	ADD(t, KVM(1000, 0, EXIT, TID0, 1 | 1ull << 32));
+	ADD(t, KVM(1001, 0, ENTRY, TID0, 0));
+	tale_ticks(t, 204000, 300000, 50);
+	ADD(t, WAKEUP(VM, 300100, 0, 60, 50, 0));
+	tale_away(t, 300200, 302200, VS_TASK_RUNNING, 500);
+	ADD(t, KVM(302201, 0, ENTRY, TID0, 0));
+	ADD(t, KVM(303000, 0, EXIT, TID0, 12 | 1ull << 32)); /* HLT */
+	tale_away(t, 303001, 699000, VS_TASK_INTERRUPTIBLE, 0);
+	ADD(t, KVM(699001, 0, ENTRY, TID0, 0));
+	ADD(t, SWITCH(VM, 700000, 0, 50, 60, 0));
 }
 
 static void quota(struct tale *t)
@@ -353,6 +391,18 @@ static const struct expected stalls[] = {
 	{"VM paused through QEMU's monitor", paused_through_its_monitor, VERDICT_VM_PAUSED,
 	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 510000, VCPU_STOPPED, 399900, 900, true,
 	 WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
+	{"VM paused by its VMM, notes lost", paused_and_notes_lost, VERDICT_VM_PAUSED,
+	 CONFIDENCE_LIKELY, GUEST_CPU_TASK, 510000, VCPU_STOPPED, 399900, 900, true,
+	 WITHOUT(KVM_EVENTS) | WITHOUT(NOTES), VERDICT_UNDETERMINED},
+	{"VM stopped by a signal, notes lost", stopped_and_notes_lost, VERDICT_VM_PAUSED,
+	 CONFIDENCE_DECIDED, GUEST_CPU_TASK, 510000, VCPU_STOPPED, 400000, 900, true,
+	 WITHOUT(KVM_EVENTS) | WITHOUT(NOTES), VERDICT_UNDETERMINED},
+	{"pCPU taken, notes lost", not_scheduled_and_notes_lost, VERDICT_VCPU_NOT_SCHEDULED,
+	 CONFIDENCE_LIKELY, GUEST_CPU_TASK, 560000, VCPU_RUNNABLE, 500000, 500, true,
+	 WITHOUT(KVM_EVENTS) | WITHOUT(NOTES), VERDICT_UNDETERMINED},
+	{"halted with a task to run, preempted a little", halted_though_busy, VERDICT_UNDETERMINED,
+	 CONFIDENCE_UNDETERMINED, GUEST_CPU_TASK, 500000, VCPU_HALTED, 395999, 0, true, 0,
+	 VERDICT_UNDETERMINED},
 	{"downtime of a migration", migrated, VERDICT_MIGRATION, CONFIDENCE_DECIDED, GUEST_CPU_TASK,
 	 510000, VCPU_STOPPED, 399900, 0, true, WITHOUT(KVM_EVENTS), VERDICT_UNDETERMINED},
 	{"paused, and a migration before and after", paused_beside_a_migration, VERDICT_VM_PAUSED,

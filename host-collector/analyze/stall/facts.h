@@ -157,7 +157,8 @@ struct stall_facts {
 	uint32_t number;           /* of the interrupt */
 	bool vector;
 	struct host_ns begin, end; /* end INT64_MAX while it lasts */
-	uint64_t err_ns;           /* bound on the error of the guest's stamps */
+	uint64_t err_ns;           /* bound on the error of the guest's stamps: of the worse edge */
+	uint64_t begin_err_ns;     /* of its begin */
 	bool ongoing, denied;      /* has not ended; facts_deny() is true */
 	int64_t than_ns;           /* the threshold */
 

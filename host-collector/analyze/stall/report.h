@@ -185,7 +185,9 @@ struct incident {
 	  "the guest's times are not known well enough against the host's")                        \
 	X(STACKS, "stacks", "where the thread slept")                                              \
 	X(HANDLERS, "handlers",                                                                    \
-	  "short handlers were only counted (level summary): interrupts may have taken the time")
+	  "short handlers were only counted (level summary): interrupts may have taken the time")  \
+	X(NOTES, "notes",                                                                          \
+	  "frames of the host were lost: what QEMU, its kernel's log or a quota said may be missing")
 
 enum missing_data {
 #define X(NAME, ...) MISSING_##NAME,

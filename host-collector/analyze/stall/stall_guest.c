@@ -6,9 +6,15 @@
 /* A CPU has shown its tick after STALL_TICKS_WANTED regular intervals below this. */
 #define TICK_LIMIT_NS 100000000ll
 
+static void guest_facts_begin(const struct stall_track *k, struct stall_facts *f, struct host_ns t)
+{
+	facts_begin(f, k->vm, k->cpu, t);
+	f->begin_err_ns = k->err_ns;
+}
+
 static void stretch_begin(struct stall_track *k, struct host_ns t, int32_t pid)
 {
-	facts_begin(&k->stretch, k->vm, k->cpu, t);
+	guest_facts_begin(k, &k->stretch, t);
 	k->stretch.kind = pid == 0 ? GUEST_CPU_IDLE : GUEST_CPU_TASK;
 	k->stretch.pid = pid;
 	k->task_known = true;
@@ -121,7 +127,7 @@ static void tick(const struct stall_detector *d, struct stall_vm *v, struct stal
 static void interrupt_begin(const struct stall_detector *d, struct stall_track *k, struct host_ns t,
 			    int32_t pid)
 {
-	facts_begin(&k->interrupt, k->vm, k->cpu, t);
+	guest_facts_begin(k, &k->interrupt, t);
 	k->interrupt.pid = pid;
 	k->in_interrupt = true;
 	k->before_valid = stretch_copy(d, k, t, &k->before);
@@ -175,7 +181,7 @@ static void doubt_end(struct stall_detector *d, struct stall_vm *v, struct stall
 	}
 	k->doubt = false;
 	k->unseen_valid = true;
-	facts_begin(&k->unseen, k->vm, k->cpu, i->t);
+	guest_facts_begin(k, &k->unseen, i->t);
 	k->before_unseen_valid = stretch_copy(d, k, i->t, &k->before_unseen);
 }
 

@@ -189,7 +189,9 @@ void stall_stretch_seal(const struct stall_detector *d, const struct stall_vm *v
 {
 	facts_end(f, t);
 	f->than_ns = d->options.than_ns;
-	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : k->err_ns;
+	f->err_ns = k->err_ns > f->begin_err_ns ? k->err_ns : f->begin_err_ns;
+	if (stall_unproven(d, k))
+		f->err_ns = UINT64_MAX;
 	f->tick_interval_ns =
 		k->ticks_seen >= STALL_TICKS_WANTED ? k->tick_interval_ns : v->tick_interval_ns;
 	waiters_count(v, f);

@@ -19,8 +19,10 @@ const struct verdict_rule verdict_rules[] = {
 	 NEEDS(GUEST_EVENTS), cause_clock_step_ns, against_clock_unproven, because_clock_step,
 	 NULL},
 	{VERDICT_VM_PAUSED, "the vCPU thread is stopped: a signal, a debugger, the freezer, QMP",
-	 "the guest's timer ticks went on meanwhile", NEEDS(HOST_EVENTS), cause_stopped_ns,
-	 against_guest_was_alive, because_stopped, culprits_senders},
+	 "the guest's timer ticks went on meanwhile; its VMM paused it, and notes of a migration may "
+	 "be missing",
+	 NEEDS(HOST_EVENTS), cause_stopped_ns, against_pause_unproven, because_stopped,
+	 culprits_senders},
 	{VERDICT_MIGRATION, "QEMU paused the VM while it migrated it",
 	 "the guest's timer ticks went on meanwhile", NEEDS(HOST_EVENTS), cause_migration_ns,
 	 against_guest_was_alive, because_migration, NULL},
@@ -34,8 +36,8 @@ const struct verdict_rule verdict_rules[] = {
 	{VERDICT_VCPU_NOT_SCHEDULED,
 	 "the vCPU thread is ready to run and another task runs instead",
 	 "the guest's ticks went on; a wait that lasts, under a CPU quota, may be throttling",
-	 NEEDS(HOST_EVENTS), cause_not_scheduled_ns, against_quota_uncounted, because_not_scheduled,
-	 culprits_holders},
+	 NEEDS(HOST_EVENTS) | NEEDS(NOTES), cause_not_scheduled_ns, against_quota_uncounted,
+	 because_not_scheduled, culprits_holders},
 	{VERDICT_CGROUP_THROTTLED, "the vCPU thread is ready to run, not run, and its pCPU idles",
 	 "the throttling itself was not seen", NEEDS(HOST_EVENTS), cause_quota_ns,
 	 against_quota_unseen, because_quota, NULL},
@@ -64,9 +66,9 @@ const struct verdict_rule verdict_rules[] = {
 	{VERDICT_IPI_TARGET_PREEMPTED,
 	 "the guest has called another of its CPUs by an interrupt, which its vCPU, kept from the "
 	 "guest, does not take",
-	 "only the end of the wait joins it to that vCPU",
+	 "only the end of the wait joins it to that vCPU; events are missing",
 	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), cause_call_ns,
-	 against_peer_unproven, because_call, culprits_of_call_target},
+	 against_owner_unproven, because_call, culprits_of_call_target},
 	{VERDICT_DEVICE_NO_COMPLETION,
 	 "QEMU does not end an access to a device, or the guest reads one register of it again and "
 	 "again, and hardly writes",
@@ -74,18 +76,19 @@ const struct verdict_rule verdict_rules[] = {
 	 against_guest_was_alive, because_device, NULL},
 	{VERDICT_NESTED_UNOBSERVABLE,
 	 "the guest entered a guest of its own and neither came back nor switched tasks",
-	 "neither KVM's events nor ticks show that the guest ran",
-	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), cause_nested_ns,
-	 against_guest_unproven, because_nested, NULL},
+	 "neither KVM's events nor ticks show that the guest ran; events are missing",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS) | NEEDS(LOST_EVENTS),
+	 cause_nested_ns, against_guest_unproven, because_nested, NULL},
 	{VERDICT_INTERRUPT_LOST,
 	 "KVM accepted an interrupt and no handler ran, though the vCPU halted or the guest went on",
-	 "", NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), cause_lost_ns, NULL,
-	 because_lost, NULL},
+	 "events are missing: its handler may be among them",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS) | NEEDS(LOST_EVENTS),
+	 cause_lost_ns, NULL, because_lost, NULL},
 	{VERDICT_TIMER_LATE,
 	 "ticks stop though the vCPU runs the guest, and no timer interrupt is pending until one comes",
-	 "nobody waited for the CPU: the guest may have stopped its tick",
-	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS), cause_late_tick_ns,
-	 against_tick_unwanted, because_late_tick, NULL},
+	 "nobody waited for the CPU: the guest may have stopped its tick; events are missing",
+	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS) | NEEDS(LOST_EVENTS),
+	 cause_late_tick_ns, against_tick_unwanted, because_late_tick, NULL},
 	{VERDICT_GUEST_IRQ_STORM, "short interrupts take most of the stretch, thousands a second",
 	 "neither KVM's events nor ticks show that the guest ran; 1 in 200 of the guest's events is missing",
 	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS), cause_storm_ns, against_storm_unproven,
@@ -119,6 +122,8 @@ static uint32_t missing_of(const struct stall_facts *f)
 		missing |= NEEDS(HOST_EVENTS);
 	else if (f->state_ns[VCPU_UNKNOWN] > 0 || f->cut || f->n_lost)
 		missing |= NEEDS(LOST_EVENTS);
+	if (f->data.notes_lost)
+		missing |= NEEDS(NOTES);
 	if (f->class_ns[WAIT_NONE] >= f->than_ns / 4)
 		missing |= NEEDS(STACKS);
 	/* The edges are known no better than the thing itself. */
@@ -150,10 +155,21 @@ void verdict_unjoin(struct incident *i)
 		 "the guest's times are not proven: what the host did meanwhile is not known");
 }
 
+/* The part of the longest wait or tick gap in which the vCPU halted, at least, and of which no
+ * facts say what the guest waited for. A guest with a task to run does not halt: something that
+ * would explain it was not seen. */
+static int64_t halted_ns(const struct stall_facts *f)
+{
+	int64_t ns = facts_denial_ns(f) - (facts_duration(f) - f->state_ns[VCPU_HALTED]);
+
+	ns -= f->waits.lock_halted_ns + f->guest_peer.halted_ns + f->lost.ns + f->tick_late_ns;
+	return f->kind == GUEST_CPU_TASK && ns > 0 ? ns : 0;
+}
+
 /* Everything denied, whoever is to blame, what nobody can tell included. */
 static int64_t denied_ns(const struct stall_facts *f)
 {
-	return facts_denied_by_host(f) + facts_denied_by_guest(f) + unknown_ns(f);
+	return facts_denied_by_host(f) + facts_denied_by_guest(f) + unknown_ns(f) + halted_ns(f);
 }
 
 /* Fills the incident's causes and culprits: all rules that account for a tenth of what was denied.

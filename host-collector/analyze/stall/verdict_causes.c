@@ -152,6 +152,23 @@ bool against_guest_was_alive(const struct stall_facts *f)
 		       facts_duration(f) - out + out / 4 + 2 * f->tick_interval_ns;
 }
 
+/* By a signal, a tracer or the freezer a thread is in a state of its own; QEMU's pause is the same
+ * sleep whatever it is for, and only QEMU's notes say that it migrates. */
+bool against_pause_unproven(const struct stall_facts *f)
+{
+	static const uint32_t own_state = VS_TASK_STOPPED | VS_TASK_TRACED | VS_TASK_FROZEN;
+	int64_t by_vmm = 0;
+
+	for (unsigned i = 0; f->data.notes_lost && i < f->n_spans; i++) {
+		const struct vcpu_span *s = &f->spans[i];
+
+		if (s->state == VCPU_STOPPED && !s->migrates && !(s->task_state & own_state) &&
+		    s->wait_class != WAIT_FREEZER)
+			by_vmm += s->end.ns - s->begin.ns;
+	}
+	return by_vmm > 0 || against_guest_was_alive(f);
+}
+
 /* As many samples of one class, and none of another, leave less than 5 % that the class has less
  * than 80 % of the time: 0.8^14 = 0.044. */
 enum { SAMPLES_ENOUGH = 14 };
@@ -218,20 +235,21 @@ bool spin_may_be_wait(const struct stall_facts *f)
 	       f->waits.peer_kept_ns > cause_spin_ns(f) / 2;
 }
 
+/* By the guest's stamps it lasted for the threshold, but not surely: they may be off by more than
+ * it is longer. */
+static bool may_be_shorter(const struct stall_facts *f)
+{
+	return (int64_t)(f->begin_err_ns + f->err_ns) > facts_denial_ns(f) - f->than_ns;
+}
+
 /* Who waits may pay for a stall before, or spin for what another CPU of the guest has. Without some
  * of KVM's events a tick that the host's timer brought late looks like a spin, too; without short
  * handlers, a storm of interrupts. */
 bool against_spin_unproven(const struct stall_facts *f)
 {
-	return against_guest_unproven(f) || f->tick_unexplained || f->data.handlers_counted ||
-	       f->waits.lossy || f->n_lost || f->debt.ns || f->sampled.spinning ||
-	       f->guest_peer.known || spin_may_be_wait(f);
-}
-
-/* Nothing but the end of the wait joins it to the other vCPU, or that samples show it to wait. */
-bool against_peer_unproven(const struct stall_facts *f)
-{
-	return f->waits.coincidence || f->waits.sampled;
+	return against_guest_unproven(f) || may_be_shorter(f) || f->tick_unexplained ||
+	       f->data.handlers_counted || f->waits.lossy || f->n_lost || f->debt.ns ||
+	       f->sampled.spinning || f->guest_peer.known || spin_may_be_wait(f);
 }
 
 /* A guest may stop the tick of a CPU that has one task to run. */
@@ -240,8 +258,9 @@ bool against_tick_unwanted(const struct stall_facts *f)
 	return f->waiter_ns < f->than_ns;
 }
 
-/* Or the interrupt for whose answer the guest waits may be among what is missing. */
+/* Nothing but the end of the wait joins it to the other vCPU, or that samples show it to wait; or
+ * what the guest waits for may be among what is missing. */
 bool against_owner_unproven(const struct stall_facts *f)
 {
-	return against_peer_unproven(f) || f->waits.lossy;
+	return f->waits.coincidence || f->waits.sampled || f->waits.lossy;
 }

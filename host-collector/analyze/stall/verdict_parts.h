@@ -34,6 +34,7 @@ int64_t cause_spin_ns(const struct stall_facts *f);
 /* contradicted: return true if something contradicts the cause (verdict_causes.c). */
 bool against_clock_unproven(const struct stall_facts *f);
 bool against_guest_was_alive(const struct stall_facts *f);
+bool against_pause_unproven(const struct stall_facts *f);
 bool against_few_samples(const struct stall_facts *f);
 bool against_paging_unseen(const struct stall_facts *f);
 bool against_split_lock_unseen(const struct stall_facts *f);
@@ -43,7 +44,6 @@ bool against_guest_unproven(const struct stall_facts *f);
 bool against_storm_unproven(const struct stall_facts *f);
 bool against_spin_unproven(const struct stall_facts *f);
 bool spin_may_be_wait(const struct stall_facts *f);
-bool against_peer_unproven(const struct stall_facts *f);
 bool against_tick_unwanted(const struct stall_facts *f);
 bool against_owner_unproven(const struct stall_facts *f);
 
