@@ -249,14 +249,8 @@ static void check_summary(const struct phase *phase, const char *how, const stru
 static void settle(struct vmm *v, struct watch *early)
 {
 	struct vmm_pair pair;
-	cpu_set_t all, one;
 
-	CPU_ZERO(&one);
-	assert_int_equal(sched_getaffinity(v->pid, sizeof(all), &all), 0);
-	for (int cpu = 0; cpu < CPU_SETSIZE && !CPU_COUNT(&one); cpu++)
-		if (CPU_ISSET(cpu, &all))
-			CPU_SET(cpu, &one);
-	assert_int_equal(sched_setaffinity(v->pid, sizeof(one), &one), 0);
+	assert_int_equal(vmm_pin(v), 0);
 	/* The migration may be the cause of one more round. */
 	for (int round = 0; round < 3; round++) {
 		for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++)

@@ -226,7 +226,7 @@ static void readings_check(struct recorded *r, uv_loop_t *loop, struct vmm *v)
 	for (uint32_t vcpu = 0; vcpu < VMM_VCPUS; vcpu++) {
 		printf("collector: vCPU %u: %zu of %d readings answered\n", vcpu, answers[vcpu],
 		       READINGS);
-		assert_true(answers[vcpu] > 0);
+		assert_true(answers[vcpu] >= READINGS / 2);
 	}
 }
 
@@ -242,6 +242,7 @@ static void test_recorded_parameters_explain_what_the_guest_read(void **state)
 	char why[256] = "";
 
 	assert_int_equal(vmm_create(v), 0);
+	assert_int_equal(vmm_pin(v), 0);
 	assert_int_equal(uv_loop_init(&loop), 0);
 	uv_timer_init(&loop, &r.patience);
 	assert_non_null(r.unpacker = frame_unpacker_new());

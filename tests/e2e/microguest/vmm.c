@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -289,6 +290,19 @@ void vmm_stop(struct vmm *v)
 	if (v->pid > 0)
 		waitpid(v->pid, NULL, 0);
 	*v = (struct vmm){.pid = -1, .socket = -1};
+}
+
+int vmm_pin(struct vmm *v)
+{
+	cpu_set_t all, one;
+
+	if (sched_getaffinity(v->pid, sizeof(all), &all))
+		return -errno;
+	CPU_ZERO(&one);
+	for (int cpu = 0; cpu < CPU_SETSIZE && !CPU_COUNT(&one); cpu++)
+		if (CPU_ISSET(cpu, &all))
+			CPU_SET(cpu, &one);
+	return sched_setaffinity(v->pid, sizeof(one), &one) ? -errno : 0;
 }
 
 static int ask(struct vmm *v, enum operation operation, uint32_t vcpu, int64_t argument,

@@ -28,6 +28,9 @@ struct vmm {
 int vmm_start(struct vmm *v);
 /* Ends and reaps it; idempotent. */
 void vmm_stop(struct vmm *v);
+/* Keeps the VMM on one CPU: without the master clock KVM changes a vCPU's parameters whenever its
+ * thread migrates. Returns 0 or -errno. */
+int vmm_pin(struct vmm *v);
 
 /* Each: 0 or -errno, as the VMM's process met it. */
 int vmm_create(struct vmm *v);
