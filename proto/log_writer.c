@@ -191,16 +191,6 @@ void log_writer_line(struct log_writer *w, const char *format, ...)
 	log_writer_put(w, line);
 }
 
-uint64_t log_writer_dropped(struct log_writer *w)
-{
-	uint64_t dropped;
-
-	pthread_mutex_lock(&w->lock);
-	dropped = w->dropped;
-	pthread_mutex_unlock(&w->lock);
-	return dropped;
-}
-
 void log_writer_free(struct log_writer *w, unsigned int wait_ms)
 {
 	struct timespec until;

@@ -27,8 +27,6 @@ void log_writer_put(struct log_writer *w, const char *text);
  * lines. */
 void log_writer_line(struct log_writer *w, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Returns the number of dropped lines. */
-uint64_t log_writer_dropped(struct log_writer *w);
 /* Waits at most `wait_ms` until all lines are written and drops the rest. Accepts NULL. */
 void log_writer_free(struct log_writer *w, unsigned int wait_ms);
 

@@ -21,7 +21,6 @@ struct kernel_log {
 	uint64_t window_begin_ms;
 	unsigned int lines_in_window;
 	uint64_t unsaid; /* skipped or overwritten, not yet told */
-	struct kernel_log_stats stats;
 	struct kernel_log_record record;
 	char bytes[RECORD_BYTES_MAX];
 	size_t n_history, history_at;
@@ -87,10 +86,8 @@ static int record_next(struct kernel_log *k)
 			return 0;
 		if (kernel_log_parse(k->bytes, (size_t)n, &k->record) < 0)
 			continue;
-		if (k->seen_any && k->record.seq > k->next_seq) {
-			k->stats.overwritten += k->record.seq - k->next_seq;
+		if (k->seen_any && k->record.seq > k->next_seq)
 			k->unsaid += k->record.seq - k->next_seq;
-		}
 		k->seen_any = true;
 		k->next_seq = k->record.seq + 1;
 		return 1;
@@ -118,7 +115,7 @@ int kernel_log_open_fd(int fd, struct kernel_log **out)
 		k->history_at = k->n_history % KERNEL_LOG_HISTORY_MAX;
 		k->n_history = KERNEL_LOG_HISTORY_MAX;
 	}
-	k->unsaid = k->stats.overwritten = 0;
+	k->unsaid = 0;
 	*out = k;
 	return 0;
 }
@@ -168,22 +165,15 @@ long kernel_log_read(struct kernel_log *k, uint64_t now_ms, struct message_kerne
 		if (err == 0)
 			break;
 		if (k->lines_in_window >= KERNEL_LOG_LINES_PER_SECOND) {
-			k->stats.skipped_rate++;
 			k->unsaid++;
 			continue;
 		}
 		if (k->unsaid && out->n_lines < VS_LOG_LINES_MAX - 2)
 			unsaid_tell(k, out);
 		k->lines_in_window++;
-		k->stats.forwarded++;
 		out->lines[out->n_lines++] = k->record.line;
 	}
 	if (k->unsaid && k->lines_in_window < KERNEL_LOG_LINES_PER_SECOND)
 		unsaid_tell(k, out);
 	return (long)out->n_lines;
-}
-
-const struct kernel_log_stats *kernel_log_stats_get(const struct kernel_log *k)
-{
-	return &k->stats;
 }

@@ -30,10 +30,6 @@ int kernel_log_parse(const char *record, size_t len, struct kernel_log_record *o
 /* Returns true if the text has a sign of a stall, for example "soft lockup" or "rcu:". */
 bool kernel_log_is_stall(const char *text);
 
-struct kernel_log_stats {
-	uint64_t forwarded, skipped_rate, overwritten;
-};
-
 struct kernel_log;
 
 /* Opens /dev/kmsg and reads the history. 0 or -errno. */
@@ -44,6 +40,5 @@ void kernel_log_close(struct kernel_log *k);
 /* Fills `out` with the new lines, at most VS_LOG_LINES_MAX. now_ms: monotonic time, for the rate
  * limit. Returns the number of lines or -errno. */
 long kernel_log_read(struct kernel_log *k, uint64_t now_ms, struct message_kernel_log *out);
-const struct kernel_log_stats *kernel_log_stats_get(const struct kernel_log *k);
 
 #endif

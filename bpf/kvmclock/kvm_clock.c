@@ -255,24 +255,6 @@ int kvm_clock_follow(struct kvm_clock *k, pid_t pid, uint32_t vm)
 	return 0;
 }
 
-void kvm_clock_unfollow(struct kvm_clock *k, pid_t pid)
-{
-	struct followed *f = followed_find(k, pid);
-	size_t kept = 0;
-	uint32_t vm;
-
-	if (!f)
-		return;
-	vm = f->vm;
-	*f = k->followed[--k->n_followed];
-	if (k->programs)
-		bpf_map_delete_elem(bpf_map__fd(k->programs->maps.followed), &pid);
-	for (size_t i = 0; i < k->n_said; i++)
-		if (k->said[i].value.vm != vm)
-			k->said[kept++] = k->said[i];
-	k->n_said = kept;
-}
-
 int kvm_clock_vm(struct kvm_clock *k, pid_t pid, uint32_t *vm)
 {
 	const struct followed *f = followed_find(k, pid);

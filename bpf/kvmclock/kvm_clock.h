@@ -53,8 +53,6 @@ const char *kvm_clock_left_out(const struct kvm_clock *k);
  * kvm_clock_snapshot(), so that a change in between is reported twice and not missed. Returns 0,
  * -E2BIG (too many processes) or other -errno. */
 int kvm_clock_follow(struct kvm_clock *k, pid_t pid, uint32_t vm);
-/* Stops following the process and forgets its values. */
-void kvm_clock_unfollow(struct kvm_clock *k, pid_t pid);
 
 /*
  * Reads the current values of a followed process from the sources that do not trace. from_min is

@@ -50,9 +50,6 @@ struct figures_kind {
 	int (*fill)(void *analysis, const struct figures_view *view, struct table *t);
 };
 
-/* Returns table number `index`, NULL past the last; *what: its analysis, may be NULL. */
-const struct figures_kind *figures_kind_at(size_t index, const struct analysis **what);
-
 enum { FIGURES_PAGE_TABLES = 6 };
 
 /* Tables that answer one question together. The page has the name of the first one. */

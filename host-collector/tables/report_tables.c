@@ -87,7 +87,8 @@ void figures_quantiles(struct table *t, const struct histogram *h)
 		table_ns(t, figures_clip(histogram_quantile(h, shares[i])));
 }
 
-const struct figures_kind *figures_kind_at(size_t index, const struct analysis **what)
+/* Returns table number `index`, NULL past the last; *what: its analysis, may be NULL. */
+static const struct figures_kind *figures_kind_at(size_t index, const struct analysis **what)
 {
 	for (const struct analysis *const *a = analyses_all; *a; a++) {
 		for (const struct figures_kind *k = (*a)->tables; k->name; k++) {

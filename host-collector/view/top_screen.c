@@ -17,11 +17,6 @@ static const char *const sort_names[] = {
 #undef X
 };
 
-const char *top_sort_name(enum top_sort s)
-{
-	return sort_names[s];
-}
-
 int top_sort_parse(const char *word, enum top_sort *out)
 {
 	for (int i = 0; i < TOP_SORT_COUNT; i++) {
@@ -203,12 +198,12 @@ static void head_draw(struct pen *p, size_t n)
 
 	if (s->inside)
 		snprintf(text, sizeof(text), "vcpuscope top  %s  VM %.40s: %zu vCPUs, by %s%s",
-			 s->when, escape(s->inside).text, n, top_sort_name(s->sort),
+			 s->when, escape(s->inside).text, n, sort_names[s->sort],
 			 s->paused ? "  PAUSED" : "");
 	else
 		snprintf(text, sizeof(text), "vcpuscope top  %s  %zu VM%s%s%.30s, by %s%s", s->when,
 			 n, n == 1 ? "" : "s", *s->filter ? " with " : "", escape(s->filter).text,
-			 top_sort_name(s->sort), s->paused ? "  PAUSED" : "");
+			 sort_names[s->sort], s->paused ? "  PAUSED" : "");
 	put(p, TOP_HEAD, text);
 }
 

@@ -42,8 +42,6 @@ enum top_sort {
 #undef X
 		TOP_SORT_COUNT
 };
-/* Returns the name of a column as --sort and the head show it. Static. */
-const char *top_sort_name(enum top_sort s);
 /* Parses the name of a column. Returns 0, or -EINVAL if there is no such column. */
 int top_sort_parse(const char *word, enum top_sort *out);
 

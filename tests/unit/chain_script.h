@@ -119,8 +119,8 @@ static inline void expect_unobserved(const struct chain *c, enum chain_stage sta
 static inline void expect_place(const struct chain *c, enum chain_place place, int64_t us)
 {
 	if (c->place_ns[place] != us * 1000)
-		fail_msg("%s is %lld ns, not %lld us", chain_place_name(place),
-			 (long long)c->place_ns[place], (long long)us);
+		fail_msg("place %d is %lld ns, not %lld us", place, (long long)c->place_ns[place],
+			 (long long)us);
 }
 
 /* The same, each stamp unsure by its side's error. */

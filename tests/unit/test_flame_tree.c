@@ -34,9 +34,19 @@ static void tree_fill(struct flame_tree *t, enum flame_side side, size_t slice, 
 	folded_free(f);
 }
 
+/* The node after `i`, depth first; FLAME_NONE past the last. */
+static uint32_t node_after(const struct flame_tree *t, uint32_t i)
+{
+	if (flame_tree_at(t, i)->child != FLAME_NONE)
+		return flame_tree_at(t, i)->child;
+	while (i && flame_tree_at(t, i)->next == FLAME_NONE)
+		i = flame_tree_at(t, i)->parent;
+	return i ? flame_tree_at(t, i)->next : FLAME_NONE;
+}
+
 static const struct flame_node *node_find(const struct flame_tree *t, const char *name)
 {
-	for (uint32_t i = 0; i < flame_tree_count(t); i++) {
+	for (uint32_t i = 0; i != FLAME_NONE; i = node_after(t, i)) {
 		if (!strcmp(flame_tree_at(t, i)->name, name))
 			return flame_tree_at(t, i);
 	}
@@ -91,7 +101,6 @@ static void merges_stacks_and_keeps_sums(void **unused)
 	assert_int_equal(main_node->self_ns[FLAME_AFTER], 5000);
 	assert_string_equal(flame_tree_at(t, main_node->child)->name, "read");
 	assert_string_equal(flame_tree_at(t, flame_tree_at(t, 0)->child)->name, "idle");
-	assert_int_equal(flame_tree_depth(t), 3);
 	flame_tree_free(t);
 	t = flame_tree_new(true);
 	tree_fill(t, FLAME_AFTER, 0, "a;lock 3\nb;lock 4\n");
@@ -136,7 +145,7 @@ static void tells_a_change_from_chance(void **unused)
 	slices_fill(t, FLAME_BEFORE, 100, 200, "", 1);
 	slices_fill(t, FLAME_AFTER, 100, 200, "", 1);
 	assert_int_equal(flame_tree_finish(t, &o), 0);
-	for (uint32_t i = 0; i < flame_tree_count(t); i++)
+	for (uint32_t i = 0; i != FLAME_NONE; i = node_after(t, i))
 		assert_false(flame_tree_at(t, i)->significant);
 	flame_tree_free(t);
 }

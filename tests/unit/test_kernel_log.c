@@ -150,8 +150,6 @@ static void a_flood_is_cut_and_what_was_cut_is_said(void **state)
 		lines += (unsigned int)kernel_log_read(log, 10, out);
 	}
 	assert_int_equal(lines, KERNEL_LOG_LINES_PER_SECOND);
-	assert_int_equal(kernel_log_stats_get(log)->skipped_rate,
-			 200 - KERNEL_LOG_LINES_PER_SECOND);
 	feed_line(feed, seq++, "after");
 	assert_int_equal(kernel_log_read(log, 2000, out), 2);
 	told = strstr(out->lines[0].text, "100 kernel log lines left out") != NULL;
@@ -173,7 +171,6 @@ static void overwritten_records_are_counted(void **state)
 	feed_line(feed, 10, "first");
 	feed_line(feed, 15, "after the gap");
 	assert_int_equal(kernel_log_read(log, 0, out), 3);
-	assert_int_equal(kernel_log_stats_get(log)->overwritten, 4);
 	assert_non_null(strstr(out->lines[1].text, "4 kernel log lines"));
 	kernel_log_close(log);
 	close(feed);

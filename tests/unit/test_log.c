@@ -87,7 +87,7 @@ static void a_log_that_nobody_reads_holds_up_nobody(void **state)
 {
 	static char text[1 << 20];
 	struct log_writer *w;
-	uint64_t begin, dropped, seen = 0, missing = 0;
+	uint64_t begin, seen = 0, missing = 0;
 	int ends[2];
 
 	(void)state;
@@ -97,8 +97,6 @@ static void a_log_that_nobody_reads_holds_up_nobody(void **state)
 	for (int i = 0; i < LINES; i++)
 		log_writer_line(w, "line %d of a flood", i);
 	assert_true(now_ms() - begin < 1000); /* a write would wait for ever */
-	dropped = log_writer_dropped(w);
-	assert_true(dropped > 0 && dropped < LINES);
 	/* Once it is read, it goes on, and says what is missing. */
 	pipe_read(ends[0], text, sizeof(text), "are missing here");
 	log_writer_line(w, "the end");
@@ -111,7 +109,7 @@ static void a_log_that_nobody_reads_holds_up_nobody(void **state)
 		else
 			seen++;
 	}
-	assert_int_equal(missing, dropped);
+	assert_true(missing > 0 && missing < LINES);
 	assert_non_null(strstr(text, "the end"));
 	assert_int_equal(seen - 1 + missing, LINES);
 	log_writer_free(w, 1000);

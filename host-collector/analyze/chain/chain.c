@@ -50,12 +50,6 @@ static const struct {
 #undef X
 };
 
-static const char *const place_names[] = {
-#define X(NAME, name, ...) [CHAIN_PLACE_##NAME] = name,
-	CHAIN_PLACES(X)
-#undef X
-};
-
 const char *chain_source_name(enum chain_source s)
 {
 	return source_names[s];
@@ -64,11 +58,6 @@ const char *chain_source_name(enum chain_source s)
 const char *chain_stage_name(enum chain_stage s)
 {
 	return stages[s].name;
-}
-
-const char *chain_place_name(enum chain_place p)
-{
-	return place_names[p];
 }
 
 bool chain_stage_ns(const struct chain *c, enum chain_stage s, int64_t *ns)

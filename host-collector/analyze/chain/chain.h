@@ -80,28 +80,20 @@ enum chain_stage {
 		CHAIN_STAGE_COUNT
 };
 
-/* X(NAME, "name", meaning): a division of the time from chain.begin to the handler. The parts sum
- * to that time. */
-#define CHAIN_PLACES(X)                                                                            \
-	X(NOT_SCHEDULED, "not_scheduled", "the vCPU thread wanted a pCPU")                         \
-	X(ASLEEP, "asleep", "halted (or blocked) until woken")                                     \
-	X(EXIT_HANDLING, "exit_handling", "on a pCPU in KVM or the VMM")                           \
-	X(INTERRUPTS_OFF, "interrupts_off", "in the guest, which did not take interrupts")         \
-	X(DELIVERY, "delivery",                                                                    \
-	  "in the guest: until it was kicked out, and from entry to handler")                      \
-	X(UNKNOWN, "unknown", "the vCPU's state is not known")
-
+/* A division of the time from chain.begin to the handler. The parts sum to that time. */
 enum chain_place {
-#define X(NAME, ...) CHAIN_PLACE_##NAME,
-	CHAIN_PLACES(X)
-#undef X
-		CHAIN_PLACE_COUNT
+	CHAIN_PLACE_NOT_SCHEDULED,  /* the vCPU thread wanted a pCPU */
+	CHAIN_PLACE_ASLEEP,         /* halted (or blocked) until woken */
+	CHAIN_PLACE_EXIT_HANDLING,  /* on a pCPU in KVM or the VMM */
+	CHAIN_PLACE_INTERRUPTS_OFF, /* in the guest, which did not take interrupts */
+	CHAIN_PLACE_DELIVERY, /* in the guest: until it was kicked out, and from entry to handler */
+	CHAIN_PLACE_UNKNOWN,  /* the vCPU's state is not known */
+	CHAIN_PLACE_COUNT
 };
 
 /* Return the name that tables and JSON use, for example "msi". Static strings. */
 const char *chain_source_name(enum chain_source s);
 const char *chain_stage_name(enum chain_stage s);
-const char *chain_place_name(enum chain_place p);
 
 struct chain {
 	uint32_t vm, vcpu;

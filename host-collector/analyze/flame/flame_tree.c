@@ -27,7 +27,6 @@ struct flame_tree {
 	size_t index_size;
 	struct name *names;
 	size_t n_names, names_size; /* a hash table */
-	size_t depth;
 };
 
 /* ---- names ---- */
@@ -201,8 +200,6 @@ static int stack_add(struct flame_tree *t, enum flame_side side, size_t slice,
 			break;
 		node = child;
 	}
-	if (s->n_frames > t->depth)
-		t->depth = s->n_frames;
 	t->weights[node].ns[side][slice] += (double)s->weight_ns;
 	return 0;
 }
@@ -429,14 +426,4 @@ int flame_tree_finish(struct flame_tree *t, const struct flame_tree_options *o)
 const struct flame_node *flame_tree_at(const struct flame_tree *t, uint32_t node)
 {
 	return &t->nodes[node];
-}
-
-size_t flame_tree_count(const struct flame_tree *t)
-{
-	return t->n;
-}
-
-size_t flame_tree_depth(const struct flame_tree *t)
-{
-	return t->depth;
 }

@@ -60,8 +60,5 @@ int flame_tree_finish(struct flame_tree *t, const struct flame_tree_options *opt
 
 /* Returns a node. Node 0 is the root of all and has no name. */
 const struct flame_node *flame_tree_at(const struct flame_tree *t, uint32_t node);
-size_t flame_tree_count(const struct flame_tree *t);
-/* Returns the number of levels without the root. */
-size_t flame_tree_depth(const struct flame_tree *t);
 
 #endif

@@ -366,8 +366,3 @@ uint64_t folded_total_ns(const struct folded *f)
 {
 	return f->total_ns;
 }
-
-uint64_t folded_overflow_ns(const struct folded *f)
-{
-	return f->overflow ? f->overflow->stack.weight_ns : 0;
-}

@@ -67,8 +67,7 @@ size_t folded_count(const struct folded *f);
 /* Returns stack number `index`, sorted by the names of the frames from the root (compared as
  * bytes); NULL past the last. Valid until the next folded_add(). */
 const struct folded_stack *folded_at(struct folded *f, size_t index);
-/* Return the sum of all weights, and the part of it in FOLDED_OVERFLOW. */
+/* Returns the sum of all weights. */
 uint64_t folded_total_ns(const struct folded *f);
-uint64_t folded_overflow_ns(const struct folded *f);
 
 #endif

@@ -346,7 +346,6 @@ static void test_perf_says_the_same(void **state)
 		if (kvm_clock_snapshot(sources[k], v->pid, &sink, why, sizeof(why)) < 0)
 			print_message("%s: %s\n", k ? "perf" : "BPF", why);
 		assert_true(snapshots[0].n > 0);
-		kvm_clock_unfollow(sources[k], v->pid);
 		kvm_clock_close(sources[k]);
 		qsort(seen[k].values, seen[k].n, sizeof(seen[k].values[0]), change_order);
 	}
