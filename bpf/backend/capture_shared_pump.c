@@ -12,6 +12,8 @@
 
 #include "bpf/backend/capture_shared_internal.h"
 
+#include "proto/event_fields.h"
+
 enum {
 	PUMP_NS = 5000000,
 	QUEUE_EVENTS_MAX = 1 << 20,
@@ -48,7 +50,7 @@ static bool events_reserve(struct vs_event **events, size_t n, size_t *capacity,
 static void queue_push(struct user_queue *q, const struct vs_event *event)
 {
 	const bool is_lost = event->type == VS_EVENT_LOST;
-	const uint64_t n = is_lost ? event->arg0 : 1;
+	const uint64_t n = is_lost ? ev_lost_count(event) : 1;
 	const bool room = events_reserve(&q->events, q->n, &q->capacity, QUEUE_EVENTS_MAX);
 
 	if (room) {
@@ -88,7 +90,7 @@ static void lost_hand_out(struct capture_shared *s, const struct vs_event *lost)
 		if (!user)
 			continue;
 		queue_push(&user->queues[lost->cpu], lost);
-		user->lost += lost->arg0;
+		user->lost += ev_lost_count(lost);
 	}
 }
 
@@ -161,13 +163,13 @@ static void cpu_push(struct capture_shared *s, struct shared_cpu *cpu, const str
 static void cpu_push_lost(struct capture_shared *s, size_t number, uint64_t n, uint64_t end)
 {
 	struct shared_cpu *cpu = &s->cpus[number];
-	const struct vs_event lost = {.time = cpu->newest_time ? cpu->newest_time
-							       : s->sample.monotonic_ns,
-				      .type = VS_EVENT_LOST,
-				      .cpu = (uint16_t)number,
-				      .arg0 = n,
-				      .arg1 = end};
+	struct vs_event lost = {.time = cpu->newest_time ? cpu->newest_time
+							 : s->sample.monotonic_ns,
+				.type = VS_EVENT_LOST,
+				.cpu = (uint16_t)number};
 
+	ev_set_lost_count(&lost, n);
+	ev_set_lost_end(&lost, end);
 	cpu->next_seq += (uint32_t)n;
 	cpu->lost += n;
 	cpu_push(s, cpu, &lost);
@@ -209,7 +211,7 @@ static bool cpu_settle(struct capture_shared *s, size_t number, uint64_t drained
 /* When an event can be handed out: a loss, once it is over. */
 static uint64_t due(const struct vs_event *event)
 {
-	return event->type == VS_EVENT_LOST ? event->arg1 : event->time;
+	return event->type == VS_EVENT_LOST ? ev_lost_end(event) : event->time;
 }
 
 /* The CPU whose next event is the oldest; NULL: none has one up to `limit`. */

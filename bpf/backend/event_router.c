@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/event_catalog.h"
+
 enum {
 	THREAD_BUCKETS = 4096,
 	/* Names are kept in sets of a few: more than the kernel's programs remember, which tell
@@ -228,8 +230,10 @@ static void name_learn(struct event_router *r, const struct vs_event *e)
 		if (set[i].used < to->used)
 			to = &set[i];
 	}
-	*to = (struct task_name){
-		.tid = e->pid, .tgid = e->pid2, .comm = {e->arg0, e->arg1}, .used = ++r->clock};
+	*to = (struct task_name){.tid = e->pid,
+				 .tgid = e->pid2,
+				 .comm = {ev_task_name_comm_low(e), ev_task_name_comm_high(e)},
+				 .used = ++r->clock};
 }
 
 bool event_router_introduce(struct event_router *r, pid_t tid, unsigned int user,
@@ -240,11 +244,9 @@ bool event_router_introduce(struct event_router *r, pid_t tid, unsigned int user
 	if (!name || name->told & bit(user))
 		return false;
 	name->told |= bit(user);
-	*out = (struct vs_event){.type = VS_EVENT_TASK_NAME,
-				 .pid = tid,
-				 .pid2 = name->tgid,
-				 .arg0 = name->comm[0],
-				 .arg1 = name->comm[1]};
+	*out = (struct vs_event){.type = VS_EVENT_TASK_NAME, .pid = tid, .pid2 = name->tgid};
+	ev_set_task_name_comm_low(out, name->comm[0]);
+	ev_set_task_name_comm_high(out, name->comm[1]);
 	return true;
 }
 
@@ -274,8 +276,8 @@ static uint64_t route_of_switch(struct event_router *r, const struct vs_event *e
 	if (out) {
 		users |= bit(out->user);
 		out->on_cpu = false;
-		wait_on(r, out, e->arg0 == VS_TASK_RUNNING ? (int32_t)e->cpu : -1);
-		if (e->arg0 & VS_TASK_DEAD)
+		wait_on(r, out, ev_sched_switch_state(e) == VS_TASK_RUNNING ? (int32_t)e->cpu : -1);
+		if (ev_sched_switch_state(e) & VS_TASK_DEAD)
 			thread_remove(r, thread_at(r, e->pid));
 	}
 	return users;
@@ -286,7 +288,7 @@ static uint64_t route_of_wakeup(struct event_router *r, const struct vs_event *e
 	struct routed_thread *t = thread_find(r, e->pid);
 
 	if (t && !t->on_cpu && t->waiting_cpu < 0)
-		wait_on(r, t, (int32_t)e->arg0);
+		wait_on(r, t, (int32_t)ev_sched_wakeup_cpu(e));
 	return users_of(r, e->pid);
 }
 
@@ -304,7 +306,7 @@ static uint64_t route_of_migration(struct event_router *r, const struct vs_event
 	struct routed_thread *t = thread_find(r, e->pid);
 
 	if (t && t->waiting_cpu >= 0)
-		wait_on(r, t, (int32_t)e->arg1);
+		wait_on(r, t, (int32_t)ev_sched_migrate_task_to(e));
 	return users_of(r, e->pid);
 }
 
@@ -313,7 +315,7 @@ static uint64_t route_of_signal(struct event_router *r, const struct vs_event *e
 	uint64_t users = 0;
 
 	for (unsigned int i = 0; i < ROUTER_USERS_MAX; i++) {
-		if (r->processes[i] && r->processes[i] == (pid_t)e->arg1)
+		if (r->processes[i] && r->processes[i] == (pid_t)ev_signal_process(e))
 			users |= bit(i);
 	}
 	return users;
@@ -338,9 +340,8 @@ static uint64_t route_of_request_end(struct event_router *r, const struct vs_eve
 }
 
 /* Raised by whatever task or interrupted task: the kernel does not say for which VM. */
-static uint64_t route_to_all(struct event_router *r, const struct vs_event *e)
+static uint64_t route_to_all(const struct event_router *r)
 {
-	(void)e;
 	return r->detail;
 }
 
@@ -351,6 +352,8 @@ static uint64_t route_of_own(struct event_router *r, const struct vs_event *e)
 
 typedef uint64_t (*route)(struct event_router *r, const struct vs_event *e);
 
+/* The types of VS_SCOPE_TASKS that also change the threads, or go to other users than their task's.
+ */
 static const route routes[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_SCHED_SWITCH] = route_of_switch,
 	[VS_EVENT_SCHED_WAKEUP] = route_of_wakeup,
@@ -358,28 +361,32 @@ static const route routes[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_SCHED_MIGRATE] = route_of_migration,
 	[VS_EVENT_SIGNAL] = route_of_signal,
 	[VS_EVENT_TASK_NAME] = route_of_name,
-	[VS_EVENT_BLOCK_COMPLETE] = route_of_request_end,
-	/* Those of VS_SCOPE_ANYONE, tracepoint_source.c. */
-	[VS_EVENT_KVM_MSI] = route_to_all,
-	[VS_EVENT_KVM_SET_IRQ] = route_to_all,
-	[VS_EVENT_KVM_ACCEPT_IRQ] = route_to_all,
-	[VS_EVENT_KVM_APICV_ACCEPT_IRQ] = route_to_all,
-	[VS_EVENT_KVM_UNMAP] = route_to_all,
 };
 
 uint64_t event_router_route(struct event_router *r, const struct vs_event *event)
 {
-	const route of = event->type < VS_EVENT_TYPE_LIMIT ? routes[event->type] : NULL;
-
-	return of ? of(r, event) : route_of_own(r, event);
+	switch ((enum vs_scope)event_type_of(event->type)->scope) {
+	case VS_SCOPE_TASKS:
+		if (routes[event->type])
+			return routes[event->type](r, event);
+		break;
+	case VS_SCOPE_ANYONE:
+		return route_to_all(r);
+	case VS_SCOPE_END:
+		return route_of_request_end(r, event);
+	case VS_SCOPE_FOLLOWED:
+	case VS_SCOPE_BEGIN:
+		break;
+	}
+	return route_of_own(r, event);
 }
 
 void event_router_tasks(const struct vs_event *event, pid_t tids[2])
 {
 	tids[0] = tids[1] = 0;
-	if ((event->type >= VS_EVENT_SCHED_SWITCH && event->type <= VS_EVENT_SCHED_MIGRATE) ||
-	    event->type == VS_EVENT_SIGNAL || event->type == VS_EVENT_TASK_EXIT) {
-		tids[0] = event->pid;
-		tids[1] = event->type == VS_EVENT_TASK_EXIT ? 0 : event->pid2;
-	}
+	if (event_type_of(event->type)->scope != VS_SCOPE_TASKS ||
+	    event->type == VS_EVENT_TASK_NAME)
+		return;
+	tids[0] = event->pid;
+	tids[1] = event->type == VS_EVENT_TASK_EXIT ? 0 : event->pid2;
 }

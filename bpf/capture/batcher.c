@@ -20,6 +20,7 @@
 
 #include "bpf/capture/handler_summary.h"
 #include "proto/codec.h"
+#include "proto/event_fields.h"
 
 enum {
 	STAGE_EVENTS = VS_BATCH_EVENTS_MAX,
@@ -271,8 +272,8 @@ static void slice_encode(struct batcher *b, uint16_t cpu, struct vs_event *event
 
 	for (size_t i = 0; i < n; i++) {
 		if (events[i].type == VS_EVENT_LOST) {
-			batch.emitted += events[i].arg0;
-			batch.dropped_kernel += events[i].arg0;
+			batch.emitted += ev_lost_count(&events[i]);
+			batch.dropped_kernel += ev_lost_count(&events[i]);
 		} else {
 			batch.emitted++;
 			frame.events++;
@@ -306,13 +307,11 @@ static void slice_encode(struct batcher *b, uint16_t cpu, struct vs_event *event
 
 static struct vs_event event_lost(uint32_t seq, uint64_t count, uint64_t begin, uint64_t end)
 {
-	return (struct vs_event){
-		.time = begin,
-		.seq = seq,
-		.type = VS_EVENT_LOST,
-		.arg0 = count,
-		.arg1 = end,
-	};
+	struct vs_event lost = {.time = begin, .seq = seq, .type = VS_EVENT_LOST};
+
+	ev_set_lost_count(&lost, count);
+	ev_set_lost_end(&lost, end);
+	return lost;
 }
 
 /* Stream time of a stamp, never before what was promised by less than its own error: the clocks may
@@ -366,8 +365,8 @@ static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 		if (event.type == VS_EVENT_LOST) {
 			/* The source knows when better than the gap in this stream shows. */
 			event.time = event.time > previous ? event.time : previous;
-			event.arg1 = stamp_convert(b, state, event.arg1, &err);
-			state->next_seq = event.seq + (uint32_t)event.arg0;
+			ev_set_lost_end(&event, stamp_convert(b, state, ev_lost_end(&event), &err));
+			state->next_seq = event.seq + (uint32_t)ev_lost_count(&event);
 		} else if (jump >= 0) {
 			state->next_seq = event.seq + 1;
 		} else if (state->dropped_kernel) {
@@ -456,7 +455,7 @@ static void stage_flush(struct batcher *b, bool turn_ends)
 	}
 	for (size_t i = 0; i < n_cooked; i++)
 		if (b->cooked[i].type == VS_EVENT_LOST)
-			dropped += b->cooked[i].arg0;
+			dropped += ev_lost_count(&b->cooked[i]);
 
 	if (!turn_ends) {
 		watermark = stage_oldest(b, n);

@@ -28,7 +28,7 @@ struct batcher;
 
 /* The functions of a capture and of the clocks that the batcher uses. Tests replace them. */
 struct batcher_source {
-	/* As capture_drain(). The source may deliver LOST events: arg0 is the number of sequence
+	/* As capture_drain(). The source may deliver LOST events: `count` is the number of sequence
 	 * numbers that each replaces, and the source's totals count these as dropped. */
 	long (*drain)(void *context, const struct capture_sink *sink);
 	int (*cpu_stats)(void *context, size_t cpu, struct capture_cpu_stats *out);

@@ -3,6 +3,8 @@
 
 #include <stdbool.h>
 
+#include "proto/event_fields.h"
+
 enum { NESTED_MAX = 16 }; /* deeper than any kernel nests */
 
 static const struct rule {
@@ -17,7 +19,8 @@ static const struct rule {
 static bool may_stay_untold(const struct vs_event *e)
 {
 	return e->type < VS_EVENT_TYPE_LIMIT && rules[e->type].exit &&
-	       (e->type != VS_EVENT_VECTOR_ENTRY || e->arg0 == VS_VECTOR_RESCHEDULE);
+	       (e->type != VS_EVENT_VECTOR_ENTRY ||
+		ev_vector_entry_number(e) == VS_VECTOR_RESCHEDULE);
 }
 
 static void count(struct handler_summary *s, struct vs_event *entry, struct vs_event *exit,
@@ -44,7 +47,8 @@ void handler_summary_mark(struct handler_summary *s, struct vs_event *events, si
 		if (i && e->seq != events[i - 1].seq + 1)
 			n_open = 0;
 		entry = n_open ? open[n_open - 1] : NULL;
-		if (entry && e->type == rules[entry->type].exit && e->arg0 == entry->arg0) {
+		if (entry && e->type == rules[entry->type].exit &&
+		    ev_handler_number(e) == ev_handler_number(entry)) {
 			const uint64_t ns = e->time > entry->time ? e->time - entry->time : 0;
 
 			if (ns < s->over_ns) {

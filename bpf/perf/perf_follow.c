@@ -48,7 +48,7 @@ struct perf_follow {
 	int32_t waiting[VS_CPUS_MAX];
 	int32_t running[VS_CPUS_MAX]; /* the task switched in last, RUNNING_UNKNOWN */
 	uint32_t seen[VS_CPUS_MAX];   /* switches since one was missed */
-	uint8_t scopes[TYPES];        /* enum vs_tracepoint_scope */
+	uint8_t scopes[TYPES];        /* enum vs_scope */
 	struct order *orders;
 	size_t n_orders, orders_capacity;
 };
@@ -603,7 +603,7 @@ static void on_exit_begun(struct perf_follow *f, const struct vs_event *e)
 
 static void on_row(struct perf_follow *f, const struct vs_event *e)
 {
-	const enum vs_tracepoint_scope scope = f->scopes[e->type];
+	const enum vs_scope scope = f->scopes[e->type];
 	const struct vs_request request = {.first = e->arg0, .second = (uint32_t)e->arg1};
 	struct vs_event out = *e;
 	struct task *task = followed_of(f, e->pid);

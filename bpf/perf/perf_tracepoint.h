@@ -41,7 +41,7 @@ struct perf_tracepoint_source {
 struct perf_tracepoint {
 	int id; /* id of the tracepoint for perf, and the record's first field */
 	vs_u16 type;
-	vs_u16 scope;                                /* enum vs_tracepoint_scope */
+	vs_u16 scope;                                /* enum vs_scope */
 	const struct perf_tracepoint_source *source; /* NULL: a row of tracepoint_sources() */
 	size_t raw_bytes;                            /* smallest size of a record */
 	struct vs_tracepoint_field pid, pid2, arg0[VS_TRACEPOINT_PARTS], arg1[VS_TRACEPOINT_PARTS],

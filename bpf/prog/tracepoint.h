@@ -14,8 +14,8 @@
 #include "proto/event.h"
 
 enum {
-	VS_TRACEPOINTS_MAX = 32, /* a power of two */
-	VS_TRACEPOINT_PARTS = 2, /* number of fields that share one argument of an event */
+	VS_TRACEPOINTS_MAX = 256, /* a power of two */
+	VS_TRACEPOINT_PARTS = 2,  /* number of fields that share one argument of an event */
 };
 
 struct vs_tracepoint_field {
@@ -25,17 +25,9 @@ struct vs_tracepoint_field {
 	vs_u16 is_signed;
 };
 
-/* Which hits of a tracepoint become events. */
-enum vs_tracepoint_scope {
-	VS_SCOPE_FOLLOWED = 0, /* hits in followed threads */
-	VS_SCOPE_ANYONE = 1,   /* all hits: other tasks, too, act for a VM */
-	VS_SCOPE_BEGIN = 2,    /* hits in followed threads; each begins a request */
-	VS_SCOPE_END = 3,      /* hits that end a request that a followed thread began */
-};
-
 struct vs_tracepoint {
 	vs_u32 type;   /* enum vs_event_type; 0: unused */
-	vs_u16 scope;  /* enum vs_tracepoint_scope */
+	vs_u16 scope;  /* enum vs_scope */
 	vs_u16 always; /* 1: handled at every level; the vCPU's states derive from it */
 	struct vs_tracepoint_field arg0[VS_TRACEPOINT_PARTS];
 	struct vs_tracepoint_field arg1[VS_TRACEPOINT_PARTS];

@@ -8,6 +8,7 @@
 
 #include "proto/buffer.h"
 #include "proto/codec.h"
+#include "proto/event_fields.h"
 #include "proto/recording.h"
 
 enum {
@@ -297,8 +298,7 @@ static int names_frame(struct writing *w, const struct model *model, uint32_t so
 						 .seq = edge.seq - (uint32_t)(n - i),
 						 .pid = w->names[i].pid,
 						 .pid2 = w->names[i].tgid};
-		memcpy(&w->events[i].arg0, w->names[i].comm, 8);
-		memcpy(&w->events[i].arg1, w->names[i].comm + 8, 8);
+		ev_set_task_comm(&w->events[i], w->names[i].comm);
 	}
 	w->payload.len = w->frame.len = 0;
 	err = batch_encode(w->encoder, &named, &w->payload);

@@ -5,19 +5,7 @@
 
 #include "host-collector/timeline/chord.h"
 #include "host-collector/engine/internal.h"
-
-#define X(number, ...) | 1ull << number
-static const uint64_t known_types = 0 VS_EVENT_TYPES(X);
-#undef X
-
-/* What a guest's kernel can report; the rest of enum vs_event_type is the host's to say. */
-static const uint64_t guest_types =
-	1ull << VS_EVENT_LOST | 1ull << VS_EVENT_SCHED_SWITCH | 1ull << VS_EVENT_SCHED_WAKEUP |
-	1ull << VS_EVENT_SCHED_WAKEUP_NEW | 1ull << VS_EVENT_SCHED_MIGRATE |
-	1ull << VS_EVENT_TASK_NAME | 1ull << VS_EVENT_TASK_EXIT | 1ull << VS_EVENT_IRQ_ENTRY |
-	1ull << VS_EVENT_IRQ_EXIT | 1ull << VS_EVENT_SOFTIRQ_ENTRY | 1ull << VS_EVENT_SOFTIRQ_EXIT |
-	1ull << VS_EVENT_VECTOR_ENTRY | 1ull << VS_EVENT_VECTOR_EXIT | 1ull << VS_EVENT_SIGNAL |
-	1ull << VS_EVENT_TASK_STACK;
+#include "proto/event_catalog.h"
 
 static void event_move(struct timeline_event *e, int64_t to)
 {
@@ -75,8 +63,8 @@ static int events_push(struct pipeline *p, struct stream *s, uint16_t cpu,
  */
 static bool gap_is_bounded(const struct batch *b, const struct vs_event *e)
 {
-	return e == &b->events[b->n_events - 1] && e->type == VS_EVENT_LOST && e->arg0 &&
-	       !e->arg1 && e->time < b->watermark;
+	return e == &b->events[b->n_events - 1] && e->type == VS_EVENT_LOST && ev_lost_count(e) &&
+	       !ev_lost_end(e) && e->time < b->watermark;
 }
 
 /* From then on its CPU's silence is believed: an event that means nothing shows where. */
@@ -139,18 +127,13 @@ static int errors_count(const struct pipeline *p, struct stream *s,
 	return err;
 }
 
-static bool type_is_in(uint64_t types, uint16_t type)
-{
-	return type < VS_EVENT_TYPE_LIMIT && types & 1ull << type;
-}
-
-/* Keeps those of `types`, in order. Returns how many. */
-static size_t events_of(uint64_t types, struct timeline_event *events, size_t n)
+/* Keeps the events whose types one of `sides` can report, in order. Returns how many. */
+static size_t events_of(unsigned sides, struct timeline_event *events, size_t n)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (type_is_in(types, events[i].event.type))
+		if (event_type_of(events[i].event.type)->sides & sides)
 			events[kept++] = events[i];
 	}
 	return kept;
@@ -161,7 +144,7 @@ static uint64_t unknown_count(const struct batch *b)
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < b->n_events; i++)
-		n += !type_is_in(known_types, b->events[i].type);
+		n += !event_type_known(b->events[i].type);
 	return n;
 }
 
@@ -183,13 +166,13 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 		if (stream_is_refuted(s))
 			e->err_ns = UINT32_MAX;
 		if (gap_is_bounded(b, &events[i]))
-			e->event.arg1 = b->watermark;
+			ev_set_lost_end(&e->event, b->watermark);
 	}
 	if (errors_count(p, s, p->slice, n))
 		return -ENOMEM;
-	known = kept = events_of(known_types, p->slice, n);
+	known = kept = events_of(EVENT_HOST | EVENT_GUEST, p->slice, n);
 	if (!stream_is_host(s))
-		kept = events_of(guest_types, p->slice, known);
+		kept = events_of(EVENT_GUEST, p->slice, known);
 	s->nonsense += known - kept;
 	gap_confine(p, cpu, p->slice, kept);
 	events_confine(cpu, p->slice, kept, limit);
@@ -208,21 +191,20 @@ static int gap_push(struct pipeline *p, struct stream *s, struct continuity_cpu 
 		.event = {.time = cpu->floor_stream ? cpu->floor_stream : next->time,
 			  .seq = next->seq,
 			  .cpu = next->cpu,
-			  .type = VS_EVENT_LOST,
-			  .arg0 = missing,
-			  .arg1 = next->time},
+			  .type = VS_EVENT_LOST},
 	};
-
 	struct timeline_event end;
 	int64_t us;
 
+	ev_set_lost_count(&lost.event, missing);
+	ev_set_lost_end(&lost.event, next->time);
 	if (!clock_book_map(p->clocks, s->id, s->boot, &lost.event, 1, time_err, &lost) ||
 	    !clock_book_map(p->clocks, s->id, s->boot, next, 1, time_err, &end))
 		return -EBADMSG;
 	if (cpu->floor_ns != INT64_MIN)
 		lost.t.ns = cpu->floor_ns;
 	us = end.t.ns > lost.t.ns ? (end.t.ns - lost.t.ns) / 1000 : 0;
-	lost.event.pid2 = us < INT32_MAX ? (vs_s32)us : INT32_MAX;
+	ev_set_lost_gap_us(&lost.event, us < INT32_MAX ? (vs_s32)us : INT32_MAX);
 	return events_push(p, s, next->cpu, &lost, 1);
 }
 

@@ -160,7 +160,8 @@ void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct pla
 		switch_to(x, r, t, 0, current, 0);
 	switch (e->type) {
 	case VS_EVENT_SCHED_SWITCH:
-		switch_to(x, r, t, (uint32_t)e->arg0, e->pid2, (int32_t)(e->arg1 >> 32));
+		switch_to(x, r, t, (uint32_t)ev_sched_switch_state(e), e->pid2,
+			  ev_sched_switch_in_prio(e));
 		break;
 	case VS_EVENT_SCHED_WAKEUP:
 	case VS_EVENT_SCHED_WAKEUP_NEW:
@@ -169,8 +170,8 @@ void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct pla
 					 &(struct sched_waking){
 						 .t = t,
 						 .pid = e->pid,
-						 .prio = (int32_t)e->arg1,
-						 .target_cpu = (uint32_t)e->arg0,
+						 .prio = ev_sched_wakeup_prio(e),
+						 .target_cpu = (uint32_t)ev_sched_wakeup_cpu(e),
 						 .name = tasks_get(x->tasks, r->vm, e->pid)->name,
 					 });
 		break;

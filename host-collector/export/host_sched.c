@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "proto/event_fields.h"
+
 void host_sched_fini(struct host_sched *h)
 {
 	for (size_t i = 0; i < VS_CPUS_MAX; i++) {
@@ -169,17 +171,19 @@ void host_sched_switch(struct host_sched *h, uint64_t t, const struct vs_event *
 		leave_others(h, t, e->cpu, e->pid2);
 	change(h, r,
 	       &(struct sched_switch){.t = r->any && t < r->waiting.t ? r->waiting.t : t,
-				      .prev_state = (uint32_t)e->arg0,
+				      .prev_state = (uint32_t)ev_sched_switch_state(e),
 				      .next = e->pid2,
-				      .next_prio = (int32_t)(e->arg1 >> 32)},
+				      .next_prio = ev_sched_switch_in_prio(e)},
 	       in_vcpu);
 }
 
 void host_sched_waking(struct host_sched *h, uint64_t t, const struct vs_event *e)
 {
 	struct host_row *r = row_get(h, e->cpu);
-	struct sched_waking w = {
-		.t = t, .pid = e->pid, .prio = (int32_t)e->arg1, .target_cpu = (uint32_t)e->arg0};
+	struct sched_waking w = {.t = t,
+				 .pid = e->pid,
+				 .prio = ev_sched_wakeup_prio(e),
+				 .target_cpu = (uint32_t)ev_sched_wakeup_cpu(e)};
 
 	if (!r || e->pid <= 0)
 		return;

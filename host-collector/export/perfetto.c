@@ -244,7 +244,7 @@ static void on_lost(struct perfetto *x, const struct host_instant *i, uint64_t t
 	host_sched_lost(&x->host, i->event.cpu);
 	x->n_open += !c->open;
 	c->open = true;
-	loss_row_begin(&c->loss, from, i->event.arg0);
+	loss_row_begin(&c->loss, from, ev_lost_count(&i->event));
 	EACH_THREAD(x, v, {
 		int32_t at = host_sched_where(&x->host, v->tid);
 
@@ -255,17 +255,17 @@ static void on_lost(struct perfetto *x, const struct host_instant *i, uint64_t t
 	});
 }
 
-static bool names_current(const struct vs_event *e)
+/* After this event it is known which thread runs on its CPU: host_sched has placed it. */
+static bool places_current(const struct vs_event *e)
 {
-	return e->type == VS_EVENT_SCHED_SWITCH || e->type == VS_EVENT_KVM_ENTRY ||
-	       e->type == VS_EVENT_KVM_EXIT || e->type == VS_EVENT_KVM_USERSPACE_EXIT;
+	return e->type == VS_EVENT_SCHED_SWITCH || event_type_is(e->type, EVENT_VCPU_STATE);
 }
 
 /* Who runs there is known again. Once that holds for all, a thread that is shown nowhere was
  * nowhere. */
 static void open_end(struct perfetto *x, const struct host_instant *i, uint64_t t)
 {
-	if (!x->cpus[i->event.cpu].open || !names_current(&i->event))
+	if (!x->cpus[i->event.cpu].open || !places_current(&i->event))
 		return;
 	x->cpus[i->event.cpu].open = false;
 	if (--x->n_open)
@@ -319,13 +319,6 @@ static void on_host_instant(void *context, const struct host_instant *i)
 
 /* ---- guests ---- */
 
-/* Recorded by the guest's kernel itself, on that CPU, as it happened. */
-static bool happened_in_guest(const struct vs_event *e)
-{
-	return e->type >= VS_EVENT_SCHED_SWITCH && e->type <= VS_EVENT_VECTOR_EXIT &&
-	       e->type != VS_EVENT_TASK_NAME && e->type != VS_EVENT_TASK_EXIT;
-}
-
 static void on_guest_instant(void *context, const struct guest_instant *i)
 {
 	struct perfetto *x = context;
@@ -338,13 +331,16 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 
 	if (i->type == VS_EVENT_TASK_NAME)
 		tasks_named(&x->tasks, i->vm, &i->event);
-	if (i->type != VS_EVENT_LOST && !happened_in_guest(&i->event))
+	/* No row shows where a task exits. */
+	if (i->type != VS_EVENT_LOST &&
+	    (!event_type_is(i->type, EVENT_IN_GUEST) || i->type == VS_EVENT_TASK_EXIT))
 		return;
 	r = guest_rows_get(&x->guests, i->vm, i->event.cpu);
 	if (!r)
 		return;
 	if (i->type == VS_EVENT_LOST) {
-		guest_row_lost(r, time_of(x, loss_since(&i->event, i->t, r->last)), i->event.arg0);
+		guest_row_lost(r, time_of(x, loss_since(&i->event, i->t, r->last)),
+			       ev_lost_count(&i->event));
 		return;
 	}
 	r->last = i->t;

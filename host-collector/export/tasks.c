@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "host-collector/util/escape.h"
+#include "proto/event_fields.h"
 
 static const char nobody_name[] = "[not captured]";
 
@@ -104,7 +105,7 @@ struct task *tasks_get(struct tasks *x, uint32_t machine, int32_t tid)
 
 void tasks_named(struct tasks *x, uint32_t machine, const struct vs_event *e)
 {
-	char comm[17] = "", was[TRACE_NAME_BYTES];
+	char comm[16], was[TRACE_NAME_BYTES];
 	int32_t tgid = e->pid2 > 0 ? e->pid2 : e->pid;
 	struct task *t;
 	bool fresh;
@@ -113,8 +114,7 @@ void tasks_named(struct tasks *x, uint32_t machine, const struct vs_event *e)
 		return;
 	t = task_slot(x, machine, e->pid, &fresh);
 	memcpy(was, t->name, sizeof(was));
-	memcpy(comm, &e->arg0, 8);
-	memcpy(comm + 8, &e->arg1, 8);
+	ev_task_comm(e, comm);
 	name_set(t, comm);
 	if (t->announced && t->tgid == tgid && !strcmp(was, t->name))
 		return;

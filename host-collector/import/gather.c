@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host-collector/import/line.h"
+#include "proto/event_fields.h"
 
 static const uint64_t second_ns = 1000000000, silence_ns = 60000000000;
 static const uint64_t kvm_types = 1ull << VS_EVENT_KVM_ENTRY | 1ull << VS_EVENT_KVM_EXIT |
@@ -87,8 +88,7 @@ static int name_push(struct gather *g, const struct gather_thread *t, uint16_t c
 			     .pid = t->tid,
 			     .pid2 = t->tgid};
 
-	memcpy(&e.arg0, t->comm, sizeof(e.arg0));
-	memcpy(&e.arg1, t->comm + sizeof(e.arg0), sizeof(e.arg1));
+	ev_set_task_comm(&e, t->comm);
 	return event_push(g, &e, false);
 }
 
@@ -161,7 +161,7 @@ static void time_check(struct gather *g, uint16_t cpu, uint64_t ns)
 
 		if (!lost->time || lost->time > ns)
 			lost->time = ns;
-		lost->arg1 = ns;
+		ev_set_lost_end(lost, ns);
 		g->lost_open[cpu] = 0;
 	}
 	if (cpu >= g->n_cpus)
@@ -227,9 +227,11 @@ int gather_record(struct gather *g, struct import_record *r, const char *source)
 
 static int lost_push(struct gather *g, uint16_t cpu, uint64_t time, uint64_t n)
 {
-	const struct vs_event e = {.time = time, .cpu = cpu, .type = VS_EVENT_LOST, .arg0 = n};
-	int err = event_push(g, &e, false);
+	struct vs_event e = {.time = time, .cpu = cpu, .type = VS_EVENT_LOST};
+	int err;
 
+	ev_set_lost_count(&e, n);
+	err = event_push(g, &e, false);
 	if (!err)
 		g->lost_open[cpu] = g->n_events;
 	return err;
@@ -330,7 +332,7 @@ int gather_text(struct gather *g, FILE *in)
 			gather_unused(g, r.event);
 			break;
 		case LINE_LOST:
-			err = gather_lost(g, r.cpu, r.e.arg0);
+			err = gather_lost(g, r.cpu, ev_lost_count(&r.e));
 			break;
 		case LINE_TORN:
 			err = gather_torn(g, &r, source);
@@ -375,9 +377,9 @@ static int silences_mark(struct gather *g)
 		g->silences++;
 		g->silent_ns += to - from;
 		for (uint16_t cpu = 0; cpu < g->n_cpus && !err; cpu++) {
-			const struct vs_event lost = {
-				.time = from, .cpu = cpu, .type = VS_EVENT_LOST, .arg1 = to};
+			struct vs_event lost = {.time = from, .cpu = cpu, .type = VS_EVENT_LOST};
 
+			ev_set_lost_end(&lost, to);
 			if (g->started[cpu])
 				err = event_push(g, &lost, false);
 		}
@@ -409,7 +411,7 @@ static int unread_mark(struct gather *g)
 		}
 		if (!t || !t->kvm || t->kvm_read)
 			continue;
-		lost.arg1 = after[e.cpu];
+		ev_set_lost_end(&lost, after[e.cpu]);
 		err = event_push(g, &lost, false);
 	}
 	if (!err && g->n_events > n)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "host-collector/import/event_text.h"
+#include "proto/event_fields.h"
 #include "proto/message.h"
 
 static const uint64_t ns_per_s = 1000000000, stamp_max = INT64_MAX;
@@ -231,6 +232,7 @@ static bool lost_parse(const char *line, struct import_record *r)
 	const char *bracket = strchr(line, '['), *digits;
 	char *end;
 	unsigned long cpu;
+	uint64_t n;
 
 	if (strncmp(line, "CPU:", 4) || !is_digit(line[4]) || !bracket ||
 	    (!strstr(bracket, "LOST") && !strstr(bracket, "DROPPED")) || !strstr(bracket, "EVENTS"))
@@ -240,9 +242,8 @@ static bool lost_parse(const char *line, struct import_record *r)
 		return false;
 	digits = bracket + strcspn(bracket, "0123456789");
 	errno = 0;
-	r->e.arg0 = *digits ? strtoull(digits, NULL, 10) : 0;
-	if (errno || r->e.arg0 > INT32_MAX)
-		r->e.arg0 = 0;
+	n = *digits ? strtoull(digits, NULL, 10) : 0;
+	ev_set_lost_count(&r->e, errno || n > INT32_MAX ? 0 : n);
 	r->cpu_known = true;
 	r->cpu = (uint16_t)cpu;
 	return true;

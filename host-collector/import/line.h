@@ -19,7 +19,7 @@
 enum line_kind {
 	LINE_EVENT,
 	LINE_UNUSED,    /* an event that vcpuscope does not know; r->event names it */
-	LINE_LOST,      /* r->cpu; r->e.arg0: number of lost events, 0 unknown */
+	LINE_LOST,      /* r->cpu; r->e: a LOST event, its count, 0 unknown */
 	LINE_TORN,      /* a KVM event of a known thread and CPU whose text could not be parsed */
 	LINE_NOTHING,   /* empty, a comment, a heading, a line of a stack */
 	LINE_MALFORMED, /* none of these */

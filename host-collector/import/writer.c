@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "proto/codec.h"
+#include "proto/event_fields.h"
 #include "proto/frame.h"
 #include "proto/recording.h"
 
@@ -138,7 +139,7 @@ static void events_number(struct half *h, struct vs_event *events, size_t n)
 	struct cpu_totals *c = &h->cpus[events[0].cpu];
 
 	for (size_t i = 0; i < n; i++) {
-		uint64_t weight = events[i].type == VS_EVENT_LOST ? events[i].arg0 : 1;
+		uint64_t weight = events[i].type == VS_EVENT_LOST ? ev_lost_count(&events[i]) : 1;
 
 		events[i].seq = c->next_seq;
 		c->next_seq += (uint32_t)weight;

@@ -11,9 +11,9 @@ enum { CHUNK_ITEMS = 256 };
 /* What is told by a pointer to it and is whole in itself, and whether anybody wants it. */
 #define COPIED(X)                                                                                  \
 	X(guest_span, true)                                                                        \
-	X(guest_instant, is_in(a->guest_types, told->event.type))                                  \
+	X(guest_instant, event_set_has(&a->guest_types, told->event.type))                         \
 	X(guest_interrupt, true)                                                                   \
-	X(host_instant, is_in(a->host_types, told->event.type))                                    \
+	X(host_instant, event_set_has(&a->host_types, told->event.type))                           \
 	X(guest_steal, true)
 
 struct item {
@@ -45,7 +45,7 @@ struct chunk {
 struct apart {
 	struct audiences audiences;
 	bool paused;
-	uint64_t host_types, guest_types; /* of instants: what any of the observers wants */
+	struct event_set host_types, guest_types; /* of instants: what any observer requests */
 	/* The copied spans' holders of pCPUs, and how many of them there were. The model changes
 	 * its own ring while the observers read. */
 	struct crowd_ring crowd;
@@ -54,11 +54,6 @@ struct apart {
 	struct relay relay;
 	struct chunk chunks[RELAY_CHUNKS];
 };
-
-static bool is_in(uint64_t types, uint16_t type)
-{
-	return types & MODEL_EVENT_BIT(type);
-}
 
 static void item_tell(struct apart *a, const struct item *item)
 {
@@ -260,9 +255,9 @@ int apart_observe(struct apart *a, const struct model_observer *observer,
 #undef X
 	apart_await(a);
 	if (observer->host_instant)
-		a->host_types |= observer->host_types ? observer->host_types : UINT64_MAX;
+		event_set_add(&a->host_types, &observer->host_types);
 	if (observer->guest_instant)
-		a->guest_types |= observer->guest_types ? observer->guest_types : UINT64_MAX;
+		event_set_add(&a->guest_types, &observer->guest_types);
 	return audiences_add(&a->audiences, observer);
 }
 

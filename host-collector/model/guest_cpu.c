@@ -231,39 +231,42 @@ static void leave(struct guest_cpu *c, struct host_ns t, const struct guest_cont
 		pop(c, t, ENDING_EXIT, sink);
 }
 
-/* One row per event type: what it says about contexts, and which field names the current task. */
+/* What an event type says about contexts. */
 struct guest_rule {
 	enum { RULE_NOTHING, RULE_ENTER, RULE_LEAVE, RULE_SWITCH } action;
 	enum guest_cpu_state state;
 	bool vector;
-	enum { CURRENT_NONE, CURRENT_PID, CURRENT_PID2 } current;
 };
 
 static const struct guest_rule rules[VS_EVENT_TYPE_LIMIT] = {
-	[VS_EVENT_SCHED_SWITCH] = {RULE_SWITCH, GUEST_CPU_TASK, false, CURRENT_PID2},
-	[VS_EVENT_SCHED_WAKEUP] = {RULE_NOTHING, GUEST_CPU_TASK, false, CURRENT_PID2},
-	[VS_EVENT_SCHED_WAKEUP_NEW] = {RULE_NOTHING, GUEST_CPU_TASK, false, CURRENT_PID2},
-	[VS_EVENT_SCHED_MIGRATE] = {RULE_NOTHING, GUEST_CPU_TASK, false, CURRENT_PID2},
-	[VS_EVENT_IRQ_ENTRY] = {RULE_ENTER, GUEST_CPU_HARDIRQ, false, CURRENT_PID},
-	[VS_EVENT_IRQ_EXIT] = {RULE_LEAVE, GUEST_CPU_HARDIRQ, false, CURRENT_PID},
-	[VS_EVENT_SOFTIRQ_ENTRY] = {RULE_ENTER, GUEST_CPU_SOFTIRQ, false, CURRENT_PID},
-	[VS_EVENT_SOFTIRQ_EXIT] = {RULE_LEAVE, GUEST_CPU_SOFTIRQ, false, CURRENT_PID},
-	[VS_EVENT_VECTOR_ENTRY] = {RULE_ENTER, GUEST_CPU_HARDIRQ, true, CURRENT_PID},
-	[VS_EVENT_VECTOR_EXIT] = {RULE_LEAVE, GUEST_CPU_HARDIRQ, true, CURRENT_PID},
-	[VS_EVENT_TASK_STACK] = {RULE_NOTHING, GUEST_CPU_TASK, false, CURRENT_PID},
+	[VS_EVENT_SCHED_SWITCH] = {RULE_SWITCH, GUEST_CPU_TASK, false},
+	[VS_EVENT_IRQ_ENTRY] = {RULE_ENTER, GUEST_CPU_HARDIRQ, false},
+	[VS_EVENT_IRQ_EXIT] = {RULE_LEAVE, GUEST_CPU_HARDIRQ, false},
+	[VS_EVENT_SOFTIRQ_ENTRY] = {RULE_ENTER, GUEST_CPU_SOFTIRQ, false},
+	[VS_EVENT_SOFTIRQ_EXIT] = {RULE_LEAVE, GUEST_CPU_SOFTIRQ, false},
+	[VS_EVENT_VECTOR_ENTRY] = {RULE_ENTER, GUEST_CPU_HARDIRQ, true},
+	[VS_EVENT_VECTOR_EXIT] = {RULE_LEAVE, GUEST_CPU_HARDIRQ, true},
 };
 
 bool guest_event_current(const struct vs_event *e, int32_t *pid)
 {
-	if (e->type >= VS_EVENT_TYPE_LIMIT || rules[e->type].current == CURRENT_NONE)
+	switch ((enum event_current)event_type_of(e->type)->current) {
+	case EVENT_CURRENT_NONE:
 		return false;
-	*pid = rules[e->type].current == CURRENT_PID ? e->pid : e->pid2;
+	case EVENT_CURRENT_PID:
+		*pid = e->pid;
+		return true;
+	case EVENT_CURRENT_PID2_OF_GUEST:
+	case EVENT_CURRENT_SWITCH:
+		break;
+	}
+	*pid = e->pid2;
 	return true;
 }
 
 struct host_ns loss_since(const struct vs_event *e, struct host_ns t, struct host_ns last)
 {
-	return e->arg0 == 0 || e->time < e->arg1 || last.ns > t.ns ? t : last;
+	return ev_lost_count(e) == 0 || e->time < ev_lost_end(e) || last.ns > t.ns ? t : last;
 }
 
 bool guest_event_was_current(const struct vs_event *e, int32_t *pid)
@@ -276,13 +279,13 @@ bool guest_event_was_current(const struct vs_event *e, int32_t *pid)
 
 bool loss_is_single(const struct vs_event *e)
 {
-	return e->arg0 == 1;
+	return ev_lost_count(e) == 1;
 }
 
 bool loss_bearable(struct loss_balance *b, const struct vs_event *e)
 {
-	b->lost += e->arg0;
-	return e->arg0 && (b->lost <= 1 || b->lost <= b->seen / 2);
+	b->lost += ev_lost_count(e);
+	return ev_lost_count(e) && (b->lost <= 1 || b->lost <= b->seen / 2);
 }
 
 static void forget(struct guest_cpu *c, struct host_ns from, enum unknown_reason why,
@@ -364,11 +367,12 @@ static void lost(struct guest_cpu *c, struct host_ns t, const struct vs_event *e
 		for (unsigned i = 0; i < c->depth; i++) {
 			if (!c->stack[i].lost)
 				c->stack[i].sure_until = c->last;
-			c->stack[i].lost += e->arg0;
+			c->stack[i].lost += ev_lost_count(e);
 		}
 		return;
 	}
-	forget(c, c->doubted ? c->last : from, e->arg0 ? UNKNOWN_LOST : UNKNOWN_NO_AGENT, sink);
+	forget(c, c->doubted ? c->last : from, ev_lost_count(e) ? UNKNOWN_LOST : UNKNOWN_NO_AGENT,
+	       sink);
 }
 
 /*
@@ -401,7 +405,7 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 		     const struct guest_cpu_sink *sink)
 {
 	const struct guest_rule *rule;
-	struct guest_context context = {.number = (uint32_t)e->arg0};
+	struct guest_context context = {.number = (uint32_t)ev_handler_number(e)};
 
 	if (e->type == VS_EVENT_LOST) {
 		lost(c, t, e, sink);

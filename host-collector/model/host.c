@@ -179,7 +179,7 @@ static void host_switch(struct model *m, struct host_ns t, const struct vs_event
 	if (out) {
 		const struct vcpu_signal *signal = &((struct vm_vcpu *)out)->vm->signal;
 
-		vcpu_switch_out(out, t, e->cpu, (uint32_t)e->arg0, signal, &sink);
+		vcpu_switch_out(out, t, e->cpu, (uint32_t)ev_sched_switch_state(e), signal, &sink);
 		vcpu_moved(m, out, t);
 	}
 	if (in) {
@@ -215,9 +215,9 @@ static void host_wakeup(struct model *m, struct host_ns t, const struct vs_event
 
 	if (!v)
 		monitor_woken(m, t, e);
-	if (!v || e->arg0 >= VS_CPUS_MAX)
+	if (!v || ev_sched_wakeup_cpu(e) >= VS_CPUS_MAX)
 		return;
-	vcpu_woken(v, t, (uint16_t)e->arg0, e->pid2, &sink);
+	vcpu_woken(v, t, (uint16_t)ev_sched_wakeup_cpu(e), e->pid2, &sink);
 	vcpu_moved(m, v, t);
 }
 
@@ -226,13 +226,13 @@ static void host_migrate(struct model *m, struct host_ns t, const struct vs_even
 	struct vcpu *v = vcpu_of_thread(m, e->pid);
 	struct pcpu *p;
 
-	if (!v || e->arg1 >= VS_CPUS_MAX || v->state == THREAD_RUNNING)
+	if (!v || ev_sched_migrate_task_to(e) >= VS_CPUS_MAX || v->state == THREAD_RUNNING)
 		return;
 	p = &m->pcpus[v->open.pcpu];
 	if (v->state == THREAD_READY && p->current_known)
 		vcpu_held_by(v, t, p->current);
 	v->queue.segment_begin = t;
-	vcpu_migrated(v, (uint16_t)e->arg1);
+	vcpu_migrated(v, (uint16_t)ev_sched_migrate_task_to(e));
 	waiter_update(m, v);
 }
 
@@ -256,20 +256,21 @@ static void host_name(struct model *m, struct host_ns t, const struct vs_event *
 
 static void host_signal(struct model *m, struct host_ns t, const struct vs_event *e)
 {
-	bool stops = e->arg0 == SIGSTOP || e->arg0 == SIGTSTP || e->arg0 == SIGTTIN ||
-		     e->arg0 == SIGTTOU;
+	const uint64_t number = ev_signal_number(e);
+	bool stops =
+		number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
 	struct vcpu *target = vcpu_of_thread(m, e->pid);
 
-	if (!stops && e->arg0 != SIGCONT)
+	if (!stops && number != SIGCONT)
 		return;
 	for (size_t i = 0; i < m->n_vms; i++) {
 		struct vm *vm = m->vms[i];
 
-		if ((uint64_t)(uint32_t)vm->tgid != e->arg1 &&
+		if ((uint64_t)(uint32_t)vm->tgid != ev_signal_process(e) &&
 		    (!target || ((struct vm_vcpu *)target)->vm != vm))
 			continue;
 		vm->signal = (struct vcpu_signal){
-			.sender = e->pid2, .number = stops ? (uint32_t)e->arg0 : 0, .t = t};
+			.sender = e->pid2, .number = stops ? (uint32_t)number : 0, .t = t};
 	}
 }
 
@@ -292,18 +293,19 @@ static void shorts_sampled(struct vm *vm)
 
 static void host_stack(struct model *m, struct host_ns t, const struct vs_event *e)
 {
-	struct vcpu *v = vcpu_of_thread(m, e->pid2);
+	const enum vs_stack_role role = (enum vs_stack_role)ev_stack_role(e);
+	const int64_t wait_ns = (int64_t)ev_stack_wait_ns(e);
+	struct vcpu *v = vcpu_of_thread(m, ev_stack_explains(e));
 	struct vcpu_sink sink = vcpu_sink_of(m);
 
-	if (!v || (e->arg1 & 0xff) == VS_STACK_SAMPLE)
+	if (!v || role == VS_STACK_SAMPLE)
 		return;
 	((struct vm_vcpu *)v)->vm->data.stacks = true;
-	if ((e->arg1 & 0xff) == VS_STACK_WAITER)
-		stack_due(((struct vm_vcpu *)v)->vm, (int64_t)(e->arg1 >> 8));
-	if ((e->arg1 & 0xff) == VS_STACK_SHORT)
+	if (role == VS_STACK_WAITER)
+		stack_due(((struct vm_vcpu *)v)->vm, wait_ns);
+	if (role == VS_STACK_SHORT)
 		shorts_sampled(((struct vm_vcpu *)v)->vm);
-	vcpu_stack(v, t, e->pid, (uint32_t)e->arg0, (enum vs_stack_role)(e->arg1 & 0xff),
-		   (int64_t)(e->arg1 >> 8), &sink);
+	vcpu_stack(v, t, e->pid, (uint32_t)ev_stack_id(e), role, wait_ns, &sink);
 	waiter_update(m, v);
 }
 
@@ -314,8 +316,7 @@ static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e
 		[VS_EVENT_KVM_EXIT] = MODE_KVM,
 		[VS_EVENT_KVM_USERSPACE_EXIT] = MODE_VMM,
 	};
-	const struct vcpu_exit exit = {.reason = (uint32_t)e->arg0,
-				       .isa = (uint32_t)(e->arg0 >> 32)};
+	const struct vcpu_exit exit = {.reason = ev_kvm_exit_reason(e), .isa = ev_kvm_exit_isa(e)};
 	struct vcpu *v = vcpu_of_thread(m, e->pid);
 	struct vcpu_sink sink = vcpu_sink_of(m);
 	struct vm *vm;
@@ -330,9 +331,9 @@ static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e
 		vm->vcpus[i]->v.kvm_seen = true;
 	vm->data.kvm_events = true;
 	/* One that was told late: until then nothing was, so the vCPU was in the guest. */
-	if (e->type != VS_EVENT_KVM_ENTRY && e->pid2 > 0 && v->state == THREAD_RUNNING &&
-	    !v->doubted) {
-		t.ns -= 1000ll * e->pid2;
+	if (e->type != VS_EVENT_KVM_ENTRY && ev_kvm_exit_ago_us(e) > 0 &&
+	    v->state == THREAD_RUNNING && !v->doubted) {
+		t.ns -= 1000ll * ev_kvm_exit_ago_us(e);
 		if (t.ns < v->open.begin.ns)
 			t = v->open.begin;
 	}
@@ -350,12 +351,6 @@ static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_KVM_ENTRY] = host_kvm,           [VS_EVENT_KVM_EXIT] = host_kvm,
 	[VS_EVENT_KVM_USERSPACE_EXIT] = host_kvm,
 };
-
-static bool names_current(const struct vs_event *e)
-{
-	return e->type == VS_EVENT_SCHED_SWITCH ||
-	       (e->type >= VS_EVENT_KVM_ENTRY && e->type <= VS_EVENT_KVM_ACK_IRQ);
-}
 
 /* Somebody else is seen on the CPU: whatever unseen turn a thread may have had there is over. */
 static void turn_close(struct model *m, struct host_ns t, const struct vs_event *e)
@@ -426,12 +421,12 @@ void host_event(struct model *m, struct host_ns t, const struct vs_event *e)
 
 	if (e->type == VS_EVENT_LOST) {
 		if (e->cpu != VS_CPU_COLLECTOR) /* which only brings stacks */
-			loss_begin(m, e->cpu, loss_since(e, t, p->last), e->arg0);
+			loss_begin(m, e->cpu, loss_since(e, t, p->last), ev_lost_count(e));
 		return;
 	}
 	if (p->lossy)
 		loss_end(m, e->cpu, t);
-	if (p->turn_open && names_current(e))
+	if (p->turn_open && event_names_host_current(e->type))
 		turn_close(m, t, e);
 	if (e->type < VS_EVENT_TYPE_LIMIT && host_handlers[e->type])
 		host_handlers[e->type](m, t, e);

@@ -510,13 +510,6 @@ int model_guest_stack(struct model *m, uint32_t vm_id, const struct message_stac
 
 /* ---- guest events ---- */
 
-/* Recorded by the guest's kernel itself, on that CPU, as it happened. */
-static bool happened_in_guest(const struct vs_event *e)
-{
-	return e->type >= VS_EVENT_SCHED_SWITCH && e->type <= VS_EVENT_VECTOR_EXIT &&
-	       e->type != VS_EVENT_TASK_NAME;
-}
-
 /* The first event of a guest's CPU. 0 or -ENOMEM. */
 static int guest_cpu_new(struct model *m, struct vm *vm, uint16_t cpu)
 {
@@ -551,7 +544,7 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 	if (!vm->cpus[e->cpu] && guest_cpu_new(m, vm, e->cpu))
 		return -ENOMEM;
 	vm->data.guest_events = true;
-	if (vm->vcpu_of_cpu[e->cpu] >= 0 && happened_in_guest(e)) {
+	if (vm->vcpu_of_cpu[e->cpu] >= 0 && event_type_is(e->type, EVENT_IN_GUEST)) {
 		struct vm_vcpu *vv = vm->vcpus[vm->vcpu_of_cpu[e->cpu]];
 
 		if (vv->join_certain)
@@ -561,7 +554,8 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 		names_event(&vm->names, vm->boot, e);
 	if (e->type == VS_EVENT_SCHED_WAKEUP || e->type == VS_EVENT_SCHED_WAKEUP_NEW ||
 	    e->type == VS_EVENT_SCHED_MIGRATE) {
-		uint64_t target = e->type == VS_EVENT_SCHED_MIGRATE ? e->arg1 : e->arg0;
+		uint64_t target = e->type == VS_EVENT_SCHED_MIGRATE ? ev_sched_migrate_task_to(e)
+								    : ev_sched_wakeup_cpu(e);
 
 		if (target >= VS_CPUS_MAX)
 			return -EINVAL;

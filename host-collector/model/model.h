@@ -23,6 +23,7 @@
 #include "host-collector/model/stacks.h"
 #include "host-collector/model/wait_class.h"
 #include "host-collector/timeline/timeline.h"
+#include "proto/event_catalog.h"
 #include "proto/message.h"
 #include "proto/recording.h"
 
@@ -209,8 +210,6 @@ struct guest_clock_reading {
 	bool proven;
 };
 
-#define MODEL_EVENT_BIT(type) (1ull << (type) % VS_EVENT_TYPE_LIMIT)
-
 /*
  * Callbacks may be NULL. The spans of one vCPU (of one guest CPU) arrive in order. A vCPU's span
  * arrives after it has ended, up to MODEL_HOLD_NS later if a stack may still explain it. An instant
@@ -232,9 +231,9 @@ struct model_observer {
 	/* Called by model_advance() and, as the last callback, by model_finish(). */
 	void (*advance)(void *context, struct host_ns now);
 	void *context;
-	/* The requested types of host_instant and guest_instant, as a mask of MODEL_EVENT_BIT; 0:
-	 * all. Other types may also arrive. */
-	uint64_t host_types, guest_types;
+	/* The requested types of host_instant and guest_instant; empty: all. Other types may also
+	 * arrive. */
+	struct event_set host_types, guest_types;
 };
 
 /* The span of a wait of at least MODEL_STACK_WAIT_NS is held for MODEL_HOLD_NS, because its STACK

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/event_fields.h"
+
 int names_init(struct names *n)
 {
 	int err = lru_init(&n->index, NAMES_MAX);
@@ -42,10 +44,9 @@ void names_set(struct names *n, uint32_t boot, int32_t pid, int32_t tgid, const 
 void names_event(struct names *n, uint32_t boot, const struct vs_event *e)
 {
 	if (e->type == VS_EVENT_TASK_NAME) {
-		char comm[17] = "";
+		char comm[16];
 
-		memcpy(comm, &e->arg0, 8);
-		memcpy(comm + 8, &e->arg1, 8);
+		ev_task_comm(e, comm);
 		names_set(n, boot, e->pid, e->pid2, comm);
 	} else if (e->type == VS_EVENT_TASK_EXIT) {
 		uint32_t slot = lru_find(&n->index, name_key(boot, e->pid));

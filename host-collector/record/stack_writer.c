@@ -11,6 +11,7 @@
 #include "bpf/symbols/kernel_symbols.h"
 #include "host-collector/record/unwind.h"
 #include "proto/codec.h"
+#include "proto/event_fields.h"
 #include "proto/message.h"
 
 enum {
@@ -487,15 +488,16 @@ int stack_writer_flush(struct stack_writer *s, struct frame_writer *w, uint64_t 
 		err = stack_identify(s, w, out, &id);
 		if (err)
 			break;
-		s->events[n++] = (struct vs_event){
+		s->events[n] = (struct vs_event){
 			.time = time,
 			.cpu = VS_CPU_COLLECTOR,
 			.type = VS_EVENT_STACK,
 			.pid = raw->stack.tid,
 			.pid2 = raw->stack.explains,
-			.arg0 = id,
-			.arg1 = (uint64_t)raw->stack.role | raw->stack.wait_ns << 8,
 		};
+		ev_set_stack_id(&s->events[n], id);
+		ev_set_stack_role(&s->events[n], raw->stack.role);
+		ev_set_stack_wait_ns(&s->events[n++], raw->stack.wait_ns);
 	}
 	s->n_raw = kept;
 	if (n) {

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "host-collector/vm/task_files.h"
+#include "proto/event_fields.h"
 
 enum {
 	KNOWN_SLOTS = 1024, /* threads of one stream, by id */
@@ -230,8 +231,7 @@ void origins_event(struct origins_asker *a, const struct vs_event *e, uint64_t m
 	if (e->type == VS_EVENT_TASK_NAME && e->pid > 0 && e->pid2 > 0) {
 		k = &a->known[(uint32_t)e->pid % KNOWN_SLOTS];
 		*k = (struct known_task){.tid = e->pid, .tgid = e->pid2};
-		memcpy(k->comm, &e->arg0, 8);
-		memcpy(k->comm + 8, &e->arg1, 7);
+		ev_task_comm(e, k->comm);
 		return;
 	}
 	if (e->type != VS_EVENT_SCHED_SWITCH || e->pid2 <= 0)

@@ -265,7 +265,7 @@ static void *bill_new(struct model *m, const struct figures_options *options)
 	struct model_observer observer = {.vcpu_span = vcpu_span_take,
 					  .guest_span = guest_span_take,
 					  .guest_instant = guest_instant_take,
-					  .guest_types = MODEL_EVENT_BIT(VS_EVENT_SCHED_SWITCH),
+					  .guest_types = EVENT_SET(VS_EVENT_SCHED_SWITCH),
 					  .context = b};
 
 	if (!b)

@@ -37,13 +37,13 @@ static int64_t clip(uint64_t ns)
 
 static void woken(struct halts *h, struct halts_vcpu *v, const struct vs_event *e)
 {
-	int64_t ns = clip(e->arg0);
+	int64_t ns = clip(ev_kvm_vcpu_wakeup_halted_ns(e));
 
 	if (ns < h->options.than_ns)
 		return;
-	if (histogram_add(&v->lengths, e->arg0))
+	if (histogram_add(&v->lengths, ev_kvm_vcpu_wakeup_halted_ns(e)))
 		h->error = -ENOMEM;
-	if (!(uint32_t)e->arg1) {
+	if (!ev_kvm_vcpu_wakeup_slept(e)) {
 		v->polled++;
 		v->polled_ns += ns;
 		return;
@@ -60,10 +60,10 @@ static void woken(struct halts *h, struct halts_vcpu *v, const struct vs_event *
 static void limit_changed(struct halts_vcpu *v, const struct vs_event *e)
 {
 	if (!v->limit_known)
-		v->in_vain_ns += (int64_t)v->no_limit * (int64_t)(uint32_t)e->arg1;
+		v->in_vain_ns += (int64_t)v->no_limit * (int64_t)ev_kvm_halt_poll_old_ns(e);
 	v->limit_known = true;
 	v->no_limit = 0;
-	v->limit_ns = (uint32_t)e->arg0; /* an unsigned int in the kernel */
+	v->limit_ns = ev_kvm_halt_poll_new_ns(e);
 }
 
 static void instant_take(void *context, const struct host_instant *i)
@@ -106,11 +106,11 @@ static void halts_free(void *analysis)
 static void *halts_new(struct model *m, const struct figures_options *options)
 {
 	struct halts *h = calloc(1, sizeof(*h));
-	struct model_observer observer = {.vcpu_span = span_take,
-					  .host_types = MODEL_EVENT_BIT(VS_EVENT_KVM_WAKEUP) |
-							MODEL_EVENT_BIT(VS_EVENT_KVM_HALT_POLL),
-					  .host_instant = instant_take,
-					  .context = h};
+	struct model_observer observer = {
+		.vcpu_span = span_take,
+		.host_types = EVENT_SET(VS_EVENT_KVM_WAKEUP, VS_EVENT_KVM_HALT_POLL),
+		.host_instant = instant_take,
+		.context = h};
 
 	if (!h)
 		return NULL;

@@ -29,9 +29,10 @@ struct page_faults {
 	struct row *rows;
 };
 
-static struct page_faults_range *range_get(struct page_faults *f, const struct host_instant *i)
+static struct page_faults_range *range_get(struct page_faults *f, const struct host_instant *i,
+					   uint64_t gpa)
 {
-	uint64_t number = i->event.arg0 >> PAGE_FAULTS_RANGE_BITS;
+	uint64_t number = gpa >> PAGE_FAULTS_RANGE_BITS;
 	uint32_t vcpu = f->options.per_vcpu ? i->vcpu : 0;
 	/* Mixed: an address may need 31 bits and more beside the VM and its vCPU. */
 	uint64_t key = ((uint64_t)i->vm << 32 | vcpu) * 0x9e3779b97f4a7c15 ^ number;
@@ -70,8 +71,9 @@ static void row_count(struct page_faults_range *r, const struct row *row)
 
 static void fault_take(struct page_faults *f, const struct host_instant *i)
 {
-	uint64_t gfn = i->event.arg0 >> PAGE_BITS, error = i->event.arg1;
-	struct page_faults_range *r = range_get(f, i);
+	uint64_t gfn = ev_kvm_page_fault_address(&i->event) >> PAGE_BITS;
+	uint64_t error = ev_kvm_page_fault_error_code(&i->event);
+	struct page_faults_range *r = range_get(f, i, ev_kvm_page_fault_address(&i->event));
 	struct row *row = row_get(f, i);
 	bool again = row->length && !row->mmio && row->gfn == gfn && row->error == error &&
 		     i->t.ns - row->last.ns <= PAGE_FAULTS_ROW_NS;
@@ -93,12 +95,13 @@ static void fault_take(struct page_faults *f, const struct host_instant *i)
 /* The fault before was one on a device's registers, which KVM learns there and then. */
 static void mmio_take(struct page_faults *f, const struct host_instant *i)
 {
+	const uint64_t gpa = ev_kvm_mmio_address(&i->event);
 	struct row *row = row_get(f, i);
 
-	if (!row->length || row->mmio || row->gfn != i->event.arg0 >> PAGE_BITS)
+	if (!row->length || row->mmio || row->gfn != gpa >> PAGE_BITS)
 		return;
 	row->mmio = true;
-	range_get(f, i)->mmio++;
+	range_get(f, i, gpa)->mmio++;
 }
 
 static void instant_take(void *context, const struct host_instant *i)

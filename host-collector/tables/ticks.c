@@ -164,7 +164,7 @@ static void guest_instant_take(void *context, const struct guest_instant *i)
 	if (i->type != VS_EVENT_VECTOR_ENTRY && i->type != VS_EVENT_SCHED_SWITCH &&
 	    i->type != VS_EVENT_LOST)
 		return;
-	if (i->type == VS_EVENT_VECTOR_ENTRY && e->arg0 != VS_VECTOR_LOCAL_TIMER)
+	if (i->type == VS_EVENT_VECTOR_ENTRY && ev_vector_entry_number(e) != VS_VECTOR_LOCAL_TIMER)
 		return;
 	k = track_get(t, i->vm, i->cpu);
 	if (!k)

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "proto/event_fields.h"
+
 /* How far the guest's clock may be from a straight line against its TSC, as a share of the time
  * between two samples: it is slewed. */
 #define SLEW 1e-3
@@ -85,14 +87,14 @@ bool chord_straighten(struct batch *b, const struct vm_clock_pause *pause)
 		const struct vs_event *e = &b->events[i];
 
 		if (!side_is_known(&c, e->time, err) ||
-		    (e->type == VS_EVENT_LOST && !side_is_known(&c, e->arg1, err)))
+		    (e->type == VS_EVENT_LOST && !side_is_known(&c, ev_lost_end(e), err)))
 			return false;
 	}
 	for (size_t i = 0; i < b->n_events; i++) {
 		struct vs_event *e = &b->events[i];
 
 		if (e->type == VS_EVENT_LOST)
-			e->arg1 = straight(&c, e->arg1);
+			ev_set_lost_end(e, straight(&c, ev_lost_end(e)));
 		e->time = straight(&c, e->time);
 	}
 	b->time_err = (uint64_t)ceil(err);

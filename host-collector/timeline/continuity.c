@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/event_fields.h"
+
 enum { STRAGGLERS_MAX = 4096 }; /* how far behind a record may come that was counted as lost */
 
 void continuity_fini(struct continuity *c)
@@ -96,7 +98,7 @@ enum continuity_verdict continuity_check(struct continuity *c, struct continuity
 
 		if (e->type == VS_EVENT_LOST) {
 			/* a marker that claims more than 2^31 is a lie */
-			n = e->arg0 <= INT32_MAX ? (int64_t)e->arg0 : 0;
+			n = ev_lost_count(e) <= INT32_MAX ? (int64_t)ev_lost_count(e) : 0;
 			marked_lost += (uint64_t)n;
 		} else {
 			events++;

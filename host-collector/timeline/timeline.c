@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/event_catalog.h"
 #include "proto/message.h"
 
 enum {
@@ -430,12 +431,6 @@ static int run_insert(struct timeline *t, struct run *r, struct timeline_event e
 	return 0;
 }
 
-/* A loss and a name hold from then on: told late, they are still true. */
-static bool type_outlives_its_time(vs_u16 type)
-{
-	return type == VS_EVENT_LOST || type == VS_EVENT_TASK_NAME;
-}
-
 /* Not older than what is out: as it is, moved by no more than its error, or not at all (false). */
 static bool event_admit(struct timeline *t, struct timeline_event *e)
 {
@@ -443,7 +438,7 @@ static bool event_admit(struct timeline *t, struct timeline_event *e)
 
 	if (e->t.ns >= t->released)
 		return true;
-	if (behind > e->err_ns && !type_outlives_its_time(e->event.type))
+	if (behind > e->err_ns && !event_type_is(e->event.type, EVENT_LASTS))
 		return false;
 	e->t.ns = t->released;
 	e->err_ns = behind > UINT32_MAX - e->err_ns ? UINT32_MAX : e->err_ns + (uint32_t)behind;
@@ -486,11 +481,11 @@ int timeline_push(struct timeline *t, uint32_t source, uint16_t cpu,
 				.event = {.time = e.event.time,
 					  .seq = e.event.seq,
 					  .cpu = cpu,
-					  .type = VS_EVENT_LOST,
-					  .arg0 = r->late,
-					  .arg1 = e.event.time},
+					  .type = VS_EVENT_LOST},
 			};
 
+			ev_set_lost_count(&lost.event, r->late);
+			ev_set_lost_end(&lost.event, e.event.time);
 			err = run_insert(t, r, lost);
 			if (err)
 				return err;

@@ -237,11 +237,10 @@ int main(void)
 	for (size_t i = 0; i < EVENTS; i++)
 		types[m.events[i].type]++;
 	printf("mix, %% of %d events:", EVENTS);
-#define X(number, NAME, name, ...)                                                                 \
+#define EVENT(number, NAME, name, ...)                                                             \
 	if (types[number])                                                                         \
-		printf(" %s %.1f", name, 100.0 * (double)types[number] / EVENTS);
-	VS_EVENT_TYPES(X)
-#undef X
+		printf(" %s %.1f", #name, 100.0 * (double)types[number] / EVENTS);
+#include "proto/events.def"
 	printf("\n%8s %9s %9s %9s %9s %9s %9s %9s %9s\n", "events/", "B/event", "B/event",
 	       "records", "ratio", "encode", "compress", "uncompr.", "decode");
 	printf("%8s %9s %9s %9s %9s %9s %9s %9s %9s\n", "batch", "packed", "on wire", "zstd -1", "",

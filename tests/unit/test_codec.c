@@ -15,9 +15,8 @@
 #include "wire.pb-c.h"
 
 static const uint16_t all_types[] = {
-#define X(number, ...) number,
-	VS_EVENT_TYPES(X)
-#undef X
+#define EVENT(number, ...) number,
+#include "proto/events.def"
 };
 enum { N_TYPES = sizeof(all_types) / sizeof(*all_types) };
 
@@ -485,8 +484,8 @@ BAD(bad_time_bits, -EBADMSG, c->time_high[1] = (uint64_t)1 << 56)
 BAD(bad_time_overflow, -EBADMSG, c->batch.base_time = UINT64_MAX; c->time_low[2] = 1)
 BAD(bad_column_short, -EBADMSG, c->column.n_pid = 2)
 BAD(bad_column_arg_short, -EBADMSG, c->column.n_arg0 = 1)
-BAD(bad_column_type, -EBADMSG, c->column.type = VS_EVENT_TYPE_LIMIT; c->type[1] = 64)
-BAD(bad_column_of_no_event, -EBADMSG, c->column.type = 61)
+BAD(bad_column_type, -EBADMSG, c->column.type = 64; c->type[1] = 64)
+BAD(bad_column_of_no_event, -EBADMSG, c->column.type = VS_EVENT_KVM_ACK_IRQ)
 BAD(bad_column_twice, -EBADMSG, c->second.type = 63; c->batch.n_columns = 2)
 BAD(bad_predict, -EBADMSG, c->column.predict = 16)
 BAD(bad_jump_alone, -EBADMSG, c->batch.n_seq_jump = 1)

@@ -163,33 +163,35 @@ static void raised_over(struct chain_route *r, const struct host_instant *i)
 static void on_msi(struct chain_route *r, const struct host_instant *i)
 {
 	raise(r, i,
-	      (struct raised){.source = CHAIN_SOURCE_MSI, .vector = (int)(i->event.arg1 & 0xff)});
+	      (struct raised){.source = CHAIN_SOURCE_MSI,
+			      .vector = (int)(ev_kvm_msi_set_irq_data(&i->event) & 0xff)});
 }
 
 static void on_set_irq(struct chain_route *r, const struct host_instant *i)
 {
-	if (i->event.arg0 >> 32)
+	if (ev_kvm_set_irq_level(&i->event))
 		raise(r, i,
 		      (struct raised){.source = CHAIN_SOURCE_GSI,
 				      .vector = -1,
-				      .gsi = (uint32_t)i->event.arg0});
+				      .gsi = ev_kvm_set_irq_gsi(&i->event)});
 }
 
 /* The IOAPIC takes a level-triggered interrupt's end: if its line is still up it comes again. */
 static void on_ack(struct chain_route *r, const struct host_instant *i)
 {
-	if (i->event.arg0 == IRQCHIP_IOAPIC)
+	if (ev_kvm_ack_irq_chip(&i->event) == IRQCHIP_IOAPIC)
 		raise(r, i,
 		      (struct raised){.source = CHAIN_SOURCE_GSI,
 				      .vector = -1,
 				      .level = true,
 				      .accepted = true,
-				      .gsi = (uint32_t)i->event.arg1});
+				      .gsi = ev_kvm_ack_irq_pin(&i->event)});
 }
 
 static void on_ipi(struct chain_route *r, const struct host_instant *i)
 {
-	uint32_t icr = (uint32_t)i->event.arg0, to = (uint32_t)i->event.arg1;
+	uint32_t icr = ev_kvm_apic_ipi_icr_low(&i->event);
+	uint32_t to = ev_kvm_apic_ipi_destination(&i->event);
 	bool one =
 		!(icr & (ICR_LOGICAL | ICR_SHORTHAND)) && to != BROADCAST && to != X2APIC_BROADCAST;
 
@@ -203,7 +205,7 @@ static void on_ipi(struct chain_route *r, const struct host_instant *i)
 
 static void on_hypercall(struct chain_route *r, const struct host_instant *i)
 {
-	if (i->event.arg0 == HYPERCALL_SEND_IPI)
+	if (ev_kvm_hypercall_number(&i->event) == HYPERCALL_SEND_IPI)
 		raise(r, i,
 		      (struct raised){.source = CHAIN_SOURCE_IPI, .vector = -1, .accepted = true});
 }
@@ -243,10 +245,11 @@ static bool target_find(const struct chain_route *r, const struct host_instant *
 static void accepted(struct chain_route *r, const struct host_instant *i, bool posted)
 {
 	const struct vs_event *e = &i->event;
-	uint32_t delivery = (uint32_t)e->arg1 >> 8;
+	uint32_t delivery = ev_kvm_apic_accept_irq_delivery(e) >> 8;
+	const uint32_t apic_id = ev_kvm_apic_accept_irq_apic_id(e);
 	struct chain_accept a = {
-		.vector = (uint8_t)e->arg0,
-		.level = e->arg1 >> 32 != 0,
+		.vector = (uint8_t)ev_kvm_apic_accept_irq_vector(e),
+		.level = ev_kvm_apic_accept_irq_level(e) != 0,
 		.posted = posted,
 		.raiser = e->pid,
 		.err_ns = i->err_ns,
@@ -256,13 +259,13 @@ static void accepted(struct chain_route *r, const struct host_instant *i, bool p
 	struct chain_vcpu *v;
 
 	if ((delivery != DELIVERY_FIXED && delivery != DELIVERY_LOWEST) ||
-	    !target_find(r, i, (uint32_t)(e->arg0 >> 32), &target))
+	    !target_find(r, i, apic_id, &target))
 		return;
 	v = vcpu_at(r, target.vm, target.vcpu, i->t);
 	if (!v)
 		return;
 	a.certain = target.certain;
-	source = raised_find(r, i, &a, (uint32_t)(e->arg0 >> 32));
+	source = raised_find(r, i, &a, apic_id);
 	a.own = i->of_vcpu && i->vm == target.vm && i->vcpu == target.vcpu;
 	if (source) {
 		source->accepted = true;
@@ -291,10 +294,11 @@ static void on_posted(struct chain_route *r, const struct host_instant *i)
 static void on_inject(struct chain_route *r, const struct host_instant *i)
 {
 	struct chain_vcpu *v = vcpu_of_instant(r, i);
+	const uint32_t vector = ev_kvm_inj_virq_vector(&i->event);
 
-	if (v && !(i->event.arg1 & 1) && i->event.arg0 < CHAIN_VECTORS)
-		chain_vcpu_inject(v, (struct chain_when){i->t, i->err_ns}, (uint8_t)i->event.arg0,
-				  i->event.arg1 >> 32 != 0);
+	if (v && !ev_kvm_inj_virq_soft(&i->event) && vector < CHAIN_VECTORS)
+		chain_vcpu_inject(v, (struct chain_when){i->t, i->err_ns}, (uint8_t)vector,
+				  ev_kvm_inj_virq_again(&i->event) != 0);
 }
 
 static void on_entry(struct chain_route *r, const struct host_instant *i)
@@ -325,13 +329,14 @@ static void on_eoi(struct chain_route *r, const struct host_instant *i)
 	struct chain_vcpu *v = vcpu_of_instant(r, i);
 
 	if (v)
-		chain_vcpu_eoi(v, i->t, (int)(int64_t)i->event.arg1);
+		chain_vcpu_eoi(v, i->t, (int)ev_kvm_eoi_vector(&i->event));
 }
 
 static void on_switch(struct chain_route *r, const struct host_instant *i)
 {
 	const struct vs_event *e = &i->event;
-	bool waits = !e->arg0 || e->arg0 & (VS_TASK_STOPPED | VS_TASK_TRACED | VS_TASK_FROZEN);
+	const uint64_t state = ev_sched_switch_state(e);
+	bool waits = !state || state & (VS_TASK_STOPPED | VS_TASK_TRACED | VS_TASK_FROZEN);
 	struct chain_vcpu *out = vcpu_of_instant(r, i), *in;
 	uint32_t vm, vcpu;
 
@@ -437,32 +442,35 @@ typedef void (*guest_step)(struct chain_vcpu *v, const struct guest_instant *i);
 
 static void on_irq(struct chain_vcpu *v, const struct guest_instant *i)
 {
-	chain_vcpu_handler(v, (struct chain_when){i->t, i->err_ns}, false, (uint32_t)i->event.arg0);
+	chain_vcpu_handler(v, (struct chain_when){i->t, i->err_ns}, false,
+			   (uint32_t)ev_handler_number(&i->event));
 }
 
 static void on_irq_exit(struct chain_vcpu *v, const struct guest_instant *i)
 {
-	chain_vcpu_handler_exit(v, i->t, false, (uint32_t)i->event.arg0);
+	chain_vcpu_handler_exit(v, i->t, false, (uint32_t)ev_handler_number(&i->event));
 }
 
 static void on_vector(struct chain_vcpu *v, const struct guest_instant *i)
 {
-	chain_vcpu_handler(v, (struct chain_when){i->t, i->err_ns}, true, (uint8_t)i->event.arg1);
+	chain_vcpu_handler(v, (struct chain_when){i->t, i->err_ns}, true,
+			   (uint8_t)ev_vector_entry_vector(&i->event));
 }
 
 static void on_vector_exit(struct chain_vcpu *v, const struct guest_instant *i)
 {
-	chain_vcpu_handler_exit(v, i->t, true, (uint8_t)i->event.arg1);
+	chain_vcpu_handler_exit(v, i->t, true, (uint8_t)ev_vector_entry_vector(&i->event));
 }
 
 static void on_softirq(struct chain_vcpu *v, const struct guest_instant *i)
 {
-	chain_vcpu_softirq(v, (struct chain_when){i->t, i->err_ns}, (uint32_t)i->event.arg0);
+	chain_vcpu_softirq(v, (struct chain_when){i->t, i->err_ns},
+			   (uint32_t)ev_handler_number(&i->event));
 }
 
 static void on_softirq_exit(struct chain_vcpu *v, const struct guest_instant *i)
 {
-	chain_vcpu_softirq_exit(v, i->t, (uint32_t)i->event.arg0);
+	chain_vcpu_softirq_exit(v, i->t, (uint32_t)ev_handler_number(&i->event));
 }
 
 static void on_guest_switch(struct chain_vcpu *v, const struct guest_instant *i)
@@ -472,8 +480,9 @@ static void on_guest_switch(struct chain_vcpu *v, const struct guest_instant *i)
 
 static void on_guest_lost(struct chain_vcpu *v, const struct guest_instant *i)
 {
-	chain_vcpu_guest_gap(v, (struct chain_when){i->t, i->err_ns}, i->event.arg0,
-			     i->event.pid2 > 0 ? (int64_t)i->event.pid2 * 1000 : 0);
+	chain_vcpu_guest_gap(
+		v, (struct chain_when){i->t, i->err_ns}, ev_lost_count(&i->event),
+		ev_lost_gap_us(&i->event) > 0 ? (int64_t)ev_lost_gap_us(&i->event) * 1000 : 0);
 }
 
 static const guest_step guest_steps[VS_EVENT_TYPE_LIMIT] = {

@@ -317,7 +317,7 @@ static void on_switch(struct flame *f, struct flame_vm *vm, const struct guest_i
 
 	current_is(f, vm, e->cpu, e->pid, i->t);
 	if (e->pid > 0)
-		task_leave(f, vm, e->cpu, e->pid, e->arg0, i->t);
+		task_leave(f, vm, e->cpu, e->pid, ev_sched_switch_state(e), i->t);
 	task_run(f, vm, e->cpu, e->pid2, i->t);
 }
 
@@ -367,12 +367,12 @@ static void on_stack(struct flame *f, struct flame_vm *vm, const struct guest_in
 			 e->pid,
 			 MARK_SAMPLE,
 			 false,
-			 {e->pid2, (uint32_t)e->arg0, (uint32_t)(e->arg0 >> 32)}};
+			 {e->pid2, ev_task_stack_kernel(e), ev_task_stack_user(e)}};
 	struct flame_task *t;
 
-	if ((e->arg1 & 0xff) == VS_STACK_SAMPLE) {
+	if (ev_task_stack_role(e) == VS_STACK_SAMPLE) {
 		lane_tell(f, vm, e->cpu, m);
-	} else if ((e->arg1 & 0xff) == VS_STACK_WAITER && e->pid > 0) {
+	} else if (ev_task_stack_role(e) == VS_STACK_WAITER && e->pid > 0) {
 		t = task_get(f, vm, e->pid);
 		t->wait = m.stack;
 	}

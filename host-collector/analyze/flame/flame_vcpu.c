@@ -112,12 +112,12 @@ static bool in_guest(const struct flame *f, const struct host_instant *i, const 
 void flame_host_sample(struct flame *f, const struct host_instant *i)
 {
 	const struct vs_event *e = &i->event;
-	const struct stack *stack = model_stack_of(f->model, (uint32_t)e->arg0);
+	const struct stack *stack = model_stack_of(f->model, (uint32_t)ev_stack_id(e));
 	uint32_t vm = i->vm;
 	struct frames *s;
 	int err;
 
-	if (e->type != VS_EVENT_STACK || (e->arg1 & 0xff) != VS_STACK_SAMPLE || !stack ||
+	if (e->type != VS_EVENT_STACK || ev_stack_role(e) != VS_STACK_SAMPLE || !stack ||
 	    (!i->of_vcpu && model_vm_of_thread(f->model, e->pid, &vm)) ||
 	    !wants_thread(f, vm, i->of_vcpu ? i->vcpu : UINT32_MAX, e->pid))
 		return;
@@ -126,7 +126,7 @@ void flame_host_sample(struct flame *f, const struct host_instant *i)
 	frames_stack(s, stack, false, false, FRAMES_ROOT_FIRST, FRAMES_ALL);
 	if (in_guest(f, i, stack))
 		frames_text(s, FOLDED_ANNOTATION, false, "[guest mode]");
-	err = folded_add(f->samples, s->items, s->n, e->arg1 >> 8);
+	err = folded_add(f->samples, s->items, s->n, ev_stack_wait_ns(e));
 	if (err)
 		f->error = err;
 }

@@ -113,8 +113,7 @@ int scene_rows_init(struct scene_rows *r, struct model *m)
 		.vcpu_span = vcpu_take,
 		.guest_span = guest_take,
 		.host_instant = host_take,
-		.host_types =
-			MODEL_EVENT_BIT(VS_EVENT_SCHED_SWITCH) | MODEL_EVENT_BIT(VS_EVENT_LOST),
+		.host_types = EVENT_SET(VS_EVENT_SCHED_SWITCH, VS_EVENT_LOST),
 		.context = r,
 	};
 	int err;

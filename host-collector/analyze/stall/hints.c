@@ -82,7 +82,7 @@ static void nested_end(struct vcpu_hints *v, struct host_ns t)
 
 static void on_exit_event(struct hints *h, const struct model *m, const struct host_instant *i)
 {
-	enum exit_sign sign = exit_sign((uint32_t)(i->event.arg0 >> 32), (uint32_t)i->event.arg0);
+	enum exit_sign sign = exit_sign(ev_kvm_exit_isa(&i->event), ev_kvm_exit_reason(&i->event));
 	struct vcpu_hints *v = sign ? vcpu_get(h, i->vcpu) : NULL;
 
 	(void)m;
@@ -173,16 +173,16 @@ static void device_access(struct hints *h, const struct host_instant *i, uint64_
 static void on_pio(struct hints *h, const struct model *m, const struct host_instant *i)
 {
 	(void)m;
-	device_access(h, i, (uint32_t)i->event.arg0, true, (uint32_t)i->event.arg1 == 0);
+	device_access(h, i, ev_kvm_pio_port(&i->event), true, !ev_kvm_pio_write(&i->event));
 }
 
 static void on_mmio(struct hints *h, const struct model *m, const struct host_instant *i)
 {
-	uint32_t kind = (uint32_t)i->event.arg1;
+	uint32_t kind = ev_kvm_mmio_kind(&i->event);
 
 	(void)m;
 	if (kind) /* a read that is answered comes a second time */
-		device_access(h, i, i->event.arg0, false, kind == 1);
+		device_access(h, i, ev_kvm_mmio_address(&i->event), false, kind == 1);
 }
 
 /* ---- calls to other CPUs ---- */
@@ -199,8 +199,8 @@ static void on_accept(struct hints *h, const struct model *m, const struct host_
 	uint32_t target;
 	struct vcpu_hints *v;
 
-	if (!vector_calls((uint32_t)i->event.arg0) ||
-	    model_vcpu_of_apic_id(m, i->vm, (uint32_t)(i->event.arg0 >> 32), &target) ||
+	if (!vector_calls(ev_kvm_apic_accept_irq_vector(&i->event)) ||
+	    model_vcpu_of_apic_id(m, i->vm, ev_kvm_apic_accept_irq_apic_id(&i->event), &target) ||
 	    target == i->vcpu)
 		return;
 	v = vcpu_get(h, target);
@@ -265,8 +265,8 @@ void hints_guest(struct hints *h, uint32_t vcpu, const struct guest_instant *i)
 {
 	struct vcpu_hints *v = vcpu_get(h, vcpu);
 	bool answers = i->type == VS_EVENT_VECTOR_ENTRY &&
-		       (i->event.arg0 == VS_VECTOR_CALL_FUNCTION ||
-			i->event.arg0 == VS_VECTOR_CALL_FUNCTION_SINGLE);
+		       (ev_vector_entry_number(&i->event) == VS_VECTOR_CALL_FUNCTION ||
+			ev_vector_entry_number(&i->event) == VS_VECTOR_CALL_FUNCTION_SINGLE);
 
 	if (!v || i->type == VS_EVENT_LOST)
 		return;

@@ -54,7 +54,7 @@ static void guest_switch(struct stall_detector *d, struct stall_vm *v, struct st
 		stall_stretch_end(d, v, k, &k->stretch, i->t);
 	k->balance = (struct loss_balance){0};
 	waiters_remove(&v->waiters, i->event.pid2);
-	if (i->event.pid != 0 && i->event.arg0 == VS_TASK_RUNNING)
+	if (i->event.pid != 0 && ev_sched_switch_state(&i->event) == VS_TASK_RUNNING)
 		waiters_add(&v->waiters, i->event.pid, i->cpu, i->t);
 	else
 		waiters_remove(&v->waiters, i->event.pid);
@@ -136,7 +136,8 @@ static void interrupt_begin(const struct stall_detector *d, struct stall_track *
 static void guest_enter(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
 			const struct guest_instant *i)
 {
-	if (i->type == VS_EVENT_VECTOR_ENTRY && i->event.arg0 == VS_VECTOR_LOCAL_TIMER)
+	if (i->type == VS_EVENT_VECTOR_ENTRY &&
+	    ev_vector_entry_number(&i->event) == VS_VECTOR_LOCAL_TIMER)
 		tick(d, v, k, i->t);
 	k->entered = i->t;
 	if (!k->in_interrupt)
@@ -213,8 +214,8 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stal
 		track_forget(v, k, i->t);
 		return;
 	}
-	k->stretch.n_lost += i->event.arg0;
-	k->interrupt.n_lost += i->event.arg0;
+	k->stretch.n_lost += ev_lost_count(&i->event);
+	k->interrupt.n_lost += ev_lost_count(&i->event);
 	if (k->doubt && bearable)
 		return;
 	if (k->doubt) {
@@ -233,8 +234,8 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stal
 	 * known well enough, else up to its last event. */
 	if (k->task_known && loss_since(&i->event, i->t, never).ns == i->t.ns &&
 	    i->err_ns < (uint64_t)d->options.than_ns / 2) {
-		k->stretch.ongoing = i->event.arg0 == 0;
-		k->stretch.cut = i->event.arg0 != 0;
+		k->stretch.ongoing = ev_lost_count(&i->event) == 0;
+		k->stretch.cut = ev_lost_count(&i->event) != 0;
 		stall_stretch_end(d, v, k, &k->stretch, i->t);
 	} else if (k->proven_valid) {
 		k->proven.cut = true;
@@ -247,12 +248,12 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stal
 static void guest_stack(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
 			const struct guest_instant *i)
 {
-	const uint32_t kernel = (uint32_t)i->event.arg0;
-	const bool user = i->event.arg0 >> 32;
+	const uint32_t kernel = ev_task_stack_kernel(&i->event);
+	const bool user = ev_task_stack_user(&i->event);
 
 	(void)d;
 	(void)v;
-	if ((i->event.arg1 & 0xff) != VS_STACK_SAMPLE || !k->task_known)
+	if (ev_task_stack_role(&i->event) != VS_STACK_SAMPLE || !k->task_known)
 		return;
 	if (k->stretch.pid == i->event.pid)
 		facts_task_sample(&k->stretch, i->t, kernel, user);
