@@ -308,26 +308,25 @@ static void tracepoints_attach(struct capture_host *h)
 {
 	const libbpf_print_fn_t print = libbpf_set_print(NULL);
 	const int n_cpus = libbpf_num_possible_cpus();
-	size_t n;
-	const struct tracepoint_source *sources = tracepoint_sources(&n);
+	const struct event_tracepoint *row;
 	__u32 types[VS_TRACEPOINTS_MAX] = {0};
 
-	for (size_t i = 0; i < n && h->options.tracepoints; i++) {
+	for (size_t i = 0; h->options.tracepoints && (row = tracepoint_row(i)); i++) {
 		LIBBPF_OPTS(bpf_tracepoint_opts, options, .bpf_cookie = i);
 		struct vs_tracepoint resolved;
 
 		if (h->tracepoint_links[i] ||
-		    tracepoint_resolve(&sources[i], h->options.tracepoints, &resolved))
+		    tracepoint_resolve(row, h->options.tracepoints, &resolved))
 			continue;
 		types[i] = resolved.type;
 		resolved.type = VS_EVENT_NONE;
 		h->tracepoints[i] = resolved;
 		h->tracepoint_links[i] = bpf_program__attach_tracepoint_opts(
-			h->tracepoint_program, sources[i].system, sources[i].name, &options);
+			h->tracepoint_program, row->system, row->name, &options);
 	}
 	/* The thread may run meanwhile: an entry of whose exit nothing is captured would look like
 	 * a guest that runs on and on. */
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < VS_TRACEPOINTS_MAX; i++) {
 		if (types[i])
 			__atomic_store_n(&h->tracepoints[i].type, types[i], __ATOMIC_RELEASE);
 	}

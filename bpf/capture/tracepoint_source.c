@@ -3,100 +3,103 @@
 
 #include <errno.h>
 
-#define AS(event, ...)                                                                             \
-	{                                                                                          \
-		.type = VS_EVENT_##event, __VA_ARGS__                                              \
-	}
-#define HIGH                                                                                       \
-	{                                                                                          \
-		{0},                                                                               \
-		{                                                                                  \
-			.shift = 32                                                                \
-		}                                                                                  \
-	}
+enum { FIELDS = 2 * VS_TRACEPOINT_PARTS };
 
-/* A name that this kernel's record does not have reads as zero: "vector" or "irq" are one field
- * that was renamed. The same goes for tracepoints. */
-/* clang-format off */
-static const struct tracepoint_source sources[] = {
-	{"kvm", "kvm_entry", AS(KVM_ENTRY, .always = 1), .arg1 = {"rip"}},
-	{"kvm", "kvm_exit", AS(KVM_EXIT, .always = 1, .arg0 = HIGH),
-	 .arg0 = {"exit_reason", "isa"}, .arg1 = {"guest_rip"}},
-	{"kvm", "kvm_userspace_exit", AS(KVM_USERSPACE_EXIT, .always = 1),
-	 .arg0 = {"reason"}, .arg1 = {"errno"}},
-	{"kvm", "kvm_page_fault", AS(KVM_PAGE_FAULT),
-	 .arg0 = {"fault_address"}, .arg1 = {"error_code"}},
-	{"kvm", "kvm_mmio", AS(KVM_MMIO, .arg1 = HIGH), .arg0 = {"gpa"}, .arg1 = {"type", "len"}},
-	{"kvm", "kvm_pio", AS(KVM_PIO, .arg0 = HIGH, .arg1 = HIGH),
-	 .arg0 = {"port", "size"}, .arg1 = {"rw", "count"}},
-	{"kvm", "kvm_msr", AS(KVM_MSR, .arg0 = HIGH), .arg0 = {"ecx", "write"}, .arg1 = {"data"}},
-	{"kvm", "kvm_hypercall", AS(KVM_HYPERCALL), .arg0 = {"nr"}, .arg1 = {"a0"}},
-	{"kvm", "kvm_halt_poll_ns", AS(KVM_HALT_POLL), .arg0 = {"new"}, .arg1 = {"old"}},
-	{"kvm", "kvm_vcpu_wakeup", AS(KVM_WAKEUP, .arg1 = HIGH),
-	 .arg0 = {"ns"}, .arg1 = {"waited", "valid"}},
-	{"kvm", "kvm_ple_window", AS(KVM_PLE_WINDOW), .arg0 = {"new"}, .arg1 = {"old"}},
-	{"kvm", "kvm_ple_window_update", AS(KVM_PLE_WINDOW), .arg0 = {"new"}, .arg1 = {"old"}},
-	{"kvm", "kvm_msi_set_irq", AS(KVM_MSI, .scope = VS_SCOPE_ANYONE),
-	 .arg0 = {"address"}, .arg1 = {"data"}},
-	{"kvm", "kvm_set_irq", AS(KVM_SET_IRQ, .scope = VS_SCOPE_ANYONE, .arg0 = HIGH),
-	 .arg0 = {"gsi", "level"}, .arg1 = {"irq_source_id"}},
-	{"kvm", "kvm_apic_ipi", AS(KVM_IPI), .arg0 = {"icr_low"}, .arg1 = {"dest_id"}},
-	{"kvm", "kvm_apic_accept_irq",
-	 AS(KVM_ACCEPT_IRQ, .scope = VS_SCOPE_ANYONE, .arg0 = HIGH, .arg1 = HIGH),
-	 .arg0 = {"vec", "apicid"}, .arg1 = {"dm", "tm"}},
-	{"kvm", "kvm_apicv_accept_irq",
-	 AS(KVM_APICV_ACCEPT_IRQ, .scope = VS_SCOPE_ANYONE, .arg0 = HIGH, .arg1 = HIGH),
-	 .arg0 = {"vec", "apicid"}, .arg1 = {"dm", "tm"}},
-	{"kvm", "kvm_inj_virq",
-	 AS(KVM_INJECT, .arg1 = HIGH), .arg0 = {"vector", "irq"}, .arg1 = {"soft", "reinjected"}},
-	{"kvm", "kvm_eoi", AS(KVM_EOI), .arg0 = {"apicid"}, .arg1 = {"vector"}},
-	{"kvm", "kvm_pv_eoi", AS(KVM_PV_EOI), .arg0 = {"apicid"}, .arg1 = {"vector"}},
-	{"kvm", "kvm_ack_irq", AS(KVM_ACK_IRQ), .arg0 = {"irqchip"}, .arg1 = {"pin"}},
-	{"kvm", "kvm_unmap_hva_range", AS(KVM_UNMAP, .scope = VS_SCOPE_ANYONE),
-	 .arg0 = {"start"}, .arg1 = {"end"}},
-	{"block", "block_rq_issue", AS(BLOCK_ISSUE, .scope = VS_SCOPE_BEGIN, .arg1 = HIGH),
-	 .arg0 = {"sector"}, .arg1 = {"dev", "bytes"}},
-	{"block", "block_rq_complete", AS(BLOCK_COMPLETE, .scope = VS_SCOPE_END, .arg1 = HIGH),
-	 .arg0 = {"sector"}, .arg1 = {"dev", "nr_sector"}},
-};
-/* clang-format on */
-
-_Static_assert(sizeof(sources) / sizeof(sources[0]) <= VS_TRACEPOINTS_MAX,
-	       "more tracepoints than the programs' table holds");
-
-const struct tracepoint_source *tracepoint_sources(size_t *n)
+const struct event_tracepoint *tracepoint_row(size_t index)
 {
-	*n = sizeof(sources) / sizeof(sources[0]);
-	return sources;
+	size_t n, rows = 0;
+	const struct event_tracepoint *all = event_tracepoints(&n);
+
+	for (size_t i = 0; i < n && rows < VS_TRACEPOINTS_MAX; i++) {
+		if (all[i].users & BY_ROW && rows++ == index)
+			return &all[i];
+	}
+	return NULL;
 }
 
-static int field_place(const struct tracepoint_field *field, struct vs_tracepoint_field *out)
+/* The fields of a row that are read from its record, and their places in the event. */
+struct layout {
+	size_t n;
+	char names[FIELDS][EVENT_FIELD_NAME_BYTES];
+	const struct event_field *fields[FIELDS];
+	struct vs_tracepoint_field *places[FIELDS];
+};
+
+static struct vs_tracepoint_field *place_free(const struct layout *l,
+					      struct vs_tracepoint_field parts[VS_TRACEPOINT_PARTS])
 {
-	/* The programs read at most 8 bytes of a record, which perf keeps below 8 KiB. */
-	if (field->bytes > 8 || field->offset > 8192)
-		return -EPROTO;
-	out->offset = (vs_u16)field->offset;
-	out->bytes = (vs_u16)field->bytes;
-	out->is_signed = field->is_signed;
+	for (size_t i = 0; i < VS_TRACEPOINT_PARTS; i++) {
+		bool used = false;
+
+		for (size_t k = 0; k < l->n; k++)
+			used |= l->places[k] == &parts[i];
+		if (!used)
+			return &parts[i];
+	}
+	return NULL;
+}
+
+/* A field with two names ("vector|irq") has two places, of which one stays empty: a name that this
+ * kernel's record does not have reads as zero. */
+static int layout_make(const struct event_tracepoint *row, struct vs_tracepoint *out,
+		       struct layout *l)
+{
+	size_t n;
+	const struct event_field *fields = event_fields(row->type, &n);
+
+	l->n = 0;
+	for (size_t i = 0; i < n; i++) {
+		char name[EVENT_FIELD_NAME_BYTES];
+
+		if (fields[i].place != EVENT_PLACE_arg0 && fields[i].place != EVENT_PLACE_arg1)
+			continue; /* the capture knows the current task */
+		for (size_t part = 0; event_field_kernel_name(&fields[i], part, name); part++) {
+			struct vs_tracepoint_field *place = place_free(
+				l, fields[i].place == EVENT_PLACE_arg0 ? out->arg0 : out->arg1);
+
+			if (!place)
+				return -EPROTO;
+			__builtin_memcpy(l->names[l->n], name, sizeof(name));
+			l->fields[l->n] = &fields[i];
+			l->places[l->n++] = place;
+		}
+	}
 	return 0;
 }
 
-int tracepoint_resolve(const struct tracepoint_source *source, tracepoint_reader reader,
+static int field_place(const struct tracepoint_field *found, const struct event_field *field,
+		       struct vs_tracepoint_field *out)
+{
+	const unsigned int room = field->width / 8u;
+
+	/* The programs read at most 8 bytes of a record, which perf keeps below 8 KiB. */
+	if (found->bytes > 8 || found->offset > 8192)
+		return -EPROTO;
+	out->offset = (vs_u16)found->offset;
+	out->bytes = (vs_u16)(found->bytes < room ? found->bytes : room);
+	out->shift = field->shift;
+	/* The sign of a narrower field would run into its neighbour; its reader extends it. */
+	out->is_signed = found->is_signed && field->width == 64;
+	return 0;
+}
+
+int tracepoint_resolve(const struct event_tracepoint *row, tracepoint_reader reader,
 		       struct vs_tracepoint *out)
 {
-	struct tracepoint_field fields[2 * VS_TRACEPOINT_PARTS] = {0};
+	const struct event_type *type = event_type_of(row->type);
+	struct tracepoint_field found[FIELDS] = {0};
+	struct layout layout;
 	int error;
 
-	for (size_t i = 0; i < VS_TRACEPOINT_PARTS; i++) {
-		fields[i].name = source->arg0[i];
-		fields[VS_TRACEPOINT_PARTS + i].name = source->arg1[i];
-	}
-	*out = source->as;
-	error = reader(source->system, source->name, fields, 2 * VS_TRACEPOINT_PARTS);
-	for (size_t i = 0; i < VS_TRACEPOINT_PARTS && !error; i++) {
-		error = field_place(&fields[i], &out->arg0[i]);
-		if (!error)
-			error = field_place(&fields[VS_TRACEPOINT_PARTS + i], &out->arg1[i]);
-	}
+	*out = (struct vs_tracepoint){.type = row->type,
+				      .scope = type->scope,
+				      .always = (type->flags & EVENT_VCPU_STATE) != 0};
+	error = layout_make(row, out, &layout);
+	for (size_t i = 0; i < layout.n; i++)
+		found[i].name = layout.names[i];
+	if (!error)
+		error = reader(row->system, row->name, found, layout.n);
+	for (size_t i = 0; i < layout.n && !error; i++)
+		error = field_place(&found[i], layout.fields[i], layout.places[i]);
 	return error;
 }

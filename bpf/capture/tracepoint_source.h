@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The table of the host's classic tracepoints, and its conversion to the table of the BPF programs
- * (tracepoint.h). The caller passes the function that reads tracefs, so that programs that need no
- * classic tracepoints do not link libtraceevent. */
+/* The host's classic tracepoints (BY_ROW in proto/events.def), and their conversion to the table of
+ * the BPF programs (tracepoint.h). The caller passes the function that reads tracefs, so that
+ * programs that need no classic tracepoints do not link libtraceevent. */
 #ifndef CAPTURE_TRACEPOINT_SOURCE_H
 #define CAPTURE_TRACEPOINT_SOURCE_H
 
@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "bpf/prog/tracepoint.h"
+#include "proto/event_catalog.h"
 
 struct tracepoint_field {
 	const char *name; /* NULL: no field */
@@ -21,17 +22,11 @@ struct tracepoint_field {
 typedef int (*tracepoint_reader)(const char *system, const char *name,
 				 struct tracepoint_field *fields, size_t n);
 
-struct tracepoint_source {
-	const char *system, *name;
-	struct vs_tracepoint as; /* type, scope, always; of the arguments only the shifts */
-	const char *arg0[VS_TRACEPOINT_PARTS], *arg1[VS_TRACEPOINT_PARTS];
-};
-
-/* Returns the table and sets *n to its number of rows, at most VS_TRACEPOINTS_MAX. */
-const struct tracepoint_source *tracepoint_sources(size_t *n);
-/* Fills `out` with the row of `source` for this kernel. 0, -errno of the reader, or -EPROTO: a
- * field is too large or too far back in the record. */
-int tracepoint_resolve(const struct tracepoint_source *source, tracepoint_reader reader,
+/* Returns row number `index`, NULL past the last. There are at most VS_TRACEPOINTS_MAX. */
+const struct event_tracepoint *tracepoint_row(size_t index);
+/* Fills `out` with the row for this kernel. 0, -errno of the reader, or -EPROTO: a field is too
+ * large or too far back in the record. */
+int tracepoint_resolve(const struct event_tracepoint *row, tracepoint_reader reader,
 		       struct vs_tracepoint *out);
 
 #endif

@@ -53,8 +53,7 @@ static const struct capture_perf *perf_of_const(const struct capture *c)
 
 static void name_fill(struct vs_event *event, const char comm[16])
 {
-	memcpy(&event->arg0, comm, 8);
-	memcpy(&event->arg1, comm + 8, 8);
+	ev_set_task_comm(event, comm);
 }
 
 /*
@@ -212,21 +211,20 @@ static void cpus_follow(struct capture_perf *c)
 
 static int tracepoints_resolve(struct capture_perf *c, char *why, size_t why_bytes)
 {
-	size_t n, used = 0;
-	const struct perf_tracepoint_source *sources = c->options.kind == CAPTURE_HOST
-							       ? perf_tracepoint_host_sources(&n)
-							       : perf_tracepoint_guest_sources(&n);
+	const enum tracepoint_users user = c->options.kind == CAPTURE_HOST ? BY_HOST : BY_GUEST;
+	struct perf_tracepoint_source source;
+	size_t used = 0;
 
 	c->tep = tep_alloc();
 	if (!c->tep)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; perf_tracepoint_source(user, i, &source); i++) {
 		struct perf_tracepoint *t = &c->tracepoints[c->n_tracepoints];
-		const int error = perf_tracepoint_resolve(c->tep, &sources[i], t);
+		const int error = perf_tracepoint_resolve(c->tep, &source, t);
 
 		if (!error && t->id < PERF_TRACEPOINT_IDS) {
 			c->by_id[t->id] = (uint8_t)++c->n_tracepoints;
-			c->n_base += !sources[i].by_thread;
+			c->n_base += !source.special.by_thread;
 			c->n_sources = c->n_tracepoints;
 			continue;
 		}
@@ -241,11 +239,11 @@ static int tracepoints_resolve(struct capture_perf *c, char *why, size_t why_byt
 			snprintf(why, why_bytes,
 				 "perf needs the tracepoint %s:%s under /sys/kernel/tracing: is "
 				 "tracefs mounted? mount -t tracefs nodev /sys/kernel/tracing",
-				 sources[i].system, sources[i].name);
+				 source.row->system, source.row->name);
 			return error ? error : -EPROTO;
 		}
 		used += (size_t)snprintf(c->left_out + used, sizeof(c->left_out) - used, "%s%s",
-					 used ? ", " : "", sources[i].name);
+					 used ? ", " : "", source.row->name);
 		if (used >= sizeof(c->left_out))
 			used = sizeof(c->left_out) - 1;
 	}

@@ -9,7 +9,7 @@
 #include "bpf/perf/perf_tracepoint.h"
 
 enum {
-	PERF_TRACEPOINTS_MAX = 64,
+	PERF_TRACEPOINTS_MAX = 255,  /* an index + 1 fits in 8 bits */
 	PERF_TRACEPOINT_IDS = 65536, /* a record holds its tracepoint id in 16 bits */
 };
 
@@ -34,7 +34,7 @@ struct capture_perf {
 	struct perf_tracepoint tracepoints[PERF_TRACEPOINTS_MAX];
 	size_t n_base;        /* tracepoints in the first ring of each CPU */
 	size_t n_sources;     /* n_base and those opened when a thread is followed */
-	size_t n_tracepoints; /* n_sources and the resolved rows of tracepoint_sources() */
+	size_t n_tracepoints; /* n_sources and the resolved rows of tracepoint_row() */
 	uint8_t by_id[PERF_TRACEPOINT_IDS]; /* index into tracepoints + 1 */
 	uint64_t cutoff; /* CLOCK_MONOTONIC ns; all events up to this time are ready */
 	/* CLOCK_MONOTONIC ns of the last read of the rings, and of the list of online CPUs */

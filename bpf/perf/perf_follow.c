@@ -11,6 +11,7 @@
 #include "bpf/perf/perf_tracepoint.h"
 #include "bpf/perf/request_table.h"
 #include "bpf/prog/ring.h"
+#include "proto/event_catalog.h"
 
 enum {
 	TYPES = PERF_SWITCHED_IN + 1,
@@ -48,19 +49,9 @@ struct perf_follow {
 	int32_t waiting[VS_CPUS_MAX];
 	int32_t running[VS_CPUS_MAX]; /* the task switched in last, RUNNING_UNKNOWN */
 	uint32_t seen[VS_CPUS_MAX];   /* switches since one was missed */
-	uint8_t scopes[TYPES];        /* enum vs_scope */
 	struct order *orders;
 	size_t n_orders, orders_capacity;
 };
-
-static void scopes_fill(struct perf_follow *f)
-{
-	size_t n;
-	const struct tracepoint_source *rows = tracepoint_sources(&n);
-
-	for (size_t i = 0; i < n; i++)
-		f->scopes[rows[i].as.type] = (uint8_t)rows[i].as.scope;
-}
 
 struct perf_follow *perf_follow_new(const struct perf_follow_sink *sink, uint64_t wait_threshold_ns)
 {
@@ -74,7 +65,6 @@ struct perf_follow *perf_follow_new(const struct perf_follow_sink *sink, uint64_
 	f->requests = request_table_new();
 	for (size_t i = 0; i < VS_CPUS_MAX; i++)
 		f->running[i] = RUNNING_UNKNOWN;
-	scopes_fill(f);
 	if (f->tasks && f->requests)
 		return f;
 	perf_follow_free(f);
@@ -158,8 +148,7 @@ static void announce(struct perf_follow *f, const struct vs_event *at, int32_t t
 	memcpy(task->announced_comm, task->comm, sizeof(task->comm));
 	name.pid = tid;
 	name.pid2 = task->tgid;
-	memcpy(&name.arg0, task->comm, 8);
-	memcpy(&name.arg1, task->comm + 8, 8);
+	ev_set_task_comm(&name, task->comm);
 	f->sink.emit(f->sink.context, &name);
 }
 
@@ -409,6 +398,7 @@ static void sleep_replay(struct perf_follow *f, const struct vs_event *e, struct
 static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 {
 	struct task *out = task_find(f->tasks, e->pid), *in = task_get(f->tasks, e->pid2);
+	const uint64_t state = ev_sched_switch_state(e);
 	const bool follows_out = out && out->followed, follows_in = in && in->followed;
 
 	f->running[e->cpu] = e->pid2;
@@ -424,12 +414,12 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 		out->cpu = e->cpu; /* how it came there may be missing */
 	if (follows_out) {
 		out->off_time = e->time;
-		out->off_state = (uint32_t)e->arg0;
-		if (e->arg0 && out->halt == VS_HALT_EXIT)
+		out->off_state = (uint32_t)state;
+		if (state && out->halt == VS_HALT_EXIT)
 			out->halt = VS_HALT_SLEEP;
-		if (!e->arg0)
+		if (!state)
 			wait_on(f, out, e->cpu);
-		else if (e->arg0 & VS_TASK_DEAD)
+		else if (state & VS_TASK_DEAD)
 			unfollow(f, out);
 	}
 	if (follows_in) {
@@ -438,7 +428,7 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 	}
 	if (in)
 		in->cpu = e->cpu;
-	if (out && e->arg0 & VS_TASK_DEAD)
+	if (out && state & VS_TASK_DEAD)
 		task_forget(f->tasks, out);
 }
 
@@ -459,17 +449,17 @@ static void on_switch(struct perf_follow *f, const struct vs_event *e)
 		f->seen[e->cpu]++;
 	}
 	if (out)
-		out->prio = (int32_t)(uint32_t)e->arg1;
+		out->prio = ev_sched_switch_out_prio(e);
 	if (in)
-		in->prio = (int32_t)(e->arg1 >> 32);
+		in->prio = ev_sched_switch_in_prio(e);
 	switch_replay(f, e);
 }
 
-static uint64_t prio_of(const struct perf_follow *f, int32_t tid)
+static int32_t prio_of(const struct perf_follow *f, int32_t tid)
 {
 	const struct task *task = task_find(f->tasks, tid);
 
-	return task && task->prio ? (uint32_t)task->prio : PRIO_DEFAULT;
+	return task && task->prio ? task->prio : PRIO_DEFAULT;
 }
 
 /* The tracepoint came before, unless perf is blind in the task that left. Then nobody knows why it
@@ -484,8 +474,9 @@ static void on_switched_in(struct perf_follow *f, const struct vs_event *e)
 	if (is_hole(f, e) || followed_of(f, e->pid))
 		f->sink.missed(f->sink.context, e->cpu);
 	filled.type = VS_EVENT_SCHED_SWITCH;
-	filled.arg0 = VS_TASK_RUNNING;
-	filled.arg1 = prio_of(f, e->pid) | prio_of(f, e->pid2) << 32;
+	ev_set_sched_switch_state(&filled, VS_TASK_RUNNING);
+	ev_set_sched_switch_out_prio(&filled, prio_of(f, e->pid));
+	ev_set_sched_switch_in_prio(&filled, prio_of(f, e->pid2));
 	switch_replay(f, &filled);
 }
 
@@ -517,7 +508,7 @@ static void on_wakeup(struct perf_follow *f, const struct vs_event *e)
 	f->sink.emit(f->sink.context, &out);
 	/* Woken before it had left its CPU, or for the second time: nothing changes. */
 	if (!on_cpu(f, task) && task->waiting_cpu < 0)
-		wait_on(f, task, (int32_t)e->arg0);
+		wait_on(f, task, (int32_t)ev_sched_wakeup_cpu(e));
 }
 
 static void on_migrate(struct perf_follow *f, const struct vs_event *e)
@@ -530,7 +521,7 @@ static void on_migrate(struct perf_follow *f, const struct vs_event *e)
 	announce(f, e, e->pid2);
 	f->sink.emit(f->sink.context, e);
 	if (task->waiting_cpu >= 0)
-		wait_on(f, task, (int32_t)e->arg1);
+		wait_on(f, task, (int32_t)ev_sched_migrate_task_to(e));
 }
 
 static void on_signal(struct perf_follow *f, const struct vs_event *e)
@@ -541,7 +532,7 @@ static void on_signal(struct perf_follow *f, const struct vs_event *e)
 
 	if (!p || p->n_exiting == p->n_threads)
 		return;
-	out.arg1 = (uint32_t)task->tgid;
+	ev_set_signal_process(&out, (uint32_t)task->tgid);
 	announce(f, e, e->pid);
 	announce(f, e, e->pid2);
 	f->sink.emit(f->sink.context, &out);
@@ -555,8 +546,7 @@ static void on_new_task(struct perf_follow *f, const struct vs_event *e)
 
 	if (!task)
 		return;
-	memcpy(comm, &e->arg0, 8);
-	memcpy(comm + 8, &e->arg1, 8);
+	ev_task_comm(e, comm);
 	if (task->followed) /* its end was lost */
 		unfollow(f, task);
 	task->announced = false;
@@ -578,8 +568,7 @@ static void on_name(struct perf_follow *f, const struct vs_event *e)
 
 	if (!task)
 		return;
-	memcpy(comm, &e->arg0, 8);
-	memcpy(comm + 8, &e->arg1, 8);
+	ev_task_comm(e, comm);
 	task_name(task, e->pid2, comm);
 	if (task->followed)
 		announce(f, e, e->pid);
@@ -603,7 +592,7 @@ static void on_exit_begun(struct perf_follow *f, const struct vs_event *e)
 
 static void on_row(struct perf_follow *f, const struct vs_event *e)
 {
-	const enum vs_scope scope = f->scopes[e->type];
+	const enum vs_scope scope = (enum vs_scope)event_type_of(e->type)->scope;
 	const struct vs_request request = {.first = e->arg0, .second = (uint32_t)e->arg1};
 	struct vs_event out = *e;
 	struct task *task = followed_of(f, e->pid);
@@ -649,8 +638,10 @@ const struct task *perf_follow_find(const struct perf_follow *f, pid_t tid)
 
 bool perf_follow_concerns(const struct perf_follow *f, const struct vs_event *event)
 {
+	const enum vs_scope scope = (enum vs_scope)event_type_of(event->type)->scope;
+
 	return followed_of(f, event->pid) || followed_of(f, event->pid2) ||
-	       (event->type < TYPES && f->scopes[event->type] != VS_SCOPE_FOLLOWED) ||
+	       (scope != VS_SCOPE_FOLLOWED && scope != VS_SCOPE_TASKS) ||
 	       (event->type == VS_EVENT_SCHED_SWITCH && f->waiting[event->cpu]);
 }
 

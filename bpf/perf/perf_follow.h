@@ -5,8 +5,8 @@
  * decides which of them concern a followed thread, which threads are followed at that time, which
  * thread waits for which CPU, and what the tasks are called.
  *
- * The records are vs_events of the types of perf_tracepoint_host_sources() and
- * tracepoint_sources(), and TASK_NAME for a new name. Not thread-safe.
+ * The records are vs_events of the types of perf_tracepoint_source() and
+ * tracepoint_row(), and TASK_NAME for a new name. Not thread-safe.
  */
 #ifndef PERF_PERF_FOLLOW_H
 #define PERF_PERF_FOLLOW_H

@@ -149,7 +149,7 @@ static const char *filter_of(const struct perf_rows *r, const struct row_set *s,
 
 	if (s->everybody)
 		return NULL;
-	if (t->source)
+	if (!t->is_row)
 		return s->filter_pid;
 	return t->scope == VS_SCOPE_FOLLOWED ? s->filter_current : NULL;
 }
@@ -197,14 +197,15 @@ static void set_open(struct perf_rows *r, struct row_set *s)
 static size_t rows_resolve(struct perf_rows *r)
 {
 	struct capture_perf *c = r->c;
-	size_t n, found = 0;
-	const struct tracepoint_source *rows = tracepoint_sources(&n);
+	const struct event_tracepoint *row;
+	size_t found = 0;
 
-	for (size_t i = 0; i < n && c->n_tracepoints < PERF_TRACEPOINTS_MAX; i++) {
+	for (size_t i = 0; c->n_tracepoints < PERF_TRACEPOINTS_MAX && (row = tracepoint_row(i));
+	     i++) {
 		struct perf_tracepoint *t = &c->tracepoints[c->n_tracepoints];
 
 		if (r->opened[i] ||
-		    perf_tracepoint_resolve_row(c->tep, &rows[i], c->options.tracepoints, t) ||
+		    perf_tracepoint_resolve_row(c->tep, row, c->options.tracepoints, t) ||
 		    t->id >= PERF_TRACEPOINT_IDS)
 			continue;
 		c->by_id[t->id] = (uint8_t)++c->n_tracepoints;
@@ -277,11 +278,10 @@ static bool record_decode(const struct perf_rows *r, const struct perf_record *r
 	const struct perf_tracepoint *t;
 
 	if (r->sets[r->reading_set].faults) {
-		*event = (struct vs_event){.time = record->time,
-					   .type = VS_EVENT_MAJOR_FAULT,
-					   .pid = record->tid,
-					   .arg0 = record->address,
-					   .arg1 = record->instruction};
+		*event = (struct vs_event){
+			.time = record->time, .type = VS_EVENT_MAJOR_FAULT, .pid = record->tid};
+		ev_set_major_fault_address(event, record->address);
+		ev_set_major_fault_rip(event, record->instruction);
 		return true;
 	}
 	t = capture_perf_tracepoint_of(r->c, record);

@@ -2,7 +2,7 @@
 /*
  * The rings that a host capture through perf opens when the first thread is followed. They hold the
  * wake-ups and migrations of followed threads and, from the first vCPU on, the tracepoints of
- * tracepoint_sources() and major page faults.
+ * tracepoint_row() and major page faults.
  *
  * Where only the hits of followed threads matter, the kernel filters by thread, because there are
  * many hits. A filter is never changed: it passes the threads that the process had when it was set,
@@ -41,7 +41,7 @@ void perf_rows_read(struct perf_rows *r);
  * the number. */
 size_t perf_rows_n_inputs(const struct perf_rows *r);
 size_t perf_rows_inputs(struct perf_rows *r, struct perf_input **out);
-/* Returns the number of tracepoints of tracepoint_sources() that are captured. */
+/* Returns the number of tracepoints of tracepoint_row() that are captured. */
 size_t perf_rows_n_tracepoints(const struct perf_rows *r);
 
 #endif

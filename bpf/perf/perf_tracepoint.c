@@ -36,17 +36,16 @@ static vs_u64 fields_read(const struct perf_record *record, const struct vs_trac
 static void switch_finish(const struct perf_tracepoint *t, const struct perf_record *record,
 			  struct vs_event *event)
 {
-	const vs_u64 state = event->arg0;
+	const vs_u64 record_state = ev_sched_switch_state(event);
+	vs_u64 state = record_state & RECORD_STATES;
 
 	(void)t;
 	(void)record;
-	if (state & RECORD_EXITED)
-		event->arg0 = VS_TASK_DEAD;
-	else if (state & RECORD_STATES)
-		event->arg0 = state & RECORD_STATES;
-	else
-		event->arg0 = state & RECORD_IDLE ? VS_TASK_UNINTERRUPTIBLE | VS_TASK_IDLE
-						  : VS_TASK_RUNNING;
+	if (record_state & RECORD_EXITED)
+		state = VS_TASK_DEAD;
+	else if (!state && record_state & RECORD_IDLE)
+		state = VS_TASK_UNINTERRUPTIBLE | VS_TASK_IDLE;
+	ev_set_sched_switch_state(event, state);
 }
 
 static void comm_copy(const uint8_t *comm, struct vs_event *event)
@@ -54,8 +53,7 @@ static void comm_copy(const uint8_t *comm, struct vs_event *event)
 	char padded[16] = "";
 
 	memcpy(padded, comm, strnlen((const char *)comm, sizeof(padded) - 1));
-	memcpy(&event->arg0, padded, 8);
-	memcpy(&event->arg1, padded + 8, 8);
+	ev_set_task_comm(event, padded);
 }
 
 /* extra: comm, clone_flags */
@@ -73,71 +71,44 @@ static void exit_finish(const struct perf_tracepoint *t, const struct perf_recor
 	event->pid2 = record->tgid;
 }
 
-#define CURRENT "common_pid"
-#define VECTOR(vector, NAME)                                                                       \
-	{.system = "irq_vectors",                                                                  \
-	 .name = vector "_entry",                                                                  \
-	 .type = VS_EVENT_VECTOR_ENTRY,                                                            \
-	 .arg0_constant = VS_VECTOR_##NAME,                                                        \
-	 .arg1 = {"vector"}},                                                                      \
-	{                                                                                          \
-		.system = "irq_vectors", .name = vector "_exit", .type = VS_EVENT_VECTOR_EXIT,     \
-		.arg0_constant = VS_VECTOR_##NAME, .arg1 = {                                       \
-			"vector"                                                                   \
-		}                                                                                  \
-	}
-
-/* clang-format off */
-static const struct perf_tracepoint_source guest_sources[] = {
-	{"sched", "sched_switch", VS_EVENT_SCHED_SWITCH, .pid = "prev_pid", .pid2 = "next_pid",
-	 .arg0 = {"prev_state"}, .arg1 = {"prev_prio", "next_prio"}, .finish = switch_finish},
-	{"sched", "sched_wakeup", VS_EVENT_SCHED_WAKEUP, .pid = "pid", .pid2 = CURRENT,
-	 .arg0 = {"target_cpu"}, .arg1 = {"prio"}},
-	{"sched", "sched_wakeup_new", VS_EVENT_SCHED_WAKEUP_NEW, .pid = "pid", .pid2 = CURRENT,
-	 .arg0 = {"target_cpu"}, .arg1 = {"prio"}},
-	{"sched", "sched_migrate_task", VS_EVENT_SCHED_MIGRATE, .pid = "pid", .pid2 = CURRENT,
-	 .arg0 = {"orig_cpu"}, .arg1 = {"dest_cpu"}},
-	{"task", "task_newtask", VS_EVENT_TASK_NAME, .pid = "pid",
-	 .extra = {"comm", "clone_flags"}, .finish = newtask_finish},
-	{"sched", "sched_process_exit", VS_EVENT_TASK_EXIT, .pid = "pid", .finish = exit_finish},
-	{"irq", "irq_handler_entry", VS_EVENT_IRQ_ENTRY, .arg0 = {"irq"}},
-	{"irq", "irq_handler_exit", VS_EVENT_IRQ_EXIT, .arg0 = {"irq"}, .arg1 = {"ret"}},
-	{"irq", "softirq_entry", VS_EVENT_SOFTIRQ_ENTRY, .arg0 = {"vec"}},
-	{"irq", "softirq_exit", VS_EVENT_SOFTIRQ_EXIT, .arg0 = {"vec"}},
-	VECTOR("local_timer", LOCAL_TIMER),
-	VECTOR("reschedule", RESCHEDULE),
-	VECTOR("call_function", CALL_FUNCTION),
-	VECTOR("call_function_single", CALL_FUNCTION_SINGLE),
+static const struct perf_tracepoint_special specials[] = {
+	{"sched_switch", BY_GUEST, .finish = switch_finish},
+	{"sched_switch", BY_HOST, .finish = switch_finish},
+	{"task_newtask", BY_GUEST, .extra = {"comm", "clone_flags"}, .finish = newtask_finish},
+	{"task_newtask", BY_HOST, .type = PERF_NEW_TASK, .extra = {"comm", "clone_flags"},
+	 .finish = newtask_finish},
+	{"sched_process_exit", BY_GUEST, .finish = exit_finish},
+	{"sched_waking", BY_HOST, .type = PERF_WAKING, .by_thread = true},
+	{"sched_wakeup", BY_HOST, .by_thread = true},
+	{"sched_migrate_task", BY_HOST, .by_thread = true},
 };
 
-static const struct perf_tracepoint_source host_sources[] = {
-	{"sched", "sched_switch", VS_EVENT_SCHED_SWITCH, .pid = "prev_pid", .pid2 = "next_pid",
-	 .arg0 = {"prev_state"}, .arg1 = {"prev_prio", "next_prio"}, .finish = switch_finish},
-	{"sched", "sched_wakeup_new", VS_EVENT_SCHED_WAKEUP_NEW, .pid = "pid", .pid2 = CURRENT,
-	 .arg0 = {"target_cpu"}, .arg1 = {"prio"}},
-	{"signal", "signal_generate", VS_EVENT_SIGNAL, .pid = "pid", .pid2 = CURRENT,
-	 .arg0 = {"sig"}},
-	{"task", "task_newtask", PERF_NEW_TASK, .pid = "pid",
-	 .extra = {"comm", "clone_flags"}, .finish = newtask_finish},
-	{"sched", "sched_process_exit", VS_EVENT_TASK_EXIT, .pid = "pid"},
-	{"sched", "sched_waking", PERF_WAKING, .pid = "pid", .pid2 = CURRENT, .by_thread = true},
-	{"sched", "sched_wakeup", VS_EVENT_SCHED_WAKEUP, .pid = "pid", .pid2 = CURRENT,
-	 .arg0 = {"target_cpu"}, .arg1 = {"prio"}, .by_thread = true},
-	{"sched", "sched_migrate_task", VS_EVENT_SCHED_MIGRATE, .pid = "pid", .pid2 = CURRENT,
-	 .arg0 = {"orig_cpu"}, .arg1 = {"dest_cpu"}, .by_thread = true},
-};
-/* clang-format on */
-
-const struct perf_tracepoint_source *perf_tracepoint_host_sources(size_t *n)
+static struct perf_tracepoint_special special_find(enum tracepoint_users user, const char *name)
 {
-	*n = sizeof(host_sources) / sizeof(host_sources[0]);
-	return host_sources;
+	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++) {
+		if (specials[i].user == user && !strcmp(specials[i].name, name))
+			return specials[i];
+	}
+	return (struct perf_tracepoint_special){0};
 }
 
-const struct perf_tracepoint_source *perf_tracepoint_guest_sources(size_t *n)
+bool perf_tracepoint_source(enum tracepoint_users user, size_t index,
+			    struct perf_tracepoint_source *out)
 {
-	*n = sizeof(guest_sources) / sizeof(guest_sources[0]);
-	return guest_sources;
+	size_t n;
+	const struct event_tracepoint *all = event_tracepoints(&n);
+
+	for (int by_thread = 0; by_thread < 2; by_thread++) {
+		for (size_t i = 0; i < n; i++) {
+			if (!(all[i].users & user))
+				continue;
+			out->row = &all[i];
+			out->special = special_find(user, all[i].name);
+			if (out->special.by_thread == by_thread && !index--)
+				return true;
+		}
+	}
+	return false;
 }
 
 /* most: as many bytes as the field may have. */
@@ -160,27 +131,50 @@ static int field_find(struct tep_event *event, const char *name, size_t most,
 	return 0;
 }
 
+/* Where a field of the event goes. NULL: the member is full. */
+static struct vs_tracepoint_field *place_of(struct perf_tracepoint *t,
+					    const struct event_field *field)
+{
+	struct vs_tracepoint_field *parts;
+
+	if (field->place == EVENT_PLACE_pid)
+		return &t->pid;
+	if (field->place == EVENT_PLACE_pid2)
+		return &t->pid2;
+	parts = field->place == EVENT_PLACE_arg0 ? t->arg0 : t->arg1;
+	for (size_t i = 0; i < VS_TRACEPOINT_PARTS; i++) {
+		if (!parts[i].bytes)
+			return &parts[i];
+	}
+	return NULL;
+}
+
 int perf_tracepoint_resolve(struct tep_handle *tep, const struct perf_tracepoint_source *source,
 			    struct perf_tracepoint *out)
 {
+	const struct perf_tracepoint_special *special = &source->special;
+	size_t n;
+	const struct event_field *fields = event_fields(source->row->type, &n);
 	struct tep_event *event;
-	int error = tracepoint_format_parse(tep, source->system, source->name, &event);
+	int error = tracepoint_format_parse(tep, source->row->system, source->row->name, &event);
 
-	*out = (struct perf_tracepoint){.source = source, .type = source->type};
+	*out = (struct perf_tracepoint){.type = special->type ? special->type : source->row->type,
+					.constant = source->row->constant,
+					.finish = special->finish};
 	if (error)
 		return error;
 	out->id = event->id;
-	error = field_find(event, source->pid ? source->pid : CURRENT, 8, out, &out->pid);
-	if (!error)
-		error = field_find(event, source->pid2, 8, out, &out->pid2);
-	for (size_t i = 0; i < VS_TRACEPOINT_PARTS && !error; i++) {
-		error = field_find(event, source->arg0[i], 8, out, &out->arg0[i]);
+	for (size_t i = 0; i < n && !error; i++) {
+		struct vs_tracepoint_field *place = place_of(out, &fields[i]);
+
+		if (!fields[i].kernel)
+			continue;
+		error = place ? field_find(event, fields[i].kernel, 8, out, place) : -EPROTO;
 		if (!error)
-			error = field_find(event, source->arg1[i], 8, out, &out->arg1[i]);
-		out->arg0[i].shift = out->arg1[i].shift = i ? 32 : 0;
+			place->shift = fields[i].shift;
 	}
 	for (size_t i = 0; i < PERF_TRACEPOINT_EXTRA && !error; i++)
-		error = field_find(event, source->extra[i], 16, out, &out->extra[i]);
+		error = field_find(event, special->extra[i], 16, out, &out->extra[i]);
 	return error;
 }
 
@@ -190,7 +184,7 @@ static void raw_bytes_cover(struct perf_tracepoint *t, const struct vs_tracepoin
 		t->raw_bytes = (size_t)(f->offset + f->bytes);
 }
 
-int perf_tracepoint_resolve_row(struct tep_handle *tep, const struct tracepoint_source *row,
+int perf_tracepoint_resolve_row(struct tep_handle *tep, const struct event_tracepoint *row,
 				tracepoint_reader reader, struct perf_tracepoint *out)
 {
 	struct vs_tracepoint fields;
@@ -201,9 +195,11 @@ int perf_tracepoint_resolve_row(struct tep_handle *tep, const struct tracepoint_
 		error = tracepoint_format_parse(tep, row->system, row->name, &event);
 	if (error)
 		return error;
-	*out = (struct perf_tracepoint){
-		.id = event->id, .type = (vs_u16)fields.type, .scope = fields.scope};
-	error = field_find(event, CURRENT, 8, out, &out->pid);
+	*out = (struct perf_tracepoint){.id = event->id,
+					.type = (vs_u16)fields.type,
+					.scope = fields.scope,
+					.is_row = true};
+	error = field_find(event, "common_pid", 8, out, &out->pid);
 	for (size_t i = 0; i < VS_TRACEPOINT_PARTS; i++) {
 		out->arg0[i] = fields.arg0[i];
 		out->arg1[i] = fields.arg1[i];
@@ -226,10 +222,8 @@ bool perf_tracepoint_decode(const struct perf_tracepoint *t, const struct perf_r
 		.arg0 = fields_read(record, t->arg0),
 		.arg1 = fields_read(record, t->arg1),
 	};
-	if (!t->source)
-		return true;
-	event->arg0 += t->source->arg0_constant;
-	if (t->source->finish)
-		t->source->finish(t, record, event);
+	event->arg0 += t->constant;
+	if (t->finish)
+		t->finish(t, record, event);
 	return true;
 }

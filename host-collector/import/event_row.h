@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The kernel's tracepoints that an import knows, and the event that each becomes. */
+/* The kernel's tracepoints that an import knows (BY_IMPORT in proto/events.def). */
 #ifndef IMPORT_EVENT_ROW_H
 #define IMPORT_EVENT_ROW_H
 
-#include "proto/event.h"
+#include "proto/event_catalog.h"
 
-struct event_row {
-	const char *name;
-	vs_u16 type;
-	enum vs_vector vector; /* vector, for tracepoints of irq_vectors */
-};
-
-/* Returns the row of a tracepoint, NULL if vcpuscope does not know it. */
-const struct event_row *event_row_find(const char *name);
+/* Returns the row of a tracepoint, NULL if an import does not know it. */
+const struct event_tracepoint *event_row_find(const char *name);
 
 #endif

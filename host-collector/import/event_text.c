@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,8 +201,9 @@ static enum import_use on_switch(struct import_record *r, const char *text)
 		return IMPORT_MALFORMED;
 	r->e.pid = r->named[0].tid;
 	r->e.pid2 = r->named[1].tid;
-	r->e.arg0 = state;
-	r->e.arg1 = (uint32_t)prio[0] | (uint64_t)(uint32_t)prio[1] << 32;
+	ev_set_sched_switch_state(&r->e, state);
+	ev_set_sched_switch_out_prio(&r->e, (int32_t)prio[0]);
+	ev_set_sched_switch_in_prio(&r->e, (int32_t)prio[1]);
 	return IMPORT_USED;
 }
 
@@ -215,34 +217,35 @@ static enum import_use on_wakeup(struct import_record *r, const char *text)
 		return IMPORT_MALFORMED;
 	r->e.pid = r->named[0].tid;
 	r->e.pid2 = r->task.tid;
-	r->e.arg1 = (uint64_t)prio;
+	ev_set_sched_wakeup_prio(&r->e, (int32_t)prio);
 	if (!key_number(rest, plugin ? "CPU:" : "target_cpu=", &cpu))
 		return IMPORT_MALFORMED;
-	r->e.arg0 = (uint64_t)cpu;
+	ev_set_sched_wakeup_cpu(&r->e, (uint64_t)cpu);
 	return verdict(cpu >= 0);
 }
 
-static enum import_use on_migrate(struct import_record *r, const char *text)
+/* Takes each field that the catalogue gives a name in the record, printed as "name=number"; all of
+ * them must be there. */
+static enum import_use on_fields(struct import_record *r, const char *text)
 {
-	int64_t prio, from = 0, to = 0;
+	size_t n;
+	const struct event_field *fields = event_fields(r->e.type, &n);
 
-	if (!task_by_keys(text, &r->named[0], &prio) || !key_number(text, "orig_cpu=", &from) ||
-	    !key_number(text, "dest_cpu=", &to))
-		return IMPORT_MALFORMED;
-	r->e.pid = r->named[0].tid;
-	r->e.pid2 = r->task.tid;
-	r->e.arg0 = (uint64_t)from;
-	r->e.arg1 = (uint64_t)to;
-	return verdict(from >= 0 && to >= 0);
-}
+	for (size_t i = 0; i < n; i++) {
+		char name[EVENT_FIELD_NAME_BYTES], key[EVENT_FIELD_NAME_BYTES + 1];
+		int64_t value = 0;
 
-static enum import_use on_task_exit(struct import_record *r, const char *text)
-{
-	int64_t prio;
-
-	if (!task_by_keys(text, &r->named[0], &prio))
-		return IMPORT_MALFORMED;
-	r->e.pid = r->named[0].tid;
+		if (!event_field_kernel_name(&fields[i], 0, name))
+			continue;
+		snprintf(key, sizeof(key), "%s=", name);
+		if (!strcmp(name, "common_pid"))
+			value = r->task.tid;
+		else if (fields[i].base == 0 && task_by_keys(text, &r->named[0], &value))
+			value = r->named[0].tid;
+		else if (fields[i].base == 0 || !key_number(text, key, &value) || value < 0)
+			return IMPORT_MALFORMED;
+		event_field_set(&fields[i], &r->e, (uint64_t)value);
+	}
 	return IMPORT_USED;
 }
 
@@ -252,29 +255,9 @@ static enum import_use on_irq(struct import_record *r, const char *text)
 	bool known = key_number(text, "irq=", &irq) && irq >= 0;
 
 	r->e.pid = r->task.tid;
-	r->e.arg0 = (uint64_t)irq;
-	r->e.arg1 = r->e.type == VS_EVENT_IRQ_EXIT && strstr(text, "ret=handled");
-	return verdict(known);
-}
-
-static enum import_use on_softirq(struct import_record *r, const char *text)
-{
-	int64_t number = 0;
-	bool known = key_number(text, "vec=", &number) && number >= 0;
-
-	r->e.pid = r->task.tid;
-	r->e.arg0 = (uint64_t)number;
-	return verdict(known);
-}
-
-/* arg0, which vector it is, comes from the table. */
-static enum import_use on_vector(struct import_record *r, const char *text)
-{
-	int64_t number = 0;
-	bool known = key_number(text, "vector=", &number) && number >= 0;
-
-	r->e.pid = r->task.tid;
-	r->e.arg1 = (uint64_t)number;
+	ev_set_irq_exit_number(&r->e, (uint64_t)irq);
+	ev_set_irq_exit_result(&r->e,
+			       r->e.type == VS_EVENT_IRQ_EXIT && strstr(text, "ret=handled"));
 	return verdict(known);
 }
 
@@ -286,9 +269,9 @@ static enum import_use on_signal(struct import_record *r, const char *text)
 		return IMPORT_MALFORMED;
 	r->e.pid = r->named[0].tid;
 	r->e.pid2 = r->task.tid;
-	r->e.arg0 = (uint64_t)sig;
+	ev_set_signal_number(&r->e, (uint64_t)sig);
 	/* The text does not say whose thread it is; a signal to a process names its first. */
-	r->e.arg1 = (uint64_t)r->e.pid;
+	ev_set_signal_process(&r->e, (uint64_t)r->e.pid);
 	return IMPORT_USED;
 }
 
@@ -306,7 +289,7 @@ static enum import_use on_entry(struct import_record *r, const char *text)
 {
 	vcpu_take(r, text);
 	r->e.pid = r->task.tid;
-	r->e.arg1 = key_hex(text, "rip 0x");
+	ev_set_kvm_entry_rip(&r->e, key_hex(text, "rip 0x"));
 	return verdict(r->vcpu_known);
 }
 
@@ -326,9 +309,9 @@ static enum import_use on_kvm_exit(struct import_record *r, const char *text)
 		return IMPORT_MALFORMED;
 	vcpu_take(r, text);
 	r->e.pid = r->task.tid;
-	r->e.arg1 = key_hex(text, "rip 0x");
-	r->reason_unknown = !import_reason_parse(reason, (size_t)(end - reason), &r->e.arg0) &&
-			    !import_reason_parse(reason, strcspn(reason, " "), &r->e.arg0);
+	ev_set_kvm_exit_rip(&r->e, key_hex(text, "rip 0x"));
+	r->reason_unknown = !import_reason_parse(reason, (size_t)(end - reason), &r->e) &&
+			    !import_reason_parse(reason, strcspn(reason, " "), &r->e);
 	return IMPORT_USED;
 }
 
@@ -343,26 +326,21 @@ static enum import_use on_userspace_exit(struct import_record *r, const char *te
 	r->e.pid = r->task.tid;
 	/* Where it failed, KVM prints the error's number in the reason's place. */
 	if (failed)
-		r->e.arg1 = (uint64_t)(number > 0 ? -number : number);
+		ev_set_kvm_userspace_exit_error(&r->e, number > 0 ? -number : number);
 	else
-		r->e.arg0 = (uint64_t)number;
+		ev_set_kvm_userspace_exit_reason(&r->e, (uint64_t)number);
 	return IMPORT_USED;
 }
 
 typedef enum import_use (*text_parser)(struct import_record *r, const char *text);
 
+/* The others are taken by on_fields(). */
 static const text_parser parsers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_SCHED_SWITCH] = on_switch,
 	[VS_EVENT_SCHED_WAKEUP] = on_wakeup,
 	[VS_EVENT_SCHED_WAKEUP_NEW] = on_wakeup,
-	[VS_EVENT_SCHED_MIGRATE] = on_migrate,
-	[VS_EVENT_TASK_EXIT] = on_task_exit,
 	[VS_EVENT_IRQ_ENTRY] = on_irq,
 	[VS_EVENT_IRQ_EXIT] = on_irq,
-	[VS_EVENT_SOFTIRQ_ENTRY] = on_softirq,
-	[VS_EVENT_SOFTIRQ_EXIT] = on_softirq,
-	[VS_EVENT_VECTOR_ENTRY] = on_vector,
-	[VS_EVENT_VECTOR_EXIT] = on_vector,
 	[VS_EVENT_SIGNAL] = on_signal,
 	[VS_EVENT_KVM_ENTRY] = on_entry,
 	[VS_EVENT_KVM_EXIT] = on_kvm_exit,
@@ -371,14 +349,16 @@ static const text_parser parsers[VS_EVENT_TYPE_LIMIT] = {
 
 enum import_use event_text_parse(struct import_record *r, const char *text)
 {
-	const struct event_row *row = event_row_find(r->event);
+	const struct event_tracepoint *row = event_row_find(r->event);
+	text_parser parser;
 
 	memset(&r->e, 0, sizeof(r->e));
 	if (!row)
 		return IMPORT_UNUSED;
 	r->e.type = row->type;
-	r->e.arg0 = row->vector;
-	return parsers[row->type](r, text);
+	r->e.arg0 = row->constant;
+	parser = parsers[row->type] ? parsers[row->type] : on_fields;
+	return parser(r, text);
 }
 
 const char *event_text_architecture(const char *text)

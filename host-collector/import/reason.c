@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "host-collector/model/exit_name.h"
+#include "proto/event_fields.h"
 
-bool import_reason_parse(const char *name, size_t len, uint64_t *arg0)
+bool import_reason_parse(const char *name, size_t len, struct vs_event *e)
 {
 	static const char prefix[] = "EXIT_";
 	bool plugin = len > strlen(prefix) && !strncmp(name, prefix, strlen(prefix));
@@ -24,6 +25,7 @@ bool import_reason_parse(const char *name, size_t len, uint64_t *arg0)
 		isa = KVM_ISA_VMX;
 		known = true;
 	}
-	*arg0 = reason | (uint64_t)isa << 32;
+	ev_set_kvm_exit_reason(e, reason);
+	ev_set_kvm_exit_isa(e, isa);
 	return known;
 }

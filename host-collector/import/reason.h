@@ -7,13 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reason in arg0 of VS_EVENT_KVM_EXIT if no reason has the printed name. */
+#include "proto/event.h"
+
+/* Reason of a KVM_EXIT event if no reason has the printed name. */
 static const uint32_t import_reason_unknown = 0xffff;
 
 /*
- * Converts a printed reason to arg0 of VS_EVENT_KVM_EXIT (reason | isa << 32). VMX prints upper
- * case, SVM lower case; trace-cmd's plugin prints "EXIT_" and upper case for SVM. Returns false if
- * the name is unknown; then *arg0 has import_reason_unknown and the isa that the letters suggest.
+ * Sets reason and isa of a KVM_EXIT event from a printed reason. VMX prints upper case, SVM lower
+ * case; trace-cmd's plugin prints "EXIT_" and upper case for SVM. Returns false if the name is
+ * unknown; then the reason is import_reason_unknown, and the isa is the one that the letters
+ * suggest.
  */
-bool import_reason_parse(const char *name, size_t len, uint64_t *arg0);
+bool import_reason_parse(const char *name, size_t len, struct vs_event *e);
+
 #endif

@@ -81,66 +81,44 @@ static bool on_switch(const struct source *s, struct import_record *r)
 		return false;
 	r->e.pid = r->named[0].tid;
 	r->e.pid2 = r->named[1].tid;
-	r->e.arg0 = state_of(state);
-	r->e.arg1 = (uint32_t)out | in << 32;
+	ev_set_sched_switch_state(&r->e, state_of(state));
+	ev_set_sched_switch_out_prio(&r->e, (int32_t)out);
+	ev_set_sched_switch_in_prio(&r->e, (int32_t)in);
 	return true;
 }
 
-static bool on_wakeup(const struct source *s, struct import_record *r)
+/* Takes each field that the catalogue gives a name in the record; all of them must be there. */
+static bool on_fields(const struct source *s, struct import_record *r)
 {
-	if (!task(s, "pid", "comm", &r->named[0]) || !number(s, "target_cpu", &r->e.arg0) ||
-	    !number(s, "prio", &r->e.arg1))
-		return false;
-	r->e.pid = r->named[0].tid;
-	r->e.pid2 = r->task.tid;
+	size_t n;
+	const struct event_field *fields = event_fields(r->e.type, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		char name[EVENT_FIELD_NAME_BYTES];
+		uint64_t value;
+
+		if (!event_field_kernel_name(&fields[i], 0, name))
+			continue;
+		if (!strcmp(name, "common_pid")) {
+			value = (uint64_t)r->task.tid;
+		} else if (fields[i].base == 0) {
+			if (!task(s, name, "comm", &r->named[0]))
+				return false;
+			value = (uint64_t)r->named[0].tid;
+		} else if (!number(s, name, &value)) {
+			return false;
+		}
+		event_field_set(&fields[i], &r->e, value);
+	}
 	return true;
 }
 
-static bool on_migrate(const struct source *s, struct import_record *r)
-{
-	if (!task(s, "pid", "comm", &r->named[0]) || !number(s, "orig_cpu", &r->e.arg0) ||
-	    !number(s, "dest_cpu", &r->e.arg1))
-		return false;
-	r->e.pid = r->named[0].tid;
-	r->e.pid2 = r->task.tid;
-	return true;
-}
-
-static bool on_task_exit(const struct source *s, struct import_record *r)
-{
-	if (!task(s, "pid", "comm", &r->named[0]))
-		return false;
-	r->e.pid = r->named[0].tid;
-	return true;
-}
-
-static bool on_irq(const struct source *s, struct import_record *r)
-{
-	r->e.pid = r->task.tid;
-	if (r->e.type == VS_EVENT_IRQ_EXIT && !number(s, "ret", &r->e.arg1))
-		return false;
-	return number(s, "irq", &r->e.arg0);
-}
-
-static bool on_softirq(const struct source *s, struct import_record *r)
-{
-	r->e.pid = r->task.tid;
-	return number(s, "vec", &r->e.arg0);
-}
-
-static bool on_vector(const struct source *s, struct import_record *r)
-{
-	r->e.pid = r->task.tid;
-	return number(s, "vector", &r->e.arg1);
-}
-
+/* The record does not say whose thread it is; a signal to a process names its first. */
 static bool on_signal(const struct source *s, struct import_record *r)
 {
-	if (!task(s, "pid", "comm", &r->named[0]) || !number(s, "sig", &r->e.arg0))
+	if (!on_fields(s, r))
 		return false;
-	r->e.pid = r->named[0].tid;
-	r->e.pid2 = r->task.tid;
-	r->e.arg1 = (uint64_t)r->e.pid;
+	ev_set_signal_process(&r->e, (uint64_t)r->e.pid);
 	return true;
 }
 
@@ -156,53 +134,50 @@ static void vcpu_take(const struct source *s, struct import_record *r)
 
 static bool on_entry(const struct source *s, struct import_record *r)
 {
+	uint64_t rip;
+
 	vcpu_take(s, r);
 	r->e.pid = r->task.tid;
-	number(s, "rip", &r->e.arg1); /* kernels before 5.8 have none */
+	if (number(s, "rip", &rip)) /* kernels before 5.8 have none */
+		ev_set_kvm_entry_rip(&r->e, rip);
 	return r->vcpu_known;
 }
 
 static bool on_kvm_exit(const struct source *s, struct import_record *r)
 {
-	uint64_t isa = KVM_ISA_VMX;
+	uint64_t isa = KVM_ISA_VMX, reason, rip = 0;
 
 	vcpu_take(s, r);
 	r->e.pid = r->task.tid;
 	number(s, "isa", &isa);
-	number(s, "guest_rip", &r->e.arg1);
-	if (!number(s, "exit_reason", &r->e.arg0))
+	number(s, "guest_rip", &rip);
+	ev_set_kvm_exit_rip(&r->e, rip);
+	if (!number(s, "exit_reason", &reason))
 		return false;
 	/* VMX: the upper half holds flags. */
-	r->e.arg0 = (isa == KVM_ISA_VMX ? r->e.arg0 & 0xffff : (uint32_t)r->e.arg0) | isa << 32;
-	r->reason_unknown = !exit_name_known((uint32_t)isa, (uint32_t)r->e.arg0);
+	ev_set_kvm_exit_reason(&r->e, (uint32_t)(isa == KVM_ISA_VMX ? reason & 0xffff : reason));
+	ev_set_kvm_exit_isa(&r->e, (uint32_t)isa);
+	r->reason_unknown = !exit_name_known(ev_kvm_exit_isa(&r->e), ev_kvm_exit_reason(&r->e));
 	return true;
 }
 
 static bool on_userspace_exit(const struct source *s, struct import_record *r)
 {
-	uint64_t number_or_zero = 0;
+	uint64_t reason, error;
 
 	r->e.pid = r->task.tid;
-	if (!number(s, "reason", &r->e.arg0) || !number(s, "errno", &number_or_zero))
+	if (!number(s, "reason", &reason) || !number(s, "errno", &error))
 		return false;
-	r->e.arg1 = (uint64_t)(int64_t)(int32_t)number_or_zero;
+	ev_set_kvm_userspace_exit_reason(&r->e, reason);
+	ev_set_kvm_userspace_exit_error(&r->e, (int32_t)error);
 	return true;
 }
 
 typedef bool (*record_taker)(const struct source *s, struct import_record *r);
 
+/* The others are taken by on_fields(). */
 static const record_taker takers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_SCHED_SWITCH] = on_switch,
-	[VS_EVENT_SCHED_WAKEUP] = on_wakeup,
-	[VS_EVENT_SCHED_WAKEUP_NEW] = on_wakeup,
-	[VS_EVENT_SCHED_MIGRATE] = on_migrate,
-	[VS_EVENT_TASK_EXIT] = on_task_exit,
-	[VS_EVENT_IRQ_ENTRY] = on_irq,
-	[VS_EVENT_IRQ_EXIT] = on_irq,
-	[VS_EVENT_SOFTIRQ_ENTRY] = on_softirq,
-	[VS_EVENT_SOFTIRQ_EXIT] = on_softirq,
-	[VS_EVENT_VECTOR_ENTRY] = on_vector,
-	[VS_EVENT_VECTOR_EXIT] = on_vector,
 	[VS_EVENT_SIGNAL] = on_signal,
 	[VS_EVENT_KVM_ENTRY] = on_entry,
 	[VS_EVENT_KVM_EXIT] = on_kvm_exit,
@@ -214,7 +189,8 @@ static enum line_kind record_take(struct tep_handle *tep, const struct source *s
 {
 	const int pid = tep_data_pid(tep, s->record);
 	const char *comm = pid >= 0 ? tep_data_comm_from_pid(tep, pid) : NULL;
-	const struct event_row *row;
+	const struct event_tracepoint *row;
+	record_taker taker;
 
 	if (!s->event) {
 		strcpy(r->event, "without a format");
@@ -229,8 +205,9 @@ static enum line_kind record_take(struct tep_handle *tep, const struct source *s
 	if (!row)
 		return LINE_UNUSED;
 	r->e.type = row->type;
-	r->e.arg0 = row->vector;
-	return takers[row->type](s, r) ? LINE_EVENT : LINE_MALFORMED;
+	r->e.arg0 = row->constant;
+	taker = takers[row->type] ? takers[row->type] : on_fields;
+	return taker(s, r) ? LINE_EVENT : LINE_MALFORMED;
 }
 
 static int on_record(struct tracecmd_input *handle, struct tep_record *record, int cpu,
@@ -246,10 +223,11 @@ static int on_record(struct tracecmd_input *handle, struct tep_record *record, i
 	p.r.cpu = (uint16_t)record->cpu;
 	if (record->missed_events && p.r.cpu_known) {
 		p.kind = LINE_LOST;
-		p.r.e.arg0 = record->missed_events > 0 ? (uint64_t)record->missed_events : 0;
+		ev_set_lost_count(&p.r.e,
+				  record->missed_events > 0 ? (uint64_t)record->missed_events : 0);
 		if (fwrite(&p, sizeof(p), 1, reader->out) != 1)
 			return -1;
-		p.r.e.arg0 = 0;
+		ev_set_lost_count(&p.r.e, 0);
 	}
 	p.r.time = record->ts;
 	p.r.ticks = reader->ticks;
@@ -334,7 +312,7 @@ static int parcel_take(struct gather *g, struct parcel *p)
 	texts_end(&p->r);
 	p->r.architecture = NULL; /* what the child says is no pointer of ours */
 	if (p->kind == LINE_LOST)
-		return placed ? gather_lost(g, p->r.cpu, p->r.e.arg0) : 0;
+		return placed ? gather_lost(g, p->r.cpu, ev_lost_count(&p->r.e)) : 0;
 	g->lines++;
 	if (p->kind == LINE_UNUSED) {
 		gather_unused(g, p->r.event);

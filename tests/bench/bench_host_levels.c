@@ -39,10 +39,10 @@ static int reader(const char *system, const char *name, struct tracepoint_field 
 
 static size_t row_of(const char *name)
 {
-	size_t n, i = 0;
-	const struct tracepoint_source *sources = tracepoint_sources(&n);
+	const struct event_tracepoint *row;
+	size_t i = 0;
 
-	while (i < n && strcmp(sources[i].name, name))
+	while ((row = tracepoint_row(i)) && strcmp(row->name, name))
 		i++;
 	return i;
 }

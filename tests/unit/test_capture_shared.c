@@ -118,20 +118,20 @@ static void what_anybody_does_goes_to_all_in_detail(void **state)
 	event_router_free(r);
 }
 
-/* Every scope of tracepoint_source.c has its route. */
+/* Every scope of the catalogue's tracepoints has its route. */
 static void all_tracepoints_have_their_route(void **state)
 {
 	struct event_router *r = router_of_two();
-	size_t n;
-	const struct tracepoint_source *sources = tracepoint_sources(&n);
+	const struct event_tracepoint *row;
 
 	(void)state;
-	for (size_t i = 0; i < n; i++) {
-		const enum vs_event_type type = (enum vs_event_type)sources[i].as.type;
+	for (size_t i = 0; (row = tracepoint_row(i)); i++) {
+		const enum vs_event_type type = (enum vs_event_type)row->type;
 		const uint64_t got = route_event(r, type, A_VCPU, 0, 0) & bits(A, B);
-		const bool anyone = sources[i].as.scope == VS_SCOPE_ANYONE;
+		const enum vs_scope scope = (enum vs_scope)event_type_of(row->type)->scope;
+		const bool anyone = scope == VS_SCOPE_ANYONE;
 
-		if (sources[i].as.scope != VS_SCOPE_END)
+		if (scope != VS_SCOPE_END)
 			assert_int_equal(got, anyone ? bits(A, B) : bits(A, -1));
 	}
 	event_router_free(r);

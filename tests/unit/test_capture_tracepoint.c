@@ -49,25 +49,41 @@ static int reader_late(const char *system, const char *name, struct tracepoint_f
 
 static void test_resolve(void **state)
 {
-	size_t n;
-	const struct tracepoint_source *sources = tracepoint_sources(&n);
+	const struct event_tracepoint *row;
 	struct vs_tracepoint out;
+	size_t n = 0, n_exits = 0, n_injections = 0;
 
 	(void)state;
 	reader_error = 0;
-	assert_true(n >= 3);
-	for (size_t i = 0; i < n; i++) {
-		assert_int_equal(tracepoint_resolve(&sources[i], reader_fake, &out), 0);
-		assert_int_equal(out.type, sources[i].as.type);
-		for (size_t part = 0; part < VS_TRACEPOINT_PARTS; part++) {
-			assert_int_equal(out.arg0[part].bytes, sources[i].arg0[part] ? 8 : 0);
-			assert_int_equal(out.arg0[part].shift, sources[i].as.arg0[part].shift);
-			assert_int_equal(out.arg1[part].offset, 16 + 8 * part);
+	for (; (row = tracepoint_row(n)); n++) {
+		assert_int_equal(tracepoint_resolve(row, reader_fake, &out), 0);
+		assert_int_equal(out.type, row->type);
+		assert_int_equal(row->constant, 0); /* the programs add none */
+		assert_int_equal(tracepoint_resolve(row, reader_too_wide, &out), -EPROTO);
+		assert_int_equal(tracepoint_resolve(row, reader_fake, &out), 0);
+		if (row->type == VS_EVENT_KVM_EXIT) { /* two fields share arg0 */
+			n_exits++;
+			assert_true(out.always);
+			assert_int_equal(out.arg0[0].bytes, 4);
+			assert_int_equal(out.arg0[0].shift, 0);
+			assert_int_equal(out.arg0[1].bytes, 4);
+			assert_int_equal(out.arg0[1].shift, 32);
+			assert_int_equal(out.arg0[1].offset, 8);
+			assert_int_equal(out.arg1[0].bytes, 8);
+			assert_int_equal(out.arg1[1].bytes, 0);
+		} else if (row->type == VS_EVENT_KVM_INJECT) { /* one field with two names */
+			n_injections++;
+			assert_false(out.always);
+			assert_int_equal(out.arg0[0].bytes, 4);
+			assert_int_equal(out.arg0[1].bytes, 4);
+			assert_int_equal(out.arg0[1].shift, 0);
 		}
-		assert_int_equal(tracepoint_resolve(&sources[i], reader_too_wide, &out), -EPROTO);
 	}
+	assert_true(n >= 20 && n < VS_TRACEPOINTS_MAX);
+	assert_int_equal(n_exits, 1);
+	assert_int_equal(n_injections, 1);
 	reader_error = -ENOENT;
-	assert_int_equal(tracepoint_resolve(&sources[0], reader_fake, &out), -ENOENT);
+	assert_int_equal(tracepoint_resolve(tracepoint_row(0), reader_fake, &out), -ENOENT);
 }
 
 static struct capture *open_with(tracepoint_reader reader)

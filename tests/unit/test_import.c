@@ -582,19 +582,19 @@ static void a_guest_is_placed_by_its_stated_offset_and_its_error_is_kept(void **
 
 static void printed_reasons_become_numbers(void **state)
 {
-	uint64_t arg0;
+	struct vs_event e = {0};
 
 	(void)state;
-	assert_true(import_reason_parse("EPT_VIOLATION", 13, &arg0));
-	assert_int_equal(arg0, VMX(48));
-	assert_true(import_reason_parse("apic_access", 11, &arg0)); /* as in 2010 */
-	assert_int_equal(arg0, VMX(44));
-	assert_true(import_reason_parse("EXIT_INTR", 9, &arg0));
-	assert_int_equal(arg0, SVM(0x60));
-	assert_true(import_reason_parse("PF_excp", 7, &arg0)); /* as earlier versions print it */
-	assert_int_equal(arg0, SVM(0x4e));
-	assert_false(import_reason_parse("UNKNOWN (65)", 12, &arg0));
-	assert_int_equal(arg0, VMX(import_reason_unknown));
+	assert_true(import_reason_parse("EPT_VIOLATION", 13, &e));
+	assert_int_equal(e.arg0, VMX(48));
+	assert_true(import_reason_parse("apic_access", 11, &e)); /* as in 2010 */
+	assert_int_equal(e.arg0, VMX(44));
+	assert_true(import_reason_parse("EXIT_INTR", 9, &e));
+	assert_int_equal(e.arg0, SVM(0x60));
+	assert_true(import_reason_parse("PF_excp", 7, &e)); /* as earlier versions print it */
+	assert_int_equal(e.arg0, SVM(0x4e));
+	assert_false(import_reason_parse("UNKNOWN (65)", 12, &e));
+	assert_int_equal(e.arg0, VMX(import_reason_unknown));
 }
 
 int main(void)
