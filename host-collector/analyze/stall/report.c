@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 static const char *const verdict_names[] = {
-#define X(NAME, name) [VERDICT_##NAME] = name,
+#define X(NAME, name) [VERDICT_##NAME] = #name,
 	VERDICTS(X)
 #undef X
 };

@@ -15,29 +15,29 @@
 #include "host-collector/model/model.h"
 #include "host-collector/model/thread_vm.h"
 
-/* X(NAME, "name"): all verdicts. verdict.c has a row for each one that has a rule. */
+/* X(NAME, name): all verdicts. verdict.c has a row for each one that has a rule. */
 #define VERDICTS(X)                                                                                \
-	X(UNDETERMINED, "undetermined")                                                            \
-	X(VCPU_NOT_SCHEDULED, "vcpu_not_scheduled")                                                \
-	X(LOCK_HOLDER_PREEMPTED, "lock_holder_preempted")                                          \
-	X(IPI_TARGET_PREEMPTED, "ipi_target_preempted")                                            \
-	X(CGROUP_THROTTLED, "cgroup_throttled")                                                    \
-	X(VMM_LOCK, "vmm_lock")                                                                    \
-	X(STORAGE_BACKEND, "storage_backend")                                                      \
-	X(MMU_CONTENTION, "mmu_contention")                                                        \
-	X(DEMAND_PAGING, "demand_paging")                                                          \
-	X(MIGRATION, "migration")                                                                  \
-	X(VM_PAUSED, "vm_paused")                                                                  \
-	X(CLOCK_JUMP, "clock_jump")                                                                \
-	X(SPLIT_LOCK, "split_lock")                                                                \
-	X(INTERRUPT_LOST, "interrupt_lost")                                                        \
-	X(TIMER_LATE, "timer_late")                                                                \
-	X(DEVICE_NO_COMPLETION, "device_no_completion")                                            \
-	X(HOST_MEMORY, "host_memory")                                                              \
-	X(HOST_LOCKUP, "host_lockup")                                                              \
-	X(NESTED_UNOBSERVABLE, "nested_unobservable")                                              \
-	X(GUEST_IRQ_STORM, "guest_irq_storm")                                                      \
-	X(GUEST_SPIN, "guest_spin")
+	X(UNDETERMINED, undetermined)                                                              \
+	X(VCPU_NOT_SCHEDULED, vcpu_not_scheduled)                                                  \
+	X(LOCK_HOLDER_PREEMPTED, lock_holder_preempted)                                            \
+	X(IPI_TARGET_PREEMPTED, ipi_target_preempted)                                              \
+	X(CGROUP_THROTTLED, cgroup_throttled)                                                      \
+	X(VMM_LOCK, vmm_lock)                                                                      \
+	X(STORAGE_BACKEND, storage_backend)                                                        \
+	X(MMU_CONTENTION, mmu_contention)                                                          \
+	X(DEMAND_PAGING, demand_paging)                                                            \
+	X(MIGRATION, migration)                                                                    \
+	X(VM_PAUSED, vm_paused)                                                                    \
+	X(CLOCK_JUMP, clock_jump)                                                                  \
+	X(SPLIT_LOCK, split_lock)                                                                  \
+	X(INTERRUPT_LOST, interrupt_lost)                                                          \
+	X(TIMER_LATE, timer_late)                                                                  \
+	X(DEVICE_NO_COMPLETION, device_no_completion)                                              \
+	X(HOST_MEMORY, host_memory)                                                                \
+	X(HOST_LOCKUP, host_lockup)                                                                \
+	X(NESTED_UNOBSERVABLE, nested_unobservable)                                                \
+	X(GUEST_IRQ_STORM, guest_irq_storm)                                                        \
+	X(GUEST_SPIN, guest_spin)
 
 enum verdict {
 #define X(NAME, ...) VERDICT_##NAME,

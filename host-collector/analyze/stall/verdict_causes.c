@@ -3,7 +3,7 @@
 
 /* ---- what each cause accounts for ---- */
 
-int64_t cause_stopped_ns(const struct stall_facts *f)
+int64_t cause_vm_paused_ns(const struct stall_facts *f)
 {
 	return f->state_ns[VCPU_STOPPED] - f->migration_ns;
 }
@@ -13,7 +13,7 @@ int64_t cause_migration_ns(const struct stall_facts *f)
 	return f->migration_ns;
 }
 
-int64_t cause_lockup_ns(const struct stall_facts *f)
+int64_t cause_host_lockup_ns(const struct stall_facts *f)
 {
 	return f->lockup_ns;
 }
@@ -23,12 +23,12 @@ int64_t cause_split_lock_ns(const struct stall_facts *f)
 	return f->split_lock_ns;
 }
 
-int64_t cause_not_scheduled_ns(const struct stall_facts *f)
+int64_t cause_vcpu_not_scheduled_ns(const struct stall_facts *f)
 {
 	return f->pcpu_busy_ns;
 }
 
-int64_t cause_quota_ns(const struct stall_facts *f)
+int64_t cause_cgroup_throttled_ns(const struct stall_facts *f)
 {
 	return f->quota_ns + f->pcpu_idle_ns;
 }
@@ -38,22 +38,22 @@ int64_t cause_vmm_lock_ns(const struct stall_facts *f)
 	return f->class_ns[WAIT_VMM_LOCK];
 }
 
-int64_t cause_block_io_ns(const struct stall_facts *f)
+int64_t cause_storage_backend_ns(const struct stall_facts *f)
 {
 	return f->class_ns[WAIT_BLOCK_IO];
 }
 
-int64_t cause_paging_ns(const struct stall_facts *f)
+int64_t cause_demand_paging_ns(const struct stall_facts *f)
 {
 	return f->class_ns[WAIT_USERFAULT] + f->class_ns[WAIT_PAGE_FAULT] + f->fault_ns;
 }
 
-int64_t cause_mmu_ns(const struct stall_facts *f)
+int64_t cause_mmu_contention_ns(const struct stall_facts *f)
 {
 	return f->class_ns[WAIT_MMU_LOCK];
 }
 
-int64_t cause_reclaim_ns(const struct stall_facts *f)
+int64_t cause_host_memory_ns(const struct stall_facts *f)
 {
 	return f->class_ns[WAIT_RECLAIM];
 }
@@ -61,7 +61,7 @@ int64_t cause_reclaim_ns(const struct stall_facts *f)
 /* It takes well over half of a CPU's time to make tasks wait for it. */
 enum { STORM_SHARE_PERCENT = 60 };
 
-int64_t cause_storm_ns(const struct stall_facts *f)
+int64_t cause_guest_irq_storm_ns(const struct stall_facts *f)
 {
 	if (!facts_storm(f, STORM_SHARE_PERCENT))
 		return 0;
@@ -69,7 +69,7 @@ int64_t cause_storm_ns(const struct stall_facts *f)
 }
 
 /* Whatever the vCPU did meanwhile, the guest takes the step for time in which nothing happened. */
-int64_t cause_clock_step_ns(const struct stall_facts *f)
+int64_t cause_clock_jump_ns(const struct stall_facts *f)
 {
 	return f->clock_step_ns ? facts_duration(f) : 0;
 }
@@ -79,36 +79,38 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-int64_t cause_lock_ns(const struct stall_facts *f)
+int64_t cause_lock_holder_preempted_ns(const struct stall_facts *f)
 {
 	return least(f->waits.lock_ns, facts_denied_by_guest(f));
 }
 
-int64_t cause_call_ns(const struct stall_facts *f)
+int64_t cause_ipi_target_preempted_ns(const struct stall_facts *f)
 {
-	return least(f->waits.call_ns, facts_denied_by_guest(f) - cause_lock_ns(f));
+	return least(f->waits.call_ns,
+		     facts_denied_by_guest(f) - cause_lock_holder_preempted_ns(f));
 }
 
 /* What the guest denied itself, less what storms and other vCPUs explain. */
 static int64_t alone_ns(const struct stall_facts *f)
 {
-	int64_t ns = facts_denied_by_guest(f) - cause_storm_ns(f) - cause_lock_ns(f) -
-		     cause_call_ns(f) - f->tick_late_ns - f->lost.ns;
+	int64_t ns = facts_denied_by_guest(f) - cause_guest_irq_storm_ns(f) -
+		     cause_lock_holder_preempted_ns(f) - cause_ipi_target_preempted_ns(f) -
+		     f->tick_late_ns - f->lost.ns;
 
 	return ns > 0 ? ns : 0;
 }
 
-int64_t cause_late_tick_ns(const struct stall_facts *f)
+int64_t cause_timer_late_ns(const struct stall_facts *f)
 {
 	return least(f->tick_late_ns, facts_denied_by_guest(f));
 }
 
-int64_t cause_lost_ns(const struct stall_facts *f)
+int64_t cause_interrupt_lost_ns(const struct stall_facts *f)
 {
-	return least(f->lost.ns, facts_denied_by_guest(f) - cause_late_tick_ns(f));
+	return least(f->lost.ns, facts_denied_by_guest(f) - cause_timer_late_ns(f));
 }
 
-int64_t cause_nested_ns(const struct stall_facts *f)
+int64_t cause_nested_unobservable_ns(const struct stall_facts *f)
 {
 	return least(f->waits.nested_ns, alone_ns(f));
 }
@@ -118,17 +120,18 @@ static int64_t polled_ns(const struct stall_facts *f)
 {
 	int64_t exits = f->state_ns[VCPU_KVM] + f->state_ns[VCPU_VMM] - f->device_ns;
 
-	return least(f->waits.poll_ns, (exits > 0 ? exits : 0) + alone_ns(f) - cause_nested_ns(f));
+	return least(f->waits.poll_ns,
+		     (exits > 0 ? exits : 0) + alone_ns(f) - cause_nested_unobservable_ns(f));
 }
 
-int64_t cause_device_ns(const struct stall_facts *f)
+int64_t cause_device_no_completion_ns(const struct stall_facts *f)
 {
 	return f->device_ns + polled_ns(f);
 }
 
-int64_t cause_spin_ns(const struct stall_facts *f)
+int64_t cause_guest_spin_ns(const struct stall_facts *f)
 {
-	int64_t ns = alone_ns(f) - cause_nested_ns(f);
+	int64_t ns = alone_ns(f) - cause_nested_unobservable_ns(f);
 
 	/* Of a device that is asked all the time no part is a spin of its own. */
 	return ns - least(ns, f->waits.poll_ns);
@@ -187,7 +190,7 @@ bool against_few_samples(const struct stall_facts *f)
 /* No stack says what the page fault waited for: it may have been memory, or a lock. */
 bool against_paging_unseen(const struct stall_facts *f)
 {
-	return f->fault_ns > cause_paging_ns(f) / 2 || against_few_samples(f);
+	return f->fault_ns > cause_demand_paging_ns(f) / 2 || against_few_samples(f);
 }
 
 /* The thread was warned of once; no stack shows that it slept for that. */
@@ -232,7 +235,7 @@ bool spin_may_be_wait(const struct stall_facts *f)
 {
 	return !f->sampled.computing &&
 	       (!f->data.kvm_events || f->waits.lossy || f->waits.spins_unseen) &&
-	       f->waits.peer_kept_ns > cause_spin_ns(f) / 2;
+	       f->waits.peer_kept_ns > cause_guest_spin_ns(f) / 2;
 }
 
 /* By the guest's stamps it lasted for the threshold, but not surely: they may be off by more than

@@ -9,27 +9,17 @@
 #include "host-collector/analyze/stall/facts.h"
 #include "host-collector/analyze/stall/report.h"
 
-/* accounts_for: return the denied time in ns that the cause accounts for (verdict_causes.c). */
-int64_t cause_stopped_ns(const struct stall_facts *f);
-int64_t cause_migration_ns(const struct stall_facts *f);
-int64_t cause_lockup_ns(const struct stall_facts *f);
-int64_t cause_split_lock_ns(const struct stall_facts *f);
-int64_t cause_not_scheduled_ns(const struct stall_facts *f);
-int64_t cause_quota_ns(const struct stall_facts *f);
-int64_t cause_vmm_lock_ns(const struct stall_facts *f);
-int64_t cause_block_io_ns(const struct stall_facts *f);
-int64_t cause_paging_ns(const struct stall_facts *f);
-int64_t cause_mmu_ns(const struct stall_facts *f);
-int64_t cause_reclaim_ns(const struct stall_facts *f);
-int64_t cause_storm_ns(const struct stall_facts *f);
-int64_t cause_clock_step_ns(const struct stall_facts *f);
-int64_t cause_lock_ns(const struct stall_facts *f);
-int64_t cause_call_ns(const struct stall_facts *f);
-int64_t cause_late_tick_ns(const struct stall_facts *f);
-int64_t cause_lost_ns(const struct stall_facts *f);
-int64_t cause_nested_ns(const struct stall_facts *f);
-int64_t cause_device_ns(const struct stall_facts *f);
-int64_t cause_spin_ns(const struct stall_facts *f);
+/*
+ * Two functions for each verdict that has a rule, named after the verdict.
+ * accounts_for: returns the denied time in ns that the cause accounts for (verdict_causes.c).
+ * because: writes one sentence about `ns` of denied time (verdict_text.c).
+ */
+#define X(NAME, name)                                                                              \
+	int64_t cause_##name##_ns(const struct stall_facts *f);                                    \
+	void because_##name(const struct stall_facts *f, const struct model *m, int64_t ns,        \
+			    char *out, size_t n);
+VERDICTS(X)
+#undef X
 
 /* contradicted: return true if something contradicts the cause (verdict_causes.c). */
 bool against_clock_unproven(const struct stall_facts *f);
@@ -46,48 +36,6 @@ bool against_spin_unproven(const struct stall_facts *f);
 bool spin_may_be_wait(const struct stall_facts *f);
 bool against_tick_unwanted(const struct stall_facts *f);
 bool against_owner_unproven(const struct stall_facts *f);
-
-/* because: write one sentence about `ns` of denied time (verdict_text.c). */
-void because_stopped(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		     size_t n);
-void because_migration(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		       size_t n);
-void because_lockup(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		    size_t n);
-void because_split_lock(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-			size_t n);
-void because_not_scheduled(const struct stall_facts *f, const struct model *m, int64_t ns,
-			   char *out, size_t n);
-void because_quota(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		   size_t n);
-void because_lock(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		  size_t n);
-void because_block_io(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		      size_t n);
-void because_paging(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		    size_t n);
-void because_mmu(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		 size_t n);
-void because_reclaim(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		     size_t n);
-void because_storm(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		   size_t n);
-void because_spin(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		  size_t n);
-void because_lock_owner(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-			size_t n);
-void because_call(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		  size_t n);
-void because_device(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		    size_t n);
-void because_clock_step(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-			size_t n);
-void because_nested(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		    size_t n);
-void because_lost(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		  size_t n);
-void because_late_tick(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		       size_t n);
 
 /* A group of tasks with similar names, or of one cgroup, that held the pCPU
  * (verdict_culprits.c). */

@@ -15,8 +15,8 @@ static const struct vcpu_span *longest_stop(const struct stall_facts *f)
 	return NULL;
 }
 
-void because_stopped(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		     size_t n)
+void because_vm_paused(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		       size_t n)
 {
 	const struct vcpu_span *s = longest_stop(f);
 
@@ -45,8 +45,8 @@ void because_migration(const struct stall_facts *f, const struct model *m, int64
 		 duration_text(ns).text);
 }
 
-void because_lockup(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		    size_t n)
+void because_host_lockup(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			 size_t n)
 {
 	(void)f;
 	(void)m;
@@ -108,8 +108,8 @@ static void held_in_turn(const struct stall_facts *f, const struct model *m,
 			 holder_text(f, m, kind->pid).text, duration_text(kind->most_ns).text);
 }
 
-void because_not_scheduled(const struct stall_facts *f, const struct model *m, int64_t ns,
-			   char *out, size_t n)
+void because_vcpu_not_scheduled(const struct stall_facts *f, const struct model *m, int64_t ns,
+				char *out, size_t n)
 {
 	struct culprits_sum kind;
 	char by[200] = "";
@@ -133,8 +133,8 @@ static struct duration_text us_text(uint64_t us)
 	return duration_text(us < INT64_MAX / 1000 ? (int64_t)us * 1000 : INT64_MAX);
 }
 
-void because_quota(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		   size_t n)
+void because_cgroup_throttled(const struct stall_facts *f, const struct model *m, int64_t ns,
+			      char *out, size_t n)
 {
 	const struct cgroup *c = model_cgroup_of(m, facts_quota(f));
 
@@ -157,8 +157,8 @@ void because_quota(const struct stall_facts *f, const struct model *m, int64_t n
 			 us_text(c->period_us).text);
 }
 
-void because_lock(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		  size_t n)
+void because_vmm_lock(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+		      size_t n)
 {
 	struct incident who = {0};
 
@@ -172,8 +172,8 @@ void because_lock(const struct stall_facts *f, const struct model *m, int64_t ns
 			 duration_text(ns).text);
 }
 
-void because_block_io(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		      size_t n)
+void because_storage_backend(const struct stall_facts *f, const struct model *m, int64_t ns,
+			     char *out, size_t n)
 {
 	(void)f;
 	(void)m;
@@ -181,8 +181,8 @@ void because_block_io(const struct stall_facts *f, const struct model *m, int64_
 		 duration_text(ns).text);
 }
 
-void because_paging(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		    size_t n)
+void because_demand_paging(const struct stall_facts *f, const struct model *m, int64_t ns,
+			   char *out, size_t n)
 {
 	(void)m;
 	describe(out, n, "the vCPU thread waited %s for %s", duration_text(ns).text,
@@ -191,8 +191,8 @@ void because_paging(const struct stall_facts *f, const struct model *m, int64_t 
 					   : WAIT_PAGE_FAULT));
 }
 
-void because_mmu(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		 size_t n)
+void because_mmu_contention(const struct stall_facts *f, const struct model *m, int64_t ns,
+			    char *out, size_t n)
 {
 	(void)f;
 	(void)m;
@@ -200,16 +200,16 @@ void because_mmu(const struct stall_facts *f, const struct model *m, int64_t ns,
 		 duration_text(ns).text);
 }
 
-void because_reclaim(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		     size_t n)
+void because_host_memory(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			 size_t n)
 {
 	(void)f;
 	(void)m;
 	describe(out, n, "the vCPU thread had to free host memory for %s", duration_text(ns).text);
 }
 
-void because_storm(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		   size_t n)
+void because_guest_irq_storm(const struct stall_facts *f, const struct model *m, int64_t ns,
+			     char *out, size_t n)
 {
 	(void)m;
 	describe(out, n, "%u interrupts in the guest took %s of %s", f->n_irqs,
@@ -306,8 +306,8 @@ static void spin_reason(const struct stall_facts *f, const struct model *m, char
 		describe(out, n, "%s", where);
 }
 
-void because_spin(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		  size_t n)
+void because_guest_spin(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			size_t n)
 {
 	char name[32], reason[REPORT_TEXT_MAX];
 
@@ -327,8 +327,8 @@ void because_spin(const struct stall_facts *f, const struct model *m, int64_t ns
 		 duration_text(ns).text, reason);
 }
 
-void because_lock_owner(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-			size_t n)
+void because_lock_holder_preempted(const struct stall_facts *f, const struct model *m, int64_t ns,
+				   char *out, size_t n)
 {
 	if (f->waits.coincidence)
 		describe(out, n, "the guest waited %s until it was the turn again of %s",
@@ -339,16 +339,16 @@ void because_lock_owner(const struct stall_facts *f, const struct model *m, int6
 			 duration_text(ns).text, peer_text(f, m, &f->waits.lock_owner).text);
 }
 
-void because_call(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		  size_t n)
+void because_ipi_target_preempted(const struct stall_facts *f, const struct model *m, int64_t ns,
+				  char *out, size_t n)
 {
 	describe(out, n, "the guest waited %s for the answer to an interrupt that it %s to %s",
 		 duration_text(ns).text, f->waits.coincidence ? "may have sent" : "sent",
 		 peer_text(f, m, &f->waits.call_target).text);
 }
 
-void because_device(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		    size_t n)
+void because_device_no_completion(const struct stall_facts *f, const struct model *m, int64_t ns,
+				  char *out, size_t n)
 {
 	(void)m;
 	if (f->device_ns * 2 >= ns)
@@ -362,7 +362,7 @@ void because_device(const struct stall_facts *f, const struct model *m, int64_t 
 			 (unsigned long long)f->waits.polled, duration_text(ns).text);
 }
 
-void because_clock_step(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+void because_clock_jump(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
 			size_t n)
 {
 	(void)m;
@@ -373,8 +373,8 @@ void because_clock_step(const struct stall_facts *f, const struct model *m, int6
 		 duration_text(f->clock_step_ns > 0 ? f->clock_step_ns : -f->clock_step_ns).text);
 }
 
-void because_nested(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		    size_t n)
+void because_nested_unobservable(const struct stall_facts *f, const struct model *m, int64_t ns,
+				 char *out, size_t n)
 {
 	describe(out, n,
 		 "%s ran a guest of its own for %s: what stalled in there cannot be seen from this "
@@ -382,8 +382,8 @@ void because_nested(const struct stall_facts *f, const struct model *m, int64_t 
 		 task_text(m, f->vm, f->pid).text, duration_text(ns).text);
 }
 
-void because_lost(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		  size_t n)
+void because_interrupt_lost(const struct stall_facts *f, const struct model *m, int64_t ns,
+			    char *out, size_t n)
 {
 	const struct facts_lost *l = &f->lost;
 	char irq[24] = "";
@@ -399,8 +399,8 @@ void because_lost(const struct stall_facts *f, const struct model *m, int64_t ns
 						   : ", although the guest went on");
 }
 
-void because_late_tick(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-		       size_t n)
+void because_timer_late(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
+			size_t n)
 {
 	(void)f;
 	(void)m;
