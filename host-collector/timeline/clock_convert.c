@@ -11,6 +11,8 @@ enum {
 	SPANS_PER_SECOND = 8,
 	PAUSES_MAX = (int)STANDSTILLS_MAX > (int)VM_CLOCK_PAUSES_MAX ? (int)STANDSTILLS_MAX
 								     : (int)VM_CLOCK_PAUSES_MAX,
+	BESIDE_SHARE = 8,       /* a pause explains an error of at least this share of it */
+	PAUSE_NS_MIN = 1000000, /* shorter pauses are none for the clocks */
 };
 
 static bool in_range(const struct clock_book *b, int64_t ns)
@@ -193,27 +195,6 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot,
 	return true;
 }
 
-bool clock_book_beside_pause(const struct clock_book *b, uint32_t source, struct host_ns t,
-			     uint64_t err_ns)
-{
-	const struct guest *vm = clock_guest_find(b, source);
-	size_t n = vm && err_ns ? standstills_kept(&vm->standstills) : 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct standstill *x = &vm->standstills.spans[i];
-		int64_t begin, end;
-
-		if ((double)(x->end.ticks - x->begin.ticks) / 8 >
-		    (double)err_ns * (double)b->host_hz / 1e9)
-			continue;
-		begin = raw_clock_from_tsc(b->raw, x->begin, 0).t.ns;
-		end = raw_clock_from_tsc(b->raw, x->end, 0).t.ns;
-		if (t.ns + (int64_t)err_ns >= begin && t.ns - (int64_t)err_ns <= end)
-			return true;
-	}
-	return false;
-}
-
 /* Those that the hypervisor's parameters show of this boot. Returns how many. */
 static size_t exact_pauses(const struct guest *vm, const struct guest_clock *g,
 			   struct vm_clock_pause out[VM_CLOCK_PAUSES_MAX])
@@ -227,6 +208,55 @@ static size_t exact_pauses(const struct guest *vm, const struct guest_clock *g,
 			out[n++] = out[i];
 	}
 	return n;
+}
+
+/* Whether `t` +- err_ns reaches from begin to end, and is large because of this pause. */
+static bool is_beside(const struct clock_book *b, struct host_tsc begin, struct host_tsc end,
+		      struct host_ns t, uint64_t err_ns)
+{
+	int64_t begin_ns = raw_clock_from_tsc(b->raw, begin, 0).t.ns;
+	int64_t end_ns = raw_clock_from_tsc(b->raw, end, 0).t.ns;
+
+	return (end_ns - begin_ns) / BESIDE_SHARE <= (int64_t)err_ns &&
+	       t.ns + (int64_t)err_ns >= begin_ns && t.ns - (int64_t)err_ns <= end_ns;
+}
+
+static bool is_beside_exact_pause(const struct clock_book *b, const struct guest *vm,
+				  const struct guest_clock *g, struct host_ns t, uint64_t err_ns)
+{
+	struct vm_clock_pause all[VM_CLOCK_PAUSES_MAX];
+	size_t n = exact_pauses(vm, g, all);
+
+	for (size_t i = 0; i < n; i++) {
+		struct host_tsc begin, end;
+		uint64_t err;
+
+		if (boot_to_tsc(b, vm, g, all[i].stopped, &begin, &err) &&
+		    boot_to_tsc(b, vm, g, all[i].resumed, &end, &err) &&
+		    is_beside(b, begin, end, t, err_ns))
+			return true;
+	}
+	return false;
+}
+
+bool clock_book_beside_pause(const struct clock_book *b, uint32_t source, struct host_ns t,
+			     uint64_t err_ns)
+{
+	const struct guest *vm = clock_guest_find(b, source);
+	size_t n = vm ? standstills_kept(&vm->standstills) : 0;
+
+	if (!vm || err_ns < PAUSE_NS_MIN / BESIDE_SHARE || err_ns > HOST_NS_LIMIT)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (is_beside(b, vm->standstills.spans[i].begin, vm->standstills.spans[i].end, t,
+			      err_ns))
+			return true;
+	}
+	for (uint32_t i = 0; i < vm->n_boots; i++) {
+		if (is_beside_exact_pause(b, vm, clock_boot_find(vm, i), t, err_ns))
+			return true;
+	}
+	return false;
 }
 
 bool clock_book_pause_between(const struct clock_book *b, uint32_t source, uint32_t boot,

@@ -33,7 +33,8 @@ SLEWS_PPM = ((500, -500), (-500, 500))  # host's and guest's CLOCK_MONOTONIC, on
 FRESH_CHANNELS, FRESH_A_BOOT, FRESH_S = (100 if FULL else 1), 25, 4
 ATTEMPTS = 4
 SILENT_MAX = 3  # recordings, in one boot, before the agent of a starved machine had dialled
-ERROR_MAX_NS = 5_000_000  # of any event; the pause is 140 times longer
+ERROR_MAX_NS = 5_000_000  # of any event but these; the pause is 140 times longer
+BESIDE_MAX = 500  # of the drain in which the pause lies, if one of them is too close to it to tell its side
 UNSURE_MAX = SAMPLES // 10  # samples while KVM may have been changing its parameters
 
 # Kernels of host/guest. Mixed ones by default, so that each side runs each.
@@ -233,7 +234,7 @@ def check(clocks, samples, log_lines, fresh):
            "when their vCPU was in the guest")
     expect(vm["causality_pairs"] >= 100 and not vm["causality_violations"],
            f"{vm['causality_violations']} of {vm['causality_pairs']} causal pairs are violated")
-    expect(vm["error_ns"] < ERROR_MAX_NS and not vm.get("beside_pauses"),
+    expect(vm["error_ns"] < ERROR_MAX_NS and vm.get("beside_pauses", 0) <= BESIDE_MAX,
            f"guest times are known to +-{vm['error_ns']} ns, and {vm.get('beside_pauses', 0)} events may "
            "lie on either side of the pause")
     echo = vm["echo"]
