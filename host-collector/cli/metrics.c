@@ -62,43 +62,56 @@ static int output_write(const struct metrics_arguments *a, const struct metrics 
 	return err;
 }
 
+/* One reading's analyses. */
+struct counting {
+	int64_t than_ns;
+	struct metrics *metrics;
+	struct report_builder *builder;
+};
+
+static int counting_open(void *context, struct model *m)
+{
+	struct counting *c = context;
+	struct report_options options = {.incident = on_incident, .than_ns = c->than_ns};
+
+	options.context = c->metrics = metrics_new(m);
+	if (c->metrics)
+		c->builder = report_builder_new(m, &options);
+	return c->builder ? 0 : -ENOMEM;
+}
+
+static void counting_close(void *context)
+{
+	struct counting *c = context;
+
+	report_builder_free(c->builder);
+	metrics_free(c->metrics);
+	c->builder = NULL;
+	c->metrics = NULL;
+}
+
 static int metrics_run(const struct command *self, int argc, char **argv)
 {
 	struct metrics_arguments a = {.than_ns = STALL_DEFAULT_NS};
-	struct report_options options = {.incident = on_incident};
-	struct pipeline_options pipeline_options = {0};
-	struct report_builder *builder = NULL;
-	struct pipeline *pipeline = NULL;
-	struct metrics *x = NULL;
-	struct recording_info info;
-	struct model *model;
-	char why[512] = "out of memory";
+	struct counting c = {0};
+	const struct replay_reader reader = {counting_open, counting_close, &c};
+	struct replay replay = {0};
+	char why[512];
 	int result = COMMAND_TROUBLE;
 
 	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
-	options.than_ns = (int64_t)a.than_ns;
-	model = model_new();
-	if (model)
-		options.context = x = metrics_new(model);
-	if (x)
-		builder = report_builder_new(model, &options);
-	pipeline_options.model = model;
-	if (builder)
-		pipeline = pipeline_new(&pipeline_options);
-	if (!pipeline || replay_run(pipeline, a.recording, &info, why, sizeof(why))) {
+	c.than_ns = (int64_t)a.than_ns;
+	if (replay_read(&replay, a.recording, &reader, why, sizeof(why))) {
 		fprintf(stderr, "vcpuscope metrics: %s\n", why);
-		goto out;
+	} else {
+		report_free(report_builder_finish(c.builder));
+		metrics_finish(c.metrics);
+		if (!output_write(&a, c.metrics, replay.pipeline))
+			result = COMMAND_OK;
 	}
-	report_free(report_builder_finish(builder));
-	metrics_finish(x);
-	if (!output_write(&a, x, pipeline))
-		result = COMMAND_OK;
-out:
-	pipeline_free(pipeline);
-	model_free(model);
-	report_builder_free(builder);
-	metrics_free(x);
+	replay_end(&replay);
+	counting_close(&c);
 	return result;
 }
 

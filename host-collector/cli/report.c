@@ -200,104 +200,88 @@ static bool arguments_check(const struct report_arguments *a)
 	return false;
 }
 
-/* One reading of the recording. All zero before pass_run(); ended by pass_end(). */
-struct pass {
-	struct model *model;
-	struct pipeline *pipeline;
+/* The reading of a recording and its analyses. */
+struct reading {
+	const struct report_arguments *arguments;
+	struct replay replay;
 	struct report_builder *builder;
-	struct recording_info info;
 	struct result found;
 };
 
-static bool pass_open(const struct report_arguments *a, struct pass *p)
+static int reading_open(void *context, struct model *m)
 {
-	struct report_options options = {.dmesg = account_dmesg, .context = &p->pipeline};
-	struct pipeline_options pipeline_options = {.model = p->model};
+	struct reading *r = context;
+	const struct report_arguments *a = r->arguments;
+	struct report_options options = {.dmesg = account_dmesg, .context = &r->replay.pipeline};
 	bool html = !strcmp(a->table.format, "html");
 
 	options.than_ns = a->table.than_ns ? (int64_t)a->table.than_ns : STALL_DEFAULT_NS;
 	options.all = a->all;
 	options.needed_percent = (unsigned)a->observed_percent;
 	if (html) {
-		p->found.page = report_page_new(p->model);
-		if (!p->found.page)
-			return false;
+		r->found.page = report_page_new(m);
+		if (!r->found.page)
+			return -ENOMEM;
 		options.noticed = report_page_notice;
-		options.noticed_context = p->found.page;
+		options.noticed_context = r->found.page;
 	}
-	p->builder = report_builder_new(p->model, &options);
-	if (!p->builder ||
-	    (html && report_page_open(p->found.page, p->model, report_builder_chains(p->builder))))
-		return false;
-	if (a->table.table) {
-		p->found.table = report_table_new(p->model, &a->table);
-		if (!p->found.table)
-			return false;
-	}
-	p->pipeline = pipeline_new(&pipeline_options);
-	return p->pipeline != NULL;
+	r->builder = report_builder_new(m, &options);
+	if (!r->builder ||
+	    (html && report_page_open(r->found.page, m, report_builder_chains(r->builder))))
+		return -ENOMEM;
+	if (a->table.table)
+		r->found.table = report_table_new(m, &a->table);
+	return a->table.table && !r->found.table ? -ENOMEM : 0;
 }
 
-/* Reads the recording. The times of the guests that `first`, an earlier pass, found contradicted
- * count as unproven from the begin; NULL: none. Says what is wrong. 0 or -1. */
-static int pass_run(const struct report_arguments *a, const struct report *first, struct pass *p)
+static void reading_close(void *context)
 {
-	char why[512] = "out of memory";
+	struct reading *r = context;
 
-	p->model = model_new();
-	for (size_t i = 0; p->model && first && i < first->n_clocks; i++) {
-		if (first->clocks[i].untrusted)
-			model_guest_distrust(p->model, first->clocks[i].vm);
-	}
-	if (!p->model || !pass_open(a, p) ||
-	    replay_run(p->pipeline, a->recording, &p->info, why, sizeof(why))) {
+	report_free(r->found.report);
+	report_table_free(r->found.table);
+	report_page_free(r->found.page);
+	report_builder_free(r->builder);
+	r->found = (struct result){0};
+	r->builder = NULL;
+}
+
+/* Says what is wrong. 0 or -1. */
+static int reading_run(struct reading *r)
+{
+	const char *path = r->arguments->recording;
+	const struct replay_reader reader = {reading_open, reading_close, r};
+	const struct recording_info *info = &r->replay.info;
+	char why[512];
+
+	if (replay_read(&r->replay, path, &reader, why, sizeof(why))) {
 		fprintf(stderr, "vcpuscope report: %s\n", why);
 		return -1;
 	}
 	report_builder_origin(
-		p->builder,
-		p->info.flags & VS_RECORDING_SIMULATED || pipeline_is_simulated(p->pipeline),
-		p->info.flags & VS_RECORDING_IMPORTED || pipeline_is_imported(p->pipeline),
-		!p->info.closed);
-	if (!account_give(p->pipeline, p->model, p->info.damaged_bytes, p->builder))
-		p->found.report = report_builder_finish(p->builder);
-	if (!p->found.report) {
-		say(a->recording, "out of memory");
-		return -1;
-	}
-	return 0;
-}
-
-static void pass_end(struct pass *p)
-{
-	report_free(p->found.report);
-	pipeline_free(p->pipeline);
-	model_free(p->model);
-	report_table_free(p->found.table);
-	report_page_free(p->found.page);
-	report_builder_free(p->builder);
-}
-
-static bool finds_untrusted(const struct report *r)
-{
-	for (size_t i = 0; i < r->n_clocks; i++) {
-		if (r->clocks[i].untrusted)
-			return true;
-	}
-	return false;
+		r->builder,
+		info->flags & VS_RECORDING_SIMULATED || pipeline_is_simulated(r->replay.pipeline),
+		info->flags & VS_RECORDING_IMPORTED || pipeline_is_imported(r->replay.pipeline),
+		!info->closed);
+	if (!account_give(r->replay.pipeline, r->replay.model, info->damaged_bytes, r->builder))
+		r->found.report = report_builder_finish(r->builder);
+	if (r->found.report)
+		return 0;
+	say(path, "out of memory");
+	return -1;
 }
 
 /* Writes what was found and returns the exit code. */
-static int pass_show(const struct report_arguments *a, struct pass *p)
+static int reading_show(const struct report_arguments *a, struct reading *r)
 {
 	char why[512];
 	size_t n_wrong;
 	int result;
 
-	if (p->found.table)
-		report_table_finish(p->found.table);
-	result = output_write(a, &p->found);
-	n_wrong = report_imbalances(p->found.report, why, sizeof(why));
+	if (r->found.table)
+		report_table_finish(r->found.table);
+	result = output_write(a, &r->found);
+	n_wrong = report_imbalances(r->found.report, why, sizeof(why));
 	if (n_wrong) {
 		say(a->recording,
 		    "%zu part%s of this report do%s not add up (the rest is right): a bug of "
@@ -306,8 +290,8 @@ static int pass_show(const struct report_arguments *a, struct pass *p)
 		result = COMMAND_TROUBLE;
 	}
 	if (result == COMMAND_OK || n_wrong)
-		gaps_say(a->recording, p->pipeline, p->model, &p->info);
-	if (result == COMMAND_OK && !a->table.table && !coverage_supports(p->found.report))
+		gaps_say(a->recording, r->replay.pipeline, r->replay.model, &r->replay.info);
+	if (result == COMMAND_OK && !a->table.table && !coverage_supports(r->found.report))
 		result = COMMAND_CANNOT_TELL;
 	return result;
 }
@@ -316,21 +300,15 @@ static int report_run(const struct command *self, int argc, char **argv)
 {
 	struct report_arguments a = {.table = {.format = "text", .top = 20},
 				     .observed_percent = COVERAGE_NEEDED_PERCENT};
-	struct pass first = {0}, second = {0};
+	struct reading r = {.arguments = &a};
 	int result = COMMAND_TROUBLE;
 
 	if (options_read(self, argc, argv, &a) || !arguments_check(&a))
 		return COMMAND_USAGE;
-	if (pass_run(&a, NULL, &first))
-		goto out;
-	/* What was found before a guest's clock was contradicted rests on that clock, too. */
-	if (!finds_untrusted(first.found.report))
-		result = pass_show(&a, &first);
-	else if (!pass_run(&a, first.found.report, &second))
-		result = pass_show(&a, &second);
-out:
-	pass_end(&second);
-	pass_end(&first);
+	if (!reading_run(&r))
+		result = reading_show(&a, &r);
+	replay_end(&r.replay);
+	reading_close(&r);
 	return result;
 }
 

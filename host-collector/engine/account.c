@@ -11,6 +11,15 @@
 /* Of all pairs of a recording, so many are no accident (beside AUDIT_REFUTES): one in 1000. */
 enum { REFUTED_SHARE = 1000 };
 
+bool account_untrusted(const struct pipeline_source *s, const struct model *m)
+{
+	struct presence_count presence = model_presence(m, s->source);
+
+	return s->clock_untrusted || audit_refutes(&presence.recent) ||
+	       (presence.pieces >= AUDIT_REFUTES &&
+		presence.violations * REFUTED_SHARE > presence.pairs);
+}
+
 static int clock_give(const struct pipeline_source *s, const struct model *m,
 		      struct report_builder *b)
 {
@@ -25,9 +34,7 @@ static int clock_give(const struct pipeline_source *s, const struct model *m,
 		.causality_violations = s->causality_violations + presence.violations,
 		.disagreements = s->clock_disagreements,
 		.contradiction_ns = s->clock_contradiction_ns,
-		.untrusted = s->clock_untrusted || audit_refutes(&presence.recent) ||
-			     (presence.pieces >= AUDIT_REFUTES &&
-			      presence.violations * REFUTED_SHARE > presence.pairs),
+		.untrusted = account_untrusted(s, m),
 		.epochs = s->clock_epochs,
 	};
 

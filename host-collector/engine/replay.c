@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "host-collector/engine/account.h"
+
 typedef int (*entry_sink)(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 			  const struct frame_view *frame);
 
@@ -88,4 +90,62 @@ int replay_run(struct pipeline *p, const char *path, struct recording_info *info
 		snprintf(why, why_bytes, "%s: %s: %s", path, opened ? "cannot read" : "cannot open",
 			 strerror(-err));
 	return err;
+}
+
+void replay_end(struct replay *r)
+{
+	pipeline_free(r->pipeline);
+	model_free(r->model);
+	*r = (struct replay){0};
+}
+
+struct distrusted {
+	size_t n;
+	uint32_t vms[MODEL_VMS_MAX];
+};
+
+static void distrusted_find(const struct replay *r, struct distrusted *out)
+{
+	struct pipeline_source s;
+
+	out->n = 0;
+	for (size_t i = 0; !pipeline_source_get(r->pipeline, i, &s); i++) {
+		if (s.source != VS_SOURCE_HOST && account_untrusted(&s, r->model) &&
+		    out->n < MODEL_VMS_MAX)
+			out->vms[out->n++] = s.source;
+	}
+}
+
+static int reading(struct replay *r, const char *path, const struct replay_reader *reader,
+		   const struct distrusted *distrusted, char *why, size_t why_bytes)
+{
+	struct pipeline_options options = {.model = model_new()};
+	int err = -ENOMEM;
+
+	snprintf(why, why_bytes, "%s: out of memory", path);
+	r->model = options.model;
+	for (size_t i = 0; r->model && i < distrusted->n; i++)
+		model_guest_distrust(r->model, distrusted->vms[i]);
+	if (r->model)
+		err = reader->open(reader->context, r->model);
+	if (err)
+		return err;
+	r->pipeline = pipeline_new(&options);
+	return r->pipeline ? replay_run(r->pipeline, path, &r->info, why, why_bytes) : -ENOMEM;
+}
+
+int replay_read(struct replay *r, const char *path, const struct replay_reader *reader, char *why,
+		size_t why_bytes)
+{
+	struct distrusted distrusted = {0};
+	int err = reading(r, path, reader, &distrusted, why, why_bytes);
+
+	if (err)
+		return err;
+	distrusted_find(r, &distrusted);
+	if (!distrusted.n)
+		return 0;
+	replay_end(r);
+	reader->close(reader->context);
+	return reading(r, path, reader, &distrusted, why, why_bytes);
 }

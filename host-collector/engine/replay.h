@@ -13,4 +13,31 @@
 int replay_run(struct pipeline *p, const char *path, struct recording_info *info, char *why,
 	       size_t why_bytes);
 
+/*
+ * For commands that show verdicts. If a reading finds that the recording contradicts a guest's
+ * times, what it found before the contradiction rests on them, too: the recording is read again,
+ * and that guest's times count as unproven from the first event on (model_guest_distrust). States
+ * of vCPUs and tables do not depend on that; commands without verdicts use replay_run().
+ */
+struct replay {
+	struct model *model;
+	struct pipeline *pipeline; /* valid before the first event */
+	struct recording_info info;
+};
+
+struct replay_reader {
+	/* Adds the analyses to a new model. Returns 0 or -errno. */
+	int (*open)(void *context, struct model *m);
+	/* Frees the analyses of the first reading. Its model is gone. */
+	void (*close)(void *context);
+	void *context;
+};
+
+/* Reads the recording once or twice. `r` must be all zero; end it with replay_end(), also after an
+ * error. Returns 0, or -errno and one line in `why`; the analyses of the last reading remain. */
+int replay_read(struct replay *r, const char *path, const struct replay_reader *reader, char *why,
+		size_t why_bytes);
+/* Frees the model and the pipeline. */
+void replay_end(struct replay *r);
+
 #endif

@@ -6,6 +6,7 @@ missing. Of each: a negative answer states its coverage and has one that support
 JSON agree; no value depends on --than; where an interrupt's time went is what the vCPU's spans say.
 """
 import argparse
+import collections
 import csv
 import json
 import os
@@ -22,6 +23,8 @@ THANS = ("1us", "100us", "1ms", "20ms")
 CHAIN_TABLES = ("chains", "delays", "slowest", "overdue")
 PAGE_ROWS = 40
 WORST_NS = 1000
+# Guests that lie about their clock, and are found out late: a reading that trusts them at first says else.
+LIES = (("lie.echo", 2), ("lie.stamps", 2), ("lie.stamps_some", 5))
 
 
 class Wrong(Exception):
@@ -103,7 +106,18 @@ def views_check(program, recording):
                                "--top", PAGE_ROWS).stdout)["rows"]
         want(shown["rows"] == [list(row.values()) for row in asked],
              f"{table}: the page has other figures")
+    metrics_check(program, recording, report)
     return report
+
+
+def metrics_check(program, recording, report):
+    """The counters have the report's stalls."""
+    page = run(program, "metrics", recording).stdout
+    counted = collections.Counter()
+    for vm, verdict, n in re.findall(r'(?m)^vcpuscope_incidents_total\{vm="([^"]*)",verdict="(\w+)"\} (\S+)$', page):
+        counted[vm, verdict] += int(float(n))
+    reported = collections.Counter((i["vm"], i["verdict"]) for i in report["incidents"] if not i["healthy"])
+    want(+counted == reported, f"the metrics have {dict(+counted)}, the report {dict(reported)}")
 
 
 def filter_check(program, recording):
@@ -167,6 +181,10 @@ def recordings(program, folder, seeds, real):
                     truth = json.load(f)
                 yield (f"{scenario} --seed {seed} --loss {loss}", path,
                        (truth["end_ns"] - truth["begin_ns"]) / 1e9, loss == 0)
+    for scenario, seed in LIES:
+        path = os.path.join(folder, "r.vcs")
+        run(program, "simulate", scenario, "--seed", seed, "-o", path)
+        yield f"{scenario} --seed {seed}", path, None, False
     for name in (real, path):
         with open(name, "rb") as f:
             data = f.read()

@@ -18,6 +18,7 @@
 #include <json.h>
 
 #include "host-collector/cli/commands.h"
+#include "host-collector/engine/live.h"
 #include "proto/recording.h"
 #include "tests/unit/synth.h"
 
@@ -74,6 +75,13 @@ static void kept_out(struct synth *s, int64_t begin_ms, int64_t end_ms, uint32_t
 	synth_guest_silent(s, false);
 }
 
+static void live_take(void *context, uint32_t source, uint64_t arrival_tsc,
+		      const struct frame_view *frame)
+{
+	assert_int_equal(live_frame(context, source, arrival_tsc, frame), 0);
+	assert_int_equal(live_tick(context, arrival_tsc), 0);
+}
+
 static void hypervisor_put(struct synth *s)
 {
 	const struct message_vm_clock m = {
@@ -91,10 +99,13 @@ static void hypervisor_put(struct synth *s)
 	byte_buffer_fini(&payload);
 }
 
-static void scene_write(const char *path, const struct lie *lie)
+/* Into a recording, or frame by frame into `live`; the other is NULL. */
+static void scene_write(const char *path, struct live *live, const struct lie *lie)
 {
 	struct synth *s = synth_new(&(struct synth_options){
 		.path = path,
+		.entry = live ? live_take : NULL,
+		.context = live,
 		.guest_cpus = 1,
 		.guest_tsc_offset = TSC_OFFSET + lie->all_us * 2500,
 		.echo_lie_ns = lie->reply_us * 1000,
@@ -172,7 +183,7 @@ static struct json_object *report_of(const struct lie *lie)
 	assert_true(fd >= 0);
 	close(fd);
 	snprintf(output, sizeof(output), "%s.out", recording);
-	scene_write(recording, lie);
+	scene_write(recording, NULL, lie);
 	assert_int_equal(command_report.run(&command_report, 6, argv), COMMAND_OK);
 	report = json_object_from_file(output);
 	assert_non_null(report);
@@ -219,6 +230,60 @@ static void untrusted_check(struct json_object *incidents)
 	assert_true(stopped && hogged);
 }
 
+/* As untrusted_check(), of what is reported while it happens. */
+struct live_seen {
+	bool stopped, hogged;
+};
+
+static void on_live_incident(void *context, const struct report *report)
+{
+	const struct incident *i = &report->incidents[0];
+	const int64_t begin = i->begin.ns - synth_host_ns(0), end = i->end.ns - synth_host_ns(0);
+	struct live_seen *seen = context;
+	bool stop =
+		llabs(begin - STOP_BEGIN * MS) < 10 * MS && llabs(end - STOP_END * MS) < 10 * MS;
+	bool hog = llabs(begin - HOG_BEGIN * MS) < 10 * MS && llabs(end - HOG_END * MS) < 10 * MS;
+
+	assert_true(i->err_ns >= UINT32_MAX || i->missing & 1u << MISSING_CLOCK_MAP);
+	if (i->verdict == VERDICT_UNDETERMINED)
+		return;
+	assert_int_equal(i->kind, GUEST_CPU_UNKNOWN);
+	assert_true(i->verdict == VERDICT_VM_PAUSED
+			    ? stop
+			    : hog && i->verdict == VERDICT_VCPU_NOT_SCHEDULED);
+	seen->stopped |= stop;
+	seen->hogged |= hog;
+}
+
+static void on_live_ongoing(void *context, const struct incident *incident, const char *vm_name)
+{
+	(void)context;
+	(void)incident;
+	(void)vm_name;
+}
+
+static void on_live_line(void *context, const char *line)
+{
+	(void)context;
+	(void)line;
+}
+
+static void live_check(const struct lie *lie)
+{
+	struct live_seen seen = {0};
+	struct live *live = live_new(&(struct live_options){.than_ns = 100 * MS,
+							    .incident = on_live_incident,
+							    .ongoing = on_live_ongoing,
+							    .line = on_live_line,
+							    .context = &seen});
+
+	assert_non_null(live);
+	scene_write(NULL, live, lie);
+	assert_int_equal(live_finish(live), 0);
+	assert_true(seen.stopped && seen.hogged);
+	live_free(live);
+}
+
 static void lie_check(const struct lie *lie)
 {
 	struct json_object *report = report_of(lie), *incidents = member(report, "incidents");
@@ -233,6 +298,7 @@ static void lie_check(const struct lie *lie)
 		assert_string_equal(text_of(clock, "method"), "untrusted");
 		assert_int_equal(json_object_get_uint64(member(clock, "error_ns")), UINT64_MAX);
 		untrusted_check(incidents);
+		live_check(lie);
 	}
 	json_object_put(report);
 }

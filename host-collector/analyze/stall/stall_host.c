@@ -123,7 +123,8 @@ void stall_host_instant(void *context, const struct host_instant *i)
 		hints_host(v->hints, d->model, i);
 }
 
-/* The clock is the whole guest's: what it does is told of the guest's first CPU. */
+/* The clock is the whole guest's: what it does is told of the guest's first CPU. Of a guest whose
+ * times are not proven a step of its clock says nothing. */
 void stall_guest_clock(void *context, const struct guest_clock_reading *r)
 {
 	struct stall_detector *d = context;
@@ -134,7 +135,7 @@ void stall_guest_clock(void *context, const struct guest_clock_reading *r)
 	if (!k)
 		return;
 	f = &k->reading;
-	if (k->reading_valid && r->step_ns && r->t.ns > f->begin.ns) {
+	if (k->reading_valid && r->step_ns && r->t.ns > f->begin.ns && !stall_unproven(d, k)) {
 		facts_end(f, r->t);
 		f->than_ns = d->options.than_ns;
 		f->err_ns = k->err_ns;
