@@ -18,9 +18,7 @@ enum {
 /* A thread of a user. */
 struct routed_thread {
 	pid_t tid, tgid;
-	unsigned int user;
-	int32_t waiting_cpu; /* it waits, runnable, for this one; -1: it does not */
-	bool on_cpu;
+	struct cpu_waiter wait;
 	struct routed_thread *next;
 };
 
@@ -31,14 +29,8 @@ struct task_name {
 	uint64_t used;
 };
 
-struct cpu_waiters {
-	uint64_t users;
-	uint32_t n[ROUTER_USERS_MAX];
-};
-
 struct event_router {
-	size_t n_cpus;
-	struct cpu_waiters *waiters;
+	struct cpu_waits *waits;
 	uint64_t detail; /* users */
 	pid_t processes[ROUTER_USERS_MAX];
 	uint64_t clock; /* counts names that were looked up */
@@ -52,10 +44,9 @@ struct event_router *event_router_new(size_t n_cpus)
 
 	if (!r)
 		return NULL;
-	r->n_cpus = n_cpus;
 	r->detail = UINT64_MAX;
-	r->waiters = calloc(n_cpus, sizeof(*r->waiters));
-	if (r->waiters)
+	r->waits = cpu_waits_new(n_cpus);
+	if (r->waits)
 		return r;
 	free(r);
 	return NULL;
@@ -73,7 +64,7 @@ void event_router_free(struct event_router *r)
 			free(t);
 		}
 	}
-	free(r->waiters);
+	cpu_waits_free(r->waits);
 	free(r);
 }
 
@@ -102,31 +93,14 @@ static uint64_t users_of(const struct event_router *r, pid_t tid)
 {
 	const struct routed_thread *t = thread_find(r, tid);
 
-	return t ? bit(t->user) : 0;
-}
-
-static void wait_on(struct event_router *r, struct routed_thread *t, int32_t cpu)
-{
-	if (t->waiting_cpu >= 0) {
-		struct cpu_waiters *w = &r->waiters[t->waiting_cpu];
-
-		if (!--w->n[t->user])
-			w->users &= ~bit(t->user);
-	}
-	t->waiting_cpu = cpu >= 0 && (size_t)cpu < r->n_cpus ? cpu : -1;
-	if (t->waiting_cpu >= 0) {
-		struct cpu_waiters *w = &r->waiters[t->waiting_cpu];
-
-		w->n[t->user]++;
-		w->users |= bit(t->user);
-	}
+	return t ? bit(t->wait.user) : 0;
 }
 
 static void thread_remove(struct event_router *r, struct routed_thread **at)
 {
 	struct routed_thread *t = *at;
 
-	wait_on(r, t, -1);
+	cpu_waits_leave(r->waits, &t->wait);
 	*at = t->next;
 	free(t);
 }
@@ -140,14 +114,13 @@ int event_router_follow(struct event_router *r, pid_t tid, pid_t tgid, unsigned 
 			return -EBUSY;
 	}
 	/* Whoever had a thread of this number did not hear of its end yet. */
-	if (*at && (*at)->user != user)
+	if (*at && (*at)->wait.user != user)
 		thread_remove(r, at);
 	if (!*at) {
 		*at = calloc(1, sizeof(**at));
 		if (!*at)
 			return -ENOMEM;
-		**at = (struct routed_thread){
-			.tid = tid, .tgid = tgid, .user = user, .waiting_cpu = -1};
+		**at = (struct routed_thread){.tid = tid, .tgid = tgid, .wait = {user, -1, -1}};
 	}
 	r->processes[user] = tgid;
 	return 0;
@@ -172,7 +145,7 @@ void event_router_leave(struct event_router *r, unsigned int user,
 		while (*at) {
 			const pid_t tid = (*at)->tid;
 
-			if ((*at)->user != user) {
+			if ((*at)->wait.user != user) {
 				at = &(*at)->next;
 				continue;
 			}
@@ -200,7 +173,7 @@ int event_router_user_of(const struct event_router *r, pid_t tid)
 {
 	const struct routed_thread *t = thread_find(r, tid);
 
-	return t ? (int)t->user : -1;
+	return t ? (int)t->wait.user : -1;
 }
 
 /* ---- names ---- */
@@ -266,20 +239,15 @@ static void thread_adopt(struct event_router *r, pid_t tid, pid_t tgid)
 static uint64_t route_of_switch(struct event_router *r, const struct vs_event *e)
 {
 	struct routed_thread *out = thread_find(r, e->pid), *in = thread_find(r, e->pid2);
-	uint64_t users = e->cpu < r->n_cpus ? r->waiters[e->cpu].users : 0;
+	uint64_t users = cpu_waits_users(r->waits, e->cpu);
 
-	if (in) {
-		users |= bit(in->user);
-		in->on_cpu = true;
-		wait_on(r, in, -1);
-	}
-	if (out) {
-		users |= bit(out->user);
-		out->on_cpu = false;
-		wait_on(r, out, ev_sched_switch_state(e) == VS_TASK_RUNNING ? (int32_t)e->cpu : -1);
-		if (ev_sched_switch_state(e) & VS_TASK_DEAD)
-			thread_remove(r, thread_at(r, e->pid));
-	}
+	if (in)
+		users |= bit(in->wait.user);
+	if (out)
+		users |= bit(out->wait.user);
+	cpu_waits_switch(r->waits, e, out ? &out->wait : NULL, in ? &in->wait : NULL);
+	if (out && ev_sched_switch_state(e) & VS_TASK_DEAD)
+		thread_remove(r, thread_at(r, e->pid));
 	return users;
 }
 
@@ -287,8 +255,8 @@ static uint64_t route_of_wakeup(struct event_router *r, const struct vs_event *e
 {
 	struct routed_thread *t = thread_find(r, e->pid);
 
-	if (t && !t->on_cpu && t->waiting_cpu < 0)
-		wait_on(r, t, (int32_t)ev_sched_wakeup_cpu(e));
+	if (t)
+		cpu_waits_wakeup(r->waits, e, &t->wait);
 	return users_of(r, e->pid);
 }
 
@@ -305,8 +273,8 @@ static uint64_t route_of_migration(struct event_router *r, const struct vs_event
 {
 	struct routed_thread *t = thread_find(r, e->pid);
 
-	if (t && t->waiting_cpu >= 0)
-		wait_on(r, t, (int32_t)ev_sched_migrate_task_to(e));
+	if (t)
+		cpu_waits_migrate(r->waits, e, &t->wait);
 	return users_of(r, e->pid);
 }
 

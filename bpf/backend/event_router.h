@@ -15,9 +15,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "bpf/capture/cpu_waits.h"
 #include "proto/event.h"
 
-enum { ROUTER_USERS_MAX = 64 }; /* a set of users is a uint64_t, one bit per user */
+enum {
+	ROUTER_USERS_MAX = CPU_WAITS_USERS_MAX
+}; /* a set of users is a uint64_t, one bit per user */
 
 struct event_router;
 

@@ -17,7 +17,6 @@ enum {
 	TYPES = PERF_SWITCHED_IN + 1,
 	SWITCHES_ENOUGH = 4096, /* without one that is missing, to believe that all are seen */
 	PRIO_DEFAULT = 120,
-	RUNNING_UNKNOWN = -1,
 	PROCESSES_MAX = 4096,
 };
 
@@ -46,9 +45,8 @@ struct perf_follow {
 	struct process processes[PROCESSES_MAX];
 	size_t n_processes, n_followed;
 	uint64_t unfollowed, unseen_wakeups;
-	int32_t waiting[VS_CPUS_MAX];
-	int32_t running[VS_CPUS_MAX]; /* the task switched in last, RUNNING_UNKNOWN */
-	uint32_t seen[VS_CPUS_MAX];   /* switches since one was missed */
+	struct cpu_waits *waits;
+	uint32_t seen[VS_CPUS_MAX]; /* switches since one was missed */
 	struct order *orders;
 	size_t n_orders, orders_capacity;
 };
@@ -63,9 +61,8 @@ struct perf_follow *perf_follow_new(const struct perf_follow_sink *sink, uint64_
 	f->wait_threshold_ns = wait_threshold_ns;
 	f->tasks = task_table_new();
 	f->requests = request_table_new();
-	for (size_t i = 0; i < VS_CPUS_MAX; i++)
-		f->running[i] = RUNNING_UNKNOWN;
-	if (f->tasks && f->requests)
+	f->waits = cpu_waits_new(VS_CPUS_MAX);
+	if (f->tasks && f->requests && f->waits)
 		return f;
 	perf_follow_free(f);
 	return NULL;
@@ -83,6 +80,7 @@ void perf_follow_free(struct perf_follow *f)
 		return;
 	task_table_free(f->tasks);
 	request_table_free(f->requests);
+	cpu_waits_free(f->waits);
 	free(f->orders);
 	free(f);
 }
@@ -161,16 +159,6 @@ static struct task *followed_of(const struct perf_follow *f, int32_t tid)
 	return task && task->followed ? task : NULL;
 }
 
-/* cpu -1: it waits no longer. */
-static void wait_on(struct perf_follow *f, struct task *task, int32_t cpu)
-{
-	if (task->waiting_cpu >= 0)
-		f->waiting[task->waiting_cpu]--;
-	task->waiting_cpu = cpu < VS_CPUS_MAX ? cpu : -1;
-	if (task->waiting_cpu >= 0)
-		f->waiting[task->waiting_cpu]++;
-}
-
 static struct process *process_find(struct perf_follow *f, pid_t tgid)
 {
 	for (size_t i = 0; i < f->n_processes; i++) {
@@ -195,7 +183,7 @@ static void unfollow(struct perf_follow *f, struct task *task)
 {
 	struct process *p = process_find(f, task->tgid);
 
-	wait_on(f, task, -1);
+	cpu_waits_leave(f->waits, &task->wait);
 	task->followed = false;
 	f->n_followed--;
 	if (!p)
@@ -228,11 +216,6 @@ static bool follow(struct perf_follow *f, struct task *task, uint32_t vm, bool b
 	task->short_ns = 0;
 	f->n_followed++;
 	return true;
-}
-
-static bool on_cpu(const struct perf_follow *f, const struct task *task)
-{
-	return task->cpu >= 0 && f->running[task->cpu] == task->tid;
 }
 
 static void unfollow_of(void *context, struct task *task)
@@ -401,33 +384,31 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 	const uint64_t state = ev_sched_switch_state(e);
 	const bool follows_out = out && out->followed, follows_in = in && in->followed;
 
-	f->running[e->cpu] = e->pid2;
 	/* It slept, and was not seen to be woken. */
-	if (follows_in && in->off_state && in->waiting_cpu < 0)
+	if (follows_in && in->off_state && in->wait.waiting_cpu < 0)
 		f->unseen_wakeups++;
-	if (follows_out || follows_in || f->waiting[e->cpu]) {
+	if (follows_out || follows_in || cpu_waits_count(f->waits, e->cpu)) {
 		announce(f, e, e->pid);
 		announce(f, e, e->pid2);
 		f->sink.emit(f->sink.context, e);
 	}
-	if (out)
-		out->cpu = e->cpu; /* how it came there may be missing */
 	if (follows_out) {
 		out->off_time = e->time;
 		out->off_state = (uint32_t)state;
 		if (state && out->halt == VS_HALT_EXIT)
 			out->halt = VS_HALT_SLEEP;
-		if (!state)
-			wait_on(f, out, e->cpu);
-		else if (state & VS_TASK_DEAD)
+		if (state & VS_TASK_DEAD)
 			unfollow(f, out);
 	}
-	if (follows_in) {
-		wait_on(f, in, -1);
-		sleep_replay(f, e, in);
-	}
+	if (follows_in)
+		sleep_replay(f, e, in); /* reads where it slept: in->wait.cpu */
+	cpu_waits_switch(f->waits, e, follows_out ? &out->wait : NULL,
+			 follows_in ? &in->wait : NULL);
+	/* Also for tasks that are followed later. */
+	if (out)
+		out->wait.cpu = e->cpu;
 	if (in)
-		in->cpu = e->cpu;
+		in->wait.cpu = e->cpu;
 	if (out && state & VS_TASK_DEAD)
 		task_forget(f->tasks, out);
 }
@@ -435,7 +416,9 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 /* Whoever is on the CPU is not the one that was switched in last. */
 static bool is_hole(const struct perf_follow *f, const struct vs_event *e)
 {
-	return f->running[e->cpu] != RUNNING_UNKNOWN && f->running[e->cpu] != e->pid;
+	const int32_t running = cpu_waits_running(f->waits, e->cpu);
+
+	return running != CPU_WAITS_TASK_UNKNOWN && running != e->pid;
 }
 
 static void on_switch(struct perf_follow *f, const struct vs_event *e)
@@ -468,7 +451,7 @@ static void on_switched_in(struct perf_follow *f, const struct vs_event *e)
 {
 	struct vs_event filled = *e;
 
-	if (f->running[e->cpu] == e->pid2)
+	if (cpu_waits_running(f->waits, e->cpu) == e->pid2)
 		return;
 	f->seen[e->cpu] = 0;
 	if (is_hole(f, e) || followed_of(f, e->pid))
@@ -488,7 +471,7 @@ static void on_waking(struct perf_follow *f, const struct vs_event *e)
 		return;
 	task->waker = e->pid2;
 	announce(f, e, e->pid2);
-	if (task->waiting_cpu < 0 && slept_long(f, task, e->time))
+	if (task->wait.waiting_cpu < 0 && slept_long(f, task, e->time))
 		f->sink.woke(f->sink.context, e, task, task_find(f->tasks, e->pid2));
 }
 
@@ -506,9 +489,7 @@ static void on_wakeup(struct perf_follow *f, const struct vs_event *e)
 		announce(f, e, e->pid2);
 	task->waker = -1;
 	f->sink.emit(f->sink.context, &out);
-	/* Woken before it had left its CPU, or for the second time: nothing changes. */
-	if (!on_cpu(f, task) && task->waiting_cpu < 0)
-		wait_on(f, task, (int32_t)ev_sched_wakeup_cpu(e));
+	cpu_waits_wakeup(f->waits, e, &task->wait);
 }
 
 static void on_migrate(struct perf_follow *f, const struct vs_event *e)
@@ -520,8 +501,7 @@ static void on_migrate(struct perf_follow *f, const struct vs_event *e)
 	announce(f, e, e->pid);
 	announce(f, e, e->pid2);
 	f->sink.emit(f->sink.context, e);
-	if (task->waiting_cpu >= 0)
-		wait_on(f, task, (int32_t)ev_sched_migrate_task_to(e));
+	cpu_waits_migrate(f->waits, e, &task->wait);
 }
 
 static void on_signal(struct perf_follow *f, const struct vs_event *e)
@@ -550,7 +530,7 @@ static void on_new_task(struct perf_follow *f, const struct vs_event *e)
 	if (task->followed) /* its end was lost */
 		unfollow(f, task);
 	task->announced = false;
-	task->cpu = -1;
+	task->wait.cpu = -1;
 	task_name(task, e->pid2, comm);
 	p = e->pid == e->pid2 ? NULL : process_find(f, e->pid2);
 	if (!p)
@@ -628,7 +608,7 @@ void perf_follow_record(struct perf_follow *f, const struct vs_event *event)
 
 void perf_follow_lost(struct perf_follow *f, uint16_t cpu)
 {
-	f->running[cpu] = RUNNING_UNKNOWN;
+	cpu_waits_lost(f->waits, cpu);
 }
 
 const struct task *perf_follow_find(const struct perf_follow *f, pid_t tid)
@@ -642,7 +622,7 @@ bool perf_follow_concerns(const struct perf_follow *f, const struct vs_event *ev
 
 	return followed_of(f, event->pid) || followed_of(f, event->pid2) ||
 	       (scope != VS_SCOPE_FOLLOWED && scope != VS_SCOPE_TASKS) ||
-	       (event->type == VS_EVENT_SCHED_SWITCH && f->waiting[event->cpu]);
+	       (event->type == VS_EVENT_SCHED_SWITCH && cpu_waits_count(f->waits, event->cpu));
 }
 
 uint64_t perf_follow_unseen_wakeups(const struct perf_follow *f)
@@ -682,9 +662,9 @@ long perf_follow_waiting(const struct perf_follow *f, size_t cpu)
 	long n = 0;
 
 	if (cpu != SIZE_MAX)
-		return cpu < VS_CPUS_MAX ? f->waiting[cpu] : 0;
+		return cpu_waits_count(f->waits, cpu);
 	for (size_t i = 0; i < VS_CPUS_MAX; i++)
-		n += f->waiting[i];
+		n += cpu_waits_count(f->waits, i);
 	return n;
 }
 

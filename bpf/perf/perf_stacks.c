@@ -251,7 +251,7 @@ void perf_stacks_slept(struct perf_stacks *s, const struct vs_event *event, cons
 	found->out.wait_ns = event->time - task->off_time;
 	found->out.tid = found->out.explains = task->tid;
 	found->out.tgid = task->tgid;
-	found->out.cpu = (uint16_t)task->cpu;
+	found->out.cpu = (uint16_t)task->wait.cpu;
 	found->out.role = role;
 	found->out.sampled = sampled;
 	memcpy(found->out.comm, task->comm, sizeof(found->out.comm));

@@ -53,7 +53,7 @@ struct task *task_get(struct task_table *t, int32_t tid)
 		return NULL;
 	task = &(*chunk)->tasks[(uint32_t)tid % CHUNK];
 	if (!task->tid) {
-		*task = (struct task){.tid = tid, .cpu = -1, .waiting_cpu = -1, .waker = -1};
+		*task = (struct task){.tid = tid, .wait = {0, -1, -1}, .waker = -1};
 		(*chunk)->n++;
 	}
 	return task;

@@ -7,18 +7,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/capture/cpu_waits.h"
+
 struct task {
 	int32_t tid, tgid; /* tid 0: the entry is empty */
 	char comm[16];
 	int32_t prio;   /* kernel priority; 0: unknown */
-	int32_t cpu;    /* CPU where it ran last; -1: unknown */
 	bool announced; /* a TASK_NAME event with the two members below was emitted */
 	int32_t announced_tgid;
 	char announced_comm[16];
 	/* The members of struct vs_followed (follow.h). */
 	bool followed, is_vcpu, by_kernel, exiting;
 	uint32_t vm;
-	int32_t waiting_cpu;
+	struct cpu_waiter wait;
 	int32_t waker;
 	uint32_t off_state;
 	uint64_t off_time, on_time;
