@@ -87,7 +87,7 @@ int config_level_parse(const char *level, uint64_t handler_over_ns, struct messa
 	if (handler_over_ns && !summary) {
 		snprintf(why, why_bytes,
 			 "--guest-handlers-over needs --guest-level summary: at detail the guest "
-			 "tells every handler");
+			 "reports every handler");
 		return -EINVAL;
 	}
 	if (handler_over_ns > CONFIG_HANDLER_OVER_MAX_NS) {
@@ -117,7 +117,7 @@ void config_describe(const struct message_config *config, char *out, size_t out_
 	const char *separator = "";
 	char number[48];
 
-	snprintf(out, out_bytes, "the guest tells ");
+	snprintf(out, out_bytes, "the guest sends ");
 	if ((config->classes & EVENT_CLASSES_ALL) == EVENT_CLASSES_ALL)
 		add(out, out_bytes, "all events");
 	for (unsigned i = 0;
@@ -135,13 +135,13 @@ void config_describe(const struct message_config *config, char *out, size_t out_
 		separator = ",";
 	}
 	if (config->level == GUEST_LEVEL_SUMMARY) {
-		snprintf(number, sizeof(number), ", handlers from %g us on",
+		snprintf(number, sizeof(number), ", handlers of at least %g us",
 			 (double)config->handler_over_ns / 1e3);
 		add(out, out_bytes, number);
 	}
 	if (!config->sample_hz)
 		return;
-	snprintf(number, sizeof(number), "; stacks %" PRIu32 " times a second", config->sample_hz);
+	snprintf(number, sizeof(number), "; %" PRIu32 " stacks per second", config->sample_hz);
 	add(out, out_bytes, number);
 }
 

@@ -51,14 +51,14 @@ enum vcpu_state {
 	X(NONE, "", "")                                                                            \
 	X(LOST, "lost_events", "events were lost")                                                 \
 	X(NOT_CAPTURED, "not_captured", "its capture had not begun")                               \
-	X(NOT_SEEN, "not_seen", "no event of it had come yet")                                     \
+	X(NOT_SEEN, "not_seen", "no event had arrived yet")                                        \
 	X(NO_ENTRY, "no_entry", "neither an entry to the guest nor an exit had come yet")          \
 	X(NO_STACK, "no_stack", "it slept, and the stack that says on what is missing")            \
 	X(NO_SWITCH, "no_switch", "the CPU was offline, or a switch of tasks was not seen")        \
 	X(ENDED, "thread_ended", "its thread had ended")                                           \
 	X(NOT_RECORDED, "not_recorded", "nothing was recorded")                                    \
 	X(NO_AGENT, "no_agent", "no agent was heard")                                              \
-	X(RECORDING_END, "recording_end", "the recording ended before the guest's next word")
+	X(RECORDING_END, "recording_end", "the recording ended before the guest's next event")
 
 enum unknown_reason {
 #define X(NAME, ...) UNKNOWN_##NAME,

@@ -217,7 +217,7 @@ static void watchdog_write(const struct page *p, const struct report_watchdog *w
 	static const char *const opinions[] = {
 		[WATCHDOG_UNPROVEN] = "whether it is to blame is not proven",
 		[WATCHDOG_RIGHT] = "it is to blame",
-		[WATCHDOG_WRONG] = "which is innocent",
+		[WATCHDOG_WRONG] = "which is not to blame",
 	};
 
 	fprintf(p->out, "%sguest's log %s: CPU#%u stuck for %us, blames %s (%d)", head,
@@ -245,7 +245,7 @@ static void watchdogs_write(const struct page *p, const struct incident *i)
 static void detectors_write(const struct page *p, const struct incident *i)
 {
 	static const char *const sights[] = {
-		[SIGHT_BLIND] = "could not", [SIGHT_NO] = "did not", [SIGHT_YES] = "saw it"};
+		[SIGHT_BLIND] = "no data", [SIGHT_NO] = "saw none", [SIGHT_YES] = "saw it"};
 
 	for (int d = 0; d < DETECTOR_COUNT; d++) {
 		const struct report_detector *x = &i->detectors[d];
@@ -483,8 +483,8 @@ static void head_write(const struct page *p)
 	for (size_t i = 0; i < h.n_lines; i++)
 		fprintf(p->out, "%s\n", h.lines[i]);
 	if (healthy)
-		fprintf(p->out, "%zu long stretch%s in which nothing was denied to anybody.\n",
-			healthy, healthy == 1 ? "" : "es");
+		fprintf(p->out, "%zu long stretch%s in which no task had to wait.\n", healthy,
+			healthy == 1 ? "" : "es");
 	if (r->cut)
 		fprintf(p->out,
 			"The recording was cut: the report covers what is complete of it.\n");
@@ -527,11 +527,11 @@ static void loss_write(const struct page *p, const struct report_loss *l)
 		uint64_t n;
 		const char *by;
 	} parts[] = {
-		{l->dropped_kernel, "by its kernel's full ring"},
+		{l->dropped_kernel, "because the ring of its kernel was full"},
 		{l->dropped_user,
 		 l->source == VS_SOURCE_HOST ? "by the collector" : "by its agent"},
 		{l->lost_channel, "on the way"},
-		{l->missed, "unnumbered, by a probe that was running already"},
+		{l->missed, "not numbered, because a probe was already running on the CPU"},
 	};
 	uint64_t dropped = l->dropped_kernel + l->dropped_user + l->lost_channel + l->missed;
 	bool first = true;
@@ -568,7 +568,7 @@ static void loss_write(const struct page *p, const struct report_loss *l)
 		fprintf(p->out, ", %" PRIu64 " too late", l->late);
 	fputc('\n', p->out);
 	if (l->config[0])
-		fprintf(p->out, "%-11s as asked: %s\n", escape(l->name).text,
+		fprintf(p->out, "%-11s as requested: %s\n", escape(l->name).text,
 			escape(l->config).text);
 }
 

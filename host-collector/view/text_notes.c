@@ -20,17 +20,17 @@ static void untrusted_write(const struct report_clock *c, FILE *out)
 		if (c->contradiction_ns)
 			fprintf(out, ", the last by %s",
 				duration_text(llabs(c->contradiction_ns)).text);
-		fputs(". The guest lies about its clock, or the hypervisor's word is out of date.",
+		fputs(". Either the guest reports a wrong clock, or the hypervisor's value is out of date.",
 		      out);
 	} else {
 		fprintf(out,
 			"%" PRIu64
-			" of its instants are impossible: events while their vCPU was not in "
-			"the guest, or messages stamped after they had arrived. The guest lies about its "
-			"clock, or events of the host are missing.",
+			" of its times are impossible: events while their vCPU was not in "
+			"the guest, or messages stamped after they had arrived. Either the guest reports a "
+			"wrong clock, or events of the host are missing.",
 			c->causality_violations);
 	}
-	fputs(" What the host saw holds; nothing of the guest's is joined to it.\n", out);
+	fputs(" The host's data is valid. The guest's data is not joined to it.\n", out);
 }
 
 static void reboot_write(const struct report *r, const struct report_reboot *b, FILE *out)
@@ -46,7 +46,7 @@ static void reboot_write(const struct report *r, const struct report_reboot *b, 
 	fputs(".", out);
 	if (b->reset_known)
 		fprintf(out,
-			" The last word of its old kernel came at %s, the first of the new at %s.",
+			" The last event of its old kernel was at %s, the first one of the new kernel at %s.",
 			time_when(r, b->after, false).text, time_when(r, b->until, false).text);
 	fputc('\n', out);
 }

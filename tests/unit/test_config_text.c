@@ -78,7 +78,7 @@ static void what_is_in_force_is_said(void **state)
 
 	(void)state;
 	config_describe(&c, text, sizeof(text));
-	assert_string_equal(text, "the guest tells all events");
+	assert_string_equal(text, "the guest sends all events");
 	c = (struct message_config){.classes = 1 << EVENT_CLASS_SWITCHES | 1 << EVENT_CLASS_IRQS,
 				    .level = GUEST_LEVEL_SUMMARY,
 				    .handler_over_ns = 100000,
@@ -86,8 +86,9 @@ static void what_is_in_force_is_said(void **state)
 				    .n_tasks = 1,
 				    .tasks = {"fio"}};
 	config_describe(&c, text, sizeof(text));
-	assert_string_equal(text, "the guest tells switches,irqs of fio, handlers from 100 us on; "
-				  "stacks 99 times a second");
+	assert_string_equal(text,
+			    "the guest sends switches,irqs of fio, handlers of at least 100 us; "
+			    "99 stacks per second");
 	/* Whatever an agent says, and however little room there is. */
 	c.handler_over_ns = UINT64_MAX;
 	config_describe(&c, text, 48);

@@ -167,9 +167,9 @@ static const struct story stories[] = {
 	{.name = "the thread was captured late",
 	 .host_from_us = 300000,
 	 .answer = ANSWER_CANNOT_TELL,
-	 .told = {"Not observed of VM web1 on the host: 300 ms (no event of it had come yet).",
+	 .told = {"Not observed of VM web1 on the host: 300 ms (no event had arrived yet).",
 		  "Host events missing for 300 ms from +0.000000 s on, of vCPU 0 of VM web1: no "
-		  "event of it had come yet."},
+		  "event had arrived yet."},
 	 .untold = "No stall"},
 	{.name = "what an agent had kept from before the recording is context",
 	 .host_from_us = 300000,
@@ -178,7 +178,7 @@ static const struct story stories[] = {
 	 .told = {"No stall of 100 ms or more in 1000 ms.",
 		  "Observed of VM web1: 99.4 % of its vCPU's time on the host, 100.0 % in the "
 		  "guest.",
-		  "Not observed of VM web1 on the host: 4.0 ms (no event of it had come yet)."},
+		  "Not observed of VM web1 on the host: 4.0 ms (no event had arrived yet)."},
 	 .untold = "missing for"},
 	{.name = "no guest was recorded",
 	 .no_guest = true,

@@ -142,7 +142,7 @@ static const struct {
 	 "the vCPU thread was frozen with its cgroup for 400 ms",
 	 {TASK, SPAN(STOPPED, .wait_class = WAIT_FREEZER)}},
 	{because_vm_paused,
-	 "the vCPU thread was stopped for 400 ms; who stopped it was not seen",
+	 "the vCPU thread was stopped for 400 ms; the recording does not show who stopped it",
 	 {TASK, SPAN(STOPPED, .task_state = VS_TASK_STOPPED)}},
 	{because_vm_paused,
 	 "the vCPU thread was stopped for 400 ms by its tracer bash (900)",
@@ -185,7 +185,7 @@ static const struct {
 	 {TASK, .n_holders = 2, .holders = {{HOG, 150 * MS}, {603, 140 * MS}}}},
 	{because_vcpu_not_scheduled,
 	 "the vCPU was ready to run but waited 400 ms for a pCPU, held by hog (500); or its cgroup is "
-	 "out of CPU quota, which the kernel counts when the wait is over",
+	 "out of CPU quota, which the kernel counts only when the wait ends",
 	 {TASK, .ongoing = true, .data = {.quota = true}, .n_holders = 1,
 	  .holders = {{HOG, 390 * MS}}}},
 	{because_cgroup_throttled,
@@ -199,8 +199,8 @@ static const struct {
 	 "the VM's cgroup /vm.scope was out of CPU quota for 400 ms",
 	 {TASK, .quota_ns = 400 * MS, SPAN(THROTTLED, .throttled_ns = 400 * MS, .quota = 2)}},
 	{because_cgroup_throttled,
-	 "the vCPU was ready to run for 400 ms but did not run, although its pCPU was idle: a CPU "
-	 "quota does that",
+	 "the vCPU was ready to run for 400 ms but did not run although its pCPU was idle, as happens under a CPU "
+	 "quota",
 	 {TASK, .pcpu_idle_ns = 400 * MS}},
 	{because_vmm_lock, "the vCPU thread waited 400 ms for QEMU's big lock", {TASK}},
 	{because_vmm_lock,
@@ -244,7 +244,7 @@ static const struct {
 			       .pid = OTHER}}},
 	{because_guest_spin,
 	 "spinner (50) kept the guest's CPU for 400 ms while its vCPU ran; it waited for another "
-	 "CPU's answer in smp_call; it had called CPU 1, which was in softirq NET_RX meanwhile",
+	 "CPU's answer in smp_call; it had sent a request to CPU 1, which was in softirq NET_RX meanwhile",
 	 {TASK, .sampled = {.n = 9, .calls = 9, .spinning = true, .function = "smp_call"},
 	  .guest_peer = {.known = true,
 			 .called = true,
@@ -264,8 +264,8 @@ static const struct {
 			 .vector = true,
 			 .number = VS_VECTOR_LOCAL_TIMER}}},
 	{because_guest_spin,
-	 "spinner (50) kept the guest's CPU for 400 ms while its vCPU ran; waiter (60) pays for the "
-	 "stall before, whose 150 ms its kernel charged to it",
+	 "spinner (50) kept the guest's CPU for 400 ms while its vCPU ran; the guest's kernel "
+	 "charged waiter (60) for 150 ms of the previous stall",
 	 {TASK, .debt = {.pid = WAITER, .ns = 150 * MS}}},
 	{because_guest_spin,
 	 "the guest stayed in interrupt local_timer for 400 ms while its vCPU ran",
@@ -285,10 +285,10 @@ static const struct {
 				  .pid = HOG,
 				  .keeper = KEEPER_HELD_PCPU}}}},
 	{because_lock_holder_preempted,
-	 "the guest spun for 400 ms for what was held by vCPU 7, which did not run (runnable)",
+	 "the guest spun for 400 ms, waiting for a lock held by vCPU 7, which did not run (runnable)",
 	 {TASK, .waits = {.lock_owner = {.known = true, .vcpu = 7, .state = VCPU_RUNNABLE}}}},
 	{because_lock_holder_preempted,
-	 "the guest halted with a task to run for 400 ms for what was held by other (61) on CPU 1, "
+	 "the guest halted with a task to run for 400 ms, waiting for a lock held by other (61) on CPU 1, "
 	 "whose vCPU did not run (stopped: bash (900) stopped it)",
 	 {TASK, .guest_peer = {.known = true, .cpu = 1, .kind = GUEST_CPU_TASK, .pid = OTHER},
 	  .waits = {.lock_halted_ns = 390 * MS,
@@ -298,8 +298,8 @@ static const struct {
 				   .pid = BASH,
 				   .keeper = KEEPER_STOPPED}}}},
 	{because_lock_holder_preempted,
-	 "the guest waited 400 ms until it was the turn again of CPU 1, whose vCPU did not run "
-	 "(runnable)",
+	 "the guest waited 400 ms for CPU 1, whose vCPU did not run (runnable); the wait ended "
+	 "when it ran again",
 	 {TASK, .waits = {.coincidence = true,
 			  .lock_owner = {.known = true, .vcpu = 1, .state = VCPU_RUNNABLE}}}},
 	{because_ipi_target_preempted,
@@ -312,24 +312,24 @@ static const struct {
 	 {TASK, .waits = {.coincidence = true,
 			  .call_target = {.known = true, .vcpu = 1, .state = VCPU_RUNNABLE}}}},
 	{because_device_no_completion,
-	 "QEMU left the guest waiting 400 ms for its access to a device",
+	 "the guest waited 400 ms for QEMU to complete its access to a device",
 	 {TASK, .device_ns = 400 * MS}},
 	{because_device_no_completion,
-	 "the guest asked a device 70000 times (port 0x1f7) in 400 ms, and its VMM did not complete "
+	 "the guest read a device 70000 times (port 0x1f7) in 400 ms, and its VMM did not complete "
 	 "what it waited for",
 	 {TASK, .waits = {.polled = 0x1f7, .polled_port = true, .polls = 70000}}},
 	{because_device_no_completion,
-	 "the guest asked a device 70000 times (address 0xfebc0000) in 400 ms, and its VMM did not "
+	 "the guest read a device 70000 times (address 0xfebc0000) in 400 ms, and its VMM did not "
 	 "complete what it waited for",
 	 {TASK, .waits = {.polled = 0xfebc0000, .polls = 70000}}},
 	{because_clock_jump,
-	 "the guest's clock went ahead by 2000 ms: no stall, though the guest may take it for one",
+	 "the guest's clock went ahead by 2000 ms: this is not a stall, but the guest may take it for one",
 	 {TASK, .clock_step_ns = 2000 * MS}},
 	{because_clock_jump,
-	 "the guest's clock went back by 2000 ms: no stall, though the guest may take it for one",
+	 "the guest's clock went back by 2000 ms: this is not a stall, but the guest may take it for one",
 	 {TASK, .clock_step_ns = -2000 * MS}},
 	{because_nested_unobservable,
-	 "spinner (50) ran a guest of its own for 400 ms: what stalled in there cannot be seen from "
+	 "spinner (50) ran a nested guest for 400 ms: a stall inside it cannot be seen from "
 	 "this host",
 	 {TASK}},
 	{because_interrupt_lost,
@@ -342,7 +342,7 @@ static const struct {
 	 "handler did not run for 400 ms, although the guest went on",
 	 {STALL, .lost = {.source = "ipi", .vector = 0xfb, .irq = -1, .raiser = 4711}}},
 	{because_timer_late,
-	 "the host brought the guest's timer interrupt 400 ms late: none was pending until then",
+	 "the host delivered the guest's timer interrupt 400 ms late: none was pending before",
 	 {TASK}},
 };
 
@@ -523,7 +523,7 @@ static const struct {
 	{VERDICT_VM_PAUSED,
 	 DETECTOR_SCHEDULER,
 	 BLIND,
-	 "no event of the guest says what this CPU of it did then",
+	 "no event of the guest shows what this CPU did at that time",
 	 {STALL, DATA, .kind = GUEST_CPU_UNKNOWN}},
 	{VERDICT_VM_PAUSED,
 	 DETECTOR_SCHEDULER,
@@ -533,7 +533,7 @@ static const struct {
 	{VERDICT_STORAGE_BACKEND,
 	 DETECTOR_SCHEDULER,
 	 BLIND,
-	 "many short waits of the vCPU, none as long as what it looks for",
+	 "the vCPU had many short waits, each of them too short for this detector",
 	 {STALL, DATA, .n_pieces = 90}},
 	{VERDICT_GUEST_SPIN,
 	 DETECTOR_SCHEDULER,
@@ -573,12 +573,12 @@ static const struct {
 	{VERDICT_GUEST_SPIN,
 	 DETECTOR_WATCHDOG,
 	 NO,
-	 "no such line in the guest's log, as far as that was recorded; the watchdog may be off",
+	 "no such line in the recorded part of the guest's log; the watchdog may be off",
 	 {.vm = VM, .kind = GUEST_CPU_TASK, .than_ns = 100 * MS, .end = {30000 * MS}, DATA}},
 	{VERDICT_VM_PAUSED,
 	 DETECTOR_WATCHDOG,
 	 NO,
-	 "no such line in the guest's log: a guest that is told of a pause does not count it",
+	 "no such line in the guest's log: its watchdog does not count time in which the VM was paused",
 	 {.vm = VM, .kind = GUEST_CPU_TASK, .than_ns = 100 * MS, .end = {30000 * MS}, DATA}},
 };
 

@@ -305,7 +305,7 @@ static const struct {
 	{"another CPU has its interrupts off", irqs_off_in_the_guest, VERDICT_GUEST_SPIN,
 	 CONFIDENCE_LIKELY, OWNER, "owner (70), which kept CPU 1, interrupts off", NULL},
 	{"the same, and it was called", call_to_irqs_off, VERDICT_GUEST_SPIN, CONFIDENCE_LIKELY,
-	 OWNER, "it had called owner (70)", NULL},
+	 OWNER, "it had sent a request to owner (70)", NULL},
 	{"has its interrupts off, another CPU waits", others_wait_for_it, VERDICT_GUEST_SPIN,
 	 CONFIDENCE_DECIDED, VICTIM, NULL, NULL},
 	{"another CPU lets go long before", other_cpu_ends_before, VERDICT_GUEST_SPIN,

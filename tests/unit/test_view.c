@@ -315,8 +315,8 @@ static void the_text_says_what_happened_first(void **state)
 	expect(text, "also     guest CPU 1, task victim (50), 500 ms");
 	expect(text, "healthy  200 ms so far  VM web1, guest CPU 1, softirq TIMER in calm (60)");
 	expect(text,
-	       "web1        4990 events, 23 dropped (7 by its kernel's full ring, 3 by its agent, 12 on the way, 1 "
-	       "unnumbered, by a probe that was running already), 1 frame lost, 64 bytes damaged, 2 too late");
+	       "web1        4990 events, 23 dropped (7 because the ring of its kernel was full, 3 by its agent, 12 on the way, 1 "
+	       "not numbered, because a probe was already running on the CPU), 1 frame lost, 64 bytes damaged, 2 too late");
 	expect(text,
 	       "web1        short handlers, only counted: 3 of irqs (45 us, the longest 20 us), "
 	       "41 of softirqs (900 us, the longest 80 us)");
@@ -613,7 +613,7 @@ static const struct {
 } sentences[] = {
 	{change_nothing,
 	 "2 stalls in 10.0 s, the longest 500 ms on guest CPU 0 of VM web1: ", "No "},
-	{change_nothing, "1 long stretch in which nothing was denied to anybody.", "cut"},
+	{change_nothing, "1 long stretch in which no task had to wait.", "cut"},
 	{change_nothing, "clock echo, +-", "guest times by arrival"},
 	{change_nothing, "VM web1     guest times by echo, +-98", "not recorded"},
 	{change_host_only, "  by the host's clock\n", "+-"},
@@ -627,13 +627,13 @@ static const struct {
 	 "Cannot tell whether there was a stall of 100 ms or more in 10.0 s: too little was "
 	 "observed.\n",
 	 "No stall"},
-	{change_log_wrong, "CPU#0 stuck for 22s, blames victim (50), which is innocent\n",
+	{change_log_wrong, "CPU#0 stuck for 22s, blames victim (50), which is not to blame\n",
 	 "blame is"},
 	{change_log_right, "CPU#0 stuck for 22s, blames victim (50), it is to blame\n", "innocent"},
 	{change_log_unproven, "blames victim (50), whether it is to blame is", "innocent"},
 	{change_orphan_log, "of VM web1; no stall in this recording explains it\n", "innocent"},
-	{change_nothing, "(7 by its kernel's full ring, 3 by its agent, 12 on the way",
-	 "collector"},
+	{change_nothing,
+	 "(7 because the ring of its kernel was full, 3 by its agent, 12 on the way", "collector"},
 	{change_nothing, ", 2 too late\n", "more stalls than"},
 	{change_more, "5 more stalls than a report holds.\n", "No stall"},
 	{change_imported, "IMPORTED: from another tracer's recording", "SIMULATED"},

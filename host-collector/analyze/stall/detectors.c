@@ -52,10 +52,10 @@ static void watchdog(const struct stall_facts *f, const struct model *m, struct 
 			 duration_text(ns).text, own_ns ? "" : " by default");
 	} else if (out->verdict == VERDICT_VM_PAUSED || out->verdict == VERDICT_MIGRATION) {
 		say(out, DETECTOR_WATCHDOG, SIGHT_NO,
-		    "no such line in the guest's log: a guest that is told of a pause does not count it");
+		    "no such line in the guest's log: its watchdog does not count time in which the VM was paused");
 	} else {
 		say(out, DETECTOR_WATCHDOG, SIGHT_NO,
-		    "no such line in the guest's log, as far as that was recorded; the watchdog may be off");
+		    "no such line in the recorded part of the guest's log; the watchdog may be off");
 	}
 }
 
@@ -68,9 +68,9 @@ void detectors_fill(const struct stall_facts *f, const struct model *m, struct i
 	else if (f->lost.alone)
 		blind = "an interrupt that is not handled keeps no task waiting and stops no tick";
 	else if (f->n_pieces)
-		blind = "many short waits of the vCPU, none as long as what it looks for";
+		blind = "the vCPU had many short waits, each of them too short for this detector";
 	else if (f->kind == GUEST_CPU_UNKNOWN)
-		blind = "no event of the guest says what this CPU of it did then";
+		blind = "no event of the guest shows what this CPU did at that time";
 	else if (f->kind == GUEST_CPU_IDLE)
 		blind = "the guest's CPU idled";
 	for (int d = 0; blind && d < DETECTOR_COUNT; d++)

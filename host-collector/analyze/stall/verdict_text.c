@@ -30,8 +30,10 @@ void because_vm_paused(const struct stall_facts *f, const struct model *m, int64
 		describe(out, n, "the vCPU thread was stopped for %s by its tracer %s",
 			 duration_text(ns).text, task_text(m, VS_SOURCE_HOST, s->waker_pid).text);
 	else if (s && (s->task_state & (VS_TASK_STOPPED | VS_TASK_TRACED)))
-		describe(out, n, "the vCPU thread was stopped for %s; who stopped it was not seen",
-			 duration_text(ns).text);
+		describe(
+			out, n,
+			"the vCPU thread was stopped for %s; the recording does not show who stopped it",
+			duration_text(ns).text);
 	else
 		describe(out, n, "the VM was paused by its VMM for %s", duration_text(ns).text);
 }
@@ -123,9 +125,10 @@ void because_vcpu_not_scheduled(const struct stall_facts *f, const struct model 
 	describe(out, n, "the vCPU was ready to run but waited %s for a pCPU%s%s",
 		 duration_text(ns).text, *by ? ", held by " : "", by);
 	if (f->ongoing && f->data.quota)
-		describe(out + strlen(out), n - strlen(out),
-			 "; or its cgroup is out of CPU quota, which the kernel counts when the "
-			 "wait is over");
+		describe(
+			out + strlen(out), n - strlen(out),
+			"; or its cgroup is out of CPU quota, which the kernel counts only when the "
+			"wait ends");
 }
 
 static struct duration_text us_text(uint64_t us)
@@ -140,8 +143,8 @@ void because_cgroup_throttled(const struct stall_facts *f, const struct model *m
 
 	if (f->quota_ns < f->pcpu_idle_ns)
 		describe(out, n,
-			 "the vCPU was ready to run for %s but did not run, although its pCPU was "
-			 "idle: a CPU quota does that",
+			 "the vCPU was ready to run for %s but did not run although its pCPU was "
+			 "idle, as happens under a CPU quota",
 			 duration_text(ns).text);
 	else if (!c)
 		describe(out, n, "the VM's cgroup was out of CPU quota for %s",
@@ -290,14 +293,14 @@ static void spin_reason(const struct stall_facts *f, const struct model *m, char
 			 s->calls > s->spins ? "waited for another CPU's answer" : "spun",
 			 s->function);
 	if (f->guest_peer.called)
-		describe(out, n, "%s; it had called %s", where, guest_peer_text(f, m).text);
+		describe(out, n, "%s; it had sent a request to %s", where,
+			 guest_peer_text(f, m).text);
 	else if (f->guest_peer.known && !kept_by_host(f, m))
 		describe(out, n, "%s; it %s waited for %s", where,
 			 f->guest_peer.unsure ? "may have" : "most likely",
 			 guest_peer_text(f, m).text);
 	else if (f->debt.ns)
-		describe(out, n,
-			 "; %s pays for the stall before, whose %s its kernel charged to it",
+		describe(out, n, "; the guest's kernel charged %s for %s of the previous stall",
 			 task_text(m, f->vm, f->debt.pid).text, duration_text(f->debt.ns).text);
 	else if (spin_may_be_wait(f) && f->waits.peer_kept.known)
 		describe(out, n, "%s; it may have waited for %s", where,
@@ -331,10 +334,10 @@ void because_lock_holder_preempted(const struct stall_facts *f, const struct mod
 				   char *out, size_t n)
 {
 	if (f->waits.coincidence)
-		describe(out, n, "the guest waited %s until it was the turn again of %s",
+		describe(out, n, "the guest waited %s for %s; the wait ended when it ran again",
 			 duration_text(ns).text, peer_text(f, m, &f->waits.lock_owner).text);
 	else
-		describe(out, n, "the guest %s for %s for what was held by %s",
+		describe(out, n, "the guest %s for %s, waiting for a lock held by %s",
 			 f->waits.lock_halted_ns > ns / 2 ? "halted with a task to run" : "spun",
 			 duration_text(ns).text, peer_text(f, m, &f->waits.lock_owner).text);
 }
@@ -352,11 +355,11 @@ void because_device_no_completion(const struct stall_facts *f, const struct mode
 {
 	(void)m;
 	if (f->device_ns * 2 >= ns)
-		describe(out, n, "QEMU left the guest waiting %s for its access to a device",
+		describe(out, n, "the guest waited %s for QEMU to complete its access to a device",
 			 duration_text(ns).text);
 	else
 		describe(out, n,
-			 "the guest asked a device %u times (%s 0x%llx) in %s, and its VMM did not "
+			 "the guest read a device %u times (%s 0x%llx) in %s, and its VMM did not "
 			 "complete what it waited for",
 			 f->waits.polls, f->waits.polled_port ? "port" : "address",
 			 (unsigned long long)f->waits.polled, duration_text(ns).text);
@@ -367,17 +370,18 @@ void because_clock_jump(const struct stall_facts *f, const struct model *m, int6
 {
 	(void)m;
 	(void)ns;
-	describe(out, n,
-		 "the guest's clock went %s by %s: no stall, though the guest may take it for one",
-		 f->clock_step_ns > 0 ? "ahead" : "back",
-		 duration_text(f->clock_step_ns > 0 ? f->clock_step_ns : -f->clock_step_ns).text);
+	describe(
+		out, n,
+		"the guest's clock went %s by %s: this is not a stall, but the guest may take it for one",
+		f->clock_step_ns > 0 ? "ahead" : "back",
+		duration_text(f->clock_step_ns > 0 ? f->clock_step_ns : -f->clock_step_ns).text);
 }
 
 void because_nested_unobservable(const struct stall_facts *f, const struct model *m, int64_t ns,
 				 char *out, size_t n)
 {
 	describe(out, n,
-		 "%s ran a guest of its own for %s: what stalled in there cannot be seen from this "
+		 "%s ran a nested guest for %s: a stall inside it cannot be seen from this "
 		 "host",
 		 task_text(m, f->vm, f->pid).text, duration_text(ns).text);
 }
@@ -404,8 +408,7 @@ void because_timer_late(const struct stall_facts *f, const struct model *m, int6
 {
 	(void)f;
 	(void)m;
-	describe(
-		out, n,
-		"the host brought the guest's timer interrupt %s late: none was pending until then",
-		duration_text(ns).text);
+	describe(out, n,
+		 "the host delivered the guest's timer interrupt %s late: none was pending before",
+		 duration_text(ns).text);
 }

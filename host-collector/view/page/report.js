@@ -270,7 +270,7 @@ function culprits(incident) {
 
 function watchdog_lines(index) {
 	const lines = report.guest_watchdog.filter((w) => w.incident === index);
-	const opinions = {right: "which is right", wrong: "which is innocent",
+	const opinions = {right: "which is right", wrong: "which is not to blame",
 		unproven: "which is not proven"};
 
 	return lines.map((w) => el("p", {class: "note"}, "The guest's watchdog said, at dmesg " +
@@ -293,7 +293,7 @@ function detectors(incident) {
 		return null;
 	return el("div", {}, el("h4", {}, "Who saw it"), el("ul", {}, ...incident.detectors.map((d) =>
 		el("li", {}, el("strong", {}, words[d.name] || d.name), d.saw === null ? " could not see it: "
-			: d.saw ? " saw it: " : " did not: ", d.why))));
+			: d.saw ? " saw it: " : " saw none: ", d.why))));
 }
 
 function facts(incident) {

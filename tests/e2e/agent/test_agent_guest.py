@@ -85,7 +85,7 @@ class Agent(unittest.TestCase):
     def test_2_a_host_is_told_what_it_asks_for_within_the_owners_limits(self):
         said, _, guest = self.recorded("--sample-hz", "1000", "--guest-events", "wakeups,vectors",
                                        "--guest-task-filter", "init,ksoftirqd*")
-        told = "the guest tells switches,wakeups,vectors of init,ksoftirqd*"
+        told = "the guest sends switches,wakeups,vectors of init,ksoftirqd*"
         self.assertIn(told, said)
         self.assertIn("sample-hz: at most 100 here (--max-sample-hz)", said)
         self.assertTrue(guest["config"].startswith(told), guest["config"])
@@ -98,7 +98,7 @@ class Agent(unittest.TestCase):
     def test_3_short_handlers_are_counted_if_asked_for(self):
         said, report, guest = self.recorded("--guest-level", "summary",
                                             "--guest-handlers-over", "5ms")
-        told = "the guest tells all events, handlers from 5000 us on"
+        told = "the guest sends all events, handlers from 5000 us on"
         self.assertIn(told, said)
         self.assertIn("told at level summary", report)
         self.assertEqual(guest["config"], told)
