@@ -155,7 +155,8 @@ int account_give(const struct pipeline *p, const struct model *m, uint64_t damag
 	for (size_t i = 0; !err && !pipeline_source_get(p, i, &s); i++) {
 		bool host = s.source == VS_SOURCE_HOST;
 
-		/* Whose frames lay in the damage cannot be told; the recording is the host's. */
+		/* The source of damaged frames is unknown. They count for the host, which wrote
+		 * the recording. */
 		err = loss_give(&s, host ? damaged_bytes : 0, b);
 		if (!err && !host)
 			err = clock_give(&s, m, b);

@@ -22,12 +22,12 @@ static const int64_t ends_after_idle_ns = 3000000000, ends_after_ns = 3000000000
 /* The merged model's open stalls are those of the present only if it is not further behind. */
 static const int64_t behind_ns = 1000000000;
 
-/* A stall that was told. */
+/* A stall that was reported. */
 struct said {
 	uint32_t vm;
 	uint16_t cpu;
 	bool still;     /* seen again in this tick */
-	int64_t length; /* when it was told last, ns */
+	int64_t length; /* time of its last report, ns */
 };
 
 struct agent {
@@ -62,7 +62,7 @@ static void on_incident(void *context, const struct report *report)
 	l->options.incident(l->options.context, report);
 }
 
-/* Over for the early model, told by the merged one. */
+/* The early model has seen its end, the merged model reports it. */
 static void on_early_incident(void *context, const struct report *report)
 {
 	(void)context;
@@ -172,8 +172,8 @@ static struct said *said_find(struct live *l, uint32_t vm, uint16_t cpu)
 	return NULL;
 }
 
-/* Each stall is told when it is first seen to go on, and each time its length has doubled. Of one
- * that both models see, the first that is asked speaks. */
+/* Reports an ongoing stall when it is first seen, and again each time its length has doubled. If
+ * both models see it, the model that is asked first reports it. */
 static void ongoing_tell(struct live *l, struct report_builder *b, const struct model *m)
 {
 	size_t n = report_builder_ongoing(b, l->ongoing, ONGOING_MAX);
@@ -256,7 +256,7 @@ static bool guest_idles(const struct live *l, struct agent *a)
 		struct vcpu_span span;
 
 		if (!model_vcpu_current(l->early, a->vm, vcpus[i], &span))
-			idle_note(a, &span); /* one that sleeps on has not been told */
+			idle_note(a, &span); /* a vCPU that still sleeps has not been reported */
 		all = all && a->idled[bit / 64] & 1ull << bit % 64;
 	}
 	return all && a->slept;

@@ -324,13 +324,14 @@ static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e
 	if (!v)
 		return;
 	vm = ((struct vm_vcpu *)v)->vm;
-	/* Some builds of KVM report this one only: without entries it tells nothing. */
+	/* Some builds of KVM emit only this tracepoint. Without VM-entries it has no meaning. */
 	if (e->type == VS_EVENT_KVM_USERSPACE_EXIT && !vm->data.kvm_events)
 		return;
 	for (size_t i = 0; !vm->data.kvm_events && i < vm->n_vcpus; i++)
 		vm->vcpus[i]->v.kvm_seen = true;
 	vm->data.kvm_events = true;
-	/* One that was told late: until then nothing was, so the vCPU was in the guest. */
+	/* An event that was emitted late. Nothing was emitted before it, so the vCPU was in the
+	 * guest. */
 	if (e->type != VS_EVENT_KVM_ENTRY && ev_kvm_exit_ago_us(e) > 0 &&
 	    v->state == THREAD_RUNNING && !v->doubted) {
 		t.ns -= 1000ll * ev_kvm_exit_ago_us(e);

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The same event's time by the timeline and by the clocks as known when the origin was told. */
+/* The time of the same event on the timeline, and by the clocks known when the origin was
+ * received. */
 static const int64_t same_event_ns = 1000000;
 
 void origins_fini(struct origins *o)

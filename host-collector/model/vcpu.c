@@ -53,8 +53,8 @@ void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struc
 	vcpu_release(v, t, false, sink);
 }
 
-/* A debugger's SIGSTOP takes effect at once, and no SIGCONT need follow it; one sent to the process
- * may be long past when a thread that slept uninterruptibly comes to obey it. */
+/* A debugger's SIGSTOP takes effect at once, and no SIGCONT need follow it. A SIGSTOP sent to
+ * the process takes effect late if the thread is in uninterruptible sleep. */
 static bool signal_explains(const struct vcpu_signal *signal, struct host_ns t, uint32_t state)
 {
 	return signal->number && ((state & VS_TASK_STOPPED) ||

@@ -163,9 +163,10 @@ void vcpu_doubt_end(struct vcpu *v, struct host_ns t, bool as_before, const stru
 }
 
 /*
- * A sleeper runs: it was woken, and the event is missing. A waker's stack tells when. Else an idle
- * CPU runs at once whom it is given, if the gap was there just before; or it was woken inside the
- * gap and has waited since. Returns whether it was so.
+ * A thread that slept now runs, so its wake-up is among the lost events. The stack event of the
+ * waker has its time, if there is one. Otherwise: if the gap ends just before the switch and the
+ * CPU was idle, the thread ran as soon as it was woken; else it was woken inside the gap and has
+ * waited since. Returns true if one of these holds.
  */
 bool vcpu_wakeup_missed(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t from,
 			const struct vcpu_sink *sink)

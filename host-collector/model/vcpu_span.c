@@ -311,7 +311,7 @@ static bool sleep_guessed(const struct vcpu *v, const struct vcpu_span *span)
 	       (span->task_state & VS_TASK_INTERRUPTIBLE) && !(v->open_hlt && v->hlt_sleeps == 1);
 }
 
-/* Before its capture began a thread could not be seen: that is told apart. */
+/* The time before a thread was captured has a reason of its own. */
 static void unfollowed_close(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
 	struct vcpu_span span = v->open;
@@ -339,7 +339,7 @@ void vcpu_span_close(struct vcpu *v, struct host_ns t, const struct vcpu_sink *s
 
 		if (span.state == VCPU_RUNNABLE && v->queue.n_holders > 1)
 			sink->crowd(sink->context, v->queue.holders, v->queue.n_holders, &span);
-		/* Whoever is told of it now must not find it open as well. */
+		/* An observer that receives this span must not find it open as well. */
 		v->open.begin = t;
 		v->open.state = VCPU_UNKNOWN;
 		held_push(v, &span, settled, guessed, sink);

@@ -196,7 +196,7 @@ static void handled_exit(struct chain_vcpu *v, struct chain_open *o, struct host
 	chain_point_set(o, CHAIN_HANDLER_EXIT, t);
 	v->exit_seen = v->guest_seen;
 	v->handling = NULL;
-	/* A softirq that is told next may be of a handler that is not. */
+	/* The next softirq event may belong to a handler whose event is missing. */
 	v->leaving = v->handlers_counted ? NULL : o;
 }
 

@@ -22,9 +22,9 @@ enum {
 
 #define X2APIC_BROADCAST 0xffffffffu
 
-/* An accept follows its source at once, unless the thread is preempted in between. Only a vCPU
- * thread accepts without a source, too (timers), but not before it has entered the guest again;
- * where entries are not told, what has led to nothing for so long leads to nothing. */
+/* An accept follows its source at once, unless the thread is preempted in between. Only vCPU
+ * threads also accept without a source (timers), and only after the next VM-entry. If VM-entries
+ * are not recorded, a source without an accept is given up after this time. */
 #define SOURCE_AGE_NS      100000000ll
 #define SOURCE_AGE_VCPU_NS 1000000ll
 /* How often pending interrupts are looked at: whether one is lost is known so much late. */
@@ -34,7 +34,7 @@ struct raised {
 	enum chain_source source; /* UNKNOWN: empty */
 	int32_t pid;
 	struct host_ns t;
-	int vector; /* -1: not told */
+	int vector; /* -1: unknown */
 	bool level; /* only a level-triggered interrupt is its */
 	bool to_known;
 	uint32_t to; /* the one APIC that it is for */
@@ -56,7 +56,7 @@ struct chain_route {
 	struct pcpu_sources *pcpus;
 	struct chain_sink sink;
 	int64_t limit_ns;
-	bool enters; /* kvm_entry is told */
+	bool enters; /* kvm_entry is recorded */
 	struct host_ns next_sweep;
 	uint64_t handlers_alone; /* of vCPUs that were evicted */
 };
@@ -106,7 +106,7 @@ static struct chain_vcpu *vcpu_of_instant(struct chain_route *r, const struct ho
 
 /* ---- what raised it ---- */
 
-/* Nothing accepts it any more: if nothing did, it is told. */
+/* No accept can follow. Reports the source if there was none. */
 static void raised_end(struct chain_route *r, struct raised *s)
 {
 	uint32_t vm, vcpu = CHAIN_NO_VCPU;
@@ -375,7 +375,7 @@ static void on_host_lost(struct chain_route *r, const struct host_instant *i)
 	}
 }
 
-/* By its own account, or nobody tells. */
+/* True by its own event, or unknown. */
 static bool guest_idles(const struct chain_route *r, const struct chain_vcpu *v)
 {
 	struct guest_span span;

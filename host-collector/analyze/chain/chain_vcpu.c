@@ -98,7 +98,7 @@ static bool posted_take(struct chain_vcpu *v, struct host_ns t, const struct cha
 	if (!a->posted || v->plain.vector != a->vector || v->plain.raiser != a->raiser ||
 	    t.ns - v->plain.t.ns > SAME_ACCEPT_NS)
 		return false;
-	/* It may be torn already. */
+	/* It may be incomplete already. */
 	if (o && o->c.at[CHAIN_ACCEPT].ns == v->plain.t.ns)
 		o->c.posted = true;
 	v->plain.raiser = -1; /* a second one is of an accept that is missing */
@@ -253,7 +253,8 @@ void chain_vcpu_eoi(struct chain_vcpu *v, struct host_ns t, int vector)
 	if (vector >= 0 && vector < CHAIN_VECTORS) {
 		o = chain_slot(v, v->served[vector]);
 		if ((!o || chain_saw(&o->c, CHAIN_EOI)) && v->accepted[vector] && !v->injects) {
-			/* A KVM whose guest takes interrupts without it tells of the taking so. */
+			/* If the guest takes interrupts without KVM (APICv, AVIC), KVM reports
+			 * it with this event. */
 			o = chain_slot(v, v->accepted[vector]);
 			chain_accepted_clear(v, (uint8_t)vector);
 			v->served[vector] = chain_slot_index(v, o);

@@ -60,7 +60,7 @@ bool flame_wants_task(const struct flame *f, uint32_t source, int32_t pid)
 		return true;
 	if (!f->naming && source != VS_SOURCE_HOST && f->options.subject == FLAME_OF_TASKS &&
 	    (f->options.threads || !*model_task_name(f->model, source, pid)))
-		return true; /* its name will tell */
+		return true; /* its name shows it */
 	snprintf(number, sizeof(number), "%d", pid);
 	return !strcmp(f->options.task, number) ||
 	       !strcmp(f->options.task, model_task_name(f->model, source, pid));
@@ -164,7 +164,8 @@ static void sleep_frames(struct frames *s, struct flame *f, const struct flame_t
 	const bool always = f->options.kind == FLAME_WALL;
 
 	frames_task(s, f, t->vm, t->pid, true);
-	/* A stack tells where it slept; how is told where there is none, and where all is shown. */
+	/* A stack shows where the task slept. The kind of sleep is shown if there is no stack,
+	 * and if all states are shown. */
 	if (t->state != FLAME_TASK_UNKNOWN)
 		frames_guest_stack(s, f, t->vm, &t->wait, always ? "" : name);
 	if (always || t->state == FLAME_TASK_UNKNOWN)

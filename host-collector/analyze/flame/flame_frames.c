@@ -64,7 +64,7 @@ void frames_stack(struct frames *s, const struct stack *stack, bool guest, bool 
 	}
 }
 
-/* What is told of it, root first; false: nothing of that has a frame. */
+/* Adds the frames that describe it, root first. Returns false if there is none. */
 static bool guest_stack_told(struct frames *s, const struct flame *f, uint32_t vm,
 			     const struct flame_guest_stack *stack)
 {

@@ -190,7 +190,8 @@ static void scene_keep(struct scenes *s, struct gathering *g)
 	s->all[worst] = g;
 }
 
-/* Has all been told that the rows of this scene show? What a stack may still explain is not. */
+/* Returns true if the model has passed on everything that the rows of this scene show. Spans
+ * that a stack may still explain are held back. */
 static bool rows_are_told(const struct scenes *s, const struct gathering *g)
 {
 	uint32_t vcpus[SCENE_VCPUS_MAX];

@@ -21,8 +21,8 @@ bool vcpu_span_denies(const struct vcpu_span *span)
 
 void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t)
 {
-	/* A stretch begins at every switch of the guest: the details' counts do, not their bytes.
-	 */
+	/* A run interval begins at every switch of the guest. Clearing the counts of the details
+	 * is enough, clearing their bytes would cost too much. */
 	memset(f, 0, offsetof(struct stall_facts, spans));
 	f->vm = vm;
 	f->cpu = cpu;
@@ -446,7 +446,7 @@ bool facts_storm(const struct stall_facts *f, int percent)
 	       f->n_irqs >= (double)ns / 1e9 * STORM_PER_SECOND * whole;
 }
 
-/* The storm leaves the stretch's own task next to nothing. */
+/* The storm leaves the interval's own task almost no time. */
 static bool storm_starves(const struct stall_facts *f)
 {
 	return f->irq_ns >= f->than_ns && facts_storm(f, STORM_STARVES_PERCENT);
@@ -458,8 +458,8 @@ static int64_t waited_for_peer_ns(const struct stall_facts *f)
 	return f->waits.coincidence ? 0 : f->waits.lock_ns + f->waits.call_ns;
 }
 
-/* The time of a stall, without a break or in pieces (`ns` in all) that are enough of the stretch to
- * be felt. */
+/* Returns true if the time is a stall: without a break, or in pieces (`ns` in all) that are a
+ * large enough share of the run interval. */
 static bool felt(const struct stall_facts *f, int64_t ns, int64_t longest_ns)
 {
 	return longest_ns >= f->than_ns || (ns >= f->than_ns && ns >= facts_duration(f) / 4);

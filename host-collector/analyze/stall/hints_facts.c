@@ -6,7 +6,7 @@
 #include "host-collector/util/intervals.h"
 #include "host-collector/analyze/stall/spins.h"
 
-struct view { /* of one vCPU's hints, for one stretch */
+struct view { /* of one vCPU's hints, for one run interval */
 	const struct stall_facts *f;
 	uint32_t vm;
 	struct interval within;
@@ -27,7 +27,8 @@ static void add_hint(struct intervals *s, const struct view *view, const struct 
 	intervals_add(s, hint->begin.ns, hint->end.ns, view->within);
 }
 
-/* All hints of this kind (about `what`, unless it is NULL) that lie in the stretch. */
+/* Collects all hints of this kind (about `what`, unless it is NULL) that lie in the run
+ * interval. */
 static void collect(const struct view *view, const struct vcpu_hints *v, enum hint_kind kind,
 		    const uint64_t *what, struct intervals *out)
 {
@@ -39,7 +40,8 @@ static void collect(const struct view *view, const struct vcpu_hints *v, enum hi
 	}
 }
 
-/* The longest time that the host kept this vCPU from the guest within the stretch explains it. */
+/* The longest time for which the host kept this vCPU from the guest within the run interval
+ * explains it. */
 static void collect_kept(const struct view *view, const struct model *m, const struct vcpu_hints *v,
 			 uint32_t vcpu, struct intervals *out, struct hint *longest)
 {
@@ -240,8 +242,8 @@ static void called_note(const struct view *view, const struct model *m, uint32_t
 	out->called_cpu = cpu;
 }
 
-/* What vCPU `k` of the same VM, if the host kept it, makes of the stretch. waits: when this vCPU
- * waited. */
+/* Finds what vCPU `k` of the same VM contributed to the run interval, if the host kept it from
+ * the guest. waits: when this vCPU waited. */
 static void fill_peer(const struct hints *h, const struct model *m, const struct view *view,
 		      const struct intervals *own_kept, const struct intervals *waits, uint32_t k,
 		      struct facts_waits *out)
@@ -305,8 +307,8 @@ static void peer_coincidence(const struct hints *h, const struct model *m, const
 		coincidence(h, view, k, own_kept, &alone, &longest, out);
 }
 
-/* Runs at every tick for every stretch that goes on: for a CPU that the VM has not, it costs one
- * comparison. A set of intervals is 2 KiB. */
+/* Runs at every tick for every open run interval. For a CPU that the VM does not have it costs
+ * one comparison. A set of intervals has 2 KiB. */
 static void fill_peers(const struct hints *h, const struct model *m, const struct view *view,
 		       const struct intervals *own_kept, struct facts_waits *out)
 {

@@ -6,8 +6,8 @@
 
 #include "host-collector/analyze/chain/chain.h"
 
-/* Of the threshold: from here on a chain is looked at, so that one which came within the stretch
- * is known, too. */
+/* Share of the threshold from which on chains are examined, so that a chain that ended within
+ * the run interval is known too. */
 enum { LIMIT_SHARE = 4 };
 
 #define LIMIT_LEAST_NS 1000000ll
@@ -43,7 +43,7 @@ static bool halted(const struct chain_trouble *t)
 	return t->halted || t->chain.place_ns[CHAIN_PLACE_ASLEEP] > all / 2;
 }
 
-/* A task's stretch shows for itself that its CPU lacked a tick, or a call of another CPU. */
+/* The run interval of a task itself shows that its CPU lacked a tick, or a call of another CPU. */
 static bool stands_alone(const struct chain_trouble *t)
 {
 	return halted(t) || t->chain.source == CHAIN_SOURCE_MSI ||
@@ -148,8 +148,8 @@ static int64_t tick_came_late_ns(const struct overdue *o, const struct stall_fac
 	return f->tick_gap_ns - f->tick_interval_ns;
 }
 
-/* Less the time in which the vCPU did not run, for KVM injects no timer then: its absence is told
- * of by another name than the host's timer. */
+/* Without the time in which the vCPU did not run: KVM injects no timer interrupt then, and
+ * another verdict covers that time. */
 static int64_t tick_late_ns(const struct overdue *o, const struct stall_facts *f)
 {
 	int64_t late = tick_came_late_ns(o, f), absent = facts_duration(f) - facts_ran(f);

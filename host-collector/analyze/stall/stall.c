@@ -60,8 +60,8 @@ bool stall_unproven(const struct stall_detector *d, const struct stall_track *k)
 		     presence_refutes(d->model, k->vm));
 }
 
-/* A lost interrupt that no stretch shows: the host's word of when it came, the guest's of when it
- * did not. */
+/* A lost interrupt that no run interval shows. The host's events show when it came, the guest's
+ * show that it was not handled. */
 static void on_lost_interrupt(void *context, struct stall_facts *f)
 {
 	struct stall_detector *d = context;
@@ -86,7 +86,7 @@ static void each_track(struct stall_detector *d,
 	}
 }
 
-/* A vCPU that runs on and on is told by the model when it stops; what it was kept by is over. */
+/* The model passes on the span of a vCPU only when it ends. What kept the vCPU before is over. */
 static void chain_check(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
 {
 	struct vcpu_span open;
@@ -188,8 +188,8 @@ void stall_finish(struct stall_detector *d)
 	each_track(d, finish_track);
 }
 
-/* What the guest's side of an open stretch shows, as of the newest event of that guest: its later
- * silence may only mean that its events have not arrived. */
+/* The guest's side of an open run interval, up to the newest event of that guest. Later events
+ * may not have arrived yet. */
 static bool stretch_ongoing(const struct stall_detector *d, const struct stall_vm *v,
 			    const struct stall_track *k, struct stall_facts *f)
 {
@@ -225,7 +225,7 @@ static bool chain_ongoing(const struct stall_detector *d, const struct stall_tra
 	return facts_duration(f) >= d->options.than_ns;
 }
 
-/* A vCPU that was never off its pCPU before has told nothing yet, but its stall counts too. */
+/* A vCPU that never left its pCPU before has no span yet, but its stall counts too. */
 static void tracks_complete(struct stall_detector *d)
 {
 	uint32_t vms[MODEL_VMS_MAX];

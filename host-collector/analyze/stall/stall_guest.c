@@ -21,11 +21,11 @@ static void stretch_begin(struct stall_track *k, struct host_ns t, int32_t pid)
 	k->proven_valid = false;
 	k->doubt = false;
 	k->unseen_valid = false;
-	k->before_valid = false; /* it was of the stretch before */
+	k->before_valid = false; /* it belonged to the previous run interval */
 }
 
-/* Keeps the stretch as of an interrupt's begin at `t`, if it is long enough to be reported without
- * that interrupt. */
+/* Keeps the run interval as it was when an interrupt began at `t`, if it is long enough to be
+ * reported without that interrupt. */
 static bool stretch_copy(const struct stall_detector *d, const struct stall_track *k,
 			 struct host_ns t, struct stall_facts *copy)
 {
@@ -36,7 +36,7 @@ static bool stretch_copy(const struct stall_detector *d, const struct stall_trac
 	return true;
 }
 
-/* Remembers a stretch that is long already, as of this event. */
+/* Keeps a run interval that is already long, as of this event. */
 static void stretch_prove(const struct stall_detector *d, struct stall_track *k, struct host_ns t)
 {
 	if (!k->task_known || t.ns - k->stretch.begin.ns < d->options.than_ns ||
@@ -155,7 +155,7 @@ static void track_forget(struct stall_vm *v, struct stall_track *k, struct host_
 	waiters_forget(&v->waiters, k->cpu, t);
 }
 
-/* The missing event was a switch, or more are missing: the stretch counts up to the gap. */
+/* The missing event was a switch, or several are missing: the run interval counts up to the gap. */
 static void doubt_fails(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
 			struct host_ns t)
 {
@@ -187,8 +187,8 @@ static void doubt_end(struct stall_detector *d, struct stall_vm *v, struct stall
 }
 
 /*
- * Another task is current than the one of the stretch, and no switch led there: the CPU was
- * offline, or its kernel left the switch out. The stretch counts up to its last event.
+ * The current task is not the task of the run interval, and there was no switch event: the CPU was
+ * offline, or its kernel left the switch out. The run interval counts up to its last event.
  */
 static void stretch_unled(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
 			  const struct guest_instant *i)
@@ -230,8 +230,8 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stal
 				  i->err_ns < (uint64_t)d->options.than_ns / 2;
 		return;
 	}
-	/* Nobody knows whether the stretch went on: it counts up to where the gap began, if that is
-	 * known well enough, else up to its last event. */
+	/* It is unknown whether the run interval went on. It counts up to the begin of the gap
+	 * if that is known well enough, else up to its last event. */
 	if (k->task_known && loss_since(&i->event, i->t, never).ns == i->t.ns &&
 	    i->err_ns < (uint64_t)d->options.than_ns / 2) {
 		k->stretch.ongoing = ev_lost_count(&i->event) == 0;
@@ -364,7 +364,8 @@ void stall_guest_interrupt(void *context, const struct guest_interrupt *i)
 	f->ongoing = !i->whole;
 	if (i->end.ns - i->begin.ns < d->options.than_ns)
 		return;
-	/* The stretch around it ends where the interrupt began, and starts anew where it ended. */
+	/* The run interval around an interrupt ends where the interrupt begins. A new one starts
+	 * where it ends. */
 	if (k->task_known && before)
 		stall_stretch_end(d, v, k, before, i->begin);
 	stall_stretch_end(d, v, k, f, i->end);

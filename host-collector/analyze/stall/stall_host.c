@@ -10,7 +10,8 @@ static int64_t overlap(struct host_ns a, struct host_ns b, struct host_ns x, str
 	return end > begin ? end - begin : 0;
 }
 
-/* Which stretch of the guest a chain of the host's lies in. False: one that is told by itself. */
+/* Finds the guest's run interval that contains a chain of the host. Returns false if the chain
+ * is reported by itself. */
 static bool chain_stands_alone(const struct stall_detector *d, const struct stall_track *k,
 			       struct stall_facts *chain)
 {
@@ -123,8 +124,8 @@ void stall_host_instant(void *context, const struct host_instant *i)
 		hints_host(v->hints, d->model, i);
 }
 
-/* The clock is the whole guest's: what it does is told of the guest's first CPU. Of a guest whose
- * times are not proven a step of its clock says nothing. */
+/* All CPUs of a guest share its clock, so a step is reported for the first CPU. If the guest's
+ * times are not proven, a step of its clock has no meaning. */
 void stall_guest_clock(void *context, const struct guest_clock_reading *r)
 {
 	struct stall_detector *d = context;

@@ -13,7 +13,7 @@ static const int64_t together_by_chance_ns = 1000000;
 /* Denials that begin closer together than that say nothing of who was first. */
 static const int64_t first_ns = 10000000;
 
-/* The part of the stretch in which the guest itself denied something. */
+/* The part of the run interval in which the guest itself denied something. */
 struct wait {
 	int64_t begin, end, halted_ns;
 	bool ticks_stopped;
@@ -68,7 +68,7 @@ static bool better(const struct facts_guest_peer *a, const struct facts_guest_pe
 	return a->ns > b->ns;
 }
 
-/* Does the stretch wait for what this CPU does? on: it has not ended. */
+/* Returns true if the run interval waits for what this CPU does. on: it has not ended. */
 static void consider(const struct stall_facts *f, const struct wait *w, uint16_t cpu,
 		     const struct stall_recent *r, int64_t away_ns, bool on,
 		     struct facts_guest_peer *best)

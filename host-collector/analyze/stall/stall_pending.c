@@ -8,11 +8,12 @@
 
 enum { PENDING_MAX = 64 };
 
-/* Spans that the model holds back arrive within MODEL_HOLD_NS of the end of the wait; a stretch
- * whose end falls into a wait that goes on is told with what is known then. */
+/* Spans that the model holds back arrive within MODEL_HOLD_NS of the end of the wait. A run
+ * interval that ends within a wait that goes on is reported with what is known then. */
 #define PENDING_LIMIT_NS (5 * MODEL_HOLD_NS)
 
-/* Who else wanted this CPU; of a wait that the stretch ends, only what lies inside it counts. */
+/* The other tasks that waited for this CPU. Of a wait, only the part inside the run interval
+ * counts. */
 static void waiters_count(const struct stall_vm *v, struct stall_facts *f)
 {
 	struct host_ns end = f->end;
@@ -51,7 +52,7 @@ void stall_tell(struct stall_detector *d, const struct stall_vm *v, struct stall
 		d->found(d->context, f);
 }
 
-/* Adds the open span of the vCPU if it follows what has been told. */
+/* Adds the open span of the vCPU if it follows the spans that have arrived. */
 void stall_add_open_span(const struct stall_detector *d, struct stall_facts *f, uint32_t vcpu)
 {
 	struct vcpu_span open;
@@ -63,7 +64,7 @@ void stall_add_open_span(const struct stall_detector *d, struct stall_facts *f, 
 	facts_vcpu_span(f, &open);
 }
 
-/* Is everything known about the vCPU up to the end of this stretch? */
+/* Returns true if everything is known about the vCPU up to the end of this run interval. */
 static bool told_whole(const struct stall_detector *d, const struct stall_facts *f, uint32_t vcpu)
 {
 	struct vcpu_span open;
@@ -183,7 +184,7 @@ static void recent_add(struct stall_track *k, const struct stall_facts *f)
 		k->n_recent = STALL_RECENT_MAX;
 }
 
-/* What the track knows of a long stretch that ends at `t`. */
+/* Fills the facts of a long run interval that ends at `t` from the track. */
 void stall_stretch_seal(const struct stall_detector *d, const struct stall_vm *v,
 			const struct stall_track *k, struct stall_facts *f, struct host_ns t)
 {

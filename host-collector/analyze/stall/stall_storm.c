@@ -48,7 +48,7 @@ static void window_begin(struct stall_window *w, const struct stall_track *k,
 	w->open = true;
 }
 
-/* Is the stretch that began then still to end, or to be told? */
+/* Returns true if the run interval that began then has not ended, or is not yet reported. */
 static bool stretch_awaited(const struct stall_track *k, struct host_ns begin)
 {
 	if (k->task_known && k->stretch.begin.ns == begin.ns)
@@ -73,7 +73,8 @@ static bool has_open_stretch(const struct stall_detector *d, const struct stall_
 	       !model_guest_cpu_offline(d->model, k->vm, k->cpu);
 }
 
-/* The begin of the newest stretch that overlaps the window and that may be told; 0: none. */
+/* Returns the begin of the newest run interval that overlaps the window and may be reported; 0:
+ * none. */
 static struct host_ns newest_stretch(const struct stall_detector *d, const struct stall_track *k,
 				     const struct stall_window *w)
 {
@@ -106,7 +107,7 @@ static void window_close(struct stall_detector *d, const struct stall_vm *v, str
 		window_tell(d, v, k, &w->told);
 		return;
 	}
-	/* A stretch in which there are more of them is sure to be told. */
+	/* A run interval that contains more of them is reported for certain. */
 	if (k->n_claimed == STALL_CLAIMED_MAX)
 		claimed_remove(k, 0);
 	k->claimed[k->n_claimed++] = (struct stall_claimed){w->told, stretch};
@@ -117,8 +118,8 @@ static bool is_heavy(const struct stall_detector *d, const struct stall_facts *s
 	return facts_denied_in_pieces(stretch) >= d->options.than_ns;
 }
 
-/* The heavy stretch in which a chain ended at `t`, by its begin; 0: in none, or not known yet: then
- * *may is the begin of the one that may become heavy. */
+/* Returns the begin of the heavy run interval in which a chain ended at `t`. Returns 0 if there
+ * is none, or if it is not known yet: then *may is the begin of the one that may become heavy. */
 static struct host_ns stretch_of(const struct stall_detector *d, const struct stall_track *k,
 				 struct host_ns t, struct host_ns *may)
 {
@@ -139,8 +140,8 @@ static struct host_ns stretch_of(const struct stall_detector *d, const struct st
 	return none;
 }
 
-/* Has the stretch in which `newer` begins become heavy? Then nothing before it goes with it. If it
- * has ended otherwise, nothing keeps them apart. */
+/* Checks whether the run interval in which `newer` begins has become heavy. If so, nothing
+ * before it belongs to it. If it has ended without that, the two windows are joined. */
 static void newer_resolve(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
 {
 	struct host_ns may, stretch;
@@ -156,7 +157,7 @@ static void newer_resolve(struct stall_detector *d, const struct stall_vm *v, st
 		k->newer.open = k->older.open = false;
 }
 
-/* Ends the windows; of one in a stretch that may become heavy, the parts. */
+/* Ends the windows. A window in a run interval that may become heavy ends as separate parts. */
 static void windows_close(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
 {
 	newer_resolve(d, v, k);
@@ -198,7 +199,7 @@ void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struc
 	if (waited_ns(&k->chain) < STORM_PIECE_NS)
 		return;
 	if (facts_duration(&k->chain) >= d->options.than_ns) {
-		windows_close(d, v, k); /* this one is told by itself */
+		windows_close(d, v, k); /* this one is reported by itself */
 		return;
 	}
 	newer_resolve(d, v, k);
@@ -235,7 +236,8 @@ static void window_drop(struct stall_window *w, const struct stall_facts *told)
 		w->open = false;
 }
 
-/* Tells the windows of stretches that were not told. `told`: one that is, if denied. */
+/* Reports the windows of run intervals that were not reported. `told`: the run interval that is
+ * reported, if something was denied. */
 void stall_storm_stretch(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 			 const struct stall_facts *told)
 {

@@ -29,7 +29,7 @@ const struct verdict_rule verdict_rules[] = {
 	{VERDICT_HOST_LOCKUP, "the host's watchdog says that the vCPU's pCPU stands still",
 	 "the guest's ticks went on", NEEDS(HOST_EVENTS), cause_host_lockup_ns,
 	 against_guest_was_alive, because_host_lockup,
-	 NULL}, /* who had the pCPU is told with the next rule but one */
+	 NULL}, /* VCPU_NOT_SCHEDULED names the task that held the pCPU */
 	{VERDICT_SPLIT_LOCK,
 	 "the vCPU thread sleeps where the host's kernel slows down split locks",
 	 "no stack shows it", NEEDS(HOST_EVENTS), cause_split_lock_ns, against_split_lock_unseen,
@@ -136,7 +136,7 @@ static uint32_t missing_of(const struct stall_facts *f)
 	return missing;
 }
 
-/* Of what was denied, what nobody can tell. */
+/* The part of the denied time whose state is unknown. */
 static int64_t unknown_ns(const struct stall_facts *f)
 {
 	int64_t evidently_ran = facts_ran(f) - f->state_ns[VCPU_GUEST];
@@ -144,7 +144,7 @@ static int64_t unknown_ns(const struct stall_facts *f)
 	return f->state_ns[VCPU_UNKNOWN] - evidently_ran;
 }
 
-/* Nothing joins the guest's side to the host's, and this stretch is the guest's. */
+/* The guest's times cannot be joined to the host's, and this run interval is from the guest. */
 static bool unjoined(const struct stall_facts *f)
 {
 	return f->data.guest_events && f->kind != GUEST_CPU_UNKNOWN && f->err_ns >= UINT32_MAX;
@@ -170,7 +170,7 @@ static int64_t halted_ns(const struct stall_facts *f)
 	return f->kind == GUEST_CPU_TASK && ns > 0 ? ns : 0;
 }
 
-/* Everything denied, whoever is to blame, what nobody can tell included. */
+/* All denied time, whatever the cause, including time whose state is unknown. */
 static int64_t denied_ns(const struct stall_facts *f)
 {
 	return facts_denied_by_host(f) + facts_denied_by_guest(f) + unknown_ns(f) + halted_ns(f);

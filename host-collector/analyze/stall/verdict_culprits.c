@@ -313,7 +313,7 @@ static void peer_holder(const struct facts_peer *peer, const struct model *m, in
 		culprit_add(out, m, VS_SOURCE_HOST, peer->pid, roles[peer->keeper], ns);
 }
 
-/* The guest's task that had what this one waited for, as far as that can be told. */
+/* The guest task that held what this one waited for, if it is known. */
 static void guest_peer(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	const struct facts_guest_peer *p = &f->guest_peer;

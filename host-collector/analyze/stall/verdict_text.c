@@ -223,7 +223,7 @@ struct peer_text {
 	char text[192];
 };
 
-/* Whom the host kept, who did it, and what it ran. */
+/* The vCPU that the host kept from the guest, the task responsible, and what the vCPU's CPU ran. */
 static struct peer_text peer_text(const struct stall_facts *f, const struct model *m,
 				  const struct facts_peer *peer)
 {
