@@ -44,7 +44,7 @@ struct agent {
 	uv_timer_t timer;
 	struct capture *capture;
 	uint64_t named_session, named_ms; /* the session that knows the tasks' names, since when */
-	uint64_t stacks_session;          /* the session that was told the stacks so far */
+	uint64_t stacks_session;          /* the session that has received the stacks so far */
 	struct frame_writer *writer;
 	struct batcher *batcher;
 	struct send_queue *queue;
@@ -243,7 +243,7 @@ static void on_guest_stack(void *context, const struct capture_guest_stack *stac
 	symbols_name(a->symbols, stack);
 }
 
-/* Behind the events that name them. A host that joins late is told those in use again. */
+/* Sent after the events that name them. A host that joins late gets those in use again. */
 static void stacks_queue(struct agent *a)
 {
 	uint64_t begin;
@@ -360,8 +360,8 @@ static void kernel_log_queue(struct agent *a, uint64_t now_ms)
 		control_queue(a, FRAME_KERNEL_LOG);
 }
 
-/* What the host would like, within the owner's limits; and the answer, behind what was told until
- * now. */
+/* Applies the host's request within the owner's limits. The answer follows the events sent so
+ * far. */
 static void config_step(struct agent *a, uint64_t now_ms)
 {
 	const struct message_config *asked = session_config_take(a->session);
@@ -466,7 +466,7 @@ static void on_tick(uv_timer_t *timer)
 			dmesg_refresh(a, now_ms);
 			kernel_log_queue(a, now_ms);
 			config_step(a, now_ms);
-			/* Old heartbeats tell a late host nothing. */
+			/* Old heartbeats are of no use to a host that joins late. */
 			if (session_state(a->session) == SESSION_OPEN)
 				heartbeat_queue(a, now_ms);
 			channel_check(a, now_ms);

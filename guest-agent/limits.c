@@ -89,7 +89,7 @@ static void level_apply(const struct limits *l, const struct message_config *ask
 	}
 }
 
-/* Behind the level: at detail every handler is told, whatever the threshold. */
+/* After the level: at level detail every handler is reported, whatever the threshold. */
 static void handler_over_apply(const struct limits *l, const struct message_config *asked,
 			       struct message_config_reply *reply)
 {

@@ -47,7 +47,7 @@ struct capture_host {
 	uint8_t *summary;                  /* there too, by VM */
 	uint32_t *detail_anywhere;
 	uint64_t *wait_threshold_ns;
-	bool level_set[VS_VMS_MAX]; /* by VM: it has been told its level */
+	bool level_set[VS_VMS_MAX]; /* by VM: its level has been set */
 	struct bpf_link *tracepoint_links[VS_TRACEPOINTS_MAX];
 	struct fault_probe faults;
 };

@@ -26,7 +26,7 @@ static void on_exit_count(void *context, const struct capture_exit *exit)
 	if (exits->n == exits->capacity) {
 		const size_t capacity = exits->capacity ? 2 * exits->capacity : 64;
 
-		/* Totals: what is not told now is told the next time. */
+		/* These are totals, so the next report includes what this one leaves out. */
 		cell = realloc(exits->cells, capacity * sizeof(*cell));
 		if (!cell)
 			return;

@@ -35,7 +35,8 @@ static struct vs_wish_pattern pattern_make(const char *text)
 	return p;
 }
 
-/* Programs run meanwhile: while there are no patterns, all tasks are told. */
+/* The programs run meanwhile. As long as there are no patterns, the events of all tasks are
+ * emitted. */
 static void patterns_set(struct vs_guest_wish *wish, const struct message_config *config)
 {
 	__atomic_store_n(&wish->n_patterns, 0, __ATOMIC_SEQ_CST);

@@ -115,7 +115,8 @@ static struct bpf_object *object_open(const struct loader_request *request,
 	return object;
 }
 
-/* Leaves out what this kernel cannot offer and tells the programs which prototypes it has. */
+/* Leaves out what this kernel does not have, and sets the variables that say which prototypes it
+ * has. */
 static int object_adapt(struct bpf_object *object, const struct btf *kernel, char *left_out,
 			size_t left_out_bytes)
 {
@@ -259,7 +260,7 @@ static int object_attach(struct loader_object *o, char *why, size_t why_bytes)
 	return 0;
 }
 
-/* Tells "not permitted" from everything else before anything large is tried. */
+/* Finds out whether BPF is permitted before anything large is loaded. */
 static int check_permission(char *why, size_t why_bytes)
 {
 	const int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "vs_probe", 4, 4, 1, NULL);

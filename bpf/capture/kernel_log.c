@@ -20,7 +20,7 @@ struct kernel_log {
 	uint64_t next_seq;
 	uint64_t window_begin_ms;
 	unsigned int lines_in_window;
-	uint64_t unsaid; /* skipped or overwritten, not yet told */
+	uint64_t unsaid; /* skipped or overwritten, not yet reported */
 	struct kernel_log_record record;
 	char bytes[RECORD_BYTES_MAX];
 	size_t n_history, history_at;
@@ -78,8 +78,8 @@ static int record_next(struct kernel_log *k)
 		ssize_t n = read(k->fd, k->bytes, sizeof(k->bytes));
 
 		if (n < 0 && (errno == EPIPE || errno == EINTR))
-			continue; /* EPIPE: overwritten before we came; the next seq tells how many
-				   */
+			continue; /* EPIPE: lines were overwritten before they were read; the next
+				     seq shows how many */
 		if (n < 0)
 			return errno == EAGAIN ? 0 : -errno;
 		if (n == 0)
@@ -156,7 +156,7 @@ long kernel_log_read(struct kernel_log *k, uint64_t now_ms, struct message_kerne
 		k->window_begin_ms = now_ms;
 		k->lines_in_window = 0;
 	}
-	/* One place is kept for the line that tells what was left out. */
+	/* One place is kept for the line that reports what was left out. */
 	for (size_t i = 0; i < RECORDS_PER_READ && out->n_lines < VS_LOG_LINES_MAX - 1; i++) {
 		int err = record_next(k);
 

@@ -181,7 +181,7 @@ static int sources_open(struct kvm_clock *k, enum capture_way way, char *why, si
 	k->has_iterator = false;
 	k->left_out[0] = '\0';
 	left_out_add(k, "struct kvm_vcpu");
-	/* If neither works, the reason to tell is that of the better one. */
+	/* If neither works, the better one gives the reason. */
 	if (by_perf)
 		return kvm_clock_perf_open(&k->perf, left_out_add, k, why, why_bytes);
 	return kvm_clock_perf_open(&k->perf, left_out_add, k, second_why, sizeof(second_why))

@@ -18,7 +18,8 @@ enum {
 	ALL_RECORDS = 1 << 16,
 };
 
-/* Fills an event's value from the fields' values; false: it tells nothing. */
+/* Fills an event's value from the values of the fields. Returns false if the event has no
+ * meaning here. */
 typedef bool (*event_filler)(const uint64_t *values, struct vs_kvm_clock_event *e);
 
 struct clock_tracepoint {

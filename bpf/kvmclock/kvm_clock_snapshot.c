@@ -35,8 +35,8 @@ struct snapshot {
 	struct vs_kvm_vcpu *vcpus;
 };
 
-/* Since when it holds: a traced write of this very offset since the last look tells to the
- * microsecond, else it happened some time after that look. */
+/* Returns since when it holds. A traced write of this offset since the last scan gives the time
+ * to the microsecond; otherwise it was written at some time after that scan. */
 static void value_date(const struct snapshot *s, struct message_vm_clock *m)
 {
 	const struct message_vm_clock write = {.vm = m->vm,
@@ -94,9 +94,9 @@ static int vcpu_take(void *context, const void *data)
 }
 
 /*
- * KVM keeps the ratio of an unscaled guest as 1 << frac_bits, and 1 where the CPU cannot scale. Of
- * others the size tells VMX (48) from SVM (32): a guest would have to run 256 times slower or
- * faster than its host to be mistaken.
+ * KVM stores the ratio of an unscaled guest as 1 << frac_bits, and as 1 if the CPU cannot scale.
+ * For other guests the size of the ratio distinguishes VMX (48 bits) from SVM (32 bits): only a
+ * guest that runs 256 times slower or faster than its host would be mistaken.
  */
 static void ratio_fill(uint64_t ratio, struct message_vm_clock_tsc *tsc)
 {

@@ -415,7 +415,7 @@ static size_t capture_perf_n_cpus(const struct capture *base)
 static int capture_perf_cpu_stats(const struct capture *base, size_t cpu,
 				  struct capture_cpu_stats *out)
 {
-	/* To count what the rings hold is to take it out: nobody can tell the difference. */
+	/* Counting what the rings hold means taking it out. The caller sees no difference. */
 	struct capture_perf *c = perf_of((struct capture *)(uintptr_t)base);
 
 	if (cpu >= c->n_cpus)

@@ -25,7 +25,7 @@ struct perf_ring {
 	struct perf_evsel *switches; /* so is this; NULL: not reported */
 	enum perf_layout layout;
 	size_t bytes;
-	uint64_t lost;         /* events, as far as it was told */
+	uint64_t lost;         /* events, as far as records report them */
 	uint64_t lost_records; /* what the ring's records of losses come to */
 	/* Every event runs since, CLOCK_MONOTONIC. The kernel starts one after the other: an older
 	 * sample may be an entry of whose exit nothing was captured. */
@@ -200,8 +200,9 @@ void perf_ring_switches_report(struct perf_ring *r, bool wanted)
 		perf_evsel__disable(r->switches);
 }
 
-/* A loss is told by a record before the next event that finds room, which may never come, and by
- * the events' own counts, which are dear to read: both come to the same in the end. */
+/* The kernel reports a loss in two ways: by a record before the next event that finds room,
+ * which may never come, and by the counts of the events, which are expensive to read. In the end
+ * both are equal. */
 static uint64_t loss_tell(struct perf_ring *r, uint64_t lost_in_all)
 {
 	const uint64_t more = lost_in_all > r->lost ? lost_in_all - r->lost : 0;

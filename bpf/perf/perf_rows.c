@@ -12,7 +12,7 @@ enum {
 	FILTER_BYTES = 4000, /* the kernel takes a page */
 	FAULT_RING_PAGES = 16,
 	RING_RECORDS_MAX = 1 << 20, /* of one read */
-	NOBODY = -1,                /* no thread, whom only a set without a filter covers */
+	NOBODY = -1,                /* no thread: only a set without a filter covers it */
 };
 
 /* Events that were opened together, with one filter. */
@@ -25,7 +25,7 @@ struct row_set {
 	size_t n_tids;
 	pid_t newer_than;
 	char filter_current[FILTER_BYTES]; /* by who does it, */
-	char filter_pid[FILTER_BYTES];     /* by whom it is done to */
+	char filter_pid[FILTER_BYTES];     /* by the task it is done to */
 	struct perf_input *inputs;         /* by CPU */
 };
 

@@ -216,7 +216,7 @@ static int do_list(struct vm_daemon *d, struct json_object *request, struct json
 	return 0;
 }
 
-/* What the host's rings lost is nobody's in particular: it is told here, once. */
+/* Losses in the host's rings belong to no VM. They are listed here, once. */
 static struct json_object *captures_describe(const struct host_captures *captures)
 {
 	struct json_object *o = json_object_new_object();

@@ -357,7 +357,7 @@ static int on_key(void *context, const char *section, const char *name, const ch
 	struct reading *r = context;
 
 	if (*r->why)
-		return 0; /* the first error is the one to tell */
+		return 0; /* only the first error is reported */
 	if (strcmp(r->section, section) && !section_enter(r, section))
 		return 0;
 	if (!*section) {

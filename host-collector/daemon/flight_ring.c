@@ -188,7 +188,7 @@ struct place {
 	uint64_t session_id;
 	uint32_t frame_seq; /* the next, of what comes in front */
 	uint32_t back;      /* that the session's own numbers are lowered by; */
-	bool waits;         /* which its next frame tells */
+	bool waits;         /* which its next frame contains */
 };
 
 struct flight_places {
@@ -199,7 +199,7 @@ struct flight_places {
 
 struct writing {
 	const struct flight_ring *ring;
-	const struct held_frame *begin; /* the first that is told as it was; NULL: none is */
+	const struct held_frame *begin; /* the first that is written unchanged; NULL: none */
 	const struct frame_taker *out;
 	struct frame_unpacker *unpacker;
 	struct batch_decoder *decoder;
@@ -243,7 +243,7 @@ static bool batch_unpack(struct writing *w, const struct held_frame *f, struct b
 	       !batch_decode(w->decoder, payload, len, out) && out->n_events;
 }
 
-/* Where a source's events begin: what is told before is numbered and dated up to there. */
+/* Where the events of a source begin. What is written before has numbers and times up to there. */
 struct edge {
 	uint32_t seq;
 	uint64_t time, emitted;
@@ -338,7 +338,7 @@ int flight_places_append(struct flight_places *p, const struct frame_taker *out,
 	struct place *place = place_find(p, source);
 	struct frame_header header;
 
-	/* Of one that was silent then all that comes is told from its beginning. */
+	/* A source that had sent nothing by then is written from its first frame. */
 	if (!place || frame_header_parse(frame, len, &header) ||
 	    header.session_id != place->session_id)
 		return out->take(out->context, source, arrival_tsc, frame, len);

@@ -246,10 +246,11 @@ static void on_over(uv_work_t *work, int status)
 	for (size_t i = 0; i < f->n; i++) {
 		struct candidate *c = &f->candidates[i];
 
-		/* Whoever detached it by hand meant it. */
+		/* A VM that was detached by hand stays detached. */
 		if (c->state == CANDIDATE_FED && !vm_daemon_find(f->options.daemon, c->vm))
 			c->state = CANDIDATE_REFUSED;
-		/* Seen twice: libvirt, if it is its domain, has told so meanwhile. */
+		/* Seen in two scans: if it is a domain of libvirt, libvirt has reported it by now.
+		 */
 		if (c->state == CANDIDATE_SEEN && c->present && !is_watched(f, c->found.pid))
 			candidate_feed(f, c);
 	}

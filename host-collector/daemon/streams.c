@@ -88,7 +88,7 @@ static void status_send(struct stream *s)
 	text_send(s, "status", s->streams->options.describe(s->streams->options.context, s->vm));
 }
 
-/* A frame that cannot be sent is missing, and its number tells so. */
+/* A frame that cannot be sent is missing. The gap in the numbers shows it. */
 static int stream_take(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
 		       size_t len)
 {
@@ -114,7 +114,7 @@ static void on_begin(void *context)
 
 	s->listens = true;
 	s->ending = false;
-	/* What comes is told from its beginning. */
+	/* Later frames are sent from their beginning. */
 	flight_places_free(s->places);
 	s->places = NULL;
 }

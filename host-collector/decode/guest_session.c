@@ -415,7 +415,7 @@ static void torn_frame_check(struct guest_session *s, uint64_t now_ms)
 	if (now_ms - s->torn_since_ms < TORN_FRAME_MS)
 		return;
 	frame_reader_abandon(&s->reader);
-	/* What lay behind the torn frame arrived no later than the last bytes did. */
+	/* What followed the incomplete frame arrived no later than the last bytes. */
 	frames_take(s, s->last_arrival_tsc, now_ms);
 	s->torn_since_ms = now_ms;
 }

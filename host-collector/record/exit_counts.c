@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What was told last. The kernel lists its totals in much the same order each time. */
+/* The totals of the last report. The kernel lists them in almost the same order each time. */
 struct told {
 	pid_t tid;
 	uint32_t isa, reason;

@@ -353,7 +353,7 @@ static void on_exit_count(void *context, const struct capture_exit *exit)
 	}
 }
 
-/* What the kernel counted instead of telling. */
+/* What the kernel counted instead of emitting events. */
 static int exits_deliver(struct host_stream *h)
 {
 	struct message_exit_summary m = {.vm = h->vm, .host_tsc = clock_tsc_read()};

@@ -32,7 +32,7 @@ struct module {
 struct process {
 	struct state *state;
 	pid_t pid;
-	uint64_t start_time; /* tells a process from a later one of the same pid */
+	uint64_t start_time; /* distinguishes a process from a later one with the same pid */
 	uint64_t used;       /* for eviction */
 	uint32_t list;       /* of modules, the opener's number */
 	Dwfl *dwfl;
@@ -200,7 +200,7 @@ static bool module_report(struct process *p, size_t index, const struct naming_m
 	return true;
 }
 
-/* Tells libdwfl what the process has mapped. True if that is news. */
+/* Reports the mappings of the process to libdwfl. Returns true if they have changed. */
 static bool process_report(struct process *p)
 {
 	const uint32_t list = p->list;

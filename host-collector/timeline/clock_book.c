@@ -312,7 +312,7 @@ int clock_book_arrival(struct clock_book *b, uint32_t source, uint32_t boot, uin
 	return err || !g ? err : guest_clock_arrival(g, stream_time, arrival_tsc, b->host_hz);
 }
 
-/* A rate from two readings, 0 if they are too close together to tell. */
+/* Returns the rate from two readings, 0 if they are too close together for a result. */
 static uint64_t rate_estimate(uint64_t ticks, uint64_t ns)
 {
 	return ns < ns_per_s / 10 ? 0 : (uint64_t)((double)ticks * 1e9 / (double)ns);

@@ -61,8 +61,8 @@ bool continuity_hello(struct continuity *c, uint64_t session_id, const char *boo
 	return boots_hello(&c->boots, session_id, boot_id);
 }
 
-/* A sender that began anew counts from the start again, and what it tells is news; one that only
- * connected again repeats, if anything, what is known already. */
+/* A sender that restarted counts from the beginning again, and its events are new. One that only
+ * reconnected may repeat events that are already known. */
 static bool began_anew(const struct continuity_cpu *cpu, const struct batch *b, uint64_t session_id,
 		       uint32_t boot)
 {

@@ -22,7 +22,7 @@ void standstills_evade(const struct standstills *s, struct host_tsc *t, uint64_t
 		if (t->ticks <= x->begin.ticks || t->ticks >= x->end.ticks)
 			continue;
 		if (moved > *err_ticks)
-			return; /* it says for certain that it was inside: the audit tells */
+			return; /* reports with certainty that it was inside: for the audit */
 		*t = back < on ? x->begin : x->end;
 		*err_ticks += *err_ticks + moved < *err_ticks ? 0 : moved;
 		return;

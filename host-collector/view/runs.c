@@ -26,7 +26,8 @@ static bool run_begins(const struct report *r, size_t at)
 	return true;
 }
 
-/* How many stalls of this CPU in a row are the same from `first` on; joins their blocks if told. */
+/* Returns the number of consecutive stalls of this CPU, from `first` on, that are the same.
+ * Joins their blocks if requested. */
 static size_t run_length(const struct report *r, size_t first, size_t *blocks, bool join)
 {
 	size_t n = 1;

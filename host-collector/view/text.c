@@ -113,7 +113,8 @@ static void bar_write(const struct page *p, const struct incident *i)
 	}
 }
 
-/* Frames that every wait or every system call has: they push the telling ones off the line. */
+/* Frames that every wait or every system call has. They would push the meaningful ones off the
+ * line. */
 static bool frame_is_common(const struct stack_frame *f)
 {
 	static const char *const common[] = {
