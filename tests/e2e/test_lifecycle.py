@@ -32,8 +32,9 @@ HOT_CPU = {"a": "max-x86_64-cpu", "b": "host-x86_64-cpu"}
 PAUSE_S = 0.8
 BOOT_MAX_S = 90
 TOLD_MAX_S = 3  # by watch, after a stall's end
-# The bound on the guest's times away from a pause, on bed A from round trips alone.
-ERROR_MAX_NS = {"a": 50_000_000, "b": 1_000_000}
+# The bound on the guest's times away from a pause, on bed A from round trips alone. A machine that
+# stands still makes the agent's drains long, and their bounds wide: 1.3 ms were seen.
+ERROR_MAX_NS = {"a": 50_000_000, "b": 5_000_000}
 BESIDE_MAX = 0.05  # of a guest's events may lie on either side of a pause
 
 SPIN = Case("guest: preemption off", "guest", "", "guest_spin", ("guest", "kvm"), ("guest", "guest-spinner"),

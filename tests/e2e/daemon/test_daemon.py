@@ -86,7 +86,7 @@ def test_attach_record_detach():
 
 
 def test_trouble_is_told_by_the_command_that_was_typed():
-    for typed, usage in ((["list"], None), (["snapshot"], "usage: vcpuscope snapshot VM"),
+    for typed, usage in ((["list"], None), (["snapshot"], "vcpuscope snapshot: VM is missing; see "),
                          (["ctl", "list"], None), (["ctl", "detach"], "usage: vcpuscope ctl detach VM")):
         done = subprocess.run([PROGRAM, *typed, "--control", "/nowhere"], capture_output=True, text=True)
         assert done.returncode == (2 if usage else 1), done
