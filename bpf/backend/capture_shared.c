@@ -128,6 +128,20 @@ static int user_remove_thread(struct capture *c, pid_t tid)
 	return capture_remove_thread(s->capture, tid);
 }
 
+/* The kernel's threshold is that of the user with the lowest; each user drops what is shorter than
+ * its own. */
+static int user_wait_threshold(struct capture *c, uint64_t ns)
+{
+	struct capture_user *user = user_of(c);
+	int err = 0;
+
+	if (ns < user->wait_threshold_ns)
+		err = capture_wait_threshold(user->shared->capture, ns);
+	if (!err && ns < user->wait_threshold_ns)
+		user->wait_threshold_ns = ns;
+	return err;
+}
+
 static int user_level_set(struct capture *c, uint32_t vm, enum capture_level level)
 {
 	struct capture_user *user = user_of(c);
@@ -221,6 +235,7 @@ static const struct capture_backend user_backend = {
 	.left_out = user_left_out,
 	.add_thread = user_add_thread,
 	.remove_thread = user_remove_thread,
+	.wait_threshold = user_wait_threshold,
 	.exits = user_exits,
 	.level_set = user_level_set,
 	.host_stats = user_host_stats,

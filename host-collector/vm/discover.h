@@ -33,7 +33,9 @@ struct vm_finder;
 struct vm_finder *vm_finder_new(const char *proc);
 void vm_finder_free(struct vm_finder *f); /* NULL is allowed */
 /* Finds the current VMs, at most `max`, and sorts them by pid. If there are more, it keeps those
- * that it found first. Returns their number. */
+ * that it found first. Returns their number. Reads files of /proc: with 300 processes, half of them
+ * QEMU, 1 to 4 ms for the names and 5 to 12 ms for the identities. So the daemon calls it on a
+ * worker thread. */
 size_t vm_finder_look(struct vm_finder *f, const struct vm_wanted *wanted, struct vm_found *out,
 		      size_t max);
 /* Returns whether the last look read the vCPUs through BPF. Otherwise it read /proc, which takes

@@ -345,6 +345,42 @@ static void levels_are_each_ones_own(void **state)
 	capture_shared_close(s);
 }
 
+/* Stacks of waits at or above the threshold; those of shorter ones are samples. */
+static size_t count_long(const struct log *log)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < log->n_stacks; i++)
+		n += !log->stacks[i].s.sampled;
+	return n;
+}
+
+static void a_user_can_lower_its_threshold_alone(void **state)
+{
+	struct capture_shared *s = shared_open(0);
+	const pid_t first = sleeper_start("first"), second = sleeper_start("second");
+	struct capture *a = join(s, first), *b = join(s, second);
+	struct log *of_a = log_new(), *of_b = log_new();
+
+	(void)state;
+	assert_int_equal(capture_wait_threshold(a, 500000), 0);
+	assert_int_equal(capture_wait_threshold(a, 1000000000), 0);
+	for (int i = 0; i < 20; i++) {
+		drain_for(a, of_a, 10);
+		drain(b, of_b);
+	}
+	assert_true(count_long(of_a) > 20);
+	for (size_t i = 0; i < of_b->n_stacks; i++)
+		assert_true(of_b->stacks[i].s.sampled || of_b->stacks[i].s.wait_ns >= 20000000);
+	capture_close(a);
+	capture_close(b);
+	capture_shared_close(s);
+	sleeper_end(first);
+	sleeper_end(second);
+	log_free(of_a);
+	log_free(of_b);
+}
+
 static struct capture *open_one_user(void)
 {
 	return join(shared_open(0), getpid());
@@ -392,6 +428,7 @@ int main(void)
 		cmocka_unit_test(what_the_rings_lose_is_in_every_stream),
 		cmocka_unit_test(users_come_and_go),
 		cmocka_unit_test(levels_are_each_ones_own),
+		cmocka_unit_test(a_user_can_lower_its_threshold_alone),
 		cmocka_unit_test(a_killed_process_leaves_nothing),
 	};
 
