@@ -13,10 +13,11 @@ enum { TABLE_ITEMS = 4096 };
 
 struct run_delay {
 	struct figures_options options;
-	struct lru vcpu_index, pcpu_index, holder_index;
+	struct lru vcpu_index, pcpu_index, holder_index, others_index;
 	struct run_delay_vcpu *vcpus;
 	struct run_delay_pcpu *pcpus;
 	struct run_delay_holder *holders;
+	struct run_delay_holder *others; /* those with pid RUN_DELAY_OTHERS */
 	int error;
 };
 
@@ -73,6 +74,19 @@ static uint64_t holder_key(const struct run_delay_holder *h)
 	return where * 0x9e3779b97f4a7c15 ^ (uint64_t)h->quota << 32 ^ (uint32_t)h->pid;
 }
 
+/* Returns the sum of the holders of this VM, vCPU and pCPU that are not kept one by one. */
+static struct run_delay_holder *others_get(struct run_delay *r, const struct run_delay_holder *h)
+{
+	const struct run_delay_holder key = {
+		.vm = h->vm, .vcpu = h->vcpu, .pcpu = h->pcpu, .pid = RUN_DELAY_OTHERS};
+	bool fresh;
+	uint32_t slot = lru_put(&r->others_index, holder_key(&key), &fresh);
+
+	if (fresh)
+		r->others[slot] = key;
+	return &r->others[slot];
+}
+
 static void holder_add(struct run_delay *r, const struct vcpu_span *span, int32_t pid, int64_t ns)
 {
 	struct run_delay_holder key = {.vm = span->vm,
@@ -85,9 +99,15 @@ static void holder_add(struct run_delay *r, const struct vcpu_span *span, int32_
 
 	if (ns <= 0)
 		return;
-	h = &r->holders[lru_put(&r->holder_index, holder_key(&key), &fresh)];
-	if (fresh)
-		*h = key;
+	if (pid == RUN_DELAY_OTHERS) {
+		h = others_get(r, &key);
+	} else {
+		h = &r->holders[lru_put(&r->holder_index, holder_key(&key), &fresh)];
+		if (fresh && h->held_ns) /* it made room for this one */
+			others_get(r, h)->held_ns += h->held_ns;
+		if (fresh)
+			*h = key;
+	}
 	h->held_ns += ns;
 	h->waits++;
 }
@@ -165,9 +185,11 @@ static void run_delay_free(void *analysis)
 	lru_fini(&r->vcpu_index);
 	lru_fini(&r->pcpu_index);
 	lru_fini(&r->holder_index);
+	lru_fini(&r->others_index);
 	free(r->vcpus);
 	free(r->pcpus);
 	free(r->holders);
+	free(r->others);
 	free(r);
 }
 
@@ -183,7 +205,9 @@ static void *run_delay_new(struct model *m, const struct figures_options *option
 	r->vcpus = calloc(TABLE_ITEMS, sizeof(*r->vcpus));
 	r->pcpus = calloc(TABLE_ITEMS, sizeof(*r->pcpus));
 	r->holders = calloc(TABLE_ITEMS, sizeof(*r->holders));
-	if (!r->vcpus || !r->pcpus || !r->holders || lru_init(&r->vcpu_index, TABLE_ITEMS) ||
+	r->others = calloc(TABLE_ITEMS, sizeof(*r->others));
+	if (!r->vcpus || !r->pcpus || !r->holders || !r->others ||
+	    lru_init(&r->others_index, TABLE_ITEMS) || lru_init(&r->vcpu_index, TABLE_ITEMS) ||
 	    lru_init(&r->pcpu_index, TABLE_ITEMS) || lru_init(&r->holder_index, TABLE_ITEMS) ||
 	    model_observe(m, &observer)) {
 		run_delay_free(r);
@@ -217,6 +241,8 @@ static void run_delay_clear(void *analysis)
 	}
 	index_clear(&r->pcpu_index);
 	index_clear(&r->holder_index);
+	index_clear(&r->others_index);
+	memset(r->holders, 0, TABLE_ITEMS * sizeof(*r->holders));
 }
 
 static int run_delay_error(const void *analysis)
@@ -226,11 +252,11 @@ static int run_delay_error(const void *analysis)
 	return r->error;
 }
 
-/* The slot of the index-th key in use. */
-static uint32_t slot_at(const struct lru *l, size_t index)
+/* The slot of the index-th key in use; if there are fewer, reduces *index by their number. */
+static uint32_t slot_at(const struct lru *l, size_t *index)
 {
 	for (uint32_t slot = 0; slot < TABLE_ITEMS; slot++) {
-		if (lru_used(l, slot) && !index--)
+		if (lru_used(l, slot) && !(*index)--)
 			return slot;
 	}
 	return LRU_NONE;
@@ -238,21 +264,24 @@ static uint32_t slot_at(const struct lru *l, size_t index)
 
 const struct run_delay_vcpu *run_delay_vcpu(const struct run_delay *r, size_t index)
 {
-	uint32_t slot = slot_at(&r->vcpu_index, index);
+	uint32_t slot = slot_at(&r->vcpu_index, &index);
 
 	return slot == LRU_NONE ? NULL : &r->vcpus[slot];
 }
 
 const struct run_delay_holder *run_delay_holder(const struct run_delay *r, size_t index)
 {
-	uint32_t slot = slot_at(&r->holder_index, index);
+	uint32_t slot = slot_at(&r->holder_index, &index);
 
-	return slot == LRU_NONE ? NULL : &r->holders[slot];
+	if (slot != LRU_NONE)
+		return &r->holders[slot];
+	slot = slot_at(&r->others_index, &index);
+	return slot == LRU_NONE ? NULL : &r->others[slot];
 }
 
 const struct run_delay_pcpu *run_delay_pcpu(const struct run_delay *r, size_t index)
 {
-	uint32_t slot = slot_at(&r->pcpu_index, index);
+	uint32_t slot = slot_at(&r->pcpu_index, &index);
 
 	return slot == LRU_NONE ? NULL : &r->pcpus[slot];
 }

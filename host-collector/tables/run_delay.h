@@ -20,8 +20,8 @@ enum run_delay_cause {
 	RUN_DELAY_CAUSES,
 };
 
-/* Instead of a pid: all tasks that are not known one by one (of very long waits, or with more than
- * 64 holders); the vCPU's own CPU quota. */
+/* Instead of a pid: all tasks that are not known one by one (waits with more than 64 holders, and
+ * holders that made room for newer ones); the vCPU's own CPU quota. */
 enum { RUN_DELAY_OTHERS = 0, RUN_DELAY_QUOTA = -1 };
 
 struct run_delay_vcpu {
@@ -58,7 +58,8 @@ struct run_delay;
 /* With than_ns, shorter waits count in the states only. clear() keeps waits in progress. */
 extern const struct analysis run_delay_analysis;
 /* Each returns item number `index`, NULL past the last. Borrowed. Keeps 4096 vCPUs, pCPUs and
- * holders each; further ones replace the least recently seen. */
+ * holders each; further ones replace the least recently seen, whose time as holders then counts as
+ * RUN_DELAY_OTHERS. */
 const struct run_delay_vcpu *run_delay_vcpu(const struct run_delay *r, size_t index);
 const struct run_delay_pcpu *run_delay_pcpu(const struct run_delay *r, size_t index);
 const struct run_delay_holder *run_delay_holder(const struct run_delay *r, size_t index);

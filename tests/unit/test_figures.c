@@ -227,6 +227,39 @@ static void holders_add_up_to_the_wait(void **unused)
 	run_delay_analysis.free(r);
 }
 
+/* More tasks than are kept, each for 1 ms of a wait of its own. */
+static void no_holders_time_gets_lost(void **unused)
+{
+	enum { TASKS = 5000 };
+	struct model *m = model_new();
+	struct run_delay *r = run_delay_analysis.new(m, NULL);
+	const struct run_delay_holder *h;
+	int64_t held_ns = 0, others_ns = 0;
+
+	(void)unused;
+	script_vm(m, 1, "kvm");
+	for (int64_t i = 0; i < TASKS; i++) {
+		const int32_t pid = 1000 + (int32_t)i;
+		const struct timeline_event events[] = {
+			SWITCH(HOST, 3000 * i, 0, 0, TID0, 0),
+			SWITCH(HOST, 3000 * i + 1000, 0, TID0, pid, 0),
+			SWITCH(HOST, 3000 * i + 2000, 0, pid, TID0, 0),
+			SWITCH(HOST, 3000 * i + 2500, 0, TID0, 0, 1),
+		};
+
+		script_run(m, events, COUNT(events));
+	}
+	model_finish(m);
+	for (size_t i = 0; (h = run_delay_holder(r, i)); i++) {
+		held_ns += h->held_ns;
+		others_ns += h->pid == RUN_DELAY_OTHERS ? h->held_ns : 0;
+	}
+	assert_int_equal(held_ns, TASKS * 1000000ll);
+	assert_int_equal(others_ns, (TASKS - 4096) * 1000000ll);
+	model_free(m);
+	run_delay_analysis.free(r);
+}
+
 static void shorter_waits_do_not_count(void **unused)
 {
 	struct run_delay *r = delay_of(&(struct figures_options){.than_ns = 3000001});
@@ -456,6 +489,7 @@ int main(void)
 		cmocka_unit_test(tasks_are_billed_what_their_vcpu_did),
 		cmocka_unit_test(without_the_host_a_task_is_billed_unknown),
 		cmocka_unit_test(interrupts_last_from_entry_to_exit),
+		cmocka_unit_test(no_holders_time_gets_lost),
 		cmocka_unit_test(shorter_waits_do_not_count),
 		cmocka_unit_test(holders_split_by_pcpu_and_pcpus_by_vcpu),
 		cmocka_unit_test(holders_add_up_to_the_wait),
