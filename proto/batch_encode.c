@@ -12,6 +12,7 @@
 
 #include "proto/codec_predict.h"
 #include "proto/event_catalog.h"
+#include "proto/message.h"
 #include "wire.pb-c.h"
 
 /* What the encoder predicts, by type: enum column_predict. */
@@ -63,6 +64,24 @@ void batch_encoder_relay(struct batch_encoder *e)
 static bool type_is_good(const struct batch_encoder *e, uint16_t type)
 {
 	return type && (event_type_known(type) || e->relays);
+}
+
+int batch_validate(const struct batch *b)
+{
+	uint64_t time = 0;
+
+	if (b->n_events > VS_BATCH_EVENTS_MAX || b->cpu >= VS_CPUS_MAX)
+		return -E2BIG;
+	if (b->chord_begin > b->chord_end)
+		return -EINVAL;
+	for (size_t i = 0; i < b->n_events; i++) {
+		const struct vs_event *event = &b->events[i];
+
+		if (event->cpu != b->cpu || event->time < time || !event->type)
+			return -EINVAL;
+		time = event->time;
+	}
+	return 0;
 }
 
 /* Checks the events and lays out the columns. */

@@ -38,6 +38,9 @@ void batch_encoder_free(struct batch_encoder *e);
 /* Makes the encoder accept event types that event.h does not define. A program that forwards the
  * events of a newer peer needs this. */
 void batch_encoder_relay(struct batch_encoder *e);
+/* Checks a batch that another process wrote: returns 0 if decoding an encoded batch could have
+ * returned it (see batch_decode()), else -EINVAL or -E2BIG. */
+int batch_validate(const struct batch *b);
 /* Appends the Batch message to `out`. All events must be of b->cpu and in order of time; equal
  * times are allowed. Returns 0, -E2BIG (more than VS_BATCH_EVENTS_MAX events), -EINVAL (an event
  * of another CPU, an event older than its predecessor, or a type that event.h does not define) or

@@ -111,6 +111,16 @@ int frame_write(struct frame_writer *w, enum frame_kind kind, const uint8_t *pay
 	return 0;
 }
 
+uint32_t frame_writer_number(struct frame_writer *w)
+{
+	return w->next_seq++;
+}
+
+uint64_t frame_writer_session(const struct frame_writer *w)
+{
+	return w->session_id;
+}
+
 void frame_restamp(uint8_t *frame, uint64_t session_id, uint32_t frame_seq)
 {
 	bytes_put64(frame + 16, session_id);

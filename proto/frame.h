@@ -63,6 +63,9 @@ void frame_writer_free(struct frame_writer *w);
  * no frame_seq. */
 int frame_write(struct frame_writer *w, enum frame_kind kind, const uint8_t *payload, size_t len,
 		struct byte_buffer *out);
+/* Takes the next sequence number for a frame that another writer makes. */
+uint32_t frame_writer_number(struct frame_writer *w);
+uint64_t frame_writer_session(const struct frame_writer *w);
 /* Sets the session id and the sequence number of a complete frame and updates the header's CRC. */
 void frame_restamp(uint8_t *frame, uint64_t session_id, uint32_t frame_seq);
 

@@ -249,6 +249,18 @@ static int frames_add(struct batcher *b, const struct batcher_frame *frame)
 	return 0;
 }
 
+static int slice_write(struct batcher *b, const struct batch *batch)
+{
+	int err;
+
+	if (b->stacks && b->stacks->batch)
+		return b->stacks->batch(b->stacks->context, batch);
+	b->payload.len = 0;
+	err = batch_encode(b->encoder, batch, &b->payload);
+	return err ? err
+		   : frame_write(b->writer, FRAME_BATCH, b->payload.data, b->payload.len, b->out);
+}
+
 /* One frame of `n` cooked events, halved while it is too large for a frame. Whatever happens to
  * it, the CPU's totals stay exact. */
 static void slice_encode(struct batcher *b, uint16_t cpu, struct vs_event *events, size_t n,
@@ -280,16 +292,13 @@ static void slice_encode(struct batcher *b, uint16_t cpu, struct vs_event *event
 		}
 	}
 
-	b->payload.len = 0;
-	err = batch_encode(b->encoder, &batch, &b->payload);
-	if (!err)
-		err = frame_write(b->writer, FRAME_BATCH, b->payload.data, b->payload.len, b->out);
+	err = slice_write(b, &batch);
 	if (err == -E2BIG && n > 1) {
 		slice_encode(b, cpu, events, n / 2, time_err, events[n / 2].time);
 		slice_encode(b, cpu, events + n / 2, n - n / 2, time_err, watermark);
 		return;
 	}
-	if (!err) {
+	if (!err && b->out->len > frame.offset) {
 		frame.len = b->out->len - frame.offset;
 		err = frames_add(b, &frame);
 		if (err)

@@ -21,6 +21,7 @@
 #include "bpf/capture/capture.h"
 #include "clock/sample.h"
 #include "proto/buffer.h"
+#include "proto/codec.h"
 #include "proto/frame.h"
 #include "proto/message.h"
 
@@ -40,7 +41,7 @@ struct batcher_source {
 	void *context;
 };
 
-/* Receives what a drain delivers in addition to the frames. */
+/* Receives what a drain delivers in addition to the frames, or instead of them. */
 struct batcher_stack_sink {
 	/* Receives a captured stack, borrowed for the call. Its time is in TSC ticks, with an error
 	 * of at most err_ticks. */
@@ -49,6 +50,9 @@ struct batcher_stack_sink {
 	/* Receives each TASK_NAME and SCHED_SWITCH before it is encoded. Its time is in TSC ticks;
 	 * monotonic_ns is the captured stamp. May be NULL. */
 	void (*task)(void *context, const struct vs_event *e, uint64_t monotonic_ns);
+	/* Receives each batch, borrowed for the call, instead of a frame of it in `out`. Returns 0,
+	 * or -errno if its events are lost. NULL: `out` gets frames. */
+	int (*batch)(void *context, const struct batch *batch);
 };
 
 /* A frame of the last drain: its place in `out`, and the number of events that are lost if the
@@ -71,7 +75,7 @@ void batcher_free(struct batcher *b);
 
 /*
  * Drains the source once and appends complete Batch frames to `out`, CPU by CPU, each with at most
- * VS_BATCH_EVENTS_MAX events. stacks: may be NULL. Returns the number of events in the frames, or
+ * VS_BATCH_EVENTS_MAX events. stacks: may be NULL. Returns the number of events in them, or
  * -errno. After an error `out` holds complete frames of the events that the source delivered before
  * the error; events that could not be encoded are counted in dropped_user.
  */

@@ -148,6 +148,9 @@ static void text_take(struct feed *f, const uint8_t *bytes, size_t len)
 
 static void entry_take(struct feed *f, const struct stream_entry *entry, const uint8_t *bytes)
 {
+	struct frame_view frame;
+	struct frame_item item;
+
 	if (entry->source == STREAM_TEXT) {
 		text_take(f, bytes, entry->bytes);
 		return;
@@ -155,7 +158,10 @@ static void entry_take(struct feed *f, const struct stream_entry *entry, const u
 	if (entry->source != VS_SOURCE_HOST && f->no_guest)
 		return;
 	f->status.link.frames += entry->source != VS_SOURCE_HOST;
-	f->sink.frame(f->sink.context, entry->source, entry->arrival_tsc, bytes, entry->bytes);
+	if (frame_parse(bytes, entry->bytes, &frame))
+		return;
+	item = frame_item_of(&frame);
+	f->sink.frame(f->sink.context, entry->source, entry->arrival_tsc, &item);
 }
 
 static void entries_take(struct feed *f)

@@ -166,10 +166,10 @@ static void write_failed(struct record *r, int err)
 	stop(r);
 }
 
-static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
-		     size_t len)
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
 {
 	struct record *r = context;
+	struct frame_view view;
 	int err = 0;
 
 	if (r->write_error)
@@ -177,7 +177,9 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const
 	if (!r->writer)
 		err = writer_open(r);
 	if (!err)
-		err = recording_writer_append(r->writer, source, arrival_tsc, frame, len);
+		err = frame_item_frame(frame, &view);
+	if (!err)
+		err = recording_writer_append(r->writer, source, arrival_tsc, view.bytes, view.len);
 	write_failed(r, err);
 }
 

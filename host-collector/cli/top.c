@@ -147,14 +147,11 @@ static void on_line(void *context, const char *line)
 	snprintf(t->notice, sizeof(t->notice), "%s", line);
 }
 
-static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
-		     size_t len)
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
 {
 	struct top *t = context;
-	struct frame_view view;
 
-	if (!frame_parse(frame, len, &view))
-		trouble(t, live_frame(t->live, source, arrival_tsc, &view));
+	trouble(t, live_frame(t->live, source, arrival_tsc, frame));
 }
 
 static void on_ended(void *context, const char *why)
@@ -368,12 +365,14 @@ static void pass(struct top *t, uint64_t tsc)
 static void play(struct top *t)
 {
 	struct recording_entry entry;
+	struct frame_item item;
 	uint64_t looks = t->looks;
 	int r = 1;
 
 	while (!t->over && !t->ending && t->looks == looks &&
 	       (r = recording_reader_next(t->reader, &entry)) > 0) {
-		trouble(t, live_frame(t->live, entry.source, entry.arrival_tsc, &entry.frame));
+		item = frame_item_of(&entry.frame);
+		trouble(t, live_frame(t->live, entry.source, entry.arrival_tsc, &item));
 		if (entry.arrival_tsc)
 			pass(t, entry.arrival_tsc);
 	}

@@ -199,14 +199,11 @@ static void on_line(void *context, const char *line)
 	output_flush(w);
 }
 
-static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
-		     size_t len)
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
 {
 	struct watch *w = context;
-	struct frame_view view;
 
-	if (!frame_parse(frame, len, &view))
-		trouble(w, live_frame(w->live, source, arrival_tsc, &view));
+	trouble(w, live_frame(w->live, source, arrival_tsc, frame));
 }
 
 static void on_say(void *context, const char *line)

@@ -252,15 +252,12 @@ static void live_drop(struct flight_vm *v)
 	say(v, "stalls are not watched: out of memory");
 }
 
-static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
-		     size_t len)
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
 {
 	struct flight_vm *v = context;
-	struct frame_view view;
 
-	flight_ring_push(v->ring, source, arrival_tsc, frame, len);
-	if (v->live && !frame_parse(frame, len, &view) &&
-	    live_frame(v->live, source, arrival_tsc, &view))
+	flight_ring_push(v->ring, source, arrival_tsc, frame);
+	if (v->live && live_frame(v->live, source, arrival_tsc, frame))
 		live_drop(v);
 }
 

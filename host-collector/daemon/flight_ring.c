@@ -152,21 +152,22 @@ static void kept_bound(struct flight_ring *r)
 }
 
 void flight_ring_push(struct flight_ring *r, uint32_t source, uint64_t arrival_tsc,
-		      const uint8_t *frame, size_t len)
+		      struct frame_item *frame)
 {
-	struct held_frame *f = malloc(sizeof(*f) + len);
-	struct frame_header header;
+	struct held_frame *f = NULL;
+	struct frame_view view;
 
-	if (!f || frame_header_parse(frame, len, &header)) {
-		free(f);
+	if (!frame_item_frame(frame, &view))
+		f = malloc(sizeof(*f) + view.len);
+	if (!f) {
 		r->refused++;
 		return;
 	}
-	f->kind = header.kind;
+	f->kind = frame->kind;
 	f->source = source;
 	f->arrival_tsc = arrival_tsc;
-	f->len = (uint32_t)len;
-	memcpy(f->bytes, frame, len);
+	f->len = (uint32_t)view.len;
+	memcpy(f->bytes, view.bytes, view.len);
 	list_append(&r->recent, f);
 	while (r->recent.first != f &&
 	       (int64_t)(arrival_tsc - r->recent.first->arrival_tsc) > (int64_t)r->age_ticks)

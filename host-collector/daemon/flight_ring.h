@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "host-collector/model/model.h"
+#include "proto/frame_item.h"
 
 struct flight_ring;
 struct recording_writer;
@@ -23,9 +24,9 @@ struct flight_ring *flight_ring_new(uint64_t age_ns, size_t max_bytes, uint64_t 
 void flight_ring_free(struct flight_ring *r); /* NULL is allowed */
 /* Removes all frames: the streams start again. */
 void flight_ring_clear(struct flight_ring *r);
-/* Adds a copy of a whole frame. Without memory for it, counts it as refused. */
+/* Adds a copy of a frame. Without memory for it, counts it as refused. */
 void flight_ring_push(struct flight_ring *r, uint32_t source, uint64_t arrival_tsc,
-		      const uint8_t *frame, size_t len);
+		      struct frame_item *frame);
 
 /* The receiver of frames: a recording or a client of the control socket. */
 struct frame_taker {
@@ -60,7 +61,7 @@ int flight_ring_write(const struct flight_ring *r, const struct model *names, co
 struct flight_ring_stats {
 	uint64_t frames, bytes; /* held now: recent and older */
 	uint64_t early;         /* frames removed before their time because memory was full */
-	uint64_t refused;       /* frames not kept: no memory, or malformed */
+	uint64_t refused;       /* frames not kept: no memory */
 };
 /* Returns what the ring holds now, and the totals since flight_ring_new(). */
 void flight_ring_stats_get(const struct flight_ring *r, struct flight_ring_stats *out);

@@ -118,11 +118,11 @@ static int file_open(struct spool_file *f)
 	return err;
 }
 
-static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
-		     size_t len)
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
 {
 	struct spool_file *f = context;
 	struct frame_taker taker;
+	struct frame_view view;
 	int err = 0;
 
 	if (!f->listens)
@@ -131,10 +131,12 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const
 		err = f->spool->full ? -ENOSPC : file_open(f);
 	taker = frame_taker_of(f->writer);
 	if (!f->error && !err)
-		err = f->places
-			      ? flight_places_append(f->places, &taker, source, arrival_tsc, frame,
-						     len)
-			      : recording_writer_append(f->writer, source, arrival_tsc, frame, len);
+		err = frame_item_frame(frame, &view);
+	if (!f->error && !err)
+		err = f->places ? flight_places_append(f->places, &taker, source, arrival_tsc,
+						       view.bytes, view.len)
+				: recording_writer_append(f->writer, source, arrival_tsc,
+							  view.bytes, view.len);
 	if (err)
 		file_fail(f, err);
 	f->refused_frames += f->error != 0;

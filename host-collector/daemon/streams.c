@@ -96,16 +96,18 @@ static int stream_take(void *context, uint32_t source, uint64_t arrival_tsc, con
 	return 0;
 }
 
-static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
-		     size_t len)
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
 {
 	struct stream *s = context;
 	const struct frame_taker taker = {.take = stream_take, .context = s};
+	struct frame_view view;
 
-	if (s->listens && s->places)
-		flight_places_append(s->places, &taker, source, arrival_tsc, frame, len);
-	else if (s->listens)
-		stream_take(s, source, arrival_tsc, frame, len);
+	if (!s->listens || frame_item_frame(frame, &view))
+		return;
+	if (s->places)
+		flight_places_append(s->places, &taker, source, arrival_tsc, view.bytes, view.len);
+	else
+		stream_take(s, source, arrival_tsc, view.bytes, view.len);
 }
 
 static void on_begin(void *context)

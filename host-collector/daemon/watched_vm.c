@@ -35,8 +35,7 @@ static void state_set(struct watched_vm *vm, enum watched_state state)
 	vm->since_ms = uv_now(vm->loop);
 }
 
-static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
-		     size_t len)
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
 {
 	struct watched_vm *vm = context;
 	struct frame_tap *next;
@@ -44,7 +43,7 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const
 	for (struct frame_tap *tap = vm->taps; tap; tap = next) {
 		next = tap->next; /* a tap may take itself out */
 		if (tap->frame)
-			tap->frame(tap->context, source, arrival_tsc, frame, len);
+			tap->frame(tap->context, source, arrival_tsc, frame);
 	}
 }
 

@@ -19,8 +19,8 @@
  * function may be NULL. */
 struct frame_tap {
 	/* Delivers a frame, as in collector.h. The first frame of a run is the host's HELLO. */
-	void (*frame)(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
-		      size_t len);
+	void (*frame)(void *context, uint32_t source, uint64_t arrival_tsc,
+		      struct frame_item *frame);
 	/* Reports that a run starts; state from an earlier run is obsolete. */
 	void (*begin)(void *context);
 	/* Reports that the run ended: the VM is gone or was detached. */

@@ -284,36 +284,34 @@ static void chord_take(struct pipeline *p, struct stream *s, struct batch *b)
 		chord_straighten(b, &pause);
 }
 
-int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const uint8_t *payload,
-	       size_t len)
+int batch_events_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, struct batch *b)
 {
 	struct continuity_cpu *cpu;
 	enum continuity_verdict verdict;
-	struct batch b;
 	uint64_t missing;
 	int64_t begin;
-	int err = batch_decode(p->decoder, payload, len, &b);
+	int err;
 
-	if (err || !b.n_events)
-		return err;
+	if (!b->n_events)
+		return 0;
 	if (!clock_book_knows(p->clocks, s->id, s->boot))
-		return batch_unplaced(p, s, arrival_tsc, &b);
+		return batch_unplaced(p, s, arrival_tsc, b);
 	err = stream_join(p, s);
 	if (!err)
 		err = stream_announce(p, s);
 	if (err)
 		return err;
-	cpu = continuity_cpu(&s->continuity, b.cpu);
+	cpu = continuity_cpu(&s->continuity, b->cpu);
 	if (!cpu)
 		return -ENOMEM;
 	begin = cpu->floor_ns;
-	chord_take(p, s, &b);
-	verdict = continuity_check(&s->continuity, cpu, &b, s->session_id, &missing);
+	chord_take(p, s, b);
+	verdict = continuity_check(&s->continuity, cpu, b, s->session_id, &missing);
 	if (verdict == CONTINUITY_REPEATS) {
 		s->replayed++;
 		return 0;
 	}
-	s->unknown_events += unknown_count(&b);
+	s->unknown_events += unknown_count(b);
 	/* Between the old sender's last word and the new one's first nothing is known of any CPU.
 	 */
 	if (cpu->anew && s->anew_session != s->session_id) {
@@ -322,17 +320,26 @@ int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const
 	}
 	if (!err && verdict == CONTINUITY_GAP) {
 		s->missing += missing;
-		err = gap_push(p, s, cpu, &b.events[0], missing, b.time_err);
+		err = gap_push(p, s, cpu, &b->events[0], missing, b->time_err);
 	}
-	for (size_t at = 0; at < b.n_events && !err; at += SLICE_EVENTS) {
-		size_t n = b.n_events - at < SLICE_EVENTS ? b.n_events - at : SLICE_EVENTS;
+	for (size_t at = 0; at < b->n_events && !err; at += SLICE_EVENTS) {
+		size_t n = b->n_events - at < SLICE_EVENTS ? b->n_events - at : SLICE_EVENTS;
 
-		err = slice_take(p, s, cpu, b.events + at, n, &b, arrival_tsc);
+		err = slice_take(p, s, cpu, b->events + at, n, b, arrival_tsc);
 	}
 	if (!err)
-		err = gap_close(p, s, &b);
+		err = gap_close(p, s, b);
 	stream_lost(s, begin,
 		    cpu->floor_ns != INT64_MIN ? cpu->floor_ns : arrival_ns(p, arrival_tsc));
-	stream_audit(p, s, b.events[b.n_events - 1].time, arrival_tsc);
+	stream_audit(p, s, b->events[b->n_events - 1].time, arrival_tsc);
 	return err;
+}
+
+int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const uint8_t *payload,
+	       size_t len)
+{
+	struct batch b;
+	int err = batch_decode(p->decoder, payload, len, &b);
+
+	return err ? err : batch_events_take(p, s, arrival_tsc, &b);
 }

@@ -59,7 +59,7 @@ struct stream {
 	struct continuity continuity; /* includes the boots that were replayed */
 	struct boots learn_boots;
 	struct stream_reboots reboots;
-	struct byte_buffer held; /* frames that wait, see pipeline.c */
+	struct byte_buffer held; /* what waits for a round trip, see held.c */
 	uint64_t held_since_tsc;
 	/* Frames were lost since the newest heartbeat. The CPUs of the events in them are unknown.
 	 */
@@ -96,6 +96,14 @@ struct stream {
 	uint64_t beside_pauses, beside_pauses_err_ns;
 	struct pipeline_log *log; /* ring of PIPELINE_LOG_LINES */
 	uint64_t n_log;           /* total number of lines */
+};
+
+/* What a frame brings: the events of a batch, or a frame to unpack. */
+struct content {
+	uint8_t kind;
+	uint64_t session_id;
+	const struct batch *batch; /* NULL: `frame` holds it */
+	struct frame_view frame;
 };
 
 struct pipeline {
@@ -189,6 +197,18 @@ int batches_missed(struct pipeline *p, struct stream *s, uint64_t time, uint64_t
  * malformed. */
 int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const uint8_t *payload,
 	       size_t len);
+/* The same with its events, which the function may change if a chord is set (codec.h). */
+int batch_events_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, struct batch *b);
+
+/* Processes a content; an error of the sender is counted. These three return 0 or -ENOMEM. */
+int content_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
+		 const struct content *c);
+/* Keeps a copy of a guest's content until held_release(). If much is held, releases it before. */
+int held_add(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const struct content *c);
+/* Processes all that is held, in order. */
+int held_release(struct pipeline *p, struct stream *s);
+/* Returns true if what is held has waited long enough for its round trip. */
+bool held_is_due(const struct pipeline *p, const struct stream *s, uint64_t now_tsc);
 /* Records the losses that the newest batch of a CPU revealed, as an interval from the CPU's last
  * event before the batch (INT64_MIN: none) to the last event in it (INT64_MIN: unknown; the next
  * batch with a known time then records them). */

@@ -327,9 +327,11 @@ static int agent_check(struct live *l, const struct pipeline_source *s, struct h
 }
 
 int live_frame(struct live *l, uint32_t source, uint64_t arrival_tsc,
-	       const struct frame_view *frame)
+	       const struct frame_item *frame)
 {
-	return pipeline_frame(l->pipeline, source, arrival_tsc, frame);
+	if (frame->batch)
+		return pipeline_batch(l->pipeline, source, arrival_tsc, frame);
+	return pipeline_frame(l->pipeline, source, arrival_tsc, &frame->frame);
 }
 
 int live_tick(struct live *l, uint64_t now_tsc)

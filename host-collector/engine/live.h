@@ -39,7 +39,7 @@ struct model *live_model(struct live *l);
 const struct pipeline *live_pipeline(const struct live *l);
 /* The following three functions return 0 or -ENOMEM. */
 int live_frame(struct live *l, uint32_t source, uint64_t arrival_tsc,
-	       const struct frame_view *frame);
+	       const struct frame_item *frame);
 /* Advances the time to host TSC `now_tsc`. Call it about every 100 ms. */
 int live_tick(struct live *l, uint64_t now_tsc);
 /* Ends the session. Open stalls become incidents that are marked as ongoing. */

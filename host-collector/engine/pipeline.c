@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Orders and holds frames, and answers queries. messages.c and batches.c process the content of
- * frames.
- *
- * Live, a guest's batches and heartbeats are held until the next round trip of that guest, or for
- * HOLD_MS. So their times are interpolated between round trips and converted with the right epoch:
- * the channel keeps the order, so frames that arrive before an echo's reply were sent before it.
+ * Orders frames, and answers queries. held.c holds what waits for a round trip; messages.c and
+ * batches.c process the content of frames.
  */
 #include "host-collector/engine/pipeline.h"
 
@@ -18,18 +14,10 @@
 
 enum {
 	SOURCES_MAX = MODEL_VMS_MAX + 1,
-	HOLD_BYTES = 4 << 20,
 	MEMORY_LIVE = 32 << 20,
 	MEMORY_OFFLINE = 256 << 20,
 };
 static const int64_t advance_ns = 5000000; /* how far apart the models hear of the time */
-
-/* Before each held frame in stream.held. */
-struct held_frame {
-	uint64_t arrival_tsc;
-	uint64_t len;
-	struct frame_header header;
-};
 
 struct model *pipeline_model(struct pipeline *p)
 {
@@ -241,74 +229,6 @@ static int stream_end(struct pipeline *p, struct stream *s)
 	return stream_cpus_end(p, s, s->promised_ns, NULL);
 }
 
-/* A frame's -errno: only -ENOMEM is ours, the rest is the sender's fault and counted. */
-static int blame(struct stream *s, int err)
-{
-	if (err && err != -ENOMEM) {
-		s->nonsense++;
-		err = 0;
-	}
-	return err;
-}
-
-static int frame_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
-		      const struct frame_view *frame)
-{
-	const uint8_t *payload;
-	size_t len;
-	int err = frame_unpack(p->unpacker, frame, &payload, &len);
-
-	s->session_id = frame->header.session_id;
-	s->boot = boots_of(&s->continuity.boots, s->session_id, s->boot);
-	s->learn_boot = boots_of(&s->learn_boots, s->session_id, s->learn_boot);
-	if (!err)
-		err = message_take(p, s, frame->header.kind, arrival_tsc, payload, len);
-	return blame(s, err);
-}
-
-static int held_release(struct pipeline *p, struct stream *s)
-{
-	size_t at = 0;
-	int err = 0;
-
-	while (at < s->held.len && !err) {
-		struct frame_view frame;
-		struct held_frame h;
-
-		memcpy(&h, s->held.data + at, sizeof(h));
-		at += sizeof(h);
-		frame.header = h.header;
-		frame.bytes = s->held.data + at;
-		frame.len = h.len;
-		at += h.len;
-		err = frame_take(p, s, h.arrival_tsc, &frame);
-	}
-	s->held.len = 0;
-	return err;
-}
-
-static int held_add(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
-		    const struct frame_view *frame)
-{
-	const struct held_frame h = {arrival_tsc, frame->len, frame->header};
-	int err;
-
-	if (s->held.len + frame->len > HOLD_BYTES) {
-		err = held_release(p, s);
-		if (err)
-			return err;
-	}
-	if (!s->held.len)
-		s->held_since_tsc = arrival_tsc;
-	err = byte_buffer_append(&s->held, &h, sizeof(h));
-	if (!err) {
-		err = byte_buffer_append(&s->held, frame->bytes, frame->len);
-		if (err)
-			s->held.len -= sizeof(h);
-	}
-	return err;
-}
-
 /* Live: the guest's half ends with its last word. What is held goes out first: released later, it
  * would have the merge wait for the stream again. */
 static int guest_end(struct pipeline *p, struct stream *s)
@@ -326,13 +246,6 @@ int pipeline_guest_end(struct pipeline *p, uint32_t source)
 	struct stream *s = stream_find(p, source);
 
 	return s && !stream_is_host(s) && p->options.live ? guest_end(p, s) : 0;
-}
-
-/* Has what this stream holds waited long enough for its echo? */
-static bool held_is_due(const struct pipeline *p, const struct stream *s, uint64_t now_tsc)
-{
-	return s->held.len && p->hold_ticks && now_tsc > s->held_since_tsc &&
-	       now_tsc - s->held_since_tsc > p->hold_ticks;
 }
 
 static void models_advance(struct pipeline *p)
@@ -376,9 +289,10 @@ static int present(struct pipeline *p, uint64_t now_tsc)
 
 /* Judges a frame's place in its session; false: seen before. */
 static bool order_admit(struct pipeline *p, struct stream *s, struct frame_order *order,
-			const struct frame_header *header)
+			uint64_t session_id, uint32_t frame_seq)
 {
-	int64_t verdict = frame_order_check(order, header);
+	const struct frame_header header = {.session_id = session_id, .frame_seq = frame_seq};
+	int64_t verdict = frame_order_check(order, &header);
 
 	if (verdict < 0) {
 		s->replayed++;
@@ -435,29 +349,28 @@ static bool note_ends_guest(const struct message_note *m)
 	return m->kind == NOTE_CHANNEL_DOWN || m->kind == NOTE_VM_GONE || note_is_reset(m);
 }
 
-static int frame_take_or_hold(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
-			      const struct frame_view *frame)
+static int content_take_or_hold(struct pipeline *p, struct stream *s, uint64_t arrival_tsc,
+				const struct content *c)
 {
-	uint8_t kind = frame->header.kind;
 	struct stream *guest;
 	int err;
 
 	if (p->options.live && s->id != VS_SOURCE_HOST &&
-	    (kind == FRAME_BATCH || kind == FRAME_HEARTBEAT))
-		return held_add(p, s, arrival_tsc, frame);
-	if (kind == FRAME_NOTE)
+	    (c->kind == FRAME_BATCH || c->kind == FRAME_HEARTBEAT))
+		return held_add(p, s, arrival_tsc, c);
+	if (c->kind == FRAME_NOTE)
 		p->in.note = (struct message_note){0}; /* it may not make sense */
 	/* Another session may be another boot: what was held belongs to the one before. */
-	err = kind == FRAME_HELLO ? held_release(p, s) : 0;
+	err = c->kind == FRAME_HELLO ? held_release(p, s) : 0;
 	if (!err)
-		err = frame_take(p, s, arrival_tsc, frame);
+		err = content_take(p, s, arrival_tsc, c);
 	if (err || !p->options.live)
 		return err;
-	if (kind == FRAME_ECHO_OBSERVATION) {
+	if (c->kind == FRAME_ECHO_OBSERVATION) {
 		guest = stream_find(p, p->in.echo_observation.vm);
 		return guest && guest != s ? held_release(p, guest) : 0;
 	}
-	if (kind == FRAME_NOTE && note_ends_guest(&p->in.note))
+	if (c->kind == FRAME_NOTE && note_ends_guest(&p->in.note))
 		return pipeline_guest_end(p, p->in.note.vm);
 	return 0;
 }
@@ -474,8 +387,8 @@ static uint64_t arrival_in_range(const struct pipeline *p, struct stream *s, uin
 	return 0;
 }
 
-int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
-		   const struct frame_view *frame)
+static int content_receive(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
+			   const struct content *c, uint32_t frame_seq)
 {
 	struct stream *s;
 	int err = stream_get(p, source, &s);
@@ -487,20 +400,39 @@ int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		p->first_tsc = arrival_tsc;
 	s->frames++;
 	s->heard_tsc = arrival_tsc ? arrival_tsc : p->last_tsc;
-	if (p->options.live && frame->header.kind != FRAME_HELLO)
+	if (p->options.live && c->kind != FRAME_HELLO)
 		clock_book_heard(p->clocks, source,
-				 boots_of(&s->learn_boots, frame->header.session_id, s->learn_boot),
+				 boots_of(&s->learn_boots, c->session_id, s->learn_boot),
 				 arrival_tsc);
 	s->replayed_entries++;
-	if (!kind_is_admitted(frame->header.kind, source))
+	if (!kind_is_admitted(c->kind, source))
 		s->nonsense++;
-	else if (order_admit(p, s, &s->order, &frame->header))
-		err = frame_take_or_hold(p, s, arrival_tsc, frame);
+	else if (order_admit(p, s, &s->order, c->session_id, frame_seq))
+		err = content_take_or_hold(p, s, arrival_tsc, c);
 	if (!err && !p->options.live && s->replayed_entries == s->learned) {
 		err = stream_end(p, s);
 		stream_leave(p, s); /* nothing more comes from it */
 	}
 	return err ? err : present(p, arrival_tsc);
+}
+
+int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
+		   const struct frame_view *frame)
+{
+	const struct content c = {.kind = frame->header.kind,
+				  .session_id = frame->header.session_id,
+				  .frame = *frame};
+
+	return content_receive(p, source, arrival_tsc, &c, frame->header.frame_seq);
+}
+
+int pipeline_batch(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
+		   const struct frame_item *item)
+{
+	const struct content c = {
+		.kind = FRAME_BATCH, .session_id = item->session_id, .batch = item->batch};
+
+	return content_receive(p, source, arrival_tsc, &c, item->frame_seq);
 }
 
 int pipeline_hand_over(struct pipeline *p)

@@ -23,7 +23,7 @@
 #include "host-collector/timeline/losses.h"
 #include "host-collector/engine/reboots.h"
 #include "host-collector/timeline/timeline.h"
-#include "proto/frame.h"
+#include "proto/frame_item.h"
 #include "proto/message.h"
 
 struct pipeline;
@@ -49,6 +49,10 @@ int pipeline_learn(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 int pipeline_learned(struct pipeline *p);
 int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		   const struct frame_view *frame);
+/* The same for a batch whose events are at hand (item->batch), without decoding. Live only. The
+ * events are valid (batch_validate()); they are not changed. */
+int pipeline_batch(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
+		   const struct frame_item *item);
 /*
  * Lets two threads process one recording, after pipeline_learned(). The reader thread calls
  * pipeline_frame() for every frame and then pipeline_handed_over(). In parallel the other thread

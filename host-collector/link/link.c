@@ -257,9 +257,9 @@ static void on_config_reply(struct guest_link *l, const struct message_config_re
 
 static void on_guest_frame(struct guest_link *l, struct guest_record *r)
 {
-	struct frame_view frame;
+	struct frame_item frame;
 
-	if (framer_frame(l->framer, r, &frame)) {
+	if (framer_item(l->framer, r, &frame)) {
 		l->refused_records++;
 		if (!l->said_refused)
 			note(l, NOTE_PROTOCOL,

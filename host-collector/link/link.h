@@ -19,6 +19,7 @@
 #include "host-collector/decode/decoder.h"
 #include "host-collector/link/address.h"
 #include "host-collector/decode/guest_session.h"
+#include "proto/frame_item.h"
 
 enum link_state {
 	LINK_DOWN,    /* not connected; trying again */
@@ -28,8 +29,8 @@ enum link_state {
 };
 
 struct link_events {
-	/* See guest_session.h. */
-	void (*frame)(void *context, const struct frame_view *frame, uint64_t arrival_tsc);
+	/* The frames that guest_session.h delivers, checked. Borrowed for the call. */
+	void (*frame)(void *context, struct frame_item *frame, uint64_t arrival_tsc);
 	void (*observation)(void *context, const struct message_echo_observation *observation);
 	void (*hello)(void *context, const struct message_hello *hello);
 	void (*heartbeat)(void *context, const struct message_heartbeat *heartbeat);

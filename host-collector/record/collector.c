@@ -118,12 +118,12 @@ static void end(struct collector *c, const char *why)
 
 /* ---- the guest's side ---- */
 
-static void link_frame(void *context, const struct frame_view *frame, uint64_t arrival_tsc)
+static void link_frame(void *context, struct frame_item *frame, uint64_t arrival_tsc)
 {
 	struct collector *c = context;
 
 	c->heard_ms = uv_now(c->loop);
-	c->sink.frame(c->sink.context, COLLECTOR_VM, arrival_tsc, frame->bytes, frame->len);
+	c->sink.frame(c->sink.context, COLLECTOR_VM, arrival_tsc, frame);
 }
 
 static void link_observation(void *context, const struct message_echo_observation *observation)
@@ -424,11 +424,11 @@ static void on_timer(uv_timer_t *timer)
 	}
 }
 
-static void host_frame(void *context, uint64_t tsc, const uint8_t *frame, size_t len)
+static void host_frame(void *context, uint64_t tsc, struct frame_item *frame)
 {
 	struct collector *c = context;
 
-	c->sink.frame(c->sink.context, VS_SOURCE_HOST, tsc, frame, len);
+	c->sink.frame(c->sink.context, VS_SOURCE_HOST, tsc, frame);
 }
 
 static int host_open(struct collector *c, const struct collector_options *options, char *why,

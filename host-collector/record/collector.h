@@ -49,10 +49,10 @@ struct collector_options {
 };
 
 struct collector_sink {
-	/* Receives a complete frame with a verified checksum. source: VS_SOURCE_HOST or the VM.
-	 * arrival_tsc: host TSC. Borrowed for the call. */
-	void (*frame)(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
-		      size_t len);
+	/* Receives a checked frame. source: VS_SOURCE_HOST or the VM. arrival_tsc: host TSC.
+	 * Borrowed for the call. */
+	void (*frame)(void *context, uint32_t source, uint64_t arrival_tsc,
+		      struct frame_item *frame);
 	/* Receives a line for the user: agents and threads that come and go, problems. */
 	void (*say)(void *context, const char *line);
 	/* Reports once that the VM is gone. Does not stop the collector: the caller calls

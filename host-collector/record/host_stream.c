@@ -18,6 +18,13 @@
 
 enum { FINISH_MS = 200 }; /* for names of the last stacks */
 
+/* A batch of the drain under way. */
+struct drained {
+	struct batch batch;
+	size_t first; /* of its events in host_stream.events */
+	uint32_t seq;
+};
+
 struct host_stream {
 	struct host_stream_options options;
 	struct message_hello hello;
@@ -26,6 +33,10 @@ struct host_stream {
 	struct batcher *batcher;
 	struct stack_writer *stacks;
 	struct byte_buffer payload, frames;
+	struct frame_maker *maker;
+	struct drained *drained;
+	struct vs_event *events;
+	size_t n_drained, drained_room, n_events, events_room;
 	uint64_t promised; /* by the last heartbeat */
 	uint64_t now_ms;
 	bool kernel_names;
@@ -40,6 +51,68 @@ struct host_stream {
 	int32_t vcpus[VS_THREADS_MAX];    /* their indices, -1: no vCPU */
 };
 
+/* Returns the array with room for `wanted` members; NULL: no memory, the array stays as it is. */
+static void *array_grow(void *array, size_t *room, size_t wanted, size_t member_bytes)
+{
+	size_t larger = *room ? *room : 64;
+
+	if (wanted <= *room)
+		return array;
+	while (larger < wanted)
+		larger *= 2;
+	array = realloc(array, larger * member_bytes);
+	if (array)
+		*room = larger;
+	return array;
+}
+
+/* Keeps a batch until the drain is over: what its users do takes longer than the rings can wait. */
+static int on_batch(void *context, const struct batch *batch)
+{
+	struct host_stream *h = context;
+	struct drained *drained =
+		array_grow(h->drained, &h->drained_room, h->n_drained + 1, sizeof(*h->drained));
+	struct vs_event *events = array_grow(h->events, &h->events_room,
+					     h->n_events + batch->n_events, sizeof(*h->events));
+
+	if (drained)
+		h->drained = drained;
+	if (events)
+		h->events = events;
+	if (!drained || !events)
+		return -ENOMEM;
+	memcpy(h->events + h->n_events, batch->events, batch->n_events * sizeof(*h->events));
+	h->drained[h->n_drained++] =
+		(struct drained){*batch, h->n_events, frame_writer_number(h->writer)};
+	h->n_events += batch->n_events;
+	return 0;
+}
+
+static void batch_deliver(struct host_stream *h, uint64_t tsc, const struct batch *batch,
+			  uint32_t seq)
+{
+	struct frame_item item = {.kind = FRAME_BATCH,
+				  .session_id = frame_writer_session(h->writer),
+				  .frame_seq = seq,
+				  .batch = batch,
+				  .maker = h->maker};
+
+	h->options.frame(h->options.context, tsc, &item);
+}
+
+static void drained_deliver(struct host_stream *h)
+{
+	const uint64_t tsc = clock_tsc_read();
+
+	for (size_t i = 0; i < h->n_drained; i++) {
+		struct drained *d = &h->drained[i];
+
+		d->batch.events = h->events + d->first;
+		batch_deliver(h, tsc, &d->batch, d->seq);
+	}
+	h->n_drained = h->n_events = 0;
+}
+
 /* Hands over the frames that lie in h->frames. */
 static void frames_deliver(struct host_stream *h)
 {
@@ -47,14 +120,15 @@ static void frames_deliver(struct host_stream *h)
 	size_t at = 0;
 
 	while (at < h->frames.len) {
-		struct frame_header header;
-		size_t len;
+		struct frame_view frame = {.bytes = h->frames.data + at};
+		struct frame_item item;
 
-		if (frame_header_parse(h->frames.data + at, h->frames.len - at, &header))
+		if (frame_header_parse(frame.bytes, h->frames.len - at, &frame.header))
 			break;
-		len = VS_FRAME_HEADER_BYTES + header.payload_bytes;
-		h->options.frame(h->options.context, tsc, h->frames.data + at, len);
-		at += len;
+		frame.len = VS_FRAME_HEADER_BYTES + frame.header.payload_bytes;
+		item = frame_item_of(&frame);
+		h->options.frame(h->options.context, tsc, &item);
+		at += frame.len;
 	}
 	h->frames.len = 0;
 }
@@ -181,7 +255,8 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 	h->writer = frame_writer_new(session_id);
 	h->stacks = stack_writer_new(h->hello.clock_hz, options->names, &h->kernel_names);
 	h->exits = exit_counts_new();
-	if (!h->writer || !h->stacks || !h->exits)
+	h->maker = frame_maker_new();
+	if (!h->writer || !h->stacks || !h->exits || !h->maker)
 		goto fail;
 	h->batcher = options->source ? batcher_new_from(options->source, h->writer)
 				     : batcher_new(h->capture, h->writer);
@@ -209,6 +284,9 @@ void host_stream_close(struct host_stream *h)
 	origins_asker_free(h->origins);
 	task_origins_free(h->own_origins);
 	frame_writer_free(h->writer);
+	frame_maker_free(h->maker);
+	free(h->drained);
+	free(h->events);
 	if (h->capture)
 		capture_close(h->capture);
 	byte_buffer_fini(&h->payload);
@@ -315,18 +393,32 @@ static uint64_t promise(const struct host_stream *h)
 	return most > h->promised ? most : h->promised;
 }
 
+/* The stacks that have their names now, and the events that refer to them. */
+static int stacks_deliver(struct host_stream *h, uint64_t now_ms)
+{
+	struct batch batch;
+	const int err = stack_writer_flush(h->stacks, h->writer, h->promised,
+					   batcher_promise(h->batcher), now_ms, &h->frames, &batch);
+
+	frames_deliver(h);
+	if (batch.n_events)
+		batch_deliver(h, clock_tsc_read(), &batch, frame_writer_number(h->writer));
+	return err;
+}
+
 int host_stream_drain(struct host_stream *h, uint64_t now_ms)
 {
-	const struct batcher_stack_sink sink = {
-		.stack = on_stack, .context = h, .task = h->origins ? on_task : NULL};
+	const struct batcher_stack_sink sink = {.stack = on_stack,
+						.context = h,
+						.task = h->origins ? on_task : NULL,
+						.batch = on_batch};
 	long n;
 	int err, last;
 
 	h->now_ms = now_ms;
 	n = batcher_drain(h->batcher, &h->frames, &sink);
-	err = stack_writer_flush(h->stacks, h->writer, h->promised, batcher_promise(h->batcher),
-				 now_ms, &h->frames);
-	frames_deliver(h);
+	drained_deliver(h);
+	err = stacks_deliver(h, now_ms);
 	last = origins_deliver(h);
 	err = err ? err : last;
 	return n < 0 ? (int)n : err;
@@ -337,9 +429,7 @@ int host_stream_finish(struct host_stream *h, uint64_t now_ms)
 	int err = host_stream_drain(h, now_ms), last;
 
 	stack_writer_settle(h->stacks, FINISH_MS);
-	last = stack_writer_flush(h->stacks, h->writer, h->promised, batcher_promise(h->batcher),
-				  now_ms, &h->frames);
-	frames_deliver(h);
+	last = stacks_deliver(h, now_ms);
 	return err ? err : last;
 }
 

@@ -12,6 +12,7 @@
 #include "bpf/capture/batcher.h"
 #include "host-collector/record/stack_writer.h"
 #include "host-collector/record/task_origins.h"
+#include "proto/frame_item.h"
 #include "proto/message.h"
 
 struct host_stream;
@@ -21,8 +22,8 @@ struct host_stream_options {
 	uint32_t sample_hz;         /* stack samples of the threads per second; 0: none */
 	enum capture_level level;   /* the level of every followed VM */
 	enum capture_way way;       /* backend; 0: BPF, or perf if BPF fails */
-	/* Receives one complete frame, borrowed for the call. The sink must keep its own errors. */
-	void (*frame)(void *context, uint64_t tsc, const uint8_t *frame, size_t len);
+	/* Receives one frame, borrowed for the call. The sink must keep its own errors. */
+	void (*frame)(void *context, uint64_t tsc, struct frame_item *frame);
 	void *context;
 	/* The shared capture to join, borrowed. It gives no samples and has its own backend. NULL:
 	 * open one. */

@@ -57,7 +57,6 @@ struct stack_writer {
 	uint64_t host_hz;
 	struct stack_names *names;
 	bool own_names;
-	struct batch_encoder *encoder;
 	struct byte_buffer payload;
 	struct message_stack message;
 	struct raw **raw; /* the first n_raw are in use */
@@ -106,9 +105,8 @@ struct stack_writer *stack_writer_new(uint64_t host_hz, struct stack_names *shar
 	s->names = shared ? shared : stack_names_new();
 	if (s->names)
 		stack_names_join(s->names);
-	s->encoder = batch_encoder_new();
 	s->known = calloc(KNOWN_SLOTS, sizeof(*s->known));
-	if (!s->names || !s->encoder || !s->known || !raws_new(s)) {
+	if (!s->names || !s->known || !raws_new(s)) {
 		stack_writer_free(s);
 		return NULL;
 	}
@@ -126,7 +124,6 @@ void stack_writer_free(struct stack_writer *s)
 	}
 	if (s->own_names)
 		stack_names_free(s->names);
-	batch_encoder_free(s->encoder);
 	byte_buffer_fini(&s->payload);
 	raws_free(s);
 	free(s->known);
@@ -444,31 +441,25 @@ static uint64_t time_keep(const struct stack_writer *s, struct raw *raw, uint64_
 	return raw->time > promised ? raw->time : promised;
 }
 
-static int batch_write(struct stack_writer *s, struct frame_writer *w, size_t n, uint64_t promise,
-		       struct byte_buffer *out)
+static void batch_fill(struct stack_writer *s, size_t n, uint64_t promise, struct batch *batch)
 {
-	struct batch batch = {.cpu = VS_CPU_COLLECTOR, .n_events = n, .events = s->events};
-	int err;
-
+	*batch = (struct batch){.cpu = VS_CPU_COLLECTOR, .n_events = n, .events = s->events};
 	qsort(s->events, n, sizeof(s->events[0]), event_compare);
 	for (size_t i = 0; i < n; i++)
 		s->events[i].seq = s->seq++;
-	batch.watermark = promise;
-	batch.emitted = s->stats.named;
-	s->payload.len = 0;
-	err = batch_encode(s->encoder, &batch, &s->payload);
-	if (!err)
-		err = frame_write(w, FRAME_BATCH, s->payload.data, s->payload.len, out);
-	return err;
+	batch->watermark = promise;
+	batch->emitted = s->stats.named;
 }
 
 int stack_writer_flush(struct stack_writer *s, struct frame_writer *w, uint64_t promised,
-		       uint64_t promise, uint64_t now_ms, struct byte_buffer *out)
+		       uint64_t promise, uint64_t now_ms, struct byte_buffer *out,
+		       struct batch *batch)
 {
 	size_t n = 0, kept = 0;
 	uint64_t hold;
 	int err = 0;
 
+	batch->n_events = 0;
 	namer_poll(s->names->namer);
 	for (size_t i = 0; i < s->n_raw && !err; i++) {
 		struct raw *raw = s->raw[i];
@@ -504,7 +495,7 @@ int stack_writer_flush(struct stack_writer *s, struct frame_writer *w, uint64_t 
 		s->stats.named += n;
 		hold = stack_writer_hold(s);
 		if (!err)
-			err = batch_write(s, w, n, promise < hold ? promise : hold, out);
+			batch_fill(s, n, promise < hold ? promise : hold, batch);
 	}
 	return err;
 }

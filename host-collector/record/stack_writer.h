@@ -21,6 +21,7 @@
 #include "bpf/capture/capture.h"
 #include "host-collector/record/stack_names.h"
 #include "proto/buffer.h"
+#include "proto/codec.h"
 #include "proto/frame.h"
 
 struct stack_writer;
@@ -46,13 +47,15 @@ void stack_writer_expect(struct stack_writer *s, pid_t tgid);
 void stack_writer_offer(struct stack_writer *s, const struct capture_stack *stack,
 			uint64_t err_ticks, uint64_t now_ms);
 /*
- * Appends to `out` STACK frames and then a batch of STACK events for the offered stacks that are
- * named; requests the names of the others. promised: watermark of the last heartbeat; no event gets
+ * Appends to `out` STACK frames and sets *batch to STACK events for the offered stacks that are
+ * named (n_events 0: none); it follows these frames and is valid until the next call. Requests the
+ * names of the others. promised: watermark of the last heartbeat; no event gets
  * an older time. promise: the most that the next heartbeat may promise. now_ms: same clock as for
  * stack_writer_offer(). Returns 0 or -errno.
  */
 int stack_writer_flush(struct stack_writer *s, struct frame_writer *w, uint64_t promised,
-		       uint64_t promise, uint64_t now_ms, struct byte_buffer *out);
+		       uint64_t promise, uint64_t now_ms, struct byte_buffer *out,
+		       struct batch *batch);
 /* Returns the latest time that a heartbeat may promise while stacks wait for their names, or
  * UINT64_MAX if none waits. */
 uint64_t stack_writer_hold(const struct stack_writer *s);

@@ -14,6 +14,8 @@
 
 static struct ring *ring;
 static struct framer *framer;
+static struct frame_unpacker *unpacker;
+static struct batch_decoder *decoder;
 
 static void record_put(const uint8_t *data, size_t len)
 {
@@ -37,19 +39,40 @@ static void slots_put(const uint8_t *data, size_t len)
 	atomic_store(&ring->head, data[0]);
 }
 
+/* A batch that is handed on as its events is what a reader of its frame would have decoded. */
+static void batch_compare(const struct batch *batch, const struct frame_view *frame)
+{
+	const uint8_t *payload;
+	struct batch decoded;
+	size_t len;
+
+	FUZZ_CHECK(!frame_unpack(unpacker, frame, &payload, &len));
+	FUZZ_CHECK(!batch_decode(decoder, payload, len, &decoded));
+	FUZZ_CHECK(decoded.cpu == batch->cpu && decoded.n_events == batch->n_events);
+	for (size_t i = 0; i < batch->n_events; i++) {
+		const struct vs_event *a = &batch->events[i], *b = &decoded.events[i];
+
+		FUZZ_CHECK(a->time == b->time && a->seq == b->seq && a->type == b->type);
+	}
+}
+
 static void taken_use(const struct guest_record *record)
 {
 	struct guest_record *mine = malloc(sizeof(*mine));
 	struct frame_view frame;
+	struct frame_item item;
 	size_t bytes = record_bytes(record);
 
 	FUZZ_CHECK(mine && bytes <= sizeof(*mine));
 	memcpy(mine, record, bytes); /* what lies behind is not to be read */
 	if (mine->head.kind == RECORD_UNKNOWN)
 		framer_unknown(framer, mine);
-	if (!framer_frame(framer, mine, &frame)) {
+	if (!framer_item(framer, mine, &item)) {
+		FUZZ_CHECK(!frame_item_frame(&item, &frame));
 		FUZZ_CHECK(frame.len <= VS_FRAME_HEADER_BYTES + VS_FRAME_PAYLOAD_MAX);
 		FUZZ_CHECK(frame.header.frame_seq == record->head.frame_seq);
+		if (item.batch)
+			batch_compare(item.batch, &frame);
 	}
 	free(mine);
 }
@@ -63,7 +86,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (!ring) {
 		ring = aligned_alloc(4096, (sizeof(*ring) + 4095) / 4096 * 4096);
 		framer = framer_new();
-		FUZZ_CHECK(ring && framer);
+		unpacker = frame_unpacker_new();
+		decoder = batch_decoder_new();
+		FUZZ_CHECK(ring && framer && unpacker && decoder);
 		memset(ring, 0, sizeof(*ring));
 	}
 	if (len < 2)

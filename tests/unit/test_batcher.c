@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The batcher against a kernel made of arrays: rings that overflow, slots claimed but not yet
  * written, interrupts that nest in a probe. Every frame is decoded and held against the model. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -590,6 +591,50 @@ static void names_and_switches_are_handed_over_as_well(void **state)
 	batcher_free(b);
 }
 
+struct batches_seen {
+	size_t n_batches, n_events;
+	int result;
+};
+
+static int batch_received(void *context, const struct batch *batch)
+{
+	struct batches_seen *seen = context;
+
+	if (seen->result)
+		return seen->result;
+	assert_int_equal(batch->cpu, 1);
+	for (size_t i = 0; i < batch->n_events; i++)
+		assert_int_equal(batch->events[i].seq, seen->n_events++);
+	seen->n_batches++;
+	return 0;
+}
+
+static void batches_are_handed_over_in_place_of_frames(void **state)
+{
+	struct fixture *f = *state;
+	struct batches_seen seen = {0};
+	const struct batcher_stack_sink sink = {.context = &seen, .batch = batch_received};
+	struct batcher_totals totals;
+	size_t n_frames;
+
+	f->out.len = 0;
+	emit(f, 1, 100);
+	assert_int_equal(batcher_drain(f->batcher, &f->out, &sink), 100);
+	assert_int_equal(seen.n_batches, 1);
+	assert_int_equal(seen.n_events, 100);
+	assert_int_equal(f->out.len, 0);
+	batcher_frames(f->batcher, &n_frames);
+	assert_int_equal(n_frames, 0);
+	/* What its taker could not keep is counted. */
+	seen.result = -ENOMEM;
+	emit(f, 1, 7);
+	assert_int_equal(batcher_drain(f->batcher, &f->out, &sink), -ENOMEM);
+	batcher_totals_get(f->batcher, &totals);
+	assert_int_equal(totals.emitted, 107);
+	assert_int_equal(totals.delivered, 100);
+	assert_int_equal(totals.dropped_user, 7);
+}
+
 /* Whatever the kernel does, in the end every event is received, counted or told lost. */
 static void accounting_check(struct fixture *f)
 {
@@ -738,6 +783,7 @@ int main(void)
 		TEST(what_the_owner_drops_is_no_longer_delivered),
 		TEST(stacks_pass_with_converted_time),
 		TEST(names_and_switches_are_handed_over_as_well),
+		TEST(batches_are_handed_over_in_place_of_frames),
 		TEST(accounting_survives_any_order_of_events),
 		TEST(accounting_survives_handlers_that_are_only_counted),
 		TEST(short_handlers_are_counted_and_their_numbers_closed),

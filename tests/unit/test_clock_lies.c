@@ -78,7 +78,9 @@ static void kept_out(struct synth *s, int64_t begin_ms, int64_t end_ms, uint32_t
 static void live_take(void *context, uint32_t source, uint64_t arrival_tsc,
 		      const struct frame_view *frame)
 {
-	assert_int_equal(live_frame(context, source, arrival_tsc, frame), 0);
+	const struct frame_item item = frame_item_of(frame);
+
+	assert_int_equal(live_frame(context, source, arrival_tsc, &item), 0);
 	assert_int_equal(live_tick(context, arrival_tsc), 0);
 }
 

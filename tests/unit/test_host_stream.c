@@ -36,17 +36,21 @@ struct rig {
 	bool with_stack;
 };
 
-static void on_frame(void *context, uint64_t tsc, const uint8_t *bytes, size_t len)
+static void on_frame(void *context, uint64_t tsc, struct frame_item *item)
 {
 	struct rig *r = context;
 	const uint8_t *payload;
-	struct frame_view frame;
+	struct frame_view made, frame;
 	struct batch batch;
 	size_t size;
 
 	assert_true(tsc > 0);
-	assert_int_equal(frame_parse(bytes, len, &frame), 0);
-	assert_int_equal(frame.len, len);
+	assert_int_equal(frame_item_frame(item, &made), 0);
+	assert_int_equal(frame_parse(made.bytes, made.len, &frame), 0);
+	assert_int_equal(frame.len, made.len);
+	assert_int_equal(frame.header.kind, item->kind);
+	assert_int_equal(frame.header.frame_seq, item->frame_seq);
+	assert_true((item->batch != NULL) == (item->kind == FRAME_BATCH));
 	assert_int_equal(frame_order_check(&r->order, &frame.header), 0);
 	assert_true(r->n_kinds < KINDS_MAX);
 	r->kinds[r->n_kinds++] = frame.header.kind;
@@ -64,6 +68,9 @@ static void on_frame(void *context, uint64_t tsc, const uint8_t *bytes, size_t l
 		break;
 	case FRAME_BATCH:
 		assert_int_equal(batch_decode(r->decoder, payload, size, &batch), 0);
+		assert_int_equal(batch.n_events, item->batch->n_events);
+		assert_memory_equal(batch.events, item->batch->events,
+				    batch.n_events * sizeof(*batch.events));
 		for (size_t i = 0; i < batch.n_events; i++)
 			assert_true(batch.events[i].time >= r->heartbeat_time);
 		if (batch.cpu == VS_CPU_COLLECTOR)

@@ -37,7 +37,7 @@ struct rig {
 	char note[VS_TEXT_MAX], before[VS_TEXT_MAX]; /* the last, and the one before */
 };
 
-static void on_frame(void *context, const struct frame_view *frame, uint64_t arrival_tsc)
+static void on_frame(void *context, struct frame_item *frame, uint64_t arrival_tsc)
 {
 	(void)frame;
 	assert_true(arrival_tsc > 0);

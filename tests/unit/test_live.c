@@ -74,12 +74,13 @@ static void on_incident(void *context, const struct report *report)
 static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc,
 		     const struct frame_view *frame)
 {
+	const struct frame_item item = frame_item_of(frame);
 	struct stage *s = context;
 
 	/* The present is the latest arrival: nothing is told before its time. */
 	if ((int64_t)((arrival_tsc - synth_host_tsc0) / HZ_PER_MS) * MS > s->now_ns)
 		s->now_ns = (int64_t)((arrival_tsc - synth_host_tsc0) / HZ_PER_MS) * MS;
-	assert_int_equal(live_frame(s->live, source, arrival_tsc, frame), 0);
+	assert_int_equal(live_frame(s->live, source, arrival_tsc, &item), 0);
 	assert_int_equal(live_tick(s->live, arrival_tsc), 0);
 }
 

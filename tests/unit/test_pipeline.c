@@ -55,6 +55,66 @@ static void live_and_offline_tell_the_same_story(void **state)
 	play_end(&p);
 }
 
+/* A batch whose events are at hand is taken as its frame is, and is not changed. */
+static void live_batches_and_their_frames_tell_the_same_story(void **state)
+{
+	struct batch_decoder *decoder = batch_decoder_new();
+	struct frame_unpacker *unpacker = frame_unpacker_new();
+	struct play by_frame, by_batch;
+	struct synth *s = scene_new(&by_frame, (struct synth_options){.guest_tsc_offset = 77777});
+	struct vs_event *before = malloc(VS_BATCH_EVENTS_MAX * sizeof(*before));
+	size_t batches = 0;
+
+	(void)state;
+	scene_switches(s, 3 * MS, 2000 * MS);
+	synth_free(s);
+	play_start(&by_frame, true);
+	memset(&by_batch, 0, sizeof(by_batch));
+	play_start(&by_batch, true);
+	for (size_t i = 0; i < by_frame.tape.n; i++) {
+		const struct entry *e = &by_frame.tape.entries[i];
+		struct frame_item item = frame_item_of(&e->frame);
+		const uint8_t *payload;
+		struct batch batch;
+		size_t len;
+
+		play_entry(&by_frame, e);
+		if (item.kind != FRAME_BATCH) {
+			play_entry(&by_batch, e);
+			continue;
+		}
+		assert_int_equal(frame_unpack(unpacker, &e->frame, &payload, &len), 0);
+		assert_int_equal(batch_decode(decoder, payload, len, &batch), 0);
+		memcpy(before, batch.events, batch.n_events * sizeof(*before));
+		item.batch = &batch;
+		assert_int_equal(
+			pipeline_batch(by_batch.pipeline, e->source, e->arrival_tsc, &item), 0);
+		assert_memory_equal(before, batch.events, batch.n_events * sizeof(*before));
+		/* Its memory is another's from now on. */
+		memset(batch.events, 0xff, batch.n_events * sizeof(*before));
+		batches++;
+	}
+	assert_true(batches > 10);
+	assert_int_equal(pipeline_finish(by_frame.pipeline), 0);
+	assert_int_equal(pipeline_finish(by_batch.pipeline), 0);
+	assert_switches(by_batch.seen, 3 * MS, 2000 * MS, 1000000);
+	assert_int_equal(by_batch.seen->n_instants, by_frame.seen->n_instants);
+	for (size_t i = 0; i < by_batch.seen->n_instants; i++) {
+		const struct guest_instant *a = &by_batch.seen->instants[i];
+		const struct guest_instant *b = &by_frame.seen->instants[i];
+
+		assert_int_equal(a->t.ns, b->t.ns);
+		assert_int_equal(a->err_ns, b->err_ns);
+		assert_memory_equal(&a->event, &b->event, sizeof(a->event));
+	}
+	assert_int_equal(by_batch.seen->n_spans, by_frame.seen->n_spans);
+	free(before);
+	batch_decoder_free(decoder);
+	frame_unpacker_free(unpacker);
+	play_end(&by_frame);
+	play_end(&by_batch);
+}
+
 /* What the VM's hypervisor is made to say about its TSC, off by `lie` ticks. */
 static void scene_vm_clock(struct synth *s, uint64_t host_hz, struct synth_options o, int64_t lie)
 {
@@ -292,6 +352,7 @@ int main(void)
 		cmocka_unit_test(the_hypervisors_word_is_exact_if_no_round_trip_contradicts_it),
 		cmocka_unit_test(a_pause_that_qemu_tells_of_reaches_the_model),
 		cmocka_unit_test(live_and_offline_tell_the_same_story),
+		cmocka_unit_test(live_batches_and_their_frames_tell_the_same_story),
 		cmocka_unit_test(a_scripted_stall_comes_out_to_the_nanosecond),
 		cmocka_unit_test(live_a_silent_guest_does_not_hold_the_hosts_half),
 		cmocka_unit_test(one_half_alone_is_still_told),

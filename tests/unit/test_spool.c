@@ -148,8 +148,13 @@ static int teardown(void **state)
 
 static void feed(struct watched_vm *vm, uint64_t bytes)
 {
+	struct frame_view view;
+	struct frame_item item;
+
+	assert_int_equal(frame_parse(frame.data, frame.len, &view), 0);
+	item = frame_item_of(&view);
 	for (uint64_t n = 0; n < bytes; n += FRAME_BYTES, vm->fed += FRAME_BYTES)
-		vm->tap->frame(vm->tap->context, 0, 1, frame.data, frame.len);
+		vm->tap->frame(vm->tap->context, 0, 1, &item);
 }
 
 static uint64_t held(const struct stage *s, const char *vm)

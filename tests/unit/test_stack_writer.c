@@ -94,27 +94,25 @@ static void flush(struct rig *r, uint64_t promised, uint64_t promise)
 
 	r->out.len = 0;
 	r->n_stacks = r->n_events = r->n_batches = 0;
-	assert_int_equal(
-		stack_writer_flush(r->writer, r->frames, promised, promise, r->now_ms, &r->out), 0);
+	assert_int_equal(stack_writer_flush(r->writer, r->frames, promised, promise, r->now_ms,
+					    &r->out, &batch),
+			 0);
 	if (r->out.len)
 		frame_reader_push(&r->reader, r->out.data, r->out.len);
 	while (frame_reader_next(&r->reader, &frame)) {
 		assert_int_equal(frame_unpack(r->unpacker, &frame, &payload, &len), 0);
-		if (frame.header.kind == FRAME_STACK) {
-			assert_int_equal(r->n_batches, 0); /* told before it is referred to */
-			assert_int_equal(message_stack_unpack(payload, len, &r->stack), 0);
-			r->n_stacks++;
-			continue;
-		}
-		assert_int_equal(frame.header.kind, FRAME_BATCH);
-		assert_int_equal(batch_decode(r->decoder, payload, len, &batch), 0);
-		assert_int_equal(batch.cpu, VS_CPU_COLLECTOR);
-		memcpy(r->events + r->n_events, batch.events,
-		       batch.n_events * sizeof(batch.events[0]));
-		r->n_events += batch.n_events;
-		r->watermark = batch.watermark;
-		r->n_batches++;
+		assert_int_equal(frame.header.kind, FRAME_STACK);
+		assert_int_equal(message_stack_unpack(payload, len, &r->stack), 0);
+		r->n_stacks++;
 	}
+	if (!batch.n_events)
+		return;
+	assert_int_equal(batch.cpu, VS_CPU_COLLECTOR);
+	assert_int_equal(batch_validate(&batch), 0);
+	memcpy(r->events, batch.events, batch.n_events * sizeof(batch.events[0]));
+	r->n_events = batch.n_events;
+	r->watermark = batch.watermark;
+	r->n_batches = 1;
 }
 
 static void test_events_lie_inside_their_waits(void **state)

@@ -48,7 +48,7 @@ struct rig {
 
 /* ---- host ---- */
 
-static void on_frame(void *context, const struct frame_view *frame, uint64_t arrival_tsc)
+static void on_frame(void *context, struct frame_item *frame, uint64_t arrival_tsc)
 {
 	(void)frame, (void)arrival_tsc;
 	((struct rig *)context)->frames++;

@@ -257,8 +257,9 @@ static void play(struct run *r, const char *path)
 
 	assert_int_equal(recording_reader_open(path, &reader), 0);
 	while ((more = recording_reader_next(reader, &entry)) > 0) {
-		assert_int_equal(live_frame(r->live, entry.source, entry.arrival_tsc, &entry.frame),
-				 0);
+		const struct frame_item item = frame_item_of(&entry.frame);
+
+		assert_int_equal(live_frame(r->live, entry.source, entry.arrival_tsc, &item), 0);
 		if (!entry.arrival_tsc)
 			continue;
 		assert_int_equal(live_tick(r->live, entry.arrival_tsc), 0);

@@ -119,7 +119,7 @@ struct vm {
 	size_t index;
 };
 
-static void on_frame(void *context, const struct frame_view *frame, uint64_t arrival_tsc)
+static void on_frame(void *context, struct frame_item *frame, uint64_t arrival_tsc)
 {
 	(void)context, (void)frame, (void)arrival_tsc;
 }

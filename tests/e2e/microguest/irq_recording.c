@@ -48,9 +48,12 @@ static void append(struct irq_recording *r, uint32_t source, uint64_t tsc, const
 		r->error = error;
 }
 
-static void on_host_frame(void *context, uint64_t tsc, const uint8_t *frame, size_t len)
+static void on_host_frame(void *context, uint64_t tsc, struct frame_item *frame)
 {
-	append(context, VS_SOURCE_HOST, tsc, frame, len);
+	struct frame_view view;
+
+	if (!frame_item_frame(frame, &view))
+		append(context, VS_SOURCE_HOST, tsc, view.bytes, view.len);
 }
 
 static void recording_free(struct irq_recording *r)

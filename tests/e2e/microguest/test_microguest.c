@@ -152,8 +152,7 @@ struct recorded {
 	size_t frames;
 };
 
-static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *bytes,
-		     size_t len)
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *item)
 {
 	struct recorded *r = context;
 	struct message_vm_clock m;
@@ -162,9 +161,9 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, const
 	size_t payload_len;
 
 	(void)source, (void)arrival_tsc;
-	assert_int_equal(frame_parse(bytes, len, &frame), 0);
-	if (frame.header.kind != FRAME_VM_CLOCK)
+	if (item->kind != FRAME_VM_CLOCK)
 		return;
+	assert_int_equal(frame_item_frame(item, &frame), 0);
 	assert_int_equal(frame_unpack(r->unpacker, &frame, &payload, &payload_len), 0);
 	assert_int_equal(message_vm_clock_unpack(payload, payload_len, &m), 0);
 	m.vm = VM_NUMBER; /* the collector's own number is another */
