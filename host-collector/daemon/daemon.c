@@ -398,11 +398,7 @@ static bool libvirt_is_here(void)
 static void libvirt_start(struct vm_daemon *d)
 {
 	const bool automatic = !strcmp(d->config.libvirt, "auto");
-	const struct libvirt_feed_options options = {.uri = automatic ? "qemu:///system"
-								      : d->config.libvirt,
-						     .daemon = d,
-						     .say = on_say,
-						     .context = d};
+	const struct vm_source source = {.daemon = d, .say = on_say, .context = d};
 
 	if (!daemon_config_discovers(&d->config, "libvirt") || !strcmp(d->config.libvirt, "no") ||
 	    (automatic && !libvirt_is_here()))
@@ -411,7 +407,8 @@ static void libvirt_start(struct vm_daemon *d)
 		say(d, "libvirt: vcpuscope-libvirt is not installed beside vcpuscope");
 		return;
 	}
-	d->libvirt = libvirt_feed_new(d->loop, &options);
+	d->libvirt = libvirt_feed_new(d->loop, automatic ? "qemu:///system" : d->config.libvirt,
+				      &source);
 }
 
 /* It may come later than we: at the machine's start, or when it is installed. */
@@ -485,7 +482,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	struct incident_store_options flight = {.say = on_say, .watches = on_watches};
 	struct streams_options streams = {.describe = on_describe, .context = d};
 	const struct vsock_doors_events vsock = {on_vsock, on_vsock_say, d};
-	const struct kvm_feed_options kvm = {.daemon = d, .say = on_say, .context = d};
+	const struct vm_source source = {.daemon = d, .say = on_say, .context = d};
 	int err = -ENOMEM;
 
 	snprintf(why, why_bytes, "out of memory");
@@ -510,7 +507,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	streams.flight = d->flight;
 	d->streams = streams_new(&streams);
 	d->vsock = vsock_doors_new(loop, NULL, &vsock);
-	d->kvm = kvm_feed_new(loop, &kvm);
+	d->kvm = kvm_feed_new(loop, &source);
 	if (!d->captures || !d->kvm || !d->streams || !d->vsock || !d->spool || !d->flight ||
 	    (options->config_path && !d->config_path))
 		goto fail;

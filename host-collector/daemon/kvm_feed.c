@@ -5,12 +5,10 @@
 #include <errno.h>
 #include <json.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/daemon/daemon.h"
 #include "host-collector/util/json_string.h"
 #include "host-collector/vm/discover.h"
 
@@ -20,45 +18,27 @@ enum {
 	UIDS_MAX = 64,
 };
 
-enum candidate_state {
-	CANDIDATE_SEEN, /* once, or it waits: for a slot, or until nobody else watches it */
-	CANDIDATE_FED,
-	CANDIDATE_REFUSED, /* for good */
-};
-
-struct candidate {
+struct process {
+	struct candidate candidate;
 	struct vm_found found;
-	enum candidate_state state;
-	bool present, told;
-	char vm[DAEMON_NAME_MAX]; /* fed: its name in the daemon */
+	bool present; /* seen twice */
+	bool refused; /* for good */
 };
 
 struct kvm_feed {
 	uv_loop_t *loop;
-	struct kvm_feed_options options;
+	struct vm_source source;
 	uv_work_t work;
 	bool looking, closing;
 	uint64_t looked_ms;
 	size_t n;
-	struct candidate *candidates; /* FOUND_MAX */
+	struct process *processes; /* FOUND_MAX */
 	/* The worker's while it looks. */
 	struct vm_finder *finder;
 	char users[DAEMON_PATH_MAX];
 	size_t n_found;
 	struct vm_found *found; /* FOUND_MAX */
 };
-
-static void __attribute__((format(printf, 3, 4)))
-say(const struct kvm_feed *f, const char *vm, const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	f->options.say(f->options.context, vm, text);
-}
 
 /* ---- the worker ---- */
 
@@ -91,15 +71,12 @@ static void on_thread(uv_work_t *work)
 	f->n_found = vm_finder_look(f->finder, &wanted, f->found, FOUND_MAX);
 }
 
-/* ---- candidates ---- */
+/* ---- what was found ---- */
 
-static void candidate_drop(struct kvm_feed *f, size_t i)
+static void process_drop(struct kvm_feed *f, size_t i)
 {
-	struct candidate *c = &f->candidates[i];
-
-	if (c->state == CANDIDATE_FED)
-		vm_daemon_detach(f->options.daemon, c->vm);
-	*c = f->candidates[--f->n];
+	candidate_detach(&f->source, &f->processes[i].candidate);
+	f->processes[i] = f->processes[--f->n];
 }
 
 static bool same_process(const struct vm_found *a, const struct vm_found *b)
@@ -108,35 +85,35 @@ static bool same_process(const struct vm_found *a, const struct vm_found *b)
 }
 
 /* Keeps those that were found, and drops the others. */
-static void candidates_follow(struct kvm_feed *f)
+static void processes_follow(struct kvm_feed *f)
 {
 	for (size_t i = 0; i < f->n; i++)
-		f->candidates[i].present = false;
+		f->processes[i].present = false;
 	for (size_t i = 0; i < f->n_found; i++) {
 		size_t at = 0;
 
-		while (at < f->n && !same_process(&f->candidates[at].found, &f->found[i]))
+		while (at < f->n && !same_process(&f->processes[at].found, &f->found[i]))
 			at++;
 		if (at == f->n && f->n == FOUND_MAX)
 			continue;
 		if (at == f->n)
-			f->candidates[f->n++] = (struct candidate){.found = f->found[i]};
+			f->processes[f->n++] = (struct process){.found = f->found[i]};
 		else
-			f->candidates[at].present = true;
+			f->processes[at].present = true;
 	}
 	for (size_t i = f->n; i-- > 0;) {
 		size_t at = 0;
 
-		while (at < f->n_found && !same_process(&f->candidates[i].found, &f->found[at]))
+		while (at < f->n_found && !same_process(&f->processes[i].found, &f->found[at]))
 			at++;
 		if (at == f->n_found)
-			candidate_drop(f, i);
+			process_drop(f, i);
 	}
 }
 
 static bool is_watched(const struct kvm_feed *f, pid_t pid)
 {
-	const struct vm_daemon *d = f->options.daemon;
+	const struct vm_daemon *d = f->source.daemon;
 
 	for (size_t i = 0; i < vm_daemon_n_vms(d); i++) {
 		const struct watched_vm *vm = vm_daemon_vm(d, i);
@@ -156,79 +133,65 @@ static bool name_is_ours(const char *name)
 }
 
 /* The name under which it is watched: what it claims, if nobody else has it. */
-static void name_choose(const struct kvm_feed *f, struct candidate *c, struct vm_config *config)
+static void name_choose(const struct kvm_feed *f, struct process *p, struct vm_config *config)
 {
-	struct vm_identity nameless = c->found.identity;
-	char why[256];
+	struct vm_identity nameless = p->found.identity;
+	char number[DAEMON_NAME_MAX];
 
 	nameless.name[0] = 0;
-	snprintf(config->name, sizeof(config->name), "%s", c->found.identity.name);
-	if (config->name[0] && !vm_config_check(config, why, sizeof(why)) &&
-	    !name_is_ours(config->name)) {
-		if (!vm_daemon_find(f->options.daemon, config->name))
+	if (candidate_name(config, p->found.identity.name) && !name_is_ours(config->name)) {
+		if (!vm_daemon_find(f->source.daemon, config->name))
 			return;
-		if (!c->told)
-			say(f, "",
-			    "%s %d of uid %u calls itself %s, as another VM is called: refused, it "
-			    "is watched by its number",
-			    vm_identity_vmm(&nameless), c->found.pid, nameless.uid, config->name);
-		c->told = true;
+		candidate_report(
+			&f->source, &p->candidate,
+			"%s %d of uid %u calls itself %s, as another VM is called: refused, "
+			"it is watched by its number",
+			vm_identity_vmm(&nameless), p->found.pid, nameless.uid, config->name);
 	}
-	vm_identity_name(&nameless, c->found.pid, config->name, sizeof(config->name));
-	if (!vm_config_check(config, why, sizeof(why)))
-		return;
-	snprintf(config->name, sizeof(config->name), "vm-%d", c->found.pid);
+	vm_identity_name(&nameless, p->found.pid, number, sizeof(number));
+	if (!candidate_name(config, number))
+		snprintf(config->name, sizeof(config->name), "vm-%d", p->found.pid);
 }
 
-static size_t fed_of(const struct kvm_feed *f, uint32_t uid)
+static size_t attached_of(const struct kvm_feed *f, uint32_t uid)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < f->n; i++)
-		n += f->candidates[i].state == CANDIDATE_FED &&
-		     f->candidates[i].found.identity.uid == uid;
+		n += f->processes[i].candidate.attached &&
+		     f->processes[i].found.identity.uid == uid;
 	return n;
 }
 
-static void candidate_feed(struct kvm_feed *f, struct candidate *c)
+static void process_attach(struct kvm_feed *f, struct process *p)
 {
-	const struct vm_identity *i = &c->found.identity;
-	const uint64_t slots = vm_daemon_config(f->options.daemon)->discover_per_user;
+	const struct vm_identity *i = &p->found.identity;
+	const uint64_t slots = vm_daemon_config(f->source.daemon)->discover_per_user;
 	struct vm_config config;
-	char why[512];
+	char what[64];
 
-	if (c->found.several) {
-		say(f, "", "%s %d runs several VMs, which cannot be told apart: not watched",
-		    vm_identity_vmm(i), c->found.pid);
-		c->state = CANDIDATE_REFUSED;
+	snprintf(what, sizeof(what), "%s %d", vm_identity_vmm(i), p->found.pid);
+	if (p->found.several) {
+		vm_source_say(&f->source, "",
+			      "%s runs several VMs, which cannot be told apart: not watched", what);
+		p->refused = true;
 		return;
 	}
-	if (fed_of(f, i->uid) >= slots) {
-		if (!c->told)
-			say(f, "",
-			    "%s %d: uid %u has %llu VMs already (discover_per_user): not watched",
-			    vm_identity_vmm(i), c->found.pid, i->uid, (unsigned long long)slots);
-		c->told = true;
+	if (attached_of(f, i->uid) >= slots) {
+		candidate_report(&f->source, &p->candidate,
+				 "%s: uid %u has %llu VMs already (discover_per_user): not watched",
+				 what, i->uid, (unsigned long long)slots);
 		return;
 	}
 	vm_config_default(&config);
-	config.pid = (uint64_t)c->found.pid;
+	config.pid = (uint64_t)p->found.pid;
 	/* QEMU's channel may dial in, as a domain's of libvirt. */
 	if (i->kind == VMM_QEMU)
 		snprintf(config.channel, sizeof(config.channel), "daemon:");
-	name_choose(f, c, &config);
-	if (vm_daemon_attach(f->options.daemon, &config, VM_BY_KVM, why, sizeof(why))) {
-		if (!c->told)
-			say(f, "", "%s %d is not watched: %s", vm_identity_vmm(i), c->found.pid,
-			    why);
-		c->told = true;
-		return;
-	}
-	c->state = CANDIDATE_FED;
-	c->told = false;
-	snprintf(c->vm, sizeof(c->vm), "%s", config.name);
-	say(f, c->vm, "found by KVM: %s %d of uid %u, %zu vCPUs", vm_identity_vmm(i), c->found.pid,
-	    i->uid, c->found.n_vcpus);
+	name_choose(f, p, &config);
+	if (candidate_attach(&f->source, &p->candidate, &config, VM_BY_KVM, what))
+		vm_source_say(&f->source, p->candidate.vm, "found by KVM: %s of uid %u, %zu vCPUs",
+			      what, i->uid, p->found.n_vcpus);
 }
 
 static void on_over(uv_work_t *work, int status)
@@ -242,35 +205,38 @@ static void on_over(uv_work_t *work, int status)
 	}
 	if (status)
 		return;
-	candidates_follow(f);
+	processes_follow(f);
 	for (size_t i = 0; i < f->n; i++) {
-		struct candidate *c = &f->candidates[i];
+		struct process *p = &f->processes[i];
 
 		/* A VM that was detached by hand stays detached. */
-		if (c->state == CANDIDATE_FED && !vm_daemon_find(f->options.daemon, c->vm))
-			c->state = CANDIDATE_REFUSED;
+		if (p->candidate.attached && !vm_daemon_find(f->source.daemon, p->candidate.vm)) {
+			p->candidate.attached = false;
+			p->refused = true;
+		}
 		/* Seen in two scans: if it is a domain of libvirt, libvirt has reported it by now.
-		 */
-		if (c->state == CANDIDATE_SEEN && c->present && !is_watched(f, c->found.pid))
-			candidate_feed(f, c);
+		 * Otherwise it waits for a slot, or until nobody else watches it. */
+		if (!p->candidate.attached && !p->refused && p->present &&
+		    !is_watched(f, p->found.pid))
+			process_attach(f, p);
 	}
 }
 
 /* ---- life ---- */
 
-struct kvm_feed *kvm_feed_new(uv_loop_t *loop, const struct kvm_feed_options *options)
+struct kvm_feed *kvm_feed_new(uv_loop_t *loop, const struct vm_source *source)
 {
 	struct kvm_feed *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
 	f->loop = loop;
-	f->options = *options;
+	f->source = *source;
 	f->work.data = f;
 	f->finder = vm_finder_new(NULL);
-	f->candidates = calloc(FOUND_MAX, sizeof(*f->candidates));
+	f->processes = calloc(FOUND_MAX, sizeof(*f->processes));
 	f->found = calloc(FOUND_MAX, sizeof(*f->found));
-	if (f->finder && f->candidates && f->found)
+	if (f->finder && f->processes && f->found)
 		return f;
 	kvm_feed_close(f);
 	return NULL;
@@ -286,7 +252,7 @@ void kvm_feed_close(struct kvm_feed *f)
 		return;
 	}
 	vm_finder_free(f->finder);
-	free(f->candidates);
+	free(f->processes);
 	free(f->found);
 	free(f);
 }
@@ -297,10 +263,10 @@ void kvm_feed_tick(struct kvm_feed *f)
 
 	if (!f || f->looking)
 		return;
-	config = vm_daemon_config(f->options.daemon);
+	config = vm_daemon_config(f->source.daemon);
 	if (!daemon_config_discovers(config, "kvm")) {
 		while (f->n)
-			candidate_drop(f, f->n - 1);
+			process_drop(f, f->n - 1);
 		return;
 	}
 	if (f->looked_ms && uv_now(f->loop) - f->looked_ms < LOOK_MS)
@@ -310,21 +276,21 @@ void kvm_feed_tick(struct kvm_feed *f)
 	f->looking = !uv_queue_work(f->loop, &f->work, on_thread, on_over);
 }
 
-static struct candidate *fed_find(const struct kvm_feed *f, const char *vm)
+static struct process *attached_find(const struct kvm_feed *f, const char *vm)
 {
 	for (size_t i = 0; f && i < f->n; i++) {
-		if (f->candidates[i].state == CANDIDATE_FED && !strcmp(f->candidates[i].vm, vm))
-			return &f->candidates[i];
+		if (f->processes[i].candidate.attached && !strcmp(f->processes[i].candidate.vm, vm))
+			return &f->processes[i];
 	}
 	return NULL;
 }
 
 void kvm_feed_yield(struct kvm_feed *f, const char *vm)
 {
-	struct candidate *c = fed_find(f, vm);
+	struct process *p = attached_find(f, vm);
 
-	if (c)
-		c->state = CANDIDATE_SEEN;
+	if (p)
+		p->candidate.attached = false;
 }
 
 static void text_add(struct json_object *to, const char *name, const char *value)
@@ -335,10 +301,10 @@ static void text_add(struct json_object *to, const char *name, const char *value
 
 void kvm_feed_describe(const struct kvm_feed *f, const char *vm, struct json_object *out)
 {
-	const struct candidate *c = fed_find(f, vm);
-	const struct vm_identity *i = c ? &c->found.identity : NULL;
+	const struct process *p = attached_find(f, vm);
+	const struct vm_identity *i = p ? &p->found.identity : NULL;
 
-	if (!c)
+	if (!p)
 		return;
 	text_add(out, "vmm", vm_identity_vmm(i));
 	json_object_object_add(out, "uid", json_object_new_int64(i->uid));

@@ -15,19 +15,13 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#include "host-collector/daemon/vm_source.h"
+
 struct json_object;
 struct kvm_feed;
-struct vm_daemon;
 
-struct kvm_feed_options {
-	struct vm_daemon *daemon;
-	/* vm: "" if the line concerns no attached VM. */
-	void (*say)(void *context, const char *vm, const char *line);
-	void *context;
-};
-
-/* Returns NULL if there is no memory. */
-struct kvm_feed *kvm_feed_new(uv_loop_t *loop, const struct kvm_feed_options *options);
+/* Copies `source`. Returns NULL if there is no memory. */
+struct kvm_feed *kvm_feed_new(uv_loop_t *loop, const struct vm_source *source);
 /* Stops the search; detaches no VM. The loop must run until a search in progress ends. NULL is
  * allowed. */
 void kvm_feed_close(struct kvm_feed *f);

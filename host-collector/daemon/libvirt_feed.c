@@ -5,14 +5,12 @@
 #include <json.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host-collector/daemon/trigger.h"
-#include "host-collector/daemon/daemon.h"
 #include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/libvirt_relay.h"
 #include "proto/sibling.h"
@@ -27,14 +25,15 @@ enum {
 
 /* A domain that we attached. */
 struct fed {
-	char uuid[UUID_BYTES], vm[DAEMON_NAME_MAX];
+	struct candidate candidate;
+	char uuid[UUID_BYTES];
 	struct vm_config config;     /* as attached */
 	struct libvirt_relay *relay; /* NULL: its channel needs none */
 };
 
 struct libvirt_feed {
 	uv_loop_t *loop;
-	struct libvirt_feed_options options;
+	struct vm_source source;
 	char uri[256];
 	uv_process_t process;
 	uv_pipe_t in, out; /* its standard input and output */
@@ -46,18 +45,6 @@ struct libvirt_feed {
 	struct fed fed[DAEMON_VMS_MAX];
 	size_t n_fed;
 };
-
-static void __attribute__((format(printf, 3, 4)))
-say(const struct libvirt_feed *f, const char *vm, const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	f->options.say(f->options.context, vm, text);
-}
 
 /* ---- domains ---- */
 
@@ -82,7 +69,7 @@ static struct fed *fed_find(struct libvirt_feed *f, const char *uuid)
 
 static void fed_drop(struct libvirt_feed *f, struct fed *fed)
 {
-	vm_daemon_detach(f->options.daemon, fed->vm);
+	candidate_detach(&f->source, &fed->candidate);
 	libvirt_relay_close(fed->relay);
 	*fed = f->fed[--f->n_fed];
 }
@@ -117,9 +104,10 @@ static bool settings_apply(const struct libvirt_feed *f, struct json_object *set
 			if (!strcmp(text, "no"))
 				return false;
 		} else if (!setting_is_allowed(key)) {
-			say(f, config->name, "its metadata: %.40s is no setting; ignored", key);
+			vm_source_say(&f->source, config->name,
+				      "its metadata: %.40s is no setting; ignored", key);
 		} else if (vm_config_set(config, key, text, why, sizeof(why))) {
-			say(f, config->name, "its metadata: %s", why);
+			vm_source_say(&f->source, config->name, "its metadata: %s", why);
 		}
 	}
 	return true;
@@ -128,10 +116,7 @@ static bool settings_apply(const struct libvirt_feed *f, struct json_object *set
 /* The domain's name if it can be a VM's here, else its UUID. */
 static void name_set(struct vm_config *config, const char *name, const char *uuid)
 {
-	char why[256];
-
-	snprintf(config->name, sizeof(config->name), "%s", name);
-	if (strlen(name) >= sizeof(config->name) || vm_config_check(config, why, sizeof(why)))
+	if (!candidate_name(config, name) || strlen(name) >= sizeof(config->name))
 		snprintf(config->name, sizeof(config->name), "%s", uuid);
 }
 
@@ -153,9 +138,9 @@ static void on_domain(struct libvirt_feed *f, struct json_object *o)
 	struct json_object *channel = NULL, *settings = NULL, *pid = NULL;
 	const char *uuid = text_of(o, "uuid");
 	struct fed *fed = fed_find(f, uuid);
+	struct candidate candidate = {0};
 	struct vm_config config;
 	bool relay = false;
-	char why[512];
 
 	json_object_object_get_ex(o, "pid", &pid);
 	vm_config_default(&config);
@@ -174,19 +159,17 @@ static void on_domain(struct libvirt_feed *f, struct json_object *o)
 	}
 	if (fed || !config.pid || f->n_fed == DAEMON_VMS_MAX)
 		return;
-	if (vm_daemon_attach(f->options.daemon, &config, VM_BY_LIBVIRT, why, sizeof(why))) {
-		say(f, "", "libvirt's domain is not watched: %s", why);
+	if (!candidate_attach(&f->source, &candidate, &config, VM_BY_LIBVIRT, "libvirt's domain"))
 		return;
-	}
 	fed = &f->fed[f->n_fed++];
-	*fed = (struct fed){.config = config};
+	*fed = (struct fed){.candidate = candidate, .config = config};
 	snprintf(fed->uuid, sizeof(fed->uuid), "%s", uuid);
-	snprintf(fed->vm, sizeof(fed->vm), "%s", config.name);
 	if (relay)
-		fed->relay = libvirt_relay_new(f->loop, f->options.daemon, f->uri, uuid, fed->vm);
-	say(f, config.name, "a domain of libvirt, QEMU %llu, channel %s%s",
-	    (unsigned long long)config.pid, config.channel[0] ? config.channel : "none",
-	    relay ? " (through libvirt: its socket cannot be reached)" : "");
+		fed->relay = libvirt_relay_new(f->loop, f->source.daemon, f->uri, uuid,
+					       fed->candidate.vm);
+	vm_source_say(&f->source, config.name, "a domain of libvirt, QEMU %llu, channel %s%s",
+		      (unsigned long long)config.pid, config.channel[0] ? config.channel : "none",
+		      relay ? " (through libvirt: its socket cannot be reached)" : "");
 }
 
 static void on_gone(struct libvirt_feed *f, struct json_object *o)
@@ -195,31 +178,33 @@ static void on_gone(struct libvirt_feed *f, struct json_object *o)
 
 	if (!fed)
 		return;
-	say(f, fed->vm, "the domain has ended");
+	vm_source_say(&f->source, fed->candidate.vm, "the domain has ended");
 	fed_drop(f, fed);
 }
 
 static void on_note(struct libvirt_feed *f, struct json_object *o)
 {
 	const struct fed *fed = fed_find(f, text_of(o, "uuid"));
-	struct watched_vm *vm = fed ? vm_daemon_find(f->options.daemon, fed->vm) : NULL;
+	struct watched_vm *vm = fed ? vm_daemon_find(f->source.daemon, fed->candidate.vm) : NULL;
 	const int trigger = trigger_find(text_of(o, "trigger"));
 
-	say(f, fed ? fed->vm : "", "libvirt: %.200s", text_of(o, "text"));
+	vm_source_say(&f->source, fed ? fed->candidate.vm : "", "libvirt: %.200s",
+		      text_of(o, "text"));
 	if (vm && trigger >= 0)
-		flight_trigger(vm_daemon_flight(f->options.daemon), vm, (enum trigger)trigger,
+		flight_trigger(vm_daemon_flight(f->source.daemon), vm, (enum trigger)trigger,
 			       text_of(o, "text"));
 }
 
 static void on_disconnected(struct libvirt_feed *f, struct json_object *o)
 {
-	say(f, "", "libvirt %s: %.200s; trying again", f->uri, text_of(o, "why"));
+	vm_source_say(&f->source, "", "libvirt %s: %.200s; trying again", f->uri,
+		      text_of(o, "why"));
 }
 
 static void on_connected(struct libvirt_feed *f, struct json_object *o)
 {
 	(void)o;
-	say(f, "", "libvirt %s: connected", f->uri);
+	vm_source_say(&f->source, "", "libvirt %s: connected", f->uri);
 }
 
 static void line_take(struct libvirt_feed *f, const char *line)
@@ -273,8 +258,8 @@ static void on_exit_seen(uv_process_t *process, int64_t status, int number)
 	struct libvirt_feed *f = process->data;
 
 	if (!f->closing)
-		say(f, "", PROGRAM " ended (%s %d); it is started again",
-		    number ? "signal" : "exit code", number ? number : (int)status);
+		vm_source_say(&f->source, "", PROGRAM " ended (%s %d); it is started again",
+			      number ? "signal" : "exit code", number ? number : (int)status);
 	process_drop(f);
 	f->starting_later = true;
 	f->again_ms = uv_now(f->loop) + AGAIN_MS;
@@ -336,7 +321,7 @@ static void process_start(struct libvirt_feed *f)
 	if (!err)
 		err = uv_read_start((uv_stream_t *)&f->out, on_alloc, on_read);
 	if (err) {
-		say(f, "", PROGRAM ": %s", uv_strerror(err));
+		vm_source_say(&f->source, "", PROGRAM ": %s", uv_strerror(err));
 		process_drop(f);
 		f->starting_later = true;
 		f->again_ms = uv_now(f->loop) + AGAIN_MS;
@@ -362,15 +347,16 @@ void libvirt_feed_tick(struct libvirt_feed *f)
 		libvirt_relay_tick(f->fed[i].relay);
 }
 
-struct libvirt_feed *libvirt_feed_new(uv_loop_t *loop, const struct libvirt_feed_options *options)
+struct libvirt_feed *libvirt_feed_new(uv_loop_t *loop, const char *uri,
+				      const struct vm_source *source)
 {
 	struct libvirt_feed *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
 	f->loop = loop;
-	f->options = *options;
-	snprintf(f->uri, sizeof(f->uri), "%s", options->uri);
+	f->source = *source;
+	snprintf(f->uri, sizeof(f->uri), "%s", uri);
 	process_start(f);
 	return f;
 }

@@ -10,21 +10,16 @@
 #include <stdbool.h>
 #include <uv.h>
 
-struct libvirt_feed;
-struct vm_daemon;
+#include "host-collector/daemon/vm_source.h"
 
-struct libvirt_feed_options {
-	const char *uri; /* for example qemu:///system; borrowed until libvirt_feed_new() returns */
-	struct vm_daemon *daemon;
-	/* vm: "" if the line concerns libvirt itself. */
-	void (*say)(void *context, const char *vm, const char *line);
-	void *context;
-};
+struct libvirt_feed;
 
 /* Returns whether vcpuscope-libvirt is installed. */
 bool libvirt_feed_possible(void);
-/* Starts the process, and starts it again whenever it ends. Returns NULL if there is no memory. */
-struct libvirt_feed *libvirt_feed_new(uv_loop_t *loop, const struct libvirt_feed_options *options);
+/* Starts the process, and starts it again whenever it ends. uri: for example qemu:///system;
+ * copied, as is `source`. Returns NULL if there is no memory. */
+struct libvirt_feed *libvirt_feed_new(uv_loop_t *loop, const char *uri,
+				      const struct vm_source *source);
 /* The loop must run once more. NULL is allowed. */
 void libvirt_feed_close(struct libvirt_feed *f);
 /* Call it every 100 ms. */
