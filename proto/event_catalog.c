@@ -129,6 +129,23 @@ const char *event_field_text(const struct event_field *field, const struct vs_ev
 	return out;
 }
 
+const char *event_text(const struct vs_event *e, char *out, size_t out_bytes)
+{
+	size_t n, used = 0;
+	const struct event_field *all = event_fields(e->type, &n);
+	char value[32];
+
+	*out = 0;
+	for (size_t i = 0; i < n && used < out_bytes; i++) {
+		if (all[i].place == EVENT_PLACE_pid)
+			continue;
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s=%s", used ? " " : "",
+					 all[i].name,
+					 event_field_text(&all[i], e, value, sizeof(value)));
+	}
+	return out;
+}
+
 bool event_field_kernel_name(const struct event_field *field, size_t part,
 			     char out[EVENT_FIELD_NAME_BYTES])
 {

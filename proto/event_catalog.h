@@ -88,6 +88,9 @@ void event_field_set(const struct event_field *field, struct vs_event *e, uint64
 /* Writes the value of a field as text. Returns `out`. */
 const char *event_field_text(const struct event_field *field, const struct vs_event *e, char *out,
 			     size_t out_bytes);
+/* Writes the names and values of the fields except `pid`, parted by spaces: "number=10 code=-6".
+ * Cuts what does not fit. Returns `out`. */
+const char *event_text(const struct vs_event *e, char *out, size_t out_bytes);
 /* Copies the name in the record of part number `part` of field->kernel ("a|b" has two). Returns
  * false if there is no such part, or if its name is too long. */
 bool event_field_kernel_name(const struct event_field *field, size_t part,

@@ -95,13 +95,13 @@ static uint32_t entry_error_ns(const struct cpu_errors *e, struct host_ns begin)
 	return e->newest_ns;
 }
 
-/* The last two columns. whole: "" where it means nothing. */
+/* The last three columns. whole: "" where it means nothing. */
 static void tail(struct csv_export *x, uint32_t err_ns, const char *whole)
 {
 	if (err_ns == UINT32_MAX)
-		fprintf(x->out, ",inf,%s\r\n", whole);
+		fprintf(x->out, ",inf,%s,\r\n", whole);
 	else
-		fprintf(x->out, ",%" PRIu32 ",%s\r\n", err_ns, whole);
+		fprintf(x->out, ",%" PRIu32 ",%s,\r\n", err_ns, whole);
 }
 
 static void head(struct csv_export *x, const char *kind, uint32_t vm, uint32_t cpu,
@@ -136,7 +136,7 @@ static void on_vcpu_span(void *context, const struct vcpu_span *s)
 	fprintf(x->out, ",%s,", s->exit.serial ? exit_name(s->exit.isa, s->exit.reason).text : "");
 	fprintf(x->out, "%s,", s->wait_class == WAIT_NONE ? "" : wait_class_name(s->wait_class));
 	task(x, VS_SOURCE_HOST, s->holder_pid ? s->holder_pid : s->waker_pid);
-	fputs(",,\r\n", x->out);
+	fputs(",,,\r\n", x->out);
 }
 
 static void on_guest_span(void *context, const struct guest_span *s)
@@ -172,6 +172,20 @@ static void on_guest_interrupt(void *context, const struct guest_interrupt *i)
 	tail(x, begin_ns > end_ns ? begin_ns : end_ns, i->whole ? "yes" : "no");
 }
 
+/* Only vCPUs' threads: the host's other events name no VM. */
+static void on_host_instant(void *context, const struct host_instant *i)
+{
+	struct csv_export *x = context;
+	char fields[160];
+
+	if (!i->of_vcpu || !event_type_is(i->event.type, EVENT_EVIDENCE))
+		return;
+	head(x, "event", i->vm, i->vcpu, event_type_of(i->event.type)->name, i->t, i->t);
+	task(x, VS_SOURCE_HOST, i->event.pid);
+	fprintf(x->out, "%u,,,,,,,,%s\r\n", i->event.cpu,
+		event_text(&i->event, fields, sizeof(fields)));
+}
+
 struct csv_export *csv_export_new(struct model *m, FILE *out)
 {
 	struct csv_export *x = calloc(1, sizeof(*x));
@@ -180,6 +194,7 @@ struct csv_export *csv_export_new(struct model *m, FILE *out)
 		.guest_span = on_guest_span,
 		.guest_interrupt = on_guest_interrupt,
 		.guest_instant = on_guest_instant,
+		.host_instant = on_host_instant,
 	};
 
 	if (!x)
@@ -192,7 +207,7 @@ struct csv_export *csv_export_new(struct model *m, FILE *out)
 		return NULL;
 	}
 	fputs("kind,vm,cpu,state,begin_ns,end_ns,duration_ns,pid,task,pcpu,exit,wait,other_pid,"
-	      "other_task,interrupt,error_ns,whole\r\n",
+	      "other_task,interrupt,error_ns,whole,fields\r\n",
 	      out);
 	return x;
 }

@@ -277,6 +277,33 @@ static void open_end(struct perfetto *x, const struct host_instant *i, uint64_t 
 	});
 }
 
+/* An instant on the thread's track, with its fields. */
+static void on_shown(struct perfetto *x, const struct vs_event *e, uint64_t t)
+{
+	struct trace_event opened;
+	size_t n;
+	const struct event_field *fields;
+
+	if (!event_type_is(e->type, EVENT_EVIDENCE) || e->pid <= 0)
+		return;
+	fields = event_fields(e->type, &n);
+	opened = trace_event_open(&x->file, t, tasks_track(&x->tasks, e->pid), EVENT_INSTANT,
+				  trace_name(&x->file, event_type_of(e->type)->name));
+	for (size_t i = 0; i < n; i++) {
+		char value[32];
+
+		if (fields[i].place == EVENT_PLACE_pid)
+			continue;
+		event_field_text(&fields[i], e, value, sizeof(value));
+		if (fields[i].base == 16)
+			trace_annotate_text(&x->file, fields[i].name, value);
+		else
+			trace_annotate_int(&x->file, fields[i].name,
+					   (int64_t)event_field_get(&fields[i], e));
+	}
+	trace_event_close(&x->file, opened);
+}
+
 static void on_host_instant(void *context, const struct host_instant *i)
 {
 	struct perfetto *x = context;
@@ -308,6 +335,7 @@ static void on_host_instant(void *context, const struct host_instant *i)
 		on_kvm(x, i, t);
 		break;
 	default:
+		on_shown(x, &i->event, t);
 		break;
 	}
 	if (i->event.cpu != VS_CPU_COLLECTOR) {

@@ -101,7 +101,7 @@ static void test_fields_are_where_the_wire_has_them(void **state)
 {
 	const struct vs_event e = {
 		.pid = 7, .pid2 = -3, .arg0 = 2ull << 32 | 0x78, .arg1 = 0xffffffff81000000};
-	const struct vs_event s = {.pid = 1, .pid2 = 2, .arg1 = 120ull << 32 | 0xffffffff};
+	struct vs_event s = {.pid = 1, .pid2 = 2, .arg1 = 120ull << 32 | 0xffffffff};
 	const struct vs_event k = {.arg0 = 9, .arg1 = 5000ull << 8 | VS_STACK_SHORT};
 	size_t n;
 	const struct event_field *f = event_fields(VS_EVENT_KVM_EXIT, &n);
@@ -120,6 +120,9 @@ static void test_fields_are_where_the_wire_has_them(void **state)
 	assert_string_equal(event_field_text(&f[1], &e, text, sizeof(text)), "-3");
 	assert_string_equal(event_field_text(&f[2], &e, text, sizeof(text)), "120");
 	assert_string_equal(event_field_text(&f[4], &e, text, sizeof(text)), "0xffffffff81000000");
+	assert_string_equal(event_text(&s, text, sizeof(text)), "");
+	s.type = VS_EVENT_SCHED_SWITCH;
+	assert_string_equal(event_text(&s, text, sizeof(text)), "in=2 state=0 out_prio=-1 in_pri");
 }
 
 static void test_handlers_have_their_number_in_one_place(void **state)

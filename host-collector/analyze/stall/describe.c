@@ -243,6 +243,23 @@ static void sampled(const struct stall_facts *f, const struct model *m, struct i
 			*s->function ? s->function : "its program's own code");
 }
 
+/* The events in the vCPU's thread that no analysis reads. */
+static void events(const struct stall_facts *f, struct incident *out)
+{
+	for (unsigned i = 0; i < f->n_events; i++) {
+		const struct facts_events *x = &f->events[i];
+		struct report_evidence *e = evidence_add(out, x->t, 0);
+		char fields[160], times[32] = "";
+
+		if (!e)
+			return;
+		if (x->count > 1)
+			snprintf(times, sizeof(times), ", the first of %u", x->count);
+		describe(e->text, sizeof(e->text), "%s: %s%s", event_type_of(x->first.type)->name,
+			 event_text(&x->first, fields, sizeof(fields)), times);
+	}
+}
+
 void describe_evidence(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	struct report_evidence *e;
@@ -309,4 +326,5 @@ void describe_evidence(const struct stall_facts *f, const struct model *m, struc
 				 x->kind == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name,
 				 duration_text(x->ns).text, x->count, x->count == 1 ? "" : "s");
 	}
+	events(f, out);
 }

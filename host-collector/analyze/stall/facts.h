@@ -19,6 +19,7 @@ enum {
 	FACTS_HOLDERS = 64,
 	FACTS_INTERRUPTS = 8,
 	FACTS_HALTS = 8,
+	FACTS_EVENTS = 4,
 	FACTS_SAMPLES = 32
 };
 
@@ -123,6 +124,13 @@ struct facts_guest_peer {
 	int64_t halted_ns; /* this interval's vCPU halted although it had a task to run */
 };
 
+/* The host events of one type in the vCPU's thread (shown_events.h). */
+struct facts_events {
+	uint32_t count;
+	struct host_ns t;      /* of the first one */
+	struct vs_event first; /* the first one */
+};
+
 struct facts_halt {
 	struct host_ns begin, end;
 	struct host_ns until; /* end of the unknown time that follows it */
@@ -205,12 +213,13 @@ struct stall_facts {
 	struct model_data data;
 
 	/* Details. Only the counted elements are valid. */
-	unsigned n_spans, n_holders, n_interrupts, n_halts;
+	unsigned n_spans, n_holders, n_interrupts, n_halts, n_events;
 	struct vcpu_span spans[FACTS_SPANS]; /* longest denied or unknown ones, clipped */
 	struct facts_holder
 		holders[FACTS_HOLDERS]; /* of its pCPU while it was runnable or throttled */
 	struct facts_interrupt interrupts[FACTS_INTERRUPTS];
 	struct facts_halt halts[FACTS_HALTS];       /* longest; halts within 1 ms count as one */
+	struct facts_events events[FACTS_EVENTS];   /* filled by hints_fill */
 	struct facts_sample samples[FACTS_SAMPLES]; /* evenly spread over the interval */
 	struct facts_sampled sampled;               /* filled by spins_fill */
 	struct facts_waits waits;                   /* filled by hints_fill */

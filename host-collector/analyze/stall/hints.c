@@ -16,6 +16,8 @@ void hints_free(struct hints *h)
 			free(h->vcpus[i]->ring);
 		free(h->vcpus[i]);
 	}
+	if (h)
+		shown_events_fini(&h->shown);
 	free(h);
 }
 
@@ -259,6 +261,8 @@ void hints_host(struct hints *h, const struct model *m, const struct host_instan
 {
 	if (i->event.type < VS_EVENT_TYPE_LIMIT && host_handlers[i->event.type])
 		host_handlers[i->event.type](h, m, i);
+	else
+		shown_events_take(&h->shown, i);
 }
 
 void hints_guest(struct hints *h, uint32_t vcpu, const struct guest_instant *i)

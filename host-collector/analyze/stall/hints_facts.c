@@ -388,6 +388,7 @@ void hints_fill(const struct hints *h, const struct model *m, struct stall_facts
 	struct hint longest;
 
 	*w = (struct facts_waits){.lossy = lossy(h, f), .spins_unseen = !h->spins_exit};
+	shown_events_fill(&h->shown, f);
 	if (!f->vcpu_known || f->vcpu >= VS_CPUS_MAX)
 		return;
 	if (h->vcpus[f->vcpu]) {

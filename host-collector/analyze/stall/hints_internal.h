@@ -4,6 +4,7 @@
 #define STALL_HINTS_INTERNAL_H
 
 #include "host-collector/analyze/stall/hints.h"
+#include "host-collector/analyze/stall/shown_events.h"
 
 enum hint_kind {
 	HINT_SPIN,   /* consecutive PAUSE exits */
@@ -60,6 +61,7 @@ struct hints {
 		struct host_ns first, last;
 	} lost[LOSSES];
 	struct vcpu_hints *vcpus[VS_CPUS_MAX];
+	struct shown_events shown;
 };
 
 enum { HINT_PORT_BIT = 63 }; /* in `what` of HINT_POLL: the register is a port */
