@@ -44,6 +44,28 @@ enum frame_keeping {
 	X(23, EXIT_SUMMARY, exit_summary, BY_COLLECTOR, DROP)                                      \
 	X(24, TASK_ORIGINS, task_origins, BY_COLLECTOR, KEEP_ALL)
 
+/* X(message): the messages that have a struct message_<message>. Each has a layout
+ * message_<message>_layout (message_fields.h) and functions message_<message>_pack() and _unpack().
+ */
+#define VS_MESSAGES(X)                                                                             \
+	X(hello)                                                                                   \
+	X(heartbeat)                                                                               \
+	X(echo_request)                                                                            \
+	X(echo_reply)                                                                              \
+	X(clock_sample)                                                                            \
+	X(kernel_log)                                                                              \
+	X(stack)                                                                                   \
+	X(config)                                                                                  \
+	X(config_reply)                                                                            \
+	X(vm_info)                                                                                 \
+	X(echo_observation)                                                                        \
+	X(note)                                                                                    \
+	X(recording_end)                                                                           \
+	X(vm_clock)                                                                                \
+	X(cpu_quota)                                                                               \
+	X(exit_summary)                                                                            \
+	X(task_origins)
+
 enum frame_kind {
 #define X(number, NAME, ...) FRAME_##NAME = (number),
 	VS_FRAME_KINDS(X)

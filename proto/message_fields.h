@@ -13,6 +13,8 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+#include "proto/frame_kinds.h"
+
 enum field_form {
 	FIELD_NUMBER,  /* an integer, an enum or a bool */
 	FIELD_TEXT,    /* char[bytes]; unpacking makes it valid UTF-8 and cuts it */
@@ -65,27 +67,6 @@ struct message_layout {
 	/* Rules that no row can express. Returns false for a message to refuse (-EBADMSG). */
 	bool (*valid)(const void *m);
 };
-
-/* X(message): the messages that have a struct message_<message>. Each has a layout
- * message_<message>_layout and functions message_<message>_pack() and _unpack(). */
-#define VS_MESSAGES(X)                                                                             \
-	X(hello)                                                                                   \
-	X(heartbeat)                                                                               \
-	X(echo_request)                                                                            \
-	X(echo_reply)                                                                              \
-	X(clock_sample)                                                                            \
-	X(kernel_log)                                                                              \
-	X(stack)                                                                                   \
-	X(config)                                                                                  \
-	X(config_reply)                                                                            \
-	X(vm_info)                                                                                 \
-	X(echo_observation)                                                                        \
-	X(note)                                                                                    \
-	X(recording_end)                                                                           \
-	X(vm_clock)                                                                                \
-	X(cpu_quota)                                                                               \
-	X(exit_summary)                                                                            \
-	X(task_origins)
 
 #define X(message) extern const struct message_layout message_##message##_layout;
 VS_MESSAGES(X)
