@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "bpf/backend/capture_bpf.h"
-#include "bpf/backend/capture_wish.h"
+#include "bpf/backend/capture_request.h"
 #include "bpf/capture/online_cpus.h"
 #include "guest_btf.skel.h"
 #include "guest_raw.skel.h"
@@ -149,9 +149,9 @@ static int objects_loaded(void *context, struct bpf_object *object)
 	c->ringless = (uint32_t *)((char *)c->globals + ringless);
 	c->emitting = (uint32_t *)((char *)c->globals + emitting);
 	c->rings_fd = bpf_object__find_map_fd_by_name(object, "rings");
-	error = c->host ? 0 : capture_wish_find(c, object);
-	if (!error && c->wish && c->options.sample_hz)
-		c->wish->sample_period_ns = 1000000000 / c->options.sample_hz;
+	error = c->host ? 0 : capture_request_find(c, object);
+	if (!error && c->request && c->options.sample_hz)
+		c->request->sample_period_ns = 1000000000 / c->options.sample_hz;
 	if (!error)
 		error = cpus_add_rings(c);
 	if (!error && c->host)
@@ -296,8 +296,8 @@ static long capture_bpf_drain(struct capture *base, const struct capture_sink *s
 
 	if (error)
 		return error;
-	if (c->wish)
-		capture_wish_settle(c);
+	if (c->request)
+		capture_request_settle(c);
 	total = rings_drain(c, sink);
 	while (c->tasks_fd >= 0) {
 		tasks_step(c);
@@ -567,7 +567,7 @@ const struct capture_backend capture_backend_bpf = {
 	.missed = capture_bpf_missed,
 	.cost = capture_bpf_cost,
 	.waiting = capture_bpf_waiting,
-	.guest_fields = capture_wish_fields,
-	.guest_set = capture_wish_set,
-	.guest_stacks_taken = capture_wish_stacks,
+	.guest_fields = capture_request_fields,
+	.guest_set = capture_request_set,
+	.guest_stacks_taken = capture_request_stacks,
 };

@@ -10,7 +10,7 @@
 #include "bpf/backend/ring_reader.h"
 #include "bpf/backend/sample_timers.h"
 
-struct vs_guest_wish;
+struct vs_guest_request;
 
 struct capture_cpu {
 	int map_fd; /* descriptor of the ring's map; -1: no ring, the CPU is not online yet */
@@ -39,8 +39,9 @@ struct capture_bpf {
 	struct capture_host *host; /* NULL for a guest capture */
 	struct sample_timers timers;
 	struct guest_stacks *guest_stacks; /* NULL: stacks cannot be taken */
-	struct vs_guest_wish *wish; /* the guest's filter, in globals; NULL for a host capture */
-	uint64_t exits_off_ns;      /* CLOCK_MONOTONIC ns at which exits_off becomes classes_off */
+	struct vs_guest_request
+		*request;      /* the guest's filter, in globals; NULL for a host capture */
+	uint64_t exits_off_ns; /* CLOCK_MONOTONIC ns at which exits_off becomes classes_off */
 };
 
 extern const struct capture_backend capture_backend_bpf;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Captures a guest: emits every event of the scheduler, interrupts, softirqs and vectors of this
- * kernel that passes the filter (guest_wish.h; at first all) into the ring of its CPU. Only
+ * kernel that passes the filter (guest_request.h; at first all) into the ring of its CPU. Only
  * vs_switch is mandatory. The loader omits a program whose tracepoint this kernel does not have. */
 #include "bpf/prog/emit.h"
 #include "bpf/prog/sample.h"
@@ -16,7 +16,7 @@ int BPF_PROG(vs_switch, bool preempted, struct task_struct *prev, struct task_st
 
 	if (out == VS_TASK_OTHER && in == VS_TASK_OTHER)
 		return 0;
-	if (wish.sample_period_ns && state && !(state & VS_TASK_DEAD))
+	if (request.sample_period_ns && state && !(state & VS_TASK_DEAD))
 		stack_emit(ctx, VS_STACK_WAITER);
 	emit(VS_EVENT_SCHED_SWITCH, out, in, state, prios);
 	return 0;
@@ -81,7 +81,7 @@ int BPF_PROG(vs_rename, struct task_struct *p, const char *comm)
 	__u64 name[2] = {};
 
 	bpf_probe_read_kernel_str(name, sizeof(name), comm);
-	if (!wish.n_patterns || name_wanted(name))
+	if (!request.n_patterns || name_wanted(name))
 		emit(VS_EVENT_TASK_NAME, VS_READ(p, pid), VS_READ(p, tgid), name[0], name[1]);
 	return 0;
 }
@@ -167,7 +167,7 @@ int vs_tasks(struct bpf_iter__task *ctx)
 	char byte = 0;
 
 	if (!p) {
-		if (wish.n_patterns) /* "(other tasks)" */
+		if (request.n_patterns) /* "(other tasks)" */
 			emit(VS_EVENT_TASK_NAME, VS_TASK_OTHER, VS_TASK_OTHER, 0x7420726568746f28,
 			     0x29736b7361);
 		return 0;

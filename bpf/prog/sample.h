@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Takes the stacks of a guest's tasks (guest_stack.h) while wish.sample_period_ns is not 0. For BPF
- * programs only.
+ * Takes the stacks of a guest's tasks (guest_stack.h) while request.sample_period_ns is not 0. For
+ * BPF programs only.
  *
  * User stacks are unwound by frame pointers. Of code that was built without them, only the leaf is
  * found.
@@ -15,7 +15,7 @@
 
 #include "bpf/prog/emit.h"
 #include "bpf/prog/guest_stack.h"
-#include "bpf/prog/wish.h"
+#include "bpf/prog/request.h"
 
 const volatile __s32 sample_except; /* process whose stacks are not taken; 0: none */
 
@@ -90,12 +90,12 @@ static __always_inline void stack_emit(void *ctx, __u32 role)
 	if (!s || !(__u32)both || (__s32)(both >> 32) == sample_except ||
 	    current_shown() == VS_TASK_OTHER)
 		return;
-	__sync_fetch_and_add(&wish.stacks, 1);
+	__sync_fetch_and_add(&request.stacks, 1);
 	s->role = role;
 	kernel = stack_take(ctx, s, 0, 0);
 	user = stack_take(ctx, s, (__s32)(both >> 32), BPF_F_USER_STACK);
 	emit(VS_EVENT_TASK_STACK, (__s32)both, (__s32)(both >> 32), kernel | (__u64)user << 32,
-	     role | wish.sample_period_ns << 8);
+	     role | request.sample_period_ns << 8);
 }
 
 #endif

@@ -89,7 +89,7 @@ struct record {
 	struct record_options options;
 	enum capture_level level;
 	enum capture_way way;
-	struct message_config wish;
+	struct message_config request;
 	uv_loop_t loop;
 	uv_timer_t status_timer, end_timer;
 	uv_signal_t interrupt, terminate, to_detail, to_summary;
@@ -372,7 +372,7 @@ static int place_check(const struct record *r)
 	else if (r->place.by_daemon && o->sample_hz)
 		why = "--sample-hz: the daemon watches this VM, and takes no samples; `vcpuscope ctl "
 		      "detach` first";
-	else if (r->place.by_daemon && r->wish.asks)
+	else if (r->place.by_daemon && r->request.asks)
 		why = "--guest-*: the daemon watches this VM, and asks its agent for nothing; "
 		      "`vcpuscope ctl detach` first";
 	else if (r->place.by_daemon && o->level && strcmp(o->level, r->place.level))
@@ -430,7 +430,7 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 						  .security = o->channel.security,
 						  .wait_threshold_ns = o->stacks_over_ns,
 						  .sample_hz = (uint32_t)o->sample_hz,
-						  .wish = &r->wish,
+						  .request = &r->request,
 						  .level = r->level,
 						  .way = r->way};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
@@ -467,7 +467,7 @@ static int record_run(const struct command *self, int argc, char **argv)
 		free(r);
 		return COMMAND_USAGE;
 	}
-	if (guest_arguments_read(&r->options.guest, r->options.sample_hz, &r->wish, why,
+	if (guest_arguments_read(&r->options.guest, r->options.sample_hz, &r->request, why,
 				 sizeof(why))) {
 		fprintf(stderr, "vcpuscope record: %s\n", why);
 		free(r);

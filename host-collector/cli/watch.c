@@ -369,17 +369,17 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		.frame = on_frame, .say = on_say, .ended = on_ended, .context = &w};
 	struct collector_options collector = {0};
 	struct feed_place place;
-	struct message_config wish;
+	struct message_config request;
 	char why[512] = "out of memory";
 	int err, result = COMMAND_TROUBLE;
 
 	if (options_read(self, argc, argv, &w.arguments) || !arguments_check(&w.arguments))
 		return COMMAND_USAGE;
-	if (guest_arguments_read(&w.arguments.guest, 0, &wish, why, sizeof(why))) {
+	if (guest_arguments_read(&w.arguments.guest, 0, &request, why, sizeof(why))) {
 		fprintf(stderr, "vcpuscope watch: %s\n", why);
 		return COMMAND_USAGE;
 	}
-	collector.wish = &wish;
+	collector.request = &request;
 	collector.wait_threshold_ns = w.arguments.stacks_over_ns;
 	w.text = text_options_for(stdout, w.arguments.color);
 	w.terminal = isatty(STDOUT_FILENO);
@@ -402,7 +402,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		err = handles_open(&w);
 	if (!err)
 		err = feed_find(&w.arguments.which, &place, why, sizeof(why));
-	if (!err && place.by_daemon && wish.asks) {
+	if (!err && place.by_daemon && request.asks) {
 		snprintf(why, sizeof(why),
 			 "--guest-*: the daemon watches this VM, and asks its "
 			 "agent for nothing; `vcpuscope ctl detach` first");

@@ -138,7 +138,7 @@ static void run_open(struct watched_vm *vm, struct vm *found)
 	const struct decoder_budget budget = {.bytes_per_s = config->bytes_per_s,
 					      .memory_bytes = config->memory_bytes,
 					      .cpu_permille = (uint32_t)config->cpu_permille};
-	struct message_config wish = {0};
+	struct message_config request = {0};
 	struct collector_options options = {
 		.pid = (pid_t)config->pid,
 		.qmp_path = config->qmp[0] ? config->qmp : NULL,
@@ -153,12 +153,12 @@ static void run_open(struct watched_vm *vm, struct vm *found)
 			     .insecure_plain_tcp = config->insecure_plain_tcp},
 		.way = config->way,
 		.budget = &budget,
-		.wish = &wish,
+		.request = &request,
 	};
 	int err;
 
 	if (config->guest_level == CAPTURE_SUMMARY) /* which was checked */
-		config_level_parse("summary", config->guest_handlers_over_ns, &wish, vm->why,
+		config_level_parse("summary", config->guest_handlers_over_ns, &request, vm->why,
 				   sizeof(vm->why));
 	taps_begin(vm);
 	options.shared =

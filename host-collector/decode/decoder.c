@@ -283,7 +283,7 @@ static int door_make(int *decoders, int *ours)
 }
 
 int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
-		  const struct message_config *wish, const struct tls_psk *psk,
+		  const struct message_config *request, const struct tls_psk *psk,
 		  const struct decoder_budget *budget, const struct decoder_events *events,
 		  struct decoder **out)
 {
@@ -318,7 +318,7 @@ int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 		goto out;
 	/* It takes errno to be 0 after a call that failed. NOLINTNEXTLINE(clang-analyzer-*) */
 	d->ring->config = (struct ring_config){.hello = *hello,
-					       .wish = *wish,
+					       .request = *request,
 					       .bytes_per_s = d->budget.bytes_per_s,
 					       .cpu_permille = d->budget.cpu_permille,
 					       .memory_bytes = d->budget.memory_bytes,

@@ -40,11 +40,11 @@ struct decoder;
 
 /* Starts a decoder. fd: a connected non-blocking socket, which the function owns even on failure;
  * or -1: the connections come through decoder_hand(), the decoder chooses the agent's (gate.h), and
- * it ends when no connection is left. hello: the greeting for the agent. wish: the configuration
+ * it ends when no connection is left. hello: the greeting for the agent. request: the configuration
  * that the decoder requests from the agent (guest_session_ask()). psk: if it holds a key,
  * connections from decoder_hand() must use TLS with this key. Returns 0 or -errno. */
 int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
-		  const struct message_config *wish, const struct tls_psk *psk,
+		  const struct message_config *request, const struct tls_psk *psk,
 		  const struct decoder_budget *budget, const struct decoder_events *events,
 		  struct decoder **out);
 /* Kills the decoder and waits up to 2 s for its exit. Calls no callback. The next turn of the loop

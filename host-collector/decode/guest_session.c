@@ -191,7 +191,7 @@ static void config_begin(struct guest_session *s, const struct message_hello *he
 	}
 	if (!s->said_no_config)
 		note(s, NOTE_GUEST_CONFIG,
-		     "agent %.24s takes no wishes (--guest-*, --sample-hz): it tells what it "
+		     "agent %.24s takes no requests (--guest-*, --sample-hz): it tells what it "
 		     "always does",
 		     hello->program_version);
 	s->said_no_config = true;

@@ -99,7 +99,7 @@ int peer_open(int fd, const struct peer_kind *kind, struct peer **chosen, struct
 		peer_close(p);
 		return err;
 	}
-	guest_session_ask(p->session, kind->wish);
+	guest_session_ask(p->session, kind->request);
 	*out = p;
 	return 0;
 }

@@ -17,10 +17,10 @@
 
 /* What all connections of a decoder share. The connections borrow it; it must outlive them. */
 struct peer_kind {
-	const struct message_hello *hello; /* the host's greeting */
-	const struct message_config *wish; /* the configuration to request from the agent */
-	const struct tls_psk *psk;         /* TLS key; without a key the connection is plain */
-	struct guest_session_events to;    /* for the chosen connection; `send` unused */
+	const struct message_hello *hello;    /* the host's greeting */
+	const struct message_config *request; /* the configuration to request from the agent */
+	const struct tls_psk *psk;            /* TLS key; without a key the connection is plain */
+	struct guest_session_events to;       /* for the chosen connection; `send` unused */
 };
 
 struct peer {

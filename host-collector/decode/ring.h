@@ -34,13 +34,13 @@ struct ring_slot {
 /* The decoder's parameters. The collector writes them before the decoder starts, so the decoder may
  * trust them. */
 struct ring_config {
-	struct message_hello hello; /* the host's greeting for the agent */
-	struct message_config wish; /* the configuration to request from the agent */
-	uint64_t bytes_per_s;       /* limit for the channel; 0: no limit */
-	uint32_t cpu_permille;      /* limit of CPU time, per mille of one CPU; 0: no limit */
-	uint64_t memory_bytes;      /* limit beyond the memory at its start */
-	pid_t collector;            /* the decoder dies with this process */
-	struct tls_psk psk;         /* without a key the channel is plain */
+	struct message_hello hello;    /* the host's greeting for the agent */
+	struct message_config request; /* the configuration to request from the agent */
+	uint64_t bytes_per_s;          /* limit for the channel; 0: no limit */
+	uint32_t cpu_permille;         /* limit of CPU time, per mille of one CPU; 0: no limit */
+	uint64_t memory_bytes;         /* limit beyond the memory at its start */
+	pid_t collector;               /* the decoder dies with this process */
+	struct tls_psk psk;            /* without a key the channel is plain */
 	bool listens; /* WORKER_CHANNEL delivers connections (gate.h) instead of being one */
 };
 

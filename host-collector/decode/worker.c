@@ -407,7 +407,7 @@ static int connections_prepare(struct worker *w)
 	w->psk = config->psk;
 	explicit_bzero(&w->ring->config.psk, sizeof(w->ring->config.psk));
 	w->kind = (struct peer_kind){.hello = &config->hello,
-				     .wish = &config->wish,
+				     .request = &config->request,
 				     .psk = &w->psk,
 				     .to = {.frame = on_frame,
 					    .observation = on_observation,

@@ -302,8 +302,8 @@ static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_t
 	return err ? err : steal_take(p, s, arrival_tsc);
 }
 
-/* Of an agent that counts by its owner's wish no reply tells. What it counted at some time before
- * is no sign that it does now. */
+/* Of an agent that counts by its owner's request no reply tells. What it counted at some time
+ * before is no sign that it does now. */
 static void untold_learn(struct stream *s, const struct message_untold *untold)
 {
 	uint64_t count = 0;

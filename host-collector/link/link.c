@@ -36,7 +36,7 @@ struct guest_link {
 	uv_loop_t *loop;
 	struct link_address address;
 	struct message_hello hello; /* ours */
-	struct message_config wish;
+	struct message_config request;
 	struct decoder_budget budget;
 	struct link_events events;
 	uv_timer_t timer;
@@ -315,8 +315,8 @@ static bool decoder_begin(struct guest_link *l, int fd)
 	l->connection_frames = 0;
 	l->said_silence = false;
 	l->dial_error = l->said_dial_error = 0;
-	err = decoder_start(l->loop, fd, &l->hello, &l->wish, &l->address.psk, &l->budget, &events,
-			    &l->decoder);
+	err = decoder_start(l->loop, fd, &l->hello, &l->request, &l->address.psk, &l->budget,
+			    &events, &l->decoder);
 	if (err) {
 		l->decoder = NULL;
 		decoder_died(l, strerror(-err));
@@ -547,9 +547,9 @@ int guest_link_open(uv_loop_t *loop, const struct link_address *address,
 	return 0;
 }
 
-void guest_link_ask(struct guest_link *l, const struct message_config *wish)
+void guest_link_ask(struct guest_link *l, const struct message_config *request)
 {
-	l->wish = *wish;
+	l->request = *request;
 }
 
 void guest_link_adopt(struct guest_link *l, int fd)

@@ -50,7 +50,7 @@ int guest_link_open(uv_loop_t *loop, const struct link_address *address,
 		    const struct link_events *events, struct guest_link **out);
 /* Sets the configuration that the link requests of the agent (guest_session_ask()), from the next
  * connection on. Copies it. */
-void guest_link_ask(struct guest_link *l, const struct message_config *wish);
+void guest_link_ask(struct guest_link *l, const struct message_config *request);
 /* Adds `fd`, a connected non-blocking socket, which the link owns from now on, in all cases. For an
  * address with `adopts` it replaces the previous connection, because the caller knows that it is
  * the VM's. For an address with `handed` it is one of the connections among which the decoder finds

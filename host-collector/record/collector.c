@@ -45,8 +45,8 @@ struct collector {
 		const char *address;
 		struct link_security security;
 		struct decoder_budget budget;
-		struct message_config wish;
-		bool has_budget, has_wish, handed;
+		struct message_config request;
+		bool has_budget, has_request, handed;
 		uint64_t next_ms;
 		char why[256], said[256];
 	} channel;
@@ -209,8 +209,8 @@ static int channel_link(struct collector *c)
 	if (err)
 		snprintf(c->channel.why, sizeof(c->channel.why), "channel %.200s: %s",
 			 c->address.text, strerror(-err));
-	else if (c->channel.has_wish)
-		guest_link_ask(c->link, &c->channel.wish);
+	else if (c->channel.has_request)
+		guest_link_ask(c->link, &c->channel.request);
 	return err;
 }
 
@@ -242,9 +242,9 @@ static void channel_plan(struct collector *c, const struct collector_options *op
 	c->channel.has_budget = options->budget != NULL;
 	if (options->budget)
 		c->channel.budget = *options->budget;
-	c->channel.has_wish = options->wish != NULL;
-	if (options->wish)
-		c->channel.wish = *options->wish;
+	c->channel.has_request = options->request != NULL;
+	if (options->request)
+		c->channel.request = *options->request;
 }
 
 /* ---- the VM's side ---- */

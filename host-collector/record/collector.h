@@ -41,11 +41,11 @@ struct collector_options {
 	enum capture_way way; /* backend of the host's capture; 0: BPF, or perf if BPF fails */
 	/* A capture that several collectors share (see host_stream.h); NULL: its own capture. */
 	struct capture_shared *shared;
-	struct stack_names *names;           /* shared in the same way */
-	struct task_origins *origins;        /* shared in the same way */
-	uint64_t tsc_hz;                     /* see host_stream.h */
-	const struct message_config *wish;   /* requested of the agent; NULL: nothing; copied */
-	const struct decoder_budget *budget; /* limits of the guest's channel; NULL: the default */
+	struct stack_names *names;            /* shared in the same way */
+	struct task_origins *origins;         /* shared in the same way */
+	uint64_t tsc_hz;                      /* see host_stream.h */
+	const struct message_config *request; /* requested of the agent; NULL: nothing; copied */
+	const struct decoder_budget *budget;  /* limits of the guest's channel; NULL: the default */
 };
 
 struct collector_sink {

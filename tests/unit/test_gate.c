@@ -19,7 +19,7 @@ enum { MOST = 4, NOW_MS = 1000, SPOKEN_MAX = 8 /* plain connections that are tal
 struct rig {
 	struct tls_psk psk;
 	struct message_hello hello;
-	struct message_config wish;
+	struct message_config request;
 	struct peer_kind kind;
 	struct peer *chosen;
 	struct gate *gate;
@@ -53,7 +53,7 @@ static void gate_open(struct rig *r, size_t most, bool tls)
 		.protocol_min = 1, .protocol_max = 1, .role = STREAM_ROLE_HOST};
 	r->kind = (struct peer_kind){
 		.hello = &r->hello,
-		.wish = &r->wish,
+		.request = &r->request,
 		.psk = &r->psk,
 		.to = {.frame = on_frame, .hello = on_hello, .note = on_note, .context = r}};
 	assert_int_equal(

@@ -458,7 +458,7 @@ static void test_reconnect_starts_clean(void **state)
 
 #define RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
-static const struct message_config wish = {.asks = 1u << CONFIG_SAMPLE_HZ, .sample_hz = 99};
+static const struct message_config request = {.asks = 1u << CONFIG_SAMPLE_HZ, .sample_hz = 99};
 
 static void agent_config_reply(struct rig *r, uint32_t id)
 {
@@ -469,12 +469,12 @@ static void agent_config_reply(struct rig *r, uint32_t id)
 	deliver(r);
 }
 
-static void test_wishes_go_to_an_agent_that_takes_them(void **state)
+static void test_requests_go_to_an_agent_that_takes_them(void **state)
 {
 	struct rig *r = *state;
 	size_t frames;
 
-	guest_session_ask(r->session, &wish);
+	guest_session_ask(r->session, &request);
 	elapse(r, 1000);
 	assert_int_equal(host_sent(r, FRAME_CONFIG, NULL), 0); /* of whom? */
 	agent_hello_with(r, FEATURE_CONFIG | 1ull << 40);
@@ -502,7 +502,7 @@ static void test_an_agent_that_never_answers_is_asked_a_few_times(void **state)
 {
 	struct rig *r = *state;
 
-	guest_session_ask(r->session, &wish);
+	guest_session_ask(r->session, &request);
 	agent_hello_with(r, FEATURE_CONFIG);
 	elapse(r, 60000);
 	assert_int_equal(host_sent(r, FRAME_CONFIG, NULL), 5);
@@ -515,15 +515,15 @@ static void test_an_older_agent_is_asked_nothing_and_that_is_said(void **state)
 {
 	struct rig *r = *state;
 
-	guest_session_ask(r->session, &wish);
+	guest_session_ask(r->session, &request);
 	agent_hello_with(r, 0);
 	elapse(r, 10000);
 	assert_int_equal(host_sent(r, FRAME_CONFIG, NULL), 0);
 	assert_int_equal(r->notes, 1);
-	assert_non_null(strstr(r->note, "agent 9.9 takes no wishes"));
+	assert_non_null(strstr(r->note, "agent 9.9 takes no requests"));
 }
 
-static void test_without_wishes_nothing_is_asked(void **state)
+static void test_without_requests_nothing_is_asked(void **state)
 {
 	struct rig *r = *state;
 
@@ -546,10 +546,10 @@ int main(void)
 		RIG(test_foreign_protocol_is_refused_as_a_whole),
 		RIG(test_host_kinds_are_not_a_guests_to_send),
 		RIG(test_reconnect_starts_clean),
-		RIG(test_wishes_go_to_an_agent_that_takes_them),
+		RIG(test_requests_go_to_an_agent_that_takes_them),
 		RIG(test_an_agent_that_never_answers_is_asked_a_few_times),
 		RIG(test_an_older_agent_is_asked_nothing_and_that_is_said),
-		RIG(test_without_wishes_nothing_is_asked),
+		RIG(test_without_requests_nothing_is_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Applies the filter of guest_wish.h. For the guest's BPF programs. */
-#ifndef PROG_WISH_H
-#define PROG_WISH_H
+/* Applies the filter of guest_request.h. For the guest's BPF programs. */
+#ifndef PROG_REQUEST_H
+#define PROG_REQUEST_H
 
 #include "bpf/prog/emit.h"
-#include "bpf/prog/guest_wish.h"
+#include "bpf/prog/guest_request.h"
 #include "proto/message_config_classes.h"
 
-struct vs_guest_wish wish;
+struct vs_guest_request request;
 
 static __always_inline bool class_off(enum event_class class)
 {
-	return wish.classes_off & 1ull << class;
+	return request.classes_off & 1ull << class;
 }
 
 static __always_inline bool exits_off(enum event_class class)
 {
-	return wish.exits_off & 1ull << class;
+	return request.exits_off & 1ull << class;
 }
 
 static __always_inline bool name_wanted(const __u64 name[2])
 {
-	for (int i = 0; i < VS_WISH_PATTERNS; i++) {
-		const struct vs_wish_pattern *p = &wish.patterns[i];
+	for (int i = 0; i < VS_REQUEST_PATTERNS; i++) {
+		const struct vs_request_pattern *p = &request.patterns[i];
 
-		if ((__u32)i >= wish.n_patterns)
+		if ((__u32)i >= request.n_patterns)
 			break;
 		if (!(((name[0] ^ p->word[0]) & p->mask[0]) |
 		      ((name[1] ^ p->word[1]) & p->mask[1])))
@@ -39,7 +39,7 @@ static __always_inline __s32 task_shown(struct task_struct *p)
 	const __s32 tid = VS_READ(p, pid);
 	__u64 name[2] = {};
 
-	if (!wish.n_patterns || !tid)
+	if (!request.n_patterns || !tid)
 		return tid;
 	bpf_probe_read_kernel_str(name, sizeof(name), p->comm);
 	return name_wanted(name) ? tid : VS_TASK_OTHER;
@@ -50,7 +50,7 @@ static __always_inline __s32 current_shown(void)
 	const __s32 tid = current_tid();
 	__u64 name[2] = {};
 
-	if (!wish.n_patterns || !tid)
+	if (!request.n_patterns || !tid)
 		return tid;
 	bpf_get_current_comm(name, sizeof(name));
 	return name_wanted(name) ? tid : VS_TASK_OTHER;

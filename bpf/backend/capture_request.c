@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "bpf/backend/capture_wish.h"
+#include "bpf/backend/capture_request.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "clock/sample.h"
 
-_Static_assert((int)VS_WISH_PATTERNS == (int)VS_CONFIG_TASKS_MAX, "a pattern for each");
+_Static_assert((int)VS_REQUEST_PATTERNS == (int)VS_CONFIG_TASKS_MAX, "a pattern for each");
 
-int capture_wish_find(struct capture_bpf *c, struct bpf_object *object)
+int capture_request_find(struct capture_bpf *c, struct bpf_object *object)
 {
-	const long at = loader_variable_offset(object, ".bss", "wish", sizeof(*c->wish));
+	const long at = loader_variable_offset(object, ".bss", "request", sizeof(*c->request));
 
 	if (at < 0)
 		return -EINVAL;
-	c->wish = (struct vs_guest_wish *)((char *)c->globals + at);
+	c->request = (struct vs_guest_request *)((char *)c->globals + at);
 	return 0;
 }
 
 /* The kernel's names are at most 15 bytes, and a NUL. */
-static struct vs_wish_pattern pattern_make(const char *text)
+static struct vs_request_pattern pattern_make(const char *text)
 {
-	struct vs_wish_pattern p = {0};
+	struct vs_request_pattern p = {0};
 	const size_t len = strnlen(text, VS_TASK_PATTERN_MAX - 1);
 	const bool beginning = len > 0 && text[len - 1] == '*';
 	size_t n = beginning ? len - 1 : len + 1; /* with the NUL: the whole name */
@@ -37,12 +37,12 @@ static struct vs_wish_pattern pattern_make(const char *text)
 
 /* The programs run meanwhile. As long as there are no patterns, the events of all tasks are
  * emitted. */
-static void patterns_set(struct vs_guest_wish *wish, const struct message_config *config)
+static void patterns_set(struct vs_guest_request *request, const struct message_config *config)
 {
-	__atomic_store_n(&wish->n_patterns, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&request->n_patterns, 0, __ATOMIC_SEQ_CST);
 	for (size_t i = 0; i < config->n_tasks; i++)
-		wish->patterns[i] = pattern_make(config->tasks[i]);
-	__atomic_store_n(&wish->n_patterns, (vs_u32)config->n_tasks, __ATOMIC_SEQ_CST);
+		request->patterns[i] = pattern_make(config->tasks[i]);
+	__atomic_store_n(&request->n_patterns, (vs_u32)config->n_tasks, __ATOMIC_SEQ_CST);
 }
 
 /* How long the exits of a class are still captured after its entries: a handler that runs longer
@@ -52,19 +52,19 @@ static void patterns_set(struct vs_guest_wish *wish, const struct message_config
 /* At any time an entry is captured only if its exit will be. */
 static void classes_set(struct capture_bpf *c, uint64_t off)
 {
-	struct vs_guest_wish *wish = c->wish;
+	struct vs_guest_request *request = c->request;
 
-	__atomic_store_n(&wish->exits_off, wish->exits_off & off, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&wish->classes_off, off, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&request->exits_off, request->exits_off & off, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&request->classes_off, off, __ATOMIC_SEQ_CST);
 	c->exits_off_ns = clock_monotonic_ns() + EXITS_AFTER_NS;
 }
 
-void capture_wish_settle(struct capture_bpf *c)
+void capture_request_settle(struct capture_bpf *c)
 {
-	struct vs_guest_wish *wish = c->wish;
+	struct vs_guest_request *request = c->request;
 
-	if (wish->exits_off != wish->classes_off && clock_monotonic_ns() >= c->exits_off_ns)
-		__atomic_store_n(&wish->exits_off, wish->classes_off, __ATOMIC_SEQ_CST);
+	if (request->exits_off != request->classes_off && clock_monotonic_ns() >= c->exits_off_ns)
+		__atomic_store_n(&request->exits_off, request->classes_off, __ATOMIC_SEQ_CST);
 }
 
 static int samples_set(struct capture_bpf *c, uint32_t hz)
@@ -81,13 +81,13 @@ static int samples_set(struct capture_bpf *c, uint32_t hz)
 		error = sample_timers_attach(&c->timers, c->programs.object, "vs_sample", hz, why,
 					     sizeof(why));
 	c->options.sample_hz = error ? 0 : hz;
-	__atomic_store_n(&c->wish->sample_period_ns,
+	__atomic_store_n(&c->request->sample_period_ns,
 			 c->options.sample_hz ? 1000000000 / c->options.sample_hz : 0,
 			 __ATOMIC_RELAXED);
 	return error;
 }
 
-uint32_t capture_wish_fields(const struct capture *base)
+uint32_t capture_request_fields(const struct capture *base)
 {
 	const struct capture_bpf *c = (const struct capture_bpf *)base;
 
@@ -96,20 +96,20 @@ uint32_t capture_wish_fields(const struct capture *base)
 				 (uint32_t)(c->options.sample_hz_max > 0) << CONFIG_SAMPLE_HZ;
 }
 
-int capture_wish_set(struct capture *base, const struct message_config *config)
+int capture_request_set(struct capture *base, const struct message_config *config)
 {
 	struct capture_bpf *c = (struct capture_bpf *)base;
 
 	if (c->host || config->n_tasks > VS_CONFIG_TASKS_MAX)
 		return -EINVAL;
 	classes_set(c, ~config->classes);
-	patterns_set(c->wish, config);
+	patterns_set(c->request, config);
 	return samples_set(c, config->sample_hz);
 }
 
-uint64_t capture_wish_stacks(const struct capture *base)
+uint64_t capture_request_stacks(const struct capture *base)
 {
 	const struct capture_bpf *c = (const struct capture_bpf *)base;
 
-	return c->wish ? __atomic_load_n(&c->wish->stacks, __ATOMIC_RELAXED) : 0;
+	return c->request ? __atomic_load_n(&c->request->stacks, __ATOMIC_RELAXED) : 0;
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Implements capture_guest_set() for BPF: changes the struct vs_guest_request of the running
+ * programs. */
+#ifndef BACKEND_CAPTURE_REQUEST_H
+#define BACKEND_CAPTURE_REQUEST_H
+
+#include "bpf/backend/capture_bpf.h"
+#include "bpf/prog/guest_request.h"
+#include "proto/message_config.h"
+
+/* Finds the variable `request` in the mapped globals of the programs. 0 or -EINVAL. */
+int capture_request_find(struct capture_bpf *c, struct bpf_object *object);
+/* Disables the exits of disabled classes one second after the classes were disabled, so that
+ * handlers which began before end with an event. Each drain calls it. */
+void capture_request_settle(struct capture_bpf *c);
+/* Implement the functions of capture.h: capture_guest_fields(), capture_guest_set() and
+ * capture_guest_stacks_taken(). */
+uint32_t capture_request_fields(const struct capture *base);
+int capture_request_set(struct capture *base, const struct message_config *config);
+uint64_t capture_request_stacks(const struct capture *base);
+
+#endif
