@@ -8,7 +8,8 @@
 #include "host-collector/decode/config_text.h"
 #include "proto/recording.h"
 
-/* Of all pairs of a recording, so many are no accident (beside AUDIT_REFUTES): one in 1000. */
+/* Share of a recording's pairs above which they are no accident (besides AUDIT_REFUTES): one in
+ * 1000. */
 enum { REFUTED_SHARE = 1000 };
 
 bool account_untrusted(const struct pipeline_source *s, const struct model *m)

@@ -58,8 +58,8 @@ static int events_push(struct pipeline *p, struct stream *s, uint16_t cpu,
 }
 
 /*
- * The last word of a batch may be that events are missing, which the sender read from its kernel's
- * counters at the batch's watermark: whatever is missing fired before that.
+ * The last event of a batch may be a LOST event. The sender read its kernel's counters at the
+ * batch's watermark, so the missing events happened before that.
  */
 static bool gap_is_bounded(const struct batch *b, const struct vs_event *e)
 {
@@ -67,7 +67,8 @@ static bool gap_is_bounded(const struct batch *b, const struct vs_event *e)
 	       !ev_lost_end(e) && e->time < b->watermark;
 }
 
-/* From then on its CPU's silence is believed: an event that means nothing shows where. */
+/* From then on, silence of its CPU means that nothing happened. An event without meaning marks
+ * the time. */
 static int gap_close(struct pipeline *p, struct stream *s, const struct batch *b)
 {
 	struct timeline_event over = {
@@ -83,8 +84,8 @@ static int gap_close(struct pipeline *p, struct stream *s, const struct batch *b
 }
 
 /*
- * That events of a CPU are missing of which nothing has come yet: a sender that did not know since
- * when said 0. Nothing is known from before the recording, except what an agent had kept.
+ * A LOST event of a CPU that has sent no event yet. A sender that does not know since when sends 0.
+ * Nothing is known about the time before the recording, except for events that an agent had kept.
  */
 static void gap_confine(const struct pipeline *p, const struct continuity_cpu *cpu,
 			struct timeline_event *events, size_t n)
@@ -208,7 +209,7 @@ static int gap_push(struct pipeline *p, struct stream *s, struct continuity_cpu 
 	return events_push(p, s, next->cpu, &lost, 1);
 }
 
-/* Of this session's events, how many the batches that came account for. */
+/* The number of this session's events that the received batches account for. */
 static uint64_t accounted_for(const struct stream *s)
 {
 	uint64_t sum = 0;
@@ -312,8 +313,8 @@ int batch_events_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 		return 0;
 	}
 	s->unknown_events += unknown_count(b);
-	/* Between the old sender's last word and the new one's first nothing is known of any CPU.
-	 */
+	/* Nothing is known of any CPU between the last event of the old sender and the first one
+	 * of the new. */
 	if (cpu->anew && s->anew_session != s->session_id) {
 		s->anew_session = s->session_id;
 		err = stream_cpus_end(p, s, s->greeted_ns, NULL);

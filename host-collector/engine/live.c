@@ -15,9 +15,9 @@
 
 enum { ONGOING_MAX = 64, AGENTS_MAX = MODEL_VMS_MAX };
 static const int64_t silent_after_ns = 500000000; /* five heartbeats */
-/* The guest's half of a silent agent ends so long after its last frame: the first if the guest was
- * seen to idle on all its vCPUs meanwhile, when an agent that lives would have spoken; the second
- * in any case. */
+/* The guest's stream ends this long after the last frame of its agent: the first value if all
+ * vCPUs have been seen idle meanwhile, when a live agent would have sent a frame; the second in
+ * any case. */
 static const int64_t ends_after_idle_ns = 3000000000, ends_after_ns = 30000000000;
 /* The merged model's open stalls are those of the present only if it is not further behind. */
 static const int64_t behind_ns = 1000000000;
@@ -33,7 +33,7 @@ struct said {
 struct agent {
 	uint32_t vm;
 	bool silent, gone;
-	uint64_t heard_tsc; /* when it fell silent: the last frame before */
+	uint64_t heard_tsc; /* time of the last frame before the silence */
 	struct host_ns heard;
 	/* Since its last frame: vCPUs that were seen halted, and whether one of them went to sleep
 	 * meanwhile, hence ran before. */
@@ -51,7 +51,7 @@ struct live {
 	struct said said[ONGOING_MAX];
 	struct agent agents[AGENTS_MAX];
 	struct incident ongoing[ONGOING_MAX];
-	struct report *report; /* of the whole, once it is over */
+	struct report *report; /* of the whole stall, when it is over */
 };
 
 static void on_incident(void *context, const struct report *report)
@@ -76,7 +76,7 @@ static bool on_dmesg(void *context, uint32_t vm, struct host_ns t, struct dmesg_
 	return account_dmesg(&l->pipeline, vm, t, out);
 }
 
-/* What the host sees of a silent agent's guest. */
+/* What the host's events show of a guest whose agent sends nothing. */
 static void idle_note(struct agent *a, const struct vcpu_span *span)
 {
 	const uint32_t bit = span->vcpu % VS_CPUS_MAX;
@@ -244,7 +244,7 @@ static void vcpus_describe(const struct live *l, uint32_t vm, struct host_ns now
 	}
 }
 
-/* Do all vCPUs idle now and then? */
+/* Returns true if all vCPUs have idled. */
 static bool guest_idles(const struct live *l, struct agent *a)
 {
 	uint32_t vcpus[VS_CPUS_MAX];

@@ -20,7 +20,7 @@ static int models_vm(struct pipeline *p, const struct message_vm_info *info)
 	return err;
 }
 
-/* A guest whose VM nobody described (the host's half is missing) gets a name all the same. */
+/* A guest without a VM_INFO (the host's stream is missing) gets a name too. */
 int stream_announce(struct pipeline *p, struct stream *s)
 {
 	struct message_vm_info *info = &p->in.vm_info;
@@ -102,7 +102,7 @@ static int check_hello(const struct pipeline *p, const struct stream *s)
 
 int64_t stream_latest_ns(const struct pipeline *p, const struct stream *s, uint64_t arrival_tsc)
 {
-	/* An arrival of 0: nobody saw when, but it was no long time after the frame before. */
+	/* An arrival of 0: the time is unknown, but it was soon after the previous frame. */
 	uint64_t tsc = arrival_tsc ? arrival_tsc : p->last_tsc;
 	struct host_ns arrival;
 
@@ -165,7 +165,8 @@ static void audit_reached(struct pipeline *p, struct stream *s, uint64_t sent_ts
 		audit_order(s, sent, received.t, received.err_ns);
 }
 
-/* What its kernel accounts as steal, placed on the timeline; where that cannot be, left out. */
+/* Places the steal time that the guest's kernel accounts on the timeline. Readings that cannot
+ * be placed are left out. */
 static int steal_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_steal *m = &p->in.heartbeat.steal;
@@ -211,7 +212,7 @@ static bool arrivals_show(const struct clock_reading *before, const struct clock
 	return (off < 0 ? -off : off) < (step_ns < 0 ? -step_ns : step_ns) / 2;
 }
 
-/* What the guest's kernel takes for the time must go by as ours does. */
+/* The time that the guest's kernel reports must advance as the host's does. */
 static int reading_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	const struct message_clock_sample *m = &p->in.heartbeat.sample;
@@ -234,7 +235,8 @@ static int reading_take(struct pipeline *p, struct stream *s, uint64_t arrival_t
 		     (double)ours * (READING_RATE_PPM / 1e6) + READING_SLACK_NS;
 	if (before.known && ((double)(theirs - ours) > may_differ || theirs < 0))
 		told.step_ns = theirs - ours;
-	/* Round trips are the guest's word, as its clock is; their bound is never as small. */
+	/* Round trips depend on what the guest sends, as its clock does. Their bound is never
+	 * that small. */
 	told.proven = t.err_ns < READING_EXACT_NS && before.err_ns < READING_EXACT_NS &&
 		      arrivals_show(&before, &s->reading, told.step_ns);
 	return model_guest_clock(pipeline_model(p), &told);

@@ -17,7 +17,7 @@ enum {
 	MEMORY_LIVE = 32 << 20,
 	MEMORY_OFFLINE = 256 << 20,
 };
-static const int64_t advance_ns = 5000000; /* how far apart the models hear of the time */
+static const int64_t advance_ns = 5000000; /* interval between two advances of the models */
 
 struct model *pipeline_model(struct pipeline *p)
 {
@@ -32,7 +32,7 @@ static void push(struct pipeline *p, struct model *m, const struct timeline_even
 		p->error = -ENOMEM;
 }
 
-/* What is known of the VMs beside events, up to and at `t`. */
+/* Passes on what is known of the VMs besides events, up to and at `t`. */
 static void facts_deliver(struct pipeline *p, struct host_ns t)
 {
 	if (pauses_due(&p->pauses, t))
@@ -204,7 +204,7 @@ int stream_join(struct pipeline *p, struct stream *s)
 	}
 	s->joined = true;
 	if (p->options.live)
-		s->ended = false; /* it is heard again */
+		s->ended = false; /* it sends again */
 	err = timeline_add_source(p->timeline, s->id);
 	if (!err && p->early && s->id == VS_SOURCE_HOST)
 		err = timeline_add_source(p->early, s->id);
@@ -220,17 +220,17 @@ static void stream_leave(struct pipeline *p, struct stream *s)
 	s->merging = false;
 }
 
-/* After its last word. */
+/* After its last event. */
 static int stream_end(struct pipeline *p, struct stream *s)
 {
 	if (s->id == VS_SOURCE_HOST || s->ended || !s->joined)
-		return 0; /* of one that never joined nothing was known before either */
+		return 0; /* nothing was known about a source that never joined */
 	s->ended = true;
 	return stream_cpus_end(p, s, s->promised_ns, NULL);
 }
 
-/* Live: the guest's half ends with its last word. What is held goes out first: released later, it
- * would have the merge wait for the stream again. */
+/* Live: the guest's stream ends with its last event. Held events are released first: later they
+ * would make the merge wait for the stream again. */
 static int guest_end(struct pipeline *p, struct stream *s)
 {
 	int err = held_release(p, s);
@@ -375,7 +375,7 @@ static int content_take_or_hold(struct pipeline *p, struct stream *s, uint64_t a
 	return 0;
 }
 
-/* An arrival that is out of range: as if nobody had seen when. */
+/* An arrival that is out of range counts as unknown. */
 static uint64_t arrival_in_range(const struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	struct host_ns t;
@@ -490,7 +490,7 @@ int pipeline_finish(struct pipeline *p)
 	facts_deliver(p, never);
 	if (p->early)
 		early_facts_deliver(p, never);
-	/* What the host was seen doing last, it did until its own last word. */
+	/* The last state seen of the host lasts until the host's own last event. */
 	if (host && host->promised_ns != INT64_MIN) {
 		const struct host_ns end = {host->promised_ns};
 
@@ -616,7 +616,7 @@ bool pipeline_dmesg(const struct pipeline *p, uint32_t vm, struct host_ns t, str
 {
 	const struct stream *s = stream_find(p, vm);
 
-	/* Live: since its last word the guest may have booted anew. */
+	/* Live: the guest may have rebooted since its last event. */
 	if (p->options.live && s && s->ended && t.ns > s->promised_ns)
 		return false;
 	return clock_book_dmesg_ns(p->clocks, vm, t, out);

@@ -63,7 +63,7 @@ enum guest_account guest_cpu_account(const struct guest_cpu *c, struct host_ns t
 	bool found = false;
 
 	if (c->doubted && t.ns > c->last.ns)
-		return GUEST_ACCOUNT_UNKNOWN; /* what is missing may be a switch */
+		return GUEST_ACCOUNT_UNKNOWN; /* the missing event may be a switch */
 	if (c->err_grows && t.ns > c->last.ns)
 		err_ns += t.ns - c->last.ns;
 	if (t.ns + err_ns > now.ns)
@@ -124,9 +124,9 @@ static void pop(struct guest_cpu *c, struct host_ns t, enum ending ending,
 }
 
 /*
- * The innermost context is over, as what happens at `t` proves, and its exit was not seen. Of one
- * from before a gap the exit may be what is missing: it surely went on until the gap. Else its exit
- * was never captured, and nobody knows how long it took: only that it began. Softirqs alone may be
+ * The event at `t` proves that the innermost context has ended, but its exit was not seen. If the
+ * context is from before a gap, the exit may be lost: the context lasted at least until the gap.
+ * Otherwise its exit was never captured, and only its begin is known. Only softirqs may be
  * interrupted by a switch, in a kernel with PREEMPT_RT.
  */
 static void pop_incomplete(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink)
@@ -139,7 +139,7 @@ static void pop_incomplete(struct guest_cpu *c, struct host_ns t, const struct g
 		pop(c, t, ENDING_NO_EXIT, sink);
 	} else {
 		pop(c, top.begin, ENDING_NO_EXIT, sink);
-		/* What has not been handed out yet of its span is what it interrupted. */
+		/* The rest of its span is what it interrupted. */
 		if (c->open.begin.ns >= top.begin.ns)
 			c->open = state_now(c, c->open.begin);
 	}
@@ -172,10 +172,11 @@ static void enter(struct guest_cpu *c, struct host_ns t, const struct guest_cont
 }
 
 /*
- * Does this exit perhaps end another of the same kind? Then this one's own exit and the other's
- * entry are both missing; of l events missing among n that is as likely as (l / n)^2, which is not
- * worth a thought below 1 in 1000. Nor is it after many events of which most were seen, for none of
- * them proved this one over, as others of its kind and switches do.
+ * Returns true if this exit may end another context of the same kind. Then the exit of this one and
+ * the entry of the other are both missing. With l of n events missing, the probability is (l /
+ * n)^2, which is ignored below 1 in 1000. It is also ignored after many events of which most were
+ * seen, because none of them proved the end of this context, as others of its kind and switches
+ * would.
  */
 static bool may_be_another(const struct guest_cpu *c, const struct guest_context *context)
 {
@@ -231,7 +232,7 @@ static void leave(struct guest_cpu *c, struct host_ns t, const struct guest_cont
 		pop(c, t, ENDING_EXIT, sink);
 }
 
-/* What an event type says about contexts. */
+/* What an event type shows about contexts. */
 struct guest_rule {
 	enum { RULE_NOTHING, RULE_ENTER, RULE_LEAVE, RULE_SWITCH } action;
 	enum guest_cpu_state state;
@@ -315,7 +316,7 @@ static bool in_softirq(const struct guest_cpu *c)
 	return false;
 }
 
-/* What an event shows of softirqs: a task switches in none, and they do not nest. */
+/* Applies what an event shows about softirqs: no switch happens in one, and they do not nest. */
 static void softirqs_note(struct guest_cpu *c, const struct guest_rule *rule)
 {
 	if (rule->action != RULE_SWITCH && rule->state != GUEST_CPU_SOFTIRQ)

@@ -8,7 +8,7 @@
 
 #include "host-collector/model/internal.h"
 
-enum { LOST_MANY = 1 << 20 }; /* as many as can matter; also: nobody knows how many */
+enum { LOST_MANY = 1 << 20 }; /* the largest number that matters; also stands for unknown */
 
 struct vcpu *vcpu_of_thread(const struct model *m, int32_t tid)
 {
@@ -139,7 +139,8 @@ static void loss_end(struct model *m, uint16_t cpu, struct host_ns t)
 		EACH_VCPU(m, v, vcpu_sure(v, t));
 }
 
-/* After a transition of `v` at `t`: who waits where, and whether we may believe it. */
+/* After a transition of `v` at `t`: updates which thread waits where, and whether that is
+ * certain. */
 static void vcpu_moved(struct model *m, struct vcpu *v, struct host_ns t)
 {
 	struct vcpu_sink sink = vcpu_sink_of(m);
@@ -190,7 +191,7 @@ static void host_switch(struct model *m, struct host_ns t, const struct vs_event
 
 /*
  * QEMU reads its QMP sockets in a thread of its own (monitor/monitor.c), "IO mon_iothread", which
- * sleeps until somebody writes a command. That is not so of its main loop, which timers wake, too.
+ * sleeps until a command arrives. Its main loop is different: timers wake it too.
  */
 static void monitor_woken(struct model *m, struct host_ns t, const struct vs_event *e)
 {
@@ -353,7 +354,7 @@ static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_KVM_USERSPACE_EXIT] = host_kvm,
 };
 
-/* Somebody else is seen on the CPU: whatever unseen turn a thread may have had there is over. */
+/* Another task is seen on the CPU: a thread that may have run there unseen no longer does. */
 static void turn_close(struct model *m, struct host_ns t, const struct vs_event *e)
 {
 	struct vcpu_sink sink = vcpu_sink_of(m);

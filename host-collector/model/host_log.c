@@ -7,7 +7,7 @@
 
 #include "proto/message.h"
 
-/* What precedes the number of a CPU that stands still: kernel/watchdog.c, and its two spellings. */
+/* The text before the number of a CPU that is stuck: two forms, from kernel/watchdog.c. */
 static const char *const lockups[] = {"soft lockup - CPU#", "hard LOCKUP on cpu "};
 
 static bool lockup_parse(const char *text, struct host_log_line *out)

@@ -163,7 +163,7 @@ int model_vcpu_current(const struct model *m, uint32_t vm_id, uint32_t vcpu, str
 	p = &m->pcpus[vv->v.open.pcpu];
 	if (out->state == VCPU_RUNNABLE && p->current_known &&
 	    p->switched.ns >= vv->v.open.begin.ns) {
-		/* Who holds the pCPU now has not been switched out yet. */
+		/* The task that holds the pCPU now has not been switched out yet. */
 		int64_t ns = m->now.ns - vv->v.queue.segment_begin.ns;
 
 		if (p->current)
@@ -193,8 +193,8 @@ bool guest_cpu_may_be_offline(const struct vm *vm, const struct guest_cpu *c, st
 }
 
 /*
- * While a kernel stops all its CPUs, none of them switches to another task than that. One that did
- * since the stopper began shows that this stopper waits for nobody.
+ * While a kernel stops all its CPUs, each of them switches only to its stopper task. If a CPU has
+ * switched to another task since the stopper began, this stopper does not wait for that CPU.
  */
 static bool others_go_on(const struct vm *vm, const struct guest_cpu *c)
 {
@@ -218,7 +218,7 @@ bool model_guest_cpu_offline(const struct model *m, uint32_t vm_id, uint16_t cpu
 		return false;
 	if (vm->vcpu_of_cpu[cpu] < 0)
 		return vm->n_vcpus > 0;
-	/* Its vCPU sleeps, or its thread is gone, or it spins (with MWAIT) and nobody needs it. */
+	/* Its vCPU sleeps, or its thread has ended, or it idles with MWAIT. */
 	v = &vm->vcpus[vm->vcpu_of_cpu[cpu]]->v;
 	return v->state == THREAD_SLEEPING || v->state == THREAD_UNSEEN || others_go_on(vm, c);
 }

@@ -38,14 +38,14 @@ void vcpu_switch_in(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struc
 	vcpu_doubt_end(v, t, v->state == THREAD_READY, sink);
 	unseen = unseen || v->state == THREAD_UNSURE;
 	vcpu_prove(v, t, THREAD_READY, pcpu, sink);
-	/* Nobody counted who held the pCPU meanwhile. */
+	/* The holder of the pCPU in this time is unknown. */
 	for (int i = 0; unseen && v->state == THREAD_READY && i < VCPU_TENURES; i++) {
 		if (v->queue.segment_begin.ns < tenures[i].from.ns)
 			v->queue.segment_begin = tenures[i].from;
 		vcpu_held_by(v, tenures[i].until, tenures[i].pid);
 	}
 	if (v->state == THREAD_RUNNING)
-		vcpu_span_refute(v); /* it left the CPU and nobody saw it */
+		vcpu_span_refute(v); /* it left the CPU unseen */
 	vcpu_span_close(v, t, sink);
 	if (vcpu_off_cpu(v))
 		vcpu_episode_end(v, t);

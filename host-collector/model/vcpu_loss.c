@@ -21,9 +21,10 @@ void vcpu_prove(struct vcpu *v, struct host_ns t, enum thread_state thread, uint
 }
 
 /*
- * Are too few events missing for another mode? QEMU's work on an exit ends with an entry to the
- * guest, which it does not leave without an exit; KVM's also by handing over to QEMU. And a thread
- * off its CPU must come there first and leave again.
+ * Returns true if too few events are missing for another mode in between. QEMU's handling of an
+ * exit ends with a VM-entry, and the guest is left only by a VM-exit. KVM's handling may also end
+ * with a return to QEMU. A thread that is off its CPU must first be switched in, and later be
+ * switched out again.
  */
 static bool mode_certain(const struct vcpu *v)
 {
@@ -57,9 +58,9 @@ void vcpu_lose(struct vcpu *v, struct host_ns from, const struct vcpu_sink *sink
 }
 
 /*
- * Of how many events a turn on a CPU consists: a switch there and a switch away, and, of a thread
- * that was between two entries of its guest, an entry and an exit. Without these two it has had no
- * time in the guest, and its wait may as well be called unbroken.
+ * The number of events that a turn on a CPU consists of: a switch to the thread and a switch away
+ * from it, and for a thread between two VM-entries also an entry and an exit. Without those two the
+ * thread was not in the guest, and its wait counts as unbroken.
  */
 static uint64_t turn_events(const struct vcpu *v)
 {
@@ -156,7 +157,7 @@ void vcpu_doubt_end(struct vcpu *v, struct host_ns t, bool as_before, const stru
 		v->open.presumed = true;
 		v->open.presumed_state = state;
 	}
-	/* What it did on the CPU since is presumed, too, unless its mode is known. */
+	/* What it did on the CPU since then is also presumed, unless its mode is known. */
 	if (v->doubt_over &&
 	    !(v->open.presumed && state != VCPU_RUNNABLE && vcpu_running_state(v) == VCPU_UNKNOWN))
 		vcpu_sure(v, later(v->doubt_until, v->open.begin));
@@ -283,7 +284,7 @@ void vcpu_turn_over(struct vcpu *v, struct host_ns t, uint16_t pcpu, const struc
 	if (i == v->n_doubts)
 		return;
 	turn = turn_possible(v, &v->doubts[i]) && !unbroken;
-	/* Of a sleeper it stays possible. */
+	/* For a thread that sleeps it stays possible. */
 	if (turn && v->state != THREAD_READY)
 		return;
 	v->doubts[i] = v->doubts[--v->n_doubts];

@@ -15,8 +15,8 @@ static bool fits(int64_t ns, int64_t spare)
 	return ns <= spare + spare / 4;
 }
 
-/* How much of a wait that nobody is charged for yet lies before `until`, if any of it came after
- * `from`. */
+/* Returns how much of a wait that is not charged yet lies before `until`, if a part of it is
+ * after `from`. */
 static int64_t quota_chargeable(const struct vcpu_span *span, const struct quota_reading *r)
 {
 	int64_t end = span->end.ns < r->until.ns ? span->end.ns : r->until.ns;
@@ -26,7 +26,7 @@ static int64_t quota_chargeable(const struct vcpu_span *span, const struct quota
 	return end - span->begin.ns - span->throttled_ns;
 }
 
-/* Of this, as much as its pCPU idled and is not charged yet. */
+/* The part of this in which its pCPU was idle and which is not charged yet. */
 static int64_t quota_idle(const struct vcpu_span *span, int64_t chargeable)
 {
 	int64_t ns = span->pcpu_idle_ns - span->throttled_ns;
@@ -109,7 +109,7 @@ void vcpu_quota_choose(struct quota_waits *all, int64_t throttled_ns, uint32_t k
 {
 	int64_t spare = throttled_ns - all->idle_ns;
 
-	/* Nobody knows how long the other vCPUs waited. */
+	/* It is unknown how long the other vCPUs waited. */
 	if (n > known)
 		spare = spare / n * known;
 	if (spare <= 0)
@@ -121,7 +121,7 @@ void vcpu_quota_choose(struct quota_waits *all, int64_t throttled_ns, uint32_t k
 		all->open_share_ns /= all->n_open;
 }
 
-/* What a wait that ended is to be charged with. */
+/* Returns the time that a finished wait is charged with. */
 static int64_t quota_due(const struct vcpu_span *span, const struct quota_reading *r,
 			 const struct quota_waits *all)
 {

@@ -10,8 +10,8 @@
 /* A capture that shows KVM's events shows one of a running thread within this time of its first. */
 #define KVM_LATE_NS MODEL_HOLD_NS
 
-/* What a wait's class says about the vCPU's state. The classes that are not listed (a bare futex:
- * Debian's QEMU idles and locks in the same one) leave the decision to the other evidence. */
+/* What the class of a wait shows about the vCPU's state. For classes that are not listed, other
+ * evidence decides (a bare futex: Debian's QEMU idles and locks in the same one). */
 static const struct {
 	bool decides;
 	enum vcpu_state state;
@@ -131,7 +131,7 @@ static bool exit_is_fault(const struct vcpu_exit *exit)
 				(exit->isa == 2 && exit->reason == 0x400));
 }
 
-/* What the open span was, seen from its end. */
+/* The state of the open span, as known at its end. */
 struct vcpu_span vcpu_span_closed(const struct vcpu *v, struct host_ns t,
 				  const struct vcpu_sink *sink)
 {

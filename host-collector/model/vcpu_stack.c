@@ -3,7 +3,7 @@
  */
 #include "host-collector/model/vcpu_internal.h"
 
-/* Does a wait of `length` fit what the capture says it measured, up to its own rounding? */
+/* Returns true if a wait of `length` fits what the capture measured, up to its rounding. */
 static bool length_fits(int64_t length, int64_t wait_ns)
 {
 	int64_t slack = 1000000 + wait_ns / 16;

@@ -63,7 +63,7 @@ int vm_guest_cpus(struct vm *vm, const struct message_cpu *cpus, size_t n)
 	return 0;
 }
 
-/* Of a CPU that came after the guest had listed them. */
+/* A CPU that appeared after the guest had sent its list. */
 enum { APIC_ID_UNKNOWN = UINT32_MAX };
 
 int vm_guest_cpu_add(struct vm *vm, uint32_t cpu)

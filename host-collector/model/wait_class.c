@@ -37,8 +37,8 @@ static const struct wait_pattern patterns[] = {
 	{WAIT_PAUSE, "do_signal_stop", NULL, ANY, "group stop by a signal"},
 	{WAIT_PAUSE, "ptrace_stop", NULL, ANY, "a debugger holds the thread"},
 
-	/* What sleeps in get_signal itself, once a core dump and an exit are set apart, is a stop,
-	 * whatever the program waited for when it began: its frames are still below. */
+	/* A thread that sleeps in get_signal itself is stopped, unless it dumps core or exits.
+	 * The frames of what the program waited for when the stop began are still below. */
 	{WAIT_OTHER, "do_coredump", NULL, ANY, "the VM's process dumps core"},
 	{WAIT_OTHER, "vfs_coredump", NULL, ANY, "the same, since 6.16"},
 	{WAIT_OTHER, "do_exit", NULL, ANY, "the thread ends"},
