@@ -17,6 +17,7 @@
 #include "guest-agent/symbols_body.h"
 #include "bpf/isolation/opener.h"
 #include "proto/log_writer.h"
+#include "proto/program/main_loop.h"
 #include "proto/tls_psk.h"
 
 enum exit_code {
@@ -38,9 +39,7 @@ static uint64_t drain_events(size_t ring_bytes, size_t n_cpus)
 }
 
 struct program {
-	uv_loop_t loop;
-	uv_signal_t signals[2];
-	uv_timer_t run_for;
+	struct main_loop loop;
 	struct agent *agent;
 };
 
@@ -84,45 +83,12 @@ static void on_urgent(void *context, bool urgent)
 	}
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+/* The loop ends when the agent's handles are closed. */
+static void on_stop(void *context)
 {
-	struct program *p = handle->data;
-
-	(void)number;
-	agent_stop(p->agent);
-}
-
-static void on_run_for(uv_timer_t *handle)
-{
-	struct program *p = handle->data;
+	struct program *p = context;
 
 	agent_stop(p->agent);
-}
-
-/* Handles that must not keep the loop alive by themselves are unreferenced: the loop ends when the
- * agent's are closed. */
-static void program_watch(struct program *p, uint64_t run_for_ns)
-{
-	static const int numbers[] = {SIGINT, SIGTERM};
-
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		uv_signal_init(&p->loop, &p->signals[i]);
-		p->signals[i].data = p;
-		uv_signal_start(&p->signals[i], on_signal, numbers[i]);
-		uv_unref((uv_handle_t *)&p->signals[i]);
-	}
-	uv_timer_init(&p->loop, &p->run_for);
-	p->run_for.data = p;
-	uv_unref((uv_handle_t *)&p->run_for);
-	if (run_for_ns)
-		uv_timer_start(&p->run_for, on_run_for, run_for_ns / 1000000, 0);
-}
-
-static void handle_close(uv_handle_t *handle, void *context)
-{
-	(void)context;
-	if (!uv_is_closing(handle))
-		uv_close(handle, NULL);
 }
 
 static enum exit_code program_run(struct capture *capture, const struct arguments *arguments,
@@ -132,19 +98,22 @@ static enum exit_code program_run(struct capture *capture, const struct argument
 	enum exit_code code = EXIT_AS_ASKED;
 	int err;
 
-	err = uv_loop_init(&p.loop);
+	err = main_loop_open(&p.loop, &p, on_stop);
 	if (err) {
 		line_say(agent_options, "cannot start: %s", strerror(-err));
 		return EXIT_INTERNAL;
 	}
-	err = agent_start(&p.loop, capture, agent_options, &p.agent);
+	err = agent_start(&p.loop.uv, capture, agent_options, &p.agent);
+	if (!err)
+		err = main_loop_stop_on_signals(&p.loop);
+	if (!err)
+		err = main_loop_stop_after(&p.loop, arguments->run_for_ns);
 	if (err) {
 		line_say(agent_options, "cannot start: %s", strerror(-err));
 		code = EXIT_INTERNAL;
 		goto out;
 	}
-	program_watch(&p, arguments->run_for_ns);
-	uv_run(&p.loop, UV_RUN_DEFAULT);
+	main_loop_run(&p.loop);
 	err = agent_result(p.agent);
 	if (err == -ENODEV) {
 		line_say(agent_options,
@@ -159,10 +128,8 @@ static enum exit_code program_run(struct capture *capture, const struct argument
 		code = EXIT_INTERNAL;
 	}
 out:
-	uv_walk(&p.loop, handle_close, NULL);
-	uv_run(&p.loop, UV_RUN_DEFAULT);
+	main_loop_close(&p.loop);
 	agent_free(p.agent);
-	uv_loop_close(&p.loop);
 	return code;
 }
 
@@ -243,9 +210,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "vcpuscope-agent: %s\n", why);
 		return EXIT_WRONG_USAGE;
 	}
-	/* A host that goes away is an error of write(), not a reason to die. */
+	/* main_loop_open() does it too late for the processes that start with the capture. */
 	signal(SIGPIPE, SIG_IGN);
-
 	limits_from_arguments(&arguments, &agent_options.limits);
 	capture_options.ring_bytes = arguments.ring_bytes;
 	capture_options.sample_hz = (uint32_t)arguments.sample_hz;

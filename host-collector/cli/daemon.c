@@ -16,6 +16,7 @@
 #include "host-collector/daemon/vitals.h"
 #include "host-collector/util/escape.h"
 #include "proto/log_writer.h"
+#include "proto/program/main_loop.h"
 
 enum { LOG_FLUSH_MS = 2000 };
 
@@ -46,9 +47,7 @@ struct daemon_run {
 	struct daemon_config config;
 	struct vm_daemon *daemon;
 	struct log_writer *log;
-	uv_loop_t loop;
-	uv_signal_t interrupt, terminate, hangup;
-	uv_timer_t watchdog;
+	struct main_loop loop;
 };
 
 static void on_say(void *context, const char *line)
@@ -64,17 +63,9 @@ static void on_ready(void *context)
 	notify_send("READY=1");
 }
 
-static void on_end(uv_signal_t *signal, int number)
+static void on_hangup(void *context, int number)
 {
-	struct daemon_run *r = signal->data;
-
-	(void)number;
-	uv_stop(&r->loop);
-}
-
-static void on_hangup(uv_signal_t *signal, int number)
-{
-	struct daemon_run *r = signal->data;
+	struct daemon_run *r = context;
 	char why[512] = "";
 
 	(void)number;
@@ -86,17 +77,10 @@ static void on_hangup(uv_signal_t *signal, int number)
 	notify_send("READY=1");
 }
 
-static void on_watchdog(uv_timer_t *timer)
+static void on_watchdog(void *context)
 {
-	(void)timer;
+	(void)context;
 	notify_send("WATCHDOG=1");
-}
-
-static void signal_start(struct daemon_run *r, uv_signal_t *handle, int number, uv_signal_cb on)
-{
-	uv_signal_init(&r->loop, handle);
-	handle->data = r;
-	uv_signal_start(handle, on, number);
 }
 
 /* Fills r->config. 0 or an exit code. */
@@ -119,11 +103,16 @@ static int config_load(struct daemon_run *r)
 	return 0;
 }
 
-static void on_walk(uv_handle_t *handle, void *context)
+static int handles_open(struct daemon_run *r)
 {
-	(void)context;
-	if (!uv_is_closing(handle))
-		uv_close(handle, NULL);
+	const uint64_t watchdog_ms = notify_watchdog_ms();
+	int err = main_loop_stop_on_signals(&r->loop);
+
+	if (!err)
+		err = main_loop_on_signal(&r->loop, SIGHUP, on_hangup);
+	if (!err && watchdog_ms)
+		err = main_loop_every(&r->loop, watchdog_ms, watchdog_ms, on_watchdog);
+	return err;
 }
 
 static int daemon_loop(struct daemon_run *r)
@@ -133,41 +122,36 @@ static int daemon_loop(struct daemon_run *r)
 						  .say = on_say,
 						  .ready = on_ready,
 						  .context = r};
-	uint64_t watchdog_ms = notify_watchdog_ms();
 	struct detach detach;
 	char why[512];
-	int err = vm_daemon_open(&r->loop, &options, &r->daemon, why, sizeof(why));
+	int err = vm_daemon_open(&r->loop.uv, &options, &r->daemon, why, sizeof(why));
 
 	if (err) {
 		log_writer_line(r->log, "vcpuscope daemon: %s", why);
-		return err == -EPERM || err == -EACCES ? COMMAND_UNSUPPORTED : COMMAND_TROUBLE;
+		main_loop_close(&r->loop);
+		return command_exit_of(err);
 	}
-	signal_start(r, &r->interrupt, SIGINT, on_end);
-	signal_start(r, &r->terminate, SIGTERM, on_end);
-	signal_start(r, &r->hangup, SIGHUP, on_hangup);
-	uv_timer_init(&r->loop, &r->watchdog);
-	if (watchdog_ms)
-		uv_timer_start(&r->watchdog, on_watchdog, watchdog_ms, watchdog_ms);
-	log_writer_line(r->log, "listening on %s; %zu VMs configured", r->config.control,
-			r->config.n_vms);
-	uv_run(&r->loop, UV_RUN_DEFAULT);
+	err = handles_open(r);
+	if (err)
+		log_writer_line(r->log, "vcpuscope daemon: %s", strerror(-err));
+	else
+		log_writer_line(r->log, "listening on %s; %zu VMs configured", r->config.control,
+				r->config.n_vms);
+	if (!err)
+		main_loop_run(&r->loop);
 	notify_send("STOPPING=1");
 	detach_begin(&detach);
 	vm_daemon_close(r->daemon);
-	uv_close((uv_handle_t *)&r->watchdog, NULL);
-	uv_close((uv_handle_t *)&r->interrupt, NULL);
-	uv_close((uv_handle_t *)&r->terminate, NULL);
-	uv_close((uv_handle_t *)&r->hangup, NULL);
-	uv_run(&r->loop, UV_RUN_DEFAULT);
+	main_loop_close(&r->loop);
 	if (!detach_end(&detach, DETACH_WAIT_MS))
 		fprintf(stderr, DETACH_GOES_ON);
-	return COMMAND_OK;
+	return command_exit_of(err);
 }
 
 static int daemon_run(const struct command *self, int argc, char **argv)
 {
 	struct daemon_run *r = calloc(1, sizeof(*r));
-	int result;
+	int result, err;
 
 	if (!r)
 		return COMMAND_TROUBLE;
@@ -177,14 +161,14 @@ static int daemon_run(const struct command *self, int argc, char **argv)
 		free(r);
 		return result;
 	}
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
-	uv_loop_init(&r->loop);
+	err = main_loop_open(&r->loop, r, NULL);
+	if (err) {
+		fprintf(stderr, "vcpuscope daemon: %s\n", strerror(-err));
+		free(r);
+		return COMMAND_TROUBLE;
+	}
 	log_writer_new(STDERR_FILENO, &r->log); /* without, lines are written at once */
 	result = daemon_loop(r);
-	uv_walk(&r->loop, on_walk, NULL); /* a failed start leaves some */
-	uv_run(&r->loop, UV_RUN_DEFAULT);
-	uv_loop_close(&r->loop);
 	log_writer_free(r->log, LOG_FLUSH_MS);
 	free(r);
 	return result;

@@ -18,9 +18,11 @@
 #include "host-collector/cli/guest_options.h"
 #include "host-collector/util/escape.h"
 #include "proto/log_writer.h"
+#include "proto/program/main_loop.h"
 #include "proto/recording.h"
 
 enum {
+	TICK_MS = 100,
 	STATUS_TTY_MS = 500,
 	STATUS_PLAIN_MS = 5000,
 	FLUSH_MS = 1000,
@@ -90,16 +92,13 @@ struct record {
 	enum capture_level level;
 	enum capture_way way;
 	struct message_config request;
-	uv_loop_t loop;
-	uv_timer_t status_timer, end_timer;
-	uv_signal_t interrupt, terminate, to_detail, to_summary;
+	struct main_loop loop;
 	struct feed_place place;
 	struct feed *feed;
 	struct recording_writer *writer;
 	struct log_writer *log; /* of the lines and the status */
 	int write_error;
 	bool tty, line_open; /* a status line stands on the terminal */
-	bool stopping;
 	uint64_t begin_ms, status_ms, flush_ms;
 	uint64_t host_events, guest_events; /* at the last status */
 	int exit_code;
@@ -107,10 +106,7 @@ struct record {
 
 static uint64_t now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return uv_hrtime() / 1000000;
 }
 
 static void line_clear(struct record *r)
@@ -126,14 +122,6 @@ static void on_say(void *context, const char *line)
 
 	line_clear(r);
 	log_writer_line(r->log, "%s", escape(line).text);
-}
-
-static void stop(struct record *r)
-{
-	if (r->stopping)
-		return;
-	r->stopping = true;
-	uv_stop(&r->loop);
 }
 
 /* The file is created with the first frame: a start that fails leaves an older recording alone. */
@@ -163,7 +151,7 @@ static void write_failed(struct record *r, int err)
 			"some space, or record elsewhere",
 			r->options.output, strerror(-err));
 	r->exit_code = COMMAND_TROUBLE;
-	stop(r);
+	main_loop_stop(&r->loop);
 }
 
 static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
@@ -189,7 +177,7 @@ static void on_ended(void *context, const char *why)
 
 	line_clear(r);
 	log_writer_line(r->log, "%s: the recording ends", why);
-	stop(r);
+	main_loop_stop(&r->loop);
 }
 
 static const char *const level_names[] = {
@@ -246,36 +234,23 @@ static void status_print(struct record *r)
 	r->guest_events = guest;
 }
 
-static void on_status_timer(uv_timer_t *timer)
+static void on_tick(void *context)
 {
-	struct record *r = timer->data;
+	struct record *r = context;
 	uint64_t now = now_ms();
 
 	if (r->writer && !r->write_error && now - r->flush_ms >= FLUSH_MS) {
 		r->flush_ms = now;
 		write_failed(r, recording_writer_flush(r->writer));
 	}
-	if (!r->stopping && now - r->status_ms >= (r->tty ? STATUS_TTY_MS : STATUS_PLAIN_MS))
+	if (!r->loop.stopping && now - r->status_ms >= (r->tty ? STATUS_TTY_MS : STATUS_PLAIN_MS))
 		status_print(r);
 }
 
-static void on_end_timer(uv_timer_t *timer)
-{
-	stop(timer->data);
-}
-
-static void on_signal(uv_signal_t *signal, int number)
-{
-	(void)number;
-	/* A second Ctrl-C ends us the hard way. */
-	uv_signal_stop(signal);
-	stop(signal->data);
-}
-
-static void on_level_signal(uv_signal_t *signal, int number)
+static void on_level_signal(void *context, int number)
 {
 	const enum capture_level level = number == SIGUSR1 ? CAPTURE_DETAIL : CAPTURE_SUMMARY;
-	struct record *r = signal->data;
+	struct record *r = context;
 	int err = feed_level(r->feed, level);
 
 	line_clear(r);
@@ -393,35 +368,6 @@ static enum capture_way way_of(const char *name)
 	return way;
 }
 
-static int exit_code_of(int err)
-{
-	return err == -EPERM || err == -EACCES || err == -EOPNOTSUPP || err == -ENOSYS
-		       ? COMMAND_UNSUPPORTED
-		       : COMMAND_TROUBLE;
-}
-
-static void on_walk(uv_handle_t *handle, void *context)
-{
-	(void)context;
-	if (!uv_is_closing(handle))
-		uv_close(handle, NULL);
-}
-
-static void signal_start(struct record *r, uv_signal_t *signal, int number, uv_signal_cb callback)
-{
-	uv_signal_init(&r->loop, signal);
-	signal->data = r;
-	uv_signal_start(signal, callback, number);
-}
-
-static void timer_start(struct record *r, uv_timer_t *timer, uv_timer_cb callback, uint64_t first,
-			uint64_t repeat)
-{
-	uv_timer_init(&r->loop, timer);
-	timer->data = r;
-	uv_timer_start(timer, callback, first, repeat);
-}
-
 /* Runs until stopped. 0 or the error with which nothing began; `why` says it. */
 static int record_loop(struct record *r, char *why, size_t why_bytes)
 {
@@ -434,25 +380,27 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 						  .level = r->level,
 						  .way = r->way};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
-	int err = feed_open(&r->loop, &r->place, &options, o->no_guest, &sink, &r->feed, why,
+	int err = feed_open(&r->loop.uv, &r->place, &options, o->no_guest, &sink, &r->feed, why,
 			    why_bytes);
 
 	if (err)
 		return err;
-	/* Attaching took a while, which the loop's idea of now has not noticed. */
-	uv_update_time(&r->loop);
-	signal_start(r, &r->interrupt, SIGINT, on_signal);
-	signal_start(r, &r->terminate, SIGTERM, on_signal);
-	signal_start(r, &r->to_detail, SIGUSR1, on_level_signal);
-	signal_start(r, &r->to_summary, SIGUSR2, on_level_signal);
 	r->begin_ms = r->status_ms = r->flush_ms = now_ms();
-	timer_start(r, &r->status_timer, on_status_timer, 100, 100);
-	if (o->duration_ns)
-		timer_start(r, &r->end_timer, on_end_timer, (o->duration_ns + 999999) / 1000000, 0);
-	if (!r->stopping)
-		uv_run(&r->loop, UV_RUN_DEFAULT);
+	err = main_loop_stop_on_signals(&r->loop);
+	if (!err)
+		err = main_loop_on_signal(&r->loop, SIGUSR1, on_level_signal);
+	if (!err)
+		err = main_loop_on_signal(&r->loop, SIGUSR2, on_level_signal);
+	if (!err)
+		err = main_loop_every(&r->loop, TICK_MS, TICK_MS, on_tick);
+	if (!err)
+		err = main_loop_stop_after(&r->loop, o->duration_ns);
+	if (err)
+		snprintf(why, why_bytes, "%s", strerror(-err));
+	else
+		main_loop_run(&r->loop);
 	feed_stop(r->feed);
-	return 0;
+	return err;
 }
 
 static int record_run(const struct command *self, int argc, char **argv)
@@ -478,18 +426,21 @@ static int record_run(const struct command *self, int argc, char **argv)
 		fprintf(stderr, "vcpuscope record: %s\n", why);
 	if (err || place_check(r)) {
 		free(r);
-		return err ? exit_code_of(err) : COMMAND_USAGE;
+		return err ? command_exit_of(err) : COMMAND_USAGE;
 	}
 	r->way = way_of(r->options.backend);
-	/* A full disk or a file size limit is an error of write(), not our death. */
-	signal(SIGXFSZ, SIG_IGN);
 	r->tty = isatty(STDERR_FILENO);
-	uv_loop_init(&r->loop);
+	err = main_loop_open(&r->loop, r, NULL);
+	if (err) {
+		fprintf(stderr, "vcpuscope record: %s\n", strerror(-err));
+		free(r);
+		return COMMAND_TROUBLE;
+	}
 	log_writer_new(STDERR_FILENO, &r->log); /* without, lines are written at once */
 	err = record_loop(r, why, sizeof(why));
 	if (err) {
 		log_writer_line(r->log, "vcpuscope record: %s", why);
-		r->exit_code = exit_code_of(err);
+		r->exit_code = command_exit_of(err);
 	}
 	if (r->writer) {
 		struct collector_status s = {0};
@@ -504,9 +455,7 @@ static int record_run(const struct command *self, int argc, char **argv)
 			summary_print(r);
 	}
 	feed_close(r->feed);
-	uv_walk(&r->loop, on_walk, NULL);
-	uv_run(&r->loop, UV_RUN_DEFAULT);
-	uv_loop_close(&r->loop);
+	main_loop_close(&r->loop);
 	log_writer_free(r->log, LOG_FLUSH_MS);
 	err = r->exit_code;
 	free(r);

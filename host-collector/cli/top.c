@@ -24,6 +24,7 @@
 #include "host-collector/util/escape.h"
 #include "host-collector/view/text.h"
 #include "proto/recording.h"
+#include "proto/program/main_loop.h"
 
 enum { TICK_MS = 100, ROWS_MAX = 4096, BATCH_COLUMNS = 98 };
 #define STALL_NS          100000000
@@ -39,9 +40,7 @@ struct top_arguments {
 
 struct top {
 	struct top_arguments arguments;
-	uv_loop_t loop;
-	uv_timer_t tick;
-	uv_signal_t interrupt, terminate, resize;
+	struct main_loop loop;
 	uv_poll_t keys;
 	struct live *live;
 	struct activity *activity;
@@ -51,9 +50,8 @@ struct top {
 	struct top_screen screen;
 	struct host_ns ticked, looked; /* the timeline's time of the newest tick and look */
 	int64_t screen_begin;          /* and of the first */
-	bool begun, over, ending, refused;
+	bool begun, over, refused;
 	uint64_t looks, shown_ns;
-	int error;
 	char notice[640], filter[64], inside_name[128], when[32];
 	bool inside;
 	uint32_t inside_vm;
@@ -110,20 +108,6 @@ static const struct option_spec top_option_table[] = {
 	 .help = "colours: on a terminal (default; not with NO_COLOR), or as said"},
 };
 
-static void top_end(struct top *t)
-{
-	t->ending = true;
-	uv_stop(&t->loop);
-}
-
-static void trouble(struct top *t, int err)
-{
-	if (err && !t->error) {
-		t->error = err;
-		top_end(t);
-	}
-}
-
 /* ---- what happens ---- */
 
 static void on_incident(void *context, const struct report *report)
@@ -151,7 +135,7 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struc
 {
 	struct top *t = context;
 
-	trouble(t, live_frame(t->live, source, arrival_tsc, frame));
+	main_loop_fail(&t->loop, live_frame(t->live, source, arrival_tsc, frame));
 }
 
 static void on_ended(void *context, const char *why)
@@ -161,7 +145,7 @@ static void on_ended(void *context, const char *why)
 	snprintf(t->notice, sizeof(t->notice), "%s", why);
 	t->over = true;
 	if (!t->terminal)
-		top_end(t);
+		main_loop_stop(&t->loop);
 }
 
 /* ---- rows ---- */
@@ -276,7 +260,7 @@ static void draw(struct top *t)
 	top_screen_draw(&t->screen, t->drawn, t->n_drawn, line_print, NULL);
 	putchar('\n');
 	if (fflush(stdout) || ferror(stdout))
-		trouble(t, -EPIPE);
+		main_loop_fail(&t->loop, -EPIPE);
 }
 
 static void wall_clock_note(struct top *t)
@@ -293,7 +277,7 @@ static void look_over(struct top *t)
 	t->looks++;
 	draw(t);
 	if (t->arguments.batch && t->looks == t->arguments.count)
-		top_end(t);
+		main_loop_stop(&t->loop);
 }
 
 /* A daemon that goes away may come back. */
@@ -308,7 +292,7 @@ static void daemon_look(struct top *t)
 		fprintf(stderr, "vcpuscope top: %s; or give --vm, --pid, --qmp or a recording\n",
 			t->notice);
 		t->refused = true;
-		top_end(t);
+		main_loop_stop(&t->loop);
 		return;
 	}
 	t->n_rows = err ? 0 : answer.n_rows;
@@ -326,7 +310,7 @@ static void look(struct top *t, struct host_ns now)
 	long n = activity_look(t->activity, t->rows, ROWS_MAX);
 
 	if (n < 0) {
-		trouble(t, (int)n);
+		main_loop_fail(&t->loop, (int)n);
 		return;
 	}
 	t->n_rows = (size_t)n;
@@ -355,7 +339,7 @@ static void pass(struct top *t, uint64_t tsc)
 	if (now.ns - t->ticked.ns < TICK_MS * 1000000ll)
 		return;
 	t->ticked = now;
-	trouble(t, live_tick(t->live, tsc));
+	main_loop_fail(&t->loop, live_tick(t->live, tsc));
 	/* Half a tick early is nearer than half a tick late. */
 	if (now.ns - t->looked.ns + TICK_MS * 500000ll >= (int64_t)t->arguments.interval_ns)
 		look(t, now);
@@ -369,26 +353,27 @@ static void play(struct top *t)
 	uint64_t looks = t->looks;
 	int r = 1;
 
-	while (!t->over && !t->ending && t->looks == looks &&
+	while (!t->over && !t->loop.stopping && t->looks == looks &&
 	       (r = recording_reader_next(t->reader, &entry)) > 0) {
 		item = frame_item_of(&entry.frame);
-		trouble(t, live_frame(t->live, entry.source, entry.arrival_tsc, &item));
+		main_loop_fail(&t->loop,
+			       live_frame(t->live, entry.source, entry.arrival_tsc, &item));
 		if (entry.arrival_tsc)
 			pass(t, entry.arrival_tsc);
 	}
 	if (r < 0)
-		trouble(t, r);
+		main_loop_fail(&t->loop, r);
 	if (r > 0 || t->over)
 		return;
 	t->over = true;
 	snprintf(t->notice, sizeof(t->notice), "the recording is over; q leaves");
-	trouble(t, live_finish(t->live));
+	main_loop_fail(&t->loop, live_finish(t->live));
 	look(t, t->ticked);
 }
 
-static void on_tick(uv_timer_t *timer)
+static void on_tick(void *context)
 {
-	struct top *t = timer->data;
+	struct top *t = context;
 	uint64_t now = uv_hrtime();
 
 	if (of_daemon(t)) {
@@ -401,7 +386,7 @@ static void on_tick(uv_timer_t *timer)
 		if (!t->screen.paused)
 			pass(t, clock_tsc_read());
 		else
-			trouble(t, live_tick(t->live, clock_tsc_read()));
+			main_loop_fail(&t->loop, live_tick(t->live, clock_tsc_read()));
 	} else if (!t->screen.paused && !t->over &&
 		   now - t->shown_ns + TICK_MS * 500000ull >= t->arguments.interval_ns) {
 		t->shown_ns = now;
@@ -436,7 +421,7 @@ static void text_key(struct top *t, char text)
 	switch (text) {
 	case 'q':
 	case 3: /* Ctrl-C, if the terminal makes no signal of it */
-		top_end(t);
+		main_loop_stop(&t->loop);
 		break;
 	case 'h':
 	case '?':
@@ -492,58 +477,36 @@ static void on_keys(uv_poll_t *poll, int status, int events)
 
 	(void)events;
 	if (status < 0) {
-		top_end(t);
+		main_loop_stop(&t->loop);
 		return;
 	}
-	while (!t->ending && (key = top_terminal_key(t->terminal, &text)) != TOP_KEY_NONE)
+	while (!t->loop.stopping && (key = top_terminal_key(t->terminal, &text)) != TOP_KEY_NONE)
 		key_take(t, key, text);
-	if (!t->ending)
+	if (!t->loop.stopping)
 		draw(t);
 }
 
-static void on_signal(uv_signal_t *signal, int number)
+static void on_resize(void *context, int number)
 {
-	struct top *t = signal->data;
-
-	if (number == SIGWINCH)
-		draw(t);
-	else
-		top_end(t);
+	(void)number;
+	draw(context);
 }
 
 /* ---- beginning and end ---- */
 
 static int handles_open(struct top *t)
 {
-	struct {
-		uv_signal_t *handle;
-		int number;
-	} signals[] = {{&t->interrupt, SIGINT}, {&t->terminate, SIGTERM}, {&t->resize, SIGWINCH}};
-	int err = uv_timer_init(&t->loop, &t->tick);
+	int err = main_loop_every(&t->loop, 0, TICK_MS, on_tick);
 
-	t->tick.data = t;
 	if (!err)
-		err = uv_timer_start(&t->tick, on_tick, 0, TICK_MS);
-	for (size_t i = 0; i < (t->terminal ? 3u : 2u) && !err; i++) {
-		err = uv_signal_init(&t->loop, signals[i].handle);
-		signals[i].handle->data = t;
-		if (!err)
-			err = uv_signal_start(signals[i].handle, on_signal, signals[i].number);
-	}
-	if (!err && t->terminal) {
-		err = uv_poll_init(&t->loop, &t->keys, STDIN_FILENO);
-		t->keys.data = t;
-		if (!err)
-			err = uv_poll_start(&t->keys, UV_READABLE, on_keys);
-	}
-	return err;
-}
-
-static void handle_close(uv_handle_t *handle, void *context)
-{
-	(void)context;
-	if (!uv_is_closing(handle))
-		uv_close(handle, NULL);
+		err = main_loop_stop_on_signals(&t->loop);
+	if (err || !t->terminal)
+		return err;
+	err = main_loop_on_signal(&t->loop, SIGWINCH, on_resize);
+	if (!err)
+		err = uv_poll_init(&t->loop.uv, &t->keys, STDIN_FILENO);
+	t->keys.data = t;
+	return err ? err : uv_poll_start(&t->keys, UV_READABLE, on_keys);
 }
 
 /* Says what is wrong. */
@@ -583,7 +546,7 @@ static int source_open(struct top *t, char *why, size_t why_bytes)
 	if (!t->arguments.recording) {
 		err = feed_find(&t->arguments.which, &place, why, why_bytes);
 		return err ? err
-			   : feed_open(&t->loop, &place, &collector, false, &sink, &t->feed, why,
+			   : feed_open(&t->loop.uv, &place, &collector, false, &sink, &t->feed, why,
 				       why_bytes);
 	}
 	err = recording_reader_open(t->arguments.recording, &t->reader);
@@ -616,13 +579,12 @@ static int top_loop(struct top *t, char *why, size_t why_bytes)
 		return err;
 	}
 	if (t->reader && t->arguments.batch) {
-		while (!t->over && !t->ending) {
+		while (!t->over && !t->loop.stopping) {
 			play(t);
-			uv_run(&t->loop, UV_RUN_NOWAIT); /* signals */
+			uv_run(&t->loop.uv, UV_RUN_NOWAIT); /* signals */
 		}
 	} else {
-		while (!t->ending)
-			uv_run(&t->loop, UV_RUN_DEFAULT);
+		main_loop_run(&t->loop);
 	}
 	return 0;
 }
@@ -636,7 +598,7 @@ static int top_run(const struct command *self, int argc, char **argv)
 					  .line = on_line,
 					  .context = t};
 	char why[512] = "out of memory";
-	int err, result = COMMAND_TROUBLE;
+	int err, result;
 
 	if (!t)
 		return COMMAND_TROUBLE;
@@ -650,8 +612,7 @@ static int top_run(const struct command *self, int argc, char **argv)
 		snprintf(t->filter, sizeof(t->filter), "%s", t->arguments.filter);
 	t->screen.columns = BATCH_COLUMNS;
 	t->screen.plain = t->arguments.batch;
-	signal(SIGPIPE, SIG_IGN);
-	err = uv_loop_init(&t->loop);
+	err = main_loop_open(&t->loop, t, NULL);
 	if (err) {
 		fprintf(stderr, "vcpuscope top: %s\n", strerror(-err));
 		free(t);
@@ -663,16 +624,14 @@ static int top_run(const struct command *self, int argc, char **argv)
 	top_terminal_close(t->terminal);
 	if (err)
 		fprintf(stderr, "vcpuscope top: %s\n", why);
-	else if (t->error && t->error != -EPIPE)
-		fprintf(stderr, "vcpuscope top: %s\n", strerror(-t->error));
-	if (!err)
-		result = t->error || t->refused ? COMMAND_TROUBLE : COMMAND_OK;
-	else if (err == -EPERM || err == -EACCES || err == -EOPNOTSUPP)
-		result = COMMAND_UNSUPPORTED;
+	else if (t->loop.error && t->loop.error != -EPIPE)
+		fprintf(stderr, "vcpuscope top: %s\n", strerror(-t->loop.error));
+	if (err)
+		result = command_exit_of(err);
+	else
+		result = t->loop.error || t->refused ? COMMAND_TROUBLE : COMMAND_OK;
 	feed_close(t->feed);
-	uv_walk(&t->loop, handle_close, NULL);
-	uv_run(&t->loop, UV_RUN_DEFAULT);
-	uv_loop_close(&t->loop);
+	main_loop_close(&t->loop);
 	if (t->reader)
 		recording_reader_close(t->reader);
 	live_free(t->live);

@@ -27,6 +27,7 @@
 #include "host-collector/view/headline.h"
 #include "host-collector/view/text.h"
 #include "proto/log_writer.h"
+#include "proto/program/main_loop.h"
 
 enum { TICK_MS = 100, LOG_FLUSH_MS = 2000 };
 #define STALL_DEFAULT_NS    100000000
@@ -47,17 +48,14 @@ struct watch_arguments {
 struct watch {
 	struct watch_arguments arguments;
 	struct text_options text;
-	uv_loop_t loop;
-	uv_timer_t tick;
-	uv_signal_t interrupt, terminate;
+	struct main_loop loop;
 	struct feed *feed;
 	struct live *live;
 	struct report_table *table; /* NULL: stalls */
 	struct metrics *metrics;    /* NULL: not wanted */
 	struct log_writer *log;     /* of what goes to standard error */
 	uint64_t start_ns, shown_ns, metrics_ns;
-	bool ending, gone, terminal;
-	int error;
+	bool gone, terminal;
 };
 
 static const struct option_spec watch_option_table[] = {
@@ -128,25 +126,11 @@ static bool wants_json(const struct watch *w)
 	return !strcmp(w->arguments.table.format, "json");
 }
 
-static void watch_end(struct watch *w)
-{
-	w->ending = true;
-	uv_stop(&w->loop);
-}
-
-static void trouble(struct watch *w, int err)
-{
-	if (err && !w->error) {
-		w->error = err;
-		watch_end(w);
-	}
-}
-
 /* Standard output is gone: nobody reads on, so it ends. */
 static void output_flush(struct watch *w)
 {
 	if (fflush(stdout) || ferror(stdout))
-		trouble(w, -EPIPE);
+		main_loop_fail(&w->loop, -EPIPE);
 }
 
 /* ---- what happens ---- */
@@ -203,7 +187,7 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struc
 {
 	struct watch *w = context;
 
-	trouble(w, live_frame(w->live, source, arrival_tsc, frame));
+	main_loop_fail(&w->loop, live_frame(w->live, source, arrival_tsc, frame));
 }
 
 static void on_say(void *context, const char *line)
@@ -219,13 +203,13 @@ static void on_ended(void *context, const char *why)
 
 	log_writer_line(w->log, "vcpuscope watch: %s", escape(why).text);
 	w->gone = true;
-	watch_end(w);
+	main_loop_stop(&w->loop);
 }
 
 static void table_show(struct watch *w)
 {
 	w->shown_ns = uv_hrtime();
-	trouble(w, report_table_interval(w->table, w->terminal, stdout));
+	main_loop_fail(&w->loop, report_table_interval(w->table, w->terminal, stdout));
 }
 
 /* A file that cannot be written now may be so later: it is said each time. */
@@ -241,54 +225,21 @@ static void metrics_keep(struct watch *w)
 				w->arguments.metrics, strerror(-err));
 }
 
-static void on_tick(uv_timer_t *timer)
+static void on_tick(void *context)
 {
-	struct watch *w = timer->data;
+	struct watch *w = context;
 
-	trouble(w, live_tick(w->live, clock_tsc_read()));
+	main_loop_fail(&w->loop, live_tick(w->live, clock_tsc_read()));
 	/* Half a tick early is nearer than half a tick late. */
 	if (w->table && uv_hrtime() - w->shown_ns + TICK_MS * 500000ull >= w->arguments.interval_ns)
 		table_show(w);
 	if (w->metrics && uv_hrtime() - w->metrics_ns >= METRICS_INTERVAL_NS)
 		metrics_keep(w);
 	if (w->arguments.for_ns && uv_hrtime() - w->start_ns >= w->arguments.for_ns)
-		watch_end(w);
-}
-
-static void on_signal(uv_signal_t *signal, int number)
-{
-	(void)number;
-	watch_end(signal->data);
+		main_loop_stop(&w->loop);
 }
 
 /* ---- beginning and end ---- */
-
-static int handles_open(struct watch *w)
-{
-	struct {
-		uv_signal_t *handle;
-		int number;
-	} signals[] = {{&w->interrupt, SIGINT}, {&w->terminate, SIGTERM}};
-	int err = uv_timer_init(&w->loop, &w->tick);
-
-	w->tick.data = w;
-	if (!err)
-		err = uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
-	for (size_t i = 0; i < 2 && !err; i++) {
-		err = uv_signal_init(&w->loop, signals[i].handle);
-		signals[i].handle->data = w;
-		if (!err)
-			err = uv_signal_start(signals[i].handle, on_signal, signals[i].number);
-	}
-	return err;
-}
-
-static void handle_close(uv_handle_t *handle, void *context)
-{
-	(void)context;
-	if (!uv_is_closing(handle))
-		uv_close(handle, NULL);
-}
 
 static void summary_say(const struct watch *w)
 {
@@ -389,8 +340,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	collector.security = w.arguments.channel.security;
 	if (w.arguments.backend)
 		capture_way_parse(w.arguments.backend, &collector.way);
-	signal(SIGPIPE, SIG_IGN);
-	err = uv_loop_init(&w.loop);
+	err = main_loop_open(&w.loop, &w, NULL);
 	if (err) {
 		fprintf(stderr, "vcpuscope watch: %s\n", strerror(-err));
 		return COMMAND_TROUBLE;
@@ -399,7 +349,9 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	w.start_ns = w.shown_ns = uv_hrtime();
 	err = live_open(&w, &live);
 	if (!err)
-		err = handles_open(&w);
+		err = main_loop_every(&w.loop, TICK_MS, TICK_MS, on_tick);
+	if (!err)
+		err = main_loop_stop_on_signals(&w.loop);
 	if (!err)
 		err = feed_find(&w.arguments.which, &place, why, sizeof(why));
 	if (!err && place.by_daemon && request.asks) {
@@ -409,31 +361,27 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		err = -EINVAL;
 	}
 	if (!err)
-		err = feed_open(&w.loop, &place, &collector, false, &sink, &w.feed, why,
+		err = feed_open(&w.loop.uv, &place, &collector, false, &sink, &w.feed, why,
 				sizeof(why));
 	if (err) {
 		log_writer_line(w.log, "vcpuscope watch: %s", why);
-		if (err == -EPERM || err == -EACCES || err == -EOPNOTSUPP)
-			result = COMMAND_UNSUPPORTED;
+		result = command_exit_of(err);
 		goto out;
 	}
-	while (!w.ending)
-		uv_run(&w.loop, UV_RUN_DEFAULT);
+	main_loop_run(&w.loop);
 	feed_stop(w.feed);
-	if (!w.error)
-		w.error = live_close(&w);
+	if (!w.loop.error)
+		main_loop_fail(&w.loop, live_close(&w));
 	/* Counters of a watch that is over would look like a VM that stands still. */
 	if (w.metrics)
 		unlink(w.arguments.metrics);
 	summary_say(&w);
-	if (w.error && w.error != -EPIPE)
-		log_writer_line(w.log, "vcpuscope watch: %s", strerror(-w.error));
-	result = w.error ? COMMAND_TROUBLE : COMMAND_OK;
+	if (w.loop.error && w.loop.error != -EPIPE)
+		log_writer_line(w.log, "vcpuscope watch: %s", strerror(-w.loop.error));
+	result = w.loop.error ? COMMAND_TROUBLE : COMMAND_OK;
 out:
 	feed_close(w.feed);
-	uv_walk(&w.loop, handle_close, NULL);
-	uv_run(&w.loop, UV_RUN_DEFAULT);
-	uv_loop_close(&w.loop);
+	main_loop_close(&w.loop);
 	live_free(w.live);
 	report_table_free(w.table);
 	metrics_free(w.metrics);

@@ -390,6 +390,21 @@ int options_parse(const struct command *command, int argc, char **argv, void *ou
 	return more < 0 ? more : required_check(command, given, m);
 }
 
+int command_exit_of(int err)
+{
+	switch (err) {
+	case 0:
+		return COMMAND_OK;
+	case -EPERM:
+	case -EACCES:
+	case -EOPNOTSUPP:
+	case -ENOSYS:
+		return COMMAND_UNSUPPORTED;
+	default:
+		return COMMAND_TROUBLE;
+	}
+}
+
 const char *command_title(const struct command *command, char *out, size_t out_bytes)
 {
 	snprintf(out, out_bytes, "%s%s%s", command->program ? command->program : "vcpuscope",

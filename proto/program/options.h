@@ -97,6 +97,9 @@ int options_read(const struct command *command, int argc, char **argv, void *out
 /* If the arguments contain --help or --version, prints what it asks for to stdout and returns true.
  * Other mistakes in the arguments are ignored. */
 bool options_answer(const struct command *command, int argc, char **argv);
+/* Returns the exit code for 0 or -errno: COMMAND_OK, COMMAND_UNSUPPORTED if it was not permitted or
+ * is not supported here, else COMMAND_TROUBLE. */
+int command_exit_of(int err);
 /* Writes the command's full name, such as "vcpuscope record". Returns `out`. */
 const char *command_title(const struct command *command, char *out, size_t out_bytes);
 /* Prints the usage line, the options, the notes, the exit codes and the examples. */
