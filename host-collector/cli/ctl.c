@@ -308,7 +308,6 @@ const struct command command_ctl = {
 static const struct option_spec snapshot_option_table[] = {
 	{.name = "VM",
 	 .type = OPTION_OPERANDS,
-	 .required = true,
 	 .offset = ROW(words),
 	 .help = "its name in the daemon"},
 	CONTROL_ROWS,
