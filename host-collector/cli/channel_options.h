@@ -12,28 +12,30 @@ struct channel_arguments {
 };
 
 /* at: offset of a struct channel_arguments in the command's struct */
-#define CHANNEL_OPTION_ROWS(at)                                                                       \
-	{.name = "channel",                                                                           \
-	 .type = OPTION_STRING,                                                                       \
-	 .offset = (at) + offsetof(struct channel_arguments, address),                                \
-	 .value = "ADDRESS",                                                                          \
-	 .help = "where the agent is: PATH of the virtio-serial port's socket, tcp:HOST:PORT, or "    \
-		 "vsock:[CID:]PORT, listen:unix:PATH, listen:tls:HOST:PORT, listen:tcp:HOST:PORT to " \
-		 "wait for it"},                                                                      \
-		{.name = "psk",                                                                       \
-		 .type = OPTION_STRING,                                                               \
-		 .offset = (at) + offsetof(struct channel_arguments, security.psk_path),              \
-		 .value = "FILE",                                                                     \
-		 .help = "of listen:tls: lines IDENTITY:KEY, the key in hexadecimal digits"},         \
-		{.name = "psk-identity",                                                              \
-		 .type = OPTION_STRING,                                                               \
-		 .offset = (at) + offsetof(struct channel_arguments, security.psk_identity),          \
-		 .value = "NAME",                                                                     \
-		 .help = "which line of --psk is this VM's, if there are several"},                   \
-	{                                                                                             \
-		.name = "insecure-plain-tcp", .type = OPTION_FLAG,                                    \
-		.offset = (at) + offsetof(struct channel_arguments, security.insecure_plain_tcp),     \
-		.help = "allow TCP without TLS to other machines, for all to read and change"         \
+#define CHANNEL_OPTION_ROWS(at)                                                                        \
+	{.name = "channel",                                                                            \
+	 .type = OPTION_STRING,                                                                        \
+	 .offset = (at) + offsetof(struct channel_arguments, address),                                 \
+	 .value = "ADDRESS",                                                                           \
+	 .help = "the channel to the agent: the PATH of the virtio-serial port's socket, "             \
+		 "tcp:HOST:PORT, or, to wait for the agent, vsock:[CID:]PORT, "                        \
+		 "listen:unix:PATH, listen:tls:HOST:PORT or listen:tcp:HOST:PORT"},                    \
+		{.name = "psk",                                                                        \
+		 .type = OPTION_STRING,                                                                \
+		 .offset = (at) + offsetof(struct channel_arguments, security.psk_path),               \
+		 .value = "FILE",                                                                      \
+		 .help = "with listen:tls: the file with the keys, one IDENTITY:KEY per line, KEY in " \
+			 "hexadecimal digits"},                                                        \
+		{.name = "psk-identity",                                                               \
+		 .type = OPTION_STRING,                                                                \
+		 .offset = (at) + offsetof(struct channel_arguments, security.psk_identity),           \
+		 .value = "NAME",                                                                      \
+		 .help = "the identity of this VM, if --psk has several lines"},                       \
+	{                                                                                              \
+		.name = "insecure-plain-tcp", .type = OPTION_FLAG,                                     \
+		.offset = (at) + offsetof(struct channel_arguments, security.insecure_plain_tcp),      \
+		.help = "allow TCP without TLS to other machines; others can read and change what is " \
+			"sent"                                                                         \
 	}
 
 #endif

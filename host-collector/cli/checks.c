@@ -142,7 +142,7 @@ static const char *remedy_for_rights(void)
 {
 	return geteuid()
 		       ? "run as root"
-		       : "this root lacks rights: run it on the machine itself, not in a container";
+		       : "this root user lacks rights: run it on the machine itself, not in a container";
 }
 
 /* What stands in the way when a path of the kernel's cannot be read. */
@@ -210,7 +210,7 @@ static void probe_tracefs(struct check_result *result)
 
 	if (err == -ENOENT)
 		answer_no(result, "mount -t tracefs tracefs " TRACEFS,
-			  TRACEFS "/events: not there");
+			  TRACEFS "/events: does not exist");
 	else if (err)
 		answer_no(result, remedy_for(err, ""), TRACEFS "/events: %s", strerror(-err));
 	else
@@ -230,12 +230,13 @@ static void probe_perf(struct check_result *result)
 		answer_no(result, "mount -t tracefs tracefs " TRACEFS, "%s", why);
 	else if (err)
 		answer_no(result,
-			  remedy_for(err, "see tracefs above, and sysctl "
-					  "kernel.perf_event_paranoid for who may use perf"),
+			  remedy_for(err,
+				     "check tracefs above, and sysctl "
+				     "kernel.perf_event_paranoid, which limits the use of perf"),
 			  "%s", why);
 	else if (seen.strange)
-		answer_no(result, "report this: the kernel's format is not what it says",
-			  "%" PRIu64 " of %" PRIu64 " sched_switch records are strange",
+		answer_no(result, "report this bug: the kernel's records differ from their format",
+			  "%" PRIu64 " of %" PRIu64 " sched_switch records are malformed",
 			  seen.strange, seen.events);
 	else
 		answer_yes(result, "%" PRIu64 " sched_switch in %d ms", seen.events,
@@ -262,7 +263,7 @@ static void probe_kvm_events(struct check_result *result)
 	int id, err = tracepoint_id("kvm/kvm_exit", &id);
 
 	if (err)
-		answer_no(result, remedy_for(err, "load kvm_intel or kvm_amd, and see tracefs"),
+		answer_no(result, remedy_for(err, "load kvm_intel or kvm_amd, and check tracefs"),
 			  "kvm:kvm_exit: %s", strerror(-err));
 	else
 		answer_yes(result, "kvm:kvm_exit is event %d", id);
@@ -290,7 +291,7 @@ static void probe_libvirt(struct check_result *result)
 			return;
 		}
 	}
-	answer_no(result, "", "no daemon is running");
+	answer_no(result, "", "libvirt's daemon is not running");
 }
 
 static void probe_vsock(struct check_result *result)
@@ -319,7 +320,7 @@ static void probe_vms(struct check_result *result)
 		if (vm_open(&options, &vm, why, sizeof(why))) {
 			refused++;
 			snprintf(text + len, sizeof(text) - len,
-				 "%spid %d, %s: its vCPU threads are not known", i ? "; " : "",
+				 "%spid %d, %s: its vCPU threads are unknown", i ? "; " : "",
 				 vms[i].pid, vm_identity_vmm(&vms[i].identity));
 			continue;
 		}
@@ -330,8 +331,8 @@ static void probe_vms(struct check_result *result)
 	}
 	vm_finder_free(finder);
 	if (!n)
-		answer_no(result, "start one; record needs it running",
-			  "no process with a vCPU of KVM's, no QEMU");
+		answer_no(result, "start a VM; record needs a running one",
+			  "no process has a KVM vCPU, and none is QEMU");
 	else if (refused)
 		answer_no(result, "use --qmp PATH, or start QEMU with -name X,debug-threads=on",
 			  "%s", text);
@@ -340,11 +341,11 @@ static void probe_vms(struct check_result *result)
 }
 
 const struct check check_table[] = {
-	{"kernel", "what runs here", false, probe_kernel},
-	{"rights", "trace every thread, read QEMU's memory map", false, probe_rights},
-	{"btf", "BPF programs fit this kernel's structures", false, probe_btf},
-	{"host capture", "what this kernel does to a VM's threads", true, probe_host_capture},
-	{"host by perf", "the same where BPF does not work: record --backend perf", false,
+	{"kernel", "the kernel of this machine", false, probe_kernel},
+	{"rights", "tracing of all threads, reading QEMU's memory map", false, probe_rights},
+	{"btf", "BPF programs that match this kernel's structures", false, probe_btf},
+	{"host capture", "the host side of recordings", true, probe_host_capture},
+	{"host by perf", "the host side where BPF does not work: record --backend perf", false,
 	 probe_host_perf},
 	{"guest capture", "vcpuscope-agent on this machine, if it is a guest", false,
 	 probe_guest_capture},
@@ -352,10 +353,11 @@ const struct check check_table[] = {
 	{"tracefs", "names and formats of tracepoints", false, probe_tracefs},
 	{"perf", "tracepoints without BPF", false, probe_perf},
 	{"kvm", "hardware virtualisation on this machine", false, probe_kvm},
-	{"kvm events", "time in guest, KVM and QEMU told apart", false, probe_kvm_events},
-	{"kvm debugfs", "which thread is which vCPU, TSC offsets", false, probe_kvm_debugfs},
-	{"vms", "something to look at", false, probe_vms},
-	{"libvirt", "the daemon watches its domains by itself", false, probe_libvirt},
-	{"vsock", "a guest's agent where the VM has no virtio-serial port", false, probe_vsock},
+	{"kvm events", "time in the guest, in KVM and in QEMU, separately", false,
+	 probe_kvm_events},
+	{"kvm debugfs", "the thread of each vCPU, TSC offsets", false, probe_kvm_debugfs},
+	{"vms", "VMs to record", false, probe_vms},
+	{"libvirt", "libvirt domains that the daemon watches automatically", false, probe_libvirt},
+	{"vsock", "the channel of VMs without a virtio-serial port", false, probe_vsock},
 };
 const size_t check_table_len = sizeof(check_table) / sizeof(check_table[0]);

@@ -26,64 +26,69 @@ static const struct option_spec clock_option_table[] = {
 	{.name = "RUN.vcs|eval",
 	 .type = OPTION_OPERAND,
 	 .offset = FIELD(what),
-	 .help = "a recording whose clocks to show, or the word eval"},
+	 .help = "the recording whose clocks to show, or the word eval"},
 	{.name = "pid",
 	 .letter = 'p',
 	 .type = OPTION_NUMBER,
 	 .offset = FIELD(pid),
 	 .value = "N",
-	 .help = "instead: the VM of process N, as KVM on this host has it now"},
+	 .help = "show the clocks of the VM of process N, as KVM on this host has them now"},
 	{.name = "format",
 	 .type = OPTION_CHOICE,
 	 .offset = FIELD(format),
 	 .value = "text|json",
-	 .help = "of a recording's clocks"},
+	 .help = "with a recording: text for people, or json (default text)"},
 	{.name = "convert",
 	 .type = OPTION_STRING,
 	 .offset = FIELD(convert),
 	 .value = "FILE",
-	 .help = "instead: what every clock read at the guest TSCs in FILE, one a line (- for stdin)"},
+	 .help = "with a recording: print what each clock read at the guest TSCs in FILE, one "
+		 "per line; - is standard input"},
 	{.name = "tsc-offset",
 	 .type = OPTION_STRING,
 	 .offset = FIELD(tsc_offset),
 	 .value = "N",
-	 .help = "added to the (scaled) host TSC, may be negative; default 0 (debugfs tsc-offset)"},
+	 .help = "the TSC offset: KVM adds it to the (scaled) host TSC; may be negative "
+		 "(default 0; see tsc-offset in debugfs)"},
 	{.name = "scaling",
 	 .type = OPTION_STRING,
 	 .offset = FIELD(scaling),
 	 .value = "RATIO/FRAC",
-	 .help = "TSC scaling: multiply by RATIO, shift right by FRAC (48 VMX, 32 SVM); default none"},
+	 .help = "TSC scaling: multiply by RATIO, then shift right by FRAC (48 with VMX, 32 "
+		 "with SVM) (default: none)"},
 	{.name = "pvclock",
 	 .type = OPTION_STRING,
 	 .offset = FIELD(pvclock),
 	 .value = "FIELDS",
-	 .help = "tsc_timestamp=N,system_time=N,mul=N,shift=N,flags=N of the vCPU"},
+	 .help = "the kvmclock parameters of the vCPU: "
+		 "tsc_timestamp=N,system_time=N,mul=N,shift=N,flags=N"},
 	{.name = "host-tsc",
 	 .type = OPTION_STRING,
 	 .offset = FIELD(host_tsc),
 	 .value = "N",
-	 .help = "the instant, by the host's TSC"},
+	 .help = "the instant as a host TSC"},
 	{.name = "guest-tsc",
 	 .type = OPTION_STRING,
 	 .offset = FIELD(guest_tsc),
 	 .value = "N",
-	 .help = "the instant, by the guest's TSC"},
+	 .help = "the instant as a guest TSC"},
 	{.name = "kvmclock",
 	 .type = OPTION_STRING,
 	 .offset = FIELD(kvmclock),
 	 .value = "N",
-	 .help = "the instant, by kvmclock, in ns"},
+	 .help = "the instant as a kvmclock time in nanoseconds"},
 	{.name = "inverse",
 	 .type = OPTION_CHOICE,
 	 .offset = FIELD(inverse),
 	 .value = "first|last",
-	 .help = "of all host ticks at which that clock reads N, which to take; default first"},
+	 .help = "which host TSC to use, the first or the last, if the clock reads N at "
+		 "several (default first)"},
 };
 #undef FIELD
 
 static int refuse(const char *what)
 {
-	fprintf(stderr, "vcpuscope: clock: %s\n", what);
+	fprintf(stderr, "vcpuscope clock: %s\n", what);
 	return COMMAND_USAGE;
 }
 
@@ -111,13 +116,13 @@ static const char *request_read(const struct clock_options *o, struct clock_eval
 		if (!instants[i].text)
 			continue;
 		if (request->from)
-			return "give one of --host-tsc, --guest-tsc and --kvmclock, not two";
+			return "give only one of --host-tsc, --guest-tsc and --kvmclock";
 		request->from = instants[i].from;
 		if (clock_eval_parse_u64(instants[i].text, &request->value))
 			return "--host-tsc, --guest-tsc and --kvmclock take an integer from 0 to 2^64-1";
 	}
 	if (!request->from)
-		return "say which instant: --host-tsc N, --guest-tsc N or --kvmclock N";
+		return "the instant is missing: give --host-tsc N, --guest-tsc N or --kvmclock N";
 	if (request->from == CLOCK_EVAL_KVMCLOCK && !p->has_pvclock)
 		return "--kvmclock needs the vCPU's --pvclock parameters";
 	if (o->inverse && !strcmp(o->inverse, "last"))
@@ -137,14 +142,14 @@ static int clock_run(const struct command *self, int argc, char **argv)
 	if (!options.what && options.pid && options.pid <= INT32_MAX)
 		return clock_live_show((pid_t)options.pid, stdout);
 	if (!options.what)
-		return refuse("say which clocks: a recording, --pid N, or eval");
+		return refuse("the clocks to show are missing: give a recording, --pid N or eval");
 	if (strcmp(options.what, "eval"))
 		return clock_show(options.what, options.convert, !strcmp(options.format, "json"));
 	wrong = request_read(&options, &request);
 	if (wrong)
 		return refuse(wrong);
 	if (clock_eval(&request, &result)) {
-		fprintf(stderr, "vcpuscope: clock eval: no host TSC below 2^64 gives that value\n");
+		fprintf(stderr, "vcpuscope clock: no host TSC below 2^64 gives that value\n");
 		return COMMAND_TROUBLE;
 	}
 	printf("host_tsc %" PRIu64 "\n", result.host.ticks);
@@ -154,15 +159,15 @@ static int clock_run(const struct command *self, int argc, char **argv)
 	printf("host_tsc_span %" PRIu64 "\n", result.span_ticks);
 	if (result.stepped_over)
 		fprintf(stderr,
-			"vcpuscope: clock eval: no host tick reads exactly %" PRIu64
-			"; the next one is shown\n",
+			"vcpuscope clock: the clock never reads exactly %" PRIu64
+			"; showing the next value\n",
 			request.value);
 	return COMMAND_OK;
 }
 
 const struct command command_clock = {
 	.name = "clock",
-	.summary = "the clocks of a recording; or what each reads at one instant (clock eval)",
+	.summary = "show the clocks of a recording or a VM, or convert one instant (clock eval)",
 	.usage =
 		"RUN.vcs [--format text|json | --convert FILE]\n"
 		"       vcpuscope clock --pid N\n"
@@ -175,8 +180,9 @@ const struct command command_clock = {
 		"  vcpuscope clock --pid 4711\n"
 		"  vcpuscope clock eval --tsc-offset -81502304 --host-tsc 7305511870021\n"
 		"  vcpuscope clock eval --scaling 234562480592213/48 --tsc-offset 0 --guest-tsc 5000000\n"
-		"\n"
-		"prints one `name value` line per clock; host_tsc_span is how many ticks after host_tsc\n"
-		"the given clock still reads the same. docs/clocks.md has the formulas.\n",
+		"",
+	.notes =
+		"clock eval prints one line `NAME VALUE` per clock; host_tsc_span is the number of host TSC\n"
+		"ticks for which the given clock reads the same value. docs/clocks.md has the formulas.\n",
 	.run = clock_run,
 };

@@ -163,7 +163,7 @@ int clock_live_show(pid_t pid, FILE *out)
 	if (v.out_of_memory)
 		snprintf(why, sizeof(why), "out of memory");
 	if (n < 0 || v.out_of_memory)
-		fprintf(stderr, "vcpuscope: clock: %s\n", why);
+		fprintf(stderr, "vcpuscope clock: %s\n", why);
 	else
 		status = show(&v, out);
 	kvm_clock_close(sources);

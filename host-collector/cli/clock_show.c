@@ -347,7 +347,7 @@ static int times_convert(const struct pipeline *p, uint32_t source, FILE *in)
 		line[strcspn(line, "\n")] = 0;
 		if (clock_eval_parse_u64(line, &guest)) {
 			fprintf(stderr,
-				"vcpuscope clock: '%s' is no guest TSC: one number a line\n",
+				"vcpuscope clock: '%s' is not a guest TSC; expected one number per line\n",
 				escape(line).text);
 			return COMMAND_USAGE;
 		}
@@ -382,7 +382,7 @@ static int first_vm_convert(const struct pipeline *p, const char *path)
 	while (!pipeline_source_get(p, i, &s) && s.source == VS_SOURCE_HOST)
 		i++;
 	if (pipeline_source_get(p, i, &s)) {
-		fprintf(stderr, "vcpuscope clock: the recording holds no guest\n");
+		fprintf(stderr, "vcpuscope clock: the recording has no guest\n");
 		result = COMMAND_TROUBLE;
 	} else {
 		result = times_convert(p, s.source, in);

@@ -32,32 +32,34 @@ static const struct option_spec compare_option_table[] = {
 	{.name = "BASE",
 	 .type = OPTION_OPERANDS,
 	 .offset = offsetof(struct compare_arguments, base),
-	 .help = "recordings before the change, or their summaries (`vcpuscope summarize`)"},
+	 .help = "recordings before the change, or summaries of them (`vcpuscope summarize`)"},
 	{.name = "against",
 	 .type = OPTION_LIST,
 	 .offset = offsetof(struct compare_arguments, against),
 	 .value = "NEW...",
-	 .help = "recordings after the change, or their summaries"},
+	 .help = "recordings after the change, or summaries of them"},
 	{.name = "gate",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct compare_arguments, gate),
 	 .value = "gates.conf",
-	 .help = "what to watch and what to let pass (default: --print-gates shows it)"},
+	 .help = "the file with the gates: figures and their limits (default: see "
+		 "--print-gates)"},
 	{.name = "format",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct compare_arguments, format),
 	 .value = "text|json|junit|tap",
-	 .help = "for people, for programs (docs/gate.md), for CI servers"},
+	 .help = "text for people, json for programs (docs/gate.md), junit or tap for CI "
+		 "servers (default text)"},
 	{.name = "all",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct compare_arguments, all),
-	 .help = "figures that did not move, too"},
+	 .help = "list also the figures that did not change"},
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct compare_arguments, output),
 	 .value = "FILE",
-	 .help = "write there instead of to standard output"},
+	 .help = "write to this file; - is standard output (default -)"},
 	{.name = "print-gates",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct compare_arguments, print_gates),
@@ -186,8 +188,7 @@ static int compare_run(const struct command *self, int argc, char **argv)
 		return fflush(stdout) ? COMPARE_USAGE : COMPARE_PASS;
 	}
 	if (!a.base.n || !a.against.n)
-		snprintf(why, sizeof(why),
-			 "want recordings of both sides: BASE... --against NEW...");
+		snprintf(why, sizeof(why), "recordings are missing: give BASE... --against NEW...");
 	else if (!gate_rules_read(a.gate, &rules, why, sizeof(why)) &&
 		 !runs_load(&base, &a.base, why, sizeof(why)) &&
 		 !runs_load(&new, &a.against, why, sizeof(why)) &&
@@ -207,7 +208,7 @@ static int compare_run(const struct command *self, int argc, char **argv)
 
 const struct command command_compare = {
 	.name = "compare",
-	.summary = "hold runs against runs: what got slower, and is that chance? a gate for CI",
+	.summary = "compare two sets of recordings and report significant slowdowns; a gate for CI",
 	.usage = "BASE... --against NEW... [options]",
 	.options = compare_option_table,
 	.n_options = sizeof(compare_option_table) / sizeof(compare_option_table[0]),

@@ -17,11 +17,11 @@ static const struct option_spec config_option_table[] = {
 	 .type = OPTION_OPERAND,
 	 .required = true,
 	 .offset = offsetof(struct config_arguments, what),
-	 .help = "read the file as the daemon would, and say what is wrong with it"},
+	 .help = "read the file as the daemon does and report the first error"},
 	{.name = "FILE",
 	 .type = OPTION_OPERAND,
 	 .offset = offsetof(struct config_arguments, file),
-	 .help = "default " DAEMON_CONFIG_PATH},
+	 .help = "the file to check (default " DAEMON_CONFIG_PATH ")"},
 };
 
 static int config_run(const struct command *self, int argc, char **argv)
@@ -34,7 +34,8 @@ static int config_run(const struct command *self, int argc, char **argv)
 	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	if (strcmp(a.what, "check")) {
-		fprintf(stderr, "vcpuscope config: %s: there is only `check`\n", a.what);
+		fprintf(stderr, "vcpuscope config: unknown verb '%s'; did you mean 'check'?\n",
+			a.what);
 		return COMMAND_USAGE;
 	}
 	config = malloc(sizeof(*config));
@@ -53,7 +54,7 @@ static int config_run(const struct command *self, int argc, char **argv)
 
 const struct command command_config = {
 	.name = "config",
-	.summary = "check the daemon's configuration",
+	.summary = "check a configuration file of the daemon",
 	.usage = "check [FILE]",
 	.options = config_option_table,
 	.n_options = sizeof(config_option_table) / sizeof(config_option_table[0]),

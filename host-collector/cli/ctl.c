@@ -132,7 +132,7 @@ static const struct verb {
 } verbs[] = {
 	{"list", "", 0, 0, list_show},
 	{"status", "", 0, 0, status_show},
-	{"attach", "VM KEY=VALUE..", 2, WORDS_MAX, NULL},
+	{"attach", "VM KEY=VALUE...", 2, WORDS_MAX, NULL},
 	{"detach", "VM", 1, 1, NULL},
 	{"record", "VM start|stop", 2, 2, NULL},
 	{"level", "VM detail|summary", 2, 2, NULL},
@@ -267,7 +267,8 @@ static int verb_run(const struct command *self, int argc, char **argv)
 	 .help = "the daemon's control socket (default " DAEMON_CONTROL_PATH ")"},                 \
 	{                                                                                          \
 		.name = "format", .type = OPTION_CHOICE, .offset = ROW(format),                    \
-		.value = "text|json", .help = "for people, or the daemon's answer as it is"        \
+		.value = "text|json",                                                              \
+		.help = "text for people, or json: the daemon's answer (default text)"             \
 	}
 
 static const struct option_spec ctl_option_table[] = {
@@ -275,25 +276,25 @@ static const struct option_spec ctl_option_table[] = {
 	 .type = OPTION_OPERANDS,
 	 .required = true,
 	 .offset = ROW(words),
-	 .help = "what to do, and with which VM"},
+	 .help = "what to do, and with which VM; see above"},
 	CONTROL_ROWS,
 };
 
 const struct command command_ctl = {
 	.name = "ctl",
-	.summary = "tell the running daemon what to do",
+	.summary = "control the running daemon and show its state",
 	.usage =
-		"VERB [VM] [..] [options]\n"
-		"  list                       the VMs, their channels, what was lost\n"
-		"  status                     the daemon itself\n"
-		"  attach VM KEY=VALUE..      watch a VM (keys as in the configuration)\n"
-		"  detach VM\n"
-		"  record VM start|stop\n"
-		"  level VM detail|summary\n"
-		"  snapshot VM                write what the flight recorder holds: prints the folder,\n"
-		"                             which is there when its reports are made\n"
-		"  rescan                     look at libvirt's domains again\n"
-		"  reload                     read the configuration again (as SIGHUP)\n"
+		"VERB [VM] [...] [options]\n"
+		"  list                       show the VMs, their channels and losses\n"
+		"  status                     show the state of the daemon\n"
+		"  attach VM KEY=VALUE...     watch a VM (keys as in the configuration)\n"
+		"  detach VM                  stop watching a VM\n"
+		"  record VM start|stop       start or stop recording a VM\n"
+		"  level VM detail|summary    set the level of a VM's host events\n"
+		"  snapshot VM                save the flight recorder of a VM; prints the folder, which\n"
+		"                             appears when its reports are complete\n"
+		"  rescan                     read libvirt's domains again\n"
+		"  reload                     read the configuration again (like SIGHUP)\n"
 		"  stop                       end the daemon",
 	.options = ctl_option_table,
 	.n_options = sizeof(ctl_option_table) / sizeof(ctl_option_table[0]),
@@ -309,17 +310,18 @@ static const struct option_spec snapshot_option_table[] = {
 	{.name = "VM",
 	 .type = OPTION_OPERANDS,
 	 .offset = ROW(words),
-	 .help = "its name in the daemon"},
+	 .help = "the name of the VM in the daemon"},
 	CONTROL_ROWS,
 };
 
 const struct command command_snapshot = {
 	.name = "snapshot",
-	.summary = "have the daemon write what its flight recorder holds of a VM",
+	.summary = "save the flight recorder of a VM to an incident folder now",
 	.usage = "VM [options]",
 	.options = snapshot_option_table,
 	.n_options = sizeof(snapshot_option_table) / sizeof(snapshot_option_table[0]),
-	.examples = "  sudo vcpuscope snapshot web1   # prints the folder: recording and reports\n",
+	.examples =
+		"  sudo vcpuscope snapshot web1   # prints the folder with the recording and the reports\n",
 	.run = verb_run,
 };
 
@@ -327,19 +329,19 @@ static const struct option_spec list_option_table[] = {
 	{.name = "all",
 	 .type = OPTION_FLAG,
 	 .offset = ROW(all),
-	 .help = "every VM of this machine, watched or not, whatever its VMM; needs no daemon"},
+	 .help = "list all VMs of this machine, watched or not, of any VMM; needs no daemon"},
 	CONTROL_ROWS,
 };
 
 const struct command command_list = {
 	.name = "list",
 	.summary =
-		"the VMs that the daemon watches: channel, agent, clock, losses; or all VMs here",
+		"list the VMs of the daemon with channel, agent, clock and losses, or all VMs (--all)",
 	.usage = "[options]",
 	.options = list_option_table,
 	.n_options = sizeof(list_option_table) / sizeof(list_option_table[0]),
 	.examples =
 		"  sudo vcpuscope list\n"
-		"  sudo vcpuscope list --all   # also those of Firecracker, in containers, ..\n",
+		"  sudo vcpuscope list --all   # all VMs, also of Firecracker, in containers, ...\n",
 	.run = verb_run,
 };

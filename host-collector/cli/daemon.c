@@ -29,17 +29,18 @@ static const struct option_spec daemon_option_table[] = {
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct daemon_arguments, config),
 	 .value = "FILE",
-	 .help = "the configuration (default " DAEMON_CONFIG_PATH ", if it exists)"},
+	 .help = "the configuration file (default " DAEMON_CONFIG_PATH ", if it exists)"},
 	{.name = "control",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct daemon_arguments, control),
 	 .value = "PATH",
-	 .help = "the control socket, instead of the configuration's"},
+	 .help = "the control socket (default: the key control of the configuration)"},
 	{.name = "directory",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct daemon_arguments, directory),
 	 .value = "PATH",
-	 .help = "where recordings go, instead of the configuration's"},
+	 .help = "the directory of the recordings (default: the key directory of the "
+		 "configuration)"},
 };
 
 struct daemon_run {
@@ -176,12 +177,12 @@ static int daemon_run(const struct command *self, int argc, char **argv)
 
 const struct command command_daemon = {
 	.name = "daemon",
-	.summary = "watch many VMs for months; `vcpuscope ctl` talks to it",
+	.summary = "watch all VMs of this host continuously; `vcpuscope ctl` controls it",
 	.usage = "[options]",
 	.options = daemon_option_table,
 	.n_options = sizeof(daemon_option_table) / sizeof(daemon_option_table[0]),
 	.examples =
-		"  sudo vcpuscope daemon                # as " DAEMON_CONFIG_PATH " says\n"
+		"  sudo vcpuscope daemon                # with " DAEMON_CONFIG_PATH "\n"
 		"  sudo vcpuscope daemon --config ./vcpuscope.conf --control /tmp/vcpuscope.sock\n"
 		"  sudo vcpuscope ctl attach web1 qmp=/run/web1.qmp channel=/run/web1.sock\n",
 	.run = daemon_run,

@@ -18,7 +18,8 @@
 #include <sys/types.h>
 
 enum { DETACH_WAIT_MS = 2500 };
-#define DETACH_GOES_ON "vcpuscope: the kernel still detaches the probes, and goes on by itself\n"
+#define DETACH_GOES_ON                                                                             \
+	"vcpuscope: the kernel is still detaching the probes; it finishes without vcpuscope\n"
 
 struct detach {
 	pid_t pid; /* the process that closes last; 0: none */

@@ -18,7 +18,7 @@ static const struct option_spec doctor_option_table[] = {
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct doctor_options, format),
 	 .value = "text|json",
-	 .help = "a table for people (default), or one JSON object for programs"},
+	 .help = "text for people, or json: one object for programs (default text)"},
 	{.name = "json",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct doctor_options, json),
@@ -100,7 +100,8 @@ static int doctor_run(const struct command *self, int argc, char **argv)
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.summary = "what this machine can and cannot do for us, and what to do about it",
+	.summary =
+		"check whether this machine supports recording, and how to fix what does not work",
 	.options = doctor_option_table,
 	.n_options = sizeof(doctor_option_table) / sizeof(doctor_option_table[0]),
 	.examples =

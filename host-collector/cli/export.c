@@ -27,21 +27,22 @@ static const struct option_spec export_option_table[] = {
 	 .type = OPTION_OPERAND,
 	 .required = true,
 	 .offset = offsetof(struct export_arguments, recording),
-	 .help = "the recording"},
+	 .help = "the recording to export"},
 	{.name = "to",
 	 .type = OPTION_CHOICE,
 	 .required = true,
 	 .offset = offsetof(struct export_arguments, to),
 	 .value = "perfetto|csv|folded",
-	 .help = "a trace for ui.perfetto.dev, every span of every CPU as one line, or where all time of "
-		 "every guest task went, as folded stacks (`flame` has more of these)"},
+	 .help = "perfetto: a trace for ui.perfetto.dev; csv: one line for each span of each "
+		 "CPU; folded: where the time of each guest task went, as folded stacks "
+		 "(`flame` has more options)"},
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_STRING,
 	 .required = true,
 	 .offset = offsetof(struct export_arguments, output),
 	 .value = "FILE",
-	 .help = "where to"},
+	 .help = "the file to write; - is standard output"},
 };
 
 struct export_format {
@@ -81,7 +82,7 @@ static void perfetto_tell(const void *x, const struct model *m, const char *path
 
 	perfetto_summarise(x, &s);
 	fprintf(stderr,
-		"vcpuscope export: %s: %.1f MB, %" PRIu64 " events of guests, %" PRIu64 " arrows\n",
+		"vcpuscope export: %s: %.1f MB, %" PRIu64 " guest events, %" PRIu64 " arrows\n",
 		path, (double)s.bytes / 1e6, s.guest_events, s.flows);
 	for (size_t i = 0; i < n && i < MODEL_VMS_MAX; i++) {
 		fprintf(stderr, "vcpuscope export: machine %" PRIu32 " is VM %.60s:", vms[i],
@@ -96,14 +97,13 @@ static void perfetto_tell(const void *x, const struct model *m, const char *path
 	if (s.moved_beyond)
 		fprintf(stderr,
 			"vcpuscope export: %s: %" PRIu64
-			" events of guests lay outside their vCPU's "
-			"time in the guest by more than the clocks' error, by up to %s, and were "
-			"moved there\n",
+			" guest events lay outside their vCPU's time in the guest by more than "
+			"the clocks' error, by up to %s, and were moved there\n",
 			path, s.moved_beyond, duration_text((int64_t)s.worst_ns).text);
 	if (s.uncovered)
 		fprintf(stderr,
-			"vcpuscope export: %s: %" PRIu64 " events of guests lie before or after "
-			"what was captured of the host; left out\n",
+			"vcpuscope export: %s: %" PRIu64
+			" guest events lie before or after the host's capture; left out\n",
 			path, s.uncovered);
 }
 
@@ -227,7 +227,7 @@ out:
 
 const struct command command_export = {
 	.name = "export",
-	.summary = "hand a recording on to other tools",
+	.summary = "convert a recording for other tools",
 	.options = export_option_table,
 	.n_options = sizeof(export_option_table) / sizeof(export_option_table[0]),
 	.examples = "  vcpuscope export run.vcs --to perfetto -o run.pftrace\n"

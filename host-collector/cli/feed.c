@@ -269,8 +269,8 @@ int feed_open(uv_loop_t *loop, const struct feed_place *place,
 	} else {
 		err = stream_open(f, loop, why, why_bytes);
 		snprintf(line, sizeof(line),
-			 "the daemon watches VM %s: its events come through %s, with its channel, "
-			 "its level (%s) and its stacks_over",
+			 "the daemon watches VM %s: its events come through %s, with the channel, "
+			 "the level (%s) and the stacks_over of the daemon",
 			 place->vm, place->control, place->level);
 	}
 	if (err) {

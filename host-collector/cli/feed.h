@@ -23,28 +23,28 @@ struct feed_arguments {
 };
 
 /* at: offset of a struct feed_arguments in the command's struct */
-#define FEED_OPTION_ROWS(at)                                                                           \
-	{.name = "pid",                                                                                \
-	 .letter = 'p',                                                                                \
-	 .type = OPTION_NUMBER,                                                                        \
-	 .offset = (at) + offsetof(struct feed_arguments, pid),                                        \
-	 .value = "N",                                                                                 \
-	 .help = "the VM's process, whatever the VMM"},                                                \
-		{.name = "qmp",                                                                        \
-		 .type = OPTION_STRING,                                                                \
-		 .offset = (at) + offsetof(struct feed_arguments, qmp),                                \
-		 .value = "PATH",                                                                      \
-		 .help = "the VM's QMP socket, instead of --pid or beside it"},                        \
-		{.name = "vm",                                                                         \
-		 .type = OPTION_STRING,                                                                \
-		 .offset = (at) + offsetof(struct feed_arguments, vm),                                 \
-		 .value = "NAME",                                                                      \
-		 .help = "the VM by its name: the daemon's, or else the one that `list --all` shows"}, \
-	{                                                                                              \
-		.name = "control", .type = OPTION_STRING,                                              \
-		.offset = (at) + offsetof(struct feed_arguments, control), .value = "PATH",            \
-		.help = "the daemon's control socket (default " DAEMON_CONTROL_PATH                    \
-			"): what it watches comes from it"                                             \
+#define FEED_OPTION_ROWS(at)                                                                        \
+	{.name = "pid",                                                                             \
+	 .letter = 'p',                                                                             \
+	 .type = OPTION_NUMBER,                                                                     \
+	 .offset = (at) + offsetof(struct feed_arguments, pid),                                     \
+	 .value = "N",                                                                              \
+	 .help = "the process ID of the VM's VMM (any VMM)"},                                       \
+		{.name = "qmp",                                                                     \
+		 .type = OPTION_STRING,                                                             \
+		 .offset = (at) + offsetof(struct feed_arguments, qmp),                             \
+		 .value = "PATH",                                                                   \
+		 .help = "the path of the VM's QMP socket, instead of --pid or in addition to it"}, \
+		{.name = "vm",                                                                      \
+		 .type = OPTION_STRING,                                                             \
+		 .offset = (at) + offsetof(struct feed_arguments, vm),                              \
+		 .value = "NAME",                                                                   \
+		 .help = "the name of the VM in the daemon, or in the output of `list --all`"},     \
+	{                                                                                           \
+		.name = "control", .type = OPTION_STRING,                                           \
+		.offset = (at) + offsetof(struct feed_arguments, control), .value = "PATH",         \
+		.help = "the daemon's control socket (default " DAEMON_CONTROL_PATH                 \
+			"); the events of a VM that the daemon watches come from it"                \
 	}
 
 /* The source that feed_find() selected. */

@@ -17,9 +17,9 @@ enum { FOUND_MAX = 1024 };
 const char *feed_arguments_check(const struct feed_arguments *a)
 {
 	if (!a->vm == !(a->pid || a->qmp))
-		return "which VM? give --vm NAME, --pid N or --qmp PATH (`vcpuscope list --all` shows VMs)";
+		return "the VM is missing: give --vm NAME, --pid N or --qmp PATH (`vcpuscope list --all` shows VMs)";
 	if (a->pid > INT32_MAX)
-		return "--pid: no such process number";
+		return "--pid: expected a process ID";
 	return "";
 }
 
@@ -70,7 +70,7 @@ static int daemon_find(const struct feed_arguments *a, struct json_object *reply
 		out->by_daemon = true;
 		if (!strcmp(text_of(vm, "state"), "running"))
 			return 1;
-		snprintf(why, why_bytes, "VM %s: the daemon waits for it: %.200s", out->vm,
+		snprintf(why, why_bytes, "VM %s: the daemon is waiting for it: %.200s", out->vm,
 			 text_of(vm, "why"));
 		return -EAGAIN;
 	}

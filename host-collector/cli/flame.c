@@ -33,87 +33,91 @@ static const struct option_spec flame_option_table[] = {
 	{.name = "AFTER.vcs",
 	 .type = OPTION_OPERAND,
 	 .offset = offsetof(struct flame_arguments, other),
-	 .help = "with --diff: what to compare the first with"},
+	 .help = "with --diff: the recording to compare the first one with"},
 	{.name = "diff",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct flame_arguments, diff),
-	 .help = "how the second differs from the first, every frame coloured, grey where that may be "
-		 "chance"},
+	 .help = "draw how the second recording differs from the first; frames are colored by "
+		 "their change, and gray if it may be chance"},
 	{.name = "normalise",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct flame_arguments, look.normalise),
-	 .help = "of --diff: compare shares of all (default: time per second of recording)"},
+	 .help = "with --diff: compare shares of the whole instead of time per second of "
+		 "recording"},
 	{.name = "kind",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct flame_arguments, kind),
 	 .value = "oncpu|offcpu|wakeup|offwake|wall|exits",
-	 .help = "where time on a CPU went; where threads waited; who ended that; both; all time of every "
-		 "thread (default); what VM-exits cost"},
+	 .help = "what the widths show. oncpu: time on a CPU; offcpu: waiting time; wakeup: "
+		 "the tasks that ended the waits; offwake: waits and what ended them; wall: "
+		 "all time of each thread (default); exits: the time of VM-exits"},
 	{.name = "of",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct flame_arguments, of),
 	 .value = "tasks|vcpus",
-	 .help = "whose time: the guests' tasks' (default of oncpu and wall, and with --task), or the "
-		 "vCPU threads' (default of the others, and with --vcpu)"},
+	 .help = "show the guests' tasks (default for oncpu, wall and --task) or the vCPU "
+		 "threads (default otherwise, and with --vcpu)"},
 	{.name = "vm",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct flame_arguments, vm),
 	 .value = "NAME",
-	 .help = "of this VM only, by name or number"},
+	 .help = "only this VM, by name or number"},
 	{.name = "vcpu",
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct flame_arguments, vcpu),
 	 .value = "N",
-	 .help = "of this vCPU only"},
+	 .help = "only this vCPU"},
 	{.name = "task",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct flame_arguments, task),
 	 .value = "NAME",
-	 .help = "of this guest task only, by name or pid"},
+	 .help = "only this guest task, by name or PID"},
 	{.name = "state",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct flame_arguments, state),
 	 .value = "LIST",
-	 .help = "time in these states only, or with a leading - in all others: running, runnable, "
-		 "preempted, sleeping, blocked, stopped, unknown; of vCPUs those of `report vcpu`"},
+	 .help = "only time in these states, or, with a leading -, in all others: running, "
+		 "runnable, preempted, sleeping, blocked, stopped, unknown; for vCPUs the "
+		 "states of `report vcpu`"},
 	{.name = "merge",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct flame_arguments, merge),
-	 .help = "of wall: one root for all threads of a name"},
+	 .help = "with wall: merge all threads of the same name"},
 	{.name = "title",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct flame_arguments, look.title),
 	 .value = "TEXT",
-	 .help = "of the graph"},
+	 .help = "the title of the graph"},
 	{.name = "colors",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct flame_arguments, look.colors),
 	 .value = "hot|io|wakeup|chain|mem|sides",
-	 .help = "the palette (default by kind)"},
+	 .help = "the palette of the graph (default: depends on --kind)"},
 	{.name = "width",
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct flame_arguments, look.width),
 	 .value = "N",
-	 .help = "of the graph, pixels (default 1200)"},
+	 .help = "the width of the graph in pixels (default 1200)"},
 	{.name = "minwidth",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct flame_arguments, look.min_width),
 	 .value = "N",
-	 .help = "leave out frames of less than N pixels (default 0.1)"},
+	 .help = "omit frames narrower than N pixels (default 0.1)"},
 	{.name = "inverted",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct flame_arguments, look.inverted),
-	 .help = "roots on top (icicle)"},
+	 .help = "draw the roots at the top (icicle graph)"},
 	{.name = "reverse",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct flame_arguments, look.reverse),
-	 .help = "merge from the leaves"},
+	 .help = "merge the stacks from their leaves"},
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct flame_arguments, output),
 	 .value = "FILE.svg|FILE.folded",
-	 .help = "a graph or folded text, by its name (default: folded text to standard output)"},
+	 .help = "write a graph or folded stacks, depending on the suffix; - is standard "
+		 "output (default: folded stacks to -)"},
 };
 
 static int trouble(const char *what, const char *why)
@@ -140,7 +144,7 @@ static int options_make(const struct flame_arguments *a, struct flame_options *o
 	if (a->of)
 		o->subject = strcmp(a->of, "tasks") ? FLAME_OF_VCPUS : FLAME_OF_TASKS;
 	if (o->kind == FLAME_EXITS && o->subject == FLAME_OF_TASKS) {
-		trouble(a->kind, "a guest's task knows no VM-exits; leave --of and --task away");
+		trouble(a->kind, "guest tasks have no VM-exits; omit --of and --task");
 		return COMMAND_USAGE;
 	}
 	o->threads = o->kind == FLAME_WALL && !a->merge;
@@ -164,11 +168,11 @@ static void coverage_say(const struct flame_reading *r)
 		c.wall_ns ? 100.0 * (double)c.unknown_ns / (double)c.wall_ns : 0.0);
 	if (c.off)
 		fprintf(stderr,
-			"vcpuscope flame: of %zu threads more than 0.5 %% is missing or double; "
-			"most of %s: %.2f %% counted\n",
+			"vcpuscope flame: %zu threads have more than 0.5 %% missing or counted twice; "
+			"the worst is %s: %.2f %% counted\n",
 			c.off, escape(c.worst).text, c.worst_percent);
 	if (c.forgotten)
-		fprintf(stderr, "vcpuscope flame: %llu threads too many at once: forgotten\n",
+		fprintf(stderr, "vcpuscope flame: too many threads at once: %llu were dropped\n",
 			(unsigned long long)c.forgotten);
 }
 
@@ -187,12 +191,11 @@ static bool arguments_check(const struct flame_arguments *a)
 	char why[256];
 
 	if (!to_stdout && !svg && !has_suffix(a->output, ".folded"))
-		trouble(a->output,
-			"what to write there? Give it a name that ends in .svg or .folded");
+		trouble(a->output, "the name decides the format: it must end in .svg or .folded");
 	else if (a->diff && !a->other)
 		trouble("--diff", "needs two recordings: vcpuscope flame --diff A.vcs B.vcs");
 	else if (!a->diff && a->other)
-		trouble(a->other, "one recording at a time; --diff compares two");
+		trouble(a->other, "only one recording can be drawn; --diff compares two");
 	else if (a->diff && !svg && !(a->output && to_stdout))
 		trouble("--diff",
 			"writes an SVG graph; give -o FILE.svg, or -o - for standard output");
@@ -252,18 +255,18 @@ static void nothing_say(const struct flame_arguments *a, const struct flame_opti
 	bool narrowed = false;
 
 	fprintf(stderr, "vcpuscope flame: %s: ", a->recording);
-	fprintf(stderr, o->kind == FLAME_EXITS ? "no VM-exits in it" : "nothing in it to show");
+	fprintf(stderr, o->kind == FLAME_EXITS ? "it has no VM-exits" : "it has nothing to show");
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
 		if (asked[i].value)
-			fprintf(stderr, "%s %s %s", narrowed ? "" : " of", asked[i].option,
+			fprintf(stderr, "%s %s %s", narrowed ? "" : " for", asked[i].option,
 				asked[i].value);
 		narrowed |= asked[i].value != NULL;
 	}
 	if (a->vcpu != EVERY_VCPU)
-		fprintf(stderr, "%s --vcpu %llu", narrowed ? "" : " of",
+		fprintf(stderr, "%s --vcpu %llu", narrowed ? "" : " for",
 			(unsigned long long)a->vcpu);
 	if (narrowed || a->vcpu != EVERY_VCPU)
-		fprintf(stderr, "; `vcpuscope report %s tasks` and `vcpu` tell what there is",
+		fprintf(stderr, "; `vcpuscope report %s tasks` and `vcpu` show what it contains",
 			a->recording);
 	else if (o->kind == FLAME_EXITS)
 		fprintf(stderr, ": KVM's events were not captured");
@@ -278,7 +281,8 @@ static int stacks_run(const struct flame_arguments *a, struct flame_options *o)
 	if (!result && r.flame && o->subject == FLAME_OF_TASKS && !r.guest && !a->of && !a->task &&
 	    !a->state) {
 		flame_reading_end(&r);
-		fprintf(stderr, "vcpuscope flame: %s: no guest events in it: of vCPU threads\n",
+		fprintf(stderr,
+			"vcpuscope flame: %s: it has no guest events: showing vCPU threads\n",
 			a->recording);
 		o->subject = FLAME_OF_VCPUS;
 		result = read_or_say(a->recording, o, &r);
@@ -344,7 +348,7 @@ static int flame_run(const struct command *self, int argc, char **argv)
 
 const struct command command_flame = {
 	.name = "flame",
-	.summary = "show where time went, through the boundary, as a flame graph",
+	.summary = "draw where the time of host and guest went, as a flame graph",
 	.options = flame_option_table,
 	.n_options = sizeof(flame_option_table) / sizeof(flame_option_table[0]),
 	.examples = "  vcpuscope flame run.vcs -o wall.svg\n"

@@ -41,10 +41,10 @@ int flame_look_check(const struct flame_look *look, char *why, size_t why_bytes)
 
 	if (look->min_width && !pixels_parse(look->min_width, &pixels))
 		snprintf(why, why_bytes,
-			 "--minwidth %s is no number of pixels from 0 to 1000, such as 0.5",
+			 "--minwidth %s: expected a number of pixels from 0 to 1000, such as 0.5",
 			 look->min_width);
 	else if (look->width && (look->width < 300 || look->width > 20000))
-		snprintf(why, why_bytes, "--width %llu is not from 300 to 20000 pixels",
+		snprintf(why, why_bytes, "--width %llu: expected 300 to 20000 pixels",
 			 (unsigned long long)look->width);
 	else
 		return 0;

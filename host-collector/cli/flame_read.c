@@ -116,7 +116,7 @@ static int text_read(const char *path, const struct flame_slices *slices, struct
 	err = r->text ? folded_text_read(from, r->text, NULL, &line) : -ENOMEM;
 	fclose(from);
 	if (err == -EBADMSG)
-		snprintf(why, why_bytes, "%s: line %zu is no folded stack (\"a;b;c 12\")", path,
+		snprintf(why, why_bytes, "%s: line %zu is not a folded stack (\"a;b;c 12\")", path,
 			 line);
 	else if (err)
 		snprintf(why, why_bytes, "%s: cannot read: %s", path, strerror(-err));

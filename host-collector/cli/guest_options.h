@@ -12,31 +12,33 @@ struct guest_arguments {
 };
 
 /* at: offset of a struct guest_arguments in the command's struct */
-#define GUEST_OPTION_ROWS(at)                                                                             \
-	{.name = "guest-events",                                                                          \
-	 .type = OPTION_STRING,                                                                           \
-	 .offset = (at) + offsetof(struct guest_arguments, events),                                       \
-	 .value = "LIST",                                                                                 \
-	 .help = "ask the agent for these only, beside task switches: wakeups, irqs, softirqs, "          \
-		 "vectors, kernel-log; parted by commas (as the agent has it: all)"},                     \
-		{.name = "guest-level",                                                                   \
-		 .type = OPTION_CHOICE,                                                                   \
-		 .offset = (at) + offsetof(struct guest_arguments, level),                                \
-		 .value = "detail|summary",                                                               \
-		 .help = "summary: ask the agent to count handlers of devices' interrupts, softirqs and " \
-			 "reschedule interrupts that are short and wake nobody, instead of telling them " \
-			 "(as the agent has it: detail)"},                                                \
-		{.name = "guest-handlers-over",                                                           \
-		 .type = OPTION_DURATION,                                                                 \
-		 .offset = (at) + offsetof(struct guest_arguments, handlers_over_ns),                     \
-		 .value = "TIME",                                                                         \
-		 .help = "at --guest-level summary, handlers that take so long are told, at most 1s "     \
-			 "(as the agent has it: 100us)"},                                                 \
-	{                                                                                                 \
-		.name = "guest-task-filter", .type = OPTION_STRING,                                       \
-		.offset = (at) + offsetof(struct guest_arguments, task_filter), .value = "LIST",          \
-		.help = "ask the agent for these tasks only: NAME or BEGIN*, up to 8, parted by "         \
-			"commas; of the others just that one of them runs"                                \
+#define GUEST_OPTION_ROWS(at)                                                                           \
+	{.name = "guest-events",                                                                        \
+	 .type = OPTION_STRING,                                                                         \
+	 .offset = (at) + offsetof(struct guest_arguments, events),                                     \
+	 .value = "LIST",                                                                               \
+	 .help = "comma-separated guest events to record besides task switches: wakeups, "              \
+		 "irqs, softirqs, vectors, kernel-log (default: the agent's setting, normally "         \
+		 "all)"},                                                                               \
+		{.name = "guest-level",                                                                 \
+		 .type = OPTION_CHOICE,                                                                 \
+		 .offset = (at) + offsetof(struct guest_arguments, level),                              \
+		 .value = "detail|summary",                                                             \
+		 .help = "summary: the agent counts short handlers of device interrupts, softirqs and " \
+			 "reschedule interrupts that wake no task, instead of sending each (default: "  \
+			 "the agent's setting, normally detail)"},                                      \
+		{.name = "guest-handlers-over",                                                         \
+		 .type = OPTION_DURATION,                                                               \
+		 .offset = (at) + offsetof(struct guest_arguments, handlers_over_ns),                   \
+		 .value = "TIME",                                                                       \
+		 .help = "with --guest-level summary: handlers that take at least this long are sent "  \
+			 "one by one; at most 1s (default: the agent's setting, normally 100us)"},      \
+	{                                                                                               \
+		.name = "guest-task-filter", .type = OPTION_STRING,                                     \
+		.offset = (at) + offsetof(struct guest_arguments, task_filter), .value = "LIST",        \
+		.help = "comma-separated guest tasks to record, up to 8: NAME, or BEGIN* for all "      \
+			"names that begin so; of other tasks only the fact that one of them runs is "   \
+			"recorded"                                                                      \
 	}
 
 /* Makes the request for the agent. sample_hz: stack samples per second, or 0 to keep the agent's

@@ -33,54 +33,60 @@ static const struct option_spec import_option_table[] = {
 	 .required = true,
 	 .offset = offsetof(struct import_arguments, host),
 	 .value = "FILE",
-	 .help = "a trace.dat, or text of `trace-cmd report`, trace_pipe or `perf script`; - is standard input"},
+	 .help = "the host's trace: a trace.dat, or the text of `trace-cmd report`, "
+		 "trace_pipe or `perf script`; - is standard input"},
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_FILE,
 	 .required = true,
 	 .offset = offsetof(struct import_arguments, output),
 	 .value = "RUN.vcs",
-	 .help = "the recording"},
+	 .help = "the recording to write"},
 	{.name = "vcpu",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct import_arguments, vcpu),
 	 .value = "TID=INDEX,...",
-	 .help = "these threads are the vCPUs (default: by thread name `CPU N/KVM` and KVM's events)"},
+	 .help = "the vCPU threads (default: threads named `CPU N/KVM`, and those with KVM "
+		 "events)"},
 	{.name = "vm",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct import_arguments, vm),
 	 .value = "NAME",
-	 .help = "what the first VM is called (default vm1)"},
+	 .help = "the name of the first VM (default vm1)"},
 	{.name = "guest",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct import_arguments, guest),
 	 .value = "FILE",
-	 .help = "the same, recorded in the first VM"},
+	 .help = "the trace of the first VM's guest, in the same formats"},
 	{.name = "guest-offset-ns",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct import_arguments, offset),
 	 .value = "N",
-	 .help = "host's clock less guest's clock, may be negative (default: one clock, if the times overlap)"},
+	 .help = "the host's clock minus the guest's clock, may be negative (default: one "
+		 "clock, if the times overlap)"},
 	{.name = "guest-error-ns",
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct import_arguments, error_ns),
 	 .value = "N",
-	 .help = "how wrong that may be; every report shows it (default, without an offset: 1000000)"},
+	 .help = "the largest possible error of that offset; reports show it (default without "
+		 "an offset: 1000000)"},
 	{.name = "clock",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct import_arguments, clock),
 	 .value = "NAME",
-	 .help = "the trace clock of the host's stamps (local, mono, x86-tsc), to be shown"},
+	 .help = "the trace clock of the host's stamps (local, mono, x86-tsc); only shown in "
+		 "reports"},
 	{.name = "tsc-hz",
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct import_arguments, tsc_hz),
 	 .value = "N",
-	 .help = "ticks per second, if stamps are ticks: text without a decimal point, clock x86-tsc"},
+	 .help = "ticks per second, if the stamps are TSC ticks (clock x86-tsc; text without "
+		 "a decimal point)"},
 	{.name = "guest-tsc-hz",
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct import_arguments, guest_tsc_hz),
 	 .value = "N",
-	 .help = "the same for the guest's"},
+	 .help = "the same for the guest's trace"},
 };
 
 static int trouble_say(const char *what, const char *next)
@@ -98,13 +104,14 @@ static int usage_say(const char *what, const char *next)
 static int arguments_check(const struct import_arguments *a, int64_t *offset_ns)
 {
 	if (a->offset && signed_parse(a->offset, offset_ns))
-		return usage_say("--guest-offset-ns is no number of nanoseconds",
-				 "give host time less guest time, such as -1500000");
+		return usage_say("--guest-offset-ns: expected a number of nanoseconds",
+				 "host time minus guest time, such as -1500000");
 	if (a->offset && !a->error_ns)
-		return usage_say("an offset without its error",
-				 "say how wrong it may be with --guest-error-ns N");
+		return usage_say("--guest-offset-ns needs its error",
+				 "give its bound with --guest-error-ns N");
 	if (!a->guest && (a->offset || a->error_ns))
-		return usage_say("an offset without a guest", "name the guest's text with --guest");
+		return usage_say("--guest-offset-ns and --guest-error-ns need a guest",
+				 "give its trace with --guest");
 	return COMMAND_OK;
 }
 
@@ -128,8 +135,8 @@ static int file_gather(const char *path, struct gather *g)
 
 	if (foreign) {
 		fprintf(stderr,
-			"vcpuscope import: %s: is %s: pipe the text of `%s FILE` into vcpuscope, "
-			"with - in place of the file\n",
+			"vcpuscope import: %s: is %s: pipe the output of `%s FILE` into vcpuscope, "
+			"and give - instead of the file\n",
 			path, foreign->is, foreign->text_by);
 		return COMMAND_TROUBLE;
 	}
@@ -173,41 +180,42 @@ static void unused_print(struct gather *g)
 
 	qsort(g->names, g->n_names, sizeof(g->names[0]), by_count);
 	if (g->unused)
-		printf("  %" PRIu64 " events that vcpuscope has no use for:\n", g->unused);
+		printf("  %" PRIu64 " events that vcpuscope does not use:\n", g->unused);
 	for (size_t i = 0; i < g->n_names; i++)
 		printf("    %-32s %" PRIu64 "\n", escape(g->names[i].name).text, g->names[i].n);
 	if (other->n)
-		printf("    %-32s %" PRIu64 "\n", "of other names", other->n);
+		printf("    %-32s %" PRIu64 "\n", "other names", other->n);
 }
 
 static void account_print(const char *side, struct gather *g)
 {
 	printf("%s: %" PRIu64 " events of %" PRIu64 " lines or records, stamps of %" PRIu64 " ns\n",
 	       side, g->taken, g->lines, g->unit);
-	count_print(g->nothing, "lines are headings, comments or stacks");
+	count_print(g->nothing, "lines are headers, comments or stacks");
 	unused_print(g);
 	if (g->lost_marks)
 		printf("  %" PRIu64 " marks of lost events: %" PRIu64 " lost\n", g->lost_marks,
 		       g->lost);
-	count_print(g->reasons_unknown, "kvm_exit with a reason of no table");
-	count_print(g->invented, "KVM events without a thread: one is invented for each vCPU");
-	count_print(g->backwards, "events older than the one before on their CPU: put in order");
-	count_print(g->steps_back, "of these by more than a second: are these two recordings?");
+	count_print(g->reasons_unknown, "kvm_exit events with an unknown reason");
+	count_print(g->invented, "KVM events without a thread: each vCPU gets a made-up thread");
+	count_print(g->backwards, "events older than their predecessor on the same CPU: sorted");
+	count_print(g->steps_back,
+		    "of these by more than a second: the input may be two recordings");
 	if (g->silences)
-		printf("  %" PRIu64 " silences of over a minute, %.1f s in all: taken as not "
-		       "recorded\n",
+		printf("  %" PRIu64 " gaps of more than a minute, %.1f s in total: counted as "
+		       "not recorded\n",
 		       g->silences, (double)g->silent_ns / 1e9);
-	count_print(g->malformed, "lines or records not understood, the first of them:");
+	count_print(g->malformed, "malformed lines or records, the first of them:");
 	for (size_t i = 0; i < g->malformed && i < GATHER_EXAMPLES; i++)
 		printf("    %s\n", escape(g->examples[i]).text);
 	count_print(g->torn,
-		    "of these are KVM's: they count as lost, and what their threads did after "
-		    "them is unknown");
+		    "of these are KVM events: they count as lost, and what their threads did "
+		    "afterwards is unknown");
 	if (g->torn && g->architecture)
-		printf("  they look like KVM's on %s, which is not supported: only x86's are read\n",
+		printf("  they look like KVM events of %s, which is not supported: only x86 is\n",
 		       g->architecture);
-	count_print(g->placeless, "of these name no CPU, or neither a thread nor a vCPU");
-	count_print(g->tickless, "of these have stamps in ticks: say how long with --tsc-hz N");
+	count_print(g->placeless, "of these have no CPU, or neither a thread nor a vCPU");
+	count_print(g->tickless, "of these have stamps in ticks: give their rate with --tsc-hz N");
 }
 
 static void vcpus_print(const struct vcpus *v)
@@ -222,9 +230,9 @@ static void vcpus_print(const struct vcpus *v)
 		printf("\n");
 	}
 	if (!v->n)
-		printf("no vCPU threads: none is called `CPU N/KVM` and none had KVM events; name "
+		printf("no vCPU threads: no thread is named `CPU N/KVM` or has KVM events; give "
 		       "them with --vcpu TID=INDEX\n");
-	count_print(v->left_out, "vCPU threads are more than a recording holds: left out");
+	count_print(v->left_out, "vCPU threads exceed the maximum of a recording: left out");
 }
 
 static double first_s(const struct gather *g)
@@ -245,16 +253,16 @@ static int one_clock_assume(struct import_arguments *a, const struct gather *hos
 		return COMMAND_OK;
 	if (first_s(host) > last_s(guest) || first_s(guest) > last_s(host)) {
 		fprintf(stderr,
-			"vcpuscope import: the guest's clock is not the host's: its stamps go from %.6f to "
-			"%.6f s, the host's from %.6f to %.6f s; say how far they are apart with "
-			"--guest-offset-ns N and how sure with --guest-error-ns N, or leave --guest out\n",
+			"vcpuscope import: the guest has another clock than the host: its stamps go from %.6f to "
+			"%.6f s, the host's from %.6f to %.6f s; give their difference with "
+			"--guest-offset-ns N and its error with --guest-error-ns N, or omit --guest\n",
 			first_s(guest), last_s(guest), first_s(host), last_s(host));
 		return COMMAND_USAGE;
 	}
 	if (!a->error_ns)
 		a->error_ns = ONE_CLOCK_ERROR_NS;
-	printf("clocks: no --guest-offset-ns: the guest's stamps are taken as the host's, +-%" PRIu64
-	       " ns assumed\n",
+	printf("clocks: no --guest-offset-ns: assuming that the guest's stamps are the host's, +-%" PRIu64
+	       " ns\n",
 	       a->error_ns);
 	return COMMAND_OK;
 }
@@ -274,8 +282,8 @@ static int recording_write(const struct import_arguments *a, struct gather *host
 	int err = vcpus_find(&vcpus, host, a->vcpu, a->vm), result = COMMAND_OK;
 
 	if (err == -EINVAL) {
-		result = usage_say("--vcpu is no list of threads",
-				   "write TID=INDEX,TID=INDEX, each index once, such as "
+		result = usage_say("--vcpu: expected a list of threads",
+				   "TID=INDEX,TID=INDEX, each index once, such as "
 				   "4711=0,4712=1");
 		goto out;
 	}
@@ -327,13 +335,13 @@ static int import_run(const struct command *self, int argc, char **argv)
 		result = one_clock_assume(&a, &gathers[0], &gathers[1]);
 	}
 	if (!result) {
-		result = gathers[0].taken + gathers[1].taken
-				 ? recording_write(&a, &gathers[0], &gathers[1])
-				 : trouble_say("no event was understood: nothing written",
-					       "the lines above show what came; it reads "
-					       "sched, irq and x86's kvm events as `trace-cmd "
-					       "report`, trace_pipe and `perf script` (with its "
-					       "CPU column) print them");
+		result =
+			gathers[0].taken + gathers[1].taken
+				? recording_write(&a, &gathers[0], &gathers[1])
+				: trouble_say("no usable event was found: nothing written",
+					      "see the lines above; import reads sched, irq and "
+					      "x86 kvm events as `trace-cmd report`, trace_pipe "
+					      "and `perf script` (with its CPU column) print them");
 	}
 	gather_fini(&gathers[0]);
 	gather_fini(&gathers[1]);
@@ -343,7 +351,7 @@ static int import_run(const struct command *self, int argc, char **argv)
 
 const struct command command_import = {
 	.name = "import",
-	.summary = "make a recording of what trace-cmd, ftrace or perf recorded",
+	.summary = "convert a trace of trace-cmd, ftrace or perf to a recording",
 	.usage = "--host FILE [--guest FILE [--guest-offset-ns N --guest-error-ns N]] -o RUN.vcs",
 	.options = import_option_table,
 	.n_options = sizeof(import_option_table) / sizeof(import_option_table[0]),

@@ -72,7 +72,7 @@ static void row_show(const struct vm_found *vm, const char *watched)
 	if (!vm->kvm)
 		printf("%8semulated: QEMU by its name, without KVM\n", "");
 	if (vm->several)
-		printf("%8sseveral VMs in one process: they cannot be told apart\n", "");
+		printf("%8sseveral VMs in one process: they cannot be distinguished\n", "");
 	if (*watched)
 		printf("%8sthe daemon watches it as %s\n", "", escape(watched).text);
 }
@@ -83,7 +83,7 @@ static void rows_show(const struct vm_found *vms, size_t n, struct json_object *
 	for (size_t i = 0; i < n; i++)
 		row_show(&vms[i], watched_as(daemon, vms[i].pid));
 	if (n)
-		puts("\nVMM, RUN BY, NAME, UUID, VMID and pod are what the user of that UID says.");
+		puts("\nVMM, RUN BY, NAME, UUID, VMID and pod are claims of the user with that UID.");
 	else
 		puts("no VM");
 }

@@ -34,7 +34,7 @@ static const struct option_spec metrics_option_table[] = {
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct metrics_arguments, output),
 	 .value = "FILE",
-	 .help = "write there instead of to standard output"},
+	 .help = "write to this file; - is standard output (default -)"},
 };
 
 static void on_incident(void *context, const struct report *report)
@@ -117,7 +117,7 @@ static int metrics_run(const struct command *self, int argc, char **argv)
 
 const struct command command_metrics = {
 	.name = "metrics",
-	.summary = "a recording's counters in Prometheus' text format (live: watch --metrics)",
+	.summary = "print a recording's counters in the Prometheus text format",
 	.options = metrics_option_table,
 	.n_options = sizeof(metrics_option_table) / sizeof(metrics_option_table[0]),
 	.examples = "  vcpuscope metrics run.vcs\n"

@@ -48,43 +48,48 @@ static const struct option_spec record_option_table[] = {
 	{.name = "no-guest",
 	 .type = OPTION_FLAG,
 	 .offset = ROW(no_guest),
-	 .help = "record the host's side only"},
+	 .help = "record the host side only"},
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_FILE,
 	 .required = true,
 	 .offset = ROW(output),
 	 .value = "FILE",
-	 .help = "the recording"},
+	 .help = "the recording to write"},
 	{.name = "for",
 	 .type = OPTION_DURATION,
 	 .offset = ROW(duration_ns),
 	 .value = "TIME",
-	 .help = "stop after this time (10s, 5m); else Ctrl-C"},
+	 .help = "stop after this time, such as 10s or 5m (default: run until Ctrl-C)"},
 	{.name = "stacks-over",
 	 .type = OPTION_DURATION,
 	 .offset = ROW(stacks_over_ns),
 	 .value = "TIME",
-	 .help = "stacks of all waits longer than this (20ms), and of samples of shorter ones"},
+	 .help = "record the stacks of all waits longer than this, and of a sample of the "
+		 "shorter ones (default 20ms)"},
 	{.name = "sample-hz",
 	 .type = OPTION_NUMBER,
 	 .offset = ROW(sample_hz),
 	 .value = "N",
-	 .help = "look so often per second where the VM's threads are, for flame graphs (none), and "
-		 "ask the agent for as much of its guest's tasks"},
+	 .max = 10000,
+	 .help = "sample the stacks of the VM's threads N times per second, for flame graphs, "
+		 "and ask the agent to sample the guest's tasks at the same rate (default: no "
+		 "samples)"},
 	{.name = "level",
-	 .type = OPTION_STRING,
+	 .type = OPTION_CHOICE,
 	 .offset = ROW(level),
-	 .value = "LEVEL",
-	 .help = "of KVM's and the block layer's events: detail, all of them (default), or "
-		 "summary, VM-exits of 1 ms or in which the vCPU leaves its pCPU, the others "
-		 "counted by reason; SIGUSR1 switches to detail, SIGUSR2 to summary"},
+	 .value = "detail|summary",
+	 .help = "how much of KVM's and the block layer's events to record. detail: all "
+		 "events (default). summary: VM-exits that take 1 ms, or during which the "
+		 "vCPU leaves its pCPU; the others are counted by reason. SIGUSR1 switches to "
+		 "detail, SIGUSR2 to summary"},
 	{.name = "backend",
 	 .type = OPTION_CHOICE,
 	 .offset = ROW(backend),
 	 .value = "auto|bpf|perf",
-	 .help = "how to capture this host's events: auto takes BPF, and perf where that does not "
-		 "work (no BTF, an old kernel), which costs more and has no summary level"},
+	 .help = "how to capture the host's events: auto uses BPF, or perf where BPF does not "
+		 "work (no BTF, an old kernel); perf costs more and has no summary level "
+		 "(default auto)"},
 };
 
 struct record {
@@ -147,8 +152,8 @@ static void write_failed(struct record *r, int err)
 	else
 		log_writer_line(
 			r->log,
-			"vcpuscope record: %s: %s; what was written until now is readable; free "
-			"some space, or record elsewhere",
+			"vcpuscope record: %s: %s; the part written so far is readable; free "
+			"some space, or record to another disk",
 			r->options.output, strerror(-err));
 	r->exit_code = COMMAND_TROUBLE;
 	main_loop_stop(&r->loop);
@@ -261,7 +266,7 @@ static void on_level_signal(void *context, int number)
 		log_writer_line(r->log, "vcpuscope record: cannot switch the level: %s",
 				strerror(-err));
 	else
-		log_writer_line(r->log, "level is %s from here on", level_names[level]);
+		log_writer_line(r->log, "the level is now %s", level_names[level]);
 }
 
 /* What was recorded, in a line or two. */
@@ -282,12 +287,12 @@ static void summary_print(struct record *r)
 			lost_events(&s));
 	if (s.has_channel && !s.link.frames)
 		log_writer_line(r->log,
-				"nothing was heard from the guest: the recording holds the host's "
-				"side only");
+				"no data arrived from the guest: the recording has only the host "
+				"side");
 	if (s.link.decoder.session.damaged || s.link.decoder.session.skipped_bytes ||
 	    s.link.decoder.session.replayed)
 		log_writer_line(r->log,
-				"the channel brought %" PRIu64 " damaged and %" PRIu64
+				"the channel delivered %" PRIu64 " damaged and %" PRIu64
 				" replayed frames; %" PRIu64 " bytes were skipped",
 				s.link.decoder.session.damaged, s.link.decoder.session.replayed,
 				s.link.decoder.session.skipped_bytes);
@@ -296,38 +301,30 @@ static void summary_print(struct record *r)
 				"kernel addresses are hidden (kernel.kptr_restrict): stacks lack "
 				"kernel names");
 	if (s.host.stacks.bare)
-		log_writer_line(r->log,
-				"%" PRIu64 " of %" PRIu64
-				" stacks have addresses only for user code: the process that reads "
-				"symbols failed or was late",
-				s.host.stacks.bare, s.host.stacks.named);
+		log_writer_line(
+			r->log,
+			"%" PRIu64 " of %" PRIu64
+			" stacks have addresses instead of names for user code: the process "
+			"that reads symbols failed or was late",
+			s.host.stacks.bare, s.host.stacks.named);
 	log_writer_line(r->log, "next: vcpuscope report %s", path);
 }
 
-/* NULL: the default. False: no such level. */
-static bool level_parse(const char *name, enum capture_level *out)
+/* NULL: the default. */
+static enum capture_level level_of(const char *name)
 {
-	*out = CAPTURE_DETAIL;
-	for (size_t i = 0; name && i < sizeof(level_names) / sizeof(level_names[0]); i++) {
-		*out = (enum capture_level)i;
-		if (!strcmp(name, level_names[i]))
-			return true;
-	}
-	return !name;
+	return name && !strcmp(name, level_names[CAPTURE_SUMMARY]) ? CAPTURE_SUMMARY
+								   : CAPTURE_DETAIL;
 }
 
-static int options_check(const struct record_options *o, enum capture_level *level)
+static int options_check(const struct record_options *o)
 {
 	const char *why = NULL;
 
 	if (*feed_arguments_check(&o->which))
 		why = feed_arguments_check(&o->which);
 	else if (o->channel.address && o->no_guest)
-		why = "--channel and --no-guest exclude each other";
-	else if (o->sample_hz > 10000)
-		why = "--sample-hz: at most 10000";
-	else if (!level_parse(o->level, level))
-		why = "--level: there is detail and there is summary";
+		why = "--channel and --no-guest cannot be combined";
 	if (!why)
 		return 0;
 	fprintf(stderr, "vcpuscope record: %s; see `vcpuscope record --help`\n", why);
@@ -342,17 +339,17 @@ static int place_check(const struct record *r)
 	const char *why = NULL;
 
 	if (!r->place.by_daemon && !o->channel.address && !o->no_guest)
-		why = "where is the agent? give --channel PATH, or --no-guest for the host's side "
-		      "only";
+		why = "the channel to the agent is missing: give --channel ADDRESS, or --no-guest to "
+		      "record the host side only";
 	else if (r->place.by_daemon && o->sample_hz)
-		why = "--sample-hz: the daemon watches this VM, and takes no samples; `vcpuscope ctl "
-		      "detach` first";
+		why = "--sample-hz: the daemon, which watches this VM, takes no samples; run `vcpuscope "
+		      "ctl detach` first";
 	else if (r->place.by_daemon && r->request.asks)
-		why = "--guest-*: the daemon watches this VM, and asks its agent for nothing; "
+		why = "--guest-*: the daemon, which watches this VM, configures its agent; run "
 		      "`vcpuscope ctl detach` first";
 	else if (r->place.by_daemon && o->level && strcmp(o->level, r->place.level))
-		why = "--level: the daemon watches this VM at the other level; `vcpuscope ctl level` "
-		      "changes it";
+		why = "--level: the daemon watches this VM at the other level; change it with "
+		      "`vcpuscope ctl level`";
 	if (!why)
 		return 0;
 	fprintf(stderr, "vcpuscope record: %s; see `vcpuscope record --help`\n", why);
@@ -411,7 +408,7 @@ static int record_run(const struct command *self, int argc, char **argv)
 
 	if (!r)
 		return COMMAND_TROUBLE;
-	if (options_read(self, argc, argv, &r->options) || options_check(&r->options, &r->level)) {
+	if (options_read(self, argc, argv, &r->options) || options_check(&r->options)) {
 		free(r);
 		return COMMAND_USAGE;
 	}
@@ -428,6 +425,7 @@ static int record_run(const struct command *self, int argc, char **argv)
 		free(r);
 		return err ? command_exit_of(err) : COMMAND_USAGE;
 	}
+	r->level = level_of(r->options.level);
 	r->way = way_of(r->options.backend);
 	r->tty = isatty(STDERR_FILENO);
 	err = main_loop_open(&r->loop, r, NULL);
@@ -464,7 +462,7 @@ static int record_run(const struct command *self, int argc, char **argv)
 
 const struct command command_record = {
 	.name = "record",
-	.summary = "record a VM, host and guest side, into a file",
+	.summary = "record the host side and the guest side of a VM to a file",
 	.usage =
 		"(--vm NAME | --pid N | --qmp PATH) (--channel ADDRESS | --no-guest) -o FILE [options]",
 	.options = record_option_table,
@@ -472,9 +470,9 @@ const struct command command_record = {
 	.examples =
 		"  vcpuscope record --pid $(pidof qemu-system-x86_64) --channel /run/vm1.sock \\\n"
 		"                   -o run.vcs --for 30s\n"
-		"  vcpuscope record --qmp /run/vm1.qmp --no-guest -o run.vcs   # Ctrl-C ends it\n"
+		"  vcpuscope record --qmp /run/vm1.qmp --no-guest -o run.vcs   # until Ctrl-C\n"
 		"  vcpuscope record --pid 4242 --no-guest --backend perf -o run.vcs\n"
-		"  vcpuscope record --vm web1 -o run.vcs --for 10s   # of the daemon's, through it\n"
+		"  vcpuscope record --vm web1 -o run.vcs --for 10s   # a VM that the daemon watches\n"
 		"  vcpuscope record --pid 4242 --channel /run/vm1.sock --sample-hz 99 \\\n"
 		"                   --guest-events wakeups,vectors --guest-task-filter 'fio,kworker*' \\\n"
 		"                   -o run.vcs\n",

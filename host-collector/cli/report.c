@@ -38,52 +38,55 @@ static const struct option_spec report_option_table[] = {
 	{.name = "TABLE",
 	 .type = OPTION_OPERAND,
 	 .offset = offsetof(struct report_arguments, table.table),
-	 .help = "figures instead of stalls: vcpu, tasks, irq, exits or steal; each of their tables alone: "
-		 "pcpu, culprits, halts, delays, chains, slowest, overdue, ticks, faults"},
+	 .help = "print a table instead of stalls: vcpu, tasks, irq, exits, steal, or one of "
+		 "the tables that these consist of: pcpu, culprits, halts, delays, chains, "
+		 "slowest, overdue, ticks, faults"},
 	{.name = "than",
 	 .type = OPTION_DURATION,
 	 .offset = offsetof(struct report_arguments, table.than_ns),
 	 .value = "100ms",
-	 .help = "report stalls of at least this length (default 100ms); of a TABLE: only what took as "
-		 "long (default all)"},
+	 .help = "report stalls of at least this length (default 100ms); with TABLE: only "
+		 "entries of at least this length (default: all)"},
 	{.name = "per",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct report_arguments, table.per),
 	 .value = REPORT_TABLE_PER,
-	 .help = "of a TABLE: split its rows"},
+	 .help = "with TABLE: split the rows by this"},
 	{.name = "format",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct report_arguments, table.format),
 	 .value = "text|html|json|csv",
-	 .help = "for people, for a browser (one file, docs/views.md), or for programs "
-		 "(docs/report-json.md); csv of a TABLE only, html not of one"},
+	 .help = "text for people; html, one file for a browser (docs/views.md), not with "
+		 "TABLE; json (docs/report-json.md); csv, only with TABLE (default text)"},
 	{.name = "top",
 	 .letter = 'n',
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct report_arguments, table.top),
 	 .value = "N",
-	 .help = "of a TABLE: the first N rows (default 20, 0 all)"},
+	 .help = "with TABLE: show the first N rows; 0: all (default 20)"},
 	{.name = "all",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct report_arguments, all),
-	 .help = "long stretches in which nothing was denied, too"},
+	 .help = "report also long gaps of a guest CPU during which no task was kept from "
+		 "running"},
 	{.name = "observed",
 	 .type = OPTION_PERCENT,
 	 .offset = offsetof(struct report_arguments, observed_percent),
 	 .value = "90%",
-	 .help = "say \"cannot tell\" of a vCPU without a stall of whose time less than this was observed "
-		 "(default 90%): exit code 5"},
+	 .help = "say \"cannot tell\" for a vCPU that had no stall if less than this share of "
+		 "its time was observed; the exit code is then 5 (default 90%)"},
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct report_arguments, output),
 	 .value = "FILE",
-	 .help = "write there instead of to standard output"},
+	 .help = "write to this file; - is standard output (default -)"},
 	{.name = "color",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct report_arguments, color),
 	 .value = TEXT_COLOUR,
-	 .help = "colours: on a terminal (default; not with NO_COLOR), or as said"},
+	 .help = "use colors: auto does so on a terminal, unless NO_COLOR is set (default "
+		 "auto)"},
 };
 
 static void __attribute__((format(printf, 2, 3))) say(const char *path, const char *format, ...)
@@ -112,35 +115,36 @@ static void gaps_say(const char *path, const struct pipeline *p, const struct mo
 		if (s.source != VS_SOURCE_HOST && model_data_of(m, s.source).exits_counted)
 			say(path,
 			    "%s was captured at summary level: VM-exits that were only counted "
-			    "pass as time in the guest, table exits has them",
+			    "count as time in the guest; the table exits shows them",
 			    s.name);
 		if (s.source != VS_SOURCE_HOST && model_data_of(m, s.source).handlers_counted)
 			say(path,
-			    "the guest of %s told at level summary: its short handlers, which were "
-			    "only counted, pass as time of what they interrupted, and the chains of "
-			    "such interrupts are half or torn",
+			    "the guest of %s was captured at summary level: its short handlers, which "
+			    "were only counted, count as time of what they interrupted, and the chains "
+			    "of such interrupts are unmatched or incomplete",
 			    s.name);
 		if (s.unknown_events || s.unknown_frames)
 			say(path,
 			    "%s sent %llu events and %llu frames of types that this version does "
-			    "not know; ignored: a newer vcpuscope may show them",
+			    "not know; they are ignored. A newer vcpuscope may show them",
 			    s.name, (unsigned long long)s.unknown_events,
 			    (unsigned long long)s.unknown_frames);
 		if (s.nonsense)
-			say(path, "%llu frames or events of %s made no sense; ignored",
+			say(path, "%llu frames or events of %s are malformed; ignored",
 			    (unsigned long long)s.nonsense, s.name);
 	}
 	if (!info->closed)
-		say(path, "was not closed: %s; what is whole is reported",
-		    info->cut ? "it ends inside a frame" : "its end is missing");
+		say(path, "was not closed: %s; the report covers what is complete",
+		    info->cut ? "it ends within a frame" : "its end is missing");
 	if (info->damaged_bytes)
 		say(path, "%llu bytes are damaged; skipped",
 		    (unsigned long long)info->damaged_bytes);
 	if (!host)
-		say(path, "no host events in it: what the vCPUs' threads did is not known");
+		say(path, "it has no host events: what the vCPU threads did is unknown");
 	if (!guest)
-		say(path, "no guest events in it: which guest task ran, and what was denied to "
-			  "whom, is not known");
+		say(path,
+		    "it has no guest events: which guest task ran, and which one was denied a "
+		    "CPU, is unknown");
 }
 
 /* What the recording was asked for: a report, a page that shows it, or a table. */
@@ -185,14 +189,14 @@ static bool arguments_check(const struct report_arguments *a)
 	char why[320];
 
 	if (!a->table.table && !strcmp(a->table.format, "csv"))
-		say(a->recording, "--format csv needs a TABLE: a stall does not fit into one line");
+		say(a->recording, "--format csv needs a TABLE; a stall does not fit on one line");
 	else if (a->table.table && !strcmp(a->table.format, "html"))
 		say(a->table.table,
-		    "--format html is of the report, which holds the tables, too; "
-		    "leave %s out",
+		    "--format html writes the whole report, which includes the tables; "
+		    "omit %s",
 		    a->table.table);
 	else if (!a->table.table && a->table.per)
-		say(a->recording, "--per needs a TABLE: stalls are told one by one");
+		say(a->recording, "--per needs a TABLE; stalls have no rows to split");
 	else if (a->table.table && report_table_check(&a->table, why, sizeof(why)))
 		say(a->table.table, "%s", why);
 	else
@@ -314,7 +318,7 @@ static int report_run(const struct command *self, int argc, char **argv)
 
 const struct command command_report = {
 	.name = "report",
-	.summary = "find the stalls in a recording and say why they happened",
+	.summary = "find the stalls in a recording and explain their causes",
 	.options = report_option_table,
 	.n_options = sizeof(report_option_table) / sizeof(report_option_table[0]),
 	.examples = "  vcpuscope report run.vcs\n"

@@ -22,13 +22,13 @@ static const struct option_spec summarize_option_table[] = {
 	 .type = OPTION_OPERANDS,
 	 .required = true,
 	 .offset = offsetof(struct summarize_arguments, recordings),
-	 .help = "recordings made by `vcpuscope record`, or summaries files"},
+	 .help = "recordings made by `vcpuscope record`, or summaries"},
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct summarize_arguments, output),
 	 .value = "FILE",
-	 .help = "write there instead of to standard output"},
+	 .help = "write to this file; - is standard output (default -)"},
 };
 
 static int summarize_run(const struct command *self, int argc, char **argv)
@@ -62,7 +62,7 @@ static int summarize_run(const struct command *self, int argc, char **argv)
 
 const struct command command_summarize = {
 	.name = "summarize",
-	.summary = "make a recording's figures a small file, as a baseline for compare",
+	.summary = "write the statistics of recordings to a small file, a baseline for compare",
 	.options = summarize_option_table,
 	.n_options = sizeof(summarize_option_table) / sizeof(summarize_option_table[0]),
 	.examples = "  vcpuscope summarize base-*.vcs -o base.json\n",

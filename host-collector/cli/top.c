@@ -67,45 +67,47 @@ static const struct option_spec top_option_table[] = {
 	{.name = "RUN.vcs",
 	 .type = OPTION_OPERAND,
 	 .offset = offsetof(struct top_arguments, recording),
-	 .help = "a recording to play; without it, --vm, --pid and --qmp: the daemon's VMs"},
+	 .help = "a recording to replay (default: the live VMs of the daemon)"},
 	FEED_OPTION_ROWS(offsetof(struct top_arguments, which)),
 	{.name = "channel",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct top_arguments, channel),
 	 .value = "PATH",
-	 .help = "the socket of the agent's port; without it the host's half alone is seen"},
+	 .help = "the path of the agent's socket; without it, only the host side is shown"},
 	{.name = "sort",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct top_arguments, sort),
 	 .value = "delay|blocked|steal|exits|irq|open|ran|name",
-	 .help = "by what (default delay)"},
+	 .help = "the column to sort by (default delay)"},
 	{.name = "filter",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct top_arguments, filter),
 	 .value = "TEXT",
-	 .help = "only VMs with this in their name"},
+	 .help = "show only VMs whose name contains TEXT"},
 	{.name = "interval",
 	 .letter = 'i',
 	 .type = OPTION_DURATION,
 	 .offset = offsetof(struct top_arguments, interval_ns),
 	 .value = "1s",
-	 .help = "look so often (default 1s)"},
+	 .help = "time between two refreshes (default 1s)"},
 	{.name = "batch",
 	 .letter = 'b',
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct top_arguments, batch),
-	 .help = "lines for scripts instead of a screen; a recording is played without pauses"},
+	 .help = "print lines for scripts instead of a screen; a recording is replayed "
+		 "without pauses"},
 	{.name = "count",
 	 .letter = 'n',
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct top_arguments, count),
 	 .value = "N",
-	 .help = "with --batch: end after so many looks"},
+	 .help = "with --batch: stop after N refreshes"},
 	{.name = "color",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct top_arguments, color),
 	 .value = TEXT_COLOUR,
-	 .help = "colours: on a terminal (default; not with NO_COLOR), or as said"},
+	 .help = "use colors: auto does so on a terminal, unless NO_COLOR is set (default "
+		 "auto)"},
 };
 
 /* ---- what happens ---- */
@@ -366,7 +368,7 @@ static void play(struct top *t)
 	if (r > 0 || t->over)
 		return;
 	t->over = true;
-	snprintf(t->notice, sizeof(t->notice), "the recording is over; q leaves");
+	snprintf(t->notice, sizeof(t->notice), "end of the recording; press q to quit");
 	main_loop_fail(&t->loop, live_finish(t->live));
 	look(t, t->ticked);
 }
@@ -516,17 +518,17 @@ static bool arguments_check(const struct top_arguments *a)
 	const char *wrong = NULL;
 
 	if ((a->recording != NULL) + (w->pid || w->qmp) + (w->vm != NULL) > 1)
-		wrong = "give a recording, --vm, --pid or --qmp, or nothing: the daemon's VMs";
+		wrong = "give only one of: a recording, --vm, --pid (with --qmp); or none, for the daemon's VMs";
 	else if (!w->pid && !w->qmp && !w->vm && !a->recording && a->channel)
-		wrong = "--channel goes with --vm, --pid or --qmp";
+		wrong = "--channel needs --vm, --pid or --qmp";
 	else if (a->recording && a->channel)
-		wrong = "--channel: a recording has its guest's half in it";
+		wrong = "--channel: a recording contains its guest side";
 	else if (w->pid > INT32_MAX)
-		wrong = "--pid: no such process number";
+		wrong = "--pid: expected a process ID";
 	else if (a->interval_ns < INTERVAL_LEAST_NS)
-		wrong = "--interval: the least is 100ms";
+		wrong = "--interval: the minimum is 100ms";
 	else if (a->count && !a->batch)
-		wrong = "--count needs --batch: a screen is left with q";
+		wrong = "--count needs --batch; press q to leave a screen";
 	if (wrong)
 		fprintf(stderr, "vcpuscope top: %s; see `vcpuscope top --help`\n", wrong);
 	return !wrong;
@@ -552,7 +554,7 @@ static int source_open(struct top *t, char *why, size_t why_bytes)
 	err = recording_reader_open(t->arguments.recording, &t->reader);
 	if (err)
 		snprintf(why, why_bytes, "%s: %s", t->arguments.recording,
-			 err == -EBADMSG ? "is no recording of vcpuscope" : strerror(-err));
+			 err == -EBADMSG ? "is not a recording of vcpuscope" : strerror(-err));
 	return err;
 }
 
@@ -568,8 +570,9 @@ static int top_loop(struct top *t, char *why, size_t why_bytes)
 						text_options_for(stdout, t->arguments.color).colour)
 				      : NULL;
 		if (!t->terminal) {
-			snprintf(why, why_bytes,
-				 "this is no terminal that could show a screen; use --batch");
+			snprintf(
+				why, why_bytes,
+				"standard output is not a terminal that can show a screen; use --batch");
 			return -ENOTTY;
 		}
 	}
@@ -642,11 +645,11 @@ static int top_run(const struct command *self, int argc, char **argv)
 
 const struct command command_top = {
 	.name = "top",
-	.summary = "VMs and vCPUs by what they suffer, once a second",
+	.summary = "show VMs and vCPUs ranked by delay, refreshed every second",
 	.usage = "[RUN.vcs | --vm NAME | --pid N | --qmp PATH] [--channel PATH] [options]",
 	.options = top_option_table,
 	.n_options = sizeof(top_option_table) / sizeof(top_option_table[0]),
-	.examples = "  sudo vcpuscope top          # the daemon's VMs\n"
+	.examples = "  sudo vcpuscope top          # all VMs of the daemon\n"
 		    "  sudo vcpuscope top --pid $(pidof qemu-system-x86_64) --channel "
 		    "/run/vcpuscope/web1.sock\n"
 		    "  vcpuscope top run.vcs\n"

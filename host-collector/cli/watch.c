@@ -65,60 +65,65 @@ static const struct option_spec watch_option_table[] = {
 	{.name = "TABLE",
 	 .type = OPTION_OPERAND,
 	 .offset = offsetof(struct watch_arguments, table.table),
-	 .help = "figures of each interval instead of stalls: those of `vcpuscope report RUN.vcs TABLE`"},
+	 .help = "show a table for each interval instead of stalls; the tables are those of "
+		 "`vcpuscope report RUN.vcs TABLE`"},
 	{.name = "interval",
 	 .letter = 'i',
 	 .type = OPTION_DURATION,
 	 .offset = offsetof(struct watch_arguments, interval_ns),
 	 .value = "1s",
-	 .help = "show the TABLE (default vcpu) so often"},
+	 .help = "time between two tables (default 1s); without TABLE, shows the table vcpu"},
 	{.name = "than",
 	 .type = OPTION_DURATION,
 	 .offset = offsetof(struct watch_arguments, table.than_ns),
 	 .value = "100ms",
-	 .help = "tell stalls of at least this length (default 100ms); of a TABLE: only what took as long "
-		 "(default all)"},
+	 .help = "report stalls of at least this length (default 100ms); with TABLE: only "
+		 "entries of at least this length (default: all)"},
 	{.name = "per",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct watch_arguments, table.per),
 	 .value = REPORT_TABLE_PER,
-	 .help = "of a TABLE: split its rows"},
+	 .help = "with TABLE: split the rows by this"},
 	{.name = "top",
 	 .letter = 'n',
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct watch_arguments, table.top),
 	 .value = "N",
-	 .help = "of a TABLE: the first N rows (default 20, 0 all)"},
+	 .help = "with TABLE: show the first N rows; 0: all (default 20)"},
 	{.name = "metrics",
 	 .type = OPTION_FILE,
 	 .offset = offsetof(struct watch_arguments, metrics),
 	 .value = "FILE",
-	 .help = "keep counters in this file, renewed every 5 s, in Prometheus' text format (docs/metrics.md)"},
+	 .help = "write counters to this file every 5 s, in the Prometheus text format "
+		 "(docs/metrics.md)"},
 	{.name = "for",
 	 .type = OPTION_DURATION,
 	 .offset = offsetof(struct watch_arguments, for_ns),
 	 .value = "10s",
-	 .help = "end after this time; otherwise with Ctrl-C or the VM"},
+	 .help = "stop after this time (default: run until Ctrl-C or until the VM ends)"},
 	{.name = "stacks-over",
 	 .type = OPTION_DURATION,
 	 .offset = offsetof(struct watch_arguments, stacks_over_ns),
 	 .value = "TIME",
-	 .help = "stacks of all waits longer than this (20ms), and of samples of shorter ones"},
+	 .help = "record the stacks of all waits longer than this, and of a sample of the "
+		 "shorter ones (default 20ms)"},
 	{.name = "backend",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct watch_arguments, backend),
 	 .value = "auto|bpf|perf",
-	 .help = "how to capture this host's events, as for record"},
+	 .help = "how to capture the host's events, as for `record` (default auto)"},
 	{.name = "format",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct watch_arguments, table.format),
 	 .value = "text|json",
-	 .help = "for people, or one report or table object per line (docs/report-json.md)"},
+	 .help = "text for people, or json: one report or table object per line "
+		 "(docs/report-json.md) (default text)"},
 	{.name = "color",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct watch_arguments, color),
 	 .value = TEXT_COLOUR,
-	 .help = "colours: on a terminal (default; not with NO_COLOR), or as said"},
+	 .help = "use colors: auto does so on a terminal, unless NO_COLOR is set (default "
+		 "auto)"},
 };
 
 static bool wants_json(const struct watch *w)
@@ -272,9 +277,9 @@ static bool arguments_check(struct watch_arguments *a)
 	if (*feed_arguments_check(&a->which))
 		wrong = feed_arguments_check(&a->which);
 	else if (a->interval_ns && a->interval_ns < INTERVAL_LEAST_NS)
-		wrong = "--interval: the least is 100ms";
+		wrong = "--interval: the minimum is 100ms";
 	else if (a->table.per && !a->table.table)
-		wrong = "--per needs a TABLE: stalls are told one by one";
+		wrong = "--per needs a TABLE; stalls have no rows to split";
 	if (wrong) {
 		fprintf(stderr, "vcpuscope watch: %s; see `vcpuscope watch --help`\n", wrong);
 		return false;
@@ -356,8 +361,8 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		err = feed_find(&w.arguments.which, &place, why, sizeof(why));
 	if (!err && place.by_daemon && request.asks) {
 		snprintf(why, sizeof(why),
-			 "--guest-*: the daemon watches this VM, and asks its "
-			 "agent for nothing; `vcpuscope ctl detach` first");
+			 "--guest-*: the daemon, which watches this VM, configures its "
+			 "agent; run `vcpuscope ctl detach` first");
 		err = -EINVAL;
 	}
 	if (!err)
@@ -391,7 +396,7 @@ out:
 
 const struct command command_watch = {
 	.name = "watch",
-	.summary = "tell a VM's stalls, and why, as they happen",
+	.summary = "report a VM's stalls and their causes as they happen",
 	.usage = "(--vm NAME | --pid N | --qmp PATH) [--channel PATH] [options] [TABLE]",
 	.options = watch_option_table,
 	.n_options = sizeof(watch_option_table) / sizeof(watch_option_table[0]),
@@ -401,6 +406,6 @@ const struct command command_watch = {
 		"  sudo vcpuscope watch --qmp /run/web1.qmp --channel /run/vcpuscope/web1.sock "
 		"--than 20ms\n"
 		"  sudo vcpuscope watch --pid 4711 --channel /run/vcpuscope/web1.sock -i 1s tasks\n"
-		"  sudo vcpuscope watch --vm web1   # of the daemon's, through it\n",
+		"  sudo vcpuscope watch --vm web1   # a VM that the daemon watches\n",
 	.run = watch_run,
 };

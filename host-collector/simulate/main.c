@@ -58,18 +58,18 @@ int simulate_command_run(const struct command *self, int argc, char **argv)
 	if (a.list)
 		return list_print();
 	if (!a.scenario)
-		return usage_say("no scenario given", "--list names them");
+		return usage_say("the scenario is missing", "--list shows them");
 	if (!a.output)
-		return usage_say("no recording given", "say where it goes with -o RUN.vcs");
+		return usage_say("the recording to write is missing", "give -o RUN.vcs");
 	o.scenario = scenario_find(a.scenario);
 	if (!o.scenario)
-		return usage_say("no such scenario", "--list names them");
+		return usage_say("unknown scenario", "--list shows them");
 	if (!loss_parse(a.loss, &o.loss))
-		return usage_say("--loss is no share",
-				 "give a number from 0 to 1, such as 0.01, or 1%");
+		return usage_say("--loss: expected a share",
+				 "from 0 to 1, such as 0.01, or from 0% to 100%");
 	if (a.shift && pace_shift(&o.pace, a.shift))
-		return usage_say("--shift names no stage and percentage",
-				 "write it as exit_kvm=10%; --list names the stages");
+		return usage_say("--shift: expected STAGE=N%",
+				 "such as exit_kvm=10%; --list shows the stages");
 	o.for_ns = (int64_t)a.for_ns;
 	len = strlen(a.output) + sizeof(".truth.json");
 	truth = malloc(len);

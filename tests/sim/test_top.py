@@ -46,7 +46,7 @@ def by_hand(args):
         s.wait_for("vcpuscope"[:columns])
         check(not s.too_wide, f"wider than {columns} columns", s)
     s.send("p")
-    s.wait_for("recording is over", 60)
+    s.wait_for("end of the recording", 60)
     s.send("q")
     check(s.leave() == 0, "q: exit status")
 

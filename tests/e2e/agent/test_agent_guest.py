@@ -100,7 +100,7 @@ class Agent(unittest.TestCase):
                                             "--guest-handlers-over", "5ms")
         told = "the guest sends all events, handlers from 5000 us on"
         self.assertIn(told, said)
-        self.assertIn("told at level summary", report)
+        self.assertIn("was captured at summary level", report)
         self.assertEqual(guest["config"], told)
         softirqs = guest["untold"]["softirqs"]
         self.assertGreater(softirqs["count"], 0)

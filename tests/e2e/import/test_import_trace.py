@@ -173,7 +173,7 @@ def check_one_clock(folder, tid):
     out = f"{folder}/one.vcs"
     said = run(VCPUSCOPE, "import", "--host", f"{folder}/host.dat", "--guest", f"{folder}/guest.dat",
                "--vcpu", f"{tid}=0", "-o", out)
-    assert "taken as the host's, +-1000000 ns" in said, said
+    assert "stamps are the host's, +-1000000 ns" in said, said
     run(VCPUSCOPE, "report", out, "--format", "json", "-o", out + ".json")
     with open(out + ".json") as f:
         assert json.load(f)["clock"][0]["error_ns"] >= 1000000
