@@ -157,10 +157,20 @@ int clock_tsc_hz(uint64_t *hz)
 	return 0;
 }
 
+uint64_t clock_read_ns(clockid_t clock)
+{
+	struct timespec now = {0};
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 uint64_t clock_monotonic_ns(void)
 {
-	struct timespec now;
+	return clock_read_ns(CLOCK_MONOTONIC);
+}
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+uint64_t clock_monotonic_ms(void)
+{
+	return clock_monotonic_ns() / 1000000;
 }

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 struct clock_sample {
 	uint64_t tsc;       /* midpoint of the narrowest bracket of some attempts */
@@ -44,8 +45,11 @@ uint64_t clock_tsc_read(void);
  * ms). Uses the value of CPUID leaf 0x40000010 or 0x15 instead if it agrees within 2000 ppm.
  * Returns 0 or -errno. */
 int clock_tsc_hz(uint64_t *hz);
-/* Returns CLOCK_MONOTONIC, ns. */
+/* Reads a clock of clock_gettime(), ns. */
+uint64_t clock_read_ns(clockid_t clock);
+/* Reads CLOCK_MONOTONIC, ns or ms. */
 uint64_t clock_monotonic_ns(void);
+uint64_t clock_monotonic_ms(void);
 
 /* Converts CLOCK_MONOTONIC to TSC within the span between two clock samples. */
 struct capture_clock {

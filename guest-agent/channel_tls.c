@@ -15,20 +15,13 @@
 #include <arpa/inet.h>
 
 #include "guest-agent/channel.h"
+#include "clock/sample.h"
 #include "guest-agent/tls_relay.h"
 #include "proto/sibling.h"
 
 static int tls_parse(const char *rest, struct channel_address *address, char *why, size_t why_bytes)
 {
 	return channel_carrier_tcp.parse(rest, address, why, why_bytes);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 /*
@@ -45,12 +38,13 @@ static int relay_reap(struct channel_address *address)
 	kill(address->relay, SIGKILL); /* one that still runs has lost its agent's end */
 	if (waitpid(address->relay, &status, 0) == address->relay && WIFEXITED(status)) {
 		if (address->relay_said != WEXITSTATUS(status))
-			log_limit_admit(&address->relay_lines, now_ms());
+			log_limit_admit(&address->relay_lines, clock_monotonic_ms());
 		address->relay_said = WEXITSTATUS(status);
 	}
 	address->relay = 0;
-	return log_limit_is_reached(&address->relay_lines, now_ms()) ? RELAY_SILENT
-								     : address->relay_said;
+	return log_limit_is_reached(&address->relay_lines, clock_monotonic_ms())
+		       ? RELAY_SILENT
+		       : address->relay_said;
 }
 
 int channel_tls_check(char *why, size_t why_bytes)

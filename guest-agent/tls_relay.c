@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "guest-agent/tls_relay.h"
+#include "clock/sample.h"
 #include "proto/tls.h"
 
 enum {
@@ -46,14 +47,6 @@ struct relay {
 	struct pipe_buffer out, in;
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int rights_drop(pid_t agent)
 {
 	if (!geteuid() && (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
@@ -71,7 +64,7 @@ static int ready_wait(int fd, short events, int64_t deadline_ms)
 {
 	for (;;) {
 		struct pollfd fds[] = {{.fd = fd, .events = events}, {.fd = RELAY_AGENT}};
-		int64_t left = deadline_ms - now_ms();
+		int64_t left = deadline_ms - clock_monotonic_ms();
 
 		if (left <= 0)
 			return -ETIMEDOUT;
@@ -191,7 +184,7 @@ static int carry(struct relay *r)
 
 static int relay_open(struct relay *r, char **argv, char *why, size_t why_bytes)
 {
-	const int64_t deadline_ms = now_ms() + CONNECT_MAX_MS;
+	const int64_t deadline_ms = clock_monotonic_ms() + CONNECT_MAX_MS;
 	const pid_t agent = getppid();
 	struct tls_psk psk;
 	int err = tls_psk_read(argv[3], NULL, &psk, why, why_bytes);

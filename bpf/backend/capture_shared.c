@@ -8,6 +8,7 @@
 
 #include "bpf/backend/capture_open.h"
 #include "bpf/backend/capture_shared_internal.h"
+#include "clock/sample.h"
 
 enum {
 	/* One VM's would do with less, see capture_bpf.c. */
@@ -163,7 +164,7 @@ static void user_host_stats(const struct capture *c, struct capture_host_stats *
 
 static uint64_t shared_missed(struct capture_shared *s)
 {
-	const uint64_t now = shared_now_ns();
+	const uint64_t now = clock_monotonic_ns();
 
 	if (!s->missed_ns || now - s->missed_ns >= COUNTERS_NS)
 		s->missed = capture_missed(s->capture);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bpf/backend/capture_shared_internal.h"
+#include "clock/sample.h"
 
 enum {
 	/* Between two readings, by the number of users, who ask ten times a second each. */
@@ -41,7 +42,7 @@ static void on_exit_count(void *context, const struct capture_exit *exit)
 int shared_exits_tell(struct capture_shared *s, uint32_t vm, capture_exit_taker take, void *context)
 {
 	struct shared_exits *exits = &s->exits;
-	const uint64_t now = shared_now_ns(), every = READ_NS_PER_USER * (uint64_t)s->n_users;
+	const uint64_t now = clock_monotonic_ns(), every = READ_NS_PER_USER * (uint64_t)s->n_users;
 	int err = 0;
 
 	if (!exits->read_ns ||

@@ -67,8 +67,6 @@ struct capture_shared {
 	int error; /* -errno of the current pump */
 };
 
-/* Returns CLOCK_MONOTONIC, ns. */
-uint64_t shared_now_ns(void);
 /* Reads the kernel's rings, unless that was done within the last 5 ms, and gives each user its
  * events. 0 or -errno. */
 int shared_pump(struct capture_shared *s);

@@ -12,6 +12,7 @@
 
 #include "bpf/backend/capture_shared_internal.h"
 
+#include "clock/sample.h"
 #include "proto/event_fields.h"
 
 enum {
@@ -19,14 +20,6 @@ enum {
 	QUEUE_EVENTS_MAX = 1 << 20,
 	STACKS_MAX = 256, /* of a user that does not drain */
 };
-
-uint64_t shared_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* Room for one more; false: there is none. */
 static bool events_reserve(struct vs_event **events, size_t n, size_t *capacity, size_t most)
@@ -249,7 +242,7 @@ static void events_hand_out(struct capture_shared *s, uint64_t limit)
 int shared_pump(struct capture_shared *s)
 {
 	const struct capture_sink sink = {on_events, on_stack, s};
-	const uint64_t now = shared_now_ns();
+	const uint64_t now = clock_monotonic_ns();
 	struct clock_sample sample = {0};
 	bool settled = true;
 	int err;
@@ -271,7 +264,7 @@ int shared_pump(struct capture_shared *s)
 	if (n < 0)
 		return (int)n;
 	for (size_t i = 0; i < s->n_cpus; i++)
-		settled &= cpu_settle(s, i, shared_now_ns());
+		settled &= cpu_settle(s, i, clock_monotonic_ns());
 	if (settled)
 		s->sample = sample;
 	events_hand_out(s, s->sample.monotonic_ns - s->lag_ns);

@@ -17,6 +17,7 @@
 #include "bpf/isolation/helper.h"
 #include "bpf/isolation/opener.h"
 #include "bpf/isolation/packet.h"
+#include "clock/sample.h"
 #include "proto/text.h"
 
 enum {
@@ -59,14 +60,6 @@ struct namer {
 		struct message_stack_frame frames[VS_STACK_FRAMES_MAX];
 	} answer;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 struct namer *namer_new(void)
 {
@@ -220,7 +213,7 @@ int namer_ask(struct namer *n, const struct namer_question *question, namer_take
 	size_t at = 0, bytes;
 	int err;
 
-	n->now_ms = now_ms();
+	n->now_ms = clock_monotonic_ms();
 	if (question->n_addresses > NAMING_ADDRESSES_MAX ||
 	    question->data_bytes[0] > NAMING_DATA_MAX ||
 	    question->data_bytes[1] > NAMING_DATA_MAX - question->data_bytes[0])
@@ -300,7 +293,7 @@ static void answer_take(struct namer *n)
 
 void namer_poll(struct namer *n)
 {
-	n->now_ms = now_ms();
+	n->now_ms = clock_monotonic_ms();
 	/* Whoever takes an answer may ask again: not for ever. */
 	for (size_t i = 0; n->opener && i < OPEN_MAX; i++) {
 		const long len = packet_receive(n->socket, &n->answer, sizeof(n->answer), NULL);

@@ -20,6 +20,7 @@
 #include "bpf/isolation/confine.h"
 #include "bpf/isolation/packet.h"
 #include "bpf/isolation/processes.h"
+#include "clock/sample.h"
 
 enum {
 	STACK_CPU_MS = 1000, /* of the namer's, for one stack */
@@ -63,24 +64,6 @@ struct opener {
 	} said; /* by the namer */
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t = {0};
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t clock_ms(clockid_t clock)
-{
-	return clock_ns(clock) / 1000000;
-}
-
-static uint64_t now_ms(void)
-{
-	return clock_ms(CLOCK_MONOTONIC);
-}
-
 /* ---- the namer ---- */
 
 static void namer_forget(struct opener *o)
@@ -118,7 +101,7 @@ static int namer_end(struct opener *o)
 static void namer_mourn(struct opener *o, const struct process *p)
 {
 	const uint32_t at = atomic_load_explicit(&o->place->module, memory_order_relaxed);
-	const uint64_t now = now_ms();
+	const uint64_t now = clock_monotonic_ms();
 	struct file_id process;
 
 	if (now - o->born_ms > YOUNG_MS || !o->backoff_ms)
@@ -160,7 +143,7 @@ static int namer_start(struct opener *o)
 	}
 	o->socket = pair[0];
 	o->pidfd = (int)syscall(SYS_pidfd_open, o->namer, 0);
-	o->born_ms = now_ms();
+	o->born_ms = clock_monotonic_ms();
 	return 0;
 }
 
@@ -183,7 +166,7 @@ static bool namer_ready(struct opener *o)
 			o->stuck[i] = 0;
 	}
 	/* The last place is for the next one. */
-	return !o->unconfined && !o->stuck[STUCK_MAX - 1] && now_ms() >= o->retry_ms &&
+	return !o->unconfined && !o->stuck[STUCK_MAX - 1] && clock_monotonic_ms() >= o->retry_ms &&
 	       !namer_start(o);
 }
 
@@ -263,7 +246,8 @@ static long namer_hear(struct opener *o, unsigned int *blocked, uint64_t begin_c
 		if (fds[0].revents)
 			return 0;
 		*blocked += modules_process_state(o->namer) != 'R';
-		if (clock_ms(cpu) - begin_cpu_ms > STACK_CPU_MS || *blocked > BLOCKED_WAITS)
+		if (clock_read_ns(cpu) / 1000000 - begin_cpu_ms > STACK_CPU_MS ||
+		    *blocked > BLOCKED_WAITS)
 			return -ETIMEDOUT;
 	}
 }
@@ -278,7 +262,7 @@ static long namer_serve(struct opener *o, struct process *p)
 
 	if (clock_getcpuclockid(o->namer, &cpu))
 		return -ESRCH;
-	begin_cpu_ms = clock_ms(cpu);
+	begin_cpu_ms = clock_read_ns(cpu) / 1000000;
 	for (;;) {
 		const long len = namer_hear(o, &blocked, begin_cpu_ms, cpu);
 		const uint32_t argument = o->said.head.argument;
@@ -379,9 +363,9 @@ static uint64_t cpu_ns(const struct opener *o)
 	clockid_t namer;
 
 	getrusage(RUSAGE_CHILDREN, &past);
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + timeval_ns(&past.ru_utime) +
+	return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) + timeval_ns(&past.ru_utime) +
 	       timeval_ns(&past.ru_stime) +
-	       (o->namer && !clock_getcpuclockid(o->namer, &namer) ? clock_ns(namer) : 0);
+	       (o->namer && !clock_getcpuclockid(o->namer, &namer) ? clock_read_ns(namer) : 0);
 }
 
 /* The frames are in o->answer; what became of it. */

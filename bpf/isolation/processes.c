@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "bpf/isolation/processes.h"
+#include "clock/sample.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,14 +24,6 @@ struct processes *processes_new(void)
 	return calloc(1, sizeof(struct processes));
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void process_forget(struct process *p)
 {
 	free(p->modules);
@@ -43,7 +36,7 @@ static int process_look(struct processes *all, struct process *p)
 	long n = modules_read(p->pid, all->scratch, NAMING_MODULES_MAX);
 	struct module *modules;
 
-	p->read_ms = now_ms();
+	p->read_ms = clock_monotonic_ms();
 	if (n < 0)
 		return (int)n;
 	if (modules_start_time(p->pid) != p->start_time)
@@ -96,6 +89,6 @@ struct process *processes_get(struct processes *all, pid_t pid, uint64_t start_t
 
 void processes_look_again(struct processes *all, struct process *p)
 {
-	if (now_ms() - p->read_ms >= LOOK_AGAIN_MS)
+	if (clock_monotonic_ms() - p->read_ms >= LOOK_AGAIN_MS)
 		process_look(all, p);
 }

@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "host-collector/cli/channel_options.h"
+#include "clock/sample.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/feed.h"
 #include "host-collector/cli/guest_options.h"
@@ -108,11 +109,6 @@ struct record {
 	uint64_t host_events, guest_events; /* at the last status */
 	int exit_code;
 };
-
-static uint64_t now_ms(void)
-{
-	return uv_hrtime() / 1000000;
-}
 
 static void line_clear(struct record *r)
 {
@@ -213,7 +209,7 @@ static void clock_text(const struct collector_status *s, char *text, size_t byte
 static void status_print(struct record *r)
 {
 	struct collector_status s;
-	uint64_t now = now_ms(), elapsed = now - r->status_ms, host, guest;
+	uint64_t now = clock_monotonic_ms(), elapsed = now - r->status_ms, host, guest;
 	char clock[32], agent[64], line[256];
 
 	feed_status_get(r->feed, &s);
@@ -242,7 +238,7 @@ static void status_print(struct record *r)
 static void on_tick(void *context)
 {
 	struct record *r = context;
-	uint64_t now = now_ms();
+	uint64_t now = clock_monotonic_ms();
 
 	if (r->writer && !r->write_error && now - r->flush_ms >= FLUSH_MS) {
 		r->flush_ms = now;
@@ -282,9 +278,9 @@ static void summary_print(struct record *r)
 	log_writer_line(r->log,
 			"%s: %.1f s of %s (%zu vCPU%s), %" PRIu64
 			" host events by %s%s, lost %" PRIu64,
-			path, (double)(now_ms() - r->begin_ms) / 1000, s.vm->name, s.n_vcpus,
-			s.n_vcpus == 1 ? "" : "s", s.host.events.emitted, s.backend, frames,
-			lost_events(&s));
+			path, (double)(clock_monotonic_ms() - r->begin_ms) / 1000, s.vm->name,
+			s.n_vcpus, s.n_vcpus == 1 ? "" : "s", s.host.events.emitted, s.backend,
+			frames, lost_events(&s));
 	if (s.has_channel && !s.link.frames)
 		log_writer_line(r->log,
 				"no data arrived from the guest: the recording has only the host "
@@ -382,7 +378,7 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 
 	if (err)
 		return err;
-	r->begin_ms = r->status_ms = r->flush_ms = now_ms();
+	r->begin_ms = r->status_ms = r->flush_ms = clock_monotonic_ms();
 	err = main_loop_stop_on_signals(&r->loop);
 	if (!err)
 		err = main_loop_on_signal(&r->loop, SIGUSR1, on_level_signal);

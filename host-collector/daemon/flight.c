@@ -61,11 +61,6 @@ struct flight {
 	uv_idle_t *serving; /* active while a folder is due; freed when it is closed */
 };
 
-static uint64_t now_ms(void)
-{
-	return uv_hrtime() / 1000000;
-}
-
 static const char *name_of(const struct flight_vm *v)
 {
 	return watched_vm_config(v->vm)->name;
@@ -127,7 +122,7 @@ static void waiting_refused(struct flight_vm *v, int err)
 	const struct incident_summary summary = summary_of(v, &v->waiting);
 	char line[640];
 
-	v->waiting.due_ms = now_ms() + TRY_AGAIN_MS;
+	v->waiting.due_ms = clock_monotonic_ms() + TRY_AGAIN_MS;
 	if (v->waiting.tries++ == 0) {
 		snprintf(line, sizeof(line), "%s%s gets no folder: %s; tried again for %d s",
 			 v->waiting.stall ? "a stall, " : "", incident_summary_what(&summary),
@@ -146,7 +141,7 @@ static void waiting_serve(struct flight_vm *v)
 	char path[512];
 	int err;
 
-	if (v->folder_ms && now_ms() - v->folder_ms < gap_ms) {
+	if (v->folder_ms && clock_monotonic_ms() - v->folder_ms < gap_ms) {
 		v->waiting.is = false;
 		v->suppressed++;
 		return;
@@ -157,7 +152,7 @@ static void waiting_serve(struct flight_vm *v)
 		return;
 	}
 	v->waiting.is = false;
-	v->folder_ms = now_ms();
+	v->folder_ms = clock_monotonic_ms();
 }
 
 /* A folder takes as long as it takes to write some MiB: one in each turn of the loop, the one that
@@ -168,7 +163,7 @@ static void on_serving(uv_idle_t *idle)
 	struct flight_vm *next = NULL;
 
 	for (struct flight_vm *v = f->vms; v; v = v->next) {
-		if (v->live && v->waiting.is && now_ms() >= v->waiting.due_ms &&
+		if (v->live && v->waiting.is && clock_monotonic_ms() >= v->waiting.due_ms &&
 		    (!next || v->waiting.due_ms < next->waiting.due_ms))
 			next = v;
 	}
@@ -201,7 +196,7 @@ static void on_incident(void *context, const struct report *report)
 		if (!v->waiting.is)
 			v->waiting.tries = 0;
 		if (!v->waiting.is || !v->waiting.stall)
-			v->waiting.due_ms = now_ms() + AFTERMATH_MS;
+			v->waiting.due_ms = clock_monotonic_ms() + AFTERMATH_MS;
 		if (!v->waiting.is || !v->waiting.stall ||
 		    length_of(at) > length_of(&v->waiting.incident))
 			v->waiting.incident = *at;
@@ -218,7 +213,7 @@ static void on_fired(void *context, const struct trigger_firing *firing)
 		v->suppressed++;
 	else
 		v->waiting = (struct waiting){
-			.is = true, .due_ms = now_ms() + VERDICT_MS, .firing = *firing};
+			.is = true, .due_ms = clock_monotonic_ms() + VERDICT_MS, .firing = *firing};
 }
 
 static void on_ongoing(void *context, const struct incident *incident, const char *vm_name)
@@ -298,7 +293,7 @@ static void on_end(void *context, const char *why)
 
 	(void)why;
 	v->over = true;
-	v->over_ms = now_ms();
+	v->over_ms = clock_monotonic_ms();
 	if (v->live && live_finish(v->live))
 		live_drop(v);
 	if (v->live && v->waiting.is)
@@ -386,7 +381,7 @@ static void log_tick(struct flight_vm *v)
 
 static void activity_tick(struct flight_vm *v)
 {
-	const uint64_t now = now_ms();
+	const uint64_t now = clock_monotonic_ms();
 	long n;
 
 	if (v->looked_ms && now - v->looked_ms < LOOK_MS)
@@ -402,7 +397,7 @@ static void activity_tick(struct flight_vm *v)
 /* The memory of a VM that is gone. */
 static void over_tick(struct flight_vm *v)
 {
-	if (!v->live || now_ms() - v->over_ms < OVER_KEPT_MS)
+	if (!v->live || clock_monotonic_ms() - v->over_ms < OVER_KEPT_MS)
 		return;
 	live_forget(v);
 	flight_ring_clear(v->ring);
@@ -417,7 +412,7 @@ void flight_tick(struct flight *f)
 			live_drop(v);
 		if (v->live && !v->over)
 			activity_tick(v);
-		if (v->live && v->waiting.is && now_ms() >= v->waiting.due_ms)
+		if (v->live && v->waiting.is && clock_monotonic_ms() >= v->waiting.due_ms)
 			uv_idle_start(f->serving, on_serving);
 	}
 	incident_store_tick(f->store);

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "clock/sample.h"
 #include "host-collector/daemon/disk.h"
 
 enum {
@@ -61,11 +62,6 @@ static const struct {
 enum { N_REPORTS = sizeof(reports) / sizeof(reports[0]) };
 /* The report is made; of some vCPU too little was observed to say that it had no stall. */
 enum { REPORT_CANNOT_TELL = 5 };
-
-static uint64_t now_ms(void)
-{
-	return uv_hrtime() / 1000000;
-}
 
 static void __attribute__((format(printf, 2, 3)))
 say(const struct incident_job *job, const char *format, ...)
@@ -190,7 +186,7 @@ static void process_start(struct incident_job *job, const char *program, char **
 	job->process.data = job;
 	job->runs = true;
 	job->late = false;
-	job->began_ms = now_ms();
+	job->began_ms = clock_monotonic_ms();
 	err = uv_spawn(job->jobs->loop, &job->process, &options);
 	if (fd >= 0)
 		close(fd);
@@ -346,7 +342,7 @@ void incident_jobs_stats_get(const struct incident_jobs *j, struct incident_jobs
 
 void incident_jobs_tick(struct incident_jobs *j)
 {
-	const uint64_t now = now_ms();
+	const uint64_t now = clock_monotonic_ms();
 
 	for (struct incident_job *job = j->first; job; job = job->next) {
 		const uint64_t most =

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "clock/sample.h"
 #include "host-collector/daemon/disk.h"
 #include "host-collector/daemon/flight_ring.h"
 #include "proto/recording.h"
@@ -46,11 +47,6 @@ struct spool {
 };
 
 /* The loop's own clock stands still while it is busy. */
-static uint64_t now_ms(void)
-{
-	return uv_hrtime() / 1000000;
-}
-
 static void __attribute__((format(printf, 2, 3)))
 say(const struct spool_file *f, const char *format, ...)
 {
@@ -81,7 +77,7 @@ static void file_fail(struct spool_file *f, int err)
 		say(f, "recording stops: %s: %s; tried again every %d s", f->path, strerror(-err),
 		    TRY_AGAIN_MS / 1000);
 	f->error = err;
-	f->error_ms = now_ms();
+	f->error_ms = clock_monotonic_ms();
 	file_close(f);
 }
 
@@ -112,7 +108,7 @@ static int file_open(struct spool_file *f)
 	}
 	if (!err)
 		err = recording_writer_open(f->path, 0, now, &f->writer);
-	f->opened_ms = now_ms();
+	f->opened_ms = clock_monotonic_ms();
 	f->past_bytes = 0;
 	f->files += !err;
 	return err;
@@ -264,7 +260,7 @@ static void reserve_check(struct spool *s)
 		s->options.say(s->options.context, "", line);
 		for (struct spool_file *f = s->files; f; f = f->next) {
 			f->error = -ENOSPC;
-			f->error_ms = now_ms();
+			f->error_ms = clock_monotonic_ms();
 			file_close(f);
 		}
 	}
@@ -354,7 +350,7 @@ static void files_follow(struct spool *s, uint64_t now)
 
 void spool_tick(struct spool *s)
 {
-	uint64_t now = now_ms();
+	uint64_t now = clock_monotonic_ms();
 	bool flush = now - s->flush_ms >= FLUSH_MS;
 
 	if (flush)

@@ -45,19 +45,6 @@ struct worker {
 	uint8_t buffer[READ_BYTES];
 };
 
-static uint64_t clock_read_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t now_ms(void)
-{
-	return clock_read_ns(CLOCK_MONOTONIC) / 1000000;
-}
-
 static void beat(struct worker *w)
 {
 	atomic_fetch_add_explicit(&w->ring->beat, 1, memory_order_relaxed);
@@ -78,13 +65,13 @@ static void record_give(struct worker *w)
 
 	while (ring_put(w->ring, &w->record)) {
 		if (!since)
-			since = now_ms();
+			since = clock_monotonic_ms();
 		wake();
 		beat(w);
 		poll(NULL, 0, 2);
 	}
 	if (since)
-		w->stats.blocked_ms += now_ms() - since;
+		w->stats.blocked_ms += clock_monotonic_ms() - since;
 }
 
 /* ---- what the session says ---- */
@@ -312,7 +299,8 @@ static int readable(struct worker *w)
 		return WORKER_DONE;
 	}
 	w->allowance -= n;
-	return guest_session_receive(w->agent->session, w->buffer, (size_t)n, tsc, now_ms())
+	return guest_session_receive(w->agent->session, w->buffer, (size_t)n, tsc,
+				     clock_monotonic_ms())
 		       ? WORKER_TROUBLE
 		       : -1;
 }
@@ -361,10 +349,12 @@ static int run(struct worker *w)
 	int result = -1;
 
 	if (w->agent)
-		result = guest_session_start(w->agent->session, now_ms()) ? WORKER_TROUBLE : -1;
-	w->allowance_ms = w->cpu_base_ms = w->tick_ms = w->awaited_ms = now_ms();
+		result = guest_session_start(w->agent->session, clock_monotonic_ms())
+				 ? WORKER_TROUBLE
+				 : -1;
+	w->allowance_ms = w->cpu_base_ms = w->tick_ms = w->awaited_ms = clock_monotonic_ms();
 	while (result < 0) {
-		uint64_t now = now_ms(), due = w->tick_ms + TICK_MS;
+		uint64_t now = clock_monotonic_ms(), due = w->tick_ms + TICK_MS;
 		bool reads = within_budget(w, now);
 		const int wait_ms = now >= due ? 0 : reads ? (int)(due - now) : HELD_MS;
 		uint32_t head = atomic_load_explicit(&w->ring->head, memory_order_relaxed);
@@ -377,8 +367,8 @@ static int run(struct worker *w)
 			poll(NULL, 0, wait_ms);
 		beat(w);
 		if (!reads)
-			w->stats.held_ms += now_ms() - now;
-		now = now_ms();
+			w->stats.held_ms += clock_monotonic_ms() - now;
+		now = clock_monotonic_ms();
 		if (result < 0 && now >= w->tick_ms + TICK_MS)
 			tick(w, now);
 		if (w->gate && w->agent) /* which a tick can bring about */

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "bpf/symbols/kernel_symbols.h"
+#include "clock/sample.h"
 #include "host-collector/record/unwind.h"
 #include "proto/codec.h"
 #include "proto/event_fields.h"
@@ -147,14 +148,6 @@ void stack_writer_expect(struct stack_writer *s, pid_t tgid)
 
 	/* Should it fail, the first stack tries again. */
 	namer_ask(s->names->namer, &nothing, expected, s, 0);
-}
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static bool token_take(struct bucket *b, unsigned per_second, uint64_t now_ms)
@@ -329,7 +322,7 @@ uint64_t stack_writer_hold(const struct stack_writer *s)
 
 void stack_writer_settle(struct stack_writer *s, int ms)
 {
-	const uint64_t begin_ns = monotonic_ns();
+	const uint64_t begin_ns = clock_monotonic_ns();
 	size_t waiting;
 
 	do {
@@ -343,7 +336,7 @@ void stack_writer_settle(struct stack_writer *s, int ms)
 				names_ask(s, s->raw[i]);
 			waiting += s->raw[i]->state != RAW_READY;
 		}
-	} while (waiting && monotonic_ns() - begin_ns < (uint64_t)ms * 1000000);
+	} while (waiting && clock_monotonic_ns() - begin_ns < (uint64_t)ms * 1000000);
 	for (size_t i = 0; i < s->n_raw && waiting; i++) {
 		s->stats.bare += s->raw[i]->state != RAW_READY;
 		s->raw[i]->state = RAW_READY;

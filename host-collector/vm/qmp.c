@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/vm/qmp.h"
+#include "clock/sample.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,14 +35,6 @@ struct qmp {
 	size_t n_events; /* seen while waiting for an answer */
 	struct json_object *events[EVENTS_KEPT];
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ll + t.tv_nsec / 1000000;
-}
 
 /* Reads what is there without waiting. 0, -EAGAIN, -EPIPE, -E2BIG, -ENOMEM. */
 static int bytes_read(struct qmp *q)
@@ -101,7 +94,7 @@ static int message_wait(struct qmp *q, int64_t deadline_ms, struct json_object *
 {
 	for (;;) {
 		struct pollfd p = {.fd = q->fd, .events = POLLIN};
-		int64_t left = deadline_ms - now_ms();
+		int64_t left = deadline_ms - clock_monotonic_ms();
 		int err = message_take(q, message);
 
 		if (err)
@@ -161,9 +154,9 @@ static int line_send(struct qmp *q, struct json_object *request, int64_t deadlin
 		}
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return -errno;
-		if (now_ms() >= deadline_ms)
+		if ((int64_t)clock_monotonic_ms() >= deadline_ms)
 			return -ETIMEDOUT;
-		poll(&p, 1, (int)(deadline_ms - now_ms()));
+		poll(&p, 1, (int)(deadline_ms - clock_monotonic_ms()));
 	}
 	return 0;
 }
@@ -171,7 +164,7 @@ static int line_send(struct qmp *q, struct json_object *request, int64_t deadlin
 /* The time until which a question may wait now. */
 static int64_t deadline_set(const struct qmp *q)
 {
-	return now_ms() + (q->patience_ms < q->limit_ms ? q->patience_ms : q->limit_ms);
+	return clock_monotonic_ms() + (q->patience_ms < q->limit_ms ? q->patience_ms : q->limit_ms);
 }
 
 static int ask(struct qmp *q, const char *command, struct json_object *arguments, int64_t deadline,
@@ -218,14 +211,14 @@ static int ask(struct qmp *q, const char *command, struct json_object *arguments
 int qmp_execute(struct qmp *q, const char *command, struct json_object *arguments,
 		struct json_object **result)
 {
-	int64_t begin = now_ms();
+	int64_t begin = clock_monotonic_ms();
 	int err = q->broken;
 
 	if (err)
 		json_object_put(arguments);
 	else
 		err = ask(q, command, arguments, deadline_set(q), result);
-	q->patience_ms -= now_ms() - begin;
+	q->patience_ms -= clock_monotonic_ms() - begin;
 	if (err && err != -EREMOTEIO && err != -ETIMEDOUT)
 		q->broken = err;
 	else if (q->patience_ms <= 0)
@@ -248,7 +241,7 @@ int qmp_open_fd(int fd, int limit_ms, struct qmp **out, char *why, size_t why_by
 	q->limit_ms = limit_ms;
 	q->patience_ms = (int64_t)QUESTIONS_LIMIT * limit_ms;
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-	err = message_wait(q, now_ms() + limit_ms, &message);
+	err = message_wait(q, clock_monotonic_ms() + limit_ms, &message);
 	if (err == -ETIMEDOUT) {
 		snprintf(why, why_bytes,
 			 "no greeting within %d ms: another client holds this monitor (a QMP "
