@@ -19,6 +19,7 @@
 #include "bpf/perf/perf_probe.h"
 #include "bpf/symbols/kernel_symbols.h"
 #include "host-collector/vm/discover.h"
+#include "host-collector/vm/proc_file.h"
 #include "host-collector/vm/vm.h"
 
 #define TRACEFS "/sys/kernel/tracing"
@@ -52,17 +53,12 @@ answer_no(struct check_result *result, const char *remedy, const char *format, .
 /* The first line of a small file, without its newline. 0 or -errno. */
 static int line_read(const char *path, char *line, size_t bytes)
 {
-	FILE *f = fopen(path, "re");
-	int err = 0;
+	const ssize_t n = proc_file_read(path, line, bytes);
 
-	if (!f)
-		return -errno;
-	if (!fgets(line, (int)bytes, f))
-		err = ferror(f) ? -EIO : -ENODATA;
-	else
-		line[strcspn(line, "\n")] = 0;
-	fclose(f);
-	return err;
+	if (n <= 0)
+		return n ? (int)n : -ENODATA;
+	line[strcspn(line, "\n")] = 0;
+	return 0;
 }
 
 static uint64_t capabilities_effective(void)
