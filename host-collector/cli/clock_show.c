@@ -12,6 +12,7 @@
 #include "host-collector/engine/replay.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/util/wrap.h"
+#include "host-collector/util/json_add.h"
 
 /* One VM's clocks, gathered for either form. */
 struct vm_account {
@@ -165,20 +166,10 @@ static void vm_text(const struct vm_account *a, FILE *to)
 
 /* ---- JSON ---- */
 
-static void add(json_object *to, const char *name, json_object *value)
-{
-	json_object_object_add(to, name, value);
-}
-
-static void add_uint(json_object *to, const char *name, uint64_t value)
-{
-	add(to, name, json_object_new_uint64(value));
-}
-
 /* A bound that is none is null. */
 static void add_bound(json_object *to, const char *name, uint64_t value)
 {
-	add(to, name, value == UINT64_MAX ? NULL : json_object_new_uint64(value));
+	json_add(to, name, value == UINT64_MAX ? NULL : json_object_new_uint64(value));
 }
 
 static json_object *echo_epochs_json(const struct clock_book *book, uint32_t source)
@@ -189,12 +180,12 @@ static json_object *echo_epochs_json(const struct clock_book *book, uint32_t sou
 	for (size_t i = 0; clock_book_echo_epoch(book, source, i, &e); i++) {
 		json_object *epoch = json_object_new_object();
 
-		add_uint(epoch, "guest_from", e.first_guest);
-		add_uint(epoch, "guest_to", e.last_guest);
-		add_uint(epoch, "host_from", e.first_host.ticks);
-		add_uint(epoch, "host_to", e.last_host.ticks);
-		add(epoch, "ratio_min", json_object_new_double(e.ratio_min));
-		add(epoch, "ratio_max", json_object_new_double(e.ratio_max));
+		json_add_uint(epoch, "guest_from", e.first_guest);
+		json_add_uint(epoch, "guest_to", e.last_guest);
+		json_add_uint(epoch, "host_from", e.first_host.ticks);
+		json_add_uint(epoch, "host_to", e.last_host.ticks);
+		json_add(epoch, "ratio_min", json_object_new_double(e.ratio_min));
+		json_add(epoch, "ratio_max", json_object_new_double(e.ratio_max));
 		json_object_array_add(all, epoch);
 	}
 	return all;
@@ -205,18 +196,19 @@ static json_object *echo_json(const struct clock_book *book, uint32_t source,
 {
 	json_object *echo = json_object_new_object();
 
-	add_uint(echo, "round_trips", b->observations);
-	add_uint(echo, "epochs", b->echo_epochs);
-	add_uint(echo, "best_round_trip_ns", b->best_round_trip_ns);
+	json_add_uint(echo, "round_trips", b->observations);
+	json_add_uint(echo, "epochs", b->echo_epochs);
+	json_add_uint(echo, "best_round_trip_ns", b->best_round_trip_ns);
 	add_bound(echo, "error_ns", b->echo_err_ns);
-	add_uint(echo, "epoch_best_round_trip_ns", b->epoch_best_round_trip_ns);
-	add(echo, "ratio_min", json_object_new_double(b->ratio_min));
-	add(echo, "ratio_max", json_object_new_double(b->ratio_max));
-	add(echo, "unsteady", json_object_new_boolean(b->unsteady));
-	add_uint(echo, "best_guest_tsc", b->best_guest);
-	add(echo, "epoch_list", echo_epochs_json(book, source));
+	json_add_uint(echo, "epoch_best_round_trip_ns", b->epoch_best_round_trip_ns);
+	json_add(echo, "ratio_min", json_object_new_double(b->ratio_min));
+	json_add(echo, "ratio_max", json_object_new_double(b->ratio_max));
+	json_add(echo, "unsteady", json_object_new_boolean(b->unsteady));
+	json_add_uint(echo, "best_guest_tsc", b->best_guest);
+	json_add(echo, "epoch_list", echo_epochs_json(book, source));
 	if (b->compared)
-		add(echo, "exact_from_middle_ns", json_object_new_int64(b->exact_from_echo_ns));
+		json_add(echo, "exact_from_middle_ns",
+			 json_object_new_int64(b->exact_from_echo_ns));
 	return echo;
 }
 
@@ -228,16 +220,16 @@ static json_object *epochs_json(const struct vm_account *a)
 	for (size_t i = 0; a->hypervisor && vm_clock_epoch_get(a->hypervisor, i, &e); i++) {
 		json_object *epoch = json_object_new_object();
 
-		add_uint(epoch, "from_min", e.from_min);
-		add_uint(epoch, "from_max", e.from_max);
-		add(epoch, "verdict", json_object_new_string(epoch_verdict(&e)));
+		json_add_uint(epoch, "from_min", e.from_min);
+		json_add_uint(epoch, "from_max", e.from_max);
+		json_add(epoch, "verdict", json_object_new_string(epoch_verdict(&e)));
 		if (e.known) {
-			add(epoch, "tsc_offset", json_object_new_int64((int64_t)e.tsc.offset));
-			add_uint(epoch, "ratio", e.tsc.frac_bits ? e.tsc.ratio : 1);
-			add_uint(epoch, "frac_bits", e.tsc.frac_bits);
+			json_add(epoch, "tsc_offset", json_object_new_int64((int64_t)e.tsc.offset));
+			json_add_uint(epoch, "ratio", e.tsc.frac_bits ? e.tsc.ratio : 1);
+			json_add_uint(epoch, "frac_bits", e.tsc.frac_bits);
 		}
-		add_uint(epoch, "agreed", e.agreed);
-		add_uint(epoch, "contradicted", e.contradicted);
+		json_add_uint(epoch, "agreed", e.agreed);
+		json_add_uint(epoch, "contradicted", e.contradicted);
 		json_object_array_add(all, epoch);
 	}
 	return all;
@@ -251,21 +243,21 @@ static json_object *lines_json(const struct vm_account *a)
 	for (size_t i = 0; a->hypervisor && vm_clock_line_get(a->hypervisor, i, &line); i++) {
 		json_object *one = json_object_new_object(), *sources = json_object_new_array();
 
-		add_uint(one, "vcpu", line.vcpu);
-		add_uint(one, "from_min", line.from_min);
-		add_uint(one, "from_max", line.from_max);
-		add_uint(one, "tsc_timestamp", line.pvclock.tsc_timestamp);
-		add_uint(one, "system_time", line.pvclock.system_time);
-		add_uint(one, "mul", line.pvclock.mul);
-		add(one, "shift", json_object_new_int(line.pvclock.shift));
-		add_uint(one, "flags", line.pvclock.flags);
+		json_add_uint(one, "vcpu", line.vcpu);
+		json_add_uint(one, "from_min", line.from_min);
+		json_add_uint(one, "from_max", line.from_max);
+		json_add_uint(one, "tsc_timestamp", line.pvclock.tsc_timestamp);
+		json_add_uint(one, "system_time", line.pvclock.system_time);
+		json_add_uint(one, "mul", line.pvclock.mul);
+		json_add(one, "shift", json_object_new_int(line.pvclock.shift));
+		json_add_uint(one, "flags", line.pvclock.flags);
 		for (int s = 0; s <= VM_CLOCK_SOURCE_LAST; s++) {
 			if (line.sources & 1u << s && source_names[s])
 				json_object_array_add(sources,
 						      json_object_new_string(source_names[s]));
 		}
-		add(one, "sources", sources);
-		add(one, "guest_agrees", json_object_new_boolean(line.guest_agrees));
+		json_add(one, "sources", sources);
+		json_add(one, "guest_agrees", json_object_new_boolean(line.guest_agrees));
 		json_object_array_add(all, one);
 	}
 	return all;
@@ -276,29 +268,29 @@ static json_object *vm_json(const struct pipeline *p, const struct vm_account *a
 	json_object *vm = json_object_new_object();
 	const struct pipeline_source *s = &a->source;
 
-	add(vm, "vm", json_object_new_string(s->name));
-	add(vm, "method", json_object_new_string(s->clock_method));
+	json_add(vm, "vm", json_object_new_string(s->name));
+	json_add(vm, "method", json_object_new_string(s->clock_method));
 	add_bound(vm, "error_ns",
 		  strcmp(s->clock_method, "none") && !s->clock_untrusted ? s->clock_error_ns
 									 : UINT64_MAX);
 	if (s->beside_pauses) {
-		add_uint(vm, "beside_pauses", s->beside_pauses);
+		json_add_uint(vm, "beside_pauses", s->beside_pauses);
 		add_bound(vm, "beside_pauses_error_ns", s->beside_pauses_error_ns);
 	}
 	add_bound(vm, "error_median_ns",
 		  strcmp(s->clock_method, "none") ? s->clock_error_median_ns : UINT64_MAX);
-	add_uint(vm, "causality_pairs", s->causality_pairs + a->presence.pairs);
-	add_uint(vm, "causality_violations", s->causality_violations + a->presence.violations);
-	add_uint(vm, "presence_pairs", a->presence.pairs);
-	add_uint(vm, "presence_violations", a->presence.violations);
-	add_uint(vm, "presence_worst_ns", (uint64_t)a->presence.worst_ns);
-	add(vm, "echo", echo_json(pipeline_clocks(p), s->source, &a->book));
-	add(vm, "tsc_epochs", epochs_json(a));
-	add_uint(vm, "vcpus", a->exact.vcpus);
-	add_uint(vm, "vcpus_unsettled", a->exact.vcpus_unsettled);
-	add(vm, "kvmclock_lines", lines_json(a));
-	add_uint(vm, "guest_page_values", a->exact.pages);
-	add_uint(vm, "guest_page_values_differ", a->exact.pages_differ);
+	json_add_uint(vm, "causality_pairs", s->causality_pairs + a->presence.pairs);
+	json_add_uint(vm, "causality_violations", s->causality_violations + a->presence.violations);
+	json_add_uint(vm, "presence_pairs", a->presence.pairs);
+	json_add_uint(vm, "presence_violations", a->presence.violations);
+	json_add_uint(vm, "presence_worst_ns", (uint64_t)a->presence.worst_ns);
+	json_add(vm, "echo", echo_json(pipeline_clocks(p), s->source, &a->book));
+	json_add(vm, "tsc_epochs", epochs_json(a));
+	json_add_uint(vm, "vcpus", a->exact.vcpus);
+	json_add_uint(vm, "vcpus_unsettled", a->exact.vcpus_unsettled);
+	json_add(vm, "kvmclock_lines", lines_json(a));
+	json_add_uint(vm, "guest_page_values", a->exact.pages);
+	json_add_uint(vm, "guest_page_values_differ", a->exact.pages_differ);
 	return vm;
 }
 
@@ -325,7 +317,7 @@ static int accounts_write(const struct pipeline *p, const struct model *m, bool 
 	if (page)
 		fclose(page);
 	if (as_json) {
-		add(root, "vms", vms);
+		json_add(root, "vms", vms);
 		puts(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY));
 		json_object_put(root);
 	}

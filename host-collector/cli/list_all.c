@@ -10,7 +10,7 @@
 #include "host-collector/daemon/config.h"
 #include "host-collector/daemon/control.h"
 #include "host-collector/util/escape.h"
-#include "host-collector/util/json_string.h"
+#include "host-collector/util/json_add.h"
 #include "host-collector/vm/discover.h"
 
 enum { FOUND_MAX = 1024 };
@@ -88,12 +88,6 @@ static void rows_show(const struct vm_found *vms, size_t n, struct json_object *
 		puts("no VM");
 }
 
-static void text_add(struct json_object *to, const char *name, const char *value)
-{
-	if (*value)
-		json_object_object_add(to, name, json_string_new(value));
-}
-
 static struct json_object *row_json(const struct vm_found *vm, const char *watched)
 {
 	struct json_object *o = json_object_new_object();
@@ -104,19 +98,19 @@ static struct json_object *row_json(const struct vm_found *vm, const char *watch
 	json_object_object_add(o, "pid", json_object_new_int64(vm->pid));
 	if (i->uid != UINT32_MAX)
 		json_object_object_add(o, "uid", json_object_new_int64(i->uid));
-	text_add(o, "name", name);
-	text_add(o, "vmm", vm_identity_vmm(i));
-	text_add(o, "program", i->program);
-	text_add(o, "manager", i->manager);
-	text_add(o, "uuid", i->uuid);
-	text_add(o, "pod_uid", i->pod_uid);
+	json_add_known_text(o, "name", name);
+	json_add_known_text(o, "vmm", vm_identity_vmm(i));
+	json_add_known_text(o, "program", i->program);
+	json_add_known_text(o, "manager", i->manager);
+	json_add_known_text(o, "uuid", i->uuid);
+	json_add_known_text(o, "pod_uid", i->pod_uid);
 	if (i->vmid)
 		json_object_object_add(o, "vmid", json_object_new_int64(i->vmid));
 	json_object_object_add(o, "kvm", json_object_new_boolean(vm->kvm));
 	json_object_object_add(o, "vcpus", json_object_new_uint64(vm->n_vcpus));
 	json_object_object_add(o, "several_vms", json_object_new_boolean(vm->several));
 	json_object_object_add(o, "own_pid_namespace", json_object_new_boolean(i->own_pids));
-	text_add(o, "watched_as", watched);
+	json_add_known_text(o, "watched_as", watched);
 	return o;
 }
 

@@ -12,7 +12,7 @@
 
 #include <json-c/json.h>
 
-#include "host-collector/util/json_string.h"
+#include "host-collector/util/json_add.h"
 
 struct words {
 	char text[96];
@@ -210,22 +210,17 @@ static void add_number(struct json_object *o, const char *key, double value)
 			       isfinite(value) ? json_object_new_double_s(value, text) : NULL);
 }
 
-static void add_text(struct json_object *o, const char *key, const char *text)
-{
-	json_object_object_add(o, key, text ? json_string_new(text) : NULL);
-}
-
 static struct json_object *row_json(const struct gate_row *row)
 {
 	struct json_object *o = json_object_new_object();
 
-	add_text(o, "figure", row->figure);
-	add_text(o, "statistic", run_statistic_name(row->rule->statistic));
-	add_text(o, "outcome", gate_outcome_name(row->outcome));
+	json_add_text(o, "figure", row->figure);
+	json_add_text(o, "statistic", run_statistic_name(row->rule->statistic));
+	json_add_text(o, "outcome", gate_outcome_name(row->outcome));
 	json_object_object_add(o, "base_runs", json_object_new_uint64(row->n_base));
 	json_object_object_add(o, "new_runs", json_object_new_uint64(row->n_new));
 	if (row->only_in != GATE_BOTH_SIDES)
-		add_text(o, "only_in", row->only_in == GATE_BASE ? "base" : "new");
+		json_add_text(o, "only_in", row->only_in == GATE_BASE ? "base" : "new");
 	if (!was_tested(row))
 		return o;
 	add_number(o, "base", row->base);
@@ -233,7 +228,7 @@ static struct json_object *row_json(const struct gate_row *row)
 	add_number(o, "change", row->change.estimate);
 	add_number(o, "change_low", row->change.low);
 	add_number(o, "change_high", row->change.high);
-	add_text(o, "change_unit", row->rule->statistic == RUN_SHARE ? "pp" : "%");
+	json_add_text(o, "change_unit", row->rule->statistic == RUN_SHARE ? "pp" : "%");
 	add_number(o, "superiority", row->change.superiority);
 	add_number(o, "p", row->p);
 	add_number(o, "soft", row->rule->soft);
@@ -247,8 +242,8 @@ int gate_write_json(const struct gate_result *r, const struct gate_view *view, F
 	struct json_object *o = json_object_new_object(), *rows = json_object_new_array();
 	const char *text;
 
-	add_text(o, "schema", "vcpuscope.gate/1");
-	add_text(o, "outcome", gate_outcome_name(r->outcome));
+	json_add_text(o, "schema", "vcpuscope.gate/1");
+	json_add_text(o, "outcome", gate_outcome_name(r->outcome));
 	json_object_object_add(o, "simulated", json_object_new_boolean(r->simulated));
 	json_object_object_add(o, "base_runs", json_object_new_uint64(r->n_base));
 	json_object_object_add(o, "new_runs", json_object_new_uint64(r->n_new));
@@ -257,9 +252,9 @@ int gate_write_json(const struct gate_result *r, const struct gate_view *view, F
 	json_object_object_add(o, "all_splits", json_object_new_boolean(r->complete));
 	add_number(o, "false_alarms", r->false_alarms);
 	add_number(o, "confidence", r->confidence);
-	add_text(o, "why", *r->why ? r->why : NULL);
-	add_text(o, "first_moved", r->first ? r->first->figure : NULL);
-	add_text(o, "next", r->first ? view->next : NULL);
+	json_add_text(o, "why", *r->why ? r->why : NULL);
+	json_add_text(o, "first_moved", r->first ? r->first->figure : NULL);
+	json_add_text(o, "next", r->first ? view->next : NULL);
 	for (size_t i = 0; i < r->n; i++)
 		json_object_array_add(rows, row_json(&r->rows[i]));
 	json_object_object_add(o, "rows", rows);

@@ -11,17 +11,7 @@
 #include "host-collector/daemon/kvm_feed.h"
 #include "host-collector/daemon/spool.h"
 #include "host-collector/daemon/streams.h"
-#include "host-collector/util/json_string.h"
-
-static void add_number(struct json_object *to, const char *name, uint64_t value)
-{
-	json_object_object_add(to, name, json_object_new_uint64(value));
-}
-
-static void add_text(struct json_object *to, const char *name, const char *value)
-{
-	json_object_object_add(to, name, json_string_new(value));
-}
+#include "host-collector/util/json_add.h"
 
 static const char *text_of(struct json_object *request, const char *name)
 {
@@ -92,19 +82,19 @@ static struct json_object *channel_describe(const struct guest_link_stats *l)
 	struct json_object *o = json_object_new_object();
 	const struct record_stats *r = &l->decoder;
 
-	add_number(o, "connections", l->connections);
-	add_number(o, "bytes", r->session.bytes);
-	add_number(o, "frames", l->frames);
-	add_number(o, "damaged_frames", r->session.damaged);
-	add_number(o, "skipped_bytes", r->session.skipped_bytes);
-	add_number(o, "replayed_frames", r->session.replayed);
-	add_number(o, "lost_frames", r->session.lost);
-	add_number(o, "refused_frames", r->session.refused + r->nonsense + l->refused_records);
-	add_number(o, "decoder_pid", (uint64_t)l->decoder_pid);
-	add_number(o, "decoder_deaths", l->decoder_deaths);
-	add_number(o, "decoder_cpu_ns", r->cpu_ns);
-	add_number(o, "held_ms", r->held_ms);
-	add_number(o, "blocked_ms", r->blocked_ms);
+	json_add_uint(o, "connections", l->connections);
+	json_add_uint(o, "bytes", r->session.bytes);
+	json_add_uint(o, "frames", l->frames);
+	json_add_uint(o, "damaged_frames", r->session.damaged);
+	json_add_uint(o, "skipped_bytes", r->session.skipped_bytes);
+	json_add_uint(o, "replayed_frames", r->session.replayed);
+	json_add_uint(o, "lost_frames", r->session.lost);
+	json_add_uint(o, "refused_frames", r->session.refused + r->nonsense + l->refused_records);
+	json_add_uint(o, "decoder_pid", (uint64_t)l->decoder_pid);
+	json_add_uint(o, "decoder_deaths", l->decoder_deaths);
+	json_add_uint(o, "decoder_cpu_ns", r->cpu_ns);
+	json_add_uint(o, "held_ms", r->held_ms);
+	json_add_uint(o, "blocked_ms", r->blocked_ms);
 	return o;
 }
 
@@ -112,12 +102,12 @@ static struct json_object *flight_describe(const struct flight_status *f)
 {
 	struct json_object *o = json_object_new_object();
 
-	add_number(o, "bytes", f->bytes);
-	add_number(o, "early_frames", f->early);
-	add_number(o, "stalls", f->incidents);
-	add_number(o, "triggers", f->triggered);
-	add_number(o, "folders", f->folders);
-	add_number(o, "stalls_without_folder", f->suppressed);
+	json_add_uint(o, "bytes", f->bytes);
+	json_add_uint(o, "early_frames", f->early);
+	json_add_uint(o, "stalls", f->incidents);
+	json_add_uint(o, "triggers", f->triggered);
+	json_add_uint(o, "folders", f->folders);
+	json_add_uint(o, "stalls_without_folder", f->suppressed);
 	return o;
 }
 
@@ -135,66 +125,67 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	const char *trouble;
 
 	watched_vm_status_get(vm, &s);
-	add_text(o, "origin", origins[vm_daemon_origin(d, vm)]);
+	json_add_text(o, "origin", origins[vm_daemon_origin(d, vm)]);
 	if (vm_daemon_origin(d, vm) == VM_BY_KVM)
 		kvm_feed_describe(vm_daemon_kvm_feed(d), config->name, o);
 	spool_status_get(vm_daemon_spool(d), vm, &spool);
-	add_text(o, "vm", config->name);
-	add_text(o, "state", state_text(&s));
+	json_add_text(o, "vm", config->name);
+	json_add_text(o, "state", state_text(&s));
 	if (s.why[0])
-		add_text(o, "why", s.why);
-	add_number(o, "runs", s.runs);
-	add_text(o, "level", config->level == CAPTURE_SUMMARY || s.shed ? "summary" : "detail");
-	add_number(o, "sheds", s.sheds);
-	add_text(o, "channel", channel_text(&s));
-	add_text(o, "carrier", carrier_text(config->channel));
+		json_add_text(o, "why", s.why);
+	json_add_uint(o, "runs", s.runs);
+	json_add_text(o, "level",
+		      config->level == CAPTURE_SUMMARY || s.shed ? "summary" : "detail");
+	json_add_uint(o, "sheds", s.sheds);
+	json_add_text(o, "channel", channel_text(&s));
+	json_add_text(o, "carrier", carrier_text(config->channel));
 	trouble = vm_daemon_channel_trouble(d, vm);
 	if (s.state == WATCHED_RUNNING && s.collector.link.trouble[0])
 		trouble = s.collector.link.trouble;
 	if (*trouble)
-		add_text(o, "channel_error", trouble);
+		json_add_text(o, "channel_error", trouble);
 	if (config->qmp[0])
-		add_text(o, "qmp", config->qmp);
+		json_add_text(o, "qmp", config->qmp);
 	json_object_object_add(o, "recording", json_object_new_boolean(spool.recording));
 	if (spool.recording) {
-		add_text(o, "file", spool.path);
-		add_number(o, "file_bytes", spool.bytes);
-		add_number(o, "files", spool.files);
-		add_number(o, "refused_frames", spool.refused_frames);
+		json_add_text(o, "file", spool.path);
+		json_add_uint(o, "file_bytes", spool.bytes);
+		json_add_uint(o, "files", spool.files);
+		json_add_uint(o, "refused_frames", spool.refused_frames);
 		if (spool.error)
-			add_text(o, "recording_error", strerror(-spool.error));
+			json_add_text(o, "recording_error", strerror(-spool.error));
 	}
 	flight_status_get(vm_daemon_flight(d), vm, &flight);
 	if (flight.clock_method[0]) {
-		add_text(o, "clock", flight.clock_method);
-		add_number(o, "clock_error_ns", flight.clock_error_ns);
+		json_add_text(o, "clock", flight.clock_method);
+		json_add_uint(o, "clock_error_ns", flight.clock_error_ns);
 	}
 	if (flight.on)
 		json_object_object_add(o, "flight", flight_describe(&flight));
 	if (s.state != WATCHED_RUNNING)
 		return o;
-	add_number(o, "qemu_pid", (uint64_t)s.collector.vm->qemu_pid);
-	add_text(o, "name", s.collector.vm->name);
-	add_text(o, "backend", s.collector.backend);
+	json_add_uint(o, "qemu_pid", (uint64_t)s.collector.vm->qemu_pid);
+	json_add_text(o, "name", s.collector.vm->name);
+	json_add_text(o, "backend", s.collector.backend);
 	json_object_object_add(o, "kernel_names",
 			       json_object_new_boolean(s.collector.host.kernel_names));
-	add_number(o, "stacks", s.collector.host.stacks.named);
-	add_number(o, "stacks_without_names", s.collector.host.stacks.bare);
-	add_number(o, "vcpus", s.collector.n_vcpus);
+	json_add_uint(o, "stacks", s.collector.host.stacks.named);
+	json_add_uint(o, "stacks_without_names", s.collector.host.stacks.bare);
+	json_add_uint(o, "vcpus", s.collector.n_vcpus);
 	json_object_object_add(o, "paused", json_object_new_boolean(s.collector.paused));
-	add_number(o, "host_emitted", s.collector.host.events.emitted);
-	add_number(o, "host_dropped",
-		   s.collector.host.events.dropped_kernel + s.collector.host.events.dropped_user +
-			   s.collector.host.missed);
+	json_add_uint(o, "host_emitted", s.collector.host.events.emitted);
+	json_add_uint(o, "host_dropped",
+		      s.collector.host.events.dropped_kernel +
+			      s.collector.host.events.dropped_user + s.collector.host.missed);
 	/* Of these: of whatever VM. */
-	add_number(o, "host_lost_shared", s.collector.host.lost_shared);
+	json_add_uint(o, "host_lost_shared", s.collector.host.lost_shared);
 	if (!s.collector.has_channel)
 		return o;
-	add_number(o, "agent_silent_ms", s.collector.agent_silent_ms);
-	add_number(o, "guest_emitted", s.collector.guest_emitted);
-	add_number(o, "guest_dropped", s.collector.guest_dropped);
+	json_add_uint(o, "agent_silent_ms", s.collector.agent_silent_ms);
+	json_add_uint(o, "guest_emitted", s.collector.guest_emitted);
+	json_add_uint(o, "guest_dropped", s.collector.guest_dropped);
 	if (s.collector.link.agent_version[0])
-		add_text(o, "agent", s.collector.link.agent_version);
+		json_add_text(o, "agent", s.collector.link.agent_version);
 	json_object_object_add(o, "link", channel_describe(&s.collector.link));
 	return o;
 }
@@ -222,12 +213,12 @@ static struct json_object *captures_describe(const struct host_captures *capture
 	struct json_object *o = json_object_new_object();
 	struct capture_shared_stats s;
 
-	add_number(o, "captures", host_captures_stats(captures, &s));
-	add_number(o, "vms", s.users);
-	add_number(o, "emitted", s.emitted);
-	add_number(o, "dropped", s.dropped_kernel);
-	add_number(o, "missed", s.missed);
-	add_number(o, "unclaimed", s.unclaimed);
+	json_add_uint(o, "captures", host_captures_stats(captures, &s));
+	json_add_uint(o, "vms", s.users);
+	json_add_uint(o, "emitted", s.emitted);
+	json_add_uint(o, "dropped", s.dropped_kernel);
+	json_add_uint(o, "missed", s.missed);
+	json_add_uint(o, "unclaimed", s.unclaimed);
 	return o;
 }
 
@@ -246,21 +237,21 @@ static int do_status(struct vm_daemon *d, struct json_object *request, struct js
 		watched_vm_status_get(vm_daemon_vm(d, i), &s);
 		deaths += s.collector.link.decoder_deaths;
 	}
-	add_text(reply, "version", VCPUSCOPE_VERSION);
-	add_number(reply, "uptime_ms", vm_daemon_uptime_ms(d));
-	add_number(reply, "vms", vm_daemon_n_vms(d));
-	add_number(reply, "cpu_ns", v.cpu_ns);
-	add_number(reply, "rss_bytes", v.rss_bytes);
-	add_number(reply, "descriptors", v.descriptors);
-	add_number(reply, "loop_lag_ms", v.lag_max_ms);
-	add_number(reply, "loop_lag_ever_ms", v.lag_ever_ms);
-	add_number(reply, "decoder_deaths", deaths);
+	json_add_text(reply, "version", VCPUSCOPE_VERSION);
+	json_add_uint(reply, "uptime_ms", vm_daemon_uptime_ms(d));
+	json_add_uint(reply, "vms", vm_daemon_n_vms(d));
+	json_add_uint(reply, "cpu_ns", v.cpu_ns);
+	json_add_uint(reply, "rss_bytes", v.rss_bytes);
+	json_add_uint(reply, "descriptors", v.descriptors);
+	json_add_uint(reply, "loop_lag_ms", v.lag_max_ms);
+	json_add_uint(reply, "loop_lag_ever_ms", v.lag_ever_ms);
+	json_add_uint(reply, "decoder_deaths", deaths);
 	flight_queue_get(vm_daemon_flight(d), &incidents);
-	add_number(reply, "incidents_waiting", incidents.waiting);
-	add_number(reply, "reports_running", incidents.running);
+	json_add_uint(reply, "incidents_waiting", incidents.waiting);
+	json_add_uint(reply, "reports_running", incidents.running);
 	json_object_object_add(reply, "capture", captures_describe(vm_daemon_captures(d)));
-	add_text(reply, "directory", vm_daemon_config(d)->directory);
-	add_number(reply, "recordings_bytes", spool_bytes(vm_daemon_spool(d)));
+	json_add_text(reply, "directory", vm_daemon_config(d)->directory);
+	json_add_uint(reply, "recordings_bytes", spool_bytes(vm_daemon_spool(d)));
 	return 0;
 }
 
@@ -358,7 +349,7 @@ static int do_snapshot(struct vm_daemon *d, struct json_object *request, struct 
 					     "more than 10 s ago"
 					   : strerror(-err));
 	else
-		add_text(reply, "directory", path);
+		json_add_text(reply, "directory", path);
 	return err;
 }
 
@@ -391,19 +382,19 @@ static struct json_object *vcpu_describe(const struct activity_row *row)
 {
 	struct json_object *o = json_object_new_object(), *states = json_object_new_array();
 
-	add_number(o, "vcpu", row->vcpu);
-	add_number(o, "tid", (uint64_t)row->tid);
-	add_text(o, "now", vcpu_state_name(row->now));
+	json_add_uint(o, "vcpu", row->vcpu);
+	json_add_uint(o, "tid", (uint64_t)row->tid);
+	json_add_text(o, "now", vcpu_state_name(row->now));
 	for (size_t i = 0; i < VCPU_STATE_COUNT; i++)
 		json_object_array_add(states, json_object_new_int64(row->state_ns[i]));
 	json_object_object_add(o, "state_ns", states);
-	add_number(o, "exits", row->exits);
+	json_add_uint(o, "exits", row->exits);
 	if (row->steal_known) {
-		add_number(o, "steal_ns", (uint64_t)row->steal_ns);
-		add_number(o, "steal_span_ns", (uint64_t)row->steal_span_ns);
+		json_add_uint(o, "steal_ns", (uint64_t)row->steal_ns);
+		json_add_uint(o, "steal_span_ns", (uint64_t)row->steal_span_ns);
 	}
 	if (row->latency_known)
-		add_number(o, "latency_ns", (uint64_t)row->latency_ns);
+		json_add_uint(o, "latency_ns", (uint64_t)row->latency_ns);
 	return o;
 }
 
@@ -421,9 +412,9 @@ static int do_top(struct vm_daemon *d, struct json_object *request, struct json_
 		struct flight_activity activity;
 
 		flight_activity_get(vm_daemon_flight(d), vm, &activity);
-		add_text(o, "vm", watched_vm_config(vm)->name);
+		json_add_text(o, "vm", watched_vm_config(vm)->name);
 		json_object_object_add(o, "seconds", json_object_new_double(activity.seconds));
-		add_number(o, "ongoing", activity.ongoing);
+		json_add_uint(o, "ongoing", activity.ongoing);
 		for (size_t k = 0; k < activity.n_rows; k++)
 			json_object_array_add(vcpus, vcpu_describe(&activity.rows[k]));
 		json_object_object_add(o, "vcpus", vcpus);

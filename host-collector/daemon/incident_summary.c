@@ -5,17 +5,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "host-collector/util/json_string.h"
-
-static void add_text(struct json_object *to, const char *name, const char *value)
-{
-	json_object_object_add(to, name, json_string_new(value));
-}
-
-static void add_number(struct json_object *to, const char *name, int64_t value)
-{
-	json_object_object_add(to, name, json_object_new_int64(value));
-}
+#include "host-collector/util/json_add.h"
 
 /* "stall", the trigger's name, or "snapshot"; static. */
 static const char *incident_summary_trigger(const struct incident_summary *s)
@@ -44,25 +34,25 @@ struct json_object *incident_summary_json(const struct incident_summary *s)
 
 	if (!o)
 		return NULL;
-	add_text(o, "schema", "vcpuscope.incident/1");
-	add_text(o, "vm", s->vm);
-	add_text(o, "trigger", incident_summary_trigger(s));
-	add_number(o, "realtime_ns", realtime_ns());
+	json_add_text(o, "schema", "vcpuscope.incident/1");
+	json_add_text(o, "vm", s->vm);
+	json_add_text(o, "trigger", incident_summary_trigger(s));
+	json_add_int(o, "realtime_ns", realtime_ns());
 	if (incident) {
-		add_text(o, "verdict", verdict_name(incident->verdict));
-		add_text(o, "confidence", confidence_name(incident->confidence));
-		add_text(o, "because", incident->because);
-		add_text(o, "denied", incident->denied);
-		add_number(o, "guest_cpu", incident->guest_cpu);
-		add_number(o, "vcpu", incident->vcpu);
-		add_number(o, "duration_ns", incident->end.ns - incident->begin.ns);
+		json_add_text(o, "verdict", verdict_name(incident->verdict));
+		json_add_text(o, "confidence", confidence_name(incident->confidence));
+		json_add_text(o, "because", incident->because);
+		json_add_text(o, "denied", incident->denied);
+		json_add_int(o, "guest_cpu", incident->guest_cpu);
+		json_add_int(o, "vcpu", incident->vcpu);
+		json_add_int(o, "duration_ns", incident->end.ns - incident->begin.ns);
 	} else if (s->firing) {
-		add_text(o, "because", s->firing->text);
+		json_add_text(o, "because", s->firing->text);
 	}
-	add_number(o, "stalls_without_folder", (int64_t)s->stalls_without_folder);
+	json_add_int(o, "stalls_without_folder", (int64_t)s->stalls_without_folder);
 	if (!uname(&host)) {
-		add_text(o, "host", host.nodename);
-		add_text(o, "host_kernel", host.release);
+		json_add_text(o, "host", host.nodename);
+		json_add_text(o, "host_kernel", host.release);
 	}
 	return o;
 }

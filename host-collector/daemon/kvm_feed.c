@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/util/json_string.h"
+#include "host-collector/util/json_add.h"
 #include "host-collector/vm/discover.h"
 
 enum {
@@ -293,12 +293,6 @@ void kvm_feed_yield(struct kvm_feed *f, const char *vm)
 		p->candidate.attached = false;
 }
 
-static void text_add(struct json_object *to, const char *name, const char *value)
-{
-	if (*value)
-		json_object_object_add(to, name, json_string_new(value));
-}
-
 void kvm_feed_describe(const struct kvm_feed *f, const char *vm, struct json_object *out)
 {
 	const struct process *p = attached_find(f, vm);
@@ -306,12 +300,12 @@ void kvm_feed_describe(const struct kvm_feed *f, const char *vm, struct json_obj
 
 	if (!p)
 		return;
-	text_add(out, "vmm", vm_identity_vmm(i));
+	json_add_known_text(out, "vmm", vm_identity_vmm(i));
 	json_object_object_add(out, "uid", json_object_new_int64(i->uid));
-	text_add(out, "claimed_name", i->name);
-	text_add(out, "claimed_uuid", i->uuid);
-	text_add(out, "claimed_pod_uid", i->pod_uid);
-	text_add(out, "claimed_manager", i->manager);
+	json_add_known_text(out, "claimed_name", i->name);
+	json_add_known_text(out, "claimed_uuid", i->uuid);
+	json_add_known_text(out, "claimed_pod_uid", i->pod_uid);
+	json_add_known_text(out, "claimed_manager", i->manager);
 	if (i->vmid)
 		json_object_object_add(out, "claimed_vmid", json_object_new_int64(i->vmid));
 }

@@ -10,35 +10,10 @@
 #include "host-collector/analyze/stall/coverage.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/view/headline.h"
+#include "host-collector/util/json_add.h"
 #include "host-collector/util/json_string.h"
 
 typedef struct json_object json;
-
-static void add(json *object, const char *key, json *value)
-{
-	json_object_object_add_ex(object, key, value,
-				  JSON_C_OBJECT_ADD_KEY_IS_NEW | JSON_C_OBJECT_ADD_CONSTANT_KEY);
-}
-
-static void add_text(json *object, const char *key, const char *text)
-{
-	add(object, key, json_string_new(text));
-}
-
-static void add_int(json *object, const char *key, int64_t value)
-{
-	add(object, key, json_object_new_int64(value));
-}
-
-static void add_uint(json *object, const char *key, uint64_t value)
-{
-	add(object, key, json_object_new_uint64(value));
-}
-
-static void add_bool(json *object, const char *key, bool value)
-{
-	add(object, key, json_object_new_boolean(value));
-}
 
 /* Seconds with six decimals, as dmesg prints them. */
 static void add_dmesg(json *object, const char *key, uint64_t ns)
@@ -47,7 +22,7 @@ static void add_dmesg(json *object, const char *key, uint64_t ns)
 
 	snprintf(text, sizeof(text), "%llu.%06llu", (unsigned long long)(ns / 1000000000),
 		 (unsigned long long)(ns / 1000 % 1000000));
-	add(object, key, json_object_new_double_s((double)ns / 1e9, text));
+	json_add(object, key, json_object_new_double_s((double)ns / 1e9, text));
 }
 
 static json *stack_json(const struct stack *stack)
@@ -58,10 +33,10 @@ static json *stack_json(const struct stack *stack)
 		const struct stack_frame *from = &stack->frames[i];
 		json *frame = json_object_new_object();
 
-		add_text(frame, "symbol", from->symbol);
-		add_text(frame, "module", from->module);
-		add_uint(frame, "offset", from->offset);
-		add_bool(frame, "kernel", from->kernel);
+		json_add_text(frame, "symbol", from->symbol);
+		json_add_text(frame, "module", from->module);
+		json_add_uint(frame, "offset", from->offset);
+		json_add_bool(frame, "kernel", from->kernel);
 		json_object_array_add(array, frame);
 	}
 	return array;
@@ -71,9 +46,9 @@ static json *culprit_vm_json(const struct report_culprit *c)
 {
 	json *vm = json_object_new_object();
 
-	add_text(vm, "name", c->vm.name);
-	add(vm, "vcpu", c->vm.vcpu_known ? json_object_new_int64(c->vm.vcpu) : NULL);
-	add(vm, "claimed_by_uid", c->vm.claimed ? json_object_new_int64(c->vm.uid) : NULL);
+	json_add_text(vm, "name", c->vm.name);
+	json_add(vm, "vcpu", c->vm.vcpu_known ? json_object_new_int64(c->vm.vcpu) : NULL);
+	json_add(vm, "claimed_by_uid", c->vm.claimed ? json_object_new_int64(c->vm.uid) : NULL);
 	return vm;
 }
 
@@ -85,20 +60,20 @@ static json *culprits_json(const struct incident *i)
 		const struct report_culprit *from = &i->culprits[k];
 		json *culprit = json_object_new_object();
 
-		add_text(culprit, "side", from->host ? "host" : "guest");
-		add_int(culprit, "pid", from->pid);
-		add_text(culprit, "comm", from->comm);
-		add_text(culprit, "role", from->role);
-		add_text(culprit, "cause", verdict_name(from->cause));
+		json_add_text(culprit, "side", from->host ? "host" : "guest");
+		json_add_int(culprit, "pid", from->pid);
+		json_add_text(culprit, "comm", from->comm);
+		json_add_text(culprit, "role", from->role);
+		json_add_text(culprit, "cause", verdict_name(from->cause));
 		if (*from->what)
-			add_text(culprit, "what", from->what);
+			json_add_text(culprit, "what", from->what);
 		if (from->n_tasks)
-			add_uint(culprit, "tasks", from->n_tasks);
+			json_add_uint(culprit, "tasks", from->n_tasks);
 		if (*from->cgroup)
-			add_text(culprit, "cgroup", from->cgroup);
+			json_add_text(culprit, "cgroup", from->cgroup);
 		if (*from->vm.name)
-			add(culprit, "vm", culprit_vm_json(from));
-		add_int(culprit, "share_ns", from->share_ns);
+			json_add(culprit, "vm", culprit_vm_json(from));
+		json_add_int(culprit, "share_ns", from->share_ns);
 		json_object_array_add(array, culprit);
 	}
 	return array;
@@ -111,9 +86,9 @@ static json *groups_json(const struct incident *i)
 	for (size_t k = 0; k < i->n_groups; k++) {
 		json *group = json_object_new_object();
 
-		add_text(group, "cgroup", i->groups[k].cgroup);
-		add_uint(group, "tasks", i->groups[k].n_tasks);
-		add_int(group, "share_ns", i->groups[k].share_ns);
+		json_add_text(group, "cgroup", i->groups[k].cgroup);
+		json_add_uint(group, "tasks", i->groups[k].n_tasks);
+		json_add_int(group, "share_ns", i->groups[k].share_ns);
 		json_object_array_add(array, group);
 	}
 	return array;
@@ -126,8 +101,8 @@ static json *causes_json(const struct incident *i)
 	for (size_t k = 0; k < i->n_causes; k++) {
 		json *cause = json_object_new_object();
 
-		add_text(cause, "verdict", verdict_name(i->causes[k].verdict));
-		add_int(cause, "share_ns", i->causes[k].ns);
+		json_add_text(cause, "verdict", verdict_name(i->causes[k].verdict));
+		json_add_int(cause, "share_ns", i->causes[k].ns);
 		json_object_array_add(array, cause);
 	}
 	return array;
@@ -143,13 +118,13 @@ static json *evidence_json(const struct report *r, const struct incident *i)
 		const struct stack *waker = report_stack_find(r, from->waker_stack);
 		json *evidence = json_object_new_object();
 
-		add_int(evidence, "t_ns", from->t.ns);
-		add_int(evidence, "duration_ns", from->duration_ns);
-		add_text(evidence, "text", from->text);
+		json_add_int(evidence, "t_ns", from->t.ns);
+		json_add_int(evidence, "duration_ns", from->duration_ns);
+		json_add_text(evidence, "text", from->text);
 		if (waiter)
-			add(evidence, "waiter_stack", stack_json(waiter));
+			json_add(evidence, "waiter_stack", stack_json(waiter));
 		if (waker)
-			add(evidence, "waker_stack", stack_json(waker));
+			json_add(evidence, "waker_stack", stack_json(waker));
 		json_object_array_add(array, evidence);
 	}
 	return array;
@@ -163,11 +138,12 @@ static json *detectors_json(const struct incident *i)
 		const struct report_detector *from = &i->detectors[d];
 		json *detector = json_object_new_object();
 
-		add_text(detector, "name", detector_name((enum detector)d));
-		add(detector, "saw",
-		    from->sight == SIGHT_BLIND ? NULL
-					       : json_object_new_boolean(from->sight == SIGHT_YES));
-		add_text(detector, "why", from->why);
+		json_add_text(detector, "name", detector_name((enum detector)d));
+		json_add(detector, "saw",
+			 from->sight == SIGHT_BLIND
+				 ? NULL
+				 : json_object_new_boolean(from->sight == SIGHT_YES));
+		json_add_text(detector, "why", from->why);
 		json_object_array_add(array, detector);
 	}
 	return array;
@@ -180,9 +156,9 @@ static json *interrupt_json(const struct incident *i)
 	char name[32];
 
 	interrupt_name(i->kind, i->vector, i->number, name, sizeof(name));
-	add_text(interrupt, "kind", kind);
-	add_uint(interrupt, "number", i->number);
-	add_text(interrupt, "name", name);
+	json_add_text(interrupt, "kind", kind);
+	json_add_uint(interrupt, "number", i->number);
+	json_add_text(interrupt, "name", name);
 	return interrupt;
 }
 
@@ -190,15 +166,15 @@ static json *lost_interrupt_json(const struct report_lost_interrupt *l)
 {
 	json *lost = json_object_new_object(), *raiser = json_object_new_object();
 
-	add_text(lost, "source", l->source);
-	add_uint(lost, "vector", l->vector);
-	add(lost, "irq", l->irq < 0 ? NULL : json_object_new_int(l->irq));
-	add_int(lost, "begin_ns", l->begin.ns);
-	add_int(lost, "pending_ns", l->pending_ns);
-	add_bool(lost, "handled", l->handled);
-	add_int(raiser, "pid", l->raiser_pid);
-	add_text(raiser, "comm", l->raiser_comm);
-	add(lost, "raised_by", raiser);
+	json_add_text(lost, "source", l->source);
+	json_add_uint(lost, "vector", l->vector);
+	json_add(lost, "irq", l->irq < 0 ? NULL : json_object_new_int(l->irq));
+	json_add_int(lost, "begin_ns", l->begin.ns);
+	json_add_int(lost, "pending_ns", l->pending_ns);
+	json_add_bool(lost, "handled", l->handled);
+	json_add_int(raiser, "pid", l->raiser_pid);
+	json_add_text(raiser, "comm", l->raiser_comm);
+	json_add(lost, "raised_by", raiser);
 	return lost;
 }
 
@@ -206,9 +182,9 @@ static json *quota_json(const struct report_quota *q)
 {
 	json *quota = json_object_new_object();
 
-	add_text(quota, "cgroup", q->cgroup);
-	add(quota, "quota_us", q->quota_us ? json_object_new_uint64(q->quota_us) : NULL);
-	add(quota, "period_us", q->quota_us ? json_object_new_uint64(q->period_us) : NULL);
+	json_add_text(quota, "cgroup", q->cgroup);
+	json_add(quota, "quota_us", q->quota_us ? json_object_new_uint64(q->quota_us) : NULL);
+	json_add(quota, "period_us", q->quota_us ? json_object_new_uint64(q->period_us) : NULL);
 	return quota;
 }
 
@@ -217,7 +193,7 @@ static json *states_json(const int64_t *states_ns)
 	json *states = json_object_new_object();
 
 	for (int s = 0; s < VCPU_STATE_COUNT; s++)
-		add_int(states, vcpu_state_name((enum vcpu_state)s), states_ns[s]);
+		json_add_int(states, vcpu_state_name((enum vcpu_state)s), states_ns[s]);
 	return states;
 }
 
@@ -225,61 +201,61 @@ static json *incident_json(const struct report *r, const struct incident *i)
 {
 	json *incident = json_object_new_object(), *part;
 
-	add_text(incident, "vm", report_vm_name(r, i->vm));
-	add_uint(incident, "guest_cpu", i->guest_cpu);
-	add_uint(incident, "vcpu", i->vcpu);
-	add_text(incident, "kind", guest_cpu_state_name(i->kind));
+	json_add_text(incident, "vm", report_vm_name(r, i->vm));
+	json_add_uint(incident, "guest_cpu", i->guest_cpu);
+	json_add_uint(incident, "vcpu", i->vcpu);
+	json_add_text(incident, "kind", guest_cpu_state_name(i->kind));
 	part = json_object_new_object();
-	add_int(part, "pid", i->task_pid);
-	add_text(part, "comm", i->task_comm);
-	add(incident, "task", part);
+	json_add_int(part, "pid", i->task_pid);
+	json_add_text(part, "comm", i->task_comm);
+	json_add(incident, "task", part);
 	if (i->kind == GUEST_CPU_HARDIRQ || i->kind == GUEST_CPU_SOFTIRQ)
-		add(incident, "interrupt", interrupt_json(i));
-	add_int(incident, "begin_ns", i->begin.ns);
-	add_int(incident, "end_ns", i->end.ns);
-	add_int(incident, "duration_ns", i->end.ns - i->begin.ns);
-	add_uint(incident, "error_ns", i->err_ns);
+		json_add(incident, "interrupt", interrupt_json(i));
+	json_add_int(incident, "begin_ns", i->begin.ns);
+	json_add_int(incident, "end_ns", i->end.ns);
+	json_add_int(incident, "duration_ns", i->end.ns - i->begin.ns);
+	json_add_uint(incident, "error_ns", i->err_ns);
 	if (i->dmesg_known) {
 		add_dmesg(incident, "dmesg_begin_s", i->begin_dmesg_ns);
 		add_dmesg(incident, "dmesg_end_s", i->end_dmesg_ns);
-		add_uint(incident, "dmesg_error_ns", i->dmesg_err_ns);
+		json_add_uint(incident, "dmesg_error_ns", i->dmesg_err_ns);
 	}
-	add_bool(incident, "ongoing", i->ongoing);
-	add_bool(incident, "healthy", i->healthy);
+	json_add_bool(incident, "ongoing", i->ongoing);
+	json_add_bool(incident, "healthy", i->healthy);
 	if (!i->healthy) {
-		add_text(incident, "verdict", verdict_name(i->verdict));
+		json_add_text(incident, "verdict", verdict_name(i->verdict));
 		if (i->runner_up != VERDICT_UNDETERMINED)
-			add_text(incident, "runner_up", verdict_name(i->runner_up));
-		add_text(incident, "confidence", confidence_name(i->confidence));
-		add_text(incident, "because", i->because);
-		add(incident, "causes", causes_json(i));
+			json_add_text(incident, "runner_up", verdict_name(i->runner_up));
+		json_add_text(incident, "confidence", confidence_name(i->confidence));
+		json_add_text(incident, "because", i->because);
+		json_add(incident, "causes", causes_json(i));
 	}
 	if (i->short_waits)
-		add_int(incident, "short_waits", i->short_waits);
+		json_add_int(incident, "short_waits", i->short_waits);
 	if (i->aftershock_ns) {
-		add_int(incident, "aftershock_of_ns", i->aftershock_of.ns);
-		add_int(incident, "aftershock_charged_ns", i->aftershock_ns);
+		json_add_int(incident, "aftershock_of_ns", i->aftershock_of.ns);
+		json_add_int(incident, "aftershock_charged_ns", i->aftershock_ns);
 	}
-	add_text(incident, "denied", i->denied);
-	add(incident, "breakdown_ns", states_json(i->breakdown_ns));
+	json_add_text(incident, "denied", i->denied);
+	json_add(incident, "breakdown_ns", states_json(i->breakdown_ns));
 	if (i->inconsistent)
-		add_bool(incident, "inconsistent", true);
-	add(incident, "culprits", culprits_json(i));
+		json_add_bool(incident, "inconsistent", true);
+	json_add(incident, "culprits", culprits_json(i));
 	if (i->n_groups)
-		add(incident, "culprit_cgroups", groups_json(i));
+		json_add(incident, "culprit_cgroups", groups_json(i));
 	if (*i->quota.cgroup)
-		add(incident, "quota", quota_json(&i->quota));
-	add(incident, "evidence", evidence_json(r, i));
+		json_add(incident, "quota", quota_json(&i->quota));
+	json_add(incident, "evidence", evidence_json(r, i));
 	part = json_object_new_array();
 	for (int m = 0; m < MISSING_COUNT; m++) {
 		if (i->missing & 1u << m)
 			json_object_array_add(part, json_object_new_string(missing_data_name(
 							    (enum missing_data)m)));
 	}
-	add(incident, "missing", part);
-	add(incident, "detectors", detectors_json(i));
+	json_add(incident, "missing", part);
+	json_add(incident, "detectors", detectors_json(i));
 	if (i->lost_interrupt.known)
-		add(incident, "lost_interrupt", lost_interrupt_json(&i->lost_interrupt));
+		json_add(incident, "lost_interrupt", lost_interrupt_json(&i->lost_interrupt));
 	return incident;
 }
 
@@ -287,20 +263,20 @@ static json *clock_json(const struct report_clock *c)
 {
 	json *clock = json_object_new_object();
 
-	add_text(clock, "vm", c->vm_name);
-	add_text(clock, "method", c->method);
-	add_uint(clock, "error_ns", c->error_ns);
-	add_uint(clock, "causality_pairs", c->causality_pairs);
-	add_uint(clock, "causality_violations", c->causality_violations);
-	add_uint(clock, "epochs", c->epochs);
+	json_add_text(clock, "vm", c->vm_name);
+	json_add_text(clock, "method", c->method);
+	json_add_uint(clock, "error_ns", c->error_ns);
+	json_add_uint(clock, "causality_pairs", c->causality_pairs);
+	json_add_uint(clock, "causality_violations", c->causality_violations);
+	json_add_uint(clock, "epochs", c->epochs);
 	if (c->beside_pauses) {
-		add_uint(clock, "beside_pauses", c->beside_pauses);
-		add_uint(clock, "beside_pauses_error_ns", c->beside_pauses_error_ns);
+		json_add_uint(clock, "beside_pauses", c->beside_pauses);
+		json_add_uint(clock, "beside_pauses_error_ns", c->beside_pauses_error_ns);
 	}
 	if (c->disagreements)
-		add_uint(clock, "disagreements", c->disagreements);
+		json_add_uint(clock, "disagreements", c->disagreements);
 	if (c->contradiction_ns)
-		add_int(clock, "contradiction_ns", c->contradiction_ns);
+		json_add_int(clock, "contradiction_ns", c->contradiction_ns);
 	return clock;
 }
 
@@ -308,11 +284,11 @@ static json *loss_span_json(const struct report_loss_span *s)
 {
 	json *span = json_object_new_object();
 
-	add_int(span, "begin_ns", s->begin.ns);
-	add_int(span, "end_ns", s->end.ns);
-	add_uint(span, "dropped_kernel", s->dropped_kernel);
-	add_uint(span, "dropped_user", s->dropped_user);
-	add_uint(span, "lost_channel", s->lost_channel);
+	json_add_int(span, "begin_ns", s->begin.ns);
+	json_add_int(span, "end_ns", s->end.ns);
+	json_add_uint(span, "dropped_kernel", s->dropped_kernel);
+	json_add_uint(span, "dropped_user", s->dropped_user);
+	json_add_uint(span, "lost_channel", s->lost_channel);
 	return span;
 }
 
@@ -327,10 +303,10 @@ static json *untold_json(const struct report_loss *l)
 		if (!u->count)
 			continue;
 		of = json_object_new_object();
-		add_uint(of, "count", u->count);
-		add_uint(of, "total_ns", u->total_ns);
-		add_uint(of, "max_ns", u->max_ns);
-		add(untold, event_class_name((uint32_t)i), of);
+		json_add_uint(of, "count", u->count);
+		json_add_uint(of, "total_ns", u->total_ns);
+		json_add_uint(of, "max_ns", u->max_ns);
+		json_add(untold, event_class_name((uint32_t)i), of);
 	}
 	return untold;
 }
@@ -341,26 +317,26 @@ static json *loss_json(const struct report_loss *l)
 
 	for (size_t i = 0; i < l->n_spans; i++)
 		json_object_array_add(spans, loss_span_json(&l->spans[i]));
-	add_uint(loss, "emitted", l->emitted);
-	add_uint(loss, "delivered", l->delivered);
-	add_uint(loss, "dropped_kernel", l->dropped_kernel);
-	add_uint(loss, "dropped_user", l->dropped_user);
-	add_uint(loss, "lost_channel", l->lost_channel);
-	add_uint(loss, "overdelivered", l->overdelivered);
-	add_uint(loss, "missed", l->missed);
-	add_uint(loss, "unplaced", l->unplaced);
-	add_uint(loss, "unknown_events", l->unknown_events);
-	add_uint(loss, "unknown_frames", l->unknown_frames);
-	add_uint(loss, "lost_frames", l->lost_frames);
-	add_uint(loss, "nonsense_frames", l->nonsense_frames);
-	add_uint(loss, "damaged_bytes", l->damaged_bytes);
-	add_uint(loss, "late", l->late);
-	add(loss, "spans", spans);
-	add(loss, "untold", untold_json(l));
+	json_add_uint(loss, "emitted", l->emitted);
+	json_add_uint(loss, "delivered", l->delivered);
+	json_add_uint(loss, "dropped_kernel", l->dropped_kernel);
+	json_add_uint(loss, "dropped_user", l->dropped_user);
+	json_add_uint(loss, "lost_channel", l->lost_channel);
+	json_add_uint(loss, "overdelivered", l->overdelivered);
+	json_add_uint(loss, "missed", l->missed);
+	json_add_uint(loss, "unplaced", l->unplaced);
+	json_add_uint(loss, "unknown_events", l->unknown_events);
+	json_add_uint(loss, "unknown_frames", l->unknown_frames);
+	json_add_uint(loss, "lost_frames", l->lost_frames);
+	json_add_uint(loss, "nonsense_frames", l->nonsense_frames);
+	json_add_uint(loss, "damaged_bytes", l->damaged_bytes);
+	json_add_uint(loss, "late", l->late);
+	json_add(loss, "spans", spans);
+	json_add(loss, "untold", untold_json(l));
 	if (l->config[0])
-		add_text(loss, "config", l->config);
+		json_add_text(loss, "config", l->config);
 	else
-		add(loss, "config", NULL);
+		json_add(loss, "config", NULL);
 	return loss;
 }
 
@@ -388,31 +364,33 @@ static json *reasons_json(const int64_t *ns)
 
 	for (int why = 0; why < UNKNOWN_REASON_COUNT; why++) {
 		if (ns[why])
-			add_int(reasons, unknown_reason_name((enum unknown_reason)why), ns[why]);
+			json_add_int(reasons, unknown_reason_name((enum unknown_reason)why),
+				     ns[why]);
 	}
 	return reasons;
 }
 
 static void add_coverage(json *to, const struct report_coverage *c)
 {
-	add_int(to, "span_ns", c->span_ns);
-	add_int(to, "observed_ns", c->observed_ns);
-	add(to, "guest_observed_ns", c->guest ? json_object_new_int64(c->guest_observed_ns) : NULL);
-	add(to, "unknown_ns", reasons_json(c->unknown_ns));
-	add(to, "guest_unknown_ns", c->guest ? reasons_json(c->guest_unknown_ns) : NULL);
-	add_text(to, "answer", answer_name(c->answer));
+	json_add_int(to, "span_ns", c->span_ns);
+	json_add_int(to, "observed_ns", c->observed_ns);
+	json_add(to, "guest_observed_ns",
+		 c->guest ? json_object_new_int64(c->guest_observed_ns) : NULL);
+	json_add(to, "unknown_ns", reasons_json(c->unknown_ns));
+	json_add(to, "guest_unknown_ns", c->guest ? reasons_json(c->guest_unknown_ns) : NULL);
+	json_add_text(to, "answer", answer_name(c->answer));
 }
 
 static json *gap_json(const struct report *r, const struct report_gap *g)
 {
 	json *gap = json_object_new_object();
 
-	add_text(gap, "vm", report_vm_name(r, g->vm));
-	add_uint(gap, "vcpu", g->vcpu);
-	add_text(gap, "side", g->host ? "host" : "guest");
-	add_int(gap, "begin_ns", g->begin.ns);
-	add_int(gap, "end_ns", g->end.ns);
-	add_text(gap, "reason", unknown_reason_name(g->why));
+	json_add_text(gap, "vm", report_vm_name(r, g->vm));
+	json_add_uint(gap, "vcpu", g->vcpu);
+	json_add_text(gap, "side", g->host ? "host" : "guest");
+	json_add_int(gap, "begin_ns", g->begin.ns);
+	json_add_int(gap, "end_ns", g->end.ns);
+	json_add_text(gap, "reason", unknown_reason_name(g->why));
 	return gap;
 }
 
@@ -423,21 +401,21 @@ static json *coverage_json(const struct report *r)
 	struct report_coverage of;
 	json *vm;
 
-	add_uint(coverage, "needed_percent", r->needed_percent);
-	add_bool(coverage, "supported", coverage_supports(r));
+	json_add_uint(coverage, "needed_percent", r->needed_percent);
+	json_add_bool(coverage, "supported", coverage_supports(r));
 	for (size_t i = 0; i < r->n_clocks; i++) {
 		coverage_of_vm(r, r->clocks[i].vm, &of);
 		vm = json_object_new_object();
-		add_text(vm, "vm", r->clocks[i].vm_name);
+		json_add_text(vm, "vm", r->clocks[i].vm_name);
 		add_coverage(vm, &of);
 		json_object_array_add(array, vm);
 	}
-	add(coverage, "vms", array);
+	json_add(coverage, "vms", array);
 	array = json_object_new_array();
 	for (size_t i = 0; i < r->n_gaps; i++)
 		json_object_array_add(array, gap_json(r, &r->gaps[i]));
-	add(coverage, "gaps", array);
-	add_uint(coverage, "dropped_gaps", r->dropped_gaps);
+	json_add(coverage, "gaps", array);
+	json_add_uint(coverage, "dropped_gaps", r->dropped_gaps);
 	return coverage;
 }
 
@@ -459,11 +437,11 @@ static json *vcpu_json(const struct report *r, const struct report_vcpu *v)
 {
 	json *vcpu = json_object_new_object();
 
-	add_text(vcpu, "vm", report_vm_name(r, v->vm));
-	add_uint(vcpu, "vcpu", v->vcpu);
-	add_int(vcpu, "begin_ns", v->begin.ns);
-	add_int(vcpu, "end_ns", v->end.ns);
-	add(vcpu, "states_ns", states_json(v->states_ns));
+	json_add_text(vcpu, "vm", report_vm_name(r, v->vm));
+	json_add_uint(vcpu, "vcpu", v->vcpu);
+	json_add_int(vcpu, "begin_ns", v->begin.ns);
+	json_add_int(vcpu, "end_ns", v->end.ns);
+	json_add(vcpu, "states_ns", states_json(v->states_ns));
 	add_coverage(vcpu, &v->coverage);
 	return vcpu;
 }
@@ -475,15 +453,15 @@ static json *watchdog_json(const struct report *r, const struct report_watchdog 
 					       [WATCHDOG_WRONG] = "wrong"};
 	json *line = json_object_new_object(), *task = json_object_new_object();
 
-	add_text(line, "vm", report_vm_name(r, w->vm));
-	add_uint(line, "guest_cpu", w->cpu);
-	add_uint(line, "stuck_s", w->stuck_s);
-	add_int(task, "pid", w->pid);
-	add_text(task, "comm", w->comm);
-	add(line, "blames", task);
+	json_add_text(line, "vm", report_vm_name(r, w->vm));
+	json_add_uint(line, "guest_cpu", w->cpu);
+	json_add_uint(line, "stuck_s", w->stuck_s);
+	json_add_int(task, "pid", w->pid);
+	json_add_text(task, "comm", w->comm);
+	json_add(line, "blames", task);
 	add_dmesg(line, "dmesg", w->dmesg_us * 1000);
-	add(line, "incident", w->incident < 0 ? NULL : json_object_new_int(w->incident));
-	add_text(line, "opinion", opinions[w->opinion]);
+	json_add(line, "incident", w->incident < 0 ? NULL : json_object_new_int(w->incident));
+	json_add_text(line, "opinion", opinions[w->opinion]);
 	return line;
 }
 
@@ -494,8 +472,8 @@ static json *wall_steps_json(const struct report *r)
 	for (size_t i = 0; i < r->n_wall_steps; i++) {
 		json *step = json_object_new_object();
 
-		add_int(step, "t_ns", r->wall_steps[i].t.ns);
-		add_int(step, "by_ns", r->wall_steps[i].by_ns);
+		json_add_int(step, "t_ns", r->wall_steps[i].t.ns);
+		json_add_int(step, "by_ns", r->wall_steps[i].by_ns);
 		json_object_array_add(steps, step);
 	}
 	return steps;
@@ -509,12 +487,12 @@ static json *reboots_json(const struct report *r)
 		const struct report_reboot *b = &r->reboots[i];
 		json *reboot = json_object_new_object();
 
-		add_text(reboot, "vm", report_vm_name(r, b->vm));
-		add_int(reboot, "after_ns", b->after.ns);
-		add_int(reboot, "until_ns", b->until.ns);
+		json_add_text(reboot, "vm", report_vm_name(r, b->vm));
+		json_add_int(reboot, "after_ns", b->after.ns);
+		json_add_int(reboot, "until_ns", b->until.ns);
 		if (b->reset_known)
-			add_int(reboot, "reset_ns", b->reset.ns);
-		add_text(reboot, "why", b->why);
+			json_add_int(reboot, "reset_ns", b->reset.ns);
+		json_add_text(reboot, "why", b->why);
 		json_object_array_add(reboots, reboot);
 	}
 	return reboots;
@@ -526,39 +504,39 @@ static json *report_json(const struct report *r)
 
 	if (!root)
 		return NULL;
-	add_text(root, "schema", "vcpuscope.report/1");
-	add_bool(root, "simulated", r->simulated);
-	add_bool(root, "imported", r->imported);
-	add_bool(root, "complete", !r->cut);
-	add_int(root, "begin_ns", r->begin.ns);
-	add_int(root, "end_ns", r->end.ns);
+	json_add_text(root, "schema", "vcpuscope.report/1");
+	json_add_bool(root, "simulated", r->simulated);
+	json_add_bool(root, "imported", r->imported);
+	json_add_bool(root, "complete", !r->cut);
+	json_add_int(root, "begin_ns", r->begin.ns);
+	json_add_int(root, "end_ns", r->end.ns);
 	if (r->wall_known)
-		add_int(root, "begin_realtime_ns", r->begin.ns + r->wall_offset_ns);
+		json_add_int(root, "begin_realtime_ns", r->begin.ns + r->wall_offset_ns);
 	if (r->n_wall_steps)
-		add(root, "wall_clock_steps", wall_steps_json(r));
-	add_int(root, "threshold_ns", r->threshold_ns);
-	add(root, "headline", headline_json(r));
-	add(root, "coverage", coverage_json(r));
+		json_add(root, "wall_clock_steps", wall_steps_json(r));
+	json_add_int(root, "threshold_ns", r->threshold_ns);
+	json_add(root, "headline", headline_json(r));
+	json_add(root, "coverage", coverage_json(r));
 	array = json_object_new_array_ext((int)r->n_clocks);
 	for (size_t i = 0; i < r->n_clocks; i++)
 		json_object_array_add(array, clock_json(&r->clocks[i]));
-	add(root, "clock", array);
+	json_add(root, "clock", array);
 	if (r->n_reboots)
-		add(root, "reboots", reboots_json(r));
-	add(root, "loss", losses_json(r));
+		json_add(root, "reboots", reboots_json(r));
+	json_add(root, "loss", losses_json(r));
 	array = json_object_new_array_ext((int)r->n_incidents);
 	for (size_t i = 0; i < r->n_incidents; i++)
 		json_object_array_add(array, incident_json(r, &r->incidents[i]));
-	add(root, "incidents", array);
-	add_uint(root, "dropped_incidents", r->dropped_incidents);
+	json_add(root, "incidents", array);
+	json_add_uint(root, "dropped_incidents", r->dropped_incidents);
 	array = json_object_new_array_ext((int)r->n_vcpus);
 	for (size_t i = 0; i < r->n_vcpus; i++)
 		json_object_array_add(array, vcpu_json(r, &r->vcpus[i]));
-	add(root, "vcpus", array);
+	json_add(root, "vcpus", array);
 	array = json_object_new_array_ext((int)r->n_watchdogs);
 	for (size_t i = 0; i < r->n_watchdogs; i++)
 		json_object_array_add(array, watchdog_json(r, &r->watchdogs[i]));
-	add(root, "guest_watchdog", array);
+	json_add(root, "guest_watchdog", array);
 	return root;
 }
 
