@@ -189,7 +189,7 @@ static void worst_take(struct chains *x, const struct chain *c)
 	x->worst[at] = *c;
 }
 
-/* Does this irq come by another way than before? */
+/* Returns true if this irq has another route than before. */
 static bool way_take(struct chains *x, const struct chain *c)
 {
 	bool fresh, moved;
@@ -278,7 +278,7 @@ static struct chain_trouble *trouble_find(struct chains *x, const struct chain *
 	return NULL;
 }
 
-/* That a vCPU halted meanwhile may be known only when the handler has come, late. */
+/* A halt of the vCPU in between may become known only after the late handler. */
 static void on_lost(void *context, const struct chain *c, bool halted, uint32_t progress)
 {
 	struct chains *x = context;

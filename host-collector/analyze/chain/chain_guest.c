@@ -55,7 +55,8 @@ static void irq_learn(struct chain_vcpu *v, uint32_t irq, uint8_t vector)
 
 /* ---- the guest's handler ---- */
 
-/* Has it been injected for longer than a guest that runs takes to begin its handler? */
+/* Returns true if the time since its injection is longer than a running guest needs to begin the
+ * handler. */
 static bool is_overdue(const struct chain_vcpu *v, const struct chain_open *o, struct chain_when w)
 {
 	int64_t clock_ns[CHAIN_WHERE_COUNT];
@@ -242,7 +243,7 @@ static void deferred_join(struct chain_vcpu *v, struct chain_alone *a)
 		return;
 	handled_exit(v, o, a->exit);
 	v->handling = handling;
-	v->leaving = NULL; /* what came since is another's */
+	v->leaving = NULL; /* later events belong to another chain */
 	v->exit_seen = exit_seen;
 }
 

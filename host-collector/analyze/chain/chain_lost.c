@@ -81,7 +81,7 @@ void chain_vcpu_finish(struct chain_vcpu *v, struct host_ns now)
 
 		if (!o->used)
 			continue;
-		/* What is still pending has not had its time, or never gets it. */
+		/* A chain that is still pending may still be handled, or never. */
 		if (o->torn || chain_slot(v, v->accepted[o->c.vector]) != o) {
 			chain_open_close(v, o, false);
 		} else if (o->c.lost) {

@@ -47,7 +47,7 @@ void chain_places_add(struct chain_open *o, const int64_t *clock_ns, enum chain_
 	}
 }
 
-/* What has passed since the last count; time in the guest goes to `guest`. */
+/* Counts the time since the last count; time in the guest is added to `guest`. */
 void chain_places_count(const struct chain_vcpu *v, struct chain_open *o, struct host_ns t,
 			enum chain_place guest)
 {
@@ -239,8 +239,9 @@ bool chain_is_over(const struct chain_vcpu *v, const struct chain_open *o, struc
 	       (now.ns > o->torn_until.ns || !v->injects || o->c.posted || o->inject_missing);
 }
 
-/* The guest has had interrupts on since this one came, so that it is handled by now, or never: what
- * is missing from here on does not hide it. One more than lost_check wants, for the clocks. */
+/* The guest has had interrupts enabled since this one came, so it is handled by now or never:
+ * events that are missing from here on do not matter. One more than lost_check requires, for the
+ * error of the clocks. */
 bool chain_is_settled(const struct chain_vcpu *v, const struct chain_open *o)
 {
 	return v->progress - o->progress_begun > CHAIN_PROGRESS_ENOUGH;

@@ -75,7 +75,7 @@ void chain_vcpu_scheduled(struct chain_vcpu *v, struct host_ns t, uint16_t pcpu)
 	}
 }
 
-/* What woke the sleeping vCPU, if nothing else did, was this timer's expiry. */
+/* If nothing else woke the sleeping vCPU, the expiry of this timer did. */
 static void timer_begin(struct chain_vcpu *v, struct chain_open *o)
 {
 	if (!v->woken_known || v->woken_spent)
@@ -105,7 +105,7 @@ static bool posted_take(struct chain_vcpu *v, struct host_ns t, const struct cha
 	return true;
 }
 
-/* Where a loss may hide what raised it, its vector may say. */
+/* If the event that raised it may be lost, its vector may show the source. */
 static enum chain_source source_of(struct chain_vcpu *v, const struct chain_accept *a)
 {
 	uint64_t *timers = &v->timers[a->vector / 64], bit = 1ull << a->vector % 64;

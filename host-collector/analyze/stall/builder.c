@@ -345,7 +345,7 @@ static int name_vms(struct report_builder *b)
 	return err;
 }
 
-/* What was joined before the clock proved false. */
+/* Incidents that were joined before the clock proved wrong. */
 static void unproven_remove(struct report *r, const struct report_clock *c)
 {
 	for (size_t n = 0; n < r->n_incidents; n++) {

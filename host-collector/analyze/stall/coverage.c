@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An agent that lives is heard at least so often. */
+/* A live agent sends a frame at least this often. */
 #define NEXT_WORD_NS 2000000000ll
 
 struct piece {
@@ -151,7 +151,7 @@ static void on_guest_span(void *context, const struct guest_span *span)
 	if (model_vcpu_of_guest_cpu(c->model, span->vm, span->cpu, &vcpu))
 		return;
 	v = vcpu_get(c, span->vm, vcpu);
-	/* What an agent had kept from before the recording is no part of it. */
+	/* Events that an agent had kept from before the recording are not a part of it. */
 	model_vcpu_followed(c->model, span->vm, vcpu, &from);
 	if (!v || span->end.ns <= from.ns)
 		return;
@@ -262,7 +262,7 @@ static int by_begin(const void *a, const void *b)
 }
 
 /* A guest that was not recorded has no gaps. */
-/* What an agent had to say of the last moments was still on its way. */
+/* The agent's events of the last moments were still in transit. */
 static void end_excuse(struct covered *v, const struct report *r)
 {
 	struct piece *gap = &v->guest_gap;

@@ -34,7 +34,7 @@ static bool interrupted(const struct stall_facts *f)
 	return f->kind == GUEST_CPU_HARDIRQ || f->kind == GUEST_CPU_SOFTIRQ;
 }
 
-/* Who else waited, of so many in all. */
+/* Describes the other waiters, of n_waiters in all. */
 static struct task_text others_text(unsigned n_waiters)
 {
 	struct task_text t = {""};
@@ -212,7 +212,7 @@ static struct report_evidence *evidence_add(struct incident *out, struct host_ns
 	return e;
 }
 
-/* What the samples of the guest's stacks say of the time in which something was denied. */
+/* Describes what the samples of the guest's stacks show about the denied time. */
 static void sampled(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	const struct facts_sampled *s = &f->sampled;

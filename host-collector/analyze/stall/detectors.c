@@ -3,7 +3,7 @@
 
 #include "host-collector/analyze/stall/describe.h"
 
-/* kernel/watchdog.c: twice watchdog_thresh, which is 10 s if nobody changed it. */
+/* kernel/watchdog.c: twice watchdog_thresh, whose default is 10 s. */
 static const int64_t watchdog_default_ns = 20000000000;
 
 static void say(struct incident *out, enum detector d, enum detector_sight sight, const char *why)

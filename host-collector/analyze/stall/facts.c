@@ -70,7 +70,8 @@ static void holders_add(struct stall_facts *f, const struct vcpu_span *span, int
 	for (uint32_t i = 0; i < span->n_crowd; i++) {
 		const struct vcpu_holder *h = crowd_at(span->crowd, span->crowd_first + i);
 
-		/* Who had the rest of a span that is cut is not known: each his share. */
+		/* If a span is cut, the holders of the rest are unknown: each gets its
+		 * proportional share. */
 		if (h)
 			holder_add(f, h->pid, share < 1 ? (int64_t)((double)h->ns * share) : h->ns);
 	}
@@ -113,7 +114,7 @@ static void halt_keep(struct stall_facts *f, const struct vcpu_span *span)
 	f->halts[f->n_halts++] = (struct facts_halt){span->begin, span->end, span->end};
 }
 
-/* Nobody knows what this span was: a halt before it and one after it may be one. */
+/* The state in this span is unknown: a halt before it and one after it may be the same halt. */
 static void halt_bridge(struct stall_facts *f, const struct vcpu_span *span)
 {
 	struct facts_halt *last = f->n_halts ? &f->halts[f->n_halts - 1] : NULL;
@@ -321,7 +322,7 @@ void facts_unjoin(struct stall_facts *f)
 	f->presumed_lockup_ns = 0;
 }
 
-/* Who had the pCPU while it is known had it in between, too. */
+/* The known holder of the pCPU also held it in between. */
 bool facts_presume(const struct stall_facts *f, struct stall_facts *presumed)
 {
 	int64_t known = f->pcpu_busy_ns + f->pcpu_idle_ns, waited = f->presumed_ns[VCPU_RUNNABLE];
@@ -406,7 +407,7 @@ int64_t facts_denied_in_pieces(const struct stall_facts *f)
 {
 	int64_t ran = f->state_ns[VCPU_GUEST] + f->state_ns[VCPU_KVM] + f->state_ns[VCPU_VMM];
 
-	/* Where nobody was seen on the pCPU, nobody had a share of it. */
+	/* If no task was seen on the pCPU, there are no shares. */
 	return facts_denied_by_host(f) - (f->pcpu_busy_ns < ran ? f->pcpu_busy_ns : ran);
 }
 
@@ -434,7 +435,7 @@ bool facts_ticks_stopped(const struct stall_facts *f)
 /* It takes 2,000 a second to starve a CPU with handlers of ordinary length. */
 enum { STORM_PER_SECOND = 2000, STORM_STARVES_PERCENT = 90 };
 
-/* Of a handler both events must be seen. */
+/* Both events of a handler must be seen. */
 bool facts_storm(const struct stall_facts *f, int percent)
 {
 	uint64_t all = f->n_seen + f->n_lost;
@@ -487,7 +488,7 @@ int64_t facts_denied_by_guest(const struct stall_facts *f)
 {
 	int64_t denied = f->waiter_ns, elsewhere = facts_duration(f) - facts_ran(f), waited;
 
-	if (f->lost.alone) /* what the host did not take, the guest did without the handler */
+	if (f->lost.alone) /* the rest was time of the guest outside the handler */
 		return f->state_ns[VCPU_GUEST] + f->state_ns[VCPU_HALTED];
 	if (facts_ticks_stopped(f) && f->tick_gap_ns > denied)
 		denied = f->tick_gap_ns;
@@ -497,7 +498,7 @@ int64_t facts_denied_by_guest(const struct stall_facts *f)
 		denied = f->irq_ns;
 	denied = denied > elsewhere ? denied - elsewhere : 0;
 	waited = waited_for_peer_ns(f) - f->waits.lock_halted_ns;
-	/* Who halts for a lock does not run, but it is the guest's own kernel that waits. */
+	/* A CPU that halts for a lock does not run, but it is the guest's own kernel that waits. */
 	return (denied > waited ? denied : waited) + f->waits.lock_halted_ns +
 	       f->guest_peer.halted_ns;
 }

@@ -302,7 +302,7 @@ int32_t hint_keeper(const struct vcpu_span *span, enum keeper *how)
 		return span->asker_pid;
 	}
 	if (span->state == VCPU_STOPPED && span->task_state & VS_TASK_TRACED) {
-		*how = KEEPER_TRACED; /* nobody but its tracer wakes it */
+		*how = KEEPER_TRACED; /* only its tracer wakes it */
 		return span->waker_pid;
 	}
 	if (span->state == VCPU_BLOCKED && span->wait_class == WAIT_VMM_LOCK) {

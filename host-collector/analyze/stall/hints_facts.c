@@ -76,7 +76,7 @@ static void collect_kept(const struct view *view, const struct model *m, const s
 	longest->pid = hint_keeper(&open, &longest->keeper);
 }
 
-/* What nobody knows of this vCPU, or not yet. */
+/* The time for which the state of this vCPU is unknown, or not known yet. */
 static void collect_unseen(const struct view *view, const struct model *m,
 			   const struct vcpu_hints *v, uint32_t vcpu, struct intervals *out)
 {
@@ -180,8 +180,8 @@ static void collect_calls(const struct hints *h, const struct view *view, uint32
 /* Where no spin shows as an exit, the owner of a lock goes on for so long before it lets go. */
 static const int64_t release_late_ns = 10000000;
 
-/* Does a wait that ended `apart` after the other vCPU's return, and shared `ns` of its `denied`
- * with that one's absence, look like one for it? */
+/* Returns true if a wait looks like one for the other vCPU: it ended `apart` after that vCPU's
+ * return, and of its `denied` time `ns` fell into that vCPU's absence. */
 static bool ended_by(int64_t apart, int64_t ns, int64_t denied, int64_t slack, bool spins_unseen)
 {
 	if (apart >= -slack && apart <= slack)
@@ -204,7 +204,7 @@ static void coincidence(const struct hints *h, const struct view *view, uint32_t
 	int64_t apart = end.ns - longest->end.ns, ns;
 	struct intervals wait = {0}, late = {0};
 
-	/* What the host took of this vCPU since then is nobody's wait. */
+	/* Time that the host took from this vCPU since then is no wait for another vCPU. */
 	intervals_add(&late, longest->end.ns, end.ns, view->within);
 	apart -= common_ns(&late, own_kept);
 	intervals_add(&wait, end.ns - denied, end.ns, view->within);
@@ -288,7 +288,7 @@ static void fill_peer(const struct hints *h, const struct model *m, const struct
 		out->lock_ns = ns;
 		longest_note(out, &both);
 		out->lock_halted_ns = halted_ns(view, &both);
-		/* That it halted is proof enough. */
+		/* The halt is sufficient proof. */
 		out->sampled |= by_samples(h, view->f) && out->lock_halted_ns * 2 < ns;
 		out->lock_owner = peer_of(k, &longest);
 	}
@@ -367,7 +367,7 @@ static void fill_nested(const struct view *view, const struct vcpu_hints *v,
 	out->nested_ns = intervals_length(&left);
 }
 
-/* What a wait began with may be missing, too. */
+/* The event that began a wait may be missing too. */
 static const int64_t lossy_before_ns = 10000000;
 
 static bool lossy(const struct hints *h, const struct stall_facts *f)

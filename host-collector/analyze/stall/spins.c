@@ -69,7 +69,7 @@ enum spin_kind spin_of_stack(const struct stack *stack, const char **function)
 		       !name_fits(functions[k].name, symbol))
 			k++;
 		if (!*symbol)
-			return SPIN_UNKNOWN; /* the guest hides its kernel's symbols */
+			return SPIN_UNKNOWN; /* the guest does not publish its kernel's symbols */
 		if (!i)
 			*function = symbol;
 		if (k == sizeof(functions) / sizeof(functions[0]))

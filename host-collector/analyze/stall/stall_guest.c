@@ -86,8 +86,8 @@ static void guest_exit(struct stall_detector *d, struct stall_vm *v, struct stal
 	waiters_remove(&v->waiters, i->event.pid);
 }
 
-/* Is an interval this long one of a healthy CPU? A guest that does not get its time has longer
- * ones, and what is normal must not be learnt from them. */
+/* Returns true if a healthy CPU has intervals of this length. A guest that does not get its CPU
+ * time has longer ones, which must not count as normal. */
 static bool tick_is_normal(const struct stall_detector *d, const struct stall_track *k,
 			   int64_t interval)
 {
@@ -244,7 +244,7 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stal
 	track_forget(v, k, i->t);
 }
 
-/* What the guest's timer found on the CPU. */
+/* Handles a sample that the guest's timer took on the CPU. */
 static void guest_stack(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
 			const struct guest_instant *i)
 {

@@ -8,7 +8,8 @@
 
 /* From the release of what one waits for to the switch by which each lets go of its CPU. */
 static const int64_t together_ns = 10000000;
-/* Of a CPU whose task denied nothing: many a task leaves its CPU at about that time. */
+/* For a CPU whose task denied nothing: some task often leaves its CPU at about that time by
+ * chance. */
 static const int64_t together_by_chance_ns = 1000000;
 /* Denials that begin closer together than that say nothing of who was first. */
 static const int64_t first_ns = 10000000;
@@ -98,7 +99,7 @@ static void consider(const struct stall_facts *f, const struct wait *w, uint16_t
 		*best = peer;
 }
 
-/* What this CPU has had since its last switch, as if it were over. */
+/* The run interval of this CPU since its last switch, as if it had ended. */
 static struct stall_recent open_stretch(const struct stall_detector *d, const struct stall_vm *v,
 					const struct stall_track *k)
 {

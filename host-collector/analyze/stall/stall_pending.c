@@ -202,7 +202,8 @@ static void stretch_tell(struct stall_detector *d, const struct stall_vm *v, str
 			 const struct stall_facts *f)
 {
 	recent_add(k, f);
-	if (f->kind != GUEST_CPU_IDLE) /* what the host did to an idle CPU comes as a chain */
+	if (f->kind !=
+	    GUEST_CPU_IDLE) /* effects of the host on an idle CPU are reported as chains */
 		stall_pending_add(d, v, k, f);
 }
 

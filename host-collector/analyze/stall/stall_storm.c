@@ -21,8 +21,8 @@
 /* A wait shorter than this is no piece, as most exits are. */
 #define STORM_PIECE_NS 50000ll
 
-/* Of what the host took, what the vCPU waited for: the handling of exits is no wait, and turns with
- * others on its pCPU are a fair share up to what the vCPU ran itself. */
+/* The part of the host's time that the vCPU waited for. The handling of exits is no wait, and
+ * taking turns with other tasks on the pCPU is fair up to the time that the vCPU ran itself. */
 static int64_t waited_ns(const struct stall_facts *f)
 {
 	return facts_denied_in_pieces(f) - f->state_ns[VCPU_KVM] - f->state_ns[VCPU_VMM];
@@ -170,7 +170,8 @@ static void windows_close(struct stall_detector *d, const struct stall_vm *v, st
 	}
 }
 
-/* Does the chain that is over make the window too long, or too thin? */
+/* Returns true if the chain that has ended makes the window too long, or its share of waits too
+ * small. */
 static bool window_ends(const struct stall_window *w, const struct stall_track *k,
 			struct stall_facts *next)
 {

@@ -142,7 +142,7 @@ static bool states_fail(const int64_t *ns, int64_t passed_ns, char *why, size_t 
 	return true;
 }
 
-/* Does the incident's breakdown add up? If not, says how it fails. */
+/* Returns true if the incident's breakdown adds up; otherwise describes the difference. */
 static bool incident_balances(const struct incident *i, char *why, size_t why_bytes)
 {
 	return !states_fail(i->breakdown_ns, i->end.ns - i->begin.ns, why, why_bytes);

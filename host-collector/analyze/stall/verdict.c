@@ -245,7 +245,7 @@ static void because_shared(struct incident *i, int64_t all)
 	}
 }
 
-/* Does anything explain it? surely: nothing is presumed. */
+/* Returns true if a rule explains the stall. surely: nothing is presumed. */
 static bool judge_by(const struct stall_facts *f, const struct model *m, bool surely,
 		     struct incident *out)
 {
@@ -262,7 +262,8 @@ static bool judge_by(const struct stall_facts *f, const struct model *m, bool su
 			 duration_text(all).text);
 		return false;
 	}
-	/* Of what lost events left unknown, the time around it is the best witness. */
+	/* For time that is unknown because events were lost, the time around it is the best
+	 * evidence. */
 	if (!explained(out, all) && (surely || !explained(out, all - unknown))) {
 		out->runner_up = best->verdict;
 		describe(out->because, sizeof(out->because),

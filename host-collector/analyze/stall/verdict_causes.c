@@ -90,7 +90,7 @@ int64_t cause_ipi_target_preempted_ns(const struct stall_facts *f)
 		     facts_denied_by_guest(f) - cause_lock_holder_preempted_ns(f));
 }
 
-/* What the guest denied itself, less what storms and other vCPUs explain. */
+/* The time that the guest denied itself, without what storms and other vCPUs explain. */
 static int64_t alone_ns(const struct stall_facts *f)
 {
 	int64_t ns = facts_denied_by_guest(f) - cause_guest_irq_storm_ns(f) -
@@ -133,7 +133,7 @@ int64_t cause_guest_spin_ns(const struct stall_facts *f)
 {
 	int64_t ns = alone_ns(f) - cause_nested_unobservable_ns(f);
 
-	/* Of a device that is asked all the time no part is a spin of its own. */
+	/* If the guest polls a device all the time, no part of it counts as a spin. */
 	return ns - least(ns, f->waits.poll_ns);
 }
 
@@ -245,9 +245,9 @@ static bool may_be_shorter(const struct stall_facts *f)
 	return (int64_t)(f->begin_err_ns + f->err_ns) > facts_denial_ns(f) - f->than_ns;
 }
 
-/* Who waits may pay for a stall before, or spin for what another CPU of the guest has. Without some
- * of KVM's events a tick that the host's timer brought late looks like a spin, too; without short
- * handlers, a storm of interrupts. */
+/* A task that waits may be charged for an earlier stall, or spin for something that another CPU
+ * of the guest holds. If some of KVM's events are missing, a late timer interrupt looks like a
+ * spin too. If short handlers are only counted, a storm of interrupts does. */
 bool against_spin_unproven(const struct stall_facts *f)
 {
 	return against_guest_unproven(f) || may_be_shorter(f) || f->tick_unexplained ||

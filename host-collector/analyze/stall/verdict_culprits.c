@@ -49,7 +49,7 @@ void culprits_senders(const struct stall_facts *f, const struct model *m, struct
 			culprit_add(out, m, VS_SOURCE_HOST, s->asker_pid, "wrote to QEMU's monitor",
 				    span_ns(s));
 		else if (s->state == VCPU_STOPPED && s->task_state & VS_TASK_TRACED && s->waker_pid)
-			/* Nobody but its tracer wakes who is traced. */
+			/* Only its tracer wakes a traced thread. */
 			culprit_add(out, m, VS_SOURCE_HOST, s->waker_pid, "traced the vCPU thread",
 				    span_ns(s));
 	}
@@ -71,13 +71,13 @@ static bool same_kind(const char *a, const char *b)
 {
 	size_t len = stem_length(a);
 
-	/* Threads of this name are vCPUs, and each is somebody else's. */
+	/* Threads with this name are vCPUs, each of them usually of another VM. */
 	if (strstr(a, "/KVM"))
 		return false;
 	return *a && len == stem_length(b) && !strncmp(a, b, len);
 }
 
-enum { TOLD_SHARE = 50 }; /* who had less than a 50th of the time is one of "all other tasks" */
+enum { TOLD_SHARE = 50 }; /* a task with less than a 50th of the time is one of "all other tasks" */
 
 static const char held_the_pcpu[] = "held the pCPU";
 
@@ -99,11 +99,11 @@ struct holder_text holder_text(const struct stall_facts *f, const struct model *
 
 /* The tasks of one kind, or of one cgroup. */
 struct crowd {
-	int32_t pid; /* who had most */
+	int32_t pid; /* the task with the largest share */
 	int64_t most_ns;
 	unsigned n;
 	int64_t ns;
-	uint32_t cgroup; /* of all of them, 0: not known, or not one */
+	uint32_t cgroup; /* common to all of them; 0: unknown, or not the same */
 };
 
 /* Adds a holder to `c`, which is `fresh` or has some. */
@@ -223,7 +223,7 @@ static void groups_fill(const struct stall_facts *f, const struct model *m, stru
 	}
 }
 
-/* What all who are not named had together, if it is a tenth of the whole. */
+/* Adds the share of all tasks that are not named, if it is at least a tenth of the whole. */
 static void others_add(const struct stall_facts *f, struct incident *out)
 {
 	struct report_culprit *others;
@@ -290,7 +290,7 @@ static void wakers_of(const struct stall_facts *f, const struct model *m, enum w
 
 void culprits_lock_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
-	/* Who wakes a waiter of a lock has just released it. */
+	/* The task that wakes a waiter of a lock has just released the lock. */
 	wakers_of(f, m, WAIT_VMM_LOCK, "held QEMU's big lock", out);
 }
 

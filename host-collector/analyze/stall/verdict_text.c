@@ -252,7 +252,7 @@ static struct peer_text peer_text(const struct stall_facts *f, const struct mode
 	return t;
 }
 
-/* What the other CPU of the guest does that this one may wait for. */
+/* Describes what the other CPU of the guest does that this one may wait for. */
 static struct peer_text guest_peer_text(const struct stall_facts *f, const struct model *m)
 {
 	const struct facts_guest_peer *p = &f->guest_peer;
