@@ -158,7 +158,7 @@ static void write_failed(struct record *r, int err)
 static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
 {
 	struct record *r = context;
-	struct frame_view view;
+	struct frame_view view = {0};
 	int err = 0;
 
 	if (r->write_error)

@@ -361,7 +361,7 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 		tasks_named(&x->tasks, i->vm, &i->event);
 	/* No row shows where a task exits. */
 	if (i->type != VS_EVENT_LOST &&
-	    (!event_type_is(i->type, EVENT_IN_GUEST) || i->type == VS_EVENT_TASK_EXIT))
+	    (!event_type_is((uint16_t)i->type, EVENT_IN_GUEST) || i->type == VS_EVENT_TASK_EXIT))
 		return;
 	r = guest_rows_get(&x->guests, i->vm, i->event.cpu);
 	if (!r)
