@@ -309,6 +309,7 @@ const struct command command_ctl = {
 static const struct option_spec snapshot_option_table[] = {
 	{.name = "VM",
 	 .type = OPTION_OPERANDS,
+	 .required = true,
 	 .offset = ROW(words),
 	 .help = "the name of the VM in the daemon"},
 	CONTROL_ROWS,
