@@ -17,7 +17,8 @@
 enum { WORDS_MAX = 16 };
 
 struct ctl_arguments {
-	const char *control, *format;
+	const char *control; /* NULL: the default; `list --all` then needs no daemon */
+	const char *format;
 	struct option_list words; /* the verb and its operands */
 	bool all;                 /* list: look at this machine instead of asking the daemon */
 };
@@ -226,7 +227,8 @@ static int words_run(const struct command *self, const struct ctl_arguments *a)
 	request = request_make(self, verb, a);
 	if (!request)
 		return COMMAND_USAGE;
-	err = control_ask(a->control, request, &reply, why, sizeof(why));
+	err = control_ask(a->control ? a->control : DAEMON_CONTROL_PATH, request, &reply, why,
+			  sizeof(why));
 	json_object_put(request);
 	if (err) {
 		fprintf(stderr, "vcpuscope %s: %s\n", self->name, why);
@@ -239,7 +241,7 @@ static int words_run(const struct command *self, const struct ctl_arguments *a)
 
 static int ctl_run(const struct command *self, int argc, char **argv)
 {
-	struct ctl_arguments a = {.control = DAEMON_CONTROL_PATH, .format = "text"};
+	struct ctl_arguments a = {.format = "text"};
 
 	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
@@ -249,9 +251,7 @@ static int ctl_run(const struct command *self, int argc, char **argv)
 /* A command that is one verb: `vcpuscope snapshot VM` is `vcpuscope ctl snapshot VM`. */
 static int verb_run(const struct command *self, int argc, char **argv)
 {
-	struct ctl_arguments a = {.control = DAEMON_CONTROL_PATH,
-				  .format = "text",
-				  .words = {.items = {self->name}, .n = 1}};
+	struct ctl_arguments a = {.format = "text", .words = {.items = {self->name}, .n = 1}};
 
 	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
