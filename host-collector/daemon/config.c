@@ -137,7 +137,7 @@ static int limit_percent_parse(const char *text, uint64_t *out)
 
 static int limit_flag_parse(const char *text, uint64_t *out)
 {
-	bool flag;
+	bool flag = false;
 	int err = flag_parse(text, &flag);
 
 	*out = flag;
