@@ -313,7 +313,7 @@ long kvm_clock_snapshot(struct kvm_clock *k, pid_t pid, const struct kvm_clock_s
 		snprintf(why, why_bytes, "process %d has no KVM vCPUs that could be seen", pid);
 	else if (n == -ENOTUNIQ)
 		snprintf(why, why_bytes,
-			 "process %d runs several VMs: their vCPUs' clocks cannot be told apart",
+			 "process %d runs several VMs: their vCPUs' clocks cannot be distinguished",
 			 pid);
 	else if (n < 0)
 		snprintf(why, why_bytes, "clocks of process %d cannot be read: %s", pid,

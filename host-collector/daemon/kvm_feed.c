@@ -173,7 +173,8 @@ static void process_attach(struct kvm_feed *f, struct process *p)
 	snprintf(what, sizeof(what), "%s %d", vm_identity_vmm(i), p->found.pid);
 	if (p->found.several) {
 		vm_source_say(&f->source, "",
-			      "%s runs several VMs, which cannot be told apart: not watched", what);
+			      "%s runs several VMs, which cannot be distinguished: not watched",
+			      what);
 		p->refused = true;
 		return;
 	}

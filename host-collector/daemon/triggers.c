@@ -26,7 +26,7 @@ enum { N_CONDITIONS = sizeof(conditions) / sizeof(conditions[0]) };
 struct vcpu_watch {
 	uint32_t vm, vcpu;
 	struct {
-		bool lasts, told;
+		bool lasts, fired;
 		struct host_ns since, until;
 		enum wait_class wait; /* of its longest span so far */
 		int64_t longest_ns;
@@ -82,7 +82,7 @@ static void condition_tell(struct triggers *t, struct vcpu_watch *v, size_t i, i
 {
 	const enum wait_class wait = v->condition[i].wait;
 
-	v->condition[i].told = true;
+	v->condition[i].fired = true;
 	fire(t, conditions[i].trigger, v->vm, "vCPU %u %s for %s%s%s%s", v->vcpu,
 	     conditions[i].what, duration_text(lasted_ns).text, goes_on ? ", and goes on" : "",
 	     wait != WAIT_NONE ? ": waited for " : "",
@@ -93,7 +93,7 @@ static void condition_end(struct triggers *t, struct vcpu_watch *v, size_t i)
 {
 	const int64_t lasted_ns = v->condition[i].until.ns - v->condition[i].since.ns;
 
-	if (v->condition[i].lasts && !v->condition[i].told && condition_is_long(t, i, lasted_ns))
+	if (v->condition[i].lasts && !v->condition[i].fired && condition_is_long(t, i, lasted_ns))
 		condition_tell(t, v, i, lasted_ns, false);
 	memset(&v->condition[i], 0, sizeof(v->condition[i]));
 }
@@ -135,7 +135,7 @@ static void on_advance(void *context, struct host_ns now)
 		for (size_t i = 0; i < N_CONDITIONS; i++) {
 			const int64_t lasts_ns = now.ns - open.begin.ns;
 
-			if (!(conditions[i].states >> open.state & 1) || v->condition[i].told ||
+			if (!(conditions[i].states >> open.state & 1) || v->condition[i].fired ||
 			    !condition_is_long(t, i, lasts_ns))
 				continue;
 			v->condition[i].lasts = true;

@@ -10,7 +10,7 @@
 
 #include "host-collector/daemon/daemon.h"
 
-/* Where a source attaches its VMs, and who is told. */
+/* The daemon to which a source of VMs attaches them, and the receiver of its lines for the user. */
 struct vm_source {
 	struct vm_daemon *daemon;
 	/* Receives a line for the user. vm: "" if the line concerns no attached VM. */

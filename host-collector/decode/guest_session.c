@@ -191,8 +191,8 @@ static void config_begin(struct guest_session *s, const struct message_hello *he
 	}
 	if (!s->said_no_config)
 		note(s, NOTE_GUEST_CONFIG,
-		     "agent %.24s takes no requests (--guest-*, --sample-hz): it tells what it "
-		     "always does",
+		     "agent %.24s takes no requests (--guest-*, --sample-hz): it sends what "
+		     "its own options say",
 		     hello->program_version);
 	s->said_no_config = true;
 }

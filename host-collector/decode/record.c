@@ -22,7 +22,8 @@
 		.count_at = offsetof(struct guest_record, count)                                   \
 	}
 
-/* The message of a kind; NULL: the kind is none that a decoder sends, or not a message's struct. */
+/* Returns the layout of the kind's message. Returns NULL if no decoder sends this kind, or if the
+ * kind has no message. */
 static const struct message_layout *message_of(uint16_t kind)
 {
 	const struct frame_kind_row *row = frame_kind_row(kind > UINT8_MAX ? 0 : (uint8_t)kind);

@@ -79,7 +79,9 @@ int replay_run(struct pipeline *p, const char *path, struct recording_info *info
 	if (!err)
 		err = pipeline_finish(p);
 	if (err == -EBADMSG && !opened)
-		snprintf(why, why_bytes, "%s: is no recording of vcpuscope", path);
+		snprintf(why, why_bytes,
+			 "%s: not a recording of vcpuscope; `vcpuscope import` converts traces",
+			 path);
 	else if (err == -EPROTONOSUPPORT && !opened)
 		snprintf(why, why_bytes,
 			 "%s: a recording of another version; use the vcpuscope that made it",

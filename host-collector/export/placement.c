@@ -207,7 +207,7 @@ void placement_doubt(struct placement *p, uint64_t from, bool on_cpu)
 			p->left = p->entered;
 		p->left_known = true;
 	}
-	/* It came back from where it may have run unseen: what happened there is told apart now. */
+	/* It came back from where it may have run unseen: now it is known what happened there. */
 	while (on_cpu && p->state == PLACEMENT_AWAY && p->n &&
 	       is_unseen(p, waiting_at(p, 0), from + 1)) {
 		struct placement_event e = take(p);

@@ -360,7 +360,7 @@ static int process_read(struct vm *vm, pid_t pid, char *why, size_t why_bytes)
 	info_complete(vm, &vm->info, true);
 	if (vm->vcpus.several) {
 		snprintf(why, why_bytes,
-			 "process %d runs several VMs: their vCPUs cannot be told apart", pid);
+			 "process %d runs several VMs: their vCPUs cannot be distinguished", pid);
 		return -ENOTUNIQ;
 	}
 	if (!vm_n_vcpus(vm))

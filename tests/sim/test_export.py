@@ -90,7 +90,7 @@ def failure_check(vcpuscope, folder):
     for kind in ("perfetto", "csv", "folded"):
         done = subprocess.run([vcpuscope, "export", none, "--to", kind, "-o", out], capture_output=True,
                               text=True)
-        if not done.returncode or "is no recording" not in done.stderr or done.stderr.count("\n") != 1:
+        if not done.returncode or "not a recording" not in done.stderr or done.stderr.count("\n") != 1:
             bad.append(f"{kind} of no recording: exit {done.returncode}: {done.stderr}")
         if os.path.exists(out):
             bad.append(f"{kind} of no recording leaves a file")

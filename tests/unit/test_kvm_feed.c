@@ -254,7 +254,7 @@ static void test_reasons_are_reported_once(void **state)
 	assert_int_equal(r->n_said, 4);
 	assert_string_equal(r->said[2], "|QEMU 3: uid 1000 has 2 VMs already (discover_per_user): "
 					"not watched");
-	assert_string_equal(r->said[3], "|QEMU 4 runs several VMs, which cannot be told apart: "
+	assert_string_equal(r->said[3], "|QEMU 4 runs several VMs, which cannot be distinguished: "
 					"not watched");
 	/* A slot becomes free, but the daemon is full: another reason, and later it is attached. */
 	found[0] = found[--n_found];

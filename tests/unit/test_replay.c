@@ -182,7 +182,7 @@ static void what_is_no_recording_is_said_in_one_line(void **state)
 	file_write(f->copy, noise, sizeof(noise));
 	r = replay(f->copy);
 	assert_int_equal(r.err, -EBADMSG);
-	assert_non_null(strstr(r.why, "is no recording"));
+	assert_non_null(strstr(r.why, "not a recording"));
 	file_write(f->copy, noise, 0);
 	assert_int_equal(replay(f->copy).err, -EBADMSG);
 	r = replay("/nonexistent/run.vcs");

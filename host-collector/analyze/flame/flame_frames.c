@@ -64,7 +64,7 @@ void frames_stack(struct frames *s, const struct stack *stack, bool guest, bool 
 	}
 }
 
-/* Adds the frames that describe it, root first. Returns false if there is none. */
+/* Adds the frames of a guest stack, root first. Returns false if the stack has none. */
 static bool guest_stack_told(struct frames *s, const struct flame *f, uint32_t vm,
 			     const struct flame_guest_stack *stack)
 {

@@ -118,8 +118,8 @@ static bool is_heavy(const struct stall_detector *d, const struct stall_facts *s
 	return facts_denied_in_pieces(stretch) >= d->options.than_ns;
 }
 
-/* Returns the begin of the heavy run interval in which a chain ended at `t`. Returns 0 if there
- * is none, or if it is not known yet: then *may is the begin of the one that may become heavy. */
+/* Returns the begin of the heavy run interval in which a chain of waits ended at `t`, or 0. If an
+ * interval may still become heavy, sets *may to its begin. */
 static struct host_ns stretch_of(const struct stall_detector *d, const struct stall_track *k,
 				 struct host_ns t, struct host_ns *may)
 {
@@ -237,8 +237,8 @@ static void window_drop(struct stall_window *w, const struct stall_facts *told)
 		w->open = false;
 }
 
-/* Reports the windows of run intervals that were not reported. `told`: the run interval that is
- * reported, if something was denied. */
+/* Reports the windows that lie in run intervals without a report of their own. `told` is the run
+ * interval that now gets a report, or NULL. */
 void stall_storm_stretch(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 			 const struct stall_facts *told)
 {
