@@ -14,6 +14,7 @@ extern const struct command command_clock;
 extern const struct command command_compare;
 extern const struct command command_summarize;
 extern const struct command command_metrics;
+extern const struct command command_events;
 extern const struct command command_export;
 extern const struct command command_top;
 extern const struct command command_import;

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* `vcpuscope events`: lists the events that can be named, with their fields. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/cli/commands.h"
+#include "host-collector/query/event_schema.h"
+#include "host-collector/tables/table.h"
+
+struct events_arguments {
+	const char *pattern, *event, *format;
+};
+
+static const struct option_spec events_option_table[] = {
+	{.name = "PATTERN",
+	 .type = OPTION_OPERAND,
+	 .offset = offsetof(struct events_arguments, pattern),
+	 .help = "list only events whose name fits this pattern of the shell: 'kvm:*', '*irq*' "
+		 "(default: all)"},
+	{.name = "event",
+	 .letter = 'e',
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct events_arguments, event),
+	 .value = "EVENT,...",
+	 .help = "check these EVENTs, with their filters and attributes, and list those that "
+		 "they name (docs/events.md)"},
+	{.name = "format",
+	 .type = OPTION_CHOICE,
+	 .offset = offsetof(struct events_arguments, format),
+	 .value = "text|json|csv",
+	 .help = "text for people, or json or csv (default text)"},
+};
+
+static const struct table_column columns[] = {
+	{"event", "event", TABLE_TEXT},
+	{"sides", "sides", TABLE_TEXT},
+	{"fields", "fields", TABLE_TEXT},
+};
+
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+static const char *side_text(uint8_t sides)
+{
+	if (sides == (EVENT_HOST | EVENT_GUEST))
+		return "host guest";
+	return sides == EVENT_GUEST ? "guest" : "host";
+}
+
+/* The fields by the kernel's names, each with its unit if it has one: "halted_ns(ns)". */
+static void fields_text(const struct event_schema *schema, char *out, size_t out_bytes)
+{
+	size_t used = 0;
+
+	*out = 0;
+	for (size_t i = 0; i < schema->n_fields && used < out_bytes; i++) {
+		const struct event_schema_field *f = &schema->fields[i];
+		const char *unit = f->base == 16 ? "hex" : f->unit;
+
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s%s%s%s",
+					 used ? " " : "", f->name, *unit ? "(" : "", unit,
+					 *unit ? ")" : "");
+	}
+}
+
+static void row_add(struct table *t, const struct event_schema *schema)
+{
+	char name[2 * EVENT_SPEC_NAME_BYTES + 1];
+	char fields[EVENT_SCHEMA_FIELDS_MAX * 2 * EVENT_FIELD_NAME_BYTES];
+
+	snprintf(name, sizeof(name), "%s:%s", schema->system, schema->name);
+	fields_text(schema, fields, sizeof(fields));
+	table_row(t);
+	table_text(t, name);
+	table_text(t, side_text(schema->sides));
+	table_text(t, fields);
+}
+
+/* Text has a line for each event, however long it is: people search it with grep. */
+struct rows {
+	struct table *table; /* NULL: text */
+	size_t n;
+};
+
+static void row_show(struct rows *rows, const struct event_schema *schema)
+{
+	char name[2 * EVENT_SPEC_NAME_BYTES + 1];
+	char fields[EVENT_SCHEMA_FIELDS_MAX * 2 * EVENT_FIELD_NAME_BYTES];
+
+	rows->n++;
+	if (rows->table) {
+		row_add(rows->table, schema);
+		return;
+	}
+	snprintf(name, sizeof(name), "%s:%s", schema->system, schema->name);
+	fields_text(schema, fields, sizeof(fields));
+	printf("%-10s  %-38s  %s\n", side_text(schema->sides), name, fields);
+}
+
+static void fitting_add(const struct event_schemas *schemas, const char *pattern, struct rows *rows)
+{
+	const struct event_schema *schema;
+	char name[2 * EVENT_SPEC_NAME_BYTES + 1];
+
+	for (size_t i = 0; (schema = event_schemas_get(schemas, i)); i++) {
+		snprintf(name, sizeof(name), "%s:%s", schema->system, schema->name);
+		if (!pattern || expr_glob(pattern, name))
+			row_show(rows, schema);
+	}
+}
+
+/* One EVENT: all events that it names, and its expressions in each of them. */
+static int spec_add(const struct event_schemas *schemas, const struct event_spec *spec,
+		    struct rows *rows, struct expr_error *error)
+{
+	size_t found[EVENT_SPECS_MAX];
+	struct expr expr;
+	int n = event_schemas_find(schemas, spec, found, EVENT_SPECS_MAX, error), err = 0;
+
+	for (int i = 0; !err && i < n; i++) {
+		const struct event_schema *schema = event_schemas_get(schemas, found[i]);
+
+		err = event_spec_expr(schema, &spec->filter, &expr, error);
+		if (!err)
+			err = event_spec_expr(schema, &spec->key, &expr, error);
+		if (!err)
+			err = event_spec_expr(schema, &spec->role, &expr, error);
+		if (!err)
+			row_show(rows, schema);
+	}
+	return n < 0 ? n : err;
+}
+
+/* Says what is wrong. */
+static int specs_add(const struct event_schemas *schemas, const char *text, struct rows *rows)
+{
+	struct event_spec *specs = calloc(EVENT_SPECS_MAX, sizeof(*specs));
+	struct expr_error error = {0};
+	size_t n = 0;
+	int err = -ENOMEM;
+
+	if (specs)
+		err = event_specs_parse(text, specs, EVENT_SPECS_MAX, &n, &error);
+	for (size_t i = 0; !err && i < n; i++)
+		err = spec_add(schemas, &specs[i], rows, &error);
+	if (err && err != -ENOMEM)
+		expr_error_print(&error, "vcpuscope events: -e", text, stderr);
+	free(specs);
+	return err;
+}
+
+static int rows_finish(const struct events_arguments *a, struct rows *rows)
+{
+	if (!rows->n) {
+		fprintf(stderr,
+			"vcpuscope events: no event fits '%s'; `vcpuscope events` lists all\n",
+			a->pattern);
+		return COMMAND_TROUBLE;
+	}
+	if (!strcmp(a->format, "json"))
+		return command_exit_of(tables_write_json(&rows->table, 1, false, stdout));
+	if (!strcmp(a->format, "csv"))
+		return command_exit_of(tables_write_csv(&rows->table, 1, stdout));
+	return fflush(stdout) || ferror(stdout) ? COMMAND_TROUBLE : COMMAND_OK;
+}
+
+static int events_run(const struct command *self, int argc, char **argv)
+{
+	struct events_arguments a = {.format = "text"};
+	struct rows rows = {NULL};
+	struct event_schemas *schemas;
+	int err, result = COMMAND_TROUBLE;
+
+	if (options_read(self, argc, argv, &a))
+		return COMMAND_USAGE;
+	schemas = event_schemas_new();
+	if (strcmp(a.format, "text"))
+		rows.table = table_new("events", columns, COLUMNS);
+	err = schemas && (rows.table || !strcmp(a.format, "text")) ? 0 : -ENOMEM;
+	if (!err && a.event)
+		err = specs_add(schemas, a.event, &rows);
+	else if (!err)
+		fitting_add(schemas, a.pattern, &rows);
+	if (err == -ENOMEM)
+		fputs("vcpuscope events: out of memory\n", stderr);
+	else if (err)
+		result = COMMAND_USAGE;
+	else
+		result = rows_finish(&a, &rows);
+	table_free(rows.table);
+	event_schemas_free(schemas);
+	return result;
+}
+
+const struct command command_events = {
+	.name = "events",
+	.summary = "list the events that can be named, with their fields",
+	.options = events_option_table,
+	.n_options = sizeof(events_option_table) / sizeof(events_option_table[0]),
+	.examples = "  vcpuscope events\n"
+		    "  vcpuscope events 'kvm:*'\n"
+		    "  vcpuscope events -e 'host:kvm:kvm_exit/exit_reason==48/key=vcpu/'\n",
+	.run = events_run,
+};
