@@ -106,15 +106,17 @@ static void thins_to_what_a_page_holds(void **unused)
 	struct scenes *s = scenes_new(m);
 	const struct scene *scene;
 	size_t pieces = 0;
-	int64_t halted;
+	int64_t halted, longest = 0;
 
 	(void)unused;
 	script_vm(m, 1, "kvm");
 	PUSH(m, SWITCH(HOST, 0, 1, 0, TID0, 0));
 	for (int64_t us = 100; us < 550000; us += 100) {
+		const int64_t late = us == 100000 ? 20 : 0;
+
 		PUSH(m, SWITCH(HOST, us, 1, TID0, 0, 1));
 		PUSH(m, WAKEUP(HOST, us + 30, 1, TID0, 0, 1));
-		PUSH(m, SWITCH(HOST, us + 30, 1, 0, TID0, 0));
+		PUSH(m, SWITCH(HOST, us + 30 + late, 1, 0, TID0, 0));
 	}
 	scenes_incident(s, &incident);
 	for (int64_t us = 600000; us < 3000000; us += 10000)
@@ -130,6 +132,13 @@ static void thins_to_what_a_page_holds(void **unused)
 	assert_in_range(halted, 500 * MS * 28 / 100, 500 * MS * 31 / 100);
 	assert_true(scene->arrows_left_out > 0);
 	assert_int_equal(scene->n_arrows, SCENE_ARROWS_MAX);
+	for (size_t i = 0; i < scene->n_arrows; i++) {
+		const struct scene_arrow *a = &scene->arrows[i];
+
+		if (a->to.ns - a->from.ns > longest)
+			longest = a->to.ns - a->from.ns;
+	}
+	assert_int_equal(longest, 20000); /* of thousands of arrows, the longest stay */
 	scenes_free(s);
 	model_free(m);
 }

@@ -136,29 +136,47 @@ static int row_of(const struct scene *scene, const struct arrow_end *end)
 	return -1;
 }
 
+/* Of too many arrows the longest are kept: an arrow of the incident lasts long. Returns the place
+ * of a new arrow, or NULL if all are longer. */
+static struct scene_arrow *arrow_place(struct scene *scene, int64_t ns)
+{
+	struct scene_arrow *shortest = &scene->arrows[0];
+
+	if (scene->n_arrows < SCENE_ARROWS_MAX)
+		return &scene->arrows[scene->n_arrows++];
+	scene->arrows_left_out++;
+	for (size_t i = 1; i < scene->n_arrows; i++) {
+		struct scene_arrow *a = &scene->arrows[i];
+
+		if (a->to.ns - a->from.ns < shortest->to.ns - shortest->from.ns)
+			shortest = a;
+	}
+	return shortest->to.ns - shortest->from.ns < ns ? shortest : NULL;
+}
+
 static void arrows_gather(struct scenes *s, struct gathering *g)
 {
 	struct scene *scene = &g->scene;
 	const struct arrow *a;
 
 	for (uint64_t i = 0; (a = arrows_at(&s->arrows, i)); i++) {
-		struct scene_arrow arrow = {.kind = a->kind,
-					    .from = a->from.t,
-					    .to = a->to.t,
-					    .pid = a->pid,
-					    .number = a->number};
-		int from = row_of(scene, &a->from), to = row_of(scene, &a->to);
+		struct scene_arrow *place;
+		int from, to;
 
 		if (a->vm != scene->vm || a->from.t.ns > scene->end.ns ||
-		    a->to.t.ns < scene->begin.ns || from < 0 || to < 0)
+		    a->to.t.ns < scene->begin.ns)
 			continue;
-		arrow.from_row = (size_t)from;
-		arrow.to_row = (size_t)to;
-		if (scene->n_arrows == SCENE_ARROWS_MAX) {
-			scene->arrows_left_out++;
-			continue;
-		}
-		scene->arrows[scene->n_arrows++] = arrow;
+		from = row_of(scene, &a->from);
+		to = row_of(scene, &a->to);
+		place = from < 0 || to < 0 ? NULL : arrow_place(scene, a->to.t.ns - a->from.t.ns);
+		if (place)
+			*place = (struct scene_arrow){.kind = a->kind,
+						      .from = a->from.t,
+						      .to = a->to.t,
+						      .from_row = (size_t)from,
+						      .to_row = (size_t)to,
+						      .pid = a->pid,
+						      .number = a->number};
 	}
 }
 
