@@ -236,6 +236,7 @@ static int document_write(const struct buffer_text *data, const struct report *r
 	fputs(page_file_draw_js, out);
 	fputs(page_file_timeline_js, out);
 	fputs(page_file_figures_js, out);
+	fputs(page_file_stacks_js, out);
 	fputs(page_file_report_js, out);
 	fputs("</script>\n</body>\n</html>\n", out);
 	if (!err && (fflush(out) || ferror(out)))

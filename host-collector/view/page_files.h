@@ -7,6 +7,7 @@ extern const char page_file_report_css[];
 extern const char page_file_draw_js[];
 extern const char page_file_timeline_js[];
 extern const char page_file_figures_js[];
+extern const char page_file_stacks_js[];
 extern const char page_file_report_js[];
 extern const char page_file_flame_css[];
 extern const char page_file_flame_js[];

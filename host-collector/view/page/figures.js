@@ -146,12 +146,17 @@ function cell_text(value, column) {
 
 // More columns than this are set closer together.
 const WIDE = 14;
+// Tables that are open from the beginning: who suffered, and who did it.
+const OPEN_TABLES = ["tasks", "culprits"];
+const FILTER_ROWS = 8; // fewer rows need no filter
 
 // Columns in which there is something. The others are named below the table.
 function columns_in_use(table) {
 	const all = [...table.columns.keys()];
+	// Which vCPU it is, is said also of number 0.
+	const says = (value, c) => value || value === 0 && identities.has(table.columns[c].name);
 
-	return table.rows.length ? all.filter((c) => table.rows.some((row) => row[c])) : all;
+	return table.rows.length ? all.filter((c) => table.rows.some((row) => says(row[c], c))) : all;
 }
 
 function table_rows(table, shown, rows) {
@@ -160,17 +165,44 @@ function table_rows(table, shown, rows) {
 		cell_text(row[c], table.columns[c])))));
 }
 
-function table_heads(table, shown, body) {
+// Rows that hold every word of the filter.
+function rows_with(table, shown, text) {
+	const words = text.toLowerCase().split(/\s+/);
+
+	return table.rows.filter((row) => {
+		const line = shown.map((c) => cell_text(row[c], table.columns[c])).join(" ").toLowerCase();
+
+		return words.every((word) => line.includes(word));
+	});
+}
+
+function table_filter(table, shown, state, draw) {
+	if (table.rows.length < FILTER_ROWS)
+		return null;
+	const title = (TABLE_WORDS[table.name] || [table.name])[0];
+	const output = el("output", {"aria-live": "polite"}, plural(table.rows.length, "row"));
+	const input = el("input", {type: "search", placeholder: "filter",
+		"aria-label": title + ": show only rows with these words"});
+
+	input.addEventListener("input", () => {
+		state.rows = rows_with(table, shown, input.value);
+		output.textContent = count(state.rows.length) + " of " + plural(table.rows.length, "row");
+		draw();
+	});
+	return el("div", {class: "filter", role: "search"}, input, output);
+}
+
+function table_heads(table, shown, state, draw) {
 	const heads = shown.map((c) => el("th", {scope: "col",
 		class: table.columns[c].type === "text" ? "" : "number"}));
 	const sort = (th, c) => {
 		const down = th.getAttribute("aria-sort") !== "descending";
-		const order = (a, b) => a[c] === b[c] ? 0 : a[c] === null ? 1 : b[c] === null ? -1
+		state.order = (a, b) => a[c] === b[c] ? 0 : a[c] === null ? 1 : b[c] === null ? -1
 			: (a[c] < b[c]) === down ? 1 : -1;
 
 		heads.forEach((other) => other.removeAttribute("aria-sort"));
 		th.setAttribute("aria-sort", down ? "descending" : "ascending");
-		body.replaceChildren(...table_rows(table, shown, [...table.rows].sort(order)));
+		draw();
 	};
 
 	shown.forEach((c, i) => heads[i].append(el("button", {type: "button",
@@ -182,16 +214,21 @@ function table_figure(table) {
 	const [title, about] = TABLE_WORDS[table.name] || [table.name, ""];
 	const shown = columns_in_use(table);
 	const empty = table.columns.filter((_, c) => !shown.includes(c)).map((column) => column.head);
-	const body = el("tbody", {}, ...table_rows(table, shown, table.rows));
+	const body = el("tbody"), state = {rows: table.rows, order: () => 0};
+	const draw = () => body.replaceChildren(...table_rows(table, shown,
+		[...state.rows].sort(state.order)));
 	const box = el("details", {class: "figures", id: "table-" + table.name,
-		open: table.rows.length > 0}, el("summary", {}, el("h3", {}, title),
-		el("span", {class: "amount"}, about)));
+		open: table.rows.length > 0 && OPEN_TABLES.includes(table.name)}, el("summary", {},
+		el("h3", {}, title), el("span", {class: "amount"}, about + " (" +
+		plural(table.rows.length, "row") + ")")));
 
+	draw();
 	if (!table.rows.length)
 		return fill(box, {}, [el("p", {class: "note"}, "Nothing observed.")]);
-	return fill(box, {}, [el("div", {class: "scroll", tabindex: "0", role: "region",
+	return fill(box, {}, [table_filter(table, shown, state, draw),
+	el("div", {class: "scroll", tabindex: "0", role: "region",
 		"aria-label": title}, el("table", {class: shown.length > WIDE ? "wide" : ""},
-		el("thead", {}, el("tr", {}, ...table_heads(table, shown, body))), body)), empty.length
+		el("thead", {}, el("tr", {}, ...table_heads(table, shown, state, draw))), body)), empty.length
 		? el("p", {class: "note"}, "Nothing, or not observed: " + empty.join(", ") + ".") : null,
 	table.rows_cut ? el("p", {class: "note"}, plural(table.rows_cut, "more row") +
 		": vcpuscope report RUN.vcs " + table.name + " --top 0.") : null]);
@@ -200,7 +237,10 @@ function table_figure(table) {
 function tables_section() {
 	if (!data.tables.length)
 		return null;
-	return section("figures", "Victims, culprits and figures", ...data.tables.map(table_figure));
+	const first = (table) => OPEN_TABLES.includes(table.name) ? 0 : 1;
+
+	return section("figures", "Victims, culprits and figures", ...[...data.tables].sort((a, b) =>
+		first(a) - first(b)).map(table_figure));
 }
 
 // ---- what it rests on ----

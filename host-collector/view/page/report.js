@@ -25,6 +25,20 @@ const VERDICT_WORDS = {
 	guest_irq_storm: "The guest was busy with interrupts",
 	guest_spin: "The guest itself kept its CPU busy",
 };
+// Verdicts of one family have one colour.
+const FAMILIES = [
+	["of-host", "no pCPU", ["vcpu_not_scheduled", "lock_holder_preempted", "ipi_target_preempted",
+		"cgroup_throttled", "host_lockup", "split_lock", "nested_unobservable"]],
+	["of-wait", "waited in the host", ["vmm_lock", "storage_backend", "mmu_contention",
+		"demand_paging", "host_memory", "device_no_completion"]],
+	["of-stop", "stopped", ["vm_paused", "migration", "clock_jump"]],
+	["of-interrupt", "interrupt lost or late", ["interrupt_lost", "timer_late"]],
+	["of-guest", "the guest itself", ["guest_spin", "guest_irq_storm"]],
+	["of-unknown", "not determined", ["undetermined"]],
+	["of-healthy", "healthy", []],
+];
+const OBSERVED_LINES = 6; // more are folded, unless they say that too little was observed
+const FILTER_FROM = 4; // incidents; fewer are found without a filter
 const OPEN_INCIDENTS = 3; // more are folded until somebody asks
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -34,6 +48,23 @@ function verdict_text(incident) {
 	if (incident.healthy)
 		return "Long, but nothing was denied";
 	return VERDICT_WORDS[incident.verdict] || incident.verdict.replaceAll("_", " ");
+}
+
+function family_of(incident) {
+	if (incident.healthy)
+		return "of-healthy";
+	const found = FAMILIES.find(([, , verdicts]) => verdicts.includes(incident.verdict));
+
+	return found ? found[0] : "of-unknown";
+}
+
+// The first culprit, if there is one.
+function culprit_text(incident) {
+	const first = incident.culprits[0];
+
+	if (!first)
+		return "";
+	return first.pid ? (first.comm || "task") + " (" + first.pid + ")" : first.what;
 }
 
 // What the guest CPU was doing.
@@ -105,7 +136,13 @@ function head() {
 	const bold = first.search(/, |: |\.$/);
 
 	box.append(el("p", {class: "answer"}, el("strong", {}, first.slice(0, bold)), first.slice(bold)));
-	box.append(el("ul", {class: "observed"}, ...others.map((line) => el("li", {}, line))));
+	const observed = el("ul", {class: "observed"}, ...others.map((line) => el("li", {}, line)));
+
+	if (others.length <= OBSERVED_LINES)
+		box.append(observed);
+	else
+		box.append(el("details", {open: !report.coverage.supported}, el("summary", {},
+			"How much was observed, of each VM"), observed));
 	return box;
 }
 
@@ -129,7 +166,7 @@ function verdict_list() {
 		const first = report.incidents[worst];
 		const sum = all.reduce((ns, i) => ns + i.duration_ns, 0);
 
-		list.append(el("li", {class: first.healthy ? "healthy" : first.confidence},
+		list.append(el("li", {class: family_of(first)},
 			el("a", {href: "#incident-" + worst}, verdict_text(first)),
 			first.healthy ? null : el("span", {class: "confidence " + first.confidence},
 				first.confidence),
@@ -163,12 +200,12 @@ function overview() {
 		}
 		for (const [index, i] of report.incidents.entries()) {
 			const mark = svg("a", {href: "#incident-" + index, "aria-label": verdict_text(i) + ", " +
-				duration(i.duration_ns)}, svg("rect", {class: "mark " + (i.healthy ? "healthy"
-				: i.confidence), x: x(i.begin_ns - report.begin_ns), y: 24 * vms.indexOf(i.vm) + 3,
+				duration(i.duration_ns)}, svg("rect", {class: "mark " + family_of(i), x: x(i.begin_ns - report.begin_ns), y: 24 * vms.indexOf(i.vm) + 3,
 				width: Math.max(2.5, i.duration_ns / span * (width - 120)), height: 18}));
 
 			mark.addEventListener("pointermove", (event) => tip.show(event, [verdict_text(i),
-				wall(i.begin_ns) + ", " + duration(i.duration_ns) + ", guest CPU " + i.guest_cpu]));
+				culprit_text(i), wall(i.begin_ns) + ", " + duration(i.duration_ns) +
+				", guest CPU " + i.guest_cpu].filter((line) => line)));
 			mark.addEventListener("pointerleave", () => tip.hide());
 			picture.append(mark);
 		}
@@ -178,9 +215,16 @@ function overview() {
 			picture.append(svg("text", {class: "tick", x: Math.min(x(t), width - 22),
 				y: height - 6, "text-anchor": "middle"},
 				step >= 1e9 ? Math.round(t / 1e9) + " s" : duration(t)));
-		box.replaceChildren(picture);
+		box.replaceChildren(picture, overview_legend());
 	});
 	return box;
+}
+
+function overview_legend() {
+	const seen = new Set(report.incidents.map(family_of));
+
+	return el("ul", {class: "legend"}, ...FAMILIES.filter(([name]) => seen.has(name)).map(
+		([name, text]) => el("li", {}, el("span", {class: "swatch mark " + name}), text)));
 }
 
 // ---- one incident ----
@@ -336,22 +380,26 @@ function timeline(index) {
 		end: incident.end_ns - report.begin_ns, error: error_text(incident.error_ns).replace(
 			"\u00b1", ""),
 		error_ns: incident.error_ns >= 4294967295 ? scene.length : incident.error_ns,
-		guest_cpu: incident.guest_cpu,
+		guest_cpu: incident.guest_cpu, vcpu: incident.vcpu, culprits: incident.culprits,
+		because: incident.because,
 		title: "Timeline of VM " + incident.vm + " around the stall",
 	});
 
-	return el("div", {}, el("h4", {}, "Timeline"), view.box);
+	return el("div", {}, el("h4", {}, "Timeline"), view.box, incident_flame(view, incident));
 }
 
 function incident_article(index, open) {
 	const incident = report.incidents[index];
 	const body = el("div", {class: "incident-body"});
 	const article = el("details", {class: "incident", id: "incident-" + index, open},
-		el("summary", {}, el("h3", {}, verdict_text(incident)),
+		el("summary", {}, el("span", {class: "swatch mark " + family_of(incident)}),
+			el("time", {}, wall(incident.begin_ns).replace(/(\.\d{3})\d+/, "$1")),
+			el("h3", {}, verdict_text(incident)),
 			el("span", {class: "confidence " + (incident.healthy ? "healthy" : incident.confidence)},
 				incident.healthy ? "healthy" : incident.confidence),
-			el("span", {class: "amount"}, duration(incident.duration_ns) + ", VM " + incident.vm +
-				", guest CPU " + incident.guest_cpu)), body);
+			el("span", {class: "amount"}, [duration(incident.duration_ns), culprit_text(incident),
+				"VM " + incident.vm, "guest CPU " + incident.guest_cpu].filter((t) => t)
+				.join(", "))), body);
 	const draw = () => {
 		if (body.childNodes.length || !article.open)
 			return;
@@ -366,6 +414,39 @@ function incident_article(index, open) {
 	article.addEventListener("toggle", draw);
 	draw();
 	return article;
+}
+
+// Shows the incidents whose line holds every word, in the order that is asked for.
+function incident_filter(box, articles) {
+	const all = [...report.incidents.keys()], by = (key) => (a, b) =>
+		key(report.incidents[a]) < key(report.incidents[b]) ? -1 : 1;
+	const orders = {
+		time: all, length: [...all].sort(by((i) => -i.duration_ns)),
+		verdict: [...all].sort(by((i) => i.verdict)), culprit: [...all].sort(by(culprit_text)),
+	};
+	const input = el("input", {type: "search", size: 30, placeholder: "time, culprit, VM, verdict",
+		"aria-label": "show only incidents with these words"});
+	const order = el("select", {"aria-label": "order"}, ...Object.keys(orders).map((name) =>
+		el("option", {value: name}, "by " + name)));
+	const shown = el("output", {"aria-live": "polite"}, plural(all.length, "incident"));
+	const update = () => {
+		const words = input.value.toLowerCase().split(/\s+/);
+		let n = 0;
+
+		articles.forEach((article, i) => {
+			const line = (article.querySelector("summary").textContent + " " +
+				report.incidents[i].verdict).toLowerCase();
+
+			article.hidden = !words.every((word) => line.includes(word));
+			n += !article.hidden;
+		});
+		box.append(...orders[order.value].map((i) => articles[i]));
+		shown.textContent = count(n) + " of " + plural(all.length, "incident");
+	};
+
+	input.addEventListener("input", update);
+	order.addEventListener("change", update);
+	return el("div", {class: "filter", role: "search"}, input, order, shown);
 }
 
 function incidents_section() {
@@ -383,8 +464,11 @@ function incidents_section() {
 	if (report.dropped_incidents)
 		box.append(el("p", {class: "note"}, plural(report.dropped_incidents, "more stall") +
 			" than a report holds."));
-	for (const index of report.incidents.keys())
-		box.append(incident_article(index, open.has(index)));
+	const articles = [...report.incidents.keys()].map((i) => incident_article(i, open.has(i)));
+
+	if (articles.length >= FILTER_FROM)
+		box.append(incident_filter(box, articles));
+	box.append(...articles);
 	return box;
 }
 
@@ -399,7 +483,8 @@ function navigation(sections) {
 function follow_hash() {
 	const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
 
-	if (target && target.tagName === "DETAILS" && !target.open) {
+	if (target && target.tagName === "DETAILS" && (!target.open || target.hidden)) {
+		target.hidden = false;
 		target.open = true;
 		target.scrollIntoView();
 	}

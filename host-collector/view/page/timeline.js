@@ -2,46 +2,57 @@
 // The interactive timeline of one scene: rows of pieces, arrows between them, zoom, hover, keys.
 "use strict";
 
-const ROW_HEIGHT = 20, ROW_GAP = 5, AXIS_HEIGHT = 30, LABEL_WIDTH = 132;
+const ROW_HEIGHT = 20, ROW_GAP = 5, AXIS_HEIGHT = 30, WHO_HEIGHT = 16;
+const ROWS_ALL = 12; // of more rows only those that concern the incident are drawn at first
+const GROUP_GAP = 6; // what interrupts a task for fewer pixels does not split its label
+const LETTER = 6.6; // pixels of a label's letter
 
-// Flat arrays of a row, for binary search.
+// Flat arrays of a row, for binary search. Adjacent pieces that say the same become one: a capture
+// ends a piece also where it only read its ring.
 function row_decode(raw, state_count) {
-	const n = raw.pieces.length / 6;
-	const row = {kind: raw.kind, number: raw.number, n, begin: new Array(n), end: new Array(n),
-		state: new Array(n), pid: new Array(n), what: new Array(n), where: new Array(n),
-		shares: new Array(n)};
+	const row = {kind: raw.kind, number: raw.number, n: 0, begin: [], end: [], state: [], pid: [],
+		what: [], where: [], shares: []};
 	let t = 0, merged = 0;
 
-	for (let i = 0; i < n; i++) {
-		const at = 6 * i;
+	for (let at = 0; at < raw.pieces.length; at += 6) {
+		const [gap, length, state, pid, what, where] = raw.pieces.slice(at, at + 6);
+		const last = row.n - 1;
 
-		row.begin[i] = t += raw.pieces[at];
-		row.end[i] = t += raw.pieces[at + 1];
-		row.state[i] = raw.pieces[at + 2];
-		row.pid[i] = raw.pieces[at + 3];
-		row.what[i] = raw.pieces[at + 4];
-		row.where[i] = raw.pieces[at + 5];
-		if (row.state[i] < 0) {
-			row.shares[i] = raw.shares.slice(merged, merged + state_count);
-			merged += state_count;
+		t += gap;
+		if (last >= 0 && state >= 0 && !gap && row.state[last] === state && row.pid[last] === pid &&
+			row.what[last] === what && row.where[last] === where) {
+			row.end[last] = t += length;
+			continue;
 		}
+		row.begin.push(t);
+		row.end.push(t += length);
+		row.state.push(state);
+		row.pid.push(pid);
+		row.what.push(what);
+		row.where.push(where);
+		row.shares.push(state < 0 ? raw.shares.slice(merged, merged + state_count) : null);
+		merged += state < 0 ? state_count : 0;
+		row.n++;
 	}
 	return row;
 }
 
 class Timeline {
-	// context: {names (of states), wall(ns) or null, begin, end (of the incident), error, vm,
-	// title}; times of `context` count from the report's begin.
+	// context: {names (of states), begin, end (of the incident), error, error_ns, guest_cpu, vcpu,
+	// culprits, because, title}; times of `context` count from the report's begin.
 	constructor(scene, context) {
 		this.scene = scene;
 		this.context = context;
 		this.rows = scene.rows.map((raw) => row_decode(raw, context.names[raw.kind].length));
-		this.order = [...this.rows.keys()].sort((a, b) => this.rank(a) - this.rank(b));
+		this.every = [...this.rows.keys()].filter((i) => this.rows[i].n).sort((a, b) => this.rank(a) - this.rank(b));
 		this.begin = context.begin - scene.begin;
 		this.end = context.end - scene.begin;
 		this.from = 0;
 		this.until = scene.length;
-		this.arrows = true;
+		this.arrows = "own";
+		this.own = this.own_arrows();
+		this.groups = new Map();
+		this.order = this.every.length > ROWS_ALL ? this.concerned() : this.every;
 		this.focus = {row: 0, piece: -1};
 		this.box = el("div", {class: "timeline"});
 		this.picture = svg("svg", {class: "timeline-picture", tabindex: "0", role: "img"});
@@ -52,6 +63,70 @@ class Timeline {
 	// pCPUs above, then each vCPU with the guest CPU that it runs.
 	rank(index) {
 		return (this.rows[index].kind === "pcpu" ? 0 : 1000) + index;
+	}
+
+	// The rows of the incident's vCPU.
+	is_own(row) {
+		return row.kind === "vcpu" && row.number === this.context.vcpu ||
+			row.kind === "guest" && row.number === this.context.guest_cpu;
+	}
+
+	// How long a culprit was on this row's CPU during the incident.
+	culprit_ns(row) {
+		let ns = 0;
+
+		for (let i = 0; i < row.n; i++)
+			if (this.is_culprit(row, i))
+				ns += Math.max(0, Math.min(row.end[i], this.end) - Math.max(row.begin[i], this.begin));
+		return ns;
+	}
+
+	is_culprit(row, i) {
+		const side = row.kind === "guest" ? "guest" : "host";
+
+		return row.kind !== "vcpu" && row.pid[i] > 0 && !(row.kind === "guest" &&
+			row.state[i] > 1) && this.context.culprits.some((c) => c.side === side &&
+			c.pid === row.pid[i]);
+	}
+
+	// Of many rows those that explain the incident: its vCPU and guest CPU, the pCPUs that the vCPU
+	// was on, where a culprit was, and both ends of the incident's arrows.
+	concerned() {
+		const rows = this.rows, wanted = new Set(), pcpus = new Set(), a = this.scene.arrows;
+
+		for (const index of this.every.filter((k) => this.is_own(rows[k]))) {
+			wanted.add(index);
+			for (let i = 0; rows[index].kind === "vcpu" && i < rows[index].n; i++)
+				if (rows[index].end[i] > this.begin && rows[index].begin[i] < this.end)
+					pcpus.add(rows[index].where[i]);
+		}
+		const guilty = this.every.map((k) => [this.culprit_ns(rows[k]), k]).filter(([ns]) => ns)
+			.sort((x, y) => y[0] - x[0]).slice(0, 4).map(([, k]) => k);
+
+		for (const index of guilty)
+			wanted.add(index);
+		for (const index of this.every.filter((k) => rows[k].kind === "pcpu"))
+			if (pcpus.has(rows[index].number) && wanted.size < ROWS_ALL)
+				wanted.add(index);
+		for (const i of this.own)
+			if (wanted.size < ROWS_ALL)
+				wanted.add(a[i + 1]).add(a[i + 3]);
+		return this.every.filter((k) => wanted.has(k));
+	}
+
+	// Arrows of the incident: at its vCPU or guest CPU, and they took a tenth of it or ended it.
+	own_arrows() {
+		const a = this.scene.arrows, length = this.end - this.begin, own = [];
+
+		for (let i = 0; i < a.length; i += 7) {
+			const [, from_row, from, to_row, to] = a.slice(i, i + 5);
+
+			if ((this.is_own(this.rows[from_row]) || this.is_own(this.rows[to_row])) &&
+				from < this.end + length / 50 && to > this.begin &&
+				(to - from >= length / 10 || Math.abs(to - this.end) <= length / 100))
+				own.push(i);
+		}
+		return own.sort((x, y) => (a[y + 4] - a[y + 2]) - (a[x + 4] - a[x + 2])).slice(0, 20);
 	}
 
 	build() {
@@ -68,12 +143,13 @@ class Timeline {
 				button("later (right arrow)", "\u25b6", () => this.pan(0.25)),
 				button("show the incident (i)", "incident", () => this.show_incident()),
 				button("show all (0)", "all", () => this.reset()),
-				this.arrow_switch(), this.range),
+				this.rows_switch(), this.arrow_switch(), this.range),
 			frame, this.legend(), this.status, this.notes(), this.table()]);
 		this.picture.addEventListener("keydown", (event) => this.key(event));
 		this.picture.addEventListener("wheel", (event) => this.wheel(event), {passive: false});
 		this.picture.addEventListener("pointermove", (event) => this.hover(event));
 		this.picture.addEventListener("pointerleave", () => tip.hide());
+		this.picture.addEventListener("blur", () => tip.hide());
 		this.picture.addEventListener("pointerdown", (event) => this.drag_begin(event));
 		this.picture.addEventListener("pointerup", (event) => this.drag_end(event));
 		this.picture.addEventListener("dblclick", () => this.reset());
@@ -86,13 +162,35 @@ class Timeline {
 	arrow_switch() {
 		if (!this.scene.arrows.length)
 			return null;
-		const box = el("input", {type: "checkbox", checked: true});
+		const all = this.scene.arrows.length / 7;
+		const box = el("select", {"aria-label": "arrows"},
+			el("option", {value: "own"}, "the incident's arrows (" + this.own.length + ")"),
+			el("option", {value: "all"}, "all arrows (" + count(all) + ")"),
+			el("option", {value: "none"}, "no arrows"));
 
 		box.addEventListener("change", () => {
-			this.arrows = box.checked;
+			this.arrows = box.value;
 			this.draw();
 		});
-		return el("label", {class: "switch"}, box, " arrows");
+		return box;
+	}
+
+	rows_switch() {
+		if (this.order.length === this.every.length)
+			return null;
+		const few = this.order;
+		const box = el("button", {type: "button", class: "rows", "aria-pressed": "false"},
+			"all " + this.every.length + " rows");
+
+		box.addEventListener("click", () => {
+			const all = this.order === few;
+
+			this.order = all ? this.every : few;
+			this.focus = {row: 0, piece: -1};
+			box.setAttribute("aria-pressed", String(all));
+			this.draw();
+		});
+		return box;
 	}
 
 	notes() {
@@ -157,7 +255,7 @@ class Timeline {
 	table() {
 		const all = [];
 
-		for (const index of this.order) {
+		for (const index of this.every) {
 			const row = this.rows[index];
 
 			for (let i = 0; i < row.n; i++)
@@ -247,18 +345,91 @@ class Timeline {
 		return lines;
 	}
 
+	// Who or what a piece is labelled with; pieces of one key are one bar. A merged piece is its
+	// longest task's.
+	group_key(row, i) {
+		const state = row.state[i] >= 0 ? row.state[i]
+			: row.shares[i].indexOf(Math.max(...row.shares[i]));
+
+		if (row.kind === "vcpu")
+			return state + ":" + row.pid[i];
+		if (row.kind === "guest" ? state === 1 : state === 1 || state === 2)
+			return state + ":" + row.pid[i];
+		return row.state[i] < 0 ? null : state + ":" + row.where[i] + ":" + row.what[i];
+	}
+
+	// The bars of a row, as they are seen at this zoom: {i (its longest piece), x1, x2, own (pixels
+	// of its own), ns, n}.
+	bars(row) {
+		const open = new Map(), all = [], last = this.width - 6;
+
+		for (let i = Math.max(0, find_last(row.begin, this.from)); i < row.n &&
+			row.begin[i] < this.until; i++) {
+			const x1 = Math.max(this.left, this.x_of(row.begin[i]));
+			const x2 = Math.min(last, this.x_of(row.end[i]));
+			const key = this.group_key(row, i), ns = row.end[i] - row.begin[i];
+			let bar = open.get(key);
+
+			if (x2 <= x1 || key === null)
+				continue;
+			if (!bar || x1 - bar.x2 > GROUP_GAP) {
+				bar = {i, x1, x2, own: 0, ns: 0, n: 0, from: row.begin[i], merged: false};
+				open.set(key, bar);
+				all.push(bar);
+			}
+			if (ns > row.end[bar.i] - row.begin[bar.i])
+				bar.i = i;
+			bar.merged = bar.merged || row.state[i] < 0;
+			bar.x2 = x2;
+			bar.until = row.end[i];
+			bar.own += x2 - x1;
+			bar.ns += ns;
+			bar.n++;
+		}
+		return all;
+	}
+
+	// Labels that fit, those of the longest first.
+	labels_of(row, bars) {
+		const placed = [];
+
+		for (const bar of bars.filter((b) => b.x2 - b.x1 >= 28 && b.own >= 0.6 * (b.x2 - b.x1))
+			.sort((a, b) => b.own - a.own)) {
+			const room = Math.floor((bar.x2 - bar.x1 - 8) / LETTER);
+			const names = this.label_names(row, bar);
+			const name = names.find((text) => text.length <= room) ||
+				(room > 3 && names.length ? names[names.length - 1].slice(0, room - 1) + "\u2026" : "");
+
+			if (name && placed.every((p) => p.bar.x2 <= bar.x1 + 1 || p.bar.x1 >= bar.x2 - 1))
+				placed.push({bar, name});
+		}
+		return placed;
+	}
+
+	// From the longest to the shortest.
+	label_names(row, bar) {
+		if (row.state[bar.i] < 0)
+			return row.kind === "vcpu" || !row.pid[bar.i] ? [] : ["mostly " +
+				task(row.kind === "guest" ? this.scene.guest : this.scene.host, row.pid[bar.i])];
+		const name = this.name_of(row, bar.i), mostly = bar.merged ? "mostly " : "";
+
+		if (row.kind === "vcpu" && ["runnable", "throttled"].includes(name) && row.pid[bar.i])
+			return [name + ", pCPU held by " + task(this.scene.host, row.pid[bar.i]), name];
+		return name ? [mostly + name, mostly + name.replace(/ \(\d+\)$/, "")] : [];
+	}
+
 	x_of(t) {
-		return LABEL_WIDTH + (t - this.from) / (this.until - this.from) *
-			(this.width - LABEL_WIDTH - 6);
+		return this.left + (t - this.from) / (this.until - this.from) *
+			(this.width - this.left - 6);
 	}
 
 	t_of(x) {
-		return this.from + (x - LABEL_WIDTH) / (this.width - LABEL_WIDTH - 6) *
+		return this.from + (x - this.left) / (this.width - this.left - 6) *
 			(this.until - this.from);
 	}
 
 	y_of(index) {
-		return AXIS_HEIGHT + this.order.indexOf(index) * (ROW_HEIGHT + ROW_GAP);
+		return this.top + this.order.indexOf(index) * (ROW_HEIGHT + ROW_GAP);
 	}
 
 	set_view(from, until) {
@@ -297,7 +468,10 @@ class Timeline {
 	draw() {
 		if (!this.width)
 			return;
-		const height = AXIS_HEIGHT + this.order.length * (ROW_HEIGHT + ROW_GAP) + 4;
+		this.left = this.width < 640 ? 88 : 132;
+		this.who = this.who_lines();
+		this.top = AXIS_HEIGHT + WHO_HEIGHT * this.who.length;
+		const height = this.top + this.order.length * (ROW_HEIGHT + ROW_GAP) + 4;
 
 		this.picture.replaceChildren();
 		this.picture.setAttribute("viewBox", "0 0 " + this.width + " " + height);
@@ -311,8 +485,8 @@ class Timeline {
 		for (const index of this.order)
 			this.draw_row(index);
 		this.draw_errors();
-		if (this.arrows)
-			this.draw_arrows();
+		this.draw_arrows();
+		this.draw_who();
 		this.draw_focus();
 		this.range.textContent = duration(this.until - this.from) + " from " +
 			this.offset(this.from);
@@ -320,23 +494,23 @@ class Timeline {
 
 	draw_axis(height) {
 		const {step, all} = ticks(this.from - this.begin, this.until - this.begin,
-			(this.width - LABEL_WIDTH) / 110);
+			(this.width - this.left) / 110);
 		const unit = step >= 1e9 ? [1e9, "s"] : step >= 1e6 ? [1e6, "ms"] : step >= 1e3 ? [1e3, "us"]
 			: [1, "ns"];
 
 		for (const t of all) {
 			const x = this.x_of(t + this.begin);
 
-			this.picture.append(svg("line", {class: "grid", x1: x, x2: x, y1: AXIS_HEIGHT - 8,
+			this.picture.append(svg("line", {class: "grid", x1: x, x2: x, y1: this.top - 8,
 				y2: height}));
 			this.picture.append(svg("text", {class: "tick", x: Math.min(x, this.width - 40),
-				y: AXIS_HEIGHT - 12, "text-anchor": "middle"},
+				y: this.top - 12, "text-anchor": "middle"},
 				String(Math.round(t / unit[0] * 1000) / 1000) + " " + unit[1]));
 		}
 	}
 
 	clip(x) {
-		return Math.min(Math.max(x, LABEL_WIDTH), this.width - 6);
+		return Math.min(Math.max(x, this.left), this.width - 6);
 	}
 
 	// The incident.
@@ -344,8 +518,8 @@ class Timeline {
 		const x1 = this.clip(this.x_of(this.begin)), x2 = this.clip(this.x_of(this.end));
 
 		if (x2 > x1)
-			this.picture.append(svg("rect", {class: "window", x: x1, y: AXIS_HEIGHT - 8,
-				width: x2 - x1, height: height - AXIS_HEIGHT + 8}));
+			this.picture.append(svg("rect", {class: "window", x: x1, y: this.top - 8,
+				width: x2 - x1, height: height - this.top + 8}));
 	}
 
 	// Error bars: where in the host's time the edges of the incident, as the guest stamped them,
@@ -370,7 +544,7 @@ class Timeline {
 	draw_row(index) {
 		const row = this.rows[index], y = this.y_of(index);
 		const paths = this.context.names[row.kind].map(() => []);
-		const texts = [], last = this.width - 6;
+		const last = this.width - 6;
 		let pixel = -1, sums = null, i = Math.max(0, find_last(row.begin, this.from));
 		const rect = (s, x, w, top, h) => paths[s].push("M" + x.toFixed(2) + " " + top.toFixed(2) +
 			"h" + w.toFixed(2) + "v" + h.toFixed(2) + "h-" + w.toFixed(2) + "z");
@@ -392,10 +566,10 @@ class Timeline {
 			sums = null;
 		};
 
-		this.picture.append(svg("text", {class: "row-label", x: LABEL_WIDTH - 8,
+		this.picture.append(svg("text", {class: "row-label", x: this.left - 8,
 			y: y + ROW_HEIGHT - 6, "text-anchor": "end"}, this.label(row)));
 		for (; i < row.n && row.begin[i] < this.until; i++) {
-			const x1 = Math.max(LABEL_WIDTH, this.x_of(row.begin[i]));
+			const x1 = Math.max(this.left, this.x_of(row.begin[i]));
 			const x2 = Math.min(last, this.x_of(row.end[i]));
 
 			if (x2 <= x1)
@@ -417,8 +591,6 @@ class Timeline {
 				rect(row.state[i], x1, x2 - x1, y, ROW_HEIGHT);
 			else
 				stack(row.shares[i], x1, x2 - x1);
-			if (row.state[i] >= 0 && x2 - x1 > 44)
-				texts.push([x1, x2 - x1, this.name_of(row, i), row.state[i]]);
 		}
 		flush();
 		paths.forEach((path, s) => {
@@ -426,26 +598,67 @@ class Timeline {
 				this.picture.append(svg("path", {class: "piece " + row.kind + "-" + s,
 					d: path.join("")}));
 		});
-		for (const [x, width, name, s] of texts) {
-			const room = Math.floor((width - 8) / 6.6);
-			const text = name.length <= room ? name : room > 3 ? name.slice(0, room - 1) + "\u2026" : "";
+		this.draw_bars(index, row, y);
+	}
 
-			if (text)
-				this.picture.append(svg("text", {class: "piece-label on-" + row.kind + "-" + s,
-					x: x + 4, y: y + ROW_HEIGHT - 6}, text));
+	// What the bars are called; a culprit's are framed.
+	draw_bars(index, row, y) {
+		const bars = this.bars(row);
+
+		this.groups.set(index, bars);
+		for (const bar of bars.filter((b) => this.is_culprit(row, b.i)))
+			this.picture.append(svg("rect", {class: "culprit", x: bar.x1, y: y - 1.5,
+				width: Math.max(2, bar.x2 - bar.x1), height: ROW_HEIGHT + 3}));
+		for (const {bar, name} of this.labels_of(row, bars)) {
+			const shares = row.shares[bar.i];
+			const s = shares ? shares.indexOf(Math.max(...shares)) : row.state[bar.i];
+
+			this.picture.append(svg("text", {class: "piece-label on-" + row.kind + "-" + s,
+				x: bar.x1 + 4, y: y + ROW_HEIGHT - 6}, name));
 		}
+	}
+
+	// The culprits' names stand in the picture even if their bars are too short for them. Without a
+	// culprit it is the reason.
+	who_lines() {
+		const room = Math.floor((this.width - 14) / (LETTER + 1)), lines = [];
+		const cut = (text) => text.length <= room ? text : text.slice(0, room - 1) + "\u2026";
+
+		if (!this.context.culprits.length && this.context.because)
+			return [cut(show(this.context.because))];
+
+		for (const c of this.context.culprits.slice(0, 3)) {
+			const who = show(c.pid ? (c.comm || "task") + " (" + c.pid + ")" : c.what);
+			const more = [c.role, "in the " + c.side, c.pid && c.what ? show(c.what) : ""];
+			let text = who;
+
+			for (const part of more.filter((p) => p))
+				if ((text + ", " + part + ", " + duration(c.share_ns)).length <= room)
+					text += ", " + part;
+			text += ", " + duration(c.share_ns);
+			lines.push(cut(text));
+		}
+		return lines;
+	}
+
+	draw_who() {
+		this.who.forEach((line, i) => this.picture.append(svg("text", {class: "who", x: 8,
+			y: 13 + i * WHO_HEIGHT}, line)));
 	}
 
 	draw_arrows() {
 		const a = this.scene.arrows;
 		const group = svg("g", {class: "arrows"});
 
-		for (let i = 0; i < a.length; i += 7) {
+		const all = Array.from({length: a.length / 7}, (_, i) => 7 * i);
+
+		for (const i of this.arrows === "own" ? this.own : this.arrows === "all" ? all : []) {
 			const [kind, from_row, from, to_row, to] = a.slice(i, i + 5);
 
-			if (to < this.from || from > this.until)
+			if (to < this.from || from > this.until || !this.order.includes(from_row) ||
+				!this.order.includes(to_row))
 				continue;
-			const x1 = Math.max(LABEL_WIDTH, this.x_of(from));
+			const x1 = Math.max(this.left, this.x_of(from));
 			const x2 = Math.min(this.width - 6, this.x_of(to));
 			const down = this.y_of(to_row) >= this.y_of(from_row);
 			const y1 = this.y_of(from_row) + (from_row === to_row || !down ? 2 : ROW_HEIGHT - 2);
@@ -465,7 +678,7 @@ class Timeline {
 		if (this.focus.piece < 0)
 			return;
 		const index = this.order[this.focus.row], row = this.rows[index];
-		const x1 = Math.max(LABEL_WIDTH, this.x_of(row.begin[this.focus.piece]));
+		const x1 = Math.max(this.left, this.x_of(row.begin[this.focus.piece]));
 		const x2 = Math.min(this.width - 6, this.x_of(row.end[this.focus.piece]));
 
 		this.picture.append(svg("rect", {class: "focus", x: x1 - 1, y: this.y_of(index) - 1,
@@ -497,24 +710,38 @@ class Timeline {
 	hover(event) {
 		const [x, y] = this.point(event);
 		const arrow = event.target.getAttribute && event.target.getAttribute("data-arrow");
-		const index = this.order[Math.floor((y - AXIS_HEIGHT) / (ROW_HEIGHT + ROW_GAP))];
+		const index = this.order[Math.floor((y - this.top) / (ROW_HEIGHT + ROW_GAP))];
 
 		this.drag_move(x);
 		if (arrow !== null)
 			return tip.show(event, this.arrow_lines(Number(arrow)));
-		if (index === undefined || y < AXIS_HEIGHT || x < LABEL_WIDTH)
+		if (index === undefined || y < this.top || x < this.left)
 			return tip.hide();
 		const row = this.rows[index], t = this.t_of(x), i = find_last(row.begin, t);
 
 		if (i < 0 || row.end[i] < t)
 			return tip.hide();
-		return tip.show(event, this.describe(row, i));
+		return tip.show(event, [...this.describe(row, i), ...this.bar_lines(index, x)]);
+	}
+
+	// The sum of the bar that the pointer is in, if it is of several pieces.
+	bar_lines(index, x) {
+		const row = this.rows[index];
+		const bar = this.groups.get(index).filter((b) => b.n > 1 && b.x1 <= x && x <= b.x2)
+			.sort((a, b) => b.own - a.own)[0];
+
+		if (!bar)
+			return [];
+		const name = this.label_names(row, bar)[0];
+
+		return name ? [name + ": " + duration(bar.ns) + " in " + count(bar.n) + " pieces, " +
+			this.offset(bar.from) + " to " + this.offset(bar.until)] : [];
 	}
 
 	drag_begin(event) {
 		const [x] = this.point(event);
 
-		if (event.button || x < LABEL_WIDTH)
+		if (event.button || x < this.left)
 			return;
 		this.dragged = x;
 		this.picture.setPointerCapture(event.pointerId);
@@ -574,7 +801,8 @@ class Timeline {
 
 	key(event) {
 		const actions = {
-			"+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2),
+			"+": () => this.zoom(0.5, this.chosen()), "=": () => this.zoom(0.5, this.chosen()),
+			"-": () => this.zoom(2, this.chosen()),
 			ArrowLeft: () => this.pan(-0.25), ArrowRight: () => this.pan(0.25),
 			ArrowUp: () => this.focus_on(-1, 0), ArrowDown: () => this.focus_on(1, 0),
 			PageUp: () => this.focus_on(0, -1), PageDown: () => this.focus_on(0, 1),
@@ -585,6 +813,15 @@ class Timeline {
 		if (event.ctrlKey || event.metaKey || event.altKey || !actions[event.key])
 			return;
 		event.preventDefault();
+		tip.hide();
 		actions[event.key]();
+	}
+
+	// The middle of the piece that the keyboard is at, if it is in view.
+	chosen() {
+		const row = this.rows[this.order[this.focus.row]], i = this.focus.piece;
+		const middle = i < 0 ? NaN : (row.begin[i] + row.end[i]) / 2;
+
+		return middle > this.from && middle < this.until ? middle : undefined;
 	}
 }

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import browser as devtools  # noqa: E402
+import many_vms  # noqa: E402
 
 CTRL = 2
 HOSTILE = ["</script><b>", "<img onerror=", "\"'`&amp;&lt;", "]]><!-- -->", "${alert(1)}",
@@ -60,6 +62,46 @@ LAYOUT = """(() => {
 		}
 	}
 	return wrong.slice(0, 20);
+})()"""
+
+# The labels of all drawn timelines: text, size in pixels on the screen, whether it can be seen, and its
+# contrast (WCAG) with the seam around its letters or, without one, with what is drawn behind it.
+LABELS = """(() => {
+	const number = (text) => (text.match(/[0-9.]+/g) || []).map(Number);
+	const light = (rgb) => {
+		const [r, g, b] = rgb.map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92
+			: Math.pow((v + 0.055) / 1.055, 2.4));
+		return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+	};
+	const contrast = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+	const paper = number(getComputedStyle(document.body).backgroundColor).slice(0, 3);
+	const behind = (text, x, y) => {
+		for (const e of document.elementsFromPoint(x, y)) {
+			const style = getComputedStyle(e);
+			if (e === text || e.classList.contains("window") || e.classList.contains("culprit") ||
+			    e.classList.contains("grid") || style.fill === "none" || e.tagName === "text" ||
+			    e.classList.contains("arrow"))
+				continue;
+			if (e.classList.contains("piece"))
+				return number(style.fill).slice(0, 3);
+			break;
+		}
+		return paper;
+	};
+	return [...document.querySelectorAll(".timeline-picture")].map((picture) => {
+		picture.scrollIntoView({block: "center"});
+		return [...picture.querySelectorAll(".piece-label, .who")].map((text) => {
+			const b = text.getBoundingClientRect(), style = getComputedStyle(text);
+			const ink = number(style.fill).slice(0, 3), y = b.y + b.height / 2;
+			const seam = style.paintOrder.startsWith("stroke") && parseFloat(style.strokeWidth) >= 2;
+			const spots = seam ? [number(style.stroke).slice(0, 3)]
+				: [b.x + 1, b.x + b.width / 2, b.right - 1].map((x) => behind(text, x, y));
+			return {text: text.textContent, who: text.classList.contains("who"),
+				pixels: parseFloat(style.fontSize) * b.height / text.getBBox().height,
+				seen: b.width > 0 && style.visibility === "visible" && Number(style.opacity) === 1,
+				contrast: Math.min(...spots.map((spot) => contrast(ink, spot)))};
+		});
+	});
 })()"""
 
 # Everything that is operated or read out has a name.
@@ -118,6 +160,119 @@ class Files:
 
 def text(page, selector):
     return page.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+ALL_WIDTHS = [(width, shade) for width in (400, 1280, 2560) for shade in ("light", "dark")]
+
+
+def culprit_named(page, path, what, names, ways=ALL_WIDTHS):
+    """In the picture of incident n one of names[n] can be read without hovering, and as the label of
+    a bar where `bar` is wanted: at every width, in both colours."""
+    for width, shade in ways:
+        page.size(width, 1000, shade == "dark")
+        page.open(path)
+        page.run("document.querySelectorAll('details.incident').forEach(d => d.open = true)")
+        page.settle()
+        pictures = page.run(LABELS)
+        where = f"{what} at {width}, {shade}"
+        expect(f"{where}: each incident has a picture", len(pictures) >= len(names), len(pictures))
+        for labels, (name, bar) in zip(pictures, names):
+            found = [label for label in labels if name in label["text"] and (label["who"] or bar)]
+            expect(f"{where}: {name} is named", found, labels)
+            # A narrow picture has no room for the name in the bar.
+            if bar and width >= 1280:
+                expect(f"{where}: {name}'s bar is named",
+                       [label for label in found if not label["who"]], labels)
+        for label in (label for labels in pictures for label in labels):
+            expect(f"{where}: '{label['text']}' can be read", label["seen"] and label["pixels"] >= 10
+                   and label["contrast"] >= 4.5, label)
+    page.size(1280, 1000)
+    quiet(page, what)
+
+
+def pictures_name_the_culprit(page, files):
+    recording = files.out / "quickstart.vcs"
+    shutil.copy(HERE.parents[1] / "data/quickstart.vcs", recording)
+    culprit_named(page, files.report(recording), "quickstart",
+                  [("vm-stopper", False), ("cpu-hog", True), ("guest-spinner", True)])
+    culprit_named(page, files.report(files.simulated("lock_holder_preempted.spin", "lock-holder")),
+                  "lock_holder_preempted", [("hog", True)])
+    culprit_named(page, files.report(files.simulated("interrupt_lost", "lost")), "interrupt_lost",
+                  [("an interrupt", False)], [w for w in ALL_WIDTHS if w[0] == 400])
+    culprit_named(page, files.report(files.simulated("interrupt_lost", "lost")), "interrupt_lost",
+                  [("raised by vhost", False)], [w for w in ALL_WIDTHS if w[0] > 400])
+    many_vms.write(files.out / "many.txt", 8, 16)
+    files.run(files.program, "import", "--host", files.out / "many.txt", "-o", files.out / "many.vcs")
+    many = files.report(files.out / "many.vcs")
+    page.open(many)
+    names = page.run("report.incidents.map(culprit_text)")
+    expect("8 VMs have 32 stalls", len(names) == 32, names)
+    drawn = page.run("data.incident_scenes.map((s, i) => s < 0 ? -1 : i).filter(i => i >= 0)")
+    culprit_named(page, many, "8 VMs of 16 vCPUs", [(names[i], True) for i in drawn],
+                  [w for w in ALL_WIDTHS if w[0] >= 1280])
+    looks(page, many, files.out, "many", ((1280, "light"), (1280, "dark")))
+    incidents_are_found(page, many)
+    incident_has_its_parts(page, files.out / "quickstart.html")
+
+
+def incidents_are_found(page, path):
+    """Among many, by their words; a table's rows, too."""
+    page.open(path)
+    shown = "document.querySelectorAll('details.incident:not([hidden])').length"
+    all_of_them = page.run(shown)
+    page.run("document.querySelector('#incidents .filter input').focus()")
+    page.call("Input.insertText", text="vm3 hog-2-6")
+    page.settle()
+    expect("a filter finds the incident", all_of_them == 32 and page.run(shown) == 1, page.run(shown))
+    page.run("location.hash = '#incident-0'")
+    page.settle()
+    expect("a link shows what the filter hides", page.run(shown) == 2)
+    page.run("""(() => { const s = document.querySelector('#incidents .filter select');
+        s.value = 'culprit'; s.dispatchEvent(new Event('change')); })()""")
+    order = page.run("""[...document.querySelectorAll('details.incident')].map(d =>
+        report.incidents[Number(d.id.slice(9))].culprits[0].comm)""")
+    expect("they are ordered by culprit", order == sorted(order), order)
+    rows = "document.querySelectorAll('#table-culprits tbody tr').length"
+    every = page.run(rows)
+    page.run("document.querySelector('#table-culprits .filter input').focus()")
+    page.call("Input.insertText", text="hog-7")
+    page.settle()
+    expect("a filter finds rows", 0 < page.run(rows) < every, page.run(rows))
+    opened = page.run("""[...document.querySelectorAll('#figures details.figures[open]')].map(d => d.id)""")
+    expect("only victims and culprits are open", set(opened) <= {"table-tasks", "table-culprits"}, opened)
+    quiet(page, "filters")
+
+
+def incident_has_its_parts(page, path):
+    """Arrows of its own only, unless asked for; its flame graph opens in place and sums to its length."""
+    page.open(path)
+    arrows = "document.querySelector('.timeline').querySelectorAll('.arrow').length"
+    own = page.run(arrows)
+    page.run("""(() => { const s = document.querySelector('.timeline select');
+        s.value = 'all'; s.dispatchEvent(new Event('change')); })()""")
+    expect("only the incident's arrows are drawn at first", own < page.run(arrows),
+           (own, page.run(arrows)))
+    page.run("document.querySelector('details.flame').open = true")
+    page.settle()
+    expect("its flame graph opens in place",
+           page.run("document.querySelectorAll('.flame-picture text').length") > 2)
+    off = page.run("""(() => { const i = report.incidents[0];
+        const view = new Timeline(data.scenes[data.incident_scenes[0]], {names: data.names,
+            begin: i.begin_ns - report.begin_ns, end: i.end_ns - report.begin_ns, culprits: [],
+            vcpu: i.vcpu, guest_cpu: i.guest_cpu, error: '', error_ns: 0, title: ''});
+        const sums = {};
+        const walk = (node) => { if (!node.children.size) return;
+            for (const c of node.children.values()) {
+                if (c.name.startsWith('vCPU ')) {
+                    const s = c.name.slice(5).split(':')[0];
+                    sums[s] = (sums[s] || 0) + c.ns;
+                } else walk(c);
+            } };
+        walk(incident_stacks(view, i));
+        return Object.entries(i.breakdown_ns).filter(([s, ns]) => Math.abs((sums[s] || 0) - ns) > 1000)
+            .map(([s, ns]) => [s, ns, sums[s] || 0]); })()""")
+    expect("its flame graph has the breakdown's times", not off, off)
+    quiet(page, "incident")
 
 
 EVERY_LOOK = ((1280, "light"), (1280, "dark"), (2560, "light"), (2560, "dark"))
@@ -179,6 +334,7 @@ def timeline_works(page, path):
 def tables_sort(page, path):
     page.open(path)
     column = """[...document.querySelector('#table-tasks tbody').rows].map(r => r.cells[%d].textContent)"""
+    page.run("document.querySelector('#table-tasks').open = true")
     page.run("document.querySelector('#table-tasks th:nth-child(2) button').click()")
     down = [int(v) for v in page.run(column % 1)]
     page.run("document.querySelector('#table-tasks th:nth-child(2) button').click()")
@@ -253,6 +409,10 @@ def report_works(page, files):
     hostile = files.report(recording)
     names_stay(page, hostile)
     looks(page, hostile, files.out, "hostile", ((1280, "light"), (2560, "dark")), fits=False)
+    page.open(hostile)
+    few = page.run("document.querySelector('.timeline').textContent")
+    expect("of 16 vCPUs the incident's is drawn", "guest CPU 0" in few and "guest CPU 15" not in few)
+    page.run("document.querySelector('.timeline .rows').click()")
     rows = page.run("document.querySelector('.timeline').textContent")
     expect("all of 16 vCPUs are drawn", "guest CPU 15" in rows and "not drawn" not in rows)
     calm = files.report(files.simulated("decoy.idle", "calm"))
@@ -395,7 +555,7 @@ def main():
         return 77
     files = Files(build, out)
     with devtools.Browser() as page:
-        for test in (report_works, graphs_work, differences_work):
+        for test in (report_works, pictures_name_the_culprit, graphs_work, differences_work):
             try:
                 test(page, files)
             except (Failed, devtools.BrowserError) as failure:
