@@ -64,6 +64,7 @@ enum vs_scope {
 	VS_SCOPE_BEGIN = 2,    /* hits in followed threads; each begins a request */
 	VS_SCOPE_END = 3,      /* hits that end a request that a followed thread began */
 	VS_SCOPE_TASKS = 4,    /* what happens to followed threads and to tasks on their CPUs */
+	VS_SCOPE_CHOSEN = 5,   /* user's events: as the description of each says */
 };
 
 /* State of a task that left its CPU: bits of the kernel (include/linux/sched.h, stable since

@@ -34,6 +34,8 @@ enum frame_keeping {
 	X(8, GUEST_STACK, stack, BY_AGENT, KEEP_ALL)                                               \
 	X(9, CONFIG, config, BY_COLLECTOR, DROP) /* to the agent */                                \
 	X(10, CONFIG_REPLY, config_reply, BY_AGENT, DROP)                                          \
+	/* All of the stream's, each time; sent again now and then for late readers. */            \
+	X(11, USER_EVENTS, user_events, BY_BOTH, KEEP_NEWEST)                                      \
 	X(16, VM_INFO, vm_info, BY_COLLECTOR, KEEP_NEWEST)                                         \
 	X(17, ECHO_OBSERVATION, echo_observation, BY_COLLECTOR, DROP)                              \
 	X(18, STACK, stack, BY_COLLECTOR, KEEP_ALL)                                                \
@@ -57,6 +59,7 @@ enum frame_keeping {
 	X(stack)                                                                                   \
 	X(config)                                                                                  \
 	X(config_reply)                                                                            \
+	X(user_events)                                                                             \
 	X(vm_info)                                                                                 \
 	X(echo_observation)                                                                        \
 	X(note)                                                                                    \

@@ -33,6 +33,11 @@ enum {
 	VS_CPUS_MAX = 1024,
 	VS_THREADS_MAX = 2048,
 	VS_TASK_ORIGINS_MAX = 64,
+	VS_USER_EVENTS_MAX = 32, /* events that the user chose, per stream */
+	VS_USER_FIELDS_MAX = 16,
+	VS_USER_VALUES_MAX = 16, /* of all fields of an event */
+	VS_USER_TEXT_MAX = 64,
+	VS_USER_ID_MAX = 0xffff,
 	VS_CGROUP_MAX = 256, /* a path, with its NUL */
 	VS_STACK_FRAMES_MAX = 128,
 	VS_LOG_TEXT_MAX = 512, /* a line of the kernel's log; longer ones are cut */
@@ -301,6 +306,71 @@ struct message_task_origins {
 	size_t n;
 	struct message_task_origin tasks[VS_TASK_ORIGINS_MAX];
 };
+
+/* How an event that the user chose is captured. A newer peer may have other kinds. */
+enum user_event_kind {
+	USER_TRACEPOINT = 1,
+	USER_KPROBE = 2,    /* entry of a function of the kernel */
+	USER_KRETPROBE = 3, /* its return */
+	USER_UPROBE = 4,    /* a function of a program or library */
+	USER_USDT = 5,      /* a probe that a program or library defines */
+	USER_URETPROBE = 6,
+};
+
+/* Bits of message_user_event.flags. */
+enum user_event_flag {
+	USER_UNTRACED = 1, /* hits of any task; otherwise of the VM's threads, or of the guest */
+	USER_DETACHED = 2, /* it flooded: no hits are counted or recorded any more */
+	USER_FAILED = 4,   /* it could not be attached */
+};
+
+enum user_field_type {
+	USER_UNSIGNED = 1,
+	USER_SIGNED = 2,
+	USER_HEX = 3,  /* an address or a mask */
+	USER_TEXT = 4, /* characters; ends at the first NUL */
+};
+
+/* A field: one value of 64 bits, a text one for each 8 characters. */
+struct message_user_field {
+	char name[32];
+	enum user_field_type type;
+	uint32_t bytes; /* in the kernel: 1 to 8, a text up to VS_USER_TEXT_MAX */
+};
+
+/* The description of an event that the user chose. USER events refer to it by id. */
+struct message_user_event {
+	uint32_t id; /* unique in the stream, also among events that are no longer captured */
+	enum user_event_kind kind;
+	uint32_t flags;   /* bits of enum user_event_flag */
+	char system[48];  /* "sched"; "kprobe" and so on; of a usdt the provider */
+	char name[64];    /* of the tracepoint, function or probe */
+	char path[128];   /* uprobe, usdt: the file; a long path is cut */
+	char spec[256];   /* as the user wrote it; a long text is cut */
+	uint64_t limited; /* total of hits that became no event because of the rate limit */
+	size_t n_fields;
+	struct message_user_field fields[VS_USER_FIELDS_MAX]; /* in the order of the values */
+};
+
+struct message_user_events {
+	size_t n;
+	struct message_user_event events[VS_USER_EVENTS_MAX];
+};
+
+/* Returns the number of values of the field, of the event. */
+static inline size_t user_field_n_values(const struct message_user_field *f)
+{
+	return f->type == USER_TEXT ? (f->bytes + 7u) / 8 : 1;
+}
+
+static inline size_t user_event_n_values(const struct message_user_event *e)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < e->n_fields && i < VS_USER_FIELDS_MAX; i++)
+		n += user_field_n_values(&e->fields[i]);
+	return n;
+}
 
 /* Aggregated VM-exits of one vCPU for one reason: the kernel counted them and emitted no events,
  * because the vCPU did not leave its pCPU. Totals since the capture began. */

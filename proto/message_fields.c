@@ -27,6 +27,9 @@ WIRE(stack_frame, StackFrame);
 WIRE(config, Config);
 WIRE(config_reply, ConfigReply);
 WIRE(config_limit, ConfigLimit);
+WIRE(user_events, UserEvents);
+WIRE(user_event, UserEvent);
+WIRE(user_field, UserField);
 WIRE(vm_info, VmInfo);
 WIRE(vm_thread, VmThread);
 WIRE(echo_observation, EchoObservation);
@@ -381,6 +384,43 @@ static const struct message_field cpu_quota_fields[] = {
 	TEXT(cpu_quota, cgroup),
 };
 MESSAGE_LAYOUT(cpu_quota, );
+
+static const struct message_field user_field_fields[] = {
+	TEXT(user_field, name),
+	WITHIN(user_field, type, USER_UNSIGNED, USER_TEXT, -EBADMSG),
+	WITHIN(user_field, bytes, 1, VS_USER_TEXT_MAX, -EBADMSG),
+};
+PART_LAYOUT(user_field, user_field);
+
+static const struct message_field user_event_fields[] = {
+	WITHIN(user_event, id, 1, VS_USER_ID_MAX, -EBADMSG),
+	ANY(user_event, kind),
+	ANY(user_event, flags),
+	TEXT(user_event, system),
+	TEXT(user_event, name),
+	TEXT(user_event, path),
+	TEXT(user_event, spec),
+	ANY(user_event, limited),
+	LIST(user_event, fields, n_fields, fields, user_field),
+};
+PART_LAYOUT(user_event, user_event);
+
+static const struct message_field user_events_fields[] = {
+	LIST(user_events, events, n, events, user_event),
+};
+
+/* The values fit in the records. */
+static bool user_events_valid(const void *of)
+{
+	const struct message_user_events *m = of;
+
+	for (size_t i = 0; i < m->n; i++) {
+		if (user_event_n_values(&m->events[i]) > VS_USER_VALUES_MAX)
+			return false;
+	}
+	return true;
+}
+MESSAGE_LAYOUT(user_events, .valid = user_events_valid);
 
 static const struct message_field exit_cell_fields[] = {
 	WITHIN(exit_cell, vcpu, 0, VS_THREADS_MAX - 1, -EBADMSG),

@@ -344,6 +344,7 @@ uint64_t event_router_route(struct event_router *r, const struct vs_event *event
 		return route_of_request_end(r, event);
 	case VS_SCOPE_FOLLOWED:
 	case VS_SCOPE_BEGIN:
+	case VS_SCOPE_CHOSEN:
 		break;
 	}
 	return route_of_own(r, event);

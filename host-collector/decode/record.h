@@ -84,6 +84,7 @@ struct guest_record {
 		struct record_stats stats;
 		struct record_down down;
 		struct message_config_reply config_reply;
+		struct message_user_events user_events;
 		struct record_unknown unknown;
 		struct record_unknown_frame unknown_frame;
 	};

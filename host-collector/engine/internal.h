@@ -141,6 +141,7 @@ struct pipeline {
 		struct message_cpu_quota cpu_quota;
 		struct message_exit_summary exit_summary; /* its cells: until it is processed */
 		struct message_task_origins task_origins;
+		struct message_user_events user_events;
 	} in; /* the message that was unpacked last; too large for the stack */
 };
 

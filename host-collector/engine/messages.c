@@ -623,6 +623,19 @@ static int on_task_origins(struct pipeline *p, struct stream *s, uint64_t arriva
 	return err;
 }
 
+/* At once: an id has one meaning in a stream. */
+static int on_user_events(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	int err =
+		user_events_learn(model_user_events(pipeline_model(p)), s->id, &p->in.user_events);
+
+	(void)arrival_tsc;
+	if (!err && p->options.early)
+		err = user_events_learn(model_user_events(p->options.early), s->id,
+					&p->in.user_events);
+	return err;
+}
+
 static int learn_config_reply(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 {
 	(void)arrival_tsc;
@@ -654,6 +667,7 @@ static const struct kind {
 	[FRAME_KERNEL_LOG] = {IN(kernel_log), NULL, NULL, on_log},
 	[FRAME_GUEST_STACK] = {IN(stack), check_guest_stack, NULL, on_guest_stack},
 	[FRAME_CONFIG_REPLY] = {IN(config_reply), NULL, learn_config_reply, on_config_reply},
+	[FRAME_USER_EVENTS] = {IN(user_events), NULL, NULL, on_user_events},
 	[FRAME_VM_INFO] = {IN(vm_info), check_vm_info, NULL, on_vm_info},
 	[FRAME_ECHO_OBSERVATION] = {IN(echo_observation), check_echo, learn_echo, on_echo},
 	[FRAME_STACK] = {IN(stack), NULL, NULL, on_stack},

@@ -42,6 +42,7 @@ struct model {
 	struct origins origins;
 	struct crowd_ring *crowd; /* NULL until the first entry */
 	struct stacks stacks;
+	struct user_events *user_events;
 	struct host_log host_log;
 	unsigned n_lossy;
 	uint16_t lossy[VCPU_DOUBTS]; /* the lossy pCPUs, if no more than VCPU_DOUBTS */

@@ -21,8 +21,9 @@ struct model *model_new(void)
 	if (!m)
 		return NULL;
 	m->by_thread = calloc(THREADS_INDEXED, sizeof(struct vm_vcpu *));
-	if (!m->by_thread || lru_init(&m->threads, THREADS_INDEXED) || names_init(&m->names) ||
-	    stacks_init(&m->stacks)) {
+	m->user_events = user_events_new();
+	if (!m->by_thread || !m->user_events || lru_init(&m->threads, THREADS_INDEXED) ||
+	    names_init(&m->names) || stacks_init(&m->stacks)) {
 		model_free(m);
 		return NULL;
 	}
@@ -36,6 +37,7 @@ void model_free(struct model *m)
 	apart_free(m->apart);
 	for (size_t i = 0; i < m->n_vms; i++)
 		vm_free(m->vms[i]);
+	user_events_free(m->user_events);
 	lru_fini(&m->threads);
 	names_fini(&m->names);
 	cgroups_known_fini(&m->cgroups);

@@ -26,6 +26,7 @@
 #include "proto/event_catalog.h"
 #include "proto/message.h"
 #include "proto/recording.h"
+#include "proto/user_event.h"
 
 /* X(NAME, "name", meaning). Reports list the columns in this order. */
 #define VCPU_STATES(X)                                                                             \
@@ -405,6 +406,9 @@ void model_guest_distrust(struct model *m, uint32_t vm);
 /* Returns whether model_guest_distrust() was called for the guest. */
 bool model_guest_distrusted(const struct model *m, uint32_t vm);
 struct model_data model_data_of(const struct model *m, uint32_t vm);
+/* Returns the descriptions of the events that the user chose, of all streams (user_event.h). Valid
+ * as long as the model. A description is there before the first event that refers to it. */
+struct user_events *model_user_events(struct model *m);
 /* Returns a stack, or NULL if it is unknown. Valid until the next model_stack(). */
 const struct stack *model_stack_of(const struct model *m, uint32_t id);
 /* Returns a guest's stack, or NULL if it is unknown. pid 0: a stack of its kernel. Valid until the

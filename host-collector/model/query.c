@@ -324,6 +324,11 @@ struct model_data model_data_of(const struct model *m, uint32_t vm_id)
 	return data;
 }
 
+struct user_events *model_user_events(struct model *m)
+{
+	return m->user_events;
+}
+
 const struct stack *model_stack_of(const struct model *m, uint32_t id)
 {
 	return stacks_get(&m->stacks, id);

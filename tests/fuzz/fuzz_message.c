@@ -61,6 +61,9 @@ PLAIN(cpu_quota, m->n_vcpus <= VS_CPUS_MAX && m->from <= m->until)
 
 PLAIN(task_origins, m->n <= VS_TASK_ORIGINS_MAX)
 
+PLAIN(user_events, m->n <= VS_USER_EVENTS_MAX &&
+			   (!m->n || user_event_n_values(&m->events[0]) <= VS_USER_VALUES_MAX))
+
 PLAIN(config, m->n_tasks <= VS_CONFIG_TASKS_MAX)
 PLAIN(config_reply,
       m->n_limits <= VS_CONFIG_LIMITS_MAX && m->in_force.n_tasks <= VS_CONFIG_TASKS_MAX)
@@ -91,11 +94,11 @@ static void release_exit_summary(struct message_exit_summary *m)
 TARGET(exit_summary, m->n_cells <= VS_EXIT_CELLS_MAX)
 
 static void (*const targets[])(const uint8_t *data, size_t len) = {
-	fuzz_hello,        fuzz_heartbeat,  fuzz_echo_request,  fuzz_echo_reply,
-	fuzz_clock_sample, fuzz_kernel_log, fuzz_vm_info,       fuzz_echo_observation,
-	fuzz_stack,        fuzz_note,       fuzz_recording_end, fuzz_vm_clock,
-	fuzz_cpu_quota,    fuzz_config,     fuzz_config_reply,  fuzz_exit_summary,
-	fuzz_task_origins,
+	fuzz_hello,        fuzz_heartbeat,   fuzz_echo_request,  fuzz_echo_reply,
+	fuzz_clock_sample, fuzz_kernel_log,  fuzz_vm_info,       fuzz_echo_observation,
+	fuzz_stack,        fuzz_note,        fuzz_recording_end, fuzz_vm_clock,
+	fuzz_cpu_quota,    fuzz_config,      fuzz_config_reply,  fuzz_exit_summary,
+	fuzz_task_origins, fuzz_user_events,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -223,6 +223,34 @@ static void sample_task_origins(struct message_task_origins *m)
 	strcpy(m->tasks[1].cgroup, "/");
 }
 
+static void sample_user_events(struct message_user_events *m)
+{
+	m->n = 2;
+	m->events[0] = (struct message_user_event){
+		.id = 1,
+		.kind = USER_TRACEPOINT,
+		.flags = USER_UNTRACED,
+		.system = "sched",
+		.name = "sched_process_exec",
+		.spec = "sched:sched_process_exec//untraced/",
+		.limited = 70000,
+		.n_fields = 3,
+		.fields = {{"pid", USER_SIGNED, 4},
+			   {"old_pid", USER_SIGNED, 4},
+			   {"comm", USER_TEXT, 16}},
+	};
+	m->events[1] = (struct message_user_event){
+		.id = 2,
+		.kind = USER_USDT,
+		.system = "libc",
+		.name = "setjmp",
+		.path = "/lib/x86_64-linux-gnu/libc.so.6",
+		.spec = "usdt:libc:setjmp@/lib/x86_64-linux-gnu/libc.so.6",
+		.n_fields = 1,
+		.fields = {{"arg1", USER_HEX, 8}},
+	};
+}
+
 static void sample_exit_cell(struct message_exit_cell *cell)
 {
 	*cell = (struct message_exit_cell){
@@ -353,6 +381,7 @@ MESSAGE(note)
 MESSAGE(vm_clock)
 MESSAGE(cpu_quota)
 MESSAGE(task_origins)
+MESSAGE(user_events)
 MESSAGE(config)
 MESSAGE(config_reply)
 #undef MESSAGE
@@ -417,6 +446,7 @@ static const struct {
 	{FRAME_KERNEL_LOG, "kernel_log", pack_kernel_log, check_kernel_log},
 	{FRAME_CONFIG, "config", pack_config, check_config},
 	{FRAME_CONFIG_REPLY, "config_reply", pack_config_reply, check_config_reply},
+	{FRAME_USER_EVENTS, "user_events", pack_user_events, check_user_events},
 	{FRAME_VM_INFO, "vm_info", pack_vm_info, check_vm_info},
 	{FRAME_ECHO_OBSERVATION, "echo_observation", pack_echo_observation, check_echo_observation},
 	{FRAME_STACK, "stack", pack_stack, check_stack},

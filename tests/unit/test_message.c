@@ -330,6 +330,44 @@ static void test_task_origins_round_trip(void **state)
 	free(m);
 }
 
+static void test_user_events_round_trip(void **state)
+{
+	struct message_user_events *m = calloc(1, sizeof(*m));
+	struct byte_buffer packed = {0};
+
+	(void)state;
+	ASSERT_ROUND_TRIP(user_events, m);
+	m->n = VS_USER_EVENTS_MAX;
+	for (size_t i = 0; i < m->n; i++) {
+		struct message_user_event *e = &m->events[i];
+
+		e->id = VS_USER_ID_MAX - (uint32_t)i;
+		e->kind = USER_KPROBE;
+		e->flags = UINT32_MAX;
+		e->limited = UINT64_MAX - i;
+		memset(e->system, 's', sizeof(e->system) - 1);
+		memset(e->name, 'n', sizeof(e->name) - 1);
+		memset(e->path, 'p', sizeof(e->path) - 1);
+		memset(e->spec, '/', sizeof(e->spec) - 1);
+		e->n_fields = VS_USER_FIELDS_MAX;
+		for (size_t k = 0; k < e->n_fields; k++) {
+			memset(e->fields[k].name, 'f', sizeof(e->fields[k].name) - 1);
+			e->fields[k].type = USER_HEX;
+			e->fields[k].bytes = 8;
+		}
+	}
+	ASSERT_ROUND_TRIP(user_events, m);
+	/* More values than an event's records hold. */
+	m->events[1].fields[0].type = USER_TEXT;
+	m->events[1].fields[0].bytes = 9;
+	assert_int_equal(message_user_events_pack(m, &packed), 0);
+	assert_int_equal(message_user_events_unpack(packed.data, packed.len, m), -EBADMSG);
+	m->n = VS_USER_EVENTS_MAX + 1;
+	assert_int_equal(message_user_events_pack(m, &packed), -E2BIG);
+	byte_buffer_fini(&packed);
+	free(m);
+}
+
 static struct message_vm_clock new_vm_clock(void)
 {
 	struct message_vm_clock m;
@@ -758,6 +796,7 @@ int main(void)
 		cmocka_unit_test(test_config_of_too_many_tasks_or_none_at_all_is_refused),
 		cmocka_unit_test(test_cpu_quota_round_trip),
 		cmocka_unit_test(test_task_origins_round_trip),
+		cmocka_unit_test(test_user_events_round_trip),
 		cmocka_unit_test(test_vm_clock_round_trips_from_every_source_in_every_combination),
 		cmocka_unit_test(test_clock_parameters_nobody_can_convert_by_are_refused),
 		cmocka_unit_test(test_recording_end_round_trip),

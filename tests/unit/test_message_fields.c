@@ -40,6 +40,9 @@ static struct bound {
 	{"vm_clock.source", 1, 6, -EBADMSG, NULL, false},
 	{"exit_cell.vcpu", 0, 2047, -EBADMSG, NULL, false},
 	{"exit_cell.isa", 1, 2, -EBADMSG, NULL, false},
+	{"user_event.id", 1, 65535, -EBADMSG, NULL, false},
+	{"user_field.type", 1, 4, -EBADMSG, NULL, false},
+	{"user_field.bytes", 1, 64, -EBADMSG, NULL, false},
 	{"task_origin.tid", 1, INT32_MAX, -EBADMSG, NULL, false},
 	{"task_origin.tgid", 1, INT32_MAX, -EBADMSG, NULL, false},
 	{"task_origin.vcpu", 0, 1023, -E2BIG, "task_origin.vcpu_known", false},
@@ -75,6 +78,8 @@ static struct limit {
 	{"exit_summary.cells", 4096, false},
 	{"exit_cell.buckets", VS_EXIT_BUCKETS, false},
 	{"task_origins.tasks", 64, false},
+	{"user_events.events", 32, false},
+	{"user_event.fields", 16, false},
 };
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
@@ -496,6 +501,8 @@ static bool counts_set(const struct message_layout *layout, char *m)
 			count_store(m + f->count_at, f->limit);
 		if (f->form == FIELD_PART)
 			counts_set(f->part, m + f->at);
+		for (uint32_t k = 0; f->form == FIELD_LIST && !allocated && k < f->limit; k++)
+			counts_set(f->part, m + f->at + k * f->bytes);
 	}
 	return allocated;
 }
@@ -533,7 +540,7 @@ static void excess_check(const struct message_layout *top, char *all,
 		const struct message_field *f = &layout->fields[i];
 		struct byte_buffer packed = {0};
 
-		if (f->form == FIELD_PART)
+		if (f->form == FIELD_PART || f->form == FIELD_LIST)
 			excess_check(top, all, f->part, m + f->at);
 		if (!is_counted(f))
 			continue;

@@ -37,7 +37,7 @@ static void what_only_the_host_may_say_is_not_taken_from_a_guest(void **state)
 static void what_is_not_known_is_counted_and_costs_nothing_else(void **state)
 {
 	static const uint16_t types[] = {20, 63, 64, 66, 96, 1000, 65535};
-	static const uint8_t kinds[] = {11, 15, 25, 255};
+	static const uint8_t kinds[] = {12, 15, 26, 255};
 	struct play p;
 	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 1000});
 	struct pipeline_source vm;
