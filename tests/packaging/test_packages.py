@@ -178,7 +178,7 @@ class Packages(unittest.TestCase):
             self.assertEqual(guest.run("systemctl is-active vcpuscope || true").strip(), "active",
                              guest.run("journalctl -b -u vcpuscope --no-pager; true"))
             guest.run("vcpuscope ctl list && vcpuscope ctl status")
-            guest.run("dpkg -P vcpuscope vcpuscope-agent vcpuscope-agent-tls", timeout_s=120)
+            guest.run(f"dpkg -P {' '.join(self.debs)}", timeout_s=120)
             self.assertEqual(guest.run("pidof vcpuscope vcpuscope-agent; find / -xdev -name '*vcpuscope*' "
                                        "-not -path '/var/lib/dpkg/*' -not -path '/var/log/*' "
                                        "-not -path '/tmp/*'; true").strip(), "")

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Manual pages format without a warning and name every option; bash completes what the help lists."""
+"""Manual pages format without a warning and name every option, and every key of the
+configuration; bash completes what the help lists."""
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,13 +33,33 @@ def page_text(path):
     return done.stdout
 
 
+# The administrator's commands are in a section of their own.
+SECTIONS = {"vcpuscope-daemon": 8}
+REPOSITORY = os.path.abspath(f"{os.path.dirname(os.path.abspath(__file__))}/../..")
+
+
+def check_configuration(text):
+    """Every key of the daemon's configuration has an entry, and every entry is a key."""
+    keys = set()
+    with open(f"{REPOSITORY}/host-collector/daemon/config.c", encoding="utf-8") as f:
+        source = f.read()
+    keys |= set(re.findall(r'^\s*\{"(\w+)", KEY_', source, re.M))
+    with open(f"{REPOSITORY}/host-collector/daemon/trigger.h", encoding="utf-8") as f:
+        keys |= set(re.findall(r'^\s*X\([A-Z_]+, "(\w+)", LIMIT_', f.read(), re.M))
+    entries = set(re.findall(r"^\s*(\w+) =", text, re.M))
+    check(len(keys) > 30 and keys == entries,
+          f"vcpuscope.conf.5: {sorted(keys ^ entries)} are not both keys and entries")
+
+
 def check_pages(name, section, dump, folder):
     texts = {f: page_text(os.path.join(folder, f)) for f in sorted(os.listdir(folder))}
+    if name == "vcpuscope":
+        check_configuration(texts.pop("vcpuscope.conf.5"))
     here = f"{name}.{section}"
     check(here in texts, f"there is no page {here}")
     for kind, *fields in dump:
         if kind == "command":
-            here = f"{name}-{fields[0]}.{section}"
+            here = f"{name}-{fields[0]}.{SECTIONS.get(f'{name}-{fields[0]}', section)}"
             check(here in texts, f"there is no page {here}")
             check(fields[0] in texts[f"{name}.{section}"],
                   f"{name}.{section} does not name {fields[0]}")
