@@ -42,6 +42,7 @@ struct vm_daemon {
 	struct vsock_doors *vsock;
 	struct libvirt_feed *libvirt; /* NULL: not followed */
 	uint64_t libvirt_look_ms;     /* when it was last looked for */
+	bool libvirt_missing_said;
 	struct kvm_feed *kvm;
 	uv_timer_t timer;
 	uv_idle_t attaching; /* active while a VM is due */
@@ -392,7 +393,7 @@ static bool libvirt_is_here(void)
 	static const char *const sockets[] = {"/run/libvirt/libvirt-sock",
 					      "/run/libvirt/virtqemud-sock"};
 
-	return libvirt_feed_possible() && (!access(sockets[0], F_OK) || !access(sockets[1], F_OK));
+	return !access(sockets[0], F_OK) || !access(sockets[1], F_OK);
 }
 
 static void libvirt_start(struct vm_daemon *d)
@@ -404,7 +405,11 @@ static void libvirt_start(struct vm_daemon *d)
 	    (automatic && !libvirt_is_here()))
 		return;
 	if (!libvirt_feed_possible()) {
-		say(d, "libvirt: vcpuscope-libvirt is not installed beside vcpuscope");
+		if (!d->libvirt_missing_said)
+			say(d,
+			    "libvirt: the package vcpuscope-libvirt is not installed: without it "
+			    "libvirt's domains are not found");
+		d->libvirt_missing_said = true;
 		return;
 	}
 	d->libvirt = libvirt_feed_new(d->loop, automatic ? "qemu:///system" : d->config.libvirt,
