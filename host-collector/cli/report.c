@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/analyze/scene/strip.h"
 #include "host-collector/analyze/stall/builder.h"
 #include "host-collector/analyze/stall/coverage.h"
 #include "host-collector/analyze/stall/state_times.h"
@@ -147,11 +148,12 @@ static void gaps_say(const char *path, const struct pipeline *p, const struct mo
 		    "CPU, is unknown");
 }
 
-/* What the recording was asked for: a report, a page that shows it, or a table. */
+/* What was requested of the recording: a report, a page that shows it, or a table. */
 struct result {
 	struct report *report;
 	struct report_table *table;
 	struct report_page *page; /* beside the report */
+	struct strips *strips;    /* beside a report as text */
 };
 
 static int result_write(const struct report_arguments *a, const struct result *result, FILE *to)
@@ -164,6 +166,7 @@ static int result_write(const struct report_arguments *a, const struct result *r
 		return report_page_write(result->page, a->recording, result->report, to);
 	if (!strcmp(a->table.format, "json"))
 		return json_report_write(result->report, true, to);
+	text.strips = result->strips;
 	text_report_write(result->report, &text, to);
 	return 0;
 }
@@ -212,12 +215,30 @@ struct reading {
 	struct result found;
 };
 
+static void strip_notice(void *context, const struct incident *incident)
+{
+	strips_incident(context, incident);
+}
+
+/* The width of the strips depends on where they are written. */
+static int strips_open(struct reading *r, struct model *m, struct report_options *options)
+{
+	FILE *to = output_is_stdout(r->arguments->output) ? stdout : NULL;
+
+	/* A stall has at least this many grains. */
+	r->found.strips = strips_new(m, text_strip_cells(to), options->than_ns / 128);
+	options->noticed = strip_notice;
+	options->noticed_context = r->found.strips;
+	return r->found.strips ? 0 : -ENOMEM;
+}
+
 static int reading_open(void *context, struct model *m)
 {
 	struct reading *r = context;
 	const struct report_arguments *a = r->arguments;
 	struct report_options options = {.dmesg = account_dmesg, .context = &r->replay.pipeline};
 	bool html = !strcmp(a->table.format, "html");
+	bool text = !strcmp(a->table.format, "text") && !a->table.table;
 
 	options.than_ns = a->table.than_ns ? (int64_t)a->table.than_ns : STALL_DEFAULT_NS;
 	options.all = a->all;
@@ -229,6 +250,8 @@ static int reading_open(void *context, struct model *m)
 		options.noticed = report_page_notice;
 		options.noticed_context = r->found.page;
 	}
+	if (text && strips_open(r, m, &options))
+		return -ENOMEM;
 	r->builder = report_builder_new(m, &options);
 	if (!r->builder ||
 	    (html && report_page_open(r->found.page, m, report_builder_chains(r->builder))))
@@ -245,6 +268,7 @@ static void reading_close(void *context)
 	report_free(r->found.report);
 	report_table_free(r->found.table);
 	report_page_free(r->found.page);
+	strips_free(r->found.strips);
 	report_builder_free(r->builder);
 	r->found = (struct result){0};
 	r->builder = NULL;
@@ -284,6 +308,10 @@ static int reading_show(const struct report_arguments *a, struct reading *r)
 
 	if (r->found.table)
 		report_table_finish(r->found.table);
+	if (r->found.strips && strips_finish(r->found.strips)) {
+		say(a->recording, "out of memory");
+		return COMMAND_TROUBLE;
+	}
 	result = output_write(a, &r->found);
 	n_wrong = report_imbalances(r->found.report, why, sizeof(why));
 	if (n_wrong) {

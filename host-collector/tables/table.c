@@ -20,7 +20,6 @@ enum {
 	KEYS_MAX = 4,
 	KEY_WIDTH = 16,
 	COLUMNS_MAX = 32,
-	RECORD_WIDTH = WRAP_COLUMNS
 };
 
 struct cell {
@@ -292,7 +291,7 @@ static void block_draw(const struct table *t, const int *widths, const size_t *c
 static void lines_draw(const struct table *t, FILE *out)
 {
 	size_t shown[COLUMNS_MAX], keys = 0, next = 0;
-	int widths[COLUMNS_MAX], all = -2, room;
+	int widths[COLUMNS_MAX], all = -2, room, page = (int)wrap_columns(out);
 	bool is_shown[COLUMNS_MAX] = {false};
 	char text[CELL_BYTES];
 
@@ -309,7 +308,7 @@ static void lines_draw(const struct table *t, FILE *out)
 		}
 		all += widths[c] + 2;
 	}
-	for (size_t c = 0; c < t->n_columns && all > WRAP_COLUMNS; c++) {
+	for (size_t c = 0; c < t->n_columns && all > page; c++) {
 		if (t->columns[c].type == TABLE_TEXT && !is_detail(&t->columns[c]) &&
 		    widths[c] > KEY_WIDTH)
 			widths[c] = KEY_WIDTH;
@@ -321,7 +320,7 @@ static void lines_draw(const struct table *t, FILE *out)
 	do {
 		size_t n = keys;
 
-		room = WRAP_COLUMNS;
+		room = page;
 		for (size_t i = 0; i < keys; i++)
 			room -= widths[shown[i]] + 2;
 		for (; next < t->n_columns; next++) {
@@ -341,9 +340,9 @@ static void lines_draw(const struct table *t, FILE *out)
 /* "head value, " into the line under way, which breaks before it is too long. */
 static void record_part(int *width, const char *head, const char *text, bool last, FILE *out)
 {
-	int len = (int)(strlen(head) + strlen(text)) + 3;
+	int len = (int)(strlen(head) + wrap_width(text)) + 3;
 
-	if (*width + len > RECORD_WIDTH) {
+	if (*width + len > (int)wrap_columns(out)) {
 		fprintf(out, "\n   ");
 		*width = 3;
 	}

@@ -5,17 +5,37 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "host-collector/util/escape.h"
 #include "proto/buffer.h"
 
-/* Text may begin so far to the right, after its labels, and still be continued below. */
-enum { INDENT_MOST = 45, INDENT_MORE = 3 };
+/* Text may begin so far to the right (in hundredths), after its labels, and still be continued
+ * below. */
+enum { INDENT_MOST_PERCENT = 45, INDENT_MORE = 3, COLUMNS_MOST = 1000 };
 
 struct wrap {
 	FILE *to;
+	unsigned columns;
 	struct byte_buffer line;
 };
+
+unsigned wrap_columns(FILE *out)
+{
+	const char *variable = getenv("COLUMNS");
+	unsigned long columns = variable ? strtoul(variable, NULL, 10) : 0;
+	struct winsize size;
+	int fd = out ? fileno(out) : -1;
+
+	if (out && fd < 0)
+		return WRAP_COLUMNS;
+	if (!columns && isatty(fd) && !ioctl(fd, TIOCGWINSZ, &size))
+		columns = size.ws_col;
+	if (!columns || columns > COLUMNS_MOST)
+		return WRAP_COLUMNS;
+	return columns < WRAP_COLUMNS_LEAST ? WRAP_COLUMNS_LEAST : (unsigned)columns;
+}
 
 /* The length of the colour sequence (ESC [ ... m) that begins here, 0: none does. */
 static size_t colour_len(const char *text)
@@ -44,13 +64,13 @@ unsigned wrap_width(const char *text)
 
 /* Where the text behind a line's labels begins: behind the last gap that is wide and not too far to
  * the right. */
-static unsigned text_column(const char *line)
+static unsigned text_column(const char *line, unsigned most)
 {
 	unsigned at = 0, blanks = 0, first = 0, column = 0;
 	bool any = false;
 	size_t len;
 
-	for (; *line && at <= INDENT_MOST; line += len) {
+	for (; *line && at <= most; line += len) {
 		len = colour_len(line);
 		if (len)
 			continue;
@@ -70,6 +90,23 @@ static unsigned text_column(const char *line)
 	return column ? column : first + INDENT_MORE;
 }
 
+/* Does a unit follow the number that ends before this blank? They stay on one line. */
+static bool joins_number(const char *text, size_t blank)
+{
+	static const char *const units[] = {"ns", "us", "ms", "s", "%"};
+
+	if (!blank || text[blank - 1] < '0' || text[blank - 1] > '9')
+		return false;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		const char *after = text + blank + 1 + strlen(units[i]);
+
+		if (!strncmp(text + blank + 1, units[i], strlen(units[i])) &&
+		    !(*after >= 'a' && *after <= 'z'))
+			return true;
+	}
+	return false;
+}
+
 /* How many bytes of `text` go into `columns`: up to a blank, if there is one. */
 static size_t piece_len(const char *text, unsigned columns)
 {
@@ -82,7 +119,7 @@ static size_t piece_len(const char *text, unsigned columns)
 		if (!len) {
 			if (n == columns)
 				return blank ? blank : at;
-			if (text[at] == ' ' && any)
+			if (text[at] == ' ' && any && !joins_number(text, at))
 				blank = at;
 			any |= text[at] != ' ';
 			len = character_at(text + at).bytes;
@@ -93,16 +130,16 @@ static size_t piece_len(const char *text, unsigned columns)
 	return at;
 }
 
-static void line_write(const char *line, FILE *to)
+static void line_write(const struct wrap *w, const char *line)
 {
 	unsigned indent = 0;
 
-	if (wrap_width(line) > WRAP_COLUMNS)
-		indent = text_column(line);
+	if (wrap_width(line) > w->columns)
+		indent = text_column(line, w->columns * INDENT_MOST_PERCENT / 100);
 	for (bool first = true; *line || first; first = false) {
-		size_t len = piece_len(line, first ? WRAP_COLUMNS : WRAP_COLUMNS - indent);
+		size_t len = piece_len(line, first ? w->columns : w->columns - indent);
 
-		fprintf(to, "%*s%.*s\n", first ? 0 : (int)indent, "", (int)len, line);
+		fprintf(w->to, "%*s%.*s\n", first ? 0 : (int)indent, "", (int)len, line);
 		line += len;
 		while (*line == ' ')
 			line++;
@@ -124,7 +161,7 @@ static ssize_t on_write(void *cookie, const char *data, size_t len)
 	w->line.data[w->line.len] = '\0';
 	while ((end = memchr(w->line.data, '\n', w->line.len))) {
 		*end = '\0';
-		line_write((const char *)w->line.data, w->to);
+		line_write(w, (const char *)w->line.data);
 		byte_buffer_consume(&w->line, (size_t)(end + 1 - (char *)w->line.data));
 		w->line.data[w->line.len] = '\0';
 	}
@@ -154,6 +191,7 @@ FILE *wrap_open(FILE *to)
 		return NULL;
 	}
 	w->to = to;
+	w->columns = wrap_columns(to);
 	return f;
 }
 

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Wraps lines for a page of WRAP_COLUMNS columns. A continuation line is indented to the column in
- * which the text after the labels of its line begins. */
+/* Wraps lines to the width of the terminal. A continuation line is indented to the column in which
+ * the text after the labels of its line begins. */
 #ifndef UTIL_WRAP_H
 #define UTIL_WRAP_H
 
 #include <stdio.h>
 
-enum { WRAP_COLUMNS = 100 };
+/* The width of text that goes neither to a terminal nor has the variable COLUMNS. */
+enum { WRAP_COLUMNS = 100, WRAP_COLUMNS_LEAST = 40 };
 
-/* Opens a stream that wraps its lines at WRAP_COLUMNS and writes them to `to`. Colour sequences
+/* Returns the width for text that is written to `out`: the environment variable COLUMNS, else the
+ * width of the terminal, else WRAP_COLUMNS. NULL is a file that is not open yet. Streams in memory
+ * have WRAP_COLUMNS. Narrower ones than WRAP_COLUMNS_LEAST count as that. */
+unsigned wrap_columns(FILE *out);
+/* Opens a stream that wraps its lines at wrap_columns(to) and writes them to `to`. Colour sequences
  * have no width. fclose() writes the last, unfinished line, so `to` must be closed later. Returns
  * NULL on ENOMEM. */
 FILE *wrap_open(FILE *to);

@@ -4,7 +4,7 @@
  * incident, then what the results are based on. Incidents of one VM that overlap and have the same
  * cause share a block.
  *
- * This module computes nothing. It escapes every name and breaks lines at WRAP_COLUMNS (wrap.h).
+ * This module computes nothing. It escapes every name and wraps lines (wrap.h).
  */
 #ifndef VIEW_TEXT_H
 #define VIEW_TEXT_H
@@ -13,8 +13,11 @@
 
 #include "host-collector/analyze/stall/report.h"
 
+struct strips;
+
 struct text_options {
 	bool colour;
+	const struct strips *strips; /* the strips of the incidents; NULL: none are drawn */
 };
 
 /* Values of --color. */
@@ -23,6 +26,10 @@ struct text_options {
 /* Chooses colours for `out`. `colour` is a word of TEXT_COLOUR. NULL and "auto" mean colours if
  * `out` is a terminal, unless NO_COLOR or TERM=dumb is set. */
 struct text_options text_options_for(FILE *out, const char *colour);
+
+/* Returns the number of cells of a strip that fits on a line of `out` (see
+ * wrap_columns()). */
+unsigned text_strip_cells(FILE *out);
 
 /* Writes the whole report. Errors remain in the stream (ferror). */
 void text_report_write(const struct report *r, const struct text_options *o, FILE *out);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "host-collector/analyze/stall/describe.h"
@@ -12,7 +13,7 @@ struct time_text time_when(const struct report *r, struct host_ns t, bool with_d
 	struct time_text text;
 	int64_t ns = report_wall_ns(r, t);
 	time_t seconds = (time_t)(ns / 1000000000);
-	char date[32];
+	char date[32], zone[8];
 	struct tm tm;
 
 	if (!r->wall_known || !localtime_r(&seconds, &tm)) {
@@ -21,7 +22,19 @@ struct time_text time_when(const struct report *r, struct host_ns t, bool with_d
 		return text;
 	}
 	strftime(date, sizeof(date), with_date ? "%F %T" : "%T", &tm);
-	snprintf(text.text, sizeof(text.text), "%s.%06" PRId64, date, ns / 1000 % 1000000);
+	strftime(zone, sizeof(zone), "%z", &tm);
+	snprintf(text.text, sizeof(text.text), "%s.%06" PRId64 "%.3s:%.2s", date,
+		 ns / 1000 % 1000000, zone, zone + 3);
+	return text;
+}
+
+struct time_text time_since(struct host_ns from, struct host_ns t)
+{
+	struct time_text text;
+	int64_t ns = t.ns - from.ns;
+
+	snprintf(text.text, sizeof(text.text), "%c%s", ns < 0 ? '-' : '+',
+		 duration_text(llabs(ns)).text);
 	return text;
 }
 

@@ -9,9 +9,11 @@ struct time_text {
 	char text[64];
 };
 
-/* Returns the wall time that the host's clock showed at `t`, if known, else the seconds since
- * the recording's begin. */
+/* Returns the wall time that the host's clock showed at `t`, with the offset of the local time
+ * zone, if known, else the seconds since the recording's begin. */
 struct time_text time_when(const struct report *r, struct host_ns t, bool with_date);
+/* Returns the time from `from` to `t`: "+4.7 ms", or "-1.2 ms" if `t` is earlier. */
+struct time_text time_since(struct host_ns from, struct host_ns t);
 /* Returns a time since boot in the form of dmesg: "[  123.456789]". */
 struct time_text time_dmesg(uint64_t ns);
 /* Returns a bound, for example "+-120 us", or "error unbounded". */

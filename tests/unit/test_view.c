@@ -293,8 +293,19 @@ static void lines_are_short(const char *text)
 	}
 }
 
+static __attribute__((noinline)) size_t position(const char *text, const char *part)
+{
+	const char *at = strstr(text, part);
+
+	if (!at)
+		fail_msg("\"%s\" is not in:\n%s", part, text);
+	return (size_t)(at - text);
+}
+
 static void the_text_says_what_happened_first(void **state)
 {
+	static const char *const order[] = {"   why ",  "   who ",    "   sure ",   "   do ",
+					    "   when ", "   denied ", "   states ", "   seen "};
 	struct report *r = report_new();
 	char *text = text_of(r, false);
 
@@ -303,15 +314,19 @@ static void the_text_says_what_happened_first(void **state)
 		     "thread was stopped for 400 ms by a signal from bash (900)\n");
 	assert_ptr_equal(strstr(text, "2 stalls"), text);
 	expect(text, "vm_paused (decided)  500 ms  VM web1, guest CPU 0, task victim (50)\n");
-	expect(text, "2023-11-14 22:13:22.000000");
-	expect(text, "guest dmesg [  123.456789] .. [  123.956789]");
-	expect(text, "clock echo, +-120 us");
-	expect(text, "S stopped      400 ms   80.0 %");
-	expect(text, "|#########RSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS|");
+	expect(text, "when     2023-11-14 22:13:22.000000+00:00, clock echo, +-120 us\n");
+	expect(text, "dmesg    [  123.456789] .. [  123.956789] in the guest's log\n");
+	expect(text, "states   S stopped 400 ms (80.0 %), # guest 90.0 ms (18.0 %), R runnable");
 	expect(text, "bash (900) in the host: sent the stop signal, 400 ms");
 	expect(text, "slept in futex_wait < /usr/bin/qemu-system-x86_64+0x5d21");
 	expect(text, "kvm_events: time in KVM and QEMU counts as guest");
-	expect(text, "next best: vcpu_not_scheduled");
+	expect(text, "sure     decided: the evidence excludes all other causes; next best: "
+		     "vcpu_not_scheduled\n");
+	expect(text, "do       Find out why the process that the report names stopped the VM");
+	expect(text, "seen     +50.0 ms    400 ms  stopped by SIGSTOP from bash (900)\n");
+	/* What matters most comes first. */
+	for (size_t k = 1; k < sizeof(order) / sizeof(order[0]); k++)
+		assert_true(position(text, order[k - 1]) < position(text, order[k]));
 	expect(text, "also     guest CPU 1, task victim (50), 500 ms");
 	expect(text, "healthy  200 ms so far  VM web1, guest CPU 1, softirq TIMER in calm (60)");
 	expect(text,
@@ -613,12 +628,12 @@ static const struct {
 } sentences[] = {
 	{change_nothing,
 	 "2 stalls in 10.0 s, the longest 500 ms on guest CPU 0 of VM web1: ", "No "},
-	{change_nothing, "1 long stretch in which no task had to wait.", "cut"},
+	{change_nothing, "1 long run interval in which no task had to wait.", "cut"},
 	{change_nothing, "clock echo, +-", "guest times by arrival"},
 	{change_nothing, "VM web1     guest times by echo, +-98", "not recorded"},
-	{change_host_only, "  by the host's clock\n", "+-"},
+	{change_host_only, ", by the host's clock\n", "+-"},
 	{change_host_only, "VM web1     no guest times: the guest was not recorded\n", "by none"},
-	{change_by_arrival, "  guest times by arrival, error unbounded\n", "clock none"},
+	{change_by_arrival, ", guest times by arrival, error unbounded\n", "clock none"},
 	{change_by_arrival, "VM web1     guest times by arrival, error unbounded", "by none"},
 	{change_lost_interrupt, "guest CPU 1, interrupt 0x24 not handled\n", "guest side unknown"},
 	{change_guest_unknown, "guest CPU 0, guest side unknown\n", "not handled"},

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/analyze/scene/strip.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/analyze/scene/track.h"
+#include "host-collector/util/lru.h"
+
+enum { ROWS_MAX = 512, PENDING_MAX = 64 };
+/* A vCPU's span may arrive this much later than it ended. */
+#define SETTLED_NS (MODEL_HOLD_NS + 100000000ll)
+
+/* The history of a vCPU or guest CPU, and the short spans that are not in it yet. */
+struct row {
+	struct track track;
+	int64_t state_ns[TRACK_STATES]; /* of the short spans */
+	struct track_piece longest;     /* of them; ns 0: there are none */
+	struct host_ns begin, end;      /* of all of them together */
+};
+
+struct strips {
+	struct model *model;
+	unsigned n_cells;
+	int64_t grain_ns;
+	struct lru index;
+	struct row *rows; /* by slot of `index` */
+	size_t n, n_pending;
+	struct strip *all[STRIPS_MAX];
+	struct strip *pending[PENDING_MAX]; /* whose spans may still arrive; in order of end */
+	struct host_ns due;                 /* when the first of them is complete */
+	int error;
+};
+
+enum row_kind { ROW_VCPU, ROW_GUEST };
+
+static uint64_t row_key(enum row_kind kind, uint32_t vm, uint32_t number)
+{
+	return (uint64_t)kind << 63 | (uint64_t)vm << 32 | number;
+}
+
+/* ---- histories ---- */
+
+static void piece_add(struct strips *s, struct row *r, const struct track_piece *piece)
+{
+	if (track_add(&r->track, piece))
+		s->error = -ENOMEM;
+}
+
+/* Adds the sum of the short spans to the history, with the state that most of it had. */
+static void short_spans_flush(struct strips *s, struct row *r)
+{
+	struct track_piece piece = r->longest;
+	int most = piece.state;
+
+	if (!piece.ns)
+		return;
+	for (int i = 0; i < TRACK_STATES; i++) {
+		if (r->state_ns[i] > r->state_ns[most])
+			most = i;
+	}
+	piece.state = (uint8_t)most;
+	piece.begin = r->begin;
+	piece.ns = r->end.ns - r->begin.ns;
+	piece_add(s, r, &piece);
+	memset(r->state_ns, 0, sizeof(r->state_ns));
+	r->longest.ns = 0;
+}
+
+static void span_take(struct strips *s, uint64_t key, const struct track_piece *piece)
+{
+	struct row *r;
+	bool fresh;
+
+	r = &s->rows[lru_put(&s->index, key, &fresh)];
+	if (fresh) {
+		track_fini(&r->track);
+		*r = (struct row){0};
+	}
+	if (piece->ns <= 0)
+		return;
+	if (r->longest.ns && (piece->ns >= s->grain_ns || piece->begin.ns != r->end.ns ||
+			      r->end.ns - r->begin.ns >= s->grain_ns))
+		short_spans_flush(s, r);
+	if (piece->ns >= s->grain_ns) {
+		piece_add(s, r, piece);
+		return;
+	}
+	if (!r->longest.ns)
+		r->begin = piece->begin;
+	r->end.ns = piece->begin.ns + piece->ns;
+	r->state_ns[piece->state] += piece->ns;
+	if (piece->ns > r->longest.ns)
+		r->longest = *piece;
+}
+
+static struct track_piece vcpu_piece(const struct vcpu_span *span)
+{
+	return (struct track_piece){.begin = span->begin,
+				    .ns = span->end.ns - span->begin.ns,
+				    .state = (uint8_t)span->state};
+}
+
+static struct track_piece guest_piece(const struct guest_span *span)
+{
+	return (struct track_piece){.begin = span->begin,
+				    .ns = span->end.ns - span->begin.ns,
+				    .pid = span->pid,
+				    .number = span->number,
+				    .where = span->vector,
+				    .state = (uint8_t)span->state};
+}
+
+/* ---- one strip ---- */
+
+/* What a row did in each cell: the piece that covers most of it. */
+struct cells {
+	const struct strip *strip;
+	int64_t covered_ns[STRIP_CELLS_MAX];
+	bool known[STRIP_CELLS_MAX];
+	struct track_piece piece[STRIP_CELLS_MAX];
+};
+
+static void cells_add(void *context, const struct track_piece *piece)
+{
+	struct cells *c = context;
+	const struct strip *s = c->strip;
+	const int64_t length = s->end.ns - s->begin.ns;
+	int64_t from = piece->begin.ns - s->begin.ns, until = from + piece->ns;
+
+	for (unsigned i = (unsigned)((__int128)from * s->n_cells / length); i < s->n_cells; i++) {
+		int64_t begin = (int64_t)((__int128)length * i / s->n_cells);
+		int64_t end = (int64_t)((__int128)length * (i + 1) / s->n_cells);
+		int64_t ns = (until < end ? until : end) - (from > begin ? from : begin);
+
+		if (begin >= until)
+			break;
+		/* Neighbours of one state count together. */
+		if (c->known[i] && c->piece[i].state == piece->state &&
+		    c->piece[i].pid == piece->pid && c->piece[i].number == piece->number) {
+			c->covered_ns[i] += ns;
+		} else if (ns > c->covered_ns[i]) {
+			c->covered_ns[i] = ns;
+			c->piece[i] = *piece;
+			c->known[i] = true;
+		}
+	}
+}
+
+/* The span that the row is in now is no part of its history yet. */
+static void open_span_add(const struct strips *s, struct cells *c, enum row_kind kind,
+			  uint32_t number)
+{
+	const struct strip *strip = c->strip;
+	struct track_piece piece = {0};
+	struct vcpu_span vcpu;
+	struct guest_span guest;
+	int64_t end;
+
+	if (kind == ROW_VCPU && !model_vcpu_current(s->model, strip->vm, number, &vcpu))
+		piece = vcpu_piece(&vcpu);
+	else if (kind == ROW_GUEST &&
+		 !model_guest_current(s->model, strip->vm, (uint16_t)number, &guest))
+		piece = guest_piece(&guest);
+	end = piece.begin.ns + piece.ns;
+	if (end > strip->end.ns)
+		end = strip->end.ns;
+	if (piece.begin.ns < strip->begin.ns)
+		piece.begin = strip->begin;
+	piece.ns = end - piece.begin.ns;
+	if (piece.ns > 0)
+		cells_add(c, &piece);
+}
+
+static void cells_read(struct strips *s, struct cells *c, enum row_kind kind, uint32_t number)
+{
+	uint32_t slot = lru_find(&s->index, row_key(kind, c->strip->vm, number));
+
+	memset(c->covered_ns, 0, sizeof(c->covered_ns));
+	memset(c->known, 0, sizeof(c->known));
+	if (slot != LRU_NONE) {
+		short_spans_flush(s, &s->rows[slot]);
+		track_each(&s->rows[slot].track, c->strip->begin, c->strip->end, cells_add, c);
+	}
+	open_span_add(s, c, kind, number);
+}
+
+static bool same_run(const struct strip_run *run, const struct track_piece *piece)
+{
+	return run->state == piece->state && run->pid == piece->pid &&
+	       (run->state == GUEST_CPU_TASK || run->number == piece->number);
+}
+
+static void runs_fill(struct strips *s, struct strip *strip, const struct cells *c)
+{
+	struct strip_run *runs = calloc(strip->n_cells, sizeof(*runs));
+
+	if (!runs) {
+		s->error = -ENOMEM;
+		return;
+	}
+	strip->runs = runs;
+	for (uint16_t i = 0; i < strip->n_cells; i++) {
+		struct track_piece piece =
+			c->known[i] ? c->piece[i]
+				    : (struct track_piece){.state = GUEST_CPU_UNKNOWN};
+
+		if (!strip->n_runs || !same_run(&runs[strip->n_runs - 1], &piece)) {
+			struct strip_run *run = &runs[strip->n_runs++];
+
+			*run = (struct strip_run){.first = i,
+						  .state = (enum guest_cpu_state)piece.state,
+						  .number = piece.number,
+						  .vector = piece.where,
+						  .pid = piece.pid};
+			strncpy(run->comm, model_task_name(s->model, strip->vm, piece.pid),
+				sizeof(run->comm) - 1);
+		}
+		runs[strip->n_runs - 1].n++;
+	}
+}
+
+static void strip_fill(struct strips *s, struct strip *strip)
+{
+	struct cells *c = calloc(1, sizeof(*c));
+	uint16_t cpu;
+
+	if (!c) {
+		s->error = -ENOMEM;
+		return;
+	}
+	c->strip = strip;
+	cells_read(s, c, ROW_VCPU, strip->vcpu);
+	for (unsigned i = 0; i < strip->n_cells; i++)
+		strip->vcpu_states[i] = c->known[i] ? c->piece[i].state : VCPU_UNKNOWN;
+	if (!model_guest_cpu_of_vcpu(s->model, strip->vm, strip->vcpu, &cpu)) {
+		cells_read(s, c, ROW_GUEST, cpu);
+		runs_fill(s, strip, c);
+	}
+	free(c);
+}
+
+/* ---- which incidents ---- */
+
+static void strip_free(struct strip *strip)
+{
+	if (strip)
+		free(strip->runs);
+	free(strip);
+}
+
+static int64_t strip_ns(const struct strip *strip)
+{
+	return strip->end.ns - strip->begin.ns;
+}
+
+static void strip_keep(struct strips *s, struct strip *strip)
+{
+	size_t shortest = 0;
+
+	if (s->n < STRIPS_MAX) {
+		s->all[s->n++] = strip;
+		return;
+	}
+	for (size_t i = 1; i < s->n; i++) {
+		if (strip_ns(s->all[i]) < strip_ns(s->all[shortest]))
+			shortest = i;
+	}
+	if (strip_ns(strip) > strip_ns(s->all[shortest])) {
+		struct strip *least = s->all[shortest];
+
+		s->all[shortest] = strip;
+		strip = least;
+	}
+	strip_free(strip);
+}
+
+/* Fills the strips whose spans have all arrived. */
+static void pending_check(struct strips *s, struct host_ns now)
+{
+	size_t kept = 0;
+
+	s->due.ns = INT64_MAX;
+	for (size_t i = 0; i < s->n_pending; i++) {
+		struct strip *strip = s->pending[i];
+		int64_t due = strip->end.ns + SETTLED_NS;
+
+		if (now.ns < due) {
+			s->pending[kept++] = strip;
+			if (due < s->due.ns)
+				s->due.ns = due;
+			continue;
+		}
+		strip_fill(s, strip);
+		strip_keep(s, strip);
+	}
+	s->n_pending = kept;
+}
+
+void strips_incident(struct strips *s, const struct incident *i)
+{
+	struct strip *strip;
+
+	if (i->end.ns <= i->begin.ns)
+		return;
+	strip = calloc(1, sizeof(*strip));
+	if (!strip) {
+		s->error = -ENOMEM;
+		return;
+	}
+	strip->vm = i->vm;
+	strip->vcpu = i->vcpu;
+	strip->begin = i->begin;
+	strip->end = i->end;
+	strip->n_cells = (uint16_t)s->n_cells;
+	if (s->n_pending == PENDING_MAX)
+		pending_check(s, (struct host_ns){INT64_MAX});
+	s->pending[s->n_pending++] = strip;
+	if (i->end.ns + SETTLED_NS < s->due.ns)
+		s->due.ns = i->end.ns + SETTLED_NS;
+}
+
+/* ---- the model's spans ---- */
+
+static void vcpu_take(void *context, const struct vcpu_span *span)
+{
+	const struct track_piece piece = vcpu_piece(span);
+	struct strips *s = context;
+
+	span_take(s, row_key(ROW_VCPU, span->vm, span->vcpu), &piece);
+	if (span->end.ns >= s->due.ns)
+		pending_check(s, span->end);
+}
+
+static void guest_take(void *context, const struct guest_span *span)
+{
+	const struct track_piece piece = guest_piece(span);
+
+	span_take(context, row_key(ROW_GUEST, span->vm, span->cpu), &piece);
+}
+
+struct strips *strips_new(struct model *m, unsigned n_cells, int64_t grain_ns)
+{
+	struct strips *s = calloc(1, sizeof(*s));
+	struct model_observer observer = {
+		.vcpu_span = vcpu_take, .guest_span = guest_take, .context = s};
+
+	if (!s)
+		return NULL;
+	s->model = m;
+	s->n_cells = n_cells < STRIP_CELLS_MAX ? n_cells : STRIP_CELLS_MAX;
+	s->grain_ns = grain_ns;
+	s->due.ns = INT64_MAX;
+	s->rows = calloc(ROWS_MAX, sizeof(*s->rows));
+	if (!s->rows || lru_init(&s->index, ROWS_MAX) || model_observe(m, &observer)) {
+		strips_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void strips_free(struct strips *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n; i++)
+		strip_free(s->all[i]);
+	for (size_t i = 0; i < s->n_pending; i++)
+		strip_free(s->pending[i]);
+	for (size_t i = 0; s->rows && i < ROWS_MAX; i++)
+		track_fini(&s->rows[i].track);
+	lru_fini(&s->index);
+	free(s->rows);
+	free(s);
+}
+
+int strips_finish(struct strips *s)
+{
+	pending_check(s, (struct host_ns){INT64_MAX});
+	return s->error;
+}
+
+const struct strip *strips_find(const struct strips *s, const struct incident *i)
+{
+	for (size_t k = 0; k < s->n; k++) {
+		const struct strip *strip = s->all[k];
+
+		if (strip->vm == i->vm && strip->vcpu == i->vcpu &&
+		    strip->begin.ns == i->begin.ns && strip->end.ns == i->end.ns)
+			return strip;
+	}
+	return NULL;
+}
