@@ -1,23 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* `vcpuscope events`: lists the events that can be named, with their fields. */
+/* `vcpuscope events`: lists the events that can be named, or those of a recording, with their
+ * fields. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "host-collector/analyze/event/event_reader.h"
 #include "host-collector/cli/commands.h"
-#include "host-collector/query/event_schema.h"
+#include "host-collector/engine/replay.h"
 #include "host-collector/tables/table.h"
 
 struct events_arguments {
-	const char *pattern, *event, *format;
+	const char *operands[2];
+	const char *recording, *pattern; /* what the operands are */
+	const char *event, *format;
 };
 
 static const struct option_spec events_option_table[] = {
+	{.name = "RUN.vcs",
+	 .type = OPTION_OPERAND,
+	 .offset = offsetof(struct events_arguments, operands[0]),
+	 .help = "a recording: list only the events that it contains, and how many there are"},
 	{.name = "PATTERN",
 	 .type = OPTION_OPERAND,
-	 .offset = offsetof(struct events_arguments, pattern),
+	 .offset = offsetof(struct events_arguments, operands[1]),
 	 .help = "list only events whose name fits this pattern of the shell: 'kvm:*', '*irq*' "
 		 "(default: all)"},
 	{.name = "event",
@@ -38,6 +47,7 @@ static const struct table_column columns[] = {
 	{"event", "event", TABLE_TEXT},
 	{"sides", "sides", TABLE_TEXT},
 	{"fields", "fields", TABLE_TEXT},
+	{"count", "count", TABLE_COUNT}, /* of a recording */
 };
 
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
@@ -65,7 +75,8 @@ static void fields_text(const struct event_schema *schema, char *out, size_t out
 	}
 }
 
-static void row_add(struct table *t, const struct event_schema *schema)
+static void row_add(struct table *t, const struct event_schema *schema, const char *sides,
+		    const uint64_t *count)
 {
 	char name[2 * EVENT_SPEC_NAME_BYTES + 1];
 	char fields[EVENT_SCHEMA_FIELDS_MAX * 2 * EVENT_FIELD_NAME_BYTES];
@@ -74,8 +85,10 @@ static void row_add(struct table *t, const struct event_schema *schema)
 	fields_text(schema, fields, sizeof(fields));
 	table_row(t);
 	table_text(t, name);
-	table_text(t, side_text(schema->sides));
+	table_text(t, sides);
 	table_text(t, fields);
+	if (count)
+		table_count(t, *count);
 }
 
 /* Text has a line for each event, however long it is: people search it with grep. */
@@ -84,19 +97,23 @@ struct rows {
 	size_t n;
 };
 
-static void row_show(struct rows *rows, const struct event_schema *schema)
+/* count: in the recording, or NULL. */
+static void row_show(struct rows *rows, const struct event_schema *schema, const char *sides,
+		     const uint64_t *count)
 {
 	char name[2 * EVENT_SPEC_NAME_BYTES + 1];
 	char fields[EVENT_SCHEMA_FIELDS_MAX * 2 * EVENT_FIELD_NAME_BYTES];
 
 	rows->n++;
 	if (rows->table) {
-		row_add(rows->table, schema);
+		row_add(rows->table, schema, sides, count);
 		return;
 	}
 	snprintf(name, sizeof(name), "%s:%s", schema->system, schema->name);
 	fields_text(schema, fields, sizeof(fields));
-	printf("%-10s  %-38s  %s\n", side_text(schema->sides), name, fields);
+	if (count)
+		printf("%12llu  ", (unsigned long long)*count);
+	printf("%-10s  %-38s  %s\n", sides, name, fields);
 }
 
 static void fitting_add(const struct event_schemas *schemas, const char *pattern, struct rows *rows)
@@ -107,8 +124,67 @@ static void fitting_add(const struct event_schemas *schemas, const char *pattern
 	for (size_t i = 0; (schema = event_schemas_get(schemas, i)); i++) {
 		snprintf(name, sizeof(name), "%s:%s", schema->system, schema->name);
 		if (!pattern || expr_glob(pattern, name))
-			row_show(rows, schema);
+			row_show(rows, schema, side_text(schema->sides), NULL);
 	}
+}
+
+/* ---- the events of a recording ---- */
+
+struct counting {
+	struct event_choices choices;
+	struct event_reader *reader;
+	uint64_t counts[EVENT_CHOICES_MAX];
+};
+
+static void on_row(void *context, struct event_row *row)
+{
+	struct counting *c = context;
+
+	c->counts[row->number]++;
+}
+
+/* Says what is wrong. */
+static int counting_read(struct counting *c, const char *path)
+{
+	const struct event_sink sink = {.row = on_row, .context = c};
+	struct pipeline_options options = {.model = model_new()};
+	struct pipeline *p = NULL;
+	struct recording_info info;
+	struct expr_error error;
+	char why[512] = "out of memory";
+	int err = options.model ? event_choices_init(&c->choices) : -ENOMEM;
+
+	if (!err)
+		err = event_choices_add(&c->choices, "*:*", &error);
+	if (!err) {
+		c->reader = event_reader_new(options.model, &c->choices, &sink);
+		p = pipeline_new(&options);
+		err = c->reader && p ? replay_run(p, path, &info, why, sizeof(why)) : -ENOMEM;
+	}
+	if (err)
+		fprintf(stderr, "vcpuscope events: %s\n", why);
+	event_reader_free(c->reader);
+	pipeline_free(p);
+	model_free(options.model);
+	return err;
+}
+
+static int recorded_add(const struct events_arguments *a, struct rows *rows)
+{
+	struct counting c = {.reader = NULL};
+	char name[2 * EVENT_SPEC_NAME_BYTES + 1];
+	int err = counting_read(&c, a->recording);
+
+	for (size_t i = 0; !err && i < c.choices.n; i++) {
+		const struct event_choice *choice = &c.choices.items[i];
+
+		snprintf(name, sizeof(name), "%s:%s", choice->schema->system, choice->schema->name);
+		if (c.counts[i] && (!a->pattern || expr_glob(a->pattern, name)))
+			row_show(rows, choice->schema, side_text((uint8_t)choice->side),
+				 &c.counts[i]);
+	}
+	event_choices_fini(&c.choices);
+	return err;
 }
 
 /* One EVENT: all events that it names, and its expressions in each of them. */
@@ -128,7 +204,7 @@ static int spec_add(const struct event_schemas *schemas, const struct event_spec
 		if (!err)
 			err = event_spec_expr(schema, &spec->role, &expr, error);
 		if (!err)
-			row_show(rows, schema);
+			row_show(rows, schema, side_text(schema->sides), NULL);
 	}
 	return n < 0 ? n : err;
 }
@@ -154,9 +230,8 @@ static int specs_add(const struct event_schemas *schemas, const char *text, stru
 static int rows_finish(const struct events_arguments *a, struct rows *rows)
 {
 	if (!rows->n) {
-		fprintf(stderr,
-			"vcpuscope events: no event fits '%s'; `vcpuscope events` lists all\n",
-			a->pattern);
+		fprintf(stderr, "vcpuscope events: no event fits '%s'; omit it to list all\n",
+			a->pattern ? a->pattern : "*");
 		return COMMAND_TROUBLE;
 	}
 	if (!strcmp(a->format, "json"))
@@ -166,6 +241,30 @@ static int rows_finish(const struct events_arguments *a, struct rows *rows)
 	return fflush(stdout) || ferror(stdout) ? COMMAND_TROUBLE : COMMAND_OK;
 }
 
+/* A recording is a file, a pattern is none. Says what is wrong. */
+static bool operands_read(struct events_arguments *a)
+{
+	for (size_t i = 0; i < 2 && a->operands[i]; i++) {
+		const char *operand = a->operands[i];
+		const size_t len = strlen(operand);
+		const bool is_file =
+			(len > 4 && !strcmp(operand + len - 4, ".vcs")) || !access(operand, F_OK);
+		const char **to = is_file ? &a->recording : &a->pattern;
+
+		if (*to) {
+			fprintf(stderr, "vcpuscope events: expected one %s, found '%s' and '%s'\n",
+				is_file ? "recording" : "PATTERN", *to, operand);
+			return false;
+		}
+		*to = operand;
+	}
+	if (a->recording && a->event)
+		fputs("vcpuscope events: -e checks EVENTs and reads no recording; use "
+		      "`vcpuscope report RUN.vcs events -e ...`\n",
+		      stderr);
+	return !a->recording || !a->event;
+}
+
 static int events_run(const struct command *self, int argc, char **argv)
 {
 	struct events_arguments a = {.format = "text"};
@@ -173,20 +272,20 @@ static int events_run(const struct command *self, int argc, char **argv)
 	struct event_schemas *schemas;
 	int err, result = COMMAND_TROUBLE;
 
-	if (options_read(self, argc, argv, &a))
+	if (options_read(self, argc, argv, &a) || !operands_read(&a))
 		return COMMAND_USAGE;
 	schemas = event_schemas_new();
 	if (strcmp(a.format, "text"))
-		rows.table = table_new("events", columns, COLUMNS);
+		rows.table = table_new("events", columns, a.recording ? COLUMNS : COLUMNS - 1);
 	err = schemas && (rows.table || !strcmp(a.format, "text")) ? 0 : -ENOMEM;
 	if (!err && a.event)
 		err = specs_add(schemas, a.event, &rows);
+	else if (!err && a.recording)
+		err = recorded_add(&a, &rows);
 	else if (!err)
 		fitting_add(schemas, a.pattern, &rows);
-	if (err == -ENOMEM)
-		fputs("vcpuscope events: out of memory\n", stderr);
-	else if (err)
-		result = COMMAND_USAGE;
+	if (err)
+		result = a.event && err != -ENOMEM ? COMMAND_USAGE : COMMAND_TROUBLE;
 	else
 		result = rows_finish(&a, &rows);
 	table_free(rows.table);
@@ -196,11 +295,12 @@ static int events_run(const struct command *self, int argc, char **argv)
 
 const struct command command_events = {
 	.name = "events",
-	.summary = "list the events that can be named, with their fields",
+	.summary = "list the events that can be named, or those of a recording",
 	.options = events_option_table,
 	.n_options = sizeof(events_option_table) / sizeof(events_option_table[0]),
 	.examples = "  vcpuscope events\n"
 		    "  vcpuscope events 'kvm:*'\n"
+		    "  vcpuscope events run.vcs\n"
 		    "  vcpuscope events -e 'host:kvm:kvm_exit/exit_reason==48/key=vcpu/'\n",
 	.run = events_run,
 };

@@ -14,6 +14,7 @@
 #include "host-collector/engine/account.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/engine/replay.h"
+#include "host-collector/cli/report_events.h"
 #include "host-collector/cli/report_page.h"
 #include "host-collector/tables/report_tables.h"
 #include "host-collector/view/json.h"
@@ -28,6 +29,7 @@ struct report_arguments {
 	struct report_table_request table; /* .table NULL: stalls */
 	bool all;
 	uint64_t observed_percent;
+	struct report_events_arguments events;
 };
 
 static const struct option_spec report_option_table[] = {
@@ -41,7 +43,8 @@ static const struct option_spec report_option_table[] = {
 	 .offset = offsetof(struct report_arguments, table.table),
 	 .help = "print a table instead of stalls: vcpu, tasks, irq, exits, steal, or one of "
 		 "the tables that these consist of: pcpu, culprits, halts, delays, chains, "
-		 "slowest, overdue, ticks, faults"},
+		 "slowest, overdue, ticks, faults; or what -e names: events"},
+	REPORT_EVENTS_OPTION_ROWS(offsetof(struct report_arguments, events)),
 	{.name = "than",
 	 .type = OPTION_DURATION,
 	 .offset = offsetof(struct report_arguments, table.than_ns),
@@ -328,6 +331,21 @@ static int reading_show(const struct report_arguments *a, struct reading *r)
 	return result;
 }
 
+/* The tables of events that the user names. */
+static int named_events_run(const struct report_arguments *a)
+{
+	const struct report_events_request request = {
+		.what = a->table.table,
+		.recording = a->recording,
+		.format = a->table.format,
+		.output = a->output,
+		.top = a->table.top,
+		.events = &a->events,
+	};
+
+	return report_events_run(&request);
+}
+
 static int report_run(const struct command *self, int argc, char **argv)
 {
 	struct report_arguments a = {.table = {.format = "text", .top = 20},
@@ -335,7 +353,11 @@ static int report_run(const struct command *self, int argc, char **argv)
 	struct reading r = {.arguments = &a};
 	int result = COMMAND_TROUBLE;
 
-	if (options_read(self, argc, argv, &a) || !arguments_check(&a))
+	if (options_read(self, argc, argv, &a))
+		return COMMAND_USAGE;
+	if (report_events_is(a.table.table))
+		return named_events_run(&a);
+	if (!arguments_check(&a))
 		return COMMAND_USAGE;
 	if (!reading_run(&r))
 		result = reading_show(&a, &r);
@@ -357,6 +379,7 @@ const struct command command_report = {
 		    "  vcpuscope report run.vcs tasks --top 10\n"
 		    "  vcpuscope report run.vcs irq --per vcpu --than 1ms\n"
 		    "  vcpuscope report run.vcs vcpu --format csv\n"
-		    "  vcpuscope report run.vcs exits --per vcpu --than 100us\n",
+		    "  vcpuscope report run.vcs exits --per vcpu --than 100us\n"
+		    "  vcpuscope report run.vcs events -e 'host:kvm:kvm_msr,guest:irq:*' --top 0\n",
 	.run = report_run,
 };

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "host-collector/analyze/event/choices.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int event_choices_init(struct event_choices *c)
+{
+	*c = (struct event_choices){.schemas = event_schemas_new(),
+				    .items = calloc(EVENT_CHOICES_MAX, sizeof(*c->items))};
+	if (c->schemas && c->items)
+		return 0;
+	event_choices_fini(c);
+	return -ENOMEM;
+}
+
+void event_choices_fini(struct event_choices *c)
+{
+	event_schemas_free(c->schemas);
+	free(c->items);
+	*c = (struct event_choices){0};
+}
+
+static int fail(struct expr_error *error, size_t at, const char *text)
+{
+	error->at = at;
+	snprintf(error->text, sizeof(error->text), "%s", text);
+	return -EINVAL;
+}
+
+/* The fields that are shown: those that the user names, else all but the task on the CPU, which
+ * each line has. */
+static int fields_choose(struct event_choice *choice, const struct event_spec *spec,
+			 struct expr_error *error)
+{
+	char text[EVENT_SPEC_TEXT_BYTES], *rest, *word;
+	const struct event_schema *schema = choice->schema;
+
+	if (!*spec->fields.text) {
+		for (size_t i = 0; i < schema->n_fields; i++) {
+			if (strcmp(schema->fields[i].name, "common_pid") != 0)
+				choice->fields |= 1u << i;
+		}
+		return 0;
+	}
+	snprintf(text, sizeof(text), "%s", spec->fields.text);
+	for (word = strtok_r(text, " +", &rest); word; word = strtok_r(NULL, " +", &rest)) {
+		struct event_spec_text one = {.at = spec->fields.at + (size_t)(word - text)};
+		struct expr expr;
+		int err;
+
+		snprintf(one.text, sizeof(one.text), "%s", word);
+		err = event_spec_expr(schema, &one, &expr, error);
+		if (err)
+			return err;
+		if (expr.n != 1 || expr.nodes[0].op != EXPR_FIELD ||
+		    expr.nodes[0].index >= schema->n_fields)
+			return fail(error, one.at, "this is not a field of the event's own");
+		choice->fields |= 1u << expr.nodes[0].index;
+	}
+	return 0;
+}
+
+static void name_set(struct event_choice *choice, const struct event_spec *spec)
+{
+	const struct event_schema *schema = choice->schema;
+
+	if (*spec->alias.text)
+		snprintf(choice->name, sizeof(choice->name), "%.*s", (int)sizeof(choice->name) - 1,
+			 spec->alias.text);
+	else
+		snprintf(choice->name, sizeof(choice->name), "%s:%s:%s",
+			 choice->vmm                   ? "vmm"
+			 : choice->side == EVENT_GUEST ? "guest"
+						       : "host",
+			 schema->system, schema->name);
+}
+
+/* Appends to the list of this side and type, so that the choices keep their order. */
+static void index_add(struct event_choices *c, size_t i)
+{
+	uint8_t *link = &c->first[c->items[i].side == EVENT_GUEST][c->items[i].schema->type];
+
+	while (*link)
+		link = &c->next[*link - 1];
+	*link = (uint8_t)(i + 1);
+}
+
+static int choice_add(struct event_choices *c, const struct event_spec *spec,
+		      const struct event_schema *schema, enum event_side side,
+		      struct expr_error *error)
+{
+	struct event_choice *choice = &c->items[c->n];
+	int err;
+
+	if (c->n == EVENT_CHOICES_MAX)
+		return fail(error, spec->at, "too many events");
+	*choice = (struct event_choice){
+		.schema = schema,
+		.side = side,
+		.vmm = spec->side == SIDE_VMM,
+		.group = c->n_groups,
+		.untraced = spec->untraced,
+		.trigger = spec->trigger,
+		.stack = spec->stack,
+	};
+	err = event_spec_expr(schema, &spec->filter, &choice->filter, error);
+	if (!err)
+		err = event_spec_expr(schema, &spec->key, &choice->key, error);
+	if (!err)
+		err = event_spec_expr(schema, &spec->role, &choice->role, error);
+	if (!err && choice->role.n && choice->role.nodes[choice->role.n - 1].type == EXPR_TEXT)
+		err = fail(error, spec->role.at, "a role is a number: 1 begins, 2 ends, 3 both");
+	if (!err)
+		err = fields_choose(choice, spec, error);
+	if (err)
+		return err;
+	name_set(choice, spec);
+	index_add(c, c->n++);
+	return 0;
+}
+
+static int spec_add(struct event_choices *c, const struct event_spec *spec,
+		    struct expr_error *error)
+{
+	const uint8_t sides = spec->side == SIDE_ANY     ? EVENT_HOST | EVENT_GUEST
+			      : spec->side == SIDE_GUEST ? EVENT_GUEST
+							 : EVENT_HOST;
+	size_t found[EVENT_SPECS_MAX];
+	int n = event_schemas_find(c->schemas, spec, found, EVENT_SPECS_MAX, error);
+
+	for (int i = 0; i < n; i++) {
+		const struct event_schema *schema = event_schemas_get(c->schemas, found[i]);
+
+		for (enum event_side side = EVENT_HOST; side <= EVENT_GUEST; side++) {
+			int err = 0;
+
+			if (schema->sides & sides & side)
+				err = choice_add(c, spec, schema, side, error);
+			if (err)
+				return err;
+		}
+	}
+	return n < 0 ? n : 0;
+}
+
+int event_choices_add(struct event_choices *c, const char *text, struct expr_error *error)
+{
+	struct event_spec *specs = calloc(EVENT_SPECS_MAX, sizeof(*specs));
+	size_t n = 0;
+	int err = specs ? 0 : -ENOMEM;
+
+	if (!err && c->n_groups == EVENT_GROUPS_MAX)
+		err = fail(error, 0, "too many -e");
+	if (!err)
+		err = event_specs_parse(text, specs, EVENT_SPECS_MAX, &n, error);
+	for (size_t i = 0; !err && i < n; i++)
+		err = spec_add(c, &specs[i], error);
+	c->n_groups++;
+	free(specs);
+	return err == -ENOMEM || !err ? err : -EINVAL;
+}
+
+int event_choices_key(struct event_choices *c, const char *text, struct expr_error *error)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		struct event_choice *choice = &c->items[i];
+		const struct expr_scope scope = event_schema_scope(choice->schema);
+		int err;
+
+		/* An untraced event shows beside pairs; it needs no key. */
+		if (choice->key.n)
+			continue;
+		err = expr_parse(text, strlen(text), &scope, &choice->key, error);
+		if (err && choice->untraced)
+			choice->key.n = 0;
+		else if (err)
+			return err;
+	}
+	return 0;
+}
+
+bool event_choices_cross(const struct event_choices *c)
+{
+	unsigned sides = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		sides |= c->items[i].untraced ? 0 : c->items[i].side;
+	return sides == (EVENT_HOST | EVENT_GUEST);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The events that a user chose by -e, resolved: for each event and side one choice, with its
+ * expressions parsed. Each -e is a group; the groups of a pair follow each other.
+ */
+#ifndef EVENT_CHOICES_H
+#define EVENT_CHOICES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host-collector/query/event_schema.h"
+
+enum {
+	EVENT_CHOICES_MAX = 128,
+	EVENT_GROUPS_MAX = 16,
+	EVENT_CHOICE_NAME_BYTES = 160,
+};
+
+enum event_role { EVENT_BEGINS = 1, EVENT_ENDS = 2 };
+
+struct event_choice {
+	const struct event_schema *schema;
+	enum event_side side;
+	bool vmm; /* only in threads of a VM's process */
+	unsigned group;
+	char name[EVENT_CHOICE_NAME_BYTES]; /* its alias, or "guest:irq:irq_handler_entry" */
+	struct expr filter, key, role;      /* n 0: absent */
+	uint32_t fields;                    /* bit n: field n is shown */
+	bool untraced, trigger, stack;
+};
+
+struct event_choices {
+	struct event_schemas *schemas;
+	size_t n;
+	struct event_choice *items;
+	unsigned n_groups;
+	/* By side (host, guest) and type: the first choice + 1; next[i]: that after choice i. */
+	uint8_t first[2][VS_EVENT_TYPE_LIMIT];
+	uint8_t next[EVENT_CHOICES_MAX];
+};
+
+/* Prepares a list without choices. Returns 0 or -ENOMEM. */
+int event_choices_init(struct event_choices *c);
+void event_choices_fini(struct event_choices *c);
+/* Adds the events of one -e as a group. Returns 0, -ENOMEM, or -EINVAL with *error. */
+int event_choices_add(struct event_choices *c, const char *text, struct expr_error *error);
+/* Parses `text`, an expression that stands for all choices without their own, into the key of
+ * each. Returns 0, or -EINVAL with *error. */
+int event_choices_key(struct event_choices *c, const char *text, struct expr_error *error);
+/* Returns true if events of both sides are chosen, without those that are untraced. */
+bool event_choices_cross(const struct event_choices *c);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Writes one line for each chosen event: when, how sure, where, which task, and its fields. */
+#ifndef EVENT_EVENT_LIST_H
+#define EVENT_EVENT_LIST_H
+
+#include <stdio.h>
+
+#include "host-collector/analyze/event/event_reader.h"
+
+enum event_list_format { EVENT_LIST_TEXT, EVENT_LIST_JSON, EVENT_LIST_CSV };
+
+struct event_list_options {
+	enum event_list_format format;
+	uint64_t top; /* writes at most so many; 0: all */
+	FILE *out;
+};
+
+struct event_list;
+
+/* Subscribes to the model and writes while it runs. Returns NULL on ENOMEM. */
+struct event_list *event_list_new(struct model *m, const struct event_choices *choices,
+				  const struct event_list_options *options);
+void event_list_free(struct event_list *l); /* NULL is allowed */
+/* Returns the number of events that were not written, because of `top`. */
+uint64_t event_list_left_out(const struct event_list *l);
+/* Returns the number of events that were written. */
+uint64_t event_list_written(const struct event_list *l);
+/* Writes one event as a line of text, without its stack. `origin_ns`: the time that is shown as
+ * 0. */
+void event_text_write(struct event_row *row, int64_t origin_ns, FILE *out);
+/* Writes a text as a JSON string that is safe to print. */
+void event_json_text(const char *text, FILE *out);
+
+#endif

@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "host-collector/analyze/event/event_reader.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/model/exit_name.h"
+#include "host-collector/model/guest_cpu.h"
+#include "proto/event_fields.h"
+
+/* Newest events of a CPU. */
+struct cpu_track {
+	struct host_ns last;
+	int32_t task;       /* host: on the CPU, after its newest event; -1 unknown */
+	uint32_t stack_tid; /* guest: whose stack was taken last, and when */
+	uint32_t kernel_stack, user_stack;
+	struct host_ns stack_t;
+};
+
+struct side_track {
+	uint32_t source;
+	struct cpu_track *cpus; /* VS_CPUS_MAX */
+};
+
+struct event_reader {
+	const struct model *model;
+	const struct event_choices *choices;
+	struct event_sink sink;
+	size_t n_sides, side_at;
+	struct side_track sides[MODEL_VMS_MAX + 1];
+};
+
+/* NULL: out of memory, or too many VMs. */
+static struct cpu_track *track_of(struct event_reader *r, uint32_t source, uint16_t cpu)
+{
+	struct side_track *s;
+
+	if (r->side_at >= r->n_sides || r->sides[r->side_at].source != source) {
+		for (r->side_at = 0; r->side_at < r->n_sides; r->side_at++) {
+			if (r->sides[r->side_at].source == source)
+				break;
+		}
+	}
+	if (r->side_at == r->n_sides) {
+		if (r->n_sides == MODEL_VMS_MAX + 1)
+			return NULL;
+		s = &r->sides[r->n_sides];
+		s->source = source;
+		s->cpus = calloc(VS_CPUS_MAX, sizeof(*s->cpus));
+		if (!s->cpus)
+			return NULL;
+		for (size_t i = 0; i < VS_CPUS_MAX; i++)
+			s->cpus[i].task = -1;
+		r->n_sides++;
+	}
+	return &r->sides[r->side_at].cpus[cpu];
+}
+
+static const struct cpu_track *track_find(const struct event_row *row)
+{
+	return track_of(row->reader, row->source, row->event->cpu);
+}
+
+static void lost_pass(struct event_reader *r, const struct event_row *row, struct cpu_track *track)
+{
+	const struct vs_event *e = row->event;
+	const struct host_ns never = {INT64_MIN};
+	const struct host_ns last = track ? track->last : never;
+	struct host_ns since = loss_since(e, row->t, last), until = row->t;
+
+	until.ns += ev_lost_gap_us(e) * 1000ll;
+	if (r->sink.lost)
+		r->sink.lost(r->sink.context, row->source, e->cpu, since, until);
+	if (track)
+		track->task = -1;
+}
+
+static bool choice_takes(struct event_row *row)
+{
+	const struct event_choice *c = row->choice;
+	uint32_t vm;
+
+	if (c->schema->by_constant && row->event->arg0 != c->schema->constant)
+		return false;
+	if (c->vmm) {
+		int32_t tid = event_row_task(row);
+
+		if (tid < 0 || model_vm_of_thread(row->reader->model, tid, &vm))
+			return false;
+	}
+	return !c->filter.n || expr_is_true(event_row_eval(row, &c->filter));
+}
+
+static void row_pass(struct event_reader *r, struct event_row *row, bool guest)
+{
+	const uint8_t first = row->event->type < VS_EVENT_TYPE_LIMIT
+				      ? r->choices->first[guest][row->event->type]
+				      : 0;
+
+	for (uint8_t i = first; i; i = r->choices->next[i - 1]) {
+		row->number = i - 1u;
+		row->choice = &r->choices->items[i - 1];
+		if (choice_takes(row))
+			r->sink.row(r->sink.context, row);
+	}
+}
+
+/* What later events of this CPU need to know. */
+static void track_event(struct cpu_track *track, const struct event_row *row)
+{
+	const struct vs_event *e = row->event;
+
+	track->last = row->t;
+	if (e->type == VS_EVENT_SCHED_SWITCH)
+		track->task = ev_sched_switch_in(e);
+	else if (event_names_host_current(e->type))
+		track->task = e->pid;
+	if (e->type != VS_EVENT_TASK_STACK)
+		return;
+	track->stack_t = row->t;
+	track->stack_tid = (uint32_t)e->pid;
+	track->kernel_stack = ev_task_stack_kernel(e);
+	track->user_stack = ev_task_stack_user(e);
+}
+
+static void event_take(struct event_reader *r, struct event_row *row)
+{
+	struct cpu_track *track;
+
+	if (row->event->cpu >= VS_CPUS_MAX)
+		return;
+	track = track_of(r, row->source, row->event->cpu);
+	if (row->event->type == VS_EVENT_LOST)
+		lost_pass(r, row, track);
+	row_pass(r, row, row->source != VS_SOURCE_HOST);
+	if (track)
+		track_event(track, row);
+}
+
+static void on_host_instant(void *context, const struct host_instant *i)
+{
+	struct event_row row = {
+		.reader = context,
+		.t = i->t,
+		.err_ns = i->err_ns,
+		.source = VS_SOURCE_HOST,
+		.event = &i->event,
+	};
+
+	event_take(context, &row);
+}
+
+static void on_guest_instant(void *context, const struct guest_instant *i)
+{
+	struct event_row row = {
+		.reader = context,
+		.t = i->t,
+		.err_ns = i->err_ns,
+		.source = i->vm,
+		.boot = i->boot,
+		.event = &i->event,
+	};
+
+	event_take(context, &row);
+}
+
+struct event_reader *event_reader_new(struct model *m, const struct event_choices *choices,
+				      const struct event_sink *sink)
+{
+	struct event_reader *r = calloc(1, sizeof(*r));
+	const struct model_observer observer = {
+		.host_instant = on_host_instant,
+		.guest_instant = on_guest_instant,
+		.context = r,
+	};
+
+	if (!r)
+		return NULL;
+	r->model = m;
+	r->choices = choices;
+	r->sink = *sink;
+	if (!model_observe(m, &observer))
+		return r;
+	free(r);
+	return NULL;
+}
+
+void event_reader_free(struct event_reader *r)
+{
+	for (size_t i = 0; r && i < r->n_sides; i++)
+		free(r->sides[i].cpus);
+	free(r);
+}
+
+const struct model *event_reader_model(const struct event_reader *r)
+{
+	return r->model;
+}
+
+/* ---- what an event concerns ---- */
+
+int32_t event_row_task(const struct event_row *row)
+{
+	const struct cpu_track *track;
+	struct guest_span span;
+	const struct vs_event *e = row->event;
+
+	switch ((enum event_current)event_type_of(e->type)->current) {
+	case EVENT_CURRENT_PID:
+	case EVENT_CURRENT_SWITCH:
+		return e->pid;
+	case EVENT_CURRENT_PID2_OF_GUEST:
+		if (row->source != VS_SOURCE_HOST)
+			return e->pid2;
+		break;
+	case EVENT_CURRENT_NONE:
+		break;
+	}
+	if (row->source == VS_SOURCE_HOST) {
+		track = track_find(row);
+		return track ? track->task : -1;
+	}
+	if (model_guest_current(row->reader->model, row->source, e->cpu, &span) ||
+	    span.state == GUEST_CPU_UNKNOWN)
+		return -1;
+	return span.pid;
+}
+
+/* The APIC id that the event names, of the CPU that it is addressed to. Returns false if it names
+ * none. */
+static bool apic_id_of(const struct vs_event *e, uint32_t *id)
+{
+	uint64_t address;
+	uint32_t destination;
+
+	switch (e->type) {
+	case VS_EVENT_KVM_ACCEPT_IRQ:
+		*id = ev_kvm_apic_accept_irq_apic_id(e);
+		return true;
+	case VS_EVENT_KVM_APICV_ACCEPT_IRQ:
+		*id = ev_kvm_apicv_accept_irq_apic_id(e);
+		return true;
+	case VS_EVENT_KVM_EOI:
+		*id = ev_kvm_eoi_apic_id(e);
+		return true;
+	case VS_EVENT_KVM_PV_EOI:
+		*id = ev_kvm_pv_eoi_apic_id(e);
+		return true;
+	case VS_EVENT_KVM_MSI:
+		/* Intel SDM 3A, 11.11.1: bits 12 to 19 are the destination, bit 2 says that it is
+		 * a set of CPUs. Bits 40 to 63 extend it (KVM's x2APIC format). */
+		address = ev_kvm_msi_set_irq_address(e);
+		destination = (uint32_t)(address >> 12 & 0xff) | (uint32_t)(address >> 40) << 8;
+		*id = destination;
+		if (!(address & 4))
+			return destination != 0xff;
+		/* The flat model of up to 8 CPUs: one bit for each. */
+		if (destination > 0xff || !destination || destination & (destination - 1))
+			return false;
+		*id = (uint32_t)__builtin_ctz(destination);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The VM of an event that an interrupted task of another process may have emitted: the only one
+ * that has a vCPU with this APIC id. */
+static bool vm_only(const struct model *m, uint32_t apic_id, uint32_t *vm)
+{
+	uint32_t vms[MODEL_VMS_MAX], vcpu;
+	size_t n = model_vms(m, vms, MODEL_VMS_MAX), found = 0;
+
+	for (size_t i = 0; i < n && i < MODEL_VMS_MAX; i++) {
+		if (model_vcpu_of_apic_id(m, vms[i], apic_id, &vcpu))
+			continue;
+		*vm = vms[i];
+		found++;
+	}
+	return found == 1;
+}
+
+static void place_host(struct event_row *row)
+{
+	const struct model *m = row->reader->model;
+	const struct vs_event *e = row->event;
+	const int32_t tid = event_row_task(row);
+	uint32_t apic_id;
+
+	if (apic_id_of(e, &apic_id)) {
+		row->vm_known =
+			!model_vm_of_thread(m, tid, &row->vm) || vm_only(m, apic_id, &row->vm);
+		row->vcpu_known =
+			row->vm_known && !model_vcpu_of_apic_id(m, row->vm, apic_id, &row->vcpu);
+		return;
+	}
+	/* A wake-up, a migration and a signal concern the task that they name. */
+	row->vcpu_known = !model_vcpu_of_thread(m, e->pid, &row->vm, &row->vcpu) ||
+			  (e->type == VS_EVENT_SCHED_SWITCH &&
+			   !model_vcpu_of_thread(m, ev_sched_switch_in(e), &row->vm, &row->vcpu));
+	row->vm_known = row->vcpu_known || !model_vm_of_thread(m, e->pid, &row->vm) ||
+			(tid > 0 && !model_vm_of_thread(m, tid, &row->vm));
+}
+
+static void place(struct event_row *row)
+{
+	row->placed = true;
+	if (row->source == VS_SOURCE_HOST) {
+		place_host(row);
+		return;
+	}
+	row->vm_known = true;
+	row->vm = row->source;
+	row->vcpu_known =
+		!model_vcpu_of_guest_cpu(row->reader->model, row->vm, row->event->cpu, &row->vcpu);
+}
+
+bool event_row_vcpu(struct event_row *row)
+{
+	if (!row->placed)
+		place(row);
+	return row->vcpu_known;
+}
+
+const char *event_row_task_name(const struct event_row *row, int32_t tid)
+{
+	const struct model *m = row->reader->model;
+	const char *name;
+
+	if (row->source == VS_SOURCE_HOST)
+		name = model_task_name(m, VS_SOURCE_HOST, tid);
+	else
+		name = model_task_name_in(m, row->source, row->boot, tid);
+	return !*name && !tid ? "swapper" : name;
+}
+
+/* ---- values ---- */
+
+static struct expr_value no_value(void)
+{
+	return (struct expr_value){.type = EXPR_NONE};
+}
+
+static struct expr_value number_value(enum expr_type type, uint64_t n)
+{
+	return (struct expr_value){.type = type, .number = n};
+}
+
+static struct expr_value text_value(const char *text)
+{
+	return *text ? (struct expr_value){.type = EXPR_TEXT, .text = text} : no_value();
+}
+
+static struct expr_value guest_task(struct event_row *row)
+{
+	const struct model *m = row->reader->model;
+	struct guest_span span;
+	uint16_t cpu;
+
+	if (!event_row_vcpu(row) || model_guest_cpu_of_vcpu(m, row->vm, row->vcpu, &cpu) ||
+	    model_guest_current(m, row->vm, cpu, &span) || span.state == GUEST_CPU_UNKNOWN)
+		return no_value();
+	return number_value(EXPR_SIGNED, (uint64_t)(int64_t)span.pid);
+}
+
+static struct expr_value vcpu_state(struct event_row *row)
+{
+	struct vcpu_span span;
+
+	if (!event_row_vcpu(row) ||
+	    model_vcpu_current(row->reader->model, row->vm, row->vcpu, &span))
+		return no_value();
+	return text_value(vcpu_state_name(span.state));
+}
+
+static struct expr_value process_value(const struct event_row *row, int32_t tid)
+{
+	int32_t process = tid > 0 ? model_task_process(row->reader->model, row->source, tid) : tid;
+
+	return process < 0 || (tid && !process)
+		       ? no_value()
+		       : number_value(EXPR_SIGNED, (uint64_t)(int64_t)process);
+}
+
+static struct expr_value common_value(struct event_row *row, uint16_t index)
+{
+	const struct model *m = row->reader->model;
+	int32_t tid;
+
+	switch (index) {
+	case EVENT_COMMON_CPU:
+		return number_value(EXPR_UNSIGNED, row->event->cpu);
+	case EVENT_COMMON_TID:
+		tid = event_row_task(row);
+		return tid < 0 ? no_value() : number_value(EXPR_SIGNED, (uint64_t)(int64_t)tid);
+	case EVENT_COMMON_PID:
+		return process_value(row, event_row_task(row));
+	case EVENT_COMMON_COMM:
+		tid = event_row_task(row);
+		return tid < 0 ? no_value() : text_value(event_row_task_name(row, tid));
+	case EVENT_COMMON_VM:
+		event_row_vcpu(row);
+		return row->vm_known ? text_value(model_vm_name(m, row->vm)) : no_value();
+	case EVENT_COMMON_VCPU:
+		return event_row_vcpu(row) ? number_value(EXPR_UNSIGNED, row->vcpu) : no_value();
+	case EVENT_COMMON_GTASK:
+		return guest_task(row);
+	case EVENT_COMMON_STATE:
+		return vcpu_state(row);
+	default:
+		return no_value();
+	}
+}
+
+static struct expr_value field_value(void *context, uint16_t index)
+{
+	struct event_row *row = context;
+	const struct event_schema *schema = row->choice->schema;
+	const struct event_schema_field *f;
+
+	if (index >= EVENT_COMMON_BASE)
+		return common_value(row, index);
+	f = &schema->fields[index];
+	if (!f->place)
+		return no_value();
+	return number_value(f->type, event_field_get(f->place, row->event));
+}
+
+static struct expr_value call_value(void *context, enum expr_function function,
+				    const struct expr_value *args)
+{
+	static _Thread_local struct exit_name name;
+	const struct event_row *row = context;
+
+	if (function == EXPR_COMM_GET)
+		return text_value(event_row_task_name(row, (int32_t)args[0].number));
+	name = exit_name((uint32_t)args[0].number, (uint32_t)args[1].number);
+	return text_value(name.text);
+}
+
+struct expr_value event_row_eval(struct event_row *row, const struct expr *e)
+{
+	const struct expr_source source = {field_value, call_value, row};
+
+	return expr_eval(e, &source);
+}
+
+/* ---- for people ---- */
+
+/* The letters of ps for what a task did when it left the CPU. */
+static char state_letter(uint64_t state)
+{
+	static const struct {
+		uint32_t bit;
+		char letter;
+	} letters[] = {
+		{VS_TASK_INTERRUPTIBLE, 'S'}, {VS_TASK_IDLE, 'I'},   {VS_TASK_UNINTERRUPTIBLE, 'D'},
+		{VS_TASK_STOPPED, 'T'},       {VS_TASK_TRACED, 't'}, {VS_TASK_DEAD, 'X'},
+		{VS_TASK_EXIT, 'Z'},          {VS_TASK_PARKED, 'P'}};
+
+	for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++) {
+		if (state & letters[i].bit)
+			return letters[i].letter;
+	}
+	return 'R';
+}
+
+/* A number that people know by a name. Returns false if it has none. */
+static bool meaning(const struct event_row *row, const struct event_schema_field *f, char *out,
+		    size_t out_bytes)
+{
+	const struct vs_event *e = row->event;
+	const uint64_t value = event_field_get(f->place, e);
+
+	if (e->type == VS_EVENT_KVM_EXIT && !strcmp(f->name, "exit_reason"))
+		snprintf(out, out_bytes, "%s",
+			 exit_name(ev_kvm_exit_isa(e), ev_kvm_exit_reason(e)).text);
+	else if (e->type == VS_EVENT_SCHED_SWITCH && !strcmp(f->name, "prev_state"))
+		snprintf(out, out_bytes, "%c", state_letter(value));
+	else if (e->type == VS_EVENT_SOFTIRQ_ENTRY || e->type == VS_EVENT_SOFTIRQ_EXIT)
+		interrupt_name(GUEST_CPU_SOFTIRQ, false, (uint32_t)value, out, out_bytes);
+	else if (!strcmp(f->name, "dev"))
+		snprintf(out, out_bytes, "%u:%u", (unsigned)(value >> 20),
+			 (unsigned)(value & 0xfffff));
+	else if (!f->place->base && value && strcmp(f->name, "common_pid") != 0 &&
+		 *event_row_task_name(row, (int32_t)value))
+		snprintf(out, out_bytes, "%s", event_row_task_name(row, (int32_t)value));
+	else
+		return false;
+	return true;
+}
+
+const char *event_row_field_text(const struct event_row *row, size_t field, char *out,
+				 size_t out_bytes)
+{
+	const struct event_schema_field *f = &row->choice->schema->fields[field];
+	char number[32], name[64];
+
+	*out = 0;
+	if (!f->place)
+		return out;
+	event_field_text(f->place, row->event, number, sizeof(number));
+	if (meaning(row, f, name, sizeof(name)))
+		snprintf(out, out_bytes, "%s(%s)", number, name);
+	else
+		snprintf(out, out_bytes, "%s", number);
+	return out;
+}
+
+static const struct stack *guest_stack(const struct event_row *row, uint32_t kernel, uint32_t user,
+				       int32_t process)
+{
+	const struct model *m = row->reader->model;
+	const struct stack *s = kernel ? model_guest_stack_of(m, row->source, 0, kernel) : NULL;
+
+	return s || !user ? s : model_guest_stack_of(m, row->source, process, user);
+}
+
+const struct stack *event_row_stack(const struct event_row *row)
+{
+	const struct vs_event *e = row->event;
+	const struct cpu_track *track;
+
+	if (e->type == VS_EVENT_STACK)
+		return model_stack_of(row->reader->model, (uint32_t)ev_stack_id(e));
+	if (row->source == VS_SOURCE_HOST)
+		return NULL;
+	if (e->type == VS_EVENT_TASK_STACK)
+		return guest_stack(row, ev_task_stack_kernel(e), ev_task_stack_user(e),
+				   ev_task_stack_process(e));
+	/* The stack of a wait is taken right before the switch that begins it. */
+	track = track_find(row);
+	if (e->type != VS_EVENT_SCHED_SWITCH || !track ||
+	    track->stack_tid != (uint32_t)ev_sched_switch_out(e) ||
+	    track->last.ns != track->stack_t.ns)
+		return NULL;
+	return guest_stack(row, track->kernel_stack, track->user_stack,
+			   model_task_process(row->reader->model, row->source, e->pid));
+}

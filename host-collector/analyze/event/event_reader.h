@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Passes the events that a user chose, in time order over both sides, with the values of their
+ * fields. Subscribes to a model; knows nothing of pairs and lists.
+ */
+#ifndef EVENT_EVENT_READER_H
+#define EVENT_EVENT_READER_H
+
+#include "host-collector/analyze/event/choices.h"
+#include "host-collector/model/model.h"
+
+struct event_reader;
+
+/* One event, as one choice took it. Valid during the call. */
+struct event_row {
+	struct event_reader *reader;
+	const struct event_choice *choice;
+	size_t number; /* of the choice */
+	struct host_ns t;
+	uint32_t err_ns; /* bound on the error of t */
+	uint32_t source; /* VS_SOURCE_HOST or the VM */
+	uint32_t boot;   /* of a guest */
+	const struct vs_event *event;
+	/* The VM and the vCPU that it concerns: use event_row_vcpu(). */
+	bool placed, vm_known, vcpu_known;
+	uint32_t vm, vcpu;
+};
+
+struct event_sink {
+	/* Gets each event once for each choice that takes it. */
+	void (*row)(void *context, struct event_row *row);
+	/* Events of this CPU were lost within the interval. May be NULL. */
+	void (*lost)(void *context, uint32_t source, uint16_t cpu, struct host_ns since,
+		     struct host_ns until);
+	void *context;
+};
+
+/* Subscribes to the model; `choices` is borrowed. Feed the model no more after
+ * event_reader_free(). Returns NULL on ENOMEM. */
+struct event_reader *event_reader_new(struct model *m, const struct event_choices *choices,
+				      const struct event_sink *sink);
+void event_reader_free(struct event_reader *r); /* NULL is allowed */
+const struct model *event_reader_model(const struct event_reader *r);
+
+/* Finds the VM and the vCPU that the event concerns: that of its thread, of its guest CPU, or the
+ * one that an interrupt is addressed to. Returns false if it concerns no vCPU, or an unknown one.
+ */
+bool event_row_vcpu(struct event_row *row);
+/* Returns the task on the event's CPU, or -1 if it is unknown. */
+int32_t event_row_task(const struct event_row *row);
+/* Returns the name of a task of the event's side, or "". Borrowed until the next event. */
+const char *event_row_task_name(const struct event_row *row, int32_t tid);
+/* Computes an expression that was parsed in the scope of the row's event. */
+struct expr_value event_row_eval(struct event_row *row, const struct expr *e);
+/* Writes the value of one of the event's own fields for people: numbers in their base, and the
+ * meaning of numbers that have a name. Returns `out`. */
+const char *event_row_field_text(const struct event_row *row, size_t field, char *out,
+				 size_t out_bytes);
+/* Returns the stack that the event names, or that was taken with it; NULL: none is known. */
+const struct stack *event_row_stack(const struct event_row *row);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/cli/report_events.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host-collector/analyze/event/event_list.h"
+#include "host-collector/engine/replay.h"
+#include "proto/program/output.h"
+
+bool report_events_is(const char *table)
+{
+	return table && !strcmp(table, "events");
+}
+
+/* Says what is wrong. Returns 0 or -errno. */
+static int choices_read(const struct report_events_request *q, struct event_choices *choices)
+{
+	struct expr_error error;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < q->events->events.n; i++) {
+		const char *text = q->events->events.items[i];
+
+		err = event_choices_add(choices, text, &error);
+		if (err && err != -ENOMEM)
+			expr_error_print(&error, "vcpuscope report: -e", text, stderr);
+	}
+	return err;
+}
+
+static enum event_list_format list_format(const char *format)
+{
+	if (!strcmp(format, "json"))
+		return EVENT_LIST_JSON;
+	return !strcmp(format, "csv") ? EVENT_LIST_CSV : EVENT_LIST_TEXT;
+}
+
+/* Replays the recording once into a model that `open` has prepared. */
+static int recording_read(const char *path, struct model *m)
+{
+	const struct pipeline_options options = {.model = m};
+	struct pipeline *p = pipeline_new(&options);
+	struct recording_info info;
+	char why[512];
+	int err;
+
+	snprintf(why, sizeof(why), "%s: out of memory", path);
+	err = p ? replay_run(p, path, &info, why, sizeof(why)) : -ENOMEM;
+	if (err)
+		fprintf(stderr, "vcpuscope report: %s\n", why);
+	else if (!info.closed)
+		fprintf(stderr,
+			"vcpuscope report: %s: was not closed; what follows covers what is "
+			"complete\n",
+			path);
+	pipeline_free(p);
+	return err;
+}
+
+static int list_write(const struct report_events_request *q, const struct event_choices *choices,
+		      FILE *out)
+{
+	const struct event_list_options options = {
+		.format = list_format(q->format), .top = q->top, .out = out};
+	struct model *m = model_new();
+	struct event_list *l = m ? event_list_new(m, choices, &options) : NULL;
+	int err = l ? recording_read(q->recording, m) : -ENOMEM;
+
+	if (!err && !event_list_written(l))
+		fprintf(stderr, "vcpuscope report: %s: contains none of these events\n",
+			q->recording);
+	if (!err && event_list_left_out(l))
+		fprintf(stderr, "vcpuscope report: %s: %llu more events; --top 0 shows all\n",
+			q->recording, (unsigned long long)event_list_left_out(l));
+	event_list_free(l);
+	model_free(m);
+	return err;
+}
+
+static bool request_check(const struct report_events_request *q)
+{
+	if (!q->events->events.n)
+		fprintf(stderr,
+			"vcpuscope report: %s needs -e EVENT; `vcpuscope events` lists what there "
+			"is\n",
+			q->what);
+	else if (!strcmp(q->format, "html"))
+		fprintf(stderr, "vcpuscope report: %s has no --format html\n", q->what);
+	else
+		return true;
+	return false;
+}
+
+int report_events_run(const struct report_events_request *q)
+{
+	struct event_choices choices;
+	FILE *out = NULL;
+	int err, closed;
+
+	if (!request_check(q))
+		return COMMAND_USAGE;
+	err = event_choices_init(&choices);
+	if (!err)
+		err = choices_read(q, &choices);
+	if (err) {
+		event_choices_fini(&choices);
+		return err == -ENOMEM ? COMMAND_TROUBLE : COMMAND_USAGE;
+	}
+	err = output_open(q->output, &out);
+	if (!err) {
+		err = list_write(q, &choices, out);
+		closed = output_close(out);
+		if (closed)
+			fprintf(stderr, "vcpuscope report: %s: cannot write: %s\n",
+				output_name(q->output), strerror(-closed));
+		err = err ? err : closed;
+	}
+	event_choices_fini(&choices);
+	return err ? COMMAND_TROUBLE : COMMAND_OK;
+}
