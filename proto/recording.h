@@ -74,9 +74,13 @@ struct recording_info {
  * gets no SIGBUS.
  */
 struct recording_reader;
-/* Returns 0, -errno of open() or read(), -ENOMEM, -EBADMSG (not a recording) or -EPROTONOSUPPORT
- * (another version). */
+/* Opens the recording at `path`. "-" is standard input, which may be opened several times: if it is
+ * not a file, it is first copied to an unnamed file in $TMPDIR or /var/tmp, which takes its place.
+ * Returns 0, -errno of open(), read() or write(), -ENOMEM, -EBADMSG (not a recording) or
+ * -EPROTONOSUPPORT (another version). */
 int recording_reader_open(const char *path, struct recording_reader **out);
+/* Returns the size of the file in bytes when it was opened. */
+uint64_t recording_reader_size(const struct recording_reader *r);
 void recording_reader_close(struct recording_reader *r);
 /* Reads the next complete entry with valid CRCs; it is valid until the next call. Returns 1, 0 at
  * the end or -errno of read(). While the recording grows, call it again after 0. */

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "proto/bytes.h"
@@ -20,6 +21,7 @@ enum { READER_WINDOW_BYTES = 2 * RECORDING_ENTRY_MAX_BYTES };
 
 struct recording_reader {
 	int fd;
+	uint64_t size; /* when it was opened */
 	struct recording_info info;
 	size_t start, end; /* of what is in the window and not yet handed out */
 	uint8_t window[READER_WINDOW_BYTES];
@@ -71,21 +73,93 @@ static int reader_open_header(struct recording_reader *r)
 	return 0;
 }
 
+/* ---- standard input ---- */
+
+static int unnamed_file(void)
+{
+	const char *folder = getenv("TMPDIR");
+	int fd =
+		open(folder && *folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int bytes_write(int fd, const uint8_t *bytes, size_t n)
+{
+	while (n) {
+		ssize_t done = write(fd, bytes, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		bytes += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+/* Copies all of standard input to `to`. 0 or -errno. */
+static int standard_input_copy(int to)
+{
+	enum { PART_BYTES = 1 << 16 };
+	uint8_t *part = malloc(PART_BYTES);
+	ssize_t n = 1;
+	int err = part ? 0 : -ENOMEM;
+
+	while (!err && n) {
+		n = read(STDIN_FILENO, part, PART_BYTES);
+		if (n > 0)
+			err = bytes_write(to, part, (size_t)n);
+		else if (n < 0 && errno != EINTR)
+			err = -errno;
+	}
+	free(part);
+	return err;
+}
+
+/* A file of its own position, or -errno. A pipe can be read once, but a recording is read twice. */
+static int standard_input_open(void)
+{
+	struct stat status;
+	int fd, err = 0;
+
+	if (fstat(STDIN_FILENO, &status))
+		return -errno;
+	if (isatty(STDIN_FILENO))
+		return -ENOTTY;
+	if (!S_ISREG(status.st_mode)) {
+		fd = unnamed_file();
+		if (fd < 0)
+			return fd;
+		err = standard_input_copy(fd);
+		if (!err && dup2(fd, STDIN_FILENO) < 0)
+			err = -errno;
+		close(fd);
+	}
+	if (err)
+		return err;
+	fd = open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 int recording_reader_open(const char *path, struct recording_reader **out)
 {
 	struct recording_reader *r = malloc(sizeof(*r));
+	struct stat status;
 	int err;
 
 	if (!r)
 		return -ENOMEM;
 	r->info = (struct recording_info){0};
 	r->start = r->end = 0;
-	r->fd = open(path, O_RDONLY | O_CLOEXEC);
+	r->fd = strcmp(path, "-") != 0 ? open(path, O_RDONLY | O_CLOEXEC) : standard_input_open();
 	if (r->fd < 0) {
-		err = -errno;
+		err = strcmp(path, "-") != 0 ? -errno : r->fd;
 		free(r);
 		return err;
 	}
+	r->size = fstat(r->fd, &status) ? 0 : (uint64_t)status.st_size;
 	err = reader_open_header(r);
 	if (err) {
 		recording_reader_close(r);
@@ -93,6 +167,11 @@ int recording_reader_open(const char *path, struct recording_reader **out)
 	}
 	*out = r;
 	return 0;
+}
+
+uint64_t recording_reader_size(const struct recording_reader *r)
+{
+	return r->size;
 }
 
 void recording_reader_close(struct recording_reader *r)

@@ -13,10 +13,12 @@
 #include "host-collector/analyze/stall/state_times.h"
 #include "host-collector/engine/account.h"
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/fail_on.h"
 #include "host-collector/engine/replay.h"
 #include "host-collector/cli/report_events.h"
 #include "host-collector/cli/report_page.h"
 #include "host-collector/tables/report_tables.h"
+#include "host-collector/view/headline.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
 #include "proto/program/output.h"
@@ -27,7 +29,9 @@ struct report_arguments {
 	const char *color;
 	const char *recording, *output;
 	struct report_table_request table; /* .table NULL: stalls */
-	bool all;
+	const char *fail_on_text;
+	struct fail_on fail_on;
+	bool all, brief;
 	uint64_t observed_percent;
 	struct report_events_arguments events;
 };
@@ -37,7 +41,7 @@ static const struct option_spec report_option_table[] = {
 	 .type = OPTION_OPERAND,
 	 .required = true,
 	 .offset = offsetof(struct report_arguments, recording),
-	 .help = "a recording made by `vcpuscope record`"},
+	 .help = "a recording made by `vcpuscope record`; - is standard input"},
 	{.name = "TABLE",
 	 .type = OPTION_OPERAND,
 	 .offset = offsetof(struct report_arguments, table.table),
@@ -73,6 +77,16 @@ static const struct option_spec report_option_table[] = {
 	 .offset = offsetof(struct report_arguments, all),
 	 .help = "report also long gaps of a guest CPU during which no task was kept from "
 		 "running"},
+	{.name = "brief",
+	 .type = OPTION_FLAG,
+	 .offset = offsetof(struct report_arguments, brief),
+	 .help = "print one line for each stall: when, for how long, verdict, where, why"},
+	{.name = "fail-on",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct report_arguments, fail_on_text),
+	 .value = "stall|VERDICT[,..]",
+	 .help = "end with exit code 4 if there is a stall, or one with one of these verdicts; with "
+		 "5 if too little was observed, or if a stall without a verdict may be one of these"},
 	{.name = "observed",
 	 .type = OPTION_PERCENT,
 	 .offset = offsetof(struct report_arguments, observed_percent),
@@ -170,6 +184,10 @@ static int result_write(const struct report_arguments *a, const struct result *r
 	if (!strcmp(a->table.format, "json"))
 		return json_report_write(result->report, true, to);
 	text.strips = result->strips;
+	if (a->brief) {
+		text_brief_write(result->report, &text, to);
+		return 0;
+	}
 	text_report_write(result->report, &text, to);
 	return 0;
 }
@@ -190,10 +208,14 @@ static int output_write(const struct report_arguments *a, const struct result *r
 }
 
 /* Says what is wrong. */
-static bool arguments_check(const struct report_arguments *a)
+static bool arguments_check(struct report_arguments *a)
 {
 	char why[320];
 
+	if (fail_on_parse(a->fail_on_text, &a->fail_on, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope report: %s\n", why);
+		return false;
+	}
 	if (!a->table.table && !strcmp(a->table.format, "csv"))
 		say(a->recording, "--format csv needs a TABLE; a stall does not fit on one line");
 	else if (a->table.table && !strcmp(a->table.format, "html"))
@@ -203,6 +225,10 @@ static bool arguments_check(const struct report_arguments *a)
 		    a->table.table);
 	else if (!a->table.table && a->table.per)
 		say(a->recording, "--per needs a TABLE; stalls have no rows to split");
+	else if (a->brief && (a->table.table || strcmp(a->table.format, "text") != 0))
+		say(a->recording, "--brief shows stalls as text; omit TABLE and --format");
+	else if (a->fail_on_text && a->table.table)
+		say(a->table.table, "--fail-on judges stalls; omit TABLE");
 	else if (a->table.table && report_table_check(&a->table, why, sizeof(why)))
 		say(a->table.table, "%s", why);
 	else
@@ -241,7 +267,7 @@ static int reading_open(void *context, struct model *m)
 	const struct report_arguments *a = r->arguments;
 	struct report_options options = {.dmesg = account_dmesg, .context = &r->replay.pipeline};
 	bool html = !strcmp(a->table.format, "html");
-	bool text = !strcmp(a->table.format, "text") && !a->table.table;
+	bool text = !strcmp(a->table.format, "text") && !a->table.table && !a->brief;
 
 	options.than_ns = a->table.than_ns ? (int64_t)a->table.than_ns : STALL_DEFAULT_NS;
 	options.all = a->all;
@@ -302,6 +328,16 @@ static int reading_run(struct reading *r)
 	return -1;
 }
 
+/* Without a stall, --brief prints no line; standard error says so to a person. */
+static void headline_say(const struct report_arguments *a, const struct report *r)
+{
+	struct headline h;
+
+	headline_make(r, &h);
+	if (!r->n_incidents)
+		say(a->recording, "%s%s", h.count, h.rest);
+}
+
 /* Writes what was found and returns the exit code. */
 static int reading_show(const struct report_arguments *a, struct reading *r)
 {
@@ -326,8 +362,10 @@ static int reading_show(const struct report_arguments *a, struct reading *r)
 	}
 	if (result == COMMAND_OK || n_wrong)
 		gaps_say(a->recording, r->replay.pipeline, r->replay.model, &r->replay.info);
-	if (result == COMMAND_OK && !a->table.table && !coverage_supports(r->found.report))
-		result = COMMAND_CANNOT_TELL;
+	if (result == COMMAND_OK && a->brief)
+		headline_say(a, r->found.report);
+	if (result == COMMAND_OK && !a->table.table)
+		result = fail_on_exit(&a->fail_on, r->found.report);
 	return result;
 }
 
@@ -373,6 +411,9 @@ const struct command command_report = {
 	.n_options = sizeof(report_option_table) / sizeof(report_option_table[0]),
 	.examples = "  vcpuscope report run.vcs\n"
 		    "  vcpuscope report run.vcs --than 20ms --all\n"
+		    "  vcpuscope report run.vcs --brief\n"
+		    "  vcpuscope report run.vcs --fail-on stall   # exit code 4 if there is one\n"
+		    "  ssh host cat run.vcs | vcpuscope report - --fail-on vm_paused,vmm_lock\n"
 		    "  vcpuscope report run.vcs --observed 99%\n"
 		    "  vcpuscope report run.vcs --format html -o report.html\n"
 		    "  vcpuscope report run.vcs --format json -o report.json\n"

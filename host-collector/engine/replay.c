@@ -7,26 +7,31 @@
 #include <string.h>
 
 #include "host-collector/engine/account.h"
+#include "host-collector/util/progress.h"
 
 typedef int (*entry_sink)(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 			  const struct frame_view *frame);
 
 /* 0 and *info, or -errno. *opened: the error, if any, is not that of opening. */
-static int pass(struct pipeline *p, const char *path, entry_sink sink, struct recording_info *info,
-		bool *opened)
+static int pass(struct pipeline *p, const char *path, entry_sink sink, const char *what,
+		struct recording_info *info, bool *opened)
 {
 	struct recording_reader *reader;
 	struct recording_entry entry;
+	struct progress progress;
 	int err = recording_reader_open(path, &reader);
 
 	*opened = !err;
 	if (err)
 		return err;
+	progress_begin(&progress, path, what, recording_reader_size(reader));
 	while ((err = recording_reader_next(reader, &entry)) > 0) {
+		progress_step(&progress, recording_reader_info(reader)->file_bytes);
 		err = sink(p, entry.source, entry.arrival_tsc, &entry.frame);
 		if (err)
 			break;
 	}
+	progress_end(&progress);
 	*info = *recording_reader_info(reader);
 	recording_reader_close(reader);
 	return err;
@@ -44,7 +49,7 @@ static void *frames_read(void *context)
 {
 	struct reading *r = context;
 
-	r->err = pass(r->pipeline, r->path, pipeline_frame, r->info, r->opened);
+	r->err = pass(r->pipeline, r->path, pipeline_frame, "reads the events", r->info, r->opened);
 	pipeline_handed_over(r->pipeline);
 	return NULL;
 }
@@ -70,7 +75,7 @@ int replay_run(struct pipeline *p, const char *path, struct recording_info *info
 	       size_t why_bytes)
 {
 	bool opened;
-	int err = pass(p, path, pipeline_learn, info, &opened);
+	int err = pass(p, path, pipeline_learn, "learns the clocks", info, &opened);
 
 	if (!err)
 		err = pipeline_learned(p);

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "host-collector/import/line.h"
+#include "host-collector/util/progress.h"
 #include "proto/event_fields.h"
 
 static const uint64_t second_ns = 1000000000, silence_ns = 60000000000;
@@ -317,12 +319,20 @@ static int line_read(FILE *in, char *line, size_t bytes, bool *cut)
 int gather_text(struct gather *g, FILE *in)
 {
 	char line[LINE_BYTES_MAX], source[GATHER_EXAMPLE_BYTES];
+	struct progress progress;
 	struct import_record r;
+	struct stat status;
+	uint64_t bytes = 0;
 	int err = 0;
 	bool cut;
 
+	if (fileno(in) < 0 || fstat(fileno(in), &status) || !S_ISREG(status.st_mode))
+		status.st_size = 0; /* unknown */
+	progress_begin(&progress, "vcpuscope import", "reads the text", (uint64_t)status.st_size);
 	while (!err && line_read(in, line, sizeof(line), &cut)) {
 		g->lines++;
+		bytes += strlen(line) + 1;
+		progress_step(&progress, bytes);
 		snprintf(source, sizeof(source), "%.*s", (int)sizeof(source) - 1, line);
 		switch (cut ? LINE_MALFORMED : line_parse(line, &r)) {
 		case LINE_EVENT:

@@ -33,6 +33,9 @@ unsigned text_strip_cells(FILE *out);
 
 /* Writes the whole report. Errors remain in the stream (ferror). */
 void text_report_write(const struct report *r, const struct text_options *o, FILE *out);
+/* Writes one line for each stall: when, for how long, verdict, where, why. On a terminal, lines are
+ * cut to its width. */
+void text_brief_write(const struct report *r, const struct text_options *o, FILE *out);
 /* Writes the incidents without head and foot, for `watch`. */
 void text_incidents_write(const struct report *r, const struct text_options *o, FILE *out);
 /* Writes one line for an incident that is not over yet. */

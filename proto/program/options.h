@@ -64,6 +64,7 @@ enum command_exit {
 	COMMAND_TROUBLE = 1,
 	COMMAND_USAGE = 2,
 	COMMAND_UNSUPPORTED = 3, /* not permitted, or not supported by this machine */
+	COMMAND_STALL = 4,       /* report --fail-on: there is such a stall */
 	COMMAND_CANNOT_TELL = 5, /* report: too little was observed to say "no stall" */
 };
 
