@@ -88,7 +88,7 @@ static const struct option_spec clock_option_table[] = {
 
 static int refuse(const char *what)
 {
-	fprintf(stderr, "vcpuscope clock: %s\n", what);
+	fprintf(stderr, "vcpuscope clock: %s; see `vcpuscope clock --help`\n", what);
 	return COMMAND_USAGE;
 }
 

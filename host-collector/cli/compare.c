@@ -188,7 +188,9 @@ static int compare_run(const struct command *self, int argc, char **argv)
 		return fflush(stdout) ? COMPARE_USAGE : COMPARE_PASS;
 	}
 	if (!a.base.n || !a.against.n)
-		snprintf(why, sizeof(why), "recordings are missing: give BASE... --against NEW...");
+		snprintf(
+			why, sizeof(why),
+			"recordings are missing: give BASE... --against NEW...; see `vcpuscope compare --help`");
 	else if (!gate_rules_read(a.gate, &rules, why, sizeof(why)) &&
 		 !runs_load(&base, &a.base, why, sizeof(why)) &&
 		 !runs_load(&new, &a.against, why, sizeof(why)) &&

@@ -213,7 +213,7 @@ static bool arguments_check(struct report_arguments *a)
 	char why[320];
 
 	if (fail_on_parse(a->fail_on_text, &a->fail_on, why, sizeof(why))) {
-		fprintf(stderr, "vcpuscope report: %s\n", why);
+		fprintf(stderr, "vcpuscope report: %s; see `vcpuscope report --help`\n", why);
 		return false;
 	}
 	if (!a->table.table && !strcmp(a->table.format, "csv"))

@@ -12,6 +12,7 @@
 #include "host-collector/cli/simulate_options.h"
 #include "host-collector/simulate/simulate.h"
 #include "host-collector/util/wrap.h"
+#include "proto/program/suggest.h"
 
 static int list_print(void)
 {
@@ -29,6 +30,20 @@ static int usage_say(const char *what, const char *next)
 {
 	fprintf(stderr, "vcpuscope simulate: %s; %s\n", what, next);
 	return COMMAND_USAGE;
+}
+
+static int scenario_unknown(const char *name)
+{
+	struct suggest s;
+	char what[128];
+
+	suggest_begin(&s, name, strlen(name));
+	for (size_t i = 0; i < scenarios_count; i++)
+		suggest_try(&s, scenarios[i].name);
+	if (!s.best)
+		return usage_say("unknown scenario", "--list shows them");
+	snprintf(what, sizeof(what), "unknown scenario; did you mean '%s'?", s.best);
+	return usage_say(what, "--list shows them");
 }
 
 static bool loss_parse(const char *text, double *loss)
@@ -63,7 +78,7 @@ int simulate_command_run(const struct command *self, int argc, char **argv)
 		return usage_say("the recording to write is missing", "give -o RUN.vcs");
 	o.scenario = scenario_find(a.scenario);
 	if (!o.scenario)
-		return usage_say("unknown scenario", "--list shows them");
+		return scenario_unknown(a.scenario);
 	if (!loss_parse(a.loss, &o.loss))
 		return usage_say("--loss: expected a share",
 				 "from 0 to 1, such as 0.01, or from 0% to 100%");

@@ -17,6 +17,7 @@
 #include "host-collector/tables/run_delay.h"
 #include "host-collector/tables/steal.h"
 #include "host-collector/tables/ticks.h"
+#include "proto/program/suggest.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -198,15 +199,23 @@ static void than_explain(char *why, size_t why_bytes)
 		 possible.text);
 }
 
-static void tables_explain(char *why, size_t why_bytes)
+static void tables_explain(const char *typed, char *why, size_t why_bytes)
 {
 	struct listing possible = {.text = ""};
 	const struct figures_kind *k;
+	struct suggest s;
 
-	for (size_t i = 0; (k = figures_kind_at(i, NULL)); i++)
+	suggest_begin(&s, typed, strlen(typed));
+	for (size_t i = 0; (k = figures_kind_at(i, NULL)); i++) {
 		listing_add(&possible, k->name);
+		suggest_try(&s, k->name);
+	}
 	listing_end(&possible);
-	snprintf(why, why_bytes, "no such table; there are %s", possible.text);
+	if (s.best)
+		snprintf(why, why_bytes, "no such table; there are %s; did you mean '%s'?",
+			 possible.text, s.best);
+	else
+		snprintf(why, why_bytes, "no such table; there are %s", possible.text);
 }
 
 int report_table_check(const struct report_table_request *request, char *why, size_t why_bytes)
@@ -221,7 +230,7 @@ int report_table_check(const struct report_table_request *request, char *why, si
 		per |= kinds[i]->per;
 	}
 	if (!n)
-		tables_explain(why, why_bytes);
+		tables_explain(request->table, why, why_bytes);
 	else if (request->per && !(per & per_find(request->per)))
 		per_explain(per, why, why_bytes);
 	else

@@ -58,6 +58,21 @@ static bool choice_has(const char *choices, const char *word)
 	return false;
 }
 
+static int choice_wrong(const struct option_spec *spec, const char *text, struct option_messages *m)
+{
+	char words[256], *rest = words;
+	struct suggest s;
+
+	snprintf(words, sizeof(words), "%s", spec->value);
+	suggest_begin(&s, text, strlen(text));
+	for (const char *word; (word = strsep(&rest, "|"));)
+		suggest_try(&s, word);
+	if (s.best)
+		return wrong(m, "--%s %s: expected one of %s; did you mean '%s'?", spec->name, text,
+			     spec->value, s.best);
+	return wrong(m, "--%s %s: expected one of %s", spec->name, text, spec->value);
+}
+
 static int list_add(const struct option_spec *spec, struct option_list *list, const char *text,
 		    struct option_messages *m)
 {
@@ -171,8 +186,7 @@ static int value_store(const struct option_spec *spec, const char *text, void *o
 		return 0;
 	case OPTION_CHOICE:
 		if (!choice_has(spec->value, text))
-			return wrong(m, "--%s %s: expected one of %s", spec->name, text,
-				     spec->value);
+			return choice_wrong(spec, text, m);
 		*(const char **)field = text;
 		return 0;
 	case OPTION_FILE:

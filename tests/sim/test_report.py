@@ -83,6 +83,26 @@ def standard_input(c, stalled):
     c.expect(done.stdout.startswith(b"table,"), "CSV goes to standard output")
 
 
+def mistakes(c, stalled):
+    """Each is answered by what was probably meant, or by where to look."""
+    for args, answer in [
+            ("report {run} vcup", "did you mean 'vcpu'?"),
+            ("report {run} --format jsn", "did you mean 'json'?"),
+            ("reprot {run}", "did you mean 'report'?"),
+            ("help reprot", "did you mean 'report'?"),
+            ("simulate vmm_lokc -o x.vcs", "did you mean 'vmm_lock'?"),
+            ("clock", "see `vcpuscope clock --help`"),
+            ("clock eval", "see `vcpuscope clock --help`"),
+            ("compare", "see `vcpuscope compare --help`"),
+            ("compare --bogus", "see `vcpuscope compare --help`"),
+            ("report {run} --fail-on nothing_known", "see `vcpuscope report --help`")]:
+        done = c.run(*args.format(run=stalled).split())
+        c.expect(done.returncode in (1, USAGE) and answer in done.stderr.decode(),
+                 f"{args} says {answer} (it said {done.stderr!r})")
+    done, wanted = c.run("help", "report"), c.run("report", "--help")
+    c.expect(done.returncode == 0 and done.stdout == wanted.stdout, "help report is report --help")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--vcpuscope", required=True)
@@ -92,6 +112,7 @@ def main():
         brief(c, stalled, quiet)
         fail_on(c, stalled, quiet, dark)
         standard_input(c, stalled)
+        mistakes(c, stalled)
         print(f"{c.bad} wrong")
         sys.exit(bool(c.bad))
 

@@ -113,7 +113,7 @@ static void test_mistakes_are_named(void **state)
 		{"--ring 5X", "expected a size"},
 		{"--share 90", "--share 90: expected a percentage, such as 90%"},
 		{"--format xml", "--format xml: expected one of text|json"},
-		{"--format tex", "expected one of text|json"},
+		{"--format tex", "expected one of text|json; did you mean 'text'?"},
 		{"--format=", "expected one of text|json"},
 		{"--output=", "--output is empty"},
 		{"--output -", ""},
