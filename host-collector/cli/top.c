@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <langinfo.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -20,13 +21,15 @@
 #include "host-collector/cli/feed.h"
 #include "host-collector/engine/live.h"
 #include "host-collector/cli/top_daemon.h"
+#include "host-collector/cli/top_history.h"
 #include "host-collector/cli/top_terminal.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/util/wrap.h"
 #include "host-collector/view/text.h"
 #include "proto/recording.h"
 #include "proto/program/main_loop.h"
 
-enum { TICK_MS = 100, ROWS_MAX = 4096, BATCH_COLUMNS = 98 };
+enum { TICK_MS = 100, ROWS_MAX = 4096 };
 #define STALL_NS          100000000
 #define INTERVAL_LEAST_NS 100000000 /* TICK_MS */
 
@@ -44,6 +47,7 @@ struct top {
 	uv_poll_t keys;
 	struct live *live;
 	struct activity *activity;
+	struct top_history *history;
 	struct feed *feed;
 	struct recording_reader *reader; /* of a recording that is played */
 	struct top_terminal *terminal;   /* NULL: batch */
@@ -114,8 +118,16 @@ static const struct option_spec top_option_table[] = {
 
 static void on_incident(void *context, const struct report *report)
 {
-	(void)context;
-	(void)report;
+	struct top *t = context;
+
+	for (size_t i = 0; i < report->n_incidents; i++) {
+		const struct incident *at = &report->incidents[i];
+		const struct top_stall stall = top_stall_of(report, at);
+
+		if (!at->healthy)
+			top_history_stall(t->history, model_vm_name(live_model(t->live), at->vm),
+					  &stall);
+	}
 }
 
 static void on_ongoing(void *context, const struct incident *i, const char *vm_name)
@@ -152,46 +164,6 @@ static void on_ended(void *context, const char *why)
 
 /* ---- rows ---- */
 
-static void row_add(struct top_row *to, const struct activity_row *a, double seconds)
-{
-	static const enum vcpu_state running[] = {VCPU_GUEST, VCPU_KVM, VCPU_VMM};
-
-	/* Times first; shares when all of the VM is added up. */
-	for (size_t i = 0; i < 3; i++)
-		to->ran += (double)a->state_ns[running[i]];
-	to->delay += (double)(a->state_ns[VCPU_RUNNABLE] + a->state_ns[VCPU_THROTTLED]);
-	to->blocked += (double)a->state_ns[VCPU_BLOCKED];
-	to->stopped += (double)a->state_ns[VCPU_STOPPED];
-	to->halted += (double)a->state_ns[VCPU_HALTED];
-	to->exits_per_s += seconds > 0 ? (double)a->exits / seconds : 0;
-	if (a->steal_known && a->steal_span_ns > 0) {
-		to->steal_known = true;
-		to->steal += 100.0 * (double)a->steal_ns / (double)a->steal_span_ns;
-	}
-	if (a->latency_known) {
-		to->latency_known = true;
-		if (a->latency_ns > to->latency_ns)
-			to->latency_ns = a->latency_ns;
-	}
-	to->n_vcpus++;
-}
-
-static void row_finish(struct top_row *r)
-{
-	double all = r->ran + r->delay + r->blocked + r->stopped + r->halted;
-
-	r->known = all > 0;
-	if (!r->known)
-		return;
-	r->ran *= 100 / all;
-	r->delay *= 100 / all;
-	r->blocked *= 100 / all;
-	r->stopped *= 100 / all;
-	r->halted *= 100 / all;
-	if (r->n_vcpus)
-		r->steal /= r->n_vcpus;
-}
-
 static bool of_daemon(const struct top *t)
 {
 	const struct feed_arguments *which = &t->arguments.which;
@@ -213,33 +185,94 @@ static uint64_t vm_open_stalls(const struct top *t, uint32_t vm)
 	return live_ongoing(t->live, vm);
 }
 
-/* What is drawn, of what was looked at last. */
-static void rows_make(struct top *t)
+/* Begins a row: of a whole VM, or of one vCPU. */
+static void row_begin(const struct top *t, struct top_row *r, const struct activity_row *a,
+		      bool of_vcpu)
+{
+	const struct top_stall *last;
+
+	*r = (struct top_row){.vm = a->vm, .vcpu = a->vcpu, .tid = a->tid};
+	snprintf(r->name, sizeof(r->name), "%s", vm_name(t, a->vm));
+	if (of_vcpu) {
+		snprintf(r->state, sizeof(r->state), "%s", vcpu_state_name(a->now));
+		return;
+	}
+	r->open = vm_open_stalls(t, a->vm);
+	last = of_daemon(t) ? &t->vms[a->vm].last : top_history_last(t->history, r->name);
+	if (last)
+		r->last = *last;
+}
+
+/* VMs that the daemon does not observe now. */
+static size_t absent_add(const struct top *t, struct top_row *rows, size_t n)
+{
+	for (size_t i = 0; of_daemon(t) && i < t->n_vms && n < ROWS_MAX; i++) {
+		bool there = !*t->vms[i].absent;
+
+		for (size_t k = 0; k < t->n_rows && !there; k++)
+			there = t->rows[k].vm == i;
+		if (there)
+			continue;
+		rows[n] = (struct top_row){.vm = (uint32_t)i};
+		snprintf(rows[n].name, sizeof(rows[n].name), "%s", t->vms[i].name);
+		snprintf(rows[n].absent, sizeof(rows[n].absent), "%s", t->vms[i].absent);
+		n++;
+	}
+	return n;
+}
+
+/* One row for each VM, or for each vCPU of the VM `inside`. */
+static size_t rows_sum(const struct top *t, const uint32_t *inside, struct top_row *out)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->n_rows; i++) {
 		const struct activity_row *a = &t->rows[i];
-		struct top_row *r = n ? &t->drawn[n - 1] : NULL;
+		struct top_row *r = n ? &out[n - 1] : NULL;
 
-		if (t->inside && a->vm != t->inside_vm)
+		if (inside && a->vm != *inside)
 			continue;
 		/* The rows of one VM follow each other. */
-		if (t->inside || !r || r->vm != a->vm) {
-			r = &t->drawn[n++];
-			*r = (struct top_row){.vm = a->vm, .vcpu = a->vcpu, .tid = a->tid};
-			snprintf(r->name, sizeof(r->name), "%s", vm_name(t, a->vm));
-			r->open = t->inside ? 0 : vm_open_stalls(t, a->vm);
+		if (inside || !r || r->vm != a->vm) {
+			r = &out[n++];
+			row_begin(t, r, a, inside != NULL);
 		}
-		if (t->inside)
-			snprintf(r->state, sizeof(r->state), "%s", vcpu_state_name(a->now));
-		row_add(r, a, t->seconds);
+		top_row_add(r, a, t->seconds);
 	}
 	for (size_t i = 0; i < n; i++)
-		row_finish(&t->drawn[i]);
+		top_row_finish(&out[i]);
+	return n;
+}
+
+/* What is drawn, of what was looked at last. */
+static void rows_make(struct top *t)
+{
+	size_t n = rows_sum(t, t->inside ? &t->inside_vm : NULL, t->drawn);
+
+	for (size_t i = 0; i < n; i++)
+		top_history_fill(t->history, &t->drawn[i],
+				 t->inside ? t->drawn[i].vcpu : UINT32_MAX);
+	if (!t->inside)
+		n = absent_add(t, t->drawn, n);
 	t->screen.inside = t->inside ? t->inside_name : NULL;
 	t->screen.filter = t->inside ? "" : t->filter;
 	t->n_drawn = top_rows_prepare(t->drawn, n, &t->screen);
+}
+
+/* Keeps what was looked at for the charts. */
+static void rows_remember(struct top *t)
+{
+	size_t n = rows_sum(t, NULL, t->drawn);
+	struct top_row row;
+
+	for (size_t i = 0; i < n; i++)
+		top_history_add(t->history, &t->drawn[i], UINT32_MAX);
+	for (size_t i = 0; i < t->n_rows; i++) {
+		row_begin(t, &row, &t->rows[i], true);
+		top_row_add(&row, &t->rows[i], t->seconds);
+		top_row_finish(&row);
+		top_history_add(t->history, &row, row.vcpu);
+	}
 }
 
 static void line_print(void *context, enum top_look look, const char *text)
@@ -277,6 +310,7 @@ static void wall_clock_note(struct top *t)
 static void look_over(struct top *t)
 {
 	t->looks++;
+	rows_remember(t);
 	draw(t);
 	if (t->arguments.batch && t->looks == t->arguments.count)
 		main_loop_stop(&t->loop);
@@ -575,6 +609,7 @@ static int top_loop(struct top *t, char *why, size_t why_bytes)
 				"standard output is not a terminal that can show a screen; use --batch");
 			return -ENOTTY;
 		}
+		t->screen.blocks = !strcmp(nl_langinfo(CODESET), "UTF-8");
 	}
 	err = handles_open(t);
 	if (err) {
@@ -613,7 +648,7 @@ static int top_run(const struct command *self, int argc, char **argv)
 	top_sort_parse(t->arguments.sort, &t->screen.sort);
 	if (t->arguments.filter)
 		snprintf(t->filter, sizeof(t->filter), "%s", t->arguments.filter);
-	t->screen.columns = BATCH_COLUMNS;
+	t->screen.columns = wrap_columns(stdout);
 	t->screen.plain = t->arguments.batch;
 	err = main_loop_open(&t->loop, t, NULL);
 	if (err) {
@@ -623,7 +658,8 @@ static int top_run(const struct command *self, int argc, char **argv)
 	}
 	t->live = live_new(&live);
 	t->activity = t->live ? activity_new(live_model(t->live)) : NULL;
-	err = t->activity ? top_loop(t, why, sizeof(why)) : -ENOMEM;
+	t->history = top_history_new();
+	err = t->activity && t->history ? top_loop(t, why, sizeof(why)) : -ENOMEM;
 	top_terminal_close(t->terminal);
 	if (err)
 		fprintf(stderr, "vcpuscope top: %s\n", why);
@@ -639,6 +675,7 @@ static int top_run(const struct command *self, int argc, char **argv)
 		recording_reader_close(t->reader);
 	live_free(t->live);
 	activity_free(t->activity);
+	top_history_free(t->history);
 	free(t);
 	return result;
 }

@@ -51,6 +51,34 @@ static void row_read(struct json_object *o, uint32_t vm, struct activity_row *ro
 		row->state_ns[i] = json_object_get_int64(json_object_array_get_idx(states, i));
 }
 
+static struct top_stall stall_read(struct json_object *o)
+{
+	struct top_stall s = {.known = o != NULL};
+	const char *text;
+
+	if (!o)
+		return s;
+	text = json_object_get_string(part_of(o, "verdict"));
+	snprintf(s.verdict, sizeof(s.verdict), "%s", text ? text : "");
+	text = json_object_get_string(part_of(o, "culprit"));
+	snprintf(s.culprit, sizeof(s.culprit), "%s", text ? text : "");
+	s.guest_cpu = (uint32_t)number_of(o, "guest_cpu");
+	s.duration_ns = number_of(o, "duration_ns");
+	s.wall_known = part_of(o, "realtime_ns") != NULL;
+	s.wall_ns = number_of(o, "realtime_ns");
+	return s;
+}
+
+static void absence_read(struct json_object *o, char *out, size_t out_bytes)
+{
+	const char *state = json_object_get_string(part_of(o, "state"));
+	const char *why = json_object_get_string(part_of(o, "why"));
+
+	*out = '\0';
+	if (state && strcmp(state, "running") != 0)
+		snprintf(out, out_bytes, "%s%s%s", state, why ? ": " : "", why ? why : "");
+}
+
 static void vm_read(struct json_object *o, struct top_answer *out, size_t max_rows)
 {
 	struct top_vm *vm = &out->vms[out->n_vms];
@@ -61,6 +89,8 @@ static void vm_read(struct json_object *o, struct top_answer *out, size_t max_ro
 
 	snprintf(vm->name, sizeof(vm->name), "%s", name ? name : "");
 	vm->open = (uint64_t)number_of(o, "ongoing");
+	vm->last = stall_read(part_of(o, "last_stall"));
+	absence_read(o, vm->absent, sizeof(vm->absent));
 	if (seconds > out->seconds)
 		out->seconds = seconds;
 	for (size_t i = 0; i < n && out->n_rows < max_rows; i++)

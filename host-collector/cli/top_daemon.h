@@ -4,10 +4,13 @@
 #define CLI_TOP_DAEMON_H
 
 #include "host-collector/tables/activity.h"
+#include "host-collector/view/top_screen.h"
 
 struct top_vm {
 	char name[128];
-	uint64_t open; /* stalls in progress */
+	uint64_t open;         /* stalls in progress */
+	char absent[96];       /* the state of a VM that does not run, and why; "": it runs */
+	struct top_stall last; /* from daemons of this version on */
 };
 
 struct top_answer {

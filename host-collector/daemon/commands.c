@@ -398,7 +398,21 @@ static struct json_object *vcpu_describe(const struct activity_row *row)
 	return o;
 }
 
-/* What every vCPU did in the last second. */
+static struct json_object *stall_describe(const struct flight_stall *last)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add_text(o, "verdict", last->verdict);
+	if (*last->culprit)
+		json_add_text(o, "culprit", last->culprit);
+	json_add_uint(o, "guest_cpu", last->guest_cpu);
+	json_add_uint(o, "duration_ns", (uint64_t)last->duration_ns);
+	if (last->wall_ns)
+		json_add_uint(o, "realtime_ns", (uint64_t)last->wall_ns);
+	return o;
+}
+
+/* What every vCPU did in the last second, and the last stall of each VM. */
 static int do_top(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
 		  char *why, size_t why_bytes)
 {
@@ -410,11 +424,18 @@ static int do_top(struct vm_daemon *d, struct json_object *request, struct json_
 		struct json_object *o = json_object_new_object();
 		struct json_object *vcpus = json_object_new_array();
 		struct flight_activity activity;
+		struct watched_vm_status status;
 
 		flight_activity_get(vm_daemon_flight(d), vm, &activity);
 		json_add_text(o, "vm", watched_vm_config(vm)->name);
 		json_object_object_add(o, "seconds", json_object_new_double(activity.seconds));
 		json_add_uint(o, "ongoing", activity.ongoing);
+		watched_vm_status_get(vm, &status);
+		json_add_text(o, "state", state_text(&status));
+		if (status.why[0])
+			json_add_text(o, "why", status.why);
+		if (activity.last)
+			json_object_object_add(o, "last_stall", stall_describe(activity.last));
 		for (size_t k = 0; k < activity.n_rows; k++)
 			json_object_array_add(vcpus, vcpu_describe(&activity.rows[k]));
 		json_object_object_add(o, "vcpus", vcpus);

@@ -50,6 +50,8 @@ struct flight_vm {
 	struct activity_row *rows; /* of the last look: ROWS_MAX */
 	size_t n_rows;
 	uint64_t looked_ms, look_ms; /* when, and the time that it covers */
+	struct flight_stall last;
+	bool stalled; /* `last` is valid */
 	struct flight_vm *next;
 };
 
@@ -180,6 +182,18 @@ static int64_t length_of(const struct incident *i)
 	return i->end.ns - i->begin.ns;
 }
 
+static void last_keep(struct flight_vm *v, const struct report *report, const struct incident *at)
+{
+	v->stalled = true;
+	v->last = (struct flight_stall){.verdict = verdict_name(at->verdict),
+					.guest_cpu = at->guest_cpu,
+					.duration_ns = length_of(at)};
+	if (report->wall_known)
+		v->last.wall_ns = report_wall_ns(report, at->begin);
+	if (at->n_culprits)
+		culprit_name(&at->culprits[0], v->last.culprit, sizeof(v->last.culprit));
+}
+
 static void on_incident(void *context, const struct report *report)
 {
 	struct flight_vm *v = context;
@@ -190,6 +204,7 @@ static void on_incident(void *context, const struct report *report)
 		if (at->healthy)
 			continue;
 		v->incidents++;
+		last_keep(v, report, at);
 		if (v->metrics)
 			metrics_incident(v->metrics, at);
 		v->suppressed += v->waiting.is; /* they share a folder */
@@ -493,7 +508,8 @@ void flight_activity_get(const struct flight *f, const struct watched_vm *vm,
 	*out = (struct flight_activity){.rows = v->rows,
 					.n_rows = v->n_rows,
 					.seconds = (double)v->look_ms / 1000,
-					.ongoing = live_ongoing(v->live, COLLECTOR_VM)};
+					.ongoing = live_ongoing(v->live, COLLECTOR_VM),
+					.last = v->stalled ? &v->last : NULL};
 }
 
 void flight_queue_get(const struct flight *f, struct incident_store_stats *out)

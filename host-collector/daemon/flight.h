@@ -65,12 +65,21 @@ struct flight_status {
 	uint64_t suppressed;     /* stalls and triggers without a folder of their own */
 	uint64_t triggered;      /* triggers that fired, other than stalls */
 };
+/* A stall that has ended. */
+struct flight_stall {
+	const char *verdict; /* static */
+	char culprit[96];    /* "": none known */
+	uint16_t guest_cpu;
+	int64_t duration_ns;
+	int64_t wall_ns; /* its begin, CLOCK_REALTIME; 0: unknown */
+};
 /* What the VM's vCPUs did in about the last second; for `top`. */
 struct flight_activity {
 	const struct activity_row *rows; /* valid until the next tick */
 	size_t n_rows;
-	double seconds; /* time that they cover; 0: unknown */
-	size_t ongoing; /* stalls in progress */
+	double seconds;                  /* time that they cover; 0: unknown */
+	size_t ongoing;                  /* stalls in progress */
+	const struct flight_stall *last; /* the newest stall; NULL: none so far */
 };
 /* Sets all to 0 if the VM has no recorder. */
 void flight_activity_get(const struct flight *f, const struct watched_vm *vm,

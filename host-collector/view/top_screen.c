@@ -5,11 +5,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "host-collector/analyze/stall/describe.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/util/wrap.h"
 
-enum { LINE_BYTES = 1024, NAME_LEAST = 8, FIGURES_WIDTH = 58 };
+enum {
+	LINE_BYTES = 1024,
+	NAME_LEAST = 8,
+	NAME_MOST = 40,
+	FIGURES_WIDTH = 58,
+	SPARK_WIDTH = TOP_HISTORY + 1,
+	LAST_LEAST = 24,
+};
 
 static const char *const sort_names[] = {
 #define X(NAME, name) [TOP_SORT_##NAME] = name,
@@ -133,39 +142,123 @@ static void percent(char *out, size_t bytes, bool known, double value)
 		snprintf(out, bytes, "-");
 }
 
-static void row_draw(struct pen *p, const struct top_row *r, bool selected)
+/* How a row shares the width of the screen: the name, the figures, then what fits. */
+struct layout {
+	unsigned name, last;
+	bool delays, steals;
+};
+
+static struct layout layout_of(const struct top_screen *s, const struct top_row *rows, size_t n)
 {
-	unsigned name_width = p->s->columns > FIGURES_WIDTH + NAME_LEAST
-				      ? p->s->columns - FIGURES_WIDTH
-				      : NAME_LEAST;
-	char name[512], text[LINE_BYTES], ran[16], delay[16], blocked[16], steal[16], which[256];
+	struct layout l = {.name = NAME_LEAST};
+	unsigned room;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned width = wrap_width(escape(rows[i].name).text);
+
+		if (width > l.name)
+			l.name = width;
+	}
+	if (s->inside)
+		l.name = NAME_MOST;
+	if (l.name > NAME_MOST)
+		l.name = NAME_MOST;
+	if (l.name + FIGURES_WIDTH > s->columns)
+		l.name = s->columns > FIGURES_WIDTH + NAME_LEAST ? s->columns - FIGURES_WIDTH
+								 : NAME_LEAST;
+	room = s->columns > l.name + FIGURES_WIDTH ? s->columns - l.name - FIGURES_WIDTH : 0;
+	l.delays = room >= SPARK_WIDTH;
+	room -= l.delays ? SPARK_WIDTH : 0;
+	l.steals = room >= SPARK_WIDTH;
+	room -= l.steals ? SPARK_WIDTH : 0;
+	if (!s->inside && room > LAST_LEAST)
+		l.last = room - 2;
+	return l;
+}
+
+static void spark(const struct pen *p, const signed char *shares, char *out, size_t out_bytes)
+{
+	static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
+					     "\u2585", "\u2586", "\u2587", "\u2588"};
+	static const char *const letters[] = {"_", ".", ":", "-", "=", "+", "*", "#"};
+	size_t len = 0;
+
+	for (size_t i = 0; i < TOP_HISTORY; i++) {
+		int level = shares[i] * 8 / 101;
+		const char *c = shares[i] < 0 ? " " : (p->s->blocks ? blocks : letters)[level];
+
+		len += (size_t)snprintf(out + len, out_bytes - len, "%s", c);
+	}
+}
+
+/* "12:00:01 vmm_lock 512 ms qemu-system-x86 (4100)". */
+static void stall_text(const struct top_stall *s, char *out, size_t out_bytes)
+{
+	time_t seconds = (time_t)(s->wall_ns / 1000000000);
+	char when[16] = "";
+	struct tm tm;
+
+	*out = '\0';
+	if (!s->known)
+		return;
+	if (s->wall_known && localtime_r(&seconds, &tm))
+		strftime(when, sizeof(when), "%T ", &tm);
+	snprintf(out, out_bytes, "%s%s %s %s", when, s->verdict, duration_text(s->duration_ns).text,
+		 escape(s->culprit).text);
+}
+
+static void figures_text(const struct pen *p, const struct top_row *r, char *out, size_t out_bytes)
+{
+	char ran[16], delay[16], blocked[16], steal[16];
+
+	if (*r->absent) {
+		snprintf(out, out_bytes, "%5s  %.80s", "-", escape(r->absent).text);
+		return;
+	}
+	percent(ran, sizeof(ran), r->known, r->ran);
+	percent(delay, sizeof(delay), r->known, r->delay);
+	percent(blocked, sizeof(blocked), r->known, r->blocked + r->stopped);
+	percent(steal, sizeof(steal), r->steal_known, r->steal);
+	snprintf(out, out_bytes, "%5u %6s %6s %7s %6s %8.0f %8s %4llu",
+		 p->s->inside ? 1 : r->n_vcpus, ran, delay, blocked, steal, r->exits_per_s,
+		 r->latency_known ? duration_text(r->latency_ns).text : "-",
+		 (unsigned long long)r->open);
+}
+
+static void row_draw(struct pen *p, const struct layout *l, const struct top_row *r, bool selected)
+{
+	char name[512], text[2 * LINE_BYTES], figures[512], which[256], delays[64] = "",
+									steals[64] = "";
+	char last[ESCAPED_MAX + 128] = "";
 
 	if (p->s->inside)
 		snprintf(which, sizeof(which), "vCPU %u %s (%d)", r->vcpu, r->state, r->tid);
 	else
 		snprintf(which, sizeof(which), "%.120s", escape(r->name).text);
-	fit(name, sizeof(name), which, name_width > 40 ? 40 : name_width);
-	percent(ran, sizeof(ran), r->known, r->ran);
-	percent(delay, sizeof(delay), r->known, r->delay);
-	percent(blocked, sizeof(blocked), r->known, r->blocked + r->stopped);
-	percent(steal, sizeof(steal), r->steal_known, r->steal);
-	snprintf(text, sizeof(text), "%s %5u %6s %6s %7s %6s %8.0f %8s %4llu", name,
-		 p->s->inside ? 1 : r->n_vcpus, ran, delay, blocked, steal, r->exits_per_s,
-		 r->latency_known ? duration_text(r->latency_ns).text : "-",
-		 (unsigned long long)r->open);
+	fit(name, sizeof(name), which, l->name);
+	figures_text(p, r, figures, sizeof(figures));
+	if (!*r->absent) {
+		if (l->delays)
+			spark(p, r->delays, delays, sizeof(delays));
+		if (l->steals)
+			spark(p, r->steals, steals, sizeof(steals));
+		if (l->last)
+			stall_text(&r->last, last, sizeof(last));
+	}
+	snprintf(text, sizeof(text), "%s %s%s%s%s%s%s%s", name, figures, l->delays ? " " : "",
+		 delays, l->steals ? " " : "", steals, l->last ? "  " : "", last);
 	put(p, selected ? TOP_SELECTED : r->open ? TOP_ALARM : TOP_PLAIN, text);
 }
 
-static void columns_draw(struct pen *p)
+static void columns_draw(struct pen *p, const struct layout *l)
 {
-	unsigned name_width = p->s->columns > FIGURES_WIDTH + NAME_LEAST
-				      ? p->s->columns - FIGURES_WIDTH
-				      : NAME_LEAST;
 	char name[64], text[LINE_BYTES];
 
-	fit(name, sizeof(name), p->s->inside ? "vCPU" : "VM", name_width > 40 ? 40 : name_width);
-	snprintf(text, sizeof(text), "%s %5s %6s %6s %7s %6s %8s %8s %4s", name, "vCPUs", "ran",
-		 "delay", "blocked", "steal", "exits/s", "irq max", "open");
+	fit(name, sizeof(name), p->s->inside ? "vCPU" : "VM", l->name);
+	snprintf(text, sizeof(text), "%s %5s %6s %6s %7s %6s %8s %8s %4s%s%s%s", name, "vCPUs",
+		 "ran", "delay", "blocked", "steal", "exits/s", "irq max", "open",
+		 l->delays ? " delay     " : "", l->steals ? " steal     " : "",
+		 l->last ? "  last stall" : "");
 	put(p, TOP_COLUMNS, text);
 }
 
@@ -173,16 +266,16 @@ static void help_draw(struct pen *p)
 {
 	static const char *const lines[] = {
 		"",
-		"  Enter, Right  look into the VM        Esc, Left    back to all VMs",
-		"  Up, Down      another row             s, S         sort by the next column, back",
-		"  /             show only some names    p, Space     pause, and go on",
-		"  h, ?          this page               q, Ctrl-C    leave",
+		"  Enter, Right  look into the VM        Esc, Left  back to all VMs",
+		"  Up, Down      another row             s, S       next column, previous",
+		"  /             show only some names    p, Space   pause, and go on",
+		"  h, ?          this page               q, Ctrl-C  leave",
 		"",
 		"  ran      on a pCPU                    delay    ready to run, but without a pCPU",
 		"  blocked  asleep in the host although the guest wants to run, or stopped",
 		"  steal    what the guest's kernel accounts as stolen",
 		"  irq max  the longest way of an interrupt from its source to the handler",
-		"  open     stalls that go on now",
+		"  open     stalls that go on now; the charts show the last refreshes",
 		"",
 		"  Shares are of the vCPUs' time since the last look.",
 	};
@@ -207,13 +300,26 @@ static void head_draw(struct pen *p, size_t n)
 	put(p, TOP_HEAD, text);
 }
 
-static void foot_draw(struct pen *p)
+/* The last stall of the selected VM, if its row has no room for it. */
+static void last_draw(struct pen *p, const struct top_row *r)
+{
+	char text[2 * LINE_BYTES], last[ESCAPED_MAX + 128];
+
+	stall_text(&r->last, last, sizeof(last));
+	snprintf(text, sizeof(text), "last stall: VM %.40s, guest CPU %u: %s", escape(r->name).text,
+		 r->last.guest_cpu, last);
+	put(p, TOP_PLAIN, text);
+}
+
+static void foot_draw(struct pen *p, const struct top_row *selected)
 {
 	const struct top_screen *s = p->s;
 	char text[LINE_BYTES];
 
-	while (p->drawn + 1 < s->lines)
+	while (p->drawn + 1 + (selected != NULL) < s->lines)
 		put(p, TOP_PLAIN, "");
+	if (selected)
+		last_draw(p, selected);
 	if (s->typing)
 		snprintf(text, sizeof(text), "show names with: %.60s_", escape(s->filter).text);
 	else if (*s->notice)
@@ -230,20 +336,26 @@ void top_screen_draw(struct top_screen *s, const struct top_row *rows, size_t n,
 		     void *context)
 {
 	struct pen p = {.s = s, .line = line, .context = context};
-	size_t room = s->lines > 3 ? s->lines - 3 : 0, from = 0;
+	struct layout layout = layout_of(s, rows, n);
+	const struct top_row *detail = NULL;
+	size_t room, from = 0;
 
 	if (s->selected >= n)
 		s->selected = n ? n - 1 : 0;
+	if (n && !s->help && !layout.last && rows[s->selected].last.known)
+		detail = &rows[s->selected];
+	room = 3 + (detail != NULL);
+	room = s->lines > room ? s->lines - room : 0;
 	head_draw(&p, n);
 	if (s->help) {
 		help_draw(&p);
 	} else {
-		columns_draw(&p);
+		columns_draw(&p, &layout);
 		if (s->lines && s->selected >= room)
 			from = s->selected - room + 1;
 		for (size_t i = from; i < n && (!s->lines || i < from + room); i++)
-			row_draw(&p, &rows[i], !s->plain && i == s->selected);
+			row_draw(&p, &layout, &rows[i], !s->plain && i == s->selected);
 	}
 	if (!s->plain)
-		foot_draw(&p);
+		foot_draw(&p, detail);
 }

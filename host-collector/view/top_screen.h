@@ -11,6 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { TOP_HISTORY = 10 };
+
+/* The last stall of a VM. */
+struct top_stall {
+	bool known, wall_known;
+	char verdict[32], culprit[96]; /* culprit "": none; escaped when drawn */
+	uint32_t guest_cpu;
+	int64_t duration_ns;
+	int64_t wall_ns; /* its begin, CLOCK_REALTIME */
+};
+
 /* One VM, or one vCPU of the VM that the screen shows. Shares are percentages of the observed
  * time. */
 struct top_row {
@@ -24,6 +35,10 @@ struct top_row {
 	double exits_per_s;
 	int64_t latency_ns;
 	uint64_t open; /* number of incidents in progress */
+	/* Run delay and steal of the last refreshes, the newest last, percent; -1: unknown. */
+	signed char delays[TOP_HISTORY], steals[TOP_HISTORY];
+	struct top_stall last;
+	char absent[96]; /* why nothing is known of a VM, such as "waiting"; "": it is observed */
 };
 
 #define TOP_SORTS(X)                                                                               \
@@ -53,6 +68,7 @@ struct top_screen {
 	size_t selected;           /* index of the selected row; corrected if it does not exist */
 	bool paused, help, typing; /* typing: the user types a filter */
 	bool plain;                /* output for scripts: no selection, no keys */
+	bool blocks;               /* the terminal has the characters of sparklines */
 	const char *when;          /* time in the head, for example "12:00:01" */
 	const char *notice;        /* newest message; "": none */
 };

@@ -97,7 +97,13 @@ class Screen:
             elif byte == b"\b":
                 self.x = max(self.x - 1, 0)
             elif byte >= b" ":
-                self._put(byte.decode("latin-1"))
+                length = 1 if byte < b"\xc0" else 2 if byte < b"\xe0" else 3 if byte < b"\xf0" else 4
+                if at + length > len(data):
+                    self.left = data[at:]
+                    return
+                self._put(data[at:at + length].decode("utf-8", errors="replace"))
+                at += length
+                continue
             at += 1
 
     def text(self):

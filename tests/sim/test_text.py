@@ -92,7 +92,7 @@ def main():
             commands += [["report", recording, table] for table in tables_of(a.vcpuscope, recording)]
             for command in commands:
                 bad += width_check(command, text_of([a.vcpuscope, *command], (0, 5)))
-                if command[0] == "report":
+                if command[0] in ("report", "top"):
                     bad += width_check(command, terminal_text_of([a.vcpuscope, *command], NARROW, (0, 5)),
                                        NARROW)
         bad += colours_check(a.vcpuscope, os.path.join(folder, "vmm_lock.vcs"))

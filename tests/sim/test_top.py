@@ -47,6 +47,11 @@ def by_hand(args):
         check(not s.too_wide, f"wider than {columns} columns", s)
     s.send("p")
     s.wait_for("end of the recording", 60)
+    check("last stall: VM simulated, guest CPU" in s.text() and "vmm_lock" in s.text(),
+          "80 columns: the last stall is above the keys", s)
+    s.resize(160, 24)
+    s.wait_for(r"simulated +2 .* vmm_lock \d+ ms qemu-system-x86 \(\d+\)")
+    check(re.search("[\u2581-\u2588]", s.text()) and not s.too_wide, "charts of run delay", s)
     s.send("q")
     check(s.leave() == 0, "q: exit status")
 

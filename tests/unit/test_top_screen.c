@@ -178,6 +178,56 @@ static void a_script_gets_every_row(void **state)
 	}
 }
 
+static const char *line_with(const struct page *p, const char *part)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		if (strstr(p->lines[i], part))
+			return p->lines[i];
+	}
+	fail_msg("no line has \"%s\"", part);
+	return NULL;
+}
+
+/* A wide screen has charts and the last stall in the row, a narrow one has the stall below. */
+static void the_last_stall_is_shown_where_there_is_room(void **state)
+{
+	struct top_row row = {
+		.name = "web1",
+		.n_vcpus = 2,
+		.known = true,
+		.delays = {-1, -1, -1, -1, -1, -1, 0, 30, 60, 100},
+		.steals = {-1, -1, -1, -1, -1, -1, -1, -1, -1, 0},
+		.last = {true, false, "vmm_lock", "qemu-system-x86 (4100)", 1, 512000000, 0}};
+	struct page page;
+
+	(void)state;
+	for (unsigned columns = 80; columns <= 160; columns += 80) {
+		struct top_screen s = screen(columns, 24);
+		const char *line;
+
+		page = (struct page){0};
+		top_screen_draw(&s, &row, top_rows_prepare(&row, 1, &s), line_take, &page);
+		line = line_with(&page, "vmm_lock 512 ms qemu-system-x86 (4100)");
+		assert_ptr_equal(strstr(line, columns == 80 ? "last stall: VM web1, guest CPU 1: "
+							    : "web1 "),
+				 line);
+		line_with(&page, "_:=#"); /* nothing, 30, 60 and 100 % */
+		assert_int_equal(page.n, 24);
+	}
+}
+
+static void a_vm_that_is_absent_has_its_state(void **state)
+{
+	struct top_row row = {.name = "web2", .absent = "waiting: no process has its name"};
+	struct top_screen s = screen(80, 24);
+	struct page page = {0};
+
+	(void)state;
+	top_screen_draw(&s, &row, top_rows_prepare(&row, 1, &s), line_take, &page);
+	line_with(&page, "web2");
+	line_with(&page, "waiting: no process has its name");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +236,8 @@ int main(void)
 		cmocka_unit_test(the_selected_row_is_on_the_screen),
 		cmocka_unit_test(rows_are_sorted_and_filtered),
 		cmocka_unit_test(a_script_gets_every_row),
+		cmocka_unit_test(the_last_stall_is_shown_where_there_is_room),
+		cmocka_unit_test(a_vm_that_is_absent_has_its_state),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

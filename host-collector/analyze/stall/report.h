@@ -365,6 +365,8 @@ void report_free(struct report *r);
  * ascending order and returns their number. */
 size_t report_longest(const struct report *r, size_t max, size_t *indices);
 
+/* Writes a short name of the culprit: "cpu-hog (266)", or what it is. Not escaped. */
+void culprit_name(const struct report_culprit *c, char *out, size_t out_bytes);
 /* Returns the stack with this id; NULL if the report does not have it. */
 const struct stack *report_stack_find(const struct report *r, uint32_t id);
 /* Returns the value of the host's CLOCK_REALTIME at `t`, in ns. Valid only if r->wall_known. */
