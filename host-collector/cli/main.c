@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/names_dump.h"
 #include "host-collector/decode/worker.h"
 #include "host-collector/record/unwind.h"
 #include "bpf/isolation/opener.h"
@@ -52,6 +53,7 @@ static void options_dump_all(FILE *to)
 	options_dump(&itself, to);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		options_dump(commands[i], to);
+	names_dump(to);
 }
 
 /* NULL: no command has this name. */

@@ -199,6 +199,23 @@ static void than_explain(char *why, size_t why_bytes)
 		 possible.text);
 }
 
+const struct figures_kind *report_table_kind(size_t index)
+{
+	return figures_kind_at(index, NULL);
+}
+
+void report_table_splits(const struct figures_kind *kind, char *out, size_t out_bytes)
+{
+	size_t len = 0;
+
+	*out = '\0';
+	for (size_t i = 0; i < COUNT(pers); i++) {
+		if (kind->per & pers[i].per && len < out_bytes)
+			len += (size_t)snprintf(out + len, out_bytes - len, "%s%s", len ? ", " : "",
+						pers[i].word);
+	}
+}
+
 static void tables_explain(const char *typed, char *why, size_t why_bytes)
 {
 	struct listing possible = {.text = ""};

@@ -50,4 +50,12 @@ int report_table_write(struct report_table *t, FILE *out);
  * clears the screen first. Returns 0 or -errno. */
 int report_table_interval(struct report_table *t, bool terminal, FILE *out);
 
+struct figures_kind;
+
+/* Returns table number `index` of all tables, in the order in which the help lists them; NULL past
+ * the last. */
+const struct figures_kind *report_table_kind(size_t index);
+/* Writes the words that --per accepts for this table, separated by commas. */
+void report_table_splits(const struct figures_kind *kind, char *out, size_t out_bytes);
+
 #endif

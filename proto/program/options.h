@@ -109,4 +109,7 @@ void options_print_help(const struct command *command, FILE *to);
  * one record per line, its fields separated by tabs. */
 void options_dump(const struct command *command, FILE *to);
 
+/* Writes one more record of such a dump: its kind, then its fields, up to NULL. */
+void options_dump_record(const char *kind, const char *const *fields, FILE *to);
+
 #endif

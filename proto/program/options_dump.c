@@ -71,3 +71,11 @@ void options_dump(const struct command *command, FILE *to)
 	text_write("exits", command->exits, to);
 	text_write("examples", command->examples, to);
 }
+
+void options_dump_record(const char *kind, const char *const *fields, FILE *to)
+{
+	fputs(kind, to);
+	for (; *fields; fields++)
+		field_write(*fields, to);
+	fputc('\n', to);
+}

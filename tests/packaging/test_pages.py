@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Manual pages format without a warning and name every option, and every key of the
-configuration; bash completes what the help lists."""
+"""Manual pages format without a warning and name every option, every verdict, table and key of the
+configuration; bash, zsh and fish complete what the help lists."""
 import argparse
 import os
 import re
@@ -51,10 +51,46 @@ def check_configuration(text):
           f"vcpuscope.conf.5: {sorted(keys ^ entries)} are not both keys and entries")
 
 
+def check_names(dump, verdicts, tables):
+    """Every name that a report can contain has an entry with a meaning."""
+    known = {"verdict": verdicts, "confidence": verdicts, "missing": verdicts, "state": verdicts,
+             "table": tables, "column": tables}
+    counts = dict.fromkeys(known, 0)
+    for kind, name, *_ in dump:
+        if kind not in known:
+            continue
+        counts[kind] += 1
+        where = known[kind]
+        if kind == "table":
+            check(re.search(rf"^{name.upper()}$", where, re.M), f"vcpuscope-tables.7 has no table {name}")
+        elif kind == "column":
+            check(re.search(rf"\b{re.escape(name)}\b", where), f"vcpuscope-tables.7 has no column {name}")
+        else:
+            check(re.search(rf"^ +{name}(\s|$)", where, re.M), f"vcpuscope-verdicts.7 has no {kind} {name}")
+    check(counts["verdict"] > 20 and counts["table"] > 10 and counts["column"] > 100,
+          f"the program dumps {counts}")
+    check(verdicts.count("What to do:") == counts["verdict"], "not every verdict says what to do")
+    check(tables.count("One row per") == counts["table"], "not every table of the guide is described")
+
+
+def check_sections(page, text):
+    """A real description: more than the summary in NAME."""
+    description = re.search(r"^DESCRIPTION\n(.*?)^[A-Z]", text, re.M | re.S)
+    check(description and len(description[1].split()) > 15, f"{page} has no description")
+    wanted = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "SEE ALSO"]
+    if page.startswith("vcpuscope") and "agent" not in page:
+        wanted += ["EXIT STATUS", "ENVIRONMENT"]
+    for heading in wanted:
+        check(re.search(rf"^{heading}$", text, re.M), f"{page} has no section {heading}")
+
+
 def check_pages(name, section, dump, folder):
     texts = {f: page_text(os.path.join(folder, f)) for f in sorted(os.listdir(folder))}
     if name == "vcpuscope":
         check_configuration(texts.pop("vcpuscope.conf.5"))
+        check_names(dump, texts.pop("vcpuscope-verdicts.7"), texts.pop("vcpuscope-tables.7"))
+    for page, text in texts.items():
+        check_sections(page, text)
     here = f"{name}.{section}"
     check(here in texts, f"there is no page {here}")
     for kind, *fields in dump:
@@ -106,10 +142,65 @@ def check_completion(name, dump, script):
 
 def check_files(script):
     with tempfile.TemporaryDirectory(prefix="vcpuscope-pages.") as folder:
-        with open(os.path.join(folder, "my run.vcs"), "w", encoding="utf-8"):
-            pass
+        for file in ("my run.vcs", "mine.txt"):
+            with open(os.path.join(folder, file), "w", encoding="utf-8"):
+                pass
         offered = complete(script, "vcpuscope", "report", folder + "/m")
         check(any(word.startswith(folder) for word in offered), "report offers no recording")
+        check(not any("mine" in word for word in offered), "report offers what is no recording")
+
+
+def check_words(script, build):
+    """Operands and values that are names."""
+    def offers(wanted, *words):
+        offered = complete(script, "vcpuscope", *words)
+        check(wanted <= offered, f"{' '.join(words)} offers {sorted(offered)}, not {sorted(wanted)}")
+
+    offers({"vcpu", "tasks", "culprits"}, "report", "run.vcs", "")
+    offers({"vcpu"}, "report", "--than", "5ms", "run.vcs", "vcp")
+    offers({"vcpu"}, "report", "--than=5ms", "run.vcs", "vcp")
+    offers({"stall", "vmm_lock"}, "report", "run.vcs", "--fail-on", "")
+    offers({"stall,vmm_lock"}, "report", "run.vcs", "--fail-on", "stall,vmm_")
+    offers({"status", "reload"}, "ctl", "")
+    offers({"check"}, "config", "")
+    offers({"report"}, "help", "rep")
+    path = os.environ["PATH"]
+    os.environ["PATH"] = os.path.join(build, "host-collector") + ":" + path
+    offers({"vmm_lock", "decoy.idle"}, "simulate", "")
+    os.environ["PATH"] = path
+
+
+def check_shells(pages, dump):
+    """zsh and fish read their files and know every command."""
+    commands = {r[1] for r in dump if r[0] == "command"}
+    for shell, file in (("zsh", "zsh/_vcpuscope"), ("fish", "fish/vcpuscope.fish")):
+        path = os.path.join(pages, "vcpuscope", file)
+        if not shutil.which(shell):
+            print(f"not checked: no {shell} here")
+            continue
+        done = subprocess.run([shell, "-n", path], capture_output=True, text=True, check=False)
+        check(done.returncode == 0 and not done.stderr, f"{file}: {done.stderr}")
+    with open(os.path.join(pages, "vcpuscope/zsh/_vcpuscope"), encoding="utf-8") as f:
+        text = f.read()
+    check(commands <= set(re.findall(r"^\t([a-z]+)\) _arguments", text, re.M)), "zsh: commands are missing")
+    if not shutil.which("fish"):
+        return
+    script = f"source {pages}/vcpuscope/fish/vcpuscope.fish; complete -C '%s'"
+
+    def fish(line):
+        done = subprocess.run(["fish", "--no-config", "-c", script % line], capture_output=True, text=True,
+                              check=False)
+        return {offer.split("\t")[0] for offer in done.stdout.splitlines()}
+
+    check(commands <= fish("vcpuscope "), "fish: commands are missing")
+    here = None
+    for kind, *fields in dump:
+        if kind == "command":
+            here = fields[0]
+        elif kind == "option" and here and not fields[2].startswith("operand"):
+            check(f"--{fields[0]}" in fish(f"vcpuscope {here} --{fields[0]}"),
+                  f"fish: {here} has no --{fields[0]}")
+    check({"text", "html"} <= fish("vcpuscope report --format "), "fish: --format has no values")
 
 
 def main():
@@ -126,6 +217,9 @@ def main():
         script = os.path.join(pages, name, "completion", name)
         check_pages(name, section, dump, os.path.join(pages, name, "man"))
         check_completion(name, dump, script)
+        if name == "vcpuscope":
+            check_words(script, a.build)
+            check_shells(pages, dump)
     check_files(os.path.join(pages, "vcpuscope/completion/vcpuscope"))
     print(f"{len(failures)} failures")
     return 1 if failures else 0
