@@ -36,8 +36,8 @@ struct what_text incident_what(const struct incident *i)
 	} else {
 		interrupt_name(i->kind, i->vector, i->number, name, sizeof(name));
 		snprintf(w.text, sizeof(w.text), "%s %s in %.48s (%d)",
-			 i->kind == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name, comm.text,
-			 i->task_pid);
+			 i->kind == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name,
+			 i->task_pid ? comm.text : "the idle task", i->task_pid);
 	}
 	return w;
 }

@@ -239,6 +239,20 @@ static void halts_for_a_lock_in_the_guest(struct tale *t)
 	owner_ticks(t, 698500, 698900);
 }
 
+/* A paravirtual lock in a softirq of the idle task, while a task waits for the CPU. */
+static void softirq_halts_for_a_preempted_owner(struct tale *t)
+{
+	tale_begin(t);
+	ADD(t, SWITCH(VM, 202000, 0, VICTIM, 0, 1));
+	ADD(t, IRQ(300000, 0, SOFTIRQ_ENTRY, 0, 7));
+	ADD(t, WAKEUP(VM, 300100, 0, 60, 0, 0));
+	exits(t, 300500);
+	halts(t, 301000, 699000);
+	ADD(t, IRQ(699500, 0, SOFTIRQ_EXIT, 0, 7));
+	ADD(t, SWITCH(VM, 699600, 0, 0, 60, 0));
+	owner_preempted(t, 290000, 698000);
+}
+
 /* A tenth of its wait halts, the rest spins. */
 static void halts_now_and_then(struct tale *t)
 {
@@ -332,6 +346,8 @@ static const struct {
 	 CONFIDENCE_LIKELY, -TRACER, "(stopped: gdb (901) traced it)", NULL},
 	{"halts for a lock that another CPU of the guest holds", halts_for_a_lock_in_the_guest,
 	 VERDICT_GUEST_SPIN, CONFIDENCE_LIKELY, OWNER, "halted, as a paravirtual lock does", NULL},
+	{"halts in a softirq for a preempted owner", softirq_halts_for_a_preempted_owner,
+	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_DECIDED, -HOG, "halted", NULL},
 	{"halts now and then for a preempted owner", halts_now_and_then,
 	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG, "owner (70) on CPU 1", NULL},
 	{"is itself away when the owner is back", itself_away_at_the_end,

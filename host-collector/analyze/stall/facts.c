@@ -426,6 +426,11 @@ static bool is_interrupt(const struct stall_facts *f)
 	return f->kind == GUEST_CPU_HARDIRQ || f->kind == GUEST_CPU_SOFTIRQ;
 }
 
+bool facts_halts_wait(const struct stall_facts *f)
+{
+	return f->kind == GUEST_CPU_TASK || (is_interrupt(f) && !f->ongoing);
+}
+
 bool facts_ticks_stopped(const struct stall_facts *f)
 {
 	return f->kind != GUEST_CPU_IDLE && f->tick_interval_ns && f->tick_gap_ns >= f->than_ns &&

@@ -282,6 +282,9 @@ uint32_t facts_quota(const struct stall_facts *f);
 bool facts_storm(const struct stall_facts *f, int percent);
 /* Returns true if ticks stopped for the threshold and for at least 8 usual tick intervals. */
 bool facts_ticks_stopped(const struct stall_facts *f);
+/* Returns true if a halt of the vCPU in this interval is a wait, as that of a paravirtual lock: the
+ * guest CPU had a task to run, or ran a handler whose exit was captured. */
+bool facts_halts_wait(const struct stall_facts *f);
 /* Returns true if something was denied for the threshold (docs/verdicts.md). */
 bool facts_deny(const struct stall_facts *f);
 /* Returns the time that the guest denied itself: denied time in which the vCPU ran, a lower bound.

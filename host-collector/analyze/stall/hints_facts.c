@@ -109,7 +109,7 @@ static bool by_samples(const struct hints *h, const struct stall_facts *f)
 	return f->sampled.spinning && !h->spins_exit;
 }
 
-/* When the vCPU spun or, with a task to run, halted: that is how paravirtual locks wait. */
+/* When the vCPU spun or halted for a lock: a paravirtual lock halts. */
 static void collect_waits(const struct view *view, const struct vcpu_hints *v,
 			  struct intervals *out)
 {
@@ -124,7 +124,7 @@ static void collect_waits(const struct view *view, const struct vcpu_hints *v,
 		if (v->spin.count > 1)
 			add_hint(out, view, &now);
 	}
-	if (f->kind != GUEST_CPU_TASK)
+	if (!facts_halts_wait(f))
 		return;
 	for (unsigned i = 0; i < f->n_halts; i++)
 		intervals_add(out, f->halts[i].begin.ns, f->halts[i].end.ns, view->within);

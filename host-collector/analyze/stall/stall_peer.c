@@ -163,7 +163,7 @@ void stall_peer_fill(const struct stall_detector *d, const struct stall_vm *v,
 		return;
 	/* A paravirtual lock halts in between, though it has a task to run. Or its idle task's
 	 * switch is missing. */
-	if (f->kind == GUEST_CPU_TASK && f->data.kvm_events && !f->n_lost && !f->waits.lossy)
+	if (facts_halts_wait(f) && f->data.kvm_events && !f->n_lost && !f->waits.lossy)
 		w.halted_ns = f->state_ns[VCPU_HALTED] - f->waits.lock_halted_ns;
 	own = facts_denied_by_guest(f) + w.halted_ns;
 	w.begin = end - (own < all ? own : all);

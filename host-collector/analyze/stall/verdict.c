@@ -161,14 +161,14 @@ void verdict_unjoin(struct incident *i)
 }
 
 /* The part of the longest wait or tick gap in which the vCPU halted, at least, and of which no
- * facts say what the guest waited for. A guest with a task to run does not halt: something that
- * would explain it was not seen. */
+ * facts say what the guest waited for. A guest with a task or a handler to run does not halt:
+ * something that would explain it was not seen. */
 static int64_t halted_ns(const struct stall_facts *f)
 {
 	int64_t ns = facts_denial_ns(f) - (facts_duration(f) - f->state_ns[VCPU_HALTED]);
 
 	ns -= f->waits.lock_halted_ns + f->guest_peer.halted_ns + f->lost.ns + f->tick_late_ns;
-	return f->kind == GUEST_CPU_TASK && ns > 0 ? ns : 0;
+	return facts_halts_wait(f) && ns > 0 ? ns : 0;
 }
 
 /* All denied time, whatever the cause, including time whose state is unknown. */

@@ -312,22 +312,22 @@ static void spin_reason(const struct stall_facts *f, const struct model *m, char
 void because_guest_spin(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
 			size_t n)
 {
+	const char *const meanwhile = f->guest_peer.halted_ns > ns / 2
+					      ? "while its vCPU halted, as a paravirtual lock does"
+					      : "while its vCPU ran";
 	char name[32], reason[REPORT_TEXT_MAX];
 
 	spin_reason(f, m, reason, sizeof(reason));
 	if (f->kind == GUEST_CPU_TASK) {
 		describe(out, n, "%s kept the guest's CPU for %s %s%s",
-			 task_text(m, f->vm, f->pid).text, duration_text(ns).text,
-			 f->guest_peer.halted_ns > ns / 2
-				 ? "while its vCPU halted, as a paravirtual lock does"
-				 : "while its vCPU ran",
+			 task_text(m, f->vm, f->pid).text, duration_text(ns).text, meanwhile,
 			 reason);
 		return;
 	}
 	interrupt_name(f->kind, f->vector, f->number, name, sizeof(name));
-	describe(out, n, "the guest stayed in %s %s for %s while its vCPU ran%s",
+	describe(out, n, "the guest stayed in %s %s for %s %s%s",
 		 f->kind == GUEST_CPU_SOFTIRQ ? "softirq" : "interrupt", name,
-		 duration_text(ns).text, reason);
+		 duration_text(ns).text, meanwhile, reason);
 }
 
 void because_lock_holder_preempted(const struct stall_facts *f, const struct model *m, int64_t ns,
