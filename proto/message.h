@@ -26,6 +26,7 @@
 #include "proto/exit_bucket.h"
 #include "proto/message_config.h"
 #include "proto/message_fields.h"
+#include "proto/user_event_kind.h"
 
 enum {
 	VS_PROTOCOL_MIN = 1,
@@ -33,11 +34,6 @@ enum {
 	VS_CPUS_MAX = 1024,
 	VS_THREADS_MAX = 2048,
 	VS_TASK_ORIGINS_MAX = 64,
-	VS_USER_EVENTS_MAX = 32, /* events that the user chose, per stream */
-	VS_USER_FIELDS_MAX = 16,
-	VS_USER_VALUES_MAX = 16, /* of all fields of an event */
-	VS_USER_TEXT_MAX = 64,
-	VS_USER_ID_MAX = 0xffff,
 	VS_CGROUP_MAX = 256, /* a path, with its NUL */
 	VS_STACK_FRAMES_MAX = 128,
 	VS_LOG_TEXT_MAX = 512, /* a line of the kernel's log; longer ones are cut */
@@ -305,30 +301,6 @@ struct message_task_origin {
 struct message_task_origins {
 	size_t n;
 	struct message_task_origin tasks[VS_TASK_ORIGINS_MAX];
-};
-
-/* How an event that the user chose is captured. A newer peer may have other kinds. */
-enum user_event_kind {
-	USER_TRACEPOINT = 1,
-	USER_KPROBE = 2,    /* entry of a function of the kernel */
-	USER_KRETPROBE = 3, /* its return */
-	USER_UPROBE = 4,    /* a function of a program or library */
-	USER_USDT = 5,      /* a probe that a program or library defines */
-	USER_URETPROBE = 6,
-};
-
-/* Bits of message_user_event.flags. */
-enum user_event_flag {
-	USER_UNTRACED = 1, /* hits of any task; otherwise of the VM's threads, or of the guest */
-	USER_DETACHED = 2, /* it flooded: no hits are counted or recorded any more */
-	USER_FAILED = 4,   /* it could not be attached */
-};
-
-enum user_field_type {
-	USER_UNSIGNED = 1,
-	USER_SIGNED = 2,
-	USER_HEX = 3,  /* an address or a mask */
-	USER_TEXT = 4, /* characters; ends at the first NUL */
 };
 
 /* A field: one value of 64 bits, a text one for each 8 characters. */

@@ -323,6 +323,30 @@ static int capture_bpf_remove_thread(struct capture *base, pid_t tid)
 	return c->host ? capture_host_remove(c->host, tid) : -ENOTSUP;
 }
 
+static int capture_bpf_event_add(struct capture *base, const struct capture_event *event,
+				 uint64_t vms, uint32_t *id)
+{
+	struct capture_bpf *c = bpf_of(base);
+
+	return c->host ? user_probes_add(capture_host_probes(c->host), event, vms, id) : -ENOTSUP;
+}
+
+static void capture_bpf_event_vms(struct capture *base, uint32_t id, uint64_t vms)
+{
+	struct capture_bpf *c = bpf_of(base);
+
+	if (c->host)
+		user_probes_vms(capture_host_probes(c->host), id, vms);
+}
+
+static int capture_bpf_event_state(struct capture *base, uint32_t id, uint64_t now_ms,
+				   struct capture_event_state *out)
+{
+	struct capture_bpf *c = bpf_of(base);
+
+	return c->host ? user_probes_state(capture_host_probes(c->host), id, now_ms, out) : -ENOENT;
+}
+
 static int capture_bpf_exits(struct capture *base, capture_exit_taker take, void *context)
 {
 	struct capture_bpf *c = bpf_of(base);
@@ -563,6 +587,9 @@ const struct capture_backend capture_backend_bpf = {
 	.wait_threshold = capture_bpf_wait_threshold,
 	.exits = capture_bpf_exits,
 	.level_set = capture_bpf_level_set,
+	.event_add = capture_bpf_event_add,
+	.event_vms = capture_bpf_event_vms,
+	.event_state = capture_bpf_event_state,
 	.host_stats = capture_bpf_host_stats,
 	.missed = capture_bpf_missed,
 	.cost = capture_bpf_cost,

@@ -105,6 +105,17 @@ int capture_level_set(struct capture *c, uint32_t vm, enum capture_level level)
 	return c->backend->level_set(c, vm, level);
 }
 
+int capture_event_add(struct capture *c, const struct capture_event *event, uint32_t *id)
+{
+	return c->backend->event_add ? c->backend->event_add(c, event, UINT64_MAX, id) : -ENOTSUP;
+}
+
+int capture_event_state_get(struct capture *c, uint32_t id, uint64_t now_ms,
+			    struct capture_event_state *out)
+{
+	return c->backend->event_state ? c->backend->event_state(c, id, now_ms, out) : -ENOENT;
+}
+
 void capture_host_stats_get(const struct capture *c, struct capture_host_stats *out)
 {
 	c->backend->host_stats(c, out);

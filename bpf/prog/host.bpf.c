@@ -13,6 +13,7 @@
 #include "bpf/prog/follow.h"
 #include "bpf/prog/stack.h"
 #include "bpf/prog/tracepoint.h"
+#include "bpf/prog/user_hit.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -678,6 +679,49 @@ int vs_h_tracepoint(void *ctx)
 {
 	tracepoint_hit(ctx);
 	return 1; /* 0 would hide the hit from perf, whoever uses it */
+}
+
+static __always_inline void user_hit_here(void *ctx)
+{
+	const struct vs_user_slot *slot;
+	const __s32 tid = current_tid();
+	__u32 index, followed_slot = 0;
+	struct vs_followed *f;
+
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_attach_cookie))
+		return;
+	index = bpf_get_attach_cookie(ctx) & (VS_USER_SLOTS_MAX - 1);
+	slot = &user_slots[index];
+	if (!*(volatile __u32 *)&slot->id)
+		return;
+	if (!slot->untraced) {
+		f = followed_of(tid, &followed_slot);
+		if (!f || !(slot->vms >> (f->vm & 63) & 1))
+			return;
+	}
+	user_hit(ctx, slot, index, tid);
+}
+
+/* Attached to the tracepoints that the user chose: the kernel attaches a program to a tracepoint
+ * only once, so there are VS_USER_SAME_MAX of them... */
+#define USER_TRACEPOINT(n)                                                                         \
+	SEC("tp")                                                                                  \
+	int vs_u_tracepoint##n(void *ctx)                                                          \
+	{                                                                                          \
+		user_hit_here(ctx);                                                                \
+		return 1;                                                                          \
+	}
+USER_TRACEPOINT(0)
+USER_TRACEPOINT(1)
+USER_TRACEPOINT(2)
+USER_TRACEPOINT(3)
+
+/* ...and to the functions of the kernel and of programs, at their entry or return. */
+SEC("kprobe")
+int vs_u_probe(void *ctx)
+{
+	user_hit_here(ctx);
+	return 0;
 }
 
 /* The kernel's struct bpf_perf_event_data on x86-64; its registers in the kernel's order. */

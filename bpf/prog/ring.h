@@ -33,7 +33,7 @@ enum {
 	VS_RING_SLOTS_MIN = 64,
 	/* Slots in reserve: programs at different levels of nested interrupts may check for room at
 	 * the same time. */
-	VS_RING_SLACK = 16,
+	VS_RING_SLACK = 40, /* a hit of a user's event has up to 8 records */
 	VS_CPUS_MAX = 1024, /* so VS_CPU_COLLECTOR in event.h is the highest CPU number */
 };
 

@@ -15,6 +15,7 @@
 #include "host-collector/cli/channel_options.h"
 #include "clock/sample.h"
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/event_options.h"
 #include "host-collector/cli/feed.h"
 #include "host-collector/cli/guest_options.h"
 #include "host-collector/util/escape.h"
@@ -35,6 +36,7 @@ struct record_options {
 	const char *output;
 	struct channel_arguments channel;
 	struct guest_arguments guest;
+	struct event_arguments events;
 	uint64_t duration_ns;
 	uint64_t stacks_over_ns, sample_hz;
 	const char *level, *backend;
@@ -46,6 +48,7 @@ static const struct option_spec record_option_table[] = {
 	FEED_OPTION_ROWS(ROW(which)),
 	CHANNEL_OPTION_ROWS(ROW(channel)),
 	GUEST_OPTION_ROWS(ROW(guest)),
+	EVENT_OPTION_ROWS(ROW(events)),
 	{.name = "no-guest",
 	 .type = OPTION_FLAG,
 	 .offset = ROW(no_guest),
@@ -98,6 +101,8 @@ struct record {
 	enum capture_level level;
 	enum capture_way way;
 	struct message_config request;
+	struct chosen_events *events; /* NULL: none */
+	uint32_t detached;            /* bits of chosen events: reported as detached */
 	struct main_loop loop;
 	struct feed_place place;
 	struct feed *feed;
@@ -235,6 +240,45 @@ static void status_print(struct record *r)
 	r->guest_events = guest;
 }
 
+/* Reports chosen events that flooded, once each. */
+static void events_check(struct record *r)
+{
+	struct collector_status s;
+
+	if (!r->events)
+		return;
+	feed_status_get(r->feed, &s);
+	for (size_t i = 0; s.host.chosen && i < s.host.chosen->n; i++) {
+		const struct message_user_event *e = &s.host.chosen->events[i];
+
+		if (!(e->flags & USER_DETACHED) || r->detached & 1u << i)
+			continue;
+		r->detached |= 1u << i;
+		line_clear(r);
+		log_writer_line(
+			r->log,
+			"%s has too many hits and is no longer captured; give it a filter, or "
+			"take a rarer event",
+			escape(e->spec).text);
+	}
+}
+
+static void events_print(const struct record *r, const struct host_stream_stats *s)
+{
+	for (size_t i = 0; s->chosen && i < s->chosen->n; i++) {
+		const struct message_user_event *e = &s->chosen->events[i];
+		char limited[96] = "";
+
+		if (e->limited)
+			snprintf(limited, sizeof(limited),
+				 ", %" PRIu64 " more were above the limit of %d per second and CPU",
+				 e->limited, CAPTURE_EVENT_RATE);
+		log_writer_line(r->log, "%s: %s%" PRIu64 " hits%s", escape(e->spec).text,
+				e->flags & USER_FAILED ? "not captured, " : "", s->chosen_kept[i],
+				limited);
+	}
+}
+
 static void on_tick(void *context)
 {
 	struct record *r = context;
@@ -244,6 +288,7 @@ static void on_tick(void *context)
 		r->flush_ms = now;
 		write_failed(r, recording_writer_flush(r->writer));
 	}
+	events_check(r);
 	if (!r->loop.stopping && now - r->status_ms >= (r->tty ? STATUS_TTY_MS : STATUS_PLAIN_MS))
 		status_print(r);
 }
@@ -281,6 +326,7 @@ static void summary_print(struct record *r)
 			path, (double)(clock_monotonic_ms() - r->begin_ms) / 1000, s.vm->name,
 			s.n_vcpus, s.n_vcpus == 1 ? "" : "s", s.host.events.emitted, s.backend,
 			frames, lost_events(&s));
+	events_print(r, &s.host);
 	if (s.has_channel && !s.link.frames)
 		log_writer_line(r->log,
 				"no data arrived from the guest: the recording has only the host "
@@ -343,6 +389,9 @@ static int place_check(const struct record *r)
 	else if (r->place.by_daemon && r->request.asks)
 		why = "--guest-*: the daemon, which watches this VM, configures its agent; run "
 		      "`vcpuscope ctl detach` first";
+	else if (r->place.by_daemon && o->events.events.n)
+		why = "-e: the daemon, which watches this VM, chooses its events; write `events =` "
+		      "in its section of the daemon's configuration";
 	else if (r->place.by_daemon && o->level && strcmp(o->level, r->place.level))
 		why = "--level: the daemon watches this VM at the other level; change it with "
 		      "`vcpuscope ctl level`";
@@ -370,6 +419,7 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 						  .wait_threshold_ns = o->stacks_over_ns,
 						  .sample_hz = (uint32_t)o->sample_hz,
 						  .request = &r->request,
+						  .events = r->events,
 						  .level = r->level,
 						  .way = r->way};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
@@ -421,12 +471,18 @@ static int record_run(const struct command *self, int argc, char **argv)
 		free(r);
 		return err ? command_exit_of(err) : COMMAND_USAGE;
 	}
+	err = event_arguments_read(&r->options.events, "record", &r->events);
+	if (err) {
+		free(r);
+		return err;
+	}
 	r->level = level_of(r->options.level);
 	r->way = way_of(r->options.backend);
 	r->tty = isatty(STDERR_FILENO);
 	err = main_loop_open(&r->loop, r, NULL);
 	if (err) {
 		fprintf(stderr, "vcpuscope record: %s\n", strerror(-err));
+		free(r->events);
 		free(r);
 		return COMMAND_TROUBLE;
 	}
@@ -452,6 +508,7 @@ static int record_run(const struct command *self, int argc, char **argv)
 	main_loop_close(&r->loop);
 	log_writer_free(r->log, LOG_FLUSH_MS);
 	err = r->exit_code;
+	free(r->events);
 	free(r);
 	return err;
 }
@@ -468,6 +525,9 @@ const struct command command_record = {
 		"                   -o run.vcs --for 30s\n"
 		"  vcpuscope record --qmp /run/vm1.qmp --no-guest -o run.vcs   # until Ctrl-C\n"
 		"  vcpuscope record --pid 4242 --no-guest --backend perf -o run.vcs\n"
+		"  vcpuscope record --pid 4242 --no-guest -o run.vcs \\\n"
+		"                   -e 'sched:sched_process_exec//untraced/' \\\n"
+		"                   -e 'kprobe:vfs_read/count > 4096/'\n"
 		"  vcpuscope record --vm web1 -o run.vcs --for 10s   # a VM that the daemon watches\n"
 		"  vcpuscope record --pid 4242 --channel /run/vm1.sock --sample-hz 99 \\\n"
 		"                   --guest-events wakeups,vectors --guest-task-filter 'fio,kworker*' \\\n"

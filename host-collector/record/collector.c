@@ -438,6 +438,7 @@ static int host_open(struct collector *c, const struct collector_options *option
 						 .sample_hz = options->sample_hz,
 						 .level = options->level,
 						 .way = options->way,
+						 .events = options->events,
 						 .shared = options->shared,
 						 .names = options->names,
 						 .origins = options->origins,
@@ -450,6 +451,8 @@ static int host_open(struct collector *c, const struct collector_options *option
 		return err;
 	if (*host_stream_notice(c->host))
 		say(c, "%s", host_stream_notice(c->host));
+	if (*host_stream_events_failed(c->host))
+		say(c, "%s", host_stream_events_failed(c->host));
 	err = host_stream_follow(c->host, vm_info(c->vm));
 	if (err)
 		snprintf(why, why_bytes, "threads of %s %d cannot be followed: %s",

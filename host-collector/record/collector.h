@@ -44,6 +44,7 @@ struct collector_options {
 	struct stack_names *names;            /* shared in the same way */
 	struct task_origins *origins;         /* shared in the same way */
 	uint64_t tsc_hz;                      /* see host_stream.h */
+	const struct chosen_events *events;   /* chosen by the user; borrowed; NULL: none */
 	const struct message_config *request; /* requested of the agent; NULL: nothing; copied */
 	const struct decoder_budget *budget;  /* limits of the guest's channel; NULL: the default */
 };

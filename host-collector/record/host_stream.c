@@ -16,7 +16,11 @@
 #include "host-collector/record/exit_counts.h"
 #include "host-collector/util/self_cost.h"
 
-enum { FINISH_MS = 200 }; /* for names of the last stacks */
+enum {
+	FINISH_MS = 200, /* for names of the last stacks */
+	EVENTS_CHECK_MS = 1000,
+	EVENTS_AGAIN_MS = 10000, /* descriptions of chosen events, for late readers */
+};
 
 /* A batch of the drain under way. */
 struct drained {
@@ -45,6 +49,10 @@ struct host_stream {
 	struct task_origins *own_origins;
 	struct origins_asker *origins;
 	struct message_task_origins found;
+	struct message_user_events *chosen; /* NULL: no events were chosen */
+	uint64_t chosen_kept[VS_USER_EVENTS_MAX];
+	uint64_t chosen_checked_ms, chosen_sent_ms;
+	char chosen_failed[512];
 	uint32_t vm;
 	size_t n_followed;
 	int32_t followed[VS_THREADS_MAX]; /* ascending */
@@ -210,6 +218,89 @@ static int capture_begin(struct host_stream *h, char *why, size_t why_bytes)
 	return err;
 }
 
+/* ---- chosen events ---- */
+
+static int chosen_send(struct host_stream *h)
+{
+	h->chosen_sent_ms = h->now_ms;
+	return payload_deliver(h, FRAME_USER_EVENTS,
+			       message_user_events_pack(h->chosen, &h->payload));
+}
+
+static const char *attach_error(const struct capture_event *e, int err)
+{
+	if (err == -ENOTSUP)
+		return "the backend cannot capture it";
+	if (err == -ENOSYS)
+		return "this kernel cannot probe its functions (CONFIG_KPROBES)";
+	if (err == -EEXIST)
+		return "there are 4 events of this tracepoint already";
+	if (err == -ENOENT && (e->kind == USER_KPROBE || e->kind == USER_KRETPROBE))
+		return "the kernel does not let this function be probed";
+	return strerror(-err);
+}
+
+/* Without a capture (tests), they are only described. */
+static void chosen_attach(struct host_stream *h, const struct chosen_event *from, size_t i)
+{
+	struct message_user_event *e = &h->chosen->events[i];
+	const size_t used = strlen(h->chosen_failed);
+	int err;
+
+	*e = from->description;
+	e->id = (uint32_t)i + 1;
+	err = h->capture ? capture_event_add(h->capture, &from->capture, &e->id) : 0;
+	if (!err)
+		return;
+	e->id = VS_USER_ID_MAX - (uint32_t)i;
+	e->flags |= USER_FAILED;
+	snprintf(h->chosen_failed + used, sizeof(h->chosen_failed) - used, "%s%s is missing: %s",
+		 used ? "; " : "", e->spec, attach_error(&from->capture, err));
+}
+
+static int chosen_begin(struct host_stream *h)
+{
+	const struct chosen_events *events = h->options.events;
+
+	if (!events || !events->n)
+		return 0;
+	h->chosen = calloc(1, sizeof(*h->chosen));
+	if (!h->chosen)
+		return -ENOMEM;
+	h->chosen->n = events->n;
+	for (size_t i = 0; i < events->n; i++)
+		chosen_attach(h, &events->events[i], i);
+	return chosen_send(h);
+}
+
+/* Sends the descriptions again if their state has changed, or after some time. */
+static int chosen_check(struct host_stream *h, bool last)
+{
+	bool changed = false;
+
+	if (!h->chosen || (!last && h->now_ms - h->chosen_checked_ms < EVENTS_CHECK_MS))
+		return 0;
+	h->chosen_checked_ms = h->now_ms;
+	for (size_t i = 0; i < h->chosen->n && h->capture; i++) {
+		struct message_user_event *e = &h->chosen->events[i];
+		struct capture_event_state state;
+
+		if (capture_event_state_get(h->capture, e->id, h->now_ms, &state))
+			continue;
+		changed |= state.limited != e->limited ||
+			   state.detached != !!(e->flags & USER_DETACHED);
+		e->limited = state.limited;
+		e->flags |= state.detached ? USER_DETACHED : 0;
+		h->chosen_kept[i] = state.kept;
+	}
+	return changed || h->now_ms - h->chosen_sent_ms >= EVENTS_AGAIN_MS ? chosen_send(h) : 0;
+}
+
+const char *host_stream_events_failed(const struct host_stream *h)
+{
+	return h->chosen_failed;
+}
+
 static void origins_begin(struct host_stream *h)
 {
 	struct task_origins *from = h->options.origins;
@@ -265,6 +356,8 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 	if (!options->source || options->origins)
 		origins_begin(h);
 	err = stream_begin(h);
+	if (!err)
+		err = chosen_begin(h);
 	if (err)
 		goto fail;
 	*out = h;
@@ -287,6 +380,7 @@ void host_stream_close(struct host_stream *h)
 	frame_maker_free(h->maker);
 	free(h->drained);
 	free(h->events);
+	free(h->chosen);
 	if (h->capture)
 		capture_close(h->capture);
 	byte_buffer_fini(&h->payload);
@@ -430,6 +524,8 @@ int host_stream_finish(struct host_stream *h, uint64_t now_ms)
 
 	stack_writer_settle(h->stacks, FINISH_MS);
 	last = stacks_deliver(h, now_ms);
+	err = err ? err : last;
+	last = chosen_check(h, true);
 	return err ? err : last;
 }
 
@@ -462,6 +558,8 @@ int host_stream_heartbeat(struct host_stream *h)
 	struct self_cost cost;
 	int err = exits_deliver(h);
 
+	if (!err)
+		err = chosen_check(h, false);
 	if (err)
 		return err;
 	batcher_totals_get(h->batcher, &totals);
@@ -511,4 +609,6 @@ void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats
 	out->missed = h->capture ? capture_missed(h->capture) : 0;
 	stack_writer_stats_get(h->stacks, &out->stacks);
 	out->kernel_names = h->kernel_names;
+	out->chosen = h->chosen;
+	out->chosen_kept = h->chosen_kept;
 }

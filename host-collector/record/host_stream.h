@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "bpf/capture/batcher.h"
+#include "host-collector/record/chosen_events.h"
 #include "host-collector/record/stack_writer.h"
 #include "host-collector/record/task_origins.h"
 #include "proto/frame_item.h"
@@ -32,6 +33,8 @@ struct host_stream_options {
 	/* Finds the cgroups and VMs of the host's tasks; shared, borrowed; NULL: its own. */
 	struct task_origins *origins;
 	uint64_t tsc_hz; /* TSC frequency of this machine; 0: measure it, which takes 20 ms */
+	/* The events that the user chose, borrowed until host_stream_close(); NULL: none. */
+	const struct chosen_events *events;
 	/* source of events in tests; NULL: the capture */
 	const struct batcher_source *source;
 };
@@ -45,6 +48,8 @@ void host_stream_close(struct host_stream *h);
  * with what is missing, "" if there is none. Borrowed from the stream. */
 const char *host_stream_backend(const struct host_stream *h);
 const char *host_stream_notice(const struct host_stream *h);
+/* Returns lines about chosen events that could not be attached, "" if all were. Borrowed. */
+const char *host_stream_events_failed(const struct host_stream *h);
 /* Returns the stream's HELLO, which the link also sends to an agent. Borrowed from the stream. */
 const struct message_hello *host_stream_hello(const struct host_stream *h);
 
@@ -76,6 +81,10 @@ struct host_stream_stats {
 	uint64_t missed;      /* events lost without a sequence number; not contained in `events` */
 	struct stack_writer_stats stacks;
 	bool kernel_names; /* false: the kernel hides its addresses */
+	/* The chosen events, and how many hits of each became events; borrowed from the stream.
+	 * NULL: none were chosen. */
+	const struct message_user_events *chosen;
+	const uint64_t *chosen_kept;
 };
 /* Fills the statistics since host_stream_open(). */
 void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats *out);

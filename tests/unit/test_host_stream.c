@@ -31,6 +31,7 @@ struct rig {
 	struct message_hello hello;
 	struct message_vm_info vm;
 	struct message_heartbeat heartbeat;
+	struct message_user_events user_events;
 	/* the stand-in's */
 	uint32_t seq;
 	bool with_stack;
@@ -58,6 +59,9 @@ static void on_frame(void *context, uint64_t tsc, struct frame_item *item)
 	switch (frame.header.kind) {
 	case FRAME_HELLO:
 		assert_int_equal(message_hello_unpack(payload, size, &r->hello), 0);
+		break;
+	case FRAME_USER_EVENTS:
+		assert_int_equal(message_user_events_unpack(payload, size, &r->user_events), 0);
 		break;
 	case FRAME_VM_INFO:
 		assert_int_equal(message_vm_info_unpack(payload, size, &r->vm), 0);
@@ -123,7 +127,16 @@ static int source_sample(void *context, struct clock_sample *out)
 	return clock_sample_take(out);
 }
 
-static int rig_setup(void **state)
+static struct chosen_events chosen = {
+	.n = 1,
+	.events = {{.description = {.kind = USER_TRACEPOINT,
+				    .system = "sched",
+				    .name = "sched_process_exec",
+				    .n_fields = 1,
+				    .fields = {{"pid", USER_SIGNED, 4}}}}},
+};
+
+static int rig_open(void **state, const struct chosen_events *events)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	const struct batcher_source source = {.drain = source_drain,
@@ -132,13 +145,23 @@ static int rig_setup(void **state)
 					      .n_cpus = 2,
 					      .context = r};
 	const struct host_stream_options options = {
-		.frame = on_frame, .context = r, .source = &source};
+		.frame = on_frame, .context = r, .source = &source, .events = events};
 	char why[256];
 
 	r->unpacker = frame_unpacker_new();
 	r->decoder = batch_decoder_new();
 	*state = r;
 	return host_stream_open(&options, &r->stream, why, sizeof(why));
+}
+
+static int rig_setup(void **state)
+{
+	return rig_open(state, NULL);
+}
+
+static int rig_setup_chosen(void **state)
+{
+	return rig_open(state, &chosen);
 }
 
 static int rig_teardown(void **state)
@@ -228,6 +251,25 @@ static void test_what_is_added_arrives(void **state)
 	assert_true(r->vm.threads[0].is_vcpu);
 }
 
+/* Before the first event, and again for readers that come later. */
+static void test_chosen_events_are_described(void **state)
+{
+	static const uint8_t want[] = {FRAME_HELLO,       FRAME_CLOCK_SAMPLE, FRAME_USER_EVENTS,
+				       FRAME_BATCH,       FRAME_HEARTBEAT,    FRAME_BATCH,
+				       FRAME_USER_EVENTS, FRAME_HEARTBEAT};
+	struct rig *r = *state;
+
+	assert_string_equal(host_stream_events_failed(r->stream), "");
+	host_stream_drain(r->stream, 20);
+	host_stream_heartbeat(r->stream);
+	host_stream_drain(r->stream, 10020);
+	host_stream_heartbeat(r->stream);
+	kinds_are(r, want, sizeof(want));
+	assert_int_equal(r->user_events.n, 1);
+	assert_int_equal(r->user_events.events[0].id, 1);
+	assert_string_equal(r->user_events.events[0].name, "sched_process_exec");
+}
+
 #define RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 int main(int argc, char **argv)
@@ -237,6 +279,8 @@ int main(int argc, char **argv)
 		RIG(test_promises_hold_and_totals_balance),
 		RIG(test_stacks_follow_their_drain),
 		RIG(test_what_is_added_arrives),
+		cmocka_unit_test_setup_teardown(test_chosen_events_are_described, rig_setup_chosen,
+						rig_teardown),
 	};
 
 	if (opener_is_meant(argc, argv))

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The events that the user chose, by BPF (bpf/prog/user_slot.h). Functions without a comment do
+ * what capture_event.h says of their counterparts. */
+#ifndef BACKEND_USER_PROBES_H
+#define BACKEND_USER_PROBES_H
+
+#include <bpf/libbpf.h>
+
+#include "bpf/capture/capture_event.h"
+
+struct user_probes;
+
+/* Finds the programs and maps of a loaded object. globals: its .bss, mapped. Returns 0, -EINVAL or
+ * -ENOMEM. */
+int user_probes_new(struct bpf_object *object, void *globals, struct user_probes **out);
+void user_probes_free(struct user_probes *p); /* NULL is allowed */
+/* vms: whose threads' hits count, bits 1 << (number of the VM % 64). */
+int user_probes_add(struct user_probes *p, const struct capture_event *event, uint64_t vms,
+		    uint32_t *id);
+/* Changes `vms` of an event. With 0, it is detached for good. */
+void user_probes_vms(struct user_probes *p, uint32_t id, uint64_t vms);
+int user_probes_state(struct user_probes *p, uint32_t id, uint64_t now_ms,
+		      struct capture_event_state *out);
+
+#endif

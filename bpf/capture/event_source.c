@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "bpf/capture/event_source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/btf.h>
+
+#include "bpf/capture/tracepoint_format.h"
+
+struct vs_user_value source_field_value(const struct source_field *f, size_t i)
+{
+	struct vs_user_value v = f->first;
+	const size_t at = 8 * i;
+
+	if (f->type != USER_TEXT)
+		return v;
+	if (v.from == VS_FROM_DATA) {
+		v.number += (vs_s64)at;
+	} else {
+		v.offset = (vs_u16)(v.offset + at);
+		v.bytes = (vs_u16)(f->bytes - at < 8 ? f->bytes - at : 8);
+	}
+	return v;
+}
+
+/* ---- tracepoints ---- */
+
+/* Returns false for a field that has no place in a value. */
+static bool format_field(const struct tep_format_field *f, struct source_field *out)
+{
+	const unsigned long flags = f->flags;
+	const bool text = flags & TEP_FIELD_IS_STRING;
+
+	if (strlen(f->name) >= sizeof(out->name) || f->offset < 0 || f->size <= 0 ||
+	    f->offset + f->size > 8192 || flags & TEP_FIELD_IS_RELATIVE)
+		return false;
+	*out = (struct source_field){.type = USER_UNSIGNED, .bytes = (uint32_t)f->size};
+	snprintf(out->name, sizeof(out->name), "%s", f->name);
+	out->first.offset = (vs_u16)f->offset;
+	out->first.bytes = (vs_u16)f->size;
+	if (flags & TEP_FIELD_IS_DYNAMIC) {
+		if (!text || f->size != 4)
+			return false;
+		out->type = USER_TEXT;
+		out->bytes = SOURCE_TEXT_BYTES;
+		out->first.from = VS_FROM_DATA;
+		out->first.bytes = 8;
+		return true;
+	}
+	if (flags & TEP_FIELD_IS_ARRAY) {
+		out->type = USER_TEXT;
+		out->first.bytes = (vs_u16)(f->size < 8 ? f->size : 8);
+		return text && f->size <= VS_USER_TEXT_MAX;
+	}
+	if (flags & TEP_FIELD_IS_POINTER) {
+		out->type = USER_HEX;
+	} else if (flags & TEP_FIELD_IS_SIGNED) {
+		out->type = USER_SIGNED;
+		out->first.is_signed = 1;
+	}
+	return f->size <= 8;
+}
+
+int source_tracepoint(const char *system, const char *name, struct source_field *out)
+{
+	struct tep_handle *tep = tep_alloc();
+	struct tep_event *event;
+	int n = 0, error;
+
+	if (!tep)
+		return -ENOMEM;
+	error = tracepoint_format_parse(tep, system, name, &event);
+	if (!error) {
+		for (const struct tep_format_field *f = event->format.fields;
+		     f && n < SOURCE_FIELDS_MAX; f = f->next)
+			n += format_field(f, &out[n]);
+	}
+	tep_free(tep);
+	return error ? error : n;
+}
+
+void source_tracepoints(const char *system, bool (*each)(void *context, const char *name),
+			void *context)
+{
+	static const char *const roots[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+	const struct dirent *entry;
+	char path[256];
+	DIR *d = NULL;
+
+	for (size_t i = 0; i < 2 && !d; i++) {
+		snprintf(path, sizeof(path), "%s/events/%s", roots[i], system ? system : "");
+		d = opendir(path);
+	}
+	while (d && (entry = readdir(d))) {
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+		    !each(context, entry->d_name))
+			break;
+	}
+	if (d)
+		closedir(d);
+}
+
+/* ---- functions ---- */
+
+/* Offsets in struct pt_regs of x86-64: rdi, rsi, rdx, rcx, r8, r9; rax. */
+static const vs_u16 argument_offsets[] = {112, 104, 96, 88, 72, 64};
+enum { ARGUMENTS = 6, RESULT_OFFSET = 80 };
+
+static struct source_field argument(size_t i, const char *name)
+{
+	struct source_field f = {
+		.type = USER_HEX, .bytes = 8, .first = {.offset = argument_offsets[i], .bytes = 8}};
+
+	if (name && *name)
+		snprintf(f.name, sizeof(f.name), "%.31s", name);
+	else
+		snprintf(f.name, sizeof(f.name), "arg%zu", i + 1);
+	return f;
+}
+
+/* Sets type and size of a value in a register. Returns false for one that is not in one register.
+ */
+static bool argument_type(const struct btf *btf, __u32 id, struct source_field *f)
+{
+	const struct btf_type *t = btf__type_by_id(btf, id);
+
+	while (t && (btf_is_mod(t) || btf_is_typedef(t)))
+		t = btf__type_by_id(btf, t->type);
+	if (!t)
+		return false;
+	if (btf_is_ptr(t))
+		return true;
+	if ((!btf_is_int(t) && !btf_is_any_enum(t)) || t->size > 8 || !t->size)
+		return false;
+	f->bytes = f->first.bytes = (vs_u16)t->size;
+	f->first.is_signed = btf_is_int(t) && btf_int_encoding(t) & BTF_INT_SIGNED;
+	f->type = f->first.is_signed ? USER_SIGNED : USER_UNSIGNED;
+	return true;
+}
+
+/* The letters in which two names differ, from the begin on: a name is near that begins alike. */
+static size_t same_begin(const char *a, const char *b)
+{
+	size_t n = 0;
+
+	while (a[n] && a[n] == b[n])
+		n++;
+	return n;
+}
+
+static void function_near(const struct btf *btf, const char *name, char near[64])
+{
+	size_t best = strlen(name) / 2;
+
+	for (__u32 id = 1; id < btf__type_cnt(btf); id++) {
+		const struct btf_type *t = btf__type_by_id(btf, id);
+		const char *other = btf_is_func(t) ? btf__name_by_offset(btf, t->name_off) : "";
+		const size_t same = same_begin(name, other);
+
+		if (same > best && strlen(other) < 64) {
+			best = same;
+			snprintf(near, 64, "%s", other);
+		}
+	}
+}
+
+static int arguments_read(const struct btf *btf, const struct btf_type *proto, bool is_return,
+			  struct source_field *out)
+{
+	const struct btf_param *params = btf_params(proto);
+	int n = 0;
+
+	if (is_return) {
+		/* A result that is no single value is not there. */
+		if (proto->type && argument_type(btf, proto->type, &out[0]))
+			return 1;
+		return 0;
+	}
+	for (size_t i = 0; i < btf_vlen(proto) && i < ARGUMENTS && params[i].type; i++) {
+		out[n] = argument(i, btf__name_by_offset(btf, params[i].name_off));
+		/* A struct shifts the registers of those behind it. */
+		if (!argument_type(btf, params[i].type, &out[n]))
+			break;
+		n++;
+	}
+	return n;
+}
+
+int source_function(const char *name, bool is_return, struct source_field *out, char near[64])
+{
+	struct source_field result = {.name = "ret",
+				      .type = USER_HEX,
+				      .bytes = 8,
+				      .first = {.offset = RESULT_OFFSET, .bytes = 8}};
+	struct btf *btf = btf__load_vmlinux_btf();
+	const struct btf_type *t = NULL;
+	__s32 id;
+	int n = 0;
+
+	near[0] = 0;
+	out[0] = result;
+	if (!btf) {
+		for (; !is_return && n < ARGUMENTS; n++)
+			out[n] = argument((size_t)n, NULL);
+		return is_return ? 1 : n;
+	}
+	id = btf__find_by_name_kind(btf, name, BTF_KIND_FUNC);
+	if (id > 0)
+		t = btf__type_by_id(btf, btf__type_by_id(btf, (__u32)id)->type);
+	if (!t)
+		function_near(btf, name, near);
+	n = t ? arguments_read(btf, t, is_return, out) : -ENOENT;
+	btf__free(btf);
+	return n;
+}

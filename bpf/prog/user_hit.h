@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Turns a hit of an event that the user chose into records (user_slot.h). For BPF programs. */
+#ifndef PROG_USER_HIT_H
+#define PROG_USER_HIT_H
+
+#include "bpf/prog/emit.h"
+#include "bpf/prog/user_slot.h"
+
+struct vs_user_slot user_slots[VS_USER_SLOTS_MAX];
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, VS_USER_SLOTS_MAX);
+	__type(key, __u32);
+	__type(value, struct vs_user_state);
+} user_states SEC(".maps");
+
+static __always_inline __u64 user_data_read(const void *ctx, const struct vs_user_value *v)
+{
+	const __u64 from = (__u64)v->number & 0xff; /* the verifier wants a bound */
+	__u64 value = 0, bytes;
+	__u32 place = 0;
+
+	bpf_probe_read_kernel(&place, sizeof(place), ctx + v->offset);
+	bytes = place >> 16;
+	if (bytes <= from)
+		return 0;
+	bytes -= from;
+	if (bytes > sizeof(value))
+		bytes = sizeof(value);
+	asm volatile("" : "+r"(bytes));
+	if (!bytes || bytes > sizeof(value))
+		return 0;
+	bpf_probe_read_kernel(&value, bytes, ctx + (place & 0xffff) + from);
+	return value;
+}
+
+static __always_inline __u64 user_value_read(const void *ctx, const struct vs_user_value *v)
+{
+	__u64 bytes = v->bytes, value = 0, unused, base = 0;
+
+	if (v->from == VS_FROM_NUMBER)
+		return v->number;
+	if (v->from == VS_FROM_CPU)
+		return bpf_get_smp_processor_id();
+	if (v->from == VS_FROM_TID)
+		return (__u32)bpf_get_current_pid_tgid();
+	if (v->from == VS_FROM_PID)
+		return bpf_get_current_pid_tgid() >> 32;
+	if (v->from == VS_FROM_DATA)
+		return user_data_read(ctx, v);
+	/* Or else the compiler checks another register than it passes on. */
+	asm volatile("" : "+r"(bytes));
+	if (!bytes || bytes > sizeof(value))
+		return 0;
+	if (v->from == VS_FROM_USER) {
+		bpf_probe_read_kernel(&base, sizeof(base), ctx + v->offset);
+		bpf_probe_read_user(&value, bytes, (const void *)(base + v->number));
+	} else if (v->from == VS_FROM_COMM) {
+		bpf_probe_read_kernel(
+			&value, bytes,
+			(const void *)(bpf_get_current_task() +
+				       bpf_core_field_offset(struct task_struct, comm) +
+				       v->offset));
+	} else {
+		bpf_probe_read_kernel(&value, bytes, ctx + v->offset);
+	}
+	unused = 64 - 8 * bytes;
+	if (v->is_signed)
+		value = (__u64)((__s64)(value << unused) >> unused);
+	return value;
+}
+
+static __always_inline bool user_test(const void *ctx, const struct vs_user_test *t)
+{
+	const __u64 value = user_value_read(ctx, &t->value) & t->mask;
+
+	if (t->compare == VS_COMPARE_LESS)
+		return value < t->number;
+	if (t->compare == VS_COMPARE_LESS_SIGNED)
+		return (__s64)value < (__s64)t->number;
+	return value == t->number;
+}
+
+static __always_inline bool user_is_wanted(const void *ctx, const struct vs_user_slot *slot)
+{
+	__u32 at = slot->first_test;
+
+	for (int i = 0; i < VS_USER_TESTS_MAX; i++) {
+		const struct vs_user_test *t;
+
+		if (at >= VS_USER_TESTS_MAX)
+			break;
+		t = &slot->tests[at];
+		at = user_test(ctx, t) ? t->on_true : t->on_false;
+	}
+	return at == VS_USER_KEEP;
+}
+
+/* Returns false if the hit is above the limit. Reports what was skipped before. */
+static __always_inline bool user_is_within(const struct vs_user_slot *slot, __u32 index, __s32 tid)
+{
+	struct vs_user_state *s = bpf_map_lookup_elem(&user_states, &index);
+	const __u64 now = bpf_ktime_get_ns();
+	const __u64 window = now >> VS_USER_WINDOW_LOG2_NS;
+
+	if (!s)
+		return false;
+	if (s->window != window) {
+		s->window = window;
+		s->taken = 0;
+	}
+	if (s->taken >= slot->per_window) {
+		if (!s->skipped++)
+			s->skipped_ns = now;
+		s->limited++;
+		return false;
+	}
+	s->taken++;
+	s->kept++;
+	if (s->skipped) {
+		const __u64 skipped = s->skipped;
+
+		s->skipped = 0;
+		emit(VS_EVENT_USER_LIMITED, tid, (__s32)slot->id, skipped, now - s->skipped_ns);
+	}
+	return true;
+}
+
+/* The records of a hit are next to each other and have the same time. */
+static __always_inline void user_emit(const void *ctx, const struct vs_user_slot *slot, __s32 tid)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), zero = 0;
+	__u32 n = slot->n_values, records = n > 2 ? (n + 1) / 2 : 1;
+	struct vs_ring *ring;
+	__u64 dropped, position, now;
+	void *array;
+
+	array = bpf_map_lookup_elem(&rings, &cpu);
+	if (!array) {
+		__sync_fetch_and_add(&ringless[cpu & (VS_CPUS_MAX - 1)], records);
+		return;
+	}
+	ring = bpf_map_lookup_elem(array, &zero);
+	if (!ring)
+		return;
+	dropped = ring->dropped;
+	if (ring->head - *(volatile __u64 *)&ring->tail + records > ring_limit) {
+		__sync_fetch_and_add(&ring->dropped, records);
+		return;
+	}
+	position = __sync_fetch_and_add(&ring->head, records);
+	now = bpf_ktime_get_ns();
+	for (__u32 i = 0; i < VS_USER_SLOT_VALUES / 2; i++) {
+		struct vs_event *to = &ring->slots[(position + i) & ring_mask];
+
+		if (i >= records)
+			break;
+		to->time = now;
+		to->seq = (__u32)dropped;
+		to->cpu = (__u16)cpu;
+		to->pid = tid;
+		to->pid2 = (__s32)(slot->id | i << 16);
+		to->arg0 = 2 * i < n ? user_value_read(ctx, &slot->values[2 * i]) : 0;
+		to->arg1 = 2 * i + 1 < n ? user_value_read(ctx, &slot->values[2 * i + 1]) : 0;
+		asm volatile("" ::: "memory");
+		*(volatile __u16 *)&to->type = i ? VS_EVENT_USER_MORE : VS_EVENT_USER;
+	}
+}
+
+/* A hit in a task that the slot concerns. */
+static __always_inline void user_hit(void *ctx, const struct vs_user_slot *slot, __u32 index,
+				     __s32 tid)
+{
+	if (!emitting || (slot->first_test != VS_USER_KEEP && !user_is_wanted(ctx, slot)))
+		return;
+	if (user_is_within(slot, index, tid))
+		user_emit(ctx, slot, tid);
+}
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The events that the user chose, as the BPF programs need them: where the values of a hit come
+ * from, which hits are wanted, and how many. One program serves all tracepoints and one all probes;
+ * the cookie of the attachment is the index of the slot. Included by BPF programs and by user
+ * space.
+ *
+ * User space fills a slot, attaches the program, and stores the id last. Hits are ignored while the
+ * id is 0.
+ */
+#ifndef PROG_USER_SLOT_H
+#define PROG_USER_SLOT_H
+
+#include "proto/event.h"
+
+enum {
+	VS_USER_SLOTS_MAX = 64, /* a power of two */
+	VS_USER_SLOT_VALUES = 16,
+	VS_USER_SAME_MAX = 4, /* events of the same tracepoint, with different filters */
+	VS_USER_TESTS_MAX = 16,
+	/* Hits are limited in windows of 2^27 ns (134 ms), on each CPU. */
+	VS_USER_WINDOW_LOG2_NS = 27,
+	/* Ends of the tests. */
+	VS_USER_KEEP = 0xfe,
+	VS_USER_SKIP = 0xff,
+};
+
+/* Where a value of a hit comes from. */
+enum vs_user_from {
+	VS_FROM_CONTEXT = 0, /* `offset` in the tracepoint's record, or in struct pt_regs */
+	VS_FROM_USER = 1, /* in the process's memory, `number` behind the address in a register */
+	/* Characters `number` to `number` + 7 of a text of variable length: `offset` of its place
+	 * (__data_loc) in the tracepoint's record. */
+	VS_FROM_DATA = 2,
+	VS_FROM_NUMBER = 3, /* always `number` */
+	VS_FROM_CPU = 4,
+	VS_FROM_TID = 5,
+	VS_FROM_PID = 6,
+	VS_FROM_COMM = 7, /* of the current task: from character `offset` on */
+};
+
+struct vs_user_value {
+	vs_u16 offset;
+	vs_u16 bytes; /* 1 to 8; more bytes, or 0, read as 0 */
+	vs_u16 from;  /* enum vs_user_from */
+	vs_u16 is_signed;
+	vs_s64 number;
+};
+
+enum vs_user_compare {
+	VS_COMPARE_EQUAL = 0,
+	VS_COMPARE_LESS = 1,
+	VS_COMPARE_LESS_SIGNED = 2,
+};
+
+/* Compares (value & mask) with `number`. All jumps go forward. */
+struct vs_user_test {
+	struct vs_user_value value;
+	vs_u64 mask, number;
+	vs_u16 compare;           /* enum vs_user_compare */
+	vs_u16 on_true, on_false; /* index of the next test, VS_USER_KEEP or VS_USER_SKIP */
+	vs_u16 reserved;
+};
+
+struct vs_user_slot {
+	vs_u32 id;       /* 0: hits are ignored */
+	vs_u32 untraced; /* 1: hits of every task; 0: of followed threads whose VM is in `vms` */
+	vs_u64 vms;      /* bits 1 << (number of the VM % 64) */
+	vs_u32 n_values;
+	vs_u32 first_test; /* VS_USER_KEEP: there is no test */
+	vs_u32 per_window; /* hits that become events, on each CPU */
+	vs_u32 reserved;
+	struct vs_user_value values[VS_USER_SLOT_VALUES];
+	struct vs_user_test tests[VS_USER_TESTS_MAX];
+};
+
+/* What became of the hits of a slot on one CPU. */
+struct vs_user_state {
+	vs_u64 window;     /* the current one: CLOCK_MONOTONIC >> VS_USER_WINDOW_LOG2_NS */
+	vs_u64 taken;      /* in this window */
+	vs_u64 skipped;    /* hits above the limit since the last VS_EVENT_USER_LIMITED */
+	vs_u64 skipped_ns; /* CLOCK_MONOTONIC of the first of them */
+	vs_u64 limited;    /* total of hits above the limit */
+	vs_u64 kept;       /* total of hits that became events */
+};
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The option -e of commands that capture: events that the user chooses. */
+#ifndef CLI_EVENT_OPTIONS_H
+#define CLI_EVENT_OPTIONS_H
+
+#include "host-collector/record/chosen_events.h"
+#include "proto/program/options.h"
+
+struct event_arguments {
+	struct option_list events;
+};
+
+/* at: offset of a struct event_arguments in the command's struct */
+#define EVENT_OPTION_ROWS(at)                                                                      \
+	{                                                                                          \
+		.name = "event", .letter = 'e', .type = OPTION_LIST,                               \
+		.offset = (at) + offsetof(struct event_arguments, events), .value = "EVENT",       \
+		.help = "also capture this event of the host: SYSTEM:NAME (a tracepoint), "        \
+			"kprobe:FUNCTION or kretprobe:FUNCTION, optionally with "                  \
+			"/FILTER/ATTRIBUTES/ behind it: hits in the VM's threads, with the "       \
+			"attribute untraced in any task (docs/events.md); may be repeated"         \
+	}
+
+/* Resolves the events of the command line for this machine. `command` is its name, for messages.
+ * Sets *out, which the caller frees; NULL: none were chosen. Returns an exit code (options.h),
+ * after a message to stderr. */
+int event_arguments_read(const struct event_arguments *a, const char *command,
+			 struct chosen_events **out);
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/record/chosen_events.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/capture/event_source.h"
+#include "host-collector/query/event_schema.h"
+#include "host-collector/query/event_spec.h"
+#include "host-collector/record/event_filter.h"
+#include "proto/program/suggest.h"
+
+/* The work on one event. */
+struct resolving {
+	const char *text; /* all events */
+	const struct event_spec *spec;
+	struct expr_error *error;
+	size_t n;
+	struct source_field fields[SOURCE_FIELDS_MAX];
+	struct event_schema schema;
+	struct expr filter;
+	struct chosen_event out;
+};
+
+static int __attribute__((format(printf, 4, 5)))
+fail(const struct resolving *r, int err, size_t at, const char *format, ...)
+{
+	va_list args;
+
+	r->error->at = at;
+	va_start(args, format);
+	vsnprintf(r->error->text, sizeof(r->error->text), format, args);
+	va_end(args);
+	return err;
+}
+
+/* ---- names ---- */
+
+/* Candidates are freed after the search: the nearest one is copied. */
+struct nearest {
+	struct suggest suggest;
+	char best[64];
+};
+
+static bool nearest_try(void *context, const char *name)
+{
+	struct nearest *n = context;
+
+	suggest_try(&n->suggest, name);
+	if (n->suggest.best == name) {
+		snprintf(n->best, sizeof(n->best), "%s", name);
+		n->suggest.best = n->best;
+	}
+	return true;
+}
+
+static bool system_exists(void *context, const char *name)
+{
+	(void)name;
+	*(bool *)context = true;
+	return false;
+}
+
+static int tracepoint_unknown(const struct resolving *r)
+{
+	const struct event_spec *spec = r->spec;
+	struct nearest near = {0};
+	bool exists = false;
+
+	source_tracepoints(spec->system, system_exists, &exists);
+	suggest_begin(&near.suggest, exists ? spec->name : spec->system,
+		      strlen(exists ? spec->name : spec->system));
+	source_tracepoints(exists ? spec->system : NULL, nearest_try, &near);
+	if (exists && *near.best)
+		return fail(r, -ENOENT, spec->at,
+			    "this kernel has no tracepoint %s:%s; did you mean %s:%s?",
+			    spec->system, spec->name, spec->system, near.best);
+	if (exists)
+		return fail(r, -ENOENT, spec->at,
+			    "this kernel has no tracepoint %s:%s; `ls "
+			    "/sys/kernel/tracing/events/%s` lists those that it has",
+			    spec->system, spec->name, spec->system);
+	return fail(r, -ENOENT, spec->at, "this kernel has no tracepoints of '%s'%s%s%s",
+		    spec->system, *near.best ? "; did you mean '" : "", near.best,
+		    *near.best ? "'?" : ": is its module loaded, and tracefs mounted?");
+}
+
+/* ---- what the kernel knows of it ---- */
+
+static int tracepoint_resolve_fields(struct resolving *r)
+{
+	const int n = source_tracepoint(r->spec->system, r->spec->name, r->fields);
+
+	if (n == -ENOENT)
+		return tracepoint_unknown(r);
+	if (n == -EACCES)
+		return fail(r, n, r->spec->at, "tracefs cannot be read: run as root");
+	if (n < 0)
+		return fail(r, n, r->spec->at, "the format of %s:%s cannot be read: %s",
+			    r->spec->system, r->spec->name, strerror(-n));
+	r->n = (size_t)n;
+	return 0;
+}
+
+static int function_resolve_fields(struct resolving *r)
+{
+	char near[64];
+	const int n =
+		source_function(r->spec->name, r->spec->kind == EVENT_KRETPROBE, r->fields, near);
+
+	if (n < 0)
+		return fail(r, n, r->spec->at, "this kernel has no function %s()%s%s%s",
+			    r->spec->name, *near ? "; did you mean " : "", near, *near ? "?" : "");
+	r->n = (size_t)n;
+	return 0;
+}
+
+static int source_resolve(struct resolving *r)
+{
+	struct capture_event *c = &r->out.capture;
+	struct message_user_event *d = &r->out.description;
+	const char *system = r->spec->system;
+	int err;
+
+	switch (r->spec->kind) {
+	case EVENT_TRACEPOINT:
+		c->kind = USER_TRACEPOINT;
+		err = tracepoint_resolve_fields(r);
+		break;
+	case EVENT_KPROBE:
+	case EVENT_KRETPROBE:
+		c->kind = r->spec->kind == EVENT_KPROBE ? USER_KPROBE : USER_KRETPROBE;
+		system = r->spec->kind == EVENT_KPROBE ? "kprobe" : "kretprobe";
+		err = function_resolve_fields(r);
+		break;
+	default:
+		err = fail(r, -EINVAL, r->spec->at,
+			   "probes of programs (uprobe, usdt) cannot be recorded yet");
+	}
+	snprintf(c->system, sizeof(c->system), "%.47s", system);
+	snprintf(c->name, sizeof(c->name), "%s", r->spec->name);
+	d->kind = c->kind;
+	memcpy(d->system, c->system, sizeof(d->system));
+	memcpy(d->name, c->name, sizeof(d->name));
+	return err;
+}
+
+/* ---- which fields are recorded ---- */
+
+static bool is_listed(const char *names, const char *name)
+{
+	const size_t len = strlen(name);
+
+	for (const char *at = names; (at = strstr(at, name)); at += len) {
+		const char end = at[len];
+
+		if ((at == names || at[-1] == ' ' || at[-1] == ',') &&
+		    (!end || end == ' ' || end == ','))
+			return true;
+	}
+	return false;
+}
+
+static int listed_check(const struct resolving *r)
+{
+	char names[EVENT_SPEC_TEXT_BYTES], *rest = names, *name;
+
+	snprintf(names, sizeof(names), "%s", r->spec->fields.text);
+	while ((name = strsep(&rest, " ,"))) {
+		struct suggest suggest;
+		bool found = !*name;
+
+		suggest_begin(&suggest, name, strlen(name));
+		for (size_t i = 0; i < r->n; i++) {
+			found |= !strcmp(r->fields[i].name, name);
+			suggest_try(&suggest, r->fields[i].name);
+		}
+		if (!found)
+			return fail(r, -EINVAL, r->spec->fields.at, "%s:%s has no field '%s'%s%s%s",
+				    r->out.capture.system, r->spec->name, name,
+				    suggest.best ? "; did you mean '" : "",
+				    suggest.best ? suggest.best : "", suggest.best ? "'?" : "");
+	}
+	return 0;
+}
+
+/* Numbers first: a long text must not leave them out. */
+static int fields_choose(struct resolving *r)
+{
+	struct capture_event *c = &r->out.capture;
+	struct message_user_event *d = &r->out.description;
+	const char *listed = r->spec->fields.text;
+	int err = listed_check(r);
+
+	for (int texts = 0; texts < 2 && !err; texts++) {
+		for (size_t i = 0; i < r->n; i++) {
+			const struct source_field *f = &r->fields[i];
+			struct message_user_field field = {.type = f->type, .bytes = f->bytes};
+			const size_t n = user_field_n_values(&field);
+
+			if ((f->type == USER_TEXT) != texts ||
+			    (*listed && !is_listed(listed, f->name)))
+				continue;
+			if (c->n_values + n > VS_USER_VALUES_MAX ||
+			    d->n_fields == VS_USER_FIELDS_MAX) {
+				if (*listed)
+					return fail(
+						r, -E2BIG, r->spec->fields.at,
+						"these fields are too many or too long: an event "
+						"has room for %d numbers; 8 characters need as "
+						"much as a number",
+						VS_USER_VALUES_MAX);
+				continue;
+			}
+			memcpy(field.name, f->name, sizeof(field.name));
+			d->fields[d->n_fields++] = field;
+			for (size_t k = 0; k < n; k++)
+				c->values[c->n_values++] = source_field_value(f, k);
+		}
+	}
+	return err;
+}
+
+/* ---- all of it ---- */
+
+static void schema_fill(struct resolving *r)
+{
+	struct event_schema *s = &r->schema;
+
+	*s = (struct event_schema){.kind = r->spec->kind, .sides = EVENT_HOST};
+	snprintf(s->system, sizeof(s->system), "%s", r->out.capture.system);
+	snprintf(s->name, sizeof(s->name), "%s", r->spec->name);
+	for (size_t i = 0; i < r->n && i < EVENT_SCHEMA_FIELDS_MAX; i++) {
+		struct event_schema_field *f = &s->fields[s->n_fields++];
+
+		f->unit = "";
+		f->base = r->fields[i].type == USER_HEX ? 16 : 10;
+		f->type = r->fields[i].type == USER_TEXT     ? EXPR_TEXT
+			  : r->fields[i].type == USER_SIGNED ? EXPR_SIGNED
+							     : EXPR_UNSIGNED;
+		snprintf(f->name, sizeof(f->name), "%s", r->fields[i].name);
+	}
+}
+
+static int filter_compile(struct resolving *r)
+{
+	int err = event_spec_expr(&r->schema, &r->spec->filter, &r->filter, r->error);
+
+	if (err)
+		return err;
+	err = event_filter_compile(&r->filter, r->fields, &r->out.capture, r->error);
+	if (err)
+		r->error->at += r->spec->filter.at;
+	return err;
+}
+
+static int spec_check(const struct resolving *r)
+{
+	if (r->spec->side == SIDE_GUEST)
+		return fail(r, -EINVAL, r->spec->at,
+			    "events of guests cannot be chosen yet, only those of the host");
+	if (r->spec->stack)
+		return fail(r, -EINVAL, r->spec->at, "'stack' cannot be recorded yet");
+	if (strpbrk(r->spec->system, "*?[") || strpbrk(r->spec->name, "*?["))
+		return fail(r, -EINVAL, r->spec->at,
+			    "a pattern cannot be recorded: name each event");
+	return 0;
+}
+
+/* The text of one event, as the user wrote it. */
+static void spec_copy(const struct resolving *r, size_t end, char out[256])
+{
+	size_t len = end - r->spec->at;
+
+	while (len && strchr(", \t\n", r->text[r->spec->at + len - 1]))
+		len--;
+	snprintf(out, 256, "%.*s", (int)(len < 255 ? len : 255), r->text + r->spec->at);
+}
+
+static int event_resolve(struct resolving *r, size_t end)
+{
+	int err = spec_check(r);
+
+	if (!err)
+		err = source_resolve(r);
+	if (err)
+		return err;
+	r->out.capture.untraced = r->spec->untraced;
+	r->out.description.flags = r->spec->untraced ? USER_UNTRACED : 0;
+	spec_copy(r, end, r->out.description.spec);
+	schema_fill(r);
+	err = filter_compile(r);
+	return err ? err : fields_choose(r);
+}
+
+int chosen_events_add(struct chosen_events *c, const char *text, struct expr_error *error)
+{
+	struct event_spec *specs = calloc(EVENT_SPECS_MAX, sizeof(*specs));
+	struct resolving *r = calloc(1, sizeof(*r));
+	size_t n = 0;
+	int err = specs && r ? event_specs_parse(text, specs, EVENT_SPECS_MAX, &n, error) : -ENOMEM;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		*r = (struct resolving){.text = text, .spec = &specs[i], .error = error};
+		if (c->n == VS_USER_EVENTS_MAX)
+			err = fail(r, -E2BIG, specs[i].at, "more than %d events",
+				   VS_USER_EVENTS_MAX);
+		else
+			err = event_resolve(r, i + 1 < n ? specs[i + 1].at : strlen(text));
+		if (!err)
+			c->events[c->n++] = r->out;
+	}
+	free(r);
+	free(specs);
+	return err;
+}

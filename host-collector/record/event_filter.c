@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/record/event_filter.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host-collector/query/event_schema.h"
+
+enum { COMM_BYTES = 16 };
+
+struct compiler {
+	const struct expr *e;
+	const struct source_field *fields;
+	struct capture_event *out;
+	struct expr_error *error;
+};
+
+static int __attribute__((format(printf, 4, 5)))
+fail(const struct compiler *c, int err, const struct expr_node *at, const char *format, ...)
+{
+	va_list args;
+
+	c->error->at = at->at;
+	va_start(args, format);
+	vsnprintf(c->error->text, sizeof(c->error->text), format, args);
+	va_end(args);
+	return err;
+}
+
+static const struct expr_node *node_of(const struct compiler *c, size_t i)
+{
+	return &c->e->nodes[i];
+}
+
+static const struct expr_node *argument_of(const struct compiler *c, const struct expr_node *node,
+					   size_t i)
+{
+	return &c->e->nodes[node->args[i]];
+}
+
+/* A constant has no field in it. */
+static bool has_field(const struct compiler *c, const struct expr_node *node)
+{
+	const size_t root = (size_t)(node - c->e->nodes);
+	bool depends[EXPR_NODES_MAX] = {false};
+
+	/* The nodes of arguments precede the node that has them. */
+	for (size_t i = 0; i <= root; i++) {
+		const struct expr_node *n = node_of(c, i);
+
+		if (n->op == EXPR_FIELD || n->op == EXPR_CALL)
+			depends[i] = true;
+		else if (n->op == EXPR_CHOOSE)
+			depends[i] =
+				depends[n->args[0]] || depends[n->args[1]] || depends[n->args[2]];
+		else if (n->op > EXPR_CHOOSE)
+			depends[i] = depends[n->args[0]] || depends[n->args[1]];
+		else if (n->op >= EXPR_NOT)
+			depends[i] = depends[n->args[0]];
+	}
+	return depends[root];
+}
+
+static uint64_t constant_of(const struct compiler *c, const struct expr_node *node)
+{
+	const struct expr_source none = {0};
+	struct expr part = *c->e;
+
+	part.n = (size_t)(node - c->e->nodes) + 1;
+	return expr_eval(&part, &none).number;
+}
+
+/* ---- the values that are compared ---- */
+
+/* Sets how to read a field. A text: its first value, and its size. */
+static int field_value(const struct compiler *c, const struct expr_node *node,
+		       struct source_field *out)
+{
+	static const struct {
+		uint16_t index;
+		uint16_t from;
+	} common[] = {{EVENT_COMMON_CPU, VS_FROM_CPU},
+		      {EVENT_COMMON_TID, VS_FROM_TID},
+		      {EVENT_COMMON_PID, VS_FROM_PID}};
+
+	if (node->index < EVENT_COMMON_BASE) {
+		*out = c->fields[node->index];
+		return 0;
+	}
+	*out = (struct source_field){.type = USER_UNSIGNED, .bytes = 8, .first.bytes = 8};
+	if (node->index == EVENT_COMMON_COMM) {
+		out->type = USER_TEXT;
+		out->bytes = COMM_BYTES;
+		out->first.from = VS_FROM_COMM;
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++) {
+		out->first.from = common[i].from;
+		if (common[i].index == node->index)
+			return 0;
+	}
+	return fail(c, -EINVAL, node, "the kernel does not know '%s': use it with `report`",
+		    event_common_name(node->index));
+}
+
+/* `field`, or `field & constant`. */
+static int operand(const struct compiler *c, const struct expr_node *node, struct source_field *out,
+		   uint64_t *mask)
+{
+	const struct expr_node *a, *b;
+
+	*mask = UINT64_MAX;
+	if (node->op == EXPR_FIELD)
+		return field_value(c, node, out);
+	if (node->op != EXPR_BIT_AND)
+		return fail(c, -EINVAL, node,
+			    "a filter in the kernel compares a field, or some of its bits "
+			    "(field & 3), with a number");
+	a = argument_of(c, node, 0);
+	b = argument_of(c, node, 1);
+	if (!has_field(c, a)) {
+		const struct expr_node *swapped = a;
+
+		a = b;
+		b = swapped;
+	}
+	if (a->op != EXPR_FIELD || has_field(c, b))
+		return fail(c, -EINVAL, node,
+			    "one side of '&' must be a field, the other a number");
+	*mask = constant_of(c, b);
+	return field_value(c, a, out);
+}
+
+/* ---- tests ---- */
+
+static int test_add(struct compiler *c, const struct expr_node *node,
+		    const struct vs_user_test *test)
+{
+	if (c->out->n_tests == VS_USER_TESTS_MAX)
+		return fail(c, -E2BIG, node, "a filter has at most %d comparisons",
+			    VS_USER_TESTS_MAX);
+	c->out->tests[c->out->n_tests++] = *test;
+	return 0;
+}
+
+/* How many tests a comparison of a text with `len` characters needs; with its end, the NUL. */
+static size_t text_tests(const struct source_field *f, size_t len, bool to_the_end)
+{
+	size_t bytes = len + to_the_end;
+
+	if (bytes > f->bytes)
+		bytes = f->bytes;
+	return bytes ? (bytes + 7) / 8 : 1;
+}
+
+static bool pattern_length(const char *pattern, size_t *len, bool *to_the_end)
+{
+	*len = strcspn(pattern, "*?[");
+	*to_the_end = !pattern[*len];
+	return *to_the_end || !strcmp(pattern + *len, "*");
+}
+
+/* A text is equal if all its parts are. */
+static int text_compile(struct compiler *c, const struct expr_node *node, uint16_t on_true,
+			uint16_t on_false)
+{
+	const struct expr_node *a = argument_of(c, node, 0), *b = argument_of(c, node, 1);
+	const char *text = c->e->strings + b->string;
+	size_t len = strlen(text), n, bytes;
+	bool to_the_end = true;
+	struct source_field f;
+	int err;
+
+	if (a->op != EXPR_FIELD || b->op != EXPR_STRING)
+		return fail(c, -EINVAL, node,
+			    "a filter in the kernel compares a text field with a text in quotes");
+	if (node->op == EXPR_MATCH && !pattern_length(text, &len, &to_the_end))
+		return fail(c, -EINVAL, b, "in the kernel, a pattern has one '*', at its end");
+	err = field_value(c, a, &f);
+	if (err)
+		return err;
+	n = text_tests(&f, len, to_the_end);
+	bytes = len + to_the_end < f.bytes ? len + to_the_end : f.bytes;
+	if (node->op == EXPR_NOT_EQUAL) {
+		const uint16_t swapped = on_true;
+
+		on_true = on_false;
+		on_false = swapped;
+	}
+	/* A text that is longer than the field equals none. */
+	if (len >= f.bytes && to_the_end && f.first.from != VS_FROM_DATA)
+		on_true = on_false;
+	for (size_t i = 0; i < n && !err; i++) {
+		const size_t used = bytes - 8 * i < 8 ? bytes - 8 * i : 8;
+		struct vs_user_test test = {
+			.value = source_field_value(&f, i),
+			.mask = used ? UINT64_MAX >> (64 - 8 * used) : 0,
+			.compare = VS_COMPARE_EQUAL,
+			.on_true = i + 1 < n ? (uint16_t)(c->out->n_tests + 1) : on_true,
+			.on_false = on_false,
+		};
+		char part[8] = {0};
+
+		for (size_t k = 0; k < used && 8 * i + k < len; k++)
+			part[k] = text[8 * i + k];
+		memcpy(&test.number, part, sizeof(part));
+		err = test_add(c, node, &test);
+	}
+	return err;
+}
+
+/* Turns `a op b` into one of the compares of the kernel's programs, which are == and <. */
+static int number_compile(struct compiler *c, const struct expr_node *node, uint16_t on_true,
+			  uint16_t on_false)
+{
+	const struct expr_node *a = argument_of(c, node, 0), *b = argument_of(c, node, 1);
+	const bool is_signed = a->type == EXPR_SIGNED && b->type == EXPR_SIGNED;
+	struct vs_user_test test = {0};
+	struct source_field f;
+	uint8_t op = node->op;
+	bool negate, or_equal;
+	int err;
+
+	if (!has_field(c, a)) { /* 3 < f is f > 3 */
+		static const uint8_t turned[][2] = {{EXPR_LESS, EXPR_GREATER},
+						    {EXPR_GREATER, EXPR_LESS},
+						    {EXPR_LESS_EQUAL, EXPR_GREATER_EQUAL},
+						    {EXPR_GREATER_EQUAL, EXPR_LESS_EQUAL}};
+		const struct expr_node *swapped = a;
+
+		a = b;
+		b = swapped;
+		for (size_t i = 0; i < 4; i++) {
+			if (node->op == turned[i][0])
+				op = turned[i][1];
+		}
+	}
+	if (has_field(c, b))
+		return fail(c, -EINVAL, node,
+			    "a filter in the kernel compares a field with a number, not with "
+			    "another field");
+	err = operand(c, a, &f, &test.mask);
+	if (err)
+		return err;
+	test.value = f.first;
+	test.number = constant_of(c, b);
+	test.compare = op == EXPR_EQUAL || op == EXPR_NOT_EQUAL ? VS_COMPARE_EQUAL
+		       : is_signed                              ? VS_COMPARE_LESS_SIGNED
+								: VS_COMPARE_LESS;
+	/* f <= n is f < n + 1, unless n is the largest number; f > n is not (f <= n). */
+	negate = op == EXPR_NOT_EQUAL || op == EXPR_GREATER || op == EXPR_GREATER_EQUAL;
+	or_equal = op == EXPR_LESS_EQUAL || op == EXPR_GREATER;
+	if (or_equal && test.number == (is_signed ? (uint64_t)INT64_MAX : UINT64_MAX)) {
+		test.compare = VS_COMPARE_EQUAL; /* always true: 0 == 0 */
+		test.mask = test.number = 0;
+	} else if (or_equal) {
+		test.number++;
+	}
+	test.on_true = negate ? on_false : on_true;
+	test.on_false = negate ? on_true : on_false;
+	return test_add(c, node, &test);
+}
+
+/* `f`, `f & 3`: true if not 0. */
+static int truth_compile(struct compiler *c, const struct expr_node *node, uint16_t on_true,
+			 uint16_t on_false)
+{
+	struct vs_user_test test = {.on_true = on_false, .on_false = on_true};
+	struct source_field f;
+	int err;
+
+	if (!has_field(c, node)) {
+		/* 0 == 0 or 0 == 1 */
+		test.value.from = VS_FROM_NUMBER;
+		test.number = constant_of(c, node) != 0;
+		return test_add(c, node, &test);
+	}
+	err = operand(c, node, &f, &test.mask);
+	test.value = f.first;
+	return err ? err : test_add(c, node, &test);
+}
+
+/* Returns the number of tests of a node. */
+static size_t tests_of(const struct compiler *c, const struct expr_node *node)
+{
+	const struct expr_node *a = argument_of(c, node, 0), *b = argument_of(c, node, 1);
+	struct source_field f;
+	bool to_the_end = true;
+	size_t len;
+
+	if (node->op == EXPR_AND || node->op == EXPR_OR)
+		return tests_of(c, a) + tests_of(c, b);
+	if (node->op == EXPR_NOT)
+		return tests_of(c, a);
+	if (node->op < EXPR_LESS || node->op > EXPR_MATCH || a->type != EXPR_TEXT ||
+	    a->op != EXPR_FIELD || b->op != EXPR_STRING || field_value(c, a, &f))
+		return 1;
+	len = strlen(c->e->strings + b->string);
+	if (node->op == EXPR_MATCH)
+		pattern_length(c->e->strings + b->string, &len, &to_the_end);
+	return text_tests(&f, len, to_the_end);
+}
+
+/* Appends the tests of `node`, which jump to on_true or on_false in the end. The parser bounds the
+ * depth. */
+static int node_compile(struct compiler *c, const struct expr_node *node, uint16_t on_true,
+			uint16_t on_false)
+{
+	const struct expr_node *a = argument_of(c, node, 0), *b = argument_of(c, node, 1);
+	uint16_t second;
+	int err;
+
+	switch (node->op) {
+	case EXPR_AND:
+	case EXPR_OR:
+		second = (uint16_t)(c->out->n_tests + tests_of(c, a));
+		err = node->op == EXPR_AND ? node_compile(c, a, second, on_false)
+					   : node_compile(c, a, on_true, second);
+		return err ? err : node_compile(c, b, on_true, on_false);
+	case EXPR_NOT:
+		return node_compile(c, a, on_false, on_true);
+	case EXPR_LESS:
+	case EXPR_LESS_EQUAL:
+	case EXPR_GREATER:
+	case EXPR_GREATER_EQUAL:
+	case EXPR_EQUAL:
+	case EXPR_NOT_EQUAL:
+	case EXPR_MATCH:
+		if (a->type == EXPR_TEXT || b->type == EXPR_TEXT)
+			return text_compile(c, node, on_true, on_false);
+		if (has_field(c, node))
+			return number_compile(c, node, on_true, on_false);
+		break;
+	default:
+		break;
+	}
+	return truth_compile(c, node, on_true, on_false);
+}
+
+int event_filter_compile(const struct expr *e, const struct source_field *fields,
+			 struct capture_event *out, struct expr_error *error)
+{
+	struct compiler c = {e, fields, out, error};
+
+	out->n_tests = 0;
+	out->first_test = 0;
+	if (!e->n)
+		return 0;
+	return node_compile(&c, &e->nodes[e->n - 1], VS_USER_KEEP, VS_USER_SKIP);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Compiles the filter of an event to the tests that the kernel's programs run at each hit
+ * (bpf/prog/user_slot.h). Each test compares one field, or some of its bits, with a constant; &&,
+ * || and ! become jumps between tests. A text is compared with == and !=, or with ~ if the pattern
+ * has a single '*', at its end.
+ */
+#ifndef RECORD_EVENT_FILTER_H
+#define RECORD_EVENT_FILTER_H
+
+#include "bpf/capture/capture_event.h"
+#include "bpf/capture/event_source.h"
+#include "host-collector/query/expr.h"
+
+/* Compiles `e`, whose fields are those of event_schema.h: numbers of `fields`, and the common
+ * fields cpu, tid, pid and comm. Sets tests, n_tests and first_test of *out. Returns 0; -EINVAL:
+ * the kernel cannot compute it; -E2BIG: more than VS_USER_TESTS_MAX tests; then *error says what
+ * and where. */
+int event_filter_compile(const struct expr *e, const struct source_field *fields,
+			 struct capture_event *out, struct expr_error *error);
+
+#endif

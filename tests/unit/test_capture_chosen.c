@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Events that the user chose against the running kernel: names and fields are resolved, hits are
+ * those that tracefs shows, filters keep what their expression is true for, and a flood is limited
+ * and counted. Needs root and BPF; skips otherwise.
+ */
+#include "tests/unit/capture_log.h"
+
+#include <sys/stat.h>
+
+#include "bpf/capture/capture_event.h"
+#include "host-collector/query/expr.h"
+#include "host-collector/record/chosen_events.h"
+#include "proto/event_fields.h"
+#include "proto/user_event.h"
+
+enum { VM = 7, IDS_MAX = 8, INSTANCE_BYTES = 1 << 20 };
+
+static const struct variant *variant;
+
+/* A capture with events, and their hits. */
+struct watch {
+	struct capture *capture;
+	struct log *log;
+	struct chosen_events *chosen;
+	struct user_events *known;
+	uint32_t ids[IDS_MAX];
+	struct user_hit *hits;
+	size_t n_hits, capacity;
+};
+
+static void watch_begin(struct watch *w, const char *text, uint32_t rate)
+{
+	const struct capture_options options = {.kind = CAPTURE_HOST,
+						.way = variant->way,
+						.raw_tracepoints = variant->raw_tracepoints};
+	struct message_user_events *m = calloc(1, sizeof(*m));
+	struct expr_error error = {0};
+	char why[256];
+
+	*w = (struct watch){.log = log_new(),
+			    .chosen = calloc(1, sizeof(*w->chosen)),
+			    .known = user_events_new()};
+	assert_true(m && w->chosen && w->known);
+	if (capture_open(&options, &w->capture, why, sizeof(why)))
+		fail_msg("capture_open: %s", why);
+	if (chosen_events_add(w->chosen, text, &error))
+		fail_msg("%s: %s", text, error.text);
+	assert_in_range(w->chosen->n, 1, IDS_MAX);
+	m->n = w->chosen->n;
+	for (size_t i = 0; i < m->n; i++) {
+		w->chosen->events[i].capture.rate = rate;
+		assert_int_equal(
+			capture_event_add(w->capture, &w->chosen->events[i].capture, &w->ids[i]),
+			0);
+		m->events[i] = w->chosen->events[i].description;
+		m->events[i].id = w->ids[i];
+	}
+	assert_int_equal(user_events_learn(w->known, 0, m), 0);
+	free(m);
+}
+
+static void on_hit(void *context, const struct user_hit *hit)
+{
+	struct watch *w = context;
+
+	if (w->n_hits == w->capacity) {
+		w->capacity = w->capacity ? 2 * w->capacity : 1024;
+		w->hits = realloc(w->hits, w->capacity * sizeof(*w->hits));
+		assert_non_null(w->hits);
+	}
+	w->hits[w->n_hits++] = *hit;
+}
+
+/* All hits, of each CPU in order. */
+static void watch_read(struct watch *w)
+{
+	struct user_hits *hits;
+
+	drain(w->capture, w->log);
+	hits = user_hits_new(w->known, on_hit, w);
+	assert_non_null(hits);
+	for (size_t i = 0; i < w->log->n; i++) {
+		const struct vs_event *e = &w->log->events[i];
+
+		user_hits_take(hits, 0, e, (int64_t)e->time, 0);
+	}
+	user_hits_flush(hits);
+	user_hits_free(hits);
+}
+
+static void watch_end(struct watch *w)
+{
+	capture_close(w->capture);
+	log_free(w->log);
+	user_events_free(w->known);
+	free(w->chosen);
+	free(w->hits);
+}
+
+static uint64_t number_of(const struct user_hit *hit, const char *name)
+{
+	uint64_t value;
+	size_t i;
+
+	assert_non_null(hit->event);
+	assert_true(user_event_field(hit->event, name, &i));
+	assert_true(user_hit_number(hit, i, &value));
+	return value;
+}
+
+static const char *text_of(const struct user_hit *hit, const char *name)
+{
+	static char text[VS_USER_TEXT_MAX + 1];
+	size_t i;
+
+	assert_true(user_event_field(hit->event, name, &i));
+	return user_hit_text(hit, i, text, sizeof(text));
+}
+
+/* ---- tracefs, as a witness ---- */
+
+static const char instance[] = "/sys/kernel/tracing/instances/vcpuscope-test";
+
+static void instance_write(const char *file, const char *text)
+{
+	char path[200];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", instance, file);
+	fd = open(path, O_WRONLY);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+/* Returns false if this machine does not let us. */
+static bool instance_begin(void)
+{
+	rmdir(instance);
+	if (mkdir(instance, 0700))
+		return false;
+	instance_write("events/sched/sched_process_exec/enable", "1");
+	return true;
+}
+
+static bool instance_has(const char *line)
+{
+	char path[200], *text = calloc(1, INSTANCE_BYTES + 1);
+	size_t n = 0;
+	ssize_t got;
+	bool found;
+	int fd;
+
+	assert_non_null(text);
+	snprintf(path, sizeof(path), "%s/trace", instance);
+	fd = open(path, O_RDONLY);
+	assert_true(fd >= 0);
+	while ((got = read(fd, text + n, INSTANCE_BYTES - n)) > 0)
+		n += (size_t)got;
+	close(fd);
+	found = strstr(text, line) != NULL;
+	free(text);
+	return found;
+}
+
+/* ---- the tests ---- */
+
+static pid_t run_true(const int *go)
+{
+	const pid_t pid = fork();
+	char byte;
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	if (go && read(*go, &byte, 1) != 1)
+		_exit(1);
+	execl("/bin/true", "true", NULL);
+	_exit(1);
+}
+
+static void hits_are_those_that_tracefs_shows(void **state)
+{
+	struct watch w;
+	pid_t followed, other;
+	const bool witness = instance_begin();
+	size_t of_followed = 0, of_any = 0;
+	char line[128];
+	int go[2];
+
+	(void)state;
+	watch_begin(&w, "sched:sched_process_exec,host:sched:sched_process_exec//untraced/", 0);
+	assert_int_equal(pipe(go), 0);
+	followed = run_true(&go[0]);
+	assert_int_equal(capture_add_thread(w.capture, followed, followed, VM, false), 0);
+	other = run_true(NULL);
+	drain_until_exit(w.capture, w.log, other);
+	assert_int_equal(write(go[1], "", 1), 1);
+	drain_until_exit(w.capture, w.log, followed);
+	watch_read(&w);
+	for (size_t i = 0; i < w.n_hits; i++) {
+		const struct user_hit *hit = &w.hits[i];
+		const pid_t pid = (pid_t)number_of(hit, "pid");
+
+		if (ev_user_id(&hit->head) == w.ids[0]) {
+			assert_int_equal(pid, followed);
+			of_followed++;
+		}
+		if (pid != followed && pid != other)
+			continue;
+		of_any += ev_user_id(&hit->head) == w.ids[1];
+		assert_int_equal(hit->head.pid, pid);
+		assert_int_equal(number_of(hit, "old_pid"), pid);
+		assert_string_equal(text_of(hit, "filename"), "/bin/true");
+	}
+	assert_int_equal(of_followed, 1);
+	assert_int_equal(of_any, 2);
+	snprintf(line, sizeof(line), "sched_process_exec: filename=/bin/true pid=%d old_pid=%d",
+		 followed, followed);
+	if (witness)
+		assert_true(instance_has(line));
+	if (witness)
+		assert_int_equal(rmdir(instance), 0);
+	assert_int_equal(w.log->time_inversions, 0);
+	close(go[0]);
+	close(go[1]);
+	watch_end(&w);
+}
+
+/* ---- filters ---- */
+
+static bool hit_field(const void *context, const char *name, uint16_t *index, enum expr_type *type)
+{
+	const struct message_user_event *e = context;
+	size_t i;
+
+	if (!user_event_field(e, name, &i))
+		return false;
+	*index = (uint16_t)i;
+	*type = e->fields[i].type == USER_TEXT     ? EXPR_TEXT
+		: e->fields[i].type == USER_SIGNED ? EXPR_SIGNED
+						   : EXPR_UNSIGNED;
+	return true;
+}
+
+static const char *no_name(const void *context, size_t i)
+{
+	(void)context;
+	(void)i;
+	return NULL;
+}
+
+static struct expr_value hit_value(void *context, uint16_t index)
+{
+	static char text[VS_USER_TEXT_MAX + 1];
+	struct user_hit *hit = context;
+	struct expr_value value = {.type = EXPR_TEXT};
+
+	if (hit->event->fields[index].type == USER_TEXT) {
+		value.text = user_hit_text(hit, index, text, sizeof(text));
+		return value;
+	}
+	value.type = hit->event->fields[index].type == USER_SIGNED ? EXPR_SIGNED : EXPR_UNSIGNED;
+	assert_true(user_hit_number(hit, index, &value.number));
+	return value;
+}
+
+/* Removes the hits of `id` on this CPU for which the expression is not true; the hits of each event
+ * and CPU, in order. */
+static size_t select_hits(const struct watch *w, uint32_t id, uint16_t cpu, const struct expr *expr,
+			  struct user_hit *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->n_hits; i++) {
+		struct expr_source source = {.field = hit_value, .context = &w->hits[i]};
+
+		if (w->hits[i].head.type != VS_EVENT_USER || w->hits[i].head.cpu != cpu ||
+		    ev_user_id(&w->hits[i].head) != id)
+			continue;
+		if (!expr || expr_is_true(expr_eval(expr, &source)))
+			out[n++] = w->hits[i];
+	}
+	return n;
+}
+
+static void filters_keep_what_their_expression_is_true_for(void **state)
+{
+	static const char *const filters[] = {
+		"prev_state == 0 || prev_prio < 120", "prev_comm ~ \"swapper*\" && next_pid > 1",
+		"!(next_comm == \"chosen-test\") && (prev_state & 3) != 0 && 120 <= next_prio"};
+	char text[1024] = "host:sched:sched_switch//untraced/";
+	struct watch w;
+	pid_t child;
+	size_t compared = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 ",host:sched:sched_switch/%s/untraced/", filters[i]);
+	watch_begin(&w, text, 0);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, "chosen-test");
+		for (int i = 0; i < 200; i++)
+			sleep_ms(1);
+		_exit(0);
+	}
+	drain_until_exit(w.capture, w.log, child);
+	watch_read(&w);
+	for (size_t i = 0; i < 3; i++) {
+		const struct message_user_event *e = user_events_find(w.known, 0, w.ids[0]);
+		const struct expr_scope scope = {hit_field, no_name, e};
+		struct user_hit *all = calloc(w.n_hits, sizeof(*all));
+		struct user_hit *kept = calloc(w.n_hits, sizeof(*kept));
+		struct expr expr;
+		struct expr_error error;
+
+		assert_true(all && kept);
+		assert_int_equal(expr_parse(filters[i], strlen(filters[i]), &scope, &expr, &error),
+				 0);
+		for (uint16_t cpu = 0; cpu < capture_n_cpus(w.capture); cpu++) {
+			size_t n = select_hits(&w, w.ids[0], cpu, &expr, all);
+			size_t m = select_hits(&w, w.ids[1 + i], cpu, NULL, kept);
+
+			/* The first event was attached before the others, and its program runs
+			 * before theirs: it may have one more at the end. */
+			if (n && m && all[n - 1].t_ns > kept[m - 1].t_ns)
+				n--;
+			assert_true(n >= m);
+			for (size_t k = 1; k <= m; k++)
+				assert_memory_equal(all[n - k].values, kept[m - k].values,
+						    sizeof(all[0].values));
+			/* None is missing since they were attached. */
+			for (size_t k = 0; k < n - m && m; k++)
+				assert_true(all[k].t_ns < kept[0].t_ns);
+			compared += m;
+		}
+		free(all);
+		free(kept);
+	}
+	assert_true(compared > 100);
+	for (size_t cpu = 0; cpu < capture_n_cpus(w.capture); cpu++)
+		assert_int_equal(w.log->gaps[cpu], 0);
+	watch_end(&w);
+}
+
+/* ---- floods ---- */
+
+static void a_flood_is_limited_and_counted(void **state)
+{
+	enum { CALLS = 50000, RATE = 1000 };
+	struct capture_event_state now;
+	uint64_t kept = 0, limited = 0;
+	struct watch w;
+
+	(void)state;
+	watch_begin(&w, "task:task_rename/newcomm ~ \"chosen*\"/untraced/", RATE);
+	for (int i = 0; i < CALLS; i++) {
+		prctl(PR_SET_NAME, i % 2 ? "chosen-odd" : "chosen-even");
+		if (i % 1000 == 999)
+			drain(w.capture, w.log);
+	}
+	/* The last skipped hits are reported with the next one that is not skipped. */
+	sleep_ms(300);
+	prctl(PR_SET_NAME, "chosen-last");
+	prctl(PR_SET_NAME, "test");
+	watch_read(&w);
+	assert_int_equal(capture_event_state_get(w.capture, w.ids[0], 0, &now), 0);
+	assert_int_equal(now.kept + now.limited, CALLS + 1);
+	assert_true(now.limited > CALLS / 2);
+	assert_false(now.detached);
+	for (size_t i = 0; i < w.n_hits; i++) {
+		const struct vs_event *e = &w.hits[i].head;
+
+		if (e->type == VS_EVENT_USER_LIMITED) {
+			limited += ev_user_limited_count(e);
+			assert_in_range(ev_user_limited_ago_ns(e), 1, 10000000000);
+			continue;
+		}
+		kept++;
+		assert_int_equal(number_of(&w.hits[i], "pid"), getpid());
+		assert_true(!strncmp(text_of(&w.hits[i], "newcomm"), "chosen-", 7));
+	}
+	assert_int_equal(kept, now.kept);
+	/* What other CPUs skipped is reported there when they have a hit again. */
+	assert_true(limited <= now.limited);
+	watch_end(&w);
+}
+
+static void what_does_not_exist_is_named(void **state)
+{
+	static const struct {
+		const char *text, *says;
+		size_t at;
+	} wrong[] = {
+		{"sched:sched_swich", "did you mean sched:sched_switch?", 0},
+		{"shed:sched_switch", "did you mean 'sched'?", 0},
+		{"task:task_rename,sched:sched_process_exce", "sched:sched_process_exec?", 17},
+		{"task:task_rename/newcom == \"a\"/", "did you mean 'newcomm'?", 17},
+		{"task:task_rename//fields=pid oldcom/", "did you mean 'oldcomm'?", 25},
+		{"guest:sched:sched_switch", "cannot be chosen yet", 0},
+		{"sched:*", "name each event", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct chosen_events *c = calloc(1, sizeof(*c));
+		struct expr_error error = {0};
+
+		assert_non_null(c);
+		assert_true(chosen_events_add(c, wrong[i].text, &error) < 0);
+		if (!strstr(error.text, wrong[i].says) || error.at != wrong[i].at)
+			fail_msg("%s: %zu: %s", wrong[i].text, error.at, error.text);
+		free(c);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hits_are_those_that_tracefs_shows),
+		cmocka_unit_test(filters_keep_what_their_expression_is_true_for),
+		cmocka_unit_test(a_flood_is_limited_and_counted),
+		cmocka_unit_test(what_does_not_exist_is_named),
+	};
+	int failed = 0, ran = 0;
+
+	for (size_t i = 0; i < N_VARIANTS; i++) {
+		if (variants[i].way != CAPTURE_BY_BPF)
+			continue;
+		variant = &variants[i];
+		if (!variant_works(variant, CAPTURE_HOST))
+			continue;
+		cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
+		failed += cmocka_run_group_tests_name(variant->name, tests, NULL, NULL);
+		ran++;
+	}
+	return ran ? failed : 77;
+}
