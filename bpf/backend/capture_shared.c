@@ -213,6 +213,7 @@ static void user_close(struct capture *c)
 	if (capture_summarises(s->capture))
 		capture_level_set(s->capture, vm_of(user), CAPTURE_SUMMARY);
 	s->users[user->number] = NULL;
+	user_set_remove(&s->joined, user->number);
 	s->n_users--;
 	for (size_t i = 0; user->queues && i < s->n_cpus; i++)
 		free(user->queues[i].events);
@@ -338,6 +339,7 @@ int capture_shared_join(struct capture_shared *s, uint64_t wait_threshold_ns, st
 	user->stacks_end = &user->stacks;
 	user->missed_before = shared_missed(s);
 	s->users[number] = user;
+	user_set_add(&s->joined, number);
 	s->n_users++;
 	*out = &user->base;
 	return 0;

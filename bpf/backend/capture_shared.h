@@ -28,8 +28,8 @@ void capture_shared_close(struct capture_shared *s);
  * Adds a user and gives it a capture. wait_threshold_ns: shortest wait of its threads whose stacks
  * are all delivered; 0: 20 ms. capture_close() removes the user and stops following its threads.
  * The user's capture ignores the VM numbers that it is given: all its threads belong to one VM. Its
- * capture_add_thread() returns -EBUSY if the process belongs to another user. 0, -ENOSPC: 64 users,
- * -ENOMEM or other -errno.
+ * capture_add_thread() returns -EBUSY if the process belongs to another user. 0, -ENOSPC: 512
+ * users, -ENOMEM or other -errno.
  */
 int capture_shared_join(struct capture_shared *s, uint64_t wait_threshold_ns, struct capture **out);
 

@@ -57,6 +57,7 @@ struct capture_shared {
 	uint64_t lag_ns;
 	size_t n_cpus, n_users;
 	struct capture_user *users[ROUTER_USERS_MAX];
+	struct user_set joined; /* the numbers of `users` */
 	struct event_router *router;
 	struct shared_cpu *cpus;
 	struct clock_sample sample; /* older events, less the lag, are all in the queues */

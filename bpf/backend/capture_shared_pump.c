@@ -77,33 +77,30 @@ static void user_push(struct capture_shared *s, struct capture_user *user,
 /* What was lost may have been anybody's. */
 static void lost_hand_out(struct capture_shared *s, const struct vs_event *lost)
 {
-	for (size_t i = 0; i < ROUTER_USERS_MAX; i++) {
-		struct capture_user *user = s->users[i];
+	struct user_set users = s->joined;
+	int number;
 
-		if (!user)
-			continue;
-		queue_push(&user->queues[lost->cpu], lost);
-		user->lost += ev_lost_count(lost);
+	while ((number = user_set_take(&users)) >= 0) {
+		queue_push(&s->users[number]->queues[lost->cpu], lost);
+		s->users[number]->lost += ev_lost_count(lost);
 	}
 }
 
 static void event_hand_out(struct capture_shared *s, const struct vs_event *event)
 {
-	uint64_t users;
+	struct user_set users;
+	int number;
 
 	if (event->type == VS_EVENT_LOST) {
 		lost_hand_out(s, event);
 		return;
 	}
-	users = event_router_route(s->router, event);
-	s->unclaimed += !users;
-	while (users) {
-		struct capture_user *user = s->users[__builtin_ctzll(users)];
-
-		users &= users - 1;
-		if (user)
-			user_push(s, user, event);
-	}
+	event_router_route(s->router, event, &users);
+	user_set_keep(&users, &s->joined);
+	number = user_set_take(&users);
+	s->unclaimed += number < 0;
+	for (; number >= 0; number = user_set_take(&users))
+		user_push(s, s->users[number], event);
 }
 
 static void on_stack(void *context, const struct capture_stack *stack)

@@ -25,13 +25,14 @@ struct routed_thread {
 struct task_name {
 	pid_t tid, tgid; /* tid 0: free */
 	uint64_t comm[2];
-	uint64_t told; /* users that have heard it */
+	struct user_set told; /* who have heard it */
 	uint64_t used;
 };
 
 struct event_router {
 	struct cpu_waits *waits;
-	uint64_t detail; /* users */
+	struct user_set detail;
+	unsigned int users_end; /* larger than the number of any user so far */
 	pid_t processes[ROUTER_USERS_MAX];
 	uint64_t clock; /* counts names that were looked up */
 	struct routed_thread *threads[THREAD_BUCKETS];
@@ -44,8 +45,8 @@ struct event_router *event_router_new(size_t n_cpus)
 
 	if (!r)
 		return NULL;
-	r->detail = UINT64_MAX;
-	r->waits = cpu_waits_new(n_cpus);
+	memset(&r->detail, 0xff, sizeof(r->detail));
+	r->waits = cpu_waits_new(n_cpus, ROUTER_USERS_MAX);
 	if (r->waits)
 		return r;
 	free(r);
@@ -68,11 +69,6 @@ void event_router_free(struct event_router *r)
 	free(r);
 }
 
-static uint64_t bit(unsigned int user)
-{
-	return (uint64_t)1 << user;
-}
-
 /* ---- threads ---- */
 
 static struct routed_thread **thread_at(struct event_router *r, pid_t tid)
@@ -89,11 +85,12 @@ static struct routed_thread *thread_find(const struct event_router *r, pid_t tid
 	return *thread_at((struct event_router *)(uintptr_t)r, tid);
 }
 
-static uint64_t users_of(const struct event_router *r, pid_t tid)
+static void user_of_add(const struct event_router *r, pid_t tid, struct user_set *out)
 {
 	const struct routed_thread *t = thread_find(r, tid);
 
-	return t ? bit(t->wait.user) : 0;
+	if (t)
+		user_set_add(out, t->wait.user);
 }
 
 static void thread_remove(struct event_router *r, struct routed_thread **at)
@@ -109,7 +106,7 @@ int event_router_follow(struct event_router *r, pid_t tid, pid_t tgid, unsigned 
 {
 	struct routed_thread **at = thread_at(r, tid);
 
-	for (unsigned int i = 0; i < ROUTER_USERS_MAX; i++) {
+	for (unsigned int i = 0; i < r->users_end; i++) {
 		if (i != user && r->processes[i] == tgid)
 			return -EBUSY;
 	}
@@ -123,6 +120,8 @@ int event_router_follow(struct event_router *r, pid_t tid, pid_t tgid, unsigned 
 		**at = (struct routed_thread){.tid = tid, .tgid = tgid, .wait = {user, -1, -1}};
 	}
 	r->processes[user] = tgid;
+	if (user >= r->users_end)
+		r->users_end = user + 1;
 	return 0;
 }
 
@@ -154,19 +153,22 @@ void event_router_leave(struct event_router *r, unsigned int user,
 		}
 	}
 	r->processes[user] = 0;
-	r->detail |= bit(user);
+	user_set_add(&r->detail, user);
 	for (size_t i = 0; i < NAME_SETS; i++) {
-		for (size_t k = 0; k < NAME_WAYS; k++)
-			r->names[i][k].told &= ~bit(user);
+		for (size_t k = 0; k < NAME_WAYS; k++) {
+			/* An entry that was never used stays a page of zeros. */
+			if (r->names[i][k].tid)
+				user_set_remove(&r->names[i][k].told, user);
+		}
 	}
 }
 
 void event_router_detail(struct event_router *r, unsigned int user, bool wanted)
 {
 	if (wanted)
-		r->detail |= bit(user);
+		user_set_add(&r->detail, user);
 	else
-		r->detail &= ~bit(user);
+		user_set_remove(&r->detail, user);
 }
 
 int event_router_user_of(const struct event_router *r, pid_t tid)
@@ -214,9 +216,9 @@ bool event_router_introduce(struct event_router *r, pid_t tid, unsigned int user
 {
 	struct task_name *name = tid > 0 ? name_find(r, tid) : NULL;
 
-	if (!name || name->told & bit(user))
+	if (!name || user_set_has(&name->told, user))
 		return false;
-	name->told |= bit(user);
+	user_set_add(&name->told, user);
 	*out = (struct vs_event){.type = VS_EVENT_TASK_NAME, .pid = tid, .pid2 = name->tgid};
 	ev_set_task_name_comm_low(out, name->comm[0]);
 	ev_set_task_name_comm_high(out, name->comm[1]);
@@ -228,7 +230,7 @@ static void thread_adopt(struct event_router *r, pid_t tid, pid_t tgid)
 {
 	if (thread_find(r, tid))
 		return;
-	for (unsigned int i = 0; i < ROUTER_USERS_MAX; i++) {
+	for (unsigned int i = 0; i < r->users_end; i++) {
 		if (r->processes[i] == tgid)
 			event_router_follow(r, tid, tgid, i);
 	}
@@ -236,89 +238,78 @@ static void thread_adopt(struct event_router *r, pid_t tid, pid_t tgid)
 
 /* ---- events ---- */
 
-static uint64_t route_of_switch(struct event_router *r, const struct vs_event *e)
+static void route_of_switch(struct event_router *r, const struct vs_event *e, struct user_set *out)
 {
-	struct routed_thread *out = thread_find(r, e->pid), *in = thread_find(r, e->pid2);
-	uint64_t users = cpu_waits_users(r->waits, e->cpu);
+	struct routed_thread *leaves = thread_find(r, e->pid), *comes = thread_find(r, e->pid2);
 
-	if (in)
-		users |= bit(in->wait.user);
-	if (out)
-		users |= bit(out->wait.user);
-	cpu_waits_switch(r->waits, e, out ? &out->wait : NULL, in ? &in->wait : NULL);
-	if (out && ev_sched_switch_state(e) & VS_TASK_DEAD)
+	cpu_waits_users(r->waits, e->cpu, out);
+	if (comes)
+		user_set_add(out, comes->wait.user);
+	if (leaves)
+		user_set_add(out, leaves->wait.user);
+	cpu_waits_switch(r->waits, e, leaves ? &leaves->wait : NULL, comes ? &comes->wait : NULL);
+	if (leaves && ev_sched_switch_state(e) & VS_TASK_DEAD)
 		thread_remove(r, thread_at(r, e->pid));
-	return users;
 }
 
-static uint64_t route_of_wakeup(struct event_router *r, const struct vs_event *e)
+static void route_of_wakeup(struct event_router *r, const struct vs_event *e, struct user_set *out)
 {
 	struct routed_thread *t = thread_find(r, e->pid);
 
-	if (t)
-		cpu_waits_wakeup(r->waits, e, &t->wait);
-	return users_of(r, e->pid);
+	if (!t)
+		return;
+	cpu_waits_wakeup(r->waits, e, &t->wait);
+	user_set_add(out, t->wait.user);
 }
 
-static uint64_t route_of_new_thread(struct event_router *r, const struct vs_event *e)
+static void route_of_new_thread(struct event_router *r, const struct vs_event *e,
+				struct user_set *out)
 {
 	const struct task_name *name = name_find(r, e->pid);
 
 	if (name)
 		thread_adopt(r, e->pid, name->tgid);
-	return route_of_wakeup(r, e);
+	route_of_wakeup(r, e, out);
 }
 
-static uint64_t route_of_migration(struct event_router *r, const struct vs_event *e)
+static void route_of_migration(struct event_router *r, const struct vs_event *e,
+			       struct user_set *out)
 {
 	struct routed_thread *t = thread_find(r, e->pid);
 
-	if (t)
-		cpu_waits_migrate(r->waits, e, &t->wait);
-	return users_of(r, e->pid);
+	if (!t)
+		return;
+	cpu_waits_migrate(r->waits, e, &t->wait);
+	user_set_add(out, t->wait.user);
 }
 
-static uint64_t route_of_signal(struct event_router *r, const struct vs_event *e)
+static void route_of_signal(struct event_router *r, const struct vs_event *e, struct user_set *out)
 {
-	uint64_t users = 0;
-
-	for (unsigned int i = 0; i < ROUTER_USERS_MAX; i++) {
+	for (unsigned int i = 0; i < r->users_end; i++) {
 		if (r->processes[i] && r->processes[i] == (pid_t)ev_signal_process(e))
-			users |= bit(i);
+			user_set_add(out, i);
 	}
-	return users;
 }
 
 /* Its users hear at once what a thread of theirs is called, others when they see the task. */
-static uint64_t route_of_name(struct event_router *r, const struct vs_event *e)
+static void route_of_name(struct event_router *r, const struct vs_event *e, struct user_set *out)
 {
-	uint64_t users;
-
 	name_learn(r, e);
 	thread_adopt(r, e->pid, e->pid2);
-	users = users_of(r, e->pid);
-	if (users)
-		name_find(r, e->pid)->told |= users;
-	return users;
+	user_of_add(r, e->pid, out);
+	user_set_join(&name_find(r, e->pid)->told, out);
 }
 
-static uint64_t route_of_request_end(struct event_router *r, const struct vs_event *e)
+static void route_of_request_end(struct event_router *r, const struct vs_event *e,
+				 struct user_set *out)
 {
-	return users_of(r, e->pid2) & r->detail;
+	const struct routed_thread *t = thread_find(r, e->pid2);
+
+	if (t && user_set_has(&r->detail, t->wait.user))
+		user_set_add(out, t->wait.user);
 }
 
-/* Raised by whatever task or interrupted task: the kernel does not say for which VM. */
-static uint64_t route_to_all(const struct event_router *r)
-{
-	return r->detail;
-}
-
-static uint64_t route_of_own(struct event_router *r, const struct vs_event *e)
-{
-	return users_of(r, e->pid);
-}
-
-typedef uint64_t (*route)(struct event_router *r, const struct vs_event *e);
+typedef void (*route)(struct event_router *r, const struct vs_event *e, struct user_set *out);
 
 /* The types of VS_SCOPE_TASKS that also change the threads, or go to other users than their task's.
  */
@@ -331,23 +322,30 @@ static const route routes[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_TASK_NAME] = route_of_name,
 };
 
-uint64_t event_router_route(struct event_router *r, const struct vs_event *event)
+void event_router_route(struct event_router *r, const struct vs_event *event, struct user_set *out)
 {
+	*out = (struct user_set){0};
 	switch ((enum vs_scope)event_type_of(event->type)->scope) {
 	case VS_SCOPE_TASKS:
-		if (routes[event->type])
-			return routes[event->type](r, event);
+		if (routes[event->type]) {
+			routes[event->type](r, event, out);
+			return;
+		}
 		break;
 	case VS_SCOPE_ANYONE:
-		return route_to_all(r);
+		/* Raised by whatever task or interrupted task: the kernel does not say for which
+		 * VM. */
+		*out = r->detail;
+		return;
 	case VS_SCOPE_END:
-		return route_of_request_end(r, event);
+		route_of_request_end(r, event, out);
+		return;
 	case VS_SCOPE_FOLLOWED:
 	case VS_SCOPE_BEGIN:
 	case VS_SCOPE_CHOSEN:
 		break;
 	}
-	return route_of_own(r, event);
+	user_of_add(r, event->pid, out);
 }
 
 void event_router_tasks(const struct vs_event *event, pid_t tids[2])

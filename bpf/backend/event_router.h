@@ -5,7 +5,7 @@
  * must receive the events in the order of time, because it tracks which threads wait for which CPU:
  * a switch also concerns the users whose threads wait for that CPU.
  *
- * Cost: a few loads per event, independent of the number of users.
+ * Cost: a few loads per event, for most events independent of the number of users.
  */
 #ifndef BACKEND_EVENT_ROUTER_H
 #define BACKEND_EVENT_ROUTER_H
@@ -16,11 +16,10 @@
 #include <sys/types.h>
 
 #include "bpf/capture/cpu_waits.h"
+#include "bpf/capture/user_set.h"
 #include "proto/event.h"
 
-enum {
-	ROUTER_USERS_MAX = CPU_WAITS_USERS_MAX
-}; /* a set of users is a uint64_t, one bit per user */
+enum { ROUTER_USERS_MAX = USER_SET_MAX };
 
 struct event_router;
 
@@ -38,9 +37,9 @@ void event_router_leave(struct event_router *r, unsigned int user,
 /* Sets whether a user gets events that the kernel does not assign to one VM. Initially it does. */
 void event_router_detail(struct event_router *r, unsigned int user, bool wanted);
 
-/* Returns the users that the event concerns, as bits. Call it for every event, in the order of
- * time. */
-uint64_t event_router_route(struct event_router *r, const struct vs_event *event);
+/* Sets `out` to the users that the event concerns. Call it for every event, in the order of time.
+ */
+void event_router_route(struct event_router *r, const struct vs_event *event, struct user_set *out);
 /* Returns the user to which the thread belongs now, -1 for none. */
 int event_router_user_of(const struct event_router *r, pid_t tid);
 

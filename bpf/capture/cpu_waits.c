@@ -9,22 +9,28 @@
 struct cpu {
 	int32_t running;
 	uint32_t waiting; /* threads of all users */
-	uint64_t users;
-	uint32_t waiting_of[CPU_WAITS_USERS_MAX];
+	struct user_set users;
 };
 
 struct cpu_waits {
-	size_t n_cpus;
+	size_t n_cpus, n_users;
+	uint32_t *waiting_of; /* threads by CPU and user */
 	struct cpu cpus[];
 };
 
-struct cpu_waits *cpu_waits_new(size_t n_cpus)
+struct cpu_waits *cpu_waits_new(size_t n_cpus, size_t n_users)
 {
 	struct cpu_waits *w = calloc(1, sizeof(*w) + n_cpus * sizeof(w->cpus[0]));
 
 	if (!w)
 		return NULL;
+	w->waiting_of = calloc(n_cpus * n_users, sizeof(*w->waiting_of));
+	if (!w->waiting_of) {
+		free(w);
+		return NULL;
+	}
 	w->n_cpus = n_cpus;
+	w->n_users = n_users;
 	for (size_t i = 0; i < n_cpus; i++)
 		w->cpus[i].running = CPU_WAITS_TASK_UNKNOWN;
 	return w;
@@ -32,6 +38,8 @@ struct cpu_waits *cpu_waits_new(size_t n_cpus)
 
 void cpu_waits_free(struct cpu_waits *w)
 {
+	if (w)
+		free(w->waiting_of);
 	free(w);
 }
 
@@ -40,25 +48,28 @@ static bool cpu_valid(const struct cpu_waits *w, int64_t cpu)
 	return cpu >= 0 && (uint64_t)cpu < w->n_cpus;
 }
 
+static uint32_t *waiting_of(struct cpu_waits *w, const struct cpu_waiter *t)
+{
+	return &w->waiting_of[(size_t)t->waiting_cpu * w->n_users + t->user];
+}
+
 /* cpu -1: it waits no longer. */
 static void wait_on(struct cpu_waits *w, struct cpu_waiter *t, int32_t cpu)
 {
-	const uint64_t user = (uint64_t)1 << t->user;
-
 	if (t->waiting_cpu >= 0) {
 		struct cpu *c = &w->cpus[t->waiting_cpu];
 
 		c->waiting--;
-		if (!--c->waiting_of[t->user])
-			c->users &= ~user;
+		if (!--*waiting_of(w, t))
+			user_set_remove(&c->users, t->user);
 	}
 	t->waiting_cpu = cpu_valid(w, cpu) ? cpu : -1;
 	if (t->waiting_cpu >= 0) {
 		struct cpu *c = &w->cpus[t->waiting_cpu];
 
 		c->waiting++;
-		c->waiting_of[t->user]++;
-		c->users |= user;
+		++*waiting_of(w, t);
+		user_set_add(&c->users, t->user);
 	}
 }
 
@@ -102,9 +113,10 @@ void cpu_waits_lost(struct cpu_waits *w, size_t cpu)
 		w->cpus[cpu].running = CPU_WAITS_TASK_UNKNOWN;
 }
 
-uint64_t cpu_waits_users(const struct cpu_waits *w, size_t cpu)
+void cpu_waits_users(const struct cpu_waits *w, size_t cpu, struct user_set *out)
 {
-	return cpu < w->n_cpus ? w->cpus[cpu].users : 0;
+	if (cpu < w->n_cpus && w->cpus[cpu].waiting)
+		user_set_join(out, &w->cpus[cpu].users);
 }
 
 uint32_t cpu_waits_count(const struct cpu_waits *w, size_t cpu)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tracks which followed threads wait, runnable, for which CPU, from the switches, wake-ups and
- * migrations of the host, in the order of time. Each thread belongs to one of up to 64 users. A
- * switch on a CPU also concerns the users whose threads wait for that CPU, because it shows which
- * tasks run there instead. host.bpf.c does the same in the kernel, for all users together.
+ * migrations of the host, in the order of time. Each thread belongs to a user. A switch on a CPU
+ * also concerns the users whose threads wait for that CPU, because it shows which tasks run there
+ * instead. host.bpf.c does the same in the kernel, for all users together.
  *
  * The caller owns the threads and finds them by their ids. It passes NULL for a task that is not
  * followed. Cost: a few loads per event.
@@ -14,20 +14,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/capture/user_set.h"
 #include "proto/event.h"
 
-enum { CPU_WAITS_USERS_MAX = 64, CPU_WAITS_TASK_UNKNOWN = -1 };
+enum { CPU_WAITS_TASK_UNKNOWN = -1 };
 
 /* The part of a thread that this module keeps. A new thread has {user, -1, -1}. */
 struct cpu_waiter {
-	unsigned int user;   /* below CPU_WAITS_USERS_MAX */
+	unsigned int user;   /* below the number of users */
 	int32_t waiting_cpu; /* CPU for which the thread waits; -1: it does not wait */
 	int32_t cpu;         /* CPU where it ran last; -1: unknown */
 };
 
 struct cpu_waits;
 
-struct cpu_waits *cpu_waits_new(size_t n_cpus); /* NULL on ENOMEM */
+/* n_users: at most USER_SET_MAX. Returns NULL on ENOMEM. */
+struct cpu_waits *cpu_waits_new(size_t n_cpus, size_t n_users);
 void cpu_waits_free(struct cpu_waits *w);
 
 /* Take an event: a switch from `out` to `in`, the wake-up and the migration of t. A wake-up of a
@@ -42,8 +44,9 @@ void cpu_waits_leave(struct cpu_waits *w, struct cpu_waiter *t);
  */
 void cpu_waits_lost(struct cpu_waits *w, size_t cpu);
 
-/* Return the users whose threads wait for the CPU, as bits, and the number of these threads. */
-uint64_t cpu_waits_users(const struct cpu_waits *w, size_t cpu);
+/* Adds the users whose threads wait for the CPU to `out`. */
+void cpu_waits_users(const struct cpu_waits *w, size_t cpu, struct user_set *out);
+/* Returns the number of threads that wait for the CPU. */
 uint32_t cpu_waits_count(const struct cpu_waits *w, size_t cpu);
 /* Returns the task that was switched in last, or CPU_WAITS_TASK_UNKNOWN. */
 int32_t cpu_waits_running(const struct cpu_waits *w, size_t cpu);

@@ -61,7 +61,7 @@ struct perf_follow *perf_follow_new(const struct perf_follow_sink *sink, uint64_
 	f->wait_threshold_ns = wait_threshold_ns;
 	f->tasks = task_table_new();
 	f->requests = request_table_new();
-	f->waits = cpu_waits_new(VS_CPUS_MAX);
+	f->waits = cpu_waits_new(VS_CPUS_MAX, 1);
 	if (f->tasks && f->requests && f->waits)
 		return f;
 	perf_follow_free(f);

@@ -48,6 +48,7 @@ static int config_run(const struct command *self, int argc, char **argv)
 		printf("%s: good: %zu VM%s, recordings in %s, at most %llu MiB of them\n", a.file,
 		       config->n_vms, config->n_vms == 1 ? "" : "s", config->directory,
 		       (unsigned long long)(config->disk_budget_bytes >> 20));
+	daemon_config_fini(config);
 	free(config);
 	return err ? COMMAND_TROUBLE : COMMAND_OK;
 }

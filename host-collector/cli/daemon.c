@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -149,6 +150,17 @@ static int daemon_loop(struct daemon_run *r)
 	return command_exit_of(err);
 }
 
+/* A VM takes about eleven descriptors; 1,024 is the usual limit, which may be raised. */
+static void descriptors_allow(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == files.rlim_max)
+		return;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
 static int daemon_run(const struct command *self, int argc, char **argv)
 {
 	struct daemon_run *r = calloc(1, sizeof(*r));
@@ -157,20 +169,21 @@ static int daemon_run(const struct command *self, int argc, char **argv)
 	if (!r)
 		return COMMAND_TROUBLE;
 	memory_lean();
+	descriptors_allow();
 	result = options_read(self, argc, argv, &r->arguments) ? COMMAND_USAGE : config_load(r);
-	if (result) {
-		free(r);
-		return result;
-	}
+	if (result)
+		goto out;
 	err = main_loop_open(&r->loop, r, NULL);
 	if (err) {
 		fprintf(stderr, "vcpuscope daemon: %s\n", strerror(-err));
-		free(r);
-		return COMMAND_TROUBLE;
+		result = COMMAND_TROUBLE;
+		goto out;
 	}
 	log_writer_new(STDERR_FILENO, &r->log); /* without, lines are written at once */
 	result = daemon_loop(r);
 	log_writer_free(r->log, LOG_FLUSH_MS);
+out:
+	daemon_config_fini(&r->config);
 	free(r);
 	return result;
 }

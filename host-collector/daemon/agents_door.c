@@ -14,13 +14,14 @@
 #include "host-collector/link/socket_file.h"
 
 enum {
-	WAITING_MAX = 64,
+	WAITING_MAX = DAEMON_VMS_MAX,
 	WAIT_MS = 10000, /* QEMU connects again by itself */
 };
 
 struct waiting_agent {
 	int fd;
 	pid_t pid;
+	uid_t uid;
 	uint64_t since_ms;
 };
 
@@ -49,6 +50,38 @@ static bool served(struct agents_door *door, const struct waiting_agent *agent)
 	return false;
 }
 
+static size_t waiting_of(const struct agents_door *door, uid_t uid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < door->n_waiting; i++)
+		n += door->waiting[i].uid == uid;
+	return n;
+}
+
+/* Closes the oldest connection of the user who has the most, so that no user can keep the others
+ * out. False if that is `uid`, who would only displace its own. */
+static bool room_make(struct agents_door *door, uid_t uid)
+{
+	size_t most = waiting_of(door, uid), at = door->n_waiting;
+
+	for (size_t i = 0; i < door->n_waiting; i++) {
+		const size_t n = waiting_of(door, door->waiting[i].uid);
+
+		if (n <= most)
+			continue;
+		most = n;
+		at = i;
+	}
+	if (at == door->n_waiting)
+		return false;
+	close(door->waiting[at].fd);
+	door->n_waiting--;
+	memmove(&door->waiting[at], &door->waiting[at + 1],
+		(door->n_waiting - at) * sizeof(door->waiting[0]));
+	return true;
+}
+
 static void on_connection(uv_poll_t *poll, int status, int events)
 {
 	struct agents_door *door = poll->data;
@@ -67,9 +100,10 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 		return;
 	}
 	agent.pid = peer.pid;
+	agent.uid = peer.uid;
 	if (served(door, &agent))
 		return;
-	if (door->n_waiting == WAITING_MAX)
+	if (door->n_waiting == WAITING_MAX && !room_make(door, agent.uid))
 		close(agent.fd);
 	else
 		door->waiting[door->n_waiting++] = agent;

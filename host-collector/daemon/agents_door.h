@@ -5,7 +5,8 @@
  *
  * QEMU connects, and the kernel names QEMU's process (SO_PEERCRED). The connection is passed to the
  * VM of that process if the VM's configured channel is `daemon:`. A connection without such a VM
- * waits up to 10 s for one, then it is closed; at most 64 wait.
+ * waits up to 10 s for one, then it is closed. At most DAEMON_VMS_MAX wait; beyond that the oldest
+ * of the user who has the most is closed.
  */
 #ifndef DAEMON_AGENTS_DOOR_H
 #define DAEMON_AGENTS_DOOR_H

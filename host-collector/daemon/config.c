@@ -121,6 +121,27 @@ void daemon_config_default(struct daemon_config *out)
 	out->report_jobs = 2;
 }
 
+void daemon_config_fini(struct daemon_config *c)
+{
+	free(c->vms);
+	c->vms = NULL;
+	c->n_vms = 0;
+}
+
+int daemon_config_copy(const struct daemon_config *from, struct daemon_config *out)
+{
+	*out = *from;
+	out->vms = NULL;
+	if (!from->n_vms)
+		return 0;
+	out->vms = malloc(from->n_vms * sizeof(*out->vms));
+	out->n_vms = out->vms ? from->n_vms : 0;
+	if (!out->vms)
+		return -ENOMEM;
+	memcpy(out->vms, from->vms, from->n_vms * sizeof(*out->vms));
+	return 0;
+}
+
 static int limit_time_parse(const char *text, uint64_t *out)
 {
 	*out = 0;
@@ -319,6 +340,7 @@ struct reading {
 static int section_enter(struct reading *r, const char *section)
 {
 	struct daemon_config *c = r->config;
+	struct vm_config *vms;
 
 	if (strlen(section) >= sizeof(r->section)) {
 		snprintf(r->why, r->why_bytes, "[%.40s..]: the section's name is too long",
@@ -346,6 +368,12 @@ static int section_enter(struct reading *r, const char *section)
 		snprintf(r->why, r->why_bytes, "[%s]: twice; give each VM one section", section);
 		return 0;
 	}
+	vms = realloc(c->vms, (c->n_vms + 1) * sizeof(*vms));
+	if (!vms) {
+		snprintf(r->why, r->why_bytes, "[%s]: out of memory", section);
+		return 0;
+	}
+	c->vms = vms;
 	r->vm = &c->vms[c->n_vms++];
 	vm_config_default(r->vm);
 	snprintf(r->vm->name, sizeof(r->vm->name), "%s", section + 3);

@@ -17,7 +17,7 @@
 #include "host-collector/util/paths.h"
 
 enum {
-	DAEMON_VMS_MAX = 64,
+	DAEMON_VMS_MAX = 512,
 	DAEMON_NAME_MAX = 64,  /* with the final NUL */
 	DAEMON_PATH_MAX = 256, /* the path of a socket must fit sockaddr_un, which has 108 bytes */
 };
@@ -62,15 +62,20 @@ struct daemon_config {
 	uint64_t incident_gap_ns;          /* shortest time between two incident folders of a VM */
 	uint64_t report_jobs;              /* number of reports to make concurrently */
 	char on_incident[DAEMON_PATH_MAX]; /* shell command to notify of an incident; "": none */
-	size_t n_vms;
-	struct vm_config vms[DAEMON_VMS_MAX];
+	size_t n_vms;                      /* at most DAEMON_VMS_MAX */
+	struct vm_config *vms;
 };
 
 /* Sets the defaults that docs/daemon.md gives; no VM, or a VM without a name. */
 void daemon_config_default(struct daemon_config *out);
 void vm_config_default(struct vm_config *out);
-/* Reads and checks the file. Returns 0, or with one line in `why` -EINVAL ("FILE:LINE: KEY: what is
- * wrong; what to write") or the -errno of opening the file. */
+/* Frees the VMs. */
+void daemon_config_fini(struct daemon_config *c);
+/* Copies `from` with its VMs. Returns 0 or -ENOMEM; `out` then has no VM. */
+int daemon_config_copy(const struct daemon_config *from, struct daemon_config *out);
+/* Reads and checks the file; daemon_config_fini() `out` in any case. Returns 0, or with one line in
+ * `why` -EINVAL ("FILE:LINE: KEY: what is wrong; what to write") or the -errno of opening the file.
+ */
 int daemon_config_read(const char *path, struct daemon_config *out, char *why, size_t why_bytes);
 /* Returns whether the key `discover` lists `what` ("libvirt" or "kvm"). */
 bool daemon_config_discovers(const struct daemon_config *c, const char *what);

@@ -276,7 +276,10 @@ int vm_daemon_reload(struct vm_daemon *d, char *why, size_t why_bytes)
 	}
 	if (!err) {
 		vms_follow(d, next);
+		daemon_config_fini(&d->config);
 		d->config = *next;
+	} else {
+		daemon_config_fini(next);
 	}
 	free(next);
 	return err;
@@ -460,6 +463,7 @@ static void daemon_freed(uv_handle_t *handle)
 	struct vm_daemon *d = handle->data;
 
 	free(d->config_path);
+	daemon_config_fini(&d->config);
 	free(d);
 }
 
@@ -495,7 +499,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 		return err;
 	d->loop = loop;
 	d->options = *options;
-	d->config = *options->config;
+	err = daemon_config_copy(options->config, &d->config);
 	d->start_ms = uv_now(loop);
 	uv_timer_init(loop, &d->timer);
 	uv_idle_init(loop, &d->attaching);
@@ -513,9 +517,11 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	d->streams = streams_new(&streams);
 	d->vsock = vsock_doors_new(loop, NULL, &vsock);
 	d->kvm = kvm_feed_new(loop, &source);
-	if (!d->captures || !d->kvm || !d->streams || !d->vsock || !d->spool || !d->flight ||
-	    (options->config_path && !d->config_path))
+	if (err || !d->captures || !d->kvm || !d->streams || !d->vsock || !d->spool || !d->flight ||
+	    (options->config_path && !d->config_path)) {
+		err = -ENOMEM;
 		goto fail;
+	}
 	err = control_open(loop, d->config.control, d, &d->control, why, why_bytes);
 	if (err)
 		goto fail;

@@ -75,10 +75,7 @@ static void taps_begin(struct watched_vm *vm)
 
 static uint64_t host_events(const struct watched_vm *vm)
 {
-	struct collector_status status;
-
-	collector_status_get(vm->collector, &status);
-	return status.host.events.emitted;
+	return collector_host_events(vm->collector);
 }
 
 /* What is captured in summary anyway has nothing to shed. */
@@ -351,12 +348,7 @@ void watched_vm_status_get(const struct watched_vm *vm, struct watched_vm_status
 
 pid_t watched_vm_pid(const struct watched_vm *vm)
 {
-	struct collector_status status;
-
-	if (!vm->collector)
-		return 0;
-	collector_status_get(vm->collector, &status);
-	return status.vm->qemu_pid;
+	return vm->collector ? collector_pid(vm->collector) : 0;
 }
 
 void watched_vm_adopt(struct watched_vm *vm, int fd)

@@ -602,6 +602,16 @@ void collector_close(struct collector *c)
 		free(c);
 }
 
+pid_t collector_pid(const struct collector *c)
+{
+	return vm_info(c->vm)->qemu_pid;
+}
+
+uint64_t collector_host_events(const struct collector *c)
+{
+	return host_stream_emitted(c->host);
+}
+
 void collector_status_get(const struct collector *c, struct collector_status *out)
 {
 	struct echo_sync_summary summary = {0};

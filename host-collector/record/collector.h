@@ -104,7 +104,11 @@ struct collector_status {
 	bool clock_contested; /* the round trips contradict KVM's parameters: nothing is proven */
 	uint64_t clock_error_ns; /* if clock_known: the bound; UINT64_MAX if contested */
 };
-/* Fills the current status. Counters start at collector_open(). */
+/* Returns the VMM's process; always valid. */
+pid_t collector_pid(const struct collector *c);
+/* Returns the number of events that the host's probes emitted for this VM. */
+uint64_t collector_host_events(const struct collector *c);
+/* Fills the current status. Counters start at collector_open(). Costs some us. */
 void collector_status_get(const struct collector *c, struct collector_status *out);
 
 #endif

@@ -602,6 +602,14 @@ int host_stream_vm_clock(struct host_stream *h, const struct message_vm_clock *m
 	return payload_deliver(h, FRAME_VM_CLOCK, message_vm_clock_pack(m, &h->payload));
 }
 
+uint64_t host_stream_emitted(const struct host_stream *h)
+{
+	struct batcher_totals totals;
+
+	batcher_totals_get(h->batcher, &totals);
+	return totals.emitted;
+}
+
 void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats *out)
 {
 	batcher_totals_get(h->batcher, &out->events);

@@ -86,6 +86,8 @@ struct host_stream_stats {
 	const struct message_user_events *chosen;
 	const uint64_t *chosen_kept;
 };
+/* Returns the number of events that the probes emitted: stats.events.emitted. */
+uint64_t host_stream_emitted(const struct host_stream *h);
 /* Fills the statistics since host_stream_open(). */
 void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats *out);
 

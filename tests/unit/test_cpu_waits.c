@@ -11,16 +11,16 @@
 #include "bpf/capture/cpu_waits.h"
 #include "proto/event_catalog.h"
 
-enum { CPUS = 4, A = 101, B = 102, OTHER = 900 };
+enum { CPUS = 4, USERS = 301, A = 101, B = 102, OTHER = 900 };
 
 struct scene {
 	struct cpu_waits *w;
-	struct cpu_waiter a, b; /* of users 3 and 5 */
+	struct cpu_waiter a, b; /* of users 3 and 300 */
 };
 
 static struct scene scene(void)
 {
-	struct scene s = {cpu_waits_new(CPUS), {3, -1, -1}, {5, -1, -1}};
+	struct scene s = {cpu_waits_new(CPUS, USERS), {3, -1, -1}, {300, -1, -1}};
 
 	assert_non_null(s.w);
 	return s;
@@ -55,10 +55,20 @@ static void migrates(struct scene *s, int32_t tid, uint32_t cpu)
 	cpu_waits_migrate(s->w, &e, waiter_of(s, tid));
 }
 
-/* Bit `user` of the users that wait. */
-static uint64_t users(const struct scene *s, size_t cpu)
+enum { NOBODY, A_WAITS, B_WAITS, BOTH_WAIT };
+
+/* Who waits. */
+static int users(const struct scene *s, size_t cpu)
 {
-	return cpu_waits_users(s->w, cpu);
+	struct user_set set = {0};
+	int who = NOBODY, user;
+
+	cpu_waits_users(s->w, cpu, &set);
+	while ((user = user_set_take(&set)) >= 0) {
+		assert_true(user == 3 || user == 300);
+		who |= user == 3 ? A_WAITS : B_WAITS;
+	}
+	return who;
 }
 
 static void from_the_wakeup_until_it_runs(void **state)
@@ -67,22 +77,22 @@ static void from_the_wakeup_until_it_runs(void **state)
 
 	(void)state;
 	wakes(&s, A, 2);
-	assert_int_equal(users(&s, 2), 1 << 3);
-	assert_int_equal(users(&s, 1), 0);
+	assert_int_equal(users(&s, 2), A_WAITS);
+	assert_int_equal(users(&s, 1), NOBODY);
 	wakes(&s, B, 2);
-	assert_int_equal(users(&s, 2), 1 << 3 | 1 << 5);
+	assert_int_equal(users(&s, 2), BOTH_WAIT);
 	assert_int_equal(cpu_waits_count(s.w, 2), 2);
 	migrates(&s, A, 1);
-	assert_int_equal(users(&s, 1), 1 << 3);
-	assert_int_equal(users(&s, 2), 1 << 5);
+	assert_int_equal(users(&s, 1), A_WAITS);
+	assert_int_equal(users(&s, 2), B_WAITS);
 	switches(&s, 1, OTHER, VS_TASK_RUNNING, A);
-	assert_int_equal(users(&s, 1), 0);
+	assert_int_equal(users(&s, 1), NOBODY);
 	assert_int_equal(cpu_waits_running(s.w, 1), A);
 	/* Off its CPU, but able to run: it waits there. */
 	switches(&s, 1, A, VS_TASK_RUNNING, OTHER);
-	assert_int_equal(users(&s, 1), 1 << 3);
+	assert_int_equal(users(&s, 1), A_WAITS);
 	cpu_waits_leave(s.w, &s.a);
-	assert_int_equal(users(&s, 1), 0);
+	assert_int_equal(users(&s, 1), NOBODY);
 	assert_int_equal(cpu_waits_count(s.w, 1), 0);
 	cpu_waits_free(s.w);
 }
@@ -96,7 +106,7 @@ static void asleep_it_waits_for_no_cpu(void **state)
 	switches(&s, 0, A, VS_TASK_INTERRUPTIBLE, OTHER);
 	migrates(&s, A, 3);
 	for (size_t cpu = 0; cpu < CPUS; cpu++)
-		assert_int_equal(users(&s, cpu), 0);
+		assert_int_equal(users(&s, cpu), NOBODY);
 	cpu_waits_free(s.w);
 }
 
@@ -107,11 +117,11 @@ static void a_wakeup_of_who_runs_or_waits_changes_nothing(void **state)
 	(void)state;
 	switches(&s, 0, OTHER, VS_TASK_RUNNING, A);
 	wakes(&s, A, 1);
-	assert_int_equal(users(&s, 1), 0);
+	assert_int_equal(users(&s, 1), NOBODY);
 	wakes(&s, B, 2);
 	wakes(&s, B, 3);
-	assert_int_equal(users(&s, 2), 1 << 5);
-	assert_int_equal(users(&s, 3), 0);
+	assert_int_equal(users(&s, 2), B_WAITS);
+	assert_int_equal(users(&s, 3), NOBODY);
 	cpu_waits_free(s.w);
 }
 
@@ -124,12 +134,12 @@ static void a_lost_switch_does_not_leave_it_running(void **state)
 	/* That A left was lost; somebody else leaves the CPU. */
 	switches(&s, 0, OTHER, VS_TASK_RUNNING, OTHER + 1);
 	wakes(&s, A, 1);
-	assert_int_equal(users(&s, 1), 1 << 3);
+	assert_int_equal(users(&s, 1), A_WAITS);
 	switches(&s, 1, OTHER, VS_TASK_RUNNING, A);
 	cpu_waits_lost(s.w, 1);
 	assert_int_equal(cpu_waits_running(s.w, 1), CPU_WAITS_TASK_UNKNOWN);
 	wakes(&s, A, 3);
-	assert_int_equal(users(&s, 3), 1 << 3);
+	assert_int_equal(users(&s, 3), A_WAITS);
 	cpu_waits_free(s.w);
 }
 
@@ -140,11 +150,11 @@ static void a_cpu_that_is_none_is_ignored(void **state)
 	(void)state;
 	wakes(&s, A, CPUS);
 	assert_int_equal(s.a.waiting_cpu, -1);
-	assert_int_equal(users(&s, CPUS), 0);
+	assert_int_equal(users(&s, CPUS), NOBODY);
 	switches(&s, CPUS, A, VS_TASK_RUNNING, B);
 	assert_int_equal(s.a.waiting_cpu, -1);
 	wakes(&s, B, 1);
-	assert_int_equal(users(&s, 1), 1 << 5);
+	assert_int_equal(users(&s, 1), B_WAITS);
 	cpu_waits_free(s.w);
 }
 

@@ -141,8 +141,34 @@ static void test_wrong(void **state)
 		if (read_text(cases[i].text, &c, why, sizeof(why)) != -EINVAL ||
 		    !strstr(why, cases[i].says))
 			fail_msg("`%s` says `%s`", cases[i].text, why);
+		daemon_config_fini(&c);
 	}
 	assert_int_equal(daemon_config_read("/nowhere/at/all", &c, (char[8]){0}, 8), -ENOENT);
+}
+
+/* As many VMs as there may be, and one more. */
+static void test_limit(void **state)
+{
+	struct daemon_config c, copy;
+	char *text = malloc((DAEMON_VMS_MAX + 1) * 32), why[512] = "";
+	size_t len = 0;
+
+	(void)state;
+	assert_non_null(text);
+	for (int i = 0; i < DAEMON_VMS_MAX; i++)
+		len += (size_t)sprintf(text + len, "[vm vm%d]\npid = %d\n", i, i + 1);
+	assert_int_equal(read_text(text, &c, why, sizeof(why)), 0);
+	assert_int_equal(c.n_vms, DAEMON_VMS_MAX);
+	assert_int_equal(daemon_config_copy(&c, &copy), 0);
+	daemon_config_fini(&c);
+	assert_int_equal(copy.n_vms, DAEMON_VMS_MAX);
+	assert_string_equal(copy.vms[DAEMON_VMS_MAX - 1].name, "vm511");
+	daemon_config_fini(&copy);
+	sprintf(text + len, "[vm more]\npid = 9999\n");
+	assert_int_equal(read_text(text, &c, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "[vm more]: more than 512 VMs"));
+	daemon_config_fini(&c);
+	free(text);
 }
 
 int main(void)
@@ -150,6 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
 		cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

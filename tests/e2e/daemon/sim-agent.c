@@ -9,6 +9,10 @@
  * which is what a report must say of it (dropped: by its queue, or with half a frame). Of one that
  * is killed the file TALLY knows (sim_load_tally()). SIGUSR1: its clock steps three seconds ahead,
  * or back again. SIGUSR2: the connection ends within a frame.
+ *
+ * sim-agent --many N PREFIX EVENTS_PER_S: N such agents, of the sockets PREFIX0, PREFIX1 and so on,
+ * in one process. They drain as seldom as a real agent does at such rates, each at its own time. It
+ * prints one such line for each.
  */
 #include <errno.h>
 #include <poll.h>
@@ -28,6 +32,8 @@
 
 enum {
 	DRAIN_MS = 20,
+	DRAIN_MANY_MS = 100,
+	MANY_MAX = 1024,
 	HEARTBEAT_MS = 100,
 	QUEUE_BYTES = 1024 * 1024,
 	LAST_WORD_MS = 20000, /* for what waits at the end */
@@ -47,7 +53,7 @@ struct sim {
 	bool wire_queued;
 	struct send_item wire_item;
 	uint64_t step_ticks; /* of its clock, one way or the other */
-	uint64_t drain_ms, heartbeat_ms;
+	uint64_t drain_every_ms, drain_ms, heartbeat_ms;
 };
 
 static volatile sig_atomic_t steps_asked, cuts_asked;
@@ -171,37 +177,52 @@ static bool waits(const struct sim *s)
 	return stats.waiting_bytes > 0 || s->written < s->wire.len;
 }
 
-static void run(struct sim *s)
+/* One turn. ends: standard input has ended; first: in this turn. */
+static void turn(struct sim *s, bool readable, bool ends, bool first)
 {
+	const uint64_t now = now_ms();
+
+	if (first) {
+		sim_load_make(&s->load, now, sim_tsc(s));
+		sim_load_end(&s->load, sim_tsc(s));
+	}
+	if (s->fd < 0)
+		dial(s);
+	else if (readable)
+		receive(s);
+	if (!ends && now - s->drain_ms >= s->drain_every_ms) {
+		s->drain_ms = now;
+		sim_load_make(&s->load, now, sim_tsc(s));
+	}
+	if (!ends && now - s->heartbeat_ms >= HEARTBEAT_MS) {
+		s->heartbeat_ms = now;
+		if (session_state(s->session) == SESSION_OPEN)
+			sim_load_heartbeat(&s->load, sim_tsc(s));
+	}
+	pump(s);
+}
+
+static void run(struct sim *sims, size_t n)
+{
+	static struct pollfd polled[MANY_MAX + 1];
 	uint64_t end_ms = 0;
+	bool goes_on = true;
 
-	s->drain_ms = now_ms();
-	while (!s->load.error && (!end_ms || (now_ms() < end_ms && waits(s)))) {
-		struct pollfd polled[2] = {{.fd = end_ms ? -1 : 0, .events = POLLIN},
-					   {.fd = s->fd, .events = POLLIN}};
-		uint64_t now;
+	while (goes_on && (!end_ms || now_ms() < end_ms)) {
+		bool first;
 
-		poll(polled, 2, DRAIN_MS / 2);
-		now = now_ms();
-		if (polled[0].revents) {
-			sim_load_make(&s->load, now, sim_tsc(s));
-			sim_load_end(&s->load, sim_tsc(s));
-			end_ms = now + LAST_WORD_MS;
+		for (size_t i = 0; i < n; i++)
+			polled[i] = (struct pollfd){.fd = sims[i].fd, .events = POLLIN};
+		polled[n] = (struct pollfd){.fd = end_ms ? -1 : 0, .events = POLLIN};
+		poll(polled, n + 1, DRAIN_MS / 2);
+		first = polled[n].revents && !end_ms;
+		if (first)
+			end_ms = now_ms() + LAST_WORD_MS;
+		goes_on = !end_ms;
+		for (size_t i = 0; i < n; i++) {
+			turn(&sims[i], polled[i].revents != 0, end_ms != 0, first);
+			goes_on |= !sims[i].load.error && waits(&sims[i]);
 		}
-		if (s->fd < 0)
-			dial(s);
-		else if (polled[1].revents)
-			receive(s);
-		if (!end_ms && now - s->drain_ms >= DRAIN_MS) {
-			s->drain_ms = now;
-			sim_load_make(&s->load, now, sim_tsc(s));
-		}
-		if (!end_ms && now - s->heartbeat_ms >= HEARTBEAT_MS) {
-			s->heartbeat_ms = now;
-			if (session_state(s->session) == SESSION_OPEN)
-				sim_load_heartbeat(&s->load, sim_tsc(s));
-		}
-		pump(s);
 	}
 }
 
@@ -211,39 +232,89 @@ static void say(void *context, const char *line)
 	fprintf(stderr, "sim-agent: %s\n", line);
 }
 
-int main(int argc, char **argv)
+/* number: among those of this process. */
+static int sim_begin(struct sim *s, const char *path, const char *rate, uint64_t number)
 {
-	static struct sim s = {.fd = -1};
-	struct session_options options = {.seed = (uint64_t)getpid() << 32, .say = say};
-	struct sim_cpu sum;
+	struct session_options options = {.seed = ((uint64_t)getpid() << 32) + (number << 20),
+					  .say = say};
 
-	if (argc < 3 || argc > 4) {
-		fprintf(stderr, "usage: sim-agent SOCKET EVENTS_PER_S [TALLY]\n");
-		return 2;
-	}
-	s.address.sun_family = AF_UNIX;
-	snprintf(s.address.sun_path, sizeof(s.address.sun_path), "%s", argv[1]);
-	s.writer = options.writer = frame_writer_new(0);
-	s.session = session_new(&options);
-	s.queue = send_queue_new(QUEUE_BYTES, 64 * 1024, on_dropped, &s);
-	if (sim_load_hello(&s.hello))
-		return 1;
-	sim_load_init(&s.load, s.writer, s.queue, strtoull(argv[2], NULL, 10), now_ms());
-	if (argc > 3 && sim_load_tally(&s.load, argv[3]))
-		return 1;
-	s.step_ticks = 3 * s.hello.clock_hz;
-	signal(SIGUSR1, on_signal);
-	signal(SIGUSR2, on_signal);
-	run(&s);
-	if (s.fd >= 0) {
-		usleep(300000); /* what is on its way arrives */
-		close(s.fd);
-	}
-	sum = sim_load_sum(&s.load);
+	s->fd = -1;
+	s->address.sun_family = AF_UNIX;
+	if (strlen(path) >= sizeof(s->address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(s->address.sun_path, path, strlen(path));
+	s->writer = options.writer = frame_writer_new(0);
+	s->session = session_new(&options);
+	s->queue = send_queue_new(QUEUE_BYTES, 64 * 1024, on_dropped, s);
+	if (!s->writer || !s->session || !s->queue || sim_load_hello(&s->hello))
+		return -ENOMEM;
+	s->drain_every_ms = DRAIN_MS;
+	s->drain_ms = s->heartbeat_ms = now_ms();
+	s->step_ticks = 3 * s->hello.clock_hz;
+	sim_load_init(&s->load, s->writer, s->queue, strtoull(rate, NULL, 10), now_ms());
+	return s->load.error;
+}
+
+static int sim_end(const struct sim *s)
+{
+	const struct sim_cpu sum = sim_load_sum(&s->load);
+
 	printf("{\"emitted\": %llu, \"dropped\": %llu, \"sessions\": %llu, \"left\": %d}\n",
 	       (unsigned long long)sum.emitted, (unsigned long long)sum.dropped,
-	       (unsigned long long)session_number(s.session), waits(&s));
-	if (s.load.error)
-		fprintf(stderr, "sim-agent: %s\n", strerror(-s.load.error));
-	return s.load.error ? 1 : 0;
+	       (unsigned long long)session_number(s->session), waits(s));
+	if (s->load.error)
+		fprintf(stderr, "sim-agent: %s\n", strerror(-s->load.error));
+	return s->load.error;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: sim-agent SOCKET EVENTS_PER_S [TALLY]\n"
+			"       sim-agent --many N PREFIX EVENTS_PER_S\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	const bool many = argc == 5 && !strcmp(argv[1], "--many");
+	const size_t n = many ? strtoul(argv[2], NULL, 10) : 1;
+	struct sim *sims;
+	int err = 0;
+
+	if (!many && (argc < 3 || argc > 4))
+		return usage();
+	sims = n && n <= MANY_MAX ? calloc(n, sizeof(*sims)) : NULL;
+	if (!sims)
+		return usage();
+	signal(SIGUSR1, on_signal);
+	signal(SIGUSR2, on_signal);
+	for (size_t i = 0; i < n && !err; i++) {
+		char path[256];
+
+		if (many)
+			snprintf(path, sizeof(path), "%s%zu", argv[3], i);
+		else
+			snprintf(path, sizeof(path), "%s", argv[1]);
+		err = sim_begin(&sims[i], path, argv[many ? 4 : 2], i);
+		if (many) {
+			sims[i].drain_every_ms = DRAIN_MANY_MS;
+			sims[i].drain_ms -= i % DRAIN_MANY_MS;
+			sims[i].heartbeat_ms -= i % HEARTBEAT_MS;
+		}
+	}
+	if (!err && !many && argc > 3)
+		err = sim_load_tally(&sims[0].load, argv[3]);
+	if (err)
+		return 1;
+	run(sims, n);
+	for (size_t i = 0; i < n; i++) {
+		if (sims[i].fd >= 0)
+			usleep(many ? 1000 : 300000); /* what is on its way arrives */
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (sims[i].fd >= 0)
+			close(sims[i].fd);
+		err |= sim_end(&sims[i]);
+	}
+	return err ? 1 : 0;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""As many VMs as the daemon accepts stall at once: each gets one folder with its evidence at once, the
+"""64 VMs stall at once: each gets one folder with its evidence at once, the
 reports come from a queue within their budget, a daemon that starts again takes up what is left, and the
 daemon answers all the while. The memory of a VM that ended is given back."""
 import collections
@@ -19,9 +19,9 @@ ANSWER_S = 10  # the machine is busy with 64 VMs and the reports
 
 class Burst:
     def __init__(self):
-        self.vms = {f"vm{i}": FakeVm(f"vm{i}") for i in range(VMS + 1)}
+        self.vms = {f"vm{i}": FakeVm(f"vm{i}") for i in range(VMS)}
         self.daemon = Daemon("".join(f"[vm {name}]\npid = {vm.pid}\nflight_time = 2s\nstall = 500ms\n"
-                                     for name, vm in list(self.vms.items())[:VMS]),
+                                     for name, vm in self.vms.items()),
                              f"incident_gap = 60s\nreport_jobs = {JOBS}")
         self.slowest_s = 0
 
@@ -52,7 +52,7 @@ class Burst:
         return of
 
     def storm(self):
-        stopped = list(self.vms.values())[:VMS]
+        stopped = list(self.vms.values())
         for vm in stopped:
             os.kill(vm.pid, signal.SIGSTOP)
         time.sleep(PAUSE_S)
@@ -69,8 +69,6 @@ class Burst:
         self.daemon.start()
         until("all run", lambda: self.running() == VMS)
         print(f"  {VMS} VMs run after {time.monotonic() - begin:.1f} s")
-        one_more = self.daemon.ctl("attach", f"vm{VMS}", f"pid={self.vms[f'vm{VMS}'].pid}")
-        assert one_more.returncode == 1 and "that is the limit" in one_more.stderr, one_more
         time.sleep(1)
         self.storm()
         begin = time.monotonic()
