@@ -345,6 +345,19 @@ int capture_shared_join(struct capture_shared *s, uint64_t wait_threshold_ns, st
 	return 0;
 }
 
+bool capture_shared_is_idle(struct capture *c)
+{
+	const struct capture_user *user = user_of(c);
+
+	if (c->backend->sample != user_sample || shared_pump(user->shared) || user->stacks)
+		return false;
+	for (size_t i = 0; i < user->shared->n_cpus; i++) {
+		if (user->queues[i].n)
+			return false;
+	}
+	return true;
+}
+
 void capture_shared_stats_get(const struct capture_shared *s, struct capture_shared_stats *out)
 {
 	*out = (struct capture_shared_stats){

@@ -33,6 +33,10 @@ void capture_shared_close(struct capture_shared *s);
  */
 int capture_shared_join(struct capture_shared *s, uint64_t wait_threshold_ns, struct capture **out);
 
+/* Reads the rings, as above, and returns whether the user's next capture_drain() would deliver
+ * nothing. false for a capture that is not shared. */
+bool capture_shared_is_idle(struct capture *c);
+
 struct capture_shared_stats {
 	size_t users;
 	/* Totals of the kernel, for all users. */

@@ -557,7 +557,7 @@ long batcher_drain(struct batcher *b, struct byte_buffer *out,
 	err = b->source.sample(b->source.context, &sample);
 	if (err < 0)
 		return err;
-	if (sample.tsc != b->before.tsc)
+	if (sample.tsc != b->before.tsc && sample.tsc != b->clock.after.tsc)
 		capture_clock_push(&b->clock, &sample);
 	span_keep(b);
 	b->before = sample;
@@ -580,6 +580,19 @@ long batcher_drain(struct batcher *b, struct byte_buffer *out,
 	b->out = NULL;
 	b->stacks = NULL;
 	return b->error ? b->error : b->n_delivered;
+}
+
+int batcher_tick(struct batcher *b)
+{
+	struct clock_sample sample;
+	int err = b->source.sample(b->source.context, &sample);
+
+	if (err < 0)
+		return err;
+	if (sample.tsc != b->clock.after.tsc)
+		capture_clock_push(&b->clock, &sample);
+	span_keep(b);
+	return 0;
 }
 
 uint64_t batcher_pending(const struct batcher *b)

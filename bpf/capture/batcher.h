@@ -81,6 +81,9 @@ void batcher_free(struct batcher *b);
  */
 long batcher_drain(struct batcher *b, struct byte_buffer *out,
 		   const struct batcher_stack_sink *stacks);
+/* Takes a clock sample like batcher_drain(), which it replaces when the caller knows that the
+ * source has no events. Promises nothing. Returns 0 or -errno. */
+int batcher_tick(struct batcher *b);
 /* Returns how many emitted events are not drained yet, of the CPU that has most of them. Callers
  * use it to decide whether to drain. Cheap. */
 uint64_t batcher_pending(const struct batcher *b);

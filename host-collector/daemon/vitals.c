@@ -8,7 +8,7 @@
 
 enum {
 	LAG_WINDOW_MS = 10000,
-	LARGE_BYTES = 128 << 10,
+	LARGE_BYTES = 32 << 10,
 	TIDY_MS = 30000,
 	TIDY_BYTES = 8 << 20,
 	TIDY_KEEP_BYTES = 1 << 20,

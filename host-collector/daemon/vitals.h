@@ -20,7 +20,7 @@ struct lag_meter {
  * clock that advances during a turn of the loop. */
 void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms);
 
-/* Makes malloc() map each allocation of 128 KiB or more separately, so that its pages use memory
+/* Makes malloc() map each allocation of 32 KiB or more separately, so that its pages use memory
  * only when touched and are returned when freed. Without this, malloc() raises that threshold after
  * the first large free(). Affects the whole process. */
 void memory_lean(void);

@@ -400,14 +400,15 @@ static void quotas_follow(struct collector *c)
 static void on_timer(uv_timer_t *timer)
 {
 	struct collector *c = timer->data;
-	uint64_t now_ms = uv_now(c->loop);
-	int err = host_stream_drain(c->host, now_ms);
+	const uint64_t now_ms = uv_now(c->loop);
+	const bool beats = now_ms - c->heartbeat_ms >= HEARTBEAT_MS;
+	int err = beats || !host_stream_is_idle(c->host) ? host_stream_drain(c->host, now_ms) : 0;
 
 	if (err && !c->said_drain)
 		say(c, "reading the host's events: %s; they are counted as lost", strerror(-err));
 	c->said_drain |= err != 0;
 	clocks_drain(c, now_ms);
-	if (now_ms - c->heartbeat_ms >= HEARTBEAT_MS) {
+	if (beats) {
 		c->heartbeat_ms = now_ms;
 		host_stream_heartbeat(c->host);
 		log_read(c, false);

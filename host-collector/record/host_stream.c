@@ -500,6 +500,12 @@ static int stacks_deliver(struct host_stream *h, uint64_t now_ms)
 	return err;
 }
 
+bool host_stream_is_idle(struct host_stream *h)
+{
+	return h->capture && stack_writer_hold(h->stacks) == UINT64_MAX &&
+	       capture_shared_is_idle(h->capture) && !batcher_tick(h->batcher);
+}
+
 int host_stream_drain(struct host_stream *h, uint64_t now_ms)
 {
 	const struct batcher_stack_sink sink = {.stack = on_stack,
@@ -563,7 +569,7 @@ int host_stream_heartbeat(struct host_stream *h)
 	if (err)
 		return err;
 	batcher_totals_get(h->batcher, &totals);
-	self_cost_read(&cost);
+	self_cost_recent(&cost);
 	beat.cpu_time_ns = cost.cpu_time_ns;
 	beat.rss_bytes = cost.rss_bytes;
 	beat.emitted = totals.emitted;

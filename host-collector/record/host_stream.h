@@ -60,6 +60,10 @@ int host_stream_follow(struct host_stream *h, const struct message_vm_info *info
 /* Switches the level of the VM, also for later calls of host_stream_follow(). Returns 0 or -errno;
  * -EOPNOTSUPP: the level needs BPF. */
 int host_stream_level(struct host_stream *h, enum capture_level level);
+/* Returns whether host_stream_drain() would write nothing; then it may be left out until the next
+ * heartbeat. Always false if the capture is not shared. Cheap; takes a clock sample, so that later
+ * events are converted as exactly as with a drain. */
+bool host_stream_is_idle(struct host_stream *h);
 /* Writes what happened since the last call. now_ms: any monotonic clock. Returns 0 or -errno. */
 int host_stream_drain(struct host_stream *h, uint64_t now_ms);
 /* Drains for the last time; waits up to 0.2 s for the names of stacks. Returns 0 or -errno. */

@@ -21,6 +21,7 @@ enum {
 	SHORTS_PER_SECOND = 100,
 	BURST = 64,
 	WAITING_MAX = 2 * BURST, /* of which samples take no more than half */
+	KEPT = 4,                /* of those that have waited, for the next */
 	KERNEL_MAX = 64,
 	COPIED_MAX = 16 * 1024,
 	PATIENCE_MS = 300, /* for names */
@@ -60,7 +61,9 @@ struct stack_writer {
 	bool own_names;
 	struct byte_buffer payload;
 	struct message_stack message;
-	struct raw **raw; /* the first n_raw are in use */
+	/* The first n_raw are in use, some more may be allocated. One by one: they change places,
+	 * and hold pointers into themselves. */
+	struct raw *raw[WAITING_MAX];
 	size_t n_raw;
 	uint64_t last_tag;
 	struct bucket waits, shorts, samples;
@@ -71,26 +74,25 @@ struct stack_writer {
 	struct stack_writer_stats stats;
 };
 
-/* One by one: they change places, and hold pointers into themselves. */
-static bool raws_new(struct stack_writer *s)
+/* Frees those from `first` on. They are allocated when they are needed: most VMs have few. */
+static void raws_free(struct stack_writer *s, size_t first)
 {
-	s->raw = calloc(WAITING_MAX, sizeof(*s->raw));
-	for (size_t i = 0; s->raw && i < WAITING_MAX; i++) {
-		s->raw[i] = calloc(1, sizeof(*s->raw[i]));
-		if (!s->raw[i])
-			return false;
+	for (size_t i = first; i < WAITING_MAX && s->raw[i]; i++) {
+		free(s->raw[i]->user);
+		free(s->raw[i]);
+		s->raw[i] = NULL;
 	}
-	return s->raw;
 }
 
-static void raws_free(struct stack_writer *s)
+/* One more that is in use; NULL: no memory. */
+static struct raw *raw_add(struct stack_writer *s)
 {
-	for (size_t i = 0; s->raw && i < WAITING_MAX; i++) {
-		if (s->raw[i])
-			free(s->raw[i]->user);
-		free(s->raw[i]);
-	}
-	free(s->raw);
+	struct raw *raw = s->raw[s->n_raw];
+
+	if (!raw)
+		raw = s->raw[s->n_raw] = calloc(1, sizeof(*raw));
+	s->n_raw += raw != NULL;
+	return raw;
 }
 
 struct stack_writer *stack_writer_new(uint64_t host_hz, struct stack_names *shared,
@@ -107,7 +109,7 @@ struct stack_writer *stack_writer_new(uint64_t host_hz, struct stack_names *shar
 	if (s->names)
 		stack_names_join(s->names);
 	s->known = calloc(KNOWN_SLOTS, sizeof(*s->known));
-	if (!s->names || !s->known || !raws_new(s)) {
+	if (!s->names || !s->known) {
 		stack_writer_free(s);
 		return NULL;
 	}
@@ -126,7 +128,7 @@ void stack_writer_free(struct stack_writer *s)
 	if (s->own_names)
 		stack_names_free(s->names);
 	byte_buffer_fini(&s->payload);
-	raws_free(s);
+	raws_free(s, 0);
 	free(s->known);
 	free(s);
 }
@@ -180,11 +182,11 @@ void stack_writer_offer(struct stack_writer *s, const struct capture_stack *stac
 	struct raw *raw;
 
 	s->stats.seen++;
-	if (!is_welcome(s, stack->role, now_ms)) {
+	raw = is_welcome(s, stack->role, now_ms) ? raw_add(s) : NULL;
+	if (!raw) {
 		s->stats.skipped++;
 		return;
 	}
-	raw = s->raw[s->n_raw++];
 	raw->state = stack->has_user ? RAW_NEW : RAW_READY;
 	raw->stack = *stack;
 	raw->err_ticks = err_ticks;
@@ -453,6 +455,10 @@ int stack_writer_flush(struct stack_writer *s, struct frame_writer *w, uint64_t 
 	int err = 0;
 
 	batch->n_events = 0;
+	if (!s->n_raw) {
+		raws_free(s, KEPT);
+		return 0; /* if others wait for answers, they fetch them */
+	}
 	namer_poll(s->names->namer);
 	for (size_t i = 0; i < s->n_raw && !err; i++) {
 		struct raw *raw = s->raw[i];

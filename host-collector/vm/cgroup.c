@@ -11,8 +11,7 @@
 
 enum {
 	GROUPS_MAX = 512,
-	GROUPS_EAGER = 32, /* more than these are read all only once a second */
-	EAGER_EVERY = 10,
+	QUIET_EVERY = 10, /* calls: how often a group without a quota is read */
 	PATH_BYTES = 512,
 	LINE_BYTES = 1024,
 };
@@ -321,9 +320,9 @@ static void group_read(struct cgroups *c, struct group *g, uint64_t (*tsc)(void)
 
 void cgroups_read(struct cgroups *c, uint64_t (*tsc)(void), cgroup_reading reading, void *context)
 {
-	bool all = c->n <= GROUPS_EAGER || c->turn == 0;
+	const bool all = c->turn == 0;
 
-	c->turn = (c->turn + 1) % EAGER_EVERY;
+	c->turn = (c->turn + 1) % QUIET_EVERY;
 	for (size_t i = 0; i < c->n; i++) {
 		if (all || c->groups[i].quota_us || !c->groups[i].known)
 			group_read(c, &c->groups[i], tsc, reading, context);
