@@ -9,6 +9,7 @@
 #include "proto/buffer.h"
 #include "proto/codec.h"
 #include "proto/event_fields.h"
+#include "proto/message.h"
 #include "proto/recording.h"
 
 enum {
@@ -23,8 +24,12 @@ struct held_frame {
 	uint32_t source;
 	uint32_t len;
 	uint8_t kind;
+	uint8_t state; /* enum kept_state */
 	uint8_t bytes[];
 };
+
+/* Two notes that begin and end one state of the VM. A reader needs the newest of the two. */
+enum kept_state { NO_STATE = 0, STATE_PAUSED, STATE_MIGRATES };
 
 struct frame_list {
 	struct held_frame *first, *last;
@@ -36,6 +41,7 @@ struct flight_ring {
 	size_t max_bytes;
 	struct frame_list recent; /* in order of arrival */
 	struct frame_list kept;   /* from before, in order of arrival */
+	struct frame_unpacker *unpacker;
 	uint64_t early, refused;
 };
 
@@ -45,6 +51,11 @@ struct flight_ring *flight_ring_new(uint64_t age_ns, size_t max_bytes, uint64_t 
 
 	if (!r)
 		return NULL;
+	r->unpacker = frame_unpacker_new();
+	if (!r->unpacker) {
+		free(r);
+		return NULL;
+	}
 	r->age_ticks = (uint64_t)((double)age_ns / 1e9 * (double)host_hz);
 	r->max_bytes = max_bytes;
 	return r;
@@ -98,14 +109,42 @@ void flight_ring_free(struct flight_ring *r)
 	if (!r)
 		return;
 	flight_ring_clear(r);
+	frame_unpacker_free(r->unpacker);
 	free(r);
 }
 
 /* ---- what outlives its time ---- */
 
+/* Without the note that began a migration, a report blames the pause at its end on an operator. */
+static uint8_t state_of_note(struct flight_ring *r, const struct frame_view *view)
+{
+	struct message_note note;
+	const uint8_t *payload;
+	size_t len;
+
+	if (frame_unpack(r->unpacker, view, &payload, &len) ||
+	    message_note_unpack(payload, len, &note))
+		return NO_STATE;
+	switch (note.kind) {
+	case NOTE_VM_PAUSED:
+	case NOTE_VM_RESUMED:
+		return STATE_PAUSED;
+	case NOTE_MIGRATION:
+	case NOTE_MIGRATION_OVER:
+		return STATE_MIGRATES;
+	default:
+		return NO_STATE;
+	}
+}
+
 static enum frame_keeping keeping_of(const struct held_frame *f)
 {
-	return frame_kind_row(f->kind)->keeping;
+	return f->state ? FRAME_KEEP_NEWEST : frame_kind_row(f->kind)->keeping;
+}
+
+static bool replaces(const struct held_frame *later, const struct held_frame *f)
+{
+	return later->source == f->source && later->kind == f->kind && later->state == f->state;
 }
 
 static void kept_replace(struct flight_ring *r, const struct held_frame *by)
@@ -113,7 +152,7 @@ static void kept_replace(struct flight_ring *r, const struct held_frame *by)
 	struct held_frame *before = NULL, **at = &r->kept.first;
 
 	while (*at) {
-		if ((*at)->source == by->source && (*at)->kind == by->kind) {
+		if (replaces(by, *at)) {
 			free(list_take(&r->kept, at, before));
 			return;
 		}
@@ -164,6 +203,7 @@ void flight_ring_push(struct flight_ring *r, uint32_t source, uint64_t arrival_t
 		return;
 	}
 	f->kind = frame->kind;
+	f->state = frame->kind == FRAME_NOTE ? state_of_note(r, &view) : NO_STATE;
 	f->source = source;
 	f->arrival_tsc = arrival_tsc;
 	f->len = (uint32_t)view.len;
@@ -392,7 +432,7 @@ static bool is_outdated(const struct writing *w, const struct held_frame *f)
 	if (keeping_of(f) != FRAME_KEEP_NEWEST)
 		return false;
 	while ((later = before_next(w, later))) {
-		if (later->source == f->source && later->kind == f->kind)
+		if (replaces(later, f))
 			return true;
 	}
 	return false;

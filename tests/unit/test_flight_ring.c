@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which older frames the flight recorder's ring keeps, read back from the recording it writes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "host-collector/daemon/flight_ring.h"
+#include "host-collector/model/model.h"
+#include "proto/message.h"
+#include "proto/recording.h"
+
+#define SECOND 1000000000ull
+
+enum { VM = 1, AGE_SECONDS = 10, NOTES_MAX = 16 };
+
+struct ring {
+	struct flight_ring *ring;
+	struct frame_maker *maker;
+	uint32_t frame_seq;
+	uint8_t kinds[NOTES_MAX];
+	size_t n;
+};
+
+static int setup(void **state)
+{
+	struct ring *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	r->ring = flight_ring_new(AGE_SECONDS * SECOND, 1 << 20, SECOND);
+	r->maker = frame_maker_new();
+	assert_non_null(r->ring);
+	assert_non_null(r->maker);
+	*state = r;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct ring *r = *state;
+
+	flight_ring_free(r->ring);
+	frame_maker_free(r->maker);
+	free(r);
+	return 0;
+}
+
+static void note_push(struct ring *r, uint64_t second, uint32_t vm, uint8_t kind)
+{
+	struct message_note m = {.kind = kind, .vm = vm, .host_tsc = second * SECOND};
+	struct byte_buffer payload = {0};
+	struct frame_item item;
+	struct frame_view frame;
+
+	snprintf(m.text, sizeof(m.text), "at %llu s", (unsigned long long)second);
+	assert_int_equal(message_note_pack(&m, &payload), 0);
+	assert_int_equal(frame_maker_frame(r->maker, FRAME_NOTE, 1, r->frame_seq++, payload.data,
+					   payload.len, &frame),
+			 0);
+	item = frame_item_of(&frame);
+	flight_ring_push(r->ring, VS_SOURCE_HOST, second * SECOND, &item);
+	byte_buffer_fini(&payload);
+}
+
+/* Reads the kinds of the notes that the ring's recording has, in order. */
+static void notes_read(struct ring *r)
+{
+	char path[] = "/tmp/test_flight_ring.XXXXXX";
+	struct frame_unpacker *unpacker = frame_unpacker_new();
+	struct model *names = model_new();
+	struct recording_reader *reader;
+	struct recording_entry entry;
+	const int fd = mkstemp(path);
+
+	assert_non_null(names);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(flight_ring_write(r->ring, names, path, 0), 0);
+	assert_int_equal(recording_reader_open(path, &reader), 0);
+	while (recording_reader_next(reader, &entry) > 0) {
+		const uint8_t *payload;
+		struct message_note m;
+		size_t len;
+
+		if (entry.frame.header.kind != FRAME_NOTE)
+			continue;
+		assert_int_equal(frame_unpack(unpacker, &entry.frame, &payload, &len), 0);
+		assert_int_equal(message_note_unpack(payload, len, &m), 0);
+		assert_true(r->n < NOTES_MAX);
+		r->kinds[r->n++] = (uint8_t)m.kind;
+	}
+	recording_reader_close(reader);
+	frame_unpacker_free(unpacker);
+	model_free(names);
+	unlink(path);
+}
+
+static void test_migration_outlives_its_age(void **state)
+{
+	struct ring *r = *state;
+
+	note_push(r, 1, VM, NOTE_CHANNEL_UP);
+	note_push(r, 2, VM, NOTE_MIGRATION);
+	note_push(r, 3, VM, NOTE_MIGRATION_OVER);
+	note_push(r, 4, VM, NOTE_MIGRATION);
+	note_push(r, 60, VM, NOTE_VM_PAUSED);
+	note_push(r, 61, VM, NOTE_VM_RESUMED);
+	notes_read(r);
+	assert_int_equal(r->n, 3);
+	assert_int_equal(r->kinds[0], NOTE_MIGRATION);
+	assert_int_equal(r->kinds[1], NOTE_VM_PAUSED);
+	assert_int_equal(r->kinds[2], NOTE_VM_RESUMED);
+}
+
+static void test_a_pause_and_a_migration_do_not_replace_each_other(void **state)
+{
+	struct ring *r = *state;
+
+	note_push(r, 1, VM, NOTE_MIGRATION);
+	note_push(r, 2, VM, NOTE_VM_PAUSED);
+	note_push(r, 60, VM, NOTE_CHANNEL_DOWN);
+	notes_read(r);
+	assert_int_equal(r->n, 3);
+	assert_int_equal(r->kinds[0], NOTE_MIGRATION);
+	assert_int_equal(r->kinds[1], NOTE_VM_PAUSED);
+	assert_int_equal(r->kinds[2], NOTE_CHANNEL_DOWN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_migration_outlives_its_age, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_pause_and_a_migration_do_not_replace_each_other, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
