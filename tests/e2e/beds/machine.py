@@ -192,9 +192,9 @@ class Machine:
             for rip, halted in re.findall(r"RIP=(\w+) .*HLT=(\d)", registers))
 
     def _unfinished(self, command, how, output, kind):
-        said = b"".join(output).decode(errors="replace")[-800:]
+        said = b"".join(output).decode(errors="replace")[-3000:]
         return kind(f"'{command}' {how}; {self._where()}; it had said: {said}; "
-                    f"the console ends: {self.serial()[-800:]}")
+                    f"the console ends: {self.serial()[-3000:]}")
 
     def _receive(self, deadline, n=None):
         """A line, or n bytes, from the control port. What a timeout interrupts stays buffered."""
@@ -214,7 +214,7 @@ class Machine:
                     raise
                 continue
             if not more:
-                raise self._failure(f"the machine is gone; its console ends: {self.serial()[-800:]}")
+                raise self._failure(f"the machine is gone; its console ends: {self.serial()[-3000:]}")
             self._received += more
         data = bytes(self._received[:self._received.index(b"\n") + 1 if n is None else n])
         del self._received[:len(data)]
@@ -257,7 +257,7 @@ class Machine:
         status, output = self.run_bytes(command, timeout_s=timeout_s)
         text = output.decode(errors="replace")
         if check and status:
-            raise MachineError(f"'{command}' ended with {status}: {text.strip()[-800:]}")
+            raise MachineError(f"'{command}' ended with {status}: {text.strip()[-3000:]}")
         return text
 
     def put(self, path, content, mode=0o644):
