@@ -80,8 +80,8 @@ static __always_inline __u32 stack_take(void *ctx, struct vs_guest_stack *s, __s
 	return 0;
 }
 
-/* Emits a TASK_STACK event with the current task's stacks. */
-static __always_inline void stack_emit(void *ctx, __u32 role)
+/* Emits a TASK_STACK event with the current task's stacks. Out of line, as it is seldom wanted. */
+static __noinline void stack_emit(void *ctx, __u32 role)
 {
 	const __u64 both = bpf_get_current_pid_tgid();
 	struct vs_guest_stack *s = bpf_map_lookup_elem(&stack_scratch, &role);
