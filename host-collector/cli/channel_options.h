@@ -19,7 +19,8 @@ struct channel_arguments {
 	 .value = "ADDRESS",                                                                           \
 	 .help = "the channel to the agent: the PATH of the virtio-serial port's socket, "             \
 		 "tcp:HOST:PORT, or, to wait for the agent, vsock:[CID:]PORT, "                        \
-		 "listen:unix:PATH, listen:tls:HOST:PORT or listen:tcp:HOST:PORT"},                    \
+		 "listen:unix:PATH, listen:tls:HOST:PORT, listen:tcp:HOST:PORT, or hybrid:PATH, "      \
+		 "PATH of the vsock socket of Firecracker or Cloud Hypervisor"},                       \
 		{.name = "psk",                                                                        \
 		 .type = OPTION_STRING,                                                                \
 		 .offset = (at) + offsetof(struct channel_arguments, security.psk_path),               \

@@ -65,8 +65,14 @@ static const char *carrier_text(const char *address)
 {
 	static const struct {
 		const char *prefix, *carrier;
-	} rows[] = {{"vsock:", "vsock"},    {"listen:vsock:", "vsock"}, {"tcp:", "tcp"},
-		    {"listen:tcp:", "tcp"}, {"listen:tls:", "tls"},     {"listen:unix:", "unix"},
+	} rows[] = {{"vsock:", "vsock"},
+		    {"listen:vsock:", "vsock"},
+		    {"tcp:", "tcp"},
+		    {"listen:tcp:", "tcp"},
+		    {"listen:tls:", "tls"},
+		    {"listen:unix:", "unix"},
+		    {"hybrid:", "hybrid vsock"},
+		    {"hybrid-connect:", "hybrid vsock"},
 		    {"", "virtio-serial"}};
 	size_t i = 0;
 

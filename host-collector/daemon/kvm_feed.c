@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include "host-collector/util/json_add.h"
+#include "host-collector/link/address.h"
 #include "host-collector/vm/discover.h"
+#include "host-collector/vm/vsock_path.h"
 
 enum {
 	LOOK_MS = 3000,
@@ -163,6 +165,21 @@ static size_t attached_of(const struct kvm_feed *f, uint32_t uid)
 	return n;
 }
 
+/* How the agent of a VM that was found by its descriptors may be reached. */
+static void channel_choose(const struct vm_found *found, struct vm_config *config)
+{
+	char path[DAEMON_PATH_MAX / 2];
+
+	/* QEMU's channel may dial in, as a domain's of libvirt. */
+	if (found->identity.kind == VMM_QEMU)
+		snprintf(config->channel, sizeof(config->channel), "daemon:");
+	if ((found->identity.kind == VMM_FIRECRACKER ||
+	     found->identity.kind == VMM_CLOUD_HYPERVISOR) &&
+	    !vsock_path_find("/proc", found->pid, path, sizeof(path)))
+		snprintf(config->channel, sizeof(config->channel), "hybrid:%s:%d", path,
+			 AGENT_VSOCK_PORT);
+}
+
 static void process_attach(struct kvm_feed *f, struct process *p)
 {
 	const struct vm_identity *i = &p->found.identity;
@@ -186,9 +203,7 @@ static void process_attach(struct kvm_feed *f, struct process *p)
 	}
 	vm_config_default(&config);
 	config.pid = (uint64_t)p->found.pid;
-	/* QEMU's channel may dial in, as a domain's of libvirt. */
-	if (i->kind == VMM_QEMU)
-		snprintf(config.channel, sizeof(config.channel), "daemon:");
+	channel_choose(&p->found, &config);
 	name_choose(f, p, &config);
 	if (candidate_attach(&f->source, &p->candidate, &config, VM_BY_KVM, what))
 		vm_source_say(&f->source, p->candidate.vm, "found by KVM: %s of uid %u, %zu vCPUs",

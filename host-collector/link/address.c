@@ -14,6 +14,7 @@
 
 #include <linux/vm_sockets.h>
 
+#include "host-collector/link/hybrid_vsock.h"
 #include "host-collector/link/socket_file.h"
 #include "host-collector/vm/vmm_socket.h"
 #include "proto/program/value.h"
@@ -113,6 +114,51 @@ static int vmm_parse(const char *path, struct link_address *out, char *why, size
 	return unix_parse(path, out, why, why_bytes);
 }
 
+/* `path`:PORT. Without a port and with `port` 0: -EINVAL. */
+static int hybrid_path(const char *text, uint64_t *port, char *path, size_t path_bytes)
+{
+	const char *colon = strrchr(text, ':');
+
+	if (colon && id_parse(colon + 1, strlen(colon + 1), port))
+		return -EINVAL;
+	snprintf(path, path_bytes, "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
+	return *port && path[0] == '/' ? 0 : -EINVAL;
+}
+
+static int hybrid_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
+{
+	uint64_t port = AGENT_VSOCK_PORT;
+	char path[256], file[288];
+
+	if (strlen(text) >= sizeof(path) || hybrid_path(text, &port, path, sizeof(path))) {
+		snprintf(
+			why, why_bytes,
+			"%s: want hybrid:PATH or hybrid:PATH:PORT, PATH of the VMM's vsock socket, "
+			"from the root",
+			out->text);
+		return -EINVAL;
+	}
+	snprintf(file, sizeof(file), "%s_%u", path, (uint32_t)port);
+	return vmm_parse(file, out, why, why_bytes);
+}
+
+static int hybrid_connect_parse(const char *text, struct link_address *out, char *why,
+				size_t why_bytes)
+{
+	uint64_t port = 0;
+	char path[256];
+
+	if (strlen(text) >= sizeof(path) || hybrid_path(text, &port, path, sizeof(path))) {
+		snprintf(why, why_bytes,
+			 "%s: want hybrid-connect:PATH:PORT, PATH of the VMM's vsock socket, from "
+			 "the root, PORT of the guest",
+			 out->text);
+		return -EINVAL;
+	}
+	out->ask_port = (uint32_t)port;
+	return vmm_parse(path, out, why, why_bytes);
+}
+
 int link_address_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
 {
 	static const struct {
@@ -120,11 +166,18 @@ int link_address_parse(const char *text, struct link_address *out, char *why, si
 		bool listens;
 		int (*parse)(const char *, struct link_address *, char *, size_t);
 	} forms[] = {
-		{"listen:unix:", true, unix_parse}, {"listen:tcp:", true, tcp_parse},
-		{"listen:tls:", true, tls_parse},   {"unix:", false, unix_parse},
-		{"vmm:", false, vmm_parse},         {"daemon:", true, daemon_parse},
-		{"tcp:", false, tcp_parse},         {"listen:vsock:", true, vsock_parse},
-		{"vsock:", true, vsock_parse},      {"", false, unix_parse},
+		{"listen:unix:", true, unix_parse},
+		{"listen:tcp:", true, tcp_parse},
+		{"listen:tls:", true, tls_parse},
+		{"unix:", false, unix_parse},
+		{"vmm:", false, vmm_parse},
+		{"daemon:", true, daemon_parse},
+		{"hybrid:", true, hybrid_parse},
+		{"hybrid-connect:", false, hybrid_connect_parse},
+		{"tcp:", false, tcp_parse},
+		{"listen:vsock:", true, vsock_parse},
+		{"vsock:", true, vsock_parse},
+		{"", false, unix_parse},
 	};
 	size_t i = 0;
 
@@ -163,6 +216,10 @@ int link_address_open(const struct link_address *address)
 	int on = 1, err = 0;
 	int fd;
 
+	if (address->in_vmm && address->listens)
+		return hybrid_vsock_listen("/proc", address->vmm_pid,
+					   ((const struct sockaddr_un *)sockaddr)->sun_path,
+					   BACKLOG);
 	if (address->in_vmm)
 		return vmm_socket_connect("/proc", address->vmm_pid,
 					  ((const struct sockaddr_un *)sockaddr)->sun_path, 0);
@@ -219,6 +276,10 @@ int link_address_accept(const struct link_address *address, int listener, uint32
 		close(fd);
 		return -EACCES;
 	}
+	if (address->in_vmm && vmm_socket_peer_check(fd, address->vmm_pid)) {
+		close(fd);
+		return -EPERM;
+	}
 	nodelay_set(address, fd);
 	return fd;
 }
@@ -262,7 +323,9 @@ void link_address_unlink(const struct link_address *address)
 {
 	const struct sockaddr_un *path = (const struct sockaddr_un *)&address->sockaddr;
 
-	if (address->listens && path->sun_family == AF_UNIX)
+	if (address->listens && address->in_vmm)
+		hybrid_vsock_remove("/proc", address->vmm_pid, path->sun_path);
+	else if (address->listens && path->sun_family == AF_UNIX)
 		socket_file_remove(path->sun_path);
 }
 

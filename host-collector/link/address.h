@@ -5,6 +5,9 @@
  *
  *  PATH, unix:PATH              connect to a Unix socket
  *  vmm:PATH                     the same, at a path in the VMM's container (vm/vmm_socket.h)
+ *  hybrid:PATH[:PORT]           listen where a VMM with vsock over Unix sockets connects for a
+ *                               guest that dials the host's PORT (hybrid_vsock.h); default 7431
+ *  hybrid-connect:PATH:PORT     connect to a PORT of such a VMM's guest
  *  tcp:HOST:PORT                connect by TCP
  *  listen:unix:PATH             listen on a Unix socket
  *  listen:tcp:HOST:PORT         listen on TCP; HOST * is every address
@@ -23,6 +26,9 @@
 
 #include "proto/tls_psk.h"
 
+/* The port to which agents connect if nothing else is said. */
+enum { AGENT_VSOCK_PORT = 7431 };
+
 struct link_address {
 	char text[256]; /* the address as the user wrote it, for messages */
 	bool listens;
@@ -35,6 +41,8 @@ struct link_address {
 	bool tls;
 	bool in_vmm;        /* the path is in the VMM's container */
 	pid_t vmm_pid;      /* if in_vmm: process id of the VMM, set by the caller */
+	uint32_t ask_port;  /* hybrid-connect: port of the guest. Once connected,
+			       hybrid_vsock_request() and _answer() follow */
 	struct tls_psk psk; /* key of a tls address, set by link_address_secure() */
 	uint32_t peer_cid;  /* vsock: CID of the guest that may connect; VMADDR_CID_ANY: any */
 	struct sockaddr_storage sockaddr;
@@ -58,7 +66,7 @@ int link_address_open(const struct link_address *address);
 int link_address_connected(int fd);
 /* Accepts a connection: non-blocking, with TCP_NODELAY. *cid: the CID of the guest, if this is
  * vsock. Returns a descriptor, which the caller closes, or -errno; -EACCES: another guest than the
- * expected one, or no guest. */
+ * expected one, or no guest; -EPERM: with in_vmm, another process than the VMM. */
 int link_address_accept(const struct link_address *address, int listener, uint32_t *cid);
 
 /* How an address may be used. */

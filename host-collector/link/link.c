@@ -13,6 +13,7 @@
 
 #include "host-collector/decode/framer.h"
 #include "host-collector/decode/config_text.h"
+#include "host-collector/link/hybrid_vsock.h"
 #include "host-collector/link/socket_file.h"
 #include "proto/log_limit.h"
 
@@ -52,6 +53,8 @@ struct guest_link {
 	bool talked, hello_known, said_silence, said_refused, closed;
 	int dial_error, said_dial_error; /* the last one; 0: none since it worked */
 	unsigned int retry_ms, death_retry_ms;
+	struct hybrid_vsock_answer answer;
+	uint64_t asked_ms; /* uv_now() when a port was requested of the VMM */
 	uint64_t next_dial_ms, connected_ms, connections, deaths, frames, refused_records;
 	uint64_t connection_frames;
 	struct log_limit lines;     /* of notes, over all connections */
@@ -62,6 +65,7 @@ struct guest_link {
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 static void on_accept(uv_poll_t *poll, int status, int events);
+static void on_answer(uv_poll_t *poll, int status, int events);
 
 /* The end of a time in which lines were hidden: how many, and how the channel stands. */
 static void hidden_note(struct guest_link *l, uint64_t now_ms)
@@ -177,6 +181,7 @@ static void connection_fail(struct guest_link *l)
 	if (l->fd >= 0)
 		close(l->fd);
 	l->fd = -1;
+	l->asked_ms = 0;
 	retry_later(l);
 }
 
@@ -331,6 +336,7 @@ static void connection_up(struct guest_link *l)
 
 	poll_stop(l);
 	l->fd = -1;
+	l->asked_ms = 0;
 	l->connections++;
 	decoder_begin(l, fd);
 }
@@ -370,8 +376,37 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	/* libuv says EBADF for whatever is wrong; the socket knows better. */
 	if (link_address_connected(l->fd))
 		connection_fail(l);
-	else
+	else if (!l->address.ask_port)
 		connection_up(l);
+	else if (hybrid_vsock_request(l->fd, l->address.ask_port) ||
+		 poll_start(l, l->fd, UV_READABLE, on_answer))
+		connection_fail(l);
+	else {
+		l->asked_ms = uv_now(l->loop);
+		l->answer = (struct hybrid_vsock_answer){0};
+	}
+}
+
+/* What the VMM says of the guest's port. */
+static void on_answer(uv_poll_t *poll, int status, int events)
+{
+	struct guest_link *l = poll->data;
+	const int err = hybrid_vsock_answer(l->fd, &l->answer);
+
+	(void)status, (void)events;
+	if (err == -EAGAIN)
+		return;
+	if (!err) {
+		connection_up(l);
+		return;
+	}
+	if (err != l->said_dial_error)
+		note(l, NOTE_CHANNEL_DOWN, "channel %.60s: %s; trying again", l->address.text,
+		     err == -ECONNREFUSED ? "nobody listens on this port in the guest"
+		     : err == -EPROTO     ? "the VMM's answer to CONNECT is none"
+					  : strerror(-err));
+	l->said_dial_error = err;
+	connection_fail(l);
 }
 
 /* Has the other end gone without a word? Who comes and goes fast is not worth more. */
@@ -407,6 +442,10 @@ static void on_accept(uv_poll_t *poll, int status, int events)
 		if (fd == -EACCES)
 			note(l, NOTE_PROTOCOL, "channel %.60s: refused who connects from CID %u",
 			     l->address.text, cid);
+		else if (fd == -EPERM)
+			note(l, NOTE_PROTOCOL,
+			     "channel %.60s: refused a process that is not the VMM",
+			     l->address.text);
 		else if (fd != -ECONNABORTED && fd != -EINTR)
 			more = fd >= 0 && connection_new(l, fd);
 	}
@@ -487,6 +526,9 @@ static void on_timer(uv_timer_t *timer)
 		decoder_tick(l->decoder, uv_now(l->loop));
 	if (l->decoder)
 		silence_check(l);
+	if (l->fd >= 0 && l->address.ask_port && l->asked_ms &&
+	    uv_now(l->loop) - l->asked_ms >= SILENCE_MS)
+		connection_fail(l); /* a VMM that does not answer */
 	if (l->fd >= 0 || uv_now(l->loop) < l->next_dial_ms)
 		return;
 	if (l->redials && !l->decoder)

@@ -32,13 +32,11 @@ bool vmm_root_differs(const char *proc, pid_t pid)
 	       (own_root.st_dev != its_root.st_dev || own_root.st_ino != its_root.st_ino);
 }
 
-/* A descriptor that stands for the socket's file (O_PATH), or -errno. */
-static int socket_find(const char *proc, pid_t pid, const char *path)
+int vmm_path_open(const char *proc, pid_t pid, const char *path, uint64_t flags)
 {
-	const struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+	const struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags,
 				     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
 	char root_path[512];
-	struct stat s;
 	int root, fd;
 
 	snprintf(root_path, sizeof(root_path), "%s/%d/root", proc, pid);
@@ -49,6 +47,15 @@ static int socket_find(const char *proc, pid_t pid, const char *path)
 	if (fd < 0)
 		fd = -errno;
 	close(root);
+	return fd;
+}
+
+/* The same, of a socket. */
+static int socket_find(const char *proc, pid_t pid, const char *path)
+{
+	const int fd = vmm_path_open(proc, pid, path, 0);
+	struct stat s;
+
 	if (fd < 0)
 		return fd;
 	if (!fstat(fd, &s) && S_ISSOCK(s.st_mode))
@@ -57,8 +64,7 @@ static int socket_find(const char *proc, pid_t pid, const char *path)
 	return -ENOTSOCK;
 }
 
-/* Is it the process's own? */
-static int peer_check(int fd, pid_t pid)
+int vmm_socket_peer_check(int fd, pid_t pid)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -83,7 +89,7 @@ int vmm_socket_connect(const char *proc, pid_t pid, const char *path, int limit_
 	    connect(fd, (struct sockaddr *)&address, sizeof(address)))
 		err = errno == EAGAIN && limit_ms ? -ETIMEDOUT : -errno;
 	if (!err)
-		err = peer_check(fd, pid);
+		err = vmm_socket_peer_check(fd, pid);
 	close(file);
 	if (!err)
 		return fd;

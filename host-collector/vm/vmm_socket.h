@@ -9,6 +9,7 @@
 #define VM_VMM_SOCKET_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Returns whether the process has another mount namespace or root directory than the caller. */
@@ -20,5 +21,11 @@ bool vmm_root_differs(const char *proc, pid_t pid);
  * process listens), -ETIMEDOUT, -ENOSYS (before Linux 5.6).
  */
 int vmm_socket_connect(const char *proc, pid_t pid, const char *path, int limit_ms);
+
+/* Opens the file or, with O_DIRECTORY in `flags`, the folder that `pid` has at `path`, as a
+ * descriptor that only stands for it (O_PATH); the caller closes it. Returns -errno as above. */
+int vmm_path_open(const char *proc, pid_t pid, const char *path, uint64_t flags);
+/* Returns 0 if the peer of the connected socket is `pid`, else -EPERM or -errno. */
+int vmm_socket_peer_check(int fd, pid_t pid);
 
 #endif

@@ -131,8 +131,10 @@ static void link_to(struct rig *r, const char *prefix)
 	struct link_address address;
 	char text[128], why[256];
 
-	snprintf(text, sizeof(text), "%s%s", prefix, r->path);
+	snprintf(text, sizeof(text), "%s%s%s", prefix, r->path,
+		 strcmp(prefix, "hybrid-connect:") ? "" : ":5000");
 	assert_int_equal(link_address_parse(text, &address, why, sizeof(why)), 0);
+	address.vmm_pid = getpid(); /* this test is the VMM, too */
 	assert_int_equal(guest_link_open(&r->loop, &address, &ours, NULL, &events, &r->link), 0);
 }
 
@@ -301,6 +303,47 @@ static void test_comes_back_after_a_break(void **state)
 	assert_non_null(strstr(r->note, "is down: "));
 	agent_returns(r);
 	assert_int_equal(r->hellos, 2);
+}
+
+/* The VMM is asked for a port of its guest, whatever it answers. */
+static void test_asks_a_vmm_for_a_port(void **state)
+{
+	static const char *const refusals[] = {"", "NO\n", "OK \n", "OK 7", "\n"};
+	const size_t n = sizeof(refusals) / sizeof(refusals[0]);
+	struct rig *r = *state;
+
+	port_listen(r);
+	fcntl(r->listener, F_SETFL, O_NONBLOCK);
+	link_to(r, "hybrid-connect:");
+	for (size_t i = 0; i <= n; i++) {
+		char asked[32] = "";
+		ssize_t got = -1;
+
+		r->peer = -1;
+		for (int ms = 0; ms < PATIENCE_MS && r->peer < 0; ms += 10) {
+			run_ms(r, 10);
+			r->peer = accept4(r->listener, NULL, NULL, SOCK_NONBLOCK);
+		}
+		for (int ms = 0; ms < PATIENCE_MS && got <= 0; ms += 10) {
+			run_ms(r, 10);
+			got = recv(r->peer, asked, sizeof(asked) - 1, 0);
+		}
+		assert_string_equal(asked, "CONNECT 5000\n");
+		assert_int_equal(state_of(r), LINK_DOWN);
+		if (i == n)
+			break;
+		assert_int_equal(write(r->peer, refusals[i], strlen(refusals[i])),
+				 (ssize_t)strlen(refusals[i]));
+		close(r->peer);
+	}
+	assert_int_equal(write(r->peer, "OK 10", 5), 5);
+	run_ms(r, 30);
+	assert_int_equal(state_of(r), LINK_DOWN);
+	/* What follows the line is the agent's. */
+	assert_int_equal(write(r->peer, "73\n", 3), 3);
+	agent_hello(r);
+	run_until_state(r, LINK_TALKING);
+	assert_int_equal(r->hellos, 1);
 }
 
 static void test_listens_for_agents_that_dial(void **state)
@@ -703,6 +746,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		RIG(test_waits_for_a_port_then_talks),
+		RIG(test_asks_a_vmm_for_a_port),
 		RIG(test_comes_back_after_a_break),
 		RIG(test_listens_for_agents_that_dial),
 		RIG(test_busy_port_is_explained),

@@ -36,10 +36,12 @@ def until(what, condition, seconds=30):
 
 
 class FakeVm:
-    """port: its vCPUs sleep until a byte comes to the UDP port self.port."""
+    """port: its vCPUs sleep until a byte comes to the UDP port self.port. vsock: the path of its vsock
+    device, which it carries as Firecracker does; its guest connects to vsock + ".guest"."""
 
-    def __init__(self, name, vcpus=1, port=False):
-        self.process = subprocess.Popen([FAKE_VMM, name, str(vcpus)] + ["port"] * port,
+    def __init__(self, name, vcpus=1, port=False, vsock=None):
+        more = ["port"] * (port or vsock is not None) + [str(vsock)] * (vsock is not None)
+        self.process = subprocess.Popen([FAKE_VMM, name, str(vcpus), *more],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.port = int(self.process.stdout.readline().split()[1])
         self.pid = self.process.pid

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What looks like a QEMU with N vCPUs to a collector, and does nothing: fake-vmm NAME N. Ends with
  * its standard input. With a third argument the vCPUs sleep until a byte comes to a UDP port of the
- * loopback, whose number it prints behind "ready". */
+ * loopback, whose number it prints behind "ready".
+ *
+ * fake-vmm NAME N port PATH carries its guest's vsock as Firecracker does: it listens at PATH, and
+ * what connects to PATH.guest is its guest, which connects to the host's port 7431. */
 #include <arpa/inet.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static int door = -1;
@@ -41,6 +46,71 @@ static void *vcpu(void *index)
 	return NULL;
 }
 
+/* ---- vsock ---- */
+
+static int unix_socket(const char *path, int (*use)(int, const struct sockaddr *, socklen_t))
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	if (fd >= 0 && !use(fd, (struct sockaddr *)&address, sizeof(address)))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Bytes of one end to the other, until one closes. */
+static void carry(int a, int b)
+{
+	struct pollfd ends[2] = {{.fd = a, .events = POLLIN}, {.fd = b, .events = POLLIN}};
+	char bytes[65536];
+
+	while (poll(ends, 2, -1) > 0) {
+		for (int i = 0; i < 2; i++) {
+			ssize_t n = ends[i].revents ? read(ends[i].fd, bytes, sizeof(bytes)) : -2;
+
+			if (n != -2 &&
+			    (n <= 0 || send(ends[!i].fd, bytes, (size_t)n, MSG_NOSIGNAL) != n))
+				return;
+		}
+	}
+}
+
+/* path: of the device. The guest connects to the host, again and again. */
+static void *vsock_main(void *path)
+{
+	char guest[128], host[128];
+	int listener;
+
+	snprintf(guest, sizeof(guest), "%s.guest", (char *)path);
+	snprintf(host, sizeof(host), "%s_7431", (char *)path);
+	listener = unix_socket(guest, bind);
+	if (listener < 0 || listen(listener, 1))
+		return NULL;
+	for (;;) {
+		int from = accept(listener, NULL, NULL), to;
+
+		if (from < 0)
+			return NULL;
+		to = unix_socket(host, connect);
+		if (to >= 0)
+			carry(from, to);
+		close(from);
+		if (to >= 0)
+			close(to);
+	}
+}
+
+static int vsock_start(char *path)
+{
+	int device = unix_socket(path, bind);
+	pthread_t thread;
+
+	return device < 0 || listen(device, 1) || pthread_create(&thread, NULL, vsock_main, path);
+}
+
 int main(int argc, char **argv)
 {
 	long n = argc > 2 ? strtol(argv[2], NULL, 10) : 1;
@@ -49,7 +119,7 @@ int main(int argc, char **argv)
 	char byte;
 
 	if (argc < 3 || port < 0 || n < 1 || n > 64) {
-		fprintf(stderr, "usage: fake-vmm NAME N [port]\n");
+		fprintf(stderr, "usage: fake-vmm NAME N [port [PATH]]\n");
 		return 2;
 	}
 	prctl(PR_SET_NAME, "qemu-system-x86");
@@ -57,6 +127,8 @@ int main(int argc, char **argv)
 		if (pthread_create(&thread, NULL, vcpu, (void *)i))
 			return 1;
 	}
+	if (argc > 4 && vsock_start(argv[4]))
+		return 1;
 	printf("ready %d\n", port);
 	fflush(stdout);
 	while (read(0, &byte, 1) > 0)
