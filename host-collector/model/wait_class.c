@@ -76,6 +76,11 @@ static const struct wait_pattern patterns[] = {
 	/* With KVM's own interrupt controller HLT stays in the kernel: the loop means a stop. */
 	{WAIT_PAUSE, "qemu_wait_io_event", NULL, KVM_ONLY, "QMP stop, savevm, end of migration"},
 	{WAIT_PAUSE, "qemu_*wait_io_event", NULL, KVM_ONLY, "the same, other versions"},
+	/* VMMs in Rust, whose names hold their path: from their sources, not seen on a machine. */
+	{WAIT_PAUSE, "*4vcpu4Vcpu6paused*", NULL, KVM_ONLY, "Firecracker: paused by its API"},
+	{WAIT_PAUSE, "*6thread*4park*", "*10CpuManager10start_vcpu*", KVM_ONLY,
+	 "Cloud Hypervisor: paused by its API, snapshot, migration"},
+	{WAIT_PAUSE, "*7Condvar4wait*", "*9vcpu_loop*", KVM_ONLY, "crosvm: suspended"},
 	{WAIT_IDLE_LOOP, "qemu_wait_io_event", NULL, ANY,
 	 "TCG: HLT waits here, and so does a pause"},
 	{WAIT_IDLE_LOOP, "qemu_*wait_io_event", NULL, ANY, "TCG: round-robin and other versions"},
@@ -127,11 +132,11 @@ static bool symbol_matches(const char *pattern, const char *symbol)
 		return false;
 	if (!star)
 		return len == head;
-	for (; star[1]; len--, symbol++) {
-		if (len < head)
+	if (!star[1])
+		return true;
+	for (; !symbol_matches(star + 1, symbol + head); len--, symbol++) {
+		if (len == head)
 			return false;
-		if (symbol_matches(star + 1, symbol + head))
-			return true;
 	}
 	return true;
 }
