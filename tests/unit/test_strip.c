@@ -92,6 +92,33 @@ static void short_spans_count_by_their_sum(void **unused)
 	model_free(m);
 }
 
+/* In each cell of 10 ms: TASK 3 ms, OTHER 4 ms, TASK 3 ms. TASK has more, though OTHER has the
+ * longest span. */
+static void a_cell_has_what_took_most_of_it_together(void **unused)
+{
+	struct model *m = model_new();
+	struct strips *s = strips_new(m, CELLS, MS);
+	const struct strip *strip;
+
+	(void)unused;
+	script_vm(m, 1, "kvm");
+	PUSH(m, SWITCH(HOST, 0, 1, 0, TID0, 0));
+	PUSH(m, SWITCH(VM, 10, 0, 0, TASK, 0));
+	for (int64_t us = 100000; us < 600000; us += 10000) {
+		PUSH(m, SWITCH(VM, us + 3000, 0, TASK, OTHER, 0));
+		PUSH(m, SWITCH(VM, us + 7000, 0, OTHER, TASK, 0));
+	}
+	strips_incident(s, &incident);
+	model_finish(m);
+	assert_int_equal(strips_finish(s), 0);
+	strip = strips_find(s, &incident);
+	assert_non_null(strip);
+	assert_int_equal(strip->n_runs, 1);
+	assert_int_equal(strip->runs[0].pid, TASK);
+	strips_free(s);
+	model_free(m);
+}
+
 static void a_strip_belongs_to_its_incident(void **unused)
 {
 	struct model *m = model_new();
@@ -129,6 +156,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(states_come_in_order_below_the_guests_tasks),
 		cmocka_unit_test(short_spans_count_by_their_sum),
+		cmocka_unit_test(a_cell_has_what_took_most_of_it_together),
 		cmocka_unit_test(a_strip_belongs_to_its_incident),
 	};
 

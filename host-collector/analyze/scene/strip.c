@@ -8,13 +8,14 @@
 #include "host-collector/analyze/scene/track.h"
 #include "host-collector/util/lru.h"
 
-enum { ROWS_MAX = 512, PENDING_MAX = 64 };
+enum { ROWS_MAX = 512, PENDING_MAX = 64, KNOWN_BITS = 8 };
 /* A vCPU's span may arrive this much later than it ended. */
 #define SETTLED_NS (MODEL_HOLD_NS + 100000000ll)
 
-/* The history of a vCPU or guest CPU, and the short spans that are not in it yet. */
+/* The history of a vCPU or guest CPU, and what is not in it yet. */
 struct row {
 	struct track track;
+	struct track_piece last;        /* continued by pieces that are like it; ns 0: none */
 	int64_t state_ns[TRACK_STATES]; /* of the short spans */
 	struct track_piece longest;     /* of them; ns 0: there are none */
 	struct host_ns begin, end;      /* of all of them together */
@@ -25,7 +26,8 @@ struct strips {
 	unsigned n_cells;
 	int64_t grain_ns;
 	struct lru index;
-	struct row *rows; /* by slot of `index` */
+	struct row *rows;                /* by slot of `index` */
+	uint32_t known[1 << KNOWN_BITS]; /* slots of `index`, by a hash of the key */
 	size_t n, n_pending;
 	struct strip *all[STRIPS_MAX];
 	struct strip *pending[PENDING_MAX]; /* whose spans may still arrive; in order of end */
@@ -42,43 +44,86 @@ static uint64_t row_key(enum row_kind kind, uint32_t vm, uint32_t number)
 
 /* ---- histories ---- */
 
-static void piece_add(struct strips *s, struct row *r, const struct track_piece *piece)
+static void last_flush(struct strips *s, struct row *r)
 {
-	if (track_add(&r->track, piece))
+	if (r->last.ns && track_add(&r->track, &r->last))
 		s->error = -ENOMEM;
+	r->last.ns = 0;
 }
 
-/* Adds the sum of the short spans to the history, with the state that most of it had. */
+static bool looks_like(const struct track_piece *a, const struct track_piece *b)
+{
+	return !a->merged && !b->merged && a->state == b->state && a->pid == b->pid &&
+	       a->number == b->number;
+}
+
+/* Neighbours that look alike in a strip become one piece, which saves most of the cost. */
+static void piece_add(struct strips *s, struct row *r, const struct track_piece *piece)
+{
+	struct track_piece *last = &r->last;
+
+	if (last->ns && looks_like(last, piece) && last->begin.ns + last->ns == piece->begin.ns) {
+		last->ns += piece->ns;
+		return;
+	}
+	last_flush(s, r);
+	*last = *piece;
+}
+
+/* Adds the sum of the short spans to the history, with the share of each state. */
 static void short_spans_flush(struct strips *s, struct row *r)
 {
 	struct track_piece piece = r->longest;
-	int most = piece.state;
 
 	if (!piece.ns)
 		return;
-	for (int i = 0; i < TRACK_STATES; i++) {
-		if (r->state_ns[i] > r->state_ns[most])
-			most = i;
-	}
-	piece.state = (uint8_t)most;
 	piece.begin = r->begin;
 	piece.ns = r->end.ns - r->begin.ns;
+	for (int i = 0; i < TRACK_STATES; i++)
+		piece.share[i] = (uint8_t)(r->state_ns[i] * 255 / piece.ns);
+	piece.merged = piece.share[piece.state] < 255;
 	piece_add(s, r, &piece);
 	memset(r->state_ns, 0, sizeof(r->state_ns));
 	r->longest.ns = 0;
 }
 
-static void span_take(struct strips *s, uint64_t key, const struct track_piece *piece)
+/* Short spans between two long ones that look alike, such as ticks, would not be seen: the long
+ * ones become one piece. */
+static bool swallows(const struct strips *s, struct row *r, const struct track_piece *piece)
 {
-	struct row *r;
+	if (piece->ns < s->grain_ns || !r->longest.ns || !r->last.ns ||
+	    !looks_like(&r->last, piece) || r->last.begin.ns + r->last.ns != r->begin.ns ||
+	    piece->begin.ns != r->end.ns || r->end.ns - r->begin.ns >= s->grain_ns)
+		return false;
+	r->last.ns = piece->begin.ns + piece->ns - r->last.begin.ns;
+	memset(r->state_ns, 0, sizeof(r->state_ns));
+	r->longest.ns = 0;
+	return true;
+}
+
+/* A row that was just asked for is found without the index. */
+static struct row *row_get(struct strips *s, uint64_t key)
+{
+	uint32_t *known = &s->known[(key * 0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
 	bool fresh;
 
-	r = &s->rows[lru_put(&s->index, key, &fresh)];
+	if (lru_used(&s->index, *known) && lru_key(&s->index, *known) == key)
+		return &s->rows[*known];
+	*known = lru_put(&s->index, key, &fresh);
 	if (fresh) {
-		track_fini(&r->track);
-		*r = (struct row){0};
+		track_fini(&s->rows[*known].track);
+		s->rows[*known] = (struct row){0};
 	}
+	return &s->rows[*known];
+}
+
+static void span_take(struct strips *s, uint64_t key, const struct track_piece *piece)
+{
+	struct row *r = row_get(s, key);
+
 	if (piece->ns <= 0)
+		return;
+	if (swallows(s, r, piece))
 		return;
 	if (r->longest.ns && (piece->ns >= s->grain_ns || piece->begin.ns != r->end.ns ||
 			      r->end.ns - r->begin.ns >= s->grain_ns))
@@ -104,23 +149,77 @@ static struct track_piece vcpu_piece(const struct vcpu_span *span)
 
 static struct track_piece guest_piece(const struct guest_span *span)
 {
+	bool interrupt = span->state == GUEST_CPU_HARDIRQ || span->state == GUEST_CPU_SOFTIRQ;
+
 	return (struct track_piece){.begin = span->begin,
 				    .ns = span->end.ns - span->begin.ns,
 				    .pid = span->pid,
-				    .number = span->number,
-				    .where = span->vector,
+				    .number = interrupt ? span->number : 0,
+				    .where = interrupt && span->vector,
 				    .state = (uint8_t)span->state};
 }
 
 /* ---- one strip ---- */
 
-/* What a row did in each cell: the piece that covers most of it. */
+/* What a row did in each cell, each with its time. Of more than CANDIDATES things, the shortest are
+ * forgotten. */
+enum { CANDIDATES = 6 };
+
+struct candidate {
+	struct track_piece piece; /* ns: its time in this cell; 0: unused */
+};
+
 struct cells {
 	const struct strip *strip;
-	int64_t covered_ns[STRIP_CELLS_MAX];
-	bool known[STRIP_CELLS_MAX];
-	struct track_piece piece[STRIP_CELLS_MAX];
+	struct candidate candidates[STRIP_CELLS_MAX][CANDIDATES];
 };
+
+static void cell_add(struct candidate *candidates, const struct track_piece *piece, int64_t ns)
+{
+	struct candidate *least = candidates;
+
+	for (int i = 0; i < CANDIDATES; i++) {
+		struct candidate *c = &candidates[i];
+
+		if (c->piece.ns && looks_like(&c->piece, piece)) {
+			c->piece.ns += ns;
+			return;
+		}
+		if (c->piece.ns < least->piece.ns)
+			least = c;
+	}
+	if (ns > least->piece.ns) {
+		least->piece = *piece;
+		least->piece.ns = ns;
+	}
+}
+
+/* What took most of the cell; NULL: nothing is known. */
+static const struct track_piece *cell_most(const struct cells *c, unsigned cell)
+{
+	const struct candidate *most = c->candidates[cell];
+
+	for (int i = 1; i < CANDIDATES; i++) {
+		if (c->candidates[cell][i].piece.ns > most->piece.ns)
+			most = &c->candidates[cell][i];
+	}
+	return most->piece.ns ? &most->piece : NULL;
+}
+
+/* Adds the share of each state of a piece. Only the longest state's number is known. */
+static void cell_add_shares(struct candidate *candidates, const struct track_piece *piece,
+			    int64_t ns)
+{
+	struct track_piece part = *piece;
+
+	part.merged = false;
+	for (uint8_t i = 0; i < TRACK_STATES; i++) {
+		part.state = i;
+		part.number = i == piece->state ? piece->number : 0;
+		if (piece->share[i])
+			cell_add(candidates, &part, ns * piece->share[i] / 255);
+	}
+}
 
 static void cells_add(void *context, const struct track_piece *piece)
 {
@@ -136,15 +235,10 @@ static void cells_add(void *context, const struct track_piece *piece)
 
 		if (begin >= until)
 			break;
-		/* Neighbours of one state count together. */
-		if (c->known[i] && c->piece[i].state == piece->state &&
-		    c->piece[i].pid == piece->pid && c->piece[i].number == piece->number) {
-			c->covered_ns[i] += ns;
-		} else if (ns > c->covered_ns[i]) {
-			c->covered_ns[i] = ns;
-			c->piece[i] = *piece;
-			c->known[i] = true;
-		}
+		if (piece->merged)
+			cell_add_shares(c->candidates[i], piece, ns);
+		else
+			cell_add(c->candidates[i], piece, ns);
 	}
 }
 
@@ -177,10 +271,10 @@ static void cells_read(struct strips *s, struct cells *c, enum row_kind kind, ui
 {
 	uint32_t slot = lru_find(&s->index, row_key(kind, c->strip->vm, number));
 
-	memset(c->covered_ns, 0, sizeof(c->covered_ns));
-	memset(c->known, 0, sizeof(c->known));
+	memset(c->candidates, 0, sizeof(c->candidates));
 	if (slot != LRU_NONE) {
 		short_spans_flush(s, &s->rows[slot]);
+		last_flush(s, &s->rows[slot]);
 		track_each(&s->rows[slot].track, c->strip->begin, c->strip->end, cells_add, c);
 	}
 	open_span_add(s, c, kind, number);
@@ -202,9 +296,9 @@ static void runs_fill(struct strips *s, struct strip *strip, const struct cells 
 	}
 	strip->runs = runs;
 	for (uint16_t i = 0; i < strip->n_cells; i++) {
-		struct track_piece piece =
-			c->known[i] ? c->piece[i]
-				    : (struct track_piece){.state = GUEST_CPU_UNKNOWN};
+		const struct track_piece unknown = {.state = GUEST_CPU_UNKNOWN};
+		const struct track_piece *most = cell_most(c, i);
+		const struct track_piece piece = most ? *most : unknown;
 
 		if (!strip->n_runs || !same_run(&runs[strip->n_runs - 1], &piece)) {
 			struct strip_run *run = &runs[strip->n_runs++];
@@ -232,8 +326,11 @@ static void strip_fill(struct strips *s, struct strip *strip)
 	}
 	c->strip = strip;
 	cells_read(s, c, ROW_VCPU, strip->vcpu);
-	for (unsigned i = 0; i < strip->n_cells; i++)
-		strip->vcpu_states[i] = c->known[i] ? c->piece[i].state : VCPU_UNKNOWN;
+	for (unsigned i = 0; i < strip->n_cells; i++) {
+		const struct track_piece *most = cell_most(c, i);
+
+		strip->vcpu_states[i] = most ? most->state : VCPU_UNKNOWN;
+	}
 	if (!model_guest_cpu_of_vcpu(s->model, strip->vm, strip->vcpu, &cpu)) {
 		cells_read(s, c, ROW_GUEST, cpu);
 		runs_fill(s, strip, c);
