@@ -304,7 +304,7 @@ static void wall_clock_note(struct top *t)
 	struct tm local;
 
 	if (localtime_r(&wall, &local))
-		strftime(t->when, sizeof(t->when), "%H:%M:%S", &local);
+		strftime(t->when, sizeof(t->when), "%H:%M:%S%z", &local);
 }
 
 static void look_over(struct top *t)

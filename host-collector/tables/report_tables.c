@@ -408,15 +408,15 @@ int report_table_write(struct report_table *r, FILE *out)
 	return tables_write(r, false, out);
 }
 
-/* "12:34:56 tasks, over 1000 ms". */
+/* "12:34:56+0100 tasks, over 1000 ms". */
 static void heading_write(const struct report_table *r, bool terminal, FILE *out)
 {
 	time_t now = time(NULL);
 	struct tm local;
-	char clock[16] = "";
+	char clock[24] = "";
 
 	if (localtime_r(&now, &local))
-		strftime(clock, sizeof(clock), "%H:%M:%S ", &local);
+		strftime(clock, sizeof(clock), "%H:%M:%S%z ", &local);
 	fprintf(out, "%s%s%s, over %s\n", terminal ? "\x1b[H\x1b[2J" : "", clock, r->request->table,
 		duration_text(model_now(r->model).ns - since(r).ns).text);
 }
