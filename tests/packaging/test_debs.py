@@ -89,6 +89,14 @@ class Debs(unittest.TestCase):
         self.assertEqual([line for line in tags if not ACCEPTED.match(line)], [])
         self.assertTrue(tags, f"lintian looked at nothing: {done.stderr}")
 
+    def test_every_program_is_one_that_test_hardening_reads(self):
+        shipped = os.environ.get("VCPUSCOPE_SHIPPED")
+        if not shipped:
+            self.skipTest("run by ctest, which has their list")
+        programs = {os.path.basename(path) for files in self.files.values() for path in files
+                    if re.match(r"usr/(s?bin|libexec/vcpuscope)/", path)}
+        self.assertEqual(programs, set(shipped.split(",")))
+
     def test_debug_symbols_fit(self):
         for package, program in (("vcpuscope", "usr/bin/vcpuscope"),
                                  ("vcpuscope-agent", "usr/sbin/vcpuscope-agent")):

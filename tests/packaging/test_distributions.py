@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The documented commands on clean Debian trees: they build vcpuscope, its unit tests pass, and the
-packages install and purge. Ten minutes a tree, so only tests/run --full runs it.
+"""The documented commands on clean Debian trees: they build vcpuscope as it is shipped and enable no service,
+its programs are hardened, the packages install and purge, and the unit tests pass. Ten minutes a tree, so
+only tests/run --full runs it.
 
 usage: test_distributions.py [SUITE...]   (default: bookworm trixie)
 
@@ -25,10 +26,21 @@ BUILD = os.path.abspath(os.environ.get("VCPUSCOPE_BUILD", f"{REPOSITORY}/build")
 SUITES = ("bookworm", "trixie")
 # What docs/install.md says to type.
 COMMANDS = (
-    "deploy/install-deps build optional",
-    "cmake --preset release",
-    "cmake --build --preset release",
+    "deploy/install-deps build quickstart optional",
+    "cmake --preset ship",
+    "cmake --build --preset ship",
+    "cpack --config build-ship/CPackConfig.cmake -B build-ship/packages",
 )
+# Beside these, for the tests.
+FOR_TESTS = "apt-get install -y --no-install-recommends libcmocka-dev"
+# Every service that is enabled or runs at the machine's start. Not those of packages that a Debian has anyway.
+ENABLED = ("find /etc/systemd/system /etc/init.d /etc/rc?.d '(' -type f -o -type l ')' 2>/dev/null |"
+           " grep -Ev '(hwclock.sh|procps|e2scrub_[a-z]+[.](timer|service)|fstrim.timer|apt-daily.*[.]timer|"
+           "dpkg-db-backup.timer)$' | sort")
+HARDENING = ("python3 tests/packaging/test_hardening.py build-ship build-ship/host-collector/vcpuscope "
+             "build-ship/host-collector/vcpuscope-libvirt build-ship/host-collector/vcpuscope-hook "
+             "build-ship/host-collector/vcpuscope-simulate build-ship/guest-agent/vcpuscope-agent "
+             "build-ship/guest-agent/vcpuscope-agent-tls")
 # These ask the kernel of the machine for things that a tree in a chroot does not have.
 NOT_IN_A_CHROOT = "capture|guest_stacks|pvclock_page|test_tls|test_decode|unwind"
 
@@ -62,29 +74,35 @@ def check(suite, folder, say):
     network_lend(tree)
     command("git", "clone", "-q", "--no-hardlinks", REPOSITORY, f"{tree}/src")
 
-    def run(line):
+    def run(line, quiet=False):
         began = time.monotonic()
         text = chroot(tree, "sh", "-c", f"cd /src && {line}")
-        say(f"{suite}: {time.monotonic() - began:5.0f} s  {line}")
+        if not quiet:
+            say(f"{suite}: {time.monotonic() - began:5.0f} s  {line}")
         return text
 
     with mounted(tree):
         run("apt-get update")
+        before = run(ENABLED, quiet=True)
         for line in COMMANDS:
+            if line.startswith("cpack"):
+                run("apt-get install -y --no-install-recommends dpkg-dev file")
             text = run(line)
             if "Left out of this build" in text and "LIBVIRT" in text.split("Left out")[1]:
                 raise RuntimeError(f"{line}: {text[-2000:]}")
-        run("apt-get install -y --no-install-recommends libcmocka-dev dpkg-dev file")
+            if line.startswith("deploy/") and run(ENABLED, quiet=True) != before:
+                raise RuntimeError(f"{line} enabled services: {run(ENABLED, quiet=True)}")
+        say(run(HARDENING, quiet=True).strip())
+        run("dpkg -i build-ship/packages/*.deb")
+        for program in ("vcpuscope", "vcpuscope-agent"):
+            run(f"{program} --version")
+        run("dpkg -P $(dpkg-query -W -f '${Package}\\n' 'vcpuscope*')")
+        run(FOR_TESTS)
         run("cmake --preset release")
         run("cmake --build --preset release")
         say(f"{suite}: " + tests_passed(run(
             f"cd build && ctest -L 'unit|property' -E '{NOT_IN_A_CHROOT}' -j2 --output-on-failure || true"))
             + " unit and property tests passed")
-        run("cd build && cpack -B packages")
-        run("dpkg -i build/packages/*.deb")
-        for program in ("vcpuscope", "vcpuscope-agent"):
-            run(f"{program} --version")
-        run("dpkg -P $(dpkg-query -W -f '${Package}\\n' 'vcpuscope*')")
     shutil.rmtree(tree)
 
 
@@ -95,6 +113,10 @@ def main():
     if os.geteuid():
         print("skipped: debootstrap and chroot need root")
         return 77
+    # Mounts of its own: those of a killed run must not outlive it, /dev is among them.
+    if os.environ.get("VCPUSCOPE_OWN_MOUNTS") != "1":
+        os.environ["VCPUSCOPE_OWN_MOUNTS"] = "1"
+        os.execvp("unshare", ["unshare", "--mount", "--propagation", "slave", sys.executable, *sys.argv])
     with tempfile.TemporaryDirectory(prefix="vcpuscope-distributions.") as folder:
         for suite in sys.argv[1:] or SUITES:
             check(suite, folder, lambda line: print(line, flush=True))
