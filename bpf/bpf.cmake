@@ -12,14 +12,20 @@ if(bpf_clang_version VERSION_LESS 14)
     "install clang or set BPF_CLANG")
 endif()
 
+# The architecture whose kernel loads the programs, as libbpf's headers name it (bpf/arch/).
+set(bpf_arch x86)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(bpf_arch arm64)
+endif()
+
 function(bpf_object target name source)
   set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.bpf.o)
   set(skeleton ${CMAKE_CURRENT_BINARY_DIR}/${name}.skel.h)
   add_custom_command(OUTPUT ${skeleton}
     COMMAND ${BPF_CLANG} -g -O2 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare
       $<$<BOOL:${VCPUSCOPE_WERROR}>:-Werror>
-      -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 ${ARGN} -I${PROJECT_SOURCE_DIR}
-      -idirafter /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
+      -target bpf -mcpu=v3 -D__TARGET_ARCH_${bpf_arch} ${ARGN} -I${PROJECT_SOURCE_DIR}
+      -idirafter ${CMAKE_SYSROOT}/usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
       -MD -MF ${object}.d -MT ${skeleton} -c ${source} -o ${object}
     COMMAND ${BPF_STRIP} -g ${object}
     COMMAND ${BPFTOOL} gen skeleton ${object} name ${name} > ${skeleton}.new

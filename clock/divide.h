@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Divides 128 by 64 bits with one DIV instruction. The quotient must fit in 64 bits. Compilers
- * emit a call of __udivti3 instead.
+ * Divides 128 by 64 bits. The quotient must fit in 64 bits.
  */
 #ifndef CLOCK_DIVIDE_H
 #define CLOCK_DIVIDE_H
 
 #include <stdint.h>
 
-/* Returns (high * 2^64 + low) / divisor and stores the remainder in *rest. high must be below
- * divisor. */
-static inline uint64_t divide_128_64(uint64_t high, uint64_t low, uint64_t divisor, uint64_t *rest)
-{
-	uint64_t quotient;
+#include "clock/arch/counter.h"
 
-	__asm__("divq %4" : "=a"(quotient), "=d"(*rest) : "a"(low), "d"(high), "r"(divisor) : "cc");
-	return quotient;
-}
+/* uint64_t divide_128_64(uint64_t high, uint64_t low, uint64_t divisor, uint64_t *rest), for each
+ * architecture in clock/arch/: returns (high * 2^64 + low) / divisor and stores the remainder in
+ * *rest. high must be below divisor. */
 
 /*
  * Finds the integers q with n <= q * divisor / unit < n + 1, where n * unit = high * 2^64 + low.

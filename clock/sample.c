@@ -1,32 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "clock/sample.h"
 
-#include <cpuid.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timex.h>
 #include <time.h>
-#include <x86intrin.h>
 
-#define CPUID_TSC_CRYSTAL       0x15u
-#define CPUID_HYPERVISOR        0x40000000u
-#define CPUID_HYPERVISOR_TIMING 0x40000010u
-#define CPUID_1_ECX_HYPERVISOR  (1u << 31)
+#include "clock/arch/counter.h"
 
 enum {
 	ATTEMPTS = 8,
 	MEASURE_NS = 20 * 1000 * 1000,
-	CPUID_TOLERANCE_PPM = 2000,
+	STATED_TOLERANCE_PPM = 2000,
 	SHIFT_PLL = 2, /* include/linux/timex.h */
 	ADJTIME_PPB = 500 * 1000,
 };
 
 uint64_t clock_tsc_read(void)
 {
-	/* As the kernel's rdtsc_ordered(): RDTSC may otherwise run ahead of earlier loads. */
-	_mm_lfence();
-	return __rdtsc();
+	return counter_read();
 }
 
 static uint64_t timespec_ns(const struct timespec *t)
@@ -109,31 +102,11 @@ uint64_t clock_suspended_ns(void)
 	return least < 1000 ? 0 : (uint64_t)(most + (least - most) / 2);
 }
 
-/* What the processor or the hypervisor says, 0 if nothing. */
-static uint64_t cpuid_tsc_hz(void)
-{
-	unsigned int a, b, c, d;
-
-	__cpuid(1, a, b, c, d);
-	if (c & CPUID_1_ECX_HYPERVISOR) {
-		__cpuid(CPUID_HYPERVISOR, a, b, c, d);
-		if (a >= CPUID_HYPERVISOR_TIMING && a < CPUID_HYPERVISOR + 0x100) {
-			__cpuid(CPUID_HYPERVISOR_TIMING, a, b, c, d);
-			if (a)
-				return (uint64_t)a * 1000; /* kHz */
-		}
-	}
-	if ((unsigned int)__get_cpuid_max(0, NULL) < CPUID_TSC_CRYSTAL)
-		return 0;
-	__cpuid_count(CPUID_TSC_CRYSTAL, 0, a, b, c, d);
-	return a && b && c ? (uint64_t)c * b / a : 0;
-}
-
 int clock_tsc_hz(uint64_t *hz)
 {
 	const struct timespec pause = {.tv_nsec = MEASURE_NS};
 	struct clock_sample first, last;
-	uint64_t measured, said = cpuid_tsc_hz();
+	uint64_t measured, said = counter_stated_hz();
 	int r = clock_sample_take(&first);
 
 	if (r)
@@ -151,7 +124,7 @@ int clock_tsc_hz(uint64_t *hz)
 			      (last.raw_ns - first.raw_ns));
 	/* A hypervisor may pass the leaf of another machine on: believe it within the tolerance. */
 	if (said && llabs((int64_t)(said - measured)) <=
-			    (int64_t)(measured / 1000000 * CPUID_TOLERANCE_PPM))
+			    (int64_t)(measured / 1000000 * STATED_TOLERANCE_PPM))
 		measured = said;
 	*hz = measured;
 	return 0;

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "guest-agent/steal.h"
 
-#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "clock/arch/counter.h"
 #include "clock/sample.h"
 
 enum {
 	STEAL_FIELD = 7, /* after user nice system idle iowait irq softirq */
 	/* The CPUs' lines come first; what follows is of no use here. */
 	STAT_BYTES = 256 * 1024,
-	CPUID_HYPERVISOR = 0x40000000,
-	KVM_FEATURE_STEAL_TIME = 5,
 };
 
 /* "cpu3 1 2 3 ...": which CPU, and where its figures begin. */
@@ -63,16 +61,7 @@ void steal_parse(const char *stat, uint64_t unit_ns, struct message_steal *m)
 
 bool steal_clock_present(void)
 {
-	unsigned a, b, c, d;
-
-	__cpuid(1, a, b, c, d);
-	if (!(c >> 31))
-		return false;
-	__cpuid(CPUID_HYPERVISOR, a, b, c, d);
-	if (b != 0x4b4d564b || c != 0x564b4d56 || d != 0x4d) /* "KVMKVMKVM" */
-		return false;
-	__cpuid(CPUID_HYPERVISOR + 1, a, b, c, d);
-	return a >> KVM_FEATURE_STEAL_TIME & 1;
+	return counter_steal_clock_present();
 }
 
 /* The text's length; 0 if there is none. */

@@ -1,31 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CRC-32C (Castagnoli, RFC 3720 appendix B.4), reflected. Uses the SSE4.2 instruction if the CPU
- * has it (some GB/s), else a table of 16 entries.
+ * CRC-32C (Castagnoli, RFC 3720 appendix B.4), reflected. Uses the CPU's instruction if it has
+ * one (some GB/s), else a table of 16 entries.
  */
 #include "proto/frame.h"
 
-#include <nmmintrin.h>
-#include <string.h>
-
+#include "proto/arch/crc32c.h"
 #include "proto/internal.h"
-
-__attribute__((target("sse4.2"))) static uint32_t crc32c_sse42(uint32_t crc, const uint8_t *p,
-							       size_t len)
-{
-	uint64_t wide = crc;
-
-	for (; len >= 8; p += 8, len -= 8) {
-		uint64_t word;
-
-		memcpy(&word, p, sizeof(word));
-		wide = _mm_crc32_u64(wide, word);
-	}
-	crc = (uint32_t)wide;
-	for (; len; p++, len--)
-		crc = _mm_crc32_u8(crc, *p);
-	return crc;
-}
 
 uint32_t crc32c_table(uint32_t crc, const uint8_t *p, size_t len)
 {
@@ -46,7 +27,8 @@ uint32_t crc32c_table(uint32_t crc, const uint8_t *p, size_t len)
 
 uint32_t frame_crc32c(uint32_t crc, const void *data, size_t len)
 {
-	if (__builtin_cpu_supports("sse4.2"))
-		return ~crc32c_sse42(~crc, data, len);
-	return ~crc32c_table(~crc, data, len);
+	crc = ~crc;
+	if (!crc32c_hardware(&crc, data, len))
+		crc = crc32c_table(crc, data, len);
+	return ~crc;
 }

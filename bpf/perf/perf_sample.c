@@ -4,24 +4,16 @@
 #include <string.h>
 #include <time.h>
 
+#include "bpf/arch/perf_registers.h"
+
 enum {
 	USER_STACK_BYTES = 16384,
-	/* Of the kernel's PERF_REG_X86_*: AX to IP, then R8 to R15. */
-	REG_IP = 8,
-	REG_R8 = 16,
-	REG_R15 = 23,
 };
 
 /* Of PERF_CONTEXT_KERNEL and its like, which stand among the frames. */
 static const uint64_t context_first = (uint64_t)-4095;
 
-static const uint64_t regs_mask =
-	((1ull << (REG_IP + 1)) - 1) | (((1ull << (REG_R15 + 1)) - 1) & ~((1ull << REG_R8) - 1));
-
-/* The place in DWARF's order of each register, in the order in which perf writes them: ax bx cx dx
- * si di bp sp ip r8 to r15. */
-static const uint8_t dwarf_place[PERF_STACK_REGS] = {0, 3, 2,  1,  4,  5,  6,  7, 16,
-						     8, 9, 10, 11, 12, 13, 14, 15};
+_Static_assert(sizeof(perf_registers_dwarf) == PERF_STACK_REGS, "a place for each");
 
 void perf_sample_describe(enum perf_layout layout, struct perf_event_attr *attr)
 {
@@ -42,7 +34,7 @@ void perf_sample_describe(enum perf_layout layout, struct perf_event_attr *attr)
 			PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 		attr->exclude_callchain_user = 1;
 		attr->sample_max_stack = PERF_STACK_FRAMES_MAX;
-		attr->sample_regs_user = regs_mask;
+		attr->sample_regs_user = PERF_REGISTERS_MASK;
 		attr->sample_stack_user = USER_STACK_BYTES;
 	}
 }
@@ -105,7 +97,7 @@ static bool user_read(struct cursor *c, struct perf_stack *out)
 	for (size_t i = 0; abi && i < PERF_STACK_REGS; i++) {
 		if (!take_u64(c, &value))
 			return false;
-		out->regs[dwarf_place[i]] = value;
+		out->regs[perf_registers_dwarf[i]] = value;
 	}
 	out->has_user = abi == PERF_SAMPLE_REGS_ABI_64;
 	if (!take_u64(c, &bytes))

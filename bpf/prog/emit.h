@@ -3,6 +3,7 @@
 #ifndef PROG_EMIT_H
 #define PROG_EMIT_H
 
+#include "bpf/arch/stores.h"
 #include "bpf/prog/kernel.h"
 #include "bpf/prog/ring.h"
 
@@ -57,8 +58,7 @@ static __always_inline void emit(__u16 type, __s32 pid, __s32 pid2, __u64 arg0, 
 	slot->pid2 = pid2;
 	slot->arg0 = arg0;
 	slot->arg1 = arg1;
-	/* x86 keeps the order of stores; the compiler must do so, too. */
-	asm volatile("" ::: "memory");
+	stores_before(ring->head);
 	*(volatile __u16 *)&slot->type = type;
 }
 

@@ -724,15 +724,6 @@ int vs_u_probe(void *ctx)
 	return 0;
 }
 
-/* The kernel's struct bpf_perf_event_data on x86-64; its registers in the kernel's order. */
-struct fault_context {
-	__u64 regs[21];
-	__u64 sample_period;
-	__u64 address;
-};
-
-enum { FAULT_REGS_IP = 16 };
-
 /* Attached to every CPU's count of page faults that had to wait for a device. */
 SEC("perf_event")
 int vs_h_major_fault(struct fault_context *ctx)
@@ -741,6 +732,6 @@ int vs_h_major_fault(struct fault_context *ctx)
 	__u32 slot = 0;
 
 	if (followed_of(tid, &slot))
-		emit(VS_EVENT_MAJOR_FAULT, tid, 0, ctx->address, ctx->regs[FAULT_REGS_IP]);
+		emit(VS_EVENT_MAJOR_FAULT, tid, 0, ctx->address, FAULT_INSTRUCTION(ctx));
 	return 0;
 }

@@ -51,11 +51,6 @@ struct task_struct___before_5_16 {
 	unsigned int cpu;
 };
 
-struct pt_regs {
-	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
-	unsigned long ip, sp;
-};
-
 struct bpf_iter_meta;
 
 struct bpf_iter__task {
@@ -70,6 +65,8 @@ struct bpf_iter_meta {
 };
 
 #pragma clang attribute pop
+
+#include "bpf/arch/prog_registers.h"
 
 /* Every source is built twice. In the build with BTF-typed tracepoints the verifier knows the types
  * of the arguments, so the programs read fields by plain loads. The raw-tracepoint build reads the

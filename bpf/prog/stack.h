@@ -65,6 +65,7 @@ static __always_inline void stack_fill(void *ctx, struct vs_stack *s, bool remem
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(current);
 	const long bytes = bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0);
+	__u64 sp;
 
 	s->n_kernel = bytes > 0 ? (__u32)bytes / sizeof(s->kernel[0]) : 0;
 	s->has_user = 0;
@@ -72,25 +73,11 @@ static __always_inline void stack_fill(void *ctx, struct vs_stack *s, bool remem
 	s->copies = remembers ? s->copies + 1 : 0;
 	if (!current->mm)
 		return;
+	sp = user_registers_copy(s->regs, regs);
+	if (!sp)
+		return;
 	s->has_user = 1;
-	s->regs[0] = regs->ax;
-	s->regs[1] = regs->dx;
-	s->regs[2] = regs->cx;
-	s->regs[3] = regs->bx;
-	s->regs[4] = regs->si;
-	s->regs[5] = regs->di;
-	s->regs[6] = regs->bp;
-	s->regs[7] = regs->sp;
-	s->regs[8] = regs->r8;
-	s->regs[9] = regs->r9;
-	s->regs[10] = regs->r10;
-	s->regs[11] = regs->r11;
-	s->regs[12] = regs->r12;
-	s->regs[13] = regs->r13;
-	s->regs[14] = regs->r14;
-	s->regs[15] = regs->r15;
-	s->regs[16] = regs->ip;
-	user_stack_copy(s, regs->sp, remembers);
+	user_stack_copy(s, sp, remembers);
 }
 
 #endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Registers, for BPF programs, after bpf/prog/kernel.h's types:
+ *
+ * struct pt_regs              the members that are used; CO-RE finds their places
+ * user_registers_copy(to, r)  writes the user-space registers in DWARF's order to an array of 17,
+ * as the unwinder reads them, and returns the stack pointer; 0: this architecture's unwinder does
+ * not exist yet struct fault_context        the kernel's struct bpf_perf_event_data
+ * FAULT_INSTRUCTION           the instruction's address in it
+ */
+#ifndef BPF_ARCH_PROG_REGISTERS_H
+#define BPF_ARCH_PROG_REGISTERS_H
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
+	unsigned long ip, sp;
+} __attribute__((preserve_access_index));
+
+static __always_inline __u64 user_registers_copy(__u64 *to, const struct pt_regs *regs)
+{
+	to[0] = regs->ax;
+	to[1] = regs->dx;
+	to[2] = regs->cx;
+	to[3] = regs->bx;
+	to[4] = regs->si;
+	to[5] = regs->di;
+	to[6] = regs->bp;
+	to[7] = regs->sp;
+	to[8] = regs->r8;
+	to[9] = regs->r9;
+	to[10] = regs->r10;
+	to[11] = regs->r11;
+	to[12] = regs->r12;
+	to[13] = regs->r13;
+	to[14] = regs->r14;
+	to[15] = regs->r15;
+	to[16] = regs->ip;
+	return regs->sp;
+}
+
+struct fault_context {
+	__u64 regs[21]; /* in the kernel's order */
+	__u64 sample_period;
+	__u64 address;
+};
+#define FAULT_INSTRUCTION(context) ((context)->regs[16])
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	__u64 pc;
+} __attribute__((preserve_access_index));
+
+static __always_inline __u64 user_registers_copy(__u64 *to, const struct pt_regs *regs)
+{
+	(void)to, (void)regs;
+	return 0;
+}
+
+struct fault_context {
+	__u64 regs[31], sp, pc, pstate;
+	__u64 sample_period;
+	__u64 address;
+};
+#define FAULT_INSTRUCTION(context) ((context)->pc)
+#else
+#error "bpf.cmake names no architecture that these programs know"
+#endif
+
+#endif
