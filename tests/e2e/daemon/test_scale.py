@@ -113,7 +113,8 @@ class Scale:
         return {"cpu": own, "pss_mib": each, "lag_ms": late}
 
     def hooks(self):
-        """Half of them at least are in time; on a machine without a free CPU none can be sure to be."""
+        """Half of them at least are in time, unless the machine has so little CPU left that the daemon's
+        own loop is late by a second."""
         took = []
         for _ in range(HOOKS):
             begin = time.monotonic()
@@ -121,7 +122,7 @@ class Scale:
             took.append(time.monotonic() - begin)
         print(f"{HOOKS} hooks took {statistics.median(took) * 1e3:.1f} ms, the slowest {max(took) * 1e3:.1f} ms",
               flush=True)
-        assert statistics.median(took) < HOOK_MAX_S, took
+        assert statistics.median(took) < HOOK_MAX_S or self.late_ms() > STARVED_MS, took
 
     def load(self, seconds):
         self.agents = subprocess.Popen([SIM_AGENT, "--many", str(self.n), f"{self.daemon.folder}/a",
