@@ -11,6 +11,7 @@
 
 #include "host-collector/analyze/stall/describe.h"
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/narrow_options.h"
 #include "host-collector/engine/replay.h"
 #include "host-collector/export/csv.h"
 #include "host-collector/export/folded_export.h"
@@ -20,6 +21,7 @@
 
 struct export_arguments {
 	const char *recording, *to, *output;
+	struct narrow_arguments narrow;
 };
 
 static const struct option_spec export_option_table[] = {
@@ -36,6 +38,7 @@ static const struct option_spec export_option_table[] = {
 	 .help = "perfetto: a trace for ui.perfetto.dev; csv: one line for each span of each "
 		 "CPU; folded: where the time of each guest task went, as folded stacks "
 		 "(`flame` has more options)"},
+	NARROW_OPTION_ROWS(offsetof(struct export_arguments, narrow), "until"),
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_STRING,
@@ -48,19 +51,22 @@ static const struct option_spec export_option_table[] = {
 struct export_format {
 	const char *name;
 	/* Subscribes to the model; *pipeline is known before the first event. NULL on ENOMEM. */
-	void *(*open)(struct model *m, const struct pipeline *const *pipeline, FILE *out);
+	void *(*open)(struct model *m, const struct pipeline *const *pipeline,
+		      const struct narrow *narrow, FILE *out);
 	/* After model_finish. 0 or -errno. */
 	int (*finish)(void *x);
 	void (*close)(void *x);
 	/* What the reader should know of the result, on stderr. May be NULL. */
 	void (*tell)(const void *x, const struct model *m, const char *path);
+	bool by_task; /* its rows can be selected by task */
 };
 
 /* ---- perfetto ---- */
 
-static void *perfetto_open(struct model *m, const struct pipeline *const *pipeline, FILE *out)
+static void *perfetto_open(struct model *m, const struct pipeline *const *pipeline,
+			   const struct narrow *narrow, FILE *out)
 {
-	return perfetto_new(m, pipeline, out);
+	return perfetto_new(m, pipeline, narrow, out);
 }
 
 static int perfetto_end(void *x)
@@ -109,10 +115,11 @@ static void perfetto_tell(const void *x, const struct model *m, const char *path
 
 /* ---- csv ---- */
 
-static void *csv_open(struct model *m, const struct pipeline *const *pipeline, FILE *out)
+static void *csv_open(struct model *m, const struct pipeline *const *pipeline,
+		      const struct narrow *narrow, FILE *out)
 {
 	(void)pipeline;
-	return csv_export_new(m, out);
+	return csv_export_new(m, narrow, out);
 }
 
 static int csv_end(void *x)
@@ -127,10 +134,11 @@ static void csv_close(void *x)
 
 /* ---- folded ---- */
 
-static void *folded_open(struct model *m, const struct pipeline *const *pipeline, FILE *out)
+static void *folded_open(struct model *m, const struct pipeline *const *pipeline,
+			 const struct narrow *narrow, FILE *out)
 {
 	(void)pipeline;
-	return folded_export_new(m, out);
+	return folded_export_new(m, narrow, out);
 }
 
 static int folded_end(void *x)
@@ -144,9 +152,9 @@ static void folded_close(void *x)
 }
 
 static const struct export_format formats[] = {
-	{"perfetto", perfetto_open, perfetto_end, perfetto_close, perfetto_tell},
-	{"csv", csv_open, csv_end, csv_close, NULL},
-	{"folded", folded_open, folded_end, folded_close, NULL},
+	{"perfetto", perfetto_open, perfetto_end, perfetto_close, perfetto_tell, false},
+	{"csv", csv_open, csv_end, csv_close, NULL, true},
+	{"folded", folded_open, folded_end, folded_close, NULL, true},
 };
 
 static const struct export_format *format_find(const char *name)
@@ -167,61 +175,81 @@ static void output_remove(const char *path)
 		unlink(path);
 }
 
-static int export_run(const struct command *self, int argc, char **argv)
+/* Replays the recording into the format. Returns an exit code; says what is wrong. */
+static int recording_export(const struct export_arguments *a, const struct export_format *format,
+			    const struct narrow *narrow, FILE **out)
 {
-	struct export_arguments a = {0};
-	struct pipeline_options pipeline_options = {0};
-	const struct export_format *format;
+	struct pipeline_options options = {.model = model_new()};
 	const struct pipeline *borrowed = NULL;
 	struct pipeline *pipeline = NULL;
-	struct model *model = NULL;
 	struct recording_info info;
 	char why[512] = "out of memory";
 	int err, closed, result = COMMAND_TROUBLE;
-	void *x = NULL;
+	void *x = options.model ? format->open(options.model, &borrowed, narrow, *out) : NULL;
+
+	if (x)
+		pipeline = pipeline_new(&options);
+	borrowed = pipeline;
+	if (!pipeline || replay_run(pipeline, a->recording, &info, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope export: %s\n", why);
+		goto out;
+	}
+	if (narrow_check(narrow, options.model, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope export: %s: %s\n", a->recording, why);
+		goto out;
+	}
+	err = format->finish(x);
+	closed = output_close(*out);
+	err = err ? err : closed;
+	*out = NULL;
+	if (err) {
+		fprintf(stderr, "vcpuscope export: %s: cannot write: %s\n", output_name(a->output),
+			strerror(-err));
+		goto out;
+	}
+	if (format->tell)
+		format->tell(x, options.model, output_name(a->output));
+	result = COMMAND_OK;
+out:
+	pipeline_free(pipeline);
+	model_free(options.model);
+	if (x)
+		format->close(x);
+	return result;
+}
+
+static int export_run(const struct command *self, int argc, char **argv)
+{
+	struct export_arguments a = {.narrow = NARROW_ARGUMENTS("until")};
+	const struct export_format *format;
+	struct narrow narrow;
+	int err, result;
 	FILE *out;
 
 	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	format = format_find(a.to);
+	if (!format->by_task && (a.narrow.task || a.narrow.pid != UINT64_MAX)) {
+		fprintf(stderr,
+			"vcpuscope export: --to %s shows all tasks of a CPU; omit --task and "
+			"--pid, or use --to csv or folded\n",
+			a.to);
+		return COMMAND_USAGE;
+	}
+	result = narrow_read(self->name, &a.narrow, a.recording, NULL, &narrow);
+	if (result)
+		return result;
 	err = output_open(a.output, &out);
 	if (err) {
 		fprintf(stderr, "vcpuscope export: %s: cannot write: %s\n", a.output,
 			strerror(-err));
 		return COMMAND_TROUBLE;
 	}
-	model = model_new();
-	if (model)
-		x = format->open(model, &borrowed, out);
-	pipeline_options.model = model;
-	if (x)
-		pipeline = pipeline_new(&pipeline_options);
-	borrowed = pipeline;
-	if (!pipeline || replay_run(pipeline, a.recording, &info, why, sizeof(why))) {
-		fprintf(stderr, "vcpuscope export: %s\n", why);
-		goto out;
-	}
-	err = format->finish(x);
-	closed = output_close(out);
-	err = err ? err : closed;
-	out = NULL;
-	if (err) {
-		fprintf(stderr, "vcpuscope export: %s: cannot write: %s\n", output_name(a.output),
-			strerror(-err));
-		goto out;
-	}
-	if (format->tell)
-		format->tell(x, model, output_name(a.output));
-	result = COMMAND_OK;
-out:
+	result = recording_export(&a, format, &narrow, &out);
 	if (out)
 		output_close(out);
 	if (result != COMMAND_OK && !output_is_stdout(a.output))
 		output_remove(a.output);
-	pipeline_free(pipeline);
-	model_free(model);
-	if (x)
-		format->close(x);
 	return result;
 }
 
@@ -231,6 +259,7 @@ const struct command command_export = {
 	.options = export_option_table,
 	.n_options = sizeof(export_option_table) / sizeof(export_option_table[0]),
 	.examples = "  vcpuscope export run.vcs --to perfetto -o run.pftrace\n"
+		    "  vcpuscope export run.vcs --to perfetto --around 2 -o stall2.pftrace\n"
 		    "  vcpuscope export run.vcs --to csv -o run.csv\n"
 		    "  vcpuscope export run.vcs --to folded -o run.folded\n",
 	.run = export_run,

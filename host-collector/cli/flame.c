@@ -10,16 +10,15 @@
 #include "host-collector/analyze/flame/flame.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/flame_draw.h"
+#include "host-collector/cli/narrow_options.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/view/folded_text.h"
 #include "proto/program/output.h"
 
-/* No vCPU given. */
-#define EVERY_VCPU UINT64_MAX
-
 struct flame_arguments {
-	const char *recording, *other, *kind, *of, *vm, *task, *state, *output;
-	uint64_t vcpu;
+	const char *recording, *other, *kind, *of, *state, *output;
+	struct narrow_arguments narrow;
+	struct narrow shown; /* from `narrow` */
 	bool merge, diff;
 	struct flame_look look;
 };
@@ -57,21 +56,7 @@ static const struct option_spec flame_option_table[] = {
 	 .value = "tasks|vcpus",
 	 .help = "show the guests' tasks (default for oncpu, wall and --task) or the vCPU "
 		 "threads (default otherwise, and with --vcpu)"},
-	{.name = "vm",
-	 .type = OPTION_STRING,
-	 .offset = offsetof(struct flame_arguments, vm),
-	 .value = "NAME",
-	 .help = "only this VM, by name or number"},
-	{.name = "vcpu",
-	 .type = OPTION_NUMBER,
-	 .offset = offsetof(struct flame_arguments, vcpu),
-	 .value = "N",
-	 .help = "only this vCPU"},
-	{.name = "task",
-	 .type = OPTION_STRING,
-	 .offset = offsetof(struct flame_arguments, task),
-	 .value = "NAME",
-	 .help = "only this guest task, by name or PID"},
+	NARROW_OPTION_ROWS(offsetof(struct flame_arguments, narrow), "to"),
 	{.name = "state",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct flame_arguments, state),
@@ -131,15 +116,17 @@ static int options_make(const struct flame_arguments *a, struct flame_options *o
 {
 	char why[256];
 
-	*o = (struct flame_options){.vm = a->vm, .vcpu = -1, .task = a->task};
+	*o = (struct flame_options){.vm = a->shown.vm,
+				    .vcpu = (int32_t)a->shown.vcpu,
+				    .task = a->shown.task,
+				    .pid = a->shown.pid,
+				    .time = &a->shown};
 	if (flame_kind_parse(a->kind, &o->kind))
 		return COMMAND_USAGE;
 	o->subject = flame_subject_of(o->kind);
-	if (a->vcpu != EVERY_VCPU) {
-		o->vcpu = a->vcpu < VS_CPUS_MAX ? (int32_t)a->vcpu : VS_CPUS_MAX;
+	if (o->vcpu >= 0)
 		o->subject = FLAME_OF_VCPUS;
-	}
-	if (a->task)
+	if (o->task || o->pid)
 		o->subject = FLAME_OF_TASKS;
 	if (a->of)
 		o->subject = strcmp(a->of, "tasks") ? FLAME_OF_VCPUS : FLAME_OF_TASKS;
@@ -199,6 +186,13 @@ static bool arguments_check(const struct flame_arguments *a)
 	else if (a->diff && !svg && !(a->output && to_stdout))
 		trouble("--diff",
 			"writes an SVG graph; give -o FILE.svg, or -o - for standard output");
+	else if (a->diff && a->narrow.around != UINT64_MAX)
+		trouble("--around",
+			"names a stall of one recording; with --diff give --from and --to");
+	else if ((flame_is_text(a->recording) || (a->other && flame_is_text(a->other))) &&
+		 narrow_is_given(&a->narrow))
+		trouble(flame_is_text(a->recording) ? a->recording : a->other,
+			"folded stacks have no times, VMs or tasks to select by");
 	else if (flame_look_check(&a->look, why, sizeof(why)))
 		fprintf(stderr, "vcpuscope flame: %s\n", why);
 	else
@@ -225,6 +219,7 @@ static int output_write(const struct flame_arguments *a,
 struct drawing {
 	struct folded *stacks;
 	enum flame_kind kind;
+	const char *name; /* of what is drawn */
 };
 
 static int stacks_write(const struct flame_arguments *a, void *what, FILE *to)
@@ -232,7 +227,7 @@ static int stacks_write(const struct flame_arguments *a, void *what, FILE *to)
 	const struct drawing *d = what;
 
 	if (a->output && has_suffix(a->output, ".svg"))
-		return flame_draw(d->stacks, d->kind, a->recording, &a->look, to);
+		return flame_draw(d->stacks, d->kind, d->name, &a->look, to);
 	return folded_text_write(d->stacks, to);
 }
 
@@ -251,7 +246,14 @@ static void nothing_say(const struct flame_arguments *a, const struct flame_opti
 {
 	const struct {
 		const char *option, *value;
-	} asked[] = {{"--vm", a->vm}, {"--task", a->task}, {"--state", a->state}, {"--of", a->of}};
+	} asked[] = {{"--vm", a->narrow.vm}, {"--task", a->narrow.task}, {"--state", a->state},
+		     {"--of", a->of},        {"--from", a->narrow.from}, {"--to", a->narrow.to}};
+	const struct {
+		const char *option;
+		uint64_t value;
+	} numbers[] = {{"--vcpu", a->narrow.vcpu},
+		       {"--pid", a->narrow.pid},
+		       {"--around", a->narrow.around}};
 	bool narrowed = false;
 
 	fprintf(stderr, "vcpuscope flame: %s: ", a->recording);
@@ -262,10 +264,14 @@ static void nothing_say(const struct flame_arguments *a, const struct flame_opti
 				asked[i].value);
 		narrowed |= asked[i].value != NULL;
 	}
-	if (a->vcpu != EVERY_VCPU)
-		fprintf(stderr, "%s --vcpu %llu", narrowed ? "" : " for",
-			(unsigned long long)a->vcpu);
-	if (narrowed || a->vcpu != EVERY_VCPU)
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		if (numbers[i].value == UINT64_MAX)
+			continue;
+		fprintf(stderr, "%s %s %llu", narrowed ? "" : " for", numbers[i].option,
+			(unsigned long long)numbers[i].value);
+		narrowed = true;
+	}
+	if (narrowed)
 		fprintf(stderr, "; `vcpuscope report %s tasks` and `vcpu` show what it contains",
 			a->recording);
 	else if (o->kind == FLAME_EXITS)
@@ -273,13 +279,28 @@ static void nothing_say(const struct flame_arguments *a, const struct flame_opti
 	fputc('\n', stderr);
 }
 
+/* The recording, and the window if there is one. */
+static void name_make(const struct flame_arguments *a, const struct flame_reading *r, char *name,
+		      size_t name_bytes)
+{
+	int64_t begin_ns = r->model ? model_begin(r->model).ns : 0;
+
+	if (a->shown.cut)
+		snprintf(name, name_bytes, "%.400s, from +%.3f s to +%.3f s", a->recording,
+			 (double)(a->shown.from.ns - begin_ns) / 1e9,
+			 (double)(a->shown.until.ns - begin_ns) / 1e9);
+	else
+		snprintf(name, name_bytes, "%.500s", a->recording);
+}
+
 static int stacks_run(const struct flame_arguments *a, struct flame_options *o)
 {
 	struct flame_reading r;
+	char name[512];
 	int result = read_or_say(a->recording, o, &r);
 
-	if (!result && r.flame && o->subject == FLAME_OF_TASKS && !r.guest && !a->of && !a->task &&
-	    !a->state) {
+	if (!result && r.flame && o->subject == FLAME_OF_TASKS && !r.guest && !a->of && !o->task &&
+	    !o->pid && !a->state) {
 		flame_reading_end(&r);
 		fprintf(stderr,
 			"vcpuscope flame: %s: it has no guest events: showing vCPU threads\n",
@@ -287,9 +308,11 @@ static int stacks_run(const struct flame_arguments *a, struct flame_options *o)
 		o->subject = FLAME_OF_VCPUS;
 		result = read_or_say(a->recording, o, &r);
 	}
-	if (!result)
+	if (!result) {
+		name_make(a, &r, name, sizeof(name));
 		result = output_write(a, stacks_write,
-				      &(struct drawing){flame_reading_stacks(&r), o->kind});
+				      &(struct drawing){flame_reading_stacks(&r), o->kind, name});
+	}
 	if (!result && !folded_count(flame_reading_stacks(&r)))
 		nothing_say(a, o);
 	else if (!result && r.flame && o->kind == FLAME_WALL)
@@ -314,13 +337,21 @@ static int drawn_write(const struct flame_arguments *a, void *what, FILE *to)
 /* Drawn before the output is opened: what cannot be read leaves no file. */
 static int difference_run(const struct flame_arguments *a, const struct flame_options *o)
 {
+	struct flame_options both[2] = {*o, *o};
+	struct narrow after;
 	struct drawn d = {NULL, 0};
-	FILE *memory = open_memstream(&d.text, &d.len);
 	char why[512] = "out of memory";
-	int err = memory ? flame_draw_difference(a->recording, a->other, o, &a->look, memory, why,
-						 sizeof(why))
-			 : -ENOMEM;
-	int result = COMMAND_TROUBLE;
+	FILE *memory;
+	int err, result = narrow_read("flame", &a->narrow, a->other, NULL, &after);
+
+	if (result)
+		return result;
+	both[1].time = &after;
+	memory = open_memstream(&d.text, &d.len);
+	err = memory ? flame_draw_difference(a->recording, a->other, both, &a->look, memory, why,
+					     sizeof(why))
+		     : -ENOMEM;
+	result = COMMAND_TROUBLE;
 
 	if (memory && fclose(memory) && !err)
 		err = -ENOMEM;
@@ -334,13 +365,15 @@ static int difference_run(const struct flame_arguments *a, const struct flame_op
 
 static int flame_run(const struct command *self, int argc, char **argv)
 {
-	struct flame_arguments a = {.kind = "wall", .vcpu = EVERY_VCPU};
+	struct flame_arguments a = {.kind = "wall", .narrow = NARROW_ARGUMENTS("to")};
 	struct flame_options o;
 	int result;
 
 	if (options_read(self, argc, argv, &a) || !arguments_check(&a))
 		return COMMAND_USAGE;
-	result = options_make(&a, &o);
+	result = narrow_read(self->name, &a.narrow, a.recording, NULL, &a.shown);
+	if (!result)
+		result = options_make(&a, &o);
 	if (result)
 		return result;
 	return a.diff ? difference_run(&a, &o) : stacks_run(&a, &o);
@@ -355,6 +388,7 @@ const struct command command_flame = {
 		    "  vcpuscope flame run.vcs -o wall.folded\n"
 		    "  vcpuscope flame run.vcs --kind wall --task fio --state -sleeping\n"
 		    "  vcpuscope flame run.vcs --kind wall --vcpu 0 -o vcpu0.folded\n"
+		    "  vcpuscope flame run.vcs --around 2 -o stall2.svg\n"
 		    "  vcpuscope flame run.vcs --kind offwake --state blocked -o offwake.folded\n"
 		    "  vcpuscope flame run.vcs --kind exits --vm web1 -o exits.folded\n"
 		    "  vcpuscope flame --diff before.vcs after.vcs --kind oncpu -o diff.svg\n",

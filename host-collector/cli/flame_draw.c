@@ -99,7 +99,7 @@ static int slice_take(void *context, size_t slice, struct folded *so_far)
 	return flame_tree_add(s->tree, s->side, slice, so_far);
 }
 
-int flame_draw_difference(const char *before, const char *after, const struct flame_options *o,
+int flame_draw_difference(const char *before, const char *after, const struct flame_options o[2],
 			  const struct flame_look *look, FILE *out, char *why, size_t why_bytes)
 {
 	const char *const paths[] = {before, after};
@@ -114,7 +114,7 @@ int flame_draw_difference(const char *before, const char *after, const struct fl
 		const struct flame_slices slices = {FLAME_TREE_SLICES, slice_take, &context};
 		struct flame_reading r;
 
-		err = flame_read(paths[side], o, &slices, &r, why, why_bytes);
+		err = flame_read(paths[side], &o[side], &slices, &r, why, why_bytes);
 		options.seconds[side] = r.seconds;
 		options.slices[side] = r.slices;
 		flame_reading_end(&r);

@@ -21,9 +21,9 @@ int flame_look_check(const struct flame_look *look, char *why, size_t why_bytes)
  * -errno. */
 int flame_draw(struct folded *f, enum flame_kind kind, const char *name,
 	       const struct flame_look *look, FILE *out);
-/* Reads two sets of stacks and draws their difference as SVG. Returns 0, or -errno with one line in
- * `why`. */
-int flame_draw_difference(const char *before, const char *after, const struct flame_options *o,
+/* Reads two sets of stacks and draws their difference as SVG. o: of either set; they differ in
+ * `time` only. Returns 0, or -errno with one line in `why`. */
+int flame_draw_difference(const char *before, const char *after, const struct flame_options o[2],
 			  const struct flame_look *look, FILE *out, char *why, size_t why_bytes);
 
 #endif

@@ -135,9 +135,16 @@ static int recording_read(const char *path, const struct flame_options *o,
 	struct slicer slicer = {.slices = slices};
 	struct model_observer observer = {
 		.guest_instant = guest_take, .host_instant = host_take, .context = &slicer};
+	const bool cut = o->time && o->time->cut;
 	int64_t span_ns = 0;
-	int err = slices ? span_read(path, &slicer.begin, &span_ns, why, why_bytes) : 0;
+	int err = 0;
 
+	if (cut) {
+		slicer.begin = o->time->from;
+		span_ns = o->time->until.ns - o->time->from.ns;
+	} else if (slices) {
+		err = span_read(path, &slicer.begin, &span_ns, why, why_bytes);
+	}
 	if (err)
 		return err;
 	r->model = pipeline_options.model = model_new();
@@ -157,7 +164,9 @@ static int recording_read(const char *path, const struct flame_options *o,
 		err = slices->take(slices->context, slicer.done, flame_stacks(r->flame));
 		r->slices = slicer.done + 1;
 	}
-	r->seconds = (double)(model_now(r->model).ns - model_begin(r->model).ns) / 1e9;
+	r->seconds =
+		(double)(narrow_end(o->time, r->model).ns - narrow_begin(o->time, r->model).ns) /
+		1e9;
 	r->guest = guest_seen(r);
 	return err;
 }

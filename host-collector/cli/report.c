@@ -14,6 +14,8 @@
 #include "host-collector/engine/account.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/fail_on.h"
+#include "host-collector/cli/narrow_options.h"
+#include "host-collector/cli/stalls_read.h"
 #include "host-collector/engine/replay.h"
 #include "host-collector/cli/report_events.h"
 #include "host-collector/cli/report_page.h"
@@ -23,8 +25,6 @@
 #include "host-collector/view/text.h"
 #include "proto/program/output.h"
 
-#define STALL_DEFAULT_NS 100000000
-
 struct report_arguments {
 	const char *color;
 	const char *recording, *output;
@@ -32,6 +32,8 @@ struct report_arguments {
 	const char *fail_on_text;
 	struct fail_on fail_on;
 	bool all, brief;
+	struct narrow_arguments narrow;
+	struct narrow shown; /* from `narrow` */
 	uint64_t observed_percent;
 	struct report_events_arguments events;
 };
@@ -93,6 +95,7 @@ static const struct option_spec report_option_table[] = {
 	 .value = "90%",
 	 .help = "say \"cannot tell\" for a vCPU that had no stall if less than this share of "
 		 "its time was observed; the exit code is then 5 (default 90%)"},
+	NARROW_OPTION_ROWS(offsetof(struct report_arguments, narrow), "to"),
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_STRING,
@@ -272,6 +275,7 @@ static int reading_open(void *context, struct model *m)
 	options.than_ns = a->table.than_ns ? (int64_t)a->table.than_ns : STALL_DEFAULT_NS;
 	options.all = a->all;
 	options.needed_percent = (unsigned)a->observed_percent;
+	options.window = &a->shown;
 	if (html) {
 		r->found.page = report_page_new(m);
 		if (!r->found.page)
@@ -282,8 +286,8 @@ static int reading_open(void *context, struct model *m)
 	if (text && strips_open(r, m, &options))
 		return -ENOMEM;
 	r->builder = report_builder_new(m, &options);
-	if (!r->builder ||
-	    (html && report_page_open(r->found.page, m, report_builder_chains(r->builder))))
+	if (!r->builder || (html && report_page_open(r->found.page, m,
+						     report_builder_chains(r->builder), &a->shown)))
 		return -ENOMEM;
 	if (a->table.table)
 		r->found.table = report_table_new(m, &a->table);
@@ -322,10 +326,16 @@ static int reading_run(struct reading *r)
 		!info->closed);
 	if (!account_give(r->replay.pipeline, r->replay.model, info->damaged_bytes, r->builder))
 		r->found.report = report_builder_finish(r->builder);
-	if (r->found.report)
-		return 0;
-	say(path, "out of memory");
-	return -1;
+	if (!r->found.report) {
+		say(path, "out of memory");
+		return -1;
+	}
+	if (narrow_check(&r->arguments->shown, r->replay.model, why, sizeof(why))) {
+		say(path, "%s", why);
+		return -1;
+	}
+	report_narrow(r->found.report, &r->arguments->shown, r->replay.model);
+	return 0;
 }
 
 /* Without a stall, --brief prints no line; standard error says so to a person. */
@@ -379,6 +389,7 @@ static int named_events_run(const struct report_arguments *a)
 		.output = a->output,
 		.top = a->table.top,
 		.events = &a->events,
+		.narrow = &a->shown,
 	};
 
 	return report_events_run(&request);
@@ -387,16 +398,26 @@ static int named_events_run(const struct report_arguments *a)
 static int report_run(const struct command *self, int argc, char **argv)
 {
 	struct report_arguments a = {.table = {.format = "text", .top = 20},
+				     .narrow = NARROW_ARGUMENTS("to"),
 				     .observed_percent = COVERAGE_NEEDED_PERCENT};
 	struct reading r = {.arguments = &a};
-	int result = COMMAND_TROUBLE;
+	struct narrow_stalls stalls;
+	int result;
 
 	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
+	a.table.narrow = &a.shown;
+	/* A table's --than is about its entries. */
+	stalls = (struct narrow_stalls){.than_ns = a.table.table ? 0 : (int64_t)a.table.than_ns,
+					.all = a.all};
+	result = narrow_read(self->name, &a.narrow, a.recording, &stalls, &a.shown);
+	if (result)
+		return result;
 	if (report_events_is(a.table.table))
 		return named_events_run(&a);
 	if (!arguments_check(&a))
 		return COMMAND_USAGE;
+	result = COMMAND_TROUBLE;
 	if (!reading_run(&r))
 		result = reading_show(&a, &r);
 	replay_end(&r.replay);
@@ -418,6 +439,8 @@ const struct command command_report = {
 		    "  vcpuscope report run.vcs --format html -o report.html\n"
 		    "  vcpuscope report run.vcs --format json -o report.json\n"
 		    "  vcpuscope report run.vcs tasks --top 10\n"
+		    "  vcpuscope report run.vcs tasks --around 2 --vcpu 0\n"
+		    "  vcpuscope report run.vcs vcpu --from +8.5s --to +9.5s\n"
 		    "  vcpuscope report run.vcs irq --per vcpu --than 1ms\n"
 		    "  vcpuscope report run.vcs vcpu --format csv\n"
 		    "  vcpuscope report run.vcs exits --per vcpu --than 100us\n"

@@ -63,11 +63,20 @@ static int list_write(const struct report_events_request *q, const struct event_
 		      FILE *out)
 {
 	const struct event_list_options options = {
-		.format = list_format(q->format), .top = q->top, .out = out};
+		.format = list_format(q->format),
+		.top = q->top,
+		.narrow = q->narrow,
+		.out = out,
+	};
 	struct model *m = model_new();
 	struct event_list *l = m ? event_list_new(m, choices, &options) : NULL;
 	int err = l ? recording_read(q->recording, m) : -ENOMEM;
+	char why[256];
 
+	if (!err && narrow_check(q->narrow, m, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope report: %s: %s\n", q->recording, why);
+		err = -ENOENT;
+	}
 	if (!err && !event_list_written(l))
 		fprintf(stderr, "vcpuscope report: %s: contains none of these events\n",
 			q->recording);

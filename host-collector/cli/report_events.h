@@ -3,6 +3,7 @@
 #ifndef CLI_REPORT_EVENTS_H
 #define CLI_REPORT_EVENTS_H
 
+#include "host-collector/model/narrow.h"
 #include "proto/program/options.h"
 
 struct report_events_arguments {
@@ -23,6 +24,7 @@ struct report_events_request {
 	const char *what, *recording, *format, *output;
 	uint64_t top; /* 0: all */
 	const struct report_events_arguments *events;
+	const struct narrow *narrow; /* the events to show */
 };
 
 /* Returns true if this TABLE is one of events that the user names. */

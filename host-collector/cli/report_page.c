@@ -57,12 +57,24 @@ struct report_page *report_page_new(struct model *m)
 	return p;
 }
 
-int report_page_open(struct report_page *p, struct model *m, struct chains *chains)
+static void window_opened(void *opener)
+{
+	struct report_page *p = opener;
+
+	chains_clear(p->chains);
+}
+
+int report_page_open(struct report_page *p, struct model *m, struct chains *chains,
+		     const struct narrow *narrow)
 {
 	const struct chain_options limit = {0};
-	int err;
+	int err = 0;
 
-	p->chains = chains_new(m, &limit);
+	if (narrow->cut)
+		err = model_observe_within(m, narrow->from, narrow->until, window_opened, p);
+	if (!err)
+		p->chains = chains_new(m, &limit);
+	model_observe_always(m);
 	if (!p->chains)
 		return -ENOMEM;
 	err = model_observe_apart(m, true);
@@ -70,6 +82,7 @@ int report_page_open(struct report_page *p, struct model *m, struct chains *chai
 	for (size_t i = 0; i < TABLES && !err; i++) {
 		p->requests[i] = requests[i];
 		p->requests[i].chains = p->chains;
+		p->requests[i].narrow = narrow;
 		p->tables[i] = report_table_new(m, &p->requests[i]);
 		if (!p->tables[i])
 			err = -ENOMEM;

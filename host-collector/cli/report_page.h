@@ -19,8 +19,10 @@ struct report_page;
 struct report_page *report_page_new(struct model *m);
 void report_page_free(struct report_page *p);
 /* Opens the page's tables; call it before the replay. chains: those of the report's builder, which
- * must outlive the page. Returns 0 or -ENOMEM. */
-int report_page_open(struct report_page *p, struct model *m, struct chains *chains);
+ * must outlive the page. narrow: the time that the tables count; must outlive the page, too.
+ * Returns 0 or -ENOMEM. */
+int report_page_open(struct report_page *p, struct model *m, struct chains *chains,
+		     const struct narrow *narrow);
 /* Use as report_options.noticed; context: the struct report_page. */
 void report_page_notice(void *context, const struct incident *incident);
 /* Writes the page; call it after model_finish(). recording: path of the recording. Returns 0 or

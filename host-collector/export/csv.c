@@ -32,6 +32,7 @@ struct vm_errors {
 
 struct csv_export {
 	const struct model *model;
+	const struct narrow *narrow;
 	FILE *out;
 	struct vm_errors vms[MODEL_VMS_MAX];
 	size_t n_vms, vm_at;
@@ -128,8 +129,14 @@ static void on_vcpu_span(void *context, const struct vcpu_span *s)
 {
 	bool ran = s->state == VCPU_GUEST || s->state == VCPU_KVM || s->state == VCPU_VMM;
 	struct csv_export *x = context;
+	struct host_ns begin = s->begin, end = s->end;
 
-	head(x, "vcpu", s->vm, s->vcpu, vcpu_state_name(s->state), s->begin, s->end);
+	if (!narrow_has_vcpu(x->narrow, x->model, s->vm, s->vcpu) ||
+	    !narrow_has_task(x->narrow, model_task_name(x->model, VS_SOURCE_HOST, s->tid),
+			     s->tid) ||
+	    !narrow_clip(x->narrow, &begin, &end))
+		return;
+	head(x, "vcpu", s->vm, s->vcpu, vcpu_state_name(s->state), begin, end);
 	task(x, VS_SOURCE_HOST, s->tid);
 	if (ran || s->state == VCPU_RUNNABLE || s->state == VCPU_THROTTLED)
 		fprintf(x->out, "%u", s->pcpu);
@@ -139,15 +146,27 @@ static void on_vcpu_span(void *context, const struct vcpu_span *s)
 	fputs(",,,\r\n", x->out);
 }
 
+/* Rows of a guest CPU. pid < 0: of no task. */
+static bool guest_selected(const struct csv_export *x, uint32_t vm, uint16_t cpu, int32_t pid)
+{
+	return narrow_has_guest_cpu(x->narrow, x->model, vm, cpu) &&
+	       narrow_has_task(x->narrow, pid < 0 ? "" : model_task_name(x->model, vm, pid), pid);
+}
+
 static void on_guest_span(void *context, const struct guest_span *s)
 {
 	struct csv_export *x = context;
 	struct cpu_errors *e = errors_get(x, s->vm, s->cpu);
 	const uint32_t begin_ns = e ? e->begin_ns : 0, end_ns = e ? e->newest_ns : 0;
 
+	struct host_ns begin = s->begin, end = s->end;
+
 	if (e)
 		e->begin_ns = e->newest_ns;
-	head(x, "guest_cpu", s->vm, s->cpu, guest_cpu_state_name(s->state), s->begin, s->end);
+	if (!guest_selected(x, s->vm, s->cpu, s->state == GUEST_CPU_UNKNOWN ? -1 : s->pid) ||
+	    !narrow_clip(x->narrow, &begin, &end))
+		return;
+	head(x, "guest_cpu", s->vm, s->cpu, guest_cpu_state_name(s->state), begin, end);
 	if (s->state == GUEST_CPU_UNKNOWN)
 		fputs(",,", x->out);
 	else
@@ -162,10 +181,13 @@ static void on_guest_interrupt(void *context, const struct guest_interrupt *i)
 	const struct cpu_errors *e = errors_get(x, i->vm, i->cpu);
 	const uint32_t begin_ns = e ? entry_error_ns(e, i->begin) : 0;
 	const uint32_t end_ns = e ? e->newest_ns : 0;
+	struct host_ns begin = i->begin, end = i->end;
 	char name[64];
 
+	if (!guest_selected(x, i->vm, i->cpu, i->pid) || !narrow_clip(x->narrow, &begin, &end))
+		return;
 	interrupt_name(i->kind, i->vector, i->number, name, sizeof(name));
-	head(x, "interrupt", i->vm, i->cpu, guest_cpu_state_name(i->kind), i->begin, i->end);
+	head(x, "interrupt", i->vm, i->cpu, guest_cpu_state_name(i->kind), begin, end);
 	task(x, i->vm, i->pid);
 	fputs(",,,,,", x->out);
 	csv_text_write(name, x->out);
@@ -178,7 +200,11 @@ static void on_host_instant(void *context, const struct host_instant *i)
 	struct csv_export *x = context;
 	char fields[160];
 
-	if (!i->of_vcpu || !event_type_is(i->event.type, EVENT_EVIDENCE))
+	if (!i->of_vcpu || !event_type_is(i->event.type, EVENT_EVIDENCE) ||
+	    !narrow_has_vcpu(x->narrow, x->model, i->vm, i->vcpu) ||
+	    !narrow_has_task(x->narrow, model_task_name(x->model, VS_SOURCE_HOST, i->event.pid),
+			     i->event.pid) ||
+	    !narrow_has_time(x->narrow, i->t))
 		return;
 	head(x, "event", i->vm, i->vcpu, event_type_of(i->event.type)->name, i->t, i->t);
 	task(x, VS_SOURCE_HOST, i->event.pid);
@@ -186,7 +212,7 @@ static void on_host_instant(void *context, const struct host_instant *i)
 		event_text(&i->event, fields, sizeof(fields)));
 }
 
-struct csv_export *csv_export_new(struct model *m, FILE *out)
+struct csv_export *csv_export_new(struct model *m, const struct narrow *narrow, FILE *out)
 {
 	struct csv_export *x = calloc(1, sizeof(*x));
 	struct model_observer observer = {
@@ -200,6 +226,7 @@ struct csv_export *csv_export_new(struct model *m, FILE *out)
 	if (!x)
 		return NULL;
 	x->model = m;
+	x->narrow = narrow;
 	x->out = out;
 	observer.context = x;
 	if (model_observe(m, &observer)) {

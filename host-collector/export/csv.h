@@ -9,13 +9,13 @@
 
 #include <stdio.h>
 
-#include "host-collector/model/model.h"
+#include "host-collector/model/narrow.h"
 
 struct csv_export;
 
-/* Subscribes to the model. The caller must not feed the model after csv_export_free(). `out` is
- * borrowed. Returns NULL on ENOMEM. */
-struct csv_export *csv_export_new(struct model *m, FILE *out);
+/* Subscribes to the model. The caller must not feed the model after csv_export_free(). `out` and
+ * `narrow` are borrowed. Returns NULL on ENOMEM. */
+struct csv_export *csv_export_new(struct model *m, const struct narrow *narrow, FILE *out);
 void csv_export_free(struct csv_export *x);
 /* Ends the export; call it after model_finish(). Returns 0, or -errno of the file. */
 int csv_export_finish(struct csv_export *x);

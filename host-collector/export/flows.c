@@ -118,6 +118,8 @@ uint64_t flows_to(struct flows *x, uint32_t vm, uint16_t cpu, struct host_ns han
 		x->out_of_order++;
 		return 0;
 	}
+	if (!trace_has(x->file, delivered) || (f.raised && !trace_has(x->file, raised)))
+		return 0;
 	x->file->last_flow++;
 	x->drawn++;
 	if (f.raised && raised <= delivered)

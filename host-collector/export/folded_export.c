@@ -12,14 +12,20 @@ struct folded_export {
 	FILE *out;
 };
 
-static struct flame *wall_new(struct model *m, enum flame_subject subject)
+static struct flame *wall_new(struct model *m, const struct narrow *narrow,
+			      enum flame_subject subject)
 {
-	return flame_new(
-		m, &(const struct flame_options){
-			   .kind = FLAME_WALL, .subject = subject, .vcpu = -1, .threads = true});
+	return flame_new(m, &(const struct flame_options){.kind = FLAME_WALL,
+							  .subject = subject,
+							  .vm = narrow->vm,
+							  .vcpu = (int32_t)narrow->vcpu,
+							  .task = narrow->task,
+							  .pid = narrow->pid,
+							  .time = narrow,
+							  .threads = true});
 }
 
-struct folded_export *folded_export_new(struct model *m, FILE *out)
+struct folded_export *folded_export_new(struct model *m, const struct narrow *narrow, FILE *out)
 {
 	struct folded_export *x = calloc(1, sizeof(*x));
 
@@ -27,8 +33,8 @@ struct folded_export *folded_export_new(struct model *m, FILE *out)
 		return NULL;
 	x->model = m;
 	x->out = out;
-	x->tasks = wall_new(m, FLAME_OF_TASKS);
-	x->vcpus = wall_new(m, FLAME_OF_VCPUS);
+	x->tasks = wall_new(m, narrow, FLAME_OF_TASKS);
+	x->vcpus = wall_new(m, narrow, FLAME_OF_VCPUS);
 	if (x->tasks && x->vcpus)
 		return x;
 	folded_export_free(x);

@@ -8,13 +8,13 @@
 
 #include <stdio.h>
 
-#include "host-collector/model/model.h"
+#include "host-collector/model/narrow.h"
 
 struct folded_export;
 
 /* Subscribes to the model. The caller must not feed the model after folded_export_free(). `out`
- * is borrowed. Returns NULL on ENOMEM. */
-struct folded_export *folded_export_new(struct model *m, FILE *out);
+ * and `narrow` are borrowed. Returns NULL on ENOMEM. */
+struct folded_export *folded_export_new(struct model *m, const struct narrow *narrow, FILE *out);
 void folded_export_free(struct folded_export *x);
 /* Writes the stacks; call it after model_finish(). Returns 0 or -errno. */
 int folded_export_finish(struct folded_export *x);

@@ -153,7 +153,7 @@ void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct pla
 	int32_t current;
 	bool fresh;
 
-	r->row->lost |= r->loss.open;
+	r->row->lost |= r->loss.open && trace_has(x->file, t);
 	loss_row_over(x->losses, &r->loss, t, model_vm_name(x->model, r->vm), r->cpu);
 	/* Whom this event finds here has been here before, if nobody saw it come. */
 	if (guest_event_was_current(e, &current) && (!r->any || r->current != current))
@@ -190,10 +190,10 @@ void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct pla
 	}
 }
 
-void guest_row_lost(struct guest_row *r, uint64_t from, uint64_t n)
+void guest_row_lost(struct guest_rows *x, struct guest_row *r, uint64_t from, uint64_t n)
 {
 	/* The end of what a guest said counts none: nothing is missing unless an event follows. */
-	r->row->lost |= n > 0;
+	r->row->lost |= n > 0 && trace_has(x->file, from);
 	loss_row_begin(&r->loss, from, n);
 }
 
@@ -292,7 +292,7 @@ void guest_row_interrupt(struct guest_rows *x, const struct guest_interrupt *i)
 static void row_finish(struct guest_rows *x, struct guest_row *r)
 {
 	interrupts_write(x, r, INT64_MAX);
-	sched_row_flush(r->row, x->file);
+	sched_row_finish(r->row, x->file);
 }
 
 void guest_rows_finish(struct guest_rows *x)

@@ -54,7 +54,7 @@ struct guest_row *guest_rows_get(struct guest_rows *x, uint32_t vm, uint16_t cpu
 /* Writes a guest event at the time `t` at which it was placed. */
 void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct placement_event *e,
 		     uint64_t t);
-void guest_row_lost(struct guest_row *r, uint64_t from, uint64_t n);
+void guest_row_lost(struct guest_rows *x, struct guest_row *r, uint64_t from, uint64_t n);
 void guest_row_interrupt(struct guest_rows *x, const struct guest_interrupt *interrupt);
 void guest_rows_finish(struct guest_rows *x);
 

@@ -211,6 +211,6 @@ void host_sched_finish(struct host_sched *h)
 		if (!h->rows[i])
 			continue;
 		commit(h, h->rows[i]);
-		sched_row_flush(h->rows[i]->row, h->file);
+		sched_row_finish(h->rows[i]->row, h->file);
 	}
 }

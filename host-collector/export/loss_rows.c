@@ -24,6 +24,12 @@ void loss_row_over(struct loss_rows *x, struct loss_row *l, uint64_t t, const ch
 	if (!l->open)
 		return;
 	l->open = false;
+	if (t < x->file->from || l->from >= x->file->until)
+		return;
+	if (l->from < x->file->from)
+		l->from = x->file->from;
+	if (t > x->file->until)
+		t = x->file->until;
 	if (!x->group)
 		x->group = trace_track_new(x->file, 0, "Lost events", RANK_LAST);
 	if (!l->track) {

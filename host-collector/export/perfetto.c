@@ -36,6 +36,7 @@ struct host_cpu {
 struct perfetto {
 	struct model *model;
 	const struct pipeline *const *pipeline;
+	const struct narrow *narrow;
 	struct chains *chains;
 	bool begun, host_seen;
 	int error;
@@ -49,6 +50,7 @@ struct perfetto {
 	struct flows flows;
 	struct guest_rows guests;
 	struct placement_counts counts;
+	uint64_t n_written; /* guest events in the time that is written */
 	struct lru by_tid, by_vcpu;
 	struct thread **threads; /* by slot of by_tid */
 	int32_t *tids;           /* by slot of by_vcpu */
@@ -68,11 +70,17 @@ static void fail(struct perfetto *x, int err)
 
 static void begin(struct perfetto *x, struct host_ns t)
 {
+	const struct host_ns first = t;
 	struct trace_clocks clocks = {0};
 	int64_t wall_offset_ns;
 
 	x->begun = true;
 	fail(x, boottime_init(&x->boottime, *x->pipeline));
+	if (x->narrow->cut) {
+		t = x->narrow->from;
+		x->file.from = boottime_of(&x->boottime, t);
+		x->file.until = boottime_of(&x->boottime, x->narrow->until);
+	}
 	clocks.boottime = boottime_of(&x->boottime, t);
 	clocks.monotonic = clocks.boottime - x->boottime.suspended_ns;
 	clocks.raw = (uint64_t)t.ns;
@@ -80,7 +88,7 @@ static void begin(struct perfetto *x, struct host_ns t)
 		clocks.realtime = (uint64_t)(t.ns + wall_offset_ns);
 	x->tasks.begin = clocks.boottime;
 	for (size_t i = 0; i < VS_CPUS_MAX; i++)
-		x->cpus[i].last = t;
+		x->cpus[i].last = first;
 	trace_clock_snapshot(&x->file, &clocks);
 	guest_rows_host(&x->guests);
 }
@@ -94,12 +102,20 @@ static uint64_t time_of(struct perfetto *x, struct host_ns t)
 
 /* ---- vCPU threads ---- */
 
+/* NULL: not selected, or no memory. */
+static struct guest_row *row_get(struct perfetto *x, uint32_t vm, uint16_t cpu)
+{
+	return narrow_has_guest_cpu(x->narrow, x->model, vm, cpu)
+		       ? guest_rows_get(&x->guests, vm, cpu)
+		       : NULL;
+}
+
 static uint64_t on_placed(void *context, const struct placement_event *e, uint64_t t,
 			  enum placement_ground ground)
 {
 	struct thread *v = context;
 	struct perfetto *x = v->x;
-	struct guest_row *r = guest_rows_get(&x->guests, v->vm, e->event.cpu);
+	struct guest_row *r = row_get(x, v->vm, e->event.cpu);
 	int32_t at = host_sched_where(&x->host, v->tid);
 	uint64_t since = 0;
 
@@ -112,9 +128,12 @@ static uint64_t on_placed(void *context, const struct placement_event *e, uint64
 	if (t < since)
 		t = since;
 	/* Also where the host's events say so: the model may bridge a short loss with an exit. */
-	fail(x, vcpu_track_proof(&v->track, t));
-	if (r)
+	if (trace_has(&x->file, t))
+		fail(x, vcpu_track_proof(&v->track, t));
+	if (r) {
 		guest_row_event(&x->guests, r, e, t);
+		x->n_written += trace_has(&x->file, t);
+	}
 	return t;
 }
 
@@ -208,7 +227,7 @@ static void on_kvm(struct perfetto *x, const struct host_instant *i, uint64_t t)
 		host_sched_proof(&x->host, begin_t - 1, e->cpu, e->pid);
 	}
 	host_sched_proof(&x->host, t, e->cpu, e->pid);
-	if (v->placement.last >= begin_t)
+	if (v->placement.last >= begin_t && trace_has(&x->file, v->placement.last))
 		fail(x, vcpu_track_proof(&v->track, v->placement.last));
 }
 
@@ -240,8 +259,8 @@ static void on_lost(struct perfetto *x, const struct host_instant *i, uint64_t t
 
 	if (i->event.cpu == VS_CPU_COLLECTOR)
 		return;
-	(void)t;
-	host_sched_lost(&x->host, i->event.cpu);
+	if (trace_has(&x->file, t))
+		host_sched_lost(&x->host, i->event.cpu);
 	x->n_open += !c->open;
 	c->open = true;
 	loss_row_begin(&c->loss, from, ev_lost_count(&i->event));
@@ -284,7 +303,7 @@ static void on_shown(struct perfetto *x, const struct vs_event *e, uint64_t t)
 	size_t n;
 	const struct event_field *fields;
 
-	if (!event_type_is(e->type, EVENT_EVIDENCE) || e->pid <= 0)
+	if (!event_type_is(e->type, EVENT_EVIDENCE) || e->pid <= 0 || !trace_has(&x->file, t))
 		return;
 	fields = event_fields(e->type, &n);
 	opened = trace_event_open(&x->file, t, tasks_track(&x->tasks, e->pid), EVENT_INSTANT,
@@ -335,7 +354,8 @@ static void on_host_instant(void *context, const struct host_instant *i)
 		on_kvm(x, i, t);
 		break;
 	default:
-		on_shown(x, &i->event, t);
+		if (!i->of_vcpu || narrow_has_vcpu(x->narrow, x->model, i->vm, i->vcpu))
+			on_shown(x, &i->event, t);
 		break;
 	}
 	if (i->event.cpu != VS_CPU_COLLECTOR) {
@@ -363,15 +383,16 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 	if (i->type != VS_EVENT_LOST &&
 	    (!event_type_is((uint16_t)i->type, EVENT_IN_GUEST) || i->type == VS_EVENT_TASK_EXIT))
 		return;
-	r = guest_rows_get(&x->guests, i->vm, i->event.cpu);
-	if (!r)
+	r = row_get(x, i->vm, i->event.cpu);
+	if (!r && (x->guests.error || i->type == VS_EVENT_LOST))
 		return;
 	if (i->type == VS_EVENT_LOST) {
-		guest_row_lost(r, time_of(x, loss_since(&i->event, i->t, r->last)),
+		guest_row_lost(&x->guests, r, time_of(x, loss_since(&i->event, i->t, r->last)),
 			       ev_lost_count(&i->event));
 		return;
 	}
-	r->last = i->t;
+	if (r)
+		r->last = i->t;
 	v = model_vcpu_of_guest_cpu(x->model, i->vm, i->event.cpu, &vcpu)
 		    ? NULL
 		    : thread_of_vcpu(x, i->vm, vcpu);
@@ -380,7 +401,7 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 		fail(x, placement_add(&v->placement, &p,
 				      v->placement.state == PLACEMENT_UNSURE &&
 					      host_sched_where(&x->host, v->tid) >= 0));
-	} else { /* no vCPU is known to run it: it stands by itself */
+	} else if (r) { /* no vCPU is known to run it: it stands by itself */
 		guest_row_event(&x->guests, r, &p, t);
 	}
 }
@@ -388,18 +409,23 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 static void on_guest_interrupt(void *context, const struct guest_interrupt *interrupt)
 {
 	struct perfetto *x = context;
+	struct guest_interrupt cut = *interrupt;
 
-	guest_row_interrupt(&x->guests, interrupt);
+	if (narrow_has_guest_cpu(x->narrow, x->model, cut.vm, cut.cpu) &&
+	    narrow_clip(x->narrow, &cut.begin, &cut.end))
+		guest_row_interrupt(&x->guests, &cut);
 }
 
 static void on_vcpu_span(void *context, const struct vcpu_span *span)
 {
 	struct perfetto *x = context;
 	struct thread *v = span->tid > 0 ? thread_get(x, span->tid) : NULL;
+	struct vcpu_span cut = *span;
 
 	time_of(x, span->begin);
-	if (v)
-		fail(x, vcpu_slices_span(&x->slices, &v->track, span, v->placement.n > 0));
+	if (v && narrow_has_vcpu(x->narrow, x->model, span->vm, span->vcpu) &&
+	    narrow_clip(x->narrow, &cut.begin, &cut.end))
+		fail(x, vcpu_slices_span(&x->slices, &v->track, &cut, v->placement.n > 0));
 }
 
 /* ---- beginning and end ---- */
@@ -436,7 +462,8 @@ static int parts_init(struct perfetto *x, FILE *out)
 	return err ? err : x->threads && x->tids ? 0 : -ENOMEM;
 }
 
-struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pipeline, FILE *out)
+struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pipeline,
+			      const struct narrow *narrow, FILE *out)
 {
 	const struct model_observer observer = {
 		.vcpu_span = on_vcpu_span,
@@ -452,6 +479,7 @@ struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pip
 		return NULL;
 	x->model = m;
 	x->pipeline = pipeline;
+	x->narrow = narrow;
 	mine.context = x;
 	chains.context = &x->flows;
 	if (parts_init(x, out))
@@ -518,7 +546,8 @@ void perfetto_summarise(const struct perfetto *x, struct perfetto_summary *out)
 	*out = (struct perfetto_summary){
 		.bytes = x->file.bytes,
 		.flows = x->flows.drawn,
-		.guest_events = x->counts.events,
+		.guest_events =
+			x->narrow->cut || narrow_rows(x->narrow) ? x->n_written : x->counts.events,
 		.moved = x->counts.moved,
 		.moved_beyond = x->counts.beyond,
 		.worst_ns = x->counts.worst_ns,

@@ -15,13 +15,16 @@
 #include <stdio.h>
 
 #include "host-collector/engine/pipeline.h"
+#include "host-collector/model/narrow.h"
 
 struct perfetto;
 
 /* Subscribes to the model. The caller must not feed the model after perfetto_free(). *pipeline
  * feeds the model and has read the recording's clocks before the first event. All pointers are
- * borrowed. Returns NULL on ENOMEM. */
-struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pipeline, FILE *out);
+ * borrowed. `narrow` selects VMs, vCPUs and the time; the host's schedule is written whole. Returns
+ * NULL on ENOMEM. */
+struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pipeline,
+			      const struct narrow *narrow, FILE *out);
 void perfetto_free(struct perfetto *x);
 /* Writes what was held back; call it after model_finish(). Returns 0, or -errno of memory or of
  * the file. */

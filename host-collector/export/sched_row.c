@@ -36,6 +36,8 @@ static uint32_t state_reported(uint32_t state)
 	return state == VS_TASK_FROZEN ? VS_TASK_UNINTERRUPTIBLE : state & 0x4f;
 }
 
+static void row_flush(struct sched_row *r, struct trace_file *f);
+
 static uint32_t name_index(struct sched_row *r, struct trace_file *f, int32_t pid, const char *name)
 {
 	struct sched_row_name *n;
@@ -45,7 +47,7 @@ static uint32_t name_index(struct sched_row *r, struct trace_file *f, int32_t pi
 			return i;
 	}
 	if (r->n_names == SCHED_ROW_NAMES)
-		sched_row_flush(r, f);
+		row_flush(r, f);
 	n = &r->names[r->n_names];
 	n->pid = pid;
 	snprintf(n->text, sizeof(n->text), "%s", name);
@@ -58,13 +60,13 @@ static void switch_add(struct sched_row *r, struct trace_file *f, const struct s
 
 	if (r->n_switches == SCHED_ROW_EVENTS ||
 	    (r->n_switches && s->t < r->switches[r->n_switches - 1].t))
-		sched_row_flush(r, f);
+		row_flush(r, f);
 	name = name_index(r, f, s->next, s->name);
 	r->switches[r->n_switches++] = (struct sched_row_switch){
 		s->t, state_reported(s->prev_state), s->next, s->next_prio, name};
 }
 
-void sched_row_switch(struct sched_row *r, struct trace_file *f, const struct sched_switch *s)
+static void switch_write(struct sched_row *r, struct trace_file *f, const struct sched_switch *s)
 {
 	/* A reader drops a CPU's oldest compact switch, for it does not know who was there before.
 	 * What a guest proves of a time before it comes later. */
@@ -75,13 +77,41 @@ void sched_row_switch(struct sched_row *r, struct trace_file *f, const struct sc
 	switch_add(r, f, s);
 }
 
+/* The time that is written begins. */
+static void before_write(struct sched_row *r, struct trace_file *f)
+{
+	if (!r->before_known)
+		return;
+	r->before_known = false;
+	r->before.t = f->from;
+	r->before.prev_state = 0;
+	r->before.name = r->before_name;
+	switch_write(r, f, &r->before);
+}
+
+void sched_row_switch(struct sched_row *r, struct trace_file *f, const struct sched_switch *s)
+{
+	if (s->t < f->from) {
+		if (r->before_known && s->t < r->before.t)
+			return;
+		r->before_known = true;
+		r->before = *s;
+		snprintf(r->before_name, sizeof(r->before_name), "%s", s->name);
+	} else if (s->t < f->until) {
+		before_write(r, f);
+		switch_write(r, f, s);
+	}
+}
+
 void sched_row_waking(struct sched_row *r, struct trace_file *f, const struct sched_waking *w)
 {
 	uint32_t name;
 
+	if (!trace_has(f, w->t))
+		return;
 	if (r->n_wakings == SCHED_ROW_EVENTS ||
 	    (r->n_wakings && w->t < r->wakings[r->n_wakings - 1].t))
-		sched_row_flush(r, f);
+		row_flush(r, f);
 	name = name_index(r, f, w->pid, w->name);
 	r->wakings[r->n_wakings++] =
 		(struct sched_row_waking){w->t, w->target_cpu, w->pid, w->prio, name};
@@ -91,8 +121,11 @@ void sched_row_waking_by(struct sched_row *r, struct trace_file *f, const struct
 			 int32_t waker)
 {
 	struct protobuf *p = &r->explicit;
-	size_t event = protobuf_open(p, BUNDLE_EVENT), waking;
+	size_t event, waking;
 
+	if (!trace_has(f, w->t))
+		return;
+	event = protobuf_open(p, BUNDLE_EVENT);
 	protobuf_uint(p, FTRACE_TIME, w->t);
 	protobuf_uint(p, FTRACE_PID, (uint32_t)waker);
 	waking = protobuf_open(p, FTRACE_SCHED_WAKING);
@@ -104,7 +137,7 @@ void sched_row_waking_by(struct sched_row *r, struct trace_file *f, const struct
 	protobuf_close(p, waking);
 	protobuf_close(p, event);
 	if (p->bytes.len >= 8192)
-		sched_row_flush(r, f);
+		row_flush(r, f);
 }
 
 #define PACK(p, number, count, element)                                                            \
@@ -143,7 +176,7 @@ static void wakings_write(const struct sched_row *r, struct protobuf *p)
 	PACK(p, COMPACT_WAKING_NAME, n, w[i].name);
 }
 
-void sched_row_flush(struct sched_row *r, struct trace_file *f)
+static void row_flush(struct sched_row *r, struct trace_file *f)
 {
 	struct protobuf *p = &f->packets;
 	size_t packet, bundle, compact;
@@ -176,4 +209,10 @@ void sched_row_flush(struct sched_row *r, struct trace_file *f)
 	trace_packet_close(f, packet);
 	r->n_switches = r->n_wakings = r->n_names = 0;
 	r->lost = false;
+}
+
+void sched_row_finish(struct sched_row *r, struct trace_file *f)
+{
+	before_write(r, f);
+	row_flush(r, f);
 }

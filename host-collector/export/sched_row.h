@@ -32,6 +32,10 @@ struct sched_row {
 	uint16_t cpu;
 	bool lost;       /* events are missing before the next bundle */
 	uint64_t oldest; /* time of the oldest switch */
+	/* The last switch before the time that is written: who is there when it begins. */
+	bool before_known;
+	struct sched_switch before;
+	char before_name[TRACE_NAME_BYTES];
 	unsigned n_switches, n_wakings, n_names;
 	struct sched_row_name {
 		int32_t pid;
@@ -61,6 +65,6 @@ void sched_row_waking(struct sched_row *r, struct trace_file *f, const struct sc
 void sched_row_waking_by(struct sched_row *r, struct trace_file *f, const struct sched_waking *w,
 			 int32_t waker);
 /* Writes what is held back. */
-void sched_row_flush(struct sched_row *r, struct trace_file *f);
+void sched_row_finish(struct sched_row *r, struct trace_file *f);
 
 #endif

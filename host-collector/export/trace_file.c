@@ -8,7 +8,7 @@ enum { FLUSH_BYTES = 1 << 18 };
 
 int trace_file_init(struct trace_file *f, FILE *out)
 {
-	*f = (struct trace_file){.out = out};
+	*f = (struct trace_file){.out = out, .until = UINT64_MAX};
 	f->names = calloc(TRACE_NAMES_MAX, sizeof(*f->names));
 	return f->names ? lru_init(&f->index, TRACE_NAMES_MAX) : -ENOMEM;
 }
@@ -41,6 +41,11 @@ int trace_file_finish(struct trace_file *f)
 	if (!f->error && fflush(f->out))
 		f->error = -errno;
 	return f->error;
+}
+
+bool trace_has(const struct trace_file *f, uint64_t t)
+{
+	return t >= f->from && t < f->until;
 }
 
 size_t trace_packet_open(struct trace_file *f, enum trace_sequence sequence, uint32_t machine)

@@ -10,6 +10,7 @@
 #ifndef EXPORT_TRACE_FILE_H
 #define EXPORT_TRACE_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -24,6 +25,9 @@ enum trace_sequence { SEQUENCE_META = 1, SEQUENCE_SCHED, SEQUENCE_EVENTS };
 struct trace_file {
 	FILE *out; /* borrowed */
 	int error;
+	/* Only this time is written; times are of the trace's clock. After trace_file_init(): all.
+	 */
+	uint64_t from, until;
 	uint64_t bytes;     /* written to `out` */
 	uint64_t last_uuid; /* newest uuid of a track */
 	uint64_t last_flow;
@@ -41,6 +45,8 @@ int trace_file_init(struct trace_file *f, FILE *out); /* returns 0 or -ENOMEM */
 int trace_file_finish(struct trace_file *f);
 void trace_file_fini(struct trace_file *f);
 
+/* Returns whether `t` is written. */
+bool trace_has(const struct trace_file *f, uint64_t t);
 /* Open and close one packet. Write its fields to f->packets in between. */
 size_t trace_packet_open(struct trace_file *f, enum trace_sequence sequence, uint32_t machine);
 void trace_packet_close(struct trace_file *f, size_t opened);

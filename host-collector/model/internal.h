@@ -6,6 +6,7 @@
 
 #include "host-collector/model/audience.h"
 #include "host-collector/model/vm.h"
+#include "host-collector/model/window.h"
 
 enum { THREADS_INDEXED = 16384 };
 
@@ -30,6 +31,8 @@ struct model {
 	struct audiences audiences;
 	struct apart *apart; /* NULL: all observers run on the caller's thread */
 	bool observing_apart;
+	struct window *window;  /* of the observers that are added now; NULL: they get everything */
+	struct window *windows; /* all */
 	size_t n_vms;
 	struct vm *vms[MODEL_VMS_MAX];
 	bool notes_lost;

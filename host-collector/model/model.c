@@ -35,6 +35,12 @@ void model_free(struct model *m)
 	if (!m)
 		return;
 	apart_free(m->apart);
+	while (m->windows) {
+		struct window *next = m->windows->next;
+
+		window_free(m->windows);
+		m->windows = next;
+	}
 	for (size_t i = 0; i < m->n_vms; i++)
 		vm_free(m->vms[i]);
 	user_events_free(m->user_events);
@@ -57,11 +63,40 @@ int model_observe_apart(struct model *m, bool apart)
 	return err;
 }
 
+int model_observe_within(struct model *m, struct host_ns from, struct host_ns until,
+			 void (*opened)(void *opener), void *opener)
+{
+	struct window *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->time = NARROW_NOTHING;
+	w->time.cut = true;
+	w->time.from = from;
+	w->time.until = until;
+	w->opened = opened;
+	w->opener = opener;
+	w->next = m->windows;
+	m->window = m->windows = w;
+	return 0;
+}
+
+void model_observe_always(struct model *m)
+{
+	m->window = NULL;
+}
+
 int model_observe(struct model *m, const struct model_observer *observer)
 {
-	struct model_observer from;
+	struct model_observer from, through;
 	int err;
 
+	if (m->window) {
+		err = window_observe(m->window, observer, &through);
+		if (err)
+			return err;
+		observer = &through;
+	}
 	if (!m->observing_apart)
 		return audiences_add(&m->audiences, observer);
 	err = apart_observe(m->apart, observer, &from);

@@ -261,6 +261,15 @@ int model_observe(struct model *m, const struct model_observer *observer);
  * be created.
  */
 int model_observe_apart(struct model *m, bool apart);
+/*
+ * Observers that are added from now on, up to model_observe_always(), receive what lies between
+ * `from` and `until` (model/window.h). opened(opener), unless NULL, is called before the first of
+ * it, on the thread of these observers. Returns 0 or -ENOMEM.
+ */
+int model_observe_within(struct model *m, struct host_ns from, struct host_ns until,
+			 void (*opened)(void *opener), void *opener);
+/* Observers that are added from now on receive everything. */
+void model_observe_always(struct model *m);
 /* Waits until observers on the worker thread have received everything so far. Until the model gets
  * more input, the caller may read their results. Inside a callback, the current event may be
  * missing from them. */

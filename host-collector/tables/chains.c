@@ -315,7 +315,7 @@ static int overdue_fill(void *analysis, const struct figures_view *view, struct 
 
 	for (size_t i = 0; (trouble = chains_trouble(analysis, i)); i++) {
 		const struct chain *c = &trouble->chain;
-		struct host_ns until = trouble->open ? model_now(view->model) : trouble->until;
+		struct host_ns until = trouble->open ? view->until : trouble->until;
 
 		if (until.ns - c->begin.ns < view->than_ns)
 			continue;

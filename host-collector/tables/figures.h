@@ -31,8 +31,9 @@ struct figures_view {
 	const struct model *model;
 	unsigned per; /* bits of enum figures_per */
 	int64_t than_ns;
-	int64_t span_ns; /* length of the time that the table covers */
-	size_t top;      /* maximum number of rows, for a table without sort_by; 0: no limit */
+	int64_t span_ns;      /* length of the time that the table covers */
+	struct host_ns until; /* its end */
+	size_t top;           /* maximum number of rows, for a table without sort_by; 0: no limit */
 };
 
 struct figures_kind {

@@ -167,10 +167,57 @@ static size_t kinds_find(const struct report_table_request *request,
 	return kinds[0] ? 1 : 0;
 }
 
+/* How the rows are split: as is asked for, or by vCPU if one is selected. */
+static unsigned per_of(const struct figures_kind *k, const struct report_table_request *request)
+{
+	const struct narrow *narrow = request->narrow;
+
+	if (request->per)
+		return per_find(request->per);
+	return narrow && narrow->vcpu >= 0 && k->per & FIGURES_PER_VCPU ? FIGURES_PER_VCPU
+									: k->per_is;
+}
+
+/* Returns the position of a column among those that are shown, -1: it is not shown. */
+static int column_find(const struct figures_kind *k, unsigned per, const char *name)
+{
+	int position = 0;
+
+	for (size_t i = 0; i < k->n_columns; i++) {
+		const struct figures_column *c = &k->columns[i];
+
+		if (c->per && !(c->per & per))
+			continue;
+		if (!strcmp(c->column.name, name))
+			return position;
+		position++;
+	}
+	return -1;
+}
+
+/* Do the rows have what they are selected by? */
+static bool kind_has_rows(const struct figures_kind *k, const struct report_table_request *request)
+{
+	const struct narrow *narrow = request->narrow;
+	unsigned per = per_of(k, request);
+
+	if (!narrow)
+		return true;
+	if ((narrow->vm || narrow->vcpu >= 0) && column_find(k, per, "vm") < 0)
+		return false;
+	if (narrow->vcpu >= 0 && column_find(k, per, "vcpu") < 0 &&
+	    column_find(k, per, "guest_cpu") < 0)
+		return false;
+	if (narrow->task && column_find(k, per, "comm") < 0)
+		return false;
+	return !narrow->pid || column_find(k, per, "pid") >= 0;
+}
+
 /* Can this table be split and cut as is asked for? */
 static bool kind_can(const struct figures_kind *k, const struct report_table_request *request)
 {
-	return (!request->per || k->per & per_find(request->per)) && (!request->than_ns || k->than);
+	return (!request->per || k->per & per_find(request->per)) &&
+	       (!request->than_ns || k->than) && kind_has_rows(k, request);
 }
 
 static void per_explain(unsigned per, char *why, size_t why_bytes)
@@ -216,6 +263,24 @@ void report_table_splits(const struct figures_kind *kind, char *out, size_t out_
 	}
 }
 
+/* The tables that can be narrowed so, whatever else is asked for. */
+static void rows_explain(const struct report_table_request *request, char *why, size_t why_bytes)
+{
+	const struct report_table_request only = {.narrow = request->narrow};
+	struct listing possible = {.text = ""};
+	const struct figures_kind *k;
+	char what[128];
+
+	for (size_t i = 0; (k = figures_kind_at(i, NULL)); i++) {
+		if (kind_has_rows(k, &only))
+			listing_add(&possible, k->name);
+	}
+	listing_end(&possible);
+	narrow_describe(request->narrow, what, sizeof(what));
+	snprintf(why, why_bytes, "its rows%s have no column to select %s by; %s have",
+		 request->per ? ", split so," : "", what, *possible.text ? possible.text : "none");
+}
+
 static void tables_explain(const char *typed, char *why, size_t why_bytes)
 {
 	struct listing possible = {.text = ""};
@@ -239,17 +304,21 @@ int report_table_check(const struct report_table_request *request, char *why, si
 {
 	const struct figures_kind *kinds[FIGURES_PAGE_TABLES];
 	size_t n = kinds_find(request, kinds);
+	bool rows = false;
 	unsigned per = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (kind_can(kinds[i], request))
 			return 0;
+		rows |= kind_has_rows(kinds[i], request);
 		per |= kinds[i]->per;
 	}
 	if (!n)
 		tables_explain(request->table, why, why_bytes);
 	else if (request->per && !(per & per_find(request->per)))
 		per_explain(per, why, why_bytes);
+	else if (!rows)
+		rows_explain(request, why, why_bytes);
 	else
 		than_explain(why, why_bytes);
 	return -EINVAL;
@@ -283,7 +352,7 @@ static bool part_add(struct report_table *t, const struct figures_kind *kind)
 	struct part *part = &t->parts[t->n_parts];
 
 	part->kind = kind_find(kind->name, &part->what);
-	part->per = t->request->per ? per_find(t->request->per) : kind->per_is;
+	part->per = per_of(kind, t->request);
 	/* What a kind is split by anyway need not be asked for: so more of them share an analysis.
 	 */
 	part->options = (struct figures_options){
@@ -297,8 +366,17 @@ static bool part_add(struct report_table *t, const struct figures_kind *kind)
 	return part->analysis != NULL;
 }
 
+/* What was counted before the window. */
+static void window_opened(void *opener)
+{
+	struct report_table *t = opener;
+
+	analyses_clear(&t->analyses);
+}
+
 struct report_table *report_table_new(struct model *m, const struct report_table_request *request)
 {
+	const struct narrow *narrow = request->narrow;
 	const struct figures_kind *kinds[FIGURES_PAGE_TABLES];
 	size_t n = kinds_find(request, kinds);
 	struct report_table *t = calloc(1, sizeof(*t));
@@ -307,12 +385,19 @@ struct report_table *report_table_new(struct model *m, const struct report_table
 		return NULL;
 	t->request = request;
 	t->model = m;
+	if (narrow && narrow->cut &&
+	    model_observe_within(m, narrow->from, narrow->until, window_opened, t)) {
+		report_table_free(t);
+		return NULL;
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (kind_can(kinds[i], request) && !part_add(t, kinds[i])) {
 			report_table_free(t);
-			return NULL;
+			t = NULL;
+			break;
 		}
 	}
+	model_observe_always(m);
 	return t;
 }
 
@@ -330,19 +415,76 @@ void report_table_finish(struct report_table *t)
 
 static struct host_ns since(const struct report_table *r)
 {
-	return r->cleared ? r->since : model_begin(r->model);
+	return r->cleared ? r->since : narrow_begin(r->request->narrow, r->model);
+}
+
+struct selection {
+	const struct report_table *report;
+	int vm, vcpu, guest_cpu, task, pid; /* columns; -1: none */
+};
+
+static uint32_t vm_of(const struct model *m, const char *name)
+{
+	uint32_t vms[MODEL_VMS_MAX];
+	size_t n = model_vms(m, vms, MODEL_VMS_MAX);
+
+	for (size_t i = 0; i < n && i < MODEL_VMS_MAX; i++) {
+		if (!strcmp(model_vm_name(m, vms[i]), name))
+			return vms[i];
+	}
+	return 0;
+}
+
+static bool row_selected(void *context, const struct table *t, size_t row)
+{
+	const struct selection *s = context;
+	const struct narrow *n = s->report->request->narrow;
+	const struct model *m = s->report->model;
+	uint32_t vm = s->vm >= 0 ? vm_of(m, table_cell_text(t, row, (size_t)s->vm)) : 0;
+	int64_t pid = s->pid >= 0 ? table_cell_number(t, row, (size_t)s->pid) : -1;
+	int64_t cpu = -1;
+
+	if (!narrow_has_vm(n, m, vm))
+		return false;
+	if (s->vcpu >= 0)
+		cpu = table_cell_number(t, row, (size_t)s->vcpu);
+	else if (s->guest_cpu >= 0)
+		cpu = table_cell_number(t, row, (size_t)s->guest_cpu);
+	if (n->vcpu >= 0 && s->vcpu >= 0 && cpu != n->vcpu)
+		return false;
+	if (n->vcpu >= 0 && s->vcpu < 0 &&
+	    (cpu < 0 || !narrow_has_guest_cpu(n, m, vm, (uint16_t)cpu)))
+		return false;
+	return narrow_has_task(n, s->task >= 0 ? table_cell_text(t, row, (size_t)s->task) : "",
+			       pid > INT32_MAX ? 0 : (int32_t)pid);
+}
+
+static void rows_select(const struct report_table *r, const struct part *part, struct table *t)
+{
+	struct selection s = {
+		.report = r,
+		.vm = column_find(part->kind, part->per, "vm"),
+		.vcpu = column_find(part->kind, part->per, "vcpu"),
+		.guest_cpu = column_find(part->kind, part->per, "guest_cpu"),
+		.task = column_find(part->kind, part->per, "comm"),
+		.pid = column_find(part->kind, part->per, "pid"),
+	};
+
+	table_keep(t, row_selected, &s);
 }
 
 /* The table now, sorted and cut; NULL and *err on failure. */
 static struct table *table_fill(const struct report_table *r, const struct part *part, int *err)
 {
-	struct host_ns now = model_now(r->model);
+	struct host_ns now = narrow_end(r->request->narrow, r->model);
+	const bool select = narrow_rows(r->request->narrow);
 	const struct figures_view view = {
 		.model = r->model,
 		.per = part->per,
 		.than_ns = part->options.than_ns,
 		.span_ns = now.ns - since(r).ns,
-		.top = (size_t)r->request->top,
+		.until = now,
+		.top = select ? 0 : (size_t)r->request->top,
 	};
 	struct table *t = table_new(part->kind->name, part->columns, part->n_columns);
 
@@ -355,8 +497,10 @@ static struct table *table_fill(const struct report_table *r, const struct part 
 	}
 	table_span(t, since(r).ns, now.ns);
 	table_origin(t, model_begin(r->model).ns);
+	if (select)
+		rows_select(r, part, t);
 	if (part->kind->sort_by)
-		table_sort(t, part->sort_by, view.top);
+		table_sort(t, part->sort_by, (size_t)r->request->top);
 	if (part->kind->records)
 		table_records(t);
 	return t;
@@ -365,8 +509,14 @@ static struct table *table_fill(const struct report_table *r, const struct part 
 /* Under its title, if it is one of several. */
 static int text_write(const struct report_table *r, struct table *const *tables, FILE *out)
 {
+	const struct narrow *n = r->request->narrow;
 	int err = 0;
 
+	if (n && n->cut)
+		fprintf(out, "%s of the recording, from +%.6f s to +%.6f s\n",
+			duration_text(n->until.ns - n->from.ns).text,
+			(double)(n->from.ns - model_begin(r->model).ns) / 1e9,
+			(double)(n->until.ns - model_begin(r->model).ns) / 1e9);
 	for (size_t i = 0; i < r->n_parts && !err; i++) {
 		if (r->n_parts > 1)
 			fprintf(out, "%s%s: %s\n", i ? "\n" : "", r->parts[i].kind->name,

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "host-collector/analyze/chain/chain.h"
+#include "host-collector/model/narrow.h"
 #include "host-collector/tables/table.h"
 
 /* Values of --per. */
@@ -23,6 +24,10 @@ struct report_table_request {
 	uint64_t top;       /* maximum number of rows; 0: no limit */
 	const char *format; /* "text", "json" or "csv" */
 	bool alone;         /* only this table, not the others of its page */
+	/* The rows and the time to show; NULL: all. Borrowed. With a vCPU and without `per`, tables
+	 * are split by vCPU. Tables that do not have the vCPU or the task of their rows are left
+	 * out. */
+	const struct narrow *narrow;
 	/* The caller's chains (per vCPU), or NULL. Tables of chains then show these. Borrowed;
 	 * the caller finishes them. */
 	struct chains *chains;

@@ -169,6 +169,39 @@ void table_sort(struct table *t, size_t by, size_t top)
 	}
 }
 
+void table_keep(struct table *t, bool (*keep)(void *context, const struct table *t, size_t row),
+		void *context)
+{
+	size_t kept = 0;
+
+	for (size_t row = 0; row < t->n_rows; row++) {
+		if (!keep(context, t, row)) {
+			row_free(t, row);
+			continue;
+		}
+		if (kept != row)
+			memcpy(&t->cells[kept * t->n_columns], &t->cells[row * t->n_columns],
+			       t->n_columns * sizeof(*t->cells));
+		kept++;
+	}
+	t->n_rows = kept;
+	t->filled = t->n_columns;
+}
+
+const char *table_cell_text(const struct table *t, size_t row, size_t column)
+{
+	const char *text = t->cells[row * t->n_columns + column].text;
+
+	return text ? text : "";
+}
+
+int64_t table_cell_number(const struct table *t, size_t row, size_t column)
+{
+	const struct cell *c = &t->cells[row * t->n_columns + column];
+
+	return c->none ? -1 : c->number;
+}
+
 void table_cut(struct table *t, size_t n_rows)
 {
 	t->n_cut += n_rows;

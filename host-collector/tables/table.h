@@ -39,6 +39,12 @@ void table_time(struct table *t, int64_t ns);
 void table_percent(struct table *t, double percent);
 /* Adds a cell that was not observed: "n/a" in text, null in JSON, empty in CSV. */
 void table_none(struct table *t);
+/* Removes the rows for which keep(context, row) returns false. `row` is for the functions below. */
+void table_keep(struct table *t, bool (*keep)(void *context, const struct table *t, size_t row),
+		void *context);
+/* Return the text ("" if it is unknown), or the number of a cell: -1 if it is unknown. */
+const char *table_cell_text(const struct table *t, size_t row, size_t column);
+int64_t table_cell_number(const struct table *t, size_t row, size_t column);
 /* Sorts by the number in column `by`, descending, then cuts to `top` rows (0: no limit). */
 void table_sort(struct table *t, size_t by, size_t top);
 /* Adds `n_rows` to the number of rows that were left out. */

@@ -44,7 +44,8 @@ static void count_write(const struct report *r, struct headline *h)
 {
 	const struct incident *worst = NULL;
 	size_t n = 0, told = 0;
-	struct duration_text span = duration_text(r->end.ns - r->begin.ns);
+	struct duration_text span =
+		duration_text(r->windowed ? r->until.ns - r->from.ns : r->end.ns - r->begin.ns);
 
 	for (size_t i = 0; i < r->n_incidents; i++) {
 		const struct incident *x = &r->incidents[i];
@@ -252,13 +253,27 @@ static void gaps_add(struct headline *h, const struct report *r)
 		    duration_text(r->threshold_ns).text);
 }
 
+/* What is not the whole recording. */
+static void narrowed_add(struct headline *h, const struct report *r)
+{
+	if (r->windowed)
+		add(h, "Only the time from +%.6f s to +%.6f s of %s.",
+		    (double)(r->from.ns - r->begin.ns) / 1e9,
+		    (double)(r->until.ns - r->begin.ns) / 1e9,
+		    duration_text(r->end.ns - r->begin.ns).text);
+	if (*r->only)
+		add(h, "Only %s; %zu other stall%s not listed.", escape(r->only).text,
+		    r->n_unlisted, r->n_unlisted == 1 ? " is" : "s are");
+}
+
 void headline_make(const struct report *r, struct headline *h)
 {
 	char text[HEADLINE_LINE_BYTES];
 
 	memset(h, 0, sizeof(*h));
 	count_write(r, h);
-	if (!r->n_clocks)
+	narrowed_add(h, r);
+	if (!r->n_clocks && !*r->only)
 		add(h, "The recording holds no VM.");
 	for (size_t i = 0; i < r->n_clocks; i++)
 		doubts_add(h, r, r->clocks[i].vm);

@@ -201,6 +201,8 @@ static json *incident_json(const struct report *r, const struct incident *i)
 {
 	json *incident = json_object_new_object(), *part;
 
+	if (i->ordinal)
+		json_add_uint(incident, "number", i->ordinal);
 	json_add_text(incident, "vm", report_vm_name(r, i->vm));
 	json_add_uint(incident, "guest_cpu", i->guest_cpu);
 	json_add_uint(incident, "vcpu", i->vcpu);
@@ -510,6 +512,14 @@ static json *report_json(const struct report *r)
 	json_add_bool(root, "complete", !r->cut);
 	json_add_int(root, "begin_ns", r->begin.ns);
 	json_add_int(root, "end_ns", r->end.ns);
+	if (r->windowed) {
+		json_add_int(root, "from_ns", r->from.ns);
+		json_add_int(root, "until_ns", r->until.ns);
+	}
+	if (*r->only) {
+		json_add_text(root, "only", r->only);
+		json_add_uint(root, "unlisted_stalls", r->n_unlisted);
+	}
 	if (r->wall_known)
 		json_add_int(root, "begin_realtime_ns", r->begin.ns + r->wall_offset_ns);
 	if (r->n_wall_steps)

@@ -329,6 +329,8 @@ static void incident_clock_write(const struct page *p, const struct incident *i)
 
 static void headline_write(const struct page *p, const struct incident *i)
 {
+	if (i->ordinal)
+		fprintf(p->out, "%u. ", i->ordinal);
 	fprintf(p->out, "%s%s%s", verdict_colour(p, i),
 		i->healthy ? "healthy" : verdict_name(i->verdict), page_colour(p, PLAIN));
 	if (!i->healthy && i->confidence != CONFIDENCE_UNDETERMINED)

@@ -364,7 +364,7 @@ static void the_export_is_the_wall_graph(void **unused)
 		size_t len;
 		FILE *to = open_memstream(&text, &len);
 
-		x = folded_export_new(m, to);
+		x = folded_export_new(m, &NARROW_NOTHING, to);
 		assert_non_null(x);
 		script_vm(m, 1, "kvm");
 		script_run(m, host, COUNT(host));

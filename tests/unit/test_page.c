@@ -41,6 +41,8 @@ struct fixture {
 	struct json_object *data;
 };
 
+static const struct narrow everything = {.vcpu = -1};
+
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
@@ -53,7 +55,9 @@ static int setup(void **state)
 	f->builder = report_builder_new(f->model, &options);
 	assert_non_null(f->page);
 	assert_non_null(f->builder);
-	assert_int_equal(report_page_open(f->page, f->model, report_builder_chains(f->builder)), 0);
+	assert_int_equal(
+		report_page_open(f->page, f->model, report_builder_chains(f->builder), &everything),
+		0);
 	*state = f;
 	return 0;
 }

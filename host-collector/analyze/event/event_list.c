@@ -217,6 +217,8 @@ static void on_row(void *context, struct event_row *row)
 	struct event_list *l = context;
 	FILE *out = l->options.out;
 
+	if (!event_row_selected(row, l->options.narrow))
+		return;
 	if (l->options.top && l->written == l->options.top) {
 		l->left_out++;
 		return;

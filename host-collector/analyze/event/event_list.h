@@ -11,7 +11,8 @@ enum event_list_format { EVENT_LIST_TEXT, EVENT_LIST_JSON, EVENT_LIST_CSV };
 
 struct event_list_options {
 	enum event_list_format format;
-	uint64_t top; /* writes at most so many; 0: all */
+	uint64_t top;                /* writes at most so many; 0: all */
+	const struct narrow *narrow; /* the events that it selects; NULL: all. Borrowed. */
 	FILE *out;
 };
 

@@ -539,3 +539,20 @@ const struct stack *event_row_stack(const struct event_row *row)
 	return guest_stack(row, track->kernel_stack, track->user_stack,
 			   model_task_process(row->reader->model, row->source, e->pid));
 }
+
+bool event_row_selected(struct event_row *row, const struct narrow *n)
+{
+	int32_t task;
+
+	if (!narrow_has_time(n, row->t))
+		return false;
+	if (!narrow_rows(n))
+		return true;
+	event_row_vcpu(row);
+	if (n->vm && (!row->vm_known || !narrow_has_vm(n, row->reader->model, row->vm)))
+		return false;
+	if (n->vcpu >= 0 && (!row->vcpu_known || n->vcpu != (int64_t)row->vcpu))
+		return false;
+	task = event_row_task(row);
+	return narrow_has_task(n, task < 0 ? "" : event_row_task_name(row, task), task);
+}

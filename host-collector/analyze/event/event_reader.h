@@ -7,7 +7,7 @@
 #define EVENT_EVENT_READER_H
 
 #include "host-collector/analyze/event/choices.h"
-#include "host-collector/model/model.h"
+#include "host-collector/model/narrow.h"
 
 struct event_reader;
 
@@ -46,6 +46,9 @@ const struct model *event_reader_model(const struct event_reader *r);
  * one that an interrupt is addressed to. Returns false if it concerns no vCPU, or an unknown one.
  */
 bool event_row_vcpu(struct event_row *row);
+/* Returns whether `n` selects the event, by its time, VM, vCPU and task. An event that concerns no
+ * vCPU is selected by neither VM nor vCPU. */
+bool event_row_selected(struct event_row *row, const struct narrow *n);
 /* Returns the task on the event's CPU, or -1 if it is unknown. */
 int32_t event_row_task(const struct event_row *row);
 /* Returns the name of a task of the event's side, or "". Borrowed until the next event. */

@@ -56,6 +56,8 @@ bool flame_wants_task(const struct flame *f, uint32_t source, int32_t pid)
 {
 	char number[16];
 
+	if (f->options.pid && f->options.pid != pid)
+		return false;
 	if (!f->options.task)
 		return true;
 	if (!f->naming && source != VS_SOURCE_HOST && f->options.subject == FLAME_OF_TASKS &&
@@ -173,12 +175,15 @@ static void sleep_frames(struct frames *s, struct flame *f, const struct flame_t
 }
 
 /* Time in which it neither ran nor wanted to. */
-static void sleep_charge(struct flame *f, const struct flame_task *t, int64_t ns,
-			 const struct waking *w)
+static void sleep_charge(struct flame *f, const struct flame_task *t, struct host_ns from,
+			 struct host_ns until, const struct waking *w)
 {
+	const int64_t ns = narrow_ns(f->options.time, from, until);
 	enum flame_kind kind = f->options.kind;
 	struct frames *s = frames_begin(f);
 
+	if (!ns)
+		return;
 	flame_task_counted(f, t->vm, t->pid, ns, t->state != FLAME_TASK_UNKNOWN);
 	if (!flame_wants_vm(f, t->vm) || !flame_wants_task(f, t->vm, t->pid) ||
 	    !flame_wants_state(f, t->state) || f->options.subject != FLAME_OF_TASKS)
@@ -220,22 +225,23 @@ static void task_settle(struct flame *f, struct flame_vm *vm, struct flame_task 
 			struct host_ns now, const struct waking *w)
 {
 	static const struct waking nobody = {0};
-	int64_t ns;
+	struct host_ns from = t->since;
 
 	if (now.ns < t->since.ns)
 		now = t->since;
-	ns = t->gone ? 0 : now.ns - t->since.ns;
-	t->wall_ns += ns;
+	if (t->gone)
+		from = now;
+	t->wall_ns += narrow_ns(f->options.time, from, now);
 	if (t->state == FLAME_TASK_RUNNABLE || t->state == FLAME_TASK_PREEMPTED) {
 		lane_tell(f, vm, t->cpu, (struct mark){now, t->pid, MARK_WAIT_OVER, false, {0}});
-	} else if (t->state != FLAME_TASK_RUNNING && ns) {
+	} else if (t->state != FLAME_TASK_RUNNING && from.ns < now.ns) {
 		/* Nobody saw it being woken: it may have been while events were lost. */
 		if (!w && t->state != FLAME_TASK_UNKNOWN && vm->lost.ns > t->since.ns) {
-			sleep_charge(f, t, vm->lost.ns - t->since.ns, &nobody);
-			ns = now.ns - vm->lost.ns;
+			sleep_charge(f, t, from, vm->lost, &nobody);
+			from = vm->lost;
 			t->state = FLAME_TASK_UNKNOWN;
 		}
-		sleep_charge(f, t, ns, w ? w : &nobody);
+		sleep_charge(f, t, from, now, w ? w : &nobody);
 	}
 	t->since = now;
 	t->gone = false;
@@ -467,6 +473,22 @@ static void host_instant_take(void *context, const struct host_instant *instant)
 
 /* ---- life ---- */
 
+/* Those before the window. */
+static void exits_opened(void *opener)
+{
+	struct flame *f = opener;
+
+	exits_analysis.clear(f->exits);
+}
+
+static int exits_within(struct flame *f, struct model *m)
+{
+	const struct narrow *time = f->options.time;
+
+	return time && time->cut ? model_observe_within(m, time->from, time->until, exits_opened, f)
+				 : 0;
+}
+
 struct flame *flame_new(struct model *m, const struct flame_options *options)
 {
 	struct flame *f = calloc(1, sizeof(*f));
@@ -486,8 +508,9 @@ struct flame *flame_new(struct model *m, const struct flame_options *options)
 	f->folded = folded_new();
 	f->samples = folded_new();
 	f->tasks = calloc(FLAME_TASKS_MAX, sizeof(*f->tasks));
-	if (options->kind == FLAME_EXITS)
+	if (options->kind == FLAME_EXITS && !exits_within(f, m))
 		f->exits = exits_analysis.new(m, &per_vcpu);
+	model_observe_always(m);
 	if (!f->folded || !f->samples || !f->tasks || (options->kind == FLAME_EXITS && !f->exits) ||
 	    lru_init(&f->index, FLAME_TASKS_MAX) || model_observe(m, &observer)) {
 		flame_free(f);

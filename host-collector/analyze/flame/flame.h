@@ -11,7 +11,7 @@
 #define FLAME_FLAME_H
 
 #include "host-collector/analyze/flame/folded.h"
-#include "host-collector/model/model.h"
+#include "host-collector/model/narrow.h"
 
 /* X(NAME, "name", "what it shows") */
 #define FLAME_KINDS(X)                                                                             \
@@ -55,9 +55,12 @@ struct flame_options {
 	const char *vm;   /* name or number; NULL: all. Borrowed. */
 	int32_t vcpu;     /* index; -1: all */
 	const char *task; /* name or pid of a guest task; NULL: all. Borrowed. */
-	uint32_t states;  /* bits of enum flame_task_state or vcpu_state, depending on subject; 0:
-			     all */
-	bool threads;     /* roots are `name-pid`, not `name` */
+	int32_t pid;      /* of a guest task; 0: all */
+	/* The time that counts; rows are selected by the members above. NULL: all. Borrowed. */
+	const struct narrow *time;
+	uint32_t states; /* bits of enum flame_task_state or vcpu_state, depending on subject; 0:
+			    all */
+	bool threads;    /* roots are `name-pid`, not `name` */
 };
 
 /* Parses the mask flame_options.states: "runnable,blocked", or "-sleeping" for all states except

@@ -184,7 +184,7 @@ static void vcpu_charge(struct flame *f, struct lane *l, const struct pending *p
 	if (p->span.state == VCPU_UNKNOWN)
 		l->unknown_ns += p->ns;
 	if (!wants_lane(f, l) || !flame_wants_state(f, p->span.state) ||
-	    (f->options.task && !flame_wants_task(f, l->vm, l->runner)))
+	    !flame_wants_task(f, l->vm, l->runner))
 		return;
 	frames_thread(s, f, l->vm, p->span.tid);
 	if (l->has_guest && l->runner > 0) {
@@ -363,6 +363,7 @@ static bool lane_step(struct flame *f, struct lane *l, struct host_ns until)
 	const struct vcpu_span *v = ring_head(&l->spans);
 	const struct guest_span *g = ring_head(&l->contexts);
 	struct host_ns next = until;
+	int64_t ns;
 
 	if (m && m->t.ns <= l->at.ns) {
 		mark_apply(f, l, m);
@@ -385,8 +386,10 @@ static bool lane_step(struct flame *f, struct lane *l, struct host_ns until)
 		next = least(next, v->begin.ns > l->at.ns ? v->begin : v->end);
 	if (g)
 		next = least(next, g->begin.ns > l->at.ns ? g->begin : g->end);
-	segment(f, l, g && g->begin.ns <= l->at.ns ? g : NULL,
-		v && v->begin.ns <= l->at.ns ? v : NULL, next.ns - l->at.ns);
+	ns = narrow_ns(f->options.time, l->at, next);
+	if (ns)
+		segment(f, l, g && g->begin.ns <= l->at.ns ? g : NULL,
+			v && v->begin.ns <= l->at.ns ? v : NULL, ns);
 	l->at = next;
 	return true;
 }
@@ -468,7 +471,7 @@ void lane_span(struct flame *f, struct lane *l, const struct vcpu_span *span)
 		rest.begin = l->spans_until;
 	if (rest.begin.ns >= rest.end.ns)
 		return;
-	l->wall_ns += rest.end.ns - rest.begin.ns;
+	l->wall_ns += narrow_ns(f->options.time, rest.begin, rest.end);
 	l->tid = rest.tid;
 	l->spans_until = rest.end;
 	put(f, l, &l->spans, &rest, rest.end);

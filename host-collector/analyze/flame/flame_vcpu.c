@@ -95,7 +95,7 @@ void flame_vcpu_span(struct flame *f, const struct vcpu_span *span)
 		return;
 	kinds[f->options.kind].frames(f, s, span);
 	if (s->n)
-		frames_charge(f, s, span->end.ns - span->begin.ns);
+		frames_charge(f, s, narrow_ns(f->options.time, span->begin, span->end));
 }
 
 /* By KVM's account the vCPU is in the guest: the host's kernel has no stack then. */
@@ -117,7 +117,8 @@ void flame_host_sample(struct flame *f, const struct host_instant *i)
 	struct frames *s;
 	int err;
 
-	if (e->type != VS_EVENT_STACK || ev_stack_role(e) != VS_STACK_SAMPLE || !stack ||
+	if (!narrow_has_time(f->options.time, i->t) || e->type != VS_EVENT_STACK ||
+	    ev_stack_role(e) != VS_STACK_SAMPLE || !stack ||
 	    (!i->of_vcpu && model_vm_of_thread(f->model, e->pid, &vm)) ||
 	    !wants_thread(f, vm, i->of_vcpu ? i->vcpu : UINT32_MAX, e->pid))
 		return;

@@ -22,7 +22,8 @@ struct report_builder {
 	struct stall_facts *ongoing; /* ONGOING_MAX */
 	struct report *report;
 	size_t incidents_capacity, watchdogs_capacity;
-	int err; /* -ENOMEM once something could not be kept */
+	struct narrow window; /* only the time */
+	int err;              /* -ENOMEM once something could not be kept */
 };
 
 /* Makes room for one more element in an array that doubles; NULL on ENOMEM. */
@@ -144,8 +145,17 @@ struct report_builder *report_builder_new(struct model *m, const struct report_o
 	b->report = calloc(1, sizeof(*b->report));
 	b->ongoing = calloc(ONGOING_MAX, sizeof(*b->ongoing));
 	b->stalls = b->report && b->ongoing ? stall_new(m, &stall, found, b) : NULL;
+	if (options->window)
+		b->window = *options->window;
+	if (b->window.cut && model_observe_within(m, b->window.from, b->window.until, NULL, NULL)) {
+		report_builder_free(b);
+		return NULL;
+	}
 	b->times = b->stalls ? state_times_new(m) : NULL;
-	b->coverage = b->times ? coverage_new(m, options->than_ns) : NULL;
+	b->coverage = b->times ? coverage_new(m, options->than_ns,
+					      b->window.cut ? b->window.from : (struct host_ns){0})
+			       : NULL;
+	model_observe_always(m);
 	if (!b->coverage) {
 		report_builder_free(b);
 		return NULL;
@@ -362,6 +372,40 @@ static void unproven_remove(struct report *r, const struct report_clock *c)
 	}
 }
 
+static void incidents_number(struct report *r)
+{
+	if (r->n_incidents)
+		qsort(r->incidents, r->n_incidents, sizeof(*r->incidents), by_begin);
+	for (size_t i = 0; i < r->n_incidents; i++)
+		r->incidents[i].ordinal = (uint32_t)i + 1;
+}
+
+/* Incidents that do not reach into the window. The others stay whole. */
+static void outside_remove(struct report *r)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->n_incidents; i++) {
+		const struct incident *x = &r->incidents[i];
+
+		if (x->end.ns > r->from.ns && x->begin.ns < r->until.ns)
+			r->incidents[kept++] = *x;
+	}
+	r->n_incidents = kept;
+}
+
+/* Log lines about stalls that are not listed. */
+static void unjoined_remove(struct report *r)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->n_watchdogs; i++) {
+		if (r->watchdogs[i].incident >= 0)
+			r->watchdogs[kept++] = r->watchdogs[i];
+	}
+	r->n_watchdogs = kept;
+}
+
 struct report *report_builder_finish(struct report_builder *b)
 {
 	struct report *r = b->report;
@@ -369,19 +413,25 @@ struct report *report_builder_finish(struct report_builder *b)
 	stall_finish(b->stalls);
 	r->begin = model_begin(b->model);
 	r->end = model_now(b->model);
+	r->windowed = b->window.cut;
+	r->from = narrow_begin(&b->window, b->model);
+	r->until = narrow_end(&b->window, b->model);
 	if (stall_dropped(b->stalls) || name_vms(b) || state_times_give(b->times, r) || b->err)
 		return NULL;
 	if (!b->options.all)
 		before_host_remove(b);
+	incidents_number(r);
+	if (b->window.cut)
+		outside_remove(r);
 	if (coverage_give(b->coverage, b->options.needed_percent, r))
 		return NULL;
-	if (r->n_incidents)
-		qsort(r->incidents, r->n_incidents, sizeof(*r->incidents), by_begin);
 	for (size_t i = 0; i < r->n_clocks; i++) {
 		if (r->clocks[i].untrusted)
 			unproven_remove(r, &r->clocks[i]);
 	}
 	watchdog_join(r);
+	if (b->window.cut)
+		unjoined_remove(r);
 	b->report = NULL;
 	return r;
 }

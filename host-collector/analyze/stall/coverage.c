@@ -26,6 +26,7 @@ struct covered {
 struct coverage {
 	struct model *model;
 	int64_t than_ns;
+	struct host_ns from; /* nothing before it counts */
 	size_t n;
 	struct covered **vcpus; /* in the order of their first span */
 	struct covered *last;   /* found last */
@@ -153,6 +154,8 @@ static void on_guest_span(void *context, const struct guest_span *span)
 	v = vcpu_get(c, span->vm, vcpu);
 	/* Events that an agent had kept from before the recording are not a part of it. */
 	model_vcpu_followed(c->model, span->vm, vcpu, &from);
+	if (from.ns < c->from.ns)
+		from = c->from;
 	if (!v || span->end.ns <= from.ns)
 		return;
 	if (begin.ns < from.ns)
@@ -167,7 +170,7 @@ static void on_guest_span(void *context, const struct guest_span *span)
 		v->guest_known_ns += span->end.ns - begin.ns;
 }
 
-struct coverage *coverage_new(struct model *m, int64_t than_ns)
+struct coverage *coverage_new(struct model *m, int64_t than_ns, struct host_ns from)
 {
 	struct coverage *c = calloc(1, sizeof(*c));
 	struct model_observer observer = {
@@ -177,6 +180,7 @@ struct coverage *coverage_new(struct model *m, int64_t than_ns)
 		return NULL;
 	c->model = m;
 	c->than_ns = than_ns;
+	c->from = from;
 	if (!model_observe(m, &observer))
 		return c;
 	free(c);

@@ -14,9 +14,9 @@ enum { COVERAGE_NEEDED_PERCENT = 90 };
 
 struct coverage;
 
-/* Subscribes to the model. Feed the model no more after coverage_free. Returns NULL if out of
- * memory. */
-struct coverage *coverage_new(struct model *m, int64_t than_ns);
+/* Subscribes to the model. Feed the model no more after coverage_free. from: nothing before it
+ * counts; 0: all. Returns NULL if out of memory. */
+struct coverage *coverage_new(struct model *m, int64_t than_ns, struct host_ns from);
 void coverage_free(struct coverage *c);
 /* Records that the vCPU had a stall that the report will not hold, because it was reported live. */
 void coverage_stall(struct coverage *c, uint32_t vm, uint32_t vcpu);

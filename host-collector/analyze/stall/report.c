@@ -107,6 +107,92 @@ size_t report_longest(const struct report *r, size_t max, size_t *indices)
 	return n;
 }
 
+static bool incident_selected(const struct incident *i, const struct narrow *n,
+			      const struct model *m)
+{
+	bool task = narrow_has_task(n, i->task_comm, i->task_pid);
+
+	for (size_t k = 0; k < i->n_culprits && !task; k++)
+		task = narrow_has_task(n, i->culprits[k].comm, i->culprits[k].pid);
+	return task && narrow_has_vcpu(n, m, i->vm, i->vcpu);
+}
+
+/* Incidents keep their order; lines of the guest's log go with theirs. */
+static void incidents_narrow(struct report *r, const struct narrow *n, const struct model *m)
+{
+	size_t kept = 0, kept_lines = 0;
+
+	for (size_t i = 0; i < r->n_incidents; i++) {
+		const bool selected = incident_selected(&r->incidents[i], n, m);
+
+		r->n_unlisted += !selected && !r->incidents[i].healthy;
+		for (size_t k = 0; k < r->n_watchdogs; k++) {
+			if (r->watchdogs[k].incident == (int)i)
+				r->watchdogs[k].incident = selected ? (int)kept : -2;
+		}
+		if (selected)
+			r->incidents[kept++] = r->incidents[i];
+	}
+	r->n_incidents = kept;
+	for (size_t k = 0; k < r->n_watchdogs; k++) {
+		const struct report_watchdog *w = &r->watchdogs[k];
+
+		if (w->incident != -2 && narrow_has_guest_cpu(n, m, w->vm, w->cpu))
+			r->watchdogs[kept_lines++] = *w;
+	}
+	r->n_watchdogs = kept_lines;
+}
+
+static void vms_narrow(struct report *r, const struct narrow *n, const struct model *m)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->n_clocks; i++) {
+		if (narrow_has_vm(n, m, r->clocks[i].vm))
+			r->clocks[kept++] = r->clocks[i];
+		else
+			free((char *)r->clocks[i].vm_name);
+	}
+	r->n_clocks = kept;
+	kept = 0;
+	for (size_t i = 0; i < r->n_losses; i++) {
+		if (r->losses[i].source == VS_SOURCE_HOST ||
+		    narrow_has_vm(n, m, r->losses[i].source))
+			r->losses[kept++] = r->losses[i];
+		else
+			free((char *)r->losses[i].name);
+	}
+	r->n_losses = kept;
+	kept = 0;
+	for (size_t i = 0; i < r->n_reboots; i++) {
+		if (narrow_has_vm(n, m, r->reboots[i].vm))
+			r->reboots[kept++] = r->reboots[i];
+	}
+	r->n_reboots = kept;
+}
+
+void report_narrow(struct report *r, const struct narrow *n, const struct model *m)
+{
+	size_t kept = 0;
+
+	if (!narrow_rows(n))
+		return;
+	narrow_describe(n, r->only, sizeof(r->only));
+	incidents_narrow(r, n, m);
+	vms_narrow(r, n, m);
+	for (size_t i = 0; i < r->n_vcpus; i++) {
+		if (narrow_has_vcpu(n, m, r->vcpus[i].vm, r->vcpus[i].vcpu))
+			r->vcpus[kept++] = r->vcpus[i];
+	}
+	r->n_vcpus = kept;
+	kept = 0;
+	for (size_t i = 0; i < r->n_gaps; i++) {
+		if (narrow_has_vcpu(n, m, r->gaps[i].vm, r->gaps[i].vcpu))
+			r->gaps[kept++] = r->gaps[i];
+	}
+	r->n_gaps = kept;
+}
+
 const struct stack *report_stack_find(const struct report *r, uint32_t id)
 {
 	for (size_t i = 0; id && i < r->n_stacks; i++) {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "clock/types.h"
-#include "host-collector/model/model.h"
+#include "host-collector/model/narrow.h"
 #include "host-collector/model/thread_vm.h"
 
 /* X(NAME, name): all verdicts. verdict.c has a row for each one that has a rule. */
@@ -126,6 +126,8 @@ struct report_detector {
 };
 
 struct incident {
+	/* Counts the incidents of the whole recording in order of begin, from 1; live: 0. */
+	uint32_t ordinal;
 	uint32_t vm;
 	uint16_t guest_cpu;
 	uint32_t vcpu;
@@ -333,6 +335,12 @@ struct report {
 	bool imported; /* from another tracer's recording */
 	bool cut;      /* the recording is incomplete at its end */
 	struct host_ns begin, end;
+	/* The window: only incidents that reach into it are listed, with all their time; vcpus and
+	 * coverage are cut to it. */
+	bool windowed;
+	struct host_ns from, until; /* if windowed */
+	char only[192];             /* the rows that are selected, as text; "": all */
+	size_t n_unlisted;          /* stalls of the window that `only` leaves out */
 	bool wall_known;
 	int64_t wall_offset_ns; /* CLOCK_REALTIME minus the timeline's clock, at `begin` */
 	size_t n_wall_steps;
@@ -367,6 +375,9 @@ size_t report_longest(const struct report *r, size_t max, size_t *indices);
 
 /* Writes a short name of the culprit: "cpu-hog (266)", or what it is. Not escaped. */
 void culprit_name(const struct report_culprit *c, char *out, size_t out_bytes);
+/* Leaves only the incidents and vCPUs that `n` selects by VM, vCPU or task. A task selects the
+ * incidents whose task or culprit it is. Values stay as they are. */
+void report_narrow(struct report *r, const struct narrow *n, const struct model *m);
 /* Returns the stack with this id; NULL if the report does not have it. */
 const struct stack *report_stack_find(const struct report *r, uint32_t id);
 /* Returns the value of the host's CLOCK_REALTIME at `t`, in ns. Valid only if r->wall_known. */
