@@ -47,9 +47,9 @@ static const struct option_spec report_option_table[] = {
 	{.name = "TABLE",
 	 .type = OPTION_OPERAND,
 	 .offset = offsetof(struct report_arguments, table.table),
-	 .help = "print a table instead of stalls: vcpu, tasks, irq, exits, steal, or one of "
+	 .help = "print a table instead of stalls: vcpu, tasks, waits, irq, exits, steal, or one of "
 		 "the tables that these consist of: pcpu, culprits, halts, delays, chains, "
-		 "slowest, overdue, ticks, faults; or what -e names: events"},
+		 "slowest, overdue, ticks, faults, threads; or what -e names: events"},
 	REPORT_EVENTS_OPTION_ROWS(offsetof(struct report_arguments, events)),
 	{.name = "than",
 	 .type = OPTION_DURATION,

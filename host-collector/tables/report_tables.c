@@ -16,6 +16,7 @@
 #include "host-collector/tables/page_faults.h"
 #include "host-collector/tables/run_delay.h"
 #include "host-collector/tables/steal.h"
+#include "host-collector/tables/task_waits.h"
 #include "host-collector/tables/ticks.h"
 #include "proto/program/suggest.h"
 
@@ -24,11 +25,17 @@
 enum { COLUMNS_MAX = 32 };
 
 const struct analysis *const analyses_all[] = {
-	&run_delay_analysis,  &steal_analysis,
-	&halts_analysis,      &bill_analysis,
-	&interrupts_analysis, &ticks_analysis,
-	&exits_analysis,      &page_faults_analysis,
-	&chains_analysis,     NULL,
+	&run_delay_analysis,
+	&steal_analysis,
+	&halts_analysis,
+	&bill_analysis,
+	&interrupts_analysis,
+	&ticks_analysis,
+	&exits_analysis,
+	&page_faults_analysis,
+	&chains_analysis,
+	&task_waits_analysis,
+	NULL,
 };
 
 static const struct {
@@ -46,6 +53,7 @@ const struct figures_page figures_pages[] = {
 	{{"tasks", "culprits"}},
 	{{"irq", "delays", "chains", "slowest", "overdue", "ticks"}},
 	{{"exits", "faults"}},
+	{{"waits", "threads"}},
 	{{NULL}},
 };
 
