@@ -12,10 +12,12 @@
 #include "host-collector/analyze/stall/describe.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/narrow_options.h"
+#include "host-collector/cli/query_source.h"
 #include "host-collector/engine/replay.h"
 #include "host-collector/export/csv.h"
 #include "host-collector/export/folded_export.h"
 #include "host-collector/export/perfetto.h"
+#include "host-collector/sql/query.h"
 #include "host-collector/util/escape.h"
 #include "proto/program/output.h"
 
@@ -34,10 +36,10 @@ static const struct option_spec export_option_table[] = {
 	 .type = OPTION_CHOICE,
 	 .required = true,
 	 .offset = offsetof(struct export_arguments, to),
-	 .value = "perfetto|csv|folded",
+	 .value = "perfetto|csv|folded|sqlite",
 	 .help = "perfetto: a trace for ui.perfetto.dev; csv: one line for each span of each "
 		 "CPU; folded: where the time of each guest task went, as folded stacks "
-		 "(`flame` has more options)"},
+		 "(`flame` has more options); sqlite: the tables of `query`, as a database"},
 	NARROW_OPTION_ROWS(offsetof(struct export_arguments, narrow), "until"),
 	{.name = "output",
 	 .letter = 'o',
@@ -218,6 +220,36 @@ out:
 	return result;
 }
 
+/* The database is written by SQLite, which reads the recording as often as it has tables. */
+static int database_export(const struct export_arguments *a, const struct narrow *narrow)
+{
+	struct query_source source;
+	char part[4096], why[512];
+	int err;
+
+	if (output_is_stdout(a->output)) {
+		fprintf(stderr,
+			"vcpuscope export: a database cannot go to standard output; give -o "
+			"FILE\n");
+		return COMMAND_USAGE;
+	}
+	if ((size_t)snprintf(part, sizeof(part), "%s.part", a->output) >= sizeof(part))
+		return COMMAND_USAGE;
+	unlink(part);
+	query_source_init(&source, "export", a->recording, narrow);
+	err = sql_database_write(&source.sql, part, why, sizeof(why));
+	query_source_fini(&source);
+	if (!err && rename(part, a->output)) {
+		err = -errno;
+		snprintf(why, sizeof(why), "%s: cannot write: %s", a->output, strerror(errno));
+	}
+	if (!err)
+		return COMMAND_OK;
+	unlink(part);
+	fprintf(stderr, "vcpuscope export: %s\n", why);
+	return err == -ENOTSUP ? COMMAND_UNSUPPORTED : COMMAND_TROUBLE;
+}
+
 static int export_run(const struct command *self, int argc, char **argv)
 {
 	struct export_arguments a = {.narrow = NARROW_ARGUMENTS("until")};
@@ -229,7 +261,7 @@ static int export_run(const struct command *self, int argc, char **argv)
 	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	format = format_find(a.to);
-	if (!format->by_task && (a.narrow.task || a.narrow.pid != UINT64_MAX)) {
+	if (format && !format->by_task && (a.narrow.task || a.narrow.pid != UINT64_MAX)) {
 		fprintf(stderr,
 			"vcpuscope export: --to %s shows all tasks of a CPU; omit --task and "
 			"--pid, or use --to csv or folded\n",
@@ -239,6 +271,8 @@ static int export_run(const struct command *self, int argc, char **argv)
 	result = narrow_read(self->name, &a.narrow, a.recording, NULL, &narrow);
 	if (result)
 		return result;
+	if (!format)
+		return database_export(&a, &narrow);
 	err = output_open(a.output, &out);
 	if (err) {
 		fprintf(stderr, "vcpuscope export: %s: cannot write: %s\n", a.output,
@@ -261,6 +295,7 @@ const struct command command_export = {
 	.examples = "  vcpuscope export run.vcs --to perfetto -o run.pftrace\n"
 		    "  vcpuscope export run.vcs --to perfetto --around 2 -o stall2.pftrace\n"
 		    "  vcpuscope export run.vcs --to csv -o run.csv\n"
-		    "  vcpuscope export run.vcs --to folded -o run.folded\n",
+		    "  vcpuscope export run.vcs --to folded -o run.folded\n"
+		    "  vcpuscope export run.vcs --to sqlite -o run.db\n",
 	.run = export_run,
 };

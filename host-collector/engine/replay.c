@@ -12,9 +12,15 @@
 typedef int (*entry_sink)(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 			  const struct frame_view *frame);
 
+/* When to end early. stop NULL: never. */
+struct limit {
+	bool (*stop)(void *context);
+	void *context;
+};
+
 /* 0 and *info, or -errno. *opened: the error, if any, is not that of opening. */
 static int pass(struct pipeline *p, const char *path, entry_sink sink, const char *what,
-		struct recording_info *info, bool *opened)
+		const struct limit *limit, struct recording_info *info, bool *opened)
 {
 	struct recording_reader *reader;
 	struct recording_entry entry;
@@ -28,6 +34,8 @@ static int pass(struct pipeline *p, const char *path, entry_sink sink, const cha
 	while ((err = recording_reader_next(reader, &entry)) > 0) {
 		progress_step(&progress, recording_reader_info(reader)->file_bytes);
 		err = sink(p, entry.source, entry.arrival_tsc, &entry.frame);
+		if (!err && limit->stop && limit->stop(limit->context))
+			err = -ECANCELED;
 		if (err)
 			break;
 	}
@@ -40,6 +48,7 @@ static int pass(struct pipeline *p, const char *path, entry_sink sink, const cha
 struct reading {
 	struct pipeline *pipeline;
 	const char *path;
+	const struct limit *limit;
 	struct recording_info *info;
 	bool *opened;
 	int err;
@@ -49,15 +58,17 @@ static void *frames_read(void *context)
 {
 	struct reading *r = context;
 
-	r->err = pass(r->pipeline, r->path, pipeline_frame, "reads the events", r->info, r->opened);
+	r->err = pass(r->pipeline, r->path, pipeline_frame, "reads the events", r->limit, r->info,
+		      r->opened);
 	pipeline_handed_over(r->pipeline);
 	return NULL;
 }
 
 /* The second pass: what a thread of its own reads is worked on here. 0 or -errno. */
-static int replay(struct pipeline *p, const char *path, struct recording_info *info, bool *opened)
+static int replay(struct pipeline *p, const char *path, const struct limit *limit,
+		  struct recording_info *info, bool *opened)
 {
-	struct reading r = {p, path, info, opened, 0};
+	struct reading r = {p, path, limit, info, opened, 0};
 	pthread_t reader;
 	int err = pipeline_hand_over(p);
 
@@ -74,13 +85,20 @@ static int replay(struct pipeline *p, const char *path, struct recording_info *i
 int replay_run(struct pipeline *p, const char *path, struct recording_info *info, char *why,
 	       size_t why_bytes)
 {
+	return replay_until(p, path, NULL, NULL, info, why, why_bytes);
+}
+
+int replay_until(struct pipeline *p, const char *path, bool (*stop)(void *context), void *context,
+		 struct recording_info *info, char *why, size_t why_bytes)
+{
+	const struct limit limit = {stop, context};
 	bool opened;
-	int err = pass(p, path, pipeline_learn, "learns the clocks", info, &opened);
+	int err = pass(p, path, pipeline_learn, "learns the clocks", &limit, info, &opened);
 
 	if (!err)
 		err = pipeline_learned(p);
 	if (!err)
-		err = replay(p, path, info, &opened);
+		err = replay(p, path, &limit, info, &opened);
 	if (!err)
 		err = pipeline_finish(p);
 	if (err == -EBADMSG && !opened)
@@ -93,6 +111,8 @@ int replay_run(struct pipeline *p, const char *path, struct recording_info *info
 			 path);
 	else if (err == -ENOMEM)
 		snprintf(why, why_bytes, "%s: out of memory", path);
+	else if (err == -ECANCELED)
+		snprintf(why, why_bytes, "%s: interrupted", path);
 	else if (err)
 		snprintf(why, why_bytes, "%s: %s: %s", path, opened ? "cannot read" : "cannot open",
 			 strerror(-err));

@@ -3,6 +3,8 @@
 #ifndef ENGINE_REPLAY_H
 #define ENGINE_REPLAY_H
 
+#include <stdbool.h>
+
 #include "host-collector/engine/pipeline.h"
 #include "proto/recording.h"
 
@@ -12,6 +14,12 @@
  */
 int replay_run(struct pipeline *p, const char *path, struct recording_info *info, char *why,
 	       size_t why_bytes);
+
+/* The same, but ends early with -ECANCELED once stop(context), which is called for each frame on
+ * another thread, returns true. The last
+ * events may be missing then. */
+int replay_until(struct pipeline *p, const char *path, bool (*stop)(void *context), void *context,
+		 struct recording_info *info, char *why, size_t why_bytes);
 
 /*
  * For commands that show verdicts. If a reading finds that the recording contradicts a guest's
