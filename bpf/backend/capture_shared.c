@@ -154,6 +154,88 @@ static int user_level_set(struct capture *c, uint32_t vm, enum capture_level lev
 	return err;
 }
 
+/* ---- chosen events ---- */
+
+/* The bits of their VMs (vm_of(), modulo 64): the router excludes others with the same bit. */
+static uint64_t vms_of(const struct user_set *users)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < USER_SET_WORDS; i++)
+		bits |= users->words[i];
+	return bits << 1 | bits >> 63;
+}
+
+static void event_users_changed(struct capture_shared *s, const struct shared_event *e)
+{
+	event_router_choose(s->router, e->id, &e->users, e->event.untraced);
+	s->capture->backend->event_vms(s->capture, e->id, vms_of(&e->users));
+}
+
+/* The same event of other users, or else a free element; NULL: neither. */
+static struct shared_event *event_place(struct capture_shared *s, const struct capture_event *event,
+					unsigned int user)
+{
+	struct shared_event *free_one = NULL;
+
+	for (size_t i = 0; i < VS_USER_SLOTS_MAX; i++) {
+		struct shared_event *e = &s->events[i];
+
+		if (user_set_is_empty(&e->users))
+			free_one = free_one ? free_one : e;
+		else if (!memcmp(&e->event, event, sizeof(*event)) &&
+			 !user_set_has(&e->users, user))
+			return e;
+	}
+	return free_one;
+}
+
+static int user_event_add(struct capture *c, const struct capture_event *event, uint64_t vms,
+			  uint32_t *id)
+{
+	const struct capture_user *user = user_of(c);
+	struct capture_shared *s = user->shared;
+	struct user_set mine = {0};
+	struct shared_event *e;
+	int err;
+
+	(void)vms;
+	if (!s->capture->backend->event_add)
+		return -ENOTSUP;
+	e = event_place(s, event, user->number);
+	if (!e)
+		return -ENOSPC;
+	user_set_add(&mine, user->number);
+	if (user_set_is_empty(&e->users)) {
+		err = s->capture->backend->event_add(s->capture, event, vms_of(&mine), &e->id);
+		if (err)
+			return err;
+		e->event = *event;
+	}
+	user_set_join(&e->users, &mine);
+	event_users_changed(s, e);
+	*id = e->id;
+	return 0;
+}
+
+static int user_event_state(struct capture *c, uint32_t id, uint64_t now_ms,
+			    struct capture_event_state *out)
+{
+	return capture_event_state_get(user_of(c)->shared->capture, id, now_ms, out);
+}
+
+static void events_leave(struct capture_shared *s, unsigned int number)
+{
+	for (size_t i = 0; i < VS_USER_SLOTS_MAX; i++) {
+		struct shared_event *e = &s->events[i];
+
+		if (!user_set_has(&e->users, number))
+			continue;
+		user_set_remove(&e->users, number);
+		event_users_changed(s, e);
+	}
+}
+
 static void user_host_stats(const struct capture *c, struct capture_host_stats *out)
 {
 	const struct capture_user *user = user_of_const(c);
@@ -208,6 +290,7 @@ static void user_close(struct capture *c)
 	struct capture_user *user = user_of(c);
 	struct capture_shared *s = user->shared;
 
+	events_leave(s, user->number);
 	event_router_leave(s->router, user->number, thread_release, s->capture);
 	/* Its number asks for nothing any more. */
 	if (capture_summarises(s->capture))
@@ -240,6 +323,8 @@ static const struct capture_backend user_backend = {
 	.wait_threshold = user_wait_threshold,
 	.exits = user_exits,
 	.level_set = user_level_set,
+	.event_add = user_event_add,
+	.event_state = user_event_state,
 	.host_stats = user_host_stats,
 	.missed = user_missed,
 	.cost = user_cost,

@@ -51,6 +51,13 @@ struct shared_exits {
 	uint64_t read_ns;
 };
 
+/* An event that users chose. Users who chose the same one share it. */
+struct shared_event {
+	uint32_t id;           /* of the capture */
+	struct user_set users; /* none: the element is free */
+	struct capture_event event;
+};
+
 struct capture_shared {
 	struct capture *capture;
 	struct capture_backend backend; /* used by all users' captures */
@@ -65,6 +72,7 @@ struct capture_shared {
 	uint64_t unclaimed;
 	uint64_t missed, missed_ns;
 	struct shared_exits exits;
+	struct shared_event events[VS_USER_SLOTS_MAX];
 	int error; /* -errno of the current pump */
 };
 

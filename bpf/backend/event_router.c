@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/prog/user_slot.h"
 #include "proto/event_catalog.h"
 
 enum {
@@ -13,6 +14,7 @@ enum {
 	 * one only once. */
 	NAME_SETS = 8192,
 	NAME_WAYS = 4,
+	CHOSEN_MAX = VS_USER_SLOTS_MAX,
 };
 
 /* A thread of a user. */
@@ -37,6 +39,11 @@ struct event_router {
 	uint64_t clock; /* counts names that were looked up */
 	struct routed_thread *threads[THREAD_BUCKETS];
 	struct task_name names[NAME_SETS][NAME_WAYS];
+	struct chosen {
+		uint32_t id; /* 0: free */
+		struct user_set users;
+		bool untraced;
+	} chosen[CHOSEN_MAX];
 };
 
 struct event_router *event_router_new(size_t n_cpus)
@@ -309,6 +316,42 @@ static void route_of_request_end(struct event_router *r, const struct vs_event *
 		user_set_add(out, t->wait.user);
 }
 
+static struct chosen *chosen_find(struct event_router *r, uint32_t id)
+{
+	for (size_t i = 0; i < CHOSEN_MAX; i++) {
+		if (r->chosen[i].id == id)
+			return &r->chosen[i];
+	}
+	return NULL;
+}
+
+int event_router_choose(struct event_router *r, uint32_t id, const struct user_set *users,
+			bool untraced)
+{
+	struct chosen *c = chosen_find(r, id);
+
+	if (!c)
+		c = chosen_find(r, 0); /* a free one */
+	if (!c)
+		return -ENOSPC;
+	*c = (struct chosen){
+		.id = user_set_is_empty(users) ? 0 : id, .users = *users, .untraced = untraced};
+	return 0;
+}
+
+static void route_of_chosen(struct event_router *r, const struct vs_event *e, struct user_set *out)
+{
+	const struct routed_thread *t = thread_find(r, e->pid);
+	const struct chosen *c = chosen_find(r, ev_user_id(e));
+
+	if (!c || !c->id)
+		return;
+	if (c->untraced)
+		*out = c->users;
+	else if (t && user_set_has(&c->users, t->wait.user))
+		user_set_add(out, t->wait.user);
+}
+
 typedef void (*route)(struct event_router *r, const struct vs_event *e, struct user_set *out);
 
 /* The types of VS_SCOPE_TASKS that also change the threads, or go to other users than their task's.
@@ -342,8 +385,10 @@ void event_router_route(struct event_router *r, const struct vs_event *event, st
 		return;
 	case VS_SCOPE_FOLLOWED:
 	case VS_SCOPE_BEGIN:
-	case VS_SCOPE_CHOSEN:
 		break;
+	case VS_SCOPE_CHOSEN:
+		route_of_chosen(r, event, out);
+		return;
 	}
 	user_of_add(r, event->pid, out);
 }
@@ -351,6 +396,8 @@ void event_router_route(struct event_router *r, const struct vs_event *event, st
 void event_router_tasks(const struct vs_event *event, pid_t tids[2])
 {
 	tids[0] = tids[1] = 0;
+	if (event->type == VS_EVENT_USER)
+		tids[0] = event->pid;
 	if (event_type_of(event->type)->scope != VS_SCOPE_TASKS ||
 	    event->type == VS_EVENT_TASK_NAME)
 		return;

@@ -37,6 +37,12 @@ void event_router_leave(struct event_router *r, unsigned int user,
 /* Sets whether a user gets events that the kernel does not assign to one VM. Initially it does. */
 void event_router_detail(struct event_router *r, unsigned int user, bool wanted);
 
+/* Sets the users that chose the event with this id (proto/user_event.h); if there are none, it is
+ * gone. untraced: its hits in any task concern them, otherwise only those in their threads. Returns
+ * 0 or -ENOSPC. */
+int event_router_choose(struct event_router *r, uint32_t id, const struct user_set *users,
+			bool untraced);
+
 /* Sets `out` to the users that the event concerns. Call it for every event, in the order of time.
  */
 void event_router_route(struct event_router *r, const struct vs_event *event, struct user_set *out);

@@ -216,3 +216,88 @@ int source_function(const char *name, bool is_return, struct source_field *out, 
 	btf__free(btf);
 	return n;
 }
+
+/* ---- programs ---- */
+
+int source_registers(struct source_field *out)
+{
+	for (size_t i = 0; i < ARGUMENTS; i++)
+		out[i] = argument(i, NULL);
+	return ARGUMENTS;
+}
+
+/* Sets *offset to the place of a register, by its name without '%', in struct pt_regs. */
+static bool register_find(const char *name, size_t len, vs_u16 *offset)
+{
+	/* The names by size: 8, 4, 2 and 1 bytes. */
+	static const struct {
+		const char *names[4];
+		vs_u16 offset;
+	} registers[] = {
+		{{"r15", "r15d", "r15w", "r15b"}, 0},  {{"r14", "r14d", "r14w", "r14b"}, 8},
+		{{"r13", "r13d", "r13w", "r13b"}, 16}, {{"r12", "r12d", "r12w", "r12b"}, 24},
+		{{"rbp", "ebp", "bp", "bpl"}, 32},     {{"rbx", "ebx", "bx", "bl"}, 40},
+		{{"r11", "r11d", "r11w", "r11b"}, 48}, {{"r10", "r10d", "r10w", "r10b"}, 56},
+		{{"r9", "r9d", "r9w", "r9b"}, 64},     {{"r8", "r8d", "r8w", "r8b"}, 72},
+		{{"rax", "eax", "ax", "al"}, 80},      {{"rcx", "ecx", "cx", "cl"}, 88},
+		{{"rdx", "edx", "dx", "dl"}, 96},      {{"rsi", "esi", "si", "sil"}, 104},
+		{{"rdi", "edi", "di", "dil"}, 112},    {{"rsp", "esp", "sp", "spl"}, 152},
+	};
+
+	for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++) {
+		for (size_t k = 0; k < 4; k++) {
+			if (strlen(registers[i].names[k]) == len &&
+			    !memcmp(registers[i].names[k], name, len)) {
+				*offset = registers[i].offset;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* Reads the operand "%rdi", "-8(%rbp)" or "$5" at `at`. Returns false for another form. */
+static bool operand_read(const char *at, struct vs_user_value *v)
+{
+	const size_t len = strcspn(at, " ");
+	char *end;
+
+	if (*at == '$') {
+		v->from = VS_FROM_NUMBER;
+		v->number = strtoll(at + 1, &end, 0);
+		return end == at + len;
+	}
+	if (*at == '%')
+		return register_find(at + 1, len - 1, &v->offset);
+	v->from = VS_FROM_USER;
+	v->number = *at == '(' ? 0 : strtoll(at, &end, 0);
+	if (*at == '(')
+		end = (char *)at;
+	return !strncmp(end, "(%", 2) && at[len - 1] == ')' && end + 3 < at + len &&
+	       register_find(end + 2, (size_t)(at + len - 1 - (end + 2)), &v->offset);
+}
+
+int source_usdt(const char *arguments, struct source_field *out)
+{
+	enum { USDT_ARGUMENTS_MAX = 12 };
+	const char *at = arguments;
+	int n = 0;
+
+	for (size_t i = 0; i < USDT_ARGUMENTS_MAX && *(at += strspn(at, " ")); i++) {
+		struct source_field f = {.type = USER_UNSIGNED};
+		char *end;
+		const long size = strtol(at, &end, 10);
+
+		f.bytes = (uint32_t)labs(size);
+		f.first.bytes = (vs_u16)f.bytes;
+		f.first.is_signed = size < 0;
+		if (size < 0)
+			f.type = USER_SIGNED;
+		snprintf(f.name, sizeof(f.name), "arg%zu", i + 1);
+		if (*end == '@' && labs(size) >= 1 && labs(size) <= 8 &&
+		    operand_read(end + 1, &f.first))
+			out[n++] = f;
+		at += strcspn(at, " ");
+	}
+	return n;
+}

@@ -41,4 +41,11 @@ void source_tracepoints(const char *system, bool (*each)(void *context, const ch
  * -ENOENT: BTF does not have the function, and *near is one with a similar name or "". */
 int source_function(const char *name, bool is_return, struct source_field *out, char near[64]);
 
+/* Sets arg1 to arg6 of a function of a program, as it begins. Returns their number. */
+int source_registers(struct source_field *out);
+/* Reads the arguments of a USDT probe ("-4@%edi 8@-8(%rbp) 4@$5"): numbers in registers, in memory
+ * or constant. Others are left out, the names of the rest stay. Stores at most 12 to `out`, arg1
+ * and so on. Returns their number. */
+int source_usdt(const char *arguments, struct source_field *out);
+
 #endif

@@ -28,6 +28,15 @@ static inline bool user_set_has(const struct user_set *s, unsigned int user)
 	return s->words[user / 64] >> user % 64 & 1;
 }
 
+static inline bool user_set_is_empty(const struct user_set *s)
+{
+	uint64_t any = 0;
+
+	for (unsigned int i = 0; i < USER_SET_WORDS; i++)
+		any |= s->words[i];
+	return !any;
+}
+
 /* Adds the members of `more`. */
 static inline void user_set_join(struct user_set *s, const struct user_set *more)
 {

@@ -699,7 +699,12 @@ static __always_inline void user_hit_here(void *ctx)
 		if (!f || !(slot->vms >> (f->vm & 63) & 1))
 			return;
 	}
-	user_hit(ctx, slot, index, tid);
+	if (!user_hit_is_taken(ctx, slot, index, tid))
+		return;
+	/* Followed threads have their names from the scheduler's events. */
+	if (slot->untraced)
+		announce_current();
+	user_emit(ctx, slot, tid);
 }
 
 /* Attached to the tracepoints that the user chose: the kernel attaches a program to a tracepoint

@@ -168,14 +168,13 @@ static __always_inline void user_emit(const void *ctx, const struct vs_user_slot
 	}
 }
 
-/* A hit in a task that the slot concerns. */
-static __always_inline void user_hit(void *ctx, const struct vs_user_slot *slot, __u32 index,
-				     __s32 tid)
+/* Returns true if a hit in a task that the slot concerns becomes an event. */
+static __always_inline bool user_hit_is_taken(void *ctx, const struct vs_user_slot *slot,
+					      __u32 index, __s32 tid)
 {
 	if (!emitting || (slot->first_test != VS_USER_KEEP && !user_is_wanted(ctx, slot)))
-		return;
-	if (user_is_within(slot, index, tid))
-		user_emit(ctx, slot, tid);
+		return false;
+	return user_is_within(slot, index, tid);
 }
 
 #endif

@@ -16,7 +16,8 @@ struct event_arguments {
 		.name = "event", .letter = 'e', .type = OPTION_LIST,                               \
 		.offset = (at) + offsetof(struct event_arguments, events), .value = "EVENT",       \
 		.help = "also capture this event of the host: SYSTEM:NAME (a tracepoint), "        \
-			"kprobe:FUNCTION or kretprobe:FUNCTION, optionally with "                  \
+			"kprobe:FUNCTION, kretprobe:FUNCTION, uprobe:SYMBOL@PATH or "              \
+			"usdt:PROVIDER:NAME@PATH, optionally with "                                \
 			"/FILTER/ATTRIBUTES/ behind it: hits in the VM's threads, with the "       \
 			"attribute untraced in any task (docs/events.md); may be repeated"         \
 	}

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include "host-collector/link/address.h"
+#include "host-collector/query/event_spec.h"
 #include "proto/program/suggest.h"
 #include "proto/program/value.h"
 
@@ -65,6 +66,7 @@ static const struct key vm_keys[] = {
 	{"level", KEY_LEVEL, VM(level)},
 	{"backend", KEY_BACKEND, VM(way)},
 	{"stacks_over", KEY_DURATION, VM(stacks_over_ns)},
+	{"events", KEY_TEXT, VM(events)},
 	{"guest_level", KEY_LEVEL, VM(guest_level)},
 	{"guest_handlers_over", KEY_DURATION, VM(guest_handlers_over_ns)},
 	{"detail_rate", KEY_NUMBER, VM(detail_rate)},
@@ -265,6 +267,24 @@ static int triggers_check(const struct vm_config *vm, char *why, size_t why_byte
 	return 0;
 }
 
+/* Only the form: whether this kernel has the events shows when the VM is attached. */
+static int events_check(const struct vm_config *vm, char *why, size_t why_bytes)
+{
+	struct event_spec *specs = calloc(EVENT_SPECS_MAX, sizeof(*specs));
+	struct expr_error error = {0};
+	size_t n = 0;
+	int err;
+
+	if (!specs)
+		return -ENOMEM;
+	err = *vm->events ? event_specs_parse(vm->events, specs, EVENT_SPECS_MAX, &n, &error) : 0;
+	free(specs);
+	if (err)
+		snprintf(why, why_bytes, "VM %s: events, at character %zu: %s", vm->name,
+			 error.at + 1, error.text);
+	return err;
+}
+
 static bool name_is_good(const char *name)
 {
 	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -308,7 +328,9 @@ int vm_config_check(const struct vm_config *vm, char *why, size_t why_bytes)
 		snprintf(why, why_bytes, "VM %s: guest_handlers_over: at most 1s", vm->name);
 	else if (vm->channel[0] && link_address_parse(vm->channel, &address, text, sizeof(text)))
 		snprintf(why, why_bytes, "VM %s: channel: %s", vm->name, text);
-	return why[0] || triggers_check(vm, why, why_bytes) ? -EINVAL : 0;
+	return why[0] || events_check(vm, why, why_bytes) || triggers_check(vm, why, why_bytes)
+		       ? -EINVAL
+		       : 0;
 }
 
 int vm_configs_check(const struct vm_config *a, const struct vm_config *b, char *why,

@@ -31,6 +31,7 @@ struct vm_config {
 	enum capture_level level;
 	enum capture_way way;
 	uint64_t stacks_over_ns;
+	char events[DAEMON_PATH_MAX];    /* events to capture as well (docs/events.md); "": none */
 	enum capture_level guest_level;  /* CAPTURE_DETAIL: the agent keeps its own level */
 	uint64_t guest_handlers_over_ns; /* 0: the agent keeps its own threshold */
 	uint64_t detail_rate; /* limit of host events per second, above which the level becomes

@@ -23,6 +23,7 @@ struct watched_vm {
 	struct collector *collector; /* NULL: none runs */
 	struct frame_tap *taps;
 	struct governor governor;
+	struct chosen_events *chosen; /* for the collector; NULL: none */
 	enum watched_state state;
 	char why[256], said[256];
 	uint64_t since_ms, try_ms, again_ms, runs;
@@ -126,6 +127,23 @@ static void run_refused(struct watched_vm *vm, int err)
 		vm->again_ms = ATTACH_SILENT_AGAIN_MS;
 }
 
+/* Events that this kernel does not have are reported; the VM is captured without any then. */
+static void events_resolve(struct watched_vm *vm)
+{
+	struct expr_error error = {0};
+	char line[400];
+
+	free(vm->chosen);
+	vm->chosen = *vm->config.events ? calloc(1, sizeof(*vm->chosen)) : NULL;
+	if (!vm->chosen || !chosen_events_add(vm->chosen, vm->config.events, &error))
+		return;
+	vm->chosen->n = 0;
+	snprintf(line, sizeof(line),
+		 "events, at character %zu: %s; the VM is captured without the events of `events`",
+		 error.at + 1, error.text);
+	on_say(vm, line);
+}
+
 /* found: by its monitor; NULL: it is found by its pid. */
 static void run_open(struct watched_vm *vm, struct vm *found)
 {
@@ -157,6 +175,8 @@ static void run_open(struct watched_vm *vm, struct vm *found)
 	if (config->guest_level == CAPTURE_SUMMARY) /* which was checked */
 		config_level_parse("summary", config->guest_handlers_over_ns, &request, vm->why,
 				   sizeof(vm->why));
+	events_resolve(vm);
+	options.events = vm->chosen;
 	taps_begin(vm);
 	options.shared =
 		host_captures_get(vm->captures, config->way, &err, vm->why, sizeof(vm->why));
@@ -260,6 +280,7 @@ void watched_vm_close(struct watched_vm *vm)
 	if (!vm)
 		return;
 	watched_vm_detach(vm);
+	free(vm->chosen);
 	free(vm);
 }
 

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bpf/capture/event_source.h"
+#include "bpf/isolation/probe_finder.h"
 #include "host-collector/query/event_schema.h"
 #include "host-collector/query/event_spec.h"
 #include "host-collector/record/event_filter.h"
@@ -22,6 +24,7 @@ struct resolving {
 	struct source_field fields[SOURCE_FIELDS_MAX];
 	struct event_schema schema;
 	struct expr filter;
+	struct probe_places places; /* of a function or probe of a program */
 	struct chosen_event out;
 };
 
@@ -118,7 +121,45 @@ static int function_resolve_fields(struct resolving *r)
 	return 0;
 }
 
-static int source_resolve(struct resolving *r)
+static int program_find(struct resolving *r)
+{
+	const struct event_spec *spec = r->spec;
+	const bool is_probe = spec->kind == EVENT_USDT;
+	const char *near = r->places.near;
+	const int err =
+		probe_find(spec->path, is_probe ? spec->system : NULL, spec->name, &r->places);
+
+	if (err == -ENOENT && !access(spec->path, F_OK))
+		return fail(r, err, spec->at, "%s has no %s%s%s %s%s%s%s", spec->path,
+			    is_probe ? "probe of " : "function", is_probe ? spec->system : "",
+			    is_probe ? " named" : "", spec->name, *near ? "; did you mean " : "",
+			    near, *near ? "?" : "");
+	if (err == -ENOEXEC)
+		return fail(r, -EINVAL, spec->at, "%s is no program or library of x86-64",
+			    spec->path);
+	if (err == -E2BIG)
+		return fail(r, err, spec->at, "%s has this probe in more than %d places",
+			    spec->path, PROBE_PLACES_MAX);
+	if (err)
+		return fail(r, err, spec->at, "%s cannot be read: %s", spec->path, strerror(-err));
+	return 0;
+}
+
+/* At one of the places that were found. */
+static void program_place(struct resolving *r, size_t i)
+{
+	const struct probe_place *place = &r->places.places[i];
+	struct capture_event *c = &r->out.capture;
+
+	c->offset = place->offset;
+	c->counter = place->counter;
+	snprintf(c->path, sizeof(c->path), "%s", r->spec->path);
+	snprintf(r->out.description.path, sizeof(r->out.description.path), "%.127s", r->spec->path);
+	r->n = (size_t)(c->kind == USER_USDT ? source_usdt(place->arguments, r->fields)
+					     : source_registers(r->fields));
+}
+
+static int source_resolve(struct resolving *r, size_t place)
 {
 	struct capture_event *c = &r->out.capture;
 	struct message_user_event *d = &r->out.description;
@@ -137,8 +178,11 @@ static int source_resolve(struct resolving *r)
 		err = function_resolve_fields(r);
 		break;
 	default:
-		err = fail(r, -EINVAL, r->spec->at,
-			   "probes of programs (uprobe, usdt) cannot be recorded yet");
+		c->kind = r->spec->kind == EVENT_USDT ? USER_USDT : USER_UPROBE;
+		system = r->spec->kind == EVENT_USDT ? system : "uprobe";
+		err = place ? 0 : program_find(r);
+		if (!err)
+			program_place(r, place);
 	}
 	snprintf(c->system, sizeof(c->system), "%.47s", system);
 	snprintf(c->name, sizeof(c->name), "%s", r->spec->name);
@@ -280,12 +324,13 @@ static void spec_copy(const struct resolving *r, size_t end, char out[256])
 	snprintf(out, 256, "%.*s", (int)(len < 255 ? len : 255), r->text + r->spec->at);
 }
 
-static int event_resolve(struct resolving *r, size_t end)
+static int event_resolve(struct resolving *r, size_t end, size_t place)
 {
 	int err = spec_check(r);
 
+	r->out = (struct chosen_event){0};
 	if (!err)
-		err = source_resolve(r);
+		err = source_resolve(r, place);
 	if (err)
 		return err;
 	r->out.capture.untraced = r->spec->untraced;
@@ -294,6 +339,18 @@ static int event_resolve(struct resolving *r, size_t end)
 	schema_fill(r);
 	err = filter_compile(r);
 	return err ? err : fields_choose(r);
+}
+
+static int place_resolve(struct chosen_events *c, struct resolving *r, size_t end, size_t place)
+{
+	int err;
+
+	if (c->n == VS_USER_EVENTS_MAX)
+		return fail(r, -E2BIG, r->spec->at, "more than %d events", VS_USER_EVENTS_MAX);
+	err = event_resolve(r, end, place);
+	if (!err)
+		c->events[c->n++] = r->out;
+	return err;
 }
 
 int chosen_events_add(struct chosen_events *c, const char *text, struct expr_error *error)
@@ -305,13 +362,10 @@ int chosen_events_add(struct chosen_events *c, const char *text, struct expr_err
 
 	for (size_t i = 0; i < n && !err; i++) {
 		*r = (struct resolving){.text = text, .spec = &specs[i], .error = error};
-		if (c->n == VS_USER_EVENTS_MAX)
-			err = fail(r, -E2BIG, specs[i].at, "more than %d events",
-				   VS_USER_EVENTS_MAX);
-		else
-			err = event_resolve(r, i + 1 < n ? specs[i + 1].at : strlen(text));
-		if (!err)
-			c->events[c->n++] = r->out;
+		r->places.n = 1;
+		/* A probe in several places is as many events of one name. */
+		for (size_t k = 0; k < r->places.n && !err; k++)
+			err = place_resolve(c, r, i + 1 < n ? specs[i + 1].at : strlen(text), k);
 	}
 	free(r);
 	free(specs);

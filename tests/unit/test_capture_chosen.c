@@ -8,6 +8,7 @@
 
 #include <sys/stat.h>
 
+#include "bpf/backend/capture_shared.h"
 #include "bpf/capture/capture_event.h"
 #include "host-collector/query/expr.h"
 #include "host-collector/record/chosen_events.h"
@@ -390,6 +391,170 @@ static void a_flood_is_limited_and_counted(void **state)
 	watch_end(&w);
 }
 
+/* ---- several VMs ---- */
+
+static size_t count_of(struct capture *c, uint32_t id, pid_t pid)
+{
+	struct log *log = log_new();
+	size_t n = 0;
+
+	drain(c, log);
+	for (size_t i = 0; i < log->n; i++)
+		n += log->events[i].type == VS_EVENT_USER && log->events[i].pid == pid &&
+		     ev_user_id(&log->events[i]) == id;
+	log_free(log);
+	return n;
+}
+
+static void users_of_one_capture_share_an_event(void **state)
+{
+	const struct capture_options options = {.way = variant->way,
+						.raw_tracepoints = variant->raw_tracepoints};
+	struct chosen_events *chosen = calloc(1, sizeof(*chosen));
+	struct capture_shared *shared;
+	struct expr_error error = {0};
+	struct capture *a, *b;
+	uint32_t a_any, b_any, a_own;
+	char why[256];
+	pid_t of_a, other;
+	int go[2];
+
+	(void)state;
+	assert_non_null(chosen);
+	if (capture_shared_open(&options, &shared, why, sizeof(why)))
+		fail_msg("%s", why);
+	assert_int_equal(chosen_events_add(chosen,
+					   "host:sched:sched_process_exec//untraced/,"
+					   "host:sched:sched_process_exec",
+					   &error),
+			 0);
+	assert_int_equal(capture_shared_join(shared, 0, &a), 0);
+	assert_int_equal(capture_shared_join(shared, 0, &b), 0);
+	assert_int_equal(capture_event_add(a, &chosen->events[0].capture, &a_any), 0);
+	assert_int_equal(capture_event_add(b, &chosen->events[0].capture, &b_any), 0);
+	assert_int_equal(capture_event_add(a, &chosen->events[1].capture, &a_own), 0);
+	assert_int_equal(a_any, b_any);
+	assert_int_not_equal(a_any, a_own);
+	assert_int_equal(pipe(go), 0);
+	of_a = run_true(&go[0]);
+	assert_int_equal(capture_add_thread(a, of_a, of_a, VM, false), 0);
+	assert_int_equal(write(go[1], "", 1), 1);
+	assert_int_equal(waitpid(of_a, NULL, 0), of_a);
+	assert_int_equal(count_of(b, b_any, of_a), 1);
+	/* Both events of A, in one reading. */
+	{
+		struct log *log = log_new();
+		size_t any = 0, own = 0;
+
+		drain(a, log);
+		for (size_t i = 0; i < log->n; i++) {
+			const struct vs_event *e = &log->events[i];
+
+			if (e->type != VS_EVENT_USER || e->pid != of_a)
+				continue;
+			any += ev_user_id(e) == a_any;
+			own += ev_user_id(e) == a_own;
+		}
+		assert_int_equal(any, 1);
+		assert_int_equal(own, 1);
+		log_free(log);
+	}
+	/* One leaves; the other goes on. */
+	capture_close(a);
+	other = run_true(NULL);
+	assert_int_equal(waitpid(other, NULL, 0), other);
+	assert_int_equal(count_of(b, b_any, other), 1);
+	capture_close(b);
+	capture_shared_close(shared);
+	close(go[0]);
+	close(go[1]);
+	free(chosen);
+}
+
+/* ---- programs ---- */
+
+/* As <sys/sdt.h> makes them, which may not be installed. */
+#define USDT_PROBE(provider, name, arguments, ...)                                                 \
+	asm volatile("990: nop\n"                                                                  \
+		     ".pushsection .note.stapsdt,\"\",\"note\"\n"                                  \
+		     ".balign 4\n"                                                                 \
+		     ".4byte 992f-991f, 994f-993f, 3\n"                                            \
+		     "991: .asciz \"stapsdt\"\n"                                                   \
+		     "992: .balign 4\n"                                                            \
+		     "993: .8byte 990b\n"                                                          \
+		     ".8byte _.stapsdt.base\n"                                                     \
+		     ".8byte 0\n"                                                                  \
+		     ".asciz \"" provider "\"\n"                                                   \
+		     ".asciz \"" name "\"\n"                                                       \
+		     ".asciz \"" arguments "\"\n"                                                  \
+		     "994: .balign 4\n"                                                            \
+		     ".popsection\n"                                                               \
+		     ".ifndef _.stapsdt.base\n"                                                    \
+		     ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"       \
+		     ".weak _.stapsdt.base\n"                                                      \
+		     ".hidden _.stapsdt.base\n"                                                    \
+		     "_.stapsdt.base: .space 1\n"                                                  \
+		     ".size _.stapsdt.base, 1\n"                                                   \
+		     ".popsection\n"                                                               \
+		     ".endif\n" ::__VA_ARGS__)
+
+long chosen_target(long number, int negative);
+
+__attribute__((noinline)) long chosen_target(long number, int negative)
+{
+	volatile short in_memory = -5;
+
+	USDT_PROBE("chosen", "target", "8@%0 -4@%1 -2@%2 4@$77", "r"(number), "r"(negative),
+		   "m"(in_memory));
+	return number + negative + in_memory;
+}
+
+static void functions_and_probes_of_programs_have_their_arguments(void **state)
+{
+	enum { CALLS = 50 };
+	char self[200], text[1024];
+	const ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	size_t calls = 0, probes = 0, few = 0;
+	struct watch w;
+
+	(void)state;
+	assert_true(len > 0);
+	self[len] = 0;
+	snprintf(text, sizeof(text),
+		 "uprobe:chosen_target@\"%s\"//untraced/,usdt:chosen:target@\"%s\"//untraced/,"
+		 "usdt:chosen:target@\"%s\"/arg2 < -40 && arg4 == 77/untraced/",
+		 self, self, self);
+	watch_begin(&w, text, 0);
+	assert_int_equal(w.chosen->n, 3);
+	for (int i = 0; i < CALLS; i++)
+		chosen_target(1000 + i, -i);
+	watch_read(&w);
+	for (size_t i = 0; i < w.n_hits; i++) {
+		const struct user_hit *hit = &w.hits[i];
+		const uint32_t id = ev_user_id(&hit->head);
+
+		assert_int_equal(hit->head.pid, getpid());
+		if (id == w.ids[0]) {
+			assert_int_equal(number_of(hit, "arg1"), 1000 + calls);
+			assert_int_equal((int32_t)number_of(hit, "arg2"), -(int32_t)calls);
+			calls++;
+			continue;
+		}
+		if (id == w.ids[1]) {
+			assert_int_equal(number_of(hit, "arg1"), 1000 + probes);
+			assert_int_equal((int64_t)number_of(hit, "arg2"), -(int64_t)probes);
+			probes++;
+		}
+		few += id == w.ids[2];
+		assert_int_equal((int64_t)number_of(hit, "arg3"), -5);
+		assert_int_equal(number_of(hit, "arg4"), 77);
+	}
+	assert_int_equal(calls, CALLS);
+	assert_int_equal(probes, CALLS);
+	assert_int_equal(few, CALLS - 41);
+	watch_end(&w);
+}
+
 static void what_does_not_exist_is_named(void **state)
 {
 	static const struct {
@@ -403,6 +568,10 @@ static void what_does_not_exist_is_named(void **state)
 		{"task:task_rename//fields=pid oldcom/", "did you mean 'oldcomm'?", 25},
 		{"guest:sched:sched_switch", "cannot be chosen yet", 0},
 		{"sched:*", "name each event", 0},
+		{"uprobe:chosen_targe@/proc/self/exe", "did you mean chosen_target?", 0},
+		{"usdt:chosen:targets@/proc/self/exe", "did you mean target?", 0},
+		{"uprobe:main@/etc/passwd", "is no program", 0},
+		{"uprobe:main@/no/such/file", "cannot be read: No such file", 0},
 	};
 
 	(void)state;
@@ -424,6 +593,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(hits_are_those_that_tracefs_shows),
 		cmocka_unit_test(filters_keep_what_their_expression_is_true_for),
 		cmocka_unit_test(a_flood_is_limited_and_counted),
+		cmocka_unit_test(users_of_one_capture_share_an_event),
+		cmocka_unit_test(functions_and_probes_of_programs_have_their_arguments),
 		cmocka_unit_test(what_does_not_exist_is_named),
 	};
 	int failed = 0, ran = 0;

@@ -128,6 +128,51 @@ static void what_anybody_does_goes_to_all_in_detail(void **state)
 	event_router_free(r);
 }
 
+static uint64_t route_chosen(struct event_router *r, enum vs_event_type type, uint32_t id, int pid)
+{
+	const struct vs_event e = {.type = (uint16_t)type, .pid = pid, .pid2 = (int32_t)id};
+
+	return route(r, &e);
+}
+
+/* first, second: users; -1: nobody. */
+static int choose(struct event_router *r, uint32_t id, int first, int second, bool untraced)
+{
+	struct user_set users = {0};
+
+	if (first >= 0)
+		user_set_add(&users, (unsigned int)first);
+	if (second >= 0)
+		user_set_add(&users, (unsigned int)second);
+	return event_router_choose(r, id, &users, untraced);
+}
+
+static void chosen_events_go_to_who_chose_them(void **state)
+{
+	struct event_router *r = router_of_two();
+	struct vs_event e = {.type = VS_EVENT_USER, .pid = STRANGER};
+	pid_t tids[2];
+
+	(void)state;
+	assert_int_equal(route_chosen(r, VS_EVENT_USER, 1, A_VCPU), 0);
+	assert_int_equal(choose(r, 1, A, B, false), 0);
+	assert_int_equal(choose(r, 2, B, -1, true), 0);
+	assert_int_equal(route_chosen(r, VS_EVENT_USER, 1, A_VCPU), bits(A, -1));
+	assert_int_equal(route_chosen(r, VS_EVENT_USER_MORE, 1 | 1 << 16, B_VCPU), bits(B, -1));
+	assert_int_equal(route_chosen(r, VS_EVENT_USER, 1, STRANGER), 0);
+	assert_int_equal(route_chosen(r, VS_EVENT_USER, 2, A_VCPU), bits(B, -1));
+	assert_int_equal(route_chosen(r, VS_EVENT_USER_LIMITED, 2, STRANGER), bits(B, -1));
+	/* A reader needs the name of the task, which may be a stranger's. */
+	event_router_tasks(&e, tids);
+	assert_int_equal(tids[0], STRANGER);
+	assert_int_equal(choose(r, 2, -1, -1, true), 0);
+	assert_int_equal(route_chosen(r, VS_EVENT_USER, 2, A_VCPU), 0);
+	for (uint32_t i = 0; i < 63; i++)
+		assert_int_equal(choose(r, 10 + i, A, -1, true), 0);
+	assert_int_equal(choose(r, 100, A, -1, true), -ENOSPC);
+	event_router_free(r);
+}
+
 /* Every scope of the catalogue's tracepoints has its route. */
 static void all_tracepoints_have_their_route(void **state)
 {
@@ -433,6 +478,7 @@ int main(void)
 		cmocka_unit_test(switches_go_to_both_sides_and_to_who_waits),
 		cmocka_unit_test(threads_are_those_of_the_process),
 		cmocka_unit_test(what_anybody_does_goes_to_all_in_detail),
+		cmocka_unit_test(chosen_events_go_to_who_chose_them),
 		cmocka_unit_test(all_tracepoints_have_their_route),
 		cmocka_unit_test(each_user_gets_its_own),
 		cmocka_unit_test(what_the_rings_lose_is_in_every_stream),

@@ -35,6 +35,7 @@ static void test_good(void **state)
 				   "disk_budget = 2G\nfile_size=64M\nfile_time = 10m\n"
 				   "[vm web1]\nqmp = /run/web1.qmp\nchannel = /run/web1.sock\n"
 				   "record = yes\nlevel = summary\nstacks_over = 5ms\n"
+				   "events = kvm:kvm_exit/exit_reason == 48/, kprobe:vfs_read\n"
 				   "guest_level = summary\nguest_handlers_over = 50us\n"
 				   "[vm db-2.x]\npid = 4711\nchannel_rate = 512K\nblocked = 250ms\n"
 				   "interrupt = no\nsteal = 30%\nlibvirt_panic = no\n",
@@ -53,6 +54,7 @@ static void test_good(void **state)
 	assert_true(c.vms[0].record);
 	assert_int_equal(c.vms[0].level, CAPTURE_SUMMARY);
 	assert_int_equal(c.vms[0].stacks_over_ns, 5000000);
+	assert_string_equal(c.vms[0].events, "kvm:kvm_exit/exit_reason == 48/, kprobe:vfs_read");
 	assert_int_equal(c.vms[0].guest_level, CAPTURE_SUMMARY);
 	assert_int_equal(c.vms[0].guest_handlers_over_ns, 50000);
 	assert_int_equal(c.vms[1].guest_level, CAPTURE_DETAIL);
@@ -108,6 +110,8 @@ static void test_wrong(void **state)
 		{"[daemon]\nreport_jobs = 65\n", "report_jobs: 1 to 64"},
 		{"[vm a/b]\npid = 1\n", ":2: [vm a/b]: no such section"},
 		{"[vm ..]\npid = 1\n", "no such section"},
+		{"[vm a]\npid = 1\nevents = kvm:kvm_exit//colour/\n",
+		 "VM a: events, at character 15: there is no attribute 'colour'"},
 		{"[vm a]\npid = 1\nguest_handlers_over = 50us\n",
 		 "VM a: guest_handlers_over needs guest_level = summary"},
 		{"[vm a]\npid = 1\nguest_level = summary\nguest_handlers_over = 2s\n",
