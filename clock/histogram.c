@@ -121,6 +121,27 @@ uint64_t histogram_below(const struct histogram *h, unsigned exponent)
 	return below;
 }
 
+static unsigned coarse_of(uint64_t ns)
+{
+	const unsigned bits = HISTOGRAM_COARSE_STEP_BITS;
+	unsigned power;
+
+	if (ns < 1u << bits)
+		return (unsigned)ns;
+	power = 63u - (unsigned)__builtin_clzll(ns);
+	return ((power - bits + 1) << bits) + (unsigned)(ns >> (power - bits)) - (1u << bits);
+}
+
+void histogram_coarse(const struct histogram *h, uint64_t *counts)
+{
+	for (unsigned r = 0; r < HISTOGRAM_RANGES; r++) {
+		for (unsigned s = 0; h->ranges[r] && s < HISTOGRAM_STEPS; s++) {
+			if (h->ranges[r][s])
+				counts[coarse_of(middle_of(r, s))] += h->ranges[r][s];
+		}
+	}
+}
+
 void histogram_fini(struct histogram *h)
 {
 	for (unsigned r = 0; r < HISTOGRAM_RANGES; r++)

@@ -35,6 +35,11 @@ int histogram_merge(struct histogram *to, const struct histogram *from);
 uint64_t histogram_quantile(const struct histogram *h, double share);
 /* Returns the exact number of values below 2^exponent ns. exponent: HISTOGRAM_STEP_BITS to 63. */
 uint64_t histogram_below(const struct histogram *h, unsigned exponent);
+
+/* Buckets for other programs (docs/fleet.md): 16 for each power of two. */
+enum { HISTOGRAM_COARSE_STEP_BITS = 4, HISTOGRAM_COARSE_BUCKETS = 976 };
+/* Adds the number of values in each coarse bucket to counts[HISTOGRAM_COARSE_BUCKETS]. Exact. */
+void histogram_coarse(const struct histogram *h, uint64_t *counts);
 void histogram_fini(struct histogram *h);
 
 #endif

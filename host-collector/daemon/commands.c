@@ -228,6 +228,30 @@ static struct json_object *captures_describe(const struct host_captures *capture
 	return o;
 }
 
+/* NULL: no outbox. */
+static struct json_object *outbox_describe(const struct records *r)
+{
+	static const char *const written[SEGMENT_KINDS] = {"incidents_written", "figures_written",
+							   "evidence_written"};
+	static const char *const lost[SEGMENT_KINDS] = {"incidents_lost", "figures_lost",
+							"evidence_lost"};
+	struct outbox_stats s;
+	struct json_object *o;
+
+	if (!records_stats(r, &s))
+		return NULL;
+	o = json_object_new_object();
+	for (int k = 0; o && k < SEGMENT_KINDS; k++) {
+		json_object_object_add(o, written[k], json_object_new_uint64(s.written[k]));
+		json_object_object_add(o, lost[k], json_object_new_uint64(s.lost[k]));
+	}
+	json_add_uint(o, "delivered", s.delivered);
+	json_add_uint(o, "waiting", s.waiting);
+	json_add_uint(o, "bytes", s.bytes);
+	json_add_text(o, "error", s.error ? strerror(-s.error) : NULL);
+	return o;
+}
+
 static int do_status(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
 		     char *why, size_t why_bytes)
 {
@@ -255,6 +279,7 @@ static int do_status(struct vm_daemon *d, struct json_object *request, struct js
 	flight_queue_get(vm_daemon_flight(d), &incidents);
 	json_add_uint(reply, "incidents_waiting", incidents.waiting);
 	json_add_uint(reply, "reports_running", incidents.running);
+	json_object_object_add(reply, "outbox", outbox_describe(vm_daemon_records(d)));
 	json_object_object_add(reply, "capture", captures_describe(vm_daemon_captures(d)));
 	json_add_text(reply, "directory", vm_daemon_config(d)->directory);
 	json_add_uint(reply, "recordings_bytes", spool_bytes(vm_daemon_spool(d)));

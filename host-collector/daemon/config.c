@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "host-collector/fleet/host_facts.h"
 #include "host-collector/link/address.h"
 #include "host-collector/query/event_spec.h"
 #include "proto/program/suggest.h"
@@ -22,6 +23,8 @@ enum key_type {
 	KEY_DURATION,
 	KEY_FLAG,
 	KEY_NAME,
+	KEY_OWNER,
+	KEY_MANAGER,
 	KEY_LEVEL,
 	KEY_BACKEND,
 	/* A trigger's (daemon/trigger.h). */
@@ -55,6 +58,17 @@ static const struct key daemon_keys[] = {
 	{"incident_gap", KEY_DURATION, DAEMON(incident_gap_ns)},
 	{"report_jobs", KEY_NUMBER, DAEMON(report_jobs)},
 	{"on_incident", KEY_TEXT, DAEMON(on_incident)},
+	{"outbox", KEY_FLAG, DAEMON(outbox)},
+	{"outbox_guest_text", KEY_FLAG, DAEMON(outbox_guest_text)},
+	{"outbox_budget", KEY_BYTES, DAEMON(outbox_budget_bytes)},
+	{"outbox_keep", KEY_DURATION, DAEMON(outbox_keep_ns)},
+	{"outbox_rate", KEY_NUMBER, DAEMON(outbox_rate)},
+	{"figures_every", KEY_DURATION, DAEMON(figures_every_ns)},
+	{"labels", KEY_TEXT, DAEMON(labels)},
+	{"ship", KEY_TEXT, DAEMON(ship)},
+	{"ship_user", KEY_NAME, DAEMON(ship_user)},
+	{"ship_timeout", KEY_DURATION, DAEMON(ship_timeout_ns)},
+	{"ship_evidence", KEY_FLAG, DAEMON(ship_evidence)},
 };
 
 #define VM(field) offsetof(struct vm_config, field)
@@ -74,6 +88,8 @@ static const struct key vm_keys[] = {
 	{"flight_time", KEY_DURATION, VM(flight_ns)},
 	{"flight_size", KEY_BYTES, VM(flight_bytes)},
 	{"stall", KEY_DURATION, VM(stall_ns)},
+	{"owner", KEY_OWNER, VM(owner)},
+	{"manager", KEY_MANAGER, VM(manager)},
 #define X(NAME, name, limit, ...) {name, KEY_##limit, VM(triggers[TRIGGER_##NAME])},
 	TRIGGERS(X)
 #undef X
@@ -121,6 +137,13 @@ void daemon_config_default(struct daemon_config *out)
 	out->incidents_budget_bytes = 1ull << 30;
 	out->incident_gap_ns = 60ull * 1000000000;
 	out->report_jobs = 2;
+	out->outbox = true;
+	out->outbox_budget_bytes = 512 << 20;
+	out->outbox_keep_ns = 24ull * 3600 * 1000000000;
+	out->outbox_rate = 600;
+	out->figures_every_ns = 300ull * 1000000000;
+	snprintf(out->ship_user, sizeof(out->ship_user), "vcpuscope-ship");
+	out->ship_timeout_ns = 60ull * 1000000000;
 }
 
 void daemon_config_fini(struct daemon_config *c)
@@ -191,6 +214,8 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 		[KEY_DURATION] = "a time such as 20ms, 10s or 60m",
 		[KEY_FLAG] = "yes or no",
 		[KEY_NAME] = "a text of at most 63 characters",
+		[KEY_OWNER] = "a text of at most 127 characters",
+		[KEY_MANAGER] = "a text of at most 31 characters",
 		[KEY_LEVEL] = "detail or summary",
 		[KEY_BACKEND] = "auto, bpf or perf",
 		[KEY_LIMIT_TIME] = "a time such as 500ms or 2s, or no",
@@ -227,6 +252,12 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 		break;
 	case KEY_NAME:
 		err = text_take(value, field, DAEMON_NAME_MAX);
+		break;
+	case KEY_OWNER:
+		err = text_take(value, field, sizeof(((struct vm_config *)0)->owner));
+		break;
+	case KEY_MANAGER:
+		err = text_take(value, field, sizeof(((struct vm_config *)0)->manager));
 		break;
 	case KEY_FLAG:
 		err = flag_parse(value, field);
@@ -484,6 +515,24 @@ static int discover_check(const struct daemon_config *c, char *why, size_t why_b
 	return 0;
 }
 
+static int outbox_check(const struct daemon_config *c, char *why, size_t why_bytes)
+{
+	struct host_facts facts;
+
+	why[0] = 0;
+	if (c->outbox_budget_bytes < 16 << 20)
+		snprintf(why, why_bytes, "outbox_budget: at least 16M");
+	else if (!c->outbox_rate || c->outbox_rate > 1000000)
+		snprintf(why, why_bytes, "outbox_rate: 1 to 1000000 per minute");
+	else if (c->figures_every_ns < 10000000000 || c->figures_every_ns > 86400000000000)
+		snprintf(why, why_bytes, "figures_every: 10s to 24h");
+	else if (c->ship_timeout_ns < 1000000000)
+		snprintf(why, why_bytes, "ship_timeout: at least 1s");
+	else if (host_labels_parse(c->labels, &facts, why, why_bytes))
+		return -EINVAL;
+	return why[0] ? -EINVAL : 0;
+}
+
 static int config_check(const struct daemon_config *c, char *why, size_t why_bytes)
 {
 	const size_t socket_max = sizeof(((struct sockaddr_un *)0)->sun_path);
@@ -511,7 +560,7 @@ static int config_check(const struct daemon_config *c, char *why, size_t why_byt
 		snprintf(why, why_bytes, "report_jobs: 1 to %d", REPORT_JOBS_MAX);
 		return -EINVAL;
 	}
-	if (discover_check(c, why, why_bytes))
+	if (discover_check(c, why, why_bytes) || outbox_check(c, why, why_bytes))
 		return -EINVAL;
 	if (!c->n_vms) {
 		vm_config_default(&any);

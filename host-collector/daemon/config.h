@@ -23,6 +23,8 @@ enum {
 };
 
 struct vm_config {
+	char owner[2 * DAEMON_NAME_MAX];   /* in records: whose VM it is; "": unknown */
+	char manager[DAEMON_NAME_MAX / 2]; /* in records: what manages the VM; "": unknown */
 	char name[DAEMON_NAME_MAX]; /* only letters, digits, '.', '_' and '-': it becomes the name
 				       of a folder */
 	uint64_t pid;               /* 0: the VM is found by its QMP socket */
@@ -63,6 +65,17 @@ struct daemon_config {
 	uint64_t incident_gap_ns;          /* shortest time between two incident folders of a VM */
 	uint64_t report_jobs;              /* number of reports to make concurrently */
 	char on_incident[DAEMON_PATH_MAX]; /* shell command to notify of an incident; "": none */
+	bool outbox;                       /* write records to DIRECTORY/outbox (records.h) */
+	bool outbox_guest_text;            /* records may contain names and texts of guests */
+	uint64_t outbox_budget_bytes;      /* limit for the outbox */
+	uint64_t outbox_keep_ns;           /* how long a delivered segment is kept */
+	uint64_t outbox_rate; /* incidents per minute that get a record each; more are summed */
+	uint64_t figures_every_ns;       /* interval of the figures of a VM; 0: none */
+	char labels[DAEMON_PATH_MAX];    /* of the host, in each record: "zone=a, rack=b" */
+	char ship[DAEMON_PATH_MAX];      /* command that delivers a segment; "": none */
+	char ship_user[DAEMON_NAME_MAX]; /* user that runs it */
+	uint64_t ship_timeout_ns;        /* time limit of the command */
+	bool ship_evidence;              /* recordings of incidents are delivered, too */
 	size_t n_vms;                      /* at most DAEMON_VMS_MAX */
 	struct vm_config *vms;
 };

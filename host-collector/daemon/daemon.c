@@ -34,6 +34,7 @@ struct vm_daemon {
 	struct control *control;
 	struct host_captures *captures;
 	struct spool *spool;
+	struct records *records;
 	struct flight *flight;
 	struct streams *streams;
 	struct metrics_server *metrics; /* NULL: none */
@@ -333,6 +334,17 @@ static bool on_watches(void *context, const char *vm)
 	return vm_daemon_find(context, vm) != NULL;
 }
 
+static struct watched_vm *on_vm_find(void *context, pid_t pid, const char *name)
+{
+	const struct vm_daemon *d = context;
+
+	for (size_t i = 0; pid && i < d->n_vms; i++) {
+		if (watched_vm_pid(d->vms[i]) == pid)
+			return d->vms[i];
+	}
+	return pid ? NULL : vm_daemon_find(d, name);
+}
+
 /* ---- vsock: one port for all VMs ---- */
 
 /* The VM that this guest is of: one that names its CID before one that takes any. */
@@ -450,6 +462,7 @@ static void on_timer(uv_timer_t *timer)
 	host_captures_tidy(d->captures);
 	spool_tick(d->spool);
 	flight_tick(d->flight);
+	records_tick(d->records);
 	streams_tick(d->streams);
 	metrics_tick(d, now_ms);
 	agents_door_tick(d->door);
@@ -489,6 +502,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 				      .past_bytes = on_past_bytes,
 				      .watches = on_watches};
 	struct incident_store_options flight = {.say = on_say, .watches = on_watches};
+	struct records_options records = {.root = "", .say = on_say, .vm_find = on_vm_find};
 	struct streams_options streams = {.describe = on_describe, .context = d};
 	const struct vsock_doors_events vsock = {on_vsock, on_vsock_say, d};
 	const struct vm_source source = {.daemon = d, .say = on_say, .context = d};
@@ -511,7 +525,10 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 		d->config_path = strdup(options->config_path);
 	flight.config = &d->config;
 	flight.context = d;
-	d->flight = flight_new(loop, &flight);
+	records.config = &d->config;
+	records.context = d;
+	d->records = records_new(loop, &records);
+	d->flight = d->records ? flight_new(loop, &flight, d->records) : NULL;
 	d->captures = host_captures_new();
 	streams.flight = d->flight;
 	d->streams = streams_new(&streams);
@@ -563,6 +580,7 @@ void vm_daemon_close(struct vm_daemon *d)
 	host_captures_free(d->captures);
 	spool_free(d->spool);
 	flight_close(d->flight);
+	records_close(d->records);
 	agents_door_close(d->door);
 	vsock_doors_free(d->vsock);
 	control_close(d->control);
@@ -620,6 +638,11 @@ const struct host_captures *vm_daemon_captures(const struct vm_daemon *d)
 struct streams *vm_daemon_streams(const struct vm_daemon *d)
 {
 	return d->streams;
+}
+
+struct records *vm_daemon_records(const struct vm_daemon *d)
+{
+	return d->records;
 }
 
 struct flight *vm_daemon_flight(const struct vm_daemon *d)

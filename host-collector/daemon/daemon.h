@@ -62,6 +62,7 @@ enum vm_origin vm_daemon_origin(const struct vm_daemon *d, const struct watched_
 const struct kvm_feed *vm_daemon_kvm_feed(const struct vm_daemon *d);
 struct streams *vm_daemon_streams(const struct vm_daemon *d);
 const struct host_captures *vm_daemon_captures(const struct vm_daemon *d);
+struct records *vm_daemon_records(const struct vm_daemon *d);
 struct flight *vm_daemon_flight(const struct vm_daemon *d);
 struct spool *vm_daemon_spool(const struct vm_daemon *d); /* the recordings */
 /* Returns the error of the VM's vsock listener, or "" if there is none. */

@@ -51,13 +51,15 @@ struct flight_vm {
 	size_t n_rows;
 	uint64_t looked_ms, look_ms; /* when, and the time that it covers */
 	struct flight_stall last;
-	bool stalled; /* `last` is valid */
+	bool stalled;               /* `last` is valid */
+	struct records_vm *records; /* its records for the fleet */
 	struct flight_vm *next;
 };
 
 struct flight {
 	struct incident_store_options options;
 	struct incident_store *store;
+	struct records *records;
 	struct flight_vm *vms;
 	uint64_t host_hz;
 	uv_idle_t *serving; /* active while a folder is due; freed when it is closed */
@@ -153,6 +155,7 @@ static void waiting_serve(struct flight_vm *v)
 		waiting_refused(v, err);
 		return;
 	}
+	records_saved(v->records, v->waiting.stall ? &v->waiting.incident : NULL, path);
 	v->waiting.is = false;
 	v->folder_ms = clock_monotonic_ms();
 }
@@ -207,6 +210,7 @@ static void on_incident(void *context, const struct report *report)
 		last_keep(v, report, at);
 		if (v->metrics)
 			metrics_incident(v->metrics, at);
+		records_incident(v->records, at);
 		v->suppressed += v->waiting.is; /* they share a folder */
 		if (!v->waiting.is)
 			v->waiting.tries = 0;
@@ -224,6 +228,7 @@ static void on_fired(void *context, const struct trigger_firing *firing)
 	struct flight_vm *v = context;
 
 	v->triggered++;
+	records_firing(v->records, firing);
 	if (v->waiting.is)
 		v->suppressed++;
 	else
@@ -233,7 +238,10 @@ static void on_fired(void *context, const struct trigger_firing *firing)
 
 static void on_ongoing(void *context, const struct incident *incident, const char *vm_name)
 {
-	(void)context, (void)incident, (void)vm_name;
+	const struct flight_vm *v = context;
+
+	(void)vm_name;
+	records_incident(v->records, incident);
 }
 
 static void on_line(void *context, const char *line)
@@ -243,6 +251,8 @@ static void on_line(void *context, const char *line)
 
 static void live_forget(struct flight_vm *v)
 {
+	if (v->records)
+		records_vm_end(v->records);
 	live_free(v->live); /* before what listens to its model */
 	activity_free(v->activity);
 	triggers_free(v->triggers);
@@ -273,7 +283,8 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struc
 
 static bool metrics_wanted(const struct flight *f)
 {
-	return *f->options.config->metrics || *f->options.config->metrics_file;
+	return *f->options.config->metrics || *f->options.config->metrics_file ||
+	       records_want_figures(f->records);
 }
 
 static void on_begin(void *context)
@@ -300,6 +311,7 @@ static void on_begin(void *context)
 		v->metrics = metrics_new(live_model(v->live));
 	if (!v->live || !v->activity || !v->triggers || (!v->metrics && metrics_wanted(v->flight)))
 		live_drop(v);
+	records_vm_begin(v->records, v->live, v->metrics);
 }
 
 static void on_end(void *context, const char *why)
@@ -331,6 +343,7 @@ static struct flight_vm *find(const struct flight *f, const struct watched_vm *v
 static void vm_free(struct flight_vm *v)
 {
 	live_forget(v);
+	records_vm_free(v->records);
 	flight_ring_free(v->ring);
 	free(v->rows);
 	free(v);
@@ -350,7 +363,8 @@ int flight_begin(struct flight *f, struct watched_vm *vm)
 	v->vm = vm;
 	v->ring = flight_ring_new(config->flight_ns, config->flight_bytes, f->host_hz);
 	v->rows = calloc(ROWS_MAX, sizeof(*v->rows));
-	if (!v->ring || !v->rows) {
+	v->records = records_vm_new(f->records, vm);
+	if (!v->ring || !v->rows || !v->records) {
 		vm_free(v);
 		return -ENOMEM;
 	}
@@ -542,13 +556,15 @@ void flight_status_get(const struct flight *f, const struct watched_vm *vm,
 	out->clock_error_ns = guest.clock_untrusted ? UINT64_MAX : guest.clock_error_median_ns;
 }
 
-struct flight *flight_new(uv_loop_t *loop, const struct incident_store_options *options)
+struct flight *flight_new(uv_loop_t *loop, const struct incident_store_options *options,
+			  struct records *records)
 {
 	struct flight *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
 	f->options = *options;
+	f->records = records;
 	if (clock_tsc_hz(&f->host_hz))
 		f->host_hz = 1000000000;
 	f->store = incident_store_new(loop, options);

@@ -19,12 +19,15 @@
 #include "host-collector/tables/activity.h"
 #include "host-collector/daemon/triggers.h"
 #include "host-collector/daemon/incident_store.h"
+#include "host-collector/daemon/records.h"
 #include "host-collector/daemon/watched_vm.h"
 
 struct flight;
 
-/* Allocates the recorder; passes `options` to the store. Returns NULL if there is no memory. */
-struct flight *flight_new(uv_loop_t *loop, const struct incident_store_options *options);
+/* Allocates the recorder; passes `options` to the store. records: borrowed until flight_close().
+ * Returns NULL if there is no memory. */
+struct flight *flight_new(uv_loop_t *loop, const struct incident_store_options *options,
+			  struct records *records);
 /* Stops all recorders. The next turn of the loop frees the handles. NULL is allowed. */
 void flight_close(struct flight *f);
 /* Starts the recorder of a VM that does not run yet. Does nothing if the VM's configuration

@@ -33,7 +33,7 @@ struct pipeline_log {
 struct stream {
 	uint32_t id;
 	char name[VS_TEXT_MAX];
-	char kernel_release[VS_TEXT_MAX];
+	char kernel_release[VS_TEXT_MAX], program_version[VS_TEXT_MAX];
 	uint64_t suspended_ns;
 	bool config_known;
 	struct message_config_reply config;

@@ -85,6 +85,7 @@ static int learn_hello(struct pipeline *p, struct stream *s, uint64_t arrival_ts
 {
 	(void)arrival_tsc;
 	memcpy(s->kernel_release, p->in.hello.kernel_release, sizeof(s->kernel_release));
+	memcpy(s->program_version, p->in.hello.program_version, sizeof(s->program_version));
 	s->suspended_ns = p->in.hello.suspended_ns;
 	if (!stream_is_host(s)) {
 		boots_hello(&s->learn_boots, s->session_id, p->in.hello.boot_id);

@@ -526,6 +526,7 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.name = s->name,
 		.hello = s->hello,
 		.kernel_release = s->kernel_release,
+		.program_version = s->program_version,
 		.suspended_ns = s->suspended_ns,
 		.config = s->config_known ? &s->config : NULL,
 		.channel_down = s->channel_down,

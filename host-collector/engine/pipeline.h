@@ -78,9 +78,10 @@ int pipeline_finish(struct pipeline *p);
 struct pipeline_source {
 	uint32_t source; /* VS_SOURCE_HOST or a VM */
 	const char *name;
-	bool hello;                 /* it sent a HELLO */
-	const char *kernel_release; /* from its HELLO, or "" */
-	uint64_t suspended_ns;      /* its CLOCK_BOOTTIME minus CLOCK_MONOTONIC */
+	bool hello;                  /* it sent a HELLO */
+	const char *kernel_release;  /* from its HELLO, or "" */
+	const char *program_version; /* the same */
+	uint64_t suspended_ns;       /* its CLOCK_BOOTTIME minus CLOCK_MONOTONIC */
 	/* Its newest answer to a collector's request (message_config.h); NULL: none. Borrowed. */
 	const struct message_config_reply *config;
 	bool channel_down;  /* according to the collector's newest note */

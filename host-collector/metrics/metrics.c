@@ -131,6 +131,8 @@ static int interrupts_sum(const struct metrics *x, struct metrics_vm *out)
 		out->interrupts_late += g->late;
 		out->interrupts_lost += g->lost;
 		err = histogram_merge(&out->interrupts[g->source], &g->stages[CHAIN_STAGE_LATENCY]);
+		for (int stage = 0; stage < CHAIN_STAGE_COUNT && !err; stage++)
+			err = histogram_merge(&out->stages[stage], &g->stages[stage]);
 	}
 	return err;
 }
@@ -170,4 +172,6 @@ void metrics_vm_fini(struct metrics_vm *vm)
 	histogram_fini(&vm->exits);
 	for (int s = 0; s < CHAIN_SOURCE_COUNT; s++)
 		histogram_fini(&vm->interrupts[s]);
+	for (int s = 0; s < CHAIN_STAGE_COUNT; s++)
+		histogram_fini(&vm->stages[s]);
 }

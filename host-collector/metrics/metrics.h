@@ -33,6 +33,7 @@ struct metrics_vm {
 	struct metrics_reason reasons[METRICS_REASONS + 1];
 	size_t n_reasons;
 	struct histogram interrupts[CHAIN_SOURCE_COUNT]; /* from source to handler */
+	struct histogram stages[CHAIN_STAGE_COUNT];      /* of an interrupt, of all sources */
 	uint64_t interrupts_late, interrupts_lost;
 	uint64_t incidents[VERDICT_COUNT];
 	int64_t incident_ns[VERDICT_COUNT];

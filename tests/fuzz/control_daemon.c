@@ -9,6 +9,7 @@
 #include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/host_captures.h"
 #include "host-collector/daemon/kvm_feed.h"
+#include "host-collector/daemon/records.h"
 #include "host-collector/daemon/spool.h"
 #include "host-collector/daemon/streams.h"
 #include "tests/fuzz/fuzz.h"
@@ -160,6 +161,19 @@ struct watched_vm *vm_daemon_find(const struct vm_daemon *d, const char *name)
 void vm_daemon_rescan(struct vm_daemon *d)
 {
 	(void)d;
+}
+
+struct records *vm_daemon_records(const struct vm_daemon *d)
+{
+	(void)d;
+	return NULL;
+}
+
+bool records_stats(const struct records *r, struct outbox_stats *out)
+{
+	(void)r;
+	*out = (struct outbox_stats){.bytes = 1 << 20};
+	return true;
 }
 
 struct flight *vm_daemon_flight(const struct vm_daemon *d)

@@ -67,6 +67,19 @@ static void test_good(void **state)
 	assert_int_equal(c.vms[1].triggers[TRIGGER_LIBVIRT_PANIC], 0);
 	assert_int_equal(c.vms[1].triggers[TRIGGER_LIBVIRT_IO_ERROR], 1); /* the default */
 	assert_int_equal(c.report_jobs, 2);
+	assert_true(c.outbox);
+	assert_false(c.ship_evidence);
+	assert_string_equal(c.ship, "");
+	assert_int_equal(read_text("[daemon]\nlabels = zone=a, ring=b\nship = /bin/x --to y\n"
+				   "figures_every = 1m\n[vm a]\npid = 1\nowner = p/u\n",
+				   &c, why, sizeof(why)),
+			 0);
+	assert_string_equal(c.ship, "/bin/x --to y");
+	assert_string_equal(c.vms[0].owner, "p/u");
+	assert_int_equal(read_text("[daemon]\nlabels = zone\n", &c, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "labels"));
+	assert_int_equal(read_text("[daemon]\nfigures_every = 1s\n", &c, why, sizeof(why)),
+			 -EINVAL);
 	assert_int_equal(read_text("[daemon]\nfile_size = 2M\nreport_jobs = 7\n"
 				   "[vm a]\npid = 1\nflight_size = 1M\n"
 				   "[vm b]\npid = 2\nflight = no\n",

@@ -223,8 +223,10 @@ struct stall_facts {
 	struct facts_sample samples[FACTS_SAMPLES]; /* evenly spread over the interval */
 	struct facts_sampled sampled;               /* filled by spins_fill */
 	struct facts_waits waits;                   /* filled by hints_fill */
-	struct facts_guest_peer guest_peer;         /* filled by stall_peer_fill */
-	struct facts_lost lost; /* filled by overdue_fill, as are the next two */
+	bool block_device_known; /* filled by hints_fill: the thread sent a request to a */
+	uint32_t block_device;   /* block device with this number (major << 20 | minor) */
+	struct facts_guest_peer guest_peer; /* filled by stall_peer_fill */
+	struct facts_lost lost;             /* filled by overdue_fill, as are the next two */
 	bool tick_unexplained; /* no timer interrupt was observed pending or late in the tick gap */
 	int64_t tick_late_ns;  /* part of the tick gap in which the host delivered no timer */
 };

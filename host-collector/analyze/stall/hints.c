@@ -247,6 +247,17 @@ void hints_lost(struct hints *h, struct host_ns t)
 		h->lost[h->n_lost++ % LOSSES] = (struct loss){t, t};
 }
 
+static void on_block_issue(struct hints *h, const struct model *m, const struct host_instant *i)
+{
+	struct vcpu_hints *v = vcpu_get(h, i->vcpu);
+
+	(void)m;
+	if (!v)
+		return;
+	v->block_issued = i->t;
+	v->block_device = (uint32_t)ev_block_rq_issue_device(&i->event);
+}
+
 typedef void (*host_handler)(struct hints *h, const struct model *m, const struct host_instant *i);
 
 static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
@@ -255,6 +266,7 @@ static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_KVM_MMIO] = on_mmio,
 	[VS_EVENT_KVM_ACCEPT_IRQ] = on_accept,
 	[VS_EVENT_KVM_APICV_ACCEPT_IRQ] = on_accept,
+	[VS_EVENT_BLOCK_ISSUE] = on_block_issue,
 };
 
 void hints_host(struct hints *h, const struct model *m, const struct host_instant *i)

@@ -380,6 +380,16 @@ static bool lossy(const struct hints *h, const struct stall_facts *f)
 	return false;
 }
 
+/* The device to which the vCPU's thread last sent a request, in the interval or just before. */
+static bool fill_block(const struct vcpu_hints *v, const struct stall_facts *f, uint32_t *device)
+{
+	const int64_t just_before_ns = 100000000;
+
+	*device = v->block_device;
+	return v->block_issued.ns && v->block_issued.ns >= f->begin.ns - just_before_ns &&
+	       v->block_issued.ns <= f->end.ns;
+}
+
 void hints_fill(const struct hints *h, const struct model *m, struct stall_facts *f)
 {
 	const struct view view = {f, f->vm, {f->begin.ns, f->end.ns}};
@@ -395,6 +405,7 @@ void hints_fill(const struct hints *h, const struct model *m, struct stall_facts
 		collect_kept(&view, m, h->vcpus[f->vcpu], f->vcpu, &own_kept, &longest);
 		fill_poll(&view, h->vcpus[f->vcpu], &own_kept, w);
 		fill_nested(&view, h->vcpus[f->vcpu], &own_kept, w);
+		f->block_device_known = fill_block(h->vcpus[f->vcpu], f, &f->block_device);
 	}
 	fill_peers(h, m, &view, &own_kept, w);
 }

@@ -45,7 +45,9 @@ struct vcpu_hints {
 		uint32_t caller;
 		struct host_ns since;
 	} calls[CALLERS];
-	struct hint kept; /* in progress if longest_ns is not 0 */
+	struct host_ns block_issued; /* when it last sent a request to a block device; 0: never */
+	uint32_t block_device;       /* that device's number */
+	struct hint kept;            /* in progress if longest_ns is not 0 */
 	/* The newest event; the end of the newest time without events; the latter again if the
 	 * guest CPU answered an IPI just after it. */
 	struct host_ns guest_last, silence_end, called;

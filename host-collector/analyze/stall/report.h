@@ -131,6 +131,10 @@ struct incident {
 	uint32_t vm;
 	uint16_t guest_cpu;
 	uint32_t vcpu;
+	bool pcpu_known;
+	uint16_t pcpu;             /* where the vCPU was or waited in its longest denied time */
+	bool device_known;         /* it waited for a block device of the host, with this number: */
+	uint32_t device;           /* major << 20 | minor */
 	bool healthy;              /* long, but nothing was denied; listed by --all only */
 	enum guest_cpu_state kind; /* UNKNOWN: no data of the guest */
 	int32_t task_pid;

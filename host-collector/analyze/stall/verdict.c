@@ -336,6 +336,21 @@ static void lost_interrupt(const struct stall_facts *f, const struct model *m,
 		 model_task_name(m, VS_SOURCE_HOST, l->raiser));
 }
 
+static void pcpu_fill(const struct stall_facts *f, struct incident *out)
+{
+	int64_t longest = 0;
+
+	for (unsigned i = 0; i < f->n_spans; i++) {
+		const struct vcpu_span *s = &f->spans[i];
+
+		if (s->state == VCPU_UNKNOWN || s->end.ns - s->begin.ns <= longest)
+			continue;
+		longest = s->end.ns - s->begin.ns;
+		out->pcpu = s->pcpu;
+		out->pcpu_known = true;
+	}
+}
+
 void verdict_judge(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -361,8 +376,11 @@ void verdict_judge(const struct stall_facts *f, const struct model *m, struct in
 	describe_denied(f, m, out->denied, sizeof(out->denied));
 	describe_evidence(f, m, out);
 	lost_interrupt(f, m, &out->lost_interrupt);
+	pcpu_fill(f, out);
 	quota_fill(f, m, &out->quota);
 	if (!out->healthy)
 		judge(f, m, out);
+	out->device_known = f->block_device_known && out->verdict == VERDICT_STORAGE_BACKEND;
+	out->device = f->block_device;
 	detectors_fill(f, m, out);
 }

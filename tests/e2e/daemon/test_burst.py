@@ -59,6 +59,19 @@ class Burst:
         for vm in stopped:
             os.kill(vm.pid, signal.SIGCONT)
 
+    def recorded(self):
+        """The VMs with a record of their pause in the outbox, also in a segment that is being written."""
+        root = self.daemon.recordings / "outbox"
+        names = set()
+        for path in [*root.glob("incidents-*"), *root.glob("sent/incidents-*")]:
+            try:
+                lines = path.read_text().splitlines()
+            except FileNotFoundError:  # it got its name meanwhile
+                continue
+            records = [json.loads(line) for line in lines]
+            names |= {one["vm_name"] for one in records if one["verdict"] == "vm_paused"}
+        return names
+
     def reported(self):
         status = self.ask("status")
         assert status["reports_running"] <= JOBS, status
@@ -72,6 +85,8 @@ class Burst:
         time.sleep(1)
         self.storm()
         begin = time.monotonic()
+        until("everybody's record", lambda: len(self.recorded()) > VMS * 3 // 4)
+        print(f"  {len(self.recorded())} records are there {time.monotonic() - begin:.1f} s after the stalls")
         of = until("everybody's evidence", lambda: (lambda of: of if len(of) == VMS else None)(
             self.verdicts()))
         print(f"  all evidence is there {time.monotonic() - begin:.1f} s after the stalls")

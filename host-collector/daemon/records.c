@@ -1,0 +1,710 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/records.h"
+
+#include <errno.h>
+#include <json.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock/sample.h"
+#include "host-collector/daemon/disk.h"
+#include "host-collector/daemon/incident_jobs.h"
+#include "host-collector/fleet/figures_record.h"
+#include "host-collector/fleet/incident_record.h"
+
+enum {
+	KEPT = 8,            /* records of a VM that may be written again */
+	SUM_MS = 1000,       /* how often the sum above the rate is written */
+	OPEN_MAX_MS = 60000, /* an incident that lasts, and of which nothing more is heard */
+};
+
+/* A record that may be written again. */
+struct kept {
+	struct json_object *record; /* NULL: free */
+	char id[HOST_ID_BYTES];
+	bool stall, ongoing;
+	uint32_t vcpu;
+	int64_t begin_ns, end_ns;
+	unsigned seq;
+	uint64_t written_ms;
+};
+
+struct records_vm {
+	struct records *records;
+	struct watched_vm *vm;
+	const struct live *live; /* NULL: no run */
+	const struct metrics *metrics;
+	struct vm_facts facts;
+	struct kept kept[KEPT];
+	size_t next_kept, newest_firing; /* indices; newest_firing == KEPT: none */
+	/* The figures' interval. */
+	struct figures_counters before;
+	bool has_before;
+	uint64_t begin_ms;
+	int64_t begin_realtime_ns, begin_ns;
+	bool summed; /* it is counted in the sum's VMs */
+	struct records_vm *next;
+};
+
+struct records {
+	struct records_options options;
+	uv_loop_t *loop;
+	struct outbox *outbox; /* NULL: none */
+	struct host_facts host;
+	struct records_vm *vms;
+	double tokens;
+	uint64_t tokens_ms;
+	struct incident_sum sum;
+	unsigned sum_seq;
+	bool sum_changed;
+	uint64_t sum_ms;
+	size_t n_jobs; /* hashes in progress */
+	bool closing;
+};
+
+static int64_t realtime_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void line_add(struct records *r, struct json_object *record)
+{
+	char line[INCIDENT_LINE_MAX];
+	const size_t len = incident_record_line(record, line, sizeof(line));
+
+	if (len)
+		outbox_add(r->outbox, SEGMENT_INCIDENTS, line, len);
+}
+
+static size_t on_loss_line(void *context, const struct outbox_loss *loss, char *out, size_t bytes)
+{
+	const struct records *r = context;
+	struct json_object *record = incident_loss_json(&r->host, loss);
+	const size_t len = incident_record_line(record, out, bytes);
+
+	json_object_put(record);
+	return len;
+}
+
+/* ---- the rate ---- */
+
+static bool token_take(struct records *r)
+{
+	const uint64_t now = clock_monotonic_ms();
+	const double rate = (double)r->options.config->outbox_rate;
+
+	r->tokens += (double)(now - r->tokens_ms) * rate / 60000;
+	r->tokens_ms = now;
+	if (r->tokens > rate)
+		r->tokens = rate;
+	if (r->tokens < 1)
+		return false;
+	r->tokens -= 1;
+	return true;
+}
+
+static void sum_write(struct records *r)
+{
+	struct json_object *record = incident_sum_json(&r->host, &r->sum);
+
+	if (record) {
+		incident_record_seq(record, r->sum_seq++, false);
+		line_add(r, record);
+	}
+	json_object_put(record);
+	r->sum_changed = false;
+	r->sum_ms = clock_monotonic_ms();
+}
+
+static void sum_add(struct records_vm *v, const struct incident *incident)
+{
+	struct records *r = v->records;
+
+	if (!r->sum.count) {
+		r->sum.begin_realtime_ns = realtime_ns();
+		r->sum_ms = clock_monotonic_ms();
+	}
+	r->sum.end_realtime_ns = realtime_ns();
+	r->sum.count++;
+	r->sum.vms += !v->summed;
+	v->summed = true;
+	if (incident)
+		r->sum.by_verdict[incident->verdict]++;
+	else
+		r->sum.triggers++;
+	r->sum_changed = true;
+}
+
+/* The same record is written again, with more, for a minute; then a new one begins. */
+static void sum_tick(struct records *r, uint64_t now_ms)
+{
+	if (r->sum_changed && now_ms - r->sum_ms >= SUM_MS)
+		sum_write(r);
+	if (r->sum.count && !r->sum_changed &&
+	    realtime_ns() - r->sum.begin_realtime_ns > 60000000000) {
+		r->sum = (struct incident_sum){0};
+		r->sum_seq = 0;
+		for (struct records_vm *v = r->vms; v; v = v->next)
+			v->summed = false;
+	}
+}
+
+/* ---- what a record says ---- */
+
+/* The guest's side may have changed since the last record. */
+static void facts_update(struct records_vm *v)
+{
+	const struct vm_config *config = watched_vm_config(v->vm);
+	struct pipeline_source guest;
+
+	snprintf(v->facts.name, sizeof(v->facts.name), "%s", config->name);
+	v->facts.clock_error_ns = UINT64_MAX;
+	if (!v->live || !live_source(v->live, COLLECTOR_VM, &guest) || !guest.hello)
+		return;
+	snprintf(v->facts.guest_kernel, sizeof(v->facts.guest_kernel), "%.64s",
+		 guest.kernel_release);
+	snprintf(v->facts.agent_version, sizeof(v->facts.agent_version), "%.31s",
+		 guest.program_version);
+	snprintf(v->facts.clock_method, sizeof(v->facts.clock_method), "%s",
+		 guest.clock_untrusted ? "untrusted" : guest.clock_method);
+	if (!guest.clock_untrusted)
+		v->facts.clock_error_ns = guest.clock_error_median_ns;
+}
+
+static void counts_fill(const struct records_vm *v, struct incident_record *to)
+{
+	struct pipeline_source s;
+
+	to->counts_known = live_source(v->live, VS_SOURCE_HOST, &s);
+	if (to->counts_known) {
+		to->host_events = s.delivered + s.missing;
+		to->host_events_lost = s.missing;
+	}
+	to->guest_counts_known = live_source(v->live, COLLECTOR_VM, &s) && s.hello;
+	if (to->guest_counts_known) {
+		to->guest_events = s.delivered + s.missing;
+		to->guest_events_lost = s.missing;
+	}
+}
+
+/* The UUID of the VM that a thread of the host works for. */
+static void culprit_vm(const struct records *r, const struct report_culprit *c,
+		       struct record_culprit *out)
+{
+	const struct records_options *o = &r->options;
+	const pid_t process = thread_process("/proc", c->pid);
+	const struct watched_vm *vm = process ? o->vm_find(o->context, process, NULL) : NULL;
+	struct vm_facts facts = {0};
+
+	if (!vm)
+		vm = o->vm_find(o->context, 0, c->vm.name);
+	for (const struct records_vm *v = r->vms; vm && v; v = v->next) {
+		if (v->vm == vm)
+			snprintf(out->vm_uuid, sizeof(out->vm_uuid), "%s", v->facts.uuid);
+	}
+	if (out->vm_uuid[0] || !process)
+		return;
+	vm_facts_process("/proc", process, &facts);
+	snprintf(out->vm_uuid, sizeof(out->vm_uuid), "%s", facts.uuid);
+}
+
+static void culprits_fill(const struct records *r, const struct incident *i,
+			  struct record_culprit *out)
+{
+	memset(out, 0, REPORT_CULPRITS_MAX * sizeof(*out));
+	for (size_t k = 0; k < i->n_culprits; k++) {
+		if (!i->culprits[k].host)
+			continue;
+		cgroup_unit(i->culprits[k].cgroup, out[k].unit, sizeof(out[k].unit));
+		if (i->culprits[k].vm.name[0])
+			culprit_vm(r, &i->culprits[k], &out[k]);
+	}
+}
+
+/* CLOCK_REALTIME of a time of the host's timeline. */
+static int64_t wall_ns(const struct records_vm *v, struct host_ns t)
+{
+	int64_t offset;
+
+	return pipeline_wall_offset(live_pipeline(v->live), t, &offset) ? t.ns + offset
+									: realtime_ns();
+}
+
+static struct kept *kept_new(struct records_vm *v)
+{
+	struct kept *k = &v->kept[v->next_kept];
+
+	json_object_put(k->record);
+	if (v->newest_firing == v->next_kept)
+		v->newest_firing = KEPT;
+	v->next_kept = (v->next_kept + 1) % KEPT;
+	*k = (struct kept){0};
+	return k;
+}
+
+/* The record of the same incident that was written while it lasted. */
+static struct kept *kept_ongoing(struct records_vm *v, const struct incident *i)
+{
+	for (size_t k = 0; k < KEPT; k++) {
+		struct kept *at = &v->kept[k];
+
+		if (at->record && at->ongoing && at->vcpu == i->vcpu && i->begin.ns <= at->end_ns &&
+		    i->end.ns >= at->begin_ns)
+			return at;
+	}
+	return NULL;
+}
+
+/* Writes the record, and keeps it. before: of the same incident, or NULL. */
+static void record_write(struct records_vm *v, const struct incident_record *record,
+			 struct kept *before)
+{
+	struct kept *k = before ? before : kept_new(v);
+	struct json_object *json;
+
+	if (!before)
+		incident_record_id(record, k->id);
+	json = incident_record_json(record, k->id);
+	if (!json)
+		return;
+	json_object_put(k->record);
+	k->record = json;
+	if (before)
+		k->seq++;
+	k->stall = record->incident;
+	k->ongoing = record->incident && record->incident->ongoing;
+	if (record->incident) {
+		k->vcpu = record->incident->vcpu;
+		k->end_ns = record->incident->end.ns;
+	}
+	k->begin_ns = record->begin_ns;
+	k->written_ms = clock_monotonic_ms();
+	incident_record_seq(json, k->seq, k->ongoing);
+	line_add(v->records, json);
+	if (!k->stall)
+		v->newest_firing = (size_t)(k - v->kept);
+}
+
+/* ---- incidents ---- */
+
+void records_incident(struct records_vm *v, const struct incident *i)
+{
+	struct record_culprit culprits[REPORT_CULPRITS_MAX];
+	struct incident_record record = {.incident = i, .trigger = "stall"};
+	struct storage storage;
+	struct kept *before;
+
+	if (!v || !v->records->outbox || !v->live)
+		return;
+	before = kept_ongoing(v, i);
+	if (!before && !token_take(v->records)) {
+		if (!i->ongoing)
+			sum_add(v, i);
+		return;
+	}
+	facts_update(v);
+	culprits_fill(v->records, i, culprits);
+	record.host = &v->records->host;
+	record.vm = &v->facts;
+	record.begin_ns = before ? before->begin_ns : i->begin.ns;
+	record.begin_realtime_ns = wall_ns(v, i->begin);
+	record.duration_ns = i->end.ns - i->begin.ns;
+	record.end_realtime_ns = wall_ns(v, i->end);
+	record.time_error_ns = i->err_ns;
+	record.host_clock_error_ns = host_clock_error_ns();
+	record.culprits = culprits;
+	record.numa_node = i->pcpu_known ? host_numa_node(v->records->options.root, i->pcpu) : -1;
+	if (i->device_known) {
+		storage_find(v->records->options.root, i->device, &storage);
+		record.storage = &storage;
+	}
+	record.guest_text = v->records->options.config->outbox_guest_text;
+	counts_fill(v, &record);
+	record_write(v, &record, before);
+}
+
+void records_firing(struct records_vm *v, const struct trigger_firing *firing)
+{
+	struct incident_record record = {
+		.trigger = trigger_name(firing->trigger), .text = firing->text, .numa_node = -1};
+
+	if (!v || !v->records->outbox || !v->live)
+		return;
+	if (!token_take(v->records)) {
+		sum_add(v, NULL);
+		return;
+	}
+	facts_update(v);
+	record.host = &v->records->host;
+	record.vm = &v->facts;
+	record.begin_realtime_ns = record.end_realtime_ns = realtime_ns();
+	record.begin_ns = (int64_t)clock_monotonic_ms() * 1000000;
+	record.time_error_ns = UINT64_MAX; /* the condition is older than its report */
+	record.host_clock_error_ns = host_clock_error_ns();
+	record.guest_text = v->records->options.config->outbox_guest_text;
+	counts_fill(v, &record);
+	record_write(v, &record, NULL);
+}
+
+/* ---- evidence ---- */
+
+struct hashing {
+	uv_work_t work;
+	struct records *records;
+	struct json_object *record; /* a reference of its own */
+	char id[HOST_ID_BYTES];
+	unsigned seq;
+	bool ongoing;
+	char path[DISK_PATH_MAX + 16], name[192];
+	char sha256[65];
+	uint64_t bytes;
+	int err;
+};
+
+static void records_free(struct records *r)
+{
+	outbox_close(r->outbox);
+	free(r);
+}
+
+static void on_hash(uv_work_t *work)
+{
+	struct hashing *h = work->data;
+
+	h->err = fleet_file_hash(h->path, h->sha256, &h->bytes);
+}
+
+static void on_hashed(uv_work_t *work, int status)
+{
+	struct hashing *h = work->data;
+	struct records *r = h->records;
+	char key[2 * HOST_ID_BYTES + 8];
+	struct record_evidence evidence = {
+		.folder = h->name, .bytes = h->bytes, .sha256 = h->sha256};
+
+	snprintf(key, sizeof(key), "%s/%s.vcs", r->host.id, h->id);
+	if (!status && !h->err) {
+		const struct daemon_config *c = r->options.config;
+
+		if (!r->closing && c->ship_evidence && *c->ship) {
+			if (outbox_evidence(r->outbox, h->path, h->id))
+				r->options.say(r->options.context, "",
+					       "the evidence cannot be put into the outbox");
+			else
+				evidence.key = key;
+		}
+		incident_record_evidence(h->record, &evidence);
+		incident_record_seq(h->record, h->seq, h->ongoing);
+		line_add(r, h->record);
+	}
+	json_object_put(h->record);
+	free(h);
+	if (--r->n_jobs == 0 && r->closing)
+		records_free(r);
+}
+
+static struct kept *kept_saved(struct records_vm *v, const struct incident *i)
+{
+	if (!i)
+		return v->newest_firing < KEPT ? &v->kept[v->newest_firing] : NULL;
+	for (size_t k = 0; k < KEPT; k++) {
+		struct kept *at = &v->kept[k];
+
+		if (at->record && at->stall && at->vcpu == i->vcpu && at->end_ns == i->end.ns)
+			return at;
+	}
+	return NULL;
+}
+
+void records_saved(struct records_vm *v, const struct incident *i, const char *folder)
+{
+	struct kept *k = v && v->records->outbox ? kept_saved(v, i) : NULL;
+	const char *name = strrchr(folder, '/');
+	struct hashing *h = k && k->record ? calloc(1, sizeof(*h)) : NULL;
+
+	if (!h)
+		return;
+	h->records = v->records;
+	h->record = json_object_get(k->record);
+	memcpy(h->id, k->id, sizeof(h->id));
+	h->seq = ++k->seq;
+	h->ongoing = k->ongoing;
+	snprintf(h->path, sizeof(h->path), "%s" INCIDENT_UNFINISHED "/run.vcs", folder);
+	snprintf(h->name, sizeof(h->name), "%s", name ? name + 1 : folder);
+	h->work.data = h;
+	v->records->n_jobs++;
+	if (!uv_queue_work(v->records->loop, &h->work, on_hash, on_hashed))
+		return;
+	v->records->n_jobs--;
+	json_object_put(h->record);
+	free(h);
+}
+
+/* ---- figures ---- */
+
+static void interval_begin(struct records_vm *v)
+{
+	v->begin_ms = clock_monotonic_ms();
+	v->begin_ns = (int64_t)v->begin_ms * 1000000;
+	v->begin_realtime_ns = realtime_ns();
+}
+
+static void before_forget(struct records_vm *v)
+{
+	if (v->has_before)
+		metrics_vm_fini(&v->before.vm);
+	v->has_before = false;
+}
+
+static int counters_get(const struct records_vm *v, struct figures_counters *out)
+{
+	struct incident_record counts = {0};
+	const int err = metrics_vm_get(v->metrics, 0, &out->vm);
+
+	counts_fill(v, &counts);
+	out->host_events = counts.host_events;
+	out->host_events_lost = counts.host_events_lost;
+	out->guest_events = counts.guest_events;
+	out->guest_events_lost = counts.guest_events_lost;
+	return err;
+}
+
+static void figures_write(struct records_vm *v)
+{
+	struct figures_counters now;
+	const struct vm_config *config = watched_vm_config(v->vm);
+	struct figures_record record = {.host = &v->records->host, .vm = &v->facts};
+	struct watched_vm_status status;
+	struct json_object *json;
+	char *line = malloc(OUTBOX_LINE_MAX);
+	size_t len;
+
+	if (!line || counters_get(v, &now)) {
+		if (line)
+			metrics_vm_fini(&now.vm);
+		free(line);
+		return;
+	}
+	facts_update(v);
+	watched_vm_status_get(v->vm, &status);
+	record.begin_ns = v->begin_ns;
+	record.begin_realtime_ns = v->begin_realtime_ns;
+	record.end_realtime_ns = realtime_ns();
+	record.interval_ns = (int64_t)(clock_monotonic_ms() - v->begin_ms) * 1000000;
+	record.summary = status.shed || config->level == CAPTURE_SUMMARY;
+	record.has_agent = *config->channel;
+	record.up = status.state == WATCHED_RUNNING && status.collector.agent_silent_ms &&
+		    status.collector.agent_silent_ms <= COLLECTOR_SILENT_MS;
+	record.before = v->has_before ? &v->before : NULL;
+	record.now = &now;
+	json = figures_record_json(&record);
+	len = incident_record_line(json, line, OUTBOX_LINE_MAX);
+	if (len)
+		outbox_add(v->records->outbox, SEGMENT_FIGURES, line, len);
+	json_object_put(json);
+	free(line);
+	before_forget(v);
+	v->before = now;
+	v->has_before = true;
+	interval_begin(v);
+}
+
+bool records_want_figures(const struct records *r)
+{
+	return r->outbox && r->options.config->figures_every_ns;
+}
+
+/* One VM in each tick: a line takes as long as it takes to add up its histograms. */
+static void figures_tick(struct records *r, uint64_t now_ms)
+{
+	const uint64_t every_ms = r->options.config->figures_every_ns / 1000000;
+
+	for (struct records_vm *v = r->vms; v; v = v->next) {
+		if (!v->live || !v->metrics || now_ms - v->begin_ms < every_ms)
+			continue;
+		figures_write(v);
+		return;
+	}
+}
+
+/* ---- VMs ---- */
+
+struct records_vm *records_vm_new(struct records *r, struct watched_vm *vm)
+{
+	struct records_vm *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	v->records = r;
+	v->vm = vm;
+	v->newest_firing = KEPT;
+	v->next = r->vms;
+	r->vms = v;
+	return v;
+}
+
+void records_vm_begin(struct records_vm *v, const struct live *live, const struct metrics *metrics)
+{
+	const struct vm_config *config = watched_vm_config(v->vm);
+
+	records_vm_end(v);
+	if (!live)
+		return;
+	v->live = live;
+	v->metrics = records_want_figures(v->records) ? metrics : NULL;
+	v->facts = (struct vm_facts){.clock_error_ns = UINT64_MAX};
+	snprintf(v->facts.owner, sizeof(v->facts.owner), "%s", config->owner);
+	snprintf(v->facts.manager, sizeof(v->facts.manager), "%s", config->manager);
+	vm_facts_process("/proc", watched_vm_pid(v->vm), &v->facts);
+	facts_update(v);
+	interval_begin(v);
+}
+
+void records_vm_end(struct records_vm *v)
+{
+	if (v->live && v->metrics && clock_monotonic_ms() > v->begin_ms)
+		figures_write(v);
+	before_forget(v);
+	v->live = NULL;
+	v->metrics = NULL;
+}
+
+void records_vm_free(struct records_vm *v)
+{
+	struct records_vm **at;
+
+	if (!v)
+		return;
+	records_vm_end(v);
+	for (size_t k = 0; k < KEPT; k++)
+		json_object_put(v->kept[k].record);
+	for (at = &v->records->vms; *at != v; at = &(*at)->next)
+		;
+	*at = v->next;
+	free(v);
+}
+
+/* An incident that was reported while it lasted, and whose end nobody saw: the guest's side may
+ * have shown that it was none, or the run ended. */
+static void ongoing_tick(struct records_vm *v, uint64_t now_ms)
+{
+	for (size_t k = 0; k < KEPT; k++) {
+		struct kept *at = &v->kept[k];
+
+		if (!at->record || !at->ongoing || now_ms - at->written_ms < OPEN_MAX_MS ||
+		    (v->live && live_ongoing(v->live, COLLECTOR_VM)))
+			continue;
+		at->ongoing = false;
+		incident_record_seq(at->record, ++at->seq, false);
+		line_add(v->records, at->record);
+	}
+}
+
+/* ---- life ---- */
+
+void records_tick(struct records *r)
+{
+	const uint64_t now_ms = clock_monotonic_ms();
+	char why[256];
+
+	if (!r->outbox)
+		return;
+	if (host_labels_parse(r->options.config->labels, &r->host, why, sizeof(why)))
+		r->host.n_labels = 0; /* the configuration was checked */
+	outbox_configure(r->outbox, r->options.config->outbox_budget_bytes,
+			 *r->options.config->ship);
+	sum_tick(r, now_ms);
+	figures_tick(r, now_ms);
+	for (struct records_vm *v = r->vms; v; v = v->next)
+		ongoing_tick(v, now_ms);
+	outbox_tick(r->outbox, now_ms);
+}
+
+bool records_stats(const struct records *r, struct outbox_stats *out)
+{
+	if (r->outbox)
+		outbox_stats_get(r->outbox, out);
+	return r->outbox;
+}
+
+/* The shipper's group reads the outbox. */
+static gid_t shipper_group(const struct daemon_config *config)
+{
+	const struct passwd *user =
+		geteuid() || !*config->ship ? NULL : getpwnam(config->ship_user);
+
+	return user ? user->pw_gid : (gid_t)-1;
+}
+
+static void on_outbox_say(void *context, const char *line)
+{
+	const struct records *r = context;
+
+	r->options.say(r->options.context, "", line);
+}
+
+static void outbox_begin(struct records *r)
+{
+	const struct daemon_config *c = r->options.config;
+	char folder[DAEMON_PATH_MAX + 16], why[512];
+	const struct outbox_options outbox = {
+		.folder = folder,
+		.host_id = r->host.id,
+		.boot_id = r->host.boot_id,
+		.budget_bytes = c->outbox_budget_bytes,
+		.keep_s = c->outbox_keep_ns / 1000000000,
+		.shipped = *c->ship,
+		.group = shipper_group(c),
+		.loss_line = on_loss_line,
+		.say = on_outbox_say,
+		.context = r,
+	};
+
+	snprintf(folder, sizeof(folder), "%s/outbox", c->directory);
+	if (disk_folder_make(c->directory) || outbox_open(&outbox, &r->outbox, why, sizeof(why))) {
+		snprintf(why, sizeof(why), "%s cannot be used: no records are written", folder);
+		r->options.say(r->options.context, "", why);
+		r->outbox = NULL;
+	}
+	if (*c->ship && !geteuid() && outbox.group == (gid_t)-1) {
+		snprintf(why, sizeof(why), "ship_user: there is no user %s: nothing is delivered",
+			 c->ship_user);
+		r->options.say(r->options.context, "", why);
+	}
+}
+
+struct records *records_new(uv_loop_t *loop, const struct records_options *options)
+{
+	struct records *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->options = *options;
+	r->loop = loop;
+	r->tokens = (double)options->config->outbox_rate;
+	r->tokens_ms = clock_monotonic_ms();
+	host_facts_read(options->root, &r->host);
+	if (options->config->outbox)
+		outbox_begin(r);
+	return r;
+}
+
+void records_close(struct records *r)
+{
+	if (!r)
+		return;
+	if (r->outbox && r->sum_changed)
+		sum_write(r);
+	while (r->vms)
+		records_vm_free(r->vms);
+	r->closing = true;
+	if (!r->n_jobs)
+		records_free(r);
+}

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/fleet/outbox.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host-collector/fleet/outbox_finisher.h"
+
+enum {
+	SEGMENT_BYTES_MAX = 4 << 20,
+	INCIDENTS_OPEN_MS = 1000, /* a segment of incidents is complete after this time */
+	FIGURES_OPEN_MS = 60000,
+	DONE_LOOK_MS = 1000,
+	FOLDER_LOOK_MS = 60000,
+	ACCOUNT_BYTES = 4096,
+};
+
+/* The file "account": rewritten with one pwrite(), which a killed process does or does not do. */
+struct account {
+	uint64_t magic, seq;
+	uint64_t written[SEGMENT_KINDS], lost[SEGMENT_KINDS], delivered;
+	/* Not reported yet, and being reported, as report `number`. */
+	uint64_t unreported[2][SEGMENT_KINDS], reporting[SEGMENT_KINDS], reporting_full, number;
+	uint64_t counted_seq; /* of the file that was given up last: it is in the counts */
+};
+static const uint64_t account_magic = 0x31786f6274756f76; /* "voutbox1" */
+
+struct open_segment {
+	int fd; /* -1: none */
+	char name[SEGMENT_NAME_MAX];
+	uint64_t bytes, lines, since_ms; /* since_ms 0: until the next tick */
+};
+
+struct outbox {
+	struct outbox_options options;
+	char folder[OUTBOX_PATH_MAX], host_id[SEGMENT_ID_BYTES], boot_id[SEGMENT_ID_BYTES];
+	int dir, account_fd;
+	struct account account;
+	struct open_segment open[SEGMENT_KINDS];
+	struct outbox_finisher *finisher;
+	uint64_t bytes, waiting, done_ms, folder_ms;
+	int error;
+};
+
+static void say(const struct outbox *o, const char *format, const char *a, int err)
+{
+	char line[OUTBOX_PATH_MAX + 128];
+
+	snprintf(line, sizeof(line), format, a, strerror(-err));
+	o->options.say(o->options.context, line);
+}
+
+static void account_save(struct outbox *o)
+{
+	ssize_t n = pwrite(o->account_fd, &o->account, sizeof(o->account), 0);
+
+	(void)n; /* its block exists: only a broken disk refuses */
+}
+
+/* ---- folders and files that an earlier process left ---- */
+
+static int folder_make(const struct outbox *o, const char *path, mode_t mode)
+{
+	struct stat st;
+
+	if (mkdir(path, mode) && errno != EEXIST)
+		return -errno;
+	if (lstat(path, &st) || !S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	if (o->options.group != (gid_t)-1 && lchown(path, (uid_t)-1, o->options.group))
+		return -errno;
+	return chmod(path, o->options.group == (gid_t)-1 ? 0700 : mode) ? -errno : 0;
+}
+
+static int folders_make(struct outbox *o)
+{
+	char path[OUTBOX_PATH_MAX + 16];
+	int err = folder_make(o, o->folder, 0750);
+
+	snprintf(path, sizeof(path), "%s/" OUTBOX_SENT, o->folder);
+	if (!err)
+		err = folder_make(o, path, 0750);
+	snprintf(path, sizeof(path), "%s/" OUTBOX_DONE, o->folder);
+	return err ? err : folder_make(o, path, 0770);
+}
+
+static int account_open(struct outbox *o)
+{
+	static const char zeros[ACCOUNT_BYTES];
+
+	o->account_fd = openat(o->dir, "account", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (o->account_fd < 0)
+		return -errno;
+	if (pread(o->account_fd, &o->account, sizeof(o->account), 0) != sizeof(o->account) ||
+	    o->account.magic != account_magic) {
+		struct timespec t;
+
+		clock_gettime(CLOCK_REALTIME, &t);
+		/* Above the numbers of an outbox that somebody removed. */
+		o->account = (struct account){.magic = account_magic,
+					      .seq = (uint64_t)t.tv_sec * 1000000000 +
+						     (uint64_t)t.tv_nsec};
+		if (pwrite(o->account_fd, zeros, sizeof(zeros), 0) != sizeof(zeros))
+			return -ENOSPC;
+		account_save(o);
+		fsync(o->account_fd);
+	}
+	return 0;
+}
+
+/* The number of complete lines, and in *end their length. */
+static uint64_t lines_count(int fd, uint64_t *end)
+{
+	uint64_t lines = 0, at = 0;
+	char buffer[65536];
+	ssize_t n;
+
+	*end = 0;
+	while ((n = pread(fd, buffer, sizeof(buffer), (off_t)at)) > 0) {
+		for (ssize_t i = 0; i < n; i++) {
+			if (buffer[i] != '\n')
+				continue;
+			lines++;
+			*end = at + (uint64_t)i + 1;
+		}
+		at += (uint64_t)n;
+	}
+	return lines;
+}
+
+/* Completes a file that an earlier process was writing. */
+static void part_take(struct outbox *o, const struct segment *s)
+{
+	char part[SEGMENT_NAME_MAX + 8];
+	uint64_t end, lines;
+	int fd;
+
+	snprintf(part, sizeof(part), "%s" SEGMENT_PART, s->name);
+	fd = openat(o->dir, part, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	lines = lines_count(fd, &end);
+	if (!lines || ftruncate(fd, (off_t)end))
+		unlinkat(o->dir, part, 0);
+	else if (fsync(fd) || renameat(o->dir, part, o->dir, s->name))
+		say(o, "outbox: %s: %s", part, -errno);
+	close(fd);
+}
+
+static void give_up(struct outbox *o, const struct segment *s);
+static void done_look(struct outbox *o);
+
+static void earlier_take(struct outbox *o)
+{
+	static const char *const ends[] = {SEGMENT_PART, SEGMENT_LOST, ""};
+	struct segment *all;
+
+	for (size_t e = 0; e < 3; e++) {
+		const long n = segments_list(o->folder, ends[e], &all);
+
+		for (long i = 0; i < n; i++) {
+			if (all[i].seq > o->account.seq)
+				o->account.seq = all[i].seq;
+			if (ends[e][0] && !strcmp(ends[e], SEGMENT_PART))
+				part_take(o, &all[i]);
+			else if (ends[e][0])
+				give_up(o, &all[i]);
+		}
+		free(all);
+	}
+	fsync(o->dir);
+	account_save(o);
+}
+
+/* ---- losses and the budget ---- */
+
+static void loss_count(struct outbox *o, enum segment_kind kind, uint64_t n, bool full)
+{
+	o->account.lost[kind] += n;
+	o->account.unreported[full][kind] += n;
+}
+
+static uint64_t member_of(struct json_object *line, const char *key)
+{
+	struct json_object *value = NULL;
+	const int64_t n =
+		json_object_object_get_ex(line, key, &value) ? json_object_get_int64(value) : 0;
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+/* A line that reports losses is given up itself: what it reports is to be reported again. */
+static bool loss_again(struct outbox *o, const char *line)
+{
+	static const char *const keys[SEGMENT_KINDS] = {"lost_incidents", "lost_figures",
+							"lost_evidence"};
+	struct json_object *json;
+
+	if (!strstr(line, "\"record\":\"loss\""))
+		return false;
+	json = json_tokener_parse(line);
+	for (int k = 0; json && k < SEGMENT_KINDS; k++)
+		o->account.unreported[0][k] += member_of(json, keys[k]);
+	json_object_put(json);
+	return true;
+}
+
+static void lines_give_up(struct outbox *o, const char *lost, enum segment_kind kind)
+{
+	const int fd = openat(o->dir, lost, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	char *line = NULL;
+	size_t bytes = 0;
+
+	if (!f && fd >= 0)
+		close(fd);
+	while (f && getline(&line, &bytes, f) > 0) {
+		if (!loss_again(o, line))
+			loss_count(o, kind, 1, false);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+}
+
+/* Removes a file that was not delivered, and counts what is in it: exactly once, also if the
+ * process is killed at any point. */
+static void give_up(struct outbox *o, const struct segment *s)
+{
+	char lost[SEGMENT_NAME_MAX + 8];
+
+	snprintf(lost, sizeof(lost), "%s" SEGMENT_LOST, s->name);
+	renameat(o->dir, s->name, o->dir, lost);
+	if (s->seq != o->account.counted_seq && o->options.shipped) {
+		if (s->kind == SEGMENT_EVIDENCE)
+			loss_count(o, s->kind, 1, false);
+		else
+			lines_give_up(o, lost, s->kind);
+		o->account.counted_seq = s->seq;
+		account_save(o);
+	}
+	unlinkat(o->dir, lost, 0);
+}
+
+/* A shipper holds a lock on what it delivers. */
+static bool is_being_shipped(const struct outbox *o, const struct segment *s)
+{
+	const int fd = openat(o->dir, s->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	const bool busy = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB);
+
+	if (fd >= 0)
+		close(fd);
+	return busy || fd < 0;
+}
+
+/* Removes files of one kind (SEGMENT_KINDS: sent ones), the oldest first. */
+static void budget_cut(struct outbox *o, const struct segment *all, long n, int kind)
+{
+	char path[SEGMENT_NAME_MAX + 8];
+
+	for (long i = 0; i < n && o->bytes > o->options.budget_bytes; i++) {
+		if (kind == SEGMENT_KINDS) {
+			snprintf(path, sizeof(path), OUTBOX_SENT "/%s", all[i].name);
+			unlinkat(o->dir, path, 0);
+		} else if ((int)all[i].kind == kind && !is_being_shipped(o, &all[i])) {
+			give_up(o, &all[i]);
+			o->waiting -= o->waiting > 0;
+		} else {
+			continue;
+		}
+		o->bytes -= all[i].bytes < o->bytes ? all[i].bytes : o->bytes;
+	}
+}
+
+static void sent_expire(struct outbox *o, const struct segment *all, long n)
+{
+	const int64_t now = time(NULL);
+	char path[SEGMENT_NAME_MAX + 8];
+
+	for (long i = 0; i < n; i++) {
+		if (all[i].modified_s + (int64_t)o->options.keep_s > now) {
+			o->bytes += all[i].bytes;
+			continue;
+		}
+		snprintf(path, sizeof(path), OUTBOX_SENT "/%s", all[i].name);
+		unlinkat(o->dir, path, 0);
+	}
+}
+
+/* Looks at all files: their number and size, and what must go. */
+static void folder_look(struct outbox *o)
+{
+	static const int order[] = {SEGMENT_KINDS, SEGMENT_FIGURES, SEGMENT_EVIDENCE,
+				    SEGMENT_INCIDENTS};
+	char path[OUTBOX_PATH_MAX + 8];
+	struct segment *all, *sent;
+	long n, n_sent;
+
+	done_look(o); /* what is delivered is not to be counted as lost */
+	snprintf(path, sizeof(path), "%s/" OUTBOX_SENT, o->folder);
+	n = segments_list(o->folder, "", &all);
+	n_sent = segments_list(path, "", &sent);
+	o->bytes = 0;
+	o->waiting = n > 0 ? (uint64_t)n : 0;
+	for (long i = 0; i < n; i++)
+		o->bytes += all[i].bytes;
+	sent_expire(o, sent, n_sent);
+	for (int k = 0; k < SEGMENT_KINDS; k++)
+		o->bytes += o->open[k].bytes;
+	for (size_t k = 0; k < 4 && o->bytes > o->options.budget_bytes; k++) {
+		const bool old = order[k] == SEGMENT_KINDS;
+
+		budget_cut(o, old ? sent : all, old ? n_sent : n, order[k]);
+	}
+	free(all);
+	free(sent);
+}
+
+/* ---- writing ---- */
+
+static void segment_finish(struct outbox *o, enum segment_kind kind)
+{
+	struct open_segment *s = &o->open[kind];
+
+	if (s->fd < 0)
+		return;
+	outbox_finisher_add(o->finisher, s->fd, s->name); /* closes it */
+	o->waiting++;
+	*s = (struct open_segment){.fd = -1};
+}
+
+static int segment_begin(struct outbox *o, enum segment_kind kind)
+{
+	struct open_segment *s = &o->open[kind];
+	char part[SEGMENT_NAME_MAX + 8];
+
+	o->account.seq++;
+	segment_name(kind, o->host_id, o->boot_id, o->account.seq, s->name);
+	snprintf(part, sizeof(part), "%s" SEGMENT_PART, s->name);
+	s->fd = openat(o->dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	if (s->fd < 0)
+		return -errno;
+	if (o->options.group != (gid_t)-1 &&
+	    (fchown(s->fd, (uid_t)-1, o->options.group) || fchmod(s->fd, 0640)))
+		say(o, "outbox: %s: %s", part, -errno);
+	s->bytes = s->lines = s->since_ms = 0;
+	return 0;
+}
+
+/* All of the line or nothing. */
+static int line_write(struct open_segment *s, const char *line, size_t len)
+{
+	char *whole = malloc(len + 1);
+	ssize_t n;
+	int err = 0;
+
+	if (!whole)
+		return -ENOMEM;
+	memcpy(whole, line, len);
+	whole[len] = '\n';
+	n = write(s->fd, whole, len + 1);
+	if (n != (ssize_t)len + 1) {
+		err = n < 0 ? -errno : -ENOSPC;
+		if (ftruncate(s->fd, (off_t)s->bytes) ||
+		    lseek(s->fd, (off_t)s->bytes, SEEK_SET) < 0)
+			err = -EIO;
+	}
+	free(whole);
+	return err;
+}
+
+static int add(struct outbox *o, enum segment_kind kind, const char *line, size_t len)
+{
+	struct open_segment *s = &o->open[kind];
+	int err = 0;
+
+	if (s->fd >= 0 && s->bytes + len + 1 > SEGMENT_BYTES_MAX)
+		segment_finish(o, kind);
+	if (s->fd < 0)
+		err = segment_begin(o, kind);
+	if (!err)
+		err = line_write(s, line, len);
+	if (err == -EIO && s->fd >= 0)
+		segment_finish(o, kind); /* its last line may be cut: readers skip it */
+	if (err)
+		return err;
+	s->bytes += len + 1;
+	s->lines++;
+	o->bytes += len + 1;
+	return 0;
+}
+
+int outbox_add(struct outbox *o, enum segment_kind kind, const char *line, size_t len)
+{
+	int err = len > OUTBOX_LINE_MAX ? -EMSGSIZE : add(o, kind, line, len);
+
+	if (err && err != o->error)
+		say(o, "outbox: %s: %s; lines are lost, and counted", o->folder, err);
+	o->error = err;
+	o->account.written[kind]++;
+	if (err)
+		loss_count(o, kind, 1, true);
+	account_save(o);
+	if (!err && o->bytes > o->options.budget_bytes)
+		folder_look(o);
+	return err;
+}
+
+int outbox_evidence(struct outbox *o, const char *path, const char *incident_id)
+{
+	char name[SEGMENT_NAME_MAX];
+	struct stat st;
+
+	/* Later lines are in a segment with a higher number, which is shipped later. */
+	segment_finish(o, SEGMENT_INCIDENTS);
+	o->account.seq++;
+	segment_name(SEGMENT_EVIDENCE, o->host_id, incident_id, o->account.seq, name);
+	if (stat(path, &st))
+		return -errno;
+	/* The folder that it is in is closed to the shipper; only this name is not. */
+	if (o->options.group != (gid_t)-1 &&
+	    (chown(path, (uid_t)-1, o->options.group) || chmod(path, 0640)))
+		return -errno;
+	if (linkat(AT_FDCWD, path, o->dir, name, 0))
+		return -errno;
+	o->account.written[SEGMENT_EVIDENCE]++;
+	account_save(o);
+	o->bytes += (uint64_t)st.st_size;
+	o->waiting++;
+	return 0;
+}
+
+/* ---- time ---- */
+
+/* Takes what is not reported yet as the next report, unless one is under way. False: nothing. */
+static bool report_take(struct account *a)
+{
+	static const uint64_t none[SEGMENT_KINDS];
+
+	if (memcmp(a->reporting, none, sizeof(none)) != 0)
+		return true;
+	for (int full = 0; full < 2; full++) {
+		if (!memcmp(a->unreported[full], none, sizeof(none)))
+			continue;
+		memcpy(a->reporting, a->unreported[full], sizeof(none));
+		memcpy(a->unreported[full], none, sizeof(none));
+		a->reporting_full = (uint64_t)full;
+		return true;
+	}
+	return false;
+}
+
+static void losses_report(struct outbox *o)
+{
+	struct account *a = &o->account;
+	struct outbox_loss loss;
+	size_t len = 0;
+	char *line;
+
+	if (!report_take(a))
+		return;
+	account_save(o); /* from now on it is this report, also after a kill */
+	loss = (struct outbox_loss){.full = a->reporting_full, .number = a->number};
+	memcpy(loss.n, a->reporting, sizeof(loss.n));
+	line = malloc(OUTBOX_LINE_MAX);
+	if (line)
+		len = o->options.loss_line(o->options.context, &loss, line, OUTBOX_LINE_MAX);
+	if (len && !add(o, SEGMENT_INCIDENTS, line, len)) {
+		memset(a->reporting, 0, sizeof(a->reporting));
+		a->number++;
+		account_save(o);
+	}
+	free(line);
+}
+
+/* What the shipper says is delivered. Its folder may hold anything. */
+static void done_look(struct outbox *o)
+{
+	char from[SEGMENT_NAME_MAX + 8], to[SEGMENT_NAME_MAX + 8];
+	const int fd = openat(o->dir, OUTBOX_DONE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	struct segment s;
+	uint64_t n = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		if (!segment_parse(entry->d_name, "", &s))
+			continue;
+		snprintf(to, sizeof(to), OUTBOX_SENT "/%s", s.name);
+		snprintf(from, sizeof(from), OUTBOX_DONE "/%s", s.name);
+		if (s.kind == SEGMENT_EVIDENCE)
+			n += !unlinkat(o->dir, s.name, 0);
+		else
+			n += !renameat(o->dir, s.name, o->dir, to);
+		unlinkat(o->dir, from, 0);
+	}
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+	if (!n)
+		return;
+	o->account.delivered += n;
+	o->waiting -= n < o->waiting ? n : o->waiting;
+	account_save(o);
+}
+
+void outbox_tick(struct outbox *o, uint64_t now_ms)
+{
+	static const unsigned int open_ms[] = {
+		[SEGMENT_INCIDENTS] = INCIDENTS_OPEN_MS, [SEGMENT_FIGURES] = FIGURES_OPEN_MS};
+
+	if (now_ms - o->done_ms >= DONE_LOOK_MS) {
+		o->done_ms = now_ms;
+		done_look(o);
+		losses_report(o);
+	}
+	if (!o->folder_ms || now_ms - o->folder_ms >= FOLDER_LOOK_MS) {
+		o->folder_ms = now_ms;
+		folder_look(o);
+	}
+	for (int k = 0; k < SEGMENT_EVIDENCE; k++) {
+		struct open_segment *s = &o->open[k];
+
+		if (s->fd >= 0 && !s->since_ms)
+			s->since_ms = now_ms;
+		else if (s->fd >= 0 && now_ms - s->since_ms >= open_ms[k])
+			segment_finish(o, (enum segment_kind)k);
+	}
+}
+
+void outbox_stats_get(const struct outbox *o, struct outbox_stats *out)
+{
+	*out = (struct outbox_stats){.delivered = o->account.delivered,
+				     .waiting = o->waiting,
+				     .bytes = o->bytes,
+				     .error = o->error};
+	memcpy(out->written, o->account.written, sizeof(out->written));
+	memcpy(out->lost, o->account.lost, sizeof(out->lost));
+}
+
+void outbox_configure(struct outbox *o, uint64_t budget_bytes, bool shipped)
+{
+	o->options.budget_bytes = budget_bytes;
+	o->options.shipped = shipped;
+}
+
+/* ---- life ---- */
+
+static void outbox_free(struct outbox *o)
+{
+	outbox_finisher_free(o->finisher);
+	if (o->account_fd >= 0)
+		close(o->account_fd);
+	if (o->dir >= 0)
+		close(o->dir);
+	free(o);
+}
+
+int outbox_open(const struct outbox_options *options, struct outbox **out, char *why,
+		size_t why_bytes)
+{
+	struct outbox *o = calloc(1, sizeof(*o));
+	int err = 0;
+
+	snprintf(why, why_bytes, "outbox: out of memory");
+	if (!o)
+		return -ENOMEM;
+	o->options = *options;
+	o->dir = o->account_fd = -1;
+	for (int k = 0; k < SEGMENT_KINDS; k++)
+		o->open[k].fd = -1;
+	snprintf(o->folder, sizeof(o->folder), "%s", options->folder);
+	snprintf(o->host_id, sizeof(o->host_id), "%s", options->host_id);
+	snprintf(o->boot_id, sizeof(o->boot_id), "%s", options->boot_id);
+	err = folders_make(o);
+	if (!err) {
+		o->dir = open(o->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		err = o->dir < 0 ? -errno : account_open(o);
+	}
+	if (!err)
+		err = outbox_finisher_new(o->dir, &o->finisher);
+	if (err) {
+		snprintf(why, why_bytes, "outbox %s: %s", o->folder, strerror(-err));
+		outbox_free(o);
+		return err;
+	}
+	earlier_take(o);
+	folder_look(o);
+	*out = o;
+	return 0;
+}
+
+void outbox_close(struct outbox *o)
+{
+	if (!o)
+		return;
+	for (int k = 0; k < SEGMENT_EVIDENCE; k++)
+		segment_finish(o, (enum segment_kind)k);
+	outbox_free(o);
+}

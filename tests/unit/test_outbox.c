@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The outbox: whatever happens to the processes, the shipper and the disk, each line is delivered
+ * or counted as lost. The writer is killed at any time; so is a shipper, which here is a loop in
+ * another process. VCPUSCOPE_TEST_FULL=1: 200 kills of each.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "clock/sample.h"
+#include "host-collector/fleet/outbox.h"
+
+#define HOST "00000000000000000000000000000001"
+#define BOOT "00000000000000000000000000000002"
+
+enum { NUMBERS_MAX = 1 << 20 };
+
+static char folder[64];
+
+static size_t on_loss_line(void *context, const struct outbox_loss *loss, char *out, size_t bytes)
+{
+	(void)context;
+	return (size_t)snprintf(out, bytes,
+				"{\"record\":\"loss\",\"number\":%llu,\"lost_incidents\":%llu,"
+				"\"lost_figures\":%llu,\"lost_evidence\":%llu}",
+				(unsigned long long)loss->number,
+				(unsigned long long)loss->n[SEGMENT_INCIDENTS],
+				(unsigned long long)loss->n[SEGMENT_FIGURES],
+				(unsigned long long)loss->n[SEGMENT_EVIDENCE]);
+}
+
+static void on_say(void *context, const char *line)
+{
+	(void)context, (void)line;
+}
+
+static struct outbox *open_with(uint64_t budget, bool shipped)
+{
+	const struct outbox_options options = {.folder = folder,
+					       .host_id = HOST,
+					       .boot_id = BOOT,
+					       .budget_bytes = budget,
+					       .keep_s = 3600,
+					       .shipped = shipped,
+					       .group = (gid_t)-1,
+					       .loss_line = on_loss_line,
+					       .say = on_say};
+	struct outbox *o = NULL;
+	char why[256];
+
+	if (outbox_open(&options, &o, why, sizeof(why))) {
+		fprintf(stderr, "%s\n", why);
+		return NULL;
+	}
+	return o;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/test_outbox.XXXXXX");
+	return !mkdtemp(folder);
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return system(command);
+}
+
+static void number_add(struct outbox *o, enum segment_kind kind, uint64_t n, size_t pad)
+{
+	char line[8192];
+
+	snprintf(line, sizeof(line), "{\"n\":%llu,\"pad\":\"%0*d\"}", (unsigned long long)n,
+		 (int)pad, 0);
+	outbox_add(o, kind, line, strlen(line));
+}
+
+/* What a target has: each number once, and the losses, each report once. */
+struct target {
+	uint8_t numbers[NUMBERS_MAX];
+	uint64_t distinct, duplicates;
+	uint64_t loss_reports[4096][2], n_loss_reports, lost;
+};
+
+static void target_take(struct target *t, const char *path)
+{
+	FILE *f = fopen(path, "re");
+	char *line = NULL;
+	size_t bytes = 0;
+	unsigned long long n, a, b;
+
+	assert_non_null(f);
+	while (getline(&line, &bytes, f) > 0) {
+		if (sscanf(line, "{\"n\":%llu,", &n) == 1) {
+			assert_true(n < NUMBERS_MAX);
+			assert_int_equal(line[strlen(line) - 1], '\n');
+			t->duplicates += t->numbers[n];
+			t->distinct += !t->numbers[n];
+			t->numbers[n] = 1;
+		} else if (sscanf(line,
+				  "{\"record\":\"loss\",\"number\":%llu,\"lost_incidents\":%llu,"
+				  "\"lost_figures\":%llu,",
+				  &n, &a, &b) == 3) {
+			uint64_t r = 0;
+
+			while (r < t->n_loss_reports && t->loss_reports[r][0] != n)
+				r++;
+			if (r == t->n_loss_reports) {
+				t->loss_reports[t->n_loss_reports++][0] = n;
+				t->loss_reports[r][1] = a + b;
+				t->lost += a + b;
+			}
+			assert_int_equal(t->loss_reports[r][1], a + b);
+		} else {
+			fail_msg("a damaged line: %.80s", line);
+		}
+	}
+	free(line);
+	fclose(f);
+}
+
+/* Delivers what is there; `most` segments. forgets: it is killed before it says so. Returns their
+ * number. */
+static long ship_some(struct target *t, long most, bool forgets)
+{
+	struct segment *all;
+	const long n = segments_list(folder, "", &all);
+	char path[256];
+
+	for (long i = 0; i < n && i < most; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, all[i].name);
+		if (t && all[i].kind != SEGMENT_EVIDENCE)
+			target_take(t, path);
+		if (forgets)
+			continue;
+		snprintf(path, sizeof(path), "%s/" OUTBOX_DONE "/%s", folder, all[i].name);
+		close(open(path, O_WRONLY | O_CREAT, 0600));
+	}
+	free(all);
+	return n < most ? n : most;
+}
+
+static long ship(struct target *t, long most)
+{
+	return ship_some(t, most, false);
+}
+
+static void tick_all(struct outbox *o, uint64_t *now_ms, uint64_t ms)
+{
+	*now_ms += ms;
+	outbox_tick(o, *now_ms);
+	*now_ms += 1100;
+	outbox_tick(o, *now_ms);
+	for (int i = 0; i < 2000; i++) { /* until the finisher is done */
+		struct segment *all;
+		const long n = segments_list(folder, SEGMENT_PART, &all);
+		bool waits = false;
+
+		for (long s = 0; s < n; s++)
+			waits |= all[s].kind == SEGMENT_INCIDENTS || ms >= 60000;
+		free(all);
+		if (!waits)
+			break;
+		usleep(10000);
+	}
+}
+
+static void test_delivers(void **state)
+{
+	struct target *t = calloc(1, sizeof(*t));
+	struct outbox *o = open_with(64 << 20, true);
+	struct outbox_stats stats;
+	uint64_t now = 1000;
+
+	(void)state;
+	assert_non_null(o);
+	for (uint64_t i = 0; i < 100; i++)
+		number_add(o, i % 2 ? SEGMENT_FIGURES : SEGMENT_INCIDENTS, i, 10);
+	outbox_tick(o, now);
+	assert_int_equal(ship(t, 100), 0); /* nothing is complete yet */
+	tick_all(o, &now, 61000);
+	assert_int_equal(ship(t, 100), 2);
+	assert_int_equal(t->distinct, 100);
+	tick_all(o, &now, 1000);
+	assert_int_equal(ship(t, 100), 0); /* in sent/ now */
+	outbox_stats_get(o, &stats);
+	assert_int_equal(stats.delivered, 2);
+	assert_int_equal(stats.written[SEGMENT_INCIDENTS] + stats.written[SEGMENT_FIGURES], 100);
+	outbox_close(o);
+	free(t);
+}
+
+/* Figures go first, incidents last; what went is counted in the next segment. */
+static void test_budget(void **state)
+{
+	struct target *t = calloc(1, sizeof(*t));
+	struct outbox *o = open_with(3 << 20, true);
+	uint64_t now = 1000, n = 0;
+	struct outbox_stats stats;
+
+	(void)state;
+	assert_non_null(o);
+	for (int i = 0; i < 1200; i++)
+		number_add(o, SEGMENT_FIGURES, n++, 1000);
+	for (int i = 0; i < 12; i++)
+		number_add(o, SEGMENT_INCIDENTS, n++, 1000);
+	tick_all(o, &now, 61000);
+	for (int r = 0; r < 3; r++) {
+		for (int i = 0; i < 1000; i++)
+			number_add(o, SEGMENT_FIGURES, n++, 1000);
+		tick_all(o, &now, 61000);
+	}
+	outbox_stats_get(o, &stats);
+	assert_true(stats.lost[SEGMENT_FIGURES] >= 1200);
+	assert_int_equal(stats.lost[SEGMENT_INCIDENTS], 0);
+	tick_all(o, &now, 2000);
+	outbox_close(o);
+	ship(t, 1000);
+	assert_int_equal(t->distinct + t->lost, n);
+	for (uint64_t i = 1200; i < 1212; i++)
+		assert_int_equal(t->numbers[i], 1);
+	free(t);
+}
+
+/* Without a shipper nothing is expected: the oldest goes, and is no loss. */
+static void test_local(void **state)
+{
+	struct outbox *o = open_with(1 << 20, false);
+	struct outbox_stats stats;
+	uint64_t now = 1000;
+
+	(void)state;
+	for (int r = 0; r < 5; r++) {
+		for (int i = 0; i < 300; i++)
+			number_add(o, SEGMENT_INCIDENTS, (uint64_t)i, 1000);
+		tick_all(o, &now, 61000);
+	}
+	outbox_stats_get(o, &stats);
+	assert_int_equal(stats.lost[SEGMENT_INCIDENTS], 0);
+	assert_true(stats.bytes <= 1 << 20);
+	outbox_close(o);
+}
+
+/* The recording is there before the line that names it, and moves nothing. */
+static void test_evidence(void **state)
+{
+	struct outbox *o = open_with(64 << 20, true);
+	char path[256];
+	struct segment *all;
+	uint64_t now = 1000;
+	FILE *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/run.vcs", folder);
+	f = fopen(path, "we");
+	fputs("recording", f);
+	fclose(f);
+	number_add(o, SEGMENT_INCIDENTS, 1, 1);
+	assert_int_equal(outbox_evidence(o, path, "0123456789abcdef0123456789abcdef"), 0);
+	number_add(o, SEGMENT_INCIDENTS, 2, 1);
+	assert_int_equal(outbox_evidence(o, "/nonexistent", "0123456789abcdef0123456789abcdef"),
+			 -ENOENT);
+	tick_all(o, &now, 2000);
+	assert_int_equal(segments_list(folder, "", &all), 3);
+	assert_int_equal(all[0].kind, SEGMENT_INCIDENTS);
+	assert_int_equal(all[1].kind, SEGMENT_EVIDENCE);
+	assert_int_equal(all[2].kind, SEGMENT_INCIDENTS);
+	free(all);
+	ship(NULL, 10);
+	tick_all(o, &now, 2000);
+	assert_int_equal(access(path, F_OK), 0);
+	outbox_close(o);
+}
+
+static int kills(void)
+{
+	const char *full = getenv("VCPUSCOPE_TEST_FULL");
+
+	return full && strcmp(full, "1") == 0 ? 200 : 12;
+}
+
+/* The pipe says which lines are in a file: those that a writer has said must arrive or be counted.
+ */
+static void writer(int said, uint64_t first, bool shipped)
+{
+	struct outbox *o = open_with(256 << 20, shipped);
+	uint64_t n = first, now = 1000;
+
+	if (!o)
+		_exit(1);
+	for (;; n++) {
+		number_add(o, n % 3 ? SEGMENT_FIGURES : SEGMENT_INCIDENTS, n, n % 997);
+		if (write(said, &n, sizeof(n)) != sizeof(n))
+			_exit(1);
+		now += n % 7 * 400;
+		outbox_tick(o, now);
+	}
+}
+
+static void test_kill(void **state)
+{
+	struct target *t = calloc(1, sizeof(*t));
+	uint64_t first = 0, said_last = 0, said_n = 0, now = 1000, most = 0;
+	struct outbox_stats stats;
+	struct outbox *o;
+
+	(void)state;
+	srand(7);
+	for (int k = 0; k < kills(); k++) {
+		int pipes[2];
+		pid_t pid;
+		uint64_t n;
+
+		assert_int_equal(pipe(pipes), 0);
+		pid = fork();
+		if (!pid) {
+			close(pipes[0]);
+			writer(pipes[1], first, true);
+		}
+		close(pipes[1]);
+		/* A shipper beside it, which may be killed between the delivery and its word. */
+		usleep((useconds_t)(rand() % 15000));
+		ship_some(t, rand() % 3, rand() % 2);
+		usleep((useconds_t)(rand() % 15000));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		while (read(pipes[0], &n, sizeof(n)) == sizeof(n)) {
+			said_last = n;
+			said_n++;
+		}
+		close(pipes[0]);
+		if (said_n)
+			most = said_last + 1;
+		first = most + 1; /* that one may be in a file, too, before it was said */
+		ship_some(t, 2, rand() % 2);
+	}
+	o = open_with(1 << 30, true);
+	assert_non_null(o);
+	tick_all(o, &now, 61000);
+	tick_all(o, &now, 61000);
+	outbox_stats_get(o, &stats);
+	outbox_close(o);
+	ship(t, 1 << 20);
+	printf("%d kills: %llu lines said, %llu distinct at the target, %llu twice, %llu lost and "
+	       "counted in %llu reports\n",
+	       kills(), (unsigned long long)said_n, (unsigned long long)t->distinct,
+	       (unsigned long long)t->duplicates, (unsigned long long)t->lost,
+	       (unsigned long long)t->n_loss_reports);
+	/* A line that was in a file but not said yet is one more for each kill at most. */
+	assert_true(t->distinct + t->lost >= said_n);
+	assert_true(t->distinct + t->lost <= said_n + (uint64_t)kills());
+	assert_int_equal(t->lost, stats.lost[SEGMENT_INCIDENTS] + stats.lost[SEGMENT_FIGURES]);
+	free(t);
+}
+
+/* A disk of its own, of 1 MiB, that gets full. */
+static void test_full_disk(void **state)
+{
+	struct target *t = calloc(1, sizeof(*t));
+	struct outbox_stats stats;
+	struct outbox *o;
+	uint64_t now = 1000, n = 0;
+
+	(void)state;
+	if (mount("none", folder, "tmpfs", 0, "size=1M")) {
+		print_message("no rights to mount: %s\n", strerror(errno));
+		free(t);
+		skip();
+	}
+	o = open_with(64 << 20, true);
+	assert_non_null(o);
+	for (int i = 0; i < 2000; i++)
+		number_add(o, SEGMENT_INCIDENTS, n++, 1000);
+	outbox_stats_get(o, &stats);
+	assert_int_equal(stats.error, -ENOSPC);
+	assert_true(stats.lost[SEGMENT_INCIDENTS] > 800);
+	tick_all(o, &now, 61000);
+	outbox_close(o); /* a restart in between does not forget the counts */
+	o = open_with(64 << 20, true);
+	ship(t, 1000);
+	tick_all(o, &now, 2000);      /* they are in sent/: the disk is still full */
+	outbox_configure(o, 1, true); /* now they go */
+	tick_all(o, &now, 61000);
+	outbox_configure(o, 64 << 20, true);
+	number_add(o, SEGMENT_INCIDENTS, n++, 10);
+	tick_all(o, &now, 2000);
+	tick_all(o, &now, 2000);
+	outbox_close(o);
+	ship(t, 1000);
+	assert_int_equal(t->distinct + t->lost, n);
+	assert_true(t->lost > 800);
+	umount(folder);
+	free(t);
+}
+
+/* Names that a shipper's user may make up. */
+static void test_hostile_done(void **state)
+{
+	struct outbox *o = open_with(64 << 20, true);
+	char path[256];
+	uint64_t now = 1000;
+
+	(void)state;
+	number_add(o, SEGMENT_INCIDENTS, 1, 1);
+	snprintf(path, sizeof(path), "%s/" OUTBOX_DONE "/account", folder);
+	close(open(path, O_WRONLY | O_CREAT, 0600));
+	snprintf(path, sizeof(path), "%s/" OUTBOX_DONE "/incidents-..-..-1.jsonl", folder);
+	close(open(path, O_WRONLY | O_CREAT, 0600));
+	snprintf(path, sizeof(path),
+		 "%s/" OUTBOX_DONE "/incidents-" HOST "-" BOOT "-ffffffffffffffff.jsonl", folder);
+	assert_int_equal(symlink("/etc/passwd", path), 0);
+	tick_all(o, &now, 2000);
+	snprintf(path, sizeof(path), "%s/account", folder);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(access("/etc/passwd", F_OK), 0);
+	outbox_close(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_delivers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_budget, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_local, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_evidence, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kill, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile_done, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
