@@ -28,5 +28,7 @@ extern const struct command command_detach;
 extern const struct command command_hook;
 extern const struct command command_snapshot;
 extern const struct command command_config;
+extern const struct command command_incidents;
+extern const struct command command_ship;
 
 #endif

@@ -17,7 +17,8 @@ static const struct command *const commands[] = {
 	&command_metrics, &command_simulate, &command_import,  &command_export,
 	&command_doctor,  &command_daemon,   &command_ctl,     &command_snapshot,
 	&command_list,    &command_attach,   &command_detach,  &command_hook,
-	&command_config,  &command_events,   &command_query,
+	&command_config,  &command_events,   &command_query,   &command_incidents,
+	&command_ship,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

@@ -76,7 +76,7 @@ struct daemon_config {
 	char ship_user[DAEMON_NAME_MAX]; /* user that runs it */
 	uint64_t ship_timeout_ns;        /* time limit of the command */
 	bool ship_evidence;              /* recordings of incidents are delivered, too */
-	size_t n_vms;                      /* at most DAEMON_VMS_MAX */
+	size_t n_vms;                    /* at most DAEMON_VMS_MAX */
 	struct vm_config *vms;
 };
 

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reads records of incidents from segments, local ones or ones collected from many hosts. Of lines
+ * with the same incident_id, only the one with the highest seq counts. Files come from other hosts:
+ * lines that are no such records are skipped and counted.
+ */
+#ifndef FLEET_INCIDENT_LOG_H
+#define FLEET_INCIDENT_LOG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct json_object;
+struct incident_log;
+
+struct incident_log *incident_log_new(void); /* NULL if there is no memory */
+void incident_log_free(struct incident_log *l);
+/* Adds a file; or a folder: its segments of incidents, also those that are being written and those
+ * that were sent. Returns 0 or -errno. */
+int incident_log_add(struct incident_log *l, const char *path);
+/* Keeps the newest line of each incident, in the order of their begin. Call it after the last file.
+ */
+void incident_log_sort(struct incident_log *l);
+/* Returns the index-th record, which the caller owns, or NULL past the last (or if its file cannot
+ * be read any more). */
+size_t incident_log_count(const struct incident_log *l);
+struct json_object *incident_log_get(const struct incident_log *l, size_t index);
+/* Returns the number of lines that were skipped because they are no records. */
+uint64_t incident_log_skipped(const struct incident_log *l);
+
+#endif
