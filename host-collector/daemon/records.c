@@ -165,6 +165,8 @@ static void facts_update(struct records_vm *v)
 	struct pipeline_source guest;
 
 	snprintf(v->facts.name, sizeof(v->facts.name), "%s", config->name);
+	if (!v->facts.vmm[0] && watched_vm_pid(v->vm))
+		vm_facts_process("/proc", watched_vm_pid(v->vm), &v->facts);
 	v->facts.clock_error_ns = UINT64_MAX;
 	if (!v->live || !live_source(v->live, COLLECTOR_VM, &guest) || !guest.hello)
 		return;
@@ -562,8 +564,6 @@ void records_vm_begin(struct records_vm *v, const struct live *live, const struc
 	v->facts = (struct vm_facts){.clock_error_ns = UINT64_MAX};
 	snprintf(v->facts.owner, sizeof(v->facts.owner), "%s", config->owner);
 	snprintf(v->facts.manager, sizeof(v->facts.manager), "%s", config->manager);
-	vm_facts_process("/proc", watched_vm_pid(v->vm), &v->facts);
-	facts_update(v);
 	interval_begin(v);
 }
 
@@ -622,8 +622,12 @@ void records_tick(struct records *r)
 			 *r->options.config->ship);
 	sum_tick(r, now_ms);
 	figures_tick(r, now_ms);
-	for (struct records_vm *v = r->vms; v; v = v->next)
+	for (struct records_vm *v = r->vms; v; v = v->next) {
+		/* When a run begins, its process is not known yet. */
+		if (v->live && !v->facts.vmm[0])
+			facts_update(v);
 		ongoing_tick(v, now_ms);
+	}
 	outbox_tick(r->outbox, now_ms);
 }
 

@@ -70,6 +70,7 @@ class Burst:
                 continue
             records = [json.loads(line) for line in lines]
             names |= {one["vm_name"] for one in records if one["verdict"] == "vm_paused"}
+            assert all(one["vm_vmm"] for one in records if one["vm_name"]), records
         return names
 
     def reported(self):
