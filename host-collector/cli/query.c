@@ -90,9 +90,9 @@ const struct command command_query = {
 	.n_options = sizeof(query_option_table) / sizeof(query_option_table[0]),
 	.examples = "  vcpuscope query run.vcs\n"
 		    "  vcpuscope query run.vcs 'SELECT number, verdict, culprit FROM incidents'\n"
-		    "  vcpuscope query run.vcs \"SELECT state, sum(duration_ns) FROM spans WHERE "
-		    "kind = 'vcpu' GROUP BY state\"\n"
-		    "  vcpuscope query run.vcs \"SELECT fields ->> 'exit_reason', count(*) FROM "
-		    "events WHERE event = 'kvm:kvm_exit' GROUP BY 1\" --format csv\n",
+		    "  vcpuscope query run.vcs 'SELECT kind, state, sum(duration_ns) FROM spans "
+		    "GROUP BY 1, 2'\n"
+		    "  vcpuscope query run.vcs 'SELECT event, count(*) FROM events GROUP BY 1' "
+		    "--format csv\n",
 	.run = query_run,
 };

@@ -41,11 +41,13 @@ void sql_row_text(struct sql_row *row, unsigned column, const char *text)
 
 bool sql_incidents_row(const struct report *r, size_t index, struct sql_row *row)
 {
-	const struct incident *i = &r->incidents[index];
-	const struct report_culprit *c = &i->culprits[0];
+	const struct report_culprit *c;
+	const struct incident *i;
 
 	if (index >= r->n_incidents)
 		return false;
+	i = &r->incidents[index];
+	c = &i->culprits[0];
 	sql_row_clear(row);
 	sql_row_number(row, INCIDENTS_number, i->ordinal);
 	sql_row_text(row, INCIDENTS_vm, report_vm_name(r, i->vm));
