@@ -10,6 +10,7 @@
 
 #include "host-collector/analyze/event/event_reader.h"
 #include "host-collector/cli/commands.h"
+#include "host-collector/query/described.h"
 #include "host-collector/engine/replay.h"
 #include "host-collector/tables/table.h"
 
@@ -143,6 +144,29 @@ static void on_row(void *context, struct event_row *row)
 	c->counts[row->number]++;
 }
 
+/* A pattern names tracepoints only. Probes beyond the room for choices are not counted. */
+static int probes_add(struct event_choices *choices)
+{
+	const struct event_schema *schema;
+	char text[EVENT_SPEC_NAME_BYTES + EVENT_SPEC_PATH_BYTES + 16];
+	struct expr_error error;
+
+	for (size_t i = 0; (schema = event_schemas_get(choices->schemas, i)); i++) {
+		if (schema->kind == EVENT_TRACEPOINT || schema->kind == EVENT_USDT)
+			continue;
+		if (schema->kind == EVENT_UPROBE)
+			snprintf(text, sizeof(text), "uprobe:%s@\"%s\"", schema->name,
+				 schema->path);
+		else
+			snprintf(text, sizeof(text), "%s:%s",
+				 schema->kind == EVENT_KPROBE ? "kprobe" : "kretprobe",
+				 schema->name);
+		if (event_choices_add(choices, text, &error) == -ENOMEM)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 /* Says what is wrong. */
 static int counting_read(struct counting *c, const char *path)
 {
@@ -155,7 +179,11 @@ static int counting_read(struct counting *c, const char *path)
 	int err = options.model ? event_choices_init(&c->choices) : -ENOMEM;
 
 	if (!err)
+		err = described_read(path, c->choices.schemas);
+	if (!err)
 		err = event_choices_add(&c->choices, "*:*", &error);
+	if (!err)
+		err = probes_add(&c->choices);
 	if (!err) {
 		c->reader = event_reader_new(options.model, &c->choices, &sink);
 		p = pipeline_new(&options);

@@ -49,7 +49,8 @@ static const struct option_spec report_option_table[] = {
 	 .offset = offsetof(struct report_arguments, table.table),
 	 .help = "print a table instead of stalls: vcpu, tasks, waits, irq, exits, steal, or one of "
 		 "the tables that these consist of: pcpu, culprits, halts, delays, chains, "
-		 "slowest, overdue, ticks, faults, threads; or what -e names: events"},
+		 "slowest, overdue, ticks, faults, threads; or of what -e names: events, pairs, "
+		 "top, dist, rate"},
 	REPORT_EVENTS_OPTION_ROWS(offsetof(struct report_arguments, events)),
 	{.name = "than",
 	 .type = OPTION_DURATION,
@@ -388,6 +389,7 @@ static int named_events_run(const struct report_arguments *a)
 		.format = a->table.format,
 		.output = a->output,
 		.top = a->table.top,
+		.than_ns = a->table.than_ns,
 		.events = &a->events,
 		.narrow = &a->shown,
 	};
@@ -415,6 +417,11 @@ static int report_run(const struct command *self, int argc, char **argv)
 		return result;
 	if (report_events_is(a.table.table))
 		return named_events_run(&a);
+	if (report_events_given(&a.events)) {
+		say(a.recording,
+		    "-e and its options need a TABLE: events, pairs, top, dist or rate");
+		return COMMAND_USAGE;
+	}
 	if (!arguments_check(&a))
 		return COMMAND_USAGE;
 	result = COMMAND_TROUBLE;
@@ -444,6 +451,10 @@ const struct command command_report = {
 		    "  vcpuscope report run.vcs irq --per vcpu --than 1ms\n"
 		    "  vcpuscope report run.vcs vcpu --format csv\n"
 		    "  vcpuscope report run.vcs exits --per vcpu --than 100us\n"
-		    "  vcpuscope report run.vcs events -e 'host:kvm:kvm_msr,guest:irq:*' --top 0\n",
+		    "  vcpuscope report run.vcs events -e 'host:kvm:kvm_msr,guest:irq:*' --top 0\n"
+		    "  vcpuscope report run.vcs pairs -e host:kvm:kvm_msi_set_irq -e "
+		    "guest:irq:irq_handler_entry --key vcpu --than 1ms\n"
+		    "  vcpuscope report run.vcs top -e kvm:kvm_exit --by "
+		    "'exit_reason_str(isa,exit_reason)'\n",
 	.run = report_run,
 };

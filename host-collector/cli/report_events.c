@@ -6,12 +6,29 @@
 #include <string.h>
 
 #include "host-collector/analyze/event/event_list.h"
+#include "host-collector/query/described.h"
 #include "host-collector/engine/replay.h"
 #include "proto/program/output.h"
 
 bool report_events_is(const char *table)
 {
-	return table && !strcmp(table, "events");
+	return table &&
+	       (!strcmp(table, "events") || !strcmp(table, "pairs") || report_groups_is(table));
+}
+
+static bool of_pairs(const struct report_events_arguments *a)
+{
+	return a->key || a->detail || a->lower_ns || a->per_key || a->cycle;
+}
+
+static bool of_groups(const struct report_events_arguments *a)
+{
+	return a->by || a->sum || a->value || a->every_ns;
+}
+
+bool report_events_given(const struct report_events_arguments *a)
+{
+	return a->events.n || of_pairs(a) || of_groups(a);
 }
 
 /* Says what is wrong. Returns 0 or -errno. */
@@ -37,9 +54,9 @@ static enum event_list_format list_format(const char *format)
 	return !strcmp(format, "csv") ? EVENT_LIST_CSV : EVENT_LIST_TEXT;
 }
 
-/* Replays the recording once into a model that `open` has prepared. */
-static int recording_read(const char *path, struct model *m)
+int report_events_read(const struct report_events_request *q, struct model *m)
 {
+	const char *path = q->recording;
 	const struct pipeline_options options = {.model = m};
 	struct pipeline *p = pipeline_new(&options);
 	struct recording_info info;
@@ -56,6 +73,10 @@ static int recording_read(const char *path, struct model *m)
 			"complete\n",
 			path);
 	pipeline_free(p);
+	if (!err && narrow_check(q->narrow, m, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope report: %s: %s\n", path, why);
+		err = -ENOENT;
+	}
 	return err;
 }
 
@@ -70,13 +91,8 @@ static int list_write(const struct report_events_request *q, const struct event_
 	};
 	struct model *m = model_new();
 	struct event_list *l = m ? event_list_new(m, choices, &options) : NULL;
-	int err = l ? recording_read(q->recording, m) : -ENOMEM;
-	char why[256];
+	int err = l ? report_events_read(q, m) : -ENOMEM;
 
-	if (!err && narrow_check(q->narrow, m, why, sizeof(why))) {
-		fprintf(stderr, "vcpuscope report: %s: %s\n", q->recording, why);
-		err = -ENOENT;
-	}
 	if (!err && !event_list_written(l))
 		fprintf(stderr, "vcpuscope report: %s: contains none of these events\n",
 			q->recording);
@@ -90,6 +106,8 @@ static int list_write(const struct report_events_request *q, const struct event_
 
 static bool request_check(const struct report_events_request *q)
 {
+	const struct report_events_arguments *a = q->events;
+
 	if (!q->events->events.n)
 		fprintf(stderr,
 			"vcpuscope report: %s needs -e EVENT; `vcpuscope events` lists what there "
@@ -97,9 +115,29 @@ static bool request_check(const struct report_events_request *q)
 			q->what);
 	else if (!strcmp(q->format, "html"))
 		fprintf(stderr, "vcpuscope report: %s has no --format html\n", q->what);
+	else if (strcmp(q->what, "pairs") != 0 && of_pairs(a))
+		fprintf(stderr,
+			"vcpuscope report: %s: --key, --per-key, --cycle, --lower and --detail are "
+			"options of pairs\n",
+			q->what);
+	else if (!report_groups_is(q->what) && of_groups(a))
+		fprintf(stderr,
+			"vcpuscope report: %s: --by, --sum, --value and --every are options of "
+			"top, dist and rate\n",
+			q->what);
 	else
 		return true;
 	return false;
+}
+
+static int what_write(const struct report_events_request *q, struct event_choices *choices,
+		      FILE *out)
+{
+	if (!strcmp(q->what, "pairs"))
+		return report_pairs_write(q, choices, out);
+	if (report_groups_is(q->what))
+		return report_groups_write(q, choices, out);
+	return list_write(q, choices, out);
 }
 
 int report_events_run(const struct report_events_request *q)
@@ -112,6 +150,8 @@ int report_events_run(const struct report_events_request *q)
 		return COMMAND_USAGE;
 	err = event_choices_init(&choices);
 	if (!err)
+		err = described_read(q->recording, choices.schemas);
+	if (!err)
 		err = choices_read(q, &choices);
 	if (err) {
 		event_choices_fini(&choices);
@@ -119,7 +159,7 @@ int report_events_run(const struct report_events_request *q)
 	}
 	err = output_open(q->output, &out);
 	if (!err) {
-		err = list_write(q, &choices, out);
+		err = what_write(q, &choices, out);
 		closed = output_close(out);
 		if (closed)
 			fprintf(stderr, "vcpuscope report: %s: cannot write: %s\n",
@@ -127,5 +167,7 @@ int report_events_run(const struct report_events_request *q)
 		err = err ? err : closed;
 	}
 	event_choices_fini(&choices);
+	if (err == -EINVAL)
+		return COMMAND_USAGE;
 	return err ? COMMAND_TROUBLE : COMMAND_OK;
 }

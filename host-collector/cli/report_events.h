@@ -1,28 +1,79 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The parts of `vcpuscope report` that show events that the user names by -e: events. */
+/* The parts of `vcpuscope report` that show events that the user names by -e: events, pairs,
+ * top, dist, rate. */
 #ifndef CLI_REPORT_EVENTS_H
 #define CLI_REPORT_EVENTS_H
 
+#include <stdio.h>
+
+#include "host-collector/analyze/event/choices.h"
 #include "host-collector/model/narrow.h"
 #include "proto/program/options.h"
 
 struct report_events_arguments {
 	struct option_list events;
+	const char *key, *detail, *by, *sum, *value;
+	uint64_t lower_ns, every_ns;
+	bool per_key, cycle;
 };
 
 /* at: offset of a struct report_events_arguments in the command's struct */
-#define REPORT_EVENTS_OPTION_ROWS(at)                                                              \
-	{                                                                                          \
-		.name = "event", .letter = 'e', .type = OPTION_LIST,                               \
-		.offset = (at) + offsetof(struct report_events_arguments, events),                 \
-		.value = "EVENT,...",                                                              \
-		.help = "with TABLE events: the events to show (docs/events.md)",                  \
+#define REPORT_EVENTS_OPTION_ROWS(at)                                                                                                                                                                        \
+	{.name = "event",                                                                                                                                                                                    \
+	 .letter = 'e',                                                                                                                                                                                      \
+	 .type = OPTION_LIST,                                                                                                                                                                                \
+	 .offset = (at) + offsetof(struct report_events_arguments, events),                                                                                                                                  \
+	 .value = "EVENT,...",                                                                                                                                                                               \
+	 .help = "with events, pairs, top, dist and rate: the events (docs/events.md); for pairs, one -e for each stage"},                                                                                   \
+		{.name = "key",                                                                                                                                                                              \
+		 .type = OPTION_STRING,                                                                                                                                                                      \
+		 .offset = (at) + offsetof(struct report_events_arguments, key),                                                                                                                             \
+		 .value = "EXPR",                                                                                                                                                                            \
+		 .help = "with pairs: what the events of a pair have in common (default vcpu, or cpu if all are of one side)"},                                                                              \
+		{.name = "per-key",                                                                                                                                                                          \
+		 .type = OPTION_FLAG,                                                                                                                                                                        \
+		 .offset = (at) + offsetof(struct report_events_arguments, per_key),                                                                                                                         \
+		 .help = "with pairs: a row for each key"},                                                                                                                                                  \
+		{.name = "cycle",                                                                                                                                                                            \
+		 .type = OPTION_FLAG,                                                                                                                                                                        \
+		 .offset = (at) + offsetof(struct report_events_arguments, cycle),                                                                                                                           \
+		 .help = "with pairs: the last event leads to the first one again"},                                                                                                                         \
+		{.name = "lower",                                                                                                                                                                            \
+		 .type = OPTION_DURATION,                                                                                                                                                                    \
+		 .offset = (at) + offsetof(struct report_events_arguments, lower_ns),                                                                                                                        \
+		 .value = "10us",                                                                                                                                                                            \
+		 .help = "with pairs: show the shortest pairs below this, instead of the longest"},                                                                                                          \
+		{.name = "detail",                                                                                                                                                                           \
+		 .type = OPTION_STRING,                                                                                                                                                                      \
+		 .offset = (at) + offsetof(struct report_events_arguments, detail),                                                                                                                          \
+		 .value = "-1ms,+1ms,samevcpu,...",                                                                                                                                                          \
+		 .help = "with pairs: show what happened between the events of each shown pair, and so long before and after it; samevcpu, samecpu, sametask, samekey and hide<1ms select (docs/pairs.md)"}, \
+		{.name = "by",                                                                                                                                                                               \
+		 .type = OPTION_STRING,                                                                                                                                                                      \
+		 .offset = (at) + offsetof(struct report_events_arguments, by),                                                                                                                              \
+		 .value = "EXPR",                                                                                                                                                                            \
+		 .help = "with top, dist and rate: a row for each value of this"},                                                                                                                           \
+		{.name = "sum",                                                                                                                                                                              \
+		 .type = OPTION_STRING,                                                                                                                                                                      \
+		 .offset = (at) + offsetof(struct report_events_arguments, sum),                                                                                                                             \
+		 .value = "EXPR",                                                                                                                                                                            \
+		 .help = "with top: also the sum of this, by which the rows are sorted"},                                                                                                                    \
+		{.name = "value",                                                                                                                                                                            \
+		 .type = OPTION_STRING,                                                                                                                                                                      \
+		 .offset = (at) + offsetof(struct report_events_arguments, value),                                                                                                                           \
+		 .value = "EXPR",                                                                                                                                                                            \
+		 .help = "with dist: what is distributed"},                                                                                                                                                  \
+	{                                                                                                                                                                                                    \
+		.name = "every", .type = OPTION_DURATION,                                                                                                                                                    \
+		.offset = (at) + offsetof(struct report_events_arguments, every_ns),                                                                                                                         \
+		.value = "10ms", .help = "with rate: the length of an interval (default 10ms)"                                                                                                               \
 	}
 
 /* What the other options of `report` say. */
 struct report_events_request {
 	const char *what, *recording, *format, *output;
 	uint64_t top; /* 0: all */
+	uint64_t than_ns;
 	const struct report_events_arguments *events;
 	const struct narrow *narrow; /* the events to show */
 };
@@ -31,5 +82,20 @@ struct report_events_request {
 bool report_events_is(const char *table);
 /* Reads the recording and writes the table. Says what is wrong on stderr. Returns the exit code. */
 int report_events_run(const struct report_events_request *request);
+/* Returns true if an option of these TABLEs is given. */
+bool report_events_given(const struct report_events_arguments *a);
+
+/* Replays the recording into a model whose observers are set. Says what is wrong. Returns 0 or
+ * -errno. */
+int report_events_read(const struct report_events_request *request, struct model *m);
+/* Writes the table of pairs. Says what is wrong. Returns 0 or -errno; -EINVAL: a wrong option. */
+int report_pairs_write(const struct report_events_request *request, struct event_choices *choices,
+		       FILE *out);
+
+/* Returns true if this TABLE is top, dist or rate. */
+bool report_groups_is(const char *table);
+/* Writes it, as report_pairs_write() does. */
+int report_groups_write(const struct report_events_request *request, struct event_choices *choices,
+			FILE *out);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "proto/program/suggest.h"
+#include "proto/recording.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 /* The system of events that no tracepoint of the kernel makes. */
@@ -137,7 +138,9 @@ struct event_schemas *event_schemas_new(void)
 	for (size_t i = 0; !err && i < n; i++)
 		err = catalogue_add(s, t[i].type, t[i].system, t[i].name, t[i].constant);
 	for (uint16_t type = 1; !err && type < VS_EVENT_TYPE_LIMIT; type++) {
-		bool known = !event_type_known(type);
+		/* The records of events that a user chose have the names of these events. */
+		bool known = !event_type_known(type) || type == VS_EVENT_USER ||
+			     type == VS_EVENT_USER_MORE;
 
 		for (size_t i = 0; i < n; i++)
 			known |= t[i].type == type;
@@ -148,6 +151,53 @@ struct event_schemas *event_schemas_new(void)
 		return s;
 	event_schemas_free(s);
 	return NULL;
+}
+
+static void described_field(struct event_schema_field *out, const struct message_user_field *f)
+{
+	*out = (struct event_schema_field){
+		.type = f->type == USER_TEXT     ? EXPR_TEXT
+			: f->type == USER_SIGNED ? EXPR_SIGNED
+						 : EXPR_UNSIGNED,
+		.base = f->type == USER_HEX ? 16 : 10,
+		.unit = "",
+	};
+	snprintf(out->name, sizeof(out->name), "%s", f->name);
+	snprintf(out->plain, sizeof(out->plain), "%s", f->name);
+}
+
+int event_schemas_describe(struct event_schemas *s, uint32_t source,
+			   const struct message_user_event *e)
+{
+	static const uint8_t kinds[] = {
+		[USER_TRACEPOINT] = EVENT_TRACEPOINT,
+		[USER_KPROBE] = EVENT_KPROBE,
+		[USER_KRETPROBE] = EVENT_KRETPROBE,
+		[USER_UPROBE] = EVENT_UPROBE,
+		[USER_USDT] = EVENT_USDT,
+	};
+	struct event_schema schema = {
+		.sides = source == VS_SOURCE_HOST ? EVENT_HOST : EVENT_GUEST,
+		.type = VS_EVENT_USER,
+		.source = source,
+		.id = e->id,
+	};
+
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->items[i].type == VS_EVENT_USER && s->items[i].source == source &&
+		    s->items[i].id == e->id)
+			return 0;
+	}
+	/* A newer peer may have kinds that have no name here. */
+	if (e->kind < USER_TRACEPOINT || e->kind >= COUNT(kinds))
+		return 0;
+	schema.kind = (enum event_spec_kind)kinds[e->kind];
+	snprintf(schema.system, sizeof(schema.system), "%s", e->system);
+	snprintf(schema.name, sizeof(schema.name), "%s", e->name);
+	snprintf(schema.path, sizeof(schema.path), "%s", e->path);
+	for (size_t i = 0; i < e->n_fields && i < VS_USER_FIELDS_MAX; i++)
+		described_field(&schema.fields[schema.n_fields++], &e->fields[i]);
+	return event_schemas_add(s, &schema);
 }
 
 void event_schemas_free(struct event_schemas *s)
@@ -172,7 +222,11 @@ static bool is_pattern(const char *name)
 
 static bool names_fit(const struct event_schema *schema, const struct event_spec *spec)
 {
-	return schema->kind == spec->kind && expr_glob(spec->system, schema->system) &&
+	/* "kprobe" and "uprobe" are no systems in the text of an event. */
+	const bool has_system = spec->kind == EVENT_TRACEPOINT || spec->kind == EVENT_USDT;
+
+	return schema->kind == spec->kind && !strcmp(schema->path, spec->path) &&
+	       (!has_system || expr_glob(spec->system, schema->system)) &&
 	       (expr_glob(spec->name, schema->name) ||
 		(*schema->also && !strcmp(spec->name, schema->also)));
 }

@@ -17,6 +17,7 @@
 #include "host-collector/query/event_spec.h"
 #include "host-collector/query/expr.h"
 #include "proto/event_catalog.h"
+#include "proto/message.h"
 
 /* X(NAME, "name", type, meaning): what every event has beside its own fields. */
 #define EVENT_COMMON_FIELDS(X)                                                                     \
@@ -47,7 +48,8 @@ struct event_schema_field {
 	uint8_t type;     /* enum expr_type */
 	uint8_t base;     /* in which a number is shown: 10 or 16; 0: a task */
 	const char *unit; /* "ns", "us", "bytes" or "" */
-	/* Of an event of the catalogue: its place in struct vs_event; else NULL. */
+	/* Of an event of the catalogue: its place in struct vs_event. NULL: the field of this
+	 * number in the description (proto/user_event.h). */
 	const struct event_field *place;
 };
 
@@ -59,7 +61,9 @@ struct event_schema {
 	uint16_t type;
 	bool by_constant;
 	uint64_t constant;
-	uint16_t number; /* of an event that a user chose; else 0 */
+	/* Of an event that a user chose: its stream, and its id there. type is VS_EVENT_USER. */
+	uint32_t source, id;
+	char path[EVENT_SPEC_PATH_BYTES]; /* of uprobe and usdt */
 	/* Another tracepoint that became the same records; its events cannot be told from these. */
 	char also[EVENT_SPEC_NAME_BYTES];
 	size_t n_fields;
@@ -74,6 +78,9 @@ struct event_schemas *event_schemas_new(void);
 void event_schemas_free(struct event_schemas *s); /* NULL is allowed */
 /* Adds a copy of a schema. Returns 0 or -ENOMEM. */
 int event_schemas_add(struct event_schemas *s, const struct event_schema *schema);
+/* Adds an event that a user chose when recording, unless it is known. Returns 0 or -ENOMEM. */
+int event_schemas_describe(struct event_schemas *s, uint32_t source,
+			   const struct message_user_event *e);
 /* Returns schema number i, or NULL behind the last. Valid until the next event_schemas_add(). */
 const struct event_schema *event_schemas_get(const struct event_schemas *s, size_t i);
 

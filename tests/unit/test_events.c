@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Events that a user names, as lines: the values of their fields on both sides. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "host-collector/analyze/event/event_list.h"
+#include "host-collector/query/described.h"
+#include "proto/buffer.h"
 #include "tests/unit/model_script.h"
+#include "tests/unit/synth.h"
 
 /* The vCPU 0 takes an interrupt: a wake-up in QEMU's main thread, an MSI, the guest's handler. */
 static const struct timeline_event story[] = {
@@ -121,12 +125,107 @@ static void test_json_and_csv_have_numbers(void **state)
 	free(csv);
 }
 
+/* An event that a user chose when recording: two numbers and a text, in two records. */
+static void test_chosen_events_have_their_own_fields(void **state)
+{
+	static const struct message_user_events described = {
+		.n = 1,
+		.events = {{.id = 7,
+			    .kind = USER_KPROBE,
+			    .system = "kprobe",
+			    .name = "vfs_read",
+			    .n_fields = 3,
+			    .fields = {{.name = "count", .type = USER_SIGNED, .bytes = 4},
+				       {.name = "file", .type = USER_HEX, .bytes = 8},
+				       {.name = "path", .type = USER_TEXT, .bytes = 8}}}}};
+	struct event_choices choices;
+	struct expr_error error;
+	struct model *m = model_new();
+	struct event_list_options options = {.format = EVENT_LIST_TEXT};
+	struct event_list *l;
+	char *out = NULL;
+	size_t len;
+	struct timeline_event records[] = {
+		NAME(HOST, 0, QEMU, QEMU, 0x756d6571),
+		EVENT(HOST, 30, 0, USER, QEMU, 7, (uint64_t)-5, 0xabc),
+		EVENT(HOST, 30, 0, USER_MORE, QEMU, 7 | 1 << 16, 0x62612f, 0),
+		EVENT(HOST, 40, 0, USER, QEMU, 7, 5, 0xdef),
+		EVENT(HOST, 40, 0, USER_MORE, QEMU, 7 | 1 << 16, 0x62612f, 0),
+		EVENT(HOST, 50, 0, USER, QEMU, 8, 5, 0), /* of no description */
+	};
+
+	(void)state;
+	for (uint32_t i = 0; i < COUNT(records); i++)
+		records[i].event.seq = i;
+	assert_int_equal(event_choices_init(&choices), 0);
+	assert_int_equal(event_schemas_describe(choices.schemas, HOST, &described.events[0]), 0);
+	assert_int_equal(event_schemas_describe(choices.schemas, HOST, &described.events[0]), 0);
+	assert_int_equal(
+		event_choices_add(&choices, "kprobe:vfs_read/count<0 && path~\"/a*\"/", &error), 0);
+	assert_int_equal(choices.n, 1);
+	assert_int_not_equal(event_choices_add(&choices, "kprobe:vfs_reed", &error), 0);
+	assert_int_equal(user_events_learn(model_user_events(m), HOST, &described), 0);
+	options.out = open_memstream(&out, &len);
+	l = event_list_new(m, &choices, &options);
+	assert_non_null(l);
+	script_vm(m, 1, "kvm");
+	script_run(m, records, COUNT(records));
+	model_finish(m);
+	assert_false(fclose(options.out));
+	assert_string_equal(out, "     0.000030000 +-   0 ns host  [000] web1       qemu:100      "
+				 "       host:kprobe:vfs_read count=-5 file=0xabc path=/ab\n");
+	free(out);
+	event_list_free(l);
+	model_free(m);
+	event_choices_fini(&choices);
+}
+
+/* The descriptions stand in frames of the recording. */
+static void test_descriptions_are_found_before_the_reading(void **state)
+{
+	static struct message_user_events described = {
+		.n = 1,
+		.events = {{.id = 7,
+			    .kind = USER_TRACEPOINT,
+			    .system = "block",
+			    .name = "block_rq_merge",
+			    .n_fields = 1,
+			    .fields = {{.name = "nr_sector", .type = USER_UNSIGNED, .bytes = 4}}}}};
+	char path[] = "/tmp/test_events.XXXXXX";
+	struct synth_options options = {.path = path};
+	struct event_schemas *schemas = event_schemas_new();
+	struct byte_buffer packed = {0};
+	const struct event_schema *schema = NULL;
+	struct synth *s;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0 && !close(fd));
+	s = synth_new(&options);
+	assert_int_equal(message_user_events_pack(&described, &packed), 0);
+	synth_at(s, 1000000);
+	synth_frame(s, HOST, FRAME_USER_EVENTS, packed.data, packed.len);
+	synth_free(s);
+	assert_int_equal(described_read(path, schemas), 0);
+	for (size_t i = 0; event_schemas_get(schemas, i); i++)
+		schema = event_schemas_get(schemas, i);
+	assert_string_equal(schema->name, "block_rq_merge");
+	assert_int_equal(schema->sides, EVENT_HOST);
+	assert_string_equal(schema->fields[0].name, "nr_sector");
+	assert_int_equal(described_read("/nonexistent", schemas), 0);
+	event_schemas_free(schemas);
+	byte_buffer_fini(&packed);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both_sides_in_one_order),
 		cmocka_unit_test(test_filters_see_all_fields),
 		cmocka_unit_test(test_json_and_csv_have_numbers),
+		cmocka_unit_test(test_chosen_events_have_their_own_fields),
+		cmocka_unit_test(test_descriptions_are_found_before_the_reading),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

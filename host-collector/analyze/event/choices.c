@@ -182,6 +182,21 @@ int event_choices_key(struct event_choices *c, const char *text, struct expr_err
 	return 0;
 }
 
+int event_choices_value(struct event_choices *c, const char *text, struct expr_error *error)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < c->n; i++) {
+		const struct expr_scope scope = event_schema_scope(c->items[i].schema);
+		struct expr *value = &c->items[i].value;
+
+		err = expr_parse(text, strlen(text), &scope, value, error);
+		if (!err && value->nodes[value->n - 1].type == EXPR_TEXT)
+			err = fail(error, 0, "expected a number, and this is a text");
+	}
+	return err;
+}
+
 bool event_choices_cross(const struct event_choices *c)
 {
 	unsigned sides = 0;

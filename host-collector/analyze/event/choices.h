@@ -27,6 +27,7 @@ struct event_choice {
 	unsigned group;
 	char name[EVENT_CHOICE_NAME_BYTES]; /* its alias, or "guest:irq:irq_handler_entry" */
 	struct expr filter, key, role;      /* n 0: absent */
+	struct expr value;                  /* what is summed or distributed; n 0: absent */
 	uint32_t fields;                    /* bit n: field n is shown */
 	bool untraced, trigger, stack;
 };
@@ -49,6 +50,8 @@ int event_choices_add(struct event_choices *c, const char *text, struct expr_err
 /* Parses `text`, an expression that stands for all choices without their own, into the key of
  * each. Returns 0, or -EINVAL with *error. */
 int event_choices_key(struct event_choices *c, const char *text, struct expr_error *error);
+/* Parses `text` into the value of each choice. Returns 0, or -EINVAL with *error. */
+int event_choices_value(struct event_choices *c, const char *text, struct expr_error *error);
 /* Returns true if events of both sides are chosen, without those that are untraced. */
 bool event_choices_cross(const struct event_choices *c);
 

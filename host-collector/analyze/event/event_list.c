@@ -19,15 +19,52 @@ static const char *side_of(const struct event_row *row)
 	return row->source == VS_SOURCE_HOST ? "host" : "guest";
 }
 
-/* "+-350 ns" */
-static void error_write(uint32_t err_ns, FILE *out)
+/* A line of text. printf() would take longer than everything else. What does not fit is cut. */
+struct line {
+	size_t n;
+	char text[2048];
+};
+
+static void put(struct line *l, const char *text, size_t len)
 {
-	if (err_ns == UINT32_MAX)
-		fputs("    +-inf", out);
-	else if (err_ns < 10000)
-		fprintf(out, "+-%4" PRIu32 " ns", err_ns);
-	else
-		fprintf(out, "+-%4" PRIu32 " us", err_ns / 1000);
+	const size_t room = sizeof(l->text) - l->n;
+
+	len = len < room ? len : room;
+	memcpy(l->text + l->n, text, len);
+	l->n += len;
+}
+
+static void put_text(struct line *l, const char *text)
+{
+	put(l, text, strlen(text));
+}
+
+static void put_blanks_to(struct line *l, size_t column)
+{
+	while (l->n < column && l->n < sizeof(l->text))
+		l->text[l->n++] = ' ';
+}
+
+/* At least `digits` digits, filled with `fill`. */
+static void put_number(struct line *l, uint64_t number, unsigned base, unsigned digits, char fill)
+{
+	char out[32];
+	size_t at = sizeof(out);
+
+	do {
+		out[--at] = "0123456789abcdef"[number % base];
+		number /= base;
+	} while (number);
+	while (at && sizeof(out) - at < digits)
+		out[--at] = fill;
+	put(l, out + at, sizeof(out) - at);
+}
+
+static void put_signed(struct line *l, int64_t number)
+{
+	if (number < 0)
+		put(l, "-", 1);
+	put_number(l, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 10, 1, '0');
 }
 
 static bool is_plain(const char *text)
@@ -40,22 +77,99 @@ static bool is_plain(const char *text)
 }
 
 /* Most names need no escape, which is slow. */
+static void put_name(struct line *l, const char *text)
+{
+	if (is_plain(text))
+		put_text(l, text);
+	else
+		put_text(l, escape(text).text);
+}
+
+/* "+- 350 ns" */
+static void put_error(struct line *l, uint32_t err_ns)
+{
+	if (err_ns == UINT32_MAX) {
+		put_text(l, "    +-inf");
+		return;
+	}
+	put_text(l, "+-");
+	put_number(l, err_ns < 10000 ? err_ns : err_ns / 1000, 10, 4, ' ');
+	put_text(l, err_ns < 10000 ? " ns" : " us");
+}
+
+/* Seconds and nanoseconds since `origin_ns`. */
+static void put_time(struct line *l, int64_t t)
+{
+	const uint64_t length = t < 0 ? 0 - (uint64_t)t : (uint64_t)t;
+	struct line seconds = {0};
+
+	if (t < 0)
+		put_text(&seconds, "-");
+	put_number(&seconds, length / 1000000000, 10, 1, '0');
+	put_blanks_to(l, l->n + (seconds.n < 6 ? 6 - seconds.n : 0));
+	put(l, seconds.text, seconds.n);
+	put_text(l, ".");
+	put_number(l, length % 1000000000, 10, 9, '0');
+	put_text(l, " ");
+}
+
+static void put_place(struct line *l, struct event_row *row)
+{
+	const bool on_vcpu = event_row_vcpu(row);
+
+	if (!row->vm_known) {
+		put_text(l, "-");
+		return;
+	}
+	put_name(l, model_vm_name(event_reader_model(row->reader), row->vm));
+	if (!on_vcpu)
+		return;
+	put_text(l, "/");
+	put_number(l, row->vcpu, 10, 1, '0');
+}
+
+static void put_task(struct line *l, const struct event_row *row)
+{
+	const int32_t tid = event_row_task(row);
+	const char *name = tid < 0 ? "" : event_row_task_name(row, tid);
+
+	if (tid < 0) {
+		put_text(l, "-");
+		return;
+	}
+	put_name(l, name);
+	if (*name)
+		put_text(l, ":");
+	put_signed(l, tid);
+}
+
+static void put_field(struct line *l, const struct event_row *row, size_t field)
+{
+	const struct event_schema_field *f = &row->choice->schema->fields[field];
+	const struct expr_value value = event_row_field(row, field);
+	char meaning[64];
+
+	put_text(l, " ");
+	put_text(l, f->name);
+	put_text(l, f->base == 16 && value.type != EXPR_NONE ? "=0x" : "=");
+	if (value.type == EXPR_TEXT)
+		put_name(l, value.text);
+	else if (value.type == EXPR_NONE)
+		put_text(l, "?");
+	else if (value.type == EXPR_SIGNED)
+		put_signed(l, (int64_t)value.number);
+	else
+		put_number(l, value.number, f->base == 16 ? 16 : 10, 1, '0');
+	if (!event_row_field_meaning(row, f, meaning, sizeof(meaning)))
+		return;
+	put_text(l, "(");
+	put_name(l, meaning);
+	put_text(l, ")");
+}
+
 static void text_write(const char *text, FILE *out)
 {
 	fputs(is_plain(text) ? text : escape(text).text, out);
-}
-
-static void fields_write(const struct event_row *row, FILE *out)
-{
-	const struct event_schema *schema = row->choice->schema;
-	char value[96];
-
-	for (size_t i = 0; i < schema->n_fields; i++) {
-		if (!(row->choice->fields >> i & 1))
-			continue;
-		fprintf(out, " %s=", schema->fields[i].name);
-		text_write(event_row_field_text(row, i, value, sizeof(value)), out);
-	}
 }
 
 static void stack_write(const struct event_row *row, FILE *out)
@@ -71,26 +185,30 @@ static void stack_write(const struct event_row *row, FILE *out)
 
 void event_text_write(struct event_row *row, int64_t origin_ns, FILE *out)
 {
-	const int64_t t = row->t.ns - origin_ns;
-	const int32_t tid = event_row_task(row);
-	char place[64] = "-", task[48] = "-";
+	const struct event_schema *schema = row->choice->schema;
+	size_t column;
+	struct line l;
 
-	if (event_row_vcpu(row))
-		snprintf(place, sizeof(place), "%s/%" PRIu32,
-			 model_vm_name(event_reader_model(row->reader), row->vm), row->vcpu);
-	else if (row->vm_known)
-		snprintf(place, sizeof(place), "%s",
-			 model_vm_name(event_reader_model(row->reader), row->vm));
-	if (tid >= 0)
-		snprintf(task, sizeof(task), "%s%s%" PRId32, event_row_task_name(row, tid),
-			 *event_row_task_name(row, tid) ? ":" : "", tid);
-	fprintf(out, "%6" PRId64 ".%09" PRId64 " ", t / 1000000000, t % 1000000000);
-	error_write(row->err_ns, out);
-	fprintf(out, " %-5s [%03u] ", side_of(row), row->event->cpu);
-	fprintf(out, "%-10s ", is_plain(place) ? place : escape(place).text);
-	fprintf(out, "%-20s ", is_plain(task) ? task : escape(task).text);
-	text_write(row->choice->name, out);
-	fields_write(row, out);
+	l.n = 0;
+	put_time(&l, row->t.ns - origin_ns);
+	put_error(&l, row->err_ns);
+	put_text(&l, row->source == VS_SOURCE_HOST ? " host  [" : " guest [");
+	put_number(&l, row->event->cpu, 10, 3, '0');
+	put_text(&l, "] ");
+	column = l.n;
+	put_place(&l, row);
+	put_blanks_to(&l, column + 10);
+	put_text(&l, " ");
+	column = l.n;
+	put_task(&l, row);
+	put_blanks_to(&l, column + 20);
+	put_text(&l, " ");
+	put_name(&l, row->choice->name);
+	for (size_t i = 0; i < schema->n_fields; i++) {
+		if (row->choice->fields >> i & 1)
+			put_field(&l, row, i);
+	}
+	fwrite(l.text, 1, l.n, out);
 	fputc('\n', out);
 }
 
@@ -133,7 +251,6 @@ static void json_write(struct event_row *row, FILE *out)
 	const struct event_schema *schema = row->choice->schema;
 	const int32_t tid = event_row_task(row);
 	const char *before = "";
-	char value[32];
 
 	fprintf(out, "{\"t_ns\":%" PRId64 ",\"error_ns\":", row->t.ns);
 	if (row->err_ns == UINT32_MAX)
@@ -155,16 +272,24 @@ static void json_write(struct event_row *row, FILE *out)
 	}
 	fputs(",\"fields\":{", out);
 	for (size_t i = 0; i < schema->n_fields; i++) {
-		const struct event_field *place = schema->fields[i].place;
+		const struct expr_value value = event_row_field(row, i);
 
-		if (!(row->choice->fields >> i & 1) || !place)
+		if (!(row->choice->fields >> i & 1) || value.type == EXPR_NONE)
 			continue;
-		fprintf(out, "%s\"%s\":", before, schema->fields[i].name);
+		fputs(before, out);
 		before = ",";
+		event_json_text(schema->fields[i].name, out);
+		fputc(':', out);
 		/* Numbers in hexadecimal stand in quotes: most readers of JSON lose their low bits.
 		 */
-		event_field_text(place, row->event, value, sizeof(value));
-		fprintf(out, place->base == 16 ? "\"%s\"" : "%s", value);
+		if (value.type == EXPR_TEXT)
+			event_json_text(value.text, out);
+		else if (schema->fields[i].base == 16)
+			fprintf(out, "\"0x%" PRIx64 "\"", value.number);
+		else if (value.type == EXPR_SIGNED)
+			fprintf(out, "%" PRId64, (int64_t)value.number);
+		else
+			fprintf(out, "%" PRIu64, value.number);
 	}
 	fputc('}', out);
 	json_stack_write(row, out);

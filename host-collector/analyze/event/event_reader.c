@@ -24,8 +24,14 @@ struct side_track {
 	struct cpu_track *cpus; /* VS_CPUS_MAX */
 };
 
+enum { TEXTS = 4 }; /* values of texts that live at the same time */
+
 struct event_reader {
 	const struct model *model;
+	struct user_hits *hits;
+	char texts[TEXTS][VS_USER_TEXT_MAX + 1];
+	unsigned n_texts;
+	uint32_t boot; /* of the guest whose event is taken */
 	const struct event_choices *choices;
 	struct event_sink sink;
 	size_t n_sides, side_at;
@@ -82,6 +88,9 @@ static bool choice_takes(struct event_row *row)
 	const struct event_choice *c = row->choice;
 	uint32_t vm;
 
+	if (row->hit &&
+	    (c->schema->source != row->source || c->schema->id != ev_user_id(row->event)))
+		return false;
 	if (c->schema->by_constant && row->event->arg0 != c->schema->constant)
 		return false;
 	if (c->vmm) {
@@ -125,16 +134,45 @@ static void track_event(struct cpu_track *track, const struct event_row *row)
 	track->user_stack = ev_task_stack_user(e);
 }
 
+/* The records of an event that a user chose are complete. */
+static void on_hit(void *context, const struct user_hit *hit)
+{
+	struct event_reader *r = context;
+	struct event_row row = {
+		.reader = r,
+		.t = {hit->t_ns},
+		.err_ns = hit->err_ns,
+		.source = hit->source,
+		.boot = r->boot,
+		.event = &hit->head,
+		.hit = hit,
+	};
+
+	if (hit->event && hit->head.type == VS_EVENT_USER)
+		row_pass(r, &row, row.source != VS_SOURCE_HOST);
+}
+
+static bool is_part_of_hit(uint16_t type)
+{
+	return type == VS_EVENT_USER || type == VS_EVENT_USER_MORE ||
+	       type == VS_EVENT_USER_LIMITED || type == VS_EVENT_LOST;
+}
+
 static void event_take(struct event_reader *r, struct event_row *row)
 {
+	const uint16_t type = row->event->type;
 	struct cpu_track *track;
 
 	if (row->event->cpu >= VS_CPUS_MAX)
 		return;
+	r->boot = row->boot;
+	if (is_part_of_hit(type))
+		user_hits_take(r->hits, row->source, row->event, row->t.ns, row->err_ns);
 	track = track_of(r, row->source, row->event->cpu);
-	if (row->event->type == VS_EVENT_LOST)
+	if (type == VS_EVENT_LOST)
 		lost_pass(r, row, track);
-	row_pass(r, row, row->source != VS_SOURCE_HOST);
+	if (type != VS_EVENT_USER)
+		row_pass(r, row, row->source != VS_SOURCE_HOST);
 	if (track)
 		track_event(track, row);
 }
@@ -181,16 +219,20 @@ struct event_reader *event_reader_new(struct model *m, const struct event_choice
 	r->model = m;
 	r->choices = choices;
 	r->sink = *sink;
-	if (!model_observe(m, &observer))
+	r->hits = user_hits_new(model_user_events(m), on_hit, r);
+	if (r->hits && !model_observe(m, &observer))
 		return r;
-	free(r);
+	event_reader_free(r);
 	return NULL;
 }
 
 void event_reader_free(struct event_reader *r)
 {
-	for (size_t i = 0; r && i < r->n_sides; i++)
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->n_sides; i++)
 		free(r->sides[i].cpus);
+	user_hits_free(r->hits);
 	free(r);
 }
 
@@ -216,6 +258,8 @@ int32_t event_row_task(const struct event_row *row)
 			return e->pid2;
 		break;
 	case EVENT_CURRENT_NONE:
+		if (row->hit)
+			return e->pid;
 		break;
 	}
 	if (row->source == VS_SOURCE_HOST) {
@@ -414,18 +458,34 @@ static struct expr_value common_value(struct event_row *row, uint16_t index)
 	}
 }
 
+static struct expr_value hit_value(const struct event_row *row, size_t field)
+{
+	const struct event_schema_field *f = &row->choice->schema->fields[field];
+	uint64_t number;
+	char *text;
+
+	if (f->type != EXPR_TEXT)
+		return user_hit_number(row->hit, field, &number) ? number_value(f->type, number)
+								 : no_value();
+	text = row->reader->texts[row->reader->n_texts++ % TEXTS];
+	user_hit_text(row->hit, field, text, sizeof(row->reader->texts[0]));
+	return (struct expr_value){.type = EXPR_TEXT, .text = text};
+}
+
+struct expr_value event_row_field(const struct event_row *row, size_t field)
+{
+	const struct event_schema_field *f = &row->choice->schema->fields[field];
+
+	if (f->place)
+		return number_value(f->type, event_field_get(f->place, row->event));
+	return row->hit ? hit_value(row, field) : no_value();
+}
+
 static struct expr_value field_value(void *context, uint16_t index)
 {
 	struct event_row *row = context;
-	const struct event_schema *schema = row->choice->schema;
-	const struct event_schema_field *f;
 
-	if (index >= EVENT_COMMON_BASE)
-		return common_value(row, index);
-	f = &schema->fields[index];
-	if (!f->place)
-		return no_value();
-	return number_value(f->type, event_field_get(f->place, row->event));
+	return index >= EVENT_COMMON_BASE ? common_value(row, index) : event_row_field(row, index);
 }
 
 static struct expr_value call_value(void *context, enum expr_function function,
@@ -467,42 +527,72 @@ static char state_letter(uint64_t state)
 	return 'R';
 }
 
-/* A number that people know by a name. Returns false if it has none. */
-static bool meaning(const struct event_row *row, const struct event_schema_field *f, char *out,
-		    size_t out_bytes)
+static bool task_meaning(const struct event_row *row, uint64_t tid, char *out, size_t out_bytes)
+{
+	const char *name = tid ? event_row_task_name(row, (int32_t)tid) : "";
+	const size_t len = strnlen(name, out_bytes - 1);
+
+	memcpy(out, name, len);
+	out[len] = 0;
+	return len;
+}
+
+bool event_row_field_meaning(const struct event_row *row, const struct event_schema_field *f,
+			     char *out, size_t out_bytes)
 {
 	const struct vs_event *e = row->event;
-	const uint64_t value = event_field_get(f->place, e);
+	const uint64_t value = f->place ? event_field_get(f->place, e) : 0;
 
-	if (e->type == VS_EVENT_KVM_EXIT && !strcmp(f->name, "exit_reason"))
+	if (!f->place)
+		return false;
+	if (!f->base)
+		return strcmp(f->name, "common_pid") != 0 &&
+		       task_meaning(row, value, out, out_bytes);
+	switch (e->type) {
+	case VS_EVENT_KVM_EXIT:
+		if (strcmp(f->name, "exit_reason") != 0)
+			return false;
 		snprintf(out, out_bytes, "%s",
 			 exit_name(ev_kvm_exit_isa(e), ev_kvm_exit_reason(e)).text);
-	else if (e->type == VS_EVENT_SCHED_SWITCH && !strcmp(f->name, "prev_state"))
-		snprintf(out, out_bytes, "%c", state_letter(value));
-	else if (e->type == VS_EVENT_SOFTIRQ_ENTRY || e->type == VS_EVENT_SOFTIRQ_EXIT)
+		return true;
+	case VS_EVENT_SCHED_SWITCH:
+		if (strcmp(f->name, "prev_state") != 0)
+			return false;
+		out[0] = state_letter(value);
+		out[1] = 0;
+		return true;
+	case VS_EVENT_SOFTIRQ_ENTRY:
+	case VS_EVENT_SOFTIRQ_EXIT:
 		interrupt_name(GUEST_CPU_SOFTIRQ, false, (uint32_t)value, out, out_bytes);
-	else if (!strcmp(f->name, "dev"))
+		return true;
+	case VS_EVENT_BLOCK_ISSUE:
+	case VS_EVENT_BLOCK_COMPLETE:
+		if (strcmp(f->name, "dev") != 0)
+			return false;
 		snprintf(out, out_bytes, "%u:%u", (unsigned)(value >> 20),
 			 (unsigned)(value & 0xfffff));
-	else if (!f->place->base && value && strcmp(f->name, "common_pid") != 0 &&
-		 *event_row_task_name(row, (int32_t)value))
-		snprintf(out, out_bytes, "%s", event_row_task_name(row, (int32_t)value));
-	else
+		return true;
+	default:
 		return false;
-	return true;
+	}
 }
 
 const char *event_row_field_text(const struct event_row *row, size_t field, char *out,
 				 size_t out_bytes)
 {
 	const struct event_schema_field *f = &row->choice->schema->fields[field];
+	const struct expr_value value = event_row_field(row, field);
 	char number[32], name[64];
 
-	*out = 0;
-	if (!f->place)
-		return out;
-	event_field_text(f->place, row->event, number, sizeof(number));
-	if (meaning(row, f, name, sizeof(name)))
+	if (f->base == 16)
+		snprintf(number, sizeof(number), "0x%" PRIx64, value.number);
+	else if (value.type == EXPR_SIGNED)
+		snprintf(number, sizeof(number), "%" PRId64, (int64_t)value.number);
+	else
+		snprintf(number, sizeof(number), "%" PRIu64, value.number);
+	if (value.type == EXPR_TEXT || value.type == EXPR_NONE)
+		snprintf(out, out_bytes, "%s", value.type == EXPR_TEXT ? value.text : "?");
+	else if (event_row_field_meaning(row, f, name, sizeof(name)))
 		snprintf(out, out_bytes, "%s(%s)", number, name);
 	else
 		snprintf(out, out_bytes, "%s", number);

@@ -8,6 +8,7 @@
 
 #include "host-collector/analyze/event/choices.h"
 #include "host-collector/model/narrow.h"
+#include "proto/user_event.h"
 
 struct event_reader;
 
@@ -21,6 +22,7 @@ struct event_row {
 	uint32_t source; /* VS_SOURCE_HOST or the VM */
 	uint32_t boot;   /* of a guest */
 	const struct vs_event *event;
+	const struct user_hit *hit; /* of an event that a user chose: its values; else NULL */
 	/* The VM and the vCPU that it concerns: use event_row_vcpu(). */
 	bool placed, vm_known, vcpu_known;
 	uint32_t vm, vcpu;
@@ -55,10 +57,17 @@ int32_t event_row_task(const struct event_row *row);
 const char *event_row_task_name(const struct event_row *row, int32_t tid);
 /* Computes an expression that was parsed in the scope of the row's event. */
 struct expr_value event_row_eval(struct event_row *row, const struct expr *e);
-/* Writes the value of one of the event's own fields for people: numbers in their base, and the
- * meaning of numbers that have a name. Returns `out`. */
+/* Returns the value of one of the event's own fields. A text is valid until the fourth call after
+ * this one. */
+struct expr_value event_row_field(const struct event_row *row, size_t field);
+/* Writes that value for people: a number in its base, with its meaning if it has one. Returns
+ * `out`. */
 const char *event_row_field_text(const struct event_row *row, size_t field, char *out,
 				 size_t out_bytes);
+/* Writes what one of the event's own numbers means, such as the name of a task. Returns false if
+ * it has no name. */
+bool event_row_field_meaning(const struct event_row *row, const struct event_schema_field *field,
+			     char *out, size_t out_bytes);
 /* Returns the stack that the event names, or that was taken with it; NULL: none is known. */
 const struct stack *event_row_stack(const struct event_row *row);
 

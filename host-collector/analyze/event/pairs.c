@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Each key of each stage waits for the partner of its newest event. An end takes the newest begin
+ * before it, and a begin that another one follows stays unpaired. Across the boundary the order of
+ * two events is unknown if their distance is within the error of the clocks. An end without a begin
+ * then waits for a begin that comes right after it; what follows decides whether they belong
+ * together.
+ */
+#include "host-collector/analyze/event/pairs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/analyze/event/pairs_internal.h"
+
+/* A pair waits so long for late news of losses. */
+#define PENDING_NS (MODEL_HOLD_NS + 50000000ll)
+
+static bool has_roles(const struct event_choices *choices)
+{
+	for (size_t i = 0; i < choices->n; i++) {
+		if (choices->items[i].role.n)
+			return true;
+	}
+	return false;
+}
+
+unsigned pairs_stages(const struct event_choices *choices, bool cycle)
+{
+	if (choices->n_groups == 1)
+		return cycle || has_roles(choices);
+	return choices->n_groups - !cycle;
+}
+
+static unsigned group_of_end(const struct pairs *p, unsigned stage)
+{
+	return (stage + 1) % p->choices->n_groups;
+}
+
+static bool key_names_cpu(const struct event_choice *c)
+{
+	for (size_t i = 0; i < c->key.n; i++) {
+		const struct expr_node *node = &c->key.nodes[i];
+
+		/* The whole key, or a number that no operation made coarser. */
+		if (node->op != EXPR_FIELD || c->key.n > 1)
+			continue;
+		if (node->index == EVENT_COMMON_CPU)
+			return true;
+		if (node->index == EVENT_COMMON_VCPU && c->side == EVENT_GUEST)
+			return true;
+	}
+	return false;
+}
+
+/* ---- keys ---- */
+
+static uint64_t text_hash(const char *text)
+{
+	uint64_t hash = 14695981039346656037ull; /* FNV-1a */
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
+	return hash;
+}
+
+/* A single field, such as an address. */
+static bool key_is_hex(const struct event_choice *c)
+{
+	const struct expr_node *node = &c->key.nodes[0];
+
+	return c->key.n == 1 && node->op == EXPR_FIELD && node->index < c->schema->n_fields &&
+	       c->schema->fields[node->index].base == 16;
+}
+
+bool pair_key_of(struct event_row *row, bool of_vm, struct pair_key *out)
+{
+	const struct expr_value value = event_row_eval(row, &row->choice->key);
+
+	*out = (struct pair_key){
+		.type = value.type, .number = value.number, .hex = key_is_hex(row->choice)};
+	if (value.type == EXPR_TEXT) {
+		out->number = text_hash(value.text);
+		snprintf(out->text, sizeof(out->text), "%s", value.text);
+	}
+	if (of_vm) {
+		event_row_vcpu(row);
+		out->of_vm = row->vm_known;
+		out->vm = row->vm_known ? row->vm : 0;
+	}
+	return value.type != EXPR_NONE && (!of_vm || row->vm_known);
+}
+
+bool pair_key_names_vm(const struct expr *key)
+{
+	for (size_t i = 0; i < key->n; i++) {
+		if (key->nodes[i].op == EXPR_FIELD && (key->nodes[i].index == EVENT_COMMON_VCPU ||
+						       key->nodes[i].index == EVENT_COMMON_GTASK))
+			return true;
+	}
+	return false;
+}
+
+bool pairs_of_vm(const struct event_choices *choices)
+{
+	for (size_t i = 0; i < choices->n; i++) {
+		const struct event_choice *c = &choices->items[i];
+
+		if (!c->untraced && (c->side == EVENT_GUEST || pair_key_names_vm(&c->key)))
+			return true;
+	}
+	return false;
+}
+
+const char *pair_key_text(const struct pair_key *key, char *out, size_t out_bytes)
+{
+	if (key->type == EXPR_NONE)
+		snprintf(out, out_bytes, "all");
+	else if (key->type == EXPR_TEXT)
+		snprintf(out, out_bytes, "%s", key->text);
+	else if (key->type == EXPR_SIGNED || (!key->hex && key->number <= INT64_MAX))
+		snprintf(out, out_bytes, "%" PRId64, (int64_t)key->number);
+	else
+		snprintf(out, out_bytes, "0x%" PRIx64, key->number);
+	return out;
+}
+
+/* ---- pairs that wait ---- */
+
+static void marks_drop(struct pairs *p, const struct pair_pending *w)
+{
+	state_mark_drop(p->marks, w->from_mark);
+	state_mark_drop(p->marks, w->to_mark);
+}
+
+static bool states_ready(const struct pairs *p, const struct pair_pending *w)
+{
+	return w->to_mark == STATE_MARK_NONE ||
+	       (state_mark_ready(p->marks, w->from_mark) && state_mark_ready(p->marks, w->to_mark));
+}
+
+static void pending_settle(struct pairs *p)
+{
+	struct pair_pending *w = &p->pending[p->pending_first++ % PAIR_PENDING_MAX];
+
+	if (w->to_mark != STATE_MARK_NONE && states_ready(p, w)) {
+		w->pair.states_known = true;
+		w->pair.states = state_marks_between(p->marks, w->from_mark, w->to_mark);
+	} else if (w->to_mark != STATE_MARK_NONE) {
+		p->limits.states_given_up++;
+	}
+	marks_drop(p, w);
+	pair_rows_count(p, w);
+}
+
+static void pending_advance(struct pairs *p, struct host_ns now)
+{
+	while (p->pending_first < p->pending_end) {
+		const struct pair_pending *w = &p->pending[p->pending_first % PAIR_PENDING_MAX];
+
+		if (now.ns - w->pair.to.t.ns < PENDING_NS || !states_ready(p, w))
+			return;
+		pending_settle(p);
+	}
+}
+
+/* The sum of both errors; UINT64_MAX if one is unbounded. */
+static uint64_t error_of(const struct pair_end *a, const struct pair_end *b)
+{
+	return a->err_ns == UINT32_MAX || b->err_ns == UINT32_MAX ? UINT64_MAX
+								  : (uint64_t)a->err_ns + b->err_ns;
+}
+
+/* How near two events may be and still have the other order. On one side events have the order of
+ * their kernel's clock. An unbounded error decides nothing. */
+static int64_t doubt_of(const struct pair_end *a, const struct pair_end *b)
+{
+	const uint64_t error = error_of(a, b);
+
+	return a->source == b->source || error == UINT64_MAX ? 0 : (int64_t)error;
+}
+
+/* Takes the marks. */
+static void pair_found(struct pairs *p, struct pair_open *o, uint32_t from_mark, uint32_t to_mark)
+{
+	struct pair_pending *w;
+	int64_t duration = o->to.t.ns - o->from.t.ns;
+
+	if (p->pending_end - p->pending_first == PAIR_PENDING_MAX)
+		pending_settle(p);
+	o->newest = p->pending_end++;
+	o->newest_to = o->to;
+	w = &p->pending[o->newest % PAIR_PENDING_MAX];
+	*w = (struct pair_pending){
+		.pair = {.stage = o->stage, .key = o->key, .from = o->from, .to = o->to},
+		.since = p->now,
+		.from_mark = from_mark,
+		.to_mark = to_mark,
+	};
+	w->pair.error_ns = error_of(&o->from, &o->to);
+	/* The true duration is between 0 and this one plus the error. */
+	w->pair.duration_ns = duration > 0 ? duration : 0;
+	if (duration < 0 && w->pair.error_ns != UINT64_MAX)
+		w->pair.error_ns -= (uint64_t)-duration;
+	w->incomplete = pairs_lost_within(p, &w->pair);
+	if (from_mark == STATE_MARK_NONE || to_mark == STATE_MARK_NONE) {
+		marks_drop(p, w);
+		w->from_mark = w->to_mark = STATE_MARK_NONE;
+	}
+}
+
+/* ---- open keys ---- */
+
+static void from_drop(struct pairs *p, struct pair_open *o)
+{
+	state_mark_drop(p->marks, o->from_mark);
+	o->from_mark = STATE_MARK_NONE;
+	o->has_from = o->from_maybe = o->from_follows = false;
+}
+
+static void to_drop(struct pairs *p, struct pair_open *o)
+{
+	state_mark_drop(p->marks, o->to_mark);
+	o->to_mark = STATE_MARK_NONE;
+	o->has_to = false;
+}
+
+/* The begin that came right after the end belongs to it: nothing contradicts. */
+static void maybe_confirm(struct pairs *p, struct pair_open *o)
+{
+	pair_found(p, o, o->from_mark, STATE_MARK_NONE);
+	o->from_mark = STATE_MARK_NONE;
+	from_drop(p, o);
+	to_drop(p, o);
+}
+
+static void open_close(struct pairs *p, struct pair_open *o)
+{
+	struct pair_row *row;
+
+	if (!o->used)
+		return;
+	if (o->has_from && o->from_maybe)
+		maybe_confirm(p, o);
+	row = pair_row_of(p, o->stage, &o->key);
+	row->unpaired_from += o->has_from;
+	row->unpaired_to += o->has_to;
+	from_drop(p, o);
+	to_drop(p, o);
+	o->used = false;
+}
+
+static struct pair_open *open_get(struct pairs *p, unsigned stage, const struct pair_key *key)
+{
+	const bool full = p->index.count == p->index.capacity;
+	struct pair_open *o;
+	bool fresh;
+
+	o = &p->open[lru_put(&p->index, pair_key_hash(stage, key), &fresh)];
+	if (!fresh)
+		return o;
+	p->limits.evicted += full && o->used && (o->has_from || o->has_to);
+	open_close(p, o);
+	*o = (struct pair_open){.used = true,
+				.stage = stage,
+				.key = *key,
+				.newest = UINT64_MAX,
+				.from_mark = STATE_MARK_NONE,
+				.to_mark = STATE_MARK_NONE};
+	return o;
+}
+
+/* A begin that found no end. If it came within the clocks' error after the end of the pair before
+ * it, that end may be its own. */
+static void from_unpaired(struct pairs *p, struct pair_open *o)
+{
+	const bool waits = o->newest != UINT64_MAX && o->newest >= p->pending_first;
+
+	pair_row_of(p, o->stage, &o->key)->unpaired_from++;
+	if (waits && o->from.t.ns - o->newest_to.t.ns <= doubt_of(&o->from, &o->newest_to) &&
+	    o->from.source != o->newest_to.source)
+		p->pending[o->newest % PAIR_PENDING_MAX].ambiguous = true;
+	from_drop(p, o);
+}
+
+static void begins(struct pairs *p, struct pair_open *o, const struct pair_end *end, uint32_t mark)
+{
+	bool follows = o->has_from && !o->from_maybe;
+
+	if (o->has_from && o->from_maybe)
+		maybe_confirm(p, o);
+	else if (o->has_from)
+		from_unpaired(p, o);
+	if (o->has_to &&
+	    (end->source == o->to.source || end->t.ns - o->to.t.ns > doubt_of(end, &o->to))) {
+		pair_row_of(p, o->stage, &o->key)->unpaired_to++;
+		to_drop(p, o);
+	}
+	o->from_maybe = o->has_to;
+	o->from_follows = follows;
+	o->from = *end;
+	o->has_from = true;
+	o->from_mark = mark;
+}
+
+static bool same_vcpu(const struct pair_end *from, const struct pair_end *to)
+{
+	return from->vcpu_known &&
+	       (!to->vcpu_known || (from->vm == to->vm && from->vcpu == to->vcpu));
+}
+
+/* Two begins could be its own: the newest one, or the one before it. */
+static bool is_ambiguous(const struct pair_open *o, const struct pair_end *end)
+{
+	return o->from.source != end->source &&
+	       (o->from_maybe ||
+		(o->from_follows && end->t.ns - o->from.t.ns <= doubt_of(&o->from, end)));
+}
+
+static void ends(struct pairs *p, struct pair_open *o, const struct pair_end *end)
+{
+	uint32_t mark = STATE_MARK_NONE;
+
+	if (!o->has_from) {
+		if (o->has_to)
+			pair_row_of(p, o->stage, &o->key)->unpaired_to++;
+		o->to = *end;
+		o->has_to = true;
+		return;
+	}
+	if (is_ambiguous(o, end)) {
+		pair_row_of(p, o->stage, &o->key)->ambiguous++;
+		from_drop(p, o);
+		to_drop(p, o);
+		return;
+	}
+	o->to = *end;
+	if (same_vcpu(&o->from, end) && o->from_mark != STATE_MARK_NONE)
+		mark = state_mark(p->marks, o->from.vm, o->from.vcpu, end->t);
+	pair_found(p, o, o->from_mark, mark);
+	o->from_mark = STATE_MARK_NONE;
+	from_drop(p, o);
+	o->has_to = false;
+}
+
+/* ---- events ---- */
+
+static unsigned roles_of(struct event_row *row)
+{
+	const struct expr_value role =
+		row->choice->role.n ? event_row_eval(row, &row->choice->role)
+				    : (struct expr_value){.type = EXPR_SIGNED,
+							  .number = EVENT_BEGINS | EVENT_ENDS};
+
+	return role.type == EXPR_NONE ? 0 : (unsigned)role.number & (EVENT_BEGINS | EVENT_ENDS);
+}
+
+static void end_fill(struct event_row *row, struct pair_end *out)
+{
+	*out = (struct pair_end){
+		.t = row->t,
+		.err_ns = row->err_ns,
+		.source = row->source,
+		.cpu = row->event->cpu,
+		.choice = (uint16_t)row->number,
+		.tid = event_row_task(row),
+		.vcpu_known = event_row_vcpu(row),
+	};
+	out->vm_known = row->vm_known;
+	out->vm = row->vm;
+	out->vcpu = row->vcpu;
+}
+
+static void on_row(void *context, struct event_row *row)
+{
+	struct pairs *p = context;
+	const struct event_choice *c = row->choice;
+	struct pair_key key;
+	struct pair_end end;
+	unsigned roles;
+
+	p->now = row->t;
+	pending_advance(p, row->t);
+	if (c->untraced || !event_row_selected(row, p->options.narrow))
+		return;
+	roles = roles_of(row);
+	if (!roles)
+		return;
+	if (!pair_key_of(row, p->of_vm, &key)) {
+		p->limits.without_key++;
+		return;
+	}
+	end_fill(row, &end);
+	/* First the end: what begins here must not be taken for its begin. */
+	for (unsigned stage = 0; stage < p->n_stages; stage++) {
+		if (roles & EVENT_ENDS && group_of_end(p, stage) == c->group)
+			ends(p, open_get(p, stage, &key), &end);
+	}
+	for (unsigned stage = 0; stage < p->n_stages; stage++) {
+		uint32_t mark = STATE_MARK_NONE;
+
+		if (!(roles & EVENT_BEGINS) || stage != c->group)
+			continue;
+		if (end.vcpu_known)
+			mark = state_mark(p->marks, end.vm, end.vcpu, end.t);
+		begins(p, open_get(p, stage, &key), &end, mark);
+	}
+}
+
+/* ---- from outside ---- */
+
+struct pairs *pairs_new(struct model *m, const struct event_choices *choices,
+			const struct pairs_options *options)
+{
+	struct pairs *p = calloc(1, sizeof(*p));
+	const struct event_sink sink = {.row = on_row, .lost = pairs_lost, .context = p};
+
+	if (!p)
+		return NULL;
+	p->choices = choices;
+	p->options = *options;
+	if (p->options.kept > PAIR_KEPT_MAX)
+		p->options.kept = PAIR_KEPT_MAX;
+	p->n_stages = pairs_stages(choices, options->cycle);
+	p->of_vm = pairs_of_vm(choices);
+	for (size_t i = 0; i < choices->n; i++)
+		p->bound[i] = key_names_cpu(&choices->items[i]);
+	p->open = calloc(PAIR_OPEN_MAX, sizeof(*p->open));
+	p->pending = calloc(PAIR_PENDING_MAX, sizeof(*p->pending));
+	if (!p->open || !p->pending || lru_init(&p->index, PAIR_OPEN_MAX) || pair_rows_init(p))
+		goto fail;
+	/* The marks see a span before the pairs see the event behind it. */
+	p->marks = state_marks_new(m, PAIR_OPEN_MAX + 2 * PAIR_PENDING_MAX);
+	if (p->marks)
+		p->reader = event_reader_new(m, choices, &sink);
+	if (p->reader)
+		return p;
+fail:
+	pairs_free(p);
+	return NULL;
+}
+
+void pairs_free(struct pairs *p)
+{
+	if (!p)
+		return;
+	event_reader_free(p->reader);
+	state_marks_free(p->marks);
+	for (size_t i = 0; i < p->n_losses; i++)
+		free(p->losses[i].cpus);
+	pair_rows_fini(p);
+	lru_fini(&p->index);
+	free(p->open);
+	free(p->pending);
+	free(p);
+}
+
+int pairs_finish(struct pairs *p)
+{
+	state_marks_finish(p->marks);
+	for (uint32_t i = 0; i < lru_slots(&p->index); i++)
+		open_close(p, &p->open[i]);
+	while (p->pending_first < p->pending_end)
+		pending_settle(p);
+	pair_rows_sort(p);
+	return p->rows.out_of_memory ? -ENOMEM : 0;
+}
+
+struct pairs_limits pairs_limits_get(const struct pairs *p)
+{
+	return p->limits;
+}
+
+static void group_name(const struct pairs *p, unsigned group, char *out, size_t out_bytes)
+{
+	size_t used = 0;
+
+	*out = 0;
+	for (size_t i = 0; i < p->choices->n && used < out_bytes; i++) {
+		const struct event_choice *c = &p->choices->items[i];
+
+		if (c->group == group && !c->untraced)
+			used += (size_t)snprintf(out + used, out_bytes - used, "%s%s",
+						 used ? "|" : "", c->name);
+	}
+}
+
+const char *pairs_stage_name(const struct pairs *p, unsigned stage, char *out, size_t out_bytes)
+{
+	char from[256], to[256];
+
+	group_name(p, stage, from, sizeof(from));
+	group_name(p, group_of_end(p, stage), to, sizeof(to));
+	snprintf(out, out_bytes, "%s -> %s", from, to);
+	return out;
+}

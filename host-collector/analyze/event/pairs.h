@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Joins events A and B that have the same key into pairs, over both sides of the boundary.
+ * docs/pairs.md describes the algorithm with an example.
+ *
+ * The groups of choices (each -e) follow each other: stage i leads from group i to group i + 1.
+ * Memory is bounded: PAIR_OPEN_MAX keys wait for their B, PAIR_PENDING_MAX pairs wait for the
+ * states of their vCPU, PAIR_ROWS_MAX rows are counted.
+ */
+#ifndef EVENT_PAIRS_H
+#define EVENT_PAIRS_H
+
+#include "clock/histogram.h"
+#include "host-collector/analyze/event/event_reader.h"
+#include "host-collector/analyze/event/state_marks.h"
+
+enum {
+	PAIR_OPEN_MAX = 65536,
+	PAIR_PENDING_MAX = 32768,
+	PAIR_ROWS_MAX = 4096,
+	PAIR_KEPT_MAX = 64,
+	PAIR_KEY_BYTES = 24,
+};
+
+struct pairs_options {
+	bool cycle;   /* the last group leads to the first one again */
+	bool per_key; /* a row for each key */
+	/* Of single pairs, keeps the `kept` longest of at least than_ns; with lower_ns, the
+	 * shortest below it. 0: no limit. Rows do not depend on it. */
+	size_t kept;
+	int64_t than_ns, lower_ns;
+	const struct narrow *narrow; /* the events that it selects; NULL: all. Borrowed. */
+};
+
+/* The value of a key. */
+struct pair_key {
+	enum expr_type type;
+	uint64_t number;           /* of a text: a hash */
+	char text[PAIR_KEY_BYTES]; /* of a text: its begin */
+	bool hex;                  /* a field that is shown in hexadecimal */
+	/* Pairs of different VMs have different keys, if guests or vCPUs are part of them. */
+	bool of_vm;
+	uint32_t vm;
+};
+
+struct pair_end {
+	struct host_ns t;
+	uint32_t err_ns, source;
+	uint16_t cpu, choice;
+	int32_t tid; /* -1 unknown */
+	bool vm_known, vcpu_known;
+	uint32_t vm, vcpu;
+};
+
+struct pair {
+	unsigned stage;
+	struct pair_key key;
+	struct pair_end from, to;
+	int64_t duration_ns;
+	uint64_t error_ns; /* the true duration is at most this far away; UINT64_MAX: unbounded */
+	bool states_known;
+	struct state_times_ns states; /* of the vCPU, between both events */
+};
+
+/* The pairs of a stage, or of one key in it. */
+struct pair_row {
+	unsigned stage;
+	struct pair_key key;          /* type EXPR_NONE: all keys */
+	struct histogram times;       /* of calls */
+	uint64_t beyond;              /* calls that than_ns or lower_ns selects */
+	uint64_t error_ns;            /* the largest of them; UINT64_MAX: unbounded */
+	uint64_t unpaired_from;       /* begins without an end */
+	uint64_t unpaired_to;         /* ends without a begin */
+	uint64_t incomplete;          /* events were lost between both: not counted as calls */
+	uint64_t ambiguous;           /* two candidates within the clocks' error: not counted */
+	uint64_t with_states;         /* calls whose vCPU's states are known */
+	struct state_times_ns states; /* their sum */
+};
+
+struct pairs;
+
+/* Returns the number of stages that the choices have: 0 if there is nothing to pair. */
+unsigned pairs_stages(const struct event_choices *choices, bool cycle);
+/* Subscribes to the model; `choices`, whose keys are set, is borrowed. Returns NULL on ENOMEM. */
+struct pairs *pairs_new(struct model *m, const struct event_choices *choices,
+			const struct pairs_options *options);
+void pairs_free(struct pairs *p); /* NULL is allowed */
+/* Counts what still waits; call it after model_finish(). Returns 0 or -ENOMEM. */
+int pairs_finish(struct pairs *p);
+
+/* Return row and kept pair number i, or NULL behind the last. Rows by stage, then by total time;
+ * pairs in the order in which `kept` selects them. Valid until pairs_free(). */
+const struct pair_row *pairs_row(const struct pairs *p, size_t i);
+const struct pair *pairs_kept(const struct pairs *p, size_t i);
+/* Writes "A -> B" of a stage. Returns `out`. */
+const char *pairs_stage_name(const struct pairs *p, unsigned stage, char *out, size_t out_bytes);
+/* Writes a key for people. Returns `out`. */
+const char *pair_key_text(const struct pair_key *key, char *out, size_t out_bytes);
+
+/* Events and keys that could not be counted as the rest. */
+struct pairs_limits {
+	uint64_t without_key; /* events whose key is missing */
+	uint64_t evicted;     /* keys given up because too many were open */
+	uint64_t
+		keys_joined; /* calls in the last row of a stage, because there are too many keys */
+	uint64_t states_given_up; /* pairs whose states did not arrive in time */
+};
+struct pairs_limits pairs_limits_get(const struct pairs *p);
+
+/* Computes the key of an event. of_vm: as pairs_of_vm() says. Returns false if it has none. */
+bool pair_key_of(struct event_row *row, bool of_vm, struct pair_key *out);
+/* Returns true if the key names a vCPU or a task of a guest, which is another one in each VM. */
+bool pair_key_names_vm(const struct expr *key);
+/* Different for different keys of one `number`, except with the probability of equal hashes. */
+static inline uint64_t pair_key_hash(unsigned number, const struct pair_key *key)
+{
+	const uint64_t kind = (uint64_t)key->vm << 16 | number << 1 | (key->type == EXPR_TEXT);
+
+	return (key->number ^ key->number >> 29) * 0x9e3779b97f4a7c15ull +
+	       kind * 0xbf58476d1ce4e5b9ull;
+}
+/* Returns true if the keys of these choices are those of one VM each. */
+bool pairs_of_vm(const struct event_choices *choices);
+static inline bool pair_key_equal(const struct pair_key *a, const struct pair_key *b)
+{
+	return (a->type == EXPR_TEXT) == (b->type == EXPR_TEXT) && a->number == b->number &&
+	       a->vm == b->vm;
+}
+
+#endif

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* `vcpuscope report RUN.vcs pairs`: counts pairs, shows single ones and what happened in them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host-collector/analyze/event/pair_detail.h"
+#include "host-collector/cli/report_events.h"
+#include "host-collector/tables/table.h"
+#include "host-collector/util/escape.h"
+
+enum { STAGE_BYTES = 640, DETAIL_SHOWN = 100 };
+
+static const char *const share_heads[] = {
+#define X(NAME, name, head) [SHARE_##NAME] = head,
+	STATE_SHARES(X)
+#undef X
+};
+
+/* What is written: the counts, and for --detail the events of the pairs that are shown. */
+struct output {
+	const struct report_events_request *request;
+	struct model *model;
+	const struct event_choices *choices;
+	struct pairs *pairs;
+	struct pair_detail *detail; /* NULL: none */
+	const char *key;
+};
+
+/* ---- for people ---- */
+
+struct span_text {
+	char text[24];
+};
+
+/* Three digits and a unit: pairs may be short. */
+static struct span_text span_text(uint64_t ns)
+{
+	static const struct {
+		uint64_t ns;
+		const char *unit;
+	} units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}};
+	struct span_text s;
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		const double value = (double)ns / (double)units[i].ns;
+
+		if (ns < units[i].ns)
+			continue;
+		snprintf(s.text, sizeof(s.text), "%.*f %s",
+			 value < 10    ? 2
+			 : value < 100 ? 1
+				       : 0,
+			 value, units[i].unit);
+		return s;
+	}
+	snprintf(s.text, sizeof(s.text), "%" PRIu64 " ns", ns);
+	return s;
+}
+
+static struct span_text error_text(uint64_t error_ns)
+{
+	struct span_text s = {"+-inf"};
+
+	if (error_ns != UINT64_MAX)
+		snprintf(s.text, sizeof(s.text), "+-%.20s", span_text(error_ns).text);
+	return s;
+}
+
+struct key_text {
+	char text[192];
+};
+
+/* The key, with its VM if there are several. */
+static struct key_text key_text(const struct output *o, const struct pair_key *key)
+{
+	struct key_text k;
+	char value[48];
+
+	pair_key_text(key, value, sizeof(value));
+	if (key->of_vm && model_vms(o->model, NULL, 0) > 1)
+		snprintf(k.text, sizeof(k.text), "%s/%s", model_vm_name(o->model, key->vm), value);
+	else
+		snprintf(k.text, sizeof(k.text), "%s", value);
+	return k;
+}
+
+static void row_head_text(const struct output *o, FILE *out)
+{
+	const bool limit = o->request->than_ns || o->request->events->lower_ns;
+
+	fprintf(out, "  %-16s %8s %9s %9s %9s %9s %9s %9s %9s", "key", "calls", "total", "min",
+		"p50", "p95", "p99", "p99.9", "max");
+	if (limit)
+		fprintf(out, " %8s", o->request->events->lower_ns ? "lower" : "than");
+	fprintf(out, " %9s %10s %9s\n", "unpaired", "incomplete", "ambiguous");
+}
+
+static void row_text(const struct output *o, const struct pair_row *row, FILE *out)
+{
+	const struct histogram *h = &row->times;
+	const bool limit = o->request->than_ns || o->request->events->lower_ns;
+	static const double shares[] = {0.5, 0.95, 0.99, 0.999};
+
+	fprintf(out, "  %-16s %8" PRIu64, escape(key_text(o, &row->key).text).text, h->count);
+	if (!h->count) {
+		for (size_t i = 0; i < 7; i++)
+			fprintf(out, " %9s", "-");
+	} else {
+		fprintf(out, " %9s %9s", span_text(h->sum_ns).text, span_text(h->min_ns).text);
+		for (size_t i = 0; i < 4; i++)
+			fprintf(out, " %9s", span_text(histogram_quantile(h, shares[i])).text);
+		fprintf(out, " %9s", span_text(h->max_ns).text);
+	}
+	if (limit)
+		fprintf(out, " %8" PRIu64, row->beyond);
+	fprintf(out, " %4" PRIu64 "+%-4" PRIu64 " %10" PRIu64 " %9" PRIu64 "\n", row->unpaired_from,
+		row->unpaired_to, row->incomplete, row->ambiguous);
+}
+
+/* "guest ran 1.20 ms (40 %), in exits 1.80 ms (60 %)" */
+static void states_text(const struct state_times_ns *states, FILE *out)
+{
+	const char *before = "";
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < SHARE_COUNT; i++)
+		sum += states->ns[i];
+	for (size_t i = 0; i < SHARE_COUNT; i++) {
+		if (states->ns[i] <= 0)
+			continue;
+		fprintf(out, "%s%s %s (%.0f %%)", before, share_heads[i],
+			span_text((uint64_t)states->ns[i]).text,
+			100 * (double)states->ns[i] / (double)sum);
+		before = ", ";
+	}
+}
+
+static void rows_text(const struct output *o, FILE *out)
+{
+	const size_t top = o->request->events->per_key ? o->request->top : 0;
+	const struct pair_row *row;
+	unsigned stage = UINT32_MAX;
+	size_t shown = 0, hidden = 0; /* of the stage, of all */
+	char name[STAGE_BYTES];
+
+	for (size_t i = 0; (row = pairs_row(o->pairs, i)); i++) {
+		shown = row->stage == stage ? shown + 1 : 1;
+		if (top && shown > top) {
+			hidden++;
+			continue;
+		}
+		if (row->stage != stage) {
+			stage = row->stage;
+			fprintf(out, "%s%s, by %s\n", i ? "\n" : "",
+				escape(pairs_stage_name(o->pairs, stage, name, sizeof(name))).text,
+				o->key);
+			row_head_text(o, out);
+		}
+		row_text(o, row, out);
+		if (row->times.count)
+			fprintf(out, "  %-16s each is right within %s\n", "",
+				error_text(row->error_ns).text);
+		if (row->with_states) {
+			fprintf(out, "  %-16s vCPU time of %" PRIu64 " calls: ", "",
+				row->with_states);
+			states_text(&row->states, out);
+			fputc('\n', out);
+		}
+	}
+	if (hidden)
+		fprintf(out, "and %zu more keys; --top 0 shows all\n", hidden);
+}
+
+static void end_text(const struct output *o, const struct pair_end *end, FILE *out)
+{
+	const char *name = end->tid > 0 ? model_task_name(o->model, end->source, end->tid) : "";
+
+	if (end->tid < 0)
+		fputs("an unknown task", out);
+	else
+		fprintf(out, "%s%s%" PRId32, escape(name).text, *name ? ":" : "task ", end->tid);
+	fprintf(out, " on %s CPU %u", end->source == VS_SOURCE_HOST ? "host" : "guest", end->cpu);
+}
+
+static void detail_text(const struct output *o, size_t pair, FILE *out)
+{
+	const struct pair_detail_line *line;
+	size_t i;
+
+	for (i = 0; (line = pair_detail_get(o->detail, pair, i)); i++) {
+		if (i < DETAIL_SHOWN)
+			fprintf(out, "     | %s", line->text);
+	}
+	if (i > DETAIL_SHOWN || pair_detail_hidden(o->detail, pair))
+		fprintf(out, "     | %" PRIu64 " more events\n",
+			(i > DETAIL_SHOWN ? i - DETAIL_SHOWN : 0) +
+				pair_detail_hidden(o->detail, pair));
+}
+
+static void kept_text(const struct output *o, FILE *out)
+{
+	const int64_t origin_ns = model_begin(o->model).ns;
+	const struct pair *pair;
+	char name[STAGE_BYTES];
+
+	for (size_t i = 0; (pair = pairs_kept(o->pairs, i)); i++) {
+		if (!i)
+			fprintf(out, "\n%s pairs\n",
+				o->request->events->lower_ns ? "shortest" : "longest");
+		fprintf(out, "  %zu. %s %s at %.6f s, %s, key %s", i + 1,
+			span_text((uint64_t)pair->duration_ns).text,
+			error_text(pair->error_ns).text,
+			(double)(pair->from.t.ns - origin_ns) / 1e9,
+			escape(pairs_stage_name(o->pairs, pair->stage, name, sizeof(name))).text,
+			escape(key_text(o, &pair->key).text).text);
+		fputs("\n     from ", out);
+		end_text(o, &pair->from, out);
+		fputs(" to ", out);
+		end_text(o, &pair->to, out);
+		if (pair->states_known && pair->duration_ns) {
+			fprintf(out, "\n     vCPU %" PRIu32 ": ", pair->from.vcpu);
+			states_text(&pair->states, out);
+		}
+		fputc('\n', out);
+		if (o->detail)
+			detail_text(o, i, out);
+	}
+}
+
+/* ---- for programs ---- */
+
+static const struct table_column pairs_columns[] = {
+	{"stage", "stage", TABLE_TEXT},
+	{"key", "key", TABLE_TEXT},
+	{"calls", "calls", TABLE_COUNT},
+	{"total", "total", TABLE_NS},
+	{"min", "min", TABLE_NS},
+	{"p50", "p50", TABLE_NS},
+	{"p95", "p95", TABLE_NS},
+	{"p99", "p99", TABLE_NS},
+	{"p99_9", "p99.9", TABLE_NS},
+	{"max", "max", TABLE_NS},
+	{"error", "error", TABLE_NS},
+	{"selected", "selected", TABLE_COUNT}, /* by --than or --lower */
+	{"unpaired_from", "unpaired from", TABLE_COUNT},
+	{"unpaired_to", "unpaired to", TABLE_COUNT},
+	{"incomplete", "incomplete", TABLE_COUNT},
+	{"ambiguous", "ambiguous", TABLE_COUNT},
+	{"with_states", "with states", TABLE_COUNT},
+#define X(NAME, name, head) {name, head, TABLE_NS},
+	STATE_SHARES(X)
+#undef X
+};
+
+static const struct table_column kept_columns[] = {{"number", "number", TABLE_COUNT},
+						   {"stage", "stage", TABLE_TEXT},
+						   {"key", "key", TABLE_TEXT},
+						   {"begin", "begin", TABLE_TIME},
+						   {"duration", "duration", TABLE_NS},
+						   {"error", "error", TABLE_NS},
+						   {"vcpu", "vcpu", TABLE_COUNT},
+						   {"from_task", "from task", TABLE_TEXT},
+						   {"to_task", "to task", TABLE_TEXT},
+#define X(NAME, name, head) {name, head, TABLE_NS},
+						   STATE_SHARES(X)
+#undef X
+};
+
+static const struct table_column between_columns[] = {
+	{"number", "number", TABLE_COUNT}, /* of the pair */
+	{"time", "time", TABLE_TIME},
+	{"event", "event", TABLE_TEXT},
+	{"text", "text", TABLE_TEXT},
+};
+
+#define COLUMNS(array) (array), sizeof(array) / sizeof((array)[0])
+
+static int64_t clip(uint64_t ns)
+{
+	return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
+}
+
+static void cell_error(struct table *t, uint64_t error_ns)
+{
+	if (error_ns == UINT64_MAX)
+		table_none(t);
+	else
+		table_ns(t, clip(error_ns));
+}
+
+static void cells_states(struct table *t, const struct state_times_ns *states, bool known)
+{
+	for (size_t i = 0; i < SHARE_COUNT; i++) {
+		if (known)
+			table_ns(t, states->ns[i]);
+		else
+			table_none(t);
+	}
+}
+
+static void cells_times(struct table *t, const struct histogram *h)
+{
+	static const double shares[] = {0.5, 0.95, 0.99, 0.999};
+
+	table_ns(t, clip(h->sum_ns));
+	if (!h->count) {
+		for (size_t i = 0; i < 6; i++)
+			table_none(t);
+		return;
+	}
+	table_ns(t, clip(h->min_ns));
+	for (size_t i = 0; i < 4; i++)
+		table_ns(t, clip(histogram_quantile(h, shares[i])));
+	table_ns(t, clip(h->max_ns));
+}
+
+static struct table *pairs_table(const struct output *o)
+{
+	struct table *t = table_new("pairs", COLUMNS(pairs_columns));
+	const struct pair_row *row;
+	char name[STAGE_BYTES];
+
+	for (size_t i = 0; t && (row = pairs_row(o->pairs, i)); i++) {
+		table_row(t);
+		table_text(t, pairs_stage_name(o->pairs, row->stage, name, sizeof(name)));
+		table_text(t, key_text(o, &row->key).text);
+		table_count(t, row->times.count);
+		cells_times(t, &row->times);
+		cell_error(t, row->error_ns);
+		table_count(t, row->beyond);
+		table_count(t, row->unpaired_from);
+		table_count(t, row->unpaired_to);
+		table_count(t, row->incomplete);
+		table_count(t, row->ambiguous);
+		table_count(t, row->with_states);
+		cells_states(t, &row->states, row->with_states);
+	}
+	return t;
+}
+
+static void cell_task(const struct output *o, struct table *t, const struct pair_end *end)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s:%" PRId32,
+		 end->tid > 0 ? model_task_name(o->model, end->source, end->tid) : "", end->tid);
+	if (end->tid < 0)
+		table_none(t);
+	else
+		table_text(t, text);
+}
+
+static struct table *kept_table(const struct output *o)
+{
+	struct table *t = table_new("single_pairs", COLUMNS(kept_columns));
+	const struct pair *pair;
+	char name[STAGE_BYTES];
+
+	for (size_t i = 0; t && (pair = pairs_kept(o->pairs, i)); i++) {
+		table_row(t);
+		table_count(t, i + 1);
+		table_text(t, pairs_stage_name(o->pairs, pair->stage, name, sizeof(name)));
+		table_text(t, key_text(o, &pair->key).text);
+		table_time(t, pair->from.t.ns);
+		table_ns(t, pair->duration_ns);
+		cell_error(t, pair->error_ns);
+		if (pair->from.vcpu_known)
+			table_count(t, pair->from.vcpu);
+		else
+			table_none(t);
+		cell_task(o, t, &pair->from);
+		cell_task(o, t, &pair->to);
+		cells_states(t, &pair->states, pair->states_known);
+	}
+	return t;
+}
+
+static struct table *between_table(const struct output *o)
+{
+	struct table *t = table_new("between", COLUMNS(between_columns));
+	const struct pair_detail_line *line;
+
+	for (size_t i = 0; t && o->detail && pairs_kept(o->pairs, i); i++) {
+		for (size_t k = 0; (line = pair_detail_get(o->detail, i, k)); k++) {
+			table_row(t);
+			table_count(t, i + 1);
+			table_time(t, line->t.ns);
+			table_text(t, o->choices->items[line->choice].name);
+			line->text[strcspn(line->text, "\n")] = 0;
+			table_text(t, line->text);
+		}
+	}
+	return t;
+}
+
+static int tables_write(const struct output *o, FILE *out)
+{
+	struct table *tables[] = {pairs_table(o), kept_table(o), between_table(o)};
+	const size_t n = o->detail ? 3 : 2;
+	int err = tables[0] && tables[1] && tables[2] ? 0 : -ENOMEM;
+
+	if (!err && !strcmp(o->request->format, "json"))
+		err = tables_write_json(tables, n, false, out);
+	else if (!err)
+		err = tables_write_csv(tables, n, out);
+	for (size_t i = 0; i < 3; i++)
+		table_free(tables[i]);
+	return err;
+}
+
+/* ---- the readings ---- */
+
+static void limits_say(const struct output *o)
+{
+	const struct pairs_limits l = pairs_limits_get(o->pairs);
+
+	if (l.without_key)
+		fprintf(stderr,
+			"vcpuscope report: pairs: %" PRIu64 " events have no key (%s is missing)\n",
+			l.without_key, o->key);
+	if (l.evicted)
+		fprintf(stderr,
+			"vcpuscope report: pairs: %" PRIu64
+			" events were given up as unpaired, because more than %d keys were open\n",
+			l.evicted, PAIR_OPEN_MAX);
+	if (l.keys_joined)
+		fprintf(stderr,
+			"vcpuscope report: pairs: there are more than %d keys; the last row of a "
+			"stage has the others\n",
+			PAIR_ROWS_MAX);
+}
+
+static int detail_read(struct output *o, const struct pair_detail_options *options)
+{
+	struct model *m = model_new();
+	int err = m ? 0 : -ENOMEM;
+
+	if (!err)
+		o->detail = pair_detail_new(m, o->choices, o->pairs, options);
+	if (!o->detail)
+		err = -ENOMEM;
+	if (!err)
+		err = report_events_read(o->request, m);
+	if (!err)
+		err = pair_detail_finish(o->detail);
+	/* The detail needs the model of its reading no more. */
+	model_free(m);
+	return err;
+}
+
+static int pairs_read(struct output *o, const struct pairs_options *options)
+{
+	int err;
+
+	o->model = model_new();
+	o->pairs = o->model ? pairs_new(o->model, o->choices, options) : NULL;
+	err = o->pairs ? report_events_read(o->request, o->model) : -ENOMEM;
+	return err ? err : pairs_finish(o->pairs);
+}
+
+/* Says what is wrong. */
+static int keys_read(struct output *o, struct event_choices *choices)
+{
+	const struct report_events_arguments *a = o->request->events;
+	struct expr_error error;
+	size_t own = 0; /* events that have a key of their own */
+	int err;
+
+	o->key = a->key ? a->key : event_choices_cross(choices) ? "vcpu" : "cpu";
+	for (size_t i = 0; i < choices->n; i++)
+		own += choices->items[i].key.n && !choices->items[i].untraced;
+	err = event_choices_key(choices, o->key, &error);
+	if (err)
+		expr_error_print(&error, "vcpuscope report: --key", o->key, stderr);
+	if (own)
+		o->key = "the keys of the events";
+	return err;
+}
+
+static int options_check(const struct report_events_request *q, const struct event_choices *choices,
+			 struct pair_detail_options *detail)
+{
+	char why[320];
+
+	if (!pairs_stages(choices, q->events->cycle)) {
+		fputs("vcpuscope report: pairs: needs -e A -e B, or one -e with --cycle or with the "
+		      "attribute role\n",
+		      stderr);
+		return -EINVAL;
+	}
+	if (q->events->detail && pair_detail_parse(q->events->detail, detail, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope report: %s\n", why);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int report_pairs_write(const struct report_events_request *q, struct event_choices *choices,
+		       FILE *out)
+{
+	const struct report_events_arguments *a = q->events;
+	struct output o = {.request = q, .choices = choices};
+	struct pair_detail_options detail;
+	const struct pairs_options options = {
+		.cycle = a->cycle,
+		.per_key = a->per_key,
+		.kept = q->top && q->top < PAIR_KEPT_MAX ? q->top : PAIR_KEPT_MAX,
+		.than_ns = (int64_t)q->than_ns,
+		.lower_ns = (int64_t)a->lower_ns,
+		.narrow = q->narrow,
+	};
+	int err = options_check(q, choices, &detail);
+
+	if (!err)
+		err = keys_read(&o, choices);
+	if (!err)
+		err = pairs_read(&o, &options);
+	if (!err && a->detail)
+		err = detail_read(&o, &detail);
+	if (!err && strcmp(q->format, "text") != 0) {
+		err = tables_write(&o, out);
+	} else if (!err) {
+		rows_text(&o, out);
+		kept_text(&o, out);
+	}
+	if (!err)
+		limits_say(&o);
+	if (err == -ENOMEM)
+		fputs("vcpuscope report: out of memory\n", stderr);
+	pair_detail_free(o.detail);
+	pairs_free(o.pairs);
+	model_free(o.model);
+	return err;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Finds the events of a recording that a user chose when recording. */
+#ifndef QUERY_DESCRIBED_H
+#define QUERY_DESCRIBED_H
+
+#include "host-collector/query/event_schema.h"
+
+/* Adds the events that the recording describes to `schemas`. What cannot be read is left to the
+ * reading that follows, which says it. Returns 0 or -ENOMEM. */
+int described_read(const char *path, struct event_schemas *schemas);
+
+#endif
