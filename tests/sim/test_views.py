@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Whatever a recording holds, its reports say what they rest on, and all of them say the same.
 
+Every figure that several of text, page, JSON, CSV, metrics and Perfetto trace show is the same in all of
+them: for 30 recordings, ten of them real (whole, or what is left after a cut or without a piece).
+
 A real recording and simulated ones, whole, with 1 to 99 % of their events lost, cut, and with pieces
 missing. Of each: a negative answer states its coverage and has one that supports it; text, page and
 JSON agree; no value depends on --than; where an interrupt's time went is what the vCPU's spans say.
@@ -18,6 +21,8 @@ import sys
 import tempfile
 import time
 
+import pftrace
+
 LOSSES = (0, 0.01, 0.05, 0.2, 0.5, 0.9, 0.99)
 SCENARIOS = ("decoy.idle", "vm_paused.signal", "interrupt_lost", "vcpu_not_scheduled.crowd")
 NEEDED = 90
@@ -27,6 +32,20 @@ PAGE_ROWS = 40
 WORST_NS = 1000
 # Guests that lie about their clock, and are found out late: a reading that trusts them at first says else.
 LIES = (("lie.echo", 2), ("lie.stamps", 2), ("lie.stamps_some", 5))
+
+
+# A table whose rows are written in every format.
+TABLES = ("vcpu", "tasks", "exits", "irq", "steal")
+# CLOCK_BOOTTIME, the time of the trace, is slewed against the recording's raw time by NTP: 500 ppm at
+# most. A guest's event that lies inside an exit splits it (docs/export.md): 3 ns for each.
+SLEW = 500e-6
+REAL = ("bed-a", "bed-a-stacks", "bed-b-migration", "quickstart")
+FIGURE_SCENARIOS = ("vm_paused.signal", "vcpu_not_scheduled.realtime", "vmm_lock", "cgroup_throttled",
+                    "storage_backend.pflash", "demand_paging.swap", "guest_spin.softirq", "guest_irq_storm",
+                    "interrupt_lost", "timer_late", "lock_holder_preempted.spin", "ipi_target_preempted",
+                    "mixture.storage_then_steal", "triple.storage_lock_steal", "decoy.server", "decoy.steal",
+                    "migration", "split_lock")
+REAL_NEEDED, FIGURES_NEEDED = 10, 30
 
 
 class Wrong(Exception):
@@ -122,6 +141,81 @@ def metrics_check(program, recording, report):
     want(+counted == reported, f"the metrics have {dict(+counted)}, the report {dict(reported)}")
 
 
+def duration(ns):
+    """As host-collector/util/duration.c."""
+    us = ns / 1000
+    return f"{us:.0f} us" if us < 1000 else f"{us / 1000:.1f} ms" if us < 1e5 else \
+        f"{us / 1000:.0f} ms" if us < 1e7 else f"{us / 1e6:.1f} s"
+
+
+def incidents_printed(text, report):
+    """Every length and share of every incident is in the text, at its precision."""
+    for i in report["incidents"]:
+        # A state with less than a hundredth of it has no line.
+        lengths = [i["duration_ns"]] + [ns for ns in i["breakdown_ns"].values()
+                                        if 100 * ns > i["duration_ns"]] + \
+            [c["share_ns"] for c in i["culprits"][:1]]
+        for ns in lengths:
+            want(squeezed(duration(ns)) in text, f"{duration(ns)} of {i['verdict']} is not in the text")
+
+
+def tables_agree(program, recording, page):
+    """JSON and CSV of a table have the same cells; the page has them, too."""
+    for name in TABLES:
+        rows = json.loads(run(program, "report", recording, name, "--top", PAGE_ROWS, "--format",
+                              "json").stdout)["rows"]
+        lines = run(program, "report", recording, name, "--top", PAGE_ROWS, "--format", "csv").stdout
+        cells = list(csv.DictReader(lines.splitlines()))
+        cells = [c for c in cells if c.get("table", name) == name]
+        want(len(cells) == len(rows), f"{name}: {len(cells)} rows in CSV, {len(rows)} in JSON")
+        for row, line in zip(rows, cells):
+            for key, value in row.items():
+                if isinstance(value, int) and key in line:
+                    want(line[key] == str(value), f"{name}: {key} is {value}, in CSV {line[key]}")
+        shown = next((t for t in page["tables"] if t["name"] == name), None)
+        if shown and len(rows) == len(shown["rows"]) and [c["name"] for c in shown["columns"]] == \
+                (list(rows[0]) if rows else None):
+            want(shown["rows"] == [list(row.values()) for row in rows], f"{name}: the page differs")
+
+
+def states_agree(program, recording, report, folder):
+    """Where the vCPUs' time went: report, metrics, CSV and trace."""
+    reported, spans, slices = (collections.Counter() for _ in range(3))
+    for v in report["vcpus"]:
+        for state, ns in v["states_ns"].items():
+            reported[v["vm"], state] += ns
+    page = run(program, "metrics", recording).stdout
+    for vm, state, s in re.findall(r'(?m)^vcpuscope_vcpu_seconds_total\{vm="([^"]*)",state="(\w+)"\} (\S+)$', page):
+        want(s == f"{reported[vm, state] / 1e9:.9g}", f"{vm}, {state}: {reported[vm, state]} ns, metrics {s} s")
+    path = os.path.join(folder, "figures.out")
+    run(program, "export", recording, "--to", "csv", "-o", path)
+    with open(path, encoding="utf-8") as f:
+        for row in csv.DictReader(f):
+            if row["kind"] == "vcpu":
+                spans[row["vm"], row["state"]] += int(row["duration_ns"])
+    want(+spans == +reported, f"spans {dict(+spans)}, report {dict(+reported)}")
+    run(program, "export", recording, "--to", "perfetto", "-o", path)
+    trace, n = pftrace.Trace(path), 0
+    for track in [uuid for uuid, t in trace.tracks.items() if t[2] is not None]:
+        for s in trace.slices(track):
+            slices[s.name] += s.end - s.begin
+            n += 1
+    for state in {state for _, state in reported}:
+        ns = sum(v for (_, s), v in reported.items() if s == state)
+        want(abs(slices[state] - ns) <= SLEW * ns + 3 * n, f"{state}: {slices[state]} ns in the trace, {ns} in the report")
+
+
+def figures_check(program, recording, folder):
+    done = run(program, "report", recording, "--format", "json", codes=(0, 5))
+    report = json.loads(done.stdout)
+    text = squeezed(run(program, "report", recording, codes=(0, 5)).stdout)
+    incidents_printed(text, report)
+    page = page_of(program, recording)
+    want(page["report"]["vcpus"] == report["vcpus"], "the page has other vCPUs")
+    tables_agree(program, recording, page)
+    states_agree(program, recording, report, folder)
+
+
 def filter_check(program, recording):
     """A row of an interrupt's table is the same with and without --than."""
     for table in CHAIN_TABLES:
@@ -168,6 +262,25 @@ def mangled(data, chance):
     begin = chance.randrange(200, len(data))
     end = min(len(data), begin + chance.randrange(len(data)))
     yield f"without bytes {begin} to {end}", data[:begin] + data[end:]
+
+
+def figure_recordings(program, folder, data):
+    """(name, path, real): ten or more of real guests, whole or not, then simulated ones."""
+    chance = random.Random(2)
+    for name in REAL:
+        path = os.path.join(data, name + ".vcs")
+        yield name, path, True
+        with open(path, "rb") as f:
+            whole = f.read()
+        for what, rest in list(mangled(whole, chance))[::2]:
+            path = os.path.join(folder, "f.vcs")
+            with open(path, "wb") as f:
+                f.write(rest)
+            yield f"{name} {what}", path, True
+    for at, name in enumerate(FIGURE_SCENARIOS):
+        path = os.path.join(folder, "f.vcs")
+        run(program, "simulate", name, "--seed", at + 1, "--loss", (0, 0, 0.05)[at % 3], "-o", path)
+        yield name, path, False
 
 
 def recordings(program, folder, seeds, real):
@@ -220,6 +333,15 @@ def main():
                     interrupts += spans_check(a.vcpuscope, path, folder)
             except Wrong as e:
                 bad.append(f"{name}: {e}")
+        figures, real = 0, 0
+        for name, path, is_real in figure_recordings(a.vcpuscope, folder, os.path.dirname(a.real)):
+            try:
+                figures_check(a.vcpuscope, path, folder)
+            except (Wrong, pftrace.BadTrace) as e:
+                bad.append(f"figures of {name}: {e}")
+            figures, real = figures + 1, real + is_real
+        if figures < FIGURES_NEEDED or real < REAL_NEEDED:
+            bad.append(f"only {figures} recordings, {real} real ones")
         try:
             empty = os.path.join(folder, "empty.vcs")
             open(empty, "w").close()
@@ -227,6 +349,7 @@ def main():
         except Wrong as e:
             bad.append(f"an empty file: {e}")
     print("\n".join(bad))
+    print(f"figures of {figures} recordings, {real} of them real, are compared in all views")
     print(f"{n} recordings, {cannot} of which nothing can be told of some vCPU, {interrupts} interrupts "
           f"against their spans, {len(bad)} wrong")
     sys.exit(bool(bad or not interrupts or not cannot or cannot == n))

@@ -48,8 +48,26 @@ function hex(number) {
 	return "0x" + Number(number).toString(16).padStart(2, "0");
 }
 
-// "412 ms", "3.52 ms", "80.0 us": three digits, as in the text report.
+// As printf("%.*f"): exact, and of two equally near the even one, unlike toFixed().
+function fixed(value, digits) {
+	const scale = Math.pow(10, digits), low = Math.floor(value * scale);
+	const halves = value * Math.pow(2, digits + 1);
+
+	if (value * scale - low !== 0.5 || !Number.isInteger(halves))
+		return value.toFixed(digits);
+	return ((low % 2 ? low + 1 : low) / scale).toFixed(digits);
+}
+
+// As the text report prints a duration (util/duration.c): the same figure everywhere.
 function duration(ns) {
+	const us = ns / 1e3;
+
+	return us < 1e3 ? fixed(us, 0) + " us" : us < 1e5 ? fixed(us / 1e3, 1) + " ms"
+		: us < 1e7 ? fixed(us / 1e3, 0) + " ms" : fixed(us / 1e6, 1) + " s";
+}
+
+// "3.52 ms", "833 ns": three digits, for what only the picture shows: places and pieces.
+function fine(ns) {
 	const units = [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"]];
 	const size = Math.abs(ns);
 
@@ -69,7 +87,7 @@ function count(n) {
 }
 
 function percent(part, whole) {
-	return whole ? (100 * part / whole).toFixed(1) + " %" : "-";
+	return whole ? fixed(100 * part / whole, 1) + " %" : "-";
 }
 
 function plural(n, one, many) {

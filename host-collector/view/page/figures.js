@@ -61,7 +61,7 @@ function latency_figure(map) {
 		for (let row = low; row <= high; row++) {
 			if (row % 4 === 0 || rows < 8)
 				picture.append(svg("text", {class: "tick", x: left - 6, y: y(row) + h,
-					"text-anchor": "end"}, "\u2265" + duration(rows_ns[row])));
+					"text-anchor": "end"}, "\u2265" + fine(rows_ns[row])));
 		}
 		picture.append(svg("rect", {class: "lane", x: left, y: top, width: right - left,
 			height: rows * h}));
@@ -82,7 +82,7 @@ function latency_figure(map) {
 				Math.log1p(most_row) * (histogram - 60), y: y(row) + h - 2}, count(n)));
 		for (const t of ticks(0, span, (right - left) / 110).all)
 			picture.append(svg("text", {class: "tick", x: Math.min(left + t / span * (right - left),
-				right - 12), y: height - 8, "text-anchor": "middle"}, duration(t)));
+				right - 12), y: height - 8, "text-anchor": "middle"}, fine(t)));
 		picture.addEventListener("pointermove", (event) => {
 			const place = picture.getBoundingClientRect();
 			const x = event.clientX - place.left, at = event.clientY - place.top;
@@ -93,15 +93,15 @@ function latency_figure(map) {
 
 			if (row < low || row > high || x < left)
 				return tip.hide();
-			const what = duration(rows_ns[row]) + " to " + duration(upper);
+			const what = fine(rows_ns[row]) + " to " + fine(upper);
 
 			if (x > right)
 				return tip.show(event, [what, plural(by_row.get(row) || 0, "time") + " in all"]);
 			for (let i = 0; i < cells.length; i += 3)
 				n += cells[i] === column && cells[i + 1] === row ? cells[i + 2] : 0;
 			return tip.show(event, [what, plural(n, "time") + " from +" +
-				duration(map.begin + column * map.column_ns) + " on, in " +
-				duration(map.column_ns)]);
+				fine(map.begin + column * map.column_ns) + " on, in " +
+				fine(map.column_ns)]);
 		});
 		picture.addEventListener("pointerleave", () => tip.hide());
 		box.replaceChildren(picture);
@@ -115,7 +115,7 @@ function latency_table(by_row, rows_ns, map) {
 	return el("details", {}, el("summary", {}, "As a table"), el("table", {class: "plain"},
 		el("thead", {}, el("tr", {}, el("th", {scope: "col"}, map.meaning),
 			el("th", {scope: "col"}, "how often"))), el("tbody", {}, ...rows.map(([row, n]) =>
-			el("tr", {}, el("td", {}, duration(rows_ns[row]) + " to " + duration(rows_ns[row + 1])),
+			el("tr", {}, el("td", {}, fine(rows_ns[row]) + " to " + fine(rows_ns[row + 1])),
 				el("td", {class: "number"}, count(n)))))));
 }
 
@@ -141,7 +141,7 @@ function cell_text(value, column) {
 	if (type === "time")
 		return wall(value);
 	return type === "ns" ? (value ? duration(value) : "-") : type === "percent"
-		? value.toFixed(1) + " %" : type === "count" ? count(value) : value;
+		? fixed(value, 1) + " %" : type === "count" ? count(value) : value;
 }
 
 // More columns than this are set closer together.

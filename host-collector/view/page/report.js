@@ -214,7 +214,7 @@ function overview() {
 		for (const t of all)
 			picture.append(svg("text", {class: "tick", x: Math.min(x(t), width - 22),
 				y: height - 6, "text-anchor": "middle"},
-				step >= 1e9 ? Math.round(t / 1e9) + " s" : duration(t)));
+				step >= 1e9 ? Math.round(t / 1e9) + " s" : fine(t)));
 		box.replaceChildren(picture, overview_legend());
 	});
 	return box;

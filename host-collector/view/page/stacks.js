@@ -127,7 +127,7 @@ function flame_draw(box, root) {
 			width: w, height: FLAME_ROW - 1}));
 
 		frame.addEventListener("pointermove", (event) => tip.show(event, [node.name,
-			duration(node.ns) + ", " + percent(node.ns, root.ns)]));
+			fine(node.ns) + ", " + percent(node.ns, root.ns)]));
 		if (room > 3)
 			frame.append(svg("text", {class: "piece-label on-" + node.colour, x: x + 3,
 				y: level * FLAME_ROW + 13}, node.name.length <= room ? node.name

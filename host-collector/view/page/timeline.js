@@ -198,7 +198,7 @@ class Timeline {
 
 		if (s.grain_ns)
 			notes.push("Detail is thinned: neighbouring pieces shorter than " +
-				duration(s.grain_ns) + " are drawn as one, split by their shares.");
+				fine(s.grain_ns) + " are drawn as one, split by their shares.");
 		if (s.cut)
 			notes.push("The beginning is longer ago than what is kept: it is empty.");
 		if (s.rows_left_out)
@@ -268,7 +268,7 @@ class Timeline {
 			const row = this.rows[index];
 
 			body.append(el("tr", {}, el("td", {text: this.label(row)}),
-				el("td", {text: this.offset(row.begin[i])}), el("td", {text: duration(length)}),
+				el("td", {text: this.offset(row.begin[i])}), el("td", {text: fine(length)}),
 				el("td", {text: this.describe(row, i)[0]})));
 		}
 		const head = el("thead", {}, el("tr", {}, ...["row", "from the incident's begin", "length",
@@ -286,7 +286,7 @@ class Timeline {
 	offset(t) {
 		const ns = t - this.begin;
 
-		return (ns < 0 ? "\u2212" : "+") + duration(Math.abs(ns));
+		return (ns < 0 ? "\u2212" : "+") + fine(Math.abs(ns));
 	}
 
 	name_of(row, i) {
@@ -339,7 +339,7 @@ class Timeline {
 			lines.push(row.state[i] === 1 || row.state[i] === 2
 				? name + ": " + this.name_of(row, i) : name + ": " + meaning);
 		}
-		lines.push(this.label(row) + ", " + this.offset(row.begin[i]) + " for " + duration(length));
+		lines.push(this.label(row) + ", " + this.offset(row.begin[i]) + " for " + fine(length));
 		if (row.kind === "guest")
 			lines.push("guest times \u00b1" + this.context.error);
 		return lines;
@@ -488,7 +488,7 @@ class Timeline {
 		this.draw_arrows();
 		this.draw_who();
 		this.draw_focus();
-		this.range.textContent = duration(this.until - this.from) + " from " +
+		this.range.textContent = fine(this.until - this.from) + " from " +
 			this.offset(this.from);
 	}
 
@@ -703,7 +703,7 @@ class Timeline {
 			lines.push("vector " + hex(what) + " on " + this.label(this.rows[to_row]));
 		else
 			lines.push(task(name === "kick" ? this.scene.host : this.scene.guest, pid));
-		lines.push(this.offset(from) + ", " + duration(to - from) + " later at its end");
+		lines.push(this.offset(from) + ", " + fine(to - from) + " later at its end");
 		return lines;
 	}
 
@@ -734,7 +734,7 @@ class Timeline {
 			return [];
 		const name = this.label_names(row, bar)[0];
 
-		return name ? [name + ": " + duration(bar.ns) + " in " + count(bar.n) + " pieces, " +
+		return name ? [name + ": " + fine(bar.ns) + " in " + count(bar.n) + " pieces, " +
 			this.offset(bar.from) + " to " + this.offset(bar.until)] : [];
 	}
 

@@ -20,6 +20,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import browser as devtools  # noqa: E402
 import many_vms  # noqa: E402
+sys.path.insert(0, str(HERE.parents[1] / "sim"))
+import test_views  # noqa: E402
 
 CTRL = 2
 HOSTILE = ["</script><b>", "<img onerror=", "\"'`&amp;&lt;", "]]><!-- -->", "${alert(1)}",
@@ -392,6 +394,17 @@ def names_stay(page, path):
     quiet(page, "hostile names")
 
 
+def figures_as_in_text(page, path):
+    """The page prints a duration as the text report does (util/duration.c)."""
+    page.open(path)
+    lengths = [n * 10 ** k for k in range(11) for n in (0, 1, 5, 15, 25, 35, 45, 125, 225, 9995, 99949)]
+    lengths += [999499, 999500, 2500, 3500, 2250000, 2350000, 99949999, 99950000, 9999500000]
+    printed = page.run(f"{json.dumps(lengths)}.map(duration)")
+    wrong = [(ns, shown, test_views.duration(ns)) for ns, shown in zip(lengths, printed)
+             if shown != test_views.duration(ns)]
+    expect("durations are those of the text", not wrong, wrong)
+
+
 def report_works(page, files):
     story = files.report(files.simulated("vcpu_not_scheduled.crowd", "story", "--seed", "3"))
     page.open(story)
@@ -399,6 +412,7 @@ def report_works(page, files):
     expect("every control has a name", not page.run(NAMELESS), page.run(NAMELESS))
     looks(page, story, files.out, "report")
     timeline_works(page, story)
+    figures_as_in_text(page, story)
     tables_sort(page, story)
     latencies_hover(page, story)
     prints(page, story)
