@@ -11,7 +11,6 @@
 #include "host-collector/engine/replay.h"
 #include "proto/program/output.h"
 
-#define STALL_DEFAULT_NS 100000000
 
 struct metrics_arguments {
 	const char *recording, *output;

@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include "clock/sample.h"
+#include "host-collector/analyze/stall/builder.h"
 #include "host-collector/analyze/stall/describe.h"
 #include "host-collector/cli/channel_options.h"
 #include "host-collector/cli/commands.h"
@@ -30,7 +31,6 @@
 #include "proto/program/main_loop.h"
 
 enum { TICK_MS = 100, LOG_FLUSH_MS = 2000 };
-#define STALL_DEFAULT_NS    100000000
 #define METRICS_INTERVAL_NS 5000000000ull
 #define INTERVAL_DEFAULT_NS 1000000000
 #define INTERVAL_LEAST_NS   100000000 /* TICK_MS */

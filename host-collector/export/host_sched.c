@@ -2,9 +2,13 @@
 #include "host-collector/export/host_sched.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "proto/event_fields.h"
+
+/* Just before the losses. */
+enum { RANK_UNSEEN = 999999 };
 
 void host_sched_fini(struct host_sched *h)
 {
@@ -33,21 +37,49 @@ static struct host_row *row_get(struct host_sched *h, uint16_t cpu)
 	return r;
 }
 
+/* Who is written: a CPU of which nothing is known is drawn as empty, and no thread has its time. */
+static int32_t shown(int32_t tid)
+{
+	return tasks_is_nobody(tid) ? 0 : tid;
+}
+
 static void commit(struct host_sched *h, struct host_row *r)
 {
-	struct task *t;
+	struct sched_switch s = r->waiting;
 
 	if (!r->any)
 		return;
-	t = tasks_get(h->tasks, TRACE_MACHINE_HOST, r->waiting.next);
-	r->waiting.name = t->name;
-	sched_row_switch(r->row, h->file, &r->waiting);
+	s.next = shown(s.next);
+	s.name = tasks_get(h->tasks, TRACE_MACHINE_HOST, s.next)->name;
+	sched_row_switch(r->row, h->file, &s);
+}
+
+/* A slice where nothing is known, so that it can be told from an idle CPU. */
+static void unseen_write(struct host_sched *h, struct host_row *r, uint64_t until)
+{
+	uint64_t from = r->waiting.t > h->file->from ? r->waiting.t : h->file->from;
+	char name[TRACE_NAME_BYTES];
+
+	if (until > h->file->until)
+		until = h->file->until;
+	if (!r->any || !tasks_is_nobody(r->waiting.next) || until <= from)
+		return;
+	if (!h->unseen_group)
+		h->unseen_group = trace_track_new(h->file, 0, "Not captured", RANK_UNSEEN);
+	if (!r->unseen) {
+		snprintf(name, sizeof(name), "host CPU %u", r->row->cpu);
+		r->unseen = trace_track_new(h->file, h->unseen_group, name, r->row->cpu);
+	}
+	trace_event_close(h->file, trace_event_open(h->file, from, r->unseen, EVENT_BEGIN,
+						    trace_name(h->file, "not captured")));
+	trace_end(h->file, until, r->unseen);
 }
 
 static void change(struct host_sched *h, struct host_row *r, const struct sched_switch *s,
 		   bool vcpu)
 {
 	commit(h, r);
+	unseen_write(h, r, s->t);
 	if (r->any)
 		r->past[r->n_past++ % HOST_ROW_PAST] =
 			(struct host_past){r->waiting.t, r->waiting.next};
@@ -56,7 +88,8 @@ static void change(struct host_sched *h, struct host_row *r, const struct sched_
 	r->current = s->next;
 	r->proven = vcpu;
 	r->until = s->t;
-	tasks_get(h->tasks, TRACE_MACHINE_HOST, s->next)->cpu = r->row->cpu;
+	if (!tasks_is_nobody(s->next))
+		tasks_get(h->tasks, TRACE_MACHINE_HOST, s->next)->cpu = r->row->cpu;
 }
 
 /* Who is shown there now was there at `t`. */
@@ -137,7 +170,7 @@ static int32_t occupant(const struct host_row *r, uint64_t t)
 void host_sched_unseen(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid)
 {
 	struct host_row *r = row_get(h, cpu);
-	int32_t there = r ? occupant(r, t) : tid;
+	int32_t there = shown(r ? occupant(r, t) : tid);
 
 	if (r && there == tid && r->any && r->waiting.t <= t)
 		prove(r, t);

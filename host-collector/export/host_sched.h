@@ -2,8 +2,9 @@
 /*
  * Writes which tasks ran on the host's CPUs, as far as the recording shows. It contains the
  * switches to and from a VM's threads, and those on a CPU that such a thread waits for. If a switch
- * does not continue with the task of the switch before it, events between them were not captured,
- * and the row shows that. Proofs that a vCPU thread ran are kept: it is shown until the last proof.
+ * does not continue with the task of the switch before it, events between them were not captured.
+ * The row is then empty, and a slice of the track "Not captured" says so. Proofs that a vCPU thread
+ * ran are kept: it is shown until the last proof.
  */
 #ifndef EXPORT_HOST_SCHED_H
 #define EXPORT_HOST_SCHED_H
@@ -15,6 +16,7 @@ enum { HOST_ROW_PAST = 64 };
 
 struct host_row {
 	struct sched_row *row;
+	uint64_t unseen; /* the track of the times in which nothing is known; 0: none yet */
 	bool any;
 	int32_t current;
 	bool proven;    /* `current` certainly ran */
@@ -34,6 +36,7 @@ struct host_sched {
 	struct tasks *tasks;
 	struct trace_file *file;
 	int error;
+	uint64_t unseen_group; /* 0: none yet */
 	struct host_row *rows[VS_CPUS_MAX];
 };
 

@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "host-collector/export/counter_rows.h"
 #include "host-collector/export/guest_rows.h"
 #include "host-collector/export/host_sched.h"
+#include "host-collector/export/stall_rows.h"
 #include "host-collector/export/vcpu_slices.h"
 #include "host-collector/model/guest_cpu.h"
 
@@ -49,6 +51,8 @@ struct perfetto {
 	struct vcpu_slices slices;
 	struct flows flows;
 	struct guest_rows guests;
+	struct counter_rows counters;
+	struct stall_rows *stalls;
 	struct placement_counts counts;
 	uint64_t n_written; /* guest events in the time that is written */
 	struct lru by_tid, by_vcpu;
@@ -423,9 +427,32 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 	struct vcpu_span cut = *span;
 
 	time_of(x, span->begin);
-	if (v && narrow_has_vcpu(x->narrow, x->model, span->vm, span->vcpu) &&
-	    narrow_clip(x->narrow, &cut.begin, &cut.end))
+	if (!narrow_has_vcpu(x->narrow, x->model, span->vm, span->vcpu) ||
+	    !narrow_clip(x->narrow, &cut.begin, &cut.end))
+		return;
+	if (v)
 		fail(x, vcpu_slices_span(&x->slices, &v->track, &cut, v->placement.n > 0));
+	counter_rows_span(&x->counters, &cut);
+}
+
+static void on_guest_steal(void *context, const struct guest_steal *steal)
+{
+	struct perfetto *x = context;
+
+	time_of(x, steal->t);
+	if (narrow_has_guest_cpu(x->narrow, x->model, steal->vm, steal->cpu) &&
+	    narrow_has_time(x->narrow, steal->t))
+		counter_rows_steal(&x->counters, steal);
+}
+
+static void on_chain(void *context, const struct chain *c)
+{
+	struct perfetto *x = context;
+
+	flows_chain(&x->flows, c);
+	if (narrow_has_vcpu(x->narrow, x->model, c->vm, c->vcpu) &&
+	    narrow_has_time(x->narrow, c->at[CHAIN_HANDLER]))
+		counter_rows_chain(&x->counters, c);
 }
 
 /* ---- beginning and end ---- */
@@ -453,6 +480,10 @@ static int parts_init(struct perfetto *x, FILE *out)
 		err = flows_init(&x->flows);
 	if (!err)
 		err = guest_rows_init(&x->guests);
+	x->counters = (struct counter_rows){
+		.file = &x->file, .boottime = &x->boottime, .model = x->model};
+	if (!err)
+		err = counter_rows_init(&x->counters);
 	if (!err)
 		err = lru_init(&x->by_tid, THREADS_MAX);
 	if (!err)
@@ -470,10 +501,11 @@ struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pip
 		.guest_instant = on_guest_instant,
 		.guest_interrupt = on_guest_interrupt,
 		.host_instant = on_host_instant,
+		.guest_steal = on_guest_steal,
 	};
 	struct model_observer mine = observer;
 	struct perfetto *x = calloc(1, sizeof(*x));
-	struct chain_options chains = {.closed = flows_chain};
+	struct chain_options chains = {.closed = on_chain};
 
 	if (!x)
 		return NULL;
@@ -481,11 +513,12 @@ struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pip
 	x->pipeline = pipeline;
 	x->narrow = narrow;
 	mine.context = x;
-	chains.context = &x->flows;
+	chains.context = x;
 	if (parts_init(x, out))
 		goto fail;
 	x->chains = chains_new(m, &chains);
-	if (!x->chains || model_observe(m, &mine))
+	x->stalls = stall_rows_new(m, pipeline);
+	if (!x->chains || !x->stalls || model_observe(m, &mine))
 		goto fail;
 	return x;
 fail:
@@ -504,6 +537,7 @@ void perfetto_free(struct perfetto *x)
 {
 	if (!x)
 		return;
+	stall_rows_free(x->stalls);
 	chains_free(x->chains);
 	if (x->threads)
 		EACH_THREAD(x, v, thread_free(v));
@@ -512,6 +546,7 @@ void perfetto_free(struct perfetto *x)
 	lru_fini(&x->by_tid);
 	lru_fini(&x->by_vcpu);
 	guest_rows_fini(&x->guests);
+	counter_rows_fini(&x->counters);
 	flows_fini(&x->flows);
 	host_sched_fini(&x->host);
 	tasks_fini(&x->tasks);
@@ -534,6 +569,9 @@ int perfetto_finish(struct perfetto *x)
 		loss_row_over(&x->losses, &x->cpus[i].loss, x->host_end, "host", (uint16_t)i);
 	guest_rows_finish(&x->guests);
 	host_sched_finish(&x->host);
+	counter_rows_finish(&x->counters);
+	if (x->begun)
+		fail(x, stall_rows_write(x->stalls, x->narrow, &x->file, &x->boottime));
 	fail(x, chains_error(x->chains));
 	fail(x, x->host.error);
 	fail(x, x->guests.error);

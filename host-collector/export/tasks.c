@@ -7,8 +7,6 @@
 #include "host-collector/util/escape.h"
 #include "proto/event_fields.h"
 
-static const char nobody_name[] = "[not captured]";
-
 int tasks_init(struct tasks *x, const struct model *m, struct trace_file *f)
 {
 	*x = (struct tasks){.model = m, .file = f};
@@ -27,7 +25,7 @@ int32_t tasks_nobody(uint16_t cpu)
 	return TASKS_NOBODY + 1 + cpu;
 }
 
-static bool is_nobody(int32_t tid)
+bool tasks_is_nobody(int32_t tid)
 {
 	return tid > TASKS_NOBODY && tid <= TASKS_NOBODY + VS_CPUS_MAX;
 }
@@ -53,7 +51,7 @@ static void process_announce(struct tasks *x, uint32_t machine, int32_t tgid, co
 	char name[2 * VS_TEXT_MAX];
 	uint32_t vm;
 
-	if (is_nobody(tgid) || !*comm)
+	if (!*comm)
 		comm = thread;
 	if (machine == TRACE_MACHINE_HOST && !model_vm_of_thread(x->model, tgid, &vm))
 		snprintf(name, sizeof(name), "%s (VM %s)", comm, model_vm_name(x->model, vm));
@@ -91,14 +89,9 @@ struct task *tasks_get(struct tasks *x, uint32_t machine, int32_t tid)
 		name_set(t, "swapper");
 		return t;
 	}
-	if (is_nobody(tid)) {
-		name_set(t, nobody_name);
-		t->tgid = TASKS_NOBODY;
-	} else {
-		name_set(t, model_task_name(x->model, machine, tid));
-		tgid = model_task_process(x->model, machine, tid);
-		t->tgid = tgid > 0 ? tgid : tid;
-	}
+	name_set(t, model_task_name(x->model, machine, tid));
+	tgid = model_task_process(x->model, machine, tid);
+	t->tgid = tgid > 0 ? tgid : tid;
 	announce(x, machine, t);
 	return task_slot(x, machine, tid, &fresh);
 }

@@ -41,7 +41,8 @@ struct task *tasks_get(struct tasks *x, uint32_t machine, int32_t tid);
 void tasks_named(struct tasks *x, uint32_t machine, const struct vs_event *e);
 /* Returns the track of a host task. */
 uint64_t tasks_track(struct tasks *x, int32_t tid);
-/* Returns the tid of the pseudo-task for unknown tasks on this CPU of the host. */
+/* Returns a tid that stands for an unknown task on this CPU of the host. No trace has it. */
 int32_t tasks_nobody(uint16_t cpu);
+bool tasks_is_nobody(int32_t tid);
 
 #endif

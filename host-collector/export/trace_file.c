@@ -151,7 +151,8 @@ void trace_thread(struct trace_file *f, uint32_t machine, uint64_t t, int32_t ti
 
 /* ---- tracks ---- */
 
-uint64_t trace_track_new(struct trace_file *f, uint64_t parent, const char *name, uint32_t rank)
+static uint64_t track_new(struct trace_file *f, uint64_t parent, const char *name, uint32_t rank,
+			  bool counter)
 {
 	struct protobuf *p = &f->packets;
 	size_t packet = trace_packet_open(f, SEQUENCE_EVENTS, TRACE_MACHINE_HOST);
@@ -163,9 +164,26 @@ uint64_t trace_track_new(struct trace_file *f, uint64_t parent, const char *name
 		protobuf_uint(p, TRACK_PARENT, parent);
 	protobuf_uint(p, TRACK_CHILD_ORDER, TRACK_ORDER_EXPLICIT);
 	protobuf_uint(p, TRACK_RANK, rank);
+	if (counter) {
+		size_t unit = protobuf_open(p, TRACK_COUNTER);
+
+		protobuf_uint(p, COUNTER_UNIT, COUNTER_UNIT_NS);
+		protobuf_close(p, unit);
+	}
 	protobuf_close(p, opened);
 	trace_packet_close(f, packet);
 	return f->last_uuid;
+}
+
+uint64_t trace_track_new(struct trace_file *f, uint64_t parent, const char *name, uint32_t rank)
+{
+	return track_new(f, parent, name, rank, false);
+}
+
+uint64_t trace_counter_track_new(struct trace_file *f, uint64_t parent, const char *name,
+				 uint32_t rank)
+{
+	return track_new(f, parent, name, rank, true);
 }
 
 uint64_t trace_thread_track_new(struct trace_file *f, int32_t pid, int32_t tid, const char *name)
@@ -271,6 +289,14 @@ void trace_annotate_int(struct trace_file *f, const char *key, int64_t value)
 void trace_flow(struct trace_file *f, uint64_t flow, bool ends)
 {
 	protobuf_fixed64(&f->packets, ends ? EVENT_FLOW_END : EVENT_FLOW, flow);
+}
+
+void trace_counter(struct trace_file *f, uint64_t t, uint64_t track, int64_t value)
+{
+	struct trace_event e = trace_event_open(f, t, track, EVENT_COUNTER, 0);
+
+	protobuf_uint(&f->packets, EVENT_COUNTER_VALUE, (uint64_t)value);
+	trace_event_close(f, e);
 }
 
 void trace_end(struct trace_file *f, uint64_t t, uint64_t track)

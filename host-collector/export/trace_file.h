@@ -67,6 +67,9 @@ void trace_thread(struct trace_file *f, uint32_t machine, uint64_t t, int32_t ti
 /* Each creates a track and returns its uuid. parent 0: none; siblings are shown in the order of
  * `rank`. */
 uint64_t trace_track_new(struct trace_file *f, uint64_t parent, const char *name, uint32_t rank);
+/* The same, of a counter of nanoseconds. */
+uint64_t trace_counter_track_new(struct trace_file *f, uint64_t parent, const char *name,
+				 uint32_t rank);
 uint64_t trace_thread_track_new(struct trace_file *f, int32_t pid, int32_t tid, const char *name);
 
 /* Returns the number of an event's name, for the calls below. */
@@ -83,6 +86,8 @@ void trace_annotate_text(struct trace_file *f, const char *key, const char *valu
 void trace_annotate_int(struct trace_file *f, const char *key, int64_t value);
 void trace_flow(struct trace_file *f, uint64_t flow, bool ends);
 void trace_event_close(struct trace_file *f, struct trace_event e);
+/* Sets a counter from `t` on. */
+void trace_counter(struct trace_file *f, uint64_t t, uint64_t track, int64_t value);
 /* Ends the slice that was begun last on this track. */
 void trace_end(struct trace_file *f, uint64_t t, uint64_t track);
 

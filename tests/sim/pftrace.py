@@ -72,6 +72,8 @@ class Trace:
         self.wakings = collections.defaultdict(list)  # (machine, cpu) -> (t, pid)
         self.losses = 0
         self.interned = {}
+        self.counters = collections.defaultdict(list)  # track -> (t, value)
+        self.arguments = {}  # (track, t of the begin) -> {key: value}, of slices that have some
         self.events = collections.defaultdict(list)  # track -> (t, order, type, name, flows, ends)
         with open(path, "rb") as f:
             data = f.read()
@@ -152,8 +154,27 @@ class Trace:
         track = parts[11][0]
         if track not in self.tracks:
             raise BadTrace(f"track {track} is used before it is described")
+        if parts[9][0] == 4:
+            self.counters[track].append((t, parts[30][0]))
+            return
         name = self.interned[parts[10][0]] if parts[10] else None
+        if parts[4]:
+            self.arguments[track, t] = self._arguments(parts[4])
         self.events[track].append((t, order, parts[9][0], name, parts[47], parts[48]))
+
+    @staticmethod
+    def _arguments(annotations):
+        """{key: value}; of several with one key the first."""
+        found = {}
+        for data in annotations:
+            parts = dict(fields(data))
+            found.setdefault(text(parts[10]), text(parts[6]) if 6 in parts else parts[4])
+        return found
+
+    def path(self, track):
+        """Its name, below those of its parents: "VM guest: stalls/guest CPU 0"."""
+        name, parent, _ = self.tracks[track]
+        return f"{self.path(parent)}/{name}" if parent in self.tracks else name
 
     def runs(self):
         """(machine, tid) -> [(begin, end)], as readers make them of the switches: the first of each

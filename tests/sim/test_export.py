@@ -3,7 +3,9 @@
 arrows have two ends, each machine has its schedule, and every event of a guest falls while its vCPU's
 thread runs, outside of its exits."""
 import argparse
+import collections
 import csv
+import json
 import os
 import re
 import subprocess
@@ -28,6 +30,64 @@ def run(*args):
     return done.stderr
 
 
+def report_of(vcpuscope, recording, *table):
+    done = subprocess.run([vcpuscope, "report", recording, *table, "--format", "json"], capture_output=True,
+                          text=True)
+    if done.returncode not in (0, 5):
+        sys.exit(f"report {recording}: exit {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def stalls_check(trace, report):
+    """Each stall of the report is a slice with its verdict, culprit and confidence."""
+    found = []
+    for track in trace.events:
+        path = trace.path(track)
+        if ": stalls/" not in path:
+            continue
+        for s in trace.slices(track):
+            a = trace.arguments[track, s.begin]
+            found.append((path, s.name, a["incident"], a["confidence"], a["duration_ns"], a["why"],
+                          a.get("culprit")))
+            # BOOTTIME is slewed against the time of the recording, by 500 ppm at most.
+            if abs((s.end - s.begin) - a["duration_ns"]) > 1 + 5e-4 * a["duration_ns"]:
+                return [f"{s}: its length is not {a['duration_ns']}"]
+    expected = []
+    for number, i in enumerate(report["incidents"]):
+        first = (i["culprits"] or [None])[0]
+        culprit = None if not first else f"{first['comm'] or 'task'} ({first['pid']})" if first["pid"] \
+            else first["what"]
+        if not i["healthy"]:
+            expected.append((f"VM {i['vm']}: stalls/guest CPU {i['guest_cpu']}", i["verdict"], number + 1,
+                             i["confidence"], i["duration_ns"], i["because"], culprit))
+    if sorted(found, key=str) != sorted(expected, key=str):
+        return [f"stalls in the trace: {found}, in the report: {expected}"]
+    return []
+
+
+def counters_check(trace, report, chains):
+    """Run delay sums to the report's; the largest latency is that of its table."""
+    bad, delay, longest = [], collections.Counter(), collections.Counter()
+    for track, values in trace.counters.items():
+        path = trace.path(track)
+        vm, cpu = re.match(r"VM (.*): counters/(?:guest CPU|vCPU) (\d+): ", path).groups()
+        if "run delay" in path:
+            delay[vm, int(cpu)] = sum(v for _, v in values)
+        elif "latency" in path:
+            longest[vm] = max(longest[vm], max(v for _, v in values))
+    for v in report["vcpus"]:
+        delay[v["vm"], v["vcpu"]] -= v["states_ns"]["runnable"]
+    if any(delay.values()):
+        bad.append(f"run delay differs from the report's by {delay} ns")
+    reported = collections.Counter()
+    for row in chains["rows"]:
+        if row["stage"] == "latency":
+            reported[row["vm"]] = max(reported[row["vm"]], row["max_ns"] or 0)
+    if +reported != +longest:
+        bad.append(f"the longest latencies are {dict(longest)} ns, in the report {dict(reported)}")
+    return bad
+
+
 def perfetto_check(vcpuscope, recording, out, lossy):
     told = run(vcpuscope, "export", recording, "--to", "perfetto", "-o", out)
     trace = pftrace.Trace(out)
@@ -45,6 +105,12 @@ def perfetto_check(vcpuscope, recording, out, lossy):
         states = {s.name for s in trace.slices(trace.thread_track(tid))}
         if not states & {"guest", "halted", "runnable", "kvm"}:
             bad.append(f"thread {tid} has no states: {states}")
+    report = report_of(vcpuscope, recording)
+    bad += stalls_check(trace, report)
+    bad += counters_check(trace, report, report_of(vcpuscope, recording, "chains"))
+    invented = [name for name in trace.names.values() if "not captured" in name]
+    if invented:
+        bad.append(f"{len(invented)} threads that do not exist: {invented[0]}")
     if lossy and not trace.losses:
         bad.append("losses are not marked")
     if not lossy and trace.losses:

@@ -9,6 +9,8 @@
 #include "host-collector/analyze/stall/report.h"
 
 enum { REPORT_INCIDENTS_MAX = 4096, REPORT_STACKS_MAX = 2048 };
+/* The threshold of a report, unless --than says otherwise. */
+#define STALL_DEFAULT_NS 100000000
 
 struct report_options {
 	int64_t than_ns; /* the threshold */
