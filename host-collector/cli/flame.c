@@ -63,7 +63,8 @@ static const struct option_spec flame_option_table[] = {
 	 .value = "LIST",
 	 .help = "only time in these states, or, with a leading -, in all others: running, "
 		 "runnable, preempted, sleeping, blocked, stopped, unknown; for vCPUs the "
-		 "states of `report vcpu`"},
+		 "states of `report vcpu`; all (default: all, but a graph of all guest tasks "
+		 "leaves out sleeping)"},
 	{.name = "merge",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct flame_arguments, merge),
@@ -82,7 +83,8 @@ static const struct option_spec flame_option_table[] = {
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct flame_arguments, look.width),
 	 .value = "N",
-	 .help = "the width of the graph in pixels (default 1200)"},
+	 .help = "the width of the graph in pixels (default: that of the window, 1200 where "
+		 "no script runs)"},
 	{.name = "minwidth",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct flame_arguments, look.min_width),
@@ -109,6 +111,22 @@ static int trouble(const char *what, const char *why)
 {
 	fprintf(stderr, "vcpuscope flame: %s: %s\n", what, why);
 	return COMMAND_TROUBLE;
+}
+
+static bool has_suffix(const char *text, const char *suffix)
+{
+	size_t len = strlen(text), n = strlen(suffix);
+
+	return len > n && !strcmp(text + len - n, suffix);
+}
+
+/* In a picture of all tasks those that sleep would take nearly all of the width. Text is for other
+ * programs, which get everything. */
+static bool sleep_is_left_out(const struct flame_arguments *a, const struct flame_options *o)
+{
+	return !a->state && !a->diff && o->kind == FLAME_WALL && o->subject == FLAME_OF_TASKS &&
+	       !o->task && !o->pid && a->output && has_suffix(a->output, ".svg") &&
+	       !flame_is_text(a->recording);
 }
 
 /* From words to flame_options; says what is wrong. */
@@ -139,6 +157,8 @@ static int options_make(const struct flame_arguments *a, struct flame_options *o
 		trouble("--state", why);
 		return COMMAND_USAGE;
 	}
+	if (sleep_is_left_out(a, o))
+		o->states = ~(1u << FLAME_TASK_SLEEPING);
 	return COMMAND_OK;
 }
 
@@ -161,13 +181,6 @@ static void coverage_say(const struct flame_reading *r)
 	if (c.forgotten)
 		fprintf(stderr, "vcpuscope flame: too many threads at once: %llu were dropped\n",
 			(unsigned long long)c.forgotten);
-}
-
-static bool has_suffix(const char *text, const char *suffix)
-{
-	size_t len = strlen(text), n = strlen(suffix);
-
-	return len > n && !strcmp(text + len - n, suffix);
 }
 
 /* Says what is wrong. */
@@ -280,17 +293,22 @@ static void nothing_say(const struct flame_arguments *a, const struct flame_opti
 }
 
 /* The recording, and the window if there is one. */
-static void name_make(const struct flame_arguments *a, const struct flame_reading *r, char *name,
-		      size_t name_bytes)
+static void name_make(const struct flame_arguments *a, const struct flame_options *o,
+		      const struct flame_reading *r, char *name, size_t name_bytes)
 {
 	int64_t begin_ns = r->model ? model_begin(r->model).ns : 0;
+	size_t len;
 
 	if (a->shown.cut)
 		snprintf(name, name_bytes, "%.400s, from +%.3f s to +%.3f s", a->recording,
 			 (double)(a->shown.from.ns - begin_ns) / 1e9,
 			 (double)(a->shown.until.ns - begin_ns) / 1e9);
 	else
-		snprintf(name, name_bytes, "%.500s", a->recording);
+		snprintf(name, name_bytes, "%.400s", a->recording);
+	len = strlen(name);
+	if (sleep_is_left_out(a, o))
+		snprintf(name + len, name_bytes - len,
+			 "; sleeping tasks are left out (--state all shows them)");
 }
 
 static int stacks_run(const struct flame_arguments *a, struct flame_options *o)
@@ -306,10 +324,11 @@ static int stacks_run(const struct flame_arguments *a, struct flame_options *o)
 			"vcpuscope flame: %s: it has no guest events: showing vCPU threads\n",
 			a->recording);
 		o->subject = FLAME_OF_VCPUS;
+		o->states = 0;
 		result = read_or_say(a->recording, o, &r);
 	}
 	if (!result) {
-		name_make(a, &r, name, sizeof(name));
+		name_make(a, o, &r, name, sizeof(name));
 		result = output_write(a, stacks_write,
 				      &(struct drawing){flame_reading_stacks(&r), o->kind, name});
 	}
@@ -317,6 +336,9 @@ static int stacks_run(const struct flame_arguments *a, struct flame_options *o)
 		nothing_say(a, o);
 	else if (!result && r.flame && o->kind == FLAME_WALL)
 		coverage_say(&r);
+	if (!result && r.flame && sleep_is_left_out(a, o))
+		fprintf(stderr, "vcpuscope flame: sleeping tasks are left out; --state all shows "
+				"them\n");
 	flame_reading_end(&r);
 	return result;
 }

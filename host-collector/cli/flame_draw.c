@@ -133,6 +133,8 @@ int flame_draw_difference(const char *before, const char *after, const struct fl
 			 : "significant: two-proportion z-test, 1 % for all frames");
 	svg.subtitle = subtitle;
 	svg.compare = true;
+	svg.sliced =
+		options.slices[0] == FLAME_TREE_SLICES && options.slices[1] == FLAME_TREE_SLICES;
 	if (!svg.title)
 		svg.title = "Flame Graph Difference";
 	if (!err)

@@ -9,6 +9,8 @@
 #include "host-collector/util/escape.h"
 #include "host-collector/view/page_files.h"
 
+/* In so few of 20 slices even a change from nothing cannot be significant at 1 % (Welch's t). */
+enum { SLICES_TOO_FEW = 5 };
 enum { FONT = 12, FRAME = 16, PAD = 10, FOOT = 2 * FONT + 10, WIDTH_DEFAULT = 1200 };
 static const double glyph = 0.62; /* a character's width, of the font's size */
 
@@ -21,10 +23,11 @@ struct graph {
 	const struct flame_tree *tree;
 	const struct flame_svg_options *options;
 	FILE *out;
-	double width, min_width, scale; /* pixels, pixels, pixels per ns */
-	double most;                    /* compare: the largest significant difference */
-	size_t n_frames, n_changed;     /* that are drawn; of these, significant */
-	unsigned head, levels;          /* pixels above the frames; how many levels are drawn */
+	double width, min_width, scale;      /* pixels, pixels, pixels per ns */
+	double most;                         /* compare: the largest significant difference */
+	size_t n_frames, n_changed;          /* that are drawn; of these, significant */
+	const struct flame_node *untestable; /* compare: the largest change in too few slices */
+	unsigned head, levels; /* pixels above the frames; how many levels are drawn */
 };
 
 static const struct {
@@ -211,6 +214,17 @@ static void grouped_write(double value, FILE *out)
 		fprintf(out, "%s%c", i && (n - i) % 3 == 0 ? "," : "", digits[i]);
 }
 
+/* It is on one side only, and there in so few slices (one stall is in one) that no test can tell it
+ * from chance. Too little to be seen is no such change. */
+static bool is_untestable(const struct graph *g, const struct flame_node *n)
+{
+	unsigned slices = n->slices[n->ns[0] <= 0];
+
+	return g->options->sliced && (n->ns[0] <= 0) != (n->ns[1] <= 0) && slices &&
+	       slices <= SLICES_TOO_FEW &&
+	       n->ns[0] + n->ns[1] >= 0.005 * fmax(whole(g, 0), whole(g, 1));
+}
+
 static void change_title_write(const struct graph *g, const struct flame_node *n)
 {
 	const struct flame_svg_options *o = g->options;
@@ -222,7 +236,10 @@ static void change_title_write(const struct graph *g, const struct flame_node *n
 	}
 	fprintf(g->out, "; %+.2f points, ",
 		percent(n->ns[1], whole(g, 1)) - percent(n->ns[0], whole(g, 0)));
-	if (!n->significant)
+	if (!n->significant && is_untestable(g, n))
+		fprintf(g->out, "in %u of %d slices: too few to be significant",
+			n->slices[n->ns[0] <= 0], FLAME_TREE_SLICES);
+	else if (!n->significant)
 		fputs("not significant", g->out);
 	else
 		fputs(n->ns[0] <= 0 ? "new" : n->ns[1] <= 0 ? "vanished" : "significant", g->out);
@@ -336,6 +353,9 @@ static void node_measure(struct graph *g, const struct flame_node *n, double x, 
 	g->n_changed += n->significant;
 	if (n->significant && change > g->most)
 		g->most = change;
+	if (g->options->compare && is_untestable(g, n) &&
+	    (!g->untestable || change >= fabs(g->untestable->ns[1] - g->untestable->ns[0])))
+		g->untestable = n;
 }
 
 static void node_draw(struct graph *g, const struct flame_node *n, double x, unsigned level)
@@ -350,6 +370,19 @@ static void control_write(const struct graph *g, const char *id, const char *anc
 {
 	fprintf(g->out, "<text id=\"%s\" x=\"%.0f\" y=\"%.0f\"%s%s%s>%s</text>\n", id, x, y,
 		*anchor ? " text-anchor=\"" : "", anchor, *anchor ? "\"" : "", text);
+}
+
+static void untestable_write(const struct graph *g, double y)
+{
+	const struct flame_node *n = g->untestable;
+	bool after = n->ns[0] <= 0;
+
+	fprintf(g->out, "<text id=\"untestable\" x=\"%d\" y=\"%.0f\">Gray, but large: ", PAD, y);
+	text_write(n->name, g->out);
+	fprintf(g->out, ", %s only: %s in %u of %d slices, which is too few to be significant",
+		after ? "after" : "before", duration_text((int64_t)n->ns[after]).text,
+		n->slices[after], FLAME_TREE_SLICES);
+	fputs("</text>\n", g->out);
 }
 
 /* What the colours mean, where they are not the known ones. */
@@ -388,6 +421,8 @@ static void legend_write(const struct graph *g, double y)
 	if (compare)
 		fprintf(g->out, "<text x=\"%.0f\" y=\"%.0f\">%zu of %zu frames differ</text>\n", x,
 			y, g->n_changed, g->n_frames);
+	if (g->untestable)
+		untestable_write(g, y + 18);
 }
 
 static void head_write(const struct graph *g, double height)
@@ -419,16 +454,16 @@ static void head_write(const struct graph *g, double height)
 	control_write(g, "unzoom", "", PAD, 2 * FONT, "Reset Zoom");
 	control_write(g, "search", "end", g->width - PAD - 30, 2 * FONT, "Search");
 	control_write(g, "ignorecase", "end", g->width - PAD, 2 * FONT, "ic");
-	legend_write(g, g->head - 8);
+	legend_write(g, g->head - 8 - (g->untestable ? 18 : 0));
 }
 
 static void script_write(const struct graph *g)
 {
 	fprintf(g->out,
 		"<script><![CDATA[\nconst CONFIG = {width: %.0f, pad: %d, font: %d, glyph: %.2f, "
-		"frame: %d, inverted: %s};\n%s]]></script>\n",
+		"frame: %d, inverted: %s, follows: %s};\n%s]]></script>\n",
 		g->width, PAD, FONT, glyph, FRAME, g->options->inverted ? "true" : "false",
-		page_file_flame_js);
+		g->options->width ? "false" : "true", page_file_flame_js);
 }
 
 int flame_svg_write(const struct flame_tree *t, const struct flame_svg_options *o, FILE *out)
@@ -442,6 +477,7 @@ int flame_svg_write(const struct flame_tree *t, const struct flame_svg_options *
 	g.scale = all > 0 ? (g.width - 2 * PAD) / all : 0;
 	g.head = 3 * FONT + (o->subtitle ? FONT + 4 : 0) + (legend ? 18 : 0);
 	frames_each(&g, node_measure);
+	g.head += g.untestable ? 18 : 0;
 	height = g.head + (g.levels ? g.levels : 1) * FRAME + FOOT;
 	head_write(&g, height);
 	fputs("<g id=\"frames\">\n", out);

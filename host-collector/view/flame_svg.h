@@ -37,9 +37,10 @@ struct flame_svg_options {
 	const char *title, *subtitle; /* NULL: none */
 	const char *unit;             /* unit of weights / 1000: "us", "samples" */
 	bool compare;                 /* the tree has two sides */
+	bool sliced;                  /* compare: both sides have FLAME_TREE_SLICES slices */
 	bool inverted;                /* roots are at the top */
 	enum flame_palette palette;
-	unsigned width;       /* pixels; 0: 1200 */
+	unsigned width;       /* pixels; 0: the window's, 1200 without scripts */
 	double min_width;     /* narrowest frame that is drawn, pixels; 0: 0.1 */
 	const char *names[2]; /* names of the two sides, if compare */
 };

@@ -63,8 +63,8 @@ struct flame_options {
 	bool threads;    /* roots are `name-pid`, not `name` */
 };
 
-/* Parses the mask flame_options.states: "runnable,blocked", or "-sleeping" for all states except
- * that one. For vCPUs, `running` means guest, kvm and vmm. Returns 0, or -EINVAL with one line
+/* Parses the mask flame_options.states: "runnable,blocked", "-sleeping" for all states except that
+ * one, or "all". For vCPUs, `running` means guest, kvm and vmm. Returns 0, or -EINVAL with one line
  * in `why`. */
 int flame_states_parse(enum flame_subject subject, const char *text, uint32_t *states, char *why,
 		       size_t why_bytes);

@@ -60,6 +60,10 @@ int flame_states_parse(enum flame_subject subject, const char *text, uint32_t *s
 	const bool without = *text == '-';
 	uint32_t named = 0;
 
+	if (!strcmp(text, "all")) {
+		*states = ~0u;
+		return 0;
+	}
 	text += without;
 	for (size_t len; *text; text += len + (text[len] == ',')) {
 		uint32_t bits;

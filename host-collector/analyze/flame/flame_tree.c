@@ -300,6 +300,8 @@ static void weights_sum(struct flame_tree *t, const size_t slices[2])
 			t->nodes[i].ns[side] = slices[side] ? ns[slices[side] - 1] : 0;
 			for (size_t s = slices[side]; s-- > 1;)
 				ns[s] -= ns[s - 1];
+			for (size_t s = 0; s < slices[side]; s++)
+				t->nodes[i].slices[side] += ns[s] > 0;
 		}
 	}
 }

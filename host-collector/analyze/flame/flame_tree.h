@@ -35,6 +35,8 @@ struct flame_node {
 	double self_ns[2];
 	double width_ns; /* width that both sides need, ns: the larger self_ns, summed over the
 			    frame and its descendants */
+	/* In how many slices of each side it has time. */
+	unsigned slices[2];
 	double p;        /* p-value of a comparison, 1 if not tested */
 	bool significant;
 };

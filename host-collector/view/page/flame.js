@@ -10,8 +10,11 @@ let frames = [], zoomed = null, here = -1, ignore_case = false, term = "";
 function frame_read(g) {
 	const rect = g.querySelector("rect"), title = g.querySelector("title").textContent;
 
+	const at = Number(rect.getAttribute("x"));
+
+	// `at` is its place in the file, which a URL holds; x depends on the window's width.
 	return {g, rect, text: g.querySelector("text"), title, name: title.slice(0, title.lastIndexOf(" (")),
-		x: Number(rect.getAttribute("x")), y: Number(rect.getAttribute("y")),
+		at, x: at, y: Number(rect.getAttribute("y")),
 		width: Number(rect.getAttribute("width")), fill: rect.getAttribute("fill")};
 }
 
@@ -82,6 +85,35 @@ function unzoom() {
 	}
 	search_count();
 	state_keep();
+}
+
+// ---- the window's width ----
+
+const WIDTH_LEAST = 820; // room for the legend; a narrower window scrolls
+
+// Places are stretched, heights and letters are not.
+function width_follow() {
+	const wide = Math.max(WIDTH_LEAST, window.innerWidth), was = CONFIG.width;
+	const ratio = (wide - 2 * CONFIG.pad) / (was - 2 * CONFIG.pad);
+	const height = svg.getAttribute("height");
+
+	if (!CONFIG.follows || !window.innerWidth || wide === was)
+		return;
+	CONFIG.width = wide;
+	svg.setAttribute("width", wide);
+	svg.setAttribute("viewBox", "0 0 " + wide + " " + height);
+	for (const [id, x] of [["title", wide / 2], ["subtitle", wide / 2], ["empty", wide / 2],
+		["search", wide - CONFIG.pad - 30], ["ignorecase", wide - CONFIG.pad],
+		["matched", wide - CONFIG.pad]])
+		if (by_id(id))
+			by_id(id).setAttribute("x", x);
+	for (const f of frames) {
+		f.x = CONFIG.pad + (f.x - CONFIG.pad) * ratio;
+		f.width *= ratio;
+		frame_place(f, f.x, f.width);
+	}
+	if (zoomed)
+		zoom(zoomed);
 }
 
 // ---- search ----
@@ -195,7 +227,7 @@ function state_keep() {
 	const state = new URLSearchParams();
 
 	if (zoomed) {
-		state.set("x", zoomed.x.toFixed(2));
+		state.set("x", zoomed.at.toFixed(2));
 		state.set("y", zoomed.y);
 	}
 	if (term)
@@ -214,7 +246,7 @@ function state_keep() {
 function state_restore() {
 	const state = new URLSearchParams(location.search);
 	const x = Number(state.get("x")), y = Number(state.get("y"));
-	const target = state.has("x") && frames.find((f) => Math.abs(f.x - x) < EDGE &&
+	const target = state.has("x") && frames.find((f) => Math.abs(f.at - x) < EDGE &&
 		Math.abs(f.y - y) < EDGE && f !== frames[0]);
 	const text = state.get("s") || "";
 
@@ -315,6 +347,8 @@ function main() {
 	by_id("search").addEventListener("click", search_click);
 	by_id("ignorecase").addEventListener("click", case_click);
 	document.addEventListener("keydown", key);
+	window.addEventListener("resize", width_follow);
+	width_follow();
 	state_restore();
 }
 

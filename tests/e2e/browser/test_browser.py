@@ -538,6 +538,43 @@ def graphs_work(page, files):
     expect("they became no element", page.run("document.querySelectorAll('svg').length") == 1)
 
 
+def graphs_follow_the_window(page, files):
+    """As wide as the window, dark where the window is; sleeping tasks are left out and that is said; what
+    happened once is grey, and the picture says why."""
+    once = files.simulated("vmm_lock", "once")
+    wall = files.flame("wall", once)
+    size = "[document.documentElement.getBoundingClientRect().width, document.documentElement.scrollWidth]"
+    paper = "getComputedStyle(document.querySelector('#background stop')).stopColor"
+    seen = {}
+    for width, shade in ((1280, "light"), (1800, "dark"), (2560, "light")):
+        page.size(width, 700, shade == "dark")
+        page.open(wall)
+        expect(f"at {width} it is as wide", page.run(size)[0] == width, page.run(size))
+        seen[shade] = page.run(paper)
+        frames = page.run("frames[0].rect.getAttribute('width')")
+        expect("and so are its frames", abs(float(frames) - (width - 20)) < 1, frames)
+        page.screenshot(files.out / f"wall-{width}-{shade}.png")
+    expect("light and dark differ", len(set(seen.values())) == 2, seen)
+    page.size(1280, 700)
+    page.open(wall)
+    everything = len(visible(page))
+    page.size(1600, 700)
+    expect("it follows a window that grows", page.run(size)[0] == 1600 and len(visible(page)) == everything)
+    page.size(1280, 700)
+    expect("sleeping tasks are left out, which is said", "sleeping tasks are left out" in
+           text(page, "#subtitle") and not [t for t in visible(page) if "[task sleeping" in t])
+    fixed = files.flame("fixed", once, "--width", "900", "--state", "all")
+    page.open(fixed)
+    expect("a width that is given stays", page.run(size)[0] == 900)
+    expect("--state all shows who sleeps", [t for t in visible(page) if "[task sleeping" in t])
+    quiet(page, "wall")
+    steady = files.simulated("decoy.steady", "before-once")
+    page.open(files.flame("once-diff", "--diff", steady, once))
+    note = text(page, "#untestable")
+    expect("a single stall cannot be significant, which is said", "in 1 of 20 slices" in note, note)
+    quiet(page, "a single stall")
+
+
 def differences_work(page, files):
     calm = files.simulated("decoy.steady", "calm-1", "--for", "8s", "--seed", "2")
     same = files.simulated("decoy.steady", "calm-2", "--for", "8s", "--seed", "2")
@@ -549,7 +586,8 @@ def differences_work(page, files):
         page.open(path)
         page.screenshot(files.out / f"{name}.png")
         quiet(page, name)
-        changed[name] = [t for t in visible(page) if not t.endswith("not significant)")]
+        changed[name] = [t for t in visible(page)
+                         if not t.endswith(("not significant)", "too few to be significant)"))]
         grey = page.run("document.querySelectorAll('g.f rect[fill=\"rgb(210,210,210)\"]').length")
         expect(f"{name}: grey is what is not significant", grey + len(changed[name]) ==
                len(visible(page)))
@@ -569,7 +607,8 @@ def main():
         return 77
     files = Files(build, out)
     with devtools.Browser() as page:
-        for test in (report_works, pictures_name_the_culprit, graphs_work, differences_work):
+        for test in (report_works, pictures_name_the_culprit, graphs_work, graphs_follow_the_window,
+                     differences_work):
             try:
                 test(page, files)
             except (Failed, devtools.BrowserError) as failure:
