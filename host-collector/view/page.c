@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/view/advice.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/page_data.h"
 #include "host-collector/view/page_files.h"
@@ -153,6 +154,13 @@ static int data_write(const struct page *page, const struct shown *shown,
 	for (size_t i = 0; i < shown->report.n_incidents; i++)
 		fprintf(out, "%s%d", i ? "," : "",
 			scenes_find(page->scenes, &shown->report.incidents[i]));
+	fputs("],\"advice\":[", out);
+	for (size_t i = 0; i < shown->report.n_incidents; i++) {
+		const struct incident *incident = &shown->report.incidents[i];
+
+		fputs(i ? "," : "", out);
+		page_text_write(incident->healthy ? "" : advice_of_verdict(incident->verdict), out);
+	}
 	/* Of the whole report, whatever is shown of it. */
 	fputs("],\"headline\":", out);
 	err = json_headline_write(r, out);

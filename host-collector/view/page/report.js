@@ -312,6 +312,23 @@ function culprits(incident) {
 			duration(g.share_ns) + " (" + g.tasks + (g.tasks === 1 ? " task)" : " tasks)")))));
 }
 
+// What to do, and what shows more. --around counts the stalls of a report with the default threshold.
+function next_steps(index) {
+	const incident = report.incidents[index], n = incident.number;
+	const file = /^[\w.+-]+$/.test(data.recording) ? data.recording : "RUN.vcs";
+	const code = (text) => el("li", {}, el("code", {}, text));
+	const commands = n && report.threshold_ns === 100000000
+		? el("ul", {class: "commands"},
+			code("vcpuscope export " + file + " --to perfetto --around " + n + " -o stall-" + n + ".pftrace"),
+			code("vcpuscope flame " + file + " --around " + n + " -o stall-" + n + ".svg")) : null;
+
+	if (!data.advice[index])
+		return null;
+	return el("div", {}, el("h4", {}, "Next steps"), el("p", {}, data.advice[index]), commands &&
+		el("p", {class: "note"}, "This stall in Perfetto (ui.perfetto.dev), and as a flame graph with samples:"),
+	commands);
+}
+
 function watchdog_lines(index) {
 	const lines = report.guest_watchdog.filter((w) => w.incident === index);
 	const opinions = {right: "which is right", wrong: "which is not to blame",
@@ -407,7 +424,7 @@ function incident_article(index, open) {
 			body.append(el("p", {class: "because"}, incident.because));
 		fill(body, {}, [el("div", {class: "columns"}, facts(incident), breakdown(incident)),
 			timeline(index), el("div", {class: "columns"}, evidence(incident),
-			el("div", {}, culprits(incident), detectors(incident))),
+			el("div", {}, culprits(incident), next_steps(index), detectors(incident))),
 			...watchdog_lines(index)]);
 	};
 

@@ -19,6 +19,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import browser as devtools  # noqa: E402
+import make_pictures  # noqa: E402
 import many_vms  # noqa: E402
 sys.path.insert(0, str(HERE.parents[1] / "sim"))
 import test_views  # noqa: E402
@@ -254,6 +255,10 @@ def incident_has_its_parts(page, path):
         s.value = 'all'; s.dispatchEvent(new Event('change')); })()""")
     expect("only the incident's arrows are drawn at first", own < page.run(arrows),
            (own, page.run(arrows)))
+    steps = page.run("document.querySelector('#incident-0').textContent")
+    command = "vcpuscope export quickstart.vcs --to perfetto --around 1 -o stall-1.pftrace"
+    numbered = page.run("report.incidents[0].number !== undefined")
+    expect("it says what to do next", "Next steps" in steps and (command in steps) == numbered, steps)
     page.run("document.querySelector('details.flame').open = true")
     page.settle()
     expect("its flame graph opens in place",
@@ -575,6 +580,11 @@ def graphs_follow_the_window(page, files):
     quiet(page, "a single stall")
 
 
+def readme_pictures_are_current(page, files):
+    wrong = make_pictures.differing(files.program, page)
+    expect("the pictures of README.md are those of today (make_pictures.py makes them)", not wrong, wrong)
+
+
 def differences_work(page, files):
     calm = files.simulated("decoy.steady", "calm-1", "--for", "8s", "--seed", "2")
     same = files.simulated("decoy.steady", "calm-2", "--for", "8s", "--seed", "2")
@@ -608,7 +618,7 @@ def main():
     files = Files(build, out)
     with devtools.Browser() as page:
         for test in (report_works, pictures_name_the_culprit, graphs_work, graphs_follow_the_window,
-                     differences_work):
+                     differences_work, readme_pictures_are_current):
             try:
                 test(page, files)
             except (Failed, devtools.BrowserError) as failure:
