@@ -3,7 +3,11 @@
 """The checker accepts a right report and finds every single thing made wrong in it."""
 import copy
 import os
+import pathlib
+import shutil
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
@@ -180,6 +184,29 @@ class Check(unittest.TestCase):
                 report = copy.deepcopy(REPORT)
                 spoil(report)
                 self.assertTrue(check(report, TRUTH))
+
+
+class Views(unittest.TestCase):
+    """What the quick start leaves to be looked at, of a kept recording."""
+
+    def test_page_graph_and_trace_are_made_and_named(self):
+        top = pathlib.Path(__file__).resolve().parents[2]
+        build = pathlib.Path(os.environ.get("VCPUSCOPE_BUILD", top / "build"))
+        with tempfile.TemporaryDirectory() as out:
+            shutil.copy(top / "tests/data/quickstart.vcs", f"{out}/run.vcs")
+            done = subprocess.run([top / "deploy/quickstart-views", build / "host-collector/vcpuscope", out],
+                                  capture_output=True, text=True, check=True)
+            for name, begin in (("report.html", b"<!DOCTYPE html>"), ("wall.svg", b"<?xml"),
+                                ("run.pftrace", b"\n")):
+                content = pathlib.Path(out, name).read_bytes()
+                self.assertTrue(content.startswith(begin) and len(content) > 10000, name)
+                self.assertIn(f"{out}/{name}", done.stdout)
+
+    def test_a_folder_without_a_recording_is_refused(self):
+        with tempfile.TemporaryDirectory() as out:
+            top = pathlib.Path(__file__).resolve().parents[2]
+            done = subprocess.run([top / "deploy/quickstart-views", "true", out], capture_output=True)
+            self.assertEqual(done.returncode, 2)
 
 
 if __name__ == "__main__":
