@@ -11,7 +11,6 @@
 #include "host-collector/engine/replay.h"
 #include "proto/program/output.h"
 
-
 struct metrics_arguments {
 	const char *recording, *output;
 	uint64_t than_ns;

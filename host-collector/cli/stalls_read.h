@@ -5,7 +5,6 @@
 
 #include "host-collector/analyze/stall/report.h"
 
-
 /* than_ns 0: STALL_DEFAULT_NS. Returns the report, which the caller frees, or NULL after it has
  * printed one line that begins with the command's name. */
 struct report *stalls_read(const char *command, const char *recording, int64_t than_ns, bool all);

@@ -149,8 +149,16 @@ def duration(ns):
 
 
 def incidents_printed(text, report):
-    """Every length and share of every incident is in the text, at its precision."""
-    for i in report["incidents"]:
+    """Every length and share of every incident that has a block of its own is in the text, at its precision.
+    Each verdict has such a block; like ones may share it."""
+    blocks = {squeezed(f"{i['verdict']} ({i['confidence']}) {duration(i['duration_ns'])}"
+                       f"{' so far' * i['ongoing']}VM"): i
+              for i in report["incidents"] if not i["healthy"]}
+    shown = [i for head, i in blocks.items() if head in text]
+    want({i["verdict"] for i in shown} == {i["verdict"] for i in blocks.values()}
+         or any(i["confidence"] == "undetermined" for i in blocks.values()),
+         f"the text has no block of {set(i['verdict'] for i in blocks.values())}")
+    for i in shown:
         # A state with less than a hundredth of it has no line.
         lengths = [i["duration_ns"]] + [ns for ns in i["breakdown_ns"].values()
                                         if 100 * ns > i["duration_ns"]] + \

@@ -37,7 +37,7 @@ struct flame_node {
 			    frame and its descendants */
 	/* In how many slices of each side it has time. */
 	unsigned slices[2];
-	double p;        /* p-value of a comparison, 1 if not tested */
+	double p; /* p-value of a comparison, 1 if not tested */
 	bool significant;
 };
 
