@@ -81,7 +81,9 @@ static int unnamed_file(void)
 	int fd =
 		open(folder && *folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 static int bytes_write(int fd, const uint8_t *bytes, size_t n)
@@ -140,7 +142,9 @@ static int standard_input_open(void)
 	if (err)
 		return err;
 	fd = open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 int recording_reader_open(const char *path, struct recording_reader **out)

@@ -305,7 +305,7 @@ static void child_run(const char *path, int out, const char *provider, const cha
 
 	if (file < 0) {
 		answer.err = file;
-		_exit(write(out, &answer, sizeof(answer)) != sizeof(answer));
+		_exit(write(out, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1);
 	}
 	/* Above those that they become, so that none overwrites another. */
 	high_file = fcntl(file, F_DUPFD, 16);
@@ -314,7 +314,7 @@ static void child_run(const char *path, int out, const char *provider, const cha
 	    dup2(high_out, ANSWER_DESCRIPTOR) < 0 || confine(&rights, &step))
 		_exit(1);
 	find(provider, name, &answer);
-	_exit(write(ANSWER_DESCRIPTOR, &answer, sizeof(answer)) != sizeof(answer));
+	_exit(write(ANSWER_DESCRIPTOR, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1);
 }
 
 /* ---- in the caller ---- */

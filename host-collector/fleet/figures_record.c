@@ -31,13 +31,14 @@ static void histogram_add_json(struct json_object *to, const char *name,
 			       const struct histogram *before, const struct histogram *now)
 {
 	uint64_t *counts = calloc(2 * HISTOGRAM_COARSE_BUCKETS, sizeof(*counts));
-	uint64_t *old = counts + HISTOGRAM_COARSE_BUCKETS;
 	struct json_object *buckets, *numbers;
+	uint64_t *old;
 
 	if (!counts || now->count == (before ? before->count : 0)) {
 		free(counts);
 		return;
 	}
+	old = counts + HISTOGRAM_COARSE_BUCKETS;
 	histogram_coarse(now, counts);
 	if (before)
 		histogram_coarse(before, old);

@@ -474,8 +474,12 @@ static struct expr_value hit_value(const struct event_row *row, size_t field)
 
 struct expr_value event_row_field(const struct event_row *row, size_t field)
 {
-	const struct event_schema_field *f = &row->choice->schema->fields[field];
+	const struct event_schema *schema = row->choice->schema;
+	const struct event_schema_field *f;
 
+	if (field >= schema->n_fields)
+		return no_value();
+	f = &schema->fields[field];
 	if (f->place)
 		return number_value(f->type, event_field_get(f->place, row->event));
 	return row->hit ? hit_value(row, field) : no_value();
