@@ -61,7 +61,7 @@ struct agent {
 	struct message_heartbeat heartbeat;
 	struct configurer configurer;
 	struct message_config_reply config_reply;
-	bool kernel_log_told, tasks_filtered;
+	bool kernel_log_reported, tasks_filtered;
 	struct symbols *symbols; /* NULL: no stacks were captured so far */
 	struct message_dmesg_point dmesg;
 	struct log_limit lines;
@@ -311,7 +311,7 @@ static uint32_t watchdog_s(void)
 static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 {
 	const struct clock_sample *sample = batcher_sample(a->batcher);
-	const struct message_untold *untold = batcher_untold(a->batcher);
+	const struct message_aggregated *aggregated = batcher_aggregated(a->batcher);
 	struct batcher_totals totals;
 	struct self_stats self = {0};
 	struct message_heartbeat *heartbeat = &a->heartbeat;
@@ -337,7 +337,7 @@ static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 			},
 		.dmesg = a->dmesg,
 	};
-	memcpy(heartbeat->untold, untold, sizeof(heartbeat->untold));
+	memcpy(heartbeat->aggregated, aggregated, sizeof(heartbeat->aggregated));
 	pvclock_page_read(&a->pvclock_page, &heartbeat->pvclock);
 	if (!a->steal_ms || now_ms - a->steal_ms >= STEAL_MS) {
 		a->steal_ms = now_ms;
@@ -353,7 +353,7 @@ static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 static void kernel_log_queue(struct agent *a, uint64_t now_ms)
 {
 	if (!a->kernel_log || kernel_log_read(a->kernel_log, now_ms, &a->log_lines) <= 0 ||
-	    !a->kernel_log_told)
+	    !a->kernel_log_reported)
 		return;
 	a->payload.len = 0;
 	if (message_kernel_log_pack(&a->log_lines, &a->payload) == 0)
@@ -393,10 +393,10 @@ static void config_step(struct agent *a, uint64_t now_ms)
 /* Says once that nobody can be reached, and gives up on a port that was never there. */
 static void channel_check(struct agent *a, uint64_t now_ms)
 {
-	const bool told = a->options.address.carrier->tells_why;
+	const bool logged = a->options.address.carrier->logs_reason;
 	int err = a->was_up ? 0 : channel_error(a->channel);
 
-	if (!err || (told && err == -ECONNREFUSED))
+	if (!err || (logged && err == -ECONNREFUSED))
 		return;
 	if (!a->said_unreachable) {
 		a->said_unreachable = true;
@@ -567,7 +567,7 @@ static void on_config_apply(void *context, struct message_config_reply *reply)
 		capture_guest_set(a->capture, in_force);
 	}
 	batcher_summarise(a->batcher, in_force->handler_over_ns);
-	a->kernel_log_told = in_force->classes & 1u << EVENT_CLASS_KERNEL_LOG;
+	a->kernel_log_reported = in_force->classes & 1u << EVENT_CLASS_KERNEL_LOG;
 	/* Of other tasks than before the names are needed. */
 	if (in_force->n_tasks || a->tasks_filtered)
 		capture_name_tasks(a->capture);
@@ -612,8 +612,8 @@ static int agent_build(struct agent *a, struct capture *capture)
 			return err;
 	}
 
-	a->kernel_log_told = a->options.limits.classes & 1u << EVENT_CLASS_KERNEL_LOG;
-	if (a->kernel_log_told) {
+	a->kernel_log_reported = a->options.limits.classes & 1u << EVENT_CLASS_KERNEL_LOG;
+	if (a->kernel_log_reported) {
 		err = kernel_log_open(&a->kernel_log);
 		if (err)
 			agent_say(a, "not forwarding the kernel's log: /dev/kmsg: %s",

@@ -49,8 +49,8 @@ struct channel_carrier {
 	/* Returns 1 if a peer is connected, 0 if not yet, -errno to dial again. NULL if dial
 	 * chooses another carrier. */
 	int (*probe)(int fd);
-	bool keep_fd;   /* after a hang-up the descriptor is kept and probed again */
-	bool tells_why; /* the carrier itself logs why it was refused (-ECONNREFUSED) */
+	bool keep_fd;     /* after a hang-up the descriptor is kept and probed again */
+	bool logs_reason; /* the carrier itself logs why it was refused (-ECONNREFUSED) */
 	/* Time between two dials or probes; doubles each time from min to max. */
 	unsigned int retry_min_ms, retry_max_ms;
 };

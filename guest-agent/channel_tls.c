@@ -123,7 +123,7 @@ const struct channel_carrier channel_carrier_tls = {
 	.parse = tls_parse,
 	.dial = tls_dial,
 	.probe = tls_probe,
-	.tells_why = true,
+	.logs_reason = true,
 	.retry_min_ms = 50,
 	.retry_max_ms = 2000,
 };

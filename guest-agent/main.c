@@ -202,7 +202,7 @@ int main(int argc, char **argv)
 	arguments_default(&arguments);
 	if (options_read(&agent_command, argc, argv, &arguments))
 		return EXIT_WRONG_USAGE;
-	capture_way_parse(arguments.backend, &capture_options.way);
+	backend_choice_parse(arguments.backend, &capture_options.backend);
 	err = channel_address_parse(arguments.connect, &agent_options.address, why, sizeof(why));
 	if (!err)
 		err = transport_check(&arguments, &agent_options.address, why, sizeof(why));

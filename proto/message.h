@@ -125,7 +125,7 @@ struct message_hello {
 
 /* Aggregated handlers of one class: counted, not sent as events. max_ns: longest one since the
  * threshold was last changed. */
-struct message_untold {
+struct message_aggregated {
 	uint64_t count, total_ns, max_ns;
 };
 
@@ -149,7 +149,7 @@ struct message_heartbeat {
 	uint64_t rss_bytes;
 	uint64_t emitted, delivered, dropped_kernel, dropped_user;
 	uint64_t missed; /* events lost without a number, not part of the totals above */
-	struct message_untold untold[EVENT_CLASSES]; /* at level summary */
+	struct message_aggregated aggregated[EVENT_CLASSES]; /* at level summary */
 	struct message_clock_sample sample;
 	struct message_dmesg_point dmesg;
 	struct message_vm_clock_pvclock pvclock; /* the guest's pvclock page, if it has one */

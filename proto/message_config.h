@@ -25,7 +25,7 @@ const char *event_class_name(uint32_t class);
 
 enum guest_level {
 	GUEST_LEVEL_DETAIL = 1,
-	/* A handler is aggregated (Heartbeat.untold) unless it takes at least handler_over_ns,
+	/* A handler is aggregated (Heartbeat.aggregated) unless it takes at least handler_over_ns,
 	 * another event occurs in it, or it is still running when the agent drains the rings. The
 	 * handlers of the local timer and of function calls are always sent. */
 	GUEST_LEVEL_SUMMARY = 2,

@@ -14,7 +14,7 @@
 WIRE(hello, Hello);
 WIRE(cpu, Cpu);
 WIRE(heartbeat, Heartbeat);
-WIRE(untold, Untold);
+WIRE(aggregated, Aggregated);
 WIRE(steal, Steal);
 WIRE(cpu_steal, CpuSteal);
 WIRE(echo_request, EchoRequest);
@@ -177,12 +177,12 @@ static const struct message_field vm_clock_pvclock_fields[] = {
 };
 PART_LAYOUT(vm_clock_pvclock, vm_clock_pvclock);
 
-static const struct message_field untold_fields[] = {
-	ANY(untold, count),
-	ANY(untold, total_ns),
-	ANY(untold, max_ns),
+static const struct message_field aggregated_fields[] = {
+	ANY(aggregated, count),
+	ANY(aggregated, total_ns),
+	ANY(aggregated, max_ns),
 };
-PART_LAYOUT(untold, untold);
+PART_LAYOUT(aggregated, aggregated);
 
 static const struct message_field cpu_steal_fields[] = {
 	WITHIN(cpu_steal, cpu, 0, VS_CPUS_MAX - 1, -E2BIG),
@@ -208,10 +208,10 @@ static const struct message_field heartbeat_fields[] = {
 	ANY(heartbeat, dropped_kernel),
 	ANY(heartbeat, dropped_user),
 	ANY(heartbeat, missed),
-	{AT(heartbeat, untold), WIRE_AT(heartbeat, untold), .form = FIELD_NUMBERED,
-	 .bytes = sizeof(struct message_untold), .limit = EVENT_CLASSES,
-	 .wire_count_at = offsetof(wire_heartbeat, n_untold),
-	 .number_at = offsetof(wire_untold, class_), .part = &message_untold_layout},
+	{AT(heartbeat, aggregated), WIRE_AT(heartbeat, aggregated), .form = FIELD_NUMBERED,
+	 .bytes = sizeof(struct message_aggregated), .limit = EVENT_CLASSES,
+	 .wire_count_at = offsetof(wire_heartbeat, n_aggregated),
+	 .number_at = offsetof(wire_aggregated, class_), .part = &message_aggregated_layout},
 	PART(heartbeat, sample, clock_sample),
 	ANY_AS(heartbeat, dmesg.known, dmesg_known),
 	ANY_AS(heartbeat, dmesg.time, dmesg_time),

@@ -494,7 +494,7 @@ void capture_host_wait_threshold(struct capture_host *h, uint64_t ns)
 		__atomic_store_n(h->wait_threshold_ns, ns, __ATOMIC_RELAXED);
 }
 
-static void cell_tell(const struct vs_exit_key *key, const struct vs_exit_cell *from,
+static void cell_emit(const struct vs_exit_key *key, const struct vs_exit_cell *from,
 		      capture_exit_taker take, void *context)
 {
 	const struct capture_exit exit = {
@@ -523,7 +523,7 @@ int capture_host_exits(struct capture_host *h, capture_exit_taker take, void *co
 
 		any = !bpf_map_get_next_key(h->cells_fd, &key, &next);
 		if (!bpf_map_lookup_elem(h->cells_fd, &key, &cell)) {
-			cell_tell(&key, &cell, take, context);
+			cell_emit(&key, &cell, take, context);
 			if (bpf_map_lookup_elem(h->slots_fd, &key.tid, &slot))
 				bpf_map_delete_elem(h->cells_fd, &key);
 		}

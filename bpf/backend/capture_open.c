@@ -9,9 +9,9 @@
 #include "bpf/capture/capture_internal.h"
 #include "bpf/perf/capture_perf.h"
 
-static const struct way {
+static const struct choice {
 	const struct capture_backend *first, *second; /* second: if the first fails */
-} ways[] = {
+} choices[] = {
 	[CAPTURE_BY_ANY] = {&capture_backend_bpf, &capture_backend_perf},
 	[CAPTURE_BY_BPF] = {&capture_backend_bpf, NULL},
 	[CAPTURE_BY_PERF] = {&capture_backend_perf, NULL},
@@ -33,14 +33,14 @@ static int backend_open(const struct capture_backend *backend,
 int capture_open(const struct capture_options *options, struct capture **out, char *why,
 		 size_t why_bytes)
 {
-	const struct way *way = &ways[options->way];
+	const struct choice *choice = &choices[options->backend];
 	char first_why[256] = "", second_why[256] = "";
 	int second = 0;
-	int error = backend_open(way->first, options, out, first_why, sizeof(first_why));
+	int error = backend_open(choice->first, options, out, first_why, sizeof(first_why));
 
-	if (error && way->second)
-		second = backend_open(way->second, options, out, second_why, sizeof(second_why));
-	if (error && way->second && !second) {
+	if (error && choice->second)
+		second = backend_open(choice->second, options, out, second_why, sizeof(second_why));
+	if (error && choice->second && !second) {
 		snprintf((*out)->notice, sizeof((*out)->notice), "%s: capturing through perf",
 			 first_why);
 		error = 0;

@@ -270,7 +270,7 @@ static int user_exits(struct capture *c, capture_exit_taker take, void *context)
 {
 	const struct capture_user *user = user_of(c);
 
-	return shared_exits_tell(user->shared, vm_of(user), take, context);
+	return shared_exits_emit(user->shared, vm_of(user), take, context);
 }
 
 static long user_waiting(const struct capture *c, size_t cpu)

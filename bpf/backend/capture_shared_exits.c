@@ -39,7 +39,7 @@ static void on_exit_count(void *context, const struct capture_exit *exit)
 	memcpy(cell->buckets, exit->buckets, sizeof(cell->buckets));
 }
 
-int shared_exits_tell(struct capture_shared *s, uint32_t vm, capture_exit_taker take, void *context)
+int shared_exits_emit(struct capture_shared *s, uint32_t vm, capture_exit_taker take, void *context)
 {
 	struct shared_exits *exits = &s->exits;
 	const uint64_t now = clock_monotonic_ns(), every = READ_NS_PER_USER * (uint64_t)s->n_users;

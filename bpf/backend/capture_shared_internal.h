@@ -80,7 +80,7 @@ struct capture_shared {
  * events. 0 or -errno. */
 int shared_pump(struct capture_shared *s);
 /* Does capture_exits() for one VM. */
-int shared_exits_tell(struct capture_shared *s, uint32_t vm, capture_exit_taker take,
+int shared_exits_emit(struct capture_shared *s, uint32_t vm, capture_exit_taker take,
 		      void *context);
 
 #endif

@@ -13,7 +13,7 @@ enum {
 	/* Names are kept in sets of a few: more than the kernel's programs remember, which tell
 	 * one only once. */
 	NAME_SETS = 8192,
-	NAME_WAYS = 4,
+	NAME_SLOTS = 4,
 	CHOSEN_MAX = VS_USER_SLOTS_MAX,
 };
 
@@ -27,7 +27,7 @@ struct routed_thread {
 struct task_name {
 	pid_t tid, tgid; /* tid 0: free */
 	uint64_t comm[2];
-	struct user_set told; /* who have heard it */
+	struct user_set emitted; /* who have heard it */
 	uint64_t used;
 };
 
@@ -38,7 +38,7 @@ struct event_router {
 	pid_t processes[ROUTER_USERS_MAX];
 	uint64_t clock; /* counts names that were looked up */
 	struct routed_thread *threads[THREAD_BUCKETS];
-	struct task_name names[NAME_SETS][NAME_WAYS];
+	struct task_name names[NAME_SETS][NAME_SLOTS];
 	struct chosen {
 		uint32_t id; /* 0: free */
 		struct user_set users;
@@ -162,10 +162,10 @@ void event_router_leave(struct event_router *r, unsigned int user,
 	r->processes[user] = 0;
 	user_set_add(&r->detail, user);
 	for (size_t i = 0; i < NAME_SETS; i++) {
-		for (size_t k = 0; k < NAME_WAYS; k++) {
+		for (size_t k = 0; k < NAME_SLOTS; k++) {
 			/* An entry that was never used stays a page of zeros. */
 			if (r->names[i][k].tid)
-				user_set_remove(&r->names[i][k].told, user);
+				user_set_remove(&r->names[i][k].emitted, user);
 		}
 	}
 }
@@ -191,7 +191,7 @@ static struct task_name *name_find(struct event_router *r, pid_t tid)
 {
 	struct task_name *set = r->names[(uint32_t)tid % NAME_SETS];
 
-	for (size_t i = 0; i < NAME_WAYS; i++) {
+	for (size_t i = 0; i < NAME_SLOTS; i++) {
 		if (set[i].tid == tid) {
 			set[i].used = ++r->clock;
 			return &set[i];
@@ -204,7 +204,7 @@ static void name_learn(struct event_router *r, const struct vs_event *e)
 {
 	struct task_name *set = r->names[(uint32_t)e->pid % NAME_SETS], *to = set;
 
-	for (size_t i = 0; i < NAME_WAYS; i++) {
+	for (size_t i = 0; i < NAME_SLOTS; i++) {
 		if (set[i].tid == e->pid) {
 			to = &set[i];
 			break;
@@ -223,9 +223,9 @@ bool event_router_introduce(struct event_router *r, pid_t tid, unsigned int user
 {
 	struct task_name *name = tid > 0 ? name_find(r, tid) : NULL;
 
-	if (!name || user_set_has(&name->told, user))
+	if (!name || user_set_has(&name->emitted, user))
 		return false;
-	user_set_add(&name->told, user);
+	user_set_add(&name->emitted, user);
 	*out = (struct vs_event){.type = VS_EVENT_TASK_NAME, .pid = tid, .pid2 = name->tgid};
 	ev_set_task_name_comm_low(out, name->comm[0]);
 	ev_set_task_name_comm_high(out, name->comm[1]);
@@ -304,7 +304,7 @@ static void route_of_name(struct event_router *r, const struct vs_event *e, stru
 	name_learn(r, e);
 	thread_adopt(r, e->pid, e->pid2);
 	user_of_add(r, e->pid, out);
-	user_set_join(&name_find(r, e->pid)->told, out);
+	user_set_join(&name_find(r, e->pid)->emitted, out);
 }
 
 static void route_of_request_end(struct event_router *r, const struct vs_event *e,

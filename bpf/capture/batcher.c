@@ -36,7 +36,7 @@ enum {
 
 struct cpu_state {
 	uint32_t next_seq; /* the source's; in frames less what was not told */
-	uint32_t untold;
+	uint32_t aggregated;
 	uint64_t newest_time; /* stream time of the newest record handed out */
 	uint64_t watermark;
 	uint64_t emitted, dropped_kernel, dropped_user;
@@ -367,7 +367,7 @@ static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 		if (jump > 0) {
 			if (previous > event.time || previous == 0)
 				previous = event.time;
-			b->cooked[n_cooked] = event_lost(state->next_seq - state->untold,
+			b->cooked[n_cooked] = event_lost(state->next_seq - state->aggregated,
 							 (uint64_t)jump, previous, event.time);
 			b->cooked[n_cooked++].cpu = b->stage_cpu;
 		}
@@ -385,10 +385,10 @@ static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 		}
 		previous = event.time;
 		if (event.type == VS_EVENT_NONE) {
-			state->untold++;
+			state->aggregated++;
 			continue;
 		}
-		event.seq -= state->untold;
+		event.seq -= state->aggregated;
 		if (b->stacks && b->stacks->task &&
 		    (event.type == VS_EVENT_SCHED_SWITCH || event.type == VS_EVENT_TASK_NAME))
 			b->stacks->task(b->stacks->context, &event, b->stage[i].time);
@@ -418,7 +418,7 @@ static bool missing_settle(struct batcher *b, uint16_t cpu, uint64_t dropped_in_
 	if (!begin) /* nothing of this CPU has come yet */
 		begin = b->began_tsc;
 	b->cooked[*n_cooked] =
-		event_lost(state->next_seq - state->untold, (uint64_t)missing, begin, 0);
+		event_lost(state->next_seq - state->aggregated, (uint64_t)missing, begin, 0);
 	b->cooked[(*n_cooked)++].cpu = cpu;
 	state->next_seq += (uint32_t)missing;
 	return true;
@@ -645,12 +645,12 @@ void batcher_summarise(struct batcher *b, uint64_t handler_over_ns)
 		return;
 	b->summary.over_ns = handler_over_ns;
 	for (size_t i = 0; i < EVENT_CLASSES; i++)
-		b->summary.untold[i].max_ns = 0;
+		b->summary.aggregated[i].max_ns = 0;
 }
 
-const struct message_untold *batcher_untold(const struct batcher *b)
+const struct message_aggregated *batcher_aggregated(const struct batcher *b)
 {
-	return b->summary.untold;
+	return b->summary.aggregated;
 }
 
 void batcher_totals_get(const struct batcher *b, struct batcher_totals *out)

@@ -105,7 +105,7 @@ const struct clock_sample *batcher_sample(const struct batcher *b);
 void batcher_summarise(struct batcher *b, uint64_t handler_over_ns);
 /* Returns the counts so far, by enum event_class; max_ns is since the threshold last changed. The
  * array is valid as long as the batcher. */
-const struct message_untold *batcher_untold(const struct batcher *b);
+const struct message_aggregated *batcher_aggregated(const struct batcher *b);
 /* Returns the sums over all CPUs as of the last drain. */
 void batcher_totals_get(const struct batcher *b, struct batcher_totals *out);
 

@@ -7,18 +7,18 @@
 
 #include "bpf/capture/capture_internal.h"
 
-static const char *const way_names[] = {
+static const char *const backend_names[] = {
 	[CAPTURE_BY_ANY] = "auto",
 	[CAPTURE_BY_BPF] = "bpf",
 	[CAPTURE_BY_PERF] = "perf",
 };
 
-int capture_way_parse(const char *name, enum capture_way *out)
+int backend_choice_parse(const char *name, enum backend_choice *out)
 {
-	for (size_t i = 0; i < sizeof(way_names) / sizeof(*way_names); i++) {
-		if (strcmp(name, way_names[i]))
+	for (size_t i = 0; i < sizeof(backend_names) / sizeof(*backend_names); i++) {
+		if (strcmp(name, backend_names[i]))
 			continue;
-		*out = (enum capture_way)i;
+		*out = (enum backend_choice)i;
 		return 0;
 	}
 	return -EINVAL;

@@ -29,7 +29,7 @@ enum capture_kind {
 	CAPTURE_HOST = 2,  /* events of the scheduler, signals and KVM of added threads */
 };
 
-enum capture_way {
+enum backend_choice {
 	CAPTURE_BY_ANY = 0, /* BPF, or perf if BPF fails; capture_notice() says why */
 	CAPTURE_BY_BPF = 1,
 	CAPTURE_BY_PERF = 2, /* supports no CAPTURE_SUMMARY */
@@ -37,7 +37,7 @@ enum capture_way {
 
 struct capture_options {
 	enum capture_kind kind;
-	enum capture_way way;
+	enum backend_choice backend;
 	size_t ring_bytes; /* size of all CPUs' rings; 0: 4 MiB (guest) or 8 MiB (host). By perf, 0:
 			      4 MiB per CPU, at most 64 MiB, and the same again for KVM's events */
 	uint64_t wait_threshold_ns; /* host: shortest wait with stacks; 0: 20 ms */
@@ -99,7 +99,7 @@ struct capture_cpu_stats {
 };
 
 /* Converts a name ("auto", "bpf", "perf") to the number of the backend. 0 or -EINVAL. */
-int capture_way_parse(const char *name, enum capture_way *out);
+int backend_choice_parse(const char *name, enum backend_choice *out);
 
 void capture_close(struct capture *c);
 /* Delivers all complete events to the sink, CPU by CPU. Returns the number of events or -errno. */

@@ -16,7 +16,7 @@ static const struct rule {
 	[VS_EVENT_VECTOR_ENTRY] = {VS_EVENT_VECTOR_EXIT, EVENT_CLASS_VECTORS},
 };
 
-static bool may_stay_untold(const struct vs_event *e)
+static bool may_be_aggregated(const struct vs_event *e)
 {
 	return e->type < VS_EVENT_TYPE_LIMIT && rules[e->type].exit &&
 	       (e->type != VS_EVENT_VECTOR_ENTRY ||
@@ -26,7 +26,7 @@ static bool may_stay_untold(const struct vs_event *e)
 static void count(struct handler_summary *s, struct vs_event *entry, struct vs_event *exit,
 		  uint64_t ns)
 {
-	struct message_untold *u = &s->untold[rules[entry->type].class];
+	struct message_aggregated *u = &s->aggregated[rules[entry->type].class];
 
 	u->count++;
 	u->total_ns += ns;
@@ -57,7 +57,7 @@ void handler_summary_mark(struct handler_summary *s, struct vs_event *events, si
 				continue;
 			}
 		}
-		if (!may_stay_untold(e) || n_open == NESTED_MAX)
+		if (!may_be_aggregated(e) || n_open == NESTED_MAX)
 			n_open = 0;
 		else
 			open[n_open++] = e;

@@ -20,7 +20,7 @@
 struct handler_summary {
 	uint64_t over_ns; /* threshold; 0: every handler is emitted */
 	/* counts of the handlers not emitted, by enum event_class, over all CPUs */
-	struct message_untold untold[EVENT_CLASSES];
+	struct message_aggregated aggregated[EVENT_CLASSES];
 };
 
 /* Counts the handlers that are not to be emitted and sets the type of their entries and exits to

@@ -135,7 +135,7 @@ void kernel_log_close(struct kernel_log *k)
 	free(k);
 }
 
-static void unsaid_tell(struct kernel_log *k, struct message_kernel_log *out)
+static void dropped_report(struct kernel_log *k, struct message_kernel_log *out)
 {
 	struct message_log_line *line = &out->lines[out->n_lines++];
 
@@ -169,11 +169,11 @@ long kernel_log_read(struct kernel_log *k, uint64_t now_ms, struct message_kerne
 			continue;
 		}
 		if (k->unsaid && out->n_lines < VS_LOG_LINES_MAX - 2)
-			unsaid_tell(k, out);
+			dropped_report(k, out);
 		k->lines_in_window++;
 		out->lines[out->n_lines++] = k->record.line;
 	}
 	if (k->unsaid && k->lines_in_window < KERNEL_LOG_LINES_PER_SECOND)
-		unsaid_tell(k, out);
+		dropped_report(k, out);
 	return (long)out->n_lines;
 }

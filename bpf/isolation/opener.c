@@ -172,7 +172,7 @@ static bool namer_ready(struct opener *o)
 
 /* ---- what the namer asks for ---- */
 
-static int modules_tell(struct opener *o, struct process *p, uint32_t list)
+static int modules_send(struct opener *o, struct process *p, uint32_t list)
 {
 	struct naming_modules *m = &o->modules;
 
@@ -185,7 +185,7 @@ static int modules_tell(struct opener *o, struct process *p, uint32_t list)
 	return packet_send(o->socket, m, sizeof(*m) - sizeof(m->of) + p->n * sizeof(m->of[0]), -1);
 }
 
-static int file_tell(struct opener *o, int fd, const struct file_id *id)
+static int file_send(struct opener *o, int fd, const struct file_id *id)
 {
 	const struct naming_file file = {
 		.head = {NAMING_FILE, fd < 0 ? (uint32_t)-fd : 0},
@@ -198,7 +198,7 @@ static int file_tell(struct opener *o, int fd, const struct file_id *id)
 	return err;
 }
 
-static int module_tell(struct opener *o, struct process *p, uint32_t index)
+static int module_send(struct opener *o, struct process *p, uint32_t index)
 {
 	struct module *m = index < p->n ? &p->modules[index] : NULL;
 	const struct file_id process = o->bad->current;
@@ -206,10 +206,10 @@ static int module_tell(struct opener *o, struct process *p, uint32_t index)
 	int fd;
 
 	if (!m)
-		return file_tell(o, -EINVAL, NULL);
+		return file_send(o, -EINVAL, NULL);
 	unopened = bad_files_unopened(m->device, m->inode);
 	if (bad_files_has(o->bad, &unopened, 0))
-		return file_tell(o, -EPERM, NULL);
+		return file_send(o, -EPERM, NULL);
 	/* Should open() not return, we are killed, and this is why. */
 	o->bad->current = unopened;
 	fd = module_open(p->pid, m);
@@ -218,15 +218,15 @@ static int module_tell(struct opener *o, struct process *p, uint32_t index)
 		close(fd);
 		fd = -EPERM;
 	}
-	return file_tell(o, fd, &m->id);
+	return file_send(o, fd, &m->id);
 }
 
-static int debug_tell(struct opener *o, size_t bytes)
+static int debug_send(struct opener *o, size_t bytes)
 {
 	struct file_id id;
 	int fd = module_open_debug(o->said.build_id.bytes, bytes, &id);
 
-	return file_tell(o, fd, &id);
+	return file_send(o, fd, &id);
 }
 
 /* Waits until the namer says something. Bytes in o->said, or -errno: it is gone, hangs, or takes
@@ -272,13 +272,13 @@ static long namer_serve(struct opener *o, struct process *p)
 			return len < 0 ? len : -EPIPE;
 		switch (o->said.head.kind) {
 		case NAMING_GET_MODULES:
-			err = modules_tell(o, p, argument);
+			err = modules_send(o, p, argument);
 			break;
 		case NAMING_GET_FILE:
-			err = module_tell(o, p, argument);
+			err = module_send(o, p, argument);
 			break;
 		case NAMING_GET_DEBUG:
-			err = len == (long)sizeof(o->said.build_id) ? debug_tell(o, argument)
+			err = len == (long)sizeof(o->said.build_id) ? debug_send(o, argument)
 								    : -EPROTO;
 			break;
 		case NAMING_FRAMES:

@@ -169,13 +169,14 @@ static void programs_close(struct kvm_clock *k)
 	memset(k->links, 0, sizeof(k->links));
 }
 
-static int sources_open(struct kvm_clock *k, enum capture_way way, char *why, size_t why_bytes)
+static int sources_open(struct kvm_clock *k, enum backend_choice backend, char *why,
+			size_t why_bytes)
 {
-	const bool by_perf = way == CAPTURE_BY_PERF;
+	const bool by_perf = backend == CAPTURE_BY_PERF;
 	char second_why[160];
 	int error = by_perf ? -EOPNOTSUPP : programs_open(k, why, why_bytes);
 
-	if (!error || way == CAPTURE_BY_BPF)
+	if (!error || backend == CAPTURE_BY_BPF)
 		return error;
 	programs_close(k);
 	k->has_iterator = false;
@@ -189,7 +190,7 @@ static int sources_open(struct kvm_clock *k, enum capture_way way, char *why, si
 		       : 0;
 }
 
-int kvm_clock_open(enum capture_way way, struct kvm_clock **out, char *why, size_t why_bytes)
+int kvm_clock_open(enum backend_choice backend, struct kvm_clock **out, char *why, size_t why_bytes)
 {
 	const libbpf_print_fn_t print = libbpf_set_print(NULL);
 	struct kvm_clock *k = calloc(1, sizeof(*k));
@@ -200,7 +201,7 @@ int kvm_clock_open(enum capture_way way, struct kvm_clock **out, char *why, size
 		snprintf(why, why_bytes, "out of memory");
 		goto out;
 	}
-	error = sources_open(k, way, why, why_bytes);
+	error = sources_open(k, backend, why, why_bytes);
 	if (error)
 		goto out;
 	error = clock_sample_take(&sample);

@@ -42,7 +42,8 @@ struct kvm_clock_sink {
 /* Opens the sources; follows no process yet. way: with CAPTURE_BY_ANY, perf is used if BPF fails.
  * Returns 0 or -errno with one line in `why`: -EPERM (not root), -EOPNOTSUPP (no KVM tracepoints:
  * is the kvm module loaded?). */
-int kvm_clock_open(enum capture_way way, struct kvm_clock **out, char *why, size_t why_bytes);
+int kvm_clock_open(enum backend_choice backend, struct kvm_clock **out, char *why,
+		   size_t why_bytes);
 /* Detaches and frees. NULL is allowed. */
 void kvm_clock_close(struct kvm_clock *k);
 /* Returns the names of the sources that this kernel does not have, "" if none. Valid until

@@ -203,7 +203,7 @@ void perf_ring_switches_report(struct perf_ring *r, bool wanted)
 /* The kernel reports a loss in two ways: by a record before the next event that finds room,
  * which may never come, and by the counts of the events, which are expensive to read. In the end
  * both are equal. */
-static uint64_t loss_tell(struct perf_ring *r, uint64_t lost_in_all)
+static uint64_t loss_emit(struct perf_ring *r, uint64_t lost_in_all)
 {
 	const uint64_t more = lost_in_all > r->lost ? lost_in_all - r->lost : 0;
 
@@ -222,7 +222,7 @@ static uint64_t losses_count(struct perf_ring *r)
 		if (perf_evsel__attr(event)->read_format && !perf_evsel__read(event, 0, 0, &counts))
 			lost += counts.lost;
 	}
-	return loss_tell(r, lost);
+	return loss_emit(r, lost);
 }
 
 size_t perf_ring_read(struct perf_ring *r, size_t max,
@@ -249,7 +249,7 @@ size_t perf_ring_read(struct perf_ring *r, size_t max,
 			known = perf_sample_switch_read(&event->header, &out);
 		} else if (event->header.type == PERF_RECORD_LOST) {
 			r->lost_records += event->lost.lost;
-			out = (struct perf_record){.lost = loss_tell(r, r->lost_records)};
+			out = (struct perf_record){.lost = loss_emit(r, r->lost_records)};
 			known = true;
 		}
 		if (known)

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { BUCKETS = 1024, WAYS = 8 };
+enum { BUCKETS = 1024, SLOTS = 8 };
 
 struct entry {
 	struct vs_request request;
@@ -14,7 +14,7 @@ struct entry {
 
 struct request_table {
 	uint32_t clock;
-	struct entry buckets[BUCKETS][WAYS];
+	struct entry buckets[BUCKETS][SLOTS];
 };
 
 struct request_table *request_table_new(void)
@@ -37,7 +37,7 @@ static struct entry *bucket_of(struct request_table *t, const struct vs_request 
 
 static struct entry *entry_find(struct entry *bucket, const struct vs_request *request)
 {
-	for (size_t i = 0; i < WAYS; i++) {
+	for (size_t i = 0; i < SLOTS; i++) {
 		if (bucket[i].beginner && bucket[i].request.first == request->first &&
 		    bucket[i].request.second == request->second)
 			return &bucket[i];
@@ -51,7 +51,7 @@ void request_begin(struct request_table *t, const struct vs_request *request, in
 
 	if (!e) {
 		e = bucket;
-		for (size_t i = 0; i < WAYS && e->beginner; i++) {
+		for (size_t i = 0; i < SLOTS && e->beginner; i++) {
 			if (!bucket[i].beginner || t->clock - bucket[i].age > t->clock - e->age)
 				e = &bucket[i];
 		}

@@ -110,7 +110,7 @@ struct vs_exit {
 	vs_u64 rip;
 	vs_u64 vmm_begin; /* CLOCK_MONOTONIC ns of the return to the VMM; 0: none */
 	vs_u64 vmm_reason, vmm_errno;
-	vs_u32 told; /* 1: the exit has become events */
+	vs_u32 emitted; /* 1: the exit has become events */
 	vs_u32 reserved;
 };
 

@@ -273,11 +273,11 @@ static __always_inline __s32 microseconds_since(__u64 then, __u64 now)
 }
 
 /* The exit that `tid` is in becomes events, if it has not. */
-static __always_inline void exit_tell(struct vs_exit *x, __s32 tid, __u64 now)
+static __always_inline void exit_emit(struct vs_exit *x, __s32 tid, __u64 now)
 {
-	if (!x->begin || x->told)
+	if (!x->begin || x->emitted)
 		return;
-	x->told = 1;
+	x->emitted = 1;
 	emit(VS_EVENT_KVM_EXIT, tid, microseconds_since(x->begin, now), x->reason, x->rip);
 	if (x->vmm_begin)
 		emit(VS_EVENT_KVM_USERSPACE_EXIT, tid, microseconds_since(x->vmm_begin, now),
@@ -327,12 +327,12 @@ static __always_inline void exit_summarise(__u32 type, struct vs_followed *f, __
 		x->vmm_begin = now;
 		x->vmm_reason = arg0;
 		x->vmm_errno = arg1;
-		if (!x->begin || x->told)
+		if (!x->begin || x->emitted)
 			emit((__u16)type, tid, 0, arg0, arg1);
 	} else {
 		if (x->begin && now - x->begin >= exit_threshold_ns)
-			exit_tell(x, tid, now);
-		if (!x->begin || x->told)
+			exit_emit(x, tid, now);
+		if (!x->begin || x->emitted)
 			emit((__u16)type, tid, 0, arg0, arg1);
 		else
 			exit_count(x, tid, f->vm, now);
@@ -382,7 +382,7 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 		struct vs_exit *x = bpf_map_lookup_elem(&exits, &out_slot);
 
 		if (x)
-			exit_tell(x, out, bpf_ktime_get_ns());
+			exit_emit(x, out, bpf_ktime_get_ns());
 	}
 	announce(prev);
 	announce(next);

@@ -147,10 +147,11 @@ static const char *remedy_for(int err, const char *if_absent)
 	return err == -EACCES || err == -EPERM ? remedy_for_rights() : if_absent;
 }
 
-static void capture_try(struct check_result *result, enum capture_kind kind, enum capture_way way)
+static void capture_try(struct check_result *result, enum capture_kind kind,
+			enum backend_choice backend)
 {
 	const struct capture_options options = {
-		.kind = kind, .way = way, .stacks = kind == CAPTURE_HOST};
+		.kind = kind, .backend = backend, .stacks = kind == CAPTURE_HOST};
 	struct capture *capture = NULL;
 	struct timespec begin, end;
 	char why[400] = "";

@@ -107,7 +107,7 @@ static int hook_run(const struct command *self, int argc, char **argv)
 	struct hook_arguments a = {.control = DAEMON_CONTROL_PATH};
 
 	if (!options_read(self, argc, argv, &a))
-		hook_tell(a.control);
+		hook_send(a.control);
 	return COMMAND_OK;
 }
 

@@ -59,7 +59,7 @@ struct export_format {
 	int (*finish)(void *x);
 	void (*close)(void *x);
 	/* What the reader should know of the result, on stderr. May be NULL. */
-	void (*tell)(const void *x, const struct model *m, const char *path);
+	void (*report)(const void *x, const struct model *m, const char *path);
 	bool by_task; /* its rows can be selected by task */
 };
 
@@ -81,7 +81,7 @@ static void perfetto_close(void *x)
 	perfetto_free(x);
 }
 
-static void perfetto_tell(const void *x, const struct model *m, const char *path)
+static void perfetto_report(const void *x, const struct model *m, const char *path)
 {
 	uint32_t vms[MODEL_VMS_MAX];
 	size_t n = model_vms(m, vms, MODEL_VMS_MAX);
@@ -154,7 +154,7 @@ static void folded_close(void *x)
 }
 
 static const struct export_format formats[] = {
-	{"perfetto", perfetto_open, perfetto_end, perfetto_close, perfetto_tell, false},
+	{"perfetto", perfetto_open, perfetto_end, perfetto_close, perfetto_report, false},
 	{"csv", csv_open, csv_end, csv_close, NULL, true},
 	{"folded", folded_open, folded_end, folded_close, NULL, true},
 };
@@ -209,8 +209,8 @@ static int recording_export(const struct export_arguments *a, const struct expor
 			strerror(-err));
 		goto out;
 	}
-	if (format->tell)
-		format->tell(x, options.model, output_name(a->output));
+	if (format->report)
+		format->report(x, options.model, output_name(a->output));
 	result = COMMAND_OK;
 out:
 	pipeline_free(pipeline);

@@ -99,7 +99,7 @@ static const struct option_spec record_option_table[] = {
 struct record {
 	struct record_options options;
 	enum capture_level level;
-	enum capture_way way;
+	enum backend_choice backend;
 	struct message_config request;
 	struct chosen_events *events; /* NULL: none */
 	uint32_t detached;            /* bits of chosen events: reported as detached */
@@ -401,13 +401,13 @@ static int place_check(const struct record *r)
 	return COMMAND_USAGE;
 }
 
-static enum capture_way way_of(const char *name)
+static enum backend_choice route_of(const char *name)
 {
-	enum capture_way way = CAPTURE_BY_ANY;
+	enum backend_choice backend = CAPTURE_BY_ANY;
 
 	if (name)
-		capture_way_parse(name, &way);
-	return way;
+		backend_choice_parse(name, &backend);
+	return backend;
 }
 
 /* Runs until stopped. 0 or the error with which nothing began; `why` says it. */
@@ -421,7 +421,7 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 						  .request = &r->request,
 						  .events = r->events,
 						  .level = r->level,
-						  .way = r->way};
+						  .backend = r->backend};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
 	int err = feed_open(&r->loop.uv, &r->place, &options, o->no_guest, &sink, &r->feed, why,
 			    why_bytes);
@@ -477,7 +477,7 @@ static int record_run(const struct command *self, int argc, char **argv)
 		return err;
 	}
 	r->level = level_of(r->options.level);
-	r->way = way_of(r->options.backend);
+	r->backend = route_of(r->options.backend);
 	r->tty = isatty(STDERR_FILENO);
 	err = main_loop_open(&r->loop, r, NULL);
 	if (err) {

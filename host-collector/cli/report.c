@@ -151,9 +151,9 @@ static void gaps_say(const char *path, const struct pipeline *p, const struct mo
 			    "not know; they are ignored. A newer vcpuscope may show them",
 			    s.name, (unsigned long long)s.unknown_events,
 			    (unsigned long long)s.unknown_frames);
-		if (s.nonsense)
+		if (s.malformed)
 			say(path, "%llu frames or events of %s are malformed; ignored",
-			    (unsigned long long)s.nonsense, s.name);
+			    (unsigned long long)s.malformed, s.name);
 	}
 	if (!info->closed)
 		say(path, "was not closed: %s; the report covers what is complete",

@@ -77,7 +77,7 @@ int report_page_open(struct report_page *p, struct model *m, struct chains *chai
 	model_observe_always(m);
 	if (!p->chains)
 		return -ENOMEM;
-	err = model_observe_apart(m, true);
+	err = model_observe_on_worker(m, true);
 	chains_watch(chains, chain_closed, p);
 	for (size_t i = 0; i < TABLES && !err; i++) {
 		p->requests[i] = requests[i];
@@ -87,7 +87,7 @@ int report_page_open(struct report_page *p, struct model *m, struct chains *chai
 		if (!p->tables[i])
 			err = -ENOMEM;
 	}
-	model_observe_apart(m, false);
+	model_observe_on_worker(m, false);
 	return err;
 }
 

@@ -344,7 +344,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	collector.channel = w.arguments.channel.address;
 	collector.security = w.arguments.channel.security;
 	if (w.arguments.backend)
-		capture_way_parse(w.arguments.backend, &collector.way);
+		backend_choice_parse(w.arguments.backend, &collector.backend);
 	err = main_loop_open(&w.loop, &w, NULL);
 	if (err) {
 		fprintf(stderr, "vcpuscope watch: %s\n", strerror(-err));

@@ -105,7 +105,7 @@ static const double quantiles[] = {
 #undef X
 };
 
-static int pool_tell(const struct pool *p, struct run_summary *out)
+static int pool_report(const struct pool *p, struct run_summary *out)
 {
 	struct run_figure *f = run_figure_add(out, p->name);
 
@@ -122,7 +122,7 @@ static int pool_tell(const struct pool *p, struct run_summary *out)
 	return 0;
 }
 
-static int shares_tell(const struct summarizer *s, struct run_summary *out)
+static int shares_report(const struct summarizer *s, struct run_summary *out)
 {
 	int64_t ns[VCPU_STATE_COUNT] = {0}, all = 0;
 	const struct run_delay_vcpu *v;
@@ -154,8 +154,8 @@ int summarizer_finish(struct summarizer *s, struct run_summary *out)
 	out->span_ns = model_now(s->model).ns - model_begin(s->model).ns;
 	err = analyses_pool(s);
 	for (size_t i = 0; i < s->n_pools && !err; i++)
-		err = pool_tell(&s->pools[i], out);
-	return err ? err : shares_tell(s, out);
+		err = pool_report(&s->pools[i], out);
+	return err ? err : shares_report(s, out);
 }
 
 /* Stages before sums of stages before shares. */

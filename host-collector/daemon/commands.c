@@ -95,7 +95,7 @@ static struct json_object *channel_describe(const struct guest_link_stats *l)
 	json_add_uint(o, "skipped_bytes", r->session.skipped_bytes);
 	json_add_uint(o, "replayed_frames", r->session.replayed);
 	json_add_uint(o, "lost_frames", r->session.lost);
-	json_add_uint(o, "refused_frames", r->session.refused + r->nonsense + l->refused_records);
+	json_add_uint(o, "refused_frames", r->session.refused + r->malformed + l->refused_records);
 	json_add_uint(o, "decoder_pid", (uint64_t)l->decoder_pid);
 	json_add_uint(o, "decoder_deaths", l->decoder_deaths);
 	json_add_uint(o, "decoder_cpu_ns", r->cpu_ns);

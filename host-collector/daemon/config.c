@@ -78,7 +78,7 @@ static const struct key vm_keys[] = {
 	{"channel", KEY_TEXT, VM(channel)},
 	{"record", KEY_FLAG, VM(record)},
 	{"level", KEY_LEVEL, VM(level)},
-	{"backend", KEY_BACKEND, VM(way)},
+	{"backend", KEY_BACKEND, VM(backend)},
 	{"stacks_over", KEY_DURATION, VM(stacks_over_ns)},
 	{"events", KEY_TEXT, VM(events)},
 	{"guest_level", KEY_LEVEL, VM(guest_level)},
@@ -263,7 +263,7 @@ static int key_set(const struct key *keys, size_t n, void *to, const char *name,
 		err = flag_parse(value, field);
 		break;
 	case KEY_BACKEND:
-		err = capture_way_parse(value, field);
+		err = backend_choice_parse(value, field);
 		break;
 	case KEY_LIMIT_TIME:
 		err = limit_time_parse(value, field);

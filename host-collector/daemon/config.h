@@ -31,7 +31,7 @@ struct vm_config {
 	char qmp[DAEMON_PATH_MAX], channel[DAEMON_PATH_MAX]; /* "": none */
 	bool record; /* start recording when the VM is attached */
 	enum capture_level level;
-	enum capture_way way;
+	enum backend_choice backend;
 	uint64_t stacks_over_ns;
 	char events[DAEMON_PATH_MAX];    /* events to capture as well (docs/events.md); "": none */
 	enum capture_level guest_level;  /* CAPTURE_DETAIL: the agent keeps its own level */
@@ -49,10 +49,10 @@ struct vm_config {
 
 struct daemon_config {
 	char control[DAEMON_PATH_MAX];
-	char agents[DAEMON_PATH_MAX]; /* socket of agents_door.h; "": agents.sock beside the control
-					 socket */
-	char libvirt[DAEMON_PATH_MAX];        /* "auto", "no" or a URI (libvirt_feed.h) */
-	char discover[DAEMON_PATH_MAX];       /* a list of "libvirt" and "kvm" (kvm_feed.h) */
+	char agents[DAEMON_PATH_MAX];   /* socket of agents_listener.h; "": agents.sock beside the
+					   control   socket */
+	char libvirt[DAEMON_PATH_MAX];  /* "auto", "no" or a URI (libvirt_feed.h) */
+	char discover[DAEMON_PATH_MAX]; /* a list of "libvirt" and "kvm" (kvm_feed.h) */
 	char discover_users[DAEMON_PATH_MAX]; /* user names and uids whose VMs "kvm" finds */
 	uint64_t discover_per_user;           /* largest number of such VMs per user */
 	char metrics[DAEMON_PATH_MAX];      /* listen:tcp:HOST:PORT or listen:unix:PATH; "": none */

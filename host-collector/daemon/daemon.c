@@ -11,7 +11,7 @@
 #include <linux/vm_sockets.h>
 
 #include "clock/sample.h"
-#include "host-collector/daemon/agents_door.h"
+#include "host-collector/daemon/agents_listener.h"
 #include "host-collector/daemon/control.h"
 #include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/host_captures.h"
@@ -22,7 +22,7 @@
 #include "host-collector/daemon/streams.h"
 #include "host-collector/link/address.h"
 #include "host-collector/link/socket_file.h"
-#include "host-collector/link/vsock_doors.h"
+#include "host-collector/link/vsock_listeners.h"
 
 enum { TICK_MS = 100, METRICS_FILE_MS = 5000, LIBVIRT_LOOK_MS = 5000 };
 
@@ -39,15 +39,15 @@ struct vm_daemon {
 	struct streams *streams;
 	struct metrics_server *metrics; /* NULL: none */
 	uint64_t metrics_file_ms;
-	struct agents_door *door;
-	struct vsock_doors *vsock;
+	struct agents_listener *listener;
+	struct vsock_listeners *vsock;
 	struct libvirt_feed *libvirt; /* NULL: not followed */
 	uint64_t libvirt_look_ms;     /* when it was last looked for */
 	bool libvirt_missing_said;
 	struct kvm_feed *kvm;
 	uv_timer_t timer;
 	uv_idle_t attaching; /* active while a VM is due */
-	bool ready_told;
+	bool ready_reported;
 	struct lag_meter lag;
 	uint64_t tidied_ms;
 	uint64_t start_ms;
@@ -90,15 +90,15 @@ static size_t index_of(const struct vm_daemon *d, const char *name)
 }
 
 /* Once every VM was tried. */
-static void ready_tell(struct vm_daemon *d)
+static void ready_report(struct vm_daemon *d)
 {
-	for (size_t i = 0; i < d->n_vms && !d->ready_told; i++) {
+	for (size_t i = 0; i < d->n_vms && !d->ready_reported; i++) {
 		if (watched_vm_is_sought(d->vms[i]))
 			return;
 	}
-	if (!d->ready_told && d->options.ready)
+	if (!d->ready_reported && d->options.ready)
 		d->options.ready(d->options.context);
-	d->ready_told = true;
+	d->ready_reported = true;
 }
 
 /*
@@ -117,7 +117,7 @@ static void on_attaching(uv_idle_t *idle)
 		return;
 	}
 	uv_idle_stop(idle);
-	ready_tell(d);
+	ready_report(d);
 }
 
 static void attaching_start(struct vm_daemon *d)
@@ -388,14 +388,14 @@ static void vsock_tick(struct vm_daemon *d)
 
 	for (size_t i = 0; i < d->n_vms; i++)
 		n += link_address_vsock(watched_vm_config(d->vms[i])->channel, &ports[n], &cid);
-	vsock_doors_keep(d->vsock, ports, n);
+	vsock_listeners_keep(d->vsock, ports, n);
 }
 
 const char *vm_daemon_channel_trouble(const struct vm_daemon *d, const struct watched_vm *vm)
 {
 	uint32_t port, cid;
 	int err = link_address_vsock(watched_vm_config(vm)->channel, &port, &cid)
-			  ? vsock_doors_error(d->vsock, port)
+			  ? vsock_listeners_error(d->vsock, port)
 			  : 0;
 
 	return err ? socket_file_error(err) : "";
@@ -458,14 +458,14 @@ static void on_timer(uv_timer_t *timer)
 			attaching_start(d);
 	}
 	if (!uv_is_active((uv_handle_t *)&d->attaching))
-		ready_tell(d);
+		ready_report(d);
 	host_captures_tidy(d->captures);
 	spool_tick(d->spool);
 	flight_tick(d->flight);
 	records_tick(d->records);
 	streams_tick(d->streams);
 	metrics_tick(d, now_ms);
-	agents_door_tick(d->door);
+	agents_listener_tick(d->listener);
 	vsock_tick(d);
 	libvirt_tick(d, now_ms);
 	kvm_feed_tick(d->kvm);
@@ -480,7 +480,7 @@ static void daemon_freed(uv_handle_t *handle)
 	free(d);
 }
 
-static int door_open(struct vm_daemon *d, char *why, size_t why_bytes)
+static int listener_open(struct vm_daemon *d, char *why, size_t why_bytes)
 {
 	const char *control = d->config.control, *slash = strrchr(control, '/');
 	char path[DAEMON_PATH_MAX + 16];
@@ -490,7 +490,7 @@ static int door_open(struct vm_daemon *d, char *why, size_t why_bytes)
 	else
 		snprintf(path, sizeof(path), "%.*sagents.sock",
 			 slash ? (int)(slash + 1 - control) : 0, control);
-	return agents_door_open(d->loop, path, d, &d->door, why, why_bytes);
+	return agents_listener_open(d->loop, path, d, &d->listener, why, why_bytes);
 }
 
 int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, struct vm_daemon **out,
@@ -504,7 +504,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	struct incident_store_options flight = {.say = on_say, .watches = on_watches};
 	struct records_options records = {.root = "", .say = on_say, .vm_find = on_vm_find};
 	struct streams_options streams = {.describe = on_describe, .context = d};
-	const struct vsock_doors_events vsock = {on_vsock, on_vsock_say, d};
+	const struct vsock_listeners_events vsock = {on_vsock, on_vsock_say, d};
 	const struct vm_source source = {.daemon = d, .say = on_say, .context = d};
 	int err = -ENOMEM;
 
@@ -532,7 +532,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	d->captures = host_captures_new();
 	streams.flight = d->flight;
 	d->streams = streams_new(&streams);
-	d->vsock = vsock_doors_new(loop, NULL, &vsock);
+	d->vsock = vsock_listeners_new(loop, NULL, &vsock);
 	d->kvm = kvm_feed_new(loop, &source);
 	if (err || !d->captures || !d->kvm || !d->streams || !d->vsock || !d->spool || !d->flight ||
 	    (options->config_path && !d->config_path)) {
@@ -546,7 +546,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 		err = metrics_server_open(loop, d->config.metrics, on_metrics_page, d, &d->metrics,
 					  why, why_bytes);
 	if (!err)
-		err = door_open(d, why, why_bytes);
+		err = listener_open(d, why, why_bytes);
 	if (err)
 		goto fail;
 	for (size_t i = 0; i < d->config.n_vms; i++) {
@@ -581,8 +581,8 @@ void vm_daemon_close(struct vm_daemon *d)
 	spool_free(d->spool);
 	flight_close(d->flight);
 	records_close(d->records);
-	agents_door_close(d->door);
-	vsock_doors_free(d->vsock);
+	agents_listener_close(d->listener);
+	vsock_listeners_free(d->vsock);
 	control_close(d->control);
 	streams_free(d->streams);
 	uv_close((uv_handle_t *)&d->attaching, NULL);

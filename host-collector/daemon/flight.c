@@ -43,7 +43,7 @@ struct flight_vm {
 	uint64_t over_ms;        /* ...since then; what is known of it is kept for a while */
 	struct waiting waiting;
 	uint64_t folder_ms; /* when the last one was made; 0 never */
-	uint64_t incidents, triggered, folders, suppressed, told_suppressed;
+	uint64_t incidents, triggered, folders, suppressed, reported_suppressed;
 	struct triggers *triggers; /* of the live model */
 	uint64_t log_us;           /* of the newest line of the guest's log that was looked at */
 	struct activity *activity; /* of the live model */
@@ -94,7 +94,7 @@ static struct incident_summary summary_of(const struct flight_vm *v, const struc
 		.vm = name_of(v),
 		.incident = waiting && waiting->stall ? &waiting->incident : NULL,
 		.firing = waiting && !waiting->stall ? &waiting->firing : NULL,
-		.stalls_without_folder = v->suppressed - v->told_suppressed,
+		.stalls_without_folder = v->suppressed - v->reported_suppressed,
 	};
 }
 
@@ -116,7 +116,7 @@ static int folder_make(struct flight_vm *v, const struct waiting *waiting, char 
 	if (err)
 		return err;
 	v->folders++;
-	v->told_suppressed = v->suppressed;
+	v->reported_suppressed = v->suppressed;
 	return 0;
 }
 

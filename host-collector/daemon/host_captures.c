@@ -8,13 +8,13 @@
 #include "host-collector/record/stack_names.h"
 #include "host-collector/record/task_origins.h"
 
-enum { WAYS = CAPTURE_BY_PERF + 1 };
+enum { BACKENDS = CAPTURE_BY_PERF + 1 };
 
 struct host_captures {
-	struct capture_shared *of[WAYS]; /* NULL: none */
-	struct stack_names *names;       /* NULL: none */
-	struct task_origins *origins;    /* the same */
-	uint64_t tsc_hz;                 /* 0: not known yet */
+	struct capture_shared *of[BACKENDS]; /* NULL: none */
+	struct stack_names *names;           /* NULL: none */
+	struct task_origins *origins;        /* the same */
+	uint64_t tsc_hz;                     /* 0: not known yet */
 };
 
 struct host_captures *host_captures_new(void)
@@ -24,7 +24,7 @@ struct host_captures *host_captures_new(void)
 
 void host_captures_free(struct host_captures *h)
 {
-	for (size_t i = 0; h && i < WAYS; i++)
+	for (size_t i = 0; h && i < BACKENDS; i++)
 		capture_shared_close(h->of[i]);
 	if (h) {
 		stack_names_free(h->names);
@@ -33,16 +33,16 @@ void host_captures_free(struct host_captures *h)
 	free(h);
 }
 
-struct capture_shared *host_captures_get(struct host_captures *h, enum capture_way way, int *err,
-					 char *why, size_t why_bytes)
+struct capture_shared *host_captures_get(struct host_captures *h, enum backend_choice backend,
+					 int *err, char *why, size_t why_bytes)
 {
 	const struct capture_options options = {.kind = CAPTURE_HOST,
-						.way = way,
+						.backend = backend,
 						.stacks = true,
 						.tracepoints = tracepoint_format_read};
 
-	*err = h->of[way] ? 0 : capture_shared_open(&options, &h->of[way], why, why_bytes);
-	return *err ? NULL : h->of[way];
+	*err = h->of[backend] ? 0 : capture_shared_open(&options, &h->of[backend], why, why_bytes);
+	return *err ? NULL : h->of[backend];
 }
 
 struct stack_names *host_captures_names(struct host_captures *h)
@@ -68,7 +68,7 @@ uint64_t host_captures_tsc_hz(struct host_captures *h)
 
 void host_captures_tidy(struct host_captures *h)
 {
-	for (size_t i = 0; i < WAYS; i++) {
+	for (size_t i = 0; i < BACKENDS; i++) {
 		struct capture_shared_stats stats;
 
 		if (!h->of[i])
@@ -93,7 +93,7 @@ size_t host_captures_stats(const struct host_captures *h, struct capture_shared_
 	size_t n = 0;
 
 	*out = (struct capture_shared_stats){0};
-	for (size_t i = 0; i < WAYS; i++) {
+	for (size_t i = 0; i < BACKENDS; i++) {
 		struct capture_shared_stats stats;
 
 		if (!h->of[i])

@@ -20,8 +20,8 @@ struct host_captures *host_captures_new(void); /* NULL: no memory */
 void host_captures_free(struct host_captures *h);
 /* Returns the capture with this backend, which it starts if necessary; or NULL with -errno in *err
  * and one line in `why`. */
-struct capture_shared *host_captures_get(struct host_captures *h, enum capture_way way, int *err,
-					 char *why, size_t why_bytes);
+struct capture_shared *host_captures_get(struct host_captures *h, enum backend_choice backend,
+					 int *err, char *why, size_t why_bytes);
 /* Returns the names for the stacks of all streams, or NULL if there is no memory. Borrowed. */
 struct stack_names *host_captures_names(struct host_captures *h);
 /* Returns the origins of tasks for all streams, or NULL if there is no memory. Borrowed. */

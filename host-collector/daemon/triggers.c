@@ -77,8 +77,8 @@ static bool condition_is_long(const struct triggers *t, size_t i, int64_t lasted
 	return limit && lasted_ns >= (int64_t)limit;
 }
 
-static void condition_tell(struct triggers *t, struct vcpu_watch *v, size_t i, int64_t lasted_ns,
-			   bool goes_on)
+static void condition_report(struct triggers *t, struct vcpu_watch *v, size_t i, int64_t lasted_ns,
+			     bool goes_on)
 {
 	const enum wait_class wait = v->condition[i].wait;
 
@@ -94,7 +94,7 @@ static void condition_end(struct triggers *t, struct vcpu_watch *v, size_t i)
 	const int64_t lasted_ns = v->condition[i].until.ns - v->condition[i].since.ns;
 
 	if (v->condition[i].lasts && !v->condition[i].fired && condition_is_long(t, i, lasted_ns))
-		condition_tell(t, v, i, lasted_ns, false);
+		condition_report(t, v, i, lasted_ns, false);
 	memset(&v->condition[i], 0, sizeof(v->condition[i]));
 }
 
@@ -141,7 +141,7 @@ static void on_advance(void *context, struct host_ns now)
 			v->condition[i].lasts = true;
 			v->condition[i].since = open.begin;
 			v->condition[i].wait = open.wait_class;
-			condition_tell(t, v, i, lasts_ns, true);
+			condition_report(t, v, i, lasts_ns, true);
 		}
 	}
 }

@@ -166,7 +166,7 @@ static void run_open(struct watched_vm *vm, struct vm *found)
 		.security = {.psk_path = config->psk[0] ? config->psk : NULL,
 			     .psk_identity = config->psk_identity[0] ? config->psk_identity : NULL,
 			     .insecure_plain_tcp = config->insecure_plain_tcp},
-		.way = config->way,
+		.backend = config->backend,
 		.budget = &budget,
 		.request = &request,
 	};
@@ -179,7 +179,7 @@ static void run_open(struct watched_vm *vm, struct vm *found)
 	options.events = vm->chosen;
 	taps_begin(vm);
 	options.shared =
-		host_captures_get(vm->captures, config->way, &err, vm->why, sizeof(vm->why));
+		host_captures_get(vm->captures, config->backend, &err, vm->why, sizeof(vm->why));
 	options.names = host_captures_names(vm->captures);
 	options.origins = host_captures_origins(vm->captures);
 	options.tsc_hz = host_captures_tsc_hz(vm->captures);

@@ -38,7 +38,7 @@ struct decoder {
 	struct ring_reader *reader;
 	pid_t pid;
 	int pidfd, wakefd;
-	int door; /* by which connections are handed over; -1: it was started with one */
+	int descriptor; /* by which connections are handed over; -1: it was started with one */
 	uv_poll_t wake_poll, exit_poll;
 	int open_handles;
 	bool stopped, down_seen;
@@ -98,9 +98,9 @@ void decoder_stop(struct decoder *d)
 	uv_close((uv_handle_t *)&d->exit_poll, handle_closed);
 	close(d->wakefd);
 	close(d->pidfd);
-	if (d->door >= 0)
-		close(d->door);
-	d->door = -1;
+	if (d->descriptor >= 0)
+		close(d->descriptor);
+	d->descriptor = -1;
 }
 
 static void over(struct decoder *d, bool died, const char *why)
@@ -216,11 +216,11 @@ void decoder_tick(struct decoder *d, uint64_t now_ms)
 
 int decoder_hand(struct decoder *d, int fd)
 {
-	if (d->stopped || d->door < 0) {
+	if (d->stopped || d->descriptor < 0) {
 		close(fd);
 		return -EPIPE;
 	}
-	return gate_hand(d->door, fd);
+	return gate_hand(d->descriptor, fd);
 }
 
 pid_t decoder_pid(const struct decoder *d)
@@ -255,8 +255,8 @@ static void start_undo(struct decoder *d)
 		close(d->wakefd);
 	if (d->pidfd >= 0)
 		close(d->pidfd);
-	if (d->door >= 0)
-		close(d->door);
+	if (d->descriptor >= 0)
+		close(d->descriptor);
 	ring_reader_free(d->reader);
 	d->reader = NULL;
 	ring_unmap(d->ring);
@@ -271,7 +271,7 @@ static void start_undo(struct decoder *d)
 }
 
 /* A pair of sockets: the decoder's, ours. 0 or -errno. */
-static int door_make(int *decoders, int *ours)
+static int listener_make(int *decoders, int *ours)
 {
 	int pair[2];
 
@@ -295,13 +295,13 @@ int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 		goto out;
 	d->loop = loop;
 	d->events = *events;
-	d->pidfd = d->wakefd = d->door = -1;
+	d->pidfd = d->wakefd = d->descriptor = -1;
 	d->budget = *budget;
 	decoder_budget_fill(&d->budget);
 	d->beat_ms = d->cpu_ms = uv_now(loop);
 	listens = fd < 0;
 	if (listens) {
-		err = door_make(&fd, &d->door);
+		err = listener_make(&fd, &d->descriptor);
 		if (err)
 			goto out;
 	}

@@ -30,7 +30,7 @@ struct waiting {
 };
 
 struct gate {
-	int door;
+	int descriptor;
 	const struct peer_kind *kind;
 	struct peer **chosen;
 	size_t n, n_peers, most;                  /* n: at most `most` */
@@ -46,13 +46,14 @@ static bool has_tls(const struct gate *g)
 	return g->kind->psk->key_bytes != 0;
 }
 
-struct gate *gate_new(int door, size_t most, const struct peer_kind *kind, struct peer **chosen)
+struct gate *gate_new(int descriptor, size_t most, const struct peer_kind *kind,
+		      struct peer **chosen)
 {
 	struct gate *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return NULL;
-	g->door = door;
+	g->descriptor = descriptor;
 	g->most = most < GATE_WAITING_MAX ? most : GATE_WAITING_MAX;
 	g->kind = kind;
 	g->chosen = chosen;
@@ -246,7 +247,7 @@ static int waiting_serve(struct gate *g, struct waiting *w, uint64_t now_ms)
 /* ---- connections come ---- */
 
 /* The next descriptor, -EAGAIN, -EPIPE, -errno. */
-static int door_receive(int door)
+static int listener_receive(int descriptor)
 {
 	union {
 		struct cmsghdr header;
@@ -258,7 +259,7 @@ static int door_receive(int door)
 				 .msg_iovlen = 1,
 				 .msg_control = &control,
 				 .msg_controllen = sizeof(control)};
-	const ssize_t n = recvmsg(door, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const ssize_t n = recvmsg(descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	struct cmsghdr *header;
 	int fd;
 
@@ -274,7 +275,7 @@ static int door_receive(int door)
 	return fd;
 }
 
-int gate_hand(int door, int fd)
+int gate_hand(int descriptor, int fd)
 {
 	union {
 		struct cmsghdr header;
@@ -292,7 +293,7 @@ int gate_hand(int door, int fd)
 	control.header.cmsg_type = SCM_RIGHTS;
 	control.header.cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	err = sendmsg(door, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : -errno;
+	err = sendmsg(descriptor, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : -errno;
 	if (err != -EAGAIN)
 		close(fd);
 	return err;
@@ -312,10 +313,10 @@ static bool room_make(struct gate *g)
 }
 
 /* 0 or -EPIPE. */
-static int door_take(struct gate *g, uint64_t now_ms)
+static int listener_take(struct gate *g, uint64_t now_ms)
 {
 	for (int i = 0; i < TAKE_AT_ONCE; i++) {
-		int fd = door_receive(g->door);
+		int fd = listener_receive(g->descriptor);
 
 		if (fd == -EAGAIN)
 			return 0;
@@ -351,7 +352,7 @@ int gate_turn(struct gate *g, uint64_t now_ms, int wait_ms)
 	const size_t n = g->n;
 	int err = 0;
 
-	g->polls[0] = (struct pollfd){.fd = g->door, .events = POLLIN};
+	g->polls[0] = (struct pollfd){.fd = g->descriptor, .events = POLLIN};
 	for (size_t i = 0; i < n; i++)
 		g->polls[1 + i] = (struct pollfd){.fd = g->waiting[i].fd,
 						  .events = events_wanted(&g->waiting[i])};
@@ -363,7 +364,7 @@ int gate_turn(struct gate *g, uint64_t now_ms, int wait_ms)
 	}
 	waiting_compact(g);
 	if (!err && !*g->chosen && g->polls[0].revents)
-		err = door_take(g, now_ms);
+		err = listener_take(g, now_ms);
 	return err;
 }
 

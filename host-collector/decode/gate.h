@@ -30,7 +30,8 @@ struct gate;
  * borrows door, kind and chosen, and stores the agent's connection in *chosen. most: the largest
  * number of waiting connections, at most GATE_WAITING_MAX; less if the process may open fewer
  * descriptors. Returns NULL if there is no memory. */
-struct gate *gate_new(int door, size_t most, const struct peer_kind *kind, struct peer **chosen);
+struct gate *gate_new(int descriptor, size_t most, const struct peer_kind *kind,
+		      struct peer **chosen);
 /* Frees the gate and closes all connections except the chosen one. NULL is allowed. */
 void gate_free(struct gate *g);
 /* Waits up to wait_ms for activity and handles a bounded amount of it. Returns 0, -EPIPE (the
@@ -45,6 +46,6 @@ void gate_stats_add(const struct gate *g, struct guest_session_stats *sum);
 
 /* Sends `fd` through `door`; the collector calls this. Returns 0, -EAGAIN if the queue is full
  * (`fd` stays open), or another -errno. Closes `fd` in all cases but -EAGAIN. */
-int gate_hand(int door, int fd);
+int gate_hand(int descriptor, int fd);
 
 #endif

@@ -49,7 +49,7 @@ struct record_batch {
 
 struct record_stats {
 	struct guest_session_stats session;
-	uint64_t nonsense;        /* malformed frames, which are dropped */
+	uint64_t malformed;       /* malformed frames, which are dropped */
 	uint64_t unknown_dropped; /* frames with more than VS_UNKNOWN_MAX bytes of unknown fields */
 	uint64_t cpu_ns;          /* CPU time of the decoder */
 	uint64_t held_ms;         /* time without reading because the guest's budget was used up */

@@ -35,9 +35,9 @@ struct worker {
 	struct guest_session_stats strangers; /* who were at the gate */
 	struct frame_unpacker *unpacker;
 	struct batch_decoder *decoder;
-	struct record_stats stats, told;
+	struct record_stats stats, sent;
 	bool fresh; /* the next HELLO introduces an agent */
-	bool said_nonsense;
+	bool malformed_logged;
 	int64_t allowance; /* bytes that may still be read; negative: wait */
 	uint64_t allowance_ms, cpu_base_ns, cpu_base_ms;
 	uint64_t tick_ms, awaited_ms; /* when somebody last waited at the gate */
@@ -128,12 +128,12 @@ static void on_note(void *context, enum note_kind kind, const char *text)
 	record_give(w);
 }
 
-static void nonsense(struct worker *w)
+static void malformed(struct worker *w)
 {
-	w->stats.nonsense++;
-	if (w->said_nonsense)
+	w->stats.malformed++;
+	if (w->malformed_logged)
 		return;
-	w->said_nonsense = true;
+	w->malformed_logged = true;
 	on_note(w, NOTE_PROTOCOL, "frames whose content makes no sense; dropped, counted");
 }
 
@@ -167,14 +167,14 @@ static void on_frame(void *context, const struct frame_view *frame, uint64_t arr
 		return;
 	}
 	if (frame_unpack(w->unpacker, frame, &payload, &len)) {
-		nonsense(w);
+		malformed(w);
 		return;
 	}
 	w->allowance -= (int64_t)(len / RAW_PER_BYTE);
 	unknown_take(w, frame, payload, len);
 	if (kind == FRAME_BATCH ? batch_take(w, payload, len)
 				: message_take(w, kind, payload, len)) {
-		nonsense(w);
+		malformed(w);
 		return;
 	}
 	head_set_of(w, kind, frame);
@@ -222,16 +222,16 @@ static void session_stats_get(struct worker *w, struct guest_session_stats *out)
 		guest_session_stats_add(out, &none);
 }
 
-static void stats_tell(struct worker *w)
+static void stats_send(struct worker *w)
 {
 	struct record_stats *s = &w->stats;
 
 	session_stats_get(w, &s->session);
 	s->cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
-	w->told.cpu_ns = s->cpu_ns; /* that alone is no news */
-	if (!memcmp(s, &w->told, sizeof(*s)))
+	w->sent.cpu_ns = s->cpu_ns; /* that alone is no news */
+	if (!memcmp(s, &w->sent, sizeof(*s)))
 		return;
-	w->told = *s;
+	w->sent = *s;
 	head_set(w, RECORD_STATS);
 	w->record.stats = *s;
 	record_give(w);
@@ -239,7 +239,7 @@ static void stats_tell(struct worker *w)
 
 static void down(struct worker *w, int error)
 {
-	stats_tell(w); /* what came after the last tick */
+	stats_send(w); /* what came after the last tick */
 	head_set(w, RECORD_DOWN);
 	w->record.down.error = error;
 	record_give(w);
@@ -253,7 +253,7 @@ static void tick(struct worker *w, uint64_t now)
 		gate_tick(w->gate, now);
 	else
 		guest_session_tick(w->agent->session, now);
-	stats_tell(w);
+	stats_send(w);
 }
 
 /* May it read now? Fills up what the guest may use, of bytes and of this process's time. */

@@ -80,13 +80,13 @@ static int loss_give(const struct pipeline_source *s, uint64_t damaged_bytes,
 		.unknown_events = s->unknown_events,
 		.unknown_frames = s->unknown_frames,
 		.lost_frames = s->lost_frames,
-		.nonsense_frames = s->nonsense,
+		.malformed_frames = s->malformed,
 		.damaged_bytes = damaged_bytes,
 		.late = s->late,
 		.n_spans = s->losses->n,
 	};
 
-	memcpy(loss.untold, s->untold, sizeof(loss.untold));
+	memcpy(loss.aggregated, s->aggregated, sizeof(loss.aggregated));
 	config_write(s->config, loss.config, sizeof(loss.config));
 	for (size_t i = 0; i < s->losses->n; i++) {
 		const struct loss_span *span = &s->losses->spans[i];

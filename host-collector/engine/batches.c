@@ -174,7 +174,7 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 	known = kept = events_of(EVENT_HOST | EVENT_GUEST, p->slice, n);
 	if (!stream_is_host(s))
 		kept = events_of(EVENT_GUEST, p->slice, known);
-	s->nonsense += known - kept;
+	s->malformed += known - kept;
 	gap_confine(p, cpu, p->slice, kept);
 	events_confine(cpu, p->slice, kept, limit);
 	if (kept && p->slice[0].t.ns < s->since_ns)

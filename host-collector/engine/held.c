@@ -27,7 +27,7 @@ struct held_content {
 static int blame(struct stream *s, int err)
 {
 	if (err && err != -ENOMEM) {
-		s->nonsense++;
+		s->malformed++;
 		err = 0;
 	}
 	return err;

@@ -64,7 +64,7 @@ struct stream {
 	/* Frames were lost since the newest heartbeat. The CPUs of the events in them are unknown.
 	 */
 	bool frames_missing;
-	uint64_t frames, heard_tsc, lost_frames, missing, replayed, nonsense;
+	uint64_t frames, heard_tsc, lost_frames, missing, replayed, malformed;
 	/* Events of types and frames of kinds that this version does not know. */
 	uint64_t unknown_events, unknown_frames;
 	uint64_t unplaced; /* events that arrived before any clock of this source was known */
@@ -73,9 +73,9 @@ struct stream {
 	uint64_t missed, missed_before;
 	bool missed_known;
 	/* Counters of aggregated events: in total, and in its newest heartbeat. */
-	struct message_untold untold[EVENT_CLASSES], untold_before[EVENT_CLASSES];
-	bool untold_known, untold_learned;
-	uint64_t untold_count; /* sum of all classes, as learned last */
+	struct message_aggregated aggregated[EVENT_CLASSES], aggregated_before[EVENT_CLASSES];
+	bool aggregated_known, aggregated_learned;
+	uint64_t aggregated_count; /* sum of all classes, as learned last */
 	/* Its agent counts short handlers instead of sending them, or did so at some time. */
 	bool handlers_counted;
 	bool handlers_known; /* the model was notified of handlers_counted */

@@ -174,7 +174,7 @@ static struct said *said_find(struct live *l, uint32_t vm, uint16_t cpu)
 
 /* Reports an ongoing stall when it is first seen, and again each time its length has doubled. If
  * both models see it, the model that is asked first reports it. */
-static void ongoing_tell(struct live *l, struct report_builder *b, const struct model *m)
+static void ongoing_report(struct live *l, struct report_builder *b, const struct model *m)
 {
 	size_t n = report_builder_ongoing(b, l->ongoing, ONGOING_MAX);
 
@@ -344,9 +344,9 @@ int live_tick(struct live *l, uint64_t now_tsc)
 		err = account_give(l->pipeline, l->model, 0, l->builder);
 	if (err || !pipeline_host_ns(l->pipeline, now_tsc, &now))
 		return err;
-	ongoing_tell(l, l->early_builder, l->early);
+	ongoing_report(l, l->early_builder, l->early);
 	if (now.ns - model_now(l->model).ns < behind_ns)
-		ongoing_tell(l, l->builder, l->model);
+		ongoing_report(l, l->builder, l->model);
 	said_forget(l);
 	for (size_t i = 0; !pipeline_source_get(l->pipeline, i, &s) && !err; i++) {
 		if (s.source != VS_SOURCE_HOST)

@@ -37,7 +37,7 @@ int stream_announce(struct pipeline *p, struct stream *s)
 }
 
 /* Before its events, if that was learned. */
-static int handlers_tell(struct pipeline *p, struct stream *s)
+static int handlers_emit(struct pipeline *p, struct stream *s)
 {
 	if (!s->handlers_counted || s->handlers_known || !s->announced)
 		return 0;
@@ -69,7 +69,7 @@ static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	if (!err)
 		err = stream_announce(p, s);
 	if (!err)
-		err = handlers_tell(p, s);
+		err = handlers_emit(p, s);
 	if (!err)
 		err = model_guest_cpus(pipeline_model(p), s->id, m->cpus, m->n_cpus);
 	if (!err)
@@ -119,7 +119,7 @@ static void promise(struct pipeline *p, struct stream *s, uint64_t stream_time,
 	struct host_time until;
 
 	if (!clock_book_to_ns(p->clocks, s->id, s->boot, stream_time, 0, &until)) {
-		s->nonsense += clock_book_knows(p->clocks, s->id, s->boot); /* out of range */
+		s->malformed += clock_book_knows(p->clocks, s->id, s->boot); /* out of range */
 		return;
 	}
 	if (until.t.ns > limit)
@@ -218,7 +218,7 @@ static int reading_take(struct pipeline *p, struct stream *s, uint64_t arrival_t
 {
 	const struct message_clock_sample *m = &p->in.heartbeat.sample;
 	const struct clock_reading before = s->reading;
-	struct guest_clock_reading told = {.vm = s->id};
+	struct guest_clock_reading reported = {.vm = s->id};
 	struct host_time t;
 	int64_t ours, theirs;
 	double may_differ;
@@ -229,18 +229,18 @@ static int reading_take(struct pipeline *p, struct stream *s, uint64_t arrival_t
 		.known = true, .t = t.t, .err_ns = t.err_ns, .raw_ns = m->raw_ns};
 	s->reading.arrival_known =
 		arrival_tsc && clock_book_host_ns(p->clocks, arrival_tsc, &s->reading.arrival);
-	told.t = t.t;
+	reported.t = t.t;
 	ours = t.t.ns - before.t.ns;
 	theirs = (int64_t)(m->raw_ns - before.raw_ns);
 	may_differ = (double)t.err_ns + (double)before.err_ns +
 		     (double)ours * (READING_RATE_PPM / 1e6) + READING_SLACK_NS;
 	if (before.known && ((double)(theirs - ours) > may_differ || theirs < 0))
-		told.step_ns = theirs - ours;
+		reported.step_ns = theirs - ours;
 	/* Round trips depend on what the guest sends, as its clock does. Their bound is never
 	 * that small. */
-	told.proven = t.err_ns < READING_EXACT_NS && before.err_ns < READING_EXACT_NS &&
-		      arrivals_show(&before, &s->reading, told.step_ns);
-	return model_guest_clock(pipeline_model(p), &told);
+	reported.proven = t.err_ns < READING_EXACT_NS && before.err_ns < READING_EXACT_NS &&
+			  arrivals_show(&before, &s->reading, reported.step_ns);
+	return model_guest_clock(pipeline_model(p), &reported);
 }
 
 static uint64_t sum_of(uint64_t a, uint64_t b)
@@ -249,13 +249,13 @@ static uint64_t sum_of(uint64_t a, uint64_t b)
 }
 
 /* Totals of one class; a sender that began anew counts from 0. Whether it has counted since. */
-static bool untold_add(struct message_untold *sum, struct message_untold *before,
-		       const struct message_untold *now, bool known)
+static bool aggregated_add(struct message_aggregated *sum, struct message_aggregated *before,
+			   const struct message_aggregated *now, bool known)
 {
 	bool grew;
 
 	if (now->count < before->count || now->total_ns < before->total_ns)
-		*before = (struct message_untold){0};
+		*before = (struct message_aggregated){0};
 	grew = known && now->count > before->count;
 	if (grew) {
 		sum->count = sum_of(sum->count, now->count - before->count);
@@ -269,15 +269,15 @@ static bool untold_add(struct message_untold *sum, struct message_untold *before
 	return grew;
 }
 
-static int untold_take(struct pipeline *p, struct stream *s)
+static int aggregated_take(struct pipeline *p, struct stream *s)
 {
 	const struct message_heartbeat *m = &p->in.heartbeat;
 
 	for (size_t i = 0; i < EVENT_CLASSES; i++)
-		s->handlers_counted |= untold_add(&s->untold[i], &s->untold_before[i],
-						  &m->untold[i], s->untold_known);
-	s->untold_known = true;
-	return stream_is_host(s) ? 0 : handlers_tell(p, s);
+		s->handlers_counted |= aggregated_add(&s->aggregated[i], &s->aggregated_before[i],
+						      &m->aggregated[i], s->aggregated_known);
+	s->aggregated_known = true;
+	return stream_is_host(s) ? 0 : handlers_emit(p, s);
 }
 
 static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
@@ -293,7 +293,7 @@ static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_t
 	s->missed_before = m->missed;
 	s->missed_known = true;
 	if (!err)
-		err = untold_take(p, s);
+		err = aggregated_take(p, s);
 	if (!err && m->watchdog && !stream_is_host(s) && s->announced)
 		err = model_guest_watchdog(pipeline_model(p), s->id, m->watchdog - 1);
 	if (!err)
@@ -307,15 +307,15 @@ static int on_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_t
 
 /* Of an agent that counts by its owner's request no reply tells. What it counted at some time
  * before is no sign that it does now. */
-static void untold_learn(struct stream *s, const struct message_untold *untold)
+static void aggregated_learn(struct stream *s, const struct message_aggregated *aggregated)
 {
 	uint64_t count = 0;
 
 	for (size_t i = 0; i < EVENT_CLASSES; i++)
-		count = sum_of(count, untold[i].count);
-	s->handlers_counted |= s->untold_learned && count > s->untold_count;
-	s->untold_learned = true;
-	s->untold_count = count;
+		count = sum_of(count, aggregated[i].count);
+	s->handlers_counted |= s->aggregated_learned && count > s->aggregated_count;
+	s->aggregated_learned = true;
+	s->aggregated_count = count;
 }
 
 static int learn_heartbeat(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
@@ -325,7 +325,7 @@ static int learn_heartbeat(struct pipeline *p, struct stream *s, uint64_t arriva
 
 	if (stream_is_host(s))
 		return clock_book_host_sample(p->clocks, &m->sample);
-	untold_learn(s, m->untold);
+	aggregated_learn(s, m->aggregated);
 	err = arrival_tsc
 		      ? clock_book_arrival(p->clocks, s->id, s->learn_boot, m->time, arrival_tsc)
 		      : 0;
@@ -589,7 +589,7 @@ static int on_cpu_quota(struct pipeline *p, struct stream *s, uint64_t arrival_t
 	return err;
 }
 
-static int origin_tell(struct model *to, const struct pipeline *p,
+static int origin_emit(struct model *to, const struct pipeline *p,
 		       const struct message_task_origin *m)
 {
 	struct task_origin origin = {.tid = m->tid,
@@ -617,9 +617,9 @@ static int on_task_origins(struct pipeline *p, struct stream *s, uint64_t arriva
 	(void)s;
 	(void)arrival_tsc;
 	for (size_t i = 0; i < p->in.task_origins.n && !err; i++) {
-		err = origin_tell(m, p, &p->in.task_origins.tasks[i]);
+		err = origin_emit(m, p, &p->in.task_origins.tasks[i]);
 		if (!err && p->options.early)
-			err = origin_tell(p->options.early, p, &p->in.task_origins.tasks[i]);
+			err = origin_emit(p->options.early, p, &p->in.task_origins.tasks[i]);
 	}
 	return err;
 }
@@ -649,7 +649,7 @@ static int on_config_reply(struct pipeline *p, struct stream *s, uint64_t arriva
 	s->config = p->in.config_reply;
 	s->config_known = true;
 	learn_config_reply(p, s, arrival_tsc);
-	return stream_is_host(s) ? 0 : handlers_tell(p, s);
+	return stream_is_host(s) ? 0 : handlers_emit(p, s);
 }
 
 /* A row for each kind that says something to the pipeline. */

@@ -383,7 +383,7 @@ static uint64_t arrival_in_range(const struct pipeline *p, struct stream *s, uin
 	if (!arrival_tsc || !clock_book_knows(p->clocks, VS_SOURCE_HOST, 0) ||
 	    clock_book_host_ns(p->clocks, arrival_tsc, &t))
 		return arrival_tsc;
-	s->nonsense++;
+	s->malformed++;
 	return 0;
 }
 
@@ -406,7 +406,7 @@ static int content_receive(struct pipeline *p, uint32_t source, uint64_t arrival
 				 arrival_tsc);
 	s->replayed_entries++;
 	if (!kind_is_admitted(c->kind, source))
-		s->nonsense++;
+		s->malformed++;
 	else if (order_admit(p, s, &s->order, c->session_id, frame_seq))
 		err = content_take_or_hold(p, s, arrival_tsc, c);
 	if (!err && !p->options.live && s->replayed_entries == s->learned) {
@@ -548,7 +548,7 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.missing = s->missing,
 		.late = timeline_late(p->timeline, s->id),
 		.replayed = s->replayed,
-		.nonsense = s->nonsense,
+		.malformed = s->malformed,
 		.clock_method = s->id == VS_SOURCE_HOST ? "host" : clock.method,
 		.clock_error_ns = error_bound(s->errors.max_ns),
 		.clock_error_median_ns = error_bound(histogram_quantile(&s->errors, 0.5)),
@@ -561,7 +561,7 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.clock_contradiction_ns = clock.untrusted ? clock.exact_from_echo_ns : 0,
 		.clock_untrusted = clock.untrusted || stream_is_refuted(s),
 	};
-	memcpy(out->untold, s->untold, sizeof(out->untold));
+	memcpy(out->aggregated, s->aggregated, sizeof(out->aggregated));
 	return 0;
 }
 

@@ -96,7 +96,7 @@ struct pipeline_source {
 	uint64_t missed; /* missed by its kernel without a sequence number; in no other total */
 	/* By enum event_class: handlers that the sender counted instead of sending. They are not
 	 * lost. */
-	struct message_untold untold[EVENT_CLASSES];
+	struct message_aggregated aggregated[EVENT_CLASSES];
 	uint64_t unplaced; /* delivered events whose time is unknown: no clock was known yet */
 	/* Delivered events of types and frames of kinds that this version does not know. They are
 	 * dropped and do not count as lost. */
@@ -106,7 +106,7 @@ struct pipeline_source {
 	uint64_t missing;            /* events that did not arrive, by their sequence numbers */
 	uint64_t late;               /* events that arrived after the merge had passed their time */
 	uint64_t replayed;           /* repeated frames and batches */
-	uint64_t nonsense;           /* malformed frames and events, which were dropped */
+	uint64_t malformed;          /* malformed frames and events, which were dropped */
 	const char *clock_method;    /* "host", or as in clock_book_summary */
 	/* The largest error of its events' times, and their median error. UINT64_MAX: unbounded.
 	 */

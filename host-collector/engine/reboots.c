@@ -67,7 +67,7 @@ static void reboot_add(struct pipeline *p, struct stream *s, struct host_ns afte
 	*all->reset = *all->panic = '\0';
 }
 
-static void reboot_tell(struct pipeline *p, struct stream *s)
+static void reboot_emit(struct pipeline *p, struct stream *s)
 {
 	s->reboots.due = false;
 	p->reboots_due--;
@@ -80,7 +80,7 @@ int stream_reboot(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	int err = s->joined ? stream_cpus_end(p, s, s->promised_ns, &last) : 0;
 
 	if (s->reboots.due)
-		reboot_tell(p, s);
+		reboot_emit(p, s);
 	s->reboots.due = true;
 	s->reboots.due_at = last;
 	p->reboots_due++;
@@ -94,6 +94,6 @@ void reboots_deliver(struct pipeline *p, struct host_ns t)
 		struct stream *s = p->streams[i];
 
 		if (s->reboots.due && s->reboots.due_at.ns < t.ns)
-			reboot_tell(p, s);
+			reboot_emit(p, s);
 	}
 }

@@ -17,13 +17,13 @@ void stream_lost(struct stream *s, int64_t begin_ns, int64_t end_ns)
 
 	if (channel < 0) {
 		const uint64_t over = (uint64_t)-channel;
-		const uint64_t told =
+		const uint64_t reported =
 			losses_correct(&s->losses, user < over ? user : over, LOSS_BY_USER);
 
-		noted->user += told;
-		noted->channel -= told;
-		noted->channel -= losses_correct(&s->losses, over - told, LOSS_NONE);
-		user -= told;
+		noted->user += reported;
+		noted->channel -= reported;
+		noted->channel -= losses_correct(&s->losses, over - reported, LOSS_NONE);
+		user -= reported;
 	}
 	if (end_ns == INT64_MIN)
 		return; /* with the next that has a place */

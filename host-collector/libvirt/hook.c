@@ -16,7 +16,7 @@ static void on_too_late(int number)
 	_exit(0);
 }
 
-void hook_tell(const char *control_path)
+void hook_send(const char *control_path)
 {
 	static const char request[] = "{\"command\":\"rescan\"}\n";
 	const struct itimerval limit = {.it_value.tv_usec = HOOK_MAX_MS * 1000};

@@ -10,6 +10,6 @@
  * ignores all errors, and a timer ends the process with status 0 after 40 ms at the latest. It
  * reads neither the domain's XML nor the daemon's reply.
  */
-void hook_tell(const char *control_path);
+void hook_send(const char *control_path);
 
 #endif

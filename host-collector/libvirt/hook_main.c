@@ -41,6 +41,6 @@ int main(int argc, char **argv)
 	if (options_answer(&hook_command, argc, argv))
 		return COMMAND_OK;
 	options_read(&hook_command, argc, argv, &a); /* a mistake must not stop a domain */
-	hook_tell(a.control);
+	hook_send(a.control);
 	return COMMAND_OK;
 }

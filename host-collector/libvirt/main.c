@@ -40,7 +40,7 @@ static void on_libvirt_error(void *context, virErrorPtr error)
 }
 
 /* Takes `o` over. */
-static void tell(struct json_object *o)
+static void send(struct json_object *o)
 {
 	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
 	fflush(stdout);
@@ -55,14 +55,14 @@ static struct json_object *event_new(const char *event)
 	return o;
 }
 
-static void domain_tell(virDomainPtr domain)
+static void domain_send(virDomainPtr domain)
 {
 	struct json_object *o = domain_describe(domain);
 
 	if (!o)
 		return;
 	json_object_object_add(o, "event", json_object_new_string("domain"));
-	tell(o);
+	send(o);
 }
 
 static void uuid_add(struct json_object *o, virDomainPtr domain)
@@ -73,13 +73,13 @@ static void uuid_add(struct json_object *o, virDomainPtr domain)
 		json_object_object_add(o, "uuid", json_object_new_string(uuid));
 }
 
-static int all_tell(virConnectPtr connection)
+static int all_send(virConnectPtr connection)
 {
 	virDomainPtr *domains = NULL;
 	int n = virConnectListAllDomains(connection, &domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
 
 	for (int i = 0; i < n; i++) {
-		domain_tell(domains[i]);
+		domain_send(domains[i]);
 		virDomainFree(domains[i]);
 	}
 	free(domains);
@@ -89,14 +89,14 @@ static int all_tell(virConnectPtr connection)
 /* ---- events ---- */
 
 /* trigger: of the flight recorder, see daemon/trigger.h. */
-static void note_tell(virDomainPtr domain, const char *trigger, const char *text)
+static void note_send(virDomainPtr domain, const char *trigger, const char *text)
 {
 	struct json_object *o = event_new("note");
 
 	uuid_add(o, domain);
 	json_object_object_add(o, "trigger", json_object_new_string(trigger));
 	json_object_object_add(o, "text", json_object_new_string(text));
-	tell(o);
+	send(o);
 }
 
 static int on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event, int detail,
@@ -107,15 +107,15 @@ static int on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event
 	(void)connection, (void)context;
 	/* STOPPED follows unless the domain is to be kept for a debugger. */
 	if (event == VIR_DOMAIN_EVENT_CRASHED && detail == VIR_DOMAIN_EVENT_CRASHED_PANICKED) {
-		note_tell(domain, "libvirt_panic", "the guest panicked");
+		note_send(domain, "libvirt_panic", "the guest panicked");
 		return 0;
 	}
 	if (event == VIR_DOMAIN_EVENT_STARTED || event == VIR_DOMAIN_EVENT_RESUMED) {
-		domain_tell(domain);
+		domain_send(domain);
 	} else if (event == VIR_DOMAIN_EVENT_STOPPED || event == VIR_DOMAIN_EVENT_CRASHED) {
 		o = event_new("gone");
 		uuid_add(o, domain);
-		tell(o);
+		send(o);
 	}
 	return 0;
 }
@@ -123,7 +123,7 @@ static int on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event
 static void on_watchdog(virConnectPtr connection, virDomainPtr domain, int action, void *context)
 {
 	(void)connection, (void)action, (void)context;
-	note_tell(domain, "libvirt_watchdog", "the guest's watchdog device fired");
+	note_send(domain, "libvirt_watchdog", "the guest's watchdog device fired");
 }
 
 static void on_io_error(virConnectPtr connection, virDomainPtr domain, const char *path,
@@ -133,7 +133,7 @@ static void on_io_error(virConnectPtr connection, virDomainPtr domain, const cha
 
 	(void)connection, (void)alias, (void)action, (void)context;
 	snprintf(text, sizeof(text), "I/O error on %s", path);
-	note_tell(domain, "libvirt_io_error", text);
+	note_send(domain, "libvirt_io_error", text);
 }
 
 /* A channel came or went with its device. */
@@ -141,7 +141,7 @@ static void on_device(virConnectPtr connection, virDomainPtr domain, const char 
 		      void *context)
 {
 	(void)connection, (void)alias, (void)context;
-	domain_tell(domain);
+	domain_send(domain);
 }
 
 static void on_closed(virConnectPtr connection, int reason, void *context)
@@ -172,7 +172,7 @@ static void events_register(struct follower *f)
 	virConnectSetKeepAlive(f->connection, KEEPALIVE_S, KEEPALIVE_MISSES);
 }
 
-static void disconnected_tell(struct follower *f, const char *why)
+static void disconnected_send(struct follower *f, const char *why)
 {
 	struct json_object *o;
 
@@ -181,7 +181,7 @@ static void disconnected_tell(struct follower *f, const char *why)
 	snprintf(f->said, sizeof(f->said), "%s", why);
 	o = event_new("disconnected");
 	json_object_object_add(o, "why", json_object_new_string(why));
-	tell(o);
+	send(o);
 }
 
 static void on_retry(int timer, void *context)
@@ -194,20 +194,20 @@ static void on_retry(int timer, void *context)
 		virConnectClose(f->connection);
 		f->connection = NULL;
 		f->closed = false;
-		disconnected_tell(f, "the connection broke");
+		disconnected_send(f, "the connection broke");
 	}
 	if (f->connection)
 		return;
 	f->connection = virConnectOpenReadOnly(f->uri);
 	if (!f->connection) {
 		why = virGetLastErrorMessage();
-		disconnected_tell(f, why ? why : "unknown error");
+		disconnected_send(f, why ? why : "unknown error");
 		return;
 	}
 	f->said[0] = '\0';
 	events_register(f);
-	tell(event_new("connected"));
-	all_tell(f->connection);
+	send(event_new("connected"));
+	all_send(f->connection);
 }
 
 static void on_input(int watch, int fd, int events, void *context)
@@ -219,7 +219,7 @@ static void on_input(int watch, int fd, int events, void *context)
 	if (read(fd, bytes, sizeof(bytes)) <= 0)
 		f->over = true;
 	else if (f->connection)
-		all_tell(f->connection);
+		all_send(f->connection);
 }
 
 static int follow(const char *uri)
@@ -297,7 +297,7 @@ static int list(const char *uri)
 
 	if (!connection)
 		return trouble(uri, virGetLastErrorMessage());
-	err = all_tell(connection);
+	err = all_send(connection);
 	virConnectClose(connection);
 	return err ? 1 : 0;
 }

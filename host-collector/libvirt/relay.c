@@ -14,11 +14,11 @@
 
 #include "host-collector/libvirt/domains.h"
 
-enum { KEEPALIVE_S = 5, KEEPALIVE_MISSES = 3, WAY_BYTES = 64 * 1024 };
+enum { KEEPALIVE_S = 5, KEEPALIVE_MISSES = 3, DIRECTION_BYTES = 64 * 1024 };
 
 /* Bytes on their way in one direction. */
-struct way {
-	char bytes[WAY_BYTES];
+struct direction {
+	char bytes[DIRECTION_BYTES];
 	size_t begin, end;
 };
 
@@ -26,15 +26,15 @@ struct relay {
 	virStreamPtr stream;
 	int fd, watch;
 	bool over;
-	struct way to_guest, to_host;
+	struct direction to_guest, to_host;
 };
 
-static bool is_empty(const struct way *w)
+static bool is_empty(const struct direction *w)
 {
 	return w->begin == w->end;
 }
 
-static void way_sent(struct way *w, size_t n)
+static void direction_sent(struct direction *w, size_t n)
 {
 	w->begin += n;
 	if (is_empty(w))
@@ -55,7 +55,7 @@ static void interest_set(const struct relay *r)
 /* What the stream says when it is not the time (-2) is no end. */
 static void guest_read(struct relay *r)
 {
-	int n = virStreamRecv(r->stream, r->to_host.bytes, WAY_BYTES);
+	int n = virStreamRecv(r->stream, r->to_host.bytes, DIRECTION_BYTES);
 
 	if (n > 0)
 		r->to_host.end = (size_t)n;
@@ -65,18 +65,18 @@ static void guest_read(struct relay *r)
 
 static void guest_write(struct relay *r)
 {
-	struct way *w = &r->to_guest;
+	struct direction *w = &r->to_guest;
 	int n = virStreamSend(r->stream, w->bytes + w->begin, w->end - w->begin);
 
 	if (n > 0)
-		way_sent(w, (size_t)n);
+		direction_sent(w, (size_t)n);
 	else if (n != -2)
 		r->over = true;
 }
 
 static void host_read(struct relay *r)
 {
-	ssize_t n = read(r->fd, r->to_guest.bytes, WAY_BYTES);
+	ssize_t n = read(r->fd, r->to_guest.bytes, DIRECTION_BYTES);
 
 	if (n > 0)
 		r->to_guest.end = (size_t)n;
@@ -86,11 +86,11 @@ static void host_read(struct relay *r)
 
 static void host_write(struct relay *r)
 {
-	struct way *w = &r->to_host;
+	struct direction *w = &r->to_host;
 	ssize_t n = send(r->fd, w->bytes + w->begin, w->end - w->begin, MSG_NOSIGNAL);
 
 	if (n > 0)
-		way_sent(w, (size_t)n);
+		direction_sent(w, (size_t)n);
 	else if (errno != EAGAIN && errno != EINTR)
 		r->over = true;
 }

@@ -153,7 +153,7 @@ static int poll_start(struct guest_link *l, int fd, int events, uv_poll_cb callb
 static void stats_add(struct record_stats *sum, const struct record_stats *more)
 {
 	guest_session_stats_add(&sum->session, &more->session);
-	sum->nonsense += more->nonsense;
+	sum->malformed += more->malformed;
 	sum->unknown_dropped += more->unknown_dropped;
 	sum->cpu_ns += more->cpu_ns;
 	sum->held_ms += more->held_ms;

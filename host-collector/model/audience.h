@@ -32,7 +32,7 @@ struct audiences {
 int audiences_add(struct audiences *a, const struct model_observer *observer);
 void audiences_fini(struct audiences *a);
 
-#define TELL(audiences, callback, ...)                                                             \
+#define EMIT(audiences, callback, ...)                                                             \
 	do {                                                                                       \
 		const struct audience *a_ = &(audiences)->callback;                                \
 		for (size_t i_ = 0; i_ < a_->n; i_++)                                              \

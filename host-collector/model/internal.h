@@ -29,8 +29,8 @@ struct model {
 	bool started;
 	struct host_ns begin, now;
 	struct audiences audiences;
-	struct apart *apart; /* NULL: all observers run on the caller's thread */
-	bool observing_apart;
+	struct worker *worker; /* NULL: all observers run on the caller's thread */
+	bool observing_on_worker;
 	struct window *window;  /* of the observers that are added now; NULL: they get everything */
 	struct window *windows; /* all */
 	size_t n_vms;

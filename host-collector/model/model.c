@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/model/apart.h"
+#include "host-collector/model/worker.h"
 #include "host-collector/model/internal.h"
 
 struct model *model_new(void)
@@ -34,7 +34,7 @@ void model_free(struct model *m)
 {
 	if (!m)
 		return;
-	apart_free(m->apart);
+	worker_free(m->worker);
 	while (m->windows) {
 		struct window *next = m->windows->next;
 
@@ -55,11 +55,11 @@ void model_free(struct model *m)
 	free(m);
 }
 
-int model_observe_apart(struct model *m, bool apart)
+int model_observe_on_worker(struct model *m, bool worker)
 {
-	int err = apart && !m->apart ? apart_new(&m->apart) : 0;
+	int err = worker && !m->worker ? worker_new(&m->worker) : 0;
 
-	m->observing_apart = apart && !err;
+	m->observing_on_worker = worker && !err;
 	return err;
 }
 
@@ -97,29 +97,29 @@ int model_observe(struct model *m, const struct model_observer *observer)
 			return err;
 		observer = &through;
 	}
-	if (!m->observing_apart)
+	if (!m->observing_on_worker)
 		return audiences_add(&m->audiences, observer);
-	err = apart_observe(m->apart, observer, &from);
+	err = worker_observe(m->worker, observer, &from);
 	return err ? err : audiences_add(&m->audiences, &from);
 }
 
-void model_apart_await(struct model *m)
+void model_worker_await(struct model *m)
 {
-	if (m->apart)
-		apart_await(m->apart);
+	if (m->worker)
+		worker_await(m->worker);
 }
 
 /* How its VMs are made is about to change, or has: nobody may look at that meanwhile. */
 static void changes_begin(struct model *m)
 {
-	if (m->apart)
-		apart_pause(m->apart);
+	if (m->worker)
+		worker_pause(m->worker);
 }
 
 static void changes_end(struct model *m)
 {
-	if (m->apart)
-		apart_resume(m->apart);
+	if (m->worker)
+		worker_resume(m->worker);
 }
 
 /* ---- what the machines tell and ask ---- */
@@ -128,21 +128,21 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 {
 	struct model *m = context;
 
-	TELL(&m->audiences, vcpu_span, span);
+	EMIT(&m->audiences, vcpu_span, span);
 }
 
 static void on_guest_span(void *context, const struct guest_span *span)
 {
 	struct model *m = context;
 
-	TELL(&m->audiences, guest_span, span);
+	EMIT(&m->audiences, guest_span, span);
 }
 
 static void on_guest_interrupt(void *context, const struct guest_interrupt *interrupt)
 {
 	struct model *m = context;
 
-	TELL(&m->audiences, guest_interrupt, interrupt);
+	EMIT(&m->audiences, guest_interrupt, interrupt);
 }
 
 static enum guest_account account_of(void *context, const struct vcpu *v, struct host_ns t)
@@ -238,7 +238,7 @@ static void guest_cpu_end(struct model *m, struct vm *vm, uint16_t cpu)
 
 	if (!vm->cpus[cpu])
 		return;
-	TELL(&m->audiences, guest_instant, &end);
+	EMIT(&m->audiences, guest_instant, &end);
 	if (offline)
 		guest_cpu_forget(vm->cpus[cpu], &sink);
 	else
@@ -441,7 +441,7 @@ int model_guest_steal(struct model *m, const struct guest_steal *steal)
 		return -EINVAL;
 	if (!vm_find(m, steal->vm))
 		return -ENOENT;
-	TELL(&m->audiences, guest_steal, steal);
+	EMIT(&m->audiences, guest_steal, steal);
 	return 0;
 }
 
@@ -449,7 +449,7 @@ int model_guest_clock(struct model *m, const struct guest_clock_reading *reading
 {
 	if (!vm_find(m, reading->vm))
 		return -ENOENT;
-	TELL(&m->audiences, guest_clock, reading);
+	EMIT(&m->audiences, guest_clock, reading);
 	return 0;
 }
 
@@ -469,7 +469,7 @@ void model_exits_counted(struct model *m, const struct message_exit_summary *cou
 
 	if (vm)
 		vm->data.exits_counted = true;
-	TELL(&m->audiences, exits_counted, counted);
+	EMIT(&m->audiences, exits_counted, counted);
 }
 
 /* The waits of all vCPUs of a group, before the first of them is charged. */
@@ -598,7 +598,7 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 			return -EINVAL;
 		instant.cpu = (uint16_t)target;
 	}
-	TELL(&m->audiences, guest_instant, &instant);
+	EMIT(&m->audiences, guest_instant, &instant);
 	if (e->type != VS_EVENT_LOST)
 		guest_cpu_error(vm->cpus[e->cpu], m->now, event->err_ns);
 	vm->cpus[e->cpu]->boot = vm->boot;
@@ -626,7 +626,7 @@ static void start(struct model *m, struct host_ns t)
 	EACH_VCPU(m, v, v->open.begin = v->open.end = t);
 }
 
-static void host_instant_tell(struct model *m, const struct timeline_event *event)
+static void host_instant_emit(struct model *m, const struct timeline_event *event)
 {
 	const struct vs_event *e = &event->event;
 	const struct vcpu *v = vcpu_of_thread(m, e->pid);
@@ -637,7 +637,7 @@ static void host_instant_tell(struct model *m, const struct timeline_event *even
 		instant.vm = v->vm;
 		instant.vcpu = v->vcpu;
 	}
-	TELL(&m->audiences, host_instant, &instant);
+	EMIT(&m->audiences, host_instant, &instant);
 }
 
 int model_push(struct model *m, const struct timeline_event *event)
@@ -662,7 +662,7 @@ int model_push(struct model *m, const struct timeline_event *event)
 	for (size_t i = 0; i < m->n_vms; i++)
 		m->vms[i]->data.host_events = true;
 	host_presence(m, event);
-	host_instant_tell(m, event);
+	host_instant_emit(m, event);
 	host_event(m, m->now, &event->event);
 	return 0;
 }
@@ -674,7 +674,7 @@ void model_advance(struct model *m, struct host_ns now)
 	if (now.ns > m->now.ns)
 		m->now = now;
 	release(m);
-	TELL(&m->audiences, advance, m->now);
+	EMIT(&m->audiences, advance, m->now);
 }
 
 static void finish(struct model *m)
@@ -693,13 +693,13 @@ static void finish(struct model *m)
 			guest_cpu_finish(m->vms[i]->cpus[k], m->now, &guest_sink);
 		}
 	}
-	TELL(&m->audiences, advance, m->now);
+	EMIT(&m->audiences, advance, m->now);
 }
 
 void model_finish(struct model *m)
 {
 	if (m->started)
 		finish(m);
-	if (m->apart)
-		apart_pause(m->apart);
+	if (m->worker)
+		worker_pause(m->worker);
 }

@@ -260,7 +260,7 @@ int model_observe(struct model *m, const struct model_observer *observer);
  * model_finish() returns, all callbacks have run. Returns 0, -ENOMEM, or -EAGAIN if no thread can
  * be created.
  */
-int model_observe_apart(struct model *m, bool apart);
+int model_observe_on_worker(struct model *m, bool worker);
 /*
  * Observers that are added from now on, up to model_observe_always(), receive what lies between
  * `from` and `until` (model/window.h). opened(opener), unless NULL, is called before the first of
@@ -273,7 +273,7 @@ void model_observe_always(struct model *m);
 /* Waits until observers on the worker thread have received everything so far. Until the model gets
  * more input, the caller may read their results. Inside a callback, the current event may be
  * missing from them. */
-void model_apart_await(struct model *m);
+void model_worker_await(struct model *m);
 /* Sets the threads of a VM, also when they change. Returns 0, -E2BIG (too many VMs) or -ENOMEM. */
 int model_vm(struct model *m, const struct message_vm_info *info);
 /* Notes that the host's capture follows all threads of the VM that are known now, from `t` at the

@@ -210,7 +210,7 @@ static void stack_missed(const struct vcpu *v, struct vcpu_held *h, struct host_
 	}
 }
 
-static void span_tell(struct vcpu_span *span, const struct vcpu_sink *sink)
+static void span_emit(struct vcpu_span *span, const struct vcpu_sink *sink)
 {
 	if (span->state != VCPU_UNKNOWN)
 		span->why = UNKNOWN_NONE;
@@ -237,7 +237,7 @@ void vcpu_release(struct vcpu *v, struct host_ns now, bool all, const struct vcp
 			stack_missed(v, h, now);
 		v->held_first = (v->held_first + 1) % v->held_capacity;
 		v->held_count--;
-		span_tell(&h->span, sink);
+		span_emit(&h->span, sink);
 	}
 }
 
@@ -267,13 +267,13 @@ static void held_push(struct vcpu *v, struct vcpu_span *span, bool settled, bool
 		       span->end.ns - v->first.ns < KVM_LATE_NS;
 
 	if (settled && !assumed && !v->held_count) {
-		span_tell(span, sink);
+		span_emit(span, sink);
 		return;
 	}
 	if (v->held_count == v->held_capacity && !held_grow(v)) {
 		/* Full: a span without its stack is better than none. */
 		vcpu_release(v, span->end, true, sink);
-		span_tell(span, sink);
+		span_emit(span, sink);
 		return;
 	}
 	*vcpu_held_at(v, v->held_count++) = (struct vcpu_held){

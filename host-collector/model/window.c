@@ -40,7 +40,7 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 	reach(w, cut.begin);
 	if (cut.begin.ns != span->begin.ns || cut.end.ns != span->end.ns)
 		wait_cut(&cut);
-	TELL(&w->audiences, vcpu_span, &cut);
+	EMIT(&w->audiences, vcpu_span, &cut);
 }
 
 static void on_guest_span(void *context, const struct guest_span *span)
@@ -51,7 +51,7 @@ static void on_guest_span(void *context, const struct guest_span *span)
 	if (!narrow_clip(&w->time, &cut.begin, &cut.end))
 		return;
 	reach(w, cut.begin);
-	TELL(&w->audiences, guest_span, &cut);
+	EMIT(&w->audiences, guest_span, &cut);
 }
 
 static void on_guest_interrupt(void *context, const struct guest_interrupt *interrupt)
@@ -64,7 +64,7 @@ static void on_guest_interrupt(void *context, const struct guest_interrupt *inte
 	reach(w, cut.begin);
 	cut.goes_on |= cut.end.ns != interrupt->end.ns;
 	cut.whole &= cut.begin.ns == interrupt->begin.ns && cut.end.ns == interrupt->end.ns;
-	TELL(&w->audiences, guest_interrupt, &cut);
+	EMIT(&w->audiences, guest_interrupt, &cut);
 }
 
 static void on_guest_instant(void *context, const struct guest_instant *i)
@@ -73,7 +73,7 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 
 	reach(w, i->t);
 	if (!w->over)
-		TELL(&w->audiences, guest_instant, i);
+		EMIT(&w->audiences, guest_instant, i);
 }
 
 static void on_host_instant(void *context, const struct host_instant *i)
@@ -82,7 +82,7 @@ static void on_host_instant(void *context, const struct host_instant *i)
 
 	reach(w, i->t);
 	if (!w->over)
-		TELL(&w->audiences, host_instant, i);
+		EMIT(&w->audiences, host_instant, i);
 }
 
 static void on_guest_steal(void *context, const struct guest_steal *steal)
@@ -90,7 +90,7 @@ static void on_guest_steal(void *context, const struct guest_steal *steal)
 	struct window *w = context;
 
 	if (narrow_has_time(&w->time, steal->t))
-		TELL(&w->audiences, guest_steal, steal);
+		EMIT(&w->audiences, guest_steal, steal);
 }
 
 static void on_guest_clock(void *context, const struct guest_clock_reading *reading)
@@ -98,7 +98,7 @@ static void on_guest_clock(void *context, const struct guest_clock_reading *read
 	struct window *w = context;
 
 	if (narrow_has_time(&w->time, reading->t))
-		TELL(&w->audiences, guest_clock, reading);
+		EMIT(&w->audiences, guest_clock, reading);
 }
 
 /* Totals since the capture began: those before the window are what its first one is compared with.
@@ -108,7 +108,7 @@ static void on_exits_counted(void *context, const struct message_exit_summary *c
 	struct window *w = context;
 
 	if (!w->over)
-		TELL(&w->audiences, exits_counted, counted);
+		EMIT(&w->audiences, exits_counted, counted);
 }
 
 static void on_advance(void *context, struct host_ns now)
@@ -116,7 +116,7 @@ static void on_advance(void *context, struct host_ns now)
 	struct window *w = context;
 
 	reach(w, now);
-	TELL(&w->audiences, advance, w->over ? w->time.until : now);
+	EMIT(&w->audiences, advance, w->over ? w->time.until : now);
 }
 
 int window_observe(struct window *w, const struct model_observer *observer,

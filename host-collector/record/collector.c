@@ -438,7 +438,7 @@ static int host_open(struct collector *c, const struct collector_options *option
 	const struct host_stream_options host = {.wait_threshold_ns = options->wait_threshold_ns,
 						 .sample_hz = options->sample_hz,
 						 .level = options->level,
-						 .way = options->way,
+						 .backend = options->backend,
 						 .events = options->events,
 						 .shared = options->shared,
 						 .names = options->names,
@@ -463,14 +463,15 @@ static int host_open(struct collector *c, const struct collector_options *option
 }
 
 /* A VM without them is recorded all the same: echo round trips map its clock, less exactly. */
-static void clocks_open(struct collector *c, enum capture_way way)
+static void clocks_open(struct collector *c, enum backend_choice backend)
 {
 	const struct message_vm_info *info = vm_info(c->vm);
 	char why[256] = "";
 
 	if (strcmp(info->accelerator, "kvm") != 0)
 		return;
-	vm_clocks_open(c->host, way, info->qemu_pid, COLLECTOR_VM, &c->clocks, why, sizeof(why));
+	vm_clocks_open(c->host, backend, info->qemu_pid, COLLECTOR_VM, &c->clocks, why,
+		       sizeof(why));
 	if (why[0])
 		say(c, "%s", why);
 }
@@ -504,7 +505,7 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	if (!err)
 		err = host_open(c, options, why, why_bytes);
 	if (!err)
-		clocks_open(c, options->way);
+		clocks_open(c, options->backend);
 	if (err)
 		goto fail;
 	if (options->channel)

@@ -38,7 +38,8 @@ struct collector_options {
 	uint64_t wait_threshold_ns; /* ns; longer waits are recorded with stacks; 0: 20 ms */
 	uint32_t sample_hz;         /* stack samples of the VM's threads per second; 0: none */
 	enum capture_level level;
-	enum capture_way way; /* backend of the host's capture; 0: BPF, or perf if BPF fails */
+	enum backend_choice
+		backend; /* backend of the host's capture; 0: BPF, or perf if BPF fails */
 	/* A capture that several collectors share (see host_stream.h); NULL: its own capture. */
 	struct capture_shared *shared;
 	struct stack_names *names;            /* shared in the same way */

@@ -5,15 +5,15 @@
 #include <string.h>
 
 /* The totals of the last report. The kernel lists them in almost the same order each time. */
-struct told {
+struct reported {
 	pid_t tid;
 	uint32_t isa, reason;
 	uint64_t count;
 };
 
 struct exit_counts {
-	size_t n_told, next, n_cells;
-	struct told told[VS_EXIT_CELLS_MAX];
+	size_t n_reported, next, n_cells;
+	struct reported reported[VS_EXIT_CELLS_MAX];
 	struct message_exit_cell cells[VS_EXIT_CELLS_MAX];
 };
 
@@ -27,36 +27,36 @@ void exit_counts_free(struct exit_counts *x)
 	free(x);
 }
 
-static bool is_of(const struct told *t, const struct capture_exit *exit)
+static bool is_of(const struct reported *t, const struct capture_exit *exit)
 {
 	return t->tid == exit->tid && t->reason == exit->reason && t->isa == exit->isa;
 }
 
-static struct told *told_find(struct exit_counts *x, const struct capture_exit *exit)
+static struct reported *reported_find(struct exit_counts *x, const struct capture_exit *exit)
 {
-	for (size_t i = 0; i < x->n_told; i++) {
-		size_t at = (x->next + i) % x->n_told;
+	for (size_t i = 0; i < x->n_reported; i++) {
+		size_t at = (x->next + i) % x->n_reported;
 
-		if (is_of(&x->told[at], exit)) {
+		if (is_of(&x->reported[at], exit)) {
 			x->next = at + 1;
-			return &x->told[at];
+			return &x->reported[at];
 		}
 	}
-	if (x->n_told == VS_EXIT_CELLS_MAX)
+	if (x->n_reported == VS_EXIT_CELLS_MAX)
 		return NULL;
-	x->told[x->n_told] =
-		(struct told){.tid = exit->tid, .isa = exit->isa, .reason = exit->reason};
-	return &x->told[x->n_told++];
+	x->reported[x->n_reported] =
+		(struct reported){.tid = exit->tid, .isa = exit->isa, .reason = exit->reason};
+	return &x->reported[x->n_reported++];
 }
 
 void exit_counts_add(struct exit_counts *x, uint32_t vcpu, const struct capture_exit *exit)
 {
-	struct told *told = told_find(x, exit);
+	struct reported *reported = reported_find(x, exit);
 	struct message_exit_cell *cell;
 
-	if (!told || told->count == exit->count || x->n_cells == VS_EXIT_CELLS_MAX)
+	if (!reported || reported->count == exit->count || x->n_cells == VS_EXIT_CELLS_MAX)
 		return;
-	told->count = exit->count;
+	reported->count = exit->count;
 	cell = &x->cells[x->n_cells++];
 	*cell = (struct message_exit_cell){
 		.vcpu = vcpu,

@@ -203,7 +203,7 @@ static int capture_begin(struct host_stream *h, char *why, size_t why_bytes)
 {
 	const struct host_stream_options *options = &h->options;
 	const struct capture_options capture = {.kind = CAPTURE_HOST,
-						.way = options->way,
+						.backend = options->backend,
 						.wait_threshold_ns = options->wait_threshold_ns,
 						.stacks = true,
 						.sample_hz = options->sample_hz,

@@ -19,10 +19,10 @@
 struct host_stream;
 
 struct host_stream_options {
-	uint64_t wait_threshold_ns; /* longer waits get stacks; 0: the capture's default */
-	uint32_t sample_hz;         /* stack samples of the threads per second; 0: none */
-	enum capture_level level;   /* the level of every followed VM */
-	enum capture_way way;       /* backend; 0: BPF, or perf if BPF fails */
+	uint64_t wait_threshold_ns;  /* longer waits get stacks; 0: the capture's default */
+	uint32_t sample_hz;          /* stack samples of the threads per second; 0: none */
+	enum capture_level level;    /* the level of every followed VM */
+	enum backend_choice backend; /* backend; 0: BPF, or perf if BPF fails */
 	/* Receives one frame, borrowed for the call. The sink must keep its own errors. */
 	void (*frame)(void *context, uint64_t tsc, struct frame_item *frame);
 	void *context;

@@ -74,7 +74,7 @@ static long look(struct vm_clocks *c, char *why, size_t why_bytes)
 	return kvm_clock_snapshot(c->sources, c->pid, &sink, why, why_bytes);
 }
 
-int vm_clocks_open(struct host_stream *host, enum capture_way way, pid_t pid, uint32_t vm,
+int vm_clocks_open(struct host_stream *host, enum backend_choice backend, pid_t pid, uint32_t vm,
 		   struct vm_clocks **out, char *why, size_t why_bytes)
 {
 	struct vm_clocks *c = calloc(1, sizeof(*c));
@@ -92,7 +92,7 @@ int vm_clocks_open(struct host_stream *host, enum capture_way way, pid_t pid, ui
 		error = -ENOMEM;
 		goto fail;
 	}
-	error = kvm_clock_open(way, &c->sources, why, why_bytes);
+	error = kvm_clock_open(backend, &c->sources, why, why_bytes);
 	if (error)
 		goto fail;
 	error = kvm_clock_follow(c->sources, pid, vm);

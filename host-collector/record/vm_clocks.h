@@ -18,7 +18,7 @@ struct vm_clocks;
 /* Follows process `pid` as VM `vm` and writes its parameters to `host`, which must outlive the
  * object. Returns 0, or the errors of kvm_clock_open() and kvm_clock_snapshot() with one line in
  * `why`. On success `why` is empty or names the sources that this kernel lacks. */
-int vm_clocks_open(struct host_stream *host, enum capture_way way, pid_t pid, uint32_t vm,
+int vm_clocks_open(struct host_stream *host, enum backend_choice backend, pid_t pid, uint32_t vm,
 		   struct vm_clocks **out, char *why, size_t why_bytes);
 /* Returns whether the round trips contradict the hypervisor's parameters, so that no guest time is
  * proven. */

@@ -8,12 +8,12 @@
 enum { LEVEL_PIN = 11, IOAPIC = 2, MSI_ADDRESS = 0xfee00, LEVEL = 1 };
 
 /* In the order of their priority, as KVM and the guest take them. */
-static const struct way {
+static const struct route {
 	enum guest_vector kind;
 	uint8_t vector;
 	bool own, level; /* accepted by the vCPU's own thread */
 	enum truth_source source;
-} ways[] = {
+} routes[] = {
 	{GUEST_RESCHEDULE, 0xfd, false, false, TRUTH_SOURCE_IPI},
 	{GUEST_CALL, 0xfb, false, false, TRUTH_SOURCE_IPI},
 	{GUEST_TIMER, 0xec, true, false, TRUTH_SOURCE_TIMER},
@@ -21,13 +21,13 @@ static const struct way {
 	{GUEST_STORM, 0x23, true, true, TRUTH_SOURCE_GSI},
 };
 
-enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
+enum { ROUTES = sizeof(routes) / sizeof(routes[0]) };
 
-static const struct way *way_of(unsigned kinds)
+static const struct route *route_of(unsigned kinds)
 {
-	for (size_t i = 0; i < WAYS; i++) {
-		if (ways[i].kind & kinds)
-			return &ways[i];
+	for (size_t i = 0; i < ROUTES; i++) {
+		if (routes[i].kind & kinds)
+			return &routes[i];
 	}
 	return NULL;
 }
@@ -39,7 +39,7 @@ void apic_init(struct sim_apic *a, struct sim_vcpu *v)
 }
 
 /* On the thread of `v`. */
-static void tell(const struct sim_apic *a, struct sim_vcpu *v, uint16_t type, uint64_t arg0,
+static void emit(const struct sim_apic *a, struct sim_vcpu *v, uint16_t type, uint64_t arg0,
 		 uint64_t arg1)
 {
 	if (a->shown)
@@ -62,30 +62,30 @@ static void accept_note(struct sim_apic *a, enum guest_vector vector)
 }
 
 /* On `t`, of this vCPU's. */
-static void accept_tell(struct sim_apic *a, struct host_thread *t, const struct way *way)
+static void accept_emit(struct sim_apic *a, struct host_thread *t, const struct route *route)
 {
 	struct vs_event e = {.type = VS_EVENT_KVM_ACCEPT_IRQ,
 			     .pid = t->tid,
-			     .arg0 = way->vector | (uint64_t)a->vcpu->index << 32,
-			     .arg1 = way->level ? (uint64_t)LEVEL << 32 : 0};
+			     .arg0 = route->vector | (uint64_t)a->vcpu->index << 32,
+			     .arg1 = route->level ? (uint64_t)LEVEL << 32 : 0};
 
 	if (!a->shown)
 		return;
 	if (sim_host_event(t, e))
-		accept_note(a, way->kind);
+		accept_note(a, route->kind);
 	e.type = VS_EVENT_KVM_APICV_ACCEPT_IRQ;
 	if (a->posted && sim_host_event(t, e))
-		accept_note(a, way->kind);
+		accept_note(a, route->kind);
 }
 
 /* It is in the APIC now: the vCPU is to take it. */
-static void pend(struct sim_apic *a, const struct way *way, struct host_thread *by)
+static void pend(struct sim_apic *a, const struct route *route, struct host_thread *by)
 {
 	struct guest_cpu_sim *g = a->vcpu->guest;
-	bool news = !(g->pending & (unsigned)way->kind);
+	bool news = !(g->pending & (unsigned)route->kind);
 
-	g->pending |= (unsigned)way->kind;
-	if (a->held & (unsigned)way->kind) {
+	g->pending |= (unsigned)route->kind;
+	if (a->held & (unsigned)route->kind) {
 		if (news)
 			a->lost_since = a->vcpu->engine->now;
 		return;
@@ -96,83 +96,83 @@ static void pend(struct sim_apic *a, const struct way *way, struct host_thread *
 
 void apic_interrupt(struct sim_apic *a, enum guest_vector vector)
 {
-	const struct way *way = way_of(vector);
+	const struct route *route = route_of(vector);
 
 	if (vector == GUEST_TIMER && a->timer_held) {
 		a->timer_waits = true;
-		vcpu_sim_tell(a->vcpu);
+		vcpu_sim_emit(a->vcpu);
 		return;
 	}
-	if (!way->own && a->worker) {
+	if (!route->own && a->worker) {
 		a->requested |= (unsigned)vector;
 		host_wake(a->worker, NULL);
 		return;
 	}
-	if (way->own && !(a->vcpu->guest->pending & (unsigned)vector))
+	if (route->own && !(a->vcpu->guest->pending & (unsigned)vector))
 		a->due |= (unsigned)vector;
-	pend(a, way, NULL);
+	pend(a, route, NULL);
 }
 
-static void msi_tell(const struct sim_apic *a, const struct way *way)
+static void msi_emit(const struct sim_apic *a, const struct route *route)
 {
 	if (a->shown)
 		sim_host_event(a->worker, (struct vs_event){.type = VS_EVENT_KVM_MSI,
 							    .pid = a->worker->tid,
 							    .arg0 = (uint64_t)MSI_ADDRESS << 12 |
 								    (uint64_t)a->vcpu->index << 12,
-							    .arg1 = way->vector});
+							    .arg1 = route->vector});
 }
 
 void apic_worker(struct sim_apic *a)
 {
-	const struct way *way = way_of(a->requested);
+	const struct route *route = route_of(a->requested);
 
 	a->requested = 0;
-	if (!way)
+	if (!route)
 		return;
-	msi_tell(a, way);
-	accept_tell(a, a->worker, way);
-	pend(a, way, a->worker);
+	msi_emit(a, route);
+	accept_emit(a, a->worker, route);
+	pend(a, route, a->worker);
 }
 
 void apic_call(struct sim_apic *a, enum guest_vector vector, struct sim_vcpu *by)
 {
-	const struct way *way = way_of(vector);
+	const struct route *route = route_of(vector);
 
-	tell(a, by, VS_EVENT_KVM_IPI, way->vector, a->vcpu->index);
+	emit(a, by, VS_EVENT_KVM_IPI, route->vector, a->vcpu->index);
 	if (vector == GUEST_CALL && !a->shown) /* the one that a verdict needs */
 		vcpu_sim_event(by, VS_EVENT_KVM_ACCEPT_IRQ,
-			       way->vector | (uint64_t)a->vcpu->index << 32, 0);
-	accept_tell(a, by->thread, way);
-	pend(a, way, by->thread);
+			       route->vector | (uint64_t)a->vcpu->index << 32, 0);
+	accept_emit(a, by->thread, route);
+	pend(a, route, by->thread);
 }
 
 void apic_enter(struct sim_apic *a)
 {
 	struct sim_vcpu *v = a->vcpu;
-	const struct way *way;
+	const struct route *route;
 
-	for (size_t i = 0; i < WAYS; i++) {
-		if (!(a->due & (unsigned)ways[i].kind))
+	for (size_t i = 0; i < ROUTES; i++) {
+		if (!(a->due & (unsigned)routes[i].kind))
 			continue;
-		if (ways[i].level)
-			tell(a, v, VS_EVENT_KVM_ACK_IRQ, IOAPIC, LEVEL_PIN);
-		accept_tell(a, v->thread, &ways[i]);
+		if (routes[i].level)
+			emit(a, v, VS_EVENT_KVM_ACK_IRQ, IOAPIC, LEVEL_PIN);
+		accept_emit(a, v->thread, &routes[i]);
 	}
 	a->due = 0;
-	way = way_of(apic_visible(a, v->guest->pending));
-	if (a->posted || !way || !guest_sim_takes(v->guest))
+	route = route_of(apic_visible(a, v->guest->pending));
+	if (a->posted || !route || !guest_sim_takes(v->guest))
 		return;
-	a->injected = way->kind;
-	tell(a, v, VS_EVENT_KVM_INJECT, way->vector, 0);
+	a->injected = route->kind;
+	emit(a, v, VS_EVENT_KVM_INJECT, route->vector, 0);
 }
 
 void apic_left(struct sim_apic *a)
 {
-	for (size_t i = 0; i < WAYS && a->handled; i++) {
-		if (a->handled & (unsigned)ways[i].kind)
-			tell(a, a->vcpu, ways[i].level ? VS_EVENT_KVM_EOI : VS_EVENT_KVM_PV_EOI,
-			     a->vcpu->index, ways[i].vector);
+	for (size_t i = 0; i < ROUTES && a->handled; i++) {
+		if (a->handled & (unsigned)routes[i].kind)
+			emit(a, a->vcpu, routes[i].level ? VS_EVENT_KVM_EOI : VS_EVENT_KVM_PV_EOI,
+			     a->vcpu->index, routes[i].vector);
 	}
 	a->handled = 0;
 }
@@ -184,17 +184,17 @@ unsigned apic_visible(const struct sim_apic *a, unsigned pending)
 
 unsigned apic_deliverable(const struct sim_apic *a, unsigned pending)
 {
-	const struct way *way = way_of(apic_visible(a, pending) & ~a->due);
+	const struct route *route = route_of(apic_visible(a, pending) & ~a->due);
 
 	if (!a->posted)
 		return a->injected;
-	return way ? way->kind : 0;
+	return route ? route->kind : 0;
 }
 
 void apic_taken(struct sim_apic *a, enum guest_vector vector, bool recorded)
 {
-	const struct way *way = way_of(vector);
-	struct truth_taken taken = {.vector = way->vector,
+	const struct route *route = route_of(vector);
+	struct truth_taken taken = {.vector = route->vector,
 
 				    .handler_recorded = recorded};
 
@@ -203,10 +203,10 @@ void apic_taken(struct sim_apic *a, enum guest_vector vector, bool recorded)
 	memset(accepts_of(a, vector), -1, sizeof(taken.accepts));
 	if (vector == GUEST_DEVICE && a->lost_since >= 0) {
 		taken.lost_ns = a->vcpu->engine->now - a->lost_since;
-		truth_lost(a->vcpu->truth, a->vcpu->index, a->lost_since, way->vector);
+		truth_lost(a->vcpu->truth, a->vcpu->index, a->lost_since, route->vector);
 		a->lost_since = -1;
 	}
-	truth_handled(a->vcpu->truth, a->vcpu->index, way->source, taken);
+	truth_handled(a->vcpu->truth, a->vcpu->index, route->source, taken);
 }
 
 void apic_done(struct sim_apic *a, enum guest_vector vector)

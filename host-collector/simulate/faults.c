@@ -204,7 +204,7 @@ static bool lockup_begin(struct fault *f)
 	hog_begin(f);
 	p = &f->world->host.pcpus[f->world->hog->cpu];
 	p->locked_up = true;
-	vcpu_sim_tell(target(f));
+	vcpu_sim_emit(target(f));
 	engine_at(e, e->now + engine_between(e, f->ns / 2, f->ns * 9 / 10), watchdog_barks,
 		  f->world, p->cpu);
 	return true;
@@ -213,7 +213,7 @@ static bool lockup_begin(struct fault *f)
 static void lockup_end(struct fault *f)
 {
 	f->world->host.pcpus[f->world->hog->cpu].locked_up = false;
-	vcpu_sim_tell(target(f));
+	vcpu_sim_emit(target(f));
 }
 
 static bool lockup_elsewhere_begin(struct fault *f)
@@ -264,7 +264,7 @@ static bool quota_begin(struct fault *f)
 	f->world->quota.used_up = f->world->engine.now;
 	for (uint32_t i = 0; i < WORLD_VCPUS; i++) {
 		host_throttle(f->world->vcpus[i].thread, true);
-		vcpu_sim_tell(&f->world->vcpus[i]);
+		vcpu_sim_emit(&f->world->vcpus[i]);
 	}
 	return true;
 }
@@ -280,7 +280,7 @@ static void quota_end(struct fault *f)
 			f->world->quota.throttled_ns +=
 				f->world->engine.now - f->world->quota.used_up;
 		host_throttle(f->world->vcpus[i].thread, false);
-		vcpu_sim_tell(&f->world->vcpus[i]);
+		vcpu_sim_emit(&f->world->vcpus[i]);
 	}
 }
 

@@ -408,7 +408,7 @@ static void proceed(struct guest_cpu_sim *g)
 		return;
 	while (g->need_resched && !preemption_off(g))
 		schedule(g, VS_TASK_RUNNING);
-	vcpu_sim_tell(g->vcpu);
+	vcpu_sim_emit(g->vcpu);
 	if (!g->n_frames && !g->current) {
 		vcpu_sim_halt(g->vcpu);
 		return;

@@ -77,7 +77,7 @@ void life_reboot(struct world *w)
 	w->boots++;
 	sim_clock_restart(&w->guest_clock, w->engine.now);
 	w->guest_capture.o.boot = w->engine.now;
-	world_clock_tell(w);
+	world_clock_emit(w);
 }
 
 bool life_cpu_offline(struct world *w)

@@ -41,7 +41,7 @@ void truth_fini(struct truth *t)
 {
 	for (size_t i = 0; i < TRUTH_CPUS_MAX; i++) {
 		free(t->cpus[i].phases);
-		free(t->cpus[i].stretches);
+		free(t->cpus[i].periods);
 		free(t->cpus[i].interrupts);
 		free(t->cpus[i].taken);
 		free(t->cpus[i].losses);
@@ -96,9 +96,8 @@ void truth_switch(struct truth *t, uint32_t cpu, int32_t pid, const char *comm)
 {
 	struct truth_cpu *c = &t->cpus[cpu];
 
-	if (grow(t, (void **)&c->stretches, c->n_stretches, &c->stretches_capacity,
-		 sizeof(*c->stretches)))
-		c->stretches[c->n_stretches++] = (struct truth_stretch){t->engine->now, pid, comm};
+	if (grow(t, (void **)&c->periods, c->n_periods, &c->periods_capacity, sizeof(*c->periods)))
+		c->periods[c->n_periods++] = (struct truth_period){t->engine->now, pid, comm};
 }
 
 void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *kind,
@@ -242,7 +241,7 @@ static void names_write(FILE *to, const char *field, const char *const *names, c
 }
 
 static void incident_write(struct writer *w, uint32_t cpu, const char *kind,
-			   const struct truth_stretch *task, const struct summary *s)
+			   const struct truth_period *task, const struct summary *s)
 {
 	const struct truth_header *h = w->header;
 	enum sim_cause first = largest(s, SIM_CAUSE_NONE), second = largest(s, first);
@@ -267,8 +266,7 @@ static void incident_write(struct writer *w, uint32_t cpu, const char *kind,
 }
 
 /* A task's stretch, less the long interrupts in it, which are incidents of their own. */
-static void task_write(struct writer *w, uint32_t cpu, const struct truth_stretch *task,
-		       int64_t end)
+static void task_write(struct writer *w, uint32_t cpu, const struct truth_period *task, int64_t end)
 {
 	const struct truth_cpu *c = &w->truth->cpus[cpu];
 	int64_t begin = task->t, now = w->truth->engine->now;
@@ -290,8 +288,7 @@ static void task_write(struct writer *w, uint32_t cpu, const struct truth_stretc
 }
 
 /* What the host did to a CPU that had nothing to run: each unbroken piece by itself. */
-static void idle_write(struct writer *w, uint32_t cpu, const struct truth_stretch *task,
-		       int64_t end)
+static void idle_write(struct writer *w, uint32_t cpu, const struct truth_period *task, int64_t end)
 {
 	const struct truth_cpu *c = &w->truth->cpus[cpu];
 	int64_t now = w->truth->engine->now, begin = INT64_MAX;
@@ -322,7 +319,7 @@ static void idle_write(struct writer *w, uint32_t cpu, const struct truth_stretc
 /* A lost interrupt: the handler was denied it, whatever its vCPU did that the host did not. */
 static void loss_write(struct writer *w, uint32_t cpu, const struct truth_loss *loss)
 {
-	const struct truth_stretch nobody = {.comm = ""};
+	const struct truth_period nobody = {.comm = ""};
 	struct summary s;
 
 	summarise(&w->truth->cpus[cpu], w->truth->engine->now, loss->begin, loss->end, &s);
@@ -337,7 +334,7 @@ static void loss_write(struct writer *w, uint32_t cpu, const struct truth_loss *
 /* The whole guest's clock; it is told of its first CPU. */
 static void steps_write(struct writer *w)
 {
-	static const struct truth_stretch none = {.comm = ""};
+	static const struct truth_period none = {.comm = ""};
 	const struct truth *t = w->truth;
 
 	for (size_t i = 0; !w->borderline && i < t->n_steps; i++) {
@@ -360,14 +357,13 @@ static void incidents_write(struct writer *w)
 	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++) {
 		const struct truth_cpu *c = &t->cpus[cpu];
 
-		for (size_t i = 0; i < c->n_stretches; i++) {
-			int64_t end =
-				i + 1 < c->n_stretches ? c->stretches[i + 1].t : t->engine->now;
+		for (size_t i = 0; i < c->n_periods; i++) {
+			int64_t end = i + 1 < c->n_periods ? c->periods[i + 1].t : t->engine->now;
 
-			if (c->stretches[i].pid)
-				task_write(w, cpu, &c->stretches[i], end);
+			if (c->periods[i].pid)
+				task_write(w, cpu, &c->periods[i], end);
 			else
-				idle_write(w, cpu, &c->stretches[i], end);
+				idle_write(w, cpu, &c->periods[i], end);
 		}
 		for (size_t i = 0; i < c->n_losses; i++)
 			loss_write(w, cpu, &c->losses[i]);

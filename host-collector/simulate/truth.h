@@ -69,7 +69,7 @@ struct truth_phase {
 	int32_t culprit; /* host thread, or guest task if the cause is in the guest; 0: none */
 };
 
-struct truth_stretch {
+struct truth_period {
 	int64_t t;
 	int32_t pid;
 	const char *comm;
@@ -99,8 +99,8 @@ struct truth_taken {
 struct truth_cpu {
 	struct truth_phase *phases;
 	size_t n_phases, phases_capacity;
-	struct truth_stretch *stretches;
-	size_t n_stretches, stretches_capacity;
+	struct truth_period *periods;
+	size_t n_periods, periods_capacity;
 	struct truth_interrupt *interrupts; /* only long ones */
 	size_t n_interrupts, interrupts_capacity;
 	struct truth_loss *losses;

@@ -26,7 +26,7 @@ bool vcpu_sim_in_guest(const struct sim_vcpu *v)
 	return v->thread->state == HOST_RUNNING && v->mode == MODE_IN_GUEST;
 }
 
-void vcpu_sim_tell(struct sim_vcpu *v)
+void vcpu_sim_emit(struct sim_vcpu *v)
 {
 	const struct host_thread *t = v->thread;
 	const struct sim_step *s = v->steps;
@@ -110,7 +110,7 @@ static void sleep_done(void *object, uint64_t generation)
 	v->generation++;
 	step_remove(v, 0);
 	host_wake(v->thread, waker);
-	vcpu_sim_tell(v);
+	vcpu_sim_emit(v);
 }
 
 static void plan_continue(struct sim_vcpu *v)
@@ -122,7 +122,7 @@ static void plan_continue(struct sim_vcpu *v)
 		apic_enter(&v->apic);
 		v->mode = MODE_IN_GUEST;
 		kvm_event(v, VS_EVENT_KVM_ENTRY, 0);
-		vcpu_sim_tell(v);
+		vcpu_sim_emit(v);
 		guest_sim_enter(v->guest);
 		return;
 	}
@@ -131,7 +131,7 @@ static void plan_continue(struct sim_vcpu *v)
 			engine_at(v->engine, v->engine->now + s->ns, sleep_done, v,
 				  v->generation + 1); /* host_sleep settles once */
 		host_sleep(v->thread, s->task_state, s->stack);
-		vcpu_sim_tell(v);
+		vcpu_sim_emit(v);
 		return;
 	}
 	if (s->kind == STEP_VMM && v->mode != MODE_IN_VMM)
@@ -139,7 +139,7 @@ static void plan_continue(struct sim_vcpu *v)
 	v->mode = s->kind == STEP_VMM ? MODE_IN_VMM : MODE_IN_KVM;
 	v->step_since = v->engine->now;
 	v->step_begun = true;
-	vcpu_sim_tell(v);
+	vcpu_sim_emit(v);
 	engine_at(v->engine, v->engine->now + s->ns, step_done, v, v->generation);
 }
 
@@ -151,10 +151,10 @@ static void guest_left(struct sim_vcpu *v, enum sim_exit reason)
 	v->mode = MODE_IN_KVM;
 }
 
-static void tell_later(void *object, uint64_t argument)
+static void emit_later(void *object, uint64_t argument)
 {
 	(void)argument;
-	vcpu_sim_tell(object);
+	vcpu_sim_emit(object);
 }
 
 static void thread_leaves(struct host_thread *t)
@@ -165,7 +165,7 @@ static void thread_leaves(struct host_thread *t)
 		guest_left(v, EXIT_EXTERNAL);
 	settle(v);
 	/* The thread's state changes with the switch that follows. */
-	engine_at(v->engine, v->engine->now, tell_later, v, 0);
+	engine_at(v->engine, v->engine->now, emit_later, v, 0);
 }
 
 static void thread_runs(struct host_thread *t)
@@ -228,7 +228,7 @@ static bool halt_end(struct sim_vcpu *v, struct host_thread *waker)
 			v->thread->waking_stack = v->steps[0].waking_stack;
 			step_remove(v, 0);
 			host_wake(v->thread, waker);
-			vcpu_sim_tell(v);
+			vcpu_sim_emit(v);
 		} else {
 			step_remove(v, i);
 		}
@@ -274,7 +274,7 @@ void vcpu_sim_continue(struct sim_vcpu *v, struct host_thread *by)
 			v->thread->waking_stack = v->steps[0].waking_stack;
 			step_remove(v, 0);
 			host_wake(v->thread, by);
-			engine_at(v->engine, v->engine->now, tell_later, v, 0);
+			engine_at(v->engine, v->engine->now, emit_later, v, 0);
 		} else {
 			step_remove(v, i);
 		}

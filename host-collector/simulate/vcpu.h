@@ -74,7 +74,7 @@ void vcpu_sim_kick(struct sim_vcpu *v, struct host_thread *waker);
 void vcpu_sim_stop(struct sim_vcpu *v, const struct sim_step *step, struct host_thread *by);
 void vcpu_sim_continue(struct sim_vcpu *v, struct host_thread *by);
 /* Records the current state and cause of the vCPU in the truth. */
-void vcpu_sim_tell(struct sim_vcpu *v);
+void vcpu_sim_emit(struct sim_vcpu *v);
 bool vcpu_sim_in_guest(const struct sim_vcpu *v);
 
 #endif

@@ -64,13 +64,13 @@ static void parcel_arrives(void *object, uint64_t argument)
 }
 
 /* The ways there and back differ, and some frames are slow. */
-static int64_t way_home(struct engine *e)
+static int64_t return_delay_ns(struct engine *e)
 {
 	return engine_between(e, 60000, 250000) +
 	       (engine_chance(e, 0.05) ? engine_between(e, 0, 3000000) : 0);
 }
 
-static int64_t way_there(struct engine *e)
+static int64_t there_delay_ns(struct engine *e)
 {
 	return engine_between(e, 25000, 90000) +
 	       (engine_chance(e, 0.05) ? engine_between(e, 0, 1000000) : 0);
@@ -80,7 +80,7 @@ static void guest_frame(void *context, uint32_t source, const uint8_t *frame, si
 {
 	struct world *w = context;
 	struct world_parcel *p = malloc(sizeof(*p) + len);
-	int64_t arrival = w->engine.now + way_home(&w->engine);
+	int64_t arrival = w->engine.now + return_delay_ns(&w->engine);
 
 	(void)source;
 	if (!p) {
@@ -144,7 +144,7 @@ static void echo_send(void *object, uint64_t argument)
 		return;
 	w->echo_waits = true;
 	w->echo_sent = e->now;
-	engine_at(e, e->now + way_there(e), echo_arrives, w, 0);
+	engine_at(e, e->now + there_delay_ns(e), echo_arrives, w, 0);
 }
 
 static void guest_heartbeat(struct world *w)
@@ -182,7 +182,7 @@ static void agent_done(void *context)
 		.guest_received = sim_clock_tsc(&w->guest_clock, e->now) + w->echo_lie_ticks,
 		.guest_sent = sim_clock_tsc(&w->guest_clock, e->now) + w->echo_lie_ticks,
 	};
-	engine_at(e, e->now + way_home(e), echo_home, r, 0);
+	engine_at(e, e->now + return_delay_ns(e), echo_home, r, 0);
 }
 
 /* ---- the collector ---- */
@@ -198,7 +198,7 @@ static void collector_drain(void *object, uint64_t argument)
 }
 
 /* As the collector reads the cgroup's counters. */
-static void quota_tell(struct world *w)
+static void quota_emit(struct world *w)
 {
 	struct sim_capture *c = &w->host_capture;
 	struct message_cpu_quota *m = calloc(1, sizeof(*m));
@@ -214,9 +214,9 @@ static void quota_tell(struct world *w)
 	m->n_vcpus = WORLD_VCPUS;
 	for (uint32_t i = 0; i < WORLD_VCPUS; i++)
 		m->vcpus[i] = i;
-	m->throttled_ns = (uint64_t)(w->quota.throttled_ns - w->quota.told_ns);
+	m->throttled_ns = (uint64_t)(w->quota.throttled_ns - w->quota.reported_ns);
 	m->periods = m->throttled_ns != 0;
-	w->quota.told_ns = w->quota.throttled_ns;
+	w->quota.reported_ns = w->quota.throttled_ns;
 	m->quota_us = 100000;
 	m->period_us = 1000000;
 	snprintf(m->cgroup, sizeof(m->cgroup), "/simulated");
@@ -230,7 +230,7 @@ static void collector_heartbeat(void *object, uint64_t argument)
 
 	(void)argument;
 	if (w->quota.set)
-		quota_tell(w);
+		quota_emit(w);
 	sim_capture_heartbeat(&w->host_capture);
 	engine_at(&w->engine, w->engine.now + HOST_HEARTBEAT_NS, collector_heartbeat, w, 0);
 }
@@ -260,7 +260,7 @@ void world_log(struct world *w, const char *text)
 	free(m);
 }
 
-void world_clock_tell(struct world *w)
+void world_clock_emit(struct world *w)
 {
 	struct sim_capture *c = &w->host_capture;
 
@@ -505,7 +505,7 @@ int world_init(struct world *w, const struct world_options *o)
 	sim_capture_sample(&w->host_capture);
 	vm_info(w);
 	w->shows_clock = o->shows_clock && engine_chance(&w->engine, 0.5);
-	world_clock_tell(w);
+	world_clock_emit(w);
 	world_note(w, NOTE_SIMULATED, "made by vcpuscope simulate");
 	if (o->agent_late)
 		life_agent_absent(w);

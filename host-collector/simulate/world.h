@@ -78,7 +78,7 @@ struct world {
 	struct { /* CPU quota of the VM's cgroup */
 		bool set;
 		int64_t read, used_up; /* times */
-		int64_t throttled_ns, told_ns;
+		int64_t throttled_ns, reported_ns;
 	} quota;
 };
 
@@ -92,7 +92,7 @@ void world_fini(struct world *w);
 /* Writes a line of the host's kernel log. */
 void world_log(struct world *w, const char *text);
 /* Writes the hypervisor's parameters of the guest's clock, as the collector reads them. */
-void world_clock_tell(struct world *w);
+void world_clock_emit(struct world *w);
 void world_note(struct world *w, enum note_kind kind, const char *text);
 
 #endif

@@ -126,13 +126,13 @@ static void count_open(struct activity *a, struct vcpu_activity *v, uint32_t vm,
 		       struct activity_row *row)
 {
 	struct vcpu_span now;
-	struct host_ns told;
+	struct host_ns reported;
 
 	if (model_vcpu_current(a->model, vm, vcpu, &now))
 		return;
 	row->tid = now.tid;
 	row->now = now.state;
-	if (!model_vcpu_delivered(a->model, vm, vcpu, &told) && told.ns >= now.begin.ns) {
+	if (!model_vcpu_delivered(a->model, vm, vcpu, &reported) && reported.ns >= now.begin.ns) {
 		now.end = model_now(a->model);
 		count(v, &now);
 	}

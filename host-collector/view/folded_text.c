@@ -27,7 +27,7 @@ static const char *frame_suffix(const struct folded_frame *frame)
 
 int folded_text_write(struct folded *f, FILE *to)
 {
-	uint64_t seen_ns = 0, told_us = 0;
+	uint64_t seen_ns = 0, reported_us = 0;
 
 	for (size_t i = 0; i < folded_count(f); i++) {
 		const struct folded_stack *s = folded_at(f, i);
@@ -36,8 +36,8 @@ int folded_text_write(struct folded *f, FILE *to)
 		if (!s)
 			return -ENOMEM;
 		seen_ns += s->weight_ns;
-		us = seen_ns / 1000 - told_us;
-		told_us += us;
+		us = seen_ns / 1000 - reported_us;
+		reported_us += us;
 		if (!us)
 			continue;
 		for (size_t j = 0; j < s->n_frames; j++)

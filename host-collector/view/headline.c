@@ -43,7 +43,7 @@ static struct escaped vm_name(const struct report *r, uint32_t vm)
 static void count_write(const struct report *r, struct headline *h)
 {
 	const struct incident *worst = NULL;
-	size_t n = 0, told = 0;
+	size_t n = 0, reported = 0;
 	struct duration_text span =
 		duration_text(r->windowed ? r->until.ns - r->from.ns : r->end.ns - r->begin.ns);
 
@@ -56,7 +56,7 @@ static void count_write(const struct report *r, struct headline *h)
 			worst = x;
 	}
 	for (size_t i = 0; i < r->n_vcpus; i++)
-		told += r->vcpus[i].coverage.answer != ANSWER_CANNOT_TELL;
+		reported += r->vcpus[i].coverage.answer != ANSWER_CANNOT_TELL;
 	snprintf(h->rest, sizeof(h->rest), ".");
 	if (worst) {
 		snprintf(h->count, sizeof(h->count), "%zu stall%s in %s", n, n == 1 ? "" : "s",
@@ -64,7 +64,7 @@ static void count_write(const struct report *r, struct headline *h)
 		snprintf(h->rest, sizeof(h->rest), ", the longest %s on guest CPU %u of VM %s: %s",
 			 duration_text(worst->end.ns - worst->begin.ns).text, worst->guest_cpu,
 			 vm_name(r, worst->vm).text, escape(worst->because).text);
-	} else if (!told) {
+	} else if (!reported) {
 		snprintf(h->count, sizeof(h->count),
 			 "Cannot tell whether there was a stall of %s or more in %s",
 			 duration_text(r->threshold_ns).text, span.text);
@@ -73,7 +73,7 @@ static void count_write(const struct report *r, struct headline *h)
 		snprintf(h->count, sizeof(h->count), "No stall");
 		snprintf(h->rest, sizeof(h->rest), " of %s or more in %s%s.",
 			 duration_text(r->threshold_ns).text, span.text,
-			 told < r->n_vcpus ? ", as far as it was observed" : "");
+			 reported < r->n_vcpus ? ", as far as it was observed" : "");
 	}
 }
 

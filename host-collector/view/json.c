@@ -294,12 +294,12 @@ static json *loss_span_json(const struct report_loss_span *s)
 	return span;
 }
 
-static json *untold_json(const struct report_loss *l)
+static json *aggregated_json(const struct report_loss *l)
 {
-	json *untold = json_object_new_object();
+	json *aggregated = json_object_new_object();
 
 	for (size_t i = 0; i < EVENT_CLASSES; i++) {
-		const struct message_untold *u = &l->untold[i];
+		const struct message_aggregated *u = &l->aggregated[i];
 		json *of;
 
 		if (!u->count)
@@ -308,9 +308,9 @@ static json *untold_json(const struct report_loss *l)
 		json_add_uint(of, "count", u->count);
 		json_add_uint(of, "total_ns", u->total_ns);
 		json_add_uint(of, "max_ns", u->max_ns);
-		json_add(untold, event_class_name((uint32_t)i), of);
+		json_add(aggregated, event_class_name((uint32_t)i), of);
 	}
-	return untold;
+	return aggregated;
 }
 
 static json *loss_json(const struct report_loss *l)
@@ -330,11 +330,11 @@ static json *loss_json(const struct report_loss *l)
 	json_add_uint(loss, "unknown_events", l->unknown_events);
 	json_add_uint(loss, "unknown_frames", l->unknown_frames);
 	json_add_uint(loss, "lost_frames", l->lost_frames);
-	json_add_uint(loss, "nonsense_frames", l->nonsense_frames);
+	json_add_uint(loss, "nonsense_frames", l->malformed_frames);
 	json_add_uint(loss, "damaged_bytes", l->damaged_bytes);
 	json_add_uint(loss, "late", l->late);
 	json_add(loss, "spans", spans);
-	json_add(loss, "untold", untold_json(l));
+	json_add(loss, "untold", aggregated_json(l));
 	if (l->config[0])
 		json_add_text(loss, "config", l->config);
 	else

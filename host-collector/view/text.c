@@ -257,9 +257,9 @@ static void loss_write(const struct page *p, const struct report_loss *l)
 	}
 	if (!first)
 		fputc(')', p->out);
-	if (l->nonsense_frames)
-		fprintf(p->out, ", %" PRIu64 " malformed frame%s or event%s", l->nonsense_frames,
-			l->nonsense_frames == 1 ? "" : "s", l->nonsense_frames == 1 ? "" : "s");
+	if (l->malformed_frames)
+		fprintf(p->out, ", %" PRIu64 " malformed frame%s or event%s", l->malformed_frames,
+			l->malformed_frames == 1 ? "" : "s", l->malformed_frames == 1 ? "" : "s");
 	if (l->unknown_events)
 		fprintf(p->out, ", %" PRIu64 " event%s of unknown type", l->unknown_events,
 			l->unknown_events == 1 ? "" : "s");
@@ -283,12 +283,12 @@ static void loss_write(const struct page *p, const struct report_loss *l)
 }
 
 /* Beside what was lost, because it was not. */
-static void untold_write(const struct page *p, const struct report_loss *l)
+static void aggregated_write(const struct page *p, const struct report_loss *l)
 {
 	bool first = true;
 
 	for (size_t i = 0; i < EVENT_CLASSES; i++) {
-		const struct message_untold *u = &l->untold[i];
+		const struct message_aggregated *u = &l->aggregated[i];
 
 		if (!u->count)
 			continue;
@@ -322,7 +322,7 @@ void text_report_write(const struct report *r, const struct text_options *o, FIL
 		clock_write(&p, &r->clocks[i]);
 	for (size_t i = 0; i < r->n_losses; i++) {
 		loss_write(&p, &r->losses[i]);
-		untold_write(&p, &r->losses[i]);
+		aggregated_write(&p, &r->losses[i]);
 	}
 	if (r->dropped_incidents)
 		fprintf(p.out, "%" PRIu64 " more stalls than a report holds.\n",

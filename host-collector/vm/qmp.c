@@ -123,7 +123,7 @@ static void event_keep(struct qmp *q, struct json_object *message)
 		q->events[q->n_events++] = json_object_get(message);
 }
 
-static void event_tell(struct json_object *message, qmp_event event, void *context)
+static void event_emit(struct json_object *message, qmp_event event, void *context)
 {
 	struct json_object *data = NULL, *stamp, *seconds, *microseconds;
 	uint64_t realtime_ns = 0;
@@ -342,7 +342,7 @@ int qmp_events(struct qmp *q, qmp_event event, void *context)
 	int err, got, reads = 0;
 
 	for (size_t i = 0; i < q->n_events; i++) {
-		event_tell(q->events[i], event, context);
+		event_emit(q->events[i], event, context);
 		json_object_put(q->events[i]);
 	}
 	q->n_events = 0;
@@ -352,7 +352,7 @@ int qmp_events(struct qmp *q, qmp_event event, void *context)
 			if (got < 0)
 				continue; /* not JSON: nothing to learn from this line */
 			if (event_name(message))
-				event_tell(message, event, context);
+				event_emit(message, event, context);
 			json_object_put(message);
 		}
 	} while (!err && ++reads < READS_AT_ONCE);

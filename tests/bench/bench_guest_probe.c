@@ -114,9 +114,9 @@ static void count_events(void *context, uint16_t cpu, const struct vs_event *e, 
 
 /* A process that captures until `stop` is closed and then says what it saw; its drains run beside
  * the ping-pong. */
-static pid_t start_capture(enum capture_way way, int ready_fd, int stop_fd)
+static pid_t start_capture(enum backend_choice backend, int ready_fd, int stop_fd)
 {
-	const struct capture_options options = {.kind = CAPTURE_GUEST, .way = way};
+	const struct capture_options options = {.kind = CAPTURE_GUEST, .backend = backend};
 	struct totals totals = {0};
 	const struct capture_sink sink = {.events = count_events, .context = &totals};
 	struct pollfd stop = {.fd = stop_fd, .events = POLLIN};
@@ -239,7 +239,7 @@ static double under_trace_cmd(const char *dir)
 	return ns;
 }
 
-static double under_capture(enum capture_way way, struct totals *sum)
+static double under_capture(enum backend_choice backend, struct totals *sum)
 {
 	struct totals totals;
 	int ready[2], stop[2];
@@ -249,7 +249,7 @@ static double under_capture(enum capture_way way, struct totals *sum)
 
 	if (pipe2(ready, O_CLOEXEC) || pipe2(stop, O_CLOEXEC))
 		return 0;
-	pid = start_capture(way, ready[1], stop[0]);
+	pid = start_capture(backend, ready[1], stop[0]);
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) == 1)
 		ns = ping_pong();

@@ -113,7 +113,7 @@ static void stack_ignore(void *context, const struct capture_guest_stack *stack)
 static int measure(void (*work)(void), uint32_t hz, const char *name, struct cost *out)
 {
 	const struct capture_options options = {.kind = CAPTURE_GUEST,
-						.way = CAPTURE_BY_BPF,
+						.backend = CAPTURE_BY_BPF,
 						.sample_hz = hz,
 						.ring_bytes = 32 << 20};
 	const struct capture_sink sink = {.events = events_ignore};

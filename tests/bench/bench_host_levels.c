@@ -104,7 +104,7 @@ static pid_t sleeper(void)
 int main(void)
 {
 	const struct capture_options options = {
-		.kind = CAPTURE_HOST, .way = CAPTURE_BY_BPF, .tracepoints = reader};
+		.kind = CAPTURE_HOST, .backend = CAPTURE_BY_BPF, .tracepoints = reader};
 	static const char *const hits[][2] = {{"sys_exit_getppid", "kvm_entry"},
 					      {"sys_enter_getppid", "kvm_exit"}};
 	struct bpf_link *links[2] = {NULL};

@@ -163,11 +163,11 @@ static void stack_ignore(void *context, const struct capture_stack *stack)
 	(void)stack;
 }
 
-static void capture_run(enum capture_way way, const struct load *l, enum role role, int ready,
-			int stop_fd)
+static void capture_run(enum backend_choice backend, const struct load *l, enum role role,
+			int ready, int stop_fd)
 {
 	const struct capture_options options = {.kind = CAPTURE_HOST,
-						.way = way,
+						.backend = backend,
 						.stacks = true,
 						.tracepoints = tracepoint_format_read};
 	const struct capture_sink sink = {events_ignore, stack_ignore, NULL};
@@ -206,7 +206,7 @@ static void capture_run(enum capture_way way, const struct load *l, enum role ro
 }
 
 /* ns per switch or exit; negative: it failed. */
-static double turn(enum capture_way way, enum role role, struct totals *sum, double *used)
+static double turn(enum backend_choice backend, enum role role, struct totals *sum, double *used)
 {
 	struct totals totals = {0};
 	int ready[2], stop[2];
@@ -217,12 +217,12 @@ static double turn(enum capture_way way, enum role role, struct totals *sum, dou
 
 	if (!load_start(&l, role) || pipe2(ready, O_CLOEXEC) || pipe2(stop, O_CLOEXEC))
 		return ns;
-	if (way == CAPTURE_BY_ANY)
+	if (backend == CAPTURE_BY_ANY)
 		return load_run(&l);
 	pid = child_fork();
 	if (!pid) {
 		close(stop[1]);
-		capture_run(way, &l, role, ready[1], stop[0]);
+		capture_run(backend, &l, role, ready[1], stop[0]);
 	}
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) == 1)
@@ -243,14 +243,14 @@ static double turn(enum capture_way way, enum role role, struct totals *sum, dou
 /* False: cannot measure that here. */
 static bool role_measure(enum role role)
 {
-	static const enum capture_way ways[2] = {CAPTURE_BY_BPF, CAPTURE_BY_PERF};
+	static const enum backend_choice backends[2] = {CAPTURE_BY_BPF, CAPTURE_BY_PERF};
 	double bare[TURNS], added[2][TURNS], used[2][TURNS] = {0};
 	struct totals totals[2] = {0};
 
 	for (int i = 0; i < TURNS; i++) {
 		bare[i] = turn(CAPTURE_BY_ANY, role, NULL, NULL);
 		for (int k = 0; k < 2; k++) {
-			const double ns = turn(ways[k], role, &totals[k], &used[k][i]);
+			const double ns = turn(backends[k], role, &totals[k], &used[k][i]);
 
 			if (bare[i] < 0 || ns < 0)
 				return false;

@@ -168,10 +168,10 @@ static void cost_print(const char *name, const struct cost *c)
 }
 
 /* Each VM with a capture of its own: the pair's, and those of sleepers. */
-static bool apart_measure(const struct pair *p, const pid_t *others, struct cost *out)
+static bool separate_measure(const struct pair *p, const pid_t *others, struct cost *out)
 {
 	const struct capture_options options = {
-		.kind = CAPTURE_HOST, .way = CAPTURE_BY_BPF, .stacks = true};
+		.kind = CAPTURE_HOST, .backend = CAPTURE_BY_BPF, .stacks = true};
 	struct capture *captures[CAPTURES] = {NULL};
 	char why[256];
 	size_t n = 0;
@@ -193,7 +193,7 @@ static bool apart_measure(const struct pair *p, const pid_t *others, struct cost
 
 int main(void)
 {
-	const struct capture_options options = {.way = CAPTURE_BY_BPF, .stacks = true};
+	const struct capture_options options = {.backend = CAPTURE_BY_BPF, .stacks = true};
 	struct capture *users[VMS] = {NULL}; /* each process of the pair is a VM */
 	struct capture_shared *shared = NULL;
 	struct cost one, many, apart;
@@ -232,7 +232,7 @@ int main(void)
 			capture_close(users[i]);
 		users[i] = NULL;
 	}
-	if (!apart_measure(&p, others, &apart))
+	if (!separate_measure(&p, others, &apart))
 		goto out;
 	printf("%-28s %8s %12s %14s %10s\n", "ns of our programs", "a hit", "a switch",
 	       "and to drain", "events");

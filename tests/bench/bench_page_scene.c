@@ -28,21 +28,21 @@ int main(int argc, char **argv)
 	struct timeline_event *events = busy_scene_new(CHUNK);
 	double seconds = argc == 4 ? atof(argv[2]) : 0, rate = argc == 4 ? atof(argv[3]) : 0;
 	int64_t begin = 1000000, next_stall = STALL_EVERY_NS / 2, at = 0;
-	double stretch, made = 0;
+	double period, made = 0;
 	struct synth *s;
 
 	if (!events || seconds <= 0 || rate <= 0) {
 		fprintf(stderr, "usage: bench_page_scene OUT.vcs SECONDS EVENTS_PER_SECOND\n");
 		return 2;
 	}
-	stretch = CHUNK / rate * 1e9 / (double)(events[CHUNK - 1].t.ns + 1);
+	period = CHUNK / rate * 1e9 / (double)(events[CHUNK - 1].t.ns + 1);
 	options.path = argv[1];
 	s = synth_new(&options);
 	while (at < (int64_t)(seconds * 1e9)) {
 		for (size_t i = 0; i < CHUNK; i++) {
 			const struct timeline_event *e = &events[i];
 
-			at = begin + (int64_t)((double)e->t.ns * stretch);
+			at = begin + (int64_t)((double)e->t.ns * period);
 			synth_at(s, at);
 			if (e->source == VS_SOURCE_HOST)
 				synth_host_event(s, e->event.cpu, e->event);

@@ -302,7 +302,7 @@ const char *vcpu_state_name(enum vcpu_state state)
 	return "guest";
 }
 
-int capture_way_parse(const char *text, enum capture_way *out)
+int backend_choice_parse(const char *text, enum backend_choice *out)
 {
 	*out = 0;
 	return strcmp(text, "auto") ? -EINVAL : 0;

@@ -23,8 +23,9 @@ static void signal_ignore(int number)
 
 static void test_the_kernels_hits_are_captured(void **state)
 {
-	const struct capture_options options = {
-		.kind = CAPTURE_HOST, .way = CAPTURE_BY_BPF, .tracepoints = tracepoint_format_read};
+	const struct capture_options options = {.kind = CAPTURE_HOST,
+						.backend = CAPTURE_BY_BPF,
+						.tracepoints = tracepoint_format_read};
 	struct log log = {0};
 	struct capture *c;
 	char why[256];

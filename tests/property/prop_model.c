@@ -129,13 +129,13 @@ static void garbage_never_breaks_the_sums(void **state)
 static void incident_check(void *context, const struct report *r)
 {
 	const struct incident *i = &r->incidents[0];
-	size_t *told = context;
+	size_t *reported = context;
 
 	assert_balances(r);
 	assert_true(i->end.ns - i->begin.ns >= 1000000);
 	for (size_t k = 0; k < i->n_culprits; k++)
 		assert_true(i->culprits[k].share_ns >= 0);
-	++*told;
+	++*reported;
 }
 
 static void ongoing_check(struct report_builder *b, int64_t now)
@@ -145,18 +145,18 @@ static void ongoing_check(struct report_builder *b, int64_t now)
 
 	for (size_t i = 0; i < n; i++) {
 		struct report one = {.n_incidents = 1, .incidents = &ongoing[i]};
-		size_t told = 0;
+		size_t reported = 0;
 
-		incident_check(&told, &one);
+		incident_check(&reported, &one);
 		assert_int_equal(ongoing[i].end.ns, now);
 	}
 }
 
 static void every_breakdown_sums_to_its_duration(void **state)
 {
-	size_t told = 0;
+	size_t reported = 0;
 	struct report_options options = {
-		.than_ns = 1000000, .all = true, .incident = incident_check, .context = &told};
+		.than_ns = 1000000, .all = true, .incident = incident_check, .context = &reported};
 
 	(void)state;
 	for (uint64_t run = 0; run < RUNS; run++) {
@@ -186,8 +186,8 @@ static void every_breakdown_sums_to_its_duration(void **state)
 		report_builder_free(b);
 		model_free(m);
 	}
-	print_message("  %zu stretches\n", told);
-	assert_true(told > 1000);
+	print_message("  %zu stretches\n", reported);
+	assert_true(reported > 1000);
 }
 
 /* ---- what is claimed is true ---- */

@@ -30,7 +30,7 @@
 /* The ways to capture, each of which must pass the same tests. */
 struct variant {
 	const char *name;
-	enum capture_way way;
+	enum backend_choice backend;
 	bool raw_tracepoints;
 	bool shared; /* through a capture for several users; of hosts only */
 };
@@ -47,7 +47,7 @@ enum { N_VARIANTS = sizeof(variants) / sizeof(variants[0]) };
 static inline bool variant_works(const struct variant *v, enum capture_kind kind)
 {
 	const struct capture_options options = {
-		.kind = kind, .way = v->way, .raw_tracepoints = v->raw_tracepoints};
+		.kind = kind, .backend = v->backend, .raw_tracepoints = v->raw_tracepoints};
 	struct capture *c;
 	char why[256];
 

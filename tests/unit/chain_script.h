@@ -30,7 +30,7 @@ enum { VHOST = 700, STRANGER = 800, DEVICE = 0x22, TICK = 0xec, RESCHEDULE = 0xf
 #define ACK(T, CPU, TID, PIN)  EVENT(HOST, T, CPU, KVM_ACK_IRQ, TID, 0, 2, PIN)
 #define GAP(SOURCE, T, CPU, N) EVENT(SOURCE, T, CPU, LOST, 0, 0, N, 0)
 
-struct told {
+struct reported {
 	struct model *model;
 	struct chains *chains;
 	size_t n;
@@ -39,15 +39,15 @@ struct told {
 
 static inline void closed_take(void *context, const struct chain *c)
 {
-	struct told *t = context;
+	struct reported *t = context;
 
 	assert_true(t->n < COUNT(t->closed));
 	t->closed[t->n++] = *c;
 }
 
 /* summary: the guest does not tell its short handlers. */
-static inline void told_with(struct told *t, const struct timeline_event *events, size_t n,
-			     bool summary, int64_t limit_ns)
+static inline void reported_with(struct reported *t, const struct timeline_event *events, size_t n,
+				 bool summary, int64_t limit_ns)
 {
 	struct chain_options options = {.limit_ns = limit_ns, .closed = closed_take, .context = t};
 	struct timeline_event name = NAME(HOST, 0, VHOST, 2, 0);
@@ -69,24 +69,24 @@ static inline void told_with(struct told *t, const struct timeline_event *events
 	assert_int_equal(chains_error(t->chains), 0);
 }
 
-static inline void told_at(struct told *t, const struct timeline_event *events, size_t n,
-			   bool summary)
+static inline void reported_at(struct reported *t, const struct timeline_event *events, size_t n,
+			       bool summary)
 {
-	told_with(t, events, n, summary, 0);
+	reported_with(t, events, n, summary, 0);
 }
 
-static inline void told_of(struct told *t, const struct timeline_event *events, size_t n)
+static inline void reported_of(struct reported *t, const struct timeline_event *events, size_t n)
 {
-	told_at(t, events, n, false);
+	reported_at(t, events, n, false);
 }
 
-static inline void told_free(struct told *t)
+static inline void reported_free(struct reported *t)
 {
 	chains_free(t->chains);
 	model_free(t->model);
 }
 
-static inline const struct chain_group *group_find(const struct told *t, uint8_t vector)
+static inline const struct chain_group *group_find(const struct reported *t, uint8_t vector)
 {
 	const struct chain_group *g;
 
@@ -124,12 +124,12 @@ static inline void expect_place(const struct chain *c, enum chain_place place, i
 }
 
 /* The same, each stamp unsure by its side's error. */
-static inline void told_unsure(struct told *t, struct timeline_event *events, size_t n,
-			       uint32_t host_err_ns, uint32_t guest_err_ns)
+static inline void reported_unsure(struct reported *t, struct timeline_event *events, size_t n,
+				   uint32_t host_err_ns, uint32_t guest_err_ns)
 {
 	for (size_t i = 0; i < n; i++)
 		events[i].err_ns = events[i].source == VM ? guest_err_ns : host_err_ns;
-	told_of(t, events, n);
+	reported_of(t, events, n);
 }
 
 #endif

@@ -135,7 +135,7 @@ static inline int tale_order(const void *a, const void *b)
 	return x->event.seq < y->event.seq ? -1 : 1;
 }
 
-static inline void tale_tell(struct tale *t, struct model *m)
+static inline void tale_play(struct tale *t, struct model *m)
 {
 	struct pauses pauses = {0};
 	uint32_t number; /* 1, as tale_quota() has it */

@@ -59,7 +59,7 @@ static int stranger_act(struct pollfd *p, enum stranger_kind kind)
 }
 
 static void __attribute__((noreturn)) strangers_run(const struct sockaddr *address, socklen_t len,
-						    size_t n, enum stranger_kind kind, int told)
+						    size_t n, enum stranger_kind kind, int reported)
 {
 	struct pollfd *all = calloc(n, sizeof(*all));
 	struct rlimit files = {8192, 8192};
@@ -72,7 +72,7 @@ static void __attribute__((noreturn)) strangers_run(const struct sockaddr *addre
 		all[i].fd = -1;
 		stranger_replace(address, len, &all[i], kind);
 	}
-	(void)!write(told, "x", 1);
+	(void)!write(reported, "x", 1);
 	for (;;) {
 		poll(all, n, 10);
 		for (size_t i = 0; i < n; i++) {
@@ -86,19 +86,19 @@ static void __attribute__((noreturn)) strangers_run(const struct sockaddr *addre
 static pid_t strangers_start(const struct sockaddr *address, socklen_t len, size_t n,
 			     enum stranger_kind kind)
 {
-	int told[2];
+	int reported[2];
 	char byte;
 	pid_t pid;
 
-	if (pipe(told))
+	if (pipe(reported))
 		return -1;
 	pid = fork();
 	if (!pid)
-		strangers_run(address, len, n, kind, told[1]);
-	close(told[1]);
-	if (read(told[0], &byte, 1) != 1)
+		strangers_run(address, len, n, kind, reported[1]);
+	close(reported[1]);
+	if (read(reported[0], &byte, 1) != 1)
 		pid = -1;
-	close(told[0]);
+	close(reported[0]);
 	return pid;
 }
 

@@ -677,7 +677,7 @@ static void accounting_check(struct fixture *f)
 		lost += f->seen[cpu].lost;
 		assert_int_equal(f->seen[cpu].lost, f->cpus[cpu].dropped);
 	}
-	counted = 2 * batcher_untold(f->batcher)[EVENT_CLASS_SOFTIRQS].count;
+	counted = 2 * batcher_aggregated(f->batcher)[EVENT_CLASS_SOFTIRQS].count;
 	assert_true(lost > 100);
 	assert_int_equal(counted > 0, f->handlers);
 	assert_int_equal(attempted, received + lost + counted);
@@ -719,7 +719,7 @@ static void softirq(struct fixture *f, size_t cpu, uint64_t ns, size_t inside)
 static void short_handlers_are_counted_and_their_numbers_closed(void **state)
 {
 	struct fixture *f = *state;
-	const struct message_untold *u = &batcher_untold(f->batcher)[EVENT_CLASS_SOFTIRQS];
+	const struct message_aggregated *u = &batcher_aggregated(f->batcher)[EVENT_CLASS_SOFTIRQS];
 	struct batcher_totals totals;
 	uint64_t promise;
 

@@ -15,10 +15,10 @@ enum {
 	RENAMES = 20,
 };
 
-static struct capture *open_guest(enum capture_way way)
+static struct capture *open_guest(enum backend_choice backend)
 {
 	const struct capture_options options = {
-		.kind = CAPTURE_GUEST, .way = way, .ring_bytes = RING_BYTES};
+		.kind = CAPTURE_GUEST, .backend = backend, .ring_bytes = RING_BYTES};
 	char why[256];
 	struct capture *c;
 
@@ -172,7 +172,7 @@ static void the_same_events_give_the_same_records(void **state)
 static int without_btf(void)
 {
 	const struct capture_options automatic = {.kind = CAPTURE_GUEST},
-				     bpf = {.kind = CAPTURE_GUEST, .way = CAPTURE_BY_BPF};
+				     bpf = {.kind = CAPTURE_GUEST, .backend = CAPTURE_BY_BPF};
 	struct capture *c;
 	char why[512];
 
@@ -219,16 +219,16 @@ static void without_btf_perf_steps_in_and_says_so(void **state)
 
 static void ways_have_names(void **state)
 {
-	enum capture_way way;
+	enum backend_choice backend;
 
 	(void)state;
-	assert_int_equal(capture_way_parse("auto", &way), 0);
-	assert_int_equal(way, CAPTURE_BY_ANY);
-	assert_int_equal(capture_way_parse("perf", &way), 0);
-	assert_int_equal(way, CAPTURE_BY_PERF);
-	assert_int_equal(capture_way_parse("bpf", &way), 0);
-	assert_int_equal(way, CAPTURE_BY_BPF);
-	assert_int_equal(capture_way_parse("ebpf", &way), -EINVAL);
+	assert_int_equal(backend_choice_parse("auto", &backend), 0);
+	assert_int_equal(backend, CAPTURE_BY_ANY);
+	assert_int_equal(backend_choice_parse("perf", &backend), 0);
+	assert_int_equal(backend, CAPTURE_BY_PERF);
+	assert_int_equal(backend_choice_parse("bpf", &backend), 0);
+	assert_int_equal(backend, CAPTURE_BY_BPF);
+	assert_int_equal(backend_choice_parse("ebpf", &backend), -EINVAL);
 }
 
 int main(void)

@@ -33,7 +33,7 @@ struct watch {
 static void watch_begin(struct watch *w, const char *text, uint32_t rate)
 {
 	const struct capture_options options = {.kind = CAPTURE_HOST,
-						.way = variant->way,
+						.backend = variant->backend,
 						.raw_tracepoints = variant->raw_tracepoints};
 	struct message_user_events *m = calloc(1, sizeof(*m));
 	struct expr_error error = {0};
@@ -408,7 +408,7 @@ static size_t count_of(struct capture *c, uint32_t id, pid_t pid)
 
 static void users_of_one_capture_share_an_event(void **state)
 {
-	const struct capture_options options = {.way = variant->way,
+	const struct capture_options options = {.backend = variant->backend,
 						.raw_tracepoints = variant->raw_tracepoints};
 	struct chosen_events *chosen = calloc(1, sizeof(*chosen));
 	struct capture_shared *shared;
@@ -600,7 +600,7 @@ int main(int argc, char **argv)
 	int failed = 0, ran = 0;
 
 	for (size_t i = 0; i < N_VARIANTS; i++) {
-		if (variants[i].way != CAPTURE_BY_BPF)
+		if (variants[i].backend != CAPTURE_BY_BPF)
 			continue;
 		variant = &variants[i];
 		if (!variant_works(variant, CAPTURE_HOST))

@@ -20,7 +20,7 @@ static struct capture *open_capture(size_t ring_bytes)
 {
 	const struct capture_options options = {.kind = CAPTURE_GUEST,
 						.ring_bytes = ring_bytes,
-						.way = variant->way,
+						.backend = variant->backend,
 						.raw_tracepoints = variant->raw_tracepoints};
 	char why[256];
 	struct capture *c;
@@ -334,7 +334,7 @@ static void gaps_in_seq_are_the_drops(void **state)
 struct twice {
 	struct capture *capture;
 	struct log *detail; /* every record */
-	uint64_t told, lost;
+	uint64_t reported, lost;
 	uint32_t next_seq[VS_CPU_COLLECTOR];
 	uint64_t newest[VS_CPU_COLLECTOR];
 	size_t wakeups;
@@ -390,7 +390,7 @@ static void twice_read(struct twice *t, struct frame_view *view)
 		assert_true(e->time >= t->newest[batch.cpu]);
 		t->next_seq[batch.cpu] += lost ? (uint32_t)e->arg0 : 1;
 		t->newest[batch.cpu] = e->time;
-		t->told += !lost;
+		t->reported += !lost;
 		t->lost += lost ? e->arg0 : 0;
 		t->wakeups += e->type == VS_EVENT_SCHED_WAKEUP;
 	}
@@ -425,7 +425,7 @@ static void summary_check(uint64_t over_ns)
 					      .context = &t};
 	struct frame_writer *writer = frame_writer_new(1);
 	struct batcher *b = batcher_new_from(&source, writer);
-	const struct message_untold *untold = batcher_untold(b);
+	const struct message_aggregated *aggregated = batcher_aggregated(b);
 	uint64_t entered[VS_CPU_COLLECTOR] = {0}, counted = 0;
 	size_t wakeups = 0, softirqs = 0, longer = 0;
 	struct frame_reader reader;
@@ -449,19 +449,21 @@ static void summary_check(uint64_t over_ns)
 		entered[e->cpu] = 0;
 	}
 	for (size_t i = 0; i < EVENT_CLASSES; i++) {
-		counted += untold[i].count;
-		assert_true(untold[i].max_ns < over_ns);
-		assert_true(untold[i].total_ns <= untold[i].count * untold[i].max_ns);
+		counted += aggregated[i].count;
+		assert_true(aggregated[i].max_ns < over_ns);
+		assert_true(aggregated[i].total_ns <= aggregated[i].count * aggregated[i].max_ns);
 	}
 	print_message(
 		"%zu records: %lu told, %lu handlers counted (%lu softirqs of %zu, %zu long)\n",
-		t.detail->n, t.told, counted, untold[EVENT_CLASS_SOFTIRQS].count, softirqs, longer);
-	assert_int_equal(t.detail->n, t.told + 2 * counted);
+		t.detail->n, t.reported, counted, aggregated[EVENT_CLASS_SOFTIRQS].count, softirqs,
+		longer);
+	assert_int_equal(t.detail->n, t.reported + 2 * counted);
 	assert_int_equal(t.wakeups, wakeups);
 	/* Some take less than the one threshold, and some more than the other. */
-	assert_true(over_ns > 100000 ? untold[EVENT_CLASS_SOFTIRQS].count > 0 : longer > 0);
-	assert_true(untold[EVENT_CLASS_SOFTIRQS].count + longer <= softirqs);
-	assert_int_equal(untold[EVENT_CLASS_SWITCHES].count + untold[EVENT_CLASS_WAKEUPS].count, 0);
+	assert_true(over_ns > 100000 ? aggregated[EVENT_CLASS_SOFTIRQS].count > 0 : longer > 0);
+	assert_true(aggregated[EVENT_CLASS_SOFTIRQS].count + longer <= softirqs);
+	assert_int_equal(
+		aggregated[EVENT_CLASS_SWITCHES].count + aggregated[EVENT_CLASS_WAKEUPS].count, 0);
 	batcher_free(b);
 	frame_writer_free(writer);
 	frame_reader_fini(&reader);
@@ -481,7 +483,7 @@ static void at_level_summary_short_handlers_are_counted(void **state)
 static void nothing_stays_in_the_kernel(void **state)
 {
 	(void)state;
-	if (variant->way == CAPTURE_BY_PERF)
+	if (variant->backend == CAPTURE_BY_PERF)
 		check_no_perf_event_stays(open_default);
 	else
 		check_nothing_stays(open_default);
@@ -495,7 +497,8 @@ static void without_rights_the_reason_is_said(void **state)
 	(void)state;
 	child = fork();
 	if (!child) {
-		const struct capture_options options = {.kind = CAPTURE_GUEST, .way = variant->way};
+		const struct capture_options options = {.kind = CAPTURE_GUEST,
+							.backend = variant->backend};
 		struct capture *c;
 		char why[256];
 
@@ -527,7 +530,7 @@ int main(int argc, char **argv)
 
 	for (size_t i = 0; i < N_VARIANTS; i++) {
 		if (argc > 1 ? strcmp(argv[1], variants[i].name)
-			     : variants[i].way != CAPTURE_BY_BPF)
+			     : variants[i].backend != CAPTURE_BY_BPF)
 			continue;
 		variant = &variants[i];
 		if (!variant_works(variant, CAPTURE_GUEST))

@@ -35,7 +35,7 @@ static struct capture *open_host_sampling(uint32_t sample_hz)
 		.kind = CAPTURE_HOST,
 		.stacks = true,
 		.wait_threshold_ns = THRESHOLD_MS * 1000000,
-		.way = variant->way,
+		.backend = variant->backend,
 		.raw_tracepoints = variant->raw_tracepoints,
 		.sample_hz = sample_hz,
 	};
@@ -306,12 +306,12 @@ static void new_threads_of_a_followed_process_are_followed(void **state)
 {
 	struct capture *c = open_host();
 	struct log *log = log_new();
-	int go[2], told[2], tid = 0;
+	int go[2], reported[2], tid = 0;
 	pid_t child;
 
 	(void)state;
 	assert_int_equal(pipe(go), 0);
-	assert_int_equal(pipe(told), 0);
+	assert_int_equal(pipe(reported), 0);
 	child = fork();
 	if (!child) {
 		pthread_t thread;
@@ -323,14 +323,14 @@ static void new_threads_of_a_followed_process_are_followed(void **state)
 		pthread_create(&thread, NULL, named_thread, NULL);
 		pthread_join(thread, &result);
 		tid = (int)(intptr_t)result;
-		if (write(told[1], &tid, sizeof(tid)) != sizeof(tid))
+		if (write(reported[1], &tid, sizeof(tid)) != sizeof(tid))
 			_exit(1);
 		for (;;)
 			sleep_ms(10);
 	}
 	follow(c, child);
 	assert_int_equal(write(go[1], "", 1), 1);
-	assert_int_equal(read(told[0], &tid, sizeof(tid)), sizeof(tid));
+	assert_int_equal(read(reported[0], &tid, sizeof(tid)), sizeof(tid));
 	drain(c, log);
 	assert_true(find_name(log, tid, child, "late-thread"));
 	assert_non_null(find(log, VS_EVENT_SCHED_WAKEUP_NEW, tid));
@@ -343,7 +343,7 @@ static void new_threads_of_a_followed_process_are_followed(void **state)
 	assert_empty(c, log);
 	for (int i = 0; i < 2; i++) {
 		close(go[i]);
-		close(told[i]);
+		close(reported[i]);
 	}
 	log_free(log);
 	close_host(c);
@@ -499,7 +499,7 @@ static void long_waits_bring_the_stacks_of_waiter_and_waker(void **state)
 	assert_true(stack_holds(waker, "vfs_write"));
 	/* The program and the tracepoint are cut off, the scheduler is not. */
 	assert_true(stack_holds(waiter, "__schedule"));
-	if (variant->way == CAPTURE_BY_BPF) {
+	if (variant->backend == CAPTURE_BY_BPF) {
 		assert_false(stack_holds(waiter, "bpf_trace_run4"));
 		assert_false(stack_holds(waker, "bpf_trace_run1"));
 	}
@@ -518,7 +518,7 @@ static void long_waits_bring_the_stacks_of_waiter_and_waker(void **state)
 		close(to[i]);
 		close(back[i]);
 	}
-	if (variant->way == CAPTURE_BY_BPF) /* perf is blind in some tasks */
+	if (variant->backend == CAPTURE_BY_BPF) /* perf is blind in some tasks */
 		assert_int_equal(capture_missed(c), 0);
 	log_free(log);
 	close_host(c);
@@ -568,7 +568,7 @@ static void short_waits_leave_room_for_long_ones(void **state)
 	pid_t child;
 
 	(void)state;
-	if (variant->way != CAPTURE_BY_BPF) {
+	if (variant->backend != CAPTURE_BY_BPF) {
 		print_message("perf keeps the newest\n");
 		log_free(log);
 		return;
@@ -611,7 +611,7 @@ static void samples_are_those_of_followed_threads(void **state)
 	size_t n = 0;
 
 	(void)state;
-	if (variant->way != CAPTURE_BY_BPF || variant->shared) {
+	if (variant->backend != CAPTURE_BY_BPF || variant->shared) {
 		print_message("not by perf, nor shared\n");
 		log_free(log);
 		return;
@@ -648,7 +648,7 @@ static void nothing_stays_in_the_kernel(void **state)
 	(void)state;
 	if (variant->shared)
 		return; /* test_capture_shared has it */
-	if (variant->way == CAPTURE_BY_PERF)
+	if (variant->backend == CAPTURE_BY_PERF)
 		check_no_perf_event_stays(open_host);
 	else
 		check_nothing_stays(open_host);
@@ -674,7 +674,7 @@ int main(int argc, char **argv)
 
 	for (size_t i = 0; i < N_HOST_VARIANTS; i++) {
 		if (argc > 1 ? strcmp(argv[1], host_variants[i].name)
-			     : host_variants[i].way != CAPTURE_BY_BPF)
+			     : host_variants[i].backend != CAPTURE_BY_BPF)
 			continue;
 		variant = &host_variants[i];
 		if (!variant_works(variant, CAPTURE_HOST))

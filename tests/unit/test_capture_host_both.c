@@ -23,11 +23,11 @@ enum {
 	PROGRAM_BYTES_MAX = 4096, /* of user stack that are compared */
 };
 
-static struct capture *open_host(enum capture_way way)
+static struct capture *open_host(enum backend_choice backend)
 {
 	const struct capture_options options = {
 		.kind = CAPTURE_HOST,
-		.way = way,
+		.backend = backend,
 		.ring_bytes = RING_BYTES,
 		.wait_threshold_ns = THRESHOLD_MS * 1000000,
 		.stacks = true,
@@ -139,7 +139,7 @@ static size_t log_reduce(struct log *log, const bool *ours)
 	return n;
 }
 
-static bool is_told(const struct log *log, const struct vs_event *name)
+static bool is_reported(const struct log *log, const struct vs_event *name)
 {
 	for (size_t i = 0; i < log->n; i++) {
 		const struct vs_event *e = &log->events[i];
@@ -164,7 +164,7 @@ static size_t names_compare(const struct log *a, const struct log *b, const bool
 		if (e->type != VS_EVENT_TASK_NAME || !ours[e->pid])
 			continue;
 		n++;
-		if (is_told(b, e))
+		if (is_reported(b, e))
 			continue;
 		(*missing)++;
 		print_message("task %d of %d: the name %.8s%.8s is told once only\n", e->pid,

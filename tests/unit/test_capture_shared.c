@@ -86,22 +86,22 @@ static void threads_are_those_of_the_process(void **state)
 	const struct vs_event name = {
 		.type = VS_EVENT_TASK_NAME, .pid = A_OTHER, .pid2 = A_VCPU, .arg0 = 'x'};
 	struct event_router *r = router_of_two();
-	struct vs_event told;
+	struct vs_event reported;
 
 	(void)state;
 	assert_int_equal(event_router_follow(r, A_VCPU, A_VCPU, B), -EBUSY);
 	assert_int_equal(route(r, &name), bits(A, -1));
 	assert_int_equal(event_router_user_of(r, A_OTHER), A);
 	/* A has heard it; B does when it needs it, once, and again after a new name. */
-	assert_false(event_router_introduce(r, A_OTHER, A, &told));
-	assert_true(event_router_introduce(r, A_OTHER, B, &told));
-	assert_int_equal(told.type, VS_EVENT_TASK_NAME);
-	assert_int_equal(told.pid2, A_VCPU);
-	assert_int_equal(told.arg0, 'x');
-	assert_false(event_router_introduce(r, A_OTHER, B, &told));
+	assert_false(event_router_introduce(r, A_OTHER, A, &reported));
+	assert_true(event_router_introduce(r, A_OTHER, B, &reported));
+	assert_int_equal(reported.type, VS_EVENT_TASK_NAME);
+	assert_int_equal(reported.pid2, A_VCPU);
+	assert_int_equal(reported.arg0, 'x');
+	assert_false(event_router_introduce(r, A_OTHER, B, &reported));
 	route(r, &name);
-	assert_true(event_router_introduce(r, A_OTHER, B, &told));
-	assert_false(event_router_introduce(r, STRANGER, B, &told));
+	assert_true(event_router_introduce(r, A_OTHER, B, &reported));
+	assert_false(event_router_introduce(r, STRANGER, B, &reported));
 	/* It ends; its number means nobody. */
 	assert_int_equal(route_switch(r, 0, A_OTHER, STRANGER, VS_TASK_DEAD), bits(A, -1));
 	assert_int_equal(event_router_user_of(r, A_OTHER), -1);
@@ -197,7 +197,7 @@ static void all_tracepoints_have_their_route(void **state)
 static struct capture_shared *shared_open(size_t ring_bytes)
 {
 	const struct capture_options options = {
-		.way = CAPTURE_BY_BPF, .stacks = true, .ring_bytes = ring_bytes};
+		.backend = CAPTURE_BY_BPF, .stacks = true, .ring_bytes = ring_bytes};
 	struct capture_shared *s = NULL;
 	char why[256];
 

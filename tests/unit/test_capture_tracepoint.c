@@ -17,7 +17,7 @@
 
 enum { VM = 3, EXITS = 100, PORT = KVM_GUEST_PORT, BLOCK_BYTES = 4096, BLOCK_READS = 10 };
 
-static enum capture_way way = CAPTURE_BY_BPF;
+static enum backend_choice backend = CAPTURE_BY_BPF;
 static int reader_error;
 
 static int reader_fake(const char *system, const char *name, struct tracepoint_field *fields,
@@ -89,7 +89,7 @@ static void test_resolve(void **state)
 static struct capture *open_with(tracepoint_reader reader)
 {
 	const struct capture_options options = {
-		.kind = CAPTURE_HOST, .way = way, .tracepoints = reader};
+		.kind = CAPTURE_HOST, .backend = backend, .tracepoints = reader};
 	struct capture *c;
 	char why[256];
 
@@ -164,10 +164,10 @@ static void test_summary(void **state)
 	struct counted counted = {.tid = self};
 	struct log log = {0};
 	struct capture *c;
-	size_t told;
+	size_t reported;
 
 	(void)state;
-	if (way == CAPTURE_BY_PERF) {
+	if (backend == CAPTURE_BY_PERF) {
 		print_message("perf has no summary level\n");
 		skip();
 	}
@@ -184,12 +184,12 @@ static void test_summary(void **state)
 	usleep(20000); /* the VMM sleeps: this exit becomes events */
 	kvm_guest_exit(&guest);
 	drain(c, &log);
-	told = count(&log, VS_EVENT_KVM_USERSPACE_EXIT, self, KVM_EXIT_IO, 0);
-	assert_in_range(told, 1, EXITS / 2); /* a busy machine preempts, and that is told */
+	reported = count(&log, VS_EVENT_KVM_USERSPACE_EXIT, self, KVM_EXIT_IO, 0);
+	assert_in_range(reported, 1, EXITS / 2); /* a busy machine preempts, and that is told */
 	assert_int_equal(count(&log, VS_EVENT_KVM_PIO, self, PORT | 1ULL << 32, 1 | 1ULL << 32), 0);
 	assert_int_equal(capture_exits(c, counted_take, &counted), 0);
 	assert_int_equal(counted.io.vm, VM);
-	assert_int_equal(counted.io.count + told, EXITS); /* the last one is not over */
+	assert_int_equal(counted.io.count + reported, EXITS); /* the last one is not over */
 	assert_int_equal(counted.in_buckets, counted.io.count);
 	assert_true(counted.io.kernel_ns > 0 && counted.io.vmm_ns > 0);
 	assert_true(counted.io.max_ns <= counted.io.kernel_ns + counted.io.vmm_ns);
@@ -237,7 +237,7 @@ static void test_exits(void **state)
 			 EXITS);
 
 	/* The level is switched while the VM runs, and is that VM's own; perf has but one. */
-	if (way == CAPTURE_BY_PERF) {
+	if (backend == CAPTURE_BY_PERF) {
 		assert_int_equal(capture_level_set(c, VM, CAPTURE_SUMMARY), -EOPNOTSUPP);
 		assert_int_equal(capture_level_set(c, VM, CAPTURE_DETAIL), 0);
 		goto out;
@@ -307,7 +307,7 @@ static void test_block(void **state)
 		assert_int_equal(begin->pid, self);
 		end = request_end(&log, begin);
 		/* Some kernels' perf is blind in some tasks, and in what interrupts them. */
-		if (!end && way == CAPTURE_BY_PERF)
+		if (!end && backend == CAPTURE_BY_PERF)
 			continue;
 		assert_non_null(end);
 		assert_int_equal(end->pid2, self);
@@ -374,7 +374,7 @@ static void test_major_fault(void **state)
 /* Says why if not. A build may lack a way. */
 static bool way_works(void)
 {
-	const struct capture_options options = {.kind = CAPTURE_HOST, .way = way};
+	const struct capture_options options = {.kind = CAPTURE_HOST, .backend = backend};
 	struct capture *c;
 	char why[256];
 
@@ -394,7 +394,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_major_fault),
 	};
 
-	if (argc > 1 && capture_way_parse(argv[1], &way)) {
+	if (argc > 1 && backend_choice_parse(argv[1], &backend)) {
 		fprintf(stderr, "%s: there are bpf and perf\n", argv[1]);
 		return 2;
 	}

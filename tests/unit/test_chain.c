@@ -24,11 +24,11 @@ static void an_msi_wakes_a_vcpu_and_every_stage_is_known(void **unused)
 		EXIT(5300, 0, TID0),
 		EOI(5310, 0, TID0, DEVICE),
 	};
-	struct told t;
+	struct reported t;
 	const struct chain *c = &t.closed[0];
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 1);
 	assert_int_equal(c->source, CHAIN_SOURCE_MSI);
 	assert_int_equal(c->vector, DEVICE);
@@ -52,7 +52,7 @@ static void an_msi_wakes_a_vcpu_and_every_stage_is_known(void **unused)
 	expect_place(c, CHAIN_PLACE_DELIVERY, 30);
 	expect_place(c, CHAIN_PLACE_INTERRUPTS_OFF, 0);
 	assert_int_equal(group_find(&t, DEVICE)->handled, 1);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* The timer of a halted vCPU wakes it; the vCPU itself then finds the interrupt. */
@@ -71,11 +71,11 @@ static void a_timer_begins_at_the_wakeup_that_its_expiry_was(void **unused)
 		VECTOR(4140, 0, TICK),
 		VECTOR_DONE(4190, 0, TICK),
 	};
-	struct told t;
+	struct reported t;
 	const struct chain *c = &t.closed[0];
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 1);
 	assert_int_equal(c->source, CHAIN_SOURCE_TIMER);
 	expect_stage(c, CHAIN_STAGE_LATENCY, 140);
@@ -85,7 +85,7 @@ static void a_timer_begins_at_the_wakeup_that_its_expiry_was(void **unused)
 	expect_unobserved(c, CHAIN_STAGE_WAKE);
 	expect_unobserved(c, CHAIN_STAGE_SOFTIRQ_RUN);
 	expect_unobserved(c, CHAIN_STAGE_SERVICE);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* A running vCPU is kicked out, its guest has interrupts off for 5 ms; two more of the same come
@@ -114,11 +114,11 @@ static void interrupts_off_and_coalesced_accepts(void **unused)
 		VECTOR(5170, 1, RESCHEDULE),
 		VECTOR_DONE(5180, 1, RESCHEDULE),
 	};
-	struct told t;
+	struct reported t;
 	const struct chain *c = &t.closed[0];
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 1);
 	assert_int_equal(c->vcpu, 1);
 	assert_int_equal(c->source, CHAIN_SOURCE_IPI);
@@ -128,7 +128,7 @@ static void interrupts_off_and_coalesced_accepts(void **unused)
 	expect_place(c, CHAIN_PLACE_DELIVERY, 20 + 10);
 	expect_place(c, CHAIN_PLACE_EXIT_HANDLING, 30);
 	assert_int_equal(group_find(&t, RESCHEDULE)->coalesced, 2);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* Posted: no exit, no injection; which irq it is, is known from one that came alone. */
@@ -153,17 +153,17 @@ static void a_posted_interrupt_needs_no_injection(void **unused)
 		HANDLER(230, 0, IRQ + 1),
 		HANDLED(240, 0, IRQ + 1),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 3);
 	assert_int_equal(group_find(&t, DEVICE)->handled, 2);
 	assert_int_equal(group_find(&t, DEVICE)->posted, 2);
 	assert_int_equal(group_find(&t, DEVICE)->coalesced, 0);
 	assert_int_equal(group_find(&t, DEVICE)->irq, IRQ);
 	assert_int_equal(group_find(&t, 0x23)->irq, IRQ + 1);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* No agent: the host's half all the same, the guest's stages not observed. */
@@ -180,10 +180,10 @@ static void without_a_guest_the_host_half_reports(void **unused)
 		EXIT(200, 0, TID0),
 		EOI(210, 0, TID0, DEVICE),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 1);
 	assert_int_equal(t.closed[0].source, CHAIN_SOURCE_GSI);
 	assert_int_equal(t.closed[0].gsi, 4);
@@ -192,7 +192,7 @@ static void without_a_guest_the_host_half_reports(void **unused)
 	expect_unobserved(&t.closed[0], CHAIN_STAGE_LATENCY);
 	expect_unobserved(&t.closed[0], CHAIN_STAGE_HANDLE);
 	assert_int_equal(group_find(&t, DEVICE)->half, 1);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* A KVM that has no injection to tell of and ends what the guest takes: its own EOI names no
@@ -220,10 +220,10 @@ static void a_line_that_is_still_up_comes_again(void **unused)
 		VECTOR(1110, 0, TICK),
 		VECTOR_DONE(1120, 0, TICK),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 3);
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(t.closed[i].source, CHAIN_SOURCE_GSI);
@@ -235,7 +235,7 @@ static void a_line_that_is_still_up_comes_again(void **unused)
 		expect_stage(&t.closed[i], CHAIN_STAGE_SERVICE, i ? 19 : 20);
 	}
 	assert_int_equal(t.closed[2].source, CHAIN_SOURCE_TIMER);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* Who raises may be preempted before the interrupt is accepted. */
@@ -261,14 +261,14 @@ static void a_raiser_may_be_slow(void **unused)
 		VECTOR(7180, 0, DEVICE),
 		VECTOR_DONE(7190, 0, DEVICE),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 2);
 	assert_int_equal(group_find(&t, RESCHEDULE)->source, CHAIN_SOURCE_IPI);
 	assert_int_equal(group_find(&t, DEVICE)->source, CHAIN_SOURCE_GSI);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* What a vCPU sent before it entered the guest is not what makes its own timer's interrupt. */
@@ -295,17 +295,17 @@ static void an_entry_ends_what_was_raised(void **unused)
 		VECTOR(1140, 1, TICK),
 		VECTOR_DONE(1150, 1, TICK),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 2);
 	assert_int_equal(t.closed[0].source,
 			 t.closed[0].vcpu ? CHAIN_SOURCE_TIMER : CHAIN_SOURCE_IPI);
 	assert_int_equal(t.closed[1].source,
 			 t.closed[1].vcpu ? CHAIN_SOURCE_TIMER : CHAIN_SOURCE_IPI);
 	assert_int_not_equal(t.closed[0].vcpu, t.closed[1].vcpu);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* A KVM that tells of no entries: whom an IPI is for tells that it is not its sender's timer. */
@@ -318,15 +318,15 @@ static void an_ipi_to_another_is_not_the_senders_timer(void **unused)
 		ACCEPT(1100, 1, TID1, TICK, 1), VECTOR(1140, 1, TICK),
 		VECTOR_DONE(1150, 1, TICK),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 2);
 	for (size_t i = 0; i < t.n; i++)
 		assert_int_equal(t.closed[i].source,
 				 t.closed[i].vcpu ? CHAIN_SOURCE_TIMER : CHAIN_SOURCE_IPI);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* The guest moves a device's interrupt to its other CPU and another vector; what was raised for a
@@ -354,12 +354,12 @@ static void an_irq_moves_and_one_is_not_accepted(void **unused)
 		HANDLER(4050, 1, IRQ),
 		HANDLED(4060, 1, IRQ),
 	};
-	struct told t;
+	struct reported t;
 	const struct chain_group *g;
 	uint64_t ignored = 0, moved = 0;
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 2);
 	assert_int_equal(group_find(&t, DEVICE + 1)->moved, 1);
 	for (size_t i = 0; (g = chains_group(t.chains, i)); i++) {
@@ -370,7 +370,7 @@ static void an_irq_moves_and_one_is_not_accepted(void **unused)
 	}
 	assert_int_equal(ignored, 1);
 	assert_int_equal(moved, 1);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /*
@@ -408,10 +408,10 @@ static struct timeline_event late_handlers[] = {
 
 static void where_the_time_went_is_as_of_the_handler(void **unused)
 {
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_unsure(&t, late_handlers, COUNT(late_handlers), 1000, 20000);
+	reported_unsure(&t, late_handlers, COUNT(late_handlers), 1000, 20000);
 	assert_int_equal(t.n, 2);
 	for (size_t i = 0; i < t.n; i++)
 		assert_true(chain_saw(&t.closed[i], CHAIN_HANDLER));
@@ -421,7 +421,7 @@ static void where_the_time_went_is_as_of_the_handler(void **unused)
 	expect_place(&t.closed[1], CHAIN_PLACE_INTERRUPTS_OFF, 80);
 	expect_place(&t.closed[1], CHAIN_PLACE_DELIVERY, 530);
 	expect_place(&t.closed[1], CHAIN_PLACE_ASLEEP, 0);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* Whatever is called late: the same interrupts are joined, and their time went to the same places.
@@ -429,21 +429,21 @@ static void where_the_time_went_is_as_of_the_handler(void **unused)
 static void the_limit_of_what_is_late_changes_no_chain(void **unused)
 {
 	static const int64_t limits_ns[] = {1000, 100000, 1000000, 25000000, 1000000000};
-	struct told by_default, t;
+	struct reported by_default, t;
 
 	(void)unused;
-	told_unsure(&by_default, late_handlers, COUNT(late_handlers), 1000, 20000);
+	reported_unsure(&by_default, late_handlers, COUNT(late_handlers), 1000, 20000);
 	for (size_t i = 0; i < COUNT(limits_ns); i++) {
-		told_with(&t, late_handlers, COUNT(late_handlers), false, limits_ns[i]);
+		reported_with(&t, late_handlers, COUNT(late_handlers), false, limits_ns[i]);
 		assert_int_equal(t.n, by_default.n);
 		for (size_t k = 0; k < t.n; k++) {
 			t.closed[k].lost = by_default.closed[k].lost;
 			assert_memory_equal(&t.closed[k], &by_default.closed[k],
 					    sizeof(t.closed[k]));
 		}
-		told_free(&t);
+		reported_free(&t);
 	}
-	told_free(&by_default);
+	reported_free(&by_default);
 }
 
 /* More moves than are remembered: what lies before them is not known, and nothing is made up. */

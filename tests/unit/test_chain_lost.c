@@ -26,15 +26,15 @@ static void a_gap_tears_the_open_chain(void **unused)
 		VECTOR(3040, 0, TICK),
 		VECTOR_DONE(3050, 0, TICK),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 2);
 	expect_stage(&t.closed[1], CHAIN_STAGE_LATENCY, 30);
 	assert_int_equal(t.closed[1].coalesced, 0);
 	assert_int_equal(group_find(&t, TICK)->torn, 1);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* Accepted, and the guest goes on for 20 ms switching tasks: it is lost; a kick brings it. */
@@ -63,10 +63,10 @@ static const struct timeline_event lost_story[] = {
 static void an_interrupt_that_nobody_delivers_is_lost(void **unused)
 {
 	const struct chain_trouble *trouble;
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_of(&t, lost_story, COUNT(lost_story));
+	reported_of(&t, lost_story, COUNT(lost_story));
 	trouble = chains_trouble_in(t.chains, VM, 0, CHAIN_LOST, false, (struct host_ns){0},
 				    (struct host_ns){40000000});
 	assert_non_null(trouble);
@@ -77,7 +77,7 @@ static void an_interrupt_that_nobody_delivers_is_lost(void **unused)
 	assert_int_equal(group_find(&t, DEVICE)->lost, 1);
 	assert_int_equal(group_find(&t, DEVICE)->late, 0);
 	assert_null(chains_trouble(t.chains, 1));
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* That the guest takes other interrupts meanwhile, tick after tick, shows as well that it could. */
@@ -90,7 +90,7 @@ static void an_interrupt_that_others_overtake_is_lost(void **unused)
 		ACCEPT(1001, 1, VHOST, DEVICE, 0),
 	};
 	size_t n = 4;
-	struct told t;
+	struct reported t;
 
 	(void)unused;
 	for (uint64_t us = 4000; us < 32000; us += 4000) {
@@ -106,10 +106,10 @@ static void an_interrupt_that_others_overtake_is_lost(void **unused)
 		memcpy(story + n, tick, sizeof(tick));
 		n += COUNT(tick);
 	}
-	told_of(&t, story, n);
+	reported_of(&t, story, n);
 	assert_int_equal(group_find(&t, DEVICE)->lost, 1);
 	assert_int_equal(group_find(&t, TICK)->lost, 0);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* But not those that had come as well and go first, one right after the other. */
@@ -124,7 +124,7 @@ static void an_interrupt_that_must_wait_for_others_is_late(void **unused)
 	};
 	uint64_t us = 1010;
 	size_t n = 4;
-	struct told t;
+	struct reported t;
 
 	(void)unused;
 	for (size_t i = 0; i < COUNT(first); i++) {
@@ -145,11 +145,11 @@ static void an_interrupt_that_must_wait_for_others_is_late(void **unused)
 		memcpy(story + n, run, sizeof(run));
 		n += COUNT(run);
 	}
-	told_of(&t, story, n);
+	reported_of(&t, story, n);
 	assert_int_equal(group_find(&t, DEVICE)->handled, 1);
 	assert_int_equal(group_find(&t, DEVICE)->lost, 0);
 	assert_int_equal(group_find(&t, DEVICE)->late, 1);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* Of a task that may belong to any VM; but the guest has handled whatever that raised before. */
@@ -161,7 +161,7 @@ static void who_raised_the_guests_own_before_raises_its_own(void **unused)
 	};
 	size_t n = 2;
 	uint64_t us = 100;
-	struct told t;
+	struct reported t;
 
 	(void)unused;
 	for (int i = 0; i < 6; i++, us += 1000) {
@@ -179,34 +179,34 @@ static void who_raised_the_guests_own_before_raises_its_own(void **unused)
 	story[n++] = (struct timeline_event)ACCEPT(us + 1, 1, STRANGER, DEVICE, 0);
 	for (int i = 0; i < 6; i++)
 		story[n++] = (struct timeline_event)SWITCH(VM, us += 5000, 0, 50 + i, 51 + i, 0);
-	told_of(&t, story, n);
+	reported_of(&t, story, n);
 	assert_int_equal(group_find(&t, DEVICE)->handled, 6);
 	assert_int_equal(group_find(&t, DEVICE)->lost, 1);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* The same, but raised by a task that may belong to any VM; the same, but never known whether. */
 static void what_may_be_otherwise_is_not_called_lost(void **unused)
 {
 	struct timeline_event story[COUNT(lost_story) + 2];
-	struct told t;
+	struct reported t;
 
 	(void)unused;
 	memcpy(story, lost_story, sizeof(lost_story));
 	story[8].event.pid = story[9].event.pid = STRANGER;
-	told_of(&t, story, COUNT(lost_story));
+	reported_of(&t, story, COUNT(lost_story));
 	assert_int_equal(group_find(&t, DEVICE)->lost, 0);
 	assert_int_equal(group_find(&t, DEVICE)->late, 1);
 	assert_int_equal(chains_trouble(t.chains, 0)->kind, CHAIN_LATE);
-	told_free(&t);
+	reported_free(&t);
 
 	memcpy(story, lost_story, 10 * sizeof(story[0]));
 	story[10] = (struct timeline_event)GAP(HOST, 1020, 0, 3);
 	story[11] = (struct timeline_event)GAP(VM, 1030, 0, 3);
 	memcpy(story + 12, lost_story + 10, (COUNT(lost_story) - 10) * sizeof(story[0]));
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(group_find(&t, DEVICE)->lost, 0);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* The vCPU is preempted for 20 ms: late, not lost, and the time is where it belongs. */
@@ -225,10 +225,10 @@ static void an_interrupt_of_a_preempted_vcpu_is_late(void **unused)
 		HANDLER(22100, 0, IRQ),
 		HANDLED(22150, 0, IRQ),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 1);
 	expect_place(&t.closed[0], CHAIN_PLACE_NOT_SCHEDULED, 20000);
 	assert_int_equal(group_find(&t, DEVICE)->late, 1);
@@ -236,11 +236,11 @@ static void an_interrupt_of_a_preempted_vcpu_is_late(void **unused)
 	assert_null(chains_trouble_in(t.chains, VM, 0, CHAIN_LATE, true, (struct host_ns){0},
 				      (struct host_ns){40000000}));
 	assert_int_equal(chains_worst(t.chains, 0)->begin.ns, 2000000);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* Posted interrupts whose handlers the guest does not tell all. */
-static const struct timeline_event untold_story[] = {
+static const struct timeline_event aggregated_story[] = {
 	SWITCH(HOST, 0, 0, 0, TID0, 0),
 	ENTRY(10, 0, TID0),
 	MSI(1000, 1, VHOST, DEVICE),
@@ -263,15 +263,15 @@ static const struct timeline_event untold_story[] = {
 
 static void what_a_guest_only_counts_is_neither_lost_nor_late(void **unused)
 {
-	struct told t;
+	struct reported t;
 
 	(void)unused;
 	/* A guest that tells all of them has lost the second. */
-	told_of(&t, untold_story, COUNT(untold_story));
+	reported_of(&t, aggregated_story, COUNT(aggregated_story));
 	assert_int_equal(group_find(&t, DEVICE)->lost, 1);
 	expect_stage(&t.closed[0], CHAIN_STAGE_SOFTIRQ_RUN, 10);
-	told_free(&t);
-	told_at(&t, untold_story, COUNT(untold_story), true);
+	reported_free(&t);
+	reported_at(&t, aggregated_story, COUNT(aggregated_story), true);
 	assert_null(chains_trouble(t.chains, 0));
 	assert_int_equal(group_find(&t, DEVICE)->lost, 0);
 	assert_int_equal(group_find(&t, DEVICE)->late, 0);
@@ -282,11 +282,11 @@ static void what_a_guest_only_counts_is_neither_lost_nor_late(void **unused)
 		expect_stage(&t.closed[i], CHAIN_STAGE_LATENCY, 30);
 		expect_unobserved(&t.closed[i], CHAIN_STAGE_SOFTIRQ_RUN);
 	}
-	told_free(&t);
+	reported_free(&t);
 	/* What KVM injects shows that it came, whatever the guest tells. */
-	told_at(&t, lost_story, COUNT(lost_story), true);
+	reported_at(&t, lost_story, COUNT(lost_story), true);
 	assert_int_equal(group_find(&t, DEVICE)->lost, 1);
-	told_free(&t);
+	reported_free(&t);
 }
 
 int main(void)

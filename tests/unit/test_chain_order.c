@@ -21,14 +21,14 @@ static void a_wakeup_comes_before_the_pcpu_that_it_got(void **unused)
 		VECTOR(2100, 0, TICK),
 		VECTOR_DONE(2110, 0, TICK),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 1);
 	expect_stage(&t.closed[0], CHAIN_STAGE_SCHEDULE, 70);
 	assert_int_equal(group_find(&t, TICK)->negative, 0);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* The clocks may be 50 us wrong: the handler may seem to come first. */
@@ -44,12 +44,12 @@ static void a_handler_may_seem_to_precede_its_injection(void **unused)
 		INJECT(120, 0, TID0, TICK),
 		ENTRY(130, 0, TID0),
 	};
-	struct told t;
+	struct reported t;
 	int64_t ns;
 
 	(void)unused;
 	story[3].err_ns = story[5].err_ns = 50000;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(t.n, 1);
 	assert_true(chain_stage_ns(&t.closed[0], CHAIN_STAGE_LATENCY, &ns));
 	assert_int_equal(ns, -5000);
@@ -57,7 +57,7 @@ static void a_handler_may_seem_to_precede_its_injection(void **unused)
 	assert_int_equal(group_find(&t, TICK)->negative, 2);
 	assert_int_equal(group_find(&t, TICK)->beyond, 0);
 	assert_int_equal(chains_handlers_alone(t.chains), 0);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* So may another CPU's accept, which led to it. */
@@ -74,10 +74,10 @@ static void an_accept_may_seem_to_follow_its_injection(void **unused)
 		ACCEPT(112, 1, VHOST, DEVICE, 0),
 		ENTRY(120, 0, TID0),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_unsure(&t, story, COUNT(story), 5000, 50000);
+	reported_unsure(&t, story, COUNT(story), 5000, 50000);
 	assert_int_equal(t.n, 1);
 	assert_int_equal(t.closed[0].source, CHAIN_SOURCE_MSI);
 	assert_int_equal(t.closed[0].irq, IRQ);
@@ -85,7 +85,7 @@ static void an_accept_may_seem_to_follow_its_injection(void **unused)
 	assert_int_equal(group_find(&t, DEVICE)->handled, 1);
 	assert_int_equal(group_find(&t, DEVICE)->beyond, 0);
 	assert_int_equal(chains_handlers_alone(t.chains), 0);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* A second accept just before the injection, but after the handler, by the clocks: it begins none.
@@ -112,16 +112,16 @@ static void what_coalesced_may_seem_to_follow_the_handler(void **unused)
 		HANDLER(9020, 0, IRQ),
 		HANDLED(9025, 0, IRQ),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_unsure(&t, story, COUNT(story), 0, 50000);
+	reported_unsure(&t, story, COUNT(story), 0, 50000);
 	assert_int_equal(t.n, 2);
 	assert_int_equal(t.closed[0].coalesced, 1);
 	expect_stage(&t.closed[0], CHAIN_STAGE_LATENCY, 4900);
 	assert_int_equal(t.closed[1].coalesced, 0);
 	expect_stage(&t.closed[1], CHAIN_STAGE_LATENCY, 19);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* As KVM learns of the end of the interrupt before only after it has injected this one. */
@@ -140,14 +140,14 @@ static void an_end_that_is_told_late_is_not_this_ones(void **unused)
 		VECTOR(120, 0, TICK),
 		VECTOR_DONE(125, 0, TICK),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(group_find(&t, TICK)->handled, 1);
 	assert_int_equal(group_find(&t, TICK)->torn, 0);
 	assert_int_equal(chains_handlers_alone(t.chains), 0);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* The same of a device's, posted, before anything has taught which vector its irq has: each handler
@@ -173,17 +173,17 @@ static void posted_interrupts_may_seem_to_follow_their_handlers(void **unused)
 		SWITCH(VM, 56000, 0, 42, 0, 1),
 	};
 	const struct chain_group *g;
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_unsure(&t, story, COUNT(story), 0, 50000);
+	reported_unsure(&t, story, COUNT(story), 0, 50000);
 	assert_int_equal(t.n, 2);
 	g = group_find(&t, DEVICE);
 	assert_int_equal(g->handled, 2);
 	assert_int_equal(g->posted, 2);
 	assert_int_equal(g->lost + g->late + g->torn, 0);
 	assert_int_equal(chains_handlers_alone(t.chains), 0);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* The first handler was not seen; the second one's stamp precedes its own accept and injection, but
@@ -205,13 +205,13 @@ static void a_handler_is_not_given_to_an_interrupt_that_is_over(void **unused)
 		INJECT(51002, 0, TID0, TICK),
 		ENTRY(51003, 0, TID0),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_unsure(&t, story, COUNT(story), 0, 50000);
+	reported_unsure(&t, story, COUNT(story), 0, 50000);
 	assert_int_equal(group_find(&t, TICK)->handled, 1);
 	assert_int_equal(group_find(&t, TICK)->late, 0);
-	told_free(&t);
+	reported_free(&t);
 }
 
 /* The host is a guest itself and stood still between an injection and its handler: nothing says so.
@@ -225,15 +225,15 @@ static void a_machine_that_stands_still_tears_nothing(void **unused)
 		ACCEPT(2001, 0, TID0, TICK, 0), INJECT(2002, 0, TID0, TICK), ENTRY(2003, 0, TID0),
 		VECTOR(52010, 0, TICK),         VECTOR_DONE(52015, 0, TICK),
 	};
-	struct told t;
+	struct reported t;
 
 	(void)unused;
-	told_of(&t, story, COUNT(story));
+	reported_of(&t, story, COUNT(story));
 	assert_int_equal(group_find(&t, TICK)->handled, 2);
 	assert_int_equal(group_find(&t, TICK)->torn, 0);
 	assert_int_equal(chains_handlers_alone(t.chains), 0);
 	expect_place(&t.closed[1], CHAIN_PLACE_DELIVERY, 50007);
-	told_free(&t);
+	reported_free(&t);
 }
 
 int main(void)

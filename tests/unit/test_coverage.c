@@ -12,7 +12,7 @@
 
 enum { HOG = 500, TASK = 50, OTHER = 51, TICK_US = 4000 };
 
-enum { TOLD_MAX = 8 };
+enum { REPORTED_MAX = 8 };
 
 /* A second in which vCPU 0 runs and its guest switches tasks every 4 ms, with holes. */
 struct story {
@@ -21,12 +21,12 @@ struct story {
 	int64_t host_from_us;    /* its thread is first seen then */
 	int64_t followed_us;     /* the capture says that it follows the thread since; 0: nothing */
 	int64_t host_lost_us[2]; /* the host's events are missing from..to */
-	int64_t guest_lost_us[2];   /* the guest's events are missing from..to */
-	int64_t no_agent_us[2];     /* no agent from..to (0: to the end) */
-	int64_t hog_us[2];          /* another task holds the pCPU */
-	enum report_answer answer;  /* of vCPU 0 */
-	const char *told[TOLD_MAX]; /* sentences, each the whole of one */
-	const char *untold;         /* part of no sentence */
+	int64_t guest_lost_us[2];           /* the guest's events are missing from..to */
+	int64_t no_agent_us[2];             /* no agent from..to (0: to the end) */
+	int64_t hog_us[2];                  /* another task holds the pCPU */
+	enum report_answer answer;          /* of vCPU 0 */
+	const char *reported[REPORTED_MAX]; /* sentences, each the whole of one */
+	const char *aggregated;             /* part of no sentence */
 };
 
 static bool within(const int64_t *us, int64_t t_us)
@@ -108,7 +108,7 @@ static struct report *story_report(const struct story *s)
 	return r;
 }
 
-static bool is_told(const struct headline *h, const char *sentence)
+static bool is_reported(const struct headline *h, const char *sentence)
 {
 	char first[sizeof(h->count) + sizeof(h->rest)];
 
@@ -125,14 +125,15 @@ static bool is_told(const struct headline *h, const char *sentence)
 static const struct story stories[] = {
 	{.name = "all was observed",
 	 .answer = ANSWER_NO_STALL,
-	 .told = {"No stall of 100 ms or more in 1000 ms.",
-		  "Observed of VM web1: 100.0 % of its vCPU's time on the host, 100.0 % in the "
-		  "guest."},
-	 .untold = "Not observed"},
+	 .reported = {"No stall of 100 ms or more in 1000 ms.",
+		      "Observed of VM web1: 100.0 % of its vCPU's time on the host, 100.0 % in the "
+		      "guest."},
+	 .aggregated = "Not observed"},
 	{.name = "events of the host were lost for half of the time",
 	 .host_lost_us = {400000, 900000},
 	 .answer = ANSWER_CANNOT_TELL,
-	 .told = {"Cannot tell whether there was a stall of 100 ms or more in 1000 ms: too little "
+	 .reported =
+		 {"Cannot tell whether there was a stall of 100 ms or more in 1000 ms: too little "
 		  "was observed.",
 		  "Cannot tell of vCPU 0 of VM web1: less than 90 % of the time was observed.",
 		  "Observed of VM web1: 49.6 % of its vCPU's time on the host, 100.0 % in the "
@@ -140,76 +141,82 @@ static const struct story stories[] = {
 		  "Not observed of VM web1 on the host: 504 ms (events were lost).",
 		  "Host events missing for 504 ms from +0.400000 s on, of vCPU 0 of VM web1: "
 		  "events were lost."},
-	 .untold = "No stall"},
+	 .aggregated = "No stall"},
 	{.name = "events of the guest were lost for a fifth of the time",
 	 .guest_lost_us = {400000, 600000},
 	 .answer = ANSWER_CANNOT_TELL,
-	 .told = {"Cannot tell of vCPU 0 of VM web1: less than 90 % of the time was observed.",
-		  "Not observed of VM web1 in the guest: 204 ms (events were lost).",
-		  "Guest events missing for 204 ms from +0.400000 s on, of vCPU 0 of VM web1: "
-		  "events were lost."},
-	 .untold = "No stall"},
+	 .reported = {"Cannot tell of vCPU 0 of VM web1: less than 90 % of the time was observed.",
+		      "Not observed of VM web1 in the guest: 204 ms (events were lost).",
+		      "Guest events missing for 204 ms from +0.400000 s on, of vCPU 0 of VM web1: "
+		      "events were lost."},
+	 .aggregated = "No stall"},
 	{.name = "events of the guest were lost, but little",
 	 .guest_lost_us = {400000, 440000},
 	 .answer = ANSWER_NO_STALL,
-	 .told = {"No stall of 100 ms or more in 1000 ms.",
-		  "Observed of VM web1: 100.0 % of its vCPU's time on the host, 95.6 % in the "
-		  "guest.",
-		  "Not observed of VM web1 in the guest: 44.0 ms (events were lost)."},
-	 .untold = "missing for"},
+	 .reported = {"No stall of 100 ms or more in 1000 ms.",
+		      "Observed of VM web1: 100.0 % of its vCPU's time on the host, 95.6 % in the "
+		      "guest.",
+		      "Not observed of VM web1 in the guest: 44.0 ms (events were lost)."},
+	 .aggregated = "missing for"},
 	{.name = "the agent was gone for a while",
 	 .no_agent_us = {400000, 600000},
 	 .answer = ANSWER_CANNOT_TELL,
-	 .told = {"Not observed of VM web1 in the guest: 204 ms (no agent was heard).",
+	 .reported =
+		 {"Not observed of VM web1 in the guest: 204 ms (no agent was heard).",
 		  "Guest events missing for 204 ms from +0.400000 s on, of vCPU 0 of VM web1: no "
 		  "agent was heard."},
-	 .untold = "No stall"},
+	 .aggregated = "No stall"},
 	{.name = "the thread was captured late",
 	 .host_from_us = 300000,
 	 .answer = ANSWER_CANNOT_TELL,
-	 .told = {"Not observed of VM web1 on the host: 300 ms (no event had arrived yet).",
+	 .reported =
+		 {"Not observed of VM web1 on the host: 300 ms (no event had arrived yet).",
 		  "Host events missing for 300 ms from +0.000000 s on, of vCPU 0 of VM web1: no "
 		  "event had arrived yet."},
-	 .untold = "No stall"},
+	 .aggregated = "No stall"},
 	{.name = "what an agent had kept from before the recording is context",
 	 .host_from_us = 300000,
 	 .followed_us = 296000,
 	 .answer = ANSWER_NO_STALL,
-	 .told = {"No stall of 100 ms or more in 1000 ms.",
-		  "Observed of VM web1: 99.4 % of its vCPU's time on the host, 100.0 % in the "
-		  "guest.",
-		  "Not observed of VM web1 on the host: 4.0 ms (no event had arrived yet)."},
-	 .untold = "missing for"},
+	 .reported = {"No stall of 100 ms or more in 1000 ms.",
+		      "Observed of VM web1: 99.4 % of its vCPU's time on the host, 100.0 % in the "
+		      "guest.",
+		      "Not observed of VM web1 on the host: 4.0 ms (no event had arrived yet)."},
+	 .aggregated = "missing for"},
 	{.name = "no guest was recorded",
 	 .no_guest = true,
 	 .answer = ANSWER_NO_STALL_BY_HOST,
-	 .told = {"No stall of 100 ms or more in 1000 ms.",
+	 .reported =
+		 {"No stall of 100 ms or more in 1000 ms.",
 		  "Observed of VM web1: 100.0 % of its vCPU's time on the host, nothing of the "
 		  "guest.",
 		  "The guest of VM web1 was not recorded: only stalls that the host causes can be "
 		  "seen."},
-	 .untold = "missing for"},
+	 .aggregated = "missing for"},
 	{.name = "nothing was recorded of the host",
 	 .host_from_us = -1,
 	 .answer = ANSWER_CANNOT_TELL,
-	 .told = {"Cannot tell whether there was a stall of 100 ms or more in 1000 ms: too little "
+	 .reported =
+		 {"Cannot tell whether there was a stall of 100 ms or more in 1000 ms: too little "
 		  "was observed.",
 		  "Observed of VM web1: 0.0 % of its vCPU's time on the host, 100.0 % in the "
 		  "guest."},
-	 .untold = "No stall"},
+	 .aggregated = "No stall"},
 	{.name = "a stall was found where little was observed",
 	 .hog_us = {100000, 300000},
 	 .host_lost_us = {400000, 900000},
 	 .answer = ANSWER_STALLS,
-	 .told = {"There may be more stalls on vCPU 0 of VM web1: less than 90 % of the time was "
+	 .reported =
+		 {"There may be more stalls on vCPU 0 of VM web1: less than 90 % of the time was "
 		  "observed."},
-	 .untold = "Cannot tell"},
+	 .aggregated = "Cannot tell"},
 	{.name = "nothing at all",
 	 .no_vm = true,
-	 .told = {"Cannot tell whether there was a stall of 100 ms or more in 0 us: too little was "
+	 .reported =
+		 {"Cannot tell whether there was a stall of 100 ms or more in 0 us: too little was "
 		  "observed.",
 		  "The recording holds no VM."},
-	 .untold = "No stall"},
+	 .aggregated = "No stall"},
 };
 
 static void each_sentence_follows_from_what_was_observed(void **unused)
@@ -223,15 +230,15 @@ static void each_sentence_follows_from_what_was_observed(void **unused)
 
 		headline_make(r, h);
 		print_message("  %s\n", s->name);
-		for (size_t k = 0; k < TOLD_MAX && s->told[k]; k++) {
-			if (!is_told(h, s->told[k])) {
-				print_message("    not told: %s\n", s->told[k]);
+		for (size_t k = 0; k < REPORTED_MAX && s->reported[k]; k++) {
+			if (!is_reported(h, s->reported[k])) {
+				print_message("    not told: %s\n", s->reported[k]);
 				wrong = true;
 			}
 		}
-		wrong |= strstr(h->count, s->untold) != NULL;
+		wrong |= strstr(h->count, s->aggregated) != NULL;
 		for (size_t k = 0; k < h->n_lines; k++)
-			wrong |= strstr(h->lines[k], s->untold) != NULL;
+			wrong |= strstr(h->lines[k], s->aggregated) != NULL;
 		for (size_t k = 0; wrong && k < h->n_lines; k++)
 			print_message("    %s\n", h->lines[k]);
 		assert_false(wrong);

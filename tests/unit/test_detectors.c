@@ -57,7 +57,7 @@ static void paused_for_30_s(struct tale *t)
 
 static const struct {
 	const char *name;
-	void (*tell)(struct tale *t);
+	void (*emit)(struct tale *t);
 	uint32_t watchdog_s; /* the guest's own threshold, 0: not told */
 	const char *line;    /* of the guest's log, in the middle of the stall */
 	int saw[DETECTOR_COUNT];
@@ -141,8 +141,8 @@ static void every_detector_says_whether_it_saw_it(void **state)
 
 		script_vm(m, 1, "tcg");
 		assert_int_equal(model_guest_watchdog(m, VM, stories[k].watchdog_s), 0);
-		stories[k].tell(&tale);
-		tale_tell(&tale, m);
+		stories[k].emit(&tale);
+		tale_play(&tale, m);
 		model_finish(m);
 		if (stories[k].line)
 			assert_int_equal(report_builder_log(b, VM, 0, 22500000, stories[k].line),

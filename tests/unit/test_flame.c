@@ -90,7 +90,8 @@ static void host_stack(struct model *m, uint32_t id, int32_t pid, const char *le
 }
 
 /* late: an agent tells most stacks long after the events that name them. */
-static char *told_with(const struct flame_options *o, struct flame_coverage *coverage, bool late)
+static char *reported_with(const struct flame_options *o, struct flame_coverage *coverage,
+			   bool late)
 {
 	struct timeline_event events[COUNT(story)];
 	struct model *m = model_new();
@@ -130,9 +131,9 @@ static char *told_with(const struct flame_options *o, struct flame_coverage *cov
 	return text;
 }
 
-static char *told(const struct flame_options *o, struct flame_coverage *coverage)
+static char *reported(const struct flame_options *o, struct flame_coverage *coverage)
 {
-	return told_with(o, coverage, false);
+	return reported_with(o, coverage, false);
 }
 
 #define OPTIONS(...) (&(const struct flame_options){.vcpu = -1, __VA_ARGS__})
@@ -140,7 +141,7 @@ static char *told(const struct flame_options *o, struct flame_coverage *coverage
 static void tells(const struct flame_options *o, const char *expected)
 {
 	for (int late = 0; late < 2; late++) {
-		char *text = told_with(o, NULL, late);
+		char *text = reported_with(o, NULL, late);
 
 		assert_string_equal(text, expected);
 		free(text);
@@ -150,8 +151,8 @@ static void tells(const struct flame_options *o, const char *expected)
 static void a_tasks_wall_time_goes_through_the_boundary(void **unused)
 {
 	struct flame_coverage c;
-	char *text =
-		told(OPTIONS(.kind = FLAME_WALL, .subject = FLAME_OF_TASKS, .threads = true), &c);
+	char *text = reported(
+		OPTIONS(.kind = FLAME_WALL, .subject = FLAME_OF_TASKS, .threads = true), &c);
 
 	(void)unused;
 	assert_string_equal(

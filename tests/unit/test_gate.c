@@ -23,7 +23,7 @@ struct rig {
 	struct peer_kind kind;
 	struct peer *chosen;
 	struct gate *gate;
-	int door[2]; /* the gate's, the collector's */
+	int listener[2]; /* the gate's, the collector's */
 	char said[512];
 };
 
@@ -57,8 +57,9 @@ static void gate_open(struct rig *r, size_t most, bool tls)
 		.psk = &r->psk,
 		.to = {.frame = on_frame, .hello = on_hello, .note = on_note, .context = r}};
 	assert_int_equal(
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, r->door), 0);
-	r->gate = gate_new(r->door[0], most, &r->kind, &r->chosen);
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, r->listener),
+		0);
+	r->gate = gate_new(r->listener[0], most, &r->kind, &r->chosen);
 	assert_non_null(r->gate);
 }
 
@@ -74,8 +75,8 @@ static int rig_teardown(void **state)
 
 	gate_free(r->gate);
 	peer_close(r->chosen);
-	close(r->door[0]);
-	close(r->door[1]);
+	close(r->listener[0]);
+	close(r->listener[1]);
 	free(r);
 	return 0;
 }
@@ -86,7 +87,7 @@ static int arrive(struct rig *r)
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-	assert_int_equal(gate_hand(r->door[1], pair[0]), 0);
+	assert_int_equal(gate_hand(r->listener[1], pair[0]), 0);
 	assert_int_equal(gate_turn(r->gate, NOW_MS, 0), 0);
 	return pair[1];
 }
@@ -229,7 +230,7 @@ static void test_a_closed_door_is_the_end(void **state)
 	struct rig *r = *state;
 
 	gate_open(r, MOST, false);
-	shutdown(r->door[1], SHUT_RDWR);
+	shutdown(r->listener[1], SHUT_RDWR);
 	assert_int_equal(gate_turn(r->gate, NOW_MS, 0), -EPIPE);
 }
 

@@ -22,7 +22,7 @@
 #include "bpf/isolation/opener.h"
 
 /* Kernel stacks of all that runs on this machine meanwhile are told, too. */
-enum { IDS_MAX = 1024, TOLD_MAX = 16384, HZ = 499 };
+enum { IDS_MAX = 1024, REPORTED_MAX = 16384, HZ = 499 };
 
 struct seen {
 	size_t samples, sleeps;
@@ -32,9 +32,9 @@ struct seen {
 		pid_t tgid;
 		uint32_t id;
 	} ids[IDS_MAX]; /* that events of ours named */
-	size_t n_told;
-	struct capture_guest_stack told[TOLD_MAX];
-	uint64_t frames[TOLD_MAX][64];
+	size_t n_reported;
+	struct capture_guest_stack reported[REPORTED_MAX];
+	uint64_t frames[REPORTED_MAX][64];
 };
 
 static void id_note(struct seen *s, pid_t tgid, uint32_t id)
@@ -72,13 +72,13 @@ static void on_stack(void *context, const struct capture_guest_stack *stack)
 {
 	struct seen *s = context;
 
-	assert_true(s->n_told < TOLD_MAX);
+	assert_true(s->n_reported < REPORTED_MAX);
 	if (stack->tgid && stack->tgid != getpid())
 		return;
-	memcpy(s->frames[s->n_told], stack->frames, stack->n * sizeof(uint64_t));
-	s->told[s->n_told] = *stack;
-	s->told[s->n_told].frames = s->frames[s->n_told];
-	s->n_told++;
+	memcpy(s->frames[s->n_reported], stack->frames, stack->n * sizeof(uint64_t));
+	s->reported[s->n_reported] = *stack;
+	s->reported[s->n_reported].frames = s->frames[s->n_reported];
+	s->n_reported++;
 }
 
 /* Not static: the symbol table is to hold it whatever the compiler does. */
@@ -102,9 +102,9 @@ __attribute__((noinline)) uint64_t burn_in_here(int64_t ns)
 
 static const struct capture_guest_stack *stack_find(const struct seen *s, pid_t tgid, uint32_t id)
 {
-	for (size_t i = 0; i < s->n_told; i++) {
-		if (s->told[i].tgid == tgid && s->told[i].id == id)
-			return &s->told[i];
+	for (size_t i = 0; i < s->n_reported; i++) {
+		if (s->reported[i].tgid == tgid && s->reported[i].id == id)
+			return &s->reported[i];
 	}
 	return NULL;
 }
@@ -194,9 +194,9 @@ static bool names_show(struct wanted *w, const struct seen *s, pid_t tgid, const
 {
 	w->tgid = tgid;
 	w->name = symbol;
-	for (size_t i = 0; i < s->n_told && !w->shown; i++) {
-		if (s->told[i].tgid == tgid)
-			name(w, &s->told[i]);
+	for (size_t i = 0; i < s->n_reported && !w->shown; i++) {
+		if (s->reported[i].tgid == tgid)
+			name(w, &s->reported[i]);
 	}
 	return w->shown;
 }
@@ -232,8 +232,9 @@ static void samples_show_where_a_task_computes(void **unused)
 	/* Whatever an event names is told, once. */
 	for (size_t i = 0; i < s->n_ids; i++)
 		assert_non_null(stack_find(s, s->ids[i].tgid, s->ids[i].id));
-	for (size_t i = 0; i < s->n_told; i++)
-		assert_ptr_equal(stack_find(s, s->told[i].tgid, s->told[i].id), &s->told[i]);
+	for (size_t i = 0; i < s->n_reported; i++)
+		assert_ptr_equal(stack_find(s, s->reported[i].tgid, s->reported[i].id),
+				 &s->reported[i]);
 	wanted_free(wanted);
 	capture_close(c);
 	free(s);
@@ -267,10 +268,10 @@ static void a_reader_that_joins_late_is_told_again(void **unused)
 	(void)unused;
 	usleep(2000);
 	take(c, s);
-	assert_true(s->n_told > 0);
+	assert_true(s->n_reported > 0);
 	for (int i = 0; i < 3; i++)
 		usleep(2000);
-	s->n_told = 0;
+	s->n_reported = 0;
 	capture_guest_stacks_forget(c);
 	take(c, s);
 	/* What it named before is told again only if it is named again. */

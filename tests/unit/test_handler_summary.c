@@ -54,7 +54,7 @@ static size_t story_read(const char *story, struct vs_event *out)
 }
 
 /* told: the letters that are, without digits and dashes. */
-static void check(const char *story, const char *told)
+static void check(const char *story, const char *reported)
 {
 	struct handler_summary s = {.over_ns = OVER_NS};
 	struct vs_event events[EVENTS_MAX];
@@ -70,9 +70,9 @@ static void check(const char *story, const char *told)
 		if (events[i++].type != VS_EVENT_NONE)
 			left[at++] = *c;
 	}
-	assert_string_equal(left, told);
+	assert_string_equal(left, reported);
 	for (size_t k = 0; k < EVENT_CLASSES; k++)
-		counted += s.untold[k].count;
+		counted += s.aggregated[k].count;
 	assert_int_equal(2 * counted, n - at);
 }
 
@@ -121,24 +121,25 @@ static void totals_are_by_class(void **state)
 {
 	struct handler_summary s = {.over_ns = OVER_NS};
 	struct vs_event events[EVENTS_MAX];
-	const struct message_untold irqs = {3, 9, 6}, softirqs = {2, 12, 8}, vectors = {1, 4, 4};
+	const struct message_aggregated irqs = {3, 9, 6}, softirqs = {2, 12, 8},
+					vectors = {1, 4, 4};
 
 	(void)state;
 	handler_summary_mark(&s, events, story_read("I1i J2j S8s R4r N4n J6j W", events));
-	assert_memory_equal(&s.untold[EVENT_CLASS_IRQS], &irqs, sizeof(irqs));
-	assert_memory_equal(&s.untold[EVENT_CLASS_SOFTIRQS], &softirqs, sizeof(softirqs));
-	assert_memory_equal(&s.untold[EVENT_CLASS_VECTORS], &vectors, sizeof(vectors));
+	assert_memory_equal(&s.aggregated[EVENT_CLASS_IRQS], &irqs, sizeof(irqs));
+	assert_memory_equal(&s.aggregated[EVENT_CLASS_SOFTIRQS], &softirqs, sizeof(softirqs));
+	assert_memory_equal(&s.aggregated[EVENT_CLASS_VECTORS], &vectors, sizeof(vectors));
 	/* A clock that goes back is no time at all. */
 	events[0] = (struct vs_event){.type = VS_EVENT_IRQ_ENTRY, .time = 50};
 	events[1] = (struct vs_event){.type = VS_EVENT_IRQ_EXIT, .time = 40, .seq = 1};
 	handler_summary_mark(&s, events, 2);
-	assert_int_equal(s.untold[EVENT_CLASS_IRQS].count, 4);
-	assert_int_equal(s.untold[EVENT_CLASS_IRQS].total_ns, 9);
+	assert_int_equal(s.aggregated[EVENT_CLASS_IRQS].count, 4);
+	assert_int_equal(s.aggregated[EVENT_CLASS_IRQS].total_ns, 9);
 	/* At detail nothing is looked at. */
 	s.over_ns = 0;
 	handler_summary_mark(&s, events, story_read("I1i S1s", events));
 	assert_int_equal(events[0].type, VS_EVENT_IRQ_ENTRY);
-	assert_int_equal(s.untold[EVENT_CLASS_IRQS].count, 4);
+	assert_int_equal(s.aggregated[EVENT_CLASS_IRQS].count, 4);
 }
 
 int main(void)

@@ -80,11 +80,11 @@ static void quantiles_are_within_a_percent(void **unused)
 		qsort(samples, SAMPLES, sizeof(samples[0]), ascending);
 		for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
 			double exact = (double)exact_quantile(samples, SAMPLES, shares[i]);
-			double told = (double)histogram_quantile(&h, shares[i]);
+			double reported = (double)histogram_quantile(&h, shares[i]);
 
-			if (fabs(told - exact) > 0.01 * exact)
+			if (fabs(reported - exact) > 0.01 * exact)
 				fail_msg("shape %u, seed %u: p%g is %.0f, told %.0f", run % SHAPES,
-					 run / SHAPES + 1, 100 * shares[i], exact, told);
+					 run / SHAPES + 1, 100 * shares[i], exact, reported);
 		}
 		assert_int_equal(h.count, SAMPLES);
 		assert_int_equal(h.min_ns, samples[0]);
@@ -103,13 +103,13 @@ static void every_bucket_is_within_a_percent(void **unused)
 			uint64_t value = (1ull << bit) + (uint64_t)((double)(1ull << bit) * step /
 								    (4 * HISTOGRAM_STEPS));
 			struct histogram h = {0};
-			double told;
+			double reported;
 
 			assert_int_equal(histogram_add(&h, value / 2), 0);
 			assert_int_equal(histogram_add(&h, value), 0);
 			assert_int_equal(histogram_add(&h, value * 2), 0);
-			told = (double)histogram_quantile(&h, 0.5);
-			assert_true(fabs(told - (double)value) <= 0.01 * (double)value);
+			reported = (double)histogram_quantile(&h, 0.5);
+			assert_true(fabs(reported - (double)value) <= 0.01 * (double)value);
 			histogram_fini(&h);
 		}
 	}

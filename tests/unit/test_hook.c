@@ -85,7 +85,7 @@ static bool hook_is_quick(const char *path)
 		struct timespec begin, end;
 
 		clock_gettime(CLOCK_MONOTONIC, &begin);
-		hook_tell(path);
+		hook_send(path);
 		clock_gettime(CLOCK_MONOTONIC, &end);
 		ms = (double)(end.tv_sec - begin.tv_sec) * 1e3 +
 		     (double)(end.tv_nsec - begin.tv_nsec) / 1e6;

@@ -427,7 +427,7 @@ static struct seen replayed(const struct gather *host, const struct gather *gues
 	assert_true(info.closed);
 	assert_true(pipeline_is_imported(p));
 	for (size_t i = 0; !pipeline_source_get(p, i, source); i++) {
-		assert_int_equal(source->nonsense, 0);
+		assert_int_equal(source->malformed, 0);
 		assert_int_equal(source->missing, 0);
 		if (source->source == (guest ? 1u : 0u))
 			break;

@@ -139,7 +139,7 @@ static void a_flood_is_cut_and_what_was_cut_is_said(void **state)
 	struct message_kernel_log *out = malloc(sizeof(*out));
 	unsigned int seq = 0, lines = 0;
 	struct kernel_log *log;
-	bool told = false;
+	bool reported = false;
 	int feed;
 
 	(void)state;
@@ -152,8 +152,8 @@ static void a_flood_is_cut_and_what_was_cut_is_said(void **state)
 	assert_int_equal(lines, KERNEL_LOG_LINES_PER_SECOND);
 	feed_line(feed, seq++, "after");
 	assert_int_equal(kernel_log_read(log, 2000, out), 2);
-	told = strstr(out->lines[0].text, "100 kernel log lines left out") != NULL;
-	assert_true(told);
+	reported = strstr(out->lines[0].text, "100 kernel log lines left out") != NULL;
+	assert_true(reported);
 	assert_string_equal(out->lines[1].text, "after");
 	kernel_log_close(log);
 	close(feed);

@@ -30,7 +30,7 @@ struct stage {
 	size_t n_said, n_incidents;
 	struct said said[64];
 	struct incident incidents[16];
-	int64_t told_ns[16];
+	int64_t reported_ns[16];
 };
 
 static void on_line(void *context, const char *line)
@@ -67,7 +67,7 @@ static void on_incident(void *context, const struct report *report)
 		      (double)(report->incidents[0].begin.ns - synth_host_ns(0)) / 1e9,
 		      (double)(report->incidents[0].end.ns - synth_host_ns(0)) / 1e9,
 		      report->incidents[0].because);
-	s->told_ns[s->n_incidents] = s->now_ns;
+	s->reported_ns[s->n_incidents] = s->now_ns;
 	s->incidents[s->n_incidents++] = report->incidents[0];
 }
 
@@ -212,7 +212,7 @@ static void a_stall_is_told_while_it_lasts_and_when_it_ends(void **state)
 
 	assert_int_equal(s->n_incidents, 1);
 	assert_int_equal(i->verdict, VERDICT_VCPU_NOT_SCHEDULED);
-	assert_true(s->told_ns[0] < 4000 * MS);
+	assert_true(s->reported_ns[0] < 4000 * MS);
 	for (size_t k = 0; k < VCPU_STATE_COUNT; k++)
 		sum += i->breakdown_ns[k];
 	assert_int_equal(sum, i->end.ns - i->begin.ns);
@@ -350,7 +350,7 @@ static size_t said_count(const struct stage *s, const char *what)
 }
 
 /* Each stop of 700 ms in the host's half alone: told within a second, and never again. */
-static void stop_is_told(const struct stage *s, size_t incident, int64_t begin_ms)
+static void stop_is_reported(const struct stage *s, size_t incident, int64_t begin_ms)
 {
 	const struct incident *i = &s->incidents[incident];
 
@@ -359,7 +359,7 @@ static void stop_is_told(const struct stage *s, size_t incident, int64_t begin_m
 	assert_int_equal(i->confidence, CONFIDENCE_DECIDED);
 	assert_true(llabs(i->begin.ns - synth_host_ns(begin_ms * MS)) < 2 * MS);
 	assert_true(llabs(i->end.ns - i->begin.ns - 700 * MS) < 3 * MS);
-	assert_true(s->told_ns[incident] - (begin_ms + 700) * MS < 1000 * MS);
+	assert_true(s->reported_ns[incident] - (begin_ms + 700) * MS < 1000 * MS);
 	assert_string_equal(i->task_comm, "");
 }
 
@@ -376,10 +376,10 @@ static void when_the_channel_closes_the_host_goes_on_alone(void **state)
 	host_alone(s->synth, 2010 * MS, 3000 * MS);
 	stopped(s->synth, 3000 * MS, 3700 * MS);
 	host_alone(s->synth, 3701 * MS, 45000 * MS);
-	stop_is_told(s, 0, 3000);
+	stop_is_reported(s, 0, 3000);
 	stopped(s->synth, 45000 * MS, 45700 * MS);
 	host_alone(s->synth, 45701 * MS, 46500 * MS);
-	stop_is_told(s, 1, 45000);
+	stop_is_reported(s, 1, 45000);
 	said = said_find(s, "the channel to its agent is closed: until its agent is back");
 	assert_non_null(said);
 	assert_true(said->at_ns < 2200 * MS);
@@ -414,7 +414,7 @@ static void an_agent_silent_in_a_guest_that_idles_is_gone(void **state)
 	host_alone(s->synth, 2000 * MS, 6000 * MS);
 	stopped(s->synth, 6000 * MS, 6700 * MS);
 	host_alone(s->synth, 6701 * MS, 8000 * MS);
-	stop_is_told(s, 0, 6000);
+	stop_is_reported(s, 0, 6000);
 	said = said_find(s, "although the guest idles: until its agent is back");
 	assert_non_null(said);
 	assert_true(said->at_ns > 4900 * MS && said->at_ns < 5400 * MS);
@@ -458,7 +458,7 @@ static void an_agent_silent_in_a_guest_that_computes_is_waited_for(void **state)
 	assert_true(said->at_ns > 42900 * MS && said->at_ns < 43300 * MS);
 	stopped(s->synth, 44000 * MS, 44700 * MS);
 	host_alone(s->synth, 44701 * MS, 46000 * MS);
-	stop_is_told(s, 1, 44000);
+	stop_is_reported(s, 1, 44000);
 	synth_free(s->synth);
 	assert_int_equal(live_finish(s->live), 0);
 	assert_int_equal(s->n_incidents, 2);
@@ -487,7 +487,7 @@ static void what_the_old_agent_told_ends_with_it(void **state)
 	synth_host_event(s->synth, 1, synth_wakeup(VCPU1, HOG, 0));
 	synth_host_event(s->synth, 1, synth_switch(0, 0, VCPU1));
 	busy(s->synth, 4701 * MS, 6000 * MS);
-	stop_is_told(s, 0, 4000);
+	stop_is_reported(s, 0, 4000);
 	assert_int_equal(s->incidents[0].guest_cpu, 1);
 	synth_free(s->synth);
 	assert_int_equal(live_finish(s->live), 0);

@@ -92,8 +92,8 @@ static void test_small_messages_round_trip(void **state)
 	heartbeat.pvclock = (struct message_vm_clock_pvclock){
 		true, -31, UINT8_MAX, UINT32_MAX, 12, UINT64_MAX, 14};
 	ASSERT_ROUND_TRIP(heartbeat, &heartbeat);
-	heartbeat.untold[EVENT_CLASS_SOFTIRQS] = (struct message_untold){UINT64_MAX, 2, 3};
-	heartbeat.untold[EVENT_CLASS_IRQS] = (struct message_untold){1, UINT64_MAX, 0};
+	heartbeat.aggregated[EVENT_CLASS_SOFTIRQS] = (struct message_aggregated){UINT64_MAX, 2, 3};
+	heartbeat.aggregated[EVENT_CLASS_IRQS] = (struct message_aggregated){1, UINT64_MAX, 0};
 	heartbeat.steal.known = true;
 	ASSERT_ROUND_TRIP(heartbeat, &heartbeat);
 	heartbeat.steal.clock = true;

@@ -67,7 +67,7 @@ static struct limit {
 } limits[] = {
 	{"hello.cpus", 1024, false},
 	{"steal.cpus", 1024, false},
-	{"heartbeat.untold", EVENT_CLASSES, false},
+	{"heartbeat.aggregated", EVENT_CLASSES, false},
 	{"kernel_log.lines", 64, false},
 	{"stack.frames", 128, false},
 	{"config.tasks", 8, false},

@@ -129,7 +129,7 @@ static void stopped_while_offline(struct tale *t)
 
 static const struct {
 	const char *name;
-	void (*tell)(struct tale *t);
+	void (*emit)(struct tale *t);
 	enum verdict verdict; /* UNDETERMINED: no incident */
 	int64_t begin_us, end_us;
 	bool gone; /* the VM is described without the vCPU at the end */
@@ -161,8 +161,8 @@ static void offline_is_no_stall(void **state)
 		struct report *r;
 
 		script_vm(m, 1, "kvm");
-		stories[k].tell(&tale);
-		tale_tell(&tale, m);
+		stories[k].emit(&tale);
+		tale_play(&tale, m);
 		if (stories[k].gone)
 			script_vm(m, 0, "kvm");
 		model_advance(m, (struct host_ns){9500000000});
@@ -198,7 +198,7 @@ static void what_an_offline_cpu_does_is_unknown(void **state)
 	script_vm(m, 1, "kvm");
 	spans_observe(m, s);
 	offline_and_online(&tale);
-	tale_tell(&tale, m);
+	tale_play(&tale, m);
 	model_finish(m);
 	for (size_t i = 0; i < s->n_guest; i++) {
 		const struct guest_span *x = &s->guest[i];
@@ -236,7 +236,7 @@ static void a_stall_on_a_new_cpu_is_likely_at_most(void **state)
 	ADD(&tale, SWITCH(VM, 900000, 1, 42, 60, 0));
 	ADD(&tale, SWITCH(VM, 910000, 1, 60, 0, 1));
 	ADD(&tale, SWITCH(HOST, 1000000, 1, 77, 500, 1));
-	tale_tell(&tale, m);
+	tale_play(&tale, m);
 	model_finish(m);
 	r = report_builder_finish(b);
 	assert_int_equal(r->n_incidents, 1);

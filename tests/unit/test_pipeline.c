@@ -29,7 +29,7 @@ static void guest_times_land_on_the_hosts_whatever_its_clock_reads(void **state)
 		assert_string_equal(vm.clock_method, "echo");
 		assert_string_equal(vm.name, "web1");
 		assert_int_equal(vm.causality_violations, 0);
-		assert_int_equal(vm.nonsense, 0);
+		assert_int_equal(vm.malformed, 0);
 		assert_int_equal(vm.delivered, p.seen->n_instants);
 		assert_int_equal(vm.emitted, p.seen->n_instants);
 		assert_true(vm.clock_error_ns < 400000);

@@ -29,7 +29,7 @@ static void what_only_the_host_may_say_is_not_taken_from_a_guest(void **state)
 	assert_switches(p.seen, 3 * MS, 500 * MS, 400000);
 	assert_int_equal(p.seen->notes, 0);
 	assert_false(pipeline_is_simulated(p.pipeline));
-	assert_int_equal(source_of(&p, SYNTH_VM).nonsense, 3);
+	assert_int_equal(source_of(&p, SYNTH_VM).malformed, 3);
 	play_end(&p);
 }
 
@@ -65,7 +65,7 @@ static void what_is_not_known_is_counted_and_costs_nothing_else(void **state)
 	assert_int_equal(vm.unknown_frames, sizeof(kinds));
 	assert_int_equal(vm.delivered, sent + sent / (sizeof(types) / sizeof(*types)));
 	assert_int_equal(vm.emitted, vm.delivered);
-	assert_int_equal(vm.missing + vm.lost_channel + vm.lost_frames + vm.nonsense, 0);
+	assert_int_equal(vm.missing + vm.lost_channel + vm.lost_frames + vm.malformed, 0);
 	assert_int_equal(source_of(&p, VS_SOURCE_HOST).unknown_events, 1);
 	play_end(&p);
 }
@@ -143,7 +143,7 @@ static void payloads_of_noise_are_counted_and_cost_nothing_else(void **state)
 	synth_free(s);
 	play_offline(&p);
 	assert_switches(p.seen, 3 * MS, 500 * MS, 400000);
-	assert_true(source_of(&p, SYNTH_VM).nonsense > sent * 9 / 10);
+	assert_true(source_of(&p, SYNTH_VM).malformed > sent * 9 / 10);
 	play_end(&p);
 }
 
@@ -174,7 +174,7 @@ static void a_guest_that_lies_about_the_time_harms_only_itself(void **state)
 	synth_at(s, 700 * MS);
 	synth_free(s);
 	play_offline(&p);
-	assert_int_equal(source_of(&p, SYNTH_VM).nonsense, 1); /* out of range */
+	assert_int_equal(source_of(&p, SYNTH_VM).malformed, 1); /* out of range */
 	assert_true(source_of(&p, SYNTH_VM).causality_violations >= 1);
 	assert_int_equal(source_of(&p, VS_SOURCE_HOST).late, 0);
 	span = span_find(p.seen, VCPU_RUNNABLE);

@@ -270,7 +270,7 @@ static void what_has_no_number_is_counted_too(void **state)
  */
 static void handlers_only_counted_are_told_and_not_lost(void **state)
 {
-	static const struct message_untold words[] = {
+	static const struct message_aggregated words[] = {
 		{100, 5000, 90},
 		{100, 5000, 90},
 		{130, 6000, 90},              /* 30 more */
@@ -292,7 +292,7 @@ static void handlers_only_counted_are_told_and_not_lost(void **state)
 
 			synth_at(s, (int64_t)(i + 1) * 100 * MS);
 			beat.time = (i + 1) * 100 * MS;
-			beat.untold[EVENT_CLASS_SOFTIRQS] = words[i];
+			beat.aggregated[EVENT_CLASS_SOFTIRQS] = words[i];
 			assert_int_equal(message_heartbeat_pack(&beat, &payload), 0);
 			synth_frame(s, SYNTH_VM, FRAME_HEARTBEAT, payload.data, payload.len);
 			byte_buffer_fini(&payload);
@@ -300,19 +300,19 @@ static void handlers_only_counted_are_told_and_not_lost(void **state)
 		synth_free(s);
 		play_offline(&p);
 		vm = source_of(&p, SYNTH_VM);
-		assert_int_equal(vm.untold[EVENT_CLASS_SOFTIRQS].max_ns, longest[n - 1]);
-		assert_int_equal(vm.untold[EVENT_CLASS_IRQS].count, 0);
+		assert_int_equal(vm.aggregated[EVENT_CLASS_SOFTIRQS].max_ns, longest[n - 1]);
+		assert_int_equal(vm.aggregated[EVENT_CLASS_IRQS].count, 0);
 		assert_int_equal(vm.dropped_kernel + vm.dropped_user + vm.missed, 0);
 		/* What it counted before we listened says nothing of now. */
 		assert_int_equal(model_data_of(p.model, SYNTH_VM).handlers_counted, n >= 3);
 		if (n == 3) {
-			assert_int_equal(vm.untold[EVENT_CLASS_SOFTIRQS].count, 30);
-			assert_int_equal(vm.untold[EVENT_CLASS_SOFTIRQS].total_ns, 1000);
+			assert_int_equal(vm.aggregated[EVENT_CLASS_SOFTIRQS].count, 30);
+			assert_int_equal(vm.aggregated[EVENT_CLASS_SOFTIRQS].total_ns, 1000);
 		}
 		play_end(&p);
 	}
-	assert_int_equal(vm.untold[EVENT_CLASS_SOFTIRQS].count, 30 + 10 + 1);
-	assert_int_equal(vm.untold[EVENT_CLASS_SOFTIRQS].total_ns, UINT64_MAX);
+	assert_int_equal(vm.aggregated[EVENT_CLASS_SOFTIRQS].count, 30 + 10 + 1);
+	assert_int_equal(vm.aggregated[EVENT_CLASS_SOFTIRQS].total_ns, UINT64_MAX);
 }
 
 static void a_guests_account_ends_with_its_last_word(void **state)

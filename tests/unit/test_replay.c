@@ -42,7 +42,7 @@ static void scene_write(const char *path)
 
 struct replayed {
 	int err;
-	uint64_t merged, missing, nonsense;
+	uint64_t merged, missing, malformed;
 	struct recording_info info;
 	char why[256];
 };
@@ -63,7 +63,7 @@ static struct replayed replay(const char *path)
 	r.merged = stats.merged;
 	for (size_t i = 0; !pipeline_source_get(p, i, &s); i++) {
 		r.missing += s.missing;
-		r.nonsense += s.nonsense;
+		r.malformed += s.malformed;
 	}
 	pipeline_free(p);
 	model_free(m);
@@ -102,7 +102,7 @@ static int setup(void **state)
 	assert_true(whole.info.closed);
 	assert_false(whole.info.cut);
 	assert_int_equal(whole.missing, 0);
-	assert_int_equal(whole.nonsense, 0);
+	assert_int_equal(whole.malformed, 0);
 	f->events = whole.merged;
 	assert_true(f->events > 500);
 	*state = f;
@@ -166,7 +166,7 @@ static void a_flipped_bit_costs_its_own_frame(void **state)
 		r = replay(f->copy);
 		assert_int_equal(r.err, 0);
 		assert_true(r.info.damaged_bytes > 0);
-		assert_int_equal(r.nonsense, 0);
+		assert_int_equal(r.malformed, 0);
 		/* at most one frame's events are gone, and where they were is known (a LOST marker
 		 * per CPU at most counts as merged by the model, not by the merge) */
 		assert_true(r.merged >= f->events - 30);

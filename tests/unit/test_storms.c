@@ -28,7 +28,7 @@ static void stacks(struct model *m)
 		script_stack(m, table[i].id, TID0, table[i].symbols, 3);
 }
 
-static struct report *judge(void (*tell)(struct tale *t))
+static struct report *judge(void (*emit)(struct tale *t))
 {
 	struct report_options options = {.than_ns = 100000000};
 	struct model *m = model_new();
@@ -37,8 +37,8 @@ static struct report *judge(void (*tell)(struct tale *t))
 
 	script_vm(m, 1, "tcg");
 	stacks(m);
-	tell(&tale);
-	tale_tell(&tale, m);
+	emit(&tale);
+	tale_play(&tale, m);
 	model_finish(m);
 	r = report_builder_finish(b);
 	assert_non_null(r);
@@ -311,12 +311,12 @@ static void across_stretches_that_are_not_told(struct tale *t)
 
 static const struct storm {
 	const char *name;
-	void (*tell)(struct tale *t);
+	void (*emit)(struct tale *t);
 	size_t least, most; /* incidents */
 	enum verdict verdict;
 	enum confidence confidence;
 	enum vcpu_state state; /* of which... */
-	int64_t told_us;       /* ... so much is told, in all of them */
+	int64_t reported_us;   /* ... so much is told, in all of them */
 } storms[] = {
 	{"a third to others, without an agent", silent_third, 0, 0, 0, 0, 0, 0},
 	{"half to another, without an agent", silent_half, 0, 0, 0, 0, 0, 0},
@@ -356,7 +356,7 @@ static const struct storm {
 
 static void told_once(const struct report *r, const struct storm *s)
 {
-	int64_t told_ns = 0;
+	int64_t reported_ns = 0;
 
 	for (size_t i = 0; i < r->n_incidents; i++) {
 		const struct incident *x = &r->incidents[i];
@@ -373,17 +373,18 @@ static void told_once(const struct report *r, const struct storm *s)
 		assert_int_equal(x->kind == GUEST_CPU_UNKNOWN, x->short_waits > 1);
 		assert_true(!x->short_waits || x->end.ns - x->begin.ns <= 1000000000);
 		assert_true(!i || x->begin.ns >= x[-1].end.ns);
-		told_ns += x->breakdown_ns[s->state];
+		reported_ns += x->breakdown_ns[s->state];
 	}
 	/* What came before the first samples may be missing, and some at the edges. */
-	assert_in_range(told_ns, s->told_us * 1000 - s->told_us * 100, s->told_us * 1000);
+	assert_in_range(reported_ns, s->reported_us * 1000 - s->reported_us * 100,
+			s->reported_us * 1000);
 }
 
 static void storms_are_told_once_with_their_cause(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(storms); i++) {
-		struct report *r = judge(storms[i].tell);
+		struct report *r = judge(storms[i].emit);
 
 		print_message("  %s: %zu incidents\n", storms[i].name, r->n_incidents);
 		assert_balances(r);

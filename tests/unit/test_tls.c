@@ -689,15 +689,15 @@ static void the_relay_dies_with_its_agent(void **state)
 	struct sockaddr_in in = {.sin_family = AF_INET,
 				 .sin_port = htons((uint16_t)r->port),
 				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	const int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	pid_t agent, relay = 0;
 	int pair[2], said[2];
 	char port[8];
 
 	file_put(r->guest_file, "web1:" KEY "\n");
 	snprintf(port, sizeof(port), "%d", r->port);
-	assert_int_equal(bind(door, (struct sockaddr *)&in, sizeof(in)), 0);
-	assert_int_equal(listen(door, 1), 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&in, sizeof(in)), 0);
+	assert_int_equal(listen(listener, 1), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	assert_int_equal(pipe(said), 0);
 	agent = fork();
@@ -715,7 +715,7 @@ static void the_relay_dies_with_its_agent(void **state)
 	}
 	assert_int_equal(read(said[0], &relay, sizeof(relay)), sizeof(relay));
 	/* it has connected, so it has given up its rights, and now waits for an answer */
-	close(accept(door, NULL, NULL) < 0 ? -1 : said[1]);
+	close(accept(listener, NULL, NULL) < 0 ? -1 : said[1]);
 	usleep(200000);
 	assert_int_equal(process_state(relay), 'S');
 	kill(agent, SIGKILL);
@@ -726,7 +726,7 @@ static void the_relay_dies_with_its_agent(void **state)
 	close(said[0]);
 	close(pair[0]);
 	close(pair[1]);
-	close(door);
+	close(listener);
 }
 
 int main(int argc, char **argv)

@@ -22,20 +22,20 @@
 
 #define SECOND 1000000000ll
 
-struct told {
+struct reported {
 	size_t n;
 	struct trigger_firing firings[64];
 };
 
 static void on_fired(void *context, const struct trigger_firing *firing)
 {
-	struct told *t = context;
+	struct reported *t = context;
 
 	if (t->n < 64)
 		t->firings[t->n++] = *firing;
 }
 
-static size_t count(const struct told *t, enum trigger trigger)
+static size_t count(const struct reported *t, enum trigger trigger)
 {
 	size_t n = 0;
 
@@ -49,14 +49,14 @@ static size_t count(const struct told *t, enum trigger trigger)
 struct story {
 	struct model *model;
 	struct triggers *triggers;
-	struct told told;
+	struct reported reported;
 };
 
 static void story_begin(struct story *s)
 {
 	uint64_t limits[TRIGGER_COUNT];
 	struct triggers_options options = {
-		.limits = limits, .fired = on_fired, .context = &s->told};
+		.limits = limits, .fired = on_fired, .context = &s->reported};
 
 	memset(s, 0, sizeof(*s));
 	trigger_limits_default(limits);
@@ -99,10 +99,10 @@ static void a_long_wait_fires_once(void **unused)
 	(void)unused;
 	story_begin(&s);
 	waits_for_pcpu(&s, 1300000);
-	assert_int_equal(s.told.n, 1);
-	assert_int_equal(s.told.firings[0].trigger, TRIGGER_RUNNABLE);
-	assert_int_equal(s.told.firings[0].vm, VM);
-	assert_string_equal(s.told.firings[0].text, "vCPU 0 wanted a pCPU for 1290 ms");
+	assert_int_equal(s.reported.n, 1);
+	assert_int_equal(s.reported.firings[0].trigger, TRIGGER_RUNNABLE);
+	assert_int_equal(s.reported.firings[0].vm, VM);
+	assert_string_equal(s.reported.firings[0].text, "vCPU 0 wanted a pCPU for 1290 ms");
 	story_end(&s);
 }
 
@@ -113,7 +113,7 @@ static void a_short_wait_does_not(void **unused)
 	(void)unused;
 	story_begin(&s);
 	waits_for_pcpu(&s, 900000);
-	assert_int_equal(s.told.n, 0);
+	assert_int_equal(s.reported.n, 0);
 	story_end(&s);
 }
 
@@ -136,14 +136,14 @@ static void an_endless_wait_fires_while_it_lasts(void **unused)
 	/* One span was told, so the vCPU is known; this one is not. */
 	for (int second = 1; second < 10; second++)
 		model_advance(s.model, (struct host_ns){second * SECOND});
-	assert_int_equal(s.told.n, 0);
+	assert_int_equal(s.reported.n, 0);
 	model_advance(s.model, (struct host_ns){11 * SECOND});
-	assert_int_equal(s.told.n, 1);
-	assert_non_null(strstr(s.told.firings[0].text, "goes on"));
+	assert_int_equal(s.reported.n, 1);
+	assert_non_null(strstr(s.reported.firings[0].text, "goes on"));
 	model_advance(s.model, (struct host_ns){14 * SECOND});
 	script_run(s.model, end, COUNT(end));
 	model_advance(s.model, (struct host_ns){16 * SECOND});
-	assert_int_equal(s.told.n, 1);
+	assert_int_equal(s.reported.n, 1);
 	story_end(&s);
 }
 
@@ -160,10 +160,10 @@ static void steal_fires_when_it_begins(void **unused)
 		row.state_ns[VCPU_RUNNABLE] = percent[i / 10] * SECOND / 100;
 		triggers_activity(s.triggers, &row, 1, SECOND);
 	}
-	assert_int_equal(count(&s.told, TRIGGER_STEAL), 2);
-	assert_string_equal(s.told.firings[0].text,
+	assert_int_equal(count(&s.reported, TRIGGER_STEAL), 2);
+	assert_string_equal(s.reported.firings[0].text,
 			    "vCPU 1 wanted a pCPU in 60 % of the last 10.0 s");
-	assert_non_null(strstr(s.told.firings[1].text, "80 %"));
+	assert_non_null(strstr(s.reported.firings[1].text, "80 %"));
 	story_end(&s);
 }
 
@@ -175,10 +175,10 @@ static void an_interrupt_that_takes_long_fires(void **unused)
 	(void)unused;
 	story_begin(&s);
 	triggers_activity(s.triggers, &row, 1, SECOND);
-	assert_int_equal(s.told.n, 0);
+	assert_int_equal(s.reported.n, 0);
 	row.latency_ns = SECOND / 2;
 	triggers_activity(s.triggers, &row, 1, SECOND);
-	assert_int_equal(count(&s.told, TRIGGER_INTERRUPT), 1);
+	assert_int_equal(count(&s.reported, TRIGGER_INTERRUPT), 1);
 	story_end(&s);
 }
 
@@ -205,7 +205,7 @@ static void the_guests_watchdogs_are_known(void **unused)
 
 		story_begin(&s);
 		triggers_log(s.triggers, VM, lines[i].line);
-		if (count(&s.told, TRIGGER_GUEST_WATCHDOG) != lines[i].fires)
+		if (count(&s.reported, TRIGGER_GUEST_WATCHDOG) != lines[i].fires)
 			fail_msg("%s", lines[i].line);
 		story_end(&s);
 	}
@@ -219,7 +219,7 @@ struct run {
 	struct triggers *triggers;
 	struct activity_row rows[64];
 	struct host_ns looked;
-	struct told told;
+	struct reported reported;
 };
 
 static void on_incident(void *context, const struct report *report)
@@ -274,7 +274,7 @@ static void play(struct run *r, const char *path)
 }
 
 static void simulate_and_play(const char *scenario, int64_t for_ns, const uint64_t *limits,
-			      struct told *told)
+			      struct reported *reported)
 {
 	char path[] = "/tmp/test_triggers.XXXXXX", truth[64], why[256];
 	const struct live_options options = {.than_ns = 100000000,
@@ -288,7 +288,7 @@ static void simulate_and_play(const char *scenario, int64_t for_ns, const uint64
 					     .truth = truth};
 	static struct run r;
 	struct triggers_options triggers = {
-		.limits = limits, .fired = on_fired, .context = &r.told};
+		.limits = limits, .fired = on_fired, .context = &r.reported};
 
 	memset(&r, 0, sizeof(r));
 	close(mkstemp(path));
@@ -307,7 +307,7 @@ static void simulate_and_play(const char *scenario, int64_t for_ns, const uint64
 	triggers_free(r.triggers);
 	unlink(path);
 	unlink(truth);
-	*told = r.told;
+	*reported = r.reported;
 }
 
 /* Each kind of trouble fires its trigger, with limits below what is simulated. */
@@ -333,16 +333,16 @@ static void simulated_trouble_fires(void **unused)
 	(void)unused;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		uint64_t limits[TRIGGER_COUNT] = {0};
-		struct told told;
+		struct reported reported;
 
 		limits[cases[i].trigger] = cases[i].limit;
-		simulate_and_play(cases[i].scenario, cases[i].for_ns, limits, &told);
-		if (!told.n)
+		simulate_and_play(cases[i].scenario, cases[i].for_ns, limits, &reported);
+		if (!reported.n)
 			fail_msg("%s: nothing fired", cases[i].scenario);
-		for (size_t k = 0; k < told.n; k++) {
-			assert_int_equal(told.firings[k].trigger, cases[i].trigger);
-			if (!strstr(told.firings[k].text, cases[i].says))
-				fail_msg("%s: %s", cases[i].scenario, told.firings[k].text);
+		for (size_t k = 0; k < reported.n; k++) {
+			assert_int_equal(reported.firings[k].trigger, cases[i].trigger);
+			if (!strstr(reported.firings[k].text, cases[i].says))
+				fail_msg("%s: %s", cases[i].scenario, reported.firings[k].text);
 		}
 	}
 }
@@ -350,11 +350,11 @@ static void simulated_trouble_fires(void **unused)
 static void a_trigger_that_is_off_does_not_fire(void **unused)
 {
 	const uint64_t limits[TRIGGER_COUNT] = {0};
-	struct told told;
+	struct reported reported;
 
 	(void)unused;
-	simulate_and_play("storage_backend.pflash", 0, limits, &told);
-	assert_int_equal(told.n, 0);
+	simulate_and_play("storage_backend.pflash", 0, limits, &reported);
+	assert_int_equal(reported.n, 0);
 }
 
 /* Guests that are well fire nothing at the limits by default. */
@@ -371,11 +371,11 @@ static void simulated_health_does_not(void **unused)
 	(void)unused;
 	trigger_limits_default(limits);
 	for (size_t i = 0; i < COUNT(decoys); i++) {
-		struct told told;
+		struct reported reported;
 
-		simulate_and_play(decoys[i], 0, limits, &told);
-		if (told.n)
-			fail_msg("%s: %s", decoys[i], told.firings[0].text);
+		simulate_and_play(decoys[i], 0, limits, &reported);
+		if (reported.n)
+			fail_msg("%s: %s", decoys[i], reported.firings[0].text);
 	}
 }
 

@@ -318,8 +318,8 @@ static void both_sides_pass_the_pipeline(void **state)
 	}
 	assert_int_equal(n[0], 100);
 	assert_int_equal(n[1], 100);
-	assert_int_equal(source_of(&p, VS_SOURCE_HOST).nonsense, 0);
-	assert_int_equal(source_of(&p, SYNTH_VM).nonsense, 0);
+	assert_int_equal(source_of(&p, VS_SOURCE_HOST).malformed, 0);
+	assert_int_equal(source_of(&p, SYNTH_VM).malformed, 0);
 	user_hits_free(heard->hits);
 	free(heard);
 	play_end(&p);

@@ -12,7 +12,7 @@ static struct tale tale;
 
 struct expected {
 	const char *name;
-	void (*tell)(struct tale *t);
+	void (*emit)(struct tale *t);
 	enum verdict verdict;
 	enum confidence confidence;
 	enum guest_cpu_state kind;
@@ -514,7 +514,7 @@ static void stacks(struct model *m)
 		script_stack(m, table[i].id, TID0, table[i].symbols, 3);
 }
 
-static struct report *judge(void (*tell)(struct tale *t), bool all)
+static struct report *judge(void (*emit)(struct tale *t), bool all)
 {
 	struct report_options options = {.than_ns = 100000000, .all = all};
 	struct model *m = model_new();
@@ -523,8 +523,8 @@ static struct report *judge(void (*tell)(struct tale *t), bool all)
 
 	script_vm(m, 1, "tcg");
 	stacks(m);
-	tell(&tale);
-	tale_tell(&tale, m);
+	emit(&tale);
+	tale_play(&tale, m);
 	model_finish(m);
 	r = report_builder_finish(b);
 	assert_non_null(r);
@@ -538,7 +538,7 @@ static void every_cause_gets_its_verdict(void **state)
 	(void)state;
 	for (size_t k = 0; k < COUNT(stalls); k++) {
 		const struct expected *e = &stalls[k];
-		struct report *r = judge(e->tell, false);
+		struct report *r = judge(e->emit, false);
 		const struct incident *i = r->incidents;
 
 		print_message("  %s: %s, %s, %s; denied: %s\n", e->name,
@@ -1179,7 +1179,7 @@ static void loses_guest_events(struct tale *t)
 
 static const struct {
 	const char *name;
-	void (*tell)(struct tale *t);
+	void (*emit)(struct tale *t);
 	size_t healthy; /* stretches listed by --all */
 } decoys[] = {
 	{"computes for 2 s, nothing waits", computes, 2},
@@ -1211,7 +1211,7 @@ static struct report *spin_report(bool handlers_counted)
 	tale_ticks(&tale, 204000, 800000, 50);
 	ADD(&tale, SWITCH(VM, 800000, 1, 60, 0, 1));
 	ADD(&tale, SWITCH(VM, 810000, 0, 50, 42, 1));
-	tale_tell(&tale, m);
+	tale_play(&tale, m);
 	model_finish(m);
 	r = report_builder_finish(b);
 	report_builder_free(b);
@@ -1248,13 +1248,13 @@ static void what_is_no_stall_raises_no_incident(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < COUNT(decoys); k++) {
-		struct report *r = judge(decoys[k].tell, false);
+		struct report *r = judge(decoys[k].emit, false);
 
 		print_message("  %s\n", decoys[k].name);
 		if (r->n_incidents)
 			fail_msg("%s: %s", decoys[k].name, r->incidents[0].because);
 		report_free(r);
-		r = judge(decoys[k].tell, true);
+		r = judge(decoys[k].emit, true);
 		assert_int_equal(r->n_incidents, decoys[k].healthy);
 		for (size_t i = 0; i < r->n_incidents; i++) {
 			assert_true(r->incidents[i].healthy);
@@ -1275,7 +1275,7 @@ static void an_open_stall_is_seen_before_it_ends(void **state)
 	(void)state;
 	script_vm(m, 1, "tcg");
 	tale_begin(&tale);
-	tale_tell(&tale, m);
+	tale_play(&tale, m);
 	assert_int_equal(report_builder_ongoing(b, ongoing, 4), 0);
 	script_run(m, stop, COUNT(stop));
 	model_advance(m, (struct host_ns){390000000});
@@ -1291,7 +1291,7 @@ static void an_open_stall_is_seen_before_it_ends(void **state)
 }
 
 struct live {
-	size_t told;
+	size_t reported;
 	struct host_ns at;
 	enum verdict verdict;
 	size_t n_stacks;
@@ -1302,7 +1302,7 @@ static void live_incident(void *context, const struct report *r)
 {
 	struct live *live = context;
 
-	live->told++;
+	live->reported++;
 	live->at = model_now(live->m);
 	live->verdict = r->incidents[0].verdict;
 	live->n_stacks = r->n_stacks;
@@ -1321,10 +1321,10 @@ static void live_incidents_come_within_a_second(void **state)
 	script_vm(m, 1, "tcg");
 	stacks(m);
 	big_lock(&tale);
-	tale_tell(&tale, m);
-	for (int64_t ms = 620; ms < 2000 && !live.told; ms += 20)
+	tale_play(&tale, m);
+	for (int64_t ms = 620; ms < 2000 && !live.reported; ms += 20)
 		model_advance(m, (struct host_ns){ms * 1000000});
-	assert_int_equal(live.told, 1);
+	assert_int_equal(live.reported, 1);
 	assert_true(live.at.ns < 1610000000);
 	assert_int_equal(live.verdict, VERDICT_VMM_LOCK);
 	assert_int_equal(live.n_stacks, 1);
@@ -1345,7 +1345,7 @@ static void a_stop_that_outlasts_the_recording_is_ongoing(void **state)
 	ADD(&tale, SIGNAL(299900, QEMU, 900, 19));
 	ADD(&tale, SWITCH(HOST, 300000, 0, TID0, 0, 0x104));
 	ADD(&tale, SWITCH(HOST, 900000, 1, 5, 6, 0));
-	tale_tell(&tale, m);
+	tale_play(&tale, m);
 	model_finish(m);
 	r = report_builder_finish(b);
 	assert_int_equal(r->n_incidents, 1);

@@ -293,7 +293,7 @@ static void long_handler_after_an_open_call(struct tale *t)
 
 static const struct {
 	const char *name;
-	void (*tell)(struct tale *t);
+	void (*emit)(struct tale *t);
 	enum verdict verdict; /* UNDETERMINED: no incident */
 	enum confidence confidence;
 	enum guest_cpu_state kind;
@@ -359,8 +359,8 @@ static void what_interrupts_do_is_told(void **state)
 		struct report *r;
 
 		script_vm(m, 2, "kvm");
-		stories[k].tell(&tale);
-		tale_tell(&tale, m);
+		stories[k].emit(&tale);
+		tale_play(&tale, m);
 		model_finish(m);
 		r = report_builder_finish(b);
 		for (size_t i = 0; i < r->n_incidents; i++)
@@ -384,7 +384,7 @@ static void an_unseen_softirq_takes_its_own_time_only(void **state)
 	(void)state;
 	script_vm(m, 2, "kvm");
 	unseen_softirq(&tale);
-	tale_tell(&tale, m);
+	tale_play(&tale, m);
 	model_finish(m);
 	r = report_builder_finish(b);
 	assert_balances(r);

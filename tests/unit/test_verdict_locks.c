@@ -301,7 +301,7 @@ static void owner_stopped(struct tale *t)
 
 static const struct {
 	const char *name;
-	void (*tell)(struct tale *t);
+	void (*emit)(struct tale *t);
 	enum verdict verdict;
 	enum confidence confidence;
 	int32_t culprit; /* the first; above 0 of the guest, below of the host, 0: not looked at */
@@ -404,8 +404,8 @@ static void who_waits_for_whom(void **state)
 		stack(m, STACK_CALL, "smp_call_function_single");
 		stack(m, STACK_WORK, "copy_page");
 		stack(m, STACK_UNNAMED, "");
-		stories[k].tell(&tale);
-		tale_tell(&tale, m);
+		stories[k].emit(&tale);
+		tale_play(&tale, m);
 		model_finish(m);
 		r = report_builder_finish(b);
 		i = incident_of_cpu0(r);
@@ -437,7 +437,7 @@ static void a_wait_that_lasts_names_the_other(void **state)
 	struct report_options options = {.than_ns = 100000000};
 	struct model *m = model_new();
 	struct report_builder *b = report_builder_new(m, &options);
-	size_t n, kept = 0, told = 0;
+	size_t n, kept = 0, reported = 0;
 
 	(void)state;
 	script_vm(m, 2, "kvm");
@@ -447,7 +447,7 @@ static void a_wait_that_lasts_names_the_other(void **state)
 			tale.events[kept++] = tale.events[i];
 	}
 	tale.n = kept;
-	tale_tell(&tale, m);
+	tale_play(&tale, m);
 	n = report_builder_ongoing(b, open, COUNT(open));
 	for (size_t i = 0; i < n; i++) {
 		print_message("  CPU %u: %s, %s: %s\n", open[i].guest_cpu,
@@ -457,11 +457,11 @@ static void a_wait_that_lasts_names_the_other(void **state)
 		assert_int_equal(open[i].culprits[0].pid, OWNER);
 		if (open[i].guest_cpu)
 			continue;
-		told++;
+		reported++;
 		assert_int_equal(open[i].confidence, CONFIDENCE_LIKELY);
 	}
 	assert_int_equal(n, 2);
-	assert_int_equal(told, 1);
+	assert_int_equal(reported, 1);
 	report_builder_free(b);
 	model_free(m);
 }

@@ -217,7 +217,7 @@ static void ran_a_guest_before(struct tale *t)
 
 static const struct {
 	const char *name;
-	void (*tell)(struct tale *t);
+	void (*emit)(struct tale *t);
 	enum verdict verdict;
 	enum confidence confidence;
 } stories[] = {
@@ -285,8 +285,8 @@ static void what_a_guest_waits_for_is_told(void **state)
 		struct report *r;
 
 		script_vm(m, 2, "kvm");
-		stories[k].tell(&tale);
-		tale_tell(&tale, m);
+		stories[k].emit(&tale);
+		tale_play(&tale, m);
 		model_finish(m);
 		r = report_builder_finish(b);
 		i = incident_of_cpu0(r);
@@ -314,7 +314,7 @@ static void what_a_guest_waits_for_is_told(void **state)
 static const struct {
 	const char *name;
 	int64_t step_ms;
-	bool told, proven;
+	bool reported, proven;
 } steps[] = {
 	{"goes on", 0, false, true},
 	{"leaps ahead by less than a stall", 60, false, true},
@@ -338,21 +338,21 @@ static void a_clock_that_steps_is_no_stall(void **state)
 		script_vm(m, 1, "kvm");
 		tale_begin(&tale);
 		tale_ticks(&tale, 204000, 300000, 50);
-		tale_tell(&tale, m);
+		tale_play(&tale, m);
 		assert_int_equal(model_guest_clock(m, &reading), 0);
 		tale.n = 0;
 		tale_ticks(&tale, 304000, 600000, 50);
 		ADD(&tale, SWITCH(VM, 600100, 0, 50, 42, 1));
-		tale_tell(&tale, m);
+		tale_play(&tale, m);
 		reading.t.ns = 500000000;
 		reading.step_ns = steps[k].step_ms * 1000000;
 		reading.proven = steps[k].proven;
 		assert_int_equal(model_guest_clock(m, &reading), 0);
 		model_finish(m);
 		r = report_builder_finish(b);
-		assert_int_equal(r->n_incidents, steps[k].told);
+		assert_int_equal(r->n_incidents, steps[k].reported);
 		assert_balances(r);
-		if (steps[k].told) {
+		if (steps[k].reported) {
 			print_message("    %s\n", r->incidents[0].because);
 			assert_int_equal(r->incidents[0].verdict, VERDICT_CLOCK_JUMP);
 			assert_int_equal(r->incidents[0].confidence,

@@ -102,8 +102,8 @@ static struct report *report_new(void)
 					    .dropped_user = 3,
 					    .lost_channel = 12,
 					    .missed = 1,
-					    .untold[EVENT_CLASS_IRQS] = {3, 45000, 20000},
-					    .untold[EVENT_CLASS_SOFTIRQS] = {41, 900000, 80000},
+					    .aggregated[EVENT_CLASS_IRQS] = {3, 45000, 20000},
+					    .aggregated[EVENT_CLASS_SOFTIRQS] = {41, 900000, 80000},
 					    .lost_frames = 1,
 					    .damaged_bytes = 64,
 					    .late = 2,
@@ -588,7 +588,7 @@ static void change_one_of_each(struct report *r)
 {
 	struct report_loss *l = &r->losses[1];
 
-	l->delivered = l->nonsense_frames = l->damaged_bytes = 1;
+	l->delivered = l->malformed_frames = l->damaged_bytes = 1;
 	l->unknown_events = l->unknown_frames = l->lost_frames = 1;
 }
 
@@ -596,7 +596,7 @@ static void change_many_of_each(struct report *r)
 {
 	struct report_loss *l = &r->losses[1];
 
-	l->nonsense_frames = l->damaged_bytes = l->unknown_events = l->unknown_frames = 2;
+	l->malformed_frames = l->damaged_bytes = l->unknown_events = l->unknown_frames = 2;
 	l->lost_frames = 2;
 }
 

@@ -8,9 +8,9 @@
 #include "host-collector/analyze/chain/chain_route.h"
 #include "host-collector/util/lru.h"
 
-enum { GROUPS_MAX = 4096, TICKS_KEPT = 256, WAYS_MAX = 4096 };
+enum { GROUPS_MAX = 4096, TICKS_KEPT = 256, ROUTES_MAX = 4096 };
 
-struct way {
+struct route {
 	uint32_t vcpu;
 	uint8_t vector;
 };
@@ -22,8 +22,8 @@ struct chains {
 	struct chain_route *route;
 	struct lru index;
 	struct chain_group **groups; /* by slot; NULL: never used */
-	struct lru ways_index;
-	struct way *ways; /* by which each guest's irqs came last */
+	struct lru routes_index;
+	struct route *routes; /* by which each guest's irqs came last */
 	size_t n_worst;
 	struct chain worst[CHAIN_WORST_MAX]; /* by falling latency */
 	uint64_t n_troubles;                 /* ever; the newest are kept */
@@ -190,14 +190,14 @@ static void worst_take(struct chains *x, const struct chain *c)
 }
 
 /* Returns true if this irq has another route than before. */
-static bool way_take(struct chains *x, const struct chain *c)
+static bool route_take(struct chains *x, const struct chain *c)
 {
 	bool fresh, moved;
-	struct way *w =
-		&x->ways[lru_put(&x->ways_index, (uint64_t)c->vm << 32 | (uint32_t)c->irq, &fresh)];
+	struct route *w = &x->routes[lru_put(&x->routes_index,
+					     (uint64_t)c->vm << 32 | (uint32_t)c->irq, &fresh)];
 
 	moved = !fresh && (w->vcpu != c->vcpu || w->vector != c->vector);
-	*w = (struct way){c->vcpu, c->vector};
+	*w = (struct route){c->vcpu, c->vector};
 	return moved;
 }
 
@@ -234,7 +234,7 @@ static void on_closed(void *context, const struct chain *c, enum chain_end end)
 		g->late += !c->lost && latency_ns(c) - c->guest_err_ns >= x->options.limit_ns;
 		if (c->irq >= 0) {
 			g->irq = c->irq;
-			g->moved += way_take(x, c);
+			g->moved += route_take(x, c);
 		}
 		for (int p = 0; p < CHAIN_PLACE_COUNT; p++)
 			g->place_ns[p] += c->place_ns[p];
@@ -255,7 +255,7 @@ static struct chain_trouble *trouble_add(struct chains *x, enum chain_trouble_ki
 	return t;
 }
 
-static void trouble_tell(const struct chains *x, const struct chain_trouble *t)
+static void trouble_report(const struct chains *x, const struct chain_trouble *t)
 {
 	if (x->options.trouble)
 		x->options.trouble(x->options.context, t);
@@ -263,7 +263,7 @@ static void trouble_tell(const struct chains *x, const struct chain_trouble *t)
 
 static void on_late(void *context, const struct chain *c)
 {
-	trouble_tell(context, trouble_add(context, CHAIN_LATE, c));
+	trouble_report(context, trouble_add(context, CHAIN_LATE, c));
 }
 
 static struct chain_trouble *trouble_find(struct chains *x, const struct chain *c)
@@ -293,7 +293,7 @@ static void on_lost(void *context, const struct chain *c, bool halted, uint32_t 
 	t->open = !chain_saw(c, CHAIN_HANDLER);
 	t->halted = halted;
 	t->progress = progress;
-	trouble_tell(x, t);
+	trouble_report(x, t);
 	if (news && (g = group_get(x, c)))
 		g->lost++;
 }
@@ -307,7 +307,7 @@ static void on_found(void *context, const struct chain *c)
 	t->chain = *c;
 	t->open = false;
 	t->until = c->at[CHAIN_HANDLER];
-	trouble_tell(context, t);
+	trouble_report(context, t);
 }
 
 static void on_tick(void *context, const struct chain *c)
@@ -386,9 +386,9 @@ struct chains *chains_new(struct model *m, const struct chain_options *options)
 	if (!x->options.limit_ns)
 		x->options.limit_ns = CHAIN_LIMIT_NS;
 	x->groups = calloc(GROUPS_MAX, sizeof(struct chain_group *));
-	x->ways = calloc(WAYS_MAX, sizeof(*x->ways));
-	if (!x->groups || !x->ways || lru_init(&x->index, GROUPS_MAX) ||
-	    lru_init(&x->ways_index, WAYS_MAX))
+	x->routes = calloc(ROUTES_MAX, sizeof(*x->routes));
+	if (!x->groups || !x->routes || lru_init(&x->index, GROUPS_MAX) ||
+	    lru_init(&x->routes_index, ROUTES_MAX))
 		goto fail;
 	x->route = chain_route_new(m, x->options.limit_ns, &sink);
 	if (x->route)
@@ -405,8 +405,8 @@ void chains_free(struct chains *x)
 	groups_free(x);
 	chain_route_free(x->route);
 	lru_fini(&x->index);
-	lru_fini(&x->ways_index);
-	free(x->ways);
+	lru_fini(&x->routes_index);
+	free(x->routes);
 	free(x->groups);
 	free(x);
 }

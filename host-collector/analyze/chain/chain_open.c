@@ -184,7 +184,7 @@ void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 
 /* At a guest's level summary (bpf/capture/handler_summary.h): of the interrupts that Linux traces,
  * devices' and reschedule interrupts. */
-static bool may_stay_untold(const struct chain_vcpu *v, uint8_t vector)
+static bool may_be_aggregated(const struct chain_vcpu *v, uint8_t vector)
 {
 	return v->handlers_counted &&
 	       (vector < CHAIN_SYSTEM_VECTOR || vector == CHAIN_RESCHEDULE_VECTOR);
@@ -208,7 +208,7 @@ struct chain_open *chain_open_new(struct chain_vcpu *v, struct host_ns t, uint8_
 	*o = (struct chain_open){
 		.used = true,
 		.kicked = v->where != CHAIN_IN_GUEST,
-		.handler_missing = t.ns <= v->gap_until.ns || may_stay_untold(v, vector),
+		.handler_missing = t.ns <= v->gap_until.ns || may_be_aggregated(v, vector),
 		.last = t,
 		.progress_begun = v->progress,
 		.c = {.vm = v->vm,

@@ -212,7 +212,7 @@ static void sleep_charge(struct flame *f, const struct flame_task *t, struct hos
 	frames_charge(f, s, ns);
 }
 
-static void lane_tell(struct flame *f, struct flame_vm *vm, uint16_t cpu, struct mark m)
+static void lane_emit(struct flame *f, struct flame_vm *vm, uint16_t cpu, struct mark m)
 {
 	struct lane *l = lane_of_cpu(f, vm, cpu);
 
@@ -233,7 +233,7 @@ static void task_settle(struct flame *f, struct flame_vm *vm, struct flame_task 
 		from = now;
 	t->wall_ns += narrow_ns(f->options.time, from, now);
 	if (t->state == FLAME_TASK_RUNNABLE || t->state == FLAME_TASK_PREEMPTED) {
-		lane_tell(f, vm, t->cpu, (struct mark){now, t->pid, MARK_WAIT_OVER, false, {0}});
+		lane_emit(f, vm, t->cpu, (struct mark){now, t->pid, MARK_WAIT_OVER, false, {0}});
 	} else if (t->state != FLAME_TASK_RUNNING && from.ns < now.ns) {
 		/* Nobody saw it being woken: it may have been while events were lost. */
 		if (!w && t->state != FLAME_TASK_UNKNOWN && vm->lost.ns > t->since.ns) {
@@ -256,7 +256,7 @@ static void task_run(struct flame *f, struct flame_vm *vm, uint16_t cpu, int32_t
 		/* Seen elsewhere: it has left the other CPU unseen. */
 		if (t->state == FLAME_TASK_RUNNING && t->cpu != cpu && vm->current[t->cpu] == pid) {
 			vm->current[t->cpu] = -1;
-			lane_tell(f, vm, t->cpu, (struct mark){now, -1, MARK_RUN, false, {0}});
+			lane_emit(f, vm, t->cpu, (struct mark){now, -1, MARK_RUN, false, {0}});
 		}
 		task_settle(f, vm, t, now, NULL);
 		t->state = FLAME_TASK_RUNNING;
@@ -265,7 +265,7 @@ static void task_run(struct flame *f, struct flame_vm *vm, uint16_t cpu, int32_t
 		t->wait = (struct flame_guest_stack){0};
 	}
 	vm->current[cpu] = pid;
-	lane_tell(f, vm, cpu, (struct mark){now, pid, MARK_RUN, false, {0}});
+	lane_emit(f, vm, cpu, (struct mark){now, pid, MARK_RUN, false, {0}});
 }
 
 /* It was taken to run on `cpu`, but does not, and nobody saw it leave. */
@@ -303,7 +303,7 @@ static void task_leave(struct flame *f, struct flame_vm *vm, uint16_t cpu, int32
 	t->gone = state & (VS_TASK_DEAD | VS_TASK_EXIT);
 	t->state = t->gone ? FLAME_TASK_UNKNOWN : state_of(state);
 	if (t->state == FLAME_TASK_PREEMPTED)
-		lane_tell(f, vm, cpu, (struct mark){now, pid, MARK_WAIT, true, {0}});
+		lane_emit(f, vm, cpu, (struct mark){now, pid, MARK_WAIT, true, {0}});
 }
 
 /* ---- events ---- */
@@ -352,7 +352,7 @@ static void on_wakeup(struct flame *f, struct flame_vm *vm, const struct guest_i
 	t->seen = true;
 	t->cpu = i->cpu;
 	t->state = FLAME_TASK_RUNNABLE;
-	lane_tell(f, vm, i->cpu, (struct mark){i->t, e->pid, MARK_WAIT, false, {0}});
+	lane_emit(f, vm, i->cpu, (struct mark){i->t, e->pid, MARK_WAIT, false, {0}});
 }
 
 static void on_migrate(struct flame *f, struct flame_vm *vm, const struct guest_instant *i)
@@ -361,9 +361,9 @@ static void on_migrate(struct flame *f, struct flame_vm *vm, const struct guest_
 
 	if (!t || (t->state != FLAME_TASK_RUNNABLE && t->state != FLAME_TASK_PREEMPTED))
 		return;
-	lane_tell(f, vm, t->cpu, (struct mark){i->t, t->pid, MARK_WAIT_OVER, false, {0}});
+	lane_emit(f, vm, t->cpu, (struct mark){i->t, t->pid, MARK_WAIT_OVER, false, {0}});
 	t->cpu = i->cpu;
-	lane_tell(f, vm, t->cpu,
+	lane_emit(f, vm, t->cpu,
 		  (struct mark){i->t, t->pid, MARK_WAIT, t->state == FLAME_TASK_PREEMPTED, {0}});
 }
 
@@ -378,7 +378,7 @@ static void on_stack(struct flame *f, struct flame_vm *vm, const struct guest_in
 	struct flame_task *t;
 
 	if (ev_task_stack_role(e) == VS_STACK_SAMPLE) {
-		lane_tell(f, vm, e->cpu, m);
+		lane_emit(f, vm, e->cpu, m);
 	} else if (ev_task_stack_role(e) == VS_STACK_WAITER && e->pid > 0) {
 		t = task_get(f, vm, e->pid);
 		t->wait = m.stack;
@@ -395,7 +395,7 @@ static void on_lost(struct flame *f, struct flame_vm *vm, const struct guest_ins
 	if (loss_is_single(&i->event))
 		return;
 	task_vanish(f, vm, cpu, from);
-	lane_tell(f, vm, cpu, (struct mark){from, -1, MARK_RUN, false, {0}});
+	lane_emit(f, vm, cpu, (struct mark){from, -1, MARK_RUN, false, {0}});
 	for (uint32_t slot = 0; slot < FLAME_TASKS_MAX; slot++) {
 		struct flame_task *t = &f->tasks[slot];
 

@@ -65,8 +65,8 @@ void frames_stack(struct frames *s, const struct stack *stack, bool guest, bool 
 }
 
 /* Adds the frames of a guest stack, root first. Returns false if the stack has none. */
-static bool guest_stack_told(struct frames *s, const struct flame *f, uint32_t vm,
-			     const struct flame_guest_stack *stack)
+static bool guest_stack_reported(struct frames *s, const struct flame *f, uint32_t vm,
+				 const struct flame_guest_stack *stack)
 {
 	const size_t n = s->n;
 
@@ -84,7 +84,7 @@ void frames_guest_stack(struct frames *s, struct flame *f, uint32_t vm,
 	    (stack->kernel && !model_guest_stack_of(f->model, vm, 0, stack->kernel)))
 		frames_add(s, FOLDED_LATER, false, "%u/%d/%u/%u/%s", vm, stack->tgid, stack->user,
 			   stack->kernel, otherwise);
-	else if (!guest_stack_told(s, f, vm, stack) && *otherwise)
+	else if (!guest_stack_reported(s, f, vm, stack) && *otherwise)
 		frames_text(s, FOLDED_ANNOTATION, false, otherwise);
 }
 
@@ -97,7 +97,7 @@ static void later_add(struct frames *s, const struct flame *f, const char *name)
 	if (sscanf(name, "%u/%d/%u/%u/%n", &vm, &stack.tgid, &stack.user, &stack.kernel,
 		   &otherwise) != 4)
 		return;
-	if (!guest_stack_told(s, f, vm, &stack) && name[otherwise])
+	if (!guest_stack_reported(s, f, vm, &stack) && name[otherwise])
 		frames_text(s, FOLDED_ANNOTATION, false, name + otherwise);
 }
 

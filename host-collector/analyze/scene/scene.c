@@ -110,7 +110,7 @@ static void rows_gather(struct scenes *s, struct gathering *g)
 	size_t n = vcpus_choose(s, g, vcpus, &scene->rows_left_out), n_pcpus = 0;
 	uint16_t cpu;
 
-	model_apart_await(s->model);
+	model_worker_await(s->model);
 	for (size_t i = 0; i < n; i++) {
 		scene_rows_gather(&s->rows, scene, SCENE_ROW_VCPU, vcpus[i], pcpus);
 		if (!model_guest_cpu_of_vcpu(s->model, scene->vm, vcpus[i], &cpu))
@@ -210,7 +210,7 @@ static void scene_keep(struct scenes *s, struct gathering *g)
 
 /* Returns true if the model has passed on everything that the rows of this scene show. Spans
  * that a stack may still explain are held back. */
-static bool rows_are_told(const struct scenes *s, const struct gathering *g)
+static bool rows_are_reported(const struct scenes *s, const struct gathering *g)
 {
 	uint32_t vcpus[SCENE_VCPUS_MAX];
 	size_t left_out = 0, n = vcpus_choose(s, g, vcpus, &left_out);
@@ -242,7 +242,7 @@ static int64_t pending_try(struct scenes *s, struct gathering *g, struct host_ns
 	}
 	if (now.ns < rows_due)
 		return rows_due;
-	if (!g->rows_gathered && !rows_are_told(s, g))
+	if (!g->rows_gathered && !rows_are_reported(s, g))
 		return now.ns + RETRY_NS;
 	if (!g->rows_gathered)
 		rows_gather(s, g);

@@ -105,8 +105,8 @@ struct scene {
 struct scenes;
 
 /* Subscribes to the model. The caller must not feed the model after scenes_free(). Keeps the
- * rows' histories on a worker thread (model_observe_apart) if it can create one. Returns NULL on
- * ENOMEM. */
+ * rows' histories on a worker thread (model_observe_on_worker) if it can create one. Returns NULL
+ * on ENOMEM. */
 struct scenes *scenes_new(struct model *m);
 void scenes_free(struct scenes *s);
 /* Adds an incident when it was found (report_options.noticed). */

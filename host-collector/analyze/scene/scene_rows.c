@@ -122,9 +122,9 @@ int scene_rows_init(struct scene_rows *r, struct model *m)
 	r->tracks = calloc(SCENE_TRACKS_MAX, sizeof(*r->tracks));
 	if (!r->tracks || lru_init(&r->index, SCENE_TRACKS_MAX))
 		return -ENOMEM;
-	model_observe_apart(m, true); /* without a thread it is handled like the others */
+	model_observe_on_worker(m, true); /* without a thread it is handled like the others */
 	err = model_observe(m, &observer);
-	model_observe_apart(m, false);
+	model_observe_on_worker(m, false);
 	return err;
 }
 

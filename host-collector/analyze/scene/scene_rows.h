@@ -29,7 +29,7 @@ struct scene_rows {
 int scene_rows_init(struct scene_rows *r, struct model *m);
 void scene_rows_fini(struct scene_rows *r);
 /* Returns whether the pCPU's tasks were captured. Call this and scene_rows_gather() only after
- * model_apart_await(). */
+ * model_worker_await(). */
 bool scene_rows_has_pcpu(const struct scene_rows *r, uint32_t pcpu);
 /* Adds a row to a scene: its pieces from the scene's begin to its end. Sets pcpus[p] for each
  * pCPU that a vCPU's row used. */

@@ -82,7 +82,7 @@ static void stacks_keep(struct report_builder *b, struct report *r, const struct
 	}
 }
 
-static void tell_live(struct report_builder *b, struct incident *incident)
+static void emit_live(struct report_builder *b, struct incident *incident)
 {
 	struct report one = *b->report;
 
@@ -115,7 +115,7 @@ static void found(void *context, const struct stall_facts *facts)
 	if (b->options.incident) {
 		if (!incident.healthy)
 			coverage_stall(b->coverage, incident.vm, incident.vcpu);
-		tell_live(b, &incident);
+		emit_live(b, &incident);
 		return;
 	}
 	if (r->n_incidents == REPORT_INCIDENTS_MAX) {

@@ -358,11 +358,12 @@ bool hints_settled(const struct hints *h, const struct model *m, uint32_t vm, st
 {
 	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
 		struct vcpu_span open;
-		struct host_ns told;
+		struct host_ns delivered;
 
-		if (!h->vcpus[k] || model_vcpu_delivered(m, vm, k, &told) || told.ns >= t.ns)
+		if (!h->vcpus[k] || model_vcpu_delivered(m, vm, k, &delivered) ||
+		    delivered.ns >= t.ns)
 			continue;
-		if (model_vcpu_current(m, vm, k, &open) || told.ns != open.begin.ns)
+		if (model_vcpu_current(m, vm, k, &open) || delivered.ns != open.begin.ns)
 			return false;
 	}
 	return true;

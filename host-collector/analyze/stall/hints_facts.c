@@ -47,7 +47,7 @@ static void collect_kept(const struct view *view, const struct model *m, const s
 {
 	struct hint now = v->kept;
 	struct vcpu_span open;
-	struct host_ns told;
+	struct host_ns delivered;
 
 	*longest = (struct hint){0};
 	for (uint64_t i = hint_first(v); i <= v->n; i++) {
@@ -61,8 +61,8 @@ static void collect_kept(const struct view *view, const struct model *m, const s
 		    hint->begin.ns < view->within.end && hint->longest_ns > longest->longest_ns)
 			*longest = *hint;
 	}
-	if (model_vcpu_delivered(m, view->vm, vcpu, &told) ||
-	    model_vcpu_current(m, view->vm, vcpu, &open) || told.ns != open.begin.ns ||
+	if (model_vcpu_delivered(m, view->vm, vcpu, &delivered) ||
+	    model_vcpu_current(m, view->vm, vcpu, &open) || delivered.ns != open.begin.ns ||
 	    !vcpu_state_denies(open.state) || open.end.ns - open.begin.ns < hint_min_ns)
 		return;
 	intervals_add(out, open.begin.ns, open.end.ns, view->within);
@@ -81,14 +81,14 @@ static void collect_unseen(const struct view *view, const struct model *m,
 			   const struct vcpu_hints *v, uint32_t vcpu, struct intervals *out)
 {
 	struct vcpu_span open;
-	struct host_ns told;
+	struct host_ns delivered;
 
 	collect(view, v, HINT_UNSEEN, NULL, out);
-	if (model_vcpu_delivered(m, view->f->vm, vcpu, &told) ||
+	if (model_vcpu_delivered(m, view->f->vm, vcpu, &delivered) ||
 	    model_vcpu_current(m, view->f->vm, vcpu, &open))
 		return;
-	if (open.state == VCPU_UNKNOWN || told.ns != open.begin.ns)
-		intervals_add(out, told.ns, view->within.end, view->within);
+	if (open.state == VCPU_UNKNOWN || delivered.ns != open.begin.ns)
+		intervals_add(out, delivered.ns, view->within.end, view->within);
 }
 
 /* From one sample of this kind to the next. */

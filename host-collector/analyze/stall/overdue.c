@@ -50,7 +50,7 @@ static bool stands_alone(const struct chain_trouble *t)
 	       t->chain.source == CHAIN_SOURCE_GSI;
 }
 
-static void alone_tell(const struct overdue *o, const struct chain_trouble *t, struct host_ns until)
+static void alone_emit(const struct overdue *o, const struct chain_trouble *t, struct host_ns until)
 {
 	static const enum vcpu_state states[CHAIN_PLACE_COUNT] = {
 		[CHAIN_PLACE_NOT_SCHEDULED] = VCPU_RUNNABLE,
@@ -93,7 +93,7 @@ static void on_trouble(void *context, const struct chain_trouble *t)
 	if (t->kind != CHAIN_LOST || t->open != o->finishing || !stands_alone(t) ||
 	    until.ns - t->chain.begin.ns < o->than_ns)
 		return;
-	alone_tell(o, t, until);
+	alone_emit(o, t, until);
 }
 
 struct overdue *overdue_new(struct model *m, int64_t than_ns, overdue_found found, void *context)

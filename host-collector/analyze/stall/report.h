@@ -241,8 +241,8 @@ struct report_loss {
 	/* Events and frames of types that only newer versions know; dropped, not lost. */
 	uint64_t unknown_events, unknown_frames;
 	/* Handlers that the guest aggregated, by enum event_class. Not lost. */
-	struct message_untold untold[EVENT_CLASSES];
-	uint64_t lost_frames, nonsense_frames, damaged_bytes, late;
+	struct message_aggregated aggregated[EVENT_CLASSES];
+	uint64_t lost_frames, malformed_frames, damaged_bytes, late;
 	size_t n_spans;
 	struct report_loss_span
 		spans[REPORT_LOSS_SPANS_MAX]; /* in order of begin; they sum to the losses */

@@ -90,14 +90,15 @@ static void each_track(struct stall_detector *d,
 static void chain_check(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
 {
 	struct vcpu_span open;
-	struct host_ns told;
+	struct host_ns delivered;
 	uint32_t vcpu;
 
 	if (!k->chain_open || model_vcpu_of_guest_cpu(d->model, k->vm, k->cpu, &vcpu) ||
-	    model_vcpu_delivered(d->model, k->vm, vcpu, &told) ||
+	    model_vcpu_delivered(d->model, k->vm, vcpu, &delivered) ||
 	    model_vcpu_current(d->model, k->vm, vcpu, &open))
 		return;
-	if (open.state == VCPU_GUEST && told.ns == open.begin.ns && told.ns == k->chain.end.ns)
+	if (open.state == VCPU_GUEST && delivered.ns == open.begin.ns &&
+	    delivered.ns == k->chain.end.ns)
 		stall_chain_end(d, v, k);
 }
 
@@ -173,13 +174,13 @@ static void finish_track(struct stall_detector *d, struct stall_vm *v, struct st
 		stall_chain_end(d, v, k);
 	}
 	if (k->task_known && !model_guest_cpu_offline(d->model, k->vm, k->cpu)) {
-		k->stretch.ongoing = true;
-		stall_stretch_end(d, v, k, &k->stretch, model_now(d->model));
+		k->period.ongoing = true;
+		stall_period_end(d, v, k, &k->period, model_now(d->model));
 		k->task_known = false;
 	}
 	stall_storm_finish(d, v, k);
 	stall_pending_check(d, v, k, true);
-	stall_storm_stretch(d, v, k, NULL);
+	stall_storm_period(d, v, k, NULL);
 }
 
 void stall_finish(struct stall_detector *d)
@@ -190,15 +191,15 @@ void stall_finish(struct stall_detector *d)
 
 /* The guest's side of an open run interval, up to the newest event of that guest. Later events
  * may not have arrived yet. */
-static bool stretch_ongoing(const struct stall_detector *d, const struct stall_vm *v,
-			    const struct stall_track *k, struct stall_facts *f)
+static bool period_ongoing(const struct stall_detector *d, const struct stall_vm *v,
+			   const struct stall_track *k, struct stall_facts *f)
 {
-	if (!k->task_known || k->stretch.kind != GUEST_CPU_TASK ||
-	    v->guest_last.ns - k->stretch.begin.ns < d->options.than_ns ||
+	if (!k->task_known || k->period.kind != GUEST_CPU_TASK ||
+	    v->guest_last.ns - k->period.begin.ns < d->options.than_ns ||
 	    model_guest_cpu_offline(d->model, k->vm, k->cpu))
 		return false;
-	*f = k->stretch;
-	stall_stretch_seal(d, v, k, f, v->guest_last);
+	*f = k->period;
+	stall_period_seal(d, v, k, f, v->guest_last);
 	f->end = model_now(d->model);
 	return true;
 }
@@ -220,8 +221,8 @@ static bool chain_ongoing(const struct stall_detector *d, const struct stall_tra
 	f->end = open.end;
 	f->than_ns = d->options.than_ns;
 	f->err_ns = k->err_ns;
-	f->kind = k->task_known ? k->stretch.kind : GUEST_CPU_UNKNOWN;
-	f->pid = k->task_known ? k->stretch.pid : 0;
+	f->kind = k->task_known ? k->period.kind : GUEST_CPU_UNKNOWN;
+	f->pid = k->task_known ? k->period.pid : 0;
 	return facts_duration(f) >= d->options.than_ns;
 }
 
@@ -261,7 +262,7 @@ size_t stall_ongoing(struct stall_detector *d, struct stall_facts *out, size_t m
 				continue;
 			joined = !model_vcpu_of_guest_cpu(d->model, k->vm, k->cpu, &vcpu);
 			if (!(joined && chain_ongoing(d, k, vcpu, f))) {
-				if (!stretch_ongoing(d, d->vms[i], k, f))
+				if (!period_ongoing(d, d->vms[i], k, f))
 					continue;
 				if (joined)
 					stall_add_open_span(d, f, vcpu);

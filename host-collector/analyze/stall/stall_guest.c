@@ -12,11 +12,11 @@ static void guest_facts_begin(const struct stall_track *k, struct stall_facts *f
 	f->begin_err_ns = k->err_ns;
 }
 
-static void stretch_begin(struct stall_track *k, struct host_ns t, int32_t pid)
+static void period_begin(struct stall_track *k, struct host_ns t, int32_t pid)
 {
-	guest_facts_begin(k, &k->stretch, t);
-	k->stretch.kind = pid == 0 ? GUEST_CPU_IDLE : GUEST_CPU_TASK;
-	k->stretch.pid = pid;
+	guest_facts_begin(k, &k->period, t);
+	k->period.kind = pid == 0 ? GUEST_CPU_IDLE : GUEST_CPU_TASK;
+	k->period.pid = pid;
 	k->task_known = true;
 	k->proven_valid = false;
 	k->doubt = false;
@@ -26,23 +26,23 @@ static void stretch_begin(struct stall_track *k, struct host_ns t, int32_t pid)
 
 /* Keeps the run interval as it was when an interrupt began at `t`, if it is long enough to be
  * reported without that interrupt. */
-static bool stretch_copy(const struct stall_detector *d, const struct stall_track *k,
-			 struct host_ns t, struct stall_facts *copy)
+static bool period_copy(const struct stall_detector *d, const struct stall_track *k,
+			struct host_ns t, struct stall_facts *copy)
 {
-	if (!k->task_known || t.ns - k->stretch.begin.ns < d->options.than_ns)
+	if (!k->task_known || t.ns - k->period.begin.ns < d->options.than_ns)
 		return false;
-	*copy = k->stretch;
+	*copy = k->period;
 	facts_end(copy, t);
 	return true;
 }
 
 /* Keeps a run interval that is already long, as of this event. */
-static void stretch_prove(const struct stall_detector *d, struct stall_track *k, struct host_ns t)
+static void period_prove(const struct stall_detector *d, struct stall_track *k, struct host_ns t)
 {
-	if (!k->task_known || t.ns - k->stretch.begin.ns < d->options.than_ns ||
+	if (!k->task_known || t.ns - k->period.begin.ns < d->options.than_ns ||
 	    (k->proven_valid && t.ns - k->proven.end.ns < STALL_PROVE_EVERY_NS))
 		return;
-	k->proven = k->stretch;
+	k->proven = k->period;
 	facts_end(&k->proven, t);
 	k->proven_valid = true;
 }
@@ -51,14 +51,14 @@ static void guest_switch(struct stall_detector *d, struct stall_vm *v, struct st
 			 const struct guest_instant *i)
 {
 	if (k->task_known)
-		stall_stretch_end(d, v, k, &k->stretch, i->t);
+		stall_period_end(d, v, k, &k->period, i->t);
 	k->balance = (struct loss_balance){0};
 	waiters_remove(&v->waiters, i->event.pid2);
 	if (i->event.pid != 0 && ev_sched_switch_state(&i->event) == VS_TASK_RUNNING)
 		waiters_add(&v->waiters, i->event.pid, i->cpu, i->t);
 	else
 		waiters_remove(&v->waiters, i->event.pid);
-	stretch_begin(k, i->t, i->event.pid2);
+	period_begin(k, i->t, i->event.pid2);
 }
 
 static void guest_wakeup(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
@@ -66,7 +66,7 @@ static void guest_wakeup(struct stall_detector *d, struct stall_vm *v, struct st
 {
 	(void)d;
 	/* A task that still runs is woken out of a sleep it never began. */
-	if (!k->task_known || k->stretch.pid != i->event.pid)
+	if (!k->task_known || k->period.pid != i->event.pid)
 		waiters_add(&v->waiters, i->event.pid, i->cpu, i->t);
 }
 
@@ -103,7 +103,7 @@ static bool tick_is_normal(const struct stall_detector *d, const struct stall_tr
 static void tick(const struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
 		 struct host_ns t)
 {
-	bool busy = k->task_known && k->stretch.pid != 0;
+	bool busy = k->task_known && k->period.pid != 0;
 	int64_t interval = t.ns - k->last_tick.ns;
 
 	/* A tick that followed a tick, with a task running at both. */
@@ -117,7 +117,7 @@ static void tick(const struct stall_detector *d, struct stall_vm *v, struct stal
 	}
 	k->last_tick = t;
 	k->last_tick_busy = busy;
-	facts_tick(&k->stretch, t, k->tick_interval_ns);
+	facts_tick(&k->period, t, k->tick_interval_ns);
 	if (k->unseen_valid)
 		facts_tick(&k->unseen, t, k->tick_interval_ns);
 	if (k->in_interrupt)
@@ -130,7 +130,7 @@ static void interrupt_begin(const struct stall_detector *d, struct stall_track *
 	guest_facts_begin(k, &k->interrupt, t);
 	k->interrupt.pid = pid;
 	k->in_interrupt = true;
-	k->before_valid = stretch_copy(d, k, t, &k->before);
+	k->before_valid = period_copy(d, k, t, &k->before);
 }
 
 static void guest_enter(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
@@ -162,10 +162,10 @@ static void doubt_fails(struct stall_detector *d, struct stall_vm *v, struct sta
 	if (k->doubt_proven) {
 		k->doubted.ongoing = false;
 		k->doubted.cut = true;
-		stall_stretch_end(d, v, k, &k->doubted, k->doubted.end);
+		stall_period_end(d, v, k, &k->doubted, k->doubted.end);
 	} else if (k->proven_valid) {
 		k->proven.cut = true;
-		stall_stretch_end(d, v, k, &k->proven, k->proven.end);
+		stall_period_end(d, v, k, &k->proven, k->proven.end);
 	}
 	track_forget(v, k, t);
 }
@@ -176,30 +176,30 @@ static void doubt_end(struct stall_detector *d, struct stall_vm *v, struct stall
 {
 	int32_t pid;
 
-	if (!guest_event_was_current(&i->event, &pid) || pid != k->stretch.pid) {
+	if (!guest_event_was_current(&i->event, &pid) || pid != k->period.pid) {
 		doubt_fails(d, v, k, i->t);
 		return;
 	}
 	k->doubt = false;
 	k->unseen_valid = true;
 	guest_facts_begin(k, &k->unseen, i->t);
-	k->before_unseen_valid = stretch_copy(d, k, i->t, &k->before_unseen);
+	k->before_unseen_valid = period_copy(d, k, i->t, &k->before_unseen);
 }
 
 /*
  * The current task is not the task of the run interval, and there was no switch event: the CPU was
  * offline, or its kernel left the switch out. The run interval counts up to its last event.
  */
-static void stretch_unled(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
-			  const struct guest_instant *i)
+static void period_unled(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
+			 const struct guest_instant *i)
 {
 	int32_t pid;
 
 	if (!k->task_known || k->doubt || !guest_event_was_current(&i->event, &pid) ||
-	    pid == k->stretch.pid)
+	    pid == k->period.pid)
 		return;
 	if (k->proven_valid)
-		stall_stretch_end(d, v, k, &k->proven, k->proven.end);
+		stall_period_end(d, v, k, &k->proven, k->proven.end);
 	track_forget(v, k, i->t);
 }
 
@@ -214,7 +214,7 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stal
 		track_forget(v, k, i->t);
 		return;
 	}
-	k->stretch.n_lost += ev_lost_count(&i->event);
+	k->period.n_lost += ev_lost_count(&i->event);
 	k->interrupt.n_lost += ev_lost_count(&i->event);
 	if (k->doubt && bearable)
 		return;
@@ -223,7 +223,7 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stal
 		return;
 	}
 	if (k->task_known && bearable) {
-		k->doubted = k->stretch;
+		k->doubted = k->period;
 		facts_end(&k->doubted, i->t);
 		k->doubt = true;
 		k->doubt_proven = loss_since(&i->event, i->t, never).ns == i->t.ns &&
@@ -234,12 +234,12 @@ static void guest_lost(struct stall_detector *d, struct stall_vm *v, struct stal
 	 * if that is known well enough, else up to its last event. */
 	if (k->task_known && loss_since(&i->event, i->t, never).ns == i->t.ns &&
 	    i->err_ns < (uint64_t)d->options.than_ns / 2) {
-		k->stretch.ongoing = ev_lost_count(&i->event) == 0;
-		k->stretch.cut = ev_lost_count(&i->event) != 0;
-		stall_stretch_end(d, v, k, &k->stretch, i->t);
+		k->period.ongoing = ev_lost_count(&i->event) == 0;
+		k->period.cut = ev_lost_count(&i->event) != 0;
+		stall_period_end(d, v, k, &k->period, i->t);
 	} else if (k->proven_valid) {
 		k->proven.cut = true;
-		stall_stretch_end(d, v, k, &k->proven, k->proven.end);
+		stall_period_end(d, v, k, &k->proven, k->proven.end);
 	}
 	track_forget(v, k, i->t);
 }
@@ -255,8 +255,8 @@ static void guest_stack(struct stall_detector *d, struct stall_vm *v, struct sta
 	(void)v;
 	if (ev_task_stack_role(&i->event) != VS_STACK_SAMPLE || !k->task_known)
 		return;
-	if (k->stretch.pid == i->event.pid)
-		facts_task_sample(&k->stretch, i->t, kernel, user);
+	if (k->period.pid == i->event.pid)
+		facts_task_sample(&k->period, i->t, kernel, user);
 	if (k->in_interrupt)
 		facts_task_sample(&k->interrupt, i->t, kernel, user);
 }
@@ -291,12 +291,12 @@ void stall_guest_instant(void *context, const struct guest_instant *i)
 	if (i->type != VS_EVENT_LOST) {
 		here->err_ns = i->err_ns;
 		here->balance.seen++;
-		here->stretch.n_seen++;
+		here->period.n_seen++;
 	}
 	if (i->type != VS_EVENT_LOST && here->doubt)
 		doubt_end(d, v, here, i);
 	else if (i->type != VS_EVENT_LOST)
-		stretch_unled(d, v, here, i);
+		period_unled(d, v, here, i);
 	if (i->type < VS_EVENT_TYPE_LIMIT && guest_handlers[i->type])
 		guest_handlers[i->type](d, v, k, i);
 	if (i->type == VS_EVENT_LOST)
@@ -305,8 +305,8 @@ void stall_guest_instant(void *context, const struct guest_instant *i)
 		hints_guest(v->hints, vcpu, i);
 	v->guest_last = i->t;
 	if (!here->task_known && guest_event_current(&i->event, &pid))
-		stretch_begin(here, i->t, pid);
-	stretch_prove(d, here, i->t);
+		period_begin(here, i->t, pid);
+	period_prove(d, here, i->t);
 	if (here->n_pending)
 		stall_pending_check(d, v, here, false);
 }
@@ -318,7 +318,7 @@ void stall_guest_span(void *context, const struct guest_span *span)
 
 	if (!k)
 		return;
-	facts_guest_span(&k->stretch, span);
+	facts_guest_span(&k->period, span);
 	if (k->unseen_valid)
 		facts_guest_span(&k->unseen, span);
 	if (k->in_interrupt)
@@ -367,8 +367,8 @@ void stall_guest_interrupt(void *context, const struct guest_interrupt *i)
 	/* The run interval around an interrupt ends where the interrupt begins. A new one starts
 	 * where it ends. */
 	if (k->task_known && before)
-		stall_stretch_end(d, v, k, before, i->begin);
-	stall_stretch_end(d, v, k, f, i->end);
+		stall_period_end(d, v, k, before, i->begin);
+	stall_period_end(d, v, k, f, i->end);
 	if (k->task_known)
-		stretch_begin(k, i->end, k->stretch.pid);
+		period_begin(k, i->end, k->period.pid);
 }

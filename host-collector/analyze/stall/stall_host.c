@@ -23,12 +23,12 @@ static bool chain_stands_alone(const struct stall_detector *d, const struct stal
 	if (stall_unproven(d, k))
 		return true;
 	if (k->task_known && !model_guest_cpu_offline(d->model, k->vm, k->cpu)) {
-		best = overlap(chain->begin, chain->end, k->stretch.begin, model_now(d->model));
-		if (k->stretch.kind == GUEST_CPU_TASK && best >= d->options.than_ns)
+		best = overlap(chain->begin, chain->end, k->period.begin, model_now(d->model));
+		if (k->period.kind == GUEST_CPU_TASK && best >= d->options.than_ns)
 			return false;
 		if (best > 0)
-			chain->kind = k->stretch.kind;
-		chain->pid = k->stretch.pid;
+			chain->kind = k->period.kind;
+		chain->pid = k->period.pid;
 	}
 	for (unsigned i = 0; i < n; i++) {
 		int64_t ns =
@@ -56,7 +56,7 @@ void stall_chain_end(struct stall_detector *d, const struct stall_vm *v, struct 
 	f->than_ns = d->options.than_ns;
 	/* Its edges are the host's own. */
 	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : 0;
-	stall_tell(d, v, f);
+	stall_emit(d, v, f);
 }
 
 void stall_vcpu_span(void *context, const struct vcpu_span *span)
@@ -76,7 +76,7 @@ void stall_vcpu_span(void *context, const struct vcpu_span *span)
 		facts_vcpu_span(&k->reading, span);
 	for (unsigned i = 0; i < k->n_pending; i++)
 		facts_vcpu_span(&k->pending[i], span);
-	facts_vcpu_span(&k->stretch, span);
+	facts_vcpu_span(&k->period, span);
 	if (k->doubt)
 		facts_vcpu_span(&k->doubted, span);
 	if (k->proven_valid)
@@ -142,8 +142,8 @@ void stall_guest_clock(void *context, const struct guest_clock_reading *r)
 		f->err_ns = k->err_ns;
 		f->clock_step_ns = r->step_ns;
 		f->clock_step_proven = r->proven;
-		f->kind = k->task_known ? k->stretch.kind : GUEST_CPU_UNKNOWN;
-		f->pid = k->task_known ? k->stretch.pid : 0;
+		f->kind = k->task_known ? k->period.kind : GUEST_CPU_UNKNOWN;
+		f->pid = k->task_known ? k->period.pid : 0;
 		stall_pending_add(d, v, k, f);
 	}
 	facts_begin(f, k->vm, k->cpu, r->t);

@@ -38,15 +38,15 @@ struct stall_recent { /* a recent interval of at least the threshold */
 /* A window of short waits (stall_storm.c): its facts so far, and its facts at the end of its last
  * wait. */
 struct stall_window {
-	struct stall_facts facts, told;
-	struct host_ns stretch; /* begin of the heavy interval that contains the waits; 0: none */
+	struct stall_facts facts, reported;
+	struct host_ns period; /* begin of the heavy interval that contains the waits; 0: none */
 	unsigned pieces;
 	bool open;
 };
 
 struct stall_claimed { /* a window that is reported if the intervals in it are not */
 	struct stall_facts facts;
-	struct host_ns stretch;
+	struct host_ns period;
 };
 
 /* The state of one guest CPU. */
@@ -62,7 +62,7 @@ struct stall_track {
 	uint64_t err_ns;        /* bound on the error of its newest event */
 	/* The current run interval of a task, the current outermost interrupt, the current chain.
 	 */
-	struct stall_facts stretch, interrupt, chain;
+	struct stall_facts period, interrupt, chain;
 	struct loss_balance balance; /* of the current task */
 	struct stall_facts proven;   /* `stretch` up to a recent event, used if a loss ends it */
 	struct stall_facts doubted;  /* `stretch` up to a short gap, used if the gap hid a switch */
@@ -117,7 +117,7 @@ bool stall_unproven(const struct stall_detector *d, const struct stall_track *k)
 void stall_facts_complete(const struct stall_detector *d, const struct stall_vm *v,
 			  struct stall_facts *f);
 /* Completes the facts and reports them if something was denied, or if options.all is set. */
-void stall_tell(struct stall_detector *d, const struct stall_vm *v, struct stall_facts *f);
+void stall_emit(struct stall_detector *d, const struct stall_vm *v, struct stall_facts *f);
 /* Adds the vCPU's open span if all spans before it were delivered. */
 void stall_add_open_span(const struct stall_detector *d, struct stall_facts *f, uint32_t vcpu);
 /* Reports the pending intervals whose facts are complete; all pending ones if `all`. */
@@ -127,14 +127,14 @@ void stall_pending_check(struct stall_detector *d, const struct stall_vm *v, str
 void stall_pending_add(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 		       const struct stall_facts *f);
 /* Ends the facts at `t` and adds what the track has: threshold, error, tick interval, waiters. */
-void stall_stretch_seal(const struct stall_detector *d, const struct stall_vm *v,
-			const struct stall_track *k, struct stall_facts *f, struct host_ns t);
+void stall_period_seal(const struct stall_detector *d, const struct stall_vm *v,
+		       const struct stall_track *k, struct stall_facts *f, struct host_ns t);
 /* Returns the summary of sealed facts that stall_track.recent keeps. */
 struct stall_recent stall_recent_of(const struct stall_facts *f);
 /* If the interval has at least the threshold, seals it at `t` and adds it to `recent`. Queues it
  * unless the guest CPU idled: denials of an idle CPU are reported as chains. */
-void stall_stretch_end(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
-		       struct stall_facts *f, struct host_ns t);
+void stall_period_end(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+		      struct stall_facts *f, struct host_ns t);
 
 /* ---- stall_peer.c ---- */
 
@@ -154,8 +154,8 @@ void stall_storm_span(struct stall_detector *d, const struct stall_vm *v, struct
 void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k);
 /* Takes an interval that was judged; NULL: none. If it was reported (f->denied), drops the windows
  * that overlap it. Reports the claimed windows whose intervals were not reported. */
-void stall_storm_stretch(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
-			 const struct stall_facts *f);
+void stall_storm_period(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+			const struct stall_facts *f);
 /* Ends the windows. */
 void stall_storm_finish(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k);
 

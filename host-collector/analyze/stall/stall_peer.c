@@ -100,12 +100,12 @@ static void consider(const struct stall_facts *f, const struct wait *w, uint16_t
 }
 
 /* The run interval of this CPU since its last switch, as if it had ended. */
-static struct stall_recent open_stretch(const struct stall_detector *d, const struct stall_vm *v,
-					const struct stall_track *k)
+static struct stall_recent open_period(const struct stall_detector *d, const struct stall_vm *v,
+				       const struct stall_track *k)
 {
-	struct stall_facts f = k->stretch;
+	struct stall_facts f = k->period;
 
-	stall_stretch_seal(d, v, k, &f, v->guest_last);
+	stall_period_seal(d, v, k, &f, v->guest_last);
 	return stall_recent_of(&f);
 }
 
@@ -142,9 +142,9 @@ static void consider_track(const struct stall_detector *d, const struct stall_vm
 				  : 0;
 		consider(f, w, k->cpu, &r, away_ns, false, best);
 	}
-	if (!k->task_known || k->stretch.kind != GUEST_CPU_TASK || k->stretch.begin.ns > w->begin)
+	if (!k->task_known || k->period.kind != GUEST_CPU_TASK || k->period.begin.ns > w->begin)
 		return;
-	r = open_stretch(d, v, k);
+	r = open_period(d, v, k);
 	ticks_excuse(d, v, k, w, &r);
 	consider(f, w, k->cpu, &r, 0, true, best);
 }
@@ -182,8 +182,8 @@ bool stall_peer_settled(const struct stall_vm *v, const struct stall_facts *f, s
 	for (size_t c = 0; c < VS_CPUS_MAX; c++) {
 		const struct stall_track *k = v->tracks[c];
 
-		if (k && k->cpu != f->cpu && k->task_known && k->stretch.kind == GUEST_CPU_TASK &&
-		    f->end.ns - k->stretch.begin.ns >= f->than_ns)
+		if (k && k->cpu != f->cpu && k->task_known && k->period.kind == GUEST_CPU_TASK &&
+		    f->end.ns - k->period.begin.ns >= f->than_ns)
 			return false;
 	}
 	return true;

@@ -45,7 +45,7 @@ void stall_facts_complete(const struct stall_detector *d, const struct stall_vm 
 	f->denied = facts_deny(f);
 }
 
-void stall_tell(struct stall_detector *d, const struct stall_vm *v, struct stall_facts *f)
+void stall_emit(struct stall_detector *d, const struct stall_vm *v, struct stall_facts *f)
 {
 	stall_facts_complete(d, v, f);
 	if (f->denied || d->options.all)
@@ -56,24 +56,25 @@ void stall_tell(struct stall_detector *d, const struct stall_vm *v, struct stall
 void stall_add_open_span(const struct stall_detector *d, struct stall_facts *f, uint32_t vcpu)
 {
 	struct vcpu_span open;
-	struct host_ns told;
+	struct host_ns delivered;
 
-	if (model_vcpu_delivered(d->model, f->vm, vcpu, &told) ||
-	    model_vcpu_current(d->model, f->vm, vcpu, &open) || told.ns != open.begin.ns)
+	if (model_vcpu_delivered(d->model, f->vm, vcpu, &delivered) ||
+	    model_vcpu_current(d->model, f->vm, vcpu, &open) || delivered.ns != open.begin.ns)
 		return;
 	facts_vcpu_span(f, &open);
 }
 
 /* Returns true if everything is known about the vCPU up to the end of this run interval. */
-static bool told_whole(const struct stall_detector *d, const struct stall_facts *f, uint32_t vcpu)
+static bool reported_whole(const struct stall_detector *d, const struct stall_facts *f,
+			   uint32_t vcpu)
 {
 	struct vcpu_span open;
-	struct host_ns told;
+	struct host_ns delivered;
 
-	if (model_vcpu_delivered(d->model, f->vm, vcpu, &told) || told.ns >= f->end.ns)
+	if (model_vcpu_delivered(d->model, f->vm, vcpu, &delivered) || delivered.ns >= f->end.ns)
 		return true;
 	/* Spans that the model holds back come before long, however far its time has jumped. */
-	if (model_vcpu_current(d->model, f->vm, vcpu, &open) || told.ns != open.begin.ns)
+	if (model_vcpu_current(d->model, f->vm, vcpu, &open) || delivered.ns != open.begin.ns)
 		return false;
 	if (model_now(d->model).ns - f->end.ns > PENDING_LIMIT_NS)
 		return true;
@@ -133,15 +134,15 @@ void stall_pending_check(struct stall_detector *d, const struct stall_vm *v, str
 		struct stall_facts *f = k->pending;
 
 		if (known && !all &&
-		    (!clocks_settled(d, f) || !told_whole(d, f, vcpu) ||
+		    (!clocks_settled(d, f) || !reported_whole(d, f, vcpu) ||
 		     !peers_settled(d, v, k, f)))
 			return;
 		if (known)
 			stall_add_open_span(d, f, vcpu);
 		debt_find(k, f);
-		stall_tell(d, v, f);
+		stall_emit(d, v, f);
 		debt_note(k, f);
-		stall_storm_stretch(d, v, k, f);
+		stall_storm_period(d, v, k, f);
 		k->n_pending--;
 		memmove(f, f + 1, k->n_pending * sizeof(*f));
 	}
@@ -185,8 +186,8 @@ static void recent_add(struct stall_track *k, const struct stall_facts *f)
 }
 
 /* Fills the facts of a long run interval that ends at `t` from the track. */
-void stall_stretch_seal(const struct stall_detector *d, const struct stall_vm *v,
-			const struct stall_track *k, struct stall_facts *f, struct host_ns t)
+void stall_period_seal(const struct stall_detector *d, const struct stall_vm *v,
+		       const struct stall_track *k, struct stall_facts *f, struct host_ns t)
 {
 	facts_end(f, t);
 	f->than_ns = d->options.than_ns;
@@ -198,8 +199,8 @@ void stall_stretch_seal(const struct stall_detector *d, const struct stall_vm *v
 	waiters_count(v, f);
 }
 
-static void stretch_tell(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
-			 const struct stall_facts *f)
+static void period_emit(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+			const struct stall_facts *f)
 {
 	recent_add(k, f);
 	if (f->kind !=
@@ -207,11 +208,11 @@ static void stretch_tell(struct stall_detector *d, const struct stall_vm *v, str
 		stall_pending_add(d, v, k, f);
 }
 
-void stall_stretch_end(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
-		       struct stall_facts *f, struct host_ns t)
+void stall_period_end(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+		      struct stall_facts *f, struct host_ns t)
 {
 	if (t.ns - f->begin.ns < d->options.than_ns)
 		return;
-	stall_stretch_seal(d, v, k, f, t);
-	stretch_tell(d, v, k, f);
+	stall_period_seal(d, v, k, f, t);
+	period_emit(d, v, k, f);
 }

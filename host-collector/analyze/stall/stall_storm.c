@@ -28,30 +28,29 @@ static int64_t waited_ns(const struct stall_facts *f)
 	return facts_denied_in_pieces(f) - f->state_ns[VCPU_KVM] - f->state_ns[VCPU_VMM];
 }
 
-static void window_tell(struct stall_detector *d, const struct stall_vm *v,
+static void window_emit(struct stall_detector *d, const struct stall_vm *v,
 			const struct stall_track *k, struct stall_facts *f)
 {
 	f->kind = GUEST_CPU_UNKNOWN;
 	f->than_ns = d->options.than_ns;
 	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : 0; /* its edges are the host's own */
-	stall_tell(d, v, f);
+	stall_emit(d, v, f);
 }
 
 /* A window that begins with the chain that is over. */
-static void window_begin(struct stall_window *w, const struct stall_track *k,
-			 struct host_ns stretch)
+static void window_begin(struct stall_window *w, const struct stall_track *k, struct host_ns period)
 {
-	w->facts = w->told = k->chain;
+	w->facts = w->reported = k->chain;
 	w->facts.end.ns = INT64_MAX;
-	w->stretch = stretch;
+	w->period = period;
 	w->pieces = 1;
 	w->open = true;
 }
 
 /* Returns true if the run interval that began then has not ended, or is not yet reported. */
-static bool stretch_awaited(const struct stall_track *k, struct host_ns begin)
+static bool period_awaited(const struct stall_track *k, struct host_ns begin)
 {
-	if (k->task_known && k->stretch.begin.ns == begin.ns)
+	if (k->task_known && k->period.begin.ns == begin.ns)
 		return true;
 	for (unsigned i = 0; i < k->n_pending; i++) {
 		if (k->pending[i].begin.ns == begin.ns)
@@ -67,26 +66,26 @@ static void claimed_remove(struct stall_track *k, unsigned at)
 }
 
 /* A task's, by which the guest's side adds up times of the host's. */
-static bool has_open_stretch(const struct stall_detector *d, const struct stall_track *k)
+static bool has_open_period(const struct stall_detector *d, const struct stall_track *k)
 {
-	return k->task_known && k->stretch.kind == GUEST_CPU_TASK && !stall_unproven(d, k) &&
+	return k->task_known && k->period.kind == GUEST_CPU_TASK && !stall_unproven(d, k) &&
 	       !model_guest_cpu_offline(d->model, k->vm, k->cpu);
 }
 
 /* Returns the begin of the newest run interval that overlaps the window and may be reported; 0:
  * none. */
-static struct host_ns newest_stretch(const struct stall_detector *d, const struct stall_track *k,
-				     const struct stall_window *w)
+static struct host_ns newest_period(const struct stall_detector *d, const struct stall_track *k,
+				    const struct stall_window *w)
 {
 	const struct host_ns none = {0};
 
-	if (w->stretch.ns)
-		return w->stretch;
-	if (has_open_stretch(d, k) && k->stretch.begin.ns < w->told.end.ns)
-		return k->stretch.begin;
+	if (w->period.ns)
+		return w->period;
+	if (has_open_period(d, k) && k->period.begin.ns < w->reported.end.ns)
+		return k->period.begin;
 	for (unsigned i = k->n_pending; i-- > 0 && !stall_unproven(d, k);) {
-		if (k->pending[i].begin.ns < w->told.end.ns &&
-		    k->pending[i].end.ns > w->told.begin.ns)
+		if (k->pending[i].begin.ns < w->reported.end.ns &&
+		    k->pending[i].end.ns > w->reported.begin.ns)
 			return k->pending[i].begin;
 	}
 	return none;
@@ -95,40 +94,40 @@ static struct host_ns newest_stretch(const struct stall_detector *d, const struc
 static void window_close(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 			 struct stall_window *w)
 {
-	struct host_ns stretch = newest_stretch(d, k, w);
+	struct host_ns period = newest_period(d, k, w);
 
 	if (!w->open)
 		return;
 	w->open = false;
-	if (w->pieces < 2 || waited_ns(&w->told) < d->options.than_ns)
+	if (w->pieces < 2 || waited_ns(&w->reported) < d->options.than_ns)
 		return;
-	w->told.n_pieces = w->pieces;
-	if (!stretch.ns || !stretch_awaited(k, stretch)) {
-		window_tell(d, v, k, &w->told);
+	w->reported.n_pieces = w->pieces;
+	if (!period.ns || !period_awaited(k, period)) {
+		window_emit(d, v, k, &w->reported);
 		return;
 	}
 	/* A run interval that contains more of them is reported for certain. */
 	if (k->n_claimed == STALL_CLAIMED_MAX)
 		claimed_remove(k, 0);
-	k->claimed[k->n_claimed++] = (struct stall_claimed){w->told, stretch};
+	k->claimed[k->n_claimed++] = (struct stall_claimed){w->reported, period};
 }
 
-static bool is_heavy(const struct stall_detector *d, const struct stall_facts *stretch)
+static bool is_heavy(const struct stall_detector *d, const struct stall_facts *period)
 {
-	return facts_denied_in_pieces(stretch) >= d->options.than_ns;
+	return facts_denied_in_pieces(period) >= d->options.than_ns;
 }
 
 /* Returns the begin of the heavy run interval in which a chain of waits ended at `t`, or 0. If an
  * interval may still become heavy, sets *may to its begin. */
-static struct host_ns stretch_of(const struct stall_detector *d, const struct stall_track *k,
-				 struct host_ns t, struct host_ns *may)
+static struct host_ns period_of(const struct stall_detector *d, const struct stall_track *k,
+				struct host_ns t, struct host_ns *may)
 {
 	const struct stall_facts *in = NULL;
 	const struct host_ns none = {0};
 
 	*may = none;
-	if (has_open_stretch(d, k) && t.ns > k->stretch.begin.ns)
-		in = &k->stretch;
+	if (has_open_period(d, k) && t.ns > k->period.begin.ns)
+		in = &k->period;
 	for (unsigned i = 0; !in && i < k->n_pending && !stall_unproven(d, k); i++) {
 		if (t.ns > k->pending[i].begin.ns && t.ns <= k->pending[i].end.ns)
 			in = &k->pending[i];
@@ -144,16 +143,16 @@ static struct host_ns stretch_of(const struct stall_detector *d, const struct st
  * before it belongs to it. If it has ended without that, the two windows are joined. */
 static void newer_resolve(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
 {
-	struct host_ns may, stretch;
+	struct host_ns may, period;
 
 	if (!k->newer.open)
 		return;
-	stretch = stretch_of(d, k, k->newer.told.end, &may);
-	if (stretch.ns == k->newer.stretch.ns) {
+	period = period_of(d, k, k->newer.reported.end, &may);
+	if (period.ns == k->newer.period.ns) {
 		window_close(d, v, k, &k->older);
 		k->storm = k->newer;
 	}
-	if (may.ns != k->newer.stretch.ns)
+	if (may.ns != k->newer.period.ns)
 		k->newer.open = k->older.open = false;
 }
 
@@ -187,14 +186,14 @@ static bool window_add(struct stall_window *w, const struct stall_track *k)
 
 	if (!w->open || window_ends(w, k, &next))
 		return false;
-	w->told = next;
+	w->reported = next;
 	w->pieces++;
 	return true;
 }
 
 void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
 {
-	struct host_ns may, stretch;
+	struct host_ns may, period;
 	bool added;
 
 	if (waited_ns(&k->chain) < STORM_PIECE_NS)
@@ -204,8 +203,8 @@ void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struc
 		return;
 	}
 	newer_resolve(d, v, k);
-	stretch = stretch_of(d, k, k->chain.end, &may);
-	if (k->storm.open && stretch.ns != k->storm.stretch.ns)
+	period = period_of(d, k, k->chain.end, &may);
+	if (k->storm.open && period.ns != k->storm.period.ns)
 		windows_close(d, v, k);
 	if (may.ns && k->storm.open && !k->newer.open) {
 		k->older = k->storm;
@@ -219,7 +218,7 @@ void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struc
 	if (added)
 		return;
 	windows_close(d, v, k);
-	window_begin(&k->storm, k, stretch);
+	window_begin(&k->storm, k, period);
 	if (may.ns) {
 		k->older.open = false;
 		window_begin(&k->newer, k, may);
@@ -231,35 +230,35 @@ static bool overlaps(const struct stall_facts *a, const struct stall_facts *b)
 	return a->begin.ns < b->end.ns && b->begin.ns < a->end.ns;
 }
 
-static void window_drop(struct stall_window *w, const struct stall_facts *told)
+static void window_drop(struct stall_window *w, const struct stall_facts *reported)
 {
-	if (w->open && overlaps(&w->told, told))
+	if (w->open && overlaps(&w->reported, reported))
 		w->open = false;
 }
 
 /* Reports the windows that lie in run intervals without a report of their own. `told` is the run
  * interval that now gets a report, or NULL. */
-void stall_storm_stretch(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
-			 const struct stall_facts *told)
+void stall_storm_period(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+			const struct stall_facts *reported)
 {
-	const bool claims = told && told->denied && told->kind != GUEST_CPU_UNKNOWN;
+	const bool claims = reported && reported->denied && reported->kind != GUEST_CPU_UNKNOWN;
 
 	newer_resolve(d, v, k);
 	if (claims) {
-		window_drop(&k->storm, told);
-		window_drop(&k->older, told);
-		window_drop(&k->newer, told);
+		window_drop(&k->storm, reported);
+		window_drop(&k->older, reported);
+		window_drop(&k->newer, reported);
 	}
 	for (unsigned i = 0; i < k->n_claimed;) {
 		struct stall_claimed c = k->claimed[i];
 
-		if (claims && overlaps(&c.facts, told)) {
+		if (claims && overlaps(&c.facts, reported)) {
 			claimed_remove(k, i);
-		} else if (stretch_awaited(k, c.stretch)) {
+		} else if (period_awaited(k, c.period)) {
 			i++;
 		} else {
 			claimed_remove(k, i);
-			window_tell(d, v, k, &c.facts);
+			window_emit(d, v, k, &c.facts);
 		}
 	}
 }
@@ -274,7 +273,7 @@ void stall_storm_span(struct stall_detector *d, const struct stall_vm *v, struct
 		      const struct vcpu_span *span)
 {
 	if (k->n_claimed)
-		stall_storm_stretch(d, v, k, NULL);
+		stall_storm_period(d, v, k, NULL);
 	if (!k->storm.open)
 		return;
 	window_span(&k->storm, span);

@@ -77,7 +77,9 @@ static bool same_kind(const char *a, const char *b)
 	return *a && len == stem_length(b) && !strncmp(a, b, len);
 }
 
-enum { TOLD_SHARE = 50 }; /* a task with less than a 50th of the time is one of "all other tasks" */
+enum {
+	NAMED_SHARE = 50
+}; /* a task with less than a 50th of the time is one of "all other tasks" */
 
 static const char held_the_pcpu[] = "held the pCPU";
 
@@ -179,8 +181,8 @@ static unsigned crowds_by_cgroup(const struct stall_facts *f, const struct model
 	return n;
 }
 
-static void crowd_tell(const struct stall_facts *f, const struct crowd *c, const struct model *m,
-		       struct incident *out)
+static void crowd_describe(const struct stall_facts *f, const struct crowd *c,
+			   const struct model *m, struct incident *out)
 {
 	const struct cgroup *cgroup = model_cgroup_of(m, c->cgroup);
 	int32_t process = model_task_process(m, VS_SOURCE_HOST, c->pid);
@@ -214,7 +216,7 @@ static void groups_fill(const struct stall_facts *f, const struct model *m, stru
 		struct report_group *g = &out->groups[out->n_groups];
 		const struct cgroup *cgroup = model_cgroup_of(m, crowds[k].cgroup);
 
-		if (crowds[k].ns < f->pcpu_busy_ns / TOLD_SHARE)
+		if (crowds[k].ns < f->pcpu_busy_ns / NAMED_SHARE)
 			break;
 		out->n_groups++;
 		*g = (struct report_group){.n_tasks = crowds[k].n, .share_ns = crowds[k].ns};
@@ -253,8 +255,8 @@ void culprits_holders(const struct stall_facts *f, const struct model *m, struct
 	unsigned n = crowds_by_kind(f, m, crowds);
 
 	for (unsigned k = n; k-- > 0;) {
-		if (!k || crowds[k].ns >= f->pcpu_busy_ns / TOLD_SHARE)
-			crowd_tell(f, &crowds[k], m, out);
+		if (!k || crowds[k].ns >= f->pcpu_busy_ns / NAMED_SHARE)
+			crowd_describe(f, &crowds[k], m, out);
 	}
 	if (n)
 		others_add(f, out);

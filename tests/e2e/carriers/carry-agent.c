@@ -46,7 +46,7 @@ struct carry {
 	struct byte_buffer frame;
 	struct sim_load load;
 	uint64_t frames, ticks, ended;
-	bool told, over; /* the result; to close */
+	bool reported, over; /* the result; to close */
 };
 
 static void on_dropped(void *context, const struct send_item *item)
@@ -174,12 +174,12 @@ static void on_tick(uv_timer_t *timer)
 	if (!c->ended && !c->file && c->ticks % HEARTBEAT_TICKS == 0)
 		sim_load_heartbeat(&c->load, clock_tsc_read());
 	pump(c);
-	if (c->ended && !c->told &&
+	if (c->ended && !c->reported &&
 	    (!outbox_waits(&c->outbox) || c->ticks - c->ended > LAST_WORD_TICKS)) {
-		c->told = true;
+		c->reported = true;
 		result_print(c);
 	}
-	if (!c->load.error && (!c->told || !c->over))
+	if (!c->load.error && (!c->reported || !c->over))
 		return;
 	channel_close(c->channel);
 	uv_close((uv_handle_t *)&c->timer, NULL);
@@ -191,7 +191,7 @@ static void on_end(uv_signal_t *end, int number)
 	struct carry *c = end->data;
 
 	(void)number;
-	c->over = c->told;
+	c->over = c->reported;
 	if (c->ended || c->file)
 		return;
 	sim_load_make(&c->load, uv_now(end->loop), clock_tsc_read());

@@ -15,16 +15,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static int door = -1;
+static int accepting = -1;
 
-static int door_open(void)
+static int listener_open(void)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(in);
 
-	door = socket(AF_INET, SOCK_DGRAM, 0);
-	if (door < 0 || bind(door, (struct sockaddr *)&in, sizeof(in)) ||
-	    getsockname(door, (struct sockaddr *)&in, &len))
+	accepting = socket(AF_INET, SOCK_DGRAM, 0);
+	if (accepting < 0 || bind(accepting, (struct sockaddr *)&in, sizeof(in)) ||
+	    getsockname(accepting, (struct sockaddr *)&in, &len))
 		return -1;
 	return ntohs(in.sin_port);
 }
@@ -38,10 +38,10 @@ static void *vcpu(void *index)
 	for (;;) {
 		char byte;
 
-		if (door < 0)
+		if (accepting < 0)
 			usleep(10000);
 		else
-			(void)!recv(door, &byte, 1, 0);
+			(void)!recv(accepting, &byte, 1, 0);
 	}
 	return NULL;
 }
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 {
 	long n = argc > 2 ? strtol(argv[2], NULL, 10) : 1;
 	pthread_t thread;
-	const int port = argc > 3 ? door_open() : 0;
+	const int port = argc > 3 ? listener_open() : 0;
 	char byte;
 
 	if (argc < 3 || port < 0 || n < 1 || n > 64) {

@@ -124,15 +124,16 @@ static void steal_same(void)
 	for (size_t i = 0; i < VS_CPUS_MAX; i++)
 		beat.steal.cpus[i] = (struct message_cpu_steal){7, i % 2 ? UINT64_MAX : 0};
 }
-static void untold_end(void)
+static void aggregated_end(void)
 {
 	for (size_t i = 0; i < EVENT_CLASSES; i++)
-		beat.untold[i] = (struct message_untold){UINT64_MAX, UINT64_MAX, UINT64_MAX};
+		beat.aggregated[i] =
+			(struct message_aggregated){UINT64_MAX, UINT64_MAX, UINT64_MAX};
 }
-static void untold_lie(void)
+static void aggregated_lie(void)
 {
 	for (size_t i = 0; i < EVENT_CLASSES; i++)
-		beat.untold[i] = (struct message_untold){1, 0, UINT64_MAX};
+		beat.aggregated[i] = (struct message_aggregated){1, 0, UINT64_MAX};
 }
 static void pvclock_least(void)
 {
@@ -286,8 +287,8 @@ static const struct {
 	{"steal in units of nothing", steal_unit_none, NULL, NULL},
 	{"steal of 584 years", steal_end, NULL, NULL},
 	{"steal of one CPU 1024 times", steal_same, NULL, NULL},
-	{"counted handlers beyond 2^64", untold_end, NULL, NULL},
-	{"a handler longer than all of them", untold_lie, NULL, NULL},
+	{"counted handlers beyond 2^64", aggregated_end, NULL, NULL},
+	{"a handler longer than all of them", aggregated_lie, NULL, NULL},
 	{"pvclock at its least", pvclock_least, NULL, NULL},
 	{"pvclock at its most", pvclock_most, NULL, NULL},
 	{"a sample at the end of time", sample_end, NULL, NULL},

@@ -163,14 +163,14 @@ struct replayed {
 	uint64_t next[IRQ_VMM_VCPUS]; /* run of its log */
 };
 
-static void check_near(struct replayed *x, uint32_t vcpu, uint64_t guest, struct host_ns told)
+static void check_near(struct replayed *x, uint32_t vcpu, uint64_t guest, struct host_ns reported)
 {
 	struct host_ns truth;
 	uint64_t off;
 
 	assert_true(
 		pipeline_host_ns(x->pipeline, irq_scene_host_tsc(x->scene, vcpu, guest), &truth));
-	off = (uint64_t)llabs(told.ns - truth.ns);
+	off = (uint64_t)llabs(reported.ns - truth.ns);
 	if (off > x->worst_ns)
 		x->worst_ns = off;
 }

@@ -314,7 +314,7 @@ static void change_compare(const struct message_vm_clock *a, const struct messag
 
 static void test_perf_says_the_same(void **state)
 {
-	static const enum capture_way ways[2] = {CAPTURE_BY_BPF, CAPTURE_BY_PERF};
+	static const enum backend_choice backends[2] = {CAPTURE_BY_BPF, CAPTURE_BY_PERF};
 	static int (*const changes_made[])(struct vmm *) = {clock_forward, offset_of_one,
 							    clock_back, offsets_equal_again};
 	static struct changes seen[2], snapshots[2];
@@ -325,7 +325,7 @@ static void test_perf_says_the_same(void **state)
 
 	assert_int_equal(vmm_create(v), 0);
 	for (int i = 0; i < 2; i++) {
-		if (kvm_clock_open(ways[i], &sources[i], why, sizeof(why)))
+		if (kvm_clock_open(backends[i], &sources[i], why, sizeof(why)))
 			fail_msg("%s", why);
 		assert_int_equal(kvm_clock_follow(sources[i], v->pid, VM_NUMBER), 0);
 	}

@@ -36,7 +36,7 @@ enum operation {
 	OP_READ_CLOCK,
 	OP_ADD_TO_TSC,
 	OP_SET_CLOCK,
-	OP_TELL_PAUSED,
+	OP_CLOCK_CTRL,
 	OP_SET_OFFSET,
 	OP_OFFSET,
 	OP_MASTER_CLOCK,
@@ -228,7 +228,7 @@ static int request_serve(struct machine *m, const struct request *q, struct repl
 		clock.clock += (uint64_t)q->argument;
 		clock.flags = 0;
 		return error ? error : control(m->vm, KVM_SET_CLOCK, &clock);
-	case OP_TELL_PAUSED:
+	case OP_CLOCK_CTRL:
 		for (uint32_t vcpu = 0; vcpu < VMM_VCPUS && !error; vcpu++)
 			error = control(m->vcpus[vcpu], KVM_KVMCLOCK_CTRL, NULL);
 		return error;
@@ -346,11 +346,11 @@ int vmm_set_clock(struct vmm *v, int64_t ns)
 	return ask(v, OP_SET_CLOCK, 0, ns, &r);
 }
 
-int vmm_tell_paused(struct vmm *v)
+int vmm_clock_ctrl(struct vmm *v)
 {
 	struct reply r;
 
-	return ask(v, OP_TELL_PAUSED, 0, 0, &r);
+	return ask(v, OP_CLOCK_CTRL, 0, 0, &r);
 }
 
 int vmm_set_offset(struct vmm *v, uint32_t vcpu, uint64_t ticks)

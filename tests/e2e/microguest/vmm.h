@@ -39,7 +39,7 @@ int vmm_guest_adds_to_tsc(struct vmm *v, uint32_t vcpu, int64_t ticks);
 /* KVM_SET_CLOCK to what KVM_GET_CLOCK says plus `ns`. */
 int vmm_set_clock(struct vmm *v, int64_t ns);
 /* KVM_KVMCLOCK_CTRL on every vCPU: "the guest was paused". */
-int vmm_tell_paused(struct vmm *v);
+int vmm_clock_ctrl(struct vmm *v);
 /* KVM_VCPU_TSC_OFFSET; -ENXIO: this KVM has no such control. A KVM may take an offset and not apply
  * it: what vmm_offset says is in force. */
 int vmm_set_offset(struct vmm *v, uint32_t vcpu, uint64_t ticks);

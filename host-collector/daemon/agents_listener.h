@@ -8,24 +8,24 @@
  * waits up to 10 s for one, then it is closed. At most DAEMON_VMS_MAX wait; beyond that the oldest
  * of the user who has the most is closed.
  */
-#ifndef DAEMON_AGENTS_DOOR_H
-#define DAEMON_AGENTS_DOOR_H
+#ifndef DAEMON_AGENTS_LISTENER_H
+#define DAEMON_AGENTS_LISTENER_H
 
 #include <stddef.h>
 #include <uv.h>
 
-struct agents_door;
+struct agents_listener;
 struct vm_daemon;
 
 /* Creates the socket, mode 0666: QEMU may run as any user. Returns 0, or -errno with one line in
  * `why`. */
-int agents_door_open(uv_loop_t *loop, const char *path, struct vm_daemon *daemon,
-		     struct agents_door **out, char *why, size_t why_bytes);
+int agents_listener_open(uv_loop_t *loop, const char *path, struct vm_daemon *daemon,
+			 struct agents_listener **out, char *why, size_t why_bytes);
 /* Closes all waiting connections and removes the socket file. The next turn of the loop frees
  * `door`. NULL is allowed. */
-void agents_door_close(struct agents_door *door);
+void agents_listener_close(struct agents_listener *listener);
 /* Passes waiting connections to their VMs and closes those that waited too long. Call it every 100
  * ms. */
-void agents_door_tick(struct agents_door *door);
+void agents_listener_tick(struct agents_listener *listener);
 
 #endif

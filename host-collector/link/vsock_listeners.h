@@ -5,8 +5,8 @@
  * so each connection is passed to the VM of that guest. A connection from another guest is refused;
  * the number of lines about this is limited. Runs on the caller's libuv loop; not thread-safe.
  */
-#ifndef LINK_VSOCK_DOORS_H
-#define LINK_VSOCK_DOORS_H
+#ifndef LINK_VSOCK_LISTENERS_H
+#define LINK_VSOCK_LISTENERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,9 +15,9 @@
 
 enum { VSOCK_PORTS_MAX = 64 };
 
-struct vsock_doors;
+struct vsock_listeners;
 
-struct vsock_doors_events {
+struct vsock_listeners_events {
 	/* Receives a connection of guest `cid` to `port`. Returns true if the guest has a VM, which
 	 * owns `fd` from now on. */
 	bool (*take)(void *context, uint32_t port, uint32_t cid, int fd);
@@ -33,15 +33,15 @@ struct vsock_carrier {
 };
 
 /* Allocates the object. carrier: borrowed; NULL: vsock. Returns NULL on ENOMEM. */
-struct vsock_doors *vsock_doors_new(uv_loop_t *loop, const struct vsock_carrier *carrier,
-				    const struct vsock_doors_events *events);
+struct vsock_listeners *vsock_listeners_new(uv_loop_t *loop, const struct vsock_carrier *carrier,
+					    const struct vsock_listeners_events *events);
 /* Closes all listeners and frees the object. The loop must run once more. NULL is allowed. */
-void vsock_doors_free(struct vsock_doors *doors);
+void vsock_listeners_free(struct vsock_listeners *listeners);
 /* Listens on exactly these ports, at most VSOCK_PORTS_MAX. Call it about every 100 ms: a port that
  * cannot be bound is tried again every 2 s. */
-void vsock_doors_keep(struct vsock_doors *doors, const uint32_t *ports, size_t n);
+void vsock_listeners_keep(struct vsock_listeners *listeners, const uint32_t *ports, size_t n);
 /* Returns the -errno with which listening on this port failed, or 0 if it is open or not
  * requested. */
-int vsock_doors_error(const struct vsock_doors *doors, uint32_t port);
+int vsock_listeners_error(const struct vsock_listeners *listeners, uint32_t port);
 
 #endif

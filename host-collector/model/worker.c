@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "host-collector/model/apart.h"
+#include "host-collector/model/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@ enum { CHUNK_ITEMS = 256 };
 /* What is told by a pointer to it and is whole in itself, and whether anybody wants it. */
 #define COPIED(X)                                                                                  \
 	X(guest_span, true)                                                                        \
-	X(guest_instant, event_set_has(&a->guest_types, told->event.type))                         \
+	X(guest_instant, event_set_has(&a->guest_types, emitted->event.type))                      \
 	X(guest_interrupt, true)                                                                   \
-	X(host_instant, event_set_has(&a->host_types, told->event.type))                           \
+	X(host_instant, event_set_has(&a->host_types, emitted->event.type))                        \
 	X(guest_steal, true)
 
 struct item {
@@ -42,7 +42,7 @@ struct chunk {
 	struct item items[CHUNK_ITEMS];
 };
 
-struct apart {
+struct worker {
 	struct audiences audiences;
 	bool paused;
 	struct event_set host_types, guest_types; /* of instants: what any observer requests */
@@ -55,42 +55,42 @@ struct apart {
 	struct chunk chunks[RELAY_CHUNKS];
 };
 
-static void item_tell(struct apart *a, const struct item *item)
+static void item_emit(struct worker *a, const struct item *item)
 {
 	const struct audiences *to = &a->audiences;
 
 	switch (item->kind) {
 #define X(callback, ...)                                                                           \
 	case ITEM_##callback:                                                                      \
-		TELL(to, callback, &item->callback);                                               \
+		EMIT(to, callback, &item->callback);                                               \
 		break;
 		COPIED(X)
 #undef X
 	case ITEM_vcpu_span:
-		TELL(to, vcpu_span, &item->vcpu_span);
+		EMIT(to, vcpu_span, &item->vcpu_span);
 		break;
 	case ITEM_holder:
 		crowd_add(&a->crowd, &item->holder);
 		break;
 	case ITEM_guest_clock:
-		TELL(to, guest_clock, &item->guest_clock);
+		EMIT(to, guest_clock, &item->guest_clock);
 		break;
 	case ITEM_advance:
-		TELL(to, advance, item->advance);
+		EMIT(to, advance, item->advance);
 		break;
 	}
 }
 
-static void *items_tell(void *context)
+static void *items_emit(void *context)
 {
-	struct apart *a = context;
+	struct worker *a = context;
 	size_t index;
 
 	while (relay_await(&a->relay, &index)) {
 		struct chunk *c = &a->chunks[index];
 
 		for (size_t i = 0; i < c->n; i++)
-			item_tell(a, &c->items[i]);
+			item_emit(a, &c->items[i]);
 		c->n = 0;
 		relay_return(&a->relay);
 	}
@@ -100,14 +100,14 @@ static void *items_tell(void *context)
 /* ---- what the model tells ---- */
 
 /* Where the next item goes. */
-static struct item *item_begin(struct apart *a)
+static struct item *item_begin(struct worker *a)
 {
 	struct chunk *c = &a->chunks[relay_filled(&a->relay)];
 
 	return &c->items[c->n];
 }
 
-static void item_end(struct apart *a)
+static void item_end(struct worker *a)
 {
 	struct chunk *c = &a->chunks[relay_filled(&a->relay)];
 
@@ -116,45 +116,45 @@ static void item_end(struct apart *a)
 }
 
 #define X(what, wanted)                                                                            \
-	static void on_##what(void *context, const struct what *told)                              \
+	static void on_##what(void *context, const struct what *emitted)                           \
 	{                                                                                          \
-		struct apart *a = context;                                                         \
+		struct worker *a = context;                                                        \
 		struct item *item = item_begin(a);                                                 \
                                                                                                    \
 		if (!(wanted))                                                                     \
 			return;                                                                    \
 		if (a->paused) {                                                                   \
-			TELL(&a->audiences, what, told);                                           \
+			EMIT(&a->audiences, what, emitted);                                        \
 			return;                                                                    \
 		}                                                                                  \
 		item->kind = ITEM_##what;                                                          \
-		item->what = *told;                                                                \
+		item->what = *emitted;                                                             \
 		item_end(a);                                                                       \
 	}
 COPIED(X)
 #undef X
 
 /* Copies the holders that the span refers to; the copy refers to the copied ones. */
-static void on_vcpu_span(void *context, const struct vcpu_span *told)
+static void on_vcpu_span(void *context, const struct vcpu_span *emitted)
 {
-	struct apart *a = context;
-	struct vcpu_span span = *told;
+	struct worker *a = context;
+	struct vcpu_span span = *emitted;
 	struct item *item;
 
 	if (a->paused) {
-		TELL(&a->audiences, vcpu_span, told);
+		EMIT(&a->audiences, vcpu_span, emitted);
 		return;
 	}
 	span.crowd = &a->crowd;
 	span.crowd_first = a->n_holders;
 	span.n_crowd = 0; /* unknown, unless they are kept */
 	/* The ring loses the oldest first: if the first is kept, all are. */
-	if (crowd_at(told->crowd, told->crowd_first))
-		span.n_crowd = told->n_crowd;
+	if (crowd_at(emitted->crowd, emitted->crowd_first))
+		span.n_crowd = emitted->n_crowd;
 	for (uint32_t i = 0; i < span.n_crowd; i++) {
 		item = item_begin(a);
 		item->kind = ITEM_holder;
-		item->holder = *crowd_at(told->crowd, told->crowd_first + i);
+		item->holder = *crowd_at(emitted->crowd, emitted->crowd_first + i);
 		item_end(a);
 	}
 	a->n_holders += span.n_crowd;
@@ -164,27 +164,27 @@ static void on_vcpu_span(void *context, const struct vcpu_span *told)
 	item_end(a);
 }
 
-static void on_guest_clock(void *context, const struct guest_clock_reading *told)
+static void on_guest_clock(void *context, const struct guest_clock_reading *emitted)
 {
-	struct apart *a = context;
+	struct worker *a = context;
 	struct item *item = item_begin(a);
 
 	if (a->paused) {
-		TELL(&a->audiences, guest_clock, told);
+		EMIT(&a->audiences, guest_clock, emitted);
 		return;
 	}
 	item->kind = ITEM_guest_clock;
-	item->guest_clock = *told;
+	item->guest_clock = *emitted;
 	item_end(a);
 }
 
 static void on_advance(void *context, struct host_ns now)
 {
-	struct apart *a = context;
+	struct worker *a = context;
 	struct item *item = item_begin(a);
 
 	if (a->paused) {
-		TELL(&a->audiences, advance, now);
+		EMIT(&a->audiences, advance, now);
 		return;
 	}
 	item->kind = ITEM_advance;
@@ -192,7 +192,7 @@ static void on_advance(void *context, struct host_ns now)
 	item_end(a);
 }
 
-void apart_await(struct apart *a)
+void worker_await(struct worker *a)
 {
 	if (a->paused)
 		return;
@@ -204,23 +204,23 @@ void apart_await(struct apart *a)
 /* Rare, and not whole in itself: its cells are the caller's. */
 static void on_exits_counted(void *context, const struct message_exit_summary *m)
 {
-	struct apart *a = context;
+	struct worker *a = context;
 
-	apart_await(a);
-	TELL(&a->audiences, exits_counted, m);
+	worker_await(a);
+	EMIT(&a->audiences, exits_counted, m);
 }
 
 /* ---- */
 
-int apart_new(struct apart **out)
+int worker_new(struct worker **out)
 {
-	struct apart *a = calloc(1, sizeof(*a));
+	struct worker *a = calloc(1, sizeof(*a));
 	int err;
 
 	if (!a)
 		return -ENOMEM;
 	relay_init(&a->relay);
-	err = -pthread_create(&a->thread, NULL, items_tell, a);
+	err = -pthread_create(&a->thread, NULL, items_emit, a);
 	if (err) {
 		relay_fini(&a->relay);
 		free(a);
@@ -230,11 +230,11 @@ int apart_new(struct apart **out)
 	return 0;
 }
 
-void apart_free(struct apart *a)
+void worker_free(struct worker *a)
 {
 	if (!a)
 		return;
-	apart_pause(a);
+	worker_pause(a);
 	relay_end(&a->relay);
 	pthread_join(a->thread, NULL);
 	relay_fini(&a->relay);
@@ -242,8 +242,8 @@ void apart_free(struct apart *a)
 	free(a);
 }
 
-int apart_observe(struct apart *a, const struct model_observer *observer,
-		  struct model_observer *from)
+int worker_observe(struct worker *a, const struct model_observer *observer,
+		   struct model_observer *from)
 {
 	const struct audiences *has = &a->audiences;
 
@@ -253,7 +253,7 @@ int apart_observe(struct apart *a, const struct model_observer *observer,
 		from->callback = on_##callback;
 	MODEL_CALLBACKS(X)
 #undef X
-	apart_await(a);
+	worker_await(a);
 	if (observer->host_instant)
 		event_set_add(&a->host_types, &observer->host_types);
 	if (observer->guest_instant)
@@ -261,13 +261,13 @@ int apart_observe(struct apart *a, const struct model_observer *observer,
 	return audiences_add(&a->audiences, observer);
 }
 
-void apart_pause(struct apart *a)
+void worker_pause(struct worker *a)
 {
-	apart_await(a);
+	worker_await(a);
 	a->paused = true;
 }
 
-void apart_resume(struct apart *a)
+void worker_resume(struct worker *a)
 {
 	a->paused = false;
 }

@@ -126,13 +126,13 @@ static void compare(size_t events)
 	struct model *m = model_new();
 
 	assert_non_null(m);
-	assert_int_equal(model_observe_apart(m, true), 0);
+	assert_int_equal(model_observe_on_worker(m, true), 0);
 	observe(m, &apart);
-	assert_int_equal(model_observe_apart(m, false), 0);
+	assert_int_equal(model_observe_on_worker(m, false), 0);
 	observe(m, &here);
-	assert_int_equal(model_observe_apart(m, true), 0);
+	assert_int_equal(model_observe_on_worker(m, true), 0);
 	observe(m, &also);
-	assert_int_equal(model_observe_apart(m, false), 0);
+	assert_int_equal(model_observe_on_worker(m, false), 0);
 	play(m, events);
 	assert_int_equal(here.instants, events);
 	assert_true(!events || here.spans > events / 2);
@@ -163,7 +163,7 @@ static void a_model_may_go_before_its_end(void **state)
 
 	(void)state;
 	assert_non_null(m);
-	assert_int_equal(model_observe_apart(m, true), 0);
+	assert_int_equal(model_observe_on_worker(m, true), 0);
 	observe(m, &apart);
 	vm_announce(m, 2);
 	model_free(m);

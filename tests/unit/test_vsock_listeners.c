@@ -20,7 +20,7 @@
 
 #include "host-collector/decode/worker.h"
 #include "host-collector/link/link.h"
-#include "host-collector/link/vsock_doors.h"
+#include "host-collector/link/vsock_listeners.h"
 #include "proto/log_limit.h"
 #include "tests/unit/loop_run.h"
 
@@ -29,7 +29,7 @@ enum { PORT = 7431, VMS = 2, FIRST_CID = 3, PATIENCE_MS = 10000 };
 struct rig {
 	uv_loop_t loop;
 	uv_timer_t limit;
-	struct vsock_doors *doors;
+	struct vsock_listeners *listeners;
 	struct guest_link *links[VMS]; /* of the guests FIRST_CID and up */
 	size_t hellos[VMS], lines;
 	char said[512]; /* the last line */
@@ -190,23 +190,23 @@ static void link_open(struct rig *r, size_t index)
 static int rig_setup(void **state)
 {
 	struct rig *r = calloc(1, sizeof(*r));
-	const struct vsock_doors_events events = {on_take, on_say, r};
+	const struct vsock_listeners_events events = {on_take, on_say, r};
 
 	listen_error = 0;
 	uv_loop_init(&r->loop);
 	uv_timer_init(&r->loop, &r->limit);
 	for (size_t i = 0; i < VMS; i++)
 		link_open(r, i);
-	r->doors = vsock_doors_new(&r->loop, &stand_in, &events);
+	r->listeners = vsock_listeners_new(&r->loop, &stand_in, &events);
 	*state = r;
-	return r->doors ? 0 : -1;
+	return r->listeners ? 0 : -1;
 }
 
 static int rig_teardown(void **state)
 {
 	struct rig *r = *state;
 
-	vsock_doors_free(r->doors);
+	vsock_listeners_free(r->listeners);
 	for (size_t i = 0; i < VMS; i++)
 		guest_link_close(r->links[i]);
 	uv_close((uv_handle_t *)&r->limit, NULL);
@@ -221,7 +221,7 @@ static void run_ms(struct rig *r, uint64_t ms)
 	static const uint32_t ports[] = {PORT, PORT}; /* as two VMs want it */
 
 	for (uint64_t at = 0; at < ms; at += 10) {
-		vsock_doors_keep(r->doors, ports, 2);
+		vsock_listeners_keep(r->listeners, ports, 2);
 		loop_run_ms(&r->loop, &r->limit, 10);
 	}
 }
@@ -331,12 +331,12 @@ static void test_a_port_in_use_is_tried_again(void **state)
 
 	listen_error = -EADDRINUSE;
 	run_ms(r, 100);
-	assert_int_equal(vsock_doors_error(r->doors, PORT), -EADDRINUSE);
+	assert_int_equal(vsock_listeners_error(r->listeners, PORT), -EADDRINUSE);
 	assert_int_equal(r->lines, 1);
 	assert_string_equal(r->said,
 			    "vsock port 7431: another process listens there; trying again");
 	listen_error = 0;
-	for (int ms = 0; ms < PATIENCE_MS && vsock_doors_error(r->doors, PORT); ms += 10)
+	for (int ms = 0; ms < PATIENCE_MS && vsock_listeners_error(r->listeners, PORT); ms += 10)
 		run_ms(r, 10);
 	agent = guest_dial(FIRST_CID);
 	agent_hello(agent);
@@ -344,7 +344,7 @@ static void test_a_port_in_use_is_tried_again(void **state)
 	assert_int_equal(r->lines, 1);
 	close(agent);
 	/* Nobody wants it any more. */
-	vsock_doors_keep(r->doors, NULL, 0);
+	vsock_listeners_keep(r->listeners, NULL, 0);
 	loop_run_ms(&r->loop, &r->limit, 10);
 	again = stand_in_listen(PORT); /* it is free */
 	assert_true(again >= 0);

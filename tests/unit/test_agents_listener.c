@@ -16,7 +16,7 @@
 #include <cmocka.h>
 #include <uv.h>
 
-#include "host-collector/daemon/agents_door.h"
+#include "host-collector/daemon/agents_listener.h"
 #include "host-collector/daemon/daemon.h"
 
 enum { OTHER_UID = 65534 };
@@ -62,7 +62,7 @@ static void no_user_keeps_the_others_out(void **state)
 	struct rlimit files = {4 * DAEMON_VMS_MAX, 4 * DAEMON_VMS_MAX};
 	char folder[] = "/tmp/test_agents_door.XXXXXX", path[64], why[256];
 	int others[DAEMON_VMS_MAX], mine, closed = 0;
-	struct agents_door *door = NULL;
+	struct agents_listener *listener = NULL;
 	uv_loop_t loop;
 
 	(void)state;
@@ -73,7 +73,7 @@ static void no_user_keeps_the_others_out(void **state)
 	assert_int_equal(chown(folder, OTHER_UID, (gid_t)-1), 0);
 	snprintf(path, sizeof(path), "%s/door", folder);
 	uv_loop_init(&loop);
-	assert_int_equal(agents_door_open(&loop, path, NULL, &door, why, sizeof(why)), 0);
+	assert_int_equal(agents_listener_open(&loop, path, NULL, &listener, why, sizeof(why)), 0);
 	/* The kernel notes the user at connect(). */
 	assert_int_equal(seteuid(OTHER_UID), 0);
 	for (int i = 0; i < DAEMON_VMS_MAX; i++) {
@@ -95,7 +95,7 @@ static void no_user_keeps_the_others_out(void **state)
 	}
 	assert_int_equal(closed, 1);
 	close(mine);
-	agents_door_close(door);
+	agents_listener_close(listener);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&loop), 0);
 	rmdir(folder);
