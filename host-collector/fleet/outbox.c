@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +68,31 @@ static void account_save(struct outbox *o)
 }
 
 /* ---- folders and files that an earlier process left ---- */
+
+/* Makes the process a member of the group. The owner of a file may give it to one of its own groups
+ * without CAP_CHOWN. Returns 0 or -errno. */
+static int group_join(gid_t group)
+{
+	const int n = getgroups(0, NULL);
+	gid_t *groups = n < 0 ? NULL : malloc(((size_t)n + 1) * sizeof(*groups));
+	int err = 0, have = groups ? getgroups(n, groups) : -1;
+
+	if (n < 0 || (groups && have < 0))
+		err = -errno;
+	else if (!groups)
+		err = -ENOMEM;
+	for (int i = 0; !err && i < have; i++) {
+		if (groups[i] == group)
+			goto out;
+	}
+	if (!err) {
+		groups[have] = group;
+		err = setgroups((size_t)have + 1, groups) ? -errno : 0;
+	}
+out:
+	free(groups);
+	return err;
+}
 
 static int folder_make(const struct outbox *o, const char *path, mode_t mode)
 {
@@ -582,7 +608,10 @@ int outbox_open(const struct outbox_options *options, struct outbox **out, char 
 	snprintf(o->folder, sizeof(o->folder), "%s", options->folder);
 	snprintf(o->host_id, sizeof(o->host_id), "%s", options->host_id);
 	snprintf(o->boot_id, sizeof(o->boot_id), "%s", options->boot_id);
-	err = folders_make(o);
+	if (options->group != (gid_t)-1 && options->group != getegid())
+		err = group_join(options->group);
+	if (!err)
+		err = folders_make(o);
 	if (!err) {
 		o->dir = open(o->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		err = o->dir < 0 ? -errno : account_open(o);

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +50,8 @@ static void on_say(void *context, const char *line)
 	(void)context, (void)line;
 }
 
+static gid_t group = (gid_t)-1; /* of the shipper */
+
 static struct outbox *open_with(uint64_t budget, bool shipped)
 {
 	const struct outbox_options options = {.folder = folder,
@@ -56,7 +60,7 @@ static struct outbox *open_with(uint64_t budget, bool shipped)
 					       .budget_bytes = budget,
 					       .keep_s = 3600,
 					       .shipped = shipped,
-					       .group = (gid_t)-1,
+					       .group = group,
 					       .loss_line = on_loss_line,
 					       .say = on_say};
 	struct outbox *o = NULL;
@@ -435,10 +439,49 @@ static void test_hostile_done(void **state)
 	outbox_close(o);
 }
 
+/* As in the daemon's unit: root, but without CAP_CHOWN. */
+static int group_give(void)
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[2];
+	struct outbox *o;
+	struct stat st;
+
+	if (syscall(SYS_capget, &header, data))
+		return 2;
+	data[CAP_CHOWN / 32].effective &= ~(1u << CAP_CHOWN);
+	data[CAP_CHOWN / 32].permitted &= ~(1u << CAP_CHOWN);
+	if (syscall(SYS_capset, &header, data))
+		return 3;
+	group = 4321;
+	o = open_with(1 << 20, true);
+	if (!o)
+		return 4;
+	outbox_close(o);
+	return stat(folder, &st) || st.st_gid != group ? 5 : 0;
+}
+
+static void test_group(void **state)
+{
+	int status;
+	pid_t child;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(group_give());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_delivers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_local, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_evidence, setup, teardown),
