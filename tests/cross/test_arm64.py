@@ -12,7 +12,7 @@ import sys
 NEEDED = ("aarch64-linux-gnu-gcc", "qemu-aarch64", "apt-get", "dpkg-deb")
 # qemu-user has no seccomp filters, and emulates the counter and the clocks of the kernel from different
 # clocks (docs/porting.md).
-NOT_UNDER_QEMU = r"test_(namer|clock_sample|clock_raw)"
+NOT_UNDER_QEMU = r"test_(namer|clock_sample|clock_raw)|prop_probe_finder"
 LEAST_TESTS = 20
 
 

@@ -46,6 +46,7 @@ def load(name, path):
     return module
 
 
+sys.path.insert(0, f"{HERE}/../sim")  # what test_views imports
 views = load("test_views", f"{HERE}/../sim/test_views.py")
 matrix = load("run_matrix", f"{HERE}/../sim/run_matrix")
 want, run = views.want, views.run
