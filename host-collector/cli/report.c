@@ -452,7 +452,8 @@ const struct command command_report = {
 		    "  vcpuscope report run.vcs vcpu --format csv\n"
 		    "  vcpuscope report run.vcs exits --per vcpu --than 100us\n"
 		    "  vcpuscope report run.vcs events -e 'host:kvm:kvm_msr,guest:irq:*' --top 0\n"
-		    "  vcpuscope report run.vcs pairs -e host:kvm:kvm_msi_set_irq -e "
+		    "  vcpuscope report run.vcs pairs -e host:kvm:kvm_msi_set_irq \\\n"
+		    "                           -e "
 		    "guest:irq:irq_handler_entry --key vcpu --than 1ms\n"
 		    "  vcpuscope report run.vcs top -e kvm:kvm_exit --by "
 		    "'exit_reason_str(isa,exit_reason)'\n",
