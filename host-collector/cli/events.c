@@ -296,7 +296,7 @@ static bool operands_read(struct events_arguments *a)
 static int events_run(const struct command *self, int argc, char **argv)
 {
 	struct events_arguments a = {.format = "text"};
-	struct rows rows = {NULL};
+	struct rows rows = {0};
 	struct event_schemas *schemas;
 	int err, result = COMMAND_TROUBLE;
 

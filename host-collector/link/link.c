@@ -371,17 +371,19 @@ static bool kept_hand(struct guest_link *l)
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
 	struct guest_link *l = poll->data;
+	bool failed;
 
 	(void)status, (void)events;
 	/* libuv says EBADF for whatever is wrong; the socket knows better. */
-	if (link_address_connected(l->fd))
+	failed = link_address_connected(l->fd) != 0;
+	if (!failed && l->address.ask_port)
+		failed = hybrid_vsock_request(l->fd, l->address.ask_port) ||
+			 poll_start(l, l->fd, UV_READABLE, on_answer);
+	if (failed) {
 		connection_fail(l);
-	else if (!l->address.ask_port)
+	} else if (!l->address.ask_port) {
 		connection_up(l);
-	else if (hybrid_vsock_request(l->fd, l->address.ask_port) ||
-		 poll_start(l, l->fd, UV_READABLE, on_answer))
-		connection_fail(l);
-	else {
+	} else {
 		l->asked_ms = uv_now(l->loop);
 		l->answer = (struct hybrid_vsock_answer){0};
 	}

@@ -83,8 +83,8 @@ static const char *const missing[MISSING_COUNT] = {
 	[MISSING_LOST_EVENTS] =
 		"Lose fewer events: larger rings (agent: --ring), or --level summary.",
 	[MISSING_CLOCK_MAP] =
-		"Record for longer, or with a kvm-clock or TSC clock source in the guest; `vcpuscope "
-		"clock` shows the error.",
+		("Record for longer, or with a kvm-clock or TSC clock source in the guest; "
+		 "`vcpuscope clock` shows the error."),
 	[MISSING_STACKS] = "Record stacks of shorter waits too (--stacks-over).",
 	[MISSING_HANDLERS] = "Record the guest at level detail.",
 	[MISSING_NOTES] = "Record again: parts of the host's stream are missing.",

@@ -41,7 +41,7 @@ def main():
     version = run("qemu-aarch64", agent, "--version")
     assert re.match(r"vcpuscope-agent \d", version), version
     text = run("ctest", "--test-dir", build, "-L", "unit|property", "-E", f"^({NOT_UNDER_QEMU})$",
-               "--output-on-failure")
+               "--output-on-failure", "-j", "2")
     found = re.search(r"100% tests passed, 0 tests failed out of (\d+)", text)
     if not found or int(found[1]) < LEAST_TESTS:
         print(text[-6000:])

@@ -174,7 +174,7 @@ static void tick_all(struct outbox *o, uint64_t *now_ms, uint64_t ms)
 	outbox_tick(o, *now_ms);
 	*now_ms += 1100;
 	outbox_tick(o, *now_ms);
-	for (int i = 0; i < 2000; i++) { /* until the finisher is done */
+	for (int i = 0; i < 500; i++) { /* until the finisher is done */
 		struct segment *all;
 		const long n = segments_list(folder, SEGMENT_PART, &all);
 		bool waits = false;
