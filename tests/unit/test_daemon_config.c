@@ -25,13 +25,20 @@ static int read_text(const char *text, struct daemon_config *out, char *why, siz
 	return err;
 }
 
+/* out: of an earlier read, or zero. */
+static int read_anew(const char *text, struct daemon_config *out, char *why, size_t why_bytes)
+{
+	daemon_config_fini(out);
+	return read_text(text, out, why, why_bytes);
+}
+
 static void test_good(void **state)
 {
 	static struct daemon_config c;
 	char why[512] = "";
 
 	(void)state;
-	assert_int_equal(read_text("# a comment\n[daemon]\ncontrol = /tmp/x.sock\n"
+	assert_int_equal(read_anew("# a comment\n[daemon]\ncontrol = /tmp/x.sock\n"
 				   "disk_budget = 2G\nfile_size=64M\nfile_time = 10m\n"
 				   "[vm web1]\nqmp = /run/web1.qmp\nchannel = /run/web1.sock\n"
 				   "record = yes\nlevel = summary\nstacks_over = 5ms\n"
@@ -70,32 +77,33 @@ static void test_good(void **state)
 	assert_true(c.outbox);
 	assert_false(c.ship_evidence);
 	assert_string_equal(c.ship, "");
-	assert_int_equal(read_text("[daemon]\nlabels = zone=a, ring=b\nship = /bin/x --to y\n"
+	assert_int_equal(read_anew("[daemon]\nlabels = zone=a, ring=b\nship = /bin/x --to y\n"
 				   "figures_every = 1m\n[vm a]\npid = 1\nowner = p/u\n",
 				   &c, why, sizeof(why)),
 			 0);
 	assert_string_equal(c.ship, "/bin/x --to y");
 	assert_string_equal(c.vms[0].owner, "p/u");
-	assert_int_equal(read_text("[daemon]\nlabels = zone\n", &c, why, sizeof(why)), -EINVAL);
+	assert_int_equal(read_anew("[daemon]\nlabels = zone\n", &c, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "labels"));
-	assert_int_equal(read_text("[daemon]\nfigures_every = 1s\n", &c, why, sizeof(why)),
+	assert_int_equal(read_anew("[daemon]\nfigures_every = 1s\n", &c, why, sizeof(why)),
 			 -EINVAL);
-	assert_int_equal(read_text("[daemon]\nfile_size = 2M\nreport_jobs = 7\n"
+	assert_int_equal(read_anew("[daemon]\nfile_size = 2M\nreport_jobs = 7\n"
 				   "[vm a]\npid = 1\nflight_size = 1M\n"
 				   "[vm b]\npid = 2\nflight = no\n",
 				   &c, why, sizeof(why)),
 			 0);
 	assert_int_equal(c.report_jobs, 7);
-	assert_int_equal(read_text("[daemon]\ndiscover = kvm\ndiscover_users = root, 64055\n", &c,
+	assert_int_equal(read_anew("[daemon]\ndiscover = kvm\ndiscover_users = root, 64055\n", &c,
 				   why, sizeof(why)),
 			 0);
 	assert_true(daemon_config_discovers(&c, "kvm"));
 	assert_false(daemon_config_discovers(&c, "libvirt"));
-	assert_int_equal(read_text("[daemon]\ndiscover = libvirt,kvm\ndiscover_per_user = 5\n", &c,
+	assert_int_equal(read_anew("[daemon]\ndiscover = libvirt,kvm\ndiscover_per_user = 5\n", &c,
 				   why, sizeof(why)),
 			 0);
 	assert_true(daemon_config_discovers(&c, "kvm") && daemon_config_discovers(&c, "libvirt"));
 	assert_int_equal(c.discover_per_user, 5);
+	daemon_config_fini(&c);
 }
 
 static void test_wrong(void **state)

@@ -157,6 +157,7 @@ static void test_hostile(void **state)
 	struct record_culprit culprits[REPORT_CULPRITS_MAX] = {0};
 	struct incident incident;
 	struct incident_record r;
+	struct json_object *json;
 
 	(void)state;
 	incident_fill(&incident);
@@ -177,7 +178,9 @@ static void test_hostile(void **state)
 	assert_true(strlen(line) < INCIDENT_LINE_MAX);
 	assert_non_null(strstr(line, "\"truncated\":true"));
 	assert_null(strpbrk(line, "\x01\x02\x1b\n\xff"));
-	assert_non_null(json_tokener_parse(line));
+	json = json_tokener_parse(line);
+	assert_non_null(json);
+	json_object_put(json);
 }
 
 static void test_evidence_and_sums(void **state)

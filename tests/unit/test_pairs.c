@@ -24,7 +24,7 @@ static const char *const msi_to_handler[] = {"kvm:kvm_msi_set_irq", "guest:irq:i
 					     NULL};
 
 struct run {
-	struct event_choices choices;
+	struct event_choices *choices; /* the pairs borrow them */
 	struct model *model;
 	struct pairs *pairs;
 	const struct pair_row *row; /* the first */
@@ -34,17 +34,17 @@ static struct run run(const char *const *events, const char *key,
 		      const struct pairs_options *options, const struct timeline_event *story,
 		      size_t n)
 {
-	struct run r = {.model = model_new()};
+	struct run r = {.model = model_new(), .choices = malloc(sizeof(*r.choices))};
 	struct expr_error error;
 
 	assert_non_null(r.model);
-	assert_int_equal(event_choices_init(&r.choices), 0);
+	assert_int_equal(event_choices_init(r.choices), 0);
 	for (; *events; events++) {
-		if (event_choices_add(&r.choices, *events, &error))
+		if (event_choices_add(r.choices, *events, &error))
 			fail_msg("%s: %s", *events, error.text);
 	}
-	assert_int_equal(event_choices_key(&r.choices, key, &error), 0);
-	r.pairs = pairs_new(r.model, &r.choices, options);
+	assert_int_equal(event_choices_key(r.choices, key, &error), 0);
+	r.pairs = pairs_new(r.model, r.choices, options);
 	assert_non_null(r.pairs);
 	script_vm(r.model, 2, "kvm");
 	script_run(r.model, story, n);
@@ -58,7 +58,8 @@ static void run_end(struct run *r)
 {
 	pairs_free(r->pairs);
 	model_free(r->model);
-	event_choices_fini(&r->choices);
+	event_choices_fini(r->choices);
+	free(r->choices);
 }
 
 static const struct pairs_options all = {.kept = PAIR_KEPT_MAX};
@@ -281,7 +282,7 @@ static void test_time_goes_to_the_states_of_the_vcpu(void **state)
 static void test_vms_do_not_mix(void **state)
 {
 	struct message_vm_info other = {.vm = 2, .name = "web2", .qemu_pid = 200, .n_threads = 1};
-	struct run r = {.model = model_new()};
+	struct run r = {.model = model_new(), .choices = malloc(sizeof(*r.choices))};
 	struct expr_error error;
 	const struct timeline_event story[] = {
 		IRQ(10, 0, IRQ_ENTRY, 50, 24),
@@ -291,11 +292,11 @@ static void test_vms_do_not_mix(void **state)
 
 	(void)state;
 	other.threads[0] = (struct message_vm_thread){.tid = 210, .is_vcpu = true};
-	assert_int_equal(event_choices_init(&r.choices), 0);
-	assert_int_equal(event_choices_add(&r.choices, "irq:irq_handler_entry", &error), 0);
-	assert_int_equal(event_choices_add(&r.choices, "irq:irq_handler_exit", &error), 0);
-	assert_int_equal(event_choices_key(&r.choices, "irq", &error), 0);
-	r.pairs = pairs_new(r.model, &r.choices, &all);
+	assert_int_equal(event_choices_init(r.choices), 0);
+	assert_int_equal(event_choices_add(r.choices, "irq:irq_handler_entry", &error), 0);
+	assert_int_equal(event_choices_add(r.choices, "irq:irq_handler_exit", &error), 0);
+	assert_int_equal(event_choices_key(r.choices, "irq", &error), 0);
+	r.pairs = pairs_new(r.model, r.choices, &all);
 	script_vm(r.model, 2, "kvm");
 	assert_int_equal(model_vm(r.model, &other), 0);
 	script_run(r.model, story, COUNT(story));
@@ -328,7 +329,7 @@ static void test_detail_shows_what_lies_between(void **state)
 
 	(void)state;
 	assert_int_equal(pair_detail_parse("+15us,samevcpu", &options, why, sizeof(why)), 0);
-	d = pair_detail_new(m, &r.choices, r.pairs, &options);
+	d = pair_detail_new(m, r.choices, r.pairs, &options);
 	assert_non_null(d);
 	script_vm(m, 2, "kvm");
 	script_run(m, story, COUNT(story));
