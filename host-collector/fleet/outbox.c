@@ -73,21 +73,25 @@ static void account_save(struct outbox *o)
  * without CAP_CHOWN. Returns 0 or -errno. */
 static int group_join(gid_t group)
 {
-	const int n = getgroups(0, NULL);
-	gid_t *groups = n < 0 ? NULL : malloc(((size_t)n + 1) * sizeof(*groups));
-	int err = 0, have = groups ? getgroups(n, groups) : -1;
+	const int most = getgroups(0, NULL);
+	gid_t *groups;
+	int n, err = 0;
 
-	if (n < 0 || (groups && have < 0))
+	if (most < 0)
+		return -errno;
+	groups = malloc(((size_t)most + 1) * sizeof(*groups));
+	if (!groups)
+		return -ENOMEM;
+	n = getgroups(most, groups);
+	if (n < 0)
 		err = -errno;
-	else if (!groups)
-		err = -ENOMEM;
-	for (int i = 0; !err && i < have; i++) {
+	for (int i = 0; i < n; i++) {
 		if (groups[i] == group)
 			goto out;
 	}
 	if (!err) {
-		groups[have] = group;
-		err = setgroups((size_t)have + 1, groups) ? -errno : 0;
+		groups[n] = group;
+		err = setgroups((size_t)n + 1, groups) ? -errno : 0;
 	}
 out:
 	free(groups);
