@@ -3,7 +3,7 @@
 #ifndef CLI_EVENT_OPTIONS_H
 #define CLI_EVENT_OPTIONS_H
 
-#include "host-collector/record/chosen_events.h"
+#include "bpf/chosen/chosen_events.h"
 #include "proto/program/options.h"
 
 struct event_arguments {

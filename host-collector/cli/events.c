@@ -10,7 +10,7 @@
 
 #include "host-collector/analyze/event/event_reader.h"
 #include "host-collector/cli/commands.h"
-#include "host-collector/query/described.h"
+#include "proto/query/described.h"
 #include "host-collector/engine/replay.h"
 #include "host-collector/tables/table.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/event/event_list.h"
-#include "host-collector/query/described.h"
+#include "proto/query/described.h"
 #include "host-collector/engine/replay.h"
 #include "proto/program/output.h"
 

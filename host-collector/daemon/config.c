@@ -10,7 +10,7 @@
 
 #include "host-collector/fleet/host_facts.h"
 #include "host-collector/link/address.h"
-#include "host-collector/query/event_spec.h"
+#include "proto/query/event_spec.h"
 #include "proto/program/suggest.h"
 #include "proto/program/value.h"
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "bpf/capture/batcher.h"
-#include "host-collector/record/chosen_events.h"
+#include "bpf/chosen/chosen_events.h"
 #include "host-collector/record/stack_writer.h"
 #include "host-collector/record/task_origins.h"
 #include "proto/frame_item.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/query/event_schema.h"
+#include "proto/query/event_schema.h"
 
 static struct expr_value field_value(void *context, uint16_t index)
 {

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "host-collector/query/event_schema.h"
-#include "host-collector/record/event_filter.h"
+#include "proto/query/event_schema.h"
+#include "bpf/chosen/event_filter.h"
 
 enum { ROUNDS = 20000, RECORDS = 20 };
 

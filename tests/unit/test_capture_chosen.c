@@ -10,8 +10,8 @@
 
 #include "bpf/backend/capture_shared.h"
 #include "bpf/capture/capture_event.h"
-#include "host-collector/query/expr.h"
-#include "host-collector/record/chosen_events.h"
+#include "proto/query/expr.h"
+#include "bpf/chosen/chosen_events.h"
 #include "proto/event_fields.h"
 #include "proto/user_event.h"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "host-collector/analyze/event/event_list.h"
-#include "host-collector/query/described.h"
+#include "proto/query/described.h"
 #include "proto/buffer.h"
 #include "tests/unit/model_script.h"
 #include "tests/unit/synth.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "host-collector/query/event_schema.h"
+#include "proto/query/event_schema.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

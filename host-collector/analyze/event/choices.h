@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "host-collector/query/event_schema.h"
+#include "proto/query/event_schema.h"
 
 enum {
 	EVENT_CHOICES_MAX = 128,

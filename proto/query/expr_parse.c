@@ -3,7 +3,7 @@
  * An operator precedence parser: each operator binds more or less strongly than its neighbour, and
  * an operand takes all operators to its right that bind more strongly than the one to its left.
  */
-#include "host-collector/query/expr.h"
+#include "proto/query/expr.h"
 
 #include <ctype.h>
 #include <errno.h>

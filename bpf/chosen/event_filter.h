@@ -5,12 +5,12 @@
  * || and ! become jumps between tests. A text is compared with == and !=, or with ~ if the pattern
  * has a single '*', at its end.
  */
-#ifndef RECORD_EVENT_FILTER_H
-#define RECORD_EVENT_FILTER_H
+#ifndef CHOSEN_EVENT_FILTER_H
+#define CHOSEN_EVENT_FILTER_H
 
 #include "bpf/capture/capture_event.h"
 #include "bpf/capture/event_source.h"
-#include "host-collector/query/expr.h"
+#include "proto/query/expr.h"
 
 /* Compiles `e`, whose fields are those of event_schema.h: numbers of `fields`, and the common
  * fields cpu, tid, pid and comm. Sets tests, n_tests and first_test of *out. Returns 0; -EINVAL:

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "host-collector/query/expr.h"
+#include "proto/query/expr.h"
 
 enum event_spec_kind { EVENT_TRACEPOINT, EVENT_KPROBE, EVENT_KRETPROBE, EVENT_UPROBE, EVENT_USDT };
 

@@ -3,7 +3,7 @@
 #ifndef QUERY_DESCRIBED_H
 #define QUERY_DESCRIBED_H
 
-#include "host-collector/query/event_schema.h"
+#include "proto/query/event_schema.h"
 
 /* Adds the events that the recording describes to `schemas`. What cannot be read is left to the
  * reading that follows, which says it. Returns 0 or -ENOMEM. */

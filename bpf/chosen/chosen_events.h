@@ -4,13 +4,13 @@
  * becomes an event that the capture can attach (capture_event.h) and its description
  * (message_user_event). host_stream.h attaches them and sends the descriptions.
  */
-#ifndef RECORD_CHOSEN_EVENTS_H
-#define RECORD_CHOSEN_EVENTS_H
+#ifndef CHOSEN_CHOSEN_EVENTS_H
+#define CHOSEN_CHOSEN_EVENTS_H
 
 #include <stddef.h>
 
 #include "bpf/capture/capture_event.h"
-#include "host-collector/query/expr.h"
+#include "proto/query/expr.h"
 #include "proto/message.h"
 
 struct chosen_event {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "host-collector/record/chosen_events.h"
+#include "bpf/chosen/chosen_events.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -10,9 +10,9 @@
 
 #include "bpf/capture/event_source.h"
 #include "bpf/isolation/probe_finder.h"
-#include "host-collector/query/event_schema.h"
-#include "host-collector/query/event_spec.h"
-#include "host-collector/record/event_filter.h"
+#include "proto/query/event_schema.h"
+#include "proto/query/event_spec.h"
+#include "bpf/chosen/event_filter.h"
 #include "proto/program/suggest.h"
 
 /* The work on one event. */

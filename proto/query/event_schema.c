@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "host-collector/query/event_schema.h"
+#include "proto/query/event_schema.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "host-collector/query/event_spec.h"
-#include "host-collector/query/expr.h"
+#include "proto/query/event_spec.h"
+#include "proto/query/expr.h"
 #include "proto/event_catalog.h"
 #include "proto/message.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "host-collector/record/event_filter.h"
+#include "bpf/chosen/event_filter.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "host-collector/query/event_schema.h"
+#include "proto/query/event_schema.h"
 
 enum { COMM_BYTES = 16 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "host-collector/query/expr.h"
+#include "proto/query/expr.h"
 
 #include <arpa/inet.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "host-collector/query/described.h"
+#include "proto/query/described.h"
 
 #include <errno.h>
 #include <stdlib.h>

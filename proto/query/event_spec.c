@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "host-collector/query/event_spec.h"
+#include "proto/query/event_spec.h"
 
 #include <ctype.h>
 #include <errno.h>
