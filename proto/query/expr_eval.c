@@ -14,9 +14,15 @@ static struct expr_value boolean(bool is)
 	return number(EXPR_SIGNED, is);
 }
 
+/* A source may give a text that it does not have. */
+static const char *text_of(struct expr_value value)
+{
+	return value.text ? value.text : "";
+}
+
 bool expr_is_true(struct expr_value value)
 {
-	return value.type == EXPR_TEXT ? *value.text != 0
+	return value.type == EXPR_TEXT ? *text_of(value) != 0
 				       : value.type != EXPR_NONE && value.number != 0;
 }
 
@@ -208,7 +214,7 @@ static struct expr_value binary(const struct expr *e, const struct expr_node *no
 	if (y.type == EXPR_NONE)
 		return y;
 	if (x.type == EXPR_TEXT && y.type == EXPR_TEXT)
-		return compare_texts(node->op, x.text, y.text);
+		return compare_texts(node->op, text_of(x), text_of(y));
 	return compute(node, x, y);
 }
 
