@@ -109,7 +109,7 @@ static size_t knot_before(const struct band *b, size_t first, size_t end, uint64
 	const struct knot *at = &b->knots[first];
 	size_t n = end - first;
 
-	/* Live conversion asks for the last stretch; else no branch could be predicted. */
+	/* Live conversion asks for the last piece; else no branch could be predicted. */
 	if (n > 2 && b->knots[end - 2].x <= x)
 		return b->knots[end - 1].x <= x ? end - 1 : end - 2;
 	while (n > 1) {

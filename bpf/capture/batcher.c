@@ -35,7 +35,7 @@ enum {
 #define LAG_MARGIN 1.01
 
 struct cpu_state {
-	uint32_t next_seq; /* the source's; in frames less what was not told */
+	uint32_t next_seq; /* the source's; in frames less what was aggregated */
 	uint32_t aggregated;
 	uint64_t newest_time; /* stream time of the newest record handed out */
 	uint64_t watermark;
@@ -57,7 +57,7 @@ struct batcher {
 	struct capture_clock clock;        /* up to the newest sample */
 	struct capture_clock spans[SPANS]; /* as it was when each span was new */
 	size_t n_spans;                    /* ever; the newest are kept */
-	/* Of what is being cooked: the span in which the clock stood still; two such: not told. */
+	/* Of what is being cooked: the span in which the clock stood still; two such: not used. */
 	uint64_t chord_begin, chord_end;
 	bool chords_many;
 

@@ -37,7 +37,7 @@ static void count(struct handler_summary *s, struct vs_event *entry, struct vs_e
 
 void handler_summary_mark(struct handler_summary *s, struct vs_event *events, size_t n)
 {
-	struct vs_event *open[NESTED_MAX]; /* entered, and nothing told since */
+	struct vs_event *open[NESTED_MAX]; /* entered, and nothing emitted since */
 	size_t n_open = 0;
 
 	for (size_t i = 0; i < n && s->over_ns; i++) {

@@ -195,8 +195,9 @@ static int functions_find(struct finder *f)
 	return err;
 }
 
-/* A note's content: three addresses, then provider, name and arguments. `moved`: by how much the
- * file was moved after the note was written (prelink). */
+/* A note's content: three addresses, then provider, name and arguments. If has_base, `base` is the
+ * address of .stapsdt.base; it differs from the second one of the note if the file was moved after
+ * the note was written (prelink). */
 static int note_take(struct finder *f, const char *text, size_t bytes, uint64_t base, bool has_base)
 {
 	struct probe_place place = {.offset = 0};

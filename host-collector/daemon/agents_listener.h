@@ -22,7 +22,7 @@ struct vm_daemon;
 int agents_listener_open(uv_loop_t *loop, const char *path, struct vm_daemon *daemon,
 			 struct agents_listener **out, char *why, size_t why_bytes);
 /* Closes all waiting connections and removes the socket file. The next turn of the loop frees
- * `door`. NULL is allowed. */
+ * `listener`. NULL is allowed. */
 void agents_listener_close(struct agents_listener *listener);
 /* Passes waiting connections to their VMs and closes those that waited too long. Call it every 100
  * ms. */

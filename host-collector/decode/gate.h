@@ -26,16 +26,16 @@ enum {
 
 struct gate;
 
-/* Allocates a gate. door: the Unix socket that delivers the connections (gate_hand()). The gate
- * borrows door, kind and chosen, and stores the agent's connection in *chosen. most: the largest
- * number of waiting connections, at most GATE_WAITING_MAX; less if the process may open fewer
- * descriptors. Returns NULL if there is no memory. */
+/* Allocates a gate. descriptor: the Unix socket that delivers the connections (gate_hand()). The
+ * gate borrows descriptor, kind and chosen, and stores the agent's connection in *chosen. most: the
+ * largest number of waiting connections, at most GATE_WAITING_MAX; less if the process may open
+ * fewer descriptors. Returns NULL if there is no memory. */
 struct gate *gate_new(int descriptor, size_t most, const struct peer_kind *kind,
 		      struct peer **chosen);
 /* Frees the gate and closes all connections except the chosen one. NULL is allowed. */
 void gate_free(struct gate *g);
 /* Waits up to wait_ms for activity and handles a bounded amount of it. Returns 0, -EPIPE (the
- * collector closed its end of `door`) or -ENOMEM. */
+ * collector closed its end of `descriptor`) or -ENOMEM. */
 int gate_turn(struct gate *g, uint64_t now_ms, int wait_ms);
 /* Closes connections whose time is over and sends repeated messages. Call it every 50 ms. */
 void gate_tick(struct gate *g, uint64_t now_ms);
@@ -44,7 +44,8 @@ size_t gate_waiting(const struct gate *g);
 /* Adds the counts of all connections except the chosen one to `sum`. */
 void gate_stats_add(const struct gate *g, struct guest_session_stats *sum);
 
-/* Sends `fd` through `door`; the collector calls this. Returns 0, -EAGAIN if the queue is full
+/* Sends `fd` through `descriptor`; the collector calls this. Returns 0, -EAGAIN if the queue is
+ * full
  * (`fd` stays open), or another -errno. Closes `fd` in all cases but -EAGAIN. */
 int gate_hand(int descriptor, int fd);
 

@@ -24,7 +24,8 @@ struct buffer_text {
 	size_t len;
 };
 
-/* The report with its longest incidents only; what it points to is the original's or `own`. */
+/* The report with its longest incidents only. It points to the arrays below, otherwise to what the
+ * original points to. */
 struct shown {
 	struct report report;
 	size_t indices[PAGE_INCIDENTS_MAX];

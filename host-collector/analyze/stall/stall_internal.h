@@ -64,9 +64,9 @@ struct stall_track {
 	 */
 	struct stall_facts period, interrupt, chain;
 	struct loss_balance balance; /* of the current task */
-	struct stall_facts proven;   /* `stretch` up to a recent event, used if a loss ends it */
-	struct stall_facts doubted;  /* `stretch` up to a short gap, used if the gap hid a switch */
-	struct stall_facts before;   /* `stretch` up to the begin of `interrupt` */
+	struct stall_facts proven;   /* `period` up to a recent event, used if a loss ends it */
+	struct stall_facts doubted;  /* `period` up to a short gap, used if the gap hid a switch */
+	struct stall_facts before;   /* `period` up to the begin of `interrupt` */
 	struct stall_facts unseen;   /* since a short gap, which may hide the entry of a softirq */
 	struct stall_facts before_unseen; /* as `before`, for `unseen` */
 	struct stall_facts reading;       /* since the newest reading of the guest's clock */

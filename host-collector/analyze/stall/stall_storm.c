@@ -236,8 +236,8 @@ static void window_drop(struct stall_window *w, const struct stall_facts *report
 		w->open = false;
 }
 
-/* Reports the windows that lie in run intervals without a report of their own. `told` is the run
- * interval that now gets a report, or NULL. */
+/* Reports the windows that lie in run intervals without a report of their own. `reported` is the
+ * run interval that now gets a report, or NULL. */
 void stall_storm_period(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 			const struct stall_facts *reported)
 {
