@@ -84,7 +84,7 @@ class Life:
         self.host.run(f"cd {self.played.folder}; i=0; until [ $(grep -c 'on guest kernel' record.log) -ge {times} ] "
                       "|| [ $i -ge 150 ]; do sleep 0.2; i=$((i + 1)); done; sleep 1; "
                       "[ $i -lt 150 ] || { cat record.log; for t in /proc/$(pidof vcpuscope | cut -d' ' -f1)/task/*; "
-                      "do cat $t/comm $t/stack; done; dmesg | tail -n 5; exit 1; }", timeout_s=60)
+                      "do cat $t/comm $t/stack; done; dmesg | tail -n 60; exit 1; }", timeout_s=60)
 
     def spin(self, ms=500, cpu=0, case=SPIN):
         begin_ns, waited_ns = self.now_ns(), self.played.run_delay_ns(cpu)

@@ -173,6 +173,19 @@ class Machine:
                                  "kernel had just patched, and that kernel died")
         return MachineError(text)
 
+    def _gone(self):
+        """The machine's end of the control port is closed: it powered off, or its QEMU died."""
+        try:
+            status = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            return self._failure(f"the machine closed its control port; its console ends: {self.serial()[-3000:]}")
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip()[-1000:]
+        if status in (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS):
+            return EmulatorFault(f"the emulator died of {signal.Signals(-status).name}: {said}")
+        return self._failure(f"the machine is gone: QEMU ended with {status}: {said}; its console ends: "
+                             f"{self.serial()[-3000:]}")
+
     def _stuck_check(self):
         """The emulator loses an interrupt now and then; then one of the machine's CPUs waits for another
         for ever, as its own watchdog says. What the tests provoke takes half as long."""
@@ -180,6 +193,10 @@ class Machine:
             if int(seconds) >= STUCK_S:
                 raise EmulatorFault(f"a CPU of the machine has stood still for {seconds} s, as its kernel "
                                     "says: the emulator lost an interrupt")
+        stall = re.search(r"rcu: INFO: rcu_\w+ (?:self-)?detected stalls? on .*", self.serial())
+        if stall:
+            raise EmulatorFault(f"a CPU of the machine has stood still for 21 s, as its kernel says ({stall[0]}): "
+                                "the emulator lost an interrupt")
 
     def _where(self):
         """Where the vCPUs are, for the report of a machine that does not answer."""
@@ -214,7 +231,7 @@ class Machine:
                     raise
                 continue
             if not more:
-                raise self._failure(f"the machine is gone; its console ends: {self.serial()[-3000:]}")
+                raise self._gone()
             self._received += more
         data = bytes(self._received[:self._received.index(b"\n") + 1 if n is None else n])
         del self._received[:len(data)]
@@ -257,6 +274,7 @@ class Machine:
         status, output = self.run_bytes(command, timeout_s=timeout_s)
         text = output.decode(errors="replace")
         if check and status:
+            self._stuck_check()
             raise MachineError(f"'{command}' ended with {status}: {text.strip()[-3000:]}")
         return text
 
