@@ -76,7 +76,8 @@ static const struct wait_pattern patterns[] = {
 	/* With KVM's own interrupt controller HLT stays in the kernel: the loop means a stop. */
 	{WAIT_PAUSE, "qemu_wait_io_event", NULL, KVM_ONLY, "QMP stop, savevm, end of migration"},
 	{WAIT_PAUSE, "qemu_*wait_io_event", NULL, KVM_ONLY, "the same, other versions"},
-	/* VMMs in Rust, whose names hold their path: from their sources, not seen on a machine. */
+	/* VMMs in Rust, whose names hold their path: from their sources. Seen with a stand-in that
+	 * has functions of these names (tests/e2e/test_stand_in.py). */
 	{WAIT_PAUSE, "*4vcpu4Vcpu6paused*", NULL, KVM_ONLY, "Firecracker: paused by its API"},
 	{WAIT_PAUSE, "*6thread*4park*", "*10CpuManager10start_vcpu*", KVM_ONLY,
 	 "Cloud Hypervisor: paused by its API, snapshot, migration"},

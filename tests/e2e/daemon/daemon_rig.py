@@ -37,10 +37,12 @@ def until(what, condition, seconds=30):
 
 class FakeVm:
     """port: its vCPUs sleep until a byte comes to the UDP port self.port. vsock: the path of its vsock
-    device, which it carries as Firecracker does; its guest connects to vsock + ".guest"."""
+    device, which it carries as Firecracker does; its guest connects to vsock + ".guest". guest_port: at
+    which that guest listens; 0: it connects to the host's."""
 
-    def __init__(self, name, vcpus=1, port=False, vsock=None):
+    def __init__(self, name, vcpus=1, port=False, vsock=None, guest_port=0):
         more = ["port"] * (port or vsock is not None) + [str(vsock)] * (vsock is not None)
+        more += [str(guest_port)] * (guest_port != 0)
         self.process = subprocess.Popen([FAKE_VMM, name, str(vcpus), *more],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.port = int(self.process.stdout.readline().split()[1])

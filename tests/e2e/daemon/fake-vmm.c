@@ -4,12 +4,16 @@
  * loopback, whose number it prints behind "ready".
  *
  * fake-vmm NAME N port PATH carries its guest's vsock as Firecracker does: it listens at PATH, and
- * what connects to PATH.guest is its guest, which connects to the host's port 7431. */
+ * what connects to PATH.guest is its guest, which connects to the host's port 7431. With a further
+ * argument that is a number, its guest listens at this port, and the host connects to it through
+ * PATH. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -78,14 +82,64 @@ static void carry(int a, int b)
 	}
 }
 
-/* path: of the device. The guest connects to the host, again and again. */
-static void *vsock_main(void *path)
+struct device {
+	const char *path;
+	int listener; /* at path */
+	long port;    /* at which the guest listens; 0: it does not */
+};
+
+/* "CONNECT PORT\n", to the byte: what follows is the guest's. True: it is this port. */
+static bool connect_read(int fd, long port)
 {
+	char line[32], want[32];
+	size_t n = 0;
+
+	while (n < sizeof(line) - 1 && read(fd, line + n, 1) == 1 && line[n] != '\n')
+		n++;
+	line[n] = '\0';
+	snprintf(want, sizeof(want), "CONNECT %ld", port);
+	return !strcmp(line, want);
+}
+
+/* The host connects to the guest, again and again. */
+static void *host_main(void *argument)
+{
+	static const char answer[] = "OK 1073741824\n";
+	const struct device *device = argument;
+	char guest[128];
+	int listener;
+
+	snprintf(guest, sizeof(guest), "%s.guest", device->path);
+	listener = unix_socket(guest, bind);
+	if (listener < 0 || listen(listener, 1))
+		return NULL;
+	for (;;) {
+		int host = accept(device->listener, NULL, NULL), to;
+
+		if (host < 0)
+			return NULL;
+		if (!connect_read(host, device->port)) {
+			close(host);
+			continue;
+		}
+		to = accept(listener, NULL, NULL);
+		if (to >= 0 && send(host, answer, sizeof(answer) - 1, MSG_NOSIGNAL) > 0)
+			carry(host, to);
+		close(host);
+		if (to >= 0)
+			close(to);
+	}
+}
+
+/* The guest connects to the host, again and again. */
+static void *guest_main(void *argument)
+{
+	const struct device *device = argument;
 	char guest[128], host[128];
 	int listener;
 
-	snprintf(guest, sizeof(guest), "%s.guest", (char *)path);
-	snprintf(host, sizeof(host), "%s_7431", (char *)path);
+	snprintf(guest, sizeof(guest), "%s.guest", device->path);
+	snprintf(host, sizeof(host), "%s_7431", device->path);
 	listener = unix_socket(guest, bind);
 	if (listener < 0 || listen(listener, 1))
 		return NULL;
@@ -103,12 +157,16 @@ static void *vsock_main(void *path)
 	}
 }
 
-static int vsock_start(char *path)
+static int vsock_start(const char *path, long port)
 {
-	int device = unix_socket(path, bind);
+	static struct device device;
 	pthread_t thread;
 
-	return device < 0 || listen(device, 1) || pthread_create(&thread, NULL, vsock_main, path);
+	device.path = path;
+	device.port = port;
+	device.listener = unix_socket(path, bind);
+	return device.listener < 0 || listen(device.listener, 1) ||
+	       pthread_create(&thread, NULL, port ? host_main : guest_main, &device);
 }
 
 int main(int argc, char **argv)
@@ -119,7 +177,7 @@ int main(int argc, char **argv)
 	char byte;
 
 	if (argc < 3 || port < 0 || n < 1 || n > 64) {
-		fprintf(stderr, "usage: fake-vmm NAME N [port [PATH]]\n");
+		fprintf(stderr, "usage: fake-vmm NAME N [port [PATH [PORT]]]\n");
 		return 2;
 	}
 	prctl(PR_SET_NAME, "qemu-system-x86");
@@ -127,7 +185,7 @@ int main(int argc, char **argv)
 		if (pthread_create(&thread, NULL, vcpu, (void *)i))
 			return 1;
 	}
-	if (argc > 4 && vsock_start(argv[4]))
+	if (argc > 4 && vsock_start(argv[4], argc > 5 ? strtol(argv[5], NULL, 10) : 0))
 		return 1;
 	printf("ready %d\n", port);
 	fflush(stdout);

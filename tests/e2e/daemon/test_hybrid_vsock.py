@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Three VMs whose VMMs carry vsock over Unix sockets, as Firecracker and Cloud Hypervisor do, at one
-daemon: each is recorded with its own guest, and exactly. Another process that connects where the VMM does
-is refused; a VMM that ends and a daemon that is started again leave nothing behind."""
+"""VMs whose VMMs carry vsock over Unix sockets, as Firecracker and Cloud Hypervisor do, at one daemon: the
+guests of three connect to the host, the daemon connects to two others. Each is recorded with its own guest,
+and exactly. Another process that connects where the VMM does is refused; a VMM that ends and a daemon that is
+started again leave nothing behind."""
 import json
 import socket
 import subprocess
@@ -11,18 +12,22 @@ from daemon_rig import BUILD, Daemon, FakeVm, skip_unless_possible, until
 from file_account import BATCH_RANGES
 
 SIM_AGENT = BUILD / "tests/e2e/daemon/sim-agent"
-RATES = {"web1": 1000, "web2": 2000, "web3": 500}
+RATES = {"web1": 1000, "web2": 2000, "web3": 500, "web4": 1500, "web5": 700}
+GUEST_PORTS = {"web4": 52, "web5": 1024}  # of guests that listen
 
 
 class Vm:
     def __init__(self, daemon, name, rate):
         self.name, self.rate = name, rate
         self.device = daemon.folder / f"{name}.vsock"
-        self.vmm = FakeVm(name, vsock=self.device)
+        self.guest_port = GUEST_PORTS.get(name, 0)
+        self.vmm = FakeVm(name, vsock=self.device, guest_port=self.guest_port)
         self.agent = None
 
     def section(self):
-        return f"[vm {self.name}]\npid = {self.vmm.pid}\nchannel = hybrid:{self.device}\nrecord = yes\n"
+        channel = (f"hybrid-connect:{self.device}:{self.guest_port}" if self.guest_port
+                   else f"hybrid:{self.device}")
+        return f"[vm {self.name}]\npid = {self.vmm.pid}\nchannel = {channel}\nrecord = yes\n"
 
     def start(self):
         self.agent = subprocess.Popen([SIM_AGENT, f"{self.device}.guest", str(self.rate)],
@@ -63,7 +68,8 @@ def run(daemon, vms):
     daemon.configure("\n".join(vm.section() for vm in vms))
     daemon.start()
     until("all run", lambda: all(vm["state"] == "running" for vm in daemon.ask("list")["vms"]))
-    until("all listen", lambda: all((vm.device.parent / f"{vm.name}.vsock_7431").is_socket() for vm in vms))
+    until("all listen", lambda: all((vm.device.parent / f"{vm.name}.vsock_7431").is_socket()
+                                   for vm in vms if not vm.guest_port))
     stranger_is_refused(daemon, vms[0])
     for vm in vms:
         vm.start()

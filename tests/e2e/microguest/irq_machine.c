@@ -315,6 +315,8 @@ static void *vcpu_main(void *argument)
 		error = control(v->fd, KVM_RUN, NULL);
 		if (!error)
 			error = exit_handle(v);
+		else if (error == -EINTR && v->machine->interrupted)
+			v->machine->interrupted(v);
 	} while (!error || error == -EINTR || error == -EAGAIN);
 	fail(v->machine, error, name);
 	return NULL;

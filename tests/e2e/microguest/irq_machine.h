@@ -29,6 +29,8 @@ struct irq_machine {
 	uint8_t *memory;
 	/* What vCPU threads are called: these around their number. "": nothing. */
 	const char *thread_name, *thread_name_end;
+	/* Called in a vCPU's thread when a signal has ended KVM_RUN. NULL: nothing. */
+	void (*interrupted)(struct irq_machine_vcpu *v);
 };
 
 /* GSIs of vCPU n are these + n. */

@@ -8,6 +8,9 @@
  * STANDIN_THREAD: what vCPU threads are called, before their number; "": nothing.
  * STANDIN_QMP: a socket on which it plays a monitor that calls its first thread vCPU 0.
  * STANDIN_UID: the user that it becomes when the VM is there.
+ * STANDIN_PAUSE: the VMM whose way to pause it plays: firecracker, cloud-hypervisor or crosvm. On
+ * SIGUSR1 vCPU threads leave KVM_RUN and sleep in functions that are called as that VMM's; SIGUSR2
+ * ends that.
  * STANDIN_CHILD: if set, a child inherits the descriptors, which are of no use to it.
  */
 #include <errno.h>
@@ -82,6 +85,121 @@ static int monitor_start(const char *path)
 	return -pthread_create(&thread, NULL, monitor_main, (void *)(intptr_t)fd);
 }
 
+/* ---- pauses ---- */
+
+static pthread_mutex_t pause_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t resumed = PTHREAD_COND_INITIALIZER;
+static bool paused;                            /* under the lock */
+static volatile sig_atomic_t wanted = SIGUSR2; /* the latest of the two signals */
+
+/* The names that Rust's compiler gives to the functions of these VMMs, as their sources have them
+ * (host-collector/model/wait_class.c). None may be inlined, nor end in a jump. */
+#define PLAYED(function, symbol)                                                                   \
+	static void function(void) __asm__(symbol) __attribute__((noinline, used))
+
+PLAYED(firecracker_paused, "_ZN3vmm6vstate4vcpu4Vcpu6paused17h0123456789abcdefE");
+PLAYED(hypervisor_vcpu, "_ZN3vmm3cpu10CpuManager10start_vcpu17h0123456789abcdefE");
+PLAYED(hypervisor_park, "_ZN3std6thread4park17h0123456789abcdefE");
+PLAYED(crosvm_vcpu, "_ZN6crosvm6crosvm3sys5linux4vcpu9vcpu_loop17h0123456789abcdefE");
+PLAYED(crosvm_wait, "_ZN3std4sync7condvar7Condvar4wait17h0123456789abcdefE");
+
+static inline __attribute__((always_inline)) void resume_wait(void)
+{
+	pthread_mutex_lock(&pause_lock);
+	while (paused)
+		pthread_cond_wait(&resumed, &pause_lock);
+	pthread_mutex_unlock(&pause_lock);
+	__asm__ volatile("");
+}
+
+static void firecracker_paused(void)
+{
+	resume_wait();
+}
+
+static void hypervisor_park(void)
+{
+	resume_wait();
+}
+
+static void hypervisor_vcpu(void)
+{
+	hypervisor_park();
+	__asm__ volatile("");
+}
+
+static void crosvm_wait(void)
+{
+	resume_wait();
+}
+
+static void crosvm_vcpu(void)
+{
+	crosvm_wait();
+	__asm__ volatile("");
+}
+
+static const struct {
+	const char *name;
+	void (*wait)(void);
+} pauses[] = {{"firecracker", firecracker_paused},
+	      {"cloud-hypervisor", hypervisor_vcpu},
+	      {"crosvm", crosvm_vcpu}};
+
+static void (*pause_play)(void);
+
+static void on_interrupted(struct irq_machine_vcpu *v)
+{
+	v->run->immediate_exit = 0;
+	pause_play();
+}
+
+static void on_request(int number)
+{
+	wanted = number;
+}
+
+static void on_kick(int number)
+{
+	(void)number; /* it ends KVM_RUN */
+}
+
+static int pauses_prepare(struct irq_machine *m, const char *name)
+{
+	/* Without SA_RESTART: the request ends poll(), too. */
+	const struct sigaction request = {.sa_handler = on_request}, kick = {.sa_handler = on_kick};
+
+	for (size_t i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++) {
+		if (!strcmp(pauses[i].name, name))
+			pause_play = pauses[i].wait;
+	}
+	if (!pause_play)
+		return -EINVAL;
+	m->interrupted = on_interrupted;
+	return sigaction(SIGUSR1, &request, NULL) || sigaction(SIGUSR2, &request, NULL) ||
+			       sigaction(SIGRTMIN, &kick, NULL)
+		       ? -errno
+		       : 0;
+}
+
+/* As the latest request wants it. Returns whether the VM is paused. */
+static bool pause_serve(struct irq_machine *m)
+{
+	const bool pause = wanted == SIGUSR1;
+
+	if (pause == paused)
+		return paused;
+	pthread_mutex_lock(&pause_lock);
+	paused = pause;
+	pthread_cond_broadcast(&resumed);
+	pthread_mutex_unlock(&pause_lock);
+	for (size_t i = 0; pause && i < IRQ_VMM_VCPUS; i++) {
+		m->vcpus[i].run->immediate_exit = 1;
+		pthread_kill(m->vcpus[i].thread, SIGRTMIN);
+	}
+	return paused;
+}
+
 /* KVM opens its descriptors so that they are closed when a program is executed, not by fork(). */
 static void child_start(void)
 {
@@ -104,6 +222,8 @@ static int play(struct irq_machine *m)
 
 		if (error > 0 && read(STDIN_FILENO, &byte, 1) <= 0)
 			return 0;
+		if (pause_serve(m))
+			continue;
 		/* Its log is what a test of interrupts needs. */
 		irq_machine_cpu(m, vcpu)->n_log = 0;
 		error = irq_machine_raise(m, IRQ_KIND_MSI, vcpu, IRQ_VECTOR_MSI);
@@ -122,7 +242,11 @@ int main(void)
 
 	machine.thread_name = getenv("STANDIN_THREAD");
 	machine.thread_name_end = "";
-	error = memory == MAP_FAILED ? -ENOMEM : irq_machine_create(&machine, memory, &truth);
+	error = memory == MAP_FAILED ? -ENOMEM : 0;
+	if (!error && getenv("STANDIN_PAUSE"))
+		error = pauses_prepare(&machine, getenv("STANDIN_PAUSE"));
+	if (!error)
+		error = irq_machine_create(&machine, memory, &truth);
 	if (!error && getenv("STANDIN_QMP"))
 		error = monitor_start(getenv("STANDIN_QMP"));
 	if (!error && getenv("STANDIN_UID") && setuid((uid_t)atoi(getenv("STANDIN_UID"))))
