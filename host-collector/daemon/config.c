@@ -46,6 +46,7 @@ static const struct key daemon_keys[] = {
 	{"metrics_file", KEY_TEXT, DAEMON(metrics_file)},
 	{"agents", KEY_TEXT, DAEMON(agents)},
 	{"libvirt", KEY_TEXT, DAEMON(libvirt)},
+	{"libvirt_attach", KEY_NAME, DAEMON(libvirt_attach)},
 	{"discover", KEY_TEXT, DAEMON(discover)},
 	{"discover_users", KEY_TEXT, DAEMON(discover_users)},
 	{"discover_per_user", KEY_NUMBER, DAEMON(discover_per_user)},
@@ -126,6 +127,7 @@ void daemon_config_default(struct daemon_config *out)
 	memset(out, 0, sizeof(*out));
 	snprintf(out->control, sizeof(out->control), DAEMON_CONTROL_PATH);
 	snprintf(out->libvirt, sizeof(out->libvirt), "auto");
+	snprintf(out->libvirt_attach, sizeof(out->libvirt_attach), "no");
 	snprintf(out->discover, sizeof(out->discover), "libvirt");
 	snprintf(out->discover_users, sizeof(out->discover_users), "root,libvirt-qemu");
 	out->discover_per_user = DAEMON_VMS_MAX / 2;
@@ -495,6 +497,44 @@ bool daemon_config_discovers(const struct daemon_config *c, const char *what)
 	return false;
 }
 
+void daemon_config_agents(const struct daemon_config *c, char *out, size_t out_bytes)
+{
+	const char *name = strrchr(c->control, '/');
+
+	if (c->agents[0])
+		snprintf(out, out_bytes, "%s", c->agents);
+	else
+		snprintf(out, out_bytes, "%.*sagents.sock", name ? (int)(name + 1 - c->control) : 0,
+			 c->control);
+}
+
+static int attach_check(const struct daemon_config *c, char *why, size_t why_bytes)
+{
+	char agents[DAEMON_PATH_MAX];
+
+	if (strcmp(c->libvirt_attach, "no") && strcmp(c->libvirt_attach, "all") &&
+	    strcmp(c->libvirt_attach, "labelled")) {
+		snprintf(why, why_bytes, "libvirt_attach: `%.40s`: write no, all or labelled",
+			 c->libvirt_attach);
+		return -EINVAL;
+	}
+	if (!strcmp(c->libvirt_attach, "no"))
+		return 0;
+	if (!strcmp(c->libvirt, "no") || !daemon_config_discovers(c, "libvirt")) {
+		snprintf(why, why_bytes,
+			 "libvirt_attach: no domain is found: write libvirt = auto, and discover "
+			 "with libvirt in it");
+		return -EINVAL;
+	}
+	daemon_config_agents(c, agents, sizeof(agents));
+	if (agents[0] == '/' && !agents[strcspn(agents, "<>&'\"")])
+		return 0;
+	snprintf(why, why_bytes,
+		 "libvirt_attach: QEMU connects to the socket `agents`: write its path from the "
+		 "root, without < > & ' \"");
+	return -EINVAL;
+}
+
 static int discover_check(const struct daemon_config *c, char *why, size_t why_bytes)
 {
 	const char *list = c->discover;
@@ -560,7 +600,8 @@ static int config_check(const struct daemon_config *c, char *why, size_t why_byt
 		snprintf(why, why_bytes, "report_jobs: 1 to %d", REPORT_JOBS_MAX);
 		return -EINVAL;
 	}
-	if (discover_check(c, why, why_bytes) || outbox_check(c, why, why_bytes))
+	if (attach_check(c, why, why_bytes) || discover_check(c, why, why_bytes) ||
+	    outbox_check(c, why, why_bytes))
 		return -EINVAL;
 	if (!c->n_vms) {
 		vm_config_default(&any);

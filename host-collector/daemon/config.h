@@ -49,10 +49,12 @@ struct vm_config {
 
 struct daemon_config {
 	char control[DAEMON_PATH_MAX];
-	char agents[DAEMON_PATH_MAX];   /* socket of agents_listener.h; "": agents.sock beside the
-					   control   socket */
-	char libvirt[DAEMON_PATH_MAX];  /* "auto", "no" or a URI (libvirt_feed.h) */
-	char discover[DAEMON_PATH_MAX]; /* a list of "libvirt" and "kvm" (kvm_feed.h) */
+	char agents[DAEMON_PATH_MAX];  /* socket of agents_listener.h; "": agents.sock beside the
+					  control   socket */
+	char libvirt[DAEMON_PATH_MAX]; /* "auto", "no" or a URI (libvirt_feed.h) */
+	char libvirt_attach[DAEMON_NAME_MAX]; /* domains that get the agent's channel: "no", "all"
+						 or "labelled" (libvirt_feed.h) */
+	char discover[DAEMON_PATH_MAX];       /* a list of "libvirt" and "kvm" (kvm_feed.h) */
 	char discover_users[DAEMON_PATH_MAX]; /* user names and uids whose VMs "kvm" finds */
 	uint64_t discover_per_user;           /* largest number of such VMs per user */
 	char metrics[DAEMON_PATH_MAX];      /* listen:tcp:HOST:PORT or listen:unix:PATH; "": none */
@@ -91,6 +93,8 @@ int daemon_config_copy(const struct daemon_config *from, struct daemon_config *o
  * `why` -EINVAL ("FILE:LINE: KEY: what is wrong; what to write") or the -errno of opening the file.
  */
 int daemon_config_read(const char *path, struct daemon_config *out, char *why, size_t why_bytes);
+/* Writes the path of the socket of agents_listener.h. */
+void daemon_config_agents(const struct daemon_config *c, char *out, size_t out_bytes);
 /* Returns whether the key `discover` lists `what` ("libvirt" or "kvm"). */
 bool daemon_config_discovers(const struct daemon_config *c, const char *what);
 /* Sets one key of a VM to a value written as in the file. Returns 0, or -EINVAL with one line in

@@ -482,14 +482,9 @@ static void daemon_freed(uv_handle_t *handle)
 
 static int listener_open(struct vm_daemon *d, char *why, size_t why_bytes)
 {
-	const char *control = d->config.control, *slash = strrchr(control, '/');
-	char path[DAEMON_PATH_MAX + 16];
+	char path[DAEMON_PATH_MAX];
 
-	if (d->config.agents[0])
-		snprintf(path, sizeof(path), "%s", d->config.agents);
-	else
-		snprintf(path, sizeof(path), "%.*sagents.sock",
-			 slash ? (int)(slash + 1 - control) : 0, control);
+	daemon_config_agents(&d->config, path, sizeof(path));
 	return agents_listener_open(d->loop, path, d, &d->listener, why, why_bytes);
 }
 

@@ -12,7 +12,7 @@
 
 #include "host-collector/daemon/trigger.h"
 #include "host-collector/daemon/flight.h"
-#include "host-collector/daemon/libvirt_relay.h"
+#include "host-collector/daemon/libvirt_helper.h"
 #include "proto/sibling.h"
 
 enum {
@@ -27,8 +27,9 @@ enum {
 struct fed {
 	struct candidate candidate;
 	char uuid[UUID_BYTES];
-	struct vm_config config;     /* as attached */
-	struct libvirt_relay *relay; /* NULL: its channel needs none */
+	struct vm_config config;      /* as attached */
+	struct libvirt_helper *relay; /* NULL: its channel needs none */
+	struct libvirt_helper *plug;  /* adds its channel; NULL: it is not to have one added */
 };
 
 struct libvirt_feed {
@@ -44,6 +45,7 @@ struct libvirt_feed {
 	size_t len;
 	struct fed fed[DAEMON_VMS_MAX];
 	size_t n_fed;
+	size_t n_plugging; /* processes that add a channel */
 };
 
 /* ---- domains ---- */
@@ -70,7 +72,8 @@ static struct fed *fed_find(struct libvirt_feed *f, const char *uuid)
 static void fed_drop(struct libvirt_feed *f, struct fed *fed)
 {
 	candidate_detach(&f->source, &fed->candidate);
-	libvirt_relay_close(fed->relay);
+	libvirt_helper_close(fed->relay);
+	libvirt_helper_close(fed->plug);
 	*fed = f->fed[--f->n_fed];
 }
 
@@ -103,6 +106,8 @@ static bool settings_apply(const struct libvirt_feed *f, struct json_object *set
 		if (!strcmp(key, "watch")) {
 			if (!strcmp(text, "no"))
 				return false;
+		} else if (!strcmp(key, "attach")) {
+			continue; /* attach_is_wanted() */
 		} else if (!setting_is_allowed(key)) {
 			vm_source_say(&f->source, config->name,
 				      "its metadata: %.40s is no setting; ignored", key);
@@ -133,12 +138,33 @@ static bool channel_set(struct vm_config *config, struct json_object *channel)
 	return relay;
 }
 
+/* Is the daemon to add the agent's channel to a domain with these settings? NULL: it has none. */
+static bool attach_is_wanted(const struct libvirt_feed *f, struct json_object *settings)
+{
+	const char *which = vm_daemon_config(f->source.daemon)->libvirt_attach;
+	const char *label = settings ? text_of(settings, "attach") : "";
+
+	return strcmp(label, "no") &&
+	       (!strcmp(which, "all") || (!strcmp(which, "labelled") && !strcmp(label, "yes")));
+}
+
+/* Once for each run of the domain: a channel that is removed later stays removed. */
+static struct libvirt_helper *plug_new(struct libvirt_feed *f, const struct fed *fed)
+{
+	char agents[DAEMON_PATH_MAX];
+
+	daemon_config_agents(vm_daemon_config(f->source.daemon), agents, sizeof(agents));
+	return libvirt_plug_new(f->loop, &f->source, f->uri, fed->uuid, fed->candidate.vm, agents,
+				&f->n_plugging);
+}
+
 static void on_domain(struct libvirt_feed *f, struct json_object *o)
 {
 	struct json_object *channel = NULL, *settings = NULL, *pid = NULL;
 	const char *uuid = text_of(o, "uuid");
 	struct fed *fed = fed_find(f, uuid);
 	struct candidate candidate = {0};
+	struct libvirt_helper *plug = NULL;
 	struct vm_config config;
 	bool relay = false;
 
@@ -154,19 +180,28 @@ static void on_domain(struct libvirt_feed *f, struct json_object *o)
 	    !settings_apply(f, settings, &config))
 		config.pid = 0;
 	if (fed && (!config.pid || memcmp(&fed->config, &config, sizeof(config)))) {
+		if (fed->config.pid == config.pid) {
+			plug = fed->plug;
+			fed->plug = NULL;
+		}
 		fed_drop(f, fed);
 		fed = NULL;
 	}
-	if (fed || !config.pid || f->n_fed == DAEMON_VMS_MAX)
+	if (fed || !config.pid || f->n_fed == DAEMON_VMS_MAX ||
+	    !candidate_attach(&f->source, &candidate, &config, VM_BY_LIBVIRT, "libvirt's domain")) {
+		libvirt_helper_close(plug);
 		return;
-	if (!candidate_attach(&f->source, &candidate, &config, VM_BY_LIBVIRT, "libvirt's domain"))
-		return;
+	}
 	fed = &f->fed[f->n_fed++];
-	*fed = (struct fed){.candidate = candidate, .config = config};
+	*fed = (struct fed){.candidate = candidate, .config = config, .plug = plug};
 	snprintf(fed->uuid, sizeof(fed->uuid), "%s", uuid);
 	if (relay)
-		fed->relay = libvirt_relay_new(f->loop, f->source.daemon, f->uri, uuid,
-					       fed->candidate.vm);
+		fed->relay =
+			libvirt_relay_new(f->loop, &f->source, f->uri, uuid, fed->candidate.vm);
+	if (!plug && attach_is_wanted(f, settings))
+		fed->plug = plug_new(f, fed);
+	if (channel)
+		libvirt_plug_over(fed->plug);
 	vm_source_say(&f->source, config.name, "a domain of libvirt, QEMU %llu, channel %s%s",
 		      (unsigned long long)config.pid, config.channel[0] ? config.channel : "none",
 		      relay ? " (through libvirt: its socket cannot be reached)" : "");
@@ -343,8 +378,10 @@ void libvirt_feed_tick(struct libvirt_feed *f)
 		return;
 	if (f->starting_later && !f->open && uv_now(f->loop) >= f->again_ms)
 		process_start(f);
-	for (size_t i = 0; i < f->n_fed; i++)
-		libvirt_relay_tick(f->fed[i].relay);
+	for (size_t i = 0; i < f->n_fed; i++) {
+		libvirt_helper_tick(f->fed[i].relay);
+		libvirt_helper_tick(f->fed[i].plug);
+	}
 }
 
 struct libvirt_feed *libvirt_feed_new(uv_loop_t *loop, const char *uri,
@@ -366,8 +403,10 @@ void libvirt_feed_close(struct libvirt_feed *f)
 	if (!f)
 		return;
 	f->closing = true;
-	for (size_t i = 0; i < f->n_fed; i++)
-		libvirt_relay_close(f->fed[i].relay);
+	for (size_t i = 0; i < f->n_fed; i++) {
+		libvirt_helper_close(f->fed[i].relay);
+		libvirt_helper_close(f->fed[i].plug);
+	}
 	if (!f->open) {
 		free(f);
 		return;

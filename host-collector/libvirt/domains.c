@@ -2,6 +2,7 @@
 #include "host-collector/libvirt/domains.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <json.h>
 #include <libvirt/virterror.h>
 #include <stdio.h>
@@ -10,12 +11,39 @@
 
 #include "host-collector/libvirt/domain_xml.h"
 
+/* What to do about libvirt's latest error; "" if nothing is known. */
+static const char *remedy(const virError *error)
+{
+	static const struct {
+		int code;
+		const char *part; /* of libvirt's text; "": any */
+		const char *remedy;
+	} rows[] = {
+		/* libvirt cannot plug a controller. */
+		{VIR_ERR_INTERNAL_ERROR, "no virtio-serial controller",
+		 "; `vcpuscope attach` adds one to the definition, for the domain's next start"},
+		{VIR_ERR_SYSTEM_ERROR, "unable to stat",
+		 "; start `vcpuscope daemon`, or name the daemon's socket with --socket"},
+		{VIR_ERR_OPERATION_DENIED, "", "; only root or a user of libvirt's group may"},
+		{VIR_ERR_AUTH_FAILED, "", "; only root or a user of libvirt's group may"},
+		{VIR_ERR_ACCESS_DENIED, "", "; only root or a user of libvirt's group may"},
+		{VIR_ERR_OPERATION_TIMEOUT, "", "; libvirt is busy with the domain: try again"},
+	};
+
+	for (size_t i = 0; error && error->message && i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (rows[i].code == error->code && strstr(error->message, rows[i].part))
+			return rows[i].remedy;
+	}
+	return "";
+}
+
 /* Any other call of libvirt's forgets it: first of all after a failure. */
 static void error_take(char *out, size_t out_bytes)
 {
-	const char *text = virGetLastErrorMessage();
+	const virError *error = virGetLastError();
 
-	snprintf(out, out_bytes, "%s", text ? text : "unknown error");
+	snprintf(out, out_bytes, "%s%s", error && error->message ? error->message : "unknown error",
+		 remedy(error));
 }
 
 /* ---- its process ---- */
@@ -149,50 +177,92 @@ static char *channel_xml(virDomainPtr domain, bool live)
 	return out;
 }
 
+/* Brings the running machine (VIR_DOMAIN_AFFECT_LIVE) or the definition (.._CONFIG) to where it has
+ * the channel, or, with xml NULL, has none. Returns 1 if it was so already, 0 or -1. */
+static int half_change(virDomainPtr domain, const char *xml, unsigned int half)
+{
+	char *there = channel_xml(domain, half == VIR_DOMAIN_AFFECT_LIVE);
+	int err = 1;
+
+	if (!there == !!xml)
+		err = xml ? virDomainAttachDeviceFlags(domain, xml, half)
+			  : virDomainDetachDeviceFlags(domain, there, half);
+	free(there);
+	return err;
+}
+
 /* The running machine and the definition, one at a time: one may be as wanted already. xml: of the
  * channel to attach; NULL: detach what there is. */
 static int channel_change(virDomainPtr domain, const char *xml, char *why, size_t why_bytes)
 {
-	static const unsigned int half[] = {VIR_DOMAIN_AFFECT_LIVE, VIR_DOMAIN_AFFECT_CONFIG};
-	unsigned int flags = affected(domain);
-	int done = 0, err = 0;
-	char error[256];
+	const char *name = virDomainGetName(domain);
+	const unsigned int flags = affected(domain);
+	int live = 1, config = 1;
+	char error[512] = "";
 
-	for (size_t i = 0; i < 2 && !err; i++) {
-		char *there = flags & half[i] ? channel_xml(domain, !i) : NULL;
-
-		if (!(flags & half[i]) || !there == !xml) {
-			free(there);
-			continue;
-		}
-		err = xml ? virDomainAttachDeviceFlags(domain, xml, half[i])
-			  : virDomainDetachDeviceFlags(domain, there, half[i]);
-		if (err)
+	if (flags & VIR_DOMAIN_AFFECT_LIVE)
+		live = half_change(domain, xml, VIR_DOMAIN_AFFECT_LIVE);
+	if (live < 0)
+		error_take(error, sizeof(error));
+	if (flags & VIR_DOMAIN_AFFECT_CONFIG && (live >= 0 || xml)) {
+		config = half_change(domain, xml, VIR_DOMAIN_AFFECT_CONFIG);
+		if (config < 0)
 			error_take(error, sizeof(error));
-		free(there);
-		done++;
+		else if (live < 0)
+			snprintf(error + strlen(error), sizeof(error) - strlen(error),
+				 "; the definition has the channel now: shut the domain down and "
+				 "start it again");
 	}
-	if (err)
-		snprintf(why, why_bytes, "%s: %s", virDomainGetName(domain), error);
-	else if (!done)
-		snprintf(why, why_bytes, "%s: it has %s", virDomainGetName(domain),
+	if (live < 0 || config < 0)
+		snprintf(why, why_bytes, "%s: %s", name, error);
+	else if (live && config)
+		snprintf(why, why_bytes, "%s: it has %s", name,
 			 xml ? "the channel already" : "no such channel");
-	return err || !done ? -1 : 0;
+	return live < 0 || config < 0 || (live && config) ? -1 : 0;
+}
+
+/* Returns 0, or -1 with one line in `why`. */
+static int channel_write(const char *socket, char *xml, size_t xml_bytes, char *why,
+			 size_t why_bytes)
+{
+	if (socket[strcspn(socket, "<>&'\"")]) {
+		snprintf(why, why_bytes, "the socket's path must not have any of < > & ' \"");
+		return -1;
+	}
+	if (snprintf(xml, xml_bytes,
+		     "<channel type='unix'><source mode='connect' path='%s'>"
+		     "<reconnect enabled='yes' timeout='1'/></source>"
+		     "<target type='virtio' name='" DOMAIN_PORT_NAME "'/></channel>",
+		     socket) < (int)xml_bytes)
+		return 0;
+	snprintf(why, why_bytes, "the socket's path is too long");
+	return -1;
 }
 
 int domain_channel_attach(virDomainPtr domain, const char *socket, char *why, size_t why_bytes)
 {
 	char xml[1024];
 
-	if (snprintf(xml, sizeof(xml),
-		     "<channel type='unix'><source mode='connect' path='%s'>"
-		     "<reconnect enabled='yes' timeout='1'/></source>"
-		     "<target type='virtio' name='" DOMAIN_PORT_NAME "'/></channel>",
-		     socket ? socket : DOMAIN_AGENTS_SOCKET) >= (int)sizeof(xml)) {
-		snprintf(why, why_bytes, "the socket's path is too long");
+	if (channel_write(socket ? socket : DOMAIN_AGENTS_SOCKET, xml, sizeof(xml), why, why_bytes))
 		return -1;
-	}
 	return channel_change(domain, xml, why, why_bytes);
+}
+
+int domain_channel_plug(virDomainPtr domain, const char *socket, char *why, size_t why_bytes)
+{
+	char xml[1024], error[512];
+	int code;
+
+	if (channel_write(socket, xml, sizeof(xml), why, why_bytes))
+		return -EINVAL;
+	if (half_change(domain, xml, VIR_DOMAIN_AFFECT_LIVE) >= 0)
+		return 0;
+	code = virGetLastError() ? virGetLastError()->code : 0;
+	error_take(error, sizeof(error));
+	snprintf(why, why_bytes, "%s: %s", virDomainGetName(domain), error);
+	if (virDomainIsActive(domain) == 0)
+		return -ENOENT;
+	return code == VIR_ERR_OPERATION_TIMEOUT ? -EAGAIN : -EINVAL;
 }
 
 int domain_channel_detach(virDomainPtr domain, char *why, size_t why_bytes)

@@ -26,9 +26,14 @@ struct json_object;
 struct json_object *domain_describe(virDomainPtr domain);
 
 /* Adds or removes the agent's channel, in the running VM and in the persistent definition if they
- * exist. socket: NULL selects DOMAIN_AGENTS_SOCKET. Returns 0, or -1 with one line in `why`, also
- * if there is nothing to change. */
+ * exist. socket: NULL selects DOMAIN_AGENTS_SOCKET. If the running VM cannot take the channel, it
+ * is still added to the definition. Returns 0, or -1 with one line in `why`, also if there is
+ * nothing to change. */
 int domain_channel_attach(virDomainPtr domain, const char *socket, char *why, size_t why_bytes);
 int domain_channel_detach(virDomainPtr domain, char *why, size_t why_bytes);
+/* Adds the agent's channel to the running VM alone, unless it has one. Returns 0, or with one line
+ * in `why` -EAGAIN (libvirt is busy with the domain), -ENOENT (the domain has ended) or -EINVAL
+ * (libvirt refuses). */
+int domain_channel_plug(virDomainPtr domain, const char *socket, char *why, size_t why_bytes);
 
 #endif

@@ -8,10 +8,12 @@
  * "uuid", "trigger", "text"}, {"event": "connected"}, {"event": "disconnected", "why"}. A byte on
  * standard input requests all domains again.
  *
- * `attach URI DOMAIN [SOCKET]` adds the agent's channel and `detach URI DOMAIN` removes it. `list
- * URI` writes the running domains once. `relay URI UUID` connects the agent's channel to standard
- * input, which is a socket (relay.h).
+ * `attach URI DOMAIN [SOCKET]` adds the agent's channel and `detach URI DOMAIN` removes it. `plug
+ * URI UUID SOCKET` adds it to the running machine alone; exit code 3 says that this can be tried
+ * again. `list URI` writes the running domains once. `relay URI UUID` connects the agent's channel
+ * to standard input, which is a socket (relay.h).
  */
+#include <errno.h>
 #include <json.h>
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
@@ -26,6 +28,7 @@
 #include "host-collector/libvirt/relay.h"
 
 enum { RETRY_MS = 2000, KEEPALIVE_S = 5, KEEPALIVE_MISSES = 3 };
+enum { AGAIN = 3 }; /* exit code: it can be tried again (daemon/libvirt_plug.c) */
 
 struct follower {
 	const char *uri;
@@ -283,6 +286,25 @@ out:
 	return err;
 }
 
+/* The daemon's: for a domain that has just started. A domain that has ended is no trouble. */
+static int plug(const char *uri, const char *uuid, const char *socket)
+{
+	virConnectPtr connection = virConnectOpen(uri);
+	virDomainPtr domain = connection ? virDomainLookupByUUIDString(connection, uuid) : NULL;
+	char why[512] = "";
+	int err;
+
+	if (!connection)
+		return AGAIN;
+	err = domain ? domain_channel_plug(domain, socket, why, sizeof(why)) : -ENOENT;
+	if (err == -EINVAL)
+		trouble("libvirt_attach", why);
+	if (domain)
+		virDomainFree(domain);
+	virConnectClose(connection);
+	return err == -EINVAL ? 1 : err == -EAGAIN ? AGAIN : 0;
+}
+
 static int relay(const char *uri, const char *uuid)
 {
 	char why[512];
@@ -317,6 +339,8 @@ int main(int argc, char **argv)
 		result = relay(argv[2], argv[3]);
 	else if (!strcmp(what, "attach") && (argc == 4 || argc == 5))
 		result = channel(argv[2], argv[3], true, argc == 5 ? argv[4] : NULL);
+	else if (!strcmp(what, "plug") && argc == 5)
+		result = plug(argv[2], argv[3], argv[4]);
 	else if (!strcmp(what, "detach") && argc == 4)
 		result = channel(argv[2], argv[3], false, NULL);
 	else

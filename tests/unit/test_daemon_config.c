@@ -35,7 +35,7 @@ static int read_anew(const char *text, struct daemon_config *out, char *why, siz
 static void test_good(void **state)
 {
 	static struct daemon_config c;
-	char why[512] = "";
+	char why[512] = "", text[DAEMON_PATH_MAX];
 
 	(void)state;
 	assert_int_equal(read_anew("# a comment\n[daemon]\ncontrol = /tmp/x.sock\n"
@@ -53,6 +53,7 @@ static void test_good(void **state)
 	assert_true(daemon_config_discovers(&c, "libvirt"));
 	assert_false(daemon_config_discovers(&c, "kvm"));
 	assert_string_equal(c.discover_users, "root,libvirt-qemu");
+	assert_string_equal(c.libvirt_attach, "no");
 	assert_int_equal(c.disk_budget_bytes, 2ull << 30);
 	assert_int_equal(c.file_bytes, 64 << 20);
 	assert_int_equal(c.file_ns, 600ull * 1000000000);
@@ -103,6 +104,15 @@ static void test_good(void **state)
 			 0);
 	assert_true(daemon_config_discovers(&c, "kvm") && daemon_config_discovers(&c, "libvirt"));
 	assert_int_equal(c.discover_per_user, 5);
+	assert_int_equal(read_anew("[daemon]\nlibvirt_attach = labelled\n"
+				   "control = /run/x/control.sock\n",
+				   &c, why, sizeof(why)),
+			 0);
+	daemon_config_agents(&c, text, sizeof(text));
+	assert_string_equal(text, "/run/x/agents.sock");
+	assert_int_equal(read_anew("[daemon]\nagents = /a.sock\n", &c, why, sizeof(why)), 0);
+	daemon_config_agents(&c, text, sizeof(text));
+	assert_string_equal(text, "/a.sock");
 	daemon_config_fini(&c);
 }
 
@@ -125,6 +135,16 @@ static void test_wrong(void **state)
 		{"[daemon]\nfile_size = 31M\n", "which is 16M for a VM that is attached later"},
 		{"[daemon]\nfile_size = 2M\n[vm a]\npid = 1\nflight_size = 1025K\n",
 		 "which is 1025K for VM a: write file_size = 2050K or more"},
+		{"[daemon]\nlibvirt_attach = yes\n",
+		 "libvirt_attach: `yes`: write no, all or labelled"},
+		{"[daemon]\nlibvirt_attach = all\ndiscover = kvm\n",
+		 "libvirt_attach: no domain is found: write libvirt = auto"},
+		{"[daemon]\nlibvirt_attach = all\nlibvirt = no\n",
+		 "libvirt_attach: no domain is found"},
+		{"[daemon]\nlibvirt_attach = all\nagents = agents.sock\n",
+		 "write its path from the root"},
+		{"[daemon]\nlibvirt_attach = labelled\nagents = /run/a'b\n",
+		 "write its path from the root"},
 		{"[daemon]\ndiscover = libvirt,kvmx\n", "discover: `kvmx`: write libvirt, kvm"},
 		{"[daemon]\ndiscover_per_user = 0\n", "discover_per_user: 1 to "},
 		{"[daemon]\nreport_jobs = 0\n", "report_jobs: 1 to 64"},

@@ -3,8 +3,8 @@
 """With a real libvirtd and its hook: a domain that starts is watched by itself, is listed with its
 agent's clock soon after the agent came, and is gone when it is; again and again, also when the daemon is
 started anew in between. The hook is over in time, whatever the daemon does. Channels are plugged into a
-running domain and out again, and carried by libvirt where they are out of reach; metadata sets what the
-configuration would."""
+running domain and out again, by hand or by the daemon, and carried by libvirt where they are out of reach;
+metadata sets what the configuration would."""
 import json
 import os
 import pathlib
@@ -39,6 +39,11 @@ DOMAIN = """<domain type='qemu'><name>{name}</name><memory unit='MiB'>256</memor
 CHANNEL = """<channel type='unix'><source mode='connect' path='{socket}'>
 <reconnect enabled='yes' timeout='1'/></source>
 <target type='virtio' name='org.vcpuscope.agent.0'/></channel>"""
+# Without a virtio-serial controller, which libvirt cannot plug.
+PLAIN = """<domain type='qemu'><name>{name}</name><memory unit='MiB'>64</memory><vcpu>1</vcpu>
+<os><type arch='x86_64' machine='pc'>hvm</type></os><features><acpi/></features>
+<devices><emulator>/usr/bin/qemu-system-x86_64</emulator><controller type='usb' model='none'/>
+<memballoon model='none'/></devices></domain>"""
 BOUND = """<channel type='unix'><source mode='bind' path='{folder}/hidden/agent'/>
 <target type='virtio' name='org.vcpuscope.agent.0'/></channel>"""
 
@@ -73,9 +78,9 @@ class LibvirtTest(unittest.TestCase):
         cls.daemon.start()  # libvirt may come later
         cls.libvirt.start()
 
-    def define(self, name, channel=CHANNEL, settings="record='no'"):
+    def define(self, name, channel=CHANNEL, settings="record='no'", domain=DOMAIN):
         path = self.folder / f"{name}.xml"
-        path.write_text(DOMAIN.format(
+        path.write_text(domain.format(
             name=name, kernel=self.kernel, initrd=self.initrd, folder=self.folder, settings=settings,
             channel=channel.format(socket=self.daemon.folder / "agents.sock", folder=self.folder)))
         self.libvirt.virsh("define", path)
@@ -176,6 +181,59 @@ class LibvirtTest(unittest.TestCase):
                                f"qemu+unix:///system?socket={self.daemon.folder}/nobody"],
                               capture_output=True, text=True)
         self.assertEqual((done.returncode, "does libvirtd run?" in done.stderr), (1, True), done.stderr)
+
+    def has_channel(self, name, *inactive):
+        return "org.vcpuscope.agent.0" in self.libvirt.virsh("dumpxml", *inactive, name)
+
+    def test_the_daemon_adds_the_channel(self):
+        self.daemon.stop()
+        other = Daemon(settings="libvirt_attach = labelled")
+        try:
+            other.start()
+            self.define("web6", channel="", settings="attach='yes'")
+            self.define("web7", channel="")
+            self.define("web8", channel="", settings="attach='no'")
+            self.define("web9", domain=PLAIN)
+            for name in ("web7", "web8", "web9"):
+                self.libvirt.virsh("start", name)
+            self.start("web6")
+            vm = until("web6 is heard", lambda: (lambda v: v if v and v.get("clock", "none") != "none"
+                                                 else None)(other.vm("web6")))
+            self.assertEqual((vm["channel"], vm["carrier"]), ("ok", "virtio-serial"))
+            # The running machine's alone; that of others not at all.
+            self.assertTrue(self.has_channel("web6"))
+            self.assertFalse(self.has_channel("web6", "--inactive"))
+            self.assertFalse(self.has_channel("web7"))
+            # Who removes it wants that.
+            done = subprocess.run([PROGRAM, "detach", "web6"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            until("web6 is watched without", lambda: other.vm("web6")["channel"] == "none")
+            time.sleep(3)
+            self.assertFalse(self.has_channel("web6"))
+            # All: those that run when the daemon starts, too, but not who does not want it.
+            other.stop()
+            other.settings = "libvirt_attach = all"
+            other.configure("")
+            other.start()
+            until("web7 has it", lambda: self.has_channel("web7"))
+            log = until("web9 cannot have it", lambda: (lambda text: text if "no virtio-serial" in text
+                                                        else None)(other.log.read_text()))
+            self.assertRegex(log, r"libvirt_attach: web9: .*; `vcpuscope attach` adds one to the definition")
+            self.assertFalse(self.has_channel("web8"))
+            done = subprocess.run([PROGRAM, "attach", "web9", "--socket", other.folder / "agents.sock"],
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, "start it again" in done.stderr), (1, True), done.stderr)
+            self.assertTrue(self.has_channel("web9", "--inactive"))
+            self.libvirt.virsh("destroy", "web9")
+            self.libvirt.virsh("start", "web9")
+            until("web9 is watched with it", lambda: (other.vm("web9") or {}).get("channel", "none") != "none")
+            log = other.log.read_text()
+            self.assertEqual(log.count("libvirt_attach"), 1, log)
+        finally:
+            other.clean()
+            for name in ("web6", "web7", "web8", "web9"):
+                subprocess.run(["virsh", "-c", "qemu:///system", "destroy", name], capture_output=True)
+            self.daemon.start()
 
     def test_libvirt_carries_a_channel_that_is_out_of_reach(self):
         hidden = self.folder / "hidden"

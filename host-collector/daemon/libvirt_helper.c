@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/libvirt_helper.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "host-collector/daemon/daemon.h"
+#include "proto/sibling.h"
+
+enum {
+	AGAIN_MS = 2000,
+	AGAIN_MAX_MS = 60000,
+	UUID_BYTES = 37,
+	PLUGS_MAX = 4,
+	PLUG_MAX_MS = 60000,
+	PLUG_SAY = 4,   /* fruitless attempts after which the user is told */
+	EXIT_AGAIN = 3, /* libvirt/main.c */
+};
+
+#define PROGRAM "vcpuscope-libvirt"
+
+struct libvirt_helper {
+	uv_loop_t *loop;
+	const struct vm_source *source;
+	char uri[DAEMON_PATH_MAX], uuid[UUID_BYTES], vm[DAEMON_NAME_MAX];
+	char agents[DAEMON_PATH_MAX]; /* a plug: the socket; a relay: "" */
+	size_t *n_running;            /* a plug: see libvirt_plug_new() */
+	size_t tries;
+	bool over;
+	uv_process_t process;
+	bool runs, closing; /* runs: the handle is open */
+	uint64_t start_ms, again_ms, delay_ms;
+};
+
+static bool is_plug(const struct libvirt_helper *h)
+{
+	return h->agents[0];
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct libvirt_helper *h = handle->data;
+
+	h->runs = false;
+	if (h->closing)
+		free(h);
+	else if (is_plug(h))
+		--*h->n_running;
+}
+
+/* One that has served a while may come back at once. */
+static void later(struct libvirt_helper *h)
+{
+	const uint64_t now_ms = uv_now(h->loop);
+
+	if (now_ms - h->start_ms > AGAIN_MAX_MS && !is_plug(h))
+		h->delay_ms = AGAIN_MS;
+	h->again_ms = now_ms + h->delay_ms;
+	h->delay_ms = 2 * h->delay_ms < AGAIN_MAX_MS ? 2 * h->delay_ms : AGAIN_MAX_MS;
+}
+
+static void on_exit_seen(uv_process_t *process, int64_t status, int number)
+{
+	struct libvirt_helper *h = process->data;
+
+	/* Unless it is to be tried again, it has said why. */
+	if (is_plug(h) && !number && status != EXIT_AGAIN)
+		h->over = true;
+	if (is_plug(h) && !h->over && !h->closing && ++h->tries == PLUG_SAY)
+		vm_source_say(h->source, h->vm,
+			      "libvirt_attach: libvirt is busy with the domain or cannot be "
+			      "reached, so it has no channel for its agent yet; still trying");
+	later(h);
+	uv_close((uv_handle_t *)process, on_closed);
+}
+
+static int process_spawn(struct libvirt_helper *h, char **args, const uv_stdio_container_t *in)
+{
+	char path[PATH_MAX];
+	uv_stdio_container_t files[3] = {
+		*in,
+		{.flags = UV_IGNORE},
+		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+	};
+	const uv_process_options_t options = {
+		.exit_cb = on_exit_seen,
+		.file = path,
+		.args = args,
+		.stdio_count = 3,
+		.stdio = files,
+	};
+	int err;
+
+	(void)sibling_path(PROGRAM, path, sizeof(path)); /* uv_spawn fails for the same reason */
+	h->process.data = h;
+	h->runs = true;
+	if (is_plug(h))
+		++*h->n_running;
+	err = uv_spawn(h->loop, &h->process, &options);
+	if (err) {
+		later(h);
+		uv_close((uv_handle_t *)&h->process, on_closed);
+	}
+	return err;
+}
+
+static void relay_start(struct libvirt_helper *h, struct watched_vm *vm)
+{
+	char *args[] = {(char[]){PROGRAM}, (char[]){"relay"}, h->uri, h->uuid, NULL};
+	uv_stdio_container_t in = {.flags = UV_INHERIT_FD};
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends)) {
+		later(h);
+		return;
+	}
+	in.data.fd = ends[1];
+	if (process_spawn(h, args, &in))
+		close(ends[0]);
+	else
+		watched_vm_adopt(vm, ends[0]);
+	close(ends[1]);
+}
+
+static void plug_start(struct libvirt_helper *h)
+{
+	char *args[] = {(char[]){PROGRAM}, (char[]){"plug"}, h->uri, h->uuid, h->agents, NULL};
+	const uv_stdio_container_t in = {.flags = UV_IGNORE};
+
+	process_spawn(h, args, &in);
+}
+
+void libvirt_helper_tick(struct libvirt_helper *h)
+{
+	struct watched_vm *vm;
+
+	if (!h)
+		return;
+	/* Its end is seen like that of any other. */
+	if (h->runs && is_plug(h) && uv_now(h->loop) - h->start_ms > PLUG_MAX_MS &&
+	    !uv_is_closing((uv_handle_t *)&h->process))
+		uv_process_kill(&h->process, SIGKILL);
+	if (h->runs || h->over || uv_now(h->loop) < h->again_ms)
+		return;
+	vm = vm_daemon_find(h->source->daemon, h->vm);
+	if (!vm || !watched_vm_pid(vm) || (is_plug(h) && *h->n_running >= PLUGS_MAX))
+		return;
+	h->start_ms = uv_now(h->loop);
+	if (is_plug(h))
+		plug_start(h);
+	else
+		relay_start(h, vm);
+}
+
+struct libvirt_helper *libvirt_relay_new(uv_loop_t *loop, const struct vm_source *source,
+					 const char *uri, const char *uuid, const char *vm)
+{
+	struct libvirt_helper *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->loop = loop;
+	h->source = source;
+	h->delay_ms = AGAIN_MS;
+	snprintf(h->uri, sizeof(h->uri), "%s", uri);
+	snprintf(h->uuid, sizeof(h->uuid), "%s", uuid);
+	snprintf(h->vm, sizeof(h->vm), "%s", vm);
+	return h;
+}
+
+struct libvirt_helper *libvirt_plug_new(uv_loop_t *loop, const struct vm_source *source,
+					const char *uri, const char *uuid, const char *vm,
+					const char *agents, size_t *n_running)
+{
+	struct libvirt_helper *h = libvirt_relay_new(loop, source, uri, uuid, vm);
+
+	if (!h)
+		return NULL;
+	snprintf(h->agents, sizeof(h->agents), "%s", agents);
+	h->n_running = n_running;
+	return h;
+}
+
+void libvirt_plug_over(struct libvirt_helper *h)
+{
+	if (h)
+		h->over = true;
+}
+
+void libvirt_helper_close(struct libvirt_helper *h)
+{
+	if (!h)
+		return;
+	h->closing = true;
+	if (!h->runs) {
+		free(h);
+		return;
+	}
+	if (is_plug(h))
+		--*h->n_running; /* the feed may be gone when the end is seen */
+	if (!uv_is_closing((uv_handle_t *)&h->process))
+		uv_process_kill(&h->process, SIGKILL); /* its end is seen: no zombie is left */
+}
