@@ -2,6 +2,7 @@
 #include "clock/sample.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timex.h>
@@ -57,6 +58,8 @@ static void ntp_state_read(struct clock_sample *out)
 
 int clock_sample_take(struct clock_sample *out)
 {
+	const int cpu = sched_getcpu();
+
 	out->tsc_width = UINT64_MAX;
 	for (int i = 0; i < ATTEMPTS; i++) {
 		struct timespec monotonic, raw, realtime;
@@ -79,6 +82,8 @@ int clock_sample_take(struct clock_sample *out)
 	}
 	if (out->tsc_width == UINT64_MAX)
 		return -EIO;
+	if (cpu >= 0 && sched_getcpu() == cpu)
+		out->tsc_cpu = (uint32_t)cpu + 1;
 	ntp_state_read(out);
 	return 0;
 }

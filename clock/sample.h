@@ -18,6 +18,7 @@ struct clock_sample {
 	uint64_t monotonic_ns;
 	uint64_t raw_ns;
 	uint64_t realtime_ns;
+	uint32_t tsc_cpu; /* 1 + the CPU on which the clocks were read; 0: unknown */
 	/*
 	 * How the kernel adjusts the rate of CLOCK_MONOTONIC, from adjtimex(2); all zeros if
 	 * unknown. rate_ppb: the declared rate relative to CLOCK_MONOTONIC_RAW. steady: no offset

@@ -339,6 +339,7 @@ static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 	};
 	memcpy(heartbeat->aggregated, aggregated, sizeof(heartbeat->aggregated));
 	pvclock_page_read(&a->pvclock_page, &heartbeat->pvclock);
+	batcher_name_tsc_cpu(a->batcher, pvclock_is_clocksource());
 	if (!a->steal_ms || now_ms - a->steal_ms >= STEAL_MS) {
 		a->steal_ms = now_ms;
 		steal_read(a->steal_clock, &heartbeat->steal);
@@ -604,6 +605,7 @@ static int agent_build(struct agent *a, struct capture *capture)
 		return -ENOMEM;
 	outbox_init(&a->outbox, a->session, a->queue, &outbox);
 	batcher_summarise(a->batcher, a->options.limits.handler_over_ns);
+	batcher_name_tsc_cpu(a->batcher, pvclock_is_clocksource());
 	configurer.limits.fields = capture_guest_fields(capture);
 	configurer_init(&a->configurer, &configurer);
 	if (a->options.limits.sample_hz) {

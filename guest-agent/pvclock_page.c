@@ -124,3 +124,14 @@ void pvclock_page_read(struct pvclock_page *p, struct message_vm_clock_pvclock *
 		return;
 	}
 }
+
+bool pvclock_is_clocksource(void)
+{
+	FILE *f = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+	char name[32] = "";
+	bool is = f && fgets(name, sizeof(name), f) && !strcmp(name, "kvm-clock\n");
+
+	if (f)
+		fclose(f);
+	return is;
+}

@@ -7,6 +7,8 @@
 #ifndef AGENT_PVCLOCK_PAGE_H
 #define AGENT_PVCLOCK_PAGE_H
 
+#include <stdbool.h>
+
 #include "proto/message.h"
 
 struct pvclock_page {
@@ -21,5 +23,9 @@ void pvclock_page_init(struct pvclock_page *p, uint64_t tsc_hz);
 /* Reads the parameters. known = false if there is no kvmclock (TCG, kvm-clock disabled, master
  * clock off), if the host wrote during all attempts, or if the rate differs from the TSC's. */
 void pvclock_page_read(struct pvclock_page *p, struct message_vm_clock_pvclock *out);
+
+/* Returns true if this kernel's clocks come from kvmclock: they then read the same on all CPUs,
+ * even if the CPUs' TSCs are apart. Opens a file of sysfs. */
+bool pvclock_is_clocksource(void);
 
 #endif

@@ -189,6 +189,7 @@ int batch_decode(struct batch_decoder *d, const uint8_t *payload, size_t len, st
 		.emitted = m->emitted,
 		.dropped_kernel = m->dropped_kernel,
 		.dropped_user = m->dropped_user,
+		.tsc_cpu = m->tsc_cpu,
 		.chord_begin = m->chord_begin,
 		.chord_end = m->chord_end,
 		.n_events = m->n_type,

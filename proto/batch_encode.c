@@ -184,6 +184,7 @@ int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buf
 	m.emitted = b->emitted;
 	m.dropped_kernel = b->dropped_kernel;
 	m.dropped_user = b->dropped_user;
+	m.tsc_cpu = b->tsc_cpu;
 	m.chord_begin = b->chord_begin;
 	m.chord_end = b->chord_end;
 	m.base_time = time = b->n_events ? b->events[0].time : 0;

@@ -60,6 +60,9 @@ struct batcher {
 	/* Of what is being cooked: the span in which the clock stood still; two such: not used. */
 	uint64_t chord_begin, chord_end;
 	bool chords_many;
+	/* The CPU whose TSC the stamps are: of all samples around what is being cooked. */
+	bool names_tsc_cpu, tsc_cpu_set;
+	uint32_t tsc_cpu;
 
 	struct vs_event *stage; /* one CPU's, CLOCK_MONOTONIC */
 	size_t n_staged;
@@ -203,6 +206,16 @@ static void chord_note(struct batcher *b, uint64_t monotonic_ns)
 	b->chord_end = span->after.tsc;
 }
 
+/* Notes on which CPU the samples around this stamp were read. */
+static void tsc_cpu_note(struct batcher *b, uint64_t monotonic_ns)
+{
+	const struct capture_clock *span = span_of(b, monotonic_ns);
+	const uint32_t cpu = span->before.tsc_cpu == span->after.tsc_cpu ? span->after.tsc_cpu : 0;
+
+	b->tsc_cpu = b->tsc_cpu_set && b->tsc_cpu != cpu ? 0 : cpu;
+	b->tsc_cpu_set = true;
+}
+
 /* Records arrive almost ordered: insertion sort is one comparison for each. */
 static void events_sort_by_seq(struct vs_event *events, size_t n)
 {
@@ -275,6 +288,7 @@ static void slice_encode(struct batcher *b, uint16_t cpu, struct vs_event *event
 		.emitted = state->emitted,
 		.dropped_kernel = state->dropped_kernel,
 		.dropped_user = state->dropped_user,
+		.tsc_cpu = b->tsc_cpu,
 		.chord_begin = b->chords_many ? 0 : b->chord_begin,
 		.chord_end = b->chords_many ? 0 : b->chord_end,
 		.n_events = n,
@@ -361,6 +375,8 @@ static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 
 		event.cpu = b->stage_cpu;
 		chord_note(b, event.time);
+		if (b->names_tsc_cpu)
+			tsc_cpu_note(b, event.time);
 		event.time = stamp_convert(b, state, event.time, &err);
 		if (err > *time_err)
 			*time_err = err;
@@ -454,7 +470,8 @@ static void stage_flush(struct batcher *b, bool turn_ends)
 	size_t n_cooked = 0;
 
 	b->chord_begin = b->chord_end = 0;
-	b->chords_many = false;
+	b->chords_many = b->tsc_cpu_set = false;
+	b->tsc_cpu = 0;
 	if (b->n_staged) {
 		clock_reach(b, b->stage_newest_ns);
 		events_sort_by_seq(b->stage, b->n_staged);
@@ -637,6 +654,11 @@ uint64_t batcher_promise(const struct batcher *b)
 const struct clock_sample *batcher_sample(const struct batcher *b)
 {
 	return &b->before;
+}
+
+void batcher_name_tsc_cpu(struct batcher *b, bool names)
+{
+	b->names_tsc_cpu = names;
 }
 
 void batcher_summarise(struct batcher *b, uint64_t handler_over_ns)

@@ -15,6 +15,7 @@
 #ifndef CAPTURE_BATCHER_H
 #define CAPTURE_BATCHER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -99,6 +100,9 @@ void batcher_drop(struct batcher *b, uint16_t cpu, uint64_t events);
 uint64_t batcher_promise(const struct batcher *b);
 /* Returns the clock sample that was taken before the last drain. */
 const struct clock_sample *batcher_sample(const struct batcher *b);
+/* Sets whether batches name the CPU whose TSC their stamps are (struct batch). True only on a
+ * machine whose CLOCK_MONOTONIC does not depend on the CPU that reads it. Initially false. */
+void batcher_name_tsc_cpu(struct batcher *b, bool names);
 /* Sets the threshold of handler_summary.h from the next drain on: shorter handlers do not become
  * events but are counted. 0: all handlers become events. Counted handlers are in no total and have
  * no sequence number. */

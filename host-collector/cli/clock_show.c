@@ -99,6 +99,8 @@ static void epochs_text(const struct vm_account *a, FILE *to)
 		fprintf(to, "    from host TSC %" PRIu64 "..%" PRIu64 ": ", e.from_min, e.from_max);
 		if (e.known)
 			fprintf(to, "offset %" PRId64 ", ", (int64_t)e.tsc.offset);
+		if (e.apart)
+			fprintf(to, "the vCPUs' TSCs up to %" PRIu64 " ticks behind it, ", e.apart);
 		if (e.known && e.tsc.frac_bits)
 			fprintf(to, "scaling %" PRIu64 "/%" PRIu32 ", ", e.tsc.ratio,
 				e.tsc.frac_bits);
@@ -212,6 +214,20 @@ static json_object *echo_json(const struct clock_book *book, uint32_t source,
 	return echo;
 }
 
+static json_object *offsets_json(const struct vm_clock_epoch *e)
+{
+	json_object *all = json_object_new_array();
+
+	for (size_t i = 0; i < e->n_offsets; i++) {
+		json_object *one = json_object_new_object();
+
+		json_add_uint(one, "vcpu", e->offsets[i].vcpu);
+		json_add(one, "tsc_offset", json_object_new_int64((int64_t)e->offsets[i].offset));
+		json_object_array_add(all, one);
+	}
+	return all;
+}
+
 static json_object *epochs_json(const struct vm_account *a)
 {
 	json_object *all = json_object_new_array();
@@ -225,9 +241,12 @@ static json_object *epochs_json(const struct vm_account *a)
 		json_add(epoch, "verdict", json_object_new_string(epoch_verdict(&e)));
 		if (e.known) {
 			json_add(epoch, "tsc_offset", json_object_new_int64((int64_t)e.tsc.offset));
+			json_add_uint(epoch, "apart_ticks", e.apart);
 			json_add_uint(epoch, "ratio", e.tsc.frac_bits ? e.tsc.ratio : 1);
 			json_add_uint(epoch, "frac_bits", e.tsc.frac_bits);
 		}
+		if (e.n_offsets)
+			json_add(epoch, "vcpus", offsets_json(&e));
 		json_add_uint(epoch, "agreed", e.agreed);
 		json_add_uint(epoch, "contradicted", e.contradicted);
 		json_object_array_add(all, epoch);

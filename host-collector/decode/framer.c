@@ -76,6 +76,7 @@ static int batch_item(struct framer *f, struct guest_record *r, struct frame_ite
 		.emitted = r->batch.emitted,
 		.dropped_kernel = r->batch.dropped_kernel,
 		.dropped_user = r->batch.dropped_user,
+		.tsc_cpu = r->batch.tsc_cpu,
 		.chord_begin = r->batch.chord_begin,
 		.chord_end = r->batch.chord_end,
 		.n_events = r->batch.n_events,

@@ -42,7 +42,7 @@ struct record_head {
 struct record_batch {
 	uint64_t time_err, watermark, emitted, dropped_kernel, dropped_user;
 	uint64_t chord_begin, chord_end;
-	uint32_t cpu;
+	uint32_t cpu, tsc_cpu;
 	size_t n_events;
 	struct vs_event events[VS_BATCH_EVENTS_MAX];
 };

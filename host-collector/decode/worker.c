@@ -90,6 +90,7 @@ static int batch_take(struct worker *w, const uint8_t *payload, size_t len)
 	out->emitted = b.emitted;
 	out->dropped_kernel = b.dropped_kernel;
 	out->dropped_user = b.dropped_user;
+	out->tsc_cpu = b.tsc_cpu;
 	out->chord_begin = b.chord_begin;
 	out->chord_end = b.chord_end;
 	out->n_events = b.n_events;

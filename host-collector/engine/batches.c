@@ -78,7 +78,8 @@ static int gap_close(struct pipeline *p, struct stream *s, const struct batch *b
 
 	if (!stream_is_host(s) || !gap_is_bounded(b, &b->events[b->n_events - 1]))
 		return 0;
-	if (!clock_book_map(p->clocks, s->id, s->boot, &over.event, 1, b->time_err, &over))
+	if (!clock_book_map(p->clocks, s->id, s->boot, b->tsc_cpu, &over.event, 1, b->time_err,
+			    &over))
 		return -EBADMSG;
 	return events_push(p, s, b->cpu, &over, 1);
 }
@@ -157,7 +158,8 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 	int64_t limit = stream_latest_ns(p, s, arrival_tsc);
 	size_t known, kept;
 
-	if (!clock_book_map(p->clocks, s->id, s->boot, events, n, b->time_err, p->slice))
+	if (!clock_book_map(p->clocks, s->id, s->boot, b->tsc_cpu, events, n, b->time_err,
+			    p->slice))
 		return -EBADMSG;
 	for (size_t i = 0; i < n; i++) {
 		struct timeline_event *e = &p->slice[i];
@@ -199,8 +201,8 @@ static int gap_push(struct pipeline *p, struct stream *s, struct continuity_cpu 
 
 	ev_set_lost_count(&lost.event, missing);
 	ev_set_lost_end(&lost.event, next->time);
-	if (!clock_book_map(p->clocks, s->id, s->boot, &lost.event, 1, time_err, &lost) ||
-	    !clock_book_map(p->clocks, s->id, s->boot, next, 1, time_err, &end))
+	if (!clock_book_map(p->clocks, s->id, s->boot, 0, &lost.event, 1, time_err, &lost) ||
+	    !clock_book_map(p->clocks, s->id, s->boot, 0, next, 1, time_err, &end))
 		return -EBADMSG;
 	if (cpu->floor_ns != INT64_MIN)
 		lost.t.ns = cpu->floor_ns;

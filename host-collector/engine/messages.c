@@ -122,6 +122,9 @@ static void promise(struct pipeline *p, struct stream *s, uint64_t stream_time,
 		s->malformed += clock_book_knows(p->clocks, s->id, s->boot); /* out of range */
 		return;
 	}
+	/* Of vCPUs whose TSCs are apart, another one's stamp may be smaller and later. */
+	if (!stream_is_host(s))
+		until.t.ns -= (int64_t)clock_book_apart_ns(p->clocks, s->id);
 	if (until.t.ns > limit)
 		until.t.ns = limit;
 	if (until.t.ns > s->promised_ns)

@@ -12,10 +12,13 @@ static uint64_t host_ticks_to_ns(const struct clock_book *b, uint64_t ticks)
 	return b->host_hz ? (uint64_t)ceil((double)ticks * 1e9 / (double)b->host_hz) : UINT64_MAX;
 }
 
-/* The hypervisor's parameters, where proven, are exact: what remains is a tick of scaling. */
-static void exact_summarise(const struct guest *vm, struct clock_book_summary *out)
+/* The hypervisor's parameters, where proven, are exact: what remains is a tick of scaling, and how
+ * far the vCPUs' TSCs are apart, because a stamp need not say whose it is. */
+static void exact_summarise(const struct clock_book *b, const struct guest *vm,
+			    struct clock_book_summary *out)
 {
 	struct vm_clock_summary exact;
+	uint64_t apart_ns;
 
 	vm_clock_summarise(vm->hypervisor, &exact);
 	out->disagreements = exact.contradicted;
@@ -29,7 +32,8 @@ static void exact_summarise(const struct guest *vm, struct clock_book_summary *o
 		return;
 	out->method = exact.kvmclock ? "pvclock" : "tsc";
 	out->epochs = exact.epochs;
-	out->err_ns = 1;
+	apart_ns = exact.apart ? clock_book_apart_ns(b, vm->source) : 0;
+	out->err_ns = 1 + apart_ns;
 }
 
 /* How far the exact map is from the middle of echo's interval, at stream time `at`. */
@@ -40,13 +44,14 @@ static void exact_compare(const struct clock_book *b, const struct guest *vm,
 	uint64_t span, err;
 
 	if (!b->host_hz ||
-	    vm_clock_to_host(vm->hypervisor, &g->window, (struct guest_tsc){at}, &exact, &span) ==
-		    VM_CLOCK_SILENT ||
+	    vm_clock_to_host(vm->hypervisor, &g->window, VM_CLOCK_ANY_VCPU, (struct guest_tsc){at},
+			     &exact, &span) == VM_CLOCK_SILENT ||
 	    !echo_sync_to_host(g->echo, at, &middle, &err))
 		return;
 	out->compared = true;
 	out->exact_from_echo_ns =
-		(int64_t)((double)(int64_t)(exact.ticks - middle.ticks) * 1e9 / (double)b->host_hz);
+		(int64_t)((double)(int64_t)(exact.ticks + span / 2 - middle.ticks) * 1e9 /
+			  (double)b->host_hz);
 }
 
 void clock_book_summarise(const struct clock_book *b, uint32_t source,
@@ -83,7 +88,7 @@ void clock_book_summarise(const struct clock_book *b, uint32_t source,
 	}
 	if (!guest_clock_is_exact(g, vm->hypervisor))
 		return;
-	exact_summarise(vm, out);
+	exact_summarise(b, vm, out);
 	if (out->observations)
 		exact_compare(b, vm, g, echo.newest_guest, out);
 }

@@ -85,6 +85,9 @@ bool clock_book_knows_any(const struct clock_book *b, uint32_t source);
  * stream clock. Returns false if the clock is unknown or the result is out of range. */
 bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint32_t boot,
 		      uint64_t stream_time, uint64_t stamp_err, struct host_time *out);
+/* Returns how far the TSCs of the guest's vCPUs are or were apart: the greatest such time of the
+ * kept epochs, ns. Stamps of one instant may differ by twice as much. */
+uint64_t clock_book_apart_ns(const struct clock_book *b, uint32_t source);
 /* Converts a host TSC value, for example an arrival time. Returns false if the host's clock is
  * unknown or the result is out of range. */
 bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns *out);
@@ -100,13 +103,14 @@ bool clock_book_monotonic_point(const struct clock_book *b, size_t i, struct hos
 				struct monotonic_ns *monotonic);
 /*
  * Converts the times of one batch's events: sets t and err_ns of out[0..n) and leaves the other
- * members alone. Converts the first and last event of each interval of at most 1/8 s and
- * interpolates between them: the true map is a straight line there, so the larger bound of the two
- * holds for all events between them. If the slope shows that the map is not a straight line, or if
- * the clock is known to change its rate or offset, converts each event separately. Returns false if
- * a time of the source cannot be converted.
+ * members alone. tsc_cpu: 1 + the guest CPU whose TSC the stamps are, 0 if unknown (struct batch).
+ * Converts the first and last event of each interval of at most 1/8 s and interpolates between
+ * them: the true map is a straight line there, so the larger bound of the two holds for all events
+ * between them. If the slope shows that the map is not a straight line, or if the clock is known to
+ * change its rate or offset, converts each event separately. Returns false if a time of the source
+ * cannot be converted.
  */
-bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot,
+bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot, uint32_t tsc_cpu,
 		    const struct vs_event *events, size_t n, uint64_t stamp_err,
 		    struct timeline_event *out);
 

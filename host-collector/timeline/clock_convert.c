@@ -39,15 +39,15 @@ bool clock_is_stated(const struct clock_book *b, const struct guest_clock *g)
 
 /* Host TSC at the guest's stream time. */
 static bool boot_to_tsc(const struct clock_book *b, const struct guest *vm,
-			const struct guest_clock *g, uint64_t stream_time, struct host_tsc *tsc,
-			uint64_t *err_ticks)
+			const struct guest_clock *g, uint32_t vcpu, uint64_t stream_time,
+			struct host_tsc *tsc, uint64_t *err_ticks)
 {
 	if (clock_is_stated(b, g)) {
 		tsc->ticks = stream_time;
 		*err_ticks = 0;
 		return true;
 	}
-	return guest_clock_to_tsc(g, vm->hypervisor, b->host_hz, stream_time, tsc, err_ticks);
+	return guest_clock_to_tsc(g, vm->hypervisor, b->host_hz, vcpu, stream_time, tsc, err_ticks);
 }
 
 bool clock_book_knows(const struct clock_book *b, uint32_t source, uint32_t boot)
@@ -74,14 +74,14 @@ bool clock_book_knows_any(const struct clock_book *b, uint32_t source)
 }
 
 static bool stream_to_ns(const struct clock_book *b, const struct guest *vm,
-			 const struct guest_clock *g, uint64_t stream_time, uint64_t stamp_err,
-			 struct host_time *out)
+			 const struct guest_clock *g, uint32_t vcpu, uint64_t stream_time,
+			 uint64_t stamp_err, struct host_time *out)
 {
 	struct host_tsc tsc = {stream_time};
 	uint64_t err = 0;
 
 	if (g) {
-		if (!boot_to_tsc(b, vm, g, stream_time, &tsc, &err))
+		if (!boot_to_tsc(b, vm, g, vcpu, stream_time, &tsc, &err))
 			return false;
 		stamp_err = (uint64_t)ceil((double)stamp_err * guest_clock_ratio(g, b->host_hz));
 	}
@@ -98,7 +98,8 @@ bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint32_t boot
 	const struct guest *vm = clock_guest_find(b, source);
 
 	return clock_book_knows(b, source, boot) &&
-	       stream_to_ns(b, vm, clock_boot_find(vm, boot), stream_time, stamp_err, out);
+	       stream_to_ns(b, vm, clock_boot_find(vm, boot), VM_CLOCK_ANY_VCPU, stream_time,
+			    stamp_err, out);
 }
 
 bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns *out)
@@ -107,6 +108,17 @@ bool clock_book_host_ns(const struct clock_book *b, uint64_t tsc, struct host_ns
 		return false;
 	*out = host_time_of(b, (struct host_tsc){tsc}, 0).t;
 	return in_range(b, out->ns);
+}
+
+uint64_t clock_book_apart_ns(const struct clock_book *b, uint32_t source)
+{
+	const struct guest *vm = clock_guest_find(b, source);
+	const struct guest_clock *g = clock_boot_newest(vm);
+
+	if (!g || !g->hz || !guest_clock_is_exact(g, vm->hypervisor))
+		return 0;
+	return (uint64_t)fmin(ceil((double)vm_clock_apart(vm->hypervisor) * 1e9 / (double)g->hz),
+			      (double)HOST_NS_LIMIT);
 }
 
 bool clock_book_wall_offset(const struct clock_book *b, struct host_ns t, int64_t *offset_ns)
@@ -137,7 +149,7 @@ static uint32_t err_saturate(uint64_t err_ns)
 	return err_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)err_ns;
 }
 
-bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot,
+bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot, uint32_t tsc_cpu,
 		    const struct vs_event *events, size_t n, uint64_t stamp_err,
 		    struct timeline_event *out)
 {
@@ -146,6 +158,7 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot,
 	uint64_t hz = g ? g->hz : b->host_hz;
 	double nominal = hz ? 1e9 / (double)hz : 1; /* ns per tick */
 	uint64_t span = hz / SPANS_PER_SECOND;
+	uint32_t vcpu = g ? guest_clock_vcpu(g, tsc_cpu) : VM_CLOCK_ANY_VCPU;
 
 	if (!clock_book_knows(b, source, boot))
 		return false;
@@ -161,7 +174,7 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot,
 		double ticks, slope, off;
 		uint64_t err;
 
-		if (!stream_to_ns(b, vm, g, from, stamp_err, &first))
+		if (!stream_to_ns(b, vm, g, vcpu, from, stamp_err, &first))
 			return false;
 		/* The first that is not in [from, from + span) ends the span, older ones too. */
 		while (end < n && events[end].time - from < span)
@@ -172,7 +185,7 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot,
 			i = end;
 			continue;
 		}
-		if (!stream_to_ns(b, vm, g, events[end - 1].time, stamp_err, &last))
+		if (!stream_to_ns(b, vm, g, vcpu, events[end - 1].time, stamp_err, &last))
 			return false;
 		ticks = (double)(events[end - 1].time - from);
 		err = first.err_ns > last.err_ns ? first.err_ns : last.err_ns;
@@ -201,7 +214,8 @@ static size_t exact_pauses(const struct guest *vm, const struct guest_clock *g,
 {
 	size_t n = 0, all = 0;
 
-	if (g && guest_clock_is_exact(g, vm->hypervisor))
+	/* The lines of one vCPU date a pause in that vCPU's TSC, the stamps may be another's. */
+	if (g && guest_clock_is_exact(g, vm->hypervisor) && !vm_clock_apart(vm->hypervisor))
 		all = vm_clock_pauses(vm->hypervisor, out);
 	for (size_t i = 0; i < all; i++) {
 		if (out[i].seen.ticks >= g->window.from && out[i].seen.ticks <= g->window.to)
@@ -231,8 +245,8 @@ static bool is_beside_exact_pause(const struct clock_book *b, const struct guest
 		struct host_tsc begin, end;
 		uint64_t err;
 
-		if (boot_to_tsc(b, vm, g, all[i].stopped, &begin, &err) &&
-		    boot_to_tsc(b, vm, g, all[i].resumed, &end, &err) &&
+		if (boot_to_tsc(b, vm, g, VM_CLOCK_ANY_VCPU, all[i].stopped, &begin, &err) &&
+		    boot_to_tsc(b, vm, g, VM_CLOCK_ANY_VCPU, all[i].resumed, &end, &err) &&
 		    is_beside(b, begin, end, t, err_ns))
 			return true;
 	}
@@ -286,8 +300,8 @@ static const struct guest_clock *boot_of_stream(const struct clock_book *b, cons
 
 		if (!g)
 			break;
-		if (boot_to_tsc(b, vm, g, stream_time, &tsc, &err) && tsc.ticks >= g->window.from &&
-		    tsc.ticks <= g->window.to)
+		if (boot_to_tsc(b, vm, g, VM_CLOCK_ANY_VCPU, stream_time, &tsc, &err) &&
+		    tsc.ticks >= g->window.from && tsc.ticks <= g->window.to)
 			return g;
 	}
 	return clock_boot_newest(vm);
@@ -340,7 +354,7 @@ bool clock_book_to_tsc(const struct clock_book *b, uint32_t source, uint64_t str
 	const struct guest *vm = clock_guest_find(b, source);
 	const struct guest_clock *g = boot_of_stream(b, vm, stream_time);
 
-	return g && boot_to_tsc(b, vm, g, stream_time, tsc, err_ticks);
+	return g && boot_to_tsc(b, vm, g, VM_CLOCK_ANY_VCPU, stream_time, tsc, err_ticks);
 }
 
 bool clock_book_any_to_ns(const struct clock_book *b, uint32_t source, uint64_t stream_time,
@@ -349,7 +363,8 @@ bool clock_book_any_to_ns(const struct clock_book *b, uint32_t source, uint64_t 
 	const struct guest *vm = clock_guest_find(b, source);
 	const struct guest_clock *g = boot_of_stream(b, vm, stream_time);
 
-	return g && b->raw && b->n_samples && stream_to_ns(b, vm, g, stream_time, 0, out);
+	return g && b->raw && b->n_samples &&
+	       stream_to_ns(b, vm, g, VM_CLOCK_ANY_VCPU, stream_time, 0, out);
 }
 
 bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct host_ns t,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { EARLY_MAX = 256 }; /* facts kept until the rate is known; the newest win */
 
@@ -20,6 +21,7 @@ void guest_clock_fini(struct guest_clock *g)
 {
 	echo_sync_free(g->echo);
 	free(g->early);
+	free(g->cpus);
 	printk_clock_clear(&g->printk);
 }
 
@@ -48,12 +50,37 @@ int guest_clock_start(struct guest_clock *g, uint64_t host_hz)
 	return 0;
 }
 
+/* 0 or -ENOMEM. */
+static int cpus_learn(struct guest_clock *g, const struct message_hello *hello)
+{
+	struct message_cpu *cpus = realloc(g->cpus, (hello->n_cpus + 1) * sizeof(*cpus));
+
+	if (!cpus)
+		return -ENOMEM;
+	memcpy(cpus, hello->cpus, hello->n_cpus * sizeof(*cpus));
+	g->cpus = cpus;
+	g->n_cpus = hello->n_cpus;
+	return 0;
+}
+
+/* On x86 KVM's vcpu_id is the vCPU's APIC id. */
+uint32_t guest_clock_vcpu(const struct guest_clock *g, uint32_t tsc_cpu)
+{
+	for (size_t i = 0; tsc_cpu && i < g->n_cpus; i++) {
+		if (g->cpus[i].cpu == tsc_cpu - 1)
+			return g->cpus[i].apic_id;
+	}
+	return VM_CLOCK_ANY_VCPU;
+}
+
 /*
  * An agent that starts again in the same boot measures the same clock: its idea of the rate may
  * differ, the clock does not.
  */
 int guest_clock_hello(struct guest_clock *g, const struct message_hello *hello, uint64_t host_hz)
 {
+	int err;
+
 	if (g->hello && g->clock != hello->clock) {
 		echo_sync_free(g->echo);
 		g->echo = NULL;
@@ -64,7 +91,8 @@ int guest_clock_hello(struct guest_clock *g, const struct message_hello *hello, 
 	g->clock = hello->clock;
 	if (!g->hz)
 		g->hz = hello->clock_hz;
-	return guest_clock_start(g, host_hz);
+	err = cpus_learn(g, hello);
+	return err ? err : guest_clock_start(g, host_hz);
 }
 
 int guest_clock_echo(struct guest_clock *g, const struct echo_observation *o)
@@ -177,15 +205,15 @@ static bool by_arrival(const struct guest_clock *g, uint64_t host_hz, uint64_t s
 }
 
 bool guest_clock_to_tsc(const struct guest_clock *g, const struct vm_clock *hypervisor,
-			uint64_t host_hz, uint64_t stream_time, struct host_tsc *tsc,
+			uint64_t host_hz, uint32_t vcpu, uint64_t stream_time, struct host_tsc *tsc,
 			uint64_t *err_ticks)
 {
 	enum vm_clock_trust trust = VM_CLOCK_SILENT;
 	uint64_t span;
 
 	if (guest_clock_is_exact(g, hypervisor))
-		trust = vm_clock_to_host(hypervisor, &g->window, (struct guest_tsc){stream_time},
-					 tsc, &span);
+		trust = vm_clock_to_host(hypervisor, &g->window, vcpu,
+					 (struct guest_tsc){stream_time}, tsc, &span);
 	if (trust != VM_CLOCK_SILENT) {
 		tsc->ticks += span / 2;
 		*err_ticks = trust == VM_CLOCK_PROVEN ? span - span / 2 : unbounded(host_hz);
@@ -204,10 +232,12 @@ bool guest_clock_from_tsc(const struct guest_clock *g, const struct vm_clock *hy
 			  struct host_tsc t, uint64_t *stream_time, uint64_t *err_ticks)
 {
 	struct guest_tsc exact;
+	uint64_t span;
 
-	if (guest_clock_is_exact(g, hypervisor) && vm_clock_to_guest(hypervisor, t, &exact)) {
-		*stream_time = exact.ticks;
-		*err_ticks = vm_clock_contested(hypervisor, t) ? unbounded(g->hz) : 0;
+	if (guest_clock_is_exact(g, hypervisor) &&
+	    vm_clock_to_guest(hypervisor, t, &exact, &span)) {
+		*stream_time = exact.ticks + span / 2;
+		*err_ticks = vm_clock_contested(hypervisor, t) ? unbounded(g->hz) : span - span / 2;
 		return true;
 	}
 	return g->echo && echo_sync_to_guest(g->echo, t, stream_time, err_ticks);

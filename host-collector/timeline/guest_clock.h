@@ -26,7 +26,9 @@ struct guest_early_echoes;
 struct guest_clock {
 	bool hello;
 	enum stream_clock clock;
-	uint64_t hz;            /* nominal rate of the stream clock; 0: unknown */
+	uint64_t hz;              /* nominal rate of the stream clock; 0: unknown */
+	struct message_cpu *cpus; /* the guest's CPUs, as HELLO names them; owned */
+	size_t n_cpus;
 	struct echo_sync *echo; /* NULL until hz and the host's rate are known */
 	uint64_t observations;  /* round trips that echo accepted */
 	struct guest_early_echoes *early;
@@ -66,11 +68,15 @@ double guest_clock_ratio(const struct guest_clock *g, uint64_t host_hz);
  * NULL. */
 bool guest_clock_is_exact(const struct guest_clock *g, const struct vm_clock *hypervisor);
 
-/* Converts a stream time to host TSC, with its bound in host ticks. If the error is unbounded, the
- * bound is 10 s, which is more than an event's err_ns can hold. Returns false if the clock is
- * unknown. */
+/* Returns the vCPU (KVM's vcpu_id) that runs guest CPU `tsc_cpu - 1`, or VM_CLOCK_ANY_VCPU if
+ * tsc_cpu is 0 or names no CPU of HELLO. */
+uint32_t guest_clock_vcpu(const struct guest_clock *g, uint32_t tsc_cpu);
+
+/* Converts a stream time to host TSC, with its bound in host ticks. `vcpu` is the vCPU whose TSC
+ * `stream_time` is, or VM_CLOCK_ANY_VCPU. If the error is unbounded, the bound is 10 s, which is
+ * more than an event's err_ns can hold. Returns false if the clock is unknown. */
 bool guest_clock_to_tsc(const struct guest_clock *g, const struct vm_clock *hypervisor,
-			uint64_t host_hz, uint64_t stream_time, struct host_tsc *tsc,
+			uint64_t host_hz, uint32_t vcpu, uint64_t stream_time, struct host_tsc *tsc,
 			uint64_t *err_ticks);
 /* Converts host TSC `t` to the guest's stream time, with its bound in ticks of the stream clock.
  * Returns false if the clock is unknown. */

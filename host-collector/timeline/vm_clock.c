@@ -1,42 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "host-collector/timeline/vm_clock.h"
+#include "host-collector/timeline/vm_clock_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	EPOCHS_MAX = 64, /* the oldest give way: a guest can cause new ones */
-	LINES_MAX = 1024,
-	PAGES_MAX = 64,
-	SOURCES = VM_CLOCK_SOURCE_LAST + 1,
-};
-
-/* What one source last said of a vCPU's TSC. */
-struct said {
-	bool known, scaling_known;
-	struct tsc_scaling tsc;
-	uint64_t from_min, from_max;
-};
-
-struct vcpu {
-	uint32_t id;
-	struct said said[SOURCES];
-};
-
-struct state {
-	bool known;
-	struct tsc_scaling tsc;
-	uint64_t from_min, from_max;
-};
-
-struct vm_clock {
-	struct vcpu *vcpus;
-	size_t n_vcpus, n_epochs, n_lines, n_pages;
-	struct vm_clock_epoch epochs[EPOCHS_MAX];
-	struct vm_clock_line lines[LINES_MAX];
-	struct pvclock pages[PAGES_MAX];
-};
+/* No two vCPUs of a VM are that far apart (centuries); sums of such differences do not overflow. */
+static const uint64_t apart_max = 1ull << 60;
 
 struct vm_clock *vm_clock_new(void)
 {
@@ -47,25 +17,34 @@ void vm_clock_free(struct vm_clock *c)
 {
 	if (!c)
 		return;
+	for (size_t i = 0; i < c->n_epochs; i++)
+		free((void *)c->epochs[i].offsets);
 	free(c->vcpus);
 	free(c);
 }
 
-static struct vcpu *vcpu_get(struct vm_clock *c, uint32_t id)
+struct vm_clock_known_vcpu *vm_clock_vcpu_find(const struct vm_clock *c, uint32_t id)
 {
-	struct vcpu *grown;
-
 	for (size_t i = 0; i < c->n_vcpus; i++) {
 		if (c->vcpus[i].id == id)
 			return &c->vcpus[i];
 	}
+	return NULL;
+}
+
+static struct vm_clock_known_vcpu *vcpu_get(struct vm_clock *c, uint32_t id)
+{
+	struct vm_clock_known_vcpu *found = vm_clock_vcpu_find(c, id), *grown;
+
+	if (found)
+		return found;
 	if (c->n_vcpus == VS_CPUS_MAX)
 		return NULL;
 	grown = realloc(c->vcpus, (c->n_vcpus + 1) * sizeof(*grown));
 	if (!grown)
 		return NULL;
 	c->vcpus = grown;
-	grown[c->n_vcpus] = (struct vcpu){.id = id};
+	grown[c->n_vcpus] = (struct vm_clock_known_vcpu){.id = id};
 	return &grown[c->n_vcpus++];
 }
 
@@ -87,20 +66,20 @@ static bool in_force_is_seen_by(int source)
 }
 
 /* All sources that spoke agree, and one saw what is in force and the scaling. */
-static struct state vcpu_state(const struct vcpu *v)
+struct vm_clock_state vm_clock_vcpu_state(const struct vm_clock_known_vcpu *v)
 {
-	struct state s = {.from_max = UINT64_MAX};
+	struct vm_clock_state s = {.from_max = UINT64_MAX};
 	uint64_t latest = 0;
 	bool scaling_known = false, seen = false, any = false;
 
 	for (int i = 0; i < SOURCES; i++) {
-		const struct said *said = &v->said[i];
+		const struct vm_clock_said *said = &v->said[i];
 
 		if (!said->known)
 			continue;
 		if ((any && said->tsc.offset != s.tsc.offset) ||
 		    (scaling_known && said->scaling_known && !same_scale(&said->tsc, &s.tsc)))
-			return (struct state){0};
+			return (struct vm_clock_state){0};
 		s.tsc.offset = said->tsc.offset;
 		if (said->scaling_known)
 			s.tsc = said->tsc;
@@ -118,228 +97,147 @@ static struct state vcpu_state(const struct vcpu *v)
 	return s;
 }
 
-/* One line for the whole guest: since the last vCPU has had it. */
-static struct state vm_state(const struct vm_clock *c)
+/* The whole guest: since the last vCPU has had its parameters. */
+static struct vm_clock_state vm_state(const struct vm_clock *c)
 {
-	struct state vm = {0};
+	struct vm_clock_state vm = {0};
+	uint64_t ahead;
 
 	for (size_t i = 0; i < c->n_vcpus; i++) {
-		struct state s = vcpu_state(&c->vcpus[i]);
+		struct vm_clock_state s = vm_clock_vcpu_state(&c->vcpus[i]);
 
-		if (!s.known || (i && !same_tsc(&s.tsc, &vm.tsc)))
-			return (struct state){0};
+		if (!s.known || (i && !same_scale(&s.tsc, &vm.tsc)))
+			return (struct vm_clock_state){0};
+		ahead = i ? s.tsc.offset - vm.tsc.offset : 0;
+		if ((int64_t)ahead >= 0) {
+			vm.tsc = s.tsc;
+			vm.apart += ahead;
+		} else if (-ahead > vm.apart) {
+			vm.apart = -ahead;
+		}
+		if (vm.apart > apart_max || ahead + apart_max > 2 * apart_max)
+			return (struct vm_clock_state){0};
 		vm.known = true;
-		vm.tsc = s.tsc;
 		vm.from_min = s.from_min > vm.from_min ? s.from_min : vm.from_min;
 		vm.from_max = s.from_max > vm.from_max ? s.from_max : vm.from_max;
 	}
 	return vm;
 }
 
-static void epoch_begin(struct vm_clock *c, const struct state *s)
+/* Each vCPU's offset in the present state; NULL on ENOMEM. */
+static struct vm_clock_offset *offsets_copy(const struct vm_clock *c)
+{
+	struct vm_clock_offset *all = calloc(c->n_vcpus, sizeof(*all));
+
+	for (size_t i = 0; all && i < c->n_vcpus; i++)
+		all[i] = (struct vm_clock_offset){c->vcpus[i].id,
+						  vm_clock_vcpu_state(&c->vcpus[i]).tsc.offset};
+	return all;
+}
+
+/* The offset of a vCPU in an epoch whose vCPUs are apart. */
+static bool offset_get(const struct vm_clock_epoch *e, uint32_t vcpu, uint64_t *offset)
+{
+	for (size_t i = 0; i < e->n_offsets; i++) {
+		if (e->offsets[i].vcpu == vcpu) {
+			*offset = e->offsets[i].offset;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_epoch_of(const struct vm_clock *c, const struct vm_clock_epoch *e,
+			const struct vm_clock_state *s)
+{
+	if (e->known != s->known || !s->known)
+		return e->known == s->known;
+	if (!same_tsc(&e->tsc, &s->tsc) || e->apart != s->apart ||
+	    (s->apart && e->n_offsets != c->n_vcpus))
+		return false;
+	for (size_t i = 0; s->apart && i < c->n_vcpus; i++) {
+		uint64_t offset;
+
+		if (!offset_get(e, c->vcpus[i].id, &offset) ||
+		    offset != vm_clock_vcpu_state(&c->vcpus[i]).tsc.offset)
+			return false;
+	}
+	return true;
+}
+
+static void epoch_drop(struct vm_clock *c, size_t i)
+{
+	free((void *)c->epochs[i].offsets);
+	c->n_epochs--;
+	memmove(c->epochs + i, c->epochs + i + 1, (c->n_epochs - i) * sizeof(*c->epochs));
+}
+
+/* 0 or -ENOMEM. */
+static int epoch_begin(struct vm_clock *c, const struct vm_clock_state *s)
 {
 	struct vm_clock_epoch *last = c->n_epochs ? &c->epochs[c->n_epochs - 1] : NULL;
+	struct vm_clock_offset *offsets = NULL;
 
-	if (!last && !s->known)
-		return;
-	if (last && last->known == s->known && (!s->known || same_tsc(&last->tsc, &s->tsc)))
-		return;
-	/* The disagreement was but the time that the news took from source to source. */
-	if (last && !last->known && s->from_min <= last->from_max) {
-		c->n_epochs--;
-		epoch_begin(c, s);
-		return;
+	if ((!last && !s->known) || (last && is_epoch_of(c, last, s)))
+		return 0;
+	/* The disagreement was but the time that the news took from source to source, or from one
+	 * vCPU to the next. */
+	if (last && (!last->known || last->apart || s->apart) && s->from_min <= last->from_max) {
+		struct vm_clock_state merged = *s;
+
+		if (last->known && last->from_min < merged.from_min)
+			merged.from_min = last->from_min;
+		epoch_drop(c, c->n_epochs - 1);
+		return epoch_begin(c, &merged);
+	}
+	if (s->known && s->apart) {
+		offsets = offsets_copy(c);
+		if (!offsets)
+			return -ENOMEM;
 	}
 	if (last && last->contradicted && s->from_min <= last->contradicted_at)
 		last->contradicted = 0;
-	if (c->n_epochs == EPOCHS_MAX) {
-		c->n_epochs--;
-		memmove(c->epochs, c->epochs + 1, c->n_epochs * sizeof(*c->epochs));
-	}
+	if (c->n_epochs == EPOCHS_MAX)
+		epoch_drop(c, 0);
 	c->epochs[c->n_epochs++] = (struct vm_clock_epoch){
 		.from_min = s->from_min,
 		.from_max = s->from_max,
 		.known = s->known,
 		.tsc = s->tsc,
+		.apart = s->known ? s->apart : 0,
+		.offsets = offsets,
+		.n_offsets = offsets ? c->n_vcpus : 0,
 	};
+	return 0;
 }
 
 static int tsc_learn(struct vm_clock *c, const struct message_vm_clock *m)
 {
-	struct vcpu *v = vcpu_get(c, m->vcpu);
-	struct state s;
+	struct vm_clock_known_vcpu *v = vcpu_get(c, m->vcpu);
+	struct vm_clock_state s;
 
 	if (!v)
 		return c->n_vcpus == VS_CPUS_MAX ? 0 : -ENOMEM;
-	v->said[m->source] = (struct said){
+	v->said[m->source] = (struct vm_clock_said){
 		.known = true,
 		.scaling_known = m->tsc.scaling_known,
 		.tsc = {m->tsc.ratio, m->tsc.frac_bits, m->tsc.offset},
 		.from_min = m->from_min,
 		.from_max = m->from_max,
 	};
+	vm_clock_lines_settle(c);
 	s = vm_state(c);
 	if (!s.known) {
 		s.from_min = m->from_min;
 		s.from_max = m->from_max;
 	}
-	epoch_begin(c, &s);
-	return 0;
-}
-
-/* ---- kvmclock ---- */
-
-static void line_learn(struct vm_clock *c, const struct message_vm_clock *m)
-{
-	const struct pvclock p = {
-		.tsc_timestamp = m->pvclock.tsc_timestamp,
-		.system_time = m->pvclock.system_time,
-		.mul = m->pvclock.mul,
-		.shift = m->pvclock.shift,
-		.flags = m->pvclock.flags,
-	};
-	struct vm_clock_line *line;
-
-	for (size_t i = c->n_lines; i-- > 0;) {
-		line = &c->lines[i];
-		if (line->vcpu != m->vcpu || !pvclock_same_line(&line->pvclock, &p))
-			continue;
-		line->sources |= 1u << m->source;
-		if (m->from_min > line->from_min && m->from_min <= line->from_max)
-			line->from_min = m->from_min;
-		if (m->from_max < line->from_max && m->from_max >= line->from_min)
-			line->from_max = m->from_max;
-		return;
-	}
-	if (c->n_lines == LINES_MAX) {
-		c->n_lines--;
-		memmove(c->lines, c->lines + 1, c->n_lines * sizeof(*c->lines));
-	}
-	line = &c->lines[c->n_lines++];
-	*line = (struct vm_clock_line){
-		.vcpu = m->vcpu,
-		.from_min = m->from_min,
-		.from_max = m->from_max,
-		.pvclock = p,
-		.sources = 1u << m->source,
-	};
-	for (size_t i = 0; i < c->n_pages; i++)
-		line->guest_agrees |= pvclock_same_line(&c->pages[i], &p);
-}
-
-void vm_clock_guest_page(struct vm_clock *c, const struct pvclock *page)
-{
-	for (size_t i = 0; i < c->n_pages; i++) {
-		if (pvclock_same_line(&c->pages[i], page))
-			return;
-	}
-	if (c->n_pages == PAGES_MAX) {
-		c->n_pages--;
-		memmove(c->pages, c->pages + 1, c->n_pages * sizeof(*c->pages));
-	}
-	c->pages[c->n_pages++] = *page;
-	for (size_t i = 0; i < c->n_lines; i++)
-		c->lines[i].guest_agrees |= pvclock_same_line(&c->lines[i].pvclock, page);
-}
-
-bool vm_clock_kvmclock(const struct vm_clock *c, uint32_t vcpu, struct host_tsc host,
-		       struct guest_tsc guest, struct kvmclock_ns *out)
-{
-	const struct vm_clock_line *in_force = NULL, *first = NULL;
-
-	for (size_t i = 0; i < c->n_lines; i++) {
-		const struct vm_clock_line *line = &c->lines[i];
-
-		if (line->vcpu != vcpu)
-			continue;
-		if (!first || line->from_max < first->from_max)
-			first = line;
-		if (line->from_max <= host.ticks &&
-		    (!in_force || line->from_max >= in_force->from_max))
-			in_force = line;
-	}
-	for (size_t i = 0; i < c->n_lines && in_force; i++) {
-		const struct vm_clock_line *line = &c->lines[i];
-
-		if (line->vcpu == vcpu && line->from_min <= host.ticks &&
-		    host.ticks < line->from_max)
-			return false;
-	}
-	if (!in_force)
-		in_force = first;
-	if (!in_force)
-		return false;
-	*out = pvclock_from_tsc(&in_force->pvclock, guest);
-	return true;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct vm_clock_line *x = a, *y = b;
-
-	return (x->from_max > y->from_max) - (x->from_max < y->from_max);
-}
-
-/* The lines of the first vCPU, in order of when they came into force. NULL on ENOMEM. */
-static struct vm_clock_line *lines_sorted(const struct vm_clock *c, size_t *n)
-{
-	struct vm_clock_line *lines = malloc(LINES_MAX * sizeof(*lines));
-	uint32_t vcpu = UINT32_MAX;
-
-	*n = 0;
-	for (size_t i = 0; i < c->n_lines; i++)
-		vcpu = c->lines[i].vcpu < vcpu ? c->lines[i].vcpu : vcpu;
-	for (size_t i = 0; lines && i < c->n_lines; i++) {
-		if (c->lines[i].vcpu == vcpu)
-			lines[(*n)++] = c->lines[i];
-	}
-	if (lines)
-		qsort(lines, *n, sizeof(*lines), by_time);
-	return lines;
-}
-
-static bool pause_between(const struct vm_clock_line *before, const struct vm_clock_line *after,
-			  struct vm_clock_pause *out)
-{
-	static const uint64_t least_ns = 1000000;
-	const struct guest_tsc resumed = {after->pvclock.tsc_timestamp};
-	const struct kvmclock_ns value = {after->pvclock.system_time};
-	struct guest_tsc stopped;
-	uint64_t span;
-
-	/* A TSC that went back is another boot's. */
-	if (resumed.ticks <= before->pvclock.tsc_timestamp ||
-	    value.ns < before->pvclock.system_time ||
-	    pvclock_from_tsc(&before->pvclock, resumed).ns < value.ns + least_ns ||
-	    !pvclock_to_tsc(&before->pvclock, value, &stopped, &span) ||
-	    stopped.ticks >= resumed.ticks)
-		return false;
-	*out = (struct vm_clock_pause){stopped.ticks, resumed.ticks, {after->from_max}};
-	return true;
-}
-
-size_t vm_clock_pauses(const struct vm_clock *c, struct vm_clock_pause out[VM_CLOCK_PAUSES_MAX])
-{
-	size_t n_lines, n = 0;
-	struct vm_clock_line *lines = lines_sorted(c, &n_lines);
-
-	for (size_t i = 1; lines && i < n_lines; i++) {
-		struct vm_clock_pause pause;
-
-		if (!pause_between(&lines[i - 1], &lines[i], &pause))
-			continue;
-		if (n == VM_CLOCK_PAUSES_MAX)
-			memmove(out, out + 1, --n * sizeof(*out));
-		out[n++] = pause;
-	}
-	free(lines);
-	return n;
+	return epoch_begin(c, &s);
 }
 
 int vm_clock_learn(struct vm_clock *c, const struct message_vm_clock *m)
 {
 	if (m->pvclock.known)
-		line_learn(c, m);
+		vm_clock_line_learn(c, m);
 	return m->tsc.known ? tsc_learn(c, m) : 0;
 }
 
@@ -378,6 +276,8 @@ void vm_clock_observe(struct vm_clock *c, const struct echo_observation *o)
 		return;
 	earliest = tsc_scaling_to_guest(&e->tsc, o->sent);
 	latest = tsc_scaling_to_guest(&e->tsc, o->received);
+	/* Any vCPU may have answered. */
+	earliest.ticks -= e->apart;
 	if ((int64_t)(o->guest_received - earliest.ticks) >= 0 &&
 	    (int64_t)(latest.ticks - o->guest_sent) >= 0) {
 		e->agreed++;
@@ -394,21 +294,68 @@ static enum vm_clock_trust epoch_trust(const struct vm_clock_epoch *e)
 	return e->contradicted ? VM_CLOCK_CONTESTED : VM_CLOCK_PROVEN;
 }
 
+/* From the host TSC of `early` to that of `late`. */
+static bool tsc_range_to_host(const struct tsc_scaling *tsc, struct guest_tsc early, uint64_t late,
+			      struct host_tsc *at, uint64_t *span)
+{
+	struct host_tsc end;
+	uint64_t more;
+
+	if (!tsc_scaling_to_host(tsc, early, at, span))
+		return false;
+	if (early.ticks == late)
+		return true;
+	if (!tsc_scaling_to_host(tsc, (struct guest_tsc){late}, &end, &more) ||
+	    end.ticks < at->ticks)
+		return false;
+	*span = end.ticks + more - at->ticks;
+	return true;
+}
+
+/*
+ * A stamp of a vCPU whose samples were read there is that vCPU's TSC, but for how far kvmclock
+ * differs between the event's vCPU and this one. Of any vCPU: M(t), the TSC from which the guest's
+ * kernel made CLOCK_MONOTONIC, lies between the last vCPU's and the first one's. The samples that
+ * convert it back pair it with a TSC that may be behind it by as much again.
+ */
+static bool tsc_to_host(const struct vm_clock *c, const struct vm_clock_epoch *e, uint32_t vcpu,
+			struct guest_tsc guest, struct host_tsc *at, uint64_t *span)
+{
+	struct tsc_scaling tsc = e->tsc;
+	uint64_t lines = e->apart, behind = 0;
+
+	if (!e->apart)
+		return tsc_scaling_to_host(&e->tsc, guest, at, span);
+	if (!offset_get(e, vcpu, &tsc.offset))
+		behind = 2 * e->apart;
+	if (!tsc_range_to_host(&tsc, guest, guest.ticks + behind, at, span))
+		return false;
+	if (!vm_clock_lines_apart(c, *at, (struct host_tsc){at->ticks + *span}, &lines) &&
+	    !behind) {
+		tsc = e->tsc;
+		behind = 2 * e->apart;
+	}
+	return tsc_range_to_host(&tsc, (struct guest_tsc){guest.ticks - lines},
+				 guest.ticks + behind + lines, at, span);
+}
+
 /* Where epoch `i` puts a guest TSC. False if that is not in the epoch, or not in the window. */
 static bool epoch_to_host(const struct vm_clock *c, size_t i, const struct vm_clock_window *window,
-			  struct guest_tsc guest, struct host_tsc *at, uint64_t *span)
+			  uint32_t vcpu, struct guest_tsc guest, struct host_tsc *at,
+			  uint64_t *span)
 {
 	const struct vm_clock_epoch *e = &c->epochs[i];
 	uint64_t from = epoch_begin_min(c, i), to = epoch_end_max(c, i);
 
 	from = window->from > from ? window->from : from;
 	to = window->to < to ? window->to : to;
-	return e->known && tsc_scaling_to_host(&e->tsc, guest, at, span) &&
-	       at->ticks + *span >= from && at->ticks <= to;
+	return e->known && tsc_to_host(c, e, vcpu, guest, at, span) && at->ticks + *span >= from &&
+	       at->ticks <= to;
 }
 
 enum vm_clock_trust vm_clock_to_host(const struct vm_clock *c, const struct vm_clock_window *window,
-				     struct guest_tsc guest, struct host_tsc *first, uint64_t *span)
+				     uint32_t vcpu, struct guest_tsc guest, struct host_tsc *first,
+				     uint64_t *span)
 {
 	enum vm_clock_trust trust = VM_CLOCK_SILENT;
 	struct host_tsc found_at;
@@ -420,7 +367,7 @@ enum vm_clock_trust vm_clock_to_host(const struct vm_clock *c, const struct vm_c
 		struct host_tsc at;
 		uint64_t more;
 
-		if (!epoch_to_host(c, i, window, guest, &at, &more))
+		if (!epoch_to_host(c, i, window, vcpu, guest, &at, &more))
 			continue;
 		if (found)
 			return VM_CLOCK_SILENT; /* set back, or just at the change */
@@ -437,6 +384,15 @@ enum vm_clock_trust vm_clock_to_host(const struct vm_clock *c, const struct vm_c
 	return trust;
 }
 
+uint64_t vm_clock_apart(const struct vm_clock *c)
+{
+	uint64_t apart = 0;
+
+	for (size_t i = 0; i < c->n_epochs; i++)
+		apart = c->epochs[i].apart > apart ? c->epochs[i].apart : apart;
+	return apart;
+}
+
 bool vm_clock_contested(const struct vm_clock *c, struct host_tsc host)
 {
 	for (size_t i = 0; i < c->n_epochs; i++) {
@@ -447,8 +403,11 @@ bool vm_clock_contested(const struct vm_clock *c, struct host_tsc host)
 	return false;
 }
 
-bool vm_clock_to_guest(const struct vm_clock *c, struct host_tsc host, struct guest_tsc *guest)
+bool vm_clock_to_guest(const struct vm_clock *c, struct host_tsc host, struct guest_tsc *first,
+		       uint64_t *span)
 {
+	uint64_t lines;
+
 	for (size_t i = c->n_epochs; i-- > 0;) {
 		const struct vm_clock_epoch *e = &c->epochs[i];
 
@@ -457,7 +416,11 @@ bool vm_clock_to_guest(const struct vm_clock *c, struct host_tsc host, struct gu
 		if (epoch_trust(e) == VM_CLOCK_SILENT || (i && host.ticks < e->from_max) ||
 		    host.ticks > epoch_end_min(c, i))
 			return false;
-		*guest = tsc_scaling_to_guest(&e->tsc, host);
+		lines = e->apart;
+		if (e->apart)
+			vm_clock_lines_apart(c, host, host, &lines);
+		first->ticks = tsc_scaling_to_guest(&e->tsc, host).ticks - 2 * e->apart - lines;
+		*span = 2 * (e->apart + lines);
 		return true;
 	}
 	return false;
@@ -479,6 +442,7 @@ void vm_clock_summarise(const struct vm_clock *c, struct vm_clock_summary *out)
 		.proven =
 			c->n_epochs && epoch_trust(&c->epochs[c->n_epochs - 1]) == VM_CLOCK_PROVEN,
 		.pages = c->n_pages,
+		.apart = c->n_epochs ? c->epochs[c->n_epochs - 1].apart : 0,
 	};
 	for (size_t i = 0; i < c->n_epochs; i++) {
 		out->agreed += c->epochs[i].agreed;
@@ -486,7 +450,7 @@ void vm_clock_summarise(const struct vm_clock *c, struct vm_clock_summary *out)
 		out->contested |= c->epochs[i].contradicted > 0;
 	}
 	for (size_t i = 0; i < c->n_vcpus; i++)
-		out->vcpus_unsettled += !vcpu_state(&c->vcpus[i]).known;
+		out->vcpus_unsettled += !vm_clock_vcpu_state(&c->vcpus[i]).known;
 	for (size_t i = 0; i < c->n_pages; i++) {
 		bool shown = false;
 
@@ -507,11 +471,11 @@ bool vm_clock_epoch_get(const struct vm_clock *c, size_t i, struct vm_clock_epoc
 
 bool vm_clock_vcpu_get(const struct vm_clock *c, size_t i, struct vm_clock_vcpu *out)
 {
-	struct state s;
+	struct vm_clock_state s;
 
 	if (i >= c->n_vcpus)
 		return false;
-	s = vcpu_state(&c->vcpus[i]);
+	s = vm_clock_vcpu_state(&c->vcpus[i]);
 	*out = (struct vm_clock_vcpu){c->vcpus[i].id, s.known, s.tsc};
 	return true;
 }

@@ -3,12 +3,19 @@
  * Converts one VM's guest TSC and kvmclock with the hypervisor's own parameters: exact where the
  * parameters are confirmed.
  *
- * Guest stamps use one TSC for the whole guest. An epoch is one TSC offset and scaling that is in
- * force for all known vCPUs. It exists while all sources of parameters agree for each vCPU. At
- * least one source must have read the parameters in force (struct kvm_vcpu, debugfs), because a
- * traced write shows only what was requested. An epoch is proven when a round trip of the VM's
- * channel confirms it: the guest TSC in the agent's answer lies between the values that the epoch
- * gives for the host TSC before and after the round trip.
+ * An epoch is the TSC offset of each known vCPU and one scaling for all of them. It exists while
+ * all sources of parameters agree for each vCPU. At least one source must have read the parameters
+ * in force (struct kvm_vcpu, debugfs), because a traced write shows only what was requested. An
+ * epoch is proven when a round trip of the VM's channel confirms it: the guest TSC in the agent's
+ * answer lies between the values that the epoch gives for the host TSC before and after the round
+ * trip.
+ *
+ * In most VMs all vCPUs have one offset. Where they are apart (a VMM that restores each vCPU's TSC
+ * separately), each vCPU has its own map. It converts the stamps whose sender read all clock
+ * samples on that vCPU, with a bound of how far the vCPUs' kvmclocks are apart, which made these
+ * stamps. Any other stamp has an interval that contains it whichever vCPUs were read: twice as wide
+ * as the TSCs are apart, because CLOCK_MONOTONIC may come from one vCPU's TSC and the sample from
+ * another's (docs/clocks.md).
  *
  * A round trip that contradicts an epoch makes it contested. The parameters come from the host, the
  * stamps of a round trip come from the guest. Either the guest lies or the parameters are out of
@@ -52,17 +59,24 @@ enum vm_clock_trust {
 	VM_CLOCK_PROVEN,
 };
 
-/* Converts guest TSC to host TSC, which is in [*first, *first + *span]. Returns VM_CLOCK_SILENT
- * and leaves both unchanged unless exactly one epoch within the window is possible and a round trip
- * has confirmed or contradicted it. The time before the first epoch is treated as part of it. */
+/* A vCPU of which nothing is known. */
+#define VM_CLOCK_ANY_VCPU UINT32_MAX
+/* Converts guest TSC to host TSC, which is in [*first, *first + *span]. `vcpu` (KVM's vcpu_id) is
+ * the vCPU whose TSC `guest` is, or VM_CLOCK_ANY_VCPU. Returns VM_CLOCK_SILENT and leaves both
+ * unchanged unless exactly one epoch within the window is possible and a round trip has confirmed
+ * or contradicted it. The time before the first epoch is treated as part of it. */
 enum vm_clock_trust vm_clock_to_host(const struct vm_clock *c, const struct vm_clock_window *window,
-				     struct guest_tsc guest, struct host_tsc *first,
+				     uint32_t vcpu, struct guest_tsc guest, struct host_tsc *first,
 				     uint64_t *span);
+/* Returns the greatest distance between the TSCs of two vCPUs in any kept epoch, guest ticks. */
+uint64_t vm_clock_apart(const struct vm_clock *c);
 /* Returns true if an epoch that may have been in force at `host` is contested. */
 bool vm_clock_contested(const struct vm_clock *c, struct host_tsc host);
-/* Converts host TSC to guest TSC, in proven and contested epochs. Returns false if the epoch at
- * `host` is not certain. */
-bool vm_clock_to_guest(const struct vm_clock *c, struct host_tsc host, struct guest_tsc *guest);
+/* Converts host TSC to guest TSC, in proven and contested epochs. A stamp of that moment lies in
+ * [*first, *first + *span], whichever vCPU it is from. Returns false if the epoch at `host` is not
+ * certain. */
+bool vm_clock_to_guest(const struct vm_clock *c, struct host_tsc host, struct guest_tsc *first,
+		       uint64_t *span);
 /* Computes the exact value of kvmclock that the vCPU reads at `host`, when its TSC reads `guest`.
  * `host` selects the line in force. Returns false if none is known, or if it may have changed at
  * about this time. */
@@ -85,10 +99,18 @@ enum { VM_CLOCK_PAUSES_MAX = 64 };
  */
 size_t vm_clock_pauses(const struct vm_clock *c, struct vm_clock_pause out[VM_CLOCK_PAUSES_MAX]);
 
+struct vm_clock_offset {
+	uint32_t vcpu;
+	uint64_t offset;
+};
 struct vm_clock_epoch {
 	uint64_t from_min, from_max; /* the epoch began between these; from_min 0: no lower bound */
-	bool known;                  /* false: vCPUs or sources disagree */
-	struct tsc_scaling tsc;
+	bool known;                  /* false: sources disagree, or the vCPUs' scaling differs */
+	struct tsc_scaling tsc;      /* of the vCPU whose TSC is ahead of all others */
+	uint64_t apart;              /* guest ticks by which the last vCPU is behind it; mostly 0 */
+	/* The vCPUs' offsets, if they are apart. Borrowed from the clock, until its next value. */
+	const struct vm_clock_offset *offsets;
+	size_t n_offsets;
 	uint64_t agreed, contradicted; /* numbers of round trips */
 	uint64_t contradicted_at;      /* host TSC of the first contradiction */
 };
@@ -106,12 +128,16 @@ struct vm_clock_line {
 	uint32_t sources; /* bits 1 << enum vm_clock_source: the sources that showed it */
 	/* The guest's own page held the same values, except for the flags. */
 	bool guest_agrees;
+	/* How far the kvmclocks of the vCPUs, by their newest lines, were apart when this line was
+	 * learned, ns; UINT64_MAX: unknown. */
+	uint64_t apart_ns;
 };
 struct vm_clock_summary {
 	size_t epochs, lines, vcpus;
 	size_t vcpus_unsettled; /* vCPUs whose sources disagree now */
 	bool proven;            /* the newest epoch is proven */
 	bool contested;         /* a kept epoch is contested */
+	uint64_t apart;         /* of the newest epoch: guest ticks between its vCPUs' TSCs */
 	uint64_t agreed, contradicted;
 	/* Different values of the guest's own page, and those of them that no source showed. */
 	size_t pages, pages_differ;

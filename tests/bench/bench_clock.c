@@ -157,7 +157,7 @@ typedef uint64_t (*bench_run)(struct bench *b);
 
 static uint64_t batch_sum(struct bench *b, const struct guest *g)
 {
-	if (!clock_book_map(g->book, VM, 0, g->batch, INSTANTS, 100, b->out))
+	if (!clock_book_map(g->book, VM, 0, 0, g->batch, INSTANTS, 100, b->out))
 		abort();
 	return (uint64_t)b->out[INSTANTS / 2].t.ns + b->out[INSTANTS - 1].err_ns;
 }
@@ -189,13 +189,16 @@ static const struct vm_clock_window always = {0, UINT64_MAX};
 RUN(stamp_steady, struct host_time t = {0},
     clock_book_to_ns(b->steady.book, VM, 0, b->steady.tsc[i], 100, &t), (uint64_t)t.t.ns + t.err_ns)
 RUN(to_host_steady, struct host_tsc h = {0},
-    vm_clock_to_host(b->steady.clock, &always, (struct guest_tsc){b->steady.tsc[i]}, &h, &err),
+    vm_clock_to_host(b->steady.clock, &always, VM_CLOCK_ANY_VCPU,
+		     (struct guest_tsc){b->steady.tsc[i]}, &h, &err),
     h.ticks)
 RUN(to_host_changed, struct host_tsc h = {0},
-    vm_clock_to_host(b->changed.clock, &always, (struct guest_tsc){b->changed.tsc[i]}, &h, &err),
+    vm_clock_to_host(b->changed.clock, &always, VM_CLOCK_ANY_VCPU,
+		     (struct guest_tsc){b->changed.tsc[i]}, &h, &err),
     h.ticks)
 RUN(to_host_scaled, struct host_tsc h = {0},
-    vm_clock_to_host(b->scaled.clock, &always, (struct guest_tsc){b->scaled.tsc[i]}, &h, &err),
+    vm_clock_to_host(b->scaled.clock, &always, VM_CLOCK_ANY_VCPU,
+		     (struct guest_tsc){b->scaled.tsc[i]}, &h, &err),
     h.ticks)
 RUN(kvmclock_changed, struct kvmclock_ns ns = {0},
     vm_clock_kvmclock(b->changed.clock, 0, (struct host_tsc){b->changed.host[i]},

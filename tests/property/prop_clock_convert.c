@@ -422,11 +422,13 @@ static const char *engine_check(const struct clock_params *p, uint64_t host)
 
 	if (!c)
 		wrong = "engine_new()";
-	else if ((vm_clock_to_host(c, &always, guest, &at, &span) == VM_CLOCK_PROVEN) != found)
+	else if ((vm_clock_to_host(c, &always, VM_CLOCK_ANY_VCPU, guest, &at, &span) ==
+		  VM_CLOCK_PROVEN) != found)
 		wrong = "vm_clock_to_host()";
 	else if (found && (at.ticks != want.ticks || span != want_span))
 		wrong = "at.ticks == want.ticks && span == want_span";
-	else if (!vm_clock_to_guest(c, (struct host_tsc){host}, &back) || back.ticks != guest.ticks)
+	else if (!vm_clock_to_guest(c, (struct host_tsc){host}, &back, &span) ||
+		 back.ticks != guest.ticks)
 		wrong = "vm_clock_to_guest()";
 	else if (!vm_clock_kvmclock(c, 0, (struct host_tsc){host}, guest, &ns) ||
 		 ns.ns != pvclock_from_tsc(&p->pvclock, guest).ns)

@@ -251,6 +251,7 @@ static void cpu_drain(struct synth *s, struct side *side, uint16_t cpu, int64_t 
 			.watermark = side_tsc(side, s->now),
 			.emitted = side->emitted[cpu],
 			.dropped_kernel = side->dropped[cpu],
+			.tsc_cpu = side == &s->guest ? s->options.tsc_cpu : 0,
 			.n_events = slice,
 			.events = side->pending[cpu] + at,
 		};

@@ -29,6 +29,7 @@ struct synth_options {
 	uint64_t drain_ns;              /* how often the capturers drain; 0: 50 ms */
 	bool no_host, no_guest;         /* leave that half out */
 	bool no_echo;                   /* the guest never answers an echo */
+	uint32_t tsc_cpu;               /* its batches name this (struct batch) */
 	int64_t echo_lie_ns;            /* its answers to echoes are off by so much */
 };
 

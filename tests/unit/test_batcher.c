@@ -39,6 +39,7 @@ struct fixture {
 	uint64_t now_ns;
 	uint64_t paused_ns; /* the VMM stopped the guest for so long: its clocks, not its TSC */
 	uint64_t unsure_ns; /* so long it takes to read the clocks */
+	uint32_t tsc_cpu;   /* as the samples have it */
 	uint32_t random;
 	size_t during_drain; /* events of each CPU while one CPU's ring is read */
 	size_t ring_limit;
@@ -78,6 +79,7 @@ static int fake_sample(void *context, struct clock_sample *out)
 	memset(out, 0, sizeof(*out));
 	out->tsc = tsc_at(begin_ns + f->unsure_ns / 2);
 	out->tsc_width = 30 + tsc_at(f->unsure_ns);
+	out->tsc_cpu = f->tsc_cpu;
 	out->monotonic_ns = out->raw_ns = out->realtime_ns =
 		begin_ns + draw(f, (uint32_t)f->unsure_ns) - f->paused_ns;
 	f->now_ns = begin_ns + f->unsure_ns + 100;
@@ -286,6 +288,35 @@ static void stamps_are_tsc_in_time_order(void **state)
 		assert_true((got > truth ? got - truth : truth - got) <= f->seen[1].last.time_err);
 	}
 	assert_true(f->seen[1].last.time_err < tsc_at(1000));
+}
+
+static uint32_t drained_tsc_cpu(struct fixture *f)
+{
+	emit(f, 1, 10);
+	assert_int_equal(drain(f), 10);
+	return f->seen[1].last.tsc_cpu;
+}
+
+/* Only if it may, and only if both samples around the stamps were read there. */
+static void batches_name_the_cpu_of_their_samples(void **state)
+{
+	struct fixture *f = *state;
+
+	f->tsc_cpu = 3;
+	drained_tsc_cpu(f);
+	assert_int_equal(drained_tsc_cpu(f), 0);
+	batcher_name_tsc_cpu(f->batcher, true);
+	assert_int_equal(drained_tsc_cpu(f), 3);
+	f->tsc_cpu = 2; /* the sender moved */
+	assert_int_equal(drained_tsc_cpu(f), 0);
+	assert_int_equal(drained_tsc_cpu(f), 2);
+	f->tsc_cpu = 0;
+	drained_tsc_cpu(f);
+	assert_int_equal(drained_tsc_cpu(f), 0);
+	batcher_name_tsc_cpu(f->batcher, false);
+	f->tsc_cpu = 2;
+	drained_tsc_cpu(f);
+	assert_int_equal(drained_tsc_cpu(f), 0);
 }
 
 static int by_stamp(const void *a, const void *b)
@@ -771,6 +802,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(stamps_are_tsc_in_time_order),
+		TEST(batches_name_the_cpu_of_their_samples),
 		TEST(cpus_keep_the_order_of_their_stamps),
 		TEST(a_pause_by_the_vmm_is_inside_the_bound),
 		TEST(a_hole_in_seq_is_a_lost_marker_between_its_neighbours),

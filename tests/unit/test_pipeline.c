@@ -200,6 +200,77 @@ static void the_hypervisors_word_is_exact_if_no_round_trip_contradicts_it(void *
 	}
 }
 
+/* A vCPU's TSC, `ahead` of that which stamps the guest's events, and its kvmclock line: both vCPUs
+ * read one kvmclock. */
+static void scene_vcpu_clock(struct synth *s, uint32_t vcpu, int64_t tsc0, int64_t ahead)
+{
+	struct message_vm_clock m = {
+		.vm = SYNTH_VM,
+		.vcpu = vcpu,
+		.source = VM_CLOCK_VCPU,
+		.from_max = synth_host_tsc0,
+		.tsc = {.known = true,
+			.scaling_known = true,
+			.offset = (uint64_t)(tsc0 + ahead) - synth_host_tsc0},
+	};
+	struct byte_buffer payload = {0};
+
+	assert_int_equal(message_vm_clock_pack(&m, &payload), 0);
+	synth_frame(s, VS_SOURCE_HOST, FRAME_VM_CLOCK, payload.data, payload.len);
+	m = (struct message_vm_clock){
+		.vm = SYNTH_VM,
+		.vcpu = vcpu,
+		.source = VM_CLOCK_PVCLOCK_UPDATE,
+		.from_min = synth_host_tsc0,
+		.from_max = synth_host_tsc0,
+		.pvclock = {.known = true,
+			    .tsc_timestamp = (uint64_t)(tsc0 + ahead),
+			    .system_time = 5000000000,
+			    .mul = 3435973836,
+			    .shift = -1},
+	};
+	payload.len = 0;
+	assert_int_equal(message_vm_clock_pack(&m, &payload), 0);
+	synth_frame(s, VS_SOURCE_HOST, FRAME_VM_CLOCK, payload.data, payload.len);
+	byte_buffer_fini(&payload);
+}
+
+static void vcpus_with_tscs_of_their_own_are_converted_by_their_own_maps(void **state)
+{
+	enum { TSC0 = 1000000000, APART = 250000 }; /* 100 us */
+	static const struct {
+		uint32_t tsc_cpu;
+		int64_t least_ns, most_ns; /* of the bound */
+	} cases[] = {
+		{1, 0, 200},           /* the samples were read on CPU 0 */
+		{0, 100000, 101000},   /* nobody says where */
+		{100, 100000, 101000}, /* a CPU that HELLO does not know */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pipeline_source vm;
+		struct play p;
+		struct synth *s =
+			scene_new(&p, (struct synth_options){.guest_tsc_offset = TSC0,
+							     .tsc_cpu = cases[i].tsc_cpu});
+
+		scene_vcpu_clock(s, 0, TSC0, 0);
+		scene_vcpu_clock(s, 1, TSC0, i % 2 ? APART : -APART);
+		scene_switches(s, 3 * MS, 1000 * MS);
+		synth_free(s);
+		play_offline(&p);
+		assert_switches(p.seen, 3 * MS, 1000 * MS, (uint32_t)cases[i].most_ns);
+		for (size_t k = 0; k < p.seen->n_instants; k++)
+			assert_true(p.seen->instants[k].err_ns >= cases[i].least_ns);
+		vm = source_of(&p, SYNTH_VM);
+		assert_string_equal(vm.clock_method, "tsc");
+		assert_int_equal(vm.causality_violations, 0);
+		assert_int_equal(vm.clock_disagreements, 0);
+		play_end(&p);
+	}
+}
+
 /* QEMU says that the VM was paused while its thread was off the CPU. */
 static void a_pause_that_qemu_tells_of_reaches_the_model(void **state)
 {
@@ -350,6 +421,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(guest_times_land_on_the_hosts_whatever_its_clock_reads),
 		cmocka_unit_test(the_hypervisors_word_is_exact_if_no_round_trip_contradicts_it),
+		cmocka_unit_test(vcpus_with_tscs_of_their_own_are_converted_by_their_own_maps),
 		cmocka_unit_test(a_pause_that_qemu_tells_of_reaches_the_model),
 		cmocka_unit_test(live_and_offline_tell_the_same_story),
 		cmocka_unit_test(live_batches_and_their_frames_tell_the_same_story),

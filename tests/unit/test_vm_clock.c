@@ -54,8 +54,8 @@ static enum vm_clock_trust trust(const struct vm_clock *c, uint64_t host, int64_
 	struct host_tsc first;
 	uint64_t span;
 
-	return vm_clock_to_host(c, &always, (struct guest_tsc){host + (uint64_t)offset}, &first,
-				&span);
+	return vm_clock_to_host(c, &always, VM_CLOCK_ANY_VCPU,
+				(struct guest_tsc){host + (uint64_t)offset}, &first, &span);
 }
 
 static bool converts(const struct vm_clock *c, uint64_t host, int64_t offset)
@@ -64,12 +64,13 @@ static bool converts(const struct vm_clock *c, uint64_t host, int64_t offset)
 	struct guest_tsc guest;
 	uint64_t span;
 
-	if (vm_clock_to_host(c, &always, (struct guest_tsc){host + (uint64_t)offset}, &first,
+	if (vm_clock_to_host(c, &always, VM_CLOCK_ANY_VCPU,
+			     (struct guest_tsc){host + (uint64_t)offset}, &first,
 			     &span) != VM_CLOCK_PROVEN)
 		return false;
 	assert_int_equal(first.ticks, host);
 	assert_int_equal(span, 0);
-	assert_true(vm_clock_to_guest(c, first, &guest));
+	assert_true(vm_clock_to_guest(c, first, &guest, &span));
 	assert_int_equal(guest.ticks, host + (uint64_t)offset);
 	return true;
 }
@@ -191,24 +192,170 @@ static void a_window_tells_which_boot_is_meant(void **state)
 	observe(c, T0 + SECOND, OFFSET);
 	learn(c, VM_CLOCK_VCPU, 0, back, change, change + 10);
 	observe(c, change + SECOND, back);
-	assert_int_equal(vm_clock_to_host(c, &always, (struct guest_tsc){twice}, &at, &span),
+	assert_int_equal(vm_clock_to_host(c, &always, VM_CLOCK_ANY_VCPU, (struct guest_tsc){twice},
+					  &at, &span),
 			 VM_CLOCK_SILENT);
-	assert_int_equal(vm_clock_to_host(c, &first_boot, (struct guest_tsc){twice}, &at, &span),
+	assert_int_equal(vm_clock_to_host(c, &first_boot, VM_CLOCK_ANY_VCPU,
+					  (struct guest_tsc){twice}, &at, &span),
 			 VM_CLOCK_PROVEN);
 	assert_int_equal(at.ticks, T0 + 2 * SECOND);
-	assert_int_equal(vm_clock_to_host(c, &second_boot, (struct guest_tsc){twice}, &at, &span),
+	assert_int_equal(vm_clock_to_host(c, &second_boot, VM_CLOCK_ANY_VCPU,
+					  (struct guest_tsc){twice}, &at, &span),
 			 VM_CLOCK_PROVEN);
 	assert_int_equal(at.ticks, change + 2 * SECOND);
 	vm_clock_free(c);
 }
 
-static void vcpus_or_sources_that_disagree_prove_nothing(void **state)
+static void learn_line(struct vm_clock *c, uint32_t vcpu, int64_t offset, uint64_t at, int late_ns)
+{
+	const struct message_vm_clock m = {
+		.vm = 1,
+		.vcpu = vcpu,
+		.source = VM_CLOCK_PVCLOCK_UPDATE,
+		.from_min = at,
+		.from_max = at,
+		/* 2.5 GHz */
+		.pvclock = {.known = true,
+			    .tsc_timestamp = at + (uint64_t)offset,
+			    .system_time = 1000000000 - (uint64_t)late_ns,
+			    .mul = 3435973836,
+			    .shift = -1},
+	};
+
+	assert_int_equal(vm_clock_learn(c, &m), 0);
+}
+
+static void assert_placed(const struct vm_clock *c, uint32_t vcpu, uint64_t guest, uint64_t first,
+			  uint64_t span)
+{
+	struct host_tsc at;
+	uint64_t more;
+
+	assert_int_equal(vm_clock_to_host(c, &always, vcpu, (struct guest_tsc){guest}, &at, &more),
+			 VM_CLOCK_PROVEN);
+	assert_int_equal(at.ticks, first);
+	assert_int_equal(more, span);
+}
+
+/* Three vCPUs, the second one 1,000 ticks ahead of the first and the third 500 behind it. */
+static void each_vcpu_has_its_own_map(void **state)
+{
+	static const int64_t offset[] = {OFFSET, OFFSET + 1000, OFFSET - 500};
+	const uint64_t at = T0 + 2 * SECOND;
+	struct vm_clock *c = vm_clock_new();
+	struct vm_clock_epoch e;
+
+	(void)state;
+	for (uint32_t vcpu = 0; vcpu < 3; vcpu++)
+		learn(c, VM_CLOCK_VCPU, vcpu, offset[vcpu], 0, T0 + vcpu);
+	observe(c, T0 + SECOND, OFFSET);
+	assert_int_equal(summary_of(c).epochs, 1);
+	assert_int_equal(summary_of(c).apart, 1500);
+	/* How far the kvmclocks are apart is not known yet: no better than the TSCs. */
+	assert_placed(c, 0, at + (uint64_t)OFFSET, at - 1000 - 1500, 2 * (1500 + 1500));
+	for (uint32_t vcpu = 0; vcpu < 3; vcpu++)
+		learn_line(c, vcpu, offset[vcpu], T0 + 100, vcpu == 1 ? 4 : 0);
+	/* 4 ns, each rounded to one: 16 ticks. */
+	for (uint32_t vcpu = 0; vcpu < 3; vcpu++)
+		assert_placed(c, vcpu, at + (uint64_t)offset[vcpu], at - 16, 32);
+	/* Of no vCPU, or of one that nobody knows. */
+	assert_placed(c, VM_CLOCK_ANY_VCPU, at + (uint64_t)OFFSET, at - 1016, 2 * (1500 + 16));
+	assert_placed(c, 7, at + (uint64_t)OFFSET, at - 1016, 2 * (1500 + 16));
+	assert_true(vm_clock_epoch_get(c, 0, &e));
+	assert_int_equal(e.n_offsets, 3);
+	assert_int_equal(e.tsc.offset, offset[1]);
+	vm_clock_free(c);
+}
+
+/* The line that a write brings about is seen before the snapshot that shows the write in force. */
+static void a_line_seen_before_its_tsc_is_compared_once_that_is_known(void **state)
+{
+	const uint64_t write = T0 + 2 * SECOND, at = T0 + 5 * SECOND;
+	const int64_t later = OFFSET + 5000;
+	struct vm_clock *c = vm_clock_new();
+
+	(void)state;
+	for (uint32_t vcpu = 0; vcpu < 2; vcpu++) {
+		learn(c, VM_CLOCK_VCPU, vcpu, OFFSET, 0, T0);
+		learn_line(c, vcpu, OFFSET, T0 + 100, 0);
+	}
+	learn(c, VM_CLOCK_WRITE_TSC_OFFSET, 1, later, write, write);
+	learn_line(c, 1, later, T0 + 100, 0); /* the same time as vCPU 0's */
+	learn(c, VM_CLOCK_VCPU, 1, later, write, write);
+	observe(c, at, OFFSET);
+	assert_placed(c, 1, at + (uint64_t)later, at - 6, 12);
+	vm_clock_free(c);
+}
+
+/* A round trip that no vCPU can have answered is a contradiction, one that any can is none. */
+static void any_vcpu_may_answer_a_round_trip(void **state)
 {
 	struct vm_clock *c = vm_clock_new();
 
 	(void)state;
 	learn(c, VM_CLOCK_VCPU, 0, OFFSET, 0, T0);
-	learn(c, VM_CLOCK_VCPU, 1, OFFSET + 5, 0, T0);
+	learn(c, VM_CLOCK_VCPU, 1, OFFSET + 1000000, 0, T0);
+	observe(c, T0 + SECOND, OFFSET);
+	observe(c, T0 + SECOND, OFFSET + 1000000);
+	assert_true(summary_of(c).proven);
+	observe(c, T0 + SECOND, OFFSET - 150000);
+	assert_true(summary_of(c).contested);
+	vm_clock_free(c);
+}
+
+/* One vCPU after another gets the new offset: between the two they are apart. */
+static void vcpus_that_change_one_after_another_are_apart_meanwhile(void **state)
+{
+	const uint64_t first = T0 + 10 * SECOND, second = T0 + 20 * SECOND;
+	const int64_t later = OFFSET + 5000;
+	struct vm_clock *c = vm_clock_new();
+
+	(void)state;
+	for (uint32_t vcpu = 0; vcpu < 2; vcpu++)
+		learn(c, VM_CLOCK_VCPU, vcpu, OFFSET, 0, T0);
+	learn(c, VM_CLOCK_VCPU, 0, later, first, first + 100);
+	learn(c, VM_CLOCK_VCPU, 1, later, second, second + 100);
+	assert_int_equal(summary_of(c).epochs, 3);
+	observe(c, T0 + SECOND, OFFSET);
+	observe(c, first + SECOND, OFFSET);
+	observe(c, second + SECOND, later);
+	assert_true(converts(c, T0 + SECOND, OFFSET));
+	assert_true(converts(c, second + SECOND, later));
+	assert_placed(c, VM_CLOCK_ANY_VCPU, first + SECOND + (uint64_t)OFFSET,
+		      first + SECOND - 10000, 20000);
+	assert_int_equal(vm_clock_apart(c), 5000);
+	assert_int_equal(summary_of(c).apart, 0);
+	vm_clock_free(c);
+
+	/* A snapshot that shows both at once dates nothing between them. */
+	c = vm_clock_new();
+	for (uint32_t vcpu = 0; vcpu < 2; vcpu++)
+		learn(c, VM_CLOCK_VCPU, vcpu, OFFSET, 0, T0);
+	for (uint32_t vcpu = 0; vcpu < 2; vcpu++)
+		learn(c, VM_CLOCK_VCPU, vcpu, later, first, first + 100 + vcpu);
+	assert_int_equal(summary_of(c).epochs, 2);
+	assert_int_equal(vm_clock_apart(c), 0);
+	vm_clock_free(c);
+}
+
+static void vcpus_or_sources_that_disagree_prove_nothing(void **state)
+{
+	struct message_vm_clock scaled = {
+		.vm = 1,
+		.vcpu = 1,
+		.source = VM_CLOCK_VCPU,
+		.from_max = T0,
+		.tsc = {.known = true,
+			.scaling_known = true,
+			.ratio = 234562480592213,
+			.frac_bits = TSC_FRAC_BITS_VMX,
+			.offset = (uint64_t)OFFSET},
+	};
+	struct vm_clock *c = vm_clock_new();
+
+	(void)state;
+	learn(c, VM_CLOCK_VCPU, 0, OFFSET, 0, T0);
+	assert_int_equal(vm_clock_learn(c, &scaled), 0);
 	observe(c, T0 + SECOND, OFFSET);
 	assert_false(converts(c, T0 + SECOND, OFFSET));
 	vm_clock_free(c);
@@ -242,7 +389,8 @@ static void a_scaled_guest_converts_to_the_tick(void **state)
 	(void)state;
 	assert_int_equal(vm_clock_learn(c, &m), 0);
 	vm_clock_observe(c, &o);
-	assert_int_equal(vm_clock_to_host(c, &always, g, &first, &span), VM_CLOCK_PROVEN);
+	assert_int_equal(vm_clock_to_host(c, &always, VM_CLOCK_ANY_VCPU, g, &first, &span),
+			 VM_CLOCK_PROVEN);
 	assert_true(first.ticks <= at.ticks && at.ticks <= first.ticks + span);
 	assert_true(span <= 1);
 	vm_clock_free(c);
@@ -364,11 +512,12 @@ static void without_parameters_nothing_is_converted(void **state)
 	struct vm_clock_vcpu vcpu;
 	struct kvmclock_ns ns;
 	struct guest_tsc guest;
+	uint64_t span;
 
 	(void)state;
 	observe(c, T0, OFFSET);
 	assert_int_equal(trust(c, T0, OFFSET), VM_CLOCK_SILENT);
-	assert_false(vm_clock_to_guest(c, (struct host_tsc){T0}, &guest));
+	assert_false(vm_clock_to_guest(c, (struct host_tsc){T0}, &guest, &span));
 	assert_false(vm_clock_vcpu_get(c, 0, &vcpu));
 	learn(c, VM_CLOCK_WRITE_TSC_OFFSET, 3, OFFSET, T0, T0);
 	assert_true(vm_clock_vcpu_get(c, 0, &vcpu));
@@ -449,11 +598,12 @@ static void each_epoch_converts_by_its_own_parameters(void **state)
 			struct guest_tsc guest, want = tsc_scaling_to_guest(tsc, host);
 			uint64_t span;
 
-			assert_true(vm_clock_to_guest(c, host, &guest));
+			assert_true(vm_clock_to_guest(c, host, &guest, &span));
 			assert_int_equal(guest.ticks, want.ticks);
 			assert_true(vm_clock_kvmclock(c, 0, host, guest, &ns));
 			assert_int_equal(ns.ns, pvclock_from_tsc(&params[i].line, guest).ns);
-			assert_int_equal(vm_clock_to_host(c, &window, guest, &back, &span),
+			assert_int_equal(vm_clock_to_host(c, &window, VM_CLOCK_ANY_VCPU, guest,
+							  &back, &span),
 					 VM_CLOCK_PROVEN);
 			assert_in_range(host.ticks, back.ticks, back.ticks + span);
 		}
@@ -494,6 +644,10 @@ int main(void)
 			a_change_begins_an_epoch_and_excuses_what_was_seen_before_the_news),
 		cmocka_unit_test(a_clock_set_back_is_not_guessed),
 		cmocka_unit_test(a_window_tells_which_boot_is_meant),
+		cmocka_unit_test(each_vcpu_has_its_own_map),
+		cmocka_unit_test(a_line_seen_before_its_tsc_is_compared_once_that_is_known),
+		cmocka_unit_test(any_vcpu_may_answer_a_round_trip),
+		cmocka_unit_test(vcpus_that_change_one_after_another_are_apart_meanwhile),
 		cmocka_unit_test(vcpus_or_sources_that_disagree_prove_nothing),
 		cmocka_unit_test(a_scaled_guest_converts_to_the_tick),
 		cmocka_unit_test(kvmclock_needs_the_guests_own_page_to_agree),
