@@ -60,6 +60,7 @@ static int query_run(const struct command *self, int argc, char **argv)
 	struct query_source source;
 	char why[512] = "this build has no SQLite";
 	FILE *out = NULL;
+	bool unknown;
 	int err, closed;
 
 	if (options_read(self, argc, argv, &a))
@@ -75,8 +76,11 @@ static int query_run(const struct command *self, int argc, char **argv)
 		    : sql_schema_write(out);
 	query_source_fini(&source);
 	closed = output_close(out);
+	unknown = err == -EINVAL && (strstr(why, "no such table") || strstr(why, "no such column"));
 	if (err)
-		fprintf(stderr, "vcpuscope query: %s\n", why);
+		fprintf(stderr, "vcpuscope query: %s%s%s%s\n", why,
+			unknown ? "; `vcpuscope query " : "", unknown ? a.recording : "",
+			unknown ? "` lists the tables and columns" : "");
 	else if (closed)
 		fprintf(stderr, "vcpuscope query: %s: cannot write: %s\n", output_name(a.output),
 			strerror(-closed));

@@ -214,7 +214,7 @@ static int output_write(const struct report_arguments *a, const struct result *r
 /* Says what is wrong. */
 static bool arguments_check(struct report_arguments *a)
 {
-	char why[320];
+	char why[512];
 
 	if (fail_on_parse(a->fail_on_text, &a->fail_on, why, sizeof(why))) {
 		fprintf(stderr, "vcpuscope report: %s; see `vcpuscope report --help`\n", why);
@@ -409,6 +409,7 @@ static int report_run(const struct command *self, int argc, char **argv)
 	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
 	a.table.narrow = &a.shown;
+	a.table.others = report_events_names;
 	/* A table's --than is about its entries. */
 	stalls = (struct narrow_stalls){.than_ns = a.table.table ? 0 : (int64_t)a.table.than_ns,
 					.all = a.all};

@@ -10,10 +10,15 @@
 #include "host-collector/engine/replay.h"
 #include "proto/program/output.h"
 
+const char *const report_events_names[] = {"events", "pairs", "top", "dist", "rate", NULL};
+
 bool report_events_is(const char *table)
 {
-	return table &&
-	       (!strcmp(table, "events") || !strcmp(table, "pairs") || report_groups_is(table));
+	for (const char *const *name = report_events_names; table && *name; name++) {
+		if (!strcmp(table, *name))
+			return true;
+	}
+	return false;
 }
 
 static bool of_pairs(const struct report_events_arguments *a)

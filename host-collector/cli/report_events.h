@@ -78,7 +78,9 @@ struct report_events_request {
 	const struct narrow *narrow; /* the events to show */
 };
 
-/* Returns true if this TABLE is one of events that the user names. */
+/* The TABLEs of events that the user names; ended by NULL. */
+extern const char *const report_events_names[];
+/* Returns true if this TABLE is one of them. */
 bool report_events_is(const char *table);
 /* Reads the recording and writes the table. Says what is wrong on stderr. Returns the exit code. */
 int report_events_run(const struct report_events_request *request);

@@ -289,9 +289,10 @@ static void rows_explain(const struct report_table_request *request, char *why, 
 		 request->per ? ", split so," : "", what, *possible.text ? possible.text : "none");
 }
 
-static void tables_explain(const char *typed, char *why, size_t why_bytes)
+static void tables_explain(const struct report_table_request *request, char *why, size_t why_bytes)
 {
-	struct listing possible = {.text = ""};
+	struct listing possible = {.text = ""}, others = {.text = ""};
+	const char *typed = request->table;
 	const struct figures_kind *k;
 	struct suggest s;
 
@@ -301,11 +302,14 @@ static void tables_explain(const char *typed, char *why, size_t why_bytes)
 		suggest_try(&s, k->name);
 	}
 	listing_end(&possible);
-	if (s.best)
-		snprintf(why, why_bytes, "no such table; there are %s; did you mean '%s'?",
-			 possible.text, s.best);
-	else
-		snprintf(why, why_bytes, "no such table; there are %s", possible.text);
+	for (const char *const *other = request->others; other && *other; other++) {
+		listing_add(&others, *other);
+		suggest_try(&s, *other);
+	}
+	listing_end(&others);
+	snprintf(why, why_bytes, "no such table; there are %s%s%s%s%s%s", possible.text,
+		 *others.text ? "; of events: " : "", others.text, s.best ? "; did you mean '" : "",
+		 s.best ? s.best : "", s.best ? "'?" : "");
 }
 
 int report_table_check(const struct report_table_request *request, char *why, size_t why_bytes)
@@ -322,7 +326,7 @@ int report_table_check(const struct report_table_request *request, char *why, si
 		per |= kinds[i]->per;
 	}
 	if (!n)
-		tables_explain(request->table, why, why_bytes);
+		tables_explain(request, why, why_bytes);
 	else if (request->per && !(per & per_find(request->per)))
 		per_explain(per, why, why_bytes);
 	else if (!rows)

@@ -31,6 +31,9 @@ struct report_table_request {
 	/* The caller's chains (per vCPU), or NULL. Tables of chains then show these. Borrowed;
 	 * the caller finishes them. */
 	struct chains *chains;
+	/* What the caller accepts besides tables, ended by NULL, for the text of an error; NULL:
+	 * nothing. Borrowed. */
+	const char *const *others;
 };
 
 /* Checks whether the request can be shown. Returns 0, or -EINVAL with one line in `why` that

@@ -147,6 +147,9 @@ def refusal_check(program, recording):
         expect(f"{sql!r}: exit {done.returncode}: {lines} {done.stdout!r}",
                done.returncode == 2 and len(lines) == 1 and not done.stdout)
         expect(f"{sql!r} made a file", set(os.listdir(program.folder)) == before)
+    for sql in "SELECT 1 FROM evnts", "SELECT nosuch FROM events":
+        said = program.run("query", recording, sql).stderr
+        expect(f"{sql!r}: {said}", f"; `vcpuscope query {recording}` lists the tables and columns\n" in said)
     big = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) " \
           "SELECT count(DISTINCT i || hex(randomblob(100000))) FROM n"
     done = program.run("query", recording, big)

@@ -87,6 +87,8 @@ def mistakes(c, stalled):
     """Each is answered by what was probably meant, or by where to look."""
     for args, answer in [
             ("report {run} vcup", "did you mean 'vcpu'?"),
+            ("report {run} evnets", "did you mean 'events'?"),
+            ("report {run} nosuch", "; of events: events, pairs, top, dist and rate"),
             ("report {run} --format jsn", "did you mean 'json'?"),
             ("reprot {run}", "did you mean 'report'?"),
             ("help reprot", "did you mean 'report'?"),

@@ -56,7 +56,7 @@ def width_check(args, text, columns=WIDE):
 def tables_of(vcpuscope, recording):
     done = subprocess.run([vcpuscope, "report", recording, "xxxxxxxxxx"], capture_output=True,
                           text=True)
-    names = re.search(r"there are (.*)", done.stderr).group(1)
+    names = re.search(r"there are ([^;\n]*)", done.stderr).group(1)
     return [name for name in re.split(r",\s*|\s+and\s+", names) if name]
 
 
