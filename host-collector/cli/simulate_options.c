@@ -23,6 +23,17 @@ static const struct option_spec simulate_option_table[] = {
 	 .offset = offsetof(struct simulate_arguments, for_ns),
 	 .value = "10s",
 	 .help = "the minimum length of the run (default: what the scenario needs)"},
+	{.name = "vms",
+	 .type = OPTION_NUMBER,
+	 .offset = offsetof(struct simulate_arguments, vms),
+	 .value = "N",
+	 .help = "the number of VMs, 1 to 16 (default 1); the stall happens in the first one, "
+		 "'simulated', and the others work undisturbed"},
+	{.name = "vcpus",
+	 .type = OPTION_NUMBER,
+	 .offset = offsetof(struct simulate_arguments, vcpus),
+	 .value = "N",
+	 .help = "the number of vCPUs of each VM, 1 to 32 (default 2)"},
 	{.name = "shift",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct simulate_arguments, shift),
@@ -49,6 +60,7 @@ const struct command command_simulate = {
 	.examples = "  vcpuscope simulate --list\n"
 		    "  vcpuscope simulate vmm_lock --seed 7 --loss 0.01 -o run.vcs\n"
 		    "  vcpuscope simulate decoy.steady --for 10s --shift exit_kvm=10% -o slow.vcs\n"
+		    "  vcpuscope simulate vcpu_not_scheduled.crowd --vms 8 --vcpus 16 -o big.vcs\n"
 		    "  vcpuscope report run.vcs\n",
 	.run = simulate_command_run,
 };

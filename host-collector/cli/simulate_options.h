@@ -10,7 +10,7 @@
 
 struct simulate_arguments {
 	const char *scenario, *loss, *shift, *output;
-	uint64_t seed, for_ns;
+	uint64_t seed, for_ns, vms, vcpus;
 	bool list;
 };
 

@@ -11,7 +11,7 @@
 #include "host-collector/simulate/engine.h"
 #include "proto/message.h"
 
-enum { SIM_CPUS_MAX = 16 };
+enum { SIM_CPUS_MAX = 514 };
 
 /* The clocks of one kernel, as functions of the simulated time. */
 struct sim_clock {

@@ -18,23 +18,23 @@ struct fault_row {
 	/* false: not now, try again */
 	bool (*begin)(struct fault *f);
 	void (*end)(struct fault *f);
-	bool (*wait)(struct world *w, int64_t ns); /* instead of begin, see waits.h */
-	struct sim_step step;                      /* of those that put the vCPU thread to sleep */
+	bool (*wait)(struct sim_vm *vm, int64_t ns); /* instead of begin, see waits.h */
+	struct sim_step step; /* of those that put the vCPU thread to sleep */
 	enum sim_step_kind inside;
-	bool whole_vm, needs_kvm, needs_interrupts;
+	bool whole_vm, needs_kvm, needs_interrupts, needs_second;
 };
 
 static const struct fault_row rows[FAULT_KIND_COUNT];
 
 struct fault {
-	struct world *world;
+	struct sim_vm *vm;
 	const struct fault_row *row;
 	int64_t ns;
 };
 
 static struct sim_vcpu *target(const struct fault *f)
 {
-	return &f->world->vcpus[f->world->target];
+	return &f->vm->vcpus[f->vm->target];
 }
 
 static void fault_ends(void *object, uint64_t argument)
@@ -50,25 +50,25 @@ static void fault_ends(void *object, uint64_t argument)
 static void fault_begins(void *object, uint64_t argument)
 {
 	struct fault *f = object;
-	struct engine *e = &f->world->engine;
+	struct engine *e = f->vm->engine;
 
 	(void)argument;
-	if (f->row->wait ? f->row->wait(f->world, f->ns) : f->row->begin(f))
+	if (f->row->wait ? f->row->wait(f->vm, f->ns) : f->row->begin(f))
 		engine_at(e, e->now + f->ns, fault_ends, f, 0);
 	else
 		engine_at(e, e->now + retry_ns, fault_begins, f, 0);
 }
 
-void fault_plan(struct world *w, enum fault_kind kind, int64_t t, int64_t ns)
+void fault_plan(struct sim_vm *vm, enum fault_kind kind, int64_t t, int64_t ns)
 {
 	struct fault *f = calloc(1, sizeof(*f));
 
 	if (!f) {
-		w->engine.error = -ENOMEM;
+		vm->engine->error = -ENOMEM;
 		return;
 	}
-	*f = (struct fault){.world = w, .row = &rows[kind], .ns = ns};
-	engine_at(&w->engine, t, fault_begins, f, 0);
+	*f = (struct fault){.vm = vm, .row = &rows[kind], .ns = ns};
+	engine_at(vm->engine, t, fault_begins, f, 0);
 }
 
 bool fault_needs_kvm(enum fault_kind kind)
@@ -81,6 +81,11 @@ bool fault_needs_interrupts(enum fault_kind kind)
 	return rows[kind].needs_interrupts;
 }
 
+bool fault_needs_second(enum fault_kind kind)
+{
+	return rows[kind].needs_second;
+}
+
 static bool busy(const struct sim_vcpu *v)
 {
 	return vcpu_sim_in_guest(v) && v->guest->current && !v->guest->n_frames;
@@ -90,9 +95,9 @@ static bool busy(const struct sim_vcpu *v)
 
 static void each_victim(struct fault *f, void (*visit)(struct fault *f, struct sim_vcpu *v))
 {
-	for (uint32_t i = 0; i < WORLD_VCPUS; i++) {
-		if (f->row->whole_vm || i == f->world->target)
-			visit(f, &f->world->vcpus[i]);
+	for (uint32_t i = 0; i < f->vm->n_vcpus; i++) {
+		if (f->row->whole_vm || i == f->vm->target)
+			visit(f, &f->vm->vcpus[i]);
 	}
 }
 
@@ -100,19 +105,19 @@ static void victim_stop(struct fault *f, struct sim_vcpu *v)
 {
 	struct sim_step step = f->row->step;
 
-	step.waker = f->world->killer;
-	vcpu_sim_stop(v, &step, f->world->killer);
+	step.waker = f->vm->world->killer;
+	vcpu_sim_stop(v, &step, f->vm->world->killer);
 }
 
 static void victim_continue(struct fault *f, struct sim_vcpu *v)
 {
-	vcpu_sim_continue(v, f->world->killer);
+	vcpu_sim_continue(v, f->vm->world->killer);
 }
 
 static bool stop_begin(struct fault *f)
 {
 	if (f->row->whole_vm)
-		f->world->channel_blocked_until = f->world->engine.now + f->ns;
+		f->vm->channel_blocked_until = f->vm->engine->now + f->ns;
 	each_victim(f, victim_stop);
 	return true;
 }
@@ -124,44 +129,44 @@ static void stop_end(struct fault *f)
 
 static bool sigstop_begin(struct fault *f)
 {
-	host_wake(f->world->killer, NULL);
-	host_signal(f->world->qemu, f->world->killer, SIGSTOP);
+	host_wake(f->vm->world->killer, NULL);
+	host_signal(f->vm->qemu, f->vm->world->killer, SIGSTOP);
 	return stop_begin(f);
 }
 
 static void sigstop_end(struct fault *f)
 {
-	host_wake(f->world->killer, NULL);
-	host_signal(f->world->qemu, f->world->killer, SIGCONT);
+	host_wake(f->vm->world->killer, NULL);
+	host_signal(f->vm->qemu, f->vm->world->killer, SIGCONT);
 	stop_end(f);
 }
 
 static bool qmp_begin(struct fault *f)
 {
-	host_wake(f->world->qemu, NULL);
+	host_wake(f->vm->qemu, NULL);
 	each_victim(f, victim_stop);
-	world_note(f->world, NOTE_VM_PAUSED, "QMP STOP");
+	sim_vm_note(f->vm, NOTE_VM_PAUSED, "QMP STOP");
 	return true;
 }
 
 static void qmp_end(struct fault *f)
 {
-	host_wake(f->world->qemu, NULL);
-	world_note(f->world, NOTE_VM_RESUMED, "QMP RESUME");
-	for (uint32_t i = 0; i < WORLD_VCPUS; i++)
-		vcpu_sim_continue(&f->world->vcpus[i], f->world->qemu);
+	host_wake(f->vm->qemu, NULL);
+	sim_vm_note(f->vm, NOTE_VM_RESUMED, "QMP RESUME");
+	for (uint32_t i = 0; i < f->vm->n_vcpus; i++)
+		vcpu_sim_continue(&f->vm->vcpus[i], f->vm->qemu);
 }
 
 /* Its pages have gone before; now the rest. A migration to a file is over before the VM goes on. */
 static bool migration_begin(struct fault *f)
 {
-	world_note(f->world, NOTE_MIGRATION, "QMP MIGRATION: active");
+	sim_vm_note(f->vm, NOTE_MIGRATION, "QMP MIGRATION: active");
 	return qmp_begin(f);
 }
 
 static void migration_end(struct fault *f)
 {
-	world_note(f->world, NOTE_MIGRATION_OVER, "QMP MIGRATION: completed");
+	sim_vm_note(f->vm, NOTE_MIGRATION_OVER, "QMP MIGRATION: completed");
 	qmp_end(f);
 }
 
@@ -175,7 +180,7 @@ static void confine(struct host_thread *t)
 
 static bool hog_begin(struct fault *f)
 {
-	struct host_thread *hog = f->world->hog, *t = target(f)->thread;
+	struct host_thread *hog = f->vm->world->hog, *t = target(f)->thread;
 
 	confine(t);
 	hog->cpu = t->cpu;
@@ -189,40 +194,41 @@ static bool hog_begin(struct fault *f)
 /* The host's watchdog finds out when half of it is over, at the earliest. */
 static void watchdog_barks(void *object, uint64_t cpu)
 {
+	const struct sim_vm *vm = object;
 	char text[96];
 
 	snprintf(text, sizeof(text),
 		 "watchdog: BUG: soft lockup - CPU#%u stuck for 22s! [hog:5300]", (unsigned)cpu);
-	world_log(object, text);
+	world_log(vm->world, text);
 }
 
 static bool lockup_begin(struct fault *f)
 {
-	struct engine *e = &f->world->engine;
+	struct engine *e = f->vm->engine;
 	struct pcpu *p;
 
 	hog_begin(f);
-	p = &f->world->host.pcpus[f->world->hog->cpu];
+	p = &f->vm->world->host.pcpus[f->vm->world->hog->cpu];
 	p->locked_up = true;
 	vcpu_sim_emit(target(f));
-	engine_at(e, e->now + engine_between(e, f->ns / 2, f->ns * 9 / 10), watchdog_barks,
-		  f->world, p->cpu);
+	engine_at(e, e->now + engine_between(e, f->ns / 2, f->ns * 9 / 10), watchdog_barks, f->vm,
+		  p->cpu);
 	return true;
 }
 
 static void lockup_end(struct fault *f)
 {
-	f->world->host.pcpus[f->world->hog->cpu].locked_up = false;
+	f->vm->world->host.pcpus[f->vm->world->hog->cpu].locked_up = false;
 	vcpu_sim_emit(target(f));
 }
 
 static bool lockup_elsewhere_begin(struct fault *f)
 {
-	struct engine *e = &f->world->engine;
+	struct engine *e = f->vm->engine;
 
 	hog_begin(f);
-	engine_at(e, e->now + engine_between(e, f->ns / 2, f->ns * 9 / 10), watchdog_barks,
-		  f->world, (f->world->hog->cpu + 1u) % f->world->host.n_cpus);
+	engine_at(e, e->now + engine_between(e, f->ns / 2, f->ns * 9 / 10), watchdog_barks, f->vm,
+		  (f->vm->world->hog->cpu + 1u) % f->vm->world->host.n_cpus);
 	return true;
 }
 
@@ -247,7 +253,7 @@ static bool crowd_begin(struct fault *f)
 
 static bool share_begin(struct fault *f)
 {
-	struct host_thread *hog = f->world->hog, *t = target(f)->thread;
+	struct host_thread *hog = f->vm->world->hog, *t = target(f)->thread;
 
 	confine(t);
 	hog->cpu = t->cpu;
@@ -258,13 +264,13 @@ static bool share_begin(struct fault *f)
 
 static bool quota_begin(struct fault *f)
 {
-	if (!f->world->quota.set)
-		f->world->quota.read = f->world->engine.now;
-	f->world->quota.set = true;
-	f->world->quota.used_up = f->world->engine.now;
-	for (uint32_t i = 0; i < WORLD_VCPUS; i++) {
-		host_throttle(f->world->vcpus[i].thread, true);
-		vcpu_sim_emit(&f->world->vcpus[i]);
+	if (!f->vm->quota.set)
+		f->vm->quota.read = f->vm->engine->now;
+	f->vm->quota.set = true;
+	f->vm->quota.used_up = f->vm->engine->now;
+	for (uint32_t i = 0; i < f->vm->n_vcpus; i++) {
+		host_throttle(f->vm->vcpus[i].thread, true);
+		vcpu_sim_emit(&f->vm->vcpus[i]);
 	}
 	return true;
 }
@@ -273,14 +279,13 @@ static bool quota_begin(struct fault *f)
  */
 static void quota_end(struct fault *f)
 {
-	for (uint32_t i = 0; i < WORLD_VCPUS; i++) {
-		const struct host_thread *t = f->world->vcpus[i].thread;
+	for (uint32_t i = 0; i < f->vm->n_vcpus; i++) {
+		const struct host_thread *t = f->vm->vcpus[i].thread;
 
 		if (t->throttled && t->state == HOST_READY)
-			f->world->quota.throttled_ns +=
-				f->world->engine.now - f->world->quota.used_up;
-		host_throttle(f->world->vcpus[i].thread, false);
-		vcpu_sim_emit(&f->world->vcpus[i]);
+			f->vm->quota.throttled_ns += f->vm->engine->now - f->vm->quota.used_up;
+		host_throttle(f->vm->vcpus[i].thread, false);
+		vcpu_sim_emit(&f->vm->vcpus[i]);
 	}
 }
 
@@ -330,11 +335,11 @@ static bool lock_begin(struct fault *f)
 	struct fault_row row = *f->row;
 	struct fault with = *f;
 
-	row.step.waker = f->world->qemu;
+	row.step.waker = f->vm->qemu;
 	with.row = &row;
 	if (!sleep_begin(&with))
 		return false;
-	f->world->channel_blocked_until = f->world->engine.now + f->ns;
+	f->vm->channel_blocked_until = f->vm->engine->now + f->ns;
 	return true;
 }
 
@@ -343,7 +348,7 @@ static bool userfault_begin(struct fault *f)
 	struct fault_row row = *f->row;
 	struct fault with = *f;
 
-	row.step.waker = f->world->killer; /* whoever provides the page */
+	row.step.waker = f->vm->world->killer; /* whoever provides the page */
 	with.row = &row;
 	return sleep_begin(&with);
 }
@@ -390,7 +395,7 @@ static bool hardirq_begin(struct fault *f)
 
 static bool storm_begin(struct fault *f)
 {
-	const struct guest_storm storm = {.until = f->world->engine.now + f->ns,
+	const struct guest_storm storm = {.until = f->vm->engine->now + f->ns,
 					  .handler_ns = {60000, 160000},
 					  .gap_ns = {200, 1500}};
 
@@ -403,11 +408,11 @@ static bool storm_begin(struct fault *f)
 /* Its hypervisor sets the guest's TSC ahead, as after a snapshot: by `ns` of the guest's time. */
 static bool clock_jump_begin(struct fault *f)
 {
-	struct world *w = f->world;
+	struct sim_vm *vm = f->vm;
 
-	sim_clock_step(&w->guest_clock, f->ns * 10);
-	sim_clock_step(&w->guest_capture.o.clock, f->ns * 10);
-	truth_clock_step(&w->truth);
+	sim_clock_step(&vm->guest_clock, f->ns * 10);
+	sim_clock_step(&vm->guest_capture.o.clock, f->ns * 10);
+	truth_clock_step(&vm->truth);
 	return true;
 }
 
@@ -419,7 +424,7 @@ static bool device_begin(struct fault *f)
 
 static bool light_begin(struct fault *f)
 {
-	const struct guest_storm light = {.until = f->world->engine.now + f->ns,
+	const struct guest_storm light = {.until = f->vm->engine->now + f->ns,
 					  .handler_ns = {8000, 25000},
 					  .gap_ns = {60000, 200000}};
 
@@ -470,41 +475,41 @@ static bool quiet_begin(struct fault *f)
 
 static bool attach_begin(struct fault *f)
 {
-	life_agent_start(f->world);
+	life_agent_start(f->vm);
 	return true;
 }
 
 static void attach_end(struct fault *f)
 {
-	life_agent_start(f->world);
+	life_agent_start(f->vm);
 }
 
 static bool torn_begin(struct fault *f)
 {
-	life_agent_start_torn(f->world, f->world->engine.now + f->ns);
+	life_agent_start_torn(f->vm, f->vm->engine->now + f->ns);
 	return true;
 }
 
 static bool gone_begin(struct fault *f)
 {
-	life_agent_stop(f->world);
+	life_agent_stop(f->vm);
 	return true;
 }
 
 static bool reboot_begin(struct fault *f)
 {
-	life_reboot(f->world);
+	life_reboot(f->vm);
 	return true;
 }
 
 static bool offline_begin(struct fault *f)
 {
-	return life_cpu_offline(f->world);
+	return life_cpu_offline(f->vm);
 }
 
 static void offline_end(struct fault *f)
 {
-	life_cpu_online(f->world);
+	life_cpu_online(f->vm);
 }
 
 /* By 2 ms to 1 s, ahead or back. */
@@ -519,24 +524,24 @@ static int64_t lie_draw(struct engine *e)
 
 static bool echo_lie_begin(struct fault *f)
 {
-	life_echo_lie(f->world, lie_draw(&f->world->engine));
+	life_echo_lie(f->vm, lie_draw(f->vm->engine));
 	return true;
 }
 
 static void echo_lie_end(struct fault *f)
 {
-	life_echo_lie(f->world, 0);
+	life_echo_lie(f->vm, 0);
 }
 
 static bool stamp_lie_begin(struct fault *f)
 {
-	life_stamp_lie(f->world, lie_draw(&f->world->engine));
+	life_stamp_lie(f->vm, lie_draw(f->vm->engine));
 	return true;
 }
 
 static void stamp_lie_end(struct fault *f)
 {
-	life_stamp_lie(f->world, 0);
+	life_stamp_lie(f->vm, 0);
 }
 
 /* ---- */
@@ -616,10 +621,12 @@ static const struct fault_row rows[FAULT_KIND_COUNT] = {
 	[FAULT_LIGHT_IRQS] = {.begin = light_begin},
 	[FAULT_LOCKUP] = {.begin = lockup_begin, .end = lockup_end},
 	[FAULT_LOCKUP_ELSEWHERE] = {.begin = lockup_elsewhere_begin},
-	[FAULT_LOCK_OWNER] = {.wait = wait_for_owner, .needs_kvm = true},
-	[FAULT_LOCK_PARAVIRTUAL] = {.wait = wait_paravirtual, .needs_kvm = true},
-	[FAULT_LOCK_CONTENDED] = {.wait = wait_contended, .needs_kvm = true},
-	[FAULT_CALL] = {.wait = wait_for_call, .needs_kvm = true},
+	[FAULT_LOCK_OWNER] = {.wait = wait_for_owner, .needs_kvm = true, .needs_second = true},
+	[FAULT_LOCK_PARAVIRTUAL] = {.wait = wait_paravirtual,
+				    .needs_kvm = true,
+				    .needs_second = true},
+	[FAULT_LOCK_CONTENDED] = {.wait = wait_contended, .needs_kvm = true, .needs_second = true},
+	[FAULT_CALL] = {.wait = wait_for_call, .needs_kvm = true, .needs_second = true},
 	[FAULT_POLLING] = {.wait = wait_polling, .needs_kvm = true},
 	[FAULT_DEVICE_EXIT] = {.begin = device_begin,
 			       .inside = STEP_VMM,
@@ -632,12 +639,12 @@ static const struct fault_row rows[FAULT_KIND_COUNT] = {
 	[FAULT_AGENT_AWAY] = {.begin = gone_begin, .end = attach_end},
 	[FAULT_AGENT_GONE] = {.begin = gone_begin},
 	[FAULT_REBOOT] = {.begin = reboot_begin, .end = attach_end},
-	[FAULT_CPU_OFFLINE] = {.begin = offline_begin, .end = offline_end},
+	[FAULT_CPU_OFFLINE] = {.begin = offline_begin, .end = offline_end, .needs_second = true},
 	[FAULT_ECHO_LIE] = {.begin = echo_lie_begin, .end = echo_lie_end},
 	[FAULT_STAMP_LIE] = {.begin = stamp_lie_begin, .end = stamp_lie_end},
 	[FAULT_NESTED] = {.wait = wait_nested, .needs_kvm = true},
 	[FAULT_NESTED_LIFE] = {.wait = nested_life, .needs_kvm = true},
-	[FAULT_SPIN_BESIDE_STEAL] = {.wait = wait_beside_steal},
+	[FAULT_SPIN_BESIDE_STEAL] = {.wait = wait_beside_steal, .needs_second = true},
 	[FAULT_LOST_INTERRUPT] = {.begin = lost_begin, .end = lost_end, .needs_interrupts = true},
 	[FAULT_LATE_TIMER] = {.begin = timer_begin, .end = timer_end, .needs_interrupts = true},
 };

@@ -3,7 +3,7 @@
 #ifndef SIMULATE_FAULTS_H
 #define SIMULATE_FAULTS_H
 
-#include "host-collector/simulate/world.h"
+#include "host-collector/simulate/vm.h"
 
 enum fault_kind {
 	FAULT_NONE,
@@ -62,8 +62,10 @@ enum fault_kind {
 bool fault_needs_kvm(enum fault_kind kind);
 /* Returns whether only KVM's events of interrupts show the fault. */
 bool fault_needs_interrupts(enum fault_kind kind);
+/* Returns whether it takes a second vCPU of the VM. */
+bool fault_needs_second(enum fault_kind kind);
 /* Plans a fault of about `ns` at time t, or as soon after it as the target vCPU is in a state in
  * which the fault can occur. */
-void fault_plan(struct world *w, enum fault_kind kind, int64_t t, int64_t ns);
+void fault_plan(struct sim_vm *vm, enum fault_kind kind, int64_t t, int64_t ns);
 
 #endif

@@ -11,7 +11,7 @@
 #include "host-collector/simulate/pace.h"
 #include "host-collector/simulate/stacks.h"
 
-enum { HOST_THREADS_MAX = 256 };
+enum { HOST_THREADS_MAX = 2048 };
 
 enum host_urgency { HOST_FAIR, HOST_EAGER, HOST_REALTIME };
 enum host_thread_state { HOST_SLEEPING, HOST_READY, HOST_RUNNING };

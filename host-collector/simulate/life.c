@@ -5,118 +5,125 @@
 
 enum { STOPPER_PID = 20 };
 
-static struct sim_clock agents_clock(const struct world *w)
+static struct sim_clock agents_clock(const struct sim_vm *vm)
 {
-	struct sim_clock c = w->guest_clock;
+	struct sim_clock c = vm->guest_clock;
 
-	c.tsc0 += w->stamp_lie_ticks;
+	c.tsc0 += vm->stamp_lie_ticks;
 	return c;
 }
 
-static void agent_attach(struct world *w)
+void life_agent_hello(struct sim_vm *vm)
 {
-	struct sim_capture *c = &w->guest_capture;
-	struct sim_capture_options o = c->o;
 	char boot_id[VS_TEXT_MAX];
+	int n = snprintf(boot_id, sizeof(boot_id), "%s-guest", vm->name);
+
+	if (vm->boots)
+		snprintf(boot_id + n, sizeof(boot_id) - (size_t)n, "-%u", vm->boots);
+	sim_capture_hello(&vm->guest_capture, "simulator", boot_id);
+}
+
+static void agent_attach(struct sim_vm *vm)
+{
+	struct sim_capture *c = &vm->guest_capture;
+	struct sim_capture_options o = c->o;
 	int err;
 
-	o.clock = agents_clock(w);
+	o.clock = agents_clock(vm);
 	sim_capture_fini(c);
 	err = sim_capture_init(c, &o);
 	if (err) {
-		w->engine.error = err;
+		vm->engine->error = err;
 		return;
 	}
-	for (uint32_t i = 0; i < WORLD_VCPUS; i++) {
-		for (size_t k = 0; k < w->guests[i].n_tasks; k++)
-			w->guests[i].tasks[k].announced = false;
-		c->mute[i] = w->guests[i].offline;
+	for (uint32_t i = 0; i < vm->n_vcpus; i++) {
+		for (size_t k = 0; k < vm->guests[i].n_tasks; k++)
+			vm->guests[i].tasks[k].announced = false;
+		c->mute[i] = vm->guests[i].offline;
 	}
-	snprintf(boot_id, sizeof(boot_id), w->boots ? "simulated-guest-%u" : "simulated-guest",
-		 w->boots);
-	w->agent_gone = false;
-	sim_capture_hello(c, "simulator", boot_id);
+	vm->agent_gone = false;
+	life_agent_hello(vm);
 }
 
-void life_agent_start(struct world *w)
+void life_agent_start(struct sim_vm *vm)
 {
-	if (w->agent_gone)
-		agent_attach(w);
+	if (vm->agent_gone)
+		agent_attach(vm);
 }
 
-void life_agent_start_torn(struct world *w, int64_t until)
+void life_agent_start_torn(struct sim_vm *vm, int64_t until)
 {
-	if (!w->agent_gone)
-		life_agent_stop(w);
-	agent_attach(w);
-	w->guest_capture.no_exits_until = until;
+	if (!vm->agent_gone)
+		life_agent_stop(vm);
+	agent_attach(vm);
+	vm->guest_capture.no_exits_until = until;
 }
 
-void life_agent_absent(struct world *w)
+void life_agent_absent(struct sim_vm *vm)
 {
-	w->agent_gone = true;
-	for (uint32_t i = 0; i < WORLD_VCPUS; i++)
-		w->guest_capture.mute[i] = true;
+	vm->agent_gone = true;
+	for (uint32_t i = 0; i < vm->n_vcpus; i++)
+		vm->guest_capture.mute[i] = true;
 }
 
-void life_agent_stop(struct world *w)
+void life_agent_stop(struct sim_vm *vm)
 {
-	if (w->agent_gone)
+	if (vm->agent_gone)
 		return;
 	/* Ended by a signal it says what it saw; killed, the newest is gone with it. */
-	if (engine_chance(&w->engine, 0.5)) {
-		sim_capture_drain(&w->guest_capture);
-		sim_capture_heartbeat(&w->guest_capture);
+	if (engine_chance(vm->engine, 0.5)) {
+		sim_capture_drain(&vm->guest_capture);
+		sim_capture_heartbeat(&vm->guest_capture);
 	}
-	life_agent_absent(w);
+	life_agent_absent(vm);
 }
 
-void life_reboot(struct world *w)
+void life_reboot(struct sim_vm *vm)
 {
-	life_agent_stop(w);
-	w->boots++;
-	sim_clock_restart(&w->guest_clock, w->engine.now);
-	w->guest_capture.o.boot = w->engine.now;
-	world_clock_emit(w);
+	life_agent_stop(vm);
+	vm->boots++;
+	sim_clock_restart(&vm->guest_clock, vm->engine->now);
+	vm->guest_capture.o.boot = vm->engine->now;
+	sim_vm_clock_emit(vm);
 }
 
-bool life_cpu_offline(struct world *w)
+bool life_cpu_offline(struct sim_vm *vm)
 {
-	struct guest_cpu_sim *g = &w->guests[(w->agent->cpu->cpu + 1u) % WORLD_VCPUS];
+	struct guest_cpu_sim *g = &vm->guests[(vm->agent->cpu->cpu + 1u) % vm->n_vcpus];
 	static const char comm[] = "migration";
-	struct guest_task *stopper = &w->stopper;
+	struct guest_task *stopper = &vm->stopper;
 
 	if (!vcpu_sim_in_guest(g->vcpu) || g->n_frames || g->pending)
 		return false;
 	*stopper = (struct guest_task){.cpu = g, .pid = STOPPER_PID};
-	snprintf(stopper->comm, sizeof(stopper->comm), "%s/%u", comm, g->cpu % WORLD_VCPUS);
+	snprintf(stopper->comm, sizeof(stopper->comm), "%s/%u", comm, g->cpu % WORLD_VCPUS_MAX);
 	guest_sim_offline(g, stopper);
-	w->guest_capture.mute[g->cpu] = true;
+	vm->guest_capture.mute[g->cpu] = true;
 	return true;
 }
 
-void life_cpu_online(struct world *w)
+void life_cpu_online(struct sim_vm *vm)
 {
-	for (uint32_t i = 0; i < WORLD_VCPUS; i++) {
-		if (!w->guests[i].offline)
+	for (uint32_t i = 0; i < vm->n_vcpus; i++) {
+		if (!vm->guests[i].offline)
 			continue;
-		w->guest_capture.mute[i] = w->agent_gone;
-		guest_sim_online(&w->guests[i]);
+		vm->guest_capture.mute[i] = vm->agent_gone;
+		guest_sim_online(&vm->guests[i]);
 	}
 }
 
-static uint64_t ticks_of(const struct world *w, int64_t ns)
+static uint64_t ticks_of(const struct sim_vm *vm, int64_t ns)
 {
-	return (uint64_t)(int64_t)((__int128)ns * (int64_t)w->guest_clock.true_hz / 1000000000);
+	return (uint64_t)(int64_t)((__int128)ns * (int64_t)vm->guest_clock.true_hz / 1000000000);
 }
 
-void life_echo_lie(struct world *w, int64_t ns)
+void life_echo_lie(struct sim_vm *vm, int64_t ns)
 {
-	w->echo_lie_ticks = ticks_of(w, ns);
+	vm->echo_lie_ticks = ticks_of(vm, ns);
 }
 
-void life_stamp_lie(struct world *w, int64_t ns)
+void life_stamp_lie(struct sim_vm *vm, int64_t ns)
 {
-	w->stamp_lie_ticks = ticks_of(w, ns);
-	w->guest_capture.o.clock = agents_clock(w);
+	vm->stamp_lie_ticks = ticks_of(vm, ns);
+	vm->guest_capture.o.clock = agents_clock(vm);
 }

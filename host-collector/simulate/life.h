@@ -6,25 +6,27 @@
 #ifndef SIMULATE_LIFE_H
 #define SIMULATE_LIFE_H
 
-#include "host-collector/simulate/world.h"
+#include "host-collector/simulate/vm.h"
 
+/* The agent introduces itself. */
+void life_agent_hello(struct sim_vm *vm);
 /* The agent is not attached, and nothing is captured. */
-void life_agent_absent(struct world *w);
+void life_agent_absent(struct sim_vm *vm);
 /* Attaches the agent while events occur. Ends it; in half of the cases it sends its events
  * first. */
-void life_agent_start(struct world *w);
-void life_agent_stop(struct world *w);
+void life_agent_start(struct sim_vm *vm);
+void life_agent_stop(struct sim_vm *vm);
 /* Like life_agent_start(), but until `until` only entries of handlers are captured, not exits. */
-void life_agent_start_torn(struct world *w, int64_t until);
+void life_agent_start_torn(struct sim_vm *vm, int64_t until);
 /* Restarts the guest's kernel: its TSC is 0, and no agent runs. */
-void life_reboot(struct world *w);
+void life_reboot(struct sim_vm *vm);
 /* Takes a CPU offline on which the agent does not run. Returns false if that is not possible
  * now. */
-bool life_cpu_offline(struct world *w);
-void life_cpu_online(struct world *w);
+bool life_cpu_offline(struct sim_vm *vm);
+void life_cpu_online(struct sim_vm *vm);
 /* From now on, the times in the guest's replies to round trips, or the stamps of its events, are
  * wrong by `ns`. */
-void life_echo_lie(struct world *w, int64_t ns);
-void life_stamp_lie(struct world *w, int64_t ns);
+void life_echo_lie(struct sim_vm *vm, int64_t ns);
+void life_stamp_lie(struct sim_vm *vm, int64_t ns);
 
 #endif

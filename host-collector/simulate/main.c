@@ -62,7 +62,7 @@ static bool loss_parse(const char *text, double *loss)
 
 int simulate_command_run(const struct command *self, int argc, char **argv)
 {
-	struct simulate_arguments a = {.seed = 1};
+	struct simulate_arguments a = {.seed = 1, .vms = 1, .vcpus = WORLD_VCPUS};
 	struct simulate_options o = {0};
 	char *truth, why[512];
 	size_t len;
@@ -82,6 +82,13 @@ int simulate_command_run(const struct command *self, int argc, char **argv)
 	if (!loss_parse(a.loss, &o.loss))
 		return usage_say("--loss: expected a share",
 				 "from 0 to 1, such as 0.01, or from 0% to 100%");
+	if (a.vms < 1 || a.vms > WORLD_VMS_MAX)
+		return usage_say("--vms: expected a number of VMs", "from 1 to 16");
+	if (a.vcpus < 1 || a.vcpus > WORLD_VCPUS_MAX)
+		return usage_say("--vcpus: expected a number of vCPUs", "from 1 to 32");
+	if (a.vcpus == 1 && scenario_needs_second(o.scenario))
+		return usage_say("this scenario takes place between two vCPUs",
+				 "give --vcpus 2 or more");
 	if (a.shift && pace_shift(&o.pace, a.shift))
 		return usage_say("--shift: expected STAGE=N%",
 				 "such as exit_kvm=10%; --list shows the stages");
@@ -94,6 +101,8 @@ int simulate_command_run(const struct command *self, int argc, char **argv)
 	}
 	snprintf(truth, len, "%s.truth.json", a.output);
 	o.seed = a.seed;
+	o.n_vms = (uint32_t)a.vms;
+	o.n_vcpus = (uint32_t)a.vcpus;
 	o.recording = a.output;
 	o.truth = truth;
 	err = simulate_run(&o, why, sizeof(why));

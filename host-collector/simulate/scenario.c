@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "host-collector/simulate/vm.h"
+
 static const int64_t ms = 1000000;
 enum { WARM_UP_MS = 700, AFTERWARDS_MS = 700 };
 
@@ -424,6 +426,15 @@ bool scenario_shows_interrupts(const struct scenario *s)
 	return s->kind == SCENARIO_DECOY && s->load != LOAD_STEADY;
 }
 
+bool scenario_needs_second(const struct scenario *s)
+{
+	for (size_t i = 0; i < SCENARIO_FAULTS_MAX && s->faults[i].kind; i++) {
+		if (fault_needs_second(s->faults[i].kind))
+			return true;
+	}
+	return s->load == LOAD_PAIR;
+}
+
 bool scenario_agent_late(const struct scenario *s)
 {
 	for (size_t i = 0; i < SCENARIO_FAULTS_MAX && s->faults[i].kind; i++) {
@@ -453,7 +464,7 @@ int64_t scenario_plan(const struct scenario *s, struct world *w)
 		for (unsigned n = 0; n <= f->again; n++) {
 			int64_t ns = engine_between(e, f->low_ms * ms, f->high_ms * ms);
 
-			fault_plan(w, f->kind, t - early, ns + early);
+			fault_plan(&w->vms[0], f->kind, t - early, ns + early);
 			end = end > t + ns ? end : t + ns;
 			t = f->every_ms && (n < f->again || !f->again) ? t + f->every_ms * ms
 								       : t + ns;

@@ -46,11 +46,14 @@ bool scenario_needs_kvm(const struct scenario *s);
 /* Returns whether the recording contains interrupt events. Decoys do, too, except under a steady
  * load, because more events can mislead an analysis. */
 bool scenario_shows_interrupts(const struct scenario *s);
+/* Returns whether the VM needs a second vCPU for it: one that holds what this one waits for, that
+ * runs the agent, or that goes offline. */
+bool scenario_needs_second(const struct scenario *s);
 /* Returns whether the agent is absent at the beginning. */
 bool scenario_agent_late(const struct scenario *s);
 /* Returns whether some of its runs contain the hypervisor's parameters of the guest's clock. */
 bool scenario_shows_clock(const struct scenario *s);
-/* Plans the faults of `s`. Returns the time at which the run ends. */
+/* Plans the faults of `s` in the first VM. Returns the time at which the run ends. */
 int64_t scenario_plan(const struct scenario *s, struct world *w);
 
 #endif

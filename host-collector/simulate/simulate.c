@@ -6,24 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/simulate/vm.h"
+
 static int truth_save(const struct simulate_options *o, const struct world *w)
 {
 	const struct truth_header header = {
 		.scenario = o->scenario->name,
 		.about = o->scenario->about,
-		.vm_name = "simulated",
 		.seed = o->seed,
 		.raw0 = w->host_clock.raw0,
 		.loss = o->loss,
 		.kvm_events = w->kvm_events,
 		.interrupts = w->interrupts,
 	};
+	struct truth_vm vms[WORLD_VMS_MAX];
 	FILE *to = fopen(o->truth, "w");
 	int err;
 
 	if (!to)
 		return -errno;
-	err = truth_write(&w->truth, &header, to);
+	for (uint32_t i = 0; i < w->n_vms; i++)
+		vms[i] = (struct truth_vm){w->vms[i].name, &w->vms[i].truth};
+	err = truth_write(vms, w->n_vms, &header, to);
 	if (fclose(to) && !err)
 		err = -errno;
 	return err;
@@ -39,7 +43,9 @@ int simulate_run(const struct simulate_options *o, char *why, size_t why_bytes)
 					      .interrupts = scenario_shows_interrupts(o->scenario),
 					      .agent_late = scenario_agent_late(o->scenario),
 					      .shows_clock = scenario_shows_clock(o->scenario),
-					      .pace = o->pace};
+					      .pace = o->pace,
+					      .n_vms = o->n_vms,
+					      .n_vcpus = o->n_vcpus};
 	struct world *w = calloc(1, sizeof(*w));
 	const char *what = o->recording;
 	int err;

@@ -11,6 +11,9 @@ struct simulate_options {
 	double loss;    /* probability that an event is lost, 0 to 1 */
 	int64_t for_ns; /* minimum length of the run; 0: as long as the scenario takes */
 	struct sim_pace pace;
+	/* VMs, 1 to WORLD_VMS_MAX, and vCPUs of each, 1 to WORLD_VCPUS_MAX; 0: 1 and WORLD_VCPUS.
+	 * A scenario with scenario_needs_second() needs two vCPUs. */
+	uint32_t n_vms, n_vcpus;
 	const char *recording, *truth;
 };
 

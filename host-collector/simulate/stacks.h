@@ -10,7 +10,7 @@
 
 #include "host-collector/simulate/capture.h"
 
-enum { SIM_STACK_FRAMES = 24, SIM_STACKS_KNOWN = 64, SIM_STACKS_PENDING = 64 };
+enum { SIM_STACK_FRAMES = 24, SIM_STACKS_KNOWN = 4096, SIM_STACKS_PENDING = 1024 };
 
 /* Leaf first, kernel frames before user frames. */
 struct sim_stack {

@@ -212,7 +212,10 @@ static enum sim_cause largest(const struct summary *s, enum sim_cause but)
 }
 
 struct writer {
-	const struct truth *truth;
+	const struct truth_vm *vms;
+	size_t n_vms;
+	const struct truth *truth; /* of the VM that is being written */
+	const char *vm_name;
 	const struct truth_header *header;
 	FILE *to;
 	bool any, borderline; /* writes what is just below the threshold, and nothing else */
@@ -250,7 +253,7 @@ static void incident_write(struct writer *w, uint32_t cpu, const char *kind,
 		"%s\n  {\"vm\": \"%s\", \"guest_cpu\": %u, \"vcpu\": %u, \"kind\": \"%s\", "
 		"\"task\": {\"pid\": %d, \"comm\": \"%s\"}, \"begin_ns\": %" PRIu64
 		", \"end_ns\": %" PRIu64 ", \"duration_ns\": %" PRId64 ", \"verdict\": \"%s\"",
-		w->any ? "," : "", h->vm_name, cpu, cpu, kind, task->pid, task->comm,
+		w->any ? "," : "", w->vm_name, cpu, cpu, kind, task->pid, task->comm,
 		h->raw0 + (uint64_t)s->begin, h->raw0 + (uint64_t)s->end, s->end - s->begin,
 		cause_names[first]);
 	if (second != SIM_CAUSE_NONE)
@@ -348,11 +351,10 @@ static void steps_write(struct writer *w)
 	}
 }
 
-static void incidents_write(struct writer *w)
+static void vm_write(struct writer *w)
 {
 	const struct truth *t = w->truth;
 
-	w->any = false;
 	steps_write(w);
 	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++) {
 		const struct truth_cpu *c = &t->cpus[cpu];
@@ -370,38 +372,62 @@ static void incidents_write(struct writer *w)
 	}
 }
 
+static void incidents_write(struct writer *w)
+{
+	w->any = false;
+	for (size_t i = 0; i < w->n_vms; i++) {
+		w->truth = w->vms[i].truth;
+		w->vm_name = w->vms[i].name;
+		vm_write(w);
+	}
+}
+
 static uint64_t raw_or_none(const struct truth_header *h, int64_t t)
 {
 	return t < 0 ? 0 : h->raw0 + (uint64_t)t;
 }
 
 /* One row an interrupt: vCPU, vector, when its handler began, the first and the last of its accepts
- * that the recording has (0: none), whether it has its handler's entry, and how long it was held
- * back. */
-static void taken_write(const struct truth *t, const struct truth_header *h, FILE *to)
+ * that the recording has (0: none), whether it has its handler's entry, how long it was held back,
+ * and the VM. */
+static void taken_write(struct writer *w, const struct truth_vm *vm)
 {
-	bool any = false;
+	const struct truth_header *h = w->header;
 
-	fprintf(to, ",\n \"interrupts_taken\": [");
-	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++) {
-		for (size_t i = 0; i < t->cpus[cpu].n_taken; i++) {
-			const struct truth_taken *x = &t->cpus[cpu].taken[i];
+	for (uint32_t cpu = 0; cpu < vm->truth->n_cpus; cpu++) {
+		for (size_t i = 0; i < vm->truth->cpus[cpu].n_taken; i++) {
+			const struct truth_taken *x = &vm->truth->cpus[cpu].taken[i];
 
-			fprintf(to,
+			fprintf(w->to,
 				"%s\n  [%u, %u, %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %s, %" PRId64
-				"]",
-				any ? "," : "", cpu, x->vector, h->raw0 + (uint64_t)x->handler,
+				", \"%s\"]",
+				w->any ? "," : "", cpu, x->vector, h->raw0 + (uint64_t)x->handler,
 				raw_or_none(h, x->accepts[0]), raw_or_none(h, x->accepts[1]),
-				x->handler_recorded ? "true" : "false", x->lost_ns);
-			any = true;
+				x->handler_recorded ? "true" : "false", x->lost_ns, vm->name);
+			w->any = true;
 		}
 	}
-	fprintf(to, "\n ]");
 }
 
-int truth_write(const struct truth *t, const struct truth_header *h, FILE *to)
+static void interrupts_write(struct writer *w)
 {
-	struct writer w = {.truth = t, .header = h, .to = to};
+	int64_t handled[TRUTH_SOURCE_COUNT] = {0};
+
+	for (size_t i = 0; i < w->n_vms; i++) {
+		for (int source = 0; source < TRUTH_SOURCE_COUNT; source++)
+			handled[source] += w->vms[i].truth->handled[source];
+	}
+	names_write(w->to, "interrupts", source_names, handled, 0, TRUTH_SOURCE_COUNT, true);
+	fprintf(w->to, ",\n \"interrupts_taken\": [");
+	w->any = false;
+	for (size_t i = 0; i < w->n_vms; i++)
+		taken_write(w, &w->vms[i]);
+	fprintf(w->to, "\n ]");
+}
+
+int truth_write(const struct truth_vm *vms, size_t n, const struct truth_header *h, FILE *to)
+{
+	struct writer w = {.vms = vms, .n_vms = n, .header = h, .to = to};
 
 	fprintf(to,
 		"{\"schema\": \"vcpuscope.truth/1\", \"simulated\": true, \"scenario\": \"%s\",\n"
@@ -409,17 +435,14 @@ int truth_write(const struct truth *t, const struct truth_header *h, FILE *to)
 		" \"threshold_ns\": %" PRId64 ", \"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64
 		",\n \"incidents\": [",
 		h->scenario, h->about, h->seed, h->loss, h->kvm_events ? "true" : "false",
-		threshold_ns, h->raw0, h->raw0 + (uint64_t)t->engine->now);
+		threshold_ns, h->raw0, h->raw0 + (uint64_t)vms[0].truth->engine->now);
 	incidents_write(&w);
 	fprintf(to, "\n ],\n \"borderline\": [");
 	w.borderline = true;
 	incidents_write(&w);
 	fprintf(to, "\n ]");
-	if (h->interrupts) {
-		names_write(to, "interrupts", source_names, t->handled, 0, TRUTH_SOURCE_COUNT,
-			    true);
-		taken_write(t, h, to);
-	}
+	if (h->interrupts)
+		interrupts_write(&w);
 	fprintf(to, "\n}\n");
 	return ferror(to) ? -EIO : 0;
 }

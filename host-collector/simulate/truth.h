@@ -60,7 +60,7 @@ enum sim_cause {
 		SIM_CAUSE_COUNT
 };
 
-enum { TRUTH_CPUS_MAX = 16 };
+enum { TRUTH_CPUS_MAX = 32 };
 
 struct truth_phase {
 	int64_t t;
@@ -139,10 +139,16 @@ struct truth {
 };
 
 struct truth_header {
-	const char *scenario, *about, *vm_name;
+	const char *scenario, *about;
 	uint64_t seed, raw0;
 	double loss;
 	bool kvm_events, interrupts; /* which events the recording contains */
+};
+
+/* The truth of one VM. */
+struct truth_vm {
+	const char *name;
+	const struct truth *truth;
 };
 
 /* Initializes the truth. The engine is borrowed; it provides the time and keeps errors. */
@@ -162,8 +168,8 @@ void truth_handled(struct truth *t, uint32_t cpu, enum truth_source source,
 		   struct truth_taken taken);
 /* The handler of a lost interrupt begins now. */
 void truth_lost(struct truth *t, uint32_t cpu, int64_t begin, uint8_t vector);
-/* Writes the incidents as JSON, and separately those that are slightly shorter than the
+/* Writes the incidents of all VMs as JSON, and separately those that are slightly shorter than the
  * threshold, which a report may show or not. Returns 0 or -errno. */
-int truth_write(const struct truth *t, const struct truth_header *header, FILE *to);
+int truth_write(const struct truth_vm *vms, size_t n, const struct truth_header *header, FILE *to);
 
 #endif

@@ -8,23 +8,23 @@
 #ifndef SIMULATE_WAITS_H
 #define SIMULATE_WAITS_H
 
-#include "host-collector/simulate/world.h"
+#include "host-collector/simulate/vm.h"
 
 /* The other vCPU holds a lock and loses its pCPU. */
-bool wait_for_owner(struct world *w, int64_t ns);
+bool wait_for_owner(struct sim_vm *vm, int64_t ns);
 /* The same, with a paravirtual lock: this vCPU halts after a short spin and is kicked. */
-bool wait_paravirtual(struct world *w, int64_t ns);
+bool wait_paravirtual(struct sim_vm *vm, int64_t ns);
 /* The other vCPU holds the lock and keeps running. */
-bool wait_contended(struct world *w, int64_t ns);
+bool wait_contended(struct sim_vm *vm, int64_t ns);
 /* The other vCPU has lost its pCPU; then this one calls it with an IPI. */
-bool wait_for_call(struct world *w, int64_t ns);
+bool wait_for_call(struct sim_vm *vm, int64_t ns);
 /* A device's status register shows busy. */
-bool wait_polling(struct world *w, int64_t ns);
+bool wait_polling(struct sim_vm *vm, int64_t ns);
 /* A nested guest does not exit. */
-bool wait_nested(struct world *w, int64_t ns);
+bool wait_nested(struct sim_vm *vm, int64_t ns);
 /* Spins with interrupts off, while the other vCPU has lost its pCPU for part of that time. */
-bool wait_beside_steal(struct world *w, int64_t ns);
+bool wait_beside_steal(struct sim_vm *vm, int64_t ns);
 /* The guest runs a nested guest that exits all the time. */
-bool nested_life(struct world *w, int64_t ns);
+bool nested_life(struct sim_vm *vm, int64_t ns);
 
 #endif

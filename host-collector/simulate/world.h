@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Simulates a host, one VM on it, its agent, the channel between them and the recorder: everything
- * in a run of the simulator.
+ * Simulates a host, the VMs on it and the recorder: everything in a run of the simulator. The
+ * faults affect the first VM; all VMs have a load, and nothing ails the others.
  */
 #ifndef SIMULATE_WORLD_H
 #define SIMULATE_WORLD_H
@@ -9,7 +9,12 @@
 #include "host-collector/simulate/vcpu.h"
 #include "proto/recording.h"
 
-enum { WORLD_VCPUS = 2, WORLD_VM = 1, QEMU_PID = 4100, FIRST_VCPU_TID = 4110 };
+enum {
+	WORLD_VCPUS = 2, /* of each VM, unless the options say otherwise */
+	WORLD_VMS_MAX = 16,
+	WORLD_VCPUS_MAX = 32,
+	WORLD_SPARE_CPUS = 2, /* beside one for each vCPU */
+};
 
 /* What the tasks on the watched guest CPU do. PAIR: two tasks compute, and no other task, not
  * even the agent, wakes on this CPU. STEADY: many short requests, equal in every run except for
@@ -35,51 +40,25 @@ struct world_options {
 			     guest's clock */
 	bool kvm_events;  /* in every run, else in about half of the runs */
 	struct sim_pace pace;
+	uint32_t n_vms, n_vcpus; /* VMs, and vCPUs of each; 0: 1 and WORLD_VCPUS */
 };
 
-struct world_parcel {
-	struct world_parcel *next;
-	size_t len;
-	uint8_t frame[];
-};
+struct sim_vm;
 
 struct world {
 	struct engine engine;
 	struct world_options options;
 	struct sim_pace pace;
 	bool kvm_events, posted, interrupts; /* interrupts: also events of interrupts */
-	uint32_t target;                     /* the vCPU that the faults affect */
-	struct sim_clock host_clock, guest_clock;
-	struct sim_capture host_capture, guest_capture;
+	bool shows_clock;                    /* see world_options */
+	struct sim_clock host_clock;
+	struct sim_capture host_capture;
 	struct sim_stacks stacks;
-	struct truth truth;
 	struct host host;
-	struct host_thread *qemu, *killer, *hog, *vhost;
-	struct sim_vcpu vcpus[WORLD_VCPUS];
-	struct guest_cpu_sim guests[WORLD_VCPUS];
-	struct guest_task *agent;
-	bool wait_halts; /* the section that waits for a lock halts (waits.h) */
-	/* see life.h */
-	bool agent_gone, shows_clock;
-	unsigned boots; /* boots of the guest after the first */
-	struct guest_task stopper;
-	uint64_t echo_lie_ticks, stamp_lie_ticks;
+	struct host_thread *killer, *hog;
+	uint32_t n_vms;
+	struct sim_vm *vms; /* vm.h; the first one has the faults */
 	struct recording_writer *recording;
-
-	/* The channel: frames that left the guest and have not arrived yet. */
-	struct world_parcel *parcels, **parcels_end;
-	int64_t last_arrival;
-	int64_t channel_blocked_until; /* until then QEMU's main thread does not serve the channel
-					*/
-	bool echo_waits;
-	int64_t echo_sent;
-	unsigned heartbeats;
-
-	struct { /* CPU quota of the VM's cgroup */
-		bool set;
-		int64_t read, used_up; /* times */
-		int64_t throttled_ns, reported_ns;
-	} quota;
 };
 
 /* Returns 0 or -errno; call world_fini() in both cases. */
@@ -91,8 +70,7 @@ int world_close(struct world *w);
 void world_fini(struct world *w);
 /* Writes a line of the host's kernel log. */
 void world_log(struct world *w, const char *text);
-/* Writes the hypervisor's parameters of the guest's clock, as the collector reads them. */
-void world_clock_emit(struct world *w);
-void world_note(struct world *w, enum note_kind kind, const char *text);
+/* Writes a frame of a source to the recording. */
+void world_entry(struct world *w, uint32_t source, const uint8_t *frame, size_t len);
 
 #endif
