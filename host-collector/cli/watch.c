@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include "clock/sample.h"
+#include "host-collector/analyze/scene/strip.h"
 #include "host-collector/analyze/stall/builder.h"
 #include "host-collector/analyze/stall/describe.h"
 #include "host-collector/cli/channel_options.h"
@@ -52,6 +53,7 @@ struct watch {
 	struct feed *feed;
 	struct live *live;
 	struct report_table *table; /* NULL: stalls */
+	struct strips *strips;      /* of stalls as text */
 	struct metrics *metrics;    /* NULL: not wanted */
 	struct log_writer *log;     /* of what goes to standard error */
 	uint64_t start_ns, shown_ns, metrics_ns;
@@ -131,6 +133,11 @@ static bool wants_json(const struct watch *w)
 	return !strcmp(w->arguments.table.format, "json");
 }
 
+static int64_t stall_than_ns(const struct watch *w)
+{
+	return w->arguments.table.than_ns ? (int64_t)w->arguments.table.than_ns : STALL_DEFAULT_NS;
+}
+
 /* Standard output is gone: nobody reads on, so it ends. */
 static void output_flush(struct watch *w)
 {
@@ -148,10 +155,14 @@ static void on_incident(void *context, const struct report *report)
 		metrics_incident(w->metrics, &report->incidents[i]);
 	if (w->table)
 		return;
-	if (wants_json(w))
+	if (wants_json(w)) {
 		json_report_write(report, false, stdout);
-	else
+	} else {
+		/* Without memory for a strip, the stall is shown without it. */
+		strips_live(w->strips, report->incidents, report->n_incidents,
+			    text_strip_cells(stdout));
 		text_incidents_write(report, &w->text, stdout);
+	}
 	output_flush(w);
 }
 
@@ -291,6 +302,18 @@ static bool arguments_check(struct watch_arguments *a)
 	return true;
 }
 
+/* A stall has at least this many grains. */
+static int strips_open(void *context, struct model *model)
+{
+	struct watch *w = context;
+
+	if (w->arguments.table.table || wants_json(w))
+		return 0;
+	w->strips = strips_new(model, text_strip_cells(stdout), stall_than_ns(w) / 128);
+	w->text.strips = w->strips;
+	return w->strips ? 0 : -ENOMEM;
+}
+
 /* What listens to the VM's model. 0 or -ENOMEM. */
 static int live_open(struct watch *w, const struct live_options *options)
 {
@@ -319,8 +342,11 @@ static int live_close(struct watch *w)
 static int watch_run(const struct command *self, int argc, char **argv)
 {
 	struct watch w = {.arguments = {.table = {.format = "text", .top = 20}}};
-	struct live_options live = {
-		.incident = on_incident, .ongoing = on_ongoing, .line = on_line, .context = &w};
+	struct live_options live = {.opened = strips_open,
+				    .incident = on_incident,
+				    .ongoing = on_ongoing,
+				    .line = on_line,
+				    .context = &w};
 	const struct collector_sink sink = {
 		.frame = on_frame, .say = on_say, .ended = on_ended, .context = &w};
 	struct collector_options collector = {0};
@@ -339,8 +365,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	collector.wait_threshold_ns = w.arguments.stacks_over_ns;
 	w.text = text_options_for(stdout, w.arguments.color);
 	w.terminal = isatty(STDOUT_FILENO);
-	live.than_ns =
-		w.arguments.table.than_ns ? (int64_t)w.arguments.table.than_ns : STALL_DEFAULT_NS;
+	live.than_ns = stall_than_ns(&w);
 	collector.channel = w.arguments.channel.address;
 	collector.security = w.arguments.channel.security;
 	if (w.arguments.backend)
@@ -389,6 +414,7 @@ out:
 	main_loop_close(&w.loop);
 	live_free(w.live);
 	report_table_free(w.table);
+	strips_free(w.strips);
 	metrics_free(w.metrics);
 	log_writer_free(w.log, LOG_FLUSH_MS);
 	return result;

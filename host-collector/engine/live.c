@@ -115,6 +115,8 @@ struct live *live_new(const struct live_options *options)
 	l->early = model_new();
 	if (!l->model || !l->early || model_observe(l->early, &idling))
 		goto fail;
+	if (options->opened && options->opened(options->context, l->model))
+		goto fail;
 	l->builder = report_builder_new(l->model, &report);
 	report.incident = on_early_incident;
 	l->early_builder = report_builder_new(l->early, &report);

@@ -21,6 +21,9 @@ struct live;
 
 struct live_options {
 	int64_t than_ns;
+	/* Optional. Adds observers to the merged model that have seen every span of an incident
+	 * when it is reported. Returns 0 or -ENOMEM. */
+	int (*opened)(void *context, struct model *merged);
 	/* Reports a finished incident, which is the only one in `report`. Borrowed. */
 	void (*incident)(void *context, const struct report *report);
 	/* Reports a stall in progress: once it has lasted than_ns, and each time its length has
@@ -31,7 +34,8 @@ struct live_options {
 	void *context;
 };
 
-struct live *live_new(const struct live_options *options); /* NULL on ENOMEM */
+/* Returns NULL on ENOMEM. */
+struct live *live_new(const struct live_options *options);
 void live_free(struct live *l);
 /* Returns the merged model. Observers must be added before the first frame. */
 struct model *live_model(struct live *l);

@@ -2,6 +2,7 @@
 /*
  * Scenes played frame by frame, as `watch` gets them: what is said, and when, by the scene's clock.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,10 +13,14 @@
 
 #include <cmocka.h>
 
+#include "host-collector/analyze/scene/strip.h"
 #include "host-collector/engine/live.h"
+#include "host-collector/util/wrap.h"
+#include "host-collector/view/text.h"
 #include "tests/unit/synth.h"
 
 #define MS 1000000ll
+enum { STRIP_CELLS = 40 };
 enum { VCPU0 = SYNTH_QEMU_PID + 1, VCPU1, HOG = 4242, TASK = 77, OTHER = 88, HZ_PER_MS = 2500000 };
 
 struct said {
@@ -31,7 +36,37 @@ struct stage {
 	struct said said[64];
 	struct incident incidents[16];
 	int64_t reported_ns[16];
+	struct strips *strips;
+	char drawn[16][STRIP_CELLS + 1]; /* the strip of each, when it was reported */
 };
+
+/* What `watch` writes on a terminal of 80 columns: no line is wider. Returns the text; free() it.
+ */
+static char *narrow_text(const struct stage *s, const struct report *report,
+			 const struct incident *ongoing)
+{
+	const struct text_options options = {.strips = s->strips};
+	char *text = calloc(1, 65536);
+	FILE *out = tmpfile();
+
+	assert_non_null(text);
+	assert_non_null(out);
+	setenv("COLUMNS", "80", 1);
+	if (report)
+		text_incidents_write(report, &options, out);
+	else
+		text_ongoing_write(ongoing, "a-vm-with-a-long-name-of-its-own", &options, out);
+	unsetenv("COLUMNS");
+	rewind(out);
+	assert_true(fread(text, 1, 65535, out) > 0);
+	fclose(out);
+	for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		assert_true(wrap_width(line) <= 80);
+		*end = '\n';
+	}
+	return text;
+}
 
 static void on_line(void *context, const char *line)
 {
@@ -52,7 +87,40 @@ static void on_ongoing(void *context, const struct incident *incident, const cha
 		 incident->guest_cpu, verdict_name(incident->verdict),
 		 confidence_name(incident->confidence), incident->because);
 	assert_true(incident->ongoing);
+	free(narrow_text(context, NULL, incident));
 	on_line(context, line);
+}
+
+/* "R" without a pCPU, "#" in the guest, "?" unknown, "o" another state. */
+static void strip_draw(struct stage *s, const struct report *report, char *out)
+{
+	const struct strip *strip;
+	char *text;
+
+	assert_int_equal(strips_live(s->strips, report->incidents, 1, STRIP_CELLS), 0);
+	strip = strips_find(s->strips, &report->incidents[0]);
+	assert_non_null(strip);
+	assert_int_equal(strip->n_cells, STRIP_CELLS);
+	for (unsigned i = 0; i < STRIP_CELLS; i++) {
+		const int state = strip->vcpu_states[i];
+
+		out[i] = state == VCPU_RUNNABLE  ? 'R'
+			 : state == VCPU_GUEST   ? '#'
+			 : state == VCPU_UNKNOWN ? '?'
+						 : 'o';
+	}
+	print_message("  |%s|\n", out);
+	text = narrow_text(s, report, NULL);
+	assert_non_null(strstr(text, "\n   vCPU     "));
+	free(text);
+}
+
+static int on_opened(void *context, struct model *model)
+{
+	struct stage *s = context;
+
+	s->strips = strips_new(model, STRIP_CELLS, MS);
+	return s->strips ? 0 : -ENOMEM;
 }
 
 static void on_incident(void *context, const struct report *report)
@@ -67,6 +135,7 @@ static void on_incident(void *context, const struct report *report)
 		      (double)(report->incidents[0].begin.ns - synth_host_ns(0)) / 1e9,
 		      (double)(report->incidents[0].end.ns - synth_host_ns(0)) / 1e9,
 		      report->incidents[0].because);
+	strip_draw(s, report, s->drawn[s->n_incidents]);
 	s->reported_ns[s->n_incidents] = s->now_ns;
 	s->incidents[s->n_incidents++] = report->incidents[0];
 }
@@ -88,6 +157,7 @@ static int setup_cpus(void **state, uint32_t guest_cpus)
 {
 	struct stage *s = calloc(1, sizeof(*s));
 	const struct live_options options = {.than_ns = 100 * MS,
+					     .opened = on_opened,
 					     .incident = on_incident,
 					     .ongoing = on_ongoing,
 					     .line = on_line,
@@ -99,6 +169,7 @@ static int setup_cpus(void **state, uint32_t guest_cpus)
 
 	s->live = live_new(&options);
 	assert_non_null(s->live);
+	assert_non_null(s->strips);
 	s->synth = synth_new(&scene);
 	*state = s;
 	return 0;
@@ -119,6 +190,7 @@ static int teardown(void **state)
 	struct stage *s = *state;
 
 	live_free(s->live);
+	strips_free(s->strips);
 	free(s);
 	return 0;
 }
@@ -213,6 +285,8 @@ static void a_stall_is_told_while_it_lasts_and_when_it_ends(void **state)
 	assert_int_equal(s->n_incidents, 1);
 	assert_int_equal(i->verdict, VERDICT_VCPU_NOT_SCHEDULED);
 	assert_true(s->reported_ns[0] < 4000 * MS);
+	/* The strip is complete when the stall is reported. */
+	assert_string_equal(s->drawn[0], "RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR");
 	for (size_t k = 0; k < VCPU_STATE_COUNT; k++)
 		sum += i->breakdown_ns[k];
 	assert_int_equal(sum, i->end.ns - i->begin.ns);

@@ -478,6 +478,17 @@ int strips_finish(struct strips *s)
 	return s->error;
 }
 
+int strips_live(struct strips *s, const struct incident *incidents, size_t n, unsigned n_cells)
+{
+	s->error = 0;
+	s->n_cells = n_cells < STRIP_CELLS_MAX ? n_cells : STRIP_CELLS_MAX;
+	while (s->n)
+		strip_free(s->all[--s->n]);
+	for (size_t i = 0; i < n; i++)
+		strips_incident(s, &incidents[i]);
+	return strips_finish(s);
+}
+
 const struct strip *strips_find(const struct strips *s, const struct incident *i)
 {
 	for (size_t k = 0; k < s->n; k++) {

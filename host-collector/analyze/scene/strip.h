@@ -46,7 +46,12 @@ void strips_incident(struct strips *s, const struct incident *i);
 /* Completes all strips; call it after model_finish(). Returns 0, or -ENOMEM if something is
  * missing. */
 int strips_finish(struct strips *s);
-/* Returns the strip of an incident, or NULL. Borrowed. Only after strips_finish(). */
+/* For live use, instead of strips_incident() and strips_finish(): forgets the strips that there are
+ * and fills one of n_cells cells for each of these incidents with what has arrived by now. Returns
+ * 0, or -ENOMEM if something is missing. */
+int strips_live(struct strips *s, const struct incident *incidents, size_t n, unsigned n_cells);
+/* Returns the strip of an incident, or NULL. Borrowed. Only after strips_finish() or
+ * strips_live(). */
 const struct strip *strips_find(const struct strips *s, const struct incident *i);
 
 #endif
