@@ -119,13 +119,33 @@ function latency_table(by_row, rows_ns, map) {
 				el("td", {class: "number"}, count(n)))))));
 }
 
+const LATENCY_VMS = 2; // of more VMs only those with a stall are open
+
+// The maps of each VM, folded if there are many VMs.
+function latency_parts() {
+	const vms = [...new Set(data.latencies.maps.map((map) => map.vm))];
+	const stalled = new Set(report.incidents.map((i) => i.vm));
+
+	if (vms.length <= LATENCY_VMS)
+		return data.latencies.maps.map(latency_figure);
+	return vms.map((vm) => {
+		const maps = data.latencies.maps.filter((map) => map.vm === vm);
+
+		return el("details", {class: "figures", open: stalled.has(vm)}, el("summary", {},
+			el("h3", {}, "VM " + vm), el("span", {class: "amount"}, maps.map((map) =>
+				map.kind === "vcpu_wait" ? "waited for a pCPU up to " + duration(map.quantiles[4])
+					: map.kind === "interrupt" ? "interrupts up to " + duration(map.quantiles[4])
+						: "").filter((text) => text).join(", "))), ...maps.map(latency_figure));
+	});
+}
+
 function latency_section() {
 	if (!data.latencies.maps.length)
 		return null;
 	return section("latency", "Latencies", el("p", {class: "note"}, "Left: over the recording, " +
 		"stronger where more often. Right: all together. Both scales of counts are logarithmic." +
 		(data.latencies.vms_left_out ? " More VMs than shown have latencies: the first eight " +
-			"are drawn." : "")), ...data.latencies.maps.map(latency_figure));
+			"are drawn." : "")), ...latency_parts());
 }
 
 // ---- tables ----

@@ -97,7 +97,15 @@ function wall(t_ns, with_date) {
 		two(date.getSeconds()) + "." + String(micros).padStart(6, "0");
 
 	return with_date ? date.getFullYear() + "-" + two(date.getMonth() + 1) + "-" +
-		two(date.getDate()) + " " + time : time;
+		two(date.getDate()) + " " + time + zone(date) : time;
+}
+
+// "+01:00": the zone of whoever reads the page, at that time.
+function zone(date) {
+	const minutes = -date.getTimezoneOffset(), two = (n) => String(n).padStart(2, "0");
+
+	return (minutes < 0 ? "-" : "+") + two(Math.floor(Math.abs(minutes) / 60)) + ":" +
+		two(Math.abs(minutes) % 60);
 }
 
 // Where the error of an event saturates, it says nothing.
@@ -312,6 +320,11 @@ function culprits(incident) {
 			duration(g.share_ns) + " (" + g.tasks + (g.tasks === 1 ? " task)" : " tasks)")))));
 }
 
+// A text whose `names` are set as code.
+function with_code(text) {
+	return text.split("`").map((part, i) => i % 2 ? el("code", {}, part) : part);
+}
+
 // What to do, and what shows more. --around counts the stalls of a report with the default threshold.
 function next_steps(index) {
 	const incident = report.incidents[index], n = incident.number;
@@ -324,7 +337,7 @@ function next_steps(index) {
 
 	if (!data.advice[index])
 		return null;
-	return el("div", {}, el("h4", {}, "Next steps"), el("p", {}, data.advice[index]), commands &&
+	return el("div", {}, el("h4", {}, "Next steps"), el("p", {}, ...with_code(data.advice[index])), commands &&
 		el("p", {class: "note"}, "This stall in Perfetto (ui.perfetto.dev), and as a flame graph with samples:"),
 	commands);
 }
@@ -398,7 +411,7 @@ function timeline(index) {
 			"\u00b1", ""),
 		error_ns: incident.error_ns >= 4294967295 ? scene.length : incident.error_ns,
 		guest_cpu: incident.guest_cpu, vcpu: incident.vcpu, culprits: incident.culprits,
-		because: incident.because,
+		because: incident.because, lost: incident.lost_interrupt,
 		title: "Timeline of VM " + incident.vm + " around the stall",
 	});
 

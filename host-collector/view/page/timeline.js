@@ -89,8 +89,20 @@ class Timeline {
 			c.pid === row.pid[i]);
 	}
 
+	// How long a culprit kept this vCPU off its pCPU during the incident.
+	kept_off_ns(row) {
+		let ns = 0;
+
+		for (let i = 0; row.kind === "vcpu" && i < row.n; i++)
+			if (row.state[i] >= 0 && row.pid[i] > 0 && this.context.culprits.some((c) =>
+				c.side === "host" && c.pid === row.pid[i]))
+				ns += Math.max(0, Math.min(row.end[i], this.end) - Math.max(row.begin[i], this.begin));
+		return ns;
+	}
+
 	// Of many rows those that explain the incident: its vCPU and guest CPU, the pCPUs that the vCPU
-	// was on, where a culprit was, and both ends of the incident's arrows.
+	// was on, where a culprit was, the vCPU that it kept from running most, and both ends of the
+	// incident's arrows.
 	concerned() {
 		const rows = this.rows, wanted = new Set(), pcpus = new Set(), a = this.scene.arrows;
 
@@ -105,6 +117,11 @@ class Timeline {
 
 		for (const index of guilty)
 			wanted.add(index);
+		const kept = this.every.map((k) => [this.kept_off_ns(rows[k]), k])
+			.sort((x, y) => y[0] - x[0]).filter(([ns]) => ns * 2 > this.end - this.begin)[0];
+
+		if (kept)
+			wanted.add(kept[1]);
 		for (const index of this.every.filter((k) => rows[k].kind === "pcpu"))
 			if (pcpus.has(rows[index].number) && wanted.size < ROWS_ALL)
 				wanted.add(index);
@@ -624,6 +641,8 @@ class Timeline {
 		const room = Math.floor((this.width - 14) / (LETTER + 1)), lines = [];
 		const cut = (text) => text.length <= room ? text : text.slice(0, room - 1) + "\u2026";
 
+		if (this.context.lost)
+			return [cut(this.who_lost(room))];
 		if (!this.context.culprits.length && this.context.because)
 			return [cut(show(this.context.because))];
 
@@ -639,6 +658,21 @@ class Timeline {
 			lines.push(cut(text));
 		}
 		return lines;
+	}
+
+	// The interrupt that was lost, and who raised it.
+	who_lost(room) {
+		const lost = this.context.lost, by = lost.raised_by;
+		const raised = by && by.comm ? "raised by " + by.comm + " (" + by.pid + ")" : "";
+		let text = "interrupt " + hex(lost.vector);
+
+		if ((text + ", " + raised).length > room)
+			text = hex(lost.vector);
+		for (const part of [raised, "not handled for " + duration(lost.pending_ns),
+			lost.irq === null ? "" : "irq " + lost.irq, "from " + lost.source])
+			if (part && (text + ", " + part).length <= room)
+				text += ", " + part;
+		return show(text);
 	}
 
 	draw_who() {
