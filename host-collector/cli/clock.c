@@ -60,8 +60,8 @@ static const struct option_spec clock_option_table[] = {
 	 .type = OPTION_STRING,
 	 .offset = FIELD(pvclock),
 	 .value = "FIELDS",
-	 .help = "the kvmclock parameters of the vCPU: "
-		 "tsc_timestamp=N,system_time=N,mul=N,shift=N,flags=N"},
+	 .help = "the kvmclock parameters of the vCPU: tsc_timestamp=N, system_time=N, mul=N, "
+		 "shift=N and flags=N, separated by commas, without blanks"},
 	{.name = "host-tsc",
 	 .type = OPTION_STRING,
 	 .offset = FIELD(host_tsc),

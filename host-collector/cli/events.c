@@ -10,9 +10,11 @@
 
 #include "host-collector/analyze/event/event_reader.h"
 #include "host-collector/cli/commands.h"
+#include "proto/program/columns.h"
 #include "proto/query/described.h"
 #include "host-collector/engine/replay.h"
 #include "host-collector/tables/table.h"
+#include "host-collector/util/wrap.h"
 
 struct events_arguments {
 	const char *operands[2];
@@ -104,6 +106,7 @@ static void row_show(struct rows *rows, const struct event_schema *schema, const
 {
 	char name[2 * EVENT_SPEC_NAME_BYTES + 1];
 	char fields[EVENT_SCHEMA_FIELDS_MAX * 2 * EVENT_FIELD_NAME_BYTES];
+	char number[24] = "";
 
 	rows->n++;
 	if (rows->table) {
@@ -113,8 +116,12 @@ static void row_show(struct rows *rows, const struct event_schema *schema, const
 	snprintf(name, sizeof(name), "%s:%s", schema->system, schema->name);
 	fields_text(schema, fields, sizeof(fields));
 	if (count)
-		printf("%12llu  ", (unsigned long long)*count);
-	printf("%-10s  %-38s  %s\n", sides, name, fields);
+		snprintf(number, sizeof(number), "%12llu  ", (unsigned long long)*count);
+	/* What goes to a file or a pipe has one line for each event. */
+	if (text_columns(stdout) < TEXT_COLUMNS)
+		wrap_print(stdout, "%s%-10s  %-38s  %s\n", number, sides, name, fields);
+	else
+		printf("%s%-10s  %-38s  %s\n", number, sides, name, fields);
 }
 
 static void fitting_add(const struct event_schemas *schemas, const char *pattern, struct rows *rows)

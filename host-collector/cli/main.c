@@ -34,18 +34,19 @@ static const struct command itself = {
 		 "  compare has its own codes: see `vcpuscope compare --help`\n",
 };
 
+enum { SUMMARY_AT = 13 };
+
 static void help_print(FILE *to)
 {
 	fprintf(to, "vcpuscope " VCPUSCOPE_VERSION ": why did this guest stall?\n\n"
 		    "usage: vcpuscope COMMAND [options]\n\n");
 	for (size_t i = 0; i < N_COMMANDS; i++)
-		fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-	fprintf(to,
-		"\n"
-		"`vcpuscope COMMAND --help` shows its options and examples.\n"
-		"`vcpuscope --version` prints the version.\n\n"
-		"exit codes:\n%s",
-		itself.exits);
+		options_print_row(commands[i]->name, SUMMARY_AT, commands[i]->summary, to);
+	fputs("\n"
+	      "`vcpuscope COMMAND --help` shows its options and examples.\n"
+	      "`vcpuscope --version` prints the version.\n",
+	      to);
+	options_print_exits(&itself, to);
 }
 
 /* For deploy/pages/make-pages; hidden, because it is of use to nobody else. */

@@ -10,6 +10,8 @@
 #include "host-collector/cli/report_events.h"
 #include "host-collector/tables/table.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/util/wrap.h"
+#include "proto/program/columns.h"
 
 enum { STAGE_BYTES = 640, DETAIL_SHOWN = 100 };
 
@@ -27,6 +29,7 @@ struct output {
 	struct pairs *pairs;
 	struct pair_detail *detail; /* NULL: none */
 	const char *key;
+	bool narrow; /* a row has two lines */
 };
 
 /* ---- for people ---- */
@@ -87,12 +90,21 @@ static struct key_text key_text(const struct output *o, const struct pair_key *k
 	return k;
 }
 
+/* On a narrow terminal, the rest of a row stands on a line of its own. */
+static void row_break(const struct output *o, FILE *out)
+{
+	if (o->narrow)
+		fprintf(out, "\n%18s", "");
+}
+
 static void row_head_text(const struct output *o, FILE *out)
 {
 	const bool limit = o->request->than_ns || o->request->events->lower_ns;
 
-	fprintf(out, "  %-16s %8s %9s %9s %9s %9s %9s %9s %9s", "key", "calls", "total", "min",
-		"p50", "p95", "p99", "p99.9", "max");
+	fprintf(out, "  %-16s %8s %9s %9s %9s %9s %9s", "key", "calls", "total", "min", "p50",
+		"p95", "p99");
+	row_break(o, out);
+	fprintf(out, " %9s %9s", "p99.9", "max");
 	if (limit)
 		fprintf(out, " %8s", o->request->events->lower_ns ? "lower" : "than");
 	fprintf(out, " %9s %10s %9s\n", "unpaired", "incomplete", "ambiguous");
@@ -106,12 +118,18 @@ static void row_text(const struct output *o, const struct pair_row *row, FILE *o
 
 	fprintf(out, "  %-16s %8" PRIu64, escape(key_text(o, &row->key).text).text, h->count);
 	if (!h->count) {
-		for (size_t i = 0; i < 7; i++)
+		for (size_t i = 0; i < 7; i++) {
+			if (i == 5)
+				row_break(o, out);
 			fprintf(out, " %9s", "-");
+		}
 	} else {
 		fprintf(out, " %9s %9s", span_text(h->sum_ns).text, span_text(h->min_ns).text);
-		for (size_t i = 0; i < 4; i++)
+		for (size_t i = 0; i < 4; i++) {
+			if (i == 3)
+				row_break(o, out);
 			fprintf(out, " %9s", span_text(histogram_quantile(h, shares[i])).text);
+		}
 		fprintf(out, " %9s", span_text(h->max_ns).text);
 	}
 	if (limit)
@@ -411,6 +429,21 @@ static int tables_write(const struct output *o, FILE *out)
 	return err;
 }
 
+static int text_write(struct output *o, FILE *out)
+{
+	FILE *to = out;
+
+	/* What goes to a file or a pipe is as wide as it must be. */
+	o->narrow = text_columns(out) < TEXT_COLUMNS;
+	if (o->narrow)
+		to = wrap_open(out);
+	if (!to)
+		return -ENOMEM;
+	rows_text(o, to);
+	kept_text(o, to);
+	return to != out && fclose(to) ? -EIO : 0;
+}
+
 /* ---- the readings ---- */
 
 static void limits_say(const struct output *o)
@@ -523,8 +556,7 @@ int report_pairs_write(const struct report_events_request *q, struct event_choic
 	if (!err && strcmp(q->format, "text") != 0) {
 		err = tables_write(&o, out);
 	} else if (!err) {
-		rows_text(&o, out);
-		kept_text(&o, out);
+		err = text_write(&o, out);
 	}
 	if (!err)
 		limits_say(&o);

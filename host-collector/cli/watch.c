@@ -25,6 +25,7 @@
 #include "host-collector/metrics/metrics_page.h"
 #include "host-collector/tables/report_tables.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/util/wrap.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/headline.h"
 #include "host-collector/view/text.h"
@@ -194,7 +195,9 @@ static void on_line(void *context, const char *line)
 
 	if (wants_json(w) || w->table)
 		log_writer_line(w->log, "%s", escape(line).text);
-	else
+	else if (w->terminal)
+		wrap_print(stdout, "%s\n", escape(line).text);
+	else /* a program may look for it */
 		fprintf(stdout, "%s\n", escape(line).text);
 	output_flush(w);
 }

@@ -5,15 +5,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "host-collector/util/escape.h"
 #include "proto/buffer.h"
+#include "proto/program/columns.h"
 
 /* Text may begin so far to the right (in hundredths), after its labels, and still be continued
  * below. */
-enum { INDENT_MOST_PERCENT = 45, INDENT_MORE = 3, COLUMNS_MOST = 1000 };
+enum { INDENT_MOST_PERCENT = 45, INDENT_MORE = 3 };
 
 struct wrap {
 	FILE *to;
@@ -23,18 +22,7 @@ struct wrap {
 
 unsigned wrap_columns(FILE *out)
 {
-	const char *variable = getenv("COLUMNS");
-	unsigned long columns = variable ? strtoul(variable, NULL, 10) : 0;
-	struct winsize size;
-	int fd = out ? fileno(out) : -1;
-
-	if (out && fd < 0)
-		return WRAP_COLUMNS;
-	if (!columns && isatty(fd) && !ioctl(fd, TIOCGWINSZ, &size))
-		columns = size.ws_col;
-	if (!columns || columns > COLUMNS_MOST)
-		return WRAP_COLUMNS;
-	return columns < WRAP_COLUMNS_LEAST ? WRAP_COLUMNS_LEAST : (unsigned)columns;
+	return text_columns(out);
 }
 
 /* The length of the colour sequence (ESC [ ... m) that begins here, 0: none does. */

@@ -6,12 +6,7 @@
 
 #include <stdio.h>
 
-/* The width of text that goes neither to a terminal nor has the variable COLUMNS. */
-enum { WRAP_COLUMNS = 100, WRAP_COLUMNS_LEAST = 40 };
-
-/* Returns the width for text that is written to `out`: the environment variable COLUMNS, else the
- * width of the terminal, else WRAP_COLUMNS. NULL is a file that is not open yet. Streams in memory
- * have WRAP_COLUMNS. Narrower ones than WRAP_COLUMNS_LEAST count as that. */
+/* Returns text_columns(), the width for text that is written to `out` (proto/program/columns.h). */
 unsigned wrap_columns(FILE *out);
 /* Opens a stream that wraps its lines at wrap_columns(to) and writes them to `to`. Colour sequences
  * have no width. fclose() writes the last, unfinished line, so `to` must be closed later. Returns

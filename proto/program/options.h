@@ -105,6 +105,10 @@ int command_exit_of(int err);
 const char *command_title(const struct command *command, char *out, size_t out_bytes);
 /* Prints the usage line, the options, the notes, the exit codes and the examples. */
 void options_print_help(const struct command *command, FILE *to);
+/* Prints a line of a list: a name, and from column `at` on a text that continues below itself. */
+void options_print_row(const char *name, size_t at, const char *text, FILE *to);
+/* Prints the command's exit codes, which it has, and a heading. */
+void options_print_exits(const struct command *command, FILE *to);
 /* Prints the same for make-pages (deploy/pages), which generates manual pages and shell completion:
  * one record per line, its fields separated by tabs. */
 void options_dump(const struct command *command, FILE *to);

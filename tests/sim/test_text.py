@@ -14,6 +14,11 @@ import termios
 import unicodedata
 
 WIDE, NARROW = 100, 80
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data")
+EVENT_VIEWS = (["events", "-e", "sched:sched_switch"], ["pairs", "-e", "kvm:kvm_entry", "-e", "kvm:kvm_exit"],
+               ["top", "-e", "sched:sched_switch", "--by", "prev_pid"],
+               ["dist", "-e", "sched:sched_switch", "--by", "prev_pid"],
+               ["rate", "-e", "sched:sched_switch", "--by", "prev_pid"])
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -82,7 +87,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         hostile = os.path.join(folder, "hostile.vcs")
         subprocess.run([a.hostile, hostile, "4"], check=True, stdout=subprocess.DEVNULL)
-        recordings = [hostile] + a.recordings
+        recordings = [hostile, os.path.join(folder, "many.vcs"), os.path.join(DATA, "quickstart.vcs")]
+        recordings += a.recordings
+        text_of([a.vcpuscope, "simulate", "lock_holder_preempted.spin", "--vms", "8", "--vcpus", "16", "-o",
+                 recordings[1]])
         for scenario in ("vmm_lock", "guest_irq_storm", "decoy.steady", "cgroup_throttled"):
             recordings.append(os.path.join(folder, f"{scenario}.vcs"))
             text_of([a.vcpuscope, "simulate", scenario, "--loss", "0.01", "-o", recordings[-1]])
@@ -95,11 +103,15 @@ def main():
                 if command[0] in ("report", "top"):
                     bad += width_check(command, terminal_text_of([a.vcpuscope, *command], NARROW, (0, 5)),
                                        NARROW)
+            for command in ([["events", recording]] + [["report", recording, *more] for more in EVENT_VIEWS]):
+                bad += width_check(command, terminal_text_of([a.vcpuscope, *command], NARROW, (0, 2)), NARROW)
         bad += colours_check(a.vcpuscope, os.path.join(folder, "vmm_lock.vcs"))
     names = re.findall(r"^  ([a-z]+) ", text_of([a.vcpuscope, "--help"]), re.M)
     for command in [["--help"], ["simulate", "--list"]] + [[name, "--help"] for name in names]:
         bad += width_check(command, text_of([a.vcpuscope, *command]))
+        bad += width_check(command, terminal_text_of([a.vcpuscope, *command], NARROW), NARROW)
     bad += width_check(["doctor"], text_of([a.vcpuscope, "doctor"], (0, 3)))
+    bad += width_check(["doctor"], terminal_text_of([a.vcpuscope, "doctor"], NARROW, (0, 3)), NARROW)
     print(f"{len(recordings)} recordings, {bad} lines wrong")
     sys.exit(bool(bad))
 

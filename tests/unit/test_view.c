@@ -15,6 +15,7 @@
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
 #include "host-collector/util/wrap.h"
+#include "proto/program/columns.h"
 
 /* ---- a report that uses every field ---- */
 
@@ -287,7 +288,7 @@ static void lines_are_short(const char *text)
 	for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
 		char *line = strndup(text, (size_t)(end - text));
 
-		if (wrap_width(line) > WRAP_COLUMNS)
+		if (wrap_width(line) > TEXT_COLUMNS)
 			fail_msg("%u columns: %s", wrap_width(line), line);
 		free(line);
 	}
