@@ -150,6 +150,18 @@ static void tasks_apply(const struct limits *l, const struct message_config *ask
 		limits_say(reply, CONFIG_TASKS, CONFIG_REASON_INVALID, "a task without a name");
 }
 
+/* guest_events.h says of each what became of it. */
+static void events_apply(const struct limits *l, const struct message_config *asked,
+			 struct message_config_reply *reply)
+{
+	struct message_config *in_force = &reply->in_force;
+
+	(void)l;
+	in_force->n_events =
+		asked->n_events < VS_CONFIG_EVENTS_MAX ? asked->n_events : VS_CONFIG_EVENTS_MAX;
+	memcpy(in_force->events, asked->events, in_force->n_events * sizeof(asked->events[0]));
+}
+
 static void (*const appliers[CONFIG_FIELDS])(const struct limits *l,
 					     const struct message_config *asked,
 					     struct message_config_reply *reply) = {
@@ -158,6 +170,7 @@ static void (*const appliers[CONFIG_FIELDS])(const struct limits *l,
 	[CONFIG_HANDLER_OVER] = handler_over_apply,
 	[CONFIG_SAMPLE_HZ] = sample_hz_apply,
 	[CONFIG_TASKS] = tasks_apply,
+	[CONFIG_EVENTS] = events_apply,
 };
 
 void limits_apply(const struct limits *l, const struct message_config *asked,

@@ -45,6 +45,8 @@ enum {
 /* Bits of message_hello.features. */
 enum protocol_feature {
 	FEATURE_CONFIG = 1, /* agent: accepts a Config; host: understands a ConfigReply */
+	FEATURE_EVENTS =
+		2, /* agent: accepts Config.events; host: understands UserEvents of guests */
 };
 
 enum stream_role { STREAM_ROLE_HOST = 1, STREAM_ROLE_GUEST = 2 };
@@ -314,12 +316,13 @@ struct message_user_field {
 struct message_user_event {
 	uint32_t id; /* unique in the stream, also among events that are no longer captured */
 	enum user_event_kind kind;
-	uint32_t flags;   /* bits of enum user_event_flag */
-	char system[48];  /* "sched"; "kprobe" and so on; of a usdt the provider */
-	char name[64];    /* of the tracepoint, function or probe */
-	char path[128];   /* uprobe, usdt: the file; a long path is cut */
-	char spec[256];   /* as the user wrote it; a long text is cut */
-	uint64_t limited; /* total of hits that became no event because of the rate limit */
+	uint32_t flags;        /* bits of enum user_event_flag */
+	char system[48];       /* "sched"; "kprobe" and so on; of a usdt the provider */
+	char name[64];         /* of the tracepoint, function or probe */
+	char path[128];        /* uprobe, usdt: the file; a long path is cut */
+	char spec[256];        /* as the user wrote it; a long text is cut */
+	uint64_t limited;      /* total of hits that became no event because of the rate limit */
+	char why[VS_TEXT_MAX]; /* USER_FAILED, USER_DETACHED: the reason, for people; may be "" */
 	size_t n_fields;
 	struct message_user_field fields[VS_USER_FIELDS_MAX]; /* in the order of the values */
 };

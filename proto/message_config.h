@@ -16,6 +16,7 @@ enum {
 	VS_TEXT_MAX = 128, /* names, versions, symbols; with the NUL */
 	VS_CONFIG_TASKS_MAX = 8,
 	VS_CONFIG_LIMITS_MAX = 16,
+	VS_CONFIG_EVENTS_MAX = 16,
 	VS_TASK_PATTERN_MAX = 17, /* 15 bytes of a name, "*" and NUL */
 	CONFIG_HANDLER_OVER_MAX_NS = 1000000000,
 };
@@ -37,7 +38,8 @@ enum guest_level {
 	X(1, LEVEL, "level")                                                                       \
 	X(2, HANDLER_OVER, "handlers-over")                                                        \
 	X(3, SAMPLE_HZ, "sample-hz")                                                               \
-	X(4, TASKS, "task-filter")
+	X(4, TASKS, "task-filter")                                                                 \
+	X(5, EVENTS, "-e")
 
 enum config_field {
 #define X(number, NAME, ...) CONFIG_##NAME = number,
@@ -55,6 +57,15 @@ enum config_reason {
 	CONFIG_REASON_INVALID = 4,     /* the value is invalid */
 };
 
+/* An event that a host asks for. The agent's kernel resolves it, if the guest's owner allows it. */
+struct message_config_event {
+	uint32_t kind; /* enum user_event_kind; not validated */
+	char system[48], name[64];
+	char filter[256]; /* an expression (proto/query/expr.h) over its fields; "": every hit */
+	char fields[128]; /* names, separated by blanks; "": those for which there is room */
+	char spec[256];   /* as the user wrote it */
+};
+
 struct message_config {
 	uint32_t id;
 	uint32_t asks;    /* bits of enum config_field; a newer host may set others */
@@ -65,6 +76,10 @@ struct message_config {
 	size_t n_tasks;
 	/* Task names, or prefixes if the last byte is '*'. Longer ones are cut. */
 	char tasks[VS_CONFIG_TASKS_MAX][VS_TASK_PATTERN_MAX];
+	/* Only requested of an agent with FEATURE_EVENTS; absent in a reply, because UserEvents
+	 * says what became of each. */
+	size_t n_events;
+	struct message_config_event events[VS_CONFIG_EVENTS_MAX];
 };
 
 struct message_config_limit {

@@ -25,6 +25,7 @@ WIRE(log_line, KernelLogLine);
 WIRE(stack, Stack);
 WIRE(stack_frame, StackFrame);
 WIRE(config, Config);
+WIRE(config_event, ConfigEvent);
 WIRE(config_reply, ConfigReply);
 WIRE(config_limit, ConfigLimit);
 WIRE(user_events, UserEvents);
@@ -262,6 +263,12 @@ static const struct message_field stack_fields[] = {
 };
 MESSAGE_LAYOUT(stack, );
 
+static const struct message_field config_event_fields[] = {
+	ANY(config_event, kind),    TEXT(config_event, system), TEXT(config_event, name),
+	TEXT(config_event, filter), TEXT(config_event, fields), TEXT(config_event, spec),
+};
+PART_LAYOUT(config_event, config_event);
+
 static const struct message_field config_fields[] = {
 	ANY(config, id),
 	ANY(config, asks),
@@ -270,6 +277,7 @@ static const struct message_field config_fields[] = {
 	ANY(config, handler_over_ns),
 	ANY(config, sample_hz),
 	TEXTS(config, tasks, n_tasks),
+	LIST(config, events, n_events, events, config_event),
 };
 MESSAGE_LAYOUT(config, );
 
@@ -401,6 +409,7 @@ static const struct message_field user_event_fields[] = {
 	TEXT(user_event, path),
 	TEXT(user_event, spec),
 	ANY(user_event, limited),
+	TEXT(user_event, why),
 	LIST(user_event, fields, n_fields, fields, user_field),
 };
 PART_LAYOUT(user_event, user_event);

@@ -67,6 +67,7 @@ static int event_learn(struct user_events *r, uint32_t source, const struct mess
 	if (k && is_same(&k->event, e)) {
 		k->event.flags = e->flags;
 		k->event.limited = e->limited;
+		memcpy(k->event.why, e->why, sizeof(k->event.why));
 		return 0;
 	}
 	/* A sender that began anew may use an id for another event: the newest counts. */

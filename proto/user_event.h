@@ -52,7 +52,7 @@ void user_events_free(struct user_events *r); /* NULL is allowed */
  * arrive. Beyond USER_EVENTS_KNOWN_MAX new ones are ignored. Returns 0 or -ENOMEM. */
 int user_events_learn(struct user_events *r, uint32_t source, const struct message_user_events *m);
 /* Returns the description, or NULL if it is not known. Valid as long as the registry; a later
- * user_events_learn() may change its flags and `limited`. */
+ * user_events_learn() may change its flags, `limited` and `why`. */
 const struct message_user_event *user_events_find(const struct user_events *r, uint32_t source,
 						  uint32_t id);
 /* Returns description number `i` in the order in which they were learned, and its stream; NULL past

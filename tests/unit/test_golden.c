@@ -98,7 +98,7 @@ static void sample_kernel_log(struct message_kernel_log *m)
 static void sample_config(struct message_config *m)
 {
 	m->id = 7;
-	m->asks = CONFIG_FIELDS_ALL;
+	m->asks = 31; /* the fields of the first version */
 	m->classes = 1 << EVENT_CLASS_SWITCHES | 1 << EVENT_CLASS_IRQS;
 	m->level = GUEST_LEVEL_SUMMARY;
 	m->handler_over_ns = 100000;
@@ -106,6 +106,24 @@ static void sample_config(struct message_config *m)
 	m->n_tasks = 2;
 	strcpy(m->tasks[0], "fio");
 	strcpy(m->tasks[1], "kworker*");
+}
+
+/* An older agent skips the events, and says that it does not know them. */
+static void sample_config_events(struct message_config *m)
+{
+	sample_config(m);
+	m->asks = 63;
+	m->n_events = 2;
+	m->events[0] = (struct message_config_event){
+		.kind = USER_TRACEPOINT,
+		.system = "block",
+		.name = "block_rq_issue",
+		.filter = "nr_sector > 8",
+		.fields = "dev sector",
+		.spec = "guest:block:block_rq_issue/nr_sector > 8/fields=dev sector/",
+	};
+	m->events[1] = (struct message_config_event){
+		.kind = USER_KPROBE, .system = "kprobe", .name = "vfs_fsync"};
 }
 
 static void sample_config_reply(struct message_config_reply *m)
@@ -251,6 +269,33 @@ static void sample_user_events(struct message_user_events *m)
 	};
 }
 
+/* What an agent says: one that its owner does not allow, and one that flooded. */
+static void sample_guest_events(struct message_user_events *m)
+{
+	m->n = 2;
+	m->events[0] = (struct message_user_event){
+		.id = VS_USER_ID_MAX,
+		.kind = USER_KPROBE,
+		.flags = USER_FAILED,
+		.system = "kprobe",
+		.name = "vfs_read",
+		.spec = "guest:kprobe:vfs_read",
+		.why = "the guest's owner allows no kprobes",
+	};
+	m->events[1] = (struct message_user_event){
+		.id = 4,
+		.kind = USER_TRACEPOINT,
+		.flags = USER_UNTRACED | USER_HASHED | USER_DETACHED,
+		.system = "timer",
+		.name = "hrtimer_start",
+		.spec = "guest:timer:hrtimer_start",
+		.limited = 1000000,
+		.why = "more than 20000 hits per second and CPU",
+		.n_fields = 2,
+		.fields = {{"hrtimer", USER_HEX, 8}, {"expires", USER_SIGNED, 8}},
+	};
+}
+
 static void sample_exit_cell(struct message_exit_cell *cell)
 {
 	*cell = (struct message_exit_cell){
@@ -347,22 +392,23 @@ static void check_batch(const uint8_t *payload, size_t len)
 	batch_decoder_free(d);
 }
 
-#define MESSAGE(name)                                                                              \
-	static void pack_##name(struct byte_buffer *out)                                           \
+#define MESSAGE(name) SAMPLE(name, name)
+#define SAMPLE(sample, name)                                                                       \
+	static void pack_##sample(struct byte_buffer *out)                                         \
 	{                                                                                          \
 		struct message_##name *m = calloc(1, sizeof(*m));                                  \
                                                                                                    \
-		sample_##name(m);                                                                  \
+		sample_##sample(m);                                                                \
 		assert_int_equal(message_##name##_pack(m, out), 0);                                \
 		free(m);                                                                           \
 	}                                                                                          \
                                                                                                    \
-	static void check_##name(const uint8_t *payload, size_t len)                               \
+	static void check_##sample(const uint8_t *payload, size_t len)                             \
 	{                                                                                          \
 		struct message_##name *expected = calloc(1, sizeof(*expected));                    \
 		struct message_##name *m = calloc(1, sizeof(*m));                                  \
                                                                                                    \
-		sample_##name(expected);                                                           \
+		sample_##sample(expected);                                                         \
 		assert_int_equal(message_##name##_unpack(payload, len, m), 0);                     \
 		assert_memory_equal(m, expected, sizeof(*m));                                      \
 		free(expected);                                                                    \
@@ -384,7 +430,10 @@ MESSAGE(task_origins)
 MESSAGE(user_events)
 MESSAGE(config)
 MESSAGE(config_reply)
+SAMPLE(config_events, config)
+SAMPLE(guest_events, user_events)
 #undef MESSAGE
+#undef SAMPLE
 
 static void pack_exit_summary(struct byte_buffer *out)
 {
@@ -445,8 +494,10 @@ static const struct {
 	{FRAME_CLOCK_SAMPLE, "clock_sample", pack_clock_sample, check_clock_sample},
 	{FRAME_KERNEL_LOG, "kernel_log", pack_kernel_log, check_kernel_log},
 	{FRAME_CONFIG, "config", pack_config, check_config},
+	{FRAME_CONFIG, "config_events", pack_config_events, check_config_events},
 	{FRAME_CONFIG_REPLY, "config_reply", pack_config_reply, check_config_reply},
 	{FRAME_USER_EVENTS, "user_events", pack_user_events, check_user_events},
+	{FRAME_USER_EVENTS, "guest_events", pack_guest_events, check_guest_events},
 	{FRAME_VM_INFO, "vm_info", pack_vm_info, check_vm_info},
 	{FRAME_ECHO_OBSERVATION, "echo_observation", pack_echo_observation, check_echo_observation},
 	{FRAME_STACK, "stack", pack_stack, check_stack},

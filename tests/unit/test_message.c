@@ -212,6 +212,17 @@ static void test_config_round_trip(void **state)
 	m->n_tasks = VS_CONFIG_TASKS_MAX;
 	for (size_t i = 0; i < m->n_tasks; i++)
 		memset(m->tasks[i], 'a' + (int)i, VS_TASK_PATTERN_MAX - 1);
+	m->n_events = VS_CONFIG_EVENTS_MAX;
+	for (size_t i = 0; i < m->n_events; i++) {
+		struct message_config_event *e = &m->events[i];
+
+		e->kind = UINT32_MAX;
+		memset(e->system, 's', sizeof(e->system) - 1);
+		memset(e->name, 'n', sizeof(e->name) - 1);
+		memset(e->filter, '(', sizeof(e->filter) - 1);
+		memset(e->fields, 'f', sizeof(e->fields) - 1);
+		memset(e->spec, '/', sizeof(e->spec) - 1);
+	}
 	ASSERT_ROUND_TRIP(config, m);
 	reply->in_force = *m;
 	reply->time = UINT64_MAX;
@@ -224,6 +235,9 @@ static void test_config_round_trip(void **state)
 	ASSERT_ROUND_TRIP(config_reply, reply);
 	reply->n_limits++;
 	assert_int_equal(message_config_reply_pack(reply, &packed), -E2BIG);
+	m->n_events++;
+	assert_int_equal(message_config_pack(m, &packed), -E2BIG);
+	m->n_events = 0;
 	m->n_tasks++;
 	assert_int_equal(message_config_pack(m, &packed), -E2BIG);
 	byte_buffer_fini(&packed);
@@ -349,6 +363,7 @@ static void test_user_events_round_trip(void **state)
 		memset(e->name, 'n', sizeof(e->name) - 1);
 		memset(e->path, 'p', sizeof(e->path) - 1);
 		memset(e->spec, '/', sizeof(e->spec) - 1);
+		memset(e->why, 'w', sizeof(e->why) - 1);
 		e->n_fields = VS_USER_FIELDS_MAX;
 		for (size_t k = 0; k < e->n_fields; k++) {
 			memset(e->fields[k].name, 'f', sizeof(e->fields[k].name) - 1);

@@ -71,6 +71,7 @@ static struct limit {
 	{"kernel_log.lines", 64, false},
 	{"stack.frames", 128, false},
 	{"config.tasks", 8, false},
+	{"config.events", 16, false},
 	{"config_reply.limits", 16, false},
 	{"vm_info.threads", 2048, false},
 	{"recording_end.checkpoints", 65536, false},
