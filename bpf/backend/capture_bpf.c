@@ -12,6 +12,7 @@
 
 #include "bpf/backend/capture_bpf.h"
 #include "bpf/backend/capture_request.h"
+#include "bpf/backend/user_probes.h"
 #include "bpf/capture/online_cpus.h"
 #include "guest_btf.skel.h"
 #include "guest_raw.skel.h"
@@ -156,6 +157,8 @@ static int objects_loaded(void *context, struct bpf_object *object)
 		error = cpus_add_rings(c);
 	if (!error && c->host)
 		error = capture_host_loaded(c->host, object, c->globals);
+	if (!error)
+		error = user_probes_new(object, c->globals, &c->probes);
 	return error;
 }
 
@@ -209,6 +212,7 @@ static void capture_bpf_close(struct capture *base)
 	bpf_link__destroy(c->tasks_link);
 	sample_timers_detach(&c->timers);
 	guest_stacks_close(c->guest_stacks);
+	user_probes_free(c->probes);
 	loader_unload(&c->programs);
 	capture_host_free(c->host);
 	for (size_t i = 0; c->cpus && i < c->n_cpus; i++) {
@@ -326,25 +330,23 @@ static int capture_bpf_remove_thread(struct capture *base, pid_t tid)
 static int capture_bpf_event_add(struct capture *base, const struct capture_event *event,
 				 uint64_t vms, uint32_t *id)
 {
-	struct capture_bpf *c = bpf_of(base);
-
-	return c->host ? user_probes_add(capture_host_probes(c->host), event, vms, id) : -ENOTSUP;
+	return user_probes_add(bpf_of(base)->probes, event, vms, id);
 }
 
 static void capture_bpf_event_vms(struct capture *base, uint32_t id, uint64_t vms)
 {
-	struct capture_bpf *c = bpf_of(base);
-
-	if (c->host)
-		user_probes_vms(capture_host_probes(c->host), id, vms);
+	user_probes_vms(bpf_of(base)->probes, id, vms);
 }
 
 static int capture_bpf_event_state(struct capture *base, uint32_t id, uint64_t now_ms,
 				   struct capture_event_state *out)
 {
-	struct capture_bpf *c = bpf_of(base);
+	return user_probes_state(bpf_of(base)->probes, id, now_ms, out);
+}
 
-	return c->host ? user_probes_state(capture_host_probes(c->host), id, now_ms, out) : -ENOENT;
+static void capture_bpf_events_limit(struct capture *base, uint32_t rate)
+{
+	user_probes_limit(bpf_of(base)->probes, rate);
 }
 
 static int capture_bpf_exits(struct capture *base, capture_exit_taker take, void *context)
@@ -590,6 +592,7 @@ const struct capture_backend capture_backend_bpf = {
 	.event_add = capture_bpf_event_add,
 	.event_vms = capture_bpf_event_vms,
 	.event_state = capture_bpf_event_state,
+	.events_limit = capture_bpf_events_limit,
 	.host_stats = capture_bpf_host_stats,
 	.missed = capture_bpf_missed,
 	.cost = capture_bpf_cost,

@@ -37,6 +37,7 @@ struct capture_bpf {
 	int tasks_fd;
 	struct bpf_link *tasks_link;
 	struct capture_host *host; /* NULL for a guest capture */
+	struct user_probes *probes;
 	struct sample_timers timers;
 	struct guest_stacks *guest_stacks; /* NULL: stacks cannot be taken */
 	struct vs_guest_request

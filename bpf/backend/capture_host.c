@@ -50,7 +50,6 @@ struct capture_host {
 	bool level_set[VS_VMS_MAX]; /* by VM: its level has been set */
 	struct bpf_link *tracepoint_links[VS_TRACEPOINTS_MAX];
 	struct fault_probe faults;
-	struct user_probes *probes;
 };
 
 struct capture_host *capture_host_new(const struct capture_options *options)
@@ -78,7 +77,6 @@ void capture_host_free(struct capture_host *h)
 	for (size_t i = 0; i < VS_TRACEPOINTS_MAX; i++)
 		bpf_link__destroy(h->tracepoint_links[i]);
 	fault_probe_detach(&h->faults);
-	user_probes_free(h->probes);
 	ring_buffer__free(h->stacks);
 	for (size_t slot = 0; h->buffer_fds && slot < VS_FOLLOWED_MAX; slot++) {
 		if (h->buffer_fds[slot] > 0)
@@ -194,9 +192,6 @@ int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void 
 	if (!h->buckets || !h->waiting || !h->unfollowed || !h->stacks_dropped || !h->tracepoints ||
 	    !h->tracepoint_program || !h->fault_program)
 		return -EINVAL;
-	error = user_probes_new(object, globals, &h->probes);
-	if (error)
-		return error;
 	h->followed_bytes = VS_FOLLOWED_MAX * sizeof(*h->followed);
 	h->followed =
 		mmap(NULL, h->followed_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, followed_fd, 0);
@@ -535,11 +530,6 @@ int capture_host_exits(struct capture_host *h, capture_exit_taker take, void *co
 long capture_host_waiting(const struct capture_host *h, size_t cpu)
 {
 	return __atomic_load_n(&h->waiting[cpu], __ATOMIC_RELAXED);
-}
-
-struct user_probes *capture_host_probes(struct capture_host *h)
-{
-	return h->probes;
 }
 
 void capture_host_stats(const struct capture_host *h, struct capture_host_stats *out)

@@ -8,7 +8,6 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/capture/capture.h"
-#include "bpf/backend/user_probes.h"
 #include "bpf/prog/follow.h"
 
 struct capture_host;
@@ -31,8 +30,6 @@ int capture_host_remove(struct capture_host *h, pid_t tid);
 /* Returns the number of followed threads that wait for this CPU. For tests, which check that each
  * increment of the count is undone. */
 long capture_host_waiting(const struct capture_host *h, size_t cpu);
-/* Returns the events that the user chose. */
-struct user_probes *capture_host_probes(struct capture_host *h);
 void capture_host_stats(const struct capture_host *h, struct capture_host_stats *out);
 
 #endif

@@ -26,6 +26,7 @@ struct user_probe {
 
 struct user_probes {
 	struct vs_user_slot *slots; /* in the programs' globals */
+	uint32_t *all_per_window;   /* there, too */
 	struct bpf_program *tracepoints[VS_USER_SAME_MAX], *probe;
 	int states_fd, n_cpus;
 	struct vs_user_state *cpus; /* room for one slot of all CPUs */
@@ -37,6 +38,8 @@ int user_probes_new(struct bpf_object *object, void *globals, struct user_probes
 {
 	const long slots = loader_variable_offset(object, ".bss", "user_slots",
 						  VS_USER_SLOTS_MAX * sizeof(struct vs_user_slot));
+	const long all =
+		loader_variable_offset(object, ".bss", "user_all_per_window", sizeof(uint32_t));
 	struct user_probes *p = calloc(1, sizeof(*p));
 	bool found = true;
 
@@ -52,11 +55,12 @@ int user_probes_new(struct bpf_object *object, void *globals, struct user_probes
 	p->probe = bpf_object__find_program_by_name(object, "vs_u_probe");
 	p->states_fd = bpf_object__find_map_fd_by_name(object, "user_states");
 	p->n_cpus = libbpf_num_possible_cpus();
-	if (slots < 0 || !found || !p->probe || p->states_fd < 0 || p->n_cpus <= 0) {
+	if (slots < 0 || all < 0 || !found || !p->probe || p->states_fd < 0 || p->n_cpus <= 0) {
 		free(p);
 		return -EINVAL;
 	}
 	p->slots = (struct vs_user_slot *)(void *)((char *)globals + slots);
+	p->all_per_window = (uint32_t *)(void *)((char *)globals + all);
 	p->cpus = calloc((size_t)p->n_cpus, sizeof(*p->cpus));
 	if (!p->cpus) {
 		free(p);
@@ -135,6 +139,11 @@ static uint32_t per_window(uint32_t rate)
 		1000000000;
 
 	return n ? (uint32_t)n : 1;
+}
+
+void user_probes_limit(struct user_probes *p, uint32_t rate)
+{
+	__atomic_store_n(p->all_per_window, rate ? per_window(rate) : 0, __ATOMIC_RELAXED);
 }
 
 /* What an earlier event in this slot left. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Events that the user chose: adds them to a running capture of a host. Their hits are USER events
- * (proto/events.def). The caller has resolved names, fields and filters for this kernel.
+ * Events that the user chose: adds them to a running capture. Their hits are USER events
+ * (proto/events.def). A host's are those in the threads of VMs, a guest's those of all tasks. The
+ * caller has resolved names, fields and filters for this kernel.
  */
 #ifndef CAPTURE_CAPTURE_EVENT_H
 #define CAPTURE_CAPTURE_EVENT_H
@@ -29,8 +30,8 @@ struct capture_event {
 
 /* Attaches an event; its hits are captured from now on. Sets *id to its number, which no other
  * event of this capture gets. 0; -ENOENT: the kernel or the file does not have it; -ENOSPC: 64
- * events; -ENOTSUP: not a host capture, or the backend cannot capture it; -ENOSYS: this kernel has
- * no kprobes; -EEXIST: VS_USER_SAME_MAX events of this tracepoint are captured already; or -errno.
+ * events; -ENOTSUP: the backend cannot capture it; -ENOSYS: this kernel has no kprobes; -EEXIST:
+ * VS_USER_SAME_MAX events of this tracepoint are captured already; or -errno.
  */
 int capture_event_add(struct capture *c, const struct capture_event *event, uint32_t *id);
 

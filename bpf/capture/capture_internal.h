@@ -35,13 +35,14 @@ struct capture_backend {
 	int (*wait_threshold)(struct capture *c, uint64_t ns);
 	int (*exits)(struct capture *c, capture_exit_taker take, void *context);
 	int (*level_set)(struct capture *c, uint32_t vm, enum capture_level level);
-	/* All three NULL: not supported. vms: whose threads' hits count, bits 1 << (VM % 64);
+	/* All four NULL: not supported. vms: whose threads' hits count, bits 1 << (VM % 64);
 	 * event_vms() changes that, and with 0 detaches the event for good. */
 	int (*event_add)(struct capture *c, const struct capture_event *event, uint64_t vms,
 			 uint32_t *id);
 	void (*event_vms)(struct capture *c, uint32_t id, uint64_t vms);
 	int (*event_state)(struct capture *c, uint32_t id, uint64_t now_ms,
 			   struct capture_event_state *out);
+	void (*events_limit)(struct capture *c, uint32_t rate);
 	void (*host_stats)(const struct capture *c, struct capture_host_stats *out);
 	uint64_t (*missed)(const struct capture *c);
 	int (*cost)(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count);

@@ -4,6 +4,7 @@
  * vs_switch is mandatory. The loader omits a program whose tracepoint this kernel does not have. */
 #include "bpf/prog/emit.h"
 #include "bpf/prog/sample.h"
+#include "bpf/prog/user_hit.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -154,6 +155,21 @@ VECTOR(call_function_single_entry, vs_call1_entry, VS_EVENT_VECTOR_ENTRY, class_
        VS_VECTOR_CALL_FUNCTION_SINGLE)
 VECTOR(call_function_single_exit, vs_call1_exit, VS_EVENT_VECTOR_EXIT, exits_off,
        VS_VECTOR_CALL_FUNCTION_SINGLE)
+
+/* An event that a host asked for, and that the guest's owner allows. */
+static __always_inline void user_hit_here(void *ctx)
+{
+	__u32 index = 0;
+	const struct vs_user_slot *slot = user_slot_here(ctx, &index);
+	__s32 tid;
+
+	if (!slot)
+		return;
+	tid = current_shown();
+	if (user_hit_is_taken(ctx, slot, index, tid))
+		user_emit(ctx, slot, tid);
+}
+VS_USER_PROGRAMS
 
 /*
  * The tasks that existed before us. The loader reads the iterator in pieces that fit into the

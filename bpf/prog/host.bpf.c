@@ -683,16 +683,12 @@ int vs_h_tracepoint(void *ctx)
 
 static __always_inline void user_hit_here(void *ctx)
 {
-	const struct vs_user_slot *slot;
+	__u32 index = 0, followed_slot = 0;
+	const struct vs_user_slot *slot = user_slot_here(ctx, &index);
 	const __s32 tid = current_tid();
-	__u32 index, followed_slot = 0;
 	struct vs_followed *f;
 
-	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_attach_cookie))
-		return;
-	index = bpf_get_attach_cookie(ctx) & (VS_USER_SLOTS_MAX - 1);
-	slot = &user_slots[index];
-	if (!*(volatile __u32 *)&slot->id)
+	if (!slot)
 		return;
 	if (!slot->untraced) {
 		f = followed_of(tid, &followed_slot);
@@ -706,28 +702,7 @@ static __always_inline void user_hit_here(void *ctx)
 		announce_current();
 	user_emit(ctx, slot, tid);
 }
-
-/* Attached to the tracepoints that the user chose: the kernel attaches a program to a tracepoint
- * only once, so there are VS_USER_SAME_MAX of them... */
-#define USER_TRACEPOINT(n)                                                                         \
-	SEC("tp")                                                                                  \
-	int vs_u_tracepoint##n(void *ctx)                                                          \
-	{                                                                                          \
-		user_hit_here(ctx);                                                                \
-		return 1;                                                                          \
-	}
-USER_TRACEPOINT(0)
-USER_TRACEPOINT(1)
-USER_TRACEPOINT(2)
-USER_TRACEPOINT(3)
-
-/* ...and to the functions of the kernel and of programs, at their entry or return. */
-SEC("kprobe")
-int vs_u_probe(void *ctx)
-{
-	user_hit_here(ctx);
-	return 0;
-}
+VS_USER_PROGRAMS
 
 /* Attached to every CPU's count of page faults that had to wait for a device. */
 SEC("perf_event")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Turns a hit of an event that the user chose into records (user_slot.h). For BPF programs. */
+/* Turns a hit of an event that the user chose into records (user_slot.h). For BPF programs: whoever
+ * includes it defines user_hit_here() and then has VS_USER_PROGRAMS. */
 #ifndef PROG_USER_HIT_H
 #define PROG_USER_HIT_H
 
@@ -10,10 +11,13 @@ struct vs_user_slot user_slots[VS_USER_SLOTS_MAX];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, VS_USER_SLOTS_MAX);
+	__uint(max_entries, VS_USER_SLOTS_MAX + 1); /* the last one: all slots together */
 	__type(key, __u32);
 	__type(value, struct vs_user_state);
 } user_states SEC(".maps");
+
+/* Hits of all slots together that become events, on each CPU; 0: no limit. */
+__u32 user_all_per_window;
 
 static __always_inline __u64 user_data_read(const void *ctx, const struct vs_user_value *v)
 {
@@ -97,7 +101,31 @@ static __always_inline bool user_is_wanted(const void *ctx, const struct vs_user
 	return at == VS_USER_KEEP;
 }
 
-/* Returns false if the hit is above the limit. Reports what was skipped before. */
+static __always_inline bool window_has_room(struct vs_user_state *s, __u64 window, __u32 most)
+{
+	if (s->window != window) {
+		s->window = window;
+		s->taken = 0;
+	}
+	return s->taken < most;
+}
+
+/* Is there room among all slots' hits? */
+static __always_inline bool all_have_room(__u64 window)
+{
+	const __u32 most = *(volatile __u32 *)&user_all_per_window, index = VS_USER_SLOTS_MAX;
+	struct vs_user_state *s;
+
+	if (!most)
+		return true;
+	s = bpf_map_lookup_elem(&user_states, &index);
+	if (!s || !window_has_room(s, window, most))
+		return false;
+	s->taken++;
+	return true;
+}
+
+/* Returns false if the hit is above a limit. Reports what was skipped before. */
 static __always_inline bool user_is_within(const struct vs_user_slot *slot, __u32 index, __s32 tid)
 {
 	struct vs_user_state *s = bpf_map_lookup_elem(&user_states, &index);
@@ -106,11 +134,7 @@ static __always_inline bool user_is_within(const struct vs_user_slot *slot, __u3
 
 	if (!s)
 		return false;
-	if (s->window != window) {
-		s->window = window;
-		s->taken = 0;
-	}
-	if (s->taken >= slot->per_window) {
+	if (!window_has_room(s, window, slot->per_window) || !all_have_room(window)) {
 		if (!s->skipped++)
 			s->skipped_ns = now;
 		s->limited++;
@@ -176,5 +200,39 @@ static __always_inline bool user_hit_is_taken(void *ctx, const struct vs_user_sl
 		return false;
 	return user_is_within(slot, index, tid);
 }
+
+/* Sets *index to the slot of the program that runs. Returns the slot, NULL if it is not in use. */
+static __always_inline const struct vs_user_slot *user_slot_here(void *ctx, __u32 *index)
+{
+	const struct vs_user_slot *slot;
+
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_attach_cookie))
+		return NULL;
+	*index = bpf_get_attach_cookie(ctx) & (VS_USER_SLOTS_MAX - 1);
+	slot = &user_slots[*index];
+	return *(volatile __u32 *)&slot->id ? slot : NULL;
+}
+
+/* Attached to the tracepoints that the user chose: the kernel attaches a program to a tracepoint
+ * only once, so there are VS_USER_SAME_MAX of them... */
+#define VS_USER_TRACEPOINT(n)                                                                      \
+	SEC("tp")                                                                                  \
+	int vs_u_tracepoint##n(void *ctx)                                                          \
+	{                                                                                          \
+		user_hit_here(ctx);                                                                \
+		return 1; /* 0 would hide the hit from perf, whoever uses it */                    \
+	}
+/* ...and to the functions of the kernel and of programs, at their entry or return. */
+#define VS_USER_PROGRAMS                                                                           \
+	VS_USER_TRACEPOINT(0)                                                                      \
+	VS_USER_TRACEPOINT(1)                                                                      \
+	VS_USER_TRACEPOINT(2)                                                                      \
+	VS_USER_TRACEPOINT(3)                                                                      \
+	SEC("kprobe")                                                                              \
+	int vs_u_probe(void *ctx)                                                                  \
+	{                                                                                          \
+		user_hit_here(ctx);                                                                \
+		return 0;                                                                          \
+	}
 
 #endif
