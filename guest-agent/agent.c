@@ -2,7 +2,6 @@
 #include "guest-agent/agent.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +9,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bpf/capture/batcher.h"
@@ -18,6 +16,7 @@
 #include "guest-agent/configurer.h"
 #include "guest-agent/cpus.h"
 #include "guest-agent/dmesg_clock.h"
+#include "guest-agent/kernel_facts.h"
 #include "bpf/capture/kernel_log.h"
 #include "guest-agent/outbox.h"
 #include "guest-agent/pvclock_page.h"
@@ -287,27 +286,6 @@ static void control_queue(struct agent *a, enum frame_kind kind)
 				a->frame.len);
 }
 
-static void file_line(const char *path, char *out, size_t out_bytes)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, out, out_bytes - 1);
-
-	if (fd >= 0)
-		close(fd);
-	out[n > 0 ? n : 0] = '\0';
-	out[strcspn(out, "\n")] = '\0';
-}
-
-/* kernel/watchdog.c: a soft lockup is twice the threshold. */
-static uint32_t watchdog_s(void)
-{
-	char on[16], threshold[16];
-
-	file_line("/proc/sys/kernel/soft_watchdog", on, sizeof(on));
-	file_line("/proc/sys/kernel/watchdog_thresh", threshold, sizeof(threshold));
-	return strcmp(on, "1") == 0 ? 2 * (uint32_t)strtoul(threshold, NULL, 10) : 0;
-}
-
 static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 {
 	const struct clock_sample *sample = batcher_sample(a->batcher);
@@ -344,7 +322,7 @@ static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 		a->steal_ms = now_ms;
 		steal_read(a->steal_clock, &heartbeat->steal);
 		/* Whoever looks for lockups may set it at any time. */
-		heartbeat->watchdog = 1 + watchdog_s();
+		heartbeat->watchdog = 1 + kernel_watchdog_s();
 	}
 	a->payload.len = 0;
 	if (message_heartbeat_pack(heartbeat, &a->payload) == 0)
@@ -502,17 +480,6 @@ int agent_result(const struct agent *a)
 	return a->result;
 }
 
-/* The coarse clock moves once per tick. */
-static uint32_t tick_hz(void)
-{
-	struct timespec resolution;
-
-	if (clock_getres(CLOCK_MONOTONIC_COARSE, &resolution) < 0 || resolution.tv_sec ||
-	    resolution.tv_nsec < 100000)
-		return 0;
-	return (uint32_t)((1000000000 + resolution.tv_nsec / 2) / resolution.tv_nsec);
-}
-
 static int hello_init(struct message_hello *hello)
 {
 	struct utsname name;
@@ -524,8 +491,8 @@ static int hello_init(struct message_hello *hello)
 		.role = STREAM_ROLE_GUEST,
 		.clock = STREAM_CLOCK_GUEST_TSC,
 		.program_version = VCPUSCOPE_VERSION,
-		.tick_hz = tick_hz(),
-		.watchdog_s = watchdog_s(),
+		.tick_hz = kernel_tick_hz(),
+		.watchdog_s = kernel_watchdog_s(),
 		.features = FEATURE_CONFIG,
 	};
 	err = clock_tsc_hz(&hello->clock_hz);
@@ -534,7 +501,7 @@ static int hello_init(struct message_hello *hello)
 	if (uname(&name) < 0)
 		return -errno;
 	snprintf(hello->kernel_release, sizeof(hello->kernel_release), "%s", name.release);
-	file_line("/proc/sys/kernel/random/boot_id", hello->boot_id, sizeof(hello->boot_id));
+	kernel_file_line("/proc/sys/kernel/random/boot_id", hello->boot_id, sizeof(hello->boot_id));
 	return 0;
 }
 
