@@ -16,6 +16,7 @@
 #include "guest-agent/configurer.h"
 #include "guest-agent/cpus.h"
 #include "guest-agent/dmesg_clock.h"
+#include "guest-agent/guest_events.h"
 #include "guest-agent/kernel_facts.h"
 #include "bpf/capture/kernel_log.h"
 #include "guest-agent/outbox.h"
@@ -61,7 +62,8 @@ struct agent {
 	struct configurer configurer;
 	struct message_config_reply config_reply;
 	bool kernel_log_reported, tasks_filtered;
-	struct symbols *symbols; /* NULL: no stacks were captured so far */
+	struct guest_events *events; /* that the host asked for */
+	struct symbols *symbols;     /* NULL: no stacks were captured so far */
 	struct message_dmesg_point dmesg;
 	struct log_limit lines;
 	uint64_t heartbeat_ms, dmesg_ms, steal_ms, start_ms, stop_ms;
@@ -356,17 +358,30 @@ static void config_step(struct agent *a, uint64_t now_ms)
 		configurer_ask(&a->configurer, asked);
 	self_read(a, &self);
 	/* Stacks are taken in the kernel, at the expense of whoever runs there. */
-	now.cpu_ns =
-		self.cpu_time_ns + capture_guest_stacks_taken(a->capture) * VS_GUEST_STACK_COST_NS;
+	now.cpu_ns = self.cpu_time_ns +
+		     capture_guest_stacks_taken(a->capture) * VS_GUEST_STACK_COST_NS +
+		     guest_events_hits(a->events) * GUEST_EVENTS_HIT_COST_NS;
 	now.memory_bytes = self.rss_bytes;
 	reply = configurer_step(&a->configurer, &now);
 	if (!reply)
 		return;
 	a->config_reply = *reply;
 	a->config_reply.time = clock_tsc_read();
+	a->config_reply.in_force.n_events = 0; /* events_queue() describes them */
 	a->payload.len = 0;
 	if (message_config_reply_pack(&a->config_reply, &a->payload) == 0)
 		control_queue(a, FRAME_CONFIG_REPLY);
+}
+
+/* Before the next drain: descriptions precede the hits that they describe. */
+static void events_queue(struct agent *a, uint64_t now_ms)
+{
+	const struct message_user_events *events =
+		guest_events_step(a->events, now_ms, session_number(a->session));
+
+	a->payload.len = 0;
+	if (events && message_user_events_pack(events, &a->payload) == 0)
+		control_queue(a, FRAME_USER_EVENTS);
 }
 
 /* Says once that nobody can be reached, and gives up on a port that was never there. */
@@ -445,6 +460,8 @@ static void on_tick(uv_timer_t *timer)
 			dmesg_refresh(a, now_ms);
 			kernel_log_queue(a, now_ms);
 			config_step(a, now_ms);
+			if (session_state(a->session) == SESSION_OPEN)
+				events_queue(a, now_ms);
 			/* Old heartbeats are of no use to a host that joins late. */
 			if (session_state(a->session) == SESSION_OPEN)
 				heartbeat_queue(a, now_ms);
@@ -493,7 +510,7 @@ static int hello_init(struct message_hello *hello)
 		.program_version = VCPUSCOPE_VERSION,
 		.tick_hz = kernel_tick_hz(),
 		.watchdog_s = kernel_watchdog_s(),
-		.features = FEATURE_CONFIG,
+		.features = FEATURE_CONFIG | FEATURE_EVENTS,
 	};
 	err = clock_tsc_hz(&hello->clock_hz);
 	if (err < 0)
@@ -536,6 +553,10 @@ static void on_config_apply(void *context, struct message_config_reply *reply)
 	}
 	batcher_summarise(a->batcher, in_force->handler_over_ns);
 	a->kernel_log_reported = in_force->classes & 1u << EVENT_CLASS_KERNEL_LOG;
+	if (!in_force->n_events && limits_text(reply, CONFIG_EVENTS))
+		guest_events_stop(a->events, limits_text(reply, CONFIG_EVENTS));
+	else
+		guest_events_set(a->events, in_force);
 	/* Of other tasks than before the names are needed. */
 	if (in_force->n_tasks || a->tasks_filtered)
 		capture_name_tasks(a->capture);
@@ -570,6 +591,10 @@ static int agent_build(struct agent *a, struct capture *capture)
 	a->queue = send_queue_new(a->options.backlog_bytes, CONTROL_BYTES, on_queue_dropped, a);
 	if (!a->session || !a->batcher || !a->queue)
 		return -ENOMEM;
+	err = guest_events_new(&a->options.events, capture, &a->events);
+	if (err)
+		return err;
+	batcher_rewrite(a->batcher, guest_events_hash, a->events);
 	outbox_init(&a->outbox, a->session, a->queue, &outbox);
 	batcher_summarise(a->batcher, a->options.limits.handler_over_ns);
 	batcher_name_tsc_cpu(a->batcher, pvclock_is_clocksource());
@@ -635,6 +660,7 @@ void agent_free(struct agent *a)
 	if (!a)
 		return;
 	batcher_free(a->batcher);
+	guest_events_free(a->events);
 	send_queue_free(a->queue);
 	session_free(a->session);
 	symbols_free(a->symbols);

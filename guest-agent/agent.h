@@ -18,6 +18,7 @@
 
 #include "bpf/capture/capture.h"
 #include "guest-agent/channel.h"
+#include "guest-agent/event_policy.h"
 #include "guest-agent/limits.h"
 
 enum { AGENT_HEARTBEAT_MS = 100 };
@@ -28,6 +29,7 @@ struct agent_options {
 	size_t backlog_bytes;
 	uint64_t drain_events; /* events waiting on one CPU that cause a drain at once */
 	struct limits limits;  /* without EVENT_CLASS_KERNEL_LOG the kernel's log is not sent */
+	struct event_policy events; /* which events the host may ask for */
 	uint32_t cpu_permille; /* budget of CPU (see configurer.h), 1/1000 of one CPU; 0: none */
 	uint64_t memory_bytes; /* budget of memory; 0: none */
 	/* Logs one line of text, passed without a newline. */

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "guest-agent/channel.h"
+#include "guest-agent/event_policy.h"
 
 #define MIB (1ull << 20)
 #define MS  1000000ull
@@ -100,10 +101,16 @@ static const struct option_spec agent_option_table[] = {
 	 .max = 4096 * MIB,
 	 .bare_unit = "M",
 	 .help = "stop it also when the agent uses more memory than this (default 64M)"},
+	{.name = "policy",
+	 .type = OPTION_STRING,
+	 .offset = ROW(policy),
+	 .value = "FILE",
+	 .help = "which events the host may request (record -e guest:...), see below (default " EVENT_POLICY_PATH
+		 ", if it exists)"},
 	{.name = "no-host-config",
 	 .type = OPTION_FLAG,
 	 .offset = ROW(no_host_config),
-	 .help = "refuse all requests of the host for more or fewer events"},
+	 .help = "refuse all requests of the host for more, fewer or other events"},
 	{.name = "run-for",
 	 .type = OPTION_DURATION,
 	 .offset = ROW(run_for_ns),
@@ -136,7 +143,21 @@ const struct command agent_command = {
 		"The host can request fewer events (record --guest-events, --guest-level,\n"
 		"--guest-task-filter) and stack samples up to --max-sample-hz. It cannot turn on what "
 		"is turned\n"
-		"off here.\n",
+		"off here.\n"
+		"\n"
+		"It can also request tracepoints of this kernel (-e guest:SYSTEM:NAME). The policy file "
+		"says which;\n"
+		"its lines are KEY = VALUE, and # begins a comment:\n"
+		"  allow = PATTERN ...   tracepoints, as SYSTEM:NAME with * and ?; or no. Default: "
+		"sched:* irq:*\n"
+		"                        irq_vectors:* timer:* workqueue:* block:* power:* rcu:*\n"
+		"  kprobes = PATTERN ... functions of the kernel (default no)\n"
+		"  strings = yes|no      texts, such as names of tasks and files (default no)\n"
+		"  max_events = N        up to 16 (default 16)\n"
+		"  rate = N              hits per second and CPU, all events together (default 20000)\n"
+		"Pointers leave as hashes with a random key. Of more hits than rate, the rest is "
+		"counted; an event\n"
+		"that floods for 2 s is detached.\n",
 	.exits = "  0  ended by --run-for or a signal\n"
 		 "  1  internal failure\n"
 		 "  2  wrong usage\n"

@@ -12,6 +12,7 @@ struct arguments {
 	const char *connect; /* borrowed from argv */
 	const char *backend; /* borrowed from argv, too */
 	const char *psk;     /* borrowed from argv, too; NULL: none */
+	const char *policy;  /* borrowed from argv, too; NULL: the default file, if it exists */
 	uint64_t interval_ns;
 	uint64_t backlog_bytes;
 	uint64_t ring_bytes;

@@ -29,16 +29,29 @@ static void owners_again(struct configurer *c, uint64_t now_ms)
 	in_force(c, now_ms, false);
 }
 
-/* Of what a host can have, stacks alone are more than the owner has. */
+/* Of what a host can have, stacks and events are more than the owner has. */
+static bool has_extras(const struct configurer *c)
+{
+	const struct message_config *in_force = &c->reply.in_force;
+
+	return in_force->sample_hz > c->options.limits.sample_hz || in_force->n_events;
+}
+
 static void extras_drop(struct configurer *c, const char *what)
 {
+	const char *option = strcmp(what, "CPU") ? "--max-memory" : "--max-cpu";
 	struct message_config_reply *r = &c->reply;
 
-	if (r->in_force.sample_hz <= c->options.limits.sample_hz)
-		return;
-	r->in_force.sample_hz = c->options.limits.sample_hz;
-	limits_say(r, CONFIG_SAMPLE_HZ, CONFIG_REASON_BUDGET, "the agent's %s was used up (%s)",
-		   what, strcmp(what, "CPU") ? "--max-memory" : "--max-cpu");
+	if (r->in_force.sample_hz > c->options.limits.sample_hz) {
+		r->in_force.sample_hz = c->options.limits.sample_hz;
+		limits_say(r, CONFIG_SAMPLE_HZ, CONFIG_REASON_BUDGET,
+			   "the agent's %s was used up (%s)", what, option);
+	}
+	if (r->in_force.n_events) {
+		r->in_force.n_events = 0;
+		limits_say(r, CONFIG_EVENTS, CONFIG_REASON_BUDGET,
+			   "the agent's %s was used up (%s)", what, option);
+	}
 }
 
 /* What is used up, or NULL. */
@@ -78,7 +91,7 @@ const struct message_config_reply *configurer_step(struct configurer *c,
 
 	if (c->over && now->ms - c->over_ms >= CONFIGURER_BUDGET_MS)
 		c->over = false;
-	if (used_up && c->changed && c->reply.in_force.sample_hz > c->options.limits.sample_hz) {
+	if (used_up && c->changed && has_extras(c)) {
 		c->over = true;
 		c->over_ms = now->ms;
 		extras_drop(c, used_up);

@@ -22,6 +22,15 @@ void limits_say(struct message_config_reply *reply, uint32_t field, enum config_
 	va_end(args);
 }
 
+const char *limits_text(const struct message_config_reply *reply, uint32_t field)
+{
+	for (size_t i = 0; i < reply->n_limits; i++) {
+		if (reply->limits[i].field == field)
+			return reply->limits[i].text;
+	}
+	return NULL;
+}
+
 void limits_default(const struct limits *l, struct message_config *out)
 {
 	memset(out, 0, sizeof(*out));

@@ -3,8 +3,9 @@
  * Checks a host's request (Config) against the settings and limits of the guest's owner. It
  * decides only and applies nothing, so one small module handles the values that a host chose.
  *
- * A host can remove what the owner allows (events, short handlers, tasks, stacks) and can raise
- * the sample rate up to the owner's maximum. It cannot switch on what the owner switched off.
+ * A host can remove what the owner allows (events, short handlers, tasks, stacks), can raise the
+ * sample rate up to the owner's maximum, and can ask for events, of which event_policy.h decides.
+ * It cannot switch on what the owner switched off.
  */
 #ifndef AGENT_LIMITS_H
 #define AGENT_LIMITS_H
@@ -35,5 +36,7 @@ void limits_apply(const struct limits *l, const struct message_config *asked,
 /* Adds a line to the reply. Drops it if the reply is full. */
 void limits_say(struct message_config_reply *reply, uint32_t field, enum config_reason reason,
 		const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Returns the first line that was said of a field, NULL if there is none. */
+const char *limits_text(const struct message_config_reply *reply, uint32_t field);
 
 #endif

@@ -180,6 +180,23 @@ static void limits_from_arguments(const struct arguments *arguments, struct limi
 		out->classes &= ~(1ull << EVENT_CLASS_KERNEL_LOG);
 }
 
+/* A file that was not named may be missing. */
+static int policy_from_arguments(const struct arguments *arguments, struct event_policy *out,
+				 char *why, size_t why_bytes)
+{
+	const char *path = arguments->policy ? arguments->policy : EVENT_POLICY_PATH;
+	char what[256];
+	int err;
+
+	event_policy_default(out);
+	err = event_policy_read(out, path, what, sizeof(what));
+	if (err == -ENOENT && !arguments->policy)
+		return 0;
+	if (err)
+		snprintf(why, why_bytes, "%s: %s", path, what);
+	return err;
+}
+
 int main(int argc, char **argv)
 {
 	struct capture_options capture_options = {.kind = CAPTURE_GUEST};
@@ -206,6 +223,8 @@ int main(int argc, char **argv)
 	err = channel_address_parse(arguments.connect, &agent_options.address, why, sizeof(why));
 	if (!err)
 		err = transport_check(&arguments, &agent_options.address, why, sizeof(why));
+	if (!err)
+		err = policy_from_arguments(&arguments, &agent_options.events, why, sizeof(why));
 	if (err) {
 		fprintf(stderr, "vcpuscope-agent: %s\n", why);
 		return EXIT_WRONG_USAGE;

@@ -51,6 +51,8 @@ struct batcher {
 	struct byte_buffer payload;
 	struct cpu_state *cpus;
 	struct handler_summary summary;
+	void (*rewrite)(void *context, struct vs_event *events, size_t n); /* NULL: none */
+	void *rewrite_context;
 
 	uint64_t began_tsc;                /* of the first sample */
 	struct clock_sample before;        /* this drain's */
@@ -527,6 +529,8 @@ static void batcher_on_events(void *context, uint16_t cpu, const struct vs_event
 		size_t take = n < room ? n : room;
 
 		memcpy(b->stage + b->n_staged, events, take * sizeof(*events));
+		if (b->rewrite)
+			b->rewrite(b->rewrite_context, b->stage + b->n_staged, take);
 		for (size_t i = 0; i < take; i++)
 			if (events[i].time > b->stage_newest_ns)
 				b->stage_newest_ns = events[i].time;
@@ -673,6 +677,14 @@ void batcher_summarise(struct batcher *b, uint64_t handler_over_ns)
 const struct message_aggregated *batcher_aggregated(const struct batcher *b)
 {
 	return b->summary.aggregated;
+}
+
+void batcher_rewrite(struct batcher *b,
+		     void (*rewrite)(void *context, struct vs_event *events, size_t n),
+		     void *context)
+{
+	b->rewrite = rewrite;
+	b->rewrite_context = context;
 }
 
 void batcher_totals_get(const struct batcher *b, struct batcher_totals *out)

@@ -110,6 +110,12 @@ void batcher_summarise(struct batcher *b, uint64_t handler_over_ns);
 /* Returns the counts so far, by enum event_class; max_ns is since the threshold last changed. The
  * array is valid as long as the batcher. */
 const struct message_aggregated *batcher_aggregated(const struct batcher *b);
+/* Calls `rewrite` for the events of each drain, before they are encoded: it may change their
+ * arguments, and nothing else. They are of one CPU, in the order in which the source delivered
+ * them. NULL: not any more. */
+void batcher_rewrite(struct batcher *b,
+		     void (*rewrite)(void *context, struct vs_event *events, size_t n),
+		     void *context);
 /* Returns the sums over all CPUs as of the last drain. */
 void batcher_totals_get(const struct batcher *b, struct batcher_totals *out);
 

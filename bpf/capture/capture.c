@@ -116,6 +116,18 @@ int capture_event_state_get(struct capture *c, uint32_t id, uint64_t now_ms,
 	return c->backend->event_state ? c->backend->event_state(c, id, now_ms, out) : -ENOENT;
 }
 
+void capture_event_remove(struct capture *c, uint32_t id)
+{
+	if (c->backend->event_vms)
+		c->backend->event_vms(c, id, 0);
+}
+
+void capture_events_limit(struct capture *c, uint32_t rate)
+{
+	if (c->backend->events_limit)
+		c->backend->events_limit(c, rate);
+}
+
 void capture_host_stats_get(const struct capture *c, struct capture_host_stats *out)
 {
 	c->backend->host_stats(c, out);

@@ -45,4 +45,10 @@ struct capture_event_state {
 int capture_event_state_get(struct capture *c, uint32_t id, uint64_t now_ms,
 			    struct capture_event_state *out);
 
+/* Detaches an event for good; its state is gone. */
+void capture_event_remove(struct capture *c, uint32_t id);
+/* Limits the hits of all events together, per second and CPU, in addition to the limits of each. 0:
+ * no limit, which is the initial state. */
+void capture_events_limit(struct capture *c, uint32_t rate);
+
 #endif

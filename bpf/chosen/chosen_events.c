@@ -17,8 +17,8 @@
 
 /* The work on one event. */
 struct resolving {
-	const char *text; /* all events */
 	const struct event_spec *spec;
+	struct chosen_limits limits;
 	struct expr_error *error;
 	size_t n;
 	struct source_field fields[SOURCE_FIELDS_MAX];
@@ -231,6 +231,19 @@ static int listed_check(const struct resolving *r)
 	return 0;
 }
 
+/* What the limits do not allow is not there, unless the user named it. */
+static int texts_check(const struct resolving *r)
+{
+	for (size_t i = 0; i < r->n && r->limits.no_texts; i++) {
+		if (r->fields[i].type == USER_TEXT &&
+		    is_listed(r->spec->fields.text, r->fields[i].name))
+			return fail(r, -EPERM, r->spec->fields.at,
+				    "'%s' is a text, which the owner does not allow",
+				    r->fields[i].name);
+	}
+	return 0;
+}
+
 /* Numbers first: a long text must not leave them out. */
 static int fields_choose(struct resolving *r)
 {
@@ -239,7 +252,9 @@ static int fields_choose(struct resolving *r)
 	const char *listed = r->spec->fields.text;
 	int err = listed_check(r);
 
-	for (int texts = 0; texts < 2 && !err; texts++) {
+	if (!err)
+		err = texts_check(r);
+	for (int texts = 0; texts < 2 - r->limits.no_texts && !err; texts++) {
 		for (size_t i = 0; i < r->n; i++) {
 			const struct source_field *f = &r->fields[i];
 			struct message_user_field field = {.type = f->type, .bytes = f->bytes};
@@ -289,10 +304,34 @@ static void schema_fill(struct resolving *r)
 	}
 }
 
+/* A filter finds a value out by comparing it often enough. */
+static int filter_allowed(const struct resolving *r)
+{
+	for (size_t i = 0; i < r->filter.n; i++) {
+		const struct expr_node *node = &r->filter.nodes[i];
+		const size_t at = r->spec->filter.at + node->at;
+		bool pointer;
+
+		if (node->op != EXPR_FIELD)
+			continue;
+		if (node->type == EXPR_TEXT && r->limits.no_texts)
+			return fail(r, -EPERM, at, "a text, which the owner does not allow");
+		pointer = node->index < r->n && r->fields[node->index].type == USER_HEX;
+		if (pointer && r->limits.no_pointers_compared)
+			return fail(r, -EPERM, at,
+				    "'%s' is a pointer, which the owner does not let a filter "
+				    "compare",
+				    r->fields[node->index].name);
+	}
+	return 0;
+}
+
 static int filter_compile(struct resolving *r)
 {
 	int err = event_spec_expr(&r->schema, &r->spec->filter, &r->filter, r->error);
 
+	if (!err)
+		err = filter_allowed(r);
 	if (err)
 		return err;
 	err = event_filter_compile(&r->filter, r->fields, &r->out.capture, r->error);
@@ -303,9 +342,6 @@ static int filter_compile(struct resolving *r)
 
 static int spec_check(const struct resolving *r)
 {
-	if (r->spec->side == SIDE_GUEST)
-		return fail(r, -EINVAL, r->spec->at,
-			    "events of guests cannot be chosen yet, only those of the host");
 	if (r->spec->stack)
 		return fail(r, -EINVAL, r->spec->at, "'stack' cannot be recorded yet");
 	if (strpbrk(r->spec->system, "*?[") || strpbrk(r->spec->name, "*?["))
@@ -315,16 +351,16 @@ static int spec_check(const struct resolving *r)
 }
 
 /* The text of one event, as the user wrote it. */
-static void spec_copy(const struct resolving *r, size_t end, char out[256])
+static void spec_copy(const char *text, size_t at, size_t end, char out[256])
 {
-	size_t len = end - r->spec->at;
+	size_t len = end - at;
 
-	while (len && strchr(", \t\n", r->text[r->spec->at + len - 1]))
+	while (len && strchr(", \t\n", text[at + len - 1]))
 		len--;
-	snprintf(out, 256, "%.*s", (int)(len < 255 ? len : 255), r->text + r->spec->at);
+	snprintf(out, 256, "%.*s", (int)(len < 255 ? len : 255), text + at);
 }
 
-static int event_resolve(struct resolving *r, size_t end, size_t place)
+static int event_resolve(struct resolving *r, size_t place)
 {
 	int err = spec_check(r);
 
@@ -335,21 +371,58 @@ static int event_resolve(struct resolving *r, size_t end, size_t place)
 		return err;
 	r->out.capture.untraced = r->spec->untraced;
 	r->out.description.flags = r->spec->untraced ? USER_UNTRACED : 0;
-	spec_copy(r, end, r->out.description.spec);
 	schema_fill(r);
 	err = filter_compile(r);
 	return err ? err : fields_choose(r);
 }
 
-static int place_resolve(struct chosen_events *c, struct resolving *r, size_t end, size_t place)
+int chosen_kernel_event(const struct event_spec *spec, const struct chosen_limits *limits,
+			struct chosen_event *out, struct expr_error *error)
+{
+	struct resolving *r;
+	int err;
+
+	*error = (struct expr_error){0};
+	if (spec->kind == EVENT_UPROBE || spec->kind == EVENT_USDT) {
+		snprintf(error->text, sizeof(error->text), "this is no event of the kernel");
+		return -EPERM;
+	}
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	*r = (struct resolving){.spec = spec, .limits = *limits, .error = error};
+	err = event_resolve(r, 0);
+	if (!err)
+		*out = r->out;
+	free(r);
+	return err;
+}
+
+/* One event of the host, at one of its places. */
+static int place_resolve(struct chosen_events *c, struct resolving *r, const char *spec,
+			 size_t place)
 {
 	int err;
 
 	if (c->n == VS_USER_EVENTS_MAX)
 		return fail(r, -E2BIG, r->spec->at, "more than %d events", VS_USER_EVENTS_MAX);
-	err = event_resolve(r, end, place);
+	err = event_resolve(r, place);
+	memcpy(r->out.description.spec, spec, sizeof(r->out.description.spec));
 	if (!err)
 		c->events[c->n++] = r->out;
+	return err;
+}
+
+static int host_event_add(struct chosen_events *c, const struct event_spec *spec,
+			  const char *spec_text, struct resolving *r, struct expr_error *error)
+{
+	int err = 0;
+
+	*r = (struct resolving){.spec = spec, .error = error};
+	r->places.n = 1;
+	/* A probe in several places is as many events of one name. */
+	for (size_t k = 0; k < r->places.n && !err; k++)
+		err = place_resolve(c, r, spec_text, k);
 	return err;
 }
 
@@ -357,15 +430,19 @@ int chosen_events_add(struct chosen_events *c, const char *text, struct expr_err
 {
 	struct event_spec *specs = calloc(EVENT_SPECS_MAX, sizeof(*specs));
 	struct resolving *r = calloc(1, sizeof(*r));
+	char spec[256];
 	size_t n = 0;
 	int err = specs && r ? event_specs_parse(text, specs, EVENT_SPECS_MAX, &n, error) : -ENOMEM;
 
 	for (size_t i = 0; i < n && !err; i++) {
-		*r = (struct resolving){.text = text, .spec = &specs[i], .error = error};
-		r->places.n = 1;
-		/* A probe in several places is as many events of one name. */
-		for (size_t k = 0; k < r->places.n && !err; k++)
-			err = place_resolve(c, r, i + 1 < n ? specs[i + 1].at : strlen(text), k);
+		spec_copy(text, specs[i].at, i + 1 < n ? specs[i + 1].at : strlen(text), spec);
+		if (specs[i].side == SIDE_GUEST) {
+			*r = (struct resolving){.spec = &specs[i], .error = error};
+			err = fail(r, -EINVAL, specs[i].at,
+				   "events of guests cannot be chosen yet, only those of the host");
+		} else {
+			err = host_event_add(c, &specs[i], spec, r, error);
+		}
 	}
 	free(r);
 	free(specs);

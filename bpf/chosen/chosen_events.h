@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The host events that a user chose (`-e EVENT`, `events =`), resolved for this machine: each
- * becomes an event that the capture can attach (capture_event.h) and its description
- * (message_user_event). host_stream.h attaches them and sends the descriptions.
+ * Events that a user chose (`-e EVENT`, `events =`), resolved for this machine: each becomes an
+ * event that the capture can attach (capture_event.h) and its description (message_user_event). The
+ * host does it for its own events, an agent for those that its host asks for.
  */
 #ifndef CHOSEN_CHOSEN_EVENTS_H
 #define CHOSEN_CHOSEN_EVENTS_H
@@ -10,8 +10,9 @@
 #include <stddef.h>
 
 #include "bpf/capture/capture_event.h"
-#include "proto/query/expr.h"
 #include "proto/message.h"
+#include "proto/query/event_spec.h"
+#include "proto/query/expr.h"
 
 struct chosen_event {
 	struct capture_event capture;
@@ -27,5 +28,17 @@ struct chosen_events {
  * functions must exist now. Returns 0; -ENOMEM; or -EINVAL, -ENOENT (this kernel does not have it),
  * -E2BIG (too many events) or -EACCES with *error, whose position is in `text`. */
 int chosen_events_add(struct chosen_events *c, const char *text, struct expr_error *error);
+
+/* What an owner of this machine does not allow. */
+struct chosen_limits {
+	bool no_texts;             /* in no field and no filter */
+	bool no_pointers_compared; /* in no filter: comparisons would find out the value */
+};
+
+/* Resolves a tracepoint or function of this kernel within `limits`. The spec in the description is
+ * "". Returns as chosen_events_add(); -EPERM: the limits do not allow it. Positions in *error are
+ * in the parts of the spec, as their `at` says. */
+int chosen_kernel_event(const struct event_spec *spec, const struct chosen_limits *limits,
+			struct chosen_event *out, struct expr_error *error);
 
 #endif

@@ -9,7 +9,32 @@
 #include <string.h>
 
 #include "guest-agent/configurer.h"
+#include "guest-agent/event_policy.h"
 #include "guest-agent/session.h"
+#include "proto/query/event_schema.h"
+#include "proto/user_event_kind.h"
+
+/* What the agent does with the texts of an event before it asks its kernel. */
+static void event_read(const struct message_config_event *e)
+{
+	static const struct event_schema schema = {
+		.n_fields = 2,
+		.fields = {{.name = "sector", .type = EXPR_UNSIGNED},
+			   {.name = "comm", .type = EXPR_TEXT}}};
+	struct event_spec_text filter = {.at = 0};
+	struct expr_error error;
+	struct event_policy policy;
+	char why[EVENT_POLICY_WHY];
+	struct expr expr;
+
+	event_policy_default(&policy);
+	if (event_policy_allows(&policy, e, 0, why))
+		FUZZ_CHECK(e->kind == USER_TRACEPOINT && !strpbrk(e->system, "/.*% \n") &&
+			   !strpbrk(e->name, "/.*% \n"));
+	memcpy(filter.text, e->filter, sizeof(filter.text));
+	if (!event_spec_expr(&schema, &filter, &expr, &error))
+		FUZZ_CHECK(expr.n <= EXPR_NODES_MAX);
+}
 
 struct bounds {
 	struct limits limits;
@@ -29,6 +54,10 @@ static void on_apply(void *context, struct message_config_reply *reply)
 	FUZZ_CHECK(c->handler_over_ns >= b->limits.handler_over_ns &&
 		   c->handler_over_ns <= CONFIG_HANDLER_OVER_MAX_NS);
 	FUZZ_CHECK(c->n_tasks <= VS_CONFIG_TASKS_MAX && reply->n_limits <= VS_CONFIG_LIMITS_MAX);
+	FUZZ_CHECK(c->n_events <= VS_CONFIG_EVENTS_MAX);
+	FUZZ_CHECK(!b->limits.no_host_config || !c->n_events);
+	for (size_t i = 0; i < c->n_events; i++)
+		event_read(&c->events[i]);
 	for (size_t i = 0; i < c->n_tasks; i++)
 		FUZZ_CHECK(c->tasks[i][0] && strlen(c->tasks[i]) < sizeof(c->tasks[i]));
 }

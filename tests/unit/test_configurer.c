@@ -323,6 +323,40 @@ static void test_used_up_cpu_ends_what_was_added(void **state)
 			    "the agent's memory was used up (--max-memory)");
 }
 
+static void test_events_are_extras_and_end_with_the_budget_and_the_host(void **state)
+{
+	static const struct message_config asked = {
+		.id = 1,
+		.asks = 1u << CONFIG_EVENTS,
+		.n_events = 2,
+		.events = {{.kind = 1, .system = "sched", .name = "sched_switch"},
+			   {.kind = 1, .system = "kmem", .name = "kfree"}}};
+	const struct message_config_reply *r;
+	struct fixture *f = *state;
+
+	assert_null(step(f, 0, 0));
+	configurer_ask(&f->c, &asked);
+	r = step(f, 100, 0);
+	assert_int_equal(r->n_limits, 0);
+	assert_int_equal(f->in_force.n_events, 2); /* the policy is asked later */
+	assert_string_equal(f->in_force.events[1].name, "kfree");
+	r = step(f, CONFIGURER_WINDOW_MS, CONFIGURER_WINDOW_MS * 250000);
+	assert_non_null(r);
+	assert_int_equal(f->in_force.n_events, 0);
+	assert_int_equal(limit_of(r, CONFIG_EVENTS)->reason, CONFIG_REASON_BUDGET);
+	assert_string_equal(limits_text(r, CONFIG_EVENTS),
+			    "the agent's CPU was used up (--max-cpu)");
+	configurer_ask(&f->c, &asked);
+	assert_non_null(step(f, CONFIGURER_WINDOW_MS, 0));
+	assert_int_equal(f->in_force.n_events, 0);
+	configurer_ask(&f->c, &asked);
+	assert_non_null(step(f, CONFIGURER_BUDGET_MS, 0));
+	assert_int_equal(f->in_force.n_events, 2);
+	f->now.host = false;
+	assert_null(step(f, 100, 0));
+	assert_int_equal(f->in_force.n_events, 0);
+}
+
 static void test_what_the_owner_has_is_not_taken_for_a_budget(void **state)
 {
 	struct fixture *f = *state;
@@ -353,6 +387,9 @@ int main(void)
 			test_a_storm_of_configs_comes_into_force_once_a_second, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_owners_settings_return_with_the_host_gone,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_events_are_extras_and_end_with_the_budget_and_the_host, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(test_used_up_cpu_ends_what_was_added, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_what_the_owner_has_is_not_taken_for_a_budget,
