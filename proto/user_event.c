@@ -60,6 +60,15 @@ static bool is_same(const struct message_user_event *a, const struct message_use
 	return true;
 }
 
+static size_t known_of(const struct user_events *r, uint32_t source)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		n += r->known[i]->source == source;
+	return n;
+}
+
 static int event_learn(struct user_events *r, uint32_t source, const struct message_user_event *e)
 {
 	struct known *k = known_find(r, source, e->id);
@@ -71,7 +80,7 @@ static int event_learn(struct user_events *r, uint32_t source, const struct mess
 		return 0;
 	}
 	/* A sender that began anew may use an id for another event: the newest counts. */
-	if (r->n == USER_EVENTS_KNOWN_MAX)
+	if (r->n == USER_EVENTS_KNOWN_MAX || known_of(r, source) == USER_EVENTS_OF_STREAM_MAX)
 		return 0;
 	k = malloc(sizeof(*k));
 	if (!k)

@@ -426,7 +426,49 @@ static int host_event_add(struct chosen_events *c, const struct event_spec *spec
 	return err;
 }
 
-int chosen_events_add(struct chosen_events *c, const char *text, struct expr_error *error)
+/* Copies a text into a request. Returns false if it is too long. */
+static bool text_put(char *out, size_t out_bytes, const char *text)
+{
+	return snprintf(out, out_bytes, "%s", text) < (int)out_bytes;
+}
+
+/* The guest's kernel resolves it; here is only what every guest refuses. */
+static int guest_event_add(struct message_config *guest, const struct event_spec *spec,
+			   const char *spec_text, struct resolving *r, struct expr_error *error)
+{
+	struct message_config_event *e;
+
+	*r = (struct resolving){.spec = spec, .error = error};
+	if (!guest)
+		return fail(r, -EINVAL, spec->at, "events of guests cannot be chosen here");
+	if (spec->kind == EVENT_UPROBE || spec->kind == EVENT_USDT)
+		return fail(r, -EINVAL, spec->at,
+			    "in a guest, functions and probes of programs cannot be chosen");
+	if (spec_check(r))
+		return -EINVAL;
+	if (guest->n_events == VS_CONFIG_EVENTS_MAX)
+		return fail(r, -E2BIG, spec->at, "more than %d events of a guest",
+			    VS_CONFIG_EVENTS_MAX);
+	e = &guest->events[guest->n_events];
+	*e = (struct message_config_event){.kind = spec->kind == EVENT_TRACEPOINT ? USER_TRACEPOINT
+						   : spec->kind == EVENT_KPROBE   ? USER_KPROBE
+										  : USER_KRETPROBE};
+	if (!text_put(e->system, sizeof(e->system),
+		      e->kind == USER_KPROBE      ? "kprobe"
+		      : e->kind == USER_KRETPROBE ? "kretprobe"
+						  : spec->system) ||
+	    !text_put(e->name, sizeof(e->name), spec->name) ||
+	    !text_put(e->filter, sizeof(e->filter), spec->filter.text) ||
+	    !text_put(e->fields, sizeof(e->fields), spec->fields.text))
+		return fail(r, -E2BIG, spec->at, "this is too long for a guest");
+	memcpy(e->spec, spec_text, sizeof(e->spec));
+	guest->n_events++;
+	guest->asks |= 1u << CONFIG_EVENTS;
+	return 0;
+}
+
+int chosen_events_add(struct chosen_events *c, struct message_config *guest, const char *text,
+		      struct expr_error *error)
 {
 	struct event_spec *specs = calloc(EVENT_SPECS_MAX, sizeof(*specs));
 	struct resolving *r = calloc(1, sizeof(*r));
@@ -436,13 +478,9 @@ int chosen_events_add(struct chosen_events *c, const char *text, struct expr_err
 
 	for (size_t i = 0; i < n && !err; i++) {
 		spec_copy(text, specs[i].at, i + 1 < n ? specs[i + 1].at : strlen(text), spec);
-		if (specs[i].side == SIDE_GUEST) {
-			*r = (struct resolving){.spec = &specs[i], .error = error};
-			err = fail(r, -EINVAL, specs[i].at,
-				   "events of guests cannot be chosen yet, only those of the host");
-		} else {
-			err = host_event_add(c, &specs[i], spec, r, error);
-		}
+		err = specs[i].side == SIDE_GUEST
+			      ? guest_event_add(guest, &specs[i], spec, r, error)
+			      : host_event_add(c, &specs[i], spec, r, error);
 	}
 	free(r);
 	free(specs);

@@ -25,9 +25,11 @@ struct chosen_events {
 };
 
 /* Resolves the events of `text`, separated by commas, and appends them. Their tracepoints and
- * functions must exist now. Returns 0; -ENOMEM; or -EINVAL, -ENOENT (this kernel does not have it),
+ * functions must exist now. guest: events of guests are appended to this request, as they are;
+ * NULL: they are refused. Returns 0; -ENOMEM; or -EINVAL, -ENOENT (this kernel does not have it),
  * -E2BIG (too many events) or -EACCES with *error, whose position is in `text`. */
-int chosen_events_add(struct chosen_events *c, const char *text, struct expr_error *error);
+int chosen_events_add(struct chosen_events *c, struct message_config *guest, const char *text,
+		      struct expr_error *error);
 
 /* What an owner of this machine does not allow. */
 struct chosen_limits {

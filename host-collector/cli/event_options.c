@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 int event_arguments_read(const struct event_arguments *a, const char *command,
-			 struct chosen_events **out)
+			 struct chosen_events **out, struct message_config *guest)
 {
 	struct expr_error error = {0};
 	char what[64];
@@ -16,7 +16,7 @@ int event_arguments_read(const struct event_arguments *a, const char *command,
 		return COMMAND_OK;
 	*out = calloc(1, sizeof(**out));
 	for (size_t i = 0; *out && i < a->events.n; i++) {
-		const int err = chosen_events_add(*out, a->events.items[i], &error);
+		const int err = chosen_events_add(*out, guest, a->events.items[i], &error);
 
 		if (!err)
 			continue;

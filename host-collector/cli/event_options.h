@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The option -e of commands that capture: events that the user chooses. */
+/* The option -e of commands that capture: events of host and guest that the user chooses. */
 #ifndef CLI_EVENT_OPTIONS_H
 #define CLI_EVENT_OPTIONS_H
 
@@ -19,13 +19,14 @@ struct event_arguments {
 			"kprobe:FUNCTION, kretprobe:FUNCTION, uprobe:SYMBOL@PATH or "              \
 			"usdt:PROVIDER:NAME@PATH, optionally with "                                \
 			"/FILTER/ATTRIBUTES/ behind it: hits in the VM's threads, with the "       \
-			"attribute untraced in any task (docs/events.md); may be repeated"         \
+			"attribute untraced in any task; with guest: before it, this event of "    \
+			"the guest, if its owner allows it (docs/events.md); may be repeated"      \
 	}
 
-/* Resolves the events of the command line for this machine. `command` is its name, for messages.
- * Sets *out, which the caller frees; NULL: none were chosen. Returns an exit code (options.h),
- * after a message to stderr. */
+/* Resolves the events of the command line for this machine, and adds those of the guest to `guest`.
+ * `command` is its name, for messages. Sets *out, which the caller frees; NULL: none were chosen.
+ * Returns an exit code (options.h), after a message to stderr. */
 int event_arguments_read(const struct event_arguments *a, const char *command,
-			 struct chosen_events **out);
+			 struct chosen_events **out, struct message_config *guest);
 
 #endif

@@ -471,7 +471,12 @@ static int record_run(const struct command *self, int argc, char **argv)
 		free(r);
 		return err ? command_exit_of(err) : COMMAND_USAGE;
 	}
-	err = event_arguments_read(&r->options.events, "record", &r->events);
+	err = event_arguments_read(&r->options.events, "record", &r->events, &r->request);
+	if (!err && r->request.n_events && r->options.no_guest) {
+		fputs("vcpuscope record: -e guest:... and --no-guest cannot be combined\n", stderr);
+		err = COMMAND_USAGE;
+		free(r->events);
+	}
 	if (err) {
 		free(r);
 		return err;
@@ -528,6 +533,8 @@ const struct command command_record = {
 		"  vcpuscope record --pid 4242 --no-guest -o run.vcs \\\n"
 		"                   -e 'sched:sched_process_exec//untraced/' \\\n"
 		"                   -e 'kprobe:vfs_read/count > 4096/'\n"
+		"  vcpuscope record --pid 4242 --channel /run/vm1.sock -o run.vcs --for 30s \\\n"
+		"                   -e guest:block:block_rq_issue -e guest:block:block_rq_complete\n"
 		"  vcpuscope record --vm web1 -o run.vcs --for 10s   # a VM that the daemon watches\n"
 		"  vcpuscope record --pid 4242 --channel /run/vm1.sock --sample-hz 99 \\\n"
 		"                   --guest-events wakeups,vectors --guest-task-filter 'fio,kworker*' \\\n"

@@ -128,16 +128,17 @@ static void run_refused(struct watched_vm *vm, int err)
 }
 
 /* Events that this kernel does not have are reported; the VM is captured without any then. */
-static void events_resolve(struct watched_vm *vm)
+static void events_resolve(struct watched_vm *vm, struct message_config *guest)
 {
 	struct expr_error error = {0};
 	char line[400];
 
 	free(vm->chosen);
 	vm->chosen = *vm->config.events ? calloc(1, sizeof(*vm->chosen)) : NULL;
-	if (!vm->chosen || !chosen_events_add(vm->chosen, vm->config.events, &error))
+	if (!vm->chosen || !chosen_events_add(vm->chosen, guest, vm->config.events, &error))
 		return;
-	vm->chosen->n = 0;
+	vm->chosen->n = guest->n_events = 0;
+	guest->asks &= ~(1u << CONFIG_EVENTS);
 	snprintf(line, sizeof(line),
 		 "events, at character %zu: %s; the VM is captured without the events of `events`",
 		 error.at + 1, error.text);
@@ -175,7 +176,7 @@ static void run_open(struct watched_vm *vm, struct vm *found)
 	if (config->guest_level == CAPTURE_SUMMARY) /* which was checked */
 		config_level_parse("summary", config->guest_handlers_over_ns, &request, vm->why,
 				   sizeof(vm->why));
-	events_resolve(vm);
+	events_resolve(vm, &request);
 	options.events = vm->chosen;
 	taps_begin(vm);
 	options.shared =

@@ -17,6 +17,9 @@ enum {
 	TORN_FRAME_MS = 3000,
 	CONFIG_REPEAT_MS = 2000, /* an agent takes one a second */
 	CONFIG_TRIES = 5,
+	/* Frames of descriptions per second: an agent sends one when something changed, which a
+	 * request or a flood can cause, each once a second, and one at a session's begin. */
+	DESCRIPTIONS_PER_S = 8,
 };
 
 struct echo_waiting {
@@ -38,8 +41,12 @@ struct guest_session {
 	uint64_t guest_session_id;
 	bool refused;    /* the guest's session speaks another protocol */
 	bool heard_more; /* than HELLO, in this guest session */
-	bool said_damage, said_replay, said_protocol, said_no_config;
+	bool said_damage, said_replay, said_protocol, said_no_config, said_no_events;
+	bool said_descriptions;
+	unsigned int descriptions; /* in the second that began then */
+	uint64_t descriptions_ms;
 	struct message_config config; /* what we ask for; no field: nothing */
+	bool without_events;          /* the agent does not know Config.events */
 	unsigned int config_tries;    /* left; 0: nothing is to be asked */
 	uint64_t config_due_ms;
 	uint64_t hello_due_ms, echo_due_ms, echo_fast_until_ms, torn_since_ms;
@@ -165,16 +172,27 @@ void guest_session_ask(struct guest_session *s, const struct message_config *con
 
 static void config_send(struct guest_session *s, uint64_t now_ms)
 {
+	const uint32_t asks = s->config.asks;
+	const size_t n_events = s->config.n_events;
 	uint64_t sent_tsc;
+	int err;
 
 	s->config_due_ms = now_ms + CONFIG_REPEAT_MS;
 	s->payload.len = 0;
-	if (!message_config_pack(&s->config, &s->payload))
+	if (s->without_events) {
+		s->config.asks &= ~(1u << CONFIG_EVENTS);
+		s->config.n_events = 0;
+	}
+	err = message_config_pack(&s->config, &s->payload);
+	s->config.asks = asks;
+	s->config.n_events = n_events;
+	if (!err)
 		payload_send(s, FRAME_CONFIG, &sent_tsc);
 	if (--s->config_tries)
 		return;
 	s->stats.unanswered++;
-	note(s, NOTE_GUEST_CONFIG, "the agent did not answer what was asked of it (--guest-*)");
+	note(s, NOTE_GUEST_CONFIG,
+	     "the agent did not answer what was asked of it (--guest-*, -e guest:...)");
 }
 
 /* A guest session begins. */
@@ -185,14 +203,25 @@ static void config_begin(struct guest_session *s, const struct message_hello *he
 	if (!s->config.asks)
 		return;
 	if (hello->features & FEATURE_CONFIG) {
+		s->without_events = !(hello->features & FEATURE_EVENTS);
+		if (s->without_events && s->config.asks & 1u << CONFIG_EVENTS &&
+		    !s->said_no_events) {
+			s->said_no_events = true;
+			note(s, NOTE_GUEST_CONFIG,
+			     "agent %.24s cannot capture the events of -e guest:... (it is older); "
+			     "all else is recorded",
+			     hello->program_version);
+		}
+		if (s->without_events && s->config.asks == 1u << CONFIG_EVENTS)
+			return;
 		s->config.id++;
 		s->config_tries = CONFIG_TRIES;
 		return;
 	}
 	if (!s->said_no_config)
 		note(s, NOTE_GUEST_CONFIG,
-		     "agent %.24s takes no requests (--guest-*, --sample-hz): it sends what "
-		     "its own options say",
+		     "agent %.24s takes no requests (--guest-*, --sample-hz, -e guest:...): it "
+		     "sends what its own options say",
 		     hello->program_version);
 	s->said_no_config = true;
 }
@@ -308,6 +337,23 @@ static bool kind_is_guests(uint8_t kind)
 	return frame_kind_senders(kind) & FRAME_BY_AGENT;
 }
 
+/* More descriptions than an agent has reason to send cost their sender only. */
+static bool descriptions_admit(struct guest_session *s, uint64_t now_ms)
+{
+	if (now_ms - s->descriptions_ms >= 1000) {
+		s->descriptions_ms = now_ms;
+		s->descriptions = 0;
+	}
+	if (s->descriptions++ < DESCRIPTIONS_PER_S)
+		return true;
+	if (!s->said_descriptions)
+		note(s, NOTE_PROTOCOL,
+		     "descriptions of events come faster than an agent sends them; the rest is "
+		     "dropped, counted");
+	s->said_descriptions = true;
+	return false;
+}
+
 static void frame_receive(struct guest_session *s, const struct frame_view *frame,
 			  uint64_t arrival_tsc, uint64_t now_ms)
 {
@@ -330,6 +376,10 @@ static void frame_receive(struct guest_session *s, const struct frame_view *fram
 		s->stats.refused++;
 		if (!frame_kind_senders(kind) && !s->refused)
 			s->events.frame(s->events.context, frame, arrival_tsc);
+		return;
+	}
+	if (kind == FRAME_USER_EVENTS && !descriptions_admit(s, now_ms)) {
+		s->stats.refused++;
 		return;
 	}
 	if (kind == FRAME_HELLO || kind == FRAME_ECHO_REPLY || kind == FRAME_HEARTBEAT ||

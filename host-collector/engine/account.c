@@ -7,6 +7,7 @@
 
 #include "host-collector/decode/config_text.h"
 #include "proto/recording.h"
+#include "proto/user_event.h"
 
 /* Share of a recording's pairs above which they are no accident (besides AUDIT_REFUTES): one in
  * 1000. */
@@ -63,7 +64,26 @@ static void config_write(const struct message_config_reply *reply, char *out, si
 	}
 }
 
-static int loss_give(const struct pipeline_source *s, uint64_t damaged_bytes,
+/* Appends the events that the user chose and that are missing. */
+static void missing_write(const struct model *m, uint32_t source, char *out, size_t out_bytes)
+{
+	const struct message_user_event *e;
+	uint32_t of;
+
+	for (size_t i = 0; (e = user_events_at(model_user_events(m), i, &of)); i++) {
+		const size_t used = strlen(out);
+
+		/* An id may have had another meaning before. */
+		if (of != source || !(e->flags & (USER_FAILED | USER_DETACHED)) ||
+		    user_events_find(model_user_events(m), of, e->id) != e)
+			continue;
+		snprintf(out + used, out_bytes - used, "%s%s:%s %s%s%s", used ? "; " : "",
+			 e->system, e->name, e->flags & USER_FAILED ? "is missing" : "was detached",
+			 *e->why ? ": " : "", e->why);
+	}
+}
+
+static int loss_give(const struct pipeline_source *s, const struct model *m, uint64_t damaged_bytes,
 		     struct report_builder *b)
 {
 	struct report_loss loss = {
@@ -88,6 +108,7 @@ static int loss_give(const struct pipeline_source *s, uint64_t damaged_bytes,
 
 	memcpy(loss.aggregated, s->aggregated, sizeof(loss.aggregated));
 	config_write(s->config, loss.config, sizeof(loss.config));
+	missing_write(m, s->source, loss.config, sizeof(loss.config));
 	for (size_t i = 0; i < s->losses->n; i++) {
 		const struct loss_span *span = &s->losses->spans[i];
 
@@ -158,7 +179,7 @@ int account_give(const struct pipeline *p, const struct model *m, uint64_t damag
 
 		/* The source of damaged frames is unknown. They count for the host, which wrote
 		 * the recording. */
-		err = loss_give(&s, host ? damaged_bytes : 0, b);
+		err = loss_give(&s, m, host ? damaged_bytes : 0, b);
 		if (!err && !host)
 			err = clock_give(&s, m, b);
 		if (!err && !host)

@@ -60,6 +60,9 @@ struct guest_link {
 	struct log_limit lines;     /* of notes, over all connections */
 	struct log_limit strangers; /* of those about connections that are not the agent's */
 	struct hidden_state hidden_state;
+	/* Ids of events that are known to be missing on this connection. */
+	uint32_t missing[VS_USER_EVENTS_MAX];
+	size_t n_missing;
 	struct record_stats now, before; /* this decoder's, the sum of those before */
 };
 
@@ -238,6 +241,7 @@ static void on_hello(struct guest_link *l, const struct message_hello *hello)
 	note(l, NOTE_CHANNEL_UP, "agent %.32s on guest kernel %.48s, %zu CPUs",
 	     hello->program_version, hello->kernel_release, hello->n_cpus);
 	l->talked = l->hello_known = true;
+	l->n_missing = 0;
 	if (!l->redials) { /* whoever connects now waits until this one has gone */
 		poll_stop(l);
 		kept_close(l);
@@ -260,6 +264,25 @@ static void on_config_reply(struct guest_link *l, const struct message_config_re
 	}
 }
 
+/* The frame holds it all; here is what is missing, each once. */
+static void on_user_events(struct guest_link *l, const struct message_user_events *m)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		const struct message_user_event *e = &m->events[i];
+		size_t k = 0;
+
+		if (!(e->flags & (USER_FAILED | USER_DETACHED)))
+			continue;
+		while (k < l->n_missing && l->missing[k] != e->id)
+			k++;
+		if (k < l->n_missing || k == VS_USER_EVENTS_MAX)
+			continue;
+		l->missing[l->n_missing++] = e->id;
+		note(l, NOTE_GUEST_CONFIG, "guest:%.20s:%.24s is %s: %s", e->system, e->name,
+		     e->flags & USER_DETACHED ? "detached" : "missing", e->why);
+	}
+}
+
 static void on_guest_frame(struct guest_link *l, struct guest_record *r)
 {
 	struct frame_item frame;
@@ -279,6 +302,8 @@ static void on_guest_frame(struct guest_link *l, struct guest_record *r)
 	l->events.frame(l->events.context, &frame, r->head.arrival_tsc);
 	if (r->head.kind == FRAME_CONFIG_REPLY && !l->closed)
 		on_config_reply(l, &r->config_reply);
+	if (r->head.kind == FRAME_USER_EVENTS && !l->closed)
+		on_user_events(l, &r->user_events);
 	if (r->head.kind == FRAME_HEARTBEAT && !l->closed)
 		l->events.heartbeat(l->events.context, &r->heartbeat);
 }

@@ -417,7 +417,7 @@ bool model_guest_distrusted(const struct model *m, uint32_t vm);
 struct model_data model_data_of(const struct model *m, uint32_t vm);
 /* Returns the descriptions of the events that the user chose, of all streams (user_event.h). Valid
  * as long as the model. A description is there before the first event that refers to it. */
-struct user_events *model_user_events(struct model *m);
+struct user_events *model_user_events(const struct model *m);
 /* Returns a stack, or NULL if it is unknown. Valid until the next model_stack(). */
 const struct stack *model_stack_of(const struct model *m, uint32_t id);
 /* Returns a guest's stack, or NULL if it is unknown. pid 0: a stack of its kernel. Valid until the

@@ -324,7 +324,7 @@ struct model_data model_data_of(const struct model *m, uint32_t vm_id)
 	return data;
 }
 
-struct user_events *model_user_events(struct model *m)
+struct user_events *model_user_events(const struct model *m)
 {
 	return m->user_events;
 }

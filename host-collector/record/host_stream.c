@@ -174,7 +174,7 @@ static int hello_fill(struct message_hello *hello, uint64_t tsc_hz)
 	hello->protocol_max = VS_PROTOCOL_MAX;
 	hello->role = STREAM_ROLE_HOST;
 	hello->clock = STREAM_CLOCK_HOST_TSC;
-	hello->features = FEATURE_CONFIG;
+	hello->features = FEATURE_CONFIG | FEATURE_EVENTS;
 	snprintf(hello->program_version, sizeof(hello->program_version), VCPUSCOPE_VERSION);
 	hello->suspended_ns = clock_suspended_ns();
 	snprintf(hello->kernel_release, sizeof(hello->kernel_release), "%s", name.release);
@@ -254,8 +254,9 @@ static void chosen_attach(struct host_stream *h, const struct chosen_event *from
 		return;
 	e->id = VS_USER_ID_MAX - (uint32_t)i;
 	e->flags |= USER_FAILED;
+	snprintf(e->why, sizeof(e->why), "%s", attach_error(&from->capture, err));
 	snprintf(h->chosen_failed + used, sizeof(h->chosen_failed) - used, "%s%s is missing: %s",
-		 used ? "; " : "", e->spec, attach_error(&from->capture, err));
+		 used ? "; " : "", e->spec, e->why);
 }
 
 static int chosen_begin(struct host_stream *h)
@@ -291,6 +292,8 @@ static int chosen_check(struct host_stream *h, bool last)
 			   state.detached != !!(e->flags & USER_DETACHED);
 		e->limited = state.limited;
 		e->flags |= state.detached ? USER_DETACHED : 0;
+		if (state.detached)
+			snprintf(e->why, sizeof(e->why), "too many hits");
 		h->chosen_kept[i] = state.kept;
 	}
 	return changed || h->now_ms - h->chosen_sent_ms >= EVENTS_AGAIN_MS ? chosen_send(h) : 0;

@@ -45,7 +45,7 @@ static void watch_begin(struct watch *w, const char *text, uint32_t rate)
 	assert_true(m && w->chosen && w->known);
 	if (capture_open(&options, &w->capture, why, sizeof(why)))
 		fail_msg("capture_open: %s", why);
-	if (chosen_events_add(w->chosen, text, &error))
+	if (chosen_events_add(w->chosen, NULL, text, &error))
 		fail_msg("%s: %s", text, error.text);
 	assert_in_range(w->chosen->n, 1, IDS_MAX);
 	m->n = w->chosen->n;
@@ -423,7 +423,7 @@ static void users_of_one_capture_share_an_event(void **state)
 	assert_non_null(chosen);
 	if (capture_shared_open(&options, &shared, why, sizeof(why)))
 		fail_msg("%s", why);
-	assert_int_equal(chosen_events_add(chosen,
+	assert_int_equal(chosen_events_add(chosen, NULL,
 					   "host:sched:sched_process_exec//untraced/,"
 					   "host:sched:sched_process_exec",
 					   &error),
@@ -566,7 +566,7 @@ static void what_does_not_exist_is_named(void **state)
 		{"task:task_rename,sched:sched_process_exce", "sched:sched_process_exec?", 17},
 		{"task:task_rename/newcom == \"a\"/", "did you mean 'newcomm'?", 17},
 		{"task:task_rename//fields=pid oldcom/", "did you mean 'oldcomm'?", 25},
-		{"guest:sched:sched_switch", "cannot be chosen yet", 0},
+		{"guest:sched:sched_switch", "cannot be chosen here", 0},
 		{"sched:*", "name each event", 0},
 		{"uprobe:chosen_targe@/proc/self/exe", "did you mean chosen_target?", 0},
 		{"usdt:chosen:targets@/proc/self/exe", "did you mean target?", 0},
@@ -580,11 +580,62 @@ static void what_does_not_exist_is_named(void **state)
 		struct expr_error error = {0};
 
 		assert_non_null(c);
-		assert_true(chosen_events_add(c, wrong[i].text, &error) < 0);
+		assert_true(chosen_events_add(c, NULL, wrong[i].text, &error) < 0);
 		if (!strstr(error.text, wrong[i].says) || error.at != wrong[i].at)
 			fail_msg("%s: %zu: %s", wrong[i].text, error.at, error.text);
 		free(c);
 	}
+}
+
+/* They are for the guest's kernel to resolve. */
+static void events_of_guests_become_a_request(void **state)
+{
+	static const char text[] =
+		"guest:block:block_rq_issue/nr_sector > 8/key=sector,fields=dev sector/,"
+		"host:sched:sched_process_exec//untraced/,"
+		"guest:kprobe:no_such_function, guest:no:such_event";
+	static const struct {
+		const char *text, *says;
+		size_t at;
+	} wrong[] = {
+		{"guest:uprobe:main@/bin/sh", "programs cannot be chosen", 0},
+		{"guest:sched:*", "name each event", 0},
+		{"guest:sched:sched_switch//stack/", "'stack' cannot be recorded", 0},
+	};
+	struct chosen_events *c = calloc(1, sizeof(*c));
+	struct message_config *guest = calloc(1, sizeof(*guest));
+	struct expr_error error = {0};
+
+	(void)state;
+	assert_true(c && guest);
+	if (chosen_events_add(c, guest, text, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(c->n, 1);
+	assert_string_equal(c->events[0].description.spec,
+			    "host:sched:sched_process_exec//untraced/");
+	assert_int_equal(guest->asks, 1u << CONFIG_EVENTS);
+	assert_int_equal(guest->n_events, 3);
+	assert_int_equal(guest->events[0].kind, USER_TRACEPOINT);
+	assert_string_equal(guest->events[0].system, "block");
+	assert_string_equal(guest->events[0].name, "block_rq_issue");
+	assert_string_equal(guest->events[0].filter, "nr_sector > 8");
+	assert_string_equal(guest->events[0].fields, "dev sector");
+	assert_string_equal(
+		guest->events[0].spec,
+		"guest:block:block_rq_issue/nr_sector > 8/key=sector,fields=dev sector/");
+	assert_int_equal(guest->events[1].kind, USER_KPROBE);
+	assert_string_equal(guest->events[1].system, "kprobe");
+	assert_string_equal(guest->events[1].name, "no_such_function");
+	assert_string_equal(guest->events[2].spec, "guest:no:such_event");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_true(chosen_events_add(c, guest, wrong[i].text, &error) < 0);
+		if (!strstr(error.text, wrong[i].says) || error.at != wrong[i].at)
+			fail_msg("%s: %zu: %s", wrong[i].text, error.at, error.text);
+	}
+	guest->n_events = VS_CONFIG_EVENTS_MAX;
+	assert_int_equal(chosen_events_add(c, guest, "guest:irq:softirq_raise", &error), -E2BIG);
+	free(guest);
+	free(c);
 }
 
 int main(int argc, char **argv)
@@ -596,6 +647,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(users_of_one_capture_share_an_event),
 		cmocka_unit_test(functions_and_probes_of_programs_have_their_arguments),
 		cmocka_unit_test(what_does_not_exist_is_named),
+		cmocka_unit_test(events_of_guests_become_a_request),
 	};
 	int failed = 0, ran = 0;
 

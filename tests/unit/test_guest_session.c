@@ -533,9 +533,105 @@ static void test_without_requests_nothing_is_asked(void **state)
 	assert_int_equal(r->notes, 0);
 }
 
+/* Returns how many Configs the host sent; the last one is in *out. */
+static size_t configs_sent(struct rig *r, struct message_config *out)
+{
+	struct frame_view frame;
+	const uint8_t *payload;
+	size_t len, n = 0;
+
+	while (frame_reader_next(&r->sent, &frame)) {
+		if (frame.header.kind != FRAME_CONFIG)
+			continue;
+		n++;
+		memset(out, 0, sizeof(*out));
+		assert_int_equal(frame_unpack(r->unpacker, &frame, &payload, &len), 0);
+		assert_int_equal(message_config_unpack(payload, len, out), 0);
+	}
+	return n;
+}
+
+static void test_events_are_asked_of_an_agent_that_knows_them_only(void **state)
+{
+	static struct message_config asked, sent;
+	struct rig *r = *state;
+
+	asked = (struct message_config){.asks = 1u << CONFIG_EVENTS | 1u << CONFIG_SAMPLE_HZ,
+					.sample_hz = 99,
+					.n_events = 1,
+					.events[0] = {.kind = USER_TRACEPOINT,
+						      .system = "block",
+						      .name = "block_rq_issue"}};
+	guest_session_ask(r->session, &asked);
+	agent_hello_with(r, FEATURE_CONFIG);
+	elapse(r, 100);
+	assert_int_equal(configs_sent(r, &sent), 1);
+	assert_int_equal(sent.asks, 1u << CONFIG_SAMPLE_HZ);
+	assert_int_equal(sent.n_events, 0);
+	assert_int_equal(r->notes, 1);
+	assert_int_equal(r->note_kind, NOTE_GUEST_CONFIG);
+	assert_non_null(strstr(r->note, "agent 9.9 cannot capture the events of -e guest:"));
+	/* A newer one takes its place. */
+	assert_int_equal(guest_session_start(r->session, r->now_ms), 0);
+	frame_writer_free(r->agent);
+	r->agent = frame_writer_new(0x3333);
+	agent_hello_with(r, FEATURE_CONFIG | FEATURE_EVENTS);
+	elapse(r, 100);
+	assert_int_equal(configs_sent(r, &sent), 1);
+	assert_int_equal(sent.asks, asked.asks);
+	assert_int_equal(sent.n_events, 1);
+	assert_string_equal(sent.events[0].name, "block_rq_issue");
+	assert_int_equal(r->notes, 1);
+}
+
+static void test_nothing_is_left_to_ask_of_an_agent_without_events(void **state)
+{
+	static struct message_config asked = {.asks = 1u << CONFIG_EVENTS, .n_events = 1};
+	struct rig *r = *state;
+
+	guest_session_ask(r->session, &asked);
+	agent_hello_with(r, FEATURE_CONFIG);
+	elapse(r, 60000);
+	assert_int_equal(host_sent(r, FRAME_CONFIG, NULL), 0);
+	assert_int_equal(stats_of(r).unanswered, 0);
+	assert_int_equal(r->notes, 1);
+}
+
+static void test_a_flood_of_descriptions_is_dropped_and_said_once(void **state)
+{
+	static struct message_user_events m = {.n = 1,
+					       .events[0] = {.id = 1, .kind = USER_TRACEPOINT}};
+	struct rig *r = *state;
+	size_t frames;
+
+	agent_hello_with(r, FEATURE_CONFIG | FEATURE_EVENTS);
+	for (int second = 1; second <= 3; second++) {
+		frames = r->frames;
+		for (int i = 0; i < 50; i++) {
+			message_user_events_pack(&m, &r->payload);
+			agent_frame(r, FRAME_USER_EVENTS);
+			deliver(r);
+		}
+		assert_int_equal(r->frames, frames + 8);
+		assert_int_equal(stats_of(r).refused, 42 * (unsigned)second);
+		elapse(r, 1000);
+	}
+	assert_int_equal(r->notes, 1);
+	assert_non_null(strstr(r->note, "descriptions of events"));
+	/* What an agent sends when it says hello, and after. */
+	frames = r->frames;
+	message_user_events_pack(&m, &r->payload);
+	agent_frame(r, FRAME_USER_EVENTS);
+	deliver(r);
+	assert_int_equal(r->frames, frames + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		RIG(test_events_are_asked_of_an_agent_that_knows_them_only),
+		RIG(test_nothing_is_left_to_ask_of_an_agent_without_events),
+		RIG(test_a_flood_of_descriptions_is_dropped_and_said_once),
 		RIG(test_hello_repeats_until_answered),
 		RIG(test_echo_waits_for_hello_then_slows_down),
 		RIG(test_round_trips_are_paired_once),

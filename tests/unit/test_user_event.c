@@ -216,6 +216,13 @@ static void descriptions_change_only_their_state(void **state)
 		m->events[0].id = 1 + i % VS_USER_ID_MAX;
 		assert_int_equal(user_events_learn(heard->known, 5, m), 0);
 	}
+	assert_null(user_events_at(heard->known, 3 + USER_EVENTS_OF_STREAM_MAX, &source));
+	/* The other streams have their room. */
+	m->events[0].id = 77;
+	assert_int_equal(user_events_learn(heard->known, 0, m), 0);
+	assert_non_null(user_events_find(heard->known, 0, 77));
+	for (uint32_t i = 0; i < 2 * USER_EVENTS_KNOWN_MAX; i++)
+		assert_int_equal(user_events_learn(heard->known, 6 + i, m), 0);
 	assert_null(user_events_at(heard->known, USER_EVENTS_KNOWN_MAX, &source));
 	free(m);
 	heard_free(heard);

@@ -248,7 +248,7 @@ struct report_loss {
 		spans[REPORT_LOSS_SPANS_MAX]; /* in order of begin; they sum to the losses */
 	/* The settings in force in the guest after a request of the host, as the agent describes
 	 * them; "": no request. */
-	char config[256];
+	char config[1024];
 };
 
 /* Whether the guest's watchdog blames the same task as the verdict. */

@@ -24,7 +24,8 @@ class Agent(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.builder = bed.Builder()
-        cls.guest = bed.boot_a(cls.builder, cpus=2)
+        cls.guest = bed.boot_a(cls.builder, cpus=2, modules=("virtio_blk",), qemu_args=(
+            "-drive", "if=none,id=disk,driver=null-co,read-zeroes=on,size=64M", "-device", "virtio-blk-pci,drive=disk"))
 
     @classmethod
     def tearDownClass(cls):
@@ -110,6 +111,93 @@ class Agent(unittest.TestCase):
         for part in ("dropped_kernel", "dropped_user", "lost_channel", "overdelivered"):
             self.assertEqual(guest[part], 0)
         print("counted:", guest["untold"], "-", guest["delivered"], "events")
+
+    def agent_restart(self, options):
+        """Emulated, the agent may use more than its budget: it has none here."""
+        self.guest.run("kill $(pidof vcpuscope-agent) 2>/dev/null; sleep 1")
+        self.guest.run(f"vcpuscope-agent --max-cpu 100% {options} >{AGENT_LOG} 2>&1 &")
+        time.sleep(2.5)
+
+    def record(self, run, events, load):
+        """What record said: of these events, while the guest runs `load`."""
+        program = f"{self.builder.build}/host-collector/vcpuscope"
+        record = subprocess.Popen(
+            [program, "record", "--pid", str(self.guest.pid), "--channel", self.guest.agent_socket, "-o", run,
+             *(word for e in events for word in ("-e", e))], stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        self.guest.run(load)
+        time.sleep(0.5)
+        record.send_signal(signal.SIGINT)
+        said = record.communicate(timeout=60)[1]
+        self.assertEqual(record.returncode, 0, said)
+        return said
+
+    def reported(self, *arguments):
+        program = f"{self.builder.build}/host-collector/vcpuscope"
+        done = subprocess.run([program, "report", *arguments], capture_output=True, text=True, timeout=60)
+        self.assertIn(done.returncode, (0, 5), done.stderr)
+        return done.stdout
+
+    def test_3a_events_of_the_guest_within_the_owners_policy(self):
+        """Pairs by sector and by hashed pointer; what the policy refuses is said, and the rest is recorded."""
+        allowed = ("guest:block:block_rq_issue", "guest:block:block_rq_complete",
+                   "guest:timer:hrtimer_start", "guest:timer:hrtimer_expire_entry")
+        refused = {"guest:kmem:kmalloc": "the guest's owner does not allow it",
+                   "guest:kprobe:vfs_read": "the guest's owner allows no functions",
+                   'guest:sched:sched_switch/prev_comm == "x"/': "a text, which the owner does not allow",
+                   "guest:timer:hrtimer_cancel/hrtimer > 5/": "is a pointer",
+                   "guest:timer:hrtimer_cancell": "did you mean timer:hrtimer_cancel?"}
+        self.agent_restart("")
+        with tempfile.TemporaryDirectory() as folder:
+            run = f"{folder}/run.vcs"
+            said = self.record(run, (*allowed, *refused),
+                               "dd if=/dev/vda of=/dev/null bs=4k count=4000 2>/dev/null; "
+                               "for i in 1 2 3 4 5; do usleep 5000; done")
+            for why in refused.values():
+                self.assertIn(why[:30], said)
+            report = json.loads(self.reported(run, "--format", "json"))
+            guest = [of for name, of in report["loss"].items() if name != "host"][0]
+            self.assertIn("kmem:kmalloc is missing: the guest's owner does not allow it", guest["config"])
+            self.assertEqual(guest["unknown_events"], 0)
+            blocks = self.pairs(run, *allowed[:2], "sector")
+            timers = self.pairs(run, *allowed[2:], "hrtimer")
+            lines = self.reported(run, "events", "-e", allowed[2], "--format", "json", "--top", "0").splitlines()
+        self.assertGreater(blocks["calls"], 20)
+        self.assertLess(blocks["ambiguous"], 1)
+        self.assertGreater(timers["calls"], 100)
+        for row in (blocks, timers):
+            self.assertGreater(row["max_ns"], 0)
+            self.assertLess(row["max_ns"], 5e9)
+        hits = [json.loads(line) for line in lines]
+        self.assertGreater(len(hits), 100)
+        pointers = {int(str(hit["fields"]["hrtimer"]), 0) for hit in hits}
+        self.assertGreater(len(pointers), 1)
+        self.assertLess(max(pointers), 1 << 48, "no pointer leaves the guest")
+        print(f"guest's blocks: {blocks}\nguest's timers: {timers}")
+
+    def pairs(self, run, first, second, key):
+        table = self.reported(run, "pairs", "-e", first, "-e", second, "--key", key, "--format", "json")
+        return json.loads(table)["rows"][0]
+
+    def test_3b_a_host_that_asks_for_everything_gets_what_the_policy_grants(self):
+        self.guest.run("printf 'allow = timer:* sched:*\\nmax_events = 3\\nrate = 50\\n' >/tmp/agent.conf")
+        self.agent_restart("--policy /tmp/agent.conf")
+        with tempfile.TemporaryDirectory() as folder:
+            run = f"{folder}/run.vcs"
+            said = self.record(run, ("guest:sched:sched_switch", "guest:sched:sched_waking", "guest:timer:hrtimer_start",
+                                     "guest:timer:hrtimer_cancel", "guest:block:block_rq_issue"),
+                               "for i in $(seq 400); do usleep 1000; done")
+            report = json.loads(self.reported(run, "--format", "json"))
+            rows = json.loads(self.reported(run, "rate", "-e", "guest:timer:hrtimer_start", "--by", "cpu", "--every",
+                                            "1s", "--format", "json"))
+        guest = [of for name, of in report["loss"].items() if name != "host"][0]["config"]
+        self.assertIn("timer:hrtimer_cancel is missing: the guest's owner allows 3 events", guest)
+        self.assertIn("block:block_rq_issue is missing: the guest's owner does not allow it", guest)
+        self.assertRegex(guest, "was detached: too many hits: the guest's owner allows 50 per second and CPU")
+        self.assertIn("detached: too many hits", said)
+        for row in rows["rows"]:
+            self.assertLessEqual(row["max"], 100, "hits of a CPU in a second")
+        print(f"everything at once: {guest}\n{[(row['key'], row['count'], row['max']) for row in rows['rows']]}")
 
     def test_4_ends_cleanly_and_says_what_it_did(self):
         self.guest.run("kill $(pidof vcpuscope-agent); sleep 1; ! pidof vcpuscope-agent")

@@ -87,9 +87,9 @@ class Builder:
 
 
 def boot_a(builder, *, cpus=1, accelerator="tcg,thread=multi", files=(), qemu_args=(), cmdline="",
-           boot_timeout_s=120):
+           boot_timeout_s=120, modules=()):
     """A guest on this machine: a Machine whose agent_socket is the collector's channel."""
-    guest = builder.guest(files)
+    guest = builder.guest(files, modules=modules)
     emulated = accelerator.startswith("tcg")
     return machine.Machine(builder.kernel.vmlinuz, guest, name="bed-a", cpus=cpus,
                            accelerator=accelerator,

@@ -67,6 +67,28 @@ static void pack_stack(struct attack *a)
 	message_stack_pack(&stack, &a->payload);
 }
 
+static void pack_user_events(struct attack *a)
+{
+	static struct message_user_events events;
+
+	events.n = VS_USER_EVENTS_MAX;
+	for (size_t i = 0; i < events.n; i++) {
+		struct message_user_event *e = &events.events[i];
+
+		e->id = (uint32_t)i + 1;
+		e->kind = USER_TRACEPOINT;
+		snprintf(e->system, sizeof(e->system), "sched");
+		snprintf(e->name, sizeof(e->name), "event%zu", i);
+		e->n_fields = VS_USER_FIELDS_MAX;
+		for (size_t k = 0; k < e->n_fields; k++) {
+			snprintf(e->fields[k].name, sizeof(e->fields[k].name), "f%zu", k);
+			e->fields[k].type = USER_HEX;
+			e->fields[k].bytes = 8;
+		}
+	}
+	message_user_events_pack(&events, &a->payload);
+}
+
 static const struct {
 	const char *name;
 	enum frame_kind kind;
@@ -79,6 +101,7 @@ static const struct {
 	{"clock sample", FRAME_CLOCK_SAMPLE, pack_clock_sample},
 	{"kernel log", FRAME_KERNEL_LOG, pack_kernel_log},
 	{"guest stack", FRAME_GUEST_STACK, pack_stack},
+	{"user events", FRAME_USER_EVENTS, pack_user_events},
 };
 
 static void spoil_nothing(struct byte_buffer *b, struct attack *a)
