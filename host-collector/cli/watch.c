@@ -19,8 +19,10 @@
 #include "host-collector/analyze/stall/describe.h"
 #include "host-collector/cli/channel_options.h"
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/event_options.h"
 #include "host-collector/cli/feed.h"
 #include "host-collector/cli/guest_options.h"
+#include "host-collector/cli/watch_events.h"
 #include "host-collector/engine/live.h"
 #include "host-collector/metrics/metrics_page.h"
 #include "host-collector/tables/report_tables.h"
@@ -44,6 +46,7 @@ struct watch_arguments {
 	const char *backend, *metrics;
 	struct channel_arguments channel; /* none: the host's half alone is seen */
 	struct guest_arguments guest;
+	struct event_arguments events;
 	struct report_table_request table; /* .table NULL: stalls */
 };
 
@@ -53,10 +56,12 @@ struct watch {
 	struct main_loop loop;
 	struct feed *feed;
 	struct live *live;
-	struct report_table *table; /* NULL: stalls */
-	struct strips *strips;      /* of stalls as text */
-	struct metrics *metrics;    /* NULL: not wanted */
-	struct log_writer *log;     /* of what goes to standard error */
+	struct report_table *table;   /* NULL: stalls */
+	struct strips *strips;        /* of stalls as text */
+	struct metrics *metrics;      /* NULL: not wanted */
+	struct chosen_events *chosen; /* of the host; NULL: no events were chosen */
+	struct watch_events *events;  /* NULL: no events were chosen */
+	struct log_writer *log;       /* of what goes to standard error */
 	uint64_t start_ns, shown_ns, metrics_ns;
 	bool gone, terminal;
 };
@@ -65,6 +70,7 @@ static const struct option_spec watch_option_table[] = {
 	FEED_OPTION_ROWS(offsetof(struct watch_arguments, which)),
 	CHANNEL_OPTION_ROWS(offsetof(struct watch_arguments, channel)),
 	GUEST_OPTION_ROWS(offsetof(struct watch_arguments, guest)),
+	EVENT_OPTION_ROWS(offsetof(struct watch_arguments, events)),
 	{.name = "TABLE",
 	 .type = OPTION_OPERAND,
 	 .offset = offsetof(struct watch_arguments, table.table),
@@ -249,6 +255,8 @@ static void on_tick(void *context)
 	struct watch *w = context;
 
 	main_loop_fail(&w->loop, live_tick(w->live, clock_tsc_read()));
+	if (w->events && watch_events_printed(w->events))
+		output_flush(w);
 	/* Half a tick early is nearer than half a tick late. */
 	if (w->table && uv_hrtime() - w->shown_ns + TICK_MS * 500000ull >= w->arguments.interval_ns)
 		table_show(w);
@@ -323,9 +331,12 @@ static int live_open(struct watch *w, const struct live_options *options)
 	w->live = live_new(options);
 	if (w->live && w->arguments.table.table)
 		w->table = report_table_new(live_model(w->live), &w->arguments.table);
+	if (w->live && w->arguments.events.events.n)
+		w->events = watch_events_new(live_model(w->live), wants_json(w), stdout);
 	if (w->live && w->arguments.metrics)
 		w->metrics = metrics_new(live_model(w->live));
 	return w->live && (w->table || !w->arguments.table.table) &&
+			       (w->events || !w->arguments.events.events.n) &&
 			       (w->metrics || !w->arguments.metrics)
 		       ? 0
 		       : -ENOMEM;
@@ -336,6 +347,8 @@ static int live_close(struct watch *w)
 {
 	int err = live_finish(w->live);
 
+	if (w->events)
+		watch_events_finish(w->events);
 	if (err || !w->table)
 		return err;
 	report_table_finish(w->table);
@@ -364,6 +377,11 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		fprintf(stderr, "vcpuscope watch: %s\n", why);
 		return COMMAND_USAGE;
 	}
+	result = event_arguments_read(&w.arguments.events, "watch", &w.chosen, &request);
+	if (result)
+		return result;
+	result = COMMAND_TROUBLE;
+	collector.events = w.chosen;
 	collector.request = &request;
 	collector.wait_threshold_ns = w.arguments.stacks_over_ns;
 	w.text = text_options_for(stdout, w.arguments.color);
@@ -376,6 +394,7 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	err = main_loop_open(&w.loop, &w, NULL);
 	if (err) {
 		fprintf(stderr, "vcpuscope watch: %s\n", strerror(-err));
+		free(w.chosen);
 		return COMMAND_TROUBLE;
 	}
 	log_writer_new(STDERR_FILENO, &w.log); /* without, lines are written at once */
@@ -387,6 +406,12 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		err = main_loop_stop_on_signals(&w.loop);
 	if (!err)
 		err = feed_find(&w.arguments.which, &place, why, sizeof(why));
+	if (!err && place.by_daemon && w.arguments.events.events.n) {
+		snprintf(why, sizeof(why),
+			 "-e: the daemon, which watches this VM, chooses its events; write `events "
+			 "=` in its section of the daemon's configuration");
+		err = -EINVAL;
+	}
 	if (!err && place.by_daemon && request.asks) {
 		snprintf(why, sizeof(why),
 			 "--guest-*: the daemon, which watches this VM, configures its "
@@ -417,8 +442,10 @@ out:
 	main_loop_close(&w.loop);
 	live_free(w.live);
 	report_table_free(w.table);
+	watch_events_free(w.events);
 	strips_free(w.strips);
 	metrics_free(w.metrics);
+	free(w.chosen);
 	log_writer_free(w.log, LOG_FLUSH_MS);
 	return result;
 }
@@ -435,6 +462,8 @@ const struct command command_watch = {
 		"  sudo vcpuscope watch --qmp /run/web1.qmp --channel /run/vcpuscope/web1.sock "
 		"--than 20ms\n"
 		"  sudo vcpuscope watch --pid 4711 --channel /run/vcpuscope/web1.sock -i 1s tasks\n"
+		"  sudo vcpuscope watch --pid 4711 --channel /run/vcpuscope/web1.sock \\\n"
+		"                       -e 'guest:block:block_rq_issue/nr_sector > 256/'\n"
 		"  sudo vcpuscope watch --vm web1   # a VM that the daemon watches\n",
 	.run = watch_run,
 };

@@ -18,6 +18,7 @@ sys.path.insert(0, f"{HERE}/../beds")
 import bed  # noqa: E402
 
 AGENT_LOG = "/tmp/agent.log"
+FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
 
 
 class Agent(unittest.TestCase):
@@ -178,6 +179,21 @@ class Agent(unittest.TestCase):
     def pairs(self, run, first, second, key):
         table = self.reported(run, "pairs", "-e", first, "-e", second, "--key", key, "--format", "json")
         return json.loads(table)["rows"][0]
+
+    if FULL:
+        def test_3ab_watch_prints_them_as_they_happen(self):
+            program = f"{self.builder.build}/host-collector/vcpuscope"
+            watch = subprocess.Popen(
+                [program, "watch", "--pid", str(self.guest.pid), "--channel", self.guest.agent_socket, "--for", "6s", "--format",
+                 "json", "-e", "guest:block:block_rq_complete"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            time.sleep(2.5)
+            self.guest.run("echo 3 >/proc/sys/vm/drop_caches; dd if=/dev/vda of=/dev/null bs=4k count=500 2>/dev/null")
+            out, said = watch.communicate(timeout=60)
+            self.assertEqual(watch.returncode, 0, said)
+            hits = [hit for hit in map(json.loads, out.splitlines()) if hit.get("event") == "guest:block:block_rq_complete"]
+            self.assertGreater(len(hits), 5, said)
+            self.assertEqual(sum(hit["fields"]["nr_sector"] for hit in hits) % 8, 0)
+            self.assertEqual([hit["t_ns"] for hit in hits], sorted(hit["t_ns"] for hit in hits))
 
     def test_3b_a_host_that_asks_for_everything_gets_what_the_policy_grants(self):
         self.guest.run("printf 'allow = timer:* sched:*\\nmax_events = 3\\nrate = 50\\n' >/tmp/agent.conf")

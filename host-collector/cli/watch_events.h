@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* `watch -e`: prints the hits of chosen events of both sides as they happen, a line each. */
+#ifndef CLI_WATCH_EVENTS_H
+#define CLI_WATCH_EVENTS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "host-collector/model/model.h"
+
+struct watch_events;
+
+/* Subscribes to the model. json: one object for each hit instead of text. Returns NULL on ENOMEM.
+ */
+struct watch_events *watch_events_new(struct model *m, bool json, FILE *out);
+void watch_events_free(struct watch_events *w); /* NULL is allowed */
+/* Prints what still waits for records; at the end. */
+void watch_events_finish(struct watch_events *w);
+/* Returns the number of hits since the last call. */
+uint64_t watch_events_printed(struct watch_events *w);
+
+#endif
