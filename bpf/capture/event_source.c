@@ -189,6 +189,41 @@ static int arguments_read(const struct btf *btf, const struct btf_type *proto, b
 	return n;
 }
 
+/* Returns the type of a function's arguments and result; NULL: `btf` does not have it. */
+static const struct btf_type *function_proto(const struct btf *btf, const char *name)
+{
+	const __s32 id = btf__find_by_name_kind(btf, name, BTF_KIND_FUNC);
+
+	return id > 0 ? btf__type_by_id(btf, btf__type_by_id(btf, (__u32)id)->type) : NULL;
+}
+
+/* As arguments_read(), of a function in one of the loaded modules; -ENOENT: none has it. */
+static int module_read(struct btf *kernel, const char *name, bool is_return,
+		       struct source_field *out)
+{
+	const struct dirent *entry;
+	DIR *d = opendir("/sys/kernel/btf");
+	int n = -ENOENT;
+
+	while (d && n == -ENOENT && (entry = readdir(d))) {
+		const struct btf_type *proto;
+		struct btf *module;
+
+		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "vmlinux"))
+			continue;
+		module = btf__load_module_btf(entry->d_name, kernel);
+		if (!module)
+			continue;
+		proto = function_proto(module, name);
+		if (proto)
+			n = arguments_read(module, proto, is_return, out);
+		btf__free(module);
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
 int source_function(const char *name, bool is_return, struct source_field *out, char near[64])
 {
 	struct source_field result = {.name = "ret",
@@ -197,7 +232,6 @@ int source_function(const char *name, bool is_return, struct source_field *out, 
 				      .first = {.offset = RESULT_OFFSET, .bytes = 8}};
 	struct btf *btf = btf__load_vmlinux_btf();
 	const struct btf_type *t = NULL;
-	__s32 id;
 	int n = 0;
 
 	near[0] = 0;
@@ -207,12 +241,10 @@ int source_function(const char *name, bool is_return, struct source_field *out, 
 			out[n] = argument((size_t)n, NULL);
 		return is_return ? 1 : n;
 	}
-	id = btf__find_by_name_kind(btf, name, BTF_KIND_FUNC);
-	if (id > 0)
-		t = btf__type_by_id(btf, btf__type_by_id(btf, (__u32)id)->type);
-	if (!t)
+	t = function_proto(btf, name);
+	n = t ? arguments_read(btf, t, is_return, out) : module_read(btf, name, is_return, out);
+	if (n == -ENOENT)
 		function_near(btf, name, near);
-	n = t ? arguments_read(btf, t, is_return, out) : -ENOENT;
 	btf__free(btf);
 	return n;
 }

@@ -36,9 +36,10 @@ int source_tracepoint(const char *system, const char *name, struct source_field 
 void source_tracepoints(const char *system, bool (*each)(void *context, const char *name),
 			void *context);
 
-/* Reads the arguments of a function of the kernel from BTF; without it there are arg1 to arg6.
- * is_return: there is only the result, `ret`. Stores at most 6 to `out`. Returns their number;
- * -ENOENT: BTF does not have the function, and *near is one with a similar name or "". */
+/* Reads the arguments of a function of the kernel or of a loaded module from BTF; without it there
+ * are arg1 to arg6. is_return: there is only the result, `ret`. Stores at most 6 to `out`. Returns
+ * their number; -ENOENT: BTF does not have the function, and *near is one with a similar name or
+ * "". */
 int source_function(const char *name, bool is_return, struct source_field *out, char near[64]);
 
 /* Sets arg1 to arg6 of a function of a program, as it begins. Returns their number. */
