@@ -349,6 +349,11 @@ static void capture_bpf_events_limit(struct capture *base, uint32_t rate)
 	user_probes_limit(bpf_of(base)->probes, rate);
 }
 
+static void capture_bpf_event_stop(struct capture *base, uint32_t id)
+{
+	user_probes_stop(bpf_of(base)->probes, id);
+}
+
 static int capture_bpf_exits(struct capture *base, capture_exit_taker take, void *context)
 {
 	struct capture_bpf *c = bpf_of(base);
@@ -593,6 +598,7 @@ const struct capture_backend capture_backend_bpf = {
 	.event_vms = capture_bpf_event_vms,
 	.event_state = capture_bpf_event_state,
 	.events_limit = capture_bpf_events_limit,
+	.event_stop = capture_bpf_event_stop,
 	.host_stats = capture_bpf_host_stats,
 	.missed = capture_bpf_missed,
 	.cost = capture_bpf_cost,

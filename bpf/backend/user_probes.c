@@ -2,9 +2,12 @@
 #include "bpf/backend/user_probes.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bpf/backend/loader.h"
@@ -219,6 +222,21 @@ void user_probes_vms(struct user_probes *p, uint32_t id, uint64_t vms)
 	if (!probe->detached)
 		probe_detach(p, probe);
 	*probe = (struct user_probe){0}; /* the slot is free */
+}
+
+void user_probes_stop(struct user_probes *p, uint32_t id)
+{
+	const struct timespec moment = {.tv_nsec = 2000000};
+	struct user_probe *probe = probe_of(p, id);
+
+	if (!probe || probe->detached)
+		return;
+	/* Hits of no task concern it. Its id stays for those in progress. */
+	__atomic_store_n(&p->slots[probe - p->probes].untraced, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->slots[probe - p->probes].vms, 0, __ATOMIC_RELAXED);
+	/* Programs run within an RCU critical section: this waits for those in progress. */
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		nanosleep(&moment, NULL);
 }
 
 static void state_read(struct user_probes *p, struct user_probe *probe)

@@ -110,6 +110,12 @@ int capture_event_add(struct capture *c, const struct capture_event *event, uint
 	return c->backend->event_add ? c->backend->event_add(c, event, UINT64_MAX, id) : -ENOTSUP;
 }
 
+void capture_event_stop(struct capture *c, uint32_t id)
+{
+	if (c->backend->event_stop)
+		c->backend->event_stop(c, id);
+}
+
 int capture_event_state_get(struct capture *c, uint32_t id, uint64_t now_ms,
 			    struct capture_event_state *out)
 {

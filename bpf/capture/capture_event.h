@@ -35,6 +35,11 @@ struct capture_event {
  */
 int capture_event_add(struct capture *c, const struct capture_event *event, uint32_t *id);
 
+/* Ends the hits of an event and keeps its state: after this and a drain, `kept` hits were drained
+ * or counted as lost. Waits some ms for hits in progress. Does nothing where the capture is shared.
+ */
+void capture_event_stop(struct capture *c, uint32_t id);
+
 struct capture_event_state {
 	uint64_t kept;    /* hits that became events */
 	uint64_t limited; /* hits that did not, because of the rate */

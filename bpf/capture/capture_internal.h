@@ -43,6 +43,7 @@ struct capture_backend {
 	int (*event_state)(struct capture *c, uint32_t id, uint64_t now_ms,
 			   struct capture_event_state *out);
 	void (*events_limit)(struct capture *c, uint32_t rate);
+	void (*event_stop)(struct capture *c, uint32_t id); /* NULL: not supported */
 	void (*host_stats)(const struct capture *c, struct capture_host_stats *out);
 	uint64_t (*missed)(const struct capture *c);
 	int (*cost)(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count);

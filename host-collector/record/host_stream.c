@@ -529,8 +529,12 @@ int host_stream_drain(struct host_stream *h, uint64_t now_ms)
 
 int host_stream_finish(struct host_stream *h, uint64_t now_ms)
 {
-	int err = host_stream_drain(h, now_ms), last;
+	int err, last;
 
+	/* Else the counts at the end would contain hits after the last drain. */
+	for (size_t i = 0; h->chosen && i < h->chosen->n && h->capture; i++)
+		capture_event_stop(h->capture, h->chosen->events[i].id);
+	err = host_stream_drain(h, now_ms);
 	stack_writer_settle(h->stacks, FINISH_MS);
 	last = stacks_deliver(h, now_ms);
 	err = err ? err : last;

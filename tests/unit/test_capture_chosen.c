@@ -391,6 +391,45 @@ static void a_flood_is_limited_and_counted(void **state)
 	watch_end(&w);
 }
 
+/* ---- the end ---- */
+
+static void the_last_count_is_what_was_drained(void **state)
+{
+	struct capture_event_state now;
+	struct watch w;
+	pid_t child;
+	size_t hits = 0;
+
+	(void)state;
+	watch_begin(&w, "task:task_rename/newcomm ~ \"endless*\"/untraced/", 1000000);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (unsigned i = 0;; i++) {
+			prctl(PR_SET_NAME, i % 2 ? "endless-odd" : "endless-even");
+			usleep(100);
+		}
+	}
+	for (int i = 0; i < 20; i++) {
+		sleep_ms(5);
+		drain(w.capture, w.log);
+	}
+	/* Hits do not end; their counting does. */
+	capture_event_stop(w.capture, w.ids[0]);
+	watch_read(&w);
+	sleep_ms(20);
+	assert_int_equal(capture_event_state_get(w.capture, w.ids[0], 0, &now), 0);
+	for (size_t i = 0; i < w.n_hits; i++)
+		hits += w.hits[i].head.type == VS_EVENT_USER;
+	assert_true(hits > 100);
+	for (size_t cpu = 0; cpu < capture_n_cpus(w.capture); cpu++)
+		assert_int_equal(w.log->gaps[cpu], 0);
+	assert_int_equal(hits, now.kept);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	watch_end(&w);
+}
+
 /* ---- several VMs ---- */
 
 static size_t count_of(struct capture *c, uint32_t id, pid_t pid)
@@ -644,6 +683,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(hits_are_those_that_tracefs_shows),
 		cmocka_unit_test(filters_keep_what_their_expression_is_true_for),
 		cmocka_unit_test(a_flood_is_limited_and_counted),
+		cmocka_unit_test(the_last_count_is_what_was_drained),
 		cmocka_unit_test(users_of_one_capture_share_an_event),
 		cmocka_unit_test(functions_and_probes_of_programs_have_their_arguments),
 		cmocka_unit_test(what_does_not_exist_is_named),
