@@ -112,7 +112,7 @@ static void row_head_text(const struct output *o, FILE *out)
 
 static void row_text(const struct output *o, const struct pair_row *row, FILE *out)
 {
-	const struct histogram *h = &row->times;
+	const struct histogram *h = &row->calls.times;
 	const bool limit = o->request->than_ns || o->request->events->lower_ns;
 	static const double shares[] = {0.5, 0.95, 0.99, 0.999};
 
@@ -133,7 +133,7 @@ static void row_text(const struct output *o, const struct pair_row *row, FILE *o
 		fprintf(out, " %9s", span_text(h->max_ns).text);
 	}
 	if (limit)
-		fprintf(out, " %8" PRIu64, row->beyond);
+		fprintf(out, " %8" PRIu64, row->calls.beyond);
 	fprintf(out, " %4" PRIu64 "+%-4" PRIu64 " %10" PRIu64 " %9" PRIu64 "\n", row->unpaired_from,
 		row->unpaired_to, row->incomplete, row->ambiguous);
 }
@@ -178,13 +178,19 @@ static void rows_text(const struct output *o, FILE *out)
 			row_head_text(o, out);
 		}
 		row_text(o, row, out);
-		if (row->times.count)
+		if (row->calls.times.count)
 			fprintf(out, "  %-16s each is right within %s\n", "",
-				error_text(row->error_ns).text);
-		if (row->with_states) {
+				error_text(row->calls.error_ns).text);
+		if (row->calls_past_losses)
+			fprintf(out,
+				"  %-16s %" PRIu64
+				" of them have losses between their events; where "
+				"nothing was lost, each event had its partner\n",
+				"", row->calls_past_losses);
+		if (row->calls.with_states) {
 			fprintf(out, "  %-16s vCPU time of %" PRIu64 " calls: ", "",
-				row->with_states);
-			states_text(&row->states, out);
+				row->calls.with_states);
+			states_text(&row->calls.states, out);
 			fputc('\n', out);
 		}
 	}
@@ -267,6 +273,7 @@ static const struct table_column pairs_columns[] = {
 	{"unpaired_to", "unpaired to", TABLE_COUNT},
 	{"incomplete", "incomplete", TABLE_COUNT},
 	{"ambiguous", "ambiguous", TABLE_COUNT},
+	{"past_losses", "past losses", TABLE_COUNT}, /* calls with losses between their events */
 	{"with_states", "with states", TABLE_COUNT},
 #define X(NAME, name, head) {name, head, TABLE_NS},
 	STATE_SHARES(X)
@@ -345,16 +352,17 @@ static struct table *pairs_table(const struct output *o)
 		table_row(t);
 		table_text(t, pairs_stage_name(o->pairs, row->stage, name, sizeof(name)));
 		table_text(t, key_text(o, &row->key).text);
-		table_count(t, row->times.count);
-		cells_times(t, &row->times);
-		cell_error(t, row->error_ns);
-		table_count(t, row->beyond);
+		table_count(t, row->calls.times.count);
+		cells_times(t, &row->calls.times);
+		cell_error(t, row->calls.error_ns);
+		table_count(t, row->calls.beyond);
 		table_count(t, row->unpaired_from);
 		table_count(t, row->unpaired_to);
 		table_count(t, row->incomplete);
 		table_count(t, row->ambiguous);
-		table_count(t, row->with_states);
-		cells_states(t, &row->states, row->with_states);
+		table_count(t, row->calls_past_losses);
+		table_count(t, row->calls.with_states);
+		cells_states(t, &row->calls.states, row->calls.with_states);
 	}
 	return t;
 }

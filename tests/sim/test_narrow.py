@@ -158,6 +158,40 @@ def events_check(program, recording):
         expect(f"events {words}", wanted and lines(*words) == wanted)
 
 
+def event_tables_check(program, recording):
+    """Pairs, top, dist and rate count the events that the narrowed list has."""
+    events = "guest:irq:softirq_entry"
+    whole = program.json(recording)
+    begin, half = whole["begin_ns"], (whole["end_ns"] - whole["begin_ns"]) // 2
+    near = [i for i in whole["incidents"] if i["vm"]][0]
+    task = [r for r in program.tables(recording, "tasks")["tasks"] if r["comm"]][0]
+    seen = 0
+    for words in ((), ("--vm", near["vm"]), ("--vcpu", 0), ("--vcpu", 1), ("--task", task["comm"]),
+                  ("--pid", task["pid"]), ("--from", f"{half}ns"), ("--to", f"{half}ns"),
+                  ("--from", f"{half // 2}ns", "--to", f"{half}ns", "--vcpu", 0), ("--around", near["number"])):
+        if "--vcpu" in words and words[-1] not in {v["vcpu"] for v in whole["vcpus"]}:
+            continue
+        lines = program.read("report", recording, "events", "-e", events, "--top", 0, "--format", "json", *words)
+        listed = [json.loads(line) for line in lines.splitlines()]
+        by_vec = {}
+        for e in listed:
+            by_vec[e["fields"]["vec"]] = by_vec.get(e["fields"]["vec"], 0) + 1
+        seen += len(listed)
+        top = program.tables(recording, "top", "-e", events, "--by", "vec", *words).get("top", [])
+        expect(f"top {words}: {top}, not {by_vec}", {int(r["key"]): r["count"] for r in top} == by_vec)
+        dist = program.tables(recording, "dist", "-e", events, "--value", "vec", *words).get("dist", [])
+        expect(f"dist {words}: {dist}", sum(r["count"] for r in dist) == len(listed))
+        rate = program.tables(recording, "rate", "-e", events, *words).get("rate", [])
+        expect(f"rate {words}: {rate}", sum(r["count"] for r in rate) == len(listed))
+        pairs = program.tables(recording, "pairs", "-e", events, "-e", "guest:irq:softirq_exit", "--key", "cpu", *words)
+        n = sum(r["calls"] + r["incomplete"] + r["ambiguous"] + r["unpaired_from"] for r in pairs.get("pairs", []))
+        expect(f"pairs {words}: {n} begins of {len(listed)}", n == len(listed))
+        for r in pairs.get("single_pairs", []):
+            if words[:1] == ("--from",):
+                expect(f"pairs {words}: begins before", r["begin_ns"] >= begin + half // 2)
+    expect("no event was compared", seen > 100)
+
+
 def around_check(program, recording, folder):
     whole = program.json(recording)
     for incident in whole["incidents"]:
@@ -249,6 +283,8 @@ def main():
         check(exits_check, os.path.join(data, "quickstart.vcs"))
         check(exits_check, os.path.join(data, "sim-mixture-loss.vcs"))
         check(events_check, os.path.join(data, "quickstart.vcs"))
+        check(event_tables_check, os.path.join(data, "quickstart.vcs"))
+        check(event_tables_check, os.path.join(data, "sim-mixture-loss.vcs"))
         check(around_check, os.path.join(data, "quickstart.vcs"), folder)
         check(around_check, os.path.join(data, "sim-mixture-loss.vcs"), folder)
         check(times_check, os.path.join(data, "quickstart.vcs"))

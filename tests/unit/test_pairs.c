@@ -75,8 +75,8 @@ static void counts_are(const struct pair_row *row, uint64_t calls, uint64_t tota
 		       uint64_t ambiguous)
 {
 	assert_non_null(row);
-	assert_int_equal(row->times.count, calls);
-	assert_int_equal(row->times.sum_ns, total_us * 1000);
+	assert_int_equal(row->calls.times.count, calls);
+	assert_int_equal(row->calls.times.sum_ns, total_us * 1000);
 	assert_int_equal(row->unpaired_from, unpaired_from);
 	assert_int_equal(row->unpaired_to, unpaired_to);
 	assert_int_equal(row->incomplete, incomplete);
@@ -243,14 +243,14 @@ static void test_thresholds_only_select(void **state)
 #define FOUR MSI(10), HANDLER(15), MSI(20), HANDLER(32), MSI(40), HANDLER(48), MSI(50), HANDLER(60)
 	r = RUN(msi_to_handler, "vcpu", &than, FOUR);
 	counts_are(r.row, 4, 5 + 12 + 8 + 10, 0, 0, 0, 0);
-	assert_int_equal(r.row->beyond, 2);
+	assert_int_equal(r.row->calls.beyond, 2);
 	assert_int_equal(pairs_kept(r.pairs, 0)->duration_ns, 12 * US);
 	assert_int_equal(pairs_kept(r.pairs, 1)->duration_ns, 10 * US);
 	assert_null(pairs_kept(r.pairs, 2));
 	run_end(&r);
 	r = RUN(msi_to_handler, "vcpu", &lower, FOUR);
 	counts_are(r.row, 4, 5 + 12 + 8 + 10, 0, 0, 0, 0);
-	assert_int_equal(r.row->beyond, 2);
+	assert_int_equal(r.row->calls.beyond, 2);
 	assert_int_equal(pairs_kept(r.pairs, 0)->duration_ns, 5 * US);
 	assert_int_equal(pairs_kept(r.pairs, 1)->duration_ns, 8 * US);
 	run_end(&r);
@@ -273,8 +273,8 @@ static void test_time_goes_to_the_states_of_the_vcpu(void **state)
 	assert_int_equal(pair->states.ns[SHARE_GUEST], 10 * US);
 	assert_int_equal(pair->states.ns[SHARE_EXITS], 20 * US);
 	assert_int_equal(pair->states.ns[SHARE_WAITED], 30 * US);
-	assert_int_equal(r.row->with_states, 2);
-	assert_int_equal(r.row->states.ns[SHARE_EXITS], 21 * US);
+	assert_int_equal(r.row->calls.with_states, 2);
+	assert_int_equal(r.row->calls.states.ns[SHARE_EXITS], 21 * US);
 	run_end(&r);
 }
 

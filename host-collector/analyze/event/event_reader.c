@@ -13,6 +13,7 @@
 /* Newest events of a CPU. */
 struct cpu_track {
 	struct host_ns last;
+	bool lost_open;     /* events are missing since a LOST, up to the next event */
 	int32_t task;       /* host: on the CPU, after its newest event; -1 unknown */
 	uint32_t stack_tid; /* guest: whose stack was taken last, and when */
 	uint32_t kernel_stack, user_stack;
@@ -69,18 +70,38 @@ static const struct cpu_track *track_find(const struct event_row *row)
 	return track_of(row->reader, row->source, row->event->cpu);
 }
 
+/* A LOST event has the time at which the loss began; it ends at the next event of its CPU. A few
+ * have the time of its end. */
 static void lost_pass(struct event_reader *r, const struct event_row *row, struct cpu_track *track)
 {
 	const struct vs_event *e = row->event;
 	const struct host_ns never = {INT64_MIN};
-	const struct host_ns last = track ? track->last : never;
-	struct host_ns since = loss_since(e, row->t, last), until = row->t;
+	struct event_loss loss = {
+		.source = row->source,
+		.cpu = e->cpu,
+		.count = ev_lost_count(e),
+		.t = row->t,
+		.since = loss_since(e, row->t, track ? track->last : never),
+		.until = row->t,
+	};
 
-	until.ns += ev_lost_gap_us(e) * 1000ll;
+	if (ev_lost_gap_us(e))
+		loss.until.ns += (ev_lost_gap_us(e) + 1) * 1000ll;
+	else if (!loss.count || e->time < ev_lost_end(e))
+		loss.until.ns = INT64_MAX;
 	if (r->sink.lost)
-		r->sink.lost(r->sink.context, row->source, e->cpu, since, until);
-	if (track)
-		track->task = -1;
+		r->sink.lost(r->sink.context, &loss);
+	if (!track)
+		return;
+	track->lost_open |= loss.until.ns == INT64_MAX;
+	track->task = -1;
+}
+
+static void lost_end(struct event_reader *r, const struct event_row *row, struct cpu_track *track)
+{
+	track->lost_open = false;
+	if (r->sink.lost_over)
+		r->sink.lost_over(r->sink.context, row->source, row->event->cpu, row->t);
 }
 
 static bool choice_takes(struct event_row *row)
@@ -171,6 +192,8 @@ static void event_take(struct event_reader *r, struct event_row *row)
 	track = track_of(r, row->source, row->event->cpu);
 	if (type == VS_EVENT_LOST)
 		lost_pass(r, row, track);
+	else if (track && track->lost_open)
+		lost_end(r, row, track);
 	if (type != VS_EVENT_USER)
 		row_pass(r, row, row->source != VS_SOURCE_HOST);
 	if (track)

@@ -28,12 +28,22 @@ struct event_row {
 	uint32_t vm, vcpu;
 };
 
+/* Events of this CPU were lost within an interval. */
+struct event_loss {
+	uint32_t source;
+	uint16_t cpu;
+	uint64_t count;       /* 0: unknown */
+	struct host_ns t;     /* when it became known */
+	struct host_ns since; /* not after t */
+	struct host_ns until; /* INT64_MAX: until `lost_over` */
+};
+
 struct event_sink {
 	/* Gets each event once for each choice that takes it. */
 	void (*row)(void *context, struct event_row *row);
-	/* Events of this CPU were lost within the interval. May be NULL. */
-	void (*lost)(void *context, uint32_t source, uint16_t cpu, struct host_ns since,
-		     struct host_ns until);
+	void (*lost)(void *context, const struct event_loss *loss); /* may be NULL */
+	/* The losses of this CPU whose end was unknown ended at `t`. May be NULL. */
+	void (*lost_over)(void *context, uint32_t source, uint16_t cpu, struct host_ns t);
 	void *context;
 };
 

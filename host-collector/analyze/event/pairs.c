@@ -40,6 +40,24 @@ static unsigned group_of_end(const struct pairs *p, unsigned stage)
 	return (stage + 1) % p->choices->n_groups;
 }
 
+/* Whether one event can be an end and a begin of this stage. */
+static bool stage_has_same(const struct pairs *p, unsigned stage)
+{
+	const struct event_choices *c = p->choices;
+
+	for (size_t i = 0; i < c->n; i++) {
+		for (size_t k = 0; k < c->n; k++) {
+			const struct event_choice *from = &c->items[i], *to = &c->items[k];
+
+			if (from->group == stage && to->group == group_of_end(p, stage) &&
+			    !from->untraced && !to->untraced && from->schema == to->schema &&
+			    from->side == to->side)
+				return true;
+		}
+	}
+	return false;
+}
+
 static bool key_names_cpu(const struct event_choice *c)
 {
 	for (size_t i = 0; i < c->key.n; i++) {
@@ -130,10 +148,16 @@ const char *pair_key_text(const struct pair_key *key, char *out, size_t out_byte
 
 /* ---- pairs that wait ---- */
 
+static void mark_drop(struct pairs *p, uint32_t mark)
+{
+	if (mark != STATE_MARK_NONE)
+		state_mark_drop(p->marks, mark);
+}
+
 static void marks_drop(struct pairs *p, const struct pair_pending *w)
 {
-	state_mark_drop(p->marks, w->from_mark);
-	state_mark_drop(p->marks, w->to_mark);
+	mark_drop(p, w->from_mark);
+	mark_drop(p, w->to_mark);
 }
 
 static bool states_ready(const struct pairs *p, const struct pair_pending *w)
@@ -144,7 +168,7 @@ static bool states_ready(const struct pairs *p, const struct pair_pending *w)
 
 static void pending_settle(struct pairs *p)
 {
-	struct pair_pending *w = &p->pending[p->pending_first++ % PAIR_PENDING_MAX];
+	struct pair_pending *w = &p->pending[p->pending_first++ % p->options.pending_max];
 
 	if (w->to_mark != STATE_MARK_NONE && states_ready(p, w)) {
 		w->pair.states_known = true;
@@ -153,13 +177,17 @@ static void pending_settle(struct pairs *p)
 		p->limits.states_given_up++;
 	}
 	marks_drop(p, w);
-	pair_rows_count(p, w);
+	if (w->alone)
+		p->rows.evidence[w->pair.stage].alone += !w->near_loss && !w->alone_maybe;
+	else
+		pair_rows_count(p, w);
 }
 
 static void pending_advance(struct pairs *p, struct host_ns now)
 {
 	while (p->pending_first < p->pending_end) {
-		const struct pair_pending *w = &p->pending[p->pending_first % PAIR_PENDING_MAX];
+		const struct pair_pending *w =
+			&p->pending[p->pending_first % p->options.pending_max];
 
 		if (now.ns - w->pair.to.t.ns < PENDING_NS || !states_ready(p, w))
 			return;
@@ -174,38 +202,72 @@ static uint64_t error_of(const struct pair_end *a, const struct pair_end *b)
 								  : (uint64_t)a->err_ns + b->err_ns;
 }
 
-/* How near two events may be and still have the other order. On one side events have the order of
- * their kernel's clock. An unbounded error decides nothing. */
-static int64_t doubt_of(const struct pair_end *a, const struct pair_end *b)
+int64_t pairs_doubt_ns(const struct pair_end *a, const struct pair_end *b)
 {
 	const uint64_t error = error_of(a, b);
 
 	return a->source == b->source || error == UINT64_MAX ? 0 : (int64_t)error;
 }
 
+static struct pair_pending *pending_add(struct pairs *p, unsigned stage,
+					const struct pair_end *from, const struct pair_end *to)
+{
+	struct pair_pending *w;
+
+	if (p->pending_end - p->pending_first == p->options.pending_max)
+		pending_settle(p);
+	w = &p->pending[p->pending_end++ % p->options.pending_max];
+	*w = (struct pair_pending){
+		.pair = {.stage = stage, .from = *from, .to = *to},
+		.since = p->now,
+		.from_mark = STATE_MARK_NONE,
+		.to_mark = STATE_MARK_NONE,
+		.before = UINT64_MAX,
+	};
+	pairs_losses_apply(p, w);
+	return w;
+}
+
+/* The end of the newest pair may be that of a begin behind it; and so on for the pairs before. */
+static void newest_is_ambiguous(struct pairs *p, const struct pair_open *o)
+{
+	for (uint64_t i = o->newest; i != UINT64_MAX && i >= p->pending_first;) {
+		struct pair_pending *w = &p->pending[i % p->options.pending_max];
+
+		w->ambiguous = true;
+		i = w->before;
+	}
+}
+
+/* Two begins or two ends follow each other: one of them has no partner, unless it was lost. */
+static uint64_t found_alone(struct pairs *p, unsigned stage, const struct pair_end *first,
+			    const struct pair_end *second)
+{
+	pending_add(p, stage, first, second)->alone = true;
+	return p->pending_end - 1;
+}
+
 /* Takes the marks. */
 static void pair_found(struct pairs *p, struct pair_open *o, uint32_t from_mark, uint32_t to_mark)
 {
+	const uint64_t before = o->from_near ? o->newest : UINT64_MAX;
 	struct pair_pending *w;
 	int64_t duration = o->to.t.ns - o->from.t.ns;
 
-	if (p->pending_end - p->pending_first == PAIR_PENDING_MAX)
-		pending_settle(p);
-	o->newest = p->pending_end++;
+	w = pending_add(p, o->stage, &o->from, &o->to);
+	o->newest = p->pending_end - 1;
 	o->newest_to = o->to;
-	w = &p->pending[o->newest % PAIR_PENDING_MAX];
-	*w = (struct pair_pending){
-		.pair = {.stage = o->stage, .key = o->key, .from = o->from, .to = o->to},
-		.since = p->now,
-		.from_mark = from_mark,
-		.to_mark = to_mark,
-	};
+	o->after_pair = true;
+	w->pair.key = o->key;
+	w->order_unsure = o->from_near;
+	w->before = before;
+	w->from_mark = from_mark;
+	w->to_mark = to_mark;
 	w->pair.error_ns = error_of(&o->from, &o->to);
 	/* The true duration is between 0 and this one plus the error. */
 	w->pair.duration_ns = duration > 0 ? duration : 0;
 	if (duration < 0 && w->pair.error_ns != UINT64_MAX)
 		w->pair.error_ns -= (uint64_t)-duration;
-	w->incomplete = pairs_lost_within(p, &w->pair);
 	if (from_mark == STATE_MARK_NONE || to_mark == STATE_MARK_NONE) {
 		marks_drop(p, w);
 		w->from_mark = w->to_mark = STATE_MARK_NONE;
@@ -216,40 +278,62 @@ static void pair_found(struct pairs *p, struct pair_open *o, uint32_t from_mark,
 
 static void from_drop(struct pairs *p, struct pair_open *o)
 {
-	state_mark_drop(p->marks, o->from_mark);
+	mark_drop(p, o->from_mark);
 	o->from_mark = STATE_MARK_NONE;
-	o->has_from = o->from_maybe = o->from_follows = false;
+	o->has_from = o->from_maybe = o->from_follows = o->from_near = false;
 }
 
 static void to_drop(struct pairs *p, struct pair_open *o)
 {
-	state_mark_drop(p->marks, o->to_mark);
+	mark_drop(p, o->to_mark);
 	o->to_mark = STATE_MARK_NONE;
-	o->has_to = false;
+	o->has_to = o->to_ambiguous = o->to_follows = false;
+}
+
+/* A begin that found no end. If it came within the clocks' error after the end of the pair before
+ * it, that end may be its own. */
+static void from_unpaired(struct pairs *p, struct pair_open *o, const struct pair_end *next)
+{
+	pair_row_of(p, o->stage, &o->key)->unpaired_from++;
+	if (o->from_near)
+		newest_is_ambiguous(p, o);
+	else if (next)
+		o->alone = found_alone(p, o->stage, &o->from, next);
+	from_drop(p, o);
+}
+
+/* An end that found no begin. */
+static void to_unpaired(struct pairs *p, struct pair_open *o)
+{
+	pair_row_of(p, o->stage, &o->key)->unpaired_to += !o->to_ambiguous;
+	if (o->to_follows)
+		found_alone(p, o->stage, &o->newest_to, &o->to);
+	to_drop(p, o);
 }
 
 /* The begin that came right after the end belongs to it: nothing contradicts. */
 static void maybe_confirm(struct pairs *p, struct pair_open *o)
 {
-	pair_found(p, o, o->from_mark, STATE_MARK_NONE);
-	o->from_mark = STATE_MARK_NONE;
+	if (o->to_ambiguous) {
+		pair_row_of(p, o->stage, &o->key)->ambiguous++;
+	} else {
+		pair_found(p, o, o->from_mark, STATE_MARK_NONE);
+		o->from_mark = STATE_MARK_NONE;
+	}
 	from_drop(p, o);
 	to_drop(p, o);
 }
 
 static void open_close(struct pairs *p, struct pair_open *o)
 {
-	struct pair_row *row;
-
 	if (!o->used)
 		return;
 	if (o->has_from && o->from_maybe)
 		maybe_confirm(p, o);
-	row = pair_row_of(p, o->stage, &o->key);
-	row->unpaired_from += o->has_from;
-	row->unpaired_to += o->has_to;
-	from_drop(p, o);
-	to_drop(p, o);
+	if (o->has_from)
+		from_unpaired(p, o, NULL);
+	if (o->has_to)
+		to_unpaired(p, o);
 	o->used = false;
 }
 
@@ -268,22 +352,21 @@ static struct pair_open *open_get(struct pairs *p, unsigned stage, const struct 
 				.stage = stage,
 				.key = *key,
 				.newest = UINT64_MAX,
+				.alone = UINT64_MAX,
 				.from_mark = STATE_MARK_NONE,
 				.to_mark = STATE_MARK_NONE};
 	return o;
 }
 
-/* A begin that found no end. If it came within the clocks' error after the end of the pair before
- * it, that end may be its own. */
-static void from_unpaired(struct pairs *p, struct pair_open *o)
+/* Whether a begin may be before the end of the newest pair. */
+static bool begins_near(struct pairs *p, const struct pair_open *o, const struct pair_end *begin)
 {
-	const bool waits = o->newest != UINT64_MAX && o->newest >= p->pending_first;
-
-	pair_row_of(p, o->stage, &o->key)->unpaired_from++;
-	if (waits && o->from.t.ns - o->newest_to.t.ns <= doubt_of(&o->from, &o->newest_to) &&
-	    o->from.source != o->newest_to.source)
-		p->pending[o->newest % PAIR_PENDING_MAX].ambiguous = true;
-	from_drop(p, o);
+	if (o->newest == UINT64_MAX || begin->source == o->newest_to.source ||
+	    begin->t.ns - o->newest_to.t.ns > pairs_doubt_ns(begin, &o->newest_to))
+		return false;
+	if (o->newest >= p->pending_first)
+		p->pending[o->newest % p->options.pending_max].order_unsure = true;
+	return true;
 }
 
 static void begins(struct pairs *p, struct pair_open *o, const struct pair_end *end, uint32_t mark)
@@ -293,12 +376,12 @@ static void begins(struct pairs *p, struct pair_open *o, const struct pair_end *
 	if (o->has_from && o->from_maybe)
 		maybe_confirm(p, o);
 	else if (o->has_from)
-		from_unpaired(p, o);
+		from_unpaired(p, o, end);
 	if (o->has_to &&
-	    (end->source == o->to.source || end->t.ns - o->to.t.ns > doubt_of(end, &o->to))) {
-		pair_row_of(p, o->stage, &o->key)->unpaired_to++;
-		to_drop(p, o);
-	}
+	    (end->source == o->to.source || end->t.ns - o->to.t.ns > pairs_doubt_ns(end, &o->to)))
+		to_unpaired(p, o);
+	o->after_pair = false;
+	o->from_near = begins_near(p, o, end);
 	o->from_maybe = o->has_to;
 	o->from_follows = follows;
 	o->from = *end;
@@ -317,7 +400,23 @@ static bool is_ambiguous(const struct pair_open *o, const struct pair_end *end)
 {
 	return o->from.source != end->source &&
 	       (o->from_maybe ||
-		(o->from_follows && end->t.ns - o->from.t.ns <= doubt_of(&o->from, end)));
+		(o->from_follows && end->t.ns - o->from.t.ns <= pairs_doubt_ns(&o->from, end)));
+}
+
+/* The end may also be that of a begin right after it. */
+static void ends_ambiguously(struct pairs *p, struct pair_open *o, const struct pair_end *end)
+{
+	pair_row_of(p, o->stage, &o->key)->ambiguous++;
+	if (o->from_near)
+		newest_is_ambiguous(p, o);
+	/* The begin before it may be the one that has this end. */
+	if (o->from_follows && o->alone >= p->pending_first && o->alone != UINT64_MAX)
+		p->pending[o->alone % p->options.pending_max].alone_maybe = true;
+	from_drop(p, o);
+	to_drop(p, o);
+	o->to = *end;
+	o->has_to = o->to_ambiguous = true;
+	o->after_pair = o->to_follows = false;
 }
 
 static void ends(struct pairs *p, struct pair_open *o, const struct pair_end *end)
@@ -325,16 +424,20 @@ static void ends(struct pairs *p, struct pair_open *o, const struct pair_end *en
 	uint32_t mark = STATE_MARK_NONE;
 
 	if (!o->has_from) {
-		if (o->has_to)
-			pair_row_of(p, o->stage, &o->key)->unpaired_to++;
+		if (o->has_to) {
+			if (!o->to_ambiguous)
+				found_alone(p, o->stage, &o->to, end);
+			to_unpaired(p, o);
+		}
 		o->to = *end;
 		o->has_to = true;
+		o->to_ambiguous = false;
+		o->to_follows = o->after_pair;
+		o->after_pair = false;
 		return;
 	}
 	if (is_ambiguous(o, end)) {
-		pair_row_of(p, o->stage, &o->key)->ambiguous++;
-		from_drop(p, o);
-		to_drop(p, o);
+		ends_ambiguously(p, o, end);
 		return;
 	}
 	o->to = *end;
@@ -383,6 +486,8 @@ static void on_row(void *context, struct event_row *row)
 	unsigned roles;
 
 	p->now = row->t;
+	if (row->err_ns != UINT32_MAX && row->err_ns > p->worst_err_ns)
+		p->worst_err_ns = row->err_ns;
 	pending_advance(p, row->t);
 	if (c->untraced || !event_row_selected(row, p->options.narrow))
 		return;
@@ -404,7 +509,7 @@ static void on_row(void *context, struct event_row *row)
 
 		if (!(roles & EVENT_BEGINS) || stage != c->group)
 			continue;
-		if (end.vcpu_known)
+		if (end.vcpu_known && p->marks)
 			mark = state_mark(p->marks, end.vm, end.vcpu, end.t);
 		begins(p, open_get(p, stage, &key), &end, mark);
 	}
@@ -416,7 +521,8 @@ struct pairs *pairs_new(struct model *m, const struct event_choices *choices,
 			const struct pairs_options *options)
 {
 	struct pairs *p = calloc(1, sizeof(*p));
-	const struct event_sink sink = {.row = on_row, .lost = pairs_lost, .context = p};
+	const struct event_sink sink = {
+		.row = on_row, .lost = pairs_lost, .lost_over = pairs_lost_over, .context = p};
 
 	if (!p)
 		return NULL;
@@ -426,15 +532,23 @@ struct pairs *pairs_new(struct model *m, const struct event_choices *choices,
 		p->options.kept = PAIR_KEPT_MAX;
 	p->n_stages = pairs_stages(choices, options->cycle);
 	p->of_vm = pairs_of_vm(choices);
+	for (unsigned stage = 0; stage < p->n_stages; stage++)
+		p->same[stage] = stage_has_same(p, stage);
 	for (size_t i = 0; i < choices->n; i++)
 		p->bound[i] = key_names_cpu(&choices->items[i]);
-	p->open = calloc(PAIR_OPEN_MAX, sizeof(*p->open));
-	p->pending = calloc(PAIR_PENDING_MAX, sizeof(*p->pending));
-	if (!p->open || !p->pending || lru_init(&p->index, PAIR_OPEN_MAX) || pair_rows_init(p))
+	if (!p->options.open_max)
+		p->options.open_max = PAIR_OPEN_MAX;
+	if (!p->options.pending_max)
+		p->options.pending_max = PAIR_PENDING_MAX;
+	p->open = calloc(p->options.open_max, sizeof(*p->open));
+	p->pending = calloc(p->options.pending_max, sizeof(*p->pending));
+	if (!p->open || !p->pending || lru_init(&p->index, p->options.open_max) ||
+	    pair_rows_init(p))
 		goto fail;
 	/* The marks see a span before the pairs see the event behind it. */
-	p->marks = state_marks_new(m, PAIR_OPEN_MAX + 2 * PAIR_PENDING_MAX);
-	if (p->marks)
+	if (!options->without_states)
+		p->marks = state_marks_new(m, p->options.open_max + 2 * p->options.pending_max);
+	if (p->marks || options->without_states)
 		p->reader = event_reader_new(m, choices, &sink);
 	if (p->reader)
 		return p;
@@ -450,7 +564,7 @@ void pairs_free(struct pairs *p)
 	event_reader_free(p->reader);
 	state_marks_free(p->marks);
 	for (size_t i = 0; i < p->n_losses; i++)
-		free(p->losses[i].cpus);
+		free(p->losses[i].newest);
 	pair_rows_fini(p);
 	lru_fini(&p->index);
 	free(p->open);
@@ -460,11 +574,14 @@ void pairs_free(struct pairs *p)
 
 int pairs_finish(struct pairs *p)
 {
-	state_marks_finish(p->marks);
+	if (p->marks)
+		state_marks_finish(p->marks);
 	for (uint32_t i = 0; i < lru_slots(&p->index); i++)
 		open_close(p, &p->open[i]);
 	while (p->pending_first < p->pending_end)
 		pending_settle(p);
+	if (pair_rows_decide(p))
+		p->rows.out_of_memory = true;
 	pair_rows_sort(p);
 	return p->rows.out_of_memory ? -ENOMEM : 0;
 }

@@ -4,7 +4,7 @@
  * docs/pairs.md describes the algorithm with an example.
  *
  * The groups of choices (each -e) follow each other: stage i leads from group i to group i + 1.
- * Memory is bounded: PAIR_OPEN_MAX keys wait for their B, PAIR_PENDING_MAX pairs wait for the
+ * Memory is bounded: open_max keys wait for their B, pending_max pairs wait for the
  * states of their vCPU, PAIR_ROWS_MAX rows are counted.
  */
 #ifndef EVENT_PAIRS_H
@@ -22,14 +22,24 @@ enum {
 	PAIR_KEY_BYTES = 24,
 };
 
+struct pair;
+
 struct pairs_options {
-	bool cycle;   /* the last group leads to the first one again */
-	bool per_key; /* a row for each key */
+	bool cycle;          /* the last group leads to the first one again */
+	bool per_key;        /* a row for each key */
+	bool without_states; /* nobody asks where the vCPU's time went: pairs are counted sooner */
 	/* Of single pairs, keeps the `kept` longest of at least than_ns; with lower_ns, the
 	 * shortest below it. 0: no limit. Rows do not depend on it. */
 	size_t kept;
 	int64_t than_ns, lower_ns;
 	const struct narrow *narrow; /* the events that it selects; NULL: all. Borrowed. */
+	/* Gets each pair that is a call, or will be one if pairs past losses become calls, as soon
+	 * as that is known. NULL: nobody. */
+	void (*settled)(void *context, const struct pair *pair);
+	void *context;
+	/* How many keys wait for their B, and how many pairs for the states of their vCPU; 0:
+	 * PAIR_OPEN_MAX, PAIR_PENDING_MAX. */
+	uint32_t open_max, pending_max;
 };
 
 /* The value of a key. */
@@ -60,21 +70,31 @@ struct pair {
 	uint64_t error_ns; /* the true duration is at most this far away; UINT64_MAX: unbounded */
 	bool states_known;
 	struct state_times_ns states; /* of the vCPU, between both events */
+	bool past_losses;             /* see struct pair_row */
+};
+
+/* Calls of one kind. */
+struct pair_calls {
+	struct histogram times;
+	uint64_t beyond;              /* calls that than_ns or lower_ns selects */
+	uint64_t error_ns;            /* the largest of them; UINT64_MAX: unbounded */
+	uint64_t with_states;         /* calls whose vCPU's states are known */
+	struct state_times_ns states; /* their sum */
 };
 
 /* The pairs of a stage, or of one key in it. */
 struct pair_row {
 	unsigned stage;
-	struct pair_key key;          /* type EXPR_NONE: all keys */
-	struct histogram times;       /* of calls */
-	uint64_t beyond;              /* calls that than_ns or lower_ns selects */
-	uint64_t error_ns;            /* the largest of them; UINT64_MAX: unbounded */
-	uint64_t unpaired_from;       /* begins without an end */
-	uint64_t unpaired_to;         /* ends without a begin */
-	uint64_t incomplete;          /* events were lost between both: not counted as calls */
-	uint64_t ambiguous;           /* two candidates within the clocks' error: not counted */
-	uint64_t with_states;         /* calls whose vCPU's states are known */
-	struct state_times_ns states; /* their sum */
+	struct pair_key key;     /* type EXPR_NONE: all keys */
+	struct pair_calls calls; /* after pairs_finish() with those of `past_losses` */
+	/* Pairs past whose losses a begin or an end may be, but not both. pairs_finish() makes them
+	 * calls, or incomplete. */
+	struct pair_calls past_losses;
+	uint64_t calls_past_losses; /* those that became calls */
+	uint64_t unpaired_from;     /* begins without an end */
+	uint64_t unpaired_to;       /* ends without a begin */
+	uint64_t incomplete;        /* events were lost between both: not counted as calls */
+	uint64_t ambiguous;         /* two candidates within the clocks' error: not counted */
 };
 
 struct pairs;

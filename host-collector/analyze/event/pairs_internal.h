@@ -14,13 +14,26 @@ struct pair_open {
 	bool from_follows;
 	/* `from` came within the clocks' error after `to`: it may be before it. */
 	bool from_maybe;
+	/* `from` came within the clocks' error after the end of the newest pair. */
+	bool from_near;
+	bool to_ambiguous; /* `to` is counted as ambiguous already */
+	/* No event of this key came between the end of the newest pair and what follows. */
+	bool after_pair, to_follows;
 	unsigned stage;
 	struct pair_key key;
 	struct pair_end from, to;
 	uint32_t from_mark, to_mark;
+	uint64_t alone; /* the begin before `from`, in the ring, if it has no partner */
 	/* The newest pair of this key, if it still waits, and its end. */
 	uint64_t newest;
 	struct pair_end newest_to;
+};
+
+/* What the events that were lost between the events of a pair may have been. */
+enum pair_doubt {
+	PAIR_CERTAIN, /* none of its key */
+	PAIR_PAST,    /* an end or a begin of its key, not both in this order */
+	PAIR_TORN,    /* an end and a begin of its key */
 };
 
 /* A pair that waits for the states of its vCPU and for late news of losses. */
@@ -28,22 +41,43 @@ struct pair_pending {
 	struct pair pair;
 	struct host_ns since; /* it waits, in the order of the ring */
 	uint32_t from_mark, to_mark;
-	bool incomplete, ambiguous;
+	enum pair_doubt doubt;
+	bool ambiguous;
+	uint64_t before; /* in the ring: the pair whose end may be that of this one's begin */
+	/* Its end and the next begin, or its begin and the end before it, may have the other order:
+	 * then one loss is enough to make a wrong pair. */
+	bool order_unsure;
+	bool near_loss; /* some event was lost between both, on whatever CPU */
+	/* No pair: two begins or two ends that follow each other. */
+	bool alone, alone_maybe;
 };
 
-/* When events of a source were lost: the newest end of an interval, of all CPUs and of each. */
+enum { PAIR_LOSSES_MAX = 1024 };
+
+/* The newest losses of a source, in the order in which they became known. */
 struct pair_losses {
 	uint32_t source;
-	int64_t newest_ns;
-	int64_t *cpus; /* VS_CPUS_MAX */
+	int64_t longest_ahead_ns;  /* until - t, of those that ended */
+	uint64_t n;                /* ever */
+	size_t n_open;             /* their end is not known */
+	struct event_loss *newest; /* PAIR_LOSSES_MAX, ring */
+};
+
+/* What stages show where nothing was lost. */
+struct pair_evidence {
+	uint64_t clean; /* pairs without a loss near them */
+	uint64_t alone; /* begins and ends that have no partner, without a loss near them */
+	uint64_t past_losses;
 };
 
 struct pair_rows {
 	struct lru index; /* of rows of keys */
 	struct pair_row *rows;
 	size_t n;
-	struct pair kept[PAIR_KEPT_MAX];
-	size_t n_kept;
+	/* Certain ones, and those past losses. */
+	struct pair kept[2][PAIR_KEPT_MAX];
+	size_t n_kept[2];
+	struct pair_evidence evidence[EVENT_GROUPS_MAX];
 	struct pair_row stages[EVENT_GROUPS_MAX];
 	bool out_of_memory;
 };
@@ -54,8 +88,10 @@ struct pairs {
 	unsigned n_stages;
 	bool of_vm;
 	bool bound[EVENT_CHOICES_MAX]; /* its key names its CPU: no other CPU's events have it */
+	bool same[EVENT_GROUPS_MAX];   /* one event may end and begin pairs of this stage */
 	struct event_reader *reader;
-	struct host_ns now; /* time of the newest event */
+	struct host_ns now;    /* time of the newest event */
+	uint32_t worst_err_ns; /* of all events' times, unless unbounded */
 	struct state_marks *marks;
 	struct lru index;
 	struct pair_open *open;
@@ -73,14 +109,19 @@ void pair_rows_fini(struct pairs *p);
 /* Returns the row that counts this key. */
 struct pair_row *pair_row_of(struct pairs *p, unsigned stage, const struct pair_key *key);
 /* Counts a pair whose states are known, or never will be. */
-void pair_rows_count(struct pairs *p, const struct pair_pending *done);
+void pair_rows_count(struct pairs *p, struct pair_pending *done);
 /* Sorts the rows, when all is counted. */
 void pair_rows_sort(struct pairs *p);
 
-/* Notes a loss, and marks the pending pairs that it concerns. */
-void pairs_lost(void *context, uint32_t source, uint16_t cpu, struct host_ns since,
-		struct host_ns until);
-/* Returns true if events that would belong to this pair's key may have been lost within it. */
-bool pairs_lost_within(const struct pairs *p, const struct pair *pair);
+/* How near two events may be and still have the other order. On one side events have the order of
+ * their kernel's clock. An unbounded error decides nothing. */
+int64_t pairs_doubt_ns(const struct pair_end *a, const struct pair_end *b);
+/* Notes a loss, and what it means to the pending pairs. */
+void pairs_lost(void *context, const struct event_loss *loss);
+void pairs_lost_over(void *context, uint32_t source, uint16_t cpu, struct host_ns t);
+/* Sets `doubt` and `near_loss` from the losses that are known by now. */
+void pairs_losses_apply(const struct pairs *p, struct pair_pending *w);
+/* Counts the pairs past losses as calls or as incomplete. Returns 0 or -ENOMEM. */
+int pair_rows_decide(struct pairs *p);
 
 #endif

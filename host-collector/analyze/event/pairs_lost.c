@@ -1,83 +1,173 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A pair between whose events others were lost may be none: its true partners may be among the
- * lost ones. Losses of other CPUs concern a pair unless its key names the CPU.
+ * A pair between whose events others were lost may be none: its true partners may be among the lost
+ * ones. For A and B to be no pair although each A has one B, an end and then a begin must have been
+ * lost between them: this pair is torn. A loss that can only have been one of them makes a wrong
+ * pair only if some events have no partner. pair_rows_decide() looks whether such events exist
+ * where nothing was lost.
  */
 #include <stdlib.h>
 
 #include "host-collector/analyze/event/pairs_internal.h"
 
-static const struct pair_losses *losses_find(const struct pairs *p, uint32_t source)
+static struct pair_losses *losses_get(struct pairs *p, uint32_t source)
 {
+	struct pair_losses *l;
+
 	for (size_t i = 0; i < p->n_losses; i++) {
 		if (p->losses[i].source == source)
 			return &p->losses[i];
 	}
-	return NULL;
-}
-
-static struct pair_losses *losses_get(struct pairs *p, uint32_t source)
-{
-	struct pair_losses *l = (struct pair_losses *)losses_find(p, source);
-
-	if (l || p->n_losses == MODEL_VMS_MAX + 1)
-		return l;
-	l = &p->losses[p->n_losses];
-	*l = (struct pair_losses){.source = source, .newest_ns = INT64_MIN};
-	l->cpus = malloc(VS_CPUS_MAX * sizeof(*l->cpus));
-	if (!l->cpus)
+	if (p->n_losses == MODEL_VMS_MAX + 1)
 		return NULL;
-	for (size_t i = 0; i < VS_CPUS_MAX; i++)
-		l->cpus[i] = INT64_MIN;
+	l = &p->losses[p->n_losses];
+	*l = (struct pair_losses){.source = source};
+	l->newest = calloc(PAIR_LOSSES_MAX, sizeof(*l->newest));
+	if (!l->newest)
+		return NULL;
 	p->n_losses++;
 	return l;
 }
 
-/* Whether a loss of this CPU could have been of this end's key. */
-static bool concerns(const struct pairs *p, const struct pair_end *end, uint32_t source,
-		     uint16_t cpu)
+/* A loss between the events of a pair, as far as it is between them. */
+struct loss_between {
+	const struct event_loss *loss;
+	int64_t since_ns, until_ns;
+	bool may_end, may_begin;
+};
+
+enum { BETWEEN_MAX = 32 };
+
+struct losses_between {
+	size_t n;
+	bool too_many; /* or too old to be remembered */
+	struct loss_between items[BETWEEN_MAX];
+};
+
+/* Whether it could have been of this end's key. */
+static bool concerns(const struct pairs *p, const struct pair_end *end,
+		     const struct event_loss *loss)
 {
-	return end->source == source && (!p->bound[end->choice] || end->cpu == cpu);
+	return end->source == loss->source && (!p->bound[end->choice] || end->cpu == loss->cpu);
 }
 
-static int64_t newest_of(const struct pairs *p, const struct pair_end *end)
+static void loss_add(const struct pairs *p, const struct pair *pair, const struct event_loss *loss,
+		     struct losses_between *out)
 {
-	const struct pair_losses *l = losses_find(p, end->source);
+	const int64_t doubt_ns = pairs_doubt_ns(&pair->from, &pair->to);
+	const int64_t from_ns = pair->from.t.ns, to_ns = pair->to.t.ns;
+	struct loss_between between = {
+		.loss = loss,
+		.since_ns = loss->since.ns > from_ns ? loss->since.ns : from_ns,
+		.until_ns = loss->until.ns < to_ns ? loss->until.ns : to_ns,
+		.may_end = concerns(p, &pair->to, loss),
+		.may_begin = concerns(p, &pair->from, loss),
+	};
 
-	if (!l)
-		return INT64_MIN;
-	return p->bound[end->choice] ? l->cpus[end->cpu] : l->newest_ns;
+	if (loss->until.ns <= from_ns - doubt_ns || loss->since.ns >= to_ns + doubt_ns ||
+	    (!between.may_end && !between.may_begin))
+		return;
+	out->too_many |= out->n == BETWEEN_MAX;
+	if (out->n < BETWEEN_MAX)
+		out->items[out->n++] = between;
 }
 
-bool pairs_lost_within(const struct pairs *p, const struct pair *pair)
+static void losses_collect(const struct pairs *p, const struct pair *pair,
+			   const struct pair_losses *l, struct losses_between *out, bool *near_loss)
 {
-	/* All losses known by now began before the pair's end. */
-	return newest_of(p, &pair->from) >= pair->from.t.ns ||
-	       newest_of(p, &pair->to) >= pair->from.t.ns;
+	/* The other clock's times are wrong by as much, even if both events are of one. */
+	const int64_t slack_ns = 2ll * p->worst_err_ns;
+	const int64_t from_ns = pair->from.t.ns - slack_ns, to_ns = pair->to.t.ns + slack_ns;
+	const uint64_t first = l->n > PAIR_LOSSES_MAX ? l->n - PAIR_LOSSES_MAX : 0;
+
+	for (uint64_t i = l->n; i-- > first && !out->too_many;) {
+		const struct event_loss *loss = &l->newest[i % PAIR_LOSSES_MAX];
+
+		if (!l->n_open && loss->t.ns + l->longest_ahead_ns < from_ns)
+			return;
+		*near_loss |= loss->until.ns >= from_ns && loss->since.ns <= to_ns;
+		if (l->source == pair->from.source || l->source == pair->to.source)
+			loss_add(p, pair, loss, out);
+	}
+	out->too_many |= first > 0;
 }
 
-void pairs_lost(void *context, uint32_t source, uint16_t cpu, struct host_ns since,
-		struct host_ns until)
+/* Whether an end may have been lost, and then a begin. */
+static bool is_torn(const struct losses_between *b, int64_t doubt_ns)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		for (size_t k = 0; k < b->n; k++) {
+			const struct loss_between *end = &b->items[i], *begin = &b->items[k];
+
+			if (end->may_end && begin->may_begin && (i != k || end->loss->count != 1) &&
+			    end->since_ns <= begin->until_ns + doubt_ns)
+				return true;
+		}
+	}
+	return false;
+}
+
+void pairs_losses_apply(const struct pairs *p, struct pair_pending *w)
+{
+	struct losses_between between;
+
+	between.n = 0;
+	between.too_many = w->near_loss = false;
+	for (size_t i = 0; i < p->n_losses; i++)
+		losses_collect(p, &w->pair, &p->losses[i], &between, &w->near_loss);
+	w->near_loss |= between.too_many;
+	if (between.too_many || (between.n && p->same[w->pair.stage]) ||
+	    is_torn(&between, pairs_doubt_ns(&w->pair.from, &w->pair.to)))
+		w->doubt = PAIR_TORN;
+	else
+		w->doubt = between.n ? PAIR_PAST : PAIR_CERTAIN;
+}
+
+static bool is_open(const struct event_loss *loss)
+{
+	return loss->until.ns == INT64_MAX;
+}
+
+void pairs_lost_over(void *context, uint32_t source, uint16_t cpu, struct host_ns t)
 {
 	struct pairs *p = context;
 	struct pair_losses *l = losses_get(p, source);
+	const uint64_t first = l && l->n > PAIR_LOSSES_MAX ? l->n - PAIR_LOSSES_MAX : 0;
+
+	for (uint64_t i = l ? l->n : 0; i-- > first && l->n_open;) {
+		struct event_loss *loss = &l->newest[i % PAIR_LOSSES_MAX];
+
+		if (loss->cpu != cpu)
+			continue;
+		if (!is_open(loss))
+			return;
+		loss->until = t;
+		l->n_open--;
+		if (t.ns - loss->t.ns > l->longest_ahead_ns)
+			l->longest_ahead_ns = t.ns - loss->t.ns;
+	}
+}
+
+void pairs_lost(void *context, const struct event_loss *loss)
+{
+	struct pairs *p = context;
+	struct pair_losses *l = losses_get(p, loss->source);
 
 	if (!l) {
 		p->rows.out_of_memory = true;
 		return;
 	}
-	if (until.ns > l->newest_ns)
-		l->newest_ns = until.ns;
-	if (until.ns > l->cpus[cpu])
-		l->cpus[cpu] = until.ns;
+	if (l->n >= PAIR_LOSSES_MAX)
+		l->n_open -= is_open(&l->newest[l->n % PAIR_LOSSES_MAX]);
+	l->newest[l->n++ % PAIR_LOSSES_MAX] = *loss;
+	l->n_open += is_open(loss);
+	if (!is_open(loss) && loss->until.ns - loss->t.ns > l->longest_ahead_ns)
+		l->longest_ahead_ns = loss->until.ns - loss->t.ns;
 	for (uint64_t i = p->pending_end; i-- > p->pending_first;) {
-		struct pair_pending *w = &p->pending[i % PAIR_PENDING_MAX];
+		struct pair_pending *w = &p->pending[i % p->options.pending_max];
 
-		if (w->since.ns < since.ns)
+		if (w->since.ns + 2ll * p->worst_err_ns < loss->since.ns)
 			break;
-		if (w->pair.from.t.ns <= until.ns && w->pair.to.t.ns >= since.ns &&
-		    (concerns(p, &w->pair.from, source, cpu) ||
-		     concerns(p, &w->pair.to, source, cpu)))
-			w->incomplete = true;
+		pairs_losses_apply(p, w);
 	}
 }

@@ -17,14 +17,20 @@ int pair_rows_init(struct pairs *p)
 	return r->rows && !lru_init(&r->index, PAIR_ROWS_MAX) ? 0 : -ENOMEM;
 }
 
+static void row_fini(struct pair_row *row)
+{
+	histogram_fini(&row->calls.times);
+	histogram_fini(&row->past_losses.times);
+}
+
 void pair_rows_fini(struct pairs *p)
 {
 	struct pair_rows *r = &p->rows;
 
 	for (size_t i = 0; i < r->n; i++)
-		histogram_fini(&r->rows[i].times);
+		row_fini(&r->rows[i]);
 	for (size_t i = 0; i < EVENT_GROUPS_MAX; i++)
-		histogram_fini(&r->stages[i].times);
+		row_fini(&r->stages[i]);
 	lru_fini(&r->index);
 	free(r->rows);
 }
@@ -64,48 +70,109 @@ static bool stands_before(const struct pairs_options *o, const struct pair *a, c
 
 static void keep(struct pairs *p, const struct pair *pair)
 {
-	struct pair_rows *r = &p->rows;
+	struct pair *kept = p->rows.kept[pair->past_losses];
+	size_t *n = &p->rows.n_kept[pair->past_losses];
 	const struct pairs_options *o = &p->options;
-	size_t at = r->n_kept;
+	size_t at = *n;
 
 	if (!o->kept || !is_selected(o, pair->duration_ns))
 		return;
-	while (at > 0 && stands_before(o, pair, &r->kept[at - 1]))
+	while (at > 0 && stands_before(o, pair, &kept[at - 1]))
 		at--;
 	if (at == o->kept)
 		return;
-	if (r->n_kept < o->kept)
-		r->n_kept++;
-	memmove(&r->kept[at + 1], &r->kept[at], (r->n_kept - at - 1) * sizeof(*r->kept));
-	r->kept[at] = *pair;
+	if (*n < o->kept)
+		++*n;
+	memmove(&kept[at + 1], &kept[at], (*n - at - 1) * sizeof(*kept));
+	kept[at] = *pair;
 }
 
-void pair_rows_count(struct pairs *p, const struct pair_pending *done)
+void pair_rows_count(struct pairs *p, struct pair_pending *done)
 {
-	const struct pair *pair = &done->pair;
+	struct pair *pair = &done->pair;
 	struct pair_row *row = pair_row_of(p, pair->stage, &pair->key);
+	struct pair_evidence *evidence = &p->rows.evidence[pair->stage];
+	struct pair_calls *calls = &row->calls;
 
-	if (done->ambiguous || done->incomplete) {
+	if (done->order_unsure && done->doubt == PAIR_PAST)
+		done->doubt = PAIR_TORN;
+	if (done->ambiguous || done->doubt == PAIR_TORN) {
 		row->ambiguous += done->ambiguous;
 		row->incomplete += !done->ambiguous;
 		return;
 	}
-	if (histogram_add(&row->times, (uint64_t)pair->duration_ns))
+	evidence->clean += !done->near_loss;
+	pair->past_losses = done->doubt == PAIR_PAST;
+	if (pair->past_losses) {
+		evidence->past_losses++;
+		calls = &row->past_losses;
+	}
+	if (histogram_add(&calls->times, (uint64_t)pair->duration_ns))
 		p->rows.out_of_memory = true;
 	if (p->options.than_ns || p->options.lower_ns)
-		row->beyond += is_selected(&p->options, pair->duration_ns);
-	if (pair->error_ns > row->error_ns)
-		row->error_ns = pair->error_ns;
-	row->with_states += pair->states_known;
+		calls->beyond += is_selected(&p->options, pair->duration_ns);
+	if (pair->error_ns > calls->error_ns)
+		calls->error_ns = pair->error_ns;
+	calls->with_states += pair->states_known;
 	for (size_t i = 0; i < SHARE_COUNT; i++)
-		row->states.ns[i] += pair->states.ns[i];
+		calls->states.ns[i] += pair->states.ns[i];
 	keep(p, pair);
+	if (p->options.settled)
+		p->options.settled(p->options.context, pair);
+}
+
+/* ---- pairs past losses ---- */
+
+/* Of n cases without an exception, the share of exceptions is below 3 / n (the rule of three, 95
+ * %). So less than one of the pairs past losses is expected to be wrong. */
+static bool is_convincing(const struct pair_evidence *e)
+{
+	return !e->alone && 3 * e->past_losses <= e->clean;
+}
+
+static int row_decide(const struct pairs *p, struct pair_row *row)
+{
+	struct pair_calls *calls = &row->calls, *more = &row->past_losses;
+
+	if (!is_convincing(&p->rows.evidence[row->stage])) {
+		row->incomplete += more->times.count;
+		return 0;
+	}
+	row->calls_past_losses = more->times.count;
+	calls->beyond += more->beyond;
+	if (more->error_ns > calls->error_ns)
+		calls->error_ns = more->error_ns;
+	calls->with_states += more->with_states;
+	for (size_t i = 0; i < SHARE_COUNT; i++)
+		calls->states.ns[i] += more->states.ns[i];
+	return histogram_merge(&calls->times, &more->times);
+}
+
+int pair_rows_decide(struct pairs *p)
+{
+	struct pair_rows *r = &p->rows;
+	int err = 0;
+
+	for (size_t i = 0; i < r->n && !err; i++)
+		err = row_decide(p, &r->rows[i]);
+	for (unsigned i = 0; i < p->n_stages && !err; i++)
+		err = row_decide(p, &r->stages[i]);
+	for (size_t i = 0; i < r->n_kept[1]; i++) {
+		struct pair *pair = &r->kept[1][i];
+
+		if (is_convincing(&r->evidence[pair->stage])) {
+			pair->past_losses = false;
+			keep(p, pair);
+			pair->past_losses = true;
+		}
+	}
+	return err;
 }
 
 static bool is_empty(const struct pair_row *row)
 {
-	return !row->times.count && !row->unpaired_from && !row->unpaired_to && !row->incomplete &&
-	       !row->ambiguous;
+	return !row->calls.times.count && !row->unpaired_from && !row->unpaired_to &&
+	       !row->incomplete && !row->ambiguous;
 }
 
 static int row_compare(const void *a, const void *b)
@@ -114,8 +181,8 @@ static int row_compare(const void *a, const void *b)
 
 	if (x->stage != y->stage)
 		return x->stage < y->stage ? -1 : 1;
-	if (x->times.sum_ns != y->times.sum_ns)
-		return x->times.sum_ns > y->times.sum_ns ? -1 : 1;
+	if (x->calls.times.sum_ns != y->calls.times.sum_ns)
+		return x->calls.times.sum_ns > y->calls.times.sum_ns ? -1 : 1;
 	return x->key.number < y->key.number ? -1 : x->key.number > y->key.number;
 }
 
@@ -144,5 +211,5 @@ const struct pair_row *pairs_row(const struct pairs *p, size_t i)
 
 const struct pair *pairs_kept(const struct pairs *p, size_t i)
 {
-	return i < p->rows.n_kept ? &p->rows.kept[i] : NULL;
+	return i < p->rows.n_kept[0] ? &p->rows.kept[0][i] : NULL;
 }
