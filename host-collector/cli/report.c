@@ -66,9 +66,10 @@ static const struct option_spec report_option_table[] = {
 	{.name = "format",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct report_arguments, table.format),
-	 .value = "text|html|json|csv",
+	 .value = "text|html|json|jsonl|csv",
 	 .help = "text for people; html, one file for a browser (docs/views.md), not with "
-		 "TABLE; json (docs/report-json.md); csv, only with TABLE (default text)"},
+		 "TABLE; json (docs/report-json.md); jsonl, an object on each line, only with events "
+		 "and pairs; csv, only with TABLE (default text)"},
 	{.name = "top",
 	 .letter = 'n',
 	 .type = OPTION_NUMBER,
@@ -222,6 +223,10 @@ static bool arguments_check(struct report_arguments *a)
 	}
 	if (!a->table.table && !strcmp(a->table.format, "csv"))
 		say(a->recording, "--format csv needs a TABLE; a stall does not fit on one line");
+	else if (!strcmp(a->table.format, "jsonl") &&
+		 (!a->table.table ||
+		  (strcmp(a->table.table, "events") != 0 && strcmp(a->table.table, "pairs") != 0)))
+		say(a->recording, "--format jsonl is only for events and pairs; write json");
 	else if (a->table.table && !strcmp(a->table.format, "html"))
 		say(a->table.table,
 		    "--format html writes the whole report, which includes the tables; "

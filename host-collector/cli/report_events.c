@@ -54,7 +54,7 @@ static int choices_read(const struct report_events_request *q, struct event_choi
 
 static enum event_list_format list_format(const char *format)
 {
-	if (!strcmp(format, "json"))
+	if (!strcmp(format, "json") || !strcmp(format, "jsonl"))
 		return EVENT_LIST_JSON;
 	return !strcmp(format, "csv") ? EVENT_LIST_CSV : EVENT_LIST_TEXT;
 }

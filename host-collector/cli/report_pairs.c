@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/analyze/event/event_list.h"
 #include "host-collector/analyze/event/pair_detail.h"
 #include "host-collector/cli/report_events.h"
 #include "host-collector/tables/table.h"
@@ -30,6 +31,7 @@ struct output {
 	struct pair_detail *detail; /* NULL: none */
 	const char *key;
 	bool narrow; /* a row has two lines */
+	FILE *out;   /* of lines */
 };
 
 /* ---- for people ---- */
@@ -452,6 +454,52 @@ static int text_write(struct output *o, FILE *out)
 	return to != out && fclose(to) ? -EIO : 0;
 }
 
+/* ---- a line for each pair ---- */
+
+static void end_line(const struct output *o, const char *name, const struct pair_end *end)
+{
+	fprintf(o->out, ",\"%s\":{\"event\":", name);
+	event_json_text(o->choices->items[end->choice].name, o->out);
+	fprintf(o->out, ",\"t_ns\":%" PRId64 ",\"cpu\":%u", end->t.ns, end->cpu);
+	if (end->tid >= 0) {
+		fprintf(o->out, ",\"tid\":%" PRId32 ",\"comm\":", end->tid);
+		event_json_text(model_task_name(o->model, end->source, end->tid), o->out);
+	}
+	fputc('}', o->out);
+}
+
+static void on_settled(void *context, const struct pair *pair)
+{
+	const struct output *o = context;
+	const struct pair_end *on = pair->from.vcpu_known ? &pair->from : &pair->to;
+	static const char *const shares[] = {
+#define X(NAME, name, head) [SHARE_##NAME] = name,
+		STATE_SHARES(X)
+#undef X
+	};
+	char key[48];
+
+	fprintf(o->out, "{\"stage\":%u,\"key\":", pair->stage);
+	event_json_text(pair_key_text(&pair->key, key, sizeof(key)), o->out);
+	fprintf(o->out, ",\"duration_ns\":%" PRId64 ",\"error_ns\":", pair->duration_ns);
+	if (pair->error_ns == UINT64_MAX)
+		fputs("null", o->out);
+	else
+		fprintf(o->out, "%" PRIu64, pair->error_ns);
+	fprintf(o->out, ",\"past_losses\":%s", pair->past_losses ? "true" : "false");
+	if (on->vm_known) {
+		fputs(",\"vm\":", o->out);
+		event_json_text(model_vm_name(o->model, on->vm), o->out);
+	}
+	if (on->vcpu_known)
+		fprintf(o->out, ",\"vcpu\":%" PRIu32, on->vcpu);
+	end_line(o, "from", &pair->from);
+	end_line(o, "to", &pair->to);
+	for (size_t i = 0; pair->states_known && i < SHARE_COUNT; i++)
+		fprintf(o->out, ",\"%s_ns\":%" PRId64, shares[i], pair->states.ns[i]);
+	fputs("}\n", o->out);
+}
+
 /* ---- the readings ---- */
 
 static void limits_say(const struct output *o)
@@ -543,9 +591,12 @@ int report_pairs_write(const struct report_events_request *q, struct event_choic
 		       FILE *out)
 {
 	const struct report_events_arguments *a = q->events;
-	struct output o = {.request = q, .choices = choices};
+	struct output o = {.request = q, .choices = choices, .out = out};
 	struct pair_detail_options detail;
+	const bool lines = !strcmp(q->format, "jsonl");
 	const struct pairs_options options = {
+		.settled = lines ? on_settled : NULL,
+		.context = &o,
 		.cycle = a->cycle,
 		.per_key = a->per_key,
 		.kept = q->top && q->top < PAIR_KEPT_MAX ? q->top : PAIR_KEPT_MAX,
@@ -559,9 +610,11 @@ int report_pairs_write(const struct report_events_request *q, struct event_choic
 		err = keys_read(&o, choices);
 	if (!err)
 		err = pairs_read(&o, &options);
-	if (!err && a->detail)
+	if (!err && a->detail && !lines)
 		err = detail_read(&o, &detail);
-	if (!err && strcmp(q->format, "text") != 0) {
+	if (!err && lines) {
+		err = ferror(out) ? -EIO : 0;
+	} else if (!err && strcmp(q->format, "text") != 0) {
 		err = tables_write(&o, out);
 	} else if (!err) {
 		err = text_write(&o, out);
