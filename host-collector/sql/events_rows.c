@@ -2,12 +2,12 @@
 #include "host-collector/sql/rows.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/event/event_reader.h"
+#include "host-collector/analyze/event/event_list.h"
+#include "proto/query/described.h"
 
 struct sql_events {
 	struct event_choices choices;
@@ -17,31 +17,22 @@ struct sql_events {
 	sql_row_take *take;
 	void *context;
 	struct sql_row row;
+	FILE *fields; /* writes to fields_text */
+	char fields_text[1024];
 };
 
-/* {"exit_reason":48,"guest_rip":"0xffffffff81000000"}, as `report events --format json`. */
-static void fields_write(struct event_row *r, char *out, size_t out_bytes)
+/* {"exit_reason":48,"guest_rip":"0xffffffff81000000"}, as `report events --format json`. Returns
+ * "{}" if they need more than the buffer. */
+static const char *fields_text(struct sql_events *x, struct event_row *r)
 {
-	const struct event_schema *schema = r->choice->schema;
-	const char *before = "";
-	char value[32];
-	size_t used = (size_t)snprintf(out, out_bytes, "{");
-
-	for (size_t i = 0; i < schema->n_fields && used < out_bytes; i++) {
-		const struct event_field *place = schema->fields[i].place;
-		const char *quote = place && place->base == 16 ? "\"" : "";
-
-		if (!place || !(r->choice->fields >> i & 1))
-			continue;
-		event_field_text(place, r->event, value, sizeof(value));
-		used += (size_t)snprintf(out + used, out_bytes - used, "%s\"%s\":%s%s%s", before,
-					 schema->fields[i].name, quote, value, quote);
-		before = ",";
+	rewind(x->fields);
+	event_json_fields(r, x->fields);
+	fputc('\0', x->fields);
+	if (fflush(x->fields) || ftell(x->fields) >= (long)sizeof(x->fields_text)) {
+		clearerr(x->fields);
+		return "{}";
 	}
-	if (used + 1 < out_bytes)
-		snprintf(out + used, out_bytes - used, "}");
-	else
-		snprintf(out, out_bytes, "{}");
+	return x->fields_text;
 }
 
 static void on_row(void *context, struct event_row *r)
@@ -49,7 +40,7 @@ static void on_row(void *context, struct event_row *r)
 	struct sql_events *x = context;
 	struct sql_row *row = &x->row;
 	const int32_t tid = event_row_task(r);
-	char text[1024];
+	char text[256];
 
 	if (x->wanted->rows.cut && r->t.ns >= x->wanted->rows.until.ns) {
 		x->take(x->context, NULL); /* events come in the order of time */
@@ -74,8 +65,7 @@ static void on_row(void *context, struct event_row *r)
 		sql_row_number(row, EVENTS_tid, tid);
 		sql_row_text(row, EVENTS_comm, event_row_task_name(r, tid));
 	}
-	fields_write(r, text, sizeof(text));
-	sql_row_text(row, EVENTS_fields, text);
+	sql_row_text(row, EVENTS_fields, fields_text(x, r));
 	x->take(x->context, row);
 }
 
@@ -119,6 +109,11 @@ struct sql_events *sql_events_new(struct model *m, const struct sql_source *sour
 	x->take = take;
 	x->context = context;
 	err = event_choices_init(&x->choices);
+	x->fields = fmemopen(x->fields_text, sizeof(x->fields_text), "w");
+	if (!x->fields)
+		err = -ENOMEM;
+	if (!err)
+		err = described_read(source->recording, x->choices.schemas);
 	if (!err) {
 		err = choose(&x->choices, wanted->event);
 		*none = err == -ENOENT;
@@ -137,5 +132,7 @@ void sql_events_free(struct sql_events *x)
 		return;
 	event_reader_free(x->reader);
 	event_choices_fini(&x->choices);
+	if (x->fields)
+		fclose(x->fields);
 	free(x);
 }

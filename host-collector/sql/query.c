@@ -204,6 +204,8 @@ static int tables_copy(sqlite3 *db)
 	int rc = SQLITE_OK;
 
 	for (size_t i = 0; rc == SQLITE_OK && (text = sql_table_declaration(i, &name)); i++) {
+		if (sql_table_is_function(i))
+			continue;
 		rc = sqlite3_exec(db, text, NULL, NULL, NULL);
 		if (rc == SQLITE_OK)
 			rc = exec(db, "INSERT INTO main.%s SELECT * FROM recorded_%s", name);

@@ -69,7 +69,33 @@
 	X(complete, INTEGER)                                                                       \
 	X(incidents, INTEGER)
 
-enum { SQL_COLUMNS_MAX = 20, SQL_ROW_BYTES = 1536 };
+/* The arguments come last: pairs('A', 'B', 'key'). */
+#define SQL_PAIRS(X)                                                                               \
+	X(begin_ns, INTEGER)                                                                       \
+	X(end_ns, INTEGER)                                                                         \
+	X(duration_ns, INTEGER)                                                                    \
+	X(error_ns, INTEGER)                                                                       \
+	X(key, TEXT)                                                                               \
+	X(vm, TEXT)                                                                                \
+	X(vcpu, INTEGER)                                                                           \
+	X(from_event, TEXT)                                                                        \
+	X(from_cpu, INTEGER)                                                                       \
+	X(from_tid, INTEGER)                                                                       \
+	X(to_event, TEXT)                                                                          \
+	X(to_cpu, INTEGER)                                                                         \
+	X(to_tid, INTEGER)                                                                         \
+	X(past_losses, INTEGER)                                                                    \
+	X(guest_ns, INTEGER)                                                                       \
+	X(exits_ns, INTEGER)                                                                       \
+	X(not_scheduled_ns, INTEGER)                                                               \
+	X(blocked_ns, INTEGER)                                                                     \
+	X(halted_ns, INTEGER)                                                                      \
+	X(unknown_ns, INTEGER)                                                                     \
+	X(a, TEXT HIDDEN)                                                                          \
+	X(b, TEXT HIDDEN)                                                                          \
+	X(k, TEXT HIDDEN)
+
+enum { SQL_COLUMNS_MAX = 24, SQL_ROW_BYTES = 1536, SQL_EVENT_BYTES = 512 };
 
 enum sql_events_column {
 #define X(name, type) EVENTS_##name,
@@ -79,6 +105,11 @@ enum sql_events_column {
 enum sql_spans_column {
 #define X(name, type) SPANS_##name,
 	SQL_SPANS(X)
+#undef X
+};
+enum sql_pairs_column {
+#define X(name, type) PAIRS_##name,
+	SQL_PAIRS(X)
 #undef X
 };
 enum sql_incidents_column {
@@ -113,6 +144,8 @@ struct sql_wanted {
 	struct narrow rows; /* vm: by name; vcpu; the time */
 	char vm[256];       /* memory of rows.vm */
 	char event[256];    /* of events: the name; "": all */
+	/* Of pairs: the events, as in -e, and the key; "": absent. */
+	char from[SQL_EVENT_BYTES], to[SQL_EVENT_BYTES], key[SQL_EVENT_BYTES];
 };
 
 /* Where the rows come from. */
@@ -128,7 +161,7 @@ struct sql_source {
 };
 
 /* The tables whose rows are read from the recording anew by each scan. */
-enum sql_scanned { SQL_SCAN_EVENTS, SQL_SCAN_SPANS };
+enum sql_scanned { SQL_SCAN_EVENTS, SQL_SCAN_SPANS, SQL_SCAN_PAIRS };
 
 /* Receives a row; borrowed. NULL: no row that is wanted follows. */
 typedef void sql_row_take(void *context, const struct sql_row *row);
@@ -140,6 +173,14 @@ struct sql_events *sql_events_new(struct model *m, const struct sql_source *sour
 				  const struct sql_wanted *wanted, sql_row_take *take,
 				  void *context, bool *none);
 void sql_events_free(struct sql_events *x); /* NULL is allowed */
+/* Returns NULL also with one line in `why` if the arguments name no pairs. */
+struct sql_pairs;
+struct sql_pairs *sql_pairs_new(struct model *m, const struct sql_source *source,
+				const struct sql_wanted *wanted, sql_row_take *take, void *context,
+				char *why, size_t why_bytes);
+/* Passes the last rows. Returns 0 or -ENOMEM. */
+int sql_pairs_finish(struct sql_pairs *x);
+void sql_pairs_free(struct sql_pairs *x); /* NULL is allowed */
 struct sql_spans;
 struct sql_spans *sql_spans_new(struct model *m, const struct sql_source *source,
 				const struct sql_wanted *wanted, sql_row_take *take, void *context);

@@ -63,6 +63,7 @@ static int rows_read(struct sql_scan *s)
 	struct pipeline_options options = {.model = model_new()};
 	struct sql_events *events = NULL;
 	struct sql_spans *spans = NULL;
+	struct sql_pairs *pairs = NULL;
 	struct pipeline *p = NULL;
 	struct recording_info info;
 	bool none = false;
@@ -71,17 +72,23 @@ static int rows_read(struct sql_scan *s)
 	snprintf(s->why, sizeof(s->why), "%s: out of memory", s->source->recording);
 	if (options.model && s->what == SQL_SCAN_EVENTS)
 		events = sql_events_new(options.model, s->source, &s->wanted, row_take, s, &none);
+	else if (options.model && s->what == SQL_SCAN_PAIRS)
+		pairs = sql_pairs_new(options.model, s->source, &s->wanted, row_take, s, s->why,
+				      sizeof(s->why));
 	else if (options.model)
 		spans = sql_spans_new(options.model, s->source, &s->wanted, row_take, s);
-	if (events || spans)
+	if (events || spans || pairs)
 		p = pipeline_new(&options);
 	if (none)
 		err = 0;
 	else if (p)
 		err = replay_until(p, s->source->recording, stop, s, &info, s->why, sizeof(s->why));
+	if (!err && pairs)
+		err = sql_pairs_finish(pairs);
 	pipeline_free(p);
 	model_free(options.model);
 	sql_events_free(events);
+	sql_pairs_free(pairs);
 	sql_spans_free(spans);
 	return err == -ECANCELED && !s->source->stopped(s->source->context) ? 0 : err;
 }

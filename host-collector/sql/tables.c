@@ -9,10 +9,22 @@
 
 #include "host-collector/sql/scan.h"
 
-enum { CURSORS_MAX = 16, IDX_BYTES = 64 };
+enum { CURSORS_MAX = 16, IDX_BYTES = 64, DECLARATION_BYTES = 1024 };
 
 /* What a condition on a column selects. */
-enum pushed { PUSH_NONE, PUSH_TIME, PUSH_BEGIN, PUSH_END, PUSH_VM, PUSH_VCPU, PUSH_EVENT };
+enum pushed {
+	PUSH_NONE,
+	PUSH_TIME,
+	PUSH_BEGIN,
+	PUSH_END,
+	PUSH_VM,
+	PUSH_VCPU,
+	PUSH_EVENT,
+	/* Arguments: SQLite need not check them again. */
+	PUSH_FROM,
+	PUSH_TO,
+	PUSH_KEY,
+};
 
 struct kind {
 	const char *name, *declaration;
@@ -55,6 +67,13 @@ static const struct kind kinds[] = {
 	 sql_incidents_row,
 	 {0},
 	 100},
+	{"pairs",
+	 DECLARATION("pairs", SQL_PAIRS),
+	 true,
+	 SQL_SCAN_PAIRS,
+	 NULL,
+	 {[PAIRS_a] = PUSH_FROM, [PAIRS_b] = PUSH_TO, [PAIRS_k] = PUSH_KEY},
+	 1e7},
 	{"recording", DECLARATION("recording", SQL_RECORDING), false, 0, sql_recording_row, {0}, 1},
 };
 
@@ -64,7 +83,7 @@ enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 struct module {
 	const struct kind *kind;
 	const struct sql_source *source;
-	char declaration[1024];
+	char declaration[DECLARATION_BYTES];
 };
 
 struct vtab {
@@ -90,9 +109,14 @@ static void declaration_make(const struct kind *k, char *out, size_t out_bytes)
 		 comma + 1);
 }
 
+bool sql_table_is_function(size_t index)
+{
+	return index < KINDS && kinds[index].scanned && kinds[index].scan == SQL_SCAN_PAIRS;
+}
+
 const char *sql_table_declaration(size_t index, const char **name)
 {
-	static char text[KINDS][1024];
+	static char text[KINDS][DECLARATION_BYTES];
 
 	if (index >= KINDS)
 		return NULL;
@@ -167,6 +191,7 @@ static int on_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 		text[n++] = (char)('a' + c->iColumn);
 		text[n++] = op;
 		info->aConstraintUsage[i].argvIndex = n / 2;
+		info->aConstraintUsage[i].omit = pushed >= PUSH_FROM;
 		cost /= pushed == PUSH_EVENT ? 10 : op == '=' ? 4 : 2;
 	}
 	text[n] = '\0';
@@ -252,6 +277,12 @@ static void wanted_make(const struct kind *k, const char *idx, sqlite3_value **a
 			w->rows.vm = w->vm;
 		} else if (pushed == PUSH_EVENT && text && sqlite3_value_bytes(argv[i]) < 200) {
 			text_copy(argv[i], w->event, sizeof(w->event));
+		} else if (pushed == PUSH_FROM && text) {
+			text_copy(argv[i], w->from, sizeof(w->from));
+		} else if (pushed == PUSH_TO && text) {
+			text_copy(argv[i], w->to, sizeof(w->to));
+		} else if (pushed == PUSH_KEY && text) {
+			text_copy(argv[i], w->key, sizeof(w->key));
 		} else if (pushed == PUSH_VCPU && sqlite3_value_type(argv[i]) == SQLITE_INTEGER &&
 			   sqlite3_value_int64(argv[i]) >= 0) {
 			w->rows.vcpu = sqlite3_value_int64(argv[i]);

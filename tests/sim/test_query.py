@@ -51,6 +51,32 @@ class Program:
         return {t["table"]: t["rows"] for t in [page] + page.get("tables", [])}
 
 
+def pairs_check(program, recording):
+    """As `report pairs`."""
+    a, b = "guest:irq:softirq_entry", "guest:irq:softirq_exit"
+    page = json.loads(program.read("report", recording, "pairs", "-e", a, "-e", b, "--key", "cpu", "--top", "64",
+                                   "--format", "json"))
+    tables = {t["table"]: t["rows"] for t in [page] + page.get("tables", [])}
+    row = tables["pairs"][0]
+    made = program.rows(recording, f"SELECT * FROM pairs('{a}', '{b}', 'cpu') ORDER BY duration_ns DESC, begin_ns")
+    certain = [r for r in made if not r["past_losses"]]
+    expect("the calls differ", len(certain) + row["past_losses"] == row["calls"] and row["calls"])
+    made = made if row["past_losses"] else certain
+    expect("their times differ", sum(r["duration_ns"] for r in made) == row["total_ns"])
+    expect("the longest ones differ", [r["duration_ns"] for r in made[:64]] ==
+           [r["duration_ns"] for r in tables["single_pairs"]])
+    expect("their states differ", sum(r["guest_ns"] or 0 for r in made) == row["guest_ns"])
+    expect("their events differ", {(r["from_event"], r["to_event"]) for r in made} == {(a, b)})
+    expect("columns that are arguments are shown", "a" not in made[0] and "k" not in made[0])
+    slow = program.rows(recording, f"SELECT count(*) AS n FROM pairs('{a}/vec == 1/', '{b}') WHERE duration_ns > 1000")
+    expect("a filter", 0 < slow[0]["n"] < len(made))
+    for sql, says in (("SELECT * FROM pairs", "two events"), (f"SELECT * FROM pairs('{a}')", "two events"),
+                      (f"SELECT * FROM pairs('{a}', 'kvm')", "second event, at character 4"),
+                      (f"SELECT * FROM pairs('{a}', '{b}', 'colour')", "key, at character 1")):
+        done = program.run("query", recording, sql)
+        expect(f"{sql}: exit {done.returncode}: {done.stderr}", done.returncode and says in done.stderr)
+
+
 def agreement_check(program, recording):
     """With the report, its tables and the other exports."""
     report = json.loads(program.read("report", recording, "--format", "json"))
@@ -192,6 +218,7 @@ def main():
             return 77
         for what, name in ((agreement_check, "quickstart.vcs"), (agreement_check, "sim-mixture-loss.vcs"),
                            (agreement_check, "bed-b-migration.vcs"), (pushed_check, "quickstart.vcs"),
+                           (pairs_check, "quickstart.vcs"), (pairs_check, "sim-mixture-loss.vcs"),
                            (database_check, "quickstart.vcs"), (refusal_check, "sim-lock.vcs"),
                            (interrupt_check, "quickstart.vcs")):
             try:

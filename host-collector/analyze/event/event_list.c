@@ -246,31 +246,12 @@ static void json_stack_write(const struct event_row *row, FILE *out)
 }
 
 /* One object on one line. */
-static void json_write(struct event_row *row, FILE *out)
+void event_json_fields(struct event_row *row, FILE *out)
 {
 	const struct event_schema *schema = row->choice->schema;
-	const int32_t tid = event_row_task(row);
 	const char *before = "";
 
-	fprintf(out, "{\"t_ns\":%" PRId64 ",\"error_ns\":", row->t.ns);
-	if (row->err_ns == UINT32_MAX)
-		fputs("null", out);
-	else
-		fprintf(out, "%" PRIu32, row->err_ns);
-	fprintf(out, ",\"side\":\"%s\",\"event\":", side_of(row));
-	event_json_text(row->choice->name, out);
-	fprintf(out, ",\"cpu\":%u", row->event->cpu);
-	if (event_row_vcpu(row))
-		fprintf(out, ",\"vcpu\":%" PRIu32, row->vcpu);
-	if (row->vm_known) {
-		fputs(",\"vm\":", out);
-		event_json_text(model_vm_name(event_reader_model(row->reader), row->vm), out);
-	}
-	if (tid >= 0) {
-		fprintf(out, ",\"tid\":%" PRId32 ",\"comm\":", tid);
-		event_json_text(event_row_task_name(row, tid), out);
-	}
-	fputs(",\"fields\":{", out);
+	fputc('{', out);
 	for (size_t i = 0; i < schema->n_fields; i++) {
 		const struct expr_value value = event_row_field(row, i);
 
@@ -292,6 +273,32 @@ static void json_write(struct event_row *row, FILE *out)
 			fprintf(out, "%" PRIu64, value.number);
 	}
 	fputc('}', out);
+}
+
+static void json_write(struct event_row *row, FILE *out)
+{
+	const int32_t tid = event_row_task(row);
+
+	fprintf(out, "{\"t_ns\":%" PRId64 ",\"error_ns\":", row->t.ns);
+	if (row->err_ns == UINT32_MAX)
+		fputs("null", out);
+	else
+		fprintf(out, "%" PRIu32, row->err_ns);
+	fprintf(out, ",\"side\":\"%s\",\"event\":", side_of(row));
+	event_json_text(row->choice->name, out);
+	fprintf(out, ",\"cpu\":%u", row->event->cpu);
+	if (event_row_vcpu(row))
+		fprintf(out, ",\"vcpu\":%" PRIu32, row->vcpu);
+	if (row->vm_known) {
+		fputs(",\"vm\":", out);
+		event_json_text(model_vm_name(event_reader_model(row->reader), row->vm), out);
+	}
+	if (tid >= 0) {
+		fprintf(out, ",\"tid\":%" PRId32 ",\"comm\":", tid);
+		event_json_text(event_row_task_name(row, tid), out);
+	}
+	fputs(",\"fields\":", out);
+	event_json_fields(row, out);
 	json_stack_write(row, out);
 	fputs("}\n", out);
 }

@@ -29,6 +29,8 @@ uint64_t event_list_written(const struct event_list *l);
 /* Writes one event as a line of text, without its stack. `origin_ns`: the time that is shown as
  * 0. */
 void event_text_write(struct event_row *row, int64_t origin_ns, FILE *out);
+/* Writes the values of the event's own fields that are shown, as a JSON object. */
+void event_json_fields(struct event_row *row, FILE *out);
 /* Writes a text as a JSON string that is safe to print. */
 void event_json_text(const char *text, FILE *out);
 
