@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "host-collector/export/chosen_rows.h"
 #include "host-collector/export/counter_rows.h"
 #include "host-collector/export/guest_rows.h"
 #include "host-collector/export/host_sched.h"
@@ -52,6 +53,7 @@ struct perfetto {
 	struct flows flows;
 	struct guest_rows guests;
 	struct counter_rows counters;
+	struct chosen_rows chosen;
 	struct stall_rows *stalls;
 	struct placement_counts counts;
 	uint64_t n_written; /* guest events in the time that is written */
@@ -338,6 +340,7 @@ static void on_host_instant(void *context, const struct host_instant *i)
 		EACH_THREAD(x, v, v->placement.host_begin = t);
 	}
 	x->host_end = t;
+	chosen_rows_event(&x->chosen, VS_SOURCE_HOST, &i->event, i->t, i->err_ns);
 	switch (i->event.type) {
 	case VS_EVENT_LOST:
 		on_lost(x, i, t);
@@ -381,6 +384,7 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 	struct thread *v;
 	uint32_t vcpu;
 
+	chosen_rows_event(&x->chosen, i->vm, &i->event, i->t, i->err_ns);
 	if (i->type == VS_EVENT_TASK_NAME)
 		tasks_named(&x->tasks, i->vm, &i->event);
 	/* No row shows where a task exits. */
@@ -484,6 +488,10 @@ static int parts_init(struct perfetto *x, FILE *out)
 		.file = &x->file, .boottime = &x->boottime, .model = x->model};
 	if (!err)
 		err = counter_rows_init(&x->counters);
+	x->chosen = (struct chosen_rows){
+		.file = &x->file, .boottime = &x->boottime, .model = x->model, .narrow = x->narrow};
+	if (!err)
+		err = chosen_rows_init(&x->chosen);
 	if (!err)
 		err = lru_init(&x->by_tid, THREADS_MAX);
 	if (!err)
@@ -547,6 +555,7 @@ void perfetto_free(struct perfetto *x)
 	lru_fini(&x->by_vcpu);
 	guest_rows_fini(&x->guests);
 	counter_rows_fini(&x->counters);
+	chosen_rows_fini(&x->chosen);
 	flows_fini(&x->flows);
 	host_sched_fini(&x->host);
 	tasks_fini(&x->tasks);
@@ -564,6 +573,7 @@ static void thread_finish(struct perfetto *x, struct thread *v)
 int perfetto_finish(struct perfetto *x)
 {
 	chains_finish(x->chains);
+	chosen_rows_finish(&x->chosen);
 	EACH_THREAD(x, v, thread_finish(x, v));
 	for (size_t i = 0; i < VS_CPUS_MAX; i++)
 		loss_row_over(&x->losses, &x->cpus[i].loss, x->host_end, "host", (uint16_t)i);
