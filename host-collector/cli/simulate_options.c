@@ -39,6 +39,11 @@ static const struct option_spec simulate_option_table[] = {
 	 .offset = offsetof(struct simulate_arguments, shift),
 	 .value = "STAGE=N%",
 	 .help = "make one stage N % slower; --list shows the stages"},
+	{.name = "jobs",
+	 .type = OPTION_FLAG,
+	 .offset = offsetof(struct simulate_arguments, jobs),
+	 .help = "also events as `record -e` chooses them: jobs:job_issue on the host, jobs:job_done in "
+		 "the guest, with the fields job and slot; the truth file contains the jobs"},
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_FILE,

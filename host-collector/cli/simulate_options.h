@@ -11,7 +11,7 @@
 struct simulate_arguments {
 	const char *scenario, *loss, *shift, *output;
 	uint64_t seed, for_ns, vms, vcpus;
-	bool list;
+	bool list, jobs;
 };
 
 extern const struct command command_simulate;

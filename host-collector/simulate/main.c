@@ -93,6 +93,7 @@ int simulate_command_run(const struct command *self, int argc, char **argv)
 		return usage_say("--shift: expected STAGE=N%",
 				 "such as exit_kvm=10%; --list shows the stages");
 	o.for_ns = (int64_t)a.for_ns;
+	o.jobs = a.jobs;
 	len = strlen(a.output) + sizeof(".truth.json");
 	truth = malloc(len);
 	if (!truth) {

@@ -18,6 +18,7 @@ static int truth_save(const struct simulate_options *o, const struct world *w)
 		.loss = o->loss,
 		.kvm_events = w->kvm_events,
 		.interrupts = w->interrupts,
+		.jobs = o->jobs ? &w->jobs : NULL,
 	};
 	struct truth_vm vms[WORLD_VMS_MAX];
 	FILE *to = fopen(o->truth, "w");
@@ -43,6 +44,7 @@ int simulate_run(const struct simulate_options *o, char *why, size_t why_bytes)
 					      .interrupts = scenario_shows_interrupts(o->scenario),
 					      .agent_late = scenario_agent_late(o->scenario),
 					      .shows_clock = scenario_shows_clock(o->scenario),
+					      .jobs = o->jobs,
 					      .pace = o->pace,
 					      .n_vms = o->n_vms,
 					      .n_vcpus = o->n_vcpus};

@@ -9,6 +9,7 @@ struct simulate_options {
 	const struct scenario *scenario;
 	uint64_t seed;
 	double loss;    /* probability that an event is lost, 0 to 1 */
+	bool jobs;      /* also events of a user, with known pairs (jobs.h) */
 	int64_t for_ns; /* minimum length of the run; 0: as long as the scenario takes */
 	struct sim_pace pace;
 	/* VMs, 1 to WORLD_VMS_MAX, and vCPUs of each, 1 to WORLD_VCPUS_MAX; 0: 1 and WORLD_VCPUS.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "host-collector/simulate/truth.h"
 
+#include "host-collector/simulate/jobs.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -409,6 +411,25 @@ static void taken_write(struct writer *w, const struct truth_vm *vm)
 	}
 }
 
+/* [job, slot, begin, end or null, its issue was delivered, its end was delivered] */
+static void jobs_write(const struct truth_header *h, FILE *to)
+{
+	fprintf(to, ",\n \"jobs\": [");
+	for (size_t i = 0; i < h->jobs->n; i++) {
+		const struct sim_job *job = &h->jobs->done[i];
+
+		fprintf(to, "%s\n  [%zu, %" PRIu32 ", %" PRIu64 ", ", i ? "," : "", i, job->slot,
+			h->raw0 + (uint64_t)job->begin);
+		if (job->end)
+			fprintf(to, "%" PRIu64, h->raw0 + (uint64_t)job->end);
+		else
+			fputs("null", to);
+		fprintf(to, ", %s, %s]", job->issue_delivered ? "true" : "false",
+			job->done_delivered ? "true" : "false");
+	}
+	fprintf(to, "\n ]");
+}
+
 static void interrupts_write(struct writer *w)
 {
 	int64_t handled[TRUTH_SOURCE_COUNT] = {0};
@@ -443,6 +464,8 @@ int truth_write(const struct truth_vm *vms, size_t n, const struct truth_header 
 	fprintf(to, "\n ]");
 	if (h->interrupts)
 		interrupts_write(&w);
+	if (h->jobs)
+		jobs_write(h, to);
 	fprintf(to, "\n}\n");
 	return ferror(to) ? -EIO : 0;
 }

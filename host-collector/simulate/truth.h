@@ -138,11 +138,14 @@ struct truth {
 	} steps[TRUTH_STEPS_MAX];
 };
 
+struct sim_jobs;
+
 struct truth_header {
 	const char *scenario, *about;
 	uint64_t seed, raw0;
 	double loss;
 	bool kvm_events, interrupts; /* which events the recording contains */
+	const struct sim_jobs *jobs; /* NULL: none */
 };
 
 /* The truth of one VM. */

@@ -198,6 +198,9 @@ int world_init(struct world *w, const struct world_options *o)
 	background_init(w);
 	for (uint32_t i = 0; i < w->n_vms; i++)
 		sim_vm_guest_init(&w->vms[i]);
+	if (o->jobs)
+		jobs_init(&w->jobs, &w->engine, &w->host_capture, &w->vms[0].guest_capture,
+			  w->vms[0].vcpus, w->vms[0].n_vcpus, w->vms[0].pid);
 	for (uint32_t i = 0; i < w->n_vms; i++)
 		sim_vm_echo_start(&w->vms[i]);
 	engine_at(&w->engine, HOST_DRAIN_NS, collector_drain, w, 0);
@@ -233,6 +236,7 @@ void world_fini(struct world *w)
 	for (uint32_t i = 0; i < w->n_vms; i++)
 		sim_vm_fini(&w->vms[i]);
 	free(w->vms);
+	jobs_fini(&w->jobs);
 	sim_capture_fini(&w->host_capture);
 	engine_fini(&w->engine);
 }

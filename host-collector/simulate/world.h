@@ -6,6 +6,7 @@
 #ifndef SIMULATE_WORLD_H
 #define SIMULATE_WORLD_H
 
+#include "host-collector/simulate/jobs.h"
 #include "host-collector/simulate/vcpu.h"
 #include "proto/recording.h"
 
@@ -39,6 +40,7 @@ struct world_options {
 	bool shows_clock; /* about half of the runs contain the hypervisor's parameters of the
 			     guest's clock */
 	bool kvm_events;  /* in every run, else in about half of the runs */
+	bool jobs;        /* events of a user, with known pairs (jobs.h) */
 	struct sim_pace pace;
 	uint32_t n_vms, n_vcpus; /* VMs, and vCPUs of each; 0: 1 and WORLD_VCPUS */
 };
@@ -58,6 +60,7 @@ struct world {
 	struct host_thread *killer, *hog;
 	uint32_t n_vms;
 	struct sim_vm *vms; /* vm.h; the first one has the faults */
+	struct sim_jobs jobs;
 	struct recording_writer *recording;
 };
 
