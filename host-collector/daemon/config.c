@@ -102,6 +102,16 @@ static const struct key vm_keys[] = {
 	{"decoder_cpu_permille", KEY_NUMBER, VM(cpu_permille)},
 };
 
+#define PAIR(field) offsetof(struct pair_definition, field)
+static const struct key pair_keys[] = {
+	{"from", KEY_TEXT, PAIR(from)},
+	{"to", KEY_TEXT, PAIR(to)},
+	{"key", KEY_TEXT, PAIR(key)},
+	{"than", KEY_DURATION, PAIR(than_ns)},
+};
+_Static_assert((int)PAIR_EVENT_BYTES == (int)DAEMON_PATH_MAX,
+	       "KEY_TEXT sets DAEMON_PATH_MAX bytes");
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 void vm_config_default(struct vm_config *out)
@@ -385,11 +395,34 @@ int vm_configs_check(const struct vm_config *a, const struct vm_config *b, char 
 
 struct reading {
 	struct daemon_config *config;
-	struct vm_config *vm; /* of the section */
+	struct vm_config *vm;         /* of the section */
+	struct pair_definition *pair; /* of the section */
 	char section[80];
 	char *why;
 	size_t why_bytes;
 };
+
+/* 1 or, with `why`, 0. */
+static int pair_enter(struct reading *r, const char *name)
+{
+	struct daemon_config *c = r->config;
+
+	for (size_t i = 0; i < c->n_pairs; i++) {
+		if (strcmp(c->pairs[i].name, name))
+			continue;
+		snprintf(r->why, r->why_bytes, "[pair %s]: twice; give each pair one section",
+			 name);
+		return 0;
+	}
+	if (c->n_pairs == PAIR_WATCH_MAX) {
+		snprintf(r->why, r->why_bytes, "[pair %s]: more than %d pairs", name,
+			 PAIR_WATCH_MAX);
+		return 0;
+	}
+	r->pair = &c->pairs[c->n_pairs++];
+	snprintf(r->pair->name, sizeof(r->pair->name), "%s", name);
+	return 1;
+}
 
 /* 1 or, with `why`, 0. */
 static int section_enter(struct reading *r, const char *section)
@@ -404,12 +437,15 @@ static int section_enter(struct reading *r, const char *section)
 	}
 	snprintf(r->section, sizeof(r->section), "%s", section);
 	r->vm = NULL;
+	r->pair = NULL;
 	if (!strcmp(section, "daemon"))
 		return 1;
+	if (!strncmp(section, "pair ", 5) && name_is_good(section + 5))
+		return pair_enter(r, section + 5);
 	if (strncmp(section, "vm ", 3) || !name_is_good(section + 3)) {
 		snprintf(r->why, r->why_bytes,
-			 "[%.40s]: no such section: there are [daemon] and [vm NAME], NAME of "
-			 "letters, digits, . _ -",
+			 "[%.40s]: no such section: there are [daemon], [vm NAME] and [pair NAME], "
+			 "NAME of letters, digits, . _ -",
 			 section);
 		return 0;
 	}
@@ -447,6 +483,9 @@ static int on_key(void *context, const char *section, const char *name, const ch
 		snprintf(r->why, r->why_bytes, "%.40s: begin with [daemon] or [vm NAME]", name);
 		return 0;
 	}
+	if (r->pair)
+		return !key_set(pair_keys, COUNT(pair_keys), r->pair, name, value, r->why,
+				r->why_bytes);
 	return r->vm ? !vm_config_set(r->vm, name, value, r->why, r->why_bytes)
 		     : !key_set(daemon_keys, COUNT(daemon_keys), r->config, name, value, r->why,
 				r->why_bytes);
@@ -573,6 +612,19 @@ static int outbox_check(const struct daemon_config *c, char *why, size_t why_byt
 	return why[0] ? -EINVAL : 0;
 }
 
+static int pairs_check(const struct daemon_config *c, char *why, size_t why_bytes)
+{
+	char text[256];
+
+	for (size_t i = 0; i < c->n_pairs; i++) {
+		if (!pair_definition_check(&c->pairs[i], text, sizeof(text)))
+			continue;
+		snprintf(why, why_bytes, "pair %s: %s", c->pairs[i].name, text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int config_check(const struct daemon_config *c, char *why, size_t why_bytes)
 {
 	const size_t socket_max = sizeof(((struct sockaddr_un *)0)->sun_path);
@@ -601,7 +653,7 @@ static int config_check(const struct daemon_config *c, char *why, size_t why_byt
 		return -EINVAL;
 	}
 	if (attach_check(c, why, why_bytes) || discover_check(c, why, why_bytes) ||
-	    outbox_check(c, why, why_bytes))
+	    outbox_check(c, why, why_bytes) || pairs_check(c, why, why_bytes))
 		return -EINVAL;
 	if (!c->n_vms) {
 		vm_config_default(&any);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The daemon's configuration: an INI file with one section [daemon] and one section [vm NAME] for
- * each VM to attach at the start. config.c has a table with one row for each key; docs/daemon.md
+ * each VM to attach at the start, and one section [pair NAME] for each pair of events to count in
+ * all of them. config.c has a table with one row for each key; docs/daemon.md
  * describes the keys.
  */
 #ifndef DAEMON_CONFIG_H
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 #include "bpf/capture/capture.h"
+#include "host-collector/analyze/event/pair_definition.h"
 #include "host-collector/daemon/trigger.h"
 #include "host-collector/decode/decoder.h"
 #include "host-collector/util/paths.h"
@@ -78,7 +80,9 @@ struct daemon_config {
 	char ship_user[DAEMON_NAME_MAX]; /* user that runs it */
 	uint64_t ship_timeout_ns;        /* time limit of the command */
 	bool ship_evidence;              /* recordings of incidents are delivered, too */
-	size_t n_vms;                    /* at most DAEMON_VMS_MAX */
+	size_t n_pairs;
+	struct pair_definition pairs[PAIR_WATCH_MAX];
+	size_t n_vms; /* at most DAEMON_VMS_MAX */
 	struct vm_config *vms;
 };
 

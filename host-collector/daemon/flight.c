@@ -53,6 +53,8 @@ struct flight_vm {
 	struct flight_stall last;
 	bool stalled;               /* `last` is valid */
 	struct records_vm *records; /* its records for the fleet */
+	struct pair_watch *pairs;   /* of the live model */
+	struct metrics_pair pair_counts[PAIR_WATCH_MAX];
 	struct flight_vm *next;
 };
 
@@ -249,6 +251,18 @@ static void on_line(void *context, const char *line)
 	say(context, line);
 }
 
+static void on_pair_over(void *context, const struct pair *pair, const char *text)
+{
+	const struct flight_vm *v = context;
+	struct trigger_firing firing = {.trigger = TRIGGER_PAIR, .vm = COLLECTOR_VM};
+
+	(void)pair;
+	if (!watched_vm_config(v->vm)->triggers[TRIGGER_PAIR])
+		return;
+	snprintf(firing.text, sizeof(firing.text), "%s", text);
+	on_fired(context, &firing);
+}
+
 static void live_forget(struct flight_vm *v)
 {
 	if (v->records)
@@ -257,7 +271,9 @@ static void live_forget(struct flight_vm *v)
 	activity_free(v->activity);
 	triggers_free(v->triggers);
 	metrics_free(v->metrics);
+	pair_watch_free(v->pairs);
 	v->live = NULL;
+	v->pairs = NULL;
 	v->triggers = NULL;
 	v->log_us = 0;
 	v->metrics = NULL;
@@ -299,6 +315,13 @@ static void on_begin(void *context)
 	const struct triggers_options triggers = {
 		.limits = watched_vm_config(v->vm)->triggers, .fired = on_fired, .context = v};
 
+	const struct daemon_config *config = v->flight->options.config;
+	const struct pair_watch_options pairs = {.definitions = config->pairs,
+						 .n = config->n_pairs,
+						 .over = on_pair_over,
+						 .say = on_line,
+						 .context = v};
+
 	flight_ring_clear(v->ring);
 	v->over = false;
 	live_forget(v);
@@ -309,7 +332,10 @@ static void on_begin(void *context)
 		v->triggers = triggers_new(live_model(v->live), &triggers);
 	if (v->live && metrics_wanted(v->flight))
 		v->metrics = metrics_new(live_model(v->live));
-	if (!v->live || !v->activity || !v->triggers || (!v->metrics && metrics_wanted(v->flight)))
+	if (v->live && pairs.n)
+		v->pairs = pair_watch_new(live_model(v->live), &pairs);
+	if (!v->live || !v->activity || !v->triggers || (pairs.n && !v->pairs) ||
+	    (!v->metrics && metrics_wanted(v->flight)))
 		live_drop(v);
 	records_vm_begin(v->records, v->live, v->metrics);
 }
@@ -441,6 +467,8 @@ void flight_tick(struct flight *f)
 			live_drop(v);
 		if (v->live && !v->over)
 			activity_tick(v);
+		if (v->pairs && !v->over)
+			pair_watch_tick(v->pairs);
 		if (v->live && v->waiting.is && clock_monotonic_ms() >= v->waiting.due_ms)
 			uv_idle_start(f->serving, on_serving);
 	}
@@ -469,14 +497,36 @@ int flight_snapshot(struct flight *f, struct watched_vm *vm, char *path, size_t 
 	return stats.frames && v->live ? folder_make(v, NULL, path, path_bytes) : -ENODATA;
 }
 
+/* What the page needs of the pairs. */
+static size_t pairs_gather(struct flight_vm *v)
+{
+	struct pair_watch_counts counts;
+	size_t n = 0;
+
+	for (; v->pairs && pair_watch_get(v->pairs, n, &counts); n++)
+		v->pair_counts[n] = (struct metrics_pair){
+			.name = counts.name,
+			.times = counts.times,
+			.over = counts.over,
+			.uncounted = {[METRICS_UNPAIRED] = counts.unpaired,
+				      [METRICS_INCOMPLETE] = counts.incomplete,
+				      [METRICS_AMBIGUOUS] = counts.ambiguous},
+		};
+	return n;
+}
+
 size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t max)
 {
 	size_t n = 0;
 
-	for (const struct flight_vm *v = f->vms; v && n < max; v = v->next) {
-		if (v->live && v->metrics)
-			parts[n++] = (struct metrics_part){name_of(v), v->metrics,
-							   live_pipeline(v->live)};
+	for (struct flight_vm *v = f->vms; v && n < max; v = v->next) {
+		if (!v->live || !v->metrics)
+			continue;
+		parts[n++] = (struct metrics_part){.name = name_of(v),
+						   .metrics = v->metrics,
+						   .pipeline = live_pipeline(v->live),
+						   .pairs = v->pair_counts,
+						   .n_pairs = pairs_gather(v)};
 	}
 	return n;
 }

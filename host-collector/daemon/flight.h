@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host-collector/analyze/event/pair_watch.h"
 #include "host-collector/metrics/metrics_page.h"
 #include "host-collector/daemon/flight_ring.h"
 #include "host-collector/tables/activity.h"

@@ -25,7 +25,8 @@
 	  "the guest's log tells of a lockup, a stall of RCU's or a hung task")                    \
 	X(LIBVIRT_WATCHDOG, "libvirt_watchdog", LIMIT_FLAG, 1, "the watchdog device fired")        \
 	X(LIBVIRT_PANIC, "libvirt_panic", LIMIT_FLAG, 1, "the guest panicked")                     \
-	X(LIBVIRT_IO_ERROR, "libvirt_io_error", LIMIT_FLAG, 1, "an I/O error of a disk")
+	X(LIBVIRT_IO_ERROR, "libvirt_io_error", LIMIT_FLAG, 1, "an I/O error of a disk")           \
+	X(PAIR, "pair", LIMIT_FLAG, 1, "a pair of events takes as long as its section says")
 
 enum trigger {
 #define X(NAME, ...) TRIGGER_##NAME,

@@ -39,6 +39,21 @@ struct metrics_vm {
 	int64_t incident_ns[VERDICT_COUNT];
 };
 
+enum metrics_uncounted {
+	METRICS_UNPAIRED,
+	METRICS_INCOMPLETE,
+	METRICS_AMBIGUOUS,
+	METRICS_UNCOUNTED_KINDS,
+};
+
+/* The counts of a pair of events that the configuration names; borrowed. */
+struct metrics_pair {
+	const char *name;
+	const struct histogram *times;
+	uint64_t over; /* as long as its limit, or longer */
+	uint64_t uncounted[METRICS_UNCOUNTED_KINDS];
+};
+
 struct metrics;
 
 /* Subscribes to the model. The caller must not feed the model after metrics_free(). Returns NULL

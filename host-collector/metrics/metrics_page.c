@@ -22,6 +22,7 @@ struct gathering {
 	struct metrics_vm vms[MODEL_VMS_MAX];
 	struct label labels[MODEL_VMS_MAX];
 	struct metrics_source sources[2 * MODEL_VMS_MAX];
+	struct metrics_vm_pair *pairs; /* of all parts */
 	struct metrics_page page;
 	uint64_t now_tsc;
 };
@@ -100,23 +101,46 @@ static void sources_gather(struct gathering *g, const struct metrics_part *part,
 	}
 }
 
+static void pairs_gather(struct gathering *g, const struct metrics_part *part, size_t first)
+{
+	if (first == g->page.n_vms)
+		return; /* no VM is known yet */
+	for (size_t i = 0; i < part->n_pairs; i++)
+		g->pairs[g->page.n_pairs++] =
+			(struct metrics_vm_pair){g->vms[first].name, &part->pairs[i]};
+}
+
+static int gathering_init(struct gathering *g, const struct metrics_part *parts, size_t n)
+{
+	size_t n_pairs = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_pairs += parts[i].n_pairs;
+	g->pairs = n_pairs ? calloc(n_pairs, sizeof(*g->pairs)) : NULL;
+	g->page.vms = g->vms;
+	g->page.sources = g->sources;
+	g->page.pairs = g->pairs;
+	return n_pairs && !g->pairs ? -ENOMEM : 0;
+}
+
 int metrics_page_write(const struct metrics_part *parts, size_t n, uint64_t now_tsc, FILE *to)
 {
 	struct gathering *g = calloc(1, sizeof(*g));
 	struct self_cost cost;
-	int err = 0;
+	int err;
 
 	if (!g)
 		return -ENOMEM;
-	g->page.vms = g->vms;
-	g->page.sources = g->sources;
+	err = gathering_init(g, parts, n);
 	g->now_tsc = now_tsc;
 	for (size_t i = 0; i < n && !err; i++) {
 		size_t first = g->page.n_vms;
 
 		err = vms_gather(g, &parts[i], first);
-		if (!err)
+		if (!err) {
 			sources_gather(g, &parts[i], first);
+			pairs_gather(g, &parts[i], first);
+		}
 	}
 	if (now_tsc) {
 		self_cost_read(&cost);
@@ -127,6 +151,7 @@ int metrics_page_write(const struct metrics_part *parts, size_t n, uint64_t now_
 		err = metrics_write(&g->page, to);
 	for (size_t i = 0; i < g->page.n_vms; i++)
 		metrics_vm_fini(&g->vms[i]);
+	free(g->pairs);
 	free(g);
 	return err;
 }

@@ -13,6 +13,8 @@ struct metrics_part {
 	const char *name; /* name of its only VM; NULL: the name that the VMM was started with */
 	const struct metrics *metrics;
 	const struct pipeline *pipeline;
+	const struct metrics_pair *pairs; /* of its only VM */
+	size_t n_pairs;
 };
 
 /*

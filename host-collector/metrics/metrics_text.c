@@ -190,6 +190,45 @@ static void clock_error(const struct output *o, const struct metrics_source *s)
 		sample_number(o, s->vm, NULL, NULL, s->clock_error_s);
 }
 
+/* ---- of a pair of events ---- */
+
+static void pair_times(const struct output *o, const struct metrics_vm_pair *p)
+{
+	histogram_write(o, p->vm, "pair", p->pair->name, p->pair->times);
+}
+
+static void pair_over(const struct output *o, const struct metrics_vm_pair *p)
+{
+	sample_count(o, p->vm, "pair", p->pair->name, p->pair->over);
+}
+
+static void pair_uncounted(const struct output *o, const struct metrics_vm_pair *p)
+{
+	static const char *const kinds[] = {[METRICS_UNPAIRED] = "unpaired",
+					    [METRICS_INCOMPLETE] = "incomplete",
+					    [METRICS_AMBIGUOUS] = "ambiguous"};
+
+	for (int k = 0; k < METRICS_UNCOUNTED_KINDS; k++) {
+		fprintf(o->to, "%s{", o->name);
+		labels_write(p->vm, "pair", p->pair->name, o->to);
+		label_write("why", kinds[k], false, o->to);
+		fprintf(o->to, "} %" PRIu64 "\n", p->pair->uncounted[k]);
+	}
+}
+
+/* Only if the configuration names pairs. */
+static const struct {
+	const char *name, *type, *help;
+	void (*pair)(const struct output *o, const struct metrics_vm_pair *p);
+} pair_families[] = {
+	{"vcpuscope_pair_seconds", "histogram", "From one event to another, by [pair NAME].",
+	 pair_times},
+	{"vcpuscope_pair_over_total", "counter", "Pairs that took as long as `than`, or longer.",
+	 pair_over},
+	{"vcpuscope_pair_uncounted_total", "counter",
+	 "Events without a partner, and pairs that may be none, by why.", pair_uncounted},
+};
+
 static const struct {
 	const char *name, *type, *help;
 	void (*vm)(const struct output *o, const struct metrics_vm *vm);
@@ -256,6 +295,13 @@ int metrics_write(const struct metrics_page *page, FILE *to)
 			families[f].vm(&o, &page->vms[i]);
 		for (size_t i = 0; families[f].source && i < page->n_sources; i++)
 			families[f].source(&o, &page->sources[i]);
+	}
+	for (size_t f = 0; page->n_pairs && f < sizeof(pair_families) / sizeof(pair_families[0]);
+	     f++) {
+		family_begin(&o, pair_families[f].name, pair_families[f].type,
+			     pair_families[f].help);
+		for (size_t i = 0; i < page->n_pairs; i++)
+			pair_families[f].pair(&o, &page->pairs[i]);
 	}
 	self_write(&o);
 	return ferror(to) ? -EIO : 0;

@@ -21,11 +21,18 @@ struct metrics_source {
 	double clock_error_s;
 };
 
+struct metrics_vm_pair {
+	const char *vm;
+	const struct metrics_pair *pair;
+};
+
 struct metrics_page {
 	const struct metrics_vm *vms;
 	size_t n_vms;
 	const struct metrics_source *sources;
 	size_t n_sources;
+	const struct metrics_vm_pair *pairs;
+	size_t n_pairs;
 	/* Cost of the collector itself; 0: unknown, left out. */
 	double cpu_s;
 	uint64_t resident_bytes;

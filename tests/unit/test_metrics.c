@@ -40,8 +40,16 @@ static char *page_of(const char *name)
 		 .clock_known = true,
 		 .clock_error_s = 1e-6},
 	};
-	const struct metrics_page page = {
-		.vms = &vm, .n_vms = 1, .sources = sources, .n_sources = 2};
+	struct histogram times = {0};
+	const struct metrics_pair pair = {
+		.name = "msi", .times = &times, .over = 1, .uncounted = {4, 5, 6}};
+	const struct metrics_vm_pair vm_pair = {name, &pair};
+	const struct metrics_page page = {.vms = &vm,
+					  .n_vms = 1,
+					  .sources = sources,
+					  .n_sources = 2,
+					  .pairs = &vm_pair,
+					  .n_pairs = 1};
 	char *text = NULL;
 	size_t len;
 	FILE *to = open_memstream(&text, &len);
@@ -49,7 +57,9 @@ static char *page_of(const char *name)
 	vm.incidents[VERDICT_VMM_LOCK] = 4;
 	assert_int_equal(histogram_add(&vm.delays[RUN_DELAY_WOKEN], 1000), 0);
 	assert_int_equal(histogram_add(&vm.delays[RUN_DELAY_WOKEN], 3000), 0);
+	assert_int_equal(histogram_add(&times, 2000000), 0);
 	assert_int_equal(metrics_write(&page, to), 0);
+	histogram_fini(&times);
 	fclose(to);
 	metrics_vm_fini(&vm);
 	return text;
@@ -68,6 +78,12 @@ static void test_samples(void **state)
 		"vcpuscope_incidents_total{vm=\"web1\",verdict=\"vm_paused\"} 0\n",
 		"vcpuscope_events_lost_total{side=\"host\",vm=\"\"} 3\n",
 		"vcpuscope_agent_up{vm=\"web1\"} 1\n",
+		"# TYPE vcpuscope_pair_seconds histogram\n",
+		"vcpuscope_pair_seconds_bucket{vm=\"web1\",pair=\"msi\",le=\"+Inf\"} 1\n",
+		"vcpuscope_pair_seconds_sum{vm=\"web1\",pair=\"msi\"} 0.002\n",
+		"vcpuscope_pair_over_total{vm=\"web1\",pair=\"msi\"} 1\n",
+		"vcpuscope_pair_uncounted_total{vm=\"web1\",pair=\"msi\",why=\"unpaired\"} 4\n",
+		"vcpuscope_pair_uncounted_total{vm=\"web1\",pair=\"msi\",why=\"ambiguous\"} 6\n",
 	};
 	char *text = page_of("web1");
 

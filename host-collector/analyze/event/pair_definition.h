@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A pair of events as a configuration names it. Knows nothing of events that exist. */
+#ifndef EVENT_PAIR_DEFINITION_H
+#define EVENT_PAIR_DEFINITION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	PAIR_WATCH_MAX = 16,
+	PAIR_NAME_BYTES = 64,
+	PAIR_EVENT_BYTES = 256,
+};
+
+struct pair_definition {
+	char name[PAIR_NAME_BYTES];
+	char from[PAIR_EVENT_BYTES], to[PAIR_EVENT_BYTES]; /* as in -e (docs/events.md) */
+	char key[PAIR_EVENT_BYTES];                        /* an expression; "": as in --key */
+	uint64_t than_ns;                                  /* 0: no limit */
+};
+
+/* Checks the form of the events. Whether they exist shows when a VM runs. Returns 0, or -EINVAL
+ * with one line in `why`. */
+int pair_definition_check(const struct pair_definition *d, char *why, size_t why_bytes);
+
+#endif

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "host-collector/analyze/event/pair_watch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	OPEN_MAX = 4096,
+	PENDING_MAX = 4096,
+	TICKS_SILENT = 50, /* before a pair whose events are unknown is reported */
+};
+
+#define OVER_GAP_NS 1000000000ll
+
+struct watched_pair {
+	struct pair_watch *watch;
+	struct pair_definition definition;
+	struct event_choices choices;
+	bool has_choices;
+	struct pairs *pairs; /* NULL: its events are not known yet */
+	struct host_ns over; /* when `over` was called last */
+	bool was_over;
+	char why[sizeof(((struct expr_error *)0)->text) + 32];
+};
+
+struct pair_watch {
+	struct model *model;
+	struct pair_watch_options options;
+	size_t n;
+	struct watched_pair pairs[PAIR_WATCH_MAX];
+	size_t n_events; /* descriptions at the last look */
+	unsigned ticks;
+};
+
+/* ---- a pair that took long ---- */
+
+static void on_settled(void *context, const struct pair *pair)
+{
+	struct watched_pair *w = context;
+	const struct pair_watch_options *o = &w->watch->options;
+	char text[256], key[48], vcpu[24] = "", error[32] = "unknown";
+
+	if (pair->past_losses || !w->definition.than_ns ||
+	    pair->duration_ns < (int64_t)w->definition.than_ns || !o->over ||
+	    (w->was_over && pair->to.t.ns - w->over.ns < OVER_GAP_NS))
+		return;
+	w->was_over = true;
+	w->over = pair->to.t;
+	if (pair->to.vcpu_known)
+		snprintf(vcpu, sizeof(vcpu), ", vCPU %" PRIu32, pair->to.vcpu);
+	if (pair->error_ns != UINT64_MAX)
+		snprintf(error, sizeof(error), "%.3f ms", (double)pair->error_ns / 1e6);
+	snprintf(text, sizeof(text), "the pair %s took %.3f ms (error %s), key %s%s",
+		 w->definition.name, (double)pair->duration_ns / 1e6, error,
+		 pair_key_text(&pair->key, key, sizeof(key)), vcpu);
+	o->over(o->context, pair, text);
+}
+
+/* ---- events that become known ---- */
+
+static int choices_find(struct watched_pair *w)
+{
+	const struct user_events *known = model_user_events(w->watch->model);
+	const struct pair_definition *d = &w->definition;
+	const struct message_user_event *e;
+	struct expr_error error = {0};
+	const char *what = "from", *key;
+	uint32_t source;
+	int err = event_choices_init(&w->choices);
+
+	w->has_choices = !err;
+	for (size_t i = 0; !err && (e = user_events_at(known, i, &source)); i++)
+		err = event_schemas_describe(w->choices.schemas, source, e);
+	if (!err)
+		err = event_choices_add(&w->choices, d->from, &error);
+	if (!err) {
+		what = "to";
+		err = event_choices_add(&w->choices, d->to, &error);
+	}
+	if (!err) {
+		what = "key";
+		key = *d->key ? d->key : event_choices_cross(&w->choices) ? "vcpu" : "cpu";
+		err = event_choices_key(&w->choices, key, &error);
+	}
+	if (err == -EINVAL)
+		snprintf(w->why, sizeof(w->why), "%s: %s", what, error.text);
+	return err;
+}
+
+static void pair_find(struct watched_pair *w)
+{
+	const struct pairs_options options = {
+		.than_ns = (int64_t)w->definition.than_ns,
+		.without_states = true,
+		.settled = on_settled,
+		.context = w,
+		.open_max = OPEN_MAX,
+		.pending_max = PENDING_MAX,
+	};
+	int err = choices_find(w);
+
+	if (!err) {
+		w->pairs = pairs_new(w->watch->model, &w->choices, &options);
+		if (w->pairs)
+			return;
+		err = -ENOMEM;
+	}
+	if (err == -ENOMEM)
+		snprintf(w->why, sizeof(w->why), "out of memory");
+	if (w->has_choices)
+		event_choices_fini(&w->choices);
+	w->has_choices = false;
+}
+
+static size_t events_known(const struct pair_watch *w)
+{
+	const struct user_events *known = model_user_events(w->model);
+	uint32_t source;
+	size_t n = w->n_events;
+
+	while (user_events_at(known, n, &source))
+		n++;
+	return n;
+}
+
+void pair_watch_tick(struct pair_watch *w)
+{
+	const size_t n_events = events_known(w);
+	const bool grown = n_events != w->n_events;
+	char line[PAIR_NAME_BYTES + sizeof(w->pairs[0].why) + 32];
+
+	w->n_events = n_events;
+	w->ticks += w->ticks <= TICKS_SILENT;
+	for (size_t i = 0; i < w->n; i++) {
+		struct watched_pair *p = &w->pairs[i];
+
+		if (!p->pairs && grown)
+			pair_find(p);
+		if (p->pairs || w->ticks != TICKS_SILENT || !w->options.say)
+			continue;
+		snprintf(line, sizeof(line), "pair %s is not counted: %s", p->definition.name,
+			 p->why);
+		w->options.say(w->options.context, line);
+	}
+}
+
+/* ---- life ---- */
+
+struct pair_watch *pair_watch_new(struct model *m, const struct pair_watch_options *options)
+{
+	struct pair_watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->model = m;
+	w->options = *options;
+	w->n = options->n < PAIR_WATCH_MAX ? options->n : PAIR_WATCH_MAX;
+	w->options.definitions = NULL;
+	w->n_events = events_known(w);
+	for (size_t i = 0; i < w->n; i++) {
+		w->pairs[i].watch = w;
+		w->pairs[i].definition = options->definitions[i];
+		pair_find(&w->pairs[i]);
+	}
+	return w;
+}
+
+void pair_watch_free(struct pair_watch *w)
+{
+	if (!w)
+		return;
+	for (size_t i = 0; i < w->n; i++) {
+		pairs_free(w->pairs[i].pairs);
+		if (w->pairs[i].has_choices)
+			event_choices_fini(&w->pairs[i].choices);
+	}
+	free(w);
+}
+
+bool pair_watch_get(const struct pair_watch *w, size_t i, struct pair_watch_counts *out)
+{
+	static const struct histogram none;
+	const struct pair_row *row;
+
+	if (i >= w->n)
+		return false;
+	*out = (struct pair_watch_counts){.name = w->pairs[i].definition.name, .times = &none};
+	row = w->pairs[i].pairs ? pairs_row(w->pairs[i].pairs, 0) : NULL;
+	if (!row)
+		return true;
+	out->times = &row->calls.times;
+	out->over = row->calls.beyond;
+	out->unpaired = row->unpaired_from + row->unpaired_to;
+	/* Whether those past losses are calls is decided at the end of a recording only. */
+	out->incomplete = row->incomplete + row->past_losses.times.count;
+	out->ambiguous = row->ambiguous;
+	return true;
+}

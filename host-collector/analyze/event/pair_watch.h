@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Counts named pairs of a live model: those of the sections [pair NAME] of the daemon's
+ * configuration. Events that a user chose have descriptions in the streams, so a pair is counted
+ * from the time at which both of its events are known.
+ */
+#ifndef EVENT_PAIR_WATCH_H
+#define EVENT_PAIR_WATCH_H
+
+#include "host-collector/analyze/event/pair_definition.h"
+#include "host-collector/analyze/event/pairs.h"
+
+struct pair_watch_options {
+	const struct pair_definition *definitions; /* at most PAIR_WATCH_MAX; copied */
+	size_t n;
+	/* A pair took at least than_ns. text: one sentence, not escaped. At most once per second
+	 * and definition. */
+	void (*over)(void *context, const struct pair *pair, const char *text);
+	/* A line for the user: why a pair is not counted. */
+	void (*say)(void *context, const char *line);
+	void *context;
+};
+
+struct pair_watch;
+
+/* Subscribes to the model, which must not receive events after pair_watch_free(). Returns NULL if
+ * there is no memory. */
+struct pair_watch *pair_watch_new(struct model *m, const struct pair_watch_options *options);
+void pair_watch_free(struct pair_watch *w); /* NULL is allowed */
+/* Looks for events that were not known yet. Call it about every 100 ms. */
+void pair_watch_tick(struct pair_watch *w);
+
+struct pair_watch_counts {
+	const char *name;
+	const struct histogram *times; /* of calls; valid until the model gets another event */
+	uint64_t over;                 /* calls of at least than_ns */
+	uint64_t unpaired, incomplete, ambiguous;
+};
+/* Gets the counts of definition number i, which only grow. Returns false behind the last. Those of
+ * a pair whose events are not known are 0. */
+bool pair_watch_get(const struct pair_watch *w, size_t i, struct pair_watch_counts *out);
+
+#endif
