@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""SQL engines for tests, real ones: DuckDB and ClickHouse from npm, pinned by package-lock.json, installed below
+the build folder."""
+import fcntl
+import glob
+import json
+import pathlib
+import shutil
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+FLEET = HERE.parents[2] / "deploy/fleet"
+QUERIES = sorted((FLEET / "queries").glob("*.sql"))
+
+
+def installed(engine, build):
+    """Returns the node_modules folder with the engine, after installing it if the lock file asks for another."""
+    folder = pathlib.Path(build).resolve() / "fleet-engines" / engine
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = (HERE / engine / "package-lock.json").read_text()
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stamp = folder / "installed"
+        if not stamp.exists() or stamp.read_text() != wanted:
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(HERE / engine / name, folder / name)
+            # Not `npm ci`: it wants the packages of all other platforms in the lock file, too.
+            done = subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder,
+                                  capture_output=True, text=True, timeout=600)
+            if done.returncode:
+                raise RuntimeError(f"npm install of {engine} failed:\n{done.stdout}{done.stderr}")
+            stamp.write_text(wanted)
+    return folder / "node_modules"
+
+
+def statements(text):
+    """A file's statements: each ends with ';' at the end of a line."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("--")]
+    return [s for s in "\n".join(lines).replace(";\n", ";\0").rstrip(";").split(";\0") if s.strip()]
+
+
+class Engine:
+    """One database of one engine, in a process of its own. Rows are dictionaries."""
+    def __init__(self, name, build, database):
+        self.name = name
+        self.process = subprocess.Popen(["node", HERE / "engine.mjs", name, installed(name, build), database],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.answer = None
+
+    def query(self, sql):
+        self.process.stdin.write(json.dumps({"sql": sql}) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name} ended ({self.process.wait()}) at: {sql}")
+        self.answer = json.loads(line)
+        if "error" in self.answer:
+            raise RuntimeError(f"{self.name}: {self.answer['error']}\nat: {sql}")
+        return [{key: number(value) for key, value in row.items()} for row in self.answer["rows"]]
+
+    def run(self, path):
+        """Returns the rows of a file's last statement."""
+        rows = []
+        for statement in statements(pathlib.Path(path).read_text()):
+            rows = self.query(statement)
+        return rows
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(60)
+        self.process.stdout.close()
+
+
+def number(value):
+    """Both engines quote integers of 64 bits."""
+    if isinstance(value, str) and value.lstrip("-").isdigit() and len(value) < 20:
+        return int(value)
+    return value
+
+
+class DuckDB(Engine):
+    def __init__(self, build, database=":memory:"):
+        super().__init__("duckdb", build, database)
+        self.run(FLEET / "duckdb/schema-1.sql")
+
+    def load(self, folder):
+        self.query(f"SET VARIABLE outbox = '{folder}'")
+        self.run(FLEET / "duckdb/load.sql")
+
+    def load_incident_1(self, folders):
+        self.query(f"SET VARIABLE folders = '{folders}'")
+        self.run(FLEET / "duckdb/load-incident-1.sql")
+
+
+class ClickHouse(Engine):
+    def __init__(self, build, database):
+        super().__init__("clickhouse", build, database)
+        self.run(FLEET / "clickhouse/schema-1.sql")
+        self.query("USE vcpuscope")
+
+    def load(self, folder):
+        """As ship/http does, one INSERT for each segment."""
+        for path in sorted(pathlib.Path(folder).glob("*.jsonl")):
+            table = path.name.split("-")[0]
+            self.query("SET input_format_skip_unknown_fields = 1")
+            self.query(f"INSERT INTO vcpuscope.{table} SETTINGS insert_deduplication_token = '{path.name}' "
+                       f"FORMAT JSONEachRow {path.read_text()}")
+        self.refresh()
+
+    def load_incident_1(self, folders):
+        for path in glob.glob(f"{folders}/incident.json"):
+            self.query(f"INSERT INTO vcpuscope.incidents_1 FORMAT JSONEachRow {pathlib.Path(path).read_text()}")
+
+    def refresh(self):
+        for view in ("host_hours_refresh", "histogram_hours_refresh"):
+            self.query(f"SYSTEM REFRESH VIEW vcpuscope.{view}")
+            self.query(f"SYSTEM WAIT VIEW vcpuscope.{view}")
+

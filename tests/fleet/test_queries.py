@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""deploy/fleet on real engines: schemas, queries, dashboards, and the alarms of generated fleets.
+
+    test_queries.py --build BUILD                  DuckDB, one fleet with plants, one without
+    VCPUSCOPE_TEST_FULL=1 test_queries.py ...      ClickHouse, too; 100 fleets of each kind
+    test_queries.py --build BUILD --update         writes tests/golden/fleet/answers.json anew
+
+The fleets are simulated (make_fleet.c), their records are made by the product's writers."""
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "engines"))
+import engine  # noqa: E402
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+GOLDEN = SOURCE / "tests/golden/fleet"
+PLANTS = ("kernel", "storage", "thief", "blind")
+# Query, and the column of its first row that names what is planted.
+NAMES = (("run-delay-by-build", "build", "kernel"), ("storage-stalls", "node", "storage"),
+         ("culprits", "thief", "thief"), ("blind-hosts", "host_id", "blind"))
+FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
+
+
+def schema_columns(e):
+    """The tables have each member of the records."""
+    for schema, table in (("incident-2", "incidents"), ("figures-1", "figures")):
+        members = set(json.loads((engine.FLEET / f"{schema}.schema.json").read_text())["properties"])
+        columns = set(e.query(f"SELECT * FROM {table} LIMIT 1")[0])
+        assert members <= columns, f"{e.name}: {table} lacks {members - columns}"
+
+
+def same(a, b):
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return math.isclose(a, b, rel_tol=1e-6, abs_tol=0.11 if isinstance(a, float) or isinstance(b, float) else 0)
+    return a == b
+
+
+def rows_differ(wanted, rows):
+    """What differs between two lists of rows, or None."""
+    if len(wanted) != len(rows):
+        return f"{len(rows)} rows instead of {len(wanted)}"
+    for number, (a, b) in enumerate(zip(wanted, rows)):
+        for key in a:
+            if key not in b or not same(a[key], b[key]):
+                return f"row {number}: {key} is {b.get(key)!r} instead of {a[key]!r}"
+    return None
+
+
+def golden(e, update):
+    """Segments and incident.json of earlier versions stay readable by the queries of today, delivered twice."""
+    e.query("CREATE OR REPLACE MACRO vcpuscope_hours_ago(h) AS 0" if e.name == "duckdb" else
+            "CREATE OR REPLACE FUNCTION vcpuscope_hours_ago AS (h) -> 0")
+    with tempfile.TemporaryDirectory() as again:
+        for path in (GOLDEN / "segments").iterdir():
+            shutil.copy(path, pathlib.Path(again) / path.name.replace(".jsonl", "-again.jsonl"))
+        for folder in (GOLDEN / "segments", again, GOLDEN / "segments"):
+            e.load(folder)
+    for _ in range(2):
+        e.load_incident_1(GOLDEN / "*")
+    schema_columns(e)
+    answers = {query.stem: e.run(query) for query in engine.QUERIES}
+    file = GOLDEN / "answers.json"
+    if update:
+        file.write_text("{\n" + ",\n".join(
+            f'"{name}": [' + ",".join("\n " + json.dumps(row) for row in rows) + "]"
+            for name, rows in answers.items()) + "\n}\n")
+    for name, wanted in json.loads(file.read_text()).items():
+        wrong = rows_differ(wanted, answers[name])
+        assert not wrong, f"{e.name}: {name}: {wrong}"
+    assert {"web1"} <= {row["victim"] for row in answers["culprit-pairs"]}, "the culprits of /2 are missing"
+    kinds = e.query("SELECT DISTINCT schema FROM distinct_incidents ORDER BY schema")
+    assert [row["schema"] for row in kinds] == ["vcpuscope.incident/1", "vcpuscope.incident/2"], kinds
+
+
+def make(build, folder, seed, plants):
+    subprocess.run([f"{build}/tests/fleet/make_fleet", "--seed", str(seed),
+                    *(word for plant in plants for word in ("--plant", plant)), folder], check=True)
+    return json.loads((pathlib.Path(folder) / "truth.json").read_text())
+
+
+def counted_once(e, truth):
+    """Lines that are delivered twice, and older lines of an incident, count once."""
+    count = e.query("SELECT sum(count) AS n, count(*) AS lines FROM distinct_incidents WHERE record <> 'loss'")[0]
+    assert count["n"] == truth["incidents"], (e.name, count, truth)
+    assert e.query("SELECT count(*) AS n FROM distinct_figures")[0]["n"] == truth["figures"]
+    waits = e.query("SELECT sum(n) AS n FROM histograms WHERE name LIKE 'run_delay%'")[0]["n"]
+    assert waits == truth["waits"], (e.name, waits, truth)
+    assert e.query("SELECT count(*) AS n FROM distinct_incidents WHERE ongoing")[0]["n"] == 0
+
+
+def compare_hosts(build, rows, build_of_hosts):
+    done = subprocess.run([engine.FLEET / "compare-hosts", build_of_hosts], text=True, capture_output=True,
+                          input="\n".join(map(json.dumps, rows)), timeout=300,
+                          env={**os.environ, "VCPUSCOPE": f"{build}/host-collector/vcpuscope"})
+    assert done.returncode in (0, 2), done
+    return done.returncode == 2
+
+
+def judge(e, build, truth):
+    """(what is named first and alarms, what alarms, whether `compare` alarms)"""
+    named, alarms = set(), set()
+    for query, column, plant in NAMES:
+        rows = e.run(engine.FLEET / f"queries/{query}.sql")
+        if rows and rows[0]["alarm"]:
+            alarms.add(plant)
+            if rows[0][column] == truth[plant]:
+                named.add(plant)
+    rows = e.run(engine.FLEET / "queries/host-runs.sql")
+    return named, alarms, compare_hosts(build, rows, f"kernel={truth['kernel']}")
+
+
+def fleet(open_engine, build, seed, plants):
+    with tempfile.TemporaryDirectory() as folder:
+        outbox = pathlib.Path(folder) / "outbox"
+        outbox.mkdir()
+        truth = make(build, outbox, seed, plants)
+        e = open_engine(folder)
+        try:
+            e.load(outbox)
+            counted_once(e, truth)
+            return judge(e, build, truth)
+        finally:
+            e.close()
+
+
+def fleets(name, open_engine, build, n):
+    """Alarms of n fleets with all plants and of n without."""
+    with concurrent.futures.ThreadPoolExecutor(2) as workers:
+        planted = list(workers.map(lambda seed: fleet(open_engine, build, seed, PLANTS), range(1, n + 1)))
+        none = list(workers.map(lambda seed: fleet(open_engine, build, seed, ()), range(1001, 1001 + n)))
+    found = sum(named == set(PLANTS) and compared for named, _, compared in planted)
+    false = sum(bool(alarms) or compared for _, alarms, compared in none)
+    for plant in PLANTS:
+        print(f"{name}: {plant}: named first with alarm in {sum(plant in named for named, _, _ in planted)} of {n} "
+              f"fleets, alarm without a plant in {sum(plant in alarms for _, alarms, _ in none)} of {n}")
+    print(f"{name}: compare: {sum(c for _, _, c in planted)} of {n} with the kernel, {sum(c for _, _, c in none)} of "
+          f"{n} without\n{name}: all of them: found in {found} of {n}, a false alarm in {false} of {n}", flush=True)
+    assert found >= math.ceil(0.95 * n) and false <= 0.05 * n
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--build", required=True)
+    p.add_argument("--update", action="store_true", help="write the golden answers anew")
+    a = p.parse_args()
+    openers = {"duckdb": lambda folder: engine.DuckDB(a.build)}
+    if FULL:
+        openers["clickhouse"] = lambda folder: engine.ClickHouse(a.build, str(pathlib.Path(folder) / "clickhouse"))
+    for name, open_engine in openers.items():
+        with tempfile.TemporaryDirectory() as folder:
+            e = open_engine(folder)
+            golden(e, a.update and name == "duckdb")
+            e.close()
+        fleets(name, open_engine, a.build, 1 if not FULL else 100 if name == "duckdb" else 10)
+
+
+if __name__ == "__main__":
+    main()
