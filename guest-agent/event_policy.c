@@ -251,7 +251,7 @@ bool event_policy_allows(const struct event_policy *p, const struct message_conf
 					   : "the agent does not know this kind of event");
 	if (!name_is_plain(e->name, is_function ? "." : "") ||
 	    (!is_function && !name_is_plain(e->system, "")))
-		return refuse(why, "this is no name of an event");
+		return refuse(why, "no event of the kernel has such a name");
 	snprintf(name, sizeof(name), "%s:%s", e->system, e->name);
 	if (is_function && !patterns_match(&p->kprobes, e->name))
 		return refuse(why, p->kprobes.n ? "the guest's owner does not allow this function "

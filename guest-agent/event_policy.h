@@ -44,8 +44,8 @@ void event_policy_default(struct event_policy *out);
  * `why`. */
 int event_policy_parse(struct event_policy *out, const char *text, size_t len, char *why,
 		       size_t why_bytes);
-/* Reads the file at `path` by event_policy_parse(). Returns 0; -ENOENT: there is none; or another
- * -errno; with one line in `why`. */
+/* Reads the file at `path` by event_policy_parse(). Returns 0, or with one line in `why` an
+ * error: -EINVAL for the text, else the -errno of reading (-ENOENT: the file does not exist). */
 int event_policy_read(struct event_policy *out, const char *path, char *why, size_t why_bytes);
 /* Checks what a host asks for. `number`: how many events were allowed before this one. Returns
  * true, or false with the reason. An allowed event has a known kind, and names of letters, digits,

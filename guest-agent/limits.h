@@ -36,7 +36,7 @@ void limits_apply(const struct limits *l, const struct message_config *asked,
 /* Adds a line to the reply. Drops it if the reply is full. */
 void limits_say(struct message_config_reply *reply, uint32_t field, enum config_reason reason,
 		const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Returns the first line that was said of a field, NULL if there is none. */
+/* Returns the reply's first line about a field, or NULL if the reply has no line about it. */
 const char *limits_text(const struct message_config_reply *reply, uint32_t field);
 
 #endif

@@ -384,7 +384,8 @@ int chosen_kernel_event(const struct event_spec *spec, const struct chosen_limit
 
 	*error = (struct expr_error){0};
 	if (spec->kind == EVENT_UPROBE || spec->kind == EVENT_USDT) {
-		snprintf(error->text, sizeof(error->text), "this is no event of the kernel");
+		snprintf(error->text, sizeof(error->text),
+			 "a function or probe of a program is not an event of the kernel");
 		return -EPERM;
 	}
 	r = calloc(1, sizeof(*r));

@@ -17,7 +17,7 @@ enum {
 	UUID_BYTES = 37,
 	PLUGS_MAX = 4,
 	PLUG_MAX_MS = 60000,
-	PLUG_SAY = 4,   /* fruitless attempts after which the user is told */
+	PLUG_SAY = 4,   /* after so many failed attempts the log says it */
 	EXIT_AGAIN = 3, /* libvirt/main.c */
 };
 

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No two vCPUs of a VM are that far apart (centuries); sums of such differences do not overflow. */
+/* In ticks. A larger difference of two vCPUs' TSCs (decades at 1 GHz) is refused, so that sums of
+ * differences do not overflow. */
 static const uint64_t apart_max = 1ull << 60;
 
 struct vm_clock *vm_clock_new(void)

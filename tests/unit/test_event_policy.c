@@ -63,13 +63,13 @@ static void the_default_allows_what_the_manual_says(void **state)
 		{0, "sched", "sched_switch", "does not know this kind"},
 		{77, "sched", "sched_switch", "does not know this kind"},
 		/* Names that are paths, or nothing. */
-		{USER_TRACEPOINT, "sched", "../irq/irq_handler_entry", "no name"},
-		{USER_TRACEPOINT, "sched/../kmem", "kmalloc", "no name"},
-		{USER_TRACEPOINT, "sched", "", "no name"},
-		{USER_TRACEPOINT, "", "sched_switch", "no name"},
-		{USER_TRACEPOINT, "sched", "sched_*", "no name"},
-		{USER_TRACEPOINT, "sched", "a b", "no name"},
-		{USER_KPROBE, "", "vfs_read+8", "no name"},
+		{USER_TRACEPOINT, "sched", "../irq/irq_handler_entry", "such a name"},
+		{USER_TRACEPOINT, "sched/../kmem", "kmalloc", "such a name"},
+		{USER_TRACEPOINT, "sched", "", "such a name"},
+		{USER_TRACEPOINT, "", "sched_switch", "such a name"},
+		{USER_TRACEPOINT, "sched", "sched_*", "such a name"},
+		{USER_TRACEPOINT, "sched", "a b", "such a name"},
+		{USER_KPROBE, "", "vfs_read+8", "such a name"},
 	};
 	const struct event_policy p = policy_of("");
 	char why[EVENT_POLICY_WHY];
