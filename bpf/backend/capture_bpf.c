@@ -158,7 +158,7 @@ static int objects_loaded(void *context, struct bpf_object *object)
 	if (!error && c->host)
 		error = capture_host_loaded(c->host, object, c->globals);
 	if (!error)
-		error = user_probes_new(object, c->globals, &c->probes);
+		error = user_probes_new(&c->programs, c->globals, &c->probes);
 	return error;
 }
 
@@ -508,6 +508,7 @@ static int capture_bpf_open(const struct capture_options *options, struct captur
 	struct loader_request request = {
 		.builds = (is_host ? host : guest) + options->raw_tracepoints,
 		.n_builds = 2 - options->raw_tracepoints,
+		.later = USER_PROBES_LATER,
 		.prepare = objects_prepare,
 		.loaded = objects_loaded,
 	};

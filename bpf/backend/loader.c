@@ -25,6 +25,11 @@ static const char *program_tracepoint(const struct bpf_program *program)
 	return NULL;
 }
 
+static bool program_is_for_later(const struct bpf_program *program, const char *later)
+{
+	return later && !strncmp(bpf_program__name(program), later, strlen(later));
+}
+
 /* The prototype of a tracepoint's probes, with the leading void *; NULL: no such tracepoint. */
 static const struct btf_type *tracepoint_prototype(const struct btf *kernel, const char *name)
 {
@@ -102,10 +107,16 @@ static struct bpf_object *object_open(const struct loader_request *request,
 	size_t bytes;
 	const void *elf = build->elf(&bytes);
 	struct bpf_object *object = bpf_object__open_mem(elf, bytes, &options);
+	struct bpf_program *program;
 	int error;
 
 	if (!object)
 		return NULL;
+	bpf_object__for_each_program(program, object)
+	{
+		if (program_is_for_later(program, request->later))
+			bpf_program__set_autoload(program, false);
+	}
 	error = request->prepare(request->context, object);
 	if (error) {
 		bpf_object__close(object);
@@ -324,8 +335,11 @@ int loader_load(const struct loader_request *request, struct loader_object *out,
 			goto out;
 		}
 		error = bpf_object__load(out->object);
-		if (!error)
+		if (!error) {
+			out->build = &request->builds[i];
+			out->later = request->later;
 			break;
+		}
 		bpf_object__close(out->object);
 		out->object = NULL;
 	}
@@ -354,4 +368,56 @@ void loader_unload(struct loader_object *o)
 		bpf_link__destroy(o->links[i]);
 	bpf_object__close(o->object);
 	*o = (struct loader_object){0};
+}
+
+/* With the same maps instead of new ones. */
+static int maps_share(struct bpf_object *object, const struct bpf_object *with)
+{
+	struct bpf_map *map;
+	int error = 0;
+
+	bpf_object__for_each_map(map, object)
+	{
+		const int fd = bpf_object__find_map_fd_by_name(with, bpf_map__name(map));
+
+		error = fd < 0 ? fd : bpf_map__reuse_fd(map, fd);
+		if (error)
+			break;
+	}
+	return error;
+}
+
+int loader_load_later(const struct loader_object *o, struct bpf_object **out)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = o->build->name);
+	const libbpf_print_fn_t print = libbpf_set_print(NULL);
+	size_t bytes;
+	const void *elf = o->build->elf(&bytes);
+	struct bpf_object *object = bpf_object__open_mem(elf, bytes, &options);
+	struct bpf_program *program;
+	int error = object ? maps_share(object, o->object) : -errno;
+	bool any = false;
+
+	if (error)
+		goto out;
+	bpf_object__for_each_program(program, object)
+	{
+		const bool wanted = program_is_for_later(program, o->later);
+
+		bpf_program__set_autoload(program, wanted);
+		any |= wanted;
+	}
+	if (!any) {
+		error = -ENOENT;
+		goto out;
+	}
+	error = bpf_object__load(object);
+out:
+	if (error) {
+		bpf_object__close(object);
+		object = NULL;
+	}
+	libbpf_set_print(print);
+	*out = object;
+	return error;
 }

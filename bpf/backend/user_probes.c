@@ -30,35 +30,30 @@ struct user_probe {
 struct user_probes {
 	struct vs_user_slot *slots; /* in the programs' globals */
 	uint32_t *all_per_window;   /* there, too */
-	struct bpf_program *tracepoints[VS_USER_SAME_MAX], *probe;
+	const struct loader_object *programs;
+	struct bpf_object *mine;                                   /* NULL until the first event */
+	struct bpf_program *tracepoints[VS_USER_SAME_MAX], *probe; /* of `mine` */
 	int states_fd, n_cpus;
 	struct vs_user_state *cpus; /* room for one slot of all CPUs */
 	uint32_t last_id;
 	struct user_probe probes[VS_USER_SLOTS_MAX];
 };
 
-int user_probes_new(struct bpf_object *object, void *globals, struct user_probes **out)
+int user_probes_new(const struct loader_object *programs, void *globals, struct user_probes **out)
 {
+	struct bpf_object *object = programs->object;
 	const long slots = loader_variable_offset(object, ".bss", "user_slots",
 						  VS_USER_SLOTS_MAX * sizeof(struct vs_user_slot));
 	const long all =
 		loader_variable_offset(object, ".bss", "user_all_per_window", sizeof(uint32_t));
 	struct user_probes *p = calloc(1, sizeof(*p));
-	bool found = true;
 
 	if (!p)
 		return -ENOMEM;
-	for (int i = 0; i < VS_USER_SAME_MAX; i++) {
-		char name[32];
-
-		snprintf(name, sizeof(name), "vs_u_tracepoint%d", i);
-		p->tracepoints[i] = bpf_object__find_program_by_name(object, name);
-		found &= p->tracepoints[i] != NULL;
-	}
-	p->probe = bpf_object__find_program_by_name(object, "vs_u_probe");
+	p->programs = programs;
 	p->states_fd = bpf_object__find_map_fd_by_name(object, "user_states");
 	p->n_cpus = libbpf_num_possible_cpus();
-	if (slots < 0 || all < 0 || !found || !p->probe || p->states_fd < 0 || p->n_cpus <= 0) {
+	if (slots < 0 || all < 0 || p->states_fd < 0 || p->n_cpus <= 0) {
 		free(p);
 		return -EINVAL;
 	}
@@ -79,8 +74,34 @@ void user_probes_free(struct user_probes *p)
 		return;
 	for (size_t i = 0; i < VS_USER_SLOTS_MAX; i++)
 		bpf_link__destroy(p->probes[i].link);
+	bpf_object__close(p->mine);
 	free(p->cpus);
 	free(p);
+}
+
+static int programs_load(struct user_probes *p)
+{
+	struct bpf_object *mine;
+	int error;
+
+	if (p->mine)
+		return 0;
+	error = loader_load_later(p->programs, &mine);
+	if (error)
+		return error;
+	p->probe = bpf_object__find_program_by_name(mine, "vs_u_probe");
+	for (int i = 0; i < VS_USER_SAME_MAX; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "vs_u_tracepoint%d", i);
+		p->tracepoints[i] = bpf_object__find_program_by_name(mine, name);
+		if (!p->tracepoints[i] || !p->probe) {
+			bpf_object__close(mine);
+			return -EINVAL;
+		}
+	}
+	p->mine = mine;
+	return 0;
 }
 
 /* By perf's own kind of event, or by tracefs on older kernels. */
@@ -159,18 +180,18 @@ static void states_clear(struct user_probes *p, uint32_t slot)
 int user_probes_add(struct user_probes *p, const struct capture_event *event, uint64_t vms,
 		    uint32_t *id)
 {
-	const libbpf_print_fn_t print = libbpf_set_print(NULL);
 	struct vs_user_slot *slot = NULL;
 	struct user_probe *probe = NULL;
+	libbpf_print_fn_t print;
 	size_t i = 0;
-	int error = 0;
+	int error = programs_load(p);
 
+	if (error)
+		return error;
 	while (i < VS_USER_SLOTS_MAX && p->probes[i].id)
 		i++;
-	if (i == VS_USER_SLOTS_MAX || p->last_id == VS_USER_ID_MAX) {
-		libbpf_set_print(print);
+	if (i == VS_USER_SLOTS_MAX || p->last_id == VS_USER_ID_MAX)
 		return -ENOSPC;
-	}
 	slot = &p->slots[i];
 	probe = &p->probes[i];
 	states_clear(p, (uint32_t)i);
@@ -183,6 +204,7 @@ int user_probes_add(struct user_probes *p, const struct capture_event *event, ui
 	};
 	memcpy(slot->values, event->values, sizeof(slot->values));
 	memcpy(slot->tests, event->tests, sizeof(slot->tests));
+	print = libbpf_set_print(NULL);
 	probe->link = attach(p, event, i);
 	error = probe->link ? 0 : -errno;
 	libbpf_set_print(print);

@@ -4,15 +4,18 @@
 #ifndef BACKEND_USER_PROBES_H
 #define BACKEND_USER_PROBES_H
 
-#include <bpf/libbpf.h>
-
+#include "bpf/backend/loader.h"
 #include "bpf/capture/capture_event.h"
 
 struct user_probes;
 
-/* Finds the programs and maps of a loaded object. globals: its .bss, mapped. Returns 0, -EINVAL or
- * -ENOMEM. */
-int user_probes_new(struct bpf_object *object, void *globals, struct user_probes **out);
+/* The programs' names begin with this. They are loaded with the first event, because the verifier
+ * needs longer for them than for all others. */
+#define USER_PROBES_LATER "vs_u_"
+
+/* Finds the maps of a loaded object, which is borrowed. globals: its .bss, mapped. Returns 0,
+ * -EINVAL or -ENOMEM. */
+int user_probes_new(const struct loader_object *programs, void *globals, struct user_probes **out);
 void user_probes_free(struct user_probes *p); /* NULL is allowed */
 /* Limits the hits of all events together, per second and CPU; 0: no limit. */
 void user_probes_limit(struct user_probes *p, uint32_t rate);
