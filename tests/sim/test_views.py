@@ -39,13 +39,17 @@ TABLES = ("vcpu", "tasks", "exits", "irq", "steal")
 # CLOCK_BOOTTIME, the time of the trace, is slewed against the recording's raw time by NTP: 500 ppm at
 # most. A guest's event that lies inside an exit splits it (docs/export.md): 3 ns for each.
 SLEW = 500e-6
+# Tables whose rows have a VM.
+NARROWED = ("vcpu", "tasks", "exits", "irq", "steal", "culprits", "halts", "delays", "chains", "slowest", "overdue",
+            "ticks", "faults", "threads", "waits")
 REAL = ("bed-a", "bed-a-stacks", "bed-b-migration", "quickstart")
 FIGURE_SCENARIOS = ("vm_paused.signal", "vcpu_not_scheduled.realtime", "vmm_lock", "cgroup_throttled",
                     "storage_backend.pflash", "demand_paging.swap", "guest_spin.softirq", "guest_irq_storm",
                     "interrupt_lost", "timer_late", "lock_holder_preempted.spin", "ipi_target_preempted",
                     "mixture.storage_then_steal", "triple.storage_lock_steal", "decoy.server", "decoy.steal",
                     "migration", "split_lock")
-REAL_NEEDED, FIGURES_NEEDED = 10, 30
+SEVERAL = ("mixture.storage_then_steal", "interrupt_lost")
+REAL_NEEDED, FIGURES_NEEDED = 10, 32
 
 
 class Wrong(Exception):
@@ -180,10 +184,14 @@ def tables_agree(program, recording, page):
             for key, value in row.items():
                 if isinstance(value, int) and key in line:
                     want(line[key] == str(value), f"{name}: {key} is {value}, in CSV {line[key]}")
-        shown = next((t for t in page["tables"] if t["name"] == name), None)
-        if shown and len(rows) == len(shown["rows"]) and [c["name"] for c in shown["columns"]] == \
-                (list(rows[0]) if rows else None):
-            want(shown["rows"] == [list(row.values()) for row in rows], f"{name}: the page differs")
+        shown = next(t for t in page["tables"] if t["name"] == name)
+        want(len(shown["rows"]) == len(rows), f"{name}: {len(shown['rows'])} rows in the page, {len(rows)} in JSON")
+        for row, cells in zip(rows, shown["rows"]):
+            # A key of JSON is the column's name, with its unit.
+            names = [column["name"] for column in shown["columns"]]
+            want(len(names) == len(row) and all(key in (n, f"{n}_ns", f"{n}_percent") for n, key in zip(names, row)),
+                 f"{name}: columns {names} in the page, {list(row)} in JSON")
+            want(cells == list(row.values()), f"{name}: {cells} in the page, {row} in JSON")
 
 
 def states_agree(program, recording, report, folder):
@@ -222,6 +230,7 @@ def figures_check(program, recording, folder):
     want(page["report"]["vcpus"] == report["vcpus"], "the page has other vCPUs")
     tables_agree(program, recording, page)
     states_agree(program, recording, report, folder)
+    want(narrowing_check(program, recording) or not report["vcpus"], "no table has a row of a VM")
 
 
 def filter_check(program, recording):
@@ -234,6 +243,22 @@ def filter_check(program, recording):
         for than in THANS:
             other = [row for row in rows("--than", than) if row not in every]
             want(not other, f"{table} --than {than}: {other[:1]}")
+
+
+def narrowing_check(program, recording):
+    """--vm and --vcpu select rows, and change none. Returns how many selections there were."""
+    def rows(table, *more):
+        return json.loads(run(program, "report", recording, table, "--format", "json", "--top", 0,
+                              *more).stdout)["rows"]
+    n = 0
+    for table in NARROWED:
+        every = rows(table)
+        selections = {("vm", row["vm"]) for row in every} | {("vcpu", row["vcpu"]) for row in every if "vcpu" in row}
+        for key, value in selections:
+            want(rows(table, f"--{key}", value) == [row for row in every if row.get(key) == value],
+                 f"{table} --{key} {value} has other rows than {table}")
+        n += len(selections)
+    return n
 
 
 def spans_check(program, recording, folder):
@@ -289,6 +314,10 @@ def figure_recordings(program, folder, data):
         path = os.path.join(folder, "f.vcs")
         run(program, "simulate", name, "--seed", at + 1, "--loss", (0, 0, 0.05)[at % 3], "-o", path)
         yield name, path, False
+    for at, name in enumerate(SEVERAL):
+        path = os.path.join(folder, "f.vcs")
+        run(program, "simulate", name, "--seed", at + 1, "--vms", 3, "--vcpus", 2, "-o", path)
+        yield f"three VMs, {name}", path, False
 
 
 def recordings(program, folder, seeds, real):
