@@ -107,6 +107,19 @@ void vcpu_span_explain(struct vcpu_span *span, enum vcpu_state otherwise, enum w
 			VCPU_STOPPED; /* a vCPU whose guest runs a task idles only if paused */
 }
 
+enum wait_class vcpu_episode_class(const struct vcpu *v, uint32_t waiter_stack,
+				   uint32_t waker_stack, const struct vcpu_sink *sink)
+{
+	enum wait_class class = WAIT_NONE;
+
+	if (waiter_stack)
+		class = sink->wait_class(sink->context, v, waiter_stack);
+	if (class == WAIT_VMM_LOCK && waker_stack &&
+	    sink->wait_class(sink->context, v, waker_stack) == WAIT_FREEZER)
+		return WAIT_FREEZER;
+	return class;
+}
+
 int64_t vcpu_span_length(const struct vcpu_span *span)
 {
 	return span->end.ns - span->begin.ns;
@@ -152,8 +165,9 @@ struct vcpu_span vcpu_span_closed(const struct vcpu *v, struct host_ns t,
 			       !(span.task_state & VS_TASK_INTERRUPTIBLE);
 		span.sampled = v->waiter_stack && v->waiter_sampled;
 		if (span.waiter_stack)
-			vcpu_span_explain(&span, span.state,
-					  sink->wait_class(sink->context, v, span.waiter_stack));
+			vcpu_span_explain(
+				&span, span.state,
+				vcpu_episode_class(v, span.waiter_stack, span.waker_stack, sink));
 	}
 	if (span.state == VCPU_UNKNOWN && !span.why)
 		span.why = v->mode_why;

@@ -21,6 +21,8 @@ static void episode_explain(struct vcpu *v, uint32_t last, uint32_t stack, enum 
 	for (; last > 0 && vcpu_held_at(v, last - 1)->episode == episode; last--) {
 		struct vcpu_held *h = vcpu_held_at(v, last - 1);
 
+		enum wait_class class;
+
 		if (h->settled || h->assumed)
 			break;
 		/* The first that fits is the wait's own; a later one that fits too is stale. */
@@ -30,9 +32,10 @@ static void episode_explain(struct vcpu *v, uint32_t last, uint32_t stack, enum 
 		} else if (!h->span.waiter_stack) {
 			h->span.waiter_stack = stack;
 			h->span.sampled = is_short;
-			vcpu_span_explain(&h->span, h->span.state,
-					  sink->wait_class(sink->context, v, stack));
 		}
+		class = vcpu_episode_class(v, h->span.waiter_stack, h->span.waker_stack, sink);
+		if (h->span.waiter_stack && class != h->span.wait_class)
+			vcpu_span_explain(&h->span, h->span.state, class);
 		h->settled = h->span.waiter_stack && (h->span.waker_stack || is_short) &&
 			     !vcpu_quota_awaited(v, &h->span);
 	}

@@ -33,6 +33,7 @@ struct wait_pattern {
 
 static const struct wait_pattern patterns[] = {
 	{WAIT_FREEZER, "__refrigerator", NULL, ANY, "the kernel's freezer, cgroup v1 and suspend"},
+	{WAIT_FREEZER, "__thaw_task", NULL, ANY, "of a waker: it ends a freeze"},
 	{WAIT_FREEZER, "do_freezer_trap", NULL, ANY, "cgroup v2 freezer, sleeps as S"},
 	{WAIT_PAUSE, "do_signal_stop", NULL, ANY, "group stop by a signal"},
 	{WAIT_PAUSE, "ptrace_stop", NULL, ANY, "a debugger holds the thread"},

@@ -32,7 +32,15 @@ struct story {
 #define START SWITCH(HOST, 0, 0, 0, TID0, 0)
 
 /* The stacks every story may name. */
-enum { STACK_HALT = 1, STACK_LOCK, STACK_IDLE_LOOP, STACK_FREEZER, STACK_FUTEX, STACK_WAKER };
+enum {
+	STACK_HALT = 1,
+	STACK_LOCK,
+	STACK_IDLE_LOOP,
+	STACK_FREEZER,
+	STACK_FUTEX,
+	STACK_WAKER,
+	STACK_THAW
+};
 
 static void stacks(struct model *m)
 {
@@ -43,12 +51,14 @@ static void stacks(struct model *m)
 					   "qemu_wait_io_event"};
 	static const char *const freezer[] = {"schedule", "do_freezer_trap", "get_signal"};
 	static const char *const futex[] = {"schedule", "futex_wait_queue", "futex_wait"};
+	static const char *const thaw[] = {"try_to_wake_up", "__thaw_task", "freezer_apply_state"};
 
 	script_stack(m, STACK_HALT, TID0, halt, 3);
 	script_stack(m, STACK_LOCK, TID0, lock, 3);
 	script_stack(m, STACK_IDLE_LOOP, TID0, loop, 4);
 	script_stack(m, STACK_FREEZER, TID0, freezer, 3);
 	script_stack(m, STACK_FUTEX, TID0, futex, 3);
+	script_stack(m, STACK_THAW, 77, thaw, 3);
 }
 
 static const struct story stories[] = {
@@ -180,6 +190,19 @@ static const struct story stories[] = {
 	 .detail = {.waiter_stack = STACK_LOCK,
 		    .waker_stack = STACK_WAKER,
 		    .wait_class = WAIT_VMM_LOCK}},
+	{.name = "woken from QEMU's lock by the freezer is a stop",
+	 EVENTS(START, SWITCH(HOST, 10000, 0, TID0, 0, 1), WAKEUP(HOST, 60000, 1, TID0, 77, 0),
+		STACK(60001, WAITER, TID0, TID0, STACK_LOCK, 50000),
+		STACK(60001, WAKER, 77, TID0, STACK_THAW, 50000),
+		SWITCH(HOST, 60002, 0, 0, TID0, 0)),
+	 EXPECT({0, 10000, VCPU_GUEST}, {10000, 60000, VCPU_STOPPED},
+		{60000, 60002, VCPU_RUNNABLE})},
+	{.name = "the freezer's stack comes after the thread ran again",
+	 EVENTS(START, SWITCH(HOST, 10000, 0, TID0, 0, 1), WAKEUP(HOST, 60000, 1, TID0, 77, 0),
+		SWITCH(HOST, 60000, 0, 0, TID0, 0),
+		STACK(90000, WAITER, TID0, TID0, STACK_LOCK, 50000),
+		STACK(90000, WAKER, 77, TID0, STACK_THAW, 50000)),
+	 EXPECT({0, 10000, VCPU_GUEST}, {10000, 60000, VCPU_STOPPED}, {60000, 90000, VCPU_GUEST})},
 	{.name = "a stack that comes after the thread ran again still explains",
 	 EVENTS(START, SWITCH(HOST, 10000, 0, TID0, 0, 1), WAKEUP(HOST, 60000, 1, TID0, 77, 0),
 		SWITCH(HOST, 60000, 0, 0, TID0, 0), SWITCH(HOST, 61000, 0, TID0, 0, 1),

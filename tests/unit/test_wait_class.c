@@ -70,6 +70,7 @@ static const struct {
 	{WAIT_MMU_LOCK, true, {"schedule", "rwsem_down_write_slowpath", "down_write", "vm_mmap"}},
 	{WAIT_FREEZER, true, {"schedule", "do_freezer_trap", "get_signal"}},
 	{WAIT_FREEZER, true, {"__schedule", "schedule", "get_signal", "arch_do_signal_or_restart"}},
+	{WAIT_FREEZER, true, {"try_to_wake_up", "__thaw_task", "freezer_apply_state"}},
 	/* Frozen on its way out of a wait for QEMU's lock. */
 	{WAIT_FREEZER,
 	 false,
