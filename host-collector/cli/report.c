@@ -238,7 +238,8 @@ static bool arguments_check(struct report_arguments *a)
 		say(a->recording, "--brief shows stalls as text; omit TABLE and --format");
 	else if (a->fail_on_text && a->table.table)
 		say(a->table.table, "--fail-on judges stalls; omit TABLE");
-	else if (a->table.table && report_table_check(&a->table, why, sizeof(why)))
+	else if (a->table.table && !report_events_is(a->table.table) &&
+		 report_table_check(&a->table, why, sizeof(why)))
 		say(a->table.table, "%s", why);
 	else
 		return true;
@@ -421,6 +422,8 @@ static int report_run(const struct command *self, int argc, char **argv)
 	result = narrow_read(self->name, &a.narrow, a.recording, &stalls, &a.shown);
 	if (result)
 		return result;
+	if (!arguments_check(&a))
+		return COMMAND_USAGE;
 	if (report_events_is(a.table.table))
 		return named_events_run(&a);
 	if (report_events_given(&a.events)) {
@@ -428,8 +431,6 @@ static int report_run(const struct command *self, int argc, char **argv)
 		    "-e and its options need a TABLE: events, pairs, top, dist or rate");
 		return COMMAND_USAGE;
 	}
-	if (!arguments_check(&a))
-		return COMMAND_USAGE;
 	result = COMMAND_TROUBLE;
 	if (!reading_run(&r))
 		result = reading_show(&a, &r);

@@ -18,6 +18,8 @@ except ImportError:
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 SCENARIOS = ("vmm_lock", "interrupt_lost", "lock_holder_preempted.spin", "cgroup_throttled", "guest_irq_storm",
              "clock_jump")
+EVENTS = "guest:sched:sched_switch,guest:sched:sched_wakeup,host:kvm:kvm_exit,host:sched:sched_switch"
+PAIR = ("-e", "guest:sched:sched_wakeup", "-e", "guest:sched:sched_switch", "--key", "vcpu")
 
 
 def strict(schema):
@@ -120,12 +122,18 @@ def main():
             c.fits("clock-1", c.run("clock", r, "--format", "json"), r)
             for table in ("vcpu", "tasks", "irq", "exits", "steal", "slowest"):
                 c.fits("table-2", c.run("report", r, table, "--format", "json"), f"{r} {table}")
+            for line in c.run("report", r, "events", "-e", EVENTS, "--top", "500", "--format", "jsonl").splitlines():
+                c.fits("event-1", line, f"{r} events")
+            for line in c.run("report", r, "pairs", *PAIR, "--format", "jsonl").splitlines():
+                c.fits("pair-1", line, f"{r} pairs")
         c.fits("summary-1", c.run("summarize", *recordings[:2]), "summarize")
         for more in ([], ["--all"]):
             c.fits("gate-1", c.run("compare", recordings[0], "--against", recordings[1], "--format", "json", *more),
                    "compare")
         c.fits("doctor-1", c.run("doctor", "--format", "json"), "doctor")
         c.fits("vms-1", c.run("list", "--all", "--format", "json"), "list --all")
+    for name in ("event-1", "pair-1"):
+        c.wrong(not c.checked.get(name), f"no line was compared with {name}")
     print(f"{c.checked}: {c.bad} wrong")
     sys.exit(bool(c.bad))
 
