@@ -167,7 +167,7 @@ def looks(path):
 def attack(options, cases):
     """Plays the cases. Problems, and the victim's recorded frames."""
     attacker, bystander = FakeVm("attacker"), FakeVm("victim", 4)
-    d = Daemon()
+    d = Daemon(settings="outbox = no")  # a stall of a busy machine would open its file
     d.configure(vm_section("attacker", attacker.pid, d.folder, "channel_rate = 4M") +
                 vm_section("victim", bystander.pid, d.folder))
     problems, victim, control = [], None, None
