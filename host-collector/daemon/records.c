@@ -12,8 +12,9 @@
 
 #include "clock/sample.h"
 #include "host-collector/daemon/disk.h"
+#include "host-collector/daemon/figures_interval.h"
 #include "host-collector/daemon/incident_jobs.h"
-#include "host-collector/fleet/figures_record.h"
+#include "host-collector/daemon/record_facts.h"
 #include "host-collector/fleet/incident_record.h"
 
 enum {
@@ -41,11 +42,7 @@ struct records_vm {
 	struct vm_facts facts;
 	struct kept kept[KEPT];
 	size_t next_kept, newest_firing; /* indices; newest_firing == KEPT: none */
-	/* The figures' interval. */
-	struct figures_counters before;
-	bool has_before;
-	uint64_t begin_ms;
-	int64_t begin_realtime_ns, begin_ns;
+	struct figures_interval figures;
 	bool summed; /* it is counted in the sum's VMs */
 	struct records_vm *next;
 };
@@ -157,44 +154,6 @@ static void sum_tick(struct records *r, uint64_t now_ms)
 }
 
 /* ---- what a record says ---- */
-
-/* The guest's side may have changed since the last record. */
-static void facts_update(struct records_vm *v)
-{
-	const struct vm_config *config = watched_vm_config(v->vm);
-	struct pipeline_source guest;
-
-	snprintf(v->facts.name, sizeof(v->facts.name), "%s", config->name);
-	if (!v->facts.vmm[0] && watched_vm_pid(v->vm))
-		vm_facts_process("/proc", watched_vm_pid(v->vm), &v->facts);
-	v->facts.clock_error_ns = UINT64_MAX;
-	if (!v->live || !live_source(v->live, COLLECTOR_VM, &guest) || !guest.hello)
-		return;
-	snprintf(v->facts.guest_kernel, sizeof(v->facts.guest_kernel), "%.64s",
-		 guest.kernel_release);
-	snprintf(v->facts.agent_version, sizeof(v->facts.agent_version), "%.31s",
-		 guest.program_version);
-	snprintf(v->facts.clock_method, sizeof(v->facts.clock_method), "%s",
-		 guest.clock_untrusted ? "untrusted" : guest.clock_method);
-	if (!guest.clock_untrusted)
-		v->facts.clock_error_ns = guest.clock_error_median_ns;
-}
-
-static void counts_fill(const struct records_vm *v, struct incident_record *to)
-{
-	struct pipeline_source s;
-
-	to->counts_known = live_source(v->live, VS_SOURCE_HOST, &s);
-	if (to->counts_known) {
-		to->host_events = s.delivered + s.missing;
-		to->host_events_lost = s.missing;
-	}
-	to->guest_counts_known = live_source(v->live, COLLECTOR_VM, &s) && s.hello;
-	if (to->guest_counts_known) {
-		to->guest_events = s.delivered + s.missing;
-		to->guest_events_lost = s.missing;
-	}
-}
 
 /* The UUID of the VM that a thread of the host works for. */
 static void culprit_vm(const struct records *r, const struct report_culprit *c,
@@ -311,7 +270,7 @@ void records_incident(struct records_vm *v, const struct incident *i)
 			sum_add(v, i);
 		return;
 	}
-	facts_update(v);
+	record_vm_facts(v->vm, v->live, &v->facts);
 	culprits_fill(v->records, i, culprits);
 	record.host = &v->records->host;
 	record.vm = &v->facts;
@@ -328,7 +287,7 @@ void records_incident(struct records_vm *v, const struct incident *i)
 		record.storage = &storage;
 	}
 	record.guest_text = v->records->options.config->outbox_guest_text;
-	counts_fill(v, &record);
+	record_counts(v->live, &record);
 	record_write(v, &record, before);
 }
 
@@ -343,7 +302,7 @@ void records_firing(struct records_vm *v, const struct trigger_firing *firing)
 		sum_add(v, NULL);
 		return;
 	}
-	facts_update(v);
+	record_vm_facts(v->vm, v->live, &v->facts);
 	record.host = &v->records->host;
 	record.vm = &v->facts;
 	record.begin_realtime_ns = record.end_realtime_ns = realtime_ns();
@@ -351,7 +310,7 @@ void records_firing(struct records_vm *v, const struct trigger_firing *firing)
 	record.time_error_ns = UINT64_MAX; /* the condition is older than its report */
 	record.host_clock_error_ns = host_clock_error_ns();
 	record.guest_text = v->records->options.config->outbox_guest_text;
-	counts_fill(v, &record);
+	record_counts(v->live, &record);
 	record_write(v, &record, NULL);
 }
 
@@ -451,71 +410,23 @@ void records_saved(struct records_vm *v, const struct incident *i, const char *f
 
 /* ---- figures ---- */
 
-static void interval_begin(struct records_vm *v)
-{
-	v->begin_ms = clock_monotonic_ms();
-	v->begin_ns = (int64_t)v->begin_ms * 1000000;
-	v->begin_realtime_ns = realtime_ns();
-}
-
-static void before_forget(struct records_vm *v)
-{
-	if (v->has_before)
-		metrics_vm_fini(&v->before.vm);
-	v->has_before = false;
-}
-
-static int counters_get(const struct records_vm *v, struct figures_counters *out)
-{
-	struct incident_record counts = {0};
-	const int err = metrics_vm_get(v->metrics, 0, &out->vm);
-
-	counts_fill(v, &counts);
-	out->host_events = counts.host_events;
-	out->host_events_lost = counts.host_events_lost;
-	out->guest_events = counts.guest_events;
-	out->guest_events_lost = counts.guest_events_lost;
-	return err;
-}
-
 static void figures_write(struct records_vm *v)
 {
-	struct figures_counters now;
-	const struct vm_config *config = watched_vm_config(v->vm);
-	struct figures_record record = {.host = &v->records->host, .vm = &v->facts};
-	struct watched_vm_status status;
-	struct json_object *json;
+	const struct figures_of of = {.host = &v->records->host,
+				      .facts = &v->facts,
+				      .vm = v->vm,
+				      .live = v->live,
+				      .metrics = v->metrics};
 	char *line = malloc(OUTBOX_LINE_MAX);
 	size_t len;
 
-	if (!line || counters_get(v, &now)) {
-		if (line)
-			metrics_vm_fini(&now.vm);
-		free(line);
+	if (!line)
 		return;
-	}
-	facts_update(v);
-	watched_vm_status_get(v->vm, &status);
-	record.begin_ns = v->begin_ns;
-	record.begin_realtime_ns = v->begin_realtime_ns;
-	record.end_realtime_ns = realtime_ns();
-	record.interval_ns = (int64_t)(clock_monotonic_ms() - v->begin_ms) * 1000000;
-	record.summary = status.shed || config->level == CAPTURE_SUMMARY;
-	record.has_agent = *config->channel;
-	record.up = status.state == WATCHED_RUNNING && status.collector.agent_silent_ms &&
-		    status.collector.agent_silent_ms <= COLLECTOR_SILENT_MS;
-	record.before = v->has_before ? &v->before : NULL;
-	record.now = &now;
-	json = figures_record_json(&record);
-	len = incident_record_line(json, line, OUTBOX_LINE_MAX);
+	record_vm_facts(v->vm, v->live, &v->facts);
+	len = figures_interval_line(&v->figures, &of, line, OUTBOX_LINE_MAX);
 	if (len)
 		outbox_add(v->records->outbox, SEGMENT_FIGURES, line, len);
-	json_object_put(json);
 	free(line);
-	before_forget(v);
-	v->before = now;
-	v->has_before = true;
-	interval_begin(v);
 }
 
 bool records_want_figures(const struct records *r)
@@ -529,7 +440,7 @@ static void figures_tick(struct records *r, uint64_t now_ms)
 	const uint64_t every_ms = r->options.config->figures_every_ns / 1000000;
 
 	for (struct records_vm *v = r->vms; v; v = v->next) {
-		if (!v->live || !v->metrics || now_ms - v->begin_ms < every_ms)
+		if (!v->live || !v->metrics || now_ms - v->figures.begin_ms < every_ms)
 			continue;
 		figures_write(v);
 		return;
@@ -564,14 +475,14 @@ void records_vm_begin(struct records_vm *v, const struct live *live, const struc
 	v->facts = (struct vm_facts){.clock_error_ns = UINT64_MAX};
 	snprintf(v->facts.owner, sizeof(v->facts.owner), "%s", config->owner);
 	snprintf(v->facts.manager, sizeof(v->facts.manager), "%s", config->manager);
-	interval_begin(v);
+	figures_interval_begin(&v->figures);
 }
 
 void records_vm_end(struct records_vm *v)
 {
-	if (v->live && v->metrics && clock_monotonic_ms() > v->begin_ms)
+	if (v->live && v->metrics && clock_monotonic_ms() > v->figures.begin_ms)
 		figures_write(v);
-	before_forget(v);
+	figures_interval_fini(&v->figures);
 	v->live = NULL;
 	v->metrics = NULL;
 }
@@ -625,7 +536,7 @@ void records_tick(struct records *r)
 	for (struct records_vm *v = r->vms; v; v = v->next) {
 		/* When a run begins, its process is not known yet. */
 		if (v->live && !v->facts.vmm[0])
-			facts_update(v);
+			record_vm_facts(v->vm, v->live, &v->facts);
 		ongoing_tick(v, now_ms);
 	}
 	outbox_tick(r->outbox, now_ms);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "host-collector/daemon/record_facts.h"
+
+#include <stdio.h>
+
+void record_vm_facts(const struct watched_vm *vm, const struct live *live, struct vm_facts *facts)
+{
+	struct pipeline_source guest;
+
+	snprintf(facts->name, sizeof(facts->name), "%s", watched_vm_config(vm)->name);
+	if (!facts->vmm[0] && watched_vm_pid(vm))
+		vm_facts_process("/proc", watched_vm_pid(vm), facts);
+	facts->clock_error_ns = UINT64_MAX;
+	if (!live || !live_source(live, COLLECTOR_VM, &guest) || !guest.hello)
+		return;
+	snprintf(facts->guest_kernel, sizeof(facts->guest_kernel), "%.64s", guest.kernel_release);
+	snprintf(facts->agent_version, sizeof(facts->agent_version), "%.31s",
+		 guest.program_version);
+	snprintf(facts->clock_method, sizeof(facts->clock_method), "%s",
+		 guest.clock_untrusted ? "untrusted" : guest.clock_method);
+	if (!guest.clock_untrusted)
+		facts->clock_error_ns = guest.clock_error_median_ns;
+}
+
+void record_counts(const struct live *live, struct incident_record *to)
+{
+	struct pipeline_source s;
+
+	to->counts_known = live_source(live, VS_SOURCE_HOST, &s);
+	if (to->counts_known) {
+		to->host_events = s.delivered + s.missing;
+		to->host_events_lost = s.missing;
+	}
+	to->guest_counts_known = live_source(live, COLLECTOR_VM, &s) && s.hello;
+	if (to->guest_counts_known) {
+		to->guest_events = s.delivered + s.missing;
+		to->guest_events_lost = s.missing;
+	}
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the daemon's records say about a VM besides its incidents and figures. */
+#ifndef DAEMON_RECORD_FACTS_H
+#define DAEMON_RECORD_FACTS_H
+
+#include "host-collector/daemon/watched_vm.h"
+#include "host-collector/engine/live.h"
+#include "host-collector/fleet/incident_record.h"
+#include "host-collector/fleet/vm_facts.h"
+
+/* Updates the facts: the guest's side may have changed since the last record. live: NULL: no run.
+ */
+void record_vm_facts(const struct watched_vm *vm, const struct live *live, struct vm_facts *facts);
+/* Fills in the numbers of events of both sides. */
+void record_counts(const struct live *live, struct incident_record *to);
+
+#endif
