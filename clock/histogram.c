@@ -121,6 +121,16 @@ uint64_t histogram_below(const struct histogram *h, unsigned exponent)
 	return below;
 }
 
+uint64_t histogram_below_step(const struct histogram *h, unsigned exponent, unsigned step)
+{
+	uint64_t below = histogram_below(h, exponent + HISTOGRAM_STEP_BITS);
+	const uint64_t *steps = h->ranges[exponent + 1];
+
+	for (unsigned s = 0; steps && s < step; s++)
+		below += steps[s];
+	return below;
+}
+
 static unsigned coarse_of(uint64_t ns)
 {
 	const unsigned bits = HISTOGRAM_COARSE_STEP_BITS;

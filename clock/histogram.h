@@ -35,6 +35,9 @@ int histogram_merge(struct histogram *to, const struct histogram *from);
 uint64_t histogram_quantile(const struct histogram *h, double share);
 /* Returns the exact number of values below 2^exponent ns. exponent: HISTOGRAM_STEP_BITS to 63. */
 uint64_t histogram_below(const struct histogram *h, unsigned exponent);
+/* Returns the exact number of values below (HISTOGRAM_STEPS + step) * 2^exponent ns. step: 0 to
+ * HISTOGRAM_STEPS - 1; exponent: 0 to HISTOGRAM_RANGES - 2. */
+uint64_t histogram_below_step(const struct histogram *h, unsigned exponent, unsigned step);
 
 /* Buckets for other programs (docs/fleet.md): 16 for each power of two. */
 enum { HISTOGRAM_COARSE_STEP_BITS = 4, HISTOGRAM_COARSE_BUCKETS = 976 };

@@ -14,6 +14,7 @@
 struct metrics_arguments {
 	const char *recording, *output;
 	uint64_t than_ns;
+	bool host;
 };
 
 static const struct option_spec metrics_option_table[] = {
@@ -27,6 +28,10 @@ static const struct option_spec metrics_option_table[] = {
 	 .offset = offsetof(struct metrics_arguments, than_ns),
 	 .value = "100ms",
 	 .help = "count stalls of at least this length (default 100ms)"},
+	{.name = "host",
+	 .type = OPTION_FLAG,
+	 .offset = offsetof(struct metrics_arguments, host),
+	 .help = "print the sums of all VMs with finer buckets, as the daemon does"},
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_STRING,
@@ -45,12 +50,13 @@ static int output_write(const struct metrics_arguments *a, const struct metrics 
 			const struct pipeline *p)
 {
 	const struct metrics_part part = {.metrics = x, .pipeline = p};
+	const struct metrics_page_options options = {.vms = !a->host, .sums = a->host};
 	int err;
 
 	if (!output_is_stdout(a->output)) {
-		err = metrics_page_save(&part, 1, 0, a->output);
+		err = metrics_page_save(&part, 1, &options, a->output);
 	} else {
-		err = metrics_page_write(&part, 1, 0, stdout);
+		err = metrics_page_write(&part, 1, &options, stdout);
 		if (!err)
 			err = output_close(stdout);
 	}
@@ -119,6 +125,7 @@ const struct command command_metrics = {
 	.options = metrics_option_table,
 	.n_options = sizeof(metrics_option_table) / sizeof(metrics_option_table[0]),
 	.examples = "  vcpuscope metrics run.vcs\n"
+		    "  vcpuscope metrics run.vcs --host\n"
 		    "  vcpuscope metrics run.vcs -o /var/lib/prometheus/node-exporter/run.prom\n",
 	.run = metrics_run,
 };

@@ -242,7 +242,8 @@ static void metrics_keep(struct watch *w)
 {
 	const struct metrics_part part = {.metrics = w->metrics,
 					  .pipeline = live_pipeline(w->live)};
-	int err = metrics_page_save(&part, 1, clock_tsc_read(), w->arguments.metrics);
+	const struct metrics_page_options options = {.now_tsc = clock_tsc_read(), .vms = true};
+	int err = metrics_page_save(&part, 1, &options, w->arguments.metrics);
 
 	w->metrics_ns = uv_hrtime();
 	if (err)

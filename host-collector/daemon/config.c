@@ -39,6 +39,7 @@ static const struct key daemon_keys[] = {
 	{"control", KEY_TEXT, DAEMON(control)},
 	{"metrics", KEY_TEXT, DAEMON(metrics)},
 	{"metrics_file", KEY_TEXT, DAEMON(metrics_file)},
+	{"metrics_vm", KEY_FLAG, DAEMON(metrics_vm)},
 	{"agents", KEY_TEXT, DAEMON(agents)},
 	{"libvirt", KEY_TEXT, DAEMON(libvirt)},
 	{"libvirt_attach", KEY_NAME, DAEMON(libvirt_attach)},
@@ -148,9 +149,17 @@ void daemon_config_default(struct daemon_config *out)
 	out->outbox_budget_bytes = 512 << 20;
 	out->outbox_keep_ns = 24ull * 3600 * 1000000000;
 	out->outbox_rate = 600;
-	out->figures_every_ns = 300ull * 1000000000;
+	out->figures_every_ns = UINT64_MAX;
+	out->metrics_vm = true;
 	snprintf(out->ship_user, sizeof(out->ship_user), "vcpuscope-ship");
 	out->ship_timeout_ns = 60ull * 1000000000;
+}
+
+uint64_t daemon_config_figures_ns(const struct daemon_config *c)
+{
+	if (c->figures_every_ns != UINT64_MAX)
+		return c->figures_every_ns;
+	return *c->ship ? 300ull * 1000000000 : 0;
 }
 
 void daemon_config_fini(struct daemon_config *c)

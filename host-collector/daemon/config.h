@@ -61,6 +61,7 @@ struct daemon_config {
 	uint64_t discover_per_user;           /* largest number of such VMs per user */
 	char metrics[DAEMON_PATH_MAX];      /* listen:tcp:HOST:PORT or listen:unix:PATH; "": none */
 	char metrics_file[DAEMON_PATH_MAX]; /* file for node_exporter; "": none */
+	bool metrics_vm;                    /* series of each VM, not only sums of the host */
 	char directory[DAEMON_PATH_MAX];    /* of the recordings: DIRECTORY/VM/VM-TIME.vcs */
 	uint64_t disk_budget_bytes;         /* limit for all recordings, shared as in disk.h */
 	uint64_t disk_reserve_bytes;        /* space to leave free on that file system */
@@ -74,7 +75,9 @@ struct daemon_config {
 	uint64_t outbox_budget_bytes;      /* limit for the outbox */
 	uint64_t outbox_keep_ns;           /* how long a delivered segment is kept */
 	uint64_t outbox_rate; /* incidents per minute that get a record each; more are summed */
-	uint64_t figures_every_ns;       /* interval of the figures of a VM; 0: none */
+	/* Interval of the figures of a VM; 0: none; UINT64_MAX: the default, which is none if
+	 * `ship` is empty. Read it with daemon_config_figures_ns(). */
+	uint64_t figures_every_ns;
 	char labels[DAEMON_PATH_MAX];    /* of the host, in each record: "zone=a, rack=b" */
 	char ship[DAEMON_PATH_MAX];      /* command that delivers a segment; "": none */
 	char ship_user[DAEMON_NAME_MAX]; /* user that runs it */
@@ -99,6 +102,8 @@ int daemon_config_copy(const struct daemon_config *from, struct daemon_config *o
 int daemon_config_read(const char *path, struct daemon_config *out, char *why, size_t why_bytes);
 /* Writes the path of the socket of agents_listener.h. */
 void daemon_config_agents(const struct daemon_config *c, char *out, size_t out_bytes);
+/* Returns the interval of figures, or 0 if none are wanted. */
+uint64_t daemon_config_figures_ns(const struct daemon_config *c);
 /* Returns whether the key `discover` lists `what` ("libvirt" or "kvm"). */
 bool daemon_config_discovers(const struct daemon_config *c, const char *what);
 /* Sets one key of a VM to a value written as in the file. Returns 0, or -EINVAL with one line in

@@ -288,26 +288,36 @@ int vm_daemon_reload(struct vm_daemon *d, char *why, size_t why_bytes)
 
 /* ---- metrics ---- */
 
+/* The page for the metrics server, or for a file. */
+static int metrics_make(const struct vm_daemon *d, FILE *to, const char *path)
+{
+	struct metrics_part parts[DAEMON_VMS_MAX];
+	struct metrics_host host;
+	struct metrics_page_options options = {.now_tsc = clock_tsc_read(),
+					       .vms = d->config.metrics_vm,
+					       .sums = true,
+					       .host = &host};
+	const size_t n = flight_metrics(d->flight, parts, DAEMON_VMS_MAX, &options.past);
+
+	records_host_get(d->records, &host);
+	return path ? metrics_page_save(parts, n, &options, path)
+		    : metrics_page_write(parts, n, &options, to);
+}
+
 static int on_metrics_page(void *context, FILE *to)
 {
-	const struct vm_daemon *d = context;
-	struct metrics_part parts[DAEMON_VMS_MAX];
-
-	return metrics_page_write(parts, flight_metrics(d->flight, parts, DAEMON_VMS_MAX),
-				  clock_tsc_read(), to);
+	return metrics_make(context, to, NULL);
 }
 
 static void metrics_tick(struct vm_daemon *d, uint64_t now_ms)
 {
-	struct metrics_part parts[DAEMON_VMS_MAX];
 	int err;
 
 	metrics_server_tick(d->metrics);
 	if (!*d->config.metrics_file || now_ms - d->metrics_file_ms < METRICS_FILE_MS)
 		return;
 	d->metrics_file_ms = now_ms;
-	err = metrics_page_save(parts, flight_metrics(d->flight, parts, DAEMON_VMS_MAX),
-				clock_tsc_read(), d->config.metrics_file);
+	err = metrics_make(d, NULL, d->config.metrics_file);
 	if (err)
 		on_say(d, "metrics_file", strerror(-err));
 }

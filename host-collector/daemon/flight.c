@@ -64,7 +64,8 @@ struct flight {
 	struct records *records;
 	struct flight_vm *vms;
 	uint64_t host_hz;
-	uv_idle_t *serving; /* active while a folder is due; freed when it is closed */
+	struct metrics_sum past; /* of VMs that are gone, so that the host's sums never fall */
+	uv_idle_t *serving;      /* active while a folder is due; freed when it is closed */
 };
 
 static const char *name_of(const struct flight_vm *v)
@@ -265,8 +266,13 @@ static void on_pair_over(void *context, const struct pair *pair, const char *tex
 
 static void live_forget(struct flight_vm *v)
 {
+	const struct metrics_part part = {.metrics = v->metrics,
+					  .pipeline = v->live ? live_pipeline(v->live) : NULL};
+
 	if (v->records)
 		records_vm_end(v->records);
+	if (v->metrics && v->live && metrics_past_add(&v->flight->past, &part))
+		say(v, "its metrics are missing in the host's sums: out of memory");
 	live_free(v->live); /* before what listens to its model */
 	activity_free(v->activity);
 	triggers_free(v->triggers);
@@ -515,10 +521,12 @@ static size_t pairs_gather(struct flight_vm *v)
 	return n;
 }
 
-size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t max)
+size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t max,
+		      const struct metrics_sum **past)
 {
 	size_t n = 0;
 
+	*past = &f->past;
 	for (struct flight_vm *v = f->vms; v && n < max; v = v->next) {
 		if (!v->live || !v->metrics)
 			continue;
@@ -643,5 +651,6 @@ void flight_close(struct flight *f)
 		flight_end(f, f->vms->vm);
 	uv_close((uv_handle_t *)f->serving, serving_closed);
 	incident_store_close(f->store);
+	metrics_sum_fini(&f->past);
 	free(f);
 }

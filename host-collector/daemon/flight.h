@@ -46,8 +46,10 @@ void flight_trigger(struct flight *f, struct watched_vm *vm, enum trigger trigge
 int flight_snapshot(struct flight *f, struct watched_vm *vm, char *path, size_t path_bytes);
 
 /* Fills at most `max` parts of the metrics page and returns their number; 0 if the configuration
- * has no metrics. The parts are valid until the loop's next turn. */
-size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t max);
+ * has no metrics. The parts are valid until the loop's next turn. *past: the sums of VMs that are
+ * gone, borrowed. */
+size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t max,
+		      const struct metrics_sum **past);
 /* Starts a recording with the newest frames of the VM, at most max_bytes of them. The caller adds
  * later frames with flight_places_append() and frees *places in any case. Returns 0, -ENOENT (no
  * recorder for this VM), -ENODATA (no frame yet) or -errno. */

@@ -431,13 +431,16 @@ static void figures_write(struct records_vm *v)
 
 bool records_want_figures(const struct records *r)
 {
-	return r->outbox && r->options.config->figures_every_ns;
+	return r->outbox && daemon_config_figures_ns(r->options.config);
 }
 
 /* One VM in each tick: a line takes as long as it takes to add up its histograms. */
 static void figures_tick(struct records *r, uint64_t now_ms)
 {
-	const uint64_t every_ms = r->options.config->figures_every_ns / 1000000;
+	const uint64_t every_ms = daemon_config_figures_ns(r->options.config) / 1000000;
+
+	if (!every_ms)
+		return;
 
 	for (struct records_vm *v = r->vms; v; v = v->next) {
 		if (!v->live || !v->metrics || now_ms - v->figures.begin_ms < every_ms)
@@ -525,10 +528,10 @@ void records_tick(struct records *r)
 	const uint64_t now_ms = clock_monotonic_ms();
 	char why[256];
 
-	if (!r->outbox)
-		return;
 	if (host_labels_parse(r->options.config->labels, &r->host, why, sizeof(why)))
 		r->host.n_labels = 0; /* the configuration was checked */
+	if (!r->outbox)
+		return;
 	outbox_configure(r->outbox, r->options.config->outbox_budget_bytes,
 			 *r->options.config->ship);
 	sum_tick(r, now_ms);
@@ -540,6 +543,20 @@ void records_tick(struct records *r)
 		ongoing_tick(v, now_ms);
 	}
 	outbox_tick(r->outbox, now_ms);
+}
+
+void records_host_get(const struct records *r, struct metrics_host *out)
+{
+	const struct host_facts *host = &r->host;
+
+	*out = (struct metrics_host){.kernel = host->kernel,
+				     .cpu_model = host->cpu_model,
+				     .microcode = host->microcode,
+				     .n_labels = host->n_labels};
+	for (size_t i = 0; i < host->n_labels; i++) {
+		out->labels[i].key = host->labels[i].key;
+		out->labels[i].value = host->labels[i].value;
+	}
 }
 
 bool records_stats(const struct records *r, struct outbox_stats *out)

@@ -17,7 +17,7 @@
 #include "host-collector/daemon/watched_vm.h"
 #include "host-collector/engine/live.h"
 #include "host-collector/fleet/outbox.h"
-#include "host-collector/metrics/metrics.h"
+#include "host-collector/metrics/metrics_text.h"
 
 struct records;
 struct records_vm; /* what is kept for one VM */
@@ -58,6 +58,8 @@ void records_firing(struct records_vm *v, const struct trigger_firing *firing);
  * in this folder, whose name still has the suffix INCIDENT_UNFINISHED. */
 void records_saved(struct records_vm *v, const struct incident *incident, const char *folder);
 
+/* What is known of the host, for metrics. The texts are borrowed until the next tick. */
+void records_host_get(const struct records *r, struct metrics_host *out);
 /* Returns false if there is no outbox. */
 bool records_stats(const struct records *r, struct outbox_stats *out);
 

@@ -137,6 +137,36 @@ static int interrupts_sum(const struct metrics *x, struct metrics_vm *out)
 	return err;
 }
 
+int metrics_vm_add(struct metrics_vm *to, const struct metrics_vm *from)
+{
+	int err = 0;
+
+	to->vcpus += from->vcpus;
+	to->interrupts_late += from->interrupts_late;
+	to->interrupts_lost += from->interrupts_lost;
+	for (int s = 0; s < VCPU_STATE_COUNT; s++)
+		to->state_ns[s] += from->state_ns[s];
+	for (int v = 0; v < VERDICT_COUNT; v++) {
+		to->incidents[v] += from->incidents[v];
+		to->incident_ns[v] += from->incident_ns[v];
+	}
+	for (size_t i = 0; i < from->n_reasons; i++) {
+		struct metrics_reason *r = reason_get(to, from->reasons[i].name);
+
+		r->exits += from->reasons[i].exits;
+		r->handling_ns += from->reasons[i].handling_ns;
+	}
+	for (int c = 0; c < RUN_DELAY_CAUSES && !err; c++)
+		err = histogram_merge(&to->delays[c], &from->delays[c]);
+	if (!err)
+		err = histogram_merge(&to->exits, &from->exits);
+	for (int s = 0; s < CHAIN_SOURCE_COUNT && !err; s++)
+		err = histogram_merge(&to->interrupts[s], &from->interrupts[s]);
+	for (int s = 0; s < CHAIN_STAGE_COUNT && !err; s++)
+		err = histogram_merge(&to->stages[s], &from->stages[s]);
+	return err;
+}
+
 int metrics_vm_get(const struct metrics *x, size_t index, struct metrics_vm *out)
 {
 	uint32_t vms[MODEL_VMS_MAX];

@@ -25,7 +25,8 @@ struct metrics_reason {
 /* One VM's counters. */
 struct metrics_vm {
 	uint32_t vm;
-	const char *name; /* VM name that the VMM was started with; borrowed, not escaped */
+	/* VM name that the VMM was started with; borrowed, not escaped. NULL: a sum of VMs. */
+	const char *name;
 	uint32_t vcpus;
 	int64_t state_ns[VCPU_STATE_COUNT]; /* of all vCPUs */
 	struct histogram delays[RUN_DELAY_CAUSES];
@@ -68,5 +69,8 @@ void metrics_incident(struct metrics *x, const struct incident *incident);
  * (also if something could not be counted). Call metrics_vm_fini() in each case. */
 int metrics_vm_get(const struct metrics *x, size_t index, struct metrics_vm *out);
 void metrics_vm_fini(struct metrics_vm *vm);
+/* Adds the counters of `from`, and its vCPUs, to a sum; all zeros are an empty one. Returns 0 or
+ * -ENOMEM. Call metrics_vm_fini() for the sum. */
+int metrics_vm_add(struct metrics_vm *to, const struct metrics_vm *from);
 
 #endif

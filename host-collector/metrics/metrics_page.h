@@ -17,15 +17,26 @@ struct metrics_part {
 	size_t n_pairs;
 };
 
-/*
- * Writes the page. now_tsc: host TSC now. An agent whose last frame is more than a second old
- * counts as down, and the page contains the collector's own cost. 0: a recording, for which neither
- * applies. Returns 0, -ENOMEM or -EIO.
- */
-int metrics_page_write(const struct metrics_part *parts, size_t n, uint64_t now_tsc, FILE *to);
+struct metrics_page_options {
+	/* Host TSC now. An agent whose last frame is more than a second old counts as down, and the
+	 * page contains the collector's own cost. 0: a recording, for which neither applies. */
+	uint64_t now_tsc;
+	bool vms, sums;                  /* series of each VM; sums of the host */
+	const struct metrics_sum *past;  /* of VMs that are gone, for the sums; may be NULL */
+	const struct metrics_host *host; /* for the sums; may be NULL */
+};
+
+/* Writes the page. Returns 0, -ENOMEM or -EIO. */
+int metrics_page_write(const struct metrics_part *parts, size_t n,
+		       const struct metrics_page_options *options, FILE *to);
 /* Writes the page to a temporary file and renames it, so that readers (node_exporter's textfile
  * collector) never see an incomplete one. Returns 0 or -errno. */
-int metrics_page_save(const struct metrics_part *parts, size_t n, uint64_t now_tsc,
-		      const char *path);
+int metrics_page_save(const struct metrics_part *parts, size_t n,
+		      const struct metrics_page_options *options, const char *path);
+
+/* Adds the counters of a part whose VMs go away. All zeros are an empty sum. Returns 0 or -ENOMEM.
+ * Call metrics_sum_fini() when the sum is no longer needed. */
+int metrics_past_add(struct metrics_sum *past, const struct metrics_part *part);
+void metrics_sum_fini(struct metrics_sum *sum);
 
 #endif

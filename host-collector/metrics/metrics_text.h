@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Writes metrics in Prometheus' text format, version 0.0.4. Labels are names from fixed sets and
- * the VM's name, which the host gave to the VMM; a guest chooses none of them. docs/metrics.md
- * lists all metrics.
+ * the VM's name, which the host gave to the VMM; a guest chooses none of them. A verdict has series
+ * only if it occurred on the host. docs/metrics.md lists all metrics.
  */
 #ifndef METRICS_METRICS_TEXT_H
 #define METRICS_METRICS_TEXT_H
@@ -26,6 +26,23 @@ struct metrics_vm_pair {
 	const struct metrics_pair *pair;
 };
 
+/* Counters of a host: sums over its VMs, also over those that are gone, so that they never fall.
+ * [0]: guest, [1]: host. */
+struct metrics_sum {
+	struct metrics_vm vm;            /* vcpus: of VMs that are here */
+	uint64_t vms, agents, agents_up; /* that are here */
+	uint64_t events[2], lost[2];
+};
+
+/* What is known of a host; texts are not escaped, "" is unknown. */
+struct metrics_host {
+	const char *kernel, *cpu_model, *microcode;
+	size_t n_labels; /* of the operator; keys consist of letters, digits and '_' */
+	struct {
+		const char *key, *value;
+	} labels[16];
+};
+
 struct metrics_page {
 	const struct metrics_vm *vms;
 	size_t n_vms;
@@ -33,6 +50,8 @@ struct metrics_page {
 	size_t n_sources;
 	const struct metrics_vm_pair *pairs;
 	size_t n_pairs;
+	const struct metrics_sum *sum;   /* NULL: no sums of the host */
+	const struct metrics_host *host; /* NULL: unknown */
 	/* Cost of the collector itself; 0: unknown, left out. */
 	double cpu_s;
 	uint64_t resident_bytes;

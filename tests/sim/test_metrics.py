@@ -44,7 +44,53 @@ def check_scenario(tool, scenario, folder):
     assert abs(time - vcpus * run) < 0.02 * vcpus * run, f"{scenario}: {time} s of {vcpus} x {run} s"
     assert series['vcpuscope_agent_up{vm="simulated"}'] == 1
     print(f"{scenario}: {len(series)} series, {sum(counted.values()):.0f} incidents")
-    assert len(series) < 300, "few series, whatever the VM does"
+    assert len(series) < 170, "few series, whatever the VM does"
+    check_sums(tool, path, series)
+
+
+def check_sums(tool, path, of_vms):
+    """Sums of the host are what the VMs' series sum to."""
+    page = subprocess.run([tool, "metrics", path, "--host"], check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True,
+                          check=False)
+    assert said.returncode == 0 and not said.stderr, f"--host: promtool: {said.stderr}"
+    series = samples(page)
+    assert not any('vm="' in name for name in series), "--host has series of VMs"
+    assert len(series) < 600, f"{len(series)} series"
+    for name, value in series.items():
+        family, labels = re.fullmatch(r"(\w+?)(\{.*\})?", name).groups()
+        if "_info" in family or family.endswith("_bucket") or "agents" in family or family.endswith("_vms"):
+            continue
+        wanted = set(re.findall(r'\w+="[^"]*"', labels or ""))
+        parts = [v for n, v in of_vms.items() if n.split("{")[0] == family.replace("_host_", "_")
+                 and wanted <= set(re.findall(r'\w+="[^"]*"', n))]
+        assert parts and abs(sum(parts) - value) <= 1e-6 * max(1, value), f"{name} {value}: {parts}"
+
+
+def check_quantile(tool, folder):
+    """Prometheus' own p50, p90 and p99 of a real recording's run delay against the exact ones."""
+    path = os.path.join(HERE, "../data/quickstart.vcs")
+    page = subprocess.run([tool, "metrics", path, "--host"], check=True, capture_output=True, text=True).stdout
+    rows = json.loads(subprocess.run(
+        [tool, "query", path, "SELECT duration_ns FROM spans WHERE kind = 'vcpu' AND state = 'runnable'",
+         "--format", "json"], check=True, capture_output=True, text=True).stdout)
+    waits = sorted(row["duration_ns"] for row in rows)
+    assert len(waits) > 1000, len(waits)
+    buckets = [(m[1], m[2]) for m in re.finditer(
+        r'(?m)^vcpuscope_host_run_delay_seconds_bucket\{le="(\S+)"\} (\d+)$', page)]
+    queries = []
+    for share in (0.5, 0.9, 0.99):
+        exact = waits[int(share * len(waits))] / 1e9
+        queries.append(f"""
+      - expr: abs(histogram_quantile({share}, b) / {exact} - 1) < bool 0.1
+        eval_time: 0
+        exp_samples: [{{labels: '{{}}', value: 1}}]""")
+    test = os.path.join(folder, "quantile.yml")
+    with open(test, "w", encoding="utf-8") as f:
+        f.write("tests:\n  - interval: 1m\n    input_series:\n"
+                + "".join(f"      - {{series: 'b{{le=\"{le}\"}}', values: '{n}'}}\n" for le, n in buckets)
+                + "    promql_expr_test:" + "".join(queries) + "\n")
+    subprocess.run(["promtool", "test", "rules", test], check=True)
 
 
 def check_alerts(folder):
@@ -67,6 +113,7 @@ def main():
         for scenario in ("vmm_lock", "vm_paused.signal", "mixture.steal_then_lock", "decoy.idle"):
             check_scenario(a.vcpuscope, scenario, folder)
         check_alerts(folder)
+        check_quantile(a.vcpuscope, folder)
     return 0
 
 

@@ -83,9 +83,15 @@ static void test_good(void **state)
 				   &c, why, sizeof(why)),
 			 0);
 	assert_string_equal(c.ship, "/bin/x --to y");
+	assert_int_equal(daemon_config_figures_ns(&c), 60000000000);
 	assert_string_equal(c.vms[0].owner, "p/u");
 	assert_int_equal(read_anew("[daemon]\nlabels = zone\n", &c, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "labels"));
+	assert_int_equal(read_anew("[daemon]\nmetrics_vm = no\n", &c, why, sizeof(why)), 0);
+	assert_int_equal(daemon_config_figures_ns(&c), 0); /* nobody fetches them */
+	assert_false(c.metrics_vm);
+	assert_int_equal(read_anew("[daemon]\nship = /bin/x\n", &c, why, sizeof(why)), 0);
+	assert_int_equal(daemon_config_figures_ns(&c), 300000000000);
 	assert_int_equal(read_anew("[daemon]\nfigures_every = 1s\n", &c, why, sizeof(why)),
 			 -EINVAL);
 	assert_int_equal(read_anew("[daemon]\nfile_size = 2M\nreport_jobs = 7\n"

@@ -108,17 +108,37 @@ class MetricsTest(unittest.TestCase):
         self.addCleanup(prometheus.close)
         until("it is scraped", lambda: prometheus.query('up{job="vcpuscope"}') == 1, 60)
         stopped = 'vcpuscope_incidents_total{vm="web1",verdict="vm_paused"}'
-        until("the counter is there", lambda: prometheus.query(stopped) == 0, 60)
+        stalls = 'vcpuscope_stalls_total{vm="web1"}'
+        until("the counter is there", lambda: prometheus.query(stalls) is not None, 60)
+        before = prometheus.query(stalls)  # of a loaded machine, not of ours
+        self.assertIsNone(prometheus.query(stopped), "no series of a verdict that never occurred")
         os.kill(self.vm.pid, signal.SIGSTOP)
         time.sleep(0.5)
         os.kill(self.vm.pid, signal.SIGCONT)
         until("the stall is counted", lambda: prometheus.query(stopped) == 1, 60)
+        self.assertGreater(prometheus.query(stalls), before)
+        self.assertGreater(prometheus.query("vcpuscope_host_stalls_total"), before)
         self.assertGreater(prometheus.query('vcpuscope_vcpu_seconds_total{state="stopped"}'), 0.4)
         self.assertGreater(prometheus.query("vcpuscope_cpu_seconds_total"), 0)
         said = subprocess.run(["promtool", "check", "metrics"], input=self.page(), text=True,
                               capture_output=True, check=False)
         self.assertEqual((said.returncode, said.stderr), (0, ""))
         self.assertNotIn("cannot", d.log.read_text())
+
+    def test_sums_outlive_a_vm(self):
+        other = FakeVm("web2")
+        self.addCleanup(other.end)
+        d = self.daemon(f"metrics = listen:tcp:127.0.0.1:{self.port}\nmetrics_vm = no\nlabels = zone=a")
+        d.ask("attach", "web2", f"pid={other.pid}")
+        until("both are there", lambda: value(self.page(), "vcpuscope_host_vcpus") == 2)
+        events = 'vcpuscope_host_events_total{side="host"}'
+        until("events come", lambda: value(self.page(), events))
+        self.assertIn(',label_zone="a"} 1\n', self.page())
+        self.assertNotIn('vm="', self.page())
+        before = value(self.page(), events)
+        d.ask("detach", "web2")
+        until("it is gone", lambda: value(self.page(), "vcpuscope_host_vms") == 1)
+        self.assertGreaterEqual(value(self.page(), events), before)
 
     def test_unix_socket_and_file(self):
         with tempfile.TemporaryDirectory(prefix="vcpuscope-metrics.") as folder:
