@@ -116,7 +116,7 @@ class Stage:
 
     def rclone(self):
         self.stand_in("rclone")
-        for command in ("rclone", "kcat", "http"):  # recordings go to the storage in any case
+        for command in ("rclone", "kcat", "nats", "http"):  # recordings go to the storage in any case
             assert self.ship(command, self.evidence, SHIP_REMOTE="s3:b/v").returncode == 0
             assert self.arguments("rclone")[2:] == [
                 "copyto", f"./{self.evidence.name}", f"s3:b/v/evidence/{HOST}/{'ab' * 16}.vcs"]

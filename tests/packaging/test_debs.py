@@ -45,7 +45,10 @@ class Debs(unittest.TestCase):
         self.assertEqual(self.field("vcpuscope-agent", "Depends"), "")
         self.assertNotRegex(self.field("vcpuscope", "Depends"), r"libvirt|libxml")
         self.assertNotRegex(self.field("vcpuscope", "Recommends"), r"libvirt")
-        self.assertIn("vcpuscope-libvirt", self.field("vcpuscope", "Suggests"))
+        suggested = self.field("vcpuscope", "Suggests")
+        for program in ("vcpuscope-libvirt", "curl", "jq", "kcat", "python3", "rclone"):
+            self.assertIn(program, suggested)
+            self.assertNotIn(program, self.field("vcpuscope", "Depends"))
         for package in ("vcpuscope", "vcpuscope-libvirt", "vcpuscope-agent-tls"):
             self.assertIn("libc6", self.field(package, "Depends"))
         if "vcpuscope-libvirt" in self.debs:

@@ -50,6 +50,8 @@ class Rpm(unittest.TestCase):
     def test_dependencies(self):
         self.assertNotRegex("\n".join(rpm_field(self.rpms["vcpuscope"], "requires")), "libvirt|libxml")
         self.assertRegex("\n".join(rpm_field(self.rpms["vcpuscope"], "requires")), r"libbpf\.so")
+        self.assertNotRegex("\n".join(rpm_field(self.rpms["vcpuscope"], "requires")), "python3", "of a carrier that few use")
+        self.assertIn("python3", rpm_field(self.rpms["vcpuscope"], "suggests"))
         self.assertRegex("\n".join(rpm_field(self.rpms["vcpuscope-libvirt"], "requires")), r"libvirt\.so")
         agent = rpm_field(self.rpms["vcpuscope-agent"], "requires")
         self.assertEqual([line for line in agent if ".so" in line], [])
