@@ -125,6 +125,20 @@ static void name_set(struct vm_config *config, const char *name, const char *uui
 		snprintf(config->name, sizeof(config->name), "%s", uuid);
 }
 
+/* Whose VM it is, according to its manager's metadata. */
+static void owner_set(const struct libvirt_feed *f, struct json_object *o, struct vm_config *config)
+{
+	static const char *const keys[] = {"owner", "manager"};
+	char why[256];
+
+	for (size_t i = 0; i < 2; i++) {
+		const char *text = text_of(o, keys[i]);
+
+		if (*text && vm_config_set(config, keys[i], text, why, sizeof(why)))
+			vm_source_say(&f->source, config->name, "its metadata: %s", why);
+	}
+}
+
 /* How the domain's channel is reached. True: by a relay of libvirt's, for no process here can
  * connect to its socket. */
 static bool channel_set(struct vm_config *config, struct json_object *channel)
@@ -176,6 +190,7 @@ static void on_domain(struct libvirt_feed *f, struct json_object *o)
 	if (json_object_object_get_ex(o, "channel", &channel))
 		relay = channel_set(&config, channel);
 	name_set(&config, text_of(o, "name"), uuid);
+	owner_set(f, o, &config);
 	if (json_object_object_get_ex(o, "settings", &settings) &&
 	    !settings_apply(f, settings, &config))
 		config.pid = 0;

@@ -2,6 +2,9 @@
 #include "host-collector/daemon/record_facts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "host-collector/fleet/vm_disks.h"
 
 void record_vm_facts(const struct watched_vm *vm, const struct live *live, struct vm_facts *facts)
 {
@@ -10,6 +13,7 @@ void record_vm_facts(const struct watched_vm *vm, const struct live *live, struc
 	snprintf(facts->name, sizeof(facts->name), "%s", watched_vm_config(vm)->name);
 	if (!facts->vmm[0] && watched_vm_pid(vm))
 		vm_facts_process("/proc", watched_vm_pid(vm), facts);
+	snprintf(facts->vmm_version, sizeof(facts->vmm_version), "%s", watched_vm_version(vm));
 	facts->clock_error_ns = UINT64_MAX;
 	if (!live || !live_source(live, COLLECTOR_VM, &guest) || !guest.hello)
 		return;
@@ -36,4 +40,22 @@ void record_counts(const struct live *live, struct incident_record *to)
 		to->guest_events = s.delivered + s.missing;
 		to->guest_events_lost = s.missing;
 	}
+}
+
+bool record_storage(const char *root, const struct watched_vm *vm, const struct incident *incident,
+		    struct storage *out)
+{
+	struct storage *disks;
+	bool is;
+
+	if (incident->device_known) {
+		storage_find(root, incident->device, out);
+		return true;
+	}
+	if (incident->verdict != VERDICT_STORAGE_BACKEND)
+		return false;
+	disks = calloc(VM_DISKS_MAX, sizeof(*disks));
+	is = disks && vm_disks_common(disks, vm_disks_read(root, watched_vm_pid(vm), disks), out);
+	free(disks);
+	return is;
 }

@@ -3,9 +3,12 @@
 #ifndef DAEMON_RECORD_FACTS_H
 #define DAEMON_RECORD_FACTS_H
 
+#include <stdbool.h>
+
 #include "host-collector/daemon/watched_vm.h"
 #include "host-collector/engine/live.h"
 #include "host-collector/fleet/incident_record.h"
+#include "host-collector/fleet/storage.h"
 #include "host-collector/fleet/vm_facts.h"
 
 /* Updates the facts: the guest's side may have changed since the last record. live: NULL: no run.
@@ -13,5 +16,10 @@
 void record_vm_facts(const struct watched_vm *vm, const struct live *live, struct vm_facts *facts);
 /* Fills in the numbers of events of both sides. */
 void record_counts(const struct live *live, struct incident_record *to);
+/* Finds the storage behind an incident. The kernel names a block device, but does not see what QEMU
+ * reaches over the network: if all such disks of the VM share a storage, it is that one. root: ""
+ * for this machine. Returns false if it is not known. */
+bool record_storage(const char *root, const struct watched_vm *vm, const struct incident *incident,
+		    struct storage *out);
 
 #endif

@@ -282,10 +282,8 @@ void records_incident(struct records_vm *v, const struct incident *i)
 	record.host_clock_error_ns = host_clock_error_ns();
 	record.culprits = culprits;
 	record.numa_node = i->pcpu_known ? host_numa_node(v->records->options.root, i->pcpu) : -1;
-	if (i->device_known) {
-		storage_find(v->records->options.root, i->device, &storage);
+	if (record_storage(v->records->options.root, v->vm, i, &storage))
 		record.storage = &storage;
-	}
 	record.guest_text = v->records->options.config->outbox_guest_text;
 	record_counts(v->live, &record);
 	record_write(v, &record, before);

@@ -373,6 +373,11 @@ pid_t watched_vm_pid(const struct watched_vm *vm)
 	return vm->collector ? collector_pid(vm->collector) : 0;
 }
 
+const char *watched_vm_version(const struct watched_vm *vm)
+{
+	return vm->collector ? collector_vmm_version(vm->collector) : "";
+}
+
 void watched_vm_adopt(struct watched_vm *vm, int fd)
 {
 	if (vm->collector)

@@ -77,6 +77,8 @@ int watched_vm_level(struct watched_vm *vm, enum capture_level level);
 
 /* Returns the VMM's process while the VM runs, else 0. */
 pid_t watched_vm_pid(const struct watched_vm *vm);
+/* Returns the VMM's version while the VM runs; "": unknown. Borrowed. */
+const char *watched_vm_version(const struct watched_vm *vm);
 /* Passes the agent's connection `fd` to a VM whose channel is `daemon:` or vsock. Takes over `fd`
  * in any case. */
 void watched_vm_adopt(struct watched_vm *vm, int fd);

@@ -92,6 +92,62 @@ void domain_xml_settings(const char *text, struct json_object *out)
 	xmlFreeDoc(doc);
 }
 
+/* Its text or, if that is empty, its attribute `uuid`; to be freed with xmlFree(). */
+static xmlChar *node_name(const char *text, const char *query)
+{
+	struct found f = node_find(text, query);
+	xmlChar *name = f.node ? xmlNodeGetContent(f.node) : NULL;
+
+	if (f.node && (!name || !*name)) {
+		xmlFree(name);
+		name = xmlGetProp(f.node, (const xmlChar *)"uuid");
+	}
+	found_free(&f);
+	return name;
+}
+
+static void owner_add(struct json_object *out, const char *manager, const char *first,
+		      const char *second)
+{
+	char owner[128];
+
+	snprintf(owner, sizeof(owner), "%.63s%s%.63s", first, *second ? "/" : "", second);
+	json_object_object_add(out, "manager", json_object_new_string(manager));
+	json_object_object_add(out, "owner", json_object_new_string(owner));
+}
+
+#define NOVA                                                                                       \
+	"/domain/metadata/*[local-name()='instance' and starts-with(namespace-uri(), "             \
+	"'http://openstack.org/xmlns/libvirt/nova/')]/*[local-name()='owner']/"
+
+void domain_xml_owner(const char *text, struct json_object *out)
+{
+	xmlChar *project = node_name(text, NOVA "*[local-name()='project']");
+	xmlChar *user = node_name(text, NOVA "*[local-name()='user']");
+	xmlChar *name = NULL;
+	struct found kubevirt = {0};
+
+	if (project || user) {
+		owner_add(out, "nova", project ? (const char *)project : "",
+			  user ? (const char *)user : "");
+	} else {
+		kubevirt = node_find(text, "/domain/metadata/*[local-name()='kubevirt' and "
+					   "namespace-uri()='http://kubevirt.io']");
+		name = kubevirt.node ? node_name(text, "/domain/name") : NULL;
+	}
+	if (name) { /* NAMESPACE_NAME: neither has a '_' */
+		char *second = strchr((char *)name, '_');
+
+		if (second)
+			*second++ = 0;
+		owner_add(out, "kubevirt", (const char *)name, second ? second : "");
+	}
+	found_free(&kubevirt);
+	xmlFree(name);
+	xmlFree(project);
+	xmlFree(user);
+}
+
 char *domain_xml_channel_element(const char *text)
 {
 	struct found f = node_find(text, CHANNEL);

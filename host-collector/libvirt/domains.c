@@ -148,6 +148,7 @@ struct json_object *domain_describe(virDomainPtr domain)
 	json_object_object_add(out, "uuid", json_object_new_string(uuid));
 	json_object_object_add(out, "pid", json_object_new_int64(pid));
 	domain_xml_channel(text, out);
+	domain_xml_owner(text, out);
 	settings_read(domain, out);
 	free(text);
 	return out;

@@ -20,9 +20,9 @@ struct json_object;
 /* The daemon's socket, for a channel with mode='connect'. */
 #define DOMAIN_AGENTS_SOCKET "/run/vcpuscope/agents.sock"
 
-/* Returns {"name", "uuid", "pid", "channel": {"mode", "path"}, "settings": {KEY: VALUE}}, which the
- * caller owns. pid is 0 if it is unknown; channel and settings are missing if the domain has none.
- * Returns NULL if the domain is gone. */
+/* Returns {"name", "uuid", "pid", "channel": {"mode", "path"}, "manager", "owner", "settings":
+ * {KEY: VALUE}}, which the caller owns. pid is 0 if it is unknown; the others are missing if the
+ * domain has none. Returns NULL if the domain is gone. */
 struct json_object *domain_describe(virDomainPtr domain);
 
 /* Adds or removes the agent's channel, in the running VM and in the persistent definition if they

@@ -609,6 +609,11 @@ pid_t collector_pid(const struct collector *c)
 	return vm_info(c->vm)->qemu_pid;
 }
 
+const char *collector_vmm_version(const struct collector *c)
+{
+	return vm_version(c->vm);
+}
+
 uint64_t collector_host_events(const struct collector *c)
 {
 	return host_stream_emitted(c->host);

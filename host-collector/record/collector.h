@@ -107,6 +107,8 @@ struct collector_status {
 };
 /* Returns the VMM's process; always valid. */
 pid_t collector_pid(const struct collector *c);
+/* Returns the VMM's version, or "" (vm_version()). Borrowed. */
+const char *collector_vmm_version(const struct collector *c);
 /* Returns the number of events that the host's probes emitted for this VM. */
 uint64_t collector_host_events(const struct collector *c);
 /* Fills the current status. Counters start at collector_open(). Costs some us. */

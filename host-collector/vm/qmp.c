@@ -34,6 +34,7 @@ struct qmp {
 	uint64_t next_id;
 	size_t n_events; /* seen while waiting for an answer */
 	struct json_object *events[EVENTS_KEPT];
+	char version[QMP_VERSION_BYTES];
 };
 
 /* Reads what is there without waiting. 0, -EAGAIN, -EPIPE, -E2BIG, -ENOMEM. */
@@ -226,6 +227,35 @@ int qmp_execute(struct qmp *q, const char *command, struct json_object *argument
 	return err;
 }
 
+static int number_of(struct json_object *o, const char *key)
+{
+	struct json_object *value;
+
+	return o && json_object_object_get_ex(o, key, &value) ? json_object_get_int(value) : 0;
+}
+
+/* {"version": {"qemu": {"micro": 15, "minor": 2, "major": 7}, "package": "Debian .."}} */
+static void version_take(struct qmp *q, struct json_object *greeting)
+{
+	struct json_object *version, *numbers, *package = NULL;
+	const char *more = "";
+
+	if (!json_object_object_get_ex(greeting, "version", &version) ||
+	    !json_object_object_get_ex(version, "qemu", &numbers))
+		return;
+	if (json_object_object_get_ex(version, "package", &package) &&
+	    json_object_is_type(package, json_type_string))
+		more = json_object_get_string(package);
+	snprintf(q->version, sizeof(q->version), "QEMU %d.%d.%d%s%.40s%s",
+		 number_of(numbers, "major"), number_of(numbers, "minor"),
+		 number_of(numbers, "micro"), *more ? " (" : "", more, *more ? ")" : "");
+}
+
+const char *qmp_version(const struct qmp *q)
+{
+	return q->version;
+}
+
 int qmp_open_fd(int fd, int limit_ms, struct qmp **out, char *why, size_t why_bytes)
 {
 	struct json_object *message = NULL, *field;
@@ -259,6 +289,7 @@ int qmp_open_fd(int fd, int limit_ms, struct qmp **out, char *why, size_t why_by
 		snprintf(why, why_bytes, "what answers is no QMP monitor");
 		goto fail;
 	}
+	version_take(q, field);
 	json_object_put(message);
 	message = NULL;
 	err = qmp_execute(q, "qmp_capabilities", NULL, &message);

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum { QMP_VERSION_BYTES = 64 };
+
 struct json_object;
 struct qmp;
 
@@ -31,6 +33,9 @@ int qmp_execute(struct qmp *q, const char *command, struct json_object *argument
 /* Returns the id of the process that made the socket listen (SO_PEERCRED), or -errno; -ESRCH: it is
  * not visible in this PID namespace. */
 pid_t qmp_peer(const struct qmp *q);
+/* Returns QEMU's version as it greets, for example "QEMU 7.2.15 (Debian 1:7.2+dfsg-7)"; "": it does
+ * not say. Borrowed, not escaped. */
+const char *qmp_version(const struct qmp *q);
 /* Returns the descriptor to poll for reading. Borrowed. */
 int qmp_fd(const struct qmp *q);
 /* Receives an event: its name, for example "STOP"; the time at which QEMU sent it (CLOCK_REALTIME

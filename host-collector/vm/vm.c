@@ -24,6 +24,7 @@ struct vm {
 	struct message_vm_thread *named;
 	bool paused, migrates; /* when it was opened; paused is kept up by events */
 	bool released;         /* the monitor was asked, and given back */
+	char version[QMP_VERSION_BYTES];
 };
 
 const struct message_vm_info *vm_info(const struct vm *vm)
@@ -34,6 +35,11 @@ const struct message_vm_info *vm_info(const struct vm *vm)
 const struct vm_identity *vm_identity(const struct vm *vm)
 {
 	return &vm->identity;
+}
+
+const char *vm_version(const struct vm *vm)
+{
+	return vm->version;
 }
 
 static size_t vcpus_count(const struct message_vm_info *info)
@@ -448,6 +454,7 @@ int vm_open(const struct vm_options *options, struct vm **out, char *why, size_t
 	if (err)
 		goto fail;
 	if (vm->qmp) {
+		snprintf(vm->version, sizeof(vm->version), "%s", qmp_version(vm->qmp));
 		name_ask(vm);
 		accelerator_ask(vm);
 		state_ask(vm);

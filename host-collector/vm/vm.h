@@ -42,6 +42,8 @@ const struct message_vm_info *vm_info(const struct vm *vm);
 size_t vm_n_vcpus(const struct vm *vm);
 /* Returns the identity as of vm_open(). Borrowed. */
 const struct vm_identity *vm_identity(const struct vm *vm);
+/* Returns the VMM's version as its monitor reported it (qmp_version()); "": unknown. Borrowed. */
+const char *vm_version(const struct vm *vm);
 /* Reads the threads again. Returns 1 if they changed, 0 if not, or -errno; -ESRCH: the VMM is
  * gone. */
 int vm_rescan(struct vm *vm);

@@ -46,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	text[len] = 0;
 	domain_xml_channel(text, o);
 	domain_xml_settings(text, o);
+	domain_xml_owner(text, o);
 	line_check(o);
 	element = domain_xml_channel_element(text);
 	FUZZ_CHECK(element || !json_object_object_get_ex(o, "channel", NULL));
