@@ -62,6 +62,9 @@ struct daemon_config {
 	char metrics[DAEMON_PATH_MAX];      /* listen:tcp:HOST:PORT or listen:unix:PATH; "": none */
 	char metrics_file[DAEMON_PATH_MAX]; /* file for node_exporter; "": none */
 	bool metrics_vm;                    /* series of each VM, not only sums of the host */
+	char page[DAEMON_PATH_MAX];         /* address of incident_page.h; "": none */
+	char page_token[DAEMON_PATH_MAX];   /* file with its token; "": none */
+	char page_hosts[DAEMON_PATH_MAX];   /* further names of this host for it */
 	char directory[DAEMON_PATH_MAX];    /* of the recordings: DIRECTORY/VM/VM-TIME.vcs */
 	uint64_t disk_budget_bytes;         /* limit for all recordings, shared as in disk.h */
 	uint64_t disk_reserve_bytes;        /* space to leave free on that file system */

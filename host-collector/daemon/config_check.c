@@ -241,6 +241,17 @@ static int pairs_check(const struct daemon_config *c, char *why, size_t why_byte
 	return 0;
 }
 
+static int page_check(const struct daemon_config *c, char *why, size_t why_bytes)
+{
+	if (!strncmp(c->page, "listen:tcp:", 11) && !*c->page_token) {
+		snprintf(why, why_bytes,
+			 "page: over TCP it needs page_token, a file with a token; without one, "
+			 "listen:unix:PATH");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int daemon_config_check(const struct daemon_config *c, char *why, size_t why_bytes)
 {
 	const size_t socket_max = sizeof(((struct sockaddr_un *)0)->sun_path);
@@ -269,7 +280,8 @@ int daemon_config_check(const struct daemon_config *c, char *why, size_t why_byt
 		return -EINVAL;
 	}
 	if (attach_check(c, why, why_bytes) || discover_check(c, why, why_bytes) ||
-	    outbox_check(c, why, why_bytes) || pairs_check(c, why, why_bytes))
+	    outbox_check(c, why, why_bytes) || pairs_check(c, why, why_bytes) ||
+	    page_check(c, why, why_bytes))
 		return -EINVAL;
 	if (!c->n_vms) {
 		vm_config_default(&any);

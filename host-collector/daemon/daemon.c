@@ -17,7 +17,8 @@
 #include "host-collector/daemon/host_captures.h"
 #include "host-collector/daemon/kvm_feed.h"
 #include "host-collector/daemon/libvirt_feed.h"
-#include "host-collector/daemon/metrics_server.h"
+#include "host-collector/daemon/incident_page.h"
+#include "host-collector/daemon/metrics_export.h"
 #include "host-collector/daemon/spool.h"
 #include "host-collector/daemon/streams.h"
 #include "host-collector/link/address.h"
@@ -37,8 +38,8 @@ struct vm_daemon {
 	struct records *records;
 	struct flight *flight;
 	struct streams *streams;
-	struct metrics_server *metrics; /* NULL: none */
-	uint64_t metrics_file_ms;
+	struct metrics_export metrics;
+	struct incident_page page;
 	struct agents_listener *listener;
 	struct vsock_listeners *vsock;
 	struct libvirt_feed *libvirt; /* NULL: not followed */
@@ -269,9 +270,12 @@ int vm_daemon_reload(struct vm_daemon *d, char *why, size_t why_bytes)
 		return -ENOMEM;
 	}
 	err = daemon_config_read(d->config_path, next, why, why_bytes);
-	if (!err && (strcmp(next->control, d->config.control) ||
-		     strcmp(next->metrics, d->config.metrics))) {
-		snprintf(why, why_bytes, "%s: control, metrics: change with a restart only",
+	if (!err &&
+	    (strcmp(next->control, d->config.control) || strcmp(next->metrics, d->config.metrics) ||
+	     strcmp(next->page, d->config.page) ||
+	     strcmp(next->page_token, d->config.page_token))) {
+		snprintf(why, why_bytes,
+			 "%s: control, metrics, page, page_token: change with a restart only",
 			 d->config_path);
 		err = -EINVAL;
 	}
@@ -286,41 +290,7 @@ int vm_daemon_reload(struct vm_daemon *d, char *why, size_t why_bytes)
 	return err;
 }
 
-/* ---- metrics ---- */
-
-/* The page for the metrics server, or for a file. */
-static int metrics_make(const struct vm_daemon *d, FILE *to, const char *path)
-{
-	struct metrics_part parts[DAEMON_VMS_MAX];
-	struct metrics_host host;
-	struct metrics_page_options options = {.now_tsc = clock_tsc_read(),
-					       .vms = d->config.metrics_vm,
-					       .sums = true,
-					       .host = &host};
-	const size_t n = flight_metrics(d->flight, parts, DAEMON_VMS_MAX, &options.past);
-
-	records_host_get(d->records, &host);
-	return path ? metrics_page_save(parts, n, &options, path)
-		    : metrics_page_write(parts, n, &options, to);
-}
-
-static int on_metrics_page(void *context, FILE *to)
-{
-	return metrics_make(context, to, NULL);
-}
-
-static void metrics_tick(struct vm_daemon *d, uint64_t now_ms)
-{
-	int err;
-
-	metrics_server_tick(d->metrics);
-	if (!*d->config.metrics_file || now_ms - d->metrics_file_ms < METRICS_FILE_MS)
-		return;
-	d->metrics_file_ms = now_ms;
-	err = metrics_make(d, NULL, d->config.metrics_file);
-	if (err)
-		on_say(d, "metrics_file", strerror(-err));
-}
+/* ---- what others ask for ---- */
 
 static int on_go_on(void *context, const struct watched_vm *vm, size_t max_bytes,
 		    struct recording_writer *out, struct flight_places **places)
@@ -474,7 +444,8 @@ static void on_timer(uv_timer_t *timer)
 	flight_tick(d->flight);
 	records_tick(d->records);
 	streams_tick(d->streams);
-	metrics_tick(d, now_ms);
+	metrics_export_tick(&d->metrics, now_ms);
+	incident_page_tick(&d->page);
 	agents_listener_tick(d->listener);
 	vsock_tick(d);
 	libvirt_tick(d, now_ms);
@@ -547,9 +518,14 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	err = control_open(loop, d->config.control, d, &d->control, why, why_bytes);
 	if (err)
 		goto fail;
-	if (*d->config.metrics)
-		err = metrics_server_open(loop, d->config.metrics, on_metrics_page, d, &d->metrics,
-					  why, why_bytes);
+	d->metrics = (struct metrics_export){.config = &d->config,
+					     .flight = d->flight,
+					     .records = d->records,
+					     .say = on_say,
+					     .context = d};
+	err = metrics_export_open(loop, &d->metrics, why, why_bytes);
+	if (!err)
+		err = incident_page_open(loop, &d->config, &d->page, why, why_bytes);
 	if (!err)
 		err = listener_open(d, why, why_bytes);
 	if (err)
@@ -578,10 +554,8 @@ void vm_daemon_close(struct vm_daemon *d)
 	d->kvm = NULL;
 	while (d->n_vms)
 		vm_remove(d, d->n_vms - 1);
-	metrics_server_close(d->metrics);
-	/* Counters of a daemon that is gone would look like VMs that stand still. */
-	if (*d->config.metrics_file)
-		unlink(d->config.metrics_file);
+	metrics_export_close(&d->metrics);
+	incident_page_close(&d->page);
 	host_captures_free(d->captures);
 	spool_free(d->spool);
 	flight_close(d->flight);

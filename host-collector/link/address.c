@@ -284,9 +284,7 @@ int link_address_accept(const struct link_address *address, int listener, uint32
 	return fd;
 }
 
-/* Would the bytes cross a network readable and changeable by others: TCP without TLS that is not
- * loopback? */
-static bool link_address_is_exposed(const struct link_address *address)
+bool link_address_is_exposed(const struct link_address *address)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)&address->sockaddr;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address->sockaddr;

@@ -69,6 +69,9 @@ int link_address_connected(int fd);
  * expected one, or no guest; -EPERM: with in_vmm, another process than the VMM. */
 int link_address_accept(const struct link_address *address, int listener, uint32_t *cid);
 
+/* Returns whether bytes would cross a network unencrypted: TCP without TLS that is not loopback. */
+bool link_address_is_exposed(const struct link_address *address);
+
 /* How an address may be used. */
 struct link_security {
 	const char *psk_path;     /* tls: file with the key (proto/tls_psk.h); NULL: none */
