@@ -2,8 +2,8 @@
 /*
  * The daemon's configuration: an INI file with one section [daemon] and one section [vm NAME] for
  * each VM to attach at the start, and one section [pair NAME] for each pair of events to count in
- * all of them. config.c has a table with one row for each key; docs/daemon.md
- * describes the keys.
+ * all of them. config_keys.c has a table with one row for each key; docs/daemon.md describes the
+ * keys.
  */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H

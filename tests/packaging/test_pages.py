@@ -41,7 +41,7 @@ REPOSITORY = os.path.abspath(f"{os.path.dirname(os.path.abspath(__file__))}/../.
 def check_configuration(text):
     """Every key of the daemon's configuration has an entry, and every entry is a key."""
     keys = set()
-    with open(f"{REPOSITORY}/host-collector/daemon/config.c", encoding="utf-8") as f:
+    with open(f"{REPOSITORY}/host-collector/daemon/config_keys.c", encoding="utf-8") as f:
         source = f.read()
     keys |= set(re.findall(r'^\s*\{"(\w+)", KEY_', source, re.M))
     with open(f"{REPOSITORY}/host-collector/daemon/trigger.h", encoding="utf-8") as f:
