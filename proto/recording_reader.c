@@ -16,6 +16,7 @@
 
 #include "proto/bytes.h"
 #include "proto/recording_format.h"
+#include "proto/unnamed_file.h"
 
 enum { READER_WINDOW_BYTES = 2 * RECORDING_ENTRY_MAX_BYTES };
 
@@ -75,17 +76,6 @@ static int reader_open_header(struct recording_reader *r)
 
 /* ---- standard input ---- */
 
-static int unnamed_file(void)
-{
-	const char *folder = getenv("TMPDIR");
-	int fd =
-		open(folder && *folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-	if (fd < 0)
-		return -errno;
-	return fd;
-}
-
 static int bytes_write(int fd, const uint8_t *bytes, size_t n)
 {
 	while (n) {
@@ -131,7 +121,7 @@ static int standard_input_open(void)
 	if (isatty(STDIN_FILENO))
 		return -ENOTTY;
 	if (!S_ISREG(status.st_mode)) {
-		fd = unnamed_file();
+		fd = unnamed_file_open();
 		if (fd < 0)
 			return fd;
 		err = standard_input_copy(fd);
