@@ -318,12 +318,16 @@ static void probe_vms(struct check_result *result)
 			refused++;
 			snprintf(text + len, sizeof(text) - len,
 				 "%spid %d, %s: its vCPU threads are unknown", i ? "; " : "",
-				 vms[i].pid, vm_identity_vmm(&vms[i].identity));
+				 vms[i].pid,
+				 result->no_names && vms[i].identity.kind == VMM_OTHER
+					 ? "another VMM"
+					 : vm_identity_vmm(&vms[i].identity));
 			continue;
 		}
-		snprintf(text + len, sizeof(text) - len, "%spid %d: %.40s, %s, %zu vCPU%s",
-			 i ? "; " : "", vms[i].pid, vm_info(vm)->name, vm_info(vm)->accelerator,
-			 vm_n_vcpus(vm), vm_n_vcpus(vm) == 1 ? "" : "s");
+		snprintf(text + len, sizeof(text) - len, "%spid %d: %.40s%s%s, %zu vCPU%s",
+			 i ? "; " : "", vms[i].pid, result->no_names ? "" : vm_info(vm)->name,
+			 result->no_names ? "" : ", ", vm_info(vm)->accelerator, vm_n_vcpus(vm),
+			 vm_n_vcpus(vm) == 1 ? "" : "s");
 		vm_close(vm);
 	}
 	vm_finder_free(finder);

@@ -16,6 +16,7 @@ struct check_result {
 	enum check_answer answer;
 	char detail[512]; /* what the check found */
 	char remedy[256]; /* what to do about CHECK_NO; "" if nothing helps */
+	bool no_names;    /* set by the caller: `detail` must not have names of VMs and programs */
 };
 
 struct check {

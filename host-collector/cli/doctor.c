@@ -10,7 +10,7 @@
 
 struct doctor_options {
 	const char *format;
-	bool json;
+	bool json, no_names;
 };
 
 static const struct option_spec doctor_option_table[] = {
@@ -19,6 +19,10 @@ static const struct option_spec doctor_option_table[] = {
 	 .offset = offsetof(struct doctor_options, format),
 	 .value = "text|json",
 	 .help = "text for people, or json: one object for programs (default text)"},
+	{.name = "no-names",
+	 .type = OPTION_FLAG,
+	 .offset = offsetof(struct doctor_options, no_names),
+	 .help = "leave out the names of VMs and of programs, for a report to others"},
 	{.name = "json",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct doctor_options, json),
@@ -71,7 +75,7 @@ static int doctor_run(const struct command *self, int argc, char **argv)
 		list = json_object_new_array();
 	}
 	for (size_t i = 0; i < check_table_len; i++) {
-		struct check_result result = {0};
+		struct check_result result = {.no_names = options.no_names};
 
 		check_table[i].probe(&result);
 		if (check_table[i].needed && result.answer == CHECK_NO && !blocker)
