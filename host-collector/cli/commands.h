@@ -6,6 +6,7 @@
 #include "proto/program/options.h"
 #include "host-collector/cli/simulate_options.h"
 
+extern const struct command command_bugreport;
 extern const struct command command_query;
 extern const struct command command_record;
 extern const struct command command_report;

@@ -12,13 +12,13 @@
 #include "proto/program/suggest.h"
 
 static const struct command *const commands[] = {
-	&command_record,  &command_report,   &command_watch,   &command_top,
-	&command_flame,   &command_clock,    &command_compare, &command_summarize,
-	&command_metrics, &command_simulate, &command_import,  &command_export,
-	&command_doctor,  &command_daemon,   &command_ctl,     &command_snapshot,
-	&command_list,    &command_attach,   &command_detach,  &command_hook,
-	&command_config,  &command_events,   &command_query,   &command_incidents,
-	&command_ship,
+	&command_record,  &command_report,    &command_watch,   &command_top,
+	&command_flame,   &command_clock,     &command_compare, &command_summarize,
+	&command_metrics, &command_simulate,  &command_import,  &command_export,
+	&command_doctor,  &command_daemon,    &command_ctl,     &command_snapshot,
+	&command_list,    &command_attach,    &command_detach,  &command_hook,
+	&command_config,  &command_events,    &command_query,   &command_incidents,
+	&command_ship,    &command_bugreport,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

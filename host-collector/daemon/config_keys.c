@@ -157,6 +157,31 @@ static int text_take(const char *text, char *out, size_t out_bytes)
 	return 0;
 }
 
+enum config_value config_key_value(enum config_section section, const char *name)
+{
+	const struct key *k = sections[section].keys;
+	const struct key *end = k + sections[section].n;
+
+	while (k < end && strcmp(k->name, name))
+		k++;
+	if (k == end)
+		return CONFIG_VALUE_UNKNOWN;
+	switch (k->type) {
+	case KEY_NUMBER:
+	case KEY_BYTES:
+	case KEY_DURATION:
+	case KEY_FLAG:
+	case KEY_LEVEL:
+	case KEY_BACKEND:
+	case KEY_LIMIT_TIME:
+	case KEY_LIMIT_PERCENT:
+	case KEY_LIMIT_FLAG:
+		return CONFIG_VALUE_PLAIN;
+	default:
+		return CONFIG_VALUE_TEXT;
+	}
+}
+
 int config_key_set(enum config_section section, void *to, const char *name, const char *value,
 		   char *why, size_t why_bytes)
 {

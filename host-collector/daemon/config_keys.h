@@ -11,6 +11,15 @@ enum config_section {
 	CONFIG_PAIR,   /* [pair NAME]: struct pair_definition */
 };
 
+enum config_value {
+	CONFIG_VALUE_UNKNOWN, /* there is no such key */
+	CONFIG_VALUE_TEXT,    /* a name, a path, a command: any text */
+	CONFIG_VALUE_PLAIN,   /* a number with its unit, or one of a few words */
+};
+
+/* Returns the form of the values of a key. */
+enum config_value config_key_value(enum config_section section, const char *name);
+
 /* Sets a key in the struct `to` of its section, to a value written as in the file. Returns 0, or
  * -EINVAL with one line in `why` (no such key, or a wrong value). */
 int config_key_set(enum config_section section, void *to, const char *name, const char *value,
