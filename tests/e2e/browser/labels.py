@@ -133,13 +133,16 @@ def painted(page, label):
     """How many pixels of the label's letters are on the screen with enough contrast to what is there when
     the label is hidden, for each letter."""
     find = f"document.querySelector('[data-label=\"{label['id']}\"]')"
-    box = page.run(f"""(() => {{ const e = {find}, b = e.getBoundingClientRect();
+    # In the window: what lies beyond it is only painted after a layout of the whole page, which takes seconds.
+    box = page.run(f"""(() => {{ const e = {find};
+        e.scrollIntoView({{block: "center"}});
+        const b = e.getBoundingClientRect();
         return [b.x + scrollX, b.y + scrollY, b.width, b.height]; }})()""")
     clip = dict(zip(("x", "y", "width", "height"), box), scale=1)
     shots = []
     for shown in ("visible", "hidden"):
         page.run(f"{find}.style.visibility = {json.dumps(shown)}")
-        shot = page.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
+        shot = page.call("Page.captureScreenshot", format="png", clip=clip)["data"]
         shots.append(png_rows(base64.b64decode(shot)))
     page.run(f"{find}.style.visibility = ''")
     n = 0
