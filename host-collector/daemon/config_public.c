@@ -51,7 +51,8 @@ static const char *address_kind(const char *name, const char *value)
 		"hybrid:",     "daemon:",     "vsock:",       "unix:",
 		"tcp:",        "vmm:"};
 
-	if (strcmp(name, "channel") != 0 && strcmp(name, "metrics") != 0)
+	if (strcmp(name, "channel") != 0 && strcmp(name, "metrics") != 0 &&
+	    strcmp(name, "page") != 0)
 		return "";
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (!strncmp(value, kinds[i], strlen(kinds[i])))

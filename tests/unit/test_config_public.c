@@ -47,11 +47,13 @@ static void test_texts_are_removed(void **state)
 	(void)state;
 	expect("; comment\n[daemon]\non_incident = curl secret\nship =\nlibvirt = qemu+ssh://u@h/\n"
 	       "metrics = listen:tcp:10.1.2.3:9757\nlabels = zone=secret\n"
+	       "page = listen:tcp:10.1.2.3:80\npage_token = /secret\npage_hosts = secret\n"
 	       "[vm a]\nchannel = listen:tls:secret:7431\npsk = /secret\npsk_identity = secret\n"
 	       "[vm b]\nqmp = /secret\nowner = secret\nevents = secret\n"
 	       "[pair p]\nfrom = secret\nkey = secret\n",
 	       "[daemon]\non_incident = (removed)\nship = \nlibvirt = (removed)\n"
 	       "metrics = listen:tcp:(removed)\nlabels = (removed)\n"
+	       "page = listen:tcp:(removed)\npage_token = (removed)\npage_hosts = (removed)\n"
 	       "[vm vm-1]\nchannel = listen:tls:(removed)\npsk = (removed)\n"
 	       "psk_identity = (removed)\n"
 	       "[vm vm-2]\nqmp = (removed)\nowner = (removed)\nevents = (removed)\n"
