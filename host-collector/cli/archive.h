@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* Adds the content of `from`, from its begin on; name: at most 99 characters. Returns 0, -EINVAL,
+/* Adds the content of `from`, from its start on; name: at most 99 characters. Returns 0, -EINVAL,
  * -EFBIG or the -errno of reading; a failed write shows in the stream `to`. */
 int archive_add(FILE *to, const char *name, int from, time_t modified);
 /* Ends the archive. */

@@ -54,7 +54,7 @@ static const struct option_spec bugreport_option_table[] = {
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct bugreport_arguments, narrow.from),
 	 .value = "TIME",
-	 .help = "of the recording, only the time from TIME on: since its begin, as +8.5s, or "
+	 .help = "of the recording, only the time from TIME on: since its start, as +8.5s, or "
 		 "wall-clock time, as 10:34:57.5 (default: its last 30 s)"},
 	{.name = "to",
 	 .type = OPTION_STRING,

@@ -24,7 +24,7 @@ struct cut_request {
 };
 
 struct cut_result {
-	bool clipped;      /* the begin of the time is missing: CUT_MOST_MIB */
+	bool clipped;      /* the start of the time is missing: CUT_MOST_MIB */
 	uint64_t left_out; /* frames that the redactor cannot read */
 };
 

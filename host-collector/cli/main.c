@@ -30,7 +30,7 @@ static const struct command itself = {
 		 "  2  wrong usage\n"
 		 "  3  not permitted, or this machine cannot do it (`vcpuscope doctor` shows why)\n"
 		 "  4  report --fail-on: there is such a stall\n"
-		 "  5  report: too little was observed to say that a vCPU had no stall\n"
+		 "  5  report: cannot tell: too little was observed, or --fail-on: no verdict\n"
 		 "  compare has its own codes: see `vcpuscope compare --help`\n",
 };
 

@@ -20,7 +20,7 @@
 /* A time as it was written. */
 struct moment {
 	bool given, wall, dated, zoned;
-	int64_t ns;    /* since the begin of the recording */
+	int64_t ns;    /* since the start of the recording */
 	struct tm tm;  /* if wall; of the date only if dated */
 	long offset_s; /* if zoned: of the zone, east of UTC */
 	int64_t fraction_ns;
@@ -119,7 +119,7 @@ static int moment_parse(const char *command, const char *option, const char *tex
 	if (wall_parse(text, m))
 		return COMMAND_OK;
 	return wrong(command, option, text,
-		     "expected a time since the begin of the recording with a unit, such as +8.5s, "
+		     "expected a time since the start of the recording with a unit, such as +8.5s, "
 		     "or a wall-clock time, such as 10:34:57.5 or \"2026-11-22 10:34:57\"");
 }
 
@@ -131,7 +131,7 @@ static time_t seconds_of(const struct moment *m, struct tm tm)
 	return m->zoned ? timegm(&tm) - m->offset_s : mktime(&tm);
 }
 
-/* Without a date: the first such time from the begin of the recording on. */
+/* Without a date: the first such time from the start of the recording on. */
 static int64_t realtime_of(const struct moment *m, const struct report *r)
 {
 	const int64_t begin_ns = report_wall_ns(r, r->begin);
@@ -174,7 +174,7 @@ static int moment_place(const char *command, const char *option, const struct mo
 		return COMMAND_OK;
 	if (m->wall && !r->wall_known)
 		return wrong(command, option, text,
-			     "this recording has no wall-clock times; give a time since its begin, "
+			     "this recording has no wall-clock times; give a time since its start, "
 			     "such as +8.5s");
 	if (m->wall)
 		*out = host_of(r, realtime_of(m, r));

@@ -50,7 +50,7 @@ struct narrow_arguments {
 		 .type = OPTION_STRING,                                                             \
 		 .offset = (at) + offsetof(struct narrow_arguments, from),                          \
 		 .value = "TIME",                                                                   \
-		 .help = "only the time from TIME on: since the begin of the recording, as +8.5s "  \
+		 .help = "only the time from TIME on: since the start of the recording, as +8.5s "  \
 			 "or 850ms, or wall-clock time, as 10:34:57.5 or \"2026-11-22 10:34:57\""}, \
 		{.name = end,                                                                       \
 		 .type = OPTION_STRING,                                                             \

@@ -522,7 +522,7 @@ const struct command command_record = {
 	.name = "record",
 	.summary = "record the host side and the guest side of a VM to a file",
 	.usage =
-		"(--vm NAME | --pid N | --qmp PATH) (--channel ADDRESS | --no-guest) -o FILE [options]",
+		"(--vm NAME | --pid N | --qmp PATH) [--channel ADDRESS | --no-guest] -o FILE [options]",
 	.options = record_option_table,
 	.n_options = sizeof(record_option_table) / sizeof(record_option_table[0]),
 	.examples =
