@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 RUN_PREFIX = "vcpuscope-bed."
@@ -22,6 +23,8 @@ PR_SET_PDEATHSIG = 1
 QMP_MAX_S = 30
 LOOK_S = 5  # so often, while no answer comes, at what the machine's kernel says
 STUCK_S = 40
+SILENT_S = 20  # without a word, before it is asked where its CPUs are
+STUCK_PLACES = 3
 ANSWER_MAX_S = 20  # after a command's time limit, its end must have been told
 TIMED_OUT = (124, 143)  # exit statuses of timeout(1), GNU's and busybox's
 AGENT_PORT = "org.vcpuscope.agent.0"
@@ -81,6 +84,9 @@ class Machine:
         self._process = None
         self._control = None
         self._qmp = None
+        self._qmp_lock = threading.Lock()
+        self._silent_since = None
+        self._places = {}  # addresses in the machine's kernel at which its CPUs were seen: how often
         self._request = 0
         self._received = bytearray()
         remove_stale_runs()
@@ -186,6 +192,24 @@ class Machine:
         return self._failure(f"the machine is gone: QEMU ended with {status}: {said}; its console ends: "
                              f"{self.serial()[-3000:]}")
 
+    def _still_check(self):
+        """A machine whose CPUs all run, and are found at the same few addresses of their kernel whenever one
+        looks: not even its watchdog speaks, because both CPUs meet the same breakpoint for ever."""
+        now = time.monotonic()
+        if self._silent_since is None:
+            self._silent_since, self._places = now, {}
+        if now - self._silent_since < SILENT_S:
+            return
+        found = self._registers()
+        for address, halted in found:
+            if halted == "1" or not address.startswith("ffffffff"):
+                self._silent_since = None
+                return
+            self._places[address] = self._places.get(address, 0) + 1
+        if found and len(self._places) <= STUCK_PLACES and now - self._silent_since > SILENT_S + STUCK_S:
+            raise EmulatorFault(f"for {STUCK_S} s the CPUs of the machine have been at {len(self._places)} addresses "
+                                "only: the emulator ran a stale translation of code that was just patched")
+
     def _stuck_check(self):
         """The emulator loses an interrupt now and then; then one of the machine's CPUs waits for another
         for ever, as its own watchdog says. What the tests provoke takes half as long."""
@@ -201,12 +225,16 @@ class Machine:
     def _where(self):
         """Where the vCPUs are, for the report of a machine that does not answer."""
         try:
-            registers = self.qmp("human-monitor-command", **{"command-line": "info registers -a"})
+            found = self._registers()
         except (OSError, ValueError, MachineError) as error:
             return f"QEMU does not answer either: {error}"
-        return "its vCPUs are at " + ", ".join(
-            f"{rip} {'halted' if halted == '1' else 'running'}"
-            for rip, halted in re.findall(r"RIP=(\w+) .*HLT=(\d)", registers))
+        return "its vCPUs are at " + ", ".join(f"{rip} {'halted' if halted == '1' else 'running'}"
+                                               for rip, halted in found)
+
+    def _registers(self):
+        """[(address, "1" if halted)] of each vCPU."""
+        registers = self.qmp("human-monitor-command", **{"command-line": "info registers -a"})
+        return re.findall(r"RIP=(\w+) .*HLT=(\d)", registers)
 
     def _unfinished(self, command, how, output, kind):
         said = b"".join(output).decode(errors="replace")[-3000:]
@@ -227,9 +255,11 @@ class Machine:
                 more = b""
             except TimeoutError:
                 self._stuck_check()
+                self._still_check()
                 if left_s <= LOOK_S:
                     raise
                 continue
+            self._silent_since = None
             if not more:
                 raise self._gone()
             self._received += more
@@ -301,14 +331,15 @@ class Machine:
 
     def qmp(self, command, **arguments):
         request = {"execute": command, "arguments": arguments} if arguments else {"execute": command}
-        self._qmp.write(json.dumps(request) + "\n")
-        self._qmp.flush()
-        while True:
-            reply = json.loads(self._qmp.readline() or '{"error": "QEMU closed the socket"}')
-            if "return" in reply:
-                return reply["return"]
-            if "error" in reply:
-                raise MachineError(f"QMP {command}: {reply['error']}")
+        with self._qmp_lock:
+            self._qmp.write(json.dumps(request) + "\n")
+            self._qmp.flush()
+            while True:
+                reply = json.loads(self._qmp.readline() or '{"error": "QEMU closed the socket"}')
+                if "return" in reply:
+                    return reply["return"]
+                if "error" in reply:
+                    raise MachineError(f"QMP {command}: {reply['error']}")
 
     def vcpu_threads(self):
         """{vCPU index: thread id on this machine}"""
