@@ -18,11 +18,15 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "engines"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE / "engines")]
+import dashboards  # noqa: E402
 import engine  # noqa: E402
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2]
+SOURCE = HERE.parents[1]
 GOLDEN = SOURCE / "tests/golden/fleet"
+# The incident of the golden segments that has culprits.
+GOLDEN_INCIDENT = "9b1d3a5c7e9f0b2d4f6a8c0e1b3d5f70"
 PLANTS = ("kernel", "storage", "thief", "blind")
 # Query, and the column of its first row that names what is planted.
 NAMES = (("run-delay-by-build", "build", "kernel"), ("storage-stalls", "node", "storage"),
@@ -67,7 +71,7 @@ def golden(e, update):
     for _ in range(2):
         e.load_incident_1(GOLDEN / "*")
     schema_columns(e)
-    answers = {query.stem: e.run(query) for query in engine.QUERIES}
+    answers = {query.stem: e.run(query, {"incident_id": GOLDEN_INCIDENT}) for query in engine.QUERIES}
     file = GOLDEN / "answers.json"
     if update:
         file.write_text("{\n" + ",\n".join(
@@ -105,6 +109,21 @@ def compare_hosts(build, rows, build_of_hosts):
     return done.returncode == 2
 
 
+def stolen(e, truth):
+    """Returns an incident that the planted thief caused, after asking what the dashboards ask about it."""
+    sql = f"SELECT min(incident_id) AS id FROM culprits WHERE culprit_vm_uuid = '{truth['thief']}'"
+    variables = {"incident_id": e.query(sql)[0]["id"]}
+    record, culprits, breakdown, again, others = (
+        e.run(engine.FLEET / f"queries/incident{name}.sql", variables)
+        for name in ("", "-culprits", "-breakdown", "-recurrence", "-same-vm"))
+    assert [row["incident_id"] for row in record] == [variables["incident_id"]], record
+    assert culprits[0]["culprit_vm_uuid"] == truth["thief"], culprits
+    assert math.isclose(sum(breakdown[0].values()), record[0]["duration_ms"], abs_tol=0.01), (breakdown, record)
+    assert record[0]["verdict"] in {row["verdict"] for row in again}, (again, record)
+    assert variables["incident_id"] in {row["incident_id"] for row in others}, others
+    return variables["incident_id"]
+
+
 def judge(e, build, truth):
     """(what is named first and alarms, what alarms, whether `compare` alarms)"""
     named, alarms = set(), set()
@@ -127,6 +146,8 @@ def fleet(open_engine, build, seed, plants):
         try:
             e.load(outbox)
             counted_once(e, truth)
+            if plants and seed == 1:
+                dashboards.check_queries(e, {"incident_id": stolen(e, truth)})
             return judge(e, build, truth)
         finally:
             e.close()
@@ -152,6 +173,7 @@ def main():
     p.add_argument("--build", required=True)
     p.add_argument("--update", action="store_true", help="write the golden answers anew")
     a = p.parse_args()
+    dashboards.check_files()
     openers = {"duckdb": lambda folder: engine.DuckDB(a.build)}
     if FULL:
         openers["clickhouse"] = lambda folder: engine.ClickHouse(a.build, str(pathlib.Path(folder) / "clickhouse"))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """Metrics of simulated recordings: promtool finds nothing wrong, and the numbers are the truth's; the
-alerts in deploy/fleet fire when they should."""
+alerts in deploy/fleet fire when they should; the dashboard's expressions select what we export."""
 import argparse
 import json
 import os
@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+DASHBOARD = os.path.join(HERE, "../../deploy/fleet/dashboards/host.json")
 RULES = os.path.join(HERE, "../../deploy/fleet/alerts/vcpuscope.yml")
 
 
@@ -94,6 +95,16 @@ def check_quantile(tool, folder):
     subprocess.run(["promtool", "test", "rules", test], check=True)
 
 
+def exported(tool):
+    """The series of a real recording's pages, as NAME or NAME{LABELS}."""
+    path = os.path.join(HERE, "../data/quickstart.vcs")
+    page = "".join(subprocess.run([tool, "metrics", path, *options], check=True, capture_output=True, text=True).stdout
+                   for options in ([], ["--host"]))
+    # What the collector says about itself is in the pages of a daemon only.
+    return list(dict.fromkeys([re.match(r"\w+(?:\{.*\})?", line)[0] for line in page.splitlines() if line[0] != "#"]
+                              + ["vcpuscope_cpu_seconds_total", "vcpuscope_resident_memory_bytes"]))
+
+
 def check_alerts(tool):
     """Prometheus takes the rules, each one fires when it should (alerts.yml), and selects series that we export."""
     with open(RULES, encoding="utf-8") as f:
@@ -104,16 +115,53 @@ def check_alerts(tool):
     subprocess.run(["promtool", "test", "rules", os.path.join(HERE, "alerts.yml")], check=True)
     for alert in re.findall(r"- alert: (\w+)", rules):
         assert f'alertname="{alert}", ' in tested, f"alerts.yml does not have {alert} fire"
-    path = os.path.join(HERE, "../data/quickstart.vcs")
-    page = "".join(subprocess.run([tool, "metrics", path, *options], check=True, capture_output=True, text=True).stdout
-                   for options in ([], ["--host"]))
-    # What the collector says about itself is in the pages of a daemon only.
-    exported = [re.match(r"\w+(?:\{.*\})?", line)[0] for line in page.splitlines() if line[0] != "#"]
-    exported.append("vcpuscope_cpu_seconds_total")
+    known = exported(tool)
     used = re.findall(r"(vcpuscope_\w+)(?:\{(\w+=\"\w+\")\})?", "".join(re.findall(r"(?m)^ +(?:expr: |  )(.*)$", rules)))
     assert len(used) > 15, used
     for name, label in used:
-        assert any(series.split("{")[0] == name and label in series for series in exported), f"no series {name}{{{label}}}"
+        assert any(series.split("{")[0] == name and label in series for series in known), f"no series {name}{{{label}}}"
+
+
+def check_dashboard(tool, folder):
+    """Prometheus takes the expressions of host.json, and each selects series that we export and has a result."""
+    known = exported(tool)
+    labels_of = {}
+    for series in known:
+        labels_of.setdefault(series.split("{")[0], set()).update(re.findall(r'(\w+)="', series))
+    with open(DASHBOARD, encoding="utf-8") as f:
+        dashboard = json.load(f)
+    variable, = (v for v in dashboard["templating"]["list"] if v["type"] == "query")
+    names, = re.findall(r"^label_values\((\w+), instance\)$", variable["query"]["query"])
+    assert variable["name"] == "instance" and names in labels_of, variable
+    rules, tests = [], []
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            expr = target["expr"]
+            for name, selector in re.findall(r"(vcpuscope_\w+)\{([^}]*)\}", expr):
+                wanted = set(re.findall(r'\w+="[^"]*"', selector)) - {'instance="$instance"'}
+                assert 'instance="$instance"' in selector, f"{panel['title']}: {expr} is not of the host that is chosen"
+                assert any(s.split("{")[0] == name and wanted <= set(re.findall(r'\w+="[^"]*"', s)) for s in known), \
+                    f"{panel['title']}: no series {name}{{{selector}}}"
+            used = re.findall(r"vcpuscope_\w+", expr)
+            assert used and len(used) == len(re.findall(r"vcpuscope_\w+\{", expr)), f"{panel['title']}: {expr}"
+            for label in re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]):
+                assert any(label in labels_of[name] for name in used), f"{panel['title']}: no label {label}"
+            for name, value in (("$__rate_interval", "1m"), ("$__range", "5m"), ("$instance", "host1")):
+                expr = expr.replace(name, value)
+            assert "$" not in expr, f"{panel['title']}: {expr}"
+            rules.append({"record": f"panel:{len(rules)}", "expr": expr})
+            tests.append({"expr": f"count({expr}) > bool 0", "eval_time": "5m",
+                          "exp_samples": [{"labels": "{}", "value": 1}]})
+    # Counters that grow, and one agent that is silent.
+    series = [{"series": (s[:-1] + "," if "{" in s else s + "{") + 'instance="host1"}',
+               "values": "0x20" if "agent" in s and "up" in s else "1+1x20"} for s in known]
+    written = (("rules.yml", {"groups": [{"name": "panels", "rules": rules}]}),
+               ("results.yml", {"tests": [{"interval": "15s", "input_series": series, "promql_expr_test": tests}]}))
+    for name, content in written:
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+            json.dump(content, f)  # JSON is YAML
+    subprocess.run(["promtool", "check", "rules", os.path.join(folder, "rules.yml")], check=True)
+    subprocess.run(["promtool", "test", "rules", os.path.join(folder, "results.yml")], check=True)
 
 
 def main():
@@ -128,6 +176,7 @@ def main():
             check_scenario(a.vcpuscope, scenario, folder)
         check_alerts(a.vcpuscope)
         check_quantile(a.vcpuscope, folder)
+        check_dashboard(a.vcpuscope, folder)
     return 0
 
 

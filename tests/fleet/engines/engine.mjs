@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// An engine for tests: reads lines {"sql": "..."} and answers each with {"rows": [...], "wall_s", "cpu_s"} or
-// {"error": "..."}. Usage: node engine.mjs duckdb|clickhouse NODE_MODULES DATABASE
+// An engine for tests: reads lines {"sql": "..."} and answers each with
+// {"rows": [...], "columns": [...], "wall_s", "cpu_s"} or {"error": "..."}. Usage: node engine.mjs duckdb|clickhouse NODE_MODULES DATABASE
 import { createRequire } from 'node:module';
 import readline from 'node:readline';
 
@@ -11,7 +11,10 @@ async function duckdb() {
 	const { DuckDBInstance } = require('@duckdb/node-api');
 	const instance = await DuckDBInstance.create(database, { threads: '2' });
 	const connection = await instance.connect();
-	return async (sql) => (await connection.runAndReadAll(sql)).getRowObjectsJson();
+	return async (sql) => {
+		const read = await connection.runAndReadAll(sql);
+		return { rows: read.getRowObjectsJson(), columns: read.columnNames() };
+	};
 }
 
 async function clickhouse() {
@@ -20,7 +23,8 @@ async function clickhouse() {
 	session.query('SET max_threads = 2, output_format_json_quote_64bit_integers = 1');
 	return async (sql) => {
 		const text = session.query(sql, 'JSON');
-		return text.trim() ? JSON.parse(text).data : [];
+		const { data, meta } = text.trim() ? JSON.parse(text) : { data: [], meta: [] };
+		return { rows: data, columns: meta.map((column) => column.name) };
 	};
 }
 
@@ -29,7 +33,7 @@ for await (const line of readline.createInterface({ input: process.stdin })) {
 	const begin = performance.now(), cpu = process.cpuUsage();
 	let answer;
 	try {
-		answer = { rows: await query(JSON.parse(line).sql) };
+		answer = await query(JSON.parse(line).sql);
 	} catch (error) {
 		answer = { error: String(error.message ?? error) };
 	}

@@ -5,6 +5,7 @@ import fcntl
 import glob
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -39,6 +40,11 @@ def statements(text):
     return [s for s in "\n".join(lines).replace(";\n", ";\0").rstrip(";").split(";\0") if s.strip()]
 
 
+def with_variables(sql, variables):
+    """SQL with Grafana's variables replaced as Grafana does; each needs a value."""
+    return re.sub(r"\$\{(\w+):sqlstring\}", lambda m: "'" + variables[m[1]].replace("'", "''") + "'", sql)
+
+
 class Engine:
     """One database of one engine, in a process of its own. Rows are dictionaries."""
     def __init__(self, name, build, database):
@@ -58,11 +64,11 @@ class Engine:
             raise RuntimeError(f"{self.name}: {self.answer['error']}\nat: {sql}")
         return [{key: number(value) for key, value in row.items()} for row in self.answer["rows"]]
 
-    def run(self, path):
-        """Returns the rows of a file's last statement."""
+    def run(self, path, variables=None):
+        """Returns the rows of a file's last statement. VARIABLES: {name of a variable of Grafana: its value}"""
         rows = []
         for statement in statements(pathlib.Path(path).read_text()):
-            rows = self.query(statement)
+            rows = self.query(with_variables(statement, variables or {}))
         return rows
 
     def close(self):
