@@ -180,7 +180,8 @@ const char *redactor_vm(struct redactor *r, const char *name, char *out, size_t 
 
 enum text_kind { TEXT_PRIVATE, TEXT_PUBLIC, TEXT_TASK, TEXT_VM, TEXT_GROUP, TEXT_BOOT };
 
-/* The names of fields in message_fields.c. What is not listed is private. */
+/* What a text is, by its field's name in message_fields.c. A field that is not listed is private.
+ */
 static enum text_kind text_kind(const char *field)
 {
 	static const struct {

@@ -78,7 +78,7 @@ struct daemon_config {
 	uint64_t outbox_budget_bytes;      /* limit for the outbox */
 	uint64_t outbox_keep_ns;           /* how long a delivered segment is kept */
 	uint64_t outbox_rate; /* incidents per minute that get a record each; more are summed */
-	/* Interval of the figures of a VM; 0: none; UINT64_MAX: the default, which is none if
+	/* How often the figures of a VM are written; 0: never; UINT64_MAX: the default, never if
 	 * `ship` is empty. Read it with daemon_config_figures_ns(). */
 	uint64_t figures_every_ns;
 	char labels[DAEMON_PATH_MAX];    /* of the host, in each record: "zone=a, rack=b" */

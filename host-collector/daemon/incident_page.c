@@ -188,7 +188,7 @@ static int root_open(const struct daemon_config *c)
 	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* No folder is none. */
+/* A folder that does not exist counts as an empty one. */
 static void folders_read(int root, struct folders *f)
 {
 	const int fd = root < 0 ? -1 : openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -236,7 +236,7 @@ static void figures_write(struct fleet *f, const struct host *h, const struct vm
 
 /* ---- incidents ---- */
 
-struct told {
+struct planned {
 	const struct host *host;
 	const struct vm *vm, *thief;
 	enum verdict verdict;
@@ -253,7 +253,7 @@ static void earlier_write(struct fleet *f, const struct incident_record *r, cons
 	line_write(f, f->incidents, o, 0);
 }
 
-static void incident_write(struct fleet *f, const struct told *t)
+static void incident_write(struct fleet *f, const struct planned *t)
 {
 	static struct incident i;
 	struct record_culprit culprit = {{0}, ""};
@@ -320,7 +320,7 @@ static const struct vm *vm_any(struct fleet *f, const struct host **host)
 
 static void storage_write(struct fleet *f, unsigned node, unsigned ago_s_max)
 {
-	struct told t = {.verdict = VERDICT_STORAGE_BACKEND, .ago_s_max = ago_s_max};
+	struct planned t = {.verdict = VERDICT_STORAGE_BACKEND, .ago_s_max = ago_s_max};
 	struct storage s = {.driver = "nfs", .mount = "/var/lib/images", .device = "0:51"};
 
 	snprintf(s.server, sizeof(s.server), "nfs-%02u", node);
@@ -334,10 +334,10 @@ static void storage_write(struct fleet *f, unsigned node, unsigned ago_s_max)
 
 static void theft_write(struct fleet *f, const struct host *host, const struct vm *thief)
 {
-	struct told t = {.verdict = VERDICT_VCPU_NOT_SCHEDULED,
-			 .ago_s_max = DAY_S - HOUR_S,
-			 .host = host,
-			 .thief = thief};
+	struct planned t = {.verdict = VERDICT_VCPU_NOT_SCHEDULED,
+			    .ago_s_max = DAY_S - HOUR_S,
+			    .host = host,
+			    .thief = thief};
 
 	if (!host)
 		t.thief = vm_any(f, &t.host);
@@ -351,7 +351,7 @@ static void others_write(struct fleet *f)
 {
 	static const enum verdict verdicts[] = {VERDICT_VM_PAUSED, VERDICT_GUEST_SPIN,
 						VERDICT_VCPU_NOT_SCHEDULED};
-	struct told t = {.verdict = verdicts[below(f, 3)], .ago_s_max = DAY_S - HOUR_S};
+	struct planned t = {.verdict = verdicts[below(f, 3)], .ago_s_max = DAY_S - HOUR_S};
 
 	t.vm = vm_any(f, &t.host);
 	incident_write(f, &t);
