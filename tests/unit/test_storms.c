@@ -291,6 +291,23 @@ static void across_a_long_task(struct tale *t)
 	ADD(t, SWITCH(HOST, 1710500, 0, TID0, 0, 1));
 }
 
+/* The same, between them one of 110 ms, in which the host takes 88: it is told because task 50
+ * waited for the guest's CPU for longer than the threshold. */
+static void before_a_wait_in_the_guest(struct tale *t)
+{
+	busy_begin(t);
+	short_tasks(t, 300000, 700000);
+	for (int64_t at = 709500; at < 810000; at += 10000)
+		tale_ticks(t, at, at + 1, 60);
+	sleeps(t, &(struct sleeps){701000, 810000, 8000, 10000, VS_TASK_UNINTERRUPTIBLE, 1,
+				   STACK_SWAP, 0});
+	ADD(t, SWITCH(VM, 700000, 0, 50, 60, VS_TASK_RUNNING));
+	ADD(t, SWITCH(VM, 810000, 0, 60, 50, 1));
+	short_tasks(t, 820000, 1220000);
+	ADD(t, SWITCH(VM, 1220000, 0, 50, 0, 1));
+	ADD(t, SWITCH(HOST, 1220500, 0, TID0, 0, 1));
+}
+
 /* Stretches of 150 ms, in each of which the host takes 90: too little for either alone. */
 static void across_stretches_that_are_not_told(struct tale *t)
 {
@@ -350,6 +367,8 @@ static const struct storm {
 	 VCPU_BLOCKED, 480000},
 	{"across a long task", across_a_long_task, 3, 3, VERDICT_DEMAND_PAGING, CONFIDENCE_DECIDED,
 	 VCPU_BLOCKED, 840000},
+	{"before a wait in the guest", before_a_wait_in_the_guest, 3, 3, VERDICT_DEMAND_PAGING,
+	 CONFIDENCE_DECIDED, VCPU_BLOCKED, 568000},
 	{"across stretches that are not told", across_stretches_that_are_not_told, 1, 2,
 	 VERDICT_DEMAND_PAGING, CONFIDENCE_DECIDED, VCPU_BLOCKED, 540000},
 };

@@ -76,6 +76,7 @@ struct stall_track {
 	unsigned n_recent;
 	struct facts_debt debt; /* from the newest run interval in which the host kept the vCPU */
 	struct stall_window storm, older, newer;
+	struct host_ns storm_from; /* waits before it lie in an interval that was reported */
 	struct stall_claimed claimed[STALL_CLAIMED_MAX];
 	unsigned n_claimed;
 	struct host_ns peers_asked;  /* time of the last check of the other vCPUs */

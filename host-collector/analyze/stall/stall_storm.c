@@ -7,8 +7,8 @@
  * With the guest side, a task's run interval adds up the waits that lie in it, and no time may be
  * reported twice. An interval in which the host took the threshold is heavy: it is expected to be
  * reported. So no window crosses its edges, and a window inside it is reported only if the interval
- * is not. A window continues across other intervals; it is dropped if it overlaps an interval that
- * is reported for another reason.
+ * is not. A window continues across other intervals. If one of these is reported for another
+ * reason, the part of the window before it is reported, and the rest is dropped.
  *
  * The interval in which a wait lies may become heavy later. Until this is known there are three
  * windows: `storm` includes the wait, `older` ends before it, `newer` begins with it.
@@ -202,6 +202,8 @@ void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struc
 		windows_close(d, v, k); /* this one is reported by itself */
 		return;
 	}
+	if (k->chain.begin.ns < k->storm_from.ns)
+		return;
 	newer_resolve(d, v, k);
 	period = period_of(d, k, k->chain.end, &may);
 	if (k->storm.open && period.ns != k->storm.period.ns)
@@ -236,6 +238,24 @@ static void window_drop(struct stall_window *w, const struct stall_facts *report
 		w->open = false;
 }
 
+/* Ends the windows where the run interval begins that is reported: what is before it is reported as
+ * well, what overlaps it is dropped. The last wait in it may still be open here. */
+static void period_claim(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+			 const struct stall_facts *reported)
+{
+	k->storm_from = reported->end;
+	if (k->newer.open && k->newer.period.ns == reported->begin.ns) {
+		window_close(d, v, k, &k->older);
+		k->storm.open = k->newer.open = false;
+	} else if (k->storm.open && k->storm.reported.end.ns <= reported->begin.ns) {
+		windows_close(d, v, k);
+	} else {
+		window_drop(&k->storm, reported);
+		window_drop(&k->older, reported);
+		window_drop(&k->newer, reported);
+	}
+}
+
 /* Reports the windows that lie in run intervals without a report of their own. `reported` is the
  * run interval that now gets a report, or NULL. */
 void stall_storm_period(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
@@ -244,11 +264,8 @@ void stall_storm_period(struct stall_detector *d, const struct stall_vm *v, stru
 	const bool claims = reported && reported->denied && reported->kind != GUEST_CPU_UNKNOWN;
 
 	newer_resolve(d, v, k);
-	if (claims) {
-		window_drop(&k->storm, reported);
-		window_drop(&k->older, reported);
-		window_drop(&k->newer, reported);
-	}
+	if (claims)
+		period_claim(d, v, k, reported);
 	for (unsigned i = 0; i < k->n_claimed;) {
 		struct stall_claimed c = k->claimed[i];
 
