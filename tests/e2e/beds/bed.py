@@ -120,4 +120,5 @@ def guest_start(host, say, command="guest-start"):
     *trouble, pid = host.run(command, timeout_s=GUEST_START_MAX_S).splitlines()
     for line in trouble:
         say(line)
+    host.guest_console = "/run/guest/serial"
     return int(pid)

@@ -86,6 +86,7 @@ class Machine:
         self._qmp = None
         self._qmp_lock = threading.Lock()
         self._silent_since = None
+        self.guest_console = None  # a file inside: the console of the guest of this machine
         self._places = {}  # addresses in the machine's kernel at which its CPUs were seen: how often
         self._request = 0
         self._received = bytearray()
@@ -178,6 +179,15 @@ class Machine:
             return EmulatorFault("the emulator ran a stale translation of code that the machine's "
                                  "kernel had just patched, and that kernel died")
         return MachineError(text)
+
+    def _guest_failure(self, text):
+        """As _failure(), where a command failed, perhaps because the guest of this machine had died."""
+        _, said = self.run_bytes(f"tail -c 6000 '{self.guest_console}'")
+        said = said.decode(errors="replace").strip()
+        if "int3: 0000" in said:
+            return EmulatorFault("the emulator ran a stale translation of code that the nested guest's "
+                                 "kernel had just patched, and that kernel died")
+        return MachineError(f"{text}; the console of its guest ends: {said[-3000:]}")
 
     def _gone(self):
         """The machine's end of the control port is closed: it powered off, or its QEMU died."""
@@ -276,7 +286,10 @@ class Machine:
         self._request += 1
         text = f"timeout {limit_s} sh -c {shlex.quote(command)}".encode()
         self._control.settimeout(timeout_s)
-        self._control.sendall(b"run %d %d %d\n" % (self._request, len(text), len(stdin)) + text + stdin)
+        try:
+            self._control.sendall(b"run %d %d %d\n" % (self._request, len(text), len(stdin)) + text + stdin)
+        except ConnectionError:
+            raise self._gone() from None
         output = []
         try:
             status = self._reply(begin + limit_s + ANSWER_MAX_S, live or output.append)
@@ -305,7 +318,8 @@ class Machine:
         text = output.decode(errors="replace")
         if check and status:
             self._stuck_check()
-            raise MachineError(f"'{command}' ended with {status}: {text.strip()[-3000:]}")
+            text = f"'{command}' ended with {status}: {text.strip()[-3000:]}"
+            raise self._guest_failure(text) if self.guest_console else MachineError(text)
         return text
 
     def put(self, path, content, mode=0o644):
