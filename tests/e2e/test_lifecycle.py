@@ -334,6 +334,8 @@ class Life:
 # A QEMU whose vCPU was unplugged does not survive a reboot of its guest.
 SCENES = ("agent", "watch", "reboot", "cpus")
 BRIEF_SCENES = ("watch", "reboot")
+# From Linux 6.9 on, a kernel that knows no hypervisor, as under TCG, ignores vCPUs that could be plugged.
+UNPLAYABLE = {("a", "6.12"): ("cpus",)}
 
 
 @contextlib.contextmanager
@@ -385,7 +387,11 @@ def main():
     right, failed = {}, 0
     with run_scene.own_signals():
         for builder, out in test_verdicts.each_round(args, say):
-            wrong = bed.machine.retry_emulator(lambda: play(args.bed, builder, out, say, scenes), say)
+            unplayable = UNPLAYABLE.get((args.bed, ".".join(builder.kernel.release.split(".")[:2])), ())
+            played = [s for s in scenes if s not in unplayable]
+            for one in set(scenes) & set(unplayable):
+                say(f"not played on bed {args.bed} with {builder.kernel.release}, which ignores the second vCPU: {one}")
+            wrong = bed.machine.retry_emulator(lambda b=builder, o=out, p=played: play(args.bed, b, o, say, p), say)
             for one, lines in wrong.items():
                 right.setdefault(one, []).append(not lines)
                 failed += bool(lines)
