@@ -32,8 +32,12 @@ static void json_write(const struct watch_events *w, const struct user_hit *hit)
 	uint64_t number;
 
 	snprintf(name, sizeof(name), "%s:%s:%s", side_of(hit), e->system, e->name);
-	fprintf(w->out, "{\"t_ns\":%" PRId64 ",\"error_ns\":%" PRIu32 ",\"side\":\"%s\",\"event\":",
-		hit->t_ns, hit->err_ns, side_of(hit));
+	fprintf(w->out, "{\"t_ns\":%" PRId64 ",\"error_ns\":", hit->t_ns);
+	if (hit->err_ns == UINT32_MAX)
+		fputs("null", w->out);
+	else
+		fprintf(w->out, "%" PRIu32, hit->err_ns);
+	fprintf(w->out, ",\"side\":\"%s\",\"event\":", side_of(hit));
 	event_json_text(name, w->out);
 	fprintf(w->out, ",\"cpu\":%u,\"tid\":%" PRId32 ",\"fields\":{", hit->head.cpu,
 		hit->head.pid);
