@@ -529,7 +529,7 @@ static int bugreport_run(const struct command *self, int argc, char **argv)
 
 const struct command command_bugreport = {
 	.name = "bugreport",
-	.summary = "collect what a report of a fault needs, without secrets, in one archive",
+	.summary = "collect what a fault report needs in one archive, without secrets",
 	.options = bugreport_option_table,
 	.n_options = sizeof(bugreport_option_table) / sizeof(bugreport_option_table[0]),
 	.examples =

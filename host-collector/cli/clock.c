@@ -167,7 +167,7 @@ static int clock_run(const struct command *self, int argc, char **argv)
 
 const struct command command_clock = {
 	.name = "clock",
-	.summary = "show the clocks of a recording or a VM, or convert one instant (clock eval)",
+	.summary = "show the clocks of a recording or a VM, or convert an instant",
 	.usage =
 		"RUN.vcs [--format text|json | --convert FILE]\n"
 		"       vcpuscope clock --pid N\n"

@@ -210,7 +210,7 @@ static int compare_run(const struct command *self, int argc, char **argv)
 
 const struct command command_compare = {
 	.name = "compare",
-	.summary = "compare two sets of recordings and report significant slowdowns; a gate for CI",
+	.summary = "report significant slowdowns between recordings; a gate for CI",
 	.usage = "BASE... --against NEW... [options]",
 	.options = compare_option_table,
 	.n_options = sizeof(compare_option_table) / sizeof(compare_option_table[0]),

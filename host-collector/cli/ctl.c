@@ -336,8 +336,7 @@ static const struct option_spec list_option_table[] = {
 
 const struct command command_list = {
 	.name = "list",
-	.summary =
-		"list the VMs of the daemon with channel, agent, clock and losses, or all VMs (--all)",
+	.summary = "list the VMs of the daemon and their losses, or all VMs (--all)",
 	.usage = "[options]",
 	.options = list_option_table,
 	.n_options = sizeof(list_option_table) / sizeof(list_option_table[0]),

@@ -190,7 +190,7 @@ out:
 
 const struct command command_daemon = {
 	.name = "daemon",
-	.summary = "watch all VMs of this host continuously; `vcpuscope ctl` controls it",
+	.summary = "watch all VMs of this host; `vcpuscope ctl` controls it",
 	.usage = "[options]",
 	.options = daemon_option_table,
 	.n_options = sizeof(daemon_option_table) / sizeof(daemon_option_table[0]),

@@ -104,8 +104,7 @@ static int doctor_run(const struct command *self, int argc, char **argv)
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.summary =
-		"check whether this machine supports recording, and how to fix what does not work",
+	.summary = "check what this machine supports, and how to fix what does not work",
 	.options = doctor_option_table,
 	.n_options = sizeof(doctor_option_table) / sizeof(doctor_option_table[0]),
 	.examples =

@@ -137,7 +137,7 @@ static const struct option_spec hook_option_table[] = {
 
 const struct command command_hook = {
 	.name = "hook",
-	.summary = "notify the daemon that libvirt's domains changed; never fails, never waits",
+	.summary = "notify the daemon that libvirt's domains changed",
 	.usage = "DOMAIN OPERATION SUB-OPERATION EXTRA",
 	.options = hook_option_table,
 	.n_options = sizeof(hook_option_table) / sizeof(hook_option_table[0]),

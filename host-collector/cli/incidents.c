@@ -316,7 +316,7 @@ static int incidents_run(const struct command *self, int argc, char **argv)
 
 const struct command command_incidents = {
 	.name = "incidents",
-	.summary = "list incidents from the daemon's outbox, or from the segments of many hosts",
+	.summary = "list the incidents of this host's daemon, or of many hosts",
 	.options = incidents_option_table,
 	.n_options = sizeof(incidents_option_table) / sizeof(incidents_option_table[0]),
 	.examples =

@@ -11,16 +11,39 @@
 #include "bpf/isolation/opener.h"
 #include "proto/program/suggest.h"
 
-static const struct command *const commands[] = {
-	&command_record,  &command_report,    &command_watch,   &command_top,
-	&command_flame,   &command_clock,     &command_compare, &command_summarize,
-	&command_metrics, &command_simulate,  &command_import,  &command_export,
-	&command_doctor,  &command_daemon,    &command_ctl,     &command_snapshot,
-	&command_list,    &command_attach,    &command_detach,  &command_hook,
-	&command_config,  &command_events,    &command_query,   &command_incidents,
-	&command_ship,    &command_bugreport,
+/* In the order of --help and of the manual page, the most used ones first in each group. */
+static const struct {
+	const char *group; /* begins here; NULL: the group continues */
+	const struct command *command;
+} rows[] = {
+	{"find out why a VM stalls", &command_record},
+	{NULL, &command_report},
+	{NULL, &command_watch},
+	{NULL, &command_top},
+	{"look closer at a recording", &command_flame},
+	{NULL, &command_query},
+	{NULL, &command_export},
+	{NULL, &command_import},
+	{NULL, &command_events},
+	{NULL, &command_clock},
+	{NULL, &command_metrics},
+	{"watch all VMs of a host", &command_daemon},
+	{NULL, &command_list},
+	{NULL, &command_ctl},
+	{NULL, &command_snapshot},
+	{NULL, &command_incidents},
+	{NULL, &command_ship},
+	{"test for regressions (CI)", &command_compare},
+	{NULL, &command_summarize},
+	{NULL, &command_simulate},
+	{"set up, and report a fault", &command_doctor},
+	{NULL, &command_attach},
+	{NULL, &command_detach},
+	{NULL, &command_config},
+	{NULL, &command_hook},
+	{NULL, &command_bugreport},
 };
-enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+enum { N_COMMANDS = sizeof(rows) / sizeof(rows[0]) };
 
 static const struct command itself = {
 	.program = "vcpuscope",
@@ -39,9 +62,12 @@ enum { SUMMARY_AT = 13 };
 static void help_print(FILE *to)
 {
 	fprintf(to, "vcpuscope " VCPUSCOPE_VERSION ": why did this guest stall?\n\n"
-		    "usage: vcpuscope COMMAND [options]\n\n");
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		options_print_row(commands[i]->name, SUMMARY_AT, commands[i]->summary, to);
+		    "usage: vcpuscope COMMAND [options]\n");
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		if (rows[i].group)
+			fprintf(to, "\n%s:\n", rows[i].group);
+		options_print_row(rows[i].command->name, SUMMARY_AT, rows[i].command->summary, to);
+	}
 	fputs("\n"
 	      "`vcpuscope COMMAND --help` shows its options and examples.\n"
 	      "`vcpuscope --version` prints the version.\n",
@@ -53,8 +79,11 @@ static void help_print(FILE *to)
 static void options_dump_all(FILE *to)
 {
 	options_dump(&itself, to);
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		options_dump(commands[i], to);
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		if (rows[i].group)
+			options_dump_record("group", (const char *[]){rows[i].group, NULL}, to);
+		options_dump(rows[i].command, to);
+	}
 	names_dump(to);
 }
 
@@ -62,8 +91,8 @@ static void options_dump_all(FILE *to)
 static const struct command *command_find(const char *name)
 {
 	for (size_t i = 0; i < N_COMMANDS; i++) {
-		if (!strcmp(name, commands[i]->name))
-			return commands[i];
+		if (!strcmp(name, rows[i].command->name))
+			return rows[i].command;
 	}
 	return NULL;
 }
@@ -74,7 +103,7 @@ static int command_unknown(const char *name)
 
 	suggest_begin(&s, name, strlen(name));
 	for (size_t i = 0; i < N_COMMANDS; i++)
-		suggest_try(&s, commands[i]->name);
+		suggest_try(&s, rows[i].command->name);
 	fprintf(stderr, "vcpuscope: unknown command '%s'; ", name);
 	if (s.best)
 		fprintf(stderr, "did you mean '%s'?\n", s.best);

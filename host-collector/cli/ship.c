@@ -163,7 +163,7 @@ static int ship_run(const struct command *self, int argc, char **argv)
 
 const struct command command_ship = {
 	.name = "ship",
-	.summary = "deliver the daemon's records to a central engine with a command of yours",
+	.summary = "deliver the daemon's records to a central engine",
 	.options = ship_option_table,
 	.n_options = sizeof(ship_option_table) / sizeof(ship_option_table[0]),
 	.notes =

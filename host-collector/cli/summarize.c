@@ -62,7 +62,7 @@ static int summarize_run(const struct command *self, int argc, char **argv)
 
 const struct command command_summarize = {
 	.name = "summarize",
-	.summary = "write the statistics of recordings to a small file, a baseline for compare",
+	.summary = "save the statistics of recordings as a baseline for compare",
 	.options = summarize_option_table,
 	.n_options = sizeof(summarize_option_table) / sizeof(summarize_option_table[0]),
 	.examples = "  vcpuscope summarize base-*.vcs -o base.json\n",

@@ -93,6 +93,14 @@ def check_pages(name, section, dump, folder):
         check_sections(page, text)
     here = f"{name}.{section}"
     check(here in texts, f"there is no page {here}")
+    at = 0
+    for kind, *fields in dump:
+        if kind not in ("group", "command"):
+            continue
+        what = re.escape(fields[0]) + (rf"\s+{re.escape(fields[1])}" if kind == "command" else "")
+        found = re.compile(rf"^ +{what}$", re.M | re.I).search(texts[here], at)
+        check(found, f"{here} lacks {kind} {fields[0]}, or lists it in another order than --help")
+        at = found.end() if found else at
     for kind, *fields in dump:
         if kind == "command":
             here = f"{name}-{fields[0]}.{SECTIONS.get(f'{name}-{fields[0]}', section)}"

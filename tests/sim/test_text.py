@@ -77,6 +77,23 @@ def colours_check(vcpuscope, recording):
     return 0
 
 
+def help_check(program):
+    """The list of the commands: each on one line of at most 80 columns, however wide the output is."""
+    text = text_of([program, "--help"])
+    bad = width_check(["--help"], text, NARROW)
+    dump = [line.split("\t") for line in text_of([program, "--dump-options"]).splitlines()]
+    commands = {r[1]: r[2] for r in dump if r[0] == "command"}
+    groups = [r[1] for r in dump if r[0] == "group"]
+    for line in [f"{group}:" for group in groups] + [f"  {name:<10} {what}" for name, what in commands.items()]:
+        if text.splitlines().count(line) != 1:
+            print(f"--help: not once: {line}")
+            bad += 1
+    if not 3 <= len(groups) <= 6:
+        print(f"--help: {len(groups)} groups")
+        bad += 1
+    return bad
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--vcpuscope", required=True)
@@ -106,6 +123,7 @@ def main():
             for command in ([["events", recording]] + [["report", recording, *more] for more in EVENT_VIEWS]):
                 bad += width_check(command, terminal_text_of([a.vcpuscope, *command], NARROW, (0, 2)), NARROW)
         bad += colours_check(a.vcpuscope, os.path.join(folder, "vmm_lock.vcs"))
+    bad += help_check(a.vcpuscope)
     names = re.findall(r"^  ([a-z]+) ", text_of([a.vcpuscope, "--help"]), re.M)
     for command in [["--help"], ["simulate", "--list"]] + [[name, "--help"] for name in names]:
         bad += width_check(command, text_of([a.vcpuscope, *command]))
