@@ -43,6 +43,11 @@ static int attach_run(const struct command *self, int argc, char **argv)
 	return libvirt_run(self->name, &a);
 }
 
+#define DOMAIN_EXITS                                                                               \
+	"  0  done\n"                                                                              \
+	"  1  it failed, or there was nothing to change; a message says why\n"                     \
+	"  2  wrong usage\n"
+
 static const struct option_spec attach_option_table[] = {
 	{.name = "DOMAIN",
 	 .type = OPTION_OPERAND,
@@ -69,7 +74,9 @@ const struct command command_attach = {
 	.options = attach_option_table,
 	.n_options = sizeof(attach_option_table) / sizeof(attach_option_table[0]),
 	.examples =
-		"  sudo vcpuscope attach web1   # a virtio-serial port, connected to the daemon\n",
+		"  sudo vcpuscope attach web1   # a virtio-serial port, connected to the daemon\n"
+		"  sudo vcpuscope list          # shows the channel, and the agent once it runs in the guest\n",
+	.exits = DOMAIN_EXITS,
 	.run = attach_run,
 };
 
@@ -93,6 +100,7 @@ const struct command command_detach = {
 	.options = detach_option_table,
 	.n_options = sizeof(detach_option_table) / sizeof(detach_option_table[0]),
 	.examples = "  sudo vcpuscope detach web1\n",
+	.exits = DOMAIN_EXITS,
 	.run = attach_run,
 };
 
@@ -143,5 +151,6 @@ const struct command command_hook = {
 	.n_options = sizeof(hook_option_table) / sizeof(hook_option_table[0]),
 	.examples =
 		"  vcpuscope hook web1 started begin -   # like /etc/libvirt/hooks/qemu, which runs vcpuscope-hook\n",
+	.exits = "  0  always: libvirt does not start a domain if its hook fails\n",
 	.run = hook_run,
 };

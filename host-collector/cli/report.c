@@ -464,5 +464,12 @@ const struct command command_report = {
 		    "guest:irq:irq_handler_entry --key vcpu --than 1ms\n"
 		    "  vcpuscope report run.vcs top -e kvm:kvm_exit --by "
 		    "'exit_reason_str(isa,exit_reason)'\n",
+	.exits =
+		"  0  done; with --fail-on: no such stall, and enough was observed to say so\n"
+		"  1  something went wrong\n"
+		"  2  wrong usage\n"
+		"  4  --fail-on: there is such a stall\n"
+		"  5  cannot tell: too little was observed, or, with --fail-on, a stall without a verdict\n"
+		"     may be one of these\n",
 	.run = report_run,
 };

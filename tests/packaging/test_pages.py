@@ -77,11 +77,22 @@ def check_sections(page, text):
     """A real description: more than the summary in NAME."""
     description = re.search(r"^DESCRIPTION\n(.*?)^[A-Z]", text, re.M | re.S)
     check(description and len(description[1].split()) > 15, f"{page} has no description")
-    wanted = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "SEE ALSO"]
-    if page.startswith("vcpuscope") and "agent" not in page:
-        wanted += ["EXIT STATUS", "ENVIRONMENT"]
+    wanted = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "SEE ALSO"]
+    if page != "vcpuscope.1":
+        wanted += ["OPTIONS", "EXAMPLES"]
+    if "agent" not in page:
+        wanted.append("ENVIRONMENT")
+    sections = dict(re.findall(r"^([A-Z][A-Z ]+)\n(.*?)(?=^[A-Za-z]|\Z)", text, re.M | re.S))
     for heading in wanted:
-        check(re.search(rf"^{heading}$", text, re.M), f"{page} has no section {heading}")
+        check(sections.get(heading, "").strip(), f"{page} has no section {heading}")
+    for path in set(re.findall(r"(?<![\w:/.])/(?:etc|run|var)/[\w./-]*\w", sections.get("OPTIONS", ""))):
+        check(path in sections.get("FILES", ""), f"{page}: {path} is a default, and not under FILES")
+    check(len(re.findall(r"vcpuscope[\w.-]*\(\d\)", sections.get("SEE ALSO", ""))) > 1,
+          f"{page}: SEE ALSO names no page of a neighbour")
+    codes = sections.get("EXIT STATUS", "")
+    check(re.search(r"^ +0 ", codes, re.M), f"{page}: EXIT STATUS does not say what 0 is")
+    check(page in ("vcpuscope.1", "vcpuscope-report.1") or "report" not in codes,
+          f"{page}: EXIT STATUS has codes of another command")
 
 
 def check_pages(name, section, dump, folder):
