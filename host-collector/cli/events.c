@@ -11,6 +11,7 @@
 #include "host-collector/analyze/event/event_reader.h"
 #include "host-collector/cli/commands.h"
 #include "proto/program/columns.h"
+#include "proto/program/suggest.h"
 #include "proto/query/described.h"
 #include "host-collector/engine/replay.h"
 #include "host-collector/tables/table.h"
@@ -244,6 +245,31 @@ static int spec_add(const struct event_schemas *schemas, const struct event_spec
 	return n < 0 ? n : err;
 }
 
+/* After a message about an EVENT that is none of the list: which one was probably meant, and that
+ * the list is not all that can be recorded. */
+static void others_say(const struct event_schemas *schemas, const char *text, const char *said)
+{
+	const struct event_schema *schema, *best = NULL;
+	const char *typed = strrchr(text, ':');
+	struct suggest s;
+	size_t n = 0;
+
+	typed = typed ? typed + 1 : text;
+	suggest_begin(&s, typed, strcspn(typed, "/,"));
+	for (; (schema = event_schemas_get(schemas, n)); n++) {
+		suggest_try(&s, schema->name);
+		if (s.best == schema->name)
+			best = schema;
+	}
+	if (best && !strstr(said, "did you mean"))
+		fprintf(stderr, "did you mean %s:%s?\n", best->system, best->name);
+	fprintf(stderr,
+		"`vcpuscope events` lists the %zu events that need no choice. Any other tracepoint or\n"
+		"function can be recorded, for example with `vcpuscope record -e block:block_rq_issue`:\n"
+		"docs/events.md.\n",
+		n);
+}
+
 /* Says what is wrong. */
 static int specs_add(const struct event_schemas *schemas, const char *text, struct rows *rows)
 {
@@ -258,6 +284,8 @@ static int specs_add(const struct event_schemas *schemas, const char *text, stru
 		err = spec_add(schemas, &specs[i], rows, &error);
 	if (err && err != -ENOMEM)
 		expr_error_print(&error, "vcpuscope events: -e", text, stderr);
+	if (err == -ENOENT || (err == -EINVAL && !strpbrk(text, ":/,")))
+		others_say(schemas, text, error.text);
 	free(specs);
 	return err;
 }

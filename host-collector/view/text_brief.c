@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One line for each stall, for scripts and for long lists. */
+/* One line for each stall, which begins with its number: for scripts and for long lists. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ static void line_cut(char *line, unsigned columns)
 static void brief_write(const struct page *p, const struct incident *i, bool cut)
 {
 	char *line;
-	int len = asprintf(&line, "%s  %7s%s  %s (%s)  VM %s, guest CPU %u: %s",
+	int len = asprintf(&line, "%3u. %s  %7s%s  %s (%s)  VM %s, guest CPU %u: %s", i->ordinal,
 			   time_when(p->report, i->begin, true).text,
 			   duration_text(incident_ns(i)).text, i->ongoing ? " so far" : "",
 			   verdict_name(i->verdict), confidence_name(i->confidence),

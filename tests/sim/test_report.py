@@ -43,8 +43,23 @@ def brief(c, stalled, quiet):
              "--brief has one line for each stall")
     c.expect(all("vmm_lock (decided)" in line and "QEMU's big lock" in line for line in lines),
              "a line of --brief has verdict and cause")
+    c.expect([line.split(".")[0].strip() for line in lines] == [str(i + 1) for i in range(len(lines))],
+             "a line of --brief begins with the number of its stall")
+    for number, line in enumerate(lines, 1):
+        around = c.run("report", stalled, "--around", str(number), "--brief").stdout.decode().splitlines()
+        c.expect(line in around, f"--around {number} keeps stall {number} and its number")
     done = c.run("report", quiet, "--brief")
     c.expect(not done.stdout and b"No stall" in done.stderr, "--brief without a stall prints no line")
+
+
+def events_named(c):
+    """A name that is none of the list: the nearest one, and how to record others."""
+    for typed, nearest in (("kvm:kvm_exitt", b"did you mean kvm:kvm_exit?"), ("sched_swich", b"did you mean sched:sched_switch?"),
+                           ("irq:sched_switch", b"did you mean sched:sched_switch?"), ("kmem:mm_page_alloc", b"")):
+        done = c.run("events", "-e", typed)
+        c.expect(done.returncode == USAGE and nearest in done.stderr and done.stderr.count(b"did you mean") == bool(nearest)
+                 and b"record -e" in done.stderr, f"events -e {typed} names what there is: {done.stderr!r}")
+    c.expect(b"record -e" not in c.run("events", "-e", "kvm:kvm_exit/nosuch/").stderr, "a wrong filter is no wrong name")
 
 
 def fail_on(c, stalled, quiet, dark):
@@ -112,6 +127,7 @@ def main():
         c = Check(os.path.abspath(parser.parse_args().vcpuscope), folder)
         stalled, quiet, dark = c.make("vmm_lock"), c.make("decoy.idle"), c.make("decoy.idle", "--loss", "0.9")
         brief(c, stalled, quiet)
+        events_named(c)
         fail_on(c, stalled, quiet, dark)
         standard_input(c, stalled)
         mistakes(c, stalled)
