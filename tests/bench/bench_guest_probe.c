@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the guest's probes cost a workload that does nothing but switch: two processes on one CPU
- * pass a byte through pipes, uncaptured, under our capture, and under `trace-cmd record` with the
- * same events, turn by turn in one run, so that the machine's mood hits all three alike.
+ * pass a byte through pipes, uncaptured, under our capture, and under `trace-cmd record` and `perf
+ * record` with the same events, turn by turn in one run, so that the machine's mood hits all alike.
  *
  * The capture through perf is measured, too, for comparison.
  *
@@ -239,6 +239,64 @@ static double under_trace_cmd(const char *dir)
 	return ns;
 }
 
+/* Records from its first command on the pipe `control`; it answers each on `ack`. */
+static pid_t start_perf_record(const char *dir, int control, int ack)
+{
+	const char *arguments[2 * N_EVENTS + 12];
+	char data[300], fds[32];
+	size_t n = 0;
+	pid_t pid = child_fork_with(SIGINT);
+	int fd;
+
+	if (pid)
+		return pid;
+	signal(SIGINT, SIG_DFL);
+	snprintf(data, sizeof(data), "%s/perf.data", dir);
+	snprintf(fds, sizeof(fds), "fd:%d,%d", control, ack);
+	arguments[n++] = "perf";
+	arguments[n++] = "record";
+	arguments[n++] = "-q";
+	arguments[n++] = "-a";
+	arguments[n++] = "-D";
+	arguments[n++] = "-1";
+	arguments[n++] = "--control";
+	arguments[n++] = fds;
+	arguments[n++] = "-o";
+	arguments[n++] = data;
+	for (size_t i = 0; i < N_EVENTS; i++) {
+		arguments[n++] = "-e";
+		arguments[n++] = events[i];
+	}
+	arguments[n] = NULL;
+	fd = open("/dev/null", O_RDWR);
+	dup2(fd, 1);
+	dup2(fd, 2);
+	execvp("perf", (char **)arguments);
+	_exit(127);
+}
+
+/* 0: it cannot record here. */
+static double under_perf_record(const char *dir)
+{
+	int control[2], ack[2], status = 0;
+	char answer[8];
+	double ns = 0;
+	pid_t pid;
+
+	if (pipe(control) || pipe(ack))
+		return 0;
+	pid = start_perf_record(dir, control[0], ack[1]);
+	close(control[0]);
+	close(ack[1]);
+	if (write(control[1], "enable\n", 7) == 7 && read(ack[0], answer, sizeof(answer)) > 0)
+		ns = ping_pong();
+	kill(pid, SIGINT);
+	waitpid(pid, &status, 0);
+	close(control[1]);
+	close(ack[0]);
+	return ns;
+}
+
 static double under_capture(enum backend_choice backend, struct totals *sum)
 {
 	struct totals totals;
@@ -267,12 +325,15 @@ static double under_capture(enum backend_choice backend, struct totals *sum)
 
 int main(void)
 {
-	double bare[TURNS], ours[TURNS], by_perf[TURNS], theirs[TURNS];
+	double bare[TURNS], ours[TURNS], by_perf[TURNS], theirs[TURNS], perfs[TURNS];
+	static const char *const files[] = {"trace.dat", "empty", "perf.data"};
 	char dir[] = "/tmp/vs-bench-XXXXXX", path[300];
 	struct totals totals = {0}, perf_totals = {0};
 	double added, added_theirs, ratio;
+	bool perf_records = true;
 	int result = 0;
 
+	signal(SIGPIPE, SIG_IGN);
 	if (!mkdtemp(dir))
 		return 1;
 	for (int i = 0; i < TURNS && !result; i++) {
@@ -281,6 +342,8 @@ int main(void)
 		const double perf = under_capture(CAPTURE_BY_PERF, &perf_totals);
 		const double between = ping_pong();
 		const double traced = under_trace_cmd(dir);
+		const double later = ping_pong();
+		const double recorded = perf_records ? under_perf_record(dir) : 0;
 
 		if (!before || !captured || !between || !traced) {
 			printf("guest probe: skipped, %s\n",
@@ -291,9 +354,11 @@ int main(void)
 		ours[i] = captured - before;
 		by_perf[i] = perf - before;
 		theirs[i] = traced - between;
+		perfs[i] = recorded - later;
+		perf_records = recorded > 0;
 	}
-	for (int i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, i ? "empty" : "trace.dat");
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
 		unlink(path);
 	}
 	rmdir(dir);
@@ -309,5 +374,10 @@ int main(void)
 	printf("guest probe: captured through perf instead, +%.0f ns; lost %llu of %llu events\n",
 	       median(by_perf, TURNS), (unsigned long long)perf_totals.dropped,
 	       (unsigned long long)perf_totals.emitted);
+	if (perf_records)
+		printf("guest probe: perf record +%.0f ns, ratio of ours %.2f\n",
+		       median(perfs, TURNS), added / median(perfs, TURNS));
+	else
+		printf("guest probe: perf record not measured: it cannot record here\n");
 	return added_theirs <= 0 || ratio > MAX_RATIO || !totals.emitted;
 }
