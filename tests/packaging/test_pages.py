@@ -67,6 +67,12 @@ def check_names(dump, verdicts, tables):
             check(re.search(rf"\b{re.escape(name)}\b", where), f"vcpuscope-tables.7 has no column {name}")
         else:
             check(re.search(rf"^ +{name}(\s|$)", where, re.M), f"vcpuscope-verdicts.7 has no {kind} {name}")
+    with open(f"{REPOSITORY}/docs/verdicts.md", encoding="utf-8") as f:
+        document = f.read()
+    for name, holds, _, todo in (fields for kind, *fields in dump if kind == "verdict"):
+        row = re.search(rf"^\| (?:\[`{name}`\]\(#{name}\)|`{name}`) \| (.*) \| (.*) \|$", document, re.M)
+        check(row and holds in ("", row[1]) and row[2] == todo,
+              f"docs/verdicts.md has no row `{name}` | {holds} | {todo}")
     check(counts["verdict"] > 20 and counts["table"] > 10 and counts["column"] > 100,
           f"the program dumps {counts}")
     check(verdicts.count("What to do:") == counts["verdict"], "not every verdict says what to do")
