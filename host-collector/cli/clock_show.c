@@ -321,12 +321,14 @@ static int accounts_write(const struct pipeline *p, const struct model *m, bool 
 	json_object *vms = as_json ? json_object_new_array() : NULL;
 	FILE *page = as_json ? NULL : wrap_open(stdout);
 	struct pipeline_source s;
+	bool any = false;
 
 	for (size_t i = 0; !pipeline_source_get(p, i, &s); i++) {
 		struct vm_account a;
 
 		if (s.source == VS_SOURCE_HOST)
 			continue;
+		any = true;
 		a = account_of(p, m, &s);
 		if (as_json)
 			json_object_array_add(vms, vm_json(p, &a));
@@ -335,6 +337,8 @@ static int accounts_write(const struct pipeline *p, const struct model *m, bool 
 	}
 	if (page)
 		fclose(page);
+	if (!as_json && !any)
+		puts("The recording holds no VM.");
 	if (as_json) {
 		json_add(root, "vms", vms);
 		puts(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY));

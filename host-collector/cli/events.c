@@ -293,8 +293,12 @@ static int specs_add(const struct event_schemas *schemas, const char *text, stru
 static int rows_finish(const struct events_arguments *a, struct rows *rows)
 {
 	if (!rows->n) {
-		fprintf(stderr, "vcpuscope events: no event fits '%s'; omit it to list all\n",
-			a->pattern ? a->pattern : "*");
+		if (a->pattern)
+			fprintf(stderr,
+				"vcpuscope events: no event fits '%s'; omit it to list all\n",
+				a->pattern);
+		else
+			fprintf(stderr, "vcpuscope events: %s: has no events\n", a->recording);
 		return COMMAND_TROUBLE;
 	}
 	if (!strcmp(a->format, "json"))

@@ -299,8 +299,8 @@ static void result_conclude(struct gate_result *r, const struct gate_rules *rule
 	} else if (r->n_base < rules->min_runs || r->n_new < rules->min_runs) {
 		r->outcome = GATE_NO_DATA;
 		snprintf(r->why, sizeof(r->why),
-			 "%zu runs against %zu; record at least %zu on each side", r->n_base,
-			 r->n_new, rules->min_runs);
+			 "%zu run%s against %zu; record at least %zu on each side", r->n_base,
+			 r->n_base == 1 ? "" : "s", r->n_new, rules->min_runs);
 	} else if (count[GATE_NO_DATA] || !r->tested) {
 		r->outcome = GATE_NO_DATA;
 		snprintf(r->why, sizeof(r->why),

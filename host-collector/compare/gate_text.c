@@ -55,6 +55,11 @@ static struct words change_words(enum run_statistic s, double change)
 	return w;
 }
 
+static const char *plural(size_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 static bool was_tested(const struct gate_row *row)
 {
 	return row->outcome < GATE_RARE;
@@ -75,13 +80,18 @@ static void row_sentence(const struct gate_row *row, const struct gate_result *r
 			 row->only_in == GATE_BASE ? "new" : "base");
 		return;
 	}
+	if (!was_tested(row) && row->n_base == r->n_base && row->n_new == r->n_new) {
+		snprintf(text, bytes, "too few runs: all have it, %zu against %zu", row->n_base,
+			 row->n_new);
+		return;
+	}
 	if (!was_tested(row)) {
-		snprintf(
-			text, bytes,
-			"%zu of %zu base runs and %zu of %zu new ones have the %llu samples that it "
-			"takes",
-			row->n_base, r->n_base, row->n_new, r->n_new,
-			(unsigned long long)run_statistic_needs(s));
+		snprintf(text, bytes,
+			 "%zu of %zu base runs and %zu of %zu new ones have the %llu sample%s that "
+			 "it takes",
+			 row->n_base, r->n_base, row->n_new, r->n_new,
+			 (unsigned long long)run_statistic_needs(s),
+			 plural(run_statistic_needs(s)));
 		return;
 	}
 	snprintf(text, bytes, "%s to %s: %s (%s to %s with %g %%), p = %.4f",
@@ -162,11 +172,12 @@ int gate_write_text(const struct gate_result *r, const struct gate_view *view, F
 						  GATE_BETTER, GATE_PASS,    GATE_RARE};
 	bool any = false;
 
-	fprintf(to, "%s%s: %zu runs against %zu, %zu figures tested, ",
+	fprintf(to, "%s%s: %zu run%s against %zu, %zu figure%s tested, ",
 		gate_outcome_name(r->outcome), r->simulated ? " (simulated)" : "", r->n_base,
-		r->n_new, r->tested);
-	fprintf(to, "%zu regressions, %zu warnings, %zu better\n", count_of(r, GATE_HARD),
-		count_of(r, GATE_SOFT), count_of(r, GATE_BETTER));
+		plural(r->n_base), r->n_new, r->tested, plural(r->tested));
+	fprintf(to, "%zu regression%s, %zu warning%s, %zu better\n", count_of(r, GATE_HARD),
+		plural(count_of(r, GATE_HARD)), count_of(r, GATE_SOFT),
+		plural(count_of(r, GATE_SOFT)), count_of(r, GATE_BETTER));
 	if (*r->why)
 		fprintf(to, "not enough data: %s\n", r->why);
 	if (r->first) {
