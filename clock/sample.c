@@ -152,3 +152,8 @@ uint64_t clock_monotonic_ms(void)
 {
 	return clock_monotonic_ns() / 1000000;
 }
+
+int64_t clock_realtime_ns(void)
+{
+	return (int64_t)clock_read_ns(CLOCK_REALTIME);
+}

@@ -51,6 +51,8 @@ uint64_t clock_read_ns(clockid_t clock);
 /* Reads CLOCK_MONOTONIC, ns or ms. */
 uint64_t clock_monotonic_ns(void);
 uint64_t clock_monotonic_ms(void);
+/* Reads CLOCK_REALTIME, ns since 1970. */
+int64_t clock_realtime_ns(void);
 
 /* Converts CLOCK_MONOTONIC to TSC within the span between two clock samples. */
 struct capture_clock {

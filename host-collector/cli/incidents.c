@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock/sample.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/daemon/config.h"
 #include "host-collector/fleet/incident_log.h"
@@ -219,16 +220,15 @@ static void show(struct json_object *o, const char *format)
 static void all_show(const struct incidents_arguments *a, const struct incident_log *l)
 {
 	const char *format = a->format ? a->format : "text";
-	struct timespec now;
+	const int64_t now_ns = clock_realtime_ns();
 	size_t shown = 0;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	if (!strcmp(format, "csv"))
 		csv_begin();
 	for (size_t i = 0; i < incident_log_count(l); i++) {
 		struct json_object *o = incident_log_get(l, i);
 
-		if (o && is_wanted(a, o, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec)) {
+		if (o && is_wanted(a, o, now_ns)) {
 			if (!shown++ && !strcmp(format, "text"))
 				printf("%-20s  %-16s %-16s %4s  %9s  %-22s %-8s  %s\n",
 				       "BEGIN (UTC)", "HOST", "VM", "VCPU", "LENGTH", "VERDICT", "",

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -133,11 +132,7 @@ static void on_say(void *context, const char *line)
 /* The file is created with the first frame: a start that fails leaves an older recording alone. */
 static int writer_open(struct record *r)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return recording_writer_open(r->options.output, 0,
-				     (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec,
+	return recording_writer_open(r->options.output, 0, (uint64_t)clock_realtime_ns(),
 				     &r->writer);
 }
 

@@ -2,7 +2,6 @@
 #include "host-collector/daemon/figures_interval.h"
 
 #include <json.h>
-#include <time.h>
 
 #include "clock/sample.h"
 #include "host-collector/daemon/record_facts.h"
@@ -11,7 +10,7 @@ void figures_interval_begin(struct figures_interval *i)
 {
 	i->begin_ms = clock_monotonic_ms();
 	i->begin_ns = (int64_t)i->begin_ms * 1000000;
-	i->begin_realtime_ns = (int64_t)clock_read_ns(CLOCK_REALTIME);
+	i->begin_realtime_ns = clock_realtime_ns();
 }
 
 void figures_interval_fini(struct figures_interval *i)
@@ -51,7 +50,7 @@ size_t figures_interval_line(struct figures_interval *i, const struct figures_of
 	watched_vm_status_get(of->vm, &status);
 	record.begin_ns = i->begin_ns;
 	record.begin_realtime_ns = i->begin_realtime_ns;
-	record.end_realtime_ns = (int64_t)clock_read_ns(CLOCK_REALTIME);
+	record.end_realtime_ns = clock_realtime_ns();
 	record.interval_ns = (int64_t)(clock_monotonic_ms() - i->begin_ms) * 1000000;
 	record.summary = status.shed || config->level == CAPTURE_SUMMARY;
 	record.has_agent = *config->channel;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "clock/sample.h"
 #include "host-collector/engine/live.h"
@@ -83,11 +82,8 @@ static void say(const struct flight_vm *v, const char *line)
 static int recording_write(void *context, const char *path)
 {
 	const struct flight_vm *v = context;
-	struct timespec t;
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	return flight_ring_write(v->ring, live_model(v->live), path,
-				 (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec);
+	return flight_ring_write(v->ring, live_model(v->live), path, (uint64_t)clock_realtime_ns());
 }
 
 /* waiting: NULL for a snapshot. */

@@ -3,8 +3,8 @@
 
 #include <json.h>
 #include <sys/utsname.h>
-#include <time.h>
 
+#include "clock/sample.h"
 #include "host-collector/util/json_add.h"
 
 /* "stall", the trigger's name, or "snapshot"; static. */
@@ -18,14 +18,6 @@ const char *incident_summary_what(const struct incident_summary *s)
 	return s->incident ? verdict_name(s->incident->verdict) : incident_summary_trigger(s);
 }
 
-static int64_t realtime_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 struct json_object *incident_summary_json(const struct incident_summary *s)
 {
 	const struct incident *incident = s->incident;
@@ -37,7 +29,7 @@ struct json_object *incident_summary_json(const struct incident_summary *s)
 	json_add_text(o, "schema", "vcpuscope.incident/1");
 	json_add_text(o, "vm", s->vm);
 	json_add_text(o, "trigger", incident_summary_trigger(s));
-	json_add_int(o, "realtime_ns", realtime_ns());
+	json_add_int(o, "realtime_ns", clock_realtime_ns());
 	if (incident) {
 		json_add_text(o, "verdict", verdict_name(incident->verdict));
 		json_add_text(o, "confidence", confidence_name(incident->confidence));

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "clock/sample.h"
@@ -63,14 +62,6 @@ struct records {
 	bool closing;
 };
 
-static int64_t realtime_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void line_add(struct records *r, struct json_object *record)
 {
 	char line[INCIDENT_LINE_MAX];
@@ -125,10 +116,10 @@ static void sum_add(struct records_vm *v, const struct incident *incident)
 	struct records *r = v->records;
 
 	if (!r->sum.count) {
-		r->sum.begin_realtime_ns = realtime_ns();
+		r->sum.begin_realtime_ns = clock_realtime_ns();
 		r->sum_ms = clock_monotonic_ms();
 	}
-	r->sum.end_realtime_ns = realtime_ns();
+	r->sum.end_realtime_ns = clock_realtime_ns();
 	r->sum.count++;
 	r->sum.vms += !v->summed;
 	v->summed = true;
@@ -145,7 +136,7 @@ static void sum_tick(struct records *r, uint64_t now_ms)
 	if (r->sum_changed && now_ms - r->sum_ms >= SUM_MS)
 		sum_write(r);
 	if (r->sum.count && !r->sum_changed &&
-	    realtime_ns() - r->sum.begin_realtime_ns > 60000000000) {
+	    clock_realtime_ns() - r->sum.begin_realtime_ns > 60000000000) {
 		r->sum = (struct incident_sum){0};
 		r->sum_seq = 0;
 		for (struct records_vm *v = r->vms; v; v = v->next)
@@ -195,7 +186,7 @@ static int64_t wall_ns(const struct records_vm *v, struct host_ns t)
 	int64_t offset;
 
 	return pipeline_wall_offset(live_pipeline(v->live), t, &offset) ? t.ns + offset
-									: realtime_ns();
+									: clock_realtime_ns();
 }
 
 static struct kept *kept_new(struct records_vm *v)
@@ -303,7 +294,7 @@ void records_firing(struct records_vm *v, const struct trigger_firing *firing)
 	record_vm_facts(v->vm, v->live, &v->facts);
 	record.host = &v->records->host;
 	record.vm = &v->facts;
-	record.begin_realtime_ns = record.end_realtime_ns = realtime_ns();
+	record.begin_realtime_ns = record.end_realtime_ns = clock_realtime_ns();
 	record.begin_ns = (int64_t)clock_monotonic_ms() * 1000000;
 	record.time_error_ns = UINT64_MAX; /* the condition is older than its report */
 	record.host_clock_error_ns = host_clock_error_ns();

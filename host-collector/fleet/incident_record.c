@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock/sample.h"
 #include "host-collector/util/json_add.h"
 #include "host-collector/util/json_string.h"
 
@@ -51,14 +51,6 @@ static void nulls_add(struct json_object *to, const char *const *keys, size_t n)
 		json_object_object_add(to, keys[i], NULL);
 }
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static int64_t realtime_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* ---- host and VM ---- */
 
@@ -258,7 +250,7 @@ struct json_object *incident_record_json(const struct incident_record *r, const 
 	times_add(o, r->begin_realtime_ns, r->end_realtime_ns, r->duration_ns);
 	add_bound(o, "time_error_ns", r->time_error_ns);
 	add_bound(o, "host_clock_error_ns", r->host_clock_error_ns);
-	json_add_int(o, "written_realtime_ns", realtime_ns());
+	json_add_int(o, "written_realtime_ns", clock_realtime_ns());
 	json_add_bool(o, "ongoing", i && i->ongoing);
 	record_host_add(o, r->host);
 	add_known(o, "host_pcpu", i && i->pcpu_known, i ? i->pcpu : 0);
@@ -293,7 +285,7 @@ void incident_record_seq(struct json_object *record, unsigned seq, bool ongoing)
 {
 	replace(record, "seq", json_object_new_int64(seq));
 	replace(record, "ongoing", json_object_new_boolean(ongoing));
-	replace(record, "written_realtime_ns", json_object_new_int64(realtime_ns()));
+	replace(record, "written_realtime_ns", json_object_new_int64(clock_realtime_ns()));
 }
 
 void incident_record_evidence(struct json_object *record, const struct record_evidence *e)
@@ -322,7 +314,7 @@ static struct json_object *host_record(const char *kind, const struct host_facts
 	times_add(o, begin_ns, end_ns, end_ns > begin_ns ? end_ns - begin_ns : 0);
 	json_add_int(o, "time_error_ns", 0);
 	add_bound(o, "host_clock_error_ns", host_clock_error_ns());
-	json_add_int(o, "written_realtime_ns", realtime_ns());
+	json_add_int(o, "written_realtime_ns", clock_realtime_ns());
 	json_add_bool(o, "ongoing", false);
 	record_host_add(o, host);
 	nulls_add(o, before, COUNT(before));
@@ -379,7 +371,7 @@ struct json_object *incident_loss_json(const struct host_facts *host,
 {
 	static const char *const keys[SEGMENT_KINDS] = {"lost_incidents", "lost_figures",
 							"lost_evidence"};
-	const int64_t now = realtime_ns();
+	const int64_t now = clock_realtime_ns();
 	struct json_object *o;
 	char id[HOST_ID_BYTES];
 

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock/sample.h"
 #include "host-collector/fleet/outbox_finisher.h"
 
 enum {
@@ -132,13 +132,9 @@ static int account_open(struct outbox *o)
 		return -errno;
 	if (pread(o->account_fd, &o->account, sizeof(o->account), 0) != sizeof(o->account) ||
 	    o->account.magic != account_magic) {
-		struct timespec t;
-
-		clock_gettime(CLOCK_REALTIME, &t);
 		/* Above the numbers of an outbox that somebody removed. */
 		o->account = (struct account){.magic = account_magic,
-					      .seq = (uint64_t)t.tv_sec * 1000000000 +
-						     (uint64_t)t.tv_nsec};
+					      .seq = (uint64_t)clock_realtime_ns()};
 		if (pwrite(o->account_fd, zeros, sizeof(zeros), 0) != sizeof(zeros))
 			return -ENOSPC;
 		account_save(o);
