@@ -5,16 +5,34 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "clock/sample.h"
 #include "host-collector/link/address.h"
 #include "host-collector/link/socket_file.h"
 
-enum { CONNECTIONS_MAX = 16, IDLE_MAX_S = 10, CONNECTION_BYTES_MAX = 32 << 10 };
+enum {
+	CONNECTIONS_MAX = 16,
+	IDLE_MAX_S = 10,
+	REQUEST_MAX_MS = 30000,
+	ANSWER_MAX_MS = 600000, /* a large report over a slow network */
+	CONNECTION_BYTES_MAX = 32 << 10,
+};
+
+/*
+ * MHD limits how long a connection is silent, but not how long a request or an answer takes: a
+ * client that sends one byte now and then would keep its connection.
+ */
+struct connection {
+	int fd; /* -1: free */
+	uint64_t until_ms;
+};
 
 struct http_server {
 	struct http_options options;
+	struct connection connections[CONNECTIONS_MAX];
 	struct link_address address;
 	struct MHD_Daemon *http;
 	uv_poll_t poll;
@@ -92,6 +110,67 @@ static const char *header(struct MHD_Connection *c, const char *name)
 	return value ? value : "";
 }
 
+static struct connection *connection_of(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+static void until_set(struct MHD_Connection *c, uint64_t ms)
+{
+	struct connection *known = connection_of(c);
+
+	if (known)
+		known->until_ms = clock_monotonic_ms() + ms;
+}
+
+static void on_connection(void *context, struct MHD_Connection *c, void **state,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct http_server *s = context;
+	struct connection *known = *state;
+
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (known)
+			known->fd = -1;
+		*state = NULL;
+		return;
+	}
+	for (size_t i = 0; info && !*state && i < CONNECTIONS_MAX; i++) {
+		if (s->connections[i].fd >= 0)
+			continue;
+		*state = &s->connections[i];
+		s->connections[i] = (struct connection){info->connect_fd,
+							clock_monotonic_ms() + REQUEST_MAX_MS};
+	}
+}
+
+static void on_answered(void *context, struct MHD_Connection *c, void **state,
+			enum MHD_RequestTerminationCode code)
+{
+	(void)context, (void)state, (void)code;
+	until_set(c, REQUEST_MAX_MS);
+}
+
+/* MHD sees the end of the connection, and closes it. */
+static void late_shut_down(struct http_server *s)
+{
+	const uint64_t now_ms = clock_monotonic_ms();
+
+	for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+		struct connection *known = &s->connections[i];
+
+		if (known->fd >= 0 && now_ms > known->until_ms) {
+			shutdown(known->fd, SHUT_RDWR);
+			known->until_ms = UINT64_MAX;
+		}
+	}
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const char *url,
 				  const char *method, const char *version, const char *body,
 				  size_t *body_bytes, void **state)
@@ -105,6 +184,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
 	struct http_answer answer = {.code = MHD_HTTP_INTERNAL_SERVER_ERROR, .fd = -1};
 
 	(void)version, (void)body, (void)body_bytes, (void)state;
+	until_set(c, ANSWER_MAX_MS);
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
 		http_answer_plain(&answer, MHD_HTTP_METHOD_NOT_ALLOWED, "GET only\n");
 	else
@@ -122,8 +202,10 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 
 void http_server_tick(struct http_server *s)
 {
-	if (s)
-		MHD_run(s->http);
+	if (!s)
+		return;
+	late_shut_down(s);
+	MHD_run(s->http);
 }
 
 /* From a listening socket, which MHD takes over, on. 0 or -errno. */
@@ -136,7 +218,8 @@ static int http_start(struct http_server *s, int listener, uv_loop_t *loop)
 				   (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
 				   (unsigned)IDLE_MAX_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 				   (size_t)CONNECTION_BYTES_MAX, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-				   MHD_OPTION_END);
+				   MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+				   MHD_OPTION_NOTIFY_COMPLETED, on_answered, s, MHD_OPTION_END);
 	if (!s->http) {
 		close(listener);
 		return -ENOMEM;
@@ -179,6 +262,8 @@ int http_server_open(uv_loop_t *loop, const struct http_options *options, struct
 	if (!s)
 		return err;
 	s->options = *options;
+	for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+		s->connections[i].fd = -1;
 	err = link_address_parse(options->address, &s->address, why, why_bytes);
 	if (!err &&
 	    (!s->address.listens || s->address.tls || s->address.sockaddr.ss_family == AF_VSOCK)) {

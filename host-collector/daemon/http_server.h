@@ -2,7 +2,8 @@
 /*
  * Serves small answers over HTTP (libmicrohttpd, in the daemon's loop) on a Unix or TCP socket.
  * Only GET and HEAD requests reach the answerer; a body is not read. The cost of clients is
- * bounded: at most 16 connections, each with 32 KiB of memory and 10 s of inactivity.
+ * bounded: at most 16 connections, each with 32 KiB of memory, 10 s of inactivity, 30 s for a
+ * request, and 10 minutes for an answer.
  */
 #ifndef DAEMON_HTTP_SERVER_H
 #define DAEMON_HTTP_SERVER_H
@@ -49,7 +50,7 @@ int http_server_open(uv_loop_t *loop, const struct http_options *options, struct
 		     char *why, size_t why_bytes);
 /* The loop must run once more. NULL is allowed. */
 void http_server_close(struct http_server *s);
-/* Closes inactive connections. Call it every 100 ms. NULL is allowed. */
+/* Closes connections that are inactive or late. Call it every 100 ms. NULL is allowed. */
 void http_server_tick(struct http_server *s);
 
 /* Sets code and a static text of type text/plain. */

@@ -19,6 +19,7 @@ from daemon_rig import Daemon, skip_unless_possible, until
 TOKEN = "0123456789abcdef"
 SECRET = "the secret of another file"
 ONE = "web1-20261123T101500Z-vm_paused"
+CONNECTIONS_MAX, REQUEST_MAX_S = 16, 30  # of http_server.c
 TWO = "a-b-20261123T101501Z-libvirt_io_error-1"
 
 
@@ -205,6 +206,30 @@ class PageTest(unittest.TestCase):
         until("the page is served again", self.served, 60)
         for s in silent:
             s.close()
+
+    def test_slow_requests(self):
+        """A request that arrives byte by byte, as many times as there are connections: it ends after its time."""
+        self.unix()
+        slow, begin = [], time.monotonic()
+        for _ in range(CONNECTIONS_MAX):
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(str(self.socket))
+            s.sendall(b"GET /")
+            slow.append(s)
+
+        def ended():
+            for s in list(slow):
+                try:
+                    s.sendall(b"a")
+                except OSError:
+                    s.close()
+                    slow.remove(s)
+            time.sleep(1)
+            return not slow
+
+        until("the slow requests end", ended, REQUEST_MAX_S + 20)
+        self.assertGreater(time.monotonic() - begin, REQUEST_MAX_S - 2)
+        until("the page is served again", self.served, 20)
 
     def served(self):
         try:
