@@ -1,9 +1,9 @@
 -- Which incidents did the VM of one incident have, from 7 days before it until now?
 -- hours_with: number of different hours in which it occurred; every_minutes: mean distance between two of them.
--- incident_id is a variable: Grafana replaces it and its format by the id in quotes.
+-- incident_id is a variable: Grafana replaces it by the id, in which all but letters, digits and -_.~ is encoded.
 WITH this AS (
 	SELECT coalesce(vm_uuid, vm_name) AS vm, begin_realtime_ns - 604800000000000 AS since_ns
-	FROM distinct_incidents WHERE incident_id = ${incident_id:sqlstring}
+	FROM distinct_incidents WHERE incident_id = '${incident_id:percentencode}'
 ), incidents_of_vm AS (
 	SELECT coalesce(verdict, trigger) AS what, host_id, duration_ns, begin_realtime_ns AS begin_ns
 	FROM distinct_incidents
