@@ -5,7 +5,7 @@
     test_queries.py --build BUILD                  DuckDB, one fleet with plants, one without
     VCPUSCOPE_TEST_FULL=1 test_queries.py ...      ClickHouse, too; 100 fleets of each kind
     test_queries.py ... --engine NAME --seeds A-B  a part of them, for machines with little time
-    test_queries.py --build BUILD --update         writes tests/golden/fleet/answers.json anew
+    test_queries.py --build BUILD --update         writes the expected answers in tests/golden/fleet anew
 
 The fleets are simulated (make_fleet.c), their records are made by the product's writers."""
 import argparse
@@ -86,6 +86,16 @@ def golden(e, update):
     assert {"web1"} <= {row["victim"] for row in answers["culprit-pairs"]}, "the culprits of /2 are missing"
     kinds = e.query("SELECT DISTINCT schema FROM distinct_incidents ORDER BY schema")
     assert [row["schema"] for row in kinds] == ["vcpuscope.incident/1", "vcpuscope.incident/2"], kinds
+
+
+def golden_list(build, update):
+    """`vcpuscope incidents` lists the same segments as it did."""
+    text = subprocess.run([f"{build}/host-collector/vcpuscope", "incidents", "--format", "csv", GOLDEN / "segments"],
+                          capture_output=True, text=True, check=True).stdout
+    file = GOLDEN / "incidents.csv"
+    if update:
+        file.write_text(text)
+    assert text == file.read_text(), f"vcpuscope incidents lists {text}"
 
 
 def make(build, folder, seed, plants):
@@ -189,6 +199,7 @@ def main():
         openers = {a.engine: openers[a.engine]}
     if not a.seeds:
         dashboards.check_files()
+        golden_list(a.build, a.update)
     for name, open_engine in openers.items():
         if a.seeds:
             first, last = map(int, a.seeds.split("-"))
