@@ -46,6 +46,9 @@ SELECT file, now(), count(*), count(*) FILTER (WHERE figures_id IS NULL) FROM re
 -- Hours that got lines are computed again.
 CREATE OR REPLACE TEMP TABLE touched_hours AS
 SELECT DISTINCT begin_realtime_ns - begin_realtime_ns % 3600000000000 AS hour_ns FROM new_figures;
+-- Constants, so that only the blocks with lines of these hours are read.
+SET VARIABLE touched_begin = (SELECT min(hour_ns) FROM touched_hours);
+SET VARIABLE touched_end = (SELECT max(hour_ns) + 3600000000000 FROM touched_hours);
 DELETE FROM hours WHERE hour_ns IN (SELECT hour_ns FROM touched_hours);
 DELETE FROM histograms WHERE hour_ns IN (SELECT hour_ns FROM touched_hours);
 DELETE FROM histogram_sums WHERE hour_ns IN (SELECT hour_ns FROM touched_hours);
@@ -57,7 +60,8 @@ FROM (
 		coalesce(host_cpu_microcode, '') AS microcode,
 		trim(coalesce(vm_vmm, '') || ' ' || coalesce(vm_vmm_version, '')) AS vmm,
 		coalesce(labels['ring'], '') AS ring
-	FROM figures)
+	FROM figures
+	WHERE begin_realtime_ns >= getvariable('touched_begin') AND begin_realtime_ns < getvariable('touched_end'))
 WHERE hour_ns IN (SELECT hour_ns FROM touched_hours);
 CREATE OR REPLACE TEMP VIEW touched_histograms AS
 SELECT hour_ns, host_key, vmm_key, h.name, h.buckets, h.counts, h.sum_ns FROM (
