@@ -25,6 +25,10 @@ enum {
 	WAITS_PREEMPTED = 300,
 	DAY_S = 86400,
 	HOUR_S = 3600,
+	STORAGE_STALLS = 72, /* of a node and day: 3 an hour */
+	THEFTS = 400,
+	OTHERS = 300,
+	INCIDENTS = NODES * STORAGE_STALLS + THEFTS + OTHERS, /* without plants */
 	INTERVAL_S = 300,
 };
 
@@ -55,7 +59,7 @@ struct plants {
 struct fleet {
 	uint64_t random;
 	struct plants plants;
-	unsigned hosts, vms, intervals, bad_node, blind_host;
+	unsigned hosts, vms, intervals, planned, bad_node, blind_host;
 	const struct host *thief_host;
 	int64_t now_ns;
 	FILE *incidents, *figures;
@@ -365,20 +369,20 @@ static void incidents_write(struct fleet *f)
 					 .begin_realtime_ns = f->now_ns - 7200000000000,
 					 .end_realtime_ns = f->now_ns - 7140000000000};
 	const struct outbox_loss loss = {.n = {17, 40, 1}, .number = 1};
+	const double scale = (double)f->planned / INCIDENTS;
 	unsigned n;
 
 	for (unsigned node = 0; node < NODES; node++) {
-		/* 3 an hour */
-		for (n = poisson(f, 72); n; n--)
+		for (n = poisson(f, STORAGE_STALLS * scale); n; n--)
 			storage_write(f, node, DAY_S - 60);
 	}
 	for (n = f->plants.storage ? 60 + below(f, 60) : 0; n; n--)
 		storage_write(f, f->bad_node, HOUR_S - 60);
-	for (n = poisson(f, 400); n; n--)
+	for (n = poisson(f, THEFTS * scale); n; n--)
 		theft_write(f, NULL, NULL);
 	for (n = f->plants.thief ? 30 + below(f, 30) : 0; n; n--)
 		theft_write(f, f->thief_host, &f->thief_host->vms[0]);
-	for (n = poisson(f, 300); n; n--)
+	for (n = poisson(f, OTHERS * scale); n; n--)
 		others_write(f);
 	line_write(f, f->incidents, incident_sum_json(&f->all[0].facts, &sum), 1);
 	f->n_incidents += sum.count;
@@ -420,8 +424,8 @@ static void truth_write(const struct fleet *f, const char *folder)
 
 static int usage(void)
 {
-	fputs("usage: make_fleet [--seed N] [--hosts N] [--vms N] [--intervals N] [--now NS]\n"
-	      "                  [--plant kernel|storage|thief|blind]... FOLDER\n",
+	fputs("usage: make_fleet [--seed N] [--hosts N] [--vms N] [--intervals N] [--incidents N]\n"
+	      "                  [--now NS] [--plant kernel|storage|thief|blind]... FOLDER\n",
 	      stderr);
 	return 2;
 }
@@ -443,9 +447,9 @@ static int plant_add(struct plants *p, const char *name)
 static int arguments_read(struct fleet *f, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", 1, NULL, 's'}, {"hosts", 1, NULL, 'h'}, {"vms", 1, NULL, 'v'},
-		{"now", 1, NULL, 'n'},  {"plant", 1, NULL, 'p'}, {"intervals", 1, NULL, 'i'},
-		{NULL, 0, NULL, 0}};
+		{"seed", 1, NULL, 's'},      {"hosts", 1, NULL, 'h'}, {"vms", 1, NULL, 'v'},
+		{"now", 1, NULL, 'n'},       {"plant", 1, NULL, 'p'}, {"intervals", 1, NULL, 'i'},
+		{"incidents", 1, NULL, 'c'}, {NULL, 0, NULL, 0}};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -459,6 +463,8 @@ static int arguments_read(struct fleet *f, int argc, char **argv)
 			f->vms = (unsigned)n;
 		else if (option == 'i')
 			f->intervals = (unsigned)n;
+		else if (option == 'c')
+			f->planned = (unsigned)n;
 		else if (option == 'n')
 			f->now_ns = (int64_t)n;
 		else if (option != 'p' || plant_add(&f->plants, optarg))
@@ -471,7 +477,7 @@ static int arguments_read(struct fleet *f, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct fleet f = {.hosts = 500, .vms = 3, .intervals = 3};
+	struct fleet f = {.hosts = 500, .vms = 3, .intervals = 3, .planned = INCIDENTS};
 	struct timespec t;
 
 	clock_gettime(CLOCK_REALTIME, &t);
