@@ -2,7 +2,6 @@
 #include "host-collector/export/csv.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +32,7 @@ struct vm_errors {
 struct csv_export {
 	const struct model *model;
 	const struct narrow *narrow;
-	FILE *out;
+	struct csv_writer rows;
 	struct vm_errors vms[MODEL_VMS_MAX];
 	size_t n_vms, vm_at;
 	int error;
@@ -97,60 +96,88 @@ static uint32_t entry_error_ns(const struct cpu_errors *e, struct host_ns begin)
 }
 
 /* The last three columns. whole: "" where it means nothing. */
-static void tail(struct csv_export *x, uint32_t err_ns, const char *whole)
+static void tail(struct csv_writer *w, uint32_t err_ns, const char *whole)
 {
+	csv_plain(w, ",");
 	if (err_ns == UINT32_MAX)
-		fprintf(x->out, ",inf,%s,\r\n", whole);
+		csv_plain(w, "inf");
 	else
-		fprintf(x->out, ",%" PRIu32 ",%s,\r\n", err_ns, whole);
+		csv_number(w, err_ns);
+	csv_plain(w, ",");
+	csv_plain(w, whole);
+	csv_plain(w, ",\r\n");
 }
 
 static void head(struct csv_export *x, const char *kind, uint32_t vm, uint32_t cpu,
 		 const char *state, struct host_ns begin, struct host_ns end)
 {
-	fprintf(x->out, "%s,", kind);
-	csv_text_write(model_vm_name(x->model, vm), x->out);
-	fprintf(x->out, ",%" PRIu32 ",%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",", cpu, state,
-		begin.ns, end.ns, end.ns - begin.ns);
+	struct csv_writer *w = &x->rows;
+
+	csv_plain(w, kind);
+	csv_plain(w, ",");
+	csv_text(w, model_vm_name(x->model, vm));
+	csv_plain(w, ",");
+	csv_number(w, cpu);
+	csv_plain(w, ",");
+	csv_plain(w, state);
+	csv_plain(w, ",");
+	csv_number(w, begin.ns);
+	csv_plain(w, ",");
+	csv_number(w, end.ns);
+	csv_plain(w, ",");
+	csv_number(w, end.ns - begin.ns);
+	csv_plain(w, ",");
 }
 
 static void task(struct csv_export *x, uint32_t source, int32_t pid)
 {
 	if (pid > 0)
-		fprintf(x->out, "%" PRId32 ",", pid);
-	else
-		fputs(pid == 0 && source != VS_SOURCE_HOST ? "0," : ",", x->out);
+		csv_number(&x->rows, pid);
+	else if (pid == 0 && source != VS_SOURCE_HOST)
+		csv_plain(&x->rows, "0");
+	csv_plain(&x->rows, ",");
 	if (pid > 0)
-		csv_text_write(model_task_name(x->model, source, pid), x->out);
-	fputc(',', x->out);
+		csv_text(&x->rows, model_task_name(x->model, source, pid));
+	csv_plain(&x->rows, ",");
+}
+
+/* Does the user want rows of this task? Without such a wish its name is not looked up. */
+static bool task_selected(const struct csv_export *x, uint32_t source, int32_t pid)
+{
+	return !narrow_rows(x->narrow) ||
+	       narrow_has_task(x->narrow, pid < 0 ? "" : model_task_name(x->model, source, pid),
+			       pid);
 }
 
 static void on_vcpu_span(void *context, const struct vcpu_span *s)
 {
 	bool ran = s->state == VCPU_GUEST || s->state == VCPU_KVM || s->state == VCPU_VMM;
 	struct csv_export *x = context;
+	struct csv_writer *w = &x->rows;
 	struct host_ns begin = s->begin, end = s->end;
 
 	if (!narrow_has_vcpu(x->narrow, x->model, s->vm, s->vcpu) ||
-	    !narrow_has_task(x->narrow, model_task_name(x->model, VS_SOURCE_HOST, s->tid),
-			     s->tid) ||
-	    !narrow_clip(x->narrow, &begin, &end))
+	    !task_selected(x, VS_SOURCE_HOST, s->tid) || !narrow_clip(x->narrow, &begin, &end))
 		return;
 	head(x, "vcpu", s->vm, s->vcpu, vcpu_state_name(s->state), begin, end);
 	task(x, VS_SOURCE_HOST, s->tid);
 	if (ran || s->state == VCPU_RUNNABLE || s->state == VCPU_THROTTLED)
-		fprintf(x->out, "%u", s->pcpu);
-	fprintf(x->out, ",%s,", s->exit.serial ? exit_name(s->exit.isa, s->exit.reason).text : "");
-	fprintf(x->out, "%s,", s->wait_class == WAIT_NONE ? "" : wait_class_name(s->wait_class));
+		csv_number(w, s->pcpu);
+	csv_plain(w, ",");
+	if (s->exit.serial)
+		csv_plain(w, exit_name(s->exit.isa, s->exit.reason).text);
+	csv_plain(w, ",");
+	if (s->wait_class != WAIT_NONE)
+		csv_plain(w, wait_class_name(s->wait_class));
+	csv_plain(w, ",");
 	task(x, VS_SOURCE_HOST, s->holder_pid ? s->holder_pid : s->waker_pid);
-	fputs(",,,\r\n", x->out);
+	csv_plain(w, ",,,\r\n");
 }
 
 /* Rows of a guest CPU. pid < 0: of no task. */
 static bool guest_selected(const struct csv_export *x, uint32_t vm, uint16_t cpu, int32_t pid)
 {
-	return narrow_has_guest_cpu(x->narrow, x->model, vm, cpu) &&
-	       narrow_has_task(x->narrow, pid < 0 ? "" : model_task_name(x->model, vm, pid), pid);
+	return narrow_has_guest_cpu(x->narrow, x->model, vm, cpu) && task_selected(x, vm, pid);
 }
 
 static void on_guest_span(void *context, const struct guest_span *s)
@@ -168,11 +195,11 @@ static void on_guest_span(void *context, const struct guest_span *s)
 		return;
 	head(x, "guest_cpu", s->vm, s->cpu, guest_cpu_state_name(s->state), begin, end);
 	if (s->state == GUEST_CPU_UNKNOWN)
-		fputs(",,", x->out);
+		csv_plain(&x->rows, ",,");
 	else
 		task(x, s->vm, s->pid);
-	fputs(",,,,,", x->out);
-	tail(x, begin_ns > end_ns ? begin_ns : end_ns, "");
+	csv_plain(&x->rows, ",,,,,");
+	tail(&x->rows, begin_ns > end_ns ? begin_ns : end_ns, "");
 }
 
 static void on_guest_interrupt(void *context, const struct guest_interrupt *i)
@@ -189,9 +216,9 @@ static void on_guest_interrupt(void *context, const struct guest_interrupt *i)
 	interrupt_name(i->kind, i->vector, i->number, name, sizeof(name));
 	head(x, "interrupt", i->vm, i->cpu, guest_cpu_state_name(i->kind), begin, end);
 	task(x, i->vm, i->pid);
-	fputs(",,,,,", x->out);
-	csv_text_write(name, x->out);
-	tail(x, begin_ns > end_ns ? begin_ns : end_ns, i->whole ? "yes" : "no");
+	csv_plain(&x->rows, ",,,,,");
+	csv_text(&x->rows, name);
+	tail(&x->rows, begin_ns > end_ns ? begin_ns : end_ns, i->whole ? "yes" : "no");
 }
 
 /* Only vCPUs' threads: the host's other events name no VM. */
@@ -202,14 +229,14 @@ static void on_host_instant(void *context, const struct host_instant *i)
 
 	if (!i->of_vcpu || !event_type_is(i->event.type, EVENT_EVIDENCE) ||
 	    !narrow_has_vcpu(x->narrow, x->model, i->vm, i->vcpu) ||
-	    !narrow_has_task(x->narrow, model_task_name(x->model, VS_SOURCE_HOST, i->event.pid),
-			     i->event.pid) ||
-	    !narrow_has_time(x->narrow, i->t))
+	    !task_selected(x, VS_SOURCE_HOST, i->event.pid) || !narrow_has_time(x->narrow, i->t))
 		return;
 	head(x, "event", i->vm, i->vcpu, event_type_of(i->event.type)->name, i->t, i->t);
 	task(x, VS_SOURCE_HOST, i->event.pid);
-	fprintf(x->out, "%u,,,,,,,,%s\r\n", i->event.cpu,
-		event_text(&i->event, fields, sizeof(fields)));
+	csv_number(&x->rows, i->event.cpu);
+	csv_plain(&x->rows, ",,,,,,,,");
+	csv_plain(&x->rows, event_text(&i->event, fields, sizeof(fields)));
+	csv_plain(&x->rows, "\r\n");
 }
 
 struct csv_export *csv_export_new(struct model *m, const struct narrow *narrow, FILE *out)
@@ -227,15 +254,15 @@ struct csv_export *csv_export_new(struct model *m, const struct narrow *narrow, 
 		return NULL;
 	x->model = m;
 	x->narrow = narrow;
-	x->out = out;
+	csv_writer_init(&x->rows, out);
 	observer.context = x;
 	if (model_observe(m, &observer)) {
 		free(x);
 		return NULL;
 	}
-	fputs("kind,vm,cpu,state,begin_ns,end_ns,duration_ns,pid,task,pcpu,exit,wait,other_pid,"
-	      "other_task,interrupt,error_ns,whole,fields\r\n",
-	      out);
+	csv_plain(&x->rows,
+		  "kind,vm,cpu,state,begin_ns,end_ns,duration_ns,pid,task,pcpu,exit,wait,other_pid,"
+		  "other_task,interrupt,error_ns,whole,fields\r\n");
 	return x;
 }
 
@@ -250,5 +277,6 @@ int csv_export_finish(struct csv_export *x)
 {
 	if (x->error)
 		return x->error;
-	return fflush(x->out) || ferror(x->out) ? (errno ? -errno : -EIO) : 0;
+	csv_writer_flush(&x->rows);
+	return fflush(x->rows.out) || ferror(x->rows.out) ? (errno ? -errno : -EIO) : 0;
 }

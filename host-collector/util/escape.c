@@ -65,16 +65,30 @@ static int spell(const struct character *c, const char *raw, char *out, size_t n
 	return snprintf(out, n, c->code < 0x80 ? "\\x%02x" : "\\u{%x}", c->code);
 }
 
+/* What most text consists of: characters that stand for themselves in one byte. */
+static bool is_plain(char c)
+{
+	return c >= ' ' && c <= '~' && c != '\\';
+}
+
 struct escaped escape(const char *text)
 {
 	struct escaped e;
 	size_t len = 0;
 
 	while (*text) {
-		struct character c = character_at(text);
+		struct character c;
 		char one[16];
-		size_t n = (size_t)spell(&c, text, one, sizeof(one));
+		size_t n;
 
+		if (is_plain(*text)) {
+			if (len + 1 >= sizeof(e.text))
+				break;
+			e.text[len++] = *text++;
+			continue;
+		}
+		c = character_at(text);
+		n = (size_t)spell(&c, text, one, sizeof(one));
 		if (len + n >= sizeof(e.text))
 			break;
 		memcpy(e.text + len, one, n);
