@@ -103,19 +103,21 @@ static void gap_confine(const struct pipeline *p, const struct continuity_cpu *c
 		e->t = first;
 }
 
-/* Neighbours' errors are mostly the same. 0 or -ENOMEM. */
+/* Neighbours' errors are mostly the same, and most VMs have no pause. 0 or -ENOMEM. */
 static int errors_count(const struct pipeline *p, struct stream *s,
 			const struct timeline_event *events, size_t n)
 {
+	const bool paused = clock_book_has_pauses(p->clocks, s->id);
 	int err = 0;
 
 	for (size_t i = 0, end; i < n && !err; i = end) {
 		uint32_t err_ns = events[i].err_ns;
-		bool beside = clock_book_beside_pause(p->clocks, s->id, events[i].t, err_ns);
+		bool beside =
+			paused && clock_book_beside_pause(p->clocks, s->id, events[i].t, err_ns);
 
 		for (end = i + 1; end < n && events[end].err_ns == err_ns; end++) {
-			if (clock_book_beside_pause(p->clocks, s->id, events[end].t, err_ns) !=
-			    beside)
+			if (paused && clock_book_beside_pause(p->clocks, s->id, events[end].t,
+							      err_ns) != beside)
 				break;
 		}
 		if (!beside) {

@@ -118,6 +118,9 @@ bool clock_book_map(const struct clock_book *b, uint32_t source, uint32_t boot, 
  * large error. */
 bool clock_book_beside_pause(const struct clock_book *b, uint32_t source, struct host_ns t,
 			     uint64_t err_ns);
+/* Returns false if no pause of the VM is known, so that clock_book_beside_pause() is always false.
+ */
+bool clock_book_has_pauses(const struct clock_book *b, uint32_t source);
 /* Finds the pause of the VM between two stream times, as the hypervisor's parameters show it.
  * Returns false if there is no pause or more than one, or if it is not entirely inside. */
 bool clock_book_pause_between(const struct clock_book *b, uint32_t source, uint32_t boot,

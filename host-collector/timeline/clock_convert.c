@@ -273,6 +273,20 @@ bool clock_book_beside_pause(const struct clock_book *b, uint32_t source, struct
 	return false;
 }
 
+bool clock_book_has_pauses(const struct clock_book *b, uint32_t source)
+{
+	struct vm_clock_pause all[VM_CLOCK_PAUSES_MAX];
+	const struct guest *vm = clock_guest_find(b, source);
+
+	if (vm && standstills_kept(&vm->standstills))
+		return true;
+	for (uint32_t i = 0; vm && i < vm->n_boots; i++) {
+		if (exact_pauses(vm, clock_boot_find(vm, i), all))
+			return true;
+	}
+	return false;
+}
+
 bool clock_book_pause_between(const struct clock_book *b, uint32_t source, uint32_t boot,
 			      uint64_t from, uint64_t until, struct vm_clock_pause *out)
 {
