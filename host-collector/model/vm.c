@@ -123,6 +123,9 @@ void vm_join(struct vm *vm)
 
 struct vm_vcpu *vm_vcpu_find(const struct vm *vm, uint32_t vcpu)
 {
+	/* They are in the order of their numbers: without gaps each has its number's position. */
+	if (vcpu < vm->n_vcpus && vm->vcpus[vcpu]->v.vcpu == vcpu)
+		return vm->vcpus[vcpu];
 	for (size_t i = 0; i < vm->n_vcpus; i++) {
 		if (vm->vcpus[i]->v.vcpu == vcpu)
 			return vm->vcpus[i];
