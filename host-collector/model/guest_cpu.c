@@ -21,6 +21,14 @@ void guest_cpu_init(struct guest_cpu *c, uint32_t vm, uint16_t cpu, struct host_
 	c->switched = t;
 }
 
+/* The state outside of all interrupts. */
+static enum guest_cpu_state task_state(const struct guest_cpu *c)
+{
+	if (!c->task_known)
+		return GUEST_CPU_UNKNOWN;
+	return c->pid == 0 ? GUEST_CPU_IDLE : GUEST_CPU_TASK;
+}
+
 static struct guest_span state_now(const struct guest_cpu *c, struct host_ns t)
 {
 	struct guest_span s = {
@@ -32,13 +40,27 @@ static struct guest_span state_now(const struct guest_cpu *c, struct host_ns t)
 		s.state = top->state;
 		s.number = top->number;
 		s.vector = top->vector;
-	} else if (!c->task_known) {
-		s.state = GUEST_CPU_UNKNOWN;
-		s.why = c->why;
 	} else {
-		s.state = c->pid == 0 ? GUEST_CPU_IDLE : GUEST_CPU_TASK;
+		s.state = task_state(c);
+		if (!c->task_known)
+			s.why = c->why;
 	}
 	return s;
+}
+
+/* Is the open span still that of the current state? Most events change nothing, so this builds no
+ * span to compare with. */
+static bool open_continues(const struct guest_cpu *c)
+{
+	const struct guest_span *open = &c->open;
+	const struct guest_context *top = c->depth ? &c->stack[c->depth - 1] : NULL;
+
+	if (open->pid != c->pid)
+		return false;
+	if (!top)
+		return open->state == task_state(c) && !open->number && !open->vector;
+	return open->state == top->state && open->number == top->number &&
+	       open->vector == top->vector;
 }
 
 static void account_set(struct guest_cpu *c, struct host_ns t)
@@ -87,16 +109,13 @@ enum guest_account guest_cpu_account(const struct guest_cpu *c, struct host_ns t
 /* The state may have changed at `t`: a new span begins if it did. */
 static void update(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink)
 {
-	struct guest_span next = state_now(c, t);
-
 	account_set(c, t);
-	if (next.state == c->open.state && next.pid == c->open.pid &&
-	    next.number == c->open.number && next.vector == c->open.vector)
+	if (open_continues(c))
 		return;
 	c->open.end = t;
 	if (c->open.end.ns > c->open.begin.ns)
 		sink->span(sink->context, &c->open);
-	c->open = next;
+	c->open = state_now(c, t);
 }
 
 enum ending { ENDING_EXIT, ENDING_NO_EXIT, ENDING_DATA };
