@@ -173,51 +173,64 @@ static void wait_add(struct stall_facts *f, const struct vcpu_span *whole,
 		holders_add(f, whole, ns);
 }
 
-void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
+/* Adds `part`, which is what lies in the interval of `whole`. */
+static void part_add(struct stall_facts *f, const struct vcpu_span *whole,
+		     const struct vcpu_span *part)
 {
-	struct vcpu_span part = *span;
-	int64_t ns;
+	const int64_t ns = length(part);
 
-	if (part.begin.ns < f->begin.ns)
-		part.begin = f->begin;
-	if (part.end.ns > f->end.ns)
-		part.end = f->end;
-	ns = length(&part);
-	if (ns <= 0)
-		return;
-	f->vcpu = part.vcpu;
+	f->vcpu = part->vcpu;
 	f->vcpu_known = true;
-	f->state_ns[part.state] += ns;
-	if (part.presumed)
-		f->presumed_ns[part.presumed_state] += ns;
-	if (!vcpu_span_denies(&part)) {
+	f->state_ns[part->state] += ns;
+	if (part->presumed)
+		f->presumed_ns[part->presumed_state] += ns;
+	if (!vcpu_span_denies(part)) {
 		f->chain_ns = 0;
-		if (part.state == VCPU_UNKNOWN) {
-			span_keep(f, &part);
-			halt_bridge(f, &part);
+		if (part->state == VCPU_UNKNOWN) {
+			span_keep(f, part);
+			halt_bridge(f, part);
 		}
-		if (part.state == VCPU_HALTED)
-			halt_keep(f, &part);
+		if (part->state == VCPU_HALTED)
+			halt_keep(f, part);
 		return;
 	}
-	f->chain_ns = f->chain_end.ns == part.begin.ns ? f->chain_ns + ns : ns;
-	f->chain_end = part.end;
+	f->chain_ns = f->chain_end.ns == part->begin.ns ? f->chain_ns + ns : ns;
+	f->chain_end = part->end;
 	if (f->chain_ns > f->longest_chain_ns)
 		f->longest_chain_ns = f->chain_ns;
-	if (part.state == VCPU_BLOCKED) {
-		f->class_ns[part.wait_class] += ns;
-		f->inferred_ns[part.wait_class] += part.inferred ? ns : 0;
-		f->n_sampled[part.wait_class] += part.sampled;
+	if (part->state == VCPU_BLOCKED) {
+		f->class_ns[part->wait_class] += ns;
+		f->inferred_ns[part->wait_class] += part->inferred ? ns : 0;
+		f->n_sampled[part->wait_class] += part->sampled;
 	}
-	if (part.state == VCPU_BLOCKED && part.wait_class == WAIT_NONE && part.faulted)
+	if (part->state == VCPU_BLOCKED && part->wait_class == WAIT_NONE && part->faulted)
 		f->fault_ns += ns;
-	if (waits_for_device(&part))
+	if (waits_for_device(part))
 		f->device_ns += ns;
-	if (part.state == VCPU_STOPPED && part.migrates)
+	if (part->state == VCPU_STOPPED && part->migrates)
 		f->migration_ns += ns;
-	if (part.state == VCPU_RUNNABLE || part.state == VCPU_THROTTLED)
-		wait_add(f, span, &part);
-	span_keep(f, &part);
+	if (part->state == VCPU_RUNNABLE || part->state == VCPU_THROTTLED)
+		wait_add(f, whole, part);
+	span_keep(f, part);
+}
+
+void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
+{
+	const struct host_ns begin = span->begin.ns < f->begin.ns ? f->begin : span->begin;
+	const struct host_ns end = span->end.ns > f->end.ns ? f->end : span->end;
+	struct vcpu_span part;
+
+	if (end.ns <= begin.ns)
+		return;
+	/* Most spans lie entirely in the interval: they are not copied. */
+	if (begin.ns == span->begin.ns && end.ns == span->end.ns) {
+		part_add(f, span, span);
+		return;
+	}
+	part = *span;
+	part.begin = begin;
+	part.end = end;
+	part_add(f, span, &part);
 }
 
 void facts_guest_span(struct stall_facts *f, const struct guest_span *span)

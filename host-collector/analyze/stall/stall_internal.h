@@ -49,39 +49,38 @@ struct stall_claimed { /* a window that is reported if the intervals in it are n
 	struct host_ns period;
 };
 
-/* The state of one guest CPU. */
+/* The state of one guest CPU. What every event reads or changes comes first, so that it lies in few
+ * cache lines: with many vCPUs the facts do not fit into a cache. */
 struct stall_track {
 	uint32_t vm;
 	uint16_t cpu;
 	bool task_known, in_interrupt;
-	uint32_t ticks_seen;
-	int64_t tick_interval_ns;
-	struct host_ns last_tick;
+	bool reading_valid, chain_open, chain_after_unknown, proven_valid, doubt, doubt_proven,
+		before_valid, unseen_valid, before_unseen_valid;
 	bool last_tick_busy;
-	struct host_ns entered; /* the newest entry into an interrupt or softirq */
-	uint64_t err_ns;        /* bound on the error of its newest event */
+	uint32_t ticks_seen;
+	unsigned n_pending, n_recent, n_claimed;
+	uint64_t err_ns;             /* bound on the error of its newest event */
+	struct loss_balance balance; /* of the current task */
+	struct host_ns entered;      /* the newest entry into an interrupt or softirq */
+	struct host_ns last_tick;
+	int64_t tick_interval_ns;
+	struct host_ns peers_asked;  /* time of the last check of the other vCPUs */
+	struct stall_facts *pending; /* intervals that have ended; NULL before the first */
 	/* The current run interval of a task, the current outermost interrupt, the current chain.
 	 */
 	struct stall_facts period, interrupt, chain;
-	struct loss_balance balance; /* of the current task */
-	struct stall_facts proven;   /* `period` up to a recent event, used if a loss ends it */
-	struct stall_facts doubted;  /* `period` up to a short gap, used if the gap hid a switch */
-	struct stall_facts before;   /* `period` up to the begin of `interrupt` */
-	struct stall_facts unseen;   /* since a short gap, which may hide the entry of a softirq */
+	struct stall_facts proven;  /* `period` up to a recent event, used if a loss ends it */
+	struct stall_facts doubted; /* `period` up to a short gap, used if the gap hid a switch */
+	struct stall_facts before;  /* `period` up to the begin of `interrupt` */
+	struct stall_facts unseen;  /* since a short gap, which may hide the entry of a softirq */
 	struct stall_facts before_unseen; /* as `before`, for `unseen` */
 	struct stall_facts reading;       /* since the newest reading of the guest's clock */
-	bool reading_valid, chain_open, chain_after_unknown, proven_valid, doubt, doubt_proven,
-		before_valid, unseen_valid, before_unseen_valid;
 	struct stall_recent recent[STALL_RECENT_MAX];
-	unsigned n_recent;
 	struct facts_debt debt; /* from the newest run interval in which the host kept the vCPU */
 	struct stall_window storm, older, newer;
 	struct host_ns storm_from; /* waits before it lie in an interval that was reported */
 	struct stall_claimed claimed[STALL_CLAIMED_MAX];
-	unsigned n_claimed;
-	struct host_ns peers_asked;  /* time of the last check of the other vCPUs */
-	struct stall_facts *pending; /* intervals that have ended; NULL before the first */
-	unsigned n_pending;
 };
 
 struct stall_vm {

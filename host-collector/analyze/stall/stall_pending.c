@@ -128,8 +128,11 @@ void stall_pending_check(struct stall_detector *d, const struct stall_vm *v, str
 			 bool all)
 {
 	uint32_t vcpu = 0;
-	bool known = !model_vcpu_of_guest_cpu(d->model, k->vm, k->cpu, &vcpu);
+	bool known;
 
+	if (!k->n_pending) /* after almost every span */
+		return;
+	known = !model_vcpu_of_guest_cpu(d->model, k->vm, k->cpu, &vcpu);
 	while (k->n_pending) {
 		struct stall_facts *f = k->pending;
 
