@@ -165,10 +165,11 @@ static void tenure_add(struct pcpu *p, struct host_ns t, int32_t pid)
 	p->tenures[VCPU_TENURES - 1] = (struct tenure){.pid = pid, .from = from, .until = t};
 }
 
-static void host_switch(struct model *m, struct host_ns t, const struct vs_event *e)
+static void host_switch(struct model *m, struct host_ns t, const struct vs_event *e,
+			struct vcpu *out)
 {
 	struct pcpu *p = &m->pcpus[e->cpu];
-	struct vcpu *out = vcpu_of_thread(m, e->pid), *in = vcpu_of_thread(m, e->pid2);
+	struct vcpu *in = vcpu_of_thread(m, e->pid2);
 	struct vcpu_sink sink = vcpu_sink_of(m);
 
 	tenure_add(p, t, e->pid);
@@ -209,9 +210,8 @@ static void monitor_woken(struct model *m, struct host_ns t, const struct vs_eve
 	}
 }
 
-static void host_wakeup(struct model *m, struct host_ns t, const struct vs_event *e)
+static void host_wakeup(struct model *m, struct host_ns t, const struct vs_event *e, struct vcpu *v)
 {
-	struct vcpu *v = vcpu_of_thread(m, e->pid);
 	struct vcpu_sink sink = vcpu_sink_of(m);
 
 	if (!v)
@@ -222,9 +222,9 @@ static void host_wakeup(struct model *m, struct host_ns t, const struct vs_event
 	vcpu_moved(m, v, t);
 }
 
-static void host_migrate(struct model *m, struct host_ns t, const struct vs_event *e)
+static void host_migrate(struct model *m, struct host_ns t, const struct vs_event *e,
+			 struct vcpu *v)
 {
-	struct vcpu *v = vcpu_of_thread(m, e->pid);
 	struct pcpu *p;
 
 	if (!v || ev_sched_migrate_task_to(e) >= VS_CPUS_MAX || v->state == THREAD_RUNNING)
@@ -237,9 +237,8 @@ static void host_migrate(struct model *m, struct host_ns t, const struct vs_even
 	waiter_update(m, v);
 }
 
-static void host_exit(struct model *m, struct host_ns t, const struct vs_event *e)
+static void host_exit(struct model *m, struct host_ns t, const struct vs_event *e, struct vcpu *v)
 {
-	struct vcpu *v = vcpu_of_thread(m, e->pid);
 	struct vcpu_sink sink = vcpu_sink_of(m);
 
 	names_event(&m->names, 0, e);
@@ -249,18 +248,19 @@ static void host_exit(struct model *m, struct host_ns t, const struct vs_event *
 	waiter_update(m, v);
 }
 
-static void host_name(struct model *m, struct host_ns t, const struct vs_event *e)
+static void host_name(struct model *m, struct host_ns t, const struct vs_event *e, struct vcpu *of)
 {
+	(void)of;
 	names_event(&m->names, 0, e);
 	origins_announced(&m->origins, e->pid, t);
 }
 
-static void host_signal(struct model *m, struct host_ns t, const struct vs_event *e)
+static void host_signal(struct model *m, struct host_ns t, const struct vs_event *e,
+			struct vcpu *target)
 {
 	const uint64_t number = ev_signal_number(e);
 	bool stops =
 		number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
-	struct vcpu *target = vcpu_of_thread(m, e->pid);
 
 	if (!stops && number != SIGCONT)
 		return;
@@ -292,13 +292,14 @@ static void shorts_sampled(struct vm *vm)
 		vm->vcpus[i]->v.shorts_sampled = true;
 }
 
-static void host_stack(struct model *m, struct host_ns t, const struct vs_event *e)
+static void host_stack(struct model *m, struct host_ns t, const struct vs_event *e, struct vcpu *of)
 {
 	const enum vs_stack_role role = (enum vs_stack_role)ev_stack_role(e);
 	const int64_t wait_ns = (int64_t)ev_stack_wait_ns(e);
 	struct vcpu *v = vcpu_of_thread(m, ev_stack_explains(e));
 	struct vcpu_sink sink = vcpu_sink_of(m);
 
+	(void)of; /* who caused it; it explains a wait of another thread */
 	if (!v || role == VS_STACK_SAMPLE)
 		return;
 	((struct vm_vcpu *)v)->vm->data.stacks = true;
@@ -310,7 +311,7 @@ static void host_stack(struct model *m, struct host_ns t, const struct vs_event 
 	waiter_update(m, v);
 }
 
-static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e)
+static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e, struct vcpu *v)
 {
 	static const enum vcpu_mode modes[VS_EVENT_TYPE_LIMIT] = {
 		[VS_EVENT_KVM_ENTRY] = MODE_GUEST,
@@ -318,7 +319,6 @@ static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e
 		[VS_EVENT_KVM_USERSPACE_EXIT] = MODE_VMM,
 	};
 	const struct vcpu_exit exit = {.reason = ev_kvm_exit_reason(e), .isa = ev_kvm_exit_isa(e)};
-	struct vcpu *v = vcpu_of_thread(m, e->pid);
 	struct vcpu_sink sink = vcpu_sink_of(m);
 	struct vm *vm;
 
@@ -343,7 +343,9 @@ static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e
 	waiter_update(m, v);
 }
 
-typedef void (*host_handler)(struct model *m, struct host_ns t, const struct vs_event *e);
+/* of: the vCPU of the event's thread, or NULL. */
+typedef void (*host_handler)(struct model *m, struct host_ns t, const struct vs_event *e,
+			     struct vcpu *of);
 
 static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_SCHED_SWITCH] = host_switch,     [VS_EVENT_SCHED_WAKEUP] = host_wakeup,
@@ -366,11 +368,6 @@ static void turn_close(struct model *m, struct host_ns t, const struct vs_event 
 	});
 }
 
-static struct vm_vcpu *vcpu_by_thread(const struct model *m, int32_t tid)
-{
-	return (struct vm_vcpu *)vcpu_of_thread(m, tid);
-}
-
 /* It may come back on any pCPU, also on one whose events are missing just now. */
 static void presence_leave(const struct model *m, struct vm_vcpu *vv,
 			   const struct timeline_event *event)
@@ -382,10 +379,10 @@ static void presence_leave(const struct model *m, struct vm_vcpu *vv,
 		presence_lost(&vv->presence);
 }
 
-void host_presence(struct model *m, const struct timeline_event *event)
+void host_presence(struct model *m, const struct timeline_event *event, struct vcpu *of)
 {
 	const struct vs_event *e = &event->event;
-	struct vm_vcpu *vv;
+	struct vm_vcpu *vv = (struct vm_vcpu *)of;
 
 	switch (e->type) {
 	case VS_EVENT_LOST:
@@ -393,20 +390,17 @@ void host_presence(struct model *m, const struct timeline_event *event)
 			EACH_VCPU(m, v, presence_lost(&((struct vm_vcpu *)v)->presence));
 		break;
 	case VS_EVENT_SCHED_SWITCH:
-		vv = vcpu_by_thread(m, e->pid);
 		if (vv && !vv->vm->data.kvm_events)
 			presence_leave(m, vv, event);
-		vv = vcpu_by_thread(m, e->pid2);
+		vv = (struct vm_vcpu *)vcpu_of_thread(m, e->pid2);
 		if (vv && !vv->vm->data.kvm_events)
 			presence_back(&vv->presence, event->t, event->err_ns, &vv->vm->presence);
 		break;
 	case VS_EVENT_KVM_EXIT:
-		vv = vcpu_by_thread(m, e->pid);
 		if (vv)
 			presence_leave(m, vv, event);
 		break;
 	case VS_EVENT_KVM_ENTRY:
-		vv = vcpu_by_thread(m, e->pid);
 		if (vv && vv->vm->data.kvm_events)
 			presence_back(&vv->presence, event->t, event->err_ns, &vv->vm->presence);
 		else if (vv) /* the first of them: until now the thread's switches spoke */
@@ -417,10 +411,25 @@ void host_presence(struct model *m, const struct timeline_event *event)
 	}
 }
 
-void host_event(struct model *m, struct host_ns t, const struct vs_event *e)
+static void instant_emit(struct model *m, const struct timeline_event *event, const struct vcpu *of)
 {
+	struct host_instant instant = {
+		.t = m->now, .err_ns = event->err_ns, .event = event->event, .of_vcpu = of};
+
+	if (of) {
+		instant.vm = of->vm;
+		instant.vcpu = of->vcpu;
+	}
+	EMIT(&m->audiences, host_instant, &instant);
+}
+
+void host_event(struct model *m, const struct timeline_event *event, struct vcpu *of)
+{
+	const struct vs_event *e = &event->event;
+	const struct host_ns t = m->now;
 	struct pcpu *p = &m->pcpus[e->cpu];
 
+	instant_emit(m, event, of);
 	if (e->type == VS_EVENT_LOST) {
 		if (e->cpu != VS_CPU_COLLECTOR) /* which only brings stacks */
 			loss_begin(m, e->cpu, loss_since(e, t, p->last), ev_lost_count(e));
@@ -431,6 +440,6 @@ void host_event(struct model *m, struct host_ns t, const struct vs_event *e)
 	if (p->turn_open && event_names_host_current(e->type))
 		turn_close(m, t, e);
 	if (e->type < VS_EVENT_TYPE_LIMIT && host_handlers[e->type])
-		host_handlers[e->type](m, t, e);
+		host_handlers[e->type](m, t, e, of);
 	p->last = t;
 }

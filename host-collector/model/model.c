@@ -626,23 +626,10 @@ static void start(struct model *m, struct host_ns t)
 	EACH_VCPU(m, v, v->open.begin = v->open.end = t);
 }
 
-static void host_instant_emit(struct model *m, const struct timeline_event *event)
-{
-	const struct vs_event *e = &event->event;
-	const struct vcpu *v = vcpu_of_thread(m, e->pid);
-	struct host_instant instant = {.t = m->now, .err_ns = event->err_ns, .event = *e};
-
-	if (v) {
-		instant.of_vcpu = true;
-		instant.vm = v->vm;
-		instant.vcpu = v->vcpu;
-	}
-	EMIT(&m->audiences, host_instant, &instant);
-}
-
 int model_push(struct model *m, const struct timeline_event *event)
 {
 	struct vm *vm = NULL;
+	struct vcpu *of;
 
 	if (event->event.cpu >= VS_CPUS_MAX)
 		return -EINVAL;
@@ -661,9 +648,9 @@ int model_push(struct model *m, const struct timeline_event *event)
 		return guest_event(m, vm, event);
 	for (size_t i = 0; i < m->n_vms; i++)
 		m->vms[i]->data.host_events = true;
-	host_presence(m, event);
-	host_instant_emit(m, event);
-	host_event(m, m->now, &event->event);
+	of = vcpu_of_thread(m, event->event.pid);
+	host_presence(m, event, of);
+	host_event(m, event, of);
 	return 0;
 }
 
