@@ -112,6 +112,17 @@ static void row_head_text(const struct output *o, FILE *out)
 	fprintf(out, " %9s %10s %9s\n", "unpaired", "incomplete", "ambiguous");
 }
 
+static void past_losses_text(const struct pair_row *row, FILE *out)
+{
+	fprintf(out, "  %-16s %" PRIu64 " of them have losses between their events; ", "",
+		row->calls_past_losses);
+	if (row->wrong_expected > 0)
+		fprintf(out, "as rare as these were, %.2g of all calls are expected to be wrong\n",
+			row->wrong_expected);
+	else
+		fputs("where nothing was lost, each event had its partner\n", out);
+}
+
 static void row_text(const struct output *o, const struct pair_row *row, FILE *out)
 {
 	const struct histogram *h = &row->calls.times;
@@ -184,11 +195,7 @@ static void rows_text(const struct output *o, FILE *out)
 			fprintf(out, "  %-16s each is right within %s\n", "",
 				error_text(row->calls.error_ns).text);
 		if (row->calls_past_losses)
-			fprintf(out,
-				"  %-16s %" PRIu64
-				" of them have losses between their events; where "
-				"nothing was lost, each event had its partner\n",
-				"", row->calls_past_losses);
+			past_losses_text(row, out);
 		if (row->calls.with_states) {
 			fprintf(out, "  %-16s vCPU time of %" PRIu64 " calls: ", "",
 				row->calls.with_states);
@@ -276,6 +283,7 @@ static const struct table_column pairs_columns[] = {
 	{"incomplete", "incomplete", TABLE_COUNT},
 	{"ambiguous", "ambiguous", TABLE_COUNT},
 	{"past_losses", "past losses", TABLE_COUNT}, /* calls with losses between their events */
+	{"past_both", "past both", TABLE_COUNT},     /* where both an end and a begin may be lost */
 	{"with_states", "with states", TABLE_COUNT},
 #define X(NAME, name, head) {name, head, TABLE_NS},
 	STATE_SHARES(X)
@@ -363,6 +371,7 @@ static struct table *pairs_table(const struct output *o)
 		table_count(t, row->incomplete);
 		table_count(t, row->ambiguous);
 		table_count(t, row->calls_past_losses);
+		table_count(t, row->calls_past_both);
 		table_count(t, row->calls.with_states);
 		cells_states(t, &row->calls.states, row->calls.with_states);
 	}
@@ -487,6 +496,8 @@ static void on_settled(void *context, const struct pair *pair)
 	else
 		fprintf(o->out, "%" PRIu64, pair->error_ns);
 	fprintf(o->out, ",\"past_losses\":%s", pair->past_losses ? "true" : "false");
+	if (pair->past_both)
+		fputs(",\"past_both\":true", o->out);
 	if (on->vm_known) {
 		fputs(",\"vm\":", o->out);
 		event_json_text(model_vm_name(o->model, on->vm), o->out);

@@ -51,6 +51,7 @@ static void on_settled(void *context, const struct pair *pair)
 	end_number(row, PAIRS_from_tid, pair->from.tid);
 	end_number(row, PAIRS_to_tid, pair->to.tid);
 	sql_row_number(row, PAIRS_past_losses, pair->past_losses);
+	sql_row_number(row, PAIRS_past_both, pair->past_both);
 	for (unsigned i = 0; pair->states_known && i < SHARE_COUNT; i++)
 		sql_row_number(row, PAIRS_guest_ns + i, pair->states.ns[i]);
 	x->take(x->context, row);

@@ -85,6 +85,7 @@
 	X(to_cpu, INTEGER)                                                                         \
 	X(to_tid, INTEGER)                                                                         \
 	X(past_losses, INTEGER)                                                                    \
+	X(past_both, INTEGER)                                                                      \
 	X(guest_ns, INTEGER)                                                                       \
 	X(exits_ns, INTEGER)                                                                       \
 	X(not_scheduled_ns, INTEGER)                                                               \

@@ -116,6 +116,50 @@ static void test_a_loss_between_makes_a_pair_incomplete(void **state)
 	run_end(&r);
 }
 
+enum { RARE_PAIRS = 300, RARE_EVENTS = 2 * RARE_PAIRS + 8 };
+
+/* Many pairs, and between the events of the newest a loss of a handler's CPU and one of the host.
+ */
+static struct run rare_run(uint64_t lost, size_t pairs)
+{
+	static struct timeline_event story[RARE_EVENTS];
+	size_t n = 0;
+	int64_t t = 10;
+
+	for (size_t i = 0; i < pairs; i++, t += 1000) {
+		story[n++] = (struct timeline_event)MSI(t);
+		story[n++] = (struct timeline_event)HANDLER(t + 5);
+	}
+	story[n++] = (struct timeline_event)MSI(t);
+	story[n++] = (struct timeline_event)EVENT(VM, t + 2, 0, LOST, 0, 0, lost, 0);
+	story[n++] = (struct timeline_event)IRQ(t + 3, 0, IRQ_EXIT, 50, 24);
+	story[n++] = (struct timeline_event)EVENT(HOST, t + 4, 0, LOST, 0, 0, lost, 0);
+	story[n++] = (struct timeline_event)HANDLER(t + 6);
+	return run(msi_to_handler, "vcpu", &all, story, n);
+}
+
+static void test_pairs_past_rare_losses_are_calls(void **state)
+{
+	struct run r = rare_run(1, RARE_PAIRS);
+
+	(void)state;
+	counts_are(r.row, RARE_PAIRS + 1, 5 * RARE_PAIRS + 6, 0, 0, 0, 0);
+	assert_int_equal(r.row->calls_past_losses, 1);
+	assert_int_equal(r.row->calls_past_both, 1);
+	assert_true(r.row->wrong_expected > 0 && r.row->wrong_expected < 0.1);
+	assert_int_equal(pairs_kept(r.pairs, 0)->duration_ns, 6 * US);
+	run_end(&r);
+	/* Too few pairs to say that losses are rare. */
+	r = rare_run(1, 50);
+	counts_are(r.row, 50, 250, 0, 0, 1, 0);
+	run_end(&r);
+	/* Bursts are not independent. */
+	r = rare_run(100, RARE_PAIRS);
+	counts_are(r.row, RARE_PAIRS, 5 * RARE_PAIRS, 0, 0, 1, 0);
+	assert_int_equal(r.row->calls_past_both, 0);
+	run_end(&r);
+}
+
 /* The loss becomes known only after the pair: its interval began within it. */
 static void test_late_news_of_a_loss_count(void **state)
 {
@@ -358,6 +402,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_end_takes_the_newest_begin),
 		cmocka_unit_test(test_a_loss_between_makes_a_pair_incomplete),
+		cmocka_unit_test(test_pairs_past_rare_losses_are_calls),
 		cmocka_unit_test(test_late_news_of_a_loss_count),
 		cmocka_unit_test(test_two_candidates_within_the_error_are_ambiguous),
 		cmocka_unit_test(test_a_begin_right_after_its_end_belongs_to_it),

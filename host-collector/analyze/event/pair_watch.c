@@ -195,7 +195,8 @@ bool pair_watch_get(const struct pair_watch *w, size_t i, struct pair_watch_coun
 	out->over = row->calls.beyond;
 	out->unpaired = row->unpaired_from + row->unpaired_to;
 	/* Whether those past losses are calls is decided at the end of a recording only. */
-	out->incomplete = row->incomplete + row->past_losses.times.count;
+	out->incomplete =
+		row->incomplete + row->past_losses.times.count + row->past_both.times.count;
 	out->ambiguous = row->ambiguous;
 	return true;
 }

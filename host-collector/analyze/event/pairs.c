@@ -254,6 +254,7 @@ static void pair_found(struct pairs *p, struct pair_open *o, uint32_t from_mark,
 	struct pair_pending *w;
 	int64_t duration = o->to.t.ns - o->from.t.ns;
 
+	pair_rows_found(p, o->stage);
 	w = pending_add(p, o->stage, &o->from, &o->to);
 	o->newest = p->pending_end - 1;
 	o->newest_to = o->to;
@@ -294,7 +295,7 @@ static void to_drop(struct pairs *p, struct pair_open *o)
  * it, that end may be its own. */
 static void from_unpaired(struct pairs *p, struct pair_open *o, const struct pair_end *next)
 {
-	pair_row_of(p, o->stage, &o->key)->unpaired_from++;
+	pair_rows_unpaired(p, o, true, next != NULL);
 	if (o->from_near)
 		newest_is_ambiguous(p, o);
 	else if (next)
@@ -303,9 +304,10 @@ static void from_unpaired(struct pairs *p, struct pair_open *o, const struct pai
 }
 
 /* An end that found no begin. */
-static void to_unpaired(struct pairs *p, struct pair_open *o)
+static void to_unpaired(struct pairs *p, struct pair_open *o, bool now)
 {
-	pair_row_of(p, o->stage, &o->key)->unpaired_to += !o->to_ambiguous;
+	if (!o->to_ambiguous)
+		pair_rows_unpaired(p, o, false, now);
 	if (o->to_follows)
 		found_alone(p, o->stage, &o->newest_to, &o->to);
 	to_drop(p, o);
@@ -333,7 +335,7 @@ static void open_close(struct pairs *p, struct pair_open *o)
 	if (o->has_from)
 		from_unpaired(p, o, NULL);
 	if (o->has_to)
-		to_unpaired(p, o);
+		to_unpaired(p, o, false);
 	o->used = false;
 }
 
@@ -379,7 +381,7 @@ static void begins(struct pairs *p, struct pair_open *o, const struct pair_end *
 		from_unpaired(p, o, end);
 	if (o->has_to &&
 	    (end->source == o->to.source || end->t.ns - o->to.t.ns > pairs_doubt_ns(end, &o->to)))
-		to_unpaired(p, o);
+		to_unpaired(p, o, true);
 	o->after_pair = false;
 	o->from_near = begins_near(p, o, end);
 	o->from_maybe = o->has_to;
@@ -427,7 +429,7 @@ static void ends(struct pairs *p, struct pair_open *o, const struct pair_end *en
 		if (o->has_to) {
 			if (!o->to_ambiguous)
 				found_alone(p, o->stage, &o->to, end);
-			to_unpaired(p, o);
+			to_unpaired(p, o, true);
 		}
 		o->to = *end;
 		o->has_to = true;

@@ -71,6 +71,7 @@ struct pair {
 	bool states_known;
 	struct state_times_ns states; /* of the vCPU, between both events */
 	bool past_losses;             /* see struct pair_row */
+	bool past_both;               /* one of those that are past_both there */
 };
 
 /* Calls of one kind. */
@@ -87,14 +88,19 @@ struct pair_row {
 	unsigned stage;
 	struct pair_key key;     /* type EXPR_NONE: all keys */
 	struct pair_calls calls; /* after pairs_finish() with those of `past_losses` */
-	/* Pairs past whose losses a begin or an end may be, but not both. pairs_finish() makes them
-	 * calls, or incomplete. */
-	struct pair_calls past_losses;
-	uint64_t calls_past_losses; /* those that became calls */
-	uint64_t unpaired_from;     /* begins without an end */
-	uint64_t unpaired_to;       /* ends without a begin */
-	uint64_t incomplete;        /* events were lost between both: not counted as calls */
-	uint64_t ambiguous;         /* two candidates within the clocks' error: not counted */
+	/* Pairs between whose events a begin or an end may have been lost, but not both; and those
+	 * between whose events both may have been lost, each in a loss of few events.
+	 * pairs_finish() makes them calls, or incomplete. */
+	struct pair_calls past_losses, past_both;
+	uint64_t calls_past_losses; /* those of either kind that became calls */
+	uint64_t calls_past_both;   /* of these, those past_both */
+	/* How many of the stage's calls are expected to be wrong, where such pairs became calls
+	 * because losses were rare; else 0. */
+	double wrong_expected;
+	uint64_t unpaired_from; /* begins without an end */
+	uint64_t unpaired_to;   /* ends without a begin */
+	uint64_t incomplete;    /* events were lost between both: not counted as calls */
+	uint64_t ambiguous;     /* two candidates within the clocks' error: not counted */
 };
 
 struct pairs;

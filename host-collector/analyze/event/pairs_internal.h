@@ -31,9 +31,11 @@ struct pair_open {
 
 /* What the events that were lost between the events of a pair may have been. */
 enum pair_doubt {
-	PAIR_CERTAIN, /* none of its key */
-	PAIR_PAST,    /* an end or a begin of its key, not both in this order */
-	PAIR_TORN,    /* an end and a begin of its key */
+	PAIR_CERTAIN,   /* none of its key */
+	PAIR_PAST,      /* an end or a begin of its key, not both in this order */
+	PAIR_PAST_BOTH, /* an end and a begin of its key, in separate losses of few events */
+	PAIR_TORN,      /* an end and a begin of its key */
+	PAIR_DOUBTS
 };
 
 /* A pair that waits for the states of its vCPU and for late news of losses. */
@@ -48,6 +50,7 @@ struct pair_pending {
 	 * then one loss is enough to make a wrong pair. */
 	bool order_unsure;
 	bool near_loss; /* some event was lost between both, on whatever CPU */
+	bool past_many; /* many events were lost at once that may have been an end or a begin */
 	/* No pair: two begins or two ends that follow each other. */
 	bool alone, alone_maybe;
 };
@@ -63,20 +66,27 @@ struct pair_losses {
 	struct event_loss *newest; /* PAIR_LOSSES_MAX, ring */
 };
 
-/* What stages show where nothing was lost. */
+/* What a stage shows of its losses. */
 struct pair_evidence {
 	uint64_t clean; /* pairs without a loss near them */
 	uint64_t alone; /* begins and ends that have no partner, without a loss near them */
-	uint64_t past_losses;
+	uint64_t pairs; /* of all doubts, without ambiguous ones */
+	uint64_t past_losses, past_both;
+	uint64_t past_many;                  /* of past_losses, those with `past_many` */
+	uint64_t unpaired_from, unpaired_to; /* of all keys */
+	struct {
+		uint64_t pairs, from, to;
+	} window;         /* the newest of them */
+	double both_lost; /* expected number of an end and the next begin, from all windows */
 };
 
 struct pair_rows {
 	struct lru index; /* of rows of keys */
 	struct pair_row *rows;
 	size_t n;
-	/* Certain ones, and those past losses. */
-	struct pair kept[2][PAIR_KEPT_MAX];
-	size_t n_kept[2];
+	/* By their doubt. */
+	struct pair kept[PAIR_TORN][PAIR_KEPT_MAX];
+	size_t n_kept[PAIR_TORN];
 	struct pair_evidence evidence[EVENT_GROUPS_MAX];
 	struct pair_row stages[EVENT_GROUPS_MAX];
 	bool out_of_memory;
@@ -108,6 +118,11 @@ int pair_rows_init(struct pairs *p);
 void pair_rows_fini(struct pairs *p);
 /* Returns the row that counts this key. */
 struct pair_row *pair_row_of(struct pairs *p, unsigned stage, const struct pair_key *key);
+/* Notes that a pair was found, before anything else is known of it. */
+void pair_rows_found(struct pairs *p, unsigned stage);
+/* Counts the open begin or end as unpaired; `now`: it was lost about now, as the next event of its
+ * key shows. */
+void pair_rows_unpaired(struct pairs *p, const struct pair_open *o, bool is_from, bool now);
 /* Counts a pair whose states are known, or never will be. */
 void pair_rows_count(struct pairs *p, struct pair_pending *done);
 /* Sorts the rows, when all is counted. */
@@ -119,7 +134,7 @@ int64_t pairs_doubt_ns(const struct pair_end *a, const struct pair_end *b);
 /* Notes a loss, and what it means to the pending pairs. */
 void pairs_lost(void *context, const struct event_loss *loss);
 void pairs_lost_over(void *context, uint32_t source, uint16_t cpu, struct host_ns t);
-/* Sets `doubt` and `near_loss` from the losses that are known by now. */
+/* Sets `doubt`, `near_loss` and `past_many` from the losses that are known by now. */
 void pairs_losses_apply(const struct pairs *p, struct pair_pending *w);
 /* Counts the pairs past losses as calls or as incomplete. Returns 0 or -ENOMEM. */
 int pair_rows_decide(struct pairs *p);

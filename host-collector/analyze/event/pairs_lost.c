@@ -4,7 +4,7 @@
  * ones. For A and B to be no pair although each A has one B, an end and then a begin must have been
  * lost between them: this pair is torn. A loss that can only have been one of them makes a wrong
  * pair only if some events have no partner. pair_rows_decide() looks whether such events exist
- * where nothing was lost.
+ * where nothing was lost, and how often an end and the next begin are lost in separate losses.
  */
 #include <stdlib.h>
 
@@ -36,7 +36,11 @@ struct loss_between {
 	bool may_end, may_begin;
 };
 
-enum { BETWEEN_MAX = 32 };
+enum {
+	BETWEEN_MAX = 32,
+	/* Larger losses are bursts: events that follow each other are lost together. */
+	LOSS_FEW_MAX = 4,
+};
 
 struct losses_between {
 	size_t n;
@@ -92,19 +96,30 @@ static void losses_collect(const struct pairs *p, const struct pair *pair,
 	out->too_many |= first > 0;
 }
 
-/* Whether an end may have been lost, and then a begin. */
-static bool is_torn(const struct losses_between *b, int64_t doubt_ns)
+static bool is_few(const struct event_loss *loss)
 {
+	return loss->count && loss->count <= LOSS_FEW_MAX;
+}
+
+/* Whether an end may have been lost, and then a begin. */
+static enum pair_doubt doubt_of(const struct losses_between *b, int64_t doubt_ns)
+{
+	enum pair_doubt doubt = b->n ? PAIR_PAST : PAIR_CERTAIN;
+
 	for (size_t i = 0; i < b->n; i++) {
 		for (size_t k = 0; k < b->n; k++) {
 			const struct loss_between *end = &b->items[i], *begin = &b->items[k];
 
-			if (end->may_end && begin->may_begin && (i != k || end->loss->count != 1) &&
-			    end->since_ns <= begin->until_ns + doubt_ns)
-				return true;
+			if (!end->may_end || !begin->may_begin ||
+			    (i == k && end->loss->count == 1) ||
+			    end->since_ns > begin->until_ns + doubt_ns)
+				continue;
+			if (i == k || !is_few(end->loss) || !is_few(begin->loss))
+				return PAIR_TORN;
+			doubt = PAIR_PAST_BOTH;
 		}
 	}
-	return false;
+	return doubt;
 }
 
 void pairs_losses_apply(const struct pairs *p, struct pair_pending *w)
@@ -116,11 +131,13 @@ void pairs_losses_apply(const struct pairs *p, struct pair_pending *w)
 	for (size_t i = 0; i < p->n_losses; i++)
 		losses_collect(p, &w->pair, &p->losses[i], &between, &w->near_loss);
 	w->near_loss |= between.too_many;
-	if (between.too_many || (between.n && p->same[w->pair.stage]) ||
-	    is_torn(&between, pairs_doubt_ns(&w->pair.from, &w->pair.to)))
+	w->past_many = false;
+	for (size_t i = 0; i < between.n; i++)
+		w->past_many |= !is_few(between.items[i].loss);
+	if (between.too_many || (between.n && p->same[w->pair.stage]))
 		w->doubt = PAIR_TORN;
 	else
-		w->doubt = between.n ? PAIR_PAST : PAIR_CERTAIN;
+		w->doubt = doubt_of(&between, pairs_doubt_ns(&w->pair.from, &w->pair.to));
 }
 
 static bool is_open(const struct event_loss *loss)

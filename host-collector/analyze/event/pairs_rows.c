@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Counts pairs and decides which of those with losses between their events are calls.
+ *
+ * The pair of A and the B after the next is wrong if the end of A and the next begin were lost. If
+ * losses of few events hit each event independently, the number of such pairs is, of n pairs,
+ * (ends lost) * (begins lost) / n. An end that was lost leaves a begin without an end, so both
+ * factors are counted. Losses may be denser at some times than at others: the product is summed
+ * over windows of few pairs.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host-collector/analyze/event/pairs_internal.h"
+
+enum { WINDOW_PAIRS = 64 };
 
 int pair_rows_init(struct pairs *p)
 {
@@ -21,6 +32,7 @@ static void row_fini(struct pair_row *row)
 {
 	histogram_fini(&row->calls.times);
 	histogram_fini(&row->past_losses.times);
+	histogram_fini(&row->past_both.times);
 }
 
 void pair_rows_fini(struct pairs *p)
@@ -68,10 +80,10 @@ static bool stands_before(const struct pairs_options *o, const struct pair *a, c
 	return o->lower_ns ? a->duration_ns < b->duration_ns : a->duration_ns > b->duration_ns;
 }
 
-static void keep(struct pairs *p, const struct pair *pair)
+static void keep(struct pairs *p, const struct pair *pair, enum pair_doubt doubt)
 {
-	struct pair *kept = p->rows.kept[pair->past_losses];
-	size_t *n = &p->rows.n_kept[pair->past_losses];
+	struct pair *kept = p->rows.kept[doubt];
+	size_t *n = &p->rows.n_kept[doubt];
 	const struct pairs_options *o = &p->options;
 	size_t at = *n;
 
@@ -87,6 +99,33 @@ static void keep(struct pairs *p, const struct pair *pair)
 	kept[at] = *pair;
 }
 
+static void window_end(struct pair_evidence *e)
+{
+	if (e->window.pairs)
+		e->both_lost +=
+			(double)e->window.from * (double)e->window.to / (double)e->window.pairs;
+	e->window.pairs = e->window.from = e->window.to = 0;
+}
+
+void pair_rows_found(struct pairs *p, unsigned stage)
+{
+	if (++p->rows.evidence[stage].window.pairs == WINDOW_PAIRS)
+		window_end(&p->rows.evidence[stage]);
+}
+
+void pair_rows_unpaired(struct pairs *p, const struct pair_open *o, bool is_from, bool now)
+{
+	struct pair_row *row = pair_row_of(p, o->stage, &o->key);
+	struct pair_evidence *e = &p->rows.evidence[o->stage];
+
+	row->unpaired_from += is_from;
+	row->unpaired_to += !is_from;
+	e->unpaired_from += is_from;
+	e->unpaired_to += !is_from;
+	e->window.from += is_from && now;
+	e->window.to += !is_from && now;
+}
+
 void pair_rows_count(struct pairs *p, struct pair_pending *done)
 {
 	struct pair *pair = &done->pair;
@@ -94,17 +133,23 @@ void pair_rows_count(struct pairs *p, struct pair_pending *done)
 	struct pair_evidence *evidence = &p->rows.evidence[pair->stage];
 	struct pair_calls *calls = &row->calls;
 
-	if (done->order_unsure && done->doubt == PAIR_PAST)
+	if (done->order_unsure && done->doubt != PAIR_CERTAIN)
 		done->doubt = PAIR_TORN;
+	evidence->pairs += !done->ambiguous;
 	if (done->ambiguous || done->doubt == PAIR_TORN) {
 		row->ambiguous += done->ambiguous;
 		row->incomplete += !done->ambiguous;
 		return;
 	}
 	evidence->clean += !done->near_loss;
-	pair->past_losses = done->doubt == PAIR_PAST;
-	if (pair->past_losses) {
+	pair->past_losses = done->doubt != PAIR_CERTAIN;
+	pair->past_both = done->doubt == PAIR_PAST_BOTH;
+	if (pair->past_both) {
+		evidence->past_both++;
+		calls = &row->past_both;
+	} else if (pair->past_losses) {
 		evidence->past_losses++;
+		evidence->past_many += done->past_many;
 		calls = &row->past_losses;
 	}
 	if (histogram_add(&calls->times, (uint64_t)pair->duration_ns))
@@ -116,29 +161,41 @@ void pair_rows_count(struct pairs *p, struct pair_pending *done)
 	calls->with_states += pair->states_known;
 	for (size_t i = 0; i < SHARE_COUNT; i++)
 		calls->states.ns[i] += pair->states.ns[i];
-	keep(p, pair);
+	keep(p, pair, done->doubt);
 	if (p->options.settled)
 		p->options.settled(p->options.context, pair);
 }
 
 /* ---- pairs past losses ---- */
 
-/* Of n cases without an exception, the share of exceptions is below 3 / n (the rule of three, 95
- * %). So less than one of the pairs past losses is expected to be wrong. */
-static bool is_convincing(const struct pair_evidence *e)
+/* This share of all pairs may be wrong calls, as expected from the losses. */
+#define WRONG_SHARE_MAX 0.0005
+
+/* The expected number of wrong ones among the pairs with losses between their events. Of n cases
+ * without an exception, the share of exceptions is below 3 / n (the rule of three, 95 %). */
+static double wrong_expected(const struct pair_evidence *e)
 {
-	return !e->alone && 3 * e->past_losses <= e->clean;
+	const uint64_t lost = e->past_many + e->unpaired_from + e->unpaired_to;
+	/* A single loss makes one if the next event has no partner. */
+	const double past = (double)(lost < e->past_losses ? lost : e->past_losses) *
+			    (double)(e->alone + 3) / (double)(e->clean ? e->clean : 1);
+	const double both = (double)(e->unpaired_from + 3) * (double)(e->unpaired_to + 3) /
+			    (double)(e->pairs ? e->pairs : 1);
+
+	return past + (both > e->both_lost ? both : e->both_lost);
 }
 
-static int row_decide(const struct pairs *p, struct pair_row *row)
+/* Returns the largest doubt with which the pairs of this stage are calls. */
+static enum pair_doubt doubt_accepted(const struct pair_evidence *e)
 {
-	struct pair_calls *calls = &row->calls, *more = &row->past_losses;
+	if (wrong_expected(e) <= WRONG_SHARE_MAX * (double)e->pairs)
+		return PAIR_PAST_BOTH;
+	/* Fewer than one of the pairs past losses is expected to be wrong. */
+	return !e->alone && 3 * e->past_losses <= e->clean ? PAIR_PAST : PAIR_CERTAIN;
+}
 
-	if (!is_convincing(&p->rows.evidence[row->stage])) {
-		row->incomplete += more->times.count;
-		return 0;
-	}
-	row->calls_past_losses = more->times.count;
+static int calls_take(struct pair_calls *calls, const struct pair_calls *more)
+{
 	calls->beyond += more->beyond;
 	if (more->error_ns > calls->error_ns)
 		calls->error_ns = more->error_ns;
@@ -148,22 +205,46 @@ static int row_decide(const struct pairs *p, struct pair_row *row)
 	return histogram_merge(&calls->times, &more->times);
 }
 
+static int row_decide(const struct pairs *p, struct pair_row *row)
+{
+	const struct pair_evidence *evidence = &p->rows.evidence[row->stage];
+	const enum pair_doubt accepted = doubt_accepted(evidence);
+	int err = 0;
+
+	if (accepted >= PAIR_PAST) {
+		row->calls_past_losses = row->past_losses.times.count;
+		err = calls_take(&row->calls, &row->past_losses);
+	} else {
+		row->incomplete += row->past_losses.times.count;
+	}
+	if (accepted >= PAIR_PAST_BOTH) {
+		row->calls_past_both = row->past_both.times.count;
+		row->calls_past_losses += row->calls_past_both;
+		row->wrong_expected = row->calls_past_losses ? wrong_expected(evidence) : 0;
+		err = err ? err : calls_take(&row->calls, &row->past_both);
+	} else {
+		row->incomplete += row->past_both.times.count;
+	}
+	return err;
+}
+
 int pair_rows_decide(struct pairs *p)
 {
 	struct pair_rows *r = &p->rows;
 	int err = 0;
 
+	for (unsigned i = 0; i < p->n_stages; i++)
+		window_end(&r->evidence[i]);
 	for (size_t i = 0; i < r->n && !err; i++)
 		err = row_decide(p, &r->rows[i]);
 	for (unsigned i = 0; i < p->n_stages && !err; i++)
 		err = row_decide(p, &r->stages[i]);
-	for (size_t i = 0; i < r->n_kept[1]; i++) {
-		struct pair *pair = &r->kept[1][i];
+	for (enum pair_doubt doubt = PAIR_PAST; doubt <= PAIR_PAST_BOTH; doubt++) {
+		for (size_t i = 0; i < r->n_kept[doubt]; i++) {
+			const struct pair *pair = &r->kept[doubt][i];
 
-		if (is_convincing(&r->evidence[pair->stage])) {
-			pair->past_losses = false;
-			keep(p, pair);
-			pair->past_losses = true;
+			if (doubt <= doubt_accepted(&r->evidence[pair->stage]))
+				keep(p, pair, PAIR_CERTAIN);
 		}
 	}
 	return err;
