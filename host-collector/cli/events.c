@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* `vcpuscope events`: lists the events that can be named, or those of a recording, with their
- * fields. */
+/* `vcpuscope events`: lists the events that can be named, those that can be recorded of a running
+ * VM, or those of a recording, with their fields. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -8,8 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/capture/event_source.h"
 #include "host-collector/analyze/event/event_reader.h"
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/feed.h"
 #include "proto/program/columns.h"
 #include "proto/program/suggest.h"
 #include "proto/query/described.h"
@@ -20,7 +22,7 @@
 struct events_arguments {
 	const char *operands[2];
 	const char *recording, *pattern; /* what the operands are */
-	const char *event, *format;
+	const char *event, *format, *vm;
 };
 
 static const struct option_spec events_option_table[] = {
@@ -40,6 +42,12 @@ static const struct option_spec events_option_table[] = {
 	 .value = "EVENT,...",
 	 .help = "check these EVENTs, with their filters and attributes, and list those that "
 		 "they name (docs/events.md)"},
+	{.name = "vm",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct events_arguments, vm),
+	 .value = "NAME",
+	 .help = "list what can be recorded of this VM, which runs: also all tracepoints of the "
+		 "host's kernel, for `record -e`"},
 	{.name = "format",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct events_arguments, format),
@@ -135,6 +143,147 @@ static void fitting_add(const struct event_schemas *schemas, const char *pattern
 		if (!pattern || expr_glob(pattern, name))
 			row_show(rows, schema, side_text(schema->sides), NULL);
 	}
+}
+
+/* ---- what can be recorded of a VM ---- */
+
+struct kernel_names {
+	const char *pattern;
+	char system[EVENT_SPEC_NAME_BYTES];
+	size_t n, capacity;
+	char (*names)[2 * EVENT_SPEC_NAME_BYTES + 1]; /* "system:name" */
+	bool out_of_memory;
+};
+
+static bool on_kernel_name(void *context, const char *name)
+{
+	struct kernel_names *k = context;
+	char full[sizeof(k->names[0])];
+
+	if (strlen(name) >= EVENT_SPEC_NAME_BYTES)
+		return true;
+	snprintf(full, sizeof(full), "%s:%s", k->system, name);
+	if (k->pattern && !expr_glob(k->pattern, full))
+		return true;
+	if (k->n == k->capacity) {
+		const size_t capacity = k->capacity ? 2 * k->capacity : 256;
+		void *grown = realloc(k->names, capacity * sizeof(k->names[0]));
+
+		k->out_of_memory = !grown;
+		if (!grown)
+			return false;
+		k->names = grown;
+		k->capacity = capacity;
+	}
+	memcpy(k->names[k->n++], full, sizeof(full));
+	return true;
+}
+
+static bool on_kernel_system(void *context, const char *name)
+{
+	struct kernel_names *k = context;
+
+	/* Records of ftrace itself are no tracepoints. */
+	if (strlen(name) >= sizeof(k->system) || !strcmp(name, "ftrace"))
+		return true;
+	snprintf(k->system, sizeof(k->system), "%s", name);
+	source_tracepoints(name, on_kernel_name, k);
+	return !k->out_of_memory;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* Fields that an event cannot have are left out, as in recordings. */
+static int kernel_row_show(const char *full, struct rows *rows)
+{
+	struct source_field fields[SOURCE_FIELDS_MAX];
+	struct event_schema schema = {.kind = EVENT_TRACEPOINT, .sides = EVENT_HOST};
+	const char *colon = strchr(full, ':');
+	int n;
+
+	snprintf(schema.system, sizeof(schema.system), "%.*s", (int)(colon - full), full);
+	snprintf(schema.name, sizeof(schema.name), "%s", colon + 1);
+	n = source_tracepoint(schema.system, schema.name, fields);
+	for (int i = 0; i < n && i < EVENT_SCHEMA_FIELDS_MAX; i++) {
+		struct event_schema_field *f = &schema.fields[schema.n_fields++];
+
+		snprintf(f->name, sizeof(f->name), "%.31s", fields[i].name);
+		f->base = fields[i].type == USER_HEX ? 16 : 10;
+		f->unit = "";
+	}
+	if (n < 0)
+		return n;
+	row_show(rows, &schema, side_text(schema.sides), NULL);
+	return 0;
+}
+
+/* Says what is wrong. */
+static int kernel_add(const char *pattern, struct rows *rows)
+{
+	struct kernel_names k = {.pattern = pattern};
+	bool has_names = false;
+	int err = 0;
+
+	source_tracepoints(NULL, on_kernel_system, &k);
+	has_names = *k.system;
+	if (k.n)
+		qsort(k.names, k.n, sizeof(k.names[0]), by_name);
+	err = k.out_of_memory ? -ENOMEM : 0;
+	for (size_t i = 0; !err && i < k.n; i++) {
+		err = kernel_row_show(k.names[i], rows);
+		/* A module may have been unloaded. */
+		if (err == -ENOENT || err == -EPROTO)
+			err = 0;
+	}
+	free(k.names);
+	if (err == -EACCES || (!err && !has_names))
+		fputs("vcpuscope events: the host's tracepoints cannot be listed: this needs root "
+		      "and a mounted tracefs (`vcpuscope doctor`)\n",
+		      stderr);
+	return err == -EACCES ? 0 : err;
+}
+
+/* Built-in events of the guest, and those that are no tracepoints: tracefs of the host lacks them.
+ */
+static void built_in_add(const struct event_schemas *schemas, const char *pattern,
+			 struct rows *rows)
+{
+	const struct event_schema *schema;
+	char name[2 * EVENT_SPEC_NAME_BYTES + 1];
+
+	for (size_t i = 0; (schema = event_schemas_get(schemas, i)); i++) {
+		const bool own = !strcmp(schema->system, "vcpuscope");
+
+		snprintf(name, sizeof(name), "%s:%s", schema->system, schema->name);
+		if ((own || schema->sides & EVENT_GUEST) && (!pattern || expr_glob(pattern, name)))
+			row_show(rows, schema, own ? side_text(schema->sides) : "guest", NULL);
+	}
+}
+
+/* Says what is wrong. */
+static int vm_add(const struct events_arguments *a, const struct event_schemas *schemas,
+		  struct rows *rows)
+{
+	const struct feed_arguments vm = {.vm = a->vm};
+	struct feed_place place;
+	char why[256];
+	int err = feed_find(&vm, &place, why, sizeof(why));
+
+	if (err) {
+		fprintf(stderr, "vcpuscope events: %s\n", why);
+		return err;
+	}
+	err = kernel_add(a->pattern, rows);
+	if (err)
+		return err;
+	built_in_add(schemas, a->pattern, rows);
+	fputs("vcpuscope events: the guest's other tracepoints are not listed: agents do not "
+	      "report their policy; `record -e guest:SYSTEM:NAME` asks for one\n",
+	      stderr);
+	return 0;
 }
 
 /* ---- the events of a recording ---- */
@@ -329,6 +478,11 @@ static bool operands_read(struct events_arguments *a)
 		fputs("vcpuscope events: -e checks EVENTs and reads no recording; use "
 		      "`vcpuscope report RUN.vcs events -e ...`\n",
 		      stderr);
+	if (a->vm && (a->recording || a->event)) {
+		fputs("vcpuscope events: --vm is of a running VM; omit the recording and -e\n",
+		      stderr);
+		return false;
+	}
 	return !a->recording || !a->event;
 }
 
@@ -347,6 +501,8 @@ static int events_run(const struct command *self, int argc, char **argv)
 	err = schemas && (rows.table || !strcmp(a.format, "text")) ? 0 : -ENOMEM;
 	if (!err && a.event)
 		err = specs_add(schemas, a.event, &rows);
+	else if (!err && a.vm)
+		err = vm_add(&a, schemas, &rows);
 	else if (!err && a.recording)
 		err = recorded_add(&a, &rows);
 	else if (!err)
@@ -362,12 +518,13 @@ static int events_run(const struct command *self, int argc, char **argv)
 
 const struct command command_events = {
 	.name = "events",
-	.summary = "list the events that can be named, or those of a recording",
+	.summary = "list the events that can be named, of a VM or of a recording",
 	.options = events_option_table,
 	.n_options = sizeof(events_option_table) / sizeof(events_option_table[0]),
 	.examples = "  vcpuscope events\n"
 		    "  vcpuscope events 'kvm:*'\n"
 		    "  vcpuscope events run.vcs\n"
+		    "  sudo vcpuscope events --vm web1 'block:*'\n"
 		    "  vcpuscope events -e 'host:kvm:kvm_exit/exit_reason==48/key=vcpu/'\n",
 	.run = events_run,
 };
