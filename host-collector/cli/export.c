@@ -16,13 +16,16 @@
 #include "host-collector/engine/replay.h"
 #include "host-collector/export/csv.h"
 #include "host-collector/export/folded_export.h"
+#include "host-collector/export/pair_slices.h"
 #include "host-collector/export/perfetto.h"
 #include "host-collector/sql/query.h"
 #include "host-collector/util/escape.h"
 #include "proto/program/output.h"
+#include "proto/query/described.h"
 
 struct export_arguments {
-	const char *recording, *to, *output;
+	const char *recording, *to, *output, *key;
+	struct option_list events;
 	struct narrow_arguments narrow;
 };
 
@@ -40,6 +43,19 @@ static const struct option_spec export_option_table[] = {
 	 .help = "perfetto: a trace for ui.perfetto.dev; csv: one line for each span of each "
 		 "CPU; folded: where the time of each guest task went, as folded stacks "
 		 "(`flame` has more options); sqlite: the tables of `query`, as a database"},
+	{.name = "event",
+	 .letter = 'e',
+	 .type = OPTION_LIST,
+	 .offset = offsetof(struct export_arguments, events),
+	 .value = "EVENT,...",
+	 .help = "perfetto: with -e A -e B, also the pairs from an event A to an event B with the "
+		 "same key, as slices (docs/pairs.md)"},
+	{.name = "key",
+	 .type = OPTION_STRING,
+	 .offset = offsetof(struct export_arguments, key),
+	 .value = "EXPR",
+	 .help = "what the events of a pair have in common (default vcpu, or cpu if all are of one "
+		 "side)"},
 	NARROW_OPTION_ROWS(offsetof(struct export_arguments, narrow), "until"),
 	{.name = "output",
 	 .letter = 'o',
@@ -54,7 +70,7 @@ struct export_format {
 	const char *name;
 	/* Subscribes to the model; *pipeline is known before the first event. NULL on ENOMEM. */
 	void *(*open)(struct model *m, const struct pipeline *const *pipeline,
-		      const struct narrow *narrow, FILE *out);
+		      const struct narrow *narrow, const struct event_choices *pairs, FILE *out);
 	/* After model_finish. 0 or -errno. */
 	int (*finish)(void *x);
 	void (*close)(void *x);
@@ -66,9 +82,10 @@ struct export_format {
 /* ---- perfetto ---- */
 
 static void *perfetto_open(struct model *m, const struct pipeline *const *pipeline,
-			   const struct narrow *narrow, FILE *out)
+			   const struct narrow *narrow, const struct event_choices *pairs,
+			   FILE *out)
 {
-	return perfetto_new(m, pipeline, narrow, out);
+	return perfetto_new(m, pipeline, narrow, pairs, out);
 }
 
 static int perfetto_end(void *x)
@@ -92,6 +109,11 @@ static void perfetto_report(const void *x, const struct model *m, const char *pa
 	fprintf(stderr,
 		"vcpuscope export: %s: %.1f MB, %" PRIu64 " guest events, %" PRIu64 " arrows\n",
 		path, (double)s.bytes / 1e6, s.guest_events, s.flows);
+	if (s.pairs || s.pairs_left_out)
+		fprintf(stderr,
+			"vcpuscope export: %s: %" PRIu64 " pairs; %" PRIu64
+			" are left out, because more than %d overlap\n",
+			path, s.pairs, s.pairs_left_out, PAIR_LANES_MAX);
 	for (size_t i = 0; i < n && i < MODEL_VMS_MAX; i++) {
 		fprintf(stderr, "vcpuscope export: machine %" PRIu32 " is VM %.60s:", vms[i],
 			escape(model_vm_name(m, vms[i])).text);
@@ -118,9 +140,10 @@ static void perfetto_report(const void *x, const struct model *m, const char *pa
 /* ---- csv ---- */
 
 static void *csv_open(struct model *m, const struct pipeline *const *pipeline,
-		      const struct narrow *narrow, FILE *out)
+		      const struct narrow *narrow, const struct event_choices *pairs, FILE *out)
 {
 	(void)pipeline;
+	(void)pairs;
 	return csv_export_new(m, narrow, out);
 }
 
@@ -137,9 +160,10 @@ static void csv_close(void *x)
 /* ---- folded ---- */
 
 static void *folded_open(struct model *m, const struct pipeline *const *pipeline,
-			 const struct narrow *narrow, FILE *out)
+			 const struct narrow *narrow, const struct event_choices *pairs, FILE *out)
 {
 	(void)pipeline;
+	(void)pairs;
 	return folded_export_new(m, narrow, out);
 }
 
@@ -179,7 +203,8 @@ static void output_remove(const char *path)
 
 /* Replays the recording into the format. Returns an exit code; says what is wrong. */
 static int recording_export(const struct export_arguments *a, const struct export_format *format,
-			    const struct narrow *narrow, FILE **out)
+			    const struct narrow *narrow, const struct event_choices *pairs,
+			    FILE **out)
 {
 	struct pipeline_options options = {.model = model_new()};
 	const struct pipeline *borrowed = NULL;
@@ -187,7 +212,8 @@ static int recording_export(const struct export_arguments *a, const struct expor
 	struct recording_info info;
 	char why[512] = "out of memory";
 	int err, closed, result = COMMAND_TROUBLE;
-	void *x = options.model ? format->open(options.model, &borrowed, narrow, *out) : NULL;
+	void *x =
+		options.model ? format->open(options.model, &borrowed, narrow, pairs, *out) : NULL;
 
 	if (x)
 		pipeline = pipeline_new(&options);
@@ -218,6 +244,35 @@ out:
 	if (x)
 		format->close(x);
 	return result;
+}
+
+/* Reads -e and --key. Returns an exit code; says what is wrong. */
+static int pairs_choose(const struct export_arguments *a, struct event_choices *choices)
+{
+	struct expr_error error = {0};
+	const char *key;
+	int err = event_choices_init(choices);
+
+	if (!err)
+		err = described_read(a->recording, choices->schemas);
+	for (size_t i = 0; !err && i < a->events.n; i++) {
+		err = event_choices_add(choices, a->events.items[i], &error);
+		if (err == -EINVAL || err == -ENOENT)
+			expr_error_print(&error, "vcpuscope export: -e", a->events.items[i],
+					 stderr);
+	}
+	if (!err) {
+		key = a->key ? a->key : event_choices_cross(choices) ? "vcpu" : "cpu";
+		err = event_choices_key(choices, key, &error);
+		if (err == -EINVAL)
+			expr_error_print(&error, "vcpuscope export: --key", key, stderr);
+	}
+	if (!err && (!choices->n || !pairs_stages(choices, false))) {
+		fputs("vcpuscope export: pairs need -e A -e B, or one -e with the attribute role\n",
+		      stderr);
+		err = -EINVAL;
+	}
+	return !err ? COMMAND_OK : err == -ENOMEM ? COMMAND_TROUBLE : COMMAND_USAGE;
 }
 
 /* The database is written by SQLite, which reads the recording as often as it has tables. */
@@ -254,9 +309,10 @@ static int export_run(const struct command *self, int argc, char **argv)
 {
 	struct export_arguments a = {.narrow = NARROW_ARGUMENTS("until")};
 	const struct export_format *format;
+	struct event_choices choices = {.n = 0};
 	struct narrow narrow;
 	int err, result;
-	FILE *out;
+	FILE *out = NULL;
 
 	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
@@ -268,22 +324,33 @@ static int export_run(const struct command *self, int argc, char **argv)
 			a.to);
 		return COMMAND_USAGE;
 	}
+	if ((a.events.n || a.key) && strcmp(a.to, "perfetto") != 0) {
+		fputs("vcpuscope export: -e and --key are options of --to perfetto\n", stderr);
+		return COMMAND_USAGE;
+	}
 	result = narrow_read(self->name, &a.narrow, a.recording, NULL, &narrow);
 	if (result)
 		return result;
 	if (!format)
 		return database_export(&a, &narrow);
+	if (a.events.n || a.key)
+		result = pairs_choose(&a, &choices);
+	if (result != COMMAND_OK)
+		goto out;
 	err = output_open(a.output, &out);
 	if (err) {
 		fprintf(stderr, "vcpuscope export: %s: cannot write: %s\n", a.output,
 			strerror(-err));
-		return COMMAND_TROUBLE;
+		result = COMMAND_TROUBLE;
+		goto out;
 	}
-	result = recording_export(&a, format, &narrow, &out);
+	result = recording_export(&a, format, &narrow, a.events.n ? &choices : NULL, &out);
 	if (out)
 		output_close(out);
 	if (result != COMMAND_OK && !output_is_stdout(a.output))
 		output_remove(a.output);
+out:
+	event_choices_fini(&choices);
 	return result;
 }
 
@@ -294,6 +361,8 @@ const struct command command_export = {
 	.n_options = sizeof(export_option_table) / sizeof(export_option_table[0]),
 	.examples = "  vcpuscope export run.vcs --to perfetto -o run.pftrace\n"
 		    "  vcpuscope export run.vcs --to perfetto --around 2 -o stall2.pftrace\n"
+		    "  vcpuscope export run.vcs --to perfetto -e host:kvm:kvm_msi_set_irq -e "
+		    "guest:irq:irq_handler_entry -o run.pftrace\n"
 		    "  vcpuscope export run.vcs --to csv -o run.csv\n"
 		    "  vcpuscope export run.vcs --to folded -o run.folded\n"
 		    "  vcpuscope export run.vcs --to sqlite -o run.db\n",

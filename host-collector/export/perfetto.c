@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "host-collector/export/chosen_rows.h"
+#include "host-collector/export/pair_slices.h"
 #include "host-collector/export/counter_rows.h"
 #include "host-collector/export/guest_rows.h"
 #include "host-collector/export/host_sched.h"
@@ -54,6 +55,7 @@ struct perfetto {
 	struct guest_rows guests;
 	struct counter_rows counters;
 	struct chosen_rows chosen;
+	struct pair_slices pairs;
 	struct stall_rows *stalls;
 	struct placement_counts counts;
 	uint64_t n_written; /* guest events in the time that is written */
@@ -461,7 +463,7 @@ static void on_chain(void *context, const struct chain *c)
 
 /* ---- beginning and end ---- */
 
-static int parts_init(struct perfetto *x, FILE *out)
+static int parts_init(struct perfetto *x, const struct event_choices *pairs, FILE *out)
 {
 	int err = trace_file_init(&x->file, out);
 
@@ -492,6 +494,13 @@ static int parts_init(struct perfetto *x, FILE *out)
 		.file = &x->file, .boottime = &x->boottime, .model = x->model, .narrow = x->narrow};
 	if (!err)
 		err = chosen_rows_init(&x->chosen);
+	x->pairs = (struct pair_slices){.file = &x->file,
+					.boottime = &x->boottime,
+					.model = x->model,
+					.narrow = x->narrow,
+					.choices = pairs};
+	if (!err)
+		err = pair_slices_init(&x->pairs);
 	if (!err)
 		err = lru_init(&x->by_tid, THREADS_MAX);
 	if (!err)
@@ -502,7 +511,8 @@ static int parts_init(struct perfetto *x, FILE *out)
 }
 
 struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pipeline,
-			      const struct narrow *narrow, FILE *out)
+			      const struct narrow *narrow, const struct event_choices *pairs,
+			      FILE *out)
 {
 	const struct model_observer observer = {
 		.vcpu_span = on_vcpu_span,
@@ -522,7 +532,7 @@ struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pip
 	x->narrow = narrow;
 	mine.context = x;
 	chains.context = x;
-	if (parts_init(x, out))
+	if (parts_init(x, pairs, out))
 		goto fail;
 	x->chains = chains_new(m, &chains);
 	x->stalls = stall_rows_new(m, pipeline);
@@ -556,6 +566,7 @@ void perfetto_free(struct perfetto *x)
 	guest_rows_fini(&x->guests);
 	counter_rows_fini(&x->counters);
 	chosen_rows_fini(&x->chosen);
+	pair_slices_fini(&x->pairs);
 	flows_fini(&x->flows);
 	host_sched_fini(&x->host);
 	tasks_fini(&x->tasks);
@@ -574,6 +585,7 @@ int perfetto_finish(struct perfetto *x)
 {
 	chains_finish(x->chains);
 	chosen_rows_finish(&x->chosen);
+	fail(x, pair_slices_finish(&x->pairs));
 	EACH_THREAD(x, v, thread_finish(x, v));
 	for (size_t i = 0; i < VS_CPUS_MAX; i++)
 		loss_row_over(&x->losses, &x->cpus[i].loss, x->host_end, "host", (uint16_t)i);
@@ -594,6 +606,8 @@ void perfetto_summarise(const struct perfetto *x, struct perfetto_summary *out)
 	*out = (struct perfetto_summary){
 		.bytes = x->file.bytes,
 		.flows = x->flows.drawn,
+		.pairs = x->pairs.written,
+		.pairs_left_out = x->pairs.left_out,
 		.guest_events =
 			x->narrow->cut || narrow_rows(x->narrow) ? x->n_written : x->counts.events,
 		.moved = x->counts.moved,

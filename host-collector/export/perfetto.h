@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "host-collector/analyze/event/choices.h"
 #include "host-collector/engine/pipeline.h"
 #include "host-collector/model/narrow.h"
 
@@ -21,10 +22,11 @@ struct perfetto;
 
 /* Subscribes to the model. The caller must not feed the model after perfetto_free(). *pipeline
  * feeds the model and has read the recording's clocks before the first event. All pointers are
- * borrowed. `narrow` selects VMs, vCPUs and the time; the host's schedule is written whole. Returns
- * NULL on ENOMEM. */
+ * borrowed. `narrow` selects VMs, vCPUs and the time; the host's schedule is written whole. pairs:
+ * the events whose pairs are shown, with their keys; NULL: none. Returns NULL on ENOMEM. */
 struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pipeline,
-			      const struct narrow *narrow, FILE *out);
+			      const struct narrow *narrow, const struct event_choices *pairs,
+			      FILE *out);
 void perfetto_free(struct perfetto *x);
 /* Writes what was held back; call it after model_finish(). Returns 0, or -errno of memory or of
  * the file. */
@@ -32,6 +34,7 @@ int perfetto_finish(struct perfetto *x);
 
 struct perfetto_summary {
 	uint64_t bytes, flows;
+	uint64_t pairs, pairs_left_out; /* because too many overlap */
 	/* Events of guests in schedules and among interrupts; see struct placement_counts. */
 	uint64_t guest_events, moved, moved_beyond, worst_ns, uncovered;
 };

@@ -4,7 +4,7 @@
 are used again and again. Without losses each job is found. With 1 % of all events lost one by one, 99.9 % of the jobs
 whose events were both delivered, except ambiguous ones, are calls, and 99.9 % of the calls are such jobs. With 20 %,
 none is invented. Each such job is counted, as a call, incomplete or ambiguous. The events are also instants of the
-Perfetto trace. Times are right within their errors.
+Perfetto trace. Slices of the trace, with -e, are the pairs. Times are right within their errors.
 """
 import argparse
 import json
@@ -100,6 +100,51 @@ def trace_check(run, folder):
         "simulated: job_done": sum(b and bool(end) for _, _, _, end, _, b in run.jobs)})
 
 
+def slices_check(read, recording, a, b, key, folder):
+    """Slices of the Perfetto trace are the pairs. Returns their number."""
+    path = os.path.join(folder, "pairs.pftrace")
+    read("export", recording, "--to", "perfetto", "-e", a, "-e", b, "--key", key, "-o", path)
+    trace = pftrace.Trace(path)
+    lengths, shown = [], []
+    for track in trace.events:
+        if not trace.path(track).startswith("Pairs/"):
+            continue
+        expect(f"name {trace.path(track)}", trace.path(track) == f"Pairs/{a} -> {b}")
+        slices = trace.slices(track)
+        lengths += [s.end - s.begin for s in slices]
+        expect("slices of a track overlap", all(s.depth == 0 for s in slices))
+        shown += [trace.arguments[track, s.begin] for s in slices]
+    rows = json.loads(read("query", recording, f"SELECT * FROM pairs('{a}', '{b}', '{key}')", "--format", "json"))
+
+    def seen(pairs, prefix):
+        return sorted((str(r["key"]), r["duration_ns"], r.get("vcpu"), r[f"from{prefix}cpu"], r[f"to{prefix}cpu"])
+                      for r in pairs)
+
+    expect(f"{key}: {len(shown)} slices, {len(rows)} pairs", seen(shown, " ") == seen(rows, "_") and rows)
+    # The trace's clock is not the timeline's.
+    expect(f"{key}: slices of other lengths", all(abs(x - y) <= 1000 for x, y in zip(
+        sorted(lengths), sorted(max(r["end_ns"] - r["begin_ns"], 0) for r in rows))))
+    return len(rows)
+
+
+def export_checks(args, folder):
+    def read(*words, code=(0, 5)):
+        done = subprocess.run([os.path.abspath(args.vcpuscope), *words], capture_output=True, text=True, check=False)
+        expect(f"{' '.join(words)}: exit {done.returncode}: {done.stderr}", done.returncode in code)
+        return done.stdout + done.stderr * (code == (2,))
+
+    real = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "bed-a.vcs")
+    n = slices_check(read, real, "guest:irq:softirq_entry", "guest:irq:softirq_exit", "cpu", folder)
+    print(f"a real guest: {n} slices")
+    for words, says in ((["csv", "-e", ISSUE, "-e", DONE], "--to perfetto"),
+                        (["perfetto", "-e", "irq:softirq_entry"], "-e A"),
+                        (["perfetto", "-e", "irq:nothing"], "irq:nothing"), (["perfetto", "--key", "cpu"], "-e A")):
+        said = read("export", real, "--to", *words, "-o", os.path.join(folder, "wrong"), code=(2,))
+        expect(f"{words}: {said}", says in said)
+    for key in "slot", "job":
+        slices_check(read, os.path.join(folder, "jobs-0.01-2.vcs"), ISSUE, DONE, key, folder)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--vcpuscope", required=True)
@@ -133,6 +178,11 @@ def main():
                 except Bad as e:
                     bad += 1
                     print(f"loss {loss}, by {key}: {str(e)[:600]}")
+        try:
+            export_checks(args, folder)
+        except Bad as e:
+            bad += 1
+            print(str(e)[:600])
     return 1 if bad else 0
 
 

@@ -212,10 +212,31 @@ def sees_check(r):
         raise Wrong(f"{check.__name__} does not see what is wrong")
 
 
+PAIRS = "guest:irq:softirq_entry", "guest:irq:softirq_exit"
+PAIRS_SQL = """
+    select count(*) as n, sum(dur) as ns, sum(extract_arg(slice.arg_set_id, 'debug.duration_ns')) as durations,
+        count(distinct extract_arg(slice.arg_set_id, 'debug.key')) as keys
+    from slice join track on track.id = track_id join track as pairs on pairs.id = track.parent_id
+    where pairs.name = 'Pairs'"""
+
+
+def pairs_check(r, folder, processor):
+    """Slices of pairs, exported with -e, are the rows of `query`."""
+    trace = os.path.join(folder, "pairs.pftrace")
+    run(r.program, "export", r.path, "--to", "perfetto", "-e", PAIRS[0], "-e", PAIRS[1], "--key", "cpu", "-o", trace)
+    theirs = processor.ask(trace, pairs=PAIRS_SQL)["pairs"][0]
+    ours = r.rows("SELECT count(*) AS n, sum(end_ns - begin_ns) AS ns, sum(duration_ns) AS durations, "
+                  f"count(DISTINCT key) AS keys FROM pairs('{PAIRS[0]}', '{PAIRS[1]}', 'cpu')")[0]
+    for what in "n", "durations", "keys":
+        r.equal(f"pairs: {what}", ours[what], theirs[what])
+    r.equal("pairs: time", ours["ns"], theirs["ns"], EDGE_NS * (ours["n"] or 0))
+
+
 def trace_check(program, path, folder, processor):
     r = Recording(program, path, folder, processor)
     for check in (stats_check, stalls_check, counters_check, threads_check, guests_check):
         check(r)
+    pairs_check(r, folder, processor)
     compared = r.compared
     if r.report["incidents"]:
         sees_check(r)
