@@ -315,11 +315,25 @@ class Life:
         return wrong + [f"nobody provoked {i.get('verdict')}, {i['duration_ns'] / 1e6:.0f} ms at {i['begin_ns']} "
                         f"on guest CPU {i['guest_cpu']}: {i['because']}" for i in extra]
 
+    def clock_check(self):
+        """An emulated guest's TSC is the host's plus a constant, with vCPUs on two pCPUs as well, unless QEMU
+        adds to it, to keep it from running backwards between the two. Then it gains at no steady rate, and a
+        report that calls the times unproven is right."""
+        if self.bed != "a" or not self.report["clock"] or self.report["clock"][0]["method"] != "untrusted":
+            return
+        clock = json.loads(self.host.run(f"cd {self.played.folder} && vcpuscope clock run.vcs --format json"))
+        echo = clock["vms"][0]["echo"]
+        if not echo["ratio_min"] <= 1 <= echo["ratio_max"]:
+            raise bed.machine.EmulatorFault(f"the emulated guest's TSC gained {echo['ratio_min'] - 1:.1e} to "
+                                            f"{echo['ratio_max'] - 1:.1e} on the host's")
+
     def play(self, name, out):
         """One scene: what is wrong."""
         self.say(f"{name}: {getattr(self, f'scene_{name}').__doc__.split(chr(10))[0]}")
         try:
             wrong = getattr(self, f"scene_{name}")() + self.stalls_wrong(self.report)
+            if name == "cpus":
+                self.clock_check()
         finally:
             os.makedirs(out, exist_ok=True)
             kept = ("watch.json", "record.log") if name == "watch" else ("run.vcs", "record.log")
