@@ -394,8 +394,8 @@ static int spec_add(const struct event_schemas *schemas, const struct event_spec
 	return n < 0 ? n : err;
 }
 
-/* After a message about an EVENT that is none of the list: which one was probably meant, and that
- * the list is not all that can be recorded. */
+/* Continues the error message about an unknown EVENT: suggests the nearest name of the list, and
+ * says that `record -e` takes other events. */
 static void others_say(const struct event_schemas *schemas, const char *text, const char *said)
 {
 	const struct event_schema *schema, *best = NULL;

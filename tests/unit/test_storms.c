@@ -291,8 +291,9 @@ static void across_a_long_task(struct tale *t)
 	ADD(t, SWITCH(HOST, 1710500, 0, TID0, 0, 1));
 }
 
-/* The same, between them one of 110 ms, in which the host takes 88: it is told because task 50
- * waited for the guest's CPU for longer than the threshold. */
+/* Short tasks, then task 60 for 110 ms, then short tasks. The host takes 88 ms of the 110. That run
+ * interval is reported, because task 50 waited for the guest's CPU for longer than the threshold.
+ */
 static void before_a_wait_in_the_guest(struct tale *t)
 {
 	busy_begin(t);

@@ -3,8 +3,8 @@
  * Counts pairs and decides which of those with losses between their events are calls.
  *
  * The pair of A and the B after the next is wrong if the end of A and the next begin were lost. If
- * losses of few events hit each event independently, the number of such pairs is, of n pairs,
- * (ends lost) * (begins lost) / n. An end that was lost leaves a begin without an end, so both
+ * each event is lost independently of the others, then of n pairs (ends lost) * (begins lost) / n
+ * are wrong in this way. An end that was lost leaves a begin without an end, so both
  * factors are counted. Losses may be denser at some times than at others: the product is summed
  * over windows of few pairs.
  */
