@@ -108,6 +108,11 @@ class Check(unittest.TestCase):
         self.assertTrue(check_run_delay(vcpus, tasks, {**good, "run_delay_ns": [600 * MS, 650 * MS]}))
         self.assertTrue(check_run_delay(vcpus, [*tasks, {"comm": "x", "run_delay_ns": 99 * MS}], good))
         self.assertTrue(check_run_delay(vcpus, tasks[1:], good))
+        # The guest had chosen the ticker, and its sched_switch came after the hog.
+        chosen = {**hog, "guest_ran_ns": {"ticker": 505 * MS, "compute": 174 * MS}}
+        self.assertTrue(check_run_delay(vcpus, tasks, {**good, "stalls": [{"duration_ns": 1}, chosen]}))
+        chosen["waiter"] = "ticker"
+        self.assertEqual(check_run_delay(vcpus, tasks, {**good, "stalls": [{"duration_ns": 1}, chosen]}), [])
         hog["guest_ran_ns"] = {"compute": 90 * MS, "ticker": 501 * MS}
         self.assertTrue(check_run_delay(vcpus, tasks, good))
         tasks[0]["comm"] = "ticker"
