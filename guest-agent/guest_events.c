@@ -139,11 +139,11 @@ void guest_events_hash(void *context, struct vs_event *events, size_t n)
 		}
 		m = &g->masks[id % MASKS];
 		if (m->id != id || i + 1 >= VS_USER_VALUES_MAX) { /* nobody knows what this is */
-			e->arg0 = e->arg1 = 0;
+			ev_set_user_values(e, 0, 0);
 			continue;
 		}
-		e->arg0 = value_hash(g, m, i, e->arg0);
-		e->arg1 = value_hash(g, m, i + 1, e->arg1);
+		ev_set_user_values(e, value_hash(g, m, i, ev_user_first(e)),
+				   value_hash(g, m, i + 1, ev_user_second(e)));
 	}
 }
 

@@ -111,6 +111,19 @@ struct event_tracepoint {
 	uint64_t constant; /* added to arg0 */
 };
 
+/* Returns the constant of the tracepoint that became the event. For types whose tracepoints have
+ * constants: these types have no other field in arg0. */
+static inline uint64_t event_constant(const struct vs_event *e)
+{
+	return e->arg0;
+}
+
+/* Sets the type and the constant of an event without fields. */
+static inline void event_begin(struct vs_event *e, const struct event_tracepoint *from)
+{
+	*e = (struct vs_event){.type = from->type, .arg0 = from->constant};
+}
+
 /* Returns the tracepoints of the catalogue, in its order, and sets *n to their number. */
 const struct event_tracepoint *event_tracepoints(size_t *n);
 

@@ -65,4 +65,16 @@ static inline vs_u64 ev_handler_number(const struct vs_event *e)
 	return ev_irq_entry_number(e); /* all of them have it in this place: test_event_catalog */
 }
 
+static inline void ev_set_handler_number(struct vs_event *e, vs_u64 number)
+{
+	ev_set_irq_entry_number(e, number);
+}
+
+/* Sets the two values of a USER or USER_MORE event. */
+static inline void ev_set_user_values(struct vs_event *e, vs_u64 first, vs_u64 second)
+{
+	ev_set_user_first(e, first); /* both have them in this place: test_event_catalog */
+	ev_set_user_second(e, second);
+}
+
 #endif

@@ -194,8 +194,8 @@ static void head_take(struct user_hits *h, uint32_t source, const struct vs_even
 		const size_t wanted = values_wanted(&hit);
 
 		hit.n_values = wanted < 2 ? wanted : 2;
-		hit.values[0] = e->arg0;
-		hit.values[1] = e->arg1;
+		hit.values[0] = ev_user_first(e);
+		hit.values[1] = ev_user_second(e);
 		if (wanted > 2) {
 			if (h->n == WAITING_MAX)
 				waiting_end(h, 0);
@@ -217,9 +217,9 @@ static void more_take(struct user_hits *h, size_t i, const struct vs_event *e)
 		waiting_end(h, i);
 		return;
 	}
-	hit->values[hit->n_values++] = e->arg0;
+	hit->values[hit->n_values++] = ev_user_more_first(e);
 	if (hit->n_values < wanted)
-		hit->values[hit->n_values++] = e->arg1;
+		hit->values[hit->n_values++] = ev_user_more_second(e);
 	if (hit->n_values == wanted)
 		waiting_end(h, i);
 }

@@ -573,14 +573,14 @@ static void on_exit_begun(struct perf_follow *f, const struct vs_event *e)
 static void on_row(struct perf_follow *f, const struct vs_event *e)
 {
 	const enum vs_scope scope = (enum vs_scope)event_type_of(e->type)->scope;
-	const struct vs_request request = {.first = e->arg0, .second = (uint32_t)e->arg1};
+	const struct vs_request request = request_of(e);
 	struct vs_event out = *e;
 	struct task *task = followed_of(f, e->pid);
 
 	if ((scope == VS_SCOPE_FOLLOWED || scope == VS_SCOPE_BEGIN) && !task)
 		return;
 	if (task && e->type == VS_EVENT_KVM_EXIT)
-		task->halt = exit_is_hlt(e->arg0) ? VS_HALT_EXIT : VS_HALT_NONE;
+		task->halt = exit_is_hlt(e) ? VS_HALT_EXIT : VS_HALT_NONE;
 	if (scope == VS_SCOPE_BEGIN)
 		request_begin(f->requests, &request, e->pid);
 	if (scope == VS_SCOPE_END && !request_end(f->requests, &request, &out.pid2))

@@ -12,7 +12,7 @@
 #ifndef PROG_FOLLOW_H
 #define PROG_FOLLOW_H
 
-#include "proto/event.h"
+#include "proto/event_fields.h"
 #include "proto/exit_bucket.h"
 
 enum {
@@ -47,11 +47,12 @@ static inline __attribute__((always_inline)) vs_u32 short_wait_due(vs_u64 *short
 	return 1;
 }
 
-/* Returns 1 if the exit is a HLT, in which the guest itself made the vCPU wait. exit: reason | isa
- * << 32. */
-static inline __attribute__((always_inline)) vs_u32 exit_is_hlt(vs_u64 exit)
+/* Returns 1 if a KVM_EXIT event is a HLT, in which the guest itself made the vCPU wait. */
+static inline __attribute__((always_inline)) vs_u32 exit_is_hlt(const struct vs_event *e)
 {
-	return exit == (1ull << 32 | 12) || exit == (2ull << 32 | 0x78);
+	const vs_u32 isa = ev_kvm_exit_isa(e), reason = ev_kvm_exit_reason(e);
+
+	return (isa == 1 && reason == 12) || (isa == 2 && reason == 0x78); /* VMX; SVM */
 }
 
 enum vs_followed_flags {

@@ -11,7 +11,7 @@ char LICENSE[] SEC("license") = "GPL";
 VS_TRACEPOINT(sched_switch)
 int BPF_PROG(vs_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
-	__u64 prios = (__u32)VS_READ(prev, prio) | (__u64)(__u32)VS_READ(next, prio) << 32;
+	struct vs_event e = {};
 	const __u32 state = switch_state(ctx, preempted, prev);
 	const __s32 out = task_shown(prev), in = task_shown(next);
 
@@ -19,7 +19,9 @@ int BPF_PROG(vs_switch, bool preempted, struct task_struct *prev, struct task_st
 		return 0;
 	if (request.sample_period_ns && state && !(state & VS_TASK_DEAD))
 		stack_emit(ctx, VS_STACK_WAITER);
-	emit(VS_EVENT_SCHED_SWITCH, out, in, state, prios);
+	ev_set_sched_switch_out_prio(&e, VS_READ(prev, prio));
+	ev_set_sched_switch_in_prio(&e, VS_READ(next, prio));
+	emit(VS_EVENT_SCHED_SWITCH, out, in, state, e.arg1);
 	return 0;
 }
 

@@ -314,7 +314,7 @@ static __always_inline void exit_count(struct vs_exit *x, __s32 tid, __u32 vm, _
 
 /* An entry, exit or return to the VMM of a vCPU whose VM is at summary level. */
 static __always_inline void exit_summarise(__u32 type, struct vs_followed *f, __u32 slot, __s32 tid,
-					   __u64 arg0, __u64 arg1)
+					   const struct vs_event *e)
 {
 	const __u64 now = bpf_ktime_get_ns();
 	struct vs_exit *x = bpf_map_lookup_elem(&exits, &slot);
@@ -322,18 +322,18 @@ static __always_inline void exit_summarise(__u32 type, struct vs_followed *f, __
 	if (!x)
 		return;
 	if (type == VS_EVENT_KVM_EXIT) {
-		*x = (struct vs_exit){.begin = now, .reason = arg0, .rip = arg1};
+		*x = (struct vs_exit){.begin = now, .reason = e->arg0, .rip = ev_kvm_exit_rip(e)};
 	} else if (type == VS_EVENT_KVM_USERSPACE_EXIT) {
 		x->vmm_begin = now;
-		x->vmm_reason = arg0;
-		x->vmm_errno = arg1;
+		x->vmm_reason = ev_kvm_userspace_exit_reason(e);
+		x->vmm_errno = (__u64)ev_kvm_userspace_exit_error(e);
 		if (!x->begin || x->emitted)
-			emit((__u16)type, tid, 0, arg0, arg1);
+			emit((__u16)type, tid, 0, e->arg0, e->arg1);
 	} else {
 		if (x->begin && now - x->begin >= exit_threshold_ns)
 			exit_emit(x, tid, now);
 		if (!x->begin || x->emitted)
-			emit((__u16)type, tid, 0, arg0, arg1);
+			emit((__u16)type, tid, 0, e->arg0, e->arg1);
 		else
 			exit_count(x, tid, f->vm, now);
 		x->begin = 0;
@@ -370,6 +370,7 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 	bool concerns;
 	struct vs_followed *f_out = followed_of(out, &out_slot);
 	struct vs_followed *f_in = followed_of(in, &in_slot);
+	struct vs_event e = {};
 	__u64 now;
 
 	concerns = f_out;
@@ -386,8 +387,9 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 	}
 	announce(prev);
 	announce(next);
-	emit(VS_EVENT_SCHED_SWITCH, out, in, state,
-	     (__u32)VS_READ(prev, prio) | (__u64)(__u32)VS_READ(next, prio) << 32);
+	ev_set_sched_switch_out_prio(&e, VS_READ(prev, prio));
+	ev_set_sched_switch_in_prio(&e, VS_READ(next, prio));
+	emit(VS_EVENT_SCHED_SWITCH, out, in, state, e.arg1);
 	now = bpf_ktime_get_ns();
 	if (f_out) {
 		f_out->off_time = now;
@@ -630,8 +632,8 @@ static __always_inline void tracepoint_hit(void *ctx)
 	const struct vs_tracepoint *t;
 	struct vs_followed *f;
 	const __s32 tid = current_tid();
-	struct vs_request request = {};
-	__u64 arg0, arg1;
+	struct vs_request request;
+	struct vs_event e = {};
 	__s32 other = 0;
 	__u32 slot = 0;
 
@@ -648,18 +650,15 @@ static __always_inline void tracepoint_hit(void *ctx)
 	if (!t->always && !(f && t->scope != VS_SCOPE_ANYONE ? !is_summary(f)
 							     : *(volatile __u32 *)&detail_anywhere))
 		return;
-	arg0 = fields_read(ctx, t->arg0);
-	arg1 = fields_read(ctx, t->arg1);
+	e.arg0 = fields_read(ctx, t->arg0);
+	e.arg1 = fields_read(ctx, t->arg1);
 	if (f && t->type == VS_EVENT_KVM_EXIT)
-		f->halt = exit_is_hlt(arg0) ? VS_HALT_EXIT : VS_HALT_NONE;
+		f->halt = exit_is_hlt(&e) ? VS_HALT_EXIT : VS_HALT_NONE;
 	if (t->always && f && is_summary(f)) {
-		exit_summarise(t->type, f, slot, tid, arg0, arg1);
+		exit_summarise(t->type, f, slot, tid, &e);
 		return;
 	}
-	if (t->scope == VS_SCOPE_BEGIN || t->scope == VS_SCOPE_END) {
-		request.first = arg0;
-		request.second = (__u32)arg1;
-	}
+	request = request_of(&e);
 	if (t->scope == VS_SCOPE_BEGIN)
 		bpf_map_update_elem(&requests, &request, &tid, BPF_ANY);
 	if (t->scope == VS_SCOPE_END) {
@@ -670,7 +669,7 @@ static __always_inline void tracepoint_hit(void *ctx)
 		other = *beginner;
 		bpf_map_delete_elem(&requests, &request);
 	}
-	emit((__u16)t->type, tid, other, arg0, arg1);
+	emit((__u16)t->type, tid, other, e.arg0, e.arg1);
 }
 
 /* Attached to each tracepoint of a table in userspace, whose index is the cookie. */

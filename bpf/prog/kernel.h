@@ -15,7 +15,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 
-#include "proto/event.h"
+#include "proto/event_fields.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

@@ -85,17 +85,18 @@ static __noinline void stack_emit(void *ctx, __u32 role)
 {
 	const __u64 both = bpf_get_current_pid_tgid();
 	struct vs_guest_stack *s = bpf_map_lookup_elem(&stack_scratch, &role);
-	__u32 kernel, user;
+	struct vs_event e = {};
 
 	if (!s || !(__u32)both || (__s32)(both >> 32) == sample_except ||
 	    current_shown() == VS_TASK_OTHER)
 		return;
 	__sync_fetch_and_add(&request.stacks, 1);
 	s->role = role;
-	kernel = stack_take(ctx, s, 0, 0);
-	user = stack_take(ctx, s, (__s32)(both >> 32), BPF_F_USER_STACK);
-	emit(VS_EVENT_TASK_STACK, (__s32)both, (__s32)(both >> 32), kernel | (__u64)user << 32,
-	     role | request.sample_period_ns << 8);
+	ev_set_task_stack_kernel(&e, stack_take(ctx, s, 0, 0));
+	ev_set_task_stack_user(&e, stack_take(ctx, s, (__s32)(both >> 32), BPF_F_USER_STACK));
+	ev_set_task_stack_role(&e, role);
+	ev_set_task_stack_period_ns(&e, request.sample_period_ns);
+	emit(VS_EVENT_TASK_STACK, (__s32)both, (__s32)(both >> 32), e.arg0, e.arg1);
 }
 
 #endif

@@ -33,10 +33,16 @@ struct vs_tracepoint {
 	struct vs_tracepoint_field arg1[VS_TRACEPOINT_PARTS];
 };
 
-/* Identifies a request until it ends: the first argument (the sector) and the lower half of the
- * second (the device). */
+/* Identifies a request until it ends. */
 struct vs_request {
 	vs_u64 first, second;
 };
+
+/* Returns the request that an event of scope VS_SCOPE_BEGIN or VS_SCOPE_END begins or ends. In all
+ * their types, arg0 (the sector) and the lower half of arg1 (the device) identify it. */
+static inline __attribute__((always_inline)) struct vs_request request_of(const struct vs_event *e)
+{
+	return (struct vs_request){.first = e->arg0, .second = (vs_u32)e->arg1};
+}
 
 #endif

@@ -340,7 +340,7 @@ static void event_redact(struct redactor *r, struct vs_event *e)
 		task_replace(r, comm);
 		ev_set_task_comm(e, comm);
 	} else if (e->type == VS_EVENT_USER || e->type == VS_EVENT_USER_MORE) {
-		e->arg0 = e->arg1 = 0;
+		ev_set_user_values(e, 0, 0);
 	} else if (e->type >= VS_EVENT_TYPE_LIMIT) {
 		e->pid = e->pid2 = 0;
 		e->arg0 = e->arg1 = 0;

@@ -355,8 +355,7 @@ enum import_use event_text_parse(struct import_record *r, const char *text)
 	memset(&r->e, 0, sizeof(r->e));
 	if (!row)
 		return IMPORT_UNUSED;
-	r->e.type = row->type;
-	r->e.arg0 = row->constant;
+	event_begin(&r->e, row);
 	parser = parsers[row->type] ? parsers[row->type] : on_fields;
 	return parser(r, text);
 }

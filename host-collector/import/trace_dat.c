@@ -204,8 +204,7 @@ static enum line_kind record_take(struct tep_handle *tep, const struct source *s
 	row = event_row_find(s->event->name);
 	if (!row)
 		return LINE_UNUSED;
-	r->e.type = row->type;
-	r->e.arg0 = row->constant;
+	event_begin(&r->e, row);
 	taker = takers[row->type] ? takers[row->type] : on_fields;
 	return taker(s, r) ? LINE_EVENT : LINE_MALFORMED;
 }

@@ -39,11 +39,10 @@ void apic_init(struct sim_apic *a, struct sim_vcpu *v)
 }
 
 /* On the thread of `v`. */
-static void emit(const struct sim_apic *a, struct sim_vcpu *v, uint16_t type, uint64_t arg0,
-		 uint64_t arg1)
+static void emit(const struct sim_apic *a, struct sim_vcpu *v, struct vs_event e)
 {
 	if (a->shown)
-		vcpu_sim_event(v, type, arg0, arg1);
+		vcpu_sim_event(v, e);
 }
 
 static int64_t *accepts_of(struct sim_apic *a, enum guest_vector vector)
@@ -64,17 +63,20 @@ static void accept_note(struct sim_apic *a, enum guest_vector vector)
 /* On `t`, of this vCPU's. */
 static void accept_emit(struct sim_apic *a, struct host_thread *t, const struct route *route)
 {
-	struct vs_event e = {.type = VS_EVENT_KVM_ACCEPT_IRQ,
-			     .pid = t->tid,
-			     .arg0 = route->vector | (uint64_t)a->vcpu->index << 32,
-			     .arg1 = route->level ? (uint64_t)LEVEL << 32 : 0};
+	struct vs_event e = {.type = VS_EVENT_KVM_ACCEPT_IRQ, .pid = t->tid};
+	struct vs_event posted = {.type = VS_EVENT_KVM_APICV_ACCEPT_IRQ, .pid = t->tid};
 
 	if (!a->shown)
 		return;
+	ev_set_kvm_apic_accept_irq_vector(&e, route->vector);
+	ev_set_kvm_apic_accept_irq_apic_id(&e, a->vcpu->index);
+	ev_set_kvm_apic_accept_irq_level(&e, route->level ? LEVEL : 0);
 	if (sim_host_event(t, e))
 		accept_note(a, route->kind);
-	e.type = VS_EVENT_KVM_APICV_ACCEPT_IRQ;
-	if (a->posted && sim_host_event(t, e))
+	ev_set_kvm_apicv_accept_irq_vector(&posted, route->vector);
+	ev_set_kvm_apicv_accept_irq_apic_id(&posted, a->vcpu->index);
+	ev_set_kvm_apicv_accept_irq_level(&posted, route->level ? LEVEL : 0);
+	if (a->posted && sim_host_event(t, posted))
 		accept_note(a, route->kind);
 }
 
@@ -115,12 +117,13 @@ void apic_interrupt(struct sim_apic *a, enum guest_vector vector)
 
 static void msi_emit(const struct sim_apic *a, const struct route *route)
 {
+	struct vs_event e = {.type = VS_EVENT_KVM_MSI, .pid = a->worker->tid};
+
+	ev_set_kvm_msi_set_irq_address(&e, (uint64_t)MSI_ADDRESS << 12 | (uint64_t)a->vcpu->index
+										 << 12);
+	ev_set_kvm_msi_set_irq_data(&e, route->vector);
 	if (a->shown)
-		sim_host_event(a->worker, (struct vs_event){.type = VS_EVENT_KVM_MSI,
-							    .pid = a->worker->tid,
-							    .arg0 = (uint64_t)MSI_ADDRESS << 12 |
-								    (uint64_t)a->vcpu->index << 12,
-							    .arg1 = route->vector});
+		sim_host_event(a->worker, e);
 }
 
 void apic_worker(struct sim_apic *a)
@@ -138,11 +141,16 @@ void apic_worker(struct sim_apic *a)
 void apic_call(struct sim_apic *a, enum guest_vector vector, struct sim_vcpu *by)
 {
 	const struct route *route = route_of(vector);
+	struct vs_event ipi = {.type = VS_EVENT_KVM_IPI};
+	struct vs_event accept = {.type = VS_EVENT_KVM_ACCEPT_IRQ};
 
-	emit(a, by, VS_EVENT_KVM_IPI, route->vector, a->vcpu->index);
+	ev_set_kvm_apic_ipi_icr_low(&ipi, route->vector);
+	ev_set_kvm_apic_ipi_destination(&ipi, a->vcpu->index);
+	emit(a, by, ipi);
+	ev_set_kvm_apic_accept_irq_vector(&accept, route->vector);
+	ev_set_kvm_apic_accept_irq_apic_id(&accept, a->vcpu->index);
 	if (vector == GUEST_CALL && !a->shown) /* the one that a verdict needs */
-		vcpu_sim_event(by, VS_EVENT_KVM_ACCEPT_IRQ,
-			       route->vector | (uint64_t)a->vcpu->index << 32, 0);
+		vcpu_sim_event(by, accept);
 	accept_emit(a, by->thread, route);
 	pend(a, route, by->thread);
 }
@@ -151,12 +159,16 @@ void apic_enter(struct sim_apic *a)
 {
 	struct sim_vcpu *v = a->vcpu;
 	const struct route *route;
+	struct vs_event acknowledge = {.type = VS_EVENT_KVM_ACK_IRQ};
+	struct vs_event inject = {.type = VS_EVENT_KVM_INJECT};
 
+	ev_set_kvm_ack_irq_chip(&acknowledge, IOAPIC);
+	ev_set_kvm_ack_irq_pin(&acknowledge, LEVEL_PIN);
 	for (size_t i = 0; i < ROUTES; i++) {
 		if (!(a->due & (unsigned)routes[i].kind))
 			continue;
 		if (routes[i].level)
-			emit(a, v, VS_EVENT_KVM_ACK_IRQ, IOAPIC, LEVEL_PIN);
+			emit(a, v, acknowledge);
 		accept_emit(a, v->thread, &routes[i]);
 	}
 	a->due = 0;
@@ -164,15 +176,26 @@ void apic_enter(struct sim_apic *a)
 	if (a->posted || !route || !guest_sim_takes(v->guest))
 		return;
 	a->injected = route->kind;
-	emit(a, v, VS_EVENT_KVM_INJECT, route->vector, 0);
+	ev_set_kvm_inj_virq_vector(&inject, route->vector);
+	emit(a, v, inject);
+}
+
+static void eoi_emit(const struct sim_apic *a, const struct route *route)
+{
+	struct vs_event eoi = {.type = VS_EVENT_KVM_EOI}, pv_eoi = {.type = VS_EVENT_KVM_PV_EOI};
+
+	ev_set_kvm_eoi_apic_id(&eoi, a->vcpu->index);
+	ev_set_kvm_eoi_vector(&eoi, route->vector);
+	ev_set_kvm_pv_eoi_apic_id(&pv_eoi, a->vcpu->index);
+	ev_set_kvm_pv_eoi_vector(&pv_eoi, route->vector);
+	emit(a, a->vcpu, route->level ? eoi : pv_eoi);
 }
 
 void apic_left(struct sim_apic *a)
 {
 	for (size_t i = 0; i < ROUTES && a->handled; i++) {
 		if (a->handled & (unsigned)routes[i].kind)
-			emit(a, a->vcpu, routes[i].level ? VS_EVENT_KVM_EOI : VS_EVENT_KVM_PV_EOI,
-			     a->vcpu->index, routes[i].vector);
+			eoi_emit(a, &routes[i]);
 	}
 	a->handled = 0;
 }

@@ -9,6 +9,7 @@
 
 #include "bpf/capture/batcher.h"
 #include "host-collector/simulate/engine.h"
+#include "proto/event_fields.h"
 #include "proto/message.h"
 
 enum { SIM_CPUS_MAX = 514 };

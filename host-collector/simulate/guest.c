@@ -14,6 +14,8 @@ enum {
 	CALL_VECTOR = 251,
 	VIRTIO_IRQ = 26,
 	STORM_IRQ = 11,
+	PRIO = 120, /* of all tasks */
+	IRQ_HANDLED = 1,
 };
 
 static void proceed(struct guest_cpu_sim *g);
@@ -36,8 +38,7 @@ static void announce(struct guest_cpu_sim *g, struct guest_task *t)
 		return;
 	t->announced = true;
 	e.pid = e.pid2 = t->pid;
-	memcpy(&e.arg0, t->comm, 8);
-	memcpy(&e.arg1, t->comm + 8, 8);
+	ev_set_task_comm(&e, t->comm);
 	emit(g, e);
 }
 
@@ -58,13 +59,15 @@ static const uint8_t vectors[] = {
 /* False: it shows nothing, or that got lost. */
 static bool frame_emit(struct guest_cpu_sim *g, const struct guest_frame *f, bool exit)
 {
-	struct vs_event e = {
-		.type = frame_events[f->kind][exit], .pid = current_pid(g), .arg0 = f->number};
+	struct vs_event e = {.type = frame_events[f->kind][exit], .pid = current_pid(g)};
 
-	if (f->kind == FRAME_OF_VECTOR)
-		e.arg1 = vectors[f->number];
+	ev_set_handler_number(&e, f->number);
+	if (f->kind == FRAME_OF_VECTOR && exit)
+		ev_set_vector_exit_vector(&e, vectors[f->number]);
+	else if (f->kind == FRAME_OF_VECTOR)
+		ev_set_vector_entry_vector(&e, vectors[f->number]);
 	if (f->kind == FRAME_OF_IRQ && exit)
-		e.arg1 = 1;
+		ev_set_irq_exit_result(&e, IRQ_HANDLED);
 	return e.type && emit(g, e);
 }
 
@@ -121,6 +124,7 @@ static void ready_add(struct guest_task *t)
 static void schedule(struct guest_cpu_sim *g, uint32_t state)
 {
 	struct guest_task *prev = g->current, *next;
+	struct vs_event e = {.type = VS_EVENT_SCHED_SWITCH};
 
 	g->need_resched = false;
 	if (prev && state == VS_TASK_RUNNING)
@@ -137,11 +141,12 @@ static void schedule(struct guest_cpu_sim *g, uint32_t state)
 	}
 	announce(g, prev);
 	announce(g, next);
-	emit(g, (struct vs_event){.type = VS_EVENT_SCHED_SWITCH,
-				  .pid = current_pid(g),
-				  .pid2 = next ? next->pid : 0,
-				  .arg0 = state,
-				  .arg1 = 120 | 120ull << 32});
+	e.pid = current_pid(g);
+	e.pid2 = next ? next->pid : 0;
+	ev_set_sched_switch_state(&e, state);
+	ev_set_sched_switch_out_prio(&e, PRIO);
+	ev_set_sched_switch_in_prio(&e, PRIO);
+	emit(g, e);
 	g->current = next;
 	if (next) {
 		next->state = TASK_CURRENT;
@@ -158,16 +163,17 @@ static void schedule(struct guest_cpu_sim *g, uint32_t state)
 static void wake(struct guest_task *t, struct guest_cpu_sim *by)
 {
 	struct guest_cpu_sim *g = t->cpu;
+	struct vs_event e = {.type = VS_EVENT_SCHED_WAKEUP};
 
 	t->due = false;
 	if (t->state != TASK_SLEEPING || g->offline)
 		return;
 	announce(by, t);
-	emit(by, (struct vs_event){.type = VS_EVENT_SCHED_WAKEUP,
-				   .pid = t->pid,
-				   .pid2 = current_pid(by),
-				   .arg0 = g->cpu,
-				   .arg1 = 120});
+	e.pid = t->pid;
+	e.pid2 = current_pid(by);
+	ev_set_sched_wakeup_cpu(&e, g->cpu);
+	ev_set_sched_wakeup_prio(&e, PRIO);
+	emit(by, e);
 	ready_add(t);
 	if (g->current && !(t->eager && !g->current->eager))
 		return;

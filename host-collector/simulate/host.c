@@ -28,8 +28,7 @@ static void announce(struct host *h, uint16_t cpu, struct host_thread *t)
 	t->announced = true;
 	e.pid = t->tid;
 	e.pid2 = t->tgid;
-	memcpy(&e.arg0, t->comm, 8);
-	memcpy(&e.arg1, t->comm + 8, 8);
+	ev_set_task_comm(&e, t->comm);
 	sim_capture_event(h->capture, cpu, e);
 }
 
@@ -87,20 +86,19 @@ static void switch_to(struct pcpu *p, struct host_thread *next, uint32_t state)
 	struct host_thread *prev = p->current;
 	struct host *h = p->host;
 	int64_t now = h->engine->now;
+	struct vs_event e = {.type = VS_EVENT_SCHED_SWITCH,
+			     .pid = prev ? prev->tid : 0,
+			     .pid2 = next ? next->tid : 0};
 
 	if (next)
 		dequeue(next);
 	if ((prev && prev->followed) || (next && next->followed) || p->followed_waiting) {
 		announce(h, p->cpu, prev);
 		announce(h, p->cpu, next);
-		sim_capture_event(h->capture, p->cpu,
-				  (struct vs_event){
-					  .type = VS_EVENT_SCHED_SWITCH,
-					  .pid = prev ? prev->tid : 0,
-					  .pid2 = next ? next->tid : 0,
-					  .arg0 = state,
-					  .arg1 = prio(prev) | (uint64_t)prio(next) << 32,
-				  });
+		ev_set_sched_switch_state(&e, state);
+		ev_set_sched_switch_out_prio(&e, (int32_t)prio(prev));
+		ev_set_sched_switch_in_prio(&e, (int32_t)prio(next));
+		sim_capture_event(h->capture, p->cpu, e);
 	}
 	p->current = next;
 	p->current_since = now;
@@ -268,6 +266,10 @@ void host_wake(struct host_thread *t, struct host_thread *waker)
 	uint16_t on = waker ? waker->cpu : t->cpu, to = t->cpu;
 	struct host_thread *by = waker ? waker : h->pcpus[on].current;
 	struct pcpu *p;
+	struct vs_event migration = {
+		.type = VS_EVENT_SCHED_MIGRATE, .pid = t->tid, .pid2 = by ? by->tid : 0};
+	struct vs_event wakeup = {
+		.type = VS_EVENT_SCHED_WAKEUP, .pid = t->tid, .pid2 = by ? by->tid : 0};
 
 	if (t->state != HOST_SLEEPING)
 		return;
@@ -279,19 +281,13 @@ void host_wake(struct host_thread *t, struct host_thread *waker)
 	if (t->followed) {
 		announce(h, on, t);
 		announce(h, on, by);
+		ev_set_sched_migrate_task_from(&migration, t->cpu);
+		ev_set_sched_migrate_task_to(&migration, to);
 		if (to != t->cpu)
-			sim_capture_event(h->capture, on,
-					  (struct vs_event){.type = VS_EVENT_SCHED_MIGRATE,
-							    .pid = t->tid,
-							    .pid2 = by ? by->tid : 0,
-							    .arg0 = t->cpu,
-							    .arg1 = to});
-		sim_capture_event(h->capture, on,
-				  (struct vs_event){.type = VS_EVENT_SCHED_WAKEUP,
-						    .pid = t->tid,
-						    .pid2 = by ? by->tid : 0,
-						    .arg0 = to,
-						    .arg1 = prio(t)});
+			sim_capture_event(h->capture, on, migration);
+		ev_set_sched_wakeup_cpu(&wakeup, to);
+		ev_set_sched_wakeup_prio(&wakeup, (int32_t)prio(t));
+		sim_capture_event(h->capture, on, wakeup);
 	}
 	t->cpu = to;
 	p = &h->pcpus[to];
@@ -331,10 +327,10 @@ void host_throttle(struct host_thread *t, bool throttled)
 
 void host_signal(struct host_thread *target, struct host_thread *sender, uint32_t number)
 {
+	struct vs_event e = {.type = VS_EVENT_SIGNAL, .pid = target->tid, .pid2 = sender->tid};
+
 	announce(target->host, sender->cpu, target);
-	sim_host_event(sender, (struct vs_event){.type = VS_EVENT_SIGNAL,
-						 .pid = target->tid,
-						 .pid2 = sender->tid,
-						 .arg0 = number,
-						 .arg1 = (uint64_t)target->tgid});
+	ev_set_signal_number(&e, number);
+	ev_set_signal_process(&e, (uint64_t)target->tgid);
+	sim_host_event(sender, e);
 }

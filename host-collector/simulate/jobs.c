@@ -33,12 +33,12 @@ static void describe(struct sim_jobs *j, struct sim_capture *c, uint32_t id, con
 static bool emit(struct sim_capture *c, uint16_t cpu, uint32_t id, int32_t tid,
 		 const struct job_slot *s)
 {
-	return sim_capture_event(c, cpu,
-				 (struct vs_event){.type = VS_EVENT_USER,
-						   .pid = tid,
-						   .pid2 = (int32_t)id,
-						   .arg0 = s->job,
-						   .arg1 = s->slot});
+	struct vs_event e = {.type = VS_EVENT_USER, .pid = tid};
+
+	ev_set_user_id(&e, id);
+	ev_set_user_first(&e, s->job);
+	ev_set_user_second(&e, s->slot);
+	return sim_capture_event(c, cpu, e);
 }
 
 static struct sim_job *job_new(struct sim_jobs *j)

@@ -243,19 +243,22 @@ void sim_stacks_flush(struct sim_stacks *s)
 
 	for (size_t i = 0; i < s->n_pending; i++) {
 		const struct sim_stack_record *r = &s->pending[i];
+		struct vs_event *e = &events[b.n_events];
 		uint32_t id = identify(s, r);
 
 		if (!id)
 			continue;
-		events[b.n_events++] = (struct vs_event){
+		b.n_events++;
+		*e = (struct vs_event){
 			.time = event_time(c, r),
 			.cpu = VS_CPU_COLLECTOR,
 			.type = VS_EVENT_STACK,
 			.pid = r->pid,
 			.pid2 = r->explains,
-			.arg0 = id,
-			.arg1 = (uint64_t)r->role | (uint64_t)r->wait_ns << 8,
 		};
+		ev_set_stack_id(e, id);
+		ev_set_stack_role(e, r->role);
+		ev_set_stack_wait_ns(e, (uint64_t)r->wait_ns);
 	}
 	s->n_pending = 0;
 	if (!b.n_events)

@@ -1,24 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "host-collector/simulate/vcpu.h"
 
+#include <linux/kvm.h>
 #include <string.h>
 
 enum { ISA_VMX = 1 };
 
+/* Where the guest's kernel is at all its entries and exits. */
+static const uint64_t guest_rip = 0xffffffff81000000;
+
 static void plan_continue(struct sim_vcpu *v);
 
-void vcpu_sim_event(struct sim_vcpu *v, uint16_t type, uint64_t arg0, uint64_t arg1)
+void vcpu_sim_event(struct sim_vcpu *v, struct vs_event e)
 {
+	e.pid = v->thread->tid;
 	if (v->kvm_events)
-		sim_host_event(v->thread, (struct vs_event){.type = type,
-							    .pid = v->thread->tid,
-							    .arg0 = arg0,
-							    .arg1 = arg1});
+		sim_host_event(v->thread, e);
 }
 
-static void kvm_event(struct sim_vcpu *v, uint16_t type, uint64_t arg0)
+static void entry_emit(struct sim_vcpu *v)
 {
-	vcpu_sim_event(v, type, arg0, 0xffffffff81000000);
+	struct vs_event e = {.type = VS_EVENT_KVM_ENTRY};
+
+	ev_set_kvm_entry_rip(&e, guest_rip);
+	vcpu_sim_event(v, e);
+}
+
+static void exit_emit(struct sim_vcpu *v, enum sim_exit reason)
+{
+	struct vs_event e = {.type = VS_EVENT_KVM_EXIT};
+
+	ev_set_kvm_exit_reason(&e, reason);
+	ev_set_kvm_exit_isa(&e, ISA_VMX);
+	ev_set_kvm_exit_rip(&e, guest_rip);
+	vcpu_sim_event(v, e);
+}
+
+static void userspace_exit_emit(struct sim_vcpu *v)
+{
+	struct vs_event e = {.type = VS_EVENT_KVM_USERSPACE_EXIT};
+
+	ev_set_kvm_userspace_exit_reason(&e, KVM_EXIT_MMIO);
+	ev_set_kvm_userspace_exit_error(&e, (int64_t)guest_rip);
+	vcpu_sim_event(v, e);
 }
 
 bool vcpu_sim_in_guest(const struct sim_vcpu *v)
@@ -121,7 +145,7 @@ static void plan_continue(struct sim_vcpu *v)
 	if (!v->n_steps) {
 		apic_enter(&v->apic);
 		v->mode = MODE_IN_GUEST;
-		kvm_event(v, VS_EVENT_KVM_ENTRY, 0);
+		entry_emit(v);
 		vcpu_sim_emit(v);
 		guest_sim_enter(v->guest);
 		return;
@@ -135,7 +159,7 @@ static void plan_continue(struct sim_vcpu *v)
 		return;
 	}
 	if (s->kind == STEP_VMM && v->mode != MODE_IN_VMM)
-		kvm_event(v, VS_EVENT_KVM_USERSPACE_EXIT, 6 /* KVM_EXIT_MMIO */);
+		userspace_exit_emit(v);
 	v->mode = s->kind == STEP_VMM ? MODE_IN_VMM : MODE_IN_KVM;
 	v->step_since = v->engine->now;
 	v->step_begun = true;
@@ -146,7 +170,7 @@ static void plan_continue(struct sim_vcpu *v)
 static void guest_left(struct sim_vcpu *v, enum sim_exit reason)
 {
 	guest_sim_leave(v->guest);
-	kvm_event(v, VS_EVENT_KVM_EXIT, (uint64_t)reason | (uint64_t)ISA_VMX << 32);
+	exit_emit(v, reason);
 	apic_left(&v->apic);
 	v->mode = MODE_IN_KVM;
 }

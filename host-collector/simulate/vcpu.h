@@ -64,8 +64,9 @@ void vcpu_sim_init(struct sim_vcpu *v, struct host_thread *thread, struct guest_
 /* Leaves the guest, executes `steps` and enters again. The vCPU is in guest mode. */
 void vcpu_sim_exit(struct sim_vcpu *v, enum sim_exit reason, const struct sim_step *steps,
 		   size_t n);
-/* Captures an event of KVM on the vCPU thread; does nothing in a run without KVM's events. */
-void vcpu_sim_event(struct sim_vcpu *v, uint16_t type, uint64_t arg0, uint64_t arg1);
+/* Captures an event of KVM on the vCPU thread and sets its `pid`; does nothing in a run without
+ * KVM's events. */
+void vcpu_sim_event(struct sim_vcpu *v, struct vs_event e);
 /* The guest halts because it has nothing to run. */
 void vcpu_sim_halt(struct sim_vcpu *v);
 /* An interrupt for the guest is pending. waker NULL: the host's own timer. */

@@ -65,11 +65,14 @@ static void poll_exit(struct guest_cpu_sim *g, struct guest_frame *f)
 {
 	const struct sim_step vmm = {
 		.kind = STEP_VMM, .ns = engine_between(g->engine, 4000, 15000), .cause = f->cause};
+	struct vs_event pio = {.type = VS_EVENT_KVM_PIO};
 
 	f->until_exit = engine_between(g->engine, 20000, 80000);
 	vcpu_sim_exit(vcpu_of(g), EXIT_IO, &vmm, 1);
-	vcpu_sim_event(vcpu_of(g), VS_EVENT_KVM_PIO, STATUS_PORT | (uint64_t)PORT_BYTES << 32,
-		       1ull << 32);
+	ev_set_kvm_pio_port(&pio, STATUS_PORT);
+	ev_set_kvm_pio_bytes(&pio, PORT_BYTES);
+	ev_set_kvm_pio_count(&pio, 1);
+	vcpu_sim_event(vcpu_of(g), pio);
 }
 
 /* After its entry only the host's own ticks lead out of it. */
@@ -108,13 +111,15 @@ static void lock_released(void *context)
 {
 	struct sim_vm *vm = context;
 	struct sim_vcpu *v = waiter(vm), *by = other(vm);
+	struct vs_event hypercall = {.type = VS_EVENT_KVM_HYPERCALL};
 
 	guest_sim_release(v->guest);
 	if (!vm->wait_halts || vcpu_sim_in_guest(v))
 		return;
 	if (vcpu_sim_in_guest(by)) {
 		vcpu_sim_exit(by, EXIT_HYPERCALL, NULL, 0);
-		vcpu_sim_event(by, VS_EVENT_KVM_HYPERCALL, KICK_CPU, 0);
+		ev_set_kvm_hypercall_number(&hypercall, KICK_CPU);
+		vcpu_sim_event(by, hypercall);
 	}
 	vcpu_sim_kick(v, by->thread);
 }

@@ -142,6 +142,18 @@ static void test_handlers_have_their_number_in_one_place(void **state)
 	SAME(vector_exit);
 }
 
+static void test_user_events_have_their_values_in_one_place(void **state)
+{
+	struct vs_event e = {0};
+
+	(void)state;
+	ev_set_user_values(&e, 0x123456789abcdef0ull, 0xfedcba9876543210ull);
+	assert_true(ev_user_first(&e) == 0x123456789abcdef0ull);
+	assert_true(ev_user_second(&e) == 0xfedcba9876543210ull);
+	assert_true(ev_user_more_first(&e) == 0x123456789abcdef0ull);
+	assert_true(ev_user_more_second(&e) == 0xfedcba9876543210ull);
+}
+
 static void test_names_of_tasks_come_back(void **state)
 {
 	struct vs_event e = {0};
@@ -215,6 +227,7 @@ int main(void)
 		cmocka_unit_test(test_accessors_and_tables_agree),
 		cmocka_unit_test(test_fields_are_where_the_wire_has_them),
 		cmocka_unit_test(test_handlers_have_their_number_in_one_place),
+		cmocka_unit_test(test_user_events_have_their_values_in_one_place),
 		cmocka_unit_test(test_names_of_tasks_come_back),
 		cmocka_unit_test(test_kernel_names_have_alternatives),
 		cmocka_unit_test(test_tracepoints_lead_to_types),

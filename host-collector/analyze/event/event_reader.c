@@ -112,7 +112,7 @@ static bool choice_takes(struct event_row *row)
 	if (row->hit &&
 	    (c->schema->source != row->source || c->schema->id != ev_user_id(row->event)))
 		return false;
-	if (c->schema->by_constant && row->event->arg0 != c->schema->constant)
+	if (c->schema->by_constant && event_constant(row->event) != c->schema->constant)
 		return false;
 	if (c->vmm) {
 		int32_t tid = event_row_task(row);
