@@ -41,7 +41,6 @@ static void userspace_exit_emit(struct sim_vcpu *v)
 	struct vs_event e = {.type = VS_EVENT_KVM_USERSPACE_EXIT};
 
 	ev_set_kvm_userspace_exit_reason(&e, KVM_EXIT_MMIO);
-	ev_set_kvm_userspace_exit_error(&e, (int64_t)guest_rip);
 	vcpu_sim_event(v, e);
 }
 
