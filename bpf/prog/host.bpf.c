@@ -10,6 +10,7 @@
  * from the CPU's waiter count.
  */
 #include "bpf/prog/emit.h"
+#include "bpf/prog/exits.h"
 #include "bpf/prog/follow.h"
 #include "bpf/prog/stack.h"
 #include "bpf/prog/tracepoint.h"
@@ -75,33 +76,6 @@ struct {
 	__uint(max_entries, 1 << 21);
 } stacks SEC(".maps");
 
-/* By slot: the exit that a vCPU at summary level is in. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, VS_FOLLOWED_MAX);
-	__type(key, __u32);
-	__type(value, struct vs_exit);
-} exits SEC(".maps");
-
-/* And what those that became no events came to. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, VS_EXIT_CELLS_MAX_KERNEL);
-	__type(key, struct vs_exit_key);
-	__type(value, struct vs_exit_cell);
-} exit_cells SEC(".maps");
-
-/* What a new cell begins as: too large for a program's stack. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct vs_exit_cell);
-} empty_cell SEC(".maps");
-
-/* At summary level, exits that took less become no events. */
-const volatile __u64 exit_threshold_ns;
 const volatile bool with_stacks;
 /* 0: no samples. */
 const volatile __u64 sample_period_ns;
@@ -121,8 +95,6 @@ struct vs_tracepoint tracepoints[VS_TRACEPOINTS_MAX];
 /* By VM: 1 if its level is summary. Whether the hits of other tasks are wanted by any VM. */
 __u8 summary[VS_VMS_MAX];
 __u32 detail_anywhere;
-/* Exits that became no events, and that no cell was left for. */
-__u64 exits_uncounted;
 
 static __always_inline struct vs_followed *followed_of(__s32 tid, __u32 *slot_out)
 {
@@ -263,81 +235,6 @@ static __always_inline void stack_send_waker(void *ctx, __s32 woken, __u64 now, 
 	s->role = VS_STACK_WAKER;
 	bpf_probe_read_kernel_str(s->comm, sizeof(s->comm), current->comm);
 	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
-}
-
-/* ---- VM-exits at summary level ---- */
-
-static __always_inline __s32 microseconds_since(__u64 then, __u64 now)
-{
-	return (__s32)((now - then) / 1000);
-}
-
-/* The exit that `tid` is in becomes events, if it has not. */
-static __always_inline void exit_emit(struct vs_exit *x, __s32 tid, __u64 now)
-{
-	if (!x->begin || x->emitted)
-		return;
-	x->emitted = 1;
-	emit(VS_EVENT_KVM_EXIT, tid, microseconds_since(x->begin, now), x->reason, x->rip);
-	if (x->vmm_begin)
-		emit(VS_EVENT_KVM_USERSPACE_EXIT, tid, microseconds_since(x->vmm_begin, now),
-		     x->vmm_reason, x->vmm_errno);
-}
-
-static __always_inline void exit_count(struct vs_exit *x, __s32 tid, __u32 vm, __u64 now)
-{
-	const struct vs_exit_key key = {.reason = x->reason, .tid = tid};
-	struct vs_exit_cell *cell = bpf_map_lookup_elem(&exit_cells, &key);
-	const __u64 handling = now - x->begin;
-	const __u64 vmm = x->vmm_begin ? now - x->vmm_begin : 0;
-
-	if (!cell) {
-		const __u32 zero = 0;
-		struct vs_exit_cell *empty = bpf_map_lookup_elem(&empty_cell, &zero);
-
-		if (empty)
-			bpf_map_update_elem(&exit_cells, &key, empty, BPF_NOEXIST);
-		cell = bpf_map_lookup_elem(&exit_cells, &key);
-		if (!cell) {
-			__sync_fetch_and_add(&exits_uncounted, 1);
-			return;
-		}
-	}
-	cell->vm = vm;
-	cell->kernel_ns += handling - vmm;
-	cell->vmm_ns += vmm;
-	if (handling > cell->max_ns)
-		cell->max_ns = handling;
-	cell->buckets[exit_bucket_of(handling) & (VS_EXIT_BUCKETS - 1)]++;
-	cell->count++;
-}
-
-/* An entry, exit or return to the VMM of a vCPU whose VM is at summary level. */
-static __always_inline void exit_summarise(__u32 type, struct vs_followed *f, __u32 slot, __s32 tid,
-					   const struct vs_event *e)
-{
-	const __u64 now = bpf_ktime_get_ns();
-	struct vs_exit *x = bpf_map_lookup_elem(&exits, &slot);
-
-	if (!x)
-		return;
-	if (type == VS_EVENT_KVM_EXIT) {
-		*x = (struct vs_exit){.begin = now, .reason = e->arg0, .rip = ev_kvm_exit_rip(e)};
-	} else if (type == VS_EVENT_KVM_USERSPACE_EXIT) {
-		x->vmm_begin = now;
-		x->vmm_reason = ev_kvm_userspace_exit_reason(e);
-		x->vmm_errno = (__u64)ev_kvm_userspace_exit_error(e);
-		if (!x->begin || x->emitted)
-			emit((__u16)type, tid, 0, e->arg0, e->arg1);
-	} else {
-		if (x->begin && now - x->begin >= exit_threshold_ns)
-			exit_emit(x, tid, now);
-		if (!x->begin || x->emitted)
-			emit((__u16)type, tid, 0, e->arg0, e->arg1);
-		else
-			exit_count(x, tid, f->vm, now);
-		x->begin = 0;
-	}
 }
 
 static __always_inline bool is_summary(const struct vs_followed *f)
@@ -655,7 +552,7 @@ static __always_inline void tracepoint_hit(void *ctx)
 	if (f && t->type == VS_EVENT_KVM_EXIT)
 		f->halt = exit_is_hlt(&e) ? VS_HALT_EXIT : VS_HALT_NONE;
 	if (t->always && f && is_summary(f)) {
-		exit_summarise(t->type, f, slot, tid, &e);
+		exit_summarise(t->type, f->vm, slot, tid, &e);
 		return;
 	}
 	request = request_of(&e);
